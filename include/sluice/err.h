@@ -1,0 +1,99 @@
+/*
+ * err.h - how calls fail.
+ *
+ * Every fallible call returns 0 or one of the codes below. Callers branch on the
+ * code, never on the text:
+ *
+ *         struct slu_err err;
+ *
+ *         switch (slu_executor_submit(ex, key, &task, NULL, NULL, &err)) {
+ *         case SLU_OK:      break;
+ *         case SLU_EQFULL:  slow_down(err.shard, err.length, err.capacity); break;
+ *         case SLU_ECLOSED: return;
+ *         default:          fprintf(stderr, "%s\n", err.text);
+ *         }
+ */
+#ifndef SLUICE_ERR_H
+#define SLUICE_ERR_H
+
+#include <sluice/api.h>
+
+SLU_BEGIN_DECLS
+
+/* May a caller send the same thing again? */
+enum slu_retry_hint {
+	SLU_RETRY_NO,  /* it will fail again */
+	SLU_RETRY_YES, /* later, unchanged */
+	SLU_RETRY_KEY, /* only with an idempotency key: it may have happened */
+};
+
+/*
+ * One row is the whole truth about a failure:
+ *    C name, name and status on the flat API, name and status on the lockd API,
+ *    may the caller try again, what a person reads.
+ */
+/* clang-format off */
+#define SLU_ERRORS(X) \
+	X(EINVAL,     "invalid",         400, "invalid_body",    400, NO,  "invalid request") \
+	X(EAUTH,      "unauthorized",    401, "unauthorized",    401, NO,  "no valid credentials") \
+	X(EFORBIDDEN, "forbidden",       403, "forbidden",       403, NO,  "not allowed for these credentials") \
+	X(ENOTFOUND,  "not_found",       404, "not_found",       404, NO,  "no such thing") \
+	X(ETIMEOUT,   "timeout",         408, "timeout",         408, YES, "the time allowed has passed") \
+	X(ELEASE,     "lease_lost",      409, "lease_required",  403, NO,  "lease expired or not yours") \
+	X(EEXISTS,    "exists",          409, "already_exists",  409, NO,  "it is there already") \
+	X(ECONFLICT,  "conflict",        409, "version_conflict", 409, NO, "changed by someone else meanwhile") \
+	X(ETOOBIG,    "too_large",       413, "payload_too_large", 413, NO, "larger than the limit") \
+	X(EBUSY,      "limit_reached",   429, "throttled",       429, YES, "limit reached") \
+	X(EQFULL,     "queue_full",      429, "queue_full",      429, YES, "no room in the queue") \
+	X(ECANCELED,  "canceled",        499, "canceled",        499, NO,  "canceled by the caller") \
+	X(ECORRUPT,   "corrupt",         500, "internal_error",  500, NO,  "stored data is damaged") \
+	X(EFAILED,    "failed",          500, "failed",          500, YES, "the task failed") \
+	X(EPANIC,     "panic",           500, "panic",           500, YES, "the task panicked") \
+	X(EPERMANENT, "permanent",       500, "permanent",       500, NO,  "the task failed for good") \
+	X(ENOMEM,     "out_of_memory",   503, "out_of_memory",   503, YES, "out of memory") \
+	X(EFULL,      "disk_full",       503, "disk_full",       503, YES, "no room for new work") \
+	X(EDOWN,      "shard_failed",    503, "shard_failed",    503, YES, "not available now") \
+	X(ECLOSED,    "closed",          503, "closed",          503, YES, "stopped, takes no new work") \
+	X(EUNKNOWN,   "outcome_unknown", 503, "outcome_unknown", 503, KEY, "may or may not have happened")
+/* clang-format on */
+
+enum slu_code {
+	SLU_OK,
+#define X(name, ...) SLU_##name,
+	SLU_ERRORS(X)
+#undef X
+	SLU_CODES /* how many there are */
+};
+
+/* The code plus one sentence naming the file, key or peer. Lives on the caller's
+ * stack; callees fill it and never keep it. */
+struct slu_err {
+	enum slu_code code;
+	/* SLU_EQFULL only: which shard or queue, how much it held, its limit. */
+	uint32_t shard;
+	uint32_t length;
+	uint32_t capacity;
+	char text[240];
+};
+
+struct slu_err_row {
+	const char *c_name; /* "SLU_EQFULL" */
+	const char *flat_name;
+	int flat_status;
+	const char *lockd_name;
+	int lockd_status;
+	enum slu_retry_hint retry;
+	const char *text;
+};
+
+/* The row of a code; an unknown code gets a row of its own ("SLU_?", 500). */
+SLU_API const struct slu_err_row *slu_err_row(int code);
+
+/* Fill err (may be NULL) and return code:
+ *         return slu_fail(err, SLU_EDOWN, "open %s: %m", path); */
+SLU_API int slu_fail(struct slu_err *err, enum slu_code code, const char *fmt, ...)
+	SLU_PRINTF(3, 4);
+
+SLU_END_DECLS
+
+#endif

@@ -1,0 +1,39 @@
+#include <sluice/err.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct slu_err_row rows[SLU_CODES] = {
+	[SLU_OK] = { "SLU_OK", "ok", 200, "ok", 200, SLU_RETRY_NO, "ok" },
+#define X(name, flat, flat_status, lockd, lockd_status, retry, text) \
+	[SLU_##name] = { "SLU_" #name, flat, flat_status,            \
+			 lockd, lockd_status, SLU_RETRY_##retry, text },
+	SLU_ERRORS(X)
+#undef X
+};
+
+static const struct slu_err_row unknown_row = {
+	"SLU_?", "internal", 500, "internal_error", 500, SLU_RETRY_NO, "unknown error"
+};
+
+const struct slu_err_row *
+slu_err_row(int code)
+{
+	if (code < 0 || code >= SLU_CODES)
+		return &unknown_row;
+	return &rows[code];
+}
+
+int
+slu_fail(struct slu_err *err, enum slu_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!err)
+		return (int)code;
+	*err = (struct slu_err){ .code = code };
+	va_start(ap, fmt);
+	(void)vsnprintf(err->text, sizeof err->text, fmt, ap); /* cut is fine */
+	va_end(ap);
+	return (int)code;
+}

@@ -1,0 +1,60 @@
+/*
+ * map.h - from a 64-bit hash to a 32-bit handle.
+ *
+ * The map stores handles only: 4 bytes an entry at a load of 1/2 to 7/8. Whether a
+ * handle is the one looked for, and what its hash is, the owner of the items says:
+ *
+ *         static uint64_t job_hash(const void *slab, uint32_t h);
+ *         static bool job_is(const void *slab, uint32_t h, const void *key);
+ *
+ *         map_init(&m, &slab, job_hash, job_is);
+ *         h = map_find(&m, hash_of(id), &id);
+ *
+ * It grows by doubling, a few entries with each call and never all at once, so
+ * that no single insert is slow: while it grows there are two tables, and a look-up
+ * tries both. Give it a hash that an outsider cannot steer. One thread at a time.
+ */
+#ifndef BASE_MAP_H
+#define BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAP_NONE UINT32_MAX /* the same as SLAB_NONE */
+
+typedef uint64_t map_hash_fn(const void *items, uint32_t handle);
+typedef bool map_is_fn(const void *items, uint32_t handle, const void *key);
+
+struct map_table {
+	uint32_t *slots; /* linear probing; MAP_NONE: empty */
+	uint32_t mask;	 /* slots - 1, or 0 when there is no table */
+	uint32_t n;
+};
+
+struct map {
+	struct map_table now;
+	struct map_table old; /* being emptied into `now`, or none */
+	uint32_t next_move;   /* slot of `old` to look at next */
+	const void *items;
+	map_hash_fn *hash;
+	map_is_fn *is;
+};
+
+void map_init(struct map *m, const void *items, map_hash_fn *hash, map_is_fn *is);
+void map_release(struct map *m);
+uint32_t map_count(const struct map *m);
+
+/* The handle with this key, or MAP_NONE. */
+uint32_t map_find(const struct map *m, uint64_t hash, const void *key);
+
+/* Make sure that the next n inserts succeed. SLU_ENOMEM changes nothing. */
+int map_reserve(struct map *m, uint32_t n);
+
+/* The key must not be in the map yet. 0 or SLU_ENOMEM. */
+int map_insert(struct map *m, uint64_t hash, uint32_t handle);
+
+/* Take this handle out; it must be in. */
+void map_remove(struct map *m, uint64_t hash, uint32_t handle);
+
+#endif

@@ -1,0 +1,82 @@
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The one global of the library besides const tables: tests count it down. */
+static _Atomic long fail_countdown; /* 0: off; 1: the next one fails */
+static _Atomic int failed;
+
+static int
+must_fail(void)
+{
+	if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) == 0)
+		return 0;
+	if (atomic_fetch_sub(&fail_countdown, 1) != 1)
+		return 0;
+	atomic_store(&failed, 1);
+	return 1;
+}
+
+void
+mem_fail_at(long n)
+{
+	atomic_store(&failed, 0);
+	atomic_store(&fail_countdown, n);
+}
+
+int
+mem_failed(void)
+{
+	return atomic_load(&failed);
+}
+
+void *
+mem_alloc(size_t size)
+{
+	return must_fail() ? NULL : malloc(size ? size : 1);
+}
+
+void *
+mem_zalloc(size_t size)
+{
+	return must_fail() ? NULL : calloc(1, size ? size : 1);
+}
+
+void *
+mem_array(size_t n, size_t size)
+{
+	return must_fail() ? NULL : calloc(n ? n : 1, size ? size : 1);
+}
+
+void *
+mem_realloc(void *p, size_t size)
+{
+	return must_fail() ? NULL : realloc(p, size ? size : 1);
+}
+
+void *
+mem_aligned(size_t align, size_t size)
+{
+	void *p = NULL;
+
+	if (must_fail() || posix_memalign(&p, align, size ? size : 1))
+		return NULL;
+	return p;
+}
+
+char *
+mem_strdup(const char *s)
+{
+	size_t size = strlen(s) + 1;
+	char *copy = mem_alloc(size);
+
+	return copy ? memcpy(copy, s, size) : NULL;
+}
+
+void
+mem_free(void *p)
+{
+	free(p);
+}

@@ -1,0 +1,68 @@
+/*
+ * metrics.h - counters, gauges and histograms, one table row each.
+ *
+ *         enum { M_RUNS, M_DEPTH, M_TIME };
+ *         static const struct metric rows[] = {
+ *                 [M_RUNS]  = { "runs_total", METRIC_COUNTER, "jobs run" },
+ *                 [M_DEPTH] = { "depth", METRIC_GAUGE, "jobs waiting" },
+ *                 [M_TIME]  = { "run_seconds", METRIC_HISTOGRAM, "time a run took" },
+ *         };
+ *
+ *         metrics_init(&m, "sluice_exec_", rows, COUNT(rows), "shard", n_shards);
+ *         metrics_add(&m, M_RUNS, shard, 1);
+ *         metrics_write(&m, &text);           Prometheus text, format 0.0.4
+ *
+ * A set has one label (or none) and a fixed number of series; a series is named by
+ * its number unless metrics_name gives it a name. All calls but init, name and
+ * release are safe from any thread; a writer costs one relaxed atomic add, and
+ * metrics_observe_own, for a histogram series that only one thread writes, none.
+ * Histograms are of times: buckets from 1 us to 60 s, shown in seconds.
+ */
+#ifndef BASE_METRICS_H
+#define BASE_METRICS_H
+
+#include "base/bytes.h"
+
+enum metric_kind {
+	METRIC_COUNTER,
+	METRIC_GAUGE,
+	METRIC_HISTOGRAM
+};
+
+struct metric {
+	const char *name;
+	enum metric_kind kind;
+	const char *help;
+};
+
+struct metric_cell; /* one value of one series */
+
+struct metrics {
+	char prefix[64];
+	const struct metric *rows;
+	unsigned n_rows;
+	const char *label; /* NULL: no label */
+	unsigned n_series;
+	char **names; /* per series; NULL: its number */
+	struct metric_cell *cells;
+};
+
+/* rows and label are kept, not copied. SLU_ENOMEM, or SLU_EINVAL when prefix is
+ * too long or no metric name. */
+int metrics_init(struct metrics *m, const char *prefix, const struct metric *rows,
+		 unsigned n_rows, const char *label, unsigned n_series);
+void metrics_release(struct metrics *m);
+int metrics_name(struct metrics *m, unsigned series, const char *name);
+
+void metrics_add(struct metrics *m, unsigned row, unsigned series, uint64_t n);
+void metrics_set(struct metrics *m, unsigned row, unsigned series, int64_t value);
+void metrics_observe(struct metrics *m, unsigned row, unsigned series, slu_time t);
+void metrics_observe_own(struct metrics *m, unsigned row, unsigned series, slu_time t);
+
+/* What a counter or gauge shows now, or how many a histogram has seen. */
+int64_t metrics_get(const struct metrics *m, unsigned row, unsigned series);
+
+/* Append the set as Prometheus text: # HELP, # TYPE, samples. */
+void metrics_write(const struct metrics *m, struct buf *out);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * fakeclock.h - a clock that stands still until the test moves it.
+ *
+ * A thread that waits on it sleeps until it is signalled or until the test has
+ * moved the clock to the moment it waits for. fakeclock_sleepers() tells how many
+ * threads wait now and fakeclock_until() for which moment the earliest does, so a
+ * test can see that a thread went to sleep, and for how long, without guessing.
+ */
+#ifndef TESTS_FAKECLOCK_H
+#define TESTS_FAKECLOCK_H
+
+#include "base/clock.h"
+
+enum {
+	FAKECLOCK_SLEEPERS = 256
+};
+
+struct fakeclock {
+	struct clock clock; /* first */
+	pthread_mutex_t mtx;
+	slu_time mono;	    /* shared, under mtx, as all below */
+	slu_time wall;
+	struct {
+		pthread_cond_t *cond; /* NULL: free */
+		pthread_mutex_t *mtx;
+		slu_time until;
+	} sleepers[FAKECLOCK_SLEEPERS];
+};
+
+void fakeclock_init(struct fakeclock *f, slu_time mono, slu_time wall);
+void fakeclock_release(struct fakeclock *f);
+
+/* Move both clocks on and wake everybody whose moment has come. */
+void fakeclock_advance(struct fakeclock *f, slu_time by);
+void fakeclock_set_wall(struct fakeclock *f, slu_time wall);
+
+int fakeclock_sleepers(struct fakeclock *f);
+slu_time fakeclock_until(struct fakeclock *f); /* SLU_NEVER when none is timed */
+
+#endif
