@@ -40,4 +40,11 @@ typedef int64_t slu_time;
 #define SLU_HOUR  (60 * SLU_MIN)
 #define SLU_NEVER INT64_MAX /* no deadline; wait for as long as it takes */
 
+SLU_BEGIN_DECLS
+
+/* Free what a function of the library says is yours to free. NULL is fine. */
+SLU_API void slu_free(void *p);
+
+SLU_END_DECLS
+
 #endif

@@ -1,0 +1,29 @@
+/*
+ * panic.h - giving up on a task from anywhere inside it.
+ *
+ * slu_panic leaves the task's function at once, from any depth of calls, and fails
+ * that one attempt with SLU_EPANIC; the worker logs it, counts it and goes on with
+ * the next task. It works as longjmp does: nothing of the frames it leaves is
+ * cleaned up, no C++ destructor runs, a lock that is held stays held. Use it where
+ * C++ or Go would panic: for bugs, not for errors.
+ *
+ * It must be called on the thread that runs the task, or handler, or session hook.
+ * Anywhere else there is no one to go back to: the text goes to stderr and the
+ * process aborts.
+ *
+ * A memory fault (SIGSEGV, SIGBUS) or abort() inside a task is NOT contained:
+ * memory that one task has damaged belongs to all. Work that may crash belongs in a
+ * process of its own.
+ */
+#ifndef SLUICE_PANIC_H
+#define SLUICE_PANIC_H
+
+#include <sluice/api.h>
+
+SLU_BEGIN_DECLS
+
+SLU_API void slu_panic(const char *fmt, ...) SLU_NORETURN SLU_PRINTF(1, 2);
+
+SLU_END_DECLS
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * retry.h - how long to wait before a failed task is tried again.
+ *
+ *         exponential   base, 2 base, 4 base ... up to max        (the default)
+ *         linear        base, 2 base, 3 base ... up to max
+ *         fixed         base, base, base ...
+ *         none          at once
+ *         function      whatever yours returns, up to max
+ *
+ * How often to try is not said here but by max_attempts, beside it.
+ */
+#ifndef SLUICE_RETRY_H
+#define SLUICE_RETRY_H
+
+#include <sluice/api.h>
+
+SLU_BEGIN_DECLS
+
+enum slu_backoff_kind {
+	SLU_BACKOFF_EXPONENTIAL,
+	SLU_BACKOFF_LINEAR,
+	SLU_BACKOFF_FIXED,
+	SLU_BACKOFF_NONE,
+	SLU_BACKOFF_FUNCTION
+};
+
+enum slu_jitter {
+	SLU_JITTER_NONE, /* the delay itself */
+	SLU_JITTER_FULL	 /* evenly between 0 and the delay */
+};
+
+/* attempt is how often the task has failed, from 1. A negative answer counts as
+ * 0. Called from worker threads, must not block. */
+typedef slu_time slu_backoff_fn(unsigned attempt, void *arg);
+
+struct slu_backoff {
+	enum slu_backoff_kind kind;
+	enum slu_jitter jitter;
+	slu_time base;
+	slu_time max;
+	slu_backoff_fn *fn; /* SLU_BACKOFF_FUNCTION only */
+	void *arg;
+};
+
+SLU_END_DECLS
+
+#endif

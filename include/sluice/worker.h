@@ -1,0 +1,112 @@
+/*
+ * worker.h - threads that run the jobs of a priority queue.
+ *
+ *      dequeue ─> breaker? ─> session open ─> handler ─> session close ─┬─> done
+ *                    │ open                                             ├─> retry: back
+ *                    └─> back into the queue until the cool-down ends   │   into the queue
+ *                        (no attempt is spent)                          └─> dead letter
+ *
+ * A handler that fails or panics fails its job, never the worker. A failed job goes
+ * back into its queue with a delay until max_attempts deliveries have failed, then
+ * dead_letter gets it. A retry never needs new memory and is never refused, not even
+ * by a full or stopped queue.
+ *
+ * Several workers may serve one queue. A worker can be started again after a stop.
+ * All functions are safe from any thread; a handler may not stop its own worker
+ * (SLU_EINVAL).
+ */
+#ifndef SLUICE_WORKER_H
+#define SLUICE_WORKER_H
+
+#include <sluice/breaker.h>
+#include <sluice/panic.h>
+#include <sluice/pqueue.h>
+#include <sluice/retry.h>
+
+SLU_BEGIN_DECLS
+
+struct slu_worker;
+
+/* Run one job. 0: done. SLU_EPERMANENT: dead letter at once. Anything else: retry.
+ * Fill err for a sentence of your own. */
+typedef int slu_job_fn(const struct slu_job_item *job, void *session, void *arg,
+		       struct slu_err *err);
+
+/* The end of the line: job failed for good with err. Free job->data here. */
+typedef void slu_dead_fn(const struct slu_job_item *job, const struct slu_err *err,
+			 void *arg);
+
+struct slu_worker_config {
+	struct slu_pqueue *queue; /* required; outlives the worker */
+	slu_job_fn *handler;	  /* required */
+	void *arg;		  /* for all callbacks here */
+	uint32_t threads;	  /* 0: 1 */
+	slu_time poll_timeout;	  /* 0: 5 s; an idle thread looks around this often */
+	uint32_t max_attempts;	  /* 0: 5 */
+	struct slu_backoff backoff; /* zeros: exponential, 1 s, at most 15 min */
+	slu_dead_fn *dead_letter; /* may be NULL: logged only */
+
+	/* A fresh session for every attempt, closed whatever happens. Both may be NULL.
+	 * A failing open fails the attempt. */
+	int (*session_open)(void **session, void *arg, struct slu_err *err);
+	void (*session_close)(void *session, void *arg);
+
+	struct slu_breaker *breaker; /* may be NULL: asked before each attempt, told after */
+	uint32_t failures_kept;	     /* how many recent failures to remember; 0: 100 */
+	const char *metrics_namespace; /* "sluice": sluice_worker_job_failures_total ... */
+	struct slu_log *log;
+};
+
+SLU_API int slu_worker_new(struct slu_worker **out,
+			   const struct slu_worker_config *config,
+			   struct slu_err *err);
+
+/* Stops it first, as with SLU_STOP_NOW. NULL is fine. */
+SLU_API void slu_worker_free(struct slu_worker *w);
+
+/* SLU_ECONFLICT when it runs already. */
+SLU_API int slu_worker_start(struct slu_worker *w, struct slu_err *err);
+
+/*
+ * End the threads: SLU_STOP_READY runs what is ready first, SLU_STOP_ALL also what
+ * is scheduled, SLU_STOP_NOW only what runs already. What is left stays in the queue.
+ * After timeout (0: SLU_NEVER) no further job is begun and SLU_ETIMEOUT is returned
+ * while the last jobs still run; call again to wait for them. Stopping a worker that
+ * does not run is fine.
+ */
+SLU_API int slu_worker_stop(struct slu_worker *w, enum slu_stop_mode mode,
+			    slu_time timeout);
+
+struct slu_failure {
+	char object_id[SLU_OBJECT_ID_MAX + 1];
+	char correlation_id[SLU_CORRELATION_MAX + 1];
+	char error[160];
+	const char *type; /* of the error, as in err.h: "SLU_EDOWN" */
+	unsigned attempt;
+	slu_time at; /* wall clock */
+};
+
+/* The most recent failures, newest first: up to n of them. Returns how many. */
+SLU_API uint32_t slu_worker_failures(struct slu_worker *w, struct slu_failure *list,
+				     uint32_t n);
+
+struct slu_worker_stats {
+	uint32_t threads; /* alive now */
+	uint32_t running; /* jobs running now */
+	uint64_t done;
+	uint64_t failed;   /* attempts that failed */
+	uint64_t retried;  /* failed attempts that went back into the queue */
+	uint64_t dead;	   /* jobs that went to dead_letter */
+	uint64_t deferred; /* put back because the breaker was open */
+	uint64_t polls;	   /* times a thread looked and found nothing */
+};
+
+SLU_API void slu_worker_snapshot(struct slu_worker *w, struct slu_worker_stats *stats);
+
+/* *text: job_processing_duration_seconds, job_failures_total, jobs_done_total,
+ * jobs_dead_total. Free it with slu_free. */
+SLU_API int slu_worker_metrics(struct slu_worker *w, char **text);
+
+SLU_END_DECLS
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * queue.h - one queue in memory: what is ready, and what waits for a moment.
+ *
+ *      put, due later                        put, due now
+ *            |                                     |
+ *            v             queue_tick              v
+ *      +-------------+    (due has come)    +--------------+
+ *      |    timed    | -------------------> |    ready     |
+ *      | min-heap by |                      | min-heap by  |
+ *      | due,prio,seq| <------------------- | prio,due,seq |
+ *      +-------------+   queue_wait: a lease, +--------------+
+ *            |           or a delayed retry         |
+ *            +------------ queue_take --------------+--> out: handed to somebody
+ *
+ * Delayed and leased items share `timed`: both only wait for their `due`. A lease
+ * that runs out is not a special case, it is an item whose moment has come.
+ *
+ * Items live in a slab of the owner, which may serve many queues, and begin with a
+ * struct queue_item; the queue holds their handles. An item that was put belongs to
+ * the queue until queue_drop, also while it is out of both heaps: room for it is
+ * kept in both, so that no later move of it can fail.
+ *
+ * Ageing: with `age` > 0 ready items are ordered by due + prio * age instead, so
+ * each step of priority is worth `age` of waiting and no more.
+ *
+ * Pure: no I/O, no locks, no clock. The caller passes `now`, so a test owns time.
+ */
+#ifndef CORE_QUEUE_H
+#define CORE_QUEUE_H
+
+#include "base/heap.h"
+
+#include <sluice/api.h>
+
+enum queue_place {
+	QUEUE_OUT, /* in no heap: new, or taken */
+	QUEUE_READY,
+	QUEUE_TIMED
+};
+
+/* First member of the owner's item. */
+struct queue_item {
+	slu_time due;
+	uint64_t seq; /* the owner gives it: arrival order */
+	int32_t prio;
+	uint32_t pos; /* in its heap */
+	uint8_t place; /* enum queue_place */
+};
+
+struct queue {
+	const struct slab *items;
+	struct heap ready;
+	struct heap timed;
+	uint32_t held; /* items put and not dropped */
+	slu_time age;  /* 0: strict priorities */
+};
+
+void queue_init(struct queue *q, const struct slab *items, slu_time age);
+void queue_release(struct queue *q); /* the items stay with their owner */
+
+/* Put a new item, whose due, seq and prio are set, into the heap it belongs to.
+ * SLU_ENOMEM: nothing changed, the item is still the caller's alone. */
+int queue_put(struct queue *q, uint32_t item, slu_time now);
+
+/* The best ready item, left where it is, or SLAB_NONE. Does not tick. */
+uint32_t queue_best(const struct queue *q);
+
+/* Take an item out of its heap; it stays held. Then either queue_wait or
+ * queue_drop it. */
+void queue_take(struct queue *q, uint32_t item);
+
+/* Let an item that is out wait until due, or be ready if that has come. */
+void queue_wait(struct queue *q, uint32_t item, slu_time due, slu_time now);
+
+/* The queue forgets the item, wherever it is; the owner frees it. */
+void queue_drop(struct queue *q, uint32_t item);
+
+/* Make up to max timed items whose due has come ready; returns how many. */
+uint32_t queue_tick(struct queue *q, slu_time now, uint32_t max);
+
+/* When the next timed item falls due, or SLU_NEVER. */
+slu_time queue_next_due(const struct queue *q);
+
+#endif
