@@ -16,6 +16,8 @@
 
 #include <sluice/log.h>
 
+struct clock;
+
 enum {
 	LOG_LINE_MAX = 4096
 };
@@ -44,6 +46,9 @@ struct log_field {
 #define F_U64(name, u)	((struct log_field){ name, LOG_U64, { .u64 = (u) } })
 #define F_TIME(name, t) ((struct log_field){ name, LOG_SECONDS, { .i64 = (t) } })
 #define F_BOOL(name, b) ((struct log_field){ name, LOG_BOOL, { .i64 = (b) } })
+
+/* Time lines by this clock, not by clock_system. Before the log is shared. */
+void log_set_clock(struct slu_log *log, struct clock *clock);
 
 bool log_on(const struct slu_log *log, enum slu_log_level level);
 
