@@ -1,0 +1,129 @@
+# The front door; Meson does the work. `make help` lists what there is.
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+WERROR  ?= false
+
+ASAN   = $(BUILD)-asan
+TSAN   = $(BUILD)-tsan
+CLANG  = $(BUILD)-clang
+STRICT = $(BUILD)-strict
+NINJA  = ninja --quiet -C
+MESON_TEST = meson test --no-rebuild --print-errorlogs
+LOG = meson-logs/testlog.json
+C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
+
+# gcc's thread sanitizer needs its addresses where it expects them.
+FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+.PHONY: build
+build: $(BUILD)/build.ninja ## build everything into build/ (this is the default)
+	@$(NINJA) $(BUILD)
+
+.PHONY: run
+run: build ## build and watch the demo
+	$(BUILD)/sluice demo
+
+.PHONY: test
+test: setup-test ## all tests but the long ones, also under the sanitizers
+	@$(MAKE) --no-print-directory build-tests
+	@rm -f $(BUILD)/$(LOG) $(ASAN)/$(LOG) $(TSAN)/$(LOG)
+	@for kind in plain asan tsan; do \
+		$(MAKE) --no-print-directory test-$$kind || true; \
+	done
+	@tools/test-summary $(BUILD) $(ASAN) $(TSAN)
+
+.PHONY: test-long
+test-long: setup-test build ## the long tests, and the planted breaks
+	@status=0; \
+	$(MESON_TEST) -C $(BUILD) --suite long || status=1; \
+	tests/breaks/run || status=1; \
+	exit $$status
+
+.PHONY: bench
+bench: build ## measure the executor and the queue beside a bare reference
+	$(BUILD)/sluice bench exec
+	$(BUILD)/sluice bench pqueue
+
+.PHONY: check
+check: setup-check ## sanitizers, static analysis, format, layering, sizes
+	@$(MAKE) --no-print-directory lint strict tidy cppcheck sanitize
+	@echo "check: clean"
+
+.PHONY: lint
+lint: setup-lint ## format, layering and sizes alone: seconds
+	clang-format --dry-run --Werror $(C_FILES)
+	tools/check-layering
+	tools/check-size
+
+.PHONY: strict
+strict: ## build with warnings as errors
+	@$(MAKE) --no-print-directory build BUILD=$(STRICT) WERROR=true
+
+.PHONY: tidy
+tidy: $(CLANG)/build.ninja ## clang's warnings as errors, then clang-tidy
+	@$(NINJA) $(CLANG)
+	tools/tidy $(CLANG)
+
+.PHONY: cppcheck
+cppcheck:
+	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
+		--enable=warning,performance,portability --library=posix \
+		--suppressions-list=tools/cppcheck.suppress -j 2 \
+		-I include -I src src
+
+.PHONY: sanitize
+sanitize: test-asan test-tsan ## unit tests under ASan, UBSan and TSan
+
+.PHONY: format
+format: setup-lint ## lay out every C file as .clang-format says
+	clang-format -i $(C_FILES)
+
+.PHONY: install
+install: build ## install the libraries, headers and command: DESTDIR= PREFIX=
+	@grep -qx 'prefix = $(PREFIX)' $(BUILD)/meson-private/cmd_line.txt || \
+		meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BUILD) $(ASAN) $(TSAN) $(CLANG) $(STRICT)
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+# What the targets above are made of.
+
+.PHONY: setup-build setup-test setup-lint setup-check
+setup-build setup-test setup-lint setup-check:
+	@tools/setup $(@:setup-%=%)
+
+.PHONY: build-tests test-plain test-asan test-tsan
+build-tests: build $(ASAN)/build.ninja $(TSAN)/build.ninja
+	@$(NINJA) $(ASAN)
+	@$(NINJA) $(TSAN)
+
+test-plain: build
+	@$(MESON_TEST) -C $(BUILD) --no-suite long
+
+test-asan: $(ASAN)/build.ninja
+	@$(NINJA) $(ASAN)
+	@$(MESON_TEST) -C $(ASAN) --no-suite long
+
+test-tsan: $(TSAN)/build.ninja
+	@$(NINJA) $(TSAN)
+	@$(FIXED_ADDRESSES) $(MESON_TEST) -C $(TSAN) --no-suite long --suite threads
+
+$(BUILD)/build.ninja: | setup-build
+	@meson setup $(BUILD) --prefix=$(PREFIX) -Dwerror=$(WERROR) >/dev/null
+
+$(ASAN)/build.ninja: | setup-build
+	@meson setup $(ASAN) -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+
+$(TSAN)/build.ninja: | setup-build
+	@meson setup $(TSAN) -Db_sanitize=thread -Db_lundef=false >/dev/null
+
+$(CLANG)/build.ninja: | setup-check
+	@CC=clang meson setup $(CLANG) -Dwerror=true >/dev/null

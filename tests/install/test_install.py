@@ -1,0 +1,102 @@
+"""What `make install` puts down is what a program outside of the tree can use."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STRICT = "-Wall -Wextra -Wpedantic -Werror".split()
+LANGUAGES = {"C11": "cc -x c -std=c11".split(), "C++11": "c++ -x c++ -std=c++11".split()}
+HEADERS = sorted(p.name for p in (ROOT / "include/sluice").glob("*.h"))
+CODE_LOADING = {"dlopen", "dlmopen", "dlsym", "dlvsym", "dlfunc", "fdlopen"}
+
+
+def call(args, **options):
+    done = subprocess.run(args, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, **options)
+    if done.returncode:
+        pytest.fail(f"{' '.join(map(str, args))}:\n{done.stdout}", pytrace=False)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """The folder into which everything was installed."""
+    folder = tmp_path_factory.mktemp("root")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    build = os.path.relpath(os.environ["SLUICE_BUILD"], ROOT)
+    call(["make", "install", f"BUILD={build}", f"DESTDIR={folder}"], cwd=ROOT, env=env)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def libdir(root):
+    return next(root.rglob("sluice.pc")).parents[1]
+
+
+def flags(root, libdir, *args):
+    env = dict(os.environ, PKG_CONFIG_SYSROOT_DIR=str(root),
+               PKG_CONFIG_PATH=str(libdir / "pkgconfig"))
+    return call(["pkg-config", "--cflags", "--libs", *args, "sluice"], env=env).split()
+
+
+def symbols(path, *options):
+    """Names as nm prints them, without the versions of libc's."""
+    lines = call(["nm", *options, path]).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines if re.match(r".* [A-Za-z] ", line)}
+
+
+def test_every_public_header_is_installed(root):
+    installed = sorted(p.name for p in next(root.rglob("sluice/err.h")).parent.iterdir())
+    assert installed == HEADERS
+
+
+def test_the_shared_library_has_a_versioned_soname(libdir):
+    soname = re.search(r"SONAME\s+(\S+)", call(["objdump", "-p", libdir / "libsluice.so"]))[1]
+    assert re.fullmatch(r"libsluice\.so\.\d+", soname)
+    assert (libdir / soname).exists()
+
+
+@pytest.mark.parametrize("name, option", [("libsluice.so", "-D"), ("libsluice.a", "-g")])
+def test_a_library_shows_only_slu_names(libdir, name, option):
+    names = symbols(libdir / name, option, "--defined-only")
+    assert "slu_fail" in names
+    assert [n for n in sorted(names) if not n.startswith("slu_")] == []
+
+
+def test_both_libraries_show_the_same_names(libdir):
+    assert (symbols(libdir / "libsluice.so", "-D", "--defined-only")
+            == symbols(libdir / "libsluice.a", "-g", "--defined-only"))
+
+
+@pytest.mark.parametrize("name, option", [("libsluice.so", "-D"), ("libsluice.a", "-g")])
+def test_no_code_can_be_loaded_at_run_time(libdir, name, option):
+    """PW-48: what runs is fixed when the program is built and started."""
+    names = symbols(libdir / name, option, "--undefined-only")
+    assert "malloc" in names, "nm shows what is asked of libc"
+    assert names & CODE_LOADING == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_compiles_alone(root, libdir, tmp_path, header, language):
+    source = tmp_path / "alone"
+    source.write_text(f"#include <sluice/{header}>\n")
+    cflags = [f for f in flags(root, libdir) if f.startswith("-I")]
+    call([*LANGUAGES[language], *STRICT, *cflags, "-fsyntax-only", source])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_a_program_outside_of_the_tree_builds_and_runs(root, libdir, tmp_path, kind, language):
+    options = ["--static"] if kind == "static" else []
+    extra = ["-static"] if kind == "static" else []
+    program = tmp_path / "consumer"
+    source = tmp_path / "consumer.c"
+    source.write_text((ROOT / "tests/install/consumer.c").read_text())
+    call([*LANGUAGES[language], *STRICT, source, "-x", "none", "-o", program, *extra,
+          *flags(root, libdir, *options)], cwd=tmp_path)
+    env = dict(os.environ, LD_LIBRARY_PATH=str(libdir))
+    assert call([program], cwd=tmp_path, env=env) == "works\n"
