@@ -120,10 +120,11 @@ $(BUILD)/build.ninja: | setup-build
 	@meson setup $(BUILD) --prefix=$(PREFIX) -Dwerror=$(WERROR) >/dev/null
 
 $(ASAN)/build.ninja: | setup-build
-	@meson setup $(ASAN) -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@meson setup $(ASAN) -Db_sanitize=address,undefined \
+		-Dc_args=-fno-sanitize-recover=undefined >/dev/null
 
 $(TSAN)/build.ninja: | setup-build
-	@meson setup $(TSAN) -Db_sanitize=thread -Db_lundef=false >/dev/null
+	@meson setup $(TSAN) -Db_sanitize=thread >/dev/null
 
 $(CLANG)/build.ninja: | setup-check
 	@CC=clang meson setup $(CLANG) -Dwerror=true >/dev/null
