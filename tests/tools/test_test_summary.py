@@ -26,6 +26,11 @@ def test_adds_up_the_lines_of_every_folder(tmp_path):
     assert (done.returncode, done.stdout) == (0, "3 passed, 0 failed\n")
 
 
+def test_a_program_without_tap_counts_as_one(tmp_path):
+    a = log(tmp_path / "a", ("example", "OK", "hello\n"), ("other", "SKIP", ""))
+    assert run(a).stdout == "1 skipped\n1 passed, 0 failed\n"
+
+
 def test_what_was_skipped_did_not_pass(tmp_path):
     a = log(tmp_path / "a", ("err", "OK", "ok 1 one # SKIP no disk\nok 2 two\n1..2\n"))
     assert run(a).stdout == "1 skipped\n1 passed, 0 failed\n"
