@@ -36,6 +36,7 @@ struct heap_node {
 
 struct heap {
 	struct heap_node *nodes;
+	char *block; /* the memory that nodes lie in */
 	uint32_t n;
 	uint32_t max;
 	const struct slab *slab;

@@ -27,7 +27,7 @@ typedef uint64_t map_hash_fn(const void *items, uint32_t handle);
 typedef bool map_is_fn(const void *items, uint32_t handle, const void *key);
 
 struct map_table {
-	uint32_t *slots; /* linear probing; MAP_NONE: empty */
+	uint32_t *slots; /* handle + 1; 0: empty */
 	uint32_t mask;	 /* slots - 1, or 0 when there is no table */
 	uint32_t n;
 };

@@ -1,5 +1,7 @@
 #include "base/mem.h"
 
+#include <sluice/api.h>
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,4 +81,10 @@ void
 mem_free(void *p)
 {
 	free(p);
+}
+
+void
+slu_free(void *p)
+{
+	mem_free(p);
 }

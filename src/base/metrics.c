@@ -34,7 +34,7 @@ struct histogram {
 
 struct metric_cell {
 	_Alignas(CACHE_LINE) _Atomic uint64_t value; /* histogram: sum in ns */
-	struct histogram *hist;			     /* NULL: not a histogram */
+	struct histogram *hist;                      /* NULL: not a histogram */
 };
 
 /* Each at least twice the one before: bucket_of needs that. */
@@ -349,4 +349,20 @@ metrics_write(const struct metrics *m, struct buf *out)
 		for (unsigned series = 0; series < m->n_series; series++)
 			write_series(m, row, series, out);
 	}
+}
+
+int
+metrics_text(const struct metrics *m, char **text)
+{
+	struct buf out;
+
+	buf_init(&out, METRICS_TEXT_MAX);
+	metrics_write(m, &out);
+	buf_putc(&out, 0);
+	if (out.failed) {
+		buf_release(&out);
+		return SLU_ENOMEM;
+	}
+	*text = out.p; /* now the caller's */
+	return 0;
 }

@@ -23,6 +23,10 @@
 
 #include "base/bytes.h"
 
+enum {
+	METRICS_TEXT_MAX = 1 << 30 /* 65,535 shards fit */
+};
+
 enum metric_kind {
 	METRIC_COUNTER,
 	METRIC_GAUGE,
@@ -64,5 +68,9 @@ int64_t metrics_get(const struct metrics *m, unsigned row, unsigned series);
 
 /* Append the set as Prometheus text: # HELP, # TYPE, samples. */
 void metrics_write(const struct metrics *m, struct buf *out);
+
+/* The same as a string of its own, to be freed by the caller. SLU_ENOMEM, also when
+ * it would be longer than METRICS_TEXT_MAX. */
+int metrics_text(const struct metrics *m, char **text);
 
 #endif

@@ -22,7 +22,7 @@
 #define SLAB_NONE UINT32_MAX /* no handle; a slab holds fewer items than this */
 
 enum {
-	SLAB_CHUNK_BITS = 12 /* 4,096 items a chunk */
+	SLAB_CHUNK_BITS = 12 /* 4,096 items a chunk, unless told otherwise */
 };
 
 struct slab {
@@ -30,12 +30,14 @@ struct slab {
 	uint32_t n_chunks;
 	uint32_t max_chunks; /* room in the array of chunks */
 	uint32_t item_size;
+	uint32_t chunk_bits; /* a chunk has 2^chunk_bits items */
 	uint32_t free;	     /* first free handle, or SLAB_NONE */
 	uint32_t used;	     /* items handed out now */
 	uint32_t fresh;	     /* handles from here on were never handed out */
 };
 
 void slab_init(struct slab *s, size_t item_size);
+void slab_init_chunked(struct slab *s, size_t item_size, unsigned chunk_bits);
 void slab_release(struct slab *s);
 
 /* Make sure that the next n calls of slab_new succeed. SLU_ENOMEM changes nothing. */
@@ -48,9 +50,9 @@ void slab_free(struct slab *s, uint32_t handle);
 static inline void *
 slab_at(const struct slab *s, uint32_t handle)
 {
-	const uint32_t mask = (1u << SLAB_CHUNK_BITS) - 1;
+	const uint32_t mask = (1u << s->chunk_bits) - 1;
 
-	return s->chunks[handle >> SLAB_CHUNK_BITS] +
+	return s->chunks[handle >> s->chunk_bits] +
 	       (size_t)(handle & mask) * s->item_size;
 }
 

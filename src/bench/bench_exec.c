@@ -1,0 +1,287 @@
+/*
+ * bench_exec.c - the executor beside a bare ring: empty jobs, one and several
+ * producers, a thousand and a million keys, and how long a submit takes.
+ */
+#include "bench/bare_ring.h"
+#include "bench/bench.h"
+
+#include "base/mem.h"
+
+#include <sluice/executor.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum {
+	QUEUE_SIZE = 8192, /* of both sides */
+	KEY_SIZE = 16,
+	SUBMITS = 100000, /* for latencies */
+	WAKES = 2000
+};
+
+static void
+sleep_for(slu_time t)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = t }, NULL);
+}
+
+/* --- throughput ----------------------------------------------------------- */
+
+struct load {
+	uint32_t producers;
+	uint32_t workers;
+	uint64_t jobs; /* in all */
+	char (*keys)[KEY_SIZE];
+	uint32_t n_keys;
+	struct slu_executor *ex; /* one of the two */
+	struct bare_ring *rings;
+};
+
+struct producer {
+	const struct load *load;
+	uint32_t index;
+	pthread_t thread;
+};
+
+static int
+empty_task(struct slu_run *run, void *arg)
+{
+	(void)run;
+	(void)arg;
+	return 0;
+}
+
+static void
+empty_job(void *arg)
+{
+	(void)arg;
+}
+
+/* Walks the keys in a fixed scattered order, the same for both sides. */
+static uint32_t
+nth_key(const struct load *load, uint64_t i)
+{
+	return (uint32_t)(i * 2654435761u % load->n_keys);
+}
+
+static void *
+produce_ours(void *arg)
+{
+	const struct producer *p = arg;
+	const struct load *load = p->load;
+	const struct slu_task task = { .run = empty_task };
+	const struct slu_submit opts = { .timeout = SLU_NEVER };
+
+	for (uint64_t i = p->index; i < load->jobs; i += load->producers)
+		slu_executor_submit(load->ex, load->keys[nth_key(load, i)], &task, &opts,
+				    NULL, NULL);
+	return NULL;
+}
+
+static void *
+produce_bare(void *arg)
+{
+	const struct producer *p = arg;
+	const struct load *load = p->load;
+
+	for (uint64_t i = p->index; i < load->jobs; i += load->producers)
+		bare_ring_submit(&load->rings[nth_key(load, i) % load->workers], empty_job,
+				 NULL);
+	return NULL;
+}
+
+static void
+produce(const struct load *load, void *(*fn)(void *))
+{
+	struct producer producers[16];
+
+	for (uint32_t i = 0; i < load->producers; i++) {
+		producers[i] = (struct producer){ .load = load, .index = i };
+		pthread_create(&producers[i].thread, NULL, fn, &producers[i]);
+	}
+	for (uint32_t i = 0; i < load->producers; i++)
+		pthread_join(producers[i].thread, NULL);
+}
+
+static double
+million_per_s(uint64_t jobs, slu_time took)
+{
+	return (double)jobs * 1e3 / (double)took;
+}
+
+static double
+run_ours(struct load *load)
+{
+	const struct slu_executor_config config = {
+		.shards = load->workers,
+		.queue_size = QUEUE_SIZE,
+	};
+	slu_time begin;
+
+	if (slu_executor_start(&load->ex, &config, NULL))
+		return 0;
+	begin = bench_now();
+	produce(load, produce_ours);
+	slu_executor_stop(load->ex, 0);
+	begin = bench_now() - begin;
+	slu_executor_close(load->ex);
+	return million_per_s(load->jobs, begin);
+}
+
+static double
+run_bare(struct load *load)
+{
+	struct bare_ring rings[16];
+	slu_time begin;
+
+	for (uint32_t i = 0; i < load->workers; i++)
+		if (bare_ring_start(&rings[i], QUEUE_SIZE))
+			return 0;
+	load->rings = rings;
+	begin = bench_now();
+	produce(load, produce_bare);
+	for (uint32_t i = 0; i < load->workers; i++)
+		bare_ring_stop(&rings[i]);
+	return million_per_s(load->jobs, bench_now() - begin);
+}
+
+static void
+throughput(struct bench *b, struct load *load, struct bench_row row, double floor)
+{
+	double ours[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
+
+	load->jobs = b->jobs;
+	for (unsigned i = 0; i < b->rounds; i++) {
+		bench_progress(b, row.name, i);
+		bare[i] = run_bare(load);
+		ours[i] = run_ours(load);
+	}
+	row.unit = "Mjobs/s";
+	row.ours = bench_median(ours, b->rounds);
+	row.bare = bench_median(bare, b->rounds);
+	row.ratio = row.ours / row.bare;
+	row.reached = row.ratio >= 0.5 && row.ours >= floor;
+	bench_add(b, &row);
+}
+
+/* Not against the bare ring, which knows no keys, but against ourselves with few. */
+static void
+many_keys(struct bench *b, struct load *load, uint32_t many, uint32_t few)
+{
+	double ours[BENCH_ROUNDS_MAX], base[BENCH_ROUNDS_MAX];
+	struct bench_row row = {
+		.name = "1 million live keys (bare: 1 thousand keys)",
+		.unit = "Mjobs/s",
+		.aim = "at least 0.5x",
+	};
+
+	for (unsigned i = 0; i < b->rounds; i++) {
+		bench_progress(b, row.name, i);
+		load->n_keys = few;
+		base[i] = run_ours(load);
+		load->n_keys = many;
+		ours[i] = run_ours(load);
+	}
+	row.ours = bench_median(ours, b->rounds);
+	row.bare = bench_median(base, b->rounds);
+	row.ratio = row.ours / row.bare;
+	row.reached = row.ratio >= 0.5;
+	bench_add(b, &row);
+}
+
+/* --- what a submit costs the caller ------------------------------------------- */
+
+static int
+busy_task(struct slu_run *run, void *arg)
+{
+	(void)run;
+	while (!atomic_load((_Atomic bool *)arg))
+		;
+	return 0;
+}
+
+static void
+time_submits(struct slu_executor *ex, slu_time *times, uint32_t n, slu_time pause)
+{
+	const struct slu_task task = { .run = empty_task };
+
+	for (uint32_t i = 0; i < n; i++) {
+		slu_time begin;
+
+		if (pause)
+			sleep_for(pause);
+		begin = bench_now();
+		slu_executor_submit(ex, "key-000001", &task, NULL, NULL, NULL);
+		times[i] = bench_now() - begin;
+	}
+}
+
+static int
+submit_latency(struct bench *b, struct load *load)
+{
+	const struct slu_executor_config config = { .shards = 1, .queue_size = SUBMITS + 1 };
+	slu_time *times = mem_array(SUBMITS, sizeof *times);
+	_Atomic bool release = false;
+	struct bench_row row = { .name = "submit p99, worker awake", .unit = "us" };
+	int rc;
+
+	rc = times ? slu_executor_start(&load->ex, &config, NULL) : SLU_ENOMEM;
+	if (rc)
+		goto out;
+	bench_progress(b, row.name, 0);
+	time_submits(load->ex, times, SUBMITS, 0); /* touches all memory once */
+	slu_executor_await(load->ex, "key-000001", 0, NULL);
+	slu_executor_submit(load->ex, "key-000001",
+			    &(struct slu_task){ .run = busy_task, .arg = (void *)&release },
+			    NULL, NULL, NULL);
+	time_submits(load->ex, times, SUBMITS, 0);
+	atomic_store(&release, true);
+	row.ours = (double)bench_percentile(times, SUBMITS, 0.99) / 1e3;
+	row.aim = "under 2 us";
+	row.reached = row.ours < 2;
+	bench_add(b, &row);
+	row.name = "submit p50, worker awake";
+	row.ours = (double)bench_percentile(times, SUBMITS, 0.5) / 1e3;
+	bench_add(b, &row);
+	slu_executor_await(load->ex, "key-000001", 0, NULL);
+	time_submits(load->ex, times, WAKES, SLU_MS);
+	row = (struct bench_row){ .name = "submit p99, wakes the worker", .unit = "us" };
+	row.ours = (double)bench_percentile(times, WAKES, 0.99) / 1e3;
+	row.aim = "told apart";
+	row.reached = true;
+	bench_add(b, &row);
+	slu_executor_close(load->ex);
+out:
+	mem_free(times);
+	return rc;
+}
+
+int
+bench_exec(struct bench *b)
+{
+	const uint32_t many = 1000000, few = 1000;
+	struct load load = { .keys = mem_array(many, KEY_SIZE), .n_keys = few };
+	int rc;
+
+	if (!load.keys)
+		return SLU_ENOMEM;
+	for (uint32_t i = 0; i < many; i++)
+		(void)snprintf(load.keys[i], KEY_SIZE, "key-%06u", i);
+	load.producers = load.workers = 1;
+	throughput(b, &load,
+		   (struct bench_row){ .name = "1 producer, 1 worker",
+				       .aim = "at least 0.5x and 5 Mjobs/s" },
+		   5);
+	many_keys(b, &load, many, few);
+	load.n_keys = few;
+	load.producers = 4;
+	load.workers = 2;
+	throughput(b, &load,
+		   (struct bench_row){ .name = "4 producers, 2 workers",
+				       .aim = "at least 0.5x" },
+		   0);
+	rc = submit_latency(b, &load);
+	mem_free(load.keys);
+	return rc;
+}

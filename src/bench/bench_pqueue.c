@@ -1,0 +1,190 @@
+/*
+ * bench_pqueue.c - the priority queue beside a plain heap, and how soon an idle
+ * worker has a job in its hands.
+ */
+#include "bench/bare_heap.h"
+#include "bench/bench.h"
+
+#include "base/mem.h"
+
+#include <sluice/worker.h>
+
+#include <stdatomic.h>
+#include <time.h>
+
+enum {
+	PICKUPS = 2000
+};
+
+static const char *const labels[] = { "high", "normal", "low" };
+static const int32_t values[] = { 0, 5, 10 };
+
+/* The same dice for both sides. */
+static unsigned
+roll(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(*state >> 33) % 3;
+}
+
+/* --- push and pop --------------------------------------------------------- */
+
+static void
+push_bare(struct bare_heap *h, uint64_t seq, unsigned label)
+{
+	bare_heap_push(h, (struct bare_item){ bench_now(), seq, values[label], (uint32_t)seq });
+}
+
+/* ns for a push and a pop, with `items` in the heap. */
+static double
+run_bare(const struct bench *b)
+{
+	struct bare_heap heap;
+	uint64_t dice = 1;
+	slu_time begin;
+
+	if (bare_heap_init(&heap, (uint32_t)b->items + 1))
+		return 0;
+	for (uint64_t i = 0; i < b->items; i++)
+		push_bare(&heap, i, roll(&dice));
+	begin = bench_now();
+	for (uint64_t i = 0; i < b->jobs; i++) {
+		push_bare(&heap, b->items + i, roll(&dice));
+		(void)bare_heap_pop(&heap);
+	}
+	begin = bench_now() - begin;
+	bare_heap_release(&heap);
+	return (double)begin / (double)b->jobs;
+}
+
+static double
+run_ours(const struct bench *b)
+{
+	const struct slu_pqueue_config config = { .max_in_memory = (uint32_t)b->items + 1 };
+	struct slu_pqueue *q;
+	struct slu_job_item item;
+	uint64_t dice = 1;
+	slu_time begin;
+
+	if (slu_pqueue_new(&q, &config, NULL))
+		return 0;
+	for (uint64_t i = 0; i < b->items; i++)
+		slu_pqueue_enqueue(q, &(struct slu_job){ .priority = labels[roll(&dice)] }, NULL,
+				   NULL);
+	begin = bench_now();
+	for (uint64_t i = 0; i < b->jobs; i++) {
+		slu_pqueue_enqueue(q, &(struct slu_job){ .priority = labels[roll(&dice)] }, NULL,
+				   NULL);
+		(void)slu_pqueue_dequeue(q, 0, &item);
+	}
+	begin = bench_now() - begin;
+	slu_pqueue_free(q, NULL);
+	return (double)begin / (double)b->jobs;
+}
+
+static void
+push_pop(struct bench *b)
+{
+	double ours[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
+	static char name[64];
+	struct bench_row row = {
+		.name = name,
+		.unit = "ns",
+		.aim = "at least 0.77x (within 1.3x of the time)",
+	};
+
+	(void)snprintf(name, sizeof name, "push and pop, %llu items queued",
+		       (unsigned long long)b->items);
+	for (unsigned i = 0; i < b->rounds; i++) {
+		bench_progress(b, name, i);
+		bare[i] = run_bare(b);
+		ours[i] = run_ours(b);
+	}
+	row.ours = bench_median(ours, b->rounds);
+	row.bare = bench_median(bare, b->rounds);
+	row.ratio = row.bare / row.ours;
+	row.reached = row.ratio >= 1 / 1.3;
+	bench_add(b, &row);
+}
+
+/* --- pick-up ----------------------------------------------------------------- */
+
+struct pickup {
+	slu_time enqueued;
+	slu_time took;
+	_Atomic bool done;
+};
+
+static int
+note_time(const struct slu_job_item *job, void *session, void *arg, struct slu_err *err)
+{
+	struct pickup *p = job->data;
+
+	(void)session;
+	(void)arg;
+	(void)err;
+	p->took = bench_now() - p->enqueued;
+	atomic_store(&p->done, true);
+	return 0;
+}
+
+static void
+pick_up(struct slu_pqueue *q, struct pickup *p)
+{
+	const struct timespec pause = { .tv_nsec = SLU_MS };
+
+	nanosleep(&pause, NULL); /* let the worker fall asleep */
+	p->enqueued = bench_now();
+	slu_pqueue_enqueue(q, &(struct slu_job){ .data = p }, NULL, NULL);
+	while (!atomic_load(&p->done))
+		nanosleep(&pause, NULL);
+}
+
+static void
+report_pickups(struct bench *b, slu_time *times)
+{
+	struct bench_row row = { .name = "idle worker has the job, p99", .unit = "us" };
+
+	row.ours = (double)bench_percentile(times, PICKUPS, 0.99) / 1e3;
+	row.aim = "under 200 us";
+	row.reached = row.ours < 200;
+	bench_add(b, &row);
+	row.name = "idle worker has the job, p50";
+	row.ours = (double)bench_percentile(times, PICKUPS, 0.5) / 1e3;
+	bench_add(b, &row);
+}
+
+static int
+pickup_latency(struct bench *b)
+{
+	slu_time *times = mem_array(PICKUPS, sizeof *times);
+	struct slu_worker_config config = { .handler = note_time };
+	struct slu_worker *w = NULL;
+	int rc;
+
+	rc = times ? slu_pqueue_new(&config.queue, NULL, NULL) : SLU_ENOMEM;
+	if (!rc)
+		rc = slu_worker_new(&w, &config, NULL);
+	if (!rc)
+		rc = slu_worker_start(w, NULL);
+	bench_progress(b, "idle worker has the job", 0);
+	for (unsigned i = 0; i < PICKUPS && !rc; i++) {
+		struct pickup p = { 0 };
+
+		pick_up(config.queue, &p);
+		times[i] = p.took;
+	}
+	if (!rc)
+		report_pickups(b, times);
+	slu_worker_free(w);
+	slu_pqueue_free(config.queue, NULL);
+	mem_free(times);
+	return rc;
+}
+
+int
+bench_pqueue(struct bench *b)
+{
+	push_pop(b);
+	return pickup_latency(b);
+}

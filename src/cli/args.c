@@ -1,0 +1,161 @@
+#include "cli/args.h"
+
+#include "base/parse.h"
+
+#include <string.h>
+
+enum {
+	WORD_MAX = 32, /* longer words are like no other */
+	ARGS_MAX = 32
+};
+
+static unsigned
+least(unsigned a, unsigned b, unsigned c)
+{
+	const unsigned ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/* How many letters to change, add or drop to get from a to b. */
+static unsigned
+distance(const char *a, const char *b)
+{
+	unsigned row[WORD_MAX + 1];
+	const size_t na = strlen(a), nb = strlen(b);
+
+	if (na > WORD_MAX || nb > WORD_MAX)
+		return WORD_MAX;
+	for (unsigned j = 0; j <= nb; j++)
+		row[j] = j;
+	for (unsigned i = 1; i <= na; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= nb; j++) {
+			const unsigned up = row[j];
+
+			row[j] = least(up + 1, row[j - 1] + 1,
+				       diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = up;
+		}
+	}
+	return row[nb];
+}
+
+const char *
+args_nearest(const char *word, const char *const *list, size_t n)
+{
+	const char *best = NULL;
+	unsigned best_distance = 4; /* further away is no likeness */
+
+	for (size_t i = 0; i < n; i++) {
+		const unsigned d = distance(word, list[i]);
+
+		if (d < best_distance) {
+			best = list[i];
+			best_distance = d;
+		}
+	}
+	return best;
+}
+
+static int
+unknown(const char *word, const struct arg *rows, size_t n, struct slu_err *err)
+{
+	const char *names[ARGS_MAX];
+	const char *near;
+
+	for (size_t i = 0; i < n && i < ARGS_MAX; i++)
+		names[i] = rows[i].name;
+	near = args_nearest(word, names, n < ARGS_MAX ? n : ARGS_MAX);
+	if (near)
+		return slu_fail(err, SLU_EINVAL, "no option %s; did you mean %s?", word, near);
+	return slu_fail(err, SLU_EINVAL, "no option %s; see --help", word);
+}
+
+static const struct arg *
+find(const char *word, size_t len, const struct arg *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strlen(rows[i].name) == len && memcmp(rows[i].name, word, len) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+static int
+take_value(const struct arg *row, const char *value, struct slu_err *err)
+{
+	struct slu_err why;
+	int rc;
+
+	if (!value)
+		return slu_fail(err, SLU_EINVAL, "%s needs a value", row->name);
+	if (row->kind == ARG_TIME)
+		rc = parse_duration(slice_of(value), row->out, &why);
+	else
+		rc = parse_u64(slice_of(value), 1, UINT32_MAX, row->out, &why);
+	return rc ? slu_fail(err, rc, "%s: %s", row->name, why.text) : 0;
+}
+
+/* One option at argv[*i]; *i moves on to its last word. */
+static int
+take_option(int *i, int argc, char **argv, const struct arg *rows, size_t n,
+	    struct slu_err *err)
+{
+	char *word = argv[*i];
+	char *equals = strchr(word, '=');
+	const size_t len = equals ? (size_t)(equals - word) : strlen(word);
+	const struct arg *row = find(word, len, rows, n);
+
+	if (!row)
+		return unknown(word, rows, n, err);
+	if (row->kind == ARG_FLAG) {
+		*(bool *)row->out = true;
+		return equals ? slu_fail(err, SLU_EINVAL, "%s takes no value", row->name) : 0;
+	}
+	if (equals)
+		return take_value(row, equals + 1, err);
+	*i += 1;
+	return take_value(row, *i < argc ? argv[*i] : NULL, err);
+}
+
+int
+args_parse(int *argc, char **argv, const struct arg *rows, size_t n,
+	   struct slu_err *err)
+{
+	bool options = true;
+	int words = 0;
+
+	for (int i = 0; i < *argc; i++) {
+		int rc;
+
+		if (options && strcmp(argv[i], "--") == 0) {
+			options = false;
+			continue;
+		}
+		if (!options || argv[i][0] != '-' || !argv[i][1]) {
+			argv[words++] = argv[i];
+			continue;
+		}
+		rc = take_option(&i, *argc, argv, rows, n, err);
+		if (rc)
+			return rc;
+	}
+	*argc = words;
+	return 0;
+}
+
+void
+args_help(const struct arg *rows, size_t n, FILE *out)
+{
+	static const char *const values[] = {
+		[ARG_FLAG] = "",
+		[ARG_COUNT] = " N",
+		[ARG_TIME] = " TIME",
+	};
+
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "  %s%-*s  %s\n", rows[i].name,
+			(int)(18 - strlen(rows[i].name)), values[rows[i].kind], rows[i].help);
+}

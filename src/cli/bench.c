@@ -1,0 +1,114 @@
+/*
+ * bench.c - `sluice bench`: which bench, how large, how printed.
+ */
+#include "bench/bench.h"
+#include "cli/args.h"
+#include "cli/cli.h"
+
+#include <string.h>
+
+struct bench_command {
+	const char *name;
+	int (*run)(struct bench *b);
+	const char *summary;
+};
+
+/* clang-format off */
+static const struct bench_command benches[] = {
+	{ "exec",   bench_exec,   "the executor beside a bare ring" },
+	{ "pqueue", bench_pqueue, "the priority queue and its worker beside a bare heap" },
+};
+/* clang-format on */
+
+enum {
+	N_BENCHES = sizeof benches / sizeof benches[0]
+};
+
+struct request {
+	uint64_t rounds;
+	uint64_t jobs;
+	uint64_t items;
+	bool json;
+	bool strict;
+	bool help;
+};
+
+static void
+help(const struct arg *rows, size_t n)
+{
+	puts("usage: sluice bench BENCH [options]\n");
+	for (int i = 0; i < N_BENCHES; i++)
+		printf("  %-8s %s\n", benches[i].name, benches[i].summary);
+	puts("");
+	args_help(rows, n, stdout);
+	puts("\nexamples:\n"
+	     "  sluice bench exec\n"
+	     "  sluice bench pqueue --items 1000000 --json\n");
+}
+
+static const struct bench_command *
+find(const char *name)
+{
+	for (int i = 0; i < N_BENCHES; i++)
+		if (strcmp(benches[i].name, name) == 0)
+			return &benches[i];
+	return NULL;
+}
+
+static int
+run(const struct bench_command *which, const struct request *r)
+{
+	struct bench b = {
+		.rounds = (uint32_t)r->rounds,
+		.jobs = r->jobs,
+		.items = r->items,
+	};
+	const int rc = which->run(&b);
+
+	if (rc) {
+		fprintf(stderr, "sluice bench %s: %s\n", which->name, slu_err_row(rc)->text);
+		return CLI_FAILED;
+	}
+	if (r->json)
+		bench_json(&b, stdout);
+	else
+		bench_table(&b, stdout);
+	for (unsigned i = 0; i < b.n_rows; i++)
+		if (r->strict && !b.rows[i].reached)
+			return CLI_FAILED;
+	return CLI_OK;
+}
+
+int
+cli_bench(int argc, char **argv)
+{
+	struct request r = { .rounds = 5, .jobs = 2000000, .items = 10000000 };
+	const struct arg rows[] = {
+		{ "--rounds", ARG_COUNT, &r.rounds, "times each side is measured, 1 to 15 (5)" },
+		{ "--jobs", ARG_COUNT, &r.jobs, "jobs in a round (2000000)" },
+		{ "--items", ARG_COUNT, &r.items, "pqueue: items queued meanwhile (10000000)" },
+		{ "--json", ARG_FLAG, &r.json, "print JSON" },
+		{ "--strict", ARG_FLAG, &r.strict, "exit 1 when an aim is not reached" },
+		{ "--help", ARG_FLAG, &r.help, "this text" },
+	};
+	const size_t n = sizeof rows / sizeof rows[0];
+	struct slu_err err;
+
+	argc--;
+	argv++;
+	if (args_parse(&argc, argv, rows, n, &err)) {
+		fprintf(stderr, "sluice bench: %s\n", err.text);
+		return CLI_USAGE;
+	}
+	if (r.help) {
+		help(rows, n);
+		return CLI_OK;
+	}
+	if (argc != 1 || !find(argv[0]) || r.rounds > BENCH_ROUNDS_MAX) {
+		fputs("sluice bench: name one bench, exec or pqueue, and at most 15 rounds; "
+		      "see --help\n",
+		      stderr);
+		return CLI_USAGE;
+	}
+	return run(find(argv[0]), &r);
+}

@@ -1,0 +1,20 @@
+/*
+ * cli.h - the commands of `sluice`, one table row each (main.c has the table).
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+/* What a command exits with. */
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2
+};
+
+/* argv[0] is the command's own name. Returns an enum cli_exit. */
+typedef int cli_fn(int argc, char **argv);
+
+cli_fn cli_bench;
+cli_fn cli_demo;
+
+#endif

@@ -1,0 +1,70 @@
+#include "cli/args.h"
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+	const char *name;
+	cli_fn *run;
+	const char *summary;
+};
+
+/* clang-format off */
+static const struct command commands[] = {
+	{ "demo",  cli_demo,  "watch keys run in parallel, each in its own order" },
+	{ "bench", cli_bench, "measure the executor or the priority queue" },
+};
+/* clang-format on */
+
+enum {
+	N_COMMANDS = sizeof commands / sizeof commands[0]
+};
+
+static void
+usage(FILE *out)
+{
+	fputs("sluice: a queue for work\n\n"
+	      "usage: sluice COMMAND [options]\n\n",
+	      out);
+	for (int i = 0; i < N_COMMANDS; i++)
+		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+	fputs("\n`sluice COMMAND --help` says more, with examples; `sluice --version`.\n", out);
+}
+
+static int
+unknown(const char *word)
+{
+	const char *names[N_COMMANDS];
+	const char *near;
+
+	for (int i = 0; i < N_COMMANDS; i++)
+		names[i] = commands[i].name;
+	near = args_nearest(word, names, N_COMMANDS);
+	fprintf(stderr, "sluice: no command %s", word);
+	if (near)
+		fprintf(stderr, "; did you mean %s?", near);
+	fputs("\nsee `sluice --help`\n", stderr);
+	return CLI_USAGE;
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc < 2) {
+		usage(stderr);
+		return CLI_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		usage(stdout);
+		return CLI_OK;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("sluice " SLUICE_VERSION);
+		return CLI_OK;
+	}
+	for (int i = 0; i < N_COMMANDS; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	return unknown(argv[1]);
+}

@@ -1,0 +1,426 @@
+/*
+ * executor.c - N lanes and who gets what. lane.c has the queue of one shard,
+ * lane_run.c its worker, parking.c the keys that wait for a retry.
+ */
+#include "exec/executor.h"
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "exec/lane.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct slu_executor {
+	struct lane_shared shared;
+	char metrics_namespace[48]; /* the config's, copied */
+	struct lane *lanes;
+	uint32_t n_lanes;	    /* opened */
+
+	pthread_mutex_t mtx;
+	pthread_cond_t ended;
+	uint32_t alive; /* shared, under mtx, as the rest: workers */
+	bool stopping;
+	bool joined;
+};
+
+static const uint64_t seq_mask = ((uint64_t)1 << 48) - 1; /* an id: shard, seq */
+
+/* --- start ------------------------------------------------------------------ */
+
+/* A worker's last act; after it the thread only has to be joined. */
+static void
+worker_ended(void *arg)
+{
+	struct slu_executor *ex = arg;
+
+	pthread_mutex_lock(&ex->mtx);
+	if (--ex->alive == 0)
+		pthread_cond_broadcast(&ex->ended);
+	pthread_mutex_unlock(&ex->mtx);
+}
+
+static int
+take_config(struct slu_executor *ex, const struct slu_executor_config *config,
+	    struct slu_err *err)
+{
+	struct slu_executor_config *own = &ex->shared.config;
+	char prefix[64];
+	int rc;
+
+	if (config)
+		*own = *config;
+	rc = executor_config_check(own, err);
+	if (rc)
+		return rc;
+	ex->shared.backoff = (struct slu_backoff){
+		.kind = own->backoff,
+		.jitter = own->jitter,
+		.base = own->base_backoff,
+		.max = own->max_interval,
+		.fn = own->backoff_fn,
+		.arg = own->backoff_arg,
+	};
+	if (strlen(own->metrics_namespace) >= sizeof ex->metrics_namespace)
+		return slu_fail(err, SLU_EINVAL, "metrics namespace %s is too long",
+				own->metrics_namespace);
+	memcpy(ex->metrics_namespace, own->metrics_namespace,
+	       strlen(own->metrics_namespace) + 1);
+	own->metrics_namespace = ex->metrics_namespace;
+	(void)snprintf(prefix, sizeof prefix, "%s_shardqueue_", ex->metrics_namespace);
+	rc = metrics_init(&ex->shared.metrics, prefix, lane_metrics, LANE_METRICS, "shard",
+			  own->shards);
+	return rc ? slu_fail(err, rc, "metrics namespace %s: %s", ex->metrics_namespace,
+			     slu_err_row(rc)->text)
+		  : 0;
+}
+
+static int
+open_lanes(struct slu_executor *ex, struct slu_err *err)
+{
+	const uint32_t shards = ex->shared.config.shards;
+
+	ex->lanes = mem_aligned(_Alignof(struct lane), shards * sizeof *ex->lanes);
+	if (!ex->lanes)
+		return slu_fail(err, SLU_ENOMEM, "no memory for %u shards", shards);
+	for (; ex->n_lanes < shards; ex->n_lanes++) {
+		const int rc = lane_open(&ex->lanes[ex->n_lanes], &ex->shared,
+					 ex->n_lanes, err);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+start_lanes(struct slu_executor *ex, struct slu_err *err)
+{
+	for (uint32_t i = 0; i < ex->n_lanes; i++) {
+		int rc;
+
+		pthread_mutex_lock(&ex->mtx);
+		rc = lane_start(&ex->lanes[i], err);
+		if (!rc)
+			ex->alive++;
+		pthread_mutex_unlock(&ex->mtx);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int
+executor_start_on(struct slu_executor **out, const struct slu_executor_config *config,
+		  struct clock *clock, struct slu_err *err)
+{
+	struct slu_executor *ex = mem_zalloc(sizeof *ex);
+	int rc;
+
+	if (!ex)
+		return slu_fail(err, SLU_ENOMEM, "no memory for an executor");
+	pthread_mutex_init(&ex->mtx, NULL);
+	clock_cond_init(&ex->ended);
+	ex->shared.clock = clock;
+	ex->shared.executor = ex;
+	ex->shared.ended = worker_ended;
+	ex->shared.ended_arg = ex;
+	rc = take_config(ex, config, err);
+	if (!rc)
+		rc = open_lanes(ex, err);
+	if (!rc)
+		rc = start_lanes(ex, err);
+	if (rc) {
+		slu_executor_close(ex);
+		return rc;
+	}
+	*out = ex;
+	return 0;
+}
+
+int
+slu_executor_start(struct slu_executor **out, const struct slu_executor_config *config,
+		   struct slu_err *err)
+{
+	return executor_start_on(out, config, &clock_system, err);
+}
+
+void
+slu_executor_config_get(const struct slu_executor *ex, struct slu_executor_config *config)
+{
+	*config = ex->shared.config;
+}
+
+/* --- submit ------------------------------------------------------------------- */
+
+static struct lane *
+lane_of(const struct slu_executor *ex, uint32_t hash)
+{
+	return &ex->lanes[hash % ex->n_lanes];
+}
+
+uint32_t
+slu_executor_shard_of(const struct slu_executor *ex, const char *key)
+{
+	return lane_of(ex, fnv1a32(key, strlen(key)))->index;
+}
+
+static int
+take_key(struct lane_key *out, const char *key, struct slu_err *err)
+{
+	const size_t len = key ? strlen(key) : 0;
+
+	if (len < 1 || len > SLU_KEY_MAX)
+		return slu_fail(err, SLU_EINVAL, "a key has 1 to %d bytes, this one %zu",
+				SLU_KEY_MAX, len);
+	*out = (struct lane_key){ key, len, fnv1a32(key, len) };
+	return 0;
+}
+
+static int
+check_tasks(const struct slu_executor *ex, const struct slu_task *tasks, uint32_t n,
+	    struct slu_err *err)
+{
+	if (n < 1 || n > ex->shared.config.queue_size)
+		return slu_fail(err, SLU_EINVAL, "a batch has 1 to %u tasks, this one %u",
+				ex->shared.config.queue_size, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (!tasks || !tasks[i].run)
+			return slu_fail(err, SLU_EINVAL, "task %u has no function", i);
+	return 0;
+}
+
+int
+slu_executor_submit_batch(struct slu_executor *ex, const char *key,
+			  const struct slu_task *tasks, uint32_t n,
+			  const struct slu_submit *opts, uint64_t *first_id,
+			  struct slu_err *err)
+{
+	struct lane_key taken;
+	struct lane *lane;
+	uint64_t first;
+	int rc;
+
+	rc = take_key(&taken, key, err);
+	if (!rc)
+		rc = check_tasks(ex, tasks, n, err);
+	if (rc)
+		return rc;
+	lane = lane_of(ex, taken.hash);
+	rc = lane_submit(lane, &taken, tasks, n, opts, &first, err);
+	if (!rc && first_id)
+		*first_id = lane_id(lane, first);
+	return rc;
+}
+
+int
+slu_executor_submit(struct slu_executor *ex, const char *key,
+		    const struct slu_task *task, const struct slu_submit *opts,
+		    uint64_t *id, struct slu_err *err)
+{
+	return slu_executor_submit_batch(ex, key, task, 1, opts, id, err);
+}
+
+/* --- await ----------------------------------------------------------------------- */
+
+/* Shared by the waiting caller and the task it queued; the last one frees it. */
+struct barrier {
+	pthread_mutex_t mtx;
+	pthread_cond_t cond;
+	int refs; /* shared, under mtx, as done */
+	bool done;
+};
+
+static struct barrier *
+barrier_new(void)
+{
+	struct barrier *b = mem_zalloc(sizeof *b);
+
+	if (!b)
+		return NULL;
+	pthread_mutex_init(&b->mtx, NULL);
+	clock_cond_init(&b->cond);
+	b->refs = 1;
+	return b;
+}
+
+/* Called with mtx held; lets go of it. */
+static void
+barrier_drop(struct barrier *b)
+{
+	const bool last = --b->refs == 0;
+
+	pthread_mutex_unlock(&b->mtx);
+	if (!last)
+		return;
+	pthread_cond_destroy(&b->cond);
+	pthread_mutex_destroy(&b->mtx);
+	mem_free(b);
+}
+
+static int
+barrier_run(struct slu_run *run, void *arg)
+{
+	(void)run;
+	(void)arg;
+	return 0; /* reaching it is all */
+}
+
+static void
+barrier_done(const struct slu_run *run, void *arg, int rc)
+{
+	struct barrier *b = arg;
+
+	(void)run;
+	(void)rc;
+	pthread_mutex_lock(&b->mtx);
+	b->done = true;
+	pthread_cond_signal(&b->cond);
+	barrier_drop(b);
+}
+
+static int
+barrier_wait(struct slu_executor *ex, struct barrier *b, slu_time until,
+	     struct slu_err *err)
+{
+	struct clock *clock = ex->shared.clock;
+	bool done;
+
+	pthread_mutex_lock(&b->mtx);
+	while (!b->done && clock_mono(clock) < until)
+		clock_wait(clock, &b->cond, &b->mtx, until);
+	done = b->done;
+	barrier_drop(b);
+	return done ? 0 : slu_fail(err, SLU_ETIMEOUT, "tasks of the key are still under way");
+}
+
+int
+slu_executor_await(struct slu_executor *ex, const char *key, slu_time timeout,
+		   struct slu_err *err)
+{
+	const slu_time wait = timeout > 0 ? timeout : SLU_NEVER;
+	const slu_time until = time_add(clock_mono(ex->shared.clock), wait);
+	struct barrier *b;
+	int rc;
+
+	if (lane_executor_here() == ex)
+		return slu_fail(err, SLU_EINVAL, "a task cannot await its own executor");
+	b = barrier_new();
+	if (!b)
+		return slu_fail(err, SLU_ENOMEM, "no memory to await key %s", key);
+	b->refs = 2;
+	rc = slu_executor_submit(ex, key,
+				 &(struct slu_task){ barrier_run, b, barrier_done },
+				 &(struct slu_submit){ .timeout = wait }, NULL, err);
+	if (rc) {
+		b->refs = 1; /* no task has it */
+		pthread_mutex_lock(&b->mtx);
+		barrier_drop(b);
+		return rc;
+	}
+	return barrier_wait(ex, b, until, err);
+}
+
+/* --- looking at it ------------------------------------------------------------------ */
+
+int
+slu_executor_status(struct slu_executor *ex, uint64_t id, struct slu_task_status *status)
+{
+	const uint64_t shard = id >> 48;
+
+	if (shard >= ex->n_lanes)
+		return SLU_ENOTFOUND;
+	return lane_status(&ex->lanes[shard], id & seq_mask, status);
+}
+
+int
+slu_executor_snapshot(struct slu_executor *ex, uint32_t shard,
+		      struct slu_executor_stats *stats)
+{
+	*stats = (struct slu_executor_stats){ .shards = ex->n_lanes };
+	if (shard != SLU_ALL_SHARDS && shard >= ex->n_lanes)
+		return SLU_EINVAL;
+	for (uint32_t i = 0; i < ex->n_lanes; i++)
+		if (shard == SLU_ALL_SHARDS || shard == i)
+			lane_stats(&ex->lanes[i], stats);
+	return 0;
+}
+
+int
+slu_executor_metrics(struct slu_executor *ex, char **text)
+{
+	for (uint32_t i = 0; i < ex->n_lanes; i++)
+		lane_collect(&ex->lanes[i]);
+	return metrics_text(&ex->shared.metrics, text);
+}
+
+/* --- stop ------------------------------------------------------------------------------ */
+
+static void
+begin_stop(struct slu_executor *ex)
+{
+	char event[80];
+
+	(void)snprintf(event, sizeof event,
+		       "shardqueue: stopping executor, draining %u shards", ex->n_lanes);
+	log_info(ex->shared.config.log, event, F_U64("shards", ex->n_lanes));
+	for (uint32_t i = 0; i < ex->n_lanes; i++)
+		lane_close(&ex->lanes[i]);
+}
+
+/* Under mtx; the workers are past their last use of it. */
+static void
+join_workers(struct slu_executor *ex)
+{
+	for (uint32_t i = 0; i < ex->n_lanes && !ex->joined; i++)
+		if (ex->lanes[i].started)
+			pthread_join(ex->lanes[i].thread, NULL);
+	ex->joined = true;
+}
+
+int
+slu_executor_stop(struct slu_executor *ex, slu_time timeout)
+{
+	struct clock *clock = ex->shared.clock;
+	slu_time until;
+	bool first, ended;
+
+	if (lane_executor_here() == ex)
+		return SLU_EINVAL;
+	pthread_mutex_lock(&ex->mtx);
+	first = !ex->stopping;
+	ex->stopping = true;
+	pthread_mutex_unlock(&ex->mtx);
+	if (first)
+		begin_stop(ex);
+	until = time_add(clock_mono(clock), timeout > 0 ? timeout : SLU_NEVER);
+	pthread_mutex_lock(&ex->mtx);
+	while (ex->alive && clock_mono(clock) < until)
+		clock_wait(clock, &ex->ended, &ex->mtx, until);
+	ended = ex->alive == 0;
+	if (ended)
+		join_workers(ex);
+	pthread_mutex_unlock(&ex->mtx);
+	return ended ? 0 : SLU_ETIMEOUT;
+}
+
+int
+slu_executor_close(struct slu_executor *ex)
+{
+	int rc;
+
+	if (!ex)
+		return 0;
+	rc = slu_executor_stop(ex, SLU_NEVER);
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < ex->n_lanes; i++)
+		lane_release(&ex->lanes[i]);
+	mem_free(ex->lanes);
+	metrics_release(&ex->shared.metrics);
+	pthread_cond_destroy(&ex->ended);
+	pthread_mutex_destroy(&ex->mtx);
+	mem_free(ex);
+	return 0;
+}

@@ -1,0 +1,414 @@
+/*
+ * lane.c - a lane from outside: open and close it, submit to it, look at it.
+ * lane_run.c is its worker.
+ */
+#include "exec/lane.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+	SLOTS_CHUNK_BITS = 6 /* 64 slots at a time: a small queue stays small */
+};
+
+/* A submitter that found no room looks again this often, however busy or stuck the
+ * worker is; so the worker may call it late (see call_for_more in lane_run.c), and a
+ * fired token or a stop is noticed without a hook. */
+static const slu_time room_look = SLU_MS;
+
+const struct metric lane_metrics[LANE_METRICS] = {
+	[LANE_SUBMISSIONS] = { "submissions_total", METRIC_COUNTER,
+			       "tasks accepted" },
+	[LANE_FULL] = { "queue_full_total", METRIC_COUNTER,
+			"submits refused because the shard stayed full" },
+	[LANE_RUN_TIME] = { "run_duration_seconds", METRIC_HISTOGRAM,
+			    "how long runs of tasks took, retries included" },
+	[LANE_DEPTH] = { "queue_depth", METRIC_GAUGE,
+			 "tasks waiting, retries included" },
+};
+
+static struct slot *
+at(const struct lane *l, uint32_t handle)
+{
+	return slab_at(&l->slots, handle);
+}
+
+/* --- open and close ------------------------------------------------------ */
+
+static uint32_t
+power_of_two_above(uint32_t n)
+{
+	uint32_t size = 1;
+
+	while (size < n)
+		size *= 2;
+	return size;
+}
+
+static int
+open_slots(struct lane *l)
+{
+	const uint32_t n = l->capacity + 1;
+	const uint32_t size = power_of_two_above(n);
+
+	l->mask = size - 1;
+	slab_init_chunked(&l->slots, sizeof(struct slot), SLOTS_CHUNK_BITS);
+	l->ring = mem_array(size, sizeof *l->ring);
+	l->spare = mem_array(size, sizeof *l->spare);
+	if (!l->ring || !l->spare || slab_reserve(&l->slots, n))
+		return SLU_ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		l->spare[i] = slab_new(&l->slots);
+	l->spare_tail = n;
+	return parking_init(&l->parking, &l->slots, n);
+}
+
+int
+lane_open(struct lane *l, struct lane_shared *shared, uint32_t index,
+	  struct slu_err *err)
+{
+	memset(l, 0, sizeof *l);
+	l->shared = shared;
+	l->index = index;
+	l->capacity = shared->config.queue_size;
+	l->random = index + 1;
+	pthread_mutex_init(&l->mtx, NULL);
+	clock_cond_init(&l->work);
+	clock_cond_init(&l->room);
+	if (open_slots(l)) {
+		lane_release(l);
+		return slu_fail(err, SLU_ENOMEM, "no memory for shard %u of %u tasks",
+				index, l->capacity);
+	}
+	return 0;
+}
+
+int
+lane_start(struct lane *l, struct slu_err *err)
+{
+	const int rc = pthread_create(&l->thread, NULL, lane_work, l);
+
+	if (rc)
+		return slu_fail(err, SLU_EDOWN, "start a thread for shard %u: %s",
+				l->index, strerror(rc));
+	l->started = true;
+	return 0;
+}
+
+void
+lane_close(struct lane *l)
+{
+	pthread_mutex_lock(&l->mtx);
+	atomic_store(&l->closed, true);
+	pthread_cond_signal(&l->work);
+	pthread_cond_broadcast(&l->room);
+	pthread_mutex_unlock(&l->mtx);
+}
+
+void
+lane_release(struct lane *l)
+{
+	for (uint32_t i = 0; i < l->slots.used; i++)
+		mem_free(at(l, i)->long_key);
+	parking_release(&l->parking);
+	slab_release(&l->slots);
+	mem_free(l->ring);
+	mem_free(l->spare);
+	pthread_cond_destroy(&l->work);
+	pthread_cond_destroy(&l->room);
+	pthread_mutex_destroy(&l->mtx);
+}
+
+/* --- room, under mtx ------------------------------------------------------ */
+
+static uint32_t
+waiting(const struct lane *l, uint64_t head)
+{
+	return (uint32_t)(atomic_load_explicit(&l->tail, memory_order_relaxed) - head) +
+	       atomic_load_explicit(&l->parked, memory_order_relaxed);
+}
+
+/* E4: a parked key may hold no more places than it leaves free. */
+static bool
+key_may_hold(const struct lane *l, const struct lane_key *key, uint32_t n,
+	     uint32_t left)
+{
+	const uint32_t leader = parking_find(&l->parking, key->s, key->hash);
+
+	return leader == SLAB_NONE || at(l, leader)->held + 1 + n <= left;
+}
+
+static bool
+has_room(struct lane *l, const struct lane_key *key, uint32_t n)
+{
+	uint32_t taken = waiting(l, l->head_seen) + n;
+
+	if (taken > l->capacity || l->parking.tasks) {
+		l->head_seen = atomic_load_explicit(&l->head, memory_order_acquire);
+		taken = waiting(l, l->head_seen) + n;
+	}
+	return taken <= l->capacity &&
+	       key_may_hold(l, key, n, l->capacity - taken);
+}
+
+static int
+refuse_full(struct lane *l, const struct lane_key *key, struct slu_err *err)
+{
+	const uint32_t length = waiting(l, l->head_seen);
+
+	l->full++;
+	slu_fail(err, SLU_EQFULL, "shard %u is full (%u of %u) for key %s", l->index,
+		 length, l->capacity, key->s);
+	if (err) {
+		err->shard = l->index;
+		err->length = length;
+		err->capacity = l->capacity;
+	}
+	return SLU_EQFULL;
+}
+
+static int
+why_not(struct lane *l, const struct lane_key *key, const struct slu_submit *opts,
+	slu_time until, slu_time now, struct slu_err *err)
+{
+	if (atomic_load_explicit(&l->closed, memory_order_relaxed))
+		return slu_fail(err, SLU_ECLOSED, "executor is stopped");
+	if (slu_cancel_fired(opts->cancel))
+		return slu_fail(err, SLU_ECANCELED, "canceled before key %s was queued: %s",
+				key->s, cancel_reason(opts->cancel));
+	return now >= until ? refuse_full(l, key, err) : 0;
+}
+
+/* A moment on the lane's clock; SLU_NOWAIT is one that has passed. */
+static slu_time
+room_deadline(const struct lane *l, slu_time timeout, slu_time now)
+{
+	if (timeout < 0)
+		return now;
+	return time_add(now, timeout ? timeout : l->shared->config.enqueue_timeout);
+}
+
+static int
+wait_for_room(struct lane *l, const struct lane_key *key, uint32_t n,
+	      const struct slu_submit *opts, struct slu_err *err)
+{
+	slu_time now = clock_mono(l->shared->clock);
+	const slu_time until = room_deadline(l, opts->timeout, now);
+
+	while (!has_room(l, key, n)) {
+		const slu_time left = until - now;
+		const int rc = why_not(l, key, opts, until, now, err);
+
+		if (rc)
+			return rc;
+		atomic_fetch_add_explicit(&l->wanting, 1, memory_order_relaxed);
+		clock_wait(&clock_system, &l->room, &l->mtx,
+			   clock_mono(&clock_system) + (left < room_look ? left : room_look));
+		now = clock_mono(l->shared->clock);
+	}
+	/* Room that came with a stop, or a cancel, is no room. */
+	return why_not(l, key, opts, SLU_NEVER, 0, err);
+}
+
+/* --- submit ---------------------------------------------------------------- */
+
+static int
+set_key(struct slot *s, const struct lane_key *key)
+{
+	if (key->len < sizeof s->key) {
+		memcpy(s->key, key->s, key->len + 1);
+		return 0;
+	}
+	if (!s->long_key)
+		s->long_key = mem_alloc(SLU_KEY_MAX + 1);
+	if (!s->long_key)
+		return SLU_ENOMEM;
+	s->key[0] = 0;
+	memcpy(s->long_key, key->s, key->len + 1);
+	return 0;
+}
+
+/* Under mtx; the i-th spare handle is taken only by accept(). */
+static uint32_t
+spare_at(const struct lane *l, uint32_t i)
+{
+	return l->spare[(l->spare_head + i) & l->mask];
+}
+
+static int
+fill(struct lane *l, const struct lane_key *key, const struct slu_task *tasks,
+     uint32_t n, const struct slu_submit *opts, struct slu_err *err)
+{
+	const slu_time give_up =
+		opts->expire > 0 ? time_add(clock_mono(l->shared->clock), opts->expire)
+				 : SLU_NEVER;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct slot *s = at(l, spare_at(l, i));
+
+		if (set_key(s, key))
+			return slu_fail(err, SLU_ENOMEM, "no memory for key %s", key->s);
+		s->run = tasks[i].run;
+		s->arg = tasks[i].arg;
+		s->done = tasks[i].done;
+		s->give_up = give_up;
+		s->hash = key->hash;
+		s->attempts = 0;
+		s->last_rc = 0;
+	}
+	return 0;
+}
+
+/* Hand n filled slots over; returns the seq of the first. */
+static uint64_t
+accept(struct lane *l, uint32_t n, struct slu_cancel *cancel)
+{
+	const uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t handle = spare_at(l, i);
+		struct slot *s = at(l, handle);
+
+		s->cancel = cancel_ref(cancel);
+		s->seq = tail + i + 1;
+		l->ring[(tail + i) & l->mask] = handle;
+	}
+	l->spare_head += n;
+	atomic_store_explicit(&l->tail, tail + n, memory_order_release);
+	return tail + 1;
+}
+
+int
+lane_submit(struct lane *l, const struct lane_key *key,
+	    const struct slu_task *tasks, uint32_t n,
+	    const struct slu_submit *opts, uint64_t *first, struct slu_err *err)
+{
+	static const struct slu_submit plain = { 0 };
+	bool wake = false;
+	int rc = 0;
+
+	if (!opts)
+		opts = &plain;
+	pthread_mutex_lock(&l->mtx);
+	if (atomic_load_explicit(&l->closed, memory_order_relaxed) ||
+	    opts->cancel || !has_room(l, key, n))
+		rc = wait_for_room(l, key, n, opts, err);
+	if (!rc)
+		rc = fill(l, key, tasks, n, opts, err);
+	if (!rc) {
+		*first = accept(l, n, opts->cancel);
+		wake = l->sleeping;
+		l->sleeping = false; /* one call is enough */
+	}
+	pthread_mutex_unlock(&l->mtx);
+	if (wake)
+		pthread_cond_signal(&l->work);
+	return rc;
+}
+
+/* --- looking at it ---------------------------------------------------------- */
+
+/* Its place in the line of a leader, the leader's own being 0; or SLAB_NONE. */
+static uint32_t
+place_in_line(const struct lane *l, uint32_t handle, uint64_t seq)
+{
+	uint32_t place = 0;
+
+	while (handle != SLAB_NONE && at(l, handle)->seq != seq) {
+		handle = at(l, handle)->next;
+		place++;
+	}
+	return handle == SLAB_NONE ? SLAB_NONE : place;
+}
+
+/* Under mtx: if it is parked, say where. */
+static void
+look_in_parking(struct lane *l, uint64_t seq, struct slu_task_status *status)
+{
+	const struct parking *p = &l->parking;
+	uint32_t leader = p->taken;
+	uint32_t place = place_in_line(l, leader, seq);
+
+	for (uint32_t i = 0; place == SLAB_NONE && i < p->by_due.n; i++) {
+		leader = p->by_due.nodes[i].handle;
+		place = place_in_line(l, leader, seq);
+	}
+	if (place == SLAB_NONE)
+		return;
+	status->position = place;
+	if (place > 0) {
+		status->state = SLU_TASK_HELD;
+		return;
+	}
+	status->state = SLU_TASK_RETRYING;
+	status->attempts = at(l, leader)->attempts;
+	status->retry_in = at(l, leader)->due - clock_mono(l->shared->clock);
+}
+
+int
+lane_status(struct lane *l, uint64_t seq, struct slu_task_status *status)
+{
+	uint64_t head;
+	int rc = 0;
+
+	*status = (struct slu_task_status){ .state = SLU_TASK_FINISHED };
+	pthread_mutex_lock(&l->mtx);
+	head = atomic_load_explicit(&l->head, memory_order_acquire);
+	if (seq == 0 || seq > atomic_load_explicit(&l->tail, memory_order_relaxed)) {
+		rc = SLU_ENOTFOUND;
+	} else if (seq > head) {
+		status->state = SLU_TASK_QUEUED;
+		status->position = (uint32_t)(seq - head - 1);
+	} else if (atomic_load_explicit(&l->running, memory_order_acquire) == seq) {
+		status->state = SLU_TASK_RUNNING;
+		status->attempts = atomic_load(&l->running_attempts);
+	} else {
+		look_in_parking(l, seq, status);
+	}
+	pthread_mutex_unlock(&l->mtx);
+	return rc;
+}
+
+static size_t
+buffer_bytes(const struct lane *l)
+{
+	const uint32_t slots = l->slots.n_chunks << SLOTS_CHUNK_BITS;
+
+	return slots * sizeof(struct slot) + 2 * (l->mask + 1) * sizeof *l->ring +
+	       parking_bytes(&l->parking);
+}
+
+void
+lane_stats(struct lane *l, struct slu_executor_stats *stats)
+{
+	uint64_t head;
+
+	pthread_mutex_lock(&l->mtx);
+	head = atomic_load(&l->head);
+	stats->queued += (uint32_t)(atomic_load(&l->tail) - head);
+	stats->waiting += l->parking.tasks;
+	stats->running += atomic_load(&l->running) != 0;
+	stats->submitted += atomic_load(&l->tail);
+	stats->finished += atomic_load(&l->finished);
+	stats->failed += atomic_load(&l->failed);
+	stats->runs += atomic_load(&l->runs);
+	stats->panics += atomic_load(&l->panics);
+	stats->full += l->full;
+	stats->buffer_bytes += buffer_bytes(l);
+	stats->stopping |= atomic_load(&l->closed);
+	pthread_mutex_unlock(&l->mtx);
+}
+
+void
+lane_collect(struct lane *l)
+{
+	struct slu_executor_stats stats = { 0 };
+	struct metrics *m = &l->shared->metrics;
+
+	lane_stats(l, &stats);
+	metrics_set(m, LANE_SUBMISSIONS, l->index, (int64_t)stats.submitted);
+	metrics_set(m, LANE_FULL, l->index, (int64_t)stats.full);
+	metrics_set(m, LANE_DEPTH, l->index, (int64_t)stats.queued + stats.waiting);
+}

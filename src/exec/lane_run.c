@@ -1,0 +1,436 @@
+/*
+ * lane_run.c - a lane from inside: its worker. There is one way to run a task; a
+ * drain takes the same, only that nothing is retried any more.
+ */
+#include "exec/lane.h"
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "core/backoff.h"
+#include "exec/guard.h"
+
+#include <stdio.h>
+
+enum {
+	SPINS = 200 /* looks at an empty ring before going to sleep, some us */
+};
+
+static _Thread_local const void *executor_here;
+
+const void *
+lane_executor_here(void)
+{
+	return executor_here;
+}
+
+static struct slot *
+at(const struct lane *l, uint32_t handle)
+{
+	return slab_at(&l->slots, handle);
+}
+
+/* The worker alone writes these, so no read-modify-write is needed. */
+static void
+count(_Atomic uint64_t *n)
+{
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+static uint64_t
+dice(struct lane *l) /* xorshift64 */
+{
+	l->random ^= l->random << 13;
+	l->random ^= l->random >> 7;
+	l->random ^= l->random << 17;
+	return l->random;
+}
+
+/* --- the parking: the worker reads it freely and changes it under mtx --------- */
+
+static void
+park_begin(struct lane *l)
+{
+	pthread_mutex_lock(&l->mtx);
+}
+
+static void
+park_end(struct lane *l)
+{
+	atomic_store_explicit(&l->parked, l->parking.tasks, memory_order_relaxed);
+	pthread_mutex_unlock(&l->mtx);
+}
+
+static void
+token_fired(struct cancel_hook *h)
+{
+	struct lane *l = CONTAINER(h, struct slot, hook)->lane;
+
+	pthread_mutex_lock(&l->mtx);
+	atomic_store(&l->look, true);
+	pthread_cond_signal(&l->work);
+	pthread_mutex_unlock(&l->mtx);
+}
+
+/* False when the task's token has fired: then it does not wait, it ends. */
+static bool
+park(struct lane *l, uint32_t handle, slu_time due)
+{
+	struct slot *s = at(l, handle);
+
+	s->lane = l;
+	s->hook.fired = token_fired;
+	if (s->cancel && !cancel_hook(s->cancel, &s->hook))
+		return false;
+	park_begin(l);
+	parking_park(&l->parking, handle, due);
+	atomic_store_explicit(&l->running, 0, memory_order_release);
+	park_end(l);
+	return true;
+}
+
+static void
+unpark(struct lane *l, uint32_t handle)
+{
+	struct slot *s = at(l, handle);
+
+	park_begin(l);
+	parking_take(&l->parking, handle);
+	atomic_store_explicit(&l->running_attempts, s->attempts, memory_order_relaxed);
+	atomic_store_explicit(&l->running, s->seq, memory_order_release);
+	park_end(l);
+	/* A held task that came to lead was never hooked; its node is in no list. */
+	if (s->cancel && s->hook.fired)
+		cancel_unhook(s->cancel, &s->hook);
+	s->hook.fired = NULL;
+}
+
+static uint32_t
+find_fired(const struct lane *l)
+{
+	const struct heap *heap = &l->parking.by_due;
+
+	for (uint32_t i = 0; i < heap->n; i++)
+		if (slu_cancel_fired(at(l, heap->nodes[i].handle)->cancel))
+			return heap->nodes[i].handle;
+	return SLAB_NONE;
+}
+
+/* A parked leader whose time has come: its retry, its cancel, or the stop. */
+static uint32_t
+next_parked(struct lane *l)
+{
+	uint32_t handle = SLAB_NONE;
+
+	if (atomic_load_explicit(&l->look, memory_order_relaxed)) {
+		handle = find_fired(l);
+		if (handle == SLAB_NONE)
+			atomic_store(&l->look, false);
+	}
+	if (handle == SLAB_NONE)
+		handle = parking_due(&l->parking, l->draining ? SLU_NEVER : l->now);
+	if (handle != SLAB_NONE)
+		unpark(l, handle);
+	return handle;
+}
+
+/* --- the ring ------------------------------------------------------------------ */
+
+/* Submitters that wait for room are called when half of it is free, once for all of
+ * them; with a slow worker they look for themselves each room_look. */
+static void
+call_for_more(struct lane *l, uint64_t head)
+{
+	if (atomic_load_explicit(&l->wanting, memory_order_relaxed) == 0)
+		return;
+	if (atomic_load_explicit(&l->tail, memory_order_relaxed) - head > l->capacity / 2)
+		return;
+	pthread_mutex_lock(&l->mtx);
+	atomic_store_explicit(&l->wanting, 0, memory_order_relaxed);
+	pthread_cond_broadcast(&l->room);
+	pthread_mutex_unlock(&l->mtx);
+}
+
+static void
+hold_behind(struct lane *l, uint32_t leader, uint32_t handle, uint64_t head)
+{
+	park_begin(l);
+	parking_hold(&l->parking, leader, handle);
+	atomic_store_explicit(&l->head, head + 1, memory_order_release);
+	park_end(l);
+}
+
+static bool
+ring_is_empty(struct lane *l)
+{
+	const uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
+
+	if (head == l->tail_seen)
+		l->tail_seen = atomic_load_explicit(&l->tail, memory_order_acquire);
+	return head == l->tail_seen;
+}
+
+/* The next task of the ring whose key is not parked; the others join their line. */
+static uint32_t
+next_queued(struct lane *l)
+{
+	while (!ring_is_empty(l)) {
+		const uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
+		const uint32_t handle = l->ring[head & l->mask];
+		const struct slot *s = at(l, handle);
+		const uint32_t leader = parking_find(&l->parking, slot_key(s), s->hash);
+
+		if (leader != SLAB_NONE) {
+			hold_behind(l, leader, handle, head);
+			continue;
+		}
+		atomic_store_explicit(&l->running_attempts, 0, memory_order_relaxed);
+		atomic_store_explicit(&l->running, s->seq, memory_order_relaxed);
+		atomic_store_explicit(&l->head, head + 1, memory_order_release);
+		call_for_more(l, head + 1);
+		return handle;
+	}
+	return SLAB_NONE;
+}
+
+/* --- one task ------------------------------------------------------------------- */
+
+static void
+log_panic(struct lane *l, const char *who, const char *cause)
+{
+	char event[64 + GUARD_TEXT_MAX];
+
+	(void)snprintf(event, sizeof event, "shardqueue: %s panic: %s", who, cause);
+	log_error(l->shared->config.log, event, F_U64("shard", l->index),
+		  F_STR("key", l->run.key), F_U64("attempt", l->run.attempt));
+}
+
+static void
+log_worker_panic(struct lane *l, const char *cause)
+{
+	char who[32];
+
+	(void)snprintf(who, sizeof who, "worker %u", l->index);
+	log_panic(l, who, cause);
+}
+
+/* Why the task may not run (any more), or 0. */
+static int
+refuse_run(struct lane *l, const struct slot *s)
+{
+	struct slu_err *err = &l->run.err;
+
+	if (slu_cancel_fired(s->cancel))
+		return slu_fail(err, SLU_ECANCELED, "canceled: %s", cancel_reason(s->cancel));
+	if (l->now >= s->give_up)
+		return slu_fail(err, SLU_ETIMEOUT, "not done in time after %u attempts",
+				s->attempts);
+	if (l->draining && s->attempts)
+		slu_fail(err, SLU_EFAILED, "stopped while waiting to retry: %s",
+			 slu_err_row(s->last_rc)->text);
+	return l->draining && s->attempts ? s->last_rc : 0;
+}
+
+static int
+run_once(struct lane *l, struct slot *s)
+{
+	const slu_time begin = l->now;
+	struct guard g;
+	int rc;
+
+	l->run.attempt = ++s->attempts;
+	atomic_store_explicit(&l->running_attempts, s->attempts, memory_order_relaxed);
+	if (GUARD_ENTER(&g)) {
+		rc = slu_fail(&l->run.err, SLU_EPANIC, "panic: %s", g.text);
+		count(&l->panics);
+		log_worker_panic(l, g.text);
+	} else {
+		rc = s->run(&l->run, s->arg);
+	}
+	guard_leave(&g);
+	l->now = clock_mono(l->shared->clock);
+	metrics_observe_own(&l->shared->metrics, LANE_RUN_TIME, l->index, l->now - begin);
+	count(&l->runs);
+	s->last_rc = rc;
+	return rc;
+}
+
+/* The task failed: park it for a retry, or return why there is none. */
+static int
+retry(struct lane *l, uint32_t handle, int rc)
+{
+	struct slot *s = at(l, handle);
+	slu_time due;
+
+	if (rc == SLU_EPERMANENT || s->attempts >= l->shared->config.max_attempts ||
+	    atomic_load_explicit(&l->closed, memory_order_relaxed))
+		return rc;
+	due = time_add(l->now, backoff_delay(&l->shared->backoff, s->attempts, dice(l)));
+	if (due >= s->give_up)
+		return slu_fail(&l->run.err, SLU_ETIMEOUT,
+				"no time for another attempt after %u: %s", s->attempts,
+				slu_err_row(rc)->text);
+	if (park(l, handle, due))
+		return 0;
+	return slu_fail(&l->run.err, SLU_ECANCELED, "canceled: %s",
+			cancel_reason(s->cancel));
+}
+
+static void
+call_done(struct lane *l, const struct slot *s, int rc)
+{
+	struct guard g;
+
+	if (!s->done)
+		return;
+	if (GUARD_ENTER(&g))
+		log_panic(l, "done callback", g.text);
+	else
+		s->done(&l->run, s->arg, rc);
+	guard_leave(&g);
+}
+
+static void
+call_on_error(struct lane *l, int rc)
+{
+	const struct slu_executor_config *config = &l->shared->config;
+	struct guard g;
+
+	if (!config->on_error)
+		return;
+	if (GUARD_ENTER(&g))
+		log_panic(l, "error handler", g.text);
+	else
+		config->on_error(&l->run, rc, config->on_error_arg);
+	guard_leave(&g);
+}
+
+static void
+report(struct lane *l, const struct slot *s, int rc)
+{
+	if (rc && !l->run.err.text[0])
+		slu_fail(&l->run.err, SLU_EFAILED, "%s", slu_err_row(rc)->text);
+	call_done(l, s, rc);
+	if (!rc)
+		return;
+	call_on_error(l, rc);
+	count(&l->failed);
+}
+
+/* The task has ended: let the next of its key go, give the slot back. */
+static void
+retire(struct lane *l, uint32_t handle)
+{
+	struct slot *s = at(l, handle);
+
+	slu_cancel_free(s->cancel);
+	s->cancel = NULL;
+	if (s->leads) {
+		park_begin(l);
+		parking_end(&l->parking, handle, l->now);
+		park_end(l);
+	}
+	count(&l->finished);
+	atomic_store_explicit(&l->running, 0, memory_order_release);
+	l->spare[l->spare_tail++ & l->mask] = handle; /* seen with the next head: L4 */
+}
+
+static void
+work_on(struct lane *l, uint32_t handle)
+{
+	struct slot *s = at(l, handle);
+	int rc;
+
+	l->run.key = slot_key(s);
+	l->run.id = lane_id(l, s->seq);
+	l->run.cancel = s->cancel;
+	l->run.attempt = s->attempts;
+	l->run.err.code = SLU_OK;
+	l->run.err.text[0] = 0;
+	rc = refuse_run(l, s);
+	if (!rc) {
+		rc = run_once(l, s);
+		if (rc) {
+			rc = retry(l, handle, rc);
+			if (!rc)
+				return; /* parked: this was not its end */
+		}
+	}
+	report(l, s, rc);
+	retire(l, handle);
+}
+
+/* --- the thread ------------------------------------------------------------------- */
+
+static void
+begin_drain(struct lane *l)
+{
+	struct slu_executor_stats stats = { 0 };
+	char event[64];
+
+	l->draining = true;
+	lane_stats(l, &stats);
+	if (stats.queued + stats.waiting == 0)
+		return;
+	(void)snprintf(event, sizeof event,
+		       "shardqueue: worker %u draining %u remaining jobs", l->index,
+		       stats.queued + stats.waiting);
+	log_info(l->shared->config.log, event, F_U64("shard", l->index),
+		 F_U64("remaining", stats.queued + stats.waiting));
+}
+
+static void
+spin(struct lane *l)
+{
+	for (int i = 0; i < SPINS && ring_is_empty(l); i++)
+		cpu_relax();
+}
+
+/* Sleep until there is something to do. False: there never will be again (L2). */
+static bool
+sleep_until_work(struct lane *l)
+{
+	bool more = true;
+
+	spin(l);
+	pthread_mutex_lock(&l->mtx);
+	if (ring_is_empty(l) && !atomic_load(&l->look)) {
+		if (atomic_load(&l->closed) && l->parking.tasks == 0) {
+			more = false;
+		} else if (!atomic_load(&l->closed)) {
+			l->sleeping = true;
+			clock_wait(l->shared->clock, &l->work, &l->mtx,
+				   parking_next_due(&l->parking));
+			l->sleeping = false;
+		}
+	}
+	pthread_mutex_unlock(&l->mtx);
+	l->now = clock_mono(l->shared->clock);
+	return more;
+}
+
+void *
+lane_work(void *arg)
+{
+	struct lane *l = arg;
+	bool more = true;
+
+	executor_here = l->shared->executor;
+	l->run.shard = l->index;
+	l->now = clock_mono(l->shared->clock);
+	while (more) {
+		uint32_t handle;
+
+		if (!l->draining && atomic_load_explicit(&l->closed, memory_order_relaxed))
+			begin_drain(l);
+		handle = next_parked(l);
+		if (handle == SLAB_NONE)
+			handle = next_queued(l);
+		if (handle == SLAB_NONE)
+			more = sleep_until_work(l);
+		else
+			work_on(l, handle);
+	}
+	l->shared->ended(l->shared->ended_arg);
+	return NULL;
+}
