@@ -109,11 +109,11 @@ by_instruction(uint32_t seed, const unsigned char *p, size_t n)
 #endif
 
 uint32_t
-crc32c(uint32_t seed, const void *p, size_t n)
+crc32c(uint32_t seed, const void *data, size_t n)
 {
 #ifdef STEP_HERE
 	if (STEP_HERE)
-		return by_instruction(seed, p, n);
+		return by_instruction(seed, data, n);
 #endif
-	return crc32c_portable(seed, p, n);
+	return crc32c_portable(seed, data, n);
 }

@@ -17,9 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint32_t crc32c(uint32_t seed, const void *p, size_t n);
+uint32_t crc32c(uint32_t seed, const void *data, size_t n);
 
 /* The same by tables, on any machine; for tests and for crc32c itself. */
-uint32_t crc32c_portable(uint32_t seed, const void *p, size_t n);
+uint32_t crc32c_portable(uint32_t seed, const void *data, size_t n);
 
 #endif

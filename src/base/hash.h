@@ -43,7 +43,7 @@ struct hash_key {
 /* A fresh secret. SLU_EDOWN when the kernel gives no random bytes. */
 int hash_key_init(struct hash_key *key, struct slu_err *err);
 
-uint64_t hash_keyed(const struct hash_key *key, const void *p, size_t n);
+uint64_t hash_keyed(const struct hash_key *key, const void *data, size_t n);
 
 /* Fill out with n random bytes of the kernel's. SLU_EDOWN as above. */
 int hash_random(void *out, size_t n, struct slu_err *err);

@@ -97,7 +97,7 @@ static size_t
 utf8_read(const unsigned char *s, uint32_t *code)
 {
 	static const uint32_t lowest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	const size_t n = s[0] < 0x80	   ? 1
+	const size_t n = s[0] < 0x80       ? 1
 			 : s[0] >> 5 == 6  ? 2
 			 : s[0] >> 4 == 14 ? 3
 			 : s[0] >> 3 == 30 ? 4

@@ -60,12 +60,11 @@ parse_shown(struct slice s, char out[static SHOWN_TEXT])
 {
 	const size_t max = SHOWN_TEXT - sizeof "\"...\"";
 	const size_t n = s.n > max ? max : s.n;
-	char *p = out;
+	char text[SHOWN_TEXT] = { 0 };
 
-	*p++ = '"';
 	for (size_t i = 0; i < n; i++)
-		*p++ = s.p[i] >= ' ' && s.p[i] < 0x7f ? s.p[i] : '?';
-	strcpy(p, s.n > n ? "...\"" : "\"");
+		text[i] = (char)(s.p[i] >= ' ' && s.p[i] < 0x7f ? s.p[i] : '?');
+	snprintf(out, SHOWN_TEXT, "\"%.*s%s\"", (int)n, text, s.n > n ? "..." : "");
 	return out;
 }
 
@@ -276,18 +275,14 @@ parse_size(struct slice s, uint64_t *out, struct slu_err *err)
 static void
 print_fraction(char *out, size_t n, uint64_t ns, const struct unit *u)
 {
-	uint64_t rest = ns % u->size;
-	uint64_t unit = u->size;
+	const uint64_t billionths = ns % u->size * ((uint64_t)SLU_SEC / u->size);
 	char digits[16];
-	int used = 0;
+	int n_digits = snprintf(digits, sizeof digits, "%09u", (unsigned)billionths);
 
-	while (rest > 0) {
-		unit /= 10;
-		digits[used++] = (char)('0' + rest / unit);
-		rest %= unit;
-	}
-	snprintf(out, n, "%" PRIu64 "%s%.*s%s", ns / u->size, used ? "." : "", used,
-		 digits, u->name);
+	while (n_digits > 0 && digits[n_digits - 1] == '0')
+		n_digits--;
+	snprintf(out, n, "%" PRIu64 "%s%.*s%s", ns / u->size, n_digits ? "." : "",
+		 n_digits, digits, u->name);
 }
 
 /* Whole d, h and m, then one part for what is below a minute. */
@@ -322,7 +317,7 @@ format_duration(slu_time t, char *out, size_t n)
 		text[0] = '-';
 		print_duration(text + 1, sizeof text - 1, -(uint64_t)t);
 	} else if (t == SLU_NEVER) {
-		strcpy(text, "never");
+		snprintf(text, sizeof text, "never");
 	} else if (t > 0) {
 		print_duration(text, sizeof text, (uint64_t)t);
 	}

@@ -97,10 +97,10 @@ TEST(a_histogram_is_cumulative_and_in_seconds)
 	const char *t;
 
 	init(&m, &text, 2);
-	metrics_observe(&m, M_TIME, 1, 500);		  /* under the first bound */
-	metrics_observe(&m, M_TIME, 1, 2 * SLU_MS);	  /* in 2.5 ms */
+	metrics_observe(&m, M_TIME, 1, 500);              /* under the first bound */
+	metrics_observe(&m, M_TIME, 1, 2 * SLU_MS);       /* in 2.5 ms */
 	metrics_observe_own(&m, M_TIME, 1, 20 * SLU_SEC); /* in 25 s */
-	metrics_observe(&m, M_TIME, 1, SLU_HOUR);	  /* above the last */
+	metrics_observe(&m, M_TIME, 1, SLU_HOUR);         /* above the last */
 	t = show(&m, &text);
 	CHECK_CONTAINS("# TYPE sluice_exec_run_seconds histogram\n", t);
 	CHECK(sample(t, "sluice_exec_run_seconds_bucket{shard=\"1\",le=\"1e-06\"}") == 1);
