@@ -1,5 +1,6 @@
 #include "test.h"
 
+#include "base/mem.h"
 #include "base/metrics.h"
 
 #include <sluice/err.h>
@@ -402,6 +403,24 @@ TEST(writers_and_a_scraper_do_not_disturb_each_other)
 	for (unsigned i = 0; i < WRITERS; i++)
 		CHECK_EQ(ROUNDS, metrics_get(&m, M_TIME, 1 + i), "each its own");
 	release(&m, &text);
+}
+
+TORTURE(the_text_comes_as_a_string_of_its_own)
+{
+	struct metrics m;
+	char *text = NULL;
+	int rc;
+
+	rc = metrics_init(&m, "x_", rows, COUNT(rows), "shard", 2);
+	if (rc == 0) {
+		metrics_add(&m, M_RUNS, 1, 5);
+		rc = metrics_text(&m, &text);
+	}
+	CHECK(rc == 0 || (rc == SLU_ENOMEM && !text));
+	if (rc == 0)
+		CHECK_CONTAINS("x_runs_total{shard=\"1\"} 5\n", text);
+	mem_free(text);
+	metrics_release(&m);
 }
 
 TORTURE(memory_may_run_out_anywhere)
