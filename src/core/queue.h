@@ -1,16 +1,18 @@
 /*
  * queue.h - one queue in memory: what is ready, and what waits for a moment.
  *
- *      put, due later                        put, due now
- *            |                                     |
- *            v             queue_tick              v
- *      +-------------+    (due has come)    +--------------+
- *      |    timed    | -------------------> |    ready     |
- *      | min-heap by |                      | min-heap by  |
- *      | due,prio,seq| <------------------- | prio,due,seq |
- *      +-------------+   queue_wait: a lease, +--------------+
- *            |           or a delayed retry         |
- *            +------------ queue_take --------------+--> out: handed to somebody
+ *      put, due later                          put, due now
+ *            |                                       |
+ *            v              queue_tick               v
+ *      +--------------+    (due has come)    +---------------+
+ *      |    timed     | -------------------> |     ready     |
+ *      |  min-heap by |                      |  min-heap by  |
+ *      | due,prio,seq |                      | prio,due,seq  |
+ *      +--------------+                      +---------------+
+ *          ^      |                              ^      |
+ *          |      +--------- queue_take ---------|------+--> out: handed to
+ *          |                                     |           somebody
+ *          +--- queue_wait: lease, or retry -----+
  *
  * Delayed and leased items share `timed`: both only wait for their `due`. A lease
  * that runs out is not a special case, it is an item whose moment has come.
@@ -20,8 +22,15 @@
  * the queue until queue_drop, also while it is out of both heaps: room for it is
  * kept in both, so that no later move of it can fail.
  *
- * Ageing: with `age` > 0 ready items are ordered by due + prio * age instead, so
- * each step of priority is worth `age` of waiting and no more.
+ * Ageing: `age` is how much waiting one step of priority is worth. Ready items are
+ * then ordered by due + prio * age, so an item of priority p goes before one of
+ * priority p + d only as long as it became due less than d * age later. QUEUE_STRICT
+ * is worth more than any wait: the order is prio, due, seq.
+ *
+ * Index: an indexed queue takes and drops any item; for that its heaps tell each item
+ * where it stands, so that moving one touches a dozen others. A queue that only ever
+ * takes what queue_best or queue_first_timed names needs no index, and with millions
+ * of items it is twice as fast without.
  *
  * Pure: no I/O, no locks, no clock. The caller passes `now`, so a test owns time.
  */
@@ -31,6 +40,8 @@
 #include "base/heap.h"
 
 #include <sluice/api.h>
+
+#define QUEUE_STRICT SLU_NEVER
 
 enum queue_place {
 	QUEUE_OUT, /* in no heap: new, or taken */
@@ -43,7 +54,7 @@ struct queue_item {
 	slu_time due;
 	uint64_t seq; /* the owner gives it: arrival order */
 	int32_t prio;
-	uint32_t pos; /* in its heap */
+	uint32_t pos;  /* in its heap; the owner's to use while the item is out */
 	uint8_t place; /* enum queue_place */
 };
 
@@ -52,10 +63,11 @@ struct queue {
 	struct heap ready;
 	struct heap timed;
 	uint32_t held; /* items put and not dropped */
-	slu_time age;  /* 0: strict priorities */
+	slu_time age;
+	bool indexed;
 };
 
-void queue_init(struct queue *q, const struct slab *items, slu_time age);
+void queue_init(struct queue *q, const struct slab *items, slu_time age, bool indexed);
 void queue_release(struct queue *q); /* the items stay with their owner */
 
 /* Put a new item, whose due, seq and prio are set, into the heap it belongs to.
@@ -64,6 +76,9 @@ int queue_put(struct queue *q, uint32_t item, slu_time now);
 
 /* The best ready item, left where it is, or SLAB_NONE. Does not tick. */
 uint32_t queue_best(const struct queue *q);
+
+/* The timed item that falls due next, left where it is, or SLAB_NONE. */
+uint32_t queue_first_timed(const struct queue *q);
 
 /* Take an item out of its heap; it stays held. Then either queue_wait or
  * queue_drop it. */
@@ -74,6 +89,10 @@ void queue_wait(struct queue *q, uint32_t item, slu_time due, slu_time now);
 
 /* The queue forgets the item, wherever it is; the owner frees it. */
 void queue_drop(struct queue *q, uint32_t item);
+
+/* Drop all that is in either heap, in no order, and tell the owner of each. */
+typedef void queue_each_fn(void *arg, uint32_t item);
+void queue_clear(struct queue *q, queue_each_fn *dropped, void *arg);
 
 /* Make up to max timed items whose due has come ready; returns how many. */
 uint32_t queue_tick(struct queue *q, slu_time now, uint32_t max);

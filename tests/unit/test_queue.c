@@ -1,0 +1,438 @@
+#include "test.h"
+
+#include "core/queue.h"
+
+#include <sluice/err.h>
+
+struct fixture {
+	struct slab slab;
+	struct queue queue;
+	uint64_t seq;
+};
+
+static void
+setup(struct fixture *f, slu_time age, bool indexed)
+{
+	*f = (struct fixture){ 0 };
+	slab_init(&f->slab, sizeof(struct queue_item));
+	queue_init(&f->queue, &f->slab, age, indexed);
+}
+
+static void
+teardown(struct fixture *f)
+{
+	queue_release(&f->queue);
+	slab_release(&f->slab);
+}
+
+static struct queue_item *
+item_at(struct fixture *f, uint32_t item)
+{
+	return slab_at(&f->slab, item);
+}
+
+/* SLAB_NONE when memory is out. */
+static uint32_t
+try_put(struct fixture *f, int32_t prio, slu_time due, slu_time now)
+{
+	const uint32_t item = slab_new(&f->slab);
+
+	if (item == SLAB_NONE)
+		return SLAB_NONE;
+	item_at(f, item)->prio = prio;
+	item_at(f, item)->due = due;
+	item_at(f, item)->seq = ++f->seq;
+	if (queue_put(&f->queue, item, now) == 0)
+		return item;
+	CHECK_EQ(QUEUE_OUT, item_at(f, item)->place);
+	slab_free(&f->slab, item);
+	return SLAB_NONE;
+}
+
+static uint32_t
+put(struct fixture *f, int32_t prio, slu_time due, slu_time now)
+{
+	const uint32_t item = try_put(f, prio, due, now);
+
+	CHECK(item != SLAB_NONE);
+	return item;
+}
+
+/* Take the best out for good and return its seq. */
+static uint64_t
+pull(struct fixture *f)
+{
+	const uint32_t item = queue_best(&f->queue);
+	uint64_t seq;
+
+	CHECK(item != SLAB_NONE);
+	seq = item_at(f, item)->seq;
+	queue_take(&f->queue, item);
+	queue_drop(&f->queue, item);
+	slab_free(&f->slab, item);
+	return seq;
+}
+
+TEST(ready_items_come_by_priority_then_due_then_arrival)
+{
+	struct fixture f;
+
+	setup(&f, QUEUE_STRICT, true);
+	put(&f, 10, 1, 100);  /* 1 */
+	put(&f, 5, 90, 100);  /* 2 */
+	put(&f, 5, 20, 100);  /* 3 */
+	put(&f, -7, 99, 100); /* 4 */
+	put(&f, 5, 20, 100);  /* 5 */
+	/* PW-05, PW-16: value, then due, then sequence. PW-20: lower goes first. */
+	CHECK_EQ(4, pull(&f), "the lowest value, though due last");
+	CHECK_EQ(3, pull(&f), "of one value, the earliest due");
+	CHECK_EQ(5, pull(&f), "PW-07: of one value and time, the first that came");
+	CHECK_EQ(2, pull(&f));
+	CHECK_EQ(1, pull(&f));
+	CHECK_EQ(SLAB_NONE, queue_best(&f.queue));
+	teardown(&f);
+}
+
+TEST(timed_items_fall_due_by_time_then_priority_then_arrival)
+{
+	struct fixture f;
+	static const uint64_t want[] = { 3, 4, 5, 1, 2 };
+
+	setup(&f, 0, true); /* age 0: ready ones come by due, then arrival alone */
+	put(&f, 5, 300, 0);
+	put(&f, 0, (slu_time)1 << 40, 0);
+	put(&f, -1, 200, 0);
+	put(&f, 9, 200, 0);
+	put(&f, 9, 200, 0);
+	/* PW-06: same ready time, by priority. */
+	EACH(i, want) {
+		const uint32_t item = queue_first_timed(&f.queue);
+
+		CHECK_EQ(item_at(&f, item)->due, queue_next_due(&f.queue));
+		CHECK_EQ(want[i], item_at(&f, item)->seq);
+		CHECK_EQ(1, queue_tick(&f.queue, SLU_NEVER, 1));
+		CHECK_EQ(QUEUE_READY, item_at(&f, item)->place);
+	}
+	CHECK_EQ(SLU_NEVER, queue_next_due(&f.queue));
+	teardown(&f);
+}
+
+TEST(an_urgent_item_of_the_future_holds_nobody_up)
+{
+	struct fixture f;
+
+	setup(&f, QUEUE_STRICT, false);
+	put(&f, 0, 1000, 10); /* 1: urgent, later */
+	put(&f, 5, 10, 10);   /* 2 */
+	put(&f, 10, 10, 10);  /* 3 */
+	/* PW-04 */
+	CHECK_EQ(0, queue_tick(&f.queue, 999, UINT32_MAX));
+	CHECK_EQ(2, pull(&f));
+	CHECK_EQ(1, queue_tick(&f.queue, 1000, UINT32_MAX), "due at its very moment");
+	CHECK_EQ(1, pull(&f), "and then it goes first");
+	CHECK_EQ(3, pull(&f));
+	teardown(&f);
+}
+
+TEST(tick_moves_all_that_is_due_and_no_more_than_asked)
+{
+	struct fixture f;
+
+	setup(&f, QUEUE_STRICT, false);
+	for (int i = 0; i < 12; i++)
+		put(&f, 5, 100 + i, 0);
+	CHECK_EQ(3, queue_tick(&f.queue, 109, 3));
+	CHECK_EQ(7, queue_tick(&f.queue, 109, UINT32_MAX)); /* PW-15: ten in all */
+	CHECK_EQ(10, f.queue.ready.n);
+	CHECK_EQ(2, f.queue.timed.n);
+	CHECK_EQ(110, queue_next_due(&f.queue));
+	teardown(&f);
+}
+
+TEST(an_item_that_is_out_keeps_its_room)
+{
+	struct fixture f;
+	uint32_t items[200];
+
+	setup(&f, QUEUE_STRICT, true);
+	EACH(i, items)
+		items[i] = put(&f, 5, 1, 10);
+	EACH(i, items)
+		queue_take(&f.queue, items[i]);
+	CHECK_EQ(200, f.queue.held);
+	EACH(i, items) /* more than a fresh heap has room for; heap_push asserts */
+		queue_wait(&f.queue, items[i], 20, 10);
+	CHECK_EQ(200, f.queue.timed.n);
+	CHECK_EQ(200, queue_tick(&f.queue, 20, UINT32_MAX));
+	teardown(&f);
+}
+
+TEST(ageing_bounds_how_long_an_item_yields)
+{
+	static const struct {
+		const char *label;
+		slu_time age, low_due, high_due; /* of priorities 10 and 0 */
+		bool high_first;
+	} cases[] = {
+		{ "strict: however late", QUEUE_STRICT, 1, SLU_NEVER - 1, true },
+		{ "just inside", 100, 1000, 1999, true },
+		{ "at the bound the first that came goes", 100, 1000, 2000, false },
+		{ "just outside", 100, 1000, 2001, false },
+		{ "age 0 is no priority", 0, 1000, 1001, false },
+		{ "large ages are exact", SLU_NEVER / 16, 0, SLU_NEVER / 16 * 10 - 1, true },
+		{ "and so is their bound", SLU_NEVER / 16, 0, SLU_NEVER / 16 * 10 + 1, false },
+	};
+
+	EACH(i, cases) {
+		struct fixture f;
+
+		setup(&f, cases[i].age, false);
+		put(&f, 10, cases[i].low_due, SLU_NEVER);
+		put(&f, 0, cases[i].high_due, SLU_NEVER);
+		if ((pull(&f) == 2) != cases[i].high_first)
+			test_fail(__FILE__, __LINE__, "%s", cases[i].label);
+		teardown(&f);
+	}
+}
+
+TEST(extreme_priorities_and_ages_keep_their_order)
+{
+	static const int32_t prios[] = { INT32_MIN, -1, 0, 1, INT32_MAX - 1, INT32_MAX };
+	static const slu_time ages[] = { 1, SLU_HOUR, SLU_NEVER - 1 };
+
+	EACH(a, ages) {
+		struct fixture f;
+
+		setup(&f, ages[a], false);
+		EACH(i, prios) /* the least urgent comes first */
+			put(&f, prios[COUNT(prios) - 1 - i], SLU_SEC, SLU_SEC);
+		EACH(i, prios)
+			CHECK_EQ(COUNT(prios) - i, pull(&f));
+		teardown(&f);
+	}
+}
+
+static void
+count_dropped(void *arg, uint32_t item)
+{
+	(void)item;
+	++*(unsigned *)arg;
+}
+
+TEST(clear_leaves_what_is_out)
+{
+	struct fixture f;
+	unsigned dropped = 0;
+	uint32_t out;
+
+	setup(&f, QUEUE_STRICT, false);
+	out = put(&f, 0, 1, 1);
+	queue_take(&f.queue, out);
+	for (int i = 0; i < 100; i++)
+		put(&f, i, i % 2, 0);
+	queue_clear(&f.queue, count_dropped, &dropped);
+	CHECK_EQ(100, dropped);
+	CHECK_EQ(1, f.queue.held);
+	CHECK_EQ(0, f.queue.ready.n + f.queue.timed.n);
+	queue_wait(&f.queue, out, 5, 5);
+	CHECK_EQ(out, queue_best(&f.queue));
+	teardown(&f);
+}
+
+/*
+ * The model: an array that is searched. Whatever the queue names as best, as first
+ * timed or as next due must be what the search finds.
+ */
+enum {
+	MODEL_ITEMS = 64,
+	MODEL_STEPS = 60000
+};
+
+struct model_item {
+	bool held;
+	enum queue_place place;
+	slu_time due;
+	int32_t prio;
+	uint64_t seq;
+	uint32_t handle;
+};
+
+struct model {
+	struct fixture f;
+	struct model_item items[MODEL_ITEMS];
+	slu_time now;
+	uint64_t dice;
+};
+
+static uint64_t
+dice(struct model *m, uint64_t sides)
+{
+	return test_random(&m->dice) % sides;
+}
+
+static bool
+goes_before(const struct model *m, const struct model_item *x,
+	    const struct model_item *y)
+{
+	const slu_time age = m->f.queue.age;
+
+	if (x->place == QUEUE_READY && age != QUEUE_STRICT) {
+		const __int128 wx = (__int128)x->prio * age + x->due;
+		const __int128 wy = (__int128)y->prio * age + y->due;
+
+		return wx != wy ? wx < wy : x->seq < y->seq;
+	}
+	if (x->place == QUEUE_READY && x->prio != y->prio)
+		return x->prio < y->prio;
+	if (x->due != y->due)
+		return x->due < y->due;
+	return x->prio != y->prio ? x->prio < y->prio : x->seq < y->seq;
+}
+
+static struct model_item *
+search(struct model *m, enum queue_place place)
+{
+	struct model_item *best = NULL;
+
+	EACH(i, m->items) {
+		struct model_item *it = &m->items[i];
+
+		if (it->held && it->place == place && (!best || goes_before(m, it, best)))
+			best = it;
+	}
+	return best;
+}
+
+static void
+compare(struct model *m)
+{
+	const struct model_item *best = search(m, QUEUE_READY);
+	const struct model_item *first = search(m, QUEUE_TIMED);
+
+	CHECK_EQ(best ? best->handle : SLAB_NONE, queue_best(&m->f.queue));
+	CHECK_EQ(first ? first->handle : SLAB_NONE, queue_first_timed(&m->f.queue));
+	CHECK_EQ(first ? first->due : SLU_NEVER, queue_next_due(&m->f.queue));
+}
+
+static slu_time
+random_due(struct model *m)
+{
+	return m->now - 40 + (slu_time)dice(m, 100);
+}
+
+static void
+settle(struct model *m, struct model_item *it, slu_time due)
+{
+	it->due = due;
+	it->place = due <= m->now ? QUEUE_READY : QUEUE_TIMED;
+}
+
+static void
+step_new(struct model *m, struct model_item *it)
+{
+	it->held = true;
+	it->prio = (int32_t)dice(m, 7) - 3;
+	settle(m, it, random_due(m));
+	it->handle = put(&m->f, it->prio, it->due, m->now);
+	it->seq = m->f.seq;
+}
+
+static void
+step_drop(struct model *m, struct model_item *it)
+{
+	queue_drop(&m->f.queue, it->handle);
+	slab_free(&m->f.slab, it->handle);
+	it->held = false;
+}
+
+static void
+step_take(struct model *m, struct model_item *it)
+{
+	queue_take(&m->f.queue, it->handle);
+	it->place = QUEUE_OUT;
+}
+
+/* Without an index only the first of a heap can be reached. */
+static struct model_item *
+reachable(struct model *m, struct model_item *it)
+{
+	if (!it->held || it->place == QUEUE_OUT || m->f.queue.indexed)
+		return it;
+	return search(m, it->place);
+}
+
+static void
+step_item(struct model *m, struct model_item *it)
+{
+	it = reachable(m, it);
+	if (!it->held)
+		step_new(m, it);
+	else if (dice(m, 3) == 0)
+		step_drop(m, it);
+	else if (it->place != QUEUE_OUT)
+		step_take(m, it);
+	else {
+		settle(m, it, random_due(m));
+		queue_wait(&m->f.queue, it->handle, it->due, m->now);
+	}
+}
+
+static void
+step_tick(struct model *m)
+{
+	const uint32_t max = (uint32_t)dice(m, 5);
+	uint32_t moved = 0;
+	struct model_item *it = search(m, QUEUE_TIMED);
+
+	m->now += (slu_time)dice(m, 20);
+	while (it && it->due <= m->now && moved < max) {
+		it->place = QUEUE_READY;
+		moved++;
+		it = search(m, QUEUE_TIMED);
+	}
+	CHECK_EQ(moved, queue_tick(&m->f.queue, m->now, max));
+}
+
+TEST(the_queue_agrees_with_a_searched_array)
+{
+	static const struct {
+		slu_time age;
+		bool indexed;
+	} kinds[] = {
+		{ QUEUE_STRICT, true }, { QUEUE_STRICT, false }, { 13, true }, { 13, false }
+	};
+
+	EACH(k, kinds) {
+		struct model m = { .now = 1000, .dice = test_seed() + k };
+
+		setup(&m.f, kinds[k].age, kinds[k].indexed);
+		for (int i = 0; i < MODEL_STEPS; i++) {
+			if (dice(&m, 8) == 0)
+				step_tick(&m);
+			else
+				step_item(&m, &m.items[dice(&m, MODEL_ITEMS)]);
+			compare(&m);
+		}
+		CHECK_EQ(m.f.slab.used, m.f.queue.held);
+		teardown(&m.f);
+	}
+}
+
+TORTURE(a_put_without_memory_changes_nothing)
+{
+	struct fixture f;
+	uint32_t n = 0;
+
+	setup(&f, QUEUE_STRICT, true);
+	for (int i = 0; i < 300; i++) {
+		if (try_put(&f, 5, i % 2 ? 1 : 1000, 10) != SLAB_NONE)
+			n++;
+		CHECK_EQ(n, f.queue.held);
+		CHECK_EQ(n, f.queue.ready.n + f.queue.timed.n);
+	}
+	CHECK(n >= 299);
+	queue_tick(&f.queue, SLU_NEVER, UINT32_MAX);
+	while (n-- > 0)
+		pull(&f);
+	teardown(&f);
+}
