@@ -15,4 +15,11 @@ cpu_relax(void)
 #endif
 }
 
+/* Fetch the cache line at p, which will be needed soon. p may be anything. */
+static inline void
+cpu_prefetch(const void *p)
+{
+	__builtin_prefetch(p);
+}
+
 #endif

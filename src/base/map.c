@@ -35,12 +35,6 @@ map_release(struct map *m)
 	map_init(m, m->items, m->hash, m->is);
 }
 
-uint32_t
-map_count(const struct map *m)
-{
-	return m->now.n + m->old.n;
-}
-
 static uint32_t
 find_in(const struct map *m, const struct map_table *t, uint64_t hash, const void *key)
 {

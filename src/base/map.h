@@ -43,7 +43,12 @@ struct map {
 
 void map_init(struct map *m, const void *items, map_hash_fn *hash, map_is_fn *is);
 void map_release(struct map *m);
-uint32_t map_count(const struct map *m);
+
+static inline uint32_t
+map_count(const struct map *m)
+{
+	return m->now.n + m->old.n;
+}
 
 /* The handle with this key, or MAP_NONE. */
 uint32_t map_find(const struct map *m, uint64_t hash, const void *key);

@@ -145,10 +145,12 @@ has_room(struct lane *l, const struct lane_key *key, uint32_t n)
 {
 	uint32_t taken = waiting(l, l->head_seen) + n;
 
-	if (taken > l->capacity || l->parking.tasks) {
+	if (taken > l->capacity || !parking_is_empty(&l->parking)) {
 		l->head_seen = atomic_load_explicit(&l->head, memory_order_acquire);
 		taken = waiting(l, l->head_seen) + n;
 	}
+	if (taken <= l->capacity && parking_is_empty(&l->parking))
+		return true;
 	return taken <= l->capacity &&
 	       key_may_hold(l, key, n, l->capacity - taken);
 }
@@ -217,16 +219,17 @@ wait_for_room(struct lane *l, const struct lane_key *key, uint32_t n,
 static int
 set_key(struct slot *s, const struct lane_key *key)
 {
-	if (key->len < sizeof s->key) {
-		memcpy(s->key, key->s, key->len + 1);
-		return 0;
+	char *to = s->short_key;
+
+	if (key->len >= sizeof s->short_key) {
+		if (!s->long_key)
+			s->long_key = mem_alloc(SLU_KEY_MAX + 1);
+		if (!s->long_key)
+			return SLU_ENOMEM;
+		to = s->long_key;
 	}
-	if (!s->long_key)
-		s->long_key = mem_alloc(SLU_KEY_MAX + 1);
-	if (!s->long_key)
-		return SLU_ENOMEM;
-	s->key[0] = 0;
-	memcpy(s->long_key, key->s, key->len + 1);
+	memcpy(to, key->s, key->len + 1);
+	s->key = to;
 	return 0;
 }
 

@@ -68,20 +68,22 @@ struct lane {
 	pthread_t thread;
 	bool started; /* thread is valid */
 
-	/* Shared, under mtx. */
+	/* Shared, under mtx: what submitters change with every task ... */
 	_Alignas(64) pthread_mutex_t mtx;
-	pthread_cond_t work; /* the worker sleeps here */
-	pthread_cond_t room; /* submitters wait here for a place */
-	struct parking parking;
-	uint64_t head_seen;   /* head when a submitter last looked */
-	uint64_t spare_head;  /* handles taken from spare so far */
-	uint64_t full;	      /* submits refused */
-	bool sleeping;
-	_Atomic uint64_t tail;	  /* tasks accepted so far */
-	_Atomic bool closed;	  /* no more of them */
-	_Atomic uint32_t wanting; /* submitters waiting for room since the last call */
+	uint64_t head_seen;	/* head when a submitter last looked */
+	uint64_t spare_head;	/* handles taken from spare so far */
+	_Atomic uint64_t tail;	/* tasks accepted so far */
+	uint64_t full;		/* submits refused */
+
+	/* ... and what changes rarely, on lines that the worker may keep. */
+	_Alignas(64) struct parking parking;
 	_Atomic uint32_t parked;  /* parking.tasks, to be read without mtx */
+	_Atomic uint32_t wanting; /* submitters waiting for room since the last call */
+	_Atomic bool closed;	  /* no more tasks */
 	_Atomic bool look;	  /* a token of a parked task has fired */
+	bool sleeping;		  /* the worker, on `work` */
+	pthread_cond_t work;
+	pthread_cond_t room; /* submitters wait here for a place */
 
 	/* Written by the worker alone. */
 	_Alignas(64) _Atomic uint64_t head; /* tasks taken from the ring so far */

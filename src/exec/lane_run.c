@@ -12,7 +12,8 @@
 #include <stdio.h>
 
 enum {
-	SPINS = 200 /* looks at an empty ring before going to sleep, some us */
+	SPINS = 200, /* looks at an empty ring before going to sleep, some us */
+	AHEAD = 4    /* slots are fetched this many tasks early */
 };
 
 static _Thread_local const void *executor_here;
@@ -122,6 +123,8 @@ next_parked(struct lane *l)
 {
 	uint32_t handle = SLAB_NONE;
 
+	if (parking_is_empty(&l->parking))
+		return SLAB_NONE;
 	if (atomic_load_explicit(&l->look, memory_order_relaxed)) {
 		handle = find_fired(l);
 		if (handle == SLAB_NONE)
@@ -151,13 +154,31 @@ call_for_more(struct lane *l, uint64_t head)
 	pthread_mutex_unlock(&l->mtx);
 }
 
-static void
-hold_behind(struct lane *l, uint32_t leader, uint32_t handle, uint64_t head)
+/* When its key is parked, the task at head joins the line. */
+static bool
+hold_behind(struct lane *l, uint32_t handle, uint64_t head)
 {
+	const struct slot *s = at(l, handle);
+	uint32_t leader;
+
+	if (parking_is_empty(&l->parking))
+		return false;
+	leader = parking_find(&l->parking, s->key, s->hash);
+	if (leader == SLAB_NONE)
+		return false;
 	park_begin(l);
 	parking_hold(&l->parking, leader, handle);
 	atomic_store_explicit(&l->head, head + 1, memory_order_release);
 	park_end(l);
+	return true;
+}
+
+/* A slot was last written by another core: ask for it before it is its turn. */
+static void
+fetch_ahead(const struct lane *l, uint64_t head)
+{
+	if (head + AHEAD < l->tail_seen)
+		cpu_prefetch(at(l, l->ring[(head + AHEAD) & l->mask]));
 }
 
 static bool
@@ -178,12 +199,10 @@ next_queued(struct lane *l)
 		const uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
 		const uint32_t handle = l->ring[head & l->mask];
 		const struct slot *s = at(l, handle);
-		const uint32_t leader = parking_find(&l->parking, slot_key(s), s->hash);
 
-		if (leader != SLAB_NONE) {
-			hold_behind(l, leader, handle, head);
+		fetch_ahead(l, head);
+		if (hold_behind(l, handle, head))
 			continue;
-		}
 		atomic_store_explicit(&l->running_attempts, 0, memory_order_relaxed);
 		atomic_store_explicit(&l->running, s->seq, memory_order_relaxed);
 		atomic_store_explicit(&l->head, head + 1, memory_order_release);
@@ -341,7 +360,7 @@ work_on(struct lane *l, uint32_t handle)
 	struct slot *s = at(l, handle);
 	int rc;
 
-	l->run.key = slot_key(s);
+	l->run.key = s->key;
 	l->run.id = lane_id(l, s->seq);
 	l->run.cancel = s->cancel;
 	l->run.attempt = s->attempts;

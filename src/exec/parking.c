@@ -27,7 +27,9 @@ slot_hash(const void *slots, uint32_t slot)
 static bool
 slot_is(const void *slots, uint32_t slot, const void *key)
 {
-	return strcmp(slot_key(slab_at(slots, slot)), key) == 0;
+	const struct slot *s = slab_at(slots, slot);
+
+	return strcmp(s->key, key) == 0;
 }
 
 int
@@ -60,8 +62,6 @@ parking_bytes(const struct parking *p)
 uint32_t
 parking_find(const struct parking *p, const char *key, uint32_t hash)
 {
-	if (map_count(&p->by_key) == 0)
-		return SLAB_NONE;
 	return map_find(&p->by_key, spread(hash), key);
 }
 

@@ -35,6 +35,12 @@ int parking_init(struct parking *p, const struct slab *slots, uint32_t max);
 void parking_release(struct parking *p);
 size_t parking_bytes(const struct parking *p);
 
+static inline bool
+parking_is_empty(const struct parking *p)
+{
+	return map_count(&p->by_key) == 0;
+}
+
 /* The leader of a parked key, or SLAB_NONE. */
 uint32_t parking_find(const struct parking *p, const char *key, uint32_t hash);
 
