@@ -71,7 +71,7 @@ cppcheck:
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 		--enable=warning,performance,portability --library=posix \
 		--suppressions-list=tools/cppcheck.suppress -j 2 \
-		-I include -I src src
+		-I include -I src '-D__VA_OPT__(...)=' src
 
 .PHONY: sanitize
 sanitize: test-asan test-tsan ## unit tests under ASan, UBSan and TSan

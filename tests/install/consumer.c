@@ -3,6 +3,7 @@
  * test_install.py builds it with pkg-config alone.
  */
 #include <sluice/err.h>
+#include <sluice/executor.h>
 #include <sluice/log.h>
 
 #include <stdio.h>
@@ -32,10 +33,37 @@ check_log(void)
 	return 0;
 }
 
+static int
+add_one(struct slu_run *run, void *arg)
+{
+	(void)run;
+	++*(int *)arg;
+	return 0;
+}
+
+/* Tasks of one key never overlap, so that the sum needs no lock. */
+static int
+check_executor(void)
+{
+	struct slu_executor *ex;
+	struct slu_task task;
+	int sum = 0;
+
+	memset(&task, 0, sizeof task);
+	task.run = add_one;
+	task.arg = &sum;
+	if (slu_executor_start(&ex, NULL, NULL))
+		return 1;
+	for (int i = 0; i < 1000; i++)
+		if (slu_executor_submit(ex, "key", &task, NULL, NULL, NULL))
+			return 1;
+	return slu_executor_close(ex) || sum != 1000;
+}
+
 int
 main(void)
 {
-	if (check_err() || check_log())
+	if (check_err() || check_log() || check_executor())
 		return 1;
 	puts("works");
 	return 0;
