@@ -14,6 +14,10 @@
  * success while closed forgets earlier failures. A probe that is never reported is
  * given up after another cool-down, so a crashed caller cannot keep it for ever.
  *
+ * Calls that were let through before it opened may be reported late. While it is open
+ * their reports do not count. While it is half open a failure opens it again, whichever
+ * call it is from; a success counts once all calls from before are reported or given up.
+ *
  *         struct slu_breaker *b = slu_breaker_get(set, "mail");
  *         slu_time again;
  *
@@ -41,12 +45,12 @@ enum slu_breaker_state {
 };
 
 struct slu_breaker_config {
-	uint32_t failures;	/* in a row, then it opens; 0: 5 */
-	slu_time open_cooldown; /* 0: 30 s */
+	uint32_t failures;              /* in a row, then it opens; 0: 5 */
+	slu_time open_cooldown;         /* 0: 30 s */
 	uint32_t half_open_probe_count; /* calls let through to try; 0: 1 */
-	uint32_t jitter_percent; /* up to this much longer a cool-down, so that many
-				  * processes do not probe at once; 0: none, at most 100 */
-	const char *metrics_namespace; /* "sluice": sluice_breaker_state_gauge{platform=...} */
+	uint32_t jitter_percent;        /* up to this much longer a cool-down, so that many
+					 * processes do not probe at once; 0: none, at most 100 */
+	const char *metrics_namespace;  /* "sluice": sluice_breaker_state_gauge{platform=...} */
 	struct slu_log *log;
 };
 
@@ -64,6 +68,8 @@ SLU_API struct slu_breaker *slu_breaker_get(struct slu_breakers *set, const char
 SLU_API int slu_breaker_allow(struct slu_breaker *b, slu_time *retry_in);
 SLU_API void slu_breaker_report(struct slu_breaker *b, bool ok);
 
+/* As of the last allow or report: an open breaker whose cool-down is over is open
+ * until somebody asks. */
 SLU_API enum slu_breaker_state slu_breaker_state(struct slu_breaker *b);
 
 /* *text: breaker_state_gauge{platform="..."} 0 closed, 1 open, 2 half open, and
