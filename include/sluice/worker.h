@@ -37,22 +37,24 @@ typedef void slu_dead_fn(const struct slu_job_item *job, const struct slu_err *e
 			 void *arg);
 
 struct slu_worker_config {
-	struct slu_pqueue *queue; /* required; outlives the worker */
-	slu_job_fn *handler;	  /* required */
-	void *arg;		  /* for all callbacks here */
-	uint32_t threads;	  /* 0: 1 */
-	slu_time poll_timeout;	  /* 0: 5 s; an idle thread looks around this often */
-	uint32_t max_attempts;	  /* 0: 5 */
+	struct slu_pqueue *queue;   /* required; outlives the worker */
+	slu_job_fn *handler;        /* required */
+	void *arg;                  /* for all callbacks here */
+	uint32_t threads;           /* 0: 1; at most 1024 */
+	slu_time poll_timeout;      /* 0: 5 s; an idle thread looks around this often */
+	uint32_t max_attempts;      /* 0: 5 */
 	struct slu_backoff backoff; /* zeros: exponential, 1 s, at most 15 min */
-	slu_dead_fn *dead_letter; /* may be NULL: logged only */
+	slu_dead_fn *dead_letter;   /* may be NULL: logged only */
 
 	/* A fresh session for every attempt, closed whatever happens. Both may be NULL.
 	 * A failing open fails the attempt. */
 	int (*session_open)(void **session, void *arg, struct slu_err *err);
 	void (*session_close)(void *session, void *arg);
 
-	struct slu_breaker *breaker; /* may be NULL: asked before each attempt, told after */
-	uint32_t failures_kept;	     /* how many recent failures to remember; 0: 100 */
+	/* May be NULL. Asked before each attempt, told after: an attempt that failed in
+	 * any way, also for good, is a failure to it. */
+	struct slu_breaker *breaker;
+	uint32_t failures_kept;        /* how many recent failures to remember; 0: 100 */
 	const char *metrics_namespace; /* "sluice": sluice_worker_job_failures_total ... */
 	struct slu_log *log;
 };
@@ -61,18 +63,22 @@ SLU_API int slu_worker_new(struct slu_worker **out,
 			   const struct slu_worker_config *config,
 			   struct slu_err *err);
 
-/* Stops it first, as with SLU_STOP_NOW. NULL is fine. */
+/* Stops it first, as with SLU_STOP_NOW. NULL is fine; not from a handler. */
 SLU_API void slu_worker_free(struct slu_worker *w);
 
-/* SLU_ECONFLICT when it runs already. */
+/* SLU_ECONFLICT when it runs already, SLU_EDOWN when the system has no thread to
+ * give: then none runs. */
 SLU_API int slu_worker_start(struct slu_worker *w, struct slu_err *err);
 
 /*
  * End the threads: SLU_STOP_READY runs what is ready first, SLU_STOP_ALL also what
  * is scheduled, SLU_STOP_NOW only what runs already. What is left stays in the queue.
  * After timeout (0: SLU_NEVER) no further job is begun and SLU_ETIMEOUT is returned
- * while the last jobs still run; call again to wait for them. Stopping a worker that
- * does not run is fine.
+ * while the last jobs still run; call again to wait for them. Any number of callers; a
+ * later call can only hurry. Stopping a worker that does not run is fine.
+ *
+ * When its queue has been stopped and is drained, the threads end by themselves; a
+ * stop is then only needed before another start.
  */
 SLU_API int slu_worker_stop(struct slu_worker *w, enum slu_stop_mode mode,
 			    slu_time timeout);
@@ -96,15 +102,16 @@ struct slu_worker_stats {
 	uint64_t done;
 	uint64_t failed;   /* attempts that failed */
 	uint64_t retried;  /* failed attempts that went back into the queue */
-	uint64_t dead;	   /* jobs that went to dead_letter */
+	uint64_t dead;     /* jobs that went to dead_letter */
 	uint64_t deferred; /* put back because the breaker was open */
-	uint64_t polls;	   /* times a thread looked and found nothing */
+	uint64_t polls;    /* times a thread looked and found nothing */
 };
 
 SLU_API void slu_worker_snapshot(struct slu_worker *w, struct slu_worker_stats *stats);
 
 /* *text: job_processing_duration_seconds, job_failures_total, jobs_done_total,
- * jobs_dead_total. Free it with slu_free. */
+ * jobs_dead_total, jobs_retried_total, jobs_deferred_total, idle_polls_total. Free it
+ * with slu_free. */
 SLU_API int slu_worker_metrics(struct slu_worker *w, char **text);
 
 SLU_END_DECLS

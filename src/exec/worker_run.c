@@ -1,0 +1,318 @@
+/*
+ * worker_run.c - a thread of a worker. All that calls a user's function does so
+ * through guarded(), so that a panic fails one attempt and no more.
+ */
+#include "exec/worker.h"
+
+#include "base/log.h"
+#include "core/backoff.h"
+#include "exec/guard.h"
+
+#include <stdio.h>
+#include <sys/random.h>
+
+/* One delivery of one job. Owned by the thread that runs it. */
+struct attempt {
+	struct slu_worker *w;
+	struct slu_job_item job;
+	uint32_t handle;
+	void *session;
+	slu_time delay; /* until the retry */
+	struct slu_err err;
+};
+
+typedef int attempt_fn(struct attempt *a);
+
+static const char *
+or_none(const char *s)
+{
+	return *s ? s : NULL;
+}
+
+static int
+guarded(struct attempt *a, attempt_fn *fn, const char *what)
+{
+	struct guard g;
+	int rc;
+
+	if (GUARD_ENTER(&g))
+		rc = slu_fail(&a->err, SLU_EPANIC, "%s panicked: %s", what, g.text);
+	else
+		rc = fn(a);
+	guard_leave(&g);
+	return rc;
+}
+
+static int
+open_session(struct attempt *a)
+{
+	const struct slu_worker_config *c = &a->w->config;
+
+	return c->session_open ? c->session_open(&a->session, c->arg, &a->err) : 0;
+}
+
+static int
+close_session(struct attempt *a)
+{
+	const struct slu_worker_config *c = &a->w->config;
+
+	if (c->session_close)
+		c->session_close(a->session, c->arg);
+	return 0;
+}
+
+static int
+handle(struct attempt *a)
+{
+	const struct slu_worker_config *c = &a->w->config;
+
+	return c->handler(&a->job, a->session, c->arg, &a->err);
+}
+
+static int
+dead_letter(struct attempt *a)
+{
+	const struct slu_worker_config *c = &a->w->config;
+
+	if (c->dead_letter)
+		c->dead_letter(&a->job, &a->err, c->arg);
+	return 0;
+}
+
+static int
+choose_delay(struct attempt *a)
+{
+	const struct slu_backoff *b = &a->w->config.backoff;
+	uint64_t random = 0;
+
+	if (b->jitter != SLU_JITTER_NONE)
+		(void)getrandom(&random, sizeof random, GRND_NONBLOCK); /* 0 is a throw, too */
+	a->delay = backoff_delay(b, a->job.attempts, random);
+	return 0;
+}
+
+/* A session that was opened is closed, whatever the handler does; the first error
+ * is the one that counts. */
+static int
+run_in_session(struct attempt *a)
+{
+	struct slu_err first;
+	int rc, close_rc;
+
+	rc = guarded(a, open_session, "session_open");
+	if (rc)
+		return rc;
+	a->err = (struct slu_err){ 0 };
+	rc = guarded(a, handle, "handler");
+	first = a->err;
+	close_rc = guarded(a, close_session, "session_close");
+	if (rc)
+		a->err = first;
+	return rc ? rc : close_rc;
+}
+
+static int
+run_timed(struct attempt *a)
+{
+	struct slu_worker *w = a->w;
+	const slu_time start = clock_mono(w->clock);
+	int rc;
+
+	log_debug(w->config.log, "job started", F_STR("object_id", or_none(a->job.object_id)),
+		  F_STR("correlation_id", or_none(a->job.correlation_id)),
+		  F_U64("attempt", a->job.attempts));
+	rc = run_in_session(a);
+	metrics_observe(&w->metrics, WORKER_RUN_TIME, 0, clock_mono(w->clock) - start);
+	if (w->config.breaker)
+		slu_breaker_report(w->config.breaker, rc == 0);
+	return rc;
+}
+
+static void
+finish(struct attempt *a)
+{
+	struct slu_worker *w = a->w;
+
+	log_debug(w->config.log, "job done", F_STR("object_id", or_none(a->job.object_id)),
+		  F_STR("correlation_id", or_none(a->job.correlation_id)),
+		  F_U64("attempt", a->job.attempts));
+	pqueue_finish(w->config.queue, a->handle);
+	metrics_add(&w->metrics, WORKER_DONE, 0, 1);
+}
+
+/* The handler may have filled err for its code, for another one, or not at all. */
+static void
+complete_err(struct slu_err *err, int rc)
+{
+	err->code = (enum slu_code)rc;
+	if (!err->text[0])
+		(void)snprintf(err->text, sizeof err->text, "%s", slu_err_row(rc)->text);
+}
+
+static void
+remember(struct attempt *a)
+{
+	struct slu_failure f = {
+		.type = slu_err_row((int)a->err.code)->c_name,
+		.attempt = a->job.attempts,
+		.at = clock_wall(a->w->clock),
+	};
+
+	memcpy(f.object_id, a->job.object_id, sizeof f.object_id);
+	memcpy(f.correlation_id, a->job.correlation_id, sizeof f.correlation_id);
+	(void)snprintf(f.error, sizeof f.error, "%.*s", (int)sizeof f.error - 1, a->err.text);
+	failures_add(&a->w->failures, &f);
+}
+
+static void
+log_failure(struct attempt *a, const char *then)
+{
+	log_error(a->w->config.log, "job failed", F_STR("object_id", or_none(a->job.object_id)),
+		  F_STR("correlation_id", or_none(a->job.correlation_id)),
+		  F_STR("error", a->err.text),
+		  F_STR("type", slu_err_row((int)a->err.code)->c_name),
+		  F_U64("attempt", a->job.attempts), F_STR("then", then),
+		  F_TIME("retry_in", a->delay));
+}
+
+static void
+bury(struct attempt *a)
+{
+	struct slu_worker *w = a->w;
+
+	log_failure(a, "dead letter");
+	if (guarded(a, dead_letter, "dead_letter"))
+		log_error(w->config.log, "dead letter lost",
+			  F_STR("object_id", or_none(a->job.object_id)),
+			  F_STR("correlation_id", or_none(a->job.correlation_id)),
+			  F_STR("error", a->err.text));
+	pqueue_finish(w->config.queue, a->handle);
+	metrics_add(&w->metrics, WORKER_DEAD, 0, 1);
+}
+
+static void
+retry(struct attempt *a)
+{
+	struct slu_worker *w = a->w;
+	const struct slu_err why = a->err;
+
+	if (guarded(a, choose_delay, "backoff"))
+		a->delay = w->config.backoff.max;
+	a->err = why;
+	log_failure(a, "retry");
+	metrics_add(&w->metrics, WORKER_RETRIED, 0, 1);
+	pqueue_put_back(w->config.queue, a->handle, a->delay, true);
+}
+
+static void
+fail(struct attempt *a, int rc)
+{
+	struct slu_worker *w = a->w;
+
+	complete_err(&a->err, rc);
+	remember(a);
+	metrics_add(&w->metrics, WORKER_FAILURES, 0, 1);
+	if (rc == SLU_EPERMANENT || a->job.attempts >= w->config.max_attempts)
+		bury(a);
+	else
+		retry(a);
+}
+
+static void
+defer(struct attempt *a, slu_time delay)
+{
+	struct slu_worker *w = a->w;
+
+	log_debug(w->config.log, "job deferred", F_STR("object_id", or_none(a->job.object_id)),
+		  F_STR("correlation_id", or_none(a->job.correlation_id)),
+		  F_TIME("retry_in", delay));
+	metrics_add(&w->metrics, WORKER_DEFERRED, 0, 1);
+	pqueue_put_back(w->config.queue, a->handle, delay, false);
+}
+
+static void
+run_job(struct attempt *a)
+{
+	struct slu_breaker *breaker = a->w->config.breaker;
+	slu_time wait;
+	int rc;
+
+	if (breaker && slu_breaker_allow(breaker, &wait)) {
+		defer(a, wait);
+		return;
+	}
+	rc = run_timed(a);
+	if (rc)
+		fail(a, rc);
+	else
+		finish(a);
+}
+
+/* Wait for a job. False: it is time to leave. */
+static bool
+take(struct attempt *a)
+{
+	struct slu_worker *w = a->w;
+	int rc;
+
+	a->session = NULL;
+	a->delay = 0;
+	a->err = (struct slu_err){ 0 };
+	do {
+		rc = pqueue_take(w->config.queue, &w->waiter, w->config.poll_timeout,
+				 &a->job, &a->handle);
+		if (rc == SLU_ETIMEOUT)
+			metrics_add(&w->metrics, WORKER_POLLS, 0, 1);
+	} while (rc == SLU_ETIMEOUT);
+	return rc == 0;
+}
+
+/* K1. What was taken too late goes back as if it had not been touched. */
+static bool
+begin(struct attempt *a)
+{
+	struct slu_worker *w = a->w;
+	bool begun;
+
+	pthread_mutex_lock(&w->mtx);
+	begun = w->leave != PQUEUE_LEAVE_NOW;
+	if (begun)
+		w->running++;
+	pthread_mutex_unlock(&w->mtx);
+	if (!begun)
+		pqueue_put_back(w->config.queue, a->handle, 0, false);
+	return begun;
+}
+
+static void
+end(struct slu_worker *w)
+{
+	pthread_mutex_lock(&w->mtx);
+	w->running--;
+	pthread_mutex_unlock(&w->mtx);
+}
+
+static void
+leave(struct slu_worker *w) /* K2 */
+{
+	pthread_mutex_lock(&w->mtx);
+	w->alive--;
+	if (!w->alive)
+		pthread_cond_broadcast(&w->ended);
+	pthread_mutex_unlock(&w->mtx);
+}
+
+void *
+worker_work(void *worker)
+{
+	struct attempt a = { .w = worker };
+
+	pthread_mutex_lock(&a.w->mtx); /* until the start is decided */
+	pthread_mutex_unlock(&a.w->mtx);
+	while (take(&a) && begin(&a)) {
+		run_job(&a);
+		end(a.w);
+	}
+	leave(a.w);
+	return NULL;
+}
