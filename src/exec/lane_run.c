@@ -12,8 +12,7 @@
 #include <stdio.h>
 
 enum {
-	SPINS = 200, /* looks at an empty ring before going to sleep, some us */
-	AHEAD = 4    /* slots are fetched this many tasks early */
+	AHEAD = 4 /* slots are fetched this many tasks early */
 };
 
 static _Thread_local const void *executor_here;
@@ -398,20 +397,12 @@ begin_drain(struct lane *l)
 		 F_U64("remaining", stats.queued + stats.waiting));
 }
 
-static void
-spin(struct lane *l)
-{
-	for (int i = 0; i < SPINS && ring_is_empty(l); i++)
-		cpu_relax();
-}
-
 /* Sleep until there is something to do. False: there never will be again (L2). */
 static bool
 sleep_until_work(struct lane *l)
 {
 	bool more = true;
 
-	spin(l);
 	pthread_mutex_lock(&l->mtx);
 	if (ring_is_empty(l) && !atomic_load(&l->look)) {
 		if (atomic_load(&l->closed) && l->parking.tasks == 0) {
