@@ -22,7 +22,7 @@ struct pqueue_waiter {
 enum pqueue_leave {
 	PQUEUE_STAY,
 	PQUEUE_LEAVE_WHEN_DRAINED, /* nothing ready and nothing scheduled */
-	PQUEUE_LEAVE_WHEN_IDLE,	   /* nothing ready */
+	PQUEUE_LEAVE_WHEN_IDLE,    /* nothing ready */
 	PQUEUE_LEAVE_NOW
 };
 

@@ -1,0 +1,202 @@
+/*
+ * pqueue_admin.c - looking at a queue, purging and stopping it.
+ */
+#include "exec/pqueue_lock.h"
+
+#include "base/mem.h"
+
+enum {
+	PURGE_BATCH = 64
+};
+
+static const enum phase phase_of[] = {
+	[SLU_STOP_ALL] = DRAIN_ALL,
+	[SLU_STOP_READY] = DRAIN_READY,
+	[SLU_STOP_NOW] = CLOSED,
+};
+
+void
+slu_pqueue_snapshot(struct slu_pqueue *q, struct slu_pqueue_stats *stats)
+{
+	struct notes notes;
+
+	pqueue_lock(q, &notes);
+	(void)pqueue_promote(q, &notes); /* the time is of no interest */
+	*stats = (struct slu_pqueue_stats){
+		.depth = q->queue.ready.n + q->queue.timed.n,
+		.ready = q->queue.ready.n,
+		.scheduled = q->queue.timed.n,
+		.running = q->queue.held - q->queue.ready.n - q->queue.timed.n,
+		.shutdown = q->phase != OPEN,
+	};
+	pqueue_unlock(q, &notes);
+}
+
+/* Items in the hands of peek or purge, out of both heaps, last in first out. */
+struct chain {
+	struct slu_pqueue *q;
+	uint32_t first;
+	uint32_t n;
+};
+
+static void
+chain_add(void *arg, uint32_t handle)
+{
+	struct chain *c = arg;
+
+	pqueue_item(c->q, handle)->q.pos = c->first;
+	c->first = handle;
+	c->n++;
+}
+
+static uint32_t
+chain_take(struct chain *c)
+{
+	const uint32_t handle = c->first;
+
+	c->first = pqueue_item(c->q, handle)->q.pos;
+	c->n--;
+	return handle;
+}
+
+/* Take up to n items out to show them, then put them back where they were: that
+ * needs no memory, and for few of many far less time than a sort. */
+static uint32_t
+peek_heap(struct slu_pqueue *q, bool ready, slu_time now, struct slu_job_item *items,
+	  uint32_t n)
+{
+	struct chain chain = { .q = q, .first = SLAB_NONE };
+	uint32_t shown;
+
+	while (chain.n < n) {
+		const uint32_t h = ready ? queue_best(&q->queue)
+					 : queue_first_timed(&q->queue);
+
+		if (h == SLAB_NONE)
+			break;
+		pqueue_show(q, pqueue_item(q, h), now, q->wall_offset, &items[chain.n]);
+		queue_take(&q->queue, h);
+		chain_add(&chain, h);
+	}
+	shown = chain.n;
+	while (chain.n > 0) {
+		const uint32_t h = chain_take(&chain);
+
+		/* Into the same heap, whatever the time is. */
+		queue_wait(&q->queue, h, pqueue_item(q, h)->q.due,
+			   ready ? SLU_NEVER : -1);
+	}
+	return shown;
+}
+
+uint32_t
+slu_pqueue_peek(struct slu_pqueue *q, struct slu_job_item *items, uint32_t n)
+{
+	struct notes notes;
+	uint32_t shown;
+	slu_time now;
+
+	pqueue_lock(q, &notes);
+	now = pqueue_promote(q, &notes);
+	shown = peek_heap(q, true, now, items, n);
+	shown += peek_heap(q, false, now, items + shown, n - shown);
+	pqueue_unlock(q, &notes);
+	return shown;
+}
+
+/* Free some items of the chain; their data is returned, to be dropped by a caller who
+ * no longer has the lock. */
+static uint32_t
+free_some(struct slu_pqueue *q, struct chain *chain, void **data, char **strings)
+{
+	uint32_t n;
+
+	for (n = 0; n < PURGE_BATCH && chain->n > 0; n++) {
+		const uint32_t h = chain_take(chain);
+
+		data[n] = pqueue_item(q, h)->data;
+		strings[n] = pqueue_item(q, h)->strings;
+		slab_free(&q->items, h);
+	}
+	return n;
+}
+
+uint32_t
+slu_pqueue_purge(struct slu_pqueue *q, void (*drop)(void *data))
+{
+	struct chain chain = { .q = q, .first = SLAB_NONE };
+	void *data[PURGE_BATCH];
+	char *strings[PURGE_BATCH];
+	struct notes notes;
+	uint32_t purged = 0, n;
+
+	pqueue_lock(q, &notes);
+	queue_clear(&q->queue, chain_add, &chain);
+	while ((n = free_some(q, &chain, data, strings)) > 0) {
+		pqueue_unlock(q, &notes);
+		for (uint32_t i = 0; i < n; i++) {
+			if (drop)
+				drop(data[i]);
+			mem_free(strings[i]);
+		}
+		purged += n;
+		pqueue_lock(q, &notes);
+	}
+	pqueue_unlock(q, &notes);
+	return purged;
+}
+
+/* Wait until the queue is drained or the time is up. */
+static void
+await_drained(struct slu_pqueue *q, slu_time deadline)
+{
+	while (!pqueue_is_drained(q, q->phase)) {
+		if (clock_mono(q->clock) >= deadline) {
+			q->phase = CLOSED;
+			return;
+		}
+		q->stoppers++;
+		clock_wait(q->clock, &q->drained, &q->mtx, deadline);
+		q->stoppers--;
+	}
+}
+
+int
+slu_pqueue_stop(struct slu_pqueue *q, enum slu_stop_mode mode, slu_time timeout)
+{
+	const enum phase want = phase_of[mode];
+	struct notes notes;
+	slu_time now;
+	int rc;
+
+	pqueue_lock(q, &notes);
+	now = pqueue_promote(q, &notes); /* what is due by now counts as ready */
+	if (want > q->phase)
+		q->phase = want;
+	pthread_cond_broadcast(&q->work);
+	pthread_cond_broadcast(&q->drained);
+	pqueue_unlock(q, &notes); /* what was noted is written before the wait */
+
+	pqueue_lock(q, &notes);
+	await_drained(q, timeout > 0 ? time_add(now, timeout) : SLU_NEVER);
+	rc = pqueue_is_drained(q, want) ? 0 : SLU_ETIMEOUT;
+	pqueue_unlock(q, &notes);
+	return rc;
+}
+
+int
+slu_pqueue_metrics(struct slu_pqueue *q, char **text)
+{
+	struct notes notes;
+
+	pqueue_lock(q, &notes);
+	(void)pqueue_promote(q, &notes); /* the time is of no interest */
+	metrics_set(&q->metrics, M_DEPTH, 0,
+		    (int64_t)q->queue.ready.n + q->queue.timed.n);
+	metrics_set(&q->metrics, M_READY, 0, q->queue.ready.n);
+	metrics_set(&q->metrics, M_SCHEDULED, 0, q->queue.timed.n);
+	metrics_set(&q->metrics, M_ENQUEUED, 0, (int64_t)q->enqueued);
+	metrics_set(&q->metrics, M_REFUSED, 0, (int64_t)q->refused);
+	pqueue_unlock(q, &notes);
+	return metrics_text(&q->metrics, text);
+}
