@@ -4,41 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-TEST(stop_ready_runs_what_is_ready_and_leaves_the_rest)
-{
-	struct plan plan = { 0 };
-	struct fixture f;
-
-	setup(&f, (struct slu_worker_config){ 0 });
-	for (int i = 0; i < 10; i++)
-		put(&f, "a", &plan);
-	put_later(&f, "b", &plan, SLU_SEC);
-	start(&f);
-	CHECK_EQ(0, slu_worker_stop(f.worker, SLU_STOP_READY, 0));
-	CHECK_EQ(10, plan.runs); /* PW-38 */
-	CHECK_EQ(0, stats_of(&f).threads);
-	CHECK_EQ(1, queue_of(&f).scheduled);
-	teardown(&f);
-}
-
-TEST(stop_now_runs_only_what_runs_already)
-{
-	struct plan plan = { .waits = true };
-	struct fixture f;
-
-	setup(&f, (struct slu_worker_config){ 0 });
-	start(&f);
-	for (int i = 0; i < 10; i++)
-		put(&f, "a", &plan);
-	WAIT_UNTIL(f.inside == 1);
-	CHECK_EQ(SLU_ETIMEOUT, slu_worker_stop(f.worker, SLU_STOP_NOW, -1));
-	f.gate = true;
-	CHECK_EQ(0, slu_worker_stop(f.worker, SLU_STOP_NOW, 0));
-	CHECK_EQ(1, plan.runs);
-	CHECK_EQ(9, queue_of(&f).ready);
-	teardown(&f);
-}
-
 /* A stop on a thread of its own. */
 struct stopper {
 	pthread_t thread;
@@ -68,6 +33,46 @@ stop_end(struct stopper *s)
 {
 	pthread_join(s->thread, NULL);
 	return s->rc;
+}
+
+TEST(stop_now_runs_only_what_runs_already)
+{
+	struct plan plan = { .waits = true };
+	struct fixture f;
+
+	setup(&f, (struct slu_worker_config){ 0 });
+	start(&f);
+	for (int i = 0; i < 10; i++)
+		put(&f, "a", &plan);
+	WAIT_UNTIL(f.inside == 1);
+	CHECK_EQ(SLU_ETIMEOUT, slu_worker_stop(f.worker, SLU_STOP_NOW, -1));
+	f.gate = true;
+	CHECK_EQ(0, slu_worker_stop(f.worker, SLU_STOP_NOW, 0));
+	CHECK_EQ(1, plan.runs);
+	CHECK_EQ(9, queue_of(&f).ready);
+	teardown(&f);
+}
+
+TEST(stop_ready_runs_what_is_ready_and_leaves_the_rest)
+{
+	struct plan plan = { .waits = true };
+	struct fixture f;
+	struct stopper s = { .f = &f, .mode = SLU_STOP_READY };
+
+	setup(&f, (struct slu_worker_config){ 0 });
+	for (int i = 0; i < 10; i++)
+		put(&f, "a", &plan);
+	put_later(&f, "b", &plan, SLU_SEC);
+	start(&f);
+	WAIT_UNTIL(f.inside == 1);
+	stop_begin(&s);
+	WAIT_UNTIL(fakeclock_sleepers(&f.clock) == 1); /* the stop waits */
+	f.gate = true;
+	CHECK_EQ(0, stop_end(&s));
+	CHECK_EQ(10, plan.runs); /* PW-38 */
+	CHECK_EQ(0, stats_of(&f).threads);
+	CHECK_EQ(1, queue_of(&f).scheduled);
+	teardown(&f);
 }
 
 TEST(stop_all_waits_for_what_is_scheduled)
