@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 void *mem_alloc(size_t size);
-void *mem_zalloc(size_t size);		  /* zeroed */
-void *mem_array(size_t n, size_t size);	  /* zeroed; NULL when n * size overflows */
+void *mem_zalloc(size_t size);           /* zeroed */
+void *mem_array(size_t n, size_t size);  /* zeroed; NULL when n * size overflows */
 void *mem_realloc(void *p, size_t size); /* on NULL p is still valid */
 void *mem_aligned(size_t align, size_t size);
 char *mem_strdup(const char *s);

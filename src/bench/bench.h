@@ -21,17 +21,17 @@ struct bench_row {
 	const char *name;
 	const char *unit;
 	double ours;
-	double bare;	 /* 0: there is nothing to compare with */
-	double ratio;	 /* the better the larger, whatever the unit; 0: no bare figure */
+	double bare;     /* 0: there is nothing to compare with */
+	double ratio;    /* the better the larger, whatever the unit; 0: no bare figure */
 	const char *aim; /* what was set out to be reached, in words */
 	bool reached;
 };
 
 struct bench {
 	uint32_t rounds; /* how often each side is measured */
-	uint64_t jobs;	 /* size of a round */
-	uint64_t items;	 /* pqueue: items in the heap */
-	bool quiet;	 /* no progress on stderr */
+	uint64_t jobs;   /* size of a round */
+	uint64_t items;  /* pqueue: items in the heap */
+	bool quiet;      /* no progress on stderr */
 	struct bench_row rows[BENCH_ROWS_MAX];
 	unsigned n_rows;
 };

@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum {
-	QUEUE_SIZE = 8192, /* of both sides */
+	QUEUE_SIZE = 4096, /* of both sides */
 	FEW_KEYS = 1000,
 	MANY_KEYS = 1000000, /* with a queue that holds a task of each */
 	KEY_SIZE = 8,
@@ -35,7 +35,7 @@ struct load {
 	uint32_t workers;
 	uint32_t queue_size;
 	uint32_t n_keys;
-	uint64_t jobs; /* in all */
+	uint64_t jobs;           /* in all */
 	struct slu_executor *ex; /* one of the two */
 	struct bare_ring *rings;
 };

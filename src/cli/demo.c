@@ -27,11 +27,11 @@ enum {
 struct customer {
 	const char *name;
 	uint32_t shard;
-	uint32_t submitted; /* the main thread's own */
-	_Atomic uint32_t order;	   /* that is being shipped, or waits for its retry */
-	_Atomic uint32_t attempt;  /* of that order; 0: none under way */
-	_Atomic bool failed;	   /* the last attempt did, the retry will come */
-	_Atomic uint32_t shipped;  /* the last order shipped */
+	uint32_t submitted;       /* the main thread's own */
+	_Atomic uint32_t order;   /* that is being shipped, or waits for its retry */
+	_Atomic uint32_t attempt; /* of that order; 0: none under way */
+	_Atomic bool failed;      /* the last attempt did, the retry will come */
+	_Atomic uint32_t shipped; /* the last order shipped */
 	_Atomic uint32_t retries;
 	_Atomic uint32_t disorder; /* stays 0, or the executor is broken */
 };
@@ -131,7 +131,8 @@ show_customer(const struct demo *d, struct customer *c)
 	const uint32_t done = atomic_load(&c->shipped);
 	const unsigned attempt = atomic_load(&c->attempt);
 	const bool failed = atomic_load(&c->failed);
-	const char *colour = failed ? "\033[33m" : attempt ? "\033[32m" : "";
+	const char *colour = failed ? "\033[33m" : attempt ? "\033[32m"
+							   : "";
 
 	printf("  %-6s %5u  ", c->name, c->shard);
 	for (uint32_t n = done > 5 ? done - 4 : 1; n <= done; n++)

@@ -16,7 +16,7 @@ struct slu_executor {
 	struct lane_shared shared;
 	char metrics_namespace[48]; /* the config's, copied */
 	struct lane *lanes;
-	uint32_t n_lanes;	    /* opened */
+	uint32_t n_lanes; /* opened */
 
 	pthread_mutex_t mtx;
 	pthread_cond_t ended;
@@ -197,7 +197,7 @@ slu_executor_submit_batch(struct slu_executor *ex, const char *key,
 			  const struct slu_submit *opts, uint64_t *first_id,
 			  struct slu_err *err)
 {
-	struct lane_key taken;
+	struct lane_key taken = { 0 };
 	struct lane *lane;
 	uint64_t first;
 	int rc;

@@ -140,19 +140,22 @@ key_may_hold(const struct lane *l, const struct lane_key *key, uint32_t n,
 	return leader == SLAB_NONE || at(l, leader)->held + 1 + n <= left;
 }
 
+/* The common case, without looking at what the worker has done since. */
+static bool
+has_room_surely(const struct lane *l, uint32_t n)
+{
+	return waiting(l, l->head_seen) + n <= l->capacity &&
+	       parking_is_empty(&l->parking);
+}
+
 static bool
 has_room(struct lane *l, const struct lane_key *key, uint32_t n)
 {
-	uint32_t taken = waiting(l, l->head_seen) + n;
+	uint32_t taken;
 
-	if (taken > l->capacity || !parking_is_empty(&l->parking)) {
-		l->head_seen = atomic_load_explicit(&l->head, memory_order_acquire);
-		taken = waiting(l, l->head_seen) + n;
-	}
-	if (taken <= l->capacity && parking_is_empty(&l->parking))
-		return true;
-	return taken <= l->capacity &&
-	       key_may_hold(l, key, n, l->capacity - taken);
+	l->head_seen = atomic_load_explicit(&l->head, memory_order_acquire);
+	taken = waiting(l, l->head_seen) + n;
+	return taken <= l->capacity && key_may_hold(l, key, n, l->capacity - taken);
 }
 
 static int
@@ -216,23 +219,6 @@ wait_for_room(struct lane *l, const struct lane_key *key, uint32_t n,
 
 /* --- submit ---------------------------------------------------------------- */
 
-static int
-set_key(struct slot *s, const struct lane_key *key)
-{
-	char *to = s->short_key;
-
-	if (key->len >= sizeof s->short_key) {
-		if (!s->long_key)
-			s->long_key = mem_alloc(SLU_KEY_MAX + 1);
-		if (!s->long_key)
-			return SLU_ENOMEM;
-		to = s->long_key;
-	}
-	memcpy(to, key->s, key->len + 1);
-	s->key = to;
-	return 0;
-}
-
 /* Under mtx; the i-th spare handle is taken only by accept(). */
 static uint32_t
 spare_at(const struct lane *l, uint32_t i)
@@ -240,41 +226,54 @@ spare_at(const struct lane *l, uint32_t i)
 	return l->spare[(l->spare_head + i) & l->mask];
 }
 
+/* The only memory a submit may need: a slot that meets its first long key. */
 static int
-fill(struct lane *l, const struct lane_key *key, const struct slu_task *tasks,
-     uint32_t n, const struct slu_submit *opts, struct slu_err *err)
+make_key_room(struct lane *l, const struct lane_key *key, uint32_t n,
+	      struct slu_err *err)
 {
-	const slu_time give_up =
-		opts->expire > 0 ? time_add(clock_mono(l->shared->clock), opts->expire)
-				 : SLU_NEVER;
-
 	for (uint32_t i = 0; i < n; i++) {
 		struct slot *s = at(l, spare_at(l, i));
 
-		if (set_key(s, key))
+		if (!s->long_key)
+			s->long_key = mem_alloc(SLU_KEY_MAX + 1);
+		if (!s->long_key)
 			return slu_fail(err, SLU_ENOMEM, "no memory for key %s", key->s);
-		s->run = tasks[i].run;
-		s->arg = tasks[i].arg;
-		s->done = tasks[i].done;
-		s->give_up = give_up;
-		s->hash = key->hash;
-		s->attempts = 0;
-		s->last_rc = 0;
 	}
 	return 0;
 }
 
-/* Hand n filled slots over; returns the seq of the first. */
+static void
+fill(struct slot *s, const struct lane_key *key, const struct slu_task *task,
+     slu_time give_up, struct slu_cancel *cancel)
+{
+	char *text = key->len < sizeof s->short_key ? s->short_key : s->long_key;
+
+	memcpy(text, key->s, key->len + 1);
+	s->key = text;
+	s->hash = key->hash;
+	s->run = task->run;
+	s->arg = task->arg;
+	s->done = task->done;
+	s->give_up = give_up;
+	s->cancel = cancel_ref(cancel);
+	s->attempts = 0;
+}
+
+/* There is room: fill n slots and hand them over. Returns the seq of the first. */
 static uint64_t
-accept(struct lane *l, uint32_t n, struct slu_cancel *cancel)
+accept(struct lane *l, const struct lane_key *key, const struct slu_task *tasks,
+       uint32_t n, const struct slu_submit *opts)
 {
 	const uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed);
+	slu_time give_up = SLU_NEVER;
 
+	if (opts->expire > 0)
+		give_up = time_add(clock_mono(l->shared->clock), opts->expire);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t handle = spare_at(l, i);
 		struct slot *s = at(l, handle);
 
-		s->cancel = cancel_ref(cancel);
+		fill(s, key, &tasks[i], give_up, opts->cancel);
 		s->seq = tail + i + 1;
 		l->ring[(tail + i) & l->mask] = handle;
 	}
@@ -296,12 +295,12 @@ lane_submit(struct lane *l, const struct lane_key *key,
 		opts = &plain;
 	pthread_mutex_lock(&l->mtx);
 	if (atomic_load_explicit(&l->closed, memory_order_relaxed) ||
-	    opts->cancel || !has_room(l, key, n))
+	    opts->cancel || !has_room_surely(l, n))
 		rc = wait_for_room(l, key, n, opts, err);
-	if (!rc)
-		rc = fill(l, key, tasks, n, opts, err);
+	if (!rc && key->len >= SLOT_KEY_INLINE)
+		rc = make_key_room(l, key, n, err);
 	if (!rc) {
-		*first = accept(l, n, opts->cancel);
+		*first = accept(l, key, tasks, n, opts);
 		wake = l->sleeping;
 		l->sleeping = false; /* one call is enough */
 	}

@@ -40,7 +40,7 @@ struct lane_shared {
 	struct slu_backoff backoff;
 	struct clock *clock;
 	struct metrics metrics;
-	const void *executor; /* whose lanes these are */
+	const void *executor;     /* whose lanes these are */
 	void (*ended)(void *arg); /* called by each worker as its last act */
 	void *ended_arg;
 };
@@ -61,8 +61,8 @@ struct lane {
 	struct lane_shared *shared;
 	uint32_t index;
 	uint32_t capacity;
-	uint32_t mask;	 /* of ring and spare */
-	uint32_t *ring;	 /* handles of accepted tasks */
+	uint32_t mask;   /* of ring and spare */
+	uint32_t *ring;  /* handles of accepted tasks */
 	uint32_t *spare; /* free handles */
 	struct slab slots;
 	pthread_t thread;
@@ -70,33 +70,35 @@ struct lane {
 
 	/* Shared, under mtx: what submitters change with every task ... */
 	_Alignas(64) pthread_mutex_t mtx;
-	uint64_t head_seen;	/* head when a submitter last looked */
-	uint64_t spare_head;	/* handles taken from spare so far */
-	_Atomic uint64_t tail;	/* tasks accepted so far */
-	uint64_t full;		/* submits refused */
+	uint64_t head_seen;    /* head when a submitter last looked */
+	uint64_t spare_head;   /* handles taken from spare so far */
+	_Atomic uint64_t tail; /* tasks accepted so far */
+	uint64_t full;         /* submits refused */
 
 	/* ... and what changes rarely, on lines that the worker may keep. */
 	_Alignas(64) struct parking parking;
 	_Atomic uint32_t parked;  /* parking.tasks, to be read without mtx */
 	_Atomic uint32_t wanting; /* submitters waiting for room since the last call */
-	_Atomic bool closed;	  /* no more tasks */
-	_Atomic bool look;	  /* a token of a parked task has fired */
-	bool sleeping;		  /* the worker, on `work` */
+	_Atomic bool closed;      /* no more tasks */
+	_Atomic bool look;        /* a token of a parked task has fired */
+	bool sleeping;            /* the worker, on `work` */
 	pthread_cond_t work;
 	pthread_cond_t room; /* submitters wait here for a place */
 
 	/* Written by the worker alone. */
 	_Alignas(64) _Atomic uint64_t head; /* tasks taken from the ring so far */
-	uint64_t spare_tail;		    /* handles given back so far */
-	_Atomic uint64_t running;	    /* seq of the task that runs, or 0 */
+	uint64_t spare_tail;                /* handles given back so far */
+	_Atomic uint64_t running;           /* seq of the task that runs, or 0 */
 	_Atomic uint32_t running_attempts;
 	_Atomic uint64_t finished;
 	_Atomic uint64_t failed;
 	_Atomic uint64_t runs;
 	_Atomic uint64_t panics;
 	uint64_t tail_seen; /* tail when the worker last looked */
-	slu_time now;	    /* mono, read once a run */
-	bool draining;	    /* has seen closed */
+	uint32_t current;   /* the task that is worked on */
+	slu_time now;       /* mono, read once a run */
+	slu_time run_begin;
+	bool draining;      /* has seen closed */
 	uint64_t random;    /* state of the jitter's dice */
 	struct slu_run run; /* what tasks and reports are shown */
 };

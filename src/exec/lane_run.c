@@ -74,16 +74,14 @@ token_fired(struct cancel_hook *h)
 
 /* False when the task's token has fired: then it does not wait, it ends. */
 static bool
-park(struct lane *l, uint32_t handle, slu_time due)
+park(struct lane *l, struct slot *s, slu_time due)
 {
-	struct slot *s = at(l, handle);
-
 	s->lane = l;
 	s->hook.fired = token_fired;
 	if (s->cancel && !cancel_hook(s->cancel, &s->hook))
 		return false;
 	park_begin(l);
-	parking_park(&l->parking, handle, due);
+	parking_park(&l->parking, l->current, due);
 	atomic_store_explicit(&l->running, 0, memory_order_release);
 	park_end(l);
 	return true;
@@ -249,35 +247,28 @@ refuse_run(struct lane *l, const struct slot *s)
 	return l->draining && s->attempts ? s->last_rc : 0;
 }
 
-static int
-run_once(struct lane *l, struct slot *s)
+static void
+begin_run(struct lane *l, struct slot *s)
 {
-	const slu_time begin = l->now;
-	struct guard g;
-	int rc;
-
 	l->run.attempt = ++s->attempts;
 	atomic_store_explicit(&l->running_attempts, s->attempts, memory_order_relaxed);
-	if (GUARD_ENTER(&g)) {
-		rc = slu_fail(&l->run.err, SLU_EPANIC, "panic: %s", g.text);
-		count(&l->panics);
-		log_worker_panic(l, g.text);
-	} else {
-		rc = s->run(&l->run, s->arg);
-	}
-	guard_leave(&g);
+	l->run_begin = l->now;
+}
+
+static void
+end_run(struct lane *l, struct slot *s, int rc)
+{
 	l->now = clock_mono(l->shared->clock);
-	metrics_observe_own(&l->shared->metrics, LANE_RUN_TIME, l->index, l->now - begin);
+	metrics_observe_own(&l->shared->metrics, LANE_RUN_TIME, l->index,
+			    l->now - l->run_begin);
 	count(&l->runs);
 	s->last_rc = rc;
-	return rc;
 }
 
 /* The task failed: park it for a retry, or return why there is none. */
 static int
-retry(struct lane *l, uint32_t handle, int rc)
+retry(struct lane *l, struct slot *s, int rc)
 {
-	struct slot *s = at(l, handle);
 	slu_time due;
 
 	if (rc == SLU_EPERMANENT || s->attempts >= l->shared->config.max_attempts ||
@@ -288,7 +279,7 @@ retry(struct lane *l, uint32_t handle, int rc)
 		return slu_fail(&l->run.err, SLU_ETIMEOUT,
 				"no time for another attempt after %u: %s", s->attempts,
 				slu_err_row(rc)->text);
-	if (park(l, handle, due))
+	if (park(l, s, due))
 		return 0;
 	return slu_fail(&l->run.err, SLU_ECANCELED, "canceled: %s",
 			cancel_reason(s->cancel));
@@ -337,26 +328,37 @@ report(struct lane *l, const struct slot *s, int rc)
 
 /* The task has ended: let the next of its key go, give the slot back. */
 static void
-retire(struct lane *l, uint32_t handle)
+retire(struct lane *l, struct slot *s)
 {
-	struct slot *s = at(l, handle);
-
 	slu_cancel_free(s->cancel);
 	s->cancel = NULL;
 	if (s->leads) {
 		park_begin(l);
-		parking_end(&l->parking, handle, l->now);
+		parking_end(&l->parking, l->current, l->now);
 		park_end(l);
 	}
 	count(&l->finished);
 	atomic_store_explicit(&l->running, 0, memory_order_release);
-	l->spare[l->spare_tail++ & l->mask] = handle; /* seen with the next head: L4 */
+	l->spare[l->spare_tail++ & l->mask] = l->current; /* seen with the next head: L4 */
+}
+
+/* The task at `current` has run, or may not: wait for its retry, or end. */
+static void
+settle(struct lane *l, struct slot *s, int rc, bool ran)
+{
+	if (rc && ran) {
+		rc = retry(l, s, rc);
+		if (!rc)
+			return; /* parked: this was not its end */
+	}
+	report(l, s, rc);
+	retire(l, s);
 }
 
 static void
-work_on(struct lane *l, uint32_t handle)
+work_on_current(struct lane *l)
 {
-	struct slot *s = at(l, handle);
+	struct slot *s = at(l, l->current);
 	int rc;
 
 	l->run.key = s->key;
@@ -366,16 +368,26 @@ work_on(struct lane *l, uint32_t handle)
 	l->run.err.code = SLU_OK;
 	l->run.err.text[0] = 0;
 	rc = refuse_run(l, s);
-	if (!rc) {
-		rc = run_once(l, s);
-		if (rc) {
-			rc = retry(l, handle, rc);
-			if (!rc)
-				return; /* parked: this was not its end */
-		}
+	if (rc) {
+		settle(l, s, rc, false);
+		return;
 	}
-	report(l, s, rc);
-	retire(l, handle);
+	begin_run(l, s);
+	rc = s->run(&l->run, s->arg);
+	end_run(l, s, rc);
+	settle(l, s, rc, true);
+}
+
+static void
+current_panicked(struct lane *l, const char *cause)
+{
+	const int rc = slu_fail(&l->run.err, SLU_EPANIC, "panic: %s", cause);
+	struct slot *s = at(l, l->current);
+
+	count(&l->panics);
+	log_worker_panic(l, cause);
+	end_run(l, s, rc);
+	settle(l, s, rc, true);
 }
 
 /* --- the thread ------------------------------------------------------------------- */
@@ -419,28 +431,40 @@ sleep_until_work(struct lane *l)
 	return more;
 }
 
-void *
-lane_work(void *arg)
+/* The next task to work on, in `current`. False: there is none, ever again. */
+static bool
+take_next(struct lane *l)
 {
-	struct lane *l = arg;
 	bool more = true;
+
+	do {
+		if (!l->draining && atomic_load_explicit(&l->closed, memory_order_relaxed))
+			begin_drain(l);
+		l->current = next_parked(l);
+		if (l->current == SLAB_NONE)
+			l->current = next_queued(l);
+		if (l->current == SLAB_NONE)
+			more = sleep_until_work(l);
+	} while (more && l->current == SLAB_NONE);
+	return more;
+}
+
+/* One guard for all runs: to enter it costs as much as an empty task, and what is to
+ * be known after a panic is in the lane. */
+void *
+lane_work(void *lane)
+{
+	struct lane *l = lane;
+	struct guard g;
 
 	executor_here = l->shared->executor;
 	l->run.shard = l->index;
 	l->now = clock_mono(l->shared->clock);
-	while (more) {
-		uint32_t handle;
-
-		if (!l->draining && atomic_load_explicit(&l->closed, memory_order_relaxed))
-			begin_drain(l);
-		handle = next_parked(l);
-		if (handle == SLAB_NONE)
-			handle = next_queued(l);
-		if (handle == SLAB_NONE)
-			more = sleep_until_work(l);
-		else
-			work_on(l, handle);
-	}
+	if (GUARD_ENTER(&g))
+		current_panicked(l, g.text);
+	while (take_next(l))
+		work_on_current(l);
+	guard_leave(&g);
 	l->shared->ended(l->shared->ended_arg);
 	return NULL;
 }

@@ -26,8 +26,8 @@ struct parking {
 	const struct slab *slots;
 	struct heap by_due; /* leaders that wait */
 	struct map by_key;  /* leaders, running ones too */
-	uint32_t tasks;	    /* waiting: leaders in by_due, and all that are held */
-	uint32_t taken;	    /* the leader that was taken last and still leads */
+	uint32_t tasks;     /* waiting: leaders in by_due, and all that are held */
+	uint32_t taken;     /* the leader that was taken last and still leads */
 };
 
 /* For up to max slots. SLU_ENOMEM. */

@@ -22,11 +22,11 @@ struct slot {
 	void *arg;
 	slu_task_done_fn *done;
 	struct slu_cancel *cancel; /* counted, or NULL */
-	slu_time give_up;	   /* mono: no run begins from here on; or SLU_NEVER */
-	uint64_t seq;		   /* acceptance in its shard, from 1 */
-	const char *key;	   /* short_key or long_key */
-	uint32_t attempts;	   /* runs begun */
-	bool leads;		   /* first of a parked key, also while it runs */
+	slu_time give_up;          /* mono: no run begins from here on; or SLU_NEVER */
+	uint64_t seq;              /* acceptance in its shard, from 1 */
+	const char *key;           /* short_key or long_key */
+	uint32_t attempts;         /* runs begun */
+	bool leads;                /* first of a parked key, also while it runs */
 
 	uint32_t hash; /* FNV-1a of the key */
 	int last_rc;   /* of the last run */
@@ -34,12 +34,12 @@ struct slot {
 	uint32_t pos;  /* place among the parked keys' due times */
 	char short_key[SLOT_KEY_INLINE];
 
-	char *long_key;		 /* SLU_KEY_MAX + 1 bytes once needed, kept for later tasks */
-	slu_time due;		 /* leads and waits: its next run */
-	uint32_t last;		 /* leads: the last task of the key */
-	uint32_t held;		 /* leads: tasks behind this one */
+	char *long_key;          /* SLU_KEY_MAX + 1 bytes once needed, kept for later tasks */
+	slu_time due;            /* leads and waits: its next run */
+	uint32_t last;           /* leads: the last task of the key */
+	uint32_t held;           /* leads: tasks behind this one */
 	struct cancel_hook hook; /* leads, waits and has a token: hooked */
-	void *lane;		 /* for the hook */
+	void *lane;              /* for the hook */
 };
 
 #endif
