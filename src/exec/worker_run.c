@@ -200,8 +200,8 @@ retry(struct attempt *a)
 		a->delay = w->config.backoff.max;
 	a->err = why;
 	log_failure(a, "retry");
-	metrics_add(&w->metrics, WORKER_RETRIED, 0, 1);
 	pqueue_put_back(w->config.queue, a->handle, a->delay, true);
+	metrics_add(&w->metrics, WORKER_RETRIED, 0, 1);
 }
 
 static void
@@ -226,8 +226,8 @@ defer(struct attempt *a, slu_time delay)
 	log_debug(w->config.log, "job deferred", F_STR("object_id", or_none(a->job.object_id)),
 		  F_STR("correlation_id", or_none(a->job.correlation_id)),
 		  F_TIME("retry_in", delay));
-	metrics_add(&w->metrics, WORKER_DEFERRED, 0, 1);
 	pqueue_put_back(w->config.queue, a->handle, delay, false);
+	metrics_add(&w->metrics, WORKER_DEFERRED, 0, 1);
 }
 
 static void
