@@ -49,7 +49,7 @@
 
 SLU_BEGIN_DECLS
 
-#define SLU_KEY_MAX    256	    /* bytes of a key; the shortest has one */
+#define SLU_KEY_MAX    256 /* bytes of a key; the shortest has one */
 #define SLU_SHARDS_MAX 65535
 #define SLU_NOWAIT     ((slu_time)-1) /* as a timeout: do not wait at all */
 #define SLU_ALL_SHARDS UINT32_MAX
@@ -60,10 +60,10 @@ struct slu_executor;
 struct slu_run {
 	const char *key; /* terminated */
 	uint32_t shard;
-	uint64_t id;	  /* what submit returned */
-	unsigned attempt; /* 1 for the first run; 0 in a report: it never ran */
+	uint64_t id;               /* what submit returned */
+	unsigned attempt;          /* 1 for the first run; 0 in a report: it never ran */
 	struct slu_cancel *cancel; /* what submit was given, or NULL */
-	struct slu_err err; /* for a sentence: return slu_fail(&run->err, ...) */
+	struct slu_err err;        /* for a sentence: return slu_fail(&run->err, ...) */
 };
 
 /*
@@ -88,12 +88,12 @@ struct slu_task {
 };
 
 struct slu_executor_config {
-	uint32_t shards;	  /* 4; SQ_SHARDS: workers, each with its own queue */
-	uint32_t queue_size;	  /* 128; SQ_QUEUE_SIZE: tasks that may wait in a shard */
-	slu_time enqueue_timeout; /* 100 ms; SQ_ENQUEUE_TIMEOUT: submit waits for room */
-	uint32_t max_attempts;	  /* 8; SQ_MAX_ATTEMPTS: runs of a failing task */
-	slu_time base_backoff;	  /* 100 ms; SQ_BASE_BACKOFF: wait after the first failure */
-	slu_time max_interval;	  /* 20 s; SQ_MAX_INTERVAL: no wait is longer */
+	uint32_t shards;               /* 4; SQ_SHARDS: workers, each with its own queue */
+	uint32_t queue_size;           /* 128; SQ_QUEUE_SIZE: tasks that may wait in a shard */
+	slu_time enqueue_timeout;      /* 100 ms; SQ_ENQUEUE_TIMEOUT: submit waits for room */
+	uint32_t max_attempts;         /* 8; SQ_MAX_ATTEMPTS: runs of a failing task */
+	slu_time base_backoff;         /* 100 ms; SQ_BASE_BACKOFF: wait after the first failure */
+	slu_time max_interval;         /* 20 s; SQ_MAX_INTERVAL: no wait is longer */
 	enum slu_backoff_kind backoff; /* exponential, no jitter */
 	enum slu_jitter jitter;
 	slu_backoff_fn *backoff_fn; /* for SLU_BACKOFF_FUNCTION */
@@ -101,7 +101,7 @@ struct slu_executor_config {
 	slu_error_fn *on_error; /* may be NULL */
 	void *on_error_arg;
 	const char *metrics_namespace; /* "sluice": sluice_shardqueue_queue_depth ... */
-	struct slu_log *log;	       /* NULL: warnings to stderr */
+	struct slu_log *log;           /* NULL: warnings to stderr */
 };
 
 /* Fill config from the SQ_* variables that are set; what is not set becomes 0, the
@@ -123,9 +123,9 @@ SLU_API void slu_executor_config_get(const struct slu_executor *ex,
 SLU_API uint32_t slu_executor_shard_of(const struct slu_executor *ex, const char *key);
 
 struct slu_submit {
-	slu_time timeout; /* wait for room; 0: enqueue_timeout; SLU_NOWAIT; SLU_NEVER */
-	slu_time expire;  /* final report SLU_ETIMEOUT when the task has not ended (or
-			   * cannot be retried) this long after submit; 0: never */
+	slu_time timeout;          /* wait for room; 0: enqueue_timeout; SLU_NOWAIT; SLU_NEVER */
+	slu_time expire;           /* final report SLU_ETIMEOUT when the task has not ended (or
+				    * cannot be retried) this long after submit; 0: never */
 	struct slu_cancel *cancel; /* may be NULL */
 };
 
@@ -157,8 +157,8 @@ SLU_API int slu_executor_await(struct slu_executor *ex, const char *key,
 			       slu_time timeout, struct slu_err *err);
 
 enum slu_task_state {
-	SLU_TASK_QUEUED,   /* waits for its turn */
-	SLU_TASK_HELD,	   /* waits behind a task of its key that waits for a retry */
+	SLU_TASK_QUEUED, /* waits for its turn */
+	SLU_TASK_HELD,   /* waits behind a task of its key that waits for a retry */
 	SLU_TASK_RUNNING,
 	SLU_TASK_RETRYING, /* failed, waits for its retry */
 	SLU_TASK_FINISHED  /* had its final report; what it was, `done` was told */
@@ -183,8 +183,8 @@ struct slu_executor_stats {
 	uint64_t submitted; /* accepted so far */
 	uint64_t finished;  /* final reports so far, failed ones included */
 	uint64_t failed;
-	uint64_t runs;	    /* attempts, retries included */
-	uint64_t full;	    /* submits refused with SLU_EQFULL */
+	uint64_t runs; /* attempts, retries included */
+	uint64_t full; /* submits refused with SLU_EQFULL */
 	uint64_t panics;
 	size_t buffer_bytes; /* memory of the queues */
 	bool stopping;

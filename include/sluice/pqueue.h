@@ -26,8 +26,8 @@
 
 SLU_BEGIN_DECLS
 
-#define SLU_LABEL_MAX	    32	/* bytes of a priority label */
-#define SLU_OBJECT_ID_MAX   64	/* bytes of an object id */
+#define SLU_LABEL_MAX       32  /* bytes of a priority label */
+#define SLU_OBJECT_ID_MAX   64  /* bytes of an object id */
 #define SLU_CORRELATION_MAX 128 /* bytes of a correlation id, printable ASCII */
 
 struct slu_pqueue;
@@ -40,22 +40,22 @@ struct slu_priority {
 struct slu_pqueue_config {
 	const struct slu_priority *priorities; /* NULL: high 0, normal 5, low 10 */
 	uint32_t n_priorities;
-	const char *default_label; /* "normal", or the first when there is none */
-	uint32_t max_in_memory;	   /* jobs held in all; 0: 1,000,000 */
-	uint32_t max_scheduled;	   /* of those, not yet due; 0: max_in_memory */
-	uint32_t warn_depth;	   /* log a warning when this many are ready; 0: never */
-	uint32_t warn_scheduled;   /* the same for those not yet due */
-	slu_time max_wait;	   /* ageing; 0: strict priorities */
+	const char *default_label;     /* "normal", or the first when there is none */
+	uint32_t max_in_memory;        /* jobs held in all; 0: 1,000,000 */
+	uint32_t max_scheduled;        /* of those, not yet due; 0: max_in_memory */
+	uint32_t warn_depth;           /* log a warning when this many are ready; 0: never */
+	uint32_t warn_scheduled;       /* the same for those not yet due */
+	slu_time max_wait;             /* ageing; 0: strict priorities */
 	const char *metrics_namespace; /* "sluice": sluice_pqueue_queue_depth ... */
 	struct slu_log *log;
 };
 
 /* What goes in. Strings are copied; data is yours. */
 struct slu_job {
-	const char *object_id;	    /* what it is about; NULL: none */
+	const char *object_id;      /* what it is about; NULL: none */
 	const char *correlation_id; /* to follow it through the logs; NULL: none */
-	const char *priority;	    /* a label; NULL: the default one */
-	slu_time delay;		    /* ready this long from now; 0: now */
+	const char *priority;       /* a label; NULL: the default one */
+	slu_time delay;             /* ready this long from now; 0: now */
 	void *data;
 };
 
@@ -63,20 +63,20 @@ struct slu_job {
 struct slu_job_item {
 	char object_id[SLU_OBJECT_ID_MAX + 1];
 	char correlation_id[SLU_CORRELATION_MAX + 1];
-	const char *priority;	/* its label; valid as long as the queue */
+	const char *priority; /* its label; valid as long as the queue */
 	int32_t priority_value;
-	slu_time enqueued_at;	/* wall clock, ns since 1970; when it was put in */
-	slu_time ready_at;	/* wall clock; when it became, or becomes, due */
-	slu_time waited;	/* from due to now: how late it is */
-	uint64_t seq;		/* arrival, from 1 */
-	unsigned attempts;	/* deliveries so far, this one included */
+	slu_time enqueued_at; /* wall clock, ns since 1970; when it was put in */
+	slu_time ready_at;    /* wall clock; when it became, or becomes, due */
+	slu_time waited;      /* from due to now: how late it is */
+	uint64_t seq;         /* arrival, from 1 */
+	unsigned attempts;    /* deliveries so far, this one included */
 	void *data;
 };
 
 enum slu_stop_mode {
 	SLU_STOP_READY, /* hand out what is ready, leave what is not yet due */
-	SLU_STOP_ALL,	/* wait for what is scheduled, too */
-	SLU_STOP_NOW	/* hand out nothing more */
+	SLU_STOP_ALL,   /* wait for what is scheduled, too */
+	SLU_STOP_NOW    /* hand out nothing more */
 };
 
 SLU_API int slu_pqueue_new(struct slu_pqueue **out,

@@ -26,7 +26,7 @@ enum slu_backoff_kind {
 
 enum slu_jitter {
 	SLU_JITTER_NONE, /* the delay itself */
-	SLU_JITTER_FULL	 /* evenly between 0 and the delay */
+	SLU_JITTER_FULL  /* evenly between 0 and the delay */
 };
 
 /* attempt is how often the task has failed, from 1. A negative answer counts as

@@ -18,7 +18,7 @@ enum {
 struct fakeclock {
 	struct clock clock; /* first */
 	pthread_mutex_t mtx;
-	slu_time mono;	    /* shared, under mtx, as all below */
+	slu_time mono; /* shared, under mtx, as all below */
 	slu_time wall;
 	struct {
 		pthread_cond_t *cond; /* NULL: free */

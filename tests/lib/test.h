@@ -37,54 +37,54 @@ struct test {
 
 void test_register(struct test *t);
 
-#define TEST_ROW(fn, limit, tort)                                               \
-	static void fn(void);                                                   \
-	__attribute__((constructor)) static void register_##fn(void)            \
-	{                                                                       \
-		static struct test t = { #fn, fn, limit, tort, NULL };          \
-		test_register(&t);                                              \
-	}                                                                       \
+#define TEST_ROW(fn, limit, tort)                                      \
+	static void fn(void);                                          \
+	__attribute__((constructor)) static void register_##fn(void)   \
+	{                                                              \
+		static struct test t = { #fn, fn, limit, tort, NULL }; \
+		test_register(&t);                                     \
+	}                                                              \
 	static void fn(void)
 
-#define TEST(fn)	       TEST_ROW(fn, 60, false)
+#define TEST(fn)                TEST_ROW(fn, 60, false)
 #define TEST_LIMIT(fn, seconds) TEST_ROW(fn, seconds, false)
-#define TORTURE(fn)	       TEST_ROW(fn, 120, true)
+#define TORTURE(fn)             TEST_ROW(fn, 120, true)
 
 /* A failed check ends its test (threads of the test included). */
 void test_fail(const char *file, int line, const char *fmt, ...)
 	SLU_NORETURN SLU_PRINTF(3, 4);
 void test_skip(const char *why) SLU_NORETURN;
 
-#define CHECK(cond)                                                    \
-	do {                                                           \
-		if (!(cond))                                           \
-			test_fail(__FILE__, __LINE__, "%s", #cond);    \
+#define CHECK(cond)                                                 \
+	do {                                                        \
+		if (!(cond))                                        \
+			test_fail(__FILE__, __LINE__, "%s", #cond); \
 	} while (0)
 
 /* CHECK_EQ(want, got[, label]): integers, pointers cast by the caller. */
-#define CHECK_EQ(want, got, ...)                                                \
-	do {                                                                    \
+#define CHECK_EQ(want, got, ...)                                                 \
+	do {                                                                     \
 		const intmax_t want_ = (intmax_t)(want), got_ = (intmax_t)(got); \
-		if (want_ != got_)                                              \
-			test_fail(__FILE__, __LINE__,                           \
-				  "%s: want %" PRIdMAX ", got %" PRIdMAX " %s", \
-				  #got, want_, got_, "" __VA_ARGS__);           \
+		if (want_ != got_)                                               \
+			test_fail(__FILE__, __LINE__,                            \
+				  "%s: want %" PRIdMAX ", got %" PRIdMAX " %s",  \
+				  #got, want_, got_, "" __VA_ARGS__);            \
 	} while (0)
 
-#define CHECK_STR(want, got)                                                 \
-	do {                                                                 \
-		const char *want_ = (want), *got_ = (got);                   \
-		if (strcmp(want_, got_) != 0)                                \
-			test_fail(__FILE__, __LINE__,                        \
+#define CHECK_STR(want, got)                                                         \
+	do {                                                                         \
+		const char *want_ = (want), *got_ = (got);                           \
+		if (strcmp(want_, got_) != 0)                                        \
+			test_fail(__FILE__, __LINE__,                                \
 				  "%s: want \"%s\", got \"%s\"", #got, want_, got_); \
 	} while (0)
 
-#define CHECK_CONTAINS(part, whole)                                          \
-	do {                                                                 \
-		const char *part_ = (part), *whole_ = (whole);               \
-		if (!strstr(whole_, part_))                                  \
-			test_fail(__FILE__, __LINE__,                        \
-				  "no \"%s\" in \"%s\"", part_, whole_);     \
+#define CHECK_CONTAINS(part, whole)                                      \
+	do {                                                             \
+		const char *part_ = (part), *whole_ = (whole);           \
+		if (!strstr(whole_, part_))                              \
+			test_fail(__FILE__, __LINE__,                    \
+				  "no \"%s\" in \"%s\"", part_, whole_); \
 	} while (0)
 
 /* A seeded generator, the same everywhere: TEST_SEED in the environment replays. */
@@ -93,10 +93,10 @@ uint64_t test_random(uint64_t *state);
 
 /* Wait until cond holds, for things another thread will do soon; the test's time
  * limit is the only bound. */
-#define WAIT_UNTIL(cond)                    \
-	do {                                \
-		while (!(cond))             \
-			test_yield();       \
+#define WAIT_UNTIL(cond)              \
+	do {                          \
+		while (!(cond))       \
+			test_yield(); \
 	} while (0)
 void test_yield(void);
 
