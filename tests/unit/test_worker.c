@@ -25,25 +25,6 @@ TEST(one_thread_runs_jobs_one_at_a_time_in_order)
 	teardown(&f);
 }
 
-TEST(threads_of_a_pool_run_jobs_in_parallel)
-{
-	struct plan plan = { .waits = true };
-	struct fixture f;
-
-	setup(&f, (struct slu_worker_config){ .threads = 4 });
-	start(&f);
-	for (int i = 0; i < 10; i++)
-		put(&f, "a", &plan);
-	WAIT_UNTIL(f.inside == 4); /* PW-F5: N workers, N parallel jobs */
-	CHECK_EQ(4, stats_of(&f).running);
-	CHECK_EQ(4, queue_of(&f).running);
-	f.gate = true;
-	settle(&f, 4);
-	CHECK_EQ(10, stats_of(&f).done);
-	CHECK_EQ(4, f.most);
-	teardown(&f);
-}
-
 TEST(an_idle_thread_looks_around_every_poll_timeout)
 {
 	static const struct {
@@ -454,8 +435,32 @@ TEST_LIMIT(open_handles_are_constant_after_10000_failing_jobs, 240)
 	teardown(&f);
 }
 
-/* Sessions that do as the job's letter says cannot see the job: the fixture's
- * counters tell them which attempt it is. */
+TEST(threads_of_a_pool_run_jobs_in_parallel_sessions)
+{
+	struct plan plan = { .waits = true };
+	struct fixture f;
+
+	setup(&f, (struct slu_worker_config){
+			  .threads = 4,
+			  .session_open = open_file,
+			  .session_close = close_file,
+		  });
+	start(&f);
+	for (int i = 0; i < 10; i++)
+		put(&f, "a", &plan);
+	WAIT_UNTIL(f.inside == 4);        /* PW-F5: N workers, N parallel jobs */
+	CHECK_EQ(4, f.opened - f.closed); /* PW-F5: each with a session of its own */
+	CHECK_EQ(4, stats_of(&f).running);
+	CHECK_EQ(4, queue_of(&f).running);
+	f.gate = true;
+	settle(&f, 4);
+	CHECK_EQ(10, stats_of(&f).done);
+	CHECK_EQ(4, f.most);
+	CHECK_EQ(10, f.closed);
+	teardown(&f);
+}
+
+/* A session cannot see its job; the fixture's counters tell which attempt it is. */
 static int
 open_badly(void **session, void *arg, struct slu_err *err)
 {
@@ -484,7 +489,6 @@ close_badly(void *session, void *arg)
 TEST(hooks_of_a_session_may_fail_and_panic)
 {
 	static const char *const errors[] = {
-		/* newest first */
 		"the task failed", /* the handler's error, not the close's */
 		"session_close panicked: rollback",
 		"session_open panicked: no pool",
