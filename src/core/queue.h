@@ -30,7 +30,7 @@
  * Index: an indexed queue takes and drops any item; for that its heaps tell each item
  * where it stands, so that moving one touches a dozen others. A queue that only ever
  * takes what queue_best or queue_first_timed names needs no index, and with millions
- * of items it is twice as fast without.
+ * of items it is up to twice as fast without.
  *
  * Pure: no I/O, no locks, no clock. The caller passes `now`, so a test owns time.
  */

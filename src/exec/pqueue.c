@@ -1,5 +1,6 @@
 #include "exec/pqueue_lock.h"
 
+#include "base/cpu.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -284,7 +285,7 @@ fetch_next(const struct slu_pqueue *q)
 	const uint32_t next = queue_best(&q->queue);
 
 	if (next != SLAB_NONE)
-		__builtin_prefetch(pqueue_item(q, next));
+		cpu_prefetch(pqueue_item(q, next));
 }
 
 /* Take the best job for a consumer and copy it. */
