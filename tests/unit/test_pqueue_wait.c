@@ -62,14 +62,17 @@ TEST_LIMIT(a_retry_that_is_due_first_reaches_a_sleeper, 20)
 	struct fixture f;
 	struct caller c = { .f = &f, .timeout = SLU_NEVER };
 	struct slu_job_item item;
+	slu_time start_at;
 	uint32_t handle;
 
 	setup(&f, SLU_LOG_OFF, defaults);
+	start_at = clock_mono(&f.clock.clock);
 	put(&f, NULL, 0);
+	put(&f, NULL, SLU_HOUR);
 	CHECK_EQ(0, pqueue_take(f.q, NULL, 0, &item, &handle));
 	start(&c, call_dequeue, 1);
 	pqueue_put_back(f.q, handle, SLU_SEC, true);
-	WAIT_UNTIL(fakeclock_until(&f.clock) != SLU_NEVER);
+	WAIT_UNTIL(fakeclock_until(&f.clock) == start_at + SLU_SEC);
 	fakeclock_advance(&f.clock, SLU_SEC);
 	CHECK_EQ(0, finish(&c));
 	CHECK_EQ(2, c.item.attempts);
