@@ -274,6 +274,81 @@ out:
 	return rc;
 }
 
+/* --- what more shards give ------------------------------------------------------- */
+
+enum {
+	SCALING_TASKS = 400
+};
+
+static int
+waiting_task(struct slu_run *run, void *arg)
+{
+	(void)run;
+	(void)arg;
+	sleep_for(SLU_MS);
+	return 0;
+}
+
+static int
+computing_task(struct slu_run *run, void *arg)
+{
+	uint64_t x = run->id;
+
+	for (int i = 0; i < 500000; i++)
+		x = x * 6364136223846793005u + 1;
+	*(volatile uint64_t *)arg = x;
+	return 0;
+}
+
+/* Tasks per second, spread evenly over the shards by trying keys. */
+static double
+run_tasks(uint32_t shards, slu_task_fn *fn)
+{
+	const struct slu_executor_config config = {
+		.shards = shards,
+		.queue_size = SCALING_TASKS,
+	};
+	struct slu_executor *ex;
+	uint64_t sink = 0;
+	slu_time begin;
+	char key[KEY_SIZE];
+
+	if (slu_executor_start(&ex, &config, NULL))
+		return 0;
+	begin = bench_now();
+	for (uint32_t i = 0, number = 0; i < SCALING_TASKS; number++) {
+		spell_key(key, number);
+		if (slu_executor_shard_of(ex, key) != i % shards)
+			continue;
+		slu_executor_submit(ex, key, &(struct slu_task){ .run = fn, .arg = &sink },
+				    NULL, NULL, NULL);
+		i++;
+	}
+	slu_executor_stop(ex, 0);
+	begin = bench_now() - begin;
+	slu_executor_close(ex);
+	return SCALING_TASKS * 1e9 / (double)begin;
+}
+
+static void
+scaling(struct bench *b, struct bench_row row, uint32_t shards, slu_task_fn *fn,
+	double floor)
+{
+	double many[BENCH_ROUNDS_MAX], one[BENCH_ROUNDS_MAX];
+
+	for (unsigned i = 0; i < b->rounds; i++) {
+		bench_progress(b, row.name, i);
+		one[i] = run_tasks(1, fn);
+		many[i] = run_tasks(shards, fn);
+	}
+	row.unit = "tasks/s";
+	row.ours = bench_median(many, b->rounds);
+	row.bare = bench_median(one, b->rounds);
+	row.ratio = row.ours / row.bare;
+	row.reached = row.ratio >= floor;
+	bench_add(b, &row);
+}
+
 int
 bench_exec(struct bench *b)
 {
@@ -295,5 +370,13 @@ bench_exec(struct bench *b)
 		   (struct bench_row){ .name = "4 producers, 2 workers",
 				       .aim = "at least 0.5x" },
 		   0);
+	scaling(b,
+		(struct bench_row){ .name = "tasks that wait 1 ms, 4 shards (bare: 1)",
+				    .aim = "at least 3.5x" },
+		4, waiting_task, 3.5);
+	scaling(b,
+		(struct bench_row){ .name = "tasks that compute, 2 shards (bare: 1)",
+				    .aim = "at least 0.8 x 2 cores" },
+		2, computing_task, 1.6);
 	return submit_latency(b, &load);
 }

@@ -262,7 +262,8 @@ end_run(struct lane *l, struct slot *s, int rc)
 	metrics_observe_own(&l->shared->metrics, LANE_RUN_TIME, l->index,
 			    l->now - l->run_begin);
 	count(&l->runs);
-	s->last_rc = rc;
+	if (rc)
+		s->last_rc = rc; /* in a line that success never touches */
 }
 
 /* The task failed: park it for a retry, or return why there is none. */

@@ -61,6 +61,10 @@ void test_skip(const char *why) SLU_NORETURN;
 			test_fail(__FILE__, __LINE__, "%s", #cond); \
 	} while (0)
 
+/* The label, or "" when there is none. */
+#define TEST_LABEL(...) \
+	((const char *const[]){ "" __VA_OPT__(, __VA_ARGS__) }[0 __VA_OPT__(+1)])
+
 /* CHECK_EQ(want, got[, label]): integers, pointers cast by the caller. */
 #define CHECK_EQ(want, got, ...)                                                 \
 	do {                                                                     \
@@ -68,7 +72,7 @@ void test_skip(const char *why) SLU_NORETURN;
 		if (want_ != got_)                                               \
 			test_fail(__FILE__, __LINE__,                            \
 				  "%s: want %" PRIdMAX ", got %" PRIdMAX " %s",  \
-				  #got, want_, got_, "" __VA_ARGS__);            \
+				  #got, want_, got_, TEST_LABEL(__VA_ARGS__));   \
 	} while (0)
 
 #define CHECK_STR(want, got)                                                         \
