@@ -12,7 +12,10 @@
  *
  * To remove from the middle, the heap tells each item where its node is: the item
  * with handle h in `slab` has a uint32_t at `pos_offset`, and the heap keeps the
- * node's index there (HEAP_OUT: not in the heap). One thread at a time.
+ * node's index there. An item that was popped or removed has HEAP_OUT; the caller
+ * sets that itself in an item that was never pushed, where it wants to ask. With
+ * slab NULL the handles may be any numbers and no positions are kept, so there is
+ * only push, first and pop. One thread at a time.
  */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
@@ -36,17 +39,17 @@ struct heap_node {
 
 struct heap {
 	struct heap_node *nodes;
-	char *block; /* the memory that nodes lie in */
 	uint32_t n;
 	uint32_t max;
-	const struct slab *slab;
+	const struct slab *slab; /* borrowed; NULL: keep no positions */
 	size_t pos_offset;
 };
 
 void heap_init(struct heap *h, const struct slab *slab, size_t pos_offset);
 void heap_release(struct heap *h);
 
-/* Make room for n nodes in all, so that pushes up to there cannot fail. */
+/* Make room for n nodes in all, so that pushes up to there cannot fail. Grows by
+ * doubling, so asking for one more each time is cheap. SLU_ENOMEM changes nothing. */
 int heap_reserve(struct heap *h, uint32_t n);
 
 /* Room must have been reserved. */
