@@ -1,11 +1,12 @@
 /*
- * map.c - open addressing with linear probing. Removal shifts what follows back, so
- * there are no tombstones and a look-up ends at the first empty slot. A slot holds
- * handle + 1, so that a fresh table is all zeros and the kernel gives it page by page.
+ * map.c - linear probing without tombstones, growing a few slots at a time.
  *
- * Growing: `old` is emptied into `now`, a few slots with every insert and remove. To
- * empty a slot in the middle of a run of filled ones would hide the rest of the run
- * from a look-up; so emptying begins behind an empty slot and gives up whole runs.
+ *  M1  From the home slot of every handle to the slot that holds it, no slot of
+ *      its table is empty. Removal closes its gap to keep this (close_gap), and
+ *      growth empties whole runs of slots, never a part of one (move_some).
+ *  M2  All of `old` fits into `now` below the highest load, so growing, once it has
+ *      its memory, cannot fail.
+ *  M3  A handle is in one of the two tables, once.
  */
 #include "base/map.h"
 
@@ -17,9 +18,12 @@
 
 enum {
 	FIRST_SLOTS = 16,
-	MOVES = 4, /* slots of `old` given up with a call, at least */
-	EMPTY = 0
+	/* Slots of `old` looked at with each call. Two would do: `old` is gone after
+	 * at most as many inserts as it takes to fill `now`. */
+	MOVE_SLOTS = 4
 };
+
+static const uint64_t max_slots = 1ull << 31;
 
 void
 map_init(struct map *m, const void *items, map_hash_fn *hash, map_is_fn *is)
@@ -27,120 +31,112 @@ map_init(struct map *m, const void *items, map_hash_fn *hash, map_is_fn *is)
 	*m = (struct map){ .items = items, .hash = hash, .is = is };
 }
 
+static void
+table_release(struct map_table *t)
+{
+	mem_free(t->slots);
+	*t = (struct map_table){ 0 };
+}
+
 void
 map_release(struct map *m)
 {
-	mem_free(m->now.slots);
-	mem_free(m->old.slots);
-	map_init(m, m->items, m->hash, m->is);
+	table_release(&m->now);
+	table_release(&m->old);
+	m->next_move = 0;
+}
+
+/* How many handles a table of so many slots takes before it should grow, */
+static uint64_t
+good_load(uint64_t slots)
+{
+	return slots / 4 * 3;
+}
+
+/* and before it must: beyond, probing gets too long. */
+static uint64_t
+highest_load(uint64_t slots)
+{
+	return slots / 8 * 7;
+}
+
+static uint64_t
+n_slots(const struct map_table *t)
+{
+	return t->slots ? (uint64_t)t->mask + 1 : 0;
 }
 
 static uint32_t
-find_in(const struct map *m, const struct map_table *t, uint64_t hash, const void *key)
+table_find(const struct map *m, const struct map_table *t, uint64_t hash,
+	   const void *key)
 {
-	if (t->n == 0)
+	uint32_t i = (uint32_t)hash & t->mask;
+
+	if (!t->slots)
 		return MAP_NONE;
-	for (uint32_t i = (uint32_t)hash & t->mask; t->slots[i] != EMPTY;
-	     i = (i + 1) & t->mask)
-		if (m->is(m->items, t->slots[i] - 1, key))
-			return t->slots[i] - 1;
+	for (; t->slots[i]; i = (i + 1) & t->mask)
+		if (m->is(m->items, ~t->slots[i], key))
+			return ~t->slots[i];
 	return MAP_NONE;
 }
 
 uint32_t
 map_find(const struct map *m, uint64_t hash, const void *key)
 {
-	const uint32_t handle = find_in(m, &m->now, hash, key);
+	const uint32_t handle = table_find(m, &m->now, hash, key);
 
-	return handle == MAP_NONE ? find_in(m, &m->old, hash, key) : handle;
+	return handle == MAP_NONE ? table_find(m, &m->old, hash, key) : handle;
 }
 
 static void
-put_in(struct map_table *t, uint64_t hash, uint32_t handle)
+table_put(struct map_table *t, uint64_t hash, uint32_t handle)
 {
 	uint32_t i = (uint32_t)hash & t->mask;
 
-	while (t->slots[i] != EMPTY)
+	while (t->slots[i])
 		i = (i + 1) & t->mask;
-	t->slots[i] = handle + 1;
+	t->slots[i] = ~handle;
 	t->n++;
 }
 
-/* --- growing ------------------------------------------------------------------ */
-
+/* Look at some slots of `old`, and on to the end of a run of used ones: the rest
+ * of a run that is cut could not be found any more (M1). */
 static void
-drop_old(struct map *m)
+move_some(struct map *m, uint64_t slots)
 {
-	mem_free(m->old.slots);
-	m->old = (struct map_table){ 0 };
-}
+	while (m->old.n > 0 && (slots > 0 || m->old.slots[m->next_move])) {
+		const uint32_t handle = ~m->old.slots[m->next_move];
 
-/* Give up at least `moves` slots of `old`, and whole runs. */
-static void
-move_some(struct map *m, uint64_t moves)
-{
-	struct map_table *old = &m->old;
-
-	while (old->n && (moves > 0 || old->slots[m->next_move] != EMPTY)) {
-		const uint32_t filled = old->slots[m->next_move];
-
-		if (filled != EMPTY) {
-			put_in(&m->now, m->hash(m->items, filled - 1), filled - 1);
-			old->slots[m->next_move] = EMPTY;
-			old->n--;
+		if (handle != MAP_NONE) {
+			table_put(&m->now, m->hash(m->items, handle), handle);
+			m->old.slots[m->next_move] = 0;
+			m->old.n--;
 		}
-		m->next_move = (m->next_move + 1) & old->mask;
-		moves -= moves > 0;
+		m->next_move++;
+		slots -= slots > 0;
 	}
-	if (old->slots && old->n == 0)
-		drop_old(m);
+	if (m->old.slots && m->old.n == 0)
+		table_release(&m->old);
 }
 
-static uint32_t
-first_empty(const struct map_table *t)
-{
-	uint32_t i = 0;
-
-	while (t->slots[i] != EMPTY)
-		i++;
-	return i;
-}
-
-/* Up to 7/8 of the slots are filled: beyond that, runs grow long. */
-static uint64_t
-room_of(uint64_t slots)
-{
-	return slots / 8 * 7;
-}
-
-static uint64_t
-slots_of(const struct map_table *t)
-{
-	return t->slots ? (uint64_t)t->mask + 1 : 0;
-}
-
-/* A new `now` for at least n entries; what there is moves over in time. */
+/* Start to grow into a table that has a good load with n handles. */
 static int
 grow(struct map *m, uint64_t n)
 {
-	uint64_t slots = FIRST_SLOTS;
-	struct map_table bigger = { 0 };
+	uint64_t slots = n_slots(&m->now) ? n_slots(&m->now) : FIRST_SLOTS;
+	uint32_t *fresh;
 
-	while (room_of(slots) < n)
+	while (good_load(slots) < n)
 		slots *= 2;
-	if (slots > (uint64_t)1 << 32)
+	if (slots > max_slots)
 		return SLU_ENOMEM;
-	bigger.slots = mem_array(slots, sizeof *bigger.slots);
-	if (!bigger.slots)
+	fresh = mem_array(slots, sizeof *fresh);
+	if (!fresh)
 		return SLU_ENOMEM;
-	bigger.mask = (uint32_t)(slots - 1);
-	move_some(m, UINT64_MAX); /* done long ago, unless the map was reserved for */
+	move_some(m, n_slots(&m->old)); /* what is left from growing before */
 	m->old = m->now;
-	m->now = bigger;
-	if (m->old.n == 0)
-		drop_old(m);
-	else
-		m->next_move = first_empty(&m->old);
+	m->now = (struct map_table){ .slots = fresh, .mask = (uint32_t)(slots - 1) };
+	m->next_move = 0;
 	return 0;
 }
 
@@ -148,74 +144,67 @@ int
 map_reserve(struct map *m, uint32_t n)
 {
 	const uint64_t want = (uint64_t)map_count(m) + n;
+	const uint64_t slots = n_slots(&m->now);
 
-	return want > room_of(slots_of(&m->now)) ? grow(m, want) : 0;
+	if (want <= good_load(slots) || grow(m, want) == 0)
+		return 0;
+	return want <= highest_load(slots) ? 0 : SLU_ENOMEM;
 }
-
-/* --- insert and remove ----------------------------------------------------------- */
 
 int
 map_insert(struct map *m, uint64_t hash, uint32_t handle)
 {
-	const uint64_t slots = slots_of(&m->now);
+	const int rc = map_reserve(m, 1);
 
-	/* Without memory to grow a map goes on, slower, up to 15/16. */
-	if (map_reserve(m, 1) && map_count(m) + 1 > slots / 16 * 15)
-		return SLU_ENOMEM;
-	put_in(&m->now, hash, handle);
-	move_some(m, MOVES);
+	if (rc)
+		return rc;
+	assert(handle != MAP_NONE);
+	table_put(&m->now, hash, handle);
+	move_some(m, MOVE_SLOTS);
 	return 0;
 }
 
+/* Slot `gap` falls empty. Whatever follows in the same run and may stand there (its
+ * home is not behind the gap) moves back into it and leaves the next gap. */
+static void
+close_gap(const struct map *m, struct map_table *t, uint32_t gap)
+{
+	uint32_t i = (gap + 1) & t->mask;
+
+	for (; t->slots[i]; i = (i + 1) & t->mask) {
+		const uint32_t home = (uint32_t)m->hash(m->items, ~t->slots[i]);
+
+		if (((i - home) & t->mask) < ((i - gap) & t->mask))
+			continue;
+		t->slots[gap] = t->slots[i];
+		gap = i;
+	}
+	t->slots[gap] = 0;
+	t->n--;
+}
+
 static bool
-find_slot(const struct map_table *t, uint64_t hash, uint32_t handle, uint32_t *slot)
+table_remove(const struct map *m, struct map_table *t, uint64_t hash,
+	     uint32_t handle)
 {
 	uint32_t i = (uint32_t)hash & t->mask;
 
-	if (t->n == 0)
+	if (!t->slots)
 		return false;
-	while (t->slots[i] != EMPTY && t->slots[i] != handle + 1)
+	while (t->slots[i] && t->slots[i] != ~handle)
 		i = (i + 1) & t->mask;
-	*slot = i;
-	return t->slots[i] != EMPTY;
-}
-
-/* Fill the hole from behind: whatever may stand there without being hidden from its
- * own place moves back, and leaves the next hole. */
-static void
-empty_slot(const struct map *m, struct map_table *t, uint32_t hole)
-{
-	uint32_t i = hole;
-
-	for (;;) {
-		uint32_t home;
-
-		i = (i + 1) & t->mask;
-		if (t->slots[i] == EMPTY)
-			break;
-		home = (uint32_t)m->hash(m->items, t->slots[i] - 1) & t->mask;
-		if (((i - home) & t->mask) < ((i - hole) & t->mask))
-			continue;
-		t->slots[hole] = t->slots[i];
-		hole = i;
-	}
-	t->slots[hole] = EMPTY;
-	t->n--;
+	if (!t->slots[i])
+		return false;
+	close_gap(m, t, i);
+	return true;
 }
 
 void
 map_remove(struct map *m, uint64_t hash, uint32_t handle)
 {
-	uint32_t slot;
+	const bool found = table_remove(m, &m->now, hash, handle) ||
+			   table_remove(m, &m->old, hash, handle);
 
-	if (find_slot(&m->now, hash, handle, &slot)) {
-		empty_slot(m, &m->now, slot);
-	} else {
-		const bool found = find_slot(&m->old, hash, handle, &slot);
-
-		assert(found);
-		(void)found;
-		empty_slot(m, &m->old, slot);
-	}
-	move_some(m, MOVES);
+	assert(found);
+	move_some(m, MOVE_SLOTS);
 }

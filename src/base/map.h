@@ -1,8 +1,9 @@
 /*
  * map.h - from a 64-bit hash to a 32-bit handle.
  *
- * The map stores handles only: 4 bytes an entry at a load of 1/2 to 7/8. Whether a
- * handle is the one looked for, and what its hash is, the owner of the items says:
+ * The map stores handles only: 4 bytes a slot, with 3/8 to 3/4 of the slots in use.
+ * Whether a handle is the one looked for, and what its hash is, the owner of the
+ * items says:
  *
  *         static uint64_t job_hash(const void *slab, uint32_t h);
  *         static bool job_is(const void *slab, uint32_t h, const void *key);
@@ -10,9 +11,17 @@
  *         map_init(&m, &slab, job_hash, job_is);
  *         h = map_find(&m, hash_of(id), &id);
  *
- * It grows by doubling, a few entries with each call and never all at once, so
- * that no single insert is slow: while it grows there are two tables, and a look-up
- * tries both. Give it a hash that an outsider cannot steer. One thread at a time.
+ * It grows by doubling, a few slots with each insert or remove and never all at
+ * once, so that no single call is slow:
+ *
+ *      old:  | . . . . . . . | h h . h h h |      emptied from the left
+ *                             ^ next_move
+ *      now:  | h . h . . h . . . h h . . . h . . . . h . . |      inserts go here
+ *
+ * and a look-up tries both. It never shrinks. The low bits of a hash choose the
+ * slot: give it one that mixes well and that an outsider cannot steer (equal hashes
+ * work, slowly). An item's hash must not change, and the item must stay readable,
+ * while its handle is in the map. One thread at a time.
  */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
@@ -27,9 +36,9 @@ typedef uint64_t map_hash_fn(const void *items, uint32_t handle);
 typedef bool map_is_fn(const void *items, uint32_t handle, const void *key);
 
 struct map_table {
-	uint32_t *slots; /* handle + 1; 0: empty */
-	uint32_t mask;	 /* slots - 1, or 0 when there is no table */
-	uint32_t n;
+	uint32_t *slots; /* linear probing; ~handle, so that zeroed memory is empty */
+	uint32_t mask;   /* number of slots - 1, or 0 when there is no table */
+	uint32_t n;      /* slots in use */
 };
 
 struct map {
@@ -53,10 +62,11 @@ map_count(const struct map *m)
 /* The handle with this key, or MAP_NONE. */
 uint32_t map_find(const struct map *m, uint64_t hash, const void *key);
 
-/* Make sure that the next n inserts succeed. SLU_ENOMEM changes nothing. */
+/* Make sure that the next n inserts succeed. SLU_ENOMEM changes nothing. When there
+ * is no memory to grow, the slots are used up to 7/8 before it says so. */
 int map_reserve(struct map *m, uint32_t n);
 
-/* The key must not be in the map yet. 0 or SLU_ENOMEM. */
+/* The key must not be in the map yet. 0, or SLU_ENOMEM and nothing has changed. */
 int map_insert(struct map *m, uint64_t hash, uint32_t handle);
 
 /* Take this handle out; it must be in. */
