@@ -6,12 +6,14 @@
 #include <stdio.h>
 
 enum {
-	FIRST_SIZE = 256
+	FIRST_SIZE = 64
 };
 
 void
 buf_init(struct buf *b, size_t max)
 {
+	if (max == SIZE_MAX)
+		max--; /* the terminator needs a byte too */
 	*b = (struct buf){ .max = max };
 }
 
@@ -29,11 +31,21 @@ buf_clear(struct buf *b)
 	b->failed = false;
 }
 
-/* Room for n more bytes and a terminator, which does not count against max. */
+/* At least twice the old size, at most max and a terminator. */
+static size_t
+next_size(const struct buf *b, size_t need)
+{
+	size_t size = b->size ? b->size : FIRST_SIZE;
+
+	while (size < need && size <= b->max / 2)
+		size *= 2;
+	return size < need || size > b->max ? b->max + 1 : size;
+}
+
+/* Room for n more bytes and a terminator, or the buffer is failed from now on. */
 static bool
 make_room(struct buf *b, size_t n)
 {
-	size_t size = b->size ? b->size : FIRST_SIZE;
 	char *p;
 
 	if (b->failed || n > b->max - b->n) {
@@ -42,8 +54,9 @@ make_room(struct buf *b, size_t n)
 	}
 	if (b->n + n < b->size)
 		return true;
-	while (size <= b->n + n)
-		size *= 2;
+
+	const size_t size = next_size(b, b->n + n + 1);
+
 	p = mem_realloc(b->p, size);
 	if (!p) {
 		b->failed = true;
@@ -75,23 +88,26 @@ buf_putc(struct buf *b, char c)
 	buf_put(b, &c, 1);
 }
 
+/* Most lines fit into what is allocated already; the rest is formatted twice. */
 void
 buf_printf(struct buf *b, const char *fmt, ...)
 {
-	va_list ap;
+	const size_t room = b->size - b->n;
+	va_list ap, again;
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
-	va_end(ap);
-	if (n < 0 || !make_room(b, (size_t)n)) {
+	va_copy(again, ap);
+	n = vsnprintf(b->p ? b->p + b->n : NULL, room, fmt, ap);
+	if (n < 0) {
 		b->failed = true;
-		return;
+	} else if (make_room(b, (size_t)n)) {
+		if ((size_t)n >= room)
+			(void)vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again); /* as before */
+		b->n += (size_t)n;
 	}
-	va_start(ap, fmt);
-	(void)vsnprintf(b->p + b->n, (size_t)n + 1, fmt, ap);
+	va_end(again);
 	va_end(ap);
-	b->n += (size_t)n;
 }
 
 const char *
@@ -99,6 +115,6 @@ buf_str(struct buf *b)
 {
 	if (!b->p)
 		return "";
-	b->p[b->n] = 0; /* make_room kept a byte for it */
+	b->p[b->n] = '\0';
 	return b->p;
 }

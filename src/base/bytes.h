@@ -41,10 +41,10 @@ slice_eq(struct slice a, struct slice b)
 }
 
 struct buf {
-	char *p;
+	char *p; /* NULL before the first put */
 	size_t n;
-	size_t size; /* allocated */
-	size_t max;
+	size_t size; /* allocated; always more than n, for the terminator */
+	size_t max;  /* n never goes beyond this */
 	bool failed;
 };
 
@@ -52,13 +52,14 @@ void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b);
 void buf_clear(struct buf *b); /* empty again, not failed, memory kept */
 
+/* A put is done whole or not at all: what was put before it failed stays. */
 void buf_put(struct buf *b, const void *p, size_t n);
 void buf_puts(struct buf *b, const char *s);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) SLU_PRINTF(2, 3);
 
 /* The content as a string: terminated, "" when nothing was put or it failed at
- * the very first put. */
+ * the very first put. Good until the next put. */
 const char *buf_str(struct buf *b);
 
 static inline struct slice
