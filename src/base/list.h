@@ -22,14 +22,14 @@ struct list {
 };
 
 #define CONTAINER(ptr, type, member) \
-	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #define LIST_EACH(n, head) \
 	for (struct list *n = (head)->next; n != (head); n = n->next)
 
 /* The same, but n may be removed on the way. */
-#define LIST_EACH_SAFE(n, head)                                                 \
-	for (struct list *n = (head)->next, *n##_next = n->next; n != (head);   \
+#define LIST_EACH_SAFE(n, head)                                               \
+	for (struct list *n = (head)->next, *n##_next = n->next; n != (head); \
 	     n = n##_next, n##_next = n->next)
 
 static inline void

@@ -90,9 +90,12 @@ add_chunk(struct slab *s)
 int
 slab_reserve(struct slab *s, uint32_t n)
 {
+	const uint64_t most = (uint64_t)most_chunks(s) << s->chunk_bits;
 	const uint32_t before = s->n_chunks;
 	int rc = 0;
 
+	if (n > most - s->used)
+		return SLU_ENOMEM;
 	while (!rc && capacity(s) - s->used < n)
 		rc = add_chunk(s);
 	while (rc && s->n_chunks > before)
