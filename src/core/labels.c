@@ -48,7 +48,7 @@ add_row(struct labels *l, const struct slu_priority *row, struct slu_err *err)
 	if (labels_find(l, row->label) != LABELS_NONE)
 		return slu_fail(err, SLU_EINVAL, "priority \"%s\" is there twice",
 				row->label);
-	strcpy(l->rows[l->n].name, row->label);
+	memcpy(l->rows[l->n].name, row->label, strlen(row->label) + 1);
 	l->rows[l->n].value = row->value;
 	l->n++;
 	return 0;

@@ -92,7 +92,7 @@ static void
 check_sentry(struct slu_pqueue *q, uint32_t handle)
 {
 	if (queue_first_timed(&q->queue) == handle)
-		q->sentry = NULL;
+		q->sentry = 0;
 }
 
 static int
@@ -217,10 +217,10 @@ sleep_until(struct slu_pqueue *q, const struct pqueue_waiter *w, slu_time until)
 {
 	const bool drains = leave_of(w) == PQUEUE_LEAVE_WHEN_DRAINED;
 	const slu_time due = queue_next_due(&q->queue);
-	const char me = 0;
+	const uint64_t me = ++q->last_sleep;
 
 	if (!q->sentry && q->queue.timed.n > 0) {
-		q->sentry = &me;
+		q->sentry = me;
 		until = due < until ? due : until;
 	}
 	q->sleepers++;
@@ -228,8 +228,8 @@ sleep_until(struct slu_pqueue *q, const struct pqueue_waiter *w, slu_time until)
 	clock_wait(q->clock, &q->work, &q->mtx, until);
 	q->drainers -= drains;
 	q->sleepers--;
-	if (q->sentry == &me)
-		q->sentry = NULL;
+	if (q->sentry == me)
+		q->sentry = 0;
 }
 
 /* *handle is the best ready job, once there is one; *now is when that was. */
@@ -264,10 +264,11 @@ void
 pqueue_show(const struct slu_pqueue *q, const struct item *it, slu_time now,
 	    slu_time offset, struct slu_job_item *out)
 {
+	const char *object_id = it->strings ? it->strings : "";
 	const char *correlation_id = it->strings ? pqueue_second(it->strings) : "";
 
-	strcpy(out->object_id, it->strings ? it->strings : "");
-	strcpy(out->correlation_id, correlation_id);
+	memcpy(out->object_id, object_id, strlen(object_id) + 1);
+	memcpy(out->correlation_id, correlation_id, strlen(correlation_id) + 1);
 	out->priority = q->labels.rows[it->label].name;
 	out->priority_value = it->q.prio;
 	out->enqueued_at = to_wall(it->enqueued, offset);

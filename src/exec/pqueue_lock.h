@@ -83,7 +83,8 @@ struct slu_pqueue {
 	struct queue queue;
 	uint64_t last_seq;
 	enum phase phase;
-	const void *sentry; /* P2; names the sleeper by its stack, or NULL */
+	uint64_t sentry;     /* P2; the number of its sleep, or 0 */
+	uint64_t last_sleep; /* every sleep has a number */
 	uint32_t sleepers;
 	uint32_t drainers; /* of them, those that leave when the queue is empty */
 	uint32_t stoppers;
