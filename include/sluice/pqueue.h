@@ -16,7 +16,7 @@
  * than max_wait later, so a flood of urgent jobs cannot starve the rest.
  *
  * All functions are safe from any thread. Nothing calls back while a lock is held,
- * so a callback, log writer or handler may call any of them.
+ * so a handler or callback may call any of them.
  */
 #ifndef SLUICE_PQUEUE_H
 #define SLUICE_PQUEUE_H
@@ -124,10 +124,12 @@ SLU_API uint32_t slu_pqueue_peek(struct slu_pqueue *q, struct slu_job_item *item
 SLU_API uint32_t slu_pqueue_purge(struct slu_pqueue *q, void (*drop)(void *data));
 
 /*
- * Refuse new jobs and wait until consumers have taken what mode says. After timeout
- * (0: SLU_NEVER) the queue stops as with SLU_STOP_NOW and SLU_ETIMEOUT is returned;
- * jobs that are left stay in it for slu_pqueue_peek and _purge. Any number of
- * callers; a later call can only hurry: ALL, then READY, then NOW.
+ * Refuse new jobs and wait until consumers have taken what mode says: with READY what
+ * was due at the call, with ALL everything. After timeout (0: SLU_NEVER) the queue
+ * stops as with SLU_STOP_NOW and SLU_ETIMEOUT is returned, as it is to a caller whose
+ * jobs somebody else's stricter stop left behind; what is left stays for
+ * slu_pqueue_peek and _purge. Jobs that run are not waited for. Any number of callers;
+ * a later call can only hurry: ALL, then READY, then NOW.
  */
 SLU_API int slu_pqueue_stop(struct slu_pqueue *q, enum slu_stop_mode mode,
 			    slu_time timeout);

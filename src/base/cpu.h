@@ -4,8 +4,9 @@
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
 
-/* Fetch the cache line at p, which will be needed soon. p may be anything. */
-static inline void
+/* Fetch the cache line at p, which will be needed soon. p may be anything. Always
+ * inline: a call that does nothing else has no effect that the compiler must keep. */
+__attribute__((always_inline)) static inline void
 cpu_prefetch(const void *p)
 {
 	__builtin_prefetch(p);

@@ -170,14 +170,6 @@ hold_behind(struct lane *l, uint32_t handle, uint64_t head)
 	return true;
 }
 
-/* A slot was last written by another core: ask for it before it is its turn. */
-static void
-fetch_ahead(const struct lane *l, uint64_t head)
-{
-	if (head + AHEAD < l->tail_seen)
-		cpu_prefetch(at(l, l->ring[(head + AHEAD) & l->mask]));
-}
-
 static bool
 ring_is_empty(struct lane *l)
 {
@@ -197,7 +189,9 @@ next_queued(struct lane *l)
 		const uint32_t handle = l->ring[head & l->mask];
 		const struct slot *s = at(l, handle);
 
-		fetch_ahead(l, head);
+		/* A slot was last written by another core: ask for it early. */
+		if (head + AHEAD < l->tail_seen)
+			cpu_prefetch(at(l, l->ring[(head + AHEAD) & l->mask]));
 		if (hold_behind(l, handle, head))
 			continue;
 		atomic_store_explicit(&l->running_attempts, 0, memory_order_relaxed);
