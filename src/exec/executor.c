@@ -166,15 +166,19 @@ slu_executor_shard_of(const struct slu_executor *ex, const char *key)
 	return lane_of(ex, fnv1a32(key, strlen(key)))->index;
 }
 
+/* Length and hash in one walk over the key. */
 static int
 take_key(struct lane_key *out, const char *key, struct slu_err *err)
 {
-	const size_t len = key ? strlen(key) : 0;
+	uint32_t hash = FNV1A32_START;
+	size_t len = 0;
 
+	for (; key && key[len] && len <= SLU_KEY_MAX; len++)
+		hash = fnv1a32_more(hash, &key[len], 1);
 	if (len < 1 || len > SLU_KEY_MAX)
-		return slu_fail(err, SLU_EINVAL, "a key has 1 to %d bytes, this one %zu",
-				SLU_KEY_MAX, len);
-	*out = (struct lane_key){ key, len, fnv1a32(key, len) };
+		return slu_fail(err, SLU_EINVAL, "a key has 1 to %d bytes, this one %s",
+				SLU_KEY_MAX, len ? "more" : "none");
+	*out = (struct lane_key){ key, len, hash };
 	return 0;
 }
 

@@ -255,7 +255,7 @@ fill(struct slot *s, const struct lane_key *key, const struct slu_task *task,
 	s->arg = task->arg;
 	s->done = task->done;
 	s->give_up = give_up;
-	s->cancel = cancel_ref(cancel);
+	s->cancel = cancel ? cancel_ref(cancel) : NULL;
 	s->attempts = 0;
 }
 

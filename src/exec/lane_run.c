@@ -230,7 +230,7 @@ refuse_run(struct lane *l, const struct slot *s)
 {
 	struct slu_err *err = &l->run.err;
 
-	if (slu_cancel_fired(s->cancel))
+	if (s->cancel && slu_cancel_fired(s->cancel))
 		return slu_fail(err, SLU_ECANCELED, "canceled: %s", cancel_reason(s->cancel));
 	if (l->now >= s->give_up)
 		return slu_fail(err, SLU_ETIMEOUT, "not done in time after %u attempts",
@@ -285,8 +285,6 @@ call_done(struct lane *l, const struct slot *s, int rc)
 {
 	struct guard g;
 
-	if (!s->done)
-		return;
 	if (GUARD_ENTER(&g))
 		log_panic(l, "done callback", g.text);
 	else
@@ -314,7 +312,8 @@ report(struct lane *l, const struct slot *s, int rc)
 {
 	if (rc && !l->run.err.text[0])
 		slu_fail(&l->run.err, SLU_EFAILED, "%s", slu_err_row(rc)->text);
-	call_done(l, s, rc);
+	if (s->done)
+		call_done(l, s, rc);
 	if (!rc)
 		return;
 	call_on_error(l, rc);
@@ -325,8 +324,8 @@ report(struct lane *l, const struct slot *s, int rc)
 static void
 retire(struct lane *l, struct slot *s)
 {
-	slu_cancel_free(s->cancel);
-	s->cancel = NULL;
+	if (s->cancel)
+		slu_cancel_free(s->cancel);
 	if (s->leads) {
 		park_begin(l);
 		parking_end(&l->parking, l->current, l->now);
