@@ -114,19 +114,28 @@ find_fired(const struct lane *l)
 	return SLAB_NONE;
 }
 
+/* A leader whose token has fired. `look` goes down before the parking is looked at,
+ * so a token that fires meanwhile raises it again. */
+static uint32_t
+next_fired(struct lane *l)
+{
+	uint32_t handle;
+
+	if (!atomic_load_explicit(&l->look, memory_order_relaxed))
+		return SLAB_NONE;
+	atomic_store(&l->look, false);
+	handle = find_fired(l);
+	if (handle != SLAB_NONE)
+		atomic_store(&l->look, true); /* there may be more */
+	return handle;
+}
+
 /* A parked leader whose time has come: its retry, its cancel, or the stop. */
 static uint32_t
 next_parked(struct lane *l)
 {
-	uint32_t handle = SLAB_NONE;
+	uint32_t handle = next_fired(l);
 
-	if (parking_is_empty(&l->parking))
-		return SLAB_NONE;
-	if (atomic_load_explicit(&l->look, memory_order_relaxed)) {
-		handle = find_fired(l);
-		if (handle == SLAB_NONE)
-			atomic_store(&l->look, false);
-	}
 	if (handle == SLAB_NONE)
 		handle = parking_due(&l->parking, l->draining ? SLU_NEVER : l->now);
 	if (handle != SLAB_NONE)
