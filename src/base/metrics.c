@@ -89,8 +89,11 @@ static const char *const kind_names[] = {
 static unsigned
 bucket_of(slu_time t)
 {
-	const unsigned i = first_bound[63 - __builtin_clzll((uint64_t)t | 1)];
+	unsigned i;
 
+	if (t <= bounds[0].most) /* guessed right where it matters, among short times */
+		return 0;
+	i = first_bound[63 - __builtin_clzll((uint64_t)t)];
 	return i + (t > bounds[i].most);
 }
 
