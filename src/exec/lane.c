@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -89,11 +89,14 @@ int
 lane_start(struct lane *l, struct slu_err *err)
 {
 	const int rc = pthread_create(&l->thread, NULL, lane_work, l);
+	char name[16]; /* shown by top -H, ps -L and debuggers */
 
 	if (rc)
 		return slu_fail(err, SLU_EDOWN, "start a thread for shard %u: %s",
 				l->index, strerror(rc));
 	l->started = true;
+	(void)snprintf(name, sizeof name, "shard %u", l->index);
+	pthread_setname_np(l->thread, name);
 	return 0;
 }
 
