@@ -1,0 +1,45 @@
+"""Every public function is used in a program of examples/, and those programs compile
+as a user would compile them. meson runs them: suite `examples`."""
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.c"))
+STRICT = "cc -std=c11 -Wall -Wextra -Wpedantic -Wwrite-strings -Werror -fsyntax-only".split()
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+
+
+def public_functions():
+    for header in sorted((ROOT / "include/sluice").glob("*.h")):
+        text = without_comments(header.read_text())
+        yield from re.findall(r"^SLU_API\b[^;(]*?\b(slu_\w+)\(", text, flags=re.M)
+
+
+def test_all_declarations_are_found():
+    declared = "".join(p.read_text() for p in (ROOT / "include/sluice").glob("*.h"))
+    assert len(list(public_functions())) == len(re.findall(r"^SLU_API ", declared, flags=re.M))
+
+
+@pytest.mark.parametrize("function", public_functions())
+def test_an_example_uses(function):
+    call = re.compile(rf"\b{function}\(")
+    assert [p.name for p in EXAMPLES if call.search(without_comments(p.read_text()))]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_needs_the_public_headers_alone(path):
+    included = re.findall(r'#include (["<].*[">])', path.read_text())
+    assert [name for name in included if name.startswith('"')] == []
+    done = subprocess.run([*STRICT, "-I", ROOT / "include", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_is_run(path):
+    assert f"'{path.stem}'" in (ROOT / "examples/meson.build").read_text()
