@@ -41,9 +41,9 @@ struct log_field {
 	} v;
 };
 
-#define F_STR(name, s)	((struct log_field){ name, LOG_STR, { .str = (s) } })
-#define F_I64(name, i)	((struct log_field){ name, LOG_I64, { .i64 = (i) } })
-#define F_U64(name, u)	((struct log_field){ name, LOG_U64, { .u64 = (u) } })
+#define F_STR(name, s)  ((struct log_field){ name, LOG_STR, { .str = (s) } })
+#define F_I64(name, i)  ((struct log_field){ name, LOG_I64, { .i64 = (i) } })
+#define F_U64(name, u)  ((struct log_field){ name, LOG_U64, { .u64 = (u) } })
 #define F_TIME(name, t) ((struct log_field){ name, LOG_SECONDS, { .i64 = (t) } })
 #define F_BOOL(name, b) ((struct log_field){ name, LOG_BOOL, { .i64 = (b) } })
 
@@ -56,13 +56,16 @@ bool log_on(const struct slu_log *log, enum slu_log_level level);
 void log_event(struct slu_log *log, enum slu_log_level level, const char *event,
 	       const struct log_field *fields);
 
-#define LOG_AT(log, level, event, ...)                                        \
-	do {                                                                  \
-		if (log_on(log, level))                                       \
-			log_event(log, level, event,                          \
-				  (const struct log_field[]){ __VA_ARGS__ __VA_OPT__(,) \
-						{ .kind = LOG_END } });       \
+/* clang-format off */
+#define LOG_AT(log, level, event, ...)                                           \
+	do {                                                                     \
+		if (log_on(log, level))                                          \
+			log_event(log, level, event,                             \
+				  (const struct log_field[]){                    \
+					  __VA_ARGS__ __VA_OPT__(,)              \
+					  { .kind = LOG_END } });                \
 	} while (0)
+/* clang-format on */
 
 #define log_debug(log, ...) LOG_AT(log, SLU_LOG_DEBUG, __VA_ARGS__)
 #define log_info(log, ...)  LOG_AT(log, SLU_LOG_INFO, __VA_ARGS__)
