@@ -1,0 +1,106 @@
+/*
+ * change.h - one step of a ledger, as it is decided, written down and applied.
+ *
+ * What a change says is enough to repeat it: applying asks no clock, no dice and no
+ * policy. Which fields a kind uses, beside `kind` and `at` (a record of a log needs
+ * these and no others):
+ *
+ *   ACCEPT    queue id number prio due, and if set: key idem expires max_attempts
+ *             keep where. number is the place of the message in arrival order
+ *   CLAIM     id token until
+ *   EXTEND    id until
+ *   RETURN    id             the claim was not delivered: as if it had not been,
+ *                            but its token stays spent
+ *   RETRY     id due failed where    a nack, a defer (not failed), or a lease that
+ *                            ran out (failed, expired); where: its error text, or 0
+ *   DIE       id reason failed where    to the dead letters
+ *   DONE      id remember keep where    acked or deleted: gone. keep: until when a
+ *                            result is kept, or 0; where: that result
+ *   REDRIVE   id number      a dead letter starts anew, at the end of its line
+ *   PURGE     queue number remember    all that is neither leased nor dead goes
+ *   POLICY    queue policy
+ *   COUNTER   number         the counter stands at least here
+ *   OPENED                   leases end no earlier than at + LEDGER_GRACE
+ *   RESTORE   queue id and every field above: a message as it stands now, for a log
+ *             that moves records forward. ledger_describe makes it
+ *   REMEMBER  idem id remember   an idempotency key whose message is gone
+ *   RESULT    queue id keep where   a result whose message is gone
+ *
+ * Repeating is idempotent: a change for a message that is not there is ignored, and
+ * so are an ACCEPT, REMEMBER or RESULT for one that is. A RESTORE of a message that
+ * is there only says where it is.
+ */
+#ifndef CORE_CHANGE_H
+#define CORE_CHANGE_H
+
+#include "core/policy.h"
+
+enum change_kind {
+	CHANGE_NONE, /* nothing to do: an empty claim */
+	CHANGE_ACCEPT,
+	CHANGE_CLAIM,
+	CHANGE_EXTEND,
+	CHANGE_RETURN,
+	CHANGE_RETRY,
+	CHANGE_DIE,
+	CHANGE_DONE,
+	CHANGE_REDRIVE,
+	CHANGE_PURGE,
+	CHANGE_POLICY,
+	CHANGE_COUNTER,
+	CHANGE_OPENED,
+	CHANGE_RESTORE,
+	CHANGE_REMEMBER,
+	CHANGE_RESULT,
+	CHANGE_KINDS
+};
+
+/* Why a message is a dead letter. The numbers are written to disk. */
+enum dead_reason {
+	DEAD_NOT,
+	DEAD_MAX_ATTEMPTS, /* failed as often as it may */
+	DEAD_EXPIRED,      /* its ttl ended */
+	DEAD_REJECTED      /* a consumer refused it for good */
+};
+
+/* What an idempotency key is known by, with its namespace and queue. 80 bits of
+ * keyed hash; all zero is none. */
+struct idem_mark {
+	uint64_t hash;
+	uint16_t check;
+};
+
+struct change {
+	enum change_kind kind;
+	uint32_t queue;
+	uint32_t msg; /* the message, if known: saves a look-up. Else SLAB_NONE */
+	int32_t prio;
+	slu_time at; /* shard time; never less than in the change before */
+	uint64_t id;
+	uint64_t number;
+	uint64_t token;
+	slu_time due;
+	slu_time until;    /* end of the lease */
+	slu_time expires;  /* end of the ttl, or SLU_NEVER */
+	slu_time remember; /* until when its idempotency key is kept */
+	slu_time keep;     /* DONE, RESULT: until when; ACCEPT, RESTORE: how long */
+	uint64_t where;
+	uint64_t key; /* hash of the ordering key, or 0: ledger_key_hash */
+	struct idem_mark idem;
+	uint16_t max_attempts; /* 0: the queue's */
+	bool failed;
+	bool expired; /* RETRY, DIE: a lease that ran out; only for whoever counts */
+	uint8_t reason;
+
+	const struct policy *policy; /* borrowed until it is applied */
+
+	/* RESTORE only */
+	uint8_t state;     /* enum msg_state */
+	uint8_t flags;     /* MSG_HOLDS, MSG_EXTENDED */
+	uint16_t attempts; /* deliveries */
+	uint16_t failures; /* since it was accepted or redriven */
+	slu_time claimed;  /* LEASED: since when */
+	uint64_t error;    /* place of the last error text, or 0 */
+};
+
+#endif

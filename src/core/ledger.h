@@ -1,0 +1,349 @@
+/*
+ * ledger.h - every message of a shard and where it stands.
+ *
+ *                       accept
+ *          due later |          | due now
+ *                    v          v                  a key's line: only its head
+ *      +---------+  tick   +---------+   turn   +--------+   is in the queue
+ *      | delayed | ------> |  ready  | <------- |  held  |
+ *      +---------+         +---------+          +--------+
+ *           ^               |       ^
+ *           | retry   claim |       | return, retry, lease ran out
+ *           |               v       |
+ *           |              +---------+  ack
+ *           +------------- | leased  | ------> gone; its idempotency key and result
+ *                          +---------+         are kept for a while
+ *      ttl ended, rejected,     |
+ *      failures used up         v         redrive: accepted anew
+ *                          +---------+
+ *                          |  dead   | ------> gone, by delete or retention
+ *                          +---------+
+ *
+ * Two steps make every change. A deciding function checks an operation and fills in
+ * a struct change (core/change.h), or returns a code and has changed nothing.
+ * ledger_apply carries the change out. The memory engine does one after the other;
+ * the log engine also writes the change down, and at start reads them back through
+ * ledger_replay. The same changes in the same order give the same ledger.
+ *
+ *         rc = ledger_ack(l, &ref, now, &c);
+ *         if (rc)
+ *                 return rc;
+ *         c.where = log_append(log, &c, ...);
+ *         rc = ledger_apply(l, &c);      cannot fail: deciding reserved the memory
+ *
+ * Apply what was decided before deciding anything else: a change is right for the
+ * ledger it was decided on.
+ *
+ * Rules (tests cite them; DESIGN section 2 has the reasons):
+ *  L1  A message is in exactly one of the five states, counted once in its queue.
+ *  L2  Ready messages go by (priority, due, number). An unkeyed retry takes its new
+ *      due time, and keeps its number.
+ *  L3  The line of a key is ordered by (first due, number), whatever the priorities.
+ *      A message joins it when its time has come. The head is in the queue, with its
+ *      own priority; the others are held. One that was handed out stays the head
+ *      until it is gone or dead, also while it waits for a retry. A redriven message
+ *      gets a new number and joins at the end.
+ *  L4  Delayed messages fall due in the order (due, number), and while a queue has
+ *      some that are due but not yet moved, a new keyed one waits among them. So a
+ *      tick that stops half-way brings no line out of order, and falling due needs
+ *      no record: when is not observable, only in which order.
+ *  L5  Numbers and tokens come from one counter; both rise and never repeat.
+ *  L6  A lease ends at its deadline: from then on its token is refused, ticked or
+ *      not. The moment counts that is passed as now.
+ *  L7  attempts counts deliveries, failures counts failing nacks and leases that ran
+ *      out. At max_attempts failures the message dies. A return moves neither.
+ *  L8  A ttl never ends a lease; a message whose ttl or failures are used up is not
+ *      handed out but dies.
+ *  L9  What deciding promised, applying has memory for.
+ *  L10 Look-ups by id are scoped to a namespace: elsewhere it is SLU_ENOTFOUND.
+ *  L11 A change that was refused has changed nothing but, perhaps, memory reserved.
+ *
+ * Handles name namespaces, queues and messages as long as they exist; they are not
+ * the same after a restart. `where` is 48 bits of the engine's own: where the record
+ * of a message is. Times are shard time in nanoseconds, 0 or more.
+ *
+ * Pure: no clock, I/O, lock or log; the caller passes now and dice. Owned by the
+ * shard's thread.
+ */
+#ifndef CORE_LEDGER_H
+#define CORE_LEDGER_H
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/slab.h"
+#include "core/change.h"
+
+/* A lease that is found when a shard is opened lasts at least so long: meanwhile its
+ * holder could not reach us. */
+#define LEDGER_GRACE (5 * SLU_SEC)
+
+#define LEDGER_WHERE_MAX ((1ull << 48) - 1)
+
+enum msg_state {
+	MSG_NONE, /* no message: free memory */
+	MSG_READY,
+	MSG_DELAYED, /* also a retry that waits */
+	MSG_LEASED,
+	MSG_HELD, /* behind the head of its key */
+	MSG_DEAD,
+	MSG_STATES
+};
+
+enum msg_flags {
+	MSG_HOLDS = 1,   /* was handed out: stays the head of its key */
+	MSG_EXTENDED = 2 /* its lease was extended: shown as `processing` */
+};
+
+struct ledger;
+
+struct ledger_conf {
+	struct hash_key secret; /* keys are known by hashes under it. If hashes are
+				 * written down, so must this be */
+	uint32_t max_idem;      /* remembered idempotency keys; 0: no limit */
+	uint32_t max_queues;    /* 0: no limit */
+};
+
+/* SLU_ENOMEM. */
+int ledger_new(struct ledger **out, const struct ledger_conf *conf);
+void ledger_free(struct ledger *l);
+
+/* ---- Queues. Names are folded by the caller (core/names.h). ---- */
+
+/* The queue of that name, made if there is none. SLU_ENOMEM; SLU_EBUSY at
+ * max_queues. That a queue exists is not a change: records name queues. */
+int ledger_queue_open(struct ledger *l, struct slice space, struct slice name,
+		      uint32_t *out);
+
+/* SLAB_NONE when there is none. */
+uint32_t ledger_queue_find(const struct ledger *l, struct slice space, struct slice name);
+uint32_t ledger_space_find(const struct ledger *l, struct slice space);
+
+/* All queues in order of their making: SLAB_NONE starts, and ends. */
+uint32_t ledger_queue_next(const struct ledger *l, uint32_t queue);
+
+struct ledger_queue_view {
+	uint32_t space;
+	const char *space_name; /* as given; live as long as the ledger */
+	const char *name;
+	const struct policy *policy;
+	uint32_t count[MSG_STATES]; /* messages by state */
+	bool purging;               /* memory of purged messages is still being freed */
+};
+
+void ledger_queue_get(const struct ledger *l, uint32_t queue, struct ledger_queue_view *out);
+
+/* ---- Hashes, for changes that are read back from text. ---- */
+
+uint64_t ledger_key_hash(const struct ledger *l, uint32_t queue, struct slice key);
+struct idem_mark ledger_idem_mark(const struct ledger *l, uint32_t queue, struct slice key);
+
+/* ---- Deciding: 0 and a change, or a code and nothing has happened. All may return
+ * SLU_ENOMEM. ---- */
+
+struct ledger_offer {
+	uint64_t id;       /* new, from the id generator */
+	struct slice key;  /* n 0: none */
+	struct slice idem; /* n 0: none */
+	int32_t prio;
+	slu_time due;          /* a moment; one that has passed means now */
+	slu_time ttl;          /* 0: the queue's */
+	uint16_t max_attempts; /* 0: the queue's */
+	slu_time keep_result;  /* how long after the ack; 0: not kept. To the second */
+	uint64_t where;
+};
+
+/*
+ *   SLU_EEXISTS  the idempotency key is known: out->id is the first message's id
+ *   SLU_EQFULL   the queue is at its max_depth
+ *   SLU_EBUSY    too many idempotency keys
+ */
+int ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer,
+		  slu_time now, struct change *out);
+
+/* Take back an ACCEPT that was applied just now, the latest first, and that is not
+ * going to be written down: for calls that are accepted whole or not at all. */
+void ledger_undo(struct ledger *l, const struct change *accepted);
+
+/* The best ready message of the queue, for lease or (0) the queue's own lease time.
+ * One change a call. CHANGE_NONE: nothing is ready, or the queue is paused. Besides
+ * CLAIM it may be a DIE, of a message that must not be handed out any more: apply
+ * it and ask again. */
+int ledger_claim(struct ledger *l, uint32_t queue, slu_time lease, slu_time now,
+		 struct change *out);
+
+/* Which message, and by whose right. */
+struct ledger_ref {
+	uint32_t space;
+	uint32_t queue; /* SLAB_NONE: whichever of the namespace */
+	uint64_t id;
+	uint64_t token; /* 0: whoever holds the lease now */
+};
+
+/*
+ * What a holder may do.
+ *   SLU_ENOTFOUND  no such message, or not in this namespace and queue
+ *   SLU_ELEASE     not leased, or under another token, or the lease has ended; or no
+ *                  token where the queue requires one
+ *
+ * ack: for a message with keep_result, put the place of its result into out->where.
+ * extend: until now + lease, or (0) the queue's lease time. return: for what could
+ * not be handed over.
+ */
+int ledger_ack(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+	       struct change *out);
+int ledger_extend(struct ledger *l, const struct ledger_ref *ref, slu_time lease,
+		  slu_time now, struct change *out);
+int ledger_return(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+		  struct change *out);
+
+#define LEDGER_BY_POLICY ((slu_time)-1)
+
+struct ledger_nack {
+	bool defer;      /* no failure: just not now */
+	bool dead;       /* for good: to the dead letters, as rejected */
+	slu_time delay;  /* or LEDGER_BY_POLICY; of a defer that is 0 */
+	uint64_t random; /* for jitter */
+};
+
+/* Put the place of an error text into out->where, or leave it 0. */
+int ledger_nack(struct ledger *l, const struct ledger_ref *ref,
+		const struct ledger_nack *nack, slu_time now, struct change *out);
+
+/* What an operator may do; ref->token is not looked at. redrive: SLU_ENOTFOUND when
+ * it is no dead letter; failures start again from 0, attempts go on, the ttl is no
+ * more. delete: SLU_ELEASE when it is leased. purge: SLU_EBUSY while the purge
+ * before is still being freed. */
+int ledger_redrive(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+		   struct change *out);
+int ledger_delete(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+		  struct change *out);
+int ledger_purge(struct ledger *l, uint32_t queue, slu_time now, struct change *out);
+
+/* SLU_EINVAL, see policy_check; policy must live until the change is applied. */
+int ledger_set_policy(struct ledger *l, uint32_t queue, const struct policy *policy,
+		      slu_time now, struct change *out);
+
+/* After the last replay: leases found get LEDGER_GRACE. To be written down. */
+void ledger_opened(struct ledger *l, slu_time now, struct change *out);
+
+/* ---- Applying ---- */
+
+/* Right after deciding: 0. */
+int ledger_apply(struct ledger *l, const struct change *c);
+
+/* What was written down, in order, on a new ledger. SLU_ENOMEM; SLU_EINVAL for what
+ * no ledger decided. Not bounded in time as ledger_apply is. */
+int ledger_replay(struct ledger *l, const struct change *c);
+
+/* ---- Time ---- */
+
+/*
+ * Do what has fallen due by now, in steps: leases and ttls that ended, delays,
+ * retention, freeing. True: a change to be written down and applied, then call
+ * again. False: nothing is left, or *budget, which goes down with every step, is 0.
+ *
+ *         while (ledger_tick(l, now, &budget, &c))
+ *                 write_and_apply(&c);
+ */
+bool ledger_tick(struct ledger *l, slu_time now, uint32_t *budget, struct change *out);
+
+/* When ledger_tick has something to do, or SLU_NEVER. */
+slu_time ledger_next_due(struct ledger *l);
+
+/* ---- The counter of numbers and tokens ---- */
+
+/* The last one given. The log engine keeps a ceiling above it on disk. */
+uint64_t ledger_counter(const struct ledger *l);
+
+/* At least this; never goes back. */
+void ledger_set_counter(struct ledger *l, uint64_t counter);
+
+/* ---- Looking ---- */
+
+struct ledger_view {
+	uint64_t id;
+	uint32_t queue;
+	enum msg_state state;
+	uint8_t flags; /* enum msg_flags */
+	enum dead_reason reason;
+	int32_t prio;
+	slu_time due; /* DEAD: since when it is */
+	uint64_t number;
+	slu_time expires; /* or SLU_NEVER */
+	uint16_t attempts;
+	uint16_t failures;
+	uint16_t max_attempts; /* in force: its own or the queue's */
+	slu_time keep_result;
+	uint64_t token;   /* LEASED, as the next two; else 0 */
+	slu_time until;   /* end of the lease */
+	slu_time claimed; /* begin of the lease */
+	uint64_t key;     /* hash, or 0 */
+	uint64_t where;
+	uint64_t error; /* place of the last error text, or 0 */
+};
+
+/* The message, or SLAB_NONE. */
+uint32_t ledger_find(const struct ledger *l, uint32_t space, uint64_t id);
+void ledger_get(const struct ledger *l, uint32_t msg, struct ledger_view *out);
+
+/* Up to max ready messages in the order they would be handed out. Returns how many.
+ * max is at most LEDGER_PEEK_MAX. */
+#define LEDGER_PEEK_MAX 1000
+int ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max,
+		uint32_t *n);
+
+/* Dead letters, oldest first; SLAB_NONE starts, and ends. */
+uint32_t ledger_dead_next(const struct ledger *l, uint32_t queue, uint32_t msg);
+
+/* All messages in no order: looks at up to max entries from *cursor (0 at first) on
+ * and fills msgs with those that are there; returns how many. *cursor is
+ * LEDGER_SCAN_END after the last. */
+#define LEDGER_SCAN_END UINT32_MAX
+uint32_t ledger_scan(const struct ledger *l, uint32_t *cursor, uint32_t *msgs, uint32_t max);
+
+/* ---- What a log that moves records forward needs ---- */
+
+/* Where the record of a message is now. Not a change: the record says it itself. */
+void ledger_move(struct ledger *l, uint32_t msg, uint64_t where);
+void ledger_move_error(struct ledger *l, uint32_t msg, uint64_t where);
+
+/* By id alone: for the engine, which has no namespace in mind. SLAB_NONE. */
+uint32_t ledger_find_any(const struct ledger *l, uint64_t id);
+
+/* The message whole, as a RESTORE at the moment now. */
+void ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct change *out);
+
+/* A remembered idempotency key whose message is gone, as a REMEMBER. False when it is
+ * not remembered, or its message still exists. */
+bool ledger_describe_idem(const struct ledger *l, struct idem_mark idem, slu_time now,
+			  struct change *out);
+
+/* ---- Results ---- */
+
+struct ledger_result {
+	uint32_t queue;
+	uint64_t where; /* 0: the ack brought none */
+	slu_time until;
+};
+
+/* The result of a message that is gone. SLU_ENOTFOUND, also from another namespace. */
+int ledger_result(const struct ledger *l, uint32_t space, uint64_t id,
+		  struct ledger_result *out);
+
+/* The same by id alone, and its new place. */
+bool ledger_result_any(const struct ledger *l, uint64_t id, struct ledger_result *out);
+void ledger_result_move(struct ledger *l, uint64_t id, uint64_t where);
+
+/* ---- Numbers ---- */
+
+struct ledger_size {
+	uint32_t messages;
+	uint32_t queues;
+	uint32_t keys;
+	uint32_t idem;
+	uint32_t results;
+};
+
+void ledger_size(const struct ledger *l, struct ledger_size *out);
+
+#endif
