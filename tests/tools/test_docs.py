@@ -1,0 +1,103 @@
+"""The documentation is true where a machine can tell: sections, names, links, code.
+
+A block of C in a guide is either a whole program, which compiles, or an excerpt: its
+fence names the file, ```c examples/hello.c, and its lines stand there.
+"""
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
+GUIDES = [ROOT / "docs/executor.md", ROOT / "docs/priority-queue.md"]
+EXECUTOR = GUIDES[0].read_text()
+BLOCK = re.compile(r"^```c\b ?(\S*)\n(.*?)^```", re.M | re.S)
+COMPILE = "cc -x c -std=gnu17 -Wall -Wextra -Werror -fsyntax-only -I include -".split()
+SHARDQUEUE_METRICS = ("submissions_total", "queue_full_total", "run_duration_seconds",
+                      "queue_depth")
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def section(text, title):
+    """What stands below a heading, up to the next one of its level."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    assert found, f"no section \"{title}\""
+    return found[1]
+
+
+def without_blocks(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+
+
+def anchors(path):
+    """The names by which headings can be linked to."""
+    heads = re.findall(r"^#+ (.*)", without_blocks(path.read_text()), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def broken_links(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(path.read_text())):
+        name, _, anchor = target.partition("#")
+        there = path.parent / name if name else path
+        if re.match(r"[a-z]+:", target):
+            continue
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            yield target
+
+
+@pytest.mark.parametrize("title", ["Choosing keys", "Back-pressure", "Tuning"])
+def test_the_guide_names_metrics_to_watch_for(title):
+    """SQ-73"""
+    named = [m for m in SHARDQUEUE_METRICS if m in section(EXECUTOR, title)]
+    assert named
+
+
+@pytest.mark.parametrize("metric", SHARDQUEUE_METRICS)
+def test_the_guide_says_what_to_do_when_a_metric_moves(metric):
+    """SQ-73"""
+    assert f"`sluice_shardqueue_{metric}`" in section(EXECUTOR, "Metrics to watch")
+
+
+def test_the_guide_lists_every_variable_of_the_executor():
+    known = re.findall(r'"(SQ_\w+)"', (ROOT / "src/exec/executor_config.c").read_text())
+    listed = re.findall(r"`(SQ_\w+)`", section(EXECUTOR, "Settings"))
+    assert known and sorted(known) == sorted(listed)
+
+
+@pytest.mark.parametrize("header, guide", [
+    ("executor.h", "executor.md"), ("pqueue.h", "priority-queue.md"),
+    ("worker.h", "priority-queue.md"), ("breaker.h", "priority-queue.md")])
+def test_the_guide_lists_every_field_of_a_config(header, guide):
+    text = (ROOT / "include/sluice" / header).read_text()
+    fields = re.search(r"struct slu_\w+_config \{(.*?)^\};", text, re.M | re.S)[1]
+    fields = re.sub(r"/\*.*?\*/", "", fields, flags=re.S)
+    names = re.findall(r"(\w+)(?:\)\([^;]*\))?;", fields)
+    settings = section((ROOT / "docs" / guide).read_text(), "Settings")
+    assert names and [n for n in names if f"`{n}`" not in settings] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_relative_links_resolve(path):
+    assert list(broken_links(path)) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_whole_programs_compile(path):
+    for _, code in BLOCK.findall(path.read_text()):
+        if not re.search(r"\bmain\(", code):
+            continue
+        done = subprocess.run(COMPILE, input=code, cwd=ROOT, text=True, capture_output=True)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=name_of)
+def test_excerpts_stand_in_the_file_they_name(path):
+    blocks = BLOCK.findall(path.read_text())
+    assert blocks
+    for source, code in blocks:
+        assert source.startswith("examples/") and code in (ROOT / source).read_text(), code
