@@ -4,22 +4,23 @@
  */
 #include <sluice/pqueue.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <threads.h>
+
+static int taken; /* the consumer's, until it is joined */
 
 /* Takes jobs until the queue is stopped and has nothing left for it. */
-static int
+static void *
 consume(void *arg)
 {
 	struct slu_job_item item;
-	int n = 0;
 
 	while (slu_pqueue_dequeue(arg, SLU_NEVER, &item) == 0) {
 		free(item.data);
-		n++;
+		taken++;
 	}
-	return n;
+	return NULL;
 }
 
 static int
@@ -45,8 +46,8 @@ main(void)
 		.warn_depth = 3, /* one line on stderr each time it is reached */
 	};
 	struct slu_pqueue *q;
-	thrd_t consumer;
-	int right = 0, taken = 0;
+	pthread_t consumer;
+	int right = 0;
 
 	if (slu_pqueue_new(&q, &config, NULL))
 		return 1;
@@ -56,10 +57,10 @@ main(void)
 		right += put(q, 0) == 0;
 	right += put(q, 0) == SLU_EQFULL; /* max_in_memory */
 
-	if (thrd_create(&consumer, consume, q) != thrd_success)
+	if (pthread_create(&consumer, NULL, consume, q))
 		return 1;
 	right += slu_pqueue_stop(q, SLU_STOP_READY, 5 * SLU_SEC) == 0;
-	thrd_join(consumer, &taken);
+	pthread_join(consumer, NULL);
 	right += put(q, 0) == SLU_ECLOSED;
 	printf("%d taken, %u left\n", taken, slu_pqueue_purge(q, free));
 	slu_pqueue_free(q, free);
