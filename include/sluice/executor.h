@@ -27,11 +27,12 @@
  *      of it runs after that. Accepted == finished once stop has returned.
  *  E3  A task that fails waits for its retry without holding up its shard: only
  *      its own key waits with it.
- *  E4  At most queue_size tasks wait in a shard, retries included. While a key
- *      waits for a retry it may hold no more places than it leaves free, so a
- *      failing key cannot take a shard for itself.
- *  E5  Nothing is allocated by a submit once a shard has seen keys of that length
- *      (keys up to 47 bytes need nothing at all). Idle workers sleep.
+ *  E4  At most queue_size tasks wait in a shard, retries included; one more when a
+ *      task fails while that many wait. For a key that waits for a retry, submit
+ *      gives no more places than it leaves free, so a failing key cannot take a
+ *      shard for itself.
+ *  E5  Nothing is allocated by a submit once the places of a shard have seen keys of
+ *      that length (keys up to 47 bytes need nothing at all). Idle workers sleep.
  *
  * All functions are safe from any thread unless they say otherwise. A task may
  * submit; it may not await or stop its own executor (SLU_EINVAL), as it would wait

@@ -362,15 +362,13 @@ slu_executor_metrics(struct slu_executor *ex, char **text)
 /* --- stop ------------------------------------------------------------------------------ */
 
 static void
-begin_stop(struct slu_executor *ex)
+log_stop(struct slu_executor *ex)
 {
 	char event[80];
 
 	(void)snprintf(event, sizeof event,
 		       "shardqueue: stopping executor, draining %u shards", ex->n_lanes);
 	log_info(ex->shared.config.log, event, F_U64("shards", ex->n_lanes));
-	for (uint32_t i = 0; i < ex->n_lanes; i++)
-		lane_close(&ex->lanes[i]);
 }
 
 /* Under mtx; the workers are past their last use of it. */
@@ -397,7 +395,10 @@ slu_executor_stop(struct slu_executor *ex, slu_time timeout)
 	ex->stopping = true;
 	pthread_mutex_unlock(&ex->mtx);
 	if (first)
-		begin_stop(ex);
+		log_stop(ex);
+	/* Not the first alone: no stop may return before all doors are shut. */
+	for (uint32_t i = 0; i < ex->n_lanes; i++)
+		lane_close(&ex->lanes[i]);
 	until = time_add(clock_mono(clock), timeout > 0 ? timeout : SLU_NEVER);
 	pthread_mutex_lock(&ex->mtx);
 	while (ex->alive && clock_mono(clock) < until)

@@ -9,8 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Slots are got 8 at a time, so that a small queue stays small; a large one has less
+ * to look up with more. */
 enum {
-	SLOTS_CHUNK_BITS = 6 /* 64 slots at a time: a small queue stays small */
+	SMALL_QUEUE = 1024,
+	SMALL_CHUNK_BITS = 3,
+	LARGE_CHUNK_BITS = 6
 };
 
 /* A submitter that found no room looks again this often, however busy or stuck the
@@ -54,7 +58,8 @@ open_slots(struct lane *l)
 	const uint32_t size = power_of_two_above(n);
 
 	l->mask = size - 1;
-	slab_init_chunked(&l->slots, sizeof(struct slot), SLOTS_CHUNK_BITS);
+	slab_init_chunked(&l->slots, sizeof(struct slot),
+			  n < SMALL_QUEUE ? SMALL_CHUNK_BITS : LARGE_CHUNK_BITS);
 	l->ring = mem_array(size, sizeof *l->ring);
 	l->spare = mem_array(size, sizeof *l->spare);
 	if (!l->ring || !l->spare || slab_reserve(&l->slots, n))
@@ -65,6 +70,15 @@ open_slots(struct lane *l)
 	return parking_init(&l->parking, &l->slots, n);
 }
 
+/* Lanes and processes must not roll alike, or their retries meet again and again. */
+static uint64_t
+first_dice(struct clock *clock, uint32_t index)
+{
+	const uint64_t seed = (uint64_t)clock_wall(clock) + index;
+
+	return seed * 0x9e3779b97f4a7c15u | 1; /* xorshift never leaves 0 */
+}
+
 int
 lane_open(struct lane *l, struct lane_shared *shared, uint32_t index,
 	  struct slu_err *err)
@@ -73,7 +87,7 @@ lane_open(struct lane *l, struct lane_shared *shared, uint32_t index,
 	l->shared = shared;
 	l->index = index;
 	l->capacity = shared->config.queue_size;
-	l->random = index + 1;
+	l->random = first_dice(shared->clock, index);
 	pthread_mutex_init(&l->mtx, NULL);
 	clock_cond_init(&l->work);
 	clock_cond_init(&l->room);
@@ -133,12 +147,18 @@ waiting(const struct lane *l, uint64_t head)
 	       atomic_load_explicit(&l->parked, memory_order_relaxed);
 }
 
+static uint32_t
+leader_of(const struct lane *l, const struct lane_key *key)
+{
+	return parking_find(&l->parking, key->s, key->hash);
+}
+
 /* E4: a parked key may hold no more places than it leaves free. */
 static bool
 key_may_hold(const struct lane *l, const struct lane_key *key, uint32_t n,
 	     uint32_t left)
 {
-	const uint32_t leader = parking_find(&l->parking, key->s, key->hash);
+	const uint32_t leader = leader_of(l, key);
 
 	return leader == SLAB_NONE || at(l, leader)->held + 1 + n <= left;
 }
@@ -262,6 +282,16 @@ fill(struct slot *s, const struct lane_key *key, const struct slu_task *task,
 	s->attempts = 0;
 }
 
+/* E4: what a parked key has on its way counts, too. */
+static void
+expect(struct lane *l, const struct lane_key *key, uint64_t seq, uint32_t n)
+{
+	const uint32_t leader = leader_of(l, key);
+
+	if (leader != SLAB_NONE)
+		parking_expect(&l->parking, leader, seq, n);
+}
+
 /* There is room: fill n slots and hand them over. Returns the seq of the first. */
 static uint64_t
 accept(struct lane *l, const struct lane_key *key, const struct slu_task *tasks,
@@ -281,6 +311,8 @@ accept(struct lane *l, const struct lane_key *key, const struct slu_task *tasks,
 		l->ring[(tail + i) & l->mask] = handle;
 	}
 	l->spare_head += n;
+	if (!parking_is_empty(&l->parking))
+		expect(l, key, tail + 1, n);
 	atomic_store_explicit(&l->tail, tail + n, memory_order_release);
 	return tail + 1;
 }
@@ -328,6 +360,36 @@ place_in_line(const struct lane *l, uint32_t handle, uint64_t seq)
 	return handle == SLAB_NONE ? SLAB_NONE : place;
 }
 
+/* How many parked leaders are due before the one at this place of the heap. */
+static uint32_t
+count_earlier(const struct heap *h, uint32_t pos)
+{
+	const struct heap_node *own = &h->nodes[pos];
+	uint32_t earlier = 0;
+
+	for (uint32_t i = 0; i < h->n; i++)
+		earlier += h->nodes[i].b < own->b ||
+			   (h->nodes[i].b == own->b && h->nodes[i].c < own->c);
+	return earlier;
+}
+
+/* One that came to lead when those before it had ended has not failed: its turn is
+ * next, as that of the first in the ring. */
+static void
+look_at_leader(struct lane *l, const struct slot *s, struct slu_task_status *status)
+{
+	const slu_time left = s->due - clock_mono(l->shared->clock);
+
+	if (!s->attempts) {
+		status->state = SLU_TASK_QUEUED;
+		status->position = count_earlier(&l->parking.by_due, s->pos);
+		return;
+	}
+	status->state = SLU_TASK_RETRYING;
+	status->attempts = s->attempts;
+	status->retry_in = left > 0 ? left : 0;
+}
+
 /* Under mtx: if it is parked, say where. */
 static void
 look_in_parking(struct lane *l, uint64_t seq, struct slu_task_status *status)
@@ -342,14 +404,12 @@ look_in_parking(struct lane *l, uint64_t seq, struct slu_task_status *status)
 	}
 	if (place == SLAB_NONE)
 		return;
-	status->position = place;
 	if (place > 0) {
 		status->state = SLU_TASK_HELD;
-		return;
+		status->position = place;
+	} else {
+		look_at_leader(l, at(l, leader), status);
 	}
-	status->state = SLU_TASK_RETRYING;
-	status->attempts = at(l, leader)->attempts;
-	status->retry_in = at(l, leader)->due - clock_mono(l->shared->clock);
 }
 
 int
@@ -379,7 +439,7 @@ lane_status(struct lane *l, uint64_t seq, struct slu_task_status *status)
 static size_t
 buffer_bytes(const struct lane *l)
 {
-	const uint32_t slots = l->slots.n_chunks << SLOTS_CHUNK_BITS;
+	const size_t slots = (size_t)l->slots.n_chunks << l->slots.chunk_bits;
 
 	return slots * sizeof(struct slot) + 2 * (l->mask + 1) * sizeof *l->ring +
 	       parking_bytes(&l->parking);

@@ -15,8 +15,9 @@
  * queue_size + 1 slots: one is for the task that runs.
  *
  *  L1  tail, the spare's head, closed and the parking change under mtx only; head and
- *      the spare's tail are the worker's. So the worker may read the parking without
- *      mtx, everybody else needs it.
+ *      the spare's tail are the worker's. Of the parking, submitters change only what
+ *      a leader holds. So the worker may read the rest of it without mtx, everybody
+ *      else needs it.
  *  L2  A task is accepted under mtx while closed is false, and the worker leaves only
  *      when it has seen closed, and ring and parking empty, under mtx: what was
  *      accepted is run.
@@ -99,6 +100,7 @@ struct lane {
 	slu_time now;       /* mono, read once a run */
 	slu_time run_begin;
 	bool draining;      /* has seen closed */
+	bool was_parked;    /* the last task came from the parking */
 	uint64_t random;    /* state of the jitter's dice */
 	struct slu_run run; /* what tasks and reports are shown */
 };

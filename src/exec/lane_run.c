@@ -224,6 +224,13 @@ log_panic(struct lane *l, const char *who, const char *cause)
 		  F_STR("key", l->run.key), F_U64("attempt", l->run.attempt));
 }
 
+/* What err is to say about rc, which may be any number. */
+static enum slu_code
+code_of(int rc)
+{
+	return rc > 0 && rc < SLU_CODES ? (enum slu_code)rc : SLU_EFAILED;
+}
+
 static void
 log_worker_panic(struct lane *l, const char *cause)
 {
@@ -245,7 +252,7 @@ refuse_run(struct lane *l, const struct slot *s)
 		return slu_fail(err, SLU_ETIMEOUT, "not done in time after %u attempts",
 				s->attempts);
 	if (l->draining && s->attempts)
-		slu_fail(err, SLU_EFAILED, "stopped while waiting to retry: %s",
+		slu_fail(err, code_of(s->last_rc), "stopped while waiting to retry: %s",
 			 slu_err_row(s->last_rc)->text);
 	return l->draining && s->attempts ? s->last_rc : 0;
 }
@@ -269,17 +276,35 @@ end_run(struct lane *l, struct slot *s, int rc)
 		s->last_rc = rc; /* in a line that success never touches */
 }
 
+/* How long the task is to wait, or -1 when the user's function panicked. */
+static slu_time
+wait_after(struct lane *l, const struct slot *s)
+{
+	volatile slu_time wait = -1;
+	struct guard g;
+
+	if (GUARD_ENTER(&g))
+		log_panic(l, "backoff function", g.text);
+	else
+		wait = backoff_delay(&l->shared->backoff, s->attempts, dice(l));
+	guard_leave(&g);
+	return wait;
+}
+
 /* The task failed: park it for a retry, or return why there is none. */
 static int
 retry(struct lane *l, struct slot *s, int rc)
 {
-	slu_time due;
+	slu_time wait, due;
 
 	if (rc == SLU_EPERMANENT || s->attempts >= l->shared->config.max_attempts ||
 	    atomic_load_explicit(&l->closed, memory_order_relaxed))
 		return rc;
-	due = time_add(l->now, backoff_delay(&l->shared->backoff, s->attempts, dice(l)));
-	if (due >= s->give_up)
+	wait = wait_after(l, s);
+	if (wait < 0)
+		return rc;
+	due = time_add(l->now, wait);
+	if (due >= s->give_up && s->give_up < SLU_NEVER)
 		return slu_fail(&l->run.err, SLU_ETIMEOUT,
 				"no time for another attempt after %u: %s", s->attempts,
 				slu_err_row(rc)->text);
@@ -320,13 +345,15 @@ static void
 report(struct lane *l, const struct slot *s, int rc)
 {
 	if (rc && !l->run.err.text[0])
-		slu_fail(&l->run.err, SLU_EFAILED, "%s", slu_err_row(rc)->text);
+		slu_fail(&l->run.err, code_of(rc), "%s", slu_err_row(rc)->text);
 	if (s->done)
 		call_done(l, s, rc);
-	if (!rc)
-		return;
-	call_on_error(l, rc);
-	count(&l->failed);
+	if (rc) {
+		call_on_error(l, rc);
+		count(&l->failed);
+	}
+	if (rc || s->done)
+		l->now = clock_mono(l->shared->clock); /* no part of the next run */
 }
 
 /* The task has ended: let the next of its key go, give the slot back. */
@@ -434,6 +461,21 @@ sleep_until_work(struct lane *l)
 	return more;
 }
 
+/* Retries whose time has come and tasks from the ring take turns while there are
+ * both: neither can keep the other waiting for good (E3). */
+static uint32_t
+next_task(struct lane *l)
+{
+	uint32_t handle = l->was_parked ? next_queued(l) : SLAB_NONE;
+
+	l->was_parked = false;
+	if (handle != SLAB_NONE)
+		return handle;
+	handle = next_parked(l);
+	l->was_parked = handle != SLAB_NONE;
+	return l->was_parked ? handle : next_queued(l);
+}
+
 /* The next task to work on, in `current`. False: there is none, ever again. */
 static bool
 take_next(struct lane *l)
@@ -443,9 +485,7 @@ take_next(struct lane *l)
 	do {
 		if (!l->draining && atomic_load_explicit(&l->closed, memory_order_relaxed))
 			begin_drain(l);
-		l->current = next_parked(l);
-		if (l->current == SLAB_NONE)
-			l->current = next_queued(l);
+		l->current = next_task(l);
 		if (l->current == SLAB_NONE)
 			more = sleep_until_work(l);
 	} while (more && l->current == SLAB_NONE);

@@ -66,6 +66,16 @@ parking_find(const struct parking *p, const char *key, uint32_t hash)
 }
 
 void
+parking_expect(struct parking *p, uint32_t leader, uint64_t seq, uint32_t n)
+{
+	struct slot *first = at(p, leader);
+
+	if (!first->held_from)
+		first->held_from = seq;
+	first->held += n;
+}
+
+void
 parking_hold(struct parking *p, uint32_t leader, uint32_t slot)
 {
 	struct slot *first = at(p, leader);
@@ -73,7 +83,8 @@ parking_hold(struct parking *p, uint32_t leader, uint32_t slot)
 	at(p, slot)->next = SLAB_NONE;
 	at(p, first->last)->next = slot;
 	first->last = slot;
-	first->held++;
+	if (!first->held_from || at(p, slot)->seq < first->held_from)
+		first->held++; /* accepted before its key was parked */
 	p->tasks++;
 }
 
@@ -106,6 +117,7 @@ parking_park(struct parking *p, uint32_t slot, slu_time due)
 		s->next = SLAB_NONE;
 		s->last = slot;
 		s->held = 0;
+		s->held_from = 0;
 		lead(p, slot);
 	}
 	wait_until(p, slot, due);
@@ -152,6 +164,7 @@ parking_end(struct parking *p, uint32_t slot, slu_time now)
 		return;
 	at(p, heir)->last = s->last;
 	at(p, heir)->held = s->held - 1;
+	at(p, heir)->held_from = s->held_from;
 	lead(p, heir);
 	wait_until(p, heir, now);
 }

@@ -44,6 +44,10 @@ parking_is_empty(const struct parking *p)
 /* The leader of a parked key, or SLAB_NONE. */
 uint32_t parking_find(const struct parking *p, const char *key, uint32_t hash);
 
+/* n tasks of a parked key were accepted, from seq on; they are on their way to its
+ * line and count as held. */
+void parking_expect(struct parking *p, uint32_t leader, uint64_t seq, uint32_t n);
+
 /* A task of a parked key waits behind its leader. */
 void parking_hold(struct parking *p, uint32_t leader, uint32_t slot);
 

@@ -37,7 +37,8 @@ struct slot {
 	char *long_key;          /* SLU_KEY_MAX + 1 bytes once needed, kept for later tasks */
 	slu_time due;            /* leads and waits: its next run */
 	uint32_t last;           /* leads: the last task of the key */
-	uint32_t held;           /* leads: tasks behind this one */
+	uint32_t held;           /* leads: tasks behind this one, or on their way there */
+	uint64_t held_from;      /* leads: those on their way begin with this seq; or 0 */
 	struct cancel_hook hook; /* leads, waits and has a token: hooked */
 	void *lane;              /* for the hook */
 };
