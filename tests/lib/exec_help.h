@@ -3,7 +3,7 @@
  * told, and a record of what happened. For test_exec_*.c.
  *
  *         struct rig r;
- *         struct probe a = { "a1", .fails = 1 };
+ *         struct probe a = PROBE("a1", .fails = 1);
  *
  *         rig_start(&r, (struct slu_executor_config){ .shards = 1 });
  *         rig_submit(&r, "a", &a);
@@ -78,6 +78,10 @@ struct probe {
 	_Atomic uint64_t id;      /* as its run or report saw it */
 };
 
+/* clang-format off */
+#define PROBE(...) { .name = __VA_ARGS__ }
+/* clang-format on */
+
 void rig_start(struct rig *r, struct slu_executor_config config);
 
 /* Opens the gate, closes the executor, checks that nothing ran after its report and
@@ -115,6 +119,9 @@ struct slu_task_status rig_status(struct rig *r, uint64_t id);
 
 /* The n-th key, from 0, that belongs to a shard; buf takes 32 bytes. */
 const char *rig_key(const struct slu_executor *ex, uint32_t shard, int n, char *buf);
+
+/* Queue a plain function, however long it takes to get room; returns its id. */
+uint64_t submit_fn(struct slu_executor *ex, const char *key, slu_task_fn *run, void *arg);
 
 int count_threads(void); /* of this process */
 size_t resident_bytes(void);
