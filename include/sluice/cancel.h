@@ -8,8 +8,9 @@
  *         slu_cancel_fire(stop, "user closed the window");
  *         slu_cancel_free(stop);
  *
- * A task that has not begun when its token fires never runs; one that waits for a
- * retry is reported at once; one that runs can ask slu_cancel_fired. Safe from any
+ * A task that has not begun when its token fires never runs, and is reported when its
+ * turn comes; one that waits for a retry is reported at once; one that runs can ask
+ * slu_cancel_fired. Safe from any
  * thread. A token is kept alive by the tasks that carry it: free it when you are
  * done with it yourself.
  */

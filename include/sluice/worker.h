@@ -47,7 +47,8 @@ struct slu_worker_config {
 	slu_dead_fn *dead_letter;   /* may be NULL: logged only */
 
 	/* A fresh session for every attempt, closed whatever happens. Both may be NULL.
-	 * A failing open fails the attempt. */
+	 * A failing open fails the attempt. A close that panics is logged; what the
+	 * handler returned counts. */
 	int (*session_open)(void **session, void *arg, struct slu_err *err);
 	void (*session_close)(void *session, void *arg);
 

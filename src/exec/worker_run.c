@@ -91,24 +91,28 @@ choose_delay(struct attempt *a)
 	return 0;
 }
 
-/* A session that was opened is closed, whatever the handler does; the first error
- * is the one that counts. */
+/* A session that was opened is closed, whatever the handler does. The handler's word
+ * is the job's: with 0 it may have freed the data, so a close that panics after it is
+ * logged and no more. */
 static int
 run_in_session(struct attempt *a)
 {
-	struct slu_err first;
-	int rc, close_rc;
+	struct slu_err verdict;
+	int rc;
 
 	rc = guarded(a, open_session, "session_open");
 	if (rc)
 		return rc;
 	a->err = (struct slu_err){ 0 };
 	rc = guarded(a, handle, "handler");
-	first = a->err;
-	close_rc = guarded(a, close_session, "session_close");
-	if (rc)
-		a->err = first;
-	return rc ? rc : close_rc;
+	verdict = a->err;
+	if (guarded(a, close_session, "session_close"))
+		log_error(a->w->config.log, "session not closed",
+			  F_STR("object_id", or_none(a->job.object_id)),
+			  F_STR("correlation_id", or_none(a->job.correlation_id)),
+			  F_STR("error", a->err.text));
+	a->err = verdict;
+	return rc;
 }
 
 static int
