@@ -23,7 +23,7 @@ main(void)
 	struct slu_err err;
 	int age;
 
-	for (int code = SLU_OK + 1; code < SLU_CODES; code++) {
+	for (int code = SLU_CODE_BASE + 1; code < SLU_CODE_END; code++) {
 		const struct slu_err_row *row = slu_err_row(code);
 
 		printf("%-15s %d %-16s %s; again: %s\n", row->c_name, row->flat_status,

@@ -57,12 +57,14 @@ enum slu_retry_hint {
 	X(EUNKNOWN,   "outcome_unknown", 503, "outcome_unknown", 503, KEY, "may or may not have happened")
 /* clang-format on */
 
+/* The codes lie above any errno: a task that returns an errno value just failed. */
 enum slu_code {
 	SLU_OK,
+	SLU_CODE_BASE = 1000,
 #define X(name, ...) SLU_##name,
 	SLU_ERRORS(X)
 #undef X
-	SLU_CODES /* how many there are */
+	SLU_CODE_END
 };
 
 /* The code plus one sentence naming the file, key or peer. Lives on the caller's

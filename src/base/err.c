@@ -3,11 +3,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const struct slu_err_row rows[SLU_CODES] = {
-	[SLU_OK] = { "SLU_OK", "ok", 200, "ok", 200, SLU_RETRY_NO, "ok" },
-#define X(name, flat, flat_status, lockd, lockd_status, retry, text) \
-	[SLU_##name] = { "SLU_" #name, flat, flat_status,            \
-			 lockd, lockd_status, SLU_RETRY_##retry, text },
+static const struct slu_err_row rows[SLU_CODE_END - SLU_CODE_BASE] = {
+	[0] = { "SLU_OK", "ok", 200, "ok", 200, SLU_RETRY_NO, "ok" },
+#define X(name, flat, flat_status, lockd, lockd_status, retry, text)      \
+	[SLU_##name - SLU_CODE_BASE] = { "SLU_" #name, flat, flat_status, \
+					 lockd, lockd_status,             \
+					 SLU_RETRY_##retry, text },
 	SLU_ERRORS(X)
 #undef X
 };
@@ -19,9 +20,11 @@ static const struct slu_err_row unknown_row = {
 const struct slu_err_row *
 slu_err_row(int code)
 {
-	if (code < 0 || code >= SLU_CODES)
+	if (code == SLU_OK)
+		return &rows[0];
+	if (code <= SLU_CODE_BASE || code >= SLU_CODE_END)
 		return &unknown_row;
-	return &rows[code];
+	return &rows[code - SLU_CODE_BASE];
 }
 
 int
