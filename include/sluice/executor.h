@@ -14,7 +14,7 @@
  *         }
  *
  *         struct slu_executor *ex;
- *         struct slu_task task = { .run = greet, .arg = "hello" };
+ *         struct slu_task task = { .run = greet, .arg = (void *)"hello" };
  *
  *         slu_executor_start(&ex, NULL, NULL);
  *         slu_executor_submit(ex, "alice", &task, NULL, NULL, NULL);

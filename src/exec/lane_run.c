@@ -228,7 +228,7 @@ log_panic(struct lane *l, const char *who, const char *cause)
 static enum slu_code
 code_of(int rc)
 {
-	return rc > 0 && rc < SLU_CODES ? (enum slu_code)rc : SLU_EFAILED;
+	return rc > SLU_CODE_BASE && rc < SLU_CODE_END ? (enum slu_code)rc : SLU_EFAILED;
 }
 
 static void

@@ -214,7 +214,7 @@ TEST(every_refusal_has_words)
 #define X(name, status, reason) CHECK(strcmp("Unknown", http_reason(status)) != 0);
 	REQUEST_REFUSALS(X)
 #undef X
-	for (int code = SLU_OK + 1; code < SLU_CODES; code++) {
+	for (int code = SLU_CODE_BASE + 1; code < SLU_CODE_END; code++) {
 		CHECK(strcmp("Unknown", http_reason((unsigned)slu_err_row(code)->flat_status)) != 0);
 		CHECK(strcmp("Unknown", http_reason((unsigned)slu_err_row(code)->lockd_status)) != 0);
 	}
