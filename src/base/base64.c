@@ -1,0 +1,126 @@
+#include "base/base64.h"
+
+static const char letters[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+enum {
+	GOOD = 0x40 /* marks what is a letter; below it stand its six bits */
+};
+
+/* The rows of letters above, looked up backwards. */
+#define L(c, v) [c] = GOOD | (v)
+
+/* clang-format off */
+static const uint8_t values[256] = {
+	L('A', 0), L('B', 1), L('C', 2), L('D', 3), L('E', 4), L('F', 5), L('G', 6),
+	L('H', 7), L('I', 8), L('J', 9), L('K', 10), L('L', 11), L('M', 12), L('N', 13),
+	L('O', 14), L('P', 15), L('Q', 16), L('R', 17), L('S', 18), L('T', 19),
+	L('U', 20), L('V', 21), L('W', 22), L('X', 23), L('Y', 24), L('Z', 25),
+	L('a', 26), L('b', 27), L('c', 28), L('d', 29), L('e', 30), L('f', 31),
+	L('g', 32), L('h', 33), L('i', 34), L('j', 35), L('k', 36), L('l', 37),
+	L('m', 38), L('n', 39), L('o', 40), L('p', 41), L('q', 42), L('r', 43),
+	L('s', 44), L('t', 45), L('u', 46), L('v', 47), L('w', 48), L('x', 49),
+	L('y', 50), L('z', 51), L('0', 52), L('1', 53), L('2', 54), L('3', 55),
+	L('4', 56), L('5', 57), L('6', 58), L('7', 59), L('8', 60), L('9', 61),
+	L('+', 62), L('/', 63),
+};
+/* clang-format on */
+
+#undef L
+
+static void
+encode_group(uint32_t bits, char *out)
+{
+	out[0] = letters[bits >> 18];
+	out[1] = letters[bits >> 12 & 63];
+	out[2] = letters[bits >> 6 & 63];
+	out[3] = letters[bits & 63];
+}
+
+void
+base64_encode(struct slice bytes, char *out)
+{
+	const unsigned char *p = (const unsigned char *)bytes.p;
+	size_t left = bytes.n;
+
+	for (; left >= 3; left -= 3, p += 3, out += 4)
+		encode_group((uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2], out);
+	if (left == 0)
+		return;
+	encode_group((uint32_t)p[0] << 16 | (left == 2 ? (uint32_t)p[1] << 8 : 0), out);
+	out[3] = '=';
+	if (left == 1)
+		out[2] = '=';
+}
+
+/* A whole group as its 24 bits. */
+static inline bool
+decode_group(const char *text, uint32_t *bits)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	const uint32_t a = values[p[0]], b = values[p[1]];
+	const uint32_t c = values[p[2]], d = values[p[3]];
+
+	*bits = (a & 63) << 18 | (b & 63) << 12 | (c & 63) << 6 | (d & 63);
+	return a & b & c & d & GOOD;
+}
+
+/* All groups but a padded one. Returns how many letters were good groups. */
+static size_t
+decode_groups(struct slice text, char *out)
+{
+	uint32_t bits;
+	size_t i = 0;
+
+	for (; i + 4 <= text.n && decode_group(text.p + i, &bits); i += 4) {
+		*out++ = (char)(bits >> 16);
+		*out++ = (char)(bits >> 8);
+		*out++ = (char)bits;
+	}
+	return i;
+}
+
+/* The last group, when it ends in one or two =. Returns its bytes, or 0. */
+static size_t
+decode_padded(const char *group, char *out)
+{
+	const size_t pads = group[2] == '=' ? 2 : 1;
+	char full[4] = { group[0], group[1], 'A', 'A' };
+	uint32_t bits;
+
+	if (group[3] != '=')
+		return 0;
+	if (pads == 1)
+		full[2] = group[2];
+	if (!decode_group(full, &bits) || bits & (pads == 2 ? 0xffff : 0xff))
+		return 0; /* two texts would stand for the same bytes */
+	out[0] = (char)(bits >> 16);
+	if (pads == 1)
+		out[1] = (char)(bits >> 8);
+	return 3 - pads;
+}
+
+static size_t
+first_wrong(struct slice text, size_t from)
+{
+	while (from < text.n && values[(unsigned char)text.p[from]])
+		from++;
+	return from;
+}
+
+int
+base64_decode(struct slice text, char *out, size_t *n, struct slu_err *err)
+{
+	const size_t good = decode_groups(text, out);
+	size_t rest = 0;
+
+	if (text.n - good == 4)
+		rest = decode_padded(text.p + good, out + base64_room(good));
+	if (rest == 0 && good < text.n)
+		return slu_fail(err, SLU_EINVAL,
+				"expected base64 in groups of four, with padding, "
+				"wrong at byte %zu of it",
+				first_wrong(text, good));
+	*n = base64_room(good) + rest;
+	return 0;
+}

@@ -1,0 +1,125 @@
+#include "test.h"
+
+#include "base/base64.h"
+
+#include <stdio.h>
+
+/* The vectors of RFC 4648, section 10, and the two letters that are not
+ * alphanumeric. */
+TEST(bytes_become_text_and_come_back)
+{
+	static const struct {
+		struct slice bytes;
+		const char *text;
+	} cases[] = {
+		{ SLICE(""), "" },
+		{ SLICE("f"), "Zg==" },
+		{ SLICE("fo"), "Zm8=" },
+		{ SLICE("foo"), "Zm9v" },
+		{ SLICE("foob"), "Zm9vYg==" },
+		{ SLICE("fooba"), "Zm9vYmE=" },
+		{ SLICE("foobar"), "Zm9vYmFy" },
+		{ SLICE("\xfb\xff\xbf"), "+/+/" },
+		{ SLICE("\0\0\0\0"), "AAAAAA==" },
+		{ SLICE("\xff\xff"), "//8=" },
+	};
+
+	EACH(i, cases) {
+		char text[16] = { 0 };
+		char bytes[16];
+		size_t n = 99;
+
+		base64_encode(cases[i].bytes, text);
+		CHECK_STR(cases[i].text, text);
+		CHECK_EQ(strlen(text), base64_text(cases[i].bytes.n));
+		CHECK_EQ(0, base64_decode(slice_of(text), bytes, &n, NULL));
+		CHECK(slice_eq(cases[i].bytes, (struct slice){ bytes, n }));
+		CHECK(n <= base64_room(strlen(text)));
+	}
+}
+
+TEST(what_is_not_canonical_is_refused)
+{
+	static const struct {
+		const char *text;
+		size_t at;
+	} cases[] = {
+		{ "Z", 1 },
+		{ "Zg", 2 },
+		{ "Zg=", 2 },
+		{ "Zm8", 3 },
+		{ "=", 0 },
+		{ "====", 0 },
+		{ "Z===", 1 },
+		{ "Zg==Zg==", 2 },
+		{ "Zg==A", 2 },
+		{ "Zg==\n", 2 },
+		{ "Zm9v\n", 4 },
+		{ "Zm9v Zm9v", 4 },
+		{ "Zm 9v", 2 },
+		{ "Zm9v====", 4 },
+		{ "Zg=a", 2 },
+		{ "Zh==", 2 }, /* bits to spare that are not zero */
+		{ "Zm9=", 3 },
+		{ "Zm-_", 2 }, /* the alphabet of URLs */
+		{ "Zm9\xc3", 3 },
+		{ "Zm9v!m9v", 4 },
+	};
+
+	EACH(i, cases) {
+		char bytes[16], want[32];
+		struct slu_err err;
+		size_t n = 7;
+
+		if (base64_decode(slice_of(cases[i].text), bytes, &n, &err) != SLU_EINVAL)
+			test_fail(__FILE__, __LINE__, "took %s", cases[i].text);
+		snprintf(want, sizeof want, "at byte %zu of", cases[i].at);
+		CHECK_CONTAINS(want, err.text);
+		CHECK_EQ(7, n, "left as it was");
+	}
+}
+
+TEST(a_text_may_be_decoded_where_it_lies)
+{
+	char memory[] = "Zm9vYmFyZm9vYmE=";
+	size_t n;
+
+	CHECK_EQ(0, base64_decode((struct slice){ memory, sizeof memory - 1 }, memory, &n, NULL));
+	CHECK(slice_eq(SLICE("foobarfooba"), (struct slice){ memory, n }));
+}
+
+/* A byte is right in every place, and just one text stands for some bytes: what is
+ * taken is what would be written. */
+TEST(random_groups_decode_to_what_encodes_to_them)
+{
+	static const char some[] = "AZaz09+/=BgQw \xff";
+	uint64_t seed = test_seed();
+
+	for (int round = 0; round < 200000; round++) {
+		char text[8], bytes[8], again[8];
+		size_t n;
+
+		EACH(i, text)
+			text[i] = some[test_random(&seed) % (sizeof some - 1)];
+		if (base64_decode((struct slice){ text, 8 }, bytes, &n, NULL))
+			continue;
+		base64_encode((struct slice){ bytes, n }, again);
+		CHECK(base64_text(n) == 8 && memcmp(text, again, 8) == 0);
+	}
+}
+
+TEST(every_byte_comes_back)
+{
+	char bytes[256 + 3], text[512], back[512];
+	size_t n;
+
+	EACH(i, bytes)
+		bytes[i] = (char)i;
+	for (size_t from = 0; from < 3; from++) {
+		const struct slice s = { bytes + from, 256 };
+
+		base64_encode(s, text);
+		CHECK_EQ(0, base64_decode((struct slice){ text, base64_text(256) }, back, &n, NULL));
+		CHECK(slice_eq(s, (struct slice){ back, n }));
+	}
+}
