@@ -1,0 +1,217 @@
+#include "base/json_out.h"
+
+#include "base/base64.h"
+#include "base/json_text.h"
+#include "base/rfc3339.h"
+#include "base/utf8.h"
+
+#include <assert.h>
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+void
+json_out_init(struct json_out *w, struct buf *b)
+{
+	*w = (struct json_out){ .b = b };
+}
+
+void
+json_out_end(const struct json_out *w)
+{
+	assert(w->depth == 0 && w->behind);
+}
+
+static bool
+in_object(const struct json_out *w)
+{
+	return w->depth > 0 && w->objects >> (w->depth - 1) & 1;
+}
+
+/* What is not plain: an escape, a character beyond ASCII, or a byte that is none of
+ * these. Returns how many bytes it was. */
+static size_t
+put_special(struct buf *b, const char *p, const char *end)
+{
+	static const char letters[256] = {
+		['"'] = '"',
+		['\\'] = '\\',
+		['\b'] = 'b',
+		['\f'] = 'f',
+		['\n'] = 'n',
+		['\r'] = 'r',
+		['\t'] = 't',
+	};
+	const unsigned char c = (unsigned char)*p;
+	const size_t n = utf8_length(p, end);
+
+	if (letters[c])
+		buf_put(b, (char[]){ '\\', letters[c] }, 2);
+	else if (c < 0x20)
+		buf_printf(b, "\\u%04x", c);
+	else if (n == 0)
+		buf_puts(b, REPLACEMENT);
+	else
+		buf_put(b, p, n);
+	return n > 0 ? n : 1;
+}
+
+static void
+put_string(struct buf *b, struct slice s)
+{
+	const char *p = s.p;
+	const char *const end = s.n > 0 ? p + s.n : p;
+
+	buf_putc(b, '"');
+	while (p < end) {
+		const char *const plain_end = json_plain_end(p, end);
+
+		buf_put(b, p, (size_t)(plain_end - p));
+		p = plain_end;
+		if (p < end)
+			p += put_special(b, p, end);
+	}
+	buf_putc(b, '"');
+}
+
+void
+json_out_name(struct json_out *w, struct slice name)
+{
+	assert(in_object(w) && !w->named);
+	if (w->behind)
+		buf_putc(w->b, ',');
+	put_string(w->b, name);
+	buf_putc(w->b, ':');
+	w->named = true;
+}
+
+/* What stands before a value: its name, or a comma. */
+static void
+begin(struct json_out *w, const char *name)
+{
+	if (name)
+		json_out_name(w, slice_of(name));
+	else if (w->behind && !w->named)
+		buf_putc(w->b, ',');
+	assert(w->named == in_object(w));
+	assert(w->depth > 0 || !w->behind); /* one value */
+	w->named = false;
+	w->behind = true;
+}
+
+static void
+open_level(struct json_out *w, const char *name, bool object)
+{
+	begin(w, name);
+	assert(w->depth < JSON_OUT_DEPTH);
+	buf_putc(w->b, object ? '{' : '[');
+	w->objects &= ~((uint64_t)1 << w->depth);
+	w->objects |= (uint64_t)object << w->depth;
+	w->depth++;
+	w->behind = false;
+}
+
+void
+json_out_object(struct json_out *w, const char *name)
+{
+	open_level(w, name, true);
+}
+
+void
+json_out_array(struct json_out *w, const char *name)
+{
+	open_level(w, name, false);
+}
+
+void
+json_out_close(struct json_out *w)
+{
+	assert(w->depth > 0 && !w->named);
+	buf_putc(w->b, in_object(w) ? '}' : ']');
+	w->depth--;
+	w->behind = true;
+}
+
+void
+json_out_null(struct json_out *w, const char *name)
+{
+	begin(w, name);
+	buf_put(w->b, "null", 4);
+}
+
+void
+json_out_bool(struct json_out *w, const char *name, bool v)
+{
+	begin(w, name);
+	buf_puts(w->b, v ? "true" : "false");
+}
+
+/* From the last digit to the first; printf would take longer than all the rest. */
+static void
+put_u64(struct buf *b, uint64_t v)
+{
+	char digits[20];
+	size_t at = sizeof digits;
+
+	do {
+		digits[--at] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v > 0);
+	buf_put(b, digits + at, sizeof digits - at);
+}
+
+void
+json_out_i64(struct json_out *w, const char *name, int64_t v)
+{
+	begin(w, name);
+	if (v < 0)
+		buf_putc(w->b, '-');
+	put_u64(w->b, v < 0 ? -(uint64_t)v : (uint64_t)v);
+}
+
+void
+json_out_u64(struct json_out *w, const char *name, uint64_t v)
+{
+	begin(w, name);
+	put_u64(w->b, v);
+}
+
+void
+json_out_str(struct json_out *w, const char *name, struct slice text)
+{
+	begin(w, name);
+	put_string(w->b, text);
+}
+
+void
+json_out_base64(struct json_out *w, const char *name, struct slice bytes)
+{
+	char text[1024];
+
+	begin(w, name);
+	buf_putc(w->b, '"');
+	while (bytes.n > 0) {
+		const size_t most = base64_room(sizeof text);
+		const size_t n = bytes.n < most ? bytes.n : most;
+
+		base64_encode((struct slice){ bytes.p, n }, text);
+		buf_put(w->b, text, base64_text(n));
+		bytes.p += n;
+		bytes.n -= n;
+	}
+	buf_putc(w->b, '"');
+}
+
+void
+json_out_time(struct json_out *w, const char *name, slu_time t)
+{
+	char text[RFC3339_TEXT];
+
+	json_out_str(w, name, slice_of(rfc3339_format(t, text)));
+}
+
+void
+json_out_raw(struct json_out *w, const char *name, struct slice value)
+{
+	begin(w, name);
+	buf_put(w->b, value.p, value.n);
+}

@@ -1,0 +1,59 @@
+/*
+ * json_out.h - write JSON into a buffer; commas and escapes are done here.
+ *
+ *         json_out_init(&w, &b);
+ *         json_out_object(&w, NULL);
+ *         json_out_u64(&w, "id", id);
+ *         json_out_array(&w, "topics");
+ *         json_out_str(&w, NULL, topic);
+ *         json_out_close(&w);
+ *         json_out_close(&w);
+ *         json_out_end(&w);
+ *         if (b.failed)
+ *                 ...
+ *
+ * A name goes with everything inside an object and with nothing else; where it is no
+ * C string, json_out_name comes first and the name is NULL. Compact, one value.
+ * Misuse (a name where none belongs, a close too many) is a bug and asserted.
+ */
+#ifndef BASE_JSON_OUT_H
+#define BASE_JSON_OUT_H
+
+#include "base/bytes.h"
+
+enum {
+	JSON_OUT_DEPTH = 64
+};
+
+struct json_out {
+	struct buf *b;
+	unsigned depth;
+	uint64_t objects; /* bit a level: is it an object? */
+	bool behind;      /* a value stands before, on this level */
+	bool named;       /* json_out_name was called for the next value */
+};
+
+void json_out_init(struct json_out *w, struct buf *b); /* b is borrowed until the end */
+void json_out_end(const struct json_out *w);           /* asserts: a whole value */
+
+void json_out_object(struct json_out *w, const char *name);
+void json_out_array(struct json_out *w, const char *name);
+void json_out_close(struct json_out *w); /* whichever was opened last */
+
+void json_out_name(struct json_out *w, struct slice name);
+
+void json_out_null(struct json_out *w, const char *name);
+void json_out_bool(struct json_out *w, const char *name, bool v);
+void json_out_i64(struct json_out *w, const char *name, int64_t v);
+void json_out_u64(struct json_out *w, const char *name, uint64_t v);
+
+/* Escaped: control characters, quote, backslash. A byte that is not UTF-8 becomes
+ * U+FFFD. */
+void json_out_str(struct json_out *w, const char *name, struct slice text);
+void json_out_base64(struct json_out *w, const char *name, struct slice bytes);
+void json_out_time(struct json_out *w, const char *name, slu_time t); /* RFC 3339 */
+
+/* A value that is valid JSON already, byte for byte. */
+void json_out_raw(struct json_out *w, const char *name, struct slice value);
+
+#endif

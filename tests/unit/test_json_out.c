@@ -1,0 +1,171 @@
+#include "test.h"
+
+#include "base/json.h"
+#include "base/json_out.h"
+
+#include <stdlib.h>
+
+static void
+write_sample(struct buf *b)
+{
+	struct json_out w;
+
+	json_out_init(&w, b);
+	json_out_object(&w, NULL);
+	json_out_u64(&w, "id", UINT64_MAX);
+	json_out_i64(&w, "low", INT64_MIN);
+	json_out_str(&w, "topic", SLICE("a\"b"));
+	json_out_array(&w, "list");
+	json_out_bool(&w, NULL, true);
+	json_out_bool(&w, NULL, false);
+	json_out_null(&w, NULL);
+	json_out_object(&w, NULL);
+	json_out_close(&w);
+	json_out_array(&w, NULL);
+	json_out_close(&w);
+	json_out_i64(&w, NULL, 0);
+	json_out_close(&w);
+	json_out_name(&w, SLICE("any\nname"));
+	json_out_raw(&w, NULL, SLICE("{ \"kept\" : 1.0 }"));
+	json_out_time(&w, "due", 1698400800 * SLU_SEC);
+	json_out_base64(&w, "payload", SLICE("hello"));
+	json_out_close(&w);
+	json_out_end(&w);
+}
+
+TEST(the_writer_puts_the_commas)
+{
+	struct buf b;
+
+	buf_init(&b, 4096);
+	write_sample(&b);
+	CHECK(!b.failed);
+	CHECK_STR("{\"id\":18446744073709551615,\"low\":-9223372036854775808,"
+		  "\"topic\":\"a\\\"b\",\"list\":[true,false,null,{},[],0],"
+		  "\"any\\nname\":{ \"kept\" : 1.0 },\"due\":\"2023-10-27T10:00:00Z\","
+		  "\"payload\":\"aGVsbG8=\"}",
+		  buf_str(&b));
+	buf_release(&b);
+}
+
+TEST(one_value_is_a_document)
+{
+	struct json_out w;
+	struct buf b;
+
+	buf_init(&b, 16);
+	json_out_init(&w, &b);
+	json_out_u64(&w, NULL, 0);
+	json_out_end(&w);
+	CHECK_STR("0", buf_str(&b));
+	buf_release(&b);
+}
+
+TEST(strings_are_escaped_and_made_valid)
+{
+	static const struct {
+		struct slice text;
+		const char *want;
+	} cases[] = {
+		{ { NULL, 0 }, "\"\"" },
+		{ SLICE("plain / <&> \x7f"), "\"plain / <&> \x7f\"" },
+		{ SLICE("\"\\\b\f\n\r\t"), "\"\\\"\\\\\\b\\f\\n\\r\\t\"" },
+		{ SLICE("a\0b\x01\x1f"), "\"a\\u0000b\\u0001\\u001f\"" },
+		{ SLICE("caf\xc3\xa9 \xf0\x9f\x98\x80"), "\"caf\xc3\xa9 \xf0\x9f\x98\x80\"" },
+		{ SLICE("\xff"), "\"\xef\xbf\xbd\"" },
+		{ SLICE("a\xe2\x82"), "\"a\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ SLICE("\xed\xa0\x80z"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\"" },
+		{ SLICE("12345678\n12345678"), "\"12345678\\n12345678\"" },
+	};
+
+	EACH(i, cases) {
+		struct json_out w;
+		struct buf b;
+
+		buf_init(&b, 256);
+		json_out_init(&w, &b);
+		json_out_str(&w, NULL, cases[i].text);
+		CHECK_STR(cases[i].want, buf_str(&b));
+		buf_release(&b);
+	}
+}
+
+/* Whatever bytes go in, a reader takes what comes out. */
+TEST(random_bytes_become_valid_strings)
+{
+	uint64_t seed = test_seed();
+
+	for (int round = 0; round < 20000; round++) {
+		unsigned char bytes[40];
+		const size_t n = test_random(&seed) % sizeof bytes;
+		struct json_out w;
+		struct json r;
+		struct buf b;
+
+		for (size_t i = 0; i < n; i++)
+			bytes[i] = (unsigned char)test_random(&seed);
+		buf_init(&b, 1024);
+		json_out_init(&w, &b);
+		json_out_str(&w, NULL, (struct slice){ (const char *)bytes, n });
+		json_init(&r, buf_slice(&b), JSON_DEPTH);
+		CHECK_EQ(0, json_end(&r, NULL));
+		buf_release(&b);
+	}
+}
+
+TEST(long_payloads_are_encoded_whole)
+{
+	enum {
+		N = 5000
+	};
+	static char bytes[N];
+	struct json_out w;
+	struct buf b;
+
+	buf_init(&b, 16384);
+	json_out_init(&w, &b);
+	json_out_base64(&w, NULL, (struct slice){ bytes, N });
+	CHECK_EQ(2 + (N + 2) / 3 * 4, b.n);
+	CHECK_EQ(b.n - 3, strspn(buf_str(&b) + 1, "A"), "padding at the end alone");
+	buf_release(&b);
+}
+
+TEST(levels_may_be_as_many_as_the_reader_takes)
+{
+	struct json_out w;
+	struct buf b;
+	struct json r;
+
+	buf_init(&b, 4096);
+	json_out_init(&w, &b);
+	for (unsigned i = 0; i < JSON_OUT_DEPTH; i++)
+		json_out_array(&w, NULL);
+	for (unsigned i = 0; i < JSON_OUT_DEPTH; i++)
+		json_out_close(&w);
+	json_out_end(&w);
+	json_init(&r, buf_slice(&b), JSON_DEPTH);
+	CHECK_EQ(0, json_end(&r, NULL));
+	buf_release(&b);
+}
+
+TORTURE(a_buffer_that_runs_out_stays_failed)
+{
+	struct buf b;
+
+	buf_init(&b, 4096);
+	write_sample(&b);
+	if (!b.failed)
+		CHECK_CONTAINS("aGVsbG8=\"}", buf_str(&b));
+	buf_release(&b);
+}
+
+TEST(a_limit_fails_the_buffer_and_nothing_else)
+{
+	struct buf b;
+
+	buf_init(&b, 50);
+	write_sample(&b);
+	CHECK(b.failed);
+	CHECK(b.n <= 50);
+	buf_release(&b);
+}
