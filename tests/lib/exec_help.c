@@ -131,7 +131,7 @@ end_probe(const struct slu_run *run, void *arg, int rc)
 	struct rig *r = p->rig;
 	char text[64];
 
-	(void)snprintf(text, sizeof text, "%s:%d", p->name, rc);
+	(void)snprintf(text, sizeof text, "%s:%s", p->name, slu_err_row(rc)->flat_name);
 	append(r, r->ends, sizeof r->ends, " ", text);
 	atomic_store(&p->result, rc);
 	atomic_store(&p->attempt, run->attempt);

@@ -11,7 +11,7 @@
  *         fakeclock_advance(&r.clock, rig_wait(&r));
  *         rig_settle(&r);
  *         CHECK_STR("a1 a1", rig_trace(&r));     it ran twice ...
- *         CHECK_STR("a1:0", rig_ends(&r));       ... and was reported once
+ *         CHECK_STR("a1:ok", rig_ends(&r));      ... and was reported once
  *         rig_release(&r);
  */
 #ifndef TESTS_EXEC_HELP_H
@@ -106,7 +106,7 @@ slu_time rig_wait(struct rig *r);
 /* Move on to the next retry and let it happen. */
 void rig_next_retry(struct rig *r);
 
-/* "a1 b1 a1": names in order of their runs, or "a1:0 b1:13" of their reports, or log
+/* "a1 b1 a1": names in order of their runs, or "a1:ok b1:failed" of their reports, or log
  * lines. Valid until the next such call. */
 const char *rig_trace(struct rig *r);
 const char *rig_ends(struct rig *r);

@@ -20,7 +20,7 @@ TEST(a_task_that_fails_is_tried_again_until_it_succeeds)
 	rig_next_retry(&r);
 	CHECK_EQ(3, a.runs);                /* SQ-28: twice in vain, then well */
 	CHECK_EQ(1, b.runs);                /* SQ-09: ok is not tried again */
-	CHECK_STR("b:0 a:0", rig_ends(&r)); /* SQ-09: one report each */
+	CHECK_STR("b:ok a:ok", rig_ends(&r)); /* SQ-09: one report each */
 	CHECK_EQ(3, a.attempt);
 	CHECK_EQ(0, r.errors);
 	rig_release(&r);
@@ -302,7 +302,7 @@ TEST(a_task_behind_may_fail_too_and_the_order_stays)
 	rig_release(&r);
 }
 
-TEST(retries_that_are_always_due_do_not_starve_the_other_keys)
+TEST_LIMIT(retries_that_are_always_due_do_not_starve_the_other_keys, 20)
 {
 	const struct slu_executor_config config = {
 		.shards = 1,
@@ -470,7 +470,7 @@ TEST(a_panic_is_tried_again_like_any_failure)
 	rig_next_retry(&r);
 	rig_next_retry(&r);
 	CHECK_STR("a a a", rig_trace(&r));
-	CHECK_STR("a:0", rig_ends(&r));
+	CHECK_STR("a:ok", rig_ends(&r));
 	CHECK_EQ(2, rig_stats(&r).panics);
 	CHECK_EQ(3, rig_stats(&r).runs);
 	rig_release(&r);
