@@ -1,0 +1,114 @@
+/*
+ * call.h - one request and its answer.
+ *
+ *      handler(c) ──> answers now ───────────────┐
+ *          │                                     v
+ *          └─> keeps c, any thread ──> call_answer ──> written in its turn ──> ended
+ *                       │
+ *                       └─ the client is gone: gone(c), then call_answer all the same
+ *
+ *  C1  A call is the handler's from the moment it is given one until it calls
+ *      call_answer. It may hand it to any thread; one at a time has it.
+ *  C2  Every call is answered exactly once, also after `gone`: then the answer goes
+ *      nowhere and costs nothing, but brings the call back. Soon, for its server
+ *      cannot be closed before.
+ *  C3  `gone` is told on the loop, at most once, and exactly once when the connection
+ *      goes before the answer has arrived on the loop. An answer that another thread
+ *      has just given may still be on its way: whatever `user` points to must stay
+ *      until `ended`.
+ *  C4  `ended` is told on the loop, exactly once, last; sent: the kernel has every
+ *      byte of the answer and had not heard of the client's end.
+ *  C5  A call that has `gone` set is not answered to a client that has closed its
+ *      sending side: it is taken for one that hung up, and the whole connection
+ *      closes. Without `gone` such a client still gets its answers.
+ *  C6  The head (method, path, query, header fields) is good until the handler
+ *      returns, the body until the call is answered.
+ *
+ *         static void
+ *         handle_claim(struct call *c, void *arg)
+ *         {
+ *                 struct op *op = op_of(c->query, c->body);
+ *
+ *                 if (!op) {
+ *                         call_answer_text(c, 400, "text/plain", SLICE("what?\n"));
+ *                         return;
+ *                 }
+ *                 c->user = op;
+ *                 c->gone = cancel_op;        posts a cancel to the op's shard
+ *                 c->ended = give_back;       when not sent: returns what was granted
+ *                 op->done = answer_op;       writes c->out, then call_answer
+ *                 broker_run(arg, op);
+ *         }
+ */
+#ifndef HTTP_CALL_H
+#define HTTP_CALL_H
+
+#include "base/list.h"
+#include "http/request.h"
+#include "http/response.h"
+#include "net/loop.h"
+
+struct front; /* the part of a server that one loop owns */
+
+struct call {
+	/* What a handler reads. */
+	const struct route *route; /* whose handler was called */
+	struct slice method;       /* C6; HEAD comes to the handler of GET */
+	struct slice path;         /* C6; still encoded, see http/query.h */
+	struct slice query;        /* C6; still encoded */
+	struct slice body;         /* C6 */
+	unsigned listener;         /* which of server_listen's addresses, from 0 */
+
+	/* What it may set before it returns, or leave NULL. */
+	void *user;
+	void (*gone)(struct call *c);
+	void (*ended)(struct call *c, bool sent);
+
+	/* The body of the answer may be written here; its memory is used again. */
+	struct buf out;
+
+	/* Inner: conn.c's and call.c's. */
+	struct loop_work work;
+	struct front *front;
+	uint32_t slot; /* of the connection; with generation, its name */
+	uint32_t generation;
+	struct list node; /* in the connection's calls, in order of arrival */
+	struct call *next_spare;
+	struct response response; /* writes to head */
+	struct buf in;            /* the body as it arrives */
+	struct buf head;          /* the answer up to its body, or with a short one */
+	struct buf fields;        /* added ones: name, NUL, value, NUL, ... */
+	const char *type;
+	size_t written; /* bytes of head and out that the kernel has */
+	uint16_t status;
+	uint8_t state; /* enum call_state */
+	bool has_body; /* out is sent */
+	bool holds;
+	bool text; /* out was filled by call_answer_text */
+};
+
+/* The value of a field of the request, given in small letters; .p is NULL when there
+ * is none. Until the handler returns. */
+struct slice call_field(const struct call *c, const char *name);
+
+/* The loop that the call came by: post to it what must be done there. */
+struct loop *call_loop(const struct call *c);
+
+/* In the handler: this may wait for long. Nothing behind it on its connection is
+ * looked at until it is answered. */
+void call_hold(struct call *c);
+
+/* A field for the answer. SLU_EINVAL as for response_header, or SLU_ENOMEM: the
+ * field is left out. */
+int call_add(struct call *c, const char *name, struct slice value);
+
+/* Answer it, from any thread; c is no longer the caller's. type is a literal, or NULL
+ * for none. Takes the memory of body, which is empty afterwards; &c->out is fine, and
+ * NULL is an empty body. A body that has failed is answered 503. */
+void call_answer(struct call *c, unsigned status, const char *type, struct buf *body);
+
+/* The same with a copy of a short body: no memory is asked for in the usual case. */
+void call_answer_text(struct call *c, unsigned status, const char *type,
+		      struct slice body);
+
+#endif

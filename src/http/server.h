@@ -1,0 +1,129 @@
+/*
+ * server.h - an HTTP/1.1 server: routes, some threads, some addresses.
+ *
+ *      address ──┬─> front: loop, connections ─┬─> route ──> handler(call)
+ *                ├─> front                     │
+ *                └─> front                     └─ one front a thread
+ *
+ *         static const struct route routes[] = { { "GET", "/healthz", healthz } };
+ *         struct server_conf conf = { .routes = routes, .n_routes = 1 };
+ *         struct server *srv;
+ *
+ *         server_open(&srv, &conf, &err);
+ *         server_listen(srv, "127.0.0.1:0", 0, &err);
+ *         server_start(srv, &err);
+ *         puts(server_address(srv, 0));               http://127.0.0.1:40123
+ *         ...
+ *         server_stop(srv, 10 * SLU_SEC);
+ *         server_close(srv);
+ *
+ * A connection stays with the thread that accepted it, and so do its calls.
+ *
+ *  S1  Calls of a connection begin in the order they were sent and are answered in
+ *      that order. At most `max_pipeline` are unanswered; what comes behind is not
+ *      parsed, and beyond a small buffer not read.
+ *  S2  Answers that are ready together leave in one write.
+ *  S3  Whatever breaks the rules of HTTP is answered with its status (request.h) and
+ *      the connection closes; nothing behind it is looked at.
+ *  S4  A head must be whole within header_timeout of its first byte. A body, and what
+ *      a client reads of an answer, must move min_rate bytes a second, looked at each
+ *      rate_period. Else 408 where nothing of an answer was sent, and close. A
+ *      connection without calls and bytes is closed after idle_timeout. A call that a
+ *      handler has may take as long as it likes.
+ *  S5  Beyond max_connections, and reserve for addresses that may use it, a new
+ *      connection is answered 503 and closed.
+ *  S6  When more than max_output bytes of answers wait for a client to read them, it
+ *      is closed.
+ *  S7  An idle connection has no buffers beyond its parser's.
+ */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include "http/call.h"
+#include "http/route.h"
+
+#include <sluice/log.h>
+
+struct server;
+
+/* Zero is the default everywhere. What is pointed to must outlive the server. */
+struct server_conf {
+	const struct route *routes;
+	unsigned n_routes;
+	void *arg; /* given to every handler */
+
+	/* Writes the body of an answer that the server gives by itself; describe_type is
+	 * its content type. NULL: "404 Not Found: no such path\n" as text/plain. On the
+	 * loop. path is empty when there was none. reason is a word for machines. */
+	void (*describe)(struct buf *out, unsigned status, const char *reason,
+			 struct slice path, void *arg);
+	const char *describe_type;
+
+	unsigned threads;                    /* 1 */
+	unsigned max_connections;            /* 10,000, of all threads together */
+	unsigned reserve;                    /* 16: S5 */
+	unsigned max_pipeline;               /* 64 */
+	size_t max_output;                   /* 64 MiB */
+	slu_time header_timeout;             /* 10 s */
+	slu_time idle_timeout;               /* 75 s */
+	slu_time rate_period;                /* 10 s */
+	size_t min_rate;                     /* 512 bytes a second */
+	slu_time linger;                     /* 2 s: for a client to read the last answer */
+	const struct request_limits *limits; /* request_limits_default */
+
+	const char *metrics_prefix; /* "sluice_http_" */
+	struct slu_log *log;
+};
+
+/* No thread, no address yet. SLU_ENOMEM, SLU_EDOWN, SLU_EINVAL. */
+int server_open(struct server **out, const struct server_conf *conf,
+		struct slu_err *err);
+
+enum {
+	LISTEN_RESERVE = 1 /* connections to this address may use the reserve */
+};
+
+/* Before server_start, for each address: net/listen.h has the spellings. */
+int server_listen(struct server *s, const char *address, unsigned flags,
+		  struct slu_err *err);
+
+int server_start(struct server *s, struct slu_err *err);
+
+/* Where the i-th address can be reached, with its real port; NULL behind the last:
+ * "http://127.0.0.1:7171", "unix:/run/sluice.sock". */
+const char *server_address(const struct server *s, unsigned i);
+unsigned server_port(const struct server *s, unsigned i); /* 0 for unix sockets */
+
+/* Take no more connections, close idle ones, answer what runs; after grace close the
+ * rest, whose calls are then told `gone`. Returns when all calls have come back (C2)
+ * and the threads have ended. Not from a handler. */
+void server_stop(struct server *s, slu_time grace);
+
+/* Stops at once if still running. NULL is fine. */
+void server_close(struct server *s);
+
+/* Append the server's metrics as Prometheus text. Any thread. */
+void server_metrics(struct server *s, struct buf *out);
+
+/* The rows of the metrics, for who wants one number. */
+enum server_metric {
+	SERVER_CONNECTIONS,  /* open now */
+	SERVER_ACCEPTED,     /* connections so far */
+	SERVER_TURNED_AWAY,  /* S5 */
+	SERVER_CALLS,        /* being read, run or answered now */
+	SERVER_RECEIVED,     /* bytes */
+	SERVER_SENT,         /* bytes */
+	SERVER_TIMEOUTS,     /* S4, without idle ones */
+	SERVER_PARSE_ERRORS, /* S3 */
+	SERVER_SLOW_READERS, /* S6 */
+	SERVER_HANG_UPS,     /* connections that went with calls unanswered */
+	SERVER_UNSENT,       /* answers that did not reach the kernel whole */
+	SERVER_METRICS
+};
+
+int64_t server_metric(const struct server *s, enum server_metric row);
+
+/* Requests answered so far with a status of this class: 2 for 2xx. */
+int64_t server_answered(const struct server *s, unsigned status_class);
+
+#endif

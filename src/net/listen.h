@@ -1,0 +1,53 @@
+/*
+ * listen.h - sockets that take connections: TCP and unix.
+ *
+ *      127.0.0.1:7171    [::1]:7171    localhost:7171    :7171 (every address)
+ *      unix:/run/sluice.sock           unix:/run/sluice.sock?mode=0600
+ *
+ * Port 0 is any free one; `port` then has it. A name that stands for several addresses
+ * takes the first. A unix socket has mode 0660 unless said otherwise.
+ *
+ *  A1  An address in use is SLU_EEXISTS, whoever uses it and however: the first bind is
+ *      without SO_REUSEPORT, only then one socket a thread is bound with it. So a
+ *      second server is refused and does not silently share the first one's clients.
+ *  A2  A unix socket that nobody listens on is left over, and is replaced. One that
+ *      answers, or a file that is no socket, is left alone: SLU_EEXISTS.
+ *  A3  The mode of a unix socket is set before anybody can connect.
+ *  A4  A closed listener removes its unix socket, unless the file is another by now.
+ */
+#ifndef NET_LISTEN_H
+#define NET_LISTEN_H
+
+#include <sluice/err.h>
+
+#include <sys/types.h>
+
+enum {
+	LISTEN_NAME = 160
+};
+
+struct listener {
+	char name[LISTEN_NAME]; /* "http://127.0.0.1:7171", "unix:/run/sluice.sock" */
+	unsigned port;          /* 0: a unix socket */
+	int *fds;               /* one a thread: bound, nonblocking, not listening yet */
+	unsigned n;
+	dev_t dev; /* A4: which file it was */
+	ino_t ino;
+};
+
+/* SLU_EINVAL: what is wrong with the address. SLU_EEXISTS: A1, A2. SLU_EDOWN: the
+ * system's reason. */
+int listener_open(struct listener *l, const char *address, unsigned threads,
+		  struct slu_err *err);
+
+/* Closes what is not taken. A zeroed listener is fine. */
+void listener_close(struct listener *l);
+
+/* The i-th socket, now the caller's. */
+int listener_take(struct listener *l, unsigned i);
+
+/* Raise the limit of open files of this process to at least n if the system lets us;
+ * returns what the limit is now. */
+unsigned long files_allow(unsigned long n);
+
+#endif
