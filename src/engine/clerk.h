@@ -1,0 +1,82 @@
+/*
+ * clerk.h - runs ops on a ledger, and has every change kept by its engine.
+ *
+ * What the engines that stand on the ledger (memory, log) have in common: an op is
+ * decided by the ledger, the change is kept by the engine, then the ledger applies
+ * it. An engine has a clerk and says how it keeps:
+ *
+ *         struct memory {
+ *                 struct engine engine;
+ *                 struct clerk clerk;
+ *                 ...
+ *         };
+ *
+ *         static int
+ *         memory_run(struct engine *e, struct op *batch, slu_time due, ...)
+ *         {
+ *                 return clerk_run(&m->clerk, batch, due, now, err);
+ *         }
+ *
+ * Times: see E3 and E4 of engine.h. Every change bears the time now.
+ */
+#ifndef ENGINE_CLERK_H
+#define ENGINE_CLERK_H
+
+#include "engine/engine.h"
+
+struct clerk;
+
+struct clerk_ops {
+	/*
+	 * Keep the record of a message that is being accepted; set c->where. m is
+	 * whole: number, due and expires are those of the change. Nothing is kept
+	 * when it returns a code: SLU_EFULL, SLU_ENOMEM.
+	 */
+	int (*keep_message)(struct clerk *k, const struct message *m, struct change *c,
+			    struct slu_err *err);
+
+	/* The change was undone, and was the last one kept: forget its record. */
+	void (*undo_message)(struct clerk *k, const struct change *c);
+
+	/*
+	 * Keep any other change. text, unless empty, is what c->where is to name: the
+	 * error of a RETRY or DIE, the result of a DONE that keeps one. The names of
+	 * c->queue (PURGE, POLICY) are the ledger's to tell. A code means that it is
+	 * not kept and does not happen.
+	 */
+	int (*keep)(struct clerk *k, struct change *c, struct slice text,
+		    struct slu_err *err);
+
+	/* Pin what where names. SLU_ECORRUPT and the like fail the op, not the shard:
+	 * a claim then leaves that message alone. */
+	int (*pin)(struct clerk *k, uint64_t where, struct op_ref *out,
+		   struct slu_err *err);
+
+	/* Optional: the change has been applied. */
+	void (*applied)(struct clerk *k, const struct change *c);
+};
+
+struct clerk {
+	const struct clerk_ops *ops;
+	struct engine *engine;
+	struct ledger *ledger;
+	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
+	void *ready_arg;
+	uint64_t random; /* dice of the jitter */
+
+	slu_time now;    /* of the run */
+	uint32_t budget; /* E3: steps left in it */
+	int failed;      /* a change of time could not be kept: the run fails */
+};
+
+/* Takes ledger. conf: for ready. random: any number. */
+void clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
+		struct ledger *ledger, const struct engine_conf *conf, uint64_t random);
+void clerk_release(struct clerk *k); /* frees the ledger */
+
+/* Every op gets its answer. Other than 0 when what fell due could not be kept: the
+ * engine must fail then. */
+int clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
+	      struct slu_err *err);
+
+#endif

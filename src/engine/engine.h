@@ -1,0 +1,127 @@
+/*
+ * engine.h - what a storage engine must do.
+ *
+ * A shard owns its engine: calls never overlap, so an engine has no locks and may
+ * block; but read and unpin come from any thread, at any time between open and
+ * close. tests/unit/test_engine.c runs the same cases against every engine and is
+ * the definition of "correct".
+ *
+ *  E1  run does the ops in order. When it returns 0, every op has its answer and all
+ *      that it says is durable (claims and extends: written).
+ *  E2  When run returns a code, the whole batch failed: the shard answers every op of
+ *      it with that code and lets go of what was pinned; from then on run answers
+ *      SLU_EDOWN. SLU_EUNKNOWN: the batch may be there after the engine is reopened.
+ *  E3  Before an op, what fell due until op->before happens; after the last, what
+ *      fell due until `due`. At most ENGINE_DUE_MAX steps a run: the rest waits for
+ *      the next, and next_due says so.
+ *  E4  ack, nack, extend and return are judged by op->arrived, all else by now. What
+ *      is written down bears the time now, which never goes back.
+ *  E5  Whenever messages of a queue have become claimable, run calls conf->ready. A
+ *      claim that found nothing may then find something; otherwise it will not.
+ *
+ * Engines that stand on the ledger get all of this but E1's durability from
+ * engine/clerk.h.
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "engine/op.h"
+
+struct disk;
+struct slu_log;
+
+enum {
+	ENGINE_DUE_MAX = 4000, /* promotions and expiries a run */
+	ENGINE_SCAN_MAX = 1000 /* entries a page of OP_LIST looks at */
+};
+
+/* How soon an answer is on disk. */
+enum engine_sync {
+	ENGINE_SYNC,          /* before it is given */
+	ENGINE_SYNC_INTERVAL, /* within sync_interval */
+	ENGINE_SYNC_NONE      /* when the kernel likes */
+};
+
+struct engine_conf {
+	const char *folder; /* where it keeps its files; NULL: it has none */
+	struct disk *disk;  /* NULL: disk_posix */
+	struct slu_log *log;
+	slu_time wall; /* the wall clock now */
+	enum engine_sync sync;
+	slu_time sync_interval;
+	uint32_t max_idem;   /* remembered idempotency keys; 0: no limit */
+	uint32_t max_queues; /* 0: no limit */
+
+	/* E5. n: how many can be claimed now, or UINT32_MAX when it is not known.
+	 * queue.n 0: of any queue. Called by the thread that calls run, during it;
+	 * NULL: nobody waits. */
+	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
+	void *ready_arg;
+};
+
+/* What an engine found when it was opened. */
+struct engine_found {
+	slu_time now;        /* shard time starts here: the larger of conf->wall and
+			      * the last time it wrote down */
+	uint64_t highest_id; /* of all messages it ever accepted and knows; or 0 */
+};
+
+struct engine {
+	const struct engine_ops *ops; /* first member of every engine's struct */
+};
+
+struct engine_ops {
+	const char *name; /* the word users write: `engine: log` */
+	bool durable;     /* what it holds is there after close and open */
+
+	int (*open)(struct engine **out, const struct engine_conf *conf,
+		    struct engine_found *found, struct slu_err *err);
+	void (*close)(struct engine *e); /* nothing is pinned any more */
+
+	/* E1 to E5. batch may be NULL: then only time passes. due <= now. */
+	int (*run)(struct engine *e, struct op *batch, slu_time due, slu_time now,
+		   struct slu_err *err);
+
+	/* When something falls due by itself (a delay, a lease), or SLU_NEVER. */
+	slu_time (*next_due)(struct engine *e);
+
+	/*
+	 * Copy the n bytes from `at` on of a pinned record (or error, or result) to
+	 * out; message_decode takes it from there. Any thread.
+	 *   SLU_EBUSY     may_block is false and it would have to wait for the disk
+	 *   SLU_ECORRUPT  the bytes are not those that were written
+	 *   SLU_EDOWN     they cannot be read
+	 * A record is checked as a whole: reading it in one call is cheapest.
+	 */
+	int (*read)(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n,
+		    char *out, bool may_block, struct slu_err *err);
+
+	/* Let go of a record; ref->pin is NULL afterwards. Any thread. */
+	void (*unpin)(struct engine *e, struct op_ref *ref);
+
+	/* Optional: readable when another process changed the store; NULL or -1 when
+	 * the store cannot tell. */
+	int (*watch_fd)(const struct engine *e);
+};
+
+/* All engines, NULL at the end: adding one is a row in engine.c. */
+extern const struct engine_ops *const engines[];
+
+/* NULL when there is none of that name. */
+const struct engine_ops *engine_by_name(const char *name);
+
+static inline int
+engine_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, char *out,
+	    bool may_block, struct slu_err *err)
+{
+	return e->ops->read(e, ref, at, n, out, may_block, err);
+}
+
+static inline void
+engine_unpin(struct engine *e, struct op_ref *ref)
+{
+	if (ref->pin)
+		e->ops->unpin(e, ref);
+}
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * op.h - one operation on the way through the broker: what is asked, then the answer.
+ *
+ *   maker (an API, embed.c)        shard thread                      engine
+ *   fills in the question  ─────>  inbox, batch  ───────────────>    rc, results
+ *   takes the answer       <─────  op->done(op)  <───────────────    durable
+ *
+ *  O1  An op and all memory it points to is its maker's. The maker leaves it alone
+ *      from broker_post until done is called, and keeps it until then. Text in it is
+ *      borrowed; results go to arrays that the maker gives. No engine allocates for
+ *      an op but what a pin holds.
+ *  O2  done is called exactly once for an op that was posted, on the shard's thread.
+ *      It must not block: it posts the op to the maker's own loop, or signals.
+ *  O3  rc is 0 or a code, and err then says why. With a code nothing has happened,
+ *      but SLU_EUNKNOWN: then nobody knows.
+ *  O4  An enqueue, however many messages it brings, is accepted whole or not at all.
+ *      The verbs of struct op_item have an outcome of their own for each item, and op
+ *      rc is 0 then.
+ *  O5  A result that refers to a record (struct op_ref) pins it: the record can be
+ *      read until op_unpin, by any thread. Whatever becomes of the message.
+ *  O6  op->wait is how long a claim or result may wait, from when it reached the
+ *      inbox; 0: not at all. A claim that ends with nothing has rc 0 and no rows.
+ *  O7  broker_cancel ends a wait early: SLU_ECANCELED. An op that is under way is
+ *      answered as ever; what a claim was granted goes back by broker_return.
+ *
+ * All items of an op live on one shard.
+ */
+#ifndef ENGINE_OP_H
+#define ENGINE_OP_H
+
+#include "base/list.h"
+#include "core/ledger.h"
+#include "engine/message.h"
+
+#include <stdatomic.h>
+
+struct engine;
+
+/* Which fields a verb uses is said at the fields. */
+enum op_verb {
+	OP_ENQUEUE,
+	OP_CLAIM,      /* the best messages of a queue; may wait */
+	OP_RETURN,     /* what a claim granted and nobody received: rows */
+	OP_ACK,        /* items */
+	OP_NACK,       /* items */
+	OP_EXTEND,     /* items */
+	OP_REDRIVE,    /* items: dead letters start anew */
+	OP_DELETE,     /* items: anything but what is leased */
+	OP_GET,        /* one message by its id */
+	OP_PEEK,       /* ready messages in the order they would be handed out */
+	OP_LIST,       /* messages by state, page by page */
+	OP_RESULT,     /* of a message that was acked; may wait */
+	OP_STATS,      /* of one queue */
+	OP_TOPICS,     /* of all queues, page by page */
+	OP_PURGE,      /* all of a queue that is neither leased nor dead */
+	OP_POLICY_GET, /* a queue that nobody used has the default one */
+	OP_POLICY_SET,
+	OP_VERBS
+};
+
+/* A record, pinned where it is; for engine_read and engine_unpin alone. */
+struct op_ref {
+	void *pin; /* NULL: there is no record */
+	uint64_t where;
+	uint32_t size; /* of the record; of an error or result: of the text */
+	uint32_t sum;
+};
+
+/* OP_ENQUEUE: one message. */
+struct op_put {
+	/* Its namespace and queue: n 0 means the op's. id 0: the broker gives one.
+	 * due: a moment of shard time (that is, of the wall clock), or 0. The engine
+	 * sets number, accepted, due and expires. */
+	struct message m;
+	slu_time delay; /* from now, when due is 0 */
+	slu_time ttl;   /* from when it is due; 0: the queue's */
+
+	/* Answer: its idempotency key was known; m.id is the first message's. */
+	bool existed;
+};
+
+/* OP_ACK, NACK, EXTEND, REDRIVE, DELETE: one message. */
+struct op_item {
+	struct slice space; /* n 0: the op's */
+	struct slice queue; /* n 0: the op's; if that is empty, whichever it is in */
+	uint64_t id;
+	uint64_t token;    /* 0: whoever holds the lease now */
+	struct slice text; /* ack: the result; nack: the error; may be empty */
+	slu_time time;     /* extend: lease, 0: the queue's; nack: delay, or
+			    * LEDGER_BY_POLICY */
+	bool defer;        /* nack: no failure, just not now */
+	bool dead;         /* nack: to the dead letters */
+
+	/* Answer. extend: the end of the lease; nack: when it is due, or dead. */
+	int rc;
+	slu_time until;
+	bool died; /* nack: it is a dead letter now */
+};
+
+/* A message as it stands: answer of claim, get, peek and list. Key, payload and the
+ * rest are in the record. */
+struct op_row {
+	uint64_t id;
+	uint64_t token; /* LEASED: of the lease, as the next two; else 0 */
+	slu_time until;
+	slu_time claimed;
+	slu_time due;     /* DEAD: since when it is */
+	slu_time expires; /* or SLU_NEVER */
+	uint64_t number;
+	int32_t prio;
+	uint16_t attempts;
+	uint16_t failures;
+	uint16_t max_attempts;
+	uint8_t state;  /* enum msg_state */
+	uint8_t flags;  /* enum msg_flags */
+	uint8_t reason; /* enum dead_reason */
+	struct op_ref record;
+	struct op_ref error; /* text of the last failure, or none. Not with claims */
+};
+
+/* A queue: answer of stats and topics. The names live as long as the engine. */
+struct op_queue {
+	const char *space;
+	const char *name;
+	uint32_t count[MSG_STATES];
+	uint32_t warn_depth;
+	bool paused;
+};
+
+/* How an op lies in an inbox: itself, or the wish to cancel it. */
+struct op_mail {
+	struct list node;
+	struct op *op;
+	bool cancel;
+};
+
+struct op {
+	/* ---- The question. ---- */
+	enum op_verb verb;
+	struct slice space; /* namespace; n 0 only for an operator's LIST and TOPICS */
+	struct slice queue; /* n 0: see struct op_item, LIST, TOPICS */
+	slu_time wait;      /* O6 */
+	void (*done)(struct op *op);
+	void *owner; /* the maker's */
+
+	struct op_put *puts; /* ENQUEUE */
+	uint32_t n_puts;
+	struct op_item *items;
+	uint32_t n_items;
+
+	slu_time lease;       /* CLAIM: 0: the queue's */
+	uint64_t max_bytes;   /* CLAIM: ends when its records have more; 0: no limit.
+			       * It gives at least one */
+	uint64_t id;          /* GET, RESULT */
+	enum msg_state state; /* LIST: only those; MSG_NONE: all. Dead letters come
+			       * oldest first, others in no order */
+	uint64_t cursor;      /* LIST, TOPICS: 0, then what the answer has put here.
+			       * The answer is 0 after the last; a page may be short or
+			       * empty before that */
+
+	/* ---- The answer. ---- */
+	int rc;
+	struct slu_err err;
+	uint32_t failed;     /* ENQUEUE: which of the puts was refused */
+	struct op_row *rows; /* CLAIM, GET, PEEK, LIST: room for max_rows, 1 or more.
+			      * RETURN: n_rows that go back */
+	uint32_t max_rows;
+	uint32_t n_rows;
+	struct op_queue *queues; /* STATS: room for 1, TOPICS: for max_queues */
+	uint32_t max_queues;
+	uint32_t n_queues;
+	struct op_ref result;  /* RESULT: rc 0 and no pin: the ack brought none. Rc
+				* SLU_ETIMEOUT: not acked yet */
+	slu_time until;        /* RESULT: kept so long */
+	struct policy policy;  /* POLICY_GET, and the question of POLICY_SET */
+	struct engine *engine; /* whose refs these are */
+
+	/* ---- The broker's, and what it tells the engine. ---- */
+	struct op *next;  /* in the batch */
+	slu_time arrived; /* when it reached the inbox: ack, nack, extend and return are
+			   * judged by that */
+	slu_time before;  /* what falls due until then happens before this op */
+	uint32_t cost;    /* in messages, and in bytes */
+	uint64_t bytes;
+	uint32_t shard;
+	uint32_t waiter;      /* in the dispatcher, or SLAB_NONE */
+	struct op_mail mail;  /* in an inbox, then in the line of its namespace */
+	struct op_mail stop;  /* the cancel on its way */
+	struct list age;      /* in order of arrival */
+	_Atomic int canceled; /* enum op_cancel */
+	bool ended;           /* answered but for a cancel on its way */
+	void *gather;         /* the op that this one is a part of */
+};
+
+/* canceled: from NONE either to ASKED or to DONE; only DONE ops have had their done
+ * called, and an op with a cancel on its way waits for it. */
+enum op_cancel {
+	OP_CANCEL_NONE,
+	OP_CANCEL_ASKED,
+	OP_CANCEL_DONE
+};
+
+#define EACH_OP(op, batch) for (struct op *op = (batch); op; op = op->next)
+
+/* Zero it and say what is asked. */
+void op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
+	     void (*done)(struct op *op), void *owner);
+
+const char *op_verb_name(enum op_verb verb); /* "enqueue" */
+
+/* Let go of every record the answer refers to; again is fine. Any thread that has
+ * the op. */
+void op_unpin(struct op *op);
+
+#endif
