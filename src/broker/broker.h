@@ -1,0 +1,104 @@
+/*
+ * broker.h - the whole queue: shards, and which of them an op belongs to.
+ *
+ *      broker_post ──> by namespace and queue ──> inbox of a shard ──> its engine
+ *                                                     │
+ *      op->done, on the shard's thread  <─────────────┘
+ *
+ * An op that is about one queue goes to the shard of that queue; TOPICS, and LIST
+ * without a queue, go to all of them, one after the other, by their cursor.
+ *
+ *         op_init(&op, OP_CLAIM, space, queue, claimed, conn);
+ *         op.rows = rows;
+ *         op.max_rows = 10;
+ *         op.wait = 20 * SLU_SEC;
+ *         rc = broker_post(b, &op);         0: claimed(&op) will be called
+ *
+ *         engine_read(op.engine, &op.rows[0].record, ...);
+ *         op_unpin(&op);                    when the answer has been written; or, if
+ *         broker_return(b, &op);            the client is gone: all of it goes back
+ *
+ *  B1  An op that was taken is answered, whatever happens: failure, drain and stop
+ *      included. One that was refused is still the caller's.
+ *  B2  Stop: accepted == finished + still stored. Whoever calls it waits for the same
+ *      end.
+ *
+ * Any thread may call anything, but for close, which comes last and alone.
+ */
+#ifndef BROKER_BROKER_H
+#define BROKER_BROKER_H
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "engine/engine.h"
+
+enum {
+	BROKER_SHARDS_MAX = 1024
+};
+
+struct broker;
+
+struct broker_conf {
+	const struct engine_ops *engine; /* of all shards */
+	uint32_t shards;                 /* 0: one. More than one have folders of their
+					  * own in the folder, named by their number */
+	struct engine_conf storage;      /* wall, ready and ready_arg are set here */
+	struct clock *clock;             /* NULL: clock_system */
+	unsigned node;                   /* of the ids */
+};
+
+/* What the shards have done since they were opened. */
+struct broker_totals {
+	uint64_t ops;
+	uint64_t batches;
+	uint64_t accepted; /* messages; known idempotency keys aside */
+	uint64_t delivered;
+	uint64_t returned;
+	uint64_t acked;
+	uint64_t nacked;
+	uint64_t deleted;
+	uint64_t waiting; /* ops that wait now */
+};
+
+/* Opens every shard: a log is read back before it returns. */
+int broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err *err);
+
+/* Stops, if that has not been done. All ops are unpinned. NULL is fine. */
+void broker_close(struct broker *b);
+
+/*
+ * Takes op until its done is called. Gives ids to messages that have none.
+ *   SLU_EINVAL   its items belong to different shards
+ *   SLU_ECLOSED  stopped; or drained, and it is an enqueue or a claim
+ */
+int broker_post(struct broker *b, struct op *op);
+
+/* End its wait: its done is called soon, if that has not been done. The op must not
+ * have been freed: call it from the thread to which done hands the op over. */
+void broker_cancel(struct broker *b, struct op *op);
+
+/* Give back what a claim was granted, from row `from` on; the rows before stay. The
+ * op becomes an OP_RETURN and done is called once more; if that is refused, it was
+ * stopped, and the leases end by themselves. Unpins those rows. */
+int broker_return(struct broker *b, struct op *op, uint32_t from);
+
+/* No new work and no more hand-outs: waiting claims end with nothing; the holders of
+ * leases may still settle. */
+void broker_drain(struct broker *b);
+
+/* Answer all that was taken, refuse what comes, end the threads. */
+void broker_stop(struct broker *b);
+
+uint64_t broker_new_id(struct broker *b);
+uint32_t broker_shards(const struct broker *b);
+
+/* The shard of a queue: FNV-1a of namespace, '/', queue, modulo their number. */
+uint32_t broker_shard_of(const struct broker *b, struct slice space, struct slice queue);
+
+/* Of one shard. */
+void broker_totals(const struct broker *b, uint32_t shard, struct broker_totals *out);
+
+/* 0, or why the shard takes nothing any more. */
+int broker_health(const struct broker *b, uint32_t shard, struct slu_err *err);
+
+#endif
