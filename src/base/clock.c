@@ -25,6 +25,13 @@ system_wall(struct clock *c)
 	return read_clock(CLOCK_REALTIME);
 }
 
+static slu_time
+system_boot(struct clock *c)
+{
+	(void)c;
+	return read_clock(CLOCK_BOOTTIME);
+}
+
 static void
 system_wait(struct clock *c, pthread_cond_t *cond, pthread_mutex_t *mtx,
 	    slu_time until)
@@ -59,6 +66,7 @@ clock_cond_init(pthread_cond_t *cond)
 static const struct clock_ops system_ops = {
 	.mono = system_mono,
 	.wall = system_wall,
+	.boot = system_boot,
 	.wait = system_wait,
 };
 

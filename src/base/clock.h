@@ -6,6 +6,7 @@
  * that "20 seconds later" takes no time and nothing is early or late by luck.
  *
  *   mono  nanoseconds since some moment; never steps, never goes back
+ *   boot  the same, but goes on while the machine is suspended
  *   wall  nanoseconds since 1970 UTC; may step, so only ever shown or stored
  *   wait  sleep on a condition variable until it is signalled or mono reaches
  *         `until`; may return early, callers check what they wait for
@@ -22,6 +23,7 @@ struct clock;
 struct clock_ops {
 	slu_time (*mono)(struct clock *c);
 	slu_time (*wall)(struct clock *c);
+	slu_time (*boot)(struct clock *c); /* NULL: it is mono */
 	void (*wait)(struct clock *c, pthread_cond_t *cond, pthread_mutex_t *mtx,
 		     slu_time until);
 };
@@ -42,6 +44,12 @@ static inline slu_time
 clock_wall(struct clock *c)
 {
 	return c->ops->wall(c);
+}
+
+static inline slu_time
+clock_boot(struct clock *c)
+{
+	return c->ops->boot ? c->ops->boot(c) : c->ops->mono(c);
 }
 
 /* mtx is held at the call and at the return. SLU_NEVER waits for a signal only. */

@@ -61,4 +61,17 @@ list_remove(struct list *n)
 	list_init(n);
 }
 
+/* Move all of from to the end of to. */
+static inline void
+list_take(struct list *from, struct list *to)
+{
+	if (list_is_empty(from))
+		return;
+	from->next->prev = to->prev;
+	to->prev->next = from->next;
+	from->prev->next = to;
+	to->prev = from->prev;
+	list_init(from);
+}
+
 #endif

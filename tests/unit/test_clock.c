@@ -105,6 +105,13 @@ TEST(the_system_clock_never_goes_back)
 	}
 }
 
+TEST(the_boot_clock_is_never_behind_the_monotonic_one)
+{
+	const slu_time mono = clock_mono(&clock_system);
+
+	CHECK(clock_boot(&clock_system) >= mono);
+}
+
 TEST(the_wall_clock_counts_from_1970)
 {
 	const slu_time in_2024 = 54 * 365 * 24 * SLU_HOUR;
@@ -166,6 +173,15 @@ TEST(a_fake_clock_stands_still_until_it_is_moved)
 	fakeclock_set_wall(&f, 3);
 	CHECK_EQ(107, clock_mono(&f.clock), "a step of the wall clock is no time");
 	CHECK_EQ(3, clock_wall(&f.clock));
+	fakeclock_release(&f);
+}
+
+TEST(a_clock_that_never_sleeps_has_one_monotonic_time)
+{
+	struct fakeclock f;
+
+	fakeclock_init(&f, 7, 100);
+	CHECK_EQ(7, clock_boot(&f.clock));
 	fakeclock_release(&f);
 }
 

@@ -97,6 +97,31 @@ TEST(a_removed_node_can_join_another_list)
 	CHECK_STR("b b", spell(&other));
 }
 
+TEST(a_list_can_be_taken_whole)
+{
+	struct list head, other;
+
+	append_all(&head);
+	list_init(&other);
+	list_take(&head, &other);
+	CHECK(list_is_empty(&head));
+	CHECK_STR("abc cba", spell(&other));
+	list_take(&head, &other);
+	CHECK_STR("abc cba", spell(&other));
+}
+
+TEST(what_is_taken_comes_behind_what_is_there)
+{
+	struct list head, other;
+
+	append_all(&head);
+	list_init(&other);
+	list_remove(&c.node);
+	list_append(&other, &c.node);
+	list_take(&head, &other);
+	CHECK_STR("cab bac", spell(&other));
+}
+
 TEST(nodes_may_be_removed_while_walking_safely)
 {
 	struct list head;
