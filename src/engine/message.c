@@ -1,0 +1,257 @@
+#include "engine/message.h"
+
+#include "base/le.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+enum {
+	FLAG_FILE = 1
+};
+
+/* The texts of a record, in their order, and how long each may be. */
+struct text {
+	const char *what;
+	size_t offset; /* of its slice in struct message */
+	size_t min, max;
+	unsigned at;    /* where its length is */
+	unsigned width; /* and in how many bytes */
+};
+
+/* clang-format off */
+static const struct text texts[] = {
+	{ "namespace",       offsetof(struct message, space),       1, MESSAGE_NAME_MAX,        72, 1 },
+	{ "queue",           offsetof(struct message, queue),       1, MESSAGE_NAME_MAX,        73, 1 },
+	{ "key",             offsetof(struct message, key),         0, MESSAGE_KEY_MAX,         74, 2 },
+	{ "idempotency key", offsetof(struct message, idem),        0, MESSAGE_KEY_MAX,         76, 2 },
+	{ "correlation id",  offsetof(struct message, correlation), 0, MESSAGE_CORRELATION_MAX, 78, 1 },
+	{ "content type",    offsetof(struct message, type),        0, MESSAGE_TYPE_MAX,        79, 1 },
+	{ "attributes",      offsetof(struct message, attributes),  0, MESSAGE_ATTRIBUTES_MAX,  80, 4 },
+};
+/* clang-format on */
+
+enum {
+	TEXTS = sizeof(texts) / sizeof(texts[0])
+};
+
+static struct slice
+text_get(const struct message *m, unsigned i)
+{
+	return *(const struct slice *)((const char *)m + texts[i].offset);
+}
+
+static void
+text_set(struct message *m, unsigned i, struct slice s)
+{
+	*(struct slice *)(void *)((char *)m + texts[i].offset) = s;
+}
+
+static int
+check_text(const struct message *m, unsigned i, struct slu_err *err)
+{
+	const struct text *t = &texts[i];
+	const size_t n = text_get(m, i).n;
+
+	if (n < t->min)
+		return slu_fail(err, SLU_EINVAL, "a message needs a %s", t->what);
+	if (n > t->max)
+		return slu_fail(err, SLU_ETOOBIG, "a %s of %zu bytes: at most %zu", t->what,
+				n, t->max);
+	return 0;
+}
+
+int
+message_check(const struct message *m, struct slu_err *err)
+{
+	int rc;
+
+	for (unsigned i = 0; i < TEXTS; i++) {
+		rc = check_text(m, i, err);
+		if (rc)
+			return rc;
+	}
+	if (m->payload.n > MESSAGE_PAYLOAD_MAX)
+		return slu_fail(err, SLU_ETOOBIG, "a payload of %zu bytes: at most %d",
+				m->payload.n, MESSAGE_PAYLOAD_MAX);
+	if (m->file && m->payload.n)
+		return slu_fail(err, SLU_EINVAL, "a payload both here and in a file");
+	return 0;
+}
+
+size_t
+message_head(const struct message *m)
+{
+	size_t n = MESSAGE_FIXED;
+
+	for (unsigned i = 0; i < TEXTS; i++)
+		n += text_get(m, i).n;
+	return n;
+}
+
+size_t
+message_size(const struct message *m)
+{
+	return message_head(m) + m->payload.n;
+}
+
+static void
+put_number(char *p, unsigned width, uint64_t v)
+{
+	for (unsigned i = 0; i < width; i++)
+		p[i] = (char)(v >> 8 * i & 0xff);
+}
+
+static uint64_t
+get_number(const char *p, unsigned width)
+{
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < width; i++)
+		v |= (uint64_t)(unsigned char)p[i] << 8 * i;
+	return v;
+}
+
+static void
+encode_fixed(const struct message *m, char *out)
+{
+	memset(out, 0, MESSAGE_FIXED);
+	out[0] = MESSAGE_VERSION;
+	out[1] = m->file ? FLAG_FILE : 0;
+	put_number(out + 2, 2, m->max_attempts);
+	le32_put(out + 4, (uint32_t)m->prio);
+	le64_put(out + 8, m->id);
+	le64_put(out + 16, m->number);
+	le64_put(out + 24, (uint64_t)m->accepted);
+	le64_put(out + 32, (uint64_t)m->due);
+	le64_put(out + 40, (uint64_t)m->expires);
+	le64_put(out + 48, (uint64_t)m->keep);
+	le64_put(out + 56, m->file ? m->payload_size : m->payload.n);
+	le64_put(out + 64, m->file);
+}
+
+void
+message_encode_head(const struct message *m, char *out)
+{
+	char *p = out + MESSAGE_FIXED;
+
+	encode_fixed(m, out);
+	for (unsigned i = 0; i < TEXTS; i++) {
+		const struct slice s = text_get(m, i);
+
+		assert(s.n <= texts[i].max);
+		put_number(out + texts[i].at, texts[i].width, s.n);
+		if (s.n)
+			memcpy(p, s.p, s.n);
+		p += s.n;
+	}
+}
+
+void
+message_encode(const struct message *m, char *out)
+{
+	message_encode_head(m, out);
+	if (m->payload.n)
+		memcpy(out + message_head(m), m->payload.p, m->payload.n);
+}
+
+static void
+decode_fixed(const char *p, struct message *out)
+{
+	*out = (struct message){
+		.max_attempts = (uint16_t)get_number(p + 2, 2),
+		.prio = (int32_t)le32_get(p + 4),
+		.id = le64_get(p + 8),
+		.number = le64_get(p + 16),
+		.accepted = (slu_time)le64_get(p + 24),
+		.due = (slu_time)le64_get(p + 32),
+		.expires = (slu_time)le64_get(p + 40),
+		.keep = (slu_time)le64_get(p + 48),
+		.payload_size = le64_get(p + 56),
+		.file = le64_get(p + 64),
+	};
+}
+
+/* M1, of the fixed part. */
+static int
+check_fixed(const char *p, const struct message *m, struct slu_err *err)
+{
+	if (p[0] != MESSAGE_VERSION)
+		return slu_fail(err, SLU_ECORRUPT, "a message record of version %d: this is %d",
+				(unsigned char)p[0], MESSAGE_VERSION);
+	if (p[1] != (m->file ? FLAG_FILE : 0) || le32_get(p + 84))
+		return slu_fail(err, SLU_ECORRUPT, "a message record with unknown flags");
+	if (m->accepted < 0 || m->due < 0 || m->expires < 0 || m->keep < 0)
+		return slu_fail(err, SLU_ECORRUPT, "a message record with a negative time");
+	if (m->payload_size > MESSAGE_PAYLOAD_MAX)
+		return slu_fail(err, SLU_ECORRUPT, "a message record with a payload of %" PRIu64,
+				m->payload_size);
+	return 0;
+}
+
+/* The texts begin behind the fixed part; their length is *n even if record is too
+ * short for them. */
+static int
+decode_texts(struct slice record, struct message *out, size_t *n, struct slu_err *err)
+{
+	size_t at = MESSAGE_FIXED;
+
+	for (unsigned i = 0; i < TEXTS; i++) {
+		const struct text *t = &texts[i];
+		const size_t length = get_number(record.p + t->at, t->width);
+
+		if (length < t->min || length > t->max)
+			return slu_fail(err, SLU_ECORRUPT,
+					"a message record with a %s of %zu bytes", t->what,
+					length);
+		if (at + length <= record.n)
+			text_set(out, i, (struct slice){ record.p + at, length });
+		at += length;
+	}
+	*n = at;
+	return 0;
+}
+
+int
+message_decode_head(struct slice head, struct message *out, struct slu_err *err)
+{
+	size_t n = MESSAGE_FIXED;
+	int rc;
+
+	*out = (struct message){ .payload_size = n };
+	if (head.n < MESSAGE_FIXED)
+		return slu_fail(err, SLU_ETOOBIG, "%zu bytes of a message record", head.n);
+	decode_fixed(head.p, out);
+	rc = check_fixed(head.p, out, err);
+	if (!rc)
+		rc = decode_texts(head, out, &n, err);
+	if (rc)
+		return rc;
+	if (n > head.n) {
+		out->payload_size = n;
+		return slu_fail(err, SLU_ETOOBIG, "%zu of %zu bytes of a message record",
+				head.n, n);
+	}
+	return 0;
+}
+
+int
+message_decode(struct slice record, struct message *out, struct slu_err *err)
+{
+	size_t head, payload;
+	int rc;
+
+	rc = message_decode_head(record, out, err);
+	if (rc == SLU_ETOOBIG)
+		return slu_fail(err, SLU_ECORRUPT, "a message record cut off at %zu bytes",
+				record.n);
+	if (rc)
+		return rc;
+	head = message_head(out);
+	payload = out->file ? 0 : out->payload_size;
+	if (record.n - head != payload)
+		return slu_fail(err, SLU_ECORRUPT,
+				"a message record of %zu bytes with a payload of %zu",
+				record.n, payload);
+	out->payload = (struct slice){ record.p + head, payload };
+	return 0;
+}

@@ -1,0 +1,97 @@
+#include "exec/inbox.h"
+
+int
+inbox_init(struct inbox *in, struct clock *clock, struct slu_err *err)
+{
+	*in = (struct inbox){ .clock = clock };
+	list_init(&in->mail);
+	if (clock_cond_init(&in->wake))
+		return slu_fail(err, SLU_EDOWN, "inbox: no condition variable");
+	pthread_mutex_init(&in->mtx, NULL); /* cannot fail with these attributes */
+	return 0;
+}
+
+void
+inbox_release(struct inbox *in)
+{
+	pthread_mutex_destroy(&in->mtx);
+	pthread_cond_destroy(&in->wake);
+}
+
+/* N4. Under mtx. */
+static void
+wake_owner(struct inbox *in)
+{
+	if (!in->sleeping)
+		return;
+	in->sleeping = false;
+	pthread_cond_signal(&in->wake);
+}
+
+int
+inbox_post(struct inbox *in, struct list *node, slu_time *stamp)
+{
+	int rc = SLU_ECLOSED;
+
+	pthread_mutex_lock(&in->mtx);
+	if (!in->closed) {
+		if (stamp)
+			*stamp = clock_boot(in->clock);
+		list_append(&in->mail, node);
+		wake_owner(in);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&in->mtx);
+	return rc;
+}
+
+void
+inbox_post_owed(struct inbox *in, struct list *node)
+{
+	pthread_mutex_lock(&in->mtx);
+	list_append(&in->mail, node);
+	wake_owner(in);
+	pthread_mutex_unlock(&in->mtx);
+}
+
+void
+inbox_close(struct inbox *in)
+{
+	pthread_mutex_lock(&in->mtx);
+	in->closed = true;
+	in->news = true;
+	wake_owner(in);
+	pthread_mutex_unlock(&in->mtx);
+}
+
+/* Returns when there is something to take, or it is time. Under mtx. */
+static slu_time
+sleep_until(struct inbox *in, slu_time until)
+{
+	slu_time now = clock_boot(in->clock);
+
+	while (list_is_empty(&in->mail) && !in->news && now < until) {
+		const slu_time left = until == SLU_NEVER ? SLU_NEVER : until - now;
+
+		in->sleeping = true;
+		clock_wait(in->clock, &in->wake, &in->mtx,
+			   time_add(clock_mono(in->clock), left));
+		in->sleeping = false;
+		now = clock_boot(in->clock);
+	}
+	return now;
+}
+
+slu_time
+inbox_take(struct inbox *in, slu_time until, struct list *out, bool *closed)
+{
+	slu_time now;
+
+	pthread_mutex_lock(&in->mtx);
+	now = sleep_until(in, until);
+	in->news = false;
+	*closed = in->closed;
+	list_take(&in->mail, out);
+	pthread_mutex_unlock(&in->mtx);
+	return now;
+}
