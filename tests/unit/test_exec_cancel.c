@@ -73,7 +73,7 @@ TEST_LIMIT(a_task_canceled_during_its_wait_is_reported_at_once, 20)
 	WAIT_UNTIL(atomic_load(&a2.reports) == 1); /* SQ-32: the clock stood still */
 	fakeclock_advance(&r.clock, SLU_HOUR);
 	rig_settle(&r);
-	CHECK_STR("a1 a2", rig_trace(&r));     /* SQ-32: no further run */
+	CHECK_STR("a1 a2", rig_trace(&r));            /* SQ-32: no further run */
 	CHECK_STR("a1:canceled a2:ok", rig_ends(&r)); /* SQ-32: one report */
 	CHECK_EQ(1, r.errors);
 	CHECK_EQ(1, a1.attempt);

@@ -18,8 +18,8 @@ TEST(a_task_that_fails_is_tried_again_until_it_succeeds)
 	rig_next_retry(&r);
 	CHECK_EQ(0, a.reports); /* not an end yet */
 	rig_next_retry(&r);
-	CHECK_EQ(3, a.runs);                /* SQ-28: twice in vain, then well */
-	CHECK_EQ(1, b.runs);                /* SQ-09: ok is not tried again */
+	CHECK_EQ(3, a.runs);                  /* SQ-28: twice in vain, then well */
+	CHECK_EQ(1, b.runs);                  /* SQ-09: ok is not tried again */
 	CHECK_STR("b:ok a:ok", rig_ends(&r)); /* SQ-09: one report each */
 	CHECK_EQ(3, a.attempt);
 	CHECK_EQ(0, r.errors);
@@ -420,7 +420,7 @@ panic_in_handler(const struct slu_run *run, int rc, void *arg)
 	slu_panic("handler of %s", run->key);
 }
 
-TEST(a_handler_that_panics_is_contained_and_logged)
+TEST_LIMIT(a_handler_that_panics_is_contained_and_logged, 20)
 {
 	struct probe bad = PROBE("bad", .fails = -1), good = PROBE("good");
 	struct rig r;
