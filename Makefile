@@ -53,7 +53,7 @@ check: setup-check ## sanitizers, static analysis, format, layering, sizes
 
 .PHONY: lint
 lint: setup-lint ## format, layering and sizes alone: seconds
-	clang-format --dry-run --Werror $(C_FILES)
+	@clang-format --dry-run --Werror $(C_FILES)
 	tools/check-layering
 	tools/check-size
 
