@@ -128,39 +128,41 @@ million_per_s(uint64_t jobs, slu_time took)
 }
 
 static double
-run_ours(struct load *load)
+run_ours(const struct load *wanted)
 {
+	struct load load = *wanted;
 	const struct slu_executor_config config = {
-		.shards = load->workers,
-		.queue_size = load->queue_size,
+		.shards = load.workers,
+		.queue_size = load.queue_size,
 	};
 	slu_time begin;
 
-	if (slu_executor_start(&load->ex, &config, NULL))
+	if (slu_executor_start(&load.ex, &config, NULL))
 		return 0;
 	begin = bench_now();
-	produce(load, produce_ours);
-	slu_executor_stop(load->ex, 0);
+	produce(&load, produce_ours);
+	slu_executor_stop(load.ex, 0);
 	begin = bench_now() - begin;
-	slu_executor_close(load->ex);
-	return million_per_s(load->jobs, begin);
+	slu_executor_close(load.ex);
+	return million_per_s(load.jobs, begin);
 }
 
 static double
-run_bare(struct load *load)
+run_bare(const struct load *wanted)
 {
 	struct bare_ring rings[16];
+	struct load load = *wanted;
 	slu_time begin;
 
-	for (uint32_t i = 0; i < load->workers; i++)
-		if (bare_ring_start(&rings[i], load->queue_size))
+	for (uint32_t i = 0; i < load.workers; i++)
+		if (bare_ring_start(&rings[i], load.queue_size))
 			return 0;
-	load->rings = rings;
+	load.rings = rings;
 	begin = bench_now();
-	produce(load, produce_bare);
-	for (uint32_t i = 0; i < load->workers; i++)
+	produce(&load, produce_bare);
+	for (uint32_t i = 0; i < load.workers; i++)
 		bare_ring_stop(&rings[i]);
-	return million_per_s(load->jobs, bench_now() - begin);
+	return million_per_s(load.jobs, bench_now() - begin);
 }
 
 static void
