@@ -7,6 +7,7 @@
  *   ready      prio           due                     seq
  *   aged       due + prio * age, all 96 bits of it    seq
  *   timed      due, high 32   due, low 32 | prio      seq
+ *   by arrival due, high 32   due, low 32 | 0         seq
  *
  * Signed values are biased, so that they order as unsigned ones.
  */
@@ -34,6 +35,13 @@ queue_release(struct queue *q)
 	heap_release(&q->ready);
 	heap_release(&q->timed);
 	q->held = 0;
+}
+
+void
+queue_time_by_arrival(struct queue *q)
+{
+	assert(q->timed.n == 0);
+	q->by_arrival = true;
 }
 
 static struct queue_item *
@@ -71,13 +79,14 @@ ready_rank(const struct queue *q, const struct queue_item *it)
 }
 
 static struct rank
-timed_rank(const struct queue_item *it)
+timed_rank(const struct queue *q, const struct queue_item *it)
 {
 	const uint64_t due = rank_time(it->due);
+	const uint32_t prio = q->by_arrival ? 0 : rank_i32(it->prio);
 
 	return (struct rank){
 		.a = (uint32_t)(due >> 32),
-		.b = due << 32 | rank_i32(it->prio),
+		.b = due << 32 | prio,
 		.c = it->seq,
 	};
 }
@@ -98,22 +107,30 @@ enter(struct queue *q, uint32_t item, struct queue_item *it, slu_time now)
 		return;
 	}
 	it->place = QUEUE_TIMED;
-	heap_push(&q->timed, timed_rank(it), item);
+	heap_push(&q->timed, timed_rank(q, it), item);
 }
 
 int
-queue_put(struct queue *q, uint32_t item, slu_time now)
+queue_hold(struct queue *q)
 {
 	int rc;
 
 	rc = heap_reserve(&q->ready, q->held + 1);
 	if (!rc)
 		rc = heap_reserve(&q->timed, q->held + 1);
-	if (rc)
-		return rc;
-	q->held++;
-	enter(q, item, item_at(q, item), now);
-	return 0;
+	if (!rc)
+		q->held++;
+	return rc;
+}
+
+int
+queue_put(struct queue *q, uint32_t item, slu_time now)
+{
+	const int rc = queue_hold(q);
+
+	if (!rc)
+		enter(q, item, item_at(q, item), now);
+	return rc;
 }
 
 static uint32_t

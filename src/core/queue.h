@@ -56,6 +56,9 @@ struct queue_item {
 	int32_t prio;
 	uint32_t pos;  /* in its heap; the owner's to use while the item is out */
 	uint8_t place; /* enum queue_place */
+	uint8_t own8;  /* the owner's, these three: else they were a gap */
+	uint16_t own16;
+	uint32_t own32;
 };
 
 struct queue {
@@ -65,10 +68,19 @@ struct queue {
 	uint32_t held; /* items put and not dropped */
 	slu_time age;
 	bool indexed;
+	bool by_arrival;
 };
 
 void queue_init(struct queue *q, const struct slab *items, slu_time age, bool indexed);
 void queue_release(struct queue *q); /* the items stay with their owner */
+
+/* Timed items of one due fall due by seq, whatever their priority. While it is
+ * empty. */
+void queue_time_by_arrival(struct queue *q);
+
+/* The queue holds one more item, which is out: room for it is kept. SLU_ENOMEM:
+ * nothing changed. */
+int queue_hold(struct queue *q);
 
 /* Put a new item, whose due, seq and prio are set, into the heap it belongs to.
  * SLU_ENOMEM: nothing changed, the item is still the caller's alone. */
