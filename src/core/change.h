@@ -14,8 +14,8 @@
  *   RETRY     id due failed where    a nack, a defer (not failed), or a lease that
  *                            ran out (failed, expired); where: its error text, or 0
  *   DIE       id reason failed where    to the dead letters
- *   DONE      id remember keep where    acked or deleted: gone. keep: until when a
- *                            result is kept, or 0; where: that result
+ *   DONE      id remember keep queue where    acked or deleted: gone. keep: until
+ *                            when a result is kept, or 0; where: that result
  *   REDRIVE   id number      a dead letter starts anew, at the end of its line
  *   PURGE     queue number remember    all that is neither leased nor dead goes
  *   POLICY    queue policy
@@ -26,9 +26,10 @@
  *   REMEMBER  idem id remember   an idempotency key whose message is gone
  *   RESULT    queue id keep where   a result whose message is gone
  *
- * Repeating is idempotent: a change for a message that is not there is ignored, and
- * so are an ACCEPT, REMEMBER or RESULT for one that is. A RESTORE of a message that
- * is there only says where it is.
+ * Repeating is idempotent: a change for a message that is not there is ignored (but a
+ * result is kept), and so is an ACCEPT of one that is or a REMEMBER of what is known.
+ * A RESTORE or RESULT of what is there only says where it is now. Whoever writes a
+ * RESTORE brings payload and error text along, and says where they are.
  */
 #ifndef CORE_CHANGE_H
 #define CORE_CHANGE_H
@@ -73,7 +74,7 @@ struct idem_mark {
 struct change {
 	enum change_kind kind;
 	uint32_t queue;
-	uint32_t msg; /* the message, if known: saves a look-up. Else SLAB_NONE */
+	uint32_t msg; /* set by deciding, for applying: not for records */
 	int32_t prio;
 	slu_time at; /* shard time; never less than in the change before */
 	uint64_t id;
@@ -81,7 +82,7 @@ struct change {
 	uint64_t token;
 	slu_time due;
 	slu_time until;    /* end of the lease */
-	slu_time expires;  /* end of the ttl, or SLU_NEVER */
+	slu_time expires;  /* end of the ttl, or 0: none */
 	slu_time remember; /* until when its idempotency key is kept */
 	slu_time keep;     /* DONE, RESULT: until when; ACCEPT, RESTORE: how long */
 	uint64_t where;

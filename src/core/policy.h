@@ -21,8 +21,8 @@ struct policy {
 	slu_time ttl;           /* of a message that names none; 0: it never expires */
 	uint32_t max_depth;     /* messages that are not dead; 0: no limit */
 	uint32_t warn_depth;    /* for whoever logs; 0: never */
-	slu_time window;        /* an idempotency key is kept so long after the end of
-				 * its message; 0 .. POLICY_WINDOW_MAX */
+	slu_time window;        /* an idempotency key is kept at least so long after the
+				 * end of its message; 0 .. POLICY_WINDOW_MAX */
 	slu_time dlq_retention; /* dead letters are deleted after it; 0: never */
 	uint32_t dlq_max;       /* beyond, the oldest are deleted; 0: no limit */
 	bool require_lease;     /* an ack, nack or extend by id alone is refused */

@@ -1,0 +1,79 @@
+/*
+ * idem.h - idempotency keys: which are in use, and which are remembered.
+ *
+ *      message accepted            message gone               the hour has come
+ *            v                          v                            v
+ *         idem_add  ----- live ----- idem_end ----- remembered ----- swept
+ *
+ * A key is known by 80 bits of keyed hash over namespace, queue and text: a second
+ * key with the same bits would be taken for the first and its message lost, so 64
+ * were too few. It is remembered to the end of an hour, never for less than asked.
+ * 20 bytes and a slot of the map (at most 10.7) each. Once an hour, in slices, all
+ * are looked at and those that are over are dropped; one that is over counts no
+ * more, swept or not.
+ *
+ * Inner part of the ledger.
+ */
+#ifndef CORE_IDEM_H
+#define CORE_IDEM_H
+
+#include "base/map.h"
+#include "base/slab.h"
+#include "core/change.h"
+
+struct idem_entry {
+	uint32_t hash[2]; /* in halves, so that there is no gap */
+	uint32_t id[2];   /* 0: this memory is free */
+	uint16_t check;
+	uint16_t hour; /* remembered until it begins, modulo 2^16; or IDEM_LIVE */
+};
+
+_Static_assert(sizeof(struct idem_entry) == 20, "an idempotency key is small");
+
+struct idem {
+	struct slab entries;
+	struct map map;
+	uint32_t remembered;
+	uint32_t cursor;  /* the sweep goes on here */
+	int64_t sweeping; /* the hour it is for, or 0 when there is none */
+	int64_t swept;    /* all that was over at this hour is dropped */
+};
+
+void idem_init(struct idem *i);
+void idem_release(struct idem *i);
+
+static inline uint32_t
+idem_count(const struct idem *i)
+{
+	return map_count(&i->map);
+}
+
+static inline bool
+idem_is_set(struct idem_mark m)
+{
+	return m.hash != 0;
+}
+
+/* What is known at the moment now, or SLAB_NONE. */
+uint32_t idem_find(const struct idem *i, struct idem_mark mark, slu_time now);
+uint64_t idem_id(const struct idem *i, uint32_t handle);
+struct idem_mark idem_mark(const struct idem *i, uint32_t handle);
+
+/* Until when it is remembered, or 0 while it is live. */
+slu_time idem_until(const struct idem *i, uint32_t handle, slu_time now);
+
+/* Room for one more. SLU_ENOMEM. */
+int idem_reserve(struct idem *i);
+
+/* A live one, which must not be known; room was reserved. */
+uint32_t idem_add(struct idem *i, struct idem_mark mark, uint64_t id, slu_time now);
+
+/* Its message is gone: remember it, or forget it. */
+void idem_end(struct idem *i, uint32_t handle, slu_time until);
+void idem_drop(struct idem *i, uint32_t handle);
+
+/* Drop what is over. False when there is nothing (more) to do. */
+bool idem_sweep(struct idem *i, slu_time now, uint32_t *budget);
+slu_time idem_next_due(const struct idem *i); /* or SLU_NEVER */
+
+#endif

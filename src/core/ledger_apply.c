@@ -1,0 +1,309 @@
+/*
+ * ledger_apply.c - changes are carried out: a table of what each kind does.
+ */
+#include "core/ledger_in.h"
+
+#include <assert.h>
+
+/* Messages that are there */
+
+static void
+apply_claim(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	struct msg *m = ledger_msg(l, h);
+	const struct lease lease = {
+		.token = c->token,
+		.claimed = c->at,
+		.expires = ledger_expires(l, m),
+	};
+
+	ledger_leave(l, t, h);
+	ledger_enter_lease(l, t, h, &lease, c->until);
+	m->flags = (uint8_t)((m->flags | MSG_HOLDS) & ~MSG_EXTENDED);
+	m->q.own16 += m->q.own16 < UINT16_MAX;
+}
+
+static void
+apply_extend(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	(void)t;
+	ledger_set_deadline(l, h, c->until);
+	ledger_msg(l, h)->flags |= MSG_EXTENDED;
+}
+
+static void
+apply_return(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	struct msg *m = ledger_msg(l, h);
+
+	ledger_leave(l, t, h);
+	m->q.own16 -= m->q.own16 > 0;
+	ledger_settle(l, t, h, c->at);
+}
+
+static void
+note_failure(struct ledger *l, struct msg *m, const struct change *c)
+{
+	if (c->failed && m->failures < UINT16_MAX)
+		m->failures++;
+	if (c->where)
+		ledger_need_more(l, m)->error = c->where;
+}
+
+static void
+apply_retry(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	struct msg *m = ledger_msg(l, h);
+
+	ledger_leave(l, t, h);
+	note_failure(l, m, c);
+	m->q.due = c->due;
+	ledger_settle(l, t, h, c->at);
+}
+
+static void
+apply_die(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	struct msg *m = ledger_msg(l, h);
+
+	ledger_leave(l, t, h);
+	note_failure(l, m, c);
+	ledger_ttl_stop(l, h);
+	ledger_pass(l, t, h);
+	m->q.due = c->at;
+	m->reason = c->reason;
+	m->flags &= (uint8_t) ~(MSG_HOLDS | MSG_EXTENDED);
+	ledger_enter(l, t, h, MSG_DEAD);
+}
+
+static void
+drop_message(struct ledger *l, struct topic *t, uint32_t h, slu_time remember)
+{
+	ledger_leave(l, t, h);
+	queue_drop(&t->queue, h);
+	ledger_pass(l, t, h);
+	ledger_forget(l, h, remember);
+}
+
+static void
+apply_result(struct ledger *l, const struct change *c)
+{
+	const struct ledger_result result = {
+		.queue = c->queue,
+		.where = c->where,
+		.until = c->keep,
+	};
+
+	if (c->keep)
+		results_add(&l->results, c->id, &result);
+}
+
+static void
+apply_done(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	apply_result(l, c);
+	drop_message(l, t, h, c->remember);
+}
+
+static void
+apply_redrive(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	struct msg *m = ledger_msg(l, h);
+
+	ledger_leave(l, t, h);
+	m->q.due = c->at;
+	m->q.seq = c->number;
+	m->failures = 0;
+	m->reason = DEAD_NOT;
+	ledger_settle(l, t, h, c->at);
+}
+
+typedef void apply_fn(struct ledger *l, struct topic *t, uint32_t h,
+		      const struct change *c);
+
+/* What happens to a message, and in which states that may be. */
+#define IN(state) (1u << MSG_##state)
+
+static const struct {
+	apply_fn *apply;
+	unsigned states;
+} steps[CHANGE_KINDS] = {
+	[CHANGE_CLAIM] = { apply_claim, IN(READY) },
+	[CHANGE_EXTEND] = { apply_extend, IN(LEASED) },
+	[CHANGE_RETURN] = { apply_return, IN(LEASED) },
+	[CHANGE_RETRY] = { apply_retry, IN(LEASED) },
+	[CHANGE_DIE] = { apply_die, IN(READY) | IN(DELAYED) | IN(LEASED) | IN(HELD) },
+	[CHANGE_DONE] = { apply_done, ~IN(NONE) },
+	[CHANGE_REDRIVE] = { apply_redrive, IN(DEAD) },
+};
+
+static int
+apply_step(struct ledger *l, uint32_t h, const struct change *c)
+{
+	const struct msg *m = ledger_msg(l, h);
+
+	assert(m->id == c->id);
+	if (!(steps[c->kind].states >> msg_state(m) & 1))
+		return SLU_EINVAL;
+	steps[c->kind].apply(l, ledger_topic_of(l, m), h, c);
+	return 0;
+}
+
+/* The rest */
+
+static void
+apply_purge(struct ledger *l, const struct change *c)
+{
+	ledger_purge_start(l, c->queue, c);
+}
+
+static void
+apply_policy(struct ledger *l, const struct change *c)
+{
+	struct topic *t = ledger_topic(l, c->queue);
+
+	t->policy = *c->policy;
+	t->has_policy = true;
+	ledger_wake(l, t, 0);
+}
+
+static void
+apply_opened(struct ledger *l, const struct change *c)
+{
+	const slu_time grace = later(c->at, LEDGER_GRACE);
+
+	while (first_time(&l->deadlines) < grace)
+		ledger_set_deadline(l, l->deadlines.nodes[0].handle, grace);
+}
+
+static void
+apply_remember(struct ledger *l, const struct change *c)
+{
+	if (idem_find(&l->idem, c->idem, c->at) == SLAB_NONE)
+		idem_end(&l->idem, idem_add(&l->idem, c->idem, c->id, c->at),
+			 c->remember);
+}
+
+static void
+apply_nothing(struct ledger *l, const struct change *c)
+{
+	(void)l;
+	(void)c; /* that it moves the counter is said for all kinds */
+}
+
+typedef void rest_fn(struct ledger *l, const struct change *c);
+
+static rest_fn *const rest[CHANGE_KINDS] = {
+	[CHANGE_NONE] = apply_nothing,
+	[CHANGE_ACCEPT] = ledger_put_new,
+	[CHANGE_PURGE] = apply_purge,
+	[CHANGE_POLICY] = apply_policy,
+	[CHANGE_COUNTER] = apply_nothing,
+	[CHANGE_OPENED] = apply_opened,
+	[CHANGE_RESTORE] = ledger_put_again,
+	[CHANGE_REMEMBER] = apply_remember,
+	[CHANGE_RESULT] = apply_result,
+};
+
+/* h: the message, for the kinds that are about one that is there. */
+static int
+apply(struct ledger *l, uint32_t h, const struct change *c)
+{
+	int rc = ledger_reserve(l, c);
+
+	if (!rc && rest[c->kind])
+		rest[c->kind](l, c);
+	else if (!rc && h != SLAB_NONE)
+		rc = apply_step(l, h, c);
+	else if (!rc && c->kind == CHANGE_DONE)
+		apply_result(l, c); /* the message was left out by a cleaned log */
+	if (rc)
+		return rc;
+	ledger_set_counter(l, c->number > c->token ? c->number : c->token);
+	l->now = c->at > l->now ? c->at : l->now;
+	return 0;
+}
+
+int
+ledger_apply(struct ledger *l, const struct change *c)
+{
+	return apply(l, c->msg, c);
+}
+
+void
+ledger_undo(struct ledger *l, const struct change *accepted)
+{
+	const uint32_t h = ledger_find_any(l, accepted->id);
+
+	assert(h != SLAB_NONE);
+	drop_message(l, ledger_topic_of(l, ledger_msg(l, h)), h, 0);
+}
+
+/* Replaying */
+
+static bool
+is_topic(const struct ledger *l, uint32_t queue)
+{
+	return queue < l->topics.used;
+}
+
+/* A second message that was handed out for one key: nobody decided that. */
+static bool
+two_heads(const struct ledger *l, const struct change *c)
+{
+	uint32_t head;
+
+	if (!c->key || !(c->flags & MSG_HOLDS) || ledger_find_any(l, c->id) != SLAB_NONE)
+		return false;
+	head = ledger_key_head(l, c->key);
+	return head != SLAB_NONE && (ledger_msg(l, head)->flags & MSG_HOLDS);
+}
+
+static bool
+is_sound(const struct ledger *l, const struct change *c)
+{
+	switch (c->kind) {
+	case CHANGE_RESTORE:
+		return is_topic(l, c->queue) && c->id && !two_heads(l, c) &&
+		       c->state > MSG_NONE && c->state < MSG_STATES;
+	case CHANGE_ACCEPT:
+	case CHANGE_RESULT:
+		return is_topic(l, c->queue) && c->id;
+	case CHANGE_DONE:
+		return !c->keep || is_topic(l, c->queue);
+	case CHANGE_PURGE:
+		return is_topic(l, c->queue);
+	case CHANGE_POLICY:
+		return is_topic(l, c->queue) && c->policy &&
+		       policy_check(c->policy, NULL) == 0;
+	default:
+		return c->kind < CHANGE_KINDS;
+	}
+}
+
+/* L4: all that was due then has been moved, so lines are as they were, or longer. */
+static void
+catch_up(struct ledger *l, struct topic *t, slu_time now)
+{
+	ledger_promote(l, t, now, UINT32_MAX);
+}
+
+int
+ledger_replay(struct ledger *l, const struct change *c)
+{
+	uint32_t h = SLAB_NONE, all = UINT32_MAX;
+	int rc;
+
+	if (!is_sound(l, c))
+		return SLU_EINVAL;
+	if (!rest[c->kind])
+		h = ledger_find_any(l, c->id);
+	if (h != SLAB_NONE)
+		catch_up(l, ledger_topic_of(l, ledger_msg(l, h)), c->at);
+	else if (c->kind == CHANGE_ACCEPT || c->kind == CHANGE_RESTORE)
+		catch_up(l, ledger_topic(l, c->queue), c->at);
+	rc = apply(l, h, c);
+	if (!rc && c->kind == CHANGE_PURGE)
+		ledger_purge_some(l, ledger_topic(l, c->queue), &all);
+	return rc;
+}

@@ -1,0 +1,267 @@
+#include "core/ledger_check.h"
+
+#include "core/ledger_in.h"
+
+/* Digest: a hash of each thing, added up, so that their order does not count. */
+
+static const struct hash_key digest_key = { 0x736c75696365u, 0x6c6564676572u };
+
+struct digest_msg {
+	uint64_t topic, id, number, token, key, where, error, idem, flags;
+	int64_t prio, due, expires, keep, until, claimed;
+	uint64_t state, reason, attempts, failures, max_attempts;
+};
+
+static uint64_t
+digest_message(const struct ledger *l, uint32_t h)
+{
+	struct ledger_view v;
+	struct change c;
+
+	ledger_get(l, h, &v);
+	ledger_describe(l, h, 0, &c);
+
+	const struct digest_msg d = {
+		.topic = ledger_topic(l, v.queue)->hash,
+		.id = v.id,
+		.number = v.number,
+		.token = v.token,
+		.key = v.key,
+		.where = v.where,
+		.error = v.error,
+		.idem = c.idem.hash + c.idem.check,
+		.flags = v.flags,
+		.prio = v.prio,
+		.due = v.due,
+		.expires = v.expires,
+		.keep = v.keep_result,
+		.until = v.until,
+		.claimed = v.claimed,
+		.state = v.state,
+		.reason = v.reason,
+		.attempts = v.attempts,
+		.failures = v.failures,
+		.max_attempts = c.max_attempts,
+	};
+
+	return hash_keyed(&digest_key, &d, sizeof d);
+}
+
+static uint64_t
+digest_messages(const struct ledger *l)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t h = 0; h < l->msgs.fresh; h++)
+		if (msg_state(ledger_msg(l, h)) != MSG_NONE)
+			sum += digest_message(l, h);
+	return sum;
+}
+
+static uint64_t
+digest_policies(const struct ledger *l)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t h = 0; h < l->topics.used; h++) {
+		const struct topic *t = ledger_topic(l, h);
+		const struct policy *p = &t->policy;
+		const int64_t d[] = {
+			(int64_t)t->hash, p->lease, p->max_attempts, p->retry.kind,
+			p->retry.jitter, p->retry.base, p->retry.max, p->ttl,
+			p->max_depth, p->warn_depth, p->window, p->dlq_retention,
+			p->dlq_max, p->require_lease, p->paused
+		};
+
+		if (t->has_policy)
+			sum += hash_keyed(&digest_key, d, sizeof d);
+	}
+	return sum;
+}
+
+static uint64_t
+digest_kept(const struct ledger *l)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t h = 0; h < l->idem.entries.fresh; h++) {
+		const struct idem_entry *e = slab_at(&l->idem.entries, h);
+
+		if (e->id[0] || e->id[1])
+			sum += hash_keyed(&digest_key, e, sizeof *e);
+	}
+	for (uint32_t i = 0; i < l->results.by_until.n; i++) {
+		const struct heap_node *n = &l->results.by_until.nodes[i];
+		const struct result *r = slab_at(&l->results.slab, n->handle);
+		const uint64_t d[] = { r->id, r->where, n->b,
+				       ledger_topic(l, r->queue)->hash };
+
+		sum += hash_keyed(&digest_key, d, sizeof d);
+	}
+	return sum;
+}
+
+uint64_t
+ledger_digest(const struct ledger *l)
+{
+	const uint64_t d[] = { digest_messages(l), digest_policies(l), digest_kept(l),
+			       l->counter };
+
+	return hash_keyed(&digest_key, d, sizeof d);
+}
+
+/* Scan */
+
+static bool
+is_at(const struct heap *heap, uint32_t pos, uint32_t h)
+{
+	return pos < heap->n && heap->nodes[pos].handle == h;
+}
+
+static const char *
+check_place(const struct ledger *l, const struct topic *t, uint32_t h)
+{
+	const struct msg *m = ledger_msg(l, h);
+	const bool out = m->q.place == QUEUE_OUT;
+
+	switch (msg_state(m)) {
+	case MSG_READY:
+		return m->q.place == QUEUE_READY && is_at(&t->queue.ready, m->q.pos, h)
+			       ? NULL
+			       : "a ready message is not in the ready heap";
+	case MSG_DELAYED:
+		return m->q.place == QUEUE_TIMED && is_at(&t->queue.timed, m->q.pos, h)
+			       ? NULL
+			       : "a delayed message is not in the timed heap";
+	case MSG_LEASED:
+		return out && is_at(&l->deadlines, m->q.pos, h)
+			       ? NULL
+			       : "a leased message has no deadline";
+	default:
+		return out ? NULL : "a held or dead message is in a heap";
+	}
+}
+
+static const char *
+check_ttl(const struct ledger *l, uint32_t h)
+{
+	const struct msg *m = ledger_msg(l, h);
+
+	if (m->q.own32 == HEAP_OUT)
+		return NULL;
+	if (msg_state(m) == MSG_LEASED || msg_state(m) == MSG_DEAD)
+		return "a ttl counts for a leased or dead message";
+	return is_at(&l->ttls, m->q.own32, h) ? NULL : "a ttl is not in its heap";
+}
+
+static const char *
+check_chain(const struct ledger *l, const struct chain *c, enum msg_state state,
+	    uint32_t *n)
+{
+	uint32_t last = SLAB_NONE;
+
+	for (uint32_t h = c->first; h != SLAB_NONE; h = chain_next(&l->msgs, h)) {
+		const struct msg *m = ledger_msg(l, h);
+
+		if (msg_state(m) != state || m->link != last)
+			return "a chain is broken";
+		if (last != SLAB_NONE && !msg_before(ledger_msg(l, last), m))
+			return "a chain is out of order";
+		last = h;
+		++*n;
+	}
+	return last == c->last ? NULL : "a chain does not end with its last";
+}
+
+static const char *
+check_head(const struct ledger *l, const struct key *k)
+{
+	const struct msg *head;
+
+	if (k->head == SLAB_NONE)
+		return k->line.first == SLAB_NONE ? NULL : "a line without a head";
+	head = ledger_msg(l, k->head);
+	if (msg_state(head) != MSG_READY && msg_state(head) != MSG_DELAYED &&
+	    msg_state(head) != MSG_LEASED)
+		return "a head that is not in the queue";
+	if (!(head->flags & MSG_HOLDS) && k->line.first != SLAB_NONE &&
+	    !msg_before(head, ledger_msg(l, k->line.first)))
+		return "a head that is not first";
+	return NULL;
+}
+
+static const char *
+check_keys(const struct ledger *l, const struct topic *t)
+{
+	uint32_t held = 0;
+	const char *wrong = NULL;
+
+	for (uint32_t h = t->keys; !wrong && h != SLAB_NONE; h = ledger_key(l, h)->next) {
+		const struct key *k = ledger_key(l, h);
+
+		wrong = check_chain(l, &k->line, MSG_HELD, &held);
+		if (!wrong && !t->purging)
+			wrong = check_head(l, k);
+	}
+	if (!wrong && !t->purging && held != t->count[MSG_HELD])
+		wrong = "held messages that are in no line";
+	return wrong;
+}
+
+static const char *
+check_topic(const struct ledger *l, const struct topic *t,
+	    const uint32_t count[static MSG_STATES])
+{
+	const uint32_t in_heaps = count[MSG_READY] + count[MSG_DELAYED];
+	uint32_t dead = 0;
+	const char *wrong = check_chain(l, &t->dead, MSG_DEAD, &dead);
+
+	if (wrong)
+		return wrong;
+	for (int s = 0; s < MSG_STATES; s++)
+		if (count[s] != t->count[s])
+			return "a counter is not what is there";
+	if (dead != t->count[MSG_DEAD])
+		return "dead letters that are not listed";
+	if (in_heaps != t->queue.ready.n + t->queue.timed.n)
+		return "heaps hold what is not there";
+	if (t->queue.held != in_heaps + count[MSG_LEASED] + count[MSG_HELD] +
+				     count[MSG_DEAD])
+		return "room is kept for what is not there";
+	return check_keys(l, t);
+}
+
+/* One pass over all messages for each topic: slow and plain. */
+static const char *
+check_messages(const struct ledger *l, const struct topic *t)
+{
+	uint32_t count[MSG_STATES] = { 0 };
+	const char *wrong = NULL;
+
+	for (uint32_t h = 0; !wrong && h < l->msgs.fresh; h++) {
+		const struct msg *m = ledger_msg(l, h);
+
+		if (msg_state(m) == MSG_NONE || ledger_topic_of(l, m) != t ||
+		    ledger_is_purged(t, m, h))
+			continue;
+		count[msg_state(m)]++;
+		wrong = check_place(l, t, h);
+		if (!wrong)
+			wrong = check_ttl(l, h);
+	}
+	return wrong ? wrong : check_topic(l, t, count);
+}
+
+const char *
+ledger_scan_check(const struct ledger *l)
+{
+	const char *wrong = NULL;
+
+	for (uint32_t h = 0; !wrong && h < l->topics.used; h++)
+		wrong = check_messages(l, ledger_topic(l, h));
+	if (!wrong && map_count(&l->ids) != l->msgs.used)
+		wrong = "messages that no id leads to";
+	if (!wrong && l->deadlines.n != l->leases.used)
+		wrong = "leases without a message";
+	return wrong;
+}

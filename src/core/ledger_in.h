@@ -1,0 +1,234 @@
+/*
+ * ledger_in.h - the state of a ledger, for ledger*.c alone.
+ *
+ *      spaces, topics     by name      a topic is a queue and what belongs to it
+ *      msgs               by id        every message
+ *      keys               by hash      every ordering key that a message has
+ *      deadlines          heap         leased messages, by the end of the lease
+ *      ttls               heap         messages that will expire and are not leased
+ *      agenda             heap         topics, by when they want to be looked at
+ *
+ *  I1  A topic's wake is no later than anything of it falls due. It may be earlier:
+ *      what was taken away since is noticed when the time comes.
+ *  I2  A key that has a line or a head has a head, but for one that waits for a purge
+ *      to free what is first in its line. A head is READY, LEASED or DELAYED.
+ *  I3  There is room in `deadlines` and for a lease for one more, once deciding has
+ *      said so; in `ttls` for every message with a ttl; in a topic's two heaps for
+ *      every message of it.
+ *  I4  A purge swaps the topic's heaps for new ones. What is in the old ones (trash),
+ *      and what is HELD with a number up to `purged`, is not there any more for
+ *      anybody; it is not counted; its memory is freed step by step, lines first.
+ */
+#ifndef CORE_LEDGER_IN_H
+#define CORE_LEDGER_IN_H
+
+#include "base/map.h"
+#include "core/chain.h"
+#include "core/idem.h"
+#include "core/results.h"
+
+struct space {
+	uint64_t hash;
+	char *name;
+};
+
+/* An ordering key: at most 64 bytes with its slot in the map. */
+struct key {
+	uint64_t hash;
+	uint32_t topic;
+	uint32_t head; /* in the queue, or handed out; or SLAB_NONE */
+	struct chain line;
+	uint32_t refs;       /* messages that have it, in whatever state */
+	uint32_t prev, next; /* keys of the topic */
+};
+
+_Static_assert(sizeof(struct key) <= 64 - 11, "a key is small");
+
+struct topic {
+	struct queue queue;
+	struct policy policy;
+	uint64_t hash;
+	struct hash_key secret; /* of its keys */
+	uint32_t handle;        /* its own */
+	uint32_t space;
+	char *name;
+	uint32_t count[MSG_STATES];
+	struct chain dead;
+	uint32_t keys; /* the first of its keys; new ones come before it */
+	bool has_policy;
+
+	slu_time wake; /* I1; SLU_NEVER: not in the agenda */
+	uint32_t pos;  /* in the agenda */
+
+	/* I4 */
+	bool purging;
+	struct queue trash;
+	struct queue spare; /* the heaps to swap in, made when a purge is decided */
+	uint64_t purged;
+	uint32_t purge_key;      /* the next key to look at */
+	slu_time purge_remember; /* their idempotency keys, until */
+};
+
+struct ledger {
+	struct ledger_conf conf;
+	uint64_t counter;
+	slu_time now; /* of the last change; never back */
+
+	struct slab msgs;
+	struct map ids;
+	struct slab leases;
+	struct slab more;
+	struct heap deadlines;
+	struct heap ttls;
+	uint32_t with_ttl; /* messages that have one, leased or not */
+
+	struct slab spaces;
+	struct map space_names;
+	struct slab topics;
+	struct map topic_names;
+	struct heap agenda;
+
+	struct slab keys;
+	struct map key_hashes;
+
+	struct idem idem;
+	struct results results;
+};
+
+static inline struct msg *
+ledger_msg(const struct ledger *l, uint32_t h)
+{
+	return slab_at(&l->msgs, h);
+}
+
+static inline struct topic *
+ledger_topic(const struct ledger *l, uint32_t h)
+{
+	return slab_at(&l->topics, h);
+}
+
+static inline struct key *
+ledger_key(const struct ledger *l, uint32_t h)
+{
+	return slab_at(&l->keys, h);
+}
+
+static inline struct lease *
+ledger_lease(const struct ledger *l, const struct msg *m)
+{
+	return slab_at(&l->leases, m->link);
+}
+
+static inline struct more *
+ledger_more(const struct ledger *l, const struct msg *m)
+{
+	return slab_at(&l->more, m->more);
+}
+
+/* The key of a keyed message. */
+static inline struct key *
+ledger_key_of(const struct ledger *l, const struct msg *m)
+{
+	return ledger_key(l, m->home);
+}
+
+static inline uint32_t
+ledger_home(const struct ledger *l, const struct msg *m)
+{
+	return m->flags & MSG_KEYED ? ledger_key_of(l, m)->topic : m->home;
+}
+
+static inline struct topic *
+ledger_topic_of(const struct ledger *l, const struct msg *m)
+{
+	return ledger_topic(l, ledger_home(l, m));
+}
+
+static inline slu_time
+node_time(const struct heap *h, uint32_t pos)
+{
+	return (slu_time)rank_time((int64_t)h->nodes[pos].b);
+}
+
+static inline slu_time
+first_time(const struct heap *h)
+{
+	return h->n ? node_time(h, 0) : SLU_NEVER;
+}
+
+/* a + b without overflow; both 0 or more. */
+static inline slu_time
+later(slu_time a, slu_time b)
+{
+	return a > SLU_NEVER - b ? SLU_NEVER : a + b;
+}
+
+static inline uint32_t
+ledger_max_attempts(const struct topic *t, const struct msg *m)
+{
+	return m->max_attempts ? m->max_attempts : t->policy.max_attempts;
+}
+
+/* ledger.c: make a message known by its id, for which room was reserved, or not. */
+void ledger_list(struct ledger *l, uint32_t h);
+void ledger_unlist(struct ledger *l, uint32_t h);
+
+/* With those that were purged and not freed yet. */
+uint32_t ledger_find_raw(const struct ledger *l, uint64_t id);
+
+/* ledger_move.c: the end of a ttl, kept in a heap or, while leased, in the lease. */
+slu_time ledger_expires(const struct ledger *l, const struct msg *m);
+void ledger_ttl_start(struct ledger *l, uint32_t h, slu_time expires);
+void ledger_ttl_stop(struct ledger *l, uint32_t h);
+
+/* From state to state. These do not look at lines. */
+void ledger_leave(struct ledger *l, struct topic *t, uint32_t h);
+void ledger_enter(struct ledger *l, struct topic *t, uint32_t h, enum msg_state to);
+void ledger_enter_lease(struct ledger *l, struct topic *t, uint32_t h,
+			const struct lease *lease, slu_time until);
+void ledger_set_deadline(struct ledger *l, uint32_t h, slu_time until);
+
+/* Into the state it belongs to at the moment now, by its due and its line. */
+void ledger_settle(struct ledger *l, struct topic *t, uint32_t h, slu_time now);
+
+/* Make up to max delayed messages whose due has come ready; returns how many. */
+uint32_t ledger_promote(struct ledger *l, struct topic *t, slu_time now, uint32_t max);
+
+/* A message that has left its state is no more. remember: until when its idempotency
+ * key is known, or 0. The room in its topic's heaps is the caller's to give back. */
+void ledger_forget(struct ledger *l, uint32_t h, slu_time remember);
+
+/* ledger_line.c: keys. */
+int ledger_key_reserve(struct ledger *l, uint64_t hash);
+uint32_t ledger_key_head(const struct ledger *l, uint64_t hash); /* or SLAB_NONE */
+uint32_t ledger_key_attach(struct ledger *l, uint32_t topic, uint64_t hash);
+void ledger_key_detach(struct ledger *l, struct topic *t, uint32_t key);
+void ledger_join(struct ledger *l, struct topic *t, uint32_t h);
+void ledger_lead(struct ledger *l, struct topic *t, uint32_t h); /* be the head */
+void ledger_pass(struct ledger *l, struct topic *t, uint32_t h); /* be it no more */
+void ledger_advance(struct ledger *l, struct topic *t, struct key *k);
+
+/* ledger_purge.c */
+bool ledger_is_purged(const struct topic *t, const struct msg *m, uint32_t h);
+int ledger_purge_reserve(struct topic *t);
+void ledger_purge_start(struct ledger *l, uint32_t topic, const struct change *c);
+void ledger_purge_some(struct ledger *l, struct topic *t, uint32_t *budget);
+
+/* ledger_decide.c: a change at the moment now, or later if time was later before. */
+struct change ledger_begin(const struct ledger *l, enum change_kind kind, slu_time now);
+struct change ledger_begin_for(const struct ledger *l, enum change_kind kind, uint32_t h,
+			       slu_time now);
+
+/* Until when the idempotency key of a message that ends at `at` is known, or 0. */
+slu_time ledger_remember(const struct ledger *l, const struct msg *m, slu_time at);
+
+/* ledger_tick.c: look at the topic no later than at. */
+void ledger_wake(struct ledger *l, struct topic *t, slu_time at);
+
+/* ledger_put.c: memory for a change; ACCEPT and RESTORE. */
+int ledger_reserve(struct ledger *l, const struct change *c);
+struct more *ledger_need_more(struct ledger *l, struct msg *m);
+void ledger_put_new(struct ledger *l, const struct change *c);
+void ledger_put_again(struct ledger *l, const struct change *c);
+
+#endif

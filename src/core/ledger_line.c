@@ -1,0 +1,167 @@
+/*
+ * ledger_line.c - the keys, and who stands where in the line of each (L3, I2).
+ */
+#include "core/ledger_in.h"
+
+#include <assert.h>
+
+static uint32_t
+find_key(const struct ledger *l, uint64_t hash)
+{
+	return map_find(&l->key_hashes, hash, &hash);
+}
+
+uint32_t
+ledger_key_head(const struct ledger *l, uint64_t hash)
+{
+	const uint32_t h = find_key(l, hash);
+
+	return h == MAP_NONE ? SLAB_NONE : ledger_key(l, h)->head;
+}
+
+int
+ledger_key_reserve(struct ledger *l, uint64_t hash)
+{
+	int rc;
+
+	if (hash == 0 || find_key(l, hash) != MAP_NONE)
+		return 0;
+	rc = slab_reserve(&l->keys, 1);
+	return rc ? rc : map_reserve(&l->key_hashes, 1);
+}
+
+static uint32_t
+make_key(struct ledger *l, uint32_t topic, uint64_t hash)
+{
+	struct topic *t = ledger_topic(l, topic);
+	const uint32_t h = slab_new(&l->keys);
+	struct key *k;
+	int rc;
+
+	assert(h != SLAB_NONE); /* reserved */
+	k = ledger_key(l, h);
+	*k = (struct key){
+		.hash = hash,
+		.topic = topic,
+		.head = SLAB_NONE,
+		.prev = SLAB_NONE,
+		.next = t->keys,
+	};
+	chain_init(&k->line);
+	if (t->keys != SLAB_NONE)
+		ledger_key(l, t->keys)->prev = h;
+	t->keys = h;
+	rc = map_insert(&l->key_hashes, hash, h);
+	assert(rc == 0); /* reserved */
+	(void)rc;
+	return h;
+}
+
+/* Hashes are of queue and key, so a key of another queue is never found. */
+uint32_t
+ledger_key_attach(struct ledger *l, uint32_t topic, uint64_t hash)
+{
+	uint32_t h = find_key(l, hash);
+
+	if (h == MAP_NONE)
+		h = make_key(l, topic, hash);
+	ledger_key(l, h)->refs++;
+	return h;
+}
+
+void
+ledger_key_detach(struct ledger *l, struct topic *t, uint32_t key)
+{
+	struct key *k = ledger_key(l, key);
+
+	if (--k->refs > 0)
+		return;
+	assert(k->head == SLAB_NONE && k->line.first == SLAB_NONE);
+	if (t->purge_key == key)
+		t->purge_key = k->next;
+	if (k->prev == SLAB_NONE)
+		t->keys = k->next;
+	else
+		ledger_key(l, k->prev)->next = k->next;
+	if (k->next != SLAB_NONE)
+		ledger_key(l, k->next)->prev = k->prev;
+	map_remove(&l->key_hashes, k->hash, key);
+	slab_free(&l->keys, key);
+}
+
+/* The head was never handed out and steps back into the line. */
+static void
+displace(struct ledger *l, struct topic *t, struct key *k)
+{
+	const uint32_t head = k->head;
+
+	k->head = SLAB_NONE;
+	ledger_leave(l, t, head);
+	ledger_enter(l, t, head, MSG_HELD);
+}
+
+/* Only what is read back from a cleaned log comes before a head that is there. */
+static bool
+goes_before_head(const struct ledger *l, const struct topic *t, const struct key *k,
+		 uint32_t h)
+{
+	const struct msg *head = ledger_msg(l, k->head);
+
+	return !(head->flags & MSG_HOLDS) && msg_before(ledger_msg(l, h), head) &&
+	       !ledger_is_purged(t, head, k->head);
+}
+
+void
+ledger_join(struct ledger *l, struct topic *t, uint32_t h)
+{
+	struct key *k = ledger_key_of(l, ledger_msg(l, h));
+
+	if (k->head != SLAB_NONE && goes_before_head(l, t, k, h)) {
+		displace(l, t, k);
+	} else if (k->head != SLAB_NONE || k->line.first != SLAB_NONE) {
+		ledger_enter(l, t, h, MSG_HELD);
+		return;
+	}
+	k->head = h;
+	ledger_enter(l, t, h, MSG_READY);
+}
+
+void
+ledger_lead(struct ledger *l, struct topic *t, uint32_t h)
+{
+	struct key *k = ledger_key_of(l, ledger_msg(l, h));
+
+	if (k->head == h)
+		return;
+	if (k->head != SLAB_NONE)
+		displace(l, t, k);
+	k->head = h;
+}
+
+void
+ledger_advance(struct ledger *l, struct topic *t, struct key *k)
+{
+	const uint32_t next = k->line.first;
+
+	if (k->head != SLAB_NONE || next == SLAB_NONE ||
+	    ledger_is_purged(t, ledger_msg(l, next), next))
+		return;
+	ledger_leave(l, t, next);
+	k->head = next;
+	ledger_enter(l, t, next, MSG_READY);
+}
+
+void
+ledger_pass(struct ledger *l, struct topic *t, uint32_t h)
+{
+	const struct msg *m = ledger_msg(l, h);
+	struct key *k;
+
+	if (!(m->flags & MSG_KEYED))
+		return;
+	k = ledger_key_of(l, m);
+	if (k->head != h)
+		return;
+	k->head = SLAB_NONE;
+	ledger_advance(l, t, k);
+}

@@ -1,0 +1,208 @@
+/*
+ * ledger_move.c - messages go from state to state, and out.
+ */
+#include "core/ledger_in.h"
+
+#include <assert.h>
+
+/* Time to live */
+
+slu_time
+ledger_expires(const struct ledger *l, const struct msg *m)
+{
+	if (msg_state(m) == MSG_LEASED)
+		return ledger_lease(l, m)->expires;
+	return m->q.own32 == HEAP_OUT ? SLU_NEVER : node_time(&l->ttls, m->q.own32);
+}
+
+static void
+push_ttl(struct ledger *l, uint32_t h, slu_time expires)
+{
+	const struct rank rank = { .b = rank_time(expires), .c = ledger_msg(l, h)->q.seq };
+
+	if (expires != SLU_NEVER)
+		heap_push(&l->ttls, rank, h);
+}
+
+void
+ledger_ttl_start(struct ledger *l, uint32_t h, slu_time expires)
+{
+	ledger_msg(l, h)->q.own32 = HEAP_OUT;
+	l->with_ttl += expires != SLU_NEVER;
+	push_ttl(l, h, expires);
+}
+
+void
+ledger_ttl_stop(struct ledger *l, uint32_t h)
+{
+	const uint32_t pos = ledger_msg(l, h)->q.own32;
+
+	if (pos == HEAP_OUT)
+		return;
+	heap_remove(&l->ttls, pos);
+	l->with_ttl--;
+}
+
+/* Leases */
+
+static void
+end_lease(struct ledger *l, uint32_t h)
+{
+	struct msg *m = ledger_msg(l, h);
+	const slu_time expires = ledger_lease(l, m)->expires;
+
+	heap_remove(&l->deadlines, m->q.pos);
+	slab_free(&l->leases, m->link);
+	m->link = SLAB_NONE;
+	push_ttl(l, h, expires);
+}
+
+static void
+push_deadline(struct ledger *l, uint32_t h, slu_time until)
+{
+	const struct rank rank = { .b = rank_time(until), .c = ledger_msg(l, h)->q.seq };
+
+	heap_push(&l->deadlines, rank, h);
+}
+
+void
+ledger_set_deadline(struct ledger *l, uint32_t h, slu_time until)
+{
+	heap_remove(&l->deadlines, ledger_msg(l, h)->q.pos);
+	push_deadline(l, h, until);
+}
+
+/* States */
+
+void
+ledger_leave(struct ledger *l, struct topic *t, uint32_t h)
+{
+	struct msg *m = ledger_msg(l, h);
+	const enum msg_state from = msg_state(m);
+
+	if (from == MSG_READY || from == MSG_DELAYED)
+		queue_take(&t->queue, h);
+	else if (from == MSG_LEASED)
+		end_lease(l, h);
+	else if (from == MSG_HELD)
+		chain_remove(&ledger_key_of(l, m)->line, &l->msgs, h);
+	else if (from == MSG_DEAD)
+		chain_remove(&t->dead, &l->msgs, h);
+	assert(t->count[from] > 0);
+	t->count[from]--;
+}
+
+/* The state is still the one that was left: every move goes through here. */
+static void
+set_state(struct topic *t, struct msg *m, enum msg_state to)
+{
+	assert(msg_may_move(msg_state(m), to));
+	m->q.own8 = (uint8_t)to;
+	t->count[to]++;
+}
+
+void
+ledger_enter(struct ledger *l, struct topic *t, uint32_t h, enum msg_state to)
+{
+	struct msg *m = ledger_msg(l, h);
+	const slu_time due = m->q.due;
+
+	set_state(t, m, to);
+	if (to == MSG_READY) {
+		queue_wait(&t->queue, h, due, due);
+	} else if (to == MSG_DELAYED) {
+		queue_wait(&t->queue, h, due, due - 1);
+		ledger_wake(l, t, due);
+	} else if (to == MSG_HELD) {
+		chain_insert(&ledger_key_of(l, m)->line, &l->msgs, h);
+	} else {
+		assert(to == MSG_DEAD);
+		chain_insert(&t->dead, &l->msgs, h);
+		ledger_wake(l, t, due); /* retention and maximum */
+	}
+}
+
+void
+ledger_enter_lease(struct ledger *l, struct topic *t, uint32_t h,
+		   const struct lease *lease, slu_time until)
+{
+	struct msg *m = ledger_msg(l, h);
+
+	if (m->q.own32 != HEAP_OUT)
+		heap_remove(&l->ttls, m->q.own32);
+	set_state(t, m, MSG_LEASED);
+	m->link = slab_new(&l->leases);
+	assert(m->link != SLAB_NONE); /* reserved */
+	*ledger_lease(l, m) = *lease;
+	push_deadline(l, h, until);
+}
+
+/* L4: something of the queue is due and has not been moved yet. */
+static bool
+is_behind(const struct topic *t, slu_time now)
+{
+	return queue_next_due(&t->queue) <= now;
+}
+
+void
+ledger_settle(struct ledger *l, struct topic *t, uint32_t h, slu_time now)
+{
+	const struct msg *m = ledger_msg(l, h);
+	const bool keyed = m->flags & MSG_KEYED;
+
+	if (m->q.due > now)
+		ledger_enter(l, t, h, MSG_DELAYED);
+	else if (!keyed || ledger_key_of(l, m)->head == h)
+		ledger_enter(l, t, h, MSG_READY);
+	else if (is_behind(t, now))
+		ledger_enter(l, t, h, MSG_DELAYED);
+	else
+		ledger_join(l, t, h);
+}
+
+uint32_t
+ledger_promote(struct ledger *l, struct topic *t, slu_time now, uint32_t max)
+{
+	uint32_t n = 0;
+
+	while (n < max && t->queue.timed.n > 0 && queue_next_due(&t->queue) <= now) {
+		const uint32_t h = queue_first_timed(&t->queue);
+		const struct msg *m = ledger_msg(l, h);
+
+		ledger_leave(l, t, h);
+		if ((m->flags & MSG_KEYED) && ledger_key_of(l, m)->head != h)
+			ledger_join(l, t, h);
+		else
+			ledger_enter(l, t, h, MSG_READY);
+		n++;
+	}
+	return n;
+}
+
+static void
+forget_more(struct ledger *l, const struct msg *m, slu_time remember)
+{
+	const struct more *more = ledger_more(l, m);
+
+	if (more->idem != SLAB_NONE && remember)
+		idem_end(&l->idem, more->idem, remember);
+	else if (more->idem != SLAB_NONE)
+		idem_drop(&l->idem, more->idem);
+	slab_free(&l->more, m->more);
+}
+
+void
+ledger_forget(struct ledger *l, uint32_t h, slu_time remember)
+{
+	struct msg *m = ledger_msg(l, h);
+	struct topic *t = ledger_topic_of(l, m);
+
+	ledger_ttl_stop(l, h);
+	if (m->more != SLAB_NONE)
+		forget_more(l, m, remember);
+	if (m->flags & MSG_KEYED)
+		ledger_key_detach(l, t, m->home);
+	ledger_unlist(l, h);
+	m->q.own8 = MSG_NONE;
+	slab_free(&l->msgs, h);
+}

@@ -1,0 +1,242 @@
+/*
+ * ledger_view.c - looking at messages without touching them.
+ */
+#include "core/ledger_in.h"
+
+#include <assert.h>
+
+enum {
+	CHILDREN = 4 /* of a node; base/heap.h has the picture */
+};
+
+static void
+get_lease(const struct ledger *l, const struct msg *m, struct ledger_view *out)
+{
+	const struct lease *lease = ledger_lease(l, m);
+
+	out->token = lease->token;
+	out->claimed = lease->claimed;
+	out->until = node_time(&l->deadlines, m->q.pos);
+}
+
+static void
+get_more(const struct ledger *l, const struct msg *m, struct ledger_view *out)
+{
+	const struct more *more = ledger_more(l, m);
+
+	out->error = more->error;
+	out->keep_result = more->keep * SLU_SEC;
+}
+
+void
+ledger_get(const struct ledger *l, uint32_t msg, struct ledger_view *out)
+{
+	const struct msg *m = ledger_msg(l, msg);
+	const struct topic *t = ledger_topic_of(l, m);
+
+	*out = (struct ledger_view){
+		.id = m->id,
+		.queue = t->handle,
+		.state = msg_state(m),
+		.flags = m->flags & (MSG_HOLDS | MSG_EXTENDED),
+		.reason = m->reason,
+		.prio = m->q.prio,
+		.due = m->q.due,
+		.number = m->q.seq,
+		.expires = ledger_expires(l, m),
+		.attempts = m->q.own16,
+		.failures = m->failures,
+		.max_attempts = (uint16_t)ledger_max_attempts(t, m),
+		.key = m->flags & MSG_KEYED ? ledger_key_of(l, m)->hash : 0,
+		.where = m->where,
+	};
+	if (out->state == MSG_LEASED)
+		get_lease(l, m, out);
+	if (m->more != SLAB_NONE)
+		get_more(l, m, out);
+}
+
+/* The best come off a heap of candidates: the root at first, and below each that
+ * was taken its children. */
+static void
+add_candidates(struct heap *candidates, const struct heap *ready, uint64_t from,
+	       uint64_t to)
+{
+	for (uint64_t i = from; i < to && i < ready->n; i++) {
+		const struct heap_node *n = &ready->nodes[i];
+
+		heap_push(candidates, (struct rank){ .a = n->a, .b = n->b, .c = n->c },
+			  (uint32_t)i);
+	}
+}
+
+int
+ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max,
+	    uint32_t *n)
+{
+	const struct heap *ready = &ledger_topic(l, queue)->queue.ready;
+	struct heap candidates;
+	int rc;
+
+	assert(max <= LEDGER_PEEK_MAX);
+	*n = 0;
+	heap_init(&candidates, NULL, 0);
+	rc = heap_reserve(&candidates, max * CHILDREN + 1);
+	if (rc)
+		return rc;
+	add_candidates(&candidates, ready, 0, 1);
+	while (*n < max && candidates.n > 0) {
+		const uint64_t i = heap_pop(&candidates);
+
+		msgs[(*n)++] = ready->nodes[i].handle;
+		add_candidates(&candidates, ready, i * CHILDREN + 1,
+			       i * CHILDREN + CHILDREN + 1);
+	}
+	heap_release(&candidates);
+	return 0;
+}
+
+uint32_t
+ledger_dead_next(const struct ledger *l, uint32_t queue, uint32_t msg)
+{
+	if (msg == SLAB_NONE)
+		return ledger_topic(l, queue)->dead.first;
+	return chain_next(&l->msgs, msg);
+}
+
+uint32_t
+ledger_scan(const struct ledger *l, uint32_t *cursor, uint32_t *msgs, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (; max > 0 && *cursor < l->msgs.fresh; ++*cursor, max--) {
+		const struct msg *m = ledger_msg(l, *cursor);
+
+		if (msg_state(m) != MSG_NONE &&
+		    !ledger_is_purged(ledger_topic_of(l, m), m, *cursor))
+			msgs[n++] = *cursor;
+	}
+	if (*cursor >= l->msgs.fresh)
+		*cursor = LEDGER_SCAN_END;
+	return n;
+}
+
+void
+ledger_move(struct ledger *l, uint32_t msg, uint64_t where)
+{
+	assert(where <= LEDGER_WHERE_MAX);
+	ledger_msg(l, msg)->where = where;
+}
+
+void
+ledger_move_error(struct ledger *l, uint32_t msg, uint64_t where)
+{
+	struct msg *m = ledger_msg(l, msg);
+
+	if (m->more != SLAB_NONE)
+		ledger_more(l, m)->error = where;
+}
+
+static void
+fill_restore(const struct ledger_view *v, struct change *out)
+{
+	out->queue = v->queue;
+	out->number = v->number;
+	out->prio = v->prio;
+	out->due = v->due;
+	out->expires = v->expires == SLU_NEVER ? 0 : v->expires;
+	out->keep = v->keep_result;
+	out->where = v->where;
+	out->key = v->key;
+	out->state = (uint8_t)v->state;
+	out->flags = v->flags;
+	out->reason = (uint8_t)v->reason;
+	out->attempts = v->attempts;
+	out->failures = v->failures;
+	out->token = v->token;
+	out->until = v->until;
+	out->claimed = v->claimed;
+	out->error = v->error;
+}
+
+void
+ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct change *out)
+{
+	const struct msg *m = ledger_msg(l, msg);
+	struct ledger_view v;
+
+	ledger_get(l, msg, &v);
+	*out = ledger_begin_for(l, CHANGE_RESTORE, msg, now);
+	fill_restore(&v, out);
+	out->max_attempts = m->max_attempts;
+	if (m->more != SLAB_NONE && ledger_more(l, m)->idem != SLAB_NONE)
+		out->idem = idem_mark(&l->idem, ledger_more(l, m)->idem);
+}
+
+/* Until when it is known, or 0 while its message is there. One that was purged is
+ * not there, though it has not been freed yet. */
+static slu_time
+known_until(const struct ledger *l, uint32_t known, slu_time now)
+{
+	const slu_time until = idem_until(&l->idem, known, now);
+	const struct topic *t;
+	uint32_t h;
+
+	if (until)
+		return until;
+	h = ledger_find_raw(l, idem_id(&l->idem, known));
+	if (h == SLAB_NONE)
+		return 0;
+	t = ledger_topic_of(l, ledger_msg(l, h));
+	return ledger_is_purged(t, ledger_msg(l, h), h) ? t->purge_remember : 0;
+}
+
+bool
+ledger_describe_idem(const struct ledger *l, struct idem_mark idem, slu_time now,
+		     struct change *out)
+{
+	const struct change c = ledger_begin(l, CHANGE_REMEMBER, now);
+	const uint32_t known = idem_find(&l->idem, idem, c.at);
+
+	if (known == SLAB_NONE)
+		return false;
+	*out = c;
+	out->idem = idem;
+	out->id = idem_id(&l->idem, known);
+	out->remember = known_until(l, known, c.at);
+	return out->remember != 0;
+}
+
+int
+ledger_result(const struct ledger *l, uint32_t space, uint64_t id,
+	      struct ledger_result *out)
+{
+	if (!results_find(&l->results, id, out) ||
+	    ledger_topic(l, out->queue)->space != space)
+		return SLU_ENOTFOUND;
+	return 0;
+}
+
+bool
+ledger_result_any(const struct ledger *l, uint64_t id, struct ledger_result *out)
+{
+	return results_find(&l->results, id, out);
+}
+
+void
+ledger_result_move(struct ledger *l, uint64_t id, uint64_t where)
+{
+	results_move(&l->results, id, where);
+}
+
+void
+ledger_size(const struct ledger *l, struct ledger_size *out)
+{
+	*out = (struct ledger_size){
+		.messages = l->msgs.used,
+		.queues = l->topics.used,
+		.keys = l->keys.used,
+		.idem = idem_count(&l->idem),
+		.results = results_count(&l->results),
+	};
+}

@@ -1,0 +1,43 @@
+#include "core/policy.h"
+
+const struct policy policy_default = {
+	.lease = 30 * SLU_SEC,
+	.max_attempts = 5,
+	.retry = {
+		.kind = SLU_BACKOFF_EXPONENTIAL,
+		.jitter = SLU_JITTER_FULL,
+		.base = SLU_SEC,
+		.max = 15 * SLU_MIN,
+	},
+	.window = 24 * SLU_HOUR,
+};
+
+static int
+check_retry(const struct slu_backoff *b, struct slu_err *err)
+{
+	if (b->kind != SLU_BACKOFF_EXPONENTIAL && b->kind != SLU_BACKOFF_LINEAR &&
+	    b->kind != SLU_BACKOFF_FIXED && b->kind != SLU_BACKOFF_NONE)
+		return slu_fail(err, SLU_EINVAL,
+				"retry is exponential, linear, fixed or none");
+	if (b->jitter != SLU_JITTER_NONE && b->jitter != SLU_JITTER_FULL)
+		return slu_fail(err, SLU_EINVAL, "retry jitter is none or full");
+	if (b->base < 0 || b->max < 0)
+		return slu_fail(err, SLU_EINVAL, "retry delays are not negative");
+	return 0;
+}
+
+int
+policy_check(const struct policy *p, struct slu_err *err)
+{
+	if (p->lease <= 0 || p->lease > POLICY_LEASE_MAX)
+		return slu_fail(err, SLU_EINVAL, "lease is more than 0, at most 12h");
+	if (p->max_attempts < 1 || p->max_attempts > UINT16_MAX)
+		return slu_fail(err, SLU_EINVAL, "max_attempts is 1 to 65535");
+	if (p->ttl < 0)
+		return slu_fail(err, SLU_EINVAL, "ttl is not negative");
+	if (p->window < 0 || p->window > POLICY_WINDOW_MAX)
+		return slu_fail(err, SLU_EINVAL, "idempotency window is at most 366d");
+	if (p->dlq_retention < 0)
+		return slu_fail(err, SLU_EINVAL, "dlq retention is not negative");
+	return check_retry(&p->retry, err);
+}

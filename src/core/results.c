@@ -1,0 +1,138 @@
+#include "core/results.h"
+
+#include <assert.h>
+
+static struct result *
+at(const struct results *r, uint32_t handle)
+{
+	return slab_at(&r->slab, handle);
+}
+
+/* Ids are ours: an outsider cannot choose them, so any good mix will do. */
+static uint64_t
+mixed(uint64_t id)
+{
+	id *= 0x9e3779b97f4a7c15u;
+	return id ^ id >> 32;
+}
+
+static uint64_t
+result_hash(const void *slab, uint32_t handle)
+{
+	const struct result *r = slab_at(slab, handle);
+
+	return mixed(r->id);
+}
+
+static bool
+result_is(const void *slab, uint32_t handle, const void *key)
+{
+	const struct result *r = slab_at(slab, handle);
+
+	return r->id == *(const uint64_t *)key;
+}
+
+void
+results_init(struct results *r)
+{
+	slab_init(&r->slab, sizeof(struct result));
+	map_init(&r->by_id, &r->slab, result_hash, result_is);
+	heap_init(&r->by_until, &r->slab, offsetof(struct result, pos));
+}
+
+void
+results_release(struct results *r)
+{
+	heap_release(&r->by_until);
+	map_release(&r->by_id);
+	slab_release(&r->slab);
+}
+
+int
+results_reserve(struct results *r)
+{
+	int rc = slab_reserve(&r->slab, 1);
+
+	if (!rc)
+		rc = map_reserve(&r->by_id, 1);
+	return rc ? rc : heap_reserve(&r->by_until, results_count(r) + 1);
+}
+
+static uint32_t
+find(const struct results *r, uint64_t id)
+{
+	return map_find(&r->by_id, mixed(id), &id);
+}
+
+void
+results_add(struct results *r, uint64_t id, const struct ledger_result *result)
+{
+	uint32_t handle;
+	int rc;
+
+	handle = find(r, id);
+	if (handle != MAP_NONE) {
+		at(r, handle)->where = result->where;
+		return;
+	}
+	handle = slab_new(&r->slab);
+	assert(handle != SLAB_NONE); /* reserved, as is the next */
+	*at(r, handle) = (struct result){
+		.id = id,
+		.where = result->where,
+		.queue = result->queue,
+	};
+	rc = map_insert(&r->by_id, mixed(id), handle);
+	assert(rc == 0);
+	(void)rc;
+	heap_push(&r->by_until, (struct rank){ .b = rank_time(result->until), .c = id },
+		  handle);
+}
+
+bool
+results_find(const struct results *r, uint64_t id, struct ledger_result *out)
+{
+	const uint32_t handle = find(r, id);
+
+	if (handle == MAP_NONE)
+		return false;
+
+	const struct result *it = at(r, handle);
+
+	*out = (struct ledger_result){
+		.queue = it->queue,
+		.where = it->where,
+		.until = (slu_time)rank_time((int64_t)r->by_until.nodes[it->pos].b),
+	};
+	return true;
+}
+
+void
+results_move(struct results *r, uint64_t id, uint64_t where)
+{
+	const uint32_t handle = find(r, id);
+
+	if (handle != MAP_NONE)
+		at(r, handle)->where = where;
+}
+
+slu_time
+results_next_due(const struct results *r)
+{
+	const struct heap_node *first = heap_first(&r->by_until);
+
+	return first ? (slu_time)rank_time((int64_t)first->b) : SLU_NEVER;
+}
+
+bool
+results_expire(struct results *r, slu_time now)
+{
+	uint32_t handle;
+
+	if (r->by_until.n == 0 || results_next_due(r) > now)
+		return false;
+	handle = heap_pop(&r->by_until);
+	map_remove(&r->by_id, mixed(at(r, handle)->id), handle);
+	slab_free(&r->slab, handle);
+	return true;
+}
