@@ -1,0 +1,795 @@
+/*
+ * Random work on a ledger and on a model of it, step by step: every answer, every
+ * change that time brings, every message and counter must be the same. Now and then
+ * the ledger is thrown away and read back from its changes, or its oldest changes
+ * are dropped and what still lives of them is written anew.
+ */
+#include "ledger_model.h"
+
+#include "base/mem.h"
+#include "core/ledger_check.h"
+
+enum {
+	STEPS = 30000,
+	POLICIES = 64
+};
+
+struct world {
+	struct ledger *l;
+	uint32_t queues[MODEL_QUEUES];
+	struct model m;
+	uint64_t random;
+	slu_time now;
+	bool ticked; /* all that is due has been done */
+	uint64_t last_id, last_number, last_where;
+	struct change *log; /* queue: our number, not the ledger's handle */
+	uint32_t n, max;
+	struct policy policies[POLICIES]; /* that changes point to */
+	unsigned n_policies;
+};
+
+static const char *const queue_names[] = { "a", "b", "a", "b" };
+static const char *const space_names[] = { "one", "two" };
+static const char *const key_names[] = { "k0", "k1", "k2" };
+static const char *const idem_names[] = { "i0", "i1", "i2", "i3", "i4", "i5" };
+
+static uint64_t
+dice(struct world *w, uint64_t n)
+{
+	return test_random(&w->random) % n;
+}
+
+static bool
+one_in(struct world *w, unsigned n)
+{
+	return dice(w, n) == 0;
+}
+
+/* Queues are made in an order that depends on first: handles must not matter. */
+static struct ledger *
+open_ledger(uint32_t queues[MODEL_QUEUES], unsigned first)
+{
+	static const struct ledger_conf conf = { .secret = { 7, 9 }, .max_idem = 18 };
+	struct ledger *l;
+
+	CHECK_EQ(0, ledger_new(&l, &conf));
+	for (unsigned i = 0; i < MODEL_QUEUES; i++) {
+		const unsigned q = (i + first) % MODEL_QUEUES;
+
+		CHECK_EQ(0, ledger_queue_open(l, slice_of(space_names[q / 2]),
+					      slice_of(queue_names[q]), &queues[q]));
+	}
+	return l;
+}
+
+static uint32_t
+space_of(const struct world *w, unsigned space)
+{
+	return ledger_space_find(w->l, slice_of(space_names[space]));
+}
+
+static unsigned
+our_queue(const struct world *w, uint32_t handle)
+{
+	for (unsigned q = 0; q < MODEL_QUEUES; q++)
+		if (w->queues[q] == handle)
+			return q;
+	test_fail(__FILE__, __LINE__, "unknown queue %u", handle);
+}
+
+/* Written down, then applied. */
+static void
+emit(struct world *w, const struct change *c)
+{
+	CHECK(c->at >= (w->n ? w->log[w->n - 1].at : 0));
+	if (w->n == w->max) {
+		w->max = w->max ? 2 * w->max : 1024;
+		w->log = mem_realloc(w->log, w->max * sizeof *w->log);
+		CHECK(w->log);
+	}
+	w->log[w->n] = *c;
+	w->log[w->n].msg = 12345; /* must not be looked at */
+	if (c->kind == CHANGE_ACCEPT || c->kind == CHANGE_RESTORE ||
+	    c->kind == CHANGE_PURGE || c->kind == CHANGE_POLICY ||
+	    c->kind == CHANGE_RESULT || (c->kind == CHANGE_DONE && c->keep))
+		w->log[w->n].queue = our_queue(w, c->queue);
+	w->n++;
+	CHECK_EQ(0, ledger_apply(w->l, c));
+}
+
+/* Producers */
+
+static int
+expect_accept(struct world *w, unsigned q, int idem, uint64_t *known)
+{
+	const struct model_idem *i = idem < 0 ? NULL : &w->m.idems[q][idem];
+	const struct policy *p = &w->m.policies[q];
+	uint32_t count[MSG_STATES];
+	struct ledger_size size;
+
+	ledger_size(w->l, &size);
+	if (i && i->id && (i->live || i->until > w->now)) {
+		*known = i->id;
+		return SLU_EEXISTS;
+	}
+	if (i && size.idem >= 18)
+		return SLU_EBUSY;
+	model_count(&w->m, q, w->now, count);
+	if (p->max_depth && count[MSG_READY] + count[MSG_DELAYED] + count[MSG_HELD] +
+					    count[MSG_LEASED] >=
+				    p->max_depth)
+		return SLU_EQFULL;
+	return 0;
+}
+
+static void
+model_accept(struct world *w, unsigned q, int key, int idem,
+	     const struct ledger_offer *o, const struct change *c)
+{
+	struct model_msg *x = model_free_slot(&w->m);
+	const slu_time ttl = o->ttl ? o->ttl : w->m.policies[q].ttl;
+
+	CHECK(c->number > w->last_number); /* L5 */
+	w->last_number = c->number;
+	*x = (struct model_msg){
+		.state = M_WAIT,
+		.id = o->id,
+		.number = c->number,
+		.where = o->where,
+		.queue = q,
+		.key = key,
+		.idem = idem,
+		.prio = o->prio,
+		.due = o->due > w->now ? o->due : w->now,
+		.first_due = o->due > w->now ? o->due : w->now,
+		.expires = ttl ? w->now + ttl : SLU_NEVER,
+		.keep = o->keep_result,
+		.max_attempts = o->max_attempts,
+	};
+	if (idem >= 0)
+		w->m.idems[q][idem] = (struct model_idem){ .id = o->id, .live = true };
+}
+
+static void
+random_offer(struct world *w, struct ledger_offer *o)
+{
+	*o = (struct ledger_offer){
+		.id = ++w->last_id,
+		.prio = (int32_t)dice(w, 3) - 1,
+		.due = one_in(w, 3) ? w->now + (slu_time)dice(w, 20) * SLU_SEC - 2 * SLU_SEC : 0,
+		.ttl = one_in(w, 6) ? (slu_time)(1 + dice(w, 30)) * SLU_SEC : 0,
+		.max_attempts = one_in(w, 5) ? (uint16_t)(1 + dice(w, 3)) : 0,
+		.keep_result = one_in(w, 8) ? (slu_time)(1 + dice(w, 60)) * SLU_SEC : 0,
+		.where = ++w->last_where,
+	};
+}
+
+static void
+do_accept(struct world *w)
+{
+	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
+	const int key = one_in(w, 3) ? -1 : (int)dice(w, MODEL_KEYS);
+	const int idem = one_in(w, 4) ? (int)dice(w, MODEL_IDEMS) : -1;
+	struct ledger_offer o;
+	struct change c;
+	uint64_t known = 0;
+	int want;
+
+	if (!model_free_slot(&w->m))
+		return;
+	random_offer(w, &o);
+	if (key >= 0)
+		o.key = slice_of(key_names[key]);
+	if (idem >= 0)
+		o.idem = slice_of(idem_names[idem]);
+	want = expect_accept(w, q, idem, &known);
+	CHECK_EQ(want, ledger_accept(w->l, w->queues[q], &o, w->now, &c));
+	if (want == SLU_EEXISTS)
+		CHECK_EQ(known, c.id, "MQ-41: the first one's id");
+	if (want)
+		return;
+	if (one_in(w, 10)) { /* a call that was accepted in part is taken back */
+		CHECK_EQ(0, ledger_apply(w->l, &c));
+		ledger_undo(w->l, &c);
+		c = (struct change){ .kind = CHANGE_COUNTER, .number = c.number, .at = w->now };
+		emit(w, &c);
+		w->last_number = c.number;
+		return;
+	}
+	emit(w, &c);
+	model_accept(w, q, key, idem, &o, &c);
+}
+
+/* Consumers */
+
+static void
+check_choice(struct world *w, unsigned q, struct model_msg *x)
+{
+	CHECK(x);
+	CHECK_EQ(q, x->queue);
+	CHECK_EQ(MSG_READY, model_state(&w->m, x, w->now)); /* MQ-18, I6 */
+	if (w->ticked)
+		CHECK_EQ(model_best(&w->m, q, w->now)->id, x->id, "MQ-19");
+}
+
+static void
+do_claim(struct world *w)
+{
+	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
+	const slu_time lease = one_in(w, 2) ? (slu_time)(1 + dice(w, 20)) * SLU_SEC : 0;
+	struct model_msg *x;
+	struct change c;
+
+	CHECK_EQ(0, ledger_claim(w->l, w->queues[q], lease, w->now, &c));
+	if (c.kind == CHANGE_NONE) {
+		if (w->ticked && !w->m.policies[q].paused)
+			CHECK(!model_best(&w->m, q, w->now));
+		return;
+	}
+	CHECK(!w->m.policies[q].paused);
+	x = model_find(&w->m, c.id);
+	check_choice(w, q, x);
+	emit(w, &c);
+	if (model_over(&w->m, x, w->now)) {
+		CHECK_EQ(CHANGE_DIE, c.kind, "LQ-33, LQ-34");
+		CHECK_EQ(model_over(&w->m, x, w->now), c.reason);
+		model_die(x, c.reason, w->now);
+		w->ticked = false;
+		return;
+	}
+	CHECK_EQ(CHANGE_CLAIM, c.kind);
+	CHECK(c.token > w->last_number); /* L5 */
+	w->last_number = c.token;
+	x->state = M_LEASED;
+	x->token = c.token;
+	x->until = w->now + (lease ? lease : w->m.policies[q].lease);
+	x->attempts++;
+	x->holds = true;
+	x->extended = false;
+}
+
+/* Somebody's message, rightly or wrongly named. */
+static void
+random_ref(struct world *w, struct ledger_ref *ref, unsigned *space, int *queue)
+{
+	const struct model_msg *x = &w->m.msgs[dice(w, MODEL_MSGS)];
+
+	for (int i = 0; i < 6 && x->state != M_LEASED; i++)
+		x = &w->m.msgs[dice(w, MODEL_MSGS)];
+	*space = one_in(w, 10) ? (unsigned)dice(w, 2) : x->queue / 2;
+	*queue = one_in(w, 2) ? -1 : (int)x->queue;
+	if (one_in(w, 20))
+		*queue = (int)dice(w, MODEL_QUEUES);
+	*ref = (struct ledger_ref){
+		.space = space_of(w, *space),
+		.queue = *queue < 0 ? SLAB_NONE : w->queues[*queue],
+		.id = one_in(w, 15) ? dice(w, w->last_id + 2) : x->id,
+		.token = one_in(w, 4) ? 0 : x->token,
+	};
+	if (one_in(w, 8))
+		ref->token += dice(w, 3) - 1;
+}
+
+static void
+do_ack(struct world *w)
+{
+	struct ledger_ref ref;
+	struct model_msg *x;
+	struct change c;
+	unsigned space;
+	int queue, want;
+
+	random_ref(w, &ref, &space, &queue);
+	want = model_right(&w->m, &ref, space, queue, w->now, &x);
+	CHECK_EQ(want, ledger_ack(w->l, &ref, w->now, &c));
+	if (want)
+		return;
+	if (x->keep && w->m.n_results < MODEL_RESULTS) {
+		CHECK_EQ(w->now + x->keep, c.keep);
+		c.where = ++w->last_where;
+		w->m.results[w->m.n_results++] = (struct model_result){
+			.id = x->id, .where = c.where, .queue = x->queue, .until = c.keep
+		};
+	}
+	emit(w, &c);
+	model_end(&w->m, x, w->now);
+}
+
+static void
+do_extend_or_return(struct world *w)
+{
+	const bool extend = one_in(w, 2);
+	struct ledger_ref ref;
+	struct model_msg *x;
+	struct change c;
+	unsigned space;
+	int queue, want;
+
+	random_ref(w, &ref, &space, &queue);
+	want = model_right(&w->m, &ref, space, queue, w->now, &x);
+	if (extend)
+		CHECK_EQ(want, ledger_extend(w->l, &ref, 7 * SLU_SEC, w->now, &c));
+	else
+		CHECK_EQ(want, ledger_return(w->l, &ref, w->now, &c));
+	if (want)
+		return;
+	emit(w, &c);
+	if (extend) {
+		x->until = w->now + 7 * SLU_SEC;
+		x->extended = true;
+	} else {
+		x->attempts--;
+		x->state = M_WAIT;
+		w->ticked = w->ticked && x->expires > w->now;
+	}
+}
+
+static void
+model_nack(struct world *w, struct model_msg *x, const struct ledger_nack *n,
+	   const struct change *c)
+{
+	const bool failed = n->dead || !n->defer;
+
+	x->failures += failed;
+	if (c->where)
+		x->error = c->where;
+	x->state = M_WAIT;
+	w->ticked = false;
+	if (n->dead || (failed && x->failures >= model_max(&w->m, x))) {
+		CHECK_EQ(CHANGE_DIE, c->kind);
+		CHECK_EQ(n->dead ? DEAD_REJECTED : DEAD_MAX_ATTEMPTS, c->reason);
+		model_die(x, c->reason, w->now);
+		return;
+	}
+	CHECK_EQ(CHANGE_RETRY, c->kind);
+	if (n->delay >= 0)
+		CHECK_EQ(w->now + n->delay, c->due);
+	else if (n->defer)
+		CHECK_EQ(w->now, c->due);
+	else
+		CHECK(c->due >= w->now && c->due <= w->now + w->m.policies[x->queue].retry.max);
+	x->due = c->due;
+}
+
+static void
+do_nack(struct world *w)
+{
+	const struct ledger_nack n = {
+		.defer = one_in(w, 3),
+		.dead = one_in(w, 12),
+		.delay = one_in(w, 2) ? LEDGER_BY_POLICY : (slu_time)dice(w, 5) * SLU_SEC,
+		.random = test_random(&w->random),
+	};
+	struct ledger_ref ref;
+	struct model_msg *x;
+	struct change c;
+	unsigned space;
+	int queue, want;
+
+	random_ref(w, &ref, &space, &queue);
+	want = model_right(&w->m, &ref, space, queue, w->now, &x);
+	CHECK_EQ(want, ledger_nack(w->l, &ref, &n, w->now, &c));
+	if (want)
+		return;
+	if (one_in(w, 2))
+		c.where = ++w->last_where;
+	emit(w, &c);
+	model_nack(w, x, &n, &c);
+}
+
+/* Operators */
+
+static void
+do_redrive(struct world *w)
+{
+	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
+	struct model_msg *x = model_oldest_dead(&w->m, q);
+	struct ledger_ref ref = { .space = space_of(w, q / 2), .queue = w->queues[q] };
+	struct change c;
+
+	if (!x) {
+		CHECK_EQ(SLAB_NONE, ledger_dead_next(w->l, w->queues[q], SLAB_NONE));
+		return;
+	}
+	ref.id = x->id;
+	CHECK_EQ(0, ledger_redrive(w->l, &ref, w->now, &c));
+	emit(w, &c);
+	w->last_number = x->number = c.number;
+	x->state = M_WAIT;
+	x->due = x->first_due = w->now;
+	x->failures = 0;
+	x->reason = DEAD_NOT;
+}
+
+static void
+do_delete(struct world *w)
+{
+	struct model_msg *x = &w->m.msgs[dice(w, MODEL_MSGS)];
+	struct ledger_ref ref = { .queue = SLAB_NONE, .id = x->id };
+	struct change c;
+
+	ref.space = space_of(w, x->queue / 2);
+	if (x->state == M_FREE) {
+		if (!model_find(&w->m, x->id))
+			CHECK_EQ(SLU_ENOTFOUND, ledger_delete(w->l, &ref, w->now, &c));
+		return;
+	}
+	CHECK_EQ(x->state == M_LEASED ? SLU_ELEASE : 0,
+		 ledger_delete(w->l, &ref, w->now, &c));
+	if (x->state == M_LEASED)
+		return;
+	emit(w, &c);
+	model_end(&w->m, x, w->now);
+}
+
+static void
+do_purge(struct world *w)
+{
+	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
+	struct ledger_queue_view v;
+	struct change c;
+
+	ledger_queue_get(w->l, w->queues[q], &v);
+	CHECK_EQ(v.purging ? SLU_EBUSY : 0, ledger_purge(w->l, w->queues[q], w->now, &c));
+	if (v.purging)
+		return;
+	emit(w, &c);
+	EACH(i, w->m.msgs)
+		if (w->m.msgs[i].state == M_WAIT && w->m.msgs[i].queue == q)
+			model_end(&w->m, &w->m.msgs[i], w->now);
+	w->ticked = false;
+}
+
+static void
+do_policy(struct world *w)
+{
+	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
+	struct policy *p = &w->policies[w->n_policies % POLICIES];
+	struct change c;
+
+	if (w->n_policies == POLICIES)
+		return; /* those that are written down must stay as they are */
+	w->n_policies++;
+	*p = policy_default;
+	p->lease = (slu_time)(1 + dice(w, 30)) * SLU_SEC;
+	p->max_attempts = (uint32_t)(1 + dice(w, 4));
+	p->retry.max = (slu_time)(1 + dice(w, 8)) * SLU_SEC;
+	p->ttl = one_in(w, 3) ? (slu_time)(5 + dice(w, 60)) * SLU_SEC : 0;
+	p->max_depth = one_in(w, 3) ? (uint32_t)(1 + dice(w, 40)) : 0;
+	p->window = (slu_time)dice(w, 3) * SLU_HOUR;
+	p->dlq_retention = one_in(w, 3) ? (slu_time)(1 + dice(w, 90)) * SLU_SEC : 0;
+	p->dlq_max = one_in(w, 3) ? (uint32_t)(1 + dice(w, 6)) : 0;
+	p->require_lease = one_in(w, 4);
+	p->paused = one_in(w, 6);
+	CHECK_EQ(0, ledger_set_policy(w->l, w->queues[q], p, w->now, &c));
+	emit(w, &c);
+	w->m.policies[q] = *p;
+	w->ticked = false;
+}
+
+/* Time */
+
+static void
+check_retired(struct world *w, struct model_msg *x)
+{
+	const struct policy *p = &w->m.policies[x->queue];
+	uint32_t count[MSG_STATES];
+
+	model_count(&w->m, x->queue, w->now, count);
+	CHECK(x == model_oldest_dead(&w->m, x->queue));
+	CHECK((p->dlq_max && count[MSG_DEAD] > p->dlq_max) ||
+	      (p->dlq_retention && x->died + p->dlq_retention <= w->now));
+	model_end(&w->m, x, w->now);
+}
+
+/* Whatever time brings must be due. */
+static void
+check_tick(struct world *w, const struct change *c)
+{
+	struct model_msg *x = model_find(&w->m, c->id);
+
+	CHECK(x);
+	if (c->kind == CHANGE_DONE) {
+		check_retired(w, x);
+	} else if (c->expired) { /* MQ-33: not before the lease ends */
+		CHECK(x->state == M_LEASED && x->until <= w->now);
+		x->failures++;
+		x->state = M_WAIT;
+		x->due = x->until;
+		CHECK_EQ(x->failures >= model_max(&w->m, x), c->kind == CHANGE_DIE);
+		if (c->kind == CHANGE_DIE)
+			model_die(x, DEAD_MAX_ATTEMPTS, w->now);
+	} else {
+		CHECK_EQ(CHANGE_DIE, c->kind);
+		CHECK_EQ(DEAD_EXPIRED, c->reason);
+		CHECK(x->state == M_WAIT && x->expires <= w->now);
+		model_die(x, DEAD_EXPIRED, w->now);
+	}
+}
+
+static void
+check_nothing_due(struct world *w)
+{
+	CHECK(ledger_next_due(w->l) > w->now);
+	EACH(i, w->m.msgs) {
+		const struct model_msg *x = &w->m.msgs[i];
+
+		CHECK(x->state != M_LEASED || x->until > w->now);
+		CHECK(x->state != M_WAIT || x->expires > w->now); /* LQ-34 */
+	}
+}
+
+static void
+tick(struct world *w, uint32_t budget)
+{
+	struct change c;
+
+	while (ledger_tick(w->l, w->now, &budget, &c)) {
+		check_tick(w, &c);
+		emit(w, &c);
+	}
+	if (budget == 0)
+		return;
+	w->ticked = true;
+	check_nothing_due(w);
+}
+
+static void
+do_time(struct world *w)
+{
+	static const slu_time jumps[] = { SLU_MS, SLU_SEC, 5 * SLU_SEC, 40 * SLU_SEC };
+
+	w->now += one_in(w, 60) ? SLU_HOUR : (slu_time)dice(w, (uint64_t)jumps[dice(w, COUNT(jumps))]);
+	w->ticked = false;
+}
+
+/* Everything is compared. */
+
+static void
+check_message(struct world *w, struct model_msg *x)
+{
+	const uint32_t h = ledger_find(w->l, space_of(w, x->queue / 2), x->id);
+	struct ledger_view v;
+
+	CHECK(h != SLAB_NONE);
+	CHECK_EQ(SLAB_NONE, ledger_find(w->l, space_of(w, 1 - x->queue / 2), x->id));
+	ledger_get(w->l, h, &v);
+	CHECK_EQ(model_state(&w->m, x, w->now), v.state);
+	CHECK_EQ(w->queues[x->queue], v.queue);
+	CHECK_EQ(x->state == M_DEAD ? x->died : x->due, v.due);
+	CHECK_EQ(x->number, v.number);
+	CHECK_EQ(x->attempts, v.attempts);
+	CHECK_EQ(x->failures, v.failures);
+	CHECK_EQ(model_max(&w->m, x), v.max_attempts);
+	CHECK_EQ(x->expires, v.expires);
+	CHECK_EQ(x->keep, v.keep_result);
+	CHECK_EQ(x->where, v.where);
+	CHECK_EQ(x->error, v.error);
+	CHECK_EQ(x->reason, v.reason);
+	CHECK_EQ(x->state == M_LEASED ? x->token : 0, v.token);
+	CHECK_EQ(x->state == M_LEASED ? x->until : 0, v.until);
+	CHECK_EQ(x->extended, (v.flags & MSG_EXTENDED) != 0);
+}
+
+static void
+check_results(struct world *w)
+{
+	for (unsigned i = 0; i < w->m.n_results; i++) {
+		const struct model_result *r = &w->m.results[i];
+		const bool kept = r->until > w->now;
+		struct ledger_result out;
+
+		CHECK_EQ(kept ? 0 : SLU_ENOTFOUND,
+			 ledger_result(w->l, space_of(w, r->queue / 2), r->id, &out));
+		CHECK_EQ(SLU_ENOTFOUND,
+			 ledger_result(w->l, space_of(w, 1 - r->queue / 2), r->id, &out));
+		if (kept)
+			CHECK_EQ(r->where, out.where);
+	}
+}
+
+/* I9, SH-40, SH-05: counters equal what is there, each message in one state. */
+static void
+check_all(struct world *w)
+{
+	const char *wrong = ledger_scan_check(w->l);
+
+	if (wrong)
+		test_fail(__FILE__, __LINE__, "%s", wrong);
+	if (!w->ticked)
+		return;
+	for (unsigned q = 0; q < MODEL_QUEUES; q++) {
+		uint32_t count[MSG_STATES];
+		struct ledger_queue_view v;
+
+		model_count(&w->m, q, w->now, count);
+		ledger_queue_get(w->l, w->queues[q], &v);
+		for (int s = 0; s < MSG_STATES; s++)
+			CHECK_EQ(count[s], v.count[s]);
+	}
+	EACH(i, w->m.msgs)
+		if (w->m.msgs[i].state != M_FREE)
+			check_message(w, &w->m.msgs[i]);
+	check_results(w);
+}
+
+/* Restart: the changes alone make the same ledger. */
+
+static void
+tick_silently(struct world *w, struct ledger *l)
+{
+	uint32_t budget = UINT32_MAX;
+	struct change c;
+
+	CHECK(!ledger_tick(l, w->now, &budget, &c));
+}
+
+static void
+do_restart(struct world *w)
+{
+	uint32_t queues[MODEL_QUEUES];
+	struct ledger *l = open_ledger(queues, (unsigned)dice(w, MODEL_QUEUES));
+	struct change c;
+
+	tick(w, UINT32_MAX);
+	for (uint32_t i = 0; i < w->n; i++) {
+		c = w->log[i];
+		c.queue = c.queue < MODEL_QUEUES ? queues[c.queue] : 0;
+		CHECK_EQ(0, ledger_replay(l, &c));
+	}
+	tick_silently(w, l);
+	/* W5; MQ-51: what was acked would make a difference. */
+	CHECK_EQ(ledger_digest(w->l), ledger_digest(l));
+	ledger_free(w->l);
+	w->l = l;
+	memcpy(w->queues, queues, sizeof queues);
+	check_all(w);
+	ledger_opened(l, w->now, &c);
+	emit(w, &c);
+	EACH(i, w->m.msgs)
+		if (w->m.msgs[i].state == M_LEASED && w->m.msgs[i].until < w->now + 5 * SLU_SEC)
+			w->m.msgs[i].until = w->now + 5 * SLU_SEC;
+}
+
+/* Cleaning: the oldest changes go, and what lives of them is written anew. */
+
+static void
+move_message(struct world *w, const struct change *old)
+{
+	const uint32_t h = ledger_find_any(w->l, old->id);
+	struct ledger_view v;
+	struct change c;
+
+	if (h == SLAB_NONE) {
+		if (ledger_describe_idem(w->l, old->idem, w->now, &c) && c.id == old->id)
+			emit(w, &c);
+		return;
+	}
+	ledger_get(w->l, h, &v);
+	if (v.where != old->where)
+		return; /* it was moved before */
+	ledger_describe(w->l, h, w->now, &c);
+	c.where = ++w->last_where;
+	emit(w, &c);
+	model_find(&w->m, c.id)->where = c.where;
+}
+
+static void
+move_result(struct world *w, const struct change *old)
+{
+	struct ledger_result r;
+	struct change c = { .kind = CHANGE_RESULT, .id = old->id, .at = w->now };
+
+	if (!old->keep || !ledger_result_any(w->l, old->id, &r) || r.where != old->where)
+		return;
+	c.queue = r.queue;
+	c.keep = r.until;
+	c.where = ++w->last_where;
+	emit(w, &c);
+	for (unsigned i = 0; i < w->m.n_results; i++)
+		if (w->m.results[i].id == old->id)
+			w->m.results[i].where = c.where;
+}
+
+static void
+move_change(struct world *w, const struct change *old)
+{
+	struct ledger_queue_view v;
+	struct change c;
+
+	if (old->kind == CHANGE_ACCEPT || old->kind == CHANGE_RESTORE) {
+		move_message(w, old);
+	} else if (old->kind == CHANGE_REMEMBER) {
+		if (ledger_describe_idem(w->l, old->idem, w->now, &c) && c.id == old->id)
+			emit(w, &c);
+	} else if (old->kind == CHANGE_DONE || old->kind == CHANGE_RESULT) {
+		move_result(w, old);
+	} else if (old->kind == CHANGE_POLICY) {
+		ledger_queue_get(w->l, w->queues[old->queue], &v);
+		c = *old;
+		c.at = w->now;
+		c.queue = w->queues[old->queue];
+		for (unsigned i = 0; i < POLICIES; i++)
+			if (memcmp(&w->policies[i], v.policy, sizeof *v.policy) == 0)
+				c.policy = &w->policies[i];
+		emit(w, &c);
+	}
+}
+
+static void
+do_clean(struct world *w)
+{
+	const uint32_t cut = w->n / (2 + (uint32_t)dice(w, 3));
+	const struct change counter = {
+		.kind = CHANGE_COUNTER,
+		.at = w->now,
+		.number = ledger_counter(w->l),
+	};
+
+	for (uint32_t i = 0; i < cut; i++) {
+		const struct change old = w->log[i];
+
+		move_change(w, &old);
+	}
+	emit(w, &counter);
+	w->n -= cut;
+	memmove(w->log, w->log + cut, w->n * sizeof *w->log);
+	w->ticked = false; /* policies were set again */
+}
+
+static void
+one_step(struct world *w)
+{
+	static const struct {
+		void (*run)(struct world *w);
+		unsigned weight;
+	} ops[] = {
+		{ do_accept, 30 },
+		{ do_claim, 30 },
+		{ do_ack, 12 },
+		{ do_nack, 12 },
+		{ do_extend_or_return, 5 },
+		{ do_redrive, 3 },
+		{ do_delete, 2 },
+		{ do_time, 12 },
+	};
+	uint64_t roll = dice(w, 106);
+	size_t i = 0;
+
+	while (roll >= ops[i].weight)
+		roll -= ops[i++].weight;
+	ops[i].run(w);
+	if (one_in(w, 8))
+		tick(w, (uint32_t)dice(w, 4));
+	if (one_in(w, 6))
+		tick(w, UINT32_MAX);
+	if (one_in(w, 400))
+		do_purge(w);
+	if (one_in(w, 150))
+		do_policy(w);
+	if (one_in(w, 20))
+		check_all(w);
+	if (one_in(w, 150))
+		do_restart(w);
+	if (one_in(w, 400))
+		do_clean(w);
+}
+
+/* I1..I9 of the checker, over restarts; MQ-55 at the level of the rules. */
+TEST_LIMIT(a_ledger_does_what_a_plain_model_does, 300)
+{
+	static struct world w;
+	const uint64_t seed = test_seed();
+
+	for (int round = 0; round < 4; round++) {
+		w = (struct world){ .random = seed + (uint64_t)round, .now = 1000 * SLU_HOUR };
+		model_init(&w.m);
+		w.l = open_ledger(w.queues, 0);
+		for (int i = 0; i < STEPS; i++)
+			one_step(&w);
+		tick(&w, UINT32_MAX);
+		check_all(&w);
+		ledger_free(w.l);
+		mem_free(w.log);
+	}
+}
