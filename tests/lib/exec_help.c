@@ -47,6 +47,47 @@ note_error(const struct slu_run *run, int rc, void *arg)
 	atomic_fetch_add(&r->errors, 1);
 }
 
+/* --- a clock that counts who looks at it --- */
+
+static _Thread_local bool looks_are_counted;
+
+void
+rig_count_looks(void)
+{
+	looks_are_counted = true;
+}
+
+static slu_time
+count_mono(struct clock *c)
+{
+	struct rig *r = (struct rig *)c;
+	const slu_time now = r->clock_ops->mono(c);
+
+	if (looks_are_counted)
+		atomic_fetch_add(&r->looks, 1);
+	return now;
+}
+
+static slu_time
+count_wall(struct clock *c)
+{
+	return ((struct rig *)c)->clock_ops->wall(c);
+}
+
+static void
+count_wait(struct clock *c, pthread_cond_t *cond, pthread_mutex_t *mtx, slu_time until)
+{
+	((struct rig *)c)->clock_ops->wait(c, cond, mtx, until);
+}
+
+static const struct clock_ops count_ops = {
+	.mono = count_mono,
+	.wall = count_wall,
+	.wait = count_wait,
+};
+
+/* --- begin and end --- */
+
 void
 rig_start(struct rig *r, struct slu_executor_config config)
 {
@@ -55,6 +96,8 @@ rig_start(struct rig *r, struct slu_executor_config config)
 	memset(r, 0, sizeof *r);
 	pthread_mutex_init(&r->mtx, NULL);
 	fakeclock_init(&r->clock, 1000 * SLU_SEC, 1700000000 * SLU_SEC);
+	r->clock_ops = r->clock.clock.ops;
+	r->clock.clock.ops = &count_ops;
 	r->log = slu_log_new(SLU_LOG_DEBUG, SLU_LOG_LOGFMT, keep_line, r);
 	log_set_clock(r->log, &r->clock.clock);
 	config.log = r->log;

@@ -41,8 +41,10 @@ struct told {
 };
 
 struct rig {
-	struct fakeclock clock;
-	struct slu_log *log; /* all levels, kept below */
+	struct fakeclock clock;            /* first */
+	const struct clock_ops *clock_ops; /* its own, below those that count */
+	_Atomic int looks;                 /* at the clock, by threads that rig_count_looks */
+	struct slu_log *log;               /* all levels, kept below */
 	struct slu_executor *ex;
 	uint32_t shards;
 
@@ -99,6 +101,10 @@ void rig_open_gate(struct rig *r);
 
 /* Wait until every worker sleeps: whatever could happen by now has happened. */
 void rig_settle(struct rig *r);
+
+/* From now on the calling thread's looks at the clock are counted: a submit that waits
+ * for room looks when it begins to wait and then each millisecond. */
+void rig_count_looks(void);
 
 /* How long from now until the next retry. */
 slu_time rig_wait(struct rig *r);

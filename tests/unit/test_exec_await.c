@@ -42,7 +42,7 @@ await_end(struct awaiter *a)
 	return a->rc;
 }
 
-TEST(await_returns_after_all_that_came_before)
+TEST_LIMIT(await_returns_after_all_that_came_before, 20)
 {
 	struct probe add = PROBE("add"), delete = PROBE("delete"), put = PROBE("put");
 	struct awaiter a;
@@ -62,7 +62,7 @@ TEST(await_returns_after_all_that_came_before)
 	rig_release(&r);
 }
 
-TEST(await_waits_for_retries_as_well)
+TEST_LIMIT(await_waits_for_retries_as_well, 20)
 {
 	struct probe first = PROBE("first", .fails = 2), second = PROBE("second");
 	struct awaiter a;

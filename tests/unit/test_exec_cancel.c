@@ -245,6 +245,7 @@ submit_blocked(void *arg)
 {
 	struct blocked *b = arg;
 
+	rig_count_looks();
 	atomic_store(&b->rc, rig_try(b->rig, "a", b->probe, &b->opts, &b->err));
 	return NULL;
 }
@@ -266,6 +267,7 @@ TEST_LIMIT(a_submit_that_waits_for_room_returns_when_canceled, 20)
 
 	fill_shard(&r, &block, &wait);
 	CHECK_EQ(0, pthread_create(&b.thread, NULL, submit_blocked, &b));
+	WAIT_UNTIL(atomic_load(&r.looks) > 0); /* it waits */
 	slu_cancel_fire(token, "changed my mind");
 	pthread_join(b.thread, NULL);  /* SQ-41: at once, the clock stood still */
 	CHECK_EQ(SLU_ECANCELED, b.rc); /* SQ-41: the cancel error */

@@ -248,7 +248,7 @@ pause_really(void)
 	nanosleep(&(struct timespec){ .tv_nsec = 200 * SLU_MS }, NULL);
 }
 
-TEST(an_idle_executor_uses_no_cpu)
+TEST_LIMIT(an_idle_executor_uses_no_cpu, 20)
 {
 	struct probe bad = PROBE("bad", .fails = -1);
 	struct rig r;

@@ -240,7 +240,7 @@ meet(struct slu_run *run, void *arg)
 	return 0;
 }
 
-TEST(keys_of_different_shards_run_at_the_same_time)
+TEST_LIMIT(keys_of_different_shards_run_at_the_same_time, 20)
 {
 	struct meeting m = { .wanted = 2 };
 	struct slu_executor *ex = start_with(2);
@@ -252,7 +252,7 @@ TEST(keys_of_different_shards_run_at_the_same_time)
 	CHECK_EQ(2, m.arrived);
 }
 
-TEST(as_many_tasks_run_at_once_as_there_are_shards)
+TEST_LIMIT(as_many_tasks_run_at_once_as_there_are_shards, 20)
 {
 	enum {
 		SHARDS = 8,

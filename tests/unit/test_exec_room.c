@@ -85,6 +85,7 @@ run_waiter(void *arg)
 {
 	struct waiter *w = arg;
 
+	rig_count_looks();
 	atomic_store(&w->rc, rig_try(w->rig, "a", w->probe, &w->opts, &w->err));
 	return NULL;
 }
@@ -96,12 +97,13 @@ wait_begin(struct waiter *w, struct rig *r, struct probe *p, slu_time timeout)
 	CHECK_EQ(0, pthread_create(&w->thread, NULL, run_waiter, w));
 }
 
-/* It looks at the clock each millisecond: let it do so a few times. */
+/* Until it has seen that there is no room at this time. */
 static void
-let_it_look(void)
+let_it_look(struct rig *r)
 {
-	for (int i = 0; i < 50; i++)
-		test_yield();
+	const int looks = atomic_load(&r->looks);
+
+	WAIT_UNTIL(atomic_load(&r->looks) >= looks + 2);
 }
 
 TEST(a_submit_waits_for_room_as_long_as_it_is_told)
@@ -125,9 +127,9 @@ TEST(a_submit_waits_for_room_as_long_as_it_is_told)
 		rig_block(&r, "a", &block);
 		rig_submit(&r, "a", &wait);
 		wait_begin(&w, &r, &p, cases[i].opts);
-		let_it_look(); /* so that it has begun to wait */
+		let_it_look(&r);
 		fakeclock_advance(&r.clock, cases[i].want - 1);
-		let_it_look();
+		let_it_look(&r);
 		CHECK_EQ(-1, w.rc, "not before its time");
 		fakeclock_advance(&r.clock, 1);
 		pthread_join(w.thread, NULL);

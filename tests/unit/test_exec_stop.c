@@ -42,6 +42,19 @@ stop_end(struct stopper *s)
 	return s->rc;
 }
 
+static bool
+all_closed(struct rig *r)
+{
+	struct slu_executor_stats s;
+	bool closed = true;
+
+	for (uint32_t i = 0; i < r->shards; i++) {
+		CHECK_EQ(0, slu_executor_snapshot(r->ex, i, &s));
+		closed &= s.stopping;
+	}
+	return closed;
+}
+
 /* --- it refuses --- */
 
 TEST(a_submit_after_stop_began_is_refused_and_never_runs)
@@ -54,9 +67,9 @@ TEST(a_submit_after_stop_began_is_refused_and_never_runs)
 	rig_start(&r, (struct slu_executor_config){ .shards = 2 });
 	rig_block(&r, "a", &block);
 	stop_begin(&s, r.ex);
-	WAIT_UNTIL(rig_stats(&r).stopping);
+	WAIT_UNTIL(all_closed(&r));
 	/* SQ-20: the drain is under way; SQ-38: recognisable by its code */
-	WAIT_UNTIL(rig_try(&r, "z", &late, NULL, &err) == SLU_ECLOSED);
+	CHECK_EQ(SLU_ECLOSED, rig_try(&r, "z", &late, NULL, &err));
 	CHECK_EQ(SLU_ECLOSED, rig_try(&r, "a", &late, NULL, &err));
 	CHECK_EQ(SLU_ECLOSED, err.code);
 	rig_open_gate(&r);
@@ -64,6 +77,7 @@ TEST(a_submit_after_stop_began_is_refused_and_never_runs)
 	CHECK_EQ(SLU_ECLOSED, rig_try(&r, "a", &late, NULL, &err)); /* SQ-38: after it, too */
 	CHECK_EQ(SLU_ECLOSED, slu_executor_await(r.ex, "a", 0, &err));
 	rig_release(&r);
+	CHECK_EQ(0, late.runs + late.reports); /* SQ-20: never runs */
 }
 
 static void
@@ -73,8 +87,10 @@ block_in_log(void *arg, enum slu_log_level level, const char *line, size_t n)
 
 	(void)level;
 	(void)n;
-	if (strstr(line, "stopping executor"))
-		WAIT_UNTIL(atomic_load(&r->gate));
+	if (!strstr(line, "stopping executor"))
+		return;
+	atomic_fetch_add(&r->inside, 1);
+	WAIT_UNTIL(atomic_load(&r->gate));
 }
 
 /* The first to stop is held up before it has closed anything. Whoever has been told
@@ -91,7 +107,7 @@ TEST(a_stop_that_returned_has_closed_the_door_whoever_came_first)
 	config.log = slu_log_new(SLU_LOG_DEBUG, SLU_LOG_LOGFMT, block_in_log, &r);
 	CHECK_EQ(0, executor_start_on(&r.ex, &config, &r.clock.clock, NULL));
 	stop_begin(&first, r.ex);
-	test_yield();
+	WAIT_UNTIL(atomic_load(&r.inside) == 1);
 	second = (struct stopper){ .ex = r.ex, .timeout = SLU_SEC, .rc = -1 };
 	CHECK_EQ(0, pthread_create(&second.thread, NULL, run_stop, &second));
 	while (atomic_load(&second.rc) < 0) {
@@ -121,6 +137,7 @@ submit_blocked(void *arg)
 	struct blocked *b = arg;
 	const struct slu_submit patient = { .timeout = SLU_NEVER };
 
+	rig_count_looks();
 	atomic_store(&b->rc, rig_try(b->rig, "a", b->probe, &patient, NULL));
 	return NULL;
 }
@@ -136,6 +153,7 @@ TEST(a_submit_that_waits_for_room_is_refused_at_stop)
 	rig_block(&r, "a", &block);
 	rig_submit(&r, "a", &wait);
 	CHECK_EQ(0, pthread_create(&b.thread, NULL, submit_blocked, &b));
+	WAIT_UNTIL(atomic_load(&r.looks) > 0); /* it waits */
 	stop_begin(&s, r.ex);
 	pthread_join(b.thread, NULL);
 	CHECK_EQ(SLU_ECLOSED, b.rc);
@@ -167,7 +185,7 @@ TEST(stop_lets_the_running_task_end_and_drains_the_rest_in_order)
 		memcpy(want + strlen(want), names[i], strlen(names[i]) + 1);
 	}
 	stop_begin(&s, r.ex);
-	WAIT_UNTIL(rig_stats(&r).stopping);
+	WAIT_UNTIL(all_closed(&r));
 	CHECK_EQ(-1, s.rc);
 	CHECK_EQ(0, first.reports);
 	rig_open_gate(&r);
@@ -198,7 +216,7 @@ TEST(only_shards_with_work_say_that_they_drain)
 		rig_submit(&r, rig_key(r.ex, i < 2 ? 0 : 2, (int)i, key), &p[i]);
 	}
 	stop_begin(&s, r.ex);
-	WAIT_UNTIL(rig_stats(&r).stopping);
+	WAIT_UNTIL(all_closed(&r));
 	rig_open_gate(&r);
 	CHECK_EQ(0, stop_end(&s));
 	CHECK_EQ(1, rig_count_lines(&r, "stopping executor, draining 3 shards")); /* SQ-60 */
@@ -253,7 +271,7 @@ TEST(a_drain_heeds_cancel_panics_and_handlers_like_normal_work)
 	rig_submit(&r, "a", &panics);
 	rig_submit(&r, "a", &last);
 	stop_begin(&s, r.ex);
-	WAIT_UNTIL(rig_stats(&r).stopping);
+	WAIT_UNTIL(all_closed(&r));
 	slu_cancel_fire(token, NULL);
 	rig_open_gate(&r);
 	CHECK_EQ(0, stop_end(&s));
@@ -283,12 +301,23 @@ TEST(stop_again_does_nothing)
 	rig_release(&r);
 }
 
+static int
+wait_for_stop(struct slu_run *run, void *arg)
+{
+	struct rig *r = arg;
+
+	(void)run;
+	WAIT_UNTIL(rig_stats(r).stopping);
+	return 0;
+}
+
 TEST(close_drains_as_stop_does)
 {
 	struct probe p[20];
 	struct rig r;
 
 	rig_start(&r, (struct slu_executor_config){ .shards = 1 });
+	submit_fn(r.ex, "a", wait_for_stop, &r);
 	EACH(i, p) {
 		p[i] = (struct probe)PROBE("p");
 		rig_submit(&r, "a", &p[i]);
@@ -314,7 +343,7 @@ TEST_LIMIT(every_one_of_32_stops_returns_after_the_drain, 20)
 	}
 	EACH(i, s)
 		stop_begin(&s[i], r.ex);
-	WAIT_UNTIL(rig_stats(&r).stopping);
+	WAIT_UNTIL(all_closed(&r));
 	EACH(i, s)
 		CHECK_EQ(-1, s[i].rc); /* SQ-18: none before the drain */
 	rig_open_gate(&r);
