@@ -57,6 +57,9 @@
  *  L9  What deciding promised, applying has memory for.
  *  L10 Look-ups by id are scoped to a namespace: elsewhere it is SLU_ENOTFOUND.
  *  L11 A change that was refused has changed nothing but, perhaps, memory reserved.
+ *  L12 A place (`where`) that the ledger was given and does not name any more is told
+ *      to conf.drop, once: of a message that is gone, of an error or result that has
+ *      been replaced, moved, or is over.
  *
  * Handles name namespaces, queues and messages as long as they exist; they are not
  * the same after a restart. `where` is 48 bits of the engine's own: where the record
@@ -101,6 +104,9 @@ struct ledger_conf {
 				 * written down, so must this be */
 	uint32_t max_idem;      /* remembered idempotency keys; 0: no limit */
 	uint32_t max_queues;    /* 0: no limit */
+
+	void (*drop)(void *arg, uint64_t where); /* L12; may be NULL */
+	void *drop_arg;
 };
 
 /* SLU_ENOMEM. */
@@ -341,6 +347,7 @@ struct ledger_size {
 	uint32_t queues;
 	uint32_t keys;
 	uint32_t idem;
+	uint32_t remembered; /* of those: the message is gone */
 	uint32_t results;
 };
 

@@ -47,7 +47,7 @@ note_failure(struct ledger *l, struct msg *m, const struct change *c)
 	if (c->failed && m->failures < UINT16_MAX)
 		m->failures++;
 	if (c->where)
-		ledger_need_more(l, m)->error = c->where;
+		ledger_name_error(l, m, c->where);
 }
 
 static void
@@ -95,7 +95,7 @@ apply_result(struct ledger *l, const struct change *c)
 	};
 
 	if (c->keep)
-		results_add(&l->results, c->id, &result);
+		ledger_drop(l, results_add(&l->results, c->id, &result));
 }
 
 static void

@@ -156,6 +156,14 @@ first_time(const struct heap *h)
 	return h->n ? node_time(h, 0) : SLU_NEVER;
 }
 
+/* L12 */
+static inline void
+ledger_drop(const struct ledger *l, uint64_t where)
+{
+	if (where && l->conf.drop)
+		l->conf.drop(l->conf.drop_arg, where);
+}
+
 /* a + b without overflow; both 0 or more. */
 static inline slu_time
 later(slu_time a, slu_time b)
@@ -228,6 +236,7 @@ void ledger_wake(struct ledger *l, struct topic *t, slu_time at);
 /* ledger_put.c: memory for a change; ACCEPT and RESTORE. */
 int ledger_reserve(struct ledger *l, const struct change *c);
 struct more *ledger_need_more(struct ledger *l, struct msg *m);
+void ledger_name_error(struct ledger *l, struct msg *m, uint64_t where);
 void ledger_put_new(struct ledger *l, const struct change *c);
 void ledger_put_again(struct ledger *l, const struct change *c);
 

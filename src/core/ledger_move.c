@@ -188,6 +188,7 @@ forget_more(struct ledger *l, const struct msg *m, slu_time remember)
 		idem_end(&l->idem, more->idem, remember);
 	else if (more->idem != SLAB_NONE)
 		idem_drop(&l->idem, more->idem);
+	ledger_drop(l, more->error);
 	slab_free(&l->more, m->more);
 }
 
@@ -198,6 +199,7 @@ ledger_forget(struct ledger *l, uint32_t h, slu_time remember)
 	struct topic *t = ledger_topic_of(l, m);
 
 	ledger_ttl_stop(l, h);
+	ledger_drop(l, m->where);
 	if (m->more != SLAB_NONE)
 		forget_more(l, m, remember);
 	if (m->flags & MSG_KEYED)

@@ -82,6 +82,17 @@ ledger_need_more(struct ledger *l, struct msg *m)
 	return ledger_more(l, m);
 }
 
+void
+ledger_name_error(struct ledger *l, struct msg *m, uint64_t where)
+{
+	struct more *more = ledger_need_more(l, m);
+	const uint64_t old = more->error;
+
+	more->error = where;
+	if (old != where)
+		ledger_drop(l, old);
+}
+
 static uint32_t
 whole_seconds(slu_time t)
 {
@@ -141,8 +152,10 @@ hold_message(struct ledger *l, const struct change *c)
 void
 ledger_put_new(struct ledger *l, const struct change *c)
 {
-	if (ledger_find_any(l, c->id) != SLAB_NONE)
+	if (ledger_find_any(l, c->id) != SLAB_NONE) {
+		ledger_drop(l, c->where);
 		return;
+	}
 	ledger_settle(l, ledger_topic(l, c->queue), hold_message(l, c), c->at);
 }
 

@@ -194,7 +194,7 @@ step(struct ledger *l, enum source source, slu_time now, uint32_t *budget,
 		return work_on_topic(l, first_topic(l), now, budget, out);
 	case SOURCE_RESULT:
 		--*budget;
-		results_expire(&l->results, now);
+		ledger_drop(l, results_expire(&l->results, now));
 		return false;
 	default:
 		idem_sweep(&l->idem, now, budget);

@@ -124,8 +124,13 @@ ledger_scan(const struct ledger *l, uint32_t *cursor, uint32_t *msgs, uint32_t m
 void
 ledger_move(struct ledger *l, uint32_t msg, uint64_t where)
 {
+	struct msg *m = ledger_msg(l, msg);
+	const uint64_t old = m->where;
+
 	assert(where <= LEDGER_WHERE_MAX);
-	ledger_msg(l, msg)->where = where;
+	m->where = where;
+	if (old != where)
+		ledger_drop(l, old);
 }
 
 void
@@ -134,7 +139,9 @@ ledger_move_error(struct ledger *l, uint32_t msg, uint64_t where)
 	struct msg *m = ledger_msg(l, msg);
 
 	if (m->more != SLAB_NONE)
-		ledger_more(l, m)->error = where;
+		ledger_name_error(l, m, where);
+	else
+		ledger_drop(l, where);
 }
 
 static void
@@ -226,7 +233,7 @@ ledger_result_any(const struct ledger *l, uint64_t id, struct ledger_result *out
 void
 ledger_result_move(struct ledger *l, uint64_t id, uint64_t where)
 {
-	results_move(&l->results, id, where);
+	ledger_drop(l, results_move(&l->results, id, where));
 }
 
 void
@@ -237,6 +244,7 @@ ledger_size(const struct ledger *l, struct ledger_size *out)
 		.queues = l->topics.used,
 		.keys = l->keys.used,
 		.idem = idem_count(&l->idem),
+		.remembered = l->idem.remembered,
 		.results = results_count(&l->results),
 	};
 }

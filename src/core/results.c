@@ -64,17 +64,14 @@ find(const struct results *r, uint64_t id)
 	return map_find(&r->by_id, mixed(id), &id);
 }
 
-void
+uint64_t
 results_add(struct results *r, uint64_t id, const struct ledger_result *result)
 {
 	uint32_t handle;
 	int rc;
 
-	handle = find(r, id);
-	if (handle != MAP_NONE) {
-		at(r, handle)->where = result->where;
-		return;
-	}
+	if (find(r, id) != MAP_NONE)
+		return results_move(r, id, result->where);
 	handle = slab_new(&r->slab);
 	assert(handle != SLAB_NONE); /* reserved, as is the next */
 	*at(r, handle) = (struct result){
@@ -87,6 +84,7 @@ results_add(struct results *r, uint64_t id, const struct ledger_result *result)
 	(void)rc;
 	heap_push(&r->by_until, (struct rank){ .b = rank_time(result->until), .c = id },
 		  handle);
+	return 0;
 }
 
 bool
@@ -107,13 +105,17 @@ results_find(const struct results *r, uint64_t id, struct ledger_result *out)
 	return true;
 }
 
-void
+uint64_t
 results_move(struct results *r, uint64_t id, uint64_t where)
 {
 	const uint32_t handle = find(r, id);
+	uint64_t old;
 
-	if (handle != MAP_NONE)
-		at(r, handle)->where = where;
+	if (handle == MAP_NONE)
+		return where;
+	old = at(r, handle)->where;
+	at(r, handle)->where = where;
+	return old == where ? 0 : old;
 }
 
 slu_time
@@ -124,15 +126,17 @@ results_next_due(const struct results *r)
 	return first ? (slu_time)rank_time((int64_t)first->b) : SLU_NEVER;
 }
 
-bool
+uint64_t
 results_expire(struct results *r, slu_time now)
 {
 	uint32_t handle;
+	uint64_t where;
 
 	if (r->by_until.n == 0 || results_next_due(r) > now)
-		return false;
+		return 0;
 	handle = heap_pop(&r->by_until);
+	where = at(r, handle)->where;
 	map_remove(&r->by_id, mixed(at(r, handle)->id), handle);
 	slab_free(&r->slab, handle);
-	return true;
+	return where;
 }

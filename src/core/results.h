@@ -29,14 +29,15 @@ void results_release(struct results *r);
 /* Room for one more. SLU_ENOMEM. */
 int results_reserve(struct results *r);
 
-/* When there is one of this id, it has moved. Room was reserved. */
-void results_add(struct results *r, uint64_t id, const struct ledger_result *result);
+/* When there is one of this id, it has moved. Room was reserved. Returns a place that
+ * is named no more, or 0, as do all that return one. */
+uint64_t results_add(struct results *r, uint64_t id, const struct ledger_result *result);
 
 bool results_find(const struct results *r, uint64_t id, struct ledger_result *out);
-void results_move(struct results *r, uint64_t id, uint64_t where);
+uint64_t results_move(struct results *r, uint64_t id, uint64_t where);
 
-/* Drop one whose time is over; false when there is none. */
-bool results_expire(struct results *r, slu_time now);
+/* Drop one whose time is over, if there is any. */
+uint64_t results_expire(struct results *r, slu_time now);
 slu_time results_next_due(const struct results *r); /* or SLU_NEVER */
 
 static inline uint32_t
