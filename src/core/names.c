@@ -1,0 +1,96 @@
+#include "core/names.h"
+
+#include "base/parse.h"
+#include "base/utf8.h"
+
+static int
+check_length(struct slice s, const char *what, size_t longest, struct slu_err *err)
+{
+	if (s.n >= 1 && s.n <= longest)
+		return 0;
+	return slu_fail(err, SLU_EINVAL, "%s has %zu bytes, 1 to %zu are allowed", what,
+			s.n, longest);
+}
+
+/* The folded character, or 0 for one that no name has. Not by <ctype.h>, which asks
+ * the locale. */
+static char
+fold(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c - 'A' + 'a');
+	if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+	    c == '-')
+		return c;
+	return 0;
+}
+
+int
+name_fold(struct slice name, const char *what, char out[static NAME_TEXT],
+	  struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+	const int rc = check_length(name, what, NAME_LONGEST, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < name.n; i++)
+		if (!fold(name.p[i]))
+			return slu_fail(err, SLU_EINVAL,
+					"%s %s: only A-Z a-z 0-9 . _ - are allowed", what,
+					parse_shown(name, shown));
+	if (name.p[0] == '.')
+		return slu_fail(err, SLU_EINVAL,
+				"%s %s: names that begin with a dot are reserved", what,
+				parse_shown(name, shown));
+	for (size_t i = 0; i < name.n; i++)
+		out[i] = fold(name.p[i]);
+	out[name.n] = '\0';
+	return 0;
+}
+
+/* U+0000 to U+001F, U+007F, and in two bytes U+0080 to U+009F. */
+static bool
+is_control(const unsigned char *p, size_t length)
+{
+	if (length == 1)
+		return p[0] < 0x20 || p[0] == 0x7f;
+	return length == 2 && p[0] == 0xc2 && p[1] < 0xa0;
+}
+
+int
+key_check(struct slice key, const char *what, struct slu_err *err)
+{
+	const char *end = key.p + key.n;
+	const int rc = check_length(key, what, KEY_LONGEST, err);
+
+	if (rc)
+		return rc;
+	for (const char *p = key.p; p < end;) {
+		const size_t length = utf8_length(p, end);
+
+		if (length == 0)
+			return slu_fail(err, SLU_EINVAL, "%s is not UTF-8 at byte %zu",
+					what, (size_t)(p - key.p));
+		if (is_control((const unsigned char *)p, length))
+			return slu_fail(err, SLU_EINVAL,
+					"%s has a control character at byte %zu", what,
+					(size_t)(p - key.p));
+		p += length;
+	}
+	return 0;
+}
+
+int
+correlation_check(struct slice id, const char *what, struct slu_err *err)
+{
+	const int rc = check_length(id, what, CORRELATION_LONGEST, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < id.n; i++)
+		if (id.p[i] < ' ' || id.p[i] > '~')
+			return slu_fail(err, SLU_EINVAL,
+					"%s is not printable ASCII at byte %zu", what, i);
+	return 0;
+}
