@@ -78,13 +78,14 @@ struct call {
 	struct buf in;            /* the body as it arrives */
 	struct buf head;          /* the answer up to its body, or with a short one */
 	struct buf fields;        /* added ones: name, NUL, value, NUL, ... */
+	struct slice interim;     /* "100 Continue", what is unsent of it */
 	const char *type;
 	size_t written; /* bytes of head and out that the kernel has */
-	uint16_t status;
+	unsigned status;
 	uint8_t state; /* enum call_state */
-	bool has_body; /* out is sent */
+	bool answered; /* the handler's: C2 */
+	bool has_body; /* out is sent behind head */
 	bool holds;
-	bool text; /* out was filled by call_answer_text */
 };
 
 /* The value of a field of the request, given in small letters; .p is NULL when there

@@ -5,7 +5,9 @@
  *                ├─> front                     │
  *                └─> front                     └─ one front a thread
  *
- *         static const struct route routes[] = { { "GET", "/healthz", healthz } };
+ *         static const struct route routes[] = {
+ *                 { "GET", "/healthz", healthz, .max_body = 0 },
+ *         };
  *         struct server_conf conf = { .routes = routes, .n_routes = 1 };
  *         struct server *srv;
  *
@@ -60,7 +62,7 @@ struct server_conf {
 	const char *describe_type;
 
 	unsigned threads;                    /* 1 */
-	unsigned max_connections;            /* 10,000, of all threads together */
+	unsigned max_connections;            /* 50,000, of all threads; fewer when files run out */
 	unsigned reserve;                    /* 16: S5 */
 	unsigned max_pipeline;               /* 64 */
 	size_t max_output;                   /* 64 MiB */
@@ -116,7 +118,7 @@ enum server_metric {
 	SERVER_TIMEOUTS,     /* S4, without idle ones */
 	SERVER_PARSE_ERRORS, /* S3 */
 	SERVER_SLOW_READERS, /* S6 */
-	SERVER_HANG_UPS,     /* connections that went with calls unanswered */
+	SERVER_HANG_UPS,     /* connections closed with calls unanswered */
 	SERVER_UNSENT,       /* answers that did not reach the kernel whole */
 	SERVER_METRICS
 };

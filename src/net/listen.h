@@ -29,7 +29,7 @@ enum {
 struct listener {
 	char name[LISTEN_NAME]; /* "http://127.0.0.1:7171", "unix:/run/sluice.sock" */
 	unsigned port;          /* 0: a unix socket */
-	int *fds;               /* one a thread: bound, nonblocking, not listening yet */
+	int *fds;               /* one a thread: bound, nonblocking */
 	unsigned n;
 	dev_t dev; /* A4: which file it was */
 	ino_t ino;

@@ -47,7 +47,11 @@ void loop_post(struct loop *l, struct loop_work *w);
 /* N3. Any number of times. */
 void loop_stop(struct loop *l);
 
-/* Stops it, waits for its end, frees it. NULL is fine. Not on the loop itself. */
+/* Wait for its end, whoever stops it; one that was not started runs here until then.
+ * Not on the loop itself. */
+void loop_wait(struct loop *l);
+
+/* Stop it, wait for its end, free it. NULL is fine. */
 void loop_close(struct loop *l);
 
 bool loop_is_here(const struct loop *l); /* the calling thread is the loop's */

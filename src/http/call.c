@@ -1,0 +1,275 @@
+/*
+ * call.c - the pool of calls, and their answers.
+ */
+#include "http/call.h"
+
+#include "base/mem.h"
+#include "http/chars.h"
+#include "http/front.h"
+
+#include <assert.h>
+
+enum {
+	SPARE_CALLS = 256, /* more are given back to the system */
+	COPIED_BODY = 512, /* a shorter one goes behind the head, into one piece */
+	FIELDS_MAX = 16 * 1024
+};
+
+/* --- pool -------------------------------------------------------------------- */
+
+static void
+trim(struct buf *b)
+{
+	if (b->size > CONN_KEPT)
+		buf_release(b);
+	buf_clear(b);
+}
+
+static struct call *
+call_alloc(const struct front *f)
+{
+	struct call *c = mem_zalloc(sizeof *c);
+
+	if (!c)
+		return NULL;
+	buf_init(&c->in, SIZE_MAX);
+	buf_init(&c->out, f->shared->conf.max_output);
+	buf_init(&c->head, f->shared->conf.max_output);
+	buf_init(&c->fields, FIELDS_MAX);
+	return c;
+}
+
+struct call *
+call_new(struct front *f)
+{
+	struct call *c = f->spare;
+
+	if (c) {
+		f->spare = c->next_spare;
+		f->n_spare--;
+	} else {
+		c = call_alloc(f);
+	}
+	if (!c)
+		return NULL;
+	c->front = f;
+	list_init(&c->node);
+	f->n_calls++;
+	front_count(f, SERVER_CALLS, 1);
+	return c;
+}
+
+static void
+call_free(struct call *c)
+{
+	buf_release(&c->in);
+	buf_release(&c->out);
+	buf_release(&c->head);
+	buf_release(&c->fields);
+	mem_free(c);
+}
+
+void
+call_free_spare(struct front *f)
+{
+	while (f->spare) {
+		struct call *c = f->spare;
+
+		f->spare = c->next_spare;
+		call_free(c);
+	}
+	f->n_spare = 0;
+}
+
+static void
+call_recycle(struct front *f, struct call *c)
+{
+	struct call next = { .next_spare = f->spare };
+
+	trim(&c->in);
+	trim(&c->out);
+	trim(&c->head);
+	trim(&c->fields);
+	next.in = c->in;
+	next.out = c->out;
+	next.out.max = f->shared->conf.max_output; /* it may have been taken */
+	next.head = c->head;
+	next.fields = c->fields;
+	*c = next;
+	f->spare = c;
+	f->n_spare++;
+}
+
+void
+call_end(struct call *c, bool sent)
+{
+	struct front *f = c->front;
+
+	assert(list_is_empty(&c->node));
+	if (c->ended)
+		c->ended(c, sent);
+	f->n_calls--;
+	front_count(f, SERVER_CALLS, (uint64_t)-1);
+	front_count(f, SERVER_UNSENT, !sent);
+	if (f->n_spare < SPARE_CALLS)
+		call_recycle(f, c);
+	else
+		call_free(c);
+	front_check_end(f);
+}
+
+/* --- what a handler asks ------------------------------------------------------ */
+
+static struct conn *
+conn_of(const struct call *c)
+{
+	return front_conn(c->front, c->slot, c->generation);
+}
+
+struct slice
+call_field(const struct call *c, const char *name)
+{
+	const struct conn *conn = conn_of(c);
+
+	assert(loop_is_here(c->front->loop) && conn); /* C6 */
+	return request_header(&conn->request, name);
+}
+
+struct loop *
+call_loop(const struct call *c)
+{
+	return c->front->loop;
+}
+
+void
+call_hold(struct call *c)
+{
+	struct conn *conn = conn_of(c);
+
+	assert(loop_is_here(c->front->loop) && !c->answered);
+	if (!conn || c->holds)
+		return;
+	c->holds = true;
+	conn->n_held++;
+}
+
+int
+call_add(struct call *c, const char *name, struct slice value)
+{
+	const size_t n = c->fields.n;
+
+	if (!http_all(value, CHAR_VALUE))
+		return SLU_EINVAL;
+	buf_put(&c->fields, name, strlen(name) + 1);
+	buf_put(&c->fields, value.p, value.n);
+	buf_putc(&c->fields, '\0');
+	if (!c->fields.failed)
+		return 0;
+	c->fields.n = n; /* whole or not at all */
+	c->fields.failed = false;
+	return SLU_ENOMEM;
+}
+
+/* --- answers ------------------------------------------------------------------ */
+
+static void
+deliver(struct call *c)
+{
+	struct conn *conn = conn_of(c);
+
+	if (conn)
+		conn_answer(conn, c);
+	else
+		call_end(c, false);
+}
+
+static void
+deliver_work(struct loop_work *w)
+{
+	deliver(CONTAINER(w, struct call, work));
+}
+
+static void
+give(struct call *c, unsigned status, const char *type)
+{
+	assert(!c->answered); /* C2 */
+	c->answered = true;
+	c->status = status;
+	c->type = type;
+	if (c->out.failed) {
+		buf_clear(&c->out);
+		c->status = 503;
+		c->type = NULL;
+	}
+	if (loop_is_here(c->front->loop)) {
+		deliver(c);
+		return;
+	}
+	c->work.run = deliver_work;
+	loop_post(c->front->loop, &c->work);
+}
+
+void
+call_answer(struct call *c, unsigned status, const char *type, struct buf *body)
+{
+	if (!body) {
+		buf_clear(&c->out);
+	} else if (body != &c->out) {
+		buf_release(&c->out);
+		c->out = *body;
+		buf_init(body, body->max);
+	}
+	give(c, status, type);
+}
+
+void
+call_answer_text(struct call *c, unsigned status, const char *type, struct slice body)
+{
+	buf_clear(&c->out);
+	buf_put(&c->out, body.p, body.n);
+	give(c, status, type);
+}
+
+static void
+put_fields(struct call *c)
+{
+	const char *p = c->fields.p;
+	const char *end = p + c->fields.n;
+
+	while (p < end) {
+		const struct slice name = slice_of(p);
+		const struct slice value = slice_of(name.p + name.n + 1);
+
+		/* A name that is no token, or the writer's own, is left out. */
+		(void)response_header(&c->response, name.p, value);
+		p = value.p + value.n + 1;
+	}
+}
+
+void
+call_format(struct call *c, const char *date)
+{
+	struct response *w = &c->response;
+
+	response_status(w, c->status, date);
+	if (c->type)
+		(void)response_header(w, "Content-Type", slice_of(c->type)); /* ours */
+	if (c->fields.n > 0)
+		put_fields(c);
+	response_length(w, c->out.n);
+	if (c->out.n > 0) {
+		c->has_body = response_body_begin(w, c->out.n);
+		response_body_end(w);
+	}
+	response_end(w);
+	if (c->has_body && c->out.n <= COPIED_BODY) {
+		buf_put(&c->head, c->out.p, c->out.n);
+		c->has_body = false;
+	}
+}
+
+size_t
+call_unsent(const struct call *c)
+{
+	return c->head.n + (c->has_body ? c->out.n : 0) - c->written;
+}

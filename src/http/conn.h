@@ -1,0 +1,105 @@
+/*
+ * conn.h - one connection: bytes to calls, answers to bytes.
+ *
+ *      read ──> parse ──> call: reading ──> running ──> ready ──> written ──> ended
+ *                │           └──── calls, in order of arrival ────┘
+ *                └─ may not (64 calls, a call that holds, output that waits): keep
+ *                   up to CONN_HELD bytes in `in`, then stop reading
+ *
+ * A turn of a connection (conn_turn) parses what may be parsed, writes what is ready,
+ * and so on until neither can go on; then it rests: it decides whether it reads, what
+ * it waits for and until when, and whether it is finished.
+ *
+ *      open ──> last: no more requests ──> all answered ──> linger ──> closed
+ *        └────────────── hang-up, timeout, error ─────────────────────────^
+ */
+#ifndef HTTP_CONN_H
+#define HTTP_CONN_H
+
+#include "http/call.h"
+
+enum {
+	CONN_HELD = 16 * 1024,       /* read ahead of what may be parsed */
+	CONN_OUTPUT_LOW = 64 * 1024, /* with more output waiting nothing is parsed */
+	CONN_KEPT = 16 * 1024        /* larger buffers of a call are not kept */
+};
+
+/* What a connection waits for; conn.c has a row for each. */
+enum conn_wait {
+	WAIT_CALL, /* a handler: for ever */
+	WAIT_IDLE,
+	WAIT_HEAD,
+	WAIT_BODY,
+	WAIT_SEND,
+	WAIT_LINGER
+};
+
+struct conn {
+	union {
+		uv_handle_t handle;
+		uv_stream_t stream;
+		uv_tcp_t tcp;
+		uv_pipe_t pipe;
+	} uv;
+	struct front *front;
+	uint32_t slot;
+	uint32_t generation; /* F1; 0: closed */
+	unsigned listener;
+	struct list node;  /* in the front's conns */
+	struct list dirty; /* in the front's dirty, or in none */
+
+	struct request request;
+	struct list calls;    /* of struct call, in order of arrival */
+	struct call *reading; /* the last of them, while its body is read */
+	struct slice rest;    /* in a turn: what is not parsed yet */
+	struct buf in;        /* between turns: the same */
+	unsigned n_calls;
+	unsigned n_held; /* calls that hold and are not answered */
+
+	uv_write_t write;
+	size_t writing; /* bytes given to libuv, all of the first call; 0: none */
+	size_t output;  /* bytes of ready answers that the kernel has not */
+
+	uint8_t wait; /* enum conn_wait */
+	slu_time deadline;
+	uint64_t moved; /* bytes since the period began: WAIT_BODY, WAIT_SEND */
+
+	bool reads;     /* uv_read_start */
+	bool in_turn;   /* answers given now are written at its end */
+	bool begun;     /* a part of a head was read */
+	bool last;      /* nothing more is parsed */
+	bool eof;       /* the client has closed its sending side */
+	bool unread;    /* bytes may be on their way that nobody wants */
+	bool broken;    /* no memory for an answer: it closes in its turn */
+	bool lingering; /* all is answered; bytes are thrown away */
+};
+
+/* Begin to read from a handle that was accepted; front.c has made the rest.
+ * SLU_ENOMEM: close it. */
+int conn_open(struct conn *c);
+
+/* Now. Calls that run are told `gone`, others end unsent. */
+void conn_close(struct conn *c);
+
+/* Parse and write what can be, then rest. The connection may be closed after it. */
+void conn_turn(struct conn *c);
+
+/* A call of it was answered: format and queue. The turn comes later (F2). */
+void conn_answer(struct conn *c, struct call *call);
+
+/* Its deadline has passed: closed, answered 408, or given more time. */
+void conn_expire(struct conn *c);
+
+/* --- conn_parse.c ------------------------------------------------------------ */
+
+bool conn_may_parse(const struct conn *c);
+void conn_parse(struct conn *c);
+
+/* Answer by ourselves and read no further; reason is for machines. */
+void conn_refuse(struct conn *c, unsigned status, const char *reason);
+
+/* --- conn_write.c ------------------------------------------------------------ */
+
+void conn_flush(struct conn *c); /* may close it */
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * conn_parse.c - from bytes to calls.
+ */
+#include "http/conn.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "http/front.h"
+
+#include <assert.h>
+
+enum {
+	BODY_AHEAD = 64 * 1024 /* set aside at once for a body whose length is known */
+};
+
+static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+bool
+conn_may_parse(const struct conn *c)
+{
+	return c->generation != 0 && !c->last && !c->lingering && c->n_held == 0 &&
+	       c->n_calls < c->front->shared->conf.max_pipeline &&
+	       c->output <= CONN_OUTPUT_LOW;
+}
+
+/* --- refusals ---------------------------------------------------------------- */
+
+static void
+describe(struct conn *c, struct call *call, const char *reason, struct slice path)
+{
+	const struct server_conf *conf = &c->front->shared->conf;
+
+	call->type = conf->describe ? conf->describe_type : "text/plain";
+	if (conf->describe)
+		conf->describe(&call->out, call->status, reason, path, conf->arg);
+	else
+		buf_printf(&call->out, "%u %s: %s\n", call->status,
+			   http_reason(call->status), reason);
+}
+
+static struct call *
+add_call(struct conn *c)
+{
+	struct call *call = call_new(c->front);
+
+	if (!call)
+		return NULL;
+	call->slot = c->slot;
+	call->generation = c->generation;
+	call->listener = c->listener;
+	list_append(&c->calls, &call->node);
+	c->n_calls++;
+	return call;
+}
+
+/* The one that is being read, or a new one behind all others. */
+static struct call *
+refused_call(struct conn *c)
+{
+	struct call *call = c->reading;
+
+	if (!call)
+		call = add_call(c);
+	c->reading = NULL;
+	return call;
+}
+
+void
+conn_refuse(struct conn *c, unsigned status, const char *reason)
+{
+	const struct slice path = c->reading ? c->request.path : (struct slice){ 0 };
+	struct call *call = refused_call(c);
+
+	c->unread = true;
+	c->last = true;
+	if (!call) {
+		conn_close(c);
+		return;
+	}
+	log_debug(c->front->shared->conf.log, "request refused",
+		  F_U64("status", status), F_STR("reason", reason));
+	response_begin(&call->response, &call->head, NULL);
+	call->answered = true;
+	call->status = status;
+	buf_clear(&call->out);
+	describe(c, call, reason, path);
+	conn_answer(c, call);
+}
+
+/* No row for it. With a body it is also the end of the connection: nobody wants to
+ * read that. */
+static void
+refuse_route(struct conn *c, struct call *call, unsigned status)
+{
+	const struct request *r = &c->request;
+	const bool has_body = r->chunked || r->length > 0;
+	struct buf allow;
+
+	buf_init(&allow, 256);
+	if (status == 405)
+		route_allow(&c->front->shared->routes, r->path, &allow);
+	if (allow.n > 0)
+		(void)call_add(call, "Allow", buf_slice(&allow)); /* or without */
+	buf_release(&allow);
+	call->answered = true;
+	call->status = status;
+	describe(c, call, status == 405 ? "method_not_allowed" : "no_such_path", r->path);
+	if (has_body) {
+		call->response.keep_alive = false;
+		c->unread = true;
+		c->last = true;
+	}
+	c->reading = NULL;
+	conn_answer(c, call);
+}
+
+/* --- the events of a request -------------------------------------------------- */
+
+/* A body that arrives in pieces would else be moved again and again as it grows. */
+static void
+reserve_body(struct call *call, uint64_t length)
+{
+	const size_t size = length < BODY_AHEAD ? (size_t)length + 1 : BODY_AHEAD;
+	char *p;
+
+	if (length == 0 || call->in.size >= size)
+		return;
+	p = mem_alloc(size);
+	if (!p)
+		return; /* it is asked for again when the bytes come */
+	mem_free(call->in.p);
+	call->in.p = p;
+	call->in.size = size;
+}
+
+static void
+on_head(struct conn *c)
+{
+	struct request *r = &c->request;
+	struct call *call = add_call(c);
+	unsigned status;
+
+	if (!call) {
+		conn_refuse(c, 503, "out_of_memory");
+		return;
+	}
+	c->reading = call;
+	response_begin(&call->response, &call->head, r);
+	call->route = route_find(&c->front->shared->routes, r->method, r->path, &status);
+	if (!call->route) {
+		refuse_route(c, call, status);
+		return;
+	}
+	request_limit_body(r, call->route->max_body);
+	if (r->refused)
+		return;
+	call->in.max = call->route->max_body;
+	reserve_body(call, r->length);
+	if (r->expect_continue && c->rest.n == 0)
+		call->interim = SLICE(go_on);
+}
+
+static void
+on_body(struct conn *c, struct slice body)
+{
+	c->moved += body.n;
+	if (!c->reading)
+		return; /* of a request that was refused */
+	buf_put(&c->reading->in, body.p, body.n);
+	if (c->reading->in.failed)
+		conn_refuse(c, 503, "out_of_memory");
+}
+
+static void
+on_end(struct conn *c)
+{
+	const struct request *r = &c->request;
+	struct call *call = c->reading;
+
+	c->begun = false;
+	c->wait = WAIT_CALL; /* whatever comes next has its full time */
+	if (!r->keep_alive)
+		c->last = true;
+	c->reading = NULL;
+	if (!call)
+		return;
+	call->method = r->method;
+	call->path = r->path;
+	call->query = r->query;
+	call->body = buf_slice(&call->in);
+	if (call->interim.n == sizeof go_on - 1)
+		call->interim.n = 0; /* it did not wait to be told */
+	call->state = CALL_RUNNING;
+	call->route->handle(call, c->front->shared->conf.arg);
+}
+
+static void
+on_refused(struct conn *c)
+{
+	const struct request_refusal *why = request_refusal(&c->request);
+
+	front_count(c->front, SERVER_PARSE_ERRORS, 1);
+	conn_refuse(c, (unsigned)why->status, why->reason);
+}
+
+static enum request_event
+parse_one(struct conn *c)
+{
+	struct slice body = { NULL, 0 };
+	const enum request_event e = request_next(&c->request, &c->rest, &body);
+
+	switch (e) {
+	case REQUEST_HEAD:
+		on_head(c);
+		break;
+	case REQUEST_BODY:
+		on_body(c, body);
+		break;
+	case REQUEST_END:
+		on_end(c);
+		break;
+	case REQUEST_REFUSED:
+		on_refused(c);
+		break;
+	case REQUEST_MORE:
+		break;
+	}
+	return e;
+}
+
+/* A call whose body is being read goes on whatever else waits. */
+void
+conn_parse(struct conn *c)
+{
+	while (c->generation != 0 && !c->last) {
+		if (!c->reading && !conn_may_parse(c))
+			return;
+		if (!c->reading && c->rest.n == 0 && !c->begun)
+			return;
+		c->begun |= c->rest.n > 0;
+		if (parse_one(c) == REQUEST_MORE)
+			return;
+	}
+}

@@ -1,0 +1,205 @@
+/*
+ * front.c - deadlines, what is done before the loop sleeps, and the end of a front.
+ */
+#include "http/front.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum {
+	SLAB_BITS = 6
+};
+
+/* --- connections -------------------------------------------------------------- */
+
+struct conn *
+front_conn(const struct front *f, uint32_t slot, uint32_t generation)
+{
+	struct conn *c = slab_at(&f->slab, slot);
+
+	return c->generation == generation ? c : NULL;
+}
+
+void
+front_dirty(struct front *f, struct conn *c)
+{
+	if (list_is_empty(&c->dirty))
+		list_append(&f->dirty, &c->dirty);
+}
+
+void
+front_forget(struct front *f, struct conn *c)
+{
+	atomic_fetch_sub(&f->shared->connections, 1);
+	front_count(f, SERVER_CONNECTIONS, (uint64_t)-1);
+	slab_free(&f->slab, c->slot);
+	front_check_end(f);
+}
+
+/* --- deadlines (F3) ----------------------------------------------------------- */
+
+void
+front_watch(struct front *f, slu_time deadline)
+{
+	const slu_time earliest = time_add(f->swept, f->tick);
+	const slu_time at = deadline > earliest ? deadline : earliest;
+
+	if (at < f->deadlines.at && deadline != SLU_NEVER)
+		loop_timer_set(&f->deadlines, at);
+}
+
+static void
+sweep(struct loop_timer *t)
+{
+	struct front *f = CONTAINER(t, struct front, deadlines);
+	const slu_time now = loop_now(f->loop);
+	slu_time next = SLU_NEVER;
+
+	f->swept = now;
+	LIST_EACH_SAFE(n, &f->conns) {
+		struct conn *c = CONTAINER(n, struct conn, node);
+
+		if (c->deadline <= now)
+			conn_expire(c);
+		if (c->generation != 0 && c->deadline < next)
+			next = c->deadline;
+	}
+	front_watch(f, next);
+}
+
+static slu_time
+tick_of(const struct server_conf *conf)
+{
+	slu_time least = conf->header_timeout;
+
+	least = conf->idle_timeout < least ? conf->idle_timeout : least;
+	least = conf->rate_period < least ? conf->rate_period : least;
+	least = conf->linger < least ? conf->linger : least;
+	least /= 4;
+	if (least > SLU_SEC)
+		return SLU_SEC;
+	return least < 5 * SLU_MS ? 5 * SLU_MS : least;
+}
+
+/* --- before the loop sleeps (F2, F4) ------------------------------------------ */
+
+static void
+publish(struct front *f)
+{
+	for (unsigned i = 0; i < SERVER_METRICS; i++)
+		if (f->counts[i])
+			metrics_add(&f->shared->metrics, i, 0, f->counts[i]);
+	for (unsigned i = 1; i < STATUS_CLASSES; i++)
+		if (f->answered[i])
+			metrics_add(&f->shared->answers, 0, i - 1, f->answered[i]);
+	memset(f->counts, 0, sizeof f->counts);
+	memset(f->answered, 0, sizeof f->answered);
+}
+
+static void
+before_sleep(uv_prepare_t *prepare)
+{
+	struct front *f = prepare->data;
+
+	while (!list_is_empty(&f->dirty))
+		conn_turn(CONTAINER(f->dirty.next, struct conn, dirty));
+	if (f->owed)
+		front_take_owed(f);
+	publish(f);
+}
+
+const char *
+front_date(struct front *f)
+{
+	const slu_time now = loop_now(f->loop);
+
+	if (f->date_read != now)
+		(void)http_date(&f->date, clock_wall(&clock_system));
+	f->date_read = now;
+	return f->date.text;
+}
+
+/* --- the end ------------------------------------------------------------------ */
+
+void
+front_check_end(struct front *f)
+{
+	if (!f->draining || f->ended || f->n_calls > 0 || f->slab.used > 0)
+		return;
+	f->ended = true;
+	publish(f);
+	loop_timer_release(&f->deadlines);
+	loop_timer_release(&f->drain_end);
+	uv_close((uv_handle_t *)&f->prepare, NULL);
+	loop_stop(f->loop);
+}
+
+static void
+close_all(struct loop_timer *t)
+{
+	struct front *f = CONTAINER(t, struct front, drain_end);
+
+	while (!list_is_empty(&f->conns))
+		conn_close(CONTAINER(f->conns.next, struct conn, node));
+}
+
+static void
+drain(struct loop_work *w)
+{
+	struct front *f = CONTAINER(w, struct front, drain_work);
+
+	f->draining = true;
+	front_close_listeners(f);
+	LIST_EACH_SAFE(n, &f->conns)
+		conn_turn(CONTAINER(n, struct conn, node)); /* idle ones close */
+	loop_timer_set(&f->drain_end, time_add(loop_now(f->loop), f->drain_grace));
+	front_check_end(f);
+}
+
+void
+front_drain(struct front *f, slu_time grace)
+{
+	f->drain_grace = grace;
+	f->drain_work.run = drain;
+	loop_post(f->loop, &f->drain_work);
+}
+
+/* --- open --------------------------------------------------------------------- */
+
+int
+front_open(struct front **out, struct front_shared *shared, struct slu_err *err)
+{
+	struct front *f = mem_zalloc(sizeof *f);
+	int rc;
+
+	if (!f)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a network thread");
+	rc = loop_open(&f->loop, err);
+	if (rc) {
+		mem_free(f);
+		return rc;
+	}
+	f->shared = shared;
+	f->tick = tick_of(&shared->conf);
+	list_init(&f->listeners);
+	list_init(&f->conns);
+	list_init(&f->dirty);
+	slab_init_chunked(&f->slab, sizeof(struct conn), SLAB_BITS);
+	loop_timer_init(&f->deadlines, f->loop, sweep);
+	loop_timer_init(&f->drain_end, f->loop, close_all);
+	(void)uv_prepare_init(loop_uv(f->loop), &f->prepare); /* always 0 */
+	(void)uv_prepare_start(&f->prepare, before_sleep);    /* always 0 */
+	f->prepare.data = f;
+	*out = f;
+	return 0;
+}
+
+void
+front_free(struct front *f)
+{
+	if (!f)
+		return;
+	call_free_spare(f);
+	slab_release(&f->slab);
+	mem_free(f);
+}

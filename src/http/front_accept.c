@@ -1,0 +1,210 @@
+/*
+ * front_accept.c - listeners, and who is let in (S5).
+ */
+#include "http/front.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	BACKLOG = 4096 /* the kernel cuts it to net.core.somaxconn */
+};
+
+static struct conn *
+new_conn(struct front *f, const struct front_listener *l)
+{
+	const uint32_t slot = slab_new(&f->slab);
+	struct conn *c;
+
+	if (slot == SLAB_NONE)
+		return NULL;
+	c = slab_at(&f->slab, slot);
+	c->front = f;
+	c->slot = slot;
+	c->generation = ++f->last_generation ? f->last_generation : ++f->last_generation;
+	c->listener = l->index;
+	list_init(&c->node);
+	list_init(&c->dirty);
+	list_init(&c->calls);
+	if (l->uv.handle.type == UV_TCP)
+		(void)uv_tcp_init(loop_uv(f->loop), &c->uv.tcp); /* always 0 */
+	else
+		(void)uv_pipe_init(loop_uv(f->loop), &c->uv.pipe, 0); /* always 0 */
+	c->uv.handle.data = c;
+	return c;
+}
+
+/* A handle for a connection that is closed at once. */
+struct turned_away {
+	union {
+		uv_handle_t handle;
+		uv_stream_t stream;
+		uv_tcp_t tcp;
+		uv_pipe_t pipe;
+	} uv;
+};
+
+static void
+free_turned_away(uv_handle_t *handle)
+{
+	mem_free(handle->data);
+}
+
+/* One attempt to say why. What the client has sent already is read first: a close
+ * with unread bytes is a reset, which would take the answer with it. */
+static void
+say_busy(struct front *f, uv_stream_t *stream)
+{
+	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\n"
+				   "Content-Length: 0\r\n"
+				   "Retry-After: 1\r\n"
+				   "Connection: close\r\n\r\n";
+	uv_buf_t buf = uv_buf_init((char *)text, sizeof text - 1);
+	uv_os_fd_t fd;
+
+	if (uv_fileno((uv_handle_t *)stream, &fd))
+		return;
+	(void)recv(fd, f->read, sizeof f->read, MSG_DONTWAIT); /* thrown away */
+	(void)uv_try_write(stream, &buf, 1);                   /* or it learns nothing */
+	(void)shutdown(fd, SHUT_WR);                           /* closed at once anyway */
+}
+
+static void
+turn_away(struct front_listener *l)
+{
+	struct front *f = l->front;
+	struct turned_away *t = mem_zalloc(sizeof *t);
+
+	if (!t) {
+		l->owed = true; /* libuv accepts no more until this one is taken */
+		f->owed = true;
+		return;
+	}
+	front_count(f, SERVER_TURNED_AWAY, 1);
+	if (l->uv.handle.type == UV_TCP)
+		(void)uv_tcp_init(loop_uv(f->loop), &t->uv.tcp); /* always 0 */
+	else
+		(void)uv_pipe_init(loop_uv(f->loop), &t->uv.pipe, 0); /* always 0 */
+	t->uv.handle.data = t;
+	if (uv_accept(&l->uv.stream, &t->uv.stream) == 0)
+		say_busy(f, &t->uv.stream);
+	uv_close(&t->uv.handle, free_turned_away);
+}
+
+static bool
+has_room(const struct front_listener *l)
+{
+	const struct server_conf *conf = &l->front->shared->conf;
+	const unsigned reserve = l->flags & LISTEN_RESERVE ? conf->reserve : 0;
+
+	return atomic_fetch_add(&l->front->shared->connections, 1) <
+	       conf->max_connections + reserve;
+}
+
+static void
+accept_one(struct front_listener *l, struct conn *c)
+{
+	struct front *f = l->front;
+
+	front_count(f, SERVER_ACCEPTED, 1);
+	front_count(f, SERVER_CONNECTIONS, 1);
+	if (uv_accept(&l->uv.stream, &c->uv.stream)) {
+		conn_close(c);
+		return;
+	}
+	if (c->uv.handle.type == UV_TCP)
+		(void)uv_tcp_nodelay(&c->uv.tcp, 1); /* slower without, not wrong */
+	if (conn_open(c))
+		conn_close(c);
+}
+
+static void
+take_connection(struct front_listener *l)
+{
+	struct conn *c = NULL;
+
+	l->owed = false;
+	if (has_room(l))
+		c = new_conn(l->front, l);
+	if (c) {
+		accept_one(l, c);
+		return;
+	}
+	atomic_fetch_sub(&l->front->shared->connections, 1);
+	turn_away(l);
+}
+
+static void
+on_connection(uv_stream_t *stream, int status)
+{
+	struct front_listener *l = stream->data;
+
+	if (status < 0)
+		log_warn(l->front->shared->conf.log, "accept failed",
+			 F_STR("reason", uv_strerror(status)));
+	else
+		take_connection(l);
+}
+
+/* Try again, until there is memory. */
+void
+front_take_owed(struct front *f)
+{
+	f->owed = false;
+	LIST_EACH(n, &f->listeners)
+		if (CONTAINER(n, struct front_listener, node)->owed)
+			take_connection(CONTAINER(n, struct front_listener, node));
+	if (f->owed)
+		front_watch(f, loop_now(f->loop));
+}
+
+int
+front_listen(struct front *f, int fd, bool is_unix, unsigned index, unsigned flags,
+	     struct slu_err *err)
+{
+	struct front_listener *l = mem_zalloc(sizeof *l);
+	int rc;
+
+	if (!l) {
+		close(fd);
+		return slu_fail(err, SLU_ENOMEM, "no memory to listen");
+	}
+	l->front = f;
+	l->index = index;
+	l->flags = flags;
+	if (is_unix)
+		(void)uv_pipe_init(loop_uv(f->loop), &l->uv.pipe, 0); /* always 0 */
+	else
+		(void)uv_tcp_init(loop_uv(f->loop), &l->uv.tcp); /* always 0 */
+	l->uv.handle.data = l;
+	list_append(&f->listeners, &l->node);
+	rc = is_unix ? uv_pipe_open(&l->uv.pipe, fd) : uv_tcp_open(&l->uv.tcp, fd);
+	if (rc)
+		close(fd);
+	else
+		rc = uv_listen(&l->uv.stream, BACKLOG, on_connection);
+	return rc ? slu_fail(err, rc == UV_EADDRINUSE ? SLU_EEXISTS : SLU_EDOWN,
+			     "listen: %s", uv_strerror(rc))
+		  : 0;
+}
+
+static void
+free_listener(uv_handle_t *handle)
+{
+	mem_free(handle->data);
+}
+
+void
+front_close_listeners(struct front *f)
+{
+	while (!list_is_empty(&f->listeners)) {
+		struct front_listener *l = CONTAINER(f->listeners.next,
+						     struct front_listener, node);
+
+		list_remove(&l->node);
+		uv_close(&l->uv.handle, free_listener);
+	}
+}

@@ -1,0 +1,251 @@
+#include "http/server.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "http/front.h"
+
+#include <stdio.h>
+
+enum {
+	MAX_ADDRESSES = 16,
+	OTHER_FILES = 128 /* that a process has open beside its connections */
+};
+
+struct server {
+	struct front_shared shared;
+	struct front **fronts;
+	struct listener listeners[MAX_ADDRESSES];
+	unsigned n_listeners;
+	bool stopped;
+};
+
+static const struct metric rows[SERVER_METRICS] = {
+	[SERVER_CONNECTIONS] = { "connections", METRIC_GAUGE, "connections open now" },
+	[SERVER_ACCEPTED] = { "accepted_total", METRIC_COUNTER,
+			      "connections taken" },
+	[SERVER_TURNED_AWAY] = { "turned_away_total", METRIC_COUNTER,
+				 "connections beyond the limit" },
+	[SERVER_CALLS] = { "requests_running", METRIC_GAUGE,
+			   "requests being read, run or answered now" },
+	[SERVER_RECEIVED] = { "received_bytes_total", METRIC_COUNTER,
+			      "bytes from clients" },
+	[SERVER_SENT] = { "sent_bytes_total", METRIC_COUNTER, "bytes to clients" },
+	[SERVER_TIMEOUTS] = { "timeouts_total", METRIC_COUNTER,
+			      "clients that sent or read too slowly" },
+	[SERVER_PARSE_ERRORS] = { "parse_errors_total", METRIC_COUNTER,
+				  "requests that were refused as no HTTP, or too large" },
+	[SERVER_SLOW_READERS] = { "slow_readers_total", METRIC_COUNTER,
+				  "connections closed for unread answers" },
+	[SERVER_HANG_UPS] = { "hang_ups_total", METRIC_COUNTER,
+			      "connections closed with requests unanswered" },
+	[SERVER_UNSENT] = { "unsent_total", METRIC_COUNTER,
+			    "answers that did not reach their client whole" },
+};
+
+static const struct metric answer_rows[] = {
+	{ "requests_total", METRIC_COUNTER, "requests answered, by class of status" },
+};
+
+/* --- open --------------------------------------------------------------------- */
+
+static void
+fill_defaults(struct server_conf *c)
+{
+#define DEFAULT(field, value) c->field = c->field ? c->field : (value)
+	DEFAULT(threads, 1);
+	DEFAULT(max_connections, 50000);
+	DEFAULT(reserve, 16);
+	DEFAULT(max_pipeline, 64);
+	DEFAULT(max_output, (size_t)64 << 20);
+	DEFAULT(header_timeout, 10 * SLU_SEC);
+	DEFAULT(idle_timeout, 75 * SLU_SEC);
+	DEFAULT(rate_period, 10 * SLU_SEC);
+	DEFAULT(min_rate, 512);
+	DEFAULT(linger, 2 * SLU_SEC);
+	DEFAULT(limits, &request_limits_default);
+	DEFAULT(metrics_prefix, "sluice_http_");
+#undef DEFAULT
+}
+
+/* A file is what a connection takes: fewer of those, fewer of these. */
+static void
+fit_files(struct server_conf *c)
+{
+	const unsigned long others = c->reserve + OTHER_FILES;
+	const unsigned long files = files_allow(c->max_connections + others);
+
+	if (files >= c->max_connections + others)
+		return;
+	c->max_connections = files > 2 * others ? (unsigned)(files - others) : (unsigned)(files / 2 + 1);
+	log_info(c->log, "fewer connections: raise the limit of open files",
+		 F_U64("max_connections", c->max_connections), F_U64("files", files));
+}
+
+static int
+open_metrics(struct front_shared *s)
+{
+	static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx" };
+	int rc;
+
+	rc = metrics_init(&s->metrics, s->conf.metrics_prefix, rows, SERVER_METRICS,
+			  NULL, 1);
+	if (rc == 0)
+		rc = metrics_init(&s->answers, s->conf.metrics_prefix, answer_rows, 1,
+				  "status", STATUS_CLASSES - 1);
+	for (unsigned i = 0; rc == 0 && i < STATUS_CLASSES - 1; i++)
+		rc = metrics_name(&s->answers, i, classes[i]);
+	return rc;
+}
+
+static int
+open_shared(struct front_shared *s, const struct server_conf *conf,
+	    struct slu_err *err)
+{
+	int rc;
+
+	s->conf = *conf;
+	fill_defaults(&s->conf);
+	fit_files(&s->conf);
+	rc = open_metrics(s);
+	if (rc == 0)
+		rc = route_init(&s->routes, conf->routes, conf->n_routes);
+	if (rc)
+		return slu_fail(err, rc, "open the HTTP server: %s",
+				slu_err_row(rc)->text);
+	return 0;
+}
+
+int
+server_open(struct server **out, const struct server_conf *conf, struct slu_err *err)
+{
+	struct server *s = mem_zalloc(sizeof *s);
+	int rc;
+
+	if (!s)
+		return slu_fail(err, SLU_ENOMEM, "no memory for the HTTP server");
+	rc = open_shared(&s->shared, conf, err);
+	if (rc == 0) {
+		s->fronts = mem_array(s->shared.conf.threads, sizeof *s->fronts);
+		if (!s->fronts)
+			rc = slu_fail(err, SLU_ENOMEM, "no memory for network threads");
+	}
+	for (unsigned i = 0; rc == 0 && i < s->shared.conf.threads; i++)
+		rc = front_open(&s->fronts[i], &s->shared, err);
+	if (rc)
+		server_close(s);
+	else
+		*out = s;
+	return rc;
+}
+
+/* --- addresses ---------------------------------------------------------------- */
+
+int
+server_listen(struct server *s, const char *address, unsigned flags,
+	      struct slu_err *err)
+{
+	struct listener *l = &s->listeners[s->n_listeners];
+	int rc;
+
+	if (s->n_listeners == MAX_ADDRESSES)
+		return slu_fail(err, SLU_EBUSY, "%s: more than %d addresses", address,
+				MAX_ADDRESSES);
+	rc = listener_open(l, address, s->shared.conf.threads, err);
+	for (unsigned i = 0; rc == 0 && i < s->shared.conf.threads; i++)
+		rc = front_listen(s->fronts[i], listener_take(l, i), l->port == 0,
+				  s->n_listeners, flags, err);
+	if (rc)
+		listener_close(l);
+	else
+		s->n_listeners++;
+	return rc;
+}
+
+const char *
+server_address(const struct server *s, unsigned i)
+{
+	return i < s->n_listeners ? s->listeners[i].name : NULL;
+}
+
+unsigned
+server_port(const struct server *s, unsigned i)
+{
+	return i < s->n_listeners ? s->listeners[i].port : 0;
+}
+
+/* --- start and stop ----------------------------------------------------------- */
+
+int
+server_start(struct server *s, struct slu_err *err)
+{
+	for (unsigned i = 0; i < s->shared.conf.threads; i++) {
+		char name[16];
+		int rc;
+
+		(void)snprintf(name, sizeof name, "net %u", i);
+		rc = loop_start(s->fronts[i]->loop, name, err);
+		if (rc)
+			return rc;
+		log_debug(s->shared.conf.log, "network thread started",
+			  F_STR("name", name));
+	}
+	return 0;
+}
+
+/* All are told before any is waited for. */
+void
+server_stop(struct server *s, slu_time grace)
+{
+	if (s->stopped)
+		return;
+	s->stopped = true;
+	for (unsigned i = 0; s->fronts && i < s->shared.conf.threads; i++)
+		if (s->fronts[i])
+			front_drain(s->fronts[i], grace);
+	for (unsigned i = 0; s->fronts && i < s->shared.conf.threads; i++)
+		if (s->fronts[i])
+			loop_wait(s->fronts[i]->loop);
+	for (unsigned i = 0; i < s->n_listeners; i++)
+		listener_close(&s->listeners[i]);
+	s->n_listeners = 0;
+}
+
+void
+server_close(struct server *s)
+{
+	if (!s)
+		return;
+	server_stop(s, 0);
+	for (unsigned i = 0; s->fronts && i < s->shared.conf.threads; i++) {
+		if (s->fronts[i])
+			loop_close(s->fronts[i]->loop);
+		front_free(s->fronts[i]);
+	}
+	mem_free(s->fronts);
+	route_release(&s->shared.routes);
+	metrics_release(&s->shared.answers);
+	metrics_release(&s->shared.metrics);
+	mem_free(s);
+}
+
+/* --- numbers ------------------------------------------------------------------ */
+
+void
+server_metrics(struct server *s, struct buf *out)
+{
+	metrics_write(&s->shared.metrics, out);
+	metrics_write(&s->shared.answers, out);
+}
+
+int64_t
+server_metric(const struct server *s, enum server_metric row)
+{
+	return metrics_get(&s->shared.metrics, row, 0);
+}
+
+int64_t
+server_answered(const struct server *s, unsigned status_class)
+{
+	return metrics_get(&s->shared.answers, 0, status_class - 1);
+}

@@ -1,0 +1,393 @@
+/*
+ * listen.c - bind first alone, then once a thread.
+ */
+#include "net/listen.h"
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/parse.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	UNIX_MODE = 0660,
+	PORT_TRIES = 16
+};
+
+static int
+new_socket(int family, struct slu_err *err)
+{
+	const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		(void)slu_fail(err, SLU_EDOWN, "open a socket: %m");
+	return fd;
+}
+
+/* --- TCP ------------------------------------------------------------------- */
+
+/* "host:port"; brackets around an IPv6 address. host is empty for every address. */
+static int
+split_tcp(const char *address, char host[static LISTEN_NAME], const char **port,
+	  struct slu_err *err)
+{
+	const char *colon = strrchr(address, ':');
+	struct slice s = { address, colon ? (size_t)(colon - address) : 0 };
+	const bool bracketed = s.n >= 2 && s.p[0] == '[' && s.p[s.n - 1] == ']';
+	uint64_t number;
+
+	if (bracketed)
+		s = (struct slice){ s.p + 1, s.n - 2 };
+	if (!colon || s.n >= LISTEN_NAME || (!bracketed && memchr(s.p, ':', s.n)))
+		return slu_fail(err, SLU_EINVAL,
+				"listen address \"%s\": want host:port, [ipv6]:port or "
+				"unix:/path",
+				address);
+	if (parse_u64(slice_of(colon + 1), 0, 65535, &number, NULL))
+		return slu_fail(err, SLU_EINVAL,
+				"listen address \"%s\": want a port of 0 to 65535",
+				address);
+	memcpy(host, s.p, s.n);
+	host[s.n] = '\0';
+	*port = colon + 1;
+	return 0;
+}
+
+static int
+resolve(const char *address, struct sockaddr_storage *sa, socklen_t *len,
+	struct slu_err *err)
+{
+	const struct addrinfo hints = {
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+		.ai_socktype = SOCK_STREAM,
+	};
+	char host[LISTEN_NAME];
+	struct addrinfo *found;
+	const char *port = NULL;
+	int rc;
+
+	rc = split_tcp(address, host, &port, err);
+	if (rc)
+		return rc;
+	rc = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
+	if (rc)
+		return slu_fail(err, SLU_EINVAL, "listen address \"%s\": %s", address,
+				gai_strerror(rc));
+	*len = found->ai_addrlen;
+	memcpy(sa, found->ai_addr, found->ai_addrlen);
+	freeaddrinfo(found);
+	return 0;
+}
+
+static in_port_t *
+port_of(struct sockaddr_storage *sa)
+{
+	return sa->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)(void *)sa)->sin6_port : &((struct sockaddr_in *)(void *)sa)->sin_port;
+}
+
+static int
+bind_failed(const char *address, struct slu_err *err)
+{
+	switch (errno) {
+	case EADDRINUSE:
+		return slu_fail(err, SLU_EEXISTS,
+				"%s is in use: stop what listens there (ss -ltnp shows "
+				"it) or choose another address",
+				address);
+	case EACCES:
+		return slu_fail(err, SLU_EFORBIDDEN,
+				"%s: not allowed: choose a port above 1023", address);
+	case EADDRNOTAVAIL:
+		return slu_fail(err, SLU_EINVAL, "%s is no address of this machine",
+				address);
+	default:
+		return slu_fail(err, SLU_EDOWN, "bind %s: %m", address);
+	}
+}
+
+/* A bound socket at *out; the port that was chosen is in sa. */
+static int
+bind_tcp(const char *address, struct sockaddr_storage *sa, socklen_t len, bool shared,
+	 int *out, struct slu_err *err)
+{
+	const int fd = new_socket(sa->ss_family, err);
+	const int on = 1;
+	int rc = 0;
+
+	if (fd < 0)
+		return SLU_EDOWN;
+	/* Without it a restart would wait for old connections to be forgotten. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* a hint */
+	if (shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on))
+		rc = slu_fail(err, SLU_EDOWN, "SO_REUSEPORT for %s: %m", address);
+	else if (bind(fd, (struct sockaddr *)sa, len) ||
+		 getsockname(fd, (struct sockaddr *)sa, &len))
+		rc = bind_failed(address, err);
+	if (rc)
+		close(fd);
+	else
+		*out = fd;
+	return rc;
+}
+
+/* Two sockets may be bound to one port without listening: only listen tells. */
+static int
+probe(const char *address, struct sockaddr_storage *sa, socklen_t len, int *out,
+      struct slu_err *err)
+{
+	int rc = bind_tcp(address, sa, len, false, out, err);
+
+	if (rc == 0 && listen(*out, 0)) {
+		rc = bind_failed(address, err);
+		close(*out);
+	}
+	return rc;
+}
+
+static int
+bind_shared(struct listener *l, const char *address, struct sockaddr_storage *sa,
+	    socklen_t len, struct slu_err *err)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		const int rc = bind_tcp(address, sa, len, true, &l->fds[i], err);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static void
+drop(struct listener *l)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		if (l->fds[i] >= 0)
+			close(l->fds[i]);
+		l->fds[i] = -1;
+	}
+}
+
+/* A1. Between the first bind and the others somebody may take a port that was chosen
+ * for us: then another is chosen. */
+static int
+open_tcp(struct listener *l, const char *address, struct slu_err *err)
+{
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = 0;
+	int rc = resolve(address, &sa, &len, err);
+
+	if (rc)
+		return rc;
+	const in_port_t wanted = *port_of(&sa);
+
+	for (unsigned tries = 1;; tries++) {
+		int first = -1;
+
+		*port_of(&sa) = wanted;
+		rc = probe(address, &sa, len, &first, err);
+		if (rc)
+			return rc;
+		if (l->n == 1) {
+			l->fds[0] = first;
+			break;
+		}
+		close(first);
+		rc = bind_shared(l, address, &sa, len, err);
+		if (rc == 0)
+			break;
+		drop(l);
+		if (rc != SLU_EEXISTS || wanted != 0 || tries == PORT_TRIES)
+			return rc;
+	}
+	l->port = ntohs(*port_of(&sa));
+	return 0;
+}
+
+static void
+name_tcp(struct listener *l, const char *address)
+{
+	const char *colon = strrchr(address, ':');
+	const int n = (int)(colon - address);
+
+	(void)snprintf(l->name, sizeof l->name, "http://%.*s:%u", n ? n : 7,
+		       n ? address : "0.0.0.0", l->port);
+}
+
+/* --- unix sockets ---------------------------------------------------------- */
+
+/* "/path" or "/path?mode=0600" */
+static int
+split_unix(const char *rest, struct sockaddr_un *sa, mode_t *mode, struct slu_err *err)
+{
+	const char *mark = strstr(rest, "?mode=");
+	const size_t n = mark ? (size_t)(mark - rest) : strlen(rest);
+	char *end = NULL;
+
+	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	*mode = UNIX_MODE;
+	if (n == 0 || n >= sizeof sa->sun_path)
+		return slu_fail(err, SLU_EINVAL,
+				"listen address \"unix:%s\": want a path of 1 to %zu bytes",
+				rest, sizeof sa->sun_path - 1);
+	memcpy(sa->sun_path, rest, n);
+	if (!mark)
+		return 0;
+	*mode = (mode_t)strtoul(mark + 6, &end, 8);
+	if (end == mark + 6 || *end || *mode > 0777)
+		return slu_fail(err, SLU_EINVAL,
+				"listen address \"unix:%s\": want a mode as 0660", rest);
+	return 0;
+}
+
+/* A2: 0 when the path is free now. */
+static int
+clear_path(const struct sockaddr_un *sa, struct slu_err *err)
+{
+	struct stat st;
+	int fd, rc;
+
+	if (lstat(sa->sun_path, &st))
+		return errno == ENOENT ? 0 : slu_fail(err, SLU_EDOWN, "%s: %m", sa->sun_path);
+	if (!S_ISSOCK(st.st_mode))
+		return slu_fail(err, SLU_EEXISTS,
+				"%s is there and is no socket: move it away or choose "
+				"another path",
+				sa->sun_path);
+	fd = new_socket(AF_UNIX, err);
+	if (fd < 0)
+		return SLU_EDOWN;
+	rc = connect(fd, (const struct sockaddr *)sa, sizeof *sa) ? errno : 0;
+	close(fd);
+	if (rc != ECONNREFUSED && rc != ENOENT)
+		return slu_fail(err, SLU_EEXISTS,
+				"%s is in use: stop what listens there or choose another "
+				"path",
+				sa->sun_path);
+	if (unlink(sa->sun_path) && errno != ENOENT)
+		return slu_fail(err, SLU_EDOWN, "remove %s: %m", sa->sun_path);
+	return 0;
+}
+
+/* A3: nobody can connect before listen. */
+static int
+bind_unix(struct listener *l, const struct sockaddr_un *sa, mode_t mode,
+	  struct slu_err *err)
+{
+	struct stat st;
+
+	l->fds[0] = new_socket(AF_UNIX, err);
+	if (l->fds[0] < 0)
+		return SLU_EDOWN;
+	if (bind(l->fds[0], (const struct sockaddr *)sa, sizeof *sa))
+		return bind_failed(sa->sun_path, err);
+	(void)snprintf(l->name, sizeof l->name, "unix:%s", sa->sun_path);
+	if (lstat(sa->sun_path, &st))
+		return slu_fail(err, SLU_EDOWN, "%s: %m", sa->sun_path);
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	if (chmod(sa->sun_path, mode))
+		return slu_fail(err, SLU_EDOWN, "set the mode of %s: %m", sa->sun_path);
+	return 0;
+}
+
+/* The threads share one queue of clients: whoever is awake takes the next. */
+static int
+open_unix(struct listener *l, const char *rest, struct slu_err *err)
+{
+	struct sockaddr_un sa;
+	mode_t mode;
+	int rc;
+
+	rc = split_unix(rest, &sa, &mode, err);
+	if (rc == 0)
+		rc = clear_path(&sa, err);
+	if (rc == 0)
+		rc = bind_unix(l, &sa, mode, err);
+	for (unsigned i = 1; rc == 0 && i < l->n; i++) {
+		l->fds[i] = fcntl(l->fds[0], F_DUPFD_CLOEXEC, 0);
+		if (l->fds[i] < 0)
+			rc = slu_fail(err, SLU_EDOWN, "share %s: %m", l->name);
+	}
+	return rc;
+}
+
+/* --- both ------------------------------------------------------------------ */
+
+int
+listener_open(struct listener *l, const char *address, unsigned threads,
+	      struct slu_err *err)
+{
+	const bool is_unix = strncmp(address, "unix:", 5) == 0;
+	int rc;
+
+	assert(threads > 0);
+	*l = (struct listener){ .n = threads };
+	l->fds = mem_array(threads, sizeof *l->fds);
+	if (!l->fds)
+		return slu_fail(err, SLU_ENOMEM, "no memory to listen on %s", address);
+	for (unsigned i = 0; i < threads; i++)
+		l->fds[i] = -1;
+	rc = is_unix ? open_unix(l, address + 5, err) : open_tcp(l, address, err);
+	if (rc)
+		listener_close(l);
+	else if (!is_unix)
+		name_tcp(l, address);
+	return rc;
+}
+
+/* A4. */
+static void
+remove_file(const struct listener *l)
+{
+	const char *path = l->name + 5;
+	struct stat st;
+
+	if (l->ino != 0 && lstat(path, &st) == 0 && st.st_dev == l->dev &&
+	    st.st_ino == l->ino)
+		(void)unlink(path); /* left over, it is replaced at the next start */
+}
+
+void
+listener_close(struct listener *l)
+{
+	if (l->fds)
+		drop(l);
+	mem_free(l->fds);
+	remove_file(l);
+	*l = (struct listener){ 0 };
+}
+
+int
+listener_take(struct listener *l, unsigned i)
+{
+	const int fd = l->fds[i];
+
+	assert(i < l->n && fd >= 0);
+	l->fds[i] = -1;
+	return fd;
+}
+
+unsigned long
+files_allow(unsigned long n)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return n; /* not known: accept will tell */
+	if (r.rlim_cur < n) {
+		r.rlim_cur = n < r.rlim_max ? n : r.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &r) || getrlimit(RLIMIT_NOFILE, &r))
+			return n;
+	}
+	return r.rlim_cur;
+}

@@ -1,0 +1,321 @@
+/*
+ * server_fixture.h - a server on a port of its own, and clients that send any bytes.
+ *
+ * Handlers of the fixture:
+ *      GET  /healthz       "ok\n", at once
+ *      POST /echo          its body, at once; at most ECHO_MAX bytes
+ *      GET  /wait?X        answered with X when the test says so (kept, release_one)
+ *      GET  /hold          the same, and parses nothing behind it
+ *      GET  /claim         the same as /wait, and wants its client to be there
+ *      GET  /thread?X      answered with X by another thread
+ *      GET  /big           BIG_ANSWER bytes
+ *      GET  /below/...     its path
+ */
+#ifndef TESTS_SERVER_FIXTURE_H
+#define TESTS_SERVER_FIXTURE_H
+
+#include "test.h"
+
+#include "base/mem.h"
+#include "http/server.h"
+#include "net/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	ECHO_MAX = 200000,
+	BIG_ANSWER = 8 << 20,
+	KEPT_MAX = 2048
+};
+
+/* A call that waits for the test. */
+struct kept {
+	struct call *call;
+	struct loop_work work;
+	char text[64];
+	_Atomic int gone;
+	_Atomic int ended; /* 1: sent, 2: not sent */
+};
+
+struct fixture {
+	struct server *srv;
+	unsigned port;
+	struct kept kept[KEPT_MAX];
+	_Atomic unsigned n_kept;
+	_Atomic unsigned ended;
+	_Atomic unsigned unsent;
+};
+
+static inline void
+fx_healthz(struct call *c, void *arg)
+{
+	(void)arg;
+	call_answer_text(c, 200, "text/plain", SLICE("ok\n"));
+}
+
+static inline void
+fx_echo(struct call *c, void *arg)
+{
+	const struct slice tag = call_field(c, "x-tag");
+	struct buf body;
+
+	(void)arg;
+	buf_init(&body, ECHO_MAX);
+	buf_put(&body, c->body.p, c->body.n);
+	if (tag.p)
+		(void)call_add(c, "x-tag", tag);
+	call_answer(c, 200, NULL, &body);
+}
+
+static inline void
+fx_ended(struct call *c, bool sent)
+{
+	struct kept *k = c->user;
+
+	CHECK_EQ(0, atomic_exchange(&k->ended, sent ? 1 : 2));
+}
+
+static inline void
+fx_gone(struct call *c)
+{
+	struct kept *k = c->user;
+
+	CHECK_EQ(0, atomic_fetch_add(&k->gone, 1), "gone is told once");
+	CHECK_EQ(0, atomic_load(&k->ended));
+}
+
+static inline struct kept *
+fx_keep(struct call *c, struct fixture *f)
+{
+	const unsigned i = atomic_load(&f->n_kept);
+	struct kept *k = &f->kept[i];
+
+	CHECK(i < KEPT_MAX);
+	k->call = c;
+	(void)snprintf(k->text, sizeof k->text, "%.*s", (int)c->query.n,
+		       c->query.n ? c->query.p : "");
+	c->user = k;
+	c->ended = fx_ended;
+	return k;
+}
+
+static inline void
+fx_wait(struct call *c, void *arg)
+{
+	struct fixture *f = arg;
+
+	fx_keep(c, f);
+	atomic_fetch_add(&f->n_kept, 1);
+}
+
+static inline void
+fx_hold(struct call *c, void *arg)
+{
+	struct fixture *f = arg;
+
+	fx_keep(c, f);
+	call_hold(c);
+	atomic_fetch_add(&f->n_kept, 1);
+}
+
+static inline void
+fx_claim(struct call *c, void *arg)
+{
+	struct fixture *f = arg;
+
+	fx_keep(c, f);
+	c->gone = fx_gone;
+	atomic_fetch_add(&f->n_kept, 1);
+}
+
+static inline void *
+fx_thread_answer(void *arg)
+{
+	struct kept *k = arg;
+
+	call_answer_text(k->call, 200, NULL, slice_of(k->text));
+	return NULL;
+}
+
+static inline void
+fx_thread(struct call *c, void *arg)
+{
+	struct fixture *f = arg;
+	struct kept *k = fx_keep(c, f);
+	pthread_t t;
+
+	atomic_fetch_add(&f->n_kept, 1);
+	CHECK_EQ(0, pthread_create(&t, NULL, fx_thread_answer, k));
+	pthread_detach(t);
+}
+
+static inline void
+fx_big(struct call *c, void *arg)
+{
+	struct buf body;
+
+	(void)arg;
+	buf_init(&body, BIG_ANSWER);
+	body.p = mem_zalloc(BIG_ANSWER + 1);
+	body.size = BIG_ANSWER + 1;
+	body.n = BIG_ANSWER;
+	body.failed = !body.p;
+	call_answer(c, 200, NULL, &body);
+}
+
+static inline void
+fx_below(struct call *c, void *arg)
+{
+	(void)arg;
+	call_answer_text(c, 200, NULL, c->path);
+}
+
+static const struct route fx_routes[] = {
+	{ "GET", "/healthz", fx_healthz, .max_body = 0 },
+	{ "POST", "/echo", fx_echo, .max_body = ECHO_MAX },
+	{ "GET", "/wait", fx_wait, .no_head = true },
+	{ "GET", "/hold", fx_hold, .max_body = 0 },
+	{ "GET", "/claim", fx_claim, .max_body = 0 },
+	{ "POST", "/claim", fx_claim, .max_body = 10 },
+	{ "GET", "/thread", fx_thread, .max_body = 0 },
+	{ "GET", "/big", fx_big, .max_body = 0 },
+	{ "GET", "/below/", fx_below, .below = true },
+};
+
+/* SLU_ENOMEM is an answer; everything else that fails ends the test. */
+static inline int
+fx_open(struct fixture *f, struct server_conf conf)
+{
+	struct slu_err err = { 0 };
+	int rc;
+
+	conf.routes = fx_routes;
+	conf.n_routes = COUNT(fx_routes);
+	conf.arg = f;
+	rc = server_open(&f->srv, &conf, &err);
+	if (rc == 0)
+		rc = server_listen(f->srv, "127.0.0.1:0", 0, &err);
+	if (rc == 0)
+		rc = server_start(f->srv, &err);
+	if (rc) {
+		CHECK_EQ(SLU_ENOMEM, rc, err.text);
+		server_close(f->srv);
+		f->srv = NULL;
+		return rc;
+	}
+	f->port = server_port(f->srv, 0);
+	return 0;
+}
+
+static inline void
+fx_close(struct fixture *f)
+{
+	server_close(f->srv);
+}
+
+/* Answer the i-th call that was kept, on the loop or from here. */
+static inline void
+fx_release(struct fixture *f, unsigned i)
+{
+	WAIT_UNTIL(atomic_load(&f->n_kept) > i);
+	call_answer_text(f->kept[i].call, 200, "text/plain",
+			 slice_of(f->kept[i].text));
+}
+
+/* --- clients ------------------------------------------------------------------- */
+
+static inline int
+dial(const struct fixture *f)
+{
+	const struct sockaddr_in sa = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)f->port),
+		.sin_addr = { htonl(INADDR_LOOPBACK) },
+	};
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(0, connect(fd, (const struct sockaddr *)&sa, sizeof sa));
+	return fd;
+}
+
+/* A server that has closed is no failure: what it said first is looked at later. */
+static inline void
+send_bytes(int fd, const char *p, size_t n)
+{
+	while (n > 0) {
+		const ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
+
+		if (k <= 0)
+			return;
+		p += k;
+		n -= (size_t)k;
+	}
+}
+
+static inline void
+send_text(int fd, const char *s)
+{
+	send_bytes(fd, s, strlen(s));
+}
+
+/* All that comes until text has stood in it `times`, or the end. Terminated. */
+static inline char *
+recv_until(int fd, const char *text, unsigned times)
+{
+	static char got[1 << 20];
+	size_t n = 0;
+
+	for (;;) {
+		unsigned seen = 0;
+		ssize_t k;
+
+		got[n] = '\0';
+		for (const char *p = got; text && (p = strstr(p, text)); p++)
+			seen++;
+		if (text && seen >= times)
+			return got;
+		k = recv(fd, got + n, sizeof got - 1 - n, 0);
+		if (k <= 0)
+			return got;
+		n += (size_t)k;
+	}
+}
+
+static inline char *
+recv_all(int fd)
+{
+	return recv_until(fd, NULL, 0);
+}
+
+static inline bool
+is_closed(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, 0) <= 0;
+}
+
+/* One request on a connection of its own, all of the answer. */
+static inline char *
+ask(const struct fixture *f, const char *request)
+{
+	const int fd = dial(f);
+	char *got;
+
+	send_text(fd, request);
+	got = recv_all(fd);
+	close(fd);
+	return got;
+}
+
+#endif
