@@ -1,0 +1,318 @@
+/*
+ * replay.c - reading the log at open, and where it ends.
+ *
+ *      sealed segments                         the last one
+ *      every record up to the next head's      as far as records follow each other;
+ *      first seq is there, or it is damaged    the log ends with the last whole group
+ *
+ *                                              |<- whole groups ->|<- tail ->|  rest
+ *                                                                 cut        stop
+ *
+ * A record follows when its sum is right, its seq is the next, and it has a time where
+ * one belongs. The records of a group are held back until its last one was seen.
+ *
+ * From the cut to the end of the last segment every multiple of 8 is looked at: a
+ * record there that knows of a sync beyond the cut proves damage (W2). Only when there
+ * is none, and `durable` does not say so either, the tail is cut: segments that hold
+ * nothing but parts of the unfinished group go back to the stock, last first, then
+ * every record behind the cut is struck out: its head becomes zeros.
+ */
+#include "wal/wal_inner.h"
+
+#include <inttypes.h>
+
+struct replay {
+	struct wal *w;
+	wal_replay_fn *fn;
+	void *arg;
+	struct reader reader;
+	struct buf held;    /* struct wal_record and body, of the unfinished group */
+	uint64_t next_seq;  /* of the record that must come now */
+	uint64_t whole_seq; /* of the last record of the last whole group */
+	slu_time time;      /* of the group */
+	slu_time whole_time;
+	bool in_group;
+	uint32_t cut_segment; /* index in segments[] */
+	uint32_t cut_at;
+};
+
+static int
+damaged(const struct segment *s, uint32_t at, uint64_t seq, const char *why,
+	struct slu_err *err)
+{
+	return slu_fail(err, SLU_ECORRUPT,
+			"%s: damaged at %" PRIu32 ": no record %" PRIu64 ", but %s; "
+			"run `sluice admin journal check`",
+			s->name, at, seq, why);
+}
+
+static bool
+follows(const struct replay *rp, const struct record *rec)
+{
+	const bool time_due = !rp->in_group || rp->reader.at == SEGMENT_HEAD;
+
+	return rec->seq == rp->next_seq && rec->durable <= rp->whole_seq &&
+	       time_due == ((rec->flags & RECORD_HAS_TIME) != 0);
+}
+
+static int
+hand_out_held(struct replay *rp, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (size_t at = 0; at < rp->held.n && !rc;) {
+		struct wal_record rec;
+
+		memcpy(&rec, rp->held.p + at, sizeof rec);
+		at += sizeof rec;
+		rec.body.p = rp->held.p + at;
+		at += rec.body.n;
+		rc = rp->fn ? rp->fn(rp->w, &rec, rp->arg, err) : 0;
+	}
+	buf_clear(&rp->held);
+	return rc;
+}
+
+static int
+hold(struct replay *rp, const struct wal_record *rec, struct slu_err *err)
+{
+	buf_put(&rp->held, rec, sizeof *rec);
+	buf_put(&rp->held, rec->body.p, rec->body.n);
+	if (rp->held.failed)
+		return slu_fail(err, SLU_ENOMEM, "replay: out of memory");
+	return 0;
+}
+
+/* A record that follows: hold it back or, at the end of its group, hand out. */
+static int
+take(struct replay *rp, const struct record *r, struct slu_err *err)
+{
+	const bool ends = !(r->flags & RECORD_GOES_ON);
+	struct wal_record rec = {
+		.type = r->type,
+		.seq = r->seq,
+		.where = { rp->reader.segment->number, rp->reader.at, r->size },
+		.body = r->body,
+	};
+	int rc;
+
+	rp->time = r->flags & RECORD_HAS_TIME ? r->time : rp->time;
+	rec.time = rp->time;
+	rp->in_group = !ends;
+	rp->next_seq++;
+	reader_skip(&rp->reader, r->size);
+	if (ends && rp->held.n == 0)
+		return rp->fn ? rp->fn(rp->w, &rec, rp->arg, err) : 0;
+	rc = hold(rp, &rec, err);
+	return rc || !ends ? rc : hand_out_held(rp, err);
+}
+
+/* Up to `until` (exclusive), or as far as it goes. */
+static int
+replay_segment(struct replay *rp, uint32_t i, uint64_t until, struct slu_err *err)
+{
+	struct segment *s = rp->w->segments[i];
+	struct record rec;
+	int rc = 0;
+
+	reader_start(&rp->reader, s, SEGMENT_HEAD, s->size);
+	while (!rc && rp->next_seq < until) {
+		if (!rp->in_group) {
+			rp->whole_seq = rp->next_seq - 1;
+			rp->whole_time = rp->time;
+			rp->cut_segment = i;
+			rp->cut_at = rp->reader.at;
+		}
+		rc = reader_peek(&rp->reader, &rec, err);
+		if (rc || rec.size == 0 || !follows(rp, &rec))
+			break;
+		rc = take(rp, &rec, err);
+	}
+	s->end = rp->reader.at;
+	return rc;
+}
+
+static int
+replay_all(struct replay *rp, struct slu_err *err)
+{
+	struct wal *w = rp->w;
+	int rc = 0;
+
+	rp->next_seq = w->segments[0]->first_seq;
+	for (uint32_t i = 0; i < w->n_segments && !rc; i++) {
+		const bool is_last = i + 1 == w->n_segments;
+		const uint64_t until = is_last ? UINT64_MAX
+					       : w->segments[i + 1]->first_seq;
+
+		rc = replay_segment(rp, i, until, err);
+		if (!rc && !is_last && rp->next_seq != until)
+			rc = damaged(w->segments[i], rp->reader.at, rp->next_seq,
+				     "there is a segment behind it", err);
+	}
+	return rc;
+}
+
+/* The next place from the reader's on where a record of the tail is, or was: its seq
+ * is beyond the cut, and each record since took at least a head. rec->size is 0 at
+ * the end of the segment. */
+static int
+find_in_tail(struct replay *rp, uint32_t from, struct record *rec, struct slu_err *err)
+{
+	struct reader *r = &rp->reader;
+	const uint64_t first = r->segment->first_seq;
+	const uint64_t base = first > rp->whole_seq ? first : rp->whole_seq + 1;
+
+	for (;; reader_skip(r, RECORD_ALIGN)) {
+		const char *p;
+		int rc;
+
+		rec->size = 0;
+		rc = reader_bytes(r, RECORD_HEAD, &p, err);
+		if (rc || !p)
+			return rc;
+		if (record_seq(p) <= rp->whole_seq ||
+		    record_seq(p) > base + (r->at - from) / RECORD_HEAD)
+			continue;
+		rc = reader_peek(r, rec, err);
+		if (rc || rec->size)
+			return rc;
+	}
+}
+
+static uint32_t
+tail_from(const struct replay *rp, uint32_t segment)
+{
+	return segment == rp->cut_segment ? rp->cut_at : SEGMENT_HEAD;
+}
+
+/* W2: does anything say that what is missing behind the cut was synced? */
+static int
+check_tail(struct replay *rp, struct slu_err *err)
+{
+	const uint32_t last = rp->w->n_segments - 1, from = tail_from(rp, last);
+	struct segment *s = rp->w->segments[last];
+	struct record rec;
+	int rc;
+
+	if (rp->w->durable.seq > rp->whole_seq)
+		return damaged(s, s->end, rp->next_seq, "it was synced", err);
+	reader_start(&rp->reader, s, from, s->size);
+	for (;;) {
+		rc = find_in_tail(rp, from, &rec, err);
+		if (rc || rec.size == 0)
+			return rc;
+		if (rec.durable > rp->whole_seq)
+			return damaged(s, s->end, rp->next_seq,
+				       "a later record knows that it was synced", err);
+		reader_skip(&rp->reader, rec.size);
+	}
+}
+
+/* Last first and each for good: the log never has a gap. */
+static int
+drop_segments(struct replay *rp, struct slu_err *err)
+{
+	struct wal *w = rp->w;
+
+	while (w->n_segments - 1 > rp->cut_segment) {
+		struct segment *s = wal_current(w);
+		const uint32_t size = s->size;
+		int rc;
+
+		reader_release(&rp->reader); /* it may have this one pinned */
+		rc = stock_give(&w->stock, s, err);
+		if (rc)
+			return rc;
+		w->n_segments--;
+		w->used -= size;
+	}
+	return 0;
+}
+
+static int
+strike_out(struct replay *rp, unsigned *struck, struct slu_err *err)
+{
+	static const char zeros[RECORD_HEAD];
+	struct segment *s = rp->w->segments[rp->cut_segment];
+	struct record rec;
+	int rc;
+
+	reader_start(&rp->reader, s, rp->cut_at, s->size);
+	for (;;) {
+		rc = find_in_tail(rp, rp->cut_at, &rec, err);
+		if (rc || rec.size == 0)
+			return rc;
+		rc = s->disk->ops->write(s->disk, s->file, zeros, sizeof zeros,
+					 rp->reader.at);
+		if (rc)
+			return disk_fail(rc, "write", s->name, err);
+		rp->w->dirty = true; /* wal_open syncs before anything is appended */
+		reader_skip(&rp->reader, rec.size);
+		++*struck;
+	}
+}
+
+/* Something that is no record and no zeros: a write that was cut. At the start of a
+ * page it may be what an earlier life of the file left. */
+static bool
+is_torn(struct replay *rp)
+{
+	static const char zeros[RECORD_ALIGN];
+	const char *p;
+
+	reader_start(&rp->reader, rp->w->segments[rp->cut_segment], rp->cut_at,
+		     rp->w->segments[rp->cut_segment]->size);
+	if (rp->cut_at % SEGMENT_PAGE == 0 ||
+	    reader_bytes(&rp->reader, RECORD_ALIGN, &p, NULL) || !p)
+		return false;
+	return memcmp(p, zeros, sizeof zeros) != 0;
+}
+
+static int
+cut_tail(struct replay *rp, struct slu_err *err)
+{
+	struct wal *w = rp->w;
+	const bool torn = is_torn(rp) || w->n_segments - 1 > rp->cut_segment;
+	unsigned struck = 0;
+	int rc;
+
+	if (w->conf.read_only)
+		return 0;
+	rc = drop_segments(rp, err);
+	if (!rc)
+		rc = strike_out(rp, &struck, err);
+	if (rc)
+		return rc;
+	wal_current(w)->end = rp->cut_at;
+	if (torn || struck)
+		log_warn(w->conf.log, "log tail cut",
+			 F_STR("file", wal_current(w)->name), F_U64("offset", rp->cut_at),
+			 F_U64("after", rp->whole_seq), F_U64("records", struck));
+	return 0;
+}
+
+int
+wal_replay(struct wal *w, wal_replay_fn *fn, void *arg, struct slu_err *err)
+{
+	struct replay rp = { .w = w, .fn = fn, .arg = arg };
+	int rc;
+
+	if (w->n_segments == 0 && w->durable.seq)
+		return slu_fail(err, SLU_ECORRUPT,
+				"00000001.log is missing at 0, and `durable` knows of "
+				"%" PRIu64 " records",
+				w->durable.seq);
+	if (w->n_segments == 0)
+		return 0;
+	buf_init(&rp.held, SIZE_MAX);
+	rc = replay_all(&rp, err);
+	if (!rc)
+		rc = check_tail(&rp, err);
+	if (!rc)
+		rc = cut_tail(&rp, err);
+	w->seq = rp.whole_seq;
+	w->time = rp.whole_time > w->time ? rp.whole_time : w->time;
+	buf_release(&rp.held);
+	reader_release(&rp.reader);
+	return rc;
+}

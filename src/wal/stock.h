@@ -1,0 +1,93 @@
+/*
+ * stock.h - spare segments: files of full size that wait for their place in the log.
+ *
+ *      prepare (file thread) ──> +-------+ ──take──> the log
+ *      give (a recycled one) ──> | stock |
+ *      need (when it is short)─> +-------+ ──too many──> removed
+ *
+ * Every sync of a file whose blocks were written before is faster than of one that
+ * grows. So spares are written with zeros, ahead and by another thread; a recycled
+ * segment is as good. When the stock is short, the log's own thread makes one by
+ * allocating it: quick, and slower to sync later.
+ *
+ *  K1  The last `reserve` spares are for what settles messages (W4): new work gets a
+ *      spare only while that many are left, and is taken at all only while they are.
+ *  K2  A spare is a file `spare-00000001`; while it is made it has `.tmp` behind, and
+ *      such files are removed at open. A name counts after a sync of the folder.
+ *  K3  A spare that somebody still reads (segment.h, S3) is not taken and not counted.
+ *
+ * stock_prepare and stock_wants are safe from any thread; the rest is the log's.
+ */
+#ifndef WAL_STOCK_H
+#define WAL_STOCK_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wal/segment.h"
+
+#include <pthread.h>
+
+struct stock_conf {
+	struct disk *disk;
+	struct clock *clock;
+	struct slu_log *log;
+	int folder;
+	uint32_t segment_size;
+	uint32_t reserve;      /* spares kept for settling */
+	uint32_t ahead;        /* spares kept ready beyond those */
+	uint32_t max_segments; /* files in all; 0: as many as the disk holds */
+};
+
+struct stock {
+	struct stock_conf conf; /* fixed but for reserve */
+	pthread_mutex_t mtx;
+
+	/* shared, under mtx */
+	struct list spares; /* best first */
+	uint32_t n;
+	uint32_t making;
+	uint32_t total;     /* files: spares, those being made, the log's */
+	uint32_t last_name; /* of a spare */
+	slu_time retry_at;  /* mono: no use in trying to make one before */
+};
+
+enum wal_use {
+	WAL_NEW,   /* adds work: leaves the reserve alone */
+	WAL_SETTLE /* claim, ack, nack, cleaning: may take the last spare */
+};
+
+int stock_init(struct stock *st, const struct stock_conf *conf);
+void stock_release(struct stock *st); /* the files stay */
+
+/* A spare that was found in the folder, or one that is none: then it is removed. */
+int stock_adopt(struct stock *st, uint32_t number, struct slu_err *err);
+
+/* The log has one file more of its own (stock_take's are counted already). */
+void stock_count(struct stock *st);
+
+void stock_set_reserve(struct stock *st, uint32_t reserve);
+
+bool stock_wants(struct stock *st);
+
+/* Make one spare, written with zeros, if stock_wants. SLU_EFULL, SLU_EDOWN: nothing
+ * has changed. */
+int stock_prepare(struct stock *st, struct slu_err *err);
+
+/* See to it that n spares can be taken for this use, and what K1 asks is there. May
+ * allocate. SLU_EFULL, SLU_EDOWN, SLU_ENOMEM: nothing has changed. */
+int stock_need(struct stock *st, uint32_t n, enum wal_use use, struct slu_err *err);
+
+/* After stock_need there is one. The caller's from now on. */
+struct segment *stock_take(struct stock *st);
+
+/* Take a segment out of the log, under a spare's name; the name is synced when this
+ * returns 0. The log's reference goes to the stock, or with the file. */
+int stock_give(struct stock *st, struct segment *s, struct slu_err *err);
+
+/* How many more segments new work could have: spares, and what the disk would hold.
+ * Less than 0 when not even the reserve is there. */
+int64_t stock_room(struct stock *st);
+
+uint32_t stock_size(struct stock *st); /* how many spares there are */
+
+#endif

@@ -1,0 +1,341 @@
+#include "wal/wal_inner.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+struct segment *
+wal_segment(const struct wal *w, uint32_t number)
+{
+	const uint32_t i = w->n_segments ? number - w->segments[0]->number : 0;
+
+	return i < w->n_segments ? w->segments[i] : NULL;
+}
+
+static int
+grow(struct segment ***array, uint32_t *max, uint32_t n)
+{
+	const uint32_t size = n < 8 ? 8 : n + n / 2;
+	struct segment **p;
+
+	if (n <= *max)
+		return 0;
+	p = mem_realloc(*array, size * sizeof *p);
+	if (!p)
+		return SLU_ENOMEM;
+	*array = p;
+	*max = size;
+	return 0;
+}
+
+int
+wal_make_room(struct wal *w, uint32_t n, struct slu_err *err)
+{
+	if (grow(&w->segments, &w->max_segments, w->n_segments + n) ||
+	    grow(&w->planned, &w->max_planned, w->n_planned + n))
+		return slu_fail(err, SLU_ENOMEM, "the log is out of memory");
+	return 0;
+}
+
+void
+wal_push(struct wal *w, struct segment *s)
+{
+	assert(w->n_segments < w->max_segments);
+	w->segments[w->n_segments++] = s;
+	w->used += s->size;
+}
+
+int
+wal_fail(struct wal *w, struct slu_err *err)
+{
+	w->failed = true;
+	snprintf(w->why, sizeof w->why, "%s", err->text);
+	log_error(w->conf.log, "log failed", F_STR("why", w->why));
+	err->code = SLU_EDOWN;
+	return SLU_EDOWN;
+}
+
+int
+wal_check(const struct wal *w, struct slu_err *err)
+{
+	if (w->failed)
+		return slu_fail(err, SLU_EDOWN, "the log has failed: %s", w->why);
+	return 0;
+}
+
+void
+wal_begin(struct wal *w, slu_time now)
+{
+	assert(w->group.records == 0);
+	w->time = now > w->time ? now : w->time;
+}
+
+int
+wal_plan(struct wal *w, uint32_t n, enum wal_use use, struct slu_err *err)
+{
+	int rc;
+
+	rc = stock_need(&w->stock, n, use, err);
+	while (!rc && n--) {
+		const uint32_t number = w->n_segments ? wal_current(w)->number : 0;
+		struct segment *s;
+		uint32_t seed;
+
+		rc = hash_random(&seed, sizeof seed, err);
+		if (rc)
+			break;
+		s = stock_take(&w->stock);
+		assert(s); /* stock_need */
+		w->planned[w->n_planned++] = s;
+		w->reserve_there = false;
+		segment_plan(s, number + w->n_planned, seed);
+	}
+	return rc;
+}
+
+/* In how many further segments may records of so many bytes end up? rest is what the
+ * last one has left. */
+static uint64_t
+segments_for(const struct wal *w, uint64_t rest, uint64_t bytes, uint64_t largest)
+{
+	const uint64_t capacity = w->conf.segment_size - SEGMENT_HEAD;
+	const uint64_t waste = largest - RECORD_ALIGN; /* at the end of each, at most */
+	const uint64_t here = rest > waste ? rest - waste : 0;
+	uint64_t tight, loose;
+
+	if (bytes <= rest)
+		return 0;
+	if (bytes == largest)
+		return 1;
+	/* What did not fit into one is in the next: two in a row are half full. */
+	loose = 2 * (bytes / capacity + 1);
+	if (capacity - waste < capacity / 2)
+		return loose;
+	tight = (bytes - here + capacity - waste - 1) / (capacity - waste);
+	return tight < loose ? tight : loose;
+}
+
+static int
+reserve_segments(struct wal *w, enum wal_use use, uint64_t more, struct slu_err *err)
+{
+	const struct group *g = &w->group;
+	const uint64_t used = g->n_pieces ? g->n_pieces - 1 : 0;
+	const uint64_t have = w->n_planned - used;
+	const bool ask = use == WAL_NEW && !w->reserve_there;
+	int rc;
+
+	if (more <= have && !ask)
+		return 0;
+	more = more > have ? more - have : 0;
+	if (more > UINT32_MAX / 2)
+		return slu_fail(err, SLU_ETOOBIG, "a group of so many segments");
+	rc = wal_make_room(w, w->n_planned + (uint32_t)more, err);
+	if (!rc)
+		rc = wal_plan(w, (uint32_t)more, use, err);
+	if (!rc && use == WAL_NEW)
+		w->reserve_there = true;
+	return rc;
+}
+
+int
+wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest,
+	    struct slu_err *err)
+{
+	const uint64_t capacity = w->conf.segment_size - SEGMENT_HEAD;
+	struct group *g = &w->group;
+	uint64_t rest, more;
+	int rc;
+
+	rc = wal_check(w, err);
+	if (rc)
+		return rc;
+	assert(!w->conf.read_only && largest <= bytes && largest >= RECORD_HEAD);
+	if (largest > capacity)
+		return slu_fail(err, SLU_ETOOBIG, "a record of %" PRIu64 " bytes; a "
+						  "segment holds %" PRIu64,
+				largest, capacity);
+	if (g->n_pieces == 0)
+		group_add_piece(g, wal_current(w), wal_current(w)->end);
+	rest = group_piece(g)->segment->size - group_piece(g)->end;
+	more = segments_for(w, rest, bytes, largest);
+	rc = reserve_segments(w, use, more, err);
+	if (!rc && group_reserve(g, bytes, (uint32_t)more))
+		rc = slu_fail(err, SLU_ENOMEM, "no memory for %" PRIu64 " bytes", bytes);
+	return rc;
+}
+
+/* The piece in which a body of n bytes has room, and the record's flags there. */
+static uint8_t
+place(struct wal *w, uint64_t n)
+{
+	struct group *g = &w->group;
+	const struct group_piece *piece = group_piece(g);
+	const bool has_time = g->records == 0 || piece->end == SEGMENT_HEAD;
+
+	if (piece->segment->size - piece->end >= record_size(n, has_time))
+		return RECORD_GOES_ON | (has_time ? RECORD_HAS_TIME : 0);
+	assert(g->n_pieces <= w->n_planned);
+	group_add_piece(g, w->planned[g->n_pieces - 1], SEGMENT_HEAD);
+	return RECORD_GOES_ON | RECORD_HAS_TIME;
+}
+
+struct wal_where
+wal_append(struct wal *w, uint8_t type, const struct slice *parts, unsigned n)
+{
+	struct record r = { .type = type, .time = w->time };
+	struct wal_where where;
+
+	assert(type != 0);
+	for (unsigned i = 0; i < n; i++)
+		r.body.n += parts[i].n;
+	r.flags = place(w, r.body.n);
+	r.size = (uint32_t)record_size(r.body.n, r.flags & RECORD_HAS_TIME);
+	r.seq = w->seq + w->group.records + 1;
+	r.durable = w->durable.seq;
+	where = (struct wal_where){
+		.segment = group_piece(&w->group)->segment->number,
+		.offset = group_piece(&w->group)->end,
+		.length = r.size,
+	};
+	group_put(&w->group, &r, parts, n);
+	return where;
+}
+
+void
+wal_drop(struct wal *w)
+{
+	group_clear(&w->group);
+}
+
+int
+wal_sync(struct wal *w, struct slu_err *err)
+{
+	struct segment *s = wal_current(w);
+	int rc;
+
+	rc = s->disk->ops->sync(s->disk, s->file);
+	if (rc) {
+		disk_fail(rc, "sync", s->name, err);
+		return wal_fail(w, err);
+	}
+	w->syncs++;
+	w->dirty = false;
+	w->sync_by = SLU_NEVER;
+	if (w->durable.seq == w->seq)
+		return 0;
+	return durable_put(&w->durable, w->seq, w->time, err) ? wal_fail(w, err) : 0;
+}
+
+/* W2: all that was written before is synced before the next segment is begun. seq is
+ * that of its first record. */
+static int
+rotate(struct wal *w, uint64_t seq, struct slu_err *err)
+{
+	struct segment *s = w->planned[0];
+	int rc;
+
+	if (w->dirty) {
+		rc = wal_sync(w, err);
+		if (rc)
+			return rc;
+	}
+	if (segment_begin(s, w->folder, seq, clock_wall(w->conf.clock), err))
+		return wal_fail(w, err);
+	w->n_planned--;
+	memmove(w->planned, w->planned + 1, w->n_planned * sizeof *w->planned);
+	wal_push(w, s);
+	return 0;
+}
+
+/* The seq of the first record of a piece stands in its head. */
+static int
+write_piece(struct wal *w, uint32_t i, struct slu_err *err)
+{
+	const struct group_piece *piece = &w->group.pieces[i];
+	const char *p = w->group.p + piece->from;
+	struct segment *s = piece->segment;
+	int rc;
+
+	if (i > 0) {
+		rc = rotate(w, record_seq(p), err);
+		if (rc)
+			return rc;
+	}
+	if (piece->end == piece->at)
+		return 0;
+	rc = s->disk->ops->write(s->disk, s->file, p, group_piece_size(&w->group, i),
+				 piece->at);
+	if (rc) {
+		disk_fail(rc, "write", s->name, err);
+		return wal_fail(w, err);
+	}
+	w->writes++;
+	w->dirty = true;
+	s->end = piece->end;
+	return 0;
+}
+
+static int
+write_group(struct wal *w, struct slu_err *err)
+{
+	group_finish(&w->group);
+	for (uint32_t i = 0; i < w->group.n_pieces; i++) {
+		const int rc = write_piece(w, i, err);
+
+		if (rc)
+			return rc;
+	}
+	w->seq += w->group.records;
+	return 0;
+}
+
+static slu_time
+sync_later(const struct wal *w)
+{
+	if (w->conf.mode == WAL_NONE)
+		return SLU_NEVER;
+	return time_add(clock_mono(w->conf.clock), w->conf.interval);
+}
+
+int
+wal_commit(struct wal *w, bool sync, struct slu_err *err)
+{
+	struct slu_err local;
+	int rc;
+
+	err = err ? err : &local;
+	rc = wal_check(w, err);
+	if (!rc && w->group.records)
+		rc = write_group(w, err);
+	group_clear(&w->group);
+	if (rc)
+		return rc;
+	if (w->dirty && sync && w->conf.mode == WAL_SYNC)
+		rc = wal_sync(w, err);
+	else if (w->dirty && w->sync_by == SLU_NEVER)
+		w->sync_by = sync_later(w);
+	wal_note_excess(w);
+	return rc;
+}
+
+int
+wal_tick(struct wal *w, struct slu_err *err)
+{
+	struct slu_err local;
+	int rc;
+
+	err = err ? err : &local;
+	rc = wal_check(w, err);
+	if (rc || !w->dirty || clock_mono(w->conf.clock) < w->sync_by)
+		return rc;
+	return wal_sync(w, err);
+}
+
+slu_time
+wal_due(const struct wal *w)
+{
+	return w->failed ? SLU_NEVER : w->sync_by;
+}

@@ -1,0 +1,176 @@
+/*
+ * wal_clean.c - what lives, what may go, and how much room there is.
+ */
+#include "wal/wal_inner.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+void
+wal_live(struct wal *w, struct wal_where where, int64_t bytes)
+{
+	struct segment *s = wal_segment(w, where.segment);
+
+	for (uint32_t i = 0; i < w->n_planned && !s; i++) /* appended, not committed */
+		if (w->planned[i]->number == where.segment)
+			s = w->planned[i];
+	assert(s);
+	s->live += bytes;
+	w->live += bytes;
+	assert(s->live >= 0);
+}
+
+uint64_t
+wal_excess(const struct wal *w)
+{
+	const uint64_t sealed = w->n_segments ? w->used - wal_current(w)->size : 0;
+	const uint64_t allowed = 2 * (uint64_t)w->live;
+
+	return sealed > allowed ? sealed - allowed : 0;
+}
+
+void
+wal_note_excess(struct wal *w)
+{
+	atomic_store_explicit(&w->cleaning_due, wal_excess(w) > 0, memory_order_relaxed);
+}
+
+uint32_t
+wal_oldest(const struct wal *w)
+{
+	return w->n_segments > 1 ? w->segments[0]->number : 0;
+}
+
+int
+wal_cursor_open(struct wal_cursor *c, struct wal *w, uint32_t segment,
+		struct slu_err *err)
+{
+	struct segment *s = wal_segment(w, segment);
+
+	*c = (struct wal_cursor){ 0 };
+	if (!s)
+		return slu_fail(err, SLU_ENOTFOUND, "the log has no %08" PRIu32 ".log",
+				segment);
+	c->reader = mem_zalloc(sizeof *c->reader);
+	if (!c->reader)
+		return slu_fail(err, SLU_ENOMEM, "read %s: out of memory", s->name);
+	reader_start(c->reader, s, SEGMENT_HEAD, s->end);
+	return 0;
+}
+
+void
+wal_cursor_close(struct wal_cursor *c)
+{
+	if (c->reader)
+		reader_release(c->reader);
+	mem_free(c->reader);
+	*c = (struct wal_cursor){ 0 };
+}
+
+int
+wal_cursor_next(struct wal_cursor *c, struct wal_record *rec, struct slu_err *err)
+{
+	struct reader *r = c->reader;
+	struct record found;
+	int rc;
+
+	*rec = (struct wal_record){ 0 };
+	c->done = r->at >= r->limit;
+	if (c->done)
+		return 0;
+	rc = reader_peek(r, &found, err);
+	if (rc)
+		return rc;
+	if (found.size == 0)
+		return slu_fail(err, SLU_ECORRUPT, "%s: bad record at %" PRIu32,
+				r->segment->name, r->at);
+	c->time = found.flags & RECORD_HAS_TIME ? found.time : c->time;
+	*rec = (struct wal_record){
+		.type = found.type,
+		.seq = found.seq,
+		.time = c->time,
+		.where = { r->segment->number, r->at, found.size },
+		.body = found.body,
+	};
+	reader_skip(r, found.size);
+	return 0;
+}
+
+int
+wal_recycle(struct wal *w, struct slu_err *err)
+{
+	struct slu_err local;
+	struct segment *s = w->segments[0];
+	const uint32_t size = s->size;
+	int rc;
+
+	err = err ? err : &local;
+	rc = wal_check(w, err);
+	if (rc)
+		return rc;
+	assert(w->n_segments > 1 && s->live == 0 && w->group.records == 0);
+	if (w->dirty) /* the copies before the original */
+		rc = wal_sync(w, err);
+	if (rc)
+		return rc;
+	if (stock_give(&w->stock, s, err))
+		return wal_fail(w, err); /* who knows which name it has */
+	w->n_segments--;
+	w->used -= size;
+	memmove(w->segments, w->segments + 1, w->n_segments * sizeof *w->segments);
+	wal_note_excess(w);
+	return 0;
+}
+
+bool
+wal_wants_spare(struct wal *w)
+{
+	/* Cleaning gives one soon; another would only be too many. */
+	return !atomic_load_explicit(&w->cleaning_due, memory_order_relaxed) &&
+	       stock_wants(&w->stock);
+}
+
+int
+wal_prepare(struct wal *w, struct slu_err *err)
+{
+	return wal_wants_spare(w) ? stock_prepare(&w->stock, err) : 0;
+}
+
+void
+wal_set_reserve(struct wal *w, uint32_t segments)
+{
+	w->conf.reserve = segments;
+	w->reserve_there = false;
+	stock_set_reserve(&w->stock, segments);
+}
+
+uint64_t
+wal_room(struct wal *w)
+{
+	const uint64_t capacity = w->conf.segment_size - SEGMENT_HEAD;
+	const uint64_t here = wal_current(w)->size - wal_current(w)->end;
+	const int64_t more = stock_room(&w->stock);
+
+	if (w->failed || more < 0)
+		return 0;
+	return here + ((uint64_t)more + w->n_planned) * capacity;
+}
+
+void
+wal_stats(struct wal *w, struct wal_stats *stats)
+{
+	*stats = (struct wal_stats){
+		.seq = w->seq,
+		.durable = w->durable.seq,
+		.time = w->time,
+		.segments = w->n_segments,
+		.spares = stock_size(&w->stock) + w->n_planned,
+		.live = (uint64_t)w->live,
+		.writes = w->writes,
+		.syncs = w->syncs,
+		.failed = w->failed,
+	};
+	stats->bytes = w->used + (uint64_t)stats->spares * w->conf.segment_size;
+}

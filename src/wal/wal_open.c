@@ -1,0 +1,307 @@
+/*
+ * wal_open.c - from a folder to a log that can be appended to.
+ *
+ * In this order: the lock; the names; the heads of all segments; `durable`; replay,
+ * which finds the end of the log and repairs its tail; a first segment when there is
+ * none; the spares. Then what was found is synced, for a process that was killed may
+ * have left it in the kernel's memory alone, and from now on others rely on it.
+ */
+#include "wal/wal_inner.h"
+
+#include "base/mem.h"
+#include "wal/folder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+	SMALLEST = 2 * SEGMENT_PAGE,
+	LARGEST = 1024 * 1024 * 1024
+};
+
+static int
+fill_conf(struct wal_conf *c, const struct wal_conf *conf, struct slu_err *err)
+{
+	*c = *conf;
+	c->disk = c->disk ? c->disk : &disk_posix;
+	c->clock = c->clock ? c->clock : &clock_system;
+	c->segment_size = c->segment_size ? c->segment_size : WAL_SEGMENT_SIZE;
+	c->interval = c->interval ? c->interval : SLU_SEC;
+	c->ahead = c->ahead ? c->ahead : 1;
+	if (c->segment_size % SEGMENT_PAGE || c->segment_size < SMALLEST ||
+	    c->segment_size > LARGEST)
+		return slu_fail(err, SLU_EINVAL,
+				"a segment size of %" PRIu32 ": a multiple of %d from %d to %d",
+				c->segment_size, SEGMENT_PAGE, SMALLEST, LARGEST);
+	return 0;
+}
+
+static int
+refuse_second(struct wal *w, struct slu_err *err)
+{
+	char pid[16] = "";
+	const int64_t got = w->conf.disk->ops->read(w->conf.disk, w->lock, pid,
+						    sizeof pid - 1, 0);
+
+	if (got > 0)
+		pid[strspn(pid, "0123456789")] = 0;
+	return slu_fail(err, SLU_EDOWN, "%s is in use by another process%s%s",
+			w->conf.folder, *pid ? ": " : "", pid);
+}
+
+/* W7. The number in the file is for people; the lock is the kernel's. */
+static int
+take_lock(struct wal *w, struct slu_err *err)
+{
+	struct disk *disk = w->conf.disk;
+	char pid[16] = "";
+	int rc;
+
+	w->lock = disk->ops->open(disk, w->folder, "lock");
+	if (w->lock == -ENOENT)
+		w->lock = disk->ops->create(disk, w->folder, "lock");
+	if (w->lock == -EEXIST) /* somebody was faster, between the two */
+		w->lock = disk->ops->open(disk, w->folder, "lock");
+	if (w->lock < 0)
+		return disk_fail(w->lock, "open", "lock", err);
+	rc = disk->ops->lock(disk, w->lock);
+	if (rc == -EWOULDBLOCK)
+		return refuse_second(w, err);
+	if (rc)
+		return disk_fail(rc, "lock", w->conf.folder, err);
+	snprintf(pid, sizeof pid, "%-14ld\n", (long)getpid());
+	(void)disk->ops->write(disk, w->lock, pid, sizeof pid - 1, 0); /* full: no name */
+	return 0;
+}
+
+static int
+open_folder(struct wal *w, struct slu_err *err)
+{
+	w->folder = w->conf.disk->ops->folder(w->conf.disk, w->conf.folder);
+	if (w->folder < 0)
+		return disk_fail(w->folder, "open", w->conf.folder, err);
+	return take_lock(w, err);
+}
+
+static int
+open_segment(struct wal *w, uint32_t number, struct slu_err *err)
+{
+	const uint32_t before = w->n_segments ? wal_current(w)->number : 0;
+	struct segment *s;
+	int rc;
+
+	if (before && number != before + 1)
+		return slu_fail(err, SLU_ECORRUPT,
+				"%08" PRIu32 ".log is missing at 0, there is %08" PRIu32 ".log",
+				before + 1, number);
+	rc = segment_open(&s, w->conf.disk, w->folder, number, err);
+	if (rc)
+		return rc;
+	wal_push(w, s);
+	stock_count(&w->stock);
+	return 0;
+}
+
+/* A file that was being made when the power went: K2. */
+static int
+remove_tmp(struct wal *w, uint32_t number, struct slu_err *err)
+{
+	char name[SEGMENT_NAME + 4];
+	int rc;
+
+	segment_spare_name(number, name);
+	strcat(name, ".tmp");
+	rc = w->conf.disk->ops->remove(w->conf.disk, w->folder, name);
+	return rc ? disk_fail(rc, "remove", name, err) : 0;
+}
+
+/* kind by kind: nothing is changed before the log was found to be sound. */
+static int
+open_kind(struct wal *w, const struct folder *f, enum folder_kind kind,
+	  struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < f->n && !rc; i++) {
+		if (f->at[i].kind != kind)
+			continue;
+		rc = kind == FOLDER_SEGMENT ? open_segment(w, f->at[i].number, err)
+		     : kind == FOLDER_SPARE ? stock_adopt(&w->stock, f->at[i].number, err)
+					    : remove_tmp(w, f->at[i].number, err);
+	}
+	return rc;
+}
+
+static int
+first_segment(struct wal *w, struct slu_err *err)
+{
+	struct segment *s;
+	int rc;
+
+	rc = wal_make_room(w, 1, err);
+	if (!rc)
+		rc = wal_plan(w, 1, WAL_SETTLE, err);
+	if (rc)
+		return rc;
+	s = w->planned[0];
+	rc = segment_begin(s, w->folder, 1, clock_wall(w->conf.clock), err);
+	if (rc)
+		return rc;
+	w->n_planned = 0;
+	wal_push(w, s);
+	return 0;
+}
+
+/* Everything that was replayed is on disk before anybody relies on it. */
+static int
+settle(struct wal *w, struct slu_err *err)
+{
+	if (w->dirty || w->durable.seq < w->seq)
+		return wal_sync(w, err);
+	return 0;
+}
+
+static int
+open_log(struct wal *w, const struct folder *f, wal_replay_fn *replay, void *arg,
+	 struct slu_err *err)
+{
+	int rc;
+
+	rc = wal_make_room(w, f->n + 1, err);
+	if (!rc)
+		rc = open_kind(w, f, FOLDER_SEGMENT, err);
+	if (!rc)
+		rc = durable_open(&w->durable, w->conf.disk, w->folder,
+				  w->conf.read_only, err);
+	if (rc)
+		return rc;
+	w->time = w->durable.time;
+	if (w->n_segments && !w->durable.found)
+		log_warn(w->conf.log, "log without durable",
+			 F_STR("folder", w->conf.folder));
+	return wal_replay(w, replay, arg, err);
+}
+
+static int
+make_ready(struct wal *w, const struct folder *f, struct slu_err *err)
+{
+	int rc;
+
+	rc = open_kind(w, f, FOLDER_TMP, err);
+	if (!rc)
+		rc = open_kind(w, f, FOLDER_SPARE, err);
+	if (!rc && w->n_segments == 0)
+		rc = first_segment(w, err);
+	return rc ? rc : settle(w, err);
+}
+
+static int
+open_all(struct wal *w, wal_replay_fn *replay, void *arg, struct slu_err *err)
+{
+	struct folder f = { 0 };
+	int rc;
+
+	rc = open_folder(w, err);
+	if (!rc)
+		rc = folder_read(&f, w->conf.disk, w->folder, err);
+	if (rc)
+		return rc;
+	w->stock.conf.folder = w->folder;
+	for (uint32_t i = 0; i < f.n; i++) /* new names are new */
+		if (f.at[i].kind != FOLDER_SEGMENT && f.at[i].number > w->stock.last_name)
+			w->stock.last_name = f.at[i].number;
+	rc = open_log(w, &f, replay, arg, err);
+	if (!rc && !w->conf.read_only)
+		rc = make_ready(w, &f, err);
+	folder_release(&f);
+	return rc;
+}
+
+static struct wal *
+new_wal(const struct wal_conf *conf)
+{
+	const struct stock_conf stock = {
+		.disk = conf->disk,
+		.clock = conf->clock,
+		.log = conf->log,
+		.segment_size = conf->segment_size,
+		.reserve = conf->reserve,
+		.ahead = conf->ahead,
+		.max_segments = conf->max_segments,
+	};
+	struct wal *w = mem_zalloc(sizeof *w);
+
+	if (!w || stock_init(&w->stock, &stock)) {
+		mem_free(w);
+		return NULL;
+	}
+	w->conf = *conf;
+	w->folder = w->lock = w->durable.file = -1;
+	w->sync_by = SLU_NEVER;
+	return w;
+}
+
+static void
+free_wal(struct wal *w)
+{
+	struct disk *disk = w->conf.disk;
+
+	for (uint32_t i = 0; i < w->n_segments; i++)
+		segment_unref(w->segments[i]);
+	for (uint32_t i = 0; i < w->n_planned; i++)
+		segment_unref(w->planned[i]);
+	mem_free(w->segments);
+	mem_free(w->planned);
+	group_release(&w->group);
+	stock_release(&w->stock);
+	durable_close(&w->durable);
+	if (w->lock >= 0)
+		disk->ops->close(disk, w->lock);
+	if (w->folder >= 0)
+		disk->ops->close(disk, w->folder);
+	mem_free(w);
+}
+
+int
+wal_open(struct wal **out, const struct wal_conf *conf, wal_replay_fn *replay,
+	 void *arg, struct slu_err *err)
+{
+	struct slu_err local;
+	struct wal_conf full;
+	struct wal *w;
+	int rc;
+
+	err = err ? err : &local;
+	rc = fill_conf(&full, conf, err);
+	if (rc)
+		return rc;
+	w = new_wal(&full);
+	if (!w)
+		return slu_fail(err, SLU_ENOMEM, "open %s: out of memory", conf->folder);
+	rc = group_init(&w->group);
+	rc = rc ? slu_fail(err, rc, "open %s: out of memory", conf->folder)
+		: open_all(w, replay, arg, err);
+	if (rc) {
+		free_wal(w);
+		return rc;
+	}
+	wal_note_excess(w);
+	w->conf.folder = NULL;
+	*out = w;
+	return 0;
+}
+
+void
+wal_close(struct wal *w)
+{
+	struct slu_err err;
+
+	if (!w)
+		return;
+	if (w->dirty && !w->failed)
+		(void)wal_sync(w, &err); /* wal_fail has logged it; nobody is told more */
+	free_wal(w);
+}

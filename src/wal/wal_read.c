@@ -1,0 +1,120 @@
+#include "wal/wal_inner.h"
+
+#include <inttypes.h>
+
+/* The record's length, when the caller does not know it. */
+static int
+find_length(const struct wal_pin *pin, bool now, uint32_t *length, struct slu_err *err)
+{
+	const struct segment *s = pin->segment;
+	const uint32_t rest = s->size - pin->where.offset;
+	char head[RECORD_HEAD];
+	int rc;
+
+	if (rest < RECORD_HEAD)
+		return slu_fail(err, SLU_ECORRUPT, "%s: no record at %" PRIu32, s->name,
+				pin->where.offset);
+	rc = segment_read(s, head, sizeof head, pin->where.offset, now, err);
+	if (rc)
+		return rc;
+	*length = record_claims(head, rest);
+	if (*length == 0)
+		return slu_fail(err, SLU_ECORRUPT, "%s: no record at %" PRIu32, s->name,
+				pin->where.offset);
+	return 0;
+}
+
+/* p is large enough. */
+static int
+read_and_check(const struct wal_pin *pin, char *p, uint32_t length, bool now,
+	       struct wal_record *rec, struct slu_err *err)
+{
+	const struct segment *s = pin->segment;
+	const uint32_t offset = pin->where.offset;
+	struct record r;
+	int rc;
+
+	rc = segment_read(s, p, length, offset, now, err);
+	if (rc)
+		return rc;
+	if (!record_get(p, length, segment_salt(s, offset), &r) || r.size != length)
+		return slu_fail(err, SLU_ECORRUPT, "%s: bad record at %" PRIu32, s->name,
+				offset);
+	*rec = (struct wal_record){
+		.type = r.type,
+		.seq = r.seq,
+		.time = r.time,
+		.where = { s->number, offset, length },
+		.body = r.body,
+	};
+	return 0;
+}
+
+static int
+read_pinned(const struct wal_pin *pin, void *p, size_t size, bool now,
+	    struct wal_record *rec, struct slu_err *err)
+{
+	uint32_t length = pin->where.length;
+	int rc;
+
+	rc = length ? 0 : find_length(pin, now, &length, err);
+	if (rc)
+		return rc;
+	if (length > size)
+		return slu_fail(err, SLU_ETOOBIG, "%s: the record at %" PRIu32 " has "
+						  "%" PRIu32 " bytes",
+				pin->segment->name, pin->where.offset, length);
+	return read_and_check(pin, p, length, now, rec, err);
+}
+
+int
+wal_pin(struct wal *w, struct wal_where where, struct wal_pin *pin)
+{
+	struct segment *s = wal_segment(w, where.segment);
+
+	*pin = (struct wal_pin){ .where = where };
+	if (!s || where.offset >= s->end || where.length > s->end - where.offset)
+		return SLU_ENOTFOUND;
+	pin->segment = segment_ref(s);
+	return 0;
+}
+
+void
+wal_unpin(struct wal_pin *pin)
+{
+	segment_unref(pin->segment);
+	pin->segment = NULL;
+}
+
+int
+wal_pinned_read(const struct wal_pin *pin, void *p, size_t size,
+		struct wal_record *rec, struct slu_err *err)
+{
+	return read_pinned(pin, p, size, false, rec, err);
+}
+
+int
+wal_pinned_read_now(const struct wal_pin *pin, void *p, size_t size,
+		    struct wal_record *rec, struct slu_err *err)
+{
+	return read_pinned(pin, p, size, true, rec, err);
+}
+
+int
+wal_read(struct wal *w, struct wal_where where, void *p, size_t size,
+	 struct wal_record *rec, struct slu_err *err)
+{
+	struct wal_pin pin;
+	int rc;
+
+	rc = wal_check(w, err);
+	if (rc)
+		return rc;
+	if (wal_pin(w, where, &pin))
+		return slu_fail(err, SLU_ENOTFOUND,
+				"the log has nothing at %08" PRIu32 ".log, %" PRIu32,
+				where.segment, where.offset);
+	rc = read_pinned(&pin, p, size, false, rec, err);
+	wal_unpin(&pin);
+	return rc;
+}

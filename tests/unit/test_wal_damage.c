@@ -1,0 +1,456 @@
+/*
+ * The log when what was synced is not what is there: faults 5, 6 and 8, W2, W3, W8.
+ * Damage is refused with file and offset, and nothing is changed; or it lies where
+ * nothing is, and all answered groups are there: walkit_open checks every byte.
+ */
+#include "test.h"
+
+#include "base/crc32c.h"
+#include "base/le.h"
+#include "walkit.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+	SEGMENT = 8192,
+	GROUPS = 9
+};
+
+/* Three segments, the last group synced, one spare, one recycled before. */
+static struct sim_image *
+make_log(struct walkit *k)
+{
+	walkit_init(k, SEGMENT);
+	k->conf.reserve = 1;
+	CHECK_EQ(0, walkit_open(k));
+	CHECK_EQ(0, walkit_group(k, 30, 250, true));
+	CHECK_EQ(0, walkit_recycle(k));
+	for (unsigned i = 1; i < GROUPS; i++)
+		CHECK_EQ(0, walkit_group(k, 1 + i % 4, 700 + i * 50, true));
+	CHECK(k->where.segment >= 4);
+	walkit_kill(k);
+	simdisk_settle(&k->disk);
+	return simdisk_save(&k->disk);
+}
+
+/* The sum of all files but the lock, by name. */
+static uint32_t
+sum_of_all(struct walkit *k)
+{
+	uint32_t sum = 0;
+	const char *name;
+
+	for (unsigned i = 0; (name = simdisk_name(&k->disk, i)) != NULL; i++) {
+		size_t size;
+		const char *p = simdisk_content(&k->disk, name, &size);
+
+		if (strcmp(name, "wal/lock") != 0)
+			sum ^= crc32c(crc32c(0, name, strlen(name)), p, size);
+	}
+	return sum;
+}
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Open what was spoiled: true when it was refused, as it must be then. */
+static bool
+is_refused(struct walkit *k, const char *file)
+{
+	const uint32_t before = sum_of_all(k);
+	const char *at;
+	int rc;
+
+	k->answered = k->attempted = GROUPS;
+	rc = walkit_open(k);
+	if (rc == 0) {
+		CHECK_EQ(GROUPS, k->seen);
+		walkit_kill(k);
+		return false;
+	}
+	CHECK_EQ(SLU_ECORRUPT, rc, k->err.text);
+	if (file)
+		CHECK_CONTAINS(file, k->err.text);
+	at = strstr(k->err.text, " at ");
+	CHECK(at && is_digit(at[4]));
+	CHECK_EQ(before, sum_of_all(k), "nothing was changed");
+	return true;
+}
+
+/* Fault 5 */
+TEST_LIMIT(every_flipped_byte_is_refused_or_harmless, 280)
+{
+	unsigned refused = 0, harmless = 0, in_log = 0;
+	uint64_t dice = test_seed();
+	struct sim_image *image;
+	const char *name;
+	struct walkit k;
+	size_t size = 1;
+
+	image = make_log(&k);
+	for (unsigned i = 0; (name = simdisk_name(&k.disk, i)) != NULL; i++)
+		for (size_t at = 0; at < size; at++) {
+			char file[SIM_NAME];
+			bool bad;
+
+			snprintf(file, sizeof file, "%s", name);
+			simdisk_content(&k.disk, file, &size)[at] ^=
+				(char)(1 + test_random(&dice) % 255);
+			bad = is_refused(&k, file + 4);
+			refused += bad;
+			harmless += !bad;
+			in_log += bad && strstr(file, ".log") != NULL;
+			simdisk_load(&k.disk, image);
+			name = simdisk_name(&k.disk, i);
+			simdisk_content(&k.disk, name, &size);
+		}
+	printf("# %u flips refused (%u in the log), %u harmless\n", refused, in_log, harmless);
+	CHECK(in_log > 12000); /* about what was written */
+	sim_image_free(image);
+	walkit_release(&k);
+}
+
+/* Fault 5 after a power cut that took `durable` with it: all but the last group is
+ * still covered by later records. */
+TEST_LIMIT(without_durable_only_the_last_group_can_be_mistaken_for_torn, 280)
+{
+	struct sim_image *image;
+	struct wal_where last;
+	uint64_t dice = test_seed();
+	unsigned cut = 0;
+	struct walkit k;
+	size_t size;
+
+	image = make_log(&k);
+	last = k.where; /* the last group is one record */
+	for (size_t at = 64; at < SEGMENT; at++) {
+		char name[32];
+		int rc;
+
+		snprintf(name, sizeof name, "%08u.log", last.segment);
+		memset(walkit_file(&k, "durable", &size), 0, 24);
+		walkit_file(&k, name, &size)[at] ^= (char)(1 + test_random(&dice) % 255);
+		k.attempted = GROUPS;
+		k.answered = GROUPS - 1;
+		rc = walkit_open(&k);
+		CHECK(rc == 0 || rc == SLU_ECORRUPT);
+		if (at < last.offset)
+			CHECK(rc == SLU_ECORRUPT || k.seen == GROUPS); /* padding */
+		if (rc == 0 && k.seen < GROUPS) {
+			CHECK(at >= last.offset && at < last.offset + last.length);
+			cut++;
+		}
+		if (rc == 0)
+			walkit_kill(&k);
+		simdisk_load(&k.disk, image);
+	}
+	CHECK(cut > 0);
+	sim_image_free(image);
+	walkit_release(&k);
+}
+
+/* The files of the log, sector by sector. */
+static char *
+sector(struct walkit *k, unsigned i, const char **file)
+{
+	static const char *const files[] = { "00000002.log", "00000003.log", "00000004.log" };
+	size_t size;
+	char *p;
+
+	*file = files[i / (SEGMENT / SIM_SECTOR)];
+	p = walkit_file(k, *file, &size);
+	CHECK(p);
+	return p + (size_t)(i % (SEGMENT / SIM_SECTOR)) * SIM_SECTOR;
+}
+
+/* Fault 6 */
+TEST_LIMIT(swapped_blocks_are_refused_or_harmless, 280)
+{
+	const unsigned n = 3 * SEGMENT / SIM_SECTOR;
+	struct sim_image *image;
+	unsigned refused = 0;
+	struct walkit k;
+
+	image = make_log(&k);
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned j = 0; j < i; j++) {
+			const char *file;
+			char *a, *b, swap[SIM_SECTOR];
+
+			a = sector(&k, i, &file);
+			b = sector(&k, j, &file);
+			memcpy(swap, a, SIM_SECTOR);
+			memcpy(a, b, SIM_SECTOR);
+			memcpy(b, swap, SIM_SECTOR);
+			refused += is_refused(&k, NULL);
+			simdisk_load(&k.disk, image);
+		}
+	CHECK(refused > n * n / 4);
+	sim_image_free(image);
+	walkit_release(&k);
+}
+
+/* Fault 6: a block that was never written, and one that went to zeros. */
+TEST(lost_and_zeroed_blocks_are_refused_or_harmless)
+{
+	static const char *const stale = "what stood here in an earlier life of the file";
+	const unsigned n = 3 * SEGMENT / SIM_SECTOR;
+	struct sim_image *image;
+	unsigned refused = 0;
+	struct walkit k;
+
+	image = make_log(&k);
+	for (unsigned i = 0; i < 2 * n; i++) {
+		const char *file;
+		char *p = sector(&k, i / 2, &file);
+
+		memset(p, 0, SIM_SECTOR);
+		if (i % 2)
+			memcpy(p, stale, strlen(stale));
+		refused += is_refused(&k, file);
+		simdisk_load(&k.disk, image);
+	}
+	CHECK(refused > n);
+	sim_image_free(image);
+	walkit_release(&k);
+}
+
+/* Records of one size lie in the same places in every segment: only the segment's
+ * random number and the offset tell them apart. */
+TEST(a_block_of_another_place_is_no_record)
+{
+	struct wal_where where[40];
+	struct wal_record rec;
+	char block[SIM_SECTOR], p[SIM_SECTOR];
+	struct walkit k;
+	size_t size;
+
+	walkit_init(&k, SEGMENT);
+	CHECK_EQ(0, walkit_open(&k));
+	for (int i = 0; i < 40; i++) { /* 512 bytes each but for the time */
+		CHECK_EQ(0, walkit_group(&k, 1, SIM_SECTOR - 40, true));
+		where[i] = k.where;
+	}
+	memcpy(block, walkit_file(&k, "00000001.log", &size) + where[3].offset, SIM_SECTOR);
+	memcpy(walkit_file(&k, "00000001.log", &size) + where[4].offset, block, SIM_SECTOR);
+	CHECK_EQ(0, wal_read(k.w, where[3], p, sizeof p, &rec, &k.err));
+	CHECK_EQ(SLU_ECORRUPT, wal_read(k.w, where[4], p, sizeof p, &rec, &k.err));
+	CHECK_CONTAINS("00000001.log: bad record at", k.err.text);
+	memcpy(walkit_file(&k, "00000002.log", &size) + where[3].offset, block, SIM_SECTOR);
+	for (int i = 5; i < 40; i++)
+		CHECK_EQ(where[i].segment == 2 && where[i].offset == where[3].offset
+				 ? SLU_ECORRUPT
+				 : 0,
+			 wal_read(k.w, where[i], p, sizeof p, &rec, &k.err));
+	walkit_release(&k);
+}
+
+TEST(a_flip_is_found_when_the_record_is_read)
+{
+	struct wal_record rec;
+	char p[1024];
+	struct walkit k;
+	size_t size;
+
+	walkit_init(&k, SEGMENT);
+	CHECK_EQ(0, walkit_open(&k));
+	CHECK_EQ(0, walkit_group(&k, 1, 301, true));
+	for (uint32_t i = 0; i < k.where.length; i++) {
+		char *file = walkit_file(&k, "00000001.log", &size);
+		const bool is_padding = i >= 40 + 301;
+
+		file[k.where.offset + i] ^= 0x10;
+		CHECK_EQ(is_padding ? 0 : SLU_ECORRUPT,
+			 wal_read(k.w, k.where, p, sizeof p, &rec, &k.err));
+		CHECK(is_padding || wal_read(k.w, wal_unpack(wal_pack(k.where)), p,
+					     sizeof p, &rec, &k.err));
+		file[k.where.offset + i] ^= 0x10;
+	}
+	walkit_release(&k);
+}
+
+static void
+rename_file(struct walkit *k, const char *from, const char *to)
+{
+	struct disk *d = &k->disk.disk;
+	const int folder = d->ops->folder(d, "wal");
+
+	if (to)
+		CHECK_EQ(0, d->ops->rename(d, folder, from, to));
+	else
+		CHECK_EQ(0, d->ops->remove(d, folder, from));
+	CHECK_EQ(0, d->ops->sync_folder(d, folder));
+	d->ops->close(d, folder);
+}
+
+TEST(segments_that_are_gone_or_elsewhere_are_refused)
+{
+	static const struct {
+		const char *from, *to;
+		const char *file;
+	} cases[] = {
+		{ "00000003.log", NULL, "00000003.log" },
+		{ "00000004.log", NULL, "00000003.log" },
+		{ "00000003.log", "00000005.log", "00000003.log" },
+		{ "00000002.log", "00000005.log", "00000005.log" },
+		{ "00000003.log", "00000002.log", "00000002.log" },
+		{ "spare-00000005", "00000005.log", "00000005.log" },
+	};
+
+	EACH(i, cases) {
+		struct sim_image *image;
+		struct walkit k;
+
+		image = make_log(&k);
+		rename_file(&k, cases[i].from, cases[i].to);
+		CHECK(is_refused(&k, cases[i].file));
+		sim_image_free(image);
+		walkit_release(&k);
+	}
+}
+
+TEST(a_log_that_vanished_is_refused)
+{
+	static const char *const files[] = { "00000002.log", "00000003.log", "00000004.log" };
+	struct sim_image *image;
+	struct walkit k;
+
+	image = make_log(&k);
+	EACH(i, files)
+		rename_file(&k, files[i], NULL);
+	CHECK(is_refused(&k, "durable"));
+	sim_image_free(image);
+	walkit_release(&k);
+}
+
+TEST(a_file_that_was_cut_is_refused)
+{
+	struct sim_image *image;
+	struct walkit k;
+
+	image = make_log(&k);
+	for (size_t size = 0; size < SEGMENT; size += 256) {
+		const unsigned n = (unsigned)(size / 256 % 3);
+		char path[32];
+
+		snprintf(path, sizeof path, "wal/0000000%u.log", 2 + n);
+		for (unsigned i = 0; simdisk_name(&k.disk, i); i++)
+			if (strcmp(simdisk_name(&k.disk, i), path) == 0)
+				k.disk.names->at[i].inode->size = size;
+		CHECK(is_refused(&k, path + 4));
+		simdisk_load(&k.disk, image);
+	}
+	sim_image_free(image);
+	walkit_release(&k);
+}
+
+/* W8: the file is sound, and newer. */
+TEST(a_newer_format_is_refused_and_left_alone)
+{
+	struct sim_image *image;
+	struct walkit k;
+	uint32_t before;
+	size_t size;
+	char *p;
+
+	image = make_log(&k);
+	p = walkit_file(&k, "00000003.log", &size);
+	le32_put(p + 8, 2);
+	le32_put(p + 12, 0);
+	le32_put(p + 12, crc32c(0, p, 64));
+	before = sum_of_all(&k);
+	CHECK_EQ(SLU_EINVAL, walkit_open(&k));
+	CHECK_CONTAINS("00000003.log: format version 2 is newer", k.err.text);
+	CHECK_EQ(before, sum_of_all(&k));
+	simdisk_load(&k.disk, image);
+	p = walkit_file(&k, "durable", &size);
+	le32_put(p + 16, 2);
+	le32_put(p + 20, crc32c(0, p, 20));
+	before = sum_of_all(&k);
+	CHECK_EQ(SLU_EINVAL, walkit_open(&k));
+	CHECK_EQ(before, sum_of_all(&k));
+	sim_image_free(image);
+	walkit_release(&k);
+}
+
+static void
+check_is_down(struct walkit *k)
+{
+	struct wal_record rec;
+	struct wal_stats stats;
+	char p[8];
+
+	wal_stats(k->w, &stats);
+	CHECK(stats.failed);
+	CHECK_EQ(SLU_EDOWN, wal_reserve(k->w, WAL_SETTLE, 64, 64, &k->err));
+	CHECK_CONTAINS("the log has failed: ", k->err.text);
+	CHECK_EQ(SLU_EDOWN, wal_commit(k->w, true, &k->err));
+	CHECK_EQ(SLU_EDOWN, wal_tick(k->w, &k->err));
+	CHECK_EQ(SLU_EDOWN, wal_recycle(k->w, &k->err));
+	CHECK_EQ(SLU_EDOWN, wal_read(k->w, k->where, p, sizeof p, &rec, &k->err));
+	CHECK_EQ(SLU_NEVER, wal_due(k->w));
+	CHECK_EQ(0, wal_room(k->w));
+}
+
+/* Fault 8, W3: the sync fails once; that the next one would succeed helps nobody. */
+TEST(a_failed_sync_is_never_tried_again)
+{
+	unsigned long syncs;
+	struct walkit k;
+
+	walkit_init(&k, SEGMENT);
+	CHECK_EQ(0, walkit_open(&k));
+	CHECK_EQ(0, walkit_group(&k, 3, 100, true));
+	simdisk_fail(&k.disk, SIM_BIT(SIM_SYNC), 1, EIO, false);
+	CHECK_EQ(SLU_EDOWN, walkit_group(&k, 3, 100, true));
+	CHECK_CONTAINS("sync 00000001.log", k.err.text);
+	CHECK_CONTAINS("event=\"log failed\"", k.logged);
+	syncs = k.disk.counts[SIM_SYNC];
+	check_is_down(&k);
+	wal_close(k.w);
+	k.w = NULL;
+	CHECK_EQ(syncs, k.disk.counts[SIM_SYNC]);
+	simdisk_crash(&k.disk, 1);
+	CHECK_EQ(0, walkit_open(&k));
+	CHECK_EQ(1, k.seen);
+	walkit_release(&k);
+}
+
+TEST(a_failed_write_ends_the_log)
+{
+	for (unsigned nth = 1; nth <= 2; nth++) { /* of the group, of `durable` */
+		struct walkit k;
+
+		walkit_init(&k, SEGMENT);
+		CHECK_EQ(0, walkit_open(&k));
+		CHECK_EQ(0, walkit_group(&k, 3, 100, true));
+		simdisk_fail(&k.disk, SIM_BIT(SIM_WRITE), nth, ENOSPC, false);
+		CHECK_EQ(SLU_EDOWN, walkit_group(&k, 3, 100, true));
+		check_is_down(&k);
+		walkit_crash(&k, 0);
+		CHECK_EQ(0, walkit_open(&k));
+		CHECK_EQ(nth, k.seen);
+		walkit_release(&k);
+	}
+}
+
+/* A lost group that was asked to be synced later is no longer awaited either. */
+TEST(a_failed_sync_by_the_clock_ends_the_log_too)
+{
+	struct walkit k;
+
+	walkit_init(&k, SEGMENT);
+	CHECK_EQ(0, walkit_open(&k));
+	CHECK_EQ(0, walkit_group(&k, 3, 100, false));
+	fakeclock_advance(&k.clock, SLU_SEC);
+	simdisk_fail(&k.disk, SIM_BIT(SIM_SYNC), 1, EIO, true);
+	CHECK_EQ(SLU_EDOWN, wal_tick(k.w, &k.err));
+	check_is_down(&k);
+	walkit_crash(&k, 1);
+	CHECK_EQ(0, walkit_open(&k));
+	walkit_release(&k);
+}
