@@ -99,6 +99,7 @@ init_parts(struct ledger *l)
 	slab_init_chunked(&l->topics, sizeof(struct topic), FEW_BITS);
 	map_init(&l->topic_names, &l->topics, topic_hash, topic_is);
 	heap_init(&l->agenda, &l->topics, offsetof(struct topic, pos));
+	l->woken = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
 	idem_init(&l->idem);

@@ -256,6 +256,13 @@ bool ledger_tick(struct ledger *l, slu_time now, uint32_t *budget, struct change
 /* When ledger_tick has something to do, or SLU_NEVER. */
 slu_time ledger_next_due(struct ledger *l);
 
+/* ---- Waking ---- */
+
+/* A queue in which a message has become ready, or whose policy has changed, since
+ * this was last asked of it; SLAB_NONE: no other. Whoever found nothing to claim may
+ * find something there, and nowhere else. */
+uint32_t ledger_woken(struct ledger *l);
+
 /* ---- The counter of numbers and tokens ---- */
 
 /* The last one given. The log engine keeps a ceiling above it on disk. */

@@ -164,6 +164,7 @@ apply_policy(struct ledger *l, const struct change *c)
 
 	t->policy = *c->policy;
 	t->has_policy = true;
+	ledger_mark_woken(l, t);
 	ledger_wake(l, t, 0);
 }
 

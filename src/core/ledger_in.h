@@ -56,6 +56,8 @@ struct topic {
 	struct chain dead;
 	uint32_t keys; /* the first of its keys; new ones come before it */
 	bool has_policy;
+	bool woken;          /* for ledger_woken, as the next */
+	uint32_t next_woken; /* or SLAB_NONE */
 
 	slu_time wake; /* I1; SLU_NEVER: not in the agenda */
 	uint32_t pos;  /* in the agenda */
@@ -86,6 +88,7 @@ struct ledger {
 	struct map space_names;
 	struct slab topics;
 	struct map topic_names;
+	uint32_t woken; /* the first of those topics, or SLAB_NONE */
 	struct heap agenda;
 
 	struct slab keys;
@@ -229,6 +232,9 @@ struct change ledger_begin_for(const struct ledger *l, enum change_kind kind, ui
 
 /* Until when the idempotency key of a message that ends at `at` is known, or 0. */
 slu_time ledger_remember(const struct ledger *l, const struct msg *m, slu_time at);
+
+/* ledger_move.c: let ledger_woken name the topic. */
+void ledger_mark_woken(struct ledger *l, struct topic *t);
 
 /* ledger_tick.c: look at the topic no later than at. */
 void ledger_wake(struct ledger *l, struct topic *t, slu_time at);

@@ -92,6 +92,28 @@ ledger_leave(struct ledger *l, struct topic *t, uint32_t h)
 	t->count[from]--;
 }
 
+void
+ledger_mark_woken(struct ledger *l, struct topic *t)
+{
+	if (t->woken)
+		return;
+	t->woken = true;
+	t->next_woken = l->woken;
+	l->woken = t->handle;
+}
+
+uint32_t
+ledger_woken(struct ledger *l)
+{
+	const uint32_t queue = l->woken;
+
+	if (queue != SLAB_NONE) {
+		l->woken = ledger_topic(l, queue)->next_woken;
+		ledger_topic(l, queue)->woken = false;
+	}
+	return queue;
+}
+
 /* The state is still the one that was left: every move goes through here. */
 static void
 set_state(struct topic *t, struct msg *m, enum msg_state to)
@@ -110,6 +132,7 @@ ledger_enter(struct ledger *l, struct topic *t, uint32_t h, enum msg_state to)
 	set_state(t, m, to);
 	if (to == MSG_READY) {
 		queue_wait(&t->queue, h, due, due);
+		ledger_mark_woken(l, t);
 	} else if (to == MSG_DELAYED) {
 		queue_wait(&t->queue, h, due, due - 1);
 		ledger_wake(l, t, due);
