@@ -33,7 +33,8 @@
 #include "engine/engine.h"
 
 enum {
-	BROKER_SHARDS_MAX = 1024
+	BROKER_SHARDS_MAX = 1024,
+	BROKER_CURSOR_BITS = 48 /* of a cursor that goes over shards; above: which */
 };
 
 struct broker;

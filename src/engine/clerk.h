@@ -17,7 +17,7 @@
  *                 return clerk_run(&m->clerk, batch, due, now, err);
  *         }
  *
- * Times: see E3 and E4 of engine.h. Every change bears the time now.
+ * Times: see E3 and E4 of engine.h.
  */
 #ifndef ENGINE_CLERK_H
 #define ENGINE_CLERK_H
@@ -35,7 +35,8 @@ struct clerk_ops {
 	int (*keep_message)(struct clerk *k, const struct message *m, struct change *c,
 			    struct slu_err *err);
 
-	/* The change was undone, and was the last one kept: forget its record. */
+	/* Optional: the change was undone, and was the last one kept: forget its
+	 * record. The ledger has dropped it. */
 	void (*undo_message)(struct clerk *k, const struct change *c);
 
 	/*
@@ -52,7 +53,7 @@ struct clerk_ops {
 	int (*pin)(struct clerk *k, uint64_t where, struct op_ref *out,
 		   struct slu_err *err);
 
-	/* Optional: the change has been applied. */
+	/* Optional: the change, of whatever kind, has been applied. */
 	void (*applied)(struct clerk *k, const struct change *c);
 };
 
@@ -64,9 +65,9 @@ struct clerk {
 	void *ready_arg;
 	uint64_t random; /* dice of the jitter */
 
-	slu_time now;    /* of the run */
-	uint32_t budget; /* E3: steps left in it */
-	int failed;      /* a change of time could not be kept: the run fails */
+	slu_time now;       /* of the run */
+	uint32_t budget;    /* E3: steps left in it */
+	uint32_t cut_short; /* a queue in which a claim stopped early, or SLAB_NONE */
 };
 
 /* Takes ledger. conf: for ready. random: any number. */

@@ -14,8 +14,8 @@
  *  E3  Before an op, what fell due until op->before happens; after the last, what
  *      fell due until `due`. At most ENGINE_DUE_MAX steps a run: the rest waits for
  *      the next, and next_due says so.
- *  E4  ack, nack, extend and return are judged by op->arrived, all else by now. What
- *      is written down bears the time now, which never goes back.
+ *  E4  ack, nack, extend and return are judged by op->arrived, all else by now: a
+ *      lease starts when it is handed out. now never goes back.
  *  E5  Whenever messages of a queue have become claimable, run calls conf->ready. A
  *      claim that found nothing may then find something; otherwise it will not.
  *

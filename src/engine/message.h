@@ -13,7 +13,7 @@
  *     16   8  number
  *     24   8  accepted   nanoseconds of shard time, as the next three
  *     32   8  due
- *     40   8  expires    or the largest: never
+ *     40   8  expires    0: never
  *     48   8  keep       how long a result is kept
  *     56   8  length of the payload
  *     64   8  number of the file that has the payload, or 0
@@ -58,7 +58,7 @@ struct message {
 	uint64_t number;   /* from the ledger, as the next three */
 	slu_time accepted; /* when */
 	slu_time due;
-	slu_time expires; /* or SLU_NEVER */
+	slu_time expires; /* 0: never */
 	slu_time keep;    /* how long its result is kept; 0: not */
 	int32_t prio;
 	uint16_t max_attempts; /* 0: the queue's */

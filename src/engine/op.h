@@ -73,7 +73,7 @@ struct op_put {
 	 * sets number, accepted, due and expires. */
 	struct message m;
 	slu_time delay; /* from now, when due is 0 */
-	slu_time ttl;   /* from when it is due; 0: the queue's */
+	slu_time ttl;   /* from now; 0: the queue's */
 
 	/* Answer: its idempotency key was known; m.id is the first message's. */
 	bool existed;
@@ -189,7 +189,7 @@ struct op {
 	struct list age;      /* in order of arrival */
 	_Atomic int canceled; /* enum op_cancel */
 	bool ended;           /* answered but for a cancel on its way */
-	void *gather;         /* the op that this one is a part of */
+	bool spans;           /* its cursor goes over all shards */
 };
 
 /* canceled: from NONE either to ASKED or to DONE; only DONE ops have had their done
@@ -200,13 +200,16 @@ enum op_cancel {
 	OP_CANCEL_DONE
 };
 
-#define EACH_OP(op, batch) for (struct op *op = (batch); op; op = op->next)
+#define EACH_OP(each, batch) for (struct op *each = (batch); each; each = each->next)
 
 /* Zero it and say what is asked. */
 void op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
 	     void (*done)(struct op *op), void *owner);
 
 const char *op_verb_name(enum op_verb verb); /* "enqueue" */
+
+/* Say that it failed: in these words, or those of the code. */
+void op_fail(struct op *op, int rc, const struct slu_err *err);
 
 /* Let go of every record the answer refers to; again is fine. Any thread that has
  * the op. */

@@ -55,6 +55,15 @@ inbox_post_owed(struct inbox *in, struct list *node)
 }
 
 void
+inbox_poke(struct inbox *in)
+{
+	pthread_mutex_lock(&in->mtx);
+	in->news = true;
+	wake_owner(in);
+	pthread_mutex_unlock(&in->mtx);
+}
+
+void
 inbox_close(struct inbox *in)
 {
 	pthread_mutex_lock(&in->mtx);

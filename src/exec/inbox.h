@@ -34,7 +34,7 @@ struct inbox {
 	/* shared, under mtx */
 	struct list mail;
 	bool sleeping;
-	bool news; /* for the owner, beside mail: closed */
+	bool news; /* for the owner, beside mail */
 	bool closed;
 };
 
@@ -51,8 +51,11 @@ void inbox_post_owed(struct inbox *in, struct list *node);
 /* Refuse what comes later; wakes the owner. Any thread, any number of times. */
 void inbox_close(struct inbox *in);
 
+/* Wake the owner for something that is no mail. */
+void inbox_poke(struct inbox *in);
+
 /* For the owner: append all mail to out, after sleeping, if there is none, until some
- * comes, the inbox is closed, or the clock reaches until. Returns now. */
+ * comes, somebody pokes or closes, or the clock reaches until. Returns now. */
 slu_time inbox_take(struct inbox *in, slu_time until, struct list *out, bool *closed);
 
 #endif

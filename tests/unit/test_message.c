@@ -9,7 +9,7 @@ static const struct message full = {
 	.number = 0x11,
 	.accepted = 0x21,
 	.due = 0x31,
-	.expires = SLU_NEVER,
+	.expires = 0x51,
 	.keep = 0x41,
 	.prio = -2,
 	.max_attempts = 0x0503,
@@ -31,7 +31,7 @@ static const char golden[] =
 	"\x11\0\0\0\0\0\0\0"
 	"\x21\0\0\0\0\0\0\0"
 	"\x31\0\0\0\0\0\0\0"
-	"\xff\xff\xff\xff\xff\xff\xff\x7f"
+	"\x51\0\0\0\0\0\0\0"
 	"\x41\0\0\0\0\0\0\0"
 	"\x03\0\0\0\0\0\0\0"
 	"\0\0\0\0\0\0\0\0"

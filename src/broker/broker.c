@@ -1,0 +1,295 @@
+#include "broker/broker.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "broker/shard.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum {
+	OP_BYTES = 256 /* what an op weighs beside its payloads */
+};
+
+struct broker {
+	struct idgen ids;
+	uint32_t n;
+	uint32_t open;         /* shards that are */
+	_Atomic bool draining; /* no enqueue, no claim */
+	pthread_mutex_t stop;  /* held by whoever stops */
+	bool stopped;          /* under stop */
+	struct shard shards[];
+};
+
+/* ---- Which shard ---- */
+
+uint32_t
+broker_shards(const struct broker *b)
+{
+	return b->n;
+}
+
+uint32_t
+broker_shard_of(const struct broker *b, struct slice space, struct slice queue)
+{
+	uint32_t h = FNV1A32_START;
+
+	if (b->n == 1)
+		return 0;
+	h = fnv1a32_more(h, space.p, space.n);
+	h = fnv1a32_more(h, "/", 1);
+	h = fnv1a32_more(h, queue.p, queue.n);
+	return h % b->n;
+}
+
+static bool
+lives_on(const struct broker *b, uint32_t shard, const struct op *op, struct slice space,
+	 struct slice queue)
+{
+	space = space.n ? space : op->space;
+	queue = queue.n ? queue : op->queue;
+	return queue.n && broker_shard_of(b, space, queue) == shard;
+}
+
+/* Do all its items live there? */
+static bool
+is_whole(const struct broker *b, uint32_t shard, const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++)
+		if (!lives_on(b, shard, op, op->puts[i].m.space, op->puts[i].m.queue))
+			return false;
+	for (uint32_t i = 0; i < op->n_items; i++)
+		if (!lives_on(b, shard, op, op->items[i].space, op->items[i].queue))
+			return false;
+	return true;
+}
+
+/* Where an op begins that has no queue of its own. */
+static struct slice
+first_queue(const struct op *op, struct slice *space)
+{
+	*space = op->space;
+	if (op->n_puts) {
+		*space = op->puts[0].m.space.n ? op->puts[0].m.space : *space;
+		return op->puts[0].m.queue;
+	}
+	if (op->n_items) {
+		*space = op->items[0].space.n ? op->items[0].space : *space;
+		return op->items[0].queue;
+	}
+	return (struct slice){ 0 };
+}
+
+static int
+route(const struct broker *b, struct op *op, uint32_t *shard)
+{
+	struct slice space = op->space;
+	const struct slice queue = op->queue.n ? op->queue : first_queue(op, &space);
+
+	op->spans = op->verb == OP_TOPICS || (op->verb == OP_LIST && op->queue.n == 0);
+	*shard = 0;
+	if (op->spans) {
+		*shard = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
+		op->cursor &= (1ull << BROKER_CURSOR_BITS) - 1;
+		return *shard < b->n ? 0 : SLU_EINVAL;
+	}
+	if (b->n == 1)
+		return 0;
+	if (queue.n == 0)
+		return SLU_EINVAL;
+	*shard = broker_shard_of(b, space, queue);
+	return is_whole(b, *shard, op) ? 0 : SLU_EINVAL;
+}
+
+/* ---- Ops ---- */
+
+/* What it costs to run, and ids. */
+static void
+prepare(struct broker *b, struct op *op)
+{
+	op->cost = 1;
+	op->bytes = OP_BYTES;
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		struct message *m = &op->puts[i].m;
+
+		if (m->id == 0)
+			m->id = idgen_next(&b->ids);
+		op->bytes += m->payload.n + m->attributes.n;
+	}
+	for (uint32_t i = 0; i < op->n_items; i++)
+		op->bytes += op->items[i].text.n;
+	op->cost += op->n_puts + op->n_items;
+}
+
+int
+broker_post(struct broker *b, struct op *op)
+{
+	uint32_t shard;
+	int rc;
+
+	assert(op->verb < OP_VERBS && op->done);
+	if (b->draining && (op->verb == OP_ENQUEUE || op->verb == OP_CLAIM))
+		return SLU_ECLOSED;
+	rc = route(b, op, &shard);
+	if (rc)
+		return rc;
+	prepare(b, op);
+	return shard_post(&b->shards[shard], op);
+}
+
+void
+broker_cancel(struct broker *b, struct op *op)
+{
+	shard_cancel(&b->shards[op->shard], op);
+}
+
+int
+broker_return(struct broker *b, struct op *op, uint32_t from)
+{
+	assert(op->verb == OP_CLAIM && from <= op->n_rows);
+	for (uint32_t i = from; i < op->n_rows; i++)
+		engine_unpin(op->engine, &op->rows[i].record);
+	op->verb = OP_RETURN;
+	op->rows += from;
+	op->n_rows -= from;
+	return shard_post(&b->shards[op->shard], op);
+}
+
+uint64_t
+broker_new_id(struct broker *b)
+{
+	return idgen_next(&b->ids);
+}
+
+/* ---- Open and close ---- */
+
+static int
+open_shard(struct broker *b, const struct broker_conf *conf, struct clock *clock,
+	   struct slu_err *err)
+{
+	struct engine_conf storage = conf->storage;
+	char folder[4096];
+	int rc;
+
+	if (storage.folder && b->n > 1) {
+		const int n = snprintf(folder, sizeof folder, "%s/%u", storage.folder, b->open);
+
+		if (n >= (int)sizeof folder)
+			return slu_fail(err, SLU_EINVAL, "the name of the folder is too long");
+		storage.folder = folder;
+	}
+	rc = shard_open(&b->shards[b->open], conf->engine, &storage, clock, b->open, b->n,
+			err);
+	b->open += rc == 0;
+	return rc;
+}
+
+static int
+open_shards(struct broker *b, const struct broker_conf *conf, struct slu_err *err)
+{
+	struct clock *clock = conf->clock ? conf->clock : &clock_system;
+	uint64_t highest = 0;
+	int rc = 0;
+
+	while (!rc && b->open < b->n)
+		rc = open_shard(b, conf, clock, err);
+	for (uint32_t i = 0; i < b->open; i++)
+		if (b->shards[i].highest_id > highest)
+			highest = b->shards[i].highest_id;
+	if (!rc)
+		rc = idgen_init(&b->ids, clock, conf->node, highest, err);
+	for (uint32_t i = 0; !rc && i < b->n; i++)
+		rc = shard_start(&b->shards[i], err);
+	return rc;
+}
+
+int
+broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err *err)
+{
+	const uint32_t n = conf->shards ? conf->shards : 1;
+	struct broker *b;
+	int rc;
+
+	if (n > BROKER_SHARDS_MAX)
+		return slu_fail(err, SLU_EINVAL, "%u shards: at most %d", n, BROKER_SHARDS_MAX);
+	b = mem_aligned(_Alignof(struct shard), sizeof *b + n * sizeof(struct shard));
+	if (!b)
+		return slu_fail(err, SLU_ENOMEM, "no memory for %u shards", n);
+	memset(b, 0, sizeof *b);
+	b->n = n;
+	pthread_mutex_init(&b->stop, NULL); /* cannot fail with these attributes */
+	rc = open_shards(b, conf, err);
+	if (rc) {
+		broker_close(b);
+		return rc;
+	}
+	*out = b;
+	return 0;
+}
+
+void
+broker_drain(struct broker *b)
+{
+	b->draining = true;
+	for (uint32_t i = 0; i < b->open; i++)
+		shard_drain(&b->shards[i]);
+}
+
+/* B2: one does it, all others wait for the lock. */
+void
+broker_stop(struct broker *b)
+{
+	pthread_mutex_lock(&b->stop);
+	if (!b->stopped) {
+		for (uint32_t i = 0; i < b->open; i++)
+			shard_close(&b->shards[i]);
+		for (uint32_t i = 0; i < b->open; i++)
+			shard_join(&b->shards[i]);
+		b->stopped = true;
+	}
+	pthread_mutex_unlock(&b->stop);
+}
+
+void
+broker_close(struct broker *b)
+{
+	if (!b)
+		return;
+	broker_stop(b);
+	for (uint32_t i = 0; i < b->open; i++)
+		shard_release(&b->shards[i]);
+	pthread_mutex_destroy(&b->stop);
+	mem_free(b);
+}
+
+/* ---- Numbers ---- */
+
+void
+broker_totals(const struct broker *b, uint32_t shard, struct broker_totals *out)
+{
+	const struct shard *s = &b->shards[shard];
+	uint64_t *const rows[SHARD_TOTALS] = {
+		[SHARD_OPS] = &out->ops,
+		[SHARD_BATCHES] = &out->batches,
+		[SHARD_ACCEPTED] = &out->accepted,
+		[SHARD_DELIVERED] = &out->delivered,
+		[SHARD_RETURNED] = &out->returned,
+		[SHARD_ACKED] = &out->acked,
+		[SHARD_NACKED] = &out->nacked,
+		[SHARD_DELETED] = &out->deleted,
+		[SHARD_WAITING] = &out->waiting,
+	};
+
+	for (int i = 0; i < SHARD_TOTALS; i++)
+		*rows[i] = atomic_load_explicit(&s->totals[i], memory_order_relaxed);
+}
+
+int
+broker_health(const struct broker *b, uint32_t shard, struct slu_err *err)
+{
+	const int rc = b->shards[shard].failed;
+
+	if (rc && err)
+		*err = b->shards[shard].why;
+	return rc;
+}

@@ -1,0 +1,278 @@
+/*
+ * shard.c - the shard's thread: mail in, answers out, waits that end.
+ */
+#include "broker/shard_in.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+
+/* ---- Answers (S6) ---- */
+
+void
+shard_answer(struct shard *s, struct op *op)
+{
+	int none = OP_CANCEL_NONE;
+
+	assert(op->waiter == SLAB_NONE);
+	if (!atomic_compare_exchange_strong(&op->canceled, &none, OP_CANCEL_DONE)) {
+		op->ended = true; /* done when its cancel is here */
+		return;
+	}
+	s->held--;
+	op->done(op);
+}
+
+/* Nobody else can cancel it now. */
+static void
+answer_canceled(struct shard *s, struct op *op)
+{
+	atomic_store(&op->canceled, OP_CANCEL_DONE);
+	s->held--;
+	op->done(op);
+}
+
+static void
+end_wait(struct shard *s, struct op *op, int rc)
+{
+	if (rc)
+		op_fail(op, rc, NULL);
+	else
+		op->rc = 0;
+	op->n_rows = 0;
+	shard_answer(s, op);
+}
+
+/* ---- Mail ---- */
+
+/* Its own mail came before, so it is in turns, waits, or has ended. */
+static void
+take_cancel(struct shard *s, struct op *op)
+{
+	if (!op->ended) {
+		if (op->waiter != SLAB_NONE)
+			dispatch_leave(&s->dispatch, op);
+		else
+			turns_remove(&s->turns, op);
+		op_fail(op, SLU_ECANCELED, NULL);
+		op->n_rows = 0;
+	}
+	answer_canceled(s, op);
+}
+
+static void
+take_op(struct shard *s, struct op *op)
+{
+	op->arrived += s->offset;
+	if (op->arrived > s->now)
+		op->arrived = s->now;
+	s->held++;
+	shard_count(s, SHARD_OPS, 1);
+	if (s->failed)
+		end_wait(s, op, SLU_EDOWN);
+	else if (turns_add(&s->turns, op))
+		end_wait(s, op, SLU_ENOMEM);
+}
+
+static void
+take_mail(struct shard *s, struct list *mail)
+{
+	while (!list_is_empty(mail)) {
+		struct op_mail *m = CONTAINER(mail->next, struct op_mail, node);
+
+		list_remove(&m->node);
+		if (m->cancel)
+			take_cancel(s, m->op);
+		else
+			take_op(s, m->op);
+	}
+}
+
+/* ---- Waits that end ---- */
+
+static void
+end_waits(struct shard *s)
+{
+	const bool all = s->closed || s->failed;
+	struct op *op;
+
+	if (!all && !s->draining)
+		return;
+	while ((op = dispatch_any(&s->dispatch, !all)) != NULL)
+		end_wait(s, op, s->failed ? SLU_EDOWN : op->verb == OP_CLAIM ? 0
+									     : SLU_ECLOSED);
+}
+
+static void
+expire_waits(struct shard *s)
+{
+	struct op *op;
+
+	while ((op = dispatch_expire(&s->dispatch, s->now)) != NULL)
+		end_wait(s, op, op->verb == OP_RESULT ? SLU_ETIMEOUT : 0);
+}
+
+/* ---- The thread ---- */
+
+/* How long the thread may sleep: until then on clock_boot. */
+static slu_time
+sleep_until(struct shard *s)
+{
+	slu_time until = dispatch_next(&s->dispatch);
+
+	if (turns_first(&s->turns))
+		return 0;
+	if (!s->failed) {
+		const slu_time due = s->engine->ops->next_due(s->engine);
+
+		until = due < until ? due : until;
+	}
+	return until == SLU_NEVER ? until : until - s->offset;
+}
+
+bool
+shard_round(struct shard *s)
+{
+	struct list mail;
+	slu_time now;
+
+	list_init(&mail);
+	now = inbox_take(&s->inbox, sleep_until(s), &mail, &s->closed) + s->offset;
+	s->now = now > s->now ? now : s->now;
+	take_mail(s, &mail);
+	end_waits(s);
+	if (!s->failed)
+		shard_run(s);
+	end_waits(s);
+	expire_waits(s);
+	atomic_store_explicit(&s->totals[SHARD_WAITING], dispatch_count(&s->dispatch),
+			      memory_order_relaxed);
+	return !s->closed || s->held > 0;
+}
+
+static void *
+work(void *arg)
+{
+	while (shard_round(arg))
+		;
+	return NULL;
+}
+
+/* ---- For others ---- */
+
+int
+shard_post(struct shard *s, struct op *op)
+{
+	op->shard = s->index;
+	op->waiter = SLAB_NONE;
+	op->ended = false;
+	atomic_store(&op->canceled, OP_CANCEL_NONE);
+	op->mail = (struct op_mail){ .op = op };
+	op->stop = (struct op_mail){ .op = op, .cancel = true };
+	return inbox_post(&s->inbox, &op->mail.node, &op->arrived);
+}
+
+void
+shard_cancel(struct shard *s, struct op *op)
+{
+	int none = OP_CANCEL_NONE;
+
+	if (atomic_compare_exchange_strong(&op->canceled, &none, OP_CANCEL_ASKED))
+		inbox_post_owed(&s->inbox, &op->stop.node);
+}
+
+void
+shard_drain(struct shard *s)
+{
+	s->draining = true;
+	inbox_poke(&s->inbox);
+}
+
+void
+shard_close(struct shard *s)
+{
+	inbox_close(&s->inbox);
+}
+
+/* ---- Open and close ---- */
+
+static void
+on_ready(void *arg, struct slice space, struct slice queue, uint32_t n)
+{
+	struct shard *s = arg;
+
+	dispatch_ready(&s->dispatch, space, queue, n);
+}
+
+static int
+open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_conf *conf,
+	    struct slu_err *err)
+{
+	struct engine_conf own = *conf;
+	struct engine_found found = { 0 };
+	int rc;
+
+	own.wall = clock_wall(s->clock);
+	own.ready = on_ready;
+	own.ready_arg = s;
+	rc = ops->open(&s->engine, &own, &found, err);
+	if (rc)
+		return rc;
+	s->now = found.now;
+	s->offset = found.now - clock_boot(s->clock);
+	s->highest_id = found.highest_id;
+	return 0;
+}
+
+int
+shard_open(struct shard *s, const struct engine_ops *ops, const struct engine_conf *conf,
+	   struct clock *clock, uint32_t index, uint32_t shards, struct slu_err *err)
+{
+	struct hash_key secret;
+	int rc;
+
+	*s = (struct shard){
+		.index = index,
+		.shards = shards,
+		.clock = clock,
+		.log = conf->log,
+	};
+	rc = hash_key_init(&secret, err);
+	if (!rc)
+		rc = inbox_init(&s->inbox, clock, err);
+	if (rc)
+		return rc;
+	turns_init(&s->turns, &secret);
+	dispatch_init(&s->dispatch, &secret);
+	rc = open_engine(s, ops, conf, err);
+	if (rc)
+		shard_release(s);
+	return rc;
+}
+
+int
+shard_start(struct shard *s, struct slu_err *err)
+{
+	if (pthread_create(&s->thread, NULL, work, s))
+		return slu_fail(err, SLU_EDOWN, "shard %u: no thread", s->index);
+	s->started = true;
+	return 0;
+}
+
+void
+shard_join(struct shard *s)
+{
+	if (s->started)
+		pthread_join(s->thread, NULL);
+	s->started = false;
+}
+
+void
+shard_release(struct shard *s)
+{
+	if (s->engine)
+		s->engine->ops->close(s->engine);
+	dispatch_release(&s->dispatch);
+	turns_release(&s->turns);
+	inbox_release(&s->inbox);
+}

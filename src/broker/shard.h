@@ -1,0 +1,98 @@
+/*
+ * shard.h - a thread with an inbox and an engine: where ops are run.
+ *
+ *      shard_post ──> inbox ──> turns ──> batch ──> engine.run ──> done
+ *                                ^          │ claim that may wait, or found others
+ *                                │          v waiting
+ *                                │       dispatch ──> again, when there is something
+ *                                └─ by namespace
+ *
+ *  S1  A batch has at most SHARD_BATCH_OPS messages and SHARD_BATCH_BYTES of them; an
+ *      op that has more goes alone. Namespaces take turns.
+ *  S2  An op is judged by the moment it reached the inbox, and nothing falls due
+ *      before an op that came earlier has run, however long it had to wait.
+ *  S3  Shard time starts at what the engine found (the larger of the wall clock and
+ *      the last time it wrote) and goes on by clock_boot. It never goes back and does
+ *      not follow a wall clock that is set.
+ *  S4  When a run fails, every op of the batch answers that failure, all that wait
+ *      SLU_EDOWN, and so does whatever comes later: until the shard is opened again.
+ *  S5  Every op that was posted is answered once. After a close, what came before is
+ *      run as ever, and waits end; then the thread ends.
+ *  S6  done is called when op->canceled is DONE, and not while a cancel of it is on
+ *      its way: so whoever cancels may touch the op.
+ */
+#ifndef BROKER_SHARD_H
+#define BROKER_SHARD_H
+
+#include "broker/broker.h"
+#include "broker/dispatch.h"
+#include "broker/turns.h"
+#include "exec/inbox.h"
+
+enum {
+	SHARD_BATCH_OPS = 4096,
+	SHARD_BATCH_BYTES = 1 << 20
+};
+
+/* The rows of struct broker_totals; written by the shard's thread alone. */
+enum shard_total {
+	SHARD_OPS,
+	SHARD_BATCHES,
+	SHARD_ACCEPTED,
+	SHARD_DELIVERED,
+	SHARD_RETURNED,
+	SHARD_ACKED,
+	SHARD_NACKED,
+	SHARD_DELETED,
+	SHARD_WAITING,
+	SHARD_TOTALS
+};
+
+struct shard {
+	/* Fixed once open. */
+	uint32_t index;
+	uint32_t shards; /* how many there are */
+	struct clock *clock;
+	struct slu_log *log;
+	struct engine *engine;
+	slu_time offset; /* shard time - clock_boot */
+	uint64_t highest_id;
+	pthread_t thread;
+	bool started;
+
+	/* Shared. */
+	struct inbox inbox;
+	_Atomic uint64_t totals[SHARD_TOTALS];
+	_Atomic bool draining; /* waiting claims end */
+	_Atomic int failed;    /* 0, or why nothing runs any more; then why is set */
+	struct slu_err why;
+
+	/* The shard thread's. */
+	struct turns turns;
+	struct dispatch dispatch;
+	slu_time now;
+	uint64_t held; /* ops that have not been answered */
+	bool closed;
+};
+
+/* conf->ready is the shard's own. Opens the engine, starts the thread. */
+int shard_open(struct shard *s, const struct engine_ops *ops,
+	       const struct engine_conf *conf, struct clock *clock, uint32_t index,
+	       uint32_t shards, struct slu_err *err);
+int shard_start(struct shard *s, struct slu_err *err);
+
+/* Any thread. SLU_ECLOSED. */
+int shard_post(struct shard *s, struct op *op);
+void shard_cancel(struct shard *s, struct op *op);
+
+void shard_drain(struct shard *s);
+void shard_close(struct shard *s); /* S5; returns at once */
+void shard_join(struct shard *s);  /* waits for the thread */
+
+/* After shard_join, or without a thread. */
+void shard_release(struct shard *s);
+
+/* For tests: what the thread does, once. Returns false when it is to end. */
+bool shard_round(struct shard *s);
+
+#endif

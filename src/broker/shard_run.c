@@ -1,0 +1,283 @@
+/*
+ * shard_run.c - a batch is formed, run, made durable once, then answered.
+ */
+#include "broker/shard_in.h"
+
+#include "base/log.h"
+
+/* A batch while it is formed. */
+struct batch {
+	struct op *first;
+	struct op *last;
+	uint64_t cost;
+	uint64_t bytes;
+};
+
+static void
+batch_add(struct batch *b, struct op *op)
+{
+	op->next = NULL;
+	if (b->last)
+		b->last->next = op;
+	else
+		b->first = op;
+	b->last = op;
+	b->cost += op->cost;
+	b->bytes += op->bytes;
+}
+
+/* S1 */
+static bool
+batch_has_room(const struct batch *b, const struct op *op)
+{
+	return !b->first || (b->cost + op->cost <= SHARD_BATCH_OPS &&
+			     b->bytes + op->bytes <= SHARD_BATCH_BYTES);
+}
+
+/* ---- Forming ---- */
+
+/* Claims that may wait stand in line before they run, so that whoever came first is
+ * served first (D1 of dispatch.h); others only when there is a line already. */
+static bool
+goes_into_line(struct shard *s, const struct op *op)
+{
+	if (op->verb != OP_CLAIM)
+		return false;
+	if (s->closed || s->draining)
+		return false;
+	return op->wait > 0 || dispatch_has_line(&s->dispatch, op);
+}
+
+static void
+put_into_line(struct shard *s, struct op *op)
+{
+	const int rc = dispatch_park(&s->dispatch, op, true);
+
+	if (!rc)
+		return;
+	op_fail(op, rc, NULL);
+	shard_answer(s, op);
+}
+
+static void
+add_turns(struct shard *s, struct batch *b)
+{
+	struct op *op;
+
+	while ((op = turns_first(&s->turns)) != NULL && batch_has_room(b, op)) {
+		turns_take(&s->turns);
+		if (goes_into_line(s, op)) {
+			b->cost += op->cost;
+			put_into_line(s, op);
+		} else {
+			batch_add(b, op);
+		}
+	}
+}
+
+/* Those who waited go first. */
+static void
+add_joined(struct shard *s, struct batch *b)
+{
+	struct op *last;
+	struct op *first = dispatch_join(&s->dispatch, SHARD_BATCH_OPS, &last);
+
+	if (!first)
+		return;
+	last->next = b->first;
+	b->first = first;
+	if (!b->last)
+		b->last = last;
+}
+
+/* The links of a list turned around. */
+static struct op *
+reversed(struct op *op)
+{
+	struct op *done = NULL;
+
+	while (op) {
+		struct op *next = op->next;
+
+		op->next = done;
+		done = op;
+		op = next;
+	}
+	return done;
+}
+
+/* S2: nothing falls due before an op that arrived earlier and runs later. Claims that
+ * wait hold up nothing. */
+static struct op *
+set_before(struct op *first, slu_time limit)
+{
+	struct op *op = reversed(first);
+
+	EACH_OP(o, op)
+	{
+		const slu_time arrived = o->waiter == SLAB_NONE ? o->arrived : limit;
+
+		limit = arrived < limit ? arrived : limit;
+		o->before = limit;
+	}
+	return reversed(op);
+}
+
+/* ---- Answering ---- */
+
+static void
+count_items(struct shard *s, const struct op *op)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < op->n_items; i++)
+		n += op->items[i].rc == 0;
+	if (op->verb == OP_ACK)
+		shard_count(s, SHARD_ACKED, n);
+	else if (op->verb == OP_NACK)
+		shard_count(s, SHARD_NACKED, n);
+	else if (op->verb == OP_DELETE)
+		shard_count(s, SHARD_DELETED, n);
+}
+
+static void
+count_op(struct shard *s, const struct op *op)
+{
+	uint64_t n = 0;
+
+	if (op->rc)
+		return;
+	if (op->verb == OP_CLAIM)
+		shard_count(s, SHARD_DELIVERED, op->n_rows);
+	for (uint32_t i = 0; op->verb == OP_RETURN && i < op->n_rows; i++)
+		n += op->rows[i].state == MSG_READY;
+	shard_count(s, SHARD_RETURNED, n);
+	n = 0;
+	for (uint32_t i = 0; op->verb == OP_ENQUEUE && i < op->n_puts; i++)
+		n += !op->puts[i].existed;
+	shard_count(s, SHARD_ACCEPTED, n);
+	count_items(s, op);
+}
+
+/* The page after the last of this shard is the first of the next. */
+static void
+span_cursor(const struct shard *s, struct op *op)
+{
+	if (!op->spans)
+		return;
+	if (op->cursor)
+		op->cursor |= (uint64_t)s->index << BROKER_CURSOR_BITS;
+	else if (s->index + 1 < s->shards)
+		op->cursor = ((uint64_t)s->index + 1) << BROKER_CURSOR_BITS;
+}
+
+/* Whoever waits for the result of what is gone. */
+static void
+tell_gone(struct shard *s, const struct op *op)
+{
+	if (op->verb != OP_ACK && op->verb != OP_DELETE)
+		return;
+	for (uint32_t i = 0; i < op->n_items; i++)
+		if (op->items[i].rc == 0)
+			dispatch_gone(&s->dispatch, op->items[i].id);
+}
+
+/* An op that found nothing and may wait; of claims: that is in line already. */
+static bool
+still_waits(struct shard *s, struct op *op)
+{
+	if (op->verb == OP_CLAIM)
+		return op->rc == 0 && op->n_rows == 0 && op->waiter != SLAB_NONE;
+	if (op->verb != OP_RESULT || op->rc != SLU_ETIMEOUT || s->closed)
+		return false;
+	return op->wait > 0 && dispatch_park(&s->dispatch, op, false) == 0;
+}
+
+/* What a claim could not take is for the next in line. */
+static void
+leave_line(struct shard *s, struct op *op)
+{
+	const bool was_waiting = op->waiter != SLAB_NONE;
+
+	dispatch_leave(&s->dispatch, op);
+	if (was_waiting && op->verb == OP_CLAIM && op->rc)
+		dispatch_ready(&s->dispatch, op->space, op->queue, 1);
+}
+
+static void
+answer_all(struct shard *s, struct op *batch)
+{
+	struct op *next, *answers = NULL;
+	struct op **tail = &answers;
+
+	for (struct op *op = batch; op; op = next) {
+		next = op->next;
+		if (still_waits(s, op))
+			continue;
+		*tail = op;
+		tail = &op->next;
+	}
+	*tail = NULL;
+	EACH_OP(op, answers)
+	tell_gone(s, op);
+	for (struct op *op = answers; op; op = next) {
+		next = op->next;
+		leave_line(s, op);
+		count_op(s, op);
+		span_cursor(s, op);
+		shard_answer(s, op);
+	}
+}
+
+/* ---- Failing (S4) ---- */
+
+static void
+fail_op(struct shard *s, struct op *op, int rc, const struct slu_err *err)
+{
+	op_unpin(op);
+	op->n_rows = 0;
+	op_fail(op, rc, err);
+	dispatch_leave(&s->dispatch, op);
+	shard_answer(s, op);
+}
+
+static void
+fail_all(struct shard *s, struct op *batch, int rc, const struct slu_err *err)
+{
+	struct op *op, *next;
+
+	s->why = *err;
+	s->failed = rc;
+	log_error(s->log, "shard failed", F_U64("shard", s->index), F_STR("why", err->text));
+	for (op = batch; op; op = next) {
+		next = op->next;
+		fail_op(s, op, rc, err);
+	}
+	while ((op = turns_take(&s->turns)) != NULL)
+		fail_op(s, op, SLU_EDOWN, NULL);
+}
+
+/* ---- Running ---- */
+
+void
+shard_run(struct shard *s)
+{
+	struct slu_err err = { 0 };
+	struct batch b = { 0 };
+	slu_time due;
+	int rc;
+
+	add_turns(s, &b);
+	add_joined(s, &b);
+	due = turns_oldest(&s->turns);
+	due = due < s->now ? due : s->now;
+	if (!b.first && s->engine->ops->next_due(s->engine) > due)
+		return;
+	b.first = set_before(b.first, due);
+	shard_count(s, SHARD_BATCHES, 1);
+	rc = s->engine->ops->run(s->engine, b.first, due, s->now, &err);
+	if (rc)
+		fail_all(s, b.first, rc, &err);
+	else
+		answer_all(s, b.first);
+}

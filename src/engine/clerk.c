@@ -1,0 +1,353 @@
+/*
+ * clerk.c - a run of ops; what producers and consumers come for.
+ */
+#include "engine/clerk_in.h"
+
+#include <assert.h>
+
+void
+clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
+	   struct ledger *ledger, const struct engine_conf *conf, uint64_t random)
+{
+	*k = (struct clerk){
+		.ops = ops,
+		.engine = engine,
+		.ledger = ledger,
+		.ready = conf->ready,
+		.ready_arg = conf->ready_arg,
+		.random = random | 1,
+	};
+}
+
+void
+clerk_release(struct clerk *k)
+{
+	ledger_free(k->ledger);
+	k->ledger = NULL;
+}
+
+int
+clerk_carry_out(struct clerk *k, struct change *c, struct slice text, struct slu_err *err)
+{
+	int rc;
+
+	rc = k->ops->keep(k, c, text, err);
+	if (rc)
+		return rc;
+	rc = ledger_apply(k->ledger, c);
+	assert(rc == 0); /* L9 of the ledger */
+	if (k->ops->applied)
+		k->ops->applied(k, c);
+	return 0;
+}
+
+uint32_t
+clerk_queue(const struct clerk *k, const struct op *op)
+{
+	return ledger_queue_find(k->ledger, op->space, op->queue);
+}
+
+int
+clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row,
+	  struct slu_err *err)
+{
+	struct ledger_view v;
+	int rc;
+
+	ledger_get(k->ledger, msg, &v);
+	*row = (struct op_row){
+		.id = v.id,
+		.token = v.token,
+		.until = v.until,
+		.claimed = v.claimed,
+		.due = v.due,
+		.expires = v.expires,
+		.number = v.number,
+		.prio = v.prio,
+		.attempts = v.attempts,
+		.failures = v.failures,
+		.max_attempts = v.max_attempts,
+		.state = (uint8_t)v.state,
+		.flags = v.flags,
+		.reason = (uint8_t)v.reason,
+	};
+	rc = k->ops->pin(k, v.where, &row->record, err);
+	if (!rc && with_error && v.error)
+		rc = k->ops->pin(k, v.error, &row->error, err);
+	if (rc)
+		engine_unpin(k->engine, &row->record);
+	return rc;
+}
+
+/* ---- Enqueue ---- */
+
+static slu_time
+due_of(const struct clerk *k, const struct op_put *put)
+{
+	if (put->m.due)
+		return put->m.due;
+	return put->delay > SLU_NEVER - k->now ? SLU_NEVER : k->now + put->delay;
+}
+
+static int
+put_decide(struct clerk *k, struct op_put *put, struct change *c)
+{
+	const struct message *m = &put->m;
+	const struct ledger_offer offer = {
+		.id = m->id,
+		.key = m->key,
+		.idem = m->idem,
+		.prio = m->prio,
+		.due = due_of(k, put),
+		.ttl = put->ttl,
+		.max_attempts = m->max_attempts,
+		.keep_result = m->keep,
+	};
+	uint32_t queue;
+	int rc;
+
+	rc = ledger_queue_open(k->ledger, m->space, m->queue, &queue);
+	return rc ? rc : ledger_accept(k->ledger, queue, &offer, k->now, c);
+}
+
+static int
+put_carry_out(struct clerk *k, struct op_put *put, struct change *c, struct slu_err *err)
+{
+	int rc;
+
+	put->m.number = c->number;
+	put->m.accepted = c->at;
+	put->m.due = c->due;
+	put->m.expires = c->expires;
+	rc = k->ops->keep_message(k, &put->m, c, err);
+	if (rc)
+		return rc;
+	rc = ledger_apply(k->ledger, c);
+	assert(rc == 0); /* L9 of the ledger */
+	if (k->ops->applied)
+		k->ops->applied(k, c);
+	return 0;
+}
+
+static int
+put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
+{
+	struct change c;
+	int rc;
+
+	if (put->m.space.n == 0)
+		put->m.space = op->space;
+	if (put->m.queue.n == 0)
+		put->m.queue = op->queue;
+	put->existed = false;
+	rc = put_decide(k, put, &c);
+	if (rc == SLU_EEXISTS) {
+		put->m.id = c.id;
+		put->existed = true;
+		return 0;
+	}
+	if (rc)
+		return slu_fail(err, (enum slu_code)rc, "queue %.*s: %s",
+				(int)put->m.queue.n, put->m.queue.p,
+				slu_err_row(rc)->text);
+	return put_carry_out(k, put, &c, err);
+}
+
+/* O4: the puts before n are taken back, the latest first. */
+static void
+put_undo(struct clerk *k, struct op *op, uint32_t n)
+{
+	while (n-- > 0) {
+		struct change c = { .kind = CHANGE_ACCEPT, .id = op->puts[n].m.id };
+		struct ledger_view v;
+
+		if (op->puts[n].existed)
+			continue;
+		c.msg = ledger_find_any(k->ledger, c.id);
+		assert(c.msg != SLAB_NONE);
+		ledger_get(k->ledger, c.msg, &v);
+		c.queue = v.queue;
+		c.where = v.where;
+		c.number = v.number;
+		ledger_undo(k->ledger, &c);
+		if (k->ops->undo_message)
+			k->ops->undo_message(k, &c);
+	}
+}
+
+static void
+run_enqueue(struct clerk *k, struct op *op)
+{
+	struct slu_err err = { 0 };
+
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		const int rc = put_one(k, op, &op->puts[i], &err);
+
+		if (!rc)
+			continue;
+		put_undo(k, op, i);
+		op->failed = i;
+		op_fail(op, rc, &err);
+		return;
+	}
+}
+
+/* ---- Claim ---- */
+
+/* The message of c, which is ready, fits into what the op may still take. */
+static bool
+fits(const struct op *op, const struct op_row *row)
+{
+	return op->n_rows == 0 || !op->max_bytes ||
+	       op->bytes + row->record.size <= op->max_bytes;
+}
+
+/* Hand out what c says. False: the op has enough. */
+static int
+grant(struct clerk *k, struct op *op, struct change *c, bool *more, struct slu_err *err)
+{
+	struct op_row *row = &op->rows[op->n_rows];
+	int rc;
+
+	rc = clerk_row(k, c->msg, false, row, err);
+	if (rc)
+		return rc;
+	*more = fits(op, row);
+	if (*more)
+		rc = clerk_carry_out(k, c, (struct slice){ 0 }, err);
+	if (rc || !*more) {
+		engine_unpin(k->engine, &row->record);
+		return rc;
+	}
+	row->state = MSG_LEASED;
+	row->token = c->token;
+	row->until = c->until;
+	row->claimed = c->at;
+	row->attempts += row->attempts < UINT16_MAX;
+	op->bytes += row->record.size;
+	op->n_rows++;
+	return 0;
+}
+
+/* One message handed out, or found dead. */
+static int
+claim_one(struct clerk *k, struct op *op, uint32_t queue, bool *more, struct slu_err *err)
+{
+	const slu_time lease = op->lease < POLICY_LEASE_MAX ? op->lease : POLICY_LEASE_MAX;
+	struct change c;
+	int rc;
+
+	*more = false;
+	rc = ledger_claim(k->ledger, queue, lease, k->now, &c);
+	if (rc || c.kind == CHANGE_NONE)
+		return rc;
+	if (c.kind == CHANGE_CLAIM)
+		return grant(k, op, &c, more, err);
+	if (k->budget == 0) {
+		k->cut_short = queue;
+		return 0;
+	}
+	k->budget--;
+	*more = true;
+	return clerk_carry_out(k, &c, (struct slice){ 0 }, err);
+}
+
+static void
+run_claim(struct clerk *k, struct op *op)
+{
+	const uint32_t queue = clerk_queue(k, op);
+	struct slu_err err = { 0 };
+	bool more = queue != SLAB_NONE;
+	int rc = 0;
+
+	op->n_rows = 0;
+	op->bytes = 0;
+	while (more && op->n_rows < op->max_rows) {
+		rc = claim_one(k, op, queue, &more, &err);
+		if (rc)
+			break;
+	}
+	if (rc && op->n_rows == 0)
+		op_fail(op, rc, &err);
+}
+
+/* ---- A run ---- */
+
+static clerk_fn *const verbs[OP_VERBS] = {
+	[OP_ENQUEUE] = run_enqueue,
+	[OP_CLAIM] = run_claim,
+	[OP_RETURN] = clerk_return,
+	[OP_ACK] = clerk_items,
+	[OP_NACK] = clerk_items,
+	[OP_EXTEND] = clerk_items,
+	[OP_REDRIVE] = clerk_items,
+	[OP_DELETE] = clerk_items,
+	[OP_GET] = clerk_get,
+	[OP_PEEK] = clerk_peek,
+	[OP_LIST] = clerk_list,
+	[OP_RESULT] = clerk_result,
+	[OP_STATS] = clerk_stats,
+	[OP_TOPICS] = clerk_topics,
+	[OP_PURGE] = clerk_purge,
+	[OP_POLICY_GET] = clerk_policy_get,
+	[OP_POLICY_SET] = clerk_policy_set,
+};
+
+/* E3. What there is no memory to keep happens later. */
+static int
+catch_up(struct clerk *k, slu_time until, struct slu_err *err)
+{
+	struct change c;
+	int rc = 0;
+
+	while (!rc && ledger_tick(k->ledger, until, &k->budget, &c))
+		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, err);
+	return rc == SLU_ENOMEM ? 0 : rc;
+}
+
+/* E5 */
+static void
+report_ready(struct clerk *k, uint32_t queue)
+{
+	struct ledger_queue_view v;
+
+	ledger_queue_get(k->ledger, queue, &v);
+	if (v.count[MSG_READY] && !v.policy->paused && k->ready)
+		k->ready(k->ready_arg, slice_of(v.space_name), slice_of(v.name),
+			 v.count[MSG_READY]);
+}
+
+static void
+report_all_ready(struct clerk *k)
+{
+	uint32_t queue;
+
+	while ((queue = ledger_woken(k->ledger)) != SLAB_NONE)
+		report_ready(k, queue);
+	if (k->cut_short != SLAB_NONE)
+		report_ready(k, k->cut_short);
+}
+
+int
+clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
+	  struct slu_err *err)
+{
+	int rc = 0;
+
+	k->now = now;
+	k->budget = ENGINE_DUE_MAX;
+	k->cut_short = SLAB_NONE;
+	EACH_OP(op, batch)
+	{
+		op->rc = 0;
+		op->engine = k->engine;
+		if (!rc)
+			rc = catch_up(k, op->before, err);
+		if (!rc)
+			verbs[op->verb](k, op);
+	}
+	if (!rc)
+		rc = catch_up(k, due, err);
+	report_all_ready(k);
+	return rc;
+}

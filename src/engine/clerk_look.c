@@ -1,0 +1,256 @@
+/*
+ * clerk_look.c - ops that change nothing.
+ */
+#include "engine/clerk_in.h"
+
+enum {
+	LOOK_STEP = 64 /* entries of a scan at a time */
+};
+
+static void
+add_row(struct clerk *k, struct op *op, uint32_t msg)
+{
+	struct slu_err err = { 0 };
+	const int rc = clerk_row(k, msg, true, &op->rows[op->n_rows], &err);
+
+	if (rc)
+		op_fail(op, rc, &err);
+	else
+		op->n_rows++;
+}
+
+/* Fill rows until one fails; then there are none. */
+static void
+end_rows(struct op *op)
+{
+	if (!op->rc)
+		return;
+	op_unpin(op);
+	op->n_rows = 0;
+}
+
+void
+clerk_get(struct clerk *k, struct op *op)
+{
+	const uint32_t space = ledger_space_find(k->ledger, op->space);
+	struct ledger_view v;
+	uint32_t msg = SLAB_NONE;
+
+	op->n_rows = 0;
+	if (space != SLAB_NONE)
+		msg = ledger_find(k->ledger, space, op->id);
+	if (msg != SLAB_NONE && op->queue.n) {
+		ledger_get(k->ledger, msg, &v);
+		if (v.queue != clerk_queue(k, op))
+			msg = SLAB_NONE;
+	}
+	if (msg == SLAB_NONE)
+		op_fail(op, SLU_ENOTFOUND, NULL);
+	else
+		add_row(k, op, msg);
+}
+
+void
+clerk_peek(struct clerk *k, struct op *op)
+{
+	const uint32_t max = op->max_rows < LEDGER_PEEK_MAX ? op->max_rows : LEDGER_PEEK_MAX;
+	const uint32_t queue = clerk_queue(k, op);
+	uint32_t msgs[LEDGER_PEEK_MAX];
+	uint32_t n = 0;
+	int rc = 0;
+
+	op->n_rows = 0;
+	if (queue != SLAB_NONE)
+		rc = ledger_peek(k->ledger, queue, msgs, max, &n);
+	if (rc)
+		op_fail(op, rc, NULL);
+	for (uint32_t i = 0; i < n && !op->rc; i++)
+		add_row(k, op, msgs[i]);
+	end_rows(op);
+}
+
+/* ---- List ---- */
+
+/* The dead letter after the last one shown. When that one is dead no more, the list
+ * starts again: nothing is left out. */
+static uint32_t
+dead_after(struct clerk *k, const struct op *op, uint32_t queue)
+{
+	struct ledger_view v;
+	uint32_t msg;
+
+	msg = op->cursor ? ledger_find_any(k->ledger, op->cursor) : SLAB_NONE;
+	if (msg != SLAB_NONE) {
+		ledger_get(k->ledger, msg, &v);
+		if (v.state != MSG_DEAD || v.queue != queue)
+			msg = SLAB_NONE;
+	}
+	return ledger_dead_next(k->ledger, queue, msg);
+}
+
+static void
+list_dead(struct clerk *k, struct op *op, uint32_t queue)
+{
+	uint32_t msg = dead_after(k, op, queue);
+
+	while (msg != SLAB_NONE && op->n_rows < op->max_rows && !op->rc) {
+		add_row(k, op, msg);
+		msg = ledger_dead_next(k->ledger, queue, msg);
+	}
+	op->cursor = msg == SLAB_NONE || op->rc ? 0 : op->rows[op->n_rows - 1].id;
+}
+
+/* Is the message one that the op asks for? */
+static bool
+is_listed(struct clerk *k, const struct op *op, uint32_t space, uint32_t queue,
+	  uint32_t msg)
+{
+	struct ledger_queue_view q;
+	struct ledger_view v;
+
+	ledger_get(k->ledger, msg, &v);
+	if (op->state != MSG_NONE && v.state != op->state)
+		return false;
+	if (op->queue.n)
+		return v.queue == queue;
+	if (op->space.n == 0)
+		return true;
+	ledger_queue_get(k->ledger, v.queue, &q);
+	return q.space == space;
+}
+
+static void
+list_step(struct clerk *k, struct op *op, uint32_t queue, uint32_t *cursor, uint32_t max)
+{
+	const uint32_t space = op->space.n ? ledger_space_find(k->ledger, op->space)
+					   : SLAB_NONE;
+	uint32_t msgs[LOOK_STEP];
+	const uint32_t n = ledger_scan(k->ledger, cursor, msgs, max);
+
+	for (uint32_t i = 0; i < n && !op->rc; i++)
+		if (is_listed(k, op, space, queue, msgs[i]))
+			add_row(k, op, msgs[i]);
+}
+
+static void
+list_scan(struct clerk *k, struct op *op, uint32_t queue)
+{
+	uint32_t cursor = op->cursor < LEDGER_SCAN_END ? (uint32_t)op->cursor
+						       : LEDGER_SCAN_END;
+	uint32_t left = ENGINE_SCAN_MAX;
+
+	while (cursor != LEDGER_SCAN_END && left > 0 && op->n_rows < op->max_rows && !op->rc) {
+		uint32_t max = op->max_rows - op->n_rows;
+
+		if (max > LOOK_STEP)
+			max = LOOK_STEP;
+		if (max > left)
+			max = left;
+		left -= max;
+		list_step(k, op, queue, &cursor, max);
+	}
+	op->cursor = cursor == LEDGER_SCAN_END ? 0 : cursor;
+}
+
+void
+clerk_list(struct clerk *k, struct op *op)
+{
+	const uint32_t queue = op->queue.n ? clerk_queue(k, op) : SLAB_NONE;
+
+	op->n_rows = 0;
+	if (op->queue.n && queue == SLAB_NONE)
+		op->cursor = 0;
+	else if (op->queue.n && op->state == MSG_DEAD)
+		list_dead(k, op, queue);
+	else
+		list_scan(k, op, queue);
+	end_rows(op);
+}
+
+/* ---- Results ---- */
+
+void
+clerk_result(struct clerk *k, struct op *op)
+{
+	const uint32_t space = ledger_space_find(k->ledger, op->space);
+	struct ledger_result result = { 0 };
+	struct slu_err err = { 0 };
+	int rc = SLU_ENOTFOUND;
+
+	op->result = (struct op_ref){ 0 };
+	if (space != SLAB_NONE)
+		rc = ledger_result(k->ledger, space, op->id, &result);
+	if (rc == SLU_ENOTFOUND && space != SLAB_NONE &&
+	    ledger_find(k->ledger, space, op->id) != SLAB_NONE)
+		rc = SLU_ETIMEOUT;
+	if (!rc && result.where)
+		rc = k->ops->pin(k, result.where, &op->result, &err);
+	op->until = result.until;
+	if (rc)
+		op_fail(op, rc, &err);
+}
+
+/* ---- Queues ---- */
+
+static void
+add_queue(struct clerk *k, struct op *op, uint32_t queue)
+{
+	struct op_queue *out = &op->queues[op->n_queues++];
+	struct ledger_queue_view v;
+
+	ledger_queue_get(k->ledger, queue, &v);
+	*out = (struct op_queue){
+		.space = v.space_name,
+		.name = v.name,
+		.warn_depth = v.policy->warn_depth,
+		.paused = v.policy->paused,
+	};
+	memcpy(out->count, v.count, sizeof out->count);
+}
+
+void
+clerk_stats(struct clerk *k, struct op *op)
+{
+	const uint32_t queue = clerk_queue(k, op);
+
+	op->n_queues = 0;
+	if (queue == SLAB_NONE)
+		op_fail(op, SLU_ENOTFOUND, NULL);
+	else
+		add_queue(k, op, queue);
+}
+
+void
+clerk_topics(struct clerk *k, struct op *op)
+{
+	const uint32_t space = op->space.n ? ledger_space_find(k->ledger, op->space)
+					   : SLAB_NONE;
+	uint32_t queue = op->cursor ? (uint32_t)(op->cursor - 1) : SLAB_NONE;
+	struct ledger_queue_view v;
+	uint32_t left = ENGINE_SCAN_MAX;
+
+	op->n_queues = 0;
+	op->cursor = 0;
+	while ((queue = ledger_queue_next(k->ledger, queue)) != SLAB_NONE) {
+		ledger_queue_get(k->ledger, queue, &v);
+		if (op->space.n == 0 || v.space == space)
+			add_queue(k, op, queue);
+		if (--left == 0 || op->n_queues == op->max_queues) {
+			op->cursor = queue + 1ull;
+			return;
+		}
+	}
+}
+
+void
+clerk_policy_get(struct clerk *k, struct op *op)
+{
+	const uint32_t queue = clerk_queue(k, op);
+	struct ledger_queue_view v;
+
+	op->policy = policy_default;
+	if (queue == SLAB_NONE)
+		return;
+	ledger_queue_get(k->ledger, queue, &v);
+	op->policy = *v.policy;
+}

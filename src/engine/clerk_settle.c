@@ -1,0 +1,179 @@
+/*
+ * clerk_settle.c - what becomes of messages: decide, keep, apply.
+ */
+#include "engine/clerk_in.h"
+
+enum {
+	ERROR_TEXT_MAX = 4096 /* of a nack; what is longer is cut */
+};
+
+/* A lease that has ended meanwhile needs no return. */
+void
+clerk_return(struct clerk *k, struct op *op)
+{
+	struct ledger_ref ref = {
+		.space = ledger_space_find(k->ledger, op->space),
+		.queue = SLAB_NONE,
+	};
+
+	for (uint32_t i = 0; i < op->n_rows && ref.space != SLAB_NONE; i++) {
+		struct change c;
+		int rc;
+
+		ref.id = op->rows[i].id;
+		ref.token = op->rows[i].token;
+		rc = ledger_return(k->ledger, &ref, op->arrived, &c);
+		if (!rc)
+			rc = clerk_carry_out(k, &c, (struct slice){ 0 }, NULL);
+		op->rows[i].state = rc ? MSG_NONE : MSG_READY;
+	}
+}
+
+/* ---- Verbs of items ---- */
+
+static int
+item_ref(const struct clerk *k, const struct op *op, const struct op_item *it,
+	 struct ledger_ref *ref)
+{
+	const struct slice space = it->space.n ? it->space : op->space;
+	const struct slice queue = it->queue.n ? it->queue : op->queue;
+
+	*ref = (struct ledger_ref){
+		.space = ledger_space_find(k->ledger, space),
+		.queue = SLAB_NONE,
+		.id = it->id,
+		.token = it->token,
+	};
+	if (ref->space == SLAB_NONE)
+		return SLU_ENOTFOUND;
+	if (queue.n == 0)
+		return 0;
+	ref->queue = ledger_queue_find(k->ledger, space, queue);
+	return ref->queue == SLAB_NONE ? SLU_ENOTFOUND : 0;
+}
+
+/* xorshift: only spreads retries. */
+static uint64_t
+dice(struct clerk *k)
+{
+	k->random ^= k->random << 13;
+	k->random ^= k->random >> 7;
+	k->random ^= k->random << 17;
+	return k->random;
+}
+
+static int
+decide_nack(struct clerk *k, const struct op *op, const struct op_item *it,
+	    const struct ledger_ref *ref, struct change *c)
+{
+	const struct ledger_nack nack = {
+		.defer = it->defer,
+		.dead = it->dead,
+		.delay = it->time < 0 ? LEDGER_BY_POLICY : it->time,
+		.random = dice(k),
+	};
+
+	return ledger_nack(k->ledger, ref, &nack, op->arrived, c);
+}
+
+static int
+decide(struct clerk *k, const struct op *op, const struct op_item *it,
+       const struct ledger_ref *ref, struct change *c)
+{
+	const slu_time lease = it->time < POLICY_LEASE_MAX ? it->time : POLICY_LEASE_MAX;
+
+	switch (op->verb) {
+	case OP_ACK:
+		return ledger_ack(k->ledger, ref, op->arrived, c);
+	case OP_NACK:
+		return decide_nack(k, op, it, ref, c);
+	case OP_EXTEND:
+		return ledger_extend(k->ledger, ref, lease, op->arrived, c);
+	case OP_REDRIVE:
+		return ledger_redrive(k->ledger, ref, k->now, c);
+	default:
+		return ledger_delete(k->ledger, ref, k->now, c);
+	}
+}
+
+/* What is to be kept beside the change. */
+static struct slice
+text_of(const struct op *op, const struct op_item *it, const struct change *c)
+{
+	struct slice text = it->text;
+
+	if (op->verb == OP_ACK)
+		return c->keep ? text : (struct slice){ 0 };
+	if (op->verb != OP_NACK)
+		return (struct slice){ 0 };
+	if (text.n > ERROR_TEXT_MAX)
+		text.n = ERROR_TEXT_MAX;
+	return text;
+}
+
+static int
+run_item(struct clerk *k, const struct op *op, struct op_item *it)
+{
+	struct ledger_ref ref;
+	struct change c;
+	int rc;
+
+	rc = item_ref(k, op, it, &ref);
+	if (!rc)
+		rc = decide(k, op, it, &ref, &c);
+	if (!rc)
+		rc = clerk_carry_out(k, &c, text_of(op, it, &c), NULL);
+	if (rc)
+		return rc;
+	it->died = c.kind == CHANGE_DIE;
+	if (op->verb == OP_EXTEND)
+		it->until = c.until;
+	else
+		it->until = it->died || op->verb != OP_NACK ? c.at : c.due;
+	return 0;
+}
+
+void
+clerk_items(struct clerk *k, struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_items; i++)
+		op->items[i].rc = run_item(k, op, &op->items[i]);
+}
+
+/* ---- Queues ---- */
+
+void
+clerk_purge(struct clerk *k, struct op *op)
+{
+	const uint32_t queue = clerk_queue(k, op);
+	struct slu_err err = { 0 };
+	struct change c;
+	int rc;
+
+	if (queue == SLAB_NONE)
+		return;
+	rc = ledger_purge(k->ledger, queue, k->now, &c);
+	if (!rc)
+		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, &err);
+	if (rc)
+		op_fail(op, rc, &err);
+}
+
+void
+clerk_policy_set(struct clerk *k, struct op *op)
+{
+	struct slu_err err = { 0 };
+	struct change c;
+	uint32_t queue;
+	int rc;
+
+	rc = policy_check(&op->policy, &err);
+	if (!rc)
+		rc = ledger_queue_open(k->ledger, op->space, op->queue, &queue);
+	if (!rc)
+		rc = ledger_set_policy(k->ledger, queue, &op->policy, k->now, &c);
+	if (!rc)
+		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, &err);
+	if (rc)
+		op_fail(op, rc, &err);
+}

@@ -1,0 +1,236 @@
+/*
+ * memory.c - the memory engine.
+ *
+ * A record, an error text or a result is a piece of memory that is counted: by the
+ * engine while the ledger names it (where = its slot + 1), and by every pin. So a
+ * connection can still write what was acked meanwhile.
+ */
+#include "engine/memory.h"
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "engine/clerk.h"
+
+#include <inttypes.h>
+
+struct piece {
+	_Atomic uint32_t refs;
+	uint32_t size;
+	struct list node; /* of all that the ledger names; the shard's thread's */
+	char bytes[];
+};
+
+struct memory {
+	struct engine engine;
+	struct clerk clerk;
+	struct slab slots; /* of struct piece *: what the ledger names */
+	struct list named; /* the same pieces */
+};
+
+static struct memory *
+of_engine(struct engine *e)
+{
+	return CONTAINER(e, struct memory, engine);
+}
+
+static struct memory *
+of_clerk(struct clerk *k)
+{
+	return CONTAINER(k, struct memory, clerk);
+}
+
+/* ---- Pieces ---- */
+
+static void
+piece_unref(struct piece *p)
+{
+	if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1)
+		mem_free(p);
+}
+
+static struct piece **
+slot_at(const struct memory *m, uint64_t where)
+{
+	return slab_at(&m->slots, (uint32_t)(where - 1));
+}
+
+/* A piece of size bytes that has a slot; where names it. NULL: no memory. */
+static struct piece *
+piece_new(struct memory *m, size_t size, uint64_t *where)
+{
+	struct piece *p = mem_alloc(sizeof *p + size);
+	const uint32_t h = p ? slab_new(&m->slots) : SLAB_NONE;
+
+	if (h == SLAB_NONE) {
+		mem_free(p);
+		return NULL;
+	}
+	atomic_init(&p->refs, 1);
+	p->size = (uint32_t)size;
+	*where = (uint64_t)h + 1;
+	*slot_at(m, *where) = p;
+	list_append(&m->named, &p->node);
+	return p;
+}
+
+/* The ledger does not name it any more. */
+static void
+memory_drop(void *arg, uint64_t where)
+{
+	struct memory *m = arg;
+
+	list_remove(&(*slot_at(m, where))->node);
+	piece_unref(*slot_at(m, where));
+	slab_free(&m->slots, (uint32_t)(where - 1));
+}
+
+/* ---- What the clerk wants to be kept ---- */
+
+static int
+memory_keep_message(struct clerk *k, const struct message *msg, struct change *c,
+		    struct slu_err *err)
+{
+	struct piece *p = piece_new(of_clerk(k), message_size(msg), &c->where);
+
+	if (!p)
+		return slu_fail(err, SLU_ENOMEM, "no memory for message %" PRIu64, msg->id);
+	message_encode(msg, p->bytes);
+	return 0;
+}
+
+static int
+memory_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err *err)
+{
+	struct piece *p;
+
+	if (text.n == 0)
+		return 0;
+	p = piece_new(of_clerk(k), text.n, &c->where);
+	if (!p)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a text of %zu bytes", text.n);
+	memcpy(p->bytes, text.p, text.n);
+	return 0;
+}
+
+static int
+memory_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct slu_err *err)
+{
+	struct piece *p = *slot_at(of_clerk(k), where);
+
+	(void)err; /* it is always there */
+	atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+	*out = (struct op_ref){ .pin = p, .where = where, .size = p->size };
+	return 0;
+}
+
+static const struct clerk_ops keeping = {
+	.keep_message = memory_keep_message,
+	.keep = memory_keep,
+	.pin = memory_pin,
+};
+
+/* ---- The engine ---- */
+
+static void
+memory_close(struct engine *e)
+{
+	struct memory *m = of_engine(e);
+
+	LIST_EACH_SAFE(n, &m->named)
+		piece_unref(CONTAINER(n, struct piece, node));
+	clerk_release(&m->clerk);
+	slab_release(&m->slots);
+	mem_free(m);
+}
+
+static int
+make_ledger(struct memory *m, const struct engine_conf *conf, struct ledger **out,
+	    struct slu_err *err)
+{
+	struct ledger_conf lc = {
+		.drop = memory_drop,
+		.drop_arg = m,
+		.max_idem = conf->max_idem,
+		.max_queues = conf->max_queues,
+	};
+	int rc;
+
+	rc = hash_key_init(&lc.secret, err);
+	if (rc)
+		return rc;
+	rc = ledger_new(out, &lc);
+	return rc ? slu_fail(err, (enum slu_code)rc, "no memory for a ledger") : 0;
+}
+
+static int
+memory_open(struct engine **out, const struct engine_conf *conf,
+	    struct engine_found *found, struct slu_err *err)
+{
+	struct memory *m = mem_zalloc(sizeof *m);
+	struct ledger *ledger = NULL;
+	uint64_t random;
+	int rc;
+
+	if (!m)
+		return slu_fail(err, SLU_ENOMEM, "no memory for an engine");
+	rc = hash_random(&random, sizeof random, err);
+	if (!rc)
+		rc = make_ledger(m, conf, &ledger, err);
+	if (rc) {
+		mem_free(m);
+		return rc;
+	}
+	m->engine.ops = &engine_memory;
+	slab_init(&m->slots, sizeof(struct piece *));
+	list_init(&m->named);
+	clerk_init(&m->clerk, &keeping, &m->engine, ledger, conf, random);
+	*found = (struct engine_found){ .now = conf->wall };
+	*out = &m->engine;
+	return 0;
+}
+
+static int
+memory_run(struct engine *e, struct op *batch, slu_time due, slu_time now,
+	   struct slu_err *err)
+{
+	return clerk_run(&of_engine(e)->clerk, batch, due, now, err);
+}
+
+static slu_time
+memory_next_due(struct engine *e)
+{
+	return ledger_next_due(of_engine(e)->clerk.ledger);
+}
+
+static int
+memory_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, char *out,
+	    bool may_block, struct slu_err *err)
+{
+	const struct piece *p = ref->pin;
+
+	(void)e;
+	(void)may_block; /* it never has to wait */
+	if (at > p->size || n > p->size - at)
+		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %u", n, at,
+				p->size);
+	memcpy(out, p->bytes + at, n);
+	return 0;
+}
+
+static void
+memory_unpin(struct engine *e, struct op_ref *ref)
+{
+	(void)e;
+	piece_unref(ref->pin);
+	ref->pin = NULL;
+}
+
+const struct engine_ops engine_memory = {
+	.name = "memory",
+	.open = memory_open,
+	.close = memory_close,
+	.run = memory_run,
+	.next_due = memory_next_due,
+	.read = memory_read,
+	.unpin = memory_unpin,
+};

@@ -1,0 +1,62 @@
+#include "engine/op.h"
+
+#include "engine/engine.h"
+
+static const char *const verb_names[OP_VERBS] = {
+	[OP_ENQUEUE] = "enqueue",
+	[OP_CLAIM] = "claim",
+	[OP_RETURN] = "return",
+	[OP_ACK] = "ack",
+	[OP_NACK] = "nack",
+	[OP_EXTEND] = "extend",
+	[OP_REDRIVE] = "redrive",
+	[OP_DELETE] = "delete",
+	[OP_GET] = "get",
+	[OP_PEEK] = "peek",
+	[OP_LIST] = "list",
+	[OP_RESULT] = "result",
+	[OP_STATS] = "stats",
+	[OP_TOPICS] = "topics",
+	[OP_PURGE] = "purge",
+	[OP_POLICY_GET] = "policy_get",
+	[OP_POLICY_SET] = "policy_set",
+};
+
+const char *
+op_verb_name(enum op_verb verb)
+{
+	return verb_names[verb];
+}
+
+void
+op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
+	void (*done)(struct op *op), void *owner)
+{
+	memset(op, 0, sizeof *op);
+	op->verb = verb;
+	op->space = space;
+	op->queue = queue;
+	op->done = done;
+	op->owner = owner;
+	op->waiter = SLAB_NONE;
+}
+
+void
+op_fail(struct op *op, int rc, const struct slu_err *err)
+{
+	op->rc = rc;
+	if (err && err->code == (enum slu_code)rc)
+		op->err = *err;
+	else
+		(void)slu_fail(&op->err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
+}
+
+void
+op_unpin(struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_rows; i++) {
+		engine_unpin(op->engine, &op->rows[i].record);
+		engine_unpin(op->engine, &op->rows[i].error);
+	}
+	engine_unpin(op->engine, &op->result);
+}
