@@ -312,7 +312,7 @@ slu_executor_await(struct slu_executor *ex, const char *key, slu_time timeout,
 		return slu_fail(err, SLU_EINVAL, "a task cannot await its own executor");
 	b = barrier_new();
 	if (!b)
-		return slu_fail(err, SLU_ENOMEM, "no memory to await key %s", key);
+		return slu_fail(err, SLU_ENOMEM, "no memory to await a key");
 	b->refs = 2;
 	rc = slu_executor_submit(ex, key,
 				 &(struct slu_task){ barrier_run, b, barrier_done },
