@@ -249,12 +249,25 @@ split_unix(const char *rest, struct sockaddr_un *sa, mode_t *mode, struct slu_er
 	return 0;
 }
 
+/* True when no server is behind the path: whoever dies leaves the file. */
+static bool
+is_left_over(const struct sockaddr_un *sa)
+{
+	const int fd = new_socket(AF_UNIX, NULL);
+	int rc;
+
+	if (fd < 0)
+		return false;
+	rc = connect(fd, (const struct sockaddr *)sa, sizeof *sa) ? errno : 0;
+	close(fd);
+	return rc == ECONNREFUSED;
+}
+
 /* A2: 0 when the path is free now. */
 static int
 clear_path(const struct sockaddr_un *sa, struct slu_err *err)
 {
 	struct stat st;
-	int fd, rc;
 
 	if (lstat(sa->sun_path, &st))
 		return errno == ENOENT ? 0 : slu_fail(err, SLU_EDOWN, "%s: %m", sa->sun_path);
@@ -263,12 +276,7 @@ clear_path(const struct sockaddr_un *sa, struct slu_err *err)
 				"%s is there and is no socket: move it away or choose "
 				"another path",
 				sa->sun_path);
-	fd = new_socket(AF_UNIX, err);
-	if (fd < 0)
-		return SLU_EDOWN;
-	rc = connect(fd, (const struct sockaddr *)sa, sizeof *sa) ? errno : 0;
-	close(fd);
-	if (rc != ECONNREFUSED && rc != ENOENT)
+	if (!is_left_over(sa))
 		return slu_fail(err, SLU_EEXISTS,
 				"%s is in use: stop what listens there or choose another "
 				"path",
@@ -283,18 +291,13 @@ static int
 bind_unix(struct listener *l, const struct sockaddr_un *sa, mode_t mode,
 	  struct slu_err *err)
 {
-	struct stat st;
-
 	l->fds[0] = new_socket(AF_UNIX, err);
 	if (l->fds[0] < 0)
 		return SLU_EDOWN;
 	if (bind(l->fds[0], (const struct sockaddr *)sa, sizeof *sa))
 		return bind_failed(sa->sun_path, err);
 	(void)snprintf(l->name, sizeof l->name, "unix:%s", sa->sun_path);
-	if (lstat(sa->sun_path, &st))
-		return slu_fail(err, SLU_EDOWN, "%s: %m", sa->sun_path);
-	l->dev = st.st_dev;
-	l->ino = st.st_ino;
+	l->unix_path = *sa;
 	if (chmod(sa->sun_path, mode))
 		return slu_fail(err, SLU_EDOWN, "set the mode of %s: %m", sa->sun_path);
 	return 0;
@@ -345,25 +348,14 @@ listener_open(struct listener *l, const char *address, unsigned threads,
 	return rc;
 }
 
-/* A4. */
-static void
-remove_file(const struct listener *l)
-{
-	const char *path = l->name + 5;
-	struct stat st;
-
-	if (l->ino != 0 && lstat(path, &st) == 0 && st.st_dev == l->dev &&
-	    st.st_ino == l->ino)
-		(void)unlink(path); /* left over, it is replaced at the next start */
-}
-
 void
 listener_close(struct listener *l)
 {
 	if (l->fds)
 		drop(l);
 	mem_free(l->fds);
-	remove_file(l);
+	if (l->unix_path.sun_path[0] && is_left_over(&l->unix_path))
+		(void)unlink(l->unix_path.sun_path); /* else the next start replaces it */
 	*l = (struct listener){ 0 };
 }
 

@@ -13,14 +13,14 @@
  *  A2  A unix socket that nobody listens on is left over, and is replaced. One that
  *      answers, or a file that is no socket, is left alone: SLU_EEXISTS.
  *  A3  The mode of a unix socket is set before anybody can connect.
- *  A4  A closed listener removes its unix socket, unless the file is another by now.
+ *  A4  A closed listener removes its unix socket, unless another listens there by now.
  */
 #ifndef NET_LISTEN_H
 #define NET_LISTEN_H
 
 #include <sluice/err.h>
 
-#include <sys/types.h>
+#include <sys/un.h>
 
 enum {
 	LISTEN_NAME = 160
@@ -31,8 +31,7 @@ struct listener {
 	unsigned port;          /* 0: a unix socket */
 	int *fds;               /* one a thread: bound, nonblocking */
 	unsigned n;
-	dev_t dev; /* A4: which file it was */
-	ino_t ino;
+	struct sockaddr_un unix_path; /* A4; empty: TCP */
 };
 
 /* SLU_EINVAL: what is wrong with the address. SLU_EEXISTS: A1, A2. SLU_EDOWN: the
@@ -40,7 +39,8 @@ struct listener {
 int listener_open(struct listener *l, const char *address, unsigned threads,
 		  struct slu_err *err);
 
-/* Closes what is not taken. A zeroed listener is fine. */
+/* Closes what is not taken; who has taken one closes that first. A zeroed listener is
+ * fine. */
 void listener_close(struct listener *l);
 
 /* The i-th socket, now the caller's. */

@@ -1,0 +1,172 @@
+#include "test.h"
+
+#include "net/listen.h"
+
+#include <sluice/err.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static void
+open_ok(struct listener *l, const char *address, unsigned threads)
+{
+	struct slu_err err = { 0 };
+
+	CHECK_EQ(0, listener_open(l, address, threads, &err), err.text);
+}
+
+TEST(addresses_that_make_no_sense_are_refused)
+{
+	static const struct {
+		const char *address, *says;
+	} cases[] = {
+		{ "", "want host:port" },
+		{ "7171", "want host:port" },
+		{ "::1:7171", "want host:port" },
+		{ "[::1", "want host:port" },
+		{ "127.0.0.1:", "want a port" },
+		{ "127.0.0.1:65536", "want a port" },
+		{ "127.0.0.1:-1", "want a port" },
+		{ "127.0.0.1:http", "want a port" },
+		{ "203.0.113.7:0", "no address of this machine" },
+		{ "unix:", "want a path" },
+		{ "unix:/tmp/x?mode=999", "want a mode" },
+		{ "unix:/tmp/x?mode=", "want a mode" },
+	};
+
+	EACH(i, cases) {
+		struct slu_err err = { 0 };
+		struct listener l;
+
+		CHECK_EQ(SLU_EINVAL, listener_open(&l, cases[i].address, 1, &err),
+			 cases[i].address);
+		CHECK_CONTAINS(cases[i].says, err.text);
+	}
+}
+
+TEST(port_0_becomes_a_real_one_for_all_threads)
+{
+	struct listener l;
+
+	open_ok(&l, "127.0.0.1:0", 3);
+	CHECK(l.port > 0);
+	for (unsigned i = 0; i < 3; i++) {
+		const int fd = listener_take(&l, i);
+
+		CHECK_EQ(0, listen(fd, 1));
+		close(fd);
+	}
+	CHECK_CONTAINS("http://127.0.0.1:", l.name);
+	listener_close(&l);
+}
+
+TEST(ipv6_is_an_address_too)
+{
+	struct slu_err err = { 0 };
+	struct listener l;
+
+	if (listener_open(&l, "[::1]:0", 2, &err))
+		test_skip(err.text); /* a machine without it */
+	CHECK_CONTAINS("http://[::1]:", l.name);
+	listener_close(&l);
+}
+
+/* A1, with one and with several threads on either side. */
+TEST(a_port_in_use_is_an_error_that_names_it)
+{
+	for (unsigned first = 1; first <= 2; first++)
+		for (unsigned second = 1; second <= 2; second++) {
+			struct listener a, b;
+			struct slu_err err = { 0 };
+			char address[64];
+
+			open_ok(&a, "127.0.0.1:0", first);
+			CHECK_EQ(0, listen(a.fds[0], 1));
+			(void)snprintf(address, sizeof address, "127.0.0.1:%u", a.port);
+			CHECK_EQ(SLU_EEXISTS, listener_open(&b, address, second, &err));
+			CHECK_CONTAINS(address, err.text);
+			CHECK_CONTAINS("choose another", err.text);
+			listener_close(&a);
+			open_ok(&b, address, second);
+			listener_close(&b);
+		}
+}
+
+TEST(a_unix_socket_has_its_mode_and_goes_when_closed)
+{
+	struct listener l;
+	struct stat st;
+
+	open_ok(&l, "unix:sock", 2);
+	CHECK_EQ(0, stat("sock", &st));
+	CHECK_EQ(0660, st.st_mode & 0777);
+	CHECK_STR("unix:sock", l.name);
+	listener_close(&l);
+	CHECK_EQ(-1, stat("sock", &st));
+
+	open_ok(&l, "unix:sock?mode=0600", 1);
+	CHECK_EQ(0, stat("sock", &st));
+	CHECK_EQ(0600, st.st_mode & 0777);
+	listener_close(&l);
+}
+
+/* A2. */
+TEST(only_a_unix_socket_that_nobody_listens_on_is_replaced)
+{
+	struct listener a, b;
+	struct slu_err err = { 0 };
+
+	open_ok(&a, "unix:sock", 1);
+	CHECK_EQ(0, listen(a.fds[0], 1));
+	CHECK_EQ(SLU_EEXISTS, listener_open(&b, "unix:sock", 1, &err));
+	CHECK_CONTAINS("in use", err.text);
+	close(listener_take(&a, 0)); /* as if it had been killed */
+	open_ok(&b, "unix:sock", 1);
+	CHECK_EQ(0, listen(b.fds[0], 1));
+	listener_close(&a); /* A4: the file is b's now */
+	CHECK_EQ(0, access("sock", F_OK));
+	listener_close(&b);
+	CHECK_EQ(-1, access("sock", F_OK));
+
+	close(open("sock", O_CREAT | O_WRONLY, 0600));
+	CHECK_EQ(SLU_EEXISTS, listener_open(&b, "unix:sock", 1, &err));
+	CHECK_CONTAINS("is no socket", err.text);
+	CHECK_EQ(0, access("sock", F_OK));
+}
+
+TEST(a_path_that_is_too_long_is_refused)
+{
+	char address[256] = "unix:/";
+	struct slu_err err = { 0 };
+	struct listener l;
+
+	memset(address + 6, 'x', 120);
+	CHECK_EQ(SLU_EINVAL, listener_open(&l, address, 1, &err));
+	CHECK_EQ(SLU_EDOWN, listener_open(&l, "unix:/no/such/folder/s", 1, &err));
+	CHECK_CONTAINS("/no/such/folder/s", err.text);
+}
+
+TORTURE(a_listener_opens_or_leaves_nothing)
+{
+	struct slu_err err = { 0 };
+	struct listener l;
+	const int rc = listener_open(&l, "unix:sock", 2, &err);
+
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	listener_close(&l);
+	CHECK_EQ(-1, access("sock", F_OK));
+}
+
+TEST(the_limit_of_files_is_raised_as_far_as_allowed)
+{
+	const unsigned long now = files_allow(1);
+
+	CHECK(now >= 1);
+	CHECK(files_allow(now) >= now);
+	CHECK(files_allow(1UL << 40) >= now);
+}
