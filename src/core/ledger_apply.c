@@ -206,6 +206,17 @@ static rest_fn *const rest[CHANGE_KINDS] = {
 	[CHANGE_RESULT] = apply_result,
 };
 
+/* The message is not there: a log that was cleaned has left it out. Its result may
+ * still be wanted. */
+static void
+pass_over(struct ledger *l, const struct change *c)
+{
+	if (c->kind == CHANGE_DONE && c->keep)
+		apply_result(l, c);
+	else
+		ledger_drop(l, c->where);
+}
+
 /* h: the message, for the kinds that are about one that is there. */
 static int
 apply(struct ledger *l, uint32_t h, const struct change *c)
@@ -216,8 +227,8 @@ apply(struct ledger *l, uint32_t h, const struct change *c)
 		rest[c->kind](l, c);
 	else if (!rc && h != SLAB_NONE)
 		rc = apply_step(l, h, c);
-	else if (!rc && c->kind == CHANGE_DONE)
-		apply_result(l, c); /* the message was left out by a cleaned log */
+	else if (!rc)
+		pass_over(l, c);
 	if (rc)
 		return rc;
 	ledger_set_counter(l, c->number > c->token ? c->number : c->token);
