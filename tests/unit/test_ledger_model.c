@@ -4,98 +4,11 @@
  * the ledger is thrown away and read back from its changes, or its oldest changes
  * are dropped and what still lives of them is written anew.
  */
-#include "ledger_model.h"
-
-#include "base/mem.h"
-#include "core/ledger_check.h"
+#include "ledger_world.h"
 
 enum {
-	STEPS = 30000,
-	POLICIES = 64
+	STEPS = 30000
 };
-
-struct world {
-	struct ledger *l;
-	uint32_t queues[MODEL_QUEUES];
-	struct model m;
-	uint64_t random;
-	slu_time now;
-	bool ticked; /* all that is due has been done */
-	uint64_t last_id, last_number, last_where;
-	struct change *log; /* queue: our number, not the ledger's handle */
-	uint32_t n, max;
-	struct policy policies[POLICIES]; /* that changes point to */
-	unsigned n_policies;
-};
-
-static const char *const queue_names[] = { "a", "b", "a", "b" };
-static const char *const space_names[] = { "one", "two" };
-static const char *const key_names[] = { "k0", "k1", "k2" };
-static const char *const idem_names[] = { "i0", "i1", "i2", "i3", "i4", "i5" };
-
-static uint64_t
-dice(struct world *w, uint64_t n)
-{
-	return test_random(&w->random) % n;
-}
-
-static bool
-one_in(struct world *w, unsigned n)
-{
-	return dice(w, n) == 0;
-}
-
-/* Queues are made in an order that depends on first: handles must not matter. */
-static struct ledger *
-open_ledger(uint32_t queues[MODEL_QUEUES], unsigned first)
-{
-	static const struct ledger_conf conf = { .secret = { 7, 9 }, .max_idem = 18 };
-	struct ledger *l;
-
-	CHECK_EQ(0, ledger_new(&l, &conf));
-	for (unsigned i = 0; i < MODEL_QUEUES; i++) {
-		const unsigned q = (i + first) % MODEL_QUEUES;
-
-		CHECK_EQ(0, ledger_queue_open(l, slice_of(space_names[q / 2]),
-					      slice_of(queue_names[q]), &queues[q]));
-	}
-	return l;
-}
-
-static uint32_t
-space_of(const struct world *w, unsigned space)
-{
-	return ledger_space_find(w->l, slice_of(space_names[space]));
-}
-
-static unsigned
-our_queue(const struct world *w, uint32_t handle)
-{
-	for (unsigned q = 0; q < MODEL_QUEUES; q++)
-		if (w->queues[q] == handle)
-			return q;
-	test_fail(__FILE__, __LINE__, "unknown queue %u", handle);
-}
-
-/* Written down, then applied. */
-static void
-emit(struct world *w, const struct change *c)
-{
-	CHECK(c->at >= (w->n ? w->log[w->n - 1].at : 0));
-	if (w->n == w->max) {
-		w->max = w->max ? 2 * w->max : 1024;
-		w->log = mem_realloc(w->log, w->max * sizeof *w->log);
-		CHECK(w->log);
-	}
-	w->log[w->n] = *c;
-	w->log[w->n].msg = 12345; /* must not be looked at */
-	if (c->kind == CHANGE_ACCEPT || c->kind == CHANGE_RESTORE ||
-	    c->kind == CHANGE_PURGE || c->kind == CHANGE_POLICY ||
-	    c->kind == CHANGE_RESULT || (c->kind == CHANGE_DONE && c->keep))
-		w->log[w->n].queue = our_queue(w, c->queue);
-	w->n++;
-	CHECK_EQ(0, ledger_apply(w->l, c));
-}
 
 /* Producers */
 
@@ -189,6 +102,7 @@ do_accept(struct world *w)
 	if (want)
 		return;
 	if (one_in(w, 10)) { /* a call that was accepted in part is taken back */
+		name_place(w->places, c.where);
 		CHECK_EQ(0, ledger_apply(w->l, &c));
 		ledger_undo(w->l, &c);
 		c = (struct change){ .kind = CHANGE_COUNTER, .number = c.number, .at = w->now };
@@ -444,10 +358,10 @@ static void
 do_policy(struct world *w)
 {
 	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
-	struct policy *p = &w->policies[w->n_policies % POLICIES];
+	struct policy *p = &w->policies[w->n_policies % WORLD_POLICIES];
 	struct change c;
 
-	if (w->n_policies == POLICIES)
+	if (w->n_policies == WORLD_POLICIES)
 		return; /* those that are written down must stay as they are */
 	w->n_policies++;
 	*p = policy_default;
@@ -467,152 +381,6 @@ do_policy(struct world *w)
 	w->ticked = false;
 }
 
-/* Time */
-
-static void
-check_retired(struct world *w, struct model_msg *x)
-{
-	const struct policy *p = &w->m.policies[x->queue];
-	uint32_t count[MSG_STATES];
-
-	model_count(&w->m, x->queue, w->now, count);
-	CHECK(x == model_oldest_dead(&w->m, x->queue));
-	CHECK((p->dlq_max && count[MSG_DEAD] > p->dlq_max) ||
-	      (p->dlq_retention && x->died + p->dlq_retention <= w->now));
-	model_end(&w->m, x, w->now);
-}
-
-/* Whatever time brings must be due. */
-static void
-check_tick(struct world *w, const struct change *c)
-{
-	struct model_msg *x = model_find(&w->m, c->id);
-
-	CHECK(x);
-	if (c->kind == CHANGE_DONE) {
-		check_retired(w, x);
-	} else if (c->expired) { /* MQ-33: not before the lease ends */
-		CHECK(x->state == M_LEASED && x->until <= w->now);
-		x->failures++;
-		x->state = M_WAIT;
-		x->due = x->until;
-		CHECK_EQ(x->failures >= model_max(&w->m, x), c->kind == CHANGE_DIE);
-		if (c->kind == CHANGE_DIE)
-			model_die(x, DEAD_MAX_ATTEMPTS, w->now);
-	} else {
-		CHECK_EQ(CHANGE_DIE, c->kind);
-		CHECK_EQ(DEAD_EXPIRED, c->reason);
-		CHECK(x->state == M_WAIT && x->expires <= w->now);
-		model_die(x, DEAD_EXPIRED, w->now);
-	}
-}
-
-static void
-check_nothing_due(struct world *w)
-{
-	CHECK(ledger_next_due(w->l) > w->now);
-	EACH(i, w->m.msgs) {
-		const struct model_msg *x = &w->m.msgs[i];
-
-		CHECK(x->state != M_LEASED || x->until > w->now);
-		CHECK(x->state != M_WAIT || x->expires > w->now); /* LQ-34 */
-	}
-}
-
-static void
-tick(struct world *w, uint32_t budget)
-{
-	struct change c;
-
-	while (ledger_tick(w->l, w->now, &budget, &c)) {
-		check_tick(w, &c);
-		emit(w, &c);
-	}
-	if (budget == 0)
-		return;
-	w->ticked = true;
-	check_nothing_due(w);
-}
-
-static void
-do_time(struct world *w)
-{
-	static const slu_time jumps[] = { SLU_MS, SLU_SEC, 5 * SLU_SEC, 40 * SLU_SEC };
-
-	w->now += one_in(w, 60) ? SLU_HOUR : (slu_time)dice(w, (uint64_t)jumps[dice(w, COUNT(jumps))]);
-	w->ticked = false;
-}
-
-/* Everything is compared. */
-
-static void
-check_message(struct world *w, struct model_msg *x)
-{
-	const uint32_t h = ledger_find(w->l, space_of(w, x->queue / 2), x->id);
-	struct ledger_view v;
-
-	CHECK(h != SLAB_NONE);
-	CHECK_EQ(SLAB_NONE, ledger_find(w->l, space_of(w, 1 - x->queue / 2), x->id));
-	ledger_get(w->l, h, &v);
-	CHECK_EQ(model_state(&w->m, x, w->now), v.state);
-	CHECK_EQ(w->queues[x->queue], v.queue);
-	CHECK_EQ(x->state == M_DEAD ? x->died : x->due, v.due);
-	CHECK_EQ(x->number, v.number);
-	CHECK_EQ(x->attempts, v.attempts);
-	CHECK_EQ(x->failures, v.failures);
-	CHECK_EQ(model_max(&w->m, x), v.max_attempts);
-	CHECK_EQ(x->expires, v.expires);
-	CHECK_EQ(x->keep, v.keep_result);
-	CHECK_EQ(x->where, v.where);
-	CHECK_EQ(x->error, v.error);
-	CHECK_EQ(x->reason, v.reason);
-	CHECK_EQ(x->state == M_LEASED ? x->token : 0, v.token);
-	CHECK_EQ(x->state == M_LEASED ? x->until : 0, v.until);
-	CHECK_EQ(x->extended, (v.flags & MSG_EXTENDED) != 0);
-}
-
-static void
-check_results(struct world *w)
-{
-	for (unsigned i = 0; i < w->m.n_results; i++) {
-		const struct model_result *r = &w->m.results[i];
-		const bool kept = r->until > w->now;
-		struct ledger_result out;
-
-		CHECK_EQ(kept ? 0 : SLU_ENOTFOUND,
-			 ledger_result(w->l, space_of(w, r->queue / 2), r->id, &out));
-		CHECK_EQ(SLU_ENOTFOUND,
-			 ledger_result(w->l, space_of(w, 1 - r->queue / 2), r->id, &out));
-		if (kept)
-			CHECK_EQ(r->where, out.where);
-	}
-}
-
-/* I9, SH-40, SH-05: counters equal what is there, each message in one state. */
-static void
-check_all(struct world *w)
-{
-	const char *wrong = ledger_scan_check(w->l);
-
-	if (wrong)
-		test_fail(__FILE__, __LINE__, "%s", wrong);
-	if (!w->ticked)
-		return;
-	for (unsigned q = 0; q < MODEL_QUEUES; q++) {
-		uint32_t count[MSG_STATES];
-		struct ledger_queue_view v;
-
-		model_count(&w->m, q, w->now, count);
-		ledger_queue_get(w->l, w->queues[q], &v);
-		for (int s = 0; s < MSG_STATES; s++)
-			CHECK_EQ(count[s], v.count[s]);
-	}
-	EACH(i, w->m.msgs)
-		if (w->m.msgs[i].state != M_FREE)
-			check_message(w, &w->m.msgs[i]);
-	check_results(w);
-}
-
 /* Restart: the changes alone make the same ledger. */
 
 static void
@@ -625,23 +393,34 @@ tick_silently(struct world *w, struct ledger *l)
 }
 
 static void
+close_world(struct world *w)
+{
+	ledger_free(w->l);
+	mem_free(w->places);
+}
+
+static void
 do_restart(struct world *w)
 {
 	uint32_t queues[MODEL_QUEUES];
-	struct ledger *l = open_ledger(queues, (unsigned)dice(w, MODEL_QUEUES));
+	struct places *places;
+	struct ledger *l = open_ledger(queues, (unsigned)dice(w, MODEL_QUEUES), &places);
 	struct change c;
 
 	tick(w, UINT32_MAX);
 	for (uint32_t i = 0; i < w->n; i++) {
 		c = w->log[i];
 		c.queue = c.queue < MODEL_QUEUES ? queues[c.queue] : 0;
+		name_place(places, c.where);
+		name_place(places, c.error);
 		CHECK_EQ(0, ledger_replay(l, &c));
 	}
 	tick_silently(w, l);
 	/* W5; MQ-51: what was acked would make a difference. */
 	CHECK_EQ(ledger_digest(w->l), ledger_digest(l));
-	ledger_free(w->l);
+	close_world(w);
 	w->l = l;
+	w->places = places;
 	memcpy(w->queues, queues, sizeof queues);
 	check_all(w);
 	ledger_opened(l, w->now, &c);
@@ -709,7 +488,7 @@ move_change(struct world *w, const struct change *old)
 		c = *old;
 		c.at = w->now;
 		c.queue = w->queues[old->queue];
-		for (unsigned i = 0; i < POLICIES; i++)
+		for (unsigned i = 0; i < WORLD_POLICIES; i++)
 			if (memcmp(&w->policies[i], v.policy, sizeof *v.policy) == 0)
 				c.policy = &w->policies[i];
 		emit(w, &c);
@@ -735,6 +514,15 @@ do_clean(struct world *w)
 	w->n -= cut;
 	memmove(w->log, w->log + cut, w->n * sizeof *w->log);
 	w->ticked = false; /* policies were set again */
+}
+
+static void
+do_time(struct world *w)
+{
+	static const slu_time jumps[] = { SLU_MS, SLU_SEC, 5 * SLU_SEC, 40 * SLU_SEC };
+
+	w->now += one_in(w, 60) ? SLU_HOUR : (slu_time)dice(w, (uint64_t)jumps[dice(w, COUNT(jumps))]);
+	w->ticked = false;
 }
 
 static void
@@ -775,7 +563,7 @@ one_step(struct world *w)
 		do_clean(w);
 }
 
-/* I1..I9 of the checker, over restarts; MQ-55 at the level of the rules. */
+/* I1 to I9 of the checker, over restarts. */
 TEST_LIMIT(a_ledger_does_what_a_plain_model_does, 300)
 {
 	static struct world w;
@@ -784,12 +572,12 @@ TEST_LIMIT(a_ledger_does_what_a_plain_model_does, 300)
 	for (int round = 0; round < 4; round++) {
 		w = (struct world){ .random = seed + (uint64_t)round, .now = 1000 * SLU_HOUR };
 		model_init(&w.m);
-		w.l = open_ledger(w.queues, 0);
+		w.l = open_ledger(w.queues, 0, &w.places);
 		for (int i = 0; i < STEPS; i++)
 			one_step(&w);
 		tick(&w, UINT32_MAX);
 		check_all(&w);
-		ledger_free(w.l);
+		close_world(&w);
 		mem_free(w.log);
 	}
 }

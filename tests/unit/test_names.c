@@ -20,7 +20,7 @@ TEST(names_are_folded_or_refused)
 	} cases[] = {
 		{ "payments", "payments", NULL },
 		{ "Process-Refund_2.v1", "process-refund_2.v1", NULL },
-		{ "AZ09az", "az09az", NULL }, /* SH-10: commands are case-folded */
+		{ "AZ09az", "az09az", NULL },
 		{ "-", "-", NULL },
 		{ "a.", "a.", NULL },
 		{ "", NULL, "queue has 0 bytes, 1 to 128 are allowed" },

@@ -1,0 +1,456 @@
+/*
+ * What is kept, for how long, and for whom: idempotency keys, results, dead letters,
+ * times to live, limits, namespaces, purges.
+ */
+#include "ledger_fixture.h"
+
+static int
+put_idem(struct fixture *f, const char *key, uint64_t *id)
+{
+	const struct ledger_offer o = { .id = ++f->last_id, .idem = slice_of(key) };
+	struct change c = { 0 };
+	const int rc = ledger_accept(f->l, f->queue, &o, f->now, &c);
+
+	*id = c.id;
+	if (!rc)
+		apply(f, &c);
+	return rc;
+}
+
+static void
+finish(struct fixture *f, uint64_t id)
+{
+	CHECK_EQ(id, claim(f));
+	CHECK_EQ(0, ack_as(f, id, f->token));
+}
+
+TEST(the_first_of_an_idempotency_key_wins)
+{
+	struct fixture f;
+	uint64_t first, second, other;
+
+	setup(&f);
+	CHECK_EQ(0, put_idem(&f, "k", &first));
+	CHECK_EQ(SLU_EEXISTS, put_idem(&f, "k", &second));
+	CHECK_EQ(first, second, "MQ-41: one item, same id");
+	CHECK_EQ(1, count(&f, MSG_READY));
+	CHECK_EQ(0, put_idem(&f, "l", &other));
+	finish(&f, first);
+	CHECK_EQ(SLU_EEXISTS, put_idem(&f, "k", &second), "also when it is done");
+	CHECK_EQ(first, second);
+	CHECK_EQ(0, ledger_queue_open(f.l, SLICE("shop"), SLICE("print"), &f.queue));
+	CHECK_EQ(0, put_idem(&f, "k", &second), "another queue, another key");
+	teardown(&f);
+}
+
+TEST(an_idempotency_key_is_remembered_at_least_for_its_window)
+{
+	struct fixture f;
+	struct ledger_size size;
+	uint64_t first, second;
+
+	setup(&f);
+	f.now += 17 * SLU_MIN;
+	CHECK_EQ(0, put_idem(&f, "k", &first));
+	pass(&f, 100 * 24 * SLU_HOUR);
+	CHECK_EQ(SLU_EEXISTS, put_idem(&f, "k", &second), "while the message lives");
+	finish(&f, first);
+	pass(&f, 24 * SLU_HOUR);
+	CHECK_EQ(SLU_EEXISTS, put_idem(&f, "k", &second), "never forgotten early");
+	CHECK(ledger_next_due(f.l) > f.now && ledger_next_due(f.l) <= f.now + SLU_HOUR);
+	f.now += SLU_HOUR; /* not swept yet, and over all the same */
+	CHECK_EQ(0, put_idem(&f, "k", &second));
+	finish(&f, second);
+	pass(&f, 26 * SLU_HOUR);
+	ledger_size(f.l, &size);
+	CHECK_EQ(0, size.idem, "swept");
+	teardown(&f);
+}
+
+TEST(too_many_idempotency_keys_are_refused_not_forgotten)
+{
+	struct fixture f;
+	uint64_t id;
+	char key[] = "k0";
+
+	setup(&f);
+	for (int i = 0; i < 8; i++, key[1]++)
+		CHECK_EQ(0, put_idem(&f, key, &id));
+	CHECK_EQ(SLU_EBUSY, put_idem(&f, key, &id));
+	CHECK_EQ(SLU_EEXISTS, put_idem(&f, "k0", &id));
+	put(&f, 5); /* one without a key is taken */
+	teardown(&f);
+}
+
+TEST(a_result_is_kept_as_long_as_was_asked)
+{
+	struct fixture f;
+	struct ledger_result r;
+	struct change c;
+
+	setup(&f);
+	const uint64_t id = put_offer(&f, (struct ledger_offer){ .keep_result = SLU_MIN });
+
+	CHECK_EQ(id, claim(&f));
+	const struct ledger_ref ref = ref_of(&f, id, f.token);
+
+	CHECK_EQ(SLU_ENOTFOUND, ledger_result(f.l, f.space, id, &r));
+	CHECK_EQ(0, ledger_ack(f.l, &ref, f.now, &c));
+	c.where = 99;
+	apply(&f, &c);
+	pass(&f, SLU_MIN - 1);
+	CHECK_EQ(0, ledger_result(f.l, f.space, id, &r));
+	CHECK_EQ(99, r.where);
+	CHECK_EQ(f.now + 1, r.until);
+	CHECK_EQ(f.now + 1, ledger_next_due(f.l));
+	pass(&f, 1);
+	CHECK_EQ(SLU_ENOTFOUND, ledger_result(f.l, f.space, id, &r));
+	teardown(&f);
+}
+
+/* Invariant 8 */
+TEST(a_guess_from_another_namespace_finds_nothing)
+{
+	struct fixture f;
+	uint32_t foreign;
+	struct change c;
+
+	setup(&f);
+	CHECK_EQ(0, ledger_queue_open(f.l, SLICE("evil"), SLICE("mail"), &foreign));
+	const uint64_t id = put(&f, 5);
+
+	CHECK_EQ(id, claim(&f));
+	struct ledger_ref ref = ref_of(&f, id, f.token);
+
+	ref.space = ledger_space_find(f.l, SLICE("evil"));
+	ref.queue = SLAB_NONE;
+	CHECK_EQ(SLU_ENOTFOUND, ledger_ack(f.l, &ref, f.now, &c));
+	CHECK_EQ(SLU_ENOTFOUND, ledger_return(f.l, &ref, f.now, &c));
+	CHECK_EQ(SLU_ENOTFOUND, ledger_delete(f.l, &ref, f.now, &c));
+	CHECK_EQ(SLU_ENOTFOUND, ledger_redrive(f.l, &ref, f.now, &c));
+	CHECK_EQ(SLAB_NONE, ledger_find(f.l, ref.space, id));
+	ref.space = f.space;
+	ref.queue = foreign;
+	CHECK_EQ(SLU_ENOTFOUND, ledger_ack(f.l, &ref, f.now, &c), "the wrong queue");
+	teardown(&f);
+}
+
+TEST(queues_are_known_by_namespace_and_name)
+{
+	struct fixture f;
+	struct ledger_queue_view v;
+	uint32_t a, b;
+
+	setup(&f);
+	CHECK_EQ(SLAB_NONE, ledger_queue_find(f.l, SLICE("shop"), SLICE("none")));
+	CHECK_EQ(SLAB_NONE, ledger_queue_find(f.l, SLICE("none"), SLICE("mail")));
+	CHECK_EQ(f.queue, ledger_queue_find(f.l, SLICE("shop"), SLICE("mail")));
+	CHECK_EQ(0, ledger_queue_open(f.l, SLICE("sho"), SLICE("pmail"), &a));
+	CHECK_EQ(0, ledger_queue_open(f.l, SLICE("sho"), SLICE("pmail"), &b));
+	CHECK_EQ(a, b);
+	CHECK(a != f.queue);
+	ledger_queue_get(f.l, a, &v);
+	CHECK_STR("sho", v.space_name);
+	CHECK_STR("pmail", v.name);
+	CHECK_EQ(f.queue, ledger_queue_next(f.l, SLAB_NONE));
+	CHECK_EQ(a, ledger_queue_next(f.l, f.queue));
+	CHECK_EQ(SLAB_NONE, ledger_queue_next(f.l, a));
+	teardown(&f);
+}
+
+TEST(a_ttl_ends_in_the_dead_letters_and_never_ends_a_lease)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t waits = put_offer(&f, (struct ledger_offer){ .prio = 9, .ttl = SLU_SEC });
+	const uint64_t works = put_offer(&f, (struct ledger_offer){ .prio = 1, .ttl = SLU_SEC });
+
+	CHECK_EQ(works, claim_for(&f, SLU_MIN));
+	pass(&f, SLU_SEC - 1);
+	CHECK_EQ(MSG_READY, state(&f, waits));
+	pass(&f, 1);
+	CHECK_EQ(DEAD_EXPIRED, view(&f, waits).reason);
+	CHECK_EQ(MSG_LEASED, state(&f, works));
+	fail(&f, works);
+	CHECK_EQ(0, claim(&f), "LQ-34: not handed out any more");
+	CHECK_EQ(DEAD_EXPIRED, view(&f, works).reason);
+	CHECK_EQ(0, act(&f, ledger_redrive, works));
+	CHECK_EQ(SLU_NEVER, view(&f, works).expires);
+	CHECK_EQ(works, claim(&f));
+	teardown(&f);
+}
+
+TEST(the_queue_gives_a_ttl_to_those_without)
+{
+	struct fixture f;
+
+	setup(&f);
+	f.policy.ttl = SLU_MIN;
+	set_policy(&f);
+	CHECK_EQ(f.now + SLU_MIN, view(&f, put(&f, 5)).expires);
+	const uint64_t own = put_offer(&f, (struct ledger_offer){ .ttl = SLU_SEC });
+
+	CHECK_EQ(f.now + SLU_SEC, view(&f, own).expires);
+	teardown(&f);
+}
+
+TEST(a_full_queue_refuses_until_something_leaves)
+{
+	struct fixture f;
+	struct change c;
+	const struct ledger_offer o = { .id = 1000 };
+
+	setup(&f);
+	f.policy.max_depth = 2;
+	set_policy(&f);
+	const uint64_t id = put(&f, 5);
+
+	put_offer(&f, (struct ledger_offer){ .due = f.now + SLU_HOUR });
+	CHECK_EQ(SLU_EQFULL, ledger_accept(f.l, f.queue, &o, f.now, &c));
+	CHECK_EQ(id, claim(&f));
+	CHECK_EQ(SLU_EQFULL, ledger_accept(f.l, f.queue, &o, f.now, &c));
+	CHECK_EQ(0, nack_as(&f, id, f.token, (struct ledger_nack){ .dead = true }));
+	CHECK_EQ(0, ledger_accept(f.l, f.queue, &o, f.now, &c), "dead letters do not count");
+	teardown(&f);
+}
+
+static uint64_t
+put_dead(struct fixture *f)
+{
+	const uint64_t id = put(f, 5);
+
+	CHECK_EQ(id, claim(f));
+	CHECK_EQ(0, nack_as(f, id, f->token, (struct ledger_nack){ .dead = true }));
+	return id;
+}
+
+TEST(dead_letters_are_listed_oldest_first)
+{
+	struct fixture f;
+	uint64_t ids[5];
+	uint32_t h = SLAB_NONE;
+	struct ledger_view v;
+
+	setup(&f);
+	EACH(i, ids) {
+		ids[i] = put_dead(&f);
+		f.now += SLU_SEC;
+	}
+	CHECK_EQ(0, act(&f, ledger_delete, ids[1]));
+	CHECK_EQ(0, act(&f, ledger_redrive, ids[3]));
+	ids[1] = ids[2];
+	ids[2] = ids[4];
+	for (int i = 0; i < 3; i++) {
+		h = ledger_dead_next(f.l, f.queue, h);
+		CHECK(h != SLAB_NONE);
+		ledger_get(f.l, h, &v);
+		CHECK_EQ(ids[i], v.id);
+	}
+	CHECK_EQ(SLAB_NONE, ledger_dead_next(f.l, f.queue, h));
+	teardown(&f);
+}
+
+TEST(dead_letters_go_by_number_and_by_age)
+{
+	struct fixture f;
+
+	setup(&f);
+	f.policy.dlq_max = 3;
+	f.policy.dlq_retention = SLU_MIN;
+	set_policy(&f);
+	const uint64_t oldest = put_dead(&f);
+
+	for (int i = 0; i < 3; i++)
+		put_dead(&f);
+	CHECK_EQ(4, count(&f, MSG_DEAD));
+	tick(&f);
+	CHECK_EQ(3, count(&f, MSG_DEAD));
+	CHECK_EQ(MSG_NONE, state(&f, oldest));
+	CHECK_EQ(f.now + SLU_MIN, ledger_next_due(f.l));
+	pass(&f, SLU_MIN - 1);
+	CHECK_EQ(3, count(&f, MSG_DEAD));
+	pass(&f, 1);
+	CHECK_EQ(0, count(&f, MSG_DEAD));
+	teardown(&f);
+}
+
+/* Purges */
+
+static void
+purge(struct fixture *f)
+{
+	struct change c;
+
+	CHECK_EQ(0, ledger_purge(f->l, f->queue, f->now, &c));
+	apply(f, &c);
+}
+
+TEST(a_purge_takes_all_but_what_is_leased_or_dead)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t dead = put_dead(&f);
+	const uint64_t leased = put_keyed(&f, "k", 1, 0);
+	const uint64_t held = put_keyed(&f, "k", 1, 0);
+	const uint64_t ready = put(&f, 5);
+	const uint64_t delayed = put_keyed(&f, "k", 5, f.now + SLU_HOUR);
+
+	CHECK_EQ(leased, claim_for(&f, SLU_MIN));
+	purge(&f);
+	CHECK_EQ(MSG_NONE, state(&f, held));
+	CHECK_EQ(MSG_NONE, state(&f, ready));
+	CHECK_EQ(MSG_NONE, state(&f, delayed));
+	CHECK_EQ(MSG_DEAD, state(&f, dead));
+	check_sound(&f); /* counters do not wait for the memory */
+	CHECK_EQ(0, count(&f, MSG_HELD) + count(&f, MSG_READY) + count(&f, MSG_DELAYED));
+	fail(&f, leased);
+	CHECK_EQ(leased, claim(&f));
+	CHECK_EQ(0, ack_as(&f, leased, f.token));
+	tick(&f);
+	CHECK_EQ(0, claim(&f));
+	teardown(&f);
+}
+
+TEST(a_purge_is_freed_in_slices_and_new_work_goes_on)
+{
+	struct fixture f;
+	struct ledger_size size;
+	struct change c;
+	uint32_t budget = 5;
+
+	setup(&f);
+	for (int i = 0; i < 40; i++)
+		put_keyed(&f, i % 4 ? "a" : "b", 5, i % 3 ? 0 : f.now + SLU_HOUR);
+	purge(&f);
+	CHECK_EQ(0, ledger_next_due(f.l));
+	CHECK(!ledger_tick(f.l, f.now, &budget, &c));
+	CHECK_EQ(0, budget);
+	ledger_size(f.l, &size);
+	CHECK(size.messages >= 35);
+	CHECK_EQ(SLU_EBUSY, ledger_purge(f.l, f.queue, f.now, &c));
+	const uint64_t plain = put(&f, 9), keyed = put_keyed(&f, "a", 9, 0);
+
+	CHECK_EQ(plain, claim(&f), "at once");
+	tick(&f);
+	ledger_size(f.l, &size);
+	CHECK_EQ(2, size.messages);
+	CHECK_EQ(1, size.keys);
+	CHECK_EQ(keyed, claim(&f), "its line was freed");
+	purge(&f);
+	teardown(&f);
+}
+
+TEST(a_call_that_is_not_accepted_whole_leaves_nothing)
+{
+	struct fixture f;
+	struct change c[3];
+	struct ledger_size size;
+
+	setup(&f);
+	put_keyed(&f, "k", 5, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct ledger_offer o = {
+			.id = 100 + i,
+			.key = i < 2 ? SLICE("k") : SLICE("new"),
+			.idem = i ? SLICE("x") : SLICE("y"),
+			.ttl = SLU_SEC,
+		};
+
+		if (ledger_accept(f.l, f.queue, &o, f.now, &c[i]) == SLU_EEXISTS)
+			break;
+		apply(&f, &c[i]);
+	}
+	CHECK_EQ(3, count(&f, MSG_READY) + count(&f, MSG_HELD));
+	ledger_undo(f.l, &c[1]);
+	ledger_undo(f.l, &c[0]);
+	CHECK_EQ(1, count(&f, MSG_READY) + count(&f, MSG_HELD));
+	ledger_size(f.l, &size);
+	CHECK_EQ(0, size.idem);
+	CHECK_EQ(1, size.messages);
+	CHECK_EQ(SLU_NEVER, ledger_next_due(f.l));
+	teardown(&f);
+}
+
+/* W5 at its smallest; the model test has the rest. */
+TEST(changes_of_messages_that_are_gone_are_passed_over)
+{
+	struct fixture f;
+	struct change c, gone;
+
+	setup(&f);
+	const uint64_t id = put(&f, 5);
+
+	CHECK_EQ(id, claim(&f));
+	const struct ledger_ref ref = ref_of(&f, id, f.token);
+
+	CHECK_EQ(0, ledger_extend(f.l, &ref, SLU_MIN, f.now, &gone));
+	CHECK_EQ(0, ledger_ack(f.l, &ref, f.now, &c));
+	apply(&f, &c);
+	const uint64_t before = ledger_digest(f.l);
+
+	CHECK_EQ(0, ledger_replay(f.l, &gone));
+	CHECK_EQ(0, ledger_replay(f.l, &c), "MQ-51: and it stays gone");
+	CHECK_EQ(before, ledger_digest(f.l));
+	teardown(&f);
+}
+
+TEST(changes_that_no_ledger_decided_are_refused)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t id = put(&f, 5);
+	const struct change cases[] = {
+		{ .kind = CHANGE_KINDS },
+		{ .kind = CHANGE_ACCEPT, .queue = 7, .id = 9 },
+		{ .kind = CHANGE_ACCEPT, .queue = f.queue, .id = 0 },
+		{ .kind = CHANGE_EXTEND, .id = id, .until = 5 },
+		{ .kind = CHANGE_REDRIVE, .id = id },
+		{ .kind = CHANGE_PURGE, .queue = 99 },
+		{ .kind = CHANGE_POLICY, .queue = f.queue },
+		{ .kind = CHANGE_POLICY, .queue = f.queue, .policy = &(struct policy){ .lease = 0 } },
+		{ .kind = CHANGE_RESTORE, .queue = f.queue, .id = 9, .state = MSG_STATES },
+	};
+	const uint64_t before = ledger_digest(f.l);
+
+	EACH(i, cases)
+		CHECK_EQ(SLU_EINVAL, ledger_replay(f.l, &cases[i]));
+	CHECK_EQ(before, ledger_digest(f.l));
+	teardown(&f);
+}
+
+TEST(policies_are_checked)
+{
+	static const struct {
+		struct policy change; /* the default, but for what is not 0 */
+		const char *says;
+	} cases[] = {
+		{ { .lease = POLICY_LEASE_MAX + 1 }, "lease" },
+		{ { .lease = -1 }, "lease" },
+		{ { .max_attempts = 65536 }, "max_attempts" },
+		{ { .ttl = -1 }, "ttl" },
+		{ { .window = POLICY_WINDOW_MAX + 1 }, "window" },
+		{ { .dlq_retention = -1 }, "retention" },
+		{ { .retry = { .kind = SLU_BACKOFF_FUNCTION } }, "retry" },
+		{ { .retry = { .base = -1 } }, "retry" },
+	};
+
+	EACH(i, cases) {
+		const struct policy *x = &cases[i].change;
+		struct policy p = policy_default;
+		struct slu_err err = { 0 };
+
+		p.lease = x->lease ? x->lease : p.lease;
+		p.max_attempts = x->max_attempts ? x->max_attempts : p.max_attempts;
+		p.ttl = x->ttl;
+		p.window = x->window ? x->window : p.window;
+		p.dlq_retention = x->dlq_retention;
+		if (x->retry.kind || x->retry.base)
+			p.retry = x->retry;
+		CHECK_EQ(SLU_EINVAL, policy_check(&p, &err), cases[i].says);
+		CHECK_CONTAINS(cases[i].says, err.text);
+	}
+	CHECK_EQ(0, policy_check(&policy_default, NULL));
+}

@@ -1,0 +1,294 @@
+#include "ledger_fixture.h"
+
+TEST(ready_messages_go_by_priority_then_due_then_number)
+{
+	struct fixture f;
+	uint64_t random = test_seed();
+	struct ledger_view last = { .prio = INT32_MIN };
+
+	setup(&f);
+	for (int i = 0; i < 1000; i++)
+		put_offer(&f, (struct ledger_offer){
+				      .prio = (int32_t)(test_random(&random) % 5),
+				      .due = f.now + (slu_time)(test_random(&random) % 20),
+			      });
+	pass(&f, SLU_SEC);
+	for (int i = 0; i < 1000; i++) { /* MQ-19: 1,000 random items come out sorted */
+		const struct ledger_view v = view(&f, claim(&f));
+
+		CHECK(v.prio > last.prio ||
+		      (v.prio == last.prio &&
+		       (v.due > last.due || (v.due == last.due && v.number > last.number))));
+		last = v;
+	}
+	CHECK_EQ(0, claim(&f));
+	teardown(&f);
+}
+
+TEST(an_urgent_message_that_came_late_is_next)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t normal = put(&f, 5);
+
+	CHECK_EQ(normal, claim(&f));
+	put(&f, 5);
+	pass(&f, SLU_SEC);
+	const uint64_t urgent = put(&f, 0);
+
+	CHECK_EQ(urgent, claim(&f), "MQ-29, MQ-39, SH-07: 0 before 5");
+	teardown(&f);
+}
+
+TEST(a_delayed_message_waits_for_its_time)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t id = put_offer(&f, (struct ledger_offer){ .due = f.now + SLU_MIN });
+
+	CHECK_EQ(MSG_DELAYED, state(&f, id));
+	CHECK_EQ(f.now + SLU_MIN, ledger_next_due(f.l));
+	pass(&f, SLU_MIN - 1);
+	CHECK_EQ(0, claim(&f), "MQ-18, SH-08, LQ-32: not before its time");
+	pass(&f, 1);
+	CHECK_EQ(SLU_NEVER, ledger_next_due(f.l));
+	CHECK_EQ(id, claim(&f), "I7: and then at once");
+	teardown(&f);
+}
+
+TEST(a_due_in_the_past_is_now)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t first = put(&f, 5);
+	const uint64_t second = put_offer(&f, (struct ledger_offer){ .prio = 5, .due = 1 });
+
+	CHECK_EQ(f.now, view(&f, second).due);
+	CHECK_EQ(first, claim(&f), "nobody gets ahead by naming the past");
+	teardown(&f);
+}
+
+TEST(an_unkeyed_retry_takes_its_new_due_time)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t first = put(&f, 5);
+
+	CHECK_EQ(first, claim(&f));
+	f.now += SLU_SEC;
+	const uint64_t second = put(&f, 5);
+
+	f.now += SLU_SEC;
+	fail(&f, first);
+	CHECK_EQ(second, claim(&f));
+	CHECK_EQ(first, claim(&f));
+	teardown(&f);
+}
+
+/* Lines of keys */
+
+TEST(a_line_goes_by_first_due_then_number_whatever_the_priorities)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t third = put_keyed(&f, "k", 0, f.now + 3 * SLU_SEC);
+	const uint64_t first = put_keyed(&f, "k", 9, f.now);
+	const uint64_t second = put_keyed(&f, "k", 5, f.now + 2 * SLU_SEC);
+	const uint64_t fourth = put_keyed(&f, "k", -7, f.now + 3 * SLU_SEC);
+	const uint64_t want[] = { first, second, third, fourth };
+
+	pass(&f, SLU_MIN);
+	CHECK_EQ(1, count(&f, MSG_READY));
+	CHECK_EQ(3, count(&f, MSG_HELD));
+	EACH(i, want) { /* I6, SQ-F2: priorities do not change the order in a key */
+		CHECK_EQ(want[i], claim(&f));
+		CHECK_EQ(0, claim(&f), "one at a time");
+		CHECK_EQ(0, ack_as(&f, want[i], f.token));
+	}
+	teardown(&f);
+}
+
+TEST(the_head_of_a_line_stands_in_the_queue_with_its_own_priority)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t slow = put_keyed(&f, "a", 9, 0);
+	const uint64_t urgent = put_keyed(&f, "a", 0, 0);
+	const uint64_t other = put_keyed(&f, "b", 5, 0);
+
+	CHECK_EQ(other, claim(&f), "SQ-F2: an urgent one of another key overtakes");
+	CHECK_EQ(slow, claim(&f), "what is behind does not push");
+	CHECK_EQ(0, ack_as(&f, slow, f.token));
+	CHECK_EQ(urgent, claim(&f));
+	teardown(&f);
+}
+
+TEST(a_delayed_message_joins_the_line_when_its_time_comes)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t later = put_keyed(&f, "k", 5, f.now + SLU_MIN);
+	const uint64_t now = put_keyed(&f, "k", 5, 0);
+
+	CHECK_EQ(MSG_READY, state(&f, now)); /* it is not held back by the delayed one */
+	CHECK_EQ(MSG_DELAYED, state(&f, later));
+	pass(&f, SLU_MIN);
+	const uint64_t last = put_keyed(&f, "k", 5, 0);
+
+	CHECK_EQ(now, claim(&f));
+	CHECK_EQ(0, ack_as(&f, now, f.token));
+	CHECK_EQ(later, claim(&f));
+	CHECK_EQ(0, ack_as(&f, later, f.token));
+	CHECK_EQ(last, claim(&f));
+	teardown(&f);
+}
+
+TEST(a_retry_holds_its_key_and_no_other)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t first = put_keyed(&f, "k", 5, 0);
+	const uint64_t second = put_keyed(&f, "k", 0, 0);
+
+	CHECK_EQ(first, claim(&f));
+	CHECK_EQ(0, nack_as(&f, first, f.token, (struct ledger_nack){ .delay = SLU_MIN }));
+	const uint64_t other = put_keyed(&f, "x", 9, 0);
+
+	CHECK_EQ(other, claim(&f), "fault 21: others go on");
+	CHECK_EQ(0, claim(&f));
+	CHECK_EQ(MSG_HELD, state(&f, second));
+	CHECK_EQ(MSG_DELAYED, state(&f, first));
+	pass(&f, SLU_MIN);
+	CHECK_EQ(first, claim(&f), "it keeps its place");
+	teardown(&f);
+}
+
+TEST(a_dead_letter_lets_the_next_go_and_joins_at_the_end_when_redriven)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t first = put_keyed(&f, "k", 5, 0);
+	const uint64_t second = put_keyed(&f, "k", 5, 0);
+	const uint64_t third = put_keyed(&f, "k", 5, 0);
+
+	CHECK_EQ(first, claim(&f));
+	CHECK_EQ(0, nack_as(&f, first, f.token, (struct ledger_nack){ .dead = true }));
+	CHECK_EQ(second, claim(&f));
+	const uint64_t token = f.token;
+
+	CHECK_EQ(0, act(&f, ledger_redrive, first));
+	CHECK_EQ(MSG_HELD, state(&f, first));
+	CHECK_EQ(0, ack_as(&f, second, token));
+	CHECK_EQ(third, claim(&f));
+	CHECK_EQ(0, ack_as(&f, third, f.token));
+	CHECK_EQ(first, claim(&f));
+	teardown(&f);
+}
+
+TEST(a_line_goes_on_when_its_head_or_middle_is_deleted)
+{
+	struct fixture f;
+	uint64_t ids[4];
+
+	setup(&f);
+	EACH(i, ids)
+		ids[i] = put_keyed(&f, "k", 5, 0);
+	CHECK_EQ(0, act(&f, ledger_delete, ids[0]));
+	CHECK_EQ(0, act(&f, ledger_delete, ids[2]));
+	CHECK_EQ(ids[1], claim(&f));
+	CHECK_EQ(0, ack_as(&f, ids[1], f.token));
+	CHECK_EQ(ids[3], claim(&f));
+	teardown(&f);
+}
+
+TEST(one_key_in_two_queues_is_two_keys)
+{
+	struct fixture f;
+	uint32_t mail;
+
+	setup(&f);
+	mail = f.queue;
+	put_keyed(&f, "k", 5, 0);
+	CHECK(claim(&f));
+	CHECK_EQ(0, ledger_queue_open(f.l, SLICE("shop"), SLICE("print"), &f.queue));
+	const uint64_t other = put_keyed(&f, "k", 5, 0);
+
+	CHECK_EQ(other, claim(&f));
+	CHECK(ledger_key_hash(f.l, mail, SLICE("k")) != ledger_key_hash(f.l, f.queue, SLICE("k")));
+	teardown(&f);
+}
+
+/* L4: whatever the budget of a tick, a line is never out of order. */
+TEST(a_tick_that_stops_half_way_keeps_lines_in_order)
+{
+	struct fixture f;
+	uint64_t ids[6];
+	uint32_t budget;
+	struct change c;
+
+	setup(&f);
+	EACH(i, ids) /* all due at one moment, the last the most urgent */
+		ids[i] = put_keyed(&f, "k", -(int32_t)i, f.now + SLU_SEC);
+	f.now += SLU_SEC;
+	const uint64_t late = put_keyed(&f, "k", 5, 0);
+
+	CHECK_EQ(MSG_DELAYED, state(&f, late)); /* behind those that are due */
+	budget = 1;
+	CHECK(!ledger_tick(f.l, f.now, &budget, &c));
+	CHECK_EQ(ids[0], claim(&f));
+	CHECK_EQ(0, ack_as(&f, ids[0], f.token));
+	tick(&f);
+	for (size_t i = 1; i < COUNT(ids); i++) {
+		CHECK_EQ(ids[i], claim(&f));
+		CHECK_EQ(0, ack_as(&f, ids[i], f.token));
+	}
+	CHECK_EQ(late, claim(&f));
+	teardown(&f);
+}
+
+TEST(peek_shows_what_is_next_and_touches_nothing)
+{
+	struct fixture f;
+	uint32_t msgs[50], n;
+
+	setup(&f);
+	for (int i = 0; i < 200; i++)
+		put(&f, (i * 37) % 11);
+	const uint64_t before = ledger_digest(f.l);
+
+	CHECK_EQ(0, ledger_peek(f.l, f.queue, msgs, 50, &n));
+	CHECK_EQ(50, n);
+	CHECK_EQ(before, ledger_digest(f.l));
+	EACH(i, msgs) {
+		struct ledger_view v;
+
+		ledger_get(f.l, msgs[i], &v);
+		CHECK_EQ(v.id, claim(&f));
+	}
+	teardown(&f);
+}
+
+TEST(a_scan_in_steps_sees_every_message_once)
+{
+	struct fixture f;
+	uint32_t msgs[7], cursor = 0, seen = 0;
+
+	setup(&f);
+	for (int i = 0; i < 100; i++)
+		put_keyed(&f, i % 2 ? "a" : "b", 5, 0);
+	for (uint64_t id = 10; id < 20; id++)
+		CHECK_EQ(0, act(&f, ledger_delete, id));
+	while (cursor != LEDGER_SCAN_END)
+		seen += ledger_scan(f.l, &cursor, msgs, COUNT(msgs));
+	CHECK_EQ(90, seen);
+	teardown(&f);
+}
