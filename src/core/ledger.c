@@ -80,7 +80,10 @@ key_hash(const void *keys, uint32_t h)
 static bool
 key_is(const void *keys, uint32_t h, const void *key)
 {
-	return key_hash(keys, h) == *(const uint64_t *)key;
+	const struct key *k = slab_at(keys, h);
+	const struct key_name *name = key;
+
+	return k->hash == name->hash && k->topic == name->topic;
 }
 
 static void

@@ -267,8 +267,18 @@ two_heads(const struct ledger *l, const struct change *c)
 
 	if (!c->key || !(c->flags & MSG_HOLDS) || ledger_find_any(l, c->id) != SLAB_NONE)
 		return false;
-	head = ledger_key_head(l, c->key);
+	head = ledger_key_head(l, c->queue, c->key);
 	return head != SLAB_NONE && (ledger_msg(l, head)->flags & MSG_HOLDS);
+}
+
+/* Whoever holds a lease was handed the message; nobody is handed a dead one. */
+static bool
+is_state(const struct change *c)
+{
+	const bool holds = c->flags & MSG_HOLDS;
+
+	return c->state > MSG_NONE && c->state < MSG_STATES &&
+	       (holds || c->state != MSG_LEASED) && (!holds || c->state != MSG_DEAD);
 }
 
 static bool
@@ -276,8 +286,7 @@ is_sound(const struct ledger *l, const struct change *c)
 {
 	switch (c->kind) {
 	case CHANGE_RESTORE:
-		return is_topic(l, c->queue) && c->id && !two_heads(l, c) &&
-		       c->state > MSG_NONE && c->state < MSG_STATES;
+		return is_topic(l, c->queue) && c->id && is_state(c) && !two_heads(l, c);
 	case CHANGE_ACCEPT:
 	case CHANGE_RESULT:
 		return is_topic(l, c->queue) && c->id;

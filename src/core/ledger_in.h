@@ -44,6 +44,12 @@ struct key {
 
 _Static_assert(sizeof(struct key) <= 64 - 11, "a key is small");
 
+/* What a key is looked up by. */
+struct key_name {
+	uint64_t hash;
+	uint32_t topic;
+};
+
 struct topic {
 	struct queue queue;
 	struct policy policy;
@@ -210,8 +216,9 @@ uint32_t ledger_promote(struct ledger *l, struct topic *t, slu_time now, uint32_
 void ledger_forget(struct ledger *l, uint32_t h, slu_time remember);
 
 /* ledger_line.c: keys. */
-int ledger_key_reserve(struct ledger *l, uint64_t hash);
-uint32_t ledger_key_head(const struct ledger *l, uint64_t hash); /* or SLAB_NONE */
+int ledger_key_reserve(struct ledger *l, uint32_t topic, uint64_t hash);
+uint32_t ledger_key_head(const struct ledger *l, uint32_t topic,
+			 uint64_t hash); /* or SLAB_NONE */
 uint32_t ledger_key_attach(struct ledger *l, uint32_t topic, uint64_t hash);
 void ledger_key_detach(struct ledger *l, struct topic *t, uint32_t key);
 void ledger_join(struct ledger *l, struct topic *t, uint32_t h);

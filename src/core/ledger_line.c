@@ -5,26 +5,30 @@
 
 #include <assert.h>
 
+/* Two keys of one queue with the same hash share a line. Those of two queues must
+ * not, so the queue is compared too. */
 static uint32_t
-find_key(const struct ledger *l, uint64_t hash)
+find_key(const struct ledger *l, uint32_t topic, uint64_t hash)
 {
-	return map_find(&l->key_hashes, hash, &hash);
+	const struct key_name name = { hash, topic };
+
+	return map_find(&l->key_hashes, hash, &name);
 }
 
 uint32_t
-ledger_key_head(const struct ledger *l, uint64_t hash)
+ledger_key_head(const struct ledger *l, uint32_t topic, uint64_t hash)
 {
-	const uint32_t h = find_key(l, hash);
+	const uint32_t h = find_key(l, topic, hash);
 
 	return h == MAP_NONE ? SLAB_NONE : ledger_key(l, h)->head;
 }
 
 int
-ledger_key_reserve(struct ledger *l, uint64_t hash)
+ledger_key_reserve(struct ledger *l, uint32_t topic, uint64_t hash)
 {
 	int rc;
 
-	if (hash == 0 || find_key(l, hash) != MAP_NONE)
+	if (hash == 0 || find_key(l, topic, hash) != MAP_NONE)
 		return 0;
 	rc = slab_reserve(&l->keys, 1);
 	return rc ? rc : map_reserve(&l->key_hashes, 1);
@@ -57,11 +61,10 @@ make_key(struct ledger *l, uint32_t topic, uint64_t hash)
 	return h;
 }
 
-/* Hashes are of queue and key, so a key of another queue is never found. */
 uint32_t
 ledger_key_attach(struct ledger *l, uint32_t topic, uint64_t hash)
 {
-	uint32_t h = find_key(l, hash);
+	uint32_t h = find_key(l, topic, hash);
 
 	if (h == MAP_NONE)
 		h = make_key(l, topic, hash);

@@ -20,12 +20,14 @@ reserve_message(struct ledger *l, const struct change *c)
 	if (!rc)
 		rc = heap_reserve(&t->queue.timed, t->queue.held + 1);
 	if (!rc)
-		rc = ledger_key_reserve(l, c->key);
+		rc = ledger_key_reserve(l, c->queue, c->key);
 	if (!rc && c->expires)
 		rc = heap_reserve(&l->ttls, l->with_ttl + 1);
 	if (!rc && idem_is_set(c->idem))
 		rc = idem_reserve(&l->idem);
-	return rc ? rc : slab_reserve(&l->more, 1);
+	if (!rc && (c->keep || c->error || idem_is_set(c->idem)))
+		rc = slab_reserve(&l->more, 1);
+	return rc;
 }
 
 static int

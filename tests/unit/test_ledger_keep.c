@@ -412,6 +412,8 @@ TEST(changes_that_no_ledger_decided_are_refused)
 		{ .kind = CHANGE_POLICY, .queue = f.queue },
 		{ .kind = CHANGE_POLICY, .queue = f.queue, .policy = &(struct policy){ .lease = 0 } },
 		{ .kind = CHANGE_RESTORE, .queue = f.queue, .id = 9, .state = MSG_STATES },
+		{ .kind = CHANGE_RESTORE, .queue = f.queue, .id = 9, .state = MSG_LEASED },
+		{ .kind = CHANGE_RESTORE, .queue = f.queue, .id = 9, .state = MSG_DEAD, .flags = MSG_HOLDS },
 	};
 	const uint64_t before = ledger_digest(f.l);
 

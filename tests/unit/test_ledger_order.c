@@ -227,6 +227,26 @@ TEST(one_key_in_two_queues_is_two_keys)
 	teardown(&f);
 }
 
+/* Hashes of 64 bits may be the same by chance. */
+TEST(equal_hashes_serialise_in_one_queue_and_not_in_two)
+{
+	struct fixture f;
+	struct change c = { .kind = CHANGE_ACCEPT, .key = 77, .at = 1 };
+	uint32_t other;
+
+	setup(&f);
+	CHECK_EQ(0, ledger_queue_open(f.l, SLICE("shop"), SLICE("print"), &other));
+	for (c.id = c.number = 1; c.id <= 3; c.id = ++c.number) {
+		c.queue = c.id == 3 ? other : f.queue;
+		CHECK_EQ(0, ledger_replay(f.l, &c));
+	}
+	CHECK_EQ(MSG_READY, state(&f, 1));
+	CHECK_EQ(MSG_HELD, state(&f, 2));
+	CHECK_EQ(MSG_READY, state(&f, 3));
+	CHECK_EQ(other, view(&f, 3).queue);
+	teardown(&f);
+}
+
 /* L4: whatever the budget of a tick, a line is never out of order. */
 TEST(a_tick_that_stops_half_way_keeps_lines_in_order)
 {
