@@ -167,6 +167,41 @@ TEST(an_item_that_is_out_keeps_its_room)
 	teardown(&f);
 }
 
+TEST(room_may_be_kept_for_an_item_that_is_out)
+{
+	struct fixture f;
+	const slu_time now = 10;
+
+	setup(&f, QUEUE_STRICT, true);
+	const uint32_t item = slab_new(&f.slab);
+
+	CHECK_EQ(0, queue_hold(&f.queue));
+	CHECK_EQ(1, f.queue.held);
+	CHECK_EQ(SLAB_NONE, queue_best(&f.queue));
+	queue_wait(&f.queue, item, now, now);
+	CHECK_EQ(item, queue_best(&f.queue));
+	queue_drop(&f.queue, item);
+	CHECK_EQ(0, f.queue.held);
+	teardown(&f);
+}
+
+TEST(timed_items_may_fall_due_by_arrival_alone)
+{
+	struct fixture f;
+	static const uint64_t want[] = { 3, 1, 2 };
+
+	setup(&f, QUEUE_STRICT, true);
+	queue_time_by_arrival(&f.queue);
+	put(&f, 5, 300, 0);
+	put(&f, 0, 300, 0);
+	put(&f, 9, 299, 0);
+	EACH(i, want) {
+		CHECK_EQ(want[i], item_at(&f, queue_first_timed(&f.queue))->seq);
+		CHECK_EQ(1, queue_tick(&f.queue, SLU_NEVER, 1));
+	}
+	teardown(&f);
+}
+
 TEST(ageing_bounds_how_long_an_item_yields)
 {
 	static const struct {
