@@ -154,10 +154,13 @@ slu_executor_config_get(const struct slu_executor *ex, struct slu_executor_confi
 
 /* --- submit ------------------------------------------------------------------- */
 
+/* hash modulo n_lanes; the usual numbers of shards need no division for it. */
 static struct lane *
 lane_of(const struct slu_executor *ex, uint32_t hash)
 {
-	return &ex->lanes[hash % ex->n_lanes];
+	const uint32_t n = ex->n_lanes;
+
+	return &ex->lanes[(n & (n - 1)) == 0 ? hash & (n - 1) : hash % n];
 }
 
 uint32_t
