@@ -15,6 +15,17 @@ wal_segment(const struct wal *w, uint32_t number)
 	return i < w->n_segments ? w->segments[i] : NULL;
 }
 
+struct segment *
+wal_any_segment(const struct wal *w, uint32_t number)
+{
+	struct segment *s = wal_segment(w, number);
+
+	for (uint32_t i = 0; i < w->n_planned && !s; i++)
+		if (w->planned[i]->number == number)
+			s = w->planned[i];
+	return s;
+}
+
 static int
 grow(struct segment ***array, uint32_t *max, uint32_t n)
 {

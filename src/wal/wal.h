@@ -158,7 +158,8 @@ int wal_read(struct wal *w, struct wal_where where, void *p, size_t size,
 	     struct wal_record *rec, struct slu_err *err);
 
 /* The same from any thread, any time after the pin and before the unpin, whatever
- * becomes of the segment meanwhile. */
+ * becomes of the segment meanwhile. What was appended can be pinned at once, and read
+ * when it has been committed. */
 struct wal_pin {
 	struct segment *segment; /* NULL: none */
 	struct wal_where where;
@@ -186,6 +187,7 @@ int wal_pinned_read_now(const struct wal_pin *pin, void *p, size_t size,
  *         wal_recycle(w, &err);
  */
 void wal_live(struct wal *w, struct wal_where where, int64_t bytes);
+int64_t wal_live_in(const struct wal *w, uint32_t segment); /* 0 when there is none */
 
 /* Bytes of sealed segments beyond twice what lives, 0: nothing to do. Who cleans as
  * long as there are some keeps the disk under three times what lives and 4 segments

@@ -11,15 +11,20 @@
 void
 wal_live(struct wal *w, struct wal_where where, int64_t bytes)
 {
-	struct segment *s = wal_segment(w, where.segment);
+	struct segment *s = wal_any_segment(w, where.segment);
 
-	for (uint32_t i = 0; i < w->n_planned && !s; i++) /* appended, not committed */
-		if (w->planned[i]->number == where.segment)
-			s = w->planned[i];
 	assert(s);
 	s->live += bytes;
 	w->live += bytes;
 	assert(s->live >= 0);
+}
+
+int64_t
+wal_live_in(const struct wal *w, uint32_t segment)
+{
+	const struct segment *s = wal_any_segment(w, segment);
+
+	return s ? s->live : 0;
 }
 
 uint64_t

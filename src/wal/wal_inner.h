@@ -56,6 +56,9 @@ wal_current(const struct wal *w)
 /* NULL when the log has no such segment. */
 struct segment *wal_segment(const struct wal *w, uint32_t number);
 
+/* The same, one that has only been planned included: something was appended there. */
+struct segment *wal_any_segment(const struct wal *w, uint32_t number);
+
 /* The segment is the log's last now; room for it was made. */
 int wal_make_room(struct wal *w, uint32_t n, struct slu_err *err);
 void wal_push(struct wal *w, struct segment *s);

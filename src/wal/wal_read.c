@@ -67,13 +67,27 @@ read_pinned(const struct wal_pin *pin, void *p, size_t size, bool now,
 	return read_and_check(pin, p, length, now, rec, err);
 }
 
+/* Of the last record there, the group that is being gathered included. */
+static uint32_t
+end_of(const struct wal *w, const struct segment *s)
+{
+	uint32_t end = s->end;
+
+	for (uint32_t i = 0; i < w->group.n_pieces; i++)
+		if (w->group.pieces[i].segment == s)
+			end = w->group.pieces[i].end;
+	return end;
+}
+
 int
 wal_pin(struct wal *w, struct wal_where where, struct wal_pin *pin)
 {
-	struct segment *s = wal_segment(w, where.segment);
+	struct segment *s = wal_any_segment(w, where.segment);
+	uint32_t end;
 
 	*pin = (struct wal_pin){ .where = where };
-	if (!s || where.offset >= s->end || where.length > s->end - where.offset)
+	end = s ? end_of(w, s) : 0;
+	if (where.offset >= end || where.length > end - where.offset)
 		return SLU_ENOTFOUND;
 	pin->segment = segment_ref(s);
 	return 0;
