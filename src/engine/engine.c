@@ -1,9 +1,11 @@
 #include "engine/engine.h"
 
+#include "engine/log.h"
 #include "engine/memory.h"
 
 const struct engine_ops *const engines[] = {
 	&engine_memory,
+	&engine_log,
 	NULL,
 };
 

@@ -1,0 +1,392 @@
+/*
+ * log.c - the log engine: open, run, read, close.
+ */
+#include "engine/log_in.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+	RESERVE = 2,                   /* G6 */
+	MESSAGES_PER_SEGMENT = 500000, /* one more for so many */
+	KEPT_GUESS = 128,              /* bytes of a remembered key's record */
+	SMALL_READ = 4096              /* records up to this are read on the stack */
+};
+
+static struct log_engine *
+of_engine(struct engine *e)
+{
+	return CONTAINER(e, struct log_engine, engine);
+}
+
+/* G5 */
+static int
+fail(struct log_engine *l, enum slu_code code, struct slu_err *err)
+{
+	l->failed = true;
+	snprintf(l->why, sizeof l->why, "%s", err->text);
+	log_error(l->log, "shard failed", F_STR("why", l->why));
+	return slu_fail(err, code, "the shard has failed: %.200s", l->why);
+}
+
+static void
+begin(struct log_engine *l, slu_time now)
+{
+	l->now = now > l->now ? now : l->now;
+	l->mono = clock_mono(l->clock);
+	l->must_sync = false;
+	l->owed = 0;
+	wal_begin(l->wal, l->now);
+}
+
+/* ---- Open and close ---- */
+
+void
+log_free(struct log_engine *l)
+{
+	log_helper_stop(l);
+	wal_cursor_close(&l->clean.cursor);
+	wal_close(l->wal);
+	clerk_release(&l->clerk);
+	places_release(&l->places);
+	buf_release(&l->scratch);
+	mem_free(l->policies);
+	mem_free(l->purging);
+	mem_free(l);
+}
+
+static int
+new_ledger(struct log_engine *l, const struct engine_conf *conf, struct slu_err *err)
+{
+	struct ledger_conf lc = {
+		.max_idem = conf->max_idem,
+		.max_queues = conf->max_queues,
+		.drop = log_drop,
+		.drop_arg = l,
+	};
+	int rc;
+
+	rc = hash_key_init(&lc.secret, err);
+	if (!rc && ledger_new(&l->ledger, &lc))
+		rc = slu_fail(err, SLU_ENOMEM, "no memory for a ledger");
+	return rc;
+}
+
+int
+log_new(struct log_engine **out, const struct engine_conf *conf, struct clock *clock,
+	struct slu_err *err)
+{
+	struct log_engine *l = mem_zalloc(sizeof *l);
+	uint64_t random;
+	int rc;
+
+	if (!l)
+		return slu_fail(err, SLU_ENOMEM, "no memory for an engine");
+	rc = hash_random(&random, sizeof random, err);
+	if (!rc)
+		rc = new_ledger(l, conf, err);
+	if (rc) {
+		mem_free(l);
+		return rc;
+	}
+	l->engine.ops = &engine_log;
+	l->clock = clock ? clock : &clock_system;
+	l->log = conf->log;
+	l->clean.kept = KEPT_GUESS;
+	places_init(&l->places);
+	buf_init(&l->scratch, SIZE_MAX);
+	clerk_init(&l->clerk, &log_keeping, &l->engine, l->ledger, conf, random);
+	*out = l;
+	return 0;
+}
+
+static const enum wal_mode modes[] = {
+	[ENGINE_SYNC] = WAL_SYNC,
+	[ENGINE_SYNC_INTERVAL] = WAL_INTERVAL,
+	[ENGINE_SYNC_NONE] = WAL_NONE,
+};
+
+int
+log_open_wal(struct log_engine *l, const struct engine_conf *conf, const struct log_conf *more,
+	     bool read_only, struct slu_err *err)
+{
+	const struct wal_conf wc = {
+		.disk = conf->disk,
+		.clock = l->clock,
+		.log = conf->log,
+		.folder = conf->folder,
+		.segment_size = more->segment_size,
+		.max_segments = more->max_segments,
+		.mode = modes[conf->sync],
+		.interval = conf->sync == ENGINE_SYNC_INTERVAL ? conf->sync_interval : 0,
+		.reserve = RESERVE,
+		.read_only = read_only,
+	};
+	int rc;
+
+	if (!conf->folder || more->segment_size > LOG_SEGMENT_SIZE_MAX)
+		return slu_fail(err, SLU_EINVAL, "the log needs a folder, and segments of at "
+						 "most %d bytes",
+				LOG_SEGMENT_SIZE_MAX);
+	rc = wal_open(&l->wal, &wc, log_replay, l, err);
+	if (rc)
+		l->wal = NULL;
+	return rc;
+}
+
+/* G3, and the grace for leases that were found: the first group of this life. */
+static int
+start(struct log_engine *l, slu_time wall, struct slu_err *err)
+{
+	struct wal_stats stats;
+	struct change opened;
+	int rc;
+
+	wal_stats(l->wal, &stats);
+	if (!l->closed)
+		ledger_set_counter(l->ledger, l->ceiling);
+	begin(l, wall > stats.time ? wall : stats.time);
+	ledger_opened(l->ledger, l->now, &opened);
+	rc = log_keeping.keep(&l->clerk, &opened, (struct slice){ 0 }, err);
+	if (!rc)
+		rc = ledger_apply(l->ledger, &opened);
+	if (!rc)
+		rc = log_reserve(l, WAL_SETTLE, 0, err);
+	if (rc)
+		return rc;
+	log_put_ceiling(l, ledger_counter(l->ledger));
+	l->reserve = RESERVE;
+	return wal_commit(l->wal, true, err);
+}
+
+int
+log_open(struct engine **out, const struct engine_conf *conf, const struct log_conf *more,
+	 struct engine_found *found, struct slu_err *err)
+{
+	struct log_engine *l;
+	int rc;
+
+	rc = log_new(&l, conf, more->clock, err);
+	if (rc)
+		return rc;
+	rc = log_open_wal(l, conf, more, false, err);
+	if (!rc)
+		rc = start(l, conf->wall, err);
+	if (!rc && !more->no_helper)
+		rc = log_helper_start(l, err);
+	if (rc) {
+		log_free(l);
+		return rc;
+	}
+	*found = (struct engine_found){ .now = l->now, .highest_id = l->highest_id };
+	*out = &l->engine;
+	return 0;
+}
+
+static int
+open_engine(struct engine **out, const struct engine_conf *conf,
+	    struct engine_found *found, struct slu_err *err)
+{
+	return log_open(out, conf, &(struct log_conf){ 0 }, found, err);
+}
+
+/* That all is said saves a block of numbers; without it nothing is lost. */
+static void
+say_closed(struct log_engine *l)
+{
+	const struct log_entry entry = {
+		.type = LOG_CLOSED,
+		.change = { .number = ledger_counter(l->ledger) },
+		.highest = l->highest_id,
+	};
+	struct log_bytes bytes;
+	struct slu_err err;
+
+	begin(l, l->now);
+	log_encode(&entry, &bytes);
+	if (log_reserve(l, WAL_SETTLE, bytes.size, &err))
+		return;
+	(void)log_append(l, entry.type, bytes.parts, bytes.n);
+	(void)wal_commit(l->wal, true, &err); /* it has logged why not */
+}
+
+static void
+close_engine(struct engine *e)
+{
+	struct log_engine *l = of_engine(e);
+
+	log_helper_stop(l);
+	if (!l->failed)
+		say_closed(l);
+	log_free(l);
+}
+
+/* ---- Run ---- */
+
+static void
+set_reserve(struct log_engine *l)
+{
+	struct ledger_size size;
+	uint32_t reserve;
+
+	ledger_size(l->ledger, &size);
+	reserve = RESERVE + size.messages / MESSAGES_PER_SEGMENT;
+	if (reserve == l->reserve)
+		return;
+	l->reserve = reserve;
+	wal_set_reserve(l->wal, reserve);
+}
+
+/* The batch is kept. What fails now fails the next one. */
+static void
+after_commit(struct log_engine *l)
+{
+	struct slu_err err = { 0 };
+	int rc;
+
+	rc = log_clean_end(l, &err);
+	if (!rc)
+		rc = wal_tick(l->wal, &err);
+	if (rc)
+		(void)fail(l, SLU_EDOWN, &err);
+	set_reserve(l);
+	log_helper_wake(l);
+}
+
+static int
+run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_err *err)
+{
+	struct log_engine *l = of_engine(e);
+	int rc;
+
+	if (l->failed)
+		return slu_fail(err, SLU_EDOWN, "the shard has failed: %.200s", l->why);
+	begin(l, now);
+	log_clean_slice(l);
+	rc = clerk_run(&l->clerk, batch, due, l->now, err);
+	if (rc) {
+		wal_drop(l->wal);
+		return fail(l, SLU_EDOWN, err);
+	}
+	rc = wal_commit(l->wal, l->must_sync, err);
+	if (rc)
+		return fail(l, l->appended ? SLU_EUNKNOWN : SLU_EDOWN, err);
+	after_commit(l);
+	return 0;
+}
+
+/* A moment of the clock as shard time. */
+static slu_time
+sync_due(const struct log_engine *l)
+{
+	const slu_time due = wal_due(l->wal);
+
+	if (due == SLU_NEVER)
+		return due;
+	return time_add(l->now, due > l->mono ? due - l->mono : 0);
+}
+
+static slu_time
+next_due(struct engine *e)
+{
+	struct log_engine *l = of_engine(e);
+	slu_time due;
+
+	if (l->failed)
+		return SLU_NEVER;
+	if (l->clean.again)
+		return l->now;
+	due = ledger_next_due(l->ledger);
+	return sync_due(l) < due ? sync_due(l) : due;
+}
+
+/* ---- Reading ---- */
+
+static struct wal_pin
+pin_of(const struct op_ref *ref)
+{
+	return (struct wal_pin){
+		.segment = ref->pin,
+		.where = {
+			.offset = (uint32_t)ref->where,
+			.length = (uint32_t)(ref->where >> 32),
+		},
+	};
+}
+
+/* scratch has room for the whole record. */
+static int
+read_into(const struct op_ref *ref, uint64_t at, size_t n, char *out, char *scratch,
+	  bool may_block, struct slu_err *err)
+{
+	const struct wal_pin pin = pin_of(ref);
+	struct wal_record rec;
+	int rc;
+
+	rc = may_block ? wal_pinned_read(&pin, scratch, pin.where.length, &rec, err)
+		       : wal_pinned_read_now(&pin, scratch, pin.where.length, &rec, err);
+	if (rc)
+		return rc;
+	assert(rec.body.n >= ref->size);
+	memcpy(out, rec.body.p + rec.body.n - ref->size + at, n);
+	return 0;
+}
+
+static int
+read_record(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, char *out,
+	    bool may_block, struct slu_err *err)
+{
+	const uint32_t length = pin_of(ref).where.length;
+	char small[SMALL_READ];
+	char *large;
+	int rc;
+
+	(void)e;
+	if (at > ref->size || n > ref->size - at)
+		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %" PRIu32, n,
+				at, ref->size);
+	if (length <= sizeof small)
+		return read_into(ref, at, n, out, small, may_block, err);
+	large = mem_alloc(length);
+	if (!large)
+		return slu_fail(err, SLU_ENOMEM, "no memory to read a record");
+	rc = read_into(ref, at, n, out, large, may_block, err);
+	mem_free(large);
+	return rc;
+}
+
+static void
+unpin(struct engine *e, struct op_ref *ref)
+{
+	struct wal_pin pin = pin_of(ref);
+
+	(void)e;
+	wal_unpin(&pin);
+	ref->pin = NULL;
+}
+
+/* ---- Looking ---- */
+
+void
+log_stats(struct engine *e, struct wal_stats *out)
+{
+	wal_stats(of_engine(e)->wal, out);
+}
+
+struct ledger *
+log_ledger(struct engine *e)
+{
+	return of_engine(e)->ledger;
+}
+
+const struct engine_ops engine_log = {
+	.name = "log",
+	.durable = true,
+	.open = open_engine,
+	.close = close_engine,
+	.run = run,
+	.next_due = next_due,
+	.read = read_record,
+	.unpin = unpin,
+};

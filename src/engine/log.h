@@ -1,0 +1,69 @@
+/*
+ * log.h - the durable engine: a ledger in memory, every change of it in a log.
+ *
+ *      op ──> clerk ──decides──> ledger
+ *               │                  ^
+ *               └──keeps──> log    └── at open: read back, record by record
+ *
+ *  G1  What one run appends is one group: after a crash it is there whole or not at
+ *      all. It is synced before run returns when anything in it must be (enqueue, ack,
+ *      nack, redrive, delete, purge, policy, dead letter); claims, extends and returns
+ *      alone are written, and synced within a second.
+ *  G2  The ledger is what the records say, no more: opening gives the same ledger any
+ *      number of times. Memory names records by place (engine/log_place.h).
+ *  G3  Numbers and tokens are set aside in blocks: a synced record holds a ceiling,
+ *      none above it is ever answered. After an unclean stop the counter goes on at
+ *      the ceiling.
+ *  G4  Cleaning reads the oldest segment in slices, appends what of it is still needed
+ *      (messages as they stand, results, remembered idempotency keys, policies, the
+ *      ceiling), and recycles it when nothing lives there. Until then replay meets both
+ *      the old and the new, and the new only says where things are now: a crash at any
+ *      point is harmless. Damage stops cleaning, never deletes.
+ *  G5  A write or sync that failed ends the engine: SLU_EUNKNOWN for that run, then
+ *      SLU_EDOWN until it is opened anew.
+ *  G6  New work leaves room to settle old: 2 spare segments, and one more for every
+ *      500,000 messages.
+ *
+ * Limits: 8,192 segments of 64 MiB; a record, and so a message with its payload, is
+ * smaller than a segment.
+ */
+#ifndef ENGINE_LOG_H
+#define ENGINE_LOG_H
+
+#include "engine/engine.h"
+
+struct clock;
+struct wal_stats;
+
+extern const struct engine_ops engine_log;
+
+/* What tests set beside the engine's conf; zeros are the defaults. */
+struct log_conf {
+	struct clock *clock;   /* when to sync what may wait; NULL: clock_system */
+	uint32_t segment_size; /* 64 MiB, which is also the most */
+	uint32_t max_segments; /* files in all; 0: until the disk is full */
+	bool no_helper;        /* no thread that makes spare segments ahead */
+};
+
+int log_open(struct engine **out, const struct engine_conf *conf,
+	     const struct log_conf *more, struct engine_found *found, struct slu_err *err);
+
+/* For tests and for those who doubt. */
+void log_stats(struct engine *e, struct wal_stats *out);
+struct ledger *log_ledger(struct engine *e);
+
+struct log_facts {
+	uint64_t records;
+	uint64_t first_seq;
+	uint64_t last_seq;
+	slu_time time; /* of the last group */
+	uint32_t messages;
+	uint32_t queues;
+	bool closed;       /* the last stop was a clean one */
+	const char *wrong; /* what the ledger is found to be wrong in, or NULL */
+};
+
+/* Read the whole log and change nothing. SLU_ECORRUPT and the like as open. */
+int log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err *err);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * log_check.c - a log is read whole, and nothing is changed.
+ */
+#include "engine/log_in.h"
+
+#include "core/ledger_check.h"
+
+int
+log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err *err)
+{
+	struct wal_stats stats;
+	struct ledger_size size;
+	struct log_engine *l;
+	int rc;
+
+	rc = log_new(&l, conf, NULL, err);
+	if (rc)
+		return rc;
+	rc = log_open_wal(l, conf, &(struct log_conf){ 0 }, true, err);
+	if (!rc) {
+		wal_stats(l->wal, &stats);
+		ledger_size(l->ledger, &size);
+		*out = (struct log_facts){
+			.records = l->records,
+			.first_seq = l->first_seq,
+			.last_seq = l->last_seq,
+			.time = stats.time,
+			.messages = size.messages,
+			.queues = size.queues,
+			.closed = l->closed,
+			.wrong = ledger_scan_check(l->ledger),
+		};
+	}
+	log_free(l);
+	return rc;
+}

@@ -1,0 +1,128 @@
+/*
+ * log_in.h - the state of the log engine, for log*.c alone.
+ */
+#ifndef ENGINE_LOG_IN_H
+#define ENGINE_LOG_IN_H
+
+#include "engine/clerk.h"
+#include "engine/log.h"
+#include "engine/log_place.h"
+#include "engine/log_record.h"
+
+#include "base/mem.h"
+
+#include <pthread.h>
+
+/* Where a queue's policy was last written: nothing else names that record. */
+struct log_policy {
+	uint32_t segment; /* 0: the queue has none of its own */
+	uint32_t length;
+};
+
+/* A slice of cleaning: log_clean.c. */
+struct log_clean {
+	struct wal_cursor cursor;
+	uint32_t segment; /* that is being cleaned, or 0 */
+	bool read;        /* all of it: it can go when nothing lives there */
+	bool again;       /* there is more to do as soon as possible */
+	bool damaged;     /* it met a record that cannot be read: no more cleaning */
+	uint64_t kept;    /* mean size of a remembered key's record */
+	uint64_t slice;   /* bytes that this run's has copied */
+	uint64_t copied;  /* since open */
+};
+
+/* The thread that makes spare segments ahead: log_helper.c. */
+struct log_helper {
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t mtx;
+	pthread_cond_t cond;
+	/* shared, under mtx */
+	bool wanted;
+	bool stopping;
+};
+
+struct log_engine {
+	struct engine engine;
+	struct clerk clerk;
+	struct ledger *ledger; /* the clerk's */
+	struct wal *wal;
+	struct places places;
+	struct clock *clock;
+	struct slu_log *log;
+
+	/* The run. */
+	slu_time now;       /* of its group */
+	slu_time mono;      /* when it was, by the clock */
+	bool must_sync;     /* G1 */
+	uint64_t appended;  /* bytes in the group, beside what cleaning copies */
+	uint64_t owed;      /* room for taking back what was accepted in it */
+	struct buf scratch; /* a message's head, or an error text */
+
+	uint64_t highest_id;
+	uint64_t ceiling; /* G3 */
+	uint32_t ceiling_segment;
+	uint32_t reserve;            /* G6 */
+	struct log_policy *policies; /* by queue */
+	uint32_t n_policies;
+	uint32_t *purging; /* queues whose purge is being freed, or was */
+	uint32_t n_purging;
+	uint32_t max_purging;
+
+	struct log_clean clean;
+	struct log_helper helper;
+	bool failed; /* G5 */
+	char why[240];
+
+	/* Replay. */
+	uint64_t records;
+	uint64_t first_seq;
+	uint64_t last_seq;
+	bool closed;         /* the last record was CLOSED */
+	bool has_moved;      /* the last record was MESSAGE: */
+	struct change moved; /* what it says */
+};
+
+/* log.c: an engine without a log; with one; free both. */
+int log_new(struct log_engine **out, const struct engine_conf *conf, struct clock *clock,
+	    struct slu_err *err);
+int log_open_wal(struct log_engine *l, const struct engine_conf *conf,
+		 const struct log_conf *more, bool read_only, struct slu_err *err);
+void log_free(struct log_engine *l);
+
+/* log_keep.c: room for a record whose body has so many bytes, and for what may have to
+ * be written with it. */
+int log_reserve(struct log_engine *l, enum wal_use use, uint64_t size, struct slu_err *err);
+
+/* Room was reserved. */
+struct wal_where log_append(struct log_engine *l, uint8_t type, const struct slice *parts,
+			    unsigned n);
+void log_put_ceiling(struct log_engine *l, uint64_t counter);
+
+/* The last size bytes of a record's body are named from now on. Room was reserved. */
+uint64_t log_name(struct log_engine *l, struct wal_where at, uint64_t body, uint64_t size);
+
+/* L12 of the ledger: arg is the engine. */
+void log_drop(void *arg, uint64_t where);
+
+int log_reserve_policy(struct log_engine *l, uint32_t queue, struct slu_err *err);
+void log_note_policy(struct log_engine *l, uint32_t queue, struct wal_where at);
+
+void log_name_queue(const struct log_engine *l, uint32_t queue, struct log_entry *entry);
+
+extern const struct clerk_ops log_keeping;
+
+/* log_replay.c: a wal_replay_fn; arg is the engine. */
+wal_replay_fn log_replay;
+
+/* log_clean.c: append a slice of what has to stay, before anything else of the group;
+ * then, when the group is committed, let a segment go. */
+void log_clean_slice(struct log_engine *l);
+int log_clean_end(struct log_engine *l, struct slu_err *err);
+
+/* log_helper.c */
+int log_helper_start(struct log_engine *l, struct slu_err *err);
+void log_helper_stop(struct log_engine *l);
+void log_helper_wake(struct log_engine *l);
+
+#endif

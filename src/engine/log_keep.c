@@ -1,0 +1,331 @@
+/*
+ * log_keep.c - changes become records.
+ */
+#include "engine/log_in.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+enum {
+	CEILING_BODY = 16,
+	UNDO_BODY = 8,
+	BLOCK = 1 << 20,      /* numbers set aside at a time */
+	SETTLE_SEGMENTS = 256 /* of those that may be named: not for new work */
+};
+
+static struct log_engine *
+of_clerk(struct clerk *k)
+{
+	return CONTAINER(k, struct log_engine, clerk);
+}
+
+/* P1 of log_place.h: how many segments there may be. */
+static int
+check_span(struct log_engine *l, enum wal_use use, struct slu_err *err)
+{
+	const uint32_t max = LOG_SEGMENTS_MAX - (use == WAL_NEW ? SETTLE_SEGMENTS : 8);
+	const uint32_t oldest = wal_oldest(l->wal);
+
+	if (oldest && l->places.newest - oldest >= max)
+		return slu_fail(err, SLU_EFULL, "the log has %" PRIu32 " segments, the "
+						"most it may",
+				l->places.newest - oldest + 1);
+	return 0;
+}
+
+int
+log_reserve(struct log_engine *l, enum wal_use use, uint64_t size, struct slu_err *err)
+{
+	const uint64_t need = wal_size(size), ceiling = wal_size(CEILING_BODY);
+	int rc;
+
+	rc = check_span(l, use, err);
+	if (!rc)
+		rc = wal_reserve(l->wal, use, need + ceiling + l->owed,
+				 need > ceiling ? need : ceiling, err);
+	if (!rc && places_reserve(&l->places))
+		rc = slu_fail(err, SLU_ENOMEM, "no memory for the place of a record");
+	return rc;
+}
+
+struct wal_where
+log_append(struct log_engine *l, uint8_t type, const struct slice *parts, unsigned n)
+{
+	const struct wal_where at = wal_append(l->wal, type, parts, n);
+
+	places_see(&l->places, at.segment);
+	l->appended += at.length;
+	return at;
+}
+
+void
+log_put_ceiling(struct log_engine *l, uint64_t counter)
+{
+	const struct log_entry entry = {
+		.type = LOG_CEILING,
+		.change = { .number = counter + BLOCK },
+		.highest = l->highest_id,
+	};
+	struct log_bytes bytes;
+
+	log_encode(&entry, &bytes);
+	l->ceiling_segment = log_append(l, entry.type, bytes.parts, bytes.n).segment;
+	l->ceiling = entry.change.number;
+	l->must_sync = true;
+}
+
+uint64_t
+log_name(struct log_engine *l, struct wal_where at, uint64_t body, uint64_t size)
+{
+	const struct place place = { at, (uint32_t)size };
+
+	wal_live(l->wal, at, at.length);
+	return places_add(&l->places, &place, body);
+}
+
+void
+log_drop(void *arg, uint64_t where)
+{
+	struct log_engine *l = arg;
+	struct place place;
+
+	places_get(&l->places, where, &place);
+	wal_live(l->wal, place.at, -(int64_t)place.at.length);
+	places_drop(&l->places, where);
+}
+
+/* ---- Messages ---- */
+
+static int
+encode_head(struct log_engine *l, const struct message *m, struct slu_err *err)
+{
+	const size_t n = message_head(m);
+
+	buf_clear(&l->scratch);
+	if (l->scratch.size <= n) {
+		char *p = mem_realloc(l->scratch.p, n + 1);
+
+		if (!p)
+			return slu_fail(err, SLU_ENOMEM, "no memory for a message");
+		l->scratch.p = p;
+		l->scratch.size = n + 1;
+	}
+	message_encode_head(m, l->scratch.p);
+	return 0;
+}
+
+static int
+log_keep_message(struct clerk *k, const struct message *m, struct change *c,
+		 struct slu_err *err)
+{
+	struct log_engine *l = of_clerk(k);
+	const size_t size = message_size(m);
+	int rc;
+
+	assert(c->at == l->now);
+	rc = encode_head(l, m, err);
+	if (!rc) {
+		l->owed += wal_size(UNDO_BODY);
+		rc = log_reserve(l, WAL_NEW, size, err);
+	}
+	if (rc)
+		return rc;
+	if (c->number > l->ceiling)
+		log_put_ceiling(l, c->number);
+
+	const struct slice parts[] = { { l->scratch.p, message_head(m) }, m->payload };
+
+	c->where = log_name(l, log_append(l, LOG_ACCEPT, parts, 2), size, size);
+	l->highest_id = m->id > l->highest_id ? m->id : l->highest_id;
+	l->must_sync = true;
+	return 0;
+}
+
+/* It is in the group already: say that it is void. Room is owed. */
+static void
+log_undo_message(struct clerk *k, const struct change *c)
+{
+	const struct log_entry entry = { .type = LOG_UNDO, .change = { .id = c->id } };
+	struct log_bytes bytes;
+
+	log_encode(&entry, &bytes);
+	(void)log_append(of_clerk(k), entry.type, bytes.parts, bytes.n);
+}
+
+/* ---- Everything else ---- */
+
+void
+log_name_queue(const struct log_engine *l, uint32_t queue, struct log_entry *entry)
+{
+	struct ledger_queue_view v;
+
+	ledger_queue_get(l->ledger, queue, &v);
+	entry->space = slice_of(v.space_name);
+	entry->queue = slice_of(v.name);
+}
+
+int
+log_reserve_policy(struct log_engine *l, uint32_t queue, struct slu_err *err)
+{
+	const uint32_t n = queue + 1 + queue / 2;
+	struct log_policy *p;
+
+	if (queue < l->n_policies)
+		return 0;
+	p = mem_realloc(l->policies, n * sizeof *p);
+	if (!p)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a policy");
+	memset(p + l->n_policies, 0, (n - l->n_policies) * sizeof *p);
+	l->policies = p;
+	l->n_policies = n;
+	return 0;
+}
+
+void
+log_note_policy(struct log_engine *l, uint32_t queue, struct wal_where at)
+{
+	struct log_policy *p = &l->policies[queue];
+	const struct wal_where old = { .segment = p->segment };
+
+	if (p->segment)
+		wal_live(l->wal, old, -(int64_t)p->length);
+	wal_live(l->wal, at, at.length);
+	*p = (struct log_policy){ at.segment, at.length };
+}
+
+static int
+reserve_purge(struct log_engine *l, struct slu_err *err)
+{
+	const uint32_t max = l->max_purging + 8;
+	uint32_t *p;
+
+	if (l->n_purging < l->max_purging)
+		return 0;
+	p = mem_realloc(l->purging, max * sizeof *p);
+	if (!p)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a purge");
+	l->purging = p;
+	l->max_purging = max;
+	return 0;
+}
+
+static int
+reserve_for(struct log_engine *l, const struct change *c, uint64_t size,
+	    struct slu_err *err)
+{
+	int rc = 0;
+
+	if (c->kind == CHANGE_POLICY)
+		rc = log_reserve_policy(l, c->queue, err);
+	else if (c->kind == CHANGE_PURGE)
+		rc = reserve_purge(l, err);
+	return rc ? rc : log_reserve(l, WAL_SETTLE, size, err);
+}
+
+static const struct {
+	enum log_type type;
+	bool names_queue;
+	bool may_wait; /* written is enough: G1 */
+} kinds[CHANGE_KINDS] = {
+	[CHANGE_CLAIM] = { LOG_CLAIM, false, true },
+	[CHANGE_EXTEND] = { LOG_EXTEND, false, true },
+	[CHANGE_RETURN] = { LOG_RETURN, false, true },
+	[CHANGE_RETRY] = { LOG_RETRY, false, false },
+	[CHANGE_DIE] = { LOG_DIE, false, false },
+	[CHANGE_DONE] = { LOG_DONE, false, false },
+	[CHANGE_REDRIVE] = { LOG_REDRIVE, false, false },
+	[CHANGE_PURGE] = { LOG_PURGE, true, false },
+	[CHANGE_POLICY] = { LOG_POLICY, true, false },
+	[CHANGE_OPENED] = { LOG_OPENED, false, false },
+};
+
+static uint32_t
+queue_of(const struct log_engine *l, uint32_t msg)
+{
+	struct ledger_view v;
+
+	ledger_get(l->ledger, msg, &v);
+	return v.queue;
+}
+
+static void
+fill_entry(const struct log_engine *l, const struct change *c, struct slice text,
+	   struct log_entry *entry)
+{
+	entry->type = kinds[c->kind].type;
+	entry->change = *c;
+	entry->text = text;
+	if (c->kind == CHANGE_DONE && (c->remember || c->keep))
+		entry->type = LOG_KEEP;
+	if (entry->type == LOG_KEEP)
+		log_name_queue(l, queue_of(l, c->msg), entry);
+	else if (kinds[c->kind].names_queue)
+		log_name_queue(l, c->queue, entry);
+	if (c->kind == CHANGE_POLICY)
+		entry->policy = *c->policy;
+}
+
+/* The record is in the group. */
+static void
+note(struct log_engine *l, struct change *c, struct wal_where at)
+{
+	/* A lease that ran out will do so again. */
+	if (!kinds[c->kind].may_wait && !(c->kind == CHANGE_RETRY && c->expired))
+		l->must_sync = true;
+	if (c->kind == CHANGE_POLICY)
+		log_note_policy(l, c->queue, at);
+	if (c->kind == CHANGE_PURGE)
+		l->purging[l->n_purging++] = c->queue;
+	c->at = l->now; /* the only time that the record has */
+}
+
+static int
+log_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err *err)
+{
+	struct log_engine *l = of_clerk(k);
+	const uint64_t counter = c->number > c->token ? c->number : c->token;
+	struct log_entry entry;
+	struct log_bytes bytes;
+	struct wal_where at;
+	int rc;
+
+	fill_entry(l, c, text, &entry);
+	log_encode(&entry, &bytes);
+	rc = reserve_for(l, c, bytes.size, err);
+	if (rc)
+		return rc;
+	if (counter > l->ceiling)
+		log_put_ceiling(l, counter);
+	at = log_append(l, entry.type, bytes.parts, bytes.n);
+	if (text.n)
+		c->where = log_name(l, at, bytes.size, text.n);
+	note(l, c, at);
+	return 0;
+}
+
+static int
+log_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct slu_err *err)
+{
+	struct log_engine *l = of_clerk(k);
+	struct place place;
+	struct wal_pin pin;
+
+	places_get(&l->places, where, &place);
+	if (wal_pin(l->wal, place.at, &pin))
+		return slu_fail(err, SLU_ECORRUPT,
+				"the log has nothing at %08" PRIu32 ".log, %" PRIu32,
+				place.at.segment, place.at.offset);
+	*out = (struct op_ref){
+		.pin = pin.segment,
+		.where = (uint64_t)place.at.length << 32 | place.at.offset,
+		.size = place.size,
+	};
+	return 0;
+}
+
+const struct clerk_ops log_keeping = {
+	.keep_message = log_keep_message,
+	.undo_message = log_undo_message,
+	.keep = log_keep,
+	.pin = log_pin,
+};

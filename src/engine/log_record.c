@@ -1,0 +1,328 @@
+#include "engine/log_record.h"
+
+#include "base/le.h"
+
+#include <assert.h>
+
+enum kind {
+	FIELD_END,
+	FIELD_NUMBER, /* width bytes, the same in memory */
+	FIELD_BOOL,
+	FIELD_ENUM,   /* one byte, an enum in memory */
+	FIELD_NAME,   /* length in one byte, then so many */
+	FIELD_TEXT16, /* length in two bytes, then so many */
+	FIELD_REST    /* what is left, perhaps nothing */
+};
+
+struct field {
+	const char *name;
+	enum kind kind;
+	uint8_t width;
+	size_t at; /* in struct log_entry */
+	uint32_t max;
+};
+
+#define AT(member)      offsetof(struct log_entry, member)
+#define SIZE_OF(member) sizeof(((struct log_entry *)0)->member)
+
+/* clang-format off */
+#define NUMBER(name, member)    { name, FIELD_NUMBER, SIZE_OF(member), AT(member), 0 }
+#define BOOL(name, member)      { name, FIELD_BOOL, 1, AT(member), 1 }
+#define ENUM(name, member, max) { name, FIELD_ENUM, 1, AT(member), max }
+#define NAME(name, member)      { name, FIELD_NAME, 1, AT(member), MESSAGE_NAME_MAX }
+#define KEY(name, member)       { name, FIELD_TEXT16, 2, AT(member), MESSAGE_KEY_MAX }
+#define REST(name)              { name, FIELD_REST, 0, AT(text), 0 }
+#define ID                      NUMBER("id", change.id)
+#define QUEUE                   NAME("namespace", space), NAME("queue", queue)
+#define FIELDS(...) \
+	((const struct field[]){ __VA_ARGS__ __VA_OPT__(,) { .kind = FIELD_END } })
+/* clang-format on */
+
+struct row {
+	const char *name;
+	enum change_kind kind;
+	const struct field *fields; /* NULL: the body is the record of a message */
+};
+
+/* clang-format off */
+static const struct row types[LOG_TYPES] = {
+	[LOG_ACCEPT] = { "accept", CHANGE_ACCEPT, NULL },
+	[LOG_CLAIM] = { "claim", CHANGE_CLAIM, FIELDS(
+		ID, NUMBER("token", change.token), NUMBER("until", change.until)) },
+	[LOG_EXTEND] = { "extend", CHANGE_EXTEND, FIELDS(
+		ID, NUMBER("until", change.until)) },
+	[LOG_RETURN] = { "return", CHANGE_RETURN, FIELDS(ID) },
+	[LOG_RETRY] = { "retry", CHANGE_RETRY, FIELDS(
+		ID, NUMBER("due", change.due), BOOL("failed", change.failed),
+		BOOL("expired", change.expired), REST("error")) },
+	[LOG_DIE] = { "die", CHANGE_DIE, FIELDS(
+		ID, NUMBER("reason", change.reason), BOOL("failed", change.failed),
+		BOOL("expired", change.expired), REST("error")) },
+	[LOG_DONE] = { "done", CHANGE_DONE, FIELDS(ID) },
+	[LOG_KEEP] = { "keep", CHANGE_DONE, FIELDS(
+		ID, NUMBER("remember", change.remember), NUMBER("keep", change.keep),
+		QUEUE, REST("result")) },
+	[LOG_REDRIVE] = { "redrive", CHANGE_REDRIVE, FIELDS(
+		ID, NUMBER("number", change.number)) },
+	[LOG_PURGE] = { "purge", CHANGE_PURGE, FIELDS(
+		NUMBER("number", change.number), NUMBER("remember", change.remember),
+		QUEUE) },
+	[LOG_POLICY] = { "policy", CHANGE_POLICY, FIELDS(
+		QUEUE,
+		NUMBER("lease", policy.lease),
+		NUMBER("max_attempts", policy.max_attempts),
+		ENUM("retry", policy.retry.kind, SLU_BACKOFF_NONE),
+		ENUM("jitter", policy.retry.jitter, SLU_JITTER_FULL),
+		NUMBER("retry_base", policy.retry.base),
+		NUMBER("retry_max", policy.retry.max),
+		NUMBER("ttl", policy.ttl),
+		NUMBER("max_depth", policy.max_depth),
+		NUMBER("warn_depth", policy.warn_depth),
+		NUMBER("window", policy.window),
+		NUMBER("dlq_retention", policy.dlq_retention),
+		NUMBER("dlq_max", policy.dlq_max),
+		BOOL("require_lease", policy.require_lease),
+		BOOL("paused", policy.paused)) },
+	[LOG_CEILING] = { "ceiling", CHANGE_NONE, FIELDS(
+		NUMBER("counter", change.number), NUMBER("highest_id", highest)) },
+	[LOG_OPENED] = { "opened", CHANGE_OPENED, FIELDS() },
+	[LOG_CLOSED] = { "closed", CHANGE_COUNTER, FIELDS(
+		NUMBER("counter", change.number), NUMBER("highest_id", highest)) },
+	[LOG_UNDO] = { "undo", CHANGE_DONE, FIELDS(ID) },
+	[LOG_MESSAGE] = { "message", CHANGE_NONE, NULL },
+	[LOG_RESTORE] = { "restore", CHANGE_RESTORE, FIELDS(
+		ID, NUMBER("number", change.number), NUMBER("due", change.due),
+		NUMBER("expires", change.expires), NUMBER("token", change.token),
+		NUMBER("until", change.until), NUMBER("claimed", change.claimed),
+		NUMBER("attempts", change.attempts),
+		NUMBER("failures", change.failures),
+		NUMBER("state", change.state), NUMBER("flags", change.flags),
+		NUMBER("reason", change.reason), REST("error")) },
+	[LOG_REMEMBER] = { "remember", CHANGE_REMEMBER, FIELDS(
+		ID, NUMBER("remember", change.remember), QUEUE,
+		KEY("idempotency_key", idem)) },
+	[LOG_RESULT] = { "result", CHANGE_RESULT, FIELDS(
+		ID, NUMBER("keep", change.keep), QUEUE, REST("result")) },
+};
+/* clang-format on */
+
+const char *
+log_type_name(uint8_t type)
+{
+	return type < LOG_TYPES ? types[type].name : NULL;
+}
+
+/* ---- Numbers ---- */
+
+static uint64_t
+load(const struct field *f, const void *entry)
+{
+	const void *p = (const char *)entry + f->at;
+	enum slu_jitter number; /* as wide as any enum */
+
+	_Static_assert(sizeof(enum slu_jitter) == sizeof(enum slu_backoff_kind), "enums");
+	if (f->kind == FIELD_ENUM) {
+		memcpy(&number, p, sizeof number);
+		return (uint64_t)number;
+	}
+	switch (f->width) {
+	case 1:
+		return *(const uint8_t *)p;
+	case 2:
+		return *(const uint16_t *)p;
+	case 4:
+		return *(const uint32_t *)p;
+	default:
+		return *(const uint64_t *)p;
+	}
+}
+
+static void
+store(const struct field *f, void *entry, uint64_t v)
+{
+	void *p = (char *)entry + f->at;
+	const enum slu_jitter number = (enum slu_jitter)v;
+
+	if (f->kind == FIELD_ENUM) {
+		memcpy(p, &number, sizeof number);
+		return;
+	}
+	switch (f->width) {
+	case 1:
+		*(uint8_t *)p = (uint8_t)v;
+		break;
+	case 2:
+		*(uint16_t *)p = (uint16_t)v;
+		break;
+	case 4:
+		*(uint32_t *)p = (uint32_t)v;
+		break;
+	default:
+		*(uint64_t *)p = v;
+	}
+}
+
+static struct slice *
+slice_at(const struct field *f, const struct log_entry *entry)
+{
+	return (struct slice *)((const char *)entry + f->at);
+}
+
+/* ---- Writing ---- */
+
+static char *
+put_number(char *p, uint64_t v, unsigned width)
+{
+	char bytes[8];
+
+	le64_put(bytes, v);
+	memcpy(p, bytes, width);
+	return p + width;
+}
+
+static char *
+put_field(char *p, const struct field *f, const struct log_entry *entry)
+{
+	const struct slice *s;
+
+	if (f->kind < FIELD_NAME)
+		return put_number(p, load(f, entry), f->width);
+	s = slice_at(f, entry);
+	assert(s->n <= f->max);
+	p = put_number(p, s->n, f->width);
+	memcpy(p, s->p, s->n);
+	return p + s->n;
+}
+
+void
+log_encode(const struct log_entry *entry, struct log_bytes *out)
+{
+	const struct row *row = &types[entry->type];
+	char *p = out->fixed;
+
+	assert(row->fields);
+	out->n = 1;
+	for (const struct field *f = row->fields; f->kind; f++)
+		if (f->kind == FIELD_REST)
+			out->parts[out->n++] = entry->text;
+		else
+			p = put_field(p, f, entry);
+	out->parts[0] = (struct slice){ out->fixed, (size_t)(p - out->fixed) };
+	out->size = out->parts[0].n + (out->n > 1 ? entry->text.n : 0);
+}
+
+/* ---- Reading ---- */
+
+static bool
+take_number(struct slice *body, unsigned width, uint64_t *out)
+{
+	char bytes[8] = { 0 };
+
+	if (body->n < width)
+		return false;
+	memcpy(bytes, body->p, width);
+	*out = le64_get(bytes);
+	body->p += width;
+	body->n -= width;
+	return true;
+}
+
+static bool
+take_slice(struct slice *body, uint64_t n, struct slice *out)
+{
+	if (body->n < n)
+		return false;
+	*out = (struct slice){ body->p, (size_t)n };
+	body->p += n;
+	body->n -= (size_t)n;
+	return true;
+}
+
+static bool
+take_field(struct slice *body, const struct field *f, struct log_entry *out)
+{
+	uint64_t v;
+
+	if (f->kind == FIELD_REST)
+		return take_slice(body, body->n, slice_at(f, out));
+	if (!take_number(body, f->width, &v) || (f->max && v > f->max))
+		return false;
+	if (f->kind >= FIELD_NAME)
+		return v > 0 && take_slice(body, v, slice_at(f, out));
+	store(f, out, v);
+	return true;
+}
+
+static int
+bad(uint8_t type, struct slu_err *err)
+{
+	return slu_fail(err, SLU_ECORRUPT, "a record of type %u (%s) that nobody writes",
+			type, types[type].name);
+}
+
+int
+log_decode(uint8_t type, struct slice body, struct log_entry *out, struct slu_err *err)
+{
+	const struct row *row = &types[type < LOG_TYPES ? type : 0];
+
+	if (!row->name)
+		return slu_fail(err, SLU_EINVAL,
+				"a record of type %u: written by a newer version", type);
+	out->type = type;
+	out->change = (struct change){ .kind = row->kind };
+	out->text = (struct slice){ 0 };
+	if (!row->fields)
+		return message_decode(body, &out->message, err);
+	for (const struct field *f = row->fields; f->kind; f++)
+		if (!take_field(&body, f, out))
+			return bad(type, err);
+	if (type == LOG_POLICY) {
+		out->policy.retry.fn = NULL;
+		out->policy.retry.arg = NULL;
+		out->change.policy = &out->policy;
+	}
+	return body.n ? bad(type, err) : 0;
+}
+
+/* ---- Showing ---- */
+
+static void
+show_message(const struct message *m, log_show_fn *show, void *arg)
+{
+	const struct {
+		const char *name;
+		struct slice text;
+	} texts[] = {
+		{ "namespace", m->space },
+		{ "queue", m->queue },
+		{ "key", m->key },
+		{ "idempotency_key", m->idem },
+		{ "correlation_id", m->correlation },
+	};
+	const struct slice none = { 0 };
+
+	show(arg, "id", (int64_t)m->id, none);
+	show(arg, "number", (int64_t)m->number, none);
+	show(arg, "priority", m->prio, none);
+	show(arg, "due", m->due, none);
+	show(arg, "size", (int64_t)m->payload_size, none);
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		if (texts[i].text.n)
+			show(arg, texts[i].name, 0, texts[i].text);
+}
+
+void
+log_show(const struct log_entry *entry, log_show_fn *show, void *arg)
+{
+	const struct row *row = &types[entry->type];
+
+	if (!row->fields) {
+		show_message(&entry->message, show, arg);
+		return;
+	}
+	for (const struct field *f = row->fields; f->kind; f++)
+		if (f->kind < FIELD_NAME)
+			show(arg, f->name, (int64_t)load(f, entry), (struct slice){ 0 });
+		else if (slice_at(f, entry)->n)
+			show(arg, f->name, 0, *slice_at(f, entry));
+}

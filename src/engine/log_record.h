@@ -1,0 +1,86 @@
+/*
+ * log_record.h - what the records of the log engine say, as bytes.
+ *
+ * A record is a row of fields, one after the other, little-endian, without gaps
+ * (docs/log-format.md has them all). The tables in log_record.c are the format: they
+ * write records, read them and show them.
+ *
+ *  R1  A record has one meaning: every byte of it is read, and what it says could have
+ *      been written. Reading looks at nothing beyond it, whatever the bytes are.
+ *  R2  A type never changes. Who wants to say something else takes a new number; who
+ *      meets a number that he does not know refuses the log.
+ *  R3  Times beside those in the fields are the group's (wal.h). Places are not written
+ *      down: an error or result is the end of the record that tells of it.
+ */
+#ifndef ENGINE_LOG_RECORD_H
+#define ENGINE_LOG_RECORD_H
+
+#include "core/change.h"
+#include "engine/message.h"
+
+/* The numbers are those on disk. */
+enum log_type {
+	LOG_ACCEPT = 1,
+	LOG_CLAIM,
+	LOG_EXTEND,
+	LOG_RETURN,
+	LOG_RETRY,
+	LOG_DIE,
+	LOG_DONE, /* nothing of it is kept */
+	LOG_KEEP, /* done, but its idempotency key or result are kept */
+	LOG_REDRIVE,
+	LOG_PURGE,
+	LOG_POLICY,
+	LOG_CEILING, /* no number or token above this one was given */
+	LOG_OPENED,
+	LOG_CLOSED,  /* all is said: the counter stands here */
+	LOG_UNDO,    /* what was accepted in this group was not */
+	LOG_MESSAGE, /* the record of a message, moved here; the next one says how it is */
+	LOG_RESTORE,
+	LOG_REMEMBER,
+	LOG_RESULT,
+	LOG_TYPES
+};
+
+enum {
+	LOG_FIXED_MAX = 1024 /* bytes of a record without its text or message */
+};
+
+/* A record. Which fields count is in the table. */
+struct log_entry {
+	enum log_type type;
+	struct change change;   /* kind is set by reading, where it has one */
+	struct message message; /* ACCEPT, MESSAGE */
+	struct slice space;     /* of the queue that the change is about */
+	struct slice queue;
+	struct slice idem;
+	struct slice text; /* to the end of the record: error or result, may be empty */
+	struct policy policy;
+	uint64_t highest; /* id that was ever given */
+};
+
+/* The bytes of a record: head, then text or payload. */
+struct log_bytes {
+	char fixed[LOG_FIXED_MAX];
+	struct slice parts[2];
+	unsigned n;
+	size_t size;
+};
+
+/* Not for types that have a message: their body is the message's record. out->parts
+ * points into out and into the entry's text. */
+void log_encode(const struct log_entry *entry, struct log_bytes *out);
+
+/* The slices of out point into body. SLU_ECORRUPT. */
+int log_decode(uint8_t type, struct slice body, struct log_entry *out,
+	       struct slu_err *err);
+
+/* "accept"; NULL when there is no such type. */
+const char *log_type_name(uint8_t type);
+
+/* Called for every field of a record by its name, with its value as a number, or as
+ * text when text.p is not NULL. */
+typedef void log_show_fn(void *arg, const char *name, int64_t number, struct slice text);
+void log_show(const struct log_entry *entry, log_show_fn *show, void *arg);
+
+#endif

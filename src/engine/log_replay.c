@@ -1,0 +1,274 @@
+/*
+ * log_replay.c - records become a ledger again.
+ *
+ * The log may begin anywhere in the history: what was needed of the segments before
+ * was written anew, behind. So a record may be about a message that is not there
+ * (yet): it says nothing then, for the RESTORE that comes knows better.
+ */
+#include "engine/log_in.h"
+
+#include <inttypes.h>
+
+typedef int step_fn(struct log_engine *l, const struct wal_record *rec,
+		    struct log_entry *entry, struct slu_err *err);
+
+static int
+no_memory(struct slu_err *err)
+{
+	return slu_fail(err, SLU_ENOMEM, "out of memory");
+}
+
+static int
+unsound(struct slu_err *err)
+{
+	return slu_fail(err, SLU_ECORRUPT, "it does not follow from those before it");
+}
+
+static int
+apply(struct log_engine *l, const struct change *c, struct slu_err *err)
+{
+	const int rc = ledger_replay(l->ledger, c);
+
+	if (rc == SLU_ENOMEM)
+		return no_memory(err);
+	return rc ? unsound(err) : 0;
+}
+
+static int
+open_queue(struct log_engine *l, struct slice space, struct slice queue, uint32_t *out,
+	   struct slu_err *err)
+{
+	const int rc = ledger_queue_open(l->ledger, space, queue, out);
+
+	if (rc == SLU_EBUSY)
+		return slu_fail(err, SLU_EINVAL, "there are more queues than max_queues");
+	return rc ? no_memory(err) : 0;
+}
+
+/* The end of the record is an error or result: *where names it, or is 0. */
+static int
+name_text(struct log_engine *l, const struct wal_record *rec, struct slice text,
+	  uint64_t *where, struct slu_err *err)
+{
+	*where = 0;
+	if (text.n == 0)
+		return 0;
+	if (places_reserve(&l->places))
+		return no_memory(err);
+	*where = log_name(l, rec->where, rec->body.n, text.n);
+	return 0;
+}
+
+/* What the record of a message says about it. */
+static int
+read_message(struct log_engine *l, const struct wal_record *rec, const struct message *m,
+	     struct change *c, struct slu_err *err)
+{
+	int rc;
+
+	rc = open_queue(l, m->space, m->queue, &c->queue, err);
+	if (rc)
+		return rc;
+	c->id = m->id;
+	c->number = m->number;
+	c->prio = m->prio;
+	c->due = m->due;
+	c->expires = m->expires == SLU_NEVER ? 0 : m->expires;
+	c->max_attempts = m->max_attempts;
+	c->keep = m->keep;
+	if (m->key.n)
+		c->key = ledger_key_hash(l->ledger, c->queue, m->key);
+	if (m->idem.n)
+		c->idem = ledger_idem_mark(l->ledger, c->queue, m->idem);
+	return name_text(l, rec, rec->body, &c->where, err);
+}
+
+static int
+step_accept(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	    struct slu_err *err)
+{
+	const int rc = read_message(l, rec, &entry->message, &entry->change, err);
+
+	return rc ? rc : apply(l, &entry->change, err);
+}
+
+static int
+step_message(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	     struct slu_err *err)
+{
+	const int rc = read_message(l, rec, &entry->message, &entry->change, err);
+
+	l->moved = entry->change;
+	l->has_moved = !rc;
+	return rc;
+}
+
+/* A group may cross segments, so the log may begin with a RESTORE whose MESSAGE was in
+ * the segment before. It has been moved once more then. */
+static int
+step_restore(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	     struct slu_err *err)
+{
+	struct change *c = &entry->change;
+	int rc;
+
+	if (!l->has_moved && l->records == 0)
+		return 0;
+	if (!l->has_moved || l->moved.id != c->id)
+		return unsound(err);
+	l->has_moved = false;
+	c->queue = l->moved.queue;
+	c->prio = l->moved.prio;
+	c->max_attempts = l->moved.max_attempts;
+	c->keep = l->moved.keep;
+	c->key = l->moved.key;
+	c->idem = l->moved.idem;
+	c->where = l->moved.where;
+	rc = name_text(l, rec, entry->text, &c->error, err);
+	return rc ? rc : apply(l, c, err);
+}
+
+static int
+step_plain(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	   struct slu_err *err)
+{
+	(void)rec;
+	return apply(l, &entry->change, err);
+}
+
+static int
+step_failure(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	     struct slu_err *err)
+{
+	struct change *c = &entry->change;
+	const int rc = name_text(l, rec, entry->text, &c->where, err);
+
+	return rc ? rc : apply(l, c, err);
+}
+
+/* KEEP and RESULT: also for messages that are not there. */
+static int
+step_result(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	    struct slu_err *err)
+{
+	struct change *c = &entry->change;
+	int rc;
+
+	if (entry->text.n && !c->keep)
+		return unsound(err);
+	rc = open_queue(l, entry->space, entry->queue, &c->queue, err);
+	if (!rc)
+		rc = name_text(l, rec, entry->text, &c->where, err);
+	return rc ? rc : apply(l, c, err);
+}
+
+static int
+step_queue(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	   struct slu_err *err)
+{
+	struct change *c = &entry->change;
+	int rc;
+
+	rc = open_queue(l, entry->space, entry->queue, &c->queue, err);
+	if (!rc && c->kind == CHANGE_POLICY)
+		rc = log_reserve_policy(l, c->queue, err);
+	if (!rc)
+		rc = apply(l, c, err);
+	if (!rc && c->kind == CHANGE_POLICY)
+		log_note_policy(l, c->queue, rec->where);
+	return rc;
+}
+
+static int
+step_remember(struct log_engine *l, const struct wal_record *rec,
+	      struct log_entry *entry, struct slu_err *err)
+{
+	struct change *c = &entry->change;
+	const int rc = open_queue(l, entry->space, entry->queue, &c->queue, err);
+
+	(void)rec;
+	if (rc)
+		return rc;
+	c->idem = ledger_idem_mark(l->ledger, c->queue, entry->idem);
+	return apply(l, c, err);
+}
+
+static int
+step_ceiling(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	     struct slu_err *err)
+{
+	(void)err;
+	if (entry->change.number > l->ceiling)
+		l->ceiling = entry->change.number;
+	l->ceiling_segment = rec->where.segment;
+	return 0;
+}
+
+static step_fn *const steps[LOG_TYPES] = {
+	[LOG_ACCEPT] = step_accept,
+	[LOG_CLAIM] = step_plain,
+	[LOG_EXTEND] = step_plain,
+	[LOG_RETURN] = step_plain,
+	[LOG_RETRY] = step_failure,
+	[LOG_DIE] = step_failure,
+	[LOG_DONE] = step_plain,
+	[LOG_KEEP] = step_result,
+	[LOG_REDRIVE] = step_plain,
+	[LOG_PURGE] = step_queue,
+	[LOG_POLICY] = step_queue,
+	[LOG_CEILING] = step_ceiling,
+	[LOG_OPENED] = step_plain,
+	[LOG_CLOSED] = step_plain,
+	[LOG_UNDO] = step_plain,
+	[LOG_MESSAGE] = step_message,
+	[LOG_RESTORE] = step_restore,
+	[LOG_REMEMBER] = step_remember,
+	[LOG_RESULT] = step_result,
+};
+
+/* Add which record it was. */
+static int
+tell(const struct wal_record *rec, int rc, struct slu_err *err)
+{
+	const struct slu_err why = *err;
+	const char *name = log_type_name(rec->type);
+
+	return slu_fail(err, (enum slu_code)rc,
+			"%08" PRIu32 ".log: record %" PRIu64 " (%s) at %" PRIu32 ": %.100s",
+			rec->where.segment, rec->seq, name ? name : "unknown",
+			rec->where.offset, why.text);
+}
+
+static void
+note_id(struct log_engine *l, uint64_t id)
+{
+	l->highest_id = id > l->highest_id ? id : l->highest_id;
+}
+
+int
+log_replay(struct wal *w, const struct wal_record *rec, void *arg, struct slu_err *err)
+{
+	struct log_engine *l = arg;
+	struct log_entry entry;
+	int rc;
+
+	l->wal = w;
+	l->first_seq = l->records ? l->first_seq : rec->seq;
+	l->last_seq = rec->seq;
+	entry.highest = 0;
+	rc = log_decode(rec->type, rec->body, &entry, err);
+	if (rc)
+		return tell(rec, rc, err);
+	entry.change.at = rec->time;
+	if (l->has_moved && rec->type != LOG_RESTORE)
+		return tell(rec, unsound(err), err);
+	rc = steps[rec->type](l, rec, &entry, err);
+	if (rc)
+		return tell(rec, rc, err);
+	places_see(&l->places, rec->where.segment);
+	note_id(l, entry.change.id);
+	note_id(l, entry.highest);
+	l->closed = rec->type == LOG_CLOSED;
+	l->records++;
+	return 0;
+}
