@@ -1,0 +1,63 @@
+/*
+ * api.h - what all dialects share: the broker behind them and what they count.
+ *
+ * Errors are answered here, in one form:
+ *
+ *         {"error":"lease_lost","message":"lease expired or not yours"}
+ *
+ * The name and the status come from the error table (sluice/err.h). 429 and 503 say
+ * Retry-After. X-Request-Id and X-Correlation-Id come back as they were sent, if they
+ * are printable ASCII of at most 128 bytes.
+ */
+#ifndef API_API_H
+#define API_API_H
+
+#include "base/clock.h"
+#include "base/json_out.h"
+#include "base/metrics.h"
+
+#include <sluice/err.h>
+#include <sluice/log.h>
+
+#include <stdatomic.h>
+
+struct broker;
+struct call;
+struct op;
+struct server;
+
+struct api {
+	struct broker *broker; /* borrowed, as all pointers */
+	struct server *server; /* for its metrics; NULL: none */
+	struct clock *clock;
+	struct slu_log *log;
+	const char *engine; /* "log", shown by /healthz and /metrics */
+	const char *sync;   /* "interval=10ms" */
+	_Atomic bool draining;
+	struct metrics ops; /* a series per verb */
+};
+
+/* SLU_ENOMEM. The caller has set the pointers. */
+int api_init(struct api *api);
+void api_release(struct api *api);
+
+/* An op of this api was answered. */
+void api_count(struct api *api, const struct op *op, slu_time took);
+
+/* The members of an error, inside an object that the caller has opened. */
+void api_write_error(struct json_out *w, int rc, const char *text);
+
+/* Answer a call with an error; text NULL: what the table says. index: which item of
+ * a list, or -1. */
+void api_refuse(struct call *c, int rc, const char *text, int64_t index);
+
+/* Only in the handler. */
+void api_echo(struct call *c);
+
+/* For server_conf: the body of what the server answers by itself. */
+void api_describe(struct buf *out, unsigned status, const char *reason,
+		  struct slice path, void *arg);
+
+extern const char api_json[]; /* the content type */
+
+#endif

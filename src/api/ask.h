@@ -1,0 +1,79 @@
+/*
+ * ask.h - one request on its way through the broker and back.
+ *
+ *      handler, on the loop        shards            the loop
+ *
+ *      ask_new
+ *      ops, out of the request
+ *      ask_run ─────────────────> op, op, ... ──┐
+ *                                                └─> answer(a): writes call->out
+ *                                                    ask_reply, or ask_refuse
+ *                                                    ... ended: freed
+ *
+ *  K1  An ask lives from ask_new until its call has ended, and longer if its rows go
+ *      back (claim.c). All that its ops point to is in its memory, or in the call's
+ *      body.
+ *  K2  answer runs on the loop, once for every ask_run: when all of its ops have their
+ *      answers. It may run others: ask_run again.
+ *  K3  After ask_reply or ask_refuse the ask is no longer the caller's: it may be gone.
+ *  K4  The client's going is told to `call->gone`, which the maker of a waiting op sets
+ *      to ask_gone.
+ */
+#ifndef API_ASK_H
+#define API_ASK_H
+
+#include "api/api.h"
+#include "api/arena.h"
+#include "api/params.h"
+#include "broker/broker.h"
+#include "http/call.h"
+
+struct ask {
+	struct api *api;
+	struct call *call;
+	struct arena memory;
+	void *state; /* the maker's */
+	bool gone;   /* K4 */
+
+	struct op op;    /* for an ask that has one */
+	struct op *ops;  /* &op, unless set otherwise */
+	unsigned n_ops;  /* 1, unless set otherwise */
+	slu_time posted; /* on the clock of the api */
+
+	/* Inner. */
+	void (*answer)(struct ask *a);
+	struct loop_work work;
+	_Atomic unsigned left; /* ops that have no answer yet, and ask_run itself */
+};
+
+/* Echoes the request's ids. NULL: the call has been answered, there is no memory. */
+struct ask *ask_new(struct api *api, struct call *c);
+void ask_free(struct ask *a); /* K1: by whoever takes `ended` over */
+
+/* From its memory; size zeroed bytes. NULL: the ask has been refused. */
+void *ask_state(struct ask *a, size_t size);
+
+/* Read the query of the call by a table. False: it was refused. */
+bool ask_params(struct ask *a, const struct param *rows, size_t n, void *out);
+
+/* Begin an op of this ask: op_init with what ask_run needs. */
+void ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
+	    struct slice queue);
+
+/* Post all its ops; an op that the broker refuses has its rc set. K2. */
+void ask_run(struct ask *a, void (*answer)(struct ask *a));
+
+/* For call->gone: ends the waits of its ops. */
+void ask_gone(struct call *c);
+
+/* Answer with the JSON in call->out, or that there was no memory for it. */
+void ask_reply(struct ask *a, unsigned status);
+
+/* Answer with an error; text NULL: what the table says. */
+void ask_refuse(struct ask *a, int rc, const char *text);
+
+/* The same for an item of a list, or for an op that failed. */
+void ask_refuse_item(struct ask *a, int rc, const char *text, int64_t index);
+void ask_refuse_op(struct ask *a, const struct op *op);
+
+#endif

@@ -1,0 +1,330 @@
+#include "api/flat_enqueue.h"
+
+#include "api/ask.h"
+#include "api/limits.h"
+#include "api/split.h"
+#include "api/values.h"
+
+#include "base/json_out.h"
+
+/* --- decode ------------------------------------------------------------------- */
+
+/* An item as it is sent; what is a field of a message is read right there. */
+struct item {
+	struct op_put put;
+	struct slice text;
+	struct slice json;
+	uint64_t max_attempts;
+};
+
+#define FIELD(text, how, member, ...)                          \
+	{                                                      \
+		.name = { text, sizeof text - 1 },             \
+		.read = json_read_##how,                       \
+		.offset = offsetof(struct item, member),       \
+		.size = sizeof(((struct item *)NULL)->member), \
+		__VA_ARGS__                                    \
+	}
+
+enum {
+	HAS_PAYLOAD = 1 << 3,
+	HAS_TEXT = 1 << 4,
+	HAS_JSON = 1 << 5,
+	HAS_DELIVER_AFTER = 1 << 6,
+	HAS_DELAY = 1 << 7
+};
+
+/* The place of a row is its bit above. */
+static const struct json_field fields[] = {
+	FIELD("namespace", name, put.m.space, .required = true),
+	FIELD("topic", name, put.m.queue, .required = true),
+	FIELD("priority", priority, put.m.prio),
+	FIELD("payload", base64, put.m.payload),
+	FIELD("text", text, text),
+	FIELD("json", raw, json),
+	FIELD("deliver_after", time, put.m.due),
+	FIELD("delay", span, put.delay, .max = API_DELAY_MAX),
+	FIELD("ttl", span, put.ttl, .min = 1, .max = API_DELAY_MAX),
+	FIELD("key", key, put.m.key),
+	FIELD("idempotency_key", key, put.m.idem),
+	FIELD("correlation_id", line, put.m.correlation),
+	FIELD("attributes", object, put.m.attributes, .max = MESSAGE_ATTRIBUTES_MAX),
+	FIELD("max_attempts", u64, max_attempts, .min = 1, .max = API_ATTEMPTS_MAX),
+	FIELD("keep_result", span, put.m.keep, .min = SLU_SEC, .max = API_KEEP_MAX),
+	FIELD("content_type", line, put.m.type),
+};
+
+/* The one of the three that was given. */
+static void
+take_payload(struct json *r, struct item *item, uint64_t given)
+{
+	const uint64_t kinds = given & (HAS_PAYLOAD | HAS_TEXT | HAS_JSON);
+	struct message *const m = &item->put.m;
+
+	if (kinds & (kinds - 1))
+		json_fail(r, SLU_EINVAL, NULL,
+			  "expected one of payload, text and json, not several");
+	if (given & HAS_TEXT)
+		m->payload = item->text;
+	if (given & HAS_JSON)
+		m->payload = item->json;
+	if (m->type.n == 0 && given & HAS_TEXT)
+		m->type = SLICE("text/plain; charset=utf-8");
+	if (m->type.n == 0 && given & HAS_JSON)
+		m->type = SLICE("application/json");
+	m->payload_size = m->payload.n;
+}
+
+static void
+decode_item(struct json *r, struct op_put *out)
+{
+	struct item item = { .put.m.prio = 5 };
+	uint64_t given;
+
+	given = json_fields(r, fields, sizeof fields / sizeof fields[0], JSON_STRICT, &item);
+	if ((given & HAS_DELIVER_AFTER) && (given & HAS_DELAY))
+		json_fail(r, SLU_EINVAL, NULL, "expected deliver_after or delay, not both");
+	if (item.put.m.due < 0)
+		item.put.m.due = 0; /* before 1970: now */
+	take_payload(r, &item, given);
+	item.put.m.max_attempts = (uint16_t)item.max_attempts;
+	*out = item.put;
+}
+
+/* Room for one more put. */
+static bool
+grow(struct flat_enqueue *e, struct arena *a, uint32_t *size)
+{
+	const uint32_t more = *size * 2;
+	struct op_put *puts;
+
+	if (e->n < *size)
+		return true;
+	puts = arena_array(a, more, sizeof *puts);
+	if (!puts)
+		return false;
+	memcpy(puts, e->puts, e->n * sizeof *puts);
+	e->puts = puts;
+	*size = more;
+	return true;
+}
+
+static void
+decode_items(struct flat_enqueue *e, struct arena *a, struct json *r, uint32_t size)
+{
+	json_array(r);
+	while (json_element(r)) {
+		if (e->n == API_ENQUEUE_MAX)
+			json_fail(r, SLU_EINVAL, r->p, "expected at most %d items",
+				  API_ENQUEUE_MAX);
+		else if (!grow(e, a, &size))
+			json_fail(r, SLU_ENOMEM, r->p, "out of memory");
+		else
+			decode_item(r, &e->puts[e->n]);
+		e->n += r->state != JSON_FAILED;
+	}
+	if (e->n == 0)
+		json_fail(r, SLU_EINVAL, r->start, "expected at least one item");
+}
+
+int
+flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
+		    int64_t *index, struct slu_err *err)
+{
+	/* A guess that is right for most; wrong costs a copy. */
+	const uint32_t size = body.n / 256 < API_ENQUEUE_MAX ? (uint32_t)(body.n / 256) + 1
+							     : API_ENQUEUE_MAX;
+	char *const room = arena_alloc(a, body.n);
+	struct json r;
+
+	*index = -1;
+	e->n = 0;
+	e->puts = arena_array(a, size, sizeof *e->puts);
+	if (!room || !e->puts)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	json_init(&r, body, JSON_DEPTH);
+	json_room(&r, room, body.n);
+	decode_items(e, a, &r, size);
+	if (!json_end(&r, NULL))
+		return 0;
+	if (r.depth > 0)
+		*index = e->n;
+	return json_explain(&r, *index, err);
+}
+
+/* --- encode ------------------------------------------------------------------- */
+
+void
+flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, bool uuids,
+		 const bool *ok, struct json_out *w)
+{
+	char uuid[ID_UUID_TEXT];
+
+	for (uint32_t i = 0; i < e->n; i++) {
+		const uint32_t at = place ? place[i] : i;
+		const uint64_t id = e->puts[at].m.id;
+
+		if (ok && !ok[at])
+			json_out_null(w, NULL);
+		else if (uuids)
+			json_out_str(w, NULL, slice_of(id_to_uuid(id, uuid)));
+		else
+			json_out_u64(w, NULL, id);
+	}
+}
+
+/* --- the call ----------------------------------------------------------------- */
+
+struct state {
+	struct flat_enqueue e;
+	struct split split; /* when there are many shards */
+	struct slice ids;   /* "uid" */
+};
+
+static const struct param params[] = {
+	PARAM(word, struct state, ids),
+};
+
+/* One op a shard, each with its run of the puts. */
+static int
+plan(struct ask *a, struct state *s)
+{
+	struct broker *const b = a->api->broker;
+	const uint32_t n = s->e.n;
+	uint32_t *const shard = arena_array(&a->memory, n, sizeof *shard);
+	struct op_put *const puts = arena_array(&a->memory, n, sizeof *puts);
+	int rc;
+
+	if (!shard || !puts)
+		return SLU_ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		shard[i] = broker_shard_of(b, s->e.puts[i].m.space, s->e.puts[i].m.queue);
+	rc = split_init(&s->split, &a->memory, shard, n, broker_shards(b));
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < n; i++)
+		puts[s->split.place[i]] = s->e.puts[i];
+	s->e.puts = puts;
+	a->n_ops = s->split.n_parts;
+	if (a->n_ops > 1)
+		a->ops = arena_array(&a->memory, a->n_ops, sizeof *a->ops);
+	return a->ops ? 0 : SLU_ENOMEM;
+}
+
+static void
+make_ops(struct ask *a, struct state *s)
+{
+	const struct split_part whole = { 0, 0, s->e.n };
+	const struct split_part *const parts = s->split.parts ? s->split.parts : &whole;
+
+	for (unsigned i = 0; i < a->n_ops; i++) {
+		struct op_put *const puts = s->e.puts + parts[i].begin;
+
+		ask_op(a, &a->ops[i], OP_ENQUEUE, puts->m.space, puts->m.queue);
+		a->ops[i].puts = puts;
+		a->ops[i].n_puts = parts[i].end - parts[i].begin;
+	}
+}
+
+/* The item that made an op fail, as the client counts them; -1 when it was none. */
+static int64_t
+failed_item(const struct state *s, const struct op *op)
+{
+	const uint32_t at = (uint32_t)(op->puts - s->e.puts) + op->failed;
+
+	if (slu_err_row(op->rc)->flat_status >= 500)
+		return -1;
+	if (!s->split.place)
+		return at;
+	for (uint32_t i = 0; i < s->e.n; i++)
+		if (s->split.place[i] == at)
+			return i;
+	return -1;
+}
+
+/* Some shards took their part and others did not: say the error and which ids are. */
+static void
+answer_in_part(struct ask *a, const struct op *failed)
+{
+	const struct state *const s = a->state;
+	bool *const ok = arena_array(&a->memory, s->e.n, sizeof *ok);
+	struct json_out w;
+
+	if (!ok) {
+		ask_refuse(a, SLU_EUNKNOWN, NULL);
+		return;
+	}
+	for (unsigned i = 0; i < a->n_ops; i++)
+		for (uint32_t j = 0; j < a->ops[i].n_puts; j++)
+			ok[a->ops[i].puts - s->e.puts + j] = a->ops[i].rc == 0;
+	json_out_init(&w, &a->call->out);
+	json_out_object(&w, NULL);
+	api_write_error(&w, failed->rc, failed->err.text);
+	if (failed_item(s, failed) >= 0)
+		json_out_i64(&w, "index", failed_item(s, failed));
+	json_out_array(&w, "ids");
+	flat_enqueue_ids(&s->e, s->split.place, s->ids.n > 0, ok, &w);
+	json_out_close(&w);
+	json_out_close(&w);
+	ask_reply(a, (unsigned)slu_err_row(failed->rc)->flat_status);
+}
+
+static void
+answer(struct ask *a)
+{
+	const struct state *const s = a->state;
+	const struct op *failed = NULL;
+	struct json_out w;
+
+	for (unsigned i = 0; i < a->n_ops && !failed; i++)
+		if (a->ops[i].rc)
+			failed = &a->ops[i];
+	if (failed && a->n_ops > 1) {
+		answer_in_part(a, failed);
+		return;
+	}
+	if (failed) {
+		ask_refuse_item(a, failed->rc, failed->err.code ? failed->err.text : NULL,
+				failed_item(s, failed));
+		return;
+	}
+	json_out_init(&w, &a->call->out);
+	json_out_array(&w, NULL);
+	flat_enqueue_ids(&s->e, s->split.place, s->ids.n > 0, NULL, &w);
+	json_out_close(&w);
+	ask_reply(a, 200);
+}
+
+static int
+decode(struct ask *a, struct state *s, int64_t *index, struct slu_err *err)
+{
+	int rc;
+
+	*index = -1;
+	if (s->ids.n > 0 && !slice_eq(s->ids, SLICE("uid")))
+		return slu_fail(err, SLU_EINVAL, "ids: expected uid, or no such parameter");
+	rc = flat_enqueue_decode(&s->e, &a->memory, a->call->body, index, err);
+	if (rc)
+		return rc;
+	return broker_shards(a->api->broker) > 1 ? plan(a, s) : 0;
+}
+
+void
+flat_enqueue(struct call *c, void *api)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	struct slu_err err = { 0 };
+	int64_t index;
+	int rc;
+
+	if (!s || !ask_params(a, params, 1, s))
+		return;
+	rc = decode(a, s, &index, &err);
+	if (rc) {
+		ask_refuse_item(a, rc, err.text, index);
+		return;
+	}
+	make_ops(a, s);
+	ask_run(a, answer);
+}

@@ -1,0 +1,135 @@
+/*
+ * flat_messages.c - GET /peek and GET /dlq: messages as they stand.
+ *
+ *      peek without state and id   OP_PEEK   ready ones in the order of hand-out
+ *      peek with state             OP_LIST   `all`, or one state, page by page
+ *      peek with id                OP_GET    one
+ *      dlq                         OP_LIST   dead letters, oldest first
+ */
+#include "api/flat.h"
+
+#include "api/flat_view.h"
+#include "api/limits.h"
+#include "api/rows.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct state {
+	struct slice namespace;
+	struct slice topic;
+	struct slice state;
+	uint64_t id;
+	uint64_t cursor;
+	uint32_t limit;
+	struct rows rows;
+};
+
+static const struct param params[] = {
+	PARAM(name, struct state, namespace, .required = true),
+	PARAM(name, struct state, topic, .required = true),
+	PARAM(count, struct state, limit, .min = 1, .max = API_PAGE_MAX),
+	PARAM(number, struct state, cursor),
+	/* of peek alone */
+	PARAM(word, struct state, state),
+	PARAM(id, struct state, id),
+};
+
+enum {
+	PEEK_PARAMS = sizeof params / sizeof params[0],
+	DLQ_PARAMS = PEEK_PARAMS - 2
+};
+
+static void
+write_row(struct json_out *w, const struct op_row *row, const struct message *m,
+	  struct slice error)
+{
+	json_out_object(w, NULL);
+	flat_view_message(w, row, m, error, w->b->n < API_PAYLOAD_BYTES);
+	json_out_close(w);
+}
+
+static void
+written(struct ask *a, int rc)
+{
+	struct state *const s = a->state;
+	struct json_out *const w = &s->rows.w;
+	char cursor[24];
+
+	if (rc) {
+		ask_refuse(a, rc, NULL);
+		return;
+	}
+	json_out_close(w);
+	(void)snprintf(cursor, sizeof cursor, "%" PRIu64, a->op.cursor);
+	if (a->op.verb == OP_LIST && a->op.cursor)
+		json_out_str(w, "cursor", slice_of(cursor));
+	json_out_close(w);
+	ask_reply(a, 200);
+}
+
+static void
+answer(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (a->op.rc) {
+		ask_refuse_op(a, &a->op);
+		return;
+	}
+	s->rows = (struct rows){ .ask = a, .op = &a->op, .write = write_row, .done = written };
+	json_out_init(&s->rows.w, &a->call->out);
+	json_out_object(&s->rows.w, NULL);
+	json_out_array(&s->rows.w, "messages");
+	rows_start(&s->rows);
+}
+
+static void
+run(struct ask *a, struct state *s, enum op_verb verb, enum msg_state only)
+{
+	ask_op(a, &a->op, verb, s->namespace, s->topic);
+	a->op.id = s->id;
+	a->op.state = only;
+	a->op.cursor = s->cursor;
+	a->op.max_rows = verb == OP_GET ? 1 : s->limit;
+	a->op.rows = arena_array(&a->memory, a->op.max_rows, sizeof *a->op.rows);
+	if (a->op.rows)
+		ask_run(a, answer);
+	else
+		ask_refuse(a, SLU_ENOMEM, NULL);
+}
+
+void
+flat_peek(struct call *c, void *api)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	enum msg_state only;
+
+	if (!s)
+		return;
+	s->limit = API_CLAIM_DEFAULT;
+	if (!ask_params(a, params, PEEK_PARAMS, s))
+		return;
+	only = flat_view_state(s->state);
+	if (s->state.n > 0 && !only && !slice_eq(s->state, SLICE("all")))
+		ask_refuse(a, SLU_EINVAL,
+			   "state: expected all, ready, delayed, leased, held or dead");
+	else if (s->id)
+		run(a, s, OP_GET, MSG_NONE);
+	else
+		run(a, s, s->state.n > 0 ? OP_LIST : OP_PEEK, only);
+}
+
+void
+flat_dlq(struct call *c, void *api)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+
+	if (!s)
+		return;
+	s->limit = API_PAGE_DEFAULT;
+	if (ask_params(a, params, DLQ_PARAMS, s))
+		run(a, s, OP_LIST, MSG_DEAD);
+}

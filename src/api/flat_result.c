@@ -1,0 +1,144 @@
+/*
+ * flat_result.c - GET /result: what the ack of a message brought.
+ *
+ *      200  {"id":..., "status":"done", "result":{...}, "expires_at":"..."}
+ *      202  {"id":..., "status":"pending"}      not acked within `wait`
+ *      404                                      no such message, or no longer kept
+ */
+#include "api/flat.h"
+
+#include "api/ask.h"
+#include "api/flat_view.h"
+#include "api/limits.h"
+#include "engine/engine.h"
+
+struct state {
+	uint64_t id;
+	struct slice namespace;
+	struct slice topic;
+	slu_time wait;
+
+	uv_work_t work;
+	char *text; /* NULL: there is none */
+	int rc;
+};
+
+static const struct param params[] = {
+	PARAM(id, struct state, id, .required = true),
+	PARAM(name, struct state, namespace, .required = true),
+	PARAM(name, struct state, topic),
+	PARAM(span, struct state, wait, .max = API_WAIT_MAX),
+};
+
+static void
+answer_pending(struct ask *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	json_out_init(&w, &a->call->out);
+	json_out_object(&w, NULL);
+	flat_view_id(&w, s->id);
+	json_out_str(&w, "status", SLICE("pending"));
+	json_out_close(&w);
+	ask_reply(a, 202);
+}
+
+static void
+answer_done(struct ask *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	op_unpin(&a->op);
+	if (s->rc) {
+		ask_refuse(a, s->rc, NULL);
+		return;
+	}
+	json_out_init(&w, &a->call->out);
+	json_out_object(&w, NULL);
+	flat_view_id(&w, s->id);
+	json_out_str(&w, "status", SLICE("done"));
+	if (s->text)
+		json_out_raw(&w, "result", (struct slice){ s->text, a->op.result.size });
+	else
+		json_out_null(&w, "result");
+	json_out_time(&w, "expires_at", a->op.until);
+	json_out_close(&w);
+	ask_reply(a, 200);
+}
+
+/* The text into the ask's memory. */
+static int
+read_text(struct ask *a, bool may_block)
+{
+	struct state *const s = a->state;
+	const struct op_ref *const ref = &a->op.result;
+
+	if (!s->text)
+		s->text = arena_alloc(&a->memory, ref->size);
+	if (!s->text)
+		return SLU_ENOMEM;
+	return engine_read(a->op.engine, ref, 0, ref->size, s->text, may_block, NULL);
+}
+
+static void
+run_on_file_thread(uv_work_t *work)
+{
+	struct ask *const a = work->data;
+
+	((struct state *)a->state)->rc = read_text(a, true);
+}
+
+static void
+back_on_loop(uv_work_t *work, int status)
+{
+	(void)status; /* nobody cancels it */
+	answer_done(work->data);
+}
+
+static void
+answer(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (a->op.rc == SLU_ETIMEOUT) {
+		answer_pending(a);
+		return;
+	}
+	if (a->op.rc) {
+		ask_refuse_op(a, &a->op);
+		return;
+	}
+	if (a->op.result.pin)
+		s->rc = read_text(a, false);
+	s->work.data = a;
+	if (s->rc == SLU_EBUSY &&
+	    uv_queue_work(loop_uv(call_loop(a->call)), &s->work, run_on_file_thread,
+			  back_on_loop) == 0)
+		return;
+	answer_done(a);
+}
+
+void
+flat_result(struct call *c, void *api)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+
+	if (!s || !ask_params(a, params, sizeof params / sizeof params[0], s))
+		return;
+	if (s->topic.n == 0 && broker_shards(a->api->broker) > 1) {
+		ask_refuse(a, SLU_EINVAL, "topic: is required where there are several shards");
+		return;
+	}
+	(void)call_add(c, "Cache-Control", SLICE("no-store")); /* a wish, no more */
+	ask_op(a, &a->op, OP_RESULT, s->namespace, s->topic);
+	a->op.id = s->id;
+	a->op.wait = s->wait;
+	if (s->wait > 0) {
+		c->gone = ask_gone;
+		call_hold(c);
+	}
+	ask_run(a, answer);
+}

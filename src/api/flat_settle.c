@@ -1,0 +1,327 @@
+#include "api/flat_settle.h"
+
+#include "api/ask.h"
+#include "api/flat_view.h"
+#include "api/limits.h"
+#include "api/split.h"
+#include "api/values.h"
+
+#include "base/json_out.h"
+
+/* --- decode ------------------------------------------------------------------- */
+
+struct item {
+	struct op_item op;
+	uint64_t lease_id;
+};
+
+#define FIELD(text, how, member, ...)                          \
+	{                                                      \
+		.name = { text, sizeof text - 1 },             \
+		.read = json_read_##how,                       \
+		.offset = offsetof(struct item, member),       \
+		.size = sizeof(((struct item *)NULL)->member), \
+		__VA_ARGS__                                    \
+	}
+
+/* Which message, and by whose right: the first rows of every table. */
+/* clang-format off */
+#define WHICH                                             \
+	FIELD("id", id, op.id, .required = true),         \
+	FIELD("namespace", name, op.space, .required = true), \
+	FIELD("topic", name, op.queue), \
+	FIELD("lease_id", lease, lease_id),               \
+	FIELD("fencing_token", u64, op.token)
+/* clang-format on */
+
+enum {
+	ITEM_BYTES = 32,   /* no valid item is shorter: it has three members */
+	HAS_TOKEN = 1 << 4 /* the place of its row */
+};
+
+static void
+read_result(struct json *r, const struct json_field *f, void *place)
+{
+	json_read_raw(r, f, place);
+	if (((struct slice *)place)->n > API_RESULT_MAX)
+		json_fail(r, SLU_EINVAL, NULL, "expected at most %d bytes", API_RESULT_MAX);
+}
+
+static const struct json_field ack_fields[] = {
+	WHICH,
+	{ .name = { "result", 6 },
+	  .read = read_result,
+	  .offset = offsetof(struct item, op.text),
+	  .size = sizeof(struct slice) },
+};
+
+static const struct json_field nack_fields[] = {
+	WHICH,
+	FIELD("error", text, op.text, .max = API_ERROR_MAX),
+	FIELD("delay", span, op.time, .max = API_DELAY_MAX),
+	FIELD("defer", bool, op.defer),
+	FIELD("dead", bool, op.dead),
+};
+
+static const struct json_field extend_fields[] = {
+	WHICH,
+	FIELD("lease", span, op.time, .min = SLU_MS, .max = API_LEASE_MAX),
+};
+
+static const struct table {
+	const struct json_field *fields;
+	size_t n;
+	slu_time time; /* of an item that says none */
+} tables[OP_VERBS] = {
+	[OP_ACK] = { ack_fields, sizeof ack_fields / sizeof ack_fields[0], 0 },
+	[OP_NACK] = { nack_fields, sizeof nack_fields / sizeof nack_fields[0],
+		      LEDGER_BY_POLICY },
+	[OP_EXTEND] = { extend_fields, sizeof extend_fields / sizeof extend_fields[0], 0 },
+};
+
+/* The one right that both name, or one that no message has. */
+static uint64_t
+token_of(const struct item *item, bool has_token)
+{
+	if (has_token && item->op.token == 0)
+		return VALUE_NO_LEASE; /* no lease has it */
+	if (!item->lease_id)
+		return item->op.token;
+	if (has_token && item->op.token != item->lease_id)
+		return VALUE_NO_LEASE;
+	return item->lease_id;
+}
+
+static void
+decode_item(struct json *r, const struct table *t, struct op_item *out)
+{
+	struct item item = { .op.time = t->time };
+	uint64_t given;
+
+	given = json_fields(r, t->fields, t->n, JSON_STRICT, &item);
+	if (item.op.defer && item.op.dead)
+		json_fail(r, SLU_EINVAL, NULL, "expected defer or dead, not both");
+	item.op.token = token_of(&item, given & HAS_TOKEN);
+	*out = item.op;
+}
+
+static void
+decode_items(struct flat_settle *s, struct json *r)
+{
+	json_array(r);
+	while (json_element(r)) {
+		if (s->n == API_SETTLE_MAX)
+			json_fail(r, SLU_EINVAL, r->p, "expected at most %d items",
+				  API_SETTLE_MAX);
+		else
+			decode_item(r, &tables[s->verb], &s->items[s->n]);
+		s->n += r->state != JSON_FAILED;
+	}
+	if (s->n == 0)
+		json_fail(r, SLU_EINVAL, r->start, "expected at least one item");
+}
+
+int
+flat_settle_decode(struct flat_settle *s, struct arena *a, struct slice body,
+		   int64_t *index, struct slu_err *err)
+{
+	char *const room = arena_alloc(a, body.n);
+	const size_t most = body.n / ITEM_BYTES + 1;
+	struct json r;
+
+	*index = -1;
+	s->n = 0;
+	json_init(&r, body, JSON_DEPTH);
+	s->many = json_peek(&r) == JSON_ARRAY;
+	s->items = arena_array(a, most < API_SETTLE_MAX ? most : API_SETTLE_MAX,
+			       sizeof *s->items);
+	if (!room || !s->items)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	json_room(&r, room, body.n);
+	if (s->many) {
+		decode_items(s, &r);
+	} else {
+		decode_item(&r, &tables[s->verb], s->items);
+		s->n = 1;
+	}
+	if (!json_end(&r, NULL))
+		return 0;
+	if (s->many && r.depth > 0)
+		*index = s->n;
+	return json_explain(&r, *index, err);
+}
+
+/* --- encode ------------------------------------------------------------------- */
+
+/* What is good to know besides: until when. */
+static void
+write_good(enum op_verb verb, const struct op_item *item, struct json_out *w)
+{
+	if (verb == OP_EXTEND)
+		json_out_time(w, "lease_expires_at", item->until);
+	if (verb == OP_NACK)
+		json_out_bool(w, "dead", item->died);
+	if (verb == OP_NACK && !item->died)
+		json_out_time(w, "deliver_after", item->until);
+}
+
+void
+flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
+		    struct json_out *w)
+{
+	if (!rc)
+		rc = item->rc;
+	json_out_object(w, NULL);
+	flat_view_id(w, item->id);
+	json_out_i64(w, "status", rc ? slu_err_row(rc)->flat_status : 200);
+	if (rc)
+		api_write_error(w, rc, NULL);
+	else
+		write_good(verb, item, w);
+	json_out_close(w);
+}
+
+/* --- the call ----------------------------------------------------------------- */
+
+struct state {
+	struct flat_settle s;
+	struct split split;
+};
+
+/* One op a shard, each with its run of the items. */
+static int
+plan(struct ask *a, struct state *s, struct slu_err *err)
+{
+	struct broker *const b = a->api->broker;
+	const uint32_t n = s->s.n;
+	uint32_t *const shard = arena_array(&a->memory, n, sizeof *shard);
+	struct op_item *const items = arena_array(&a->memory, n, sizeof *items);
+	int rc;
+
+	if (!shard || !items)
+		return SLU_ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		if (s->s.items[i].queue.n == 0)
+			return slu_fail(err, SLU_EINVAL,
+					"item %u: topic is required where there are several shards",
+					i);
+		shard[i] = broker_shard_of(b, s->s.items[i].space, s->s.items[i].queue);
+	}
+	rc = split_init(&s->split, &a->memory, shard, n, broker_shards(b));
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < n; i++)
+		items[s->split.place[i]] = s->s.items[i];
+	s->s.items = items;
+	a->n_ops = s->split.n_parts;
+	if (a->n_ops > 1)
+		a->ops = arena_array(&a->memory, a->n_ops, sizeof *a->ops);
+	return a->ops ? 0 : SLU_ENOMEM;
+}
+
+static void
+make_ops(struct ask *a, struct state *s)
+{
+	const struct split_part whole = { 0, 0, s->s.n };
+	const struct split_part *const parts = s->split.parts ? s->split.parts : &whole;
+
+	for (unsigned i = 0; i < a->n_ops; i++) {
+		struct op_item *const items = s->s.items + parts[i].begin;
+
+		ask_op(a, &a->ops[i], s->s.verb, items->space, items->queue);
+		a->ops[i].items = items;
+		a->ops[i].n_items = parts[i].end - parts[i].begin;
+	}
+}
+
+/* What became of the op that has the item at that place. */
+static int
+rc_at(const struct ask *a, const struct state *s, uint32_t place)
+{
+	unsigned i = 0;
+
+	while (i + 1 < a->n_ops && a->ops[i + 1].items <= s->s.items + place)
+		i++;
+	return a->ops[i].rc;
+}
+
+static void
+answer_many(struct ask *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	json_out_init(&w, &a->call->out);
+	json_out_array(&w, NULL);
+	for (uint32_t i = 0; i < s->s.n; i++) {
+		const uint32_t place = s->split.place ? s->split.place[i] : i;
+
+		flat_settle_outcome(s->s.verb, &s->s.items[place], rc_at(a, s, place), &w);
+	}
+	json_out_close(&w);
+	ask_reply(a, 200);
+}
+
+static void
+answer(struct ask *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	if (a->n_ops == 1 && a->ops->rc) {
+		ask_refuse_op(a, a->ops);
+		return;
+	}
+	if (s->s.many) {
+		answer_many(a);
+		return;
+	}
+	if (s->s.items->rc) {
+		ask_refuse(a, s->s.items->rc, NULL);
+		return;
+	}
+	json_out_init(&w, &a->call->out);
+	flat_settle_outcome(s->s.verb, s->s.items, 0, &w);
+	ask_reply(a, 200);
+}
+
+static void
+settle(struct call *c, struct api *api, enum op_verb verb)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	struct slu_err err = { 0 };
+	int64_t index;
+	int rc;
+
+	if (!s)
+		return;
+	s->s.verb = verb;
+	rc = flat_settle_decode(&s->s, &a->memory, c->body, &index, &err);
+	if (!rc && broker_shards(api->broker) > 1)
+		rc = plan(a, s, &err);
+	if (rc) {
+		ask_refuse_item(a, rc, err.text, index);
+		return;
+	}
+	make_ops(a, s);
+	ask_run(a, answer);
+}
+
+void
+flat_ack(struct call *c, void *api)
+{
+	settle(c, api, OP_ACK);
+}
+
+void
+flat_nack(struct call *c, void *api)
+{
+	settle(c, api, OP_NACK);
+}
+
+void
+flat_extend(struct call *c, void *api)
+{
+	settle(c, api, OP_EXTEND);
+}

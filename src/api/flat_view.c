@@ -1,0 +1,133 @@
+#include "api/flat_view.h"
+
+#include "api/values.h"
+#include "base/id.h"
+
+const char *const flat_view_states[MSG_STATES] = {
+	[MSG_READY] = "ready",
+	[MSG_DELAYED] = "delayed",
+	[MSG_LEASED] = "leased",
+	[MSG_HELD] = "held",
+	[MSG_DEAD] = "dead",
+};
+
+void
+flat_view_id(struct json_out *w, uint64_t id)
+{
+	char uuid[ID_UUID_TEXT];
+
+	json_out_u64(w, "id", id);
+	json_out_str(w, "uid", slice_of(id_to_uuid(id, uuid)));
+}
+
+/* What is said only of messages that have it. */
+static void
+text_if_any(struct json_out *w, const char *name, struct slice text)
+{
+	if (text.n > 0)
+		json_out_str(w, name, text);
+}
+
+static void
+write_given(struct json_out *w, const struct op_row *row, const struct message *m)
+{
+	json_out_str(w, "namespace", m->space);
+	json_out_str(w, "topic", m->queue);
+	json_out_i64(w, "priority", row->prio);
+	json_out_u64(w, "attempts", row->attempts);
+	json_out_u64(w, "failure_attempts", row->failures);
+	json_out_u64(w, "max_attempts", row->max_attempts);
+	text_if_any(w, "key", m->key);
+	text_if_any(w, "correlation_id", m->correlation);
+	if (m->attributes.n > 0)
+		json_out_raw(w, "attributes", m->attributes);
+	text_if_any(w, "content_type", m->type);
+	json_out_time(w, "enqueued_at", m->accepted);
+	json_out_time(w, "deliver_after", m->due);
+}
+
+static void
+write_lease(struct json_out *w, const struct op_row *row)
+{
+	char lease[VALUE_LEASE_TEXT];
+
+	json_out_time(w, "lease_expires_at", row->until);
+	json_out_str(w, "lease_id", slice_of(value_lease_text(row->token, lease)));
+	json_out_u64(w, "fencing_token", row->token);
+}
+
+void
+flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m)
+{
+	flat_view_id(w, row->id);
+	json_out_base64(w, "payload", m->payload);
+	write_lease(w, row);
+	write_given(w, row, m);
+}
+
+const char *
+flat_view_status(const struct op_row *row)
+{
+	if (row->state == MSG_LEASED && row->flags & MSG_EXTENDED)
+		return "processing";
+	return flat_view_states[row->state];
+}
+
+static void
+write_dead(struct json_out *w, const struct op_row *row)
+{
+	static const char *const reasons[] = {
+		[DEAD_NOT] = "none",
+		[DEAD_MAX_ATTEMPTS] = "max_attempts",
+		[DEAD_EXPIRED] = "expired",
+		[DEAD_REJECTED] = "rejected",
+	};
+
+	json_out_str(w, "reason", slice_of(reasons[row->reason]));
+	json_out_time(w, "dead_since", row->due);
+}
+
+void
+flat_view_message(struct json_out *w, const struct op_row *row, const struct message *m,
+		  struct slice error, bool payload)
+{
+	flat_view_id(w, row->id);
+	json_out_str(w, "status", slice_of(flat_view_status(row)));
+	if (payload)
+		json_out_base64(w, "payload", m->payload);
+	json_out_u64(w, "payload_size", m->payload_size);
+	write_given(w, row, m);
+	if (row->state == MSG_DELAYED)
+		json_out_time(w, "next_delivery", row->due);
+	if (row->expires != SLU_NEVER)
+		json_out_time(w, "expires_at", row->expires);
+	if (row->state == MSG_LEASED)
+		write_lease(w, row);
+	if (row->state == MSG_DEAD)
+		write_dead(w, row);
+	text_if_any(w, "error", error);
+}
+
+void
+flat_view_queue(struct json_out *w, const struct op_queue *q)
+{
+	uint64_t total = 0;
+
+	json_out_str(w, "namespace", slice_of(q->space));
+	json_out_str(w, "topic", slice_of(q->name));
+	for (unsigned i = MSG_READY; i < MSG_STATES; i++) {
+		json_out_u64(w, flat_view_states[i], q->count[i]);
+		total += q->count[i];
+	}
+	json_out_u64(w, "total", total);
+	json_out_bool(w, "paused", q->paused);
+}
+
+enum msg_state
+flat_view_state(struct slice name)
+{
+	for (unsigned i = MSG_READY; i < MSG_STATES; i++)
+		if (slice_eq(name, slice_of(flat_view_states[i])))
+			return i;
+	return MSG_NONE;
+}

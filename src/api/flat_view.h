@@ -1,0 +1,33 @@
+/*
+ * flat_view.h - messages and queues as the flat API shows them.
+ *
+ * Members of the object that the caller has opened. Times are RFC 3339 in UTC. Where
+ * `id` is a number, `uid` stands beside it: ids are beyond 2^53, where JavaScript and
+ * others round.
+ */
+#ifndef API_FLAT_VIEW_H
+#define API_FLAT_VIEW_H
+
+#include "base/json_out.h"
+#include "engine/op.h"
+
+void flat_view_id(struct json_out *w, uint64_t id);
+
+/* What was handed out: message, payload and lease. */
+void flat_view_claimed(struct json_out *w, const struct op_row *row,
+		       const struct message *m);
+
+/* A message as it stands. error: of its last failure, or empty. payload: show it. */
+void flat_view_message(struct json_out *w, const struct op_row *row,
+		       const struct message *m, struct slice error, bool payload);
+
+void flat_view_queue(struct json_out *w, const struct op_queue *q);
+
+/* "ready", "delayed", "leased", "processing" (leased, and extended), "held", "dead". */
+const char *flat_view_status(const struct op_row *row);
+
+/* MSG_NONE when there is no state of that name; `processing` is none. */
+enum msg_state flat_view_state(struct slice name);
+extern const char *const flat_view_states[MSG_STATES];
+
+#endif

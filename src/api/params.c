@@ -1,0 +1,211 @@
+#include "api/params.h"
+
+#include "api/values.h"
+#include "base/json.h"
+#include "base/parse.h"
+#include "core/names.h"
+#include "http/query.h"
+
+#include <assert.h>
+
+int
+param_read_name(const struct param *p, char *text, size_t n, void *place,
+		struct slu_err *err)
+{
+	char folded[NAME_TEXT];
+	int rc;
+
+	assert(p->size == sizeof(struct slice));
+	rc = name_fold((struct slice){ text, n }, "the name", folded, err);
+	if (rc)
+		return rc;
+	memcpy(text, folded, n);
+	*(struct slice *)place = (struct slice){ text, n };
+	return 0;
+}
+
+int
+param_read_id(const struct param *p, char *text, size_t n, void *place,
+	      struct slu_err *err)
+{
+	assert(p->size == sizeof(uint64_t));
+	return value_id((struct slice){ text, n }, place, err);
+}
+
+int
+param_read_span(const struct param *p, char *text, size_t n, void *place,
+		struct slu_err *err)
+{
+	assert(p->size == sizeof(slu_time));
+	return value_span((struct slice){ text, n }, p->min, p->max, place, err);
+}
+
+int
+param_read_count(const struct param *p, char *text, size_t n, void *place,
+		 struct slu_err *err)
+{
+	uint64_t number;
+
+	assert(p->size == sizeof(uint32_t));
+	if (parse_u64((struct slice){ text, n }, (uint64_t)p->min, (uint64_t)p->max, &number,
+		      NULL))
+		return slu_fail(err, SLU_EINVAL, "expected a whole number from %d to %d",
+				(int)p->min, (int)p->max);
+	*(uint32_t *)place = (uint32_t)number;
+	return 0;
+}
+
+int
+param_read_number(const struct param *p, char *text, size_t n, void *place,
+		  struct slu_err *err)
+{
+	assert(p->size == sizeof(uint64_t));
+	if (parse_u64((struct slice){ text, n }, 0, UINT64_MAX, place, NULL))
+		return slu_fail(err, SLU_EINVAL, "expected a whole number");
+	return 0;
+}
+
+int
+param_read_flag(const struct param *p, char *text, size_t n, void *place,
+		struct slu_err *err)
+{
+	const struct slice s = { text, n };
+
+	assert(p->size == sizeof(bool));
+	if (!slice_eq(s, SLICE("true")) && !slice_eq(s, SLICE("false")))
+		return slu_fail(err, SLU_EINVAL, "expected true or false");
+	*(bool *)place = *text == 't';
+	return 0;
+}
+
+int
+param_read_word(const struct param *p, char *text, size_t n, void *place,
+		struct slu_err *err)
+{
+	(void)err; /* any text will do */
+	assert(p->size == sizeof(struct slice));
+	*(struct slice *)place = (struct slice){ text, n };
+	return 0;
+}
+
+/* --- one after the other ------------------------------------------------------ */
+
+struct filling {
+	const struct param *rows;
+	size_t n;
+	char *out;
+	uint64_t given;
+};
+
+static int
+read_one(const struct param *p, char *text, size_t n, void *place, struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+	struct slu_err why;
+
+	if (!p->read(p, text, n, place, &why))
+		return 0;
+	(void)parse_shown((struct slice){ text, n }, shown);
+	if (strstr(why.text, shown)) /* it has been said */
+		return slu_fail(err, SLU_EINVAL, "%s: %s", p->name, why.text);
+	return slu_fail(err, SLU_EINVAL, "%s: %s; got %s", p->name, why.text, shown);
+}
+
+static int
+take(struct filling *f, struct slice name, char *text, size_t n, struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+
+	for (size_t i = 0; i < f->n; i++) {
+		const struct param *const p = &f->rows[i];
+		const uint64_t bit = (uint64_t)1 << i;
+
+		if (!slice_eq(name, slice_of(p->name)))
+			continue;
+		if (f->given & bit)
+			return slu_fail(err, SLU_EINVAL, "%s: expected once", p->name);
+		f->given |= bit;
+		return read_one(p, text, n, f->out + p->offset, err);
+	}
+	return slu_fail(err, SLU_EINVAL, "there is no parameter %s", parse_shown(name, shown));
+}
+
+static int
+check_required(const struct filling *f, struct slu_err *err)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->rows[i].required && !(f->given >> i & 1))
+			return slu_fail(err, SLU_EINVAL, "%s: is required", f->rows[i].name);
+	return 0;
+}
+
+int
+params_query(const struct param *rows, size_t n, struct slice query, char *room,
+	     void *out, struct slu_err *err)
+{
+	struct filling f = { rows, n, out, 0 };
+	struct query_param p;
+	struct query q;
+
+	assert(n <= 64);
+	query_init(&q, query, room, query.n);
+	while (query_next(&q, &p)) {
+		/* Decoded into the room, which is ours to write to. */
+		char *const text = p.value.n ? room + (p.value.p - room) : room;
+		const int rc = take(&f, p.name, text, p.value.n, err);
+
+		if (rc)
+			return rc;
+	}
+	if (q.rc)
+		return slu_fail(err, SLU_EINVAL, "expected name=value&name=value after the ?");
+	return check_required(&f, err);
+}
+
+/* The text of the value that comes next, in the room of the reader. */
+static char *
+read_value(struct json *r, size_t *n)
+{
+	const enum json_type type = json_peek(r);
+	struct slice text = { 0 };
+	char *copy;
+
+	if (type == JSON_STRING)
+		text = json_text(r);
+	else if (type == JSON_NUMBER || type == JSON_TRUE || type == JSON_FALSE)
+		text = json_skip(r);
+	else
+		json_fail(r, SLU_EINVAL, r->p, "expected a string or a number");
+	if (r->state == JSON_FAILED)
+		return NULL;
+	copy = json_take_room(r, text.n);
+	if (copy)
+		memcpy(copy, text.p, text.n);
+	*n = text.n;
+	return copy;
+}
+
+int
+params_json(const struct param *rows, size_t n, struct slice body, char *room,
+	    void *out, struct slu_err *err)
+{
+	struct filling f = { rows, n, out, 0 };
+	struct json_str name;
+	struct json r;
+	int rc = 0;
+
+	assert(n <= 64);
+	json_init(&r, body, JSON_DEPTH);
+	json_room(&r, room, 2 * body.n);
+	json_object(&r);
+	while (json_member(&r, &name)) {
+		size_t length = 0;
+		char *const text = read_value(&r, &length);
+
+		if (text && !rc)
+			rc = take(&f, name.raw, text, length, err);
+	}
+	if (json_end(&r, NULL))
+		return json_explain(&r, -1, err);
+	return rc ? rc : check_required(&f, err);
+}

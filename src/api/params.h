@@ -1,0 +1,68 @@
+/*
+ * params.h - the parameters of a request into a struct, by a table: one row each.
+ *
+ *         static const struct param rows[] = {
+ *                 PARAM(name, struct claim, namespace, .required = true),
+ *                 PARAM(count, struct claim, limit, .min = 1, .max = 1000),
+ *                 PARAM(span, struct claim, wait, .max = API_WAIT_MAX),
+ *         };
+ *
+ *         rc = params_query(rows, COUNT(rows), c->query, room, &claim, &err);
+ *
+ * They come as ?name=value&name=value, or as the members of a JSON object, whose
+ * numbers and strings are then read alike. Strict: what has no row, and what is said
+ * twice, is refused. The sentence names the parameter and the value.
+ */
+#ifndef API_PARAMS_H
+#define API_PARAMS_H
+
+#include "base/bytes.h"
+
+#include <sluice/err.h>
+
+struct param;
+
+/* text is the caller's to change; what is kept of it lives as long as the room. */
+typedef int param_read(const struct param *p, char *text, size_t n, void *place,
+		       struct slu_err *err);
+
+struct param {
+	const char *name;
+	param_read *read;
+	size_t offset;
+	size_t size; /* of the C member; readers assert that it is theirs */
+	bool required;
+	int64_t min, max;
+};
+
+/* how: the end of the name of one of the readers below. */
+#define PARAM(how, type, member, ...)                   \
+	{                                               \
+		.name = #member,                        \
+		.read = param_read_##how,               \
+		.offset = offsetof(type, member),       \
+		.size = sizeof(((type *)NULL)->member), \
+		__VA_ARGS__                             \
+	}
+
+/*      reader             C member       text
+ *      param_read_name    struct slice   as api/values.h has it, as the next two
+ *      param_read_id      uint64_t
+ *      param_read_span    slu_time       min, max in ns
+ *      param_read_count   uint32_t       min, max
+ *      param_read_number  uint64_t       any
+ *      param_read_flag    bool           true or false
+ *      param_read_word    struct slice   anything
+ */
+param_read param_read_name, param_read_id, param_read_span, param_read_count;
+param_read param_read_number, param_read_flag, param_read_word;
+
+/* room has query.n bytes and must outlive out. SLU_EINVAL leaves out half filled. */
+int params_query(const struct param *rows, size_t n, struct slice query, char *room,
+		 void *out, struct slu_err *err);
+
+/* The same from a JSON object; room has 2 * body.n bytes. */
+int params_json(const struct param *rows, size_t n, struct slice body, char *room,
+		void *out, struct slu_err *err);
+
+#endif

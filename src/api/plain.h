@@ -1,0 +1,16 @@
+/*
+ * plain.h - /healthz, /readyz and /metrics: for those who watch.
+ *
+ * healthz: the process answers. readyz: every shard takes work, and no stop has
+ * begun; else 503 and why. metrics: Prometheus text.
+ */
+#ifndef API_PLAIN_H
+#define API_PLAIN_H
+
+struct call;
+
+void plain_healthz(struct call *c, void *api);
+void plain_readyz(struct call *c, void *api);
+void plain_metrics(struct call *c, void *api);
+
+#endif

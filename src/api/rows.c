@@ -1,0 +1,105 @@
+#include "api/rows.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/engine.h"
+
+static int
+make_room(struct rows *r, size_t n)
+{
+	char *p;
+
+	if (n <= r->room_size)
+		return 0;
+	p = mem_realloc(r->room, n);
+	if (!p)
+		return SLU_ENOMEM;
+	r->room = p;
+	r->room_size = n;
+	return 0;
+}
+
+/* The record, and behind it the text of its last error. */
+static int
+read_row(struct rows *r, const struct op_row *row, bool may_block, struct message *m,
+	 struct slice *error, struct slu_err *err)
+{
+	struct engine *const e = r->op->engine;
+	const size_t n = row->record.size;
+	const size_t n_error = row->error.pin ? row->error.size : 0;
+	int rc;
+
+	rc = make_room(r, n + n_error);
+	if (!rc)
+		rc = engine_read(e, &row->record, 0, n, r->room, may_block, err);
+	if (!rc && n_error)
+		rc = engine_read(e, &row->error, 0, n_error, r->room + n, may_block, err);
+	if (!rc)
+		rc = message_decode((struct slice){ r->room, n }, m, err);
+	*error = (struct slice){ r->room + n, n_error };
+	return rc;
+}
+
+/* SLU_EBUSY: it would have to wait. */
+static int
+write_rows(struct rows *r, bool may_block)
+{
+	for (; r->at < r->op->n_rows; r->at++) {
+		const struct op_row *const row = &r->op->rows[r->at];
+		struct slu_err err = { 0 };
+		struct slice error;
+		struct message m;
+		const int rc = read_row(r, row, may_block, &m, &error, &err);
+
+		if (rc == SLU_ECORRUPT)
+			log_error(r->ask->api->log, "message damaged", F_U64("id", row->id),
+				  F_STR("why", err.text));
+		else if (rc)
+			return rc;
+		else
+			r->write(&r->w, row, &m, error);
+	}
+	return 0;
+}
+
+static void
+finish(struct rows *r, int rc)
+{
+	op_unpin(r->op);
+	mem_free(r->room);
+	r->done(r->ask, rc);
+}
+
+static void
+run_on_file_thread(uv_work_t *work)
+{
+	struct rows *const r = work->data;
+
+	r->rc = write_rows(r, true);
+}
+
+static void
+back_on_loop(uv_work_t *work, int status)
+{
+	struct rows *const r = work->data;
+
+	(void)status; /* nobody cancels it */
+	finish(r, r->rc);
+}
+
+void
+rows_start(struct rows *r)
+{
+	int rc;
+
+	r->at = 0;
+	r->room = NULL;
+	r->room_size = 0;
+	r->work.data = r;
+	rc = write_rows(r, false);
+	if (rc == SLU_EBUSY &&
+	    uv_queue_work(loop_uv(call_loop(r->ask->call)), &r->work, run_on_file_thread,
+			  back_on_loop) == 0)
+		return;
+	finish(r, rc);
+}

@@ -1,0 +1,46 @@
+/*
+ * rows.h - the rows of an answer as JSON: each record is read where it is pinned.
+ *
+ *      the loop                                 a file thread (libuv's pool)
+ *
+ *      read, write, read, write, ...
+ *      this one would have to wait ───────────> read, write, read, write, ...
+ *      done(a) <──────────────────────────────  all written
+ *
+ * So what is in the page cache is answered at once, and what is not holds up nobody:
+ * neither the loop nor the shard.
+ *
+ * A record whose bytes are not those that were written is left out and logged: it is
+ * never handed out. Its lease ends as any other.
+ */
+#ifndef API_ROWS_H
+#define API_ROWS_H
+
+#include "api/ask.h"
+#include "base/json_out.h"
+
+/* Writes the row as a value. error: of its last failure, or empty. */
+typedef void rows_write(struct json_out *w, const struct op_row *row,
+			const struct message *m, struct slice error);
+
+struct rows {
+	struct ask *ask;
+	struct op *op; /* whose rows these are */
+	rows_write *write;
+	void (*done)(struct ask *a, int rc); /* on the loop */
+	struct json_out w;                   /* writes to the call's out */
+
+	/* Inner. */
+	uv_work_t work;
+	char *room; /* for a record and an error text */
+	size_t room_size;
+	uint32_t at; /* the next row */
+	int rc;
+};
+
+/* Write every row of op->rows as a value of w, an array that the caller has opened.
+ * Then the records are unpinned and done is called, perhaps before this returns. rc:
+ * SLU_ENOMEM or SLU_EDOWN, and what was written is worth nothing. */
+void rows_start(struct rows *r);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * split.h - the items of one call, put in order of their shards.
+ *
+ *      items   a0 b0 a1 a2 b1         shard of each: 0 1 0 0 1
+ *      place    0  3  1  2  4         where each goes; inside a shard as they came
+ *      parts   [0,3) of shard 0, [3,5) of shard 1
+ *
+ * An op is for one shard, a call may name many queues.
+ */
+#ifndef API_SPLIT_H
+#define API_SPLIT_H
+
+#include "api/arena.h"
+
+#include <stdint.h>
+
+struct split_part {
+	uint32_t shard;
+	uint32_t begin, end;
+};
+
+struct split {
+	uint32_t *place; /* per item */
+	struct split_part *parts;
+	uint32_t n_parts; /* those that are not empty */
+};
+
+/* shard[i] < n_shards. Memory is of a. SLU_ENOMEM. */
+int split_init(struct split *s, struct arena *a, const uint32_t *shard, uint32_t n,
+	       uint32_t n_shards);
+
+#endif

@@ -1,0 +1,252 @@
+#include "api/values.h"
+
+#include "base/id.h"
+#include "base/parse.h"
+#include "core/names.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+struct label {
+	struct slice name;
+	int32_t value;
+};
+
+/* clang-format off */
+static const struct label labels[] = {
+	{ { "high", 4 }, 0 },
+	{ { "normal", 6 }, 5 },
+	{ { "low", 3 }, 10 },
+};
+/* clang-format on */
+
+int
+value_id(struct slice s, uint64_t *out, struct slu_err *err)
+{
+	if (id_parse(s, out, NULL))
+		return slu_fail(err, SLU_EINVAL, "expected an id: a number or a UUID");
+	return 0;
+}
+
+/* Digits, perhaps with a fraction: seconds. */
+static bool
+is_seconds(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] != '.' && (s.p[i] < '0' || s.p[i] > '9'))
+			return false;
+	return s.n > 0;
+}
+
+int
+value_span(struct slice s, slu_time min, slu_time max, slu_time *out, struct slu_err *err)
+{
+	char text[DURATION_TEXT];
+	char low[DURATION_TEXT], high[DURATION_TEXT];
+	slu_time span;
+	int n;
+
+	n = snprintf(text, sizeof text, "%.*s%s", s.n < sizeof text ? (int)s.n : 0,
+		     s.n ? s.p : "", is_seconds(s) ? "s" : "");
+	if (n < 0 || (size_t)n >= sizeof text ||
+	    parse_duration((struct slice){ text, (size_t)n }, &span, NULL))
+		return slu_fail(err, SLU_EINVAL, "expected seconds or a time like 500ms");
+	if (span < min || span > max)
+		return slu_fail(err, SLU_EINVAL, "expected a time from %s to %s",
+				format_duration(min, low, sizeof low),
+				format_duration(max, high, sizeof high));
+	*out = span;
+	return 0;
+}
+
+int
+value_priority(struct slice s, int32_t *out, struct slu_err *err)
+{
+	int64_t number;
+
+	for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
+		if (slice_eq(s, labels[i].name)) {
+			*out = labels[i].value;
+			return 0;
+		}
+	}
+	if (parse_i64(s, INT32_MIN, INT32_MAX, &number, NULL))
+		return slu_fail(err, SLU_EINVAL,
+				"expected high, normal, low or a whole number of 32 bits");
+	*out = (int32_t)number;
+	return 0;
+}
+
+void
+value_lease(struct slice s, uint64_t *out)
+{
+	*out = VALUE_NO_LEASE;
+	if (s.n > 2 && memcmp(s.p, "l-", 2) == 0)
+		(void)parse_u64((struct slice){ s.p + 2, s.n - 2 }, 1, VALUE_NO_LEASE - 1,
+				out, NULL); /* refused: as set above */
+}
+
+const char *
+value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT])
+{
+	(void)snprintf(out, VALUE_LEASE_TEXT, "l-%" PRIu64, token); /* always fits */
+	return out;
+}
+
+/* --- the same out of JSON ----------------------------------------------------- */
+
+enum {
+	WORD_MAX = 64 /* of numbers, labels, ids and times: longer ones are none */
+};
+
+/* A number, or a short string, as text; empty when there is none. */
+static struct slice
+read_word(struct json *r, char room[static WORD_MAX])
+{
+	struct json_str s;
+
+	if (json_peek(r) == JSON_NUMBER)
+		return json_number(r);
+	if (!json_string(r, &s) || s.n > WORD_MAX)
+		return (struct slice){ 0 };
+	return json_str_text(&s, room);
+}
+
+void
+json_read_name(struct json *r, const struct json_field *f, void *place)
+{
+	struct slice name = json_text(r);
+	char folded[NAME_TEXT];
+	struct slu_err err;
+	char *out;
+
+	assert(f->size == sizeof name);
+	if (name_fold(name, "the name", folded, &err)) {
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+		return;
+	}
+	if (memcmp(folded, name.p, name.n) != 0) {
+		out = json_take_room(r, name.n);
+		if (!out)
+			return;
+		memcpy(out, folded, name.n);
+		name.p = out;
+	}
+	*(struct slice *)place = name;
+}
+
+void
+json_read_id(struct json *r, const struct json_field *f, void *place)
+{
+	char room[WORD_MAX];
+	struct slu_err err;
+
+	assert(f->size == sizeof(uint64_t));
+	if (value_id(read_word(r, room), place, &err))
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+}
+
+void
+json_read_span(struct json *r, const struct json_field *f, void *place)
+{
+	char room[WORD_MAX];
+	struct slu_err err;
+
+	assert(f->size == sizeof(slu_time));
+	if (value_span(read_word(r, room), f->min, f->max, place, &err))
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+}
+
+void
+json_read_priority(struct json *r, const struct json_field *f, void *place)
+{
+	char room[WORD_MAX];
+	struct slu_err err;
+
+	assert(f->size == sizeof(int32_t));
+	if (value_priority(read_word(r, room), place, &err))
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+}
+
+void
+json_read_lease(struct json *r, const struct json_field *f, void *place)
+{
+	char room[WORD_MAX];
+	struct json_str s;
+
+	assert(f->size == sizeof(uint64_t));
+	if (json_string(r, &s))
+		value_lease(s.n > WORD_MAX ? (struct slice){ 0 } : json_str_text(&s, room),
+			    place);
+}
+
+void
+json_read_key(struct json *r, const struct json_field *f, void *place)
+{
+	const struct slice text = json_text(r);
+	struct slu_err err;
+
+	assert(f->size == sizeof text);
+	if (key_check(text, "the text", &err))
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+	*(struct slice *)place = text;
+}
+
+void
+json_read_line(struct json *r, const struct json_field *f, void *place)
+{
+	const struct slice text = json_text(r);
+	struct slu_err err;
+
+	assert(f->size == sizeof text);
+	if (correlation_check(text, "the text", &err))
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+	*(struct slice *)place = text;
+}
+
+void
+json_read_object(struct json *r, const struct json_field *f, void *place)
+{
+	struct slice text;
+
+	assert(f->size == sizeof text && f->max > 0);
+	if (json_peek(r) != JSON_OBJECT)
+		json_object(r); /* which says what was expected */
+	text = json_skip(r);
+	if (text.n > (size_t)f->max)
+		json_fail(r, SLU_EINVAL, NULL, "expected at most %" PRId64 " bytes", f->max);
+	*(struct slice *)place = text;
+}
+
+/* What stands where the reader failed, without quotes; nothing of an array or
+ * object. */
+static struct slice
+value_at(const struct json *r)
+{
+	const bool quoted = r->at < r->end && *r->at == '"';
+	const char *const begin = r->at + quoted;
+	const char *p = begin;
+
+	while (p < r->end && (quoted ? *p != '"' : !strchr(" \t\r\n,:{}[]", *p)))
+		p++;
+	return (struct slice){ begin, (size_t)(p - begin) };
+}
+
+int
+json_explain(const struct json *r, int64_t index, struct slu_err *err)
+{
+	const struct json_pos pos = json_pos(r);
+	const struct slice value = value_at(r);
+	char shown[SHOWN_TEXT], item[32] = "";
+
+	assert(r->state == JSON_FAILED);
+	if (index >= 0)
+		(void)snprintf(item, sizeof item, "item %" PRId64 ": ", index); /* fits */
+	(void)parse_shown(value, shown);
+	if (value.n == 0 || strstr(r->expected, shown)) /* or it has been said */
+		return slu_fail(err, r->code, "%s%s (line %zu, column %zu)", item,
+				r->expected, pos.line, pos.column);
+	return slu_fail(err, r->code, "%s%s; got %s (line %zu, column %zu)", item,
+			r->expected, shown, pos.line, pos.column);
+}

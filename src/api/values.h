@@ -1,0 +1,61 @@
+/*
+ * values.h - what the fields of a request may hold: one rule a kind, the same in a
+ * query and in JSON.
+ *
+ *      kind        text                               C
+ *      name        as core/names.h has it, as         folded to small letters
+ *      key         the next two
+ *      line        as a correlation id
+ *      id          12345, UUID                        uint64_t
+ *      span        2, 1.5 (seconds), 500ms, 1h30m     slu_time
+ *      priority    -3, high, normal, low              int32_t
+ *      lease       l-12345                            uint64_t, the fencing token
+ *
+ * A lease id is the fencing token of the lease with a mark before it, so that nobody
+ * takes it for a number to compare. One of another form is a lease we never gave:
+ * VALUE_NO_LEASE, which no message has.
+ *
+ * A refusal is SLU_EINVAL and leaves *out alone.
+ */
+#ifndef API_VALUES_H
+#define API_VALUES_H
+
+#include "base/bytes.h"
+#include "base/json_table.h"
+
+#include <sluice/err.h>
+
+#define VALUE_NO_LEASE UINT64_MAX
+
+enum {
+	VALUE_LEASE_TEXT = 24 /* with the end */
+};
+
+int value_id(struct slice s, uint64_t *out, struct slu_err *err);
+int value_span(struct slice s, slu_time min, slu_time max, slu_time *out,
+	       struct slu_err *err);
+int value_priority(struct slice s, int32_t *out, struct slu_err *err);
+void value_lease(struct slice s, uint64_t *out);
+const char *value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT]);
+
+/*
+ * For tables of json_table.h:
+ *
+ *      reader              C member       value
+ *      json_read_name      struct slice   string
+ *      json_read_id        uint64_t       number or string
+ *      json_read_span      slu_time       number or string; min and max in ns
+ *      json_read_priority  int32_t        number or string
+ *      json_read_lease     uint64_t       string
+ *      json_read_key       struct slice   string
+ *      json_read_line      struct slice   string
+ *      json_read_object    struct slice   object, as it is written; max: its bytes
+ */
+json_read json_read_name, json_read_id, json_read_span, json_read_priority;
+json_read json_read_lease, json_read_key, json_read_line, json_read_object;
+
+/* Why a document was refused, for people: which element of its array (or -1), what
+ * was expected, what was there instead, where. The reader has failed. */
+int json_explain(const struct json *r, int64_t index, struct slu_err *err);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * node.h - a running server: a broker, and the APIs in front of it.
+ *
+ *      node_open   shards are recovered, then addresses are bound
+ *      node_run    serves until told to stop by SIGTERM or SIGINT
+ *      node_close
+ *
+ * Stop, in this order:
+ *  1  New work is refused: enqueue and dequeue get 503. Waiting dequeues end with
+ *     nothing. /readyz says 503.
+ *  2  While clients are connected, for `drain` at most: they may settle what they hold.
+ *  3  No more connections; what runs is answered, for NODE_GRACE at most.
+ *  4  What was accepted is on disk, the shards end.
+ * A second signal ends the process at once.
+ *
+ * The opener must have blocked SIGTERM and SIGINT before: node_signals.
+ */
+#ifndef SERVER_NODE_H
+#define SERVER_NODE_H
+
+#include "conf/options.h"
+
+#define NODE_GRACE (10 * SLU_SEC)
+
+struct node;
+
+/* Block the signals that node_run waits for, in this thread and all it will start. */
+void node_signals(void);
+
+/* Borrows conf and log. SLU_EINVAL, SLU_EEXISTS, SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM:
+ * the sentence names the address, folder or file. */
+int node_open(struct node **out, const struct conf *conf, struct slu_log *log,
+	      struct slu_err *err);
+
+/* Tell where it listens, then serve. Returns when all is stopped. */
+void node_run(struct node *n);
+
+void node_close(struct node *n); /* NULL is fine */
+
+#endif
