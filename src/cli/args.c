@@ -60,14 +60,24 @@ args_nearest(const char *word, const char *const *list, size_t n)
 	return best;
 }
 
+/* Without what the help calls its value. */
+static int
+name_length(const struct arg *row)
+{
+	return (int)strcspn(row->name, " ");
+}
+
 static int
 unknown(const char *word, const struct arg *rows, size_t n, struct slu_err *err)
 {
+	char room[ARGS_MAX][WORD_MAX];
 	const char *names[ARGS_MAX];
 	const char *near;
 
-	for (size_t i = 0; i < n && i < ARGS_MAX; i++)
-		names[i] = rows[i].name;
+	for (size_t i = 0; i < n && i < ARGS_MAX; i++) {
+		(void)snprintf(room[i], WORD_MAX, "%.*s", name_length(&rows[i]), rows[i].name);
+		names[i] = room[i];
+	}
 	near = args_nearest(word, names, n < ARGS_MAX ? n : ARGS_MAX);
 	if (near)
 		return slu_fail(err, SLU_EINVAL, "no option %s; did you mean %s?", word, near);
@@ -78,9 +88,18 @@ static const struct arg *
 find(const char *word, size_t len, const struct arg *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (strlen(rows[i].name) == len && memcmp(rows[i].name, word, len) == 0)
+		if ((size_t)name_length(&rows[i]) == len && memcmp(rows[i].name, word, len) == 0)
 			return &rows[i];
 	return NULL;
+}
+
+static int
+take_text(const char *value, const char **out, struct slu_err *err)
+{
+	if (!*value)
+		return slu_fail(err, SLU_EINVAL, "is empty");
+	*out = value;
+	return 0;
 }
 
 static int
@@ -90,12 +109,15 @@ take_value(const struct arg *row, const char *value, struct slu_err *err)
 	int rc;
 
 	if (!value)
-		return slu_fail(err, SLU_EINVAL, "%s needs a value", row->name);
+		return slu_fail(err, SLU_EINVAL, "%.*s needs a value", name_length(row), row->name);
 	if (row->kind == ARG_TIME)
 		rc = parse_duration(slice_of(value), row->out, &why);
+	else if (row->kind == ARG_TEXT)
+		rc = take_text(value, row->out, &why);
 	else
-		rc = parse_u64(slice_of(value), 1, UINT32_MAX, row->out, &why);
-	return rc ? slu_fail(err, rc, "%s: %s", row->name, why.text) : 0;
+		rc = parse_u64(slice_of(value), 1,
+			       row->kind == ARG_COUNT ? UINT32_MAX : UINT64_MAX, row->out, &why);
+	return rc ? slu_fail(err, rc, "%.*s: %s", name_length(row), row->name, why.text) : 0;
 }
 
 /* One option at argv[*i]; *i moves on to its last word. */
@@ -112,7 +134,9 @@ take_option(int *i, int argc, char **argv, const struct arg *rows, size_t n,
 		return unknown(word, rows, n, err);
 	if (row->kind == ARG_FLAG) {
 		*(bool *)row->out = true;
-		return equals ? slu_fail(err, SLU_EINVAL, "%s takes no value", row->name) : 0;
+		return equals ? slu_fail(err, SLU_EINVAL, "%.*s takes no value", name_length(row),
+					 row->name)
+			      : 0;
 	}
 	if (equals)
 		return take_value(row, equals + 1, err);
@@ -146,16 +170,35 @@ args_parse(int *argc, char **argv, const struct arg *rows, size_t n,
 	return 0;
 }
 
-void
-args_help(const struct arg *rows, size_t n, FILE *out)
+/* "--jobs N" */
+static int
+print_name(const struct arg *row, char *out, size_t n)
 {
 	static const char *const values[] = {
 		[ARG_FLAG] = "",
 		[ARG_COUNT] = " N",
+		[ARG_NUMBER] = " N",
 		[ARG_TIME] = " TIME",
+		[ARG_TEXT] = " TEXT",
 	};
+	const bool named = row->name[name_length(row)] != '\0';
 
-	for (size_t i = 0; i < n; i++)
-		fprintf(out, "  %s%-*s  %s\n", rows[i].name,
-			(int)(18 - strlen(rows[i].name)), values[rows[i].kind], rows[i].help);
+	return snprintf(out, n, "%s%s", row->name, named ? "" : values[row->kind]);
+}
+
+void
+args_help(const struct arg *rows, size_t n, FILE *out)
+{
+	int width = 18;
+	char name[64];
+
+	for (size_t i = 0; i < n; i++) {
+		const int w = print_name(&rows[i], name, sizeof name);
+
+		width = w > width ? w : width;
+	}
+	for (size_t i = 0; i < n; i++) {
+		print_name(&rows[i], name, sizeof name);
+		fprintf(out, "  %-*s  %s\n", width, name, rows[i].help);
+	}
 }

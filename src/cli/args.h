@@ -17,13 +17,15 @@
 #include <stdio.h>
 
 enum arg_kind {
-	ARG_FLAG,  /* bool */
-	ARG_COUNT, /* uint64_t, at least 1 */
-	ARG_TIME   /* slu_time */
+	ARG_FLAG,   /* bool */
+	ARG_COUNT,  /* uint64_t, 1 to 2^32 - 1 */
+	ARG_NUMBER, /* uint64_t, any but 0 */
+	ARG_TIME,   /* slu_time */
+	ARG_TEXT    /* const char *, never empty */
 };
 
 struct arg {
-	const char *name;
+	const char *name; /* "--jobs", or "--file FILE": what the help calls its value */
 	enum arg_kind kind;
 	void *out;
 	const char *help;

@@ -1,8 +1,10 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct command {
 	const char *name;
@@ -12,8 +14,14 @@ struct command {
 
 /* clang-format off */
 static const struct command commands[] = {
-	{ "demo",  cli_demo,  "watch keys run in parallel, each in its own order" },
-	{ "bench", cli_bench, "measure the executor or the priority queue" },
+	{ "push",   cli_push,   "put messages into a queue" },
+	{ "pull",   cli_pull,   "take messages out of a queue" },
+	{ "work",   cli_work,   "run a command for every message of a queue" },
+	{ "ack",    cli_ack,    "a message is done" },
+	{ "nack",   cli_nack,   "a message failed, or has to wait" },
+	{ "extend", cli_extend, "keep the lease of a message" },
+	{ "bench",  cli_bench,  "measure the executor or the priority queue" },
+	{ "demo",   cli_demo,   "watch keys run in parallel, each in its own order" },
 };
 /* clang-format on */
 
@@ -48,9 +56,24 @@ unknown(const char *word)
 	return CLI_USAGE;
 }
 
+/* A file that gets number 0, 1 or 2 because that was closed would be taken for stdin,
+ * stdout or stderr, by us and by what we run. */
+static void
+open_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int
 main(int argc, char **argv)
 {
+	open_standard_files();
 	if (argc < 2) {
 		usage(stderr);
 		return CLI_USAGE;

@@ -1,0 +1,369 @@
+#include "cli/child.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int
+child_check(const char *program, struct slu_err *err)
+{
+	const char *path = getenv("PATH");
+	char file[4096];
+
+	if (strchr(program, '/'))
+		return access(program, X_OK) == 0
+			       ? 0
+			       : slu_fail(err, SLU_EFAILED, "%s cannot be run: %m", program);
+	for (path = path ? path : "/usr/bin:/bin"; *path; path += strspn(path, ":")) {
+		const size_t n = strcspn(path, ":");
+
+		if (snprintf(file, sizeof file, "%.*s/%s", (int)n, path, program) <
+			    (int)sizeof file &&
+		    access(file, X_OK) == 0)
+			return 0;
+		path += n;
+	}
+	return slu_fail(err, SLU_EFAILED, "%s cannot be run: it is not in PATH", program);
+}
+
+/* --- start ---------------------------------------------------------------------- */
+
+/* Both ends of every pipe: [0] is read from. */
+struct pipes {
+	int in[2], out[2], err[2];
+	int failed[2]; /* closes when the program runs, or tells errno */
+};
+
+static bool
+open_pipes(struct pipes *p, bool lines)
+{
+	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	return pipe2(p->in, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0 &&
+	       pipe2(p->failed, O_CLOEXEC) == 0 && (!lines || pipe2(p->out, O_CLOEXEC) == 0);
+}
+
+static void
+shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void
+close_pipes(struct pipes *p)
+{
+	int *const all[] = { p->in, p->out, p->err, p->failed };
+
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		shut(&all[i][0]);
+		shut(&all[i][1]);
+	}
+}
+
+/* Between fork and exec, in a program with threads: system calls alone. */
+static void
+become(const struct pipes *p, pid_t parent, char *const *argv, char *const *env)
+{
+	sigset_t none;
+	int why;
+
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+	(void)signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	if (dup2(p->in[0], STDIN_FILENO) >= 0 && dup2(p->err[1], STDERR_FILENO) >= 0 &&
+	    (p->out[1] < 0 || dup2(p->out[1], STDOUT_FILENO) >= 0))
+		execvpe(argv[0], argv, env);
+	why = errno;
+	(void)!write(p->failed[1], &why, sizeof why); /* nobody else to tell */
+	_exit(127);
+}
+
+/* 0 when the program runs, or errno. */
+static int
+exec_failure(struct pipes *p)
+{
+	int why = 0;
+	ssize_t n;
+
+	shut(&p->failed[1]);
+	do
+		n = read(p->failed[0], &why, sizeof why);
+	while (n < 0 && errno == EINTR);
+	return n == sizeof why ? why : 0;
+}
+
+static void
+keep_ends(struct child *c, struct pipes *p)
+{
+	c->in = p->in[1];
+	c->out = p->out[0];
+	c->err = p->err[0];
+	p->in[1] = p->out[0] = p->err[0] = -1;
+	(void)fcntl(c->in, F_SETFL, O_NONBLOCK);
+	(void)fcntl(c->err, F_SETFL, O_NONBLOCK);
+	if (c->out >= 0)
+		(void)fcntl(c->out, F_SETFL, O_NONBLOCK);
+}
+
+void
+child_init(struct child *c)
+{
+	*c = (struct child){ .in = -1, .out = -1, .err = -1, .pidfd = -1 };
+	buf_init(&c->lines, CHILD_LINE_MAX);
+}
+
+int
+child_start(struct child *c, char *const *argv, char *const *env, bool lines,
+	    struct slu_err *err)
+{
+	const pid_t parent = getpid();
+	struct pipes p;
+	int why;
+
+	child_init(c);
+	c->more_input = lines;
+	if (!open_pipes(&p, lines)) {
+		close_pipes(&p);
+		return slu_fail(err, SLU_EFAILED, "no pipe: %m");
+	}
+	c->pid = fork();
+	if (c->pid == 0)
+		become(&p, parent, argv, env);
+	why = c->pid < 0 ? errno : exec_failure(&p);
+	keep_ends(c, &p);
+	close_pipes(&p);
+	if (c->pid > 0)
+		c->pidfd = pidfd_open(c->pid, 0);
+	if (c->pid > 0 && c->pidfd < 0 && !why)
+		why = errno;
+	if (!why)
+		return 0;
+	c->pid = c->pid > 0 ? c->pid : 0;
+	child_release(c);
+	errno = why;
+	return slu_fail(err, SLU_EFAILED, "%s cannot be run: %m", argv[0]);
+}
+
+/* --- bytes ---------------------------------------------------------------------- */
+
+void
+child_close_input(struct child *c)
+{
+	c->input.n = 0;
+	shut(&c->in);
+}
+
+static void
+write_input(struct child *c)
+{
+	const ssize_t n = write(c->in, c->input.p, c->input.n);
+
+	if (n > 0) {
+		c->input.p += n;
+		c->input.n -= (size_t)n;
+	}
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		child_close_input(c); /* it does not want to read: that is its right */
+	else if (c->input.n == 0 && !c->more_input)
+		child_close_input(c);
+}
+
+void
+child_feed(struct child *c, struct slice input)
+{
+	assert(c->input.n == 0);
+	c->input = input;
+	if (c->in >= 0)
+		write_input(c);
+}
+
+static void
+keep_tail(struct child *c, const char *p, size_t n)
+{
+	if (n >= CHILD_TAIL) {
+		memcpy(c->tail, p + n - CHILD_TAIL, CHILD_TAIL);
+		c->tail_n = CHILD_TAIL;
+		return;
+	}
+	if (c->tail_n + n > CHILD_TAIL) {
+		const size_t drop = c->tail_n + n - CHILD_TAIL;
+
+		memmove(c->tail, c->tail + drop, c->tail_n - drop);
+		c->tail_n -= drop;
+	}
+	memcpy(c->tail + c->tail_n, p, n);
+	c->tail_n += n;
+}
+
+/* False when there is no more for now. */
+static bool
+read_err(struct child *c)
+{
+	char room[4096];
+	const ssize_t n = read(c->err, room, sizeof room);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		shut(&c->err);
+	if (n <= 0)
+		return false;
+	(void)!write(STDERR_FILENO, room, (size_t)n); /* what else could be done? */
+	keep_tail(c, room, (size_t)n);
+	return true;
+}
+
+static bool
+read_out(struct child *c)
+{
+	char room[64 * 1024];
+	const ssize_t n = read(c->out, room, sizeof room);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		shut(&c->out);
+	if (n <= 0)
+		return false;
+	buf_put(&c->lines, room, (size_t)n);
+	if (c->lines.failed)
+		child_kill(c); /* a line without end: its death is the message's failure */
+	return true;
+}
+
+static void
+drop_taken(struct child *c)
+{
+	if (c->taken == 0)
+		return;
+	memmove(c->lines.p, c->lines.p + c->taken, c->lines.n - c->taken);
+	c->lines.n -= c->taken;
+	c->taken = 0;
+}
+
+static bool
+has_line(const struct child *c)
+{
+	return c->lines.n > 0 && memchr(c->lines.p, '\n', c->lines.n);
+}
+
+struct slice
+child_line(struct child *c)
+{
+	const char *lf = memchr(c->lines.p, '\n', c->lines.n);
+
+	assert(lf && c->taken == 0);
+	c->taken = (size_t)(lf - c->lines.p) + 1;
+	return (struct slice){ c->lines.p, c->taken - 1 };
+}
+
+/* --- waiting -------------------------------------------------------------------- */
+
+static void
+reap(struct child *c)
+{
+	while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
+		;
+	while (c->err >= 0 && read_err(c))
+		;
+	while (c->out >= 0 && read_out(c))
+		;
+	c->pid = 0;
+	shut(&c->in);
+	shut(&c->out);
+	shut(&c->err);
+	shut(&c->pidfd);
+}
+
+static int
+poll_time(slu_time until)
+{
+	slu_time left;
+
+	if (until == SLU_NEVER)
+		return -1;
+	left = until - clock_mono(&clock_system);
+	left = left < 0 ? 0 : (left + SLU_MS - 1) / SLU_MS;
+	return left > INT32_MAX ? INT32_MAX : (int)left;
+}
+
+enum child_event
+child_wait(struct child *c, slu_time until, int stop_fd)
+{
+	drop_taken(c);
+	if (c->pid == 0 && !has_line(c))
+		return CHILD_ENDED;
+	while (!has_line(c)) {
+		struct pollfd fds[] = {
+			{ .fd = c->pidfd, .events = POLLIN },
+			{ .fd = c->input.n > 0 || !c->more_input ? c->in : -1, .events = POLLOUT },
+			{ .fd = c->err, .events = POLLIN },
+			{ .fd = c->out, .events = POLLIN },
+			{ .fd = stop_fd, .events = POLLIN },
+		};
+		const int n = poll(fds, sizeof fds / sizeof fds[0], poll_time(until));
+
+		if (n < 0)
+			continue; /* a signal */
+		if (fds[1].revents)
+			write_input(c);
+		if (fds[2].revents)
+			(void)read_err(c);
+		if (fds[3].revents && read_out(c))
+			continue;
+		if (fds[0].revents) {
+			reap(c);
+			return has_line(c) ? CHILD_LINE : CHILD_ENDED;
+		}
+		if (fds[4].revents)
+			return CHILD_STOP;
+		if (clock_mono(&clock_system) >= until)
+			return CHILD_TIME;
+	}
+	return CHILD_LINE;
+}
+
+void
+child_kill(struct child *c)
+{
+	if (c->pid <= 0)
+		return;
+	(void)kill(-c->pid, SIGKILL); /* the group is there since before its exec */
+}
+
+void
+child_release(struct child *c)
+{
+	if (c->pid > 0) {
+		child_kill(c);
+		reap(c);
+	}
+	shut(&c->in);
+	shut(&c->out);
+	shut(&c->err);
+	shut(&c->pidfd);
+	buf_release(&c->lines);
+	child_init(c);
+}
+
+const char *
+child_death(const struct child *c, char out[static CHILD_DEATH_TEXT])
+{
+	if (WIFSIGNALED(c->status))
+		(void)snprintf(out, CHILD_DEATH_TEXT, "killed by signal %d (%s)",
+			       WTERMSIG(c->status), sigdescr_np(WTERMSIG(c->status)));
+	else
+		(void)snprintf(out, CHILD_DEATH_TEXT, "exit status %d", WEXITSTATUS(c->status));
+	return out;
+}

@@ -1,0 +1,160 @@
+/*
+ * pull.c - `sluice pull`: take messages out of a queue, once.
+ */
+#include "cli/session.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+struct pull {
+	struct session s;
+	struct remote_claim claim;
+	slu_time wait;
+	bool ack;
+};
+
+/* The whole wait, in pieces. */
+static int
+claim(struct pull *p, struct remote_messages *got, struct slu_err *err)
+{
+	const slu_time end = time_add(clock_mono(&clock_system), p->wait);
+	int rc;
+
+	do {
+		slu_time left = end - clock_mono(&clock_system);
+
+		left = left < 0 ? 0 : left;
+		p->claim.wait = left < REMOTE_WAIT_MAX ? left : REMOTE_WAIT_MAX;
+		rc = remote_dequeue(&p->s.remote, &p->claim, got, err);
+	} while (!rc && got->n == 0 && clock_mono(&clock_system) < end);
+	return rc;
+}
+
+/* Bytes as they are; where several follow each other, or a person looks, a line ends. */
+static void
+print_payload(const struct pull *p, const struct remote_message *m)
+{
+	const bool ended = m->payload.n > 0 && m->payload.p[m->payload.n - 1] == '\n';
+
+	(void)fwrite(m->payload.p, 1, m->payload.n, stdout); /* session_end looks at stdout */
+	if (!ended && (p->claim.limit > 1 || isatty(STDOUT_FILENO)))
+		putchar('\n');
+}
+
+static void
+say(FILE *out, const char *name, struct slice value)
+{
+	if (value.n > 0)
+		fprintf(out, "  %s %.*s", name, (int)value.n, value.p);
+}
+
+static void
+print_meta(const struct pull *p, const struct remote_message *m)
+{
+	const bool colours = session_colours(stderr);
+
+	fprintf(stderr, "%s%" PRIu64, colours ? "\033[2m" : "", m->id);
+	if (!p->ack) {
+		say(stderr, "lease", m->lease_id);
+		fprintf(stderr, "  token %" PRIu64, m->fencing_token);
+		say(stderr, "until", m->lease_expires_at);
+	}
+	fprintf(stderr, "  attempt %" PRIu64, m->attempts);
+	say(stderr, "key", m->key);
+	say(stderr, "correlation", m->correlation_id);
+	fprintf(stderr, "%s\n", colours ? "\033[0m" : "");
+}
+
+static void
+print(const struct pull *p, const struct remote_message *m)
+{
+	if (p->s.json) {
+		(void)fwrite(m->raw.p, 1, m->raw.n, stdout);
+		putchar('\n');
+		return;
+	}
+	print_payload(p, m);
+	fflush(stdout);
+	print_meta(p, m);
+}
+
+/* Only what was written out is acked. */
+static int
+settle(struct pull *p, const struct remote_message *m, struct slu_err *err)
+{
+	const struct remote_settle s = {
+		.space = p->s.space,
+		.queue = p->claim.queue,
+		.id = m->id,
+		.lease_id = m->lease_id,
+		.token = m->fencing_token,
+	};
+	struct slu_err why;
+	int rc;
+
+	if (fflush(stdout) != 0)
+		return slu_fail(err, SLU_EFAILED, "stdout: %m; message %" PRIu64 " comes again",
+				m->id);
+	rc = remote_settle(&p->s.remote, REMOTE_ACK, &s, &why);
+	return rc ? slu_fail(err, rc, "ack of %" PRIu64 ": %s", m->id, why.text) : 0;
+}
+
+static int
+pull(struct pull *p, struct remote_messages *got, struct slu_err *err)
+{
+	int rc = claim(p, got, err);
+
+	for (size_t i = 0; i < got->n && !rc; i++) {
+		print(p, &got->items[i]);
+		if (p->ack)
+			rc = settle(p, &got->items[i], err);
+	}
+	if (!rc && got->n == 0) {
+		session_note(&p->s, "nothing to take in %s", p->claim.queue);
+		p->s.exit = CLI_NOTHING;
+	}
+	return rc;
+}
+
+static const struct session_help pull_help = {
+	.usage = "pull QUEUE [options]",
+	.text = "Takes the next messages under a lease: payloads to stdout, what else there is\n"
+		"to say to stderr; with --json all of it to stdout, a line each. Without --ack,\n"
+		"settle each with `sluice ack` or `sluice nack` before the lease ends, or it is\n"
+		"given to somebody else. Exits 3 when there is nothing.\n",
+	.examples = "  sluice pull mail --ack\n"
+		    "  sluice pull mail --wait 1m --lease 5m\n"
+		    "  sluice pull mail --limit 100 --json | jq -r .uid\n",
+	.min_words = 1,
+	.max_words = 1,
+};
+
+int
+cli_pull(int argc, char **argv)
+{
+	struct pull p = { .s = SESSION("pull"), .claim.limit = 1 };
+	const struct arg rows[] = {
+		{ "--limit", ARG_COUNT, &p.claim.limit, "messages to take, 1 to 1000 (1)" },
+		{ "--wait", ARG_TIME, &p.wait, "wait so long for the first (0)" },
+		{ "--lease", ARG_TIME, &p.claim.lease, "hold them so long (the queue's)" },
+		{ "--ack", ARG_FLAG, &p.ack, "settle each as soon as it is printed" },
+		SESSION_ROWS(&p.s),
+	};
+	struct remote_messages got = { 0 };
+	struct slu_err err;
+
+	if (!session_begin(&p.s, &pull_help, &argc, &argv, rows, COUNT(rows)))
+		return p.s.exit;
+	if (p.claim.limit > REMOTE_CLAIM_MAX) {
+		session_usage(&p.s, "--limit: at most %d", REMOTE_CLAIM_MAX);
+		return session_end(&p.s);
+	}
+	p.claim.space = p.s.space;
+	p.claim.queue = argv[0];
+	if (pull(&p, &got, &err))
+		session_fail(&p.s, &err);
+	remote_messages_release(&got);
+	return session_end(&p.s);
+}

@@ -1,0 +1,80 @@
+/*
+ * session.h - what every command that speaks to a server shares: its options, its
+ * help, its connection, and how it fails.
+ *
+ *         struct session s = SESSION("push");
+ *         const struct arg rows[] = { { "--key", ... }, SESSION_ROWS(&s) };
+ *
+ *         if (!session_begin(&s, &help, &argc, &argv, rows, COUNT(rows)))
+ *                 return s.exit;
+ *         ...
+ *         return session_end(&s);
+ *
+ * The server is that of --server, or SLUICE_SERVER, or 127.0.0.1:7171.
+ */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "client/remote.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct session {
+	const char *command; /* "push" */
+	const char *server;
+	const char *space; /* the namespace */
+	slu_time timeout;
+	bool json;
+	bool help;
+
+	struct remote remote;
+	bool opened;
+	int exit; /* what the command exits with: enum cli_exit */
+};
+
+/* clang-format off */
+#define SESSION(name) { .command = (name), .space = "default", .timeout = 30 * SLU_SEC }
+
+/* The rows that every command ends with. */
+#define SESSION_ROWS(s) \
+	{ "--namespace NAME", ARG_TEXT, &(s)->space, "whose queue it is (default)" }, \
+	{ "--server ADDRESS", ARG_TEXT, &(s)->server, \
+	  "host:port or unix:PATH (SLUICE_SERVER, 127.0.0.1:7171)" }, \
+	{ "--timeout", ARG_TIME, &(s)->timeout, "how long an answer may take (30s)" }, \
+	{ "--json", ARG_FLAG, &(s)->json, "print JSON, for scripts" }, \
+	{ "--help", ARG_FLAG, &(s)->help, "this text" }
+/* clang-format on */
+
+struct session_help {
+	const char *usage;    /* "push QUEUE [PAYLOAD...] [options]" */
+	const char *text;     /* what it does */
+	const char *examples; /* lines, each with two spaces before it */
+	int min_words, max_words;
+};
+
+enum {
+	SESSION_ANY = 1 << 20 /* max_words: no limit */
+};
+
+/* Takes the options off and the command's name; the words are left in argv. False: the
+ * command is done (help, or a wrong call) and s->exit says how. */
+bool session_begin(struct session *s, const struct session_help *help, int *argc,
+		   char ***argv, const struct arg *rows, size_t n);
+
+/* Say on stderr what went wrong, as "sluice push: ..."; what comes back also stands in
+ * s->exit: SLU_ENOTFOUND is CLI_NOTHING, SLU_EINVAL from the server CLI_FAILED. */
+int session_fail(struct session *s, const struct slu_err *err);
+int session_usage(struct session *s, const char *fmt, ...) SLU_PRINTF(2, 3);
+
+/* Something to know that is no failure, on stderr. */
+void session_note(const struct session *s, const char *fmt, ...) SLU_PRINTF(2, 3);
+
+/* Close, make sure that stdout took everything. Returns s->exit. */
+int session_end(struct session *s);
+
+/* Colours belong on this stream: it is a terminal and NO_COLOR is not set. */
+bool session_colours(FILE *out);
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * settle.c - `sluice ack`, `nack` and `extend`: say what became of a message.
+ */
+#include "cli/session.h"
+
+#include "base/id.h"
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct settle {
+	struct session s;
+	enum remote_verb verb;
+	struct remote_settle item;
+	const char *lease_id;
+	const char *error;
+	const char *result;
+};
+
+static int
+settle_one(struct settle *t, const char *word)
+{
+	struct slu_err err, why;
+	int rc;
+
+	if (id_parse(slice_of(word), &t->item.id, &why))
+		return session_usage(&t->s, "%s is no id: %s", word, why.text);
+	rc = remote_settle(&t->s.remote, t->verb, &t->item, &why);
+	if (rc) {
+		slu_fail(&err, rc, "%s: %s", word, why.text);
+		return session_fail(&t->s, &err);
+	}
+	if (t->s.json)
+		printf("%s\n", buf_str(&t->s.remote.http.answer.body));
+	return 0;
+}
+
+/* All of them, also when one fails; the exit tells of the last that did. */
+static int
+settle_all(struct settle *t, int n, char **words)
+{
+	t->item.space = t->s.space;
+	if (t->lease_id)
+		t->item.lease_id = slice_of(t->lease_id);
+	if (t->error)
+		t->item.error = slice_of(t->error);
+	if (t->result)
+		t->item.result = slice_of(t->result);
+	for (int i = 0; i < n; i++)
+		(void)settle_one(t, words[i]); /* t->s.exit remembers */
+	return session_end(&t->s);
+}
+
+/* clang-format off */
+#define LEASE_ROWS(t) \
+	{ "--queue QUEUE", ARG_TEXT, &(t)->item.queue, "the queue it is in (any)" }, \
+	{ "--lease-id ID", ARG_TEXT, &(t)->lease_id, "only while this lease holds" }, \
+	{ "--token", ARG_NUMBER, &(t)->item.token, "only while this fencing token holds" }
+/* clang-format on */
+
+static bool
+result_is_json(struct settle *t)
+{
+	struct slu_err why;
+	struct json r;
+
+	if (!t->result)
+		return true;
+	json_init(&r, slice_of(t->result), JSON_DEPTH);
+	if (json_end(&r, &why) == 0)
+		return true;
+	session_usage(&t->s, "--result is no JSON: %s; a text needs quotes: '\"done\"'", why.text);
+	return false;
+}
+
+int
+cli_ack(int argc, char **argv)
+{
+	static const struct session_help help = {
+		.usage = "ack ID... [options]",
+		.text = "The work is done: the messages are gone. With a lease or token, only if they\n"
+			"still hold; exits 3 when there is no such message (or it was acked before).\n",
+		.examples = "  sluice ack 318497266802130944\n"
+			    "  sluice ack 318497266802130944 --lease-id l-17 --result '{\"ok\":true}'\n",
+		.min_words = 1,
+		.max_words = SESSION_ANY,
+	};
+	struct settle t = { .s = SESSION("ack"), .verb = REMOTE_ACK };
+	const struct arg rows[] = {
+		LEASE_ROWS(&t),
+		{ "--result JSON", ARG_TEXT, &t.result, "kept if the producer asked for it" },
+		SESSION_ROWS(&t.s),
+	};
+
+	if (!session_begin(&t.s, &help, &argc, &argv, rows, COUNT(rows)))
+		return t.s.exit;
+	if (!result_is_json(&t))
+		return session_end(&t.s);
+	return settle_all(&t, argc, argv);
+}
+
+int
+cli_nack(int argc, char **argv)
+{
+	static const struct session_help help = {
+		.usage = "nack ID... [options]",
+		.text = "The work failed: the messages are tried again later, or are dead letters when\n"
+			"they failed too often.\n",
+		.examples = "  sluice nack 318497266802130944 --error 'no carrier'\n"
+			    "  sluice nack 318497266802130944 --delay 10m\n"
+			    "  sluice nack 318497266802130944 --defer --delay 1h\n"
+			    "  sluice nack 318497266802130944 --dead --error 'no such customer'\n",
+		.min_words = 1,
+		.max_words = SESSION_ANY,
+	};
+	struct settle t = { .s = SESSION("nack"), .verb = REMOTE_NACK, .item.time = -1 };
+	const struct arg rows[] = {
+		LEASE_ROWS(&t),
+		{ "--error TEXT", ARG_TEXT, &t.error, "why" },
+		{ "--delay", ARG_TIME, &t.item.time, "try again after that time (the queue's)" },
+		{ "--defer", ARG_FLAG, &t.item.defer, "no failure, just not now" },
+		{ "--dead", ARG_FLAG, &t.item.dead, "never again: a dead letter at once" },
+		SESSION_ROWS(&t.s),
+	};
+
+	if (!session_begin(&t.s, &help, &argc, &argv, rows, COUNT(rows)))
+		return t.s.exit;
+	if (t.item.defer && t.item.dead) {
+		session_usage(&t.s, "--defer and --dead: not both");
+		return session_end(&t.s);
+	}
+	t.item.at_once = t.item.time == 0;
+	return settle_all(&t, argc, argv);
+}
+
+int
+cli_extend(int argc, char **argv)
+{
+	static const struct session_help help = {
+		.usage = "extend ID... [options]",
+		.text = "Keeps a lease: from now on for as long as --lease says.\n",
+		.examples = "  sluice extend 318497266802130944 --lease-id l-17 --lease 5m\n",
+		.min_words = 1,
+		.max_words = SESSION_ANY,
+	};
+	struct settle t = { .s = SESSION("extend"), .verb = REMOTE_EXTEND };
+	const struct arg rows[] = {
+		LEASE_ROWS(&t),
+		{ "--lease", ARG_TIME, &t.item.time, "how long from now (the queue's)" },
+		SESSION_ROWS(&t.s),
+	};
+
+	if (!session_begin(&t.s, &help, &argc, &argv, rows, COUNT(rows)))
+		return t.s.exit;
+	return settle_all(&t, argc, argv);
+}

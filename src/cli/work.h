@@ -1,0 +1,103 @@
+/*
+ * work.h - `sluice work`: a command for every message, some of them at a time.
+ *
+ *      main thread: signals            slot: a thread, a connection, a child
+ *      first: stop ─────────────────>  claim ─> run ─> settle ─> claim ...
+ *      second: force                             └─ lease kept at half its time
+ *
+ *  R1  A slot has at most one message, and settles it before it claims another.
+ *  R2  The exit of the child decides: 0 ack, 75 defer, 100 dead letter, anything else,
+ *      signals included, is a failed attempt with the tail of stderr as its error.
+ *  R3  A lease that is lost, or that could not be kept until its end, kills the child:
+ *      somebody else may have the message.
+ *  R4  Stop: no new messages, what runs may finish. Force: children are killed and
+ *      their messages go back at once, without a failure.
+ *  R5  A server that does not answer is asked again, later and later; a refusal that
+ *      would come again ends the work.
+ */
+#ifndef CLI_WORK_H
+#define CLI_WORK_H
+
+#include "cli/child.h"
+#include "cli/session.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* clang-format off */
+#define WORK_OUTCOMES(X) \
+	X(DONE,     "done") \
+	X(FAILED,   "failed") \
+	X(DEFERRED, "deferred") \
+	X(DEAD,     "dead") \
+	X(LOST,     "lost") \
+	X(RETURNED, "returned")
+/* clang-format on */
+
+enum work_outcome {
+#define X(name, text) WORK_##name,
+	WORK_OUTCOMES(X)
+#undef X
+	WORK_N_OUTCOMES
+};
+
+struct work {
+	/* Set before the slots begin. */
+	const struct session *session;
+	struct address address;
+	const char *queue;
+	char **argv; /* the command */
+	bool lines;
+	slu_time lease;
+	slu_time idle; /* 0: work on for ever */
+	int stop_fd;   /* readable: R4 */
+	int force_fd;
+	int done_fd; /* the last slot makes it readable */
+
+	/* Shared. */
+	_Atomic uint64_t left;   /* messages that may still be claimed */
+	_Atomic unsigned busy;   /* slots that have a message */
+	_Atomic unsigned slots;  /* that have not ended */
+	_Atomic slu_time active; /* when a message came or was settled last */
+	_Atomic bool away;       /* it was said that the server does not answer */
+	_Atomic bool broken;     /* R5, or the command cannot be run */
+	_Atomic uint64_t counts[WORK_N_OUTCOMES];
+};
+
+/* What to tell the server. */
+struct verdict {
+	enum work_outcome outcome;
+	struct buf error;  /* why, when it is no success */
+	slu_time delay;    /* -1: by the queue's policy */
+	struct buf result; /* JSON */
+};
+
+struct slot {
+	struct work *work;
+	pthread_t thread;
+	struct remote remote;
+	struct remote_messages got;
+	const struct remote_message *message; /* of got, while it runs */
+	struct child child;
+	slu_time keep_at;   /* when the lease is to be extended */
+	slu_time lease_end; /* until when it is ours for certain */
+	struct verdict verdict;
+	struct buf line; /* lines: what the child is told */
+	struct buf env;
+};
+
+/* The life of a slot: until stop, or nothing is left. */
+void *slot_main(void *slot);
+
+/* Have the child work on slot->message; fills slot->verdict. An error is R5's. */
+int slot_run(struct slot *s, struct slu_err *err);
+
+/* Wait for the child and keep the lease meanwhile: CHILD_ENDED or CHILD_LINE; or
+ * CHILD_STOP, when it was forced or the lease is lost and the child is dead. Then the
+ * verdict says which. */
+enum child_event slot_wait(struct slot *s);
+
+/* A long-lived child is told to end, and waited for. */
+void slot_dismiss(struct slot *s);
+
+#endif

@@ -1,0 +1,351 @@
+/*
+ * work_run.c - a message and a child: a process for each message, or (lines) one that
+ * lives long and is told a message a line:
+ *
+ *      {"id":318497266802130944,"uid":"...","queue":"mail","attempts":1,...,"text":"hello"}
+ *      {"outcome":"ack"}     or nack, defer, dead; with "error", "delay", "result"
+ *
+ * A payload that is no UTF-8 text is `payload`, in base64, instead of `text`.
+ */
+#include "cli/work.h"
+
+#include "base/json.h"
+#include "base/json_out.h"
+#include "base/json_table.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	EXIT_DEFER = 75, /* EX_TEMPFAIL of sysexits.h */
+	EXIT_DEAD = 100  /* as mail transports have it */
+};
+
+/* --- what a child is told in its environment ---------------------------------- */
+
+/* All variables that are ours to set: what an outer worker said of its message must
+ * not be taken for ours. */
+static const char *const variables[] = {
+	"ID", "UID", "QUEUE", "NAMESPACE", "ATTEMPTS", "FAILURE_ATTEMPTS", "PRIORITY", "KEY",
+	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "LEASE_ID", "LEASE_EXPIRES_AT",
+	"FENCING_TOKEN", "SERVER"
+};
+
+static bool
+is_ours(const char *entry)
+{
+	static const char prefix[] = "SLUICE_";
+
+	if (strncmp(entry, prefix, sizeof prefix - 1) != 0)
+		return false;
+	entry += sizeof prefix - 1;
+	for (size_t i = 0; i < COUNT(variables); i++) {
+		const size_t n = strlen(variables[i]);
+
+		if (strncmp(entry, variables[i], n) == 0 && entry[n] == '=')
+			return true;
+	}
+	return false;
+}
+
+static void
+put_text(struct buf *b, const char *name, struct slice value)
+{
+	if (value.n == 0 || memchr(value.p, '\0', value.n))
+		return;
+	buf_printf(b, "SLUICE_%s=%.*s", name, (int)value.n, value.p);
+	buf_putc(b, '\0');
+}
+
+static void
+put_number(struct buf *b, const char *name, int64_t value)
+{
+	buf_printf(b, "SLUICE_%s=%" PRId64, name, value);
+	buf_putc(b, '\0');
+}
+
+static void
+put_message(struct buf *b, const struct remote_message *m)
+{
+	put_number(b, "ID", (int64_t)m->id);
+	put_text(b, "UID", m->uid);
+	put_number(b, "ATTEMPTS", (int64_t)m->attempts);
+	put_number(b, "FAILURE_ATTEMPTS", (int64_t)m->failure_attempts);
+	put_number(b, "PRIORITY", m->priority);
+	put_text(b, "KEY", m->key);
+	put_text(b, "CORRELATION_ID", m->correlation_id);
+	put_text(b, "CONTENT_TYPE", m->content_type);
+	put_text(b, "ATTRIBUTES", m->attributes);
+	put_text(b, "LEASE_ID", m->lease_id);
+	put_text(b, "LEASE_EXPIRES_AT", m->lease_expires_at);
+	put_number(b, "FENCING_TOKEN", (int64_t)m->fencing_token);
+}
+
+/* What we have but for what is ours to set, and s->env. The array is the caller's to
+ * free; its strings are not. */
+static char **
+environment(struct slot *s)
+{
+	size_t n = 0, size = 1 + COUNT(variables);
+	char **env;
+
+	for (char **e = environ; *e; e++)
+		size++;
+	env = mem_array(size, sizeof *env);
+	if (!env)
+		return NULL;
+	for (char **e = environ; *e; e++)
+		if (!is_ours(*e))
+			env[n++] = *e;
+	for (size_t at = 0; at < s->env.n; at += strlen(s->env.p + at) + 1)
+		env[n++] = s->env.p + at;
+	return env;
+}
+
+static int
+start(struct slot *s, struct slu_err *err)
+{
+	char **env;
+	int rc;
+
+	buf_clear(&s->env);
+	put_text(&s->env, "QUEUE", slice_of(s->work->queue));
+	put_text(&s->env, "NAMESPACE", slice_of(s->work->session->space));
+	put_text(&s->env, "SERVER", slice_of(s->work->address.text));
+	if (!s->work->lines) /* else it outlives the message */
+		put_message(&s->env, s->message);
+	env = s->env.failed ? NULL : environment(s);
+	if (!env)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a child");
+	rc = child_start(&s->child, s->work->argv, env, s->work->lines, err);
+	mem_free(env);
+	return rc;
+}
+
+/* --- what becomes of the message ------------------------------------------------ */
+
+static void
+put_tail(struct slot *s)
+{
+	struct slice tail = { s->child.tail, s->child.tail_n };
+
+	while (tail.n > 0 && strchr("\n\r\t ", tail.p[tail.n - 1]))
+		tail.n--;
+	if (tail.n == 0)
+		return;
+	buf_puts(&s->verdict.error, ": ");
+	buf_put(&s->verdict.error, tail.p, tail.n);
+}
+
+/* R2 */
+static void
+judge_exit(struct slot *s)
+{
+	const int status = s->child.status;
+	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	char death[CHILD_DEATH_TEXT];
+
+	switch (code) {
+	case 0:
+		s->verdict.outcome = WORK_DONE;
+		return;
+	case EXIT_DEFER:
+		s->verdict.outcome = WORK_DEFERRED;
+		break;
+	case EXIT_DEAD:
+		s->verdict.outcome = WORK_DEAD;
+		break;
+	default:
+		s->verdict.outcome = WORK_FAILED;
+	}
+	buf_puts(&s->verdict.error, child_death(&s->child, death));
+	put_tail(s);
+}
+
+static int
+run_once(struct slot *s, struct slu_err *err)
+{
+	int rc = start(s, err);
+
+	if (rc)
+		return rc;
+	child_feed(&s->child, s->message->payload);
+	if (slot_wait(s) == CHILD_ENDED)
+		judge_exit(s);
+	child_release(&s->child);
+	return 0;
+}
+
+/* --- lines ----------------------------------------------------------------------- */
+
+static void
+out_text(struct json_out *w, const char *name, struct slice text)
+{
+	if (text.n > 0)
+		json_out_str(w, name, text);
+}
+
+static void
+write_line(struct slot *s)
+{
+	const struct remote_message *m = s->message;
+	struct json_out w;
+
+	buf_clear(&s->line);
+	json_out_init(&w, &s->line);
+	json_out_object(&w, NULL);
+	json_out_u64(&w, "id", m->id);
+	out_text(&w, "uid", m->uid);
+	json_out_str(&w, "queue", slice_of(s->work->queue));
+	json_out_str(&w, "namespace", slice_of(s->work->session->space));
+	json_out_u64(&w, "attempts", m->attempts);
+	json_out_u64(&w, "failure_attempts", m->failure_attempts);
+	out_text(&w, "key", m->key);
+	out_text(&w, "correlation_id", m->correlation_id);
+	out_text(&w, "content_type", m->content_type);
+	json_out_u64(&w, "fencing_token", m->fencing_token);
+	if (m->attributes.n > 0)
+		json_out_raw(&w, "attributes", m->attributes);
+	if (utf8_valid(m->payload))
+		json_out_str(&w, "text", m->payload);
+	else
+		json_out_base64(&w, "payload", m->payload);
+	json_out_close(&w);
+	json_out_end(&w);
+	buf_putc(&s->line, '\n');
+}
+
+struct reply {
+	struct slice outcome, error, delay, result;
+};
+
+static bool
+take_outcome(struct verdict *v, struct slice word)
+{
+	static const struct {
+		struct slice word;
+		enum work_outcome outcome;
+	} words[] = {
+		{ { "ack", 3 }, WORK_DONE },
+		{ { "nack", 4 }, WORK_FAILED },
+		{ { "defer", 5 }, WORK_DEFERRED },
+		{ { "dead", 4 }, WORK_DEAD },
+	};
+
+	for (size_t i = 0; i < COUNT(words); i++) {
+		if (slice_eq(word, words[i].word)) {
+			v->outcome = words[i].outcome;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int
+read_reply(struct slot *s, struct slice line, struct slu_err *err)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELD(text, struct reply, outcome, .required = true),
+		JSON_FIELD(text, struct reply, error),
+		JSON_FIELD(text, struct reply, delay),
+		JSON_FIELD(raw, struct reply, result),
+	};
+	struct verdict *v = &s->verdict;
+	struct reply reply = { 0 };
+	struct json r;
+	char *room = mem_alloc(line.n + 1);
+	int rc;
+
+	if (!room)
+		return slu_fail(err, SLU_ENOMEM, "no memory for the answer of a child");
+	json_init(&r, line, JSON_DEPTH);
+	json_room(&r, room, line.n);
+	json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &reply);
+	rc = json_end(&r, err);
+	if (!rc && !take_outcome(v, reply.outcome))
+		rc = slu_fail(err, SLU_EINVAL, "outcome: expected ack, nack, defer or dead");
+	if (!rc && reply.delay.n > 0)
+		rc = parse_duration(reply.delay, &v->delay, err);
+	buf_put(&v->error, reply.error.p, reply.error.n);
+	buf_put(&v->result, reply.result.p, reply.result.n);
+	mem_free(room);
+	return rc;
+}
+
+/* What cannot be understood may be the answer to anything: the child has to go. */
+static void
+judge_line(struct slot *s)
+{
+	struct slu_err why;
+
+	if (read_reply(s, child_line(&s->child), &why) == 0)
+		return;
+	child_release(&s->child);
+	s->verdict.outcome = WORK_FAILED;
+	buf_clear(&s->verdict.error);
+	buf_printf(&s->verdict.error, "the child's answer is not understood: %s", why.text);
+}
+
+static int
+run_line(struct slot *s, struct slu_err *err)
+{
+	if (s->child.pid == 0) {
+		int rc;
+
+		child_release(&s->child); /* what the one before left */
+		rc = start(s, err);
+		if (rc)
+			return rc;
+	}
+	write_line(s);
+	if (s->line.failed)
+		return slu_fail(err, SLU_ENOMEM, "no memory for the line of message %" PRIu64,
+				s->message->id);
+	child_feed(&s->child, buf_slice(&s->line));
+	switch (slot_wait(s)) {
+	case CHILD_LINE:
+		judge_line(s);
+		break;
+	case CHILD_ENDED:
+		judge_exit(s);
+		if (s->verdict.outcome == WORK_DONE) { /* it left without an answer */
+			s->verdict.outcome = WORK_FAILED;
+			buf_puts(&s->verdict.error, "the child ended without an answer");
+		}
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+int
+slot_run(struct slot *s, struct slu_err *err)
+{
+	buf_clear(&s->verdict.error);
+	buf_clear(&s->verdict.result);
+	s->verdict.delay = -1;
+	return s->work->lines ? run_line(s, err) : run_once(s, err);
+}
+
+void
+slot_dismiss(struct slot *s)
+{
+	child_close_input(&s->child);
+	while (s->child.pid > 0) {
+		const enum child_event e = child_wait(&s->child, SLU_NEVER, s->work->force_fd);
+
+		if (e == CHILD_LINE)
+			(void)child_line(&s->child); /* an answer that nobody asked for */
+		if (e == CHILD_STOP)
+			child_kill(&s->child);
+		if (e == CHILD_STOP)
+			break;
+	}
+	child_release(&s->child);
+}

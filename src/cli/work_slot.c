@@ -1,0 +1,354 @@
+/*
+ * work_slot.c - claim, run, settle, claim again: one slot of `sluice work`.
+ */
+#include "cli/work.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define BACKOFF_FIRST (100 * SLU_MS)
+#define BACKOFF_MAX   (5 * SLU_SEC)
+
+static slu_time
+now(void)
+{
+	return clock_mono(&clock_system);
+}
+
+static bool
+is_told(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Sleep, unless fd is or becomes readable. */
+static void
+rest(slu_time t, int fd)
+{
+	const struct patience until = { time_add(now(), t), fd };
+
+	(void)patience_wait(&until, -1, 0); /* why it ended is asked elsewhere */
+}
+
+static slu_time
+longer(slu_time t)
+{
+	if (t == 0)
+		return BACKOFF_FIRST;
+	return t * 2 < BACKOFF_MAX ? t * 2 : BACKOFF_MAX;
+}
+
+/* Said once for all slots, until it answers again. */
+static void
+say_away(struct slot *s, const struct slu_err *err)
+{
+	if (!atomic_exchange(&s->work->away, true))
+		session_note(s->work->session, "%s; trying again", err->text);
+}
+
+static void
+say_back(struct slot *s)
+{
+	if (atomic_load(&s->work->away) && atomic_exchange(&s->work->away, false))
+		session_note(s->work->session, "%s answers again", s->work->address.text);
+}
+
+/* R5: will the same come again? */
+static bool
+is_final(int rc)
+{
+	return slu_err_row(rc)->retry == SLU_RETRY_NO;
+}
+
+/* --- the lease ------------------------------------------------------------------ */
+
+static struct remote_settle
+item_of(const struct slot *s)
+{
+	return (struct remote_settle){
+		.space = s->work->session->space,
+		.queue = s->work->queue,
+		.id = s->message->id,
+		.lease_id = s->message->lease_id,
+		.token = s->message->fencing_token,
+	};
+}
+
+static void
+lease_begins(struct slot *s, slu_time at)
+{
+	s->lease_end = time_add(at, s->work->lease);
+	s->keep_at = time_add(at, s->work->lease / 2);
+}
+
+/* False: R3, it is lost. */
+static bool
+keep_lease(struct slot *s)
+{
+	struct remote_settle item = item_of(s);
+	const slu_time at = now();
+	struct slu_err err;
+	int rc;
+
+	item.time = s->work->lease;
+	s->remote.stop_fd = s->work->force_fd;
+	s->remote.timeout = s->lease_end > at ? s->lease_end - at : 1;
+	rc = remote_settle(&s->remote, REMOTE_EXTEND, &item, &err);
+	s->remote.timeout = s->work->session->timeout;
+	if (!rc) {
+		say_back(s);
+		lease_begins(s, at);
+		return true;
+	}
+	if (is_final(rc) && rc != SLU_ECANCELED)
+		return false;
+	say_away(s, &err);
+	s->keep_at = now() + s->work->lease / 10;
+	return now() < s->lease_end;
+}
+
+enum child_event
+slot_wait(struct slot *s)
+{
+	for (;;) {
+		const enum child_event e = child_wait(&s->child, s->keep_at, s->work->force_fd);
+
+		if (e == CHILD_TIME && keep_lease(s))
+			continue;
+		if (e == CHILD_ENDED || e == CHILD_LINE)
+			return e;
+		s->verdict.outcome = e == CHILD_STOP ? WORK_RETURNED : WORK_LOST;
+		child_release(&s->child);
+		return CHILD_STOP;
+	}
+}
+
+/* --- settle --------------------------------------------------------------------- */
+
+static enum remote_verb
+fill(const struct slot *s, struct remote_settle *item)
+{
+	const struct verdict *v = &s->verdict;
+
+	item->error = buf_slice(&v->error);
+	item->time = v->delay;
+	item->at_once = v->delay == 0 || v->outcome == WORK_RETURNED;
+	item->defer = v->outcome == WORK_DEFERRED || v->outcome == WORK_RETURNED;
+	item->dead = v->outcome == WORK_DEAD;
+	if (v->outcome == WORK_DONE) {
+		*item = item_of(s);
+		item->result = buf_slice(&v->result);
+		return REMOTE_ACK;
+	}
+	return REMOTE_NACK;
+}
+
+/* A forced settle has one try: the lease ends by itself. Otherwise the server is asked
+ * until it says what is what; after a try that may have reached it, "no such message"
+ * is as good as yes. */
+static int
+settle(struct slot *s, struct slu_err *err)
+{
+	struct remote_settle item = item_of(s);
+	const enum remote_verb verb = fill(s, &item);
+	const bool forced = s->verdict.outcome == WORK_RETURNED;
+	bool doubtful = false;
+	slu_time pause = 0;
+	int rc;
+
+	s->remote.stop_fd = forced ? -1 : s->work->force_fd;
+	for (;;) {
+		rc = remote_settle(&s->remote, verb, &item, err);
+		if (!rc || (doubtful && rc == SLU_ENOTFOUND)) {
+			say_back(s);
+			return 0;
+		}
+		if (forced || is_final(rc) || is_told(s->work->force_fd) ||
+		    (is_told(s->work->stop_fd) && now() > s->lease_end))
+			return rc;
+		doubtful |= rc == SLU_EUNKNOWN || rc == SLU_ETIMEOUT;
+		say_away(s, err);
+		pause = longer(pause);
+		rest(pause, s->work->force_fd);
+	}
+}
+
+static void
+say_verdict(const struct slot *s)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		WORK_OUTCOMES(X)
+#undef X
+	};
+	const struct verdict *v = &s->verdict;
+	const char *why = v->error.n > 0 ? v->error.p : "";
+	size_t n = 0;
+
+	if (v->outcome == WORK_DONE)
+		return;
+	while (n < v->error.n && n < 200 && why[n] != '\n')
+		n++;
+	session_note(s->work->session, "message %" PRIu64 " %s%s%.*s", s->message->id,
+		     words[v->outcome], n > 0 ? ": " : "", (int)n, why);
+}
+
+static void
+finish(struct slot *s)
+{
+	struct slu_err err;
+	int rc = 0;
+
+	if (s->verdict.outcome != WORK_LOST)
+		rc = settle(s, &err);
+	if (rc) {
+		session_note(s->work->session, "message %" PRIu64 " could not be settled: %s",
+			     s->message->id, err.text);
+		s->verdict.outcome = WORK_LOST;
+	}
+	say_verdict(s);
+	atomic_fetch_add(&s->work->counts[s->verdict.outcome], 1);
+}
+
+/* --- the loop ------------------------------------------------------------------- */
+
+/* Everybody ends: nothing that comes could be worked on. */
+static void
+give_up(struct slot *s, const struct slu_err *err)
+{
+	const uint64_t one = 1;
+
+	if (!atomic_exchange(&s->work->broken, true))
+		session_note(s->work->session, "%s", err->text);
+	(void)!write(s->work->stop_fd, &one, sizeof one); /* an eventfd takes it */
+}
+
+static void
+work_on(struct slot *s, const struct remote_message *m)
+{
+	struct slu_err err;
+	int rc;
+
+	s->message = m;
+	lease_begins(s, now());
+	atomic_fetch_add(&s->work->busy, 1);
+	atomic_store(&s->work->active, now());
+	rc = slot_run(s, &err);
+	if (rc) {
+		give_up(s, &err);
+		s->verdict.outcome = WORK_RETURNED;
+	}
+	finish(s);
+	atomic_store(&s->work->active, now());
+	atomic_fetch_sub(&s->work->busy, 1);
+}
+
+/* How long to ask for a message; 0: nothing came for so long that this is the end. */
+static slu_time
+patience_left(const struct slot *s)
+{
+	const slu_time idle = s->work->idle;
+	slu_time left;
+
+	if (idle == 0)
+		return REMOTE_WAIT_MAX;
+	left = atomic_load(&s->work->active) + idle - now();
+	if (left <= 0 && atomic_load(&s->work->busy) > 0)
+		left = idle;
+	return left < 0 ? 0 : left < REMOTE_WAIT_MAX ? left
+						     : REMOTE_WAIT_MAX;
+}
+
+/* 0 and perhaps a message; or why to try later. */
+static int
+claim(struct slot *s, slu_time wait, struct slu_err *err)
+{
+	const struct remote_claim what = {
+		.space = s->work->session->space,
+		.queue = s->work->queue,
+		.limit = 1,
+		.lease = s->work->lease,
+		.wait = wait,
+	};
+
+	s->remote.stop_fd = s->work->stop_fd;
+	return remote_dequeue(&s->remote, &what, &s->got, err);
+}
+
+/* One of the messages that may still be claimed, as --max has it. */
+static bool
+take_ticket(struct work *w)
+{
+	uint64_t left = atomic_load(&w->left);
+
+	while (left > 0)
+		if (left == UINT64_MAX || atomic_compare_exchange_weak(&w->left, &left, left - 1))
+			return true;
+	return false;
+}
+
+static void
+slot_loop(struct slot *s)
+{
+	bool ticket = take_ticket(s->work);
+	slu_time pause = 0;
+
+	while (ticket && !is_told(s->work->stop_fd)) {
+		const slu_time wait = patience_left(s);
+		struct slu_err err;
+		const int rc = wait > 0 ? claim(s, wait, &err) : 0;
+
+		if (wait == 0)
+			break;
+		if (rc == SLU_ECANCELED)
+			break;
+		if (rc && is_final(rc)) {
+			give_up(s, &err);
+			break;
+		}
+		if (rc) {
+			say_away(s, &err);
+			pause = longer(pause);
+			rest(pause, s->work->stop_fd);
+			continue;
+		}
+		say_back(s);
+		pause = 0;
+		for (size_t i = 0; i < s->got.n; i++)
+			work_on(s, &s->got.items[i]);
+		if (s->got.n > 0)
+			ticket = take_ticket(s->work);
+	}
+}
+
+void *
+slot_main(void *arg)
+{
+	struct slot *s = arg;
+	struct work *w = s->work;
+	const uint64_t one = 1;
+
+	remote_init(&s->remote, &w->address, w->session->timeout, -1);
+	child_init(&s->child);
+	buf_init(&s->verdict.error, 4 * CHILD_TAIL);
+	buf_init(&s->verdict.result, 1 << 20);
+	buf_init(&s->line, 2 * CHILD_LINE_MAX);
+	buf_init(&s->env, 1 << 20);
+	slot_loop(s);
+	if (w->lines)
+		slot_dismiss(s);
+	remote_messages_release(&s->got);
+	remote_release(&s->remote);
+	buf_release(&s->verdict.error);
+	buf_release(&s->verdict.result);
+	buf_release(&s->line);
+	buf_release(&s->env);
+	if (atomic_fetch_sub(&w->slots, 1) == 1)
+		(void)!write(w->done_fd, &one, sizeof one); /* an eventfd takes it */
+	return NULL;
+}
