@@ -1,0 +1,403 @@
+#include "engine_rig.h"
+
+#include "engine/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void
+prepare_log(struct engine_conf *conf)
+{
+	conf->folder = "log";
+}
+
+/* Small segments, so that cases cross them; no thread. */
+static int
+open_log(struct engine **out, const struct engine_conf *conf, struct engine_found *found,
+	 struct slu_err *err)
+{
+	const struct log_conf more = { .segment_size = 64 << 10, .no_helper = true };
+
+	return log_open(out, conf, &more, found, err);
+}
+
+const struct rig_row rig_rows[] = {
+	[RIG_MEMORY] = { .engine = "memory" },
+	[RIG_LOG] = { .engine = "log", .prepare = prepare_log, .open = open_log },
+};
+
+static void
+on_ready(void *arg, struct slice space, struct slice queue, uint32_t n)
+{
+	struct rig *r = arg;
+	const size_t used = strlen(r->woken);
+
+	CHECK(n > 0);
+	(void)space;
+	snprintf(r->woken + used, sizeof r->woken - used, "%s%.*s", used ? " " : "",
+		 (int)queue.n, queue.p);
+}
+
+const char *
+rig_woken(struct rig *r)
+{
+	static char text[sizeof r->woken];
+
+	memcpy(text, r->woken, sizeof text);
+	r->woken[0] = 0;
+	return text;
+}
+
+/* ---- Opening ---- */
+
+void
+rig_open(struct rig *r)
+{
+	const struct engine_ops *ops = engine_by_name(r->row->engine);
+	struct engine_conf conf = { .wall = r->now, .ready = on_ready, .ready_arg = r };
+	struct engine_found found = { 0 };
+	struct slu_err err = { 0 };
+	int rc;
+
+	CHECK(ops != NULL);
+	if (r->row->prepare)
+		r->row->prepare(&conf);
+	rc = (r->row->open ? r->row->open : ops->open)(&r->e, &conf, &found, &err);
+	if (rc == SLU_ENOMEM && r->may_fail)
+		return;
+	if (rc)
+		test_fail(__FILE__, __LINE__, "open: %s", err.text);
+	CHECK(found.now >= r->now);
+	r->now = found.now;
+	if (r->next_id <= found.highest_id)
+		r->next_id = found.highest_id + 1;
+}
+
+void
+rig_close(struct rig *r)
+{
+	rig_unpin(r);
+	free(r->bytes);
+	r->bytes = NULL;
+	if (r->e)
+		r->e->ops->close(r->e);
+	r->e = NULL;
+}
+
+void
+rig_reopen(struct rig *r)
+{
+	if (!r->e->ops->durable)
+		return;
+	rig_close(r);
+	rig_open(r);
+}
+
+void
+rig_run(enum rig_engine row, rig_case *test)
+{
+	static struct rig r;
+
+	r = (struct rig){ .row = &rig_rows[row], .now = RIG_START, .next_id = 1 };
+	rig_open(&r);
+	test(&r);
+	rig_check(&r);
+	rig_reopen(&r);
+	rig_check(&r);
+	rig_close(&r);
+}
+
+/* ---- Ops ---- */
+
+static void
+no_done(struct op *op)
+{
+	(void)op;
+}
+
+void
+rig_op(struct op *op, enum op_verb verb, const char *space, const char *queue)
+{
+	op_init(op, verb, slice_of(space), slice_of(queue), no_done, NULL);
+}
+
+int
+rig_do(struct rig *r, struct op *op)
+{
+	struct slu_err err = { 0 };
+	int rc;
+
+	op->arrived = op->before = r->now;
+	op->next = NULL;
+	rc = r->e->ops->run(r->e, op, r->now, r->now, &err);
+	if (rc)
+		test_fail(__FILE__, __LINE__, "run: %s", err.text);
+	if (op->rc && !(r->may_fail && op->rc == SLU_ENOMEM))
+		CHECK(op->err.text[0]);
+	return op->rc;
+}
+
+void
+rig_pass(struct rig *r, slu_time by)
+{
+	struct slu_err err;
+
+	r->now += by;
+	do
+		CHECK_EQ(0, r->e->ops->run(r->e, NULL, r->now, r->now, &err));
+	while (r->e->ops->next_due(r->e) <= r->now);
+}
+
+/* Of a text that may be missing. */
+static struct slice
+maybe(const char *s)
+{
+	return s ? slice_of(s) : (struct slice){ 0 };
+}
+
+uint64_t
+rig_put(struct rig *r, const char *queue, const struct rig_msg *msg)
+{
+	static const struct rig_msg plain;
+	const struct rig_msg *g = msg ? msg : &plain;
+	struct op_put put = {
+		.m = {
+			.id = r->next_id++,
+			.key = maybe(g->key),
+			.idem = maybe(g->idem),
+			.payload = maybe(g->payload),
+			.prio = g->prio,
+			.due = g->due,
+			.keep = g->keep,
+			.max_attempts = g->max_attempts,
+		},
+		.delay = g->delay,
+		.ttl = g->ttl,
+	};
+
+	rig_op(&r->op, OP_ENQUEUE, g->space ? g->space : RIG_SPACE, queue);
+	r->op.puts = &put;
+	r->op.n_puts = 1;
+	return rig_do(r, &r->op) ? 0 : put.m.id;
+}
+
+void
+rig_unpin(struct rig *r)
+{
+	r->op.rows = r->rows;
+	r->op.n_rows = r->n;
+	r->op.engine = r->e;
+	op_unpin(&r->op);
+	r->n = 0;
+}
+
+/* Run r->op, which fills rows. */
+static uint32_t
+fill_rows(struct rig *r, uint32_t max)
+{
+	r->op.rows = r->rows;
+	r->op.max_rows = max;
+	(void)rig_do(r, &r->op); /* callers look at the rows */
+	r->n = r->op.n_rows;
+	r->cursor = r->op.cursor;
+	return r->n;
+}
+
+static void
+begin_rows(struct rig *r, enum op_verb verb, const char *queue)
+{
+	rig_unpin(r);
+	rig_op(&r->op, verb, RIG_SPACE, queue);
+}
+
+uint32_t
+rig_claim(struct rig *r, const char *queue, uint32_t max)
+{
+	begin_rows(r, OP_CLAIM, queue);
+	return fill_rows(r, max);
+}
+
+uint32_t
+rig_claim_for(struct rig *r, const char *queue, slu_time lease)
+{
+	begin_rows(r, OP_CLAIM, queue);
+	r->op.lease = lease;
+	return fill_rows(r, 1);
+}
+
+uint64_t
+rig_claim_one(struct rig *r, const char *queue)
+{
+	return rig_claim(r, queue, 1) ? r->rows[0].id : 0;
+}
+
+int
+rig_item(struct rig *r, enum op_verb verb, struct op_item *item)
+{
+	struct op op;
+
+	rig_op(&op, verb, RIG_SPACE, "");
+	op.items = item;
+	op.n_items = 1;
+	item->rc = -1;
+	CHECK_EQ(0, rig_do(r, &op));
+	return item->rc;
+}
+
+int
+rig_settle(struct rig *r, enum op_verb verb, uint64_t id, uint64_t token)
+{
+	struct op_item item = { .id = id, .token = token };
+
+	return rig_item(r, verb, &item);
+}
+
+void
+rig_return(struct rig *r)
+{
+	struct op op;
+
+	rig_op(&op, OP_RETURN, RIG_SPACE, "");
+	op.rows = r->rows;
+	op.n_rows = r->n;
+	CHECK_EQ(0, rig_do(r, &op));
+}
+
+/* ---- Looking ---- */
+
+uint32_t
+rig_list(struct rig *r, const char *queue, enum msg_state state, uint32_t max)
+{
+	const uint64_t cursor = r->cursor;
+
+	begin_rows(r, OP_LIST, queue);
+	r->op.state = state;
+	r->op.cursor = cursor;
+	return fill_rows(r, max);
+}
+
+uint32_t
+rig_peek(struct rig *r, const char *queue, uint32_t max)
+{
+	begin_rows(r, OP_PEEK, queue);
+	return fill_rows(r, max);
+}
+
+int
+rig_get(struct rig *r, uint64_t id)
+{
+	begin_rows(r, OP_GET, "");
+	r->op.id = id;
+	fill_rows(r, 1);
+	return r->op.rc;
+}
+
+uint32_t
+rig_count(struct rig *r, const char *queue, enum msg_state state)
+{
+	struct op op;
+
+	rig_op(&op, OP_STATS, RIG_SPACE, queue);
+	op.queues = r->queues;
+	op.max_queues = 1;
+	if (rig_do(r, &op))
+		return 0;
+	CHECK_EQ(1, op.n_queues);
+	return r->queues[0].count[state];
+}
+
+int
+rig_result(struct rig *r, uint64_t id, char *text, size_t size)
+{
+	struct op op;
+	int rc;
+
+	rig_op(&op, OP_RESULT, RIG_SPACE, "");
+	op.id = id;
+	rc = rig_do(r, &op);
+	text[0] = 0;
+	if (rc || !op.result.pin)
+		return rc;
+	CHECK(op.result.size < size);
+	CHECK_EQ(0, engine_read(r->e, &op.result, 0, op.result.size, text, true, NULL));
+	text[op.result.size] = 0;
+	op_unpin(&op);
+	return 0;
+}
+
+void
+rig_policy(struct rig *r, const char *queue, const struct policy *policy)
+{
+	struct op op;
+
+	rig_op(&op, OP_POLICY_SET, RIG_SPACE, queue);
+	op.policy = *policy;
+	CHECK_EQ(0, rig_do(r, &op));
+}
+
+static const char *
+read_ref(struct rig *r, const struct op_ref *ref)
+{
+	CHECK(ref->pin);
+	free(r->bytes);
+	r->bytes = malloc((size_t)ref->size + 1);
+	CHECK_EQ(0, engine_read(r->e, ref, 0, ref->size, r->bytes, true, NULL));
+	r->bytes[ref->size] = 0;
+	return r->bytes;
+}
+
+const struct message *
+rig_read(struct rig *r, uint32_t row)
+{
+	const struct op_ref *ref = &r->rows[row].record;
+	const char *bytes = read_ref(r, ref);
+
+	CHECK_EQ(0, message_decode((struct slice){ bytes, ref->size }, &r->m, NULL));
+	CHECK_EQ(r->rows[row].id, r->m.id);
+	return &r->m;
+}
+
+const char *
+rig_error(struct rig *r, uint32_t row)
+{
+	return r->rows[row].error.pin ? read_ref(r, &r->rows[row].error) : "";
+}
+
+/* ---- Counters equal a scan (I9 of the faults) ---- */
+
+static void
+scan(struct rig *r, const struct op_queue *q, uint32_t *count)
+{
+	struct op op;
+
+	rig_unpin(r);
+	rig_op(&op, OP_LIST, q->space, q->name);
+	op.rows = r->rows;
+	op.max_rows = RIG_ROWS;
+	do {
+		CHECK_EQ(0, rig_do(r, &op));
+		for (uint32_t i = 0; i < op.n_rows; i++)
+			count[r->rows[i].state]++;
+		op_unpin(&op);
+	} while (op.cursor);
+}
+
+void
+rig_check(struct rig *r)
+{
+	struct op op;
+
+	rig_pass(r, 0); /* nothing moves between one look and the next */
+	rig_op(&op, OP_TOPICS, "", "");
+	op.queues = r->queues;
+	op.max_queues = RIG_QUEUES;
+	CHECK_EQ(0, rig_do(r, &op));
+	CHECK_EQ(0, op.cursor);
+	for (uint32_t i = 0; i < op.n_queues; i++) {
+		uint32_t count[MSG_STATES] = { 0 };
+
+		scan(r, &r->queues[i], count);
+		for (int state = MSG_READY; state < MSG_STATES; state++)
+			CHECK_EQ(count[state], r->queues[i].count[state], r->queues[i].name);
+	}
+}

@@ -1,0 +1,153 @@
+/*
+ * engine_rig.h - an engine on a bench: no threads, and the test owns the time.
+ *
+ * A case of tests/unit/test_engine*.c is run against every row of rig_rows; a new
+ * engine is a row there and a line in CASE.
+ *
+ *         CASE(a_message_comes_back)
+ *         {
+ *                 const uint64_t id = rig_put(r, "q", NULL);
+ *
+ *                 CHECK_EQ(1, rig_claim(r, "q", 10));
+ *                 CHECK_EQ(id, r->rows[0].id);
+ *         }
+ *
+ * After a case the counters are compared with a scan; an engine that is durable is
+ * closed and opened once more, and must hold the same.
+ */
+#ifndef TESTS_ENGINE_RIG_H
+#define TESTS_ENGINE_RIG_H
+
+#include "test.h"
+
+#include "engine/engine.h"
+
+#define RIG_START (1800000000 * SLU_SEC) /* the wall clock when a case begins */
+#define RIG_SPACE "ns"
+
+enum {
+	RIG_ROWS = 1000,
+	RIG_QUEUES = 64
+};
+
+struct rig;
+
+struct rig_row {
+	const char *engine;
+	/* Optional: fill in what the engine needs to be opened; the folder of the
+	 * test is empty at first. */
+	void (*prepare)(struct engine_conf *conf);
+
+	/* Optional: instead of the engine's own. */
+	int (*open)(struct engine **out, const struct engine_conf *conf,
+		    struct engine_found *found, struct slu_err *err);
+};
+
+struct rig {
+	const struct rig_row *row;
+	struct engine *e;
+	slu_time now;
+	uint64_t next_id;
+	bool may_fail; /* SLU_ENOMEM is an answer */
+
+	/* The last claim, get, peek or list. */
+	struct op op;
+	struct op_row rows[RIG_ROWS];
+	uint32_t n;
+	uint64_t cursor;
+
+	/* The last stats or topics. */
+	struct op_queue queues[RIG_QUEUES];
+	uint32_t n_queues;
+
+	/* The last record that was read. */
+	struct message m;
+	char *bytes;
+
+	/* What the engine said is ready, as "a b c"; cleared by rig_woken. */
+	char woken[256];
+};
+
+typedef void rig_case(struct rig *r);
+
+enum rig_engine {
+	RIG_MEMORY,
+	RIG_LOG
+};
+
+extern const struct rig_row rig_rows[];
+
+void rig_run(enum rig_engine row, rig_case *test);
+
+#define CASE(fn)                         \
+	static void fn(struct rig *r);   \
+	TEST(memory_##fn)                \
+	{                                \
+		rig_run(RIG_MEMORY, fn); \
+	}                                \
+	TEST(log_##fn)                   \
+	{                                \
+		rig_run(RIG_LOG, fn);    \
+	}                                \
+	static void fn(struct rig *r)
+
+void rig_open(struct rig *r);
+void rig_close(struct rig *r);
+
+/* Close and open, if the engine is durable; else nothing. */
+void rig_reopen(struct rig *r);
+
+/* Run one op of the namespace `space`; its rc. */
+int rig_do(struct rig *r, struct op *op);
+void rig_op(struct op *op, enum op_verb verb, const char *space, const char *queue);
+
+/* Time goes on; what falls due meanwhile happens. */
+void rig_pass(struct rig *r, slu_time by);
+
+/* What a message may have beside its queue. */
+struct rig_msg {
+	const char *key, *idem, *payload, *space;
+	int32_t prio;
+	slu_time delay, due, ttl, keep;
+	uint16_t max_attempts;
+};
+
+/* The new message's id (of a known idempotency key: the first one's); 0 when it was
+ * refused, and r->op.rc says why. msg may be NULL. */
+uint64_t rig_put(struct rig *r, const char *queue, const struct rig_msg *msg);
+
+/* How many were granted; they are in r->rows. */
+uint32_t rig_claim(struct rig *r, const char *queue, uint32_t max);
+uint32_t rig_claim_for(struct rig *r, const char *queue, slu_time lease);
+
+/* The id of the one message that is granted, or 0. */
+uint64_t rig_claim_one(struct rig *r, const char *queue);
+
+/* One item of a settling verb, by the namespace alone; its rc. */
+int rig_settle(struct rig *r, enum op_verb verb, uint64_t id, uint64_t token);
+int rig_item(struct rig *r, enum op_verb verb, struct op_item *item);
+
+/* Give the rows of the last claim back. */
+void rig_return(struct rig *r);
+
+/* Look. State MSG_NONE: all. They return how many rows there are. */
+uint32_t rig_list(struct rig *r, const char *queue, enum msg_state state, uint32_t max);
+uint32_t rig_peek(struct rig *r, const char *queue, uint32_t max);
+int rig_get(struct rig *r, uint64_t id);
+uint32_t rig_count(struct rig *r, const char *queue, enum msg_state state);
+int rig_result(struct rig *r, uint64_t id, char *text, size_t size);
+void rig_policy(struct rig *r, const char *queue, const struct policy *policy);
+
+/* Read a row's record into r->m; and the text of its error. */
+const struct message *rig_read(struct rig *r, uint32_t row);
+const char *rig_error(struct rig *r, uint32_t row);
+
+/* Let go of all rows. Looking and claiming do it first. */
+void rig_unpin(struct rig *r);
+
+const char *rig_woken(struct rig *r);
+
+/* Counters equal a full scan. */
+void rig_check(struct rig *r);
+
+#endif
