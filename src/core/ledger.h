@@ -268,6 +268,9 @@ uint32_t ledger_woken(struct ledger *l);
 /* The last one given. The log engine keeps a ceiling above it on disk. */
 uint64_t ledger_counter(const struct ledger *l);
 
+/* The highest id of a message so far, or 0: where an id generator goes on. */
+uint64_t ledger_highest_id(const struct ledger *l);
+
 /* At least this; never goes back. */
 void ledger_set_counter(struct ledger *l, uint64_t counter);
 

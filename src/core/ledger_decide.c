@@ -344,6 +344,12 @@ ledger_counter(const struct ledger *l)
 	return l->counter;
 }
 
+uint64_t
+ledger_highest_id(const struct ledger *l)
+{
+	return l->highest_id;
+}
+
 void
 ledger_set_counter(struct ledger *l, uint64_t counter)
 {

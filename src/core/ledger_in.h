@@ -80,7 +80,8 @@ struct topic {
 struct ledger {
 	struct ledger_conf conf;
 	uint64_t counter;
-	slu_time now; /* of the last change; never back */
+	uint64_t highest_id; /* of any message that ever was here */
+	slu_time now;        /* of the last change; never back */
 
 	struct slab msgs;
 	struct map ids;

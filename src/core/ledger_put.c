@@ -137,6 +137,8 @@ make_message(struct ledger *l, const struct change *c)
 	}
 	fill_more(l, m, c);
 	ledger_list(l, h);
+	if (c->id > l->highest_id)
+		l->highest_id = c->id;
 	ledger_ttl_start(l, h, c->expires ? c->expires : SLU_NEVER);
 	return h;
 }
@@ -151,10 +153,17 @@ hold_message(struct ledger *l, const struct change *c)
 	return make_message(l, c);
 }
 
+/* Nearly all ids are higher than any before: then there is nothing to search. */
+static bool
+is_known(const struct ledger *l, uint64_t id)
+{
+	return id <= l->highest_id && ledger_find_any(l, id) != SLAB_NONE;
+}
+
 void
 ledger_put_new(struct ledger *l, const struct change *c)
 {
-	if (ledger_find_any(l, c->id) != SLAB_NONE) {
+	if (is_known(l, c->id)) {
 		ledger_drop(l, c->where);
 		return;
 	}

@@ -53,6 +53,7 @@ TEST(tokens_and_numbers_rise_together)
 	ledger_set_counter(f.l, 1000); /* a ceiling read from disk */
 	ledger_set_counter(f.l, 10);
 	CHECK_EQ(1001, view(&f, put(&f, 5)).number);
+	CHECK_EQ(f.last_id, ledger_highest_id(f.l));
 	teardown(&f);
 }
 
