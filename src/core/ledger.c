@@ -238,7 +238,7 @@ open_space(struct ledger *l, struct slice name, uint32_t *out)
 }
 
 static void
-init_topic(struct ledger *l, uint32_t h, uint32_t space, uint64_t hash, char *name)
+init_topic(struct ledger *l, uint32_t h, uint32_t space, uint64_t hash)
 {
 	struct topic *t = ledger_topic(l, h);
 
@@ -248,7 +248,6 @@ init_topic(struct ledger *l, uint32_t h, uint32_t space, uint64_t hash, char *na
 		.secret = { l->conf.secret.k0 ^ hash, l->conf.secret.k1 + hash },
 		.handle = h,
 		.space = space,
-		.name = name,
 		.keys = SLAB_NONE,
 		.wake = SLU_NEVER,
 		.pos = HEAP_OUT,
@@ -280,7 +279,8 @@ make_topic(struct ledger *l, uint32_t space, struct slice name, uint32_t *out)
 	if (!copy)
 		return SLU_ENOMEM;
 	*out = slab_new(&l->topics);
-	init_topic(l, *out, space, hash, copy);
+	init_topic(l, *out, space, hash);
+	ledger_topic(l, *out)->name = copy;
 	rc = map_insert(&l->topic_names, hash, *out);
 	assert(rc == 0); /* reserved */
 	return rc;

@@ -171,16 +171,14 @@ void
 ledger_settle(struct ledger *l, struct topic *t, uint32_t h, slu_time now)
 {
 	const struct msg *m = ledger_msg(l, h);
-	const bool keyed = m->flags & MSG_KEYED;
+	const bool joins = (m->flags & MSG_KEYED) && ledger_key_of(l, m)->head != h;
 
-	if (m->q.due > now)
+	if (m->q.due > now || (joins && is_behind(t, now)))
 		ledger_enter(l, t, h, MSG_DELAYED);
-	else if (!keyed || ledger_key_of(l, m)->head == h)
-		ledger_enter(l, t, h, MSG_READY);
-	else if (is_behind(t, now))
-		ledger_enter(l, t, h, MSG_DELAYED);
-	else
+	else if (joins)
 		ledger_join(l, t, h);
+	else
+		ledger_enter(l, t, h, MSG_READY);
 }
 
 uint32_t
