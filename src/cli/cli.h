@@ -18,8 +18,11 @@ typedef int cli_fn(int argc, char **argv);
 cli_fn cli_ack, cli_nack, cli_extend;
 cli_fn cli_bench;
 cli_fn cli_demo;
+cli_fn cli_dlq;
+cli_fn cli_peek, cli_stats, cli_topics;
 cli_fn cli_pull;
 cli_fn cli_push;
+cli_fn cli_status;
 cli_fn cli_work;
 
 #endif

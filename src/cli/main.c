@@ -20,6 +20,11 @@ static const struct command commands[] = {
 	{ "ack",    cli_ack,    "a message is done" },
 	{ "nack",   cli_nack,   "a message failed, or has to wait" },
 	{ "extend", cli_extend, "keep the lease of a message" },
+	{ "stats",  cli_stats,  "how many messages the queues have" },
+	{ "topics", cli_topics, "which queues there are" },
+	{ "peek",   cli_peek,   "look at messages without taking them" },
+	{ "dlq",    cli_dlq,    "list, redrive or delete dead letters" },
+	{ "status", cli_status, "which server this is, and how it is" },
 	{ "bench",  cli_bench,  "measure the executor or the priority queue" },
 	{ "demo",   cli_demo,   "watch keys run in parallel, each in its own order" },
 };

@@ -313,6 +313,7 @@ slot_loop(struct slot *s)
 		}
 		if (rc) {
 			say_away(s, &err);
+			http_hang_up(&s->remote.http); /* a server that stops waits for us */
 			pause = longer(pause);
 			rest(pause, s->work->stop_fd);
 			continue;

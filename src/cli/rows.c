@@ -1,0 +1,181 @@
+#include "cli/rows.h"
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/rfc3339.h"
+
+enum {
+	SHOWN_BYTES = 60 /* of a payload */
+};
+
+void
+rows_init(struct rows *r, struct session *s, const struct column *columns, unsigned n)
+{
+	const char *heads[TABLE_COLUMNS_MAX];
+	uint32_t right = 0;
+
+	*r = (struct rows){ .session = s, .columns = columns, .n_columns = n };
+	for (unsigned i = 0; i < n; i++) {
+		heads[i] = columns[i].head;
+		right |= (uint32_t)(columns[i].kind == COLUMN_NUMBER) << i;
+	}
+	table_init(&r->table, heads, n, right);
+}
+
+void
+rows_release(struct rows *r)
+{
+	table_release(&r->table);
+}
+
+/* --- cells ---------------------------------------------------------------------- */
+
+/* The two largest units are enough to know: "3h12m", "in 5s". */
+static void
+show_time(struct table *t, struct slice text)
+{
+	const slu_time now = clock_wall(&clock_system);
+	char shown[DURATION_TEXT];
+	slu_time when, d, unit = SLU_SEC;
+
+	if (rfc3339_parse(text, &when, NULL)) {
+		table_text(t, text);
+		return;
+	}
+	d = when > now ? when - now : now - when;
+	if (d < 10 * SLU_SEC)
+		unit = 100 * SLU_MS;
+	if (d > 2 * SLU_HOUR)
+		unit = SLU_MIN;
+	format_duration(d / unit * unit, shown, sizeof shown);
+	table_cell(t, when > now ? "in %s" : "%s ago", shown);
+}
+
+static void
+show_base64(struct table *t, struct slice text)
+{
+	char bytes[SHOWN_BYTES + 4];
+	struct slice part = { text.p, text.n };
+	const size_t most = base64_text(SHOWN_BYTES);
+	const bool cut = part.n > most;
+	size_t n;
+
+	part.n = cut ? most : part.n;
+	if (base64_decode(part, bytes, &n, NULL)) {
+		table_text(t, text);
+		return;
+	}
+	table_cell(t, "%.*s%s", (int)n, bytes, cut ? "..." : "");
+}
+
+static void
+show(struct table *t, const struct column *c, struct slice text)
+{
+	if (text.n == 0)
+		table_cell(t, "%s", c->kind == COLUMN_NUMBER ? "0" : "-");
+	else if (c->kind == COLUMN_TIME)
+		show_time(t, text);
+	else if (c->kind == COLUMN_BASE64)
+		show_base64(t, text);
+	else
+		table_text(t, text);
+}
+
+/* --- rows ----------------------------------------------------------------------- */
+
+static const struct column *
+find_column(const struct rows *r, const struct json_str *name)
+{
+	for (unsigned i = 0; i < r->n_columns; i++)
+		if (json_str_is(name, slice_of(r->columns[i].member)))
+			return &r->columns[i];
+	return NULL;
+}
+
+static void
+read_row(struct rows *r, struct json *in)
+{
+	struct slice cells[TABLE_COLUMNS_MAX] = { 0 };
+	struct json_str name;
+
+	json_object(in);
+	while (json_member(in, &name)) {
+		const struct column *c = find_column(r, &name);
+
+		if (!c)
+			continue;
+		cells[c - r->columns] = json_peek(in) == JSON_STRING ? json_text(in)
+								     : json_skip(in);
+	}
+	for (unsigned i = 0; i < r->n_columns; i++)
+		show(&r->table, &r->columns[i], cells[i]);
+}
+
+static void
+take_row(struct rows *r, struct json *in)
+{
+	r->n++;
+	if (r->session->json) {
+		const struct slice raw = json_skip(in);
+
+		printf("%.*s\n", (int)raw.n, raw.p);
+	} else {
+		read_row(r, in);
+	}
+}
+
+static void
+read_page(struct rows *r, struct json *in, const char *member)
+{
+	struct json_str name;
+
+	json_object(in);
+	while (json_member(in, &name)) {
+		if (json_str_is(&name, slice_of(member))) {
+			json_array(in);
+			while (json_element(in))
+				take_row(r, in);
+		} else if (json_str_is(&name, SLICE("cursor"))) {
+			const struct slice c = json_text(in);
+
+			(void)snprintf(r->cursor, sizeof r->cursor, "%.*s", (int)c.n, c.p);
+		}
+	}
+}
+
+int
+rows_add(struct rows *r, struct slice document, const char *member, struct slu_err *err)
+{
+	char *room = mem_alloc(document.n + 1);
+	struct slu_err why;
+	struct json in;
+	int rc;
+
+	if (!room)
+		return slu_fail(err, SLU_ENOMEM, "no memory for the answer");
+	r->cursor[0] = '\0';
+	json_init(&in, document, JSON_DEPTH);
+	json_room(&in, room, document.n);
+	if (member)
+		read_page(r, &in, member);
+	else
+		take_row(r, &in);
+	rc = json_end(&in, &why);
+	mem_free(room);
+	return rc ? slu_fail(err, SLU_EUNKNOWN, "the server's answer is not understood: %s",
+			     why.text)
+		  : 0;
+}
+
+int
+rows_end(struct rows *r, struct slu_err *err)
+{
+	if (r->session->json || r->n == 0)
+		return 0;
+	if (table_print(&r->table, stdout, session_colours(stdout)))
+		return slu_fail(err, SLU_ENOMEM, "no memory for the table");
+	return 0;
+}
