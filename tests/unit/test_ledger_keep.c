@@ -158,6 +158,20 @@ TEST(queues_are_known_by_namespace_and_name)
 	teardown(&f);
 }
 
+TEST(there_are_no_more_queues_than_allowed)
+{
+	const struct ledger_conf conf = { .max_queues = 1 };
+	struct ledger *l;
+	uint32_t a, b;
+
+	CHECK_EQ(0, ledger_new(&l, &conf));
+	CHECK_EQ(0, ledger_queue_open(l, SLICE("n"), SLICE("a"), &a));
+	CHECK_EQ(SLU_EBUSY, ledger_queue_open(l, SLICE("n"), SLICE("b"), &b));
+	CHECK_EQ(0, ledger_queue_open(l, SLICE("n"), SLICE("a"), &b));
+	CHECK_EQ(a, b);
+	ledger_free(l);
+}
+
 TEST(a_ttl_ends_in_the_dead_letters_and_never_ends_a_lease)
 {
 	struct fixture f;
@@ -310,6 +324,27 @@ TEST(a_purge_takes_all_but_what_is_leased_or_dead)
 	CHECK_EQ(0, ack_as(&f, leased, f.token));
 	tick(&f);
 	CHECK_EQ(0, claim(&f));
+	teardown(&f);
+}
+
+TEST(a_line_may_end_before_a_purge_comes_to_it)
+{
+	struct fixture f;
+	struct ledger_size size;
+
+	setup(&f);
+	const uint64_t leased = put_keyed(&f, "k", 1, 0);
+
+	put_keyed(&f, "k", 1, 0);
+	put_keyed(&f, "l", 5, 0);
+	CHECK_EQ(leased, claim(&f));
+	purge(&f);
+	CHECK_EQ(0, ack_as(&f, leased, f.token));
+	CHECK_EQ(0, claim(&f), "what was behind it is purged");
+	tick(&f);
+	ledger_size(f.l, &size);
+	CHECK_EQ(0, size.messages);
+	CHECK_EQ(0, size.keys);
 	teardown(&f);
 }
 
