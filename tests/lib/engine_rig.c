@@ -245,7 +245,7 @@ rig_item(struct rig *r, enum op_verb verb, struct op_item *item)
 }
 
 int
-rig_settle(struct rig *r, enum op_verb verb, uint64_t id, uint64_t token)
+rig_settle_one(struct rig *r, enum op_verb verb, uint64_t id, uint64_t token)
 {
 	struct op_item item = { .id = id, .token = token };
 

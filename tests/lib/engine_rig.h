@@ -124,7 +124,7 @@ uint32_t rig_claim_for(struct rig *r, const char *queue, slu_time lease);
 uint64_t rig_claim_one(struct rig *r, const char *queue);
 
 /* One item of a settling verb, by the namespace alone; its rc. */
-int rig_settle(struct rig *r, enum op_verb verb, uint64_t id, uint64_t token);
+int rig_settle_one(struct rig *r, enum op_verb verb, uint64_t id, uint64_t token);
 int rig_item(struct rig *r, enum op_verb verb, struct op_item *item);
 
 /* Give the rows of the last claim back. */

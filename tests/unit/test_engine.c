@@ -66,7 +66,7 @@ CASE(a_record_can_be_read_after_its_message_is_gone)
 	op.rows = &row;
 	op.max_rows = 1;
 	CHECK_EQ(0, rig_do(r, &op));
-	CHECK_EQ(0, rig_settle(r, OP_ACK, row.id, row.token));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, row.id, row.token));
 	r->rows[0] = row;
 	r->n = 1;
 	CHECK(slice_eq(SLICE("still here"), rig_read(r, 0)->payload));
@@ -243,12 +243,12 @@ CASE(what_a_stale_token_sends_changes_nothing)
 	old = r->rows[0].token;
 	rig_pass(r, SLU_SEC);
 	EACH(i, verbs)
-		CHECK_EQ(SLU_ELEASE, rig_settle(r, verbs[i], id, old), "nobody holds it");
+		CHECK_EQ(SLU_ELEASE, rig_settle_one(r, verbs[i], id, old), "nobody holds it");
 	rig_claim(r, "q", 1);
 	token = r->rows[0].token;
 	EACH(i, verbs)
-		CHECK_EQ(SLU_ELEASE, rig_settle(r, verbs[i], id, old), "another does");
-	CHECK_EQ(0, rig_settle(r, OP_ACK, id, token));
+		CHECK_EQ(SLU_ELEASE, rig_settle_one(r, verbs[i], id, old), "another does");
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, id, token));
 }
 
 CASE(tokens_and_numbers_rise_also_over_a_restart)
@@ -273,8 +273,8 @@ CASE(what_is_acked_is_gone_for_good)
 {
 	rig_put(r, "q", NULL);
 	rig_claim(r, "q", 1);
-	CHECK_EQ(0, rig_settle(r, OP_ACK, r->rows[0].id, r->rows[0].token));
-	CHECK_EQ(SLU_ENOTFOUND, rig_settle(r, OP_ACK, r->rows[0].id, r->rows[0].token));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, r->rows[0].id, r->rows[0].token));
+	CHECK_EQ(SLU_ENOTFOUND, rig_settle_one(r, OP_ACK, r->rows[0].id, r->rows[0].token));
 	rig_reopen(r);
 	rig_pass(r, SLU_HOUR);
 	CHECK_EQ(0, rig_claim(r, "q", 1));
@@ -285,9 +285,9 @@ CASE(an_ack_by_id_alone_acts_for_whoever_holds_it)
 {
 	const uint64_t id = rig_put(r, "q", NULL);
 
-	CHECK_EQ(SLU_ELEASE, rig_settle(r, OP_ACK, id, 0), "nobody does");
+	CHECK_EQ(SLU_ELEASE, rig_settle_one(r, OP_ACK, id, 0), "nobody does");
 	rig_claim(r, "q", 1);
-	CHECK_EQ(0, rig_settle(r, OP_ACK, id, 0));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, id, 0));
 }
 
 CASE(a_queue_may_require_the_token)
@@ -299,8 +299,8 @@ CASE(a_queue_may_require_the_token)
 	rig_policy(r, "q", &policy);
 	id = rig_put(r, "q", NULL);
 	rig_claim(r, "q", 1);
-	CHECK_EQ(SLU_ELEASE, rig_settle(r, OP_ACK, id, 0));
-	CHECK_EQ(0, rig_settle(r, OP_ACK, id, r->rows[0].token));
+	CHECK_EQ(SLU_ELEASE, rig_settle_one(r, OP_ACK, id, 0));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, id, r->rows[0].token));
 }
 
 /* E4: the shard was late, the holder was not. */
@@ -386,7 +386,7 @@ CASE(jitter_stays_below_the_delay)
 		CHECK_EQ(item.id, rig_claim_one(r, "q"));
 		CHECK_EQ(0, rig_item(r, OP_NACK, &item));
 		CHECK(item.until >= r->now && item.until <= r->now + SLU_SEC);
-		rig_settle(r, OP_DELETE, item.id, 0);
+		rig_settle_one(r, OP_DELETE, item.id, 0);
 	}
 }
 
@@ -440,7 +440,7 @@ CASE(what_was_not_received_is_as_if_it_had_not_been_handed_out)
 	rig_woken(r);
 	rig_return(r);
 	CHECK_STR("q", rig_woken(r));
-	CHECK_EQ(SLU_ELEASE, rig_settle(r, OP_ACK, first, token), "the token is spent");
+	CHECK_EQ(SLU_ELEASE, rig_settle_one(r, OP_ACK, first, token), "the token is spent");
 	CHECK_EQ(first, rig_claim_one(r, "q"));
 	CHECK_EQ(1, r->rows[0].attempts);
 	CHECK_EQ(0, r->rows[0].failures);
@@ -535,7 +535,7 @@ CASE(a_ttl_never_ends_a_lease)
 	rig_claim_for(r, "q", SLU_MIN);
 	token = r->rows[0].token;
 	rig_pass(r, 30 * SLU_SEC);
-	CHECK_EQ(0, rig_settle(r, OP_ACK, id, token));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, id, token));
 }
 
 CASE(a_queue_may_have_a_ttl)

@@ -17,7 +17,7 @@ ack_first(struct rig *r)
 {
 	const uint64_t id = r->rows[0].id;
 
-	CHECK_EQ(0, rig_settle(r, OP_ACK, id, r->rows[0].token));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, id, r->rows[0].token));
 	return id;
 }
 
@@ -104,7 +104,7 @@ CASE(a_redriven_message_joins_its_key_at_the_end)
 	second = put_key(r, "a");
 	rig_claim(r, "q", 1);
 	CHECK_EQ(0, rig_item(r, OP_NACK, &item));
-	CHECK_EQ(0, rig_settle(r, OP_REDRIVE, item.id, 0));
+	CHECK_EQ(0, rig_settle_one(r, OP_REDRIVE, item.id, 0));
 	CHECK_EQ(second, rig_claim_one(r, "q"));
 	ack_first(r);
 	CHECK_EQ(item.id, rig_claim_one(r, "q"));
@@ -151,8 +151,8 @@ CASE(a_page_that_was_redriven_leaves_out_nothing)
 	last = put_dead(r, "q");
 	r->cursor = 0;
 	CHECK_EQ(2, rig_list(r, "q", MSG_DEAD, 2));
-	CHECK_EQ(0, rig_settle(r, OP_REDRIVE, r->rows[0].id, 0));
-	CHECK_EQ(0, rig_settle(r, OP_REDRIVE, r->rows[1].id, 0));
+	CHECK_EQ(0, rig_settle_one(r, OP_REDRIVE, r->rows[0].id, 0));
+	CHECK_EQ(0, rig_settle_one(r, OP_REDRIVE, r->rows[1].id, 0));
 	CHECK_EQ(1, rig_list(r, "q", MSG_DEAD, 2));
 	CHECK_EQ(last, r->rows[0].id);
 }
@@ -162,9 +162,9 @@ CASE(a_redriven_message_starts_anew)
 	const uint64_t id = put_dead(r, "q");
 
 	rig_woken(r);
-	CHECK_EQ(0, rig_settle(r, OP_REDRIVE, id, 0));
+	CHECK_EQ(0, rig_settle_one(r, OP_REDRIVE, id, 0));
 	CHECK_STR("q", rig_woken(r));
-	CHECK_EQ(SLU_ENOTFOUND, rig_settle(r, OP_REDRIVE, id, 0), "it is not dead");
+	CHECK_EQ(SLU_ENOTFOUND, rig_settle_one(r, OP_REDRIVE, id, 0), "it is not dead");
 	CHECK_EQ(id, rig_claim_one(r, "q"));
 	CHECK_EQ(0, r->rows[0].failures);
 	CHECK_EQ(0, rig_count(r, "q", MSG_DEAD));
@@ -174,8 +174,8 @@ CASE(a_dead_letter_can_be_deleted)
 {
 	const uint64_t id = put_dead(r, "q");
 
-	CHECK_EQ(0, rig_settle(r, OP_DELETE, id, 0));
-	CHECK_EQ(SLU_ENOTFOUND, rig_settle(r, OP_DELETE, id, 0));
+	CHECK_EQ(0, rig_settle_one(r, OP_DELETE, id, 0));
+	CHECK_EQ(SLU_ENOTFOUND, rig_settle_one(r, OP_DELETE, id, 0));
 	CHECK_EQ(0, rig_count(r, "q", MSG_DEAD));
 }
 
@@ -184,7 +184,7 @@ CASE(what_is_leased_cannot_be_deleted)
 	const uint64_t id = rig_put(r, "q", NULL);
 
 	rig_claim(r, "q", 1);
-	CHECK_EQ(SLU_ELEASE, rig_settle(r, OP_DELETE, id, 0));
+	CHECK_EQ(SLU_ELEASE, rig_settle_one(r, OP_DELETE, id, 0));
 }
 
 CASE(dead_letters_are_deleted_after_their_retention)
@@ -404,7 +404,7 @@ CASE(a_purge_takes_all_but_what_is_leased_or_dead)
 	CHECK_EQ(1, rig_count(r, "other", MSG_READY));
 	rig_pass(r, SLU_SEC);
 	rig_reopen(r);
-	CHECK_EQ(0, rig_settle(r, OP_ACK, leased, token));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, leased, token));
 	rig_put(r, "q", NULL);
 	CHECK_EQ(1, rig_claim(r, "q", 10), "what comes later is not purged");
 }
@@ -525,7 +525,7 @@ CASE(a_queue_that_nobody_used_is_empty)
 	struct op op;
 
 	CHECK_EQ(0, rig_claim(r, "q", 1));
-	CHECK_EQ(SLU_ENOTFOUND, rig_settle(r, OP_ACK, 1, 0));
+	CHECK_EQ(SLU_ENOTFOUND, rig_settle_one(r, OP_ACK, 1, 0));
 	rig_op(&op, OP_STATS, RIG_SPACE, "q");
 	op.queues = r->queues;
 	CHECK_EQ(SLU_ENOTFOUND, rig_do(r, &op));
