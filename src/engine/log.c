@@ -57,9 +57,11 @@ log_free(struct log_engine *l)
 }
 
 static int
-new_ledger(struct log_engine *l, const struct engine_conf *conf, struct slu_err *err)
+new_ledger(struct log_engine *l, const struct engine_conf *conf,
+	   const struct hash_key *secret, struct slu_err *err)
 {
 	struct ledger_conf lc = {
+		.secret = *secret,
 		.max_idem = conf->max_idem,
 		.max_queues = conf->max_queues,
 		.drop = log_drop,
@@ -67,14 +69,14 @@ new_ledger(struct log_engine *l, const struct engine_conf *conf, struct slu_err 
 	};
 	int rc;
 
-	rc = hash_key_init(&lc.secret, err);
+	rc = secret->k0 || secret->k1 ? 0 : hash_key_init(&lc.secret, err);
 	if (!rc && ledger_new(&l->ledger, &lc))
 		rc = slu_fail(err, SLU_ENOMEM, "no memory for a ledger");
 	return rc;
 }
 
 int
-log_new(struct log_engine **out, const struct engine_conf *conf, struct clock *clock,
+log_new(struct log_engine **out, const struct engine_conf *conf, const struct log_conf *more,
 	struct slu_err *err)
 {
 	struct log_engine *l = mem_zalloc(sizeof *l);
@@ -85,13 +87,13 @@ log_new(struct log_engine **out, const struct engine_conf *conf, struct clock *c
 		return slu_fail(err, SLU_ENOMEM, "no memory for an engine");
 	rc = hash_random(&random, sizeof random, err);
 	if (!rc)
-		rc = new_ledger(l, conf, err);
+		rc = new_ledger(l, conf, &more->secret, err);
 	if (rc) {
 		mem_free(l);
 		return rc;
 	}
 	l->engine.ops = &engine_log;
-	l->clock = clock ? clock : &clock_system;
+	l->clock = more->clock ? more->clock : &clock_system;
 	l->log = conf->log;
 	l->clean.kept = KEPT_GUESS;
 	places_init(&l->places);
@@ -167,7 +169,7 @@ log_open(struct engine **out, const struct engine_conf *conf, const struct log_c
 	struct log_engine *l;
 	int rc;
 
-	rc = log_new(&l, conf, more->clock, err);
+	rc = log_new(&l, conf, more, err);
 	if (rc)
 		return rc;
 	rc = log_open_wal(l, conf, more, false, err);

@@ -39,10 +39,11 @@ extern const struct engine_ops engine_log;
 
 /* What tests set beside the engine's conf; zeros are the defaults. */
 struct log_conf {
-	struct clock *clock;   /* when to sync what may wait; NULL: clock_system */
-	uint32_t segment_size; /* 64 MiB, which is also the most */
-	uint32_t max_segments; /* files in all; 0: until the disk is full */
-	bool no_helper;        /* no thread that makes spare segments ahead */
+	struct clock *clock;    /* when to sync what may wait; NULL: clock_system */
+	uint32_t segment_size;  /* 64 MiB, which is also the most */
+	uint32_t max_segments;  /* files in all; 0: until the disk is full */
+	bool no_helper;         /* no thread that makes spare segments ahead */
+	struct hash_key secret; /* of the ledger; zeros: a fresh one every time */
 };
 
 int log_open(struct engine **out, const struct engine_conf *conf,

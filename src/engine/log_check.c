@@ -8,15 +8,16 @@
 int
 log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err *err)
 {
+	const struct log_conf plain = { 0 };
 	struct wal_stats stats;
 	struct ledger_size size;
 	struct log_engine *l;
 	int rc;
 
-	rc = log_new(&l, conf, NULL, err);
+	rc = log_new(&l, conf, &plain, err);
 	if (rc)
 		return rc;
-	rc = log_open_wal(l, conf, &(struct log_conf){ 0 }, true, err);
+	rc = log_open_wal(l, conf, &plain, true, err);
 	if (!rc) {
 		wal_stats(l->wal, &stats);
 		ledger_size(l->ledger, &size);

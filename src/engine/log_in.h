@@ -84,8 +84,8 @@ struct log_engine {
 };
 
 /* log.c: an engine without a log; with one; free both. */
-int log_new(struct log_engine **out, const struct engine_conf *conf, struct clock *clock,
-	    struct slu_err *err);
+int log_new(struct log_engine **out, const struct engine_conf *conf,
+	    const struct log_conf *more, struct slu_err *err);
 int log_open_wal(struct log_engine *l, const struct engine_conf *conf,
 		 const struct log_conf *more, bool read_only, struct slu_err *err);
 void log_free(struct log_engine *l);

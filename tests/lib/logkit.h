@@ -1,0 +1,128 @@
+/*
+ * logkit.h - random work on a log engine, and what must be there afterwards.
+ *
+ * The kit knows what every answer promised (a message is in, or out, or nobody knows)
+ * and checks each later answer against it:
+ *
+ *      I1  what was accepted is there once, with the bytes it came with, or was
+ *          settled; what was settled never returns
+ *      I2  an idempotency key that was used gives the first message, also when that is
+ *          gone; a result and an error text are those that were given
+ *      I4  tokens rise, over whatever happens
+ *      I6  a key's messages are handed out in the order of their numbers, and none
+ *          while an earlier one is there
+ *      I9  counters equal a scan, live bytes equal what is read back at the next open
+ *
+ *         k = logkit_new(64 << 10, seed);
+ *         logkit_open(k);
+ *         for (...)
+ *                 logkit_step(k);
+ *         logkit_crash(k, seed);          power cut
+ *         logkit_open(k);                 checks
+ *
+ * It lies in memory that a child shares, so that a child can work and be killed, and
+ * the parent check.
+ */
+#ifndef TESTS_LOGKIT_H
+#define TESTS_LOGKIT_H
+
+#include "fakeclock.h"
+#include "simdisk.h"
+#include "test.h"
+
+#include "engine/log.h"
+#include "wal/wal.h"
+
+enum {
+	KIT_IDS = 200000,
+	KIT_QUEUES = 3,
+	KIT_KEYS = 4,
+	KIT_OPS = 4,  /* of a batch, at most */
+	KIT_EACH = 8, /* puts, items or rows of an op, at most */
+	KIT_HELD = 64
+};
+
+enum kit_status {
+	KIT_NEVER,
+	KIT_MAYBE_IN, /* nobody knows whether it was accepted */
+	KIT_IN,
+	KIT_MAYBE_OUT,
+	KIT_OUT
+};
+
+struct kit_msg {
+	uint8_t status;
+	uint8_t queue;
+	uint8_t key;     /* 0: none */
+	bool idem;       /* it has an idempotency key */
+	bool keep;       /* its result is kept */
+	bool result;     /* it was acked with one */
+	bool error;      /* it was nacked with a text */
+	bool maybe;      /* error is not known */
+	bool seen;       /* by the scan under way */
+	uint64_t number; /* KIT_IN */
+};
+
+struct kit_held {
+	uint64_t id;
+	uint64_t token;
+	slu_time until;
+	bool doubtful; /* the claim may be lost */
+};
+
+struct logkit {
+	struct simdisk *disk; /* NULL: the real one */
+	struct fakeclock clock;
+	struct slu_log *log;
+	char logged[4096];
+	struct log_conf more;
+	struct engine *e; /* NULL: not open */
+	struct engine_found found;
+	struct slu_err err;
+	slu_time now;
+	uint64_t random;
+
+	bool no_purge;
+	uint32_t enqueues; /* of a hundred ops */
+	uint32_t max_payload;
+	uint64_t accepted, settled, claims, reopened; /* how much was tested */
+
+	uint64_t next_id;
+	uint64_t low;       /* all below are out */
+	uint64_t top_token; /* the highest ever granted */
+	uint64_t live;      /* bytes, when it was closed */
+	struct kit_msg msgs[KIT_IDS];
+	struct kit_held held[KIT_HELD];
+	uint32_t n_held;
+	slu_time policy[KIT_QUEUES]; /* lease time set, 0: none, -1: not known */
+};
+
+/* On a simulated disk, or (no_sim) in the folder "log". */
+struct logkit *logkit_new(uint32_t segment_size, uint64_t seed, bool no_sim);
+void logkit_free(struct logkit *k);
+
+/* Open and check everything that was promised. Other than 0: k->err says why. */
+int logkit_open(struct logkit *k);
+void logkit_close(struct logkit *k);
+
+/* A batch of random ops, checked; or what run returned. */
+int logkit_step(struct logkit *k);
+
+/* Run one batch of one's own; settles nothing in the model. */
+int logkit_run(struct logkit *k, struct op *batch);
+
+/* Everything that can happen now does: purges are freed, what is due is moved. */
+int logkit_settle(struct logkit *k);
+
+void logkit_verify(struct logkit *k);
+
+/* The power goes and comes back; the process is killed. Not open afterwards. */
+void logkit_crash(struct logkit *k, uint64_t seed);
+void logkit_kill(struct logkit *k);
+
+/* What was under way when it failed is not known any more. */
+void logkit_doubt(struct logkit *k);
+
+struct wal_stats logkit_stats(struct logkit *k);
+
+#endif
