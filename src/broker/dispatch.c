@@ -22,6 +22,7 @@ struct line {
 struct want {
 	struct slice space, queue;
 	uint64_t id;
+	bool peek; /* to look, not to take */
 };
 
 static struct want
@@ -29,7 +30,11 @@ want_of(const struct op *op)
 {
 	if (op->verb == OP_RESULT)
 		return (struct want){ .id = op->id };
-	return (struct want){ .space = op->space, .queue = op->queue };
+	return (struct want){
+		.space = op->space,
+		.queue = op->queue,
+		.peek = op->verb == OP_PEEK,
+	};
 }
 
 static uint64_t
@@ -41,7 +46,7 @@ want_hash(const struct dispatch *d, const struct want *w)
 		return hash_keyed(&d->secret, &w->id, sizeof w->id);
 	assert(w->space.n <= MESSAGE_NAME_MAX && w->queue.n <= MESSAGE_NAME_MAX);
 	memcpy(text, w->space.p, w->space.n);
-	text[w->space.n] = '/';
+	text[w->space.n] = w->peek ? '?' : '/';
 	memcpy(text + w->space.n + 1, w->queue.p, w->queue.n);
 	return hash_keyed(&d->secret, text, w->space.n + 1 + w->queue.n);
 }
@@ -79,7 +84,7 @@ line_is(const void *items, uint32_t h, const void *key)
 	const struct want *want = key;
 	const struct want has = want_of(first_waiter(line)->op);
 
-	return has.id == want->id && slice_eq(has.space, want->space) &&
+	return has.id == want->id && has.peek == want->peek && slice_eq(has.space, want->space) &&
 	       slice_eq(has.queue, want->queue);
 }
 
@@ -243,7 +248,7 @@ mark_all(struct dispatch *d, uint32_t n)
 void
 dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, uint32_t n)
 {
-	const struct want want = { .space = space, .queue = queue };
+	struct want want = { .space = space, .queue = queue };
 	struct line *line;
 
 	if (d->lines.used == 0 || n == 0)
@@ -255,6 +260,10 @@ dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, uint3
 	line = find_line(d, &want);
 	if (line)
 		mark(d, line, n);
+	want.peek = true;
+	line = find_line(d, &want);
+	if (line)
+		mark(d, line, UINT32_MAX);
 }
 
 void

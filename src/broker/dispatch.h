@@ -1,5 +1,5 @@
 /*
- * dispatch.h - ops that wait: claims for a message, results for an ack.
+ * dispatch.h - ops that wait: claims and peeks for a message, results for an ack.
  *
  *      claim found nothing ──> | its queue's line |       first come, first served
  *                                │        │      │
@@ -9,8 +9,9 @@
  *                             v
  *      dispatch_join: the first of the line, as many as there are messages, run again
  *
- * A claim waits in the line of its queue, a result in the line of its message. Nobody
- * polls: a line runs again when the engine says that there is something for it.
+ * A claim waits in the line of its queue, a result in the line of its message; peeks,
+ * which take nothing from anybody, have lines of their own. Nobody polls: a line runs
+ * again when the engine says that there is something for it.
  *
  *  D1  The order of a line is the order of arrival. A claim that comes while others
  *      wait goes to the end of the line, even if it may not wait, and even if
@@ -34,7 +35,7 @@ struct dispatch {
 	struct hash_key secret;
 	struct slab waiters; /* struct waiter: one an op */
 	struct slab lines;
-	struct list claims;  /* of all waiters; first come */
+	struct list claims;  /* of all waiters, first come; peeks too */
 	struct list results; /* the same */
 	struct map names;    /* of lines, by what their ops wait for */
 	struct heap ends;    /* of waiters, by the moment their wait ends */

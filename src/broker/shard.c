@@ -90,6 +90,15 @@ take_mail(struct shard *s, struct list *mail)
 
 /* ---- Waits that end ---- */
 
+/* How an op ends that waits for something that will not come. */
+static int
+ends_with(const struct shard *s, const struct op *op)
+{
+	if (s->failed)
+		return SLU_EDOWN;
+	return op->verb == OP_RESULT ? SLU_ECLOSED : 0;
+}
+
 static void
 end_waits(struct shard *s)
 {
@@ -99,8 +108,7 @@ end_waits(struct shard *s)
 	if (!all && !s->draining)
 		return;
 	while ((op = dispatch_any(&s->dispatch, !all)) != NULL)
-		end_wait(s, op, s->failed ? SLU_EDOWN : op->verb == OP_CLAIM ? 0
-									     : SLU_ECLOSED);
+		end_wait(s, op, ends_with(s, op));
 }
 
 static void

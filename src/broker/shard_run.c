@@ -36,16 +36,16 @@ batch_has_room(const struct batch *b, const struct op *op)
 
 /* ---- Forming ---- */
 
-/* Claims that may wait stand in line before they run, so that whoever came first is
+/* Claims and peeks that may wait stand in line before they run, so that whoever came first is
  * served first (D1 of dispatch.h); others only when there is a line already. */
 static bool
 goes_into_line(struct shard *s, const struct op *op)
 {
-	if (op->verb != OP_CLAIM)
+	if (op->verb != OP_CLAIM && op->verb != OP_PEEK)
 		return false;
 	if (s->closed || s->draining)
 		return false;
-	return op->wait > 0 || dispatch_has_line(&s->dispatch, op);
+	return op->wait > 0 || (op->verb == OP_CLAIM && dispatch_has_line(&s->dispatch, op));
 }
 
 static void
@@ -182,11 +182,11 @@ tell_gone(struct shard *s, const struct op *op)
 			dispatch_gone(&s->dispatch, op->items[i].id);
 }
 
-/* An op that found nothing and may wait; of claims: that is in line already. */
+/* An op that found nothing and may wait; claims and peeks are in line already. */
 static bool
 still_waits(struct shard *s, struct op *op)
 {
-	if (op->verb == OP_CLAIM)
+	if (op->verb == OP_CLAIM || op->verb == OP_PEEK)
 		return op->rc == 0 && op->n_rows == 0 && op->waiter != SLAB_NONE;
 	if (op->verb != OP_RESULT || op->rc != SLU_ETIMEOUT || s->closed)
 		return false;

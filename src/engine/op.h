@@ -18,8 +18,9 @@
  *      rc is 0 then.
  *  O5  A result that refers to a record (struct op_ref) pins it: the record can be
  *      read until op_unpin, by any thread. Whatever becomes of the message.
- *  O6  op->wait is how long a claim or result may wait, from when it reached the
- *      inbox; 0: not at all. A claim that ends with nothing has rc 0 and no rows.
+ *  O6  op->wait is how long a claim, peek or result may wait, from when it reached the
+ *      inbox; 0: not at all. A claim or peek that ends with nothing has rc 0 and no
+ *      rows.
  *  O7  broker_cancel ends a wait early: SLU_ECANCELED. An op that is under way is
  *      answered as ever; what a claim was granted goes back by broker_return.
  *
@@ -47,7 +48,7 @@ enum op_verb {
 	OP_REDRIVE,    /* items: dead letters start anew */
 	OP_DELETE,     /* items: anything but what is leased */
 	OP_GET,        /* one message by its id */
-	OP_PEEK,       /* ready messages in the order they would be handed out */
+	OP_PEEK,       /* ready messages in the order they would be handed out; may wait */
 	OP_LIST,       /* messages by state, page by page */
 	OP_RESULT,     /* of a message that was acked; may wait */
 	OP_STATS,      /* of one queue */

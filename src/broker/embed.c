@@ -1,0 +1,307 @@
+/*
+ * embed.c - the broker in a user's process: ops that their callers wait for.
+ */
+#include "broker/embed.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+/* ---- Calls ---- */
+
+static void
+on_done(struct op *op)
+{
+	struct embed_call *c = op->owner;
+
+	pthread_mutex_lock(&c->mtx);
+	c->done = true;
+	pthread_cond_signal(&c->ended);
+	pthread_mutex_unlock(&c->mtx);
+}
+
+int
+embed_begin(struct slu_broker *b, struct embed_call *c, enum op_verb verb,
+	    const char *queue, struct slu_err *err)
+{
+	int rc = 0;
+
+	c->queue[0] = 0;
+	if (queue)
+		rc = name_fold(slice_of(queue), "queue", c->queue, err);
+	if (rc)
+		return rc;
+	op_init(&c->op, verb, slice_of(b->space), slice_of(c->queue), on_done, c);
+	pthread_mutex_init(&c->mtx, NULL); /* these cannot fail without attributes */
+	pthread_cond_init(&c->ended, NULL);
+	pthread_mutex_lock(&b->mtx);
+	b->calls++;
+	pthread_mutex_unlock(&b->mtx);
+	return 0;
+}
+
+void
+embed_end(struct slu_broker *b, struct embed_call *c)
+{
+	pthread_cond_destroy(&c->ended);
+	pthread_mutex_destroy(&c->mtx);
+	pthread_mutex_lock(&b->mtx);
+	b->calls--;
+	pthread_cond_signal(&b->idle);
+	pthread_mutex_unlock(&b->mtx);
+}
+
+void
+embed_wait(struct embed_call *c)
+{
+	pthread_mutex_lock(&c->mtx);
+	while (!c->done)
+		pthread_cond_wait(&c->ended, &c->mtx);
+	pthread_mutex_unlock(&c->mtx);
+}
+
+int
+embed_run(struct slu_broker *b, struct embed_call *c, struct slu_err *err)
+{
+	int rc;
+
+	c->done = false;
+	rc = broker_post(b->broker, &c->op);
+	if (rc)
+		return slu_fail(err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
+	embed_wait(c);
+	if (c->op.rc && err)
+		*err = c->op.err;
+	return c->op.rc;
+}
+
+/* ---- Open and close ---- */
+
+static const enum engine_sync durabilities[] = {
+	[SLU_DURABLE_SYNC] = ENGINE_SYNC,
+	[SLU_DURABLE_INTERVAL] = ENGINE_SYNC_INTERVAL,
+	[SLU_DURABLE_NONE] = ENGINE_SYNC_NONE,
+};
+
+static int
+open_broker(struct slu_broker *b, const char *folder, const struct slu_open_config *config,
+	    struct slu_err *err)
+{
+	const char *engine = folder ? "log" : "memory";
+	const slu_time interval = config->sync_interval ? config->sync_interval : 10 * SLU_MS;
+	const struct broker_conf conf = {
+		.engine = engine_by_name(engine),
+		.node = config->node,
+		.storage = {
+			.folder = folder,
+			.log = config->log,
+			.sync = durabilities[config->durability],
+			.sync_interval = interval,
+		},
+	};
+
+	if (!conf.engine)
+		return slu_fail(err, SLU_EINVAL, "this library has no %s engine", engine);
+	return broker_open(&b->broker, &conf, err);
+}
+
+int
+slu_open(struct slu_broker **out, const char *folder, const struct slu_open_config *config,
+	 struct slu_err *err)
+{
+	static const struct slu_open_config defaults;
+	struct slu_broker *b = mem_zalloc(sizeof *b);
+	int rc;
+
+	if (!b)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a broker");
+	if (!config)
+		config = &defaults;
+	pthread_mutex_init(&b->mtx, NULL); /* these cannot fail without attributes */
+	pthread_cond_init(&b->idle, NULL);
+	rc = name_fold(slice_of(config->space ? config->space : "default"), "space", b->space,
+		       err);
+	if (!rc && config->durability > SLU_DURABLE_NONE)
+		rc = slu_fail(err, SLU_EINVAL, "no such durability: %u", config->durability);
+	if (!rc)
+		rc = open_broker(b, folder, config, err);
+	if (rc)
+		slu_close(b);
+	else
+		*out = b;
+	return rc;
+}
+
+void
+slu_close(struct slu_broker *b)
+{
+	if (!b)
+		return;
+	if (b->broker)
+		broker_stop(b->broker);
+	pthread_mutex_lock(&b->mtx);
+	while (b->calls > 0)
+		pthread_cond_wait(&b->idle, &b->mtx);
+	pthread_mutex_unlock(&b->mtx);
+	broker_close(b->broker);
+	pthread_cond_destroy(&b->idle);
+	pthread_mutex_destroy(&b->mtx);
+	mem_free(b);
+}
+
+/* ---- Settling ---- */
+
+static int
+settle(struct slu_broker *b, enum op_verb verb, struct op_item *item, struct slu_err *err)
+{
+	struct embed_call c;
+	int rc;
+
+	rc = embed_begin(b, &c, verb, NULL, err);
+	if (rc)
+		return rc;
+	c.op.items = item;
+	c.op.n_items = 1;
+	rc = embed_run(b, &c, err);
+	if (!rc && item->rc)
+		rc = slu_fail(err, (enum slu_code)item->rc, "message %" PRIu64 ": %s", item->id,
+			      slu_err_row(item->rc)->text);
+	embed_end(b, &c);
+	return rc;
+}
+
+int
+slu_ack(struct slu_broker *b, const struct slu_message *m, const void *result, size_t size,
+	struct slu_err *err)
+{
+	struct op_item item = {
+		.id = m->id,
+		.token = m->token,
+		.text = { result, result ? size : 0 },
+	};
+
+	return settle(b, OP_ACK, &item, err);
+}
+
+int
+slu_nack(struct slu_broker *b, const struct slu_message *m,
+	 const struct slu_nack_options *options, struct slu_err *err)
+{
+	static const struct slu_nack_options defaults;
+	const struct slu_nack_options *o = options ? options : &defaults;
+	struct op_item item = {
+		.id = m->id,
+		.token = m->token,
+		.time = o->has_delay ? o->delay : LEDGER_BY_POLICY,
+		.defer = o->defer,
+		.dead = o->dead,
+	};
+
+	if (o->has_delay && o->delay < 0)
+		return slu_fail(err, SLU_EINVAL, "a negative delay");
+	if (o->error)
+		item.text = slice_of(o->error);
+	return settle(b, OP_NACK, &item, err);
+}
+
+int
+slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct slu_err *err)
+{
+	struct op_item item = { .id = m->id, .token = m->token, .time = lease };
+	int rc;
+
+	if (lease < 0)
+		return slu_fail(err, SLU_EINVAL, "a negative lease");
+	rc = settle(b, OP_EXTEND, &item, err);
+	if (!rc)
+		m->lease_until = item.until;
+	return rc;
+}
+
+/* ---- Looking ---- */
+
+int
+slu_watch(struct slu_broker *b, const char *queue, slu_time wait, struct slu_err *err)
+{
+	struct embed_call c;
+	struct op_row row;
+	int rc;
+
+	rc = embed_begin(b, &c, OP_PEEK, queue, err);
+	if (rc)
+		return rc;
+	c.op.wait = wait;
+	c.op.rows = &row;
+	c.op.max_rows = 1;
+	rc = embed_run(b, &c, err);
+	if (!rc && c.op.n_rows == 0)
+		rc = slu_fail(err, SLU_ETIMEOUT, "queue %s: nothing to claim", c.queue);
+	op_unpin(&c.op);
+	embed_end(b, &c);
+	return rc;
+}
+
+int
+slu_stats(struct slu_broker *b, const char *queue, struct slu_queue_stats *out,
+	  struct slu_err *err)
+{
+	struct op_queue q = { 0 };
+	struct embed_call c;
+	int rc;
+
+	rc = embed_begin(b, &c, OP_STATS, queue, err);
+	if (rc)
+		return rc;
+	c.op.queues = &q;
+	c.op.max_queues = 1;
+	rc = embed_run(b, &c, err);
+	embed_end(b, &c);
+	*out = (struct slu_queue_stats){
+		.ready = q.count[MSG_READY],
+		.delayed = q.count[MSG_DELAYED],
+		.leased = q.count[MSG_LEASED],
+		.held = q.count[MSG_HELD],
+		.dead = q.count[MSG_DEAD],
+	};
+	return rc == SLU_ENOTFOUND ? 0 : rc;
+}
+
+static int
+read_result(struct op *op, void **result, size_t *size, struct slu_err *err)
+{
+	char *text = mem_alloc((size_t)op->result.size + 1);
+	int rc = 0;
+
+	if (!text)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a result");
+	if (op->result.pin)
+		rc = engine_read(op->engine, &op->result, 0, op->result.size, text, true, err);
+	if (rc) {
+		mem_free(text);
+		return rc;
+	}
+	text[op->result.size] = 0; /* for those who print it */
+	*result = text;
+	*size = op->result.size;
+	return 0;
+}
+
+int
+slu_result(struct slu_broker *b, const char *queue, uint64_t id, slu_time wait,
+	   void **result, size_t *size, struct slu_err *err)
+{
+	struct embed_call c;
+	int rc;
+
+	rc = embed_begin(b, &c, OP_RESULT, queue, err);
+	if (rc)
+		return rc;
+	c.op.id = id;
+	c.op.wait = wait;
+	rc = embed_run(b, &c, err);
+	if (!rc)
+		rc = read_result(&c.op, result, size, err);
+	op_unpin(&c.op);
+	embed_end(b, &c);
+	return rc;
+}

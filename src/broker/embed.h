@@ -1,0 +1,45 @@
+/*
+ * embed.h - the broker behind include/sluice/sluice.h: for embed*.c alone.
+ */
+#ifndef BROKER_EMBED_H
+#define BROKER_EMBED_H
+
+#include "broker/broker.h"
+#include "core/names.h"
+
+#include <sluice/sluice.h>
+
+struct slu_broker {
+	struct broker *broker;
+	char space[NAME_TEXT];
+
+	pthread_mutex_t mtx;
+	pthread_cond_t idle;
+	uint32_t calls; /* under way; under mtx */
+};
+
+/* An op that its caller waits for. */
+struct embed_call {
+	struct op op;
+	char queue[NAME_TEXT];
+	pthread_mutex_t mtx;
+	pthread_cond_t ended;
+	bool done; /* under mtx */
+};
+
+/* Begin a call on a queue, or (NULL) on the namespace. Every one that began ends. */
+int embed_begin(struct slu_broker *b, struct embed_call *c, enum op_verb verb,
+		const char *queue, struct slu_err *err);
+void embed_end(struct slu_broker *b, struct embed_call *c);
+
+/* Post the op and wait for its answer: its rc, and why in err. */
+int embed_run(struct slu_broker *b, struct embed_call *c, struct slu_err *err);
+
+/* Wait for an op that was posted. */
+void embed_wait(struct embed_call *c);
+
+/* In embed_message.c: fill m from a granted row; SLU_ENOMEM, SLU_ECORRUPT. */
+int embed_read(struct engine *e, const struct op_row *row, struct slu_message *m,
+	       struct slu_err *err);
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * embed_message.c - messages in and out of a user's process.
+ */
+#include "broker/embed.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+/* ---- In ---- */
+
+static struct slice
+maybe(const char *s)
+{
+	return s ? slice_of(s) : (struct slice){ 0 };
+}
+
+static int
+check_texts(const struct message *m, struct slu_err *err)
+{
+	int rc = 0;
+
+	if (m->key.p)
+		rc = key_check(m->key, "key", err);
+	if (!rc && m->idem.p)
+		rc = key_check(m->idem, "idempotency key", err);
+	if (!rc && m->correlation.p)
+		rc = correlation_check(m->correlation, "correlation id", err);
+	return rc ? rc : message_check(m, err);
+}
+
+static int
+check_put(const struct slu_put *in, struct slu_err *err)
+{
+	if (in->delay < 0 || in->due < 0 || in->ttl < 0 || in->keep_result < 0)
+		return slu_fail(err, SLU_EINVAL, "a negative time");
+	if (in->max_attempts > UINT16_MAX)
+		return slu_fail(err, SLU_EINVAL, "max_attempts %u: at most %u",
+				in->max_attempts, UINT16_MAX);
+	return 0;
+}
+
+static int
+fill_put(const struct embed_call *c, const struct slu_put *in, struct op_put *out,
+	 struct slu_err *err)
+{
+	const int rc = check_put(in, err);
+
+	*out = (struct op_put){
+		.m = {
+			.space = c->op.space,
+			.queue = c->op.queue,
+			.key = maybe(in->key),
+			.idem = maybe(in->idempotency),
+			.correlation = maybe(in->correlation),
+			.type = maybe(in->content_type),
+			.attributes = maybe(in->attributes),
+			.payload = { in->payload, in->size },
+			.payload_size = in->size,
+			.prio = in->priority,
+			.due = in->due,
+			.keep = in->keep_result,
+			.max_attempts = (uint16_t)in->max_attempts,
+		},
+		.delay = in->delay,
+		.ttl = in->ttl,
+	};
+	return rc ? rc : check_texts(&out->m, err);
+}
+
+static int
+enqueue(struct slu_broker *b, struct embed_call *c, struct slu_put *puts,
+	struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < c->op.n_puts; i++)
+		rc = fill_put(c, &puts[i], &c->op.puts[i], err);
+	if (!rc)
+		rc = embed_run(b, c, err);
+	for (uint32_t i = 0; !rc && i < c->op.n_puts; i++) {
+		puts[i].id = c->op.puts[i].m.id;
+		puts[i].existed = c->op.puts[i].existed;
+	}
+	return rc;
+}
+
+int
+slu_enqueue(struct slu_broker *b, const char *queue, struct slu_put *puts, size_t n,
+	    struct slu_err *err)
+{
+	struct op_put one, *many = &one;
+	struct embed_call c;
+	int rc;
+
+	if (n > UINT32_MAX)
+		return slu_fail(err, SLU_ETOOBIG, "%zu messages in one call", n);
+	if (n > 1)
+		many = mem_array(n, sizeof *many);
+	if (!many)
+		return slu_fail(err, SLU_ENOMEM, "no memory for %zu messages", n);
+	rc = embed_begin(b, &c, OP_ENQUEUE, queue, err);
+	if (!rc) {
+		c.op.puts = many;
+		c.op.n_puts = (uint32_t)n;
+		rc = enqueue(b, &c, puts, err);
+		embed_end(b, &c);
+	}
+	if (n > 1)
+		mem_free(many);
+	return rc;
+}
+
+/* ---- Out ---- */
+
+/* Copy a text behind the record, with its end; returns where. */
+static const char *
+place(char **at, struct slice s)
+{
+	char *text = *at;
+
+	if (s.n)
+		memcpy(text, s.p, s.n);
+	text[s.n] = 0;
+	*at += s.n + 1;
+	return text;
+}
+
+static void
+fill_message(const struct op_row *row, const struct message *in, char *memory,
+	     struct slu_message *m)
+{
+	char *at = memory + row->record.size;
+
+	*m = (struct slu_message){
+		.id = row->id,
+		.token = row->token,
+		.payload = in->payload.p,
+		.size = in->payload.n,
+		.priority = row->prio,
+		.attempts = row->attempts,
+		.failures = row->failures,
+		.accepted = in->accepted,
+		.due = row->due,
+		.lease_until = row->until,
+		.key = place(&at, in->key),
+		.correlation = place(&at, in->correlation),
+		.content_type = place(&at, in->type),
+		.attributes = place(&at, in->attributes),
+		.memory = memory,
+	};
+}
+
+/* A record, and behind it its texts once more, each with an end: they are shorter
+ * than the record, and their ends fit into four more bytes. */
+int
+embed_read(struct engine *e, const struct op_row *row, struct slu_message *m,
+	   struct slu_err *err)
+{
+	char *memory = mem_alloc(2 * (size_t)row->record.size + 4);
+	struct message in;
+	int rc;
+
+	if (!memory)
+		return slu_fail(err, SLU_ENOMEM, "no memory for message %" PRIu64, row->id);
+	rc = engine_read(e, &row->record, 0, row->record.size, memory, true, err);
+	if (!rc)
+		rc = message_decode((struct slice){ memory, row->record.size }, &in, err);
+	if (rc) {
+		mem_free(memory);
+		return rc;
+	}
+	fill_message(row, &in, memory, m);
+	return 0;
+}
+
+void
+slu_message_release(struct slu_message *m)
+{
+	mem_free(m->memory);
+	*m = (struct slu_message){ 0 };
+}
+
+/* What cannot be read goes back; that it is an error is said when nothing could. */
+static int
+take_rows(struct slu_broker *b, struct embed_call *c, struct slu_message *messages,
+	  size_t *n, struct slu_err *err)
+{
+	struct op *op = &c->op;
+	int rc = 0;
+
+	while (*n < op->n_rows && !rc) {
+		rc = embed_read(op->engine, &op->rows[*n], &messages[*n], err);
+		*n += rc == 0;
+	}
+	for (uint32_t i = 0; i < *n; i++)
+		engine_unpin(op->engine, &op->rows[i].record);
+	if (*n == op->n_rows)
+		return 0;
+	c->done = false;
+	if (broker_return(b->broker, op, (uint32_t)*n) == 0)
+		embed_wait(c);
+	return *n ? 0 : rc;
+}
+
+int
+slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_options *options,
+	  struct slu_message *messages, size_t max, size_t *n, struct slu_err *err)
+{
+	static const struct slu_claim_options defaults;
+	const struct slu_claim_options *o = options ? options : &defaults;
+	struct op_row one, *rows = &one;
+	struct embed_call c;
+	int rc;
+
+	*n = 0;
+	if (max == 0 || max > LEDGER_PEEK_MAX || o->lease < 0)
+		return slu_fail(err, SLU_EINVAL, "1 to %d messages, and a lease of 0 or more",
+				LEDGER_PEEK_MAX);
+	if (max > 1)
+		rows = mem_array(max, sizeof *rows);
+	if (!rows)
+		return slu_fail(err, SLU_ENOMEM, "no memory for %zu messages", max);
+	rc = embed_begin(b, &c, OP_CLAIM, queue, err);
+	if (!rc) {
+		c.op.lease = o->lease;
+		c.op.wait = o->wait;
+		c.op.rows = rows;
+		c.op.max_rows = (uint32_t)max;
+		rc = embed_run(b, &c, err);
+		if (!rc)
+			rc = take_rows(b, &c, messages, n, err);
+		embed_end(b, &c);
+	}
+	if (max > 1)
+		mem_free(rows);
+	return rc;
+}

@@ -1,0 +1,334 @@
+/*
+ * The broker in a user's process, through its public header.
+ */
+#include "test.h"
+
+#include "broker/embed.h"
+
+#include <sluice/sluice.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	KILLED = 200
+};
+
+static struct slu_broker *b;
+static struct slu_err err;
+
+static void
+open_in(const char *folder)
+{
+	if (slu_open(&b, folder, NULL, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+}
+
+static uint64_t
+put(const char *queue, const char *payload)
+{
+	struct slu_put p = { .payload = payload, .size = strlen(payload) };
+
+	CHECK_EQ(0, slu_enqueue(b, queue, &p, 1, &err));
+	CHECK(p.id > 0);
+	return p.id;
+}
+
+static size_t
+claim(const char *queue, struct slu_message *m)
+{
+	size_t n;
+
+	CHECK_EQ(0, slu_claim(b, queue, NULL, m, 1, &n, &err));
+	return n;
+}
+
+TEST(a_message_goes_in_and_comes_out)
+{
+	struct slu_put p = {
+		.payload = "hello",
+		.size = 5,
+		.priority = 3,
+		.key = "k",
+		.correlation = "c",
+		.content_type = "text/plain",
+		.attributes = "{}",
+	};
+	struct slu_message m;
+
+	open_in(NULL);
+	CHECK_EQ(0, slu_enqueue(b, "Jobs", &p, 1, &err));
+	CHECK_EQ(1, claim("jobs", &m));
+	CHECK_EQ(p.id, m.id);
+	CHECK_EQ(5, m.size);
+	CHECK(memcmp("hello", m.payload, 5) == 0);
+	CHECK_STR("k", m.key);
+	CHECK_STR("c", m.correlation);
+	CHECK_STR("text/plain", m.content_type);
+	CHECK_STR("{}", m.attributes);
+	CHECK_EQ(3, m.priority);
+	CHECK_EQ(1, m.attempts);
+	CHECK(m.lease_until > m.accepted);
+	CHECK_EQ(0, slu_ack(b, &m, NULL, 0, &err));
+	CHECK_EQ(SLU_ENOTFOUND, slu_ack(b, &m, NULL, 0, &err));
+	CHECK(err.text[0]);
+	slu_message_release(&m);
+	slu_close(b);
+}
+
+TEST(what_a_message_may_not_be_is_said)
+{
+	static const struct {
+		const char *label, *queue;
+		struct slu_put put;
+		int rc;
+	} cases[] = {
+		{ "a queue with a space", "a b", { 0 }, SLU_EINVAL },
+		{ "no queue", "", { 0 }, SLU_EINVAL },
+		{ "an empty key", "q", { .key = "" }, SLU_EINVAL },
+		{ "a key with a control character", "q", { .key = "a\n" }, SLU_EINVAL },
+		{ "a correlation id that is not ASCII", "q", { .correlation = "\xc3\xa4" }, SLU_EINVAL },
+		{ "a negative delay", "q", { .delay = -1 }, SLU_EINVAL },
+		{ "too many attempts", "q", { .max_attempts = 70000 }, SLU_EINVAL },
+	};
+
+	open_in(NULL);
+	EACH(i, cases) {
+		struct slu_put p = cases[i].put;
+
+		err.text[0] = 0;
+		CHECK_EQ(cases[i].rc, slu_enqueue(b, cases[i].queue, &p, 1, &err),
+			 cases[i].label);
+		CHECK(err.text[0]);
+	}
+	slu_close(b);
+}
+
+TEST(a_failed_message_comes_again_and_dies_at_last)
+{
+	struct slu_put p = { .payload = "x", .size = 1, .max_attempts = 2 };
+	const struct slu_nack_options now = { .error = "no", .has_delay = true };
+	struct slu_queue_stats stats;
+	struct slu_message m;
+
+	open_in(NULL);
+	CHECK_EQ(0, slu_enqueue(b, "q", &p, 1, &err));
+	for (unsigned i = 1; i <= 2; i++) {
+		CHECK_EQ(1, claim("q", &m));
+		CHECK_EQ(i, m.attempts);
+		CHECK_EQ(0, slu_nack(b, &m, &now, &err));
+		CHECK_EQ(SLU_ELEASE, slu_extend(b, &m, 0, &err));
+		slu_message_release(&m);
+	}
+	CHECK_EQ(0, claim("q", &m));
+	CHECK_EQ(0, slu_stats(b, "q", &stats, &err));
+	CHECK_EQ(1, stats.dead);
+	CHECK_EQ(0, slu_stats(b, "unused", &stats, &err));
+	CHECK_EQ(0, stats.dead);
+	slu_close(b);
+}
+
+static void *
+put_later(void *queue)
+{
+	test_yield();
+	put(queue, "late");
+	return NULL;
+}
+
+TEST(a_claim_waits_for_a_message)
+{
+	const struct slu_claim_options wait = { .wait = SLU_MIN };
+	struct slu_message m;
+	pthread_t thread;
+	size_t n;
+
+	open_in(NULL);
+	CHECK_EQ(0, pthread_create(&thread, NULL, put_later, (void *)"q"));
+	CHECK_EQ(0, slu_claim(b, "q", &wait, &m, 1, &n, &err));
+	CHECK_EQ(1, n);
+	slu_message_release(&m);
+	pthread_join(thread, NULL);
+	slu_close(b);
+}
+
+TEST(a_watch_waits_and_takes_nothing)
+{
+	struct slu_message m;
+	pthread_t thread;
+
+	open_in(NULL);
+	CHECK_EQ(SLU_ETIMEOUT, slu_watch(b, "q", SLU_MS, &err));
+	CHECK_EQ(0, pthread_create(&thread, NULL, put_later, (void *)"q"));
+	CHECK_EQ(0, slu_watch(b, "q", SLU_MIN, &err));
+	CHECK_EQ(1, claim("q", &m));
+	CHECK_EQ(1, m.attempts);
+	slu_message_release(&m);
+	pthread_join(thread, NULL);
+	slu_close(b);
+}
+
+static void *
+ack_later(void *m)
+{
+	test_yield();
+	CHECK_EQ(0, slu_ack(b, m, "42", 2, NULL));
+	return NULL;
+}
+
+TEST(a_result_can_be_waited_for)
+{
+	struct slu_put p = { .keep_result = SLU_MIN };
+	struct slu_message m;
+	pthread_t thread;
+	void *result;
+	size_t size;
+
+	open_in(NULL);
+	CHECK_EQ(0, slu_enqueue(b, "q", &p, 1, &err));
+	CHECK_EQ(SLU_ETIMEOUT, slu_result(b, "q", p.id, 0, &result, &size, &err));
+	CHECK_EQ(1, claim("q", &m));
+	CHECK_EQ(0, pthread_create(&thread, NULL, ack_later, &m));
+	CHECK_EQ(0, slu_result(b, "q", p.id, SLU_MIN, &result, &size, &err));
+	CHECK_EQ(2, size);
+	CHECK_STR("42", result);
+	slu_free(result);
+	CHECK_EQ(SLU_ENOTFOUND, slu_result(b, "q", 1, SLU_MIN, &result, &size, &err));
+	slu_message_release(&m);
+	pthread_join(thread, NULL);
+	slu_close(b);
+}
+
+static void *
+wait_for_ever(void *arg)
+{
+	const struct slu_claim_options wait = { .wait = SLU_NEVER };
+	struct slu_message m;
+	size_t n;
+
+	(void)arg;
+	CHECK_EQ(0, slu_claim(b, "q", &wait, &m, 1, &n, NULL));
+	CHECK_EQ(0, n);
+	return NULL;
+}
+
+static uint64_t
+waiting(void)
+{
+	struct broker_totals totals;
+
+	broker_totals(b->broker, 0, &totals);
+	return totals.waiting;
+}
+
+TEST(closing_ends_waits)
+{
+	pthread_t thread;
+
+	open_in(NULL);
+	CHECK_EQ(0, pthread_create(&thread, NULL, wait_for_ever, NULL));
+	WAIT_UNTIL(waiting() == 1);
+	slu_close(b);
+	pthread_join(thread, NULL);
+}
+
+TEST(a_folder_keeps_what_was_not_acked)
+{
+	struct slu_message m;
+
+	open_in("data");
+	put("q", "one");
+	put("q", "two");
+	CHECK_EQ(1, claim("q", &m));
+	CHECK_EQ(0, slu_ack(b, &m, NULL, 0, &err));
+	slu_message_release(&m);
+	slu_close(b);
+	open_in("data");
+	CHECK_EQ(1, claim("q", &m));
+	CHECK(memcmp("two", m.payload, 3) == 0);
+	slu_message_release(&m);
+	CHECK_EQ(0, claim("q", &m));
+	slu_close(b);
+}
+
+TEST(a_folder_has_one_owner)
+{
+	struct slu_broker *second;
+
+	open_in("data");
+	CHECK(slu_open(&second, "data", NULL, &err) != 0);
+	CHECK(err.text[0]);
+	slu_close(b);
+}
+
+/* Says a number after each message that was accepted, until it is killed. */
+static void
+produce_until_killed(int out)
+{
+	open_in("data");
+	for (uint32_t i = 0;; i++) {
+		put("q", "work");
+		if (write(out, &i, sizeof i) != sizeof i)
+			_exit(1);
+	}
+}
+
+/* SQ-F1, MQ-09 for the library: queued work survives kill -9. */
+TEST(what_was_accepted_survives_kill_9)
+{
+	uint32_t accepted = 0, n = 0;
+	struct slu_message m;
+	int ends[2];
+	pid_t child;
+
+	CHECK_EQ(0, pipe(ends));
+	child = fork();
+	if (child == 0)
+		produce_until_killed(ends[1]);
+	close(ends[1]);
+	while (accepted < KILLED && read(ends[0], &accepted, sizeof accepted) > 0)
+		;
+	kill(child, SIGKILL);
+	while (read(ends[0], &accepted, sizeof accepted) > 0)
+		;
+	waitpid(child, NULL, 0);
+	open_in("data");
+	while (claim("q", &m)) {
+		CHECK_EQ(1, m.attempts);
+		slu_message_release(&m);
+		n++;
+	}
+	CHECK(n == accepted + 1 || n == accepted + 2); /* the last one was not answered */
+	slu_close(b);
+}
+
+TORTURE(every_call_survives_a_failed_allocation)
+{
+	struct slu_put puts[2] = { { .payload = "a", .size = 1 }, { .keep_result = SLU_MIN } };
+	struct slu_queue_stats stats;
+	struct slu_message m[2];
+	size_t n = 0;
+	int rc;
+
+	rc = slu_open(&b, NULL, NULL, &err);
+	if (rc) {
+		CHECK_EQ(SLU_ENOMEM, rc);
+		return;
+	}
+	rc = slu_enqueue(b, "q", puts, 2, &err);
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	rc = slu_claim(b, "q", NULL, m, 2, &n, &err);
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	for (size_t i = 0; i < n; i++) {
+		rc = slu_ack(b, &m[i], "r", 1, &err);
+		CHECK(rc == 0 || rc == SLU_ENOMEM);
+		slu_message_release(&m[i]);
+	}
+	rc = slu_watch(b, "other", 1, &err);
+	CHECK(rc == SLU_ETIMEOUT || rc == SLU_ENOMEM);
+	rc = slu_stats(b, "q", &stats, &err);
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	slu_close(b);
+}
