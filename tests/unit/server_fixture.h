@@ -4,7 +4,7 @@
  * Handlers of the fixture:
  *      GET  /healthz       "ok\n", at once
  *      POST /echo          its body, at once; at most ECHO_MAX bytes
- *      GET  /wait?X        answered with X when the test says so (kept, release_one)
+ *      GET  /wait?X        answered with X when the test says so (fx_release)
  *      GET  /hold          the same, and parses nothing behind it
  *      GET  /claim         the same as /wait, and wants its client to be there
  *      GET  /thread?X      answered with X by another thread
@@ -40,7 +40,6 @@ enum {
 /* A call that waits for the test. */
 struct kept {
 	struct call *call;
-	struct loop_work work;
 	char text[64];
 	_Atomic int gone;
 	_Atomic int ended; /* 1: sent, 2: not sent */
@@ -49,10 +48,10 @@ struct kept {
 struct fixture {
 	struct server *srv;
 	unsigned port;
+	void (*gone)(struct call *c); /* of /claim, instead of fx_gone */
 	struct kept kept[KEPT_MAX];
 	_Atomic unsigned n_kept;
-	_Atomic unsigned ended;
-	_Atomic unsigned unsent;
+	pthread_mutex_t mtx; /* a zeroed one is fine here */
 };
 
 static inline void
@@ -93,38 +92,37 @@ fx_gone(struct call *c)
 	CHECK_EQ(0, atomic_load(&k->ended));
 }
 
+/* Two loops may do so at once. */
 static inline struct kept *
-fx_keep(struct call *c, struct fixture *f)
+fx_keep(struct call *c, struct fixture *f, void (*gone)(struct call *c))
 {
-	const unsigned i = atomic_load(&f->n_kept);
-	struct kept *k = &f->kept[i];
+	struct kept *k;
 
-	CHECK(i < KEPT_MAX);
+	pthread_mutex_lock(&f->mtx);
+	CHECK(atomic_load(&f->n_kept) < KEPT_MAX);
+	k = &f->kept[atomic_load(&f->n_kept)];
 	k->call = c;
 	(void)snprintf(k->text, sizeof k->text, "%.*s", (int)c->query.n,
 		       c->query.n ? c->query.p : "");
 	c->user = k;
+	c->gone = gone;
 	c->ended = fx_ended;
+	atomic_fetch_add(&f->n_kept, 1);
+	pthread_mutex_unlock(&f->mtx);
 	return k;
 }
 
 static inline void
 fx_wait(struct call *c, void *arg)
 {
-	struct fixture *f = arg;
-
-	fx_keep(c, f);
-	atomic_fetch_add(&f->n_kept, 1);
+	fx_keep(c, arg, NULL);
 }
 
 static inline void
 fx_hold(struct call *c, void *arg)
 {
-	struct fixture *f = arg;
-
-	fx_keep(c, f);
 	call_hold(c);
-	atomic_fetch_add(&f->n_kept, 1);
+	fx_keep(c, arg, NULL);
 }
 
 static inline void
@@ -132,9 +130,7 @@ fx_claim(struct call *c, void *arg)
 {
 	struct fixture *f = arg;
 
-	fx_keep(c, f);
-	c->gone = fx_gone;
-	atomic_fetch_add(&f->n_kept, 1);
+	fx_keep(c, f, f->gone ? f->gone : fx_gone);
 }
 
 static inline void *
@@ -149,11 +145,9 @@ fx_thread_answer(void *arg)
 static inline void
 fx_thread(struct call *c, void *arg)
 {
-	struct fixture *f = arg;
-	struct kept *k = fx_keep(c, f);
+	struct kept *k = fx_keep(c, arg, NULL);
 	pthread_t t;
 
-	atomic_fetch_add(&f->n_kept, 1);
 	CHECK_EQ(0, pthread_create(&t, NULL, fx_thread_answer, k));
 	pthread_detach(t);
 }
@@ -222,7 +216,7 @@ fx_close(struct fixture *f)
 	server_close(f->srv);
 }
 
-/* Answer the i-th call that was kept, on the loop or from here. */
+/* Answer the i-th call that was kept, from here. */
 static inline void
 fx_release(struct fixture *f, unsigned i)
 {

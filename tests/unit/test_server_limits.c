@@ -1,0 +1,383 @@
+/*
+ * test_server_limits.c - slow, greedy and numerous clients (faults 23 to 26).
+ */
+#include "server_fixture.h"
+
+#include "base/clock.h"
+
+static struct fixture fx;
+
+#define END "\r\nHost: h\r\n\r\n"
+#define BYE "\r\nHost: h\r\nConnection: close\r\n\r\n"
+
+/* Long enough for what is not meant to time out. */
+static const slu_time long_time = 1000 * SLU_SEC;
+
+static struct server_conf
+patient(void)
+{
+	return (struct server_conf){
+		.header_timeout = long_time,
+		.idle_timeout = long_time,
+		.rate_period = long_time,
+	};
+}
+
+static void
+start(struct server_conf conf)
+{
+	CHECK_EQ(0, fx_open(&fx, conf));
+}
+
+/* --- slow (S4) ------------------------------------------------------------------ */
+
+TEST(a_head_that_takes_too_long_is_408)
+{
+	struct server_conf conf = patient();
+	int fd;
+
+	conf.header_timeout = 20 * SLU_MS;
+	start(conf);
+	fd = dial(&fx);
+	send_text(fd, "GET /healthz HTTP/1.1\r\nHo");
+	CHECK_CONTAINS("HTTP/1.1 408 ", recv_all(fd));
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_TIMEOUTS) == 1);
+	close(fd);
+	fx_close(&fx);
+}
+
+/* The whole head has one deadline, however busily it trickles in. */
+TEST(a_head_that_trickles_in_is_408)
+{
+	struct server_conf conf = patient();
+	int fd;
+
+	conf.header_timeout = 30 * SLU_MS;
+	start(conf);
+	fd = dial(&fx);
+	send_text(fd, "GET /healthz HTTP/1.1\r\nX: ");
+	for (int i = 0; server_metric(fx.srv, SERVER_TIMEOUTS) == 0; i++) {
+		send_text(fd, i % 50 ? "x" : "\r\nX: ");
+		test_yield();
+	}
+	CHECK_CONTAINS("HTTP/1.1 408 ", recv_all(fd));
+	close(fd);
+	fx_close(&fx);
+}
+
+TEST(a_body_that_does_not_move_is_408)
+{
+	struct server_conf conf = patient();
+	int fd;
+
+	conf.rate_period = 20 * SLU_MS;
+	start(conf);
+	fd = dial(&fx);
+	send_text(fd, "POST /echo HTTP/1.1\r\nContent-Length: 5" END "ab");
+	CHECK_CONTAINS("HTTP/1.1 408 ", recv_all(fd));
+	close(fd);
+	fx_close(&fx);
+}
+
+TEST(a_body_that_moves_fast_enough_may_take_long)
+{
+	struct server_conf conf = patient();
+	slu_time end;
+	int fd;
+
+	conf.rate_period = SLU_SEC;
+	conf.min_rate = 1;
+	start(conf);
+	fd = dial(&fx);
+	send_text(fd, "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked" BYE);
+	for (end = clock_mono(&clock_system) + 3 * SLU_SEC / 2;
+	     clock_mono(&clock_system) < end; test_yield())
+		send_text(fd, "1\r\na\r\n");
+	send_text(fd, "0\r\n\r\n");
+	CHECK_CONTAINS("HTTP/1.1 200 ", recv_all(fd));
+	close(fd);
+	fx_close(&fx);
+}
+
+TEST(an_idle_connection_is_closed_without_a_word)
+{
+	struct server_conf conf = patient();
+	int fresh, used;
+
+	conf.idle_timeout = 20 * SLU_MS;
+	start(conf);
+	fresh = dial(&fx);
+	used = dial(&fx);
+	send_text(used, "GET /healthz HTTP/1.1" END);
+	CHECK_STR("", recv_all(fresh));
+	recv_until(used, "ok\n", 1);
+	CHECK_STR("", recv_all(used));
+	CHECK_EQ(0, server_metric(fx.srv, SERVER_TIMEOUTS));
+	close(fresh);
+	close(used);
+	fx_close(&fx);
+}
+
+TEST(a_call_that_waits_outlives_all_timeouts)
+{
+	int idle, waiting;
+
+	start((struct server_conf){
+		.header_timeout = 5 * SLU_MS,
+		.idle_timeout = 20 * SLU_MS,
+		.rate_period = 5 * SLU_MS,
+	});
+	waiting = dial(&fx);
+	send_text(waiting, "GET /wait?late HTTP/1.1" END);
+	WAIT_UNTIL(atomic_load(&fx.n_kept) == 1);
+	for (int i = 0; i < 3; i++) {
+		idle = dial(&fx);
+		CHECK(is_closed(idle));
+		close(idle);
+	}
+	fx_release(&fx, 0);
+	CHECK_CONTAINS("late", recv_until(waiting, "late", 1));
+	close(waiting);
+	fx_close(&fx);
+}
+
+/* --- greedy ----------------------------------------------------------------------- */
+
+TEST(a_client_that_reads_nothing_is_closed_when_its_output_is_too_much)
+{
+	struct server_conf conf = patient();
+	int fd;
+
+	conf.max_output = 1 << 20;
+	start(conf);
+	fd = dial(&fx);
+	send_text(fd, "GET /big HTTP/1.1" END);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_SLOW_READERS) == 1);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_CONNECTIONS) == 0);
+	close(fd);
+	fx_close(&fx);
+}
+
+TEST(a_client_that_reads_nothing_is_closed_after_a_while)
+{
+	struct server_conf conf = patient();
+	int fd;
+
+	conf.rate_period = 20 * SLU_MS;
+	start(conf);
+	fd = dial(&fx);
+	send_text(fd, "GET /big HTTP/1.1" END);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_TIMEOUTS) == 1);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_CONNECTIONS) == 0);
+	close(fd);
+	fx_close(&fx);
+}
+
+/* More than the kernel takes at once, and while it waits nothing more is run. */
+TEST(large_answers_arrive_whole)
+{
+	static char got[1 << 16];
+	size_t all = 0;
+	int fd;
+
+	start(patient());
+	fd = dial(&fx);
+	send_text(fd, "GET /big HTTP/1.1" END "GET /big HTTP/1.1" END
+		      "GET /wait?x HTTP/1.1" BYE);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_SENT) > 0);
+	CHECK_EQ(0, atomic_load(&fx.n_kept));
+	for (bool released = false;;) {
+		const ssize_t n = recv(fd, got, sizeof got, 0);
+
+		if (n <= 0)
+			break;
+		all += (size_t)n;
+		if (!released && all >= 2 * (size_t)BIG_ANSWER) {
+			fx_release(&fx, 0);
+			released = true;
+		}
+	}
+	CHECK(all > 2 * (size_t)BIG_ANSWER && all < 2 * (size_t)BIG_ANSWER + 1000);
+	close(fd);
+	fx_close(&fx);
+}
+
+/* S1: what a client sends behind a call that holds stays with the client. */
+TEST(no_more_is_read_ahead_than_a_little)
+{
+	static char flood[1 << 16];
+	int fd;
+
+	start(patient());
+	fd = dial(&fx);
+	send_text(fd, "GET /hold?x HTTP/1.1" END);
+	WAIT_UNTIL(atomic_load(&fx.n_kept) == 1);
+	memset(flood, '\n', sizeof flood);
+	while (send(fd, flood, sizeof flood, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		test_yield();
+	CHECK_EQ(EAGAIN, errno);
+	CHECK(server_metric(fx.srv, SERVER_RECEIVED) < 128 * 1024);
+	fx_release(&fx, 0);
+	CHECK_CONTAINS("\r\n\r\nx", recv_until(fd, "400 Bad Request", 1));
+	close(fd);
+	fx_close(&fx);
+}
+
+/* --- numerous (S5) ------------------------------------------------------------------ */
+
+static int
+dial_unix(const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	strcpy(sa.sun_path, path);
+	CHECK_EQ(0, connect(fd, (struct sockaddr *)&sa, sizeof sa));
+	return fd;
+}
+
+static bool
+is_served(int fd)
+{
+	send_text(fd, "GET /healthz HTTP/1.1" END);
+	return strstr(recv_until(fd, "\r\n\r\n", 1), "200 OK");
+}
+
+TEST(beyond_the_limit_connections_are_turned_away)
+{
+	struct server_conf conf = patient();
+	struct slu_err err;
+	int fds[6], more;
+
+	conf.routes = fx_routes;
+	conf.n_routes = COUNT(fx_routes);
+	conf.max_connections = 4;
+	conf.reserve = 2;
+	conf.threads = 2;
+	CHECK_EQ(0, server_open(&fx.srv, &conf, &err));
+	CHECK_EQ(0, server_listen(fx.srv, "127.0.0.1:0", 0, &err));
+	CHECK_EQ(0, server_listen(fx.srv, "unix:sock", LISTEN_RESERVE, &err));
+	CHECK_EQ(0, server_start(fx.srv, &err));
+	fx.port = server_port(fx.srv, 0);
+	for (int i = 0; i < 6; i++) {
+		fds[i] = i < 4 ? dial(&fx) : dial_unix("sock");
+		CHECK(is_served(fds[i]));
+	}
+	more = dial(&fx);
+	CHECK_CONTAINS("HTTP/1.1 503 ", recv_all(more));
+	close(more);
+	more = dial_unix("sock");
+	CHECK_CONTAINS("HTTP/1.1 503 ", recv_all(more));
+	close(more);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_TURNED_AWAY) == 2);
+
+	close(fds[5]);
+	close(fds[4]);
+	close(fds[3]);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_CONNECTIONS) == 3);
+	fds[3] = dial(&fx);
+	CHECK(is_served(fds[3]));
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+	fx_close(&fx);
+}
+
+enum {
+	MANY = 1000
+};
+
+TEST(a_thousand_clients_wait_at_once)
+{
+	static int fds[MANY];
+	struct server_conf conf = patient();
+
+	if (files_allow(3 * MANY) < 3 * MANY)
+		test_skip("too few files allowed");
+	conf.threads = 2;
+	start(conf);
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = dial(&fx);
+		send_text(fds[i], "GET /claim?x HTTP/1.1" END);
+	}
+	WAIT_UNTIL(atomic_load(&fx.n_kept) == MANY);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_CONNECTIONS) == MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		fx_release(&fx, i);
+	for (int i = 0; i < MANY; i++) {
+		CHECK_CONTAINS("\r\n\r\nx", recv_until(fds[i], "\r\n\r\nx", 1));
+		close(fds[i]);
+	}
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_CONNECTIONS) == 0);
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK_EQ(1, atomic_load(&fx.kept[i].ended));
+	fx_close(&fx);
+}
+
+/* --- numbers and words --------------------------------------------------------------- */
+
+static void
+describe(struct buf *out, unsigned status, const char *reason, struct slice path,
+	 void *arg)
+{
+	(void)arg;
+	buf_printf(out, "<%u %s %.*s>", status, reason, (int)path.n,
+		   path.n ? path.p : "");
+}
+
+TEST(the_owner_may_word_refusals)
+{
+	struct server_conf conf = patient();
+
+	conf.describe = describe;
+	conf.describe_type = "text/x-mine";
+	start(conf);
+	CHECK_CONTAINS("<404 no_such_path /no>", ask(&fx, "GET /no HTTP/1.1" BYE));
+	CHECK_CONTAINS("text/x-mine", ask(&fx, "GET /no HTTP/1.1" BYE));
+	CHECK_CONTAINS("<400 request_line >", ask(&fx, "NONSENSE\r\n\r\n"));
+	CHECK_CONTAINS("<413 body_too_large /echo>",
+		       ask(&fx, "POST /echo HTTP/1.1\r\nContent-Length: 200001" BYE));
+	fx_close(&fx);
+}
+
+TEST(everything_is_counted)
+{
+	static const char *const want[] = {
+		"\nmine_connections 0\n",
+		"\nmine_accepted_total 3\n",
+		"\nmine_turned_away_total 0\n",
+		"\nmine_requests_running 0\n",
+		"\nmine_timeouts_total 0\n",
+		"\nmine_parse_errors_total 1\n",
+		"\nmine_slow_readers_total 0\n",
+		"\nmine_hang_ups_total 0\n",
+		"\nmine_unsent_total 0\n",
+		"\nmine_requests_total{status=\"1xx\"} 0\n",
+		"\nmine_requests_total{status=\"2xx\"} 1\n",
+		"\nmine_requests_total{status=\"4xx\"} 2\n",
+		"\nmine_requests_total{status=\"5xx\"} 0\n",
+	};
+	static const char *const requests[] = {
+		"GET /healthz HTTP/1.1" BYE,
+		"GET /no HTTP/1.1" BYE,
+		"NONSENSE\r\n\r\n",
+	};
+	struct server_conf conf = patient();
+	size_t sent = 0, received = 0;
+	struct buf text;
+
+	conf.metrics_prefix = "mine_";
+	start(conf);
+	EACH(i, requests) {
+		received += strlen(requests[i]);
+		sent += strlen(ask(&fx, requests[i]));
+	}
+	server_stop(fx.srv, long_time); /* then all is public */
+	buf_init(&text, SIZE_MAX);
+	server_metrics(fx.srv, &text);
+	EACH(i, want)
+		CHECK_CONTAINS(want[i], buf_str(&text));
+	CHECK_EQ(sent, server_metric(fx.srv, SERVER_SENT));
+	CHECK_EQ(received, server_metric(fx.srv, SERVER_RECEIVED));
+	buf_release(&text);
+	fx_close(&fx);
+}
