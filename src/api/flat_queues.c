@@ -33,6 +33,10 @@ answer_stats(struct ask *a)
 {
 	struct json_out w;
 
+	if (a->op.rc == SLU_ENOTFOUND) {
+		ask_refuse(a, a->op.rc, "no such topic in this namespace");
+		return;
+	}
 	if (a->op.rc) {
 		ask_refuse_op(a, &a->op);
 		return;

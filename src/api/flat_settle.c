@@ -165,6 +165,14 @@ write_good(enum op_verb verb, const struct op_item *item, struct json_out *w)
 		json_out_time(w, "deliver_after", item->until);
 }
 
+/* NULL: as the table has it. */
+static const char *
+sentence(int rc)
+{
+	return rc == SLU_ENOTFOUND ? "no such message here; perhaps it was finished before"
+				   : NULL;
+}
+
 void
 flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
 		    struct json_out *w)
@@ -175,7 +183,7 @@ flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
 	flat_view_id(w, item->id);
 	json_out_i64(w, "status", rc ? slu_err_row(rc)->flat_status : 200);
 	if (rc)
-		api_write_error(w, rc, NULL);
+		api_write_error(w, rc, sentence(rc));
 	else
 		write_good(verb, item, w);
 	json_out_close(w);
@@ -277,7 +285,7 @@ answer(struct ask *a)
 		return;
 	}
 	if (s->s.items->rc) {
-		ask_refuse(a, s->s.items->rc, NULL);
+		ask_refuse(a, s->s.items->rc, sentence(s->s.items->rc));
 		return;
 	}
 	json_out_init(&w, &a->call->out);

@@ -1,0 +1,230 @@
+"""A real sluiced and a small client for it, standard library alone.
+
+    with Server(folder) as server:
+        server.enqueue({"text": "hello"})
+        message, = server.dequeue()
+        server.ack(message)
+
+Every call answers (status, body) or, where it must succeed, the body.
+"""
+import base64
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.parse
+
+SLUICED = os.environ["SLUICED"]
+START = 60  # seconds; the sanitizers are slow
+
+
+class Refused(Exception):
+    """sluiced did not start: what it said."""
+
+
+class Answer:
+    def __init__(self, response):
+        raw = response.read()
+        self.status = response.status
+        self.headers = response.headers
+        self.text = raw.decode()
+        self.body = None
+        if raw and "json" in (response.headers["Content-Type"] or ""):
+            self.body = json.loads(raw)
+
+    def __repr__(self):
+        return f"{self.status} {self.text}"
+
+
+class Server:
+    def __init__(self, folder, *options, engine="log", namespace="test", topic="mail"):
+        self.folder = folder
+        self.options = options
+        self.engine = engine
+        self.namespace = namespace
+        self.topic = topic
+        self.local = threading.local()
+        self.process = None
+        self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.stop()
+
+    # --- the process ---------------------------------------------------------
+
+    def start(self):
+        self.errors = []
+        self.listening = threading.Event()
+        self.process = subprocess.Popen(
+            [SLUICED, "--data", str(self.folder), "--engine", self.engine,
+             "--listen", "127.0.0.1:0", *self.options],
+            stderr=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=self.read_errors, daemon=True)
+        self.reader.start()
+        self.listening.wait(START)
+        said = "".join(self.errors)
+        found = re.search(r"listening on http://([\d.]+):(\d+)", said)
+        if not found:
+            self.process.kill()
+            self.process.wait()
+            raise Refused(said)
+        self.address = found[1], int(found[2])
+        self.local = threading.local()
+
+    def read_errors(self):
+        for line in self.process.stderr:
+            self.errors.append(line)
+            if "listening on http" in line:
+                self.listening.set()
+        self.listening.set()
+
+    def said(self):
+        return "".join(self.errors)
+
+    def wait(self):
+        code = self.process.wait(START)
+        self.reader.join(START)
+        return code
+
+    def stop(self, sig=signal.SIGTERM):
+        """Ends it as an operator would; must go well."""
+        self.close()
+        self.process.send_signal(sig)
+        code = self.wait()
+        assert code == 0, (code, self.said())
+
+    def kill(self):
+        self.process.kill()
+        self.wait()
+
+    def restart(self, how="stop"):
+        getattr(self, how)()
+        self.start()
+
+    # --- calls ---------------------------------------------------------------
+
+    def connect(self):
+        return http.client.HTTPConnection(*self.address, timeout=START)
+
+    def close(self):
+        if getattr(self.local, "connection", None):
+            self.local.connection.close()
+            self.local.connection = None
+
+    def call(self, method, path, body=None, headers=None, **params):
+        """One request on this thread's connection."""
+        if params:
+            path += "?" + urllib.parse.urlencode(params)
+        if body is not None and not isinstance(body, (str, bytes)):
+            body = json.dumps(body)
+        if not getattr(self.local, "connection", None):
+            self.local.connection = self.connect()
+        try:
+            self.local.connection.request(method, path, body, headers or {})
+            return Answer(self.local.connection.getresponse())
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+
+    def get(self, path, **params):
+        return self.call("GET", path, **params)
+
+    def post(self, path, body=None, **params):
+        return self.call("POST", path, body, **params)
+
+    def here(self, **more):
+        return {"namespace": self.namespace, "topic": self.topic, **more}
+
+    def enqueue(self, *items, **common):
+        answer = self.post("/enqueue", [self.here(**{**common, **i}) for i in items])
+        assert answer.status == 200, answer
+        return answer.body
+
+    def dequeue(self, **params):
+        answer = self.get("/dequeue", **self.here(**params))
+        assert answer.status == 200, answer
+        return answer.body
+
+    def take(self, **params):
+        """Exactly one message."""
+        messages = self.dequeue(limit=1, **params)
+        assert len(messages) == 1
+        return messages[0]
+
+    def settle(self, path, message, **more):
+        return self.post(path, self.here(
+            id=message["id"], lease_id=message["lease_id"],
+            fencing_token=message["fencing_token"], **more))
+
+    def ack(self, message, **more):
+        answer = self.settle("/ack", message, **more)
+        assert answer.status == 200, answer
+        return answer.body
+
+    def nack(self, message, **more):
+        answer = self.settle("/nack", message, **more)
+        assert answer.status == 200, answer
+        return answer.body
+
+    def stats(self, **params):
+        answer = self.get("/stats", **self.here(**params))
+        assert answer.status == 200, answer
+        return answer.body
+
+    def peek(self, **params):
+        answer = self.get("/peek", **self.here(**params))
+        assert answer.status == 200, answer
+        return answer.body["messages"]
+
+    def policy(self, **knobs):
+        answer = self.call("PUT", "/policy", knobs, **self.here())
+        assert answer.status == 200, answer
+        return answer.body
+
+    def dlq(self, **params):
+        answer = self.get("/dlq", **self.here(**params))
+        assert answer.status == 200, answer
+        return answer.body["messages"]
+
+    def raw(self):
+        """A bare connection, for clients that misbehave."""
+        return socket.create_connection(self.address, timeout=START)
+
+    def metric(self, line):
+        """The value of a sample, named as /metrics writes it."""
+        for found in self.get("/metrics").text.splitlines():
+            name, _, value = found.rpartition(" ")
+            if name == line:
+                return float(value)
+        raise KeyError(line)
+
+
+def texts(messages):
+    return [base64.b64decode(m["payload"]).decode() for m in messages]
+
+
+def seconds_of(moment):
+    """An RFC 3339 moment in UTC as seconds since 1970."""
+    whole, _, fraction = moment.rstrip("Z").partition(".")
+    return (time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) - time.timezone
+            + float("0." + (fraction or "0")))
+
+
+def until(check, seconds=START):
+    """Wait until check() is true; what it returned."""
+    end = time.monotonic() + seconds
+    while True:
+        result = check()
+        if result:
+            return result
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.002)

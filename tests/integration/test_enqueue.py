@@ -1,0 +1,213 @@
+"""POST /enqueue: what it takes, what it answers, what it refuses."""
+import base64
+import json
+import time
+
+import pytest
+
+from served import seconds_of, texts, until
+
+
+def b64(data):
+    return base64.b64encode(data).decode()
+
+
+def test_a_hundred_items_give_a_hundred_ids_in_order(server):
+    """MQ-01, MQ-03"""
+    ids = server.enqueue(*({"text": f"m{i}"} for i in range(100)))
+    assert len(ids) == 100 and ids == sorted(set(ids))
+    messages = server.dequeue(limit=1000)
+    found = dict(zip((m["id"] for m in messages), texts(messages)))
+    assert [found[i] for i in ids] == [f"m{i}" for i in range(100)]
+
+
+def test_every_field_of_the_contract_comes_back(server):
+    """MQ-02"""
+    sent = {"namespace": server.namespace, "topic": "process-refund", "priority": 1,
+            "payload": b64(bytes(range(256))), "deliver_after": "2023-10-27T10:00:00Z"}
+    assert len(server.post("/enqueue", [sent]).body) == 1
+    got, = server.get("/dequeue", namespace=server.namespace, topic="process-refund").body
+    assert {k: got[k] for k in ("namespace", "topic", "priority", "payload")} == \
+        {k: sent[k] for k in ("namespace", "topic", "priority", "payload")}
+
+
+def test_deliver_after_in_the_future_comes_back_unchanged(server):
+    """MQ-02"""
+    moment = "2200-01-02T03:04:05.123456789Z"
+    server.enqueue({"deliver_after": moment})
+    message, = server.peek(state="delayed")
+    assert message["deliver_after"] == moment
+
+
+def test_extras_come_back(server):
+    extras = {"key": "käse", "correlation_id": "order 7", "attributes": {"a": [1, "x"]},
+              "max_attempts": 3, "content_type": "image/png"}
+    server.enqueue({**extras, "payload": b64(b"\x00\xff")})
+    got = server.take()
+    assert {k: got[k] for k in extras} == extras
+    assert got["attempts"] == 1 and got["failure_attempts"] == 0
+
+
+@pytest.mark.parametrize("given, payload, kind", [
+    ({"text": "grüß"}, "grüß".encode(), "text/plain; charset=utf-8"),
+    ({"json": {"a": 1}}, b'{"a": 1}', "application/json"),
+    ({"json": 5}, b"5", "application/json"),
+    ({"payload": b64(b"\x00\x01")}, b"\x00\x01", None),
+    ({}, b"", None),
+])
+def test_a_payload_is_base64_or_text_or_json(server, given, payload, kind):
+    server.enqueue(given)
+    got = server.take()
+    assert base64.b64decode(got["payload"]) == payload
+    assert got.get("content_type") == kind
+
+
+def test_ids_can_be_had_as_uuids(server):
+    uid, = server.post("/enqueue", [server.here()], ids="uid").body
+    assert isinstance(uid, str)
+    got = server.take()
+    assert got["uid"] == uid
+    assert server.post("/ack", server.here(id=uid)).status == 200
+
+
+@pytest.mark.parametrize("priority", [5, "normal", None])
+def test_normal_is_five_and_the_default(server, priority):
+    server.enqueue({} if priority is None else {"priority": priority})
+    assert server.take()["priority"] == 5
+
+
+def test_names_are_folded(server):
+    server.enqueue({"namespace": server.namespace.upper(), "topic": "MAIL"})
+    assert len(server.dequeue()) == 1
+
+
+BAD = [
+    ("not json", "{", "expected"),
+    ("not an array", {}, "expected an array"),
+    ("empty", [], "at least one item"),
+    ("not an object", [5], "expected an object"),
+    ("no namespace", [{"topic": "b"}], "namespace"),
+    ("no topic", [{"namespace": "a"}], "topic"),
+    ("bad name", [{"namespace": "a b", "topic": "b"}], "namespace"),
+    ("reserved name", [{"namespace": ".a", "topic": "b"}], "dot"),
+    ("unknown member", [{"namespace": "a", "topic": "b", "prioritty": 1}], "prioritty"),
+    ("bad priority", [{"namespace": "a", "topic": "b", "priority": "urgent"}], "urgent"),
+    ("huge priority", [{"namespace": "a", "topic": "b", "priority": 2**31}], "priority"),
+    ("bad base64", [{"namespace": "a", "topic": "b", "payload": "%%%"}], "payload"),
+    ("two payloads", [{"namespace": "a", "topic": "b", "payload": "", "text": "x"}], "one of"),
+    ("bad time", [{"namespace": "a", "topic": "b", "deliver_after": "tomorrow"}], "deliver_after"),
+    ("two times", [{"namespace": "a", "topic": "b", "delay": 1,
+                    "deliver_after": "2023-10-27T10:00:00Z"}], "not both"),
+    ("bad delay", [{"namespace": "a", "topic": "b", "delay": -1}], "delay"),
+    ("empty key", [{"namespace": "a", "topic": "b", "key": ""}], "key"),
+    ("control in key", [{"namespace": "a", "topic": "b", "key": "a\nb"}], "key"),
+    ("bad attributes", [{"namespace": "a", "topic": "b", "attributes": [1]}], "attributes"),
+    ("bad attempts", [{"namespace": "a", "topic": "b", "max_attempts": 0}], "max_attempts"),
+]
+
+
+@pytest.mark.parametrize("body, says", [b[1:] for b in BAD], ids=[b[0] for b in BAD])
+def test_a_bad_request_is_refused_with_a_reason(server, body, says):
+    answer = server.post("/enqueue", body)
+    assert answer.status == 400, answer
+    assert answer.body["error"] == "invalid" and says in answer.body["message"]
+
+
+def test_a_bad_item_is_named_and_nothing_is_accepted(server):
+    items = [server.here(text=str(i)) for i in range(5)]
+    items[3]["priority"] = "urgent"
+    answer = server.post("/enqueue", items)
+    assert answer.status == 400
+    assert answer.body["index"] == 3
+    assert "item 3" in answer.body["message"] and "urgent" in answer.body["message"]
+    assert server.get("/stats", **server.here()).status == 404
+
+
+def test_ten_thousand_items_go_and_one_more_does_not(server):
+    item = server.here()
+    answer = server.post("/enqueue", [item] * 10001)
+    assert answer.status == 400 and "10000" in answer.body["message"]
+    assert server.get("/stats", **server.here()).status == 404
+    assert len(set(server.post("/enqueue", [item] * 10000).body)) == 10000
+    assert server.stats()["ready"] == 10000
+
+
+def test_a_body_over_16_mib_is_too_large(server):
+    answer = server.post("/enqueue", b" " * (16 * 2**20 + 1))
+    assert answer.status == 413 and answer.body["error"] == "too_large"
+
+
+def test_a_full_queue_refuses_the_whole_call(server):
+    server.policy(max_depth=3)
+    server.enqueue({}, {})
+    answer = server.post("/enqueue", [server.here(), server.here()])
+    assert answer.status == 429 and answer.body["error"] == "queue_full"
+    assert answer.headers["Retry-After"]
+    assert server.stats()["total"] == 2
+    assert len(server.enqueue({})) == 1
+
+
+def test_an_idempotency_key_gives_one_item_and_the_same_id(server):
+    """MQ-41"""
+    first = server.enqueue({"text": "a", "idempotency_key": "order-1"})
+    again = server.enqueue({"text": "b", "idempotency_key": "order-1"})
+    other = server.enqueue({"text": "c", "idempotency_key": "order-2"})
+    assert first == again != other
+    assert sorted(texts(server.dequeue())) == ["a", "c"]
+
+
+def test_an_idempotency_key_is_known_after_the_ack(server):
+    first = server.enqueue({"idempotency_key": "k"})
+    server.ack(server.take())
+    assert server.enqueue({"idempotency_key": "k"}) == first
+    assert server.dequeue() == []
+
+
+def test_an_idempotency_key_is_of_one_namespace(server):
+    """MQ-41"""
+    first = server.enqueue({"idempotency_key": "k"})
+    other = server.enqueue({"idempotency_key": "k", "namespace": server.namespace + "-b"})
+    assert first != other
+
+
+def test_a_future_item_is_not_returned_before_its_time(server):
+    """MQ-18"""
+    due = time.time() + 0.4
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(due)) + f"{due % 1:.6f}"[1:] + "Z"
+    server.enqueue({"text": "later", "deliver_after": stamp}, {"text": "now"})
+    assert texts(server.dequeue()) == ["now"]
+    assert server.stats()["delayed"] == 1
+    message, = server.dequeue(wait=10)
+    assert time.time() >= due
+    assert seconds_of(message["deliver_after"]) == pytest.approx(due, abs=1e-5)
+
+
+@pytest.mark.parametrize("delay", [0.3, "300ms", "0.3"])
+def test_a_delay_is_seconds_or_a_duration(server, delay):
+    begin = time.monotonic()
+    server.enqueue({"delay": delay})
+    assert server.dequeue() == []
+    assert len(server.dequeue(wait=10)) == 1
+    assert time.monotonic() - begin >= 0.3
+
+
+def test_a_ttl_sends_to_the_dead_letters(server):
+    server.enqueue({"text": "old", "ttl": "50ms"})
+    dead, = until(lambda: server.dlq())
+    assert dead["reason"] == "expired" and texts([dead]) == ["old"]
+    assert server.dequeue() == []
+
+
+def test_answers_echo_the_ids_of_the_request(server):
+    answer = server.call("POST", "/enqueue", [server.here()],
+                         headers={"X-Request-Id": "r-1", "X-Correlation-Id": "c 2"})
+    assert answer.headers["X-Request-Id"] == "r-1"
+    assert answer.headers["X-Correlation-Id"] == "c 2"
+    answer = server.call("POST", "/enqueue", "[", headers={"X-Request-Id": "x" * 129})
+    assert answer.status == 400 and answer.headers["X-Request-Id"] is None
+
+
+def test_a_payload_of_9_mib_comes_back_whole(server):
+    payload = b64(json.dumps(list(range(1000))).encode() * 2000)
+    server.enqueue({"payload": payload})
+    assert server.take()["payload"] == payload

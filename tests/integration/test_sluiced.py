@@ -1,0 +1,223 @@
+"""The server as a process: options, errors, signals."""
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from served import SLUICED, Refused, Server, until
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*args, **env):
+    return subprocess.run([SLUICED, *args], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **env})
+
+
+def setting(name, *args, **env):
+    out = run("--print-config", *args, **env)
+    assert out.returncode == 0, out.stderr
+    return dict(line.split(": ", 1) for line in out.stdout.splitlines())[name]
+
+
+OPTIONS = [
+    ("data", "./data", "/x"),
+    ("listen", "127.0.0.1:7171", "127.0.0.1:1"),
+    ("engine", "log", "memory"),
+    ("sync", "sync", "interval=10ms"),
+    ("shards", "1", "3"),
+    ("threads", "1", "2"),
+    ("node-id", "0", "1023"),
+    ("drain", "1s", "5s"),
+    ("log-level", "info", "debug"),
+    ("log-format", "logfmt", "json"),
+    ("insecure", "false", "true"),
+]
+
+
+@pytest.mark.parametrize("name, default, other", OPTIONS)
+def test_a_flag_goes_before_the_variable_before_the_default(name, default, other):
+    variable = {"SLUICE_" + name.upper().replace("-", "_"): other}
+    assert setting(name) == default
+    assert setting(name, **variable) == other
+    assert setting(name, f"--{name}={default}", **variable) == default
+    assert setting(name, f"--{name}={other}") == other
+
+
+def test_every_option_is_tested():
+    out = run("--print-config")
+    assert [line.split(":")[0] for line in out.stdout.splitlines()] == [o[0] for o in OPTIONS]
+
+
+def test_help_has_every_option_and_examples():
+    out = run("--help")
+    assert out.returncode == 0 and "examples:" in out.stdout
+    assert all(f"--{name}" in out.stdout for name, _, _ in OPTIONS)
+    assert run("--version").stdout.startswith("sluiced ")
+
+
+def test_the_page_of_settings_is_current():
+    page = (ROOT / "docs/config.md").read_text()
+    assert page == run("--print-options-doc").stdout, \
+        "run: build/sluiced --print-options-doc >docs/config.md"
+
+
+@pytest.mark.parametrize("args, says", [
+    (["--dta", "x"], "no option --dta"),
+    (["extra"], "no option extra"),
+    (["--data"], "--data needs a value"),
+    (["--data="], "--data="),
+    (["--sync", "often"], "interval=TIME"),
+    (["--sync", "interval=often"], "--sync"),
+    (["--shards", "0"], "--shards"),
+    (["--node-id", "1024"], "--node-id"),
+    (["--log-level", "loud"], "debug|info"),
+    (["--drain", "1"], "--drain"),
+    (["--insecure=maybe"], "true or false"),
+])
+def test_a_wrong_option_is_named_and_exits_2(args, says):
+    out = run(*args)
+    assert out.returncode == 2 and says in out.stderr and out.stdout == ""
+
+
+def test_a_wrong_variable_is_named():
+    out = run(SLUICE_SHARDS="many")
+    assert out.returncode == 2 and "SLUICE_SHARDS" in out.stderr
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", ":0", "[::]:0", "127.evil.example:0",
+                                     "192.168.1.1:0"])
+def test_addresses_beyond_this_machine_need_a_word(address, folder):
+    out = run("--data", str(folder), "--listen", address)
+    assert out.returncode == 1 and "--insecure" in out.stderr
+    assert not folder.exists()
+
+
+def test_insecure_listens_everywhere(folder):
+    with Server(folder, "--listen", ":0", "--insecure", engine="memory") as server:
+        until(lambda: "0.0.0.0" in server.said() or "[::]" in server.said())
+
+
+def test_the_banner_tells_address_folder_and_durability(folder):
+    with Server(folder, "--sync", "interval=5ms") as server:
+        line, = [e for e in server.errors if "listening on" in e]
+        assert str(folder) in line and "engine log" in line
+        assert "durability interval=5ms" in line
+        assert 'durability="interval=5ms"' in server.get("/metrics").text
+
+
+def test_a_banner_in_json(folder):
+    process = subprocess.Popen(
+        [SLUICED, "--engine", "memory", "--listen", "127.0.0.1:0", "--log-format", "json"],
+        stderr=subprocess.PIPE, text=True)
+    line = next(line for line in process.stderr if "listening" in line)
+    process.terminate()
+    assert '"address":"http://127.0.0.1:' in line and process.wait(60) == 0
+    process.stderr.close()
+
+
+def test_a_port_in_use_is_said(folder, tmp_path):
+    with Server(folder, engine="memory") as server:
+        address = "%s:%d" % server.address
+        out = run("--engine", "memory", "--listen", address)
+        assert out.returncode == 1 and address in out.stderr and "use" in out.stderr
+
+
+def test_a_folder_in_use_is_said(folder):
+    with Server(folder) as server:
+        with pytest.raises(Refused) as refused:
+            Server(folder)
+        assert str(folder) in str(refused.value) and "in use" in str(refused.value)
+        assert server.get("/healthz").status == 200
+
+
+def test_damaged_data_is_said_and_left_alone(folder):
+    with Server(folder) as server:
+        server.enqueue(*({"text": "x" * 1000} for _ in range(50)))
+        server.stop()
+    log = folder / "00000001.log"
+    with open(log, "r+b") as f:
+        f.seek(2000)
+        f.write(b"damage")
+    before = log.read_bytes()
+    with pytest.raises(Refused) as refused:
+        Server(folder)
+    assert "00000001.log" in str(refused.value)
+    assert log.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    out = run("--data", str(tmp_path / "file" / "data"), "--listen", "127.0.0.1:0")
+    assert out.returncode == 1 and "--data" in out.stderr
+
+
+def test_no_such_engine_lists_those_there_are():
+    out = run("--engine", "cloud")
+    assert out.returncode == 1 and "memory" in out.stderr and "log" in out.stderr
+
+
+def test_it_serves_a_unix_socket(folder, tmp_path):
+    path = tmp_path / "s.sock"
+    with Server(folder, "--listen", f"unix:{path}", engine="memory"):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(str(path))
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b"200 OK" in sock.recv(1000)
+        sock.close()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_well(folder, sig):
+    with Server(folder) as server:
+        server.enqueue({})
+        server.stop(sig)
+        assert "event=stopped" in server.said()
+
+
+def test_a_stop_ends_waits_and_refuses_new_work_but_takes_acks(folder):
+    with Server(folder, "--drain", "30s") as server:
+        server.enqueue({"text": "held", "topic": "other"})
+        message, = server.dequeue(topic="other")
+        waiter = {}
+
+        def wait():
+            waiter["answer"] = server.get("/dequeue", **server.here(wait=60))
+            server.close()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(lambda: server.metric('sluice_waiting{shard="0"}') == 1)
+        server.process.send_signal(signal.SIGTERM)
+        thread.join()
+        assert waiter["answer"].status == 200 and waiter["answer"].body == []
+        for path, body in (("/enqueue", [server.here()]), ("/dequeue", None)):
+            answer = server.post(path, body, **({} if body else server.here()))
+            assert answer.status == 503 and answer.body["error"] == "closed"
+            assert answer.headers["Retry-After"]
+        assert server.get("/readyz").status == 503
+        assert server.get("/healthz").status == 200
+        assert server.post("/ack", {"id": message["id"], "namespace": "test",
+                                    "topic": "other"}).status == 200
+        server.close()
+        assert server.wait() == 0
+        server.start()
+        assert server.stats(topic="other")["total"] == 0
+
+
+def test_a_second_signal_ends_it_at_once(folder):
+    server = Server(folder, "--drain", "60s")
+    connection = server.raw()
+    begin = time.monotonic()
+    server.process.terminate()
+    until(lambda: "event=stopping" in server.said())
+    server.process.terminate()
+    assert server.wait() == 128 + signal.SIGTERM
+    assert time.monotonic() - begin < 30
+    connection.close()
