@@ -50,7 +50,8 @@ args_nearest(const char *word, const char *const *list, size_t n)
 	unsigned best_distance = 4; /* further away is no likeness */
 
 	for (size_t i = 0; i < n; i++) {
-		const unsigned d = distance(word, list[i]);
+		const bool begun = strlen(word) >= 4 && strncmp(list[i], word, strlen(word)) == 0;
+		const unsigned d = begun ? 0 : distance(word, list[i]);
 
 		if (d < best_distance) {
 			best = list[i];

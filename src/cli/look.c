@@ -136,7 +136,7 @@ struct peek {
 };
 
 static int
-peek(struct peek *p, const char *queue, struct rows *r, struct slu_err *err)
+peek_page(struct peek *p, const char *queue, struct rows *r, struct slu_err *err)
 {
 	struct remote *rem = &p->s.remote;
 	struct slice body;
@@ -147,11 +147,22 @@ peek(struct peek *p, const char *queue, struct rows *r, struct slu_err *err)
 	remote_param(rem, "topic", queue);
 	remote_param(rem, "id", p->id);
 	remote_param(rem, "state", p->id ? NULL : p->state);
+	remote_param(rem, "cursor", r->cursor[0] ? r->cursor : NULL);
 	if (!p->id)
-		remote_param_u64(rem, "limit", p->limit);
+		remote_param_u64(rem, "limit", p->limit - r->n);
 	rc = remote_get(rem, &body, err);
-	if (!rc)
-		rc = rows_add(r, body, "messages", err);
+	return rc ? rc : rows_add(r, body, "messages", err);
+}
+
+/* A page may be short, or empty, before the last one. */
+static int
+peek(struct peek *p, const char *queue, struct rows *r, struct slu_err *err)
+{
+	int rc;
+
+	do
+		rc = peek_page(p, queue, r, err);
+	while (!rc && r->cursor[0] && r->n < p->limit);
 	return rc ? rc : rows_end(r, err);
 }
 
@@ -185,7 +196,10 @@ cli_peek(int argc, char **argv)
 	if (peek(&p, argv[0], &r, &err)) {
 		session_fail(&p.s, &err);
 	} else if (r.n == 0) {
-		session_note(&p.s, "nothing %s in %s", p.state ? p.state : "ready", argv[0]);
+		session_note(&p.s, "no such message in %s: %s", argv[0],
+			     p.id      ? p.id
+			     : p.state ? p.state
+				       : "ready");
 		p.s.exit = CLI_NOTHING;
 	}
 	rows_release(&r);

@@ -38,7 +38,7 @@ print_payload(const struct pull *p, const struct remote_message *m)
 {
 	const bool ended = m->payload.n > 0 && m->payload.p[m->payload.n - 1] == '\n';
 
-	(void)fwrite(m->payload.p, 1, m->payload.n, stdout); /* session_end looks at stdout */
+	(void)fwrite(m->payload.p, 1, m->payload.n, stdout); /* print asks at its end */
 	if (!ended && (p->claim.limit > 1 || isatty(STDOUT_FILENO)))
 		putchar('\n');
 }
@@ -67,20 +67,24 @@ print_meta(const struct pull *p, const struct remote_message *m)
 	fprintf(stderr, "%s\n", colours ? "\033[0m" : "");
 }
 
-static void
-print(const struct pull *p, const struct remote_message *m)
+/* What cannot be written was not received: it is not acked and comes again. */
+static int
+print(const struct pull *p, const struct remote_message *m, struct slu_err *err)
 {
 	if (p->s.json) {
-		(void)fwrite(m->raw.p, 1, m->raw.n, stdout);
+		(void)fwrite(m->raw.p, 1, m->raw.n, stdout); /* as below */
 		putchar('\n');
-		return;
+	} else {
+		print_payload(p, m);
 	}
-	print_payload(p, m);
-	fflush(stdout);
-	print_meta(p, m);
+	if (fflush(stdout) != 0)
+		return slu_fail(err, SLU_EFAILED, "stdout: %m; message %" PRIu64 " comes again",
+				m->id);
+	if (!p->s.json)
+		print_meta(p, m);
+	return 0;
 }
 
-/* Only what was written out is acked. */
 static int
 settle(struct pull *p, const struct remote_message *m, struct slu_err *err)
 {
@@ -92,12 +96,8 @@ settle(struct pull *p, const struct remote_message *m, struct slu_err *err)
 		.token = m->fencing_token,
 	};
 	struct slu_err why;
-	int rc;
+	const int rc = remote_settle(&p->s.remote, REMOTE_ACK, &s, &why);
 
-	if (fflush(stdout) != 0)
-		return slu_fail(err, SLU_EFAILED, "stdout: %m; message %" PRIu64 " comes again",
-				m->id);
-	rc = remote_settle(&p->s.remote, REMOTE_ACK, &s, &why);
 	return rc ? slu_fail(err, rc, "ack of %" PRIu64 ": %s", m->id, why.text) : 0;
 }
 
@@ -107,8 +107,8 @@ pull(struct pull *p, struct remote_messages *got, struct slu_err *err)
 	int rc = claim(p, got, err);
 
 	for (size_t i = 0; i < got->n && !rc; i++) {
-		print(p, &got->items[i]);
-		if (p->ack)
+		rc = print(p, &got->items[i], err);
+		if (!rc && p->ack)
 			rc = settle(p, &got->items[i], err);
 	}
 	if (!rc && got->n == 0) {

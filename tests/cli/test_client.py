@@ -1,0 +1,690 @@
+"""Every command that speaks to a server, against a real one, as a person or script uses it."""
+import itertools
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "integration"))
+from served import Server, until  # noqa: E402
+
+SLUICE = os.environ["SLUICE"]
+LIMIT = 60  # seconds for what should take a moment
+COMMANDS = ("push pull work ack nack extend stats topics peek dlq status").split()
+count = itertools.count(1)
+
+
+class Cli:
+    """`sluice` with a server and a queue that no other test has."""
+
+    def __init__(self, server, address, folder):
+        self.server, self.address, self.folder = server, address, folder
+        self.queue = f"q{next(count)}"
+        server.namespace, server.topic = "default", self.queue
+        self.env = {**os.environ, "SLUICE_SERVER": address}
+        self.env.pop("NO_COLOR", None)
+
+    def start(self, *args, **options):
+        return subprocess.Popen([SLUICE, *map(str, args)], env=self.env, cwd=self.folder,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                stdin=options.pop("stdin", subprocess.DEVNULL),
+                                text=True, **options)
+
+    def try_(self, *args, stdin=b""):
+        stdin = stdin if isinstance(stdin, bytes) else stdin.encode()
+        return subprocess.run([SLUICE, *map(str, args)], env=self.env, cwd=self.folder,
+                              capture_output=True, input=stdin, timeout=LIMIT)
+
+    def __call__(self, *args, stdin=b""):
+        """Must succeed; what it printed."""
+        done = self.try_(*args, stdin=stdin)
+        assert done.returncode == 0, (args, done.stdout, done.stderr)
+        return done.stdout.decode()
+
+    def push(self, *args, **more):
+        return [int(i) for i in self("push", self.queue, *args, **more).split()]
+
+    def lines(self, *args):
+        return [json.loads(line) for line in self(*args, "--json").splitlines()]
+
+    def stats(self):
+        return self.lines("stats", self.queue)[0]
+
+    def counts(self, done):
+        """What a `work --json` that has ended says it did."""
+        out, err = done.communicate(timeout=LIMIT)
+        assert done.returncode == 0, (out, err)
+        return {k: v for k, v in json.loads(out.splitlines()[-1]).items() if v}
+
+    def file(self, name):
+        return (self.folder / name).read_text() if (self.folder / name).exists() else ""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with Server(tmp_path_factory.mktemp("served") / "data") as server:
+        yield server
+        assert server.process.poll() is None, server.said()
+
+
+@pytest.fixture
+def cli(shared, tmp_path):
+    cli = Cli(shared, "%s:%d" % shared.address, tmp_path)
+    shared.policy(retry={"kind": "fixed", "base": "10ms", "jitter": "none"})
+    return cli
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A server of the test's own, on a unix socket that it keeps when it comes again."""
+    with Server(tmp_path / "data", "--listen", f"unix:{tmp_path}/s") as server:
+        yield Cli(server, f"unix:{tmp_path}/s", tmp_path)
+
+
+# --- push and pull ---------------------------------------------------------------
+
+def test_what_was_pushed_is_pulled_in_order_and_is_gone_once_acked(cli):
+    ids = cli.push("one", "two", "three")
+    assert len(ids) == 3
+    assert cli("pull", cli.queue, "--ack") == "one"
+    assert cli("pull", cli.queue, "--ack", "--limit", 10) == "two\nthree\n"
+    assert cli.try_("pull", cli.queue).returncode == 3
+    assert cli.stats()["total"] == 0
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x00\xff\n\x00", "grüß\n".encode(), b"x" * 3000000],
+                         ids=["empty", "binary", "text", "3MB"])
+def test_payloads_come_back_byte_by_byte(cli, payload):
+    cli.push("-", stdin=payload)
+    (cli.folder / "f").write_bytes(payload)
+    cli.push("--file", "f")
+    for _ in range(2):
+        done = cli.try_("pull", cli.queue, "--ack")
+        assert done.returncode == 0 and done.stdout == payload
+
+
+def test_lines_of_stdin_are_messages(cli):
+    lines = [f"line {i}" for i in range(2500)] + [""]
+    assert len(cli.push("--lines", stdin="\n".join(lines) + "\n")) == 2501
+    got = [cli("pull", cli.queue, "--ack", "--limit", 1000) for _ in range(3)]
+    assert "".join(got) == "\n".join(lines) + "\n"
+
+
+def test_a_line_is_sent_before_the_next_one_comes(cli):
+    p = cli.start("push", cli.queue, "--lines", stdin=subprocess.PIPE)
+    p.stdin.write("first\n")
+    p.stdin.flush()
+    assert int(p.stdout.readline()) > 0
+    p.stdin.write("no end")
+    out, _ = p.communicate(timeout=LIMIT)
+    assert p.returncode == 0 and int(out) > 0
+    assert cli.stats()["ready"] == 2
+
+
+def test_json_lines_are_kept_as_json_and_checked(cli):
+    cli("push", cli.queue, "--json-lines", "--quiet", stdin='{"a": 1}\n\n[2]\n')
+    assert cli("pull", cli.queue, "--ack", "--limit", 2) == '{"a": 1}\n[2]\n'
+    bad = cli.try_("push", cli.queue, "--json-lines", stdin='1\n{"a":}\n')
+    assert bad.returncode == 1 and b"line 2 of stdin is no JSON" in bad.stderr
+
+
+def test_options_of_push_reach_the_message(cli):
+    cli.push("low", "--priority", "low")
+    cli.push("x", "--priority", "-3", "--key", "k 1", "--correlation-id", "c-1",
+             "--max-attempts", 2, "--ttl", "1h")
+    cli.push("later", "--delay", "1h")
+    first, = cli.lines("pull", cli.queue)
+    assert (first["priority"], first["key"], first["correlation_id"], first["max_attempts"]) \
+        == (-3, "k 1", "c-1", 2)
+    assert (cli.stats()["ready"], cli.stats()["delayed"]) == (1, 1)
+
+
+def test_an_idempotency_key_is_accepted_once(cli):
+    first = cli.push("a", "--idempotency-key", "k")
+    assert cli.push("a", "--idempotency-key", "k") == first
+    assert cli.stats()["total"] == 1
+
+
+def test_push_prints_json_for_scripts(cli):
+    pushed, = cli.lines("push", cli.queue, "x")
+    got, = cli.lines("pull", cli.queue)
+    assert (got["id"], got["uid"]) == (pushed["id"], pushed["uid"])
+    assert got["lease_id"] and got["fencing_token"] and got["payload"] == "eA=="
+
+
+def test_namespaces_are_apart(cli):
+    cli.push("x", "--namespace", "other")
+    assert cli.try_("pull", cli.queue).returncode == 3
+    assert cli("pull", cli.queue, "--namespace", "other") == "x"
+
+
+def test_pull_says_on_stderr_what_settling_needs(cli):
+    id_, = cli.push("x", "--key", "k")
+    done = cli.try_("pull", cli.queue, "--lease", "5m")
+    assert done.stdout == b"x"
+    said = re.match(rb"(\d+)  lease (\S+)  token (\d+)  until \S+  attempt 1  key k\n", done.stderr)
+    assert said and int(said[1]) == id_
+    cli("ack", id_, "--lease-id", said[2].decode(), "--token", said[3].decode())
+
+
+def test_pull_waits_for_a_message(cli):
+    p = cli.start("pull", cli.queue, "--wait", "1h", "--ack")
+    until(lambda: cli.server.metric('sluice_waiting{shard="0"}') > 0)
+    cli.push("at last")
+    out, _ = p.communicate(timeout=LIMIT)
+    assert (p.returncode, out) == (0, "at last")
+
+
+def test_pull_waits_no_longer_than_told(cli):
+    begin = time.monotonic()
+    assert cli.try_("pull", cli.queue, "--wait", "300ms").returncode == 3
+    assert time.monotonic() - begin >= 0.3
+
+
+# --- settling --------------------------------------------------------------------
+
+def test_ack_by_id_and_a_second_time(cli):
+    id_, = cli.push("x")
+    got, = cli.lines("pull", cli.queue)
+    cli("ack", got["uid"])
+    again = cli.try_("ack", id_)
+    assert again.returncode == 3 and str(id_).encode() in again.stderr
+
+
+def test_a_wrong_lease_is_refused(cli):
+    id_, = cli.push("x")
+    cli("pull", cli.queue)
+    for verb in ("ack", "nack", "extend"):
+        done = cli.try_(verb, id_, "--token", 1)
+        assert done.returncode == 1 and b"lease" in done.stderr
+    assert cli.stats()["leased"] == 1
+
+
+def test_a_nack_keeps_the_error_and_the_message(cli):
+    id_, = cli.push("x")
+    cli("pull", cli.queue)
+    cli("nack", id_, "--error", "no carrier", "--delay", "1h")
+    waiting, = cli.lines("peek", cli.queue, "--state", "delayed")
+    assert (waiting["error"], waiting["failure_attempts"]) == ("no carrier", 1)
+
+
+def test_a_nack_may_defer_or_kill(cli):
+    a, b = cli.push("a", "b")
+    cli("pull", cli.queue, "--limit", 2)
+    cli("nack", a, "--defer", "--delay", "0")
+    cli("nack", b, "--dead", "--error", "never")
+    again, = cli.lines("pull", cli.queue)
+    assert (again["id"], again["attempts"], again["failure_attempts"]) == (a, 2, 0)
+    dead, = cli.lines("dlq", "list", cli.queue)
+    assert (dead["id"], dead["reason"], dead["error"]) == (b, "rejected", "never")
+
+
+def test_extend_moves_the_end_of_the_lease(cli):
+    cli.push("x")
+    got, = cli.lines("pull", cli.queue, "--lease", "1m")
+    later, = cli.lines("extend", got["id"], "--lease-id", got["lease_id"], "--lease", "1h")
+    assert later["lease_expires_at"] > got["lease_expires_at"]
+
+
+def test_several_ids_at_once_each_with_its_outcome(cli):
+    ids = cli.push("a", "b")
+    cli("pull", cli.queue, "--limit", 2)
+    done = cli.try_("ack", ids[0], 12345, ids[1])
+    assert done.returncode == 3 and done.stderr.count(b"\n") == 1 and b"12345" in done.stderr
+    assert cli.stats()["total"] == 0
+
+
+def test_a_result_is_kept_for_the_producer(cli):
+    id_, = cli.push("x", "--keep-result", "1m")
+    cli("pull", cli.queue)
+    cli("ack", id_, "--result", '{"n":1}')
+    answer = cli.server.get("/result", **cli.server.here(id=id_))
+    assert answer.body["result"] == {"n": 1}
+    bad = cli.try_("ack", id_, "--result", "done")
+    assert bad.returncode == 2 and b"no JSON" in bad.stderr
+
+
+# --- looking ---------------------------------------------------------------------
+
+def test_stats_counts_by_state_as_table_and_json(cli):
+    cli.push("a", "b", "c")
+    cli.push("d", "--delay", "1h")
+    cli("pull", cli.queue)
+    heads, row = cli("stats", cli.queue).splitlines()
+    assert dict(zip(heads.split(), row.split())) == {
+        "QUEUE": cli.queue, "READY": "2", "DELAYED": "1", "LEASED": "1", "HELD": "0",
+        "DEAD": "0", "TOTAL": "4", "PAUSED": "false"}
+    assert cli.stats()["ready"] == 2
+    assert cli.queue in [q["topic"] for q in cli.lines("stats")]
+    assert re.search(rf"^{cli.queue} +4$", cli("topics"), re.M)
+
+
+def test_what_is_not_there_exits_3(cli):
+    for args in (["stats", "nosuch"], ["peek", "nosuch"], ["dlq", "list", "nosuch"],
+                 ["pull", "nosuch"], ["topics", "--namespace", "nosuch"]):
+        done = cli.try_(*args)
+        assert done.returncode == 3 and done.stdout == b"" and done.stderr, args
+
+
+def test_peek_takes_nothing(cli):
+    a, b = cli.push("first", "a\x1b[31mred")
+    table = cli("peek", cli.queue)
+    assert [str(i) in table for i in (a, b)] == [True, True]
+    assert "first" in table and "\x1b" not in table
+    assert [m["id"] for m in cli.lines("peek", cli.queue, "--limit", 1)] == [a]
+    assert [m["id"] for m in cli.lines("peek", cli.queue, "--id", b)] == [b]
+    assert cli.stats()["ready"] == 2
+
+
+def test_dead_letters_are_listed_redriven_and_deleted(cli):
+    ids = cli.push("a", "b", "c", "d")
+    cli("pull", cli.queue, "--limit", 4)
+    cli("nack", *ids, "--dead", "--error", "no")
+    assert [m["id"] for m in cli.lines("dlq", "list", cli.queue)] == ids
+    assert "rejected" in cli("dlq", "list", cli.queue)
+    assert cli("dlq", "redrive", cli.queue, ids[0]) == "1 redriven\n"
+    assert cli("dlq", "delete", cli.queue, ids[1], "--json") == '{"deleted":1}\n'
+    missing = cli.try_("dlq", "delete", cli.queue, ids[1], ids[2])
+    assert missing.returncode == 3 and str(ids[1]).encode() in missing.stderr
+    assert cli("dlq", "redrive", cli.queue, "--all") == "1 redriven\n"
+    assert cli.stats()["ready"] == 2 and cli.stats()["dead"] == 0
+    assert cli.try_("dlq", "delete", cli.queue).returncode == 2
+
+
+def test_status_names_the_server(cli):
+    said = dict(line.split(None, 1) for line in cli("status").splitlines())
+    assert (said["server"], said["ready"], said["engine"], said["durability"]) == \
+        (cli.address, "yes", "log", "sync")
+    status, = cli.lines("status")
+    assert status["shards"] >= 1 and status["ready"] is True and status["version"]
+
+
+# --- calls that go wrong -----------------------------------------------------------
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(cli, command):
+    text = cli(command, "--help")
+    assert text.startswith(f"usage: sluice {command}") and "\nexamples:\n  sluice " in text
+
+
+@pytest.mark.parametrize("args, says", [
+    (["push"], "usage: sluice push QUEUE"),
+    (["push", "q"], "no payload"),
+    (["push", "q", "x", "--lines"], "not from two"),
+    (["push", "q", "x", "y", "--idempotency-key", "k"], "one message"),
+    (["push", "q", "x", "--prio", "1"], "did you mean --priority?"),
+    (["push", "q", "x", "--key", ""], "--key: is empty"),
+    (["push", "q", "x", "--delay", "5"], "--delay: "),
+    (["pull", "q", "extra"], "extra"),
+    (["pull", "q", "--limit", "1001"], "at most 1000"),
+    (["pull", "q", "--server", "nohost:x"], "host:port"),
+    (["ack", "abc"], "abc is no id"),
+    (["nack", "1", "--defer", "--dead"], "not both"),
+    (["work", "q"], "COMMAND"),
+    (["work", "q", "--concurrency", "5000", "--", "true"], "at most 1024"),
+    (["dlq", "lsit", "q"], "expected list, redrive or delete"),
+    (["pul", "q"], "did you mean pull?"),
+])
+def test_a_wrong_call_says_what_is_wrong_and_exits_2(cli, args, says):
+    done = cli.try_(*args)
+    assert done.returncode == 2 and says in done.stderr.decode() and done.stdout == b""
+
+
+def test_the_server_names_what_it_refuses(cli):
+    done = cli.try_("push", ".bad", "x")
+    assert done.returncode == 1 and b"topic" in done.stderr and b".bad" in done.stderr
+    done = cli.try_("push", cli.queue, "x", "--priority", "urgent")
+    assert done.returncode == 1 and b"priority" in done.stderr and b"urgent" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["push", "q", "x"], ["pull", "q"], ["stats"], ["status"],
+                                     ["ack", "1"], ["dlq", "list", "q"]])
+def test_no_server_says_how_to_start_one(tmp_path, command):
+    done = subprocess.run([SLUICE, *command, "--server", f"unix:{tmp_path}/none"],
+                          capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 1
+    assert f"no server at unix:{tmp_path}/none" in done.stderr and "`sluiced`" in done.stderr
+
+
+def test_a_file_that_is_not_there_is_named(cli):
+    done = cli.try_("push", cli.queue, "--file", "none.txt")
+    assert done.returncode == 1 and b"none.txt: No such file" in done.stderr
+
+
+def on_terminal(cli, *args, **env):
+    """What is printed when stdout is a terminal."""
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen([SLUICE, *args], env={**cli.env, **env}, stdout=theirs,
+                            stderr=subprocess.PIPE)
+    os.close(theirs)
+    text = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece
+    os.close(ours)
+    done.communicate(timeout=LIMIT)
+    return text
+
+
+def test_colours_are_for_terminals_alone(cli):
+    cli.push("x")
+    assert b"\x1b[1m" in on_terminal(cli, "stats", cli.queue)
+    assert b"\x1b" not in on_terminal(cli, "stats", cli.queue, NO_COLOR="1")
+    assert b"\x1b" not in cli.try_("stats", cli.queue).stdout
+
+
+def test_a_full_stdout_is_a_failure_and_acks_nothing(cli):
+    cli.push("x")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([SLUICE, "pull", cli.queue, "--ack"], env=cli.env, stdout=full,
+                              stderr=subprocess.PIPE, timeout=LIMIT)
+    assert done.returncode == 1 and b"No space left" in done.stderr
+    assert cli.stats()["leased"] == 1
+
+
+# --- work ------------------------------------------------------------------------
+
+def work(cli, *args, options=("--idle", "300ms")):
+    return cli.start("work", cli.queue, "--json", *options, "--", *args)
+
+
+def test_a_child_gets_payload_and_metadata_and_its_exit_0_acks(cli):
+    id_, = cli.push("hello", "--key", "k", "--correlation-id", "c")
+    done = work(cli, "sh", "-c", "cat > payload; env | grep ^SLUICE_ > env",
+                options=["--max", "1"])
+    assert cli.counts(done) == {"done": 1}
+    assert cli.file("payload") == "hello"
+    env = dict(line.split("=", 1) for line in cli.file("env").splitlines())
+    assert int(env.pop("SLUICE_FENCING_TOKEN")) > 0 and env.pop("SLUICE_LEASE_ID")
+    assert env.pop("SLUICE_UID").startswith("01") and env.pop("SLUICE_LEASE_EXPIRES_AT")
+    assert env == {
+        "SLUICE_ID": str(id_), "SLUICE_QUEUE": cli.queue, "SLUICE_NAMESPACE": "default",
+        "SLUICE_ATTEMPTS": "1", "SLUICE_FAILURE_ATTEMPTS": "0", "SLUICE_PRIORITY": "5",
+        "SLUICE_KEY": "k", "SLUICE_CORRELATION_ID": "c",
+        "SLUICE_CONTENT_TYPE": "text/plain; charset=utf-8", "SLUICE_SERVER": cli.address}
+    assert cli.stats()["total"] == 0
+
+
+@pytest.mark.parametrize("command, outcome, error", [
+    ("echo oops >&2; exit 3", "failed", "exit status 3: oops"),
+    ("kill -SEGV $$", "failed", "killed by signal 11 (Segmentation fault)"),
+    ("kill -KILL $$", "failed", "killed by signal 9 (Killed)"),
+    ("echo never >&2; exit 100", "dead", "exit status 100: never"),
+    ("exit 75", "deferred", "exit status 75"),
+])
+def test_the_exit_decides(cli, command, outcome, error):
+    cli.server.policy(retry={"kind": "fixed", "base": "1h", "jitter": "none"})
+    cli.push("x")
+    assert cli.counts(work(cli, "sh", "-c", command, options=["--max", "1"])) == {outcome: 1}
+    m, = cli.lines("peek", cli.queue, "--state", "all")
+    assert m.get("error") == error
+    assert m["failure_attempts"] == {"failed": 1, "dead": 1, "deferred": 0}[outcome] or \
+        outcome == "dead"
+    assert m["status"] == "dead" if outcome == "dead" else m["status"] in ("delayed", "ready")
+
+
+def test_a_crashing_child_is_tried_until_it_is_a_dead_letter(cli):
+    cli.push("x", "--max-attempts", 3)
+    done = work(cli, "sh", "-c", "echo . >> tries; kill -ABRT $$")
+    assert cli.counts(done) == {"failed": 3}
+    assert cli.file("tries").count(".") == 3
+    dead, = cli.lines("dlq", "list", cli.queue)
+    assert dead["reason"] == "max_attempts" and "signal 6" in dead["error"]
+
+
+def test_the_error_is_the_tail_of_stderr_and_stderr_is_passed_on(cli):
+    cli.push("x")
+    done = work(cli, "sh", "-c", "seq 10000 >&2; exit 1", options=["--max", "1"])
+    out, err = done.communicate(timeout=LIMIT)
+    assert "\n1\n2\n" in "\n" + err
+    m, = cli.lines("peek", cli.queue, "--state", "all")
+    assert m["error"].endswith("\n9999\n10000") and len(m["error"]) < 1100
+
+
+def test_a_child_need_not_read_its_stdin(cli):
+    cli.push("-", stdin=b"x" * 1000000)
+    assert cli.counts(work(cli, "true", options=["--max", "1"])) == {"done": 1}
+
+
+def test_a_large_payload_reaches_the_child_whole(cli):
+    cli.push("-", stdin=b"y" * 3000000)
+    assert cli.counts(work(cli, "sh", "-c", "wc -c > n", options=["--max", "1"])) == {"done": 1}
+    assert int(cli.file("n")) == 3000000
+
+
+def test_a_lease_is_kept_while_the_child_runs(cli):
+    cli.push("x")
+    done = work(cli, "sh", "-c", "sleep 2; echo $SLUICE_ATTEMPTS > tries",
+                options=["--max", "1", "--lease", "500ms"])
+    assert cli.counts(done) == {"done": 1}
+    assert cli.file("tries") == "1\n"
+    assert cli.stats()["total"] == 0
+
+
+def test_a_lost_lease_kills_the_child_and_all_it_started(cli):
+    id_, = cli.push("x")
+    done = work(cli, "sh", "-c", "(sleep 3; echo late > late) & touch begun; wait",
+                options=["--max", "1", "--lease", "500ms"])
+    until(lambda: (cli.folder / "begun").exists())
+    cli("ack", id_)  # somebody settles it by its id
+    assert cli.counts(done) == {"lost": 1}
+    time.sleep(3)  # what must not happen has no sign to wait for
+    assert cli.file("late") == ""
+
+
+def test_concurrency_runs_so_many_at_a_time(cli):
+    cli.push("--lines", stdin="".join(f"{i}\n" for i in range(8)))
+    done = work(cli, "sh", "-c", "touch in.$SLUICE_ID; while [ ! -e go ]; do sleep 0.02; done",
+                options=["--max", "8", "--concurrency", "4"])
+    running = until(lambda: len(list(cli.folder.glob("in.*"))) == 4 or None)
+    assert running and cli.stats()["leased"] == 4
+    (cli.folder / "go").touch()
+    assert cli.counts(done) == {"done": 8}
+
+
+def test_messages_of_a_key_keep_their_order_with_any_concurrency(cli):
+    for i in range(12):
+        cli.push(f"{i}", "--key", "k")
+    done = work(cli, "sh", "-c", "read n || true; echo $n >> order",
+                options=["--max", "12", "--concurrency", "4"])
+    assert cli.counts(done) == {"done": 12}
+    assert cli.file("order").split() == [str(i) for i in range(12)]
+
+
+def test_max_and_idle_end_the_work(cli):
+    cli.push("--lines", stdin="1\n2\n3\n4\n5\n")
+    assert cli.counts(work(cli, "true", options=["--max", "2", "--concurrency", "4"])) == \
+        {"done": 2}
+    assert cli.counts(work(cli, "true", options=["--idle", "200ms"])) == {"done": 3}
+
+
+def test_a_stop_lets_the_child_finish_and_takes_no_more(cli):
+    cli.push("a", "b")
+    done = work(cli, "sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.02; done; cat >> out",
+                options=())
+    until(lambda: (cli.folder / "begun").exists())
+    done.send_signal(signal.SIGTERM)
+    until(lambda: "stopping" in done.stderr.readline())
+    (cli.folder / "go").touch()
+    assert cli.counts(done) == {"done": 1}
+    assert cli.file("out") == "a" and cli.stats()["ready"] == 1
+
+
+def test_a_stop_ends_a_wait_at_once(cli):
+    done = work(cli, "true", options=["--concurrency", "3"])
+    until(lambda: cli.server.metric('sluice_waiting{shard="0"}') >= 3)
+    done.send_signal(signal.SIGINT)
+    assert cli.counts(done) == {}
+    cli.push("x")
+    assert cli.stats()["ready"] == 1
+
+
+def test_a_second_signal_kills_and_gives_back_without_a_failure(cli):
+    id_, = cli.push("x")
+    done = work(cli, "sh", "-c", "touch begun; sleep 60", options=())
+    until(lambda: (cli.folder / "begun").exists())
+    done.send_signal(signal.SIGTERM)
+    until(lambda: "stopping" in done.stderr.readline())
+    done.send_signal(signal.SIGTERM)
+    assert cli.counts(done) == {"returned": 1}
+    got, = cli.lines("pull", cli.queue)
+    assert (got["id"], got["failure_attempts"]) == (id_, 0)
+
+
+def test_a_killed_worker_takes_its_children_along(cli):
+    cli.push("x")
+    done = work(cli, "sh", "-c", "echo $$ > pid; exec sleep 60", options=())
+    pid = int(until(lambda: cli.file("pid").strip() or None))
+    done.kill()
+    done.communicate(timeout=LIMIT)
+    until(lambda: not os.path.exists(f"/proc/{pid}") or
+          open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] == "Z")
+
+
+def test_a_command_that_cannot_be_run_costs_no_message_an_attempt(cli):
+    cli.push("x")
+    for command in ("./none", "no-such-command"):
+        done = work(cli, command)
+        _, err = done.communicate(timeout=LIMIT)
+        assert done.returncode == 1 and "cannot be run" in err
+    (cli.folder / "bad").write_text("#!/no/such/interpreter\n")
+    (cli.folder / "bad").chmod(0o755)
+    done = work(cli, "./bad")
+    _, err = done.communicate(timeout=LIMIT)
+    assert done.returncode == 1 and "./bad cannot be run" in err
+    m, = cli.lines("peek", cli.queue, "--state", "all")
+    assert m["failure_attempts"] == 0
+
+
+def test_a_name_that_the_server_refuses_ends_the_work(cli):
+    done = cli.start("work", ".bad", "--", "true")
+    _, err = done.communicate(timeout=LIMIT)
+    assert done.returncode == 1 and "topic" in err
+
+
+# --- work with lines ---------------------------------------------------------------
+
+LINES = """
+import json, os, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    open("pids", "a").write(f"{os.getpid()}\\n")
+    word = m.get("text", "binary")
+    if word == "crash": os.kill(os.getpid(), 11)
+    if word == "leave": sys.exit(0)
+    if word == "nonsense": print("what?", flush=True); continue
+    answer = {"outcome": word if word in ("nack", "defer", "dead") else "ack"}
+    if word != "ack": answer["error"] = "because"
+    if word == "ack": answer["result"] = {"id": m["id"]}
+    if word in ("nack", "defer"): answer["delay"] = "1h"
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def work_lines(cli, *options):
+    (cli.folder / "worker.py").write_text(LINES)
+    return work(cli, sys.executable, "worker.py", options=["--lines", *options])
+
+
+def test_a_long_lived_child_answers_lines(cli):
+    ids = cli.push("ack", "nack", "defer", "dead", "--keep-result", "1m")
+    cli.push("-", stdin=b"\xff")
+    assert cli.counts(work_lines(cli, "--max", "5")) == \
+        {"done": 2, "failed": 1, "deferred": 1, "dead": 1}
+    assert len(set(cli.file("pids").split())) == 1
+    assert cli.server.get("/result", **cli.server.here(id=ids[0])).body["result"] == \
+        {"id": ids[0]}
+    errors = {m["id"]: (m["status"], m.get("error"), m["failure_attempts"])
+              for m in cli.lines("peek", cli.queue, "--state", "all")}
+    assert errors[ids[1]] == ("delayed", "because", 1)
+    assert errors[ids[2]][0] == "delayed" and errors[ids[2]][2] == 0
+    assert errors[ids[3]][:2] == ("dead", "because")
+
+
+@pytest.mark.parametrize("word, error", [
+    ("crash", "signal 11"), ("leave", "without an answer"), ("nonsense", "not understood")])
+def test_a_long_lived_child_that_breaks_is_replaced(cli, word, error):
+    cli.push(word, "--max-attempts", 1)
+    cli.push("ack", "again")
+    assert cli.counts(work_lines(cli, "--max", "3")) == {"failed": 1, "done": 2}
+    assert len(set(cli.file("pids").split())) == 2
+    dead, = cli.lines("dlq", "list", cli.queue)
+    assert error in dead["error"]
+
+
+def test_long_lived_children_work_side_by_side(cli):
+    cli.push("--lines", stdin="x\n" * 200)
+    assert cli.counts(work_lines(cli, "--max", "200", "--concurrency", "3")) == {"done": 200}
+    assert 1 <= len(set(cli.file("pids").split())) <= 3
+
+
+# --- a server that goes and comes ----------------------------------------------------
+
+def test_a_worker_outlives_its_server_and_goes_on(own):
+    own.push("first")
+    done = work(own, "sh", "-c", "cat >> out; echo >> out", options=())
+    until(lambda: "first" in own.file("out"))
+    own.server.kill()
+    until(lambda: "trying again" in done.stderr.readline())
+    own.server.start()
+    own.push("second")
+    until(lambda: "second" in own.file("out"))
+    done.send_signal(signal.SIGTERM)
+    assert own.counts(done) == {"done": 2}
+
+
+def test_an_ack_is_repeated_until_the_server_is_back(own):
+    own.push("x")
+    done = work(own, "sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.02; done",
+                options=["--max", "1"])
+    until(lambda: (own.folder / "begun").exists())
+    own.server.kill()
+    (own.folder / "go").touch()
+    until(lambda: "trying again" in done.stderr.readline())
+    own.server.start()
+    assert own.counts(done) == {"done": 1}
+    assert own.stats()["total"] == 0
+
+
+def test_a_lease_that_cannot_be_kept_kills_the_child(own):
+    own.push("x")
+    done = work(own, "sh", "-c", "touch begun; sleep 60",
+                options=["--max", "1", "--lease", "500ms"])
+    until(lambda: (own.folder / "begun").exists())
+    own.server.kill()
+    assert own.counts(done) == {"lost": 1}
+
+
+def test_a_server_that_stops_is_not_held_up_by_waiting_workers(own):
+    done = work(own, "true", options=["--concurrency", "3"])
+    until(lambda: own.server.metric('sluice_waiting{shard="0"}') >= 3)
+    begin = time.monotonic()
+    own.server.stop()
+    assert time.monotonic() - begin < 10
+    done.send_signal(signal.SIGTERM)
+    assert own.counts(done) == {}
+
+
+def test_a_restart_of_the_server_loses_and_doubles_nothing(own):
+    own.push("--lines", stdin="".join(f"{i}\n" for i in range(300)))
+    done = work(own, "sh", "-c", "cat > got.$SLUICE_ID",
+                options=["--concurrency", "4", "--max", "300", "--lease", "20s"])
+    for _ in range(3):
+        before = len(list(own.folder.glob("got.*")))
+        until(lambda: len(list(own.folder.glob("got.*"))) > before + 20)
+        own.server.restart("kill")
+    assert sum(own.counts(done).values()) == 300
+    assert len(list(own.folder.glob("got.*"))) == 300
+    assert own.stats()["total"] == 0
