@@ -22,7 +22,11 @@ build: $(BUILD)/build.ninja ## build everything into build/ (this is the default
 	@$(NINJA) $(BUILD)
 
 .PHONY: run
-run: build ## build and watch the demo
+run: build ## build and start the server on ./data: SLUICE_LISTEN= and the like
+	$(BUILD)/sluiced
+
+.PHONY: demo
+demo: build ## build and watch the executor keep order
 	$(BUILD)/sluice demo
 
 .PHONY: test
