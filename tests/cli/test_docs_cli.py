@@ -1,0 +1,70 @@
+"""docs/cli.md is true: what it shows is typed, and answers as it says.
+
+A ```console block has commands behind `$ ` (`> ` goes on with the one before) and, below
+each, what it prints. `...` stands for anything, in a line or instead of lines; two spaces or more are any
+number of them.
+"""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/integration"))
+from served import Server  # noqa: E402
+
+PAGE = (ROOT / "docs/cli.md").read_text()
+SLUICE = Path(os.environ["SLUICE"])
+
+
+def commands():
+    """(command, what it is said to print) in the order of the page."""
+    for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.M | re.S):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            lines = part.splitlines()
+            n = 1
+            while n < len(lines) and lines[n].startswith("> "):
+                n += 1
+            typed = [lines[0]] + [line[2:] for line in lines[1:n]]
+            yield "\n".join(typed), "\n".join(lines[n:])
+
+
+def pattern(said):
+    said = re.escape(said).replace(r"\.\.\.", "(?:.|\n)*?")
+    said = re.sub(r"(\\ ){2,}", " +", said.replace("318497266802130944", r"\d+"))
+    return re.compile(rf"\s*{said}\s*")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs")
+    with Server(folder / "data") as server:
+        yield folder, {**os.environ, "SLUICE_SERVER": "%s:%d" % server.address,
+                       "PATH": f"{SLUICE.parent}:{os.environ['PATH']}"}
+
+
+def test_every_command_does_what_the_page_says(place):
+    folder, env = place
+    shown = list(commands())
+    assert len(shown) > 30
+    for typed, said in shown:
+        done = subprocess.run(["bash", "-c", typed], cwd=folder, env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        assert pattern(said).fullmatch(done.stdout), f"$ {typed}\n{done.stdout}"
+
+
+def test_every_command_is_on_the_page():
+    listed = subprocess.run([SLUICE, "--help"], capture_output=True, text=True, timeout=60).stdout
+    names = re.findall(r"^  (\w+) +", listed, re.M)
+    assert names and [n for n in names if f"`{n}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize("command", ["push", "work"])
+def test_every_option_of_its_own_is_on_the_page(command):
+    help_ = subprocess.run([SLUICE, command, "--help"], capture_output=True, text=True,
+                           timeout=60).stdout
+    options = re.findall(r"^  (--[a-z-]+)", help_, re.M)
+    assert options and [o for o in options if o not in PAGE] == []
