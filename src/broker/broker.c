@@ -103,6 +103,24 @@ route(const struct broker *b, struct op *op, uint32_t *shard)
 
 /* ---- Ops ---- */
 
+/* Verbs that are about one queue. */
+static const bool needs_queue[OP_VERBS] = {
+	[OP_CLAIM] = true,
+	[OP_PEEK] = true,
+	[OP_STATS] = true,
+	[OP_PURGE] = true,
+	[OP_POLICY_GET] = true,
+	[OP_POLICY_SET] = true,
+};
+
+static bool
+is_sound(const struct op *op)
+{
+	if (needs_queue[op->verb] && (op->queue.n == 0 || op->space.n == 0))
+		return false;
+	return op->space.n <= MESSAGE_NAME_MAX && op->queue.n <= MESSAGE_NAME_MAX;
+}
+
 /* What it costs to run, and ids. */
 static void
 prepare(struct broker *b, struct op *op)
@@ -130,7 +148,7 @@ broker_post(struct broker *b, struct op *op)
 	assert(op->verb < OP_VERBS && op->done);
 	if (b->draining && (op->verb == OP_ENQUEUE || op->verb == OP_CLAIM))
 		return SLU_ECLOSED;
-	rc = route(b, op, &shard);
+	rc = is_sound(op) ? route(b, op, &shard) : SLU_EINVAL;
 	if (rc)
 		return rc;
 	prepare(b, op);

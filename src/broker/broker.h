@@ -69,7 +69,7 @@ void broker_close(struct broker *b);
 
 /*
  * Takes op until its done is called. Gives ids to messages that have none.
- *   SLU_EINVAL   its items belong to different shards
+ *   SLU_EINVAL   its items belong to different shards, or it lacks a queue
  *   SLU_ECLOSED  stopped; or drained, and it is an enqueue or a claim
  */
 int broker_post(struct broker *b, struct op *op);

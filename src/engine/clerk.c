@@ -140,6 +140,9 @@ put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
 	if (put->m.queue.n == 0)
 		put->m.queue = op->queue;
 	put->existed = false;
+	rc = message_check(&put->m, err);
+	if (rc)
+		return rc;
 	rc = put_decide(k, put, &c);
 	if (rc == SLU_EEXISTS) {
 		put->m.id = c.id;

@@ -6,6 +6,7 @@
 #include "broker/broker.h"
 #include "engine/memory.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -217,7 +218,7 @@ check_order(void)
 	}
 }
 
-/* MQ-21; I1, I3, I4 and I6 of the checker, LQ-41: no thread per queue or waiter. */
+/* MQ-21; I1, I3, I4 and I6 of the checker. */
 TEST_LIMIT(each_message_goes_to_one_consumer_at_a_time_in_order_of_its_key, 240)
 {
 	pthread_t producers[PRODUCERS], consumers[CONSUMERS];
@@ -316,14 +317,31 @@ TEST(a_part_of_what_was_granted_can_be_returned)
 
 /* ---- Waiting ---- */
 
-/* LQ-13, LQ-41: idle waiters cost nothing. */
+static int
+threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	int n = 0;
+
+	CHECK(tasks);
+	while (readdir(tasks))
+		n++;
+	closedir(tasks);
+	return n;
+}
+
+/* LQ-13, LQ-41: idle waiters cost no work and no threads. */
 TEST(a_thousand_idle_waiters_cause_no_work)
 {
+	static char names[CLAIMERS][8];
 	uint64_t batches;
+	int before;
 
 	start(1);
+	before = threads();
 	for (int i = 0; i < CLAIMERS; i++) {
-		call(&claimers[i], OP_CLAIM, "idle");
+		snprintf(names[i], sizeof names[i], "q%d", i % 100);
+		call(&claimers[i], OP_CLAIM, names[i]);
 		claimers[i].op.wait = SLU_NEVER;
 		CHECK_EQ(0, broker_post(b, &claimers[i].op));
 	}
@@ -332,6 +350,7 @@ TEST(a_thousand_idle_waiters_cause_no_work)
 	for (int i = 0; i < 100; i++)
 		push("q");
 	CHECK(totals(0).batches <= batches + 100);
+	CHECK_EQ(before, threads());
 	broker_stop(b);
 	for (int i = 0; i < CLAIMERS; i++)
 		CHECK_EQ(1, claimers[i].done);
@@ -483,6 +502,8 @@ TEST(what_belongs_to_two_shards_is_refused)
 	c.op.n_puts = COUNT(puts);
 	CHECK_EQ(SLU_EINVAL, broker_post(b, &c.op));
 	call(&c, OP_ACK, "");
+	CHECK_EQ(SLU_EINVAL, broker_post(b, &c.op));
+	call(&c, OP_CLAIM, "");
 	CHECK_EQ(SLU_EINVAL, broker_post(b, &c.op));
 	broker_close(b);
 }

@@ -275,7 +275,7 @@ produce_until_killed(int out)
 	}
 }
 
-/* SQ-F1, MQ-09 for the library: queued work survives kill -9. */
+/* SQ-F1: queued work survives kill -9. */
 TEST(what_was_accepted_survives_kill_9)
 {
 	uint32_t accepted = 0, n = 0;
@@ -301,6 +301,38 @@ TEST(what_was_accepted_survives_kill_9)
 		n++;
 	}
 	CHECK(n == accepted + 1 || n == accepted + 2); /* the last one was not answered */
+	slu_close(b);
+}
+
+static void
+ack_one_and_die(void)
+{
+	struct slu_message m;
+
+	open_in("data");
+	put("q", "done");
+	put("q", "left");
+	CHECK_EQ(1, claim("q", &m));
+	CHECK_EQ(0, slu_ack(b, &m, NULL, 0, &err));
+	kill(getpid(), SIGKILL);
+}
+
+/* MQ-51 */
+TEST(what_was_acked_does_not_come_back_after_kill_9)
+{
+	struct slu_message m;
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		ack_one_and_die();
+	waitpid(child, &status, 0);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	open_in("data");
+	CHECK_EQ(1, claim("q", &m));
+	CHECK(memcmp("left", m.payload, 4) == 0);
+	slu_message_release(&m);
+	CHECK_EQ(0, claim("q", &m));
 	slu_close(b);
 }
 

@@ -268,7 +268,6 @@ CASE(tokens_and_numbers_rise_also_over_a_restart)
 
 /* ---- Ack ---- */
 
-/* LQ-08; MQ-51 for engines that last. */
 CASE(what_is_acked_is_gone_for_good)
 {
 	rig_put(r, "q", NULL);
@@ -345,7 +344,7 @@ CASE(each_item_has_its_own_outcome)
 	CHECK_EQ(SLU_ELEASE, items[2].rc);
 }
 
-/* ---- Nack: MQ-31, MQ-32, LQ-09 ---- */
+/* ---- Nack: MQ-31, MQ-32 ---- */
 
 CASE(a_nack_counts_a_failure_and_waits_as_the_policy_says)
 {

@@ -278,6 +278,16 @@ CASE(a_call_that_does_not_fit_leaves_nothing_behind)
 	CHECK_EQ(1, rig_count(r, "q", MSG_READY));
 }
 
+CASE(what_no_record_can_hold_is_refused)
+{
+	static char text[MESSAGE_KEY_MAX + 2];
+
+	memset(text, 'k', sizeof text - 1);
+	CHECK_EQ(0, rig_put(r, "q", &(struct rig_msg){ .key = text }));
+	CHECK_EQ(SLU_ETOOBIG, r->op.rc);
+	CHECK_CONTAINS("key", r->op.err.text);
+}
+
 CASE(ten_thousand_messages_are_one_call)
 {
 	static struct op_put puts[10000];

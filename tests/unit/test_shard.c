@@ -157,7 +157,7 @@ TEST(an_enqueue_wakes_a_waiting_claim)
 	end();
 }
 
-/* LQ-42 */
+/* LQ-42, MQ-28 */
 TEST(a_claim_on_a_filled_queue_is_answered_at_once)
 {
 	struct call a, m;
