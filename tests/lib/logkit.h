@@ -59,6 +59,7 @@ struct kit_msg {
 	bool result;     /* it was acked with one */
 	bool error;      /* it was nacked with a text */
 	bool maybe;      /* error is not known */
+	bool damaged;    /* it may be that it cannot be read */
 	bool seen;       /* by the scan under way */
 	uint64_t number; /* KIT_IN */
 };

@@ -21,6 +21,13 @@ struct kit_texts {
 	char payload[KIT_PAYLOAD];
 };
 
+/* The power is gone: answers say so, or nothing can be read. */
+static inline bool
+kit_is_dead(const struct logkit *k)
+{
+	return k->disk && k->disk->dead;
+}
+
 uint64_t kit_dice(struct logkit *k, uint64_t n); /* 0 .. n - 1 */
 struct kit_msg *kit_msg(struct logkit *k, uint64_t id);
 void kit_describe(struct logkit *k, uint64_t id, struct message *m, struct kit_texts *t);

@@ -40,7 +40,7 @@ check_scan(struct logkit *k)
 		test_fail(__FILE__, __LINE__, "%s", wrong);
 }
 
-/* MQ-09, MQ-50 and G2: the same ledger after every open, cleaned or not. */
+/* G2: the same ledger after every open, cleaned or not. */
 TEST_LIMIT(opening_gives_the_same_ledger_any_number_of_times, 300)
 {
 	struct logkit *k = logkit_new(SEGMENT, test_seed(), false);

@@ -1,0 +1,230 @@
+/*
+ * Cleaning: the disk stays in proportion to what lives, and nothing is lost on the way.
+ */
+#include "logkit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	SEGMENT = 64 << 10,
+	ROWS = 64
+};
+
+static const struct slice space = { "ns", 2 }, queue = { "q", 1 };
+
+static void
+run(struct logkit *k, struct op *op)
+{
+	if (logkit_run(k, op))
+		test_fail(__FILE__, __LINE__, "run: %s", k->err.text);
+	CHECK_EQ(0, op->rc);
+}
+
+static void
+put(struct logkit *k, uint64_t id, struct slice payload, const char *idem)
+{
+	struct op_put p = { .m = { .id = id, .payload = payload } };
+	struct op op;
+
+	p.m.idem = idem ? slice_of(idem) : (struct slice){ 0 };
+	op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
+	op.puts = &p;
+	op.n_puts = 1;
+	run(k, &op);
+	CHECK_EQ(idem && p.existed, p.existed);
+}
+
+/* Claim some and settle those that want it; the others go on being leased. */
+static uint32_t
+claim_and_ack(struct logkit *k, bool (*wants)(uint64_t id), struct slice result)
+{
+	static struct op_row rows[ROWS];
+	static struct op_item items[ROWS];
+	struct op claim, ack;
+
+	op_init(&claim, OP_CLAIM, space, queue, NULL, NULL);
+	claim.rows = rows;
+	claim.max_rows = ROWS;
+	claim.lease = 10 * SLU_HOUR;
+	run(k, &claim);
+	op_init(&ack, OP_ACK, space, queue, NULL, NULL);
+	ack.items = items;
+	for (uint32_t i = 0; i < claim.n_rows; i++)
+		if (wants(rows[i].id))
+			items[ack.n_items++] = (struct op_item){
+				.id = rows[i].id, .token = rows[i].token, .text = result
+			};
+	run(k, &ack);
+	op_unpin(&claim);
+	return claim.n_rows;
+}
+
+static bool
+not_hundredth(uint64_t id)
+{
+	return id % 100 != 0;
+}
+
+static bool
+every(uint64_t id)
+{
+	(void)id;
+	return true;
+}
+
+static void
+check_bound(struct logkit *k, const char *when)
+{
+	const struct wal_stats stats = logkit_stats(k);
+	const uint64_t bound = 3 * stats.live + 4 * (uint64_t)SEGMENT;
+
+	if (stats.bytes > bound)
+		test_fail(__FILE__, __LINE__, "%s: %" PRIu64 " bytes on disk, live %" PRIu64,
+			  when, stats.bytes, stats.live);
+}
+
+/* Fault 40, W6: 99 of 100 are acked, the rest stays. */
+TEST_LIMIT(the_disk_holds_three_times_what_lives_and_four_segments, 120)
+{
+	static char payload[300];
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	uint64_t id = 0;
+
+	CHECK_EQ(0, logkit_open(k));
+	for (int round = 0; round < 100; round++) {
+		for (int i = 0; i < 300; i++)
+			put(k, ++id, (struct slice){ payload, sizeof payload }, NULL);
+		while (claim_and_ack(k, not_hundredth, (struct slice){ 0 }))
+			;
+		CHECK_EQ(0, logkit_settle(k));
+		check_bound(k, "settled");
+	}
+	CHECK(logkit_stats(k).live > 300 * sizeof payload);
+	logkit_free(k);
+}
+
+/* What is remembered counts as alive: cleaning ends, and it survives. */
+TEST_LIMIT(remembered_keys_and_results_survive_cleaning, 120)
+{
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	char idem[32];
+	struct op op;
+
+	CHECK_EQ(0, logkit_open(k));
+	for (uint64_t id = 1; id <= 3000; id++) {
+		snprintf(idem, sizeof idem, "key-%" PRIu64, id);
+		put(k, id, (struct slice){ 0 }, idem);
+		claim_and_ack(k, every, (struct slice){ 0 });
+	}
+	CHECK_EQ(0, logkit_settle(k)); /* it ends */
+	k->next_id = 3001;
+	for (int life = 0; life < 2; life++) {
+		for (uint64_t id = 1; id <= 3000; id += 7) {
+			struct op_put p = { .m = { .id = 100000 + id } };
+
+			snprintf(idem, sizeof idem, "key-%" PRIu64, id);
+			p.m.idem = slice_of(idem);
+			op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
+			op.puts = &p;
+			op.n_puts = 1;
+			run(k, &op);
+			CHECK(p.existed);
+			CHECK_EQ(id, p.m.id);
+		}
+		logkit_close(k);
+		CHECK_EQ(0, logkit_open(k));
+	}
+	logkit_free(k);
+}
+
+/* ---- Killed midway ---- */
+
+/* Random work that leaves much to clean, and an image of it. */
+static struct logkit *
+prepare(struct sim_image **image)
+{
+	struct logkit *k = logkit_new(SEGMENT, 42, false);
+
+	k->max_payload = 3000;
+	CHECK_EQ(0, logkit_open(k));
+	for (int i = 0; i < 250; i++)
+		CHECK_EQ(0, logkit_step(k));
+	logkit_kill(k);
+	*image = simdisk_save(k->disk);
+	return k;
+}
+
+/* Work, with cleaning in it, until the power goes at the n-th change. */
+static bool
+cut_at(struct logkit *k, unsigned long n, uint64_t seed)
+{
+	int rc = 0;
+
+	CHECK_EQ(0, logkit_open(k));
+	simdisk_power_off(k->disk, n);
+	for (int i = 0; i < 40 && !rc; i++)
+		rc = logkit_step(k);
+	if (!rc)
+		rc = logkit_settle(k);
+	logkit_crash(k, seed);
+	CHECK_EQ(0, logkit_open(k));
+	CHECK_EQ(0, logkit_settle(k));
+	logkit_verify(k);
+	logkit_kill(k);
+	return rc != 0;
+}
+
+/* Fault 41, G4. */
+TEST_LIMIT(cleaning_may_be_cut_at_any_change, 600)
+{
+	struct sim_image *image;
+	struct logkit *k = prepare(&image), *saved = malloc(sizeof *saved);
+	struct fakeclock clock;
+	unsigned long n = 1;
+	bool more = true;
+
+	CHECK(saved);
+	memcpy(saved, k, sizeof *saved);
+	clock = k->clock;
+	for (; more && n < 2000; n += 1 + n / 50) {
+		memcpy(k, saved, sizeof *k);
+		k->clock = clock;
+		simdisk_load(k->disk, image);
+		more = cut_at(k, n, n);
+	}
+	CHECK(n > 50);
+	sim_image_free(image);
+	free(saved);
+	logkit_free(k);
+}
+
+/* ---- Damage ---- */
+
+/* Never deleted, never copied: cleaning stops, the rest goes on. */
+TEST_LIMIT(damage_stops_cleaning_and_deletes_nothing, 120)
+{
+	struct logkit *k = logkit_new(SEGMENT, 8, false);
+	char *bytes;
+	size_t size;
+
+	k->no_purge = true;
+	CHECK_EQ(0, logkit_open(k));
+	while (logkit_stats(k).segments < 2)
+		CHECK_EQ(0, logkit_step(k));
+	bytes = simdisk_content(k->disk, "log/00000001.log", &size);
+	CHECK(bytes);
+	memset(bytes + size / 4, 0x55, 256); /* while it is open */
+	for (uint64_t id = 1; id < k->next_id; id++)
+		k->msgs[id].damaged = true;
+	for (int i = 0; i < 600; i++)
+		CHECK_EQ(0, logkit_step(k));
+	CHECK(simdisk_content(k->disk, "log/00000001.log", &size));
+	CHECK_CONTAINS("cleaning stopped", k->logged);
+	k->e->ops->close(k->e);
+	k->e = NULL;
+	k->live = 0;
+	CHECK_EQ(SLU_ECORRUPT, logkit_open(k));
+	CHECK_CONTAINS("00000001.log", k->err.text);
+	logkit_free(k);
+}
