@@ -1,0 +1,123 @@
+/*
+ * shim.c - a kernel that fails when it is told to. Preloaded into a real server.
+ *
+ * The file that FAULT_SHIM names is mapped by the test and by the server: what the
+ * test writes there holds from the next call on. faults.py has the same layout.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+struct faults {
+	_Atomic int64_t clock_step; /* ns that the wall clock is ahead */
+	_Atomic int64_t sync_fails; /* so many syncs of data fail with EIO */
+	_Atomic int64_t full;       /* files cannot grow: ENOSPC */
+	_Atomic int64_t syncs;      /* counted: syncs of data that were asked for */
+	_Atomic int64_t failed;     /* counted: calls that were made to fail */
+	_Atomic int64_t sync_stall; /* ns that every sync takes longer */
+};
+
+static struct faults none;
+static struct faults *faults = &none;
+
+__attribute__((constructor)) static void
+shim_init(void)
+{
+	const char *const path = getenv("FAULT_SHIM");
+	const int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	void *const p = fd < 0 ? MAP_FAILED
+			       : mmap(NULL, sizeof *faults, PROT_READ | PROT_WRITE,
+				      MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		abort(); /* a test without its faults would prove nothing */
+	faults = p;
+	close(fd);
+}
+
+/* The function that this one stands before. */
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static int
+fail(int error)
+{
+	faults->failed++;
+	errno = error;
+	return -1;
+}
+
+int
+clock_gettime(clockid_t id, struct timespec *t)
+{
+	static __typeof__(&clock_gettime) next;
+	const int64_t step = faults->clock_step;
+	int rc;
+
+	if (!next)
+		next = NEXT(clock_gettime);
+	rc = next(id, t);
+	if (id == CLOCK_REALTIME && rc == 0 && step) {
+		const int64_t ns = t->tv_sec * 1000000000LL + t->tv_nsec + step;
+
+		t->tv_sec = ns / 1000000000;
+		t->tv_nsec = ns % 1000000000;
+	}
+	return rc;
+}
+
+static bool
+sync_fails(void)
+{
+	int64_t left = faults->sync_fails;
+
+	faults->syncs++;
+	while (left > 0)
+		if (atomic_compare_exchange_weak(&faults->sync_fails, &left, left - 1))
+			return true;
+	return false;
+}
+
+int
+fdatasync(int fd)
+{
+	const int64_t stall = faults->sync_stall;
+	const struct timespec t = { stall / 1000000000, stall % 1000000000 };
+
+	if (stall)
+		nanosleep(&t, NULL);
+	return sync_fails() ? fail(EIO) : NEXT(fdatasync)(fd);
+}
+
+int
+fallocate(int fd, int mode, off_t at, off_t n)
+{
+	return faults->full ? fail(ENOSPC) : NEXT(fallocate)(fd, mode, at, n);
+}
+
+int
+fstatvfs(int fd, struct statvfs *st)
+{
+	const int rc = NEXT(fstatvfs)(fd, st);
+
+	if (rc == 0 && faults->full)
+		st->f_bavail = st->f_bfree = 0;
+	return rc;
+}
+
+/* Within what a file already has, a full disk still takes writes. */
+ssize_t
+pwrite(int fd, const void *p, size_t n, off_t at)
+{
+	if (faults->full && at + (off_t)n > lseek(fd, 0, SEEK_END))
+		return fail(ENOSPC);
+	return NEXT(pwrite)(fd, p, n, at);
+}
