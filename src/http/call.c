@@ -10,7 +10,9 @@
 #include <assert.h>
 
 enum {
-	SPARE_CALLS = 256, /* more are given back to the system */
+	SPARE_CALLS = 256,     /* more are given back to the system */
+	SPARE_BYTES = 8 << 20, /* so are their buffers, when they are more than this */
+	KEPT_BUFFER = 256 << 10,
 	COPIED_BODY = 512, /* a shorter one goes behind the head, into one piece */
 	FIELDS_MAX = 16 * 1024
 };
@@ -20,9 +22,24 @@ enum {
 static void
 trim(struct buf *b)
 {
-	if (b->size > CONN_KEPT)
+	if (b->size > KEPT_BUFFER)
 		buf_release(b);
 	buf_clear(b);
+}
+
+static size_t
+buffers_of(const struct call *c)
+{
+	return c->in.size + c->out.size + c->head.size + c->fields.size;
+}
+
+static void
+release_buffers(struct call *c)
+{
+	buf_release(&c->in);
+	buf_release(&c->out);
+	buf_release(&c->head);
+	buf_release(&c->fields);
 }
 
 static struct call *
@@ -47,6 +64,7 @@ call_new(struct front *f)
 	if (c) {
 		f->spare = c->next_spare;
 		f->n_spare--;
+		f->spare_bytes -= buffers_of(c);
 	} else {
 		c = call_alloc(f);
 	}
@@ -62,10 +80,7 @@ call_new(struct front *f)
 static void
 call_free(struct call *c)
 {
-	buf_release(&c->in);
-	buf_release(&c->out);
-	buf_release(&c->head);
-	buf_release(&c->fields);
+	release_buffers(c);
 	mem_free(c);
 }
 
@@ -90,6 +105,8 @@ call_recycle(struct front *f, struct call *c)
 	trim(&c->out);
 	trim(&c->head);
 	trim(&c->fields);
+	if (f->spare_bytes + buffers_of(c) > SPARE_BYTES)
+		release_buffers(c);
 	next.in = c->in;
 	next.out = c->out;
 	next.out.max = f->shared->conf.max_output; /* it may have been taken */
@@ -98,6 +115,7 @@ call_recycle(struct front *f, struct call *c)
 	*c = next;
 	f->spare = c;
 	f->n_spare++;
+	f->spare_bytes += buffers_of(c);
 }
 
 void

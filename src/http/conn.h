@@ -19,9 +19,8 @@
 #include "http/call.h"
 
 enum {
-	CONN_HELD = 16 * 1024,       /* read ahead of what may be parsed */
-	CONN_OUTPUT_LOW = 64 * 1024, /* with more output waiting nothing is parsed */
-	CONN_KEPT = 16 * 1024        /* larger buffers of a call are not kept */
+	CONN_HELD = 16 * 1024,      /* read ahead of what may be parsed */
+	CONN_OUTPUT_LOW = 64 * 1024 /* with more output waiting nothing is parsed */
 };
 
 /* What a connection waits for; conn.c has a row for each. */

@@ -113,7 +113,7 @@ front_date(struct front *f)
 {
 	const slu_time now = loop_now(f->loop);
 
-	if (f->date_read != now)
+	if (f->date_read != now || !f->date.text[0])
 		(void)http_date(&f->date, clock_wall(&clock_system));
 	f->date_read = now;
 	return f->date.text;

@@ -69,7 +69,8 @@ struct front {
 	uint32_t last_generation; /* given out */
 	struct call *spare;
 	unsigned n_spare;
-	unsigned n_calls; /* not spare; also those whose connection is gone */
+	size_t spare_bytes; /* in buffers of spare calls */
+	unsigned n_calls;   /* not spare; also those whose connection is gone */
 	bool draining;
 	bool ended;
 	bool owed; /* of some listener */

@@ -111,13 +111,7 @@ accept_one(struct front_listener *l, struct conn *c)
 
 	front_count(f, SERVER_ACCEPTED, 1);
 	front_count(f, SERVER_CONNECTIONS, 1);
-	if (uv_accept(&l->uv.stream, &c->uv.stream)) {
-		conn_close(c);
-		return;
-	}
-	if (c->uv.handle.type == UV_TCP)
-		(void)uv_tcp_nodelay(&c->uv.tcp, 1); /* slower without, not wrong */
-	if (conn_open(c))
+	if (uv_accept(&l->uv.stream, &c->uv.stream) || conn_open(c))
 		conn_close(c);
 }
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "http/front.h"
+#include "net/files.h"
 
 #include <stdio.h>
 

@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -115,6 +115,27 @@ bind_failed(const char *address, struct slu_err *err)
 	}
 }
 
+/* A5. Without them it is slower or later, not wrong. */
+static void
+set_options(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		/* Else a restart would wait for old connections to be forgotten. */
+		{ SOL_SOCKET, SO_REUSEADDR, 1 },
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 60 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, 15 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 4 },
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+		(void)setsockopt(fd, options[i].level, options[i].name,
+				 &options[i].value, sizeof options[i].value);
+}
+
 /* A bound socket at *out; the port that was chosen is in sa. */
 static int
 bind_tcp(const char *address, struct sockaddr_storage *sa, socklen_t len, bool shared,
@@ -126,8 +147,7 @@ bind_tcp(const char *address, struct sockaddr_storage *sa, socklen_t len, bool s
 
 	if (fd < 0)
 		return SLU_EDOWN;
-	/* Without it a restart would wait for old connections to be forgotten. */
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* a hint */
+	set_options(fd);
 	if (shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on))
 		rc = slu_fail(err, SLU_EDOWN, "SO_REUSEPORT for %s: %m", address);
 	else if (bind(fd, (struct sockaddr *)sa, len) ||
@@ -177,8 +197,29 @@ drop(struct listener *l)
 	}
 }
 
-/* A1. Between the first bind and the others somebody may take a port that was chosen
- * for us: then another is chosen. */
+/* A1. */
+static int
+try_tcp(struct listener *l, const char *address, struct sockaddr_storage *sa,
+	socklen_t len, struct slu_err *err)
+{
+	int first = -1;
+	int rc = probe(address, sa, len, &first, err);
+
+	if (rc)
+		return rc;
+	if (l->n == 1) {
+		l->fds[0] = first;
+		return 0;
+	}
+	close(first);
+	rc = bind_shared(l, address, sa, len, err);
+	if (rc)
+		drop(l);
+	return rc;
+}
+
+/* Between the first bind and the others somebody may take a port that was chosen for
+ * us: then another is chosen. */
 static int
 open_tcp(struct listener *l, const char *address, struct slu_err *err)
 {
@@ -190,27 +231,14 @@ open_tcp(struct listener *l, const char *address, struct slu_err *err)
 		return rc;
 	const in_port_t wanted = *port_of(&sa);
 
-	for (unsigned tries = 1;; tries++) {
-		int first = -1;
-
+	for (int tries = 0; tries < PORT_TRIES; tries++) {
 		*port_of(&sa) = wanted;
-		rc = probe(address, &sa, len, &first, err);
-		if (rc)
-			return rc;
-		if (l->n == 1) {
-			l->fds[0] = first;
+		rc = try_tcp(l, address, &sa, len, err);
+		if (rc != SLU_EEXISTS || wanted != 0)
 			break;
-		}
-		close(first);
-		rc = bind_shared(l, address, &sa, len, err);
-		if (rc == 0)
-			break;
-		drop(l);
-		if (rc != SLU_EEXISTS || wanted != 0 || tries == PORT_TRIES)
-			return rc;
 	}
 	l->port = ntohs(*port_of(&sa));
-	return 0;
+	return rc;
 }
 
 static void
@@ -367,19 +395,4 @@ listener_take(struct listener *l, unsigned i)
 	assert(i < l->n && fd >= 0);
 	l->fds[i] = -1;
 	return fd;
-}
-
-unsigned long
-files_allow(unsigned long n)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r))
-		return n; /* not known: accept will tell */
-	if (r.rlim_cur < n) {
-		r.rlim_cur = n < r.rlim_max ? n : r.rlim_max;
-		if (setrlimit(RLIMIT_NOFILE, &r) || getrlimit(RLIMIT_NOFILE, &r))
-			return n;
-	}
-	return r.rlim_cur;
 }

@@ -14,6 +14,9 @@
  *      answers, or a file that is no socket, is left alone: SLU_EEXISTS.
  *  A3  The mode of a unix socket is set before anybody can connect.
  *  A4  A closed listener removes its unix socket, unless another listens there by now.
+ *  A5  Connections inherit from their socket: small answers leave at once
+ *      (TCP_NODELAY), and a client whose machine has vanished is missed after two
+ *      minutes (keep-alive probes), however long its call waits.
  */
 #ifndef NET_LISTEN_H
 #define NET_LISTEN_H
@@ -45,9 +48,5 @@ void listener_close(struct listener *l);
 
 /* The i-th socket, now the caller's. */
 int listener_take(struct listener *l, unsigned i);
-
-/* Raise the limit of open files of this process to at least n if the system lets us;
- * returns what the limit is now. */
-unsigned long files_allow(unsigned long n);
 
 #endif

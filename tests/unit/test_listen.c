@@ -1,11 +1,14 @@
 #include "test.h"
 
+#include "net/files.h"
 #include "net/listen.h"
 
 #include <sluice/err.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -160,6 +163,41 @@ TORTURE(a_listener_opens_or_leaves_nothing)
 	CHECK(rc == 0 || rc == SLU_ENOMEM);
 	listener_close(&l);
 	CHECK_EQ(-1, access("sock", F_OK));
+}
+
+static int
+option_of(int fd, int level, int name)
+{
+	socklen_t len = sizeof(int);
+	int value = 0;
+
+	CHECK_EQ(0, getsockopt(fd, level, name, &value, &len));
+	return value;
+}
+
+/* A5. */
+TEST(connections_inherit_what_their_listener_was_told)
+{
+	struct sockaddr_in sa = {
+		.sin_family = AF_INET,
+		.sin_addr = { htonl(INADDR_LOOPBACK) },
+	};
+	const int client = socket(AF_INET, SOCK_STREAM, 0);
+	struct listener l;
+	int fd;
+
+	open_ok(&l, "127.0.0.1:0", 1);
+	CHECK_EQ(0, listen(l.fds[0], 1));
+	sa.sin_port = htons((uint16_t)l.port);
+	CHECK_EQ(0, connect(client, (struct sockaddr *)&sa, sizeof sa));
+	fd = accept(l.fds[0], NULL, NULL);
+	CHECK(fd >= 0);
+	CHECK(option_of(fd, IPPROTO_TCP, TCP_NODELAY));
+	CHECK(option_of(fd, SOL_SOCKET, SO_KEEPALIVE));
+	CHECK_EQ(60, option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE));
+	close(fd);
+	close(client);
+	listener_close(&l);
 }
 
 TEST(the_limit_of_files_is_raised_as_far_as_allowed)

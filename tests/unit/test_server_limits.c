@@ -4,6 +4,7 @@
 #include "server_fixture.h"
 
 #include "base/clock.h"
+#include "net/files.h"
 
 static struct fixture fx;
 
