@@ -10,7 +10,8 @@ enum {
 	AT_DURABLE = 16,
 	AT_TYPE = 24,
 	AT_FLAGS = 25,
-	AT_ZERO = 26
+	AT_ZERO = 26,
+	AT_LIFE = 28
 };
 
 static size_t
@@ -28,6 +29,7 @@ record_put_head(char *p, const struct record *r)
 	le64_put(p + AT_DURABLE, r->durable);
 	p[AT_TYPE] = (char)r->type;
 	p[AT_FLAGS] = (char)r->flags;
+	le32_put(p + AT_LIFE, r->life);
 	if (r->flags & RECORD_HAS_TIME)
 		le64_put(p + RECORD_HEAD, (uint64_t)r->time);
 }
@@ -51,13 +53,12 @@ record_seal(char *p, uint32_t salt, bool is_last)
 uint32_t
 record_claims(const char *p, uint64_t max)
 {
-	static const char zeros[RECORD_HEAD - AT_ZERO];
 	const uint8_t flags = (uint8_t)p[AT_FLAGS];
 	uint64_t size;
 
 	if (p[AT_TYPE] == 0 || flags & ~RECORD_FLAGS || le64_get(p + AT_SEQ) == 0)
 		return 0;
-	if (memcmp(p + AT_ZERO, zeros, sizeof zeros) != 0)
+	if (p[AT_ZERO] || p[AT_ZERO + 1])
 		return 0;
 	size = record_size(le32_get(p + AT_LENGTH), flags & RECORD_HAS_TIME);
 	return size <= max ? (uint32_t)size : 0;
@@ -81,6 +82,7 @@ record_get(const char *p, size_t n, uint32_t salt, struct record *r)
 		.durable = le64_get(p + AT_DURABLE),
 		.type = (uint8_t)p[AT_TYPE],
 		.flags = (uint8_t)p[AT_FLAGS],
+		.life = le32_get(p + AT_LIFE),
 		.size = size,
 	};
 	if (r->flags & RECORD_HAS_TIME)

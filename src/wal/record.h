@@ -7,9 +7,10 @@
  *     4  4  length of body
  *     8  8  seq, one more than the record before
  *    16  8  durable, highest seq known to be synced when this was written
- *    24  1  type, the caller's, 1 .. 255
+ *    24  1  type: 1 .. 254 are the caller's, 255 begins a new life of the log
  *    25  1  flags
- *    26  6  zero
+ *    26  2  zero
+ *    28  4  life: a random number, another one each time the log is opened
  *   [32  8  the group's time, when flags say so]
  *    ..  n  body, then zeros up to a multiple of 8
  *
@@ -29,6 +30,10 @@ enum {
 	RECORD_ALIGN = 8
 };
 
+enum {
+	RECORD_OPENS = 255 /* type */
+};
+
 enum record_flag {
 	RECORD_GOES_ON = 1,  /* the next record is of the same group */
 	RECORD_HAS_TIME = 2, /* first of its group, or of its segment */
@@ -38,6 +43,7 @@ enum record_flag {
 struct record {
 	uint64_t seq;
 	uint64_t durable;
+	uint32_t life;
 	slu_time time; /* when flags say so, else 0 */
 	uint8_t type;
 	uint8_t flags;

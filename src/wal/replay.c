@@ -8,14 +8,15 @@
  *                                              |<- whole groups ->|<- tail ->|  rest
  *                                                                 cut        stop
  *
- * A record follows when its sum is right, its seq is the next, and it has a time where
- * one belongs. The records of a group are held back until its last one was seen.
+ * A record follows when its sum is right, its seq is the next, it is of the same life
+ * or begins a new one, and it has a time where one belongs. The records of a group are held back until its last one was seen.
  *
  * From the cut to the end of the last segment every multiple of 8 is looked at: a
  * record there that knows of a sync beyond the cut proves damage (W2). Only when there
  * is none, and `durable` does not say so either, the tail is cut: segments that hold
- * nothing but parts of the unfinished group go back to the stock, last first, then
- * every record behind the cut is struck out: its head becomes zeros.
+ * nothing but parts of the unfinished group go back to the stock, last first. Behind
+ * the cut its records stay where they are; the new life that begins there (W2) is what
+ * keeps them, or a mixture of them and what is written over them, from ever following.
  */
 #include "wal/wal_inner.h"
 
@@ -29,6 +30,8 @@ struct replay {
 	struct buf held;    /* struct wal_record and body, of the unfinished group */
 	uint64_t next_seq;  /* of the record that must come now */
 	uint64_t whole_seq; /* of the last record of the last whole group */
+	uint32_t life;      /* of the last record */
+	bool any;           /* there was one */
 	slu_time time;      /* of the group */
 	slu_time whole_time;
 	bool in_group;
@@ -47,12 +50,28 @@ damaged(const struct segment *s, uint32_t at, uint64_t seq, const char *why,
 }
 
 static bool
+fits_life(const struct replay *rp, const struct record *rec)
+{
+	if (rec->type == RECORD_OPENS)
+		return !rp->in_group && (!rp->any || rec->life != rp->life);
+	return !rp->any || rec->life == rp->life;
+}
+
+static bool
 follows(const struct replay *rp, const struct record *rec)
 {
 	const bool time_due = !rp->in_group || rp->reader.at == SEGMENT_HEAD;
 
 	return rec->seq == rp->next_seq && rec->durable <= rp->whole_seq &&
-	       time_due == ((rec->flags & RECORD_HAS_TIME) != 0);
+	       time_due == ((rec->flags & RECORD_HAS_TIME) != 0) && fits_life(rp, rec);
+}
+
+static int
+hand_out(struct replay *rp, const struct wal_record *rec, struct slu_err *err)
+{
+	if (!rp->fn || rec->type == RECORD_OPENS)
+		return 0;
+	return rp->fn(rp->w, rec, rp->arg, err);
 }
 
 static int
@@ -67,7 +86,7 @@ hand_out_held(struct replay *rp, struct slu_err *err)
 		at += sizeof rec;
 		rec.body.p = rp->held.p + at;
 		at += rec.body.n;
-		rc = rp->fn ? rp->fn(rp->w, &rec, rp->arg, err) : 0;
+		rc = hand_out(rp, &rec, err);
 	}
 	buf_clear(&rp->held);
 	return rc;
@@ -99,10 +118,12 @@ take(struct replay *rp, const struct record *r, struct slu_err *err)
 	rp->time = r->flags & RECORD_HAS_TIME ? r->time : rp->time;
 	rec.time = rp->time;
 	rp->in_group = !ends;
+	rp->life = r->life;
+	rp->any = true;
 	rp->next_seq++;
 	reader_skip(&rp->reader, r->size);
 	if (ends && rp->held.n == 0)
-		return rp->fn ? rp->fn(rp->w, &rec, rp->arg, err) : 0;
+		return hand_out(rp, &rec, err);
 	rc = hold(rp, &rec, err);
 	return rc || !ends ? rc : hand_out_held(rp, err);
 }
@@ -229,29 +250,6 @@ drop_segments(struct replay *rp, struct slu_err *err)
 	return 0;
 }
 
-static int
-strike_out(struct replay *rp, unsigned *struck, struct slu_err *err)
-{
-	static const char zeros[RECORD_HEAD];
-	struct segment *s = rp->w->segments[rp->cut_segment];
-	struct record rec;
-	int rc;
-
-	reader_start(&rp->reader, s, rp->cut_at, s->size);
-	for (;;) {
-		rc = find_in_tail(rp, rp->cut_at, &rec, err);
-		if (rc || rec.size == 0)
-			return rc;
-		rc = s->disk->ops->write(s->disk, s->file, zeros, sizeof zeros,
-					 rp->reader.at);
-		if (rc)
-			return disk_fail(rc, "write", s->name, err);
-		rp->w->dirty = true; /* wal_open syncs before anything is appended */
-		reader_skip(&rp->reader, rec.size);
-		++*struck;
-	}
-}
-
 /* Something that is no record and no zeros: a write that was cut. At the start of a
  * page it may be what an earlier life of the file left. */
 static bool
@@ -272,22 +270,20 @@ static int
 cut_tail(struct replay *rp, struct slu_err *err)
 {
 	struct wal *w = rp->w;
-	const bool torn = is_torn(rp) || w->n_segments - 1 > rp->cut_segment;
-	unsigned struck = 0;
+	const uint64_t records = rp->next_seq - 1 - rp->whole_seq;
+	const bool torn = records || is_torn(rp);
 	int rc;
 
 	if (w->conf.read_only)
 		return 0;
 	rc = drop_segments(rp, err);
-	if (!rc)
-		rc = strike_out(rp, &struck, err);
 	if (rc)
 		return rc;
 	wal_current(w)->end = rp->cut_at;
-	if (torn || struck)
+	if (torn)
 		log_warn(w->conf.log, "log tail cut",
 			 F_STR("file", wal_current(w)->name), F_U64("offset", rp->cut_at),
-			 F_U64("after", rp->whole_seq), F_U64("records", struck));
+			 F_U64("after", rp->whole_seq), F_U64("records", records));
 	return 0;
 }
 
@@ -311,6 +307,7 @@ wal_replay(struct wal *w, wal_replay_fn *fn, void *arg, struct slu_err *err)
 	if (!rc)
 		rc = cut_tail(&rp, err);
 	w->seq = rp.whole_seq;
+	w->life = rp.life;
 	w->time = rp.whole_time > w->time ? rp.whole_time : w->time;
 	buf_release(&rp.held);
 	reader_release(&rp.reader);

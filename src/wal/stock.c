@@ -10,7 +10,8 @@
 
 enum {
 	ZEROS = 256 * 1024,
-	SYNC_EVERY = 4 * 1024 * 1024 /* so that nobody else's sync waits long */
+	SYNC_EVERY = 4 * 1024 * 1024, /* so that nobody else's sync waits long */
+	KEEP_ONE_IN = 8               /* segments: cleaning gives some back, then takes none for a while */
 };
 
 int
@@ -339,7 +340,8 @@ stock_give(struct stock *st, struct segment *s, struct slu_err *err)
 	bool enough;
 
 	pthread_mutex_lock(&st->mtx);
-	enough = st->n + st->making >= target(st) || s->size != st->conf.segment_size;
+	enough = st->n + st->making >= target(st) + (st->total - st->n) / KEEP_ONE_IN ||
+		 s->size != st->conf.segment_size;
 	number = ++st->last_name;
 	pthread_mutex_unlock(&st->mtx);
 	return enough ? discard(st, s, err) : to_spare(st, s, number, err);

@@ -193,13 +193,12 @@ place(struct wal *w, uint64_t n)
 	return RECORD_GOES_ON | RECORD_HAS_TIME;
 }
 
-struct wal_where
-wal_append(struct wal *w, uint8_t type, const struct slice *parts, unsigned n)
+static struct wal_where
+append(struct wal *w, uint8_t type, const struct slice *parts, unsigned n)
 {
-	struct record r = { .type = type, .time = w->time };
+	struct record r = { .type = type, .time = w->time, .life = w->life };
 	struct wal_where where;
 
-	assert(type != 0);
 	for (unsigned i = 0; i < n; i++)
 		r.body.n += parts[i].n;
 	r.flags = place(w, r.body.n);
@@ -213,6 +212,13 @@ wal_append(struct wal *w, uint8_t type, const struct slice *parts, unsigned n)
 	};
 	group_put(&w->group, &r, parts, n);
 	return where;
+}
+
+struct wal_where
+wal_append(struct wal *w, uint8_t type, const struct slice *parts, unsigned n)
+{
+	assert(type != 0 && type != RECORD_OPENS);
+	return append(w, type, parts, n);
 }
 
 void
@@ -328,8 +334,26 @@ wal_commit(struct wal *w, bool sync, struct slu_err *err)
 		rc = wal_sync(w, err);
 	else if (w->dirty && w->sync_by == SLU_NEVER)
 		w->sync_by = sync_later(w);
-	wal_note_excess(w);
 	return rc;
+}
+
+int
+wal_begin_life(struct wal *w, struct slu_err *err)
+{
+	const uint64_t size = wal_size(0);
+	const uint32_t last = w->life;
+	int rc;
+
+	do {
+		rc = hash_random(&w->life, sizeof w->life, err);
+	} while (!rc && w->life == last);
+	if (!rc)
+		rc = wal_reserve(w, WAL_SETTLE, size, size, err);
+	if (rc)
+		return rc;
+	append(w, RECORD_OPENS, NULL, 0);
+	rc = wal_commit(w, true, err);
+	return rc || !w->dirty ? rc : wal_sync(w, err);
 }
 
 int

@@ -25,9 +25,9 @@
  *      group is a torn tail, cut and logged, unless something says that it was
  *      synced - the file `durable`, a later record, a later segment: then it is
  *      damage, and open refuses with SLU_ECORRUPT, names file and offset and changes
- *      nothing. What is cut is struck out before anything is appended, so that it can
- *      never pass for part of what comes. A segment is begun only after all before it
- *      was synced.
+ *      nothing. Every open begins a new life of the log with a record of its own, and
+ *      syncs it: what was cut is of an older life, so it never follows again. A segment
+ *      is begun only after all before it was synced.
  *  W3  A failed write or sync is never tried again (the kernel may have dropped the
  *      pages): the log has failed, and every later call answers SLU_EDOWN.
  *  W4  The last spare segments are kept for what settles messages: stock.h, K1.
@@ -104,7 +104,7 @@ typedef int wal_replay_fn(struct wal *w, const struct wal_record *rec, void *arg
 			  struct slu_err *err);
 
 /* SLU_EINVAL: conf, or a newer version (W8). SLU_EDOWN: the folder is somebody's
- * (W7), or I/O. SLU_ECORRUPT: W2. SLU_EFULL: no room for the first segment. */
+ * (W7), or I/O. SLU_ECORRUPT: W2. SLU_EFULL: no room to begin the new life. */
 int wal_open(struct wal **out, const struct wal_conf *conf, wal_replay_fn *replay,
 	     void *arg, struct slu_err *err);
 
@@ -133,7 +133,7 @@ int wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t larges
 		struct slu_err *err);
 
 /* Add a record to the group, its body in n parts: room for it was reserved. type is
- * 1 .. 255. */
+ * 1 .. 254. */
 struct wal_where wal_append(struct wal *w, uint8_t type, const struct slice *parts,
 			    unsigned n);
 
@@ -230,6 +230,7 @@ struct wal_stats {
 	slu_time time;    /* of the last group */
 	uint32_t segments;
 	uint32_t spares;
+	uint32_t end;   /* offset of the next record in the last segment */
 	uint64_t bytes; /* of all files */
 	uint64_t live;
 	uint64_t writes; /* since open */

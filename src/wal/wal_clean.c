@@ -36,12 +36,6 @@ wal_excess(const struct wal *w)
 	return sealed > allowed ? sealed - allowed : 0;
 }
 
-void
-wal_note_excess(struct wal *w)
-{
-	atomic_store_explicit(&w->cleaning_due, wal_excess(w) > 0, memory_order_relaxed);
-}
-
 uint32_t
 wal_oldest(const struct wal *w)
 {
@@ -74,6 +68,27 @@ wal_cursor_close(struct wal_cursor *c)
 	*c = (struct wal_cursor){ 0 };
 }
 
+/* Up to the next record that is the caller's; found->size is 0 when there is none. */
+static int
+find_next(struct reader *r, struct record *found, struct slu_err *err)
+{
+	int rc;
+
+	for (;; reader_skip(r, found->size)) {
+		found->size = 0;
+		if (r->at >= r->limit)
+			return 0;
+		rc = reader_peek(r, found, err);
+		if (rc)
+			return rc;
+		if (found->size == 0)
+			return slu_fail(err, SLU_ECORRUPT, "%s: bad record at %" PRIu32,
+					r->segment->name, r->at);
+		if (found->type != RECORD_OPENS)
+			return 0;
+	}
+}
+
 int
 wal_cursor_next(struct wal_cursor *c, struct wal_record *rec, struct slu_err *err)
 {
@@ -82,15 +97,10 @@ wal_cursor_next(struct wal_cursor *c, struct wal_record *rec, struct slu_err *er
 	int rc;
 
 	*rec = (struct wal_record){ 0 };
-	c->done = r->at >= r->limit;
-	if (c->done)
-		return 0;
-	rc = reader_peek(r, &found, err);
-	if (rc)
+	rc = find_next(r, &found, err);
+	c->done = !rc && found.size == 0;
+	if (rc || c->done)
 		return rc;
-	if (found.size == 0)
-		return slu_fail(err, SLU_ECORRUPT, "%s: bad record at %" PRIu32,
-				r->segment->name, r->at);
 	c->time = found.flags & RECORD_HAS_TIME ? found.time : c->time;
 	*rec = (struct wal_record){
 		.type = found.type,
@@ -125,22 +135,19 @@ wal_recycle(struct wal *w, struct slu_err *err)
 	w->n_segments--;
 	w->used -= size;
 	memmove(w->segments, w->segments + 1, w->n_segments * sizeof *w->segments);
-	wal_note_excess(w);
 	return 0;
 }
 
 bool
 wal_wants_spare(struct wal *w)
 {
-	/* Cleaning gives one soon; another would only be too many. */
-	return !atomic_load_explicit(&w->cleaning_due, memory_order_relaxed) &&
-	       stock_wants(&w->stock);
+	return stock_wants(&w->stock);
 }
 
 int
 wal_prepare(struct wal *w, struct slu_err *err)
 {
-	return wal_wants_spare(w) ? stock_prepare(&w->stock, err) : 0;
+	return stock_prepare(&w->stock, err);
 }
 
 void
@@ -171,6 +178,7 @@ wal_stats(struct wal *w, struct wal_stats *stats)
 		.durable = w->durable.seq,
 		.time = w->time,
 		.segments = w->n_segments,
+		.end = w->n_segments ? wal_current(w)->end : 0,
 		.spares = stock_size(&w->stock) + w->n_planned,
 		.live = (uint64_t)w->live,
 		.writes = w->writes,

@@ -32,6 +32,7 @@ struct wal {
 	uint32_t max_planned; /* allocated */
 
 	struct group group;
+	uint32_t life; /* of every record that is written; replay leaves the last one */
 	uint64_t seq;
 	slu_time time;      /* of the last group, or the one that is gathered */
 	slu_time sync_by;   /* mono; SLU_NEVER: nothing waits */
@@ -44,7 +45,6 @@ struct wal {
 	uint64_t used; /* bytes of the files in segments[] */
 	uint64_t writes;
 	uint64_t syncs;
-	_Atomic bool cleaning_due; /* wal_excess, for other threads */
 };
 
 static inline struct segment *
@@ -63,6 +63,9 @@ struct segment *wal_any_segment(const struct wal *w, uint32_t number);
 int wal_make_room(struct wal *w, uint32_t n, struct slu_err *err);
 void wal_push(struct wal *w, struct segment *s);
 
+/* Begin a new life, another one than the last, and sync. */
+int wal_begin_life(struct wal *w, struct slu_err *err);
+
 /* W3: remember err, which is already filled, and return SLU_EDOWN. */
 int wal_fail(struct wal *w, struct slu_err *err);
 
@@ -72,13 +75,10 @@ int wal_check(const struct wal *w, struct slu_err *err);
 /* Sync the last segment, then say so in `durable`. */
 int wal_sync(struct wal *w, struct slu_err *err);
 
-/* For other threads: is cleaning due? */
-void wal_note_excess(struct wal *w);
-
 /* Plan n more spares, for which there is room: I1. */
 int wal_plan(struct wal *w, uint32_t n, enum wal_use use, struct slu_err *err);
 
-/* In replay.c: read segments[] and hand out their records; find the end; repair the
+/* In replay.c: read segments[] and hand out their records; find the end; cut the
  * tail. */
 int wal_replay(struct wal *w, wal_replay_fn *fn, void *arg, struct slu_err *err);
 

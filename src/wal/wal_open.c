@@ -2,9 +2,10 @@
  * wal_open.c - from a folder to a log that can be appended to.
  *
  * In this order: the lock; the names; the heads of all segments; `durable`; replay,
- * which finds the end of the log and repairs its tail; a first segment when there is
- * none; the spares. Then what was found is synced, for a process that was killed may
- * have left it in the kernel's memory alone, and from now on others rely on it.
+ * which finds the end of the log and cuts its tail; the spares; a first segment when
+ * there is none. Then what was found is synced, for a process that was killed may
+ * have left it in the kernel's memory alone, and from now on others rely on it. Last,
+ * and only then, comes the record that begins a new life.
  */
 #include "wal/wal_inner.h"
 
@@ -195,7 +196,9 @@ make_ready(struct wal *w, const struct folder *f, struct slu_err *err)
 		rc = open_kind(w, f, FOLDER_SPARE, err);
 	if (!rc && w->n_segments == 0)
 		rc = first_segment(w, err);
-	return rc ? rc : settle(w, err);
+	if (!rc)
+		rc = settle(w, err);
+	return rc ? rc : wal_begin_life(w, err);
 }
 
 static int
@@ -288,7 +291,6 @@ wal_open(struct wal **out, const struct wal_conf *conf, wal_replay_fn *replay,
 		free_wal(w);
 		return rc;
 	}
-	wal_note_excess(w);
 	w->conf.folder = NULL;
 	*out = w;
 	return 0;

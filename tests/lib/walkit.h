@@ -42,10 +42,10 @@ struct walkit {
 	uint32_t recycled; /* groups up to this one may be gone, wholly or in part */
 
 	/* What the last open has seen. */
-	uint64_t first_seq; /* smaller ones are recycled */
-	uint32_t seen;      /* groups, whole */
-	uint32_t records;   /* in all */
-	uint32_t in_group;  /* of the one that is not whole yet */
+	uint64_t last_seq;
+	uint32_t seen;     /* groups, whole */
+	uint32_t records;  /* in all */
+	uint32_t in_group; /* of the one that is not whole yet */
 };
 
 void walkit_init(struct walkit *k, uint32_t segment_size);
