@@ -1,0 +1,203 @@
+#include "test.h"
+
+#include "engine/log_record.h"
+
+/* One of each field, so that a swap shows. */
+static struct log_entry
+example(enum log_type type)
+{
+	struct log_entry e = {
+		.type = type,
+		.change = {
+			.id = 0x1122334455667788,
+			.token = 0x0a,
+			.until = 0x0b,
+			.due = 0x0c,
+			.failed = true,
+			.reason = DEAD_REJECTED,
+			.remember = 0x0d,
+			.keep = 0x0e,
+			.number = 0x0f,
+			.expires = 0x10,
+			.claimed = 0x11,
+			.attempts = 0x0302,
+			.failures = 0x0201,
+			.state = 5,
+			.flags = 3,
+		},
+		.space = SLICE("ns"),
+		.queue = SLICE("mail"),
+		.idem = SLICE("once"),
+		.text = SLICE("why"),
+		.policy = policy_default,
+		.highest = 0x99,
+	};
+
+	e.policy.retry.kind = SLU_BACKOFF_FIXED;
+	e.policy.retry.jitter = SLU_JITTER_NONE;
+	e.policy.paused = true;
+	e.policy.max_depth = 7;
+	e.policy.warn_depth = 6;
+	e.policy.dlq_max = 5;
+	return e;
+}
+
+#define ID    "\x88\x77\x66\x55\x44\x33\x22\x11"
+#define N(v)  v "\0\0\0\0\0\0\0"
+#define QUEUE "\x02ns\x04mail"
+
+/* clang-format off */
+#define BYTES(s) { s, sizeof(s) - 1 }
+/* clang-format on */
+
+/* docs/log-format.md, part two. These never change. */
+/* clang-format off */
+static const struct {
+	enum log_type type;
+	const char *name;
+	struct slice bytes;
+	bool has_rest; /* may end anywhere after its fixed part */
+} golden[] = {
+	{ LOG_CLAIM, "claim", BYTES(ID N("\x0a") N("\x0b")), false },
+	{ LOG_EXTEND, "extend", BYTES(ID N("\x0b")), false },
+	{ LOG_RETURN, "return", BYTES(ID), false },
+	{ LOG_RETRY, "retry", BYTES(ID N("\x0c") "\x01\x00why"), true },
+	{ LOG_DIE, "die", BYTES(ID "\x03\x01\x00why"), true },
+	{ LOG_DONE, "done", BYTES(ID), false },
+	{ LOG_KEEP, "keep", BYTES(ID N("\x0d") N("\x0e") QUEUE "why"), true },
+	{ LOG_REDRIVE, "redrive", BYTES(ID N("\x0f")), false },
+	{ LOG_PURGE, "purge", BYTES(N("\x0f") N("\x0d") QUEUE), false },
+	{ LOG_POLICY, "policy", BYTES(QUEUE
+		"\x00\xac\x23\xfc\x06\x00\x00\x00" "\x05\x00\x00\x00" "\x02" "\x00"
+		"\x00\xca\x9a\x3b\x00\x00\x00\x00" "\x00\x28\x2e\x8c\xd1\x00\x00\x00"
+		"\x00\x00\x00\x00\x00\x00\x00\x00" "\x07\x00\x00\x00" "\x06\x00\x00\x00"
+		"\x00\x00\x4f\x91\x94\x4e\x00\x00" "\x00\x00\x00\x00\x00\x00\x00\x00"
+		"\x05\x00\x00\x00" "\x00" "\x01"), false },
+	{ LOG_CEILING, "ceiling", BYTES(N("\x0f") N("\x99")), false },
+	{ LOG_OPENED, "opened", { "", 0 }, false },
+	{ LOG_CLOSED, "closed", BYTES(N("\x0f") N("\x99")), false },
+	{ LOG_UNDO, "undo", BYTES(ID), false },
+	{ LOG_RESTORE, "restore", BYTES(ID N("\x0f") N("\x0c") N("\x10") N("\x0a") N("\x0b")
+		N("\x11") "\x02\x03\x01\x02\x05\x03\x03why"), true },
+	{ LOG_REMEMBER, "remember", BYTES(ID N("\x0d") QUEUE "\x04\x00once"), false },
+	{ LOG_RESULT, "result", BYTES(ID N("\x0e") QUEUE "why"), true },
+};
+/* clang-format on */
+
+static size_t
+join(const struct log_bytes *b, char *out)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < b->n; i++) {
+		memcpy(out + n, b->parts[i].p, b->parts[i].n);
+		n += b->parts[i].n;
+	}
+	CHECK_EQ(n, b->size);
+	return n;
+}
+
+TEST(records_have_the_bytes_of_the_format)
+{
+	char bytes[2048];
+
+	EACH(i, golden) {
+		const struct log_entry e = example(golden[i].type);
+		struct log_bytes b;
+
+		log_encode(&e, &b);
+		CHECK_EQ(golden[i].bytes.n, join(&b, bytes), golden[i].name);
+		if (memcmp(golden[i].bytes.p, bytes, b.size) != 0)
+			test_fail(__FILE__, __LINE__, "%s", golden[i].name);
+		CHECK_STR(golden[i].name, log_type_name((uint8_t)e.type));
+	}
+}
+
+/* The numbers of the types are part of the format. */
+TEST(types_have_their_numbers)
+{
+	CHECK_EQ(1, LOG_ACCEPT);
+	CHECK_EQ(7, LOG_DONE);
+	CHECK_EQ(12, LOG_CEILING);
+	CHECK_EQ(16, LOG_MESSAGE);
+	CHECK_EQ(19, LOG_RESULT);
+	CHECK_EQ(COUNT(golden) + 3, LOG_TYPES);
+}
+
+static void
+check_again(const struct log_entry *e, struct slice want, const char *name)
+{
+	char bytes[2048];
+	struct log_bytes b;
+
+	log_encode(e, &b);
+	CHECK_EQ(want.n, join(&b, bytes), name);
+	CHECK(memcmp(want.p, bytes, want.n) == 0);
+}
+
+TEST(what_was_written_can_be_read)
+{
+	EACH(i, golden) {
+		struct log_entry e;
+
+		CHECK_EQ(0, log_decode((uint8_t)golden[i].type, golden[i].bytes, &e, NULL),
+			 golden[i].name);
+		CHECK_EQ(golden[i].type, e.type);
+		check_again(&e, golden[i].bytes, golden[i].name);
+	}
+}
+
+/* R1 */
+TEST(a_record_that_is_cut_or_too_long_is_refused)
+{
+	char bytes[2048];
+
+	EACH(i, golden) {
+		const size_t text = golden[i].has_rest ? 3 : 0;
+		const size_t fixed = golden[i].bytes.n - text;
+		struct log_entry e;
+
+		memcpy(bytes, golden[i].bytes.p, golden[i].bytes.n);
+		for (size_t n = 0; n < fixed; n++)
+			CHECK_EQ(SLU_ECORRUPT,
+				 log_decode((uint8_t)golden[i].type,
+					    (struct slice){ bytes, n }, &e, NULL),
+				 golden[i].name);
+		CHECK_EQ(golden[i].has_rest ? 0 : SLU_ECORRUPT,
+			 log_decode((uint8_t)golden[i].type,
+				    (struct slice){ bytes, golden[i].bytes.n + 1 }, &e, NULL),
+			 golden[i].name);
+	}
+}
+
+TEST(a_value_that_nobody_writes_is_refused)
+{
+	static const struct {
+		const char *label;
+		enum log_type type;
+		struct slice bytes;
+	} cases[] = {
+		{ "a bool of 2", LOG_RETRY, BYTES(ID N("\x0c") "\x02\x00") },
+		{ "no name", LOG_PURGE, BYTES(N("\x0f") N("\x0d") "\x00\x04mail") },
+		{ "a name of 129", LOG_RESULT, BYTES(ID N("\x0e") "\x81") },
+		{ "a key of 257", LOG_REMEMBER, BYTES(ID N("\x0d") QUEUE "\x01\x01") },
+	};
+	struct log_entry e;
+
+	EACH(i, cases)
+		CHECK_EQ(SLU_ECORRUPT,
+			 log_decode((uint8_t)cases[i].type, cases[i].bytes, &e, NULL),
+			 cases[i].label);
+}
+
+/* R2, W8 */
+TEST(a_type_of_a_newer_version_is_refused_as_such)
+{
+	struct log_entry e;
+	struct slu_err err;
+
+	CHECK_EQ(SLU_EINVAL, log_decode(LOG_TYPES, (struct slice){ 0 }, &e, &err));
+	CHECK_CONTAINS("newer version", err.text);
+	CHECK_EQ(SLU_EINVAL, log_decode(0, (struct slice){ 0 }, &e, &err));
+	CHECK(log_type_name(LOG_TYPES) == NULL);
+}
