@@ -90,8 +90,16 @@ value_lease(struct slice s, uint64_t *out)
 const char *
 value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT])
 {
-	(void)snprintf(out, VALUE_LEASE_TEXT, "l-%" PRIu64, token); /* always fits */
-	return out;
+	char *p = out + VALUE_LEASE_TEXT - 1;
+
+	*p = '\0';
+	do {
+		*--p = (char)('0' + token % 10);
+		token /= 10;
+	} while (token > 0);
+	*--p = '-';
+	*--p = 'l';
+	return p;
 }
 
 /* --- the same out of JSON ----------------------------------------------------- */

@@ -36,6 +36,7 @@ int value_span(struct slice s, slu_time min, slu_time max, slu_time *out,
 	       struct slu_err *err);
 int value_priority(struct slice s, int32_t *out, struct slu_err *err);
 void value_lease(struct slice s, uint64_t *out);
+/* Somewhere in out. */
 const char *value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT]);
 
 /*

@@ -3,7 +3,6 @@
 #include "base/parse.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #define DAY_SECONDS 86400
 #define EPOCH_DAYS  719162 /* from 0001-01-01 to 1970-01-01 */
@@ -180,18 +179,29 @@ set_date(struct moment *m, int64_t days)
 	m->day = (int)days - days_to_month(m->year, m->month) + 1;
 }
 
-static void
-print_fraction(char *out, size_t n, int ns)
+/* So many digits of n, then what stands behind them; returns where that ends. printf
+ * would take longer than all else that is written about a message. */
+static char *
+put_digits(char *out, int digits, int n, char behind)
+{
+	for (int i = digits; i-- > 0; n /= 10)
+		out[i] = (char)('0' + n % 10);
+	out[digits] = behind;
+	return out + digits + 1;
+}
+
+static char *
+put_fraction(char *out, int ns)
 {
 	int digits = 9;
 
 	if (ns == 0) {
-		snprintf(out, n, "Z");
-		return;
+		out[-1] = 'Z';
+		return out;
 	}
 	for (; ns % 10 == 0; ns /= 10)
 		digits--;
-	snprintf(out, n, ".%0*dZ", digits, ns);
+	return put_digits(out, digits, ns, 'Z');
 }
 
 const char *
@@ -201,12 +211,16 @@ rfc3339_format(slu_time t, char out[static RFC3339_TEXT])
 	const int64_t days = seconds / DAY_SECONDS - (seconds % DAY_SECONDS < 0);
 	const int of_day = (int)(seconds - days * DAY_SECONDS);
 	struct moment m = { 0 };
-	int n;
+	char *p = out;
 
 	set_date(&m, days + EPOCH_DAYS);
-	n = snprintf(out, RFC3339_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d", m.year, m.month,
-		     m.day, of_day / 3600, of_day / 60 % 60, of_day % 60);
-	print_fraction(out + n, RFC3339_TEXT - (size_t)n,
-		       (int)((t % SLU_SEC + SLU_SEC) % SLU_SEC));
+	p = put_digits(p, 4, m.year, '-');
+	p = put_digits(p, 2, m.month, '-');
+	p = put_digits(p, 2, m.day, 'T');
+	p = put_digits(p, 2, of_day / 3600, ':');
+	p = put_digits(p, 2, of_day / 60 % 60, ':');
+	p = put_digits(p, 2, of_day % 60, '.');
+	p = put_fraction(p, (int)((t % SLU_SEC + SLU_SEC) % SLU_SEC));
+	*p = '\0';
 	return out;
 }
