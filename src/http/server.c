@@ -10,12 +10,13 @@
 
 enum {
 	MAX_ADDRESSES = 16,
+	MAX_THREADS = 64,
 	OTHER_FILES = 128 /* that a process has open beside its connections */
 };
 
 struct server {
 	struct front_shared shared;
-	struct front **fronts;
+	struct front *fronts[MAX_THREADS];
 	struct listener listeners[MAX_ADDRESSES];
 	unsigned n_listeners;
 	bool stopped;
@@ -107,6 +108,9 @@ open_shared(struct front_shared *s, const struct server_conf *conf,
 
 	s->conf = *conf;
 	fill_defaults(&s->conf);
+	if (s->conf.threads > MAX_THREADS)
+		return slu_fail(err, SLU_EINVAL, "%u network threads: at most %d",
+				conf->threads, MAX_THREADS);
 	fit_files(&s->conf);
 	rc = open_metrics(s);
 	if (rc == 0)
@@ -126,11 +130,6 @@ server_open(struct server **out, const struct server_conf *conf, struct slu_err 
 	if (!s)
 		return slu_fail(err, SLU_ENOMEM, "no memory for the HTTP server");
 	rc = open_shared(&s->shared, conf, err);
-	if (rc == 0) {
-		s->fronts = mem_array(s->shared.conf.threads, sizeof *s->fronts);
-		if (!s->fronts)
-			rc = slu_fail(err, SLU_ENOMEM, "no memory for network threads");
-	}
 	for (unsigned i = 0; rc == 0 && i < s->shared.conf.threads; i++)
 		rc = front_open(&s->fronts[i], &s->shared, err);
 	if (rc)
@@ -201,10 +200,10 @@ server_stop(struct server *s, slu_time grace)
 	if (s->stopped)
 		return;
 	s->stopped = true;
-	for (unsigned i = 0; s->fronts && i < s->shared.conf.threads; i++)
+	for (unsigned i = 0; i < MAX_THREADS; i++)
 		if (s->fronts[i])
 			front_drain(s->fronts[i], grace);
-	for (unsigned i = 0; s->fronts && i < s->shared.conf.threads; i++)
+	for (unsigned i = 0; i < MAX_THREADS; i++)
 		if (s->fronts[i])
 			loop_wait(s->fronts[i]->loop);
 	for (unsigned i = 0; i < s->n_listeners; i++)
@@ -218,12 +217,11 @@ server_close(struct server *s)
 	if (!s)
 		return;
 	server_stop(s, 0);
-	for (unsigned i = 0; s->fronts && i < s->shared.conf.threads; i++) {
+	for (unsigned i = 0; i < MAX_THREADS; i++) {
 		if (s->fronts[i])
 			loop_close(s->fronts[i]->loop);
 		front_free(s->fronts[i]);
 	}
-	mem_free(s->fronts);
 	route_release(&s->shared.routes);
 	metrics_release(&s->shared.answers);
 	metrics_release(&s->shared.metrics);

@@ -61,7 +61,7 @@ struct server_conf {
 			 struct slice path, void *arg);
 	const char *describe_type;
 
-	unsigned threads;                    /* 1 */
+	unsigned threads;                    /* 1; at most 64 */
 	unsigned max_connections;            /* 50,000, of all threads; fewer when files run out */
 	unsigned reserve;                    /* 16: S5 */
 	unsigned max_pipeline;               /* 64 */

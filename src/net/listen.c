@@ -71,7 +71,7 @@ resolve(const char *address, struct sockaddr_storage *sa, socklen_t *len,
 		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
 		.ai_socktype = SOCK_STREAM,
 	};
-	char host[LISTEN_NAME];
+	char host[LISTEN_NAME] = "";
 	struct addrinfo *found;
 	const char *port = NULL;
 	int rc;
@@ -223,18 +223,18 @@ try_tcp(struct listener *l, const char *address, struct sockaddr_storage *sa,
 static int
 open_tcp(struct listener *l, const char *address, struct slu_err *err)
 {
-	struct sockaddr_storage sa = { 0 };
+	struct sockaddr_storage wanted = { 0 }, sa = { 0 };
 	socklen_t len = 0;
-	int rc = resolve(address, &sa, &len, err);
+	int rc = resolve(address, &wanted, &len, err);
 
 	if (rc)
 		return rc;
-	const in_port_t wanted = *port_of(&sa);
+	const bool any = strcmp(strrchr(address, ':'), ":0") == 0;
 
 	for (int tries = 0; tries < PORT_TRIES; tries++) {
-		*port_of(&sa) = wanted;
+		sa = wanted;
 		rc = try_tcp(l, address, &sa, len, err);
-		if (rc != SLU_EEXISTS || wanted != 0)
+		if (rc != SLU_EEXISTS || !any)
 			break;
 	}
 	l->port = ntohs(*port_of(&sa));

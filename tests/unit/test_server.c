@@ -102,16 +102,18 @@ TEST(pipelined_answers_keep_the_order_of_requests)
 
 TEST(many_pipelined_requests_are_all_answered)
 {
-	static char all[64 * 1024];
+	struct buf all;
 	int fd;
 
 	start();
 	fd = dial(&fx);
+	buf_init(&all, SIZE_MAX);
 	for (int i = 0; i < 1000; i++)
-		strcat(all, "GET /healthz HTTP/1.1" END);
-	strcat(all, "GET /thread?bye HTTP/1.1" BYE);
-	send_text(fd, all);
+		buf_puts(&all, "GET /healthz HTTP/1.1" END);
+	buf_puts(&all, "GET /thread?bye HTTP/1.1" BYE);
+	send_bytes(fd, all.p, all.n);
 	CHECK_CONTAINS("bye", recv_until(fd, "bye", 1));
+	buf_release(&all);
 	close(fd);
 	WAIT_UNTIL(server_answered(fx.srv, 2) == 1001);
 	fx_close(&fx);

@@ -232,7 +232,7 @@ dial_unix(const char *path)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	strcpy(sa.sun_path, path);
+	(void)snprintf(sa.sun_path, sizeof sa.sun_path, "%s", path);
 	CHECK_EQ(0, connect(fd, (struct sockaddr *)&sa, sizeof sa));
 	return fd;
 }
