@@ -15,6 +15,7 @@ enum cli_exit {
 /* argv[0] is the command's own name. Returns an enum cli_exit. */
 typedef int cli_fn(int argc, char **argv);
 
+cli_fn cli_admin;
 cli_fn cli_ack, cli_nack, cli_extend;
 cli_fn cli_bench;
 cli_fn cli_demo;

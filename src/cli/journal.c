@@ -1,0 +1,243 @@
+/*
+ * journal.c - `sluice admin journal`: the log of a shard, read and not changed.
+ */
+#include "cli/args.h"
+#include "cli/cli.h"
+
+#include "base/json_out.h"
+#include "base/rfc3339.h"
+#include "engine/log.h"
+#include "engine/log_record.h"
+#include "wal/wal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct journal {
+	const char *folder;
+	bool json;
+	bool wants_help;
+	uint64_t from;  /* the first sequence to show; 0: all */
+	uint64_t limit; /* records; 0: all */
+	uint64_t shown;
+	struct buf line;
+	struct json_out out; /* of the line, when it is JSON */
+};
+
+/* ---- check ---- */
+
+static void
+print_facts(const struct journal *j, const struct log_facts *f)
+{
+	char time[RFC3339_TEXT];
+
+	if (j->json) {
+		printf("{\"records\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
+		       ",\"time\":\"%s\",\"messages\":%" PRIu32 ",\"queues\":%" PRIu32
+		       ",\"closed\":%s}\n",
+		       f->records, f->first_seq, f->last_seq, rfc3339_format(f->time, time),
+		       f->messages, f->queues, f->closed ? "true" : "false");
+		return;
+	}
+	printf("%s is sound\n"
+	       "  records   %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n"
+	       "  last      %s\n"
+	       "  messages  %" PRIu32 " in %" PRIu32 " queues\n"
+	       "  stopped   %s\n",
+	       j->folder, f->records, f->first_seq, f->last_seq,
+	       rfc3339_format(f->time, time), f->messages, f->queues,
+	       f->closed ? "cleanly" : "without saying so: killed, or the power went");
+}
+
+static int
+check(struct journal *j, struct slu_err *err)
+{
+	const struct engine_conf conf = { .folder = j->folder };
+	struct log_facts facts;
+	int rc;
+
+	rc = log_check(&conf, &facts, err);
+	if (rc)
+		return rc;
+	if (facts.records == 0)
+		return slu_fail(err, SLU_ENOTFOUND, "there is no log in it");
+	if (facts.wrong)
+		return slu_fail(err, SLU_ECORRUPT, "the records do not fit together: %s",
+				facts.wrong);
+	print_facts(j, &facts);
+	return 0;
+}
+
+/* ---- dump ---- */
+
+static void
+show_plain(void *arg, const char *name, int64_t number, struct slice text)
+{
+	struct journal *j = arg;
+
+	buf_printf(&j->line, " %s=", name);
+	if (!text.p)
+		buf_printf(&j->line, "%" PRId64, number);
+	for (size_t i = 0; i < text.n && i < 64; i++)
+		buf_putc(&j->line, text.p[i] >= ' ' && text.p[i] < 127 ? text.p[i] : '?');
+}
+
+static void
+show_json(void *arg, const char *name, int64_t number, struct slice text)
+{
+	struct journal *j = arg;
+
+	if (text.p)
+		json_out_str(&j->out, name, text);
+	else
+		json_out_i64(&j->out, name, number);
+}
+
+static void
+line_plain(struct journal *j, const struct wal_record *rec, const struct log_entry *entry)
+{
+	char time[RFC3339_TEXT];
+
+	buf_printf(&j->line, "%" PRIu64 " %08" PRIu32 ".log:%" PRIu32 " %s %s", rec->seq,
+		   rec->where.segment, rec->where.offset, rfc3339_format(rec->time, time),
+		   log_type_name(rec->type));
+	log_show(entry, show_plain, j);
+}
+
+static void
+line_json(struct journal *j, const struct wal_record *rec, const struct log_entry *entry)
+{
+	json_out_init(&j->out, &j->line);
+	json_out_object(&j->out, NULL);
+	json_out_u64(&j->out, "seq", rec->seq);
+	json_out_u64(&j->out, "segment", rec->where.segment);
+	json_out_u64(&j->out, "offset", rec->where.offset);
+	json_out_time(&j->out, "time", rec->time);
+	json_out_str(&j->out, "type", slice_of(log_type_name(rec->type)));
+	json_out_object(&j->out, "fields");
+	log_show(entry, show_json, j);
+	json_out_close(&j->out);
+	json_out_close(&j->out);
+	json_out_end(&j->out);
+}
+
+static int
+dump_one(struct wal *w, const struct wal_record *rec, void *arg, struct slu_err *err)
+{
+	struct journal *j = arg;
+	struct log_entry entry;
+	int rc;
+
+	(void)w;
+	if (rec->seq < j->from || (j->limit && j->shown == j->limit))
+		return 0;
+	rc = log_decode(rec->type, rec->body, &entry, err);
+	if (rc)
+		return rc;
+	buf_clear(&j->line);
+	if (j->json)
+		line_json(j, rec, &entry);
+	else
+		line_plain(j, rec, &entry);
+	puts(buf_str(&j->line));
+	j->shown++;
+	return 0;
+}
+
+static int
+dump(struct journal *j, struct slu_err *err)
+{
+	const struct wal_conf conf = { .folder = j->folder, .read_only = true };
+	struct wal *w = NULL;
+	int rc;
+
+	buf_init(&j->line, 1 << 20);
+	rc = wal_open(&w, &conf, dump_one, j, err);
+	if (!rc)
+		wal_close(w);
+	buf_release(&j->line);
+	return rc;
+}
+
+/* ---- The command ---- */
+
+static const struct {
+	const char *name;
+	int (*run)(struct journal *j, struct slu_err *err);
+} verbs[] = {
+	{ "check", check },
+	{ "dump", dump },
+};
+
+static void
+help(const struct arg *rows, size_t n)
+{
+	puts("usage: sluice admin journal check|dump FOLDER [options]\n\n"
+	     "check reads every record of a shard's log, sums included, and puts them\n"
+	     "together; dump shows them. Nothing is changed. The server must not run.\n");
+	args_help(rows, n, stdout);
+	puts("\nexit codes:\n  0  sound\n  1  damaged, in use or not there\n  2  wrong call\n"
+	     "\nexamples:\n  sluice admin journal check data/shard-0\n"
+	     "  sluice admin journal dump data/shard-0 --from 1000 --limit 20\n"
+	     "  sluice admin journal dump data/shard-0 --json | jq .type | sort | uniq -c");
+}
+
+static int
+usage(const char *what)
+{
+	fprintf(stderr, "sluice admin: %s; see `sluice admin --help`\n", what);
+	return CLI_USAGE;
+}
+
+static int
+run(struct journal *j, const char *verb)
+{
+	struct slu_err err = { 0 };
+	struct stat st;
+	int rc = SLU_EINVAL;
+
+	if (stat(j->folder, &st) || !S_ISDIR(st.st_mode)) {
+		fprintf(stderr, "sluice admin: %s: no such folder\n", j->folder);
+		return CLI_FAILED;
+	}
+	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+		if (strcmp(verb, verbs[i].name) == 0)
+			rc = verbs[i].run(j, &err);
+	if (!rc)
+		return CLI_OK;
+	if (!err.text[0])
+		return usage("journal: say check or dump");
+	fprintf(stderr, "sluice admin: %s: %s\n", j->folder, err.text);
+	return CLI_FAILED;
+}
+
+int
+cli_admin(int argc, char **argv)
+{
+	struct journal j = { 0 };
+	const struct arg rows[] = {
+		{ "--json", ARG_FLAG, &j.json, "JSON, dump: a line for each record" },
+		{ "--from", ARG_NUMBER, &j.from, "dump: the first record to show" },
+		{ "--limit", ARG_NUMBER, &j.limit, "dump: how many" },
+		{ "--help", ARG_FLAG, &j.wants_help, "this text" },
+	};
+	const size_t n = sizeof rows / sizeof rows[0];
+	struct slu_err err;
+
+	argc--;
+	argv++;
+	if (args_parse(&argc, argv, rows, n, &err))
+		return usage(err.text);
+	if (j.wants_help) {
+		help(rows, n);
+		return CLI_OK;
+	}
+	if (argc < 1 || strcmp(argv[0], "journal") != 0)
+		return usage("say journal");
+	if (argc != 3)
+		return usage("journal: say check or dump, and one folder");
+	j.folder = argv[2];
+	return run(&j, argv[1]);
+}

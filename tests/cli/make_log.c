@@ -1,0 +1,68 @@
+/*
+ * make_log.c - a log for test_journal.py: message 1 is acked, 2 is dead, 3 waits.
+ */
+#include "engine/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct engine *e;
+static struct op_row rows[2];
+
+static void
+run(struct op *op)
+{
+	struct slu_err err;
+
+	if (e->ops->run(e, op, SLU_SEC, SLU_SEC, &err)) {
+		fprintf(stderr, "run: %s\n", err.text);
+		exit(1);
+	}
+}
+
+static void
+settle(enum op_verb verb, struct op_item item)
+{
+	struct op op;
+
+	op_init(&op, verb, SLICE("ns"), SLICE("mail"), NULL, NULL);
+	op.items = &item;
+	op.n_items = 1;
+	run(&op);
+}
+
+static void
+work(void)
+{
+	struct op_put puts[3] = { { .m = { .id = 1 } }, { .m = { .id = 2 } }, { .m = { .id = 3 } } };
+	struct op op;
+
+	op_init(&op, OP_ENQUEUE, SLICE("ns"), SLICE("mail"), NULL, NULL);
+	op.puts = puts;
+	op.n_puts = 3;
+	run(&op);
+	op_init(&op, OP_CLAIM, SLICE("ns"), SLICE("mail"), NULL, NULL);
+	op.rows = rows;
+	op.max_rows = 2;
+	run(&op);
+	settle(OP_ACK, (struct op_item){ .id = 1, .token = rows[0].token });
+	settle(OP_NACK, (struct op_item){ .id = 2, .token = rows[1].token, .dead = true, .text = SLICE("no such address") });
+	op_unpin(&op);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct engine_conf conf = { .folder = argc > 1 ? argv[1] : "log", .wall = SLU_SEC };
+	const struct log_conf more = { .segment_size = 64 << 10, .no_helper = true };
+	struct engine_found found;
+	struct slu_err err;
+
+	if (log_open(&e, &conf, &more, &found, &err)) {
+		fprintf(stderr, "open: %s\n", err.text);
+		return 1;
+	}
+	work();
+	e->ops->close(e);
+	return 0;
+}

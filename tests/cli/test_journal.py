@@ -1,0 +1,81 @@
+"""`sluice admin journal`: a log that another program wrote, checked and shown."""
+import json
+import os
+import subprocess
+
+import pytest
+
+SLUICE = os.environ["SLUICE"]
+MAKE_LOG = os.environ["MAKE_LOG"]
+
+
+def run(*args):
+    return subprocess.run([SLUICE, "admin", *args], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Three messages: one acked, one dead with an error, one waiting."""
+    folder = tmp_path / "log"
+    subprocess.run([MAKE_LOG, str(folder)], check=True, timeout=60)
+    return folder
+
+
+def test_a_sound_log_is_said_to_be(log):
+    out = run("journal", "check", str(log))
+    assert out.returncode == 0, out.stderr
+    assert "is sound" in out.stdout and "messages  2 in 1 queues" in out.stdout
+    facts = json.loads(run("journal", "check", str(log), "--json").stdout)
+    assert facts["messages"] == 2 and facts["closed"] is True
+
+
+def test_dump_shows_every_record(log):
+    rows = [json.loads(line) for line in run("journal", "dump", str(log), "--json").stdout.splitlines()]
+    types = [row["type"] for row in rows]
+    assert types.count("accept") == 3 and types.count("claim") == 2
+    assert types[-1] == "closed"
+    dead = next(row for row in rows if row["type"] == "die")
+    assert dead["fields"]["id"] == 2 and dead["fields"]["error"] == "no such address"
+    assert [row["seq"] for row in rows] == sorted(row["seq"] for row in rows)
+    plain = run("journal", "dump", str(log)).stdout
+    assert len(plain.splitlines()) == len(rows)
+    assert "error=no such address" in plain
+
+
+def test_dump_can_begin_and_end_anywhere(log):
+    out = run("journal", "dump", str(log), "--from", "4", "--limit", "2").stdout
+    assert [line.split()[0] for line in out.splitlines()] == ["4", "5"]
+
+
+def test_nothing_is_changed(log):
+    before = {p.name: p.read_bytes() for p in log.iterdir() if p.name != "lock"}
+    run("journal", "check", str(log))
+    run("journal", "dump", str(log))
+    assert before == {p.name: p.read_bytes() for p in log.iterdir() if p.name != "lock"}
+
+
+def test_damage_is_named_with_file_and_offset(log):
+    path = log / "00000001.log"
+    data = bytearray(path.read_bytes())
+    data[data.index(b"no such address")] ^= 1
+    path.write_bytes(data)
+    for verb in ("check", "dump"):
+        out = run("journal", verb, str(log))
+        assert out.returncode == 1
+        assert "00000001.log" in out.stderr
+
+
+def test_a_folder_without_a_log_is_not_sound(tmp_path):
+    out = run("journal", "check", str(tmp_path))
+    assert out.returncode == 1 and "no log" in out.stderr
+
+
+@pytest.mark.parametrize("args, code", [
+    (["journal", "check"], 2),
+    (["journal", "repair", "/tmp"], 2),
+    (["jurnal", "check", "/tmp"], 2),
+    (["journal", "check", "/no/such/folder"], 1),
+])
+def test_a_wrong_call_says_so(args, code):
+    out = run(*args)
+    assert out.returncode == code and out.stderr and not out.stdout
