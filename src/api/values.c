@@ -130,6 +130,8 @@ json_read_name(struct json *r, const struct json_field *f, void *place)
 	char *out;
 
 	assert(f->size == sizeof name);
+	if (r->state == JSON_FAILED)
+		return;
 	if (name_fold(name, "the name", folded, &err)) {
 		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
 		return;
@@ -196,7 +198,7 @@ json_read_key(struct json *r, const struct json_field *f, void *place)
 	struct slu_err err;
 
 	assert(f->size == sizeof text);
-	if (key_check(text, "the text", &err))
+	if (r->state != JSON_FAILED && key_check(text, "the text", &err))
 		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
 	*(struct slice *)place = text;
 }
@@ -208,7 +210,7 @@ json_read_line(struct json *r, const struct json_field *f, void *place)
 	struct slu_err err;
 
 	assert(f->size == sizeof text);
-	if (correlation_check(text, "the text", &err))
+	if (r->state != JSON_FAILED && correlation_check(text, "the text", &err))
 		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
 	*(struct slice *)place = text;
 }

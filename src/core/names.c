@@ -61,12 +61,11 @@ is_control(const unsigned char *p, size_t length)
 int
 key_check(struct slice key, const char *what, struct slu_err *err)
 {
-	const char *end = key.p + key.n;
 	const int rc = check_length(key, what, KEY_LONGEST, err);
 
 	if (rc)
 		return rc;
-	for (const char *p = key.p; p < end;) {
+	for (const char *p = key.p, *const end = p + key.n; p < end;) {
 		const size_t length = utf8_length(p, end);
 
 		if (length == 0)
