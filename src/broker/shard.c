@@ -218,9 +218,11 @@ open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_c
 {
 	struct engine_conf own = *conf;
 	struct engine_found found = { 0 };
+	slu_time opening;
 	int rc;
 
 	own.wall = clock_wall(s->clock);
+	opening = own.wall - clock_boot(s->clock);
 	own.ready = on_ready;
 	own.ready_arg = s;
 	rc = ops->open(&s->engine, &own, &found, err);
@@ -228,6 +230,8 @@ open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_c
 		return rc;
 	s->now = found.now;
 	s->offset = found.now - clock_boot(s->clock);
+	if (s->offset < opening)
+		s->offset = opening; /* opening took time, which passed for all */
 	s->highest_id = found.highest_id;
 	return 0;
 }

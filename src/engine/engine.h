@@ -61,8 +61,9 @@ struct engine_conf {
 
 /* What an engine found when it was opened. */
 struct engine_found {
-	slu_time now;        /* shard time starts here: the larger of conf->wall and
-			      * the last time it wrote down */
+	slu_time now;        /* shard time when open returns: the larger of conf->wall,
+			      * which has gone on meanwhile, and the last time it wrote
+			      * down */
 	uint64_t highest_id; /* of all messages it ever accepted and knows; or 0 */
 };
 

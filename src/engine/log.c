@@ -166,6 +166,8 @@ int
 log_open(struct engine **out, const struct engine_conf *conf, const struct log_conf *more,
 	 struct engine_found *found, struct slu_err *err)
 {
+	struct clock *const clock = more->clock ? more->clock : &clock_system;
+	const slu_time began = clock_boot(clock);
 	struct log_engine *l;
 	int rc;
 
@@ -173,8 +175,8 @@ log_open(struct engine **out, const struct engine_conf *conf, const struct log_c
 	if (rc)
 		return rc;
 	rc = log_open_wal(l, conf, more, false, err);
-	if (!rc)
-		rc = start(l, conf->wall, err);
+	if (!rc) /* the grace begins when all was read, however long that took */
+		rc = start(l, conf->wall + (clock_boot(clock) - began), err);
 	if (!rc && !more->no_helper)
 		rc = log_helper_start(l, err);
 	if (rc) {
