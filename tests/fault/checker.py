@@ -72,7 +72,7 @@ class Settle:
 @dataclass
 class Look:
     """The whole queue at a moment when nobody worked on it."""
-    rows: list = field(default_factory=list)   # (id, name, status)
+    rows: list = field(default_factory=list)   # (id, name or "", status)
     dead: list = field(default_factory=list)   # ids that the dead letters list
     stats: dict = field(default_factory=dict)
 
@@ -133,7 +133,8 @@ def ids_by_name(history):
         seen[c.name].add(c.id)
     for look in history.looks:
         for id_, name, _ in look.rows:
-            seen[name].add(id_)
+            if name:
+                seen[name].add(id_)
     return seen
 
 
@@ -154,13 +155,13 @@ def lost(history, index):
     names = {p.name for p in history.pushes if p.result != FAIL}
     for name, ids in ids_by_name(history).items():
         if name not in names:
-            yield f"I1 {name} ({ids}) was never sent, or refused"
+            yield f"I1 {name} ({sorted(ids)[:3]}) was never sent, or refused"
 
 
 def unknown_pushes(history, _):
     for name, ids in ids_by_name(history).items():
         if len(ids) > 1:
-            yield f"I2 {name} is there {len(ids)} times: {sorted(ids)}"
+            yield f"I2 {name} is there {len(ids)} times: {sorted(ids)[:3]}"
 
 
 def revived(history, index):

@@ -320,7 +320,8 @@ class Load:
 
 
 def look(server):
-    """The whole queue: nobody may work on it meanwhile."""
+    """The whole queue: nobody may work on it meanwhile. The pages leave out what is too
+    much of payload; such a row has no name."""
     rows = []
     for row in pages(server, "/peek", state="all"):
         name = base64.b64decode(row.get("payload", "")).decode().split(" ")[0]

@@ -4,7 +4,6 @@
  * The file that FAULT_SHIM names is mapped by the test and by the server: what the
  * test writes there holds from the next call on. faults.py has the same layout.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,186 @@
+"""A disk that is full, and one that cannot sync."""
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from checker import FAIL, OK, UNKNOWN, History, check
+from faults import Hurt, seed, until
+from load import Client, Load, look
+from test_kill import report, snapshot
+
+BIG = "x" * (64 << 10)
+SEGMENT = 64 << 20
+
+
+def prepared(server):
+    """The helper has made its spare segments: from here on only the log syncs."""
+    until(lambda: len(list(Path(server.folder).rglob("spare-*"))) >= 3
+          and not list(Path(server.folder).rglob("*.tmp")))
+
+
+class Names:
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, n, body):
+        self.n += n
+        return [{"text": f"m{i} {body}"} for i in range(self.n - n, self.n)]
+
+
+def fill(server, client, names):
+    """Push until the server says that it is full; how that is told."""
+    for call in range(1, 200):
+        if client.push(names(64, BIG), call) != OK:
+            break
+    answer = server.post("/enqueue", [server.here(text=BIG) for _ in range(64)])
+    assert answer.status == 503 and answer.body["error"] == "disk_full", answer
+    assert int(answer.headers["Retry-After"]) >= 1
+    return answer
+
+
+def full_disk(server, make_room):
+    """MQ-09: what was accepted on the way to a full disk is there."""
+    server.namespace, server.topic = "fault", "work"
+    history, names = History(), Names()
+    client = Client(server, history)
+    fill(server, client, names)
+    # Old work can be finished: claimed, extended, given back, ended.
+    messages = client.claim(limit=60)
+    assert len(messages) > 10
+    for message in messages[:4]:
+        assert client.settle("extend", message, lease="1m") == OK
+        assert client.settle("ack", message) == OK
+    assert client.settle("nack", messages[4], delay=0) == OK
+    assert client.settle("nack", messages[5], dead=True) == OK
+    client.ack_all(messages[6:])
+    make_room()
+    until(lambda: client.push(names(64, BIG), 1000) == OK)
+    assert client.push(names(64, BIG), 1001) == OK
+    server.kill()
+    server.start()
+    history.add(snapshot(server))
+    client = Client(server, history)
+    while messages := client.claim(limit=1000):
+        client.ack_all(messages)
+    history.add(look(server))
+    found = check(history)
+    assert not found, report(found)
+    assert server.stats()["total"] == 1  # the dead letter
+
+
+def test_a_full_disk_refuses_new_work_and_finishes_old(folder, shim):
+    with Hurt(folder, shim=shim) as server:
+        prepared(server)
+        shim.set("full", 1)
+        full_disk(server, lambda: shim.set("full", 0))
+        assert shim.get("failed") > 0
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own with room for five segments; who keeps it alive."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    keeper = subprocess.Popen(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+         f"mount -t tmpfs -o size={5 * SEGMENT + (1 << 20)} none {mount} && echo ready && "
+         "exec sleep 600"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if keeper.stdout.readline() != "ready\n":
+        keeper.wait()
+        pytest.skip("no user namespaces here")
+    yield keeper, mount
+    keeper.kill()
+    keeper.wait()
+
+
+def test_a_file_system_without_room_refuses_new_work_and_finishes_old(small_disk):
+    """The kernel's own ENOSPC."""
+    keeper, mount = small_disk
+    inside = Path(f"/proc/{keeper.pid}/root{mount}")
+    ballast = inside / "ballast"
+    with open(ballast, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, SEGMENT)
+    with Hurt(mount / "data", prefix=(
+            "nsenter", "-t", str(keeper.pid), "-U", "-m", "--preserve-credentials")) as server:
+        full_disk(server, ballast.unlink)
+
+
+def test_a_failed_sync_ends_the_shard_and_is_never_retried(folder, shim):
+    history, names = History(), Names()
+    with Hurt(folder, shim=shim) as server:
+        server.namespace, server.topic = "fault", "work"
+        prepared(server)
+        client = Client(server, history)
+        assert client.push(names(10, "x"), 1) == OK
+        messages = client.claim(limit=3)
+        assert client.settle("ack", messages[0]) == OK
+        shim.set("sync_fails", 1)
+        answer = server.post("/enqueue", [server.here(text="lost? x")])
+        assert answer.status == 503, answer
+        assert answer.body["error"] in ("outcome_unknown", "shard_failed")
+        assert shim.get("sync_fails") == 0 and "Retry-After" in answer.headers
+        assert client.push(names(1, "x"), 2) in (FAIL, UNKNOWN)
+        # From now on nothing is promised, not even by a sync that would succeed.
+        syncs = shim.get("syncs")
+        for path, body in (("/enqueue", [server.here(text="no")]),
+                           ("/ack", server.here(id=messages[1]["id"]))):
+            answer = server.post(path, body)
+            assert answer.status == 503 and answer.body["error"] == "shard_failed", answer
+        assert server.get("/dequeue", **server.here()).status == 503
+        assert shim.get("syncs") == syncs
+        assert server.process.poll() is None
+        server.kill()
+        server.start()
+        seen = snapshot(server)
+        seen.rows = [row for row in seen.rows if row[1] != "lost?"]
+        seen.stats = {}
+        assert len({name for _, name, _ in seen.rows} - {"m10"}) == 9
+        client = Client(server, history)
+        for message in messages[1:]:
+            assert client.settle("ack", message) == OK
+
+
+def test_the_other_shards_go_on(folder, shim):
+    with Hurt(folder, "--shards", "2", shim=shim) as server:
+        topics = [f"t{i}" for i in range(16)]
+        until(lambda: len(list(Path(folder).rglob("spare-*"))) >= 6
+              and not list(Path(folder).rglob("*.tmp")))
+        for topic in topics:
+            server.enqueue({"topic": topic})
+        shim.set("sync_fails", 1)
+        first = server.post("/enqueue", [server.here(topic="t0")])
+        assert first.status == 503
+        status = {t: server.post("/enqueue", [{**server.here(), "topic": t}]).status
+                  for t in topics}
+        assert set(status.values()) == {200, 503}
+        for topic, code in status.items():
+            assert server.get("/dequeue", namespace="test", topic=topic).status == code
+
+
+def test_a_failed_sync_under_load_loses_nothing_that_was_answered(folder, shim):
+    """MQ-55 with a disk that fails"""
+    history = History()
+    dice = random.Random(seed(8))
+    with Hurt(folder, shim=shim) as server:
+        load = Load(server, history, dice.random())
+        load.setup()
+        prepared(server)
+        for _ in range(3):
+            load.start()
+            before = len(history.claims)
+            until(lambda: len(history.claims) > before + dice.randint(50, 200))
+            shim.set("sync_fails", 1)
+            until(lambda: shim.get("sync_fails") == 0)
+            until(lambda: server.get("/dequeue", **server.here()).status == 503)
+            load.stop()
+            server.kill()
+            server.start()
+            history.add(snapshot(server))
+            prepared(server)
+        load.finish()
+        history.add(look(server))
+    found = check(history)
+    assert not found, report(found)
