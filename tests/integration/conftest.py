@@ -1,5 +1,6 @@
 import itertools
 import re
+import shutil
 
 import pytest
 
@@ -11,8 +12,10 @@ count = itertools.count(1)
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """One server a file of tests: a log is 256 MiB of prepared disk."""
-    with Server(tmp_path_factory.mktemp("served") / "data") as server:
+    folder = tmp_path_factory.mktemp("served") / "data"
+    with Server(folder) as server:
         yield server
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
@@ -26,4 +29,5 @@ def server(shared, request):
 
 @pytest.fixture
 def folder(tmp_path):
-    return tmp_path / "data"
+    yield tmp_path / "data"
+    shutil.rmtree(tmp_path / "data", ignore_errors=True)

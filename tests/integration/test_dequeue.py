@@ -1,4 +1,5 @@
 """GET and POST /dequeue: what is handed out, in which order, to whom, for how long."""
+import os
 import random
 import threading
 import time
@@ -231,3 +232,15 @@ def test_namespaces_do_not_see_each_other(server):
     assert server.get("/result", namespace="other", id=id_).status == 404
     assert server.get("/dequeue", namespace="other", topic=server.topic).body == []
     server.ack(message)
+
+
+def test_payloads_that_are_not_in_memory_are_read_from_disk(server):
+    """The kernel is told to forget the log: a file thread reads it back."""
+    sent = [f"{i}-" + "x" * 5000 for i in range(200)]
+    server.enqueue(*({"text": text} for text in sent))
+    for log in server.folder.glob("*.log"):
+        with open(log, "rb") as f:
+            os.fsync(f.fileno())
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    assert texts(server.peek(limit=1000)) == sent
+    assert texts(server.dequeue(limit=1000)) == sent
