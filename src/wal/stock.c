@@ -157,12 +157,12 @@ make_one(struct stock *st, bool with_zeros, struct slu_err *err)
 	rc = make_spare(st, number, with_zeros, &s, err);
 	pthread_mutex_lock(&st->mtx);
 	st->making--;
-	if (rc) {
-		st->total--;
-		st->retry_at = clock_mono(st->conf.clock) + RETRY_EVERY;
-	} else {
+	if (s) {
 		st->retry_at = 0;
 		add(st, s);
+	} else {
+		st->total--;
+		st->retry_at = clock_mono(st->conf.clock) + RETRY_EVERY;
 	}
 	pthread_mutex_unlock(&st->mtx);
 	return rc;

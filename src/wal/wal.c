@@ -34,7 +34,7 @@ grow(struct segment ***array, uint32_t *max, uint32_t n)
 
 	if (n <= *max)
 		return 0;
-	p = mem_realloc(*array, size * sizeof *p);
+	p = mem_realloc(*array, size * sizeof(void *));
 	if (!p)
 		return SLU_ENOMEM;
 	*array = p;
@@ -262,7 +262,7 @@ rotate(struct wal *w, uint64_t seq, struct slu_err *err)
 	if (segment_begin(s, w->folder, seq, clock_wall(w->conf.clock), err))
 		return wal_fail(w, err);
 	w->n_planned--;
-	memmove(w->planned, w->planned + 1, w->n_planned * sizeof *w->planned);
+	memmove(w->planned, w->planned + 1, w->n_planned * sizeof(void *));
 	wal_push(w, s);
 	return 0;
 }
@@ -320,7 +320,7 @@ sync_later(const struct wal *w)
 int
 wal_commit(struct wal *w, bool sync, struct slu_err *err)
 {
-	struct slu_err local;
+	struct slu_err local = { 0 };
 	int rc;
 
 	err = err ? err : &local;
@@ -359,7 +359,7 @@ wal_begin_life(struct wal *w, struct slu_err *err)
 int
 wal_tick(struct wal *w, struct slu_err *err)
 {
-	struct slu_err local;
+	struct slu_err local = { 0 };
 	int rc;
 
 	err = err ? err : &local;

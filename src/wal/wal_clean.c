@@ -116,7 +116,7 @@ wal_cursor_next(struct wal_cursor *c, struct wal_record *rec, struct slu_err *er
 int
 wal_recycle(struct wal *w, struct slu_err *err)
 {
-	struct slu_err local;
+	struct slu_err local = { 0 };
 	struct segment *s = w->segments[0];
 	const uint32_t size = s->size;
 	int rc;
@@ -134,7 +134,7 @@ wal_recycle(struct wal *w, struct slu_err *err)
 		return wal_fail(w, err); /* who knows which name it has */
 	w->n_segments--;
 	w->used -= size;
-	memmove(w->segments, w->segments + 1, w->n_segments * sizeof *w->segments);
+	memmove(w->segments, w->segments + 1, w->n_segments * sizeof(void *));
 	return 0;
 }
 

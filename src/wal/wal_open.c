@@ -110,11 +110,11 @@ open_segment(struct wal *w, uint32_t number, struct slu_err *err)
 static int
 remove_tmp(struct wal *w, uint32_t number, struct slu_err *err)
 {
-	char name[SEGMENT_NAME + 4];
+	char spare[SEGMENT_NAME], name[SEGMENT_NAME + 4];
 	int rc;
 
-	segment_spare_name(number, name);
-	strcat(name, ".tmp");
+	segment_spare_name(number, spare);
+	snprintf(name, sizeof name, "%s.tmp", spare);
 	rc = w->conf.disk->ops->remove(w->conf.disk, w->folder, name);
 	return rc ? disk_fail(rc, "remove", name, err) : 0;
 }
@@ -272,7 +272,7 @@ int
 wal_open(struct wal **out, const struct wal_conf *conf, wal_replay_fn *replay,
 	 void *arg, struct slu_err *err)
 {
-	struct slu_err local;
+	struct slu_err local = { 0 };
 	struct wal_conf full;
 	struct wal *w;
 	int rc;
