@@ -3,6 +3,7 @@
  */
 #include "bench/bench.h"
 #include "cli/args.h"
+#include "cli/bench_load.h"
 #include "cli/cli.h"
 
 #include <string.h>
@@ -39,11 +40,13 @@ help(const struct arg *rows, size_t n)
 	puts("usage: sluice bench BENCH [options]\n");
 	for (int i = 0; i < N_BENCHES; i++)
 		printf("  %-8s %s\n", benches[i].name, benches[i].summary);
-	puts("");
+	bench_load_list(stdout);
+	puts("\nOptions of exec and pqueue; the others have --help of their own:");
 	args_help(rows, n, stdout);
 	puts("\nexamples:\n"
 	     "  sluice bench exec\n"
-	     "  sluice bench pqueue --items 1000000 --json\n");
+	     "  sluice bench pqueue --items 1000000 --json\n"
+	     "  sluice bench cycle --batch 100\n");
 }
 
 static const struct bench_command *
@@ -96,6 +99,8 @@ cli_bench(int argc, char **argv)
 
 	argc--;
 	argv++;
+	if (argc > 0 && bench_load_has(argv[0]))
+		return cli_bench_load(argc, argv);
 	if (args_parse(&argc, argv, rows, n, &err)) {
 		fprintf(stderr, "sluice bench: %s\n", err.text);
 		return CLI_USAGE;
@@ -105,7 +110,7 @@ cli_bench(int argc, char **argv)
 		return CLI_OK;
 	}
 	if (argc != 1 || !find(argv[0]) || r.rounds > BENCH_ROUNDS_MAX) {
-		fputs("sluice bench: name one bench, exec or pqueue, and at most 15 rounds; "
+		fputs("sluice bench: name one bench first, as exec or cycle, and at most 15 rounds; "
 		      "see --help\n",
 		      stderr);
 		return CLI_USAGE;

@@ -26,7 +26,7 @@ static const struct command commands[] = {
 	{ "dlq",    cli_dlq,    "list, redrive or delete dead letters" },
 	{ "status", cli_status, "which server this is, and how it is" },
 	{ "admin",  cli_admin,  "check or show the log of a shard" },
-	{ "bench",  cli_bench,  "measure the executor or the priority queue" },
+	{ "bench",  cli_bench,  "measure a server, the executor or the priority queue" },
 	{ "demo",   cli_demo,   "watch keys run in parallel, each in its own order" },
 };
 /* clang-format on */

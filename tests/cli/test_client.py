@@ -688,3 +688,62 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(own):
     assert sum(own.counts(done).values()) == 300
     assert len(list(own.folder.glob("got.*"))) == 300
     assert own.stats()["total"] == 0
+
+
+# --- bench -------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["enqueue", "cycle", "dequeue", "latency", "healthz"])
+def test_a_bench_measures_a_server_of_its_own(tmp_path, name):
+    done = subprocess.run([SLUICE, "bench", name, "--for", "300ms", "--messages", "2000",
+                           "--batch", "10", "--connections", "8", "--dir", tmp_path, "--json"],
+                          capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["messages"] > 0 and said["messages_per_second"] > 0
+    assert 0 < said["request_us"]["p50"] <= said["request_us"]["p99"] <= said["request_us"]["p999"]
+    assert said["durability"] == "sync" and said["fsync_p50_us"] > 0 and said["hardware"]
+    assert said["cpu_us_per_message"] > 0
+    assert ("delivered_after_us" in said) == (name == "latency")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cycle_acks_all_it_took(cli):
+    done = cli("bench", "cycle", "--server", cli.address, "--pid", cli.server.process.pid,
+               "--for", "300ms", "--batch", 7, "--connections", 4, "--json")
+    said = json.loads(done)
+    left = [q for q in cli.lines("stats", "--namespace", "bench") if q["total"]]
+    assert said["messages"] > 0 and left == [] and said["cpu_us_per_message"] > 0
+
+
+def test_bench_raw_compares_in_turns(tmp_path):
+    done = subprocess.run([SLUICE, "bench", "raw", "--for", "100ms", "--rounds", "1",
+                           "--connections", "8", "--dir", tmp_path, "--json"],
+                          capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    rows = {r["name"]: r for r in json.loads(done.stdout)["rows"]}
+    assert len(rows) == 6 and all(r["ours"] > 0 for r in rows.values())
+    assert all(r["bare"] > 0 for name, r in rows.items() if "bare" in name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bench_prints_a_table(tmp_path):
+    done = subprocess.run([SLUICE, "bench", "enqueue", "--for", "200ms", "--engine", "memory",
+                           "--dir", tmp_path], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert "engine memory, durability none" in done.stdout
+    assert re.search(r"^\d+ messages/s .* server CPU", done.stdout, re.M)
+    assert "P50 us  P99 us  P999 us" in re.sub(" +P", "  P", done.stdout)
+
+
+@pytest.mark.parametrize("args, says", [
+    (["cycle", "--batch", "1001"], "batches of 1000"),
+    (["cycle", "--pid", "1"], "--pid goes with --server"),
+    (["cycle", "--server", "x:1", "--sync", "none"], "started here"),
+    (["cycle", "extra"], "options only"),
+    (["raw", "--rounds", "16"], "15 rounds"),
+    (["cycle", "--conections", "1"], "did you mean --connections?"),
+])
+def test_a_wrong_bench_says_what_is_wrong(args, says):
+    done = subprocess.run([SLUICE, "bench", *args], capture_output=True, text=True,
+                          timeout=LIMIT)
+    assert done.returncode == 2 and says in done.stderr

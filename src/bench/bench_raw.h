@@ -1,0 +1,16 @@
+/*
+ * bench_raw.h - the server beside the least that could do the same, in turns.
+ */
+#ifndef BENCH_BENCH_RAW_H
+#define BENCH_BENCH_RAW_H
+
+#include "bench/bare_file.h"
+#include "bench/bench.h"
+#include "bench/scenario.h"
+
+/* Fills b->rows; b->rounds is how often. conf: connections, size and duration of a
+ * part of a round. file: on the disk of the server. */
+int bench_raw(struct bench *b, const struct served *s, const struct scenario_conf *conf,
+	      struct bare_file *file, struct slu_err *err);
+
+#endif

@@ -1,0 +1,189 @@
+#include "bench/load.h"
+
+#include "base/mem.h"
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	EVENTS = 256,
+	READ_SIZE = 256 * 1024,
+	ANSWER_MAX = 64 * 1024 * 1024
+};
+
+/* What a run needs besides the load. */
+struct run {
+	struct load *load;
+	struct load_conn *conns;
+	unsigned active;
+	int epoll;
+	char *room;
+};
+
+static void
+watch(struct run *r, struct load_conn *c, int op, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = c };
+
+	(void)epoll_ctl(r->epoll, op, c->fd, &e); /* of descriptors that are open */
+}
+
+static int
+send_on(struct run *r, struct load_conn *c, struct slu_err *err)
+{
+	while (c->sent < c->request.n) {
+		const ssize_t n = send(c->fd, c->request.p + c->sent, c->request.n - c->sent,
+				       MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EAGAIN) {
+			if (!c->blocked)
+				watch(r, c, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+			c->blocked = true;
+			return 0;
+		}
+		if (n < 0 && errno != EINTR)
+			return slu_fail(err, SLU_EDOWN, "%s: send: %m", r->load->address->text);
+		c->sent += n > 0 ? (size_t)n : 0;
+	}
+	if (c->blocked)
+		watch(r, c, EPOLL_CTL_MOD, EPOLLIN);
+	c->blocked = false;
+	return 0;
+}
+
+static int
+begin(struct run *r, struct load_conn *c, struct slu_err *err)
+{
+	if (!r->load->next(r->load, c)) {
+		c->active = false;
+		r->active--;
+		return 0;
+	}
+	answer_begin(&c->answer, false);
+	c->sent = 0;
+	c->began = bench_now();
+	return send_on(r, c, err);
+}
+
+static int
+answered(struct run *r, struct load_conn *c, struct slu_err *err)
+{
+	struct load *l = r->load;
+	int rc = 0;
+
+	hist_add(l->hist, bench_now() - c->began);
+	l->requests++;
+	if (l->answered)
+		rc = l->answered(l, c, err);
+	else if (c->answer.status >= 300)
+		rc = slu_fail(err, SLU_EFAILED, "%s answered with status %u: %.100s",
+			      l->address->text, c->answer.status, buf_str(&c->answer.body));
+	return rc ? rc : begin(r, c, err);
+}
+
+static int
+receive(struct run *r, struct load_conn *c, struct slu_err *err)
+{
+	const ssize_t n = recv(c->fd, r->room, READ_SIZE, 0);
+	struct slice in = { r->room, n > 0 ? (size_t)n : 0 };
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0)
+		return slu_fail(err, SLU_EDOWN, "%s closed a connection", r->load->address->text);
+	switch (answer_next(&c->answer, &in)) {
+	case ANSWER_WHOLE:
+		return answered(r, c, err);
+	case ANSWER_REFUSED:
+		return slu_fail(err, SLU_EDOWN, "%s: the answer is not understood: %s",
+				r->load->address->text, answer_refusal(&c->answer));
+	default:
+		return 0;
+	}
+}
+
+static int
+turn(struct run *r, struct slu_err *err)
+{
+	struct epoll_event events[EVENTS];
+	const int n = epoll_wait(r->epoll, events, EVENTS, -1);
+	int rc = 0;
+
+	for (int i = 0; i < n && !rc; i++) {
+		struct load_conn *c = events[i].data.ptr;
+
+		if (events[i].events & EPOLLOUT)
+			rc = send_on(r, c, err);
+		if (!rc && events[i].events & ~(uint32_t)EPOLLOUT)
+			rc = receive(r, c, err);
+	}
+	return rc;
+}
+
+static int
+open_all(struct run *r, struct slu_err *err)
+{
+	const struct patience until = { bench_now() + 10 * SLU_SEC, -1 };
+	struct load *l = r->load;
+
+	r->epoll = epoll_create1(EPOLL_CLOEXEC);
+	r->room = mem_alloc(READ_SIZE);
+	r->conns = mem_array(l->connections, sizeof *r->conns);
+	if (r->epoll < 0 || !r->room || !r->conns)
+		return slu_fail(err, SLU_ENOMEM, "no memory for %u connections", l->connections);
+	for (unsigned i = 0; i < l->connections; i++)
+		r->conns[i].fd = -1;
+	for (unsigned i = 0; i < l->connections; i++) {
+		struct load_conn *c = &r->conns[i];
+		int rc;
+
+		c->index = i;
+		c->active = true;
+		answer_init(&c->answer, ANSWER_MAX);
+		buf_init(&c->own, ANSWER_MAX);
+		rc = address_connect(l->address, &until, &c->fd, err);
+		if (rc)
+			return rc;
+		watch(r, c, EPOLL_CTL_ADD, EPOLLIN);
+	}
+	return 0;
+}
+
+static void
+close_all(struct run *r)
+{
+	for (unsigned i = 0; r->conns && i < r->load->connections; i++) {
+		if (r->conns[i].fd >= 0)
+			close(r->conns[i].fd);
+		answer_release(&r->conns[i].answer);
+		buf_release(&r->conns[i].own);
+	}
+	mem_free(r->conns);
+	mem_free(r->room);
+	if (r->epoll >= 0)
+		close(r->epoll);
+}
+
+int
+load_run(struct load *l, struct slu_err *err)
+{
+	struct run r = { .load = l, .epoll = -1, .active = l->connections };
+	const slu_time start = bench_now();
+	slu_time begun = start;
+	int rc;
+
+	l->requests = 0;
+	rc = open_all(&r, err);
+	if (!rc)
+		begun = bench_now();
+	for (unsigned i = 0; i < l->connections && !rc; i++)
+		rc = begin(&r, &r.conns[i], err);
+	while (!rc && r.active > 0)
+		rc = turn(&r, err);
+	l->elapsed = bench_now() - begun;
+	close_all(&r);
+	return rc;
+}

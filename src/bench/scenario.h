@@ -1,0 +1,52 @@
+/*
+ * scenario.h - what a load does to a server, and the figures that come of it.
+ *
+ *      enqueue   batches in, for some time
+ *      dequeue   batches out of a queue that was filled before
+ *      cycle     a batch in, a batch out, the batch acked: again and again
+ *      latency   one message at a time, with a consumer that waits for it
+ *      healthz   the plainest answer there is, to compare with
+ *
+ * Messages go to the namespace `bench`, into a queue of this run.
+ */
+#ifndef BENCH_SCENARIO_H
+#define BENCH_SCENARIO_H
+
+#include "base/bytes.h"
+#include "bench/hist.h"
+#include "bench/served.h"
+
+struct scenario_conf {
+	unsigned connections;
+	unsigned batch;    /* messages a request */
+	unsigned size;     /* bytes of a payload */
+	slu_time duration; /* enqueue, cycle, healthz */
+	uint64_t messages; /* dequeue: how many; latency: how many at most */
+};
+
+struct figures {
+	uint64_t messages;
+	slu_time elapsed;
+	slu_time cpu;      /* of the server; -1: unknown */
+	struct hist took;  /* a request; cycle: any of its three */
+	struct hist after; /* latency: delivered so long after the enqueue was durable */
+};
+
+struct scenario {
+	const char *name;
+	const char *summary;
+	int (*run)(const struct served *s, const struct scenario_conf *c, struct figures *f,
+		   struct slu_err *err);
+};
+
+/* All of them; a name of NULL ends. */
+extern const struct scenario scenarios[];
+const struct scenario *scenario_find(const char *name); /* or NULL */
+
+/* An enqueue of one message of that size as it is sent: what a bare server is sent too. */
+void scenario_request(struct buf *out, unsigned size);
+
+double figures_rate(const struct figures *f);     /* messages a second */
+double figures_cpu_each(const struct figures *f); /* ns of the server a message, or -1 */
+
+#endif

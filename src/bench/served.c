@@ -1,0 +1,224 @@
+#include "bench/served.h"
+
+#include "base/bytes.h"
+#include "client/http.h"
+
+#include "bench/bench.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- starting ------------------------------------------------------------------- */
+
+/* sluiced beside ourselves, or else the one in PATH. */
+static void
+find_program(char *out, size_t n)
+{
+	static const char name[] = "sluiced";
+	const ssize_t len = readlink("/proc/self/exe", out, n - sizeof name - 1);
+	char *slash;
+
+	out[len > 0 ? len : 0] = '\0';
+	slash = strrchr(out, '/');
+	if (slash)
+		memcpy(slash + 1, name, sizeof name);
+	if (!slash || access(out, X_OK) != 0)
+		(void)snprintf(out, n, "%s", name);
+}
+
+static void
+become(int err_fd, const char *program, const struct served *s, const struct served_conf *c)
+{
+	const char *argv[16] = { program, "--listen", "127.0.0.1:0", "--data", s->folder };
+	int n = 5;
+
+	if (c->sync) {
+		argv[n++] = "--sync";
+		argv[n++] = c->sync;
+	}
+	if (c->engine) {
+		argv[n++] = "--engine";
+		argv[n++] = c->engine;
+	}
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)setpgid(0, 0); /* Ctrl-C is for the bench, which stops it */
+	if (dup2(err_fd, STDERR_FILENO) >= 0)
+		execvp(program, (char **)argv);
+	dprintf(STDERR_FILENO, "%s: %m\n", program);
+	_exit(127);
+}
+
+/* What it says until it listens; the last line when it does not. */
+static int
+read_address(struct served *s, FILE *said, struct slu_err *err)
+{
+	static const char mark[] = "listening on ";
+	char line[512], last[160] = "it said nothing";
+
+	while (fgets(line, sizeof line, said)) {
+		char *at = strstr(line, mark);
+
+		if (at) {
+			at[sizeof mark - 1 + strcspn(at + sizeof mark - 1, ", \n")] = '\0';
+			return address_parse(&s->address, at + sizeof mark - 1, err);
+		}
+		line[strcspn(line, "\n")] = '\0';
+		(void)snprintf(last, sizeof last, "%.*s", (int)sizeof last - 1, line);
+	}
+	return slu_fail(err, SLU_EDOWN, "no server could be started: %s", last);
+}
+
+static int
+start(struct served *s, const struct served_conf *conf, struct slu_err *err)
+{
+	char program[512];
+	int fds[2];
+	FILE *said;
+	int rc;
+
+	find_program(program, sizeof program);
+	(void)snprintf(s->folder, sizeof s->folder, "%.200s/sluice-bench-XXXXXX", conf->dir);
+	if (!mkdtemp(s->folder)) {
+		rc = slu_fail(err, SLU_EDOWN, "%s: %m; name another folder with --dir", s->folder);
+		s->folder[0] = '\0';
+		return rc;
+	}
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return slu_fail(err, SLU_EDOWN, "pipe: %m");
+	s->ours = true;
+	s->pid = fork();
+	if (s->pid == 0)
+		become(fds[1], program, s, conf);
+	close(fds[1]);
+	said = fdopen(fds[0], "r");
+	rc = said && s->pid > 0 ? read_address(s, said, err)
+				: slu_fail(err, SLU_EDOWN, "fork: %m");
+	if (said) /* what it says later ends nowhere, and does not end it */
+		(void)fclose(said);
+	return rc;
+}
+
+/* --- asking --------------------------------------------------------------------- */
+
+static void
+take_label(const char *line, const char *name, char *out)
+{
+	const char *at = strstr(line, name);
+
+	if (at) {
+		at += strlen(name);
+		(void)snprintf(out, SERVED_TEXT, "%.*s", (int)strcspn(at, "\""), at);
+	}
+}
+
+static int
+ask(struct served *s, struct slu_err *err)
+{
+	struct http h;
+	const struct http_call call = {
+		.method = "GET",
+		.path = "/metrics",
+		.until = { bench_now() + 10 * SLU_SEC, -1 },
+	};
+	const char *info;
+	int rc;
+
+	http_init(&h, &s->address);
+	rc = http_call(&h, &call, err);
+	info = rc ? NULL : strstr(buf_str(&h.answer.body), "sluice_info{");
+	if (info) {
+		take_label(info, "version=\"", s->version);
+		take_label(info, "engine=\"", s->engine);
+		take_label(info, "durability=\"", s->durability);
+	}
+	http_release(&h);
+	return rc;
+}
+
+int
+served_open(struct served *s, const struct served_conf *conf, struct slu_err *err)
+{
+	int rc;
+
+	*s = (struct served){ .version = "?", .engine = "?", .durability = "?" };
+	if (conf->server) {
+		s->pid = (pid_t)conf->pid;
+		rc = address_parse(&s->address, conf->server, err);
+	} else {
+		rc = start(s, conf, err);
+	}
+	if (!rc)
+		rc = ask(s, err);
+	if (rc)
+		served_close(s);
+	return rc;
+}
+
+/* --- ending --------------------------------------------------------------------- */
+
+static int
+remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+void
+served_close(struct served *s)
+{
+	if (s->ours && s->pid > 0) {
+		(void)kill(s->pid, SIGKILL); /* its folder goes too: nothing to save */
+		(void)waitpid(s->pid, NULL, 0);
+	}
+	if (s->folder[0])
+		(void)nftw(s->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	*s = (struct served){ 0 };
+}
+
+/* --- processor time ------------------------------------------------------------- */
+
+/* The first number of a thread's schedstat: nanoseconds it ran. */
+static slu_time
+thread_cpu(const char *folder, const char *thread)
+{
+	char path[320];
+	long long ran = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof path, "%s/%.32s/schedstat", folder, thread);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lld", &ran) != 1)
+		ran = 0;
+	(void)fclose(f);
+	return (slu_time)ran;
+}
+
+slu_time
+served_cpu(const struct served *s)
+{
+	slu_time sum = 0;
+	char folder[64];
+	struct dirent *e;
+	DIR *dir;
+
+	(void)snprintf(folder, sizeof folder, "/proc/%ld/task", (long)s->pid);
+	dir = s->pid > 0 ? opendir(folder) : NULL;
+	if (!dir)
+		return -1;
+	while ((e = readdir(dir)) != NULL)
+		if (e->d_name[0] != '.')
+			sum += thread_cpu(folder, e->d_name);
+	closedir(dir);
+	return sum;
+}
