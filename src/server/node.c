@@ -11,11 +11,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
-	SYNC_TEXT = 64
+	SYNC_TEXT = 64,
+	FILES = 32, /* that a server has open, with a few connections */
+	SHARD_FILES = 8
 };
 
 struct node {
@@ -119,6 +122,21 @@ check_addresses(const struct conf *conf, struct slu_err *err)
 	return 0;
 }
 
+/* With fewer, what is opened last fails, and libuv aborts where it must have some. */
+static int
+check_files(const struct conf *conf, struct slu_err *err)
+{
+	const unsigned need = FILES + SHARD_FILES * conf->shards;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= need)
+		return 0;
+	return slu_fail(err, SLU_EINVAL,
+			"only %lu files may be open, %u are needed at least: raise "
+			"the limit (ulimit -n)",
+			(unsigned long)limit.rlim_max, need);
+}
+
 static const struct engine_ops *
 find_engine(const struct conf *conf, struct slu_err *err)
 {
@@ -203,6 +221,8 @@ node_open(struct node **out, const struct conf *conf, struct slu_log *log,
 	n->api.log = log;
 	n->api.clock = &clock_system;
 	rc = check_addresses(conf, err);
+	if (!rc)
+		rc = check_files(conf, err);
 	if (!rc)
 		rc = api_init(&n->api);
 	if (!rc)
