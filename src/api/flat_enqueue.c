@@ -214,15 +214,13 @@ plan(struct ask *a, struct state *s)
 static void
 make_ops(struct ask *a, struct state *s)
 {
-	const struct split_part whole = { 0, 0, s->e.n };
-	const struct split_part *const parts = s->split.parts ? s->split.parts : &whole;
-
 	for (unsigned i = 0; i < a->n_ops; i++) {
-		struct op_put *const puts = s->e.puts + parts[i].begin;
+		const struct split_part *const part = &s->split.parts[i];
+		struct op_put *const puts = s->e.puts + part->begin;
 
 		ask_op(a, &a->ops[i], OP_ENQUEUE, puts->m.space, puts->m.queue);
 		a->ops[i].puts = puts;
-		a->ops[i].n_puts = parts[i].end - parts[i].begin;
+		a->ops[i].n_puts = part->end - part->begin;
 	}
 }
 
@@ -306,7 +304,10 @@ decode(struct ask *a, struct state *s, int64_t *index, struct slu_err *err)
 	rc = flat_enqueue_decode(&s->e, &a->memory, a->call->body, index, err);
 	if (rc)
 		return rc;
-	return broker_shards(a->api->broker) > 1 ? plan(a, s) : 0;
+	if (broker_shards(a->api->broker) > 1)
+		return plan(a, s);
+	split_none(&s->split, s->e.n);
+	return 0;
 }
 
 void

@@ -230,15 +230,13 @@ plan(struct ask *a, struct state *s, struct slu_err *err)
 static void
 make_ops(struct ask *a, struct state *s)
 {
-	const struct split_part whole = { 0, 0, s->s.n };
-	const struct split_part *const parts = s->split.parts ? s->split.parts : &whole;
-
 	for (unsigned i = 0; i < a->n_ops; i++) {
-		struct op_item *const items = s->s.items + parts[i].begin;
+		const struct split_part *const part = &s->split.parts[i];
+		struct op_item *const items = s->s.items + part->begin;
 
 		ask_op(a, &a->ops[i], s->s.verb, items->space, items->queue);
 		a->ops[i].items = items;
-		a->ops[i].n_items = parts[i].end - parts[i].begin;
+		a->ops[i].n_items = part->end - part->begin;
 	}
 }
 
@@ -306,6 +304,7 @@ settle(struct call *c, struct api *api, enum op_verb verb)
 		return;
 	s->s.verb = verb;
 	rc = flat_settle_decode(&s->s, &a->memory, c->body, &index, &err);
+	split_none(&s->split, s->s.n);
 	if (!rc && broker_shards(api->broker) > 1)
 		rc = plan(a, s, &err);
 	if (rc) {

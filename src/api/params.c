@@ -8,46 +8,52 @@
 
 #include <assert.h>
 
+static struct slice
+slice_in(struct param_text text)
+{
+	return (struct slice){ text.p, text.n };
+}
+
 int
-param_read_name(const struct param *p, char *text, size_t n, void *place,
+param_read_name(const struct param *p, struct param_text text, void *place,
 		struct slu_err *err)
 {
 	char folded[NAME_TEXT];
 	int rc;
 
 	assert(p->size == sizeof(struct slice));
-	rc = name_fold((struct slice){ text, n }, "the name", folded, err);
+	rc = name_fold(slice_in(text), "the name", folded, err);
 	if (rc)
 		return rc;
-	memcpy(text, folded, n);
-	*(struct slice *)place = (struct slice){ text, n };
+	memcpy(text.p, folded, text.n);
+	*(struct slice *)place = slice_in(text);
 	return 0;
 }
 
 int
-param_read_id(const struct param *p, char *text, size_t n, void *place,
+param_read_id(const struct param *p, struct param_text text, void *place,
 	      struct slu_err *err)
 {
 	assert(p->size == sizeof(uint64_t));
-	return value_id((struct slice){ text, n }, place, err);
+	return value_id(slice_in(text), place, err);
 }
 
 int
-param_read_span(const struct param *p, char *text, size_t n, void *place,
+param_read_span(const struct param *p, struct param_text text, void *place,
 		struct slu_err *err)
 {
 	assert(p->size == sizeof(slu_time));
-	return value_span((struct slice){ text, n }, p->min, p->max, place, err);
+	return value_span(slice_in(text), p->min, p->max, place, err);
 }
 
 int
-param_read_count(const struct param *p, char *text, size_t n, void *place,
+param_read_count(const struct param *p, struct param_text text, void *place,
 		 struct slu_err *err)
 {
 	uint64_t number;
 
 	assert(p->size == sizeof(uint32_t));
-	if (parse_u64((struct slice){ text, n }, (uint64_t)p->min, (uint64_t)p->max, &number,
+	if (parse_u64(slice_in(text), (uint64_t)p->min, (uint64_t)p->max, &number,
 		      NULL))
 		return slu_fail(err, SLU_EINVAL, "expected a whole number from %d to %d",
 				(int)p->min, (int)p->max);
@@ -56,35 +62,35 @@ param_read_count(const struct param *p, char *text, size_t n, void *place,
 }
 
 int
-param_read_number(const struct param *p, char *text, size_t n, void *place,
+param_read_number(const struct param *p, struct param_text text, void *place,
 		  struct slu_err *err)
 {
 	assert(p->size == sizeof(uint64_t));
-	if (parse_u64((struct slice){ text, n }, 0, UINT64_MAX, place, NULL))
+	if (parse_u64(slice_in(text), 0, UINT64_MAX, place, NULL))
 		return slu_fail(err, SLU_EINVAL, "expected a whole number");
 	return 0;
 }
 
 int
-param_read_flag(const struct param *p, char *text, size_t n, void *place,
+param_read_flag(const struct param *p, struct param_text text, void *place,
 		struct slu_err *err)
 {
-	const struct slice s = { text, n };
+	const struct slice s = slice_in(text);
 
 	assert(p->size == sizeof(bool));
 	if (!slice_eq(s, SLICE("true")) && !slice_eq(s, SLICE("false")))
 		return slu_fail(err, SLU_EINVAL, "expected true or false");
-	*(bool *)place = *text == 't';
+	*(bool *)place = *text.p == 't';
 	return 0;
 }
 
 int
-param_read_word(const struct param *p, char *text, size_t n, void *place,
+param_read_word(const struct param *p, struct param_text text, void *place,
 		struct slu_err *err)
 {
 	(void)err; /* any text will do */
 	assert(p->size == sizeof(struct slice));
-	*(struct slice *)place = (struct slice){ text, n };
+	*(struct slice *)place = slice_in(text);
 	return 0;
 }
 
@@ -98,21 +104,21 @@ struct filling {
 };
 
 static int
-read_one(const struct param *p, char *text, size_t n, void *place, struct slu_err *err)
+read_one(const struct param *p, struct param_text text, void *place, struct slu_err *err)
 {
 	char shown[SHOWN_TEXT];
 	struct slu_err why;
 
-	if (!p->read(p, text, n, place, &why))
+	if (!p->read(p, text, place, &why))
 		return 0;
-	(void)parse_shown((struct slice){ text, n }, shown);
+	(void)parse_shown(slice_in(text), shown);
 	if (strstr(why.text, shown)) /* it has been said */
 		return slu_fail(err, SLU_EINVAL, "%s: %s", p->name, why.text);
 	return slu_fail(err, SLU_EINVAL, "%s: %s; got %s", p->name, why.text, shown);
 }
 
 static int
-take(struct filling *f, struct slice name, char *text, size_t n, struct slu_err *err)
+take(struct filling *f, struct slice name, struct param_text text, struct slu_err *err)
 {
 	char shown[SHOWN_TEXT];
 
@@ -125,7 +131,7 @@ take(struct filling *f, struct slice name, char *text, size_t n, struct slu_err 
 		if (f->given & bit)
 			return slu_fail(err, SLU_EINVAL, "%s: expected once", p->name);
 		f->given |= bit;
-		return read_one(p, text, n, f->out + p->offset, err);
+		return read_one(p, text, f->out + p->offset, err);
 	}
 	return slu_fail(err, SLU_EINVAL, "there is no parameter %s", parse_shown(name, shown));
 }
@@ -151,8 +157,9 @@ params_query(const struct param *rows, size_t n, struct slice query, char *room,
 	query_init(&q, query, room, query.n);
 	while (query_next(&q, &p)) {
 		/* Decoded into the room, which is ours to write to. */
-		char *const text = p.value.n ? room + (p.value.p - room) : room;
-		const int rc = take(&f, p.name, text, p.value.n, err);
+		const size_t at = p.value.n ? (size_t)(p.value.p - room) : 0;
+		const struct param_text text = { room + at, p.value.n };
+		const int rc = take(&f, p.name, text, err);
 
 		if (rc)
 			return rc;
@@ -163,12 +170,12 @@ params_query(const struct param *rows, size_t n, struct slice query, char *room,
 }
 
 /* The text of the value that comes next, in the room of the reader. */
-static char *
-read_value(struct json *r, size_t *n)
+static struct param_text
+read_value(struct json *r)
 {
 	const enum json_type type = json_peek(r);
+	struct param_text copy = { 0 };
 	struct slice text = { 0 };
-	char *copy;
 
 	if (type == JSON_STRING)
 		text = json_text(r);
@@ -176,12 +183,11 @@ read_value(struct json *r, size_t *n)
 		text = json_skip(r);
 	else
 		json_fail(r, SLU_EINVAL, r->p, "expected a string or a number");
-	if (r->state == JSON_FAILED)
-		return NULL;
-	copy = json_take_room(r, text.n);
-	if (copy)
-		memcpy(copy, text.p, text.n);
-	*n = text.n;
+	copy.p = json_take_room(r, text.n);
+	if (copy.p && text.n > 0) {
+		memcpy(copy.p, text.p, text.n);
+		copy.n = text.n;
+	}
 	return copy;
 }
 
@@ -199,11 +205,10 @@ params_json(const struct param *rows, size_t n, struct slice body, char *room,
 	json_room(&r, room, 2 * body.n);
 	json_object(&r);
 	while (json_member(&r, &name)) {
-		size_t length = 0;
-		char *const text = read_value(&r, &length);
+		const struct param_text text = read_value(&r);
 
-		if (text && !rc)
-			rc = take(&f, name.raw, text, length, err);
+		if (text.p && !rc)
+			rc = take(&f, name.raw, text, err);
 	}
 	if (json_end(&r, NULL))
 		return json_explain(&r, -1, err);

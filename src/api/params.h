@@ -22,8 +22,13 @@
 
 struct param;
 
-/* text is the caller's to change; what is kept of it lives as long as the room. */
-typedef int param_read(const struct param *p, char *text, size_t n, void *place,
+/* Text in the caller's room, to be changed and kept there. */
+struct param_text {
+	char *p;
+	size_t n;
+};
+
+typedef int param_read(const struct param *p, struct param_text text, void *place,
 		       struct slu_err *err);
 
 struct param {

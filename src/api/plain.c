@@ -164,9 +164,9 @@ take_page(struct ask *a)
 }
 
 void
-plain_metrics(struct call *c, void *api)
+plain_metrics(struct call *c, void *arg)
 {
-	struct ask *const a = ask_new(api, c);
+	struct ask *const a = ask_new(arg, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
 	struct op_queue *const queues =
 		s ? arena_array(&a->memory, API_METRIC_PAGE, sizeof *queues) : NULL;

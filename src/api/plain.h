@@ -9,8 +9,8 @@
 
 struct call;
 
-void plain_healthz(struct call *c, void *api);
-void plain_readyz(struct call *c, void *api);
-void plain_metrics(struct call *c, void *api);
+void plain_healthz(struct call *c, void *arg);
+void plain_readyz(struct call *c, void *arg);
+void plain_metrics(struct call *c, void *arg);
 
 #endif

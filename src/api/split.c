@@ -4,6 +4,15 @@
 
 #include <string.h>
 
+void
+split_none(struct split *s, uint32_t n)
+{
+	s->place = NULL;
+	s->whole = (struct split_part){ 0, 0, n };
+	s->parts = &s->whole;
+	s->n_parts = 1;
+}
+
 int
 split_init(struct split *s, struct arena *a, const uint32_t *shard, uint32_t n,
 	   uint32_t n_shards)

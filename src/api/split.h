@@ -20,10 +20,14 @@ struct split_part {
 };
 
 struct split {
-	uint32_t *place; /* per item */
+	uint32_t *place; /* per item; NULL: all stay where they are */
 	struct split_part *parts;
 	uint32_t n_parts; /* those that are not empty */
+	struct split_part whole;
 };
+
+/* One part: all n are on one shard. */
+void split_none(struct split *s, uint32_t n);
 
 /* shard[i] < n_shards. Memory is of a. SLU_ENOMEM. */
 int split_init(struct split *s, struct arena *a, const uint32_t *shard, uint32_t n,

@@ -186,9 +186,11 @@ json_read_lease(struct json *r, const struct json_field *f, void *place)
 	struct json_str s;
 
 	assert(f->size == sizeof(uint64_t));
-	if (json_string(r, &s))
-		value_lease(s.n > WORD_MAX ? (struct slice){ 0 } : json_str_text(&s, room),
-			    place);
+	if (!json_string(r, &s))
+		return;
+	*(uint64_t *)place = VALUE_NO_LEASE;
+	if (s.n <= WORD_MAX)
+		value_lease(json_str_text(&s, room), place);
 }
 
 void

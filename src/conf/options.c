@@ -312,7 +312,7 @@ set(struct conf *c, const struct option *o, const char *value, const char *sourc
 }
 
 static int
-load_rest(struct conf *c, bool *given, struct slu_err *err)
+load_rest(struct conf *c, const bool *given, struct slu_err *err)
 {
 	char name[NAME_MAX_BYTES];
 
