@@ -108,6 +108,16 @@ flat_view_message(struct json_out *w, const struct op_row *row, const struct mes
 	text_if_any(w, "error", error);
 }
 
+bool
+flat_view_warns(const struct op_queue *q)
+{
+	uint64_t depth = 0;
+
+	for (unsigned i = MSG_READY; i < MSG_DEAD; i++)
+		depth += q->count[i];
+	return q->warn_depth > 0 && depth > q->warn_depth;
+}
+
 void
 flat_view_queue(struct json_out *w, const struct op_queue *q)
 {
@@ -121,6 +131,7 @@ flat_view_queue(struct json_out *w, const struct op_queue *q)
 	}
 	json_out_u64(w, "total", total);
 	json_out_bool(w, "paused", q->paused);
+	json_out_bool(w, "warning", flat_view_warns(q));
 }
 
 enum msg_state

@@ -22,6 +22,7 @@ void flat_view_message(struct json_out *w, const struct op_row *row,
 		       const struct message *m, struct slice error, bool payload);
 
 void flat_view_queue(struct json_out *w, const struct op_queue *q);
+bool flat_view_warns(const struct op_queue *q); /* has more than its warn_depth */
 
 /* "ready", "delayed", "leased", "processing" (leased, and extended), "held", "dead". */
 const char *flat_view_status(const struct op_row *row);

@@ -86,6 +86,7 @@ struct state {
 	uint64_t count[MSG_STATES]; /* of all queues */
 	uint32_t shown;             /* queues with lines of their own */
 	uint32_t queues;
+	uint32_t warnings; /* queues that have more than their warn_depth */
 };
 
 static void
@@ -114,6 +115,7 @@ write_queue(struct state *s, const struct op_queue *q, struct buf *out)
 	const bool shown = s->shown < API_METRIC_QUEUES;
 
 	s->queues++;
+	s->warnings += flat_view_warns(q);
 	s->shown += shown;
 	for (unsigned i = MSG_READY; i < MSG_STATES; i++) {
 		s->count[i] += q->count[i];
@@ -136,8 +138,11 @@ write_tail(const struct state *s, struct buf *out)
 	buf_printf(out,
 		   "# HELP sluice_queues queues that exist\n"
 		   "# TYPE sluice_queues gauge\n"
-		   "sluice_queues %" PRIu32 "\n",
-		   s->queues);
+		   "sluice_queues %" PRIu32 "\n"
+		   "# HELP sluice_queues_warning queues with more messages than their warn_depth\n"
+		   "# TYPE sluice_queues_warning gauge\n"
+		   "sluice_queues_warning %" PRIu32 "\n",
+		   s->queues, s->warnings);
 }
 
 static void

@@ -45,7 +45,20 @@ def test_stats_count_by_state(server):
     server.dequeue(limit=2)
     assert server.stats() == {
         "namespace": server.namespace, "topic": "mail", "ready": 3, "delayed": 1,
-        "leased": 2, "held": 0, "dead": 0, "total": 6, "paused": False}
+        "leased": 2, "held": 0, "dead": 0, "total": 6, "paused": False,
+        "warning": False}
+
+
+def test_a_deep_topic_warns(server):
+    before = server.metric("sluice_queues_warning")
+    server.policy(warn_depth=2)
+    server.enqueue({}, {})
+    assert not server.stats()["warning"]
+    server.enqueue({})
+    assert server.stats()["warning"]
+    assert server.metric("sluice_queues_warning") == before + 1
+    server.nack(server.take(), dead=True)
+    assert not server.stats()["warning"]
 
 
 def test_stats_of_nothing_is_404(server):
