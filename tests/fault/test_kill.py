@@ -4,7 +4,7 @@ import random
 import threading
 
 from checker import OK, History, check
-from faults import LONG, seed
+from faults import LONG, Hurt, seed, until
 from load import Load, look
 
 CYCLES = int(os.environ.get("FAULT_CYCLES", 100 if LONG else 10))
@@ -50,3 +50,20 @@ def test_kill_9_under_load_breaks_no_promise(server):
     for p in history.pushes:
         if p.result == OK:
             assert names.setdefault(p.id, p.name) == p.name
+
+
+def test_a_server_that_forgets_is_found_out(folder):
+    """The same run with an engine that keeps nothing: the checker must object."""
+    history = History()
+    with Hurt(folder, engine="memory") as server:
+        load = Load(server, history, seed(2))
+        load.setup()
+        load.start()
+        until(lambda: len(history.claims) > 100)
+        server.kill()
+        load.stop()
+        server.start()
+        load.setup()
+        history.add(look(server))
+    found = check(history)
+    assert any(text.startswith("I1") and "is lost" in text for text in found), report(found)
