@@ -99,20 +99,15 @@ call_free_spare(struct front *f)
 static void
 call_recycle(struct front *f, struct call *c)
 {
-	struct call next = { .next_spare = f->spare };
-
 	trim(&c->in);
 	trim(&c->out);
 	trim(&c->head);
 	trim(&c->fields);
 	if (f->spare_bytes + buffers_of(c) > SPARE_BYTES)
 		release_buffers(c);
-	next.in = c->in;
-	next.out = c->out;
-	next.out.max = f->shared->conf.max_output; /* it may have been taken */
-	next.head = c->head;
-	next.fields = c->fields;
-	*c = next;
+	memset(c, 0, offsetof(struct call, out)); /* buffers stand behind */
+	c->out.max = f->shared->conf.max_output;  /* it may have been taken */
+	c->next_spare = f->spare;
 	f->spare = c;
 	f->n_spare++;
 	f->spare_bytes += buffers_of(c);

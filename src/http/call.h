@@ -64,9 +64,6 @@ struct call {
 	void (*gone)(struct call *c);
 	void (*ended)(struct call *c, bool sent);
 
-	/* The body of the answer may be written here; its memory is used again. */
-	struct buf out;
-
 	/* Inner: conn.c's and call.c's. */
 	struct loop_work work;
 	struct front *front;
@@ -75,9 +72,6 @@ struct call {
 	struct list node; /* in the connection's calls, in order of arrival */
 	struct call *next_spare;
 	struct response response; /* writes to head */
-	struct buf in;            /* the body as it arrives */
-	struct buf head;          /* the answer up to its body, or with a short one */
-	struct buf fields;        /* added ones: name, NUL, value, NUL, ... */
 	struct slice interim;     /* "100 Continue", what is unsent of it */
 	const char *type;
 	size_t written; /* bytes of head and out that the kernel has */
@@ -86,6 +80,14 @@ struct call {
 	bool answered; /* the handler's: C2 */
 	bool has_body; /* out is sent behind head */
 	bool holds;
+
+	/* The body of the answer may be written here. From here on memory is used
+	 * again by later calls. */
+	struct buf out;
+
+	struct buf in;     /* inner: the body as it arrives */
+	struct buf head;   /* inner: the answer up to its body, or with a short one */
+	struct buf fields; /* inner: added ones: name, NUL, value, NUL, ... */
 };
 
 /* The value of a field of the request, given in small letters; .p is NULL when there

@@ -125,7 +125,8 @@ keep_rest(struct conn *c)
 
 	if (c->rest.n == 0 || c->last) {
 		c->unread |= c->rest.n > 0;
-		buf_release(&c->in);
+		if (c->in.p)
+			buf_release(&c->in);
 	} else if (ours) {
 		memmove(c->in.p, c->rest.p, c->rest.n);
 		c->in.n = c->rest.n;

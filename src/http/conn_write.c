@@ -179,7 +179,7 @@ leave_to_libuv(struct conn *c)
 	}
 }
 
-/* False: no more can be written now. */
+/* False: there is no more, or none that can be written now. */
 static bool
 write_some(struct conn *c)
 {
@@ -203,7 +203,7 @@ write_some(struct conn *c)
 	account(c, (size_t)n);
 	if ((size_t)n < g.bytes)
 		leave_to_libuv(c); /* the first call is not whole */
-	return (size_t)n == g.bytes;
+	return (size_t)n == g.bytes && !list_is_empty(&c->calls);
 }
 
 void
