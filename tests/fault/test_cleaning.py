@@ -10,6 +10,7 @@ from pathlib import Path
 from checker import OK, History, check
 from faults import LONG, Hurt, seed, until
 from load import Client, look
+from test_disk import prepared
 from test_kill import report, snapshot
 
 SEGMENT = 64 << 20
@@ -85,6 +86,32 @@ def test_acks_out_of_order_leave_little_on_disk(folder):
     found = check(work.history)
     assert not found, report(found)
     print(f"{work.n} messages, {len(work.history.end().rows)} left, at most {most >> 20} MiB")
+
+
+def test_a_full_disk_is_cleaned_from_the_reserve(folder, shim):
+    """Fault 41: acks alone make room for new work, on a disk that stays full; MQ-51"""
+    with Hurt(folder, shim=shim) as server:
+        server.namespace, server.topic = "fault", "work"
+        prepared(server)
+        shim.set("full", 1)
+        work = Worker(server)
+        client = Client(server, work.history)
+        while work.push(client, 100):
+            assert work.n < 10 * PER_ROUND
+        for _ in range(3):  # as often as one likes
+            assert work.ack(client)
+            until(lambda: work.push(client, 100))
+            while work.push(client, 100):
+                pass
+        server.kill()
+        server.start()  # a full disk is no reason not to
+        work.history.add(snapshot(server))
+        client = Client(server, work.history)
+        assert work.ack(client)
+        until(lambda: work.push(client, 100))
+        work.history.add(snapshot(server))
+    found = check(work.history)
+    assert not found, report(found)
 
 
 def test_a_kill_while_cleaning_loses_and_revives_nothing(folder):

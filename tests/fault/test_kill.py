@@ -7,6 +7,7 @@ from checker import OK, History, check
 from faults import LONG, Hurt, seed, until
 from load import Load, look
 
+CLIENTS = {"producers": 16, "consumers": 40, "hang_ups": 8} if LONG else {}
 CYCLES = int(os.environ.get("FAULT_CYCLES", 100 if LONG else 10))
 
 
@@ -29,7 +30,7 @@ def test_kill_9_under_load_breaks_no_promise(server):
     """MQ-09, MQ-21, MQ-50, MQ-51, MQ-55"""
     history = History()
     dice = random.Random(seed(1))
-    load = Load(server, history, dice.random())
+    load = Load(server, history, dice.random(), **CLIENTS)
     load.setup()
     for _ in range(CYCLES):
         load.start()

@@ -102,6 +102,7 @@ def test_an_ack_at_the_moment_of_expiry_wins_or_changes_nothing(server):
         t.start()
     for t in threads:
         t.join()
+    server.close()  # a connection that was idle so long is closed
     history.add(look(server))
     found = check(history)
     assert not found, report(found)
