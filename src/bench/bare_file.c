@@ -86,7 +86,7 @@ bare_file_measure(struct bare_file *f, slu_time duration, struct hist *out,
 
 	memset(bytes, 'r', sizeof bytes);
 	while (!rc && bench_now() < until) {
-		slu_time took;
+		slu_time took = 0;
 
 		rc = bare_file_put(f, bytes, sizeof bytes, &took);
 		if (!rc)

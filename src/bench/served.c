@@ -190,18 +190,17 @@ served_close(struct served *s)
 static slu_time
 thread_cpu(const char *folder, const char *thread)
 {
-	char path[320];
-	long long ran = 0;
+	char path[320], line[64] = "";
 	FILE *f;
 
 	(void)snprintf(path, sizeof path, "%s/%.32s/schedstat", folder, thread);
 	f = fopen(path, "re");
 	if (!f)
 		return 0;
-	if (fscanf(f, "%lld", &ran) != 1)
-		ran = 0;
+	if (!fgets(line, sizeof line, f))
+		line[0] = '\0'; /* the thread has ended meanwhile */
 	(void)fclose(f);
-	return (slu_time)ran;
+	return (slu_time)strtoll(line, NULL, 10);
 }
 
 slu_time

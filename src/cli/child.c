@@ -172,14 +172,13 @@ static void
 write_input(struct child *c)
 {
 	const ssize_t n = write(c->in, c->input.p, c->input.n);
+	const bool refused = n < 0 && errno != EAGAIN && errno != EINTR;
 
 	if (n > 0) {
 		c->input.p += n;
 		c->input.n -= (size_t)n;
 	}
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		child_close_input(c); /* it does not want to read: that is its right */
-	else if (c->input.n == 0 && !c->more_input)
+	if (refused || (c->input.n == 0 && !c->more_input))
 		child_close_input(c);
 }
 
@@ -256,6 +255,12 @@ static bool
 has_line(const struct child *c)
 {
 	return c->lines.n > 0 && memchr(c->lines.p, '\n', c->lines.n);
+}
+
+bool
+child_is_quiet(const struct child *c)
+{
+	return c->input.n == 0 && c->lines.n == c->taken;
 }
 
 struct slice

@@ -66,6 +66,9 @@ enum child_event child_wait(struct child *c, slu_time until, int stop_fd);
 /* The line of CHILD_LINE, without its end; good until the next wait. */
 struct slice child_line(struct child *c);
 
+/* It has read all it was told, and said nothing that was not taken. */
+bool child_is_quiet(const struct child *c);
+
 /* Kill it and all of its process group; child_wait then tells of its end. */
 void child_kill(struct child *c);
 

@@ -87,7 +87,7 @@ struct slot {
 };
 
 /* The life of a slot: until stop, or nothing is left. */
-void *slot_main(void *slot);
+void *slot_main(void *arg); /* a struct slot */
 
 /* Have the child work on slot->message; fills slot->verdict. An error is R5's. */
 int slot_run(struct slot *s, struct slu_err *err);

@@ -3,7 +3,8 @@
  * lives long and is told a message a line:
  *
  *      {"id":318497266802130944,"uid":"...","queue":"mail","attempts":1,...,"text":"hello"}
- *      {"outcome":"ack"}     or nack, defer, dead; with "error", "delay", "result"
+ *      {"outcome":"ack"}     or nack, defer, dead; with "error", "delay", "result"; an
+ *                            "id" is compared with that of the message
  *
  * A payload that is no UTF-8 text is `payload`, in base64, instead of `text`.
  */
@@ -221,6 +222,7 @@ write_line(struct slot *s)
 }
 
 struct reply {
+	uint64_t id;
 	struct slice outcome, error, delay, result;
 };
 
@@ -250,6 +252,7 @@ static int
 read_reply(struct slot *s, struct slice line, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
+		JSON_FIELD(u64, struct reply, id),
 		JSON_FIELD(text, struct reply, outcome, .required = true),
 		JSON_FIELD(text, struct reply, error),
 		JSON_FIELD(text, struct reply, delay),
@@ -267,6 +270,8 @@ read_reply(struct slot *s, struct slice line, struct slu_err *err)
 	json_room(&r, room, line.n);
 	json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &reply);
 	rc = json_end(&r, err);
+	if (!rc && reply.id && reply.id != s->message->id)
+		rc = slu_fail(err, SLU_EINVAL, "id: it answers another message");
 	if (!rc && !take_outcome(v, reply.outcome))
 		rc = slu_fail(err, SLU_EINVAL, "outcome: expected ack, nack, defer or dead");
 	if (!rc && reply.delay.n > 0)
@@ -277,13 +282,17 @@ read_reply(struct slot *s, struct slice line, struct slu_err *err)
 	return rc;
 }
 
-/* What cannot be understood may be the answer to anything: the child has to go. */
+/* What cannot be understood may be the answer to anything: the child has to go. So has
+ * one that answers before it has read its message, or twice. */
 static void
 judge_line(struct slot *s)
 {
 	struct slu_err why;
+	int rc = read_reply(s, child_line(&s->child), &why);
 
-	if (read_reply(s, child_line(&s->child), &why) == 0)
+	if (!rc && !child_is_quiet(&s->child))
+		rc = slu_fail(&why, SLU_EINVAL, "one line, once the message has been read");
+	if (!rc)
 		return;
 	child_release(&s->child);
 	s->verdict.outcome = WORK_FAILED;
@@ -294,14 +303,14 @@ judge_line(struct slot *s)
 static int
 run_line(struct slot *s, struct slu_err *err)
 {
-	if (s->child.pid == 0) {
-		int rc;
+	int rc = 0;
 
+	if (s->child.pid == 0 || !child_is_quiet(&s->child)) {
 		child_release(&s->child); /* what the one before left */
 		rc = start(s, err);
-		if (rc)
-			return rc;
 	}
+	if (rc)
+		return rc;
 	write_line(s);
 	if (s->line.failed)
 		return slu_fail(err, SLU_ENOMEM, "no memory for the line of message %" PRIu64,

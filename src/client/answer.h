@@ -62,11 +62,12 @@ enum answer_event {
 };
 
 enum {
-	ANSWER_LINE = 8 * 1024,      /* the longest line */
-	ANSWER_HEAD = 32 * 1024,     /* all lines of one answer together */
-	ANSWER_INTERIM_MAX = 8,      /* interim answers before the real one */
-	ANSWER_NO_RETRY = UINT32_MAX /* retry_after: it was not said */
+	ANSWER_LINE = 8 * 1024,  /* the longest line */
+	ANSWER_HEAD = 32 * 1024, /* all lines of one answer together */
+	ANSWER_INTERIM_MAX = 8   /* interim answers before the real one */
 };
+
+#define ANSWER_NO_RETRY UINT32_MAX /* retry_after: it was not said */
 
 struct answer {
 	/* What a caller reads, after WHOLE. */

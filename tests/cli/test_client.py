@@ -585,6 +585,8 @@ for line in sys.stdin:
     if word == "crash": os.kill(os.getpid(), 11)
     if word == "leave": sys.exit(0)
     if word == "nonsense": print("what?", flush=True); continue
+    if word == "twice": sys.stdout.write('{"outcome":"ack"}\\n' * 2); sys.stdout.flush(); continue
+    if word == "other": print('{"outcome":"ack","id":1}', flush=True); continue
     answer = {"outcome": word if word in ("nack", "defer", "dead") else "ack"}
     if word != "ack": answer["error"] = "because"
     if word == "ack": answer["result"] = {"id": m["id"]}
@@ -614,7 +616,8 @@ def test_a_long_lived_child_answers_lines(cli):
 
 
 @pytest.mark.parametrize("word, error", [
-    ("crash", "signal 11"), ("leave", "without an answer"), ("nonsense", "not understood")])
+    ("crash", "signal 11"), ("leave", "without an answer"), ("nonsense", "not understood"),
+    ("twice", "one line"), ("other", "another message")])
 def test_a_long_lived_child_that_breaks_is_replaced(cli, word, error):
     cli.push(word, "--max-attempts", 1)
     cli.push("ack", "again")
@@ -622,6 +625,14 @@ def test_a_long_lived_child_that_breaks_is_replaced(cli, word, error):
     assert len(set(cli.file("pids").split())) == 2
     dead, = cli.lines("dlq", "list", cli.queue)
     assert error in dead["error"]
+
+
+def test_an_answer_before_the_message_was_read_is_no_answer(cli):
+    cli.push("-", "--max-attempts", 1, stdin=b"x" * 3000000)
+    done = work(cli, "sh", "-c", "echo '{\"outcome\":\"ack\"}'; exec sleep 60",
+                options=["--lines", "--max", "1"])
+    assert cli.counts(done) == {"failed": 1}
+    assert cli.stats()["dead"] == 1
 
 
 def test_long_lived_children_work_side_by_side(cli):
