@@ -27,6 +27,7 @@ api_init(struct api *api)
 {
 	int rc;
 
+	api->started = clock_wall(api->clock);
 	rc = metrics_init(&api->ops, "sluice_", op_metrics,
 			  sizeof op_metrics / sizeof op_metrics[0], "verb", OP_VERBS);
 	for (unsigned i = 0; i < OP_VERBS && !rc; i++)

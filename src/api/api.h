@@ -33,6 +33,7 @@ struct api {
 	struct slu_log *log;
 	const char *engine; /* "log", shown by /healthz and /metrics */
 	const char *sync;   /* "interval=10ms" */
+	slu_time started;   /* on the wall clock; set by api_init */
 	_Atomic bool draining;
 	struct metrics ops; /* a series per verb */
 };

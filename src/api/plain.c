@@ -98,8 +98,11 @@ write_head(struct ask *a)
 	buf_printf(out,
 		   "# HELP sluice_info what is running\n"
 		   "# TYPE sluice_info gauge\n"
-		   "sluice_info{version=\"%s\",engine=\"%s\",durability=\"%s\"} 1\n",
-		   SLUICE_VERSION, api->engine, api->sync);
+		   "sluice_info{version=\"%s\",engine=\"%s\",durability=\"%s\"} 1\n"
+		   "# HELP process_start_time_seconds when it began, in seconds since 1970\n"
+		   "# TYPE process_start_time_seconds gauge\n"
+		   "process_start_time_seconds %.3f\n",
+		   SLUICE_VERSION, api->engine, api->sync, (double)api->started / 1e9);
 	if (api->server)
 		server_metrics(api->server, out);
 	metrics_write(&api->ops, out);

@@ -304,6 +304,7 @@ def test_status_names_the_server(cli):
         (cli.address, "yes", "log", "sync")
     status, = cli.lines("status")
     assert status["shards"] >= 1 and status["ready"] is True and status["version"]
+    assert 0 <= status["uptime_seconds"] < 3600 and re.match(r"[0-9hm]+s?$", said["uptime"])
 
 
 # --- calls that go wrong -----------------------------------------------------------
