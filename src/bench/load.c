@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -123,12 +124,25 @@ turn(struct run *r, struct slu_err *err)
 	return rc;
 }
 
+/* As many descriptors as the system lets us have. */
+static void
+allow_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit); /* a connection will fail and say so */
+	}
+}
+
 static int
 open_all(struct run *r, struct slu_err *err)
 {
 	const struct patience until = { bench_now() + 10 * SLU_SEC, -1 };
 	struct load *l = r->load;
 
+	allow_files();
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	r->room = mem_alloc(READ_SIZE);
 	r->conns = mem_array(l->connections, sizeof *r->conns);
