@@ -85,7 +85,8 @@ log_new(struct log_engine **out, const struct engine_conf *conf, const struct lo
 
 	if (!l)
 		return slu_fail(err, SLU_ENOMEM, "no memory for an engine");
-	rc = hash_random(&random, sizeof random, err);
+	random = more->secret.k0 ^ more->secret.k1; /* what is to be repeated can be */
+	rc = random ? 0 : hash_random(&random, sizeof random, err);
 	if (!rc)
 		rc = new_ledger(l, conf, &more->secret, err);
 	if (rc) {

@@ -301,6 +301,7 @@ begin_anew(struct log_engine *l)
 {
 	wal_cursor_close(&l->clean.cursor);
 	l->clean.segment = 0;
+	l->clean.blocked = true;
 }
 
 /* One record. Other than 0: no more in this slice. */
@@ -334,7 +335,7 @@ log_clean_slice(struct log_engine *l)
 
 	l->appended = 0;
 	c->slice = 0;
-	c->again = false;
+	c->again = c->blocked = false;
 	if (c->damaged || is_purging(l) || !begin(l, &err))
 		return;
 	while (!rc && !c->read && seen < 4 * slice && l->appended < slice)
@@ -355,7 +356,11 @@ log_clean_end(struct log_engine *l, struct slu_err *err)
 	struct log_clean *c = &l->clean;
 	int rc;
 
-	if (!c->segment || !c->read || c->damaged)
+	if (c->damaged)
+		return 0;
+	if (!c->segment)
+		c->again = !c->blocked && is_due(l);
+	if (!c->segment || !c->read)
 		return 0;
 	wal_cursor_close(&c->cursor);
 	if (wal_live_in(l->wal, c->segment)) { /* then C1 does not hold: keep it */

@@ -25,6 +25,7 @@ struct log_clean {
 	uint32_t segment; /* that is being cleaned, or 0 */
 	bool read;        /* all of it: it can go when nothing lives there */
 	bool again;       /* there is more to do as soon as possible */
+	bool blocked;     /* it had no room or memory: try with the next run */
 	bool damaged;     /* it met a record that cannot be read: no more cleaning */
 	uint64_t kept;    /* mean size of a remembered key's record */
 	uint64_t slice;   /* bytes that this run's has copied */

@@ -1,6 +1,7 @@
 #include "logkit_inner.h"
 
 #include "base/log.h"
+#include "core/ledger_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ catch_log(void *arg, enum slu_log_level level, const char *line, size_t n)
 
 	(void)level;
 	snprintf(k->logged, sizeof k->logged, "%.*s", (int)n, line);
+	k->stopped = k->stopped || strstr(k->logged, "cleaning stopped");
 }
 
 struct logkit *
@@ -79,6 +81,17 @@ logkit_stats(struct logkit *k)
 	return stats;
 }
 
+/* As soon as what happens in silence has happened. */
+static uint64_t
+digest(struct logkit *k)
+{
+	uint32_t budget = UINT32_MAX;
+	struct change c;
+
+	(void)ledger_tick(log_ledger(k->e), k->now, &budget, &c); /* nothing that is kept */
+	return ledger_digest(log_ledger(k->e));
+}
+
 int
 logkit_open(struct logkit *k)
 {
@@ -101,6 +114,7 @@ logkit_open(struct logkit *k)
 	if (k->live)
 		CHECK_EQ(k->live, logkit_stats(k).live, "live bytes");
 	k->live = 0;
+	k->digest = digest(k);
 	logkit_verify(k);
 	return 0;
 }
@@ -380,4 +394,5 @@ logkit_verify(struct logkit *k)
 	check_policies(k);
 	check_counters(k);
 	CHECK(k->found.highest_id < k->next_id);
+	CHECK(!k->stopped || k->may_stop || kit_is_dead(k));
 }

@@ -76,6 +76,8 @@ struct logkit {
 	struct fakeclock clock;
 	struct slu_log *log;
 	char logged[4096];
+	bool stopped;  /* cleaning was, */
+	bool may_stop; /* which is a fault unless this is set */
 	struct log_conf more;
 	struct engine *e; /* NULL: not open */
 	struct engine_found found;
@@ -92,6 +94,7 @@ struct logkit {
 	uint64_t low;       /* all below are out */
 	uint64_t top_token; /* the highest ever granted */
 	uint64_t live;      /* bytes, when it was closed */
+	uint64_t digest;    /* of the ledger, when it was opened */
 	struct kit_msg msgs[KIT_IDS];
 	struct kit_held held[KIT_HELD];
 	uint32_t n_held;

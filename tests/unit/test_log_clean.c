@@ -138,6 +138,127 @@ TEST_LIMIT(remembered_keys_and_results_survive_cleaning, 120)
 	logkit_free(k);
 }
 
+/* G3: also when the segment that had it is gone. */
+TEST_LIMIT(the_ceiling_survives_cleaning, 120)
+{
+	static char payload[2000];
+	const struct slice bytes = { payload, sizeof payload };
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	uint64_t token = 0;
+	size_t size;
+
+	CHECK_EQ(0, logkit_open(k));
+	for (uint64_t id = 1; id <= 200; id++) {
+		put(k, id, bytes, NULL);
+		claim_and_ack(k, every, (struct slice){ 0 });
+	}
+	CHECK_EQ(0, logkit_settle(k));
+	CHECK(!simdisk_content(k->disk, "log/00000001.log", &size));
+	token = ledger_counter(log_ledger(k->e));
+	logkit_kill(k);
+	k->next_id = 201;
+	CHECK_EQ(0, logkit_open(k));
+	CHECK(ledger_counter(log_ledger(k->e)) >= token + (1 << 19));
+	logkit_free(k);
+}
+
+/* ---- Purges ---- */
+
+static struct op_put *
+many(struct op *op, uint64_t first, uint32_t n, struct slice payload, char (*idems)[16])
+{
+	struct op_put *p = calloc(n, sizeof *p);
+
+	CHECK(p);
+	for (uint32_t i = 0; i < n; i++) {
+		p[i].m = (struct message){ .id = first + i, .payload = payload };
+		if (idems) {
+			snprintf(idems[i], sizeof idems[i], "%u", i);
+			p[i].m.idem = slice_of(idems[i]);
+		}
+	}
+	op_init(op, OP_ENQUEUE, space, idems ? SLICE("purged") : queue, NULL, NULL);
+	op->puts = p;
+	op->n_puts = n;
+	return p;
+}
+
+enum {
+	PURGED = 9000 /* more than are freed in a run */
+};
+
+/* Much to clean at once: everything of the other queue, acked in one run. */
+static void
+ack_at_once(struct logkit *k, uint32_t n)
+{
+	struct op_item *items = calloc(n, sizeof *items);
+	struct op_row *rows = calloc(n, sizeof *rows);
+	struct op op;
+
+	op_init(&op, OP_CLAIM, space, queue, NULL, NULL);
+	op.rows = rows;
+	op.max_rows = n;
+	run(k, &op);
+	CHECK_EQ(n, op.n_rows);
+	op_unpin(&op);
+	for (uint32_t i = 0; i < n; i++)
+		items[i] = (struct op_item){ .id = rows[i].id, .token = rows[i].token };
+	op_init(&op, OP_ACK, space, queue, NULL, NULL);
+	op.items = items;
+	op.n_items = n;
+	run(k, &op);
+	free(items);
+	free(rows);
+}
+
+static void
+check_known(struct logkit *k, uint32_t i)
+{
+	struct op_put p = { .m = { .id = 150000 + i } };
+	char idem[16];
+	struct op op;
+
+	snprintf(idem, sizeof idem, "%u", i);
+	p.m.idem = slice_of(idem);
+	op_init(&op, OP_ENQUEUE, space, SLICE("purged"), NULL, NULL);
+	op.puts = &p;
+	op.n_puts = 1;
+	run(k, &op);
+	CHECK(p.existed);
+	CHECK_EQ(1 + i, p.m.id);
+}
+
+/* C5: idempotency keys of what was purged are remembered, though cleaning was under
+ * way. */
+TEST_LIMIT(cleaning_waits_for_a_purge, 120)
+{
+	static char payload[1000], idems[PURGED][16];
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	struct op_put *p;
+	struct op op;
+
+	CHECK_EQ(0, logkit_open(k));
+	p = many(&op, 1, PURGED, (struct slice){ 0 }, idems);
+	run(k, &op);
+	free(p);
+	p = many(&op, PURGED + 1, 5000, (struct slice){ payload, sizeof payload }, NULL);
+	run(k, &op);
+	free(p);
+	ack_at_once(k, 5000);
+	op_init(&op, OP_PURGE, space, SLICE("purged"), NULL, NULL);
+	run(k, &op);
+	CHECK_EQ(0, logkit_settle(k));
+	k->next_id = PURGED + 5001;
+	for (int life = 0; life < 2; life++) {
+		for (uint32_t i = 0; i < PURGED; i += 13)
+			check_known(k, i);
+		logkit_close(k);
+		CHECK_EQ(0, logkit_open(k));
+	}
+	CHECK_EQ(0, logkit_stats(k).live);
+	logkit_free(k);
+}
+
 /* ---- Killed midway ---- */
 
 /* Random work that leaves much to clean, and an image of it. */
@@ -208,7 +329,7 @@ TEST_LIMIT(damage_stops_cleaning_and_deletes_nothing, 120)
 	char *bytes;
 	size_t size;
 
-	k->no_purge = true;
+	k->no_purge = k->may_stop = true;
 	CHECK_EQ(0, logkit_open(k));
 	while (logkit_stats(k).segments < 2)
 		CHECK_EQ(0, logkit_step(k));

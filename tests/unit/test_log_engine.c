@@ -51,11 +51,11 @@ TEST_LIMIT(opening_gives_the_same_ledger_any_number_of_times, 300)
 	for (int round = 0; round < 100; round++) {
 		steps(k, (int)(test_random(&k->random) % 60));
 		check_scan(k);
-		want = digest_before_close(k);
 		for (int again = 0; again < 2; again++) {
+			want = digest_before_close(k);
 			logkit_close(k);
 			CHECK_EQ(0, logkit_open(k));
-			CHECK_EQ(want, ledger_digest(log_ledger(k->e)), "digest");
+			CHECK_EQ(want, k->digest, "digest");
 			check_scan(k);
 		}
 	}
