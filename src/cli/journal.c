@@ -78,8 +78,10 @@ show_plain(void *arg, const char *name, int64_t number, struct slice text)
 	struct journal *j = arg;
 
 	buf_printf(&j->line, " %s=", name);
-	if (!text.p)
+	if (!text.p) {
 		buf_printf(&j->line, "%" PRId64, number);
+		return;
+	}
 	for (size_t i = 0; i < text.n && i < 64; i++)
 		buf_putc(&j->line, text.p[i] >= ' ' && text.p[i] < 127 ? text.p[i] : '?');
 }
