@@ -142,11 +142,59 @@ begin_making(struct stock *st, uint32_t *number, struct slu_err *err)
 	return 0;
 }
 
+/* K4. Under mtx. */
+static uint32_t
+have(const struct stock *st)
+{
+	const uint32_t ahead = st->conf.ahead;
+
+	return st->n + st->making + (st->planned < ahead ? st->planned : ahead);
+}
+
+/* Under mtx. */
+static uint32_t
+target(const struct stock *st)
+{
+	return st->conf.reserve + st->conf.ahead;
+}
+
+/* Too many, or of another size: the file goes; who still reads it may go on. */
+static int
+discard(struct stock *st, struct segment *s, struct slu_err *err)
+{
+	const struct disk_ops *ops = st->conf.disk->ops;
+	int rc;
+
+	rc = ops->remove(st->conf.disk, st->conf.folder, s->name);
+	if (!rc)
+		rc = ops->sync_folder(st->conf.disk, st->conf.folder);
+	if (rc)
+		return disk_fail(rc, "remove", s->name, err);
+	pthread_mutex_lock(&st->mtx);
+	st->total--;
+	pthread_mutex_unlock(&st->mtx);
+	segment_unref(s);
+	return 0;
+}
+
+/* A new one goes to the stock. False: it is not missing any more (K4). Under mtx. */
+static bool
+keep_made(struct stock *st, struct segment *s, bool with_zeros)
+{
+	st->making--;
+	st->retry_at = 0;
+	if (with_zeros && have(st) >= target(st))
+		return false;
+	add(st, s);
+	return true;
+}
+
 static int
 make_one(struct stock *st, bool with_zeros, struct slu_err *err)
 {
 	struct segment *s = NULL;
 	uint32_t number = 0;
+	bool kept = true;
 	int rc;
 
 	pthread_mutex_lock(&st->mtx);
@@ -156,15 +204,19 @@ make_one(struct stock *st, bool with_zeros, struct slu_err *err)
 		return rc;
 	rc = make_spare(st, number, with_zeros, &s, err);
 	pthread_mutex_lock(&st->mtx);
-	st->making--;
 	if (s) {
-		st->retry_at = 0;
-		add(st, s);
+		kept = keep_made(st, s, with_zeros);
 	} else {
+		st->making--;
 		st->total--;
 		st->retry_at = clock_mono(st->conf.clock) + RETRY_EVERY;
 	}
 	pthread_mutex_unlock(&st->mtx);
+	if (kept)
+		return rc;
+	rc = discard(st, s, err);
+	if (rc)
+		segment_unref(s); /* the next open finds the file */
 	return rc;
 }
 
@@ -226,20 +278,13 @@ stock_set_reserve(struct stock *st, uint32_t reserve)
 	pthread_mutex_unlock(&st->mtx);
 }
 
-/* Under mtx. */
-static uint32_t
-target(const struct stock *st)
-{
-	return st->conf.reserve + st->conf.ahead;
-}
-
 bool
 stock_wants(struct stock *st)
 {
 	bool wants;
 
 	pthread_mutex_lock(&st->mtx);
-	wants = st->n + st->making < target(st);
+	wants = have(st) < target(st);
 	pthread_mutex_unlock(&st->mtx);
 	return wants;
 }
@@ -289,28 +334,19 @@ stock_take(struct stock *st)
 	if (found) {
 		list_remove(&found->node);
 		st->n--;
+		st->planned++;
 	}
 	pthread_mutex_unlock(&st->mtx);
 	return found;
 }
 
-/* Too many, or of another size: the file goes; who still reads it may go on. */
-static int
-discard(struct stock *st, struct segment *s, struct slu_err *err)
+void
+stock_use(struct stock *st)
 {
-	const struct disk_ops *ops = st->conf.disk->ops;
-	int rc;
-
-	rc = ops->remove(st->conf.disk, st->conf.folder, s->name);
-	if (!rc)
-		rc = ops->sync_folder(st->conf.disk, st->conf.folder);
-	if (rc)
-		return disk_fail(rc, "remove", s->name, err);
 	pthread_mutex_lock(&st->mtx);
-	st->total--;
+	assert(st->planned > 0);
+	st->planned--;
 	pthread_mutex_unlock(&st->mtx);
-	segment_unref(s);
-	return 0;
 }
 
 static int
@@ -340,7 +376,7 @@ stock_give(struct stock *st, struct segment *s, struct slu_err *err)
 	bool enough;
 
 	pthread_mutex_lock(&st->mtx);
-	enough = st->n + st->making >= target(st) + (st->total - st->n) / KEEP_ONE_IN ||
+	enough = have(st) >= target(st) + (st->total - st->n) / KEEP_ONE_IN ||
 		 s->size != st->conf.segment_size;
 	number = ++st->last_name;
 	pthread_mutex_unlock(&st->mtx);

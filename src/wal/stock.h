@@ -15,6 +15,8 @@
  *  K2  A spare is a file `spare-00000001`; while it is made it has `.tmp` behind, and
  *      such files are removed at open. A name counts after a sync of the folder.
  *  K3  A spare that somebody still reads (segment.h, S3) is not taken and not counted.
+ *  K4  One that was taken ahead of its use counts as ready for the next change. Whoever
+ *      ahead of need has made one that is not missing any more removes it again.
  *
  * stock_prepare and stock_wants are safe from any thread; the rest is the log's.
  */
@@ -46,6 +48,7 @@ struct stock {
 	struct list spares; /* best first */
 	uint32_t n;
 	uint32_t making;
+	uint32_t planned;   /* taken, and not in use yet */
 	uint32_t total;     /* files: spares, those being made, the log's */
 	uint32_t last_name; /* of a spare */
 	slu_time retry_at;  /* mono: no use in trying to make one before */
@@ -77,8 +80,9 @@ int stock_prepare(struct stock *st, struct slu_err *err);
  * allocate. SLU_EFULL, SLU_EDOWN, SLU_ENOMEM: nothing has changed. */
 int stock_need(struct stock *st, uint32_t n, enum wal_use use, struct slu_err *err);
 
-/* After stock_need there is one. The caller's from now on. */
+/* After stock_need there is one. The caller's from now on: planned, then in use. */
 struct segment *stock_take(struct stock *st);
+void stock_use(struct stock *st);
 
 /* Take a segment out of the log, under a spare's name; the name is synced when this
  * returns 0. The log's reference goes to the stock, or with the file. */

@@ -261,6 +261,7 @@ rotate(struct wal *w, uint64_t seq, struct slu_err *err)
 	}
 	if (segment_begin(s, w->folder, seq, clock_wall(w->conf.clock), err))
 		return wal_fail(w, err);
+	stock_use(&w->stock);
 	w->n_planned--;
 	memmove(w->planned, w->planned + 1, w->n_planned * sizeof(void *));
 	wal_push(w, s);

@@ -151,6 +151,7 @@ first_segment(struct wal *w, struct slu_err *err)
 	rc = segment_begin(s, w->folder, 1, clock_wall(w->conf.clock), err);
 	if (rc)
 		return rc;
+	stock_use(&w->stock);
 	w->n_planned = 0;
 	wal_push(w, s);
 	return 0;

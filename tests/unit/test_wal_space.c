@@ -316,3 +316,30 @@ TEST(files_that_were_being_made_are_removed_at_open)
 	CHECK(walkit_file(&k, "notes.txt", &size));
 	walkit_release(&k);
 }
+
+/* K4: what was planned for the next change is ready for it; no other one is made. */
+TEST(a_segment_that_is_planned_counts_as_a_spare)
+{
+	const uint64_t most = SEGMENT - 64; /* a record that fits into none but a new one */
+	struct wal_stats stats;
+	struct walkit k;
+
+	walkit_init(&k, SEGMENT);
+	k.conf.reserve = 2;
+	CHECK_EQ(0, walkit_open(&k));
+	CHECK_EQ(0, walkit_group(&k, 1, 100, true));
+	while (wal_wants_spare(k.w))
+		CHECK_EQ(0, wal_prepare(k.w, &k.err));
+	wal_stats(k.w, &stats);
+	CHECK_EQ(3, stats.spares);
+	CHECK_EQ(0, wal_reserve(k.w, WAL_NEW, most, most, &k.err));
+	wal_drop(k.w);
+	CHECK(!wal_wants_spare(k.w));
+	wal_stats(k.w, &stats);
+	CHECK_EQ(3, stats.spares);
+	CHECK_EQ(0, wal_reserve(k.w, WAL_NEW, most, most, &k.err));
+	wal_append(k.w, 1, &(const struct slice){ (char[SEGMENT]){ 0 }, most - 40 }, 1);
+	CHECK_EQ(0, wal_commit(k.w, true, &k.err));
+	CHECK(wal_wants_spare(k.w)); /* it is in use now */
+	walkit_release(&k);
+}
