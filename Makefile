@@ -46,9 +46,14 @@ test-long: setup-test build ## the long tests, and the planted breaks
 	exit $$status
 
 .PHONY: bench
-bench: build ## measure the executor and the queue beside a bare reference
+bench: build ## measure the library and the server beside bare references
 	$(BUILD)/sluice bench exec
 	$(BUILD)/sluice bench pqueue
+	$(BUILD)/sluice bench raw
+	$(BUILD)/sluice bench enqueue --batch 100
+	$(BUILD)/sluice bench cycle --batch 100
+	$(BUILD)/sluice bench cycle
+	$(BUILD)/sluice bench latency
 
 .PHONY: check
 check: setup-check ## sanitizers, static analysis, format, layering, sizes
