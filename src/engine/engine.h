@@ -83,7 +83,8 @@ struct engine_ops {
 	int (*run)(struct engine *e, struct op *batch, slu_time due, slu_time now,
 		   struct slu_err *err);
 
-	/* When something falls due by itself (a delay, a lease), or SLU_NEVER. */
+	/* When something falls due by itself (a delay, a lease), or the engine wants to be
+	 * run for its own sake (to sync, to clean); or SLU_NEVER. */
 	slu_time (*next_due)(struct engine *e);
 
 	/*

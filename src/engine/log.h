@@ -13,7 +13,7 @@
  *      number of times. Memory names records by place (engine/log_place.h).
  *  G3  Numbers and tokens are set aside in blocks: a synced record holds a ceiling,
  *      none above it is ever answered. After an unclean stop the counter goes on at
- *      the ceiling.
+ *      the ceiling. (With a sync interval, or none, as far as those reach.)
  *  G4  Cleaning reads the oldest segment in slices, appends what of it is still needed
  *      (messages as they stand, results, remembered idempotency keys, policies, the
  *      ceiling), and recycles it when nothing lives there. Until then replay meets both
