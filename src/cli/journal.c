@@ -17,6 +17,7 @@
 
 struct journal {
 	const char *folder;
+	const char *to; /* salvage: the new one */
 	bool json;
 	bool wants_help;
 	uint64_t from;  /* the first sequence to show; 0: all */
@@ -163,6 +164,37 @@ dump(struct journal *j, struct slu_err *err)
 	return rc;
 }
 
+/* ---- salvage ---- */
+
+static int
+salvage(struct journal *j, struct slu_err *err)
+{
+	struct log_salvage s;
+	int rc;
+
+	if (!j->to)
+		return slu_fail(err, SLU_EINVAL, "salvage: name a new folder, too");
+	rc = log_salvage(NULL, j->folder, j->to, &s, err);
+	if (rc)
+		return rc;
+	if (j->json) {
+		printf("{\"kept\":%" PRIu64 ",\"missing\":%" PRIu64 ",\"broken\":%" PRIu64
+		       ",\"left_out\":%" PRIu64 ",\"headless\":%" PRIu32 "}\n",
+		       s.kept, s.found.missing, s.found.broken, s.n_left, s.found.headless);
+		return 0;
+	}
+	printf("%s has what could be saved\n"
+	       "  kept      %" PRIu64 " records\n"
+	       "  missing   %" PRIu64 " were not found\n"
+	       "  broken    %" PRIu64 " are of groups that are not whole\n"
+	       "  left out  %" PRIu64 " do not follow from what is left%s%s\n"
+	       "  headless  %" PRIu32 " segments that cannot be read at all\n",
+	       j->to, s.kept, s.found.missing, s.found.broken, s.n_left,
+	       s.n_left ? "; the first: " : "", s.n_left ? s.first_left.text : "",
+	       s.found.headless);
+	return 0;
+}
+
 /* ---- The command ---- */
 
 static const struct {
@@ -171,19 +203,23 @@ static const struct {
 } verbs[] = {
 	{ "check", check },
 	{ "dump", dump },
+	{ "salvage", salvage },
 };
 
 static void
 help(const struct arg *rows, size_t n)
 {
-	puts("usage: sluice admin journal check|dump FOLDER [options]\n\n"
+	puts("usage: sluice admin journal check|dump FOLDER [options]\n"
+	     "       sluice admin journal salvage FOLDER NEW-FOLDER [options]\n\n"
 	     "check reads every record of a shard's log, sums included, and puts them\n"
-	     "together; dump shows them. Nothing is changed. The server must not run.\n");
+	     "together; dump shows them. salvage writes what can still be read of a damaged log\n"
+	     "to a new folder. FOLDER is never changed. The server must not run.\n");
 	args_help(rows, n, stdout);
 	puts("\nexit codes:\n  0  sound\n  1  damaged, in use or not there\n  2  wrong call\n"
 	     "\nexamples:\n  sluice admin journal check data/shard-0\n"
 	     "  sluice admin journal dump data/shard-0 --from 1000 --limit 20\n"
-	     "  sluice admin journal dump data/shard-0 --json | jq .type | sort | uniq -c");
+	     "  sluice admin journal dump data/shard-0 --json | jq .type | sort | uniq -c\n"
+	     "  sluice admin journal salvage data/shard-0 data/saved");
 }
 
 static int
@@ -210,7 +246,7 @@ run(struct journal *j, const char *verb)
 	if (!rc)
 		return CLI_OK;
 	if (!err.text[0])
-		return usage("journal: say check or dump");
+		return usage("journal: say check, dump or salvage");
 	fprintf(stderr, "sluice admin: %s: %s\n", j->folder, err.text);
 	return CLI_FAILED;
 }
@@ -238,8 +274,9 @@ cli_admin(int argc, char **argv)
 	}
 	if (argc < 1 || strcmp(argv[0], "journal") != 0)
 		return usage("say journal");
-	if (argc != 3)
-		return usage("journal: say check or dump, and one folder");
+	if (argc != 3 && argc != 4)
+		return usage("journal: say check, dump or salvage, and a folder");
 	j.folder = argv[2];
+	j.to = argc == 4 ? argv[3] : NULL;
 	return run(&j, argv[1]);
 }

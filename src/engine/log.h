@@ -31,9 +31,9 @@
 #define ENGINE_LOG_H
 
 #include "engine/engine.h"
+#include "wal/salvage.h"
 
 struct clock;
-struct wal_stats;
 
 extern const struct engine_ops engine_log;
 
@@ -66,5 +66,17 @@ struct log_facts {
 
 /* Read the whole log and change nothing. SLU_ECORRUPT and the like as open. */
 int log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err *err);
+
+struct log_salvage {
+	struct salvage found; /* in the damaged log */
+	uint64_t kept;        /* records of the new one */
+	uint64_t n_left;      /* that did not follow from what is left */
+	struct slu_err first_left;
+};
+
+/* Write what can be read of the log in `from` to a new one in `to`, which must have
+ * none. SLU_EEXISTS, SLU_EFULL, SLU_EDOWN. disk NULL: disk_posix. */
+int log_salvage(struct disk *disk, const char *from, const char *to,
+		struct log_salvage *out, struct slu_err *err);
 
 #endif

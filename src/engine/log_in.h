@@ -76,6 +76,7 @@ struct log_engine {
 	char why[240];
 
 	/* Replay. */
+	bool dry; /* there is no log: no places, no live bytes */
 	uint64_t records;
 	uint64_t first_seq;
 	uint64_t last_seq;

@@ -51,7 +51,7 @@ name_text(struct log_engine *l, const struct wal_record *rec, struct slice text,
 	  uint64_t *where, struct slu_err *err)
 {
 	*where = 0;
-	if (text.n == 0)
+	if (text.n == 0 || l->dry)
 		return 0;
 	if (places_reserve(&l->places))
 		return no_memory(err);
@@ -174,7 +174,7 @@ step_queue(struct log_engine *l, const struct wal_record *rec, struct log_entry 
 		rc = log_reserve_policy(l, c->queue, err);
 	if (!rc)
 		rc = apply(l, c, err);
-	if (!rc && c->kind == CHANGE_POLICY)
+	if (!rc && c->kind == CHANGE_POLICY && !l->dry)
 		log_note_policy(l, c->queue, rec->where);
 	return rc;
 }

@@ -65,6 +65,24 @@ def test_damage_is_named_with_file_and_offset(log):
         assert "00000001.log" in out.stderr
 
 
+def test_salvage_saves_what_is_left(log, tmp_path):
+    path = log / "00000001.log"
+    data = bytearray(path.read_bytes())
+    data[data.index(b"no such address")] ^= 1
+    path.write_bytes(data)
+    before = path.read_bytes()
+    out = run("journal", "salvage", str(log), str(tmp_path / "new"), "--json")
+    assert out.returncode == 0, out.stderr
+    facts = json.loads(out.stdout)
+    assert facts["missing"] == 1 and facts["kept"] > 5
+    assert path.read_bytes() == before
+    facts = json.loads(run("journal", "check", str(tmp_path / "new"), "--json").stdout)
+    assert facts["messages"] == 2  # the dead letter is leased again
+    again = run("journal", "salvage", str(log), str(tmp_path / "new"))
+    assert again.returncode == 1 and "log already" in again.stderr
+    assert run("journal", "salvage", str(log)).returncode == 1
+
+
 def test_a_folder_without_a_log_is_not_sound(tmp_path):
     out = run("journal", "check", str(tmp_path))
     assert out.returncode == 1 and "no log" in out.stderr

@@ -59,6 +59,7 @@ struct kit_msg {
 	bool result;     /* it was acked with one */
 	bool error;      /* it was nacked with a text */
 	bool maybe;      /* error is not known */
+	bool forgot;     /* nobody knows about its idempotency key */
 	bool damaged;    /* it may be that it cannot be read */
 	bool seen;       /* by the scan under way */
 	uint64_t number; /* KIT_IN */
@@ -79,6 +80,8 @@ struct logkit {
 	bool stopped;  /* cleaning was, */
 	bool may_stop; /* which is a fault unless this is set */
 	struct log_conf more;
+	const char *folder;
+	bool lossy;       /* the next verify takes what is there for what must be */
 	struct engine *e; /* NULL: not open */
 	struct engine_found found;
 	struct slu_err err;

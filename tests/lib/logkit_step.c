@@ -43,7 +43,7 @@ find_known(struct logkit *k)
 		const uint64_t id = 1 + kit_dice(k, k->next_id);
 		const struct kit_msg *m = kit_msg(k, id);
 
-		if (m->idem && (m->status == KIT_IN || m->status == KIT_OUT))
+		if (m->idem && !m->forgot && (m->status == KIT_IN || m->status == KIT_OUT))
 			return id;
 	}
 	return 0;

@@ -1,0 +1,165 @@
+/*
+ * log_salvage.c - a log that is refused is written anew, without what is lost.
+ *
+ *      damaged folder ──whole groups──> a ledger: does it follow? ──> new folder
+ *
+ *  Y1  A change that does not follow, because the one before it is lost, is left out.
+ *      So the new log can be opened, whatever was damaged.
+ *  Y2  Numbers and tokens go on above all that were seen: G3.
+ *  Y3  What may come back: messages whose end was in the part that is lost. What may be
+ *      missing: those whose begin was. Keys whose head is lost go on with the next.
+ */
+#include "engine/log_in.h"
+
+#include <assert.h>
+
+struct salvager {
+	struct log_engine *l; /* dry: no places */
+	struct wal *to;
+	struct log_salvage *out;
+	bool begun;         /* the group has its time */
+	struct buf message; /* a MESSAGE whose RESTORE comes next */
+	uint64_t top;       /* number or token that was seen */
+};
+
+static int
+write_record(struct salvager *s, uint8_t type, struct slice body, struct slu_err *err)
+{
+	const uint64_t size = wal_size(body.n);
+	int rc;
+
+	rc = wal_reserve(s->to, WAL_NEW, size, size, err);
+	if (rc)
+		return rc;
+	(void)wal_append(s->to, type, &body, 1);
+	s->out->kept++;
+	return 0;
+}
+
+static void
+note_top(struct salvager *s, const struct wal_record *rec)
+{
+	struct log_entry entry;
+	uint64_t top = 0;
+
+	if (log_decode(rec->type, rec->body, &entry, NULL))
+		return;
+	if (rec->type == LOG_ACCEPT || rec->type == LOG_MESSAGE)
+		top = entry.message.number;
+	else
+		top = entry.change.number > entry.change.token ? entry.change.number
+							       : entry.change.token;
+	s->top = top > s->top ? top : s->top;
+}
+
+/* What follows is kept; a MESSAGE when its RESTORE does. */
+static int
+keep(struct salvager *s, const struct wal_record *rec, struct slu_err *err)
+{
+	int rc = 0;
+
+	if (rec->type == LOG_MESSAGE) {
+		buf_clear(&s->message);
+		buf_put(&s->message, rec->body.p, rec->body.n);
+		return s->message.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : 0;
+	}
+	if (rec->type == LOG_RESTORE && s->message.n == 0)
+		return 0; /* the log began with it */
+	if (rec->type == LOG_RESTORE)
+		rc = write_record(s, LOG_MESSAGE, buf_slice(&s->message), err);
+	if (!rc)
+		rc = write_record(s, rec->type, rec->body, err);
+	buf_clear(&s->message);
+	return rc;
+}
+
+static int
+salvage_one(const struct wal_record *rec, bool last, void *arg, struct slu_err *err)
+{
+	struct salvager *s = arg;
+	struct slu_err why;
+	int rc;
+
+	if (!s->begun)
+		wal_begin(s->to, rec->time);
+	s->begun = !last;
+	note_top(s, rec);
+	rc = log_replay(NULL, rec, s->l, &why);
+	if (rc == SLU_ENOMEM)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	if (!rc)
+		rc = keep(s, rec, err);
+	else if (s->out->n_left++ == 0)
+		s->out->first_left = why;
+	if (rc == SLU_ECORRUPT || rc == SLU_EINVAL) {
+		s->l->has_moved = false;
+		buf_clear(&s->message);
+		rc = 0;
+	}
+	return rc || !last ? rc : wal_commit(s->to, false, err);
+}
+
+/* Y2 */
+static int
+write_end(struct salvager *s, struct slu_err *err)
+{
+	const uint64_t top = s->top > s->l->ceiling ? s->top : s->l->ceiling;
+	const struct log_entry entry = {
+		.type = LOG_CEILING,
+		.change = { .number = top + (1 << 20) },
+		.highest = s->l->highest_id,
+	};
+	struct log_bytes bytes;
+	int rc;
+
+	log_encode(&entry, &bytes);
+	wal_begin(s->to, 0);
+	rc = write_record(s, LOG_CEILING, bytes.parts[0], err);
+	return rc ? rc : wal_commit(s->to, true, err);
+}
+
+static int
+count_old(struct wal *w, const struct wal_record *rec, void *arg, struct slu_err *err)
+{
+	(void)w;
+	(void)rec;
+	(void)arg;
+	return slu_fail(err, SLU_EEXISTS, "there is a log already");
+}
+
+static int
+copy(struct salvager *s, struct disk *disk, const char *from, const char *to,
+     struct slu_err *err)
+{
+	const struct wal_conf conf = { .disk = disk, .folder = to };
+	int rc;
+
+	rc = wal_open(&s->to, &conf, count_old, NULL, err);
+	if (rc)
+		return rc;
+	rc = salvage_read(disk, from, salvage_one, s, &s->out->found, err);
+	if (!rc)
+		rc = write_end(s, err);
+	wal_close(s->to);
+	return rc;
+}
+
+int
+log_salvage(struct disk *disk, const char *from, const char *to, struct log_salvage *out,
+	    struct slu_err *err)
+{
+	const struct engine_conf conf = { .folder = from };
+	struct salvager s = { .out = out };
+	int rc;
+
+	*out = (struct log_salvage){ 0 };
+	rc = log_new(&s.l, &conf, &(struct log_conf){ 0 }, err);
+	if (rc)
+		return rc;
+	s.l->dry = true;
+	buf_init(&s.message, SIZE_MAX);
+	rc = copy(&s, disk, from, to, err);
+	buf_release(&s.message);
+	log_free(s.l);
+	return rc;
+}
