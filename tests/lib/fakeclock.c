@@ -130,7 +130,7 @@ fakeclock_sleepers(struct fakeclock *f)
 
 	pthread_mutex_lock(&f->mtx);
 	for (int i = 0; i < FAKECLOCK_SLEEPERS; i++)
-		n += f->sleepers[i].cond != NULL;
+		n += f->sleepers[i].cond && f->sleepers[i].until > f->mono;
 	pthread_mutex_unlock(&f->mtx);
 	return n;
 }

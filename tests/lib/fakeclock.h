@@ -3,8 +3,9 @@
  *
  * A thread that waits on it sleeps until it is signalled or until the test has
  * moved the clock to the moment it waits for. fakeclock_sleepers() tells how many
- * threads wait now and fakeclock_until() for which moment the earliest does, so a
- * test can see that a thread went to sleep, and for how long, without guessing.
+ * threads wait for a moment that has not come, and fakeclock_until() for which moment
+ * the earliest does, so a test can see that a thread went to sleep, and for how long,
+ * without guessing. A thread whose moment has come is awake, run or not.
  */
 #ifndef TESTS_FAKECLOCK_H
 #define TESTS_FAKECLOCK_H
