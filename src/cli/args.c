@@ -1,64 +1,23 @@
 #include "cli/args.h"
 
+#include "base/nearest.h"
 #include "base/parse.h"
 
 #include <string.h>
 
 enum {
-	WORD_MAX = 32, /* longer words are like no other */
+	WORD_MAX = 32,
 	ARGS_MAX = 32
 };
-
-static unsigned
-least(unsigned a, unsigned b, unsigned c)
-{
-	const unsigned ab = a < b ? a : b;
-
-	return ab < c ? ab : c;
-}
-
-/* How many letters to change, add or drop to get from a to b. */
-static unsigned
-distance(const char *a, const char *b)
-{
-	unsigned row[WORD_MAX + 1];
-	const size_t na = strlen(a), nb = strlen(b);
-
-	if (na > WORD_MAX || nb > WORD_MAX)
-		return WORD_MAX;
-	for (unsigned j = 0; j <= nb; j++)
-		row[j] = j;
-	for (unsigned i = 1; i <= na; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= nb; j++) {
-			const unsigned up = row[j];
-
-			row[j] = least(up + 1, row[j - 1] + 1,
-				       diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = up;
-		}
-	}
-	return row[nb];
-}
 
 const char *
 args_nearest(const char *word, const char *const *list, size_t n)
 {
-	const char *best = NULL;
-	unsigned best_distance = 4; /* further away is no likeness */
+	struct nearest best = nearest_to(word);
 
-	for (size_t i = 0; i < n; i++) {
-		const bool begun = strlen(word) >= 4 && strncmp(list[i], word, strlen(word)) == 0;
-		const unsigned d = begun ? 0 : distance(word, list[i]);
-
-		if (d < best_distance) {
-			best = list[i];
-			best_distance = d;
-		}
-	}
-	return best;
+	for (size_t i = 0; i < n; i++)
+		nearest_try(&best, list[i]);
+	return best.name;
 }
 
 /* Without what the help calls its value. */

@@ -1,14 +1,23 @@
 /*
- * options.h - what sluiced can be told: one row an option.
+ * options.h - what sluiced can be told: one row a setting.
  *
- *      { .name = "drain", .kind = &time_kind, .offset = AT(drain), .standard = "1s", ... }
+ *      { .key = "log.level", .kind = &word_kind, .offset = AT(log_level),
+ *        .standard = "info", .reload = true, ... }
  *
- * A row gives the flag --drain, the variable SLUICE_DRAIN, the default, the line of
- * --help, of --print-config and of docs/config.md. A flag goes before the variable,
- * the variable before the default.
+ * A row gives the key of the YAML file, the flag --log-level, the variable
+ * SLUICE_LOG_LEVEL, the default, the line of --help, of --print-config and of
+ * docs/config.md, and whether a running server takes a new value (conf/reload.h). To add
+ * a setting, add a member here and a row in options.c, and test its effect; the kinds
+ * are in conf/option.h.
+ *
+ * A flag goes before the variable, the variable before the file, the file before the
+ * default (conf/load.h).
  */
 #ifndef CONF_OPTIONS_H
 #define CONF_OPTIONS_H
+
+#include "conf/faults.h"
+#include "conf/load.h"
 
 #include <sluice/err.h>
 #include <sluice/log.h>
@@ -16,7 +25,8 @@
 #include <stdio.h>
 
 enum {
-	CONF_LIST_MAX = 16
+	CONF_LIST_MAX = 16,
+	CONF_JSON_MAX = 1024 * 1024
 };
 
 /* What is said more than once, or with commas between. */
@@ -25,18 +35,22 @@ struct conf_list {
 	unsigned n;
 };
 
-enum conf_sync {
-	CONF_SYNC_ALWAYS,
-	CONF_SYNC_INTERVAL,
-	CONF_SYNC_NONE
+struct conf_sync {
+	enum conf_sync_mode {
+		CONF_SYNC_ALWAYS,
+		CONF_SYNC_INTERVAL,
+		CONF_SYNC_NONE
+	} mode;
+	slu_time interval; /* CONF_SYNC_INTERVAL */
 };
 
+/* Texts that need not be set are NULL when they are not. */
 struct conf {
+	char *config;
 	char *data;
 	struct conf_list listen;
 	char *engine;
-	enum conf_sync sync;
-	slu_time sync_interval; /* CONF_SYNC_INTERVAL */
+	struct conf_sync sync;
 	uint32_t shards;
 	uint32_t threads;
 	uint32_t node_id;
@@ -46,17 +60,25 @@ struct conf {
 	bool insecure;
 
 	/* What to do instead of serving: not settings. */
-	bool help, version, print_config, print_doc;
+	bool help, version, print_config, print_doc, check_config, json;
+
+	/* A row each: "flag --drain", "env SLUICE_DRAIN", "sluice.yaml:12"; NULL: the default. */
+	char *origins[OPTIONS_MAX];
 };
 
-/* Defaults, then the environment, then the flags. SLU_EINVAL names the option, the
- * value and what would have been right; SLU_ENOMEM. Release it either way. */
-int conf_load(struct conf *c, int argc, char **argv, struct slu_err *err);
+/* SLU_EINVAL or SLU_ENOMEM: faults has all that is wrong, a sentence each that names
+ * the option, the value and what would have been right. Release conf and faults either
+ * way. */
+int conf_load(struct conf *c, int argc, char **argv, struct conf_faults *faults);
 void conf_release(struct conf *c);
 
 void conf_help(FILE *out);                                             /* the options, for --help */
 void conf_doc(FILE *out);                                              /* docs/config.md */
-void conf_print(const struct conf *c, FILE *out);                      /* every setting as it is now */
+void conf_print(const struct conf *c, FILE *out);                      /* every setting and its origin: YAML */
+void conf_json(const struct conf *c, struct buf *out);                 /* the same as JSON */
 const char *conf_sync_text(const struct conf *c, char out[static 64]); /* "interval=10ms" */
+
+/* For src/conf: the rows, over these values. */
+struct option_set conf_set(struct conf *c);
 
 #endif

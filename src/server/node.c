@@ -168,8 +168,8 @@ open_broker(struct node *n, struct slu_err *err)
 		.node = conf->node_id,
 		.storage = {
 			.log = n->log,
-			.sync = syncs[conf->sync],
-			.sync_interval = conf->sync_interval,
+			.sync = syncs[conf->sync.mode],
+			.sync_interval = conf->sync.interval,
 		},
 	};
 

@@ -1,4 +1,5 @@
 """The server as a process: options, errors, signals."""
+import json
 import os
 import signal
 import socket
@@ -19,45 +20,72 @@ def run(*args, **env):
                           env={**os.environ, **env})
 
 
-def setting(name, *args, **env):
-    out = run("--print-config", *args, **env)
+def settings(*args, **env):
+    """What --print-config says: {key: {value, from, ...}}."""
+    out = run("--print-config", "--json", *args, **env)
     assert out.returncode == 0, out.stderr
-    return dict(line.split(": ", 1) for line in out.stdout.splitlines())[name]
+    return json.loads(out.stdout)
 
 
+def shown(found):
+    """A value as one would write it."""
+    value = found["value"]
+    if isinstance(value, list):
+        return ",".join(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+# A row each of the table in src/conf/options.c: key, default, another value.
 OPTIONS = [
+    ("config", "", "/dev/null"),
     ("data", "./data", "/x"),
     ("listen", "127.0.0.1:7171", "127.0.0.1:1"),
     ("engine", "log", "memory"),
     ("sync", "sync", "interval=10ms"),
     ("shards", "1", "3"),
     ("threads", "1", "2"),
-    ("node-id", "0", "1023"),
+    ("node.id", "0", "1023"),
     ("drain", "1s", "5s"),
-    ("log-level", "info", "debug"),
-    ("log-format", "logfmt", "json"),
+    ("log.level", "info", "debug"),
+    ("log.format", "logfmt", "json"),
     ("insecure", "false", "true"),
 ]
 
 
-@pytest.mark.parametrize("name, default, other", OPTIONS)
-def test_a_flag_goes_before_the_variable_before_the_default(name, default, other):
-    variable = {"SLUICE_" + name.upper().replace("-", "_"): other}
-    assert setting(name) == default
-    assert setting(name, **variable) == other
-    assert setting(name, f"--{name}={default}", **variable) == default
-    assert setting(name, f"--{name}={other}") == other
+@pytest.mark.parametrize("key, default, other", OPTIONS)
+def test_a_flag_goes_before_the_variable_before_the_file_before_the_default(
+        key, default, other, tmp_path):
+    flag = "--" + key.replace(".", "-").replace("_", "-")
+    name = "SLUICE_" + key.replace(".", "_").upper()
+    file = tmp_path / "sluice.yaml"
+    file.write_text(f"{key}: {other}\n")
+    in_file = [] if key == "config" else ["--config", str(file)]
+
+    def seen(*args, **env):
+        found = settings(*args, **env)[key]
+        return shown(found), found["from"]
+
+    assert seen() == (default, "default")
+    assert seen(**{name: other}) == (other, f"env {name}")
+    assert seen(f"{flag}={other}") == (other, f"flag {flag}")
+    if in_file:
+        assert seen(*in_file) == (other, f"{file}:1")
+        assert seen(*in_file, **{name: default}) == (default, f"env {name}")
+        assert seen(*in_file, f"{flag}={default}") == (default, f"flag {flag}")
+    if default:
+        assert seen(f"{flag}={default}", **{name: other}) == (default, f"flag {flag}")
 
 
 def test_every_option_is_tested():
-    out = run("--print-config")
-    assert [line.split(":")[0] for line in out.stdout.splitlines()] == [o[0] for o in OPTIONS]
+    assert list(settings()) == [o[0] for o in OPTIONS]
 
 
 def test_help_has_every_option_and_examples():
     out = run("--help")
     assert out.returncode == 0 and "examples:" in out.stdout
-    assert all(f"--{name}" in out.stdout for name, _, _ in OPTIONS)
+    assert all(f"--{key.replace('.', '-')}" in out.stdout for key, _, _ in OPTIONS)
     assert run("--version").stdout.startswith("sluiced ")
 
 
@@ -71,7 +99,7 @@ def test_the_page_of_settings_is_current():
     (["--dta", "x"], "no option --dta"),
     (["extra"], "no option extra"),
     (["--data"], "--data needs a value"),
-    (["--data="], "--data="),
+    (["--data="], "--data: expected a value"),
     (["--sync", "often"], "interval=TIME"),
     (["--sync", "interval=often"], "--sync"),
     (["--shards", "0"], "--shards"),
