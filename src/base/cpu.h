@@ -12,4 +12,15 @@ cpu_prefetch(const void *p)
 	__builtin_prefetch(p);
 }
 
+/* Said while waiting for what another core is about to write. */
+static inline void
+cpu_pause(void)
+{
+#if defined __x86_64__ || defined __i386__
+	__builtin_ia32_pause();
+#elif defined __aarch64__
+	__asm__ volatile("yield");
+#endif
+}
+
 #endif

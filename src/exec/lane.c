@@ -292,29 +292,38 @@ expect(struct lane *l, const struct lane_key *key, uint64_t seq, uint32_t n)
 		parking_expect(&l->parking, leader, seq, n);
 }
 
-/* There is room: fill n slots and hand them over. Returns the seq of the first. */
+/* Under mtx, when there is room: take the next n places of the ring and a spare slot
+ * for each. Returns the seq of the first. */
 static uint64_t
-accept(struct lane *l, const struct lane_key *key, const struct slu_task *tasks,
-       uint32_t n, const struct slu_submit *opts)
+take_places(struct lane *l, const struct lane_key *key, uint32_t n)
 {
 	const uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed);
-	slu_time give_up = SLU_NEVER;
 
-	if (opts->expire > 0)
-		give_up = time_add(clock_mono(l->shared->clock), opts->expire);
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t handle = spare_at(l, i);
-		struct slot *s = at(l, handle);
-
-		fill(s, key, &tasks[i], give_up, opts->cancel);
-		s->seq = tail + i + 1;
-		l->ring[(tail + i) & l->mask] = handle;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		l->ring[(tail + i) & l->mask] = spare_at(l, i);
 	l->spare_head += n;
 	if (!parking_is_empty(&l->parking))
 		expect(l, key, tail + 1, n);
 	atomic_store_explicit(&l->tail, tail + n, memory_order_release);
 	return tail + 1;
+}
+
+/* Without mtx: the slots of taken places belong to their submitter until it has
+ * written their seq (L5). */
+static void
+fill_places(struct lane *l, uint64_t first, const struct lane_key *key,
+	    const struct slu_task *tasks, uint32_t n, const struct slu_submit *opts)
+{
+	slu_time give_up = SLU_NEVER;
+
+	if (opts->expire > 0)
+		give_up = time_add(clock_mono(l->shared->clock), opts->expire);
+	for (uint32_t i = 0; i < n; i++) {
+		struct slot *s = at(l, l->ring[(first - 1 + i) & l->mask]);
+
+		fill(s, key, &tasks[i], give_up, opts->cancel);
+		atomic_store_explicit(&s->seq, first + i, memory_order_release);
+	}
 }
 
 int
@@ -335,11 +344,13 @@ lane_submit(struct lane *l, const struct lane_key *key,
 	if (!rc && key->len >= SLOT_KEY_INLINE)
 		rc = make_key_room(l, key, n, err);
 	if (!rc) {
-		*first = accept(l, key, tasks, n, opts);
+		*first = take_places(l, key, n);
 		wake = l->sleeping;
 		l->sleeping = false; /* one call is enough */
 	}
 	pthread_mutex_unlock(&l->mtx);
+	if (!rc)
+		fill_places(l, *first, key, tasks, n, opts);
 	if (wake)
 		pthread_cond_signal(&l->work);
 	return rc;

@@ -1,10 +1,10 @@
 /*
  * lane.h - one shard of the executor: a worker thread and its bounded queue.
  *
- *      submit (any thread, under mtx)                    worker (alone)
+ *      submit (any thread)                               worker (alone)
  *
- *      spare ──handle──> fill the slot ──> ring ──────> run it ─┬─ ended ──> spare
- *        ^                                  │                   │
+ *      spare ──handle──> ring, then fill the slot ────> run it ─┬─ ended ──> spare
+ *        ^              └─ under mtx        │                   │
  *        │                                  │ its key waits     └─ failed ─> parking
  *        │                                  └──────────────────────────────> parking
  *        └───────────────────────────────────────────── ended ◄── due ──────────┘
@@ -25,6 +25,9 @@
  *      changes what it waits for does so under mtx and signals when it is set.
  *  L4  A submitter that sees head = h sees all that ended before task h was taken; so
  *      when waiting + n <= queue_size, at least n spare handles are there to be seen.
+ *  L5  A submitter takes its places under mtx and fills their slots after it: who
+ *      waits for the lock does not wait for cache lines that the worker had. The slot
+ *      of a place has the place's seq only when it is filled; the worker waits for it.
  */
 #ifndef EXEC_LANE_H
 #define EXEC_LANE_H

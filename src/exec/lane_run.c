@@ -9,10 +9,14 @@
 #include "core/backoff.h"
 #include "exec/guard.h"
 
+#include <sched.h>
 #include <stdio.h>
+#include <time.h>
 
 enum {
-	AHEAD = 4 /* slots are fetched this many tasks early */
+	AHEAD = 4,   /* slots are fetched this many tasks early */
+	BREATH = 48, /* pauses */
+	YIELDS = 1000
 };
 
 static _Thread_local const void *executor_here;
@@ -179,14 +183,38 @@ hold_behind(struct lane *l, uint32_t handle, uint64_t head)
 	return true;
 }
 
+static void
+pause_for(int turns)
+{
+	while (turns-- > 0)
+		cpu_pause();
+}
+
+/* A worker that has caught up takes breath, half a microsecond, before it looks again:
+ * otherwise it and a submitter on another core go in step, and the line with the lock
+ * and the tail travels between them for every single task. */
 static bool
 ring_is_empty(struct lane *l)
 {
 	const uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
 
-	if (head == l->tail_seen)
+	if (head == l->tail_seen) {
+		pause_for(BREATH);
 		l->tail_seen = atomic_load_explicit(&l->tail, memory_order_acquire);
+	}
 	return head == l->tail_seen;
+}
+
+/* L5: its submitter has the place but has not filled the slot yet. That takes no time,
+ * unless the submitter was put to sleep in the midst of it. */
+static void
+await_filled(const struct slot *s, uint64_t seq)
+{
+	for (int i = 0; atomic_load_explicit(&s->seq, memory_order_acquire) != seq; i++)
+		if (i < YIELDS)
+			sched_yield();
+		else
+			nanosleep(&(struct timespec){ .tv_nsec = 20 * SLU_US }, NULL);
 }
 
 /* The next task of the ring whose key is not parked; the others join their line. */
@@ -201,6 +229,7 @@ next_queued(struct lane *l)
 		/* A slot was last written by another core: ask for it early. */
 		if (head + AHEAD < l->tail_seen)
 			cpu_prefetch(at(l, l->ring[(head + AHEAD) & l->mask]));
+		await_filled(s, head + 1);
 		if (hold_behind(l, handle, head))
 			continue;
 		atomic_store_explicit(&l->running_attempts, 0, memory_order_relaxed);

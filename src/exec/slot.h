@@ -23,7 +23,7 @@ struct slot {
 	slu_task_done_fn *done;
 	struct slu_cancel *cancel; /* counted, or NULL */
 	slu_time give_up;          /* mono: no run begins from here on; or SLU_NEVER */
-	uint64_t seq;              /* acceptance in its shard, from 1 */
+	_Atomic uint64_t seq;      /* acceptance in its shard, from 1; written last */
 	const char *key;           /* short_key or long_key */
 	uint32_t attempts;         /* runs begun */
 	bool leads;                /* first of a parked key, also while it runs */
