@@ -80,6 +80,19 @@ first_queue(const struct op *op, struct slice *space)
 	return (struct slice){ 0 };
 }
 
+/* A look at one shard that the maker chose. */
+static bool
+names_shard(const struct op *op, uint32_t *shard)
+{
+	if (op->verb == OP_BACKUP)
+		*shard = op->backup.shard;
+	else if (op->verb == OP_GET && op->queue.n == 0)
+		*shard = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
+	else
+		return false;
+	return true;
+}
+
 static int
 route(const struct broker *b, struct op *op, uint32_t *shard)
 {
@@ -88,6 +101,8 @@ route(const struct broker *b, struct op *op, uint32_t *shard)
 
 	op->spans = op->verb == OP_TOPICS || (op->verb == OP_LIST && op->queue.n == 0);
 	*shard = 0;
+	if (names_shard(op, shard))
+		return *shard < b->n ? 0 : SLU_EINVAL;
 	if (op->spans) {
 		*shard = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
 		op->cursor &= (1ull << BROKER_CURSOR_BITS) - 1;
@@ -109,6 +124,7 @@ static const bool needs_queue[OP_VERBS] = {
 	[OP_PEEK] = true,
 	[OP_STATS] = true,
 	[OP_PURGE] = true,
+	[OP_PAUSE] = true,
 	[OP_POLICY_GET] = true,
 	[OP_POLICY_SET] = true,
 };

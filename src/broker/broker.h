@@ -6,7 +6,8 @@
  *      op->done, on the shard's thread  <─────────────┘
  *
  * An op that is about one queue goes to the shard of that queue; TOPICS, and LIST
- * without a queue, go to all of them, one after the other, by their cursor.
+ * without a queue, go to all of them, one after the other, by their cursor. BACKUP, and
+ * GET without a queue, name their shard.
  *
  *         op_init(&op, OP_CLAIM, space, queue, claimed, conn);
  *         op.rows = rows;

@@ -319,6 +319,7 @@ ledger_queue_get(const struct ledger *l, uint32_t queue, struct ledger_queue_vie
 		.space_name = s->name,
 		.name = t->name,
 		.policy = &t->policy,
+		.totals = t->totals,
 		.purging = t->purging,
 	};
 	memcpy(out->count, t->count, sizeof out->count);

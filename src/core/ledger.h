@@ -127,16 +127,32 @@ uint32_t ledger_space_find(const struct ledger *l, struct slice space);
 /* All queues in order of their making: SLAB_NONE starts, and ends. */
 uint32_t ledger_queue_next(const struct ledger *l, uint32_t queue);
 
+/* What has happened in a queue since the ledger was opened. */
+struct ledger_totals {
+	uint64_t accepted;
+	uint64_t delivered;
+	uint64_t done;   /* acked or deleted */
+	uint64_t failed; /* failing nacks, and leases that ran out */
+	uint64_t died;   /* became dead letters */
+};
+
 struct ledger_queue_view {
 	uint32_t space;
 	const char *space_name; /* as given; live as long as the ledger */
 	const char *name;
 	const struct policy *policy;
 	uint32_t count[MSG_STATES]; /* messages by state */
-	bool purging;               /* memory of purged messages is still being freed */
+	struct ledger_totals totals;
+	bool purging; /* memory of purged messages is still being freed */
 };
 
 void ledger_queue_get(const struct ledger *l, uint32_t queue, struct ledger_queue_view *out);
+
+/* Since when the oldest ready message could be had, or SLU_NEVER. Looks at no more than
+ * the first LEDGER_OLDEST_LOOK of the heap, the next to be handed out among them: exact
+ * for a queue with so few, and for one whose messages have one priority. */
+#define LEDGER_OLDEST_LOOK 64
+slu_time ledger_oldest(const struct ledger *l, uint32_t queue);
 
 /* ---- Hashes, for changes that are read back from text. ---- */
 

@@ -137,6 +137,15 @@ static const struct {
 	[CHANGE_REDRIVE] = { apply_redrive, IN(DEAD) },
 };
 
+static void
+count_step(struct ledger_totals *n, const struct change *c)
+{
+	n->delivered += c->kind == CHANGE_CLAIM;
+	n->done += c->kind == CHANGE_DONE;
+	n->failed += (c->kind == CHANGE_RETRY || c->kind == CHANGE_DIE) && c->failed;
+	n->died += c->kind == CHANGE_DIE;
+}
+
 static int
 apply_step(struct ledger *l, uint32_t h, const struct change *c)
 {
@@ -145,6 +154,7 @@ apply_step(struct ledger *l, uint32_t h, const struct change *c)
 	assert(m->id == c->id);
 	if (!(steps[c->kind].states >> msg_state(m) & 1))
 		return SLU_EINVAL;
+	count_step(&ledger_topic_of(l, m)->totals, c);
 	steps[c->kind].apply(l, ledger_topic_of(l, m), h, c);
 	return 0;
 }
@@ -175,6 +185,8 @@ apply_opened(struct ledger *l, const struct change *c)
 
 	while (first_time(&l->deadlines) < grace)
 		ledger_set_deadline(l, l->deadlines.nodes[0].handle, grace);
+	for (uint32_t i = 0; i < l->topics.used; i++)
+		ledger_topic(l, i)->totals = (struct ledger_totals){ 0 };
 }
 
 static void
@@ -248,6 +260,7 @@ ledger_undo(struct ledger *l, const struct change *accepted)
 	const uint32_t h = ledger_find_any(l, accepted->id);
 
 	assert(h != SLAB_NONE);
+	ledger_topic_of(l, ledger_msg(l, h))->totals.accepted--;
 	drop_message(l, ledger_topic_of(l, ledger_msg(l, h)), h, 0);
 }
 

@@ -59,6 +59,7 @@ struct topic {
 	uint32_t space;
 	char *name;
 	uint32_t count[MSG_STATES];
+	struct ledger_totals totals;
 	struct chain dead;
 	uint32_t keys; /* the first of its keys; new ones come before it */
 	bool has_policy;

@@ -167,6 +167,7 @@ ledger_put_new(struct ledger *l, const struct change *c)
 		ledger_drop(l, c->where);
 		return;
 	}
+	ledger_topic(l, c->queue)->totals.accepted++;
 	ledger_settle(l, ledger_topic(l, c->queue), hold_message(l, c), c->at);
 }
 

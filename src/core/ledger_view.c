@@ -96,6 +96,20 @@ ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max
 	return 0;
 }
 
+slu_time
+ledger_oldest(const struct ledger *l, uint32_t queue)
+{
+	const struct heap *ready = &ledger_topic(l, queue)->queue.ready;
+	slu_time oldest = SLU_NEVER;
+
+	for (uint32_t i = 0; i < ready->n && i < LEDGER_OLDEST_LOOK; i++) {
+		const slu_time due = node_time(ready, i);
+
+		oldest = due < oldest ? due : oldest;
+	}
+	return oldest;
+}
+
 uint32_t
 ledger_dead_next(const struct ledger *l, uint32_t queue, uint32_t msg)
 {

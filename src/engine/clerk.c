@@ -292,8 +292,10 @@ static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_STATS] = clerk_stats,
 	[OP_TOPICS] = clerk_topics,
 	[OP_PURGE] = clerk_purge,
+	[OP_PAUSE] = clerk_pause,
 	[OP_POLICY_GET] = clerk_policy_get,
 	[OP_POLICY_SET] = clerk_policy_set,
+	[OP_BACKUP] = clerk_backup,
 };
 
 /* E3. What there is no memory to keep happens later. */

@@ -53,6 +53,9 @@ struct clerk_ops {
 	int (*pin)(struct clerk *k, uint64_t where, struct op_ref *out,
 		   struct slu_err *err);
 
+	/* Optional: OP_BACKUP; without it there are no files to copy. */
+	void (*backup)(struct clerk *k, struct op *op);
+
 	/* Optional: the change, of whatever kind, has been applied. */
 	void (*applied)(struct clerk *k, const struct change *c);
 };

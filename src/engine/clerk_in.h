@@ -20,10 +20,10 @@ int clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row
 	      struct slu_err *err);
 
 /* clerk_settle.c */
-clerk_fn clerk_return, clerk_items, clerk_purge, clerk_policy_set;
+clerk_fn clerk_return, clerk_items, clerk_purge, clerk_pause, clerk_policy_set;
 
 /* clerk_look.c */
 clerk_fn clerk_get, clerk_peek, clerk_list, clerk_result, clerk_stats, clerk_topics,
-	clerk_policy_get;
+	clerk_policy_get, clerk_backup;
 
 #endif

@@ -8,7 +8,7 @@ enum {
 };
 
 static void
-add_row(struct clerk *k, struct op *op, uint32_t msg)
+add_row(struct clerk *k, struct op *op, uint32_t msg, uint64_t after)
 {
 	struct slu_err err = { 0 };
 	const int rc = clerk_row(k, msg, true, &op->rows[op->n_rows], &err);
@@ -16,7 +16,7 @@ add_row(struct clerk *k, struct op *op, uint32_t msg)
 	if (rc)
 		op_fail(op, rc, &err);
 	else
-		op->n_rows++;
+		op->rows[op->n_rows++].after = after;
 }
 
 /* Fill rows until one fails; then there are none. */
@@ -47,7 +47,7 @@ clerk_get(struct clerk *k, struct op *op)
 	if (msg == SLAB_NONE)
 		op_fail(op, SLU_ENOTFOUND, NULL);
 	else
-		add_row(k, op, msg);
+		add_row(k, op, msg, 0);
 }
 
 void
@@ -65,7 +65,7 @@ clerk_peek(struct clerk *k, struct op *op)
 	if (rc)
 		op_fail(op, rc, NULL);
 	for (uint32_t i = 0; i < n && !op->rc; i++)
-		add_row(k, op, msgs[i]);
+		add_row(k, op, msgs[i], 0);
 	end_rows(op);
 }
 
@@ -94,7 +94,10 @@ list_dead(struct clerk *k, struct op *op, uint32_t queue)
 	uint32_t msg = dead_after(k, op, queue);
 
 	while (msg != SLAB_NONE && op->n_rows < op->max_rows && !op->rc) {
-		add_row(k, op, msg);
+		struct ledger_view v;
+
+		ledger_get(k->ledger, msg, &v);
+		add_row(k, op, msg, v.id);
 		msg = ledger_dead_next(k->ledger, queue, msg);
 	}
 	op->cursor = msg == SLAB_NONE || op->rc ? 0 : op->rows[op->n_rows - 1].id;
@@ -129,7 +132,7 @@ list_step(struct clerk *k, struct op *op, uint32_t queue, uint32_t *cursor, uint
 
 	for (uint32_t i = 0; i < n && !op->rc; i++)
 		if (is_listed(k, op, space, queue, msgs[i]))
-			add_row(k, op, msgs[i]);
+			add_row(k, op, msgs[i], (uint64_t)msgs[i] + 1);
 }
 
 static void
@@ -196,12 +199,16 @@ static void
 add_queue(struct clerk *k, struct op *op, uint32_t queue)
 {
 	struct op_queue *out = &op->queues[op->n_queues++];
+	const slu_time oldest = ledger_oldest(k->ledger, queue);
 	struct ledger_queue_view v;
 
 	ledger_queue_get(k->ledger, queue, &v);
 	*out = (struct op_queue){
 		.space = v.space_name,
 		.name = v.name,
+		.totals = v.totals,
+		.oldest = oldest == SLU_NEVER ? -1 : oldest < k->now ? k->now - oldest
+								     : 0,
 		.warn_depth = v.policy->warn_depth,
 		.paused = v.policy->paused,
 	};
@@ -253,4 +260,21 @@ clerk_policy_get(struct clerk *k, struct op *op)
 		return;
 	ledger_queue_get(k->ledger, queue, &v);
 	op->policy = *v.policy;
+}
+
+/* ---- Backup ---- */
+
+void
+clerk_backup(struct clerk *k, struct op *op)
+{
+	struct slu_err err = { 0 };
+
+	if (k->ops->backup)
+		k->ops->backup(k, op);
+	else
+		op_fail(op,
+			slu_fail(&err, SLU_EINVAL, "engine %s keeps no files: there is nothing "
+						   "to copy",
+				 k->engine->ops->name),
+			&err);
 }

@@ -146,15 +146,54 @@ void
 clerk_purge(struct clerk *k, struct op *op)
 {
 	const uint32_t queue = clerk_queue(k, op);
+	struct ledger_queue_view v;
 	struct slu_err err = { 0 };
 	struct change c;
 	int rc;
 
+	op->count = 0;
 	if (queue == SLAB_NONE)
 		return;
+	ledger_queue_get(k->ledger, queue, &v);
 	rc = ledger_purge(k->ledger, queue, k->now, &c);
 	if (!rc)
 		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, &err);
+	if (rc)
+		op_fail(op, rc, &err);
+	else
+		op->count = (uint64_t)v.count[MSG_READY] + v.count[MSG_DELAYED] +
+			    v.count[MSG_HELD];
+}
+
+static int
+set_policy(struct clerk *k, uint32_t queue, const struct policy *policy,
+	   struct slu_err *err)
+{
+	struct change c;
+	int rc;
+
+	rc = ledger_set_policy(k->ledger, queue, policy, k->now, &c);
+	return rc ? rc : clerk_carry_out(k, &c, (struct slice){ 0 }, err);
+}
+
+/* In one step, so that no change of another knob meanwhile is lost. */
+void
+clerk_pause(struct clerk *k, struct op *op)
+{
+	const uint32_t queue = clerk_queue(k, op);
+	const bool paused = op->policy.paused;
+	struct ledger_queue_view v;
+	struct slu_err err = { 0 };
+	int rc;
+
+	if (queue == SLAB_NONE) {
+		op_fail(op, SLU_ENOTFOUND, NULL);
+		return;
+	}
+	ledger_queue_get(k->ledger, queue, &v);
+	op->policy = *v.policy;
+	op->policy.paused = paused;
+	rc = v.policy->paused == paused ? 0 : set_policy(k, queue, &op->policy, &err);
 	if (rc)
 		op_fail(op, rc, &err);
 }
@@ -163,7 +202,6 @@ void
 clerk_policy_set(struct clerk *k, struct op *op)
 {
 	struct slu_err err = { 0 };
-	struct change c;
 	uint32_t queue;
 	int rc;
 
@@ -171,9 +209,7 @@ clerk_policy_set(struct clerk *k, struct op *op)
 	if (!rc)
 		rc = ledger_queue_open(k->ledger, op->space, op->queue, &queue);
 	if (!rc)
-		rc = ledger_set_policy(k->ledger, queue, &op->policy, k->now, &c);
-	if (!rc)
-		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, &err);
+		rc = set_policy(k, queue, &op->policy, &err);
 	if (rc)
 		op_fail(op, rc, &err);
 }

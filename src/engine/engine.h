@@ -101,6 +101,11 @@ struct engine_ops {
 	/* Let go of a record; ref->pin is NULL afterwards. Any thread. */
 	void (*unpin)(struct engine *e, struct op_ref *ref);
 
+	/* Optional: n bytes from `at` on of a file that a BACKUP_READ has pinned. Any
+	 * thread; may wait for the disk. SLU_EINVAL, SLU_ECORRUPT, SLU_EDOWN. */
+	int (*read_file)(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n,
+			 char *out, struct slu_err *err);
+
 	/* Optional: readable when another process changed the store; NULL or -1 when
 	 * the store cannot tell. */
 	int (*watch_fd)(const struct engine *e);

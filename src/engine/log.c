@@ -46,6 +46,7 @@ void
 log_free(struct log_engine *l)
 {
 	log_helper_stop(l);
+	log_backup_end(l);
 	wal_cursor_close(&l->clean.cursor);
 	wal_close(l->wal);
 	clerk_release(&l->clerk);
@@ -268,6 +269,7 @@ run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_e
 	if (l->failed)
 		return slu_fail(err, SLU_EDOWN, "the shard has failed: %.200s", l->why);
 	begin(l, now);
+	log_backup_tick(l);
 	log_clean_slice(l);
 	rc = clerk_run(&l->clerk, batch, due, l->now, err);
 	if (rc) {
@@ -303,6 +305,7 @@ next_due(struct engine *e)
 	if (l->clean.again)
 		return l->now;
 	due = ledger_next_due(l->ledger);
+	due = log_backup_due(l) < due ? log_backup_due(l) : due;
 	return sync_due(l) < due ? sync_due(l) : due;
 }
 
@@ -394,4 +397,5 @@ const struct engine_ops engine_log = {
 	.next_due = next_due,
 	.read = read_record,
 	.unpin = unpin,
+	.read_file = log_backup_read,
 };

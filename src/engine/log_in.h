@@ -32,6 +32,13 @@ struct log_clean {
 	uint64_t copied;  /* since open */
 };
 
+/* Files that somebody copies: log_backup.c. */
+struct log_backup {
+	struct wal_copy copy; /* files NULL: nobody does */
+	uint64_t id;
+	slu_time until; /* unless it is read once more */
+};
+
 /* The thread that makes spare segments ahead: log_helper.c. */
 struct log_helper {
 	pthread_t thread;
@@ -71,6 +78,7 @@ struct log_engine {
 	uint32_t max_purging;
 
 	struct log_clean clean;
+	struct log_backup backup;
 	struct log_helper helper;
 	bool failed; /* G5 */
 	char why[240];
@@ -121,6 +129,14 @@ wal_replay_fn log_replay;
  * then, when the group is committed, let a segment go. */
 void log_clean_slice(struct log_engine *l);
 int log_clean_end(struct log_engine *l, struct slu_err *err);
+
+/* log_backup.c: OP_BACKUP; let it go, at once or when its time is over; when that is. */
+void log_backup(struct clerk *k, struct op *op);
+void log_backup_end(struct log_engine *l);
+void log_backup_tick(struct log_engine *l);
+slu_time log_backup_due(const struct log_engine *l);
+int log_backup_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n,
+		    char *out, struct slu_err *err);
 
 /* log_helper.c */
 int log_helper_start(struct log_engine *l, struct slu_err *err);

@@ -328,4 +328,5 @@ const struct clerk_ops log_keeping = {
 	.undo_message = log_undo_message,
 	.keep = log_keep,
 	.pin = log_pin,
+	.backup = log_backup,
 };

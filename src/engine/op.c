@@ -18,8 +18,10 @@ static const char *const verb_names[OP_VERBS] = {
 	[OP_STATS] = "stats",
 	[OP_TOPICS] = "topics",
 	[OP_PURGE] = "purge",
+	[OP_PAUSE] = "pause",
 	[OP_POLICY_GET] = "policy_get",
 	[OP_POLICY_SET] = "policy_set",
+	[OP_BACKUP] = "backup",
 };
 
 const char *

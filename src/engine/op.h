@@ -54,8 +54,10 @@ enum op_verb {
 	OP_STATS,      /* of one queue */
 	OP_TOPICS,     /* of all queues, page by page */
 	OP_PURGE,      /* all of a queue that is neither leased nor dead */
+	OP_PAUSE,      /* a queue that exists: policy.paused alone is set, or cleared */
 	OP_POLICY_GET, /* a queue that nobody used has the default one */
 	OP_POLICY_SET,
+	OP_BACKUP, /* backup: the files of a shard, held while somebody copies them */
 	OP_VERBS
 };
 
@@ -115,6 +117,7 @@ struct op_row {
 	uint8_t state;  /* enum msg_state */
 	uint8_t flags;  /* enum msg_flags */
 	uint8_t reason; /* enum dead_reason */
+	uint64_t after; /* LIST of a queue: the cursor that goes on behind this row */
 	struct op_ref record;
 	struct op_ref error; /* text of the last failure, or none. Not with claims */
 };
@@ -124,8 +127,42 @@ struct op_queue {
 	const char *space;
 	const char *name;
 	uint32_t count[MSG_STATES];
+	struct ledger_totals totals; /* since the shard was opened */
+	slu_time oldest;             /* how long the oldest ready message waits, or -1; see
+				      * ledger_oldest */
 	uint32_t warn_depth;
 	bool paused;
+};
+
+/*
+ * OP_BACKUP: what a shard keeps, as it was when the backup began. Everything that was
+ * answered before is in it, whatever happens until it ends. A shard has one at a time,
+ * and lets it go when nobody has read for OP_BACKUP_IDLE.
+ *   SLU_EINVAL     the engine keeps no files
+ *   SLU_ECONFLICT  BEGIN: there is one already
+ *   SLU_ENOTFOUND  READ, END: that one is over
+ */
+enum backup_step {
+	BACKUP_BEGIN,
+	BACKUP_READ, /* a file: result pins it, for engine_read_file */
+	BACKUP_END
+};
+
+#define OP_BACKUP_IDLE (60 * SLU_SEC)
+
+struct op_backup {
+	enum backup_step step;
+	uint32_t shard;
+	uint64_t id;   /* of the backup: the maker of its BEGIN chose it */
+	uint32_t file; /* READ: which, from 0 */
+
+	/* Answer. */
+	uint32_t files; /* BEGIN: how many */
+	uint64_t bytes; /* BEGIN: of all of them; READ: of this one */
+	uint64_t last;  /* BEGIN: the last record, and when it was */
+	slu_time time;
+	uint64_t size; /* READ: of the file: zeros behind bytes */
+	char name[64]; /* READ: in the shard's folder */
 };
 
 /* How an op lies in an inbox: itself, or the wish to cancel it. */
@@ -155,7 +192,9 @@ struct op {
 	uint64_t id;          /* GET, RESULT */
 	enum msg_state state; /* LIST: only those; MSG_NONE: all. Dead letters come
 			       * oldest first, others in no order */
-	uint64_t cursor;      /* LIST, TOPICS: 0, then what the answer has put here.
+	uint64_t cursor;      /* GET without a queue: the shard to look at, above
+			       * BROKER_CURSOR_BITS. LIST, TOPICS: 0, then what the
+			       * answer has put here.
 			       * The answer is 0 after the last; a page may be short or
 			       * empty before that */
 
@@ -170,10 +209,12 @@ struct op {
 	struct op_queue *queues; /* STATS: room for 1, TOPICS: for max_queues */
 	uint32_t max_queues;
 	uint32_t n_queues;
-	struct op_ref result;  /* RESULT: rc 0 and no pin: the ack brought none. Rc
-				* SLU_ETIMEOUT: not acked yet */
-	slu_time until;        /* RESULT: kept so long */
-	struct policy policy;  /* POLICY_GET, and the question of POLICY_SET */
+	struct op_ref result; /* RESULT: rc 0 and no pin: the ack brought none. Rc
+			       * SLU_ETIMEOUT: not acked yet */
+	slu_time until;       /* RESULT: kept so long */
+	struct op_backup backup;
+	struct policy policy;  /* POLICY_GET, PAUSE, and the question of POLICY_SET */
+	uint64_t count;        /* PURGE: messages that went */
 	struct engine *engine; /* whose refs these are */
 
 	/* ---- The broker's, and what it tells the engine. ---- */

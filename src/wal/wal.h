@@ -215,6 +215,31 @@ int wal_cursor_next(struct wal_cursor *c, struct wal_record *rec, struct slu_err
  * it is committed. Syncs that, then takes it out of the log. */
 int wal_recycle(struct wal *w, struct slu_err *err);
 
+/*
+ * A copy of the log as it stands, the group that is being gathered aside. The segments
+ * are pinned: one that is recycled meanwhile keeps its content until the copy is closed.
+ * What is not copied behind `bytes` means nothing: a file of zeros up to `size` does.
+ */
+struct wal_copy_file {
+	struct segment *segment;
+	uint32_t bytes;
+};
+
+struct wal_copy {
+	struct wal_copy_file *files; /* NULL: not open */
+	uint32_t n;
+	uint64_t bytes; /* of all files */
+	uint64_t seq;   /* of the last record */
+	slu_time time;  /* when it was taken */
+};
+
+int wal_copy_open(struct wal_copy *c, const struct wal *w, struct slu_err *err);
+void wal_copy_close(struct wal_copy *c); /* zeroed, and twice, is fine */
+
+/* Any thread: n bytes of a file of the copy, or of one that was pinned besides. */
+int wal_copy_read(const struct segment *s, uint64_t at, size_t n, char *out,
+		  struct slu_err *err);
+
 /* Any thread: spares are made ahead by one that may wait for the disk. */
 bool wal_wants_spare(struct wal *w);
 int wal_prepare(struct wal *w, struct slu_err *err);

@@ -1,0 +1,275 @@
+/*
+ * What an engine must do for its operator: pause, purge, count, look page by page, and
+ * be copied while it runs. engine_rig.h has the rows.
+ */
+#include "engine_rig.h"
+
+#include "engine/log.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int
+pause_queue(struct rig *r, const char *queue, bool paused)
+{
+	struct op op;
+
+	rig_op(&op, OP_PAUSE, RIG_SPACE, queue);
+	op.policy.paused = paused;
+	return rig_do(r, &op);
+}
+
+static const struct op_queue *
+stats(struct rig *r, const char *queue)
+{
+	struct op op;
+
+	rig_op(&op, OP_STATS, RIG_SPACE, queue);
+	op.queues = r->queues;
+	CHECK_EQ(0, rig_do(r, &op));
+	return r->queues;
+}
+
+/* ---- Pause ---- */
+
+CASE(a_paused_queue_takes_and_settles_and_hands_out_nothing)
+{
+	uint64_t leased, token;
+
+	rig_put(r, "q", NULL);
+	leased = rig_claim_one(r, "q");
+	token = r->rows[0].token;
+	CHECK_EQ(0, pause_queue(r, "q", true));
+	rig_woken(r);
+	CHECK(rig_put(r, "q", NULL) != 0);
+	CHECK_STR("", rig_woken(r)); /* for what is not handed out */
+	CHECK_EQ(0, rig_claim(r, "q", 10));
+	CHECK(stats(r, "q")->paused);
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, leased, token));
+	rig_reopen(r);
+	CHECK(stats(r, "q")->paused);
+	CHECK_EQ(0, rig_claim(r, "q", 10));
+	rig_woken(r);
+	CHECK_EQ(0, pause_queue(r, "q", false));
+	CHECK_STR("q", rig_woken(r));
+	CHECK_EQ(1, rig_claim(r, "q", 10));
+}
+
+CASE(a_pause_leaves_the_other_knobs_alone)
+{
+	struct policy policy = policy_default;
+	struct op op;
+
+	policy.max_attempts = 3;
+	rig_policy(r, "q", &policy);
+	CHECK_EQ(0, pause_queue(r, "q", true));
+	CHECK_EQ(0, pause_queue(r, "q", true), "again is fine");
+	rig_op(&op, OP_POLICY_GET, RIG_SPACE, "q");
+	CHECK_EQ(0, rig_do(r, &op));
+	CHECK(op.policy.paused);
+	CHECK_EQ(3, op.policy.max_attempts);
+}
+
+CASE(a_queue_that_nobody_used_is_not_paused)
+{
+	rig_put(r, "other", NULL);
+	CHECK_EQ(SLU_ENOTFOUND, pause_queue(r, "q", true));
+}
+
+/* ---- Numbers ---- */
+
+CASE(a_purge_says_how_many_went)
+{
+	struct op op;
+
+	rig_put(r, "q", NULL);
+	rig_claim(r, "q", 1);
+	rig_put(r, "q", NULL);
+	rig_put(r, "q", &(struct rig_msg){ .delay = SLU_HOUR });
+	rig_put(r, "q", &(struct rig_msg){ .key = "k" });
+	rig_put(r, "q", &(struct rig_msg){ .key = "k" });
+	rig_op(&op, OP_PURGE, RIG_SPACE, "q");
+	CHECK_EQ(0, rig_do(r, &op));
+	CHECK_EQ(4, op.count);
+	CHECK_EQ(1, rig_count(r, "q", MSG_LEASED));
+}
+
+CASE(a_queue_counts_what_has_happened)
+{
+	struct op_item item = { .time = 0 };
+	struct ledger_totals t;
+
+	for (int i = 0; i < 4; i++)
+		rig_put(r, "q", NULL);
+	rig_put(r, "other", NULL);
+	CHECK_EQ(3, rig_claim(r, "q", 3));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, r->rows[0].id, 0));
+	item.id = r->rows[1].id;
+	CHECK_EQ(0, rig_item(r, OP_NACK, &item));
+	item.id = r->rows[2].id;
+	item.dead = true;
+	CHECK_EQ(0, rig_item(r, OP_NACK, &item));
+	t = stats(r, "q")->totals;
+	CHECK_EQ(4, t.accepted);
+	CHECK_EQ(3, t.delivered);
+	CHECK_EQ(1, t.done);
+	CHECK_EQ(2, t.failed);
+	CHECK_EQ(1, t.died);
+	if (!r->e->ops->durable)
+		return;
+	rig_reopen(r);
+	t = stats(r, "q")->totals;
+	CHECK_EQ(0, t.accepted, "they count from the start");
+	CHECK_EQ(0, t.died);
+}
+
+CASE(a_queue_knows_how_long_its_oldest_message_waits)
+{
+	rig_put(r, "q", &(struct rig_msg){ .delay = SLU_HOUR });
+	CHECK_EQ(-1, stats(r, "q")->oldest, "what is delayed does not wait for anybody");
+	rig_put(r, "q", &(struct rig_msg){ .prio = 9 });
+	rig_pass(r, 2 * SLU_SEC);
+	rig_put(r, "q", &(struct rig_msg){ .prio = 1 });
+	rig_pass(r, 3 * SLU_SEC);
+	CHECK_EQ(5 * SLU_SEC, stats(r, "q")->oldest);
+}
+
+/* ---- Looking ---- */
+
+CASE(a_list_goes_on_behind_any_of_its_rows)
+{
+	static const enum msg_state states[] = { MSG_READY, MSG_DEAD };
+	uint64_t all[20];
+
+	for (int i = 0; i < 20; i++) {
+		struct op_item item = { .dead = true };
+
+		rig_put(r, "q", NULL);
+		if (i % 2)
+			continue;
+		item.id = rig_claim_one(r, "q");
+		CHECK_EQ(0, rig_item(r, OP_NACK, &item));
+		rig_put(r, "other", NULL);
+	}
+	EACH(i, states) {
+		r->cursor = 0;
+		CHECK_EQ(10, rig_list(r, "q", states[i], 20));
+		for (int j = 0; j < 10; j++)
+			all[j] = r->rows[j].id;
+		r->cursor = r->rows[3].after;
+		CHECK_EQ(6, rig_list(r, "q", states[i], 20));
+		for (int j = 0; j < 6; j++)
+			CHECK_EQ(all[j + 4], r->rows[j].id);
+	}
+}
+
+/* ---- Backup ---- */
+
+static int
+backup(struct rig *r, struct op *op, enum backup_step step, uint64_t id, uint32_t file)
+{
+	rig_op(op, OP_BACKUP, "", "");
+	op->backup = (struct op_backup){ .step = step, .id = id, .file = file };
+	return rig_do(r, op);
+}
+
+/* As a client would: the bytes of the file, zeros behind them. */
+static void
+copy_file(struct rig *r, uint64_t id, uint32_t file)
+{
+	char path[128];
+	struct op op;
+	char *bytes;
+	int fd;
+
+	CHECK_EQ(0, backup(r, &op, BACKUP_READ, id, file));
+	bytes = malloc(op.backup.bytes);
+	CHECK_EQ(0, r->e->ops->read_file(r->e, &op.result, 0, op.backup.bytes, bytes, NULL));
+	snprintf(path, sizeof path, "copy/%s", op.backup.name);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	CHECK(fd >= 0);
+	CHECK_EQ((long)op.backup.bytes, (long)write(fd, bytes, op.backup.bytes));
+	CHECK_EQ(0, ftruncate(fd, (off_t)op.backup.size));
+	close(fd);
+	free(bytes);
+	op_unpin(&op);
+}
+
+/* Everything that was there when the backup began, and nothing else. */
+static void
+check_copy(uint32_t messages, uint64_t last)
+{
+	const struct engine_conf conf = { .folder = "copy" };
+	struct log_facts facts;
+	struct slu_err err;
+
+	if (log_check(&conf, &facts, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+	CHECK(!facts.wrong);
+	CHECK_EQ(messages, facts.messages);
+	CHECK_EQ(last, facts.last_seq);
+}
+
+/* So much that segments are recycled, several times over. */
+static void
+churn(struct rig *r)
+{
+	static const char text[] = "some text that fills segments of 64 KiB, again and again";
+
+	for (int i = 0; i < 3000; i++) {
+		rig_put(r, "churn", &(struct rig_msg){ .payload = text });
+		CHECK_EQ(1, rig_claim(r, "churn", 1));
+		CHECK_EQ(0, rig_settle_one(r, OP_ACK, r->rows[0].id, 0));
+	}
+	rig_unpin(r);
+}
+
+CASE(a_backup_has_what_was_there_when_it_began)
+{
+	struct op op, other;
+
+	if (!r->e->ops->read_file) {
+		CHECK_EQ(SLU_EINVAL, backup(r, &op, BACKUP_BEGIN, 7, 0));
+		return;
+	}
+	for (int i = 0; i < 2000; i++)
+		rig_put(r, "q", &(struct rig_msg){ .payload = "kept" });
+	rig_claim(r, "q", 100);
+	for (int i = 0; i < 100; i++)
+		CHECK_EQ(0, rig_settle_one(r, OP_ACK, r->rows[i].id, 0));
+	rig_unpin(r);
+	CHECK_EQ(0, backup(r, &op, BACKUP_BEGIN, 7, 0));
+	CHECK(op.backup.files > 1);
+	CHECK_EQ(SLU_ECONFLICT, backup(r, &other, BACKUP_BEGIN, 8, 0));
+	churn(r);
+	rig_claim(r, "q", 1000);
+	CHECK_EQ(0, mkdir("copy", 0700));
+	for (uint32_t i = 0; i < op.backup.files; i++)
+		copy_file(r, 7, i);
+	CHECK_EQ(SLU_EINVAL, backup(r, &other, BACKUP_READ, 7, op.backup.files));
+	CHECK_EQ(0, backup(r, &other, BACKUP_END, 7, 0));
+	CHECK_EQ(SLU_ENOTFOUND, backup(r, &other, BACKUP_READ, 7, 0));
+	check_copy(1900, op.backup.last);
+	CHECK_EQ(0, backup(r, &other, BACKUP_BEGIN, 8, 0), "another may begin");
+}
+
+CASE(a_backup_that_nobody_reads_is_given_up)
+{
+	struct op op;
+
+	if (!r->e->ops->read_file)
+		return;
+	rig_put(r, "q", NULL);
+	CHECK_EQ(0, backup(r, &op, BACKUP_BEGIN, 7, 0));
+	for (int i = 0; i < 3; i++) {
+		rig_pass(r, OP_BACKUP_IDLE / 2);
+		CHECK_EQ(0, backup(r, &op, BACKUP_READ, 7, 0), "whoever reads keeps it");
+		op_unpin(&op);
+	}
+	CHECK(r->e->ops->next_due(r->e) <= r->now + OP_BACKUP_IDLE);
+	rig_pass(r, OP_BACKUP_IDLE);
+	CHECK_EQ(SLU_ENOTFOUND, backup(r, &op, BACKUP_READ, 7, 0));
+}
