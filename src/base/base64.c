@@ -124,3 +124,55 @@ base64_decode(struct slice text, char *out, size_t *n, struct slu_err *err)
 	*n = base64_room(good) + rest;
 	return 0;
 }
+
+/* --- for URLs ------------------------------------------------------------------- */
+
+/* The letter of the one alphabet that stands for the same bits in the other. */
+static char
+to_url(char c)
+{
+	if (c == '+')
+		return '-';
+	return c == '/' ? '_' : c;
+}
+
+/* A letter that is not of the alphabet becomes one of neither. */
+static char
+from_url(char c)
+{
+	if (c == '-')
+		return '+';
+	if (c == '_')
+		return '/';
+	return c == '+' || c == '/' || c == '=' ? '\0' : c;
+}
+
+void
+base64url_encode(struct slice bytes, char *out)
+{
+	const size_t whole = bytes.n / 3 * 3;
+	const size_t n = base64url_text(bytes.n);
+	char last[4];
+
+	base64_encode((struct slice){ bytes.p, whole }, out);
+	if (whole < bytes.n) {
+		base64_encode((struct slice){ bytes.p + whole, bytes.n - whole }, last);
+		memcpy(out + base64_text(whole), last, n - base64_text(whole));
+	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = to_url(out[i]);
+}
+
+int
+base64url_decode(struct slice text, char *out, size_t *n, struct slu_err *err)
+{
+	const size_t padded = base64url_room(text.n);
+
+	if (padded - text.n == 3) /* a single letter has too few bits for a byte */
+		return slu_fail(err, SLU_EINVAL, "expected base64url, %zu letters are no whole bytes",
+				text.n);
+	for (size_t i = 0; i < text.n; i++)
+		out[i] = from_url(text.p[i]);
+	memset(out + text.n, '=', padded - text.n);
+	return base64_decode((struct slice){ out, padded }, out, n, err);
+}

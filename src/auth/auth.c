@@ -1,0 +1,218 @@
+#include "auth/auth.h"
+
+#include "auth/keyring.h"
+#include "auth/token_cache.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+/* V1: never changed once made. */
+struct rules {
+	_Atomic unsigned refs;
+	struct keyring *keys;
+	char *audience, *issuer;
+	struct jwt_rules jwt;
+};
+
+struct auth {
+	struct clock *clock;
+	unsigned threads;
+
+	/* Shared, under mtx; the number may be read without it. */
+	pthread_mutex_t mtx;
+	struct rules *rules;
+	_Atomic uint64_t generation;
+
+	struct token_cache caches[]; /* each its thread's */
+};
+
+/* --- rules ----------------------------------------------------------------------- */
+
+static void
+rules_unref(struct rules *r)
+{
+	if (!r || atomic_fetch_sub(&r->refs, 1) != 1)
+		return;
+	keyring_free(r->keys);
+	mem_free(r->audience);
+	mem_free(r->issuer);
+	mem_free(r);
+}
+
+bool
+auth_conf_has_keys(const struct auth_conf *conf)
+{
+	return conf->n_keys > 0 || conf->jwks || conf->secret;
+}
+
+static int
+load_keys(struct keyring *keys, const struct auth_conf *conf, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < conf->n_keys && !rc; i++)
+		rc = keyring_add_file(keys, conf->keys[i], err);
+	if (!rc && conf->jwks)
+		rc = keyring_add_jwks_file(keys, conf->jwks, err);
+	if (!rc && conf->secret)
+		rc = keyring_add_secret(keys, "auth.secret", conf->secret, err);
+	return rc;
+}
+
+static char *
+copy(const char *text, struct slice *out, bool *failed)
+{
+	char *const p = text ? mem_strdup(text) : NULL;
+
+	*failed |= text && !p;
+	*out = p ? slice_of(p) : (struct slice){ 0 };
+	return p;
+}
+
+static int
+rules_new(struct rules **out, const struct auth_conf *conf, struct slu_err *err)
+{
+	struct rules *const r = mem_zalloc(sizeof *r);
+	bool failed = false;
+	int rc;
+
+	if (!r)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	atomic_init(&r->refs, 1);
+	r->keys = keyring_new();
+	r->jwt.leeway = conf->leeway;
+	r->audience = copy(conf->audience, &r->jwt.audience, &failed);
+	r->issuer = copy(conf->issuer, &r->jwt.issuer, &failed);
+	if (!r->keys || failed)
+		rc = slu_fail(err, SLU_ENOMEM, "out of memory");
+	else
+		rc = load_keys(r->keys, conf, err);
+	if (rc)
+		rules_unref(r);
+	else
+		*out = r;
+	return rc;
+}
+
+static struct rules *
+rules_now(struct auth *a, uint64_t *generation)
+{
+	struct rules *r;
+
+	pthread_mutex_lock(&a->mtx);
+	r = a->rules;
+	atomic_fetch_add(&r->refs, 1);
+	*generation = atomic_load(&a->generation);
+	pthread_mutex_unlock(&a->mtx);
+	return r;
+}
+
+/* --- open, reload, close --------------------------------------------------------- */
+
+int
+auth_open(struct auth **out, const struct auth_conf *conf, unsigned threads,
+	  struct clock *clock, struct slu_err *err)
+{
+	struct auth *const a = mem_zalloc(sizeof *a + threads * sizeof a->caches[0]);
+	int rc = 0;
+
+	if (!a)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	pthread_mutex_init(&a->mtx, NULL); /* cannot fail for want of anything */
+	a->clock = clock;
+	a->threads = threads;
+	for (unsigned i = 0; i < threads && !rc; i++)
+		rc = hash_key_init(&a->caches[i].key, err);
+	if (!rc)
+		rc = rules_new(&a->rules, conf, err);
+	if (rc)
+		auth_close(a);
+	else
+		*out = a;
+	return rc;
+}
+
+void
+auth_close(struct auth *a)
+{
+	if (!a)
+		return;
+	for (unsigned i = 0; i < a->threads; i++)
+		token_cache_flush(&a->caches[i]);
+	rules_unref(a->rules);
+	pthread_mutex_destroy(&a->mtx);
+	mem_free(a);
+}
+
+int
+auth_reload(struct auth *a, const struct auth_conf *conf, struct slu_err *err)
+{
+	struct rules *fresh, *old;
+	const int rc = rules_new(&fresh, conf, err);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&a->mtx);
+	old = a->rules;
+	a->rules = fresh;
+	atomic_fetch_add(&a->generation, 1);
+	pthread_mutex_unlock(&a->mtx);
+	rules_unref(old);
+	return 0;
+}
+
+/* --- check ----------------------------------------------------------------------- */
+
+/* *until: when it ends. */
+static int
+verify(const struct rules *r, struct slice token, slu_time now, struct identity **out,
+       slu_time *until, struct slu_err *err)
+{
+	char room[JWT_ROOM];
+	struct jwt_claims claims;
+	struct jwt t;
+	int rc;
+
+	rc = jwt_split(&t, token, room, err);
+	if (!rc)
+		rc = keyring_verify(r->keys, &t, err);
+	if (!rc)
+		rc = jwt_claims(&claims, &t, err);
+	if (!rc)
+		rc = jwt_check(&claims, &r->jwt, now, err);
+	if (rc)
+		return rc;
+	*until = time_add(claims.exp, r->jwt.leeway);
+	*out = identity_new(claims.sub, &claims.grants);
+	return *out ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");
+}
+
+int
+auth_check(struct auth *a, unsigned thread, struct slice token, struct identity **out,
+	   struct slu_err *err)
+{
+	struct token_cache *const cache = &a->caches[thread];
+	const slu_time now = clock_wall(a->clock);
+	struct rules *rules;
+	uint64_t generation;
+	slu_time until;
+	int rc;
+
+	assert(thread < a->threads);
+	if (cache->generation == atomic_load(&a->generation)) {
+		*out = token_cache_find(cache, token, now);
+		if (*out)
+			return 0;
+	}
+	rules = rules_now(a, &generation);
+	if (cache->generation != generation)
+		token_cache_flush(cache);
+	cache->generation = generation;
+	rc = verify(rules, token, now, out, &until, err);
+	rules_unref(rules);
+	if (!rc)
+		token_cache_put(cache, token, *out, until);
+	return rc;
+}

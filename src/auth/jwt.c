@@ -1,0 +1,251 @@
+#include "auth/jwt.h"
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/json_table.h"
+
+#include <assert.h>
+
+static const struct slice alg_names[JWT_N_ALGS] = {
+#define X(alg, text, ...) [JWT_##alg] = { text, sizeof(text) - 1 },
+	JWT_ALGS(X)
+#undef X
+};
+
+enum jwt_alg
+jwt_alg_of(struct slice name)
+{
+	for (unsigned i = JWT_NO_ALG + 1; i < JWT_N_ALGS; i++)
+		if (slice_eq(alg_names[i], name))
+			return i;
+	return JWT_NO_ALG;
+}
+
+const char *
+jwt_alg_name(enum jwt_alg alg)
+{
+	return alg == JWT_NO_ALG ? "none" : alg_names[alg].p;
+}
+
+/* --- parts ---------------------------------------------------------------------- */
+
+static char *
+take_room(struct jwt *t, size_t n)
+{
+	char *const p = t->room;
+
+	assert(n <= t->room_left); /* JWT_ROOM: each part decoded, and its texts */
+	t->room += n;
+	t->room_left -= n;
+	return p;
+}
+
+static int
+decode(struct jwt *t, struct slice text, struct slice *out, struct slu_err *err)
+{
+	char *const p = take_room(t, base64url_room(text.n));
+	size_t n;
+
+	if (base64url_decode(text, p, &n, NULL))
+		return slu_fail(err, SLU_EAUTH, "the token is not base64url");
+	*out = (struct slice){ p, n };
+	return 0;
+}
+
+/* Up to the next dot, which goes too. .p is NULL when there is none. */
+static struct slice
+take_part(struct slice *rest)
+{
+	const char *const dot = rest->n ? memchr(rest->p, '.', rest->n) : NULL;
+	const struct slice part = { dot ? rest->p : NULL, dot ? (size_t)(dot - rest->p) : 0 };
+
+	if (dot)
+		*rest = (struct slice){ dot + 1, rest->n - part.n - 1 };
+	return part;
+}
+
+/* --- the header ------------------------------------------------------------------ */
+
+struct header {
+	struct slice alg, kid, crit;
+};
+
+static const struct json_field header_fields[] = {
+	JSON_FIELD(text, struct header, alg, .required = true),
+	JSON_FIELD(text, struct header, kid, .max = JWT_KID_MAX),
+	JSON_FIELD(raw, struct header, crit),
+};
+
+/* A reader of JSON with room for its texts. */
+static void
+reader(struct json *r, struct jwt *t, struct slice json)
+{
+	json_init(r, json, JWT_DEPTH);
+	json_room(r, take_room(t, json.n), json.n);
+}
+
+static int
+read_header(struct jwt *t, struct slice json, struct slu_err *err)
+{
+	struct header h = { 0 };
+	struct json r;
+
+	reader(&r, t, json);
+	json_fields(&r, header_fields, sizeof header_fields / sizeof header_fields[0],
+		    JSON_LENIENT, &h);
+	if (json_end(&r, NULL))
+		return slu_fail(err, SLU_EAUTH, "the header of the token cannot be read");
+	if (h.crit.n > 0)
+		return slu_fail(err, SLU_EAUTH, "the token asks for an extension that is not known");
+	t->alg = jwt_alg_of(h.alg);
+	t->kid = h.kid;
+	if (t->alg == JWT_NO_ALG)
+		return slu_fail(err, SLU_EAUTH, "the algorithm of the token is not accepted");
+	return 0;
+}
+
+int
+jwt_split(struct jwt *t, struct slice token, char room[static JWT_ROOM], struct slu_err *err)
+{
+	struct slice rest = token, header;
+	int rc;
+
+	*t = (struct jwt){ .room = room, .room_left = JWT_ROOM };
+	if (token.n > JWT_MAX)
+		return slu_fail(err, SLU_EAUTH, "the token is longer than %d bytes", JWT_MAX);
+	header = take_part(&rest);
+	t->claims = take_part(&rest);
+	if (header.n == 0 || t->claims.n == 0 || rest.n == 0)
+		return slu_fail(err, SLU_EAUTH, "the token is not three parts with dots between");
+	t->signing = (struct slice){ token.p, token.n - rest.n - 1 };
+	rc = decode(t, rest, &t->signature, err);
+	if (!rc)
+		rc = decode(t, header, &header, err);
+	return rc ? rc : read_header(t, header, err);
+}
+
+/* --- the claims ------------------------------------------------------------------ */
+
+/* Seconds since 1970, perhaps with a fraction. */
+static void
+read_date(struct json *r, const struct json_field *f, void *place)
+{
+	const double seconds = json_double(r);
+
+	(void)f;
+	if (seconds < 0)
+		json_fail(r, SLU_EINVAL, NULL, "expected seconds since 1970");
+	else
+		*(slu_time *)place = seconds < (double)(SLU_NEVER / SLU_SEC)
+					     ? (slu_time)(seconds * (double)SLU_SEC)
+					     : SLU_NEVER - 1;
+}
+
+static void
+add_audience(struct json *r, struct jwt_claims *c)
+{
+	const struct slice text = json_text(r);
+
+	if (c->n_aud == JWT_AUDIENCES)
+		json_fail(r, SLU_EINVAL, NULL, "expected at most %d audiences", JWT_AUDIENCES);
+	else
+		c->aud[c->n_aud++] = text;
+}
+
+static void
+read_audience(struct json *r, const struct json_field *f, void *place)
+{
+	struct jwt_claims *const c = place;
+
+	(void)f;
+	if (json_peek(r) != JSON_ARRAY) {
+		add_audience(r, c);
+		return;
+	}
+	json_array(r);
+	while (json_element(r))
+		add_audience(r, c);
+}
+
+static void
+read_scope(struct json *r, const struct json_field *f, void *place)
+{
+	struct jwt_claims *const c = place;
+
+	(void)f;
+	grants_add_scopes(&c->grants, json_text(r));
+}
+
+static void
+read_scopes(struct json *r, const struct json_field *f, void *place)
+{
+	struct jwt_claims *const c = place;
+
+	(void)f;
+	json_array(r);
+	while (json_element(r))
+		(void)grants_add_scope(&c->grants, json_text(r)); /* others' are passed over */
+}
+
+/* Read by the whole struct: they add to it. */
+#define CLAIM(text, reader)                                        \
+	{                                                          \
+		.name = { text, sizeof(text) - 1 }, .read = reader \
+	}
+
+static const struct json_field claim_fields[] = {
+	JSON_FIELD(text, struct jwt_claims, sub),
+	JSON_FIELD(text, struct jwt_claims, iss),
+	{ .name = { "exp", 3 }, .read = read_date, .offset = offsetof(struct jwt_claims, exp) },
+	{ .name = { "nbf", 3 }, .read = read_date, .offset = offsetof(struct jwt_claims, nbf) },
+	CLAIM("aud", read_audience),
+	CLAIM("scope", read_scope),
+	CLAIM("scopes", read_scopes),
+};
+
+int
+jwt_claims(struct jwt_claims *c, struct jwt *t, struct slu_err *err)
+{
+	struct slice json;
+	struct json r;
+	int rc;
+
+	*c = (struct jwt_claims){ .exp = SLU_NEVER };
+	rc = decode(t, t->claims, &json, err);
+	if (rc)
+		return rc;
+	reader(&r, t, json);
+	json_fields(&r, claim_fields, sizeof claim_fields / sizeof claim_fields[0],
+		    JSON_LENIENT, c);
+	if (json_end(&r, NULL))
+		return slu_fail(err, SLU_EAUTH, "the claims of the token cannot be read");
+	if (c->grants.too_many)
+		return slu_fail(err, SLU_EAUTH, "the token has more than %d scopes", GRANTS_MAX);
+	return 0;
+}
+
+static bool
+has_audience(const struct jwt_claims *c, struct slice audience)
+{
+	for (unsigned i = 0; i < c->n_aud; i++)
+		if (slice_eq(c->aud[i], audience))
+			return true;
+	return false;
+}
+
+int
+jwt_check(const struct jwt_claims *c, const struct jwt_rules *rules, slu_time now,
+	  struct slu_err *err)
+{
+	if (c->exp == SLU_NEVER)
+		return slu_fail(err, SLU_EAUTH, "the token has no end (exp)");
+	if (now >= time_add(c->exp, rules->leeway))
+		return slu_fail(err, SLU_EAUTH, "the token has expired");
+	if (c->nbf > time_add(now, rules->leeway))
+		return slu_fail(err, SLU_EAUTH, "the token is not valid yet");
+	if (rules->issuer.n > 0 && !slice_eq(rules->issuer, c->iss))
+		return slu_fail(err, SLU_EAUTH, "the token is not from the issuer that is accepted here");
+	if (rules->audience.n > 0 && !has_audience(c, rules->audience))
+		return slu_fail(err, SLU_EAUTH, "the token is not for this audience");
+	return 0;
+}

@@ -1,0 +1,73 @@
+#include "auth/token_cache.h"
+
+#include "base/mem.h"
+
+#include <openssl/crypto.h>
+
+static void
+forget(struct cached_token *t)
+{
+	identity_unref(t->id);
+	mem_free(t->text);
+	*t = (struct cached_token){ 0 };
+}
+
+void
+token_cache_flush(struct token_cache *c)
+{
+	for (unsigned set = 0; set < CACHE_SETS; set++)
+		for (unsigned i = 0; i < CACHE_WAYS; i++)
+			forget(&c->tokens[set][i]);
+}
+
+static struct cached_token *
+set_of(struct token_cache *c, struct slice token)
+{
+	return c->tokens[hash_keyed(&c->key, token.p, token.n) % CACHE_SETS];
+}
+
+static bool
+is_it(const struct cached_token *t, struct slice token)
+{
+	return t->text && t->n == token.n && CRYPTO_memcmp(t->text, token.p, token.n) == 0;
+}
+
+struct identity *
+token_cache_find(struct token_cache *c, struct slice token, slu_time now)
+{
+	struct cached_token *const set = set_of(c, token);
+
+	for (unsigned i = 0; i < CACHE_WAYS; i++) {
+		if (!is_it(&set[i], token))
+			continue;
+		if (now >= set[i].until) {
+			forget(&set[i]);
+			return NULL;
+		}
+		set[i].used = ++c->clock;
+		return identity_ref(set[i].id);
+	}
+	return NULL;
+}
+
+void
+token_cache_put(struct token_cache *c, struct slice token, struct identity *id,
+		slu_time until)
+{
+	struct cached_token *const set = set_of(c, token);
+	struct cached_token *oldest = set;
+	char *const text = mem_alloc(token.n);
+
+	if (!text)
+		return;
+	memcpy(text, token.p, token.n);
+	for (unsigned i = 1; i < CACHE_WAYS; i++)
+		if (set[i].used < oldest->used) /* 0: a free place */
+			oldest = &set[i];
+	forget(oldest);
+	*oldest = (struct cached_token){ .text = text,
+					 .n = token.n,
+					 .id = identity_ref(id),
+					 .until = until,
+					 .used = ++c->clock };
+}
