@@ -121,6 +121,8 @@ call_end(struct call *c, bool sent)
 	assert(list_is_empty(&c->node));
 	if (c->ended)
 		c->ended(c, sent);
+	if (c->who)
+		f->shared->conf.dismiss(c->who);
 	f->n_calls--;
 	front_count(f, SERVER_CALLS, (uint64_t)-1);
 	front_count(f, SERVER_UNSENT, !sent);
@@ -152,6 +154,12 @@ struct loop *
 call_loop(const struct call *c)
 {
 	return c->front->loop;
+}
+
+unsigned
+call_thread(const struct call *c)
+{
+	return c->front->number;
 }
 
 void

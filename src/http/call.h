@@ -23,6 +23,8 @@
  *      closes. Without `gone` such a client still gets its answers.
  *  C6  The head (method, path, query, header fields) is good until the handler
  *      returns, the body until the call is answered.
+ *  C7  Before the body is read server_conf.admit is asked. A call that it refuses, and
+ *      so answers, comes to no handler. `who` is its; it has it back when the call ends.
  *
  *         static void
  *         handle_claim(struct call *c, void *arg)
@@ -58,6 +60,7 @@ struct call {
 	struct slice query;        /* C6; still encoded */
 	struct slice body;         /* C6 */
 	unsigned listener;         /* which of server_listen's addresses, from 0 */
+	void *who;                 /* C7 */
 
 	/* What it may set before it returns, or leave NULL. */
 	void *user;
@@ -96,6 +99,9 @@ struct slice call_field(const struct call *c, const char *name);
 
 /* The loop that the call came by: post to it what must be done there. */
 struct loop *call_loop(const struct call *c);
+
+/* Which of the server's threads that is, from 0. */
+unsigned call_thread(const struct call *c);
 
 /* In the handler: this may wait for long. Nothing behind it on its connection is
  * looked at until it is answered. */

@@ -133,6 +133,30 @@ reserve_body(struct call *call, uint64_t length)
 	call->in.size = size;
 }
 
+/* C7. As for a route that is not there: a body that nobody wants to read is also the end
+ * of the connection. */
+static bool
+admit(struct conn *c, struct call *call)
+{
+	const struct server_conf *const conf = &c->front->shared->conf;
+	const struct request *const r = &c->request;
+	const bool has_body = r->chunked || r->length > 0;
+	const bool keep_alive = call->response.keep_alive;
+
+	if (!conf->admit)
+		return true;
+	c->reading = NULL;
+	call->response.keep_alive = keep_alive && !has_body;
+	if (conf->admit(call, conf->arg)) {
+		c->reading = call;
+		call->response.keep_alive = keep_alive;
+		return true;
+	}
+	c->unread |= has_body;
+	c->last |= has_body;
+	return false;
+}
+
 static void
 on_head(struct conn *c)
 {
@@ -151,6 +175,11 @@ on_head(struct conn *c)
 		refuse_route(c, call, status);
 		return;
 	}
+	call->method = r->method;
+	call->path = r->path;
+	call->query = r->query;
+	if (!admit(c, call))
+		return;
 	request_limit_body(r, call->route->max_body);
 	if (r->refused)
 		return;
@@ -184,9 +213,6 @@ on_end(struct conn *c)
 	c->reading = NULL;
 	if (!call)
 		return;
-	call->method = r->method;
-	call->path = r->path;
-	call->query = r->query;
 	call->body = buf_slice(&call->in);
 	if (call->interim.n == sizeof go_on - 1)
 		call->interim.n = 0; /* it did not wait to be told */

@@ -167,7 +167,8 @@ front_drain(struct front *f, slu_time grace)
 /* --- open --------------------------------------------------------------------- */
 
 int
-front_open(struct front **out, struct front_shared *shared, struct slu_err *err)
+front_open(struct front **out, struct front_shared *shared, unsigned number,
+	   struct slu_err *err)
 {
 	struct front *f = mem_zalloc(sizeof *f);
 	int rc;
@@ -180,6 +181,7 @@ front_open(struct front **out, struct front_shared *shared, struct slu_err *err)
 		return rc;
 	}
 	f->shared = shared;
+	f->number = number;
 	f->tick = tick_of(&shared->conf);
 	list_init(&f->listeners);
 	list_init(&f->conns);

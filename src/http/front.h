@@ -56,6 +56,7 @@ struct front_listener {
 struct front {
 	struct front_shared *shared;
 	struct loop *loop;
+	unsigned number;      /* of the server's fronts, from 0 */
 	uv_prepare_t prepare; /* F2, F4 */
 	struct loop_timer deadlines;
 	struct loop_timer drain_end;
@@ -84,7 +85,8 @@ struct front {
 	char read[FRONT_READ]; /* every read goes here first */
 };
 
-int front_open(struct front **out, struct front_shared *shared, struct slu_err *err);
+int front_open(struct front **out, struct front_shared *shared, unsigned number,
+	       struct slu_err *err);
 void front_free(struct front *f); /* after its loop has been closed; NULL is fine */
 
 /* Take fd and listen on it. Before the loop starts. */

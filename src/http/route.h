@@ -33,6 +33,7 @@ struct route {
 	 * server_conf.arg. */
 	void (*handle)(struct call *c, void *arg);
 	size_t max_body; /* 0: no body */
+	unsigned needs;  /* what its caller must be allowed: for server_conf.admit */
 	bool below;      /* and what begins with path */
 	bool no_head;    /* GET does not stand for HEAD */
 };

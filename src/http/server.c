@@ -131,7 +131,7 @@ server_open(struct server **out, const struct server_conf *conf, struct slu_err 
 		return slu_fail(err, SLU_ENOMEM, "no memory for the HTTP server");
 	rc = open_shared(&s->shared, conf, err);
 	for (unsigned i = 0; rc == 0 && i < s->shared.conf.threads; i++)
-		rc = front_open(&s->fronts[i], &s->shared, err);
+		rc = front_open(&s->fronts[i], &s->shared, i, err);
 	if (rc)
 		server_close(s);
 	else

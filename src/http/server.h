@@ -54,6 +54,12 @@ struct server_conf {
 	unsigned n_routes;
 	void *arg; /* given to every handler */
 
+	/* Asked when the head of a request is there, before its body is read; everything of
+	 * the call but its body may be read. False: it has answered. On the loop. What it
+	 * puts into call->who it has back by dismiss. NULL: all are admitted. */
+	bool (*admit)(struct call *c, void *arg);
+	void (*dismiss)(void *who); /* on the loop; only for calls that have a `who` */
+
 	/* Writes the body of an answer that the server gives by itself; describe_type is
 	 * its content type. NULL: "404 Not Found: no such path\n" as text/plain. On the
 	 * loop. path is empty when there was none. reason is a word for machines. */

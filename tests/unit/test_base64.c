@@ -123,3 +123,45 @@ TEST(every_byte_comes_back)
 		CHECK(slice_eq(s, (struct slice){ back, n }));
 	}
 }
+
+/* --- for URLs --------------------------------------------------------------------- */
+
+TEST(url_letters_have_no_padding)
+{
+	static const struct {
+		const char *bytes, *text;
+	} cases[] = {
+		{ "", "" },
+		{ "f", "Zg" },
+		{ "fo", "Zm8" },
+		{ "foo", "Zm9v" },
+		{ "\xfb\xff\xfe?", "-__-Pw" },
+	};
+
+	EACH(i, cases) {
+		const struct slice text = slice_of(cases[i].text);
+		char out[16];
+		size_t n;
+
+		CHECK_EQ(text.n, base64url_text(strlen(cases[i].bytes)));
+		base64url_encode(slice_of(cases[i].bytes), out);
+		CHECK(slice_eq(text, (struct slice){ out, text.n }));
+		CHECK_EQ(0, base64url_decode(text, out, &n, NULL));
+		CHECK(slice_eq(slice_of(cases[i].bytes), (struct slice){ out, n }));
+	}
+}
+
+TEST(url_letters_have_no_second_spelling)
+{
+	static const char *const cases[] = {
+		"Zg==", "Zg=", "Zh", "Zm9", "+__-Pw", "-_/-Pw", "Z", "Zm9vZ", "Zm 8", "Zm9v\n",
+		"Zm9v=", "===="
+	};
+
+	EACH(i, cases) {
+		char out[16];
+		size_t n;
+
+		CHECK_EQ(SLU_EINVAL, base64url_decode(slice_of(cases[i]), out, &n, NULL), cases[i]);
+	}
+}
