@@ -54,7 +54,8 @@ enum slu_retry_hint {
 	X(EFULL,      "disk_full",       503, "disk_full",       503, YES, "no room for new work") \
 	X(EDOWN,      "shard_failed",    503, "shard_failed",    503, YES, "not available now") \
 	X(ECLOSED,    "closed",          503, "closed",          503, YES, "stopped, takes no new work") \
-	X(EUNKNOWN,   "outcome_unknown", 503, "outcome_unknown", 503, KEY, "may or may not have happened")
+	X(EUNKNOWN,   "outcome_unknown", 503, "outcome_unknown", 503, KEY, "may or may not have happened") \
+	X(ESTARTING,  "starting",        503, "starting",        503, YES, "reads back what is stored, takes no work yet")
 /* clang-format on */
 
 /* The codes lie above any errno: a task that returns an errno value just failed. */
@@ -75,6 +76,10 @@ struct slu_err {
 	uint32_t shard;
 	uint32_t length;
 	uint32_t capacity;
+	/* Of what a limit refused: its name, a literal; NULL otherwise. And when trying
+	 * again makes sense, from now; 0: soon. */
+	const char *limit;
+	slu_time retry_after;
 	char text[240];
 };
 

@@ -21,6 +21,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 enum {
 	CACHE_LINE = 64,
@@ -33,11 +34,11 @@ struct histogram {
 };
 
 struct metric_cell {
-	_Alignas(CACHE_LINE) _Atomic uint64_t value; /* histogram: sum in ns */
+	_Alignas(CACHE_LINE) _Atomic uint64_t value; /* histogram: sum, of times in ns */
 	struct histogram *hist;                      /* NULL: not a histogram */
 };
 
-/* Each at least twice the one before: bucket_of needs that. */
+/* Each at least twice the one before: bucket_of_time needs that. */
 static const struct {
 	slu_time most;
 	const char *text; /* in seconds, spelled as other exporters do */
@@ -83,11 +84,18 @@ static const char *const kind_names[] = {
 	[METRIC_COUNTER] = "counter",
 	[METRIC_GAUGE] = "gauge",
 	[METRIC_HISTOGRAM] = "histogram",
+	[METRIC_SIZES] = "histogram",
 };
+
+static bool
+is_histogram(const struct metric *row)
+{
+	return row->kind == METRIC_HISTOGRAM || row->kind == METRIC_SIZES;
+}
 
 /* Between 2^i and 2^(i+1) there is at most one bound, so one compare settles it. */
 static unsigned
-bucket_of(slu_time t)
+bucket_of_time(slu_time t)
 {
 	unsigned i;
 
@@ -95,6 +103,21 @@ bucket_of(slu_time t)
 		return 0;
 	i = first_bound[63 - __builtin_clzll((uint64_t)t)];
 	return i + (t > bounds[i].most);
+}
+
+/* Bound i is 2^i. */
+static unsigned
+bucket_of_size(slu_time n)
+{
+	const unsigned i = n <= 1 ? 0 : 64 - (unsigned)__builtin_clzll((uint64_t)n - 1);
+
+	return i < BOUNDS ? i : BOUNDS;
+}
+
+static unsigned
+bucket_of(const struct metrics *m, unsigned row, slu_time v)
+{
+	return m->rows[row].kind == METRIC_SIZES ? bucket_of_size(v) : bucket_of_time(v);
 }
 
 static struct metric_cell *
@@ -126,7 +149,7 @@ count_histograms(const struct metrics *m)
 
 	for (unsigned row = 0; row < m->n_rows; row++) {
 		assert(m->rows[row].name[0] && is_metric_name(m->rows[row].name));
-		n += m->rows[row].kind == METRIC_HISTOGRAM;
+		n += is_histogram(&m->rows[row]);
 	}
 	return n;
 }
@@ -149,7 +172,7 @@ alloc_cells(struct metrics *m)
 	hist = (void *)&m->cells[(size_t)m->n_series * m->n_rows];
 	for (unsigned series = 0; series < m->n_series; series++)
 		for (unsigned row = 0; row < m->n_rows; row++)
-			if (m->rows[row].kind == METRIC_HISTOGRAM)
+			if (is_histogram(&m->rows[row]))
 				cell_at(m, row, series)->hist = hist++;
 	return 0;
 }
@@ -169,8 +192,8 @@ metrics_init(struct metrics *m, const char *prefix, const struct metric *rows,
 		return SLU_EINVAL;
 	memcpy(m->prefix, prefix, strlen(prefix) + 1);
 
-	m->names = mem_array(n_series, sizeof *m->names);
-	if (!m->names || alloc_cells(m)) {
+	m->labels = mem_array(n_series, sizeof *m->labels);
+	if (!m->labels || alloc_cells(m)) {
 		metrics_release(m);
 		return SLU_ENOMEM;
 	}
@@ -180,24 +203,53 @@ metrics_init(struct metrics *m, const char *prefix, const struct metric *rows,
 void
 metrics_release(struct metrics *m)
 {
-	for (unsigned i = 0; m->names && i < m->n_series; i++)
-		mem_free(m->names[i]);
-	mem_free(m->names);
+	for (unsigned i = 0; m->labels && i < m->n_series; i++)
+		mem_free(m->labels[i]);
+	mem_free(m->labels);
 	mem_free(m->cells);
 	*m = (struct metrics){ 0 };
+}
+
+/* Label values escape backslash, quote and newline; help texts no quote. */
+static void
+put_escaped(struct buf *out, const char *s, bool quote)
+{
+	for (; *s; s++) {
+		if (*s == '\n')
+			buf_puts(out, "\\n");
+		else if (*s == '\\' || (*s == '"' && quote))
+			buf_printf(out, "\\%c", *s);
+		else
+			buf_putc(out, *s);
+	}
+}
+
+int
+metrics_labels(struct metrics *m, unsigned series, const char *labels)
+{
+	char *copy = mem_strdup(labels);
+
+	assert(series < m->n_series);
+	if (!copy)
+		return SLU_ENOMEM;
+	mem_free(m->labels[series]);
+	m->labels[series] = copy;
+	return 0;
 }
 
 int
 metrics_name(struct metrics *m, unsigned series, const char *name)
 {
-	char *copy = mem_strdup(name);
+	struct buf text;
+	int rc;
 
-	assert(series < m->n_series);
-	if (!copy)
-		return SLU_ENOMEM;
-	mem_free(m->names[series]);
-	m->names[series] = copy;
-	return 0;
+	buf_init(&text, METRICS_TEXT_MAX);
+	buf_printf(&text, "%s=\"", m->label);
+	put_escaped(&text, name, true);
+	buf_puts(&text, "\"");
+	rc = text.failed ? SLU_ENOMEM : metrics_labels(m, series, buf_str(&text));
+	buf_release(&text);
+	return rc;
 }
 
 void
@@ -225,7 +277,7 @@ metrics_observe(struct metrics *m, unsigned row, unsigned series, slu_time t)
 
 	assert(c->hist);
 	t = t < 0 ? 0 : t;
-	atomic_fetch_add_explicit(&c->hist->buckets[bucket_of(t)], 1,
+	atomic_fetch_add_explicit(&c->hist->buckets[bucket_of(m, row, t)], 1,
 				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->value, (uint64_t)t, memory_order_relaxed);
 }
@@ -240,13 +292,22 @@ add_own(_Atomic uint64_t *p, uint64_t n)
 }
 
 void
+metrics_add_own(struct metrics *m, unsigned row, unsigned series, uint64_t n)
+{
+	struct metric_cell *c = cell_at(m, row, series);
+
+	assert(!c->hist);
+	add_own(&c->value, n);
+}
+
+void
 metrics_observe_own(struct metrics *m, unsigned row, unsigned series, slu_time t)
 {
 	struct metric_cell *c = cell_at(m, row, series);
 
 	assert(c->hist);
 	t = t < 0 ? 0 : t;
-	add_own(&c->hist->buckets[bucket_of(t)], 1);
+	add_own(&c->hist->buckets[bucket_of(m, row, t)], 1);
 	add_own(&c->value, (uint64_t)t);
 }
 
@@ -263,29 +324,35 @@ metrics_get(const struct metrics *m, unsigned row, unsigned series)
 	return (int64_t)n;
 }
 
-/* Label values escape backslash, quote and newline; help texts no quote. */
 static void
-put_escaped(struct buf *out, const char *s, bool quote)
+merge_cell(struct metric_cell *c, const struct metric_cell *from)
 {
-	for (; *s; s++) {
-		if (*s == '\n')
-			buf_puts(out, "\\n");
-		else if (*s == '\\' || (*s == '"' && quote))
-			buf_printf(out, "\\%c", *s);
-		else
-			buf_putc(out, *s);
-	}
+	atomic_fetch_add_explicit(&c->value,
+				  atomic_load_explicit(&from->value, memory_order_relaxed),
+				  memory_order_relaxed);
+	for (unsigned i = 0; c->hist && i < BUCKETS; i++)
+		atomic_fetch_add_explicit(&c->hist->buckets[i],
+					  atomic_load_explicit(&from->hist->buckets[i],
+							       memory_order_relaxed),
+					  memory_order_relaxed);
+}
+
+void
+metrics_merge(struct metrics *m, const struct metrics *from)
+{
+	assert(m->rows == from->rows && m->n_series == from->n_series);
+	for (unsigned series = 0; series < m->n_series; series++)
+		for (unsigned row = 0; row < m->n_rows; row++)
+			merge_cell(cell_at(m, row, series), cell_at(from, row, series));
 }
 
 static void
 put_label(const struct metrics *m, unsigned series, struct buf *out)
 {
-	buf_printf(out, "%s=\"", m->label);
-	if (m->names[series])
-		put_escaped(out, m->names[series], true);
+	if (m->labels[series])
+		buf_puts(out, m->labels[series]);
 	else
-		buf_printf(out, "%u", series);
-	buf_putc(out, '"');
+		buf_printf(out, "%s=\"%u\"", m->label, series);
 }
 
 /* name, suffix and labels: sluice_exec_run_seconds_bucket{shard="0",le="0.1"} */
@@ -304,6 +371,27 @@ put_sample(const struct metrics *m, unsigned row, unsigned series,
 	buf_putc(out, '}');
 }
 
+/* The bound of a bucket as it is shown. */
+static const char *
+bound_text(const struct metric *row, unsigned i, char text[static 24])
+{
+	if (row->kind == METRIC_HISTOGRAM || i == BOUNDS)
+		return bounds[i].text;
+	(void)snprintf(text, 24, "%u", 1u << i); /* always fits */
+	return text;
+}
+
+static void
+write_sum(const struct metrics *m, unsigned row, unsigned series, uint64_t sum,
+	  struct buf *out)
+{
+	put_sample(m, row, series, "_sum", NULL, out);
+	if (m->rows[row].kind == METRIC_SIZES)
+		buf_printf(out, " %" PRIu64 "\n", sum);
+	else
+		buf_printf(out, " %" PRIu64 ".%09" PRIu64 "\n", sum / SLU_SEC, sum % SLU_SEC);
+}
+
 static void
 write_histogram(const struct metrics *m, unsigned row, unsigned series,
 		struct buf *out)
@@ -311,14 +399,14 @@ write_histogram(const struct metrics *m, unsigned row, unsigned series,
 	const struct metric_cell *c = cell_at(m, row, series);
 	const uint64_t sum = atomic_load_explicit(&c->value, memory_order_relaxed);
 	uint64_t n = 0;
+	char text[24];
 
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		n += atomic_load_explicit(&c->hist->buckets[i], memory_order_relaxed);
-		put_sample(m, row, series, "_bucket", bounds[i].text, out);
+		put_sample(m, row, series, "_bucket", bound_text(&m->rows[row], i, text), out);
 		buf_printf(out, " %" PRIu64 "\n", n);
 	}
-	put_sample(m, row, series, "_sum", NULL, out);
-	buf_printf(out, " %" PRIu64 ".%09" PRIu64 "\n", sum / SLU_SEC, sum % SLU_SEC);
+	write_sum(m, row, series, sum, out);
 	put_sample(m, row, series, "_count", NULL, out);
 	buf_printf(out, " %" PRIu64 "\n", n);
 }
@@ -328,7 +416,7 @@ write_series(const struct metrics *m, unsigned row, unsigned series, struct buf 
 {
 	const int64_t value = metrics_get(m, row, series);
 
-	if (m->rows[row].kind == METRIC_HISTOGRAM) {
+	if (is_histogram(&m->rows[row])) {
 		write_histogram(m, row, series, out);
 		return;
 	}

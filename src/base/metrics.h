@@ -13,10 +13,14 @@
  *         metrics_write(&m, &text);           Prometheus text, format 0.0.4
  *
  * A set has one label (or none) and a fixed number of series; a series is named by
- * its number unless metrics_name gives it a name. All calls but init, name and
- * release are safe from any thread; a writer costs one relaxed atomic add, and
- * metrics_observe_own, for a histogram series that only one thread writes, none.
- * Histograms are of times: buckets from 1 us to 60 s, shown in seconds.
+ * its number unless metrics_name gives it a name, or metrics_labels several labels.
+ * All calls but init, name, labels and release are safe from any thread; a writer
+ * costs one relaxed atomic add, and the calls that end in _own, for a series that
+ * only one thread writes, none. So what many threads count often has a set for each
+ * of them, which metrics_merge puts together to be shown.
+ *
+ * Histograms are of times, with buckets from 1 us to 60 s, shown in seconds; or of
+ * sizes, with the powers of two up to 2^23.
  */
 #ifndef BASE_METRICS_H
 #define BASE_METRICS_H
@@ -30,7 +34,8 @@ enum {
 enum metric_kind {
 	METRIC_COUNTER,
 	METRIC_GAUGE,
-	METRIC_HISTOGRAM
+	METRIC_HISTOGRAM, /* of times */
+	METRIC_SIZES      /* the same of whole numbers */
 };
 
 struct metric {
@@ -47,7 +52,7 @@ struct metrics {
 	unsigned n_rows;
 	const char *label; /* NULL: no label */
 	unsigned n_series;
-	char **names; /* per series; NULL: its number */
+	char **labels; /* per series, as they are shown; NULL: its number */
 	struct metric_cell *cells;
 };
 
@@ -58,10 +63,18 @@ int metrics_init(struct metrics *m, const char *prefix, const struct metric *row
 void metrics_release(struct metrics *m);
 int metrics_name(struct metrics *m, unsigned series, const char *name);
 
+/* All labels of a series as they are shown: route="/ack",status="2xx". The caller has
+ * escaped what must be. SLU_ENOMEM. */
+int metrics_labels(struct metrics *m, unsigned series, const char *labels);
+
 void metrics_add(struct metrics *m, unsigned row, unsigned series, uint64_t n);
+void metrics_add_own(struct metrics *m, unsigned row, unsigned series, uint64_t n);
 void metrics_set(struct metrics *m, unsigned row, unsigned series, int64_t value);
 void metrics_observe(struct metrics *m, unsigned row, unsigned series, slu_time t);
 void metrics_observe_own(struct metrics *m, unsigned row, unsigned series, slu_time t);
+
+/* Add what `from` has, a set of the same rows and series. Gauges are added, too. */
+void metrics_merge(struct metrics *m, const struct metrics *from);
 
 /* What a counter or gauge shows now, or how many a histogram has seen. */
 int64_t metrics_get(const struct metrics *m, unsigned row, unsigned series);

@@ -218,6 +218,66 @@ TEST(a_series_may_have_a_name_and_it_is_escaped)
 	release(&m, &text);
 }
 
+TEST(a_series_may_have_several_labels)
+{
+	struct metrics m;
+	struct buf text;
+
+	init(&m, &text, 2);
+	CHECK_EQ(0, metrics_labels(&m, 1, "route=\"/ack\",status=\"2xx\""));
+	metrics_observe(&m, M_TIME, 1, 1);
+	CHECK_CONTAINS("sluice_exec_runs_total{route=\"/ack\",status=\"2xx\"} 0\n",
+		       show(&m, &text));
+	CHECK_EQ(1, sample(show(&m, &text), "sluice_exec_run_seconds_bucket{route=\"/ack\","
+					    "status=\"2xx\",le=\"1e-06\"}"));
+	release(&m, &text);
+}
+
+static const struct metric size_rows[] = {
+	{ "batch_messages", METRIC_SIZES, "messages of a batch" },
+};
+
+TEST(sizes_are_counted_in_powers_of_two)
+{
+	static const slu_time sizes[] = { 0, 1, 2, 3, 4, 5, 1 << 23, (1 << 23) + 1 };
+	struct metrics m;
+	struct buf text;
+
+	buf_init(&text, TEXT_MAX);
+	CHECK_EQ(0, metrics_init(&m, "x_", size_rows, 1, NULL, 1));
+	for (size_t i = 0; i < COUNT(sizes); i++)
+		metrics_observe_own(&m, 0, 0, sizes[i]);
+	CHECK_CONTAINS("# TYPE x_batch_messages histogram\n", show(&m, &text));
+	CHECK_EQ(2, sample(show(&m, &text), "x_batch_messages_bucket{le=\"1\"}"));
+	CHECK_EQ(3, sample(show(&m, &text), "x_batch_messages_bucket{le=\"2\"}"));
+	CHECK_EQ(5, sample(show(&m, &text), "x_batch_messages_bucket{le=\"4\"}"));
+	CHECK_EQ(7, sample(show(&m, &text), "x_batch_messages_bucket{le=\"8388608\"}"));
+	CHECK_EQ(8, sample(show(&m, &text), "x_batch_messages_bucket{le=\"+Inf\"}"));
+	CHECK_EQ(15 + (2 << 23) + 1, sample(show(&m, &text), "x_batch_messages_sum"));
+	release(&m, &text);
+}
+
+TEST(sets_of_several_threads_are_put_together)
+{
+	struct metrics all, one, two;
+	struct buf text;
+
+	init(&all, &text, 2);
+	CHECK_EQ(0, metrics_init(&one, "x_", rows, COUNT(rows), "shard", 2));
+	CHECK_EQ(0, metrics_init(&two, "x_", rows, COUNT(rows), "shard", 2));
+	metrics_add_own(&one, M_RUNS, 1, 3);
+	metrics_add_own(&two, M_RUNS, 1, 4);
+	metrics_observe_own(&two, M_TIME, 0, SLU_SEC);
+	metrics_merge(&all, &one);
+	metrics_merge(&all, &two);
+	CHECK_EQ(7, metrics_get(&all, M_RUNS, 1));
+	CHECK_EQ(1, metrics_get(&all, M_TIME, 0));
+	CHECK_EQ(1, sample(show(&all, &text), "sluice_exec_run_seconds_sum{shard=\"0\"}"));
+	metrics_release(&one);
+	metrics_release(&two);
+	release(&all, &text);
+}
+
 TEST(a_help_text_is_escaped)
 {
 	static const struct metric odd[] = {

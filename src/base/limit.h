@@ -1,0 +1,47 @@
+/*
+ * limit.h - every limit that a request can meet, one row each.
+ *
+ *         return limit_fail(err, SLU_EBUSY, LIMIT_RATE, wait,
+ *                           "namespace %.*s: more than %u messages a second", ...);
+ *
+ * The name is what an error says in `limit` and what sluice_limits_hit_total has as
+ * its label; docs/limits.md says what each one is and which setting moves it.
+ */
+#ifndef BASE_LIMIT_H
+#define BASE_LIMIT_H
+
+#include <sluice/err.h>
+
+/* clang-format off */
+#define LIMITS(X) \
+	X(RATE,          "rate") \
+	X(QUEUE_RATE,    "queue_rate") \
+	X(DEPTH,         "depth") \
+	X(QUEUES,        "queues") \
+	X(IDEMPOTENCY,   "idempotency_keys") \
+	X(PAYLOAD,       "payload") \
+	X(BATCH,         "batch") \
+	X(BODY,          "body") \
+	X(WAITING,       "waiting") \
+	X(QUEUE_WAITING, "queue_waiting") \
+	X(CONNECTIONS,   "connections") \
+	X(MEMORY,        "request_memory")
+/* clang-format on */
+
+enum limit {
+#define X(name, text) LIMIT_##name,
+	LIMITS(X)
+#undef X
+	LIMIT_COUNT
+};
+
+const char *limit_name(enum limit limit);
+
+/* The limit of that name, as slu_err.limit has it; LIMIT_COUNT: NULL, or none. */
+enum limit limit_by_name(const char *name);
+
+/* slu_fail for a limit; after: when trying again makes sense, 0: soon. */
+int limit_fail(struct slu_err *err, enum slu_code code, enum limit limit, slu_time after,
+	       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

@@ -1,0 +1,36 @@
+#include "core/bucket.h"
+
+#include <assert.h>
+
+/* How long n tokens take to come: at most 2^32 * 1e9, which fits. */
+static slu_time
+time_of(const struct bucket_rule *r, uint32_t n)
+{
+	assert(r->rate >= 1 && r->rate <= BUCKET_RATE_MAX);
+	return (slu_time)n * SLU_SEC / r->rate;
+}
+
+static uint32_t
+burst_of(const struct bucket_rule *r)
+{
+	return r->burst ? r->burst : r->rate;
+}
+
+slu_time
+bucket_wait(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now)
+{
+	const uint32_t burst = burst_of(r);
+	const slu_time room = time_of(r, burst) - time_of(r, n < burst ? n : burst);
+	const slu_time missing = full > now ? full - now : 0;
+
+	return missing > room ? missing - room : 0;
+}
+
+slu_time
+bucket_take(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now)
+{
+	const slu_time from = full > now ? full : now;
+	const slu_time cost = time_of(r, n);
+
+	return from > SLU_NEVER - cost ? SLU_NEVER : from + cost;
+}
