@@ -13,6 +13,8 @@ enum {
 
 struct broker {
 	struct idgen ids;
+	struct meter meter;
+	struct quota quota;
 	uint32_t n;
 	uint32_t open;         /* shards that are */
 	_Atomic bool draining; /* no enqueue, no claim */
@@ -99,7 +101,8 @@ route(const struct broker *b, struct op *op, uint32_t *shard)
 	struct slice space = op->space;
 	const struct slice queue = op->queue.n ? op->queue : first_queue(op, &space);
 
-	op->spans = op->verb == OP_TOPICS || (op->verb == OP_LIST && op->queue.n == 0);
+	op->spans = op->verb == OP_TOPICS || op->verb == OP_SHARD ||
+		    (op->verb == OP_LIST && op->queue.n == 0);
 	*shard = 0;
 	if (names_shard(op, shard))
 		return *shard < b->n ? 0 : SLU_EINVAL;
@@ -197,6 +200,15 @@ broker_new_id(struct broker *b)
 
 /* ---- Open and close ---- */
 
+static void
+note_progress(void *arg, uint64_t done, uint64_t all)
+{
+	struct broker_progress *const p = arg;
+
+	atomic_store(&p->done, done);
+	atomic_store(&p->all, all);
+}
+
 static int
 open_shard(struct broker *b, const struct broker_conf *conf, struct clock *clock,
 	   struct slu_err *err)
@@ -211,6 +223,13 @@ open_shard(struct broker *b, const struct broker_conf *conf, struct clock *clock
 		if (n >= (int)sizeof folder)
 			return slu_fail(err, SLU_EINVAL, "the name of the folder is too long");
 		storage.folder = folder;
+	}
+	storage.meter = (struct meter_shard){ &b->meter, b->open };
+	storage.quota = &b->quota;
+	if (conf->progress) {
+		atomic_store(&conf->progress->shard, b->open);
+		storage.reading = note_progress;
+		storage.reading_arg = conf->progress;
 	}
 	rc = shard_open(&b->shards[b->open], conf->engine, &storage, clock, b->open, b->n,
 			err);
@@ -252,7 +271,11 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 	memset(b, 0, sizeof *b);
 	b->n = n;
 	pthread_mutex_init(&b->stop, NULL); /* cannot fail with these attributes */
-	rc = open_shards(b, conf, err);
+	rc = meter_init(&b->meter, n);
+	if (rc)
+		slu_fail(err, SLU_ENOMEM, "no memory for %u shards", n);
+	else
+		rc = open_shards(b, conf, err);
 	if (rc) {
 		broker_close(b);
 		return rc;
@@ -292,6 +315,7 @@ broker_close(struct broker *b)
 	broker_stop(b);
 	for (uint32_t i = 0; i < b->open; i++)
 		shard_release(&b->shards[i]);
+	meter_release(&b->meter);
 	pthread_mutex_destroy(&b->stop);
 	mem_free(b);
 }
@@ -316,6 +340,18 @@ broker_totals(const struct broker *b, uint32_t shard, struct broker_totals *out)
 
 	for (int i = 0; i < SHARD_TOTALS; i++)
 		*rows[i] = atomic_load_explicit(&s->totals[i], memory_order_relaxed);
+}
+
+struct quota *
+broker_quota(struct broker *b)
+{
+	return &b->quota;
+}
+
+void
+broker_metrics(const struct broker *b, struct buf *out)
+{
+	meter_write(&b->meter, out);
 }
 
 int

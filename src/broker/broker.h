@@ -7,7 +7,8 @@
  *
  * An op that is about one queue goes to the shard of that queue; TOPICS, and LIST
  * without a queue, go to all of them, one after the other, by their cursor. BACKUP, and
- * GET without a queue, name their shard.
+ * GET without a queue, name their shard; SHARD by its cursor, which is the shard's
+ * number << BROKER_CURSOR_BITS.
  *
  *         op_init(&op, OP_CLAIM, space, queue, claimed, conn);
  *         op.rows = rows;
@@ -32,6 +33,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "engine/engine.h"
+#include "engine/quota.h"
 
 enum {
 	BROKER_SHARDS_MAX = 1024,
@@ -40,13 +42,21 @@ enum {
 
 struct broker;
 
+/* How far an open has come. Written by whoever opens, read by anybody. */
+struct broker_progress {
+	_Atomic uint32_t shard; /* that is being opened */
+	_Atomic uint64_t done;  /* bytes of its log that have been read back */
+	_Atomic uint64_t all;
+};
+
 struct broker_conf {
-	const struct engine_ops *engine; /* of all shards */
-	uint32_t shards;                 /* 0: one. More than one have folders of their
-					  * own in the folder, named by their number */
-	struct engine_conf storage;      /* wall, ready and ready_arg are set here */
-	struct clock *clock;             /* NULL: clock_system */
-	unsigned node;                   /* of the ids */
+	const struct engine_ops *engine;  /* of all shards */
+	uint32_t shards;                  /* 0: one. More than one have folders of their
+					   * own in the folder, named by their number */
+	struct engine_conf storage;       /* wall, ready and ready_arg are set here */
+	struct clock *clock;              /* NULL: clock_system */
+	unsigned node;                    /* of the ids */
+	struct broker_progress *progress; /* NULL: nobody asks */
 };
 
 /* What the shards have done since they were opened. */
@@ -99,6 +109,12 @@ uint32_t broker_shard_of(const struct broker *b, struct slice space, struct slic
 
 /* Of one shard. */
 void broker_totals(const struct broker *b, uint32_t shard, struct broker_totals *out);
+
+/* Limits that the shards keep; to be set at any time (engine/quota.h). */
+struct quota *broker_quota(struct broker *b);
+
+/* Append what the shards measure as Prometheus text. */
+void broker_metrics(const struct broker *b, struct buf *out);
 
 /* 0, or why the shard takes nothing any more. */
 int broker_health(const struct broker *b, uint32_t shard, struct slu_err *err);

@@ -15,6 +15,7 @@ struct line {
 	struct list marked;  /* in no list: not marked */
 	uint64_t hash;
 	uint32_t ready; /* how many may be served; UINT32_MAX: who knows */
+	uint32_t n;     /* waiters */
 	uint32_t handle;
 };
 
@@ -163,6 +164,15 @@ dispatch_has_line(const struct dispatch *d, const struct op *op)
 	return find_line(d, &want) != NULL;
 }
 
+uint32_t
+dispatch_waiting(const struct dispatch *d, const struct op *op)
+{
+	const struct want want = want_of(op);
+	const struct line *line = find_line(d, &want);
+
+	return line ? line->n : 0;
+}
+
 /* ---- In and out ---- */
 
 static void
@@ -176,6 +186,7 @@ join_line(struct dispatch *d, struct line *line, uint32_t h, struct op *op)
 
 	*w = (struct waiter){ .op = op, .line = line->handle, .pos = HEAP_OUT };
 	list_append(&line->waiters, &w->node);
+	line->n++;
 	list_append(op->verb == OP_RESULT ? &d->results : &d->claims, &w->any);
 	if (end != SLU_NEVER)
 		heap_push(&d->ends, (struct rank){ .b = rank_time(end), .c = h }, h);
@@ -228,6 +239,7 @@ dispatch_leave(struct dispatch *d, struct op *op)
 		map_remove(&d->names, line->hash, line->handle);
 	list_remove(&w->node);
 	list_remove(&w->any);
+	line->n--;
 	if (w->pos != HEAP_OUT)
 		heap_remove(&d->ends, w->pos);
 	slab_free(&d->waiters, op->waiter);

@@ -54,6 +54,9 @@ dispatch_count(const struct dispatch *d)
 /* Does anybody wait for what this op wants? Then it has to go behind them, D1. */
 bool dispatch_has_line(const struct dispatch *d, const struct op *op);
 
+/* How many wait for what this op wants. */
+uint32_t dispatch_waiting(const struct dispatch *d, const struct op *op);
+
 /* Let op wait at the end of its line until op->arrived + op->wait. SLU_ENOMEM. An op
  * that waits already stays where it is. run: a line that is made by this is marked. */
 int dispatch_park(struct dispatch *d, struct op *op, bool run);

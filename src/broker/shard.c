@@ -4,6 +4,7 @@
 #include "broker/shard_in.h"
 
 #include "base/log.h"
+#include "engine/quota.h"
 
 #include <assert.h>
 
@@ -138,6 +139,18 @@ sleep_until(struct shard *s)
 	return until == SLU_NEVER ? until : until - s->offset;
 }
 
+/* Say how many wait: to whoever looks, and to all shards. */
+static void
+tell_waiting(struct shard *s)
+{
+	const uint32_t n = dispatch_count(&s->dispatch);
+
+	atomic_store_explicit(&s->totals[SHARD_WAITING], n, memory_order_relaxed);
+	if (s->quota && n != s->told)
+		atomic_fetch_add_explicit(&s->quota->waits, n - s->told, memory_order_relaxed);
+	s->told = n;
+}
+
 bool
 shard_round(struct shard *s)
 {
@@ -153,8 +166,7 @@ shard_round(struct shard *s)
 		shard_run(s);
 	end_waits(s);
 	expire_waits(s);
-	atomic_store_explicit(&s->totals[SHARD_WAITING], dispatch_count(&s->dispatch),
-			      memory_order_relaxed);
+	tell_waiting(s);
 	return !s->closed || s->held > 0;
 }
 
@@ -248,6 +260,8 @@ shard_open(struct shard *s, const struct engine_ops *ops, const struct engine_co
 		.shards = shards,
 		.clock = clock,
 		.log = conf->log,
+		.quota = conf->quota,
+		.meter = conf->meter,
 	};
 	rc = hash_key_init(&secret, err);
 	if (!rc)

@@ -20,6 +20,8 @@
  *      run as ever, and waits end; then the thread ends.
  *  S6  done is called when op->canceled is DONE, and not while a cancel of it is on
  *      its way: so whoever cancels may touch the op.
+ *  S7  A claim, peek or result that would wait is refused where as many wait already as
+ *      the quota says: SLU_EBUSY. What may not wait, and what settles, never is.
  */
 #ifndef BROKER_SHARD_H
 #define BROKER_SHARD_H
@@ -54,6 +56,8 @@ struct shard {
 	uint32_t shards; /* how many there are */
 	struct clock *clock;
 	struct slu_log *log;
+	struct quota *quota; /* NULL: no limits */
+	struct meter_shard meter;
 	struct engine *engine;
 	slu_time offset; /* shard time - clock_boot */
 	uint64_t highest_id;
@@ -72,6 +76,7 @@ struct shard {
 	struct dispatch dispatch;
 	slu_time now;
 	uint64_t held; /* ops that have not been answered */
+	uint32_t told; /* ops that wait, as quota knows it */
 	bool closed;
 };
 

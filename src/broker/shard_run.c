@@ -3,7 +3,9 @@
  */
 #include "broker/shard_in.h"
 
+#include "base/limit.h"
 #include "base/log.h"
+#include "engine/quota.h"
 
 /* A batch while it is formed. */
 struct batch {
@@ -11,6 +13,7 @@ struct batch {
 	struct op *last;
 	uint64_t cost;
 	uint64_t bytes;
+	uint32_t n; /* ops */
 };
 
 static void
@@ -24,6 +27,7 @@ batch_add(struct batch *b, struct op *op)
 	b->last = op;
 	b->cost += op->cost;
 	b->bytes += op->bytes;
+	b->n++;
 }
 
 /* S1 */
@@ -48,14 +52,37 @@ goes_into_line(struct shard *s, const struct op *op)
 	return op->wait > 0 || (op->verb == OP_CLAIM && dispatch_has_line(&s->dispatch, op));
 }
 
+/* S7 */
+static int
+check_waits(const struct shard *s, const struct op *op, struct slu_err *err)
+{
+	const uint32_t here = s->quota ? quota_get(&s->quota->queue_waiting) : 0;
+	const uint32_t all = s->quota ? quota_get(&s->quota->waiting) : 0;
+
+	if (op->wait == 0)
+		return 0;
+	if (here && op->verb != OP_RESULT && dispatch_waiting(&s->dispatch, op) >= here)
+		return limit_fail(err, SLU_EBUSY, LIMIT_QUEUE_WAITING, 0,
+				  "queue %.*s: %u wait for it already", (int)op->queue.n,
+				  op->queue.p, here);
+	if (all && quota_get(&s->quota->waits) - s->told + dispatch_count(&s->dispatch) >= all)
+		return limit_fail(err, SLU_EBUSY, LIMIT_WAITING, 0,
+				  "%u wait for messages and results already", all);
+	return 0;
+}
+
 static void
 put_into_line(struct shard *s, struct op *op)
 {
-	const int rc = dispatch_park(&s->dispatch, op, true);
+	struct slu_err err = { 0 };
+	int rc;
 
+	rc = check_waits(s, op, &err);
+	if (!rc)
+		rc = dispatch_park(&s->dispatch, op, true);
 	if (!rc)
 		return;
-	op_fail(op, rc, NULL);
+	op_fail(op, rc, err.code ? &err : NULL);
 	shard_answer(s, op);
 }
 
@@ -84,6 +111,9 @@ add_joined(struct shard *s, struct batch *b)
 
 	if (!first)
 		return;
+	for (const struct op *op = first; op != last; op = op->next)
+		b->n++;
+	b->n++;
 	last->next = b->first;
 	b->first = first;
 	if (!b->last)
@@ -149,6 +179,8 @@ count_op(struct shard *s, const struct op *op)
 		return;
 	if (op->verb == OP_CLAIM)
 		shard_count(s, SHARD_DELIVERED, op->n_rows);
+	if (op->verb == OP_CLAIM && op->n_rows)
+		meter_time(&s->meter, METER_CLAIM_WAIT, s->now - op->arrived);
 	for (uint32_t i = 0; op->verb == OP_RETURN && i < op->n_rows; i++)
 		n += op->rows[i].state == MSG_READY;
 	shard_count(s, SHARD_RETURNED, n);
@@ -186,11 +218,17 @@ tell_gone(struct shard *s, const struct op *op)
 static bool
 still_waits(struct shard *s, struct op *op)
 {
+	struct slu_err err;
+
 	if (op->verb == OP_CLAIM || op->verb == OP_PEEK)
 		return op->rc == 0 && op->n_rows == 0 && op->waiter != SLAB_NONE;
-	if (op->verb != OP_RESULT || op->rc != SLU_ETIMEOUT || s->closed)
+	if (op->verb != OP_RESULT || op->rc != SLU_ETIMEOUT || s->closed || op->wait == 0)
 		return false;
-	return op->wait > 0 && dispatch_park(&s->dispatch, op, false) == 0;
+	if (check_waits(s, op, &err)) {
+		op_fail(op, SLU_EBUSY, &err);
+		return false;
+	}
+	return dispatch_park(&s->dispatch, op, false) == 0;
 }
 
 /* What a claim could not take is for the next in line. */
@@ -275,6 +313,8 @@ shard_run(struct shard *s)
 		return;
 	b.first = set_before(b.first, due);
 	shard_count(s, SHARD_BATCHES, 1);
+	if (b.n)
+		meter_time(&s->meter, METER_BATCH, b.n);
 	rc = s->engine->ops->run(s->engine, b.first, due, s->now, &err);
 	if (rc)
 		fail_all(s, b.first, rc, &err);

@@ -100,7 +100,7 @@ struct change {
 	uint8_t flags;     /* MSG_HOLDS, MSG_EXTENDED */
 	uint16_t attempts; /* deliveries */
 	uint16_t failures; /* since it was accepted or redriven */
-	slu_time claimed;  /* LEASED: since when */
+	slu_time claimed;  /* LEASED: since when. Of an ack or nack: for whoever counts */
 	uint64_t error;    /* place of the last error text, or 0 */
 };
 

@@ -74,6 +74,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/slab.h"
+#include "core/bucket.h"
 #include "core/change.h"
 
 /* A lease that is found when a shard is opened lasts at least so long: meanwhile its
@@ -349,6 +350,28 @@ void ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct 
  * not remembered, or its message still exists. */
 bool ledger_describe_idem(const struct ledger *l, struct idem_mark idem, slu_time now,
 			  struct change *out);
+
+/* ---- Limits ---- */
+
+/* For queues whose policy names none; 0: none. Not a change: whoever sets them says
+ * them again after a restart. They bind what comes, never what is there. */
+struct ledger_limits {
+	uint32_t max_depth;
+	struct bucket_rule rate; /* of messages into a queue; rate 0: none */
+};
+
+void ledger_set_limits(struct ledger *l, const struct ledger_limits *limits);
+
+/* Is there any rate to be kept? Saves asking for each queue. */
+bool ledger_has_rates(const struct ledger *l);
+
+/* In force for a queue. */
+struct bucket_rule ledger_rate(const struct ledger *l, uint32_t queue);
+
+/* How long n messages have to wait until the queue may take them, 0: not at all; and
+ * that they are taken. */
+slu_time ledger_rate_wait(const struct ledger *l, uint32_t queue, uint32_t n, slu_time now);
+void ledger_rate_take(struct ledger *l, uint32_t queue, uint32_t n, slu_time now);
 
 /* ---- Results ---- */
 

@@ -172,6 +172,7 @@ apply_policy(struct ledger *l, const struct change *c)
 {
 	struct topic *t = ledger_topic(l, c->queue);
 
+	l->rated += (c->policy->max_rate > 0) - (uint32_t)(t->policy.max_rate > 0);
 	t->policy = *c->policy;
 	t->has_policy = true;
 	ledger_mark_woken(l, t);

@@ -61,6 +61,7 @@ static int
 check_limits(struct ledger *l, const struct topic *t, const struct change *c,
 	     struct change *out)
 {
+	const uint32_t most = t->policy.max_depth ? t->policy.max_depth : l->limits.max_depth;
 	uint32_t known;
 
 	if (idem_is_set(c->idem)) {
@@ -73,7 +74,7 @@ check_limits(struct ledger *l, const struct topic *t, const struct change *c,
 		if (l->conf.max_idem && idem_count(&l->idem) >= l->conf.max_idem)
 			return SLU_EBUSY;
 	}
-	if (t->policy.max_depth && depth(t) >= t->policy.max_depth)
+	if (most && depth(t) >= most)
 		return SLU_EQFULL;
 	return 0;
 }
@@ -188,6 +189,7 @@ ledger_ack(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	m = ledger_msg(l, h);
 	c = ledger_begin_for(l, CHANGE_DONE, h, now);
 	c.queue = ledger_home(l, m);
+	c.claimed = ledger_lease(l, m)->claimed;
 	if (m->more != SLAB_NONE) {
 		const struct more *more = ledger_more(l, m);
 
@@ -257,6 +259,7 @@ ledger_nack(struct ledger *l, const struct ledger_ref *ref,
 	const struct topic *t = ledger_topic_of(l, m);
 
 	c = ledger_begin_for(l, CHANGE_RETRY, h, now);
+	c.claimed = ledger_lease(l, m)->claimed;
 	c.failed = nack->dead || !nack->defer;
 	if (nack->dead)
 		c.reason = DEAD_REJECTED;

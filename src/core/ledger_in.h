@@ -66,6 +66,8 @@ struct topic {
 	bool woken;          /* for ledger_woken, as the next */
 	uint32_t next_woken; /* or SLAB_NONE */
 
+	slu_time full; /* its bucket: core/bucket.h */
+
 	slu_time wake; /* I1; SLU_NEVER: not in the agenda */
 	uint32_t pos;  /* in the agenda */
 
@@ -83,6 +85,8 @@ struct ledger {
 	uint64_t counter;
 	uint64_t highest_id; /* of any message that ever was here */
 	slu_time now;        /* of the last change; never back */
+	struct ledger_limits limits;
+	uint32_t rated; /* topics whose policy has a rate */
 
 	struct slab msgs;
 	struct map ids;

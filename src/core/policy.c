@@ -1,5 +1,7 @@
 #include "core/policy.h"
 
+#include "core/bucket.h"
+
 const struct policy policy_default = {
 	.lease = 30 * SLU_SEC,
 	.max_attempts = 5,
@@ -37,6 +39,10 @@ policy_check(const struct policy *p, struct slu_err *err)
 		return slu_fail(err, SLU_EINVAL, "ttl is not negative");
 	if (p->window < 0 || p->window > POLICY_WINDOW_MAX)
 		return slu_fail(err, SLU_EINVAL, "idempotency window is at most 366d");
+	if (p->max_rate > BUCKET_RATE_MAX || p->burst > BUCKET_RATE_MAX)
+		return slu_fail(err, SLU_EINVAL, "max_rate and burst are at most 1000000000");
+	if (p->burst && !p->max_rate)
+		return slu_fail(err, SLU_EINVAL, "burst needs a max_rate");
 	if (p->dlq_retention < 0)
 		return slu_fail(err, SLU_EINVAL, "dlq retention is not negative");
 	return check_retry(&p->retry, err);

@@ -19,7 +19,9 @@ struct policy {
 	uint32_t max_attempts; /* failing deliveries, then the dead letter; 1 .. 65535 */
 	struct slu_backoff retry;
 	slu_time ttl;           /* of a message that names none; 0: it never expires */
-	uint32_t max_depth;     /* messages that are not dead; 0: no limit */
+	uint32_t max_depth;     /* messages that are not dead; 0: the server's */
+	uint32_t max_rate;      /* messages a second that it takes; 0: the server's */
+	uint32_t burst;         /* of them at once; 0: as many as a second brings */
 	uint32_t warn_depth;    /* for whoever logs; 0: never */
 	slu_time window;        /* an idempotency key is kept at least so long after the
 				 * end of its message; 0 .. POLICY_WINDOW_MAX */

@@ -3,6 +3,9 @@
  */
 #include "engine/clerk_in.h"
 
+#include "base/limit.h"
+#include "engine/quota.h"
+
 #include <assert.h>
 
 void
@@ -16,6 +19,8 @@ clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
 		.ready = conf->ready,
 		.ready_arg = conf->ready_arg,
 		.random = random | 1,
+		.quota = conf->quota,
+		.meter = conf->meter,
 	};
 }
 
@@ -36,6 +41,7 @@ clerk_carry_out(struct clerk *k, struct change *c, struct slice text, struct slu
 		return rc;
 	rc = ledger_apply(k->ledger, c);
 	assert(rc == 0); /* L9 of the ledger */
+	meter_change(&k->meter, c);
 	if (k->ops->applied)
 		k->ops->applied(k, c);
 	return 0;
@@ -89,8 +95,29 @@ due_of(const struct clerk *k, const struct op_put *put)
 	return put->delay > SLU_NEVER - k->now ? SLU_NEVER : k->now + put->delay;
 }
 
+/* Name the queue and, of a limit, which it was. */
 static int
-put_decide(struct clerk *k, struct op_put *put, struct change *c)
+refuse_put(int rc, enum limit limit, const struct op_put *put, struct slu_err *err)
+{
+	const struct slice queue = put->m.queue;
+
+	if (rc == SLU_EQFULL || rc == SLU_EBUSY)
+		return limit_fail(err, (enum slu_code)rc, limit, 0, "queue %.*s: %s",
+				  (int)queue.n, queue.p, slu_err_row(rc)->text);
+	return slu_fail(err, (enum slu_code)rc, "queue %.*s: %s", (int)queue.n, queue.p,
+			slu_err_row(rc)->text);
+}
+
+static int
+open_queue(struct clerk *k, const struct op_put *put, uint32_t *queue, struct slu_err *err)
+{
+	const int rc = ledger_queue_open(k->ledger, put->m.space, put->m.queue, queue);
+
+	return rc ? refuse_put(rc, LIMIT_QUEUES, put, err) : 0;
+}
+
+static int
+put_decide(struct clerk *k, struct op_put *put, struct change *c, struct slu_err *err)
 {
 	const struct message *m = &put->m;
 	const struct ledger_offer offer = {
@@ -106,8 +133,14 @@ put_decide(struct clerk *k, struct op_put *put, struct change *c)
 	uint32_t queue;
 	int rc;
 
-	rc = ledger_queue_open(k->ledger, m->space, m->queue, &queue);
-	return rc ? rc : ledger_accept(k->ledger, queue, &offer, k->now, c);
+	rc = open_queue(k, put, &queue, err);
+	if (rc)
+		return rc;
+	rc = ledger_accept(k->ledger, queue, &offer, k->now, c);
+	if (rc == SLU_EEXISTS)
+		return rc;
+	return rc ? refuse_put(rc, rc == SLU_EQFULL ? LIMIT_DEPTH : LIMIT_IDEMPOTENCY, put, err)
+		  : 0;
 }
 
 static int
@@ -130,30 +163,89 @@ put_carry_out(struct clerk *k, struct op_put *put, struct change *c, struct slu_
 }
 
 static int
-put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
+put_one(struct clerk *k, struct op_put *put, struct slu_err *err)
 {
 	struct change c;
 	int rc;
 
-	if (put->m.space.n == 0)
-		put->m.space = op->space;
-	if (put->m.queue.n == 0)
-		put->m.queue = op->queue;
 	put->existed = false;
 	rc = message_check(&put->m, err);
 	if (rc)
 		return rc;
-	rc = put_decide(k, put, &c);
+	rc = put_decide(k, put, &c, err);
 	if (rc == SLU_EEXISTS) {
 		put->m.id = c.id;
 		put->existed = true;
 		return 0;
 	}
+	return rc ? rc : put_carry_out(k, put, &c, err);
+}
+
+/* Where the run of puts ends that begins at i and goes into one queue. */
+static uint32_t
+run_end(const struct op *op, uint32_t i)
+{
+	const struct message *const m = &op->puts[i].m;
+	uint32_t end = i + 1;
+
+	while (end < op->n_puts && slice_eq(op->puts[end].m.queue, m->queue) &&
+	       slice_eq(op->puts[end].m.space, m->space))
+		end++;
+	return end;
+}
+
+/* Is the call's next run of messages within the rate of its queue? */
+static int
+check_rate(struct clerk *k, const struct op_put *put, uint32_t n, struct slu_err *err)
+{
+	struct bucket_rule rule;
+	uint32_t queue;
+	slu_time wait;
+	int rc;
+
+	rc = open_queue(k, put, &queue, err);
 	if (rc)
-		return slu_fail(err, (enum slu_code)rc, "queue %.*s: %s",
-				(int)put->m.queue.n, put->m.queue.p,
-				slu_err_row(rc)->text);
-	return put_carry_out(k, put, &c, err);
+		return rc;
+	wait = ledger_rate_wait(k->ledger, queue, n, k->now);
+	if (!wait)
+		return 0;
+	rule = ledger_rate(k->ledger, queue);
+	return limit_fail(err, SLU_EBUSY, LIMIT_QUEUE_RATE, wait,
+			  "queue %.*s: more than %u messages a second", (int)put->m.queue.n,
+			  put->m.queue.p, rule.rate);
+}
+
+/* All runs are looked at before one is charged: a call is taken whole, or costs
+ * nothing. */
+static int
+keep_rates(struct clerk *k, struct op *op, struct slu_err *err)
+{
+	uint32_t queue;
+	int rc = 0;
+
+	if (!ledger_has_rates(k->ledger))
+		return 0;
+	for (uint32_t i = 0; i < op->n_puts && !rc; i = run_end(op, i)) {
+		op->failed = i;
+		rc = check_rate(k, &op->puts[i], run_end(op, i) - i, err);
+	}
+	for (uint32_t i = 0; i < op->n_puts && !rc; i = run_end(op, i)) {
+		rc = open_queue(k, &op->puts[i], &queue, err);
+		if (!rc)
+			ledger_rate_take(k->ledger, queue, run_end(op, i) - i, k->now);
+	}
+	return rc;
+}
+
+static void
+fill_names(struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		struct message *const m = &op->puts[i].m;
+
+		m->space = m->space.n ? m->space : op->space;
+		m->queue = m->queue.n ? m->queue : op->queue;
+	}
 }
 
 /* O4: the puts before n are taken back, the latest first. */
@@ -182,10 +274,16 @@ static void
 run_enqueue(struct clerk *k, struct op *op)
 {
 	struct slu_err err = { 0 };
+	int rc;
 
+	fill_names(op);
+	rc = keep_rates(k, op, &err);
+	if (rc) {
+		op_fail(op, rc, &err);
+		return;
+	}
 	for (uint32_t i = 0; i < op->n_puts; i++) {
-		const int rc = put_one(k, op, &op->puts[i], &err);
-
+		rc = put_one(k, &op->puts[i], &err);
 		if (!rc)
 			continue;
 		put_undo(k, op, i);
@@ -222,6 +320,7 @@ grant(struct clerk *k, struct op *op, struct change *c, bool *more, struct slu_e
 		engine_unpin(k->engine, &row->record);
 		return rc;
 	}
+	meter_time(&k->meter, METER_MESSAGE_WAIT, c->at - row->due);
 	row->state = MSG_LEASED;
 	row->token = c->token;
 	row->until = c->until;
@@ -296,6 +395,7 @@ static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_POLICY_GET] = clerk_policy_get,
 	[OP_POLICY_SET] = clerk_policy_set,
 	[OP_BACKUP] = clerk_backup,
+	[OP_SHARD] = clerk_shard,
 };
 
 /* E3. What there is no memory to keep happens later. */
@@ -333,6 +433,20 @@ report_all_ready(struct clerk *k)
 		report_ready(k, k->cut_short);
 }
 
+static void
+take_quota(struct clerk *k)
+{
+	if (!k->quota)
+		return;
+	ledger_set_limits(k->ledger, &(struct ledger_limits){
+					     .max_depth = quota_get(&k->quota->depth),
+					     .rate = {
+						     .rate = quota_get(&k->quota->rate),
+						     .burst = quota_get(&k->quota->burst),
+					     },
+				     });
+}
+
 int
 clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 	  struct slu_err *err)
@@ -342,6 +456,7 @@ clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 	k->now = now;
 	k->budget = ENGINE_DUE_MAX;
 	k->cut_short = SLAB_NONE;
+	take_quota(k);
 	EACH_OP(op, batch)
 	{
 		op->rc = 0;

@@ -67,6 +67,8 @@ struct clerk {
 	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
 	void *ready_arg;
 	uint64_t random; /* dice of the jitter */
+	const struct quota *quota;
+	struct meter_shard meter;
 
 	slu_time now;       /* of the run */
 	uint32_t budget;    /* E3: steps left in it */

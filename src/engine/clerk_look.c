@@ -278,3 +278,23 @@ clerk_backup(struct clerk *k, struct op *op)
 				 k->engine->ops->name),
 			&err);
 }
+
+/* ---- The shard ---- */
+
+void
+clerk_shard(struct clerk *k, struct op *op)
+{
+	struct ledger_size size;
+
+	ledger_size(k->ledger, &size);
+	op->cursor = 0;
+	op->on_shard = (struct op_shard){
+		.messages = size.messages,
+		.keys = size.keys,
+		.idempotency = size.idem,
+		.results = size.results,
+		.disk_free = -1,
+	};
+	if (k->engine->ops->measure)
+		k->engine->ops->measure(k->engine, &op->on_shard);
+}

@@ -125,6 +125,8 @@ run_item(struct clerk *k, const struct op *op, struct op_item *it)
 		rc = clerk_carry_out(k, &c, text_of(op, it, &c), NULL);
 	if (rc)
 		return rc;
+	if (op->verb == OP_ACK || op->verb == OP_NACK)
+		meter_time(&k->meter, METER_PROCESSING, c.at - c.claimed);
 	it->died = c.kind == CHANGE_DIE;
 	if (op->verb == OP_EXTEND)
 		it->until = c.until;

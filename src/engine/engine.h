@@ -25,9 +25,11 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "engine/meter.h"
 #include "engine/op.h"
 
 struct disk;
+struct quota;
 struct slu_log;
 
 enum {
@@ -51,6 +53,13 @@ struct engine_conf {
 	slu_time sync_interval;
 	uint32_t max_idem;   /* remembered idempotency keys; 0: no limit */
 	uint32_t max_queues; /* 0: no limit */
+	struct quota *quota; /* NULL: none */
+	struct meter_shard meter;
+
+	/* So many bytes of so many have been read back, while it is being opened; NULL:
+	 * nobody asks. */
+	void (*reading)(void *arg, uint64_t done, uint64_t all);
+	void *reading_arg;
 
 	/* E5. n: how many can be claimed now, or UINT32_MAX when it is not known.
 	 * queue.n 0: of any queue. Called by the thread that calls run, during it;
@@ -105,6 +114,9 @@ struct engine_ops {
 	 * thread; may wait for the disk. SLU_EINVAL, SLU_ECORRUPT, SLU_EDOWN. */
 	int (*read_file)(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n,
 			 char *out, struct slu_err *err);
+
+	/* Optional: fill in what it alone knows of OP_SHARD. By the thread that runs. */
+	void (*measure)(struct engine *e, struct op_shard *out);
 
 	/* Optional: readable when another process changed the store; NULL or -1 when
 	 * the store cannot tell. */

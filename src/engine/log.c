@@ -10,6 +10,7 @@
 enum {
 	RESERVE = 2,                   /* G6 */
 	MESSAGES_PER_SEGMENT = 500000, /* one more for so many */
+	ROOM_LOW = 1 << 20,            /* with less room than this the disk counts as full */
 	KEPT_GUESS = 128,              /* bytes of a remembered key's record */
 	SMALL_READ = 4096              /* records up to this are read on the stack */
 };
@@ -105,6 +106,22 @@ log_new(struct log_engine **out, const struct engine_conf *conf, const struct lo
 	return 0;
 }
 
+static void
+synced(void *arg, slu_time took)
+{
+	const struct log_engine *l = arg;
+
+	meter_time(&l->clerk.meter, METER_SYNC, took);
+}
+
+static void
+reading(void *arg, uint64_t done, uint64_t all)
+{
+	const struct log_engine *l = arg;
+
+	l->conf->reading(l->conf->reading_arg, done, all);
+}
+
 static const enum wal_mode modes[] = {
 	[ENGINE_SYNC] = WAL_SYNC,
 	[ENGINE_SYNC_INTERVAL] = WAL_INTERVAL,
@@ -126,6 +143,9 @@ log_open_wal(struct log_engine *l, const struct engine_conf *conf, const struct 
 		.interval = conf->sync == ENGINE_SYNC_INTERVAL ? conf->sync_interval : 0,
 		.reserve = RESERVE,
 		.read_only = read_only,
+		.synced = synced,
+		.reading = conf->reading ? reading : NULL,
+		.arg = l,
 	};
 	int rc;
 
@@ -133,7 +153,9 @@ log_open_wal(struct log_engine *l, const struct engine_conf *conf, const struct 
 		return slu_fail(err, SLU_EINVAL, "the log needs a folder, and segments of at "
 						 "most %d bytes",
 				LOG_SEGMENT_SIZE_MAX);
+	l->conf = conf;
 	rc = wal_open(&l->wal, &wc, log_replay, l, err);
+	l->conf = NULL;
 	if (rc)
 		l->wal = NULL;
 	return rc;
@@ -382,6 +404,21 @@ log_stats(struct engine *e, struct wal_stats *out)
 	wal_stats(of_engine(e)->wal, out);
 }
 
+static void
+measure(struct engine *e, struct op_shard *out)
+{
+	struct log_engine *l = of_engine(e);
+	struct wal_stats stats;
+
+	wal_stats(l->wal, &stats);
+	out->segments = stats.segments;
+	out->spares = stats.spares;
+	out->bytes = stats.bytes;
+	out->live = stats.live;
+	out->disk_free = wal_disk_free(l->wal);
+	out->disk_full = wal_room(l->wal) < ROOM_LOW;
+}
+
 struct ledger *
 log_ledger(struct engine *e)
 {
@@ -398,4 +435,5 @@ const struct engine_ops engine_log = {
 	.read = read_record,
 	.unpin = unpin,
 	.read_file = log_backup_read,
+	.measure = measure,
 };

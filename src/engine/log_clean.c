@@ -247,6 +247,7 @@ static clean_fn *const steps[LOG_TYPES] = {
 	[LOG_REMEMBER] = clean_remember,
 	[LOG_POLICY] = clean_policy,
 	[LOG_CEILING] = clean_ceiling,
+	[LOG_POLICY_RATED] = clean_policy,
 };
 
 /* ---- Slices ---- */

@@ -58,6 +58,7 @@ struct log_engine {
 	struct places places;
 	struct clock *clock;
 	struct slu_log *log;
+	const struct engine_conf *conf; /* while it is opened */
 
 	/* The run. */
 	slu_time now;       /* of its group */

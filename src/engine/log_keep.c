@@ -263,6 +263,8 @@ fill_entry(const struct log_engine *l, const struct change *c, struct slice text
 		log_name_queue(l, c->queue, entry);
 	if (c->kind == CHANGE_POLICY)
 		entry->policy = *c->policy;
+	if (c->kind == CHANGE_POLICY && c->policy->max_rate)
+		entry->type = LOG_POLICY_RATED;
 }
 
 /* The record is in the group. */

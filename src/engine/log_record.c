@@ -34,6 +34,22 @@ struct field {
 #define REST(name)              { name, FIELD_REST, 0, AT(text), 0 }
 #define ID                      NUMBER("id", change.id)
 #define QUEUE                   NAME("namespace", space), NAME("queue", queue)
+#define POLICY \
+	QUEUE, \
+	NUMBER("lease", policy.lease), \
+	NUMBER("max_attempts", policy.max_attempts), \
+	ENUM("retry", policy.retry.kind, SLU_BACKOFF_NONE), \
+	ENUM("jitter", policy.retry.jitter, SLU_JITTER_FULL), \
+	NUMBER("retry_base", policy.retry.base), \
+	NUMBER("retry_max", policy.retry.max), \
+	NUMBER("ttl", policy.ttl), \
+	NUMBER("max_depth", policy.max_depth), \
+	NUMBER("warn_depth", policy.warn_depth), \
+	NUMBER("window", policy.window), \
+	NUMBER("dlq_retention", policy.dlq_retention), \
+	NUMBER("dlq_max", policy.dlq_max), \
+	BOOL("require_lease", policy.require_lease), \
+	BOOL("paused", policy.paused)
 #define FIELDS(...) \
 	((const struct field[]){ __VA_ARGS__ __VA_OPT__(,) { .kind = FIELD_END } })
 /* clang-format on */
@@ -67,22 +83,7 @@ static const struct row types[LOG_TYPES] = {
 	[LOG_PURGE] = { "purge", CHANGE_PURGE, FIELDS(
 		NUMBER("number", change.number), NUMBER("remember", change.remember),
 		QUEUE) },
-	[LOG_POLICY] = { "policy", CHANGE_POLICY, FIELDS(
-		QUEUE,
-		NUMBER("lease", policy.lease),
-		NUMBER("max_attempts", policy.max_attempts),
-		ENUM("retry", policy.retry.kind, SLU_BACKOFF_NONE),
-		ENUM("jitter", policy.retry.jitter, SLU_JITTER_FULL),
-		NUMBER("retry_base", policy.retry.base),
-		NUMBER("retry_max", policy.retry.max),
-		NUMBER("ttl", policy.ttl),
-		NUMBER("max_depth", policy.max_depth),
-		NUMBER("warn_depth", policy.warn_depth),
-		NUMBER("window", policy.window),
-		NUMBER("dlq_retention", policy.dlq_retention),
-		NUMBER("dlq_max", policy.dlq_max),
-		BOOL("require_lease", policy.require_lease),
-		BOOL("paused", policy.paused)) },
+	[LOG_POLICY] = { "policy", CHANGE_POLICY, FIELDS(POLICY) },
 	[LOG_CEILING] = { "ceiling", CHANGE_NONE, FIELDS(
 		NUMBER("counter", change.number), NUMBER("highest_id", highest)) },
 	[LOG_OPENED] = { "opened", CHANGE_OPENED, FIELDS() },
@@ -103,6 +104,9 @@ static const struct row types[LOG_TYPES] = {
 		KEY("idempotency_key", idem)) },
 	[LOG_RESULT] = { "result", CHANGE_RESULT, FIELDS(
 		ID, NUMBER("keep", change.keep), QUEUE, REST("result")) },
+	[LOG_POLICY_RATED] = { "policy_rated", CHANGE_POLICY, FIELDS(
+		POLICY, NUMBER("max_rate", policy.max_rate),
+		NUMBER("burst", policy.burst)) },
 };
 /* clang-format on */
 
@@ -271,12 +275,14 @@ log_decode(uint8_t type, struct slice body, struct log_entry *out, struct slu_er
 	out->type = type;
 	out->change = (struct change){ .kind = row->kind };
 	out->text = (struct slice){ 0 };
+	out->policy.max_rate = 0;
+	out->policy.burst = 0;
 	if (!row->fields)
 		return message_decode(body, &out->message, err);
 	for (const struct field *f = row->fields; f->kind; f++)
 		if (!take_field(&body, f, out))
 			return bad(type, err);
-	if (type == LOG_POLICY) {
+	if (row->kind == CHANGE_POLICY) {
 		out->policy.retry.fn = NULL;
 		out->policy.retry.arg = NULL;
 		out->change.policy = &out->policy;

@@ -39,6 +39,7 @@ enum log_type {
 	LOG_RESTORE,
 	LOG_REMEMBER,
 	LOG_RESULT,
+	LOG_POLICY_RATED, /* a policy with a rate */
 	LOG_TYPES
 };
 

@@ -224,6 +224,7 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_RESTORE] = step_restore,
 	[LOG_REMEMBER] = step_remember,
 	[LOG_RESULT] = step_result,
+	[LOG_POLICY_RATED] = step_queue,
 };
 
 /* Add which record it was. */

@@ -22,6 +22,7 @@ static const char *const verb_names[OP_VERBS] = {
 	[OP_POLICY_GET] = "policy_get",
 	[OP_POLICY_SET] = "policy_set",
 	[OP_BACKUP] = "backup",
+	[OP_SHARD] = "shard",
 };
 
 const char *

@@ -58,6 +58,7 @@ enum op_verb {
 	OP_POLICY_GET, /* a queue that nobody used has the default one */
 	OP_POLICY_SET,
 	OP_BACKUP, /* backup: the files of a shard, held while somebody copies them */
+	OP_SHARD,  /* of the shard itself, which cursor names as TOPICS does */
 	OP_VERBS
 };
 
@@ -165,6 +166,20 @@ struct op_backup {
 	char name[64]; /* READ: in the shard's folder */
 };
 
+/* The shard itself: answer of OP_SHARD. What an engine does not have is 0. */
+struct op_shard {
+	uint64_t messages;
+	uint64_t keys;        /* ordering keys that messages have */
+	uint64_t idempotency; /* keys that are remembered */
+	uint64_t results;     /* that are kept */
+	uint64_t segments;    /* files of the log */
+	uint64_t spares;      /* and those made ahead */
+	uint64_t bytes;       /* of all of them */
+	uint64_t live;        /* of these, bytes that are needed */
+	int64_t disk_free;    /* bytes; negative: not known */
+	bool disk_full;       /* new work is refused: no room */
+};
+
 /* How an op lies in an inbox: itself, or the wish to cancel it. */
 struct op_mail {
 	struct list node;
@@ -213,9 +228,10 @@ struct op {
 			       * SLU_ETIMEOUT: not acked yet */
 	slu_time until;       /* RESULT: kept so long */
 	struct op_backup backup;
-	struct policy policy;  /* POLICY_GET, PAUSE, and the question of POLICY_SET */
-	uint64_t count;        /* PURGE: messages that went */
-	struct engine *engine; /* whose refs these are */
+	struct op_shard on_shard; /* SHARD */
+	struct policy policy;     /* POLICY_GET, PAUSE, and the question of POLICY_SET */
+	uint64_t count;           /* PURGE: messages that went */
+	struct engine *engine;    /* whose refs these are */
 
 	/* ---- The broker's, and what it tells the engine. ---- */
 	struct op *next;  /* in the batch */

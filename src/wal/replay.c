@@ -157,6 +157,7 @@ static int
 replay_all(struct replay *rp, struct slu_err *err)
 {
 	struct wal *w = rp->w;
+	uint64_t done = 0;
 	int rc = 0;
 
 	rp->next_seq = w->segments[0]->first_seq;
@@ -165,6 +166,9 @@ replay_all(struct replay *rp, struct slu_err *err)
 		const uint64_t until = is_last ? UINT64_MAX
 					       : w->segments[i + 1]->first_seq;
 
+		if (w->conf.reading)
+			w->conf.reading(w->conf.arg, done, w->used);
+		done += w->segments[i]->size;
 		rc = replay_segment(rp, i, until, err);
 		if (!rc && !is_last && rp->next_seq != until)
 			rc = damaged(w->segments[i], rp->reader.at, rp->next_seq,

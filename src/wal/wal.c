@@ -230,10 +230,13 @@ wal_drop(struct wal *w)
 int
 wal_sync(struct wal *w, struct slu_err *err)
 {
+	const slu_time began = w->conf.synced ? clock_mono(w->conf.clock) : 0;
 	struct segment *s = wal_current(w);
 	int rc;
 
 	rc = s->disk->ops->sync(s->disk, s->file);
+	if (w->conf.synced)
+		w->conf.synced(w->conf.arg, clock_mono(w->conf.clock) - began);
 	if (rc) {
 		disk_fail(rc, "sync", s->name, err);
 		return wal_fail(w, err);

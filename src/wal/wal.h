@@ -65,6 +65,12 @@ struct wal_conf {
 	uint32_t ahead;        /* and beyond them, ready for the next change; 0: 1 */
 	uint32_t max_segments; /* files in all, spares too; 0: until the disk is full */
 	bool read_only;        /* look, repair nothing, append nothing; needs the lock */
+
+	/* Each may be NULL. synced: a sync has returned, on the thread that wanted it.
+	 * reading: at open, so many bytes of so many have been read back. */
+	void (*synced)(void *arg, slu_time took);
+	void (*reading)(void *arg, uint64_t done, uint64_t all);
+	void *arg;
 };
 
 enum {
@@ -248,6 +254,9 @@ void wal_set_reserve(struct wal *w, uint32_t segments);
 
 /* How many bytes new work may still add, as the disk is now. */
 uint64_t wal_room(struct wal *w);
+
+/* Bytes free on the disk that has the folder; negative: it does not say. */
+int64_t wal_disk_free(struct wal *w);
 
 struct wal_stats {
 	uint64_t seq;     /* of the last record committed */

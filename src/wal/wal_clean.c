@@ -170,6 +170,12 @@ wal_room(struct wal *w)
 	return here + ((uint64_t)more + w->n_planned) * capacity;
 }
 
+int64_t
+wal_disk_free(struct wal *w)
+{
+	return w->conf.disk->ops->room(w->conf.disk, w->folder);
+}
+
 void
 wal_stats(struct wal *w, struct wal_stats *stats)
 {

@@ -39,6 +39,10 @@ example(enum log_type type)
 	e.policy.max_depth = 7;
 	e.policy.warn_depth = 6;
 	e.policy.dlq_max = 5;
+	if (type == LOG_POLICY_RATED) {
+		e.policy.max_rate = 100;
+		e.policy.burst = 10;
+	}
 	return e;
 }
 
@@ -81,6 +85,12 @@ static const struct {
 		N("\x11") "\x02\x03\x01\x02\x05\x03\x03why"), true },
 	{ LOG_REMEMBER, "remember", BYTES(ID N("\x0d") QUEUE "\x04\x00once"), false },
 	{ LOG_RESULT, "result", BYTES(ID N("\x0e") QUEUE "why"), true },
+	{ LOG_POLICY_RATED, "policy_rated", BYTES(QUEUE
+		"\x00\xac\x23\xfc\x06\x00\x00\x00" "\x05\x00\x00\x00" "\x02" "\x00"
+		"\x00\xca\x9a\x3b\x00\x00\x00\x00" "\x00\x28\x2e\x8c\xd1\x00\x00\x00"
+		"\x00\x00\x00\x00\x00\x00\x00\x00" "\x07\x00\x00\x00" "\x06\x00\x00\x00"
+		"\x00\x00\x4f\x91\x94\x4e\x00\x00" "\x00\x00\x00\x00\x00\x00\x00\x00"
+		"\x05\x00\x00\x00" "\x00" "\x01" "\x64\x00\x00\x00" "\x0a\x00\x00\x00"), false },
 };
 /* clang-format on */
 
@@ -121,6 +131,7 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(12, LOG_CEILING);
 	CHECK_EQ(16, LOG_MESSAGE);
 	CHECK_EQ(19, LOG_RESULT);
+	CHECK_EQ(20, LOG_POLICY_RATED);
 	CHECK_EQ(COUNT(golden) + 3, LOG_TYPES);
 }
 

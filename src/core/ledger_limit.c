@@ -1,0 +1,48 @@
+/*
+ * ledger_limit.c - how fast a queue takes messages.
+ */
+#include "core/message.h"
+
+#include "core/ledger_in.h"
+
+#include <assert.h>
+
+void
+ledger_set_limits(struct ledger *l, const struct ledger_limits *limits)
+{
+	l->limits = *limits;
+}
+
+bool
+ledger_has_rates(const struct ledger *l)
+{
+	return l->limits.rate.rate || l->rated;
+}
+
+struct bucket_rule
+ledger_rate(const struct ledger *l, uint32_t queue)
+{
+	const struct policy *const p = &ledger_topic(l, queue)->policy;
+
+	if (p->max_rate)
+		return (struct bucket_rule){ p->max_rate, p->burst };
+	return l->limits.rate;
+}
+
+slu_time
+ledger_rate_wait(const struct ledger *l, uint32_t queue, uint32_t n, slu_time now)
+{
+	const struct bucket_rule rule = ledger_rate(l, queue);
+
+	return rule.rate ? bucket_wait(&rule, ledger_topic(l, queue)->full, n, now) : 0;
+}
+
+void
+ledger_rate_take(struct ledger *l, uint32_t queue, uint32_t n, slu_time now)
+{
+	const struct bucket_rule rule = ledger_rate(l, queue);
+	struct topic *const t = ledger_topic(l, queue);
+
+	if (rule.rate)
+		t->full = bucket_take(&rule, t->full, n, now);
+}

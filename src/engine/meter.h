@@ -1,0 +1,64 @@
+/*
+ * meter.h - what happens inside shards, as metrics: one row each.
+ *
+ *         struct meter meter;                          one for all shards of a broker
+ *         meter_init(&meter, n_shards);
+ *         conf.meter = (struct meter_shard){ &meter, i };
+ *
+ *         meter_time(&k->meter, METER_PROCESSING, took);     by the shard's thread
+ *
+ * Every series has one writer, its shard's thread, so that a number costs a load and
+ * a store. Whoever has no meter (a zeroed meter_shard) counts nothing.
+ */
+#ifndef ENGINE_METER_H
+#define ENGINE_METER_H
+
+#include "base/metrics.h"
+#include "core/change.h"
+
+enum meter_row {
+	METER_BATCH,          /* ops of a batch */
+	METER_CLAIM_WAIT,     /* from a claim's arrival to its first message */
+	METER_MESSAGE_WAIT,   /* from when a message was due to when it was handed out */
+	METER_PROCESSING,     /* from then to its ack or nack */
+	METER_LEASES_EXPIRED, /* without either */
+	METER_RETRIES,        /* failed, and will be tried again */
+	METER_REDRIVEN,       /* dead letters that started anew */
+	METER_SYNC,           /* of the log */
+	METER_ROWS
+};
+
+struct meter {
+	struct metrics m;    /* a series per shard */
+	struct metrics dead; /* a series per shard and reason */
+};
+
+/* What one shard writes to. */
+struct meter_shard {
+	struct meter *meter; /* NULL: to nothing */
+	unsigned shard;
+};
+
+int meter_init(struct meter *m, unsigned shards); /* SLU_ENOMEM */
+void meter_release(struct meter *m);              /* a zeroed one is fine */
+void meter_write(const struct meter *m, struct buf *out);
+
+static inline void
+meter_add(const struct meter_shard *s, enum meter_row row, uint64_t n)
+{
+	if (s->meter)
+		metrics_add_own(&s->meter->m, row, s->shard, n);
+}
+
+/* A time or a size, as the row says. */
+static inline void
+meter_time(const struct meter_shard *s, enum meter_row row, slu_time t)
+{
+	if (s->meter)
+		metrics_observe_own(&s->meter->m, row, s->shard, t);
+}
+
+/* A change has happened: retries, dead letters, leases that ran out, redrives. */
+void meter_change(const struct meter_shard *s, const struct change *c);
+
+#endif
