@@ -277,7 +277,7 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 	else
 		rc = open_shards(b, conf, err);
 	if (rc) {
-		broker_close(b);
+		(void)broker_close(b); /* what was first says more */
 		return rc;
 	}
 	*out = b;
@@ -307,17 +307,23 @@ broker_stop(struct broker *b)
 	pthread_mutex_unlock(&b->stop);
 }
 
-void
+int
 broker_close(struct broker *b)
 {
+	int rc = 0;
+
 	if (!b)
-		return;
+		return 0;
 	broker_stop(b);
-	for (uint32_t i = 0; i < b->open; i++)
-		shard_release(&b->shards[i]);
+	for (uint32_t i = 0; i < b->open; i++) {
+		const int one = shard_release(&b->shards[i]);
+
+		rc = rc ? rc : one;
+	}
 	meter_release(&b->meter);
 	pthread_mutex_destroy(&b->stop);
 	mem_free(b);
+	return rc;
 }
 
 /* ---- Numbers ---- */

@@ -75,8 +75,9 @@ struct broker_totals {
 /* Opens every shard: a log is read back before it returns. */
 int broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err *err);
 
-/* Stops, if that has not been done. All ops are unpinned. NULL is fine. */
-void broker_close(struct broker *b);
+/* Stops, if that has not been done. All ops are unpinned. NULL is fine. SLU_EDOWN: what a
+ * shard holds may not all be on disk; it has logged why. */
+int broker_close(struct broker *b);
 
 /*
  * Takes op until its done is called. Gives ids to messages that have none.

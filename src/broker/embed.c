@@ -143,7 +143,7 @@ slu_close(struct slu_broker *b)
 	while (b->calls > 0)
 		pthread_cond_wait(&b->idle, &b->mtx);
 	pthread_mutex_unlock(&b->mtx);
-	broker_close(b->broker);
+	(void)broker_close(b->broker); /* it has logged why not */
 	pthread_cond_destroy(&b->idle);
 	pthread_mutex_destroy(&b->mtx);
 	mem_free(b);

@@ -272,7 +272,7 @@ shard_open(struct shard *s, const struct engine_ops *ops, const struct engine_co
 	dispatch_init(&s->dispatch, &secret);
 	rc = open_engine(s, ops, conf, err);
 	if (rc)
-		shard_release(s);
+		(void)shard_release(s); /* what was first says more */
 	return rc;
 }
 
@@ -293,12 +293,13 @@ shard_join(struct shard *s)
 	s->started = false;
 }
 
-void
+int
 shard_release(struct shard *s)
 {
-	if (s->engine)
-		s->engine->ops->close(s->engine);
+	const int rc = s->engine ? s->engine->ops->close(s->engine) : 0;
+
 	dispatch_release(&s->dispatch);
 	turns_release(&s->turns);
 	inbox_release(&s->inbox);
+	return rc;
 }

@@ -94,8 +94,8 @@ void shard_drain(struct shard *s);
 void shard_close(struct shard *s); /* S5; returns at once */
 void shard_join(struct shard *s);  /* waits for the thread */
 
-/* After shard_join, or without a thread. */
-void shard_release(struct shard *s);
+/* After shard_join, or without a thread. What its engine said at close. */
+int shard_release(struct shard *s);
 
 /* For tests: what the thread does, once. Returns false when it is to end. */
 bool shard_round(struct shard *s);

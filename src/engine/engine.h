@@ -86,7 +86,10 @@ struct engine_ops {
 
 	int (*open)(struct engine **out, const struct engine_conf *conf,
 		    struct engine_found *found, struct slu_err *err);
-	void (*close)(struct engine *e); /* nothing is pinned any more */
+
+	/* Nothing is pinned any more. SLU_EDOWN: what it holds may not all be on disk; it has
+	 * logged why. Closed all the same. */
+	int (*close)(struct engine *e);
 
 	/* E1 to E5. batch may be NULL: then only time passes. due <= now. */
 	int (*run)(struct engine *e, struct op *batch, slu_time due, slu_time now,

@@ -49,7 +49,7 @@ log_free(struct log_engine *l)
 	log_helper_stop(l);
 	log_backup_end(l);
 	wal_cursor_close(&l->clean.cursor);
-	wal_close(l->wal);
+	(void)wal_close(l->wal); /* it has logged why not */
 	clerk_release(&l->clerk);
 	places_release(&l->places);
 	buf_release(&l->scratch);
@@ -239,15 +239,20 @@ say_closed(struct log_engine *l)
 	(void)wal_commit(l->wal, true, &err); /* it has logged why not */
 }
 
-static void
+static int
 close_engine(struct engine *e)
 {
 	struct log_engine *l = of_engine(e);
+	int rc;
 
 	log_helper_stop(l);
 	if (!l->failed)
 		say_closed(l);
+	wal_cursor_close(&l->clean.cursor);
+	rc = wal_close(l->wal);
+	l->wal = NULL;
 	log_free(l);
+	return rc;
 }
 
 /* ---- Run ---- */

@@ -131,7 +131,7 @@ static const struct clerk_ops keeping = {
 
 /* ---- The engine ---- */
 
-static void
+static int
 memory_close(struct engine *e)
 {
 	struct memory *m = of_engine(e);
@@ -141,6 +141,7 @@ memory_close(struct engine *e)
 	clerk_release(&m->clerk);
 	slab_release(&m->slots);
 	mem_free(m);
+	return 0;
 }
 
 static int

@@ -114,8 +114,9 @@ typedef int wal_replay_fn(struct wal *w, const struct wal_record *rec, void *arg
 int wal_open(struct wal **out, const struct wal_conf *conf, wal_replay_fn *replay,
 	     void *arg, struct slu_err *err);
 
-/* Syncs what was committed, drops what was not. Nothing is pinned any more. */
-void wal_close(struct wal *w);
+/* Syncs what was committed, drops what was not. Nothing is pinned any more. NULL is fine.
+ * SLU_EDOWN: that failed, now or before, and is logged. */
+int wal_close(struct wal *w);
 
 /* The time of the next group. It never goes back: a smaller one counts as the last. */
 void wal_begin(struct wal *w, slu_time now);

@@ -297,14 +297,17 @@ wal_open(struct wal **out, const struct wal_conf *conf, wal_replay_fn *replay,
 	return 0;
 }
 
-void
+int
 wal_close(struct wal *w)
 {
 	struct slu_err err;
+	bool failed;
 
 	if (!w)
-		return;
+		return 0;
 	if (w->dirty && !w->failed)
-		(void)wal_sync(w, &err); /* wal_fail has logged it; nobody is told more */
+		(void)wal_sync(w, &err); /* wal_fail has logged and marked it */
+	failed = w->failed;
 	free_wal(w);
+	return failed ? SLU_EDOWN : 0;
 }
