@@ -18,9 +18,9 @@
 #include <sluice/err.h>
 
 enum {
-	OPTION_NAME = 64,         /* of a flag or variable */
-	OPTION_VALUE = 64 * 1024, /* bytes of one value, in any source */
-	OPTION_FAULT = 512        /* of what is said about one */
+	OPTION_NAME = 64,                /* of a flag or variable */
+	OPTION_VALUE = 64 * 1024,        /* bytes of one value, in any source */
+	OPTION_SHOWN = 20 * OPTION_VALUE /* of a list, too */
 };
 
 struct option;

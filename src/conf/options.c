@@ -2,6 +2,8 @@
 
 #include "conf/show.h"
 
+#include <assert.h>
+
 static const char *const levels[] = { "debug", "info", "warn", "error", "off", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
 
@@ -14,14 +16,14 @@ static const struct option options[] = {
 	{ .key = "data", .kind = &text_kind, .offset = AT(data), .standard = "./data",
 	  .value = "DIR", .doc = "folder that holds everything; made if it is not there" },
 	{ .key = "listen", .kind = &list_kind, .offset = AT(listen), .standard = "127.0.0.1:7171",
-	  .value = "ADDRESS", .doc = "host:port or unix:PATH to serve on; may be given again; port 0 is any free one" },
+	  .value = "ADDRESS", .doc = "host:port, unix:PATH or fd:N (a socket passed by the service manager) to serve on; may be given again; port 0 is any free one" },
 	{ .key = "engine", .kind = &text_kind, .offset = AT(engine), .standard = "log",
 	  .value = "log|memory", .doc = "how messages are kept; memory ends with the process" },
 	{ .key = "sync", .kind = &sync_kind, .offset = AT(sync), .standard = "sync",
 	  .value = "sync|interval=TIME|none", .doc = "when an answer is on disk: before it is given, within TIME, or when the kernel likes" },
 	{ .key = "shards", .kind = &count_kind, .offset = AT(shards), .standard = "1", .min = 1, .max = 1024,
 	  .value = "N", .doc = "independent logs, each with a thread; not to be changed for a folder that has data" },
-	{ .key = "threads", .kind = &count_kind, .offset = AT(threads), .standard = "1", .min = 1, .max = 256,
+	{ .key = "threads", .kind = &count_kind, .offset = AT(threads), .standard = "1", .min = 1, .max = 64,
 	  .value = "N", .doc = "threads that serve connections" },
 	{ .key = "node.id", .kind = &count_kind, .offset = AT(node_id), .standard = "0", .min = 0, .max = 1023,
 	  .value = "N", .doc = "part of every id: no two servers that share work may have the same" },
@@ -99,6 +101,16 @@ static struct option_set
 set_of(const struct conf *c)
 {
 	return conf_set((struct conf *)c);
+}
+
+const char *
+conf_origin(const struct conf *c, const char *key)
+{
+	const struct option_set set = set_of(c);
+	const unsigned row = option_find(&set, slice_of(key));
+
+	assert(row < set.n);
+	return set.origins[row];
 }
 
 void

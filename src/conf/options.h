@@ -78,6 +78,9 @@ void conf_print(const struct conf *c, FILE *out);                      /* every 
 void conf_json(const struct conf *c, struct buf *out);                 /* the same as JSON */
 const char *conf_sync_text(const struct conf *c, char out[static 64]); /* "interval=10ms" */
 
+/* Where the value of a key came from; NULL: it has its default. */
+const char *conf_origin(const struct conf *c, const char *key);
+
 /* For src/conf: the rows, over these values. */
 struct option_set conf_set(struct conf *c);
 

@@ -52,7 +52,7 @@ print_value(const struct option_set *s, unsigned i, struct buf *line)
 	struct json_out w;
 	struct buf text;
 
-	buf_init(&text, OPTION_VALUE);
+	buf_init(&text, OPTION_SHOWN);
 	show_value(s, i, &text);
 	if (is_plain(buf_slice(&text)) || s->rows[i].kind->secret) {
 		buf_puts(line, buf_str(&text));
@@ -70,7 +70,7 @@ show_values(const struct option_set *s, FILE *out)
 	for (unsigned i = 0; i < s->n; i++) {
 		struct buf line;
 
-		buf_init(&line, 2 * OPTION_VALUE);
+		buf_init(&line, 2 * OPTION_SHOWN);
 		buf_printf(&line, "%s: ", s->rows[i].key);
 		print_value(s, i, &line);
 		fprintf(out, "%s%-39s # %s\n", s->rows[i].no_file ? "# " : "", buf_str(&line),
@@ -96,7 +96,7 @@ put_json_value(const struct option_set *s, unsigned i, struct json_out *w)
 	const enum option_shape shape = s->rows[i].kind->shape;
 	struct buf text;
 
-	buf_init(&text, OPTION_VALUE);
+	buf_init(&text, OPTION_SHOWN);
 	show_value(s, i, &text);
 	if (shape == SHAPE_LIST)
 		put_list(w, option_place(s, i));

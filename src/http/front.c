@@ -139,8 +139,13 @@ close_all(struct loop_timer *t)
 {
 	struct front *f = CONTAINER(t, struct front, drain_end);
 
-	while (!list_is_empty(&f->conns))
-		conn_close(CONTAINER(f->conns.next, struct conn, node));
+	while (!list_is_empty(&f->conns)) {
+		struct conn *c = CONTAINER(f->conns.next, struct conn, node);
+
+		if (!list_is_empty(&c->calls))
+			atomic_fetch_add(&f->shared->cut, 1);
+		conn_close(c);
+	}
 }
 
 static void

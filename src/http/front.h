@@ -37,6 +37,7 @@ struct front_shared {
 	struct metrics metrics; /* rows of enum server_metric */
 	struct metrics answers; /* a series per class of status */
 	_Atomic unsigned connections;
+	_Atomic unsigned cut; /* connections that a stop closed with calls unanswered */
 };
 
 struct front_listener {
@@ -62,6 +63,8 @@ struct front {
 	struct loop_timer drain_end;
 	struct loop_work drain_work;
 	slu_time drain_grace;
+	struct loop_work sign_work; /* server_alive */
+	_Atomic bool sign_owed;
 
 	struct list listeners;
 	struct list conns; /* not closed */

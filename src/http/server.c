@@ -6,6 +6,7 @@
 #include "http/front.h"
 #include "net/files.h"
 
+#include <semaphore.h>
 #include <stdio.h>
 
 enum {
@@ -194,11 +195,11 @@ server_start(struct server *s, struct slu_err *err)
 }
 
 /* All are told before any is waited for. */
-void
+unsigned
 server_stop(struct server *s, slu_time grace)
 {
 	if (s->stopped)
-		return;
+		return 0;
 	s->stopped = true;
 	for (unsigned i = 0; i < MAX_THREADS; i++)
 		if (s->fronts[i])
@@ -209,6 +210,7 @@ server_stop(struct server *s, slu_time grace)
 	for (unsigned i = 0; i < s->n_listeners; i++)
 		listener_close(&s->listeners[i]);
 	s->n_listeners = 0;
+	return atomic_load(&s->shared.cut);
 }
 
 void
@@ -216,7 +218,7 @@ server_close(struct server *s)
 {
 	if (!s)
 		return;
-	server_stop(s, 0);
+	(void)server_stop(s, 0); /* nobody asked */
 	for (unsigned i = 0; i < MAX_THREADS; i++) {
 		if (s->fronts[i])
 			loop_close(s->fronts[i]->loop);
@@ -226,6 +228,69 @@ server_close(struct server *s)
 	metrics_release(&s->shared.answers);
 	metrics_release(&s->shared.metrics);
 	mem_free(s);
+}
+
+/* --- threads ------------------------------------------------------------------ */
+
+struct errand {
+	struct loop_work work;
+	void (*run)(void *arg);
+	void *arg;
+	sem_t *done;
+};
+
+static void
+run_errand(struct loop_work *w)
+{
+	struct errand *e = CONTAINER(w, struct errand, work);
+
+	e->run(e->arg);
+	sem_post(e->done);
+}
+
+void
+server_each(struct server *s, void (*run)(void *arg), void *arg)
+{
+	const unsigned n = s->shared.conf.threads;
+	struct errand errands[MAX_THREADS];
+	sem_t done;
+
+	(void)sem_init(&done, 0, 0); /* fails for large values only */
+	for (unsigned i = 0; i < n; i++) {
+		errands[i] = (struct errand){ { .run = run_errand }, run, arg, &done };
+		loop_post(s->fronts[i]->loop, &errands[i].work);
+	}
+	for (unsigned i = 0; i < n; i++)
+		while (sem_wait(&done)) /* a signal came */
+			continue;
+	sem_destroy(&done);
+}
+
+static void
+give_sign(struct loop_work *w)
+{
+	struct front *f = CONTAINER(w, struct front, sign_work);
+
+	atomic_store(&f->sign_owed, false);
+}
+
+bool
+server_alive(struct server *s)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < s->shared.conf.threads; i++) {
+		struct front *const f = s->fronts[i];
+
+		if (atomic_load(&f->sign_owed)) {
+			all = false;
+			continue;
+		}
+		atomic_store(&f->sign_owed, true);
+		f->sign_work.run = give_sign;
+		loop_post(f->loop, &f->sign_work);
+	}
+	return all;
 }
 
 /* --- numbers ------------------------------------------------------------------ */

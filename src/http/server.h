@@ -104,8 +104,17 @@ unsigned server_port(const struct server *s, unsigned i); /* 0 for unix sockets 
 
 /* Take no more connections, close idle ones, answer what runs; after grace close the
  * rest, whose calls are then told `gone`. Returns when all calls have come back (C2)
- * and the threads have ended. Not from a handler. */
-void server_stop(struct server *s, slu_time grace);
+ * and the threads have ended: how many connections were closed with calls unanswered.
+ * Not from a handler. */
+unsigned server_stop(struct server *s, slu_time grace);
+
+/* Call run(arg) on every network thread, and return when all have done so: to change
+ * what only they may touch. Between server_start and server_stop, not from a handler. */
+void server_each(struct server *s, void (*run)(void *arg), void *arg);
+
+/* Ask all network threads for a sign of life. False: one has not answered what was asked
+ * the last time. Returns at once; one caller, between server_start and server_stop. */
+bool server_alive(struct server *s);
 
 /* Stops at once if still running. NULL is fine. */
 void server_close(struct server *s);

@@ -6,7 +6,9 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "net/listen_fd.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -352,13 +354,46 @@ open_unix(struct listener *l, const char *rest, struct slu_err *err)
 	return rc;
 }
 
-/* --- both ------------------------------------------------------------------ */
+/* --- all ------------------------------------------------------------------- */
+
+static int
+adopt(struct listener *l, const char *address, char name[static LISTEN_NAME],
+      struct slu_err *err)
+{
+	const int rc = listen_adopt(l, address, name, err);
+
+	if (!rc && l->port)
+		set_options(l->fds[0]); /* all of them are one socket */
+	return rc;
+}
+
+bool
+listen_is_local(const char *address)
+{
+	const char *const colon = strrchr(address, ':');
+	const size_t n = colon ? (size_t)(colon - address) : 0;
+	char host[64] = "";
+	struct in_addr v4;
+
+	if (strncmp(address, "unix:", 5) == 0)
+		return true;
+	if (strncmp(address, "fd:", 3) == 0)
+		return listen_fd_is_local(address);
+	if (n >= sizeof host)
+		return false;
+	memcpy(host, address, n);
+	if (strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0)
+		return true;
+	return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+}
 
 int
 listener_open(struct listener *l, const char *address, unsigned threads,
 	      struct slu_err *err)
 {
 	const bool is_unix = strncmp(address, "unix:", 5) == 0;
+	const bool is_passed = strncmp(address, "fd:", 3) == 0;
+	char passed[LISTEN_NAME];
 	int rc;
 
 	assert(threads > 0);
@@ -368,11 +403,16 @@ listener_open(struct listener *l, const char *address, unsigned threads,
 		return slu_fail(err, SLU_ENOMEM, "no memory to listen on %s", address);
 	for (unsigned i = 0; i < threads; i++)
 		l->fds[i] = -1;
-	rc = is_unix ? open_unix(l, address + 5, err) : open_tcp(l, address, err);
+	if (is_unix)
+		rc = open_unix(l, address + 5, err);
+	else if (is_passed)
+		rc = adopt(l, address, passed, err);
+	else
+		rc = open_tcp(l, address, err);
 	if (rc)
 		listener_close(l);
-	else if (!is_unix)
-		name_tcp(l, address);
+	else if (l->port)
+		name_tcp(l, is_passed ? passed : address);
 	return rc;
 }
 

@@ -3,6 +3,7 @@
  *
  *      127.0.0.1:7171    [::1]:7171    localhost:7171    :7171 (every address)
  *      unix:/run/sluice.sock           unix:/run/sluice.sock?mode=0600
+ *      fd:3                            a listening socket that was passed to us
  *
  * Port 0 is any free one; `port` then has it. A name that stands for several addresses
  * takes the first. A unix socket has mode 0660 unless said otherwise.
@@ -13,7 +14,8 @@
  *  A2  A unix socket that nobody listens on is left over, and is replaced. One that
  *      answers, or a file that is no socket, is left alone: SLU_EEXISTS.
  *  A3  The mode of a unix socket is set before anybody can connect.
- *  A4  A closed listener removes its unix socket, unless another listens there by now.
+ *  A4  A closed listener removes its unix socket, unless another listens there by now,
+ *      or it was passed: then it belongs to whoever passed it.
  *  A5  Connections inherit from their socket: small answers leave at once
  *      (TCP_NODELAY), and a client whose machine has vanished is missed after two
  *      minutes (keep-alive probes), however long its call waits.
@@ -45,6 +47,9 @@ int listener_open(struct listener *l, const char *address, unsigned threads,
 /* Closes what is not taken; who has taken one closes that first. A zeroed listener is
  * fine. */
 void listener_close(struct listener *l);
+
+/* Can only this machine reach it? False when in doubt. */
+bool listen_is_local(const char *address);
 
 /* The i-th socket, now the caller's. */
 int listener_take(struct listener *l, unsigned i);

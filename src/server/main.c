@@ -2,6 +2,13 @@
 
 #include <stdio.h>
 
+/* How it ended; 128 and more: by a signal, at once. */
+enum {
+	EXIT_FAILED = 1,   /* it could not start */
+	EXIT_SETTINGS = 2, /* what it was told is wrong */
+	EXIT_UNCLEAN = 3   /* it has stopped, and not all was well: node_run */
+};
+
 static void
 usage(FILE *out)
 {
@@ -47,39 +54,69 @@ tell(const struct conf *conf)
 		print_json(conf);
 	else if (conf->print_config)
 		conf_print(conf, stdout);
-	else if (conf->check_config)
-		puts("sluiced: the settings are fine");
 	else
 		return false;
 	return true;
 }
 
-static void
+/* The exit code. */
+static int
 tell_faults(const struct conf_faults *faults)
 {
 	for (unsigned i = 0; i < faults->n; i++)
 		fprintf(stderr, "sluiced: %s\n", faults->items[i]);
 	if (faults->more)
 		fprintf(stderr, "sluiced: and %u more\n", faults->more);
+	return EXIT_SETTINGS;
 }
 
 static int
-serve(const struct conf *conf, struct slu_err *err)
+fail(int rc, const struct slu_err *err)
+{
+	fprintf(stderr, "sluiced: %s\n", *err->text ? err->text : slu_err_row(rc)->text);
+	return EXIT_FAILED;
+}
+
+/* The exit code. */
+static int
+check(const struct conf *conf)
+{
+	struct slu_err err = { 0 };
+	const int rc = node_check(conf, &err);
+
+	if (rc) {
+		(void)fail(rc, &err);
+		return EXIT_SETTINGS;
+	}
+	puts("sluiced: the settings are fine");
+	return 0;
+}
+
+/* The exit code. */
+static int
+serve(struct conf *conf, int argc, char **argv)
 {
 	struct slu_log *const log =
 		slu_log_new(conf->log_level, conf->log_format, NULL, NULL);
+	struct reload *reload = NULL;
 	struct node *node = NULL;
-	int rc;
+	struct slu_err err = { 0 };
+	int code = 0, rc;
 
 	if (!log)
-		return slu_fail(err, SLU_ENOMEM, "out of memory");
+		return fail(SLU_ENOMEM, &err);
 	node_signals();
-	rc = node_open(&node, conf, log, err);
+	rc = reload_open(&reload, conf, argc, argv, node_check, log, &err);
 	if (!rc)
-		node_run(node);
+		rc = node_open(&node, conf, reload, log, &err);
+	if (rc)
+		code = fail(rc, &err);
+	else if (node_run(node))
+		code = EXIT_UNCLEAN;
 	node_close(node);
+	reload_close(reload);
 	slu_log_free(log);
-	return rc;
+	return code;
 }
 
 int
@@ -87,20 +124,15 @@ main(int argc, char **argv)
 {
 	struct conf conf;
 	struct conf_faults faults = { 0 };
-	struct slu_err err = { 0 };
-	int rc;
+	int code = 0;
 
-	rc = conf_load(&conf, argc, argv, &faults);
-	if (rc) {
-		tell_faults(&faults);
-		faults_release(&faults);
-		conf_release(&conf);
-		return 2;
-	}
-	if (!tell(&conf))
-		rc = serve(&conf, &err);
-	if (rc)
-		fprintf(stderr, "sluiced: %s\n", *err.text ? err.text : slu_err_row(rc)->text);
+	if (conf_load(&conf, argc, argv, &faults) && !conf.help && !conf.version)
+		code = tell_faults(&faults);
+	else if (conf.check_config)
+		code = check(&conf);
+	else if (!tell(&conf))
+		code = serve(&conf, argc, argv);
+	faults_release(&faults);
 	conf_release(&conf);
-	return rc ? 1 : 0;
+	return code;
 }

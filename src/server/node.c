@@ -1,124 +1,66 @@
-#include "server/node.h"
+#include "server/node_in.h"
 
-#include "api/api.h"
 #include "api/flat.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "broker/broker.h"
-#include "http/server.h"
+#include "net/listen.h"
+#include "server/manager.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum {
-	SYNC_TEXT = 64,
 	FILES = 32, /* that a server has open, with a few connections */
-	SHARD_FILES = 8
+	SHARD_FILES = 8,
+	ADDRESSES_MAX = 16
 };
 
-struct node {
-	const struct conf *conf;
-	struct slu_log *log;
-	struct broker *broker;
-	struct server *server;
-	struct api api;
-	char sync[SYNC_TEXT];
+_Static_assert((int)CONF_LIST_MAX <= (int)ADDRESSES_MAX &&
+		       (int)MANAGER_FDS_MAX <= (int)ADDRESSES_MAX,
+	       "ADDRESSES_MAX");
+
+/* Where to listen. */
+struct addresses {
+	const char *items[ADDRESSES_MAX];
+	unsigned n;
+	char passed[ADDRESSES_MAX][16];
 };
-
-/* --- signals ------------------------------------------------------------------ */
-
-static sigset_t
-stop_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	return set;
-}
-
-void
-node_signals(void)
-{
-	const sigset_t set = stop_signals();
-
-	pthread_sigmask(SIG_BLOCK, &set, NULL); /* fails for a bad first argument only */
-	signal(SIGPIPE, SIG_IGN);
-}
-
-/* The signal, or 0 when none came within that time. */
-static int
-wait_signal(slu_time timeout)
-{
-	const struct timespec t = { timeout / SLU_SEC, timeout % SLU_SEC };
-	const sigset_t set = stop_signals();
-	int sig;
-
-	do {
-		sig = timeout == SLU_NEVER ? sigwaitinfo(&set, NULL)
-					   : sigtimedwait(&set, NULL, &t);
-	} while (sig < 0 && errno == EINTR);
-	return sig > 0 ? sig : 0;
-}
-
-static void
-exit_at_once(int sig)
-{
-	static const char text[] = "sluiced: second signal, exit at once\n";
-	const ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
-
-	(void)n; /* nobody is left to tell */
-	_exit(128 + sig);
-}
-
-/* From now on a signal ends the process, whatever it is doing. */
-static void
-arm_second_signal(void)
-{
-	const struct sigaction action = { .sa_handler = exit_at_once };
-	const sigset_t set = stop_signals();
-
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-}
 
 /* --- open --------------------------------------------------------------------- */
 
-/* Can only this machine reach it? */
-static bool
-is_local(const char *address)
+/* Those of the settings, unless the service manager has passed sockets and nobody said
+ * otherwise. Returns how many; NULL ends the list. */
+static unsigned
+addresses(const struct conf *conf, struct addresses *out)
 {
-	const char *const colon = strrchr(address, ':');
-	const size_t n = colon ? (size_t)(colon - address) : 0;
-	char host[64] = "";
-	struct in_addr v4;
+	const unsigned passed = manager_sockets();
 
-	if (strncmp(address, "unix:", 5) == 0)
-		return true;
-	if (n >= sizeof host)
-		return false;
-	memcpy(host, address, n);
-	if (strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0)
-		return true;
-	return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+	*out = (struct addresses){ 0 };
+	if (passed && !conf_origin(conf, "listen")) {
+		for (; out->n < passed; out->n++) {
+			(void)snprintf(out->passed[out->n], sizeof out->passed[0], "fd:%u",
+				       MANAGER_FIRST_FD + out->n);
+			out->items[out->n] = out->passed[out->n];
+		}
+		return out->n;
+	}
+	for (; out->n < conf->listen.n; out->n++)
+		out->items[out->n] = conf->listen.items[out->n];
+	return out->n;
 }
 
 static int
 check_addresses(const struct conf *conf, struct slu_err *err)
 {
-	for (unsigned i = 0; i < conf->listen.n && !conf->insecure; i++)
-		if (!is_local(conf->listen.items[i]))
+	struct addresses list;
+
+	for (unsigned i = 0; i < addresses(conf, &list) && !conf->insecure; i++)
+		if (!listen_is_local(list.items[i]))
 			return slu_fail(err, SLU_EINVAL,
 					"--listen %s: other machines could reach it, and there is no "
 					"login yet; listen on 127.0.0.1, or say --insecure",
-					conf->listen.items[i]);
+					list.items[i]);
 	return 0;
 }
 
@@ -151,6 +93,16 @@ find_engine(const struct conf *conf, struct slu_err *err)
 		slu_fail(err, SLU_EINVAL, "--engine %s: there is no such engine; there are: %s",
 			 conf->engine, names);
 	return found;
+}
+
+int
+node_check(const struct conf *conf, struct slu_err *err)
+{
+	const int rc = check_addresses(conf, err);
+
+	if (rc)
+		return rc;
+	return find_engine(conf, err) ? 0 : SLU_EINVAL;
 }
 
 static int
@@ -197,18 +149,29 @@ open_server(struct node *n, struct slu_err *err)
 		.threads = n->conf->threads,
 		.log = n->log,
 	};
+	struct addresses list;
 	int rc;
 
 	rc = server_open(&n->server, &conf, err);
-	for (unsigned i = 0; i < n->conf->listen.n && !rc; i++)
-		rc = server_listen(n->server, n->conf->listen.items[i], 0, err);
+	for (unsigned i = 0; i < addresses(n->conf, &list) && !rc; i++)
+		rc = server_listen(n->server, list.items[i], 0, err);
 	n->api.server = n->server;
 	return rc ? rc : server_start(n->server, err);
 }
 
+/* What a node itself takes from a reload. */
+static void
+commit(void *arg, const struct conf *now)
+{
+	struct node *const n = arg;
+
+	slu_log_set_level(n->log, now->log_level);
+	atomic_store(&n->drain, now->drain);
+}
+
 int
-node_open(struct node **out, const struct conf *conf, struct slu_log *log,
-	  struct slu_err *err)
+node_open(struct node **out, const struct conf *conf, struct reload *reload,
+	  struct slu_log *log, struct slu_err *err)
 {
 	struct node *const n = mem_zalloc(sizeof *n);
 	int rc;
@@ -217,10 +180,13 @@ node_open(struct node **out, const struct conf *conf, struct slu_log *log,
 	if (!n)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	n->conf = conf;
+	n->reload = reload;
 	n->log = log;
+	atomic_init(&n->drain, conf->drain);
+	reload_add(reload, &(struct reload_part){ "node", NULL, commit, NULL, n });
 	n->api.log = log;
 	n->api.clock = &clock_system;
-	rc = check_addresses(conf, err);
+	rc = node_check(conf, err);
 	if (!rc)
 		rc = check_files(conf, err);
 	if (!rc)
@@ -233,63 +199,13 @@ node_open(struct node **out, const struct conf *conf, struct slu_log *log,
 	return open_server(n, err);
 }
 
-/* --- run ---------------------------------------------------------------------- */
-
-static void
-announce(const struct node *n)
-{
-	const char *address;
-
-	for (unsigned i = 0; (address = server_address(n->server, i)) != NULL; i++) {
-		if (n->conf->log_format == SLU_LOG_JSON)
-			log_info(n->log, "listening", F_STR("address", address),
-				 F_STR("data", n->conf->data), F_STR("engine", n->api.engine),
-				 F_STR("durability", n->api.sync));
-		else
-			fprintf(stderr, "sluiced " SLUICE_VERSION ": listening on %s, data %s, engine %s, durability %s\n",
-				address, n->conf->data, n->api.engine, n->api.sync);
-	}
-}
-
-/* 1 and 2 of the header. */
-static void
-drain(struct node *n)
-{
-	const slu_time until = time_add(clock_mono(&clock_system), n->conf->drain);
-
-	atomic_store(&n->api.draining, true);
-	broker_drain(n->broker);
-	while (server_metric(n->server, SERVER_CONNECTIONS) > 0 &&
-	       clock_mono(&clock_system) < until) {
-		const int sig = wait_signal(10 * SLU_MS);
-
-		if (sig)
-			exit_at_once(sig);
-	}
-}
-
-void
-node_run(struct node *n)
-{
-	int sig;
-
-	announce(n);
-	sig = wait_signal(SLU_NEVER);
-	log_info(n->log, "stopping", F_STR("signal", strsignal(sig)));
-	drain(n);
-	arm_second_signal();
-	server_stop(n->server, NODE_GRACE);
-	broker_stop(n->broker);
-	log_info(n->log, "stopped");
-}
-
 void
 node_close(struct node *n)
 {
 	if (!n)
 		return;
 	server_close(n->server);
-	broker_close(n->broker);
+	(void)broker_close(n->broker); /* it was not run: nothing is new */
 	api_release(&n->api);
 	mem_free(n);
 }

@@ -2,7 +2,7 @@
  * node.h - a running server: a broker, and the APIs in front of it.
  *
  *      node_open   shards are recovered, then addresses are bound
- *      node_run    serves until told to stop by SIGTERM or SIGINT
+ *      node_run    serves until told to stop by SIGTERM or SIGINT; SIGHUP reloads
  *      node_close
  *
  * Stop, in this order:
@@ -13,12 +13,16 @@
  *  4  What was accepted is on disk, the shards end.
  * A second signal ends the process at once.
  *
- * The opener must have blocked SIGTERM and SIGINT before: node_signals.
+ * The service manager, if there is one, is told of every step (server/manager.h), and
+ * that the network threads are alive, as often as it wants to hear it. The sockets it
+ * passes are served when nobody has set `listen`.
+ *
+ * The opener must have blocked the signals before: node_signals.
  */
 #ifndef SERVER_NODE_H
 #define SERVER_NODE_H
 
-#include "conf/options.h"
+#include "conf/reload.h"
 
 #define NODE_GRACE (10 * SLU_SEC)
 
@@ -27,13 +31,18 @@ struct node;
 /* Block the signals that node_run waits for, in this thread and all it will start. */
 void node_signals(void);
 
-/* Borrows conf and log. SLU_EINVAL, SLU_EEXISTS, SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM:
- * the sentence names the address, folder or file. */
-int node_open(struct node **out, const struct conf *conf, struct slu_log *log,
-	      struct slu_err *err);
+/* Settings that are well-formed each and yet make no server. SLU_EINVAL. */
+int node_check(const struct conf *conf, struct slu_err *err);
 
-/* Tell where it listens, then serve. Returns when all is stopped. */
-void node_run(struct node *n);
+/* Borrows all; adds itself to reload. SLU_EINVAL, SLU_EEXISTS, SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM:
+ * the sentence names the address, folder or file. */
+int node_open(struct node **out, const struct conf *conf, struct reload *reload,
+	      struct slu_log *log, struct slu_err *err);
+
+/* Tell where it listens, then serve. Returns when all is stopped: 0 when it was a clean
+ * stop. Else a shard had failed or could not be closed, or requests were cut off in step
+ * 3: the log says which. */
+int node_run(struct node *n);
 
 void node_close(struct node *n); /* NULL is fine */
 

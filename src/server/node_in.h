@@ -1,0 +1,29 @@
+/*
+ * node_in.h - what the files of a node share.
+ */
+#ifndef SERVER_NODE_IN_H
+#define SERVER_NODE_IN_H
+
+#include "api/api.h"
+#include "broker/broker.h"
+#include "http/server.h"
+#include "server/node.h"
+
+enum {
+	NODE_SYNC_TEXT = 64
+};
+
+struct node {
+	const struct conf *conf; /* reload.h R4 */
+	struct reload *reload;
+	struct slu_log *log;
+	struct broker *broker;
+	struct server *server;
+	struct api api;
+	char sync[NODE_SYNC_TEXT];
+
+	/* Set by reloads. */
+	_Atomic slu_time drain;
+};
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * node_run.c - signals, and what they make a node do.
+ */
+#include "server/node_in.h"
+
+#include "base/log.h"
+#include "server/manager.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* --- signals ------------------------------------------------------------------ */
+
+static sigset_t
+stop_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	return set;
+}
+
+static sigset_t
+all_signals(void)
+{
+	sigset_t set = stop_signals();
+
+	sigaddset(&set, SIGHUP);
+	return set;
+}
+
+void
+node_signals(void)
+{
+	const sigset_t set = all_signals();
+
+	pthread_sigmask(SIG_BLOCK, &set, NULL); /* fails for a bad first argument only */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* The signal, or 0 when none came within that time. */
+static int
+wait_signal(slu_time timeout)
+{
+	const struct timespec t = { timeout / SLU_SEC, timeout % SLU_SEC };
+	const sigset_t set = all_signals();
+	int sig;
+
+	do {
+		sig = timeout == SLU_NEVER ? sigwaitinfo(&set, NULL)
+					   : sigtimedwait(&set, NULL, &t);
+	} while (sig < 0 && errno == EINTR);
+	return sig > 0 ? sig : 0;
+}
+
+static void
+exit_at_once(int sig)
+{
+	static const char text[] = "sluiced: second signal, exit at once\n";
+	const ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+
+	(void)n; /* nobody is left to tell */
+	_exit(128 + sig);
+}
+
+/* From now on a signal ends the process, whatever it is doing. */
+static void
+arm_second_signal(void)
+{
+	const struct sigaction action = { .sa_handler = exit_at_once };
+	const sigset_t set = stop_signals();
+
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* --- run ---------------------------------------------------------------------- */
+
+static void
+announce(const struct node *n)
+{
+	const char *address;
+
+	for (unsigned i = 0; (address = server_address(n->server, i)) != NULL; i++) {
+		if (n->conf->log_format == SLU_LOG_JSON)
+			log_info(n->log, "listening", F_STR("address", address),
+				 F_STR("data", n->conf->data), F_STR("engine", n->api.engine),
+				 F_STR("durability", n->api.sync));
+		else
+			fprintf(stderr, "sluiced " SLUICE_VERSION ": listening on %s, data %s, engine %s, durability %s\n",
+				address, n->conf->data, n->api.engine, n->api.sync);
+	}
+}
+
+static void
+reload(struct node *n)
+{
+	manager_reloading();
+	if (reload_now(n->reload, NULL)) /* it has logged why */
+		manager_ready("serving; the last reload failed, see the log");
+	else
+		manager_ready("serving");
+}
+
+/* A network thread that hangs is a reason to be restarted, and then we keep quiet. */
+static void
+watch(struct node *n)
+{
+	if (server_alive(n->server))
+		manager_notify("WATCHDOG=1");
+	else
+		log_error(n->log, "a network thread does not answer");
+}
+
+/* Until it is told to stop: by which signal. */
+static int
+serve(struct node *n)
+{
+	const slu_time every = manager_watchdog();
+
+	for (;;) {
+		const int sig = wait_signal(every);
+
+		if (sig == SIGHUP)
+			reload(n);
+		else if (sig)
+			return sig;
+		else
+			watch(n);
+	}
+}
+
+/* 1 and 2 of the header. */
+static void
+drain(struct node *n)
+{
+	const slu_time until = time_add(clock_mono(&clock_system), atomic_load(&n->drain));
+
+	atomic_store(&n->api.draining, true);
+	broker_drain(n->broker);
+	while (server_metric(n->server, SERVER_CONNECTIONS) > 0 &&
+	       clock_mono(&clock_system) < until) {
+		const int sig = wait_signal(10 * SLU_MS);
+
+		if (sig && sig != SIGHUP)
+			exit_at_once(sig);
+	}
+}
+
+/* 4 of the header: 0, or what was not well. */
+static int
+finish(struct node *n, unsigned cut)
+{
+	struct slu_err why = { 0 };
+	int rc = 0;
+
+	broker_stop(n->broker);
+	for (uint32_t i = 0; i < broker_shards(n->broker) && !rc; i++)
+		rc = broker_health(n->broker, i, &why);
+	if (!rc && cut > 0)
+		rc = slu_fail(&why, SLU_ETIMEOUT, "requests were running when their time was over");
+	if (broker_close(n->broker) && !rc)
+		rc = slu_fail(&why, SLU_EDOWN, "a shard could not be closed, see above");
+	n->broker = NULL;
+	if (rc)
+		log_error(n->log, "stopped, not cleanly", F_STR("why", why.text), F_U64("cut", cut));
+	else
+		log_info(n->log, "stopped");
+	return rc;
+}
+
+int
+node_run(struct node *n)
+{
+	int sig;
+
+	announce(n);
+	manager_ready("serving");
+	sig = serve(n);
+	manager_notify("STOPPING=1\nSTATUS=stopping");
+	log_info(n->log, "stopping", F_STR("signal", strsignal(sig)));
+	drain(n);
+	arm_second_signal();
+	return finish(n, server_stop(n->server, NODE_GRACE));
+}

@@ -1,0 +1,258 @@
+"""Settings: where they come from, what is said of wrong ones, reloads."""
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from served import SLUICED, Server, until
+
+
+def run(*args, **env):
+    return subprocess.run([SLUICED, *args], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **env})
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "sluice.yaml"
+
+
+def faults(file, text, *args, **env):
+    """What --check-config says of a file, without its name before each line."""
+    file.write_text(text)
+    out = run("--config", str(file), "--check-config", *args, **env)
+    assert out.stdout == "" and out.returncode == 2
+    lines = out.stderr.splitlines()
+    assert all(line.startswith("sluiced: ") for line in lines)
+    return [line[len("sluiced: "):].replace(f"{file}:", "") for line in lines]
+
+
+def settings(file, text, *args, **env):
+    file.write_text(text)
+    out = run("--config", str(file), "--print-config", "--json", *args, **env)
+    assert out.returncode == 0, out.stderr
+    return {key: found["value"] for key, found in json.loads(out.stdout).items()}
+
+
+# --- the file ---------------------------------------------------------------------
+
+def test_keys_may_be_nested_or_dotted(file):
+    nested = settings(file, "log:\n  level: debug\n  format: json\nnode:\n  id: 7\n")
+    dotted = settings(file, "log.level: debug\nlog.format: json\nnode.id: 7\n")
+    assert nested == dotted and nested["log.level"] == "debug" and nested["node.id"] == 7
+
+
+@pytest.mark.parametrize("text", [
+    "listen: 127.0.0.1:1,unix:/s\n",
+    "listen: [127.0.0.1:1, 'unix:/s']\n",
+    "listen:\n  - 127.0.0.1:1\n  - unix:/s\n",
+])
+def test_a_list_has_three_spellings(file, text):
+    assert settings(file, text)["listen"] == ["127.0.0.1:1", "unix:/s"]
+
+
+def test_a_stronger_source_replaces_a_list(file):
+    text = "listen: [':1', ':2']\n"
+    assert settings(file, text, SLUICE_LISTEN=":3")["listen"] == [":3"]
+    assert settings(file, text, "--listen=:4", "--listen=:5",
+                    SLUICE_LISTEN=":3")["listen"] == [":4", ":5"]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "log:\n", "log: {}\n"])
+def test_a_file_may_say_nothing(file, text):
+    assert settings(file, text)["log.level"] == "info"
+
+
+def test_variables_stand_in_values(file):
+    found = settings(file, 'data: "/x/${WHO}/$${y}$"\nlisten: ["${A}", "${A}"]\n',
+                     WHO="me: [a]", A="unix:/s")
+    assert found["data"] == "/x/me: [a]/${y}$"
+    assert found["listen"] == ["unix:/s", "unix:/s"]
+
+
+def test_what_is_printed_loads_to_the_same(file, tmp_path):
+    file.write_text('data: "/x y/#1: \\u00e4"\nlisten: ["[::1]:0", "unix:/s"]\n'
+                    "log.level: warn\nsync: interval=5ms\n")
+    printed = run("--config", str(file), "--print-config").stdout
+    again = tmp_path / "again.yaml"
+    assert settings(again, printed, SLUICE_CONFIG="") == {
+        **settings(file, file.read_text()), "config": str(again)}
+
+
+@pytest.mark.parametrize("text, says", [
+    ("drian: 1s\n", "1: there is no key drian; did you mean drain?"),
+    ("log:\n  levle: debug\n", "2: there is no key log.levle; did you mean log.level?"),
+    ("level: debug\n", "1: there is no key level; did you mean log.level?"),
+    ("a: {b: {c: 1}}\n", "1: there is no key a.b.c; docs/config.md has all of them"),
+    ("log: debug\n",
+     "1: log: expected the keys log.level, log.format below it, not a value"),
+    ("shards: many\n", '1: shards: "many": expected a number from 1 to 1024'),
+    ("shards: 2000\n", '1: shards: "2000": expected a number from 1 to 1024'),
+    ("log.level: loud\n",
+     '1: log.level: expected debug|info|warn|error|off, not "loud"'),
+    ("insecure: yes\n", '1: insecure: expected true or false, not "yes"'),
+    ("data:\n", "1: data: expected a value; without the key it has its default"),
+    ("data: ''\n", "1: data: expected a value"),
+    ("data: [a, b]\n", "1: data[0]: expected one value, not a list"),
+    ("listen: []\n", "1: listen: expected a value"),
+    ("listen: {a: b}\n", "1: there is no key listen.a"),
+    ("listen: [[a]]\n", "1: there is no key listen[0][0]"),
+    ("drain: 1s\ndrain: 2s\n", "2: drain: is set twice"),
+    ("config: x\n", "1: config: has no place in a file: it is a flag or a variable"),
+    ("data: ${NOPE}\n", "1: data: there is no variable NOPE in the environment"),
+    ("data: ${NOPE\n", "1: data: expected ${NAME}; $${ is ${ itself"),
+    ("data: ${}\n", "1: data: expected ${NAME}; $${ is ${ itself"),
+    ("a: &x 1\nb: *x\n", "2: aliases (*name) are not taken"),
+    ("data: !!str x\n", "1: tags (!name) are not taken"),
+    ("data: x\n---\ndata: y\n", "2: expected one document"),
+    ("- a\n", "1: expected keys and values, not a list"),
+    ("word\n", "1: expected keys and values"),
+    ("[a]: b\n", "1: a key must be a plain word"),
+    ("data: 'x\n", "2: no YAML: found unexpected end of stream while scanning a quoted"),
+    ("\tdata: x\n", "1: no YAML: found character that cannot start any token"),
+    ("x: " + "[" * 40 + "]" * 40 + "\n", "1: too many levels"),
+    ("k" * 300 + ": 1\n", "1: a key that is too long"),
+    ("data: \"a\\0b\"\n", "1: a value with a NUL in it"),
+])
+def test_a_fault_names_line_key_value_and_what_is_right(file, text, says):
+    assert any(line.startswith(says) for line in faults(file, text))
+
+
+def test_all_faults_are_said_at_once(file):
+    found = faults(file, "drian: 1s\nshards: 0\nlog:\n  level: loud\n", "--dta", "x",
+                   "--node-id", "2000", SLUICE_THREADS="none")
+    assert len(found) == 6
+    for said in ("drian", "shards", "log.level", "SLUICE_THREADS", "--dta", "--node-id"):
+        assert sum(said in line for line in found) == 1, said
+
+
+def test_more_faults_than_anybody_reads_are_counted(file):
+    found = faults(file, "".join(f"wrong{i}: 1\n" for i in range(100)))
+    assert len(found) == 65 and found[-1] == "and 36 more"
+
+
+def test_a_file_that_is_not_there_or_too_large_is_said(file):
+    out = run("--config", str(file), "--check-config")
+    assert out.returncode == 2 and f"{file}: No such file" in out.stderr
+    file.write_text("#" * (1024 * 1024 + 1))
+    out = run("--config", str(file), "--check-config")
+    assert out.returncode == 2 and "larger than 1048576 bytes" in out.stderr
+
+
+def test_a_check_sees_what_a_start_would_refuse(file):
+    assert run("--check-config").returncode == 0
+    assert "no such engine" in faults(file, "engine: cloud\n")[0]
+    assert "--insecure" in faults(file, "listen: ':0'\n")[0]
+
+
+def test_help_is_there_also_for_who_has_everything_wrong():
+    out = run("--help", SLUICE_SHARDS="many")
+    assert out.returncode == 0 and "--shards" in out.stdout
+
+
+# --- reloads ----------------------------------------------------------------------
+
+class Reloaded:
+    """A server with a file that changes."""
+
+    def __init__(self, folder, file, text, *args):
+        self.file = file
+        file.write_text(text)
+        self.server = Server(folder, "--config", str(file), *args, engine="memory")
+
+    def reload(self, text):
+        """What the log says of it."""
+        before = len(self.server.errors)
+        self.file.write_text(text)
+        self.server.process.send_signal(signal.SIGHUP)
+
+        def done():
+            new = self.server.errors[before:]
+            return any("event=reloaded" in e or "reload failed" in e for e in new) and new
+        return "".join(until(done))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.__exit__()
+
+
+def test_a_reload_changes_the_log_level(folder, file):
+    with Reloaded(folder, file, "log.level: info\n") as running:
+        bad = b"GET nonsense\r\n\r\n"
+
+        def refusals():
+            with running.server.raw() as connection:
+                connection.sendall(bad)
+                assert b"400" in connection.recv(1000)
+            running.server.get("/healthz")
+            return running.server.said().count("request refused")
+
+        assert refusals() == 0
+        said = running.reload("log.level: debug\n")
+        assert "key=log.level old=info new=debug" in said and f"from={file}:1" in said
+        assert until(refusals) > 0
+        running.reload("log.level: info\n")
+        before = running.server.said().count("request refused")
+        assert refusals() == before
+
+
+def test_a_reload_changes_how_long_a_stop_may_take(folder, file):
+    with Reloaded(folder, file, "drain: 60s\n") as running:
+        assert "key=drain old=1m new=1ms" in running.reload("drain: 1ms\n")
+        connection = running.server.raw()
+        running.server.get("/healthz")
+        running.server.process.terminate()
+        assert running.server.wait() == 0
+        connection.close()
+
+
+def test_what_needs_a_restart_is_named_and_stays(folder, file):
+    with Reloaded(folder, file, "shards: 1\ndrain: 2s\n") as running:
+        said = running.reload("shards: 4\nnode.id: 9\ndrain: 3s\n")
+        for key, old, new in (("shards", 1, 4), ("node.id", 0, 9)):
+            assert f'event="setting needs a restart" key={key} old={old} new={new}' in said
+        assert "key=drain old=2s new=3s" in said and "changed=1" in said
+        said = running.reload("shards: 4\nnode.id: 9\ndrain: 3s\n")
+        assert "key=shards old=1" in said, "it is said again: it still waits"
+
+
+@pytest.mark.parametrize("text, says", [
+    ("drain: 5s\nlog.levle: debug\n", "did you mean log.level?"),
+    ("drain: 5s\nlog.level: loud\n", "debug|info|warn"),
+    ("drain: 5s\nlog.level: ${NOPE}\n", "no variable NOPE"),
+    ("drain: 5s\n  log: x\n", "no YAML"),
+])
+def test_a_bad_reload_changes_nothing_and_says_so(folder, file, text, says):
+    with Reloaded(folder, file, "drain: 1s\n") as running:
+        said = running.reload(text)
+        assert says in said and "level=error" in said
+        assert 'event="reload failed: the old settings stay"' in said
+        assert "setting changed" not in said
+        assert running.server.get("/healthz").status == 200
+        assert "key=drain old=1s new=5s" in running.reload("drain: 5s\n")
+
+
+def test_a_file_that_is_gone_changes_nothing(folder, file):
+    with Reloaded(folder, file, "drain: 1s\n") as running:
+        file.unlink()
+        running.server.process.send_signal(signal.SIGHUP)
+        until(lambda: "No such file" in running.server.said())
+        assert "changed=0" in running.reload("drain: 1s\n")
+
+
+def test_a_flag_stays_stronger_in_a_reload(folder, file):
+    with Reloaded(folder, file, "drain: 1s\n", "--drain", "2s") as running:
+        said = running.reload("drain: 3s\n")
+        assert "changed=0" in said and "key=drain" not in said
+
+
+def test_requests_go_on_through_reloads(folder, file):
+    with Reloaded(folder, file, "drain: 1s\n") as running:
+        for i in range(20):
+            running.server.process.send_signal(signal.SIGHUP)
+            running.server.enqueue({"text": str(i)})
+        assert len(running.server.dequeue(limit=100)) == 20
