@@ -42,10 +42,10 @@ next_size(const struct buf *b, size_t need)
 	return size < need || size > b->max ? b->max + 1 : size;
 }
 
-/* Room for n more bytes and a terminator, or the buffer is failed from now on. */
-static bool
-make_room(struct buf *b, size_t n)
+bool
+buf_grow(struct buf *b, size_t n)
 {
+	size_t size;
 	char *p;
 
 	if (b->failed || n > b->max - b->n) {
@@ -54,9 +54,7 @@ make_room(struct buf *b, size_t n)
 	}
 	if (b->n + n < b->size)
 		return true;
-
-	const size_t size = next_size(b, b->n + n + 1);
-
+	size = next_size(b, b->n + n + 1);
 	p = mem_realloc(b->p, size);
 	if (!p) {
 		b->failed = true;
@@ -68,24 +66,9 @@ make_room(struct buf *b, size_t n)
 }
 
 void
-buf_put(struct buf *b, const void *p, size_t n)
-{
-	if (n == 0 || !make_room(b, n))
-		return;
-	memcpy(b->p + b->n, p, n);
-	b->n += n;
-}
-
-void
 buf_puts(struct buf *b, const char *s)
 {
 	buf_put(b, s, strlen(s));
-}
-
-void
-buf_putc(struct buf *b, char c)
-{
-	buf_put(b, &c, 1);
 }
 
 /* Most lines fit into what is allocated already; the rest is formatted twice. */
@@ -101,7 +84,7 @@ buf_printf(struct buf *b, const char *fmt, ...)
 	n = vsnprintf(b->p ? b->p + b->n : NULL, room, fmt, ap);
 	if (n < 0) {
 		b->failed = true;
-	} else if (make_room(b, (size_t)n)) {
+	} else if (buf_room(b, (size_t)n)) {
 		if ((size_t)n >= room)
 			(void)vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again); /* as before */
 		b->n += (size_t)n;

@@ -52,10 +52,43 @@ void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b);
 void buf_clear(struct buf *b); /* empty again, not failed, memory kept */
 
+/* Room for n more bytes and a terminator, or the buffer is failed from now on. */
+bool buf_grow(struct buf *b, size_t n);
+
+static inline bool
+buf_room(struct buf *b, size_t n)
+{
+	return (!b->failed && n < b->size - b->n) || buf_grow(b, n);
+}
+
+/* n more bytes, for the caller to write; or NULL: the buffer is failed. */
+static inline char *
+buf_add(struct buf *b, size_t n)
+{
+	if (!buf_room(b, n))
+		return NULL;
+	b->n += n;
+	return b->p + b->n - n;
+}
+
 /* A put is done whole or not at all: what was put before it failed stays. */
-void buf_put(struct buf *b, const void *p, size_t n);
+static inline void
+buf_put(struct buf *b, const void *p, size_t n)
+{
+	if (n > 0 && buf_room(b, n)) {
+		memcpy(b->p + b->n, p, n);
+		b->n += n;
+	}
+}
+
+static inline void
+buf_putc(struct buf *b, char c)
+{
+	if (buf_room(b, 1))
+		b->p[b->n++] = c;
+}
+
 void buf_puts(struct buf *b, const char *s);
-void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) SLU_PRINTF(2, 3);
 
 /* The content as a string: terminated, "" when nothing was put or it failed at

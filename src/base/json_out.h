@@ -12,8 +12,9 @@
  *         if (b.failed)
  *                 ...
  *
- * A name goes with everything inside an object and with nothing else; where it is no
- * C string, json_out_name comes first and the name is NULL. Compact, one value.
+ * A name goes with everything inside an object and with nothing else. It stands in our
+ * own code and needs no escapes; for any other, json_out_name comes first and the name
+ * is NULL. Compact, one value.
  * Misuse (a name where none belongs, a close too many) is a bug and asserted.
  */
 #ifndef BASE_JSON_OUT_H

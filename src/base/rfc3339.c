@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #define DAY_SECONDS 86400
+#define CYCLE_DAYS  146097 /* of 400 years */
 #define EPOCH_DAYS  719162 /* from 0001-01-01 to 1970-01-01 */
 
 struct moment {
@@ -169,8 +170,8 @@ rfc3339_parse(struct slice s, slu_time *out, struct slu_err *err)
 static void
 set_date(struct moment *m, int64_t days)
 {
-	m->year = (int)(days / 366) + 1; /* never too late, a few too early */
-	while (days_to_year(m->year + 1) <= days)
+	m->year = (int)(days * 400 / CYCLE_DAYS) + 1; /* at most one too early */
+	if (days_to_year(m->year + 1) <= days)
 		m->year++;
 	days -= days_to_year(m->year);
 	m->month = (int)(days / 31) + 1; /* at most one too early */

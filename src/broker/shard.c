@@ -7,6 +7,7 @@
 #include "engine/quota.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 /* ---- Answers (S6) ---- */
 
@@ -279,9 +280,13 @@ shard_open(struct shard *s, const struct engine_ops *ops, const struct engine_co
 int
 shard_start(struct shard *s, struct slu_err *err)
 {
+	char name[16]; /* shown by top -H, ps -L and debuggers */
+
 	if (pthread_create(&s->thread, NULL, work, s))
 		return slu_fail(err, SLU_EDOWN, "shard %u: no thread", s->index);
 	s->started = true;
+	(void)snprintf(name, sizeof name, "shard %u", s->index);
+	pthread_setname_np(s->thread, name);
 	return 0;
 }
 

@@ -18,31 +18,32 @@ inbox_release(struct inbox *in)
 	pthread_cond_destroy(&in->wake);
 }
 
-/* N4. Under mtx. */
+/* Lets go of mtx, then wakes the owner if it sleeps (N4): one that is woken before
+ * would run into the lock and sleep again. */
 static void
-wake_owner(struct inbox *in)
+unlock_and_wake(struct inbox *in)
 {
-	if (!in->sleeping)
-		return;
+	const bool wake = in->sleeping;
+
 	in->sleeping = false;
-	pthread_cond_signal(&in->wake);
+	pthread_mutex_unlock(&in->mtx);
+	if (wake)
+		pthread_cond_signal(&in->wake);
 }
 
 int
 inbox_post(struct inbox *in, struct list *node, slu_time *stamp)
 {
-	int rc = SLU_ECLOSED;
-
 	pthread_mutex_lock(&in->mtx);
-	if (!in->closed) {
-		if (stamp)
-			*stamp = clock_boot(in->clock);
-		list_append(&in->mail, node);
-		wake_owner(in);
-		rc = 0;
+	if (in->closed) {
+		pthread_mutex_unlock(&in->mtx);
+		return SLU_ECLOSED;
 	}
-	pthread_mutex_unlock(&in->mtx);
-	return rc;
+	if (stamp)
+		*stamp = clock_boot(in->clock);
+	list_append(&in->mail, node);
+	unlock_and_wake(in);
+	return 0;
 }
 
 void
@@ -50,8 +51,7 @@ inbox_post_owed(struct inbox *in, struct list *node)
 {
 	pthread_mutex_lock(&in->mtx);
 	list_append(&in->mail, node);
-	wake_owner(in);
-	pthread_mutex_unlock(&in->mtx);
+	unlock_and_wake(in);
 }
 
 void
@@ -59,8 +59,7 @@ inbox_poke(struct inbox *in)
 {
 	pthread_mutex_lock(&in->mtx);
 	in->news = true;
-	wake_owner(in);
-	pthread_mutex_unlock(&in->mtx);
+	unlock_and_wake(in);
 }
 
 void
@@ -69,8 +68,7 @@ inbox_close(struct inbox *in)
 	pthread_mutex_lock(&in->mtx);
 	in->closed = true;
 	in->news = true;
-	wake_owner(in);
-	pthread_mutex_unlock(&in->mtx);
+	unlock_and_wake(in);
 }
 
 /* Returns when there is something to take, or it is time. Under mtx. */

@@ -15,6 +15,8 @@
  *  N3  Nothing goes in after a close, but what the owner is known to wait for.
  *  N4  Only a sleeper is woken, once: whoever posts while the owner is awake makes no
  *      system call for it.
+ *  N5  The owner may have taken and ended mail before the post of it has returned. It
+ *      is released when all posts have.
  *
  * Moments are clock_boot's: they go on while the machine sleeps.
  */

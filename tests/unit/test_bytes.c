@@ -169,12 +169,13 @@ TEST(a_limit_of_nothing_refuses_everything)
 
 TEST(sizes_near_the_end_of_the_address_space_do_not_wrap)
 {
+	volatile size_t too_much = SIZE_MAX - 1; /* or the compiler sees through it */
 	struct buf b;
 
 	buf_init(&b, SIZE_MAX);
 	buf_puts(&b, "abc");
 	CHECK(!b.failed);
-	buf_put(&b, "", SIZE_MAX - 1);
+	buf_put(&b, "", too_much);
 	CHECK(b.failed);
 	CHECK_STR("abc", buf_str(&b));
 	buf_release(&b);
