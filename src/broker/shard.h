@@ -75,6 +75,7 @@ struct shard {
 	struct turns turns;
 	struct dispatch dispatch;
 	slu_time now;
+	bool crowded;  /* the last batch had several ops */
 	uint64_t held; /* ops that have not been answered */
 	uint32_t told; /* ops that wait, as quota knows it */
 	bool closed;

@@ -311,6 +311,7 @@ shard_run(struct shard *s)
 	due = due < s->now ? due : s->now;
 	if (!b.first && s->engine->ops->next_due(s->engine) > due)
 		return;
+	s->crowded = b.first != b.last;
 	b.first = set_before(b.first, due);
 	shard_count(s, SHARD_BATCHES, 1);
 	if (b.n)
