@@ -124,6 +124,8 @@ call_end(struct call *c, bool sent)
 	if (c->who)
 		f->shared->conf.dismiss(c->who);
 	f->n_calls--;
+	f->bodies -= c->charged;
+	front_count(f, SERVER_BODIES, -(uint64_t)c->charged);
 	front_count(f, SERVER_CALLS, (uint64_t)-1);
 	front_count(f, SERVER_UNSENT, !sent);
 	if (f->n_spare < SPARE_CALLS)

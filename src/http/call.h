@@ -77,6 +77,7 @@ struct call {
 	struct response response; /* writes to head */
 	struct slice interim;     /* "100 Continue", what is unsent of it */
 	const char *type;
+	size_t charged; /* bytes of its body in the front's `bodies` */
 	size_t written; /* bytes of head and out that the kernel has */
 	unsigned status;
 	uint8_t state; /* enum call_state */

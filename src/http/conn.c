@@ -185,7 +185,7 @@ time_for(const struct conn *c, enum conn_wait wait)
 	const struct server_conf *conf = &c->front->shared->conf;
 	const slu_time times[] = {
 		[WAIT_CALL] = SLU_NEVER,
-		[WAIT_IDLE] = conf->idle_timeout,
+		[WAIT_IDLE] = c->reserved ? conf->header_timeout : conf->idle_timeout,
 		[WAIT_HEAD] = conf->header_timeout,
 		[WAIT_BODY] = conf->rate_period,
 		[WAIT_SEND] = conf->rate_period,
@@ -275,7 +275,7 @@ conn_answer(struct conn *c, struct call *call)
 	if (call->holds)
 		c->n_held--;
 	c->output += call_unsent(call);
-	f->answered[call->status / 100 % STATUS_CLASSES]++;
+	metrics_add_own(&f->answers, 0, front_series(f->shared, call->route, call->status), 1);
 	c->broken |= call->head.failed;
 	if (!c->in_turn)
 		front_dirty(f, c);

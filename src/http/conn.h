@@ -63,6 +63,7 @@ struct conn {
 	slu_time deadline;
 	uint64_t moved; /* bytes since the period began: WAIT_BODY, WAIT_SEND */
 
+	bool reserved;  /* S5: one call, of a vital route */
 	bool reads;     /* uv_read_start */
 	bool in_turn;   /* answers given now are written at its end */
 	bool begun;     /* a part of a head was read */

@@ -84,6 +84,8 @@ conn_refuse(struct conn *c, unsigned status, const char *reason)
 	call->status = status;
 	buf_clear(&call->out);
 	describe(c, call, reason, path);
+	if (status == 503)
+		(void)call_add(call, "Retry-After", SLICE("1")); /* better without */
 	conn_answer(c, call);
 }
 
@@ -170,9 +172,16 @@ on_head(struct conn *c)
 	}
 	c->reading = call;
 	response_begin(&call->response, &call->head, r);
+	if (c->reserved)
+		call->response.keep_alive = false;
 	call->route = route_find(&c->front->shared->routes, r->method, r->path, &status);
 	if (!call->route) {
 		refuse_route(c, call, status);
+		return;
+	}
+	if (c->reserved && !call->route->vital) {
+		front_count(c->front, SERVER_TURNED_AWAY, 1);
+		conn_refuse(c, 503, "connections");
 		return;
 	}
 	call->method = r->method;
@@ -189,15 +198,38 @@ on_head(struct conn *c)
 		call->interim = SLICE(go_on);
 }
 
+/* S8 */
+static bool
+has_memory(const struct front *f, const struct call *call)
+{
+	return f->bodies <= atomic_load_explicit(&f->shared->max_bodies, memory_order_relaxed) ||
+	       f->bodies == call->charged || call->route->settles;
+}
+
+static void
+charge(struct front *f, struct call *call, size_t n)
+{
+	f->bodies += n;
+	call->charged += n;
+	front_count(f, SERVER_BODIES, n);
+}
+
 static void
 on_body(struct conn *c, struct slice body)
 {
+	struct call *call = c->reading;
+
 	c->moved += body.n;
-	if (!c->reading)
+	if (!call)
 		return; /* of a request that was refused */
-	buf_put(&c->reading->in, body.p, body.n);
-	if (c->reading->in.failed)
+	buf_put(&call->in, body.p, body.n);
+	charge(c->front, call, body.n);
+	if (call->in.failed) {
 		conn_refuse(c, 503, "out_of_memory");
+	} else if (!has_memory(c->front, call)) {
+		front_count(c->front, SERVER_NO_MEMORY, 1);
+		conn_refuse(c, 503, "request_memory");
+	}
 }
 
 static void
@@ -208,7 +240,7 @@ on_end(struct conn *c)
 
 	c->begun = false;
 	c->wait = WAIT_CALL; /* whatever comes next has its full time */
-	if (!r->keep_alive)
+	if (!r->keep_alive || c->reserved)
 		c->last = true;
 	c->reading = NULL;
 	if (!call)
@@ -226,6 +258,7 @@ on_refused(struct conn *c)
 	const struct request_refusal *why = request_refusal(&c->request);
 
 	front_count(c->front, SERVER_PARSE_ERRORS, 1);
+	front_count(c->front, SERVER_TOO_LARGE, why->status == 413);
 	conn_refuse(c, (unsigned)why->status, why->reason);
 }
 

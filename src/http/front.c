@@ -89,11 +89,7 @@ publish(struct front *f)
 	for (unsigned i = 0; i < SERVER_METRICS; i++)
 		if (f->counts[i])
 			metrics_add(&f->shared->metrics, i, 0, f->counts[i]);
-	for (unsigned i = 1; i < STATUS_CLASSES; i++)
-		if (f->answered[i])
-			metrics_add(&f->shared->answers, 0, i - 1, f->answered[i]);
 	memset(f->counts, 0, sizeof f->counts);
-	memset(f->answered, 0, sizeof f->answered);
 }
 
 static void
@@ -180,8 +176,13 @@ front_open(struct front **out, struct front_shared *shared, unsigned number,
 
 	if (!f)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a network thread");
-	rc = loop_open(&f->loop, err);
+	rc = front_answers_init(shared, &f->answers);
+	if (rc)
+		slu_fail(err, rc, "no memory for a network thread");
+	else
+		rc = loop_open(&f->loop, err);
 	if (rc) {
+		metrics_release(&f->answers);
 		mem_free(f);
 		return rc;
 	}
@@ -208,5 +209,6 @@ front_free(struct front *f)
 		return;
 	call_free_spare(f);
 	slab_release(&f->slab);
+	metrics_release(&f->answers);
 	mem_free(f);
 }

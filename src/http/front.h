@@ -27,7 +27,8 @@
 
 enum {
 	FRONT_READ = 64 * 1024, /* bytes a read brings at most */
-	STATUS_CLASSES = 6      /* 2 for 2xx */
+	STATUS_FIRST = 2,       /* 2xx: an answer is not 1xx */
+	STATUS_CLASSES = 4      /* 2xx to 5xx */
 };
 
 /* What all fronts of a server share; fixed once open, but for the number. */
@@ -35,9 +36,11 @@ struct front_shared {
 	struct server_conf conf; /* defaults filled in */
 	struct route_table routes;
 	struct metrics metrics; /* rows of enum server_metric */
-	struct metrics answers; /* a series per class of status */
+	struct metrics answers; /* a series per route and class of status: the sum of all */
 	_Atomic unsigned connections;
 	_Atomic unsigned cut; /* connections that a stop closed with calls unanswered */
+	_Atomic unsigned max_connections;
+	_Atomic size_t max_bodies; /* of one thread */
 };
 
 struct front_listener {
@@ -84,8 +87,9 @@ struct front {
 	struct http_date date;
 	slu_time date_read;
 	uint64_t counts[SERVER_METRICS]; /* since they were made public; gauges too */
-	uint64_t answered[STATUS_CLASSES];
-	char read[FRONT_READ]; /* every read goes here first */
+	struct metrics answers;          /* as the shared ones, by this thread alone */
+	size_t bodies;                   /* S8 */
+	char read[FRONT_READ];           /* every read goes here first */
 };
 
 int front_open(struct front **out, struct front_shared *shared, unsigned number,
@@ -113,6 +117,18 @@ void front_dirty(struct front *f, struct conn *c);
 void front_check_end(struct front *f);
 
 const char *front_date(struct front *f);
+
+/* server.c: rows and series of `answers`; and the series of a route (n_routes: none of
+ * them) and status. */
+int front_answers_init(const struct front_shared *s, struct metrics *m);
+
+static inline unsigned
+front_series(const struct front_shared *s, const struct route *route, unsigned status)
+{
+	const unsigned row = route ? (unsigned)(route - s->conf.routes) : s->conf.n_routes;
+
+	return row * STATUS_CLASSES + (status / 100 - STATUS_FIRST) % STATUS_CLASSES;
+}
 
 static inline void
 front_count(struct front *f, enum server_metric row, uint64_t n)

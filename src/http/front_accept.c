@@ -95,13 +95,14 @@ turn_away(struct front_listener *l)
 }
 
 static bool
-has_room(const struct front_listener *l)
+has_room(const struct front_listener *l, bool *reserved)
 {
-	const struct server_conf *conf = &l->front->shared->conf;
-	const unsigned reserve = l->flags & LISTEN_RESERVE ? conf->reserve : 0;
+	struct front_shared *s = l->front->shared;
+	const unsigned max = atomic_load_explicit(&s->max_connections, memory_order_relaxed);
+	const unsigned n = atomic_fetch_add(&s->connections, 1);
 
-	return atomic_fetch_add(&l->front->shared->connections, 1) <
-	       conf->max_connections + reserve;
+	*reserved = n >= max && !(l->flags & LISTEN_RESERVE);
+	return n < max + s->conf.reserve;
 }
 
 static void
@@ -119,11 +120,13 @@ static void
 take_connection(struct front_listener *l)
 {
 	struct conn *c = NULL;
+	bool reserved;
 
 	l->owed = false;
-	if (has_room(l))
+	if (has_room(l, &reserved))
 		c = new_conn(l->front, l);
 	if (c) {
+		c->reserved = reserved;
 		accept_one(l, c);
 		return;
 	}

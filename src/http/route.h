@@ -36,6 +36,8 @@ struct route {
 	unsigned needs;  /* what its caller must be allowed: for server_conf.admit */
 	bool below;      /* and what begins with path */
 	bool no_head;    /* GET does not stand for HEAD */
+	bool vital;      /* served to connections of the reserve, too: S5 of server.h */
+	bool settles;    /* never refused for the memory of bodies: S8 */
 };
 
 struct route_table {

@@ -44,10 +44,16 @@ static const struct metric rows[SERVER_METRICS] = {
 			      "connections closed with requests unanswered" },
 	[SERVER_UNSENT] = { "unsent_total", METRIC_COUNTER,
 			    "answers that did not reach their client whole" },
+	[SERVER_BODIES] = { "request_bytes", METRIC_GAUGE,
+			    "bytes of request bodies that are held now" },
+	[SERVER_NO_MEMORY] = { "memory_refused_total", METRIC_COUNTER,
+			       "requests refused for the bytes that others hold" },
+	[SERVER_TOO_LARGE] = { "too_large_total", METRIC_COUNTER,
+			       "requests refused for the size of their body or head" },
 };
 
 static const struct metric answer_rows[] = {
-	{ "requests_total", METRIC_COUNTER, "requests answered, by class of status" },
+	{ "requests_total", METRIC_COUNTER, "requests answered, by route and class of status" },
 };
 
 /* --- open --------------------------------------------------------------------- */
@@ -61,6 +67,7 @@ fill_defaults(struct server_conf *c)
 	DEFAULT(reserve, 16);
 	DEFAULT(max_pipeline, 64);
 	DEFAULT(max_output, (size_t)64 << 20);
+	DEFAULT(max_bodies, (size_t)256 << 20);
 	DEFAULT(header_timeout, 10 * SLU_SEC);
 	DEFAULT(idle_timeout, 75 * SLU_SEC);
 	DEFAULT(rate_period, 10 * SLU_SEC);
@@ -85,20 +92,62 @@ fit_files(struct server_conf *c)
 		 F_U64("max_connections", c->max_connections), F_U64("files", files));
 }
 
+static void
+set_limits(struct front_shared *s)
+{
+	atomic_store(&s->max_connections, s->conf.max_connections);
+	atomic_store(&s->max_bodies, s->conf.max_bodies / s->conf.threads);
+}
+
+void
+server_set_limits(struct server *s, unsigned max_connections, size_t max_bodies)
+{
+	struct server_conf conf = s->shared.conf;
+
+	conf.max_connections = max_connections;
+	conf.max_bodies = max_bodies;
+	fill_defaults(&conf);
+	fit_files(&conf);
+	atomic_store(&s->shared.max_connections, conf.max_connections);
+	atomic_store(&s->shared.max_bodies, conf.max_bodies / conf.threads);
+}
+
+/* The route is "POST /ack"; what no route has is "other". */
+static int
+name_answers(const struct front_shared *s, struct metrics *m)
+{
+	char labels[160];
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < m->n_series; i++) {
+		const unsigned row = i / STATUS_CLASSES;
+		const struct route *r = row < s->conf.n_routes ? &s->conf.routes[row] : NULL;
+
+		(void)snprintf(labels, sizeof labels, "route=\"%s%s%s\",status=\"%uxx\"",
+			       r ? r->method : "other", r ? " " : "", r ? r->path : "",
+			       i % STATUS_CLASSES + STATUS_FIRST); /* paths are ours and short */
+		rc = metrics_labels(m, i, labels);
+	}
+	return rc;
+}
+
+int
+front_answers_init(const struct front_shared *s, struct metrics *m)
+{
+	return metrics_init(m, s->conf.metrics_prefix, answer_rows, 1, "route",
+			    (s->conf.n_routes + 1) * STATUS_CLASSES);
+}
+
 static int
 open_metrics(struct front_shared *s)
 {
-	static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx" };
 	int rc;
 
 	rc = metrics_init(&s->metrics, s->conf.metrics_prefix, rows, SERVER_METRICS,
 			  NULL, 1);
 	if (rc == 0)
-		rc = metrics_init(&s->answers, s->conf.metrics_prefix, answer_rows, 1,
-				  "status", STATUS_CLASSES - 1);
-	for (unsigned i = 0; rc == 0 && i < STATUS_CLASSES - 1; i++)
-		rc = metrics_name(&s->answers, i, classes[i]);
-	return rc;
+		rc = front_answers_init(s, &s->answers);
+	return rc ? rc : name_answers(s, &s->answers);
 }
 
 static int
@@ -113,6 +162,7 @@ open_shared(struct front_shared *s, const struct server_conf *conf,
 		return slu_fail(err, SLU_EINVAL, "%u network threads: at most %d",
 				conf->threads, MAX_THREADS);
 	fit_files(&s->conf);
+	set_limits(s);
 	rc = open_metrics(s);
 	if (rc == 0)
 		rc = route_init(&s->routes, conf->routes, conf->n_routes);
@@ -295,9 +345,23 @@ server_alive(struct server *s)
 
 /* --- numbers ------------------------------------------------------------------ */
 
+/* Of all threads; each counts for itself. */
+static int64_t
+answers_of(const struct server *s, unsigned series)
+{
+	int64_t n = 0;
+
+	for (unsigned i = 0; i < MAX_THREADS; i++)
+		if (s->fronts[i])
+			n += metrics_get(&s->fronts[i]->answers, 0, series);
+	return n;
+}
+
 void
 server_metrics(struct server *s, struct buf *out)
 {
+	for (unsigned i = 0; i < s->shared.answers.n_series; i++)
+		metrics_set(&s->shared.answers, 0, i, answers_of(s, i));
 	metrics_write(&s->shared.metrics, out);
 	metrics_write(&s->shared.answers, out);
 }
@@ -311,5 +375,9 @@ server_metric(const struct server *s, enum server_metric row)
 int64_t
 server_answered(const struct server *s, unsigned status_class)
 {
-	return metrics_get(&s->shared.answers, 0, status_class - 1);
+	int64_t n = 0;
+
+	for (unsigned i = status_class - STATUS_FIRST; i < s->shared.answers.n_series; i += STATUS_CLASSES)
+		n += answers_of(s, i);
+	return n;
 }

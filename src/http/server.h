@@ -32,11 +32,16 @@
  *      rate_period. Else 408 where nothing of an answer was sent, and close. A
  *      connection without calls and bytes is closed after idle_timeout. A call that a
  *      handler has may take as long as it likes.
- *  S5  Beyond max_connections, and reserve for addresses that may use it, a new
- *      connection is answered 503 and closed.
+ *  S5  Beyond max_connections a connection is one of the reserve: it has one call, of a
+ *      route that is `vital`, and is answered 503 for any other, so that an operator
+ *      gets in whatever happens. Connections to an address with LISTEN_RESERVE are as
+ *      any other there. Beyond the reserve they are answered 503 and closed.
  *  S6  When more than max_output bytes of answers wait for a client to read them, it
  *      is closed.
  *  S7  An idle connection has no buffers beyond its parser's.
+ *  S8  While the bodies of calls that have not ended take more than max_bodies (each
+ *      thread has its share), one that is being read is answered 503, unless it is
+ *      alone or its route `settles`.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
@@ -72,6 +77,7 @@ struct server_conf {
 	unsigned reserve;                    /* 16: S5 */
 	unsigned max_pipeline;               /* 64 */
 	size_t max_output;                   /* 64 MiB */
+	size_t max_bodies;                   /* 256 MiB: S8 */
 	slu_time header_timeout;             /* 10 s */
 	slu_time idle_timeout;               /* 75 s */
 	slu_time rate_period;                /* 10 s */
@@ -119,6 +125,10 @@ bool server_alive(struct server *s);
 /* Stops at once if still running. NULL is fine. */
 void server_close(struct server *s);
 
+/* Other values for max_connections and max_bodies, from now on; 0: the default. What
+ * is there stays. Any thread. */
+void server_set_limits(struct server *s, unsigned max_connections, size_t max_bodies);
+
 /* Append the server's metrics as Prometheus text. Any thread. */
 void server_metrics(struct server *s, struct buf *out);
 
@@ -135,12 +145,15 @@ enum server_metric {
 	SERVER_SLOW_READERS, /* S6 */
 	SERVER_HANG_UPS,     /* connections closed with calls unanswered */
 	SERVER_UNSENT,       /* answers that did not reach the kernel whole */
+	SERVER_BODIES,       /* bytes of them that are held now */
+	SERVER_NO_MEMORY,    /* S8: refused */
+	SERVER_TOO_LARGE,    /* 413 */
 	SERVER_METRICS
 };
 
 int64_t server_metric(const struct server *s, enum server_metric row);
 
-/* Requests answered so far with a status of this class: 2 for 2xx. */
+/* Requests answered so far with a status of this class: 2 for 2xx, up to 5. */
 int64_t server_answered(const struct server *s, unsigned status_class);
 
 #endif

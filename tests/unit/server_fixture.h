@@ -7,6 +7,8 @@
  *      GET  /wait?X        answered with X when the test says so (fx_release)
  *      GET  /hold          the same, and parses nothing behind it
  *      GET  /claim         the same as /wait, and wants its client to be there
+ *      POST /keep          as /wait, with a body
+ *      POST /settle        as /echo, and settles
  *      GET  /thread?X      answered with X by another thread
  *      GET  /big           BIG_ANSWER bytes
  *      GET  /below/...     its path
@@ -174,12 +176,14 @@ fx_below(struct call *c, void *arg)
 }
 
 static const struct route fx_routes[] = {
-	{ "GET", "/healthz", fx_healthz, .max_body = 0 },
+	{ "GET", "/healthz", fx_healthz, .vital = true },
 	{ "POST", "/echo", fx_echo, .max_body = ECHO_MAX },
 	{ "GET", "/wait", fx_wait, .no_head = true },
 	{ "GET", "/hold", fx_hold, .max_body = 0 },
 	{ "GET", "/claim", fx_claim, .max_body = 0 },
 	{ "POST", "/claim", fx_claim, .max_body = 10 },
+	{ "POST", "/keep", fx_wait, .max_body = ECHO_MAX },
+	{ "POST", "/settle", fx_echo, .max_body = ECHO_MAX, .settles = true },
 	{ "GET", "/thread", fx_thread, .max_body = 0 },
 	{ "GET", "/big", fx_big, .max_body = 0 },
 	{ "GET", "/below/", fx_below, .below = true },

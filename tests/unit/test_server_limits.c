@@ -283,6 +283,159 @@ TEST(beyond_the_limit_connections_are_turned_away)
 	fx_close(&fx);
 }
 
+/* S5: X-05 */
+TEST(the_reserve_serves_one_vital_call_and_nothing_else)
+{
+	struct server_conf conf = patient();
+	const char *said;
+	int first, fd;
+
+	conf.max_connections = 1;
+	conf.reserve = 1;
+	start(conf);
+	first = dial(&fx);
+	CHECK(is_served(first));
+
+	fd = dial(&fx);
+	send_text(fd, "GET /healthz HTTP/1.1" END "GET /healthz HTTP/1.1" END);
+	CHECK_STR("ok\n", strstr(recv_all(fd), "ok\n"));
+	close(fd);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_CONNECTIONS) == 1);
+
+	fd = dial(&fx);
+	send_text(fd, "GET /big HTTP/1.1" END);
+	said = recv_all(fd);
+	CHECK_CONTAINS("HTTP/1.1 503 ", said);
+	CHECK_CONTAINS("Retry-After: 1\r\n", said);
+	close(fd);
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_TURNED_AWAY) == 1);
+	CHECK(is_served(first));
+	close(first);
+	fx_close(&fx);
+}
+
+TEST(who_says_nothing_does_not_keep_the_reserve)
+{
+	struct server_conf conf = patient();
+	int first, fd;
+
+	conf.max_connections = 1;
+	conf.header_timeout = 20 * SLU_MS;
+	start(conf);
+	first = dial(&fx);
+	CHECK(is_served(first));
+	fd = dial(&fx);
+	CHECK_STR("", recv_all(fd));
+	CHECK(is_served(first));
+	close(fd);
+	close(first);
+	fx_close(&fx);
+}
+
+TEST(the_limit_of_connections_can_be_changed)
+{
+	struct server_conf conf = patient();
+	int fds[2];
+
+	conf.max_connections = 1;
+	start(conf);
+	fds[0] = dial(&fx);
+	CHECK(is_served(fds[0]));
+	server_set_limits(fx.srv, 2, 0);
+	fds[1] = dial(&fx);
+	send_text(fds[1], "GET /healthz HTTP/1.1" END "GET /healthz HTTP/1.1" END);
+	CHECK_CONTAINS("ok\n", recv_until(fds[1], "ok\n", 2));
+	close(fds[0]);
+	close(fds[1]);
+	fx_close(&fx);
+}
+
+/* --- memory (S8) ---------------------------------------------------------------- */
+
+enum {
+	HELD = 1000,
+	SECOND = 100
+};
+
+/* A call of HELD bytes that waits; max_bodies is what it takes. */
+static int
+hold_bodies(struct server_conf conf)
+{
+	char body[HELD + 1];
+	int fd;
+
+	memset(body, 'x', HELD);
+	body[HELD] = 0;
+	conf.max_bodies = HELD;
+	start(conf);
+	fd = dial(&fx);
+	send_text(fd, "POST /keep HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n");
+	send_text(fd, body);
+	WAIT_UNTIL(atomic_load(&fx.n_kept) == 1);
+	return fd;
+}
+
+static const char *
+echo_second(const char *path)
+{
+	static char request[400];
+	char body[SECOND + 1];
+
+	memset(body, 'y', SECOND);
+	body[SECOND] = 0;
+	(void)snprintf(request, sizeof request,
+		       "POST %s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+		       "Content-Length: %d\r\n\r\n%s",
+		       path, SECOND, body);
+	return ask(&fx, request);
+}
+
+TEST(beyond_the_memory_of_bodies_a_request_is_503)
+{
+	const int fd = hold_bodies(patient());
+
+	CHECK_CONTAINS("HTTP/1.1 503 ", echo_second("/echo"));
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_NO_MEMORY) == 1);
+	CHECK_EQ(HELD, server_metric(fx.srv, SERVER_BODIES));
+	fx_release(&fx, 0);
+	CHECK_CONTAINS("200", recv_until(fd, "\r\n\r\n", 1));
+	WAIT_UNTIL(server_metric(fx.srv, SERVER_BODIES) == 0);
+	CHECK_CONTAINS("HTTP/1.1 200 ", echo_second("/echo"));
+	close(fd);
+	fx_close(&fx);
+}
+
+TEST(what_settles_is_taken_whatever_others_hold)
+{
+	const int fd = hold_bodies(patient());
+
+	CHECK_CONTAINS("HTTP/1.1 200 ", echo_second("/settle"));
+	fx_release(&fx, 0);
+	close(fd);
+	fx_close(&fx);
+}
+
+TEST(a_body_that_is_alone_is_taken_however_large)
+{
+	struct server_conf conf = patient();
+
+	conf.max_bodies = 1;
+	start(conf);
+	CHECK_CONTAINS("HTTP/1.1 200 ", echo_second("/echo"));
+	fx_close(&fx);
+}
+
+TEST(the_memory_of_bodies_can_be_changed)
+{
+	const int fd = hold_bodies(patient());
+
+	server_set_limits(fx.srv, 0, HELD + SECOND);
+	CHECK_CONTAINS("HTTP/1.1 200 ", echo_second("/echo"));
+	fx_release(&fx, 0);
+	close(fd);
+	fx_close(&fx);
+}
+
 enum {
 	MANY = 1000
 };
@@ -352,10 +505,13 @@ TEST(everything_is_counted)
 		"\nmine_slow_readers_total 0\n",
 		"\nmine_hang_ups_total 0\n",
 		"\nmine_unsent_total 0\n",
-		"\nmine_requests_total{status=\"1xx\"} 0\n",
-		"\nmine_requests_total{status=\"2xx\"} 1\n",
-		"\nmine_requests_total{status=\"4xx\"} 2\n",
-		"\nmine_requests_total{status=\"5xx\"} 0\n",
+		"\nmine_requests_total{route=\"GET /healthz\",status=\"2xx\"} 1\n",
+		"\nmine_requests_total{route=\"GET /healthz\",status=\"4xx\"} 0\n",
+		"\nmine_requests_total{route=\"other\",status=\"4xx\"} 2\n",
+		"\nmine_requests_total{route=\"other\",status=\"5xx\"} 0\n",
+		"\nmine_request_bytes 0\n",
+		"\nmine_memory_refused_total 0\n",
+		"\nmine_too_large_total 0\n",
 	};
 	static const char *const requests[] = {
 		"GET /healthz HTTP/1.1" BYE,
