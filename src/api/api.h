@@ -24,6 +24,7 @@
 struct broker;
 struct call;
 struct op;
+struct reload;
 struct server;
 
 struct api {
@@ -35,6 +36,7 @@ struct api {
 	const char *sync;   /* "interval=10ms" */
 	slu_time started;   /* on the wall clock; set by api_init */
 	_Atomic bool draining;
+	struct reload *reload; /* the settings; NULL: nobody may see or change them */
 	struct metrics ops; /* a series per verb */
 };
 

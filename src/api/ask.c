@@ -66,6 +66,21 @@ ask_params(struct ask *a, const struct param *rows, size_t n, void *out)
 	return rc == 0;
 }
 
+bool
+ask_body(struct ask *a, const struct param *rows, size_t n, void *out)
+{
+	const struct slice body = a->call->body;
+	char *const room = arena_array(&a->memory, body.n, 2);
+	struct slu_err err = { 0 };
+	int rc = SLU_ENOMEM;
+
+	if (room)
+		rc = params_json(rows, n, body, room, out, &err);
+	if (rc)
+		ask_refuse(a, rc, err.text);
+	return rc == 0;
+}
+
 /* On the loop, when the last op has its answer. */
 static void
 answered(struct loop_work *w)

@@ -56,6 +56,9 @@ void *ask_state(struct ask *a, size_t size);
 /* Read the query of the call by a table. False: it was refused. */
 bool ask_params(struct ask *a, const struct param *rows, size_t n, void *out);
 
+/* The same from the JSON object of its body. */
+bool ask_body(struct ask *a, const struct param *rows, size_t n, void *out);
+
 /* Begin an op of this ask: op_init with what ask_run needs. */
 void ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
 	    struct slice queue);

@@ -73,17 +73,17 @@ flat_view_status(const struct op_row *row)
 	return flat_view_states[row->state];
 }
 
+const char *const flat_view_reasons[] = {
+	[DEAD_NOT] = "none",
+	[DEAD_MAX_ATTEMPTS] = "max_attempts",
+	[DEAD_EXPIRED] = "expired",
+	[DEAD_REJECTED] = "rejected",
+};
+
 static void
 write_dead(struct json_out *w, const struct op_row *row)
 {
-	static const char *const reasons[] = {
-		[DEAD_NOT] = "none",
-		[DEAD_MAX_ATTEMPTS] = "max_attempts",
-		[DEAD_EXPIRED] = "expired",
-		[DEAD_REJECTED] = "rejected",
-	};
-
-	json_out_str(w, "reason", slice_of(reasons[row->reason]));
+	json_out_str(w, "reason", slice_of(flat_view_reasons[row->reason]));
 	json_out_time(w, "dead_since", row->due);
 }
 

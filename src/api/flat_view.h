@@ -30,5 +30,6 @@ const char *flat_view_status(const struct op_row *row);
 /* MSG_NONE when there is no state of that name; `processing` is none. */
 enum msg_state flat_view_state(struct slice name);
 extern const char *const flat_view_states[MSG_STATES];
+extern const char *const flat_view_reasons[]; /* by enum dead_reason */
 
 #endif

@@ -21,6 +21,9 @@ enum {
 	API_ERROR_MAX = 64 << 10,   /* text of a nack */
 	API_RESULT_MAX = 1 << 20,   /* JSON of an ack */
 	API_ATTEMPTS_MAX = 65535,   /* max_attempts */
+	API_LOOK_BYTES = 16 << 20,  /* of the records that one page of a search reads */
+	API_COPY_MAX = 100,         /* dead letters that a call puts into another queue */
+	API_BACKUP_BYTES = 1 << 20, /* of a file, in one answer */
 	API_METRIC_QUEUES = 1000,   /* with numbers of their own in /metrics */
 	API_METRIC_PAGE = 256,      /* of these, asked for at a time */
 	API_RETRY_AFTER_SECONDS = 1 /* said with 429 and 503 */

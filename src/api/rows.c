@@ -44,7 +44,7 @@ read_row(struct rows *r, const struct op_row *row, bool may_block, struct messag
 static int
 write_rows(struct rows *r, bool may_block)
 {
-	for (; r->at < r->op->n_rows; r->at++) {
+	for (; r->at < r->op->n_rows && !r->enough; r->at++) {
 		const struct op_row *const row = &r->op->rows[r->at];
 		struct slu_err err = { 0 };
 		struct slice error;
@@ -58,6 +58,8 @@ write_rows(struct rows *r, bool may_block)
 			return rc;
 		else
 			r->write(&r->w, row, &m, error);
+		r->bytes += row->record.size;
+		r->enough = r->enough || (r->max_bytes && r->bytes >= r->max_bytes);
 	}
 	return 0;
 }
@@ -95,8 +97,9 @@ rows_start(struct rows *r)
 	r->at = 0;
 	r->room = NULL;
 	r->room_size = 0;
+	r->bytes = 0;
 	r->work.data = r;
-	rc = write_rows(r, false);
+	rc = r->patient ? SLU_EBUSY : write_rows(r, false);
 	if (rc == SLU_EBUSY &&
 	    uv_queue_work(loop_uv(call_loop(r->ask->call)), &r->work, run_on_file_thread,
 			  back_on_loop) == 0)

@@ -30,11 +30,17 @@ struct rows {
 	void (*done)(struct ask *a, int rc); /* on the loop */
 	struct json_out w;                   /* writes to the call's out */
 
+	/* For those who look at more than they write. */
+	bool patient;       /* all of it on a file thread: it reads much */
+	uint64_t max_bytes; /* ends behind the row that brings it there; 0: no limit */
+	bool enough;        /* set by write: ends behind this row */
+
 	/* Inner. */
 	uv_work_t work;
 	char *room; /* for a record and an error text */
 	size_t room_size;
-	uint32_t at; /* the next row */
+	uint64_t bytes;
+	uint32_t at; /* the next row; after done: how many were looked at */
 	int rc;
 };
 

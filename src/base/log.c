@@ -307,6 +307,12 @@ hand_over(struct slu_log *log, enum slu_log_level level, const struct line *l)
 	pthread_mutex_unlock(&log->mtx);
 }
 
+enum slu_log_level
+log_level(const struct slu_log *log)
+{
+	return (enum slu_log_level)atomic_load_explicit(&log->level, memory_order_relaxed);
+}
+
 bool
 log_on(const struct slu_log *log, enum slu_log_level level)
 {

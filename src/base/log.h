@@ -50,6 +50,9 @@ struct log_field {
 /* Time lines by this clock, not by clock_system. Before the log is shared. */
 void log_set_clock(struct slu_log *log, struct clock *clock);
 
+/* What it is set to. */
+enum slu_log_level log_level(const struct slu_log *log);
+
 bool log_on(const struct slu_log *log, enum slu_log_level level);
 
 /* fields ends with LOG_END. */

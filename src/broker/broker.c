@@ -82,13 +82,19 @@ first_queue(const struct op *op, struct slice *space)
 	return (struct slice){ 0 };
 }
 
-/* A look at one shard that the maker chose. */
+static bool
+is_one_delete(const struct op *op)
+{
+	return op->verb == OP_DELETE && op->n_items == 1 && op->items[0].queue.n == 0;
+}
+
+/* An op for one shard that the maker chose. */
 static bool
 names_shard(const struct op *op, uint32_t *shard)
 {
 	if (op->verb == OP_BACKUP)
 		*shard = op->backup.shard;
-	else if (op->verb == OP_GET && op->queue.n == 0)
+	else if (op->queue.n == 0 && (op->verb == OP_GET || is_one_delete(op)))
 		*shard = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
 	else
 		return false;

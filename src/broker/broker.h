@@ -7,8 +7,8 @@
  *
  * An op that is about one queue goes to the shard of that queue; TOPICS, and LIST
  * without a queue, go to all of them, one after the other, by their cursor. BACKUP, and
- * GET without a queue, name their shard; SHARD by its cursor, which is the shard's
- * number << BROKER_CURSOR_BITS.
+ * GET and the DELETE of one message without a queue, name their shard; SHARD by its
+ * cursor, which is the shard's number << BROKER_CURSOR_BITS.
  *
  *         op_init(&op, OP_CLAIM, space, queue, claimed, conn);
  *         op.rows = rows;

@@ -1,5 +1,6 @@
 #include "server/node_in.h"
 
+#include "api/admin.h"
 #include "api/flat.h"
 #include "base/mem.h"
 #include "net/listen.h"
@@ -138,11 +139,22 @@ open_broker(struct node *n, struct slu_err *err)
 }
 
 static int
+join_routes(struct node *n, struct slu_err *err)
+{
+	n->routes = mem_array(flat_n_routes + admin_n_routes, sizeof *n->routes);
+	if (!n->routes)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	memcpy(n->routes, flat_routes, flat_n_routes * sizeof *n->routes);
+	memcpy(n->routes + flat_n_routes, admin_routes, admin_n_routes * sizeof *n->routes);
+	return 0;
+}
+
+static int
 open_server(struct node *n, struct slu_err *err)
 {
 	const struct server_conf conf = {
-		.routes = flat_routes,
-		.n_routes = flat_n_routes,
+		.routes = n->routes,
+		.n_routes = flat_n_routes + admin_n_routes,
 		.arg = &n->api,
 		.describe = api_describe,
 		.describe_type = api_json,
@@ -196,7 +208,9 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (rc)
 		return rc;
 	n->api.broker = n->broker;
-	return open_server(n, err);
+	n->api.reload = reload;
+	rc = join_routes(n, err);
+	return rc ? rc : open_server(n, err);
 }
 
 void
@@ -207,5 +221,6 @@ node_close(struct node *n)
 	server_close(n->server);
 	(void)broker_close(n->broker); /* it was not run: nothing is new */
 	api_release(&n->api);
+	mem_free(n->routes);
 	mem_free(n);
 }

@@ -20,6 +20,7 @@ struct node {
 	struct broker *broker;
 	struct server *server;
 	struct api api;
+	struct route *routes; /* of all APIs */
 	char sync[NODE_SYNC_TEXT];
 
 	/* Set by reloads. */
