@@ -37,7 +37,7 @@ struct api {
 	slu_time started;   /* on the wall clock; set by api_init */
 	_Atomic bool draining;
 	struct reload *reload; /* the settings; NULL: nobody may see or change them */
-	struct metrics ops; /* a series per verb */
+	struct metrics ops;    /* a series per verb */
 };
 
 /* SLU_ENOMEM. The caller has set the pointers. */
