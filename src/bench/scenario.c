@@ -1,5 +1,6 @@
 #include "bench/scenario.h"
 
+#include "base/mem.h"
 #include "bench/bench.h"
 #include "bench/latency.h"
 #include "bench/load.h"
@@ -60,14 +61,18 @@ scenario_request(struct buf *out, unsigned size)
 	write_put(out, "bench-12345-1", 1, size);
 }
 
+/* queue NULL: one of this run. */
 static int
-shared_init(struct shared *s, const struct scenario_conf *conf, unsigned put_batch,
-	    struct slu_err *err)
+shared_init(struct shared *s, const struct scenario_conf *conf, const char *queue,
+	    unsigned put_batch, struct slu_err *err)
 {
 	static unsigned count;
 
 	*s = (struct shared){ .conf = conf };
-	(void)snprintf(s->queue, sizeof s->queue, "bench-%ld-%u", (long)getpid(), ++count);
+	if (queue)
+		(void)snprintf(s->queue, sizeof s->queue, "%s", queue);
+	else
+		(void)snprintf(s->queue, sizeof s->queue, "bench-%ld-%u", (long)getpid(), ++count);
 	buf_init(&s->put, REQUEST_MAX);
 	buf_init(&s->take, 1024);
 	write_put(&s->put, s->queue, put_batch, conf->size);
@@ -165,7 +170,7 @@ next_take(struct load *l, struct load_conn *c)
 	const struct shared *s = l->arg;
 
 	c->request = buf_slice(&s->take);
-	return c->step == 0; /* until it was empty */
+	return c->step == 0 && s->messages < s->wanted; /* or until it was empty */
 }
 
 static int
@@ -287,16 +292,16 @@ measure(const struct served *v, struct load *l, struct figures *f, struct slu_er
 	return rc;
 }
 
+/* One queue, the same requests until the time is up. */
 static int
-run_enqueue(const struct served *v, const struct scenario_conf *c, struct figures *f,
-	    struct slu_err *err)
+run_steps(const struct served *v, const struct scenario_conf *c, struct load l,
+	  struct figures *f, struct slu_err *err)
 {
 	struct shared s;
-	struct load l = {
-		.connections = c->connections, .arg = &s, .next = next_put, .answered = did_put
-	};
-	int rc = shared_init(&s, c, c->batch, err);
+	int rc = shared_init(&s, c, NULL, c->batch, err);
 
+	l.connections = c->connections;
+	l.arg = &s;
 	if (!rc)
 		rc = measure(v, &l, f, err);
 	shared_release(&s);
@@ -304,40 +309,66 @@ run_enqueue(const struct served *v, const struct scenario_conf *c, struct figure
 }
 
 static int
-run_dequeue(const struct served *v, const struct scenario_conf *c, struct figures *f,
+run_enqueue(const struct served *v, const struct scenario_conf *c, struct figures *f,
 	    struct slu_err *err)
 {
-	struct shared s;
-	struct load fill = { .connections = 4, .arg = &s, .next = next_put, .answered = did_put };
-	struct load l = {
-		.connections = c->connections, .arg = &s, .next = next_take, .answered = did_take
-	};
-	int rc = shared_init(&s, c, FILL_BATCH, err);
-
-	s.wanted = c->messages;
-	if (!rc)
-		rc = measure(v, &fill, f, err);
-	memset(f, 0, sizeof *f); /* how it was filled is of no interest */
-	if (!rc)
-		rc = measure(v, &l, f, err);
-	shared_release(&s);
-	return rc;
+	return run_steps(v, c, (struct load){ .next = next_put, .answered = did_put }, f, err);
 }
 
 static int
 run_cycle(const struct served *v, const struct scenario_conf *c, struct figures *f,
 	  struct slu_err *err)
 {
-	struct shared s;
-	struct load l = {
-		.connections = c->connections, .arg = &s, .next = next_cycle, .answered = did_cycle
-	};
-	int rc = shared_init(&s, c, c->batch, err);
+	return run_steps(v, c, (struct load){ .next = next_cycle, .answered = did_cycle }, f, err);
+}
 
+/* The same with a queue and a number of messages that are given. */
+static int
+run_wanted(const struct served *v, const struct scenario_conf *c, struct load l,
+	   const char *queue, uint64_t wanted, struct figures *f, struct slu_err *err)
+{
+	struct shared s;
+	int rc = shared_init(&s, c, queue, FILL_BATCH, err);
+
+	s.wanted = wanted;
+	l.arg = &s;
+	memset(f, 0, sizeof *f);
 	if (!rc)
 		rc = measure(v, &l, f, err);
 	shared_release(&s);
 	return rc;
+}
+
+int
+scenario_fill(const struct served *v, const struct scenario_conf *c, const char *queue,
+	      uint64_t n, struct slu_err *err)
+{
+	struct load l = { .connections = 4, .next = next_put, .answered = did_put };
+	struct figures *f = mem_alloc(sizeof *f); /* of no interest */
+	int rc;
+
+	rc = f ? run_wanted(v, c, l, queue, n, f, err) : slu_fail(err, SLU_ENOMEM, "no memory");
+	mem_free(f);
+	return rc;
+}
+
+int
+scenario_take(const struct served *v, const struct scenario_conf *c, const char *queue,
+	      uint64_t n, struct figures *f, struct slu_err *err)
+{
+	struct load l = { .connections = c->connections, .next = next_take, .answered = did_take };
+
+	return run_wanted(v, c, l, queue, n, f, err);
+}
+
+static int
+run_dequeue(const struct served *v, const struct scenario_conf *c, struct figures *f,
+	    struct slu_err *err)
+{
+	static const char queue[] = "dequeue";
+	const int rc = scenario_fill(v, c, queue, c->messages, err);
+
+	return rc ? rc : scenario_take(v, c, queue, c->messages, f, err);
 }
 
 static int

@@ -21,7 +21,7 @@ struct scenario_conf {
 	unsigned batch;    /* messages a request */
 	unsigned size;     /* bytes of a payload */
 	slu_time duration; /* enqueue, cycle, healthz */
-	uint64_t messages; /* dequeue: how many; latency: how many at most */
+	uint64_t messages; /* dequeue, backlog: how many; latency: how many at most */
 };
 
 struct figures {
@@ -42,6 +42,12 @@ struct scenario {
 /* All of them; a name of NULL ends. */
 extern const struct scenario scenarios[];
 const struct scenario *scenario_find(const char *name); /* or NULL */
+
+/* n messages, or a few more, into a queue of that name; and about n out of it. */
+int scenario_fill(const struct served *s, const struct scenario_conf *c, const char *queue,
+		  uint64_t n, struct slu_err *err);
+int scenario_take(const struct served *s, const struct scenario_conf *c, const char *queue,
+		  uint64_t n, struct figures *f, struct slu_err *err);
 
 /* An enqueue of one message of that size as it is sent: what a bare server is sent too. */
 void scenario_request(struct buf *out, unsigned size);

@@ -34,8 +34,9 @@ find_program(char *out, size_t n)
 }
 
 static void
-become(int err_fd, const char *program, const struct served *s, const struct served_conf *c)
+become(int err_fd, const char *program, const struct served *s)
 {
+	const struct served_conf *c = s->conf;
 	const char *argv[16] = { program, "--listen", "127.0.0.1:0", "--data", s->folder };
 	int n = 5;
 
@@ -76,7 +77,20 @@ read_address(struct served *s, FILE *said, struct slu_err *err)
 }
 
 static int
-start(struct served *s, const struct served_conf *conf, struct slu_err *err)
+make_folder(struct served *s, struct slu_err *err)
+{
+	int rc;
+
+	(void)snprintf(s->folder, sizeof s->folder, "%.200s/sluice-bench-XXXXXX", s->conf->dir);
+	if (mkdtemp(s->folder))
+		return 0;
+	rc = slu_fail(err, SLU_EDOWN, "%s: %m; name another folder with --dir", s->folder);
+	s->folder[0] = '\0';
+	return rc;
+}
+
+int
+served_start(struct served *s, struct slu_err *err)
 {
 	char program[512];
 	int fds[2];
@@ -84,18 +98,12 @@ start(struct served *s, const struct served_conf *conf, struct slu_err *err)
 	int rc;
 
 	find_program(program, sizeof program);
-	(void)snprintf(s->folder, sizeof s->folder, "%.200s/sluice-bench-XXXXXX", conf->dir);
-	if (!mkdtemp(s->folder)) {
-		rc = slu_fail(err, SLU_EDOWN, "%s: %m; name another folder with --dir", s->folder);
-		s->folder[0] = '\0';
-		return rc;
-	}
 	if (pipe2(fds, O_CLOEXEC) != 0)
 		return slu_fail(err, SLU_EDOWN, "pipe: %m");
 	s->ours = true;
 	s->pid = fork();
 	if (s->pid == 0)
-		become(fds[1], program, s, conf);
+		become(fds[1], program, s);
 	close(fds[1]);
 	said = fdopen(fds[0], "r");
 	rc = said && s->pid > 0 ? read_address(s, said, err)
@@ -147,12 +155,14 @@ served_open(struct served *s, const struct served_conf *conf, struct slu_err *er
 {
 	int rc;
 
-	*s = (struct served){ .version = "?", .engine = "?", .durability = "?" };
+	*s = (struct served){ .conf = conf, .version = "?", .engine = "?", .durability = "?" };
 	if (conf->server) {
 		s->pid = (pid_t)conf->pid;
 		rc = address_parse(&s->address, conf->server, err);
 	} else {
-		rc = start(s, conf, err);
+		rc = make_folder(s, err);
+		if (!rc)
+			rc = served_start(s, err);
 	}
 	if (!rc)
 		rc = ask(s, err);
@@ -173,15 +183,41 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 }
 
 void
+served_kill(struct served *s)
+{
+	if (!s->ours || s->pid <= 0)
+		return;
+	(void)kill(s->pid, SIGKILL);
+	(void)waitpid(s->pid, NULL, 0);
+	s->pid = 0;
+}
+
+void
 served_close(struct served *s)
 {
-	if (s->ours && s->pid > 0) {
-		(void)kill(s->pid, SIGKILL); /* its folder goes too: nothing to save */
-		(void)waitpid(s->pid, NULL, 0);
-	}
+	served_kill(s); /* its folder goes too: nothing to save */
 	if (s->folder[0])
 		(void)nftw(s->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	*s = (struct served){ 0 };
+}
+
+/* --- memory --------------------------------------------------------------------- */
+
+int64_t
+served_memory(const struct served *s)
+{
+	char path[64], line[128];
+	int64_t kib = -1;
+	FILE *f;
+
+	(void)snprintf(path, sizeof path, "/proc/%ld/status", (long)s->pid);
+	f = s->pid > 0 ? fopen(path, "re") : NULL;
+	while (f && kib < 0 && fgets(line, sizeof line, f))
+		if (strncmp(line, "RssAnon:", 8) == 0)
+			kib = strtoll(line + 8, NULL, 10);
+	if (f)
+		(void)fclose(f);
+	return kib < 0 ? -1 : kib * 1024;
 }
 
 /* --- processor time ------------------------------------------------------------- */

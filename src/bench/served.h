@@ -22,6 +22,7 @@ struct served_conf {
 };
 
 struct served {
+	const struct served_conf *conf; /* borrowed */
 	struct address address;
 	pid_t pid; /* 0: unknown */
 	bool ours;
@@ -32,6 +33,13 @@ struct served {
 /* SLU_EDOWN: it does not answer, or could not be started, and why. */
 int served_open(struct served *s, const struct served_conf *conf, struct slu_err *err);
 void served_close(struct served *s); /* zeroed is fine */
+
+/* One of our own: end it as kill -9 does, its folder stays; start it again there. */
+void served_kill(struct served *s);
+int served_start(struct served *s, struct slu_err *err);
+
+/* Bytes of memory that are its own, files not counted; or -1. */
+int64_t served_memory(const struct served *s);
 
 /* Processor time it has used, or -1 when its pid is not known. */
 slu_time served_cpu(const struct served *s);

@@ -1,7 +1,8 @@
 /*
- * bench_load.c - `sluice bench cycle|enqueue|dequeue|latency|healthz|raw`: a server under
- * load, with the machine it runs on.
+ * bench_load.c - `sluice bench cycle|enqueue|dequeue|latency|healthz|raw|backlog`: a
+ * server under load, with the machine it runs on.
  */
+#include "bench/backlog.h"
 #include "bench/bare_file.h"
 #include "bench/bench_raw.h"
 #include "cli/args.h"
@@ -221,11 +222,49 @@ run_scenario(struct request *r, struct slu_err *err)
 	return rc ? slu_fail(err, rc, "no memory") : 0;
 }
 
+/* Benches that have rows with aims, beside the scenarios. */
 static int
-run_raw(struct request *r, int *missed, struct slu_err *err)
+raw(struct request *r, struct bench *b, struct slu_err *err)
+{
+	return bench_raw(b, &r->server, &r->load, &r->file, err);
+}
+
+static int
+backlog(struct request *r, struct bench *b, struct slu_err *err)
+{
+	struct served few = { 0 };
+	int rc = served_open(&few, &r->served, err);
+
+	if (!rc)
+		rc = bench_backlog(b, &r->server, &few, &r->load, err);
+	served_close(&few);
+	return rc;
+}
+
+/* clang-format off */
+static const struct aimed {
+	const char *name, *summary;
+	int (*run)(struct request *r, struct bench *b, struct slu_err *err);
+} aimed[] = {
+	{ "raw",     "enqueue and /healthz beside the least that could do the same", raw },
+	{ "backlog", "a long queue: its memory, its rate, and a restart",            backlog },
+};
+/* clang-format on */
+
+static const struct aimed *
+aimed_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof aimed / sizeof aimed[0]; i++)
+		if (strcmp(aimed[i].name, name) == 0)
+			return &aimed[i];
+	return NULL;
+}
+
+static int
+run_aimed(struct request *r, int *missed, struct slu_err *err)
 {
 	struct bench b = { .rounds = (uint32_t)r->rounds };
-	const int rc = bench_raw(&b, &r->server, &r->load, &r->file, err);
+	const int rc = aimed_find(r->name)->run(r, &b, err);
 
 	if (rc)
 		return rc;
@@ -251,10 +290,8 @@ run(struct request *r)
 	rc = served_open(&r->server, &r->served, &err);
 	if (!rc)
 		rc = measure_fsync(r, &err);
-	if (!rc && strcmp(r->name, "raw") == 0)
-		rc = run_raw(r, &missed, &err);
-	else if (!rc)
-		rc = run_scenario(r, &err);
+	if (!rc)
+		rc = aimed_find(r->name) ? run_aimed(r, &missed, &err) : run_scenario(r, &err);
 	served_close(&r->server);
 	bare_file_close(&r->file);
 	if (rc)
@@ -269,13 +306,14 @@ bench_load_list(FILE *out)
 {
 	for (const struct scenario *s = scenarios; s->name; s++)
 		fprintf(out, "  %-8s %s\n", s->name, s->summary);
-	fputs("  raw      enqueue and /healthz beside the least that could do the same\n", out);
+	for (size_t i = 0; i < sizeof aimed / sizeof aimed[0]; i++)
+		fprintf(out, "  %-8s %s\n", aimed[i].name, aimed[i].summary);
 }
 
 bool
 bench_load_has(const char *name)
 {
-	return strcmp(name, "raw") == 0 || scenario_find(name);
+	return aimed_find(name) || scenario_find(name);
 }
 
 static void
@@ -290,7 +328,8 @@ help(const struct request *r, const struct arg *rows, size_t n)
 	     "  sluice bench enqueue --connections 64 --batch 1 --size 300\n"
 	     "  sluice bench latency --sync interval=10ms\n"
 	     "  sluice bench cycle --server 127.0.0.1:7171 --pid $(pidof sluiced) --json\n"
-	     "  sluice bench raw --dir /data");
+	     "  sluice bench raw --dir /data\n"
+	     "  sluice bench backlog --messages 10000000 --batch 100 --dir /data");
 }
 
 static const char *
@@ -302,6 +341,10 @@ misuse(const struct request *r, int words)
 		return "at most 20000 connections, batches of 1000, 1048576 bytes";
 	if (r->rounds > BENCH_ROUNDS_MAX)
 		return "at most 15 rounds";
+	if (strcmp(r->name, "backlog") == 0 && r->served.server)
+		return "backlog kills the server it measures: it starts its own";
+	if (strcmp(r->name, "backlog") == 0 && r->load.messages <= r->rounds * BACKLOG_FEW)
+		return "backlog needs more messages than 10000 a round";
 	if (r->served.pid && !r->served.server)
 		return "--pid goes with --server";
 	if (r->served.server && (r->served.sync || r->served.engine))
@@ -328,15 +371,15 @@ cli_bench_load(int argc, char **argv)
 		{ "--batch", ARG_COUNT, &r.batch, "messages a request, at most 1000 (1)" },
 		{ "--size BYTES", ARG_COUNT, &r.size, "of a payload (300)" },
 		{ "--for", ARG_TIME, &r.load.duration, "how long; raw: each part of a round (5s)" },
-		{ "--messages", ARG_COUNT, &r.load.messages, "dequeue, latency: how many (200000)" },
-		{ "--rounds", ARG_COUNT, &r.rounds, "raw: 1 to 15 (5)" },
+		{ "--messages", ARG_COUNT, &r.load.messages, "dequeue, latency, backlog: how many (200000)" },
+		{ "--rounds", ARG_COUNT, &r.rounds, "raw, backlog: 1 to 15 (5)" },
 		{ "--server ADDRESS", ARG_TEXT, &r.served.server, "measure one that runs" },
 		{ "--pid", ARG_COUNT, &r.served.pid, "of that one, for its processor time" },
 		{ "--dir DIR", ARG_TEXT, &r.served.dir, "where our own server writes (/var/tmp)" },
 		{ "--sync MODE", ARG_TEXT, &r.served.sync, "of our own: always, interval=TIME, none" },
 		{ "--engine NAME", ARG_TEXT, &r.served.engine, "of our own: log, memory" },
 		{ "--json", ARG_FLAG, &r.json, "print JSON" },
-		{ "--strict", ARG_FLAG, &r.strict, "raw: exit 1 when an aim is not reached" },
+		{ "--strict", ARG_FLAG, &r.strict, "raw, backlog: exit 1 when an aim is missed" },
 		{ "--help", ARG_FLAG, &r.help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];

@@ -738,6 +738,16 @@ def test_bench_raw_compares_in_turns(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_bench_backlog_compares_a_long_queue_with_a_short_one(tmp_path):
+    done = subprocess.run([SLUICE, "bench", "backlog", "--messages", "30000", "--rounds", "1",
+                           "--batch", "100", "--dir", tmp_path, "--json"],
+                          capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert len(rows) == 3 and all(r["ours"] > 0 for r in rows)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_bench_prints_a_table(tmp_path):
     done = subprocess.run([SLUICE, "bench", "enqueue", "--for", "200ms", "--engine", "memory",
                            "--dir", tmp_path], capture_output=True, text=True, timeout=LIMIT)
@@ -753,6 +763,8 @@ def test_bench_prints_a_table(tmp_path):
     (["cycle", "--server", "x:1", "--sync", "none"], "started here"),
     (["cycle", "extra"], "options only"),
     (["raw", "--rounds", "16"], "15 rounds"),
+    (["backlog", "--server", "x:1"], "starts its own"),
+    (["backlog", "--messages", "50000"], "more messages"),
     (["cycle", "--conections", "1"], "did you mean --connections?"),
 ])
 def test_a_wrong_bench_says_what_is_wrong(args, says):
