@@ -190,8 +190,10 @@ int
 broker_return(struct broker *b, struct op *op, uint32_t from)
 {
 	assert(op->verb == OP_CLAIM && from <= op->n_rows);
-	for (uint32_t i = from; i < op->n_rows; i++)
+	for (uint32_t i = from; i < op->n_rows; i++) {
 		engine_unpin(op->engine, &op->rows[i].record);
+		engine_unpin(op->engine, &op->rows[i].payload);
+	}
 	op->verb = OP_RETURN;
 	op->rows += from;
 	op->n_rows -= from;

@@ -37,18 +37,19 @@ print_facts(const struct journal *j, const struct log_facts *f)
 	if (j->json) {
 		printf("{\"records\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
 		       ",\"time\":\"%s\",\"messages\":%" PRIu32 ",\"queues\":%" PRIu32
-		       ",\"closed\":%s}\n",
+		       ",\"payload_files\":%" PRIu64 ",\"closed\":%s}\n",
 		       f->records, f->first_seq, f->last_seq, rfc3339_format(f->time, time),
-		       f->messages, f->queues, f->closed ? "true" : "false");
+		       f->messages, f->queues, f->files, f->closed ? "true" : "false");
 		return;
 	}
 	printf("%s is sound\n"
 	       "  records   %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n"
 	       "  last      %s\n"
 	       "  messages  %" PRIu32 " in %" PRIu32 " queues\n"
+	       "  payloads  %" PRIu64 " in files of their own\n"
 	       "  stopped   %s\n",
 	       j->folder, f->records, f->first_seq, f->last_seq,
-	       rfc3339_format(f->time, time), f->messages, f->queues,
+	       rfc3339_format(f->time, time), f->messages, f->queues, f->files,
 	       f->closed ? "cleanly" : "without saying so: killed, or the power went");
 }
 
@@ -67,6 +68,10 @@ check(struct journal *j, struct slu_err *err)
 	if (facts.wrong)
 		return slu_fail(err, SLU_ECORRUPT, "the records do not fit together: %s",
 				facts.wrong);
+	if (facts.bad_files)
+		return slu_fail(err, SLU_ECORRUPT, "%" PRIu64 " of %" PRIu64
+						   " payload files: %.180s",
+				facts.bad_files, facts.files, facts.first_bad.text);
 	print_facts(j, &facts);
 	return 0;
 }
@@ -179,8 +184,10 @@ salvage(struct journal *j, struct slu_err *err)
 		return rc;
 	if (j->json) {
 		printf("{\"kept\":%" PRIu64 ",\"missing\":%" PRIu64 ",\"broken\":%" PRIu64
-		       ",\"left_out\":%" PRIu64 ",\"headless\":%" PRIu32 "}\n",
-		       s.kept, s.found.missing, s.found.broken, s.n_left, s.found.headless);
+		       ",\"left_out\":%" PRIu64 ",\"headless\":%" PRIu32
+		       ",\"payload_files\":%" PRIu64 ",\"lost_payloads\":%" PRIu64 "}\n",
+		       s.kept, s.found.missing, s.found.broken, s.n_left, s.found.headless,
+		       s.files, s.bad_files);
 		return 0;
 	}
 	printf("%s has what could be saved\n"
@@ -188,10 +195,12 @@ salvage(struct journal *j, struct slu_err *err)
 	       "  missing   %" PRIu64 " were not found\n"
 	       "  broken    %" PRIu64 " are of groups that are not whole\n"
 	       "  left out  %" PRIu64 " do not follow from what is left%s%s\n"
-	       "  headless  %" PRIu32 " segments that cannot be read at all\n",
+	       "  headless  %" PRIu32 " segments that cannot be read at all\n"
+	       "  payloads  %" PRIu64 " files copied, %" PRIu64 " missing or damaged%s%s\n",
 	       j->to, s.kept, s.found.missing, s.found.broken, s.n_left,
 	       s.n_left ? "; the first: " : "", s.n_left ? s.first_left.text : "",
-	       s.found.headless);
+	       s.found.headless, s.files, s.bad_files, s.bad_files ? "; the first: " : "",
+	       s.bad_files ? s.first_bad.text : "");
 	return 0;
 }
 

@@ -53,6 +53,13 @@ clerk_queue(const struct clerk *k, const struct op *op)
 	return ledger_queue_find(k->ledger, op->space, op->queue);
 }
 
+static void
+unpin_row(struct clerk *k, struct op_row *row)
+{
+	engine_unpin(k->engine, &row->record);
+	engine_unpin(k->engine, &row->payload);
+}
+
 int
 clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row,
 	  struct slu_err *err)
@@ -77,11 +84,11 @@ clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row,
 		.flags = v.flags,
 		.reason = (uint8_t)v.reason,
 	};
-	rc = k->ops->pin(k, v.where, &row->record, err);
+	rc = k->ops->pin(k, v.where, &row->record, &row->payload, err);
 	if (!rc && with_error && v.error)
-		rc = k->ops->pin(k, v.error, &row->error, err);
+		rc = k->ops->pin(k, v.error, &row->error, NULL, err);
 	if (rc)
-		engine_unpin(k->engine, &row->record);
+		unpin_row(k, row);
 	return rc;
 }
 
@@ -295,12 +302,18 @@ run_enqueue(struct clerk *k, struct op *op)
 
 /* ---- Claim ---- */
 
+static uint64_t
+bytes_of(const struct op_row *row)
+{
+	return (uint64_t)row->record.size + row->payload.size;
+}
+
 /* The message of c, which is ready, fits into what the op may still take. */
 static bool
 fits(const struct op *op, const struct op_row *row)
 {
 	return op->n_rows == 0 || !op->max_bytes ||
-	       op->bytes + row->record.size <= op->max_bytes;
+	       op->bytes + bytes_of(row) <= op->max_bytes;
 }
 
 /* Hand out what c says. False: the op has enough. */
@@ -317,7 +330,7 @@ grant(struct clerk *k, struct op *op, struct change *c, bool *more, struct slu_e
 	if (*more)
 		rc = clerk_carry_out(k, c, (struct slice){ 0 }, err);
 	if (rc || !*more) {
-		engine_unpin(k->engine, &row->record);
+		unpin_row(k, row);
 		return rc;
 	}
 	meter_time(&k->meter, METER_MESSAGE_WAIT, c->at - row->due);
@@ -326,7 +339,7 @@ grant(struct clerk *k, struct op *op, struct change *c, bool *more, struct slu_e
 	row->until = c->until;
 	row->claimed = c->at;
 	row->attempts += row->attempts < UINT16_MAX;
-	op->bytes += row->record.size;
+	op->bytes += bytes_of(row);
 	op->n_rows++;
 	return 0;
 }

@@ -48,10 +48,11 @@ struct clerk_ops {
 	int (*keep)(struct clerk *k, struct change *c, struct slice text,
 		    struct slu_err *err);
 
-	/* Pin what where names. SLU_ECORRUPT and the like fail the op, not the shard:
-	 * a claim then leaves that message alone. */
+	/* Pin what where names; of a message whose payload has a file that, too, unless
+	 * payload is NULL. SLU_ECORRUPT and the like fail the op, not the shard: a claim
+	 * then leaves that message alone. */
 	int (*pin)(struct clerk *k, uint64_t where, struct op_ref *out,
-		   struct slu_err *err);
+		   struct op_ref *payload, struct slu_err *err);
 
 	/* Optional: OP_BACKUP; without it there are no files to copy. */
 	void (*backup)(struct clerk *k, struct op *op);

@@ -187,7 +187,7 @@ clerk_result(struct clerk *k, struct op *op)
 	    ledger_find(k->ledger, space, op->id) != SLAB_NONE)
 		rc = SLU_ETIMEOUT;
 	if (!rc && result.where)
-		rc = k->ops->pin(k, result.where, &op->result, &err);
+		rc = k->ops->pin(k, result.where, &op->result, NULL, &err);
 	op->until = result.until;
 	if (rc)
 		op_fail(op, rc, &err);

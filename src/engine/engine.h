@@ -34,7 +34,8 @@ struct slu_log;
 
 enum {
 	ENGINE_DUE_MAX = 4000, /* promotions and expiries a run */
-	ENGINE_SCAN_MAX = 1000 /* entries a page of OP_LIST looks at */
+	ENGINE_SCAN_MAX = 1000, /* entries a page of OP_LIST looks at */
+	ENGINE_PIECE = 65532 /* bytes of a payload; a multiple of 3, for base64 */
 };
 
 /* How soon an answer is on disk. */
@@ -80,6 +81,31 @@ struct engine {
 	const struct engine_ops *ops; /* first member of every engine's struct */
 };
 
+struct engine_file; /* the engine's own: a file that is being written */
+
+/*
+ * Payloads that are too large for a record go to files before their messages are
+ * enqueued. Whoever has such a payload uses engine/payload.h, which knows of engines
+ * that have no files, too. Any thread that may wait.
+ */
+struct engine_files {
+	/* A payload of more bytes should have a file. */
+	uint64_t (*most)(const struct engine *e);
+
+	int (*open)(struct engine *e, struct engine_file **out, struct slu_err *err);
+
+	/* Append. SLU_EFULL, SLU_EDOWN: the file is of no use any more. */
+	int (*write)(struct engine_file *f, const void *p, size_t n, struct slu_err *err);
+
+	/* All is written: synced when this returns 0, and m names it (file, mark and
+	 * payload_size). */
+	int (*seal)(struct engine_file *f, struct message *m, struct slu_err *err);
+
+	/* After the op that names it was answered, or without one. A file whose message
+	 * was not accepted is removed; nobody has to say so. */
+	void (*close)(struct engine_file *f);
+};
+
 struct engine_ops {
 	const char *name; /* the word users write: `engine: log` */
 	bool durable;     /* what it holds is there after close and open */
@@ -105,7 +131,9 @@ struct engine_ops {
 	 *   SLU_EBUSY     may_block is false and it would have to wait for the disk
 	 *   SLU_ECORRUPT  the bytes are not those that were written
 	 *   SLU_EDOWN     they cannot be read
-	 * A record is checked as a whole: reading it in one call is cheapest.
+	 * A record is checked as a whole: reading it in one call is cheapest. The payload
+	 * of a row (op_row.payload) is checked piece by piece, and is cheapest in pieces of
+	 * ENGINE_PIECE from multiples of that on.
 	 */
 	int (*read)(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n,
 		    char *out, bool may_block, struct slu_err *err);
@@ -124,6 +152,8 @@ struct engine_ops {
 	/* Optional: readable when another process changed the store; NULL or -1 when
 	 * the store cannot tell. */
 	int (*watch_fd)(const struct engine *e);
+
+	const struct engine_files *files; /* NULL: payloads are in their records */
 };
 
 /* All engines, NULL at the end: adding one is a row in engine.c. */

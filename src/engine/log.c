@@ -12,7 +12,9 @@ enum {
 	MESSAGES_PER_SEGMENT = 500000, /* one more for so many */
 	ROOM_LOW = 1 << 20,            /* with less room than this the disk counts as full */
 	KEPT_GUESS = 128,              /* bytes of a remembered key's record */
-	SMALL_READ = 4096              /* records up to this are read on the stack */
+	SMALL_READ = 4096,             /* records up to this are read on the stack */
+	MOST = 1 << 20,                /* G7 */
+	WAITING_MAX = 64 << 20         /* bytes of payloads that only wait for a sync */
 };
 
 static struct log_engine *
@@ -52,6 +54,7 @@ log_free(struct log_engine *l)
 	(void)wal_close(l->wal); /* it has logged why not */
 	clerk_release(&l->clerk);
 	places_release(&l->places);
+	log_files_close(&l->files);
 	buf_release(&l->scratch);
 	mem_free(l->policies);
 	mem_free(l->purging);
@@ -99,6 +102,7 @@ log_new(struct log_engine **out, const struct engine_conf *conf, const struct lo
 	l->clock = more->clock ? more->clock : &clock_system;
 	l->log = conf->log;
 	l->clean.kept = KEPT_GUESS;
+	l->most = more->most ? more->most : MOST;
 	places_init(&l->places);
 	buf_init(&l->scratch, SIZE_MAX);
 	clerk_init(&l->clerk, &log_keeping, &l->engine, l->ledger, conf, random);
@@ -153,11 +157,15 @@ log_open_wal(struct log_engine *l, const struct engine_conf *conf, const struct 
 		return slu_fail(err, SLU_EINVAL, "the log needs a folder, and segments of at "
 						 "most %d bytes",
 				LOG_SEGMENT_SIZE_MAX);
+	rc = log_files_open(&l->files, conf->disk, conf->log, conf->folder, read_only, err);
+	if (rc)
+		return rc;
 	l->conf = conf;
 	rc = wal_open(&l->wal, &wc, log_replay, l, err);
 	l->conf = NULL;
 	if (rc)
 		l->wal = NULL;
+	l->files.wal = l->wal;
 	return rc;
 }
 
@@ -201,6 +209,8 @@ log_open(struct engine **out, const struct engine_conf *conf, const struct log_c
 	rc = log_open_wal(l, conf, more, false, err);
 	if (!rc) /* the grace begins when all was read, however long that took */
 		rc = start(l, conf->wall + (clock_boot(clock) - began), err);
+	if (!rc)
+		rc = log_files_settle(&l->files, err);
 	if (!rc && !more->no_helper)
 		rc = log_helper_start(l, err);
 	if (rc) {
@@ -248,6 +258,7 @@ close_engine(struct engine *e)
 	log_helper_stop(l);
 	if (!l->failed)
 		say_closed(l);
+	log_files_sweep(&l->files);
 	wal_cursor_close(&l->clean.cursor);
 	rc = wal_close(l->wal);
 	l->wal = NULL;
@@ -271,6 +282,22 @@ set_reserve(struct log_engine *l)
 	wal_set_reserve(l->wal, reserve);
 }
 
+/* Payload files whose messages are gone: F3. */
+static int
+free_files(struct log_engine *l, struct slu_err *err)
+{
+	struct wal_stats stats;
+	int rc = 0;
+
+	if (list_is_empty(&l->files.doomed))
+		return 0;
+	if (l->files.waiting > WAITING_MAX)
+		rc = wal_flush(l->wal, err);
+	wal_stats(l->wal, &stats);
+	log_files_committed(&l->files, stats.seq, stats.durable);
+	return rc;
+}
+
 /* The batch is kept. What fails now fails the next one. */
 static void
 after_commit(struct log_engine *l)
@@ -281,6 +308,8 @@ after_commit(struct log_engine *l)
 	rc = log_clean_end(l, &err);
 	if (!rc)
 		rc = wal_tick(l->wal, &err);
+	if (!rc)
+		rc = free_files(l, &err);
 	if (rc)
 		(void)fail(l, SLU_EDOWN, &err);
 	set_reserve(l);
@@ -378,6 +407,8 @@ read_record(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, c
 	int rc;
 
 	(void)e;
+	if (ref->where & LOG_REF_FILE)
+		return log_file_read(ref->pin, at, n, out, may_block, err);
 	if (at > ref->size || n > ref->size - at)
 		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %" PRIu32, n,
 				at, ref->size);
@@ -397,9 +428,34 @@ unpin(struct engine *e, struct op_ref *ref)
 	struct wal_pin pin = pin_of(ref);
 
 	(void)e;
-	wal_unpin(&pin);
+	if (ref->where & LOG_REF_FILE)
+		log_file_unpin(ref->pin);
+	else
+		wal_unpin(&pin);
 	ref->pin = NULL;
 }
+
+/* ---- Payload files ---- */
+
+static uint64_t
+most(const struct engine *e)
+{
+	return CONTAINER(e, const struct log_engine, engine)->most;
+}
+
+static int
+open_file(struct engine *e, struct engine_file **out, struct slu_err *err)
+{
+	return log_writer_open(&of_engine(e)->files, out, err);
+}
+
+static const struct engine_files payload_files = {
+	.most = most,
+	.open = open_file,
+	.write = log_writer_write,
+	.seal = log_writer_seal,
+	.close = log_writer_close,
+};
 
 /* ---- Looking ---- */
 
@@ -441,4 +497,5 @@ const struct engine_ops engine_log = {
 	.unpin = unpin,
 	.read_file = log_backup_read,
 	.measure = measure,
+	.files = &payload_files,
 };

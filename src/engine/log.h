@@ -24,8 +24,10 @@
  *  G6  New work leaves room to settle old: 2 spare segments, and one more for every
  *      500,000 messages.
  *
- * Limits: 8,192 segments of 64 MiB; a record, and so a message with its payload, is
- * smaller than a segment.
+ *  G7  A payload over 1 MiB is not in the log but in a file of its own, which the
+ *      message's record names: engine/log_file.h.
+ *
+ * Limits: 8,192 segments of 64 MiB; a record is smaller than a segment.
  */
 #ifndef ENGINE_LOG_H
 #define ENGINE_LOG_H
@@ -42,7 +44,8 @@ struct log_conf {
 	struct clock *clock;    /* when to sync what may wait; NULL: clock_system */
 	uint32_t segment_size;  /* 64 MiB, which is also the most */
 	uint32_t max_segments;  /* files in all; 0: until the disk is full */
-	bool no_helper;         /* no thread that makes spare segments ahead */
+	bool no_helper;         /* no thread that makes spare segments ahead, or removes files */
+	uint64_t most;          /* bytes of a payload that needs no file; 0: 1 MiB */
 	struct hash_key secret; /* of the ledger; zeros: a fresh one every time */
 };
 
@@ -60,11 +63,15 @@ struct log_facts {
 	slu_time time; /* of the last group */
 	uint32_t messages;
 	uint32_t queues;
-	bool closed;       /* the last stop was a clean one */
-	const char *wrong; /* what the ledger is found to be wrong in, or NULL */
+	uint64_t files;           /* payloads that have one */
+	uint64_t bad_files;       /* of these are missing or damaged */
+	struct slu_err first_bad; /* the first, by name */
+	bool closed;              /* the last stop was a clean one */
+	const char *wrong;        /* what the ledger is found to be wrong in, or NULL */
 };
 
-/* Read the whole log and change nothing. SLU_ECORRUPT and the like as open. */
+/* Read the whole log and every payload file, and change nothing. SLU_ECORRUPT and the
+ * like as open. */
 int log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err *err);
 
 struct log_salvage {
@@ -72,6 +79,9 @@ struct log_salvage {
 	uint64_t kept;        /* records of the new one */
 	uint64_t n_left;      /* that did not follow from what is left */
 	struct slu_err first_left;
+	uint64_t files;     /* payload files copied */
+	uint64_t bad_files; /* that could not be: their messages have none */
+	struct slu_err first_bad;
 };
 
 /* Write what can be read of the log in `from` to a new one in `to`, which must have

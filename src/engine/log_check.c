@@ -1,9 +1,11 @@
 /*
- * log_check.c - a log is read whole, and nothing is changed.
+ * log_check.c - a log and its payload files are read whole, and nothing is changed.
  */
 #include "engine/log_in.h"
 
 #include "core/ledger_check.h"
+
+#include <inttypes.h>
 
 enum {
 	MANY = 1000000000 /* steps: a comparison looks at all messages for every queue */
@@ -15,6 +17,30 @@ compare(const struct ledger *l, const struct ledger_size *size)
 	if ((uint64_t)size->queues * size->messages > MANY)
 		return NULL;
 	return ledger_scan_check(l);
+}
+
+/* Those that are named. */
+static int
+check_files(struct log_engine *l, struct log_facts *out, struct slu_err *err)
+{
+	uint32_t next = 0;
+	struct log_file *f;
+
+	while ((f = log_files_next(&l->files, &next)) != NULL) {
+		struct slu_err why = { 0 };
+		int rc;
+
+		log_file_pin(f);
+		rc = log_file_check(f, &why);
+		log_file_unpin(f);
+		out->files++;
+		if (rc == SLU_ENOMEM)
+			return slu_fail(err, SLU_ENOMEM, "%s", why.text);
+		if (rc && out->bad_files++ == 0)
+			(void)slu_fail(&out->first_bad, (enum slu_code)rc,
+				       "%.150s (message %" PRIu64 ")", why.text, f->id);
+	}
+	return 0;
 }
 
 int
@@ -43,6 +69,7 @@ log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err 
 			.closed = l->closed,
 			.wrong = compare(l->ledger, &size),
 		};
+		rc = check_files(l, out, err);
 	}
 	log_free(l);
 	return rc;

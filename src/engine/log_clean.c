@@ -19,6 +19,7 @@
  *      so cleaning keeps up. It reads 1 MiB, or four times that.
  *  C5  While a purge is being freed it is not known which idempotency keys it leaves
  *      behind: cleaning waits.
+ *  C6  A payload that has a file stays there: only the record that names it moves.
  */
 #include "engine/log_in.h"
 
@@ -78,11 +79,25 @@ reserve_move(struct log_engine *l, uint64_t message, uint64_t restore, struct sl
 	return rc;
 }
 
+/* C6: the payload's file, named by the record's copy, too. */
+static uint32_t
+name_file_again(struct log_engine *l, uint64_t where)
+{
+	struct place place;
+
+	places_get(&l->places, where, &place);
+	if (place.file != SLAB_NONE)
+		log_files_name_again(&l->files, place.file);
+	return place.file;
+}
+
 static int
 move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
-	     uint64_t error, struct slu_err *err)
+	     const struct ledger_view *v, struct slu_err *err)
 {
 	struct log_entry entry = { .type = LOG_RESTORE };
+	const uint64_t error = v->error;
+	uint32_t file;
 	struct log_bytes bytes;
 	struct wal_where at;
 	int rc = 0;
@@ -96,12 +111,13 @@ move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
 	rc = reserve_move(l, rec->body.n, bytes.size, err);
 	if (rc)
 		return rc;
+	file = name_file_again(l, v->where);
 	at = log_append(l, LOG_MESSAGE, &rec->body, 1);
-	ledger_move(l->ledger, msg, log_name(l, at, rec->body.n, rec->body.n));
+	ledger_move(l->ledger, msg, log_name(l, at, rec->body.n, rec->body.n, file));
 	at = log_append(l, LOG_RESTORE, bytes.parts, bytes.n);
 	if (error)
 		ledger_move_error(l->ledger, msg,
-				  log_name(l, at, bytes.size, entry.text.n));
+				  log_name(l, at, bytes.size, entry.text.n, SLAB_NONE));
 	return 0;
 }
 
@@ -157,7 +173,7 @@ clean_message(struct log_engine *l, const struct wal_record *rec, struct log_ent
 	if (msg != SLAB_NONE)
 		ledger_get(l->ledger, msg, &v);
 	if (msg != SLAB_NONE && places_is(&l->places, v.where, rec->where))
-		return move_message(l, rec, msg, v.error, err);
+		return move_message(l, rec, msg, &v, err);
 	if (msg != SLAB_NONE || m->idem.n == 0)
 		return 0;
 	entry->space = m->space;
@@ -196,7 +212,8 @@ clean_result(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	entry->change.keep = result.until;
 	rc = append_one(l, entry, &at, &body, err);
 	if (!rc && entry->text.n)
-		ledger_result_move(l->ledger, id, log_name(l, at, body, entry->text.n));
+		ledger_result_move(l->ledger, id,
+				   log_name(l, at, body, entry->text.n, SLAB_NONE));
 	return rc;
 }
 

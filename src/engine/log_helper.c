@@ -1,6 +1,7 @@
 /*
  * log_helper.c - a thread that makes spare segments ahead, written with zeros: a sync
- * of such a file is faster, and the shard's thread does not wait for it to be made.
+ * of such a file is faster, and the shard's thread does not wait for it to be made. It
+ * also removes payload files, which nobody waits for either.
  */
 #include "engine/log_in.h"
 
@@ -40,6 +41,7 @@ help(void *arg)
 		}
 		h->wanted = false;
 		pthread_mutex_unlock(&h->mtx);
+		log_files_sweep(&l->files);
 		make_spares(l);
 		pthread_mutex_lock(&h->mtx);
 	}
@@ -65,6 +67,8 @@ log_helper_start(struct log_engine *l, struct slu_err *err)
 		return slu_fail(err, SLU_ENOMEM, "no thread for the log's helper");
 	}
 	h->started = true;
+	l->files.wake_arg = l;
+	l->files.wake = log_helper_sweep;
 	return 0;
 }
 
@@ -75,6 +79,7 @@ log_helper_stop(struct log_engine *l)
 
 	if (!h->started)
 		return;
+	l->files.wake = NULL; /* who unpins now is alone */
 	pthread_mutex_lock(&h->mtx);
 	h->stopping = true;
 	pthread_cond_signal(&h->cond);
@@ -85,15 +90,26 @@ log_helper_stop(struct log_engine *l)
 	h->started = false;
 }
 
-void
-log_helper_wake(struct log_engine *l)
+static void
+wake(struct log_helper *h)
 {
-	struct log_helper *h = &l->helper;
-
-	if (!h->started || !wal_wants_spare(l->wal))
-		return;
 	pthread_mutex_lock(&h->mtx);
 	h->wanted = true;
 	pthread_cond_signal(&h->cond);
 	pthread_mutex_unlock(&h->mtx);
+}
+
+void
+log_helper_wake(struct log_engine *l)
+{
+	if (l->helper.started && wal_wants_spare(l->wal))
+		wake(&l->helper);
+}
+
+void
+log_helper_sweep(void *arg)
+{
+	struct log_engine *l = arg;
+
+	wake(&l->helper);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/clerk.h"
 #include "engine/log.h"
+#include "engine/log_file.h"
 #include "engine/log_place.h"
 #include "engine/log_record.h"
 
@@ -50,12 +51,17 @@ struct log_helper {
 	bool stopping;
 };
 
+/* op_ref.where of a payload in a file; else it is an offset and a length. */
+#define LOG_REF_FILE (1ull << 63)
+
 struct log_engine {
 	struct engine engine;
 	struct clerk clerk;
 	struct ledger *ledger; /* the clerk's */
 	struct wal *wal;
 	struct places places;
+	struct log_files files;
+	uint64_t most; /* bytes of a payload in the log */
 	struct clock *clock;
 	struct slu_log *log;
 	const struct engine_conf *conf; /* while it is opened */
@@ -110,8 +116,10 @@ struct wal_where log_append(struct log_engine *l, uint8_t type, const struct sli
 			    unsigned n);
 void log_put_ceiling(struct log_engine *l, uint64_t counter);
 
-/* The last size bytes of a record's body are named from now on. Room was reserved. */
-uint64_t log_name(struct log_engine *l, struct wal_where at, uint64_t body, uint64_t size);
+/* The last size bytes of a record's body are named from now on. Room was reserved. file:
+ * what the place has named once already, or SLAB_NONE. */
+uint64_t log_name(struct log_engine *l, struct wal_where at, uint64_t body, uint64_t size,
+		  uint32_t file);
 
 /* L12 of the ledger: arg is the engine. */
 void log_drop(void *arg, uint64_t where);
@@ -143,5 +151,6 @@ int log_backup_read(struct engine *e, const struct op_ref *ref, uint64_t at, siz
 int log_helper_start(struct log_engine *l, struct slu_err *err);
 void log_helper_stop(struct log_engine *l);
 void log_helper_wake(struct log_engine *l);
+void log_helper_sweep(void *arg); /* log_files.wake: arg is the engine */
 
 #endif

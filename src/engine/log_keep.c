@@ -75,9 +75,10 @@ log_put_ceiling(struct log_engine *l, uint64_t counter)
 }
 
 uint64_t
-log_name(struct log_engine *l, struct wal_where at, uint64_t body, uint64_t size)
+log_name(struct log_engine *l, struct wal_where at, uint64_t body, uint64_t size,
+	 uint32_t file)
 {
-	const struct place place = { at, (uint32_t)size };
+	const struct place place = { at, (uint32_t)size, file };
 
 	wal_live(l->wal, at, at.length);
 	return places_add(&l->places, &place, body);
@@ -92,6 +93,8 @@ log_drop(void *arg, uint64_t where)
 	places_get(&l->places, where, &place);
 	wal_live(l->wal, place.at, -(int64_t)place.at.length);
 	places_drop(&l->places, where);
+	if (place.file != SLAB_NONE)
+		log_files_unname(&l->files, place.file);
 }
 
 /* ---- Messages ---- */
@@ -120,6 +123,7 @@ log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 {
 	struct log_engine *l = of_clerk(k);
 	const size_t size = message_size(m);
+	uint32_t file = SLAB_NONE;
 	int rc;
 
 	assert(c->at == l->now);
@@ -128,6 +132,8 @@ log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 		l->owed += wal_size(UNDO_BODY);
 		rc = log_reserve(l, WAL_NEW, size, err);
 	}
+	if (!rc && m->file)
+		rc = log_files_name(&l->files, m, &file, err);
 	if (rc)
 		return rc;
 	if (c->number > l->ceiling)
@@ -135,7 +141,7 @@ log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 
 	const struct slice parts[] = { { l->scratch.p, message_head(m) }, m->payload };
 
-	c->where = log_name(l, log_append(l, LOG_ACCEPT, parts, 2), size, size);
+	c->where = log_name(l, log_append(l, LOG_ACCEPT, parts, 2), size, size, file);
 	l->highest_id = m->id > l->highest_id ? m->id : l->highest_id;
 	l->must_sync = true;
 	return 0;
@@ -300,13 +306,26 @@ log_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err *e
 		log_put_ceiling(l, counter);
 	at = log_append(l, entry.type, bytes.parts, bytes.n);
 	if (text.n)
-		c->where = log_name(l, at, bytes.size, text.n);
+		c->where = log_name(l, at, bytes.size, text.n, SLAB_NONE);
 	note(l, c, at);
 	return 0;
 }
 
+static void
+pin_file(struct log_engine *l, uint32_t handle, struct op_ref *out)
+{
+	struct log_file *f = log_files_pin(&l->files, handle);
+
+	*out = (struct op_ref){
+		.pin = f,
+		.where = LOG_REF_FILE | f->number,
+		.size = (uint32_t)f->size,
+	};
+}
+
 static int
-log_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct slu_err *err)
+log_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct op_ref *payload,
+	struct slu_err *err)
 {
 	struct log_engine *l = of_clerk(k);
 	struct place place;
@@ -322,6 +341,8 @@ log_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct slu_err *err
 		.where = (uint64_t)place.at.length << 32 | place.at.offset,
 		.size = place.size,
 	};
+	if (place.file != SLAB_NONE && payload)
+		pin_file(l, place.file, payload);
 	return 0;
 }
 

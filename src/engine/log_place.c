@@ -19,6 +19,7 @@ struct row {
 	uint64_t where;
 	uint32_t size;
 	uint32_t length;
+	uint32_t file;
 };
 
 static uint64_t
@@ -95,13 +96,14 @@ uint64_t
 places_add(struct places *p, const struct place *place, uint64_t body)
 {
 	const bool has_time = place->at.length == record_size(body, true);
-	const bool is_small = place->size == body && body <= SIZE_MAX_SMALL;
+	const bool is_small = place->size == body && body <= SIZE_MAX_SMALL &&
+			      place->file == SLAB_NONE;
 	const uint64_t where = pack(place->at, has_time, is_small ? place->size : 0);
 
 	assert(place->size > 0 && place->size <= body);
 	places_see(p, place->at.segment);
 	if (!is_small)
-		add_row(p, &(struct row){ where, place->size, place->at.length });
+		add_row(p, &(struct row){ where, place->size, place->at.length, place->file });
 	return where;
 }
 
@@ -146,6 +148,7 @@ places_get(const struct places *p, uint64_t where, struct place *out)
 {
 	out->at.segment = segment_of(p, where);
 	out->at.offset = offset_of(where);
+	out->file = SLAB_NONE;
 	out->size = (uint32_t)(where & SIZE_MASK);
 	if (out->size) {
 		out->at.length = (uint32_t)record_size(out->size, where >> TIME_BIT & 1);
@@ -156,6 +159,7 @@ places_get(const struct places *p, uint64_t where, struct place *out)
 
 	out->size = r->size;
 	out->at.length = r->length;
+	out->file = r->file;
 }
 
 bool

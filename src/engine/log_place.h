@@ -10,8 +10,8 @@
  *                                      it carries its group's time
  *
  * So a claim knows how much there is to read without reading. What is larger, or is
- * not the whole body but the end of it (an error, a result), has a row in a table: 16
- * bytes and a slot of the map.
+ * not the whole body but the end of it (an error, a result), or has its payload in a
+ * file of its own, has a row in a table: 24 bytes and a slot of the map.
  *
  *  P1  The segments of a log are never more than LOG_SEGMENTS_MAX, so the low bits of
  *      a number name one of them. The newest has to be told (places_see).
@@ -32,6 +32,7 @@ enum {
 struct place {
 	struct wal_where at; /* of the record */
 	uint32_t size;       /* of what is named: the last bytes of its body */
+	uint32_t file;       /* that has its payload (log_file.h), or SLAB_NONE */
 };
 
 struct places {

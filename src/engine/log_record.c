@@ -312,6 +312,8 @@ show_message(const struct message *m, log_show_fn *show, void *arg)
 	show(arg, "priority", m->prio, none);
 	show(arg, "due", m->due, none);
 	show(arg, "size", (int64_t)m->payload_size, none);
+	if (m->file)
+		show(arg, "file", (int64_t)m->file, none);
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		if (texts[i].text.n)
 			show(arg, texts[i].name, 0, texts[i].text);

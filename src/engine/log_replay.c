@@ -55,7 +55,27 @@ name_text(struct log_engine *l, const struct wal_record *rec, struct slice text,
 		return 0;
 	if (places_reserve(&l->places))
 		return no_memory(err);
-	*where = log_name(l, rec->where, rec->body.n, text.n);
+	*where = log_name(l, rec->where, rec->body.n, text.n, SLAB_NONE);
+	return 0;
+}
+
+/* The same for the record of a message, which may name a file. */
+static int
+name_record(struct log_engine *l, const struct wal_record *rec, const struct message *m,
+	    uint64_t *where, struct slu_err *err)
+{
+	uint32_t file = SLAB_NONE;
+	int rc;
+
+	*where = 0;
+	if (l->dry)
+		return 0;
+	if (places_reserve(&l->places))
+		return no_memory(err);
+	rc = m->file ? log_files_name(&l->files, m, &file, err) : 0;
+	if (rc)
+		return rc == SLU_ENOMEM ? rc : unsound(err);
+	*where = log_name(l, rec->where, rec->body.n, rec->body.n, file);
 	return 0;
 }
 
@@ -80,7 +100,7 @@ read_message(struct log_engine *l, const struct wal_record *rec, const struct me
 		c->key = ledger_key_hash(l->ledger, c->queue, m->key);
 	if (m->idem.n)
 		c->idem = ledger_idem_mark(l->ledger, c->queue, m->idem);
-	return name_text(l, rec, rec->body, &c->where, err);
+	return name_record(l, rec, m, &c->where, err);
 }
 
 static int

@@ -6,6 +6,8 @@
  *  Y1  A change that does not follow, because the one before it is lost, is left out.
  *      So the new log can be opened, whatever was damaged.
  *  Y2  Numbers and tokens go on above all that were seen: G3.
+ *  Y4  Payload files of messages that are kept are copied, sums checked. A message whose
+ *      file is missing or damaged is kept without it, and is set aside when it is read.
  *  Y3  What may come back: messages whose end was in the part that is lost. What may be
  *      missing: those whose begin was. Keys whose head is lost go on with the next.
  */
@@ -20,6 +22,15 @@ struct salvager {
 	bool begun;         /* the group has its time */
 	struct buf message; /* a MESSAGE whose RESTORE comes next */
 	uint64_t top;       /* number or token that was seen */
+	struct buf files;   /* of struct named: Y4 */
+};
+
+/* A message that names a file. */
+struct named {
+	uint64_t id;
+	uint64_t file;
+	uint64_t size;
+	uint32_t mark;
 };
 
 static int
@@ -52,12 +63,86 @@ note_top(struct salvager *s, const struct wal_record *rec)
 	s->top = top > s->top ? top : s->top;
 }
 
+/* Y4: which of them live is known at the end. */
+static int
+note_file(struct salvager *s, const struct wal_record *rec, struct slu_err *err)
+{
+	struct named named = { 0 };
+	struct log_entry entry;
+
+	if (rec->type != LOG_ACCEPT && rec->type != LOG_MESSAGE)
+		return 0;
+	if (log_decode(rec->type, rec->body, &entry, NULL) || !entry.message.file)
+		return 0;
+	named.id = entry.message.id;
+	named.file = entry.message.file;
+	named.size = entry.message.payload_size;
+	named.mark = entry.message.mark;
+	buf_put(&s->files, &named, sizeof named);
+	return s->files.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : 0;
+}
+
+static int
+copy_files(struct salvager *s, struct log_files *from, struct log_files *to,
+	   struct slu_err *err)
+{
+	const size_t n = s->files.n / sizeof(struct named);
+
+	for (size_t i = 0; i < n; i++) {
+		struct slu_err why = { 0 };
+		struct message m = { 0 };
+		struct named it;
+		int rc;
+
+		memcpy(&it, s->files.p + i * sizeof it, sizeof it);
+		if (ledger_find_any(s->l->ledger, it.id) == SLAB_NONE)
+			continue;
+		m.id = it.id;
+		m.file = it.file;
+		m.payload_size = it.size;
+		m.mark = it.mark;
+		rc = log_file_copy(from, &m, to, &why);
+		if (rc == SLU_EEXISTS)
+			continue;
+		if (rc && rc != SLU_ECORRUPT)
+			return slu_fail(err, (enum slu_code)rc, "%s", why.text);
+		s->out->files += rc == 0;
+		if (rc && s->out->bad_files++ == 0)
+			s->out->first_bad = why;
+	}
+	return 0;
+}
+
+static int
+copy_payloads(struct salvager *s, struct disk *disk, const char *from, const char *to,
+	      struct slu_err *err)
+{
+	struct log_files old, new;
+	int rc;
+
+	if (s->files.n == 0)
+		return 0;
+	rc = log_files_open(&old, disk, NULL, from, true, err);
+	if (rc)
+		return rc;
+	rc = log_files_open(&new, disk, NULL, to, false, err);
+	if (!rc) {
+		rc = copy_files(s, &old, &new, err);
+		log_files_close(&new);
+	}
+	log_files_close(&old);
+	return rc;
+}
+
 /* What follows is kept; a MESSAGE when its RESTORE does. */
 static int
 keep(struct salvager *s, const struct wal_record *rec, struct slu_err *err)
 {
-	int rc = 0;
+	int rc;
 
+	rc = note_file(s, rec, err);
+	if (rc)
+		return rc;
 	if (rec->type == LOG_MESSAGE) {
 		buf_clear(&s->message);
 		buf_put(&s->message, rec->body.p, rec->body.n);
@@ -138,6 +223,8 @@ copy(struct salvager *s, struct disk *disk, const char *from, const char *to,
 	if (rc)
 		return rc;
 	rc = salvage_read(disk, from, salvage_one, s, &s->out->found, err);
+	if (!rc) /* before the log ends: files first, then what names them */
+		rc = copy_payloads(s, disk, from, to, err);
 	if (!rc)
 		rc = write_end(s, err);
 	wal_close(s->to);
@@ -158,8 +245,10 @@ log_salvage(struct disk *disk, const char *from, const char *to, struct log_salv
 		return rc;
 	s.l->dry = true;
 	buf_init(&s.message, SIZE_MAX);
+	buf_init(&s.files, SIZE_MAX);
 	rc = copy(&s, disk, from, to, err);
 	buf_release(&s.message);
+	buf_release(&s.files);
 	log_free(s.l);
 	return rc;
 }

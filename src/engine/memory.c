@@ -113,11 +113,13 @@ memory_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err
 }
 
 static int
-memory_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct slu_err *err)
+memory_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct op_ref *payload,
+	   struct slu_err *err)
 {
 	struct piece *p = *slot_at(of_clerk(k), where);
 
-	(void)err; /* it is always there */
+	(void)payload; /* is in the record, whatever its size */
+	(void)err;     /* it is always there */
 	atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
 	*out = (struct op_ref){ .pin = p, .where = where, .size = p->size };
 	return 0;

@@ -75,6 +75,9 @@ message_check(const struct message *m, struct slu_err *err)
 				m->payload.n, MESSAGE_PAYLOAD_MAX);
 	if (m->file && m->payload.n)
 		return slu_fail(err, SLU_EINVAL, "a payload both here and in a file");
+	if (m->file && m->payload_size > MESSAGE_PAYLOAD_MAX)
+		return slu_fail(err, SLU_ETOOBIG, "a payload of %" PRIu64 " bytes: at most %d",
+				m->payload_size, MESSAGE_PAYLOAD_MAX);
 	return 0;
 }
 
@@ -127,6 +130,7 @@ encode_fixed(const struct message *m, char *out)
 	le64_put(out + 48, (uint64_t)m->keep);
 	le64_put(out + 56, m->file ? m->payload_size : m->payload.n);
 	le64_put(out + 64, m->file);
+	le32_put(out + 84, m->file ? m->mark : 0);
 }
 
 void
@@ -168,6 +172,7 @@ decode_fixed(const char *p, struct message *out)
 		.keep = (slu_time)le64_get(p + 48),
 		.payload_size = le64_get(p + 56),
 		.file = le64_get(p + 64),
+		.mark = le32_get(p + 84),
 	};
 }
 
@@ -178,7 +183,7 @@ check_fixed(const char *p, const struct message *m, struct slu_err *err)
 	if (p[0] != MESSAGE_VERSION)
 		return slu_fail(err, SLU_ECORRUPT, "a message record of version %d: this is %d",
 				(unsigned char)p[0], MESSAGE_VERSION);
-	if (p[1] != (m->file ? FLAG_FILE : 0) || le32_get(p + 84))
+	if (p[1] != (m->file ? FLAG_FILE : 0) || (m->mark && !m->file))
 		return slu_fail(err, SLU_ECORRUPT, "a message record with unknown flags");
 	if (m->accepted < 0 || m->due < 0 || m->expires < 0 || m->keep < 0)
 		return slu_fail(err, SLU_ECORRUPT, "a message record with a negative time");

@@ -24,7 +24,7 @@
  *     78   1  length of the correlation id
  *     79   1  length of the content type
  *     80   4  length of the attributes
- *     84   4  zero
+ *     84   4  the file's mark (engine/log_file.h), or 0
  *     88   n  namespace, queue, key, idempotency key, correlation id, content type,
  *             attributes, payload: without ends or gaps, to the end of the record
  *
@@ -64,6 +64,7 @@ struct message {
 	uint16_t max_attempts; /* 0: the queue's */
 	uint64_t file;         /* that has the payload, or 0: it is in the record */
 	uint64_t payload_size; /* wherever it is; payload.n unless file is set */
+	uint32_t mark;         /* of that file: another one of its number is not it */
 
 	struct slice space; /* namespace; folded, as the queue */
 	struct slice queue;

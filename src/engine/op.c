@@ -59,6 +59,7 @@ op_unpin(struct op *op)
 {
 	for (uint32_t i = 0; i < op->n_rows; i++) {
 		engine_unpin(op->engine, &op->rows[i].record);
+		engine_unpin(op->engine, &op->rows[i].payload);
 		engine_unpin(op->engine, &op->rows[i].error);
 	}
 	engine_unpin(op->engine, &op->result);

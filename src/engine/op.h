@@ -66,13 +66,14 @@ enum op_verb {
 struct op_ref {
 	void *pin; /* NULL: there is no record */
 	uint64_t where;
-	uint32_t size; /* of the record; of an error or result: of the text */
+	uint32_t size; /* of the record; of a payload, error or result: of that */
 	uint32_t sum;
 };
 
 /* OP_ENQUEUE: one message. */
 struct op_put {
-	/* Its namespace and queue: n 0 means the op's. id 0: the broker gives one.
+	/* A payload that is too large for a record comes in a file: engine/payload.h.
+	 * Its namespace and queue: n 0 means the op's. id 0: the broker gives one.
 	 * due: a moment of shard time (that is, of the wall clock), or 0. The engine
 	 * sets number, accepted, due and expires. */
 	struct message m;
@@ -120,7 +121,8 @@ struct op_row {
 	uint8_t reason; /* enum dead_reason */
 	uint64_t after; /* LIST of a queue: the cursor that goes on behind this row */
 	struct op_ref record;
-	struct op_ref error; /* text of the last failure, or none. Not with claims */
+	struct op_ref payload; /* when that has a file of its own: then the record has none */
+	struct op_ref error;   /* text of the last failure, or none. Not with claims */
 };
 
 /* A queue: answer of stats and topics. The names live as long as the engine. */

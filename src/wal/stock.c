@@ -411,3 +411,14 @@ stock_size(struct stock *st)
 	pthread_mutex_unlock(&st->mtx);
 	return n;
 }
+
+uint64_t
+stock_owed(struct stock *st)
+{
+	uint64_t missing;
+
+	pthread_mutex_lock(&st->mtx);
+	missing = st->conf.reserve > st->n ? st->conf.reserve - st->n : 0;
+	pthread_mutex_unlock(&st->mtx);
+	return missing * st->conf.segment_size;
+}

@@ -18,7 +18,8 @@
  *  K4  One that was taken ahead of its use counts as ready for the next change. Whoever
  *      ahead of need has made one that is not missing any more removes it again.
  *
- * stock_prepare and stock_wants are safe from any thread; the rest is the log's.
+ * stock_prepare, stock_wants and stock_owed are safe from any thread; the rest is the
+ * log's.
  */
 #ifndef WAL_STOCK_H
 #define WAL_STOCK_H
@@ -93,5 +94,8 @@ int stock_give(struct stock *st, struct segment *s, struct slu_err *err);
 int64_t stock_room(struct stock *st);
 
 uint32_t stock_size(struct stock *st); /* how many spares there are */
+
+/* Bytes that have to be free on the disk so that the reserve (K1) can be made whole. */
+uint64_t stock_owed(struct stock *st);
 
 #endif

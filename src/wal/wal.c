@@ -373,6 +373,14 @@ wal_tick(struct wal *w, struct slu_err *err)
 	return wal_sync(w, err);
 }
 
+int
+wal_flush(struct wal *w, struct slu_err *err)
+{
+	const int rc = wal_check(w, err);
+
+	return rc || !w->dirty ? rc : wal_sync(w, err);
+}
+
 slu_time
 wal_due(const struct wal *w)
 {

@@ -36,8 +36,8 @@
  *  W7  One process has the folder: flock on the file `lock`.
  *  W8  Files carry a version; a newer one is refused.
  *
- * The log belongs to one thread. Others may call wal_prepare, wal_wants_spare, and
- * read what was pinned for them.
+ * The log belongs to one thread. Others may call wal_prepare, wal_wants_spare, wal_owed,
+ * and read what was pinned for them.
  */
 #ifndef WAL_WAL_H
 #define WAL_WAL_H
@@ -155,6 +155,9 @@ int wal_commit(struct wal *w, bool sync, struct slu_err *err);
 /* Sync if something waits for longer than the interval. */
 int wal_tick(struct wal *w, struct slu_err *err);
 
+/* Sync what was committed, whatever the mode. */
+int wal_flush(struct wal *w, struct slu_err *err);
+
 /* When wal_tick has something to do (mono), or SLU_NEVER. */
 slu_time wal_due(const struct wal *w);
 
@@ -252,6 +255,10 @@ bool wal_wants_spare(struct wal *w);
 int wal_prepare(struct wal *w, struct slu_err *err);
 
 void wal_set_reserve(struct wal *w, uint32_t segments);
+
+/* Any thread: bytes that must stay free on the disk for W4, as the log is now. Whoever
+ * writes other files to the same disk leaves them. */
+uint64_t wal_owed(struct wal *w);
 
 /* How many bytes new work may still add, as the disk is now. */
 uint64_t wal_room(struct wal *w);

@@ -159,6 +159,12 @@ wal_set_reserve(struct wal *w, uint32_t segments)
 }
 
 uint64_t
+wal_owed(struct wal *w)
+{
+	return stock_owed(&w->stock);
+}
+
+uint64_t
 wal_room(struct wal *w)
 {
 	const uint64_t capacity = w->conf.segment_size - SEGMENT_HEAD;

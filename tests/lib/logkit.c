@@ -20,7 +20,8 @@ catch_log(void *arg, enum slu_log_level level, const char *line, size_t n)
 
 	(void)level;
 	snprintf(k->logged, sizeof k->logged, "%.*s", (int)n, line);
-	k->stopped = k->stopped || strstr(k->logged, "cleaning stopped");
+	if (strstr(k->logged, "cleaning stopped") && !kit_is_dead(k))
+		k->stopped = true;
 }
 
 struct logkit *
@@ -104,6 +105,8 @@ logkit_open(struct logkit *k)
 	};
 	int rc;
 
+	if (!k->more.most)
+		k->more.most = k->max_payload - k->max_payload / 16;
 	rc = log_open(&k->e, &conf, &k->more, &k->found, &k->err);
 	if (rc) {
 		k->e = NULL;
@@ -117,6 +120,8 @@ logkit_open(struct logkit *k)
 	k->live = 0;
 	k->digest = digest(k);
 	logkit_verify(k);
+	if (!kit_is_dead(k))
+		kit_check_files(k, k->named);
 	return 0;
 }
 
@@ -223,9 +228,46 @@ kit_describe(struct logkit *k, uint64_t id, struct message *m, struct kit_texts 
 	}
 }
 
+/* F2 */
+void
+kit_check_files(struct logkit *k, uint32_t named)
+{
+	char prefix[64];
+	const char *name;
+	uint32_t n = 0;
+
+	snprintf(prefix, sizeof prefix, "%s/payloads/", k->folder);
+	for (unsigned i = 0; k->disk && (name = simdisk_name(k->disk, i)); i++)
+		n += strncmp(name, prefix, strlen(prefix)) == 0;
+	if (k->disk)
+		CHECK_EQ(named, n, "payload files");
+}
+
+/* False: it cannot be read, and need not. */
+static bool
+read_payload(struct logkit *k, const struct op_row *row, char *out)
+{
+	const uint32_t half = row->payload.size / 2;
+	int rc;
+
+	rc = engine_read(k->e, &row->payload, half, row->payload.size - half, out + half, true,
+			 &k->err);
+	if (!rc)
+		rc = engine_read(k->e, &row->payload, 0, half, out, true, &k->err);
+	/* lossy: a message that is back because its end was lost has no file */
+	if (rc && (kit_is_dead(k) || (rc == SLU_ECORRUPT &&
+				      (k->lossy || kit_msg(k, row->id)->damaged))))
+		return false;
+	if (rc)
+		test_fail(__FILE__, __LINE__, "read payload of %" PRIu64 ": %s", row->id,
+			  k->err.text);
+	return true;
+}
+
 void
 kit_check_record(struct logkit *k, const struct op_row *row)
 {
+	static char payload[KIT_PAYLOAD];
 	static char bytes[80000];
 	static struct kit_texts t;
 	struct message want, got;
@@ -240,6 +282,15 @@ kit_check_record(struct logkit *k, const struct op_row *row)
 	CHECK_EQ(0, message_decode((struct slice){ bytes, row->record.size }, &got, &k->err));
 	kit_describe(k, row->id, &want, &t);
 	CHECK_EQ(row->id, got.id);
+	CHECK_EQ(got.file != 0, row->payload.pin != NULL);
+	if (got.file) {
+		CHECK_EQ(want.payload.n, row->payload.size);
+		if (!read_payload(k, row, payload)) {
+			kit_msg(k, row->id)->damaged = true;
+			return;
+		}
+		got.payload = (struct slice){ payload, row->payload.size };
+	}
 	CHECK(slice_eq(want.queue, got.queue) && slice_eq(want.key, got.key));
 	CHECK(slice_eq(want.idem, got.idem) && slice_eq(want.payload, got.payload));
 }
@@ -276,6 +327,7 @@ see_row(struct logkit *k, const struct op_row *row)
 			  row->id, m->status, m->seen);
 	m->seen = true;
 	m->number = row->number;
+	k->named += row->payload.pin != NULL;
 	kit_check_record(k, row);
 	if (row->error.pin)
 		check_text(k, &row->error, 'e', row->id);
@@ -390,6 +442,7 @@ logkit_verify(struct logkit *k)
 {
 	for (uint64_t id = 1; id < k->next_id; id++) /* a child may have been killed here */
 		kit_msg(k, id)->seen = false;
+	k->named = 0;
 	if (!scan(k))
 		return;
 	for (uint64_t id = 1; id < k->next_id; id++)

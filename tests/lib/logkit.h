@@ -12,6 +12,9 @@
  *      I6  a key's messages are handed out in the order of their numbers, and none
  *          while an earlier one is there
  *      I9  counters equal a scan, live bytes equal what is read back at the next open
+ *      F2  the payload files that are there after opening are those of messages
+ *
+ * One payload in sixteen is larger than the log takes, unless more.most is set.
  *
  *         k = logkit_new(64 << 10, seed);
  *         logkit_open(k);
@@ -98,6 +101,8 @@ struct logkit {
 	uint64_t top_token; /* the highest ever granted */
 	uint64_t live;      /* bytes, when it was closed */
 	uint64_t digest;    /* of the ledger, when it was opened */
+	uint64_t files;     /* payloads that were stored in one */
+	uint32_t named;     /* of those the last scan has seen */
 	struct kit_msg msgs[KIT_IDS];
 	struct kit_held held[KIT_HELD];
 	uint32_t n_held;

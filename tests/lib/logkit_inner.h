@@ -33,5 +33,6 @@ struct kit_msg *kit_msg(struct logkit *k, uint64_t id);
 void kit_describe(struct logkit *k, uint64_t id, struct message *m, struct kit_texts *t);
 void kit_text(char out[static 64], char what, uint64_t id);
 void kit_check_record(struct logkit *k, const struct op_row *row);
+void kit_check_files(struct logkit *k, uint32_t named);
 
 #endif

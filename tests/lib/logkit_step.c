@@ -3,6 +3,8 @@
  */
 #include "logkit_inner.h"
 
+#include "engine/payload.h"
+
 #include <stdio.h>
 
 /* An op and all that it needs. */
@@ -15,6 +17,7 @@ struct kit_op {
 	char words[KIT_EACH][64];
 	struct op_row rows[KIT_EACH];
 	uint64_t known[KIT_EACH]; /* puts: the message that has the key already, or 0 */
+	struct payload *payloads[KIT_EACH];
 };
 
 static struct kit_op ops[KIT_OPS];
@@ -95,6 +98,42 @@ make_enqueue(struct logkit *k, struct kit_op *o)
 		make_put(k, o, i);
 	if (k->more.segment_size < KIT_PAYLOAD && kit_dice(k, 15) == 0)
 		o->puts[n - 1].m.payload.n = KIT_PAYLOAD; /* no segment holds it */
+}
+
+/* Those that have no file are not sent. */
+static void
+cut_puts(struct logkit *k, struct kit_op *o, uint32_t from)
+{
+	for (uint32_t i = from; i < o->op.n_puts; i++)
+		if (!o->known[i])
+			*kit_msg(k, o->puts[i].m.id) = (struct kit_msg){ .status = KIT_NEVER };
+	o->op.n_puts = from;
+}
+
+static void
+store_payloads(struct logkit *k, struct kit_op *o)
+{
+	memset(o->payloads, 0, sizeof o->payloads);
+	for (uint32_t i = 0; i < o->op.n_puts; i++) {
+		struct message *m = &o->puts[i].m;
+		int rc;
+
+		if (!payload_is_large(k->e, m->payload.n) || m->payload.n == KIT_PAYLOAD)
+			continue;
+		rc = payload_store(k->e, m, &o->payloads[i], &k->err);
+		k->files += rc == 0;
+		if (rc) {
+			CHECK(rc == SLU_EFULL || is_down(k, rc));
+			cut_puts(k, o, i);
+		}
+	}
+}
+
+static void
+close_payloads(struct kit_op *o)
+{
+	for (uint32_t i = 0; o->op.verb == OP_ENQUEUE && i < KIT_EACH; i++)
+		payload_close(o->payloads[i]);
 }
 
 static void
@@ -372,6 +411,8 @@ logkit_step(struct logkit *k)
 		return purge(k);
 	for (uint32_t i = 0; i < n; i++) {
 		make_op(k, &ops[i]);
+		if (ops[i].op.verb == OP_ENQUEUE)
+			store_payloads(k, &ops[i]);
 		ops[i].op.next = i + 1 < n ? &ops[i + 1].op : NULL;
 	}
 	rc = logkit_run(k, &ops[0].op);
@@ -381,6 +422,7 @@ logkit_step(struct logkit *k)
 		if (ops[i].op.verb == OP_CLAIM && !rc)
 			end_claim(k, &ops[i]);
 		op_unpin(&ops[i].op);
+		close_payloads(&ops[i]);
 	}
 	return rc;
 }
