@@ -69,8 +69,7 @@ check(struct journal *j, struct slu_err *err)
 		return slu_fail(err, SLU_ECORRUPT, "the records do not fit together: %s",
 				facts.wrong);
 	if (facts.bad_files)
-		return slu_fail(err, SLU_ECORRUPT, "%" PRIu64 " of %" PRIu64
-						   " payload files: %.180s",
+		return slu_fail(err, SLU_ECORRUPT, "%" PRIu64 " of %" PRIu64 " payload files: %.180s",
 				facts.bad_files, facts.files, facts.first_bad.text);
 	print_facts(j, &facts);
 	return 0;

@@ -33,9 +33,9 @@ struct quota;
 struct slu_log;
 
 enum {
-	ENGINE_DUE_MAX = 4000, /* promotions and expiries a run */
+	ENGINE_DUE_MAX = 4000,  /* promotions and expiries a run */
 	ENGINE_SCAN_MAX = 1000, /* entries a page of OP_LIST looks at */
-	ENGINE_PIECE = 65532 /* bytes of a payload; a multiple of 3, for base64 */
+	ENGINE_PIECE = 65532    /* bytes of a payload; a multiple of 3, for base64 */
 };
 
 /* How soon an answer is on disk. */

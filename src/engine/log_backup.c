@@ -3,8 +3,9 @@
  *
  * A backup is what was committed before the run that began it: the run's own group is
  * not in it, and has not been answered. Its segments are pinned (segment.h, S3), so what
- * cleaning recycles meanwhile is not written to; the disk holds that much more until the
- * backup ends.
+ * cleaning recycles meanwhile is not written to, and so are the payload files that its
+ * records name, which come behind them; the disk holds that much more until the backup
+ * ends.
  */
 #include "engine/log_in.h"
 
@@ -31,12 +32,34 @@ begin(struct log_engine *l, struct op_backup *b, struct slu_err *err)
 	rc = wal_copy_open(&own->copy, l->wal, err);
 	if (rc)
 		return rc;
+	if (log_files_pin_all(&l->files, &own->files, &own->n_files)) {
+		log_backup_end(l);
+		return slu_fail(err, SLU_ENOMEM, "no memory to copy payload files");
+	}
 	own->id = b->id;
-	b->files = own->copy.n;
+	b->files = own->copy.n + own->n_files;
 	b->bytes = own->copy.bytes;
+	for (uint32_t i = 0; i < own->n_files; i++)
+		b->bytes += log_file_length(own->files[i]);
 	b->last = own->copy.seq;
 	b->time = own->copy.time;
 	return 0;
+}
+
+static void
+read_payload(struct log_file *f, struct op *op)
+{
+	struct op_backup *b = &op->backup;
+	char name[LOG_FILE_NAME];
+
+	b->bytes = b->size = log_file_length(f);
+	snprintf(b->name, sizeof b->name, "%s", log_file_name(f->number, name));
+	log_file_pin(f);
+	op->result = (struct op_ref){
+		.pin = f,
+		.where = LOG_REF_FILE,
+		.size = (uint32_t)b->bytes,
+	};
 }
 
 static int
@@ -45,9 +68,13 @@ read_one(struct log_engine *l, struct op *op, struct slu_err *err)
 	struct op_backup *b = &op->backup;
 	const struct wal_copy_file *file;
 
-	if (b->file >= l->backup.copy.n)
+	if (b->file >= l->backup.copy.n + l->backup.n_files)
 		return slu_fail(err, SLU_EINVAL, "the backup has %" PRIu32 " files, no %" PRIu32,
-				l->backup.copy.n, b->file);
+				l->backup.copy.n + l->backup.n_files, b->file);
+	if (b->file >= l->backup.copy.n) {
+		read_payload(l->backup.files[b->file - l->backup.copy.n], op);
+		return 0;
+	}
 	file = &l->backup.copy.files[b->file];
 	b->bytes = file->bytes;
 	b->size = file->segment->size;
@@ -89,6 +116,10 @@ void
 log_backup_end(struct log_engine *l)
 {
 	wal_copy_close(&l->backup.copy);
+	while (l->backup.n_files > 0)
+		log_file_unpin(l->backup.files[--l->backup.n_files]);
+	mem_free(l->backup.files);
+	l->backup.files = NULL;
 }
 
 void
@@ -112,5 +143,7 @@ log_backup_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t 
 		struct slu_err *err)
 {
 	(void)e;
+	if (ref->where & LOG_REF_FILE)
+		return log_file_raw(ref->pin, at, n, out, err);
 	return wal_copy_read(ref->pin, at, n, out, err);
 }

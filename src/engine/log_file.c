@@ -323,6 +323,32 @@ log_file_unpin(struct log_file *f)
 		wake(s);
 }
 
+/* Under mtx. */
+static bool
+is_copied(const struct log_file *f)
+{
+	return f->number && (f->state == LOG_FILE_NAMED || f->state == LOG_FILE_DOOMED);
+}
+
+int
+log_files_pin_all(struct log_files *s, struct log_file ***out, uint32_t *n)
+{
+	struct log_file **all = NULL;
+
+	*n = 0;
+	pthread_mutex_lock(&s->mtx);
+	if (s->slab.used)
+		all = mem_array(s->slab.used, sizeof *all);
+	for (uint32_t h = 0; all && h < s->slab.fresh; h++)
+		if (is_copied(at(s, h))) {
+			at(s, h)->pins++;
+			all[(*n)++] = at(s, h);
+		}
+	*out = all;
+	pthread_mutex_unlock(&s->mtx);
+	return all || s->slab.used == 0 ? 0 : SLU_ENOMEM;
+}
+
 struct log_file *
 log_files_next(struct log_files *s, uint32_t *handle)
 {

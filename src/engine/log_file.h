@@ -43,9 +43,9 @@ struct wal;
 
 enum {
 	LOG_FILE_HEAD = 4096,
-	LOG_FILE_BLOCK = 65536,               /* with its sum */
-	LOG_FILE_BYTES = LOG_FILE_BLOCK - 4,  /* of the payload; a multiple of 3 */
-	LOG_FILE_NAME = 32                    /* "payloads/00000007" */
+	LOG_FILE_BLOCK = 65536,              /* with its sum */
+	LOG_FILE_BYTES = LOG_FILE_BLOCK - 4, /* of the payload; a multiple of 3 */
+	LOG_FILE_NAME = 32                   /* "payloads/00000007" */
 };
 
 struct log_file {
@@ -74,10 +74,10 @@ enum log_file_state {
 struct log_files {
 	struct disk *disk;
 	struct slu_log *log;
-	struct wal *wal; /* for F5; NULL: nothing is written */
-	int folder;      /* of the log */
-	int own;         /* payloads/ in it, or -1: look only */
-	bool replaying;  /* what is not named any more is only forgotten: F2 */
+	struct wal *wal;         /* for F5; NULL: nothing is written */
+	int folder;              /* of the log */
+	int own;                 /* payloads/ in it, or -1: look only */
+	bool replaying;          /* what is not named any more is only forgotten: F2 */
 	void (*wake)(void *arg); /* there is something to sweep; any thread */
 	void *wake_arg;
 
@@ -125,7 +125,15 @@ void log_file_unpin(struct log_file *f);
 int log_file_read(struct log_file *f, uint64_t at, size_t n, char *out, bool may_block,
 		  struct slu_err *err);
 
-/* Every block, and that there are no more. */
+/* All that a copy of the log as it was committed may name, pinned: *n of them in an
+ * array that is the caller's. NULL and *n 0: none. SLU_ENOMEM. */
+int log_files_pin_all(struct log_files *s, struct log_file ***out, uint32_t *n);
+
+/* Bytes of the file itself, head and sums included; and how many there are. */
+int log_file_raw(struct log_file *f, uint64_t at, size_t n, char *out, struct slu_err *err);
+uint64_t log_file_length(const struct log_file *f);
+
+/* Head and every block. */
 int log_file_check(struct log_file *f, struct slu_err *err);
 
 /* The next file that a record names, from *handle (0 at first) on; NULL: no more. For

@@ -184,6 +184,29 @@ log_file_check(struct log_file *f, struct slu_err *err)
 
 /* ---- Copying ---- */
 
+uint64_t
+log_file_length(const struct log_file *f)
+{
+	return LOG_FILE_HEAD + f->size + 4 * blocks_of(f->size);
+}
+
+int
+log_file_raw(struct log_file *f, uint64_t at, size_t n, char *out, struct slu_err *err)
+{
+	struct disk *disk = f->home->disk;
+	char name[LOG_FILE_NAME];
+	int64_t got;
+	int fd, rc;
+
+	rc = open_file(f, &fd, err);
+	if (rc)
+		return rc;
+	got = disk->ops->read(disk, fd, out, n, at);
+	if (got < 0)
+		return disk_fail(got, "read", log_file_name(f->number, name), err);
+	return got < (int64_t)n ? damaged(f, "it ends", at + (uint64_t)got, err) : 0;
+}
+
 static int
 copy_bytes(struct log_file *f, int from, struct log_files *to, int fd, struct slu_err *err)
 {

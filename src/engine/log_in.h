@@ -35,7 +35,9 @@ struct log_clean {
 
 /* Files that somebody copies: log_backup.c. */
 struct log_backup {
-	struct wal_copy copy; /* files NULL: nobody does */
+	struct wal_copy copy;    /* files NULL: nobody does */
+	struct log_file **files; /* with payloads, pinned */
+	uint32_t n_files;
 	uint64_t id;
 	slu_time until; /* unless it is read once more */
 };

@@ -103,6 +103,7 @@ logkit_open(struct logkit *k)
 		.log = k->log,
 		.wall = k->now,
 	};
+	const bool lossy = k->lossy;
 	int rc;
 
 	if (!k->more.most)
@@ -120,7 +121,7 @@ logkit_open(struct logkit *k)
 	k->live = 0;
 	k->digest = digest(k);
 	logkit_verify(k);
-	if (!kit_is_dead(k))
+	if (!kit_is_dead(k) && !lossy)
 		kit_check_files(k, k->named);
 	return 0;
 }
