@@ -363,20 +363,55 @@ log_files_next(struct log_files *s, uint32_t *handle)
 
 /* ---- Open and close ---- */
 
+/* Under mtx, or alone. */
+static int
+open_own(struct log_files *s, struct slu_err *err)
+{
+	s->own = s->disk->ops->folder(s->disk, s->path);
+	if (s->own >= 0)
+		return 0;
+	(void)disk_fail(s->own, "open", s->path, err);
+	s->own = -1;
+	return err ? (int)err->code : SLU_EDOWN;
+}
+
+/* It is made when there is a first file. */
+int
+log_files_folder(struct log_files *s, struct slu_err *err)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&s->mtx);
+	if (s->own < 0)
+		rc = open_own(s, err);
+	pthread_mutex_unlock(&s->mtx);
+	return rc;
+}
+
+static int
+is_own(void *arg, const char *name)
+{
+	(void)arg;
+	return strncmp(name, FOLDER, sizeof FOLDER - 1) == 0;
+}
+
 static int
 open_folders(struct log_files *s, const char *folder, bool read_only, struct slu_err *err)
 {
-	char own[4096];
+	const size_t size = strlen(folder) + sizeof "/" FOLDER;
+	int found;
 
+	s->path = mem_alloc(size);
+	if (!s->path)
+		return slu_fail(err, SLU_ENOMEM, "no memory for payload files");
+	snprintf(s->path, size, "%s/" FOLDER, folder);
 	s->folder = s->disk->ops->folder(s->disk, folder);
 	if (s->folder < 0)
 		return disk_fail(s->folder, "open", folder, err);
-	if (read_only)
-		return 0;
-	if (snprintf(own, sizeof own, "%s/" FOLDER, folder) >= (int)sizeof own)
-		return slu_fail(err, SLU_EINVAL, "the name of the folder is too long");
-	s->own = s->disk->ops->folder(s->disk, own);
-	return s->own < 0 ? disk_fail(s->own, "open", own, err) : 0;
+	found = s->disk->ops->list(s->disk, s->folder, is_own, NULL);
+	if (found < 0)
+		return disk_fail(found, "list", folder, err);
+	return found && !read_only ? open_own(s, err) : 0;
 }
 
 int
@@ -412,6 +447,7 @@ log_files_close(struct log_files *s)
 		s->disk->ops->close(s->disk, s->own);
 	if (s->folder >= 0)
 		s->disk->ops->close(s->disk, s->folder);
+	mem_free(s->path);
 	map_release(&s->map);
 	slab_release(&s->slab);
 	pthread_mutex_destroy(&s->mtx);
@@ -455,6 +491,8 @@ log_files_settle(struct log_files *s, struct slu_err *err)
 	int rc;
 
 	s->replaying = false;
+	if (s->own < 0)
+		return 0; /* there is no folder, so there is no file */
 	rc = s->disk->ops->list(s->disk, s->own, see_name, &l);
 	for (uint32_t i = 0; i < l.n && !rc; i++)
 		remove_file(s, l.numbers[i]);

@@ -75,8 +75,9 @@ struct log_files {
 	struct disk *disk;
 	struct slu_log *log;
 	struct wal *wal;         /* for F5; NULL: nothing is written */
+	char *path;              /* of payloads/ */
 	int folder;              /* of the log */
-	int own;                 /* payloads/ in it, or -1: look only */
+	int own;                 /* payloads/ in it, or -1: there is none, or none is needed */
 	bool replaying;          /* what is not named any more is only forgotten: F2 */
 	void (*wake)(void *arg); /* there is something to sweep; any thread */
 	void *wake_arg;
@@ -151,6 +152,9 @@ void log_writer_close(struct engine_file *w);
  * replaying). SLU_ECORRUPT as for reading; SLU_EFULL, SLU_EDOWN. */
 int log_file_copy(struct log_files *from, const struct message *m, struct log_files *to,
 		  struct slu_err *err);
+
+/* For who writes: see to it that there is a folder. */
+int log_files_folder(struct log_files *s, struct slu_err *err);
 
 /* For the writer: a file of a new number, which is the caller's; and that it is not
  * wanted, unless a record names it. */

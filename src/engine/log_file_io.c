@@ -326,6 +326,8 @@ log_writer_open(struct log_files *s, struct engine_file **out, struct slu_err *e
 	int rc;
 
 	rc = check_room(s, err);
+	if (!rc)
+		rc = log_files_folder(s, err);
 	if (rc)
 		return rc;
 	w = mem_alloc(sizeof *w);

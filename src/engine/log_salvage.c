@@ -127,7 +127,9 @@ copy_payloads(struct salvager *s, struct disk *disk, const char *from, const cha
 		return rc;
 	rc = log_files_open(&new, disk, NULL, to, false, err);
 	if (!rc) {
-		rc = copy_files(s, &old, &new, err);
+		rc = log_files_folder(&new, err);
+		if (!rc)
+			rc = copy_files(s, &old, &new, err);
 		log_files_close(&new);
 	}
 	log_files_close(&old);
