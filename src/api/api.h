@@ -23,6 +23,7 @@
 
 struct broker;
 struct call;
+struct guard;
 struct op;
 struct reload;
 struct server;
@@ -30,6 +31,7 @@ struct server;
 struct api {
 	struct broker *broker; /* borrowed, as all pointers */
 	struct server *server; /* for its metrics; NULL: none */
+	struct guard *guard;
 	struct clock *clock;
 	struct slu_log *log;
 	const char *engine; /* "log", shown by /healthz and /metrics */

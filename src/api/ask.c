@@ -1,5 +1,6 @@
 #include "api/ask.h"
 
+#include "api/admit.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -113,6 +114,8 @@ ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
 void
 ask_run(struct ask *a, void (*answer)(struct ask *a))
 {
+	if (!admit_ops(a->call, a->ops, a->n_ops))
+		return;
 	a->answer = answer;
 	a->work.run = answered;
 	a->posted = clock_mono(a->api->clock);

@@ -18,6 +18,9 @@
  *  K3  After ask_reply or ask_refuse the ask is no longer the caller's: it may be gone.
  *  K4  The client's going is told to `call->gone`, which the maker of a waiting op sets
  *      to ask_gone.
+ *  K5  ask_run is refused, 403, unless the call's identity may do what its route needs in
+ *      the namespace of every op, message and item. So there is one place that every
+ *      lookup passes, and a handler has nothing to remember.
  */
 #ifndef API_ASK_H
 #define API_ASK_H
@@ -63,7 +66,7 @@ bool ask_body(struct ask *a, const struct param *rows, size_t n, void *out);
 void ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
 	    struct slice queue);
 
-/* Post all its ops; an op that the broker refuses has its rc set. K2. */
+/* Post all its ops; an op that the broker refuses has its rc set. K2, K5. */
 void ask_run(struct ask *a, void (*answer)(struct ask *a));
 
 /* For call->gone: ends the waits of its ops. */

@@ -24,6 +24,9 @@ struct auth {
 	pthread_mutex_t mtx;
 	struct rules *rules;
 	_Atomic uint64_t generation;
+	_Atomic bool on;
+
+	struct rules *next; /* of who reloads */
 
 	struct token_cache caches[]; /* each its thread's */
 };
@@ -127,6 +130,7 @@ auth_open(struct auth **out, const struct auth_conf *conf, unsigned threads,
 		rc = hash_key_init(&a->caches[i].key, err);
 	if (!rc)
 		rc = rules_new(&a->rules, conf, err);
+	atomic_init(&a->on, auth_conf_has_keys(conf));
 	if (rc)
 		auth_close(a);
 	else
@@ -142,25 +146,59 @@ auth_close(struct auth *a)
 	for (unsigned i = 0; i < a->threads; i++)
 		token_cache_flush(&a->caches[i]);
 	rules_unref(a->rules);
+	rules_unref(a->next);
 	pthread_mutex_destroy(&a->mtx);
 	mem_free(a);
+}
+
+bool
+auth_is_on(const struct auth *a)
+{
+	return atomic_load_explicit(&a->on, memory_order_relaxed);
+}
+
+int
+auth_prepare(struct auth *a, const struct auth_conf *conf, struct slu_err *err)
+{
+	auth_abandon(a);
+	if (auth_is_on(a) && !auth_conf_has_keys(conf))
+		return slu_fail(err, SLU_EINVAL,
+				"auth.keys, auth.jwks, auth.secret: the last key is gone; restart "
+				"to serve without tokens");
+	return rules_new(&a->next, conf, err);
+}
+
+void
+auth_commit(struct auth *a)
+{
+	struct rules *const old = a->rules;
+
+	if (!a->next)
+		return;
+	pthread_mutex_lock(&a->mtx);
+	a->rules = a->next;
+	a->next = NULL;
+	atomic_fetch_add(&a->generation, 1);
+	atomic_store(&a->on, a->rules->keys->n > 0);
+	pthread_mutex_unlock(&a->mtx);
+	rules_unref(old);
+}
+
+void
+auth_abandon(struct auth *a)
+{
+	rules_unref(a->next);
+	a->next = NULL;
 }
 
 int
 auth_reload(struct auth *a, const struct auth_conf *conf, struct slu_err *err)
 {
-	struct rules *fresh, *old;
-	const int rc = rules_new(&fresh, conf, err);
+	const int rc = auth_prepare(a, conf, err);
 
-	if (rc)
-		return rc;
-	pthread_mutex_lock(&a->mtx);
-	old = a->rules;
-	a->rules = fresh;
-	atomic_fetch_add(&a->generation, 1);
-	pthread_mutex_unlock(&a->mtx);
-	rules_unref(old);
-	return 0;
+	if (!rc)
+		auth_commit(a);
+	return rc;
 }
 
 /* --- check ----------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
  * auth.h - whether a bearer token is good, and whose it is.
  *
- *      auth_open, auth_reload ──> rules: keys, audience, issuer, leeway
+ *      auth_open, auth_commit ──> rules: keys, audience, issuer, leeway
  *                                   │
  *      auth_check(token) ──> cache of this thread ──> else verify with the rules
  *
@@ -43,10 +43,18 @@ int auth_open(struct auth **out, const struct auth_conf *conf, unsigned threads,
 	      struct clock *clock, struct slu_err *err);
 void auth_close(struct auth *a); /* NULL is fine */
 
-/* V1. Any thread. */
+/* V1, in two steps: load what is new, then use it, or do not. One thread at a time.
+ * Keys may be added where there were none; SLU_EINVAL when the last would go: nobody
+ * means to open a server to everyone by the way. */
+int auth_prepare(struct auth *a, const struct auth_conf *conf, struct slu_err *err);
+void auth_commit(struct auth *a);
+void auth_abandon(struct auth *a);
+
+/* Both steps. */
 int auth_reload(struct auth *a, const struct auth_conf *conf, struct slu_err *err);
 
-/* Are there keys? */
+/* Are there keys, so that a token is needed? Any thread. */
+bool auth_is_on(const struct auth *a);
 bool auth_conf_has_keys(const struct auth_conf *conf);
 
 /* Whose token this is: a reference, to be given back. SLU_EAUTH, with a sentence for

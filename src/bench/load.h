@@ -9,7 +9,7 @@
  *         static bool
  *         next(struct load *l, struct load_conn *c)
  *         {
- *                 c->request = SLICE("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+ *                 c->request = SLICE("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
  *                 return bench_now() < l->until;
  *         }
  */

@@ -29,7 +29,7 @@ struct shared {
 static void
 write_request(struct buf *out, const char *path, const struct buf *body)
 {
-	buf_printf(out, "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+	buf_printf(out, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 			"Content-Length: %zu\r\n\r\n",
 		   path, body->n);
 	buf_put(out, body->p, body->n);
@@ -78,7 +78,7 @@ shared_init(struct shared *s, const struct scenario_conf *conf, const char *queu
 	write_put(&s->put, s->queue, put_batch, conf->size);
 	buf_printf(&s->take,
 		   "GET /dequeue?namespace=bench&topic=%s&limit=%u&lease=10m HTTP/1.1\r\n"
-		   "Host: bench\r\n\r\n",
+		   "Host: localhost\r\n\r\n",
 		   s->queue, conf->batch);
 	if (s->put.failed || s->take.failed)
 		return slu_fail(err, SLU_ETOOBIG, "batch and size make a request too large");
@@ -257,7 +257,7 @@ did_cycle(struct load *l, struct load_conn *c, struct slu_err *err)
 static bool
 next_healthz(struct load *l, struct load_conn *c)
 {
-	c->request = SLICE("GET /healthz HTTP/1.1\r\nHost: bench\r\n\r\n");
+	c->request = SLICE("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	return bench_now() < l->until;
 }
 

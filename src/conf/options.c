@@ -5,6 +5,7 @@
 #include <assert.h>
 
 static const char *const levels[] = { "debug", "info", "warn", "error", "off", NULL };
+static const char *const metrics[] = { "local", "open", "token", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
 
 #define AT(member) offsetof(struct conf, member)
@@ -34,7 +35,23 @@ static const struct option options[] = {
 	{ .key = "log.format", .kind = &word_kind, .offset = AT(log_format), .standard = "logfmt", .words = formats,
 	  .value = "logfmt|json", .doc = "how it is written" },
 	{ .key = "insecure", .kind = &bool_kind, .offset = AT(insecure), .standard = "false",
-	  .value = "", .doc = "allow addresses that other machines can reach: there is no login and no encryption" },
+	  .value = "", .doc = "allow addresses that other machines can reach though nobody has to say who he is" },
+	{ .key = "auth.keys", .kind = &list_kind, .offset = AT(auth_keys), .standard = "", .reload = true,
+	  .value = "[KID@]ALG:FILE", .doc = "key that tokens are checked with, in a file of its own; may be given again; HS256, HS384, HS512 (a secret), RS256, ES256, EdDSA (a public key as PEM)" },
+	{ .key = "auth.jwks", .kind = &text_kind, .offset = AT(auth_jwks), .standard = "", .reload = true,
+	  .value = "FILE", .doc = "JSON Web Key Set with more such keys" },
+	{ .key = "auth.secret", .kind = &secret_kind, .offset = AT(auth_secret), .standard = "", .reload = true,
+	  .value = "TEXT", .doc = "one more key: a secret for HS256, 32 bytes at least" },
+	{ .key = "auth.audience", .kind = &text_kind, .offset = AT(auth_audience), .standard = "", .reload = true,
+	  .value = "TEXT", .doc = "what a token must have in aud" },
+	{ .key = "auth.issuer", .kind = &text_kind, .offset = AT(auth_issuer), .standard = "", .reload = true,
+	  .value = "TEXT", .doc = "what a token must have in iss" },
+	{ .key = "auth.leeway", .kind = &time_kind, .offset = AT(auth_leeway), .standard = "10s", .max = 300 * SLU_SEC, .reload = true,
+	  .value = "TIME", .doc = "how far clocks may differ: added to the end of a token, and to its beginning" },
+	{ .key = "auth.hosts", .kind = &list_kind, .offset = AT(auth_hosts), .standard = "",
+	  .value = "NAME", .doc = "what a Host field may say beside localhost where no token is asked for; * is anything; may be given again" },
+	{ .key = "auth.metrics", .kind = &word_kind, .offset = AT(auth_metrics), .standard = "local", .words = metrics,
+	  .value = "local|open|token", .doc = "/metrics without a token: where only this machine reaches, everywhere, or nowhere" },
 };
 
 static const struct option_action actions[] = {

@@ -58,6 +58,14 @@ struct conf {
 	enum slu_log_level log_level;
 	enum slu_log_format log_format;
 	bool insecure;
+	struct conf_list auth_keys;
+	char *auth_jwks;
+	char *auth_secret;
+	char *auth_audience;
+	char *auth_issuer;
+	slu_time auth_leeway;
+	struct conf_list auth_hosts;
+	unsigned auth_metrics; /* enum guard_metrics (auth/guard.h) */
 
 	/* What to do instead of serving: not settings. */
 	bool help, version, print_config, print_doc, check_config, json;

@@ -1,11 +1,13 @@
 #include "server/node_in.h"
 
 #include "api/admin.h"
+#include "api/admit.h"
 #include "api/flat.h"
 #include "base/mem.h"
 #include "net/listen.h"
 #include "server/manager.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -54,13 +56,15 @@ addresses(const struct conf *conf, struct addresses *out)
 static int
 check_addresses(const struct conf *conf, struct slu_err *err)
 {
+	const bool fine = conf->insecure || login_is_on(conf);
 	struct addresses list;
 
-	for (unsigned i = 0; i < addresses(conf, &list) && !conf->insecure; i++)
+	for (unsigned i = 0; i < addresses(conf, &list) && !fine; i++)
 		if (!listen_is_local(list.items[i]))
 			return slu_fail(err, SLU_EINVAL,
-					"--listen %s: other machines could reach it, and there is no "
-					"login yet; listen on 127.0.0.1, or say --insecure",
+					"--listen %s: other machines could reach it, and nobody has to "
+					"say who he is; set auth.keys, listen on 127.0.0.1, or say "
+					"--insecure",
 					list.items[i]);
 	return 0;
 }
@@ -156,6 +160,8 @@ open_server(struct node *n, struct slu_err *err)
 		.routes = n->routes,
 		.n_routes = flat_n_routes + admin_n_routes,
 		.arg = &n->api,
+		.admit = admit,
+		.dismiss = admit_dismiss,
 		.describe = api_describe,
 		.describe_type = api_json,
 		.threads = n->conf->threads,
@@ -164,9 +170,13 @@ open_server(struct node *n, struct slu_err *err)
 	struct addresses list;
 	int rc;
 
+	assert(admit_routes(conf.routes, conf.n_routes));
 	rc = server_open(&n->server, &conf, err);
-	for (unsigned i = 0; i < addresses(n->conf, &list) && !rc; i++)
+	for (unsigned i = 0; i < addresses(n->conf, &list) && !rc; i++) {
 		rc = server_listen(n->server, list.items[i], 0, err);
+		login_place(&n->login, i, listen_is_local(list.items[i]),
+			    server_port(n->server, i) == 0);
+	}
 	n->api.server = n->server;
 	return rc ? rc : server_start(n->server, err);
 }
@@ -198,9 +208,12 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	reload_add(reload, &(struct reload_part){ "node", NULL, commit, NULL, n });
 	n->api.log = log;
 	n->api.clock = &clock_system;
+	n->api.guard = &n->login.guard;
 	rc = node_check(conf, err);
 	if (!rc)
 		rc = check_files(conf, err);
+	if (!rc)
+		rc = login_open(&n->login, conf, reload, log, err);
 	if (!rc)
 		rc = api_init(&n->api);
 	if (!rc)
@@ -221,6 +234,7 @@ node_close(struct node *n)
 	server_close(n->server);
 	(void)broker_close(n->broker); /* it was not run: nothing is new */
 	api_release(&n->api);
+	login_close(&n->login);
 	mem_free(n->routes);
 	mem_free(n);
 }

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "broker/broker.h"
 #include "http/server.h"
+#include "server/login.h"
 #include "server/node.h"
 
 enum {
@@ -19,6 +20,7 @@ struct node {
 	struct slu_log *log;
 	struct broker *broker;
 	struct server *server;
+	struct login login;
 	struct api api;
 	struct route *routes; /* of all APIs */
 	char sync[NODE_SYNC_TEXT];

@@ -56,7 +56,7 @@ class Wire:
         if params:
             path += "?" + urllib.parse.urlencode(params)
         raw = b"" if body is None else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(raw)}\r\n\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(raw)}\r\n\r\n"
         try:
             self.sock.sendall(head.encode() + raw)
         except OSError as e:

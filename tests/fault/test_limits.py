@@ -54,7 +54,7 @@ def push_raw(server, body):
     wire = Wire(server.address)
     try:
         wire.connect()
-        wire.sock.sendall(b"POST /enqueue HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+        wire.sock.sendall(b"POST /enqueue HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
                           % len(body) + body)
         status, answer = wire.receive()
         return status, answer

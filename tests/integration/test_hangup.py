@@ -9,7 +9,7 @@ from served import until
 
 def request(server, **params):
     query = "&".join(f"{k}={v}" for k, v in server.here(**params).items())
-    return f"GET /dequeue?{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    return f"GET /dequeue?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 def reset(sock):
@@ -103,7 +103,7 @@ def test_a_result_that_nobody_waits_for_any_more_is_still_kept(server):
     message = server.take()
     sock = server.raw()
     sock.sendall(f"GET /result?namespace={server.namespace}&id={id_}&wait=60 HTTP/1.1\r\n"
-                 "Host: x\r\n\r\n".encode())
+                 "Host: localhost\r\n\r\n".encode())
     until(lambda: waiting(server) == 1)
     reset(sock)
     until(lambda: waiting(server) == 0)

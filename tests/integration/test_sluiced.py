@@ -51,7 +51,17 @@ OPTIONS = [
     ("log.level", "info", "debug"),
     ("log.format", "logfmt", "json"),
     ("insecure", "false", "true"),
+    ("auth.keys", "", "HS256:/x,a@ES256:/y"),
+    ("auth.jwks", "", "/x.json"),
+    ("auth.audience", "", "sluice"),
+    ("auth.issuer", "", "https://issuer.example"),
+    ("auth.leeway", "10s", "1m"),
+    ("auth.hosts", "", "queue.example"),
+    ("auth.metrics", "local", "token"),
 ]
+
+# Those that are never shown.
+SECRETS = ["auth.secret"]
 
 
 @pytest.mark.parametrize("key, default, other", OPTIONS)
@@ -79,7 +89,28 @@ def test_a_flag_goes_before_the_variable_before_the_file_before_the_default(
 
 
 def test_every_option_is_tested():
-    assert list(settings()) == [o[0] for o in OPTIONS]
+    assert sorted(settings()) == sorted([o[0] for o in OPTIONS] + SECRETS)
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_a_secret_comes_from_a_variable_or_a_file_and_is_never_shown(key, tmp_path):
+    """X-04"""
+    name = "SLUICE_" + key.replace(".", "_").upper()
+    flag = "--" + key.replace(".", "-")
+    secret = tmp_path / "secret"
+    secret.write_text("correct-horse-battery-staple\n")
+    file = tmp_path / "sluice.yaml"
+    file.write_text(f"{key}_file: {secret}\n")
+    for args, env in [((), {name: "correct-horse-battery-staple"}),
+                      ((), {name + "_FILE": str(secret)}),
+                      ((flag + "-file", str(secret)), {}),
+                      (("--config", str(file)), {})]:
+        found = settings(*args, **env)[key]
+        assert found["from"] != "default" and found["value"]
+        for how in ["--json"], []:
+            assert "horse" not in run("--print-config", *how, *args, **env).stdout
+    out = run(flag, "correct-horse-battery-staple")
+    assert out.returncode == 2 and "horse" not in out.stderr
 
 
 def test_help_has_every_option_and_examples():
@@ -195,7 +226,7 @@ def test_it_serves_a_unix_socket(folder, tmp_path):
     with Server(folder, "--listen", f"unix:{path}", engine="memory"):
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(str(path))
-        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert b"200 OK" in sock.recv(1000)
         sock.close()
     assert not path.exists()

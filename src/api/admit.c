@@ -1,0 +1,140 @@
+#include "api/admit.h"
+
+#include "api/api.h"
+#include "auth/guard.h"
+#include "base/log.h"
+#include "core/names.h"
+#include "engine/op.h"
+#include "http/call.h"
+
+#include <stdio.h>
+
+/* --- at the door ------------------------------------------------------------------ */
+
+/* Sentences have no quotes: they name no value of the caller's. */
+static void
+challenge(struct call *c, bool had_token, const char *text)
+{
+	char value[320] = "Bearer realm=\"sluice\"";
+
+	if (had_token)
+		(void)snprintf(value, sizeof value, /* a long sentence is cut */
+			       "Bearer realm=\"sluice\", error=\"invalid_token\", "
+			       "error_description=\"%.200s\"",
+			       text);
+	(void)call_add(c, "WWW-Authenticate", slice_of(value)); /* the status says it, too */
+}
+
+static void
+refuse(struct call *c, struct api *api, int rc, const struct slu_err *err)
+{
+	if (rc == SLU_EAUTH)
+		challenge(c, call_field(c, "authorization").p != NULL, err->text);
+	log_debug(api->log, "request refused", F_STR("route", c->route->path),
+		  F_STR("why", err->text));
+	api_echo(c);
+	api_refuse(c, rc, err->text, -1);
+}
+
+bool
+admit(struct call *c, void *arg)
+{
+	struct api *const api = arg;
+	const struct guard_request q = {
+		.needs = c->route->needs,
+		.thread = call_thread(c),
+		.listener = c->listener,
+		.authorization = call_field(c, "authorization"),
+		.host = call_field(c, "host"),
+		.origin = call_field(c, "origin"),
+		.fetch_site = call_field(c, "sec-fetch-site"),
+	};
+	struct slu_err err = { 0 };
+	struct identity *who;
+	int rc;
+
+	rc = guard_check(api->guard, &q, &who, &err);
+	c->who = who;
+	if (rc)
+		refuse(c, api, rc, &err);
+	return rc == 0;
+}
+
+void
+admit_dismiss(void *who)
+{
+	identity_unref(who);
+}
+
+bool
+admit_routes(const struct route *rows, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (rows[i].needs == 0)
+			return false;
+	return true;
+}
+
+/* --- behind it -------------------------------------------------------------------- */
+
+struct pass {
+	struct call *call;
+	struct slice last; /* the namespace that was asked about last, and may be used */
+};
+
+static void
+forbid(struct call *c, struct slice namespace)
+{
+	const char *const right = right_name(c->route->needs);
+	char text[NAME_TEXT + 64], value[NAME_TEXT + 128];
+	const int n = namespace.n ? (int)namespace.n : 1;
+	const char *const name = namespace.n ? namespace.p : "*";
+
+	(void)snprintf(text, sizeof text, "needs the scope %.*s:%s", n, name, right); /* fits */
+	(void)snprintf(value, sizeof value,                                           /* too */
+		       "Bearer realm=\"sluice\", error=\"insufficient_scope\", scope=\"%.*s:%s\"",
+		       n, name, right);
+	(void)call_add(c, "WWW-Authenticate", slice_of(value)); /* the status says it, too */
+	api_refuse(c, SLU_EFORBIDDEN, text, -1);
+}
+
+static bool
+pass(struct pass *p, struct slice namespace)
+{
+	if (p->last.n > 0 && slice_eq(p->last, namespace))
+		return true;
+	if (!identity_may(p->call->who, namespace, p->call->route->needs)) {
+		forbid(p->call, namespace);
+		return false;
+	}
+	p->last = namespace;
+	return true;
+}
+
+/* What has a namespace of its own has it instead of the op's. */
+static bool
+pass_op(struct pass *p, const struct op *op)
+{
+	if (!pass(p, op->space))
+		return false;
+	for (uint32_t i = 0; i < op->n_puts; i++)
+		if (op->puts[i].m.space.n > 0 && !pass(p, op->puts[i].m.space))
+			return false;
+	for (uint32_t i = 0; i < op->n_items; i++)
+		if (op->items[i].space.n > 0 && !pass(p, op->items[i].space))
+			return false;
+	return true;
+}
+
+bool
+admit_ops(struct call *c, const struct op *ops, unsigned n)
+{
+	struct pass p = { .call = c };
+
+	if (c->route->needs > RIGHT_ALL)
+		return true; /* the guard has asked for all namespaces */
+	for (unsigned i = 0; i < n; i++)
+		if (!pass_op(&p, &ops[i]))
+			return false;
+	return true;
+}

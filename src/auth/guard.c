@@ -1,0 +1,110 @@
+#include "auth/guard.h"
+
+#include <assert.h>
+#include <strings.h>
+
+bool
+guard_is_on(const struct guard *g)
+{
+	return g->certificates || auth_is_on(g->auth);
+}
+
+static int
+as_anyone(const struct guard *g, const struct guard_request *q, struct identity **who,
+	  struct slu_err *err)
+{
+	const struct web_request web = {
+		.host = q->host,
+		.origin = q->origin,
+		.fetch_site = q->fetch_site,
+		.local = g->places[q->listener].local,
+		.is_unix = g->places[q->listener].is_unix,
+	};
+
+	*who = identity_anyone();
+	return web_check(&web, g->hosts, g->n_hosts, err);
+}
+
+/* "Bearer", spaces, and the token, which has none. */
+static int
+by_token(const struct guard *g, const struct guard_request *q, struct identity **who,
+	 struct slu_err *err)
+{
+	static const char scheme[] = "bearer ";
+	const size_t n = sizeof scheme - 1;
+	struct slice token = q->authorization;
+
+	if (token.n <= n || strncasecmp(token.p, scheme, n) != 0)
+		return slu_fail(err, SLU_EAUTH, "expected Authorization: Bearer TOKEN");
+	token = (struct slice){ token.p + n, token.n - n };
+	while (token.n > 0 && token.p[0] == ' ')
+		token = (struct slice){ token.p + 1, token.n - 1 };
+	return auth_check(g->auth, q->thread, token, who, err);
+}
+
+static int
+by_certificate(const struct guard *g, const struct guard_request *q, struct identity **who,
+	       struct slu_err *err)
+{
+	const int rc = cert_identity(who, q->subject, q->uris, q->n_uris, g->map, err);
+
+	if (rc == SLU_EINVAL)
+		err->code = SLU_EAUTH;
+	return rc == SLU_EINVAL ? SLU_EAUTH : rc;
+}
+
+static bool
+has_open_metrics(const struct guard *g, const struct guard_request *q)
+{
+	return q->needs == NEEDS_METRICS &&
+	       (g->metrics == METRICS_OPEN || (g->metrics == METRICS_LOCAL && g->places[q->listener].local));
+}
+
+static int
+identify(const struct guard *g, const struct guard_request *q, struct identity **who,
+	 struct slu_err *err)
+{
+	if (!guard_is_on(g))
+		return as_anyone(g, q, who, err);
+	if (q->authorization.p)
+		return by_token(g, q, who, err);
+	if (g->certificates && q->subject.p)
+		return by_certificate(g, q, who, err);
+	if (has_open_metrics(g, q))
+		return as_anyone(g, q, who, err);
+	return slu_fail(err, SLU_EAUTH, "this server asks for a token: Authorization: Bearer TOKEN");
+}
+
+static int
+check_right(const struct guard_request *q, const struct identity *id, struct slu_err *err)
+{
+	const struct slice all = { 0 };
+
+	if (q->needs == NEEDS_METRICS && !identity_may(id, all, RIGHT_READ))
+		return slu_fail(err, SLU_EFORBIDDEN, "needs the scope *:read");
+	if (q->needs == NEEDS_SERVER && !identity_may(id, all, RIGHT_ADMIN))
+		return slu_fail(err, SLU_EFORBIDDEN, "needs the scope *:admin");
+	if (q->needs > RIGHT_ALL || identity_may_somewhere(id, q->needs))
+		return 0;
+	return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:%s", right_name(q->needs));
+}
+
+int
+guard_check(const struct guard *g, const struct guard_request *q, struct identity **who,
+	    struct slu_err *err)
+{
+	int rc;
+
+	assert(q->needs != 0);
+	*who = NULL;
+	if (q->needs == NEEDS_NOTHING)
+		return 0;
+	rc = identify(g, q, who, err);
+	if (!rc)
+		rc = check_right(q, *who, err);
+	if (rc) {
+		identity_unref(*who);
+		*who = NULL;
+	}
+	return rc;
+}

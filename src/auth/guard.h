@@ -1,0 +1,74 @@
+/*
+ * guard.h - is this request let in, and as whom?
+ *
+ *      request ── needs nothing ─────────────────────────────────> in, as nobody
+ *         │
+ *         ├─ no keys, no certificates: auth is off ── web.h ─────> in, as anyone
+ *         │                                            └─────────> 403
+ *         ├─ Authorization: Bearer ... ── auth.h ──┬─────────────> in, as its subject
+ *         │                                        └─────────────> 401
+ *         ├─ a client certificate ── cert.h ─────────────────────> in, as its name
+ *         ├─ /metrics where it is open ── web.h ─────────────────> in, as anyone
+ *         └─ else ───────────────────────────────────────────────> 401
+ *
+ * Who is let in must have the right that the route needs in some namespace, else 403.
+ * In which one is not known yet: that is asked for each op (api/ask.h).
+ *
+ * Pure but for the clock and the keys of auth.h. A token is taken from the
+ * Authorization field and from nowhere else: addresses are logged and kept.
+ */
+#ifndef AUTH_GUARD_H
+#define AUTH_GUARD_H
+
+#include "auth/auth.h"
+#include "auth/cert.h"
+#include "auth/web.h"
+
+/* What a route needs: a right of identity.h, or one of these. 0 is an oversight. */
+enum {
+	NEEDS_NOTHING = 8,  /* not even a name */
+	NEEDS_METRICS = 16, /* *:read, unless the guard has them open */
+	NEEDS_SERVER = 32   /* *:admin: it is about more than namespaces */
+};
+
+enum guard_metrics {
+	METRICS_LOCAL, /* no token where only this machine reaches */
+	METRICS_OPEN,  /* no token anywhere */
+	METRICS_TOKEN  /* a token everywhere */
+};
+
+/* What is known of an address that is listened on. */
+struct guard_place {
+	bool local; /* only this machine reaches it */
+	bool is_unix;
+};
+
+struct guard {
+	struct auth *auth;
+	bool certificates;          /* client certificates stand for somebody */
+	const struct cert_map *map; /* or NULL */
+	char *const *hosts;         /* web.h */
+	unsigned n_hosts;
+	enum guard_metrics metrics;
+	const struct guard_place *places; /* by listener */
+};
+
+struct guard_request {
+	unsigned needs;
+	unsigned thread;
+	unsigned listener;
+	struct slice authorization; /* as sent; .p NULL: not, as the next three */
+	struct slice host, origin, fetch_site;
+	struct slice subject; /* of a certificate that was checked; .p NULL: none */
+	const struct slice *uris;
+	unsigned n_uris;
+};
+
+bool guard_is_on(const struct guard *g);
+
+/* *who: a reference to be given back, NULL for who needs nothing. SLU_EAUTH or
+ * SLU_EFORBIDDEN, with a sentence for the caller; SLU_ENOMEM. */
+int guard_check(const struct guard *g, const struct guard_request *q,
+		struct identity **who, struct slu_err *err);
+
+#endif

@@ -1,0 +1,95 @@
+#include "server/login.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <assert.h>
+
+static struct auth_conf
+auth_of(const struct conf *conf)
+{
+	return (struct auth_conf){
+		.keys = conf->auth_keys.items,
+		.n_keys = conf->auth_keys.n,
+		.jwks = conf->auth_jwks,
+		.secret = conf->auth_secret,
+		.audience = conf->auth_audience,
+		.issuer = conf->auth_issuer,
+		.leeway = conf->auth_leeway,
+	};
+}
+
+bool
+login_is_on(const struct conf *conf)
+{
+	const struct auth_conf auth = auth_of(conf);
+
+	return auth_conf_has_keys(&auth);
+}
+
+/* --- reload ----------------------------------------------------------------------- */
+
+static int
+prepare(void *arg, const struct conf *old, const struct conf *next, struct slu_err *err)
+{
+	struct login *const l = arg;
+	const struct auth_conf auth = auth_of(next);
+
+	(void)old; /* files that it names may have changed */
+	return auth_prepare(l->guard.auth, &auth, err);
+}
+
+static void
+commit(void *arg, const struct conf *now)
+{
+	struct login *const l = arg;
+
+	(void)now; /* prepare has read it */
+	auth_commit(l->guard.auth);
+}
+
+static void
+abandon(void *arg)
+{
+	struct login *const l = arg;
+
+	auth_abandon(l->guard.auth);
+}
+
+/* --- open ------------------------------------------------------------------------- */
+
+int
+login_open(struct login *l, const struct conf *conf, struct reload *reload,
+	   struct slu_log *log, struct slu_err *err)
+{
+	const struct auth_conf auth = auth_of(conf);
+	int rc;
+
+	l->guard = (struct guard){
+		.hosts = conf->auth_hosts.items,
+		.n_hosts = conf->auth_hosts.n,
+		.metrics = conf->auth_metrics,
+		.places = l->places,
+	};
+	rc = auth_open(&l->guard.auth, &auth, conf->threads, &clock_system, err);
+	if (rc)
+		return rc;
+	reload_add(reload, &(struct reload_part){ "auth", prepare, commit, abandon, l });
+	if (!guard_is_on(&l->guard) && (auth.audience || auth.issuer))
+		log_warn(log, "auth.audience and auth.issuer are not used: no key is set");
+	return 0;
+}
+
+void
+login_close(struct login *l)
+{
+	auth_close(l->guard.auth);
+	l->guard.auth = NULL;
+}
+
+void
+login_place(struct login *l, unsigned listener, bool local, bool is_unix)
+{
+	assert(listener < LOGIN_PLACES);
+	l->places[listener] = (struct guard_place){ local, is_unix };
+}
