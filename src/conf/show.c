@@ -54,7 +54,7 @@ print_value(const struct option_set *s, unsigned i, struct buf *line)
 
 	buf_init(&text, OPTION_SHOWN);
 	show_value(s, i, &text);
-	if (is_plain(buf_slice(&text)) || s->rows[i].kind->secret) {
+	if (is_plain(buf_slice(&text)) || (text.n > 0 && s->rows[i].kind->secret)) {
 		buf_puts(line, buf_str(&text));
 	} else {
 		json_out_init(&w, line); /* YAML reads JSON's quotes and escapes */
