@@ -230,10 +230,13 @@ reload_now(struct reload *r, struct slu_err *err)
 	rc = load_again(r, &next, &why);
 	if (!rc)
 		rc = prepare(r, &next, &why);
-	if (rc)
+	if (rc) {
 		log_error(r->log, "reload failed: the old settings stay", F_STR("why", why.text));
-	else
-		log_info(r->log, "reloaded", F_U64("changed", commit(r, &next)));
+	} else {
+		const unsigned changed = commit(r, &next);
+
+		log_info(r->log, "reloaded", F_U64("changed", changed));
+	}
 	conf_release(&next);
 	pthread_mutex_unlock(&r->mtx);
 	return rc ? slu_fail(err, rc, "%s", why.text) : 0;

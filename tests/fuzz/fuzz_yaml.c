@@ -1,0 +1,43 @@
+/*
+ * fuzz_yaml.c - any bytes as a configuration.
+ *
+ *  F1  Whatever comes, there are values, faults or both, within their bounds.
+ *  F2  A value is never empty of path, and its line lies in the file.
+ */
+#include "fuzz.h"
+
+#include "conf/yaml.h"
+
+#include <stdlib.h>
+
+static void
+expect(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct yaml_doc doc = { 0 };
+	struct conf_faults faults = { 0 };
+	unsigned lines = 2; /* the end is behind the last */
+
+	if (size > YAML_BYTES)
+		return 0;
+	for (size_t i = 0; i < size; i++)
+		lines += data[i] == '\n' || data[i] == '\r' || data[i] >= 0x80;
+	yaml_read(&doc, "f", (struct slice){ size ? (const char *)data : "", size }, &faults);
+	expect(doc.n <= YAML_ENTRIES);
+	for (unsigned i = 0; i < doc.n; i++) {
+		const struct yaml_entry *const e = &doc.entries[i];
+
+		expect(strlen(e->path) < YAML_PATH);
+		expect((e->kind == YAML_VALUE) == (e->value != NULL));
+		expect(e->line >= 1 && e->line <= lines);
+	}
+	yaml_release(&doc);
+	faults_release(&faults);
+	return 0;
+}
