@@ -29,6 +29,7 @@ const struct route flat_routes[] = {
 	{ "GET",  "/healthz",     plain_healthz,    .needs = NEEDS_NOTHING },
 	{ "GET",  "/readyz",      plain_readyz,     .needs = NEEDS_NOTHING },
 	{ "GET",  "/metrics",     plain_metrics,    .needs = NEEDS_METRICS },
+	{ "GET",  "/openapi.json", plain_openapi,   .needs = NEEDS_NOTHING },
 };
 /* clang-format on */
 

@@ -3,6 +3,7 @@
 #include "api/ask.h"
 #include "api/flat_view.h"
 #include "api/limits.h"
+#include "api/openapi.h"
 #include "http/server.h"
 
 #include <inttypes.h>
@@ -32,6 +33,13 @@ plain_readyz(struct call *c, void *arg)
 		api_refuse(c, rc, err.text, -1);
 	else
 		call_answer_text(c, 200, api_json, SLICE("{\"status\":\"ready\"}"));
+}
+
+void
+plain_openapi(struct call *c, void *arg)
+{
+	(void)arg;
+	call_answer_text(c, 200, api_json, (struct slice){ openapi_text, openapi_size });
 }
 
 /* --- metrics ------------------------------------------------------------------ */

@@ -32,7 +32,7 @@ class Answer:
         raw = response.read()
         self.status = response.status
         self.headers = response.headers
-        self.text = raw.decode()
+        self.text = raw.decode(errors="replace")
         self.body = None
         if raw and "json" in (response.headers["Content-Type"] or ""):
             self.body = json.loads(raw)

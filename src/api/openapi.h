@@ -1,0 +1,10 @@
+/*
+ * openapi.h - the document that describes every route: openapi.py writes it.
+ */
+#ifndef API_OPENAPI_H
+#define API_OPENAPI_H
+
+extern const char openapi_text[]; /* JSON, not terminated */
+extern const unsigned openapi_size;
+
+#endif

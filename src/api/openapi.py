@@ -1,0 +1,561 @@
+#!/usr/bin/python3
+"""The OpenAPI document of sluiced, which it serves at /openapi.json.
+
+    openapi.py VERSION           print it as JSON
+    openapi.py VERSION FILE.c    write it as a C array, for the server
+
+tests/unit/test_openapi.c holds it to the table of routes, and
+tests/integration/test_openapi.py to what the server answers.
+"""
+import json
+import sys
+
+
+def ref(name):
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def parameter(name):
+    return {"$ref": f"#/components/parameters/{name}"}
+
+
+def string(**more):
+    return {"type": "string", **more}
+
+
+def integer(**more):
+    return {"type": "integer", **more}
+
+
+def boolean():
+    return {"type": "boolean"}
+
+
+def array(items, **more):
+    return {"type": "array", "items": items, **more}
+
+
+def record(required, members, **more):
+    """An object that has these members and no others."""
+    return {"type": "object", "required": required, "properties": members,
+            "additionalProperties": False, **more}
+
+
+def content(schema):
+    return {"application/json": {"schema": schema}}
+
+
+def answer(schema, text):
+    return {"description": text, "content": content(schema)}
+
+
+def query(name, schema, required=False, text=None):
+    row = {"name": name, "in": "query", "schema": schema}
+    if required:
+        row["required"] = True
+    if text:
+        row["description"] = text
+    return row
+
+
+# --- what is sent and answered ----------------------------------------------------
+
+UINT32 = {"minimum": 0, "maximum": 2**32 - 1}
+INT32 = {"minimum": -2**31, "maximum": 2**31 - 1}
+BASE64 = string(contentEncoding="base64")
+STATES = ["ready", "delayed", "leased", "held", "dead"]
+REASONS = ["max_attempts", "expired", "rejected"]
+COUNTS = ["accepted", "delivered", "finished", "failed", "died"]
+
+ID = {"id": integer(minimum=1), "uid": string(format="uuid")}
+PLACE = {"namespace": ref("Name"), "topic": ref("Name")}
+LEASE = {
+    "lease_expires_at": ref("Moment"),
+    "lease_id": string(pattern="^l-[0-9]+$"),
+    "fencing_token": integer(minimum=1),
+}
+GIVEN = {
+    **PLACE,
+    "priority": integer(**INT32),
+    "attempts": integer(**UINT32),
+    "failure_attempts": integer(**UINT32),
+    "max_attempts": integer(minimum=1, maximum=65535),
+    "enqueued_at": ref("Moment"),
+    "deliver_after": ref("Moment"),
+}
+GIVEN_IF_ANY = {
+    "key": string(),
+    "correlation_id": string(),
+    "attributes": {"type": "object"},
+    "content_type": string(),
+}
+MESSAGE = {
+    **ID,
+    "status": string(enum=[*STATES, "processing"]),
+    "payload_size": integer(minimum=0),
+    **GIVEN,
+}
+MESSAGE_IF_ANY = {
+    **GIVEN_IF_ANY,
+    **LEASE,
+    "payload": BASE64,
+    "next_delivery": ref("Moment"),
+    "expires_at": ref("Moment"),
+    "reason": string(enum=REASONS),
+    "dead_since": ref("Moment"),
+    "error": string(),
+}
+QUEUE = {
+    **PLACE,
+    **{name: integer(minimum=0) for name in [*STATES, "total"]},
+    "paused": boolean(),
+    "warning": boolean(),
+}
+QUEUE_SHOWN = {
+    **QUEUE,
+    "since_start": record(COUNTS, {name: integer(minimum=0) for name in COUNTS}),
+}
+KNOBS = {
+    "lease": ref("Time"),
+    "max_attempts": integer(minimum=1, maximum=65535),
+    "retry": record([], {
+        "kind": string(enum=["exponential", "linear", "fixed", "none"]),
+        "jitter": string(enum=["full", "none"]),
+        "base": ref("Time"),
+        "max": ref("Time"),
+    }),
+    "ttl": ref("Time"),
+    "max_depth": integer(**UINT32),
+    "warn_depth": integer(**UINT32),
+    "idempotency_window": ref("Time"),
+    "dlq_retention": ref("Time"),
+    "dlq_max": integer(**UINT32),
+    "require_lease": boolean(),
+    "paused": boolean(),
+}
+SETTLE = {
+    "id": ref("Id"),
+    **PLACE,
+    "lease_id": LEASE["lease_id"],
+    "fencing_token": LEASE["fencing_token"],
+}
+SOME = {
+    **PLACE,
+    "ids": array(ref("Id"), minItems=1, maxItems=1000),
+    "limit": integer(minimum=1, maximum=1000),
+}
+CONDITIONS = {
+    "key": string(),
+    "correlation_id": string(),
+    "text": string(description="Somewhere in the payload."),
+    "error": string(description="Somewhere in the last error."),
+    "reason": string(enum=REASONS),
+    "older_than": ref("Time"),
+    "newer_than": ref("Time"),
+}
+BACKUP = string(pattern="^[0-9]+$")
+SOME_DEAD = {**SOME, **CONDITIONS, "cursor": ref("Cursor"), "dry_run": boolean()}
+
+
+def progress(word):
+    return record([word], {
+        word: integer(minimum=0),
+        "matched": integer(minimum=0),
+        "looked": integer(minimum=0),
+        "more": boolean(),
+        "cursor": ref("Cursor"),
+        "results": array(ref("Outcome")),
+    })
+
+
+SCHEMAS = {
+    "Name": string(
+        pattern="^[A-Za-z0-9_-][A-Za-z0-9._-]*$", maxLength=128,
+        description="Of a namespace or a topic; large and small letters are the same."),
+    "Id": {
+        "oneOf": [integer(minimum=1),
+                  string(pattern="^([0-9]{1,19}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$")],
+        "description": "A 63-bit number, a string of its digits, or its other spelling, a UUID."},
+    "Time": {
+        "oneOf": [{"type": "number", "minimum": 0}, string(pattern="^[0-9]")],
+        "description": "A length of time: seconds, or with units as 500ms, 1h30m, 7d."},
+    "Moment": string(format="date-time"),
+    "Cursor": {
+        "oneOf": [integer(minimum=0), string(pattern="^[0-9]{1,20}$")],
+        "description": "Of the page before."},
+    "Level": string(enum=["debug", "info", "warn", "error", "off"]),
+    "Error": record(["error", "message"], {
+        "error": string(pattern="^[a-z_]+$"),
+        "message": string(minLength=1, description="What is wrong, and where."),
+        "index": integer(minimum=0, description="The item of an array that is wrong."),
+        "limit": string(description="The limit that was reached."),
+        "path": string(description="Of a request that no handler has seen."),
+        "ids": array({"oneOf": [ref("Id"), {"type": "null"}]},
+                     description="Of an enqueue over several shards, accepted in part."),
+    }),
+    "NewMessage": record(["namespace", "topic"], {
+        **PLACE,
+        "payload": BASE64,
+        "text": string(),
+        "json": True,
+        "content_type": string(minLength=1, maxLength=128),
+        "priority": {"oneOf": [integer(**INT32), string(enum=["high", "normal", "low"])],
+                     "default": 5},
+        "deliver_after": ref("Moment"),
+        "delay": ref("Time"),
+        "ttl": ref("Time"),
+        "key": string(minLength=1, maxLength=256),
+        "idempotency_key": string(minLength=1, maxLength=256),
+        "correlation_id": string(minLength=1, maxLength=128),
+        "attributes": {"type": "object"},
+        "max_attempts": integer(minimum=1, maximum=65535),
+        "keep_result": ref("Time"),
+    }, description="One of payload, text and json; one of deliver_after and delay."),
+    "Claim": record(["namespace", "topic"], {
+        **PLACE,
+        "limit": integer(minimum=1, maximum=1000),
+        "wait": ref("Time"),
+        "lease": ref("Time"),
+    }),
+    "Delivery": record([*ID, "payload", *LEASE, *GIVEN],
+                       {**ID, "payload": BASE64, **LEASE, **GIVEN, **GIVEN_IF_ANY}),
+    "Message": record([*MESSAGE], {**MESSAGE, **MESSAGE_IF_ANY}),
+    "Event": record(["event", "at"], {
+        "event": string(enum=["accepted", "due", "leased", "retry", "dead"]),
+        "at": ref("Moment"),
+        "attempt": integer(minimum=1),
+        "until": ref("Moment"),
+        "reason": string(enum=REASONS),
+    }),
+    "MessageWithHistory": record([*MESSAGE, "history"], {
+        **MESSAGE,
+        **MESSAGE_IF_ANY,
+        "idempotency_key": string(),
+        "keep_result_s": {"type": "number"},
+        "history": array(ref("Event")),
+    }),
+    "Messages": record(["messages"], {"messages": array(ref("Message")),
+                                      "cursor": ref("Cursor")}),
+    "Found": record(["messages", "looked"], {
+        "messages": array(ref("Message")),
+        "looked": integer(**UINT32),
+        "cursor": ref("Cursor"),
+    }),
+    "Ack": record(["id", "namespace"], {
+        **SETTLE, "result": {"description": "Any JSON of at most 1 MiB."}}),
+    "Nack": record(["id", "namespace"], {
+        **SETTLE,
+        "error": string(),
+        "delay": ref("Time"),
+        "defer": boolean(),
+        "dead": boolean(),
+    }),
+    "Extend": record(["id", "namespace"], {**SETTLE, "lease": ref("Time")}),
+    "Outcome": record([*ID, "status"], {
+        **ID,
+        "status": integer(minimum=200, maximum=599),
+        "error": string(),
+        "message": string(),
+        "lease_expires_at": ref("Moment"),
+        "dead": boolean(),
+        "deliver_after": ref("Moment"),
+    }),
+    "Result": record([*ID, "status"], {
+        **ID,
+        "status": string(enum=["pending", "done"]),
+        "result": True,
+        "expires_at": ref("Moment"),
+    }),
+    "Queue": record([*QUEUE], QUEUE),
+    "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor")}),
+    "QueueShown": record([*QUEUE_SHOWN], {
+        **QUEUE_SHOWN, "oldest_ready_ms": integer(minimum=0)}),
+    "QueuesShown": record(["queues"], {"queues": array(ref("QueueShown")),
+                                       "cursor": ref("Cursor")}),
+    "QueueWithPolicy": record([*QUEUE_SHOWN, "policy"], {
+        **QUEUE_SHOWN,
+        "oldest_ready_ms": integer(minimum=0),
+        "policy": ref("Knobs"),
+    }),
+    "Knobs": record([], KNOBS),
+    "Policy": record([*PLACE, *KNOBS], {**PLACE, **KNOBS}),
+    "QueueName": record([*PLACE], PLACE),
+    "Paused": record([*PLACE, "paused"], {**PLACE, "paused": boolean()}),
+    "MessageName": record(["namespace", "id"], {**PLACE, "id": ref("Id")}),
+    "Some": record([*PLACE], SOME),
+    "SomeDead": record([*PLACE], SOME_DEAD),
+    "SomeDeadTo": record([*PLACE], {**SOME_DEAD, "to": ref("Name")}),
+    "Redriven": progress("redriven"),
+    "Deleted": progress("deleted"),
+    "Backup": record(["backup", "version", "engine", "shards", "bytes"], {
+        "backup": BACKUP,
+        "version": string(),
+        "engine": string(),
+        "shards": array(record(["files", "bytes", "last", "time"], {
+            "files": integer(minimum=0),
+            "bytes": integer(minimum=0),
+            "last": integer(minimum=0),
+            "time": ref("Moment"),
+        })),
+        "bytes": integer(minimum=0),
+    }),
+    "Setting": record(["value", "from", "reload", "secret"], {
+        "value": True,
+        "from": string(),
+        "reload": boolean(),
+        "secret": boolean(),
+    }),
+    "LogLevel": record(["level"], {"level": ref("Level")}),
+    "Status": record(["status"], {"status": string()}),
+}
+
+PARAMETERS = {
+    "namespace": query("namespace", ref("Name"), required=True),
+    "topic": query("topic", ref("Name"), required=True),
+    "limit": query("limit", integer(minimum=1, maximum=1000)),
+    "cursor": query("cursor", ref("Cursor")),
+}
+NAMESPACE, TOPIC, LIMIT, CURSOR = (parameter(name) for name in PARAMETERS)
+TOPIC_OR_ANY = query("topic", ref("Name"))
+STATE = query("state", string(enum=[*STATES, "all"]))
+FILTER = [query(name, schema) for name, schema in CONDITIONS.items()]
+
+# --- calls ------------------------------------------------------------------------
+
+
+def error(text):
+    return answer(ref("Error"), text)
+
+
+NO_SUCH = {"404": error("There is no such message or topic in this namespace.")}
+LOST = {"409": error("The lease has ended, or is not the current one. Nothing has changed.")}
+FULL = {"429": {
+    "description": "A limit was reached.",
+    "headers": {"Retry-After": {"schema": integer(minimum=0), "description": "Seconds."}},
+    "content": content(ref("Error")),
+}}
+OUTCOME = answer({"oneOf": [ref("Outcome"), array(ref("Outcome"))]},
+                 "Done; of an array each item has a status of its own.")
+
+
+def call(name, tag, summary, answers, parameters=(), body=None, free=False):
+    """An operation; answers: of codes. Any other code is an error."""
+    if not any(code in answers for code in ("200", "202")):
+        raise ValueError(f"{name} never goes well")
+    row = {"operationId": name, "tags": [tag], "summary": summary}
+    if parameters:
+        row["parameters"] = list(parameters)
+    if body is not None:
+        row["requestBody"] = {"required": True, "content": content(body)}
+    if free:
+        row["security"] = []
+    row["responses"] = {**answers, "default": {"$ref": "#/components/responses/Error"}}
+    return row
+
+
+def one_or_many(name):
+    return {"oneOf": [ref(name), array(ref(name), minItems=1, maxItems=1000)]}
+
+
+def policy_calls(prefix, tag):
+    shown = {"200": answer(ref("Policy"), "All knobs as they are now.")}
+    place = [NAMESPACE, TOPIC]
+    return {
+        "get": call(prefix + "Policy", tag, "The knobs of a topic", shown, place),
+        "put": call(prefix + "SetPolicy", tag,
+                    "Set all knobs, those that are not named to their defaults", shown, place,
+                    ref("Knobs")),
+        "post": call(prefix + "ChangePolicy", tag, "Set the knobs that are named", shown, place,
+                     ref("Knobs")),
+    }
+
+
+def messages(name, summary, answers, parameters=(), body=None):
+    return call(name, "messages", summary, answers, parameters, body)
+
+
+def admin(name, summary, answers, parameters=(), body=None):
+    return call("admin" + name, "administration", summary, answers, parameters, body)
+
+
+def plain(name, summary, answers, free=True):
+    return call(name, "plain", summary, answers, free=free)
+
+
+DELIVERIES = answer(array(ref("Delivery")), "What was leased; nothing to be had is [].")
+PATHS = {
+    "/enqueue": {"post": messages(
+        "enqueue", "Accept messages; answered when they are on disk",
+        {"200": answer(array({"oneOf": [integer(minimum=1), string(format="uuid")]}),
+                       "The ids, in the order of the items."), **FULL},
+        [query("ids", string(enum=["uid"]), text="Answer UUIDs.")],
+        array(ref("NewMessage"), minItems=1, maxItems=10000))},
+    "/dequeue": {
+        "get": messages(
+            "dequeue", "Lease the best messages of a topic", {"200": DELIVERIES},
+            [NAMESPACE, TOPIC, LIMIT,
+             query("wait", ref("Time"), text="For the first message, at most 1 h."),
+             query("lease", ref("Time"), text="1 ms to 12 h.")]),
+        "post": messages("dequeueByBody", "The same, asked for by a body",
+                         {"200": DELIVERIES}, body=ref("Claim")),
+    },
+    "/ack": {"post": messages("ack", "It is done: delete it",
+                              {"200": OUTCOME, **NO_SUCH, **LOST}, body=one_or_many("Ack"))},
+    "/nack": {"post": messages("nack", "It failed, or not now, or never again",
+                               {"200": OUTCOME, **NO_SUCH, **LOST}, body=one_or_many("Nack"))},
+    "/extend": {"post": messages("extend", "Keep the lease a while longer",
+                                 {"200": OUTCOME, **NO_SUCH, **LOST},
+                                 body=one_or_many("Extend"))},
+    "/result": {"get": messages(
+        "result", "What the ack of a message brought",
+        {"200": answer(ref("Result"), "It was acked."),
+         "202": answer(ref("Result"), "It was not acked yet."), **NO_SUCH},
+        [query("id", ref("Id"), required=True), NAMESPACE, TOPIC_OR_ANY,
+         query("wait", ref("Time"), text="For the ack, at most 1 h.")])},
+    "/peek": {"get": messages(
+        "peek", "Look at messages without taking them",
+        {"200": answer({"oneOf": [ref("Messages"), ref("Message")]},
+                       "A page, or the one message that was named."), **NO_SUCH},
+        [NAMESPACE, TOPIC, LIMIT, CURSOR, STATE, query("id", ref("Id"))])},
+    "/stats": {"get": call("stats", "topics", "How much is where",
+                           {"200": answer(ref("Queue"), "The topic."), **NO_SUCH},
+                           [NAMESPACE, TOPIC])},
+    "/topics": {"get": call("topics", "topics", "The topics of a namespace",
+                            {"200": answer(ref("Queues"), "A page of them.")},
+                            [NAMESPACE, LIMIT, CURSOR])},
+    "/policy": policy_calls("topic", "topics"),
+    "/dlq": {"get": call("dead", "dead letters", "What failed for good, oldest first",
+                         {"200": answer(ref("Messages"), "A page of it.")},
+                         [NAMESPACE, TOPIC, LIMIT, CURSOR])},
+    "/dlq/redrive": {"post": call("redriveDead", "dead letters", "Ready again, without failures",
+                                  {"200": answer(ref("Redriven"), "How many.")},
+                                  body=ref("Some"))},
+    "/dlq/delete": {"post": call("deleteDead", "dead letters", "Delete some",
+                                 {"200": answer(ref("Deleted"), "How many.")},
+                                 body=ref("Some"))},
+    "/healthz": {"get": plain("healthz", "The process answers",
+                              {"200": answer(ref("Status"), "It does.")})},
+    "/readyz": {"get": plain("readyz", "It takes work", {
+        "200": answer(ref("Status"), "It does."),
+        "503": error("It stops, or a shard has failed.")})},
+    "/metrics": {"get": plain("metrics", "Figures for Prometheus", {"200": {
+        "description": "Text, version 0.0.4.",
+        "content": {"text/plain": {"schema": string()}}}}, free=False)},
+    "/openapi.json": {"get": plain("openapi", "This document",
+                                   {"200": answer({"type": "object"}, "OpenAPI 3.1.")})},
+    "/v1/admin/queues": {"get": admin(
+        "Queues", "Queues of a namespace, or of all",
+        {"200": answer(ref("QueuesShown"), "A page of them.")},
+        [query("namespace", ref("Name")), LIMIT, CURSOR])},
+    "/v1/admin/queue": {"get": admin(
+        "Queue", "One queue with its counts and its policy",
+        {"200": answer(ref("QueueWithPolicy"), "The queue."), **NO_SUCH}, [NAMESPACE, TOPIC])},
+    "/v1/admin/queue/pause": {"post": admin(
+        "Pause", "Hand out nothing", {"200": answer(ref("Paused"), "It is paused."), **NO_SUCH},
+        body=ref("QueueName"))},
+    "/v1/admin/queue/resume": {"post": admin(
+        "Resume", "Go on", {"200": answer(ref("Paused"), "It is not paused."), **NO_SUCH},
+        body=ref("QueueName"))},
+    "/v1/admin/queue/purge": {"post": admin(
+        "Purge", "Delete all that is neither leased nor dead",
+        {"200": answer(record([*PLACE, "purged"], {**PLACE, "purged": integer(minimum=0)}),
+                       "How many."), **NO_SUCH}, body=ref("QueueName"))},
+    "/v1/admin/queue/policy": policy_calls("admin", "administration"),
+    "/v1/admin/messages": {"get": admin(
+        "Messages", "Browse and search", {"200": answer(ref("Found"), "A page of them.")},
+        [NAMESPACE, TOPIC, LIMIT, CURSOR, STATE, *FILTER])},
+    "/v1/admin/message": {"get": admin(
+        "Message", "One message and its history",
+        {"200": answer(ref("MessageWithHistory"), "The message."), **NO_SUCH},
+        [NAMESPACE, TOPIC_OR_ANY, query("id", ref("Id"), required=True)])},
+    "/v1/admin/message/delete": {"post": admin(
+        "DeleteMessage", "Delete a message that is not leased",
+        {"200": answer(record([*ID, "deleted"], {**ID, "deleted": boolean()}), "It is gone."),
+         **NO_SUCH, "409": error("It is leased.")},
+        body=ref("MessageName"))},
+    "/v1/admin/dlq": {"get": admin(
+        "Dead", "Dead letters, oldest first; search",
+        {"200": answer(ref("Found"), "A page of them.")},
+        [NAMESPACE, TOPIC, LIMIT, CURSOR, *FILTER])},
+    "/v1/admin/dlq/redrive": {"post": admin(
+        "RedriveDead", "Redrive one, some or all, here or to another queue",
+        {"200": answer(ref("Redriven"), "What was done, and whether there is more.")},
+        body=ref("SomeDeadTo"))},
+    "/v1/admin/dlq/delete": {"post": admin(
+        "DeleteDead", "Delete one, some or all",
+        {"200": answer(ref("Deleted"), "What was done, and whether there is more.")},
+        body=ref("SomeDead"))},
+    "/v1/admin/backup": {
+        "post": admin("Backup", "Hold the files of the log as they are",
+                      {"200": answer(ref("Backup"), "What there is to copy."),
+                       "409": error("There is a backup already.")},
+                      body=record([], {})),
+        "get": admin("BackupFile", "Up to 1 MiB of a file",
+                     {"200": {"description": "A line of JSON, then the bytes it speaks of.",
+                              "content": {"application/octet-stream": {}}}, **NO_SUCH},
+                     [query("backup", BACKUP, required=True),
+                      query("shard", integer(minimum=0)),
+                      query("file", integer(minimum=0)),
+                      query("at", integer(minimum=0))]),
+    },
+    "/v1/admin/backup/end": {"post": admin(
+        "BackupEnd", "Let go of the files",
+        {"200": answer(record(["ended"], {"ended": boolean()}), "It is over."), **NO_SUCH},
+        body=record(["backup"], {"backup": BACKUP}))},
+    "/v1/admin/log-level": {
+        "get": admin("LogLevel", "How much is logged",
+                     {"200": answer(ref("LogLevel"), "The level.")}),
+        "put": admin("SetLogLevel", "Log more, or less, until the next start",
+                     {"200": answer(ref("LogLevel"), "The level.")}, body=ref("LogLevel")),
+    },
+    "/v1/admin/config": {"get": admin(
+        "Config", "Every setting in force and where it came from, secrets masked",
+        {"200": answer({"type": "object", "additionalProperties": ref("Setting")},
+                       "By name.")})},
+}
+
+
+def document(version):
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sluice",
+            "version": version,
+            "summary": "A queue for work: durable, leased, prioritised, ordered per key.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "http://127.0.0.1:7171"}],
+        "security": [{}, {"token": []}],
+        "paths": PATHS,
+        "components": {
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "parameters": PARAMETERS,
+            "responses": {"Error": error("Nothing has happened, unless it says outcome_unknown.")},
+            "schemas": SCHEMAS,
+        },
+    }
+
+
+def as_c(text):
+    """Lines of a C array; a string literal may have no more than 4,095 characters."""
+    data = text.encode()
+    yield '#include "api/openapi.h"\n\n'
+    yield "const char openapi_text[] = {\n"
+    for at in range(0, len(data), 20):
+        yield "\t" + ",".join(str(byte) for byte in data[at:at + 20]) + ",\n"
+    yield "};\n"
+    yield "const unsigned openapi_size = sizeof openapi_text;\n"
+
+
+def main():
+    text = json.dumps(document(sys.argv[1]), separators=(",", ":"))
+    if len(sys.argv) == 2:
+        print(text)
+        return
+    with open(sys.argv[2], "w", encoding="ascii") as out:
+        out.writelines(as_c(text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+"""/openapi.json: every answer is as it says, and every code in it can be had."""
+import json
+import shutil
+import signal
+import urllib.parse
+
+import jsonschema
+import pytest
+
+from served import Server, until
+
+
+class Walk:
+    """Calls a server and holds each answer to the document."""
+
+    def __init__(self, server):
+        self.server = server
+        answer = server.get("/openapi.json")
+        assert answer.status == 200, answer
+        self.document = answer.body
+        self.seen = set()
+
+    def schema_of(self, answers, status, kind):
+        row = answers.get(str(status), answers["default"])
+        if "$ref" in row:
+            row = self.document["components"]["responses"][row["$ref"].split("/")[-1]]
+        assert kind in row["content"], (status, kind, row)
+        return row["content"][kind].get("schema")
+
+    def check(self, schema, value):
+        """With all other schemas at hand, and the formats that are named looked at."""
+        jsonschema.Draft202012Validator(
+            {**schema, "components": self.document["components"]},
+            format_checker=jsonschema.FormatChecker()).validate(value)
+
+    def check_query(self, described, params):
+        known = {}
+        for row in described:
+            if "$ref" in row:
+                row = self.document["components"]["parameters"][row["$ref"].split("/")[-1]]
+            known[row["name"]] = row
+        assert set(params) <= set(known), (params, set(known))
+        assert all(name in params for name, row in known.items() if row.get("required"))
+
+    def __call__(self, status, method, path, body=None, **params):
+        """The call must end with that status; what goes well must be well asked."""
+        row = self.document["paths"][path][method.lower()]
+        answer = self.server.call(method, path, body, **params)
+        assert answer.status == status, (method, path, body, params, answer)
+        if status < 300:
+            self.check_query(row.get("parameters", []), params)
+            if "requestBody" in row:
+                self.check(row["requestBody"]["content"]["application/json"]["schema"], body)
+        kind = answer.headers["Content-Type"].split(";")[0]
+        schema = self.schema_of(row["responses"], status, kind)
+        if kind == "application/json":
+            self.check(schema, answer.body)
+        self.seen.add((path, method.lower(), str(status)))
+        return answer.body
+
+    def get(self, status, path, **params):
+        return self(status, "GET", path, **params)
+
+    def post(self, status, path, body, **params):
+        return self(status, "POST", path, body, **params)
+
+    def missing(self):
+        """What the document has and no call has met; any error stands for `default`."""
+        for path, methods in self.document["paths"].items():
+            for method, row in methods.items():
+                codes = {code for p, m, code in self.seen if (p, m) == (path, method)}
+                for code in row["responses"]:
+                    if code == "default":
+                        if not any(c not in row["responses"] for c in codes):
+                            yield path, method, code
+                    elif code not in codes:
+                        yield path, method, code
+
+
+HERE = {"namespace": "shop", "topic": "orders"}
+NOWHERE = {"namespace": "shop", "topic": "none"}
+
+
+def put(walk, *items, **params):
+    return walk.post(200, "/enqueue", [{**HERE, **item} for item in items], **params)
+
+
+def take(walk, **params):
+    return walk.get(200, "/dequeue", **HERE, **params)
+
+
+def settle(message, **more):
+    return {**HERE, "id": message["id"], "lease_id": message["lease_id"], **more}
+
+
+def walk_messages(walk):
+    put(walk, {"text": "a", "key": "k", "correlation_id": "c", "attributes": {"x": [1]}},
+        {"payload": "aGVsbG8=", "priority": "high", "ttl": "1h", "idempotency_key": "i"},
+        {"json": {"n": 1}, "delay": 0.001, "max_attempts": 3}, {"json": 5, "keep_result": "1h"})
+    put(walk, {"text": "later", "deliver_after": "2100-01-01T00:00:00Z"}, ids="uid")
+    walk.post(400, "/enqueue", [{"topic": "orders"}])
+    one, two, *_ = take(walk, limit=2, lease="1m")
+    walk.post(200, "/dequeue", {**HERE, "limit": 1, "wait": "100ms"})
+    walk.get(400, "/dequeue", namespace="shop")
+    walk.post(400, "/dequeue", {"limit": 0})
+    walk.post(200, "/extend", settle(one, lease="5m"))
+    walk.post(200, "/nack", settle(one, error="no", delay=0))
+    walk.post(200, "/nack", [settle(two, dead=True, error="never")])
+    for path in ("/ack", "/nack", "/extend"):
+        walk.post(404, path, {**HERE, "id": 1})
+        walk.post(409, path, settle(one))
+        walk.post(400, path, {"id": "x"})
+    walk.post(200, "/ack", [{**HERE, "id": 1}])
+
+
+def walk_results(walk):
+    kept, = put(walk, {"text": "sum", "topic": "sums", "keep_result": "1h"})
+    there = {"namespace": "shop", "topic": "sums"}
+    walk.get(202, "/result", id=kept, **there)
+    message, = walk.get(200, "/dequeue", **there)
+    walk.post(200, "/ack", {**there, "id": message["id"], "result": {"sum": 3}})
+    walk.get(200, "/result", id=kept, wait="1s", namespace="shop")
+    walk.get(404, "/result", id=1, **there)
+    walk.get(400, "/result", **there)
+
+
+def walk_topics(walk):
+    for state in ("ready", "delayed", "leased", "dead", "all"):
+        walk.get(200, "/peek", **HERE, state=state, limit=2)
+    dead = walk.get(200, "/dlq", **HERE, limit=5)["messages"][0]
+    walk.get(200, "/peek", **HERE, id=dead["uid"])
+    walk.get(404, "/peek", **HERE, id=1)
+    walk.get(400, "/peek", **HERE, state="lost")
+    walk.get(200, "/stats", **HERE)
+    walk.get(404, "/stats", **NOWHERE)
+    walk.get(400, "/stats")
+    walk.get(200, "/topics", namespace="shop", limit=1)
+    walk.get(400, "/topics")
+    walk.get(400, "/dlq")
+    walk.post(200, "/dlq/redrive", {**HERE, "ids": [dead["id"], 1]})
+    walk.post(400, "/dlq/redrive", {})
+    walk.post(200, "/dlq/delete", {**HERE, "limit": 10})
+    walk.post(400, "/dlq/delete", {})
+
+
+def walk_policy(walk, path):
+    walk.get(200, path, **HERE)
+    walk(200, "PUT", path, {"max_attempts": 9, "retry": {"kind": "fixed", "base": "1s"}},
+         **HERE)
+    walk.post(200, path, {"lease": 10, "warn_depth": 1}, **HERE)
+    for method, body in (("GET", None), ("PUT", {"x": 1}), ("POST", {"lease": -1})):
+        walk(400, method, path, body, **({} if method == "GET" else HERE))
+
+
+def walk_limits(walk):
+    full = {"namespace": "shop", "topic": "full"}
+    walk(200, "PUT", "/policy", {"max_depth": 1}, **full)
+    put(walk, {**full, "text": "fits"})
+    walk.post(429, "/enqueue", [{**full, "text": "does not"}])
+
+
+def walk_admin(walk):
+    admin = "/v1/admin/"
+    put(walk, {"text": "leased"}, {"text": "dead", "idempotency_key": "d", "keep_result": 60})
+    leased, dying = take(walk, limit=2)
+    walk.post(200, "/nack", settle(dying, dead=True, error="boom"))
+    walk.get(200, admin + "queues", limit=1)
+    walk.get(400, admin + "queues", limit=0)
+    walk.get(200, admin + "queue", **HERE)
+    walk.get(404, admin + "queue", **NOWHERE)
+    walk.get(400, admin + "queue")
+    for path in ("queue/pause", "queue/resume"):
+        walk.post(200, admin + path, HERE)
+        walk.post(404, admin + path, NOWHERE)
+        walk.post(400, admin + path, {})
+    walk.get(200, admin + "messages", **HERE, state="all", limit=3)
+    walk.get(400, admin + "messages", **HERE, older_than="long")
+    walk.get(200, admin + "message", namespace="shop", id=dying["id"])
+    walk.get(404, admin + "message", namespace="shop", id=1)
+    walk.get(400, admin + "message", namespace="shop")
+    walk.post(409, admin + "message/delete", {**HERE, "id": leased["id"]})
+    walk.post(404, admin + "message/delete", {**HERE, "id": 1})
+    walk.post(400, admin + "message/delete", {})
+    walk.get(200, admin + "dlq", **HERE, error="boom")
+    walk.get(400, admin + "dlq")
+    walk.post(200, admin + "dlq/redrive", {**HERE, "error": "boom", "dry_run": True})
+    walk.post(200, admin + "dlq/redrive", {**HERE, "to": "slow"})
+    walk.post(400, admin + "dlq/redrive", {})
+    walk.post(200, admin + "dlq/delete", {**HERE, "limit": 5})
+    walk.post(400, admin + "dlq/delete", {})
+    waiting, = put(walk, {"text": "x", "delay": "1h"})
+    walk.post(200, admin + "message/delete", {**HERE, "id": waiting})
+    walk.post(200, admin + "queue/purge", HERE)
+    walk.post(404, admin + "queue/purge", NOWHERE)
+    walk.post(400, admin + "queue/purge", {})
+
+
+def walk_server(walk):
+    admin = "/v1/admin/"
+    held = walk.post(200, admin + "backup", {})
+    walk.post(409, admin + "backup", {})
+    walk.post(413, admin + "backup", " " * (1 << 20))
+    walk.get(200, admin + "backup", backup=held["backup"], shard=0, file=0, at=0)
+    walk.get(400, admin + "backup")
+    walk.post(200, admin + "backup/end", {"backup": held["backup"]})
+    walk.post(404, admin + "backup/end", {"backup": held["backup"]})
+    walk.get(404, admin + "backup", backup=held["backup"])
+    walk.post(400, admin + "backup/end", {})
+    level = walk.get(200, admin + "log-level")
+    walk(200, "PUT", admin + "log-level", level)
+    walk(400, "PUT", admin + "log-level", {"level": "loud"})
+    walk.get(200, admin + "config")
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
+        walk.get(200, path)
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", admin + "log-level",
+                 admin + "config"):
+        walk(413, "GET", path, "x")  # none of them takes a body
+
+
+def walk_stop(walk):
+    """While it stops it says so."""
+    server = walk.server
+    server.process.send_signal(signal.SIGTERM)
+    until(lambda: server.get("/readyz").status == 503)
+    walk.get(503, "/readyz")
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("walk") / "data"
+    server = Server(folder, "--drain", "30s")
+    walk = Walk(server)
+    for part in (walk_messages, walk_results, walk_topics, walk_limits, walk_admin, walk_server):
+        part(walk)
+    walk_policy(walk, "/policy")
+    walk_policy(walk, "/v1/admin/queue/policy")
+    walk_stop(walk)
+    yield walk
+    server.kill()
+    shutil.rmtree(folder)
+
+
+def test_every_answer_is_as_described_and_every_code_can_be_had(walked):
+    assert list(walked.missing()) == []
+
+
+def test_the_document_stands_by_itself(walked):
+    text = json.dumps(walked.document)
+    names = walked.document["components"]["schemas"]
+    for name in names:  # every schema is used, every one that is used is there
+        assert f'"#/components/schemas/{name}"' in text, name
+    assert all(part.split('"')[0] in names for part in text.split("#/components/schemas/")[1:])
+    for schema in names.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    ids = [row["operationId"] for methods in walked.document["paths"].values()
+           for row in methods.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_names_in_paths_need_no_escapes(walked):
+    assert all(urllib.parse.quote(path) == path for path in walked.document["paths"])

@@ -1,0 +1,74 @@
+#include "api/admin.h"
+#include "api/flat.h"
+#include "api/openapi.h"
+#include "base/json.h"
+#include "test.h"
+
+static struct slice
+document(void)
+{
+	return (struct slice){ openapi_text, openapi_size };
+}
+
+/* Enter the member of that name; false when there is none. The object is not left. */
+static bool
+enter(struct json *r, const char *name)
+{
+	struct json_str key;
+
+	json_object(r);
+	while (json_member(r, &key))
+		if (json_str_is(&key, slice_of(name)))
+			return true;
+	return false;
+}
+
+static bool
+is_described(const struct route *row)
+{
+	struct json r;
+	char method[16];
+	size_t n = strlen(row->method);
+
+	for (size_t i = 0; i <= n; i++)
+		method[i] = (char)(row->method[i] | 0x20);
+	method[n] = '\0';
+	json_init(&r, document(), JSON_DEPTH);
+	return enter(&r, "paths") && enter(&r, row->path) && enter(&r, method);
+}
+
+static unsigned
+count_described(void)
+{
+	struct json r;
+	struct json_str key;
+	unsigned n = 0;
+
+	json_init(&r, document(), JSON_DEPTH);
+	CHECK(enter(&r, "paths"));
+	json_object(&r);
+	while (json_member(&r, &key)) {
+		json_object(&r);
+		while (json_member(&r, &key))
+			n++;
+	}
+	return n;
+}
+
+TEST(it_is_json)
+{
+	struct slu_err err;
+	struct json r;
+
+	json_init(&r, document(), JSON_DEPTH);
+	CHECK_EQ(0, json_end(&r, &err));
+}
+
+TEST(every_route_is_in_it_and_nothing_else)
+{
+	for (unsigned i = 0; i < flat_n_routes; i++)
+		CHECK_EQ(true, is_described(&flat_routes[i]), flat_routes[i].path);
+	for (unsigned i = 0; i < admin_n_routes; i++)
+		CHECK_EQ(true, is_described(&admin_routes[i]), admin_routes[i].path);
+	CHECK_EQ(flat_n_routes + admin_n_routes, count_described());
+}
