@@ -159,6 +159,8 @@ served_open(struct served *s, const struct served_conf *conf, struct slu_err *er
 	if (conf->server) {
 		s->pid = (pid_t)conf->pid;
 		rc = address_parse(&s->address, conf->server, err);
+		if (!rc && s->address.tls)
+			rc = slu_fail(err, SLU_EINVAL, "%s: bench measures without TLS", conf->server);
 	} else {
 		rc = make_folder(s, err);
 		if (!rc)

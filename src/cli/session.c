@@ -1,5 +1,7 @@
 #include "cli/session.h"
 
+#include "net/tls_context.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -54,16 +56,40 @@ print_help(const struct session_help *help, const struct arg *rows, size_t n)
 	printf("\nexamples:\n%s", help->examples);
 }
 
+/* What was said, or the variable, or NULL. */
+static const char *
+or_variable(const char *said, const char *name)
+{
+	const char *const value = said ? said : getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static int
+open_tls(struct session *s, struct slu_err *err)
+{
+	const struct tls_client_conf conf = {
+		.ca_file = or_variable(s->ca_file, "SLUICE_CA_FILE"),
+		.cert = or_variable(s->cert, "SLUICE_CERT"),
+		.key = or_variable(s->cert_key, "SLUICE_CERT_KEY"),
+	};
+
+	return tls_context_client(&s->tls, &conf, err);
+}
+
 static int
 connect_later(struct session *s, struct slu_err *err)
 {
-	const char *server = s->server ? s->server : getenv("SLUICE_SERVER");
+	const char *const server = or_variable(s->server, "SLUICE_SERVER");
 	struct address address;
 	int rc;
 
-	rc = address_parse(&address, server && *server ? server : ADDRESS_DEFAULT, err);
+	rc = address_parse(&address, server ? server : ADDRESS_DEFAULT, err);
+	if (!rc && address.tls)
+		rc = open_tls(s, err);
 	if (rc)
 		return rc;
+	address.context = s->tls;
 	remote_init(&s->remote, &address, s->timeout, -1);
 	s->opened = true;
 	return 0;
@@ -105,6 +131,8 @@ session_end(struct session *s)
 	if (s->opened)
 		remote_release(&s->remote);
 	s->opened = false;
+	tls_context_unref(s->tls);
+	s->tls = NULL;
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fprintf(stderr, "sluice %s: stdout: %m\n", s->command);
 		s->exit = CLI_FAILED;

@@ -24,11 +24,13 @@
 struct session {
 	const char *command; /* "push" */
 	const char *server;
-	const char *space; /* the namespace */
+	const char *space;                     /* the namespace */
+	const char *ca_file, *cert, *cert_key; /* of TLS */
 	slu_time timeout;
 	bool json;
 	bool help;
 
+	struct tls_context *tls; /* NULL: plain */
 	struct remote remote;
 	bool opened;
 	int exit; /* what the command exits with: enum cli_exit */
@@ -41,7 +43,12 @@ struct session {
 #define SESSION_ROWS(s) \
 	{ "--namespace NAME", ARG_TEXT, &(s)->space, "whose queue it is (default)" }, \
 	{ "--server ADDRESS", ARG_TEXT, &(s)->server, \
-	  "host:port or unix:PATH (SLUICE_SERVER, 127.0.0.1:7171)" }, \
+	  "host:port, https://host:port or unix:PATH (SLUICE_SERVER, 127.0.0.1:7171)" }, \
+	{ "--ca-file FILE", ARG_TEXT, &(s)->ca_file, \
+	  "https: who may have signed the server's certificate (SLUICE_CA_FILE, the system's)" }, \
+	{ "--cert FILE", ARG_TEXT, &(s)->cert, \
+	  "https: the certificate to show to the server (SLUICE_CERT)" }, \
+	{ "--cert-key FILE", ARG_TEXT, &(s)->cert_key, "https: its key (SLUICE_CERT_KEY)" }, \
 	{ "--timeout", ARG_TIME, &(s)->timeout, "how long an answer may take (30s)" }, \
 	{ "--json", ARG_FLAG, &(s)->json, "print JSON, for scripts" }, \
 	{ "--help", ARG_FLAG, &(s)->help, "this text" }

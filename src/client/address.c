@@ -13,6 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+static const char https[] = "https://";
+
 #define HOW_TO_START "; start one with `sluiced` or `make run`, or name another with --server"
 
 static int
@@ -58,8 +60,8 @@ parse_tcp(struct address *a, const char *text, struct slu_err *err)
 	if (!split_host(text, &host, &port) ||
 	    parse_u64(port, 1, UINT16_MAX, &number, NULL))
 		return slu_fail(err, SLU_EINVAL,
-				"%s is no address of a server; write host:port, [ipv6]:port or "
-				"unix:/path",
+				"%s is no address of a server; write host:port, [ipv6]:port, "
+				"https://host:port or unix:/path",
 				text);
 	snprintf(a->host, sizeof a->host, "%.*s", (int)host.n, host.p);
 	snprintf(a->port, sizeof a->port, "%u", (unsigned)number);
@@ -85,7 +87,14 @@ address_parse(struct address *a, const char *text, struct slu_err *err)
 	}
 	if (n > 0 && a->text[n - 1] == '/')
 		a->text[n - 1] = '\0';
-	return parse_tcp(a, a->text, err);
+	a->tls = strncmp(a->text, https, sizeof https - 1) == 0;
+	return parse_tcp(a, address_authority(a), err);
+}
+
+const char *
+address_authority(const struct address *a)
+{
+	return a->tls ? a->text + sizeof https - 1 : a->text;
 }
 
 /* --- waiting --------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * address.h - where a server is, and how to get a socket to it.
  *
  *      127.0.0.1:7171    [::1]:7171    queue.example:7171    http://127.0.0.1:7171
- *      unix:/run/sluice.sock
+ *      https://queue.example:7171                   unix:/run/sluice.sock
  *
  * A host without a port has 7171.
  */
@@ -18,14 +18,19 @@ enum {
 };
 
 struct address {
-	char text[ADDRESS_TEXT]; /* as messages show it: "127.0.0.1:7171" */
+	char text[ADDRESS_TEXT]; /* as messages show it: "127.0.0.1:7171", "https://..." */
 	char host[ADDRESS_TEXT]; /* "" for a unix socket */
 	char port[8];
 	char path[108]; /* "" for TCP */
+	bool tls;
+	struct tls_context *context; /* how, if tls; whoever has parsed it lends one */
 };
 
 /* SLU_EINVAL: what is wrong with it, and what would be right. */
 int address_parse(struct address *a, const char *text, struct slu_err *err);
+
+/* What a Host field says: text without its scheme. */
+const char *address_authority(const struct address *a);
 
 /* What to wait for: `deadline` on the monotonic clock, and a descriptor that becomes
  * readable when nobody wants the outcome any more (-1: none). */

@@ -2,14 +2,10 @@
 
 #include "base/clock.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum {
-	HEAD_MAX = 16 * 1024,
-	READ_SIZE = 64 * 1024
+	HEAD_MAX = 16 * 1024
 };
 
 /* K4: how long what was on its way may take to arrive. */
@@ -18,7 +14,7 @@ enum {
 void
 http_init(struct http *h, const struct address *address)
 {
-	*h = (struct http){ .address = *address, .fd = -1 };
+	*h = (struct http){ .address = *address, .wire = WIRE_NONE };
 	answer_init(&h->answer, HTTP_BODY_MAX);
 	buf_init(&h->head, HEAD_MAX);
 }
@@ -26,9 +22,7 @@ http_init(struct http *h, const struct address *address)
 void
 http_hang_up(struct http *h)
 {
-	if (h->fd >= 0)
-		close(h->fd);
-	h->fd = -1;
+	wire_close(&h->wire);
 }
 
 void
@@ -57,7 +51,7 @@ static int
 write_head(struct http *h, const struct http_call *call, struct slu_err *err)
 {
 	struct buf *b = &h->head;
-	const char *host = h->address.path[0] ? "localhost" : h->address.text;
+	const char *host = h->address.path[0] ? "localhost" : address_authority(&h->address);
 
 	buf_clear(b);
 	buf_printf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n", call->method, call->path, host);
@@ -72,67 +66,20 @@ write_head(struct http *h, const struct http_call *call, struct slu_err *err)
 			 : 0;
 }
 
-/* Nothing may have come on a connection that waits for a request: neither an end (K1)
- * nor bytes, which would be taken for the next answer. */
-static bool
-is_usable(int fd)
-{
-	char c;
-	const ssize_t n = recv(fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
-
-	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-}
-
-/* Head and body; the pieces that are left after a short write. */
-static int
-send_all(struct http *h, struct slice body, const struct patience *until)
-{
-	struct iovec parts[2] = {
-		{ h->head.p, h->head.n },
-		{ (void *)body.p, body.n },
-	};
-	struct msghdr msg = { .msg_iov = parts, .msg_iovlen = 2 };
-	size_t left = h->head.n + body.n;
-
-	while (left > 0) {
-		const ssize_t n = sendmsg(h->fd, &msg, MSG_NOSIGNAL);
-		size_t done = n > 0 ? (size_t)n : 0;
-
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-			const int rc = patience_wait(until, h->fd, POLLOUT);
-
-			if (rc)
-				return rc;
-			continue;
-		}
-		if (n < 0 && errno != EINTR)
-			return SLU_EUNKNOWN;
-		left -= done;
-		for (int i = 0; i < 2; i++) {
-			const size_t part = done < parts[i].iov_len ? done : parts[i].iov_len;
-
-			parts[i].iov_base = (char *)parts[i].iov_base + part;
-			parts[i].iov_len -= part;
-			done -= part;
-		}
-	}
-	return 0;
-}
-
 /* Take what is there: 0 when the answer is whole, SLU_EBUSY when it is not yet. */
 static int
 receive_some(struct http *h, struct slu_err *err)
 {
-	char room[READ_SIZE];
-	const ssize_t n = recv(h->fd, room, sizeof room, 0);
-	struct slice in = { room, n > 0 ? (size_t)n : 0 };
+	char room[WIRE_READ];
+	struct slice in;
+	const int rc = wire_receive(&h->wire, room, &in, err);
 
-	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-		return SLU_EBUSY;
-	if (n <= 0)
+	if (rc == SLU_EUNKNOWN)
 		return slu_fail(err, SLU_EUNKNOWN,
 				"%s: the server closed the connection before it answered whole",
 				h->address.text);
+	if (rc)
+		return rc;
 	switch (answer_next(&h->answer, &in)) {
 	case ANSWER_MORE:
 		return SLU_EBUSY;
@@ -154,7 +101,10 @@ receive(struct http *h, const struct patience *until, struct slu_err *err)
 	int rc = SLU_EBUSY;
 
 	while (rc == SLU_EBUSY) {
-		rc = patience_wait(until, h->fd, POLLIN);
+		rc = patience_wait(until, h->wire.fd, POLLIN);
+		if (rc == SLU_EDOWN)
+			return slu_fail(err, rc, "%s: cannot wait for the answer: %m",
+					h->address.text);
 		if (!rc)
 			rc = receive_some(h, err);
 	}
@@ -171,7 +121,7 @@ drain(struct http *h, struct slu_err *err)
 	};
 
 	h->answer.keep_alive = false;
-	if (shutdown(h->fd, SHUT_WR) != 0)
+	if (!wire_end(&h->wire))
 		return SLU_ECANCELED;
 	return receive(h, &until, err) ? SLU_ECANCELED : 0;
 }
@@ -179,10 +129,11 @@ drain(struct http *h, struct slu_err *err)
 static int
 exchange(struct http *h, const struct http_call *call, struct slu_err *err)
 {
+	struct slice parts[] = { buf_slice(&h->head), call->body };
 	int rc;
 
 	answer_begin(&h->answer, strcmp(call->method, "HEAD") == 0);
-	rc = send_all(h, call->body, &call->until);
+	rc = wire_send(&h->wire, parts, 2, &call->until);
 	if (rc == SLU_EUNKNOWN)
 		rc = 0; /* it may have answered before it closed: 413 */
 	if (!rc)
@@ -201,8 +152,6 @@ explain(const struct http *h, const struct http_call *call, int rc, struct slu_e
 	if (rc == SLU_ETIMEOUT)
 		return slu_fail(err, rc, "%s: no answer to %s %.40s within the time allowed",
 				h->address.text, call->method, call->path);
-	if (rc == SLU_EDOWN)
-		return slu_fail(err, rc, "%s: cannot wait for the answer: %m", h->address.text);
 	if (rc == SLU_ECANCELED)
 		return slu_fail(err, rc, "%s: stopped before the answer came", h->address.text);
 	return rc;
@@ -211,18 +160,18 @@ explain(const struct http *h, const struct http_call *call, int rc, struct slu_e
 int
 http_call(struct http *h, const struct http_call *call, struct slu_err *err)
 {
-	bool kept = h->fd >= 0;
+	bool kept = h->wire.fd >= 0;
 	int rc = write_head(h, call, err);
 
 	if (rc)
 		return rc;
-	if (kept && !is_usable(h->fd)) {
+	if (kept && !wire_is_silent(&h->wire)) { /* K1 */
 		http_hang_up(h);
 		kept = false;
 	}
 	for (;;) {
-		if (h->fd < 0)
-			rc = address_connect(&h->address, &call->until, &h->fd, err);
+		if (h->wire.fd < 0)
+			rc = wire_open(&h->wire, &h->address, &call->until, err);
 		if (rc)
 			return rc;
 		rc = exchange(h, call, err);

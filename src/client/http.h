@@ -27,6 +27,7 @@
 
 #include "client/address.h"
 #include "client/answer.h"
+#include "client/wire.h"
 
 enum {
 	HTTP_BODY_MAX = 64 * 1024 * 1024
@@ -34,7 +35,7 @@ enum {
 
 struct http {
 	struct address address;
-	int fd;               /* -1: no connection */
+	struct wire wire;
 	struct answer answer; /* of the last call, until the next */
 	struct buf head;      /* of the request */
 };
@@ -54,7 +55,7 @@ void http_release(struct http *h);
 /* Close the connection; the next call makes another. */
 void http_hang_up(struct http *h);
 
-/* SLU_EDOWN: no server. SLU_ETIMEOUT, SLU_ECANCELED: K3, K4. SLU_EUNKNOWN: the
+/* SLU_EDOWN: no server. SLU_EFORBIDDEN: TLS without trust. SLU_ETIMEOUT, SLU_ECANCELED: K3, K4. SLU_EUNKNOWN: the
  * connection broke, or what came is no HTTP; the call may have happened. */
 int http_call(struct http *h, const struct http_call *call, struct slu_err *err);
 

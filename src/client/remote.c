@@ -252,7 +252,7 @@ remote_put_send(struct remote *rem, uint64_t *ids, struct slu_err *err)
 
 /* --- dequeue -------------------------------------------------------------------- */
 
-struct wire {
+struct row {
 	struct remote_message m;
 	struct slice payload, text, json;
 };
@@ -261,7 +261,7 @@ struct wire {
 	{                                                             \
 		.name = { #member, sizeof #member - 1 },              \
 		.read = json_read_##how,                              \
-		.offset = offsetof(struct wire, m.member),            \
+		.offset = offsetof(struct row, m.member),             \
 		.size = sizeof(((struct remote_message *)0)->member), \
 		__VA_ARGS__                                           \
 	}
@@ -282,9 +282,9 @@ static const struct json_field message_fields[] = {
 	ROW(u64, max_attempts),
 	ROW(i64, priority),
 	ROW(raw, attributes),
-	JSON_FIELD(base64, struct wire, payload),
-	JSON_FIELD(text, struct wire, text),
-	JSON_FIELD(raw, struct wire, json),
+	JSON_FIELD(base64, struct row, payload),
+	JSON_FIELD(text, struct row, text),
+	JSON_FIELD(raw, struct row, json),
 };
 
 enum {
@@ -340,7 +340,7 @@ reserve(struct remote_messages *m, size_t n)
 static void
 read_message(struct json *r, struct remote_message *out)
 {
-	struct wire w = { 0 };
+	struct row w = { 0 };
 	const char *begin;
 	uint64_t given;
 

@@ -152,6 +152,15 @@ call_field(const struct call *c, const char *name)
 	return request_header(&conn->request, name);
 }
 
+const struct tls_peer *
+call_peer(const struct call *c)
+{
+	const struct conn *conn = conn_of(c);
+
+	assert(loop_is_here(c->front->loop) && conn);
+	return conn->tls ? tls_peer(conn->tls) : NULL;
+}
+
 struct loop *
 call_loop(const struct call *c)
 {

@@ -50,6 +50,7 @@
 #include "http/response.h"
 #include "net/loop.h"
 
+struct tls_peer;
 struct front; /* the part of a server that one loop owns */
 
 struct call {
@@ -97,6 +98,10 @@ struct call {
 /* The value of a field of the request, given in small letters; .p is NULL when there
  * is none. Until the handler returns. */
 struct slice call_field(const struct call *c, const char *name);
+
+/* Who the client is by its certificate (net/tls_peer.h), or NULL. Until the handler
+ * returns. */
+const struct tls_peer *call_peer(const struct call *c);
 
 /* The loop that the call came by: post to it what must be done there. */
 struct loop *call_loop(const struct call *c);

@@ -18,6 +18,7 @@ on_closed(uv_handle_t *handle)
 
 	request_release(&c->request);
 	buf_release(&c->in);
+	tls_free(c->tls);
 	front_forget(c->front, c);
 }
 
@@ -38,6 +39,8 @@ conn_close(struct conn *c)
 {
 	if (c->generation == 0)
 		return;
+	if (c->tls)
+		conn_tls_bye(c);
 	front_count(c->front, SERVER_HANG_UPS, c->n_calls > 0);
 	c->generation = 0;
 	c->reading = NULL;
@@ -70,8 +73,8 @@ has_fragile_call(const struct conn *c)
 	return false;
 }
 
-static void
-take_bytes(struct conn *c, const char *p, size_t n)
+void
+conn_take(struct conn *c, const char *p, size_t n)
 {
 	front_count(c->front, SERVER_RECEIVED, n);
 	if (c->lingering || c->last) {
@@ -93,8 +96,12 @@ on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct conn *c = stream->data;
 
-	if (n > 0) {
-		take_bytes(c, buf->base, (size_t)n);
+	if (n > 0 && c->tls) {
+		conn_tls_read(c, buf->base, (size_t)n);
+	} else if (n > 0) {
+		conn_take(c, buf->base, (size_t)n);
+	} else if (n == UV_EOF && c->tls) {
+		conn_close(c); /* T4: cut off */
 	} else if (n == UV_EOF) {
 		c->eof = true;
 		c->reads = false;
@@ -157,6 +164,8 @@ finish(struct conn *c)
 {
 	uv_os_fd_t fd;
 
+	if (c->tls)
+		conn_tls_bye(c);
 	if (!c->unread || c->eof || uv_fileno(&c->uv.handle, &fd) ||
 	    shutdown(fd, SHUT_WR)) {
 		conn_close(c);
@@ -170,6 +179,8 @@ waits_for(const struct conn *c)
 {
 	if (c->lingering)
 		return WAIT_LINGER;
+	if (c->tls && conn_tls_shaking(c))
+		return WAIT_SHAKE;
 	if (c->writing > 0)
 		return WAIT_SEND;
 	if (c->reading)
@@ -186,6 +197,7 @@ time_for(const struct conn *c, enum conn_wait wait)
 	const slu_time times[] = {
 		[WAIT_CALL] = SLU_NEVER,
 		[WAIT_IDLE] = c->reserved ? conf->header_timeout : conf->idle_timeout,
+		[WAIT_SHAKE] = conf->header_timeout,
 		[WAIT_HEAD] = conf->header_timeout,
 		[WAIT_BODY] = conf->rate_period,
 		[WAIT_SEND] = conf->rate_period,
@@ -319,7 +331,7 @@ conn_expire(struct conn *c)
 int
 conn_open(struct conn *c)
 {
-	buf_init(&c->in, FRONT_READ + CONN_HELD);
+	buf_init(&c->in, FRONT_READ + CONN_HELD + (c->tls ? 2 * TLS_RECORD : 0));
 	if (request_init(&c->request, c->front->shared->conf.limits))
 		return SLU_ENOMEM;
 	list_append(&c->front->conns, &c->node);

@@ -17,6 +17,7 @@
 #define HTTP_CONN_H
 
 #include "http/call.h"
+#include "net/tls.h"
 
 enum {
 	CONN_HELD = 16 * 1024,      /* read ahead of what may be parsed */
@@ -27,6 +28,7 @@ enum {
 enum conn_wait {
 	WAIT_CALL, /* a handler: for ever */
 	WAIT_IDLE,
+	WAIT_SHAKE, /* the handshake of TLS */
 	WAIT_HEAD,
 	WAIT_BODY,
 	WAIT_SEND,
@@ -41,6 +43,7 @@ struct conn {
 		uv_pipe_t pipe;
 	} uv;
 	struct front *front;
+	struct tls *tls; /* NULL: plain */
 	uint32_t slot;
 	uint32_t generation; /* F1; 0: closed */
 	unsigned listener;
@@ -56,7 +59,7 @@ struct conn {
 	unsigned n_held; /* calls that hold and are not answered */
 
 	uv_write_t write;
-	size_t writing; /* bytes given to libuv, all of the first call; 0: none */
+	size_t writing; /* bytes given to libuv, all of the first call, or sealed; 0: none */
 	size_t output;  /* bytes of ready answers that the kernel has not */
 
 	uint8_t wait; /* enum conn_wait */
@@ -77,6 +80,9 @@ struct conn {
 /* Begin to read from a handle that was accepted; front.c has made the rest.
  * SLU_ENOMEM: close it. */
 int conn_open(struct conn *c);
+
+/* Plain bytes came: parse them in a turn. */
+void conn_take(struct conn *c, const char *p, size_t n);
 
 /* Now. Calls that run are told `gone`, others end unsent. */
 void conn_close(struct conn *c);
@@ -101,5 +107,30 @@ void conn_refuse(struct conn *c, unsigned status, const char *reason);
 /* --- conn_write.c ------------------------------------------------------------ */
 
 void conn_flush(struct conn *c); /* may close it */
+
+/* The kernel has n bytes more of the answers: those that are whole end. */
+void conn_account(struct conn *c, size_t n);
+
+/* The client's end has met what was written. */
+bool conn_was_reset(const struct conn *c);
+
+/* --- conn_tls.c --------------------------------------------------------------- */
+
+/* Before conn_open. SLU_ENOMEM: close it. */
+int conn_tls_open(struct conn *c);
+
+/* Bytes of the wire came; and what libuv says of its end. */
+void conn_tls_read(struct conn *c, const char *p, size_t n);
+bool conn_tls_shaking(const struct conn *c);
+
+/* Seal what is gathered and write it. Returns how many plain bytes the kernel has
+ * whole, or an error of libuv; what it did not take is left to libuv. */
+ssize_t conn_tls_write(struct conn *c, const uv_buf_t *bufs, unsigned n);
+
+/* What the protocol has to say by itself. */
+void conn_tls_flush(struct conn *c);
+
+/* Say that it is over, if all was answered; one attempt. */
+void conn_tls_bye(struct conn *c);
 
 #endif

@@ -287,6 +287,14 @@ parse_one(struct conn *c)
 	return e;
 }
 
+/* A client that begins a handshake here would wait for ours. */
+static void
+refuse_tls(struct conn *c)
+{
+	front_count(c->front, SERVER_PARSE_ERRORS, 1);
+	conn_refuse(c, 400, "this port does not speak TLS: use http://");
+}
+
 /* A call whose body is being read goes on whatever else waits. */
 void
 conn_parse(struct conn *c)
@@ -296,6 +304,10 @@ conn_parse(struct conn *c)
 			return;
 		if (!c->reading && c->rest.n == 0 && !c->begun)
 			return;
+		if (!c->begun && c->rest.n > 0 && c->rest.p[0] == TLS_FIRST_BYTE) {
+			refuse_tls(c);
+			return;
+		}
 		c->begun |= c->rest.n > 0;
 		if (parse_one(c) == REQUEST_MORE)
 			return;

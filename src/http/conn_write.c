@@ -3,7 +3,8 @@
  *
  * First libuv is asked to write what it can at once. When the kernel has no room, the
  * rest of the first answer, and no more, is left to libuv; the others follow when that
- * is done. So for every answer it is known whether the kernel has all of it.
+ * is done. So for every answer it is known whether the kernel has all of it. Under TLS
+ * conn_tls.c stands between, and knows the same.
  */
 #include "http/conn.h"
 
@@ -11,6 +12,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 enum {
@@ -86,14 +88,20 @@ has_hung_up(const struct conn *c)
 
 	if (c->eof || uv_fileno(&c->uv.handle, &fd))
 		return true;
+	if (c->tls) {
+		/* Its goodbye stands unread before the end. */
+		struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+		return poll(&p, 1, 0) > 0;
+	}
 	n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 /* After it: did the bytes meet a closed socket? One that closed after it had read
  * them sends no reset. */
-static bool
-was_reset(const struct conn *c)
+bool
+conn_was_reset(const struct conn *c)
 {
 	int error = 0;
 	socklen_t len = sizeof error;
@@ -122,9 +130,8 @@ end_first(struct conn *c, struct call *call)
 	call_end(call, true);
 }
 
-/* The kernel has n bytes more. Calls that are whole end. */
-static void
-account(struct conn *c, size_t n)
+void
+conn_account(struct conn *c, size_t n)
 {
 	struct call *call = first_call(c);
 
@@ -156,11 +163,11 @@ on_written(uv_write_t *req, int status)
 	c->writing = 0;
 	if (c->generation == 0)
 		return; /* its calls have ended already */
-	if (status < 0 || (first_call(c)->gone && was_reset(c))) {
+	if (status < 0 || (first_call(c)->gone && conn_was_reset(c))) {
 		conn_close(c);
 		return;
 	}
-	account(c, n);
+	conn_account(c, n);
 	conn_turn(c);
 }
 
@@ -184,7 +191,7 @@ static bool
 write_some(struct conn *c)
 {
 	struct gathered g;
-	int n;
+	ssize_t n;
 
 	gather(c, &g);
 	if (g.n == 0)
@@ -193,17 +200,17 @@ write_some(struct conn *c)
 		conn_close(c);
 		return false;
 	}
-	n = uv_try_write(&c->uv.stream, g.bufs, g.n);
+	n = c->tls ? conn_tls_write(c, g.bufs, g.n) : uv_try_write(&c->uv.stream, g.bufs, g.n);
 	if (n == UV_EAGAIN)
 		n = 0;
-	if (n < 0 || (g.fragile && was_reset(c))) {
+	if (n < 0 || (g.fragile && conn_was_reset(c))) {
 		conn_close(c);
 		return false;
 	}
-	account(c, (size_t)n);
-	if ((size_t)n < g.bytes)
+	conn_account(c, (size_t)n);
+	if ((size_t)n < g.bytes && !c->tls)
 		leave_to_libuv(c); /* the first call is not whole */
-	return (size_t)n == g.bytes && !list_is_empty(&c->calls);
+	return ((size_t)n == g.bytes || c->tls) && !list_is_empty(&c->calls);
 }
 
 void
@@ -212,6 +219,8 @@ conn_flush(struct conn *c)
 	while (c->generation != 0 && c->writing == 0)
 		if (!write_some(c))
 			break;
+	if (c->tls && c->generation != 0 && c->writing == 0)
+		conn_tls_flush(c);
 	if (c->generation != 0 && c->output > c->front->shared->conf.max_output) {
 		front_count(c->front, SERVER_SLOW_READERS, 1);
 		conn_close(c);

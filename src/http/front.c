@@ -208,6 +208,7 @@ front_free(struct front *f)
 	if (!f)
 		return;
 	call_free_spare(f);
+	tls_room_free(f->tls_room);
 	slab_release(&f->slab);
 	metrics_release(&f->answers);
 	mem_free(f);

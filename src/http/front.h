@@ -22,6 +22,7 @@
 #include "http/conn.h"
 #include "http/server.h"
 #include "net/listen.h"
+#include "net/tls.h"
 
 #include <stdatomic.h>
 
@@ -41,6 +42,7 @@ struct front_shared {
 	_Atomic unsigned cut; /* connections that a stop closed with calls unanswered */
 	_Atomic unsigned max_connections;
 	_Atomic size_t max_bodies; /* of one thread */
+	struct tls_slot tls; /* for new connections */
 };
 
 struct front_listener {
@@ -54,6 +56,7 @@ struct front_listener {
 	struct list node;
 	unsigned index; /* of the address */
 	unsigned flags;
+	bool tls;
 	bool owed; /* a connection waits to be accepted: there was no memory for it */
 };
 
@@ -68,6 +71,9 @@ struct front {
 	slu_time drain_grace;
 	struct loop_work sign_work; /* server_alive */
 	_Atomic bool sign_owed;
+
+	struct tls_room *tls_room; /* NULL: no address speaks TLS */
+	slu_time tls_told;         /* when a failed handshake was last logged */
 
 	struct list listeners;
 	struct list conns; /* not closed */
@@ -96,9 +102,9 @@ int front_open(struct front **out, struct front_shared *shared, unsigned number,
 	       struct slu_err *err);
 void front_free(struct front *f); /* after its loop has been closed; NULL is fine */
 
-/* Take fd and listen on it. Before the loop starts. */
-int front_listen(struct front *f, int fd, bool is_unix, unsigned index, unsigned flags,
-		 struct slu_err *err);
+/* Take the listener's next socket and listen on it. Before the loop starts. */
+int front_listen(struct front *f, int fd, const struct listener *from, unsigned index,
+		 unsigned flags, struct slu_err *err);
 void front_close_listeners(struct front *f);
 void front_take_owed(struct front *f);
 

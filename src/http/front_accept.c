@@ -89,7 +89,7 @@ turn_away(struct front_listener *l)
 	else
 		(void)uv_pipe_init(loop_uv(f->loop), &t->uv.pipe, 0); /* always 0 */
 	t->uv.handle.data = t;
-	if (uv_accept(&l->uv.stream, &t->uv.stream) == 0)
+	if (uv_accept(&l->uv.stream, &t->uv.stream) == 0 && !l->tls)
 		say_busy(f, &t->uv.stream);
 	uv_close(&t->uv.handle, free_turned_away);
 }
@@ -112,7 +112,8 @@ accept_one(struct front_listener *l, struct conn *c)
 
 	front_count(f, SERVER_ACCEPTED, 1);
 	front_count(f, SERVER_CONNECTIONS, 1);
-	if (uv_accept(&l->uv.stream, &c->uv.stream) || conn_open(c))
+	if (uv_accept(&l->uv.stream, &c->uv.stream) || (l->tls && conn_tls_open(c)) ||
+	    conn_open(c))
 		conn_close(c);
 }
 
@@ -159,19 +160,24 @@ front_take_owed(struct front *f)
 }
 
 int
-front_listen(struct front *f, int fd, bool is_unix, unsigned index, unsigned flags,
-	     struct slu_err *err)
+front_listen(struct front *f, int fd, const struct listener *from, unsigned index,
+	     unsigned flags, struct slu_err *err)
 {
 	struct front_listener *l = mem_zalloc(sizeof *l);
+	const bool is_unix = from->port == 0;
 	int rc;
 
-	if (!l) {
+	if (from->tls && !f->tls_room)
+		f->tls_room = tls_room_new();
+	if (!l || (from->tls && !f->tls_room)) {
+		mem_free(l);
 		close(fd);
 		return slu_fail(err, SLU_ENOMEM, "no memory to listen");
 	}
 	l->front = f;
 	l->index = index;
 	l->flags = flags;
+	l->tls = from->tls;
 	if (is_unix)
 		(void)uv_pipe_init(loop_uv(f->loop), &l->uv.pipe, 0); /* always 0 */
 	else

@@ -42,6 +42,10 @@ static const struct metric rows[SERVER_METRICS] = {
 				  "connections closed for unread answers" },
 	[SERVER_HANG_UPS] = { "hang_ups_total", METRIC_COUNTER,
 			      "connections closed with requests unanswered" },
+	[SERVER_HANDSHAKES] = { "tls_handshakes_total", METRIC_COUNTER,
+				"connections that agreed on TLS" },
+	[SERVER_HANDSHAKES_FAILED] = { "tls_failures_total", METRIC_COUNTER,
+				       "connections that did not, or broke its rules" },
 	[SERVER_UNSENT] = { "unsent_total", METRIC_COUNTER,
 			    "answers that did not reach their client whole" },
 	[SERVER_BODIES] = { "request_bytes", METRIC_GAUGE,
@@ -157,6 +161,7 @@ open_shared(struct front_shared *s, const struct server_conf *conf,
 	int rc;
 
 	s->conf = *conf;
+	tls_slot_init(&s->tls);
 	fill_defaults(&s->conf);
 	if (s->conf.threads > MAX_THREADS)
 		return slu_fail(err, SLU_EINVAL, "%u network threads: at most %d",
@@ -192,20 +197,32 @@ server_open(struct server **out, const struct server_conf *conf, struct slu_err 
 
 /* --- addresses ---------------------------------------------------------------- */
 
+void
+server_set_tls(struct server *s, struct tls_context *x)
+{
+	tls_slot_set(&s->shared.tls, x);
+}
+
 int
 server_listen(struct server *s, const char *address, unsigned flags,
 	      struct slu_err *err)
 {
 	struct listener *l = &s->listeners[s->n_listeners];
+	bool tls;
 	int rc;
 
 	if (s->n_listeners == MAX_ADDRESSES)
 		return slu_fail(err, SLU_EBUSY, "%s: more than %d addresses", address,
 				MAX_ADDRESSES);
+	(void)listen_target(address, &tls);
+	if (tls && !s->shared.tls.now)
+		return slu_fail(err, SLU_EINVAL,
+				"%s: TLS needs a certificate and its key: set tls.cert and tls.key",
+				address);
 	rc = listener_open(l, address, s->shared.conf.threads, err);
 	for (unsigned i = 0; rc == 0 && i < s->shared.conf.threads; i++)
-		rc = front_listen(s->fronts[i], listener_take(l, i), l->port == 0,
-				  s->n_listeners, flags, err);
+		rc = front_listen(s->fronts[i], listener_take(l, i), l, s->n_listeners, flags,
+				  err);
 	if (rc)
 		listener_close(l);
 	else
@@ -274,6 +291,7 @@ server_close(struct server *s)
 			loop_close(s->fronts[i]->loop);
 		front_free(s->fronts[i]);
 	}
+	tls_slot_release(&s->shared.tls);
 	route_release(&s->shared.routes);
 	metrics_release(&s->shared.answers);
 	metrics_release(&s->shared.metrics);

@@ -35,13 +35,16 @@
  *  S5  Beyond max_connections a connection is one of the reserve: it has one call, of a
  *      route that is `vital`, and is answered 503 for any other, so that an operator
  *      gets in whatever happens. Connections to an address with LISTEN_RESERVE are as
- *      any other there. Beyond the reserve they are answered 503 and closed.
+ *      any other there. Beyond the reserve they are answered 503 and closed;
+ *      under TLS they are closed.
  *  S6  When more than max_output bytes of answers wait for a client to read them, it
  *      is closed.
  *  S7  An idle connection has no buffers beyond its parser's.
  *  S8  While the bodies of calls that have not ended take more than max_bodies (each
  *      thread has its share), one that is being read is answered 503, unless it is
  *      alone or its route `settles`.
+ *  S9  Under TLS all of this holds for the plain bytes. The handshake must be done
+ *      within header_timeout. An end that TLS did not announce is a hang-up.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
@@ -52,6 +55,7 @@
 #include <sluice/log.h>
 
 struct server;
+struct tls_context;
 
 /* Zero is the default everywhere. What is pointed to must outlive the server. */
 struct server_conf {
@@ -96,6 +100,10 @@ int server_open(struct server **out, const struct server_conf *conf,
 enum {
 	LISTEN_RESERVE = 1 /* connections to this address may use the reserve */
 };
+
+/* What connections that come from now on use, at addresses that speak TLS; needed
+ * before the first of these (net/tls_context.h). Holds x. Any thread. */
+void server_set_tls(struct server *s, struct tls_context *x);
 
 /* Before server_start, for each address: net/listen.h has the spellings. */
 int server_listen(struct server *s, const char *address, unsigned flags,
@@ -148,6 +156,8 @@ enum server_metric {
 	SERVER_BODIES,       /* bytes of them that are held now */
 	SERVER_NO_MEMORY,    /* S8: refused */
 	SERVER_TOO_LARGE,    /* 413 */
+	SERVER_HANDSHAKES,
+	SERVER_HANDSHAKES_FAILED,
 	SERVER_METRICS
 };
 

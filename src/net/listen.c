@@ -52,8 +52,8 @@ split_tcp(const char *address, char host[static LISTEN_NAME], const char **port,
 		s = (struct slice){ s.p + 1, s.n - 2 };
 	if (!colon || s.n >= LISTEN_NAME || (!bracketed && memchr(s.p, ':', s.n)))
 		return slu_fail(err, SLU_EINVAL,
-				"listen address \"%s\": want host:port, [ipv6]:port or "
-				"unix:/path",
+				"listen address \"%s\": want host:port, [ipv6]:port, "
+				"https://host:port or unix:/path",
 				address);
 	if (parse_u64(slice_of(colon + 1), 0, 65535, &number, NULL))
 		return slu_fail(err, SLU_EINVAL,
@@ -249,8 +249,8 @@ name_tcp(struct listener *l, const char *address)
 	const char *colon = strrchr(address, ':');
 	const int n = (int)(colon - address);
 
-	(void)snprintf(l->name, sizeof l->name, "http://%.*s:%u", n ? n : 7,
-		       n ? address : "0.0.0.0", l->port);
+	(void)snprintf(l->name, sizeof l->name, "%s://%.*s:%u", l->tls ? "https" : "http",
+		       n ? n : 7, n ? address : "0.0.0.0", l->port);
 }
 
 /* --- unix sockets ---------------------------------------------------------- */
@@ -367,21 +367,47 @@ adopt(struct listener *l, const char *address, char name[static LISTEN_NAME],
 	return rc;
 }
 
+const char *
+listen_target(const char *address, bool *tls)
+{
+	static const struct {
+		const char *scheme;
+		bool tls;
+	} rows[] = {
+		{ "http://", false },
+		{ "https://", true },
+		{ "tls://", true },
+	};
+
+	*tls = false;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		const size_t n = strlen(rows[i].scheme);
+
+		if (strncmp(address, rows[i].scheme, n) != 0)
+			continue;
+		*tls = rows[i].tls;
+		return address + n;
+	}
+	return address;
+}
+
 bool
 listen_is_local(const char *address)
 {
-	const char *const colon = strrchr(address, ':');
-	const size_t n = colon ? (size_t)(colon - address) : 0;
+	bool tls;
+	const char *const target = listen_target(address, &tls);
+	const char *const colon = strrchr(target, ':');
+	const size_t n = colon ? (size_t)(colon - target) : 0;
 	char host[64] = "";
 	struct in_addr v4;
 
-	if (strncmp(address, "unix:", 5) == 0)
+	if (strncmp(target, "unix:", 5) == 0)
 		return true;
-	if (strncmp(address, "fd:", 3) == 0)
-		return listen_fd_is_local(address);
+	if (strncmp(target, "fd:", 3) == 0)
+		return listen_fd_is_local(target);
 	if (n >= sizeof host)
 		return false;
-	memcpy(host, address, n);
+	memcpy(host, target, n);
 	if (strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0)
 		return true;
 	return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
@@ -391,18 +417,20 @@ int
 listener_open(struct listener *l, const char *address, unsigned threads,
 	      struct slu_err *err)
 {
-	const bool is_unix = strncmp(address, "unix:", 5) == 0;
-	const bool is_passed = strncmp(address, "fd:", 3) == 0;
+	bool is_unix, is_passed;
 	char passed[LISTEN_NAME];
 	int rc;
 
 	assert(threads > 0);
 	*l = (struct listener){ .n = threads };
+	address = listen_target(address, &l->tls);
 	l->fds = mem_array(threads, sizeof *l->fds);
 	if (!l->fds)
 		return slu_fail(err, SLU_ENOMEM, "no memory to listen on %s", address);
 	for (unsigned i = 0; i < threads; i++)
 		l->fds[i] = -1;
+	is_unix = strncmp(address, "unix:", 5) == 0 && !l->tls;
+	is_passed = strncmp(address, "fd:", 3) == 0;
 	if (is_unix)
 		rc = open_unix(l, address + 5, err);
 	else if (is_passed)

@@ -2,6 +2,7 @@
  * listen.h - sockets that take connections: TCP and unix.
  *
  *      127.0.0.1:7171    [::1]:7171    localhost:7171    :7171 (every address)
+ *      https://127.0.0.1:7443          tls://... is the same: TLS is spoken there
  *      unix:/run/sluice.sock           unix:/run/sluice.sock?mode=0600
  *      fd:3                            a listening socket that was passed to us
  *
@@ -34,10 +35,14 @@ enum {
 struct listener {
 	char name[LISTEN_NAME]; /* "http://127.0.0.1:7171", "unix:/run/sluice.sock" */
 	unsigned port;          /* 0: a unix socket */
-	int *fds;               /* one a thread: bound, nonblocking */
+	bool tls;
+	int *fds; /* one a thread: bound, nonblocking */
 	unsigned n;
 	struct sockaddr_un unix_path; /* A4; empty: TCP */
 };
+
+/* The address behind its scheme, if it has one; *tls: whether that says TLS. */
+const char *listen_target(const char *address, bool *tls);
 
 /* SLU_EINVAL: what is wrong with the address. SLU_EEXISTS: A1, A2. SLU_EDOWN: the
  * system's reason. */

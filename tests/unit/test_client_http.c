@@ -338,7 +338,7 @@ TEST(a_connection_is_kept_and_one_that_was_closed_is_replaced)
 	CHECK_EQ(0, http_call(&h, &call, &err));
 	CHECK_EQ(0, http_call(&h, &call, &err));
 	char c; /* K1: the close has arrived before the third call */
-	WAIT_UNTIL(recv(h.fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0);
+	WAIT_UNTIL(recv(h.wire.fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0);
 	CHECK_EQ(0, http_call(&h, &call, &err));
 	CHECK_STR("ok", buf_str(&h.answer.body));
 	play_end(&p, &h);
@@ -429,7 +429,7 @@ TEST(a_deadline_ends_a_call)
 	CHECK_EQ(SLU_ETIMEOUT, http_call(&h, &call, &err));
 	CHECK_CONTAINS("GET /slow", err.text);
 	CHECK(clock_mono(&clock_system) >= call.until.deadline); /* K3 */
-	CHECK_EQ(-1, h.fd);
+	CHECK_EQ(-1, h.wire.fd);
 	CHECK_EQ(sizeof one, write(p.hold, &one, sizeof one));
 	play_end(&p, &h);
 	close(p.hold);
