@@ -7,6 +7,8 @@
 static const char *const levels[] = { "debug", "info", "warn", "error", "off", NULL };
 static const char *const metrics[] = { "local", "open", "token", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
+static const char *const client_auths[] = { "off", "optional", "required", NULL };
+static const char *const tls_versions[] = { "1.2", "1.3", NULL };
 
 #define AT(member) offsetof(struct conf, member)
 
@@ -17,7 +19,7 @@ static const struct option options[] = {
 	{ .key = "data", .kind = &text_kind, .offset = AT(data), .standard = "./data",
 	  .value = "DIR", .doc = "folder that holds everything; made if it is not there" },
 	{ .key = "listen", .kind = &list_kind, .offset = AT(listen), .standard = "127.0.0.1:7171",
-	  .value = "ADDRESS", .doc = "host:port, unix:PATH or fd:N (a socket passed by the service manager) to serve on; may be given again; port 0 is any free one" },
+	  .value = "ADDRESS", .doc = "host:port, https://host:port, unix:PATH or fd:N (a socket passed by the service manager) to serve on; may be given again; port 0 is any free one" },
 	{ .key = "engine", .kind = &text_kind, .offset = AT(engine), .standard = "log",
 	  .value = "log|memory", .doc = "how messages are kept; memory ends with the process" },
 	{ .key = "sync", .kind = &sync_kind, .offset = AT(sync), .standard = "sync",
@@ -52,6 +54,16 @@ static const struct option options[] = {
 	  .value = "NAME", .doc = "what a Host field may say beside localhost where no token is asked for; * is anything; may be given again" },
 	{ .key = "auth.metrics", .kind = &word_kind, .offset = AT(auth_metrics), .standard = "local", .words = metrics,
 	  .value = "local|open|token", .doc = "/metrics without a token: where only this machine reaches, everywhere, or nowhere" },
+	{ .key = "tls.cert", .kind = &text_kind, .offset = AT(tls_cert), .standard = "", .reload = true,
+	  .value = "FILE", .doc = "certificate for https:// addresses, PEM: the server's first, then the chain" },
+	{ .key = "tls.key", .kind = &text_kind, .offset = AT(tls_key), .standard = "", .reload = true,
+	  .value = "FILE", .doc = "its key, PEM, without a password" },
+	{ .key = "tls.client_ca", .kind = &text_kind, .offset = AT(tls_client_ca), .standard = "", .reload = true,
+	  .value = "FILE", .doc = "who may have signed the certificates of clients, PEM" },
+	{ .key = "tls.client_auth", .kind = &word_kind, .offset = AT(tls_client_auth), .standard = "off", .words = client_auths, .reload = true,
+	  .value = "off|optional|required", .doc = "whether clients are asked for a certificate, and refused without" },
+	{ .key = "tls.min_version", .kind = &word_kind, .offset = AT(tls_min_version), .standard = "1.2", .words = tls_versions, .reload = true,
+	  .value = "1.2|1.3", .doc = "the oldest version of TLS that is spoken" },
 };
 
 static const struct option_action actions[] = {

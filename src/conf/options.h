@@ -44,6 +44,18 @@ struct conf_sync {
 	slu_time interval; /* CONF_SYNC_INTERVAL */
 };
 
+/* Client certificates; as enum tls_client_auth of net/tls_context.h. */
+enum conf_client_auth {
+	CONF_AUTH_OFF,
+	CONF_AUTH_OPTIONAL,
+	CONF_AUTH_REQUIRED
+};
+
+enum conf_tls_version {
+	CONF_TLS_1_2,
+	CONF_TLS_1_3
+};
+
 /* Texts that need not be set are NULL when they are not. */
 struct conf {
 	char *config;
@@ -66,6 +78,11 @@ struct conf {
 	slu_time auth_leeway;
 	struct conf_list auth_hosts;
 	unsigned auth_metrics; /* enum guard_metrics (auth/guard.h) */
+	char *tls_cert;
+	char *tls_key;
+	char *tls_client_ca;
+	enum conf_client_auth tls_client_auth;
+	enum conf_tls_version tls_min_version;
 
 	/* What to do instead of serving: not settings. */
 	bool help, version, print_config, print_doc, check_config, json;

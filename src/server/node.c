@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "net/listen.h"
 #include "server/manager.h"
+#include "server/secure.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -60,10 +61,12 @@ check_addresses(const struct conf *conf, struct slu_err *err)
 	struct addresses list;
 
 	for (unsigned i = 0; i < addresses(conf, &list) && !fine; i++)
-		if (!listen_is_local(list.items[i]))
+		if (!listen_is_local(list.items[i]) &&
+		    !secure_knows_clients(conf, list.items[i]))
 			return slu_fail(err, SLU_EINVAL,
 					"--listen %s: other machines could reach it, and nobody has to "
-					"say who he is; set auth.keys, listen on 127.0.0.1, or say "
+					"say who he is; set auth.keys, ask for certificates (https://, "
+					"tls.client_auth: required), listen on 127.0.0.1, or say "
 					"--insecure",
 					list.items[i]);
 	return 0;
@@ -172,6 +175,8 @@ open_server(struct node *n, struct slu_err *err)
 
 	assert(admit_routes(conf.routes, conf.n_routes));
 	rc = server_open(&n->server, &conf, err);
+	if (!rc)
+		rc = secure_load(n->server, n->conf, n->log, err);
 	for (unsigned i = 0; i < addresses(n->conf, &list) && !rc; i++) {
 		rc = server_listen(n->server, list.items[i], 0, err);
 		login_place(&n->login, i, listen_is_local(list.items[i]),

@@ -12,6 +12,7 @@
  *      GET  /thread?X      answered with X by another thread
  *      GET  /big           BIG_ANSWER bytes
  *      GET  /below/...     its path
+ *      GET  /who           the subject of the client's certificate, or "nobody"
  */
 #ifndef TESTS_SERVER_FIXTURE_H
 #define TESTS_SERVER_FIXTURE_H
@@ -21,6 +22,8 @@
 #include "base/mem.h"
 #include "http/server.h"
 #include "net/listen.h"
+#include "net/tls_context.h"
+#include "net/tls_peer.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -50,6 +53,7 @@ struct kept {
 struct fixture {
 	struct server *srv;
 	unsigned port;
+	struct tls_context *tls;      /* NULL: it listens without */
 	void (*gone)(struct call *c); /* of /claim, instead of fx_gone */
 	struct kept kept[KEPT_MAX];
 	_Atomic unsigned n_kept;
@@ -175,6 +179,15 @@ fx_below(struct call *c, void *arg)
 	call_answer_text(c, 200, NULL, c->path);
 }
 
+static inline void
+fx_who(struct call *c, void *arg)
+{
+	const struct tls_peer *const peer = call_peer(c);
+
+	(void)arg;
+	call_answer_text(c, 200, NULL, slice_of(peer ? peer->subject : "nobody"));
+}
+
 static const struct route fx_routes[] = {
 	{ "GET", "/healthz", fx_healthz, .vital = true },
 	{ "POST", "/echo", fx_echo, .max_body = ECHO_MAX },
@@ -187,6 +200,7 @@ static const struct route fx_routes[] = {
 	{ "GET", "/thread", fx_thread, .max_body = 0 },
 	{ "GET", "/big", fx_big, .max_body = 0 },
 	{ "GET", "/below/", fx_below, .below = true },
+	{ "GET", "/who", fx_who, .max_body = 0 },
 };
 
 /* SLU_ENOMEM is an answer; everything else that fails ends the test. */
@@ -200,8 +214,11 @@ fx_open(struct fixture *f, struct server_conf conf)
 	conf.n_routes = COUNT(fx_routes);
 	conf.arg = f;
 	rc = server_open(&f->srv, &conf, &err);
+	if (rc == 0 && f->tls)
+		server_set_tls(f->srv, f->tls);
 	if (rc == 0)
-		rc = server_listen(f->srv, "127.0.0.1:0", 0, &err);
+		rc = server_listen(f->srv, f->tls ? "https://127.0.0.1:0" : "127.0.0.1:0", 0,
+				   &err);
 	if (rc == 0)
 		rc = server_start(f->srv, &err);
 	if (rc) {
