@@ -42,7 +42,7 @@ struct front_shared {
 	_Atomic unsigned cut; /* connections that a stop closed with calls unanswered */
 	_Atomic unsigned max_connections;
 	_Atomic size_t max_bodies; /* of one thread */
-	struct tls_slot tls; /* for new connections */
+	struct tls_slot tls;       /* for new connections */
 };
 
 struct front_listener {

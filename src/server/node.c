@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "net/listen.h"
 #include "server/manager.h"
-#include "server/secure.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -175,8 +174,9 @@ open_server(struct node *n, struct slu_err *err)
 
 	assert(admit_routes(conf.routes, conf.n_routes));
 	rc = server_open(&n->server, &conf, err);
+	n->secure = (struct secure){ .server = n->server, .log = n->log };
 	if (!rc)
-		rc = secure_load(n->server, n->conf, n->log, err);
+		rc = secure_open(&n->secure, n->conf, n->reload, err);
 	for (unsigned i = 0; i < addresses(n->conf, &list) && !rc; i++) {
 		rc = server_listen(n->server, list.items[i], 0, err);
 		login_place(&n->login, i, listen_is_local(list.items[i]),

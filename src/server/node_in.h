@@ -9,6 +9,7 @@
 #include "http/server.h"
 #include "server/login.h"
 #include "server/node.h"
+#include "server/secure.h"
 
 enum {
 	NODE_SYNC_TEXT = 64
@@ -21,6 +22,7 @@ struct node {
 	struct broker *broker;
 	struct server *server;
 	struct login login;
+	struct secure secure;
 	struct api api;
 	struct route *routes; /* of all APIs */
 	char sync[NODE_SYNC_TEXT];

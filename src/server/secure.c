@@ -9,13 +9,16 @@ _Static_assert((int)CONF_AUTH_REQUIRED == (int)TLS_AUTH_REQUIRED &&
 	       "words of conf/options.c");
 
 static int
-check(const struct conf *conf, struct slu_err *err)
+check(const struct secure *s, const struct conf *conf, struct slu_err *err)
 {
 	if (!conf->tls_cert != !conf->tls_key)
 		return slu_fail(err, SLU_EINVAL,
 				"%s is set and %s is not: a certificate and its key go together",
 				conf->tls_cert ? "tls.cert" : "tls.key",
 				conf->tls_cert ? "tls.key" : "tls.cert");
+	if (!conf->tls_cert && s->used)
+		return slu_fail(err, SLU_EINVAL,
+				"tls.cert is no longer set: TLS can only be left by a restart");
 	if (conf->tls_client_auth != CONF_AUTH_OFF && !conf->tls_client_ca)
 		return slu_fail(err, SLU_EINVAL,
 				"tls.client_auth asks for certificates: name the CA to trust with "
@@ -23,9 +26,8 @@ check(const struct conf *conf, struct slu_err *err)
 	return 0;
 }
 
-int
-secure_load(struct server *s, const struct conf *conf, struct slu_log *log,
-	    struct slu_err *err)
+static int
+prepare(void *arg, const struct conf *old, const struct conf *conf, struct slu_err *err)
 {
 	const struct tls_server_conf files = {
 		.cert = conf->tls_cert,
@@ -34,19 +36,50 @@ secure_load(struct server *s, const struct conf *conf, struct slu_log *log,
 		.client_auth = (enum tls_client_auth)conf->tls_client_auth,
 		.min_version = (enum tls_version)conf->tls_min_version,
 	};
-	struct tls_context *x = NULL;
-	int rc;
+	struct secure *const s = arg;
+	const int rc = check(s, conf, err);
 
-	rc = check(conf, err);
+	(void)old;
 	if (rc || !conf->tls_cert)
 		return rc;
-	rc = tls_context_server(&x, &files, err);
+	return tls_context_server(&s->next, &files, err);
+}
+
+static void
+abandon(void *arg)
+{
+	struct secure *const s = arg;
+
+	tls_context_unref(s->next);
+	s->next = NULL;
+}
+
+static void
+commit(void *arg, const struct conf *now)
+{
+	struct secure *const s = arg;
+
+	if (!s->next)
+		return;
+	if (tls_context_warning(s->next))
+		log_warn(s->log, "TLS", F_STR("warning", tls_context_warning(s->next)));
+	if (s->used)
+		log_info(s->log, "certificate loaded", F_STR("file", now->tls_cert));
+	server_set_tls(s->server, s->next);
+	s->used = true;
+	abandon(s); /* the server holds it */
+}
+
+int
+secure_open(struct secure *s, const struct conf *conf, struct reload *reload,
+	    struct slu_err *err)
+{
+	const int rc = prepare(s, conf, conf, err);
+
 	if (rc)
 		return rc;
-	if (tls_context_warning(x))
-		log_warn(log, "TLS", F_STR("warning", tls_context_warning(x)));
-	server_set_tls(s, x);
-	tls_context_unref(x);
+	commit(s, conf);
+	reload_add(reload, &(struct reload_part){ "tls", prepare, commit, abandon, s });
 	return 0;
 }
 

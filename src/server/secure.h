@@ -1,16 +1,26 @@
 /*
- * secure.h - TLS as the settings say.
+ * secure.h - TLS as the settings say, also after a reload.
+ *
+ * Connections that are open keep the certificate they began with; those that come after
+ * a reload get the new one. Files that will not do are refused before anything changes
+ * (conf/reload.h).
  */
 #ifndef SERVER_SECURE_H
 #define SERVER_SECURE_H
 
-#include "conf/options.h"
+#include "conf/reload.h"
 #include "http/server.h"
 
-/* Read certificate, key and CA, and give them to connections from now on; those that
- * are open keep what they have. Without tls.cert nothing is done. SLU_EINVAL names file and
- * reason, and what was in force stays so. */
-int secure_load(struct server *s, const struct conf *conf, struct slu_log *log,
+struct secure {
+	struct server *server;
+	struct slu_log *log;
+	struct tls_context *next; /* between prepare and commit */
+	bool used;                /* a certificate is in force */
+};
+
+/* Read certificate, key and CA, give them to the server, and follow reloads. Without
+ * tls.cert nothing is done. SLU_EINVAL names the setting or the file, and the reason. */
+int secure_open(struct secure *s, const struct conf *conf, struct reload *reload,
 		struct slu_err *err);
 
 /* Is every client known by its certificate, at this address? */

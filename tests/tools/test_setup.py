@@ -7,7 +7,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools" / "setup"
 HELPERS = "bash cat chmod env id mkdir sed sort".split()
-SIGNS = "cc objcopy make meson ninja pkg-config c++ curl git patch pytest-3".split()
+SIGNS = "cc objcopy make meson ninja pkg-config c++ curl git openssl patch pytest-3".split()
 
 
 def program(path, text):

@@ -1,0 +1,372 @@
+"""TLS as clients of other makes meet it: curl, openssl, Python."""
+import base64
+import http.client
+import json
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+
+import pytest
+
+from certs import Certs
+from served import Refused, Server, until
+
+
+@pytest.fixture(scope="module")
+def certs(tmp_path_factory):
+    made = Certs(tmp_path_factory.mktemp("certs"))
+    made.authority("other")
+    made.make("server", "DNS:localhost", "IP:127.0.0.1")
+    made.make("client", "URI:spiffe://acme/w", "URI:lockd://ns/test?perm=rw", subject="/O=Acme/CN=client")
+    made.make("stranger", ca="other")
+    made.make("late", expired=True)
+    return made
+
+
+class Secure(Server):
+    """A server with a plain address, and one that speaks TLS."""
+
+    def __init__(self, certs, *options, cert="server", listen="https://127.0.0.1:0", folder="none"):
+        self.certs = certs
+        super().__init__(folder, "--listen", listen, "--tls-cert", certs[cert + ".pem"],
+                         "--tls-key", certs[cert + ".key"], *options, engine="memory")
+
+    def start(self):
+        super().start()
+        found = until(lambda: re.search(r"listening on https://[\d.]+:(\d+)", self.said()))
+        self.port = int(found[1])
+
+    def context(self, cert=None, **more):
+        made = ssl.create_default_context(cafile=self.certs["ca.pem"])
+        if cert:
+            made.load_cert_chain(self.certs[cert + ".pem"], self.certs[cert + ".key"])
+        for name, value in more.items():
+            setattr(made, name, value)
+        return made
+
+    def dial(self, context=None, session=None):
+        bare = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        try:
+            return (context or self.context()).wrap_socket(bare, server_hostname="localhost",
+                                                           session=session)
+        except BaseException:
+            bare.close()
+            raise
+
+    def secure(self, cert=None):
+        return http.client.HTTPSConnection("localhost", self.port, timeout=60,
+                                           context=self.context(cert))
+
+    def tls_metric(self, name):
+        return self.metric(f"sluice_http_tls_{name}_total")
+
+
+@pytest.fixture(scope="module")
+def open_server(certs):
+    with Secure(certs) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def strict(certs):
+    with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--tls-client-auth", "required") as server:
+        yield server
+
+
+def waiting(server):
+    return server.metric('sluice_waiting{shard="0"}')
+
+
+def cut(s):
+    """Close it without TLS's goodbye."""
+    socket.socket(fileno=s.detach()).close()
+
+
+def ask(connection, method="GET", path="/healthz", body=None):
+    connection.request(method, path, body)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+# --- handshakes ----------------------------------------------------------------
+
+
+def test_curl_is_served(open_server):  # MQ-35
+    out = subprocess.run(
+        ["curl", "-sS", "--cacert", open_server.certs["ca.pem"], "-w", "%{http_code} %{http_version}",
+         f"https://localhost:{open_server.port}/healthz"], capture_output=True, text=True, timeout=60)
+    assert out.stdout.endswith("200 1.1"), out.stderr
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_both_versions_are_spoken(open_server, version):
+    v = getattr(ssl.TLSVersion, version)
+    with open_server.dial(open_server.context(minimum_version=v, maximum_version=v)) as s:
+        assert s.version() == version.replace("_", ".")
+        assert s.cipher()[0].startswith(("TLS_AES", "TLS_CHACHA", "ECDHE-ECDSA-"))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_older_versions_are_refused(open_server):
+    context = open_server.context(minimum_version=ssl.TLSVersion.MINIMUM_SUPPORTED, maximum_version=ssl.TLSVersion.TLSv1_1)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        open_server.dial(context)
+
+
+def test_ciphers_without_forward_secrecy_are_refused(open_server):
+    context = open_server.context(maximum_version=ssl.TLSVersion.TLSv1_2)
+    context.set_ciphers("AES128-GCM-SHA256:AES128-SHA:ECDHE-ECDSA-AES128-SHA")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        open_server.dial(context)
+
+
+def test_a_minimum_version_is_kept(certs):
+    with Secure(certs, "--tls-min-version", "1.3") as server:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            server.dial(server.context(maximum_version=ssl.TLSVersion.TLSv1_2))
+        server.dial().close()
+
+
+def test_http_1_1_is_agreed_on_and_h2_alone_is_refused(open_server):
+    context = open_server.context()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with open_server.dial(context) as s:
+        assert s.selected_alpn_protocol() == "http/1.1"
+    context.set_alpn_protocols(["h2"])
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        open_server.dial(context)
+
+
+def test_renegotiation_is_refused(open_server):  # fault 35
+    out = subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{open_server.port}", "-tls1_2",
+         "-CAfile", open_server.certs["ca.pem"]],
+        input="R\n", capture_output=True, text=True, timeout=60)
+    assert "no renegotiation" in out.stderr, out.stderr
+    assert ask(open_server.secure())[0] == 200
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_a_client_comes_back_by_its_ticket(strict, version):
+    v = getattr(ssl.TLSVersion, version)
+    context = strict.context("client", minimum_version=v, maximum_version=v)
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with strict.dial(context) as s:
+        s.sendall(request)
+        assert b"200 OK" in s.recv(4096)
+        session = s.session
+    with strict.dial(context, session) as s:
+        s.sendall(request)
+        assert b"200 OK" in s.recv(4096)
+        assert s.session_reused
+
+
+# --- trust ---------------------------------------------------------------------
+
+
+def test_a_client_with_a_certificate_of_the_right_ca_is_served(strict):
+    assert ask(strict.secure("client"))[0] == 200
+
+
+@pytest.mark.parametrize("cert", [None, "stranger", "late"])
+def test_a_client_without_a_good_certificate_is_refused(strict, cert):
+    failures = strict.tls_metric("failures")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        with strict.dial(strict.context(cert)) as s:
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+            assert s.recv(100) == b"", "it was served"
+    until(lambda: strict.tls_metric("failures") == failures + 1)
+    assert "TLS connection refused" in strict.said()
+
+
+def test_an_optional_certificate_may_be_left_out_but_not_be_wrong(certs):
+    with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--tls-client-auth", "optional") as server:
+        assert ask(server.secure())[0] == 200
+        assert ask(server.secure("client"))[0] == 200
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            ask(server.secure("stranger"))
+
+
+@pytest.mark.parametrize("listen, options, fine", [
+    ("https://0.0.0.0:0", ["--tls-client-auth", "required"], True),
+    ("https://0.0.0.0:0", ["--tls-client-auth", "optional"], False),
+    ("https://0.0.0.0:0", [], False),
+    ("tls://127.0.0.1:0", [], True),
+])
+def test_beyond_loopback_clients_must_be_known(certs, listen, options, fine):
+    options = ["--tls-client-ca", certs["ca.pem"], *options]
+    if fine:
+        with Secure(certs, *options, listen=listen) as server:
+            server.dial(server.context("client")).close()
+    else:
+        with pytest.raises(Refused, match="other machines could reach it"):
+            Secure(certs, *options, listen=listen)
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--listen", "https://127.0.0.1:0"], "tls.cert and tls.key"),
+    (["--tls-cert", "{server.pem}"], "tls.cert is set and tls.key is not"),
+    (["--tls-cert", "{server.pem}", "--tls-key", "{client.key}"], "is not the key of certificate"),
+    (["--tls-cert", "/nowhere.pem", "--tls-key", "{client.key}"], "certificate /nowhere.pem: No such file"),
+    (["--tls-cert", "{server.pem}", "--tls-key", "{server.key}", "--tls-client-auth", "required"],
+     "tls.client_ca"),
+])
+def test_settings_that_will_not_do_are_named(certs, folder, options, says):
+    options = [re.sub(r"\{(.*)\}", lambda m: certs[m[1]], o) for o in options]
+    with pytest.raises(Refused, match=re.escape(says)):
+        Server(folder, *options, engine="memory")
+
+
+def test_a_key_that_everybody_can_read_is_warned_of(certs):
+    _, key = certs.make("open", "DNS:localhost")
+    subprocess.run(["chmod", "644", key], check=True)
+    with Secure(certs, cert="open") as server:
+        assert f"can read key {key}" in server.said()
+
+
+# --- what goes wrong on the wire --------------------------------------------------
+
+
+def test_plain_http_on_the_tls_port_is_told_so(open_server):
+    connection = http.client.HTTPConnection("127.0.0.1", open_server.port, timeout=60)
+    status, body = ask(connection)
+    assert status == 400
+    assert "this port speaks TLS: use https://" in json.loads(body)["message"]
+
+
+def test_tls_on_the_plain_port_is_answered_and_closed(open_server):
+    with open_server.raw() as bare:
+        bare.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(501))
+        answer = b""
+        while piece := bare.recv(4096):
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"does not speak TLS" in answer
+
+
+def test_large_messages_go_both_ways(open_server):
+    payload = base64.b64encode(bytes(range(256)) * 16384).decode()
+    connection = open_server.secure()
+    for _ in range(2):
+        status, body = ask(connection, "POST", "/enqueue", json.dumps(
+            [{"namespace": "large", "topic": "t", "payload": payload}]))
+        assert status == 200, body
+        status, body = ask(connection, path="/dequeue?namespace=large&topic=t")
+        assert status == 200
+        assert [m["payload"] for m in json.loads(body)] == [payload]
+
+
+def test_a_waiting_client_that_is_cut_off_costs_no_attempt(open_server):  # invariant 13
+    open_server.namespace = "cut"
+    s = open_server.dial()
+    s.sendall(b"GET /dequeue?namespace=cut&topic=mail&wait=60 HTTP/1.1\r\nHost: h\r\n\r\n")
+    until(lambda: waiting(open_server) == 1)
+    cut(s)
+    until(lambda: waiting(open_server) == 0)
+    open_server.enqueue({"text": "hello"})
+    assert open_server.take()["attempts"] == 1
+
+
+def test_a_client_that_goes_in_mid_answer_gives_the_messages_back(open_server):  # invariant 13
+    open_server.namespace = "mid"
+    open_server.enqueue({"text": "x" * 8_000_000})  # more than the kernel takes
+    s = open_server.dial()
+    s.sendall(b"GET /dequeue?namespace=mid&topic=mail HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert s.recv(1000).startswith(b"HTTP/1.1 200")
+    assert open_server.stats()["leased"] == 1
+    cut(s)
+    until(lambda: open_server.stats()["ready"] == 1)
+    assert open_server.take()["attempts"] == 1
+
+
+# --- reload ---------------------------------------------------------------------
+
+
+def serial(server):
+    with server.dial() as s:
+        return s.getpeercert()["serialNumber"]
+
+
+@pytest.fixture
+def moving(certs):
+    certs.make("server", "DNS:localhost", into="moving")
+    with Secure(certs, cert="moving") as server:
+        yield server
+
+
+def reload(server):
+    before = len(server.errors)
+    server.process.send_signal(signal.SIGHUP)
+    return lambda text: until(lambda: text in "".join(server.errors[before:]))
+
+
+def test_a_new_certificate_is_for_new_connections_and_old_ones_go_on(moving):
+    old = moving.secure()
+    assert ask(old)[0] == 200
+    first = serial(moving)
+    moving.certs.make("server", "DNS:localhost", into="moving")
+    assert serial(moving) == first
+    reload(moving)("certificate loaded")
+    assert serial(moving) != first
+    assert ask(old)[0] == 200
+
+
+def test_a_certificate_without_its_key_is_refused_and_the_old_stays(moving):
+    first = serial(moving)
+    (moving.certs.folder / "moving.key").write_text((moving.certs.folder / "client.key").read_text())
+    reload(moving)("is not the key of certificate")
+    assert serial(moving) == first
+    (moving.certs.folder / "moving.pem").write_text("nonsense")
+    reload(moving)("expected certificates in PEM")
+    assert serial(moving) == first
+
+
+def test_a_reload_may_not_open_the_server_to_everybody(certs, tmp_path):
+    config = tmp_path / "sluice.yaml"
+    config.write_text("tls.client_auth: required\n")
+    with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--config", str(config),
+                listen="https://0.0.0.0:0") as server:
+        config.write_text("tls.client_auth: off\n")
+        reload(server)("other machines could reach it")
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            ask(server.secure())
+        assert ask(server.secure("client"))[0] == 200
+
+
+def test_nobody_notices_reloads(moving):
+    """Clients that keep their connection and clients that come anew, all the while."""
+    done = threading.Event()
+    answered, faults = [0] * 4, []
+
+    def talk(i):
+        connection = None
+        try:
+            while not done.is_set():
+                connection = connection or moving.secure()
+                assert ask(connection)[0] == 200
+                answered[i] += 1
+                if i % 2:
+                    connection.close()
+                    connection = None
+        except Exception as e:
+            faults.append(repr(e))
+
+    threads = [threading.Thread(target=talk, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for _ in range(5):
+        moving.certs.make("server", "DNS:localhost", into="new")
+        for kind in ("key", "pem"):  # one after the other: a reload in between is refused
+            (moving.certs.folder / f"new.{kind}").replace(moving.certs.folder / f"moving.{kind}")
+        loaded = reload(moving)
+        loaded("certificate loaded")
+        seen = list(answered)
+        until(lambda: faults or all(a > b for a, b in zip(answered, seen)))
+    done.set()
+    for t in threads:
+        t.join(60)
+    assert not faults
