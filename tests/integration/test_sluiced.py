@@ -58,6 +58,11 @@ OPTIONS = [
     ("auth.leeway", "10s", "1m"),
     ("auth.hosts", "", "queue.example"),
     ("auth.metrics", "local", "token"),
+    ("tls.cert", "", "/x.pem"),
+    ("tls.key", "", "/x.key"),
+    ("tls.client_ca", "", "/ca.pem"),
+    ("tls.client_auth", "off", "required"),
+    ("tls.min_version", "1.2", "1.3"),
 ]
 
 # Those that are never shown.

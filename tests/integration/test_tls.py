@@ -177,7 +177,7 @@ def test_a_client_without_a_good_certificate_is_refused(strict, cert):
     failures = strict.tls_metric("failures")
     with pytest.raises((ssl.SSLError, ConnectionError)):
         with strict.dial(strict.context(cert)) as s:
-            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert s.recv(100) == b"", "it was served"
     until(lambda: strict.tls_metric("failures") == failures + 1)
     assert "TLS connection refused" in strict.said()
@@ -263,7 +263,7 @@ def test_large_messages_go_both_ways(open_server):
 def test_a_waiting_client_that_is_cut_off_costs_no_attempt(open_server):  # invariant 13
     open_server.namespace = "cut"
     s = open_server.dial()
-    s.sendall(b"GET /dequeue?namespace=cut&topic=mail&wait=60 HTTP/1.1\r\nHost: h\r\n\r\n")
+    s.sendall(b"GET /dequeue?namespace=cut&topic=mail&wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     until(lambda: waiting(open_server) == 1)
     cut(s)
     until(lambda: waiting(open_server) == 0)
@@ -275,7 +275,7 @@ def test_a_client_that_goes_in_mid_answer_gives_the_messages_back(open_server): 
     open_server.namespace = "mid"
     open_server.enqueue({"text": "x" * 8_000_000})  # more than the kernel takes
     s = open_server.dial()
-    s.sendall(b"GET /dequeue?namespace=mid&topic=mail HTTP/1.1\r\nHost: h\r\n\r\n")
+    s.sendall(b"GET /dequeue?namespace=mid&topic=mail HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert s.recv(1000).startswith(b"HTTP/1.1 200")
     assert open_server.stats()["leased"] == 1
     cut(s)
