@@ -121,7 +121,7 @@ def test_a_secret_comes_from_a_variable_or_a_file_and_is_never_shown(key, tmp_pa
 def test_help_has_every_option_and_examples():
     out = run("--help")
     assert out.returncode == 0 and "examples:" in out.stdout
-    assert all(f"--{key.replace('.', '-')}" in out.stdout for key, _, _ in OPTIONS)
+    assert all(f"--{key.replace('.', '-').replace('_', '-')}" in out.stdout for key, _, _ in OPTIONS)
     assert run("--version").stdout.startswith("sluiced ")
 
 
