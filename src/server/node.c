@@ -3,6 +3,7 @@
 #include "api/admin.h"
 #include "api/admit.h"
 #include "api/flat.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
 #include "server/manager.h"
@@ -33,7 +34,7 @@ struct addresses {
 /* --- open --------------------------------------------------------------------- */
 
 /* Those of the settings, unless the service manager has passed sockets and nobody said
- * otherwise. Returns how many; NULL ends the list. */
+ * otherwise. Returns how many. */
 static unsigned
 addresses(const struct conf *conf, struct addresses *out)
 {
@@ -51,6 +52,18 @@ addresses(const struct conf *conf, struct addresses *out)
 	for (; out->n < conf->listen.n; out->n++)
 		out->items[out->n] = conf->listen.items[out->n];
 	return out->n;
+}
+
+static void
+tell_unused(const struct node *n, const struct addresses *list)
+{
+	bool used = false;
+
+	for (unsigned i = 0; i < list->n; i++)
+		used |= strstr(list->items[i], "fd:") != NULL;
+	if (manager_sockets() && !used)
+		log_warn(n->log, "passed sockets are not served: listen is set, and without fd:3",
+			 F_U64("sockets", manager_sockets()));
 }
 
 static int
@@ -183,6 +196,8 @@ open_server(struct node *n, struct slu_err *err)
 			    server_port(n->server, i) == 0);
 	}
 	n->api.server = n->server;
+	if (!rc)
+		tell_unused(n, &list);
 	return rc ? rc : server_start(n->server, err);
 }
 

@@ -7,7 +7,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools" / "setup"
 HELPERS = "bash cat chmod env id mkdir sed sort".split()
-SIGNS = "cc objcopy make meson ninja pkg-config c++ curl git openssl patch pytest-3".split()
+SIGNS = ("cc objcopy make meson ninja pkg-config c++ curl git openssl patch pytest-3 "
+         "systemd-analyze").split()
 
 
 def program(path, text):

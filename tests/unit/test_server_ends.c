@@ -271,10 +271,12 @@ TEST(claimers_that_close_at_random_end_once_each)
 
 /* --- stop ------------------------------------------------------------------------- */
 
+static unsigned cut;
+
 static void *
 stop_server(void *grace)
 {
-	server_stop(fx.srv, *(const slu_time *)grace);
+	cut = server_stop(fx.srv, *(const slu_time *)grace);
 	return NULL;
 }
 
@@ -300,6 +302,7 @@ TEST(a_stop_closes_idle_connections_and_answers_what_runs)
 	CHECK(strstr(got, "first") < strstr(got, "Connection: close"));
 	CHECK_CONTAINS("\r\n\r\nlast", got);
 	pthread_join(t, NULL);
+	CHECK_EQ(0, cut);
 	CHECK_EQ(1, atomic_load(&fx.kept[1].ended));
 	fx_close(&fx);
 }
@@ -338,6 +341,7 @@ TEST(after_the_grace_calls_are_told_gone)
 	fx_release(&fx, 0);
 	fx_release(&fx, 1);
 	pthread_join(t, NULL); /* C2: not before they have come back */
+	CHECK_EQ(1, cut, "connections");
 	CHECK_EQ(2, atomic_load(&fx.kept[0].ended));
 	CHECK_EQ(2, atomic_load(&fx.kept[1].ended));
 	close(fd);
