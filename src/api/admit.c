@@ -6,6 +6,7 @@
 #include "core/names.h"
 #include "engine/op.h"
 #include "http/call.h"
+#include "net/tls_peer.h"
 
 #include <stdio.h>
 
@@ -36,11 +37,27 @@ refuse(struct call *c, struct api *api, int rc, const struct slu_err *err)
 	api_refuse(c, rc, err->text, -1);
 }
 
+/* The names in the certificate that the client has shown, if it has. */
+static void
+add_certificate(const struct call *c, struct guard_request *q,
+		struct slice uris[static TLS_URIS_MAX])
+{
+	const struct tls_peer *const peer = call_peer(c);
+
+	if (!peer)
+		return;
+	q->subject = slice_of(peer->subject);
+	q->uris = uris;
+	for (; q->n_uris < peer->n_uris; q->n_uris++)
+		uris[q->n_uris] = slice_of(peer->uris[q->n_uris]);
+}
+
 bool
 admit(struct call *c, void *arg)
 {
 	struct api *const api = arg;
-	const struct guard_request q = {
+	struct slice uris[TLS_URIS_MAX];
+	struct guard_request q = {
 		.needs = c->route->needs,
 		.thread = call_thread(c),
 		.listener = c->listener,
@@ -53,6 +70,8 @@ admit(struct call *c, void *arg)
 	struct identity *who;
 	int rc;
 
+	if (atomic_load(&api->guard->certificates))
+		add_certificate(c, &q, uris);
 	rc = guard_check(api->guard, &q, &who, &err);
 	c->who = who;
 	if (rc)

@@ -6,7 +6,7 @@
 bool
 guard_is_on(const struct guard *g)
 {
-	return g->certificates || auth_is_on(g->auth);
+	return atomic_load(&g->certificates) || auth_is_on(g->auth);
 }
 
 static int
@@ -46,7 +46,7 @@ static int
 by_certificate(const struct guard *g, const struct guard_request *q, struct identity **who,
 	       struct slu_err *err)
 {
-	const int rc = cert_identity(who, q->subject, q->uris, q->n_uris, g->map, err);
+	const int rc = cert_identity(who, q->subject, q->uris, q->n_uris, atomic_load(&g->map), err);
 
 	if (rc == SLU_EINVAL)
 		err->code = SLU_EAUTH;
@@ -68,10 +68,12 @@ identify(const struct guard *g, const struct guard_request *q, struct identity *
 		return as_anyone(g, q, who, err);
 	if (q->authorization.p)
 		return by_token(g, q, who, err);
-	if (g->certificates && q->subject.p)
+	if (atomic_load(&g->certificates) && q->subject.p)
 		return by_certificate(g, q, who, err);
 	if (has_open_metrics(g, q))
 		return as_anyone(g, q, who, err);
+	if (!auth_is_on(g->auth))
+		return slu_fail(err, SLU_EAUTH, "this server asks for a client certificate: use https://");
 	return slu_fail(err, SLU_EAUTH, "this server asks for a token: Authorization: Bearer TOKEN");
 }
 

@@ -45,9 +45,9 @@ struct guard_place {
 
 struct guard {
 	struct auth *auth;
-	bool certificates;          /* client certificates stand for somebody */
-	const struct cert_map *map; /* or NULL */
-	char *const *hosts;         /* web.h */
+	_Atomic bool certificates;          /* client certificates stand for somebody */
+	const struct cert_map *_Atomic map; /* or NULL */
+	char *const *hosts;                 /* web.h */
 	unsigned n_hosts;
 	enum guard_metrics metrics;
 	const struct guard_place *places; /* by listener */

@@ -54,6 +54,8 @@ static const struct option options[] = {
 	  .value = "NAME", .doc = "what a Host field may say beside localhost where no token is asked for; * is anything; may be given again" },
 	{ .key = "auth.metrics", .kind = &word_kind, .offset = AT(auth_metrics), .standard = "local", .words = metrics,
 	  .value = "local|open|token", .doc = "/metrics without a token: where only this machine reaches, everywhere, or nowhere" },
+	{ .key = "auth.certificates", .kind = &text_kind, .offset = AT(auth_certificates), .standard = "", .reload = true,
+	  .value = "FILE", .doc = "what clients may do by the name in their certificate, a line each: SCOPES NAME" },
 	{ .key = "tls.cert", .kind = &text_kind, .offset = AT(tls_cert), .standard = "", .reload = true,
 	  .value = "FILE", .doc = "certificate for https:// addresses, PEM: the server's first, then the chain" },
 	{ .key = "tls.key", .kind = &text_kind, .offset = AT(tls_key), .standard = "", .reload = true,

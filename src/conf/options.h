@@ -77,6 +77,7 @@ struct conf {
 	char *auth_issuer;
 	slu_time auth_leeway;
 	struct conf_list auth_hosts;
+	char *auth_certificates;
 	unsigned auth_metrics; /* enum guard_metrics (auth/guard.h) */
 	char *tls_cert;
 	char *tls_key;

@@ -121,12 +121,6 @@ tls_context_warning(const struct tls_context *x)
 	return x->warning[0] ? x->warning : NULL;
 }
 
-bool
-tls_context_knows_clients(const struct tls_context *x)
-{
-	return x->knows_clients;
-}
-
 /* --- what all share ----------------------------------------------------------- */
 
 static int
@@ -225,7 +219,6 @@ ask_clients(struct tls_context *x, const struct tls_server_conf *conf, struct sl
 	if (conf->client_auth == TLS_AUTH_REQUIRED)
 		mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
 	SSL_CTX_set_verify(x->ssl, mode, NULL);
-	x->knows_clients = conf->client_auth == TLS_AUTH_REQUIRED;
 	return 0;
 }
 

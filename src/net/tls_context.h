@@ -68,9 +68,6 @@ void tls_context_unref(struct tls_context *x); /* NULL is fine */
  * certificate that has expired or will within 14 days. */
 const char *tls_context_warning(const struct tls_context *x);
 
-/* Every client of it has shown a certificate. */
-bool tls_context_knows_clients(const struct tls_context *x);
-
 /* --- the one in force ------------------------------------------------------- */
 
 /* Any thread. */

@@ -17,7 +17,6 @@ struct tls_context {
 	SSL_CTX *ssl;
 	BIO_METHOD *method;
 	_Atomic unsigned refs;
-	bool knows_clients;
 	char warning[TLS_WARNING];
 };
 

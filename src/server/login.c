@@ -24,7 +24,7 @@ login_is_on(const struct conf *conf)
 {
 	const struct auth_conf auth = auth_of(conf);
 
-	return auth_conf_has_keys(&auth);
+	return auth_conf_has_keys(&auth) || conf->tls_client_auth != CONF_AUTH_OFF;
 }
 
 /* --- reload ----------------------------------------------------------------------- */

@@ -73,12 +73,11 @@ check_addresses(const struct conf *conf, struct slu_err *err)
 	struct addresses list;
 
 	for (unsigned i = 0; i < addresses(conf, &list) && !fine; i++)
-		if (!listen_is_local(list.items[i]) &&
-		    !secure_knows_clients(conf, list.items[i]))
+		if (!listen_is_local(list.items[i]))
 			return slu_fail(err, SLU_EINVAL,
 					"--listen %s: other machines could reach it, and nobody has to "
-					"say who he is; set auth.keys, ask for certificates (https://, "
-					"tls.client_auth: required), listen on 127.0.0.1, or say "
+					"say who he is; set auth.keys, ask for certificates "
+					"(tls.client_auth), listen on 127.0.0.1, or say "
 					"--insecure",
 					list.items[i]);
 	return 0;
@@ -187,7 +186,11 @@ open_server(struct node *n, struct slu_err *err)
 
 	assert(admit_routes(conf.routes, conf.n_routes));
 	rc = server_open(&n->server, &conf, err);
-	n->secure = (struct secure){ .server = n->server, .log = n->log };
+	n->secure = (struct secure){
+		.server = n->server,
+		.guard = &n->login.guard,
+		.log = n->log,
+	};
 	if (!rc)
 		rc = secure_open(&n->secure, n->conf, n->reload, err);
 	for (unsigned i = 0; i < addresses(n->conf, &list) && !rc; i++) {
@@ -255,6 +258,7 @@ node_close(struct node *n)
 	(void)broker_close(n->broker); /* it was not run: nothing is new */
 	api_release(&n->api);
 	login_close(&n->login);
+	secure_close(&n->secure);
 	mem_free(n->routes);
 	mem_free(n);
 }

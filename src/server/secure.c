@@ -1,7 +1,8 @@
 #include "server/secure.h"
 
 #include "base/log.h"
-#include "net/listen.h"
+#include "base/mem.h"
+#include "conf/slurp.h"
 #include "net/tls_context.h"
 
 _Static_assert((int)CONF_AUTH_REQUIRED == (int)TLS_AUTH_REQUIRED &&
@@ -26,23 +27,14 @@ check(const struct secure *s, const struct conf *conf, struct slu_err *err)
 	return 0;
 }
 
-static int
-prepare(void *arg, const struct conf *old, const struct conf *conf, struct slu_err *err)
-{
-	const struct tls_server_conf files = {
-		.cert = conf->tls_cert,
-		.key = conf->tls_key,
-		.client_ca = conf->tls_client_ca,
-		.client_auth = (enum tls_client_auth)conf->tls_client_auth,
-		.min_version = (enum tls_version)conf->tls_min_version,
-	};
-	struct secure *const s = arg;
-	const int rc = check(s, conf, err);
+/* --- reload --------------------------------------------------------------------- */
 
-	(void)old;
-	if (rc || !conf->tls_cert)
-		return rc;
-	return tls_context_server(&s->next, &files, err);
+static void
+free_map(struct cert_map *map)
+{
+	if (map)
+		cert_map_release(map);
+	mem_free(map);
 }
 
 static void
@@ -51,24 +43,107 @@ abandon(void *arg)
 	struct secure *const s = arg;
 
 	tls_context_unref(s->next);
+	free_map(s->next_map);
 	s->next = NULL;
+	s->next_map = NULL;
+}
+
+static int
+read_map(struct cert_map **out, const char *file, struct slu_err *err)
+{
+	struct slu_err why = { 0 };
+	struct buf text;
+	int rc;
+
+	*out = mem_zalloc(sizeof **out);
+	if (!*out)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	buf_init(&text, CERT_FILE_MAX);
+	rc = slurp(file, &text, err);
+	if (!rc && cert_map_parse(*out, buf_slice(&text), &why))
+		rc = slu_fail(err, why.code, "auth.certificates %s: %s", file, why.text);
+	buf_release(&text);
+	return rc;
+}
+
+static int
+read_certificate(struct tls_context **out, const struct conf *conf, struct slu_err *err)
+{
+	const struct tls_server_conf files = {
+		.cert = conf->tls_cert,
+		.key = conf->tls_key,
+		.client_ca = conf->tls_client_ca,
+		.client_auth = (enum tls_client_auth)conf->tls_client_auth,
+		.min_version = (enum tls_version)conf->tls_min_version,
+	};
+
+	return tls_context_server(out, &files, err);
+}
+
+static int
+prepare(void *arg, const struct conf *old, const struct conf *conf, struct slu_err *err)
+{
+	struct secure *const s = arg;
+	int rc = check(s, conf, err);
+
+	(void)old; /* files that it names may have changed */
+	if (!rc && conf->tls_cert)
+		rc = read_certificate(&s->next, conf, err);
+	if (!rc && conf->auth_certificates)
+		rc = read_map(&s->next_map, conf->auth_certificates, err);
+	if (rc)
+		abandon(s);
+	return rc;
+}
+
+static void
+set_certificate(struct secure *s, const char *file)
+{
+	if (tls_context_warning(s->next))
+		log_warn(s->log, "TLS", F_STR("warning", tls_context_warning(s->next)));
+	if (s->used)
+		log_info(s->log, "certificate loaded", F_STR("file", file));
+	server_set_tls(s->server, s->next);
+	s->used = true;
+}
+
+static void
+nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* No network thread reads the old one any more once each has come by. */
+static void
+set_map(struct secure *s, bool running)
+{
+	struct cert_map *const old = s->map;
+
+	s->map = s->next_map;
+	s->next_map = NULL;
+	atomic_store(&s->guard->map, s->map);
+	if (old && running)
+		server_each(s->server, nothing, NULL);
+	free_map(old);
+}
+
+static void
+install(struct secure *s, const struct conf *now, bool running)
+{
+	set_map(s, running);
+	atomic_store(&s->guard->certificates, now->tls_client_auth != CONF_AUTH_OFF);
+	if (s->next)
+		set_certificate(s, now->tls_cert);
+	abandon(s); /* the server holds it */
 }
 
 static void
 commit(void *arg, const struct conf *now)
 {
-	struct secure *const s = arg;
-
-	if (!s->next)
-		return;
-	if (tls_context_warning(s->next))
-		log_warn(s->log, "TLS", F_STR("warning", tls_context_warning(s->next)));
-	if (s->used)
-		log_info(s->log, "certificate loaded", F_STR("file", now->tls_cert));
-	server_set_tls(s->server, s->next);
-	s->used = true;
-	abandon(s); /* the server holds it */
+	install(arg, now, true);
 }
+
+/* --- open ----------------------------------------------------------------------- */
 
 int
 secure_open(struct secure *s, const struct conf *conf, struct reload *reload,
@@ -78,16 +153,14 @@ secure_open(struct secure *s, const struct conf *conf, struct reload *reload,
 
 	if (rc)
 		return rc;
-	commit(s, conf);
+	install(s, conf, false);
 	reload_add(reload, &(struct reload_part){ "tls", prepare, commit, abandon, s });
 	return 0;
 }
 
-bool
-secure_knows_clients(const struct conf *conf, const char *address)
+void
+secure_close(struct secure *s)
 {
-	bool tls;
-
-	(void)listen_target(address, &tls);
-	return tls && conf->tls_client_auth == CONF_AUTH_REQUIRED;
+	free_map(s->map);
+	s->map = NULL;
 }

@@ -1,5 +1,8 @@
 /*
- * secure.h - TLS as the settings say, also after a reload.
+ * secure.h - TLS, and what certificates grant, as the settings say, also after a reload.
+ *
+ *      tls.cert, tls.key, tls.client_ca, ...   ──> net/tls_context.h
+ *      tls.client_auth, auth.certificates      ──> auth/guard.h
  *
  * Connections that are open keep the certificate they began with; those that come after
  * a reload get the new one. Files that will not do are refused before anything changes
@@ -8,22 +11,26 @@
 #ifndef SERVER_SECURE_H
 #define SERVER_SECURE_H
 
+#include "auth/guard.h"
 #include "conf/reload.h"
 #include "http/server.h"
 
 struct secure {
 	struct server *server;
+	struct guard *guard;
 	struct slu_log *log;
-	struct tls_context *next; /* between prepare and commit */
-	bool used;                /* a certificate is in force */
+	struct cert_map *map; /* the guard's, or NULL */
+	bool used;            /* a certificate is in force */
+
+	/* Between prepare and commit. */
+	struct tls_context *next;
+	struct cert_map *next_map;
 };
 
 /* Read certificate, key and CA, give them to the server, and follow reloads. Without
  * tls.cert nothing is done. SLU_EINVAL names the setting or the file, and the reason. */
 int secure_open(struct secure *s, const struct conf *conf, struct reload *reload,
 		struct slu_err *err);
-
-/* Is every client known by its certificate, at this address? */
-bool secure_knows_clients(const struct conf *conf, const char *address);
+void secure_close(struct secure *s); /* after the server; a zeroed one is fine */
 
 #endif

@@ -58,6 +58,7 @@ OPTIONS = [
     ("auth.leeway", "10s", "1m"),
     ("auth.hosts", "", "queue.example"),
     ("auth.metrics", "local", "token"),
+    ("auth.certificates", "", "/names"),
     ("tls.cert", "", "/x.pem"),
     ("tls.key", "", "/x.key"),
     ("tls.client_ca", "", "/ca.pem"),

@@ -21,6 +21,11 @@ def certs(tmp_path_factory):
     made.authority("other")
     made.make("server", "DNS:localhost", "IP:127.0.0.1")
     made.make("client", "URI:spiffe://acme/w", "URI:lockd://ns/test?perm=rw", subject="/O=Acme/CN=client")
+    made.make("reader", "URI:lockd://ns/test?perm=r")
+    made.make("writer", "URI:lockd://ns/test?perm=w")
+    made.make("everybody", "URI:lockd://ns/ALL?perm=rw")
+    made.make("nobody")
+    made.make("broken", "URI:lockd://ns/test?perm=x")
     made.make("stranger", ca="other")
     made.make("late", expired=True)
     return made
@@ -186,14 +191,77 @@ def test_a_client_without_a_good_certificate_is_refused(strict, cert):
 def test_an_optional_certificate_may_be_left_out_but_not_be_wrong(certs):
     with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--tls-client-auth", "optional") as server:
         assert ask(server.secure())[0] == 200
-        assert ask(server.secure("client"))[0] == 200
+        status, body = ask(server.secure(), path="/stats?namespace=test&topic=t")
+        assert status == 401
+        assert ask(server.secure("client"), path="/topics?namespace=test")[0] == 200
         with pytest.raises((ssl.SSLError, ConnectionError)):
             ask(server.secure("stranger"))
 
 
+# Who, in which namespace: may read, may write.
+RIGHTS = [
+    ("client", "test", True, True),
+    ("client", "other", False, False),
+    ("reader", "test", True, False),
+    ("writer", "test", False, True),
+    ("everybody", "test", True, True),
+    ("everybody", "any.thing", True, True),
+    ("nobody", "test", False, False),
+]
+
+
+def rights(server, cert, namespace):
+    connection = server.secure(cert)
+    found = []
+    for method, path, body in [
+            ("GET", f"/stats?namespace={namespace}&topic=t", None),
+            ("POST", "/enqueue", json.dumps([{"namespace": namespace, "topic": "t", "text": "x"}]))]:
+        status, body = ask(connection, method, path, body)
+        assert status in (200, 403, 404), body
+        found.append(status != 403)
+    return tuple(found)
+
+
+@pytest.mark.parametrize("cert, namespace, read, write", RIGHTS)
+def test_a_certificate_grants_what_its_names_claim(strict, cert, namespace, read, write):
+    assert rights(strict, cert, namespace) == (read, write)
+
+
+def test_a_claim_that_cannot_be_read_is_refused(strict):
+    status, body = ask(strict.secure("broken"), path="/stats?namespace=test&topic=t")
+    assert status == 401 and "perm" in json.loads(body)["message"]
+
+
+def test_without_a_certificate_the_plain_address_asks_for_one(strict):
+    answer = strict.get("/stats", namespace="test", topic="t")
+    assert answer.status == 401 and "certificate" in answer.body["message"]
+
+
+def test_a_file_grants_by_subject_and_uri_name_and_is_reloaded(certs, tmp_path):
+    names = tmp_path / "names"
+    names.write_text("# operators\n"
+                     "pay:read,pay:write CN=nobody\n"
+                     "pay:read spiffe://acme/w\n")
+    with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--tls-client-auth", "required",
+                "--auth-certificates", str(names)) as server:
+        assert rights(server, "nobody", "pay") == (True, True)
+        assert rights(server, "client", "pay") == (True, False)
+        assert rights(server, "client", "test") == (True, True)
+        assert rights(server, "reader", "pay") == (False, False)
+        kept = server.secure("nobody")
+        assert ask(kept, path="/topics?namespace=pay")[0] == 200
+        names.write_text("other:read CN=nobody\n")
+        reload(server)("certificate loaded")
+        assert rights(server, "nobody", "pay") == (False, False)
+        assert ask(kept, path="/topics?namespace=pay")[0] == 403  # at once, for all
+        names.write_text("pay:read\n")
+        reload(server)(f"auth.certificates {names}")
+        assert ask(kept, path="/topics?namespace=other")[0] == 200
+
+
 @pytest.mark.parametrize("listen, options, fine", [
     ("https://0.0.0.0:0", ["--tls-client-auth", "required"], True),
-    ("https://0.0.0.0:0", ["--tls-client-auth", "optional"], False),
+    ("https://0.0.0.0:0", ["--tls-client-auth", "optional"], True),
     ("https://0.0.0.0:0", [], False),
     ("tls://127.0.0.1:0", [], True),
 ])
