@@ -232,12 +232,93 @@ give(struct call *c, unsigned status, const char *type)
 		buf_clear(&c->out);
 		c->status = 503;
 		c->type = NULL;
+		c->streams = false;
 	}
 	if (loop_is_here(c->front->loop)) {
 		deliver(c);
 		return;
 	}
 	c->work.run = deliver_work;
+	loop_post(c->front->loop, &c->work);
+}
+
+void
+call_begin(struct call *c, unsigned status, const char *type)
+{
+	assert(c->more && !c->streams);
+	c->streams = true;
+	give(c, status, type);
+}
+
+static void
+deliver_piece(struct call *c)
+{
+	struct conn *conn = conn_of(c);
+
+	if (conn)
+		conn_piece(conn, c);
+	else
+		call_end(c, false);
+}
+
+static void
+deliver_piece_work(struct loop_work *w)
+{
+	deliver_piece(CONTAINER(w, struct call, work));
+}
+
+static void
+give_piece(struct call *c)
+{
+	assert(c->streams && !c->answered);
+	c->answered = true;
+	if (loop_is_here(c->front->loop)) {
+		deliver_piece(c);
+		return;
+	}
+	c->work.run = deliver_piece_work;
+	loop_post(c->front->loop, &c->work);
+}
+
+void
+call_piece(struct call *c, bool last)
+{
+	assert(c->out.n > 0 || last || c->out.failed);
+	c->whole = last;
+	c->broke = c->out.failed;
+	give_piece(c);
+}
+
+void
+call_break(struct call *c)
+{
+	c->broke = true;
+	give_piece(c);
+}
+
+/* The client may have gone since it was asked for. */
+static void
+want_more(struct loop_work *w)
+{
+	struct call *c = CONTAINER(w, struct call, work);
+
+	if (conn_of(c))
+		c->more(c);
+	else
+		call_end(c, false);
+}
+
+/* Not at once: other connections have their turn first. */
+void
+call_want_more(struct call *c)
+{
+	buf_clear(&c->head);
+	buf_clear(&c->out);
+	c->written = 0;
+	c->has_body = false;
+	c->answered = false;
+	c->state = CALL_RUNNING;
+	c->work.run = want_more;
 	loop_post(c->front->loop, &c->work);
 }
 
@@ -278,6 +359,25 @@ put_fields(struct call *c)
 	}
 }
 
+/* The size of a chunk goes before it, its end and that of the body behind. */
+void
+call_format_piece(struct call *c)
+{
+	struct response *w = &c->response;
+
+	if (c->out.n > 0) {
+		c->has_body = response_body_begin(w, c->out.n);
+		w->out = &c->out;
+		response_body_end(w);
+	}
+	if (c->whole) {
+		w->out = &c->out;
+		response_end(w);
+	}
+	c->has_body |= c->whole && !w->bodyless;
+	w->out = &c->head;
+}
+
 void
 call_format(struct call *c, const char *date)
 {
@@ -288,6 +388,12 @@ call_format(struct call *c, const char *date)
 		(void)response_header(w, "Content-Type", slice_of(c->type)); /* ours */
 	if (c->fields.n > 0)
 		put_fields(c);
+	if (c->streams) {
+		response_chunked(w);
+		c->whole = w->bodyless;
+		call_format_piece(c);
+		return;
+	}
 	response_length(w, c->out.n);
 	if (c->out.n > 0) {
 		c->has_body = response_body_begin(w, c->out.n);

@@ -21,6 +21,16 @@
  *  C5  A call that has `gone` set is not answered to a client that has closed its
  *      sending side: it is taken for one that hung up, and the whole connection
  *      closes. Without `gone` such a client still gets its answers.
+ *  C7  An answer may come in pieces: call_begin, then for each piece `more` on the loop,
+ *      when the kernel has all that was given before. The call is the handler's again
+ *      from then on, as C1 says, until it gives the piece (call_piece) or gives up
+ *      (call_break), now or later, from any thread. So a slow reader costs one piece of
+ *      memory, and a client that is gone ends it: `gone` may be told at any time after
+ *      call_begin, and `more` no more then.
+ *
+ *      handler ──> call_begin ──> more(c) ──> call_piece ──> more(c) ──> call_piece, last
+ *                                                                              └─> ended
+ *
  *  C6  The head (method, path, query, header fields) is good until the handler
  *      returns, the body until the call is answered.
  *  C7  Before the body is read server_conf.admit is asked. A call that it refuses, and
@@ -67,6 +77,7 @@ struct call {
 	void *user;
 	void (*gone)(struct call *c);
 	void (*ended)(struct call *c, bool sent);
+	void (*more)(struct call *c); /* C7; with gone, may be set until call_begin */
 
 	/* Inner: conn.c's and call.c's. */
 	struct loop_work work;
@@ -85,6 +96,9 @@ struct call {
 	bool answered; /* the handler's: C2 */
 	bool has_body; /* out is sent behind head */
 	bool holds;
+	bool streams; /* C7 */
+	bool whole;   /* and there are no more pieces */
+	bool broke;
 
 	/* The body of the answer may be written here. From here on memory is used
 	 * again by later calls. */
@@ -125,5 +139,18 @@ void call_answer(struct call *c, unsigned status, const char *type, struct buf *
 /* The same with a copy of a short body: no memory is asked for in the usual case. */
 void call_answer_text(struct call *c, unsigned status, const char *type,
 		      struct slice body);
+
+/* C7: the same for a body that comes in pieces, whose length nobody knows yet: chunked,
+ * or for HTTP/1.0 ended by the end of the connection. c->more is set. What is in c->out
+ * is the first piece, and may be nothing. */
+void call_begin(struct call *c, unsigned status, const char *type);
+
+/* What is in c->out is the next piece; last: and there are no more. Only the last may be
+ * empty. A piece that has failed breaks the answer. */
+void call_piece(struct call *c, bool last);
+
+/* It cannot be finished: the connection closes, so the client knows that it is not
+ * whole. */
+void call_break(struct call *c);
 
 #endif

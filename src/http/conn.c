@@ -283,6 +283,8 @@ conn_answer(struct conn *c, struct call *call)
 	if (!call->response.keep_alive)
 		c->last = true;
 	call_format(call, front_date(f));
+	if (!call->response.keep_alive)
+		c->last = true; /* of a body that only the end of the connection ends */
 	call->state = CALL_READY;
 	if (call->holds)
 		c->n_held--;
@@ -291,6 +293,20 @@ conn_answer(struct conn *c, struct call *call)
 	c->broken |= call->head.failed;
 	if (!c->in_turn)
 		front_dirty(f, c);
+}
+
+void
+conn_piece(struct conn *c, struct call *call)
+{
+	call->state = CALL_READY;
+	if (call->broke)
+		buf_clear(&call->out);
+	else
+		call_format_piece(call);
+	c->output += call_unsent(call);
+	c->broken |= call->broke || call->head.failed || call->out.failed;
+	if (!c->in_turn)
+		front_dirty(c->front, c);
 }
 
 /* --- deadlines ---------------------------------------------------------------- */

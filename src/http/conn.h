@@ -93,6 +93,9 @@ void conn_turn(struct conn *c);
 /* A call of it was answered: format and queue. The turn comes later (F2). */
 void conn_answer(struct conn *c, struct call *call);
 
+/* The next piece of an answer, or that there will be none. */
+void conn_piece(struct conn *c, struct call *call);
+
 /* Its deadline has passed: closed, answered 408, or given more time. */
 void conn_expire(struct conn *c);
 

@@ -71,7 +71,7 @@ gather(struct conn *c, struct gathered *g)
 		if (g->n + CALL_PIECES > PIECES)
 			return;
 		add_call_pieces(g, call);
-		if (call->state != CALL_READY)
+		if (call->state != CALL_READY || (call->streams && !call->whole))
 			return;
 	}
 }
@@ -150,6 +150,10 @@ conn_account(struct conn *c, size_t n)
 		c->output -= own;
 		if (call->interim.n > 0 || call_unsent(call) > 0)
 			return;
+		if (call->streams && !call->whole) {
+			call_want_more(call);
+			return;
+		}
 		end_first(c, call);
 	}
 }
@@ -186,6 +190,18 @@ leave_to_libuv(struct conn *c)
 	}
 }
 
+/* The last piece of an answer may have no bytes. */
+static bool
+end_empty(struct conn *c)
+{
+	const struct call *call = first_call(c);
+
+	if (!call || call->state != CALL_READY)
+		return false;
+	conn_account(c, 0);
+	return !list_is_empty(&c->calls);
+}
+
 /* False: there is no more, or none that can be written now. */
 static bool
 write_some(struct conn *c)
@@ -195,7 +211,7 @@ write_some(struct conn *c)
 
 	gather(c, &g);
 	if (g.n == 0)
-		return false;
+		return end_empty(c);
 	if (g.fragile && has_hung_up(c)) {
 		conn_close(c);
 		return false;

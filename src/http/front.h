@@ -158,6 +158,10 @@ void call_free_spare(struct front *f);
 /* Write the head of the answer; c->out has the body. */
 void call_format(struct call *c, const char *date);
 
+/* C7: a piece of it; then the next one is wanted. */
+void call_format_piece(struct call *c);
+void call_want_more(struct call *c);
+
 /* Bytes of the answer that the kernel has not. */
 size_t call_unsent(const struct call *c);
 

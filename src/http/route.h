@@ -17,7 +17,8 @@
  * read.
  *
  * Bodies are gathered before the handler is called. One that is to be had piece by
- * piece will be a second function in the row, beside `handle`.
+ * piece will be a second function in the row, beside `handle`. Answers may be given
+ * piece by piece: C7 of http/call.h.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H

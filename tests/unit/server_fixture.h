@@ -13,6 +13,10 @@
  *      GET  /big           BIG_ANSWER bytes
  *      GET  /below/...     its path
  *      GET  /who           the subject of the client's certificate, or "nobody"
+ *      GET  /stream?N      N pieces of PIECE bytes, `a`, then `b`, ...; wants its client
+ *                          to be there
+ *      GET  /apart?N       the same, each piece by another thread
+ *      GET  /break?N       the same, and then breaks
  */
 #ifndef TESTS_SERVER_FIXTURE_H
 #define TESTS_SERVER_FIXTURE_H
@@ -39,6 +43,7 @@
 enum {
 	ECHO_MAX = 200000,
 	BIG_ANSWER = 8 << 20,
+	PIECE = 64 << 10,
 	KEPT_MAX = 2048
 };
 
@@ -47,7 +52,8 @@ struct kept {
 	struct call *call;
 	char text[64];
 	_Atomic int gone;
-	_Atomic int ended; /* 1: sent, 2: not sent */
+	_Atomic int ended;     /* 1: sent, 2: not sent */
+	_Atomic unsigned made; /* pieces of a stream */
 };
 
 struct fixture {
@@ -188,6 +194,52 @@ fx_who(struct call *c, void *arg)
 	call_answer_text(c, 200, NULL, slice_of(peer ? peer->subject : "nobody"));
 }
 
+/* The next piece, or the end. */
+static inline void
+fx_piece(struct call *c)
+{
+	struct kept *k = c->user;
+	const unsigned n = (unsigned)atoi(k->text);
+	const unsigned i = atomic_load(&k->made);
+
+	if (i == n && strcmp(c->route->path, "/break") == 0) {
+		call_break(c);
+		return;
+	}
+	for (unsigned j = 0; i < n && j < PIECE; j++)
+		buf_putc(&c->out, (char)('a' + i % 26));
+	atomic_fetch_add(&k->made, 1);
+	call_piece(c, i >= n);
+}
+
+static inline void *
+fx_piece_apart(void *arg)
+{
+	fx_piece(arg);
+	return NULL;
+}
+
+static inline void
+fx_more(struct call *c)
+{
+	pthread_t t;
+
+	if (strcmp(c->route->path, "/apart") != 0) {
+		fx_piece(c);
+		return;
+	}
+	CHECK_EQ(0, pthread_create(&t, NULL, fx_piece_apart, c));
+	pthread_detach(t);
+}
+
+static inline void
+fx_stream(struct call *c, void *arg)
+{
+	fx_keep(c, arg, fx_gone);
+	c->more = fx_more;
+	call_begin(c, 200, "text/plain");
+}
+
 static const struct route fx_routes[] = {
 	{ "GET", "/healthz", fx_healthz, .vital = true },
 	{ "POST", "/echo", fx_echo, .max_body = ECHO_MAX },
@@ -201,6 +253,9 @@ static const struct route fx_routes[] = {
 	{ "GET", "/big", fx_big, .max_body = 0 },
 	{ "GET", "/below/", fx_below, .below = true },
 	{ "GET", "/who", fx_who, .max_body = 0 },
+	{ "GET", "/stream", fx_stream, .max_body = 0 },
+	{ "GET", "/apart", fx_stream, .max_body = 0 },
+	{ "GET", "/break", fx_stream, .max_body = 0 },
 };
 
 /* SLU_ENOMEM is an answer; everything else that fails ends the test. */
