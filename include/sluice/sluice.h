@@ -55,10 +55,18 @@ SLU_API int slu_open(struct slu_broker **out, const char *folder,
  * fine. */
 SLU_API void slu_close(struct slu_broker *b);
 
-/* A message to enqueue. Strings and payload are copied. Zeros are the defaults. */
+/* Up to size bytes of a payload into p: how many, 0 at the end, less than 0 when there
+ * will be no end: then the message is not accepted. */
+typedef int64_t slu_read_fn(void *arg, void *p, size_t size);
+
+/* A message to enqueue. Strings and payload are copied. Zeros are the defaults. A payload
+ * may have up to 1 GiB; more than 1 MiB goes to a file of its own, from where it is (a
+ * file that you have mapped) or as read brings it: memory does not grow with it. */
 struct slu_put {
 	const void *payload;
 	size_t size;
+	slu_read_fn *read; /* the payload comes from there; NULL: it is in payload */
+	void *read_arg;
 	int32_t priority;        /* the lower goes first */
 	slu_time delay;          /* due so long from now */
 	slu_time due;            /* or at this moment of the wall clock; 0: see delay */
@@ -89,8 +97,8 @@ SLU_API int slu_enqueue(struct slu_broker *b, const char *queue, struct slu_put 
  * you need it no more, acked or not. */
 struct slu_message {
 	uint64_t id;
-	uint64_t token; /* rises with every hand-out: for fencing */
-	const void *payload;
+	uint64_t token;      /* rises with every hand-out: for fencing */
+	const void *payload; /* NULL: it is to be had by slu_read, see slu_claim_options */
 	size_t size;
 	int32_t priority;
 	unsigned attempts; /* deliveries, this one included */
@@ -108,6 +116,8 @@ struct slu_message {
 struct slu_claim_options {
 	slu_time lease; /* 0: the queue's, 30 s */
 	slu_time wait;  /* for the first message; 0: not at all; SLU_NEVER */
+	bool in_pieces; /* payloads over 1 MiB are not read into memory: their payload is
+			 * NULL, and they are to be released before slu_close */
 };
 
 /* Up to max messages; *n is how many. None is no error. options may be NULL. */
@@ -115,6 +125,11 @@ SLU_API int slu_claim(struct slu_broker *b, const char *queue,
 		      const struct slu_claim_options *options, struct slu_message *messages,
 		      size_t max, size_t *n, struct slu_err *err);
 SLU_API void slu_message_release(struct slu_message *m);
+
+/* n bytes of the payload, from `at` on; also after the ack. SLU_EINVAL: there are not so
+ * many. SLU_ECORRUPT: they are not those that were enqueued. */
+SLU_API int slu_read(struct slu_broker *b, const struct slu_message *m, uint64_t at, void *p,
+		     size_t n, struct slu_err *err);
 
 /*
  * What a holder may do.

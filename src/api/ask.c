@@ -26,6 +26,7 @@ ask_new(struct api *api, struct call *c)
 	a->call = c;
 	a->memory = (struct arena){ 0 };
 	a->state = NULL;
+	a->part = NULL;
 	a->gone = false;
 	a->ops = &a->op;
 	a->n_ops = 1;

@@ -36,6 +36,7 @@ struct ask {
 	struct call *call;
 	struct arena memory;
 	void *state; /* the maker's */
+	void *part;  /* of who helps it: api/stream.h */
 	bool gone;   /* K4 */
 
 	struct op op;    /* for an ask that has one */

@@ -3,7 +3,7 @@
 #include "api/flat_view.h"
 #include "api/limits.h"
 #include "api/params.h"
-#include "api/rows.h"
+#include "api/stream.h"
 #include "base/log.h"
 
 static const struct param params[] = {
@@ -34,7 +34,8 @@ flat_claim_decode(struct flat_claim *q, struct slice query, struct slice body, c
 struct state {
 	struct flat_claim q;
 	struct rows rows;
-	bool kept; /* an answer has been written that hands the rows over */
+	struct stream stream; /* when there are large payloads */
+	bool kept;            /* an answer has been written that hands the rows over */
 };
 
 /* --- when it is not taken ----------------------------------------------------- */
@@ -53,7 +54,7 @@ ended(struct call *c, bool sent)
 	const struct state *const s = a->state;
 	struct op *const op = &a->op;
 
-	if (op->n_rows == 0 || (sent && s->kept)) {
+	if (op->n_rows == 0 || (sent && (s->kept || s->stream.whole))) {
 		ask_free(a);
 		return;
 	}
@@ -92,6 +93,19 @@ written(struct ask *a, int rc)
 }
 
 static void
+finish(struct rows *r)
+{
+	json_out_close(&r->w);
+}
+
+static void
+stream(struct state *s)
+{
+	s->stream = (struct stream){ .rows = &s->rows, .finish = finish, .wants_client = true };
+	stream_start(&s->stream);
+}
+
+static void
 answer(struct ask *a)
 {
 	struct state *const s = a->state;
@@ -108,7 +122,10 @@ answer(struct ask *a)
 	s->rows = (struct rows){ .ask = a, .op = &a->op, .write = write_row, .done = written };
 	json_out_init(&s->rows.w, &a->call->out);
 	json_out_array(&s->rows.w, NULL);
-	rows_start(&s->rows);
+	if (stream_is_needed(&a->op))
+		stream(s);
+	else
+		rows_start(&s->rows);
 }
 
 /* --- the call ----------------------------------------------------------------- */

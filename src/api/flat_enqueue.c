@@ -6,6 +6,7 @@
 #include "api/values.h"
 
 #include "base/json_out.h"
+#include "engine/payload.h"
 
 /* --- decode ------------------------------------------------------------------- */
 
@@ -179,6 +180,12 @@ struct state {
 	struct flat_enqueue e;
 	struct split split; /* when there are many shards */
 	struct slice ids;   /* "uid" */
+
+	/* Of large payloads. */
+	struct payload **stored; /* per put; NULL: there are none */
+	uv_work_t work;
+	struct slu_err err;
+	int rc;
 };
 
 static const struct param params[] = {
@@ -240,6 +247,44 @@ failed_item(const struct state *s, const struct op *op)
 	return -1;
 }
 
+/* --- large payloads: files first, the ops that name them then ------------------- */
+
+static void
+close_stored(const struct state *s)
+{
+	for (uint32_t i = 0; s->stored && i < s->e.n; i++)
+		payload_close(s->stored[i]);
+}
+
+static struct engine *
+engine_of(const struct ask *a, const struct message *m)
+{
+	return broker_engine_of(a->api->broker, m->space, m->queue);
+}
+
+static bool
+has_large(const struct ask *a, const struct state *s)
+{
+	for (uint32_t i = 0; i < s->e.n; i++)
+		if (payload_is_large(engine_of(a, &s->e.puts[i].m), s->e.puts[i].m.payload.n))
+			return true;
+	return false;
+}
+
+static void
+store_on_file_thread(uv_work_t *work)
+{
+	struct ask *const a = work->data;
+	struct state *const s = a->state;
+
+	for (uint32_t i = 0; i < s->e.n && !s->rc; i++) {
+		struct message *const m = &s->e.puts[i].m;
+
+		if (payload_is_large(engine_of(a, m), m->payload.n))
+			s->rc = payload_store(engine_of(a, m), m, &s->stored[i], &s->err);
+	}
+}
+
 /* Some shards took their part and others did not: say the error and which ids are. */
 static void
 answer_in_part(struct ask *a, const struct op *failed)
@@ -274,6 +319,7 @@ answer(struct ask *a)
 	const struct op *failed = NULL;
 	struct json_out w;
 
+	close_stored(s);
 	for (unsigned i = 0; i < a->n_ops && !failed; i++)
 		if (a->ops[i].rc)
 			failed = &a->ops[i];
@@ -291,6 +337,36 @@ answer(struct ask *a)
 	flat_enqueue_ids(&s->e, s->split.place, s->ids.n > 0, NULL, &w);
 	json_out_close(&w);
 	ask_reply(a, 200);
+}
+
+static void
+stored(uv_work_t *work, int status)
+{
+	struct ask *const a = work->data;
+	struct state *const s = a->state;
+
+	(void)status; /* nobody cancels it */
+	if (!s->rc) {
+		make_ops(a, s);
+		ask_run(a, answer);
+		return;
+	}
+	close_stored(s);
+	ask_refuse(a, s->rc, s->err.text);
+}
+
+static void
+store(struct ask *a, struct state *s)
+{
+	s->stored = arena_array(&a->memory, s->e.n, sizeof(struct payload *));
+	if (!s->stored) {
+		ask_refuse(a, SLU_ENOMEM, NULL);
+		return;
+	}
+	memset(s->stored, 0, s->e.n * sizeof(struct payload *));
+	s->work.data = a;
+	if (uv_queue_work(loop_uv(call_loop(a->call)), &s->work, store_on_file_thread, stored))
+		ask_refuse(a, SLU_ENOMEM, NULL);
 }
 
 static int
@@ -324,6 +400,10 @@ flat_enqueue(struct call *c, void *api)
 	rc = decode(a, s, &index, &err);
 	if (rc) {
 		ask_refuse_item(a, rc, err.text, index);
+		return;
+	}
+	if (c->body.n > API_SMALL_BODY && has_large(a, s)) {
+		store(a, s);
 		return;
 	}
 	make_ops(a, s);

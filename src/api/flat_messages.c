@@ -10,7 +10,7 @@
 
 #include "api/flat_view.h"
 #include "api/limits.h"
-#include "api/rows.h"
+#include "api/stream.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +23,7 @@ struct state {
 	uint64_t cursor;
 	uint32_t limit;
 	struct rows rows;
+	struct stream stream;
 };
 
 static const struct param params[] = {
@@ -44,8 +45,23 @@ static void
 write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	  struct slice error)
 {
+	const struct rows *const r = CONTAINER(w, struct rows, w);
+
 	json_out_object(w, NULL);
-	flat_view_message(w, row, m, error, w->b->n < API_PAYLOAD_BYTES);
+	flat_view_message(w, row, m, error, r->bytes < API_PAYLOAD_BYTES);
+	json_out_close(w);
+}
+
+static void
+finish(struct rows *r)
+{
+	struct json_out *const w = &r->w;
+	char cursor[24];
+
+	json_out_close(w);
+	(void)snprintf(cursor, sizeof cursor, "%" PRIu64, r->op->cursor);
+	if (r->op->verb == OP_LIST && r->op->cursor)
+		json_out_str(w, "cursor", slice_of(cursor));
 	json_out_close(w);
 }
 
@@ -53,18 +69,12 @@ static void
 written(struct ask *a, int rc)
 {
 	struct state *const s = a->state;
-	struct json_out *const w = &s->rows.w;
-	char cursor[24];
 
 	if (rc) {
 		ask_refuse(a, rc, NULL);
 		return;
 	}
-	json_out_close(w);
-	(void)snprintf(cursor, sizeof cursor, "%" PRIu64, a->op.cursor);
-	if (a->op.verb == OP_LIST && a->op.cursor)
-		json_out_str(w, "cursor", slice_of(cursor));
-	json_out_close(w);
+	finish(&s->rows);
 	ask_reply(a, 200);
 }
 
@@ -81,7 +91,15 @@ answer(struct ask *a)
 	json_out_init(&s->rows.w, &a->call->out);
 	json_out_object(&s->rows.w, NULL);
 	json_out_array(&s->rows.w, "messages");
-	rows_start(&s->rows);
+	s->stream = (struct stream){
+		.rows = &s->rows,
+		.finish = finish,
+		.max_bytes = API_PAYLOAD_BYTES,
+	};
+	if (stream_is_needed(&a->op))
+		stream_start(&s->stream);
+	else
+		rows_start(&s->rows);
 }
 
 static void

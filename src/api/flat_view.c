@@ -60,7 +60,8 @@ void
 flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m)
 {
 	flat_view_id(w, row->id);
-	json_out_base64(w, "payload", m->payload);
+	if (flat_view_has_payload(m))
+		json_out_base64(w, "payload", m->payload);
 	write_lease(w, row);
 	write_given(w, row, m);
 }
@@ -93,7 +94,7 @@ flat_view_message(struct json_out *w, const struct op_row *row, const struct mes
 {
 	flat_view_id(w, row->id);
 	json_out_str(w, "status", slice_of(flat_view_status(row)));
-	if (payload)
+	if (payload && flat_view_has_payload(m))
 		json_out_base64(w, "payload", m->payload);
 	json_out_u64(w, "payload_size", m->payload_size);
 	write_given(w, row, m);

@@ -13,6 +13,13 @@
 
 void flat_view_id(struct json_out *w, uint64_t id);
 
+/* Is its payload here? Else api/stream.h writes it as the last member. */
+static inline bool
+flat_view_has_payload(const struct message *m)
+{
+	return m->payload.n == m->payload_size;
+}
+
 /* What was handed out: message, payload and lease. */
 void flat_view_claimed(struct json_out *w, const struct op_row *row,
 		       const struct message *m);

@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "engine/engine.h"
 
-static int
-make_room(struct rows *r, size_t n)
+int
+rows_room(struct rows *r, size_t n)
 {
 	char *p;
 
@@ -19,17 +19,17 @@ make_room(struct rows *r, size_t n)
 	return 0;
 }
 
-/* The record, and behind it the text of its last error. */
-static int
-read_row(struct rows *r, const struct op_row *row, bool may_block, struct message *m,
-	 struct slice *error, struct slu_err *err)
+int
+rows_read(struct rows *r, bool may_block, struct message *m, struct slice *error,
+	  struct slu_err *err)
 {
+	const struct op_row *const row = &r->op->rows[r->at];
 	struct engine *const e = r->op->engine;
 	const size_t n = row->record.size;
 	const size_t n_error = row->error.pin ? row->error.size : 0;
 	int rc;
 
-	rc = make_room(r, n + n_error);
+	rc = rows_room(r, n + n_error);
 	if (!rc)
 		rc = engine_read(e, &row->record, 0, n, r->room, may_block, err);
 	if (!rc && n_error)
@@ -49,7 +49,7 @@ write_rows(struct rows *r, bool may_block)
 		struct slu_err err = { 0 };
 		struct slice error;
 		struct message m;
-		const int rc = read_row(r, row, may_block, &m, &error, &err);
+		const int rc = rows_read(r, may_block, &m, &error, &err);
 
 		if (rc == SLU_ECORRUPT)
 			log_error(r->ask->api->log, "message damaged", F_U64("id", row->id),

@@ -8,7 +8,8 @@
  *      done(a) <──────────────────────────────  all written
  *
  * So what is in the page cache is answered at once, and what is not holds up nobody:
- * neither the loop nor the shard.
+ * neither the loop nor the shard. A payload that has a file of its own is left out
+ * here; api/stream.h sends it.
  *
  * A record whose bytes are not those that were written is left out and logged: it is
  * never handed out. Its lease ends as any other.
@@ -48,5 +49,13 @@ struct rows {
  * Then the records are unpinned and done is called, perhaps before this returns. rc:
  * SLU_ENOMEM or SLU_EDOWN, and what was written is worth nothing. */
 void rows_start(struct rows *r);
+
+/* For stream.c: room for n bytes in r->room. SLU_ENOMEM. */
+int rows_room(struct rows *r, size_t n);
+
+/* For stream.c: the next row, r->at, into r->room: its record and behind it its error
+ * text. SLU_EBUSY, SLU_ECORRUPT and the like. */
+int rows_read(struct rows *r, bool may_block, struct message *m, struct slice *error,
+	      struct slu_err *err);
 
 #endif

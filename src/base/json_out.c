@@ -217,6 +217,38 @@ json_out_base64(struct json_out *w, const char *name, struct slice bytes)
 }
 
 void
+json_out_base64_begin(struct json_out *w, const char *name)
+{
+	begin(w, name);
+	buf_putc(w->b, '"');
+}
+
+void
+json_out_base64_part(struct json_out *w, struct slice bytes)
+{
+	char *const p = buf_add(w->b, base64_text(bytes.n));
+
+	if (p)
+		base64_encode(bytes, p);
+}
+
+void
+json_out_base64_end(struct json_out *w)
+{
+	buf_putc(w->b, '"');
+}
+
+void
+json_out_reopen(struct json_out *w)
+{
+	assert(w->depth < JSON_OUT_DEPTH && w->behind && !w->named);
+	assert(w->b->failed || w->b->p[w->b->n - 1] == '}');
+	w->b->n -= w->b->n > 0;
+	w->depth++;
+	assert(in_object(w)); /* the bit of its level still stands */
+}
+
+void
 json_out_time(struct json_out *w, const char *name, slu_time t)
 {
 	char text[RFC3339_TEXT];

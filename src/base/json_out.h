@@ -52,6 +52,21 @@ void json_out_u64(struct json_out *w, const char *name, uint64_t v);
  * U+FFFD. */
 void json_out_str(struct json_out *w, const char *name, struct slice text);
 void json_out_base64(struct json_out *w, const char *name, struct slice bytes);
+
+/* The same in parts, each but the last a multiple of 3 bytes; the buffer may be emptied
+ * between them:
+ *
+ *         json_out_base64_begin(&w, "payload");
+ *         json_out_base64_part(&w, piece);           as often as needed
+ *         json_out_base64_end(&w);
+ */
+void json_out_base64_begin(struct json_out *w, const char *name);
+void json_out_base64_part(struct json_out *w, struct slice bytes);
+void json_out_base64_end(struct json_out *w);
+
+/* Take the last close back, which nothing was written behind: it was an object's. */
+void json_out_reopen(struct json_out *w);
+
 void json_out_time(struct json_out *w, const char *name, slu_time t); /* RFC 3339 */
 
 /* A value that is valid JSON already, byte for byte. */

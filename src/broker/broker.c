@@ -44,6 +44,12 @@ broker_shard_of(const struct broker *b, struct slice space, struct slice queue)
 	return h % b->n;
 }
 
+struct engine *
+broker_engine_of(const struct broker *b, struct slice space, struct slice queue)
+{
+	return b->shards[broker_shard_of(b, space, queue)].engine;
+}
+
 static bool
 lives_on(const struct broker *b, uint32_t shard, const struct op *op, struct slice space,
 	 struct slice queue)

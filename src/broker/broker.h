@@ -108,6 +108,10 @@ uint32_t broker_shards(const struct broker *b);
 /* The shard of a queue: FNV-1a of namespace, '/', queue, modulo their number. */
 uint32_t broker_shard_of(const struct broker *b, struct slice space, struct slice queue);
 
+/* Where a large payload for that queue is written first: engine/payload.h. */
+struct engine *broker_engine_of(const struct broker *b, struct slice space,
+				struct slice queue);
+
 /* Of one shard. */
 void broker_totals(const struct broker *b, uint32_t shard, struct broker_totals *out);
 

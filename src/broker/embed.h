@@ -38,8 +38,9 @@ int embed_run(struct slu_broker *b, struct embed_call *c, struct slu_err *err);
 /* Wait for an op that was posted. */
 void embed_wait(struct embed_call *c);
 
-/* In embed_message.c: fill m from a granted row; SLU_ENOMEM, SLU_ECORRUPT. */
-int embed_read(struct engine *e, const struct op_row *row, struct slu_message *m,
+/* In embed_message.c: fill m from a granted row; in_pieces: but a large payload, whose
+ * pin goes to m. SLU_ENOMEM, SLU_ECORRUPT. */
+int embed_read(struct engine *e, struct op_row *row, bool in_pieces, struct slu_message *m,
 	       struct slu_err *err);
 
 #endif

@@ -4,8 +4,13 @@
 #include "broker/embed.h"
 
 #include "base/mem.h"
+#include "engine/payload.h"
 
 #include <inttypes.h>
+
+enum {
+	READ_SIZE = 64 << 10 /* bytes that a slu_read_fn is asked for */
+};
 
 /* ---- In ---- */
 
@@ -69,6 +74,80 @@ fill_put(const struct embed_call *c, const struct slu_put *in, struct op_put *ou
 }
 
 static int
+read_all(const struct slu_put *in, struct payload *p, struct slu_err *err)
+{
+	char *room = mem_alloc(READ_SIZE);
+	int64_t n = 0;
+	int rc = 0;
+
+	if (!room)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a payload");
+	while (!rc && (n = in->read(in->read_arg, room, READ_SIZE)) > 0)
+		rc = payload_write(p, room, n < READ_SIZE ? (size_t)n : READ_SIZE, err);
+	mem_free(room);
+	if (!rc && n < 0)
+		rc = slu_fail(err, SLU_EINVAL, "the payload could not be read");
+	return rc;
+}
+
+/* The payload where the engine wants it before the message comes. */
+static int
+store(struct engine *e, const struct slu_put *in, struct message *m, struct payload **out,
+      struct slu_err *err)
+{
+	int rc;
+
+	if (!in->read)
+		return payload_store(e, m, out, err);
+	rc = payload_open(e, out, err);
+	if (!rc)
+		rc = read_all(in, *out, err);
+	return rc ? rc : payload_seal(*out, m, err);
+}
+
+static int
+store_all(struct slu_broker *b, struct embed_call *c, const struct slu_put *puts,
+	  struct payload **stored, struct slu_err *err)
+{
+	struct engine *e = broker_engine_of(b->broker, c->op.space, c->op.queue);
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < c->op.n_puts; i++)
+		if (puts[i].read || payload_is_large(e, puts[i].size))
+			rc = store(e, &puts[i], &c->op.puts[i].m, &stored[i], err);
+	return rc;
+}
+
+static bool
+has_large(struct slu_broker *b, const struct embed_call *c, const struct slu_put *puts)
+{
+	const struct engine *e = broker_engine_of(b->broker, c->op.space, c->op.queue);
+
+	for (uint32_t i = 0; i < c->op.n_puts; i++)
+		if (puts[i].read || payload_is_large(e, puts[i].size))
+			return true;
+	return false;
+}
+
+static int
+run_large(struct slu_broker *b, struct embed_call *c, const struct slu_put *puts,
+	  struct slu_err *err)
+{
+	struct payload **stored = mem_array(c->op.n_puts, sizeof(struct payload *));
+	int rc;
+
+	if (!stored)
+		return slu_fail(err, SLU_ENOMEM, "no memory for payloads");
+	rc = store_all(b, c, puts, stored, err);
+	if (!rc)
+		rc = embed_run(b, c, err);
+	for (uint32_t i = 0; i < c->op.n_puts; i++)
+		payload_close(stored[i]);
+	mem_free(stored);
+	return rc;
+}
+
+static int
 enqueue(struct slu_broker *b, struct embed_call *c, struct slu_put *puts,
 	struct slu_err *err)
 {
@@ -77,7 +156,7 @@ enqueue(struct slu_broker *b, struct embed_call *c, struct slu_put *puts,
 	for (uint32_t i = 0; !rc && i < c->op.n_puts; i++)
 		rc = fill_put(c, &puts[i], &c->op.puts[i], err);
 	if (!rc)
-		rc = embed_run(b, c, err);
+		rc = has_large(b, c, puts) ? run_large(b, c, puts, err) : embed_run(b, c, err);
 	for (uint32_t i = 0; !rc && i < c->op.n_puts; i++) {
 		puts[i].id = c->op.puts[i].m.id;
 		puts[i].existed = c->op.puts[i].existed;
@@ -126,17 +205,24 @@ place(char **at, struct slice s)
 	return text;
 }
 
+/* What slu_message.memory points to. */
+struct held {
+	struct engine *engine;
+	struct op_ref payload; /* to be read in pieces, or no pin */
+	char bytes[];          /* the record, the texts with their ends, the payload */
+};
+
 static void
-fill_message(const struct op_row *row, const struct message *in, char *memory,
+fill_message(const struct op_row *row, const struct message *in, struct held *held,
 	     struct slu_message *m)
 {
-	char *at = memory + row->record.size;
+	char *at = held->bytes + row->record.size;
 
 	*m = (struct slu_message){
 		.id = row->id,
 		.token = row->token,
 		.payload = in->payload.p,
-		.size = in->payload.n,
+		.size = (size_t)in->payload_size,
 		.priority = row->prio,
 		.attempts = row->attempts,
 		.failures = row->failures,
@@ -147,54 +233,89 @@ fill_message(const struct op_row *row, const struct message *in, char *memory,
 		.correlation = place(&at, in->correlation),
 		.content_type = place(&at, in->type),
 		.attributes = place(&at, in->attributes),
-		.memory = memory,
+		.memory = held,
 	};
 }
 
 /* A record, and behind it its texts once more, each with an end: they are shorter
  * than the record, and their ends fit into four more bytes. */
 int
-embed_read(struct engine *e, const struct op_row *row, struct slu_message *m,
+embed_read(struct engine *e, struct op_row *row, bool in_pieces, struct slu_message *m,
 	   struct slu_err *err)
 {
-	char *memory = mem_alloc(2 * (size_t)row->record.size + 4);
+	const size_t n = row->record.size, texts = 2 * n + 4;
+	const size_t large = in_pieces ? 0 : row->payload.size;
+	struct held *held = mem_alloc(sizeof *held + texts + large);
 	struct message in;
 	int rc;
 
-	if (!memory)
+	if (!held)
 		return slu_fail(err, SLU_ENOMEM, "no memory for message %" PRIu64, row->id);
-	rc = engine_read(e, &row->record, 0, row->record.size, memory, true, err);
+	*held = (struct held){ .engine = e };
+	rc = engine_read(e, &row->record, 0, n, held->bytes, true, err);
 	if (!rc)
-		rc = message_decode((struct slice){ memory, row->record.size }, &in, err);
+		rc = message_decode((struct slice){ held->bytes, n }, &in, err);
+	if (!rc && large) {
+		in.payload = (struct slice){ held->bytes + texts, large };
+		rc = engine_read(e, &row->payload, 0, large, held->bytes + texts, true, err);
+	}
 	if (rc) {
-		mem_free(memory);
+		mem_free(held);
 		return rc;
 	}
-	fill_message(row, &in, memory, m);
+	if (row->payload.pin && in_pieces) {
+		held->payload = row->payload;
+		row->payload.pin = NULL; /* the message's from now on */
+		in.payload.p = NULL;
+	}
+	fill_message(row, &in, held, m);
 	return 0;
 }
 
 void
 slu_message_release(struct slu_message *m)
 {
-	mem_free(m->memory);
+	struct held *held = m->memory;
+
+	if (held)
+		engine_unpin(held->engine, &held->payload);
+	mem_free(held);
 	*m = (struct slu_message){ 0 };
+}
+
+int
+slu_read(struct slu_broker *b, const struct slu_message *m, uint64_t at, void *p, size_t n,
+	 struct slu_err *err)
+{
+	const struct held *held = m->memory;
+
+	(void)b; /* it has to be open: that is all */
+	if (!held || at > m->size || n > m->size - at)
+		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %zu", n, at,
+				m->size);
+	if (held->payload.pin)
+		return engine_read(held->engine, &held->payload, at, n, p, true, err);
+	if (n)
+		memcpy(p, (const char *)m->payload + at, n);
+	return 0;
 }
 
 /* What cannot be read goes back; that it is an error is said when nothing could. */
 static int
-take_rows(struct slu_broker *b, struct embed_call *c, struct slu_message *messages,
-	  size_t *n, struct slu_err *err)
+take_rows(struct slu_broker *b, struct embed_call *c, bool in_pieces,
+	  struct slu_message *messages, size_t *n, struct slu_err *err)
 {
 	struct op *op = &c->op;
 	int rc = 0;
 
 	while (*n < op->n_rows && !rc) {
-		rc = embed_read(op->engine, &op->rows[*n], &messages[*n], err);
+		rc = embed_read(op->engine, &op->rows[*n], in_pieces, &messages[*n], err);
 		*n += rc == 0;
 	}
-	for (uint32_t i = 0; i < *n; i++)
+	for (uint32_t i = 0; i < *n; i++) {
 		engine_unpin(op->engine, &op->rows[i].record);
+		engine_unpin(op->engine, &op->rows[i].payload);
+	}
 	if (*n == op->n_rows)
 		return 0;
 	c->done = false;
@@ -229,7 +350,7 @@ slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_option
 		c.op.max_rows = (uint32_t)max;
 		rc = embed_run(b, &c, err);
 		if (!rc)
-			rc = take_rows(b, &c, messages, n, err);
+			rc = take_rows(b, &c, o->in_pieces, messages, n, err);
 		embed_end(b, &c);
 	}
 	if (max > 1)

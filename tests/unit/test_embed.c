@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -334,6 +335,127 @@ TEST(what_was_acked_does_not_come_back_after_kill_9)
 	slu_message_release(&m);
 	CHECK_EQ(0, claim("q", &m));
 	slu_close(b);
+}
+
+/* ---- Large payloads ---- */
+
+enum {
+	LARGE = 70 << 20 /* more than a segment holds */
+};
+
+static char
+byte_at(uint64_t i)
+{
+	return (char)(i * 7 + i / 65521);
+}
+
+struct source {
+	uint64_t at;
+	uint64_t size;
+	bool fails; /* at the end */
+};
+
+static int64_t
+read_source(void *arg, void *p, size_t size)
+{
+	struct source *s = arg;
+	size_t n = 0;
+
+	for (; n < size && s->at < s->size; n++)
+		((char *)p)[n] = byte_at(s->at++);
+	return n == 0 && s->fails ? -1 : (int64_t)n;
+}
+
+static long
+memory_in_use(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages = 0, resident = 0;
+
+	CHECK(f && fscanf(f, "%ld %ld", &pages, &resident) == 2);
+	fclose(f);
+	return resident * sysconf(_SC_PAGESIZE);
+}
+
+static void
+check_pieces(const struct slu_message *m)
+{
+	char piece[4096];
+
+	for (uint64_t at = 0; at < m->size; at += 1 << 18) {
+		const size_t n = m->size - at < sizeof piece ? (size_t)(m->size - at)
+							     : sizeof piece;
+
+		CHECK_EQ(0, slu_read(b, m, at, piece, n, &err));
+		CHECK_EQ(byte_at(at), piece[0]);
+		CHECK_EQ(byte_at(at + n - 1), piece[n - 1]);
+	}
+}
+
+TEST_LIMIT(a_stream_of_any_length_takes_no_memory, 120)
+{
+	struct source source = { .size = LARGE };
+	struct slu_put p = { .read = read_source, .read_arg = &source, .key = "k" };
+	struct slu_message m;
+	long before;
+	size_t n;
+
+	open_in("data");
+	put("q", "warm");
+	CHECK_EQ(1, claim("q", &m));
+	slu_message_release(&m);
+	before = memory_in_use();
+	CHECK_EQ(0, slu_enqueue(b, "q", &p, 1, &err));
+	CHECK_EQ(0, slu_claim(b, "q", &(struct slu_claim_options){ .in_pieces = true }, &m, 1, &n, &err));
+	CHECK_EQ(1, n);
+	CHECK_EQ(p.id, m.id);
+	CHECK(m.payload == NULL);
+	CHECK_EQ(LARGE, m.size);
+	check_pieces(&m);
+	CHECK(memory_in_use() - before < LARGE / 4);
+	CHECK_EQ(SLU_EINVAL, slu_read(b, &m, LARGE, &n, 1, &err));
+	CHECK_EQ(0, slu_ack(b, &m, NULL, 0, &err));
+	check_pieces(&m); /* still there */
+	slu_message_release(&m);
+	slu_close(b);
+}
+
+TEST(a_large_payload_is_given_whole_unless_asked_otherwise)
+{
+	static char payload[3 << 20];
+	struct slu_put p[2] = { { .payload = payload, .size = sizeof payload },
+				{ .payload = "small", .size = 5 } };
+	struct slu_message m;
+
+	for (size_t i = 0; i < sizeof payload; i++)
+		payload[i] = byte_at(i);
+	for (int i = 0; i < 2; i++) {
+		open_in(i ? "data" : NULL);
+		CHECK_EQ(0, slu_enqueue(b, "q", p, 2, &err));
+		CHECK_EQ(1, claim("q", &m));
+		CHECK_EQ(sizeof payload, m.size);
+		CHECK(memcmp(payload, m.payload, m.size) == 0);
+		check_pieces(&m);
+		slu_message_release(&m);
+		CHECK_EQ(1, claim("q", &m));
+		CHECK(memcmp("small", m.payload, 5) == 0);
+		slu_message_release(&m);
+		slu_close(b);
+	}
+}
+
+TEST(a_stream_that_fails_is_not_accepted)
+{
+	struct source source = { .size = 3 << 20, .fails = true };
+	struct slu_put p = { .read = read_source, .read_arg = &source };
+	struct slu_queue_stats stats;
+
+	open_in("data");
+	CHECK_EQ(SLU_EINVAL, slu_enqueue(b, "q", &p, 1, &err));
+	CHECK_EQ(0, slu_stats(b, "q", &stats, &err));
+	CHECK_EQ(0, stats.ready);
+	slu_close(b);
+	CHECK(access("data/payloads/00000001", F_OK) != 0);
 }
 
 TORTURE(every_call_survives_a_failed_allocation)
