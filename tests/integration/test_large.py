@@ -43,7 +43,7 @@ def rss(server):
 
 def ask(server, sock, **params):
     query = "&".join(f"{k}={v}" for k, v in server.here(**params).items())
-    sock.sendall(f"GET /dequeue?{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    sock.sendall(f"GET /dequeue?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_an_old_client_gets_a_large_message(server):
     put(server, payload)
     sock = server.raw()
     query = "&".join(f"{k}={v}" for k, v in server.here(limit=1).items())
-    sock.sendall(f"GET /dequeue?{query} HTTP/1.0\r\n\r\n".encode())
+    sock.sendall(f"GET /dequeue?{query} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
     data = b""
     while more := sock.recv(1 << 16):
         data += more
