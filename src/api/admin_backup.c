@@ -132,7 +132,7 @@ begun(struct ask *a)
 		run_all(a, BACKUP_END, given_up);
 		return;
 	}
-	log_info(a->api->log, "backup begun", F_U64("backup", s->backup));
+	log_info(a->api->log, "backup begun", F_U64("backup", s->backup), F_CALL(a->call));
 	write_list(a, s->backup);
 	ask_reply(a, 200);
 }

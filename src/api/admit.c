@@ -32,8 +32,7 @@ refuse(struct call *c, struct api *api, int rc, const struct slu_err *err)
 	if (rc == SLU_EAUTH)
 		challenge(c, call_field(c, "authorization").p != NULL, err->text);
 	log_debug(api->log, "request refused", F_STR("route", c->route->path),
-		  F_STR("why", err->text));
-	api_echo(c);
+		  F_STR("why", err->text), F_CALL(c));
 	api_refuse(c, rc, err->text, -1);
 }
 
@@ -70,6 +69,7 @@ admit(struct call *c, void *arg)
 	struct identity *who;
 	int rc;
 
+	api_echo(c); /* also of what is refused, here or later */
 	if (atomic_load(&api->guard->certificates))
 		add_certificate(c, &q, uris);
 	rc = guard_check(api->guard, &q, &who, &err);

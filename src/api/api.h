@@ -56,7 +56,7 @@ void api_write_error(struct json_out *w, int rc, const char *text);
  * a list, or -1. */
 void api_refuse(struct call *c, int rc, const char *text, int64_t index);
 
-/* Only in the handler. */
+/* At the door: every answer, and every log line about the call, has its ids. */
 void api_echo(struct call *c);
 
 /* For server_conf: the body of what the server answers by itself. */

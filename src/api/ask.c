@@ -17,7 +17,6 @@ ask_new(struct api *api, struct call *c)
 {
 	struct ask *const a = mem_alloc(sizeof *a);
 
-	api_echo(c);
 	if (!a) {
 		api_refuse(c, SLU_ENOMEM, NULL, -1);
 		return NULL;

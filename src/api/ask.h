@@ -50,7 +50,7 @@ struct ask {
 	_Atomic unsigned left; /* ops that have no answer yet, and ask_run itself */
 };
 
-/* Echoes the request's ids. NULL: the call has been answered, there is no memory. */
+/* NULL: the call has been answered, there is no memory. */
 struct ask *ask_new(struct api *api, struct call *c);
 void ask_free(struct ask *a); /* K1: by whoever takes `ended` over */
 

@@ -58,7 +58,8 @@ ended(struct call *c, bool sent)
 		ask_free(a);
 		return;
 	}
-	log_debug(a->api->log, "claim not received", F_U64("messages", op->n_rows));
+	log_debug(a->api->log, "claim not received", F_U64("messages", op->n_rows),
+		  F_CALL(c));
 	op->done = returned;
 	if (broker_return(a->api->broker, op, 0)) {
 		op_unpin(op); /* stopped: the leases end by themselves */

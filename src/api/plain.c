@@ -24,7 +24,6 @@ plain_readyz(struct call *c, void *arg)
 	struct slu_err err = { 0 };
 	int rc = 0;
 
-	api_echo(c);
 	if (atomic_load(&api->draining))
 		rc = slu_fail(&err, SLU_ECLOSED, "stopping, takes no new work");
 	for (uint32_t i = 0; i < broker_shards(api->broker) && !rc; i++)

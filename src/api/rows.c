@@ -53,7 +53,7 @@ write_rows(struct rows *r, bool may_block)
 
 		if (rc == SLU_ECORRUPT)
 			log_error(r->ask->api->log, "message damaged", F_U64("id", row->id),
-				  F_STR("why", err.text));
+				  F_STR("why", err.text), F_CALL(r->ask->call));
 		else if (rc)
 			return rc;
 		else

@@ -3,6 +3,7 @@
  */
 #include "http/call.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "http/chars.h"
 #include "http/front.h"
@@ -71,6 +72,7 @@ call_new(struct front *f)
 	if (!c)
 		return NULL;
 	c->front = f;
+	c->began = loop_now(f->loop);
 	list_init(&c->node);
 	f->n_calls++;
 	front_count(f, SERVER_CALLS, 1);
@@ -113,12 +115,25 @@ call_recycle(struct front *f, struct call *c)
 	f->spare_bytes += buffers_of(c);
 }
 
+/* The route, not the path: that may have anything in it. */
+static void
+log_call(const struct call *c, bool sent)
+{
+	log_debug(c->front->shared->conf.log, "request",
+		  F_STR("method", c->route ? c->route->method : NULL),
+		  F_STR("route", c->route ? c->route->path : NULL),
+		  F_U64("status", c->status), F_U64("bytes_in", c->body.n),
+		  F_TIME("seconds", loop_now(c->front->loop) - c->began),
+		  F_BOOL("sent", sent), F_CALL(c));
+}
+
 void
 call_end(struct call *c, bool sent)
 {
 	struct front *f = c->front;
 
 	assert(list_is_empty(&c->node));
+	log_call(c, sent);
 	if (c->ended)
 		c->ended(c, sent);
 	if (c->who)
@@ -200,6 +215,22 @@ call_add(struct call *c, const char *name, struct slice value)
 	c->fields.n = n; /* whole or not at all */
 	c->fields.failed = false;
 	return SLU_ENOMEM;
+}
+
+const char *
+call_added(const struct call *c, const char *name)
+{
+	const char *p = c->fields.p;
+	const char *const end = p + c->fields.n;
+
+	while (p < end) {
+		const char *const value = p + strlen(p) + 1;
+
+		if (strcmp(p, name) == 0)
+			return value;
+		p = value + strlen(value) + 1;
+	}
+	return NULL;
 }
 
 /* --- answers ------------------------------------------------------------------ */

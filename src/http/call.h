@@ -91,6 +91,7 @@ struct call {
 	const char *type;
 	size_t charged; /* bytes of its body in the front's `bodies` */
 	size_t written; /* bytes of head and out that the kernel has */
+	slu_time began; /* on the clock of the loop */
 	unsigned status;
 	uint8_t state; /* enum call_state */
 	bool answered; /* the handler's: C2 */
@@ -130,6 +131,15 @@ void call_hold(struct call *c);
 /* A field for the answer. SLU_EINVAL as for response_header, or SLU_ENOMEM: the
  * field is left out. */
 int call_add(struct call *c, const char *name, struct slice value);
+
+/* The value of a field that was added, or NULL. Until the next one is added. */
+const char *call_added(const struct call *c, const char *name);
+
+/* For a log line about a call: the ids its client gave it, if they were added to the
+ * answer. */
+#define F_CALL(c)                                           \
+	F_STR("request_id", call_added(c, "X-Request-Id")), \
+		F_STR("correlation_id", call_added(c, "X-Correlation-Id"))
 
 /* Answer it, from any thread; c is no longer the caller's. type is a literal, or NULL
  * for none. Takes the memory of body, which is empty afterwards; &c->out is fine, and

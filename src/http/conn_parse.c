@@ -78,7 +78,7 @@ conn_refuse(struct conn *c, unsigned status, const char *reason)
 		return;
 	}
 	log_debug(c->front->shared->conf.log, "request refused",
-		  F_U64("status", status), F_STR("reason", reason));
+		  F_U64("status", status), F_STR("reason", reason), F_CALL(call));
 	response_begin(&call->response, &call->head, NULL);
 	call->answered = true;
 	call->status = status;
