@@ -17,7 +17,7 @@ void flat_view_id(struct json_out *w, uint64_t id);
 static inline bool
 flat_view_has_payload(const struct message *m)
 {
-	return m->payload.n == m->payload_size;
+	return m->payload.n > 0 || m->payload_size == 0;
 }
 
 /* What was handed out: message, payload and lease. */
