@@ -64,14 +64,12 @@ static int
 identify(const struct guard *g, const struct guard_request *q, struct identity **who,
 	 struct slu_err *err)
 {
-	if (!guard_is_on(g))
+	if (!guard_is_on(g) || has_open_metrics(g, q))
 		return as_anyone(g, q, who, err);
 	if (q->authorization.p)
 		return by_token(g, q, who, err);
 	if (atomic_load(&g->certificates) && q->subject.p)
 		return by_certificate(g, q, who, err);
-	if (has_open_metrics(g, q))
-		return as_anyone(g, q, who, err);
 	if (!auth_is_on(g->auth))
 		return slu_fail(err, SLU_EAUTH, "this server asks for a client certificate: use https://");
 	return slu_fail(err, SLU_EAUTH, "this server asks for a token: Authorization: Bearer TOKEN");

@@ -4,11 +4,10 @@
  *      request ── needs nothing ─────────────────────────────────> in, as nobody
  *         │
  *         ├─ no keys, no certificates: auth is off ── web.h ─────> in, as anyone
- *         │                                            └─────────> 403
+ *         │  /metrics where it is open                 └─────────> 403
  *         ├─ Authorization: Bearer ... ── auth.h ──┬─────────────> in, as its subject
  *         │                                        └─────────────> 401
  *         ├─ a client certificate ── cert.h ─────────────────────> in, as its name
- *         ├─ /metrics where it is open ── web.h ─────────────────> in, as anyone
  *         └─ else ───────────────────────────────────────────────> 401
  *
  * Who is let in must have the right that the route needs in some namespace, else 403.

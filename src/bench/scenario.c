@@ -12,7 +12,8 @@
 
 enum {
 	FILL_BATCH = 1000,
-	REQUEST_MAX = 64 * 1024 * 1024
+	REQUEST_MAX = 64 * 1024 * 1024,
+	TAKE_MAX = 16 * 1024
 };
 
 /* What the connections of a scenario share. */
@@ -27,17 +28,25 @@ struct shared {
 /* --- requests ------------------------------------------------------------------- */
 
 static void
-write_request(struct buf *out, const char *path, const struct buf *body)
+write_token(struct buf *out, const char *token)
 {
-	buf_printf(out, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-			"Content-Length: %zu\r\n\r\n",
-		   path, body->n);
+	if (token)
+		buf_printf(out, "Authorization: Bearer %s\r\n", token);
+}
+
+static void
+write_request(struct buf *out, const char *path, const char *token, const struct buf *body)
+{
+	buf_printf(out, "POST %s HTTP/1.1\r\nHost: localhost\r\n", path);
+	write_token(out, token);
+	buf_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n", body->n);
 	buf_put(out, body->p, body->n);
 }
 
 /* A payload of letters, sent as text: what a JSON service would send. */
 static void
-write_put(struct buf *out, const char *queue, unsigned batch, unsigned size)
+write_put(struct buf *out, const char *queue, const char *token, unsigned batch,
+	  unsigned size)
 {
 	struct buf body;
 
@@ -50,7 +59,7 @@ write_put(struct buf *out, const char *queue, unsigned batch, unsigned size)
 		buf_puts(&body, "\"}");
 	}
 	buf_putc(&body, ']');
-	write_request(out, "/enqueue", &body);
+	write_request(out, "/enqueue", token, &body);
 	out->failed |= body.failed;
 	buf_release(&body);
 }
@@ -58,7 +67,7 @@ write_put(struct buf *out, const char *queue, unsigned batch, unsigned size)
 void
 scenario_request(struct buf *out, unsigned size)
 {
-	write_put(out, "bench-12345-1", 1, size);
+	write_put(out, "bench-12345-1", NULL, 1, size);
 }
 
 /* queue NULL: one of this run. */
@@ -74,12 +83,14 @@ shared_init(struct shared *s, const struct scenario_conf *conf, const char *queu
 	else
 		(void)snprintf(s->queue, sizeof s->queue, "bench-%ld-%u", (long)getpid(), ++count);
 	buf_init(&s->put, REQUEST_MAX);
-	buf_init(&s->take, 1024);
-	write_put(&s->put, s->queue, put_batch, conf->size);
+	buf_init(&s->take, TAKE_MAX);
+	write_put(&s->put, s->queue, conf->token, put_batch, conf->size);
 	buf_printf(&s->take,
 		   "GET /dequeue?namespace=bench&topic=%s&limit=%u&lease=10m HTTP/1.1\r\n"
-		   "Host: localhost\r\n\r\n",
+		   "Host: localhost\r\n",
 		   s->queue, conf->batch);
+	write_token(&s->take, conf->token);
+	buf_puts(&s->take, "\r\n");
 	if (s->put.failed || s->take.failed)
 		return slu_fail(err, SLU_ETOOBIG, "batch and size make a request too large");
 	return 0;
@@ -221,7 +232,7 @@ took(const struct shared *s, struct load_conn *c, struct slu_err *err)
 	buf_init(&body, REQUEST_MAX);
 	n = write_acks(&body, s->queue, buf_slice(&c->answer.body));
 	buf_clear(&c->own);
-	write_request(&c->own, "/ack", &body);
+	write_request(&c->own, "/ack", s->conf->token, &body);
 	c->step = n > 0 ? CYCLE_ACK : CYCLE_PUT; /* another had it: that one acks more */
 	if (c->own.failed || body.failed) {
 		buf_release(&body);

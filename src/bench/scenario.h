@@ -22,6 +22,7 @@ struct scenario_conf {
 	unsigned size;     /* bytes of a payload */
 	slu_time duration; /* enqueue, cycle, healthz */
 	uint64_t messages; /* dequeue, backlog: how many; latency: how many at most */
+	const char *token; /* to show, or NULL */
 };
 
 struct figures {

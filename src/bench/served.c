@@ -58,6 +58,15 @@ become(int err_fd, const char *program, const struct served *s)
 
 /* What it says until it listens; the last line when it does not. */
 static int
+take_address(struct served *s, const char *text, struct slu_err *err)
+{
+	const int rc = address_parse(&s->address, text, err);
+
+	s->address.token = s->conf->token;
+	return rc;
+}
+
+static int
 read_address(struct served *s, FILE *said, struct slu_err *err)
 {
 	static const char mark[] = "listening on ";
@@ -68,7 +77,7 @@ read_address(struct served *s, FILE *said, struct slu_err *err)
 
 		if (at) {
 			at[sizeof mark - 1 + strcspn(at + sizeof mark - 1, ", \n")] = '\0';
-			return address_parse(&s->address, at + sizeof mark - 1, err);
+			return take_address(s, at + sizeof mark - 1, err);
 		}
 		line[strcspn(line, "\n")] = '\0';
 		(void)snprintf(last, sizeof last, "%.*s", (int)sizeof last - 1, line);
@@ -158,7 +167,7 @@ served_open(struct served *s, const struct served_conf *conf, struct slu_err *er
 	*s = (struct served){ .conf = conf, .version = "?", .engine = "?", .durability = "?" };
 	if (conf->server) {
 		s->pid = (pid_t)conf->pid;
-		rc = address_parse(&s->address, conf->server, err);
+		rc = take_address(s, conf->server, err);
 		if (!rc && s->address.tls)
 			rc = slu_fail(err, SLU_EINVAL, "%s: bench measures without TLS", conf->server);
 	} else {

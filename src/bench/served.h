@@ -19,6 +19,7 @@ struct served_conf {
 	const char *dir;    /* of our own: where its folder is made */
 	const char *sync;   /* of our own: --sync; NULL: its default */
 	const char *engine; /* as above: --engine */
+	const char *token;  /* to show, or NULL */
 };
 
 struct served {

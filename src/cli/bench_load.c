@@ -8,6 +8,7 @@
 #include "cli/args.h"
 #include "cli/bench_load.h"
 #include "cli/cli.h"
+#include "cli/credentials.h"
 #include "cli/table.h"
 
 #include "base/json_out.h"
@@ -26,7 +27,10 @@ struct request {
 	struct scenario_conf load;
 	struct served_conf served;
 	uint64_t connections, batch, size, rounds;
+	const char *token_file;
 	bool json, strict, help;
+
+	char *token;
 
 	struct served server;
 	char hardware[256];
@@ -287,13 +291,17 @@ run(struct request *r)
 	int rc;
 
 	read_hardware(r);
-	rc = served_open(&r->server, &r->served, &err);
+	rc = credentials_token(r->token_file, &r->token, &err);
+	r->served.token = r->load.token = r->token;
+	if (!rc)
+		rc = served_open(&r->server, &r->served, &err);
 	if (!rc)
 		rc = measure_fsync(r, &err);
 	if (!rc)
 		rc = aimed_find(r->name) ? run_aimed(r, &missed, &err) : run_scenario(r, &err);
 	served_close(&r->server);
 	bare_file_close(&r->file);
+	mem_free(r->token);
 	if (rc)
 		fprintf(stderr, "sluice bench %s: %s\n", r->name, err.text);
 	return rc || missed ? CLI_FAILED : CLI_OK;
@@ -374,6 +382,7 @@ cli_bench_load(int argc, char **argv)
 		{ "--messages", ARG_COUNT, &r.load.messages, "dequeue, latency, backlog: how many (200000)" },
 		{ "--rounds", ARG_COUNT, &r.rounds, "raw, backlog: 1 to 15 (5)" },
 		{ "--server ADDRESS", ARG_TEXT, &r.served.server, "measure one that runs" },
+		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show (SLUICE_TOKEN)" },
 		{ "--pid", ARG_COUNT, &r.served.pid, "of that one, for its processor time" },
 		{ "--dir DIR", ARG_TEXT, &r.served.dir, "where our own server writes (/var/tmp)" },
 		{ "--sync MODE", ARG_TEXT, &r.served.sync, "of our own: always, interval=TIME, none" },

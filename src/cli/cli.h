@@ -24,6 +24,7 @@ cli_fn cli_peek, cli_stats, cli_topics;
 cli_fn cli_pull;
 cli_fn cli_push;
 cli_fn cli_status;
+cli_fn cli_token;
 cli_fn cli_work;
 
 #endif

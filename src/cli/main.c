@@ -25,6 +25,7 @@ static const struct command commands[] = {
 	{ "peek",   cli_peek,   "look at messages without taking them" },
 	{ "dlq",    cli_dlq,    "list, redrive or delete dead letters" },
 	{ "status", cli_status, "which server this is, and how it is" },
+	{ "token",  cli_token,  "make a token, or a key, for development" },
 	{ "admin",  cli_admin,  "check or show the log of a shard" },
 	{ "bench",  cli_bench,  "measure a server, the executor or the priority queue" },
 	{ "demo",   cli_demo,   "watch keys run in parallel, each in its own order" },

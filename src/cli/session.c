@@ -1,5 +1,7 @@
 #include "cli/session.h"
 
+#include "base/mem.h"
+#include "cli/credentials.h"
 #include "net/tls_context.h"
 
 #include <stdarg.h>
@@ -87,9 +89,12 @@ connect_later(struct session *s, struct slu_err *err)
 	rc = address_parse(&address, server ? server : ADDRESS_DEFAULT, err);
 	if (!rc && address.tls)
 		rc = open_tls(s, err);
+	if (!rc)
+		rc = credentials_token(s->token_file, &s->token, err);
 	if (rc)
 		return rc;
 	address.context = s->tls;
+	address.token = s->token;
 	remote_init(&s->remote, &address, s->timeout, -1);
 	s->opened = true;
 	return 0;
@@ -133,6 +138,8 @@ session_end(struct session *s)
 	s->opened = false;
 	tls_context_unref(s->tls);
 	s->tls = NULL;
+	mem_free(s->token);
+	s->token = NULL;
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fprintf(stderr, "sluice %s: stdout: %m\n", s->command);
 		s->exit = CLI_FAILED;

@@ -26,11 +26,13 @@ struct session {
 	const char *server;
 	const char *space;                     /* the namespace */
 	const char *ca_file, *cert, *cert_key; /* of TLS */
+	const char *token_file;
 	slu_time timeout;
 	bool json;
 	bool help;
 
 	struct tls_context *tls; /* NULL: plain */
+	char *token;             /* NULL: none */
 	struct remote remote;
 	bool opened;
 	int exit; /* what the command exits with: enum cli_exit */
@@ -49,6 +51,8 @@ struct session {
 	{ "--cert FILE", ARG_TEXT, &(s)->cert, \
 	  "https: the certificate to show to the server (SLUICE_CERT)" }, \
 	{ "--cert-key FILE", ARG_TEXT, &(s)->cert_key, "https: its key (SLUICE_CERT_KEY)" }, \
+	{ "--token-file FILE", ARG_TEXT, &(s)->token_file, \
+	  "the token to show (SLUICE_TOKEN, SLUICE_TOKEN_FILE)" }, \
 	{ "--timeout", ARG_TIME, &(s)->timeout, "how long an answer may take (30s)" }, \
 	{ "--json", ARG_FLAG, &(s)->json, "print JSON, for scripts" }, \
 	{ "--help", ARG_FLAG, &(s)->help, "this text" }

@@ -24,6 +24,10 @@ struct address {
 	char path[108]; /* "" for TCP */
 	bool tls;
 	struct tls_context *context; /* how, if tls; whoever has parsed it lends one */
+
+	/* What is shown to the server with every request, or NULL: whoever has parsed the
+	 * address lends one. */
+	const char *token;
 };
 
 /* SLU_EINVAL: what is wrong with it, and what would be right. */

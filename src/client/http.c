@@ -55,6 +55,8 @@ write_head(struct http *h, const struct http_call *call, struct slu_err *err)
 
 	buf_clear(b);
 	buf_printf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n", call->method, call->path, host);
+	if (h->address.token)
+		buf_printf(b, "Authorization: Bearer %s\r\n", h->address.token);
 	if (call->body.n > 0)
 		buf_printf(b, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
 			   call->body.n);

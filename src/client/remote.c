@@ -47,6 +47,21 @@ struct refusal {
 	struct slice error, message;
 };
 
+/* What to do about it, where the server cannot know. */
+static const char *
+advice(const struct remote *rem, int code)
+{
+	const bool has_token = rem->http.address.token != NULL;
+
+	if (code == SLU_EAUTH && has_token)
+		return "; the token that was sent is no good here: get another";
+	if (code == SLU_EAUTH)
+		return "; set SLUICE_TOKEN or say --token-file (`sluice token` makes one)";
+	if (code == SLU_EFORBIDDEN && has_token)
+		return "; the token that was sent does not allow it";
+	return "";
+}
+
 static int
 refused(struct remote *rem, struct slu_err *err)
 {
@@ -69,7 +84,8 @@ refused(struct remote *rem, struct slu_err *err)
 	if (why.message.n == 0)
 		return slu_fail(err, code, "the server answered with status %u",
 				rem->http.answer.status);
-	return slu_fail(err, code, "%.*s", (int)why.message.n, why.message.p);
+	return slu_fail(err, code, "%.*s%s", (int)why.message.n, why.message.p,
+			advice(rem, code));
 }
 
 static int

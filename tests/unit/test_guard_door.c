@@ -194,6 +194,7 @@ TEST(metrics_have_a_setting_of_their_own)
 		{ METRICS_LOCAL, UNIX, NULL, "x", 0 },
 		{ METRICS_LOCAL, PUBLIC, NULL, "10.0.0.1", SLU_EAUTH },
 		{ METRICS_LOCAL, LOOPBACK, NULL, "evil.example", SLU_EFORBIDDEN },
+		{ METRICS_LOCAL, LOOPBACK, "pay:read", "localhost", 0 }, /* a token makes it no worse */
 		{ METRICS_OPEN, PUBLIC, NULL, "10.0.0.1", 0 },
 		{ METRICS_TOKEN, LOOPBACK, NULL, "localhost", SLU_EAUTH },
 		{ METRICS_TOKEN, PUBLIC, "*:read", "10.0.0.1", 0 },
