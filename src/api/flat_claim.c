@@ -169,9 +169,7 @@ flat_claim(struct call *c, void *api)
 		return;
 	}
 	c->ended = ended;
-	if (s->q.wait > 0) {
+	if (s->q.wait > 0)
 		c->gone = ask_gone;
-		call_hold(c);
-	}
 	ask_run(a, answer);
 }

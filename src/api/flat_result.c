@@ -136,9 +136,7 @@ flat_result(struct call *c, void *api)
 	ask_op(a, &a->op, OP_RESULT, s->namespace, s->topic);
 	a->op.id = s->id;
 	a->op.wait = s->wait;
-	if (s->wait > 0) {
+	if (s->wait > 0)
 		c->gone = ask_gone;
-		call_hold(c);
-	}
 	ask_run(a, answer);
 }

@@ -249,6 +249,8 @@ on_end(struct conn *c)
 	if (call->interim.n == sizeof go_on - 1)
 		call->interim.n = 0; /* it did not wait to be told */
 	call->state = CALL_RUNNING;
+	if (call->route->alone)
+		call_hold(call);
 	call->route->handle(call, c->front->shared->conf.arg);
 }
 

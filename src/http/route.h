@@ -37,6 +37,7 @@ struct route {
 	unsigned needs;  /* what its caller must be allowed: for server_conf.admit */
 	bool below;      /* and what begins with path */
 	bool no_head;    /* GET does not stand for HEAD */
+	bool alone;      /* waits, or has much to say: as call_hold, from the start */
 	bool vital;      /* served to connections of the reserve, too: S5 of server.h */
 	bool settles;    /* never refused for the memory of bodies: S8 */
 };
