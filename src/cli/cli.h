@@ -18,6 +18,7 @@ typedef int cli_fn(int argc, char **argv);
 cli_fn cli_admin;
 cli_fn cli_ack, cli_nack, cli_extend;
 cli_fn cli_bench;
+cli_fn cli_certs;
 cli_fn cli_demo;
 cli_fn cli_dlq;
 cli_fn cli_peek, cli_stats, cli_topics;

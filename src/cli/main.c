@@ -27,6 +27,7 @@ static const struct command commands[] = {
 	{ "status", cli_status, "which server this is, and how it is" },
 	{ "token",  cli_token,  "make a token, or a key, for development" },
 	{ "admin",  cli_admin,  "check or show the log of a shard" },
+	{ "certs",  cli_certs,  "certificates to try TLS with" },
 	{ "bench",  cli_bench,  "measure a server, the executor or the priority queue" },
 	{ "demo",   cli_demo,   "watch keys run in parallel, each in its own order" },
 };
