@@ -101,9 +101,9 @@ set_certificate(struct secure *s, const char *file)
 {
 	if (tls_context_warning(s->next))
 		log_warn(s->log, "TLS", F_STR("warning", tls_context_warning(s->next)));
+	server_set_tls(s->server, s->next);
 	if (s->used)
 		log_info(s->log, "certificate loaded", F_STR("file", file));
-	server_set_tls(s->server, s->next);
 	s->used = true;
 }
 
