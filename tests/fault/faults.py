@@ -79,6 +79,11 @@ class Hurt(Server):
     def resume(self):
         self.process.send_signal(signal.SIGCONT)
 
+    def prepared(self):
+        """The helper has made its spare segments: from here on only the log syncs."""
+        until(lambda: len(list(Path(self.folder).rglob("spare-*"))) >= 3
+              and not list(Path(self.folder).rglob("*.tmp")))
+
     def files(self):
         """The log, oldest first."""
         return sorted(Path(self.folder).rglob("*.log"))

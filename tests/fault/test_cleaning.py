@@ -10,7 +10,6 @@ from pathlib import Path
 from checker import OK, History, check
 from faults import LONG, Hurt, seed, until
 from load import Client, look
-from test_disk import prepared
 from test_kill import report, snapshot
 
 SEGMENT = 64 << 20
@@ -96,7 +95,7 @@ def test_a_full_disk_is_cleaned_from_the_reserve(folder, shim):
     """Fault 41: acks alone make room for new work, on a disk that stays full; MQ-51"""
     with Hurt(folder, shim=shim) as server:
         server.namespace, server.topic = "fault", "work"
-        prepared(server)
+        server.prepared()
         shim.set("full", 1)
         work = Worker(server)
         client = Client(server, work.history)

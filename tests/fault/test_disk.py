@@ -15,12 +15,6 @@ BIG = "x" * (64 << 10)
 SEGMENT = 64 << 20
 
 
-def prepared(server):
-    """The helper has made its spare segments: from here on only the log syncs."""
-    until(lambda: len(list(Path(server.folder).rglob("spare-*"))) >= 3
-          and not list(Path(server.folder).rglob("*.tmp")))
-
-
 class Names:
     def __init__(self):
         self.n = 0
@@ -73,7 +67,7 @@ def full_disk(server, make_room):
 
 def test_a_full_disk_refuses_new_work_and_finishes_old(folder, shim):
     with Hurt(folder, shim=shim) as server:
-        prepared(server)
+        server.prepared()
         shim.set("full", 1)
         full_disk(server, lambda: shim.set("full", 0))
         assert shim.get("failed") > 0
@@ -112,7 +106,7 @@ def test_a_failed_sync_ends_the_shard_and_is_never_retried(folder, shim):
     history, names = History(), Names()
     with Hurt(folder, shim=shim) as server:
         server.namespace, server.topic = "fault", "work"
-        prepared(server)
+        server.prepared()
         client = Client(server, history)
         assert client.push(names(10, "x"), 1) == OK
         messages = client.claim(limit=3)
@@ -158,6 +152,7 @@ def test_the_other_shards_go_on(folder, shim):
         assert set(status.values()) == {200, 503}
         for topic, code in status.items():
             assert server.get("/dequeue", namespace="test", topic=topic).status == code
+        server.stop(code=3)
 
 
 def test_a_failed_sync_under_load_loses_nothing_that_was_answered(folder, shim):
@@ -167,7 +162,7 @@ def test_a_failed_sync_under_load_loses_nothing_that_was_answered(folder, shim):
     with Hurt(folder, shim=shim) as server:
         load = Load(server, history, dice.random())
         load.setup()
-        prepared(server)
+        server.prepared()
         for _ in range(3):
             load.start()
             before = len(history.claims)
@@ -179,7 +174,7 @@ def test_a_failed_sync_under_load_loses_nothing_that_was_answered(folder, shim):
             server.kill()
             server.start()
             history.add(snapshot(server))
-            prepared(server)
+            server.prepared()
         load.finish()
         history.add(look(server))
     found = check(history)

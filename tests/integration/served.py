@@ -95,12 +95,12 @@ class Server:
         self.reader.join(START)
         return code
 
-    def stop(self, sig=signal.SIGTERM):
-        """Ends it as an operator would; must go well."""
+    def stop(self, sig=signal.SIGTERM, code=0):
+        """Ends it as an operator would; must go well, unless another code is expected."""
         self.close()
         self.process.send_signal(sig)
-        code = self.wait()
-        assert code == 0, (code, self.said())
+        found = self.wait()
+        assert found == code, (found, self.said())
 
     def kill(self):
         self.process.kill()
