@@ -1,5 +1,6 @@
 #include "api/flat_enqueue.h"
 
+#include "api/admit.h"
 #include "api/ask.h"
 #include "api/limits.h"
 #include "api/split.h"
@@ -402,10 +403,9 @@ flat_enqueue(struct call *c, void *api)
 		ask_refuse_item(a, rc, err.text, index);
 		return;
 	}
-	if (c->body.n > API_SMALL_BODY && has_large(a, s)) {
-		store(a, s);
-		return;
-	}
 	make_ops(a, s);
-	ask_run(a, answer);
+	if (c->body.n <= API_SMALL_BODY || !has_large(a, s))
+		ask_run(a, answer);
+	else if (admit_ops(c, a->ops, a->n_ops)) /* before anything is written */
+		store(a, s);
 }
