@@ -104,6 +104,22 @@ done(struct op *op)
 		loop_post(call_loop(a->call), &a->work);
 }
 
+void *
+ask_split(struct ask *a, struct split *split, const uint32_t *shard, const void *items,
+	  uint32_t n, size_t size)
+{
+	char *const sorted = arena_array(&a->memory, n, size);
+
+	if (!sorted || split_init(split, &a->memory, shard, n, broker_shards(a->api->broker)))
+		return NULL;
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(sorted + split->place[i] * size, (const char *)items + i * size, size);
+	a->n_ops = split->n_parts;
+	if (a->n_ops > 1)
+		a->ops = arena_array(&a->memory, a->n_ops, sizeof *a->ops);
+	return a->ops ? sorted : NULL;
+}
+
 void
 ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
        struct slice queue)

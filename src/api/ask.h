@@ -28,6 +28,7 @@
 #include "api/api.h"
 #include "api/arena.h"
 #include "api/params.h"
+#include "api/split.h"
 #include "broker/broker.h"
 #include "http/call.h"
 
@@ -66,6 +67,12 @@ bool ask_body(struct ask *a, const struct param *rows, size_t n, void *out);
 /* Begin an op of this ask: op_init with what ask_run needs. */
 void ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
 	    struct slice queue);
+
+/* For a call that names many queues, one op a shard: the n items, of size bytes and on
+ * the shards given, in the order of split->parts. ops and n_ops are set, the ops are not
+ * begun. NULL: no memory. */
+void *ask_split(struct ask *a, struct split *split, const uint32_t *shard, const void *items,
+		uint32_t n, size_t size);
 
 /* Post all its ops; an op that the broker refuses has its rc set. K2, K5. */
 void ask_run(struct ask *a, void (*answer)(struct ask *a));

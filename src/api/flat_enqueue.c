@@ -193,30 +193,18 @@ static const struct param params[] = {
 	PARAM(word, struct state, ids),
 };
 
-/* One op a shard, each with its run of the puts. */
 static int
 plan(struct ask *a, struct state *s)
 {
-	struct broker *const b = a->api->broker;
-	const uint32_t n = s->e.n;
-	uint32_t *const shard = arena_array(&a->memory, n, sizeof *shard);
-	struct op_put *const puts = arena_array(&a->memory, n, sizeof *puts);
-	int rc;
+	uint32_t *const shard = arena_array(&a->memory, s->e.n, sizeof *shard);
 
-	if (!shard || !puts)
+	if (!shard)
 		return SLU_ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		shard[i] = broker_shard_of(b, s->e.puts[i].m.space, s->e.puts[i].m.queue);
-	rc = split_init(&s->split, &a->memory, shard, n, broker_shards(b));
-	if (rc)
-		return rc;
-	for (uint32_t i = 0; i < n; i++)
-		puts[s->split.place[i]] = s->e.puts[i];
-	s->e.puts = puts;
-	a->n_ops = s->split.n_parts;
-	if (a->n_ops > 1)
-		a->ops = arena_array(&a->memory, a->n_ops, sizeof *a->ops);
-	return a->ops ? 0 : SLU_ENOMEM;
+	for (uint32_t i = 0; i < s->e.n; i++)
+		shard[i] = broker_shard_of(a->api->broker, s->e.puts[i].m.space,
+					   s->e.puts[i].m.queue);
+	s->e.puts = ask_split(a, &s->split, shard, s->e.puts, s->e.n, sizeof *s->e.puts);
+	return s->e.puts ? 0 : SLU_ENOMEM;
 }
 
 static void

@@ -196,35 +196,23 @@ struct state {
 	struct split split;
 };
 
-/* One op a shard, each with its run of the items. */
 static int
 plan(struct ask *a, struct state *s, struct slu_err *err)
 {
-	struct broker *const b = a->api->broker;
-	const uint32_t n = s->s.n;
-	uint32_t *const shard = arena_array(&a->memory, n, sizeof *shard);
-	struct op_item *const items = arena_array(&a->memory, n, sizeof *items);
-	int rc;
+	uint32_t *const shard = arena_array(&a->memory, s->s.n, sizeof *shard);
 
-	if (!shard || !items)
+	if (!shard)
 		return SLU_ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < s->s.n; i++) {
 		if (s->s.items[i].queue.n == 0)
 			return slu_fail(err, SLU_EINVAL,
 					"item %u: topic is required where there are several shards",
 					i);
-		shard[i] = broker_shard_of(b, s->s.items[i].space, s->s.items[i].queue);
+		shard[i] = broker_shard_of(a->api->broker, s->s.items[i].space,
+					   s->s.items[i].queue);
 	}
-	rc = split_init(&s->split, &a->memory, shard, n, broker_shards(b));
-	if (rc)
-		return rc;
-	for (uint32_t i = 0; i < n; i++)
-		items[s->split.place[i]] = s->s.items[i];
-	s->s.items = items;
-	a->n_ops = s->split.n_parts;
-	if (a->n_ops > 1)
-		a->ops = arena_array(&a->memory, a->n_ops, sizeof *a->ops);
-	return a->ops ? 0 : SLU_ENOMEM;
+	s->s.items = ask_split(a, &s->split, shard, s->s.items, s->s.n, sizeof *s->s.items);
+	return s->s.items ? 0 : SLU_ENOMEM;
 }
 
 static void
