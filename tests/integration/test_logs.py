@@ -45,7 +45,7 @@ def test_a_request_without_ids_is_logged_without(server):
     ("GET", "/stats", None, {"Host": "evil.example"}, "request refused"),
     ("POST", "/enqueue", 17 << 20, {}, "request refused"),
     ("POST", "/enqueue", 5, {}, "request"),
-])
+], ids=["host", "length", "json"])
 def test_a_refused_request_is_logged_with_its_ids(server, method, path, size, headers, event):
     connection = server.connect()
     try:

@@ -136,6 +136,11 @@ TEST(every_kind_is_read_from_everywhere)
 	CHECK(!fx.v.yes && fx.v.asked);
 	CHECK_STR("flag --word", fx.origins[9]);
 	release(&fx);
+
+	LOAD(&fx, "--config=c.yaml", "--count=5");
+	CHECK_EQ(5, fx.v.count);
+	CHECK_STR("flag --count", fx.origins[5]);
+	release(&fx);
 }
 
 TEST(what_need_not_be_set_can_be_unset)
