@@ -15,7 +15,8 @@ struct reload {
 	struct slu_log *log;
 	struct reload_part parts[RELOAD_PARTS];
 	unsigned n_parts;
-	pthread_mutex_t mtx; /* a reload, or somebody who looks */
+	pthread_mutex_t turn; /* one reload at a time */
+	pthread_mutex_t mtx;  /* the values: held for moments, so that anybody may look */
 };
 
 int
@@ -25,10 +26,10 @@ reload_open(struct reload **out, struct conf *conf, int argc, char **argv,
 	struct reload *const r = mem_zalloc(sizeof *r);
 
 	*out = NULL;
-	if (!r || pthread_mutex_init(&r->mtx, NULL)) {
-		mem_free(r);
+	if (!r)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
-	}
+	pthread_mutex_init(&r->turn, NULL); /* cannot fail with these attributes */
+	pthread_mutex_init(&r->mtx, NULL);  /* nor this */
 	r->conf = conf;
 	r->argc = argc;
 	r->argv = argv;
@@ -44,6 +45,7 @@ reload_close(struct reload *r)
 	if (!r)
 		return;
 	pthread_mutex_destroy(&r->mtx);
+	pthread_mutex_destroy(&r->turn);
 	mem_free(r);
 }
 
@@ -171,11 +173,12 @@ prepare(struct reload *r, const struct conf *next, struct slu_err *err)
 
 /* next gets the old values in exchange. R4: what did not change is not written. */
 static unsigned
-commit(struct reload *r, struct conf *next)
+exchange(struct reload *r, struct conf *next)
 {
 	struct option_set now = conf_set(r->conf), new = conf_set(next);
 	unsigned changed = 0;
 
+	pthread_mutex_lock(&r->mtx);
 	for (unsigned i = 0; i < now.n; i++) {
 		if (now.rows[i].reload && differs(&now, &new, i)) {
 			tell_change(r, "setting changed", &now, &new, i);
@@ -185,6 +188,16 @@ commit(struct reload *r, struct conf *next)
 		}
 		swap(&now.origins[i], &new.origins[i], sizeof now.origins[i]);
 	}
+	pthread_mutex_unlock(&r->mtx);
+	return changed;
+}
+
+/* A part may wait for the network threads here, and those may look meanwhile. */
+static unsigned
+commit(struct reload *r, struct conf *next)
+{
+	const unsigned changed = exchange(r, next);
+
 	for (unsigned i = 0; i < r->n_parts; i++)
 		if (r->parts[i].commit)
 			r->parts[i].commit(r->parts[i].arg, r->conf);
@@ -226,7 +239,7 @@ reload_now(struct reload *r, struct slu_err *err)
 	struct conf next;
 	int rc;
 
-	pthread_mutex_lock(&r->mtx);
+	pthread_mutex_lock(&r->turn);
 	rc = load_again(r, &next, &why);
 	if (!rc)
 		rc = prepare(r, &next, &why);
@@ -238,7 +251,7 @@ reload_now(struct reload *r, struct slu_err *err)
 		log_info(r->log, "reloaded", F_U64("changed", changed));
 	}
 	conf_release(&next);
-	pthread_mutex_unlock(&r->mtx);
+	pthread_mutex_unlock(&r->turn);
 	return rc ? slu_fail(err, rc, "%s", why.text) : 0;
 }
 
@@ -283,14 +296,14 @@ reload_set(struct reload *r, const char *key, const char *value, const char *who
 	struct conf next = { 0 };
 	int rc;
 
-	pthread_mutex_lock(&r->mtx);
+	pthread_mutex_lock(&r->turn);
 	rc = copy_with(r, &next, key, value, who, err);
 	if (!rc)
 		rc = prepare(r, &next, err);
 	if (!rc)
 		(void)commit(r, &next); /* how many is known */
 	conf_release(&next);
-	pthread_mutex_unlock(&r->mtx);
+	pthread_mutex_unlock(&r->turn);
 	return rc;
 }
 

@@ -80,7 +80,7 @@ int reload_now(struct reload *r, struct slu_err *err);
 int reload_set(struct reload *r, const char *key, const char *value, const char *who,
 	       struct slu_err *err);
 
-/* What is in force, as conf_json. Any thread. */
+/* What is in force, as conf_json. Any thread; does not wait for a reload. */
 void reload_show(struct reload *r, struct buf *out);
 
 #endif

@@ -228,6 +228,29 @@ TEST(one_value_is_set_until_the_next_reload)
 	stop();
 }
 
+static void
+look(void *arg, const struct conf *now)
+{
+	struct buf *const json = arg;
+
+	(void)now;
+	reload_show(fx.reload, json);
+}
+
+/* A network thread may look while a reload waits for the network threads. */
+TEST(who_looks_does_not_wait_for_a_reload)
+{
+	struct buf json;
+
+	buf_init(&json, CONF_JSON_MAX);
+	start("drain: 1s\n");
+	reload_add(fx.reload, &(struct reload_part){ "look", NULL, look, NULL, &json });
+	CHECK_EQ(0, reload("drain: 2s\n", NULL));
+	CHECK_CONTAINS("\"drain\":{\"value\":\"2s\"", buf_str(&json));
+	buf_release(&json);
+	stop();
+}
+
 TEST(the_line_of_a_setting_moves_with_it)
 {
 	start("drain: 1s\nshards: 2\n");
