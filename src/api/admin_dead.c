@@ -19,6 +19,8 @@
 #include "api/flat.h"
 #include "api/rows.h"
 #include "api/values.h"
+#include "base/mem.h"
+#include "engine/payload.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,13 +41,15 @@ struct state {
 	enum op_verb verb;
 	slu_time now;
 	struct rows rows;
-	uint64_t kept;         /* the last that was left alone: D1 */
-	struct op_item *items; /* those that match */
-	struct op_put *puts;   /* to: the same */
+	uint64_t kept;           /* the last that was left alone: D1 */
+	struct op_item *items;   /* those that match */
+	struct op_put *puts;     /* to: the same */
+	struct payload **stored; /* to: payloads that have a file of their own, or NULL */
 	uint32_t n;
 	uint64_t done;
 	bool more;
-	bool no_memory;
+	int rc; /* of what could not be copied */
+	struct slu_err err;
 };
 
 static const struct param params[] = {
@@ -113,10 +117,19 @@ settle(struct ask *a, enum op_verb verb)
 	ask_run(a, settled);
 }
 
+static void
+close_stored(struct state *s)
+{
+	for (uint32_t i = 0; s->stored && i < s->limit; i++)
+		payload_close(s->stored[i]);
+	s->stored = NULL;
+}
+
 /* D2: all of them are there now. */
 static void
 copied(struct ask *a)
 {
+	close_stored(a->state);
 	if (a->op.rc)
 		ask_refuse_op(a, &a->op);
 	else
@@ -149,27 +162,61 @@ change(struct ask *a)
 
 /* --- which -------------------------------------------------------------------- */
 
+/* A payload that has a file of its own gets another one, on the shard it goes to. */
+static int
+copy_payload(struct rows *r, const struct op_row *row, struct op_put *put,
+	     struct payload **out)
+{
+	struct state *const s = r->ask->state;
+	struct engine *const from = r->op->engine;
+	char *const piece = mem_alloc(ENGINE_PIECE);
+	int rc = piece ? 0 : SLU_ENOMEM;
+
+	if (!rc)
+		rc = payload_open(broker_engine_of(r->ask->api->broker, s->namespace, s->to), out,
+				  &s->err);
+	for (uint64_t at = 0; !rc && at < row->payload.size;) {
+		const uint64_t left = row->payload.size - at;
+		const size_t n = left < ENGINE_PIECE ? (size_t)left : ENGINE_PIECE;
+
+		rc = engine_read(from, &row->payload, at, n, piece, true, &s->err);
+		if (!rc)
+			rc = payload_write(*out, piece, n, &s->err);
+		at += n;
+		r->bytes += n;
+	}
+	if (!rc)
+		rc = payload_seal(*out, &put->m, &s->err);
+	mem_free(piece);
+	return rc;
+}
+
 /* A new message out of an old one's record, which lives in the ask from now on. */
-static bool
-make_put(struct rows *r, const struct op_row *row, struct op_put *put)
+static int
+make_put(struct rows *r, const struct op_row *row, struct op_put *put, struct payload **stored)
 {
 	struct state *const s = r->ask->state;
 	char *const record = arena_alloc(&r->ask->memory, row->record.size);
 	char *const key = arena_alloc(&r->ask->memory, COPY_KEY);
-	int n;
+	int n, rc;
 
 	if (!record || !key)
-		return false;
+		return SLU_ENOMEM;
 	memcpy(record, r->room, row->record.size);
 	*put = (struct op_put){ 0 };
-	if (message_decode((struct slice){ record, row->record.size }, &put->m, NULL))
-		return false;
+	rc = message_decode((struct slice){ record, row->record.size }, &put->m, &s->err);
+	if (rc)
+		return rc;
 	n = snprintf(key, COPY_KEY, "sluice-redrive-%" PRIu64, row->id);
 	put->m.id = 0;
 	put->m.due = 0;
 	put->m.queue = s->to;
 	put->m.idem = (struct slice){ key, (size_t)n };
-	return true;
+	if (!row->payload.pin)
+		return 0;
+	put->m.file = 0;
+	put->m.mark = 0;
+	return copy_payload(r, row, put, stored);
 }
 
 /* For rows_start: nothing is written, what matches is noted. */
@@ -180,12 +227,13 @@ take_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	struct rows *const r = CONTAINER(w, struct rows, w);
 	struct state *const s = r->ask->state;
 
-	if (!admin_filter_matches(&s->filter, s->now, row, m, error)) {
+	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, m, error, &r->bytes)) {
 		s->kept = row->id;
 		return;
 	}
-	if (s->to.n > 0 && !make_put(r, row, &s->puts[s->n])) {
-		s->no_memory = true;
+	if (s->to.n > 0 && !s->dry_run)
+		s->rc = make_put(r, row, &s->puts[s->n], &s->stored[s->n]);
+	if (s->rc) {
 		r->enough = true;
 		return;
 	}
@@ -201,10 +249,12 @@ taken(struct ask *a, int rc)
 	struct state *const s = a->state;
 
 	s->more = s->rows.at < a->op.n_rows || a->op.cursor != 0;
-	if (rc || s->no_memory)
-		ask_refuse(a, rc ? rc : SLU_ENOMEM, NULL);
-	else
+	if (!rc && !s->rc) {
 		change(a);
+		return;
+	}
+	close_stored(s);
+	ask_refuse(a, rc ? rc : s->rc, rc ? NULL : s->err.text);
 }
 
 /* All of them: no record has to be read for that. */
@@ -215,6 +265,7 @@ take_all(struct ask *a)
 	struct json_out *const w = &s->rows.w;
 
 	s->rows.ask = a;
+	s->rows.op = &a->op;
 	for (; s->rows.at < a->op.n_rows && !s->rows.enough; s->rows.at++)
 		take_row(w, &a->op.rows[s->rows.at], &(struct message){ 0 }, (struct slice){ 0 });
 	op_unpin(&a->op);
@@ -262,9 +313,13 @@ make_room(struct ask *a, struct state *s)
 	a->op.max_rows = API_PAGE_MAX;
 	a->op.rows = arena_array(&a->memory, API_PAGE_MAX, sizeof *a->op.rows);
 	s->items = arena_array(&a->memory, s->limit, sizeof *s->items);
-	if (s->to.n > 0)
+	if (s->to.n > 0) {
 		s->puts = arena_array(&a->memory, s->limit, sizeof *s->puts);
-	return a->op.rows && s->items && (s->puts || s->to.n == 0);
+		s->stored = arena_array(&a->memory, s->limit, sizeof(struct payload *));
+	}
+	if (s->stored)
+		memset(s->stored, 0, s->limit * sizeof(struct payload *));
+	return a->op.rows && s->items && (s->to.n == 0 || (s->puts && s->stored));
 }
 
 static void

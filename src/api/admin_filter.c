@@ -1,6 +1,8 @@
 #include "api/admin_filter.h"
 
 #include "api/flat_view.h"
+#include "base/mem.h"
+#include "engine/engine.h"
 
 int
 admin_filter_check(const struct admin_filter *f, struct slu_err *err)
@@ -18,7 +20,7 @@ admin_filter_check(const struct admin_filter *f, struct slu_err *err)
 bool
 admin_filter_is_empty(const struct admin_filter *f)
 {
-	return f->key.n + f->correlation_id.n + f->text.n + f->error.n + f->reason.n == 0 &&
+	return !f->id && f->key.n + f->correlation_id.n + f->text.n + f->error.n + f->reason.n == 0 &&
 	       f->older_than == 0 && f->newer_than == 0;
 }
 
@@ -41,15 +43,52 @@ is_of_age(const struct admin_filter *f, slu_time age)
 	       (!f->newer_than || age < f->newer_than);
 }
 
+/* In a payload that is not in its record, piece by piece: the end of each is kept, for
+ * what lies across two. */
+static bool
+file_contains(struct engine *e, const struct op_ref *ref, struct slice part, uint64_t *bytes)
+{
+	char *const room = mem_alloc(part.n + ENGINE_PIECE);
+	size_t kept = 0, rest;
+	bool found = false;
+
+	for (uint64_t at = 0; room && at < ref->size && !found;) {
+		const uint64_t left = ref->size - at;
+		const size_t n = left < ENGINE_PIECE ? (size_t)left : ENGINE_PIECE;
+
+		if (engine_read(e, ref, at, n, room + kept, true, NULL))
+			break;
+		at += n;
+		*bytes += n;
+		kept += n;
+		found = contains((struct slice){ room, kept }, part);
+		rest = kept < part.n ? kept : part.n - 1;
+		memmove(room, room + kept - rest, rest);
+		kept = rest;
+	}
+	mem_free(room);
+	return found;
+}
+
+static bool
+has_text(const struct admin_filter *f, struct engine *e, const struct op_row *row,
+	 const struct message *m, uint64_t *bytes)
+{
+	if (f->text.n > 0 && row->payload.pin)
+		return file_contains(e, &row->payload, f->text, bytes);
+	return contains(m->payload, f->text);
+}
+
 bool
-admin_filter_matches(const struct admin_filter *f, slu_time now, const struct op_row *row,
-		     const struct message *m, struct slice error)
+admin_filter_matches(const struct admin_filter *f, slu_time now, struct engine *e,
+		     const struct op_row *row, const struct message *m, struct slice error,
+		     uint64_t *bytes)
 {
 	const slu_time since = row->state == MSG_DEAD ? row->due : m->accepted;
 
-	return equals_if_asked(f->key, m->key) &&
+	return (!f->id || f->id == row->id) && equals_if_asked(f->key, m->key) &&
 	       equals_if_asked(f->correlation_id, m->correlation) &&
 	       equals_if_asked(f->reason, slice_of(flat_view_reasons[row->reason])) &&
 	       is_of_age(f, now - since) && contains(error, f->error) &&
-	       contains(m->payload, f->text);
+	       has_text(f, e, row, m, bytes);
 }

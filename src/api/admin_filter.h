@@ -2,6 +2,7 @@
  * admin_filter.h - which messages an operator means: all conditions that are given hold.
  *
  *      parameter        holds for a message
+ *      id               of this id
  *      key              with this ordering key
  *      correlation_id   with this correlation id
  *      text             with these bytes somewhere in its payload
@@ -19,6 +20,7 @@
 #include "engine/op.h"
 
 struct admin_filter {
+	uint64_t id;                                           /* 0: not asked for */
 	struct slice key, correlation_id, text, error, reason; /* n 0: not asked for */
 	slu_time older_than, newer_than;                       /* 0: not asked for */
 };
@@ -34,7 +36,8 @@ struct admin_filter {
 	}
 
 #define ADMIN_FILTER_PARAMS(type)                                                 \
-	ADMIN_FILTER_PARAM(word, type, key),                                      \
+	ADMIN_FILTER_PARAM(id, type, id),                                         \
+		ADMIN_FILTER_PARAM(word, type, key),                              \
 		ADMIN_FILTER_PARAM(word, type, correlation_id),                   \
 		ADMIN_FILTER_PARAM(word, type, text),                             \
 		ADMIN_FILTER_PARAM(word, type, error),                            \
@@ -47,9 +50,11 @@ int admin_filter_check(const struct admin_filter *f, struct slu_err *err);
 
 bool admin_filter_is_empty(const struct admin_filter *f);
 
-/* now: of the wall clock. */
-bool admin_filter_matches(const struct admin_filter *f, slu_time now,
+/* now: of the wall clock. A payload that has a file of its own is read from e, which may
+ * wait for the disk; *bytes grows by what was read. One that cannot be read does not
+ * match. */
+bool admin_filter_matches(const struct admin_filter *f, slu_time now, struct engine *e,
 			  const struct op_row *row, const struct message *m,
-			  struct slice error);
+			  struct slice error, uint64_t *bytes);
 
 #endif

@@ -51,7 +51,7 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	struct rows *const r = CONTAINER(w, struct rows, w);
 	struct state *const s = r->ask->state;
 
-	if (!admin_filter_matches(&s->filter, s->now, row, m, error))
+	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, m, error, &r->bytes))
 		return;
 	json_out_object(w, NULL);
 	flat_view_message(w, row, m, error, w->b->n < API_PAYLOAD_BYTES);

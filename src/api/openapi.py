@@ -145,6 +145,7 @@ SOME = {
     "limit": integer(minimum=1, maximum=1000),
 }
 CONDITIONS = {
+    "id": ref("Id"),
     "key": string(),
     "correlation_id": string(),
     "text": string(description="Somewhere in the payload."),

@@ -1,8 +1,12 @@
 /*
- * cli.h - the commands of `sluice`, one table row each (main.c has the table).
+ * cli.h - the commands of `sluice`, one table row each (commands.c has the table). A
+ * command with commands of its own (`queue pause`) has a table of them instead of a
+ * function. Help, completion and the manual page follow from the tables.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
+
+#include <stdio.h>
 
 /* What a command exits with. */
 enum cli_exit {
@@ -15,17 +19,36 @@ enum cli_exit {
 /* argv[0] is the command's own name. Returns an enum cli_exit. */
 typedef int cli_fn(int argc, char **argv);
 
-cli_fn cli_admin;
+struct command {
+	const char *name; /* NULL ends a table */
+	cli_fn *run;
+	const char *summary;
+	const struct command *subs; /* NULL: it has none */
+};
+
+extern const struct command cli_commands[];
+
+/* Run what argv names, of a table; said: the words before it ("sluice queue"). */
+int cli_run(const struct command *table, const char *said, int argc, char **argv);
+void cli_list(const struct command *table, const char *said, FILE *out);
+
 cli_fn cli_ack, cli_nack, cli_extend;
+cli_fn cli_admin_backup, cli_admin_restore, cli_admin_journal;
+cli_fn cli_admin_log_level, cli_admin_config;
 cli_fn cli_bench;
 cli_fn cli_certs;
+cli_fn cli_browse, cli_get, cli_delete;
+cli_fn cli_completion;
 cli_fn cli_demo;
-cli_fn cli_dlq;
+cli_fn cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purge;
 cli_fn cli_peek, cli_stats, cli_topics;
 cli_fn cli_pull;
 cli_fn cli_push;
+cli_fn cli_queue_list, cli_queue_show, cli_queue_set;
+cli_fn cli_queue_pause, cli_queue_resume, cli_queue_purge;
 cli_fn cli_status;
 cli_fn cli_token;
+cli_fn cli_top;
 cli_fn cli_work;
 
 #endif

@@ -233,7 +233,7 @@ help(const struct arg *rows, size_t n)
 static int
 usage(const char *what)
 {
-	fprintf(stderr, "sluice admin: %s; see `sluice admin --help`\n", what);
+	fprintf(stderr, "sluice admin journal: %s; see `sluice admin journal --help`\n", what);
 	return CLI_USAGE;
 }
 
@@ -245,7 +245,7 @@ run(struct journal *j, const char *verb)
 	int rc = SLU_EINVAL;
 
 	if (stat(j->folder, &st) || !S_ISDIR(st.st_mode)) {
-		fprintf(stderr, "sluice admin: %s: no such folder\n", j->folder);
+		fprintf(stderr, "sluice admin journal: %s: no such folder\n", j->folder);
 		return CLI_FAILED;
 	}
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
@@ -254,13 +254,13 @@ run(struct journal *j, const char *verb)
 	if (!rc)
 		return CLI_OK;
 	if (!err.text[0])
-		return usage("journal: say check, dump or salvage");
-	fprintf(stderr, "sluice admin: %s: %s\n", j->folder, err.text);
+		return usage("say check, dump or salvage");
+	fprintf(stderr, "sluice admin journal: %s: %s\n", j->folder, err.text);
 	return CLI_FAILED;
 }
 
 int
-cli_admin(int argc, char **argv)
+cli_admin_journal(int argc, char **argv)
 {
 	struct journal j = { 0 };
 	const struct arg rows[] = {
@@ -280,11 +280,9 @@ cli_admin(int argc, char **argv)
 		help(rows, n);
 		return CLI_OK;
 	}
-	if (argc < 1 || strcmp(argv[0], "journal") != 0)
-		return usage("say journal");
-	if (argc != 3 && argc != 4)
-		return usage("journal: say check, dump or salvage, and a folder");
-	j.folder = argv[2];
-	j.to = argc == 4 ? argv[3] : NULL;
-	return run(&j, argv[1]);
+	if (argc != 2 && argc != 3)
+		return usage("say check, dump or salvage, and a folder");
+	j.folder = argv[1];
+	j.to = argc == 3 ? argv[2] : NULL;
+	return run(&j, argv[0]);
 }

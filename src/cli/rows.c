@@ -20,7 +20,9 @@ rows_init(struct rows *r, struct session *s, const struct column *columns, unsig
 	*r = (struct rows){ .session = s, .columns = columns, .n_columns = n };
 	for (unsigned i = 0; i < n; i++) {
 		heads[i] = columns[i].head;
-		right |= (uint32_t)(columns[i].kind == COLUMN_NUMBER) << i;
+		right |= (uint32_t)(columns[i].kind == COLUMN_NUMBER ||
+				    columns[i].kind == COLUMN_MILLIS)
+			 << i;
 	}
 	table_init(&r->table, heads, n, right);
 }
@@ -54,6 +56,21 @@ show_time(struct table *t, struct slice text)
 	table_cell(t, when > now ? "in %s" : "%s ago", shown);
 }
 
+/* Rounded as it is in `ago`. */
+static void
+show_millis(struct table *t, struct slice text)
+{
+	char shown[DURATION_TEXT];
+	uint64_t ms = 0;
+
+	if (parse_u64(text, 0, INT64_MAX / SLU_MS, &ms, NULL)) {
+		table_text(t, text);
+		return;
+	}
+	ms -= ms > 10000 ? ms % 1000 : 0;
+	table_cell(t, "%s", format_duration((slu_time)ms * SLU_MS, shown, sizeof shown));
+}
+
 static void
 show_base64(struct table *t, struct slice text)
 {
@@ -78,6 +95,8 @@ show(struct table *t, const struct column *c, struct slice text)
 		table_cell(t, "%s", c->kind == COLUMN_NUMBER ? "0" : "-");
 	else if (c->kind == COLUMN_TIME)
 		show_time(t, text);
+	else if (c->kind == COLUMN_MILLIS)
+		show_millis(t, text);
 	else if (c->kind == COLUMN_BASE64)
 		show_base64(t, text);
 	else

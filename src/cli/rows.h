@@ -16,6 +16,7 @@
 enum column_kind {
 	COLUMN_TEXT,
 	COLUMN_NUMBER, /* to the right */
+	COLUMN_MILLIS, /* a length of time in ms */
 	COLUMN_TIME,   /* a moment: shown as how long ago, or how long until then */
 	COLUMN_BASE64  /* shown decoded, cut */
 };

@@ -44,6 +44,10 @@ struct session {
 /* The rows that every command ends with. */
 #define SESSION_ROWS(s) \
 	{ "--namespace NAME", ARG_TEXT, &(s)->space, "whose queue it is (default)" }, \
+	SESSION_SERVER_ROWS(s)
+
+/* Without a namespace: for what is about the whole server. */
+#define SESSION_SERVER_ROWS(s) \
 	{ "--server ADDRESS", ARG_TEXT, &(s)->server, \
 	  "host:port, https://host:port or unix:PATH (SLUICE_SERVER, 127.0.0.1:7171)" }, \
 	{ "--ca-file FILE", ARG_TEXT, &(s)->ca_file, \

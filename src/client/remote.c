@@ -160,6 +160,16 @@ remote_post(struct remote *rem, struct slice body, struct slice *out, struct slu
 	return rc;
 }
 
+int
+remote_put_to(struct remote *rem, struct slice body, struct slice *out, struct slu_err *err)
+{
+	struct http_call c = { .method = "PUT", .body = body, .repeatable = true };
+	const int rc = call(rem, &c, 0, err);
+
+	*out = buf_slice(&rem->http.answer.body);
+	return rc;
+}
+
 /* --- enqueue -------------------------------------------------------------------- */
 
 static void

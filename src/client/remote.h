@@ -144,7 +144,9 @@ void remote_param_u64(struct remote *rem, const char *name, uint64_t value);
 /* Ask for the path; what came is good until the next call. */
 int remote_get(struct remote *rem, struct slice *out, struct slu_err *err);
 
-/* POST body to the path. */
+/* POST body to the path; or PUT, which may be repeated. */
 int remote_post(struct remote *rem, struct slice body, struct slice *out, struct slu_err *err);
+int remote_put_to(struct remote *rem, struct slice body, struct slice *out,
+		  struct slu_err *err);
 
 #endif

@@ -17,7 +17,10 @@ from served import Server, until  # noqa: E402
 
 SLUICE = os.environ["SLUICE"]
 LIMIT = 60  # seconds for what should take a moment
-COMMANDS = ("push pull work ack nack extend stats topics peek dlq status").split()
+COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,top,status,"
+            "queue list,queue show,queue set,queue pause,queue resume,queue purge,dlq list,"
+            "dlq show,dlq redrive,dlq delete,dlq purge,admin backup,admin restore,"
+            "admin log-level,admin config,completion").split(",")
 count = itertools.count(1)
 
 
@@ -290,8 +293,8 @@ def test_dead_letters_are_listed_redriven_and_deleted(cli):
     assert [m["id"] for m in cli.lines("dlq", "list", cli.queue)] == ids
     assert "rejected" in cli("dlq", "list", cli.queue)
     assert cli("dlq", "redrive", cli.queue, ids[0]) == "1 redriven\n"
-    assert cli("dlq", "delete", cli.queue, ids[1], "--json") == '{"deleted":1}\n'
-    missing = cli.try_("dlq", "delete", cli.queue, ids[1], ids[2])
+    assert cli("dlq", "delete", cli.queue, ids[1], "--yes", "--json") == '{"deleted":1}\n'
+    missing = cli.try_("dlq", "delete", cli.queue, ids[1], ids[2], "--yes")
     assert missing.returncode == 3 and str(ids[1]).encode() in missing.stderr
     assert cli("dlq", "redrive", cli.queue, "--all") == "1 redriven\n"
     assert cli.stats()["ready"] == 2 and cli.stats()["dead"] == 0
@@ -311,8 +314,16 @@ def test_status_names_the_server(cli):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(cli, command):
-    text = cli(command, "--help")
-    assert text.startswith(f"usage: sluice {command}") and "\nexamples:\n  sluice " in text
+    text = cli(*command.split(), "--help")
+    assert text.startswith(f"usage: sluice {command}")
+    assert re.search(r"\nexamples:\n  (source <\()?sluice ", text)
+
+
+@pytest.mark.parametrize("group", ["queue", "dlq", "admin"])
+def test_a_command_with_commands_of_its_own_lists_them(cli, group):
+    names = re.findall(r"^  (\S+) ", cli(group, "--help"), re.M)
+    assert {f"{group} {name}" for name in names} - {"admin journal"} <= set(COMMANDS) and names
+    assert cli.try_(group).returncode == 2
 
 
 @pytest.mark.parametrize("args, says", [
@@ -330,7 +341,7 @@ def test_every_command_has_help_with_examples(cli, command):
     (["nack", "1", "--defer", "--dead"], "not both"),
     (["work", "q"], "COMMAND"),
     (["work", "q", "--concurrency", "5000", "--", "true"], "at most 1024"),
-    (["dlq", "lsit", "q"], "expected list, redrive or delete"),
+    (["dlq", "lsit", "q"], "did you mean list?"),
     (["pul", "q"], "did you mean pull?"),
 ])
 def test_a_wrong_call_says_what_is_wrong_and_exits_2(cli, args, says):

@@ -100,3 +100,31 @@ def test_a_program_outside_of_the_tree_builds_and_runs(root, libdir, tmp_path, k
           *flags(root, libdir, *options)], cwd=tmp_path)
     env = dict(os.environ, LD_LIBRARY_PATH=str(libdir))
     assert call([program], cwd=tmp_path, env=env) == "works\n"
+
+
+@pytest.mark.parametrize("name", ["sluice.1", "sluiced.8"])
+def test_the_manual_pages_are_sound(root, name):
+    page = next(root.rglob(f"share/man/man{name[-1]}/{name}"))
+    assert call(["mandoc", "-T", "lint", "-W", "warning", page]) == ""
+    shown = re.sub(r".\x08", "", call(["mandoc", "-T", "ascii", page]))
+    program = next(root.rglob(f"bin/{name[:-2]}"))
+    env = dict(os.environ, LD_LIBRARY_PATH=str(next(root.rglob("libsluice.so")).parent))
+    options = re.findall(r"^  (--[a-z-]+)", call([program, "--help"], env=env), re.M)
+    assert [o for o in options if o not in shown] == []
+
+
+def test_the_manual_page_has_every_command(root):
+    page = next(root.rglob("share/man/man1/sluice.1"))
+    shown = re.sub(r".\x08", "", call(["mandoc", "-T", "ascii", page]))
+    for usage in ("sluice push QUEUE", "sluice queue pause QUEUE", "sluice dlq redrive QUEUE",
+                  "sluice admin backup --out", "sluice admin journal check", "sluice top"):
+        assert usage in shown
+
+
+@pytest.mark.parametrize("shell, path", [
+    ("bash", "bash-completion/completions/sluice"), ("zsh", "zsh/site-functions/_sluice"),
+    ("fish", "fish/vendor_completions.d/sluice.fish")])
+def test_completions_are_installed(root, shell, path):
+    script = next(root.rglob(f"share/{path}"))
+    assert "redrive" in script.read_text()
+    assert call([shell, "-n", script]) == ""

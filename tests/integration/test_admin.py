@@ -194,6 +194,19 @@ def test_a_page_of_a_search_reads_a_bounded_number_of_bytes(server):
     assert max(looked) <= 17 and sum(looked) == 25
 
 
+LARGE = 3 << 20  # bytes: such a payload has a file of its own
+PIECE = 65532    # they are read in pieces of
+
+
+@pytest.mark.parametrize("at", [0, PIECE - 3, 2 * PIECE - 1, LARGE - 6])
+def test_large_payloads_are_searched_across_their_pieces(server, at):
+    text = "x" * at + "needle" + "y" * (LARGE - at - 6)
+    id_, = server.enqueue({"text": text})
+    server.enqueue({"text": "needl" + "y" * LARGE})
+    found, _ = pages(server, "messages", "messages", **server.here(text="needle"))
+    assert [m["id"] for m in found] == [id_] and found[0]["payload_size"] == LARGE
+
+
 # --- one message -----------------------------------------------------------------
 
 def test_a_message_is_shown_with_its_history(server):
@@ -302,6 +315,21 @@ def test_dead_letters_go_to_another_queue_and_are_gone_here(server):
     assert moved["id"] != id_ and json.loads(texts([moved])[0]) == {"n": 1}
     assert (moved["key"], moved["correlation_id"], moved["priority"], moved["max_attempts"],
             moved["attributes"], moved["attempts"]) == ("k", "c", 3, 9, {"a": 1}, 1)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_large_payloads_go_to_another_queue_whole(folder, shards):
+    text = "".join(f"{i:07} " for i in range(LARGE // 8))
+    with Server(folder, "--shards", str(shards)) as server:
+        server.enqueue({"text": text}, {"text": "small"})
+        for message in server.dequeue():
+            server.nack(message, dead=True)
+        assert all_of(server, "redrive", to="other")[0] == 2
+        assert sorted(map(len, texts(server.dequeue(topic="other")))) == [5, LARGE]
+        assert server.stats()["dead"] == 0
+        server.restart("kill")
+        found, _ = pages(server, "messages", "messages", **server.here(topic="other"))
+        assert sorted(m["payload_size"] for m in found) == [5, LARGE]
 
 
 def test_a_move_that_was_cut_in_between_makes_no_second_one(server):

@@ -1,0 +1,317 @@
+#include "cli/archive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	BLOCK = 512, /* of a tar file */
+	TAR_NAME = 100,
+	AT_MODE = 100,
+	AT_SIZE = 124,
+	AT_TIME = 136,
+	AT_SUM = 148,
+	AT_TYPE = 156,
+	AT_MAGIC = 257
+};
+
+static int
+fail(struct slu_err *err, const char *what, const char *name)
+{
+	int code = errno == EEXIST ? SLU_EEXISTS : SLU_EDOWN;
+
+	if (errno == ENOSPC || errno == EDQUOT)
+		code = SLU_EFULL;
+	return slu_fail(err, (enum slu_code)code, "%s %s: %m", what, name);
+}
+
+static bool
+is_tar(const char *path)
+{
+	const size_t n = strlen(path);
+
+	return n > 4 && strcmp(path + n - 4, ".tar") == 0;
+}
+
+static int
+join(char *out, const char *folder, const char *name, struct slu_err *err)
+{
+	if (snprintf(out, ARCHIVE_PATH, "%s/%s", folder, name) >= ARCHIVE_PATH)
+		return slu_fail(err, SLU_EINVAL, "%s: the name is too long", folder);
+	return 0;
+}
+
+int
+archive_make_folders(const char *base, const char *name, struct slu_err *err)
+{
+	char path[ARCHIVE_PATH];
+	int rc = 0;
+
+	for (const char *p = strchr(name, '/'); p && !rc; p = strchr(p + 1, '/')) {
+		if (snprintf(path, sizeof path, "%s/%.*s", base, (int)(p - name), name) >= (int)sizeof path)
+			rc = slu_fail(err, SLU_EINVAL, "%s: the name is too long", base);
+		else if (mkdir(path, 0700) && errno != EEXIST)
+			rc = fail(err, "make", path);
+	}
+	return rc;
+}
+
+int
+archive_sync_folder_of(const char *path, struct slu_err *err)
+{
+	char copy[ARCHIVE_PATH];
+	int fd, rc;
+
+	(void)snprintf(copy, sizeof copy, "%s", path); /* it has been opened: fits */
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = fd < 0 || fsync(fd) ? fail(err, "sync the folder of", path) : 0;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* What is in a backup is nobody else's to read. */
+static FILE *
+open_new(const char *path)
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	FILE *const f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (fd >= 0 && !f)
+		close(fd);
+	return f;
+}
+
+/* --- write ---------------------------------------------------------------------- */
+
+int
+archive_create(struct archive *a, const char *path, struct slu_err *err)
+{
+	struct stat st;
+
+	*a = (struct archive){ .tar = is_tar(path) };
+	if (snprintf(a->path, ARCHIVE_PATH, "%s", path) >= ARCHIVE_PATH ||
+	    snprintf(a->work, ARCHIVE_PATH, "%s.partial", path) >= ARCHIVE_PATH)
+		return slu_fail(err, SLU_EINVAL, "the name is too long: %.40s...", path);
+	if (lstat(path, &st) == 0)
+		return slu_fail(err, SLU_EEXISTS, "%s is there already: name another", path);
+	if (lstat(a->work, &st) == 0)
+		return slu_fail(err, SLU_EEXISTS,
+				"%s is there already: a backup is under way, or was cut short; "
+				"remove it",
+				a->work);
+	if (!a->tar)
+		return mkdir(a->work, 0700) ? fail(err, "make", a->work) : 0;
+	a->file = open_new(a->work);
+	return a->file ? 0 : fail(err, "make", a->work);
+}
+
+static void
+put_octal(char *at, size_t width, uint64_t value)
+{
+	at[width - 1] = '\0';
+	for (size_t i = width - 1; i-- > 0; value /= 8)
+		at[i] = (char)('0' + value % 8);
+}
+
+static int
+write_tar_head(struct archive *a, const char *name, uint64_t bytes, struct slu_err *err)
+{
+	char head[BLOCK] = { 0 };
+	unsigned sum = 0;
+
+	if (strlen(name) >= TAR_NAME || bytes >= 1ull << 33)
+		return slu_fail(err, SLU_ETOOBIG, "%s: too long or large for a tar file; name a folder",
+				name);
+	memcpy(head, name, strlen(name));
+	put_octal(head + AT_MODE, 8, 0600);
+	put_octal(head + AT_MODE + 8, 8, 0);
+	put_octal(head + AT_MODE + 16, 8, 0);
+	put_octal(head + AT_SIZE, 12, bytes);
+	put_octal(head + AT_TIME, 12, (uint64_t)time(NULL));
+	head[AT_TYPE] = '0';
+	memcpy(head + AT_MAGIC, "ustar\00000", 8);
+	memset(head + AT_SUM, ' ', 8);
+	for (int i = 0; i < BLOCK; i++)
+		sum += (unsigned char)head[i];
+	put_octal(head + AT_SUM, 7, sum);
+	if (fwrite(head, 1, sizeof head, a->file) != sizeof head)
+		return fail(err, "write", a->work);
+	return 0;
+}
+
+int
+archive_begin(struct archive *a, const char *name, uint64_t bytes, struct slu_err *err)
+{
+	int rc;
+
+	(void)snprintf(a->name, sizeof a->name, "%s", name);
+	a->left = a->size = bytes;
+	if (a->tar)
+		return write_tar_head(a, name, bytes, err);
+	rc = archive_make_folders(a->work, name, err);
+	if (!rc)
+		rc = join(a->name, a->work, name, err);
+	if (rc)
+		return rc;
+	a->file = open_new(a->name);
+	return a->file ? 0 : fail(err, "make", a->name);
+}
+
+int
+archive_write(struct archive *a, const void *p, size_t n, struct slu_err *err)
+{
+	if (n > a->left)
+		return slu_fail(err, SLU_EINVAL, "%s: more than was said", a->name);
+	a->left -= n;
+	return fwrite(p, 1, n, a->file) == n ? 0 : fail(err, "write", a->name);
+}
+
+static int
+sync_file(FILE *file, const char *name, struct slu_err *err)
+{
+	return fflush(file) || fsync(fileno(file)) ? fail(err, "sync", name) : 0;
+}
+
+int
+archive_end(struct archive *a, struct slu_err *err)
+{
+	static const char zeros[BLOCK];
+	const size_t pad = (BLOCK - a->size % BLOCK) % BLOCK;
+	int rc;
+
+	if (a->left > 0)
+		return slu_fail(err, SLU_EINVAL, "%s: less than was said", a->name);
+	if (a->tar)
+		return fwrite(zeros, 1, pad, a->file) == pad ? 0 : fail(err, "write", a->work);
+	rc = sync_file(a->file, a->name, err);
+	if (fclose(a->file) && !rc)
+		rc = fail(err, "close", a->name);
+	a->file = NULL;
+	return rc ? rc : archive_sync_folder_of(a->name, err);
+}
+
+int
+archive_finish(struct archive *a, struct slu_err *err)
+{
+	static const char zeros[2 * BLOCK];
+	int rc = 0;
+
+	if (a->tar && fwrite(zeros, 1, sizeof zeros, a->file) != sizeof zeros)
+		return fail(err, "write", a->work);
+	if (a->tar)
+		rc = sync_file(a->file, a->work, err);
+	if (!rc && rename(a->work, a->path))
+		rc = fail(err, "rename", a->work);
+	return rc ? rc : archive_sync_folder_of(a->path, err);
+}
+
+/* --- read ----------------------------------------------------------------------- */
+
+int
+archive_open(struct archive *a, const char *path, struct slu_err *err)
+{
+	struct stat st;
+
+	*a = (struct archive){ 0 };
+	if (snprintf(a->path, ARCHIVE_PATH, "%s", path) >= ARCHIVE_PATH)
+		return slu_fail(err, SLU_EINVAL, "the name is too long: %.40s...", path);
+	if (stat(path, &st))
+		return fail(err, "open", path);
+	a->tar = !S_ISDIR(st.st_mode);
+	if (!a->tar)
+		return 0;
+	a->file = fopen(path, "re");
+	return a->file ? 0 : fail(err, "open", path);
+}
+
+static int
+read_octal(const char *at, size_t width, uint64_t *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < width && at[i] && at[i] != ' '; i++) {
+		if (at[i] < '0' || at[i] > '7')
+			return SLU_EINVAL;
+		*out = *out * 8 + (uint64_t)(at[i] - '0');
+	}
+	return 0;
+}
+
+/* The file stands behind the head of the one that is wanted; or SLU_ENOTFOUND. */
+static int
+scan_tar(struct archive *a, const char *name, uint64_t *bytes, struct slu_err *err)
+{
+	char head[BLOCK];
+
+	if (fseeko(a->file, (off_t)a->next, SEEK_SET))
+		return fail(err, "read", a->path);
+	while (fread(head, 1, BLOCK, a->file) == BLOCK && head[0]) {
+		if (memcmp(head + AT_MAGIC, "ustar", 5) != 0 || read_octal(head + AT_SIZE, 12, bytes))
+			return slu_fail(err, SLU_EINVAL, "%s is no tar file", a->path);
+		a->next += BLOCK + (*bytes + BLOCK - 1) / BLOCK * BLOCK;
+		if (strncmp(head, name, TAR_NAME) == 0)
+			return 0;
+		if (fseeko(a->file, (off_t)a->next, SEEK_SET))
+			return fail(err, "read", a->path);
+	}
+	return slu_fail(err, SLU_ENOTFOUND, "%s has no %s", a->path, name);
+}
+
+/* They are mostly asked for in order: from here on, and only then from the start. */
+static int
+find_in_tar(struct archive *a, const char *name, uint64_t *bytes, struct slu_err *err)
+{
+	int rc = scan_tar(a, name, bytes, err);
+
+	if (rc != SLU_ENOTFOUND)
+		return rc;
+	a->next = 0;
+	return scan_tar(a, name, bytes, err);
+}
+
+int
+archive_find(struct archive *a, const char *name, uint64_t *bytes, struct slu_err *err)
+{
+	struct stat st;
+	int rc;
+
+	(void)snprintf(a->name, sizeof a->name, "%s", name);
+	if (a->tar)
+		return find_in_tar(a, name, bytes, err);
+	if (a->file)
+		(void)fclose(a->file); /* it was read */
+	a->file = NULL;
+	rc = join(a->name, a->path, name, err);
+	if (rc)
+		return rc;
+	a->file = fopen(a->name, "re");
+	if (!a->file && errno == ENOENT)
+		return slu_fail(err, SLU_ENOTFOUND, "%s has no %s", a->path, name);
+	if (!a->file || fstat(fileno(a->file), &st))
+		return fail(err, "open", a->name);
+	*bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+int
+archive_read(struct archive *a, void *p, size_t n, struct slu_err *err)
+{
+	if (fread(p, 1, n, a->file) == n)
+		return 0;
+	if (ferror(a->file))
+		return fail(err, "read", a->name);
+	return slu_fail(err, SLU_ECORRUPT, "%s ends too early", a->name);
+}
+
+void
+archive_close(struct archive *a)
+{
+	if (a->file)
+		(void)fclose(a->file); /* what counts was synced */
+	a->file = NULL;
+}

@@ -1,0 +1,117 @@
+#include "cli/args.h"
+#include "cli/cli.h"
+
+#include <string.h>
+
+enum {
+	COMMANDS_MAX = 32 /* of a table */
+};
+
+/* clang-format off */
+#define RUN(word, fn, text)     { .name = (word), .run = (fn), .summary = (text) }
+#define GROUP(word, table, text) { .name = (word), .summary = (text), .subs = (table) }
+
+static const struct command queue_commands[] = {
+	RUN("list",   cli_queue_list,   "queues: depth, age, what has happened in them"),
+	RUN("show",   cli_queue_show,   "one queue, with all its knobs"),
+	RUN("set",    cli_queue_set,    "change the knobs of a queue"),
+	RUN("pause",  cli_queue_pause,  "hand out nothing until it is resumed"),
+	RUN("resume", cli_queue_resume, "hand out messages again"),
+	RUN("purge",  cli_queue_purge,  "delete all that is neither leased nor dead"),
+	{ 0 }
+};
+
+static const struct command dlq_commands[] = {
+	RUN("list",    cli_dlq_list,    "dead letters, oldest first"),
+	RUN("show",    cli_dlq_show,    "one dead letter, with its history"),
+	RUN("redrive", cli_dlq_redrive, "try them again, here or in another queue"),
+	RUN("delete",  cli_dlq_delete,  "delete some of them"),
+	RUN("purge",   cli_dlq_purge,   "delete all of them"),
+	{ 0 }
+};
+
+static const struct command admin_commands[] = {
+	RUN("backup",    cli_admin_backup,    "copy a running server to a folder or a tar file"),
+	RUN("restore",   cli_admin_restore,   "make a data folder out of a backup"),
+	RUN("journal",   cli_admin_journal,   "check, show or salvage the log of a shard"),
+	RUN("log-level", cli_admin_log_level, "see or change what the server logs"),
+	RUN("config",    cli_admin_config,    "every setting of the server, and where it came from"),
+	{ 0 }
+};
+
+const struct command cli_commands[] = {
+	RUN("push",       cli_push,       "put messages into a queue"),
+	RUN("pull",       cli_pull,       "take messages out of a queue"),
+	RUN("work",       cli_work,       "run a command for every message of a queue"),
+	RUN("ack",        cli_ack,        "a message is done"),
+	RUN("nack",       cli_nack,       "a message failed, or has to wait"),
+	RUN("extend",     cli_extend,     "keep the lease of a message"),
+	RUN("stats",      cli_stats,      "how many messages the queues have"),
+	RUN("topics",     cli_topics,     "which queues there are"),
+	RUN("peek",       cli_peek,       "look at messages without taking them"),
+	RUN("browse",     cli_browse,     "search the messages of a queue"),
+	RUN("get",        cli_get,        "one message, with its history"),
+	RUN("delete",     cli_delete,     "delete messages"),
+	GROUP("queue",    queue_commands, "list, show, set, pause, resume or purge queues"),
+	GROUP("dlq",      dlq_commands,   "list, show, redrive, delete or purge dead letters"),
+	RUN("top",        cli_top,        "watch the queues live"),
+	RUN("status",     cli_status,     "which server this is, and how it is"),
+	RUN("token",      cli_token,      "make a token, or a key, for development"),
+	RUN("certs",      cli_certs,      "certificates to try TLS with"),
+	GROUP("admin",    admin_commands, "backup, restore, log of a shard, log level, settings"),
+	RUN("bench",      cli_bench,      "measure a server, the executor or the priority queue"),
+	RUN("demo",       cli_demo,       "watch keys run in parallel, each in its own order"),
+	RUN("completion", cli_completion, "print a script that completes commands in a shell"),
+	{ 0 }
+};
+/* clang-format on */
+
+void
+cli_list(const struct command *table, const char *said, FILE *out)
+{
+	fprintf(out, "usage: %s COMMAND [options]\n\n", said);
+	for (const struct command *c = table; c->name; c++)
+		fprintf(out, "  %-11s %s\n", c->name, c->summary);
+	fprintf(out, "\n`%s COMMAND --help` says more, with examples.\n", said);
+}
+
+static int
+unknown(const struct command *table, const char *said, const char *word)
+{
+	const char *names[COMMANDS_MAX];
+	const char *near;
+	size_t n = 0;
+
+	for (const struct command *c = table; c->name && n < COMMANDS_MAX; c++)
+		names[n++] = c->name;
+	near = args_nearest(word, names, n);
+	fprintf(stderr, "%s: no command %s", said, word);
+	if (near)
+		fprintf(stderr, "; did you mean %s?", near);
+	fprintf(stderr, "\nsee `%s --help`\n", said);
+	return CLI_USAGE;
+}
+
+int
+cli_run(const struct command *table, const char *said, int argc, char **argv)
+{
+	char words[64];
+
+	if (argc < 1) {
+		cli_list(table, said, stderr);
+		return CLI_USAGE;
+	}
+	if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+		cli_list(table, said, stdout);
+		return CLI_OK;
+	}
+	for (const struct command *c = table; c->name; c++) {
+		if (strcmp(argv[0], c->name) != 0)
+			continue;
+		if (!c->subs)
+			return c->run(argc, argv);
+		(void)snprintf(words, sizeof words, "%s %s", said, c->name); /* fits */
+		return cli_run(c->subs, words, argc - 1, argv + 1);
+	}
+	return unknown(table, said, argv[0]);
+}

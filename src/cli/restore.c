@@ -1,0 +1,353 @@
+/*
+ * restore.c - `sluice admin restore`: a data folder out of a backup. No server is asked.
+ *
+ *      BACKUP ──> DIR.partial: files, sums compared, zeros behind them, synced
+ *                      │  the log of every shard is read whole, and ends where it should
+ *                      v
+ *                     DIR: one rename
+ */
+#include "cli/archive.h"
+#include "cli/manifest.h"
+#include "cli/progress.h"
+#include "cli/session.h"
+
+#include "base/crc32c.h"
+#include "base/disk.h"
+#include "base/json_out.h"
+#include "base/mem.h"
+#include "engine/log.h"
+#include "wal/durable.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	PIECE = 1 << 20
+};
+
+struct restore {
+	struct session s;
+	const char *data;
+	char work[ARCHIVE_PATH]; /* DIR.partial */
+	struct archive archive;
+	struct manifest manifest;
+	struct progress progress;
+	uint64_t done;
+	uint64_t messages;
+	char *room; /* PIECE bytes */
+};
+
+/* --- where to ------------------------------------------------------------------- */
+
+/* Missing is as good as empty. */
+static int
+check_empty(const char *path, struct slu_err *err)
+{
+	struct dirent *e;
+	DIR *d = opendir(path);
+	int found = 0;
+
+	if (!d)
+		return errno == ENOENT ? 0 : slu_fail(err, SLU_EDOWN, "%s: %m", path);
+	while ((e = readdir(d)) != NULL && !found)
+		found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(d);
+	if (found)
+		return slu_fail(err, SLU_EEXISTS, "%s is not empty: name a new folder, or move that "
+						  "one away",
+				path);
+	return 0;
+}
+
+static int
+make_folder(struct restore *r, struct slu_err *err)
+{
+	size_t n = strlen(r->data);
+	int rc;
+
+	while (n > 1 && r->data[n - 1] == '/')
+		n--;
+	if (snprintf(r->work, sizeof r->work, "%.*s.partial", (int)n, r->data) >= (int)sizeof r->work)
+		return slu_fail(err, SLU_EINVAL, "--data: the name is too long");
+	rc = check_empty(r->data, err);
+	if (rc)
+		return rc;
+	if (mkdir(r->work, 0700) == 0)
+		return 0;
+	if (errno == EEXIST)
+		return slu_fail(err, SLU_EEXISTS, "%s is there: a restore is under way, or was cut "
+						  "short; remove it",
+				r->work);
+	return slu_fail(err, SLU_EDOWN, "make %s: %m", r->work);
+}
+
+/* --- what ----------------------------------------------------------------------- */
+
+static int
+load_manifest(struct restore *r, struct slu_err *err)
+{
+	struct slu_err why;
+	uint64_t bytes;
+	char *text;
+	int rc;
+
+	rc = archive_find(&r->archive, MANIFEST_NAME, &bytes, &why);
+	if (rc == SLU_ENOTFOUND)
+		return slu_fail(err, SLU_EINVAL, "it has no %s: it is no backup, or was cut short",
+				MANIFEST_NAME);
+	if (rc)
+		return slu_fail(err, (enum slu_code)rc, "%s", why.text);
+	text = bytes <= MANIFEST_BYTES_MAX ? mem_alloc(bytes + 1) : NULL;
+	if (!text)
+		return slu_fail(err, SLU_ENOMEM, "no memory for %s", MANIFEST_NAME);
+	rc = archive_read(&r->archive, text, bytes, err);
+	if (!rc && manifest_read(&r->manifest, (struct slice){ text, bytes }, &why))
+		rc = slu_fail(err, SLU_EINVAL, "%s: %s", MANIFEST_NAME, why.text);
+	mem_free(text);
+	return rc;
+}
+
+/* --- a file --------------------------------------------------------------------- */
+
+static int
+copy_bytes(struct restore *r, const struct manifest_file *f, int fd, struct slu_err *err)
+{
+	uint64_t at = 0;
+	uint32_t sum = 0;
+
+	while (at < f->bytes) {
+		const uint64_t left = f->bytes - at;
+		const size_t n = left < PIECE ? (size_t)left : PIECE;
+		const int rc = archive_read(&r->archive, r->room, n, err);
+
+		if (rc)
+			return rc;
+		if (write(fd, r->room, n) != (ssize_t)n)
+			return slu_fail(err, SLU_EFULL, "write %s/%s: %m", r->work, f->name);
+		sum = crc32c(sum, r->room, n);
+		at += n;
+		r->done += n;
+		progress_at(&r->progress, r->done);
+	}
+	if (sum != f->sum)
+		return slu_fail(err, SLU_ECORRUPT, "%s is damaged in the backup: its sum is wrong",
+				f->name);
+	return 0;
+}
+
+/* The room behind is taken, not only promised: the log counts on it. */
+static int
+finish_file(const struct restore *r, const struct manifest_file *f, int fd,
+	    struct slu_err *err)
+{
+	const int rc = f->size > f->bytes
+			       ? posix_fallocate(fd, (off_t)f->bytes, (off_t)(f->size - f->bytes))
+			       : 0;
+
+	if (rc) {
+		errno = rc;
+		return slu_fail(err, SLU_EFULL, "make %s/%s %" PRIu64 " bytes long: %m", r->work,
+				f->name, f->size);
+	}
+	return fsync(fd) ? slu_fail(err, SLU_EDOWN, "sync %s/%s: %m", r->work, f->name) : 0;
+}
+
+static int
+copy_file(struct restore *r, const struct manifest_file *f, struct slu_err *err)
+{
+	char path[ARCHIVE_PATH + MANIFEST_FILE_NAME];
+	uint64_t bytes;
+	int fd, rc;
+
+	rc = archive_find(&r->archive, f->name, &bytes, err);
+	if (rc == SLU_ENOTFOUND)
+		rc = slu_fail(err, SLU_ECORRUPT, "the backup lacks %s", f->name);
+	if (!rc && bytes != f->bytes)
+		rc = slu_fail(err, SLU_ECORRUPT, "%s has %" PRIu64 " bytes in the backup, not %" PRIu64,
+			      f->name, bytes, f->bytes);
+	if (!rc)
+		rc = archive_make_folders(r->work, f->name, err);
+	if (rc)
+		return rc;
+	(void)snprintf(path, sizeof path, "%s/%s", r->work, f->name); /* fits */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return slu_fail(err, SLU_EDOWN, "make %s: %m", path);
+	rc = copy_bytes(r, f, fd, err);
+	if (!rc)
+		rc = finish_file(r, f, fd, err);
+	close(fd);
+	return rc ? rc : archive_sync_folder_of(path, err);
+}
+
+static int
+copy_all(struct restore *r, struct slu_err *err)
+{
+	int rc = 0;
+
+	progress_begin(&r->progress, "restoring", r->manifest.bytes, true);
+	for (uint32_t i = 0; i < r->manifest.n_files && !rc; i++)
+		rc = copy_file(r, &r->manifest.files[i], err);
+	progress_end(&r->progress);
+	return rc;
+}
+
+/* --- a shard -------------------------------------------------------------------- */
+
+/* All of it was synced: so the log says how far it must go. */
+static int
+put_durable(const char *folder, const struct manifest_shard *shard, struct slu_err *err)
+{
+	const int dir = disk_posix.ops->folder(&disk_posix, folder);
+	struct durable d = { .file = -1 };
+	int rc;
+
+	if (dir < 0)
+		return disk_fail(dir, "open", folder, err);
+	rc = durable_open(&d, &disk_posix, dir, false, err);
+	if (!rc)
+		rc = durable_put(&d, shard->last, shard->time, err);
+	durable_close(&d);
+	disk_posix.ops->close(&disk_posix, dir);
+	return rc;
+}
+
+/* M3 of the manifest. */
+static int
+check_shard(struct restore *r, uint32_t i, struct slu_err *err)
+{
+	const struct manifest_shard *shard = &r->manifest.shards[i];
+	char folder[ARCHIVE_PATH + 16];
+	const struct engine_conf conf = { .folder = folder };
+	struct log_facts facts;
+	int rc;
+
+	if (r->manifest.n_shards == 1)
+		(void)snprintf(folder, sizeof folder, "%s", r->work);
+	else
+		(void)snprintf(folder, sizeof folder, "%s/%" PRIu32, r->work, i);
+	rc = put_durable(folder, shard, err);
+	if (!rc)
+		rc = log_check(&conf, &facts, err);
+	if (rc)
+		return rc;
+	if (facts.wrong)
+		return slu_fail(err, SLU_ECORRUPT, "the records do not fit together: %s", facts.wrong);
+	if (facts.last_seq != shard->last)
+		return slu_fail(err, SLU_ECORRUPT,
+				"shard %" PRIu32 " ends with record %" PRIu64 ", not %" PRIu64, i,
+				facts.last_seq, shard->last);
+	r->messages += facts.messages;
+	return 0;
+}
+
+static int
+check_all(struct restore *r, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < r->manifest.n_shards && !rc; i++)
+		rc = check_shard(r, i, err);
+	return rc;
+}
+
+/* --- the command ---------------------------------------------------------------- */
+
+static int
+run(struct restore *r, const char *backup, struct slu_err *err)
+{
+	struct slu_err why;
+	int rc;
+
+	r->room = mem_alloc(PIECE);
+	rc = r->room ? archive_open(&r->archive, backup, err)
+		     : slu_fail(err, SLU_ENOMEM, "out of memory");
+	if (!rc && load_manifest(r, &why))
+		rc = slu_fail(err, why.code, "%s: %.200s", backup, why.text);
+	if (!rc)
+		rc = make_folder(r, err);
+	if (rc)
+		return rc;
+	rc = copy_all(r, err);
+	if (!rc)
+		rc = check_all(r, err);
+	if (!rc && rename(r->work, r->data))
+		rc = slu_fail(err, SLU_EDOWN, "rename %s to %s: %m", r->work, r->data);
+	if (!rc)
+		rc = archive_sync_folder_of(r->data, err);
+	if (rc)
+		session_note(&r->s, "%s is not whole: remove it", r->work);
+	return rc;
+}
+
+static void
+tell_json(const struct restore *r)
+{
+	struct json_out w;
+	struct buf line;
+
+	buf_init(&line, 64 * 1024);
+	json_out_init(&w, &line);
+	json_out_object(&w, NULL);
+	json_out_str(&w, "data", slice_of(r->data));
+	json_out_u64(&w, "messages", r->messages);
+	json_out_u64(&w, "bytes", r->manifest.bytes);
+	json_out_u64(&w, "shards", r->manifest.n_shards);
+	json_out_close(&w);
+	puts(buf_str(&line));
+	buf_release(&line);
+}
+
+static void
+tell(const struct restore *r)
+{
+	if (r->s.json) {
+		tell_json(r);
+		return;
+	}
+	printf("%s: %" PRIu64 " messages, checked\nstart it with: sluiced --data %s", r->data,
+	       r->messages, r->data);
+	if (r->manifest.n_shards > 1)
+		printf(" --shards %" PRIu32, r->manifest.n_shards);
+	putchar('\n');
+}
+
+int
+cli_admin_restore(int argc, char **argv)
+{
+	static const struct session_help help = {
+		.usage = "admin restore BACKUP --data FOLDER [options]",
+		.text = "Make a data folder out of a backup, on this machine: every file is compared with\n"
+			"its sum, every log is read whole. The folder must be empty, or not there; it\n"
+			"appears when all is well. Leases that were held begin anew for a moment; what was\n"
+			"acked after the backup began comes again.\n",
+		.examples = "  sluice admin restore /backup/sluice-monday --data /var/lib/sluice\n"
+			    "  sluice admin restore sluice.tar --data ./data\n",
+		.min_words = 1,
+		.max_words = 1,
+	};
+	struct restore r = { .s = SESSION("admin restore") };
+	const struct arg args[] = {
+		{ "--data FOLDER", ARG_TEXT, &r.data, "the new data folder" },
+		{ "--json", ARG_FLAG, &r.s.json, "print JSON, for scripts" },
+		{ "--help", ARG_FLAG, &r.s.help, "this text" },
+	};
+	struct slu_err err;
+
+	if (!session_begin(&r.s, &help, &argc, &argv, args, COUNT(args)))
+		return r.s.exit;
+	if (!r.data)
+		session_usage(&r.s, "where to? Say --data FOLDER");
+	else if (run(&r, argv[0], &err))
+		session_fail(&r.s, &err);
+	else
+		tell(&r);
+	archive_close(&r.archive);
+	manifest_release(&r.manifest);
+	mem_free(r.room);
+	return session_end(&r.s);
+}

@@ -1,0 +1,152 @@
+/*
+ * settings.c - `sluice admin log-level` and `config`: what the server logs, and all that
+ * it was told.
+ */
+#include "cli/rows.h"
+
+#include "base/json.h"
+#include "base/json_out.h"
+#include "base/json_table.h"
+#include "base/mem.h"
+
+/* --- log level ------------------------------------------------------------------ */
+
+static int
+set_level(struct session *s, const char *level, struct slice *out, struct slu_err *err)
+{
+	struct json_out w;
+	struct buf body;
+	int rc;
+
+	buf_init(&body, 4096);
+	json_out_init(&w, &body);
+	json_out_object(&w, NULL);
+	json_out_str(&w, "level", slice_of(level));
+	json_out_close(&w);
+	rc = remote_put_to(&s->remote, buf_slice(&body), out, err);
+	buf_release(&body);
+	return rc;
+}
+
+static int
+print_level(const struct session *s, struct slice answer, struct slu_err *err)
+{
+	static const struct json_field fields[] = {
+		{ .name = { "level", 5 }, .read = json_read_text, .size = sizeof(struct slice) },
+	};
+	struct slice level = { 0 };
+	struct json r;
+
+	json_init(&r, answer, JSON_DEPTH);
+	json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &level);
+	if (json_end(&r, err))
+		return SLU_EUNKNOWN;
+	if (s->json)
+		printf("%.*s\n", (int)answer.n, answer.p);
+	else
+		printf("%.*s\n", (int)level.n, level.p);
+	return 0;
+}
+
+int
+cli_admin_log_level(int argc, char **argv)
+{
+	static const struct session_help help = {
+		.usage = "admin log-level [debug|info|warn|error|off] [options]",
+		.text = "What the server logs; with a level, from now on until it is started again or\n"
+			"reads its settings anew.\n",
+		.examples = "  sluice admin log-level\n  sluice admin log-level debug\n",
+		.max_words = 1,
+	};
+	struct session s = SESSION("admin log-level");
+	const struct arg args[] = { SESSION_SERVER_ROWS(&s) };
+	struct slice answer;
+	struct slu_err err;
+	int rc;
+
+	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
+		return s.exit;
+	remote_path(&s.remote, "/v1/admin/log-level");
+	rc = argc ? set_level(&s, argv[0], &answer, &err) : remote_get(&s.remote, &answer, &err);
+	if (!rc)
+		rc = print_level(&s, answer, &err);
+	if (rc)
+		session_fail(&s, &err);
+	return session_end(&s);
+}
+
+/* --- config --------------------------------------------------------------------- */
+
+struct setting {
+	struct slice value;
+	struct slice from;
+};
+
+static void
+add_setting(struct table *t, const struct json_str *name, struct json *in)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELD(raw, struct setting, value),
+		JSON_FIELD(text, struct setting, from),
+	};
+	struct setting s = { 0 };
+
+	json_fields(in, fields, COUNT(fields), JSON_LENIENT, &s);
+	table_text(t, name->raw);
+	table_text(t, s.value.n ? s.value : SLICE("-"));
+	table_text(t, s.from);
+}
+
+static int
+print_settings(struct slice answer, struct slu_err *err)
+{
+	static const char *const heads[] = { "SETTING", "VALUE", "FROM" };
+	char *room = mem_alloc(answer.n + 1);
+	struct json_str name;
+	struct table t;
+	struct json r;
+	int rc;
+
+	if (!room)
+		return slu_fail(err, SLU_ENOMEM, "no memory for the answer");
+	table_init(&t, heads, COUNT(heads), 0);
+	json_init(&r, answer, JSON_DEPTH);
+	json_room(&r, room, answer.n);
+	json_object(&r);
+	while (json_member(&r, &name))
+		add_setting(&t, &name, &r);
+	rc = json_end(&r, err);
+	if (!rc)
+		(void)table_print(&t, stdout, session_colours(stdout)); /* no memory: no table */
+	table_release(&t);
+	mem_free(room);
+	return rc ? SLU_EUNKNOWN : 0;
+}
+
+int
+cli_admin_config(int argc, char **argv)
+{
+	static const struct session_help help = {
+		.usage = "admin config [options]",
+		.text = "Every setting of the running server as it is in force, and where it came from.\n"
+			"Secrets are masked.\n",
+		.examples = "  sluice admin config\n  sluice admin config --json | jq '.\"log.level\"'\n",
+	};
+	struct session s = SESSION("admin config");
+	const struct arg args[] = { SESSION_SERVER_ROWS(&s) };
+	struct slice answer;
+	struct slu_err err;
+	int rc;
+
+	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
+		return s.exit;
+	remote_path(&s.remote, "/v1/admin/config");
+	rc = remote_get(&s.remote, &answer, &err);
+	if (!rc && s.json)
+		printf("%.*s\n", (int)answer.n, answer.p);
+	else if (!rc)
+		rc = print_settings(answer, &err);
+	if (rc)
+		session_fail(&s, &err);
+	return session_end(&s);
+}

@@ -1,0 +1,157 @@
+/*
+ * top.c - `sluice top`: the queues of a server, live.
+ */
+#include "cli/top.h"
+
+#include "base/clock.h"
+#include "cli/terminal.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	SCREEN_MAX = 1 << 20
+};
+
+/* --- once ----------------------------------------------------------------------- */
+
+/* Two samples: a rate is what changed between them. */
+static void
+show_once(struct top *t)
+{
+	const slu_time d = t->interval;
+
+	top_sample(t);
+	if (!t->err.code) {
+		(void)nanosleep(&(struct timespec){ d / SLU_SEC, d % SLU_SEC }, NULL);
+		top_sample(t);
+	}
+	if (t->err.code) {
+		session_fail(&t->s, &t->err);
+		return;
+	}
+	top_sort(t);
+	if (t->s.json)
+		top_print_json(t);
+	else
+		top_print(t);
+}
+
+/* --- live ----------------------------------------------------------------------- */
+
+static void
+choose_order(struct top *t, int key)
+{
+	for (unsigned i = 0; i < top_n_orders; i++)
+		if (top_orders[i].key == key)
+			t->order = i;
+	t->reverse = key == 'R' ? !t->reverse : t->reverse;
+}
+
+/* False: that is enough. */
+static bool
+take_key(struct top *t, int key)
+{
+	if (key == KEY_STOP || key == 'q')
+		return false;
+	if (key == KEY_ESCAPE || key == KEY_LEFT || key == 'b')
+		t->inside = false;
+	else if ((key == KEY_ENTER || key == KEY_RIGHT) && t->n > 0)
+		t->inside = true;
+	else if ((key == KEY_DOWN || key == 'j') && t->selected + 1 < t->n)
+		t->selected++;
+	else if ((key == KEY_UP || key == 'k') && t->selected > 0)
+		t->selected--;
+	else
+		choose_order(t, key);
+	return true;
+}
+
+static void
+show(struct top *t, const struct terminal *terminal, struct buf *screen)
+{
+	ssize_t n;
+
+	top_sort(t);
+	top_draw(t, terminal->rows, terminal->columns, screen);
+	n = write(STDOUT_FILENO, screen->p, screen->n);
+	(void)n; /* the next one comes soon */
+}
+
+static void
+run(struct top *t, struct terminal *terminal)
+{
+	slu_time next = 0;
+	struct buf screen;
+	int key = KEY_NONE;
+
+	buf_init(&screen, SCREEN_MAX);
+	t->s.remote.stop_fd = terminal->signals;
+	do {
+		slu_time now = clock_mono(&clock_system);
+
+		if (now >= next) {
+			top_sample(t);
+			now = clock_mono(&clock_system);
+			next = now + t->interval;
+		}
+		show(t, terminal, &screen);
+		key = terminal_wait(terminal, (int)((next - now) / SLU_MS) + 1);
+	} while (take_key(t, key));
+	buf_release(&screen);
+}
+
+/* --- the command ---------------------------------------------------------------- */
+
+static bool
+speaks_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+int
+cli_top(int argc, char **argv)
+{
+	static const struct session_help help = {
+		.usage = "top [options]",
+		.text = "The queues live: how much is where, what comes and goes a second, how long the\n"
+			"oldest message waits, failures, and how the depth has changed. Keys sort, the\n"
+			"arrows select, enter opens a queue, q quits. Where stdout is no terminal it\n"
+			"prints one table and ends.\n",
+		.examples = "  sluice top\n  sluice top --namespace payments --interval 5s\n"
+			    "  sluice top --once\n  sluice top --once --json | jq 'select(.failed_per_s > 0)'\n",
+	};
+	struct top t = { .s = SESSION("top"), .interval = SLU_SEC, .utf8 = speaks_utf8() };
+	bool once = false;
+	const char *space = NULL;
+	const struct arg args[] = {
+		{ "--namespace NAME", ARG_TEXT, &space, "only the queues of this one" },
+		{ "--interval", ARG_TIME, &t.interval, "how often it looks (1s)" },
+		{ "--once", ARG_FLAG, &once, "print one table and end" },
+		SESSION_SERVER_ROWS(&t.s),
+	};
+	struct terminal terminal;
+
+	if (!session_begin(&t.s, &help, &argc, &argv, args, COUNT(args)))
+		return t.s.exit;
+	t.all = !space;
+	t.s.space = space ? space : t.s.space;
+	t.interval = t.interval < 10 * SLU_MS ? 10 * SLU_MS : t.interval;
+	if (once || t.s.json || !terminal_open(&terminal)) {
+		show_once(&t);
+	} else {
+		run(&t, &terminal);
+		terminal_close(&terminal);
+	}
+	top_release(&t);
+	return session_end(&t.s);
+}

@@ -1,0 +1,520 @@
+"""What operators type: queues, messages, dead letters, backup, completion, top."""
+import base64
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from test_client import LIMIT, SLUICE, Cli, cli, shared  # noqa: F401
+from served import Server, texts, until
+
+ROOT = Path(__file__).parents[2]
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, cli, *args, rows=24, columns=120, **env):
+        self.ours, self.theirs = pty.openpty()
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.before = termios.tcgetattr(self.theirs)
+        self.process = subprocess.Popen([SLUICE, *map(str, args)], stdin=self.theirs,
+                                        stdout=self.theirs, stderr=self.theirs, cwd=cli.folder,
+                                        env={**cli.env, **env}, start_new_session=True)
+        self.seen = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+        os.close(self.theirs)
+
+    def read(self):
+        if select.select([self.ours], [], [], 0.05)[0]:
+            self.seen += os.read(self.ours, 65536)
+        return self.seen.decode(errors="replace")
+
+    def expect(self, pattern):
+        """Wait until it is on the screen; what has been seen by then is forgotten."""
+        found = until(lambda: re.search(pattern, self.read(), re.S), LIMIT)
+        self.seen = b""
+        return found
+
+    def type(self, text):
+        os.write(self.ours, text.encode())
+
+    def end(self):
+        """Wait for its end; the exit code, and what it has still said."""
+        until(lambda: (self.read(), self.process.poll() is not None)[1], LIMIT)
+        said = self.read()
+        return self.process.returncode, said
+
+    def is_as_before(self):
+        return termios.tcgetattr(self.theirs) == self.before
+
+
+def die(cli, *texts_, error="no such account"):
+    ids = cli.push(*texts_)
+    cli("pull", cli.queue, "--limit", len(ids))
+    cli("nack", *ids, "--dead", "--error", error)
+    return ids
+
+
+# --- queues ----------------------------------------------------------------------
+
+def test_queues_are_listed_and_shown(cli):
+    cli.push("a", "b")
+    assert re.search(rf"^default +{cli.queue} +2 ", cli("queue", "list"), re.M)
+    listed, = [q for q in cli.lines("queue", "list", "--all") if q["topic"] == cli.queue]
+    assert listed["ready"] == 2
+    shown = cli("queue", "show", cli.queue)
+    assert re.search(r"^ready +2$", shown, re.M) and re.search(r"^policy.lease +30s$", shown, re.M)
+    assert cli.try_("queue", "list", "--namespace", "nobody").returncode == 3
+    assert cli.try_("queue", "show", "nosuch").returncode == 3
+
+
+def test_knobs_are_set_and_the_others_stay(cli):
+    cli("queue", "set", cli.queue, "max_attempts=9", "retry.kind=linear", "retry.base=5s")
+    cli("queue", "set", cli.queue, "require_lease=true", "lease=1m")
+    policy = cli.lines("queue", "show", cli.queue) if cli.push("x") else None
+    knobs = policy[0]["policy"]
+    assert (knobs["max_attempts"], knobs["require_lease"], knobs["lease"]) == (9, True, "1m")
+    assert (knobs["retry"]["kind"], knobs["retry"]["base"]) == ("linear", "5s")
+    reset, = cli.lines("queue", "set", cli.queue, "--reset", "max_attempts=3")
+    assert (reset["max_attempts"], reset["lease"], reset["retry"]["kind"]) == \
+        (3, "30s", "exponential")
+
+
+@pytest.mark.parametrize("args, code, says", [
+    (["max_attempts"], 2, "KNOB=VALUE"), ([], 2, "set what"), (["max_atempts=3"], 1, "max_atempts"),
+    (["lease=forever"], 1, "lease"), (["retry.kind=wild"], 1, "exponential")], ids=str)
+def test_a_wrong_knob_is_named(cli, args, code, says):
+    done = cli.try_("queue", "set", cli.queue, *args)
+    assert done.returncode == code and says in done.stderr.decode()
+
+
+def test_a_queue_is_paused_and_resumed(cli):
+    cli.push("x")
+    cli("queue", "pause", cli.queue)
+    assert cli.try_("pull", cli.queue).returncode == 3 and cli.stats()["paused"] is True
+    cli("queue", "resume", cli.queue)
+    assert cli("pull", cli.queue, "--ack") == "x"
+    missing = cli.try_("queue", "pause", "tpyo")
+    assert missing.returncode == 3 and b"tpyo" in missing.stderr
+
+
+# --- asking first ----------------------------------------------------------------
+
+def test_what_destroys_is_refused_without_yes_where_nobody_can_be_asked(cli):
+    die(cli, "dead")
+    id_, = cli.push("x")
+    for args in (["queue", "purge", cli.queue], ["delete", id_], ["dlq", "purge", cli.queue],
+                 ["dlq", "delete", cli.queue, "--all"]):
+        done = cli.try_(*args)
+        assert done.returncode == 2 and b"--yes" in done.stderr and done.stdout == b""
+    assert cli.stats()["total"] == 2
+    assert cli("queue", "purge", cli.queue, "--yes") == "1 purged\n"
+    assert cli("dlq", "purge", cli.queue, "--yes") == "1 deleted\n"
+    assert cli.stats()["total"] == 0
+
+
+@pytest.mark.parametrize("answer, code, left", [("y\n", 0, 0), ("n\n", 1, 3), ("\n", 1, 3)])
+def test_on_a_terminal_it_asks(cli, answer, code, left):
+    cli.push("a", "b", "c")
+    with Terminal(cli, "queue", "purge", cli.queue) as terminal:
+        terminal.expect(rf"delete 3 messages of queue {cli.queue}.*\[y/N\]")
+        terminal.type(answer)
+        assert terminal.end()[0] == code
+    assert cli.stats()["total"] == left
+
+
+# --- messages --------------------------------------------------------------------
+
+def test_messages_are_searched(cli):
+    cli.push("hello alice", "--key", "a", "--correlation-id", "run-1")
+    cli.push("hello bob", "--delay", "1h")
+    found = cli.lines("browse", cli.queue, "--text", "alice")
+    assert texts(found) == ["hello alice"]
+    assert texts(cli.lines("browse", cli.queue, "--correlation-id", "run-1")) == ["hello alice"]
+    assert texts(cli.lines("browse", cli.queue, "--state", "delayed")) == ["hello bob"]
+    assert "hello bob" in cli("browse", cli.queue)
+    assert cli.try_("browse", cli.queue, "--text", "carol").returncode == 3
+    assert cli.try_("browse", cli.queue, "--older-than", "1h").returncode == 3
+
+
+def test_a_message_is_shown_and_deleted_by_its_id_alone(cli):
+    id_, = cli.push("x")
+    shown, = cli.lines("get", id_)
+    assert shown["topic"] == cli.queue and shown["history"][0]["event"] == "accepted"
+    assert re.search(r"^payload +x$", cli("get", shown["uid"]), re.M)
+    cli("delete", id_, "--yes")
+    assert cli.try_("get", id_).returncode == 3
+    assert cli.try_("delete", id_, "--yes").returncode == 3
+
+
+# --- dead letters ----------------------------------------------------------------
+
+def test_dead_letters_are_redriven_by_what_they_have_in_common(cli):
+    ids = die(cli, "a", "b", error="gateway timeout")
+    die(cli, "c", error="no such account")
+    assert cli("dlq", "redrive", cli.queue, "--error", "timeout", "--dry-run") == \
+        "2 would be redriven\n"
+    assert cli.stats()["dead"] == 3
+    assert cli("dlq", "redrive", cli.queue, "--error", "timeout") == "2 redriven\n"
+    assert sorted(m["id"] for m in cli.lines("browse", cli.queue, "--state", "ready")) == ids
+    assert [m["error"] for m in cli.lines("dlq", "list", cli.queue)] == ["no such account"]
+
+
+def test_dead_letters_go_to_another_queue(cli):
+    ids = die(cli, "a", "b", "c")
+    other = f"{cli.queue}-other"
+    assert cli("dlq", "redrive", cli.queue, ids[1], "--to", other) == "1 redriven\n"
+    assert cli("pull", other, "--ack") == "b"
+    again = cli.try_("dlq", "redrive", cli.queue, ids[1], "--to", other)
+    assert again.returncode == 3 and str(ids[1]).encode() in again.stderr
+    assert cli("dlq", "redrive", cli.queue, "--all", "--to", other) == "2 redriven\n"
+    assert cli("pull", other, "--ack", "--limit", 5) == "a\nc\n" and cli.stats()["dead"] == 0
+
+
+def test_a_rate_is_kept(cli):
+    """20 a second, in calls of 3: 11 of them cannot be done within 0.4 s."""
+    die(cli, *"abcdefghijk")
+    began = time.monotonic()
+    assert cli("dlq", "redrive", cli.queue, "--all", "--rate", 20) == "11 redriven\n"
+    assert time.monotonic() - began > 0.4
+
+
+def test_redriving_all_ends_though_they_die_again(cli):
+    """Whatever is redriven is dead again at once: each is tried once all the same."""
+    die(cli, *map(str, range(30)))
+    worker = cli.start("work", cli.queue, "--", "sh", "-c", "exit 100")
+    try:
+        assert cli("dlq", "redrive", cli.queue, "--all", "--rate", 200) == "30 redriven\n"
+    finally:
+        worker.send_signal(signal.SIGKILL)
+        worker.communicate()
+
+
+def test_long_work_shows_how_far_it_is_on_a_terminal_alone(cli):
+    die(cli, *map(str, range(12)))
+    with Terminal(cli, "dlq", "redrive", cli.queue, "--all", "--rate", 20) as terminal:
+        terminal.expect(r"redriving  \[#*\.*\] +\d+ %  \d+ of 12")
+        code, said = terminal.end()
+        assert code == 0 and "12 redriven" in said
+    cli("queue", "purge", cli.queue, "--yes")
+    die(cli, "a", "b")
+    done = cli.try_("dlq", "redrive", cli.queue, "--all")
+    assert done.stderr == b"" and done.stdout == b"2 redriven\n"
+
+
+# --- the server ------------------------------------------------------------------
+
+def test_the_log_level_is_seen_and_set(own_server):
+    assert own_server("admin", "log-level") == "info\n"
+    assert own_server("admin", "log-level", "debug") == "debug\n"
+    assert own_server.lines("admin", "log-level") == [{"level": "debug"}]
+    wrong = own_server.try_("admin", "log-level", "loud")
+    assert wrong.returncode == 1 and b"loud" in wrong.stderr
+    assert re.search(r"^log.level +\"?debug\"?", own_server("admin", "config"), re.M)
+    assert own_server.lines("admin", "config")[0]["log.level"]["value"] == "debug"
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    with Server(tmp_path / "data", "--listen", f"unix:{tmp_path}/s") as server:
+        yield Cli(server, f"unix:{tmp_path}/s", tmp_path)
+
+
+# --- backup ----------------------------------------------------------------------
+
+@pytest.mark.parametrize("out", ["copy", "copy.tar"])
+def test_a_backup_is_restored(own_server, out):
+    cli = own_server
+    cli.push("kept", "acked before")
+    cli("pull", cli.queue, "--ack", "--limit", 1)
+    cli("queue", "set", cli.queue, "max_attempts=9")
+    assert re.match(rf"{out}: 1 files, \d+ bytes\n", cli("admin", "backup", "--out", out))
+    cli.push("later")
+    said, = cli.lines("admin", "restore", out, "--data", "restored")
+    assert said["messages"] == 1
+    with Server(cli.folder / "restored") as server:
+        server.namespace, server.topic = "default", cli.queue
+        assert texts(server.dequeue()) == ["acked before"]
+        assert server.get("/policy", **server.here()).body["max_attempts"] == 9
+        assert "level=warn" not in server.said()
+
+
+def test_several_shards_come_back_each_to_its_place(tmp_path):
+    with Server(tmp_path / "data", "--shards", "3", "--listen", f"unix:{tmp_path}/s") as server:
+        cli = Cli(server, f"unix:{tmp_path}/s", tmp_path)
+        for i in range(9):
+            cli("push", f"q{i}", f"text {i}")
+        cli("admin", "backup", "--out", "copy.tar")
+    assert "--shards 3" in cli("admin", "restore", "copy.tar", "--data", "restored")
+    with Server(tmp_path / "restored", "--shards", "3") as server:
+        server.namespace = "default"
+        assert [texts(server.dequeue(topic=f"q{i}")) for i in range(9)] == \
+            [[f"text {i}"] for i in range(9)]
+
+
+def test_a_restore_touches_no_folder_that_has_something(own_server):
+    cli = own_server
+    cli.push("x")
+    cli("admin", "backup", "--out", "copy")
+    (cli.folder / "full").mkdir()
+    (cli.folder / "full/file").write_text("mine")
+    done = cli.try_("admin", "restore", "copy", "--data", "full")
+    assert done.returncode == 1 and b"full is not empty" in done.stderr
+    assert [p.name for p in (cli.folder / "full").iterdir()] == ["file"]
+    (cli.folder / "empty").mkdir()
+    cli("admin", "restore", "copy", "--data", "empty")
+    assert (cli.folder / "empty/00000001.log").exists()
+
+
+def damage(path, at=-1):
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= 1
+    path.write_bytes(raw)
+
+
+@pytest.mark.parametrize("how, says", [
+    (lambda b: (b / "backup.json").unlink(), "cut short"),
+    (lambda b: damage(b / "00000001.log"), "sum is wrong"),
+    (lambda b: (b / "00000001.log").unlink(), "00000001.log"),
+    (lambda b: os.truncate(b / "00000001.log", 100), "00000001.log has 100 bytes"),
+    (lambda b: (b / "backup.json").write_text("{}"), "backup.json"),
+    (lambda b: (b / "backup.json").write_text(
+        (b / "backup.json").read_text().replace("00000001.log", "../00000001.log")), "plain name"),
+    (lambda b: (b / "backup.json").write_text(re.sub(
+        r'"last":(\d+)', lambda m: f'"last":{int(m[1]) + 1}',
+        (b / "backup.json").read_text())), "synced"),
+], ids=["no manifest", "flipped bit", "file gone", "cut file", "empty manifest", "way out",
+        "end is missing"])
+def test_a_backup_that_is_not_whole_is_not_restored(own_server, how, says):
+    cli = own_server
+    cli.push("x")
+    cli("admin", "backup", "--out", "copy")
+    how(cli.folder / "copy")
+    done = cli.try_("admin", "restore", "copy", "--data", "restored")
+    assert done.returncode == 1 and says in done.stderr.decode(), done.stderr
+    assert not (cli.folder / "restored").exists()
+
+
+def test_a_backup_that_is_killed_is_not_taken_for_one(own_server):
+    cli = own_server
+    payload = os.urandom(1 << 20).hex()
+    for _ in range(8):
+        cli.push("-", stdin=payload)
+    started = cli.start("admin", "backup", "--out", "copy", stdin=subprocess.DEVNULL)
+    until(lambda: (cli.folder / "copy.partial").exists() or started.poll() is not None)
+    started.kill()
+    started.communicate()
+    assert not (cli.folder / "copy").exists() or started.returncode == 0
+    if started.returncode != 0:
+        done = cli.try_("admin", "restore", "copy.partial", "--data", "restored")
+        assert done.returncode == 1 and b"cut short" in done.stderr
+        again = cli.try_("admin", "backup", "--out", "copy")
+        assert again.returncode == 1 and b"copy.partial" in again.stderr
+
+
+def test_a_backup_shows_how_far_it_is(own_server):
+    own_server.push("x")
+    with Terminal(own_server, "admin", "backup", "--out", "copy") as terminal:
+        terminal.expect(r"backing up  \[#*\.*\] +\d+ %.*MiB")
+        assert terminal.end()[0] == 0
+
+
+def ids_in(server):
+    """All messages of the queue, by pages."""
+    found, cursor = set(), "0"
+    while cursor:
+        page = server.get("/v1/admin/messages", **server.here(limit=1000, cursor=cursor)).body
+        found |= {m["id"] for m in page["messages"]}
+        cursor = page.get("cursor")
+    return found
+
+
+def test_a_backup_under_load_has_all_that_was_accepted_and_nothing_that_was_acked(own_server):
+    """What was answered before the start is in it, while producers and consumers go on."""
+    cli = own_server
+    server = cli.server
+    server.namespace = "load"
+    accepted, acked, stop = [], [], threading.Event()
+
+    def produce(n):
+        i = 0
+        while not stop.is_set():
+            i += 1
+            accepted.extend(server.enqueue(*[{"text": f"{n}-{i}-{j} " + "x" * 500}
+                                             for j in range(50)]))
+
+    def consume():
+        while not stop.is_set():
+            for message in server.dequeue(limit=20, wait=0.2, lease="10m"):
+                server.ack(message)
+                acked.append(message["id"])
+
+    threads = [threading.Thread(target=produce, args=(n,)) for n in range(2)]
+    threads += [threading.Thread(target=consume) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        until(lambda: len(acked) > 200)
+        before, gone = set(accepted), set(acked)
+        cli("admin", "backup", "--out", "copy.tar")
+        more = len(acked)
+        until(lambda: len(acked) > more)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    server.stop()
+    after = set(acked)
+    cli("admin", "restore", "copy.tar", "--data", "restored")
+    with Server(cli.folder / "restored") as restored:
+        restored.namespace, restored.topic = server.namespace, server.topic
+        found = ids_in(restored)
+        assert found and not gone & found, "acked before the start, and back again"
+        assert before - found <= after, "accepted before the start, and lost"
+
+
+# --- top -------------------------------------------------------------------------
+
+def test_top_prints_one_table_where_there_is_no_terminal(cli):
+    cli.push("a", "b")
+    table = cli("top", "--interval", "10ms")
+    assert table.startswith("NAMESPACE") and re.search(rf"^default +{cli.queue} +2 ", table, re.M)
+    queue, = [q for q in cli.lines("top", "--once", "--interval", "10ms")
+              if q["topic"] == cli.queue]
+    assert queue["ready"] == 2 and queue["in_per_s"] == 0 and queue["oldest_ready_ms"] >= 0
+    nowhere = cli.try_("top", "--once", "--server", "127.0.0.1:1")
+    assert nowhere.returncode == 1 and b"no server" in nowhere.stderr
+
+
+def test_top_counts_what_happens_a_second(cli):
+    done = cli.start("top", "--once", "--json", "--interval", "3s")
+    time.sleep(0.5)  # between its two samples; were it before both, all rates were 0
+    cli.push(*map(str, range(50)))
+    out, _ = done.communicate(timeout=LIMIT)
+    queue, = [json.loads(line) for line in out.splitlines() if f'"{cli.queue}"' in line]
+    assert queue["in_per_s"] > 0
+
+
+@pytest.mark.parametrize("how", ["q", "\x03", signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+                         ids=["q", "ctrl-c", "SIGINT", "SIGTERM", "SIGHUP"])
+def test_top_leaves_the_terminal_as_it_was(cli, how):
+    cli.push("x")
+    with Terminal(cli, "top", "--interval", "50ms") as terminal:
+        terminal.expect(re.escape("\x1b[?1049h") + rf".*{cli.queue}")
+        assert not terminal.is_as_before()
+        if isinstance(how, str):
+            terminal.type(how)
+        else:
+            terminal.process.send_signal(how)
+        code, said = terminal.end()
+        assert code == 0 and said.endswith("\x1b[?25h\x1b[?1049l")
+        assert terminal.is_as_before()
+
+
+def test_top_sorts_and_opens_a_queue(cli):
+    cli.push("a")
+    cli("push", f"{cli.queue}-b", "1", "2", "3", "--quiet", "--namespace", "topspace")
+    cli("push", f"{cli.queue}-a", "1", "--quiet", "--namespace", "topspace")
+    with Terminal(cli, "top", "--namespace", "topspace", "--interval", "50ms") as terminal:
+        terminal.expect(rf"\[r:ready\].*{cli.queue}-b .*{cli.queue}-a ")
+        terminal.type("n")
+        terminal.expect(rf"\[n:name\].*{cli.queue}-a .*{cli.queue}-b ")
+        terminal.type("R")
+        terminal.expect(rf"\[n:name\].*{cli.queue}-b .*{cli.queue}-a ")
+        terminal.type("\r")
+        opened = terminal.expect(r"queue +(\S+) in namespace topspace")[1]
+        assert opened in (f"{cli.queue}-a", f"{cli.queue}-b")
+        terminal.type("\x1b")
+        terminal.expect(r"NAMESPACE +QUEUE")
+        terminal.type("\x1b[B\r")
+        other = terminal.expect(r"queue +(\S+) in namespace topspace")[1]
+        assert other != opened or other.endswith("-a") or other.endswith("-b")
+        terminal.type("q")
+        assert terminal.end()[0] == 0
+
+
+def test_top_goes_on_when_the_server_is_away(own_server):
+    own_server.push("x")
+    with Terminal(own_server, "top", "--interval", "50ms") as terminal:
+        terminal.expect(own_server.queue)
+        own_server.server.stop()
+        terminal.expect("no server at")
+        own_server.server.start()
+        terminal.expect(r"1 queues")
+        terminal.type("q")
+        assert terminal.end()[0] == 0
+
+
+# --- completion and manual pages -------------------------------------------------
+
+def complete(cli, *words):
+    """What bash offers behind these words."""
+    script = "source <({0} completion bash); COMP_WORDS=({0} {1}); COMP_CWORD={2}; _sluice; " \
+             "printf '%s\\n' \"${{COMPREPLY[@]}}\"".format(
+                 SLUICE, " ".join(f"'{w}'" for w in words), len(words))
+    done = subprocess.run(["bash", "-c", script], env=cli.env, capture_output=True, text=True,
+                          timeout=LIMIT)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_options_and_queues(cli):
+    cli.push("x")
+    assert complete(cli, "pu") == ["push", "pull"]
+    assert complete(cli, "queue", "p") == ["pause", "purge"]
+    assert complete(cli, "dlq", "redrive", "--d") == ["--dry-run"]
+    assert "--key" in complete(cli, "push", "--")
+    assert cli.queue in complete(cli, "pull", cli.queue)
+    listed = re.findall(r"^  (\S+) ", cli("--help"), re.M)
+    assert complete(cli, "") == listed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_sound(cli, shell, tmp_path):
+    script = cli("completion", shell)
+    for name in ("push", "redrive", "log-level"):
+        assert name in script
+    (tmp_path / "script").write_text(script)
+    done = subprocess.run([shell, "-n", str(tmp_path / "script")], capture_output=True, text=True,
+                          timeout=LIMIT)
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_an_unknown_shell_is_refused(cli):
+    assert cli.try_("completion", "tcsh").returncode == 2
+
+
+def test_examples_name_options_that_exist(cli):
+    """Every option that an example of a --help uses is in that help."""
+    groups = {"queue", "dlq", "admin"}
+    for name in set(re.findall(r"^  (\S+) ", cli("--help"), re.M)) - {"bench"}:
+        subs = re.findall(r"^  (\S+) ", cli(name, "--help"), re.M) if name in groups else [None]
+        for sub in subs:
+            text = cli(*([name, sub] if sub else [name]), "--help")
+            known = set(re.findall(r"^  (--[a-z-]+)", text, re.M))
+            examples = text.partition("examples:\n")[2].replace(" -- ", "\0")
+            for line in examples.splitlines():
+                if not line.startswith(f"  sluice {name}"):
+                    continue
+                used = set(re.findall(r" (--[a-z-]+)", line.split("\0")[0].split("|")[0]))
+                assert used <= known, (name, sub, line)
