@@ -1,10 +1,14 @@
 #include "api/api.h"
 
 #include "api/limits.h"
+#include "base/limit.h"
+#include "broker/broker.h"
 #include "core/names.h"
 #include "engine/op.h"
 #include "http/call.h"
+#include "http/server.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 const char api_json[] = "application/json";
@@ -12,15 +16,32 @@ const char api_json[] = "application/json";
 enum {
 	OPS_TOTAL,
 	OP_ERRORS,
+	OP_MESSAGES,
 	OP_SECONDS
 };
 
 static const struct metric op_metrics[] = {
 	[OPS_TOTAL] = { "ops_total", METRIC_COUNTER, "operations answered" },
 	[OP_ERRORS] = { "op_errors_total", METRIC_COUNTER, "operations answered with an error" },
+	[OP_MESSAGES] = { "op_messages", METRIC_SIZES, "messages of an operation" },
 	[OP_SECONDS] = { "op_seconds", METRIC_HISTOGRAM,
 			 "time from posting an operation to its answer, waiting included" },
 };
+
+static const struct metric hit_metrics[] = {
+	{ "limits_hit_total", METRIC_COUNTER, "requests refused for a limit" },
+};
+
+static int
+init_hits(struct metrics *m)
+{
+	int rc;
+
+	rc = metrics_init(m, "sluice_", hit_metrics, 1, "limit", LIMIT_COUNT);
+	for (unsigned i = 0; i < LIMIT_COUNT && !rc; i++)
+		rc = metrics_name(m, i, limit_name((enum limit)i));
+	return rc;
+}
 
 int
 api_init(struct api *api)
@@ -28,12 +49,18 @@ api_init(struct api *api)
 	int rc;
 
 	api->started = clock_wall(api->clock);
+	atomic_store(&api->metric_queues, API_METRIC_QUEUES);
+	rc = gate_init(&api->gate, NULL);
+	if (rc)
+		return rc;
 	rc = metrics_init(&api->ops, "sluice_", op_metrics,
 			  sizeof op_metrics / sizeof op_metrics[0], "verb", OP_VERBS);
 	for (unsigned i = 0; i < OP_VERBS && !rc; i++)
 		rc = metrics_name(&api->ops, i, op_verb_name(i));
+	if (!rc)
+		rc = init_hits(&api->hits);
 	if (rc)
-		metrics_release(&api->ops);
+		api_release(api);
 	return rc;
 }
 
@@ -41,6 +68,44 @@ void
 api_release(struct api *api)
 {
 	metrics_release(&api->ops);
+	metrics_release(&api->hits);
+}
+
+void
+api_count_limit(struct api *api, const struct slu_err *err)
+{
+	const enum limit limit = limit_by_name(err->limit);
+
+	if (limit != LIMIT_COUNT)
+		metrics_add(&api->hits, 0, limit, 1);
+}
+
+/* What the server refuses by itself is counted there. */
+void
+api_metrics(struct api *api, struct buf *out)
+{
+	static const struct {
+		enum limit limit;
+		enum server_metric row;
+	} own[] = {
+		{ LIMIT_CONNECTIONS, SERVER_TURNED_AWAY },
+		{ LIMIT_MEMORY, SERVER_NO_MEMORY },
+		{ LIMIT_BODY, SERVER_TOO_LARGE },
+	};
+
+	for (size_t i = 0; api->server && i < sizeof own / sizeof own[0]; i++)
+		metrics_set(&api->hits, 0, own[i].limit, server_metric(api->server, own[i].row));
+	metrics_write(&api->ops, out);
+	metrics_write(&api->hits, out);
+}
+
+/* How many messages it was about. */
+static uint32_t
+messages_of(const struct op *op)
+{
+	if (op->n_puts || op->n_items)
+		return op->n_puts + op->n_items;
+	return op->n_rows;
 }
 
 void
@@ -50,6 +115,20 @@ api_count(struct api *api, const struct op *op, slu_time took)
 	if (op->rc)
 		metrics_add(&api->ops, OP_ERRORS, op->verb, 1);
 	metrics_observe(&api->ops, OP_SECONDS, op->verb, took);
+	metrics_observe(&api->ops, OP_MESSAGES, op->verb, messages_of(op));
+}
+
+int
+api_starting(const struct api *api, struct slu_err *err)
+{
+	const struct broker_progress *const p = api->progress;
+
+	if (!p || !atomic_load(&p->all))
+		return slu_fail(err, SLU_ESTARTING, "starting: reads back what is stored");
+	return slu_fail(err, SLU_ESTARTING,
+			"starting: of shard %u %" PRIu64 " of %" PRIu64 " MiB are read back",
+			atomic_load(&p->shard), atomic_load(&p->done) >> 20,
+			atomic_load(&p->all) >> 20);
 }
 
 void
@@ -62,24 +141,51 @@ api_write_error(struct json_out *w, int rc, const char *text)
 }
 
 void
-api_refuse(struct call *c, int rc, const char *text, int64_t index)
+api_write_err(struct json_out *w, const struct slu_err *err)
 {
-	const unsigned status = (unsigned)slu_err_row(rc)->flat_status;
-	struct json_out w;
-	char after[16];
+	api_write_error(w, (int)err->code, err->text);
+	if (err->limit)
+		json_out_str(w, "limit", slice_of(err->limit));
+}
 
-	if (status == 429 || status == 503) {
-		(void)snprintf(after, sizeof after, "%d", API_RETRY_AFTER_SECONDS);
-		(void)call_add(c, "Retry-After", slice_of(after)); /* better without */
-	}
+void
+api_add_retry(struct call *c, const struct slu_err *err)
+{
+	const int status = slu_err_row((int)err->code)->flat_status;
+	const slu_time after = (err->retry_after + SLU_SEC - 1) / SLU_SEC;
+	char text[24];
+
+	if (status != 429 && status != 503)
+		return;
+	(void)snprintf(text, sizeof text, "%" PRId64,
+		       after > API_RETRY_AFTER_SECONDS ? after : API_RETRY_AFTER_SECONDS);
+	(void)call_add(c, "Retry-After", slice_of(text)); /* better without */
+}
+
+void
+api_refuse_err(struct call *c, const struct slu_err *err, int64_t index)
+{
+	const unsigned status = (unsigned)slu_err_row((int)err->code)->flat_status;
+	struct json_out w;
+
+	api_add_retry(c, err);
 	buf_clear(&c->out);
 	json_out_init(&w, &c->out);
 	json_out_object(&w, NULL);
-	api_write_error(&w, rc, text);
+	api_write_err(&w, err);
 	if (index >= 0)
 		json_out_i64(&w, "index", index);
 	json_out_close(&w);
 	call_answer(c, status, api_json, &c->out);
+}
+
+void
+api_refuse(struct call *c, int rc, const char *text, int64_t index)
+{
+	struct slu_err err;
+
+	(void)slu_fail(&err, (enum slu_code)rc, "%s", text ? text : "");
+	api_refuse_err(c, &err, index);
 }
 
 static void
@@ -111,10 +217,19 @@ name_of_status(unsigned status)
 	return slu_err_row(SLU_EINVAL)->flat_name;
 }
 
+/* The limit that a refusal of the server is about, or LIMIT_COUNT. */
+static enum limit
+limit_of(unsigned status, const char *reason)
+{
+	return status == 413 ? LIMIT_BODY : limit_by_name(reason);
+}
+
 void
 api_describe(struct buf *out, unsigned status, const char *reason, struct slice path,
 	     void *arg)
 {
+	const enum limit limit = limit_of(status, reason);
+	const bool busy = limit != LIMIT_COUNT && status == 503;
 	struct json_out w;
 	char text[128];
 
@@ -122,8 +237,10 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 	(void)snprintf(text, sizeof text, "%s: %s", http_reason(status), reason); /* may be cut */
 	json_out_init(&w, out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "error", slice_of(name_of_status(status)));
+	json_out_str(&w, "error", slice_of(busy ? slu_err_row(SLU_EBUSY)->flat_name : name_of_status(status)));
 	json_out_str(&w, "message", slice_of(text));
+	if (limit != LIMIT_COUNT)
+		json_out_str(&w, "limit", slice_of(limit_name(limit)));
 	if (path.n > 0)
 		json_out_str(&w, "path", path);
 	json_out_close(&w);

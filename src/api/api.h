@@ -4,14 +4,16 @@
  * Errors are answered here, in one form:
  *
  *         {"error":"lease_lost","message":"lease expired or not yours"}
+ *         {"error":"limit_reached","message":"namespace a: ...","limit":"rate"}
  *
- * The name and the status come from the error table (sluice/err.h). 429 and 503 say
- * Retry-After. X-Request-Id and X-Correlation-Id come back as they were sent, if they
+ * The name and the status come from the error table (sluice/err.h), the limit from
+ * base/limit.h. 429 and 503 say Retry-After. X-Request-Id and X-Correlation-Id come back as they were sent, if they
  * are printable ASCII of at most 128 bytes.
  */
 #ifndef API_API_H
 #define API_API_H
 
+#include "api/gate.h"
 #include "base/clock.h"
 #include "base/json_out.h"
 #include "base/metrics.h"
@@ -22,6 +24,7 @@
 #include <stdatomic.h>
 
 struct broker;
+struct broker_progress;
 struct call;
 struct guard;
 struct op;
@@ -29,8 +32,10 @@ struct reload;
 struct server;
 
 struct api {
-	struct broker *broker; /* borrowed, as all pointers */
-	struct server *server; /* for its metrics; NULL: none */
+	struct broker *broker;                  /* borrowed, as all pointers; there once it is `open` */
+	_Atomic bool open;                      /* set last; until then all but /healthz is 503 `starting` */
+	const struct broker_progress *progress; /* of the opening; NULL: not known */
+	struct server *server;                  /* for its metrics; NULL: none */
 	struct guard *guard;
 	struct clock *clock;
 	struct slu_log *log;
@@ -40,6 +45,9 @@ struct api {
 	_Atomic bool draining;
 	struct reload *reload; /* the settings; NULL: nobody may see or change them */
 	struct metrics ops;    /* a series per verb */
+	struct metrics hits;   /* a series per limit */
+	struct gate gate;
+	_Atomic uint32_t metric_queues; /* that have lines of their own in /metrics */
 };
 
 /* SLU_ENOMEM. The caller has set the pointers. */
@@ -49,12 +57,26 @@ void api_release(struct api *api);
 /* An op of this api was answered. */
 void api_count(struct api *api, const struct op *op, slu_time took);
 
+/* A limit was met: err->limit, or none. */
+void api_count_limit(struct api *api, const struct slu_err *err);
+
+/* Append all that is counted here as Prometheus text. */
+void api_metrics(struct api *api, struct buf *out);
+
+/* SLU_ESTARTING in words: how far the opening has come. */
+int api_starting(const struct api *api, struct slu_err *err);
+
 /* The members of an error, inside an object that the caller has opened. */
 void api_write_error(struct json_out *w, int rc, const char *text);
 
 /* Answer a call with an error; text NULL: what the table says. index: which item of
  * a list, or -1. */
 void api_refuse(struct call *c, int rc, const char *text, int64_t index);
+
+/* The same with what err says beyond its text: limit, Retry-After. */
+void api_refuse_err(struct call *c, const struct slu_err *err, int64_t index);
+void api_write_err(struct json_out *w, const struct slu_err *err);
+void api_add_retry(struct call *c, const struct slu_err *err);
 
 /* At the door: every answer, and every log line about the call, has its ids. */
 void api_echo(struct call *c);

@@ -15,8 +15,15 @@ ended(struct call *c, bool sent)
 struct ask *
 ask_new(struct api *api, struct call *c)
 {
-	struct ask *const a = mem_alloc(sizeof *a);
+	struct ask *a;
+	struct slu_err err;
 
+	if (!atomic_load_explicit(&api->open, memory_order_acquire)) {
+		(void)api_starting(api, &err);
+		api_refuse_err(c, &err, -1);
+		return NULL;
+	}
+	a = mem_alloc(sizeof *a);
 	if (!a) {
 		api_refuse(c, SLU_ENOMEM, NULL, -1);
 		return NULL;
@@ -27,6 +34,8 @@ ask_new(struct api *api, struct call *c)
 	a->state = NULL;
 	a->part = NULL;
 	a->gone = false;
+	a->item_of = NULL;
+	a->passed = false;
 	a->ops = &a->op;
 	a->n_ops = 1;
 	c->user = a;
@@ -127,11 +136,38 @@ ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
 	op_init(op, verb, space, queue, done, a);
 }
 
+/* K6 */
+static bool
+pass_gate(struct ask *a)
+{
+	const slu_time now = clock_mono(a->api->clock);
+	struct op *failed;
+	struct slu_err err;
+	int64_t index = -1;
+
+	if (a->ops[0].verb != OP_ENQUEUE || a->call->route->vital)
+		return true; /* or an operator's: a redrive into another queue */
+	if (!gate_pass(&a->api->gate, a->ops, a->n_ops, now, &failed, &err))
+		return true;
+	if (failed)
+		index = a->item_of ? a->item_of(a, failed) : (int64_t)failed->failed;
+	ask_refuse_err(a, &err, index);
+	return false;
+}
+
+bool
+ask_pass(struct ask *a)
+{
+	a->passed = admit_ops(a->call, a->ops, a->n_ops) && pass_gate(a);
+	return a->passed;
+}
+
 void
 ask_run(struct ask *a, void (*answer)(struct ask *a))
 {
-	if (!admit_ops(a->call, a->ops, a->n_ops))
+	if (!a->passed && !ask_pass(a))
 		return;
+	a->passed = false;
 	a->answer = answer;
 	a->work.run = answered;
 	a->posted = clock_mono(a->api->clock);
@@ -179,10 +215,28 @@ ask_refuse_item(struct ask *a, int rc, const char *text, int64_t index)
 	api_refuse(a->call, rc, text, index);
 }
 
+struct slu_err
+ask_err_of(const struct op *op)
+{
+	struct slu_err err = op->err;
+
+	if (err.code != (enum slu_code)op->rc)
+		(void)slu_fail(&err, (enum slu_code)op->rc, "%s", slu_err_row(op->rc)->text);
+	return err;
+}
+
+void
+ask_refuse_err(struct ask *a, const struct slu_err *err, int64_t index)
+{
+	api_count_limit(a->api, err);
+	api_refuse_err(a->call, err, index);
+}
+
 void
 ask_refuse_op(struct ask *a, const struct op *op)
 {
+	const struct slu_err err = ask_err_of(op);
+
 	assert(op->rc);
-	api_refuse(a->call, op->rc, op->err.code == (enum slu_code)op->rc ? op->err.text : NULL,
-		   -1);
+	ask_refuse_err(a, &err, -1);
 }

@@ -21,6 +21,8 @@
  *  K5  ask_run is refused, 403, unless the call's identity may do what its route needs in
  *      the namespace of every op, message and item. So there is one place that every
  *      lookup passes, and a handler has nothing to remember.
+ *  K6  Messages pass the gate (api/gate.h) in ask_run, in whatever dialect they come: what
+ *      it refuses is answered there, and answer is not called.
  */
 #ifndef API_ASK_H
 #define API_ASK_H
@@ -45,13 +47,17 @@ struct ask {
 	unsigned n_ops;  /* 1, unless set otherwise */
 	slu_time posted; /* on the clock of the api */
 
+	/* Which item of the call an op's failed put is; NULL: as it stands. */
+	int64_t (*item_of)(const struct ask *a, const struct op *op);
+
 	/* Inner. */
+	bool passed; /* ask_pass */
 	void (*answer)(struct ask *a);
 	struct loop_work work;
 	_Atomic unsigned left; /* ops that have no answer yet, and ask_run itself */
 };
 
-/* NULL: the call has been answered, there is no memory. */
+/* NULL: the call has been answered, there is no memory, or the broker is not open yet. */
 struct ask *ask_new(struct api *api, struct call *c);
 void ask_free(struct ask *a); /* K1: by whoever takes `ended` over */
 
@@ -74,6 +80,10 @@ void ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
 void *ask_split(struct ask *a, struct split *split, const uint32_t *shard, const void *items,
 		uint32_t n, size_t size);
 
+/* K5 and K6 now, for who has something to do before ask_run, which asks no more then.
+ * False: it was refused. */
+bool ask_pass(struct ask *a);
+
 /* Post all its ops; an op that the broker refuses has its rc set. K2, K5. */
 void ask_run(struct ask *a, void (*answer)(struct ask *a));
 
@@ -89,5 +99,11 @@ void ask_refuse(struct ask *a, int rc, const char *text);
 /* The same for an item of a list, or for an op that failed. */
 void ask_refuse_item(struct ask *a, int rc, const char *text, int64_t index);
 void ask_refuse_op(struct ask *a, const struct op *op);
+
+/* The same with all that err says; a limit is counted. */
+void ask_refuse_err(struct ask *a, const struct slu_err *err, int64_t index);
+
+/* err of an op that failed, with the words of its code if it has none. */
+struct slu_err ask_err_of(const struct op *op);
 
 #endif

@@ -6,6 +6,7 @@
 #include "api/flat_settle.h"
 #include "api/limits.h"
 #include "api/plain.h"
+#include "api/scrape.h"
 #include "auth/guard.h"
 
 /* clang-format off */
@@ -13,9 +14,9 @@ const struct route flat_routes[] = {
 	{ "POST", "/enqueue",     flat_enqueue,     .needs = RIGHT_WRITE, .max_body = API_BODY_MAX },
 	{ "GET",  "/dequeue",     flat_claim,       .needs = RIGHT_WRITE, .no_head = true, .alone = true },
 	{ "POST", "/dequeue",     flat_claim,       .needs = RIGHT_WRITE, .max_body = API_SMALL_BODY, .alone = true },
-	{ "POST", "/ack",         flat_ack,         .needs = RIGHT_WRITE, .max_body = API_BODY_MAX },
-	{ "POST", "/nack",        flat_nack,        .needs = RIGHT_WRITE, .max_body = API_BODY_MAX },
-	{ "POST", "/extend",      flat_extend,      .needs = RIGHT_WRITE, .max_body = API_BODY_MAX },
+	{ "POST", "/ack",         flat_ack,         .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true },
+	{ "POST", "/nack",        flat_nack,        .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true },
+	{ "POST", "/extend",      flat_extend,      .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true },
 	{ "GET",  "/result",      flat_result,      .needs = RIGHT_READ, .alone = true },
 	{ "GET",  "/stats",       flat_stats,       .needs = RIGHT_READ },
 	{ "GET",  "/peek",        flat_peek,        .needs = RIGHT_READ, .alone = true },
@@ -26,9 +27,9 @@ const struct route flat_routes[] = {
 	{ "GET",  "/policy",      flat_policy_get,  .needs = RIGHT_READ },
 	{ "PUT",  "/policy",      flat_policy_put,  .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY },
 	{ "POST", "/policy",      flat_policy_post, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY },
-	{ "GET",  "/healthz",     plain_healthz,    .needs = NEEDS_NOTHING },
-	{ "GET",  "/readyz",      plain_readyz,     .needs = NEEDS_NOTHING },
-	{ "GET",  "/metrics",     plain_metrics,    .needs = NEEDS_METRICS },
+	{ "GET",  "/healthz",     plain_healthz,    .needs = NEEDS_NOTHING, .vital = true },
+	{ "GET",  "/readyz",      plain_readyz,     .needs = NEEDS_NOTHING, .vital = true },
+	{ "GET",  "/metrics",     scrape_metrics,   .needs = NEEDS_METRICS, .vital = true },
 	{ "GET",  "/openapi.json", plain_openapi,   .needs = NEEDS_NOTHING },
 };
 /* clang-format on */

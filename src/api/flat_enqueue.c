@@ -1,6 +1,5 @@
 #include "api/flat_enqueue.h"
 
-#include "api/admit.h"
 #include "api/ask.h"
 #include "api/limits.h"
 #include "api/split.h"
@@ -8,6 +7,7 @@
 
 #include "base/json_out.h"
 #include "engine/payload.h"
+#include "core/trace.h"
 
 /* --- decode ------------------------------------------------------------------- */
 
@@ -17,6 +17,7 @@ struct item {
 	struct slice text;
 	struct slice json;
 	uint64_t max_attempts;
+	struct slice parent, state; /* of a trace */
 };
 
 #define FIELD(text, how, member, ...)                          \
@@ -54,6 +55,8 @@ static const struct json_field fields[] = {
 	FIELD("max_attempts", u64, max_attempts, .min = 1, .max = API_ATTEMPTS_MAX),
 	FIELD("keep_result", span, put.m.keep, .min = SLU_SEC, .max = API_KEEP_MAX),
 	FIELD("content_type", line, put.m.type),
+	FIELD("traceparent", text, parent),
+	FIELD("tracestate", text, state),
 };
 
 /* The one of the three that was given. */
@@ -77,8 +80,30 @@ take_payload(struct json *r, struct item *item, uint64_t given)
 	m->payload_size = m->payload.n;
 }
 
+/* As a message keeps it; what is no trace is not there. SLU_ENOMEM. */
+static int
+take_trace(struct arena *a, struct slice parent, struct slice state, struct slice *out)
+{
+	char text[TRACE_PARENT];
+	char *p;
+
+	*out = (struct slice){ 0 };
+	if (parent.n == 0 || !trace_parent(parent, text))
+		return 0;
+	if (!trace_state(state))
+		state.n = 0;
+	p = arena_alloc(a, sizeof text + state.n);
+	if (!p)
+		return SLU_ENOMEM;
+	memcpy(p, text, sizeof text);
+	if (state.n)
+		memcpy(p + sizeof text, state.p, state.n);
+	*out = (struct slice){ p, sizeof text + state.n };
+	return 0;
+}
+
 static void
-decode_item(struct json *r, struct op_put *out)
+decode_item(struct json *r, struct arena *a, struct op_put *out)
 {
 	struct item item = { .put.m.prio = 5 };
 	uint64_t given;
@@ -89,6 +114,9 @@ decode_item(struct json *r, struct op_put *out)
 	if (item.put.m.due < 0)
 		item.put.m.due = 0; /* before 1970: now */
 	take_payload(r, &item, given);
+	if (r->state != JSON_FAILED &&
+	    take_trace(a, item.parent, item.state, &item.put.m.trace))
+		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
 	item.put.m.max_attempts = (uint16_t)item.max_attempts;
 	*out = item.put;
 }
@@ -122,7 +150,7 @@ decode_items(struct flat_enqueue *e, struct arena *a, struct json *r, uint32_t s
 		else if (!grow(e, a, &size))
 			json_fail(r, SLU_ENOMEM, r->p, "out of memory");
 		else
-			decode_item(r, &e->puts[e->n]);
+			decode_item(r, a, &e->puts[e->n]);
 		e->n += r->state != JSON_FAILED;
 	}
 	if (e->n == 0)
@@ -220,14 +248,13 @@ make_ops(struct ask *a, struct state *s)
 	}
 }
 
-/* The item that made an op fail, as the client counts them; -1 when it was none. */
+/* The item that made an op fail, as the client counts them. */
 static int64_t
-failed_item(const struct state *s, const struct op *op)
+item_of(const struct ask *a, const struct op *op)
 {
+	const struct state *const s = a->state;
 	const uint32_t at = (uint32_t)(op->puts - s->e.puts) + op->failed;
 
-	if (slu_err_row(op->rc)->flat_status >= 500)
-		return -1;
 	if (!s->split.place)
 		return at;
 	for (uint32_t i = 0; i < s->e.n; i++)
@@ -274,12 +301,20 @@ store_on_file_thread(uv_work_t *work)
 	}
 }
 
+/* -1 when it was none of them. */
+static int64_t
+failed_item(const struct ask *a, const struct op *op)
+{
+	return slu_err_row(op->rc)->flat_status >= 500 ? -1 : item_of(a, op);
+}
+
 /* Some shards took their part and others did not: say the error and which ids are. */
 static void
 answer_in_part(struct ask *a, const struct op *failed)
 {
 	const struct state *const s = a->state;
 	bool *const ok = arena_array(&a->memory, s->e.n, sizeof *ok);
+	const struct slu_err err = ask_err_of(failed);
 	struct json_out w;
 
 	if (!ok) {
@@ -291,9 +326,11 @@ answer_in_part(struct ask *a, const struct op *failed)
 			ok[a->ops[i].puts - s->e.puts + j] = a->ops[i].rc == 0;
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	api_write_error(&w, failed->rc, failed->err.text);
-	if (failed_item(s, failed) >= 0)
-		json_out_i64(&w, "index", failed_item(s, failed));
+	api_count_limit(a->api, &err);
+	api_add_retry(a->call, &err);
+	api_write_err(&w, &err);
+	if (failed_item(a, failed) >= 0)
+		json_out_i64(&w, "index", failed_item(a, failed));
 	json_out_array(&w, "ids");
 	flat_enqueue_ids(&s->e, s->split.place, s->ids.n > 0, ok, &w);
 	json_out_close(&w);
@@ -317,8 +354,9 @@ answer(struct ask *a)
 		return;
 	}
 	if (failed) {
-		ask_refuse_item(a, failed->rc, failed->err.code ? failed->err.text : NULL,
-				failed_item(s, failed));
+		const struct slu_err err = ask_err_of(failed);
+
+		ask_refuse_err(a, &err, failed_item(a, failed));
 		return;
 	}
 	json_out_init(&w, &a->call->out);
@@ -358,6 +396,21 @@ store(struct ask *a, struct state *s)
 		ask_refuse(a, SLU_ENOMEM, NULL);
 }
 
+/* The trace of the request is that of every item that has none of its own. */
+static int
+inherit_trace(struct ask *a, struct flat_enqueue *e)
+{
+	struct slice trace;
+
+	if (take_trace(&a->memory, call_field(a->call, "traceparent"),
+		       call_field(a->call, "tracestate"), &trace))
+		return SLU_ENOMEM;
+	for (uint32_t i = 0; trace.n && i < e->n; i++)
+		if (e->puts[i].m.trace.n == 0)
+			e->puts[i].m.trace = trace;
+	return 0;
+}
+
 static int
 decode(struct ask *a, struct state *s, int64_t *index, struct slu_err *err)
 {
@@ -367,6 +420,8 @@ decode(struct ask *a, struct state *s, int64_t *index, struct slu_err *err)
 	if (s->ids.n > 0 && !slice_eq(s->ids, SLICE("uid")))
 		return slu_fail(err, SLU_EINVAL, "ids: expected uid, or no such parameter");
 	rc = flat_enqueue_decode(&s->e, &a->memory, a->call->body, index, err);
+	if (!rc && inherit_trace(a, &s->e))
+		rc = slu_fail(err, SLU_ENOMEM, "out of memory");
 	if (rc)
 		return rc;
 	if (broker_shards(a->api->broker) > 1)
@@ -392,8 +447,11 @@ flat_enqueue(struct call *c, void *api)
 		return;
 	}
 	make_ops(a, s);
-	if (c->body.n <= API_SMALL_BODY || !has_large(a, s))
-		ask_run(a, answer);
-	else if (admit_ops(c, a->ops, a->n_ops)) /* before anything is written */
+	a->item_of = item_of;
+	if (!ask_pass(a))
+		return; /* before anything is stored */
+	if (c->body.n > API_SMALL_BODY && has_large(a, s))
 		store(a, s);
+	else
+		ask_run(a, answer);
 }

@@ -4,6 +4,7 @@
 #include "api/limits.h"
 #include "api/values.h"
 #include "base/parse.h"
+#include "core/bucket.h"
 
 #include <assert.h>
 
@@ -102,6 +103,8 @@ static const struct json_field fields[] = {
 	FIELD("retry", read_retry, retry),
 	FIELD("ttl", json_read_span, ttl, .max = API_DELAY_MAX),
 	FIELD("max_depth", read_u32, max_depth, .max = UINT32_MAX),
+	FIELD("max_rate", read_u32, max_rate, .max = BUCKET_RATE_MAX),
+	FIELD("burst", read_u32, burst, .max = BUCKET_RATE_MAX),
 	FIELD("warn_depth", read_u32, warn_depth, .max = UINT32_MAX),
 	FIELD("idempotency_window", json_read_span, window, .max = POLICY_WINDOW_MAX),
 	FIELD("dlq_retention", json_read_span, dlq_retention, .max = API_DELAY_MAX),
@@ -145,6 +148,8 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 	json_out_close(w);
 	write_span(w, "ttl", p->ttl);
 	json_out_u64(w, "max_depth", p->max_depth);
+	json_out_u64(w, "max_rate", p->max_rate);
+	json_out_u64(w, "burst", p->burst);
 	json_out_u64(w, "warn_depth", p->warn_depth);
 	write_span(w, "idempotency_window", p->window);
 	write_span(w, "dlq_retention", p->dlq_retention);

@@ -29,6 +29,17 @@ text_if_any(struct json_out *w, const char *name, struct slice text)
 }
 
 static void
+write_trace(struct json_out *w, struct slice trace)
+{
+	const size_t n = MESSAGE_TRACE_PARENT;
+
+	if (trace.n == 0)
+		return;
+	json_out_str(w, "traceparent", (struct slice){ trace.p, n });
+	text_if_any(w, "tracestate", (struct slice){ trace.p + n, trace.n - n });
+}
+
+static void
 write_given(struct json_out *w, const struct op_row *row, const struct message *m)
 {
 	json_out_str(w, "namespace", m->space);
@@ -42,6 +53,7 @@ write_given(struct json_out *w, const struct op_row *row, const struct message *
 	if (m->attributes.n > 0)
 		json_out_raw(w, "attributes", m->attributes);
 	text_if_any(w, "content_type", m->type);
+	write_trace(w, m->trace);
 	json_out_time(w, "enqueued_at", m->accepted);
 	json_out_time(w, "deliver_after", m->due);
 }

@@ -24,7 +24,7 @@ enum {
 	API_LOOK_BYTES = 16 << 20,  /* of the records that one page of a search reads */
 	API_COPY_MAX = 100,         /* dead letters that a call puts into another queue */
 	API_BACKUP_BYTES = 1 << 20, /* of a file, in one answer */
-	API_METRIC_QUEUES = 1000,   /* with numbers of their own in /metrics */
+	API_METRIC_QUEUES = 1000,   /* with numbers of their own in /metrics, unless told otherwise */
 	API_METRIC_PAGE = 256,      /* of these, asked for at a time */
 	API_RETRY_AFTER_SECONDS = 1 /* said with 429 and 503 */
 };

@@ -88,6 +88,8 @@ GIVEN_IF_ANY = {
     "correlation_id": string(),
     "attributes": {"type": "object"},
     "content_type": string(),
+    "traceparent": string(pattern="^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"),
+    "tracestate": string(maxLength=512),
 }
 MESSAGE = {
     **ID,
@@ -126,6 +128,8 @@ KNOBS = {
     }),
     "ttl": ref("Time"),
     "max_depth": integer(**UINT32),
+    "max_rate": integer(minimum=0, maximum=10**9),
+    "burst": integer(minimum=0, maximum=10**9),
     "warn_depth": integer(**UINT32),
     "idempotency_window": ref("Time"),
     "dlq_retention": ref("Time"),
@@ -194,6 +198,19 @@ SCHEMAS = {
         "ids": array({"oneOf": [ref("Id"), {"type": "null"}]},
                      description="Of an enqueue over several shards, accepted in part."),
     }),
+    "NotReady": record(["error", "message", "status", "reasons"], {
+        "error": string(pattern="^[a-z_]+$", description="The first reason."),
+        "message": string(minLength=1),
+        "status": string(enum=["not_ready"]),
+        "reasons": array(record(["reason", "message"], {
+            "reason": string(enum=["starting", "closed", "shard_failed", "outcome_unknown",
+                                   "disk_full"]),
+            "shard": integer(minimum=0),
+            "read_bytes": integer(minimum=0, description="While a log is read back."),
+            "log_bytes": integer(minimum=0),
+            "message": string(minLength=1),
+        })),
+    }),
     "NewMessage": record(["namespace", "topic"], {
         **PLACE,
         "payload": BASE64,
@@ -209,6 +226,8 @@ SCHEMAS = {
         "idempotency_key": string(minLength=1, maxLength=256),
         "correlation_id": string(minLength=1, maxLength=128),
         "attributes": {"type": "object"},
+        "traceparent": string(description="W3C Trace Context; ignored if it is not valid."),
+        "tracestate": string(),
         "max_attempts": integer(minimum=1, maximum=65535),
         "keep_result": ref("Time"),
     }, description="One of payload, text and json; one of deliver_after and delay."),
@@ -438,7 +457,7 @@ PATHS = {
                               {"200": answer(ref("Status"), "It does.")})},
     "/readyz": {"get": plain("readyz", "It takes work", {
         "200": answer(ref("Status"), "It does."),
-        "503": error("It stops, or a shard has failed.")})},
+        "503": answer(ref("NotReady"), "It starts or stops, a shard has failed or is full.")})},
     "/metrics": {"get": plain("metrics", "Figures for Prometheus", {"200": {
         "description": "Text, version 0.0.4.",
         "content": {"text/plain": {"schema": string()}}}}, free=False)},

@@ -56,6 +56,17 @@ enum conf_tls_version {
 	CONF_TLS_1_3
 };
 
+/* 0 is no limit, where 0 may be said. */
+struct conf_limits {
+	uint32_t rate, burst; /* of a namespace */
+	uint32_t queue_rate, queue_burst, queue_depth;
+	uint32_t batch;
+	uint64_t payload;
+	uint32_t waiting, queue_waiting;
+	uint32_t connections;
+	uint64_t memory;
+};
+
 /* Texts that need not be set are NULL when they are not. */
 struct conf {
 	char *config;
@@ -69,6 +80,8 @@ struct conf {
 	slu_time drain;
 	enum slu_log_level log_level;
 	enum slu_log_format log_format;
+	struct conf_limits limits;
+	uint32_t metric_queues;
 	bool insecure;
 	struct conf_list auth_keys;
 	char *auth_jwks;

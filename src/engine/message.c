@@ -27,11 +27,14 @@ static const struct text texts[] = {
 	{ "correlation id",  offsetof(struct message, correlation), 0, MESSAGE_CORRELATION_MAX, 78, 1 },
 	{ "content type",    offsetof(struct message, type),        0, MESSAGE_TYPE_MAX,        79, 1 },
 	{ "attributes",      offsetof(struct message, attributes),  0, MESSAGE_ATTRIBUTES_MAX,  80, 4 },
+	{ "trace",           offsetof(struct message, trace),       0, MESSAGE_TRACE_MAX,       88, 2 },
 };
 /* clang-format on */
 
 enum {
-	TEXTS = sizeof(texts) / sizeof(texts[0])
+	TEXTS = sizeof(texts) / sizeof(texts[0]),
+	TRACE = TEXTS - 1, /* the last of them, in version 2 alone */
+	TRACE_LENGTH = 2   /* bytes of its length */
 };
 
 static struct slice
@@ -73,6 +76,8 @@ message_check(const struct message *m, struct slu_err *err)
 	if (m->payload.n > MESSAGE_PAYLOAD_MAX)
 		return slu_fail(err, SLU_ETOOBIG, "a payload of %zu bytes: at most %d",
 				m->payload.n, MESSAGE_PAYLOAD_MAX);
+	if (m->trace.n && m->trace.n < MESSAGE_TRACE_PARENT)
+		return slu_fail(err, SLU_EINVAL, "a trace without a whole traceparent");
 	if (m->file && m->payload.n)
 		return slu_fail(err, SLU_EINVAL, "a payload both here and in a file");
 	if (m->file && m->payload_size > MESSAGE_PAYLOAD_MAX)
@@ -81,10 +86,23 @@ message_check(const struct message *m, struct slu_err *err)
 	return 0;
 }
 
+/* How long the part before the texts is, and how many of them there are. */
+static size_t
+fixed_size(bool traced)
+{
+	return traced ? MESSAGE_FIXED + TRACE_LENGTH : MESSAGE_FIXED;
+}
+
+static unsigned
+n_texts(bool traced)
+{
+	return traced ? TEXTS : TRACE;
+}
+
 size_t
 message_head(const struct message *m)
 {
-	size_t n = MESSAGE_FIXED;
+	size_t n = fixed_size(m->trace.n > 0);
 
 	for (unsigned i = 0; i < TEXTS; i++)
 		n += text_get(m, i).n;
@@ -118,7 +136,7 @@ static void
 encode_fixed(const struct message *m, char *out)
 {
 	memset(out, 0, MESSAGE_FIXED);
-	out[0] = MESSAGE_VERSION;
+	out[0] = m->trace.n ? MESSAGE_TRACED : MESSAGE_VERSION;
 	out[1] = m->file ? FLAG_FILE : 0;
 	put_number(out + 2, 2, m->max_attempts);
 	le32_put(out + 4, (uint32_t)m->prio);
@@ -136,10 +154,11 @@ encode_fixed(const struct message *m, char *out)
 void
 message_encode_head(const struct message *m, char *out)
 {
-	char *p = out + MESSAGE_FIXED;
+	const bool traced = m->trace.n > 0;
+	char *p = out + fixed_size(traced);
 
 	encode_fixed(m, out);
-	for (unsigned i = 0; i < TEXTS; i++) {
+	for (unsigned i = 0; i < n_texts(traced); i++) {
 		const struct slice s = text_get(m, i);
 
 		assert(s.n <= texts[i].max);
@@ -180,9 +199,9 @@ decode_fixed(const char *p, struct message *out)
 static int
 check_fixed(const char *p, const struct message *m, struct slu_err *err)
 {
-	if (p[0] != MESSAGE_VERSION)
+	if (p[0] != MESSAGE_VERSION && p[0] != MESSAGE_TRACED)
 		return slu_fail(err, SLU_ECORRUPT, "a message record of version %d: this is %d",
-				(unsigned char)p[0], MESSAGE_VERSION);
+				(unsigned char)p[0], MESSAGE_TRACED);
 	if (p[1] != (m->file ? FLAG_FILE : 0) || (m->mark && !m->file))
 		return slu_fail(err, SLU_ECORRUPT, "a message record with unknown flags");
 	if (m->accepted < 0 || m->due < 0 || m->expires < 0 || m->keep < 0)
@@ -198,13 +217,15 @@ check_fixed(const char *p, const struct message *m, struct slu_err *err)
 static int
 decode_texts(struct slice record, struct message *out, size_t *n, struct slu_err *err)
 {
-	size_t at = MESSAGE_FIXED;
+	const bool traced = record.p[0] == MESSAGE_TRACED;
+	size_t at = fixed_size(traced);
 
-	for (unsigned i = 0; i < TEXTS; i++) {
+	for (unsigned i = 0; i < n_texts(traced); i++) {
 		const struct text *t = &texts[i];
 		const size_t length = get_number(record.p + t->at, t->width);
+		const size_t min = i == TRACE ? MESSAGE_TRACE_PARENT : t->min;
 
-		if (length < t->min || length > t->max)
+		if (length < min || length > t->max)
 			return slu_fail(err, SLU_ECORRUPT,
 					"a message record with a %s of %zu bytes", t->what,
 					length);
@@ -227,6 +248,10 @@ message_decode_head(struct slice head, struct message *out, struct slu_err *err)
 		return slu_fail(err, SLU_ETOOBIG, "%zu bytes of a message record", head.n);
 	decode_fixed(head.p, out);
 	rc = check_fixed(head.p, out, err);
+	if (!rc && head.n < fixed_size(head.p[0] == MESSAGE_TRACED)) {
+		out->payload_size = fixed_size(true);
+		rc = slu_fail(err, SLU_ETOOBIG, "%zu bytes of a message record", head.n);
+	}
 	if (!rc)
 		rc = decode_texts(head, out, &n, err);
 	if (rc)

@@ -5,7 +5,7 @@
  * is textual, and what is needed to accept it once more when a log is read back, is
  * in its record, which never changes. Little-endian:
  *
- *      0   1  version, 1
+ *      0   1  version: 2 with a trace, else 1
  *      1   1  flags: 1 = the payload is not here but in a file of its own; else 0
  *      2   2  max_attempts
  *      4   4  priority
@@ -25,8 +25,9 @@
  *     79   1  length of the content type
  *     80   4  length of the attributes
  *     84   4  the file's mark (engine/log_file.h), or 0
- *     88   n  namespace, queue, key, idempotency key, correlation id, content type,
- *             attributes, payload: without ends or gaps, to the end of the record
+ *     88   2  only in version 2: length of the trace
+ *      .   n  namespace, queue, key, idempotency key, correlation id, content type,
+ *             attributes, trace, payload: without ends or gaps, to the end of the record
  *
  *  M1  A record has one meaning and a message has one record: lengths add up to the
  *      record's, what is said to be zero is.
@@ -44,12 +45,15 @@
 
 enum {
 	MESSAGE_VERSION = 1,
-	MESSAGE_FIXED = 88, /* bytes before the first text */
+	MESSAGE_TRACED = 2, /* of a record with a trace */
+	MESSAGE_FIXED = 88, /* bytes before the first text, of version 1 */
 	MESSAGE_NAME_MAX = 128,
 	MESSAGE_KEY_MAX = 256, /* ordering and idempotency keys */
 	MESSAGE_CORRELATION_MAX = 128,
 	MESSAGE_TYPE_MAX = 128,
 	MESSAGE_ATTRIBUTES_MAX = 64 << 10,
+	MESSAGE_TRACE_PARENT = 55, /* the first bytes of a trace: its traceparent */
+	MESSAGE_TRACE_MAX = 55 + 512,
 	MESSAGE_PAYLOAD_MAX = 1 << 30
 };
 
@@ -73,6 +77,7 @@ struct message {
 	struct slice correlation;
 	struct slice type;       /* of the payload: text/plain */
 	struct slice attributes; /* a JSON object, as it came */
+	struct slice trace;      /* traceparent, tracestate: core/trace.h */
 	struct slice payload;    /* n 0 when file is set */
 };
 

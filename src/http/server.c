@@ -110,6 +110,7 @@ server_set_limits(struct server *s, unsigned max_connections, size_t max_bodies)
 
 	conf.max_connections = max_connections;
 	conf.max_bodies = max_bodies;
+	conf.log = NULL; /* that there are fewer files was said at the start */
 	fill_defaults(&conf);
 	fit_files(&conf);
 	atomic_store(&s->shared.max_connections, conf.max_connections);

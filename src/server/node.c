@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
+#include "server/limits.h"
 #include "server/manager.h"
 
 #include <assert.h>
@@ -137,6 +138,7 @@ open_broker(struct node *n, struct slu_err *err)
 		.engine = find_engine(conf, err),
 		.shards = conf->shards,
 		.node = conf->node_id,
+		.progress = &n->progress,
 		.storage = {
 			.log = n->log,
 			.sync = syncs[conf->sync.mode],
@@ -146,8 +148,6 @@ open_broker(struct node *n, struct slu_err *err)
 
 	if (!b.engine)
 		return SLU_EINVAL;
-	n->api.engine = b.engine->name;
-	n->api.sync = b.engine->durable ? conf_sync_text(conf, n->sync) : "none";
 	if (b.engine->durable) {
 		b.storage.folder = conf->data;
 		if (mkdir(conf->data, 0700) && errno != EEXIST)
@@ -179,12 +179,19 @@ open_server(struct node *n, struct slu_err *err)
 		.describe = api_describe,
 		.describe_type = api_json,
 		.threads = n->conf->threads,
+		.max_connections = n->conf->limits.connections,
+		.max_bodies = (size_t)n->conf->limits.memory,
 		.log = n->log,
 	};
+	const struct engine_ops *const engine = find_engine(n->conf, err);
 	struct addresses list;
 	int rc;
 
 	assert(admit_routes(conf.routes, conf.n_routes));
+	if (!engine)
+		return SLU_EINVAL;
+	n->api.engine = engine->name;
+	n->api.sync = engine->durable ? conf_sync_text(n->conf, n->sync) : "none";
 	rc = server_open(&n->server, &conf, err);
 	n->secure = (struct secure){
 		.server = n->server,
@@ -230,8 +237,11 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	atomic_init(&n->drain, conf->drain);
 	reload_add(reload, &(struct reload_part){ "node", NULL, commit, NULL, n });
 	n->api.log = log;
+	reload_add(reload, &(struct reload_part){ "limits", NULL, limits_commit, NULL, n });
 	n->api.clock = &clock_system;
 	n->api.guard = &n->login.guard;
+	n->api.progress = &n->progress;
+	n->api.reload = reload;
 	rc = node_check(conf, err);
 	if (!rc)
 		rc = check_files(conf, err);
@@ -240,13 +250,17 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (!rc)
 		rc = api_init(&n->api);
 	if (!rc)
+		rc = join_routes(n, err);
+	if (!rc)
+		rc = open_server(n, err); /* first: whoever asks is told that it starts */
+	if (!rc)
 		rc = open_broker(n, err);
 	if (rc)
 		return rc;
 	n->api.broker = n->broker;
-	n->api.reload = reload;
-	rc = join_routes(n, err);
-	return rc ? rc : open_server(n, err);
+	limits_commit(n, conf);
+	atomic_store_explicit(&n->api.open, true, memory_order_release);
+	return 0;
 }
 
 void

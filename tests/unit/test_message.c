@@ -63,6 +63,7 @@ check_same(const struct message *want, const struct message *got)
 	CHECK(slice_eq(want->correlation, got->correlation));
 	CHECK(slice_eq(want->type, got->type));
 	CHECK(slice_eq(want->attributes, got->attributes));
+	CHECK(slice_eq(want->trace, got->trace));
 	CHECK(slice_eq(want->payload, got->payload));
 }
 
@@ -157,6 +158,39 @@ TEST(a_record_that_is_cut_or_too_long_is_refused)
 	CHECK_EQ(SLU_ECORRUPT, decode_copy(longer, sizeof longer, &m));
 }
 
+#define PARENT "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+/* Version 2; X-15 */
+TEST(a_message_with_a_trace_has_these_bytes)
+{
+	static const char want[] = "\x3a\0"
+				   "nsmailkoncec-1text/plain{\"a\":1}" PARENT "a=1\0x\xff";
+	struct message m = full, got;
+	char bytes[GOLDEN + 2 + 58];
+
+	m.trace = SLICE(PARENT "a=1");
+	CHECK_EQ(0, message_check(&m, NULL));
+	CHECK_EQ(sizeof bytes, message_size(&m));
+	message_encode(&m, bytes);
+	CHECK_EQ(2, bytes[0]);
+	CHECK(memcmp(golden + 1, bytes + 1, MESSAGE_FIXED - 1) == 0);
+	CHECK(memcmp(want, bytes + MESSAGE_FIXED, sizeof want - 1) == 0);
+	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
+	check_same(&m, &got);
+	CHECK_EQ(SLU_ETOOBIG, message_decode_head((struct slice){ bytes, 89 }, &got, NULL));
+	CHECK_EQ(90, got.payload_size);
+	bytes[MESSAGE_FIXED] = 54;
+	CHECK_EQ(SLU_ECORRUPT, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
+}
+
+TEST(a_trace_is_whole_or_not_there)
+{
+	struct message m = full;
+
+	m.trace = SLICE("00-");
+	CHECK_EQ(SLU_EINVAL, message_check(&m, NULL));
+}
+
 TEST(what_cannot_be_in_a_record_is_refused)
 {
 	static const struct {
@@ -165,7 +199,8 @@ TEST(what_cannot_be_in_a_record_is_refused)
 		char byte;
 	} cases[] = {
 		{ "version 0", 0, 0 },
-		{ "version 2", 0, 2 },
+		{ "version 2 without a trace", 0, 2 },
+		{ "version 3", 0, 3 },
 		{ "an unknown flag", 1, 2 },
 		{ "a flag without its file", 1, 1 },
 		{ "a file without its flag", 64, 1 },
