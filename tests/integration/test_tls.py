@@ -177,6 +177,12 @@ def test_a_client_with_a_certificate_of_the_right_ca_is_served(strict):
     assert ask(strict.secure("client"))[0] == 200
 
 
+def test_handshakes_are_counted(open_server):
+    before = open_server.tls_metric("handshakes")
+    open_server.dial().close()
+    until(lambda: open_server.tls_metric("handshakes") == before + 1)
+
+
 @pytest.mark.parametrize("cert", [None, "stranger", "late"])
 def test_a_client_without_a_good_certificate_is_refused(strict, cert):
     failures = strict.tls_metric("failures")
