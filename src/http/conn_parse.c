@@ -155,7 +155,6 @@ admit(struct conn *c, struct call *call)
 		return true;
 	}
 	c->unread |= has_body;
-	c->last |= has_body;
 	return false;
 }
 
