@@ -661,6 +661,26 @@ ask_failing(const char *request)
 	wire_close(&w);
 }
 
+/* Ours: OpenSSL has its own. */
+TEST(a_request_in_the_usual_way_needs_no_new_memory)
+{
+	struct wire w;
+	int rc;
+
+	start();
+	w = meet();
+	for (int i = 0; i < 200; i++) {
+		if (i == 3)
+			mem_fail_at(1);
+		tell(&w, "GET /healthz HTTP/1.1" END "GET /nowhere HTTP/1.1" END);
+		CHECK_CONTAINS("ok\n", hear(&w, "no_such_path\n", 1, &rc));
+	}
+	CHECK(!mem_failed());
+	mem_fail_at(0);
+	wire_close(&w);
+	stop();
+}
+
 /* Whatever fails costs its own client at most. */
 TORTURE(a_server_out_of_memory_answers_or_closes)
 {
