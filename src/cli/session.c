@@ -70,11 +70,7 @@ or_variable(const char *said, const char *name)
 static int
 open_tls(struct session *s, struct slu_err *err)
 {
-	const struct tls_client_conf conf = {
-		.ca_file = or_variable(s->ca_file, "SLUICE_CA_FILE"),
-		.cert = or_variable(s->cert, "SLUICE_CERT"),
-		.key = or_variable(s->cert_key, "SLUICE_CERT_KEY"),
-	};
+	const struct tls_client_conf conf = { s->ca_file, s->cert, s->cert_key };
 
 	return tls_context_client(&s->tls, &conf, err);
 }
@@ -86,13 +82,18 @@ connect_later(struct session *s, struct slu_err *err)
 	struct address address;
 	int rc;
 
+	s->ca_file = or_variable(s->ca_file, "SLUICE_CA_FILE");
+	s->cert = or_variable(s->cert, "SLUICE_CERT");
+	s->cert_key = or_variable(s->cert_key, "SLUICE_CERT_KEY");
 	rc = address_parse(&address, server ? server : ADDRESS_DEFAULT, err);
 	if (!rc && address.tls)
 		rc = open_tls(s, err);
 	if (!rc)
 		rc = credentials_token(s->token_file, &s->token, err);
-	if (rc)
+	if (rc) {
+		tls_context_unref(s->tls);
 		return rc;
+	}
 	address.context = s->tls;
 	address.token = s->token;
 	remote_init(&s->remote, &address, s->timeout, -1);

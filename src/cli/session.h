@@ -25,7 +25,7 @@ struct session {
 	const char *command; /* "push" */
 	const char *server;
 	const char *space;                     /* the namespace */
-	const char *ca_file, *cert, *cert_key; /* of TLS */
+	const char *ca_file, *cert, *cert_key; /* of TLS; NULL: none */
 	const char *token_file;
 	slu_time timeout;
 	bool json;

@@ -34,7 +34,7 @@ enum {
 static const char *const variables[] = {
 	"ID", "UID", "QUEUE", "NAMESPACE", "ATTEMPTS", "FAILURE_ATTEMPTS", "PRIORITY", "KEY",
 	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "LEASE_ID", "LEASE_EXPIRES_AT",
-	"FENCING_TOKEN", "SERVER"
+	"FENCING_TOKEN", "SERVER", "CA_FILE", "CERT", "CERT_KEY"
 };
 
 static bool
@@ -108,6 +108,25 @@ environment(struct slot *s)
 	return env;
 }
 
+/* How the server is reached, so that `sluice` in the child does the same. */
+static void
+put_server(struct slot *s)
+{
+	const struct session *const session = s->work->session;
+	const struct {
+		const char *name, *value;
+	} rows[] = {
+		{ "SERVER", s->work->address.text },
+		{ "CA_FILE", session->ca_file },
+		{ "CERT", session->cert },
+		{ "CERT_KEY", session->cert_key },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (rows[i].value)
+			put_text(&s->env, rows[i].name, slice_of(rows[i].value));
+}
+
 static int
 start(struct slot *s, struct slu_err *err)
 {
@@ -117,7 +136,7 @@ start(struct slot *s, struct slu_err *err)
 	buf_clear(&s->env);
 	put_text(&s->env, "QUEUE", slice_of(s->work->queue));
 	put_text(&s->env, "NAMESPACE", slice_of(s->work->session->space));
-	put_text(&s->env, "SERVER", slice_of(s->work->address.text));
+	put_server(s);
 	if (!s->work->lines) /* else it outlives the message */
 		put_message(&s->env, s->message);
 	env = s->env.failed ? NULL : environment(s);

@@ -72,8 +72,10 @@ def test_variables_say_the_same(server, folder):
 def test_work_hands_on_how_to_reach_the_server(server, folder):
     how = ["--server", server.url, *trust(folder), *identity(folder)]
     assert run("push", "jobs", "x", *how).returncode == 0
-    out = run("work", "jobs", "--idle", "100ms", *how, "--", "sh", "-c", "echo at $SLUICE_SERVER >&2")
+    out = run("work", "jobs", "--idle", "100ms", *how, "--",
+              "sh", "-c", f"echo at $SLUICE_SERVER >&2; {SLUICE} push made y")
     assert out.returncode == 0 and f"at {server.url}" in out.stderr, out.stderr
+    assert run("pull", "made", *how).stdout == "y"
 
 
 def test_another_client_is_added_with_rights_of_its_own(server, folder):
