@@ -319,9 +319,10 @@ SCHEMAS = {
         })),
         "bytes": integer(minimum=0),
     }),
-    "Setting": record(["value", "from", "reload", "secret"], {
+    "Setting": record(["value", "from", "kind", "reload", "secret"], {
         "value": True,
         "from": string(),
+        "kind": string(),
         "reload": boolean(),
         "secret": boolean(),
     }),

@@ -271,6 +271,7 @@ show_sync(const struct option *o, const void *place, struct buf *out)
 }
 
 const struct option_kind text_kind = {
+	.name = "text",
 	.read = read_text,
 	.show = show_text,
 	.clear = clear_text,
@@ -278,6 +279,7 @@ const struct option_kind text_kind = {
 };
 
 const struct option_kind secret_kind = {
+	.name = "secret",
 	.read = read_text,
 	.show = show_text,
 	.clear = clear_text,
@@ -286,6 +288,7 @@ const struct option_kind secret_kind = {
 };
 
 const struct option_kind list_kind = {
+	.name = "list",
 	.read = read_list,
 	.show = show_list,
 	.clear = clear_list,
@@ -294,6 +297,7 @@ const struct option_kind list_kind = {
 };
 
 const struct option_kind bool_kind = {
+	.name = "true or false",
 	.read = read_bool,
 	.show = show_bool,
 	.size = sizeof(bool),
@@ -302,6 +306,7 @@ const struct option_kind bool_kind = {
 };
 
 const struct option_kind count_kind = {
+	.name = "number",
 	.read = read_count,
 	.show = show_count,
 	.size = sizeof(uint32_t),
@@ -309,24 +314,28 @@ const struct option_kind count_kind = {
 };
 
 const struct option_kind size_kind = {
+	.name = "size",
 	.read = read_size,
 	.show = show_size,
 	.size = sizeof(uint64_t),
 };
 
 const struct option_kind time_kind = {
+	.name = "time",
 	.read = read_time,
 	.show = show_time,
 	.size = sizeof(slu_time),
 };
 
 const struct option_kind word_kind = {
+	.name = "word",
 	.read = read_word,
 	.show = show_word,
 	.size = sizeof(unsigned),
 };
 
 const struct option_kind sync_kind = {
+	.name = "word",
 	.read = read_sync,
 	.show = show_sync,
 	.size = sizeof(struct conf_sync),

@@ -38,6 +38,7 @@ enum option_shape {
  * clear frees; the place is zeroed.
  */
 struct option_kind {
+	const char *name; /* for the docs */
 	int (*read)(const struct option *o, void *place, const char *value,
 		    struct slu_err *err);
 	void (*show)(const struct option *o, const void *place, struct buf *out);

@@ -1,7 +1,10 @@
 #include "conf/show.h"
 
 #include "base/json_out.h"
+#include "base/parse.h"
 #include "conf/options.h"
+
+#include <inttypes.h>
 
 static const char mask[] = "***";
 
@@ -120,6 +123,7 @@ show_json(const struct option_set *s, struct buf *out)
 		json_out_object(&w, s->rows[i].key);
 		put_json_value(s, i, &w);
 		json_out_str(&w, "from", slice_of(origin(s, i)));
+		json_out_str(&w, "kind", slice_of(s->rows[i].kind->name));
 		json_out_bool(&w, "reload", s->rows[i].reload);
 		json_out_bool(&w, "secret", s->rows[i].kind->secret);
 		json_out_close(&w);
@@ -157,6 +161,23 @@ print_cell(const char *text, FILE *out)
 		fprintf(out, *text == '|' ? "\\%c" : "%c", *text);
 }
 
+/* "number, 1 to 64" */
+static void
+print_kind(const struct option *o, FILE *out)
+{
+	char low[DURATION_TEXT], high[DURATION_TEXT];
+
+	fputs(o->kind->name, out);
+	if (o->kind == &count_kind)
+		fprintf(out, ", %" PRIu64 " to %" PRIu64, o->min, o->max);
+	if (o->kind == &size_kind)
+		fprintf(out, ", %s to %s", format_size(o->min, low, sizeof low),
+			format_size(o->max, high, sizeof high));
+	if (o->kind == &time_kind && o->max)
+		fprintf(out, ", %s to %s", format_duration((slu_time)o->min, low, sizeof low),
+			format_duration((slu_time)o->max, high, sizeof high));
+}
+
 static void
 print_row(const struct option *o, FILE *out)
 {
@@ -173,6 +194,8 @@ print_row(const struct option *o, FILE *out)
 	fprintf(out, "` | `%s`", option_variable(o, variable));
 	if (o->kind->secret)
 		fprintf(out, ", `%s_FILE`", variable);
+	fputs(" | ", out);
+	print_kind(o, out);
 	fprintf(out, " | %s%s%s | %s | %s |\n", *o->standard ? "`" : "", o->standard,
 		*o->standard ? "`" : "", o->reload ? "yes" : "", o->doc);
 }
@@ -185,8 +208,14 @@ show_doc(const struct option_set *s, const struct option_action *actions, FILE *
 	      "A flag goes before the variable, the variable before the file, the file before\n"
 	      "the default. `sluiced --print-config` shows what is in force and where each value\n"
 	      "came from; `--check-config` lists all that is wrong, with file and line.\n\n"
-	      "| Key | Flag | Variable | Default | Reload | What it is |\n"
-	      "|---|---|---|---|---|---|\n",
+	      "A time is `20s`, `1h30m`, `100ms`; a size `512K`, `64M`, `1G`. In the YAML file,\n"
+	      "`log.level: debug` and `log:` with `level: debug` below it are the same; a list is\n"
+	      "written as one, or with commas; `${NAME}` is replaced by that variable of the\n"
+	      "environment. A secret comes from its variable or from a file (`SLUICE_..._FILE`,\n"
+	      "the flag, or the key with `_file` behind it) and is never shown. *Reload*: a running\n"
+	      "server takes a new value by SIGHUP; [operations.md](operations.md) has more.\n\n"
+	      "| Key | Flag | Variable | Kind | Default | Reload | What it is |\n"
+	      "|---|---|---|---|---|---|---|\n",
 	      out);
 	for (unsigned i = 0; i < s->n; i++)
 		print_row(&s->rows[i], out);

@@ -16,7 +16,7 @@ void show_help(const struct option_set *s, const struct option_action *actions, 
 void show_doc(const struct option_set *s, const struct option_action *actions, FILE *out);
 void show_values(const struct option_set *s, FILE *out);
 
-/* {"log.level":{"value":"info","from":"default","reload":true},...} */
+/* {"log.level":{"value":"info","from":"default","kind":"word",...},...} */
 void show_json(const struct option_set *s, struct buf *out);
 
 /* The value of a row as a log may have it: S1. */

@@ -1,0 +1,132 @@
+"""Every setting does something (invariant 12): which test fails when it is disconnected."""
+import json
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from served import SLUICED, Server
+from tokens import Secret
+
+TESTS = Path(__file__).parents[1]
+
+# A row each of the table in src/conf/options.c: the file, and a test in it.
+EFFECTS = {
+    "config": "integration/test_config.py::test_keys_may_be_nested_or_dotted",
+    "data": "integration/test_effects.py::test_data_names_the_folder",
+    "listen": "integration/test_sluiced.py::test_it_serves_a_unix_socket",
+    "engine": "integration/test_effects.py::test_an_engine_keeps_or_forgets",
+    "sync": "fault/test_exit.py::test_a_last_sync_that_fails_is_told",
+    "shards": "integration/test_effects.py::test_shards_are_logs_of_their_own",
+    "threads": "integration/test_effects.py::test_threads_serve_connections",
+    "node.id": "integration/test_effects.py::test_the_number_of_the_node_is_in_every_id",
+    "drain": "integration/test_config.py::test_a_reload_changes_how_long_a_stop_may_take",
+    "log.level": "integration/test_config.py::test_a_reload_changes_the_log_level",
+    "log.format": "integration/test_sluiced.py::test_a_banner_in_json",
+    "limits.rate":
+        "integration/test_limits.py::test_a_namespace_over_its_rate_gets_429_and_others_do_not",
+    "limits.burst":
+        "integration/test_limits.py::test_a_namespace_over_its_rate_gets_429_and_others_do_not",
+    "limits.queue_rate":
+        "integration/test_limits.py::test_a_queue_has_a_rate_by_its_policy_or_by_the_server",
+    "limits.queue_burst":
+        "integration/test_limits.py::test_a_queue_has_a_rate_by_its_policy_or_by_the_server",
+    "limits.queue_depth":
+        "integration/test_limits.py::test_a_queue_takes_no_more_than_its_depth",
+    "limits.batch": "integration/test_limits.py::test_a_batch_and_a_payload_have_a_size",
+    "limits.payload": "integration/test_limits.py::test_a_batch_and_a_payload_have_a_size",
+    "limits.waiting": "integration/test_limits.py::test_no_more_than_so_many_wait",
+    "limits.queue_waiting": "integration/test_limits.py::test_no_more_than_so_many_wait",
+    "limits.connections":
+        "integration/test_limits.py::test_an_operator_gets_in_when_all_connections_are_taken",
+    "limits.memory": "integration/test_limits.py::test_bodies_of_requests_take_so_much_memory",
+    "metrics.queues": "integration/test_metrics.py::test_beyond_so_many_queues_the_rest_is_one",
+    "insecure": "integration/test_sluiced.py::test_insecure_listens_everywhere",
+    "auth.keys": "integration/test_auth.py::test_keys_are_rotated_by_reloads",
+    "auth.jwks": "integration/test_auth.py::test_all_algorithms_out_of_one_key_set",
+    "auth.secret": "integration/test_auth.py::test_a_secret_in_the_environment",
+    "auth.audience": "integration/test_auth.py::test_audience_and_issuer",
+    "auth.issuer": "integration/test_auth.py::test_audience_and_issuer",
+    "auth.leeway": "integration/test_effects.py::test_clocks_may_differ_by_the_leeway",
+    "auth.hosts": "integration/test_auth.py::test_web_pages_are_refused_where_no_token_is_asked_for",
+    "auth.metrics": "integration/test_auth.py::test_metrics_have_a_setting_of_their_own",
+    "auth.certificates":
+        "integration/test_tls.py::test_a_file_grants_by_subject_and_uri_name_and_is_reloaded",
+    "tls.cert":
+        "integration/test_tls.py::test_a_new_certificate_is_for_new_connections_and_old_ones_go_on",
+    "tls.key":
+        "integration/test_tls.py::test_a_certificate_without_its_key_is_refused_and_the_old_stays",
+    "tls.client_ca":
+        "integration/test_tls.py::test_a_client_with_a_certificate_of_the_right_ca_is_served",
+    "tls.client_auth":
+        "integration/test_tls.py::test_a_client_without_a_good_certificate_is_refused",
+    "tls.min_version": "integration/test_tls.py::test_a_minimum_version_is_kept",
+}
+
+
+def test_every_setting_has_a_test_of_its_effect():
+    out = subprocess.run([SLUICED, "--print-config", "--json"], capture_output=True, text=True,
+                         timeout=60, check=True)
+    assert sorted(EFFECTS) == sorted(json.loads(out.stdout))
+
+
+@pytest.mark.parametrize("key", EFFECTS)
+def test_the_test_is_there(key):
+    file, name = EFFECTS[key].split("::")
+    assert re.search(rf"^def {name}\(", (TESTS / file).read_text(), re.M)
+
+
+def test_data_names_the_folder(tmp_path):
+    with Server(tmp_path / "one") as server:
+        server.enqueue({"text": "x"})
+        server.stop()
+        server.folder = tmp_path / "two"
+        server.start()
+        assert len(server.dequeue()) == 0
+        server.stop()
+        server.folder = tmp_path / "one"
+        server.start()
+        assert len(server.dequeue()) == 1
+
+
+@pytest.mark.parametrize("engine, kept", [("log", 1), ("memory", 0)])
+def test_an_engine_keeps_or_forgets(folder, engine, kept):
+    with Server(folder, engine=engine) as server:
+        server.enqueue({"text": "x"})
+        server.restart()
+        assert len(server.dequeue()) == kept
+
+
+def test_shards_are_logs_of_their_own(folder):
+    with Server(folder, "--shards", "2") as server:
+        assert server.metric('sluice_waiting{shard="1"}') == 0
+        with pytest.raises(KeyError):
+            server.metric('sluice_waiting{shard="2"}')
+        assert len(list(folder.rglob("00000001.log"))) == 2
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_threads_serve_connections(folder, n):
+    with Server(folder, "--threads", str(n), engine="memory") as server:
+        tasks = Path(f"/proc/{server.process.pid}/task")
+        names = sorted((task / "comm").read_text().strip() for task in tasks.iterdir())
+        assert [name for name in names if name.startswith("net ")] == [f"net {i}" for i in range(n)]
+
+
+@pytest.mark.parametrize("n", [0, 1, 1023])
+def test_the_number_of_the_node_is_in_every_id(folder, n):
+    with Server(folder, "--node-id", str(n), engine="memory") as server:
+        ids = server.enqueue({"text": "x"}, {"text": "y"})
+        assert [i >> 12 & 1023 for i in ids] == [n, n]
+
+
+@pytest.mark.parametrize("leeway, status", [("0s", 401), ("5m", 200)])
+def test_clocks_may_differ_by_the_leeway(folder, tmp_path, leeway, status):
+    key = Secret("0123456789abcdef0123456789abcdef")
+    (tmp_path / "key").write_bytes(key.secret)
+    with Server(folder, "--auth-keys", f"HS256:{tmp_path}/key", "--auth-leeway", leeway,
+                engine="memory") as server:
+        late = key.bearer(scope="test:read", exp=int(time.time()) - 60)
+        assert server.call("GET", "/topics", headers=late, namespace="test").status == status
