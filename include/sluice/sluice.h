@@ -120,7 +120,8 @@ struct slu_claim_options {
 			 * NULL, and they are to be released before slu_close */
 };
 
-/* Up to max messages; *n is how many. None is no error. options may be NULL. */
+/* Up to max messages; *n is how many. None is no error. options may be NULL. What is found
+ * to be damaged is set aside and never handed out. */
 SLU_API int slu_claim(struct slu_broker *b, const char *queue,
 		      const struct slu_claim_options *options, struct slu_message *messages,
 		      size_t max, size_t *n, struct slu_err *err);
@@ -175,6 +176,7 @@ struct slu_queue_stats {
 	uint64_t leased;
 	uint64_t held; /* behind another message of their key */
 	uint64_t dead;
+	uint64_t damaged; /* set aside: their bytes on disk are not those that were written */
 };
 
 /* A queue that nobody used has zeros. */

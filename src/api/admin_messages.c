@@ -147,7 +147,7 @@ admin_messages(struct call *c, void *api)
 	only = flat_view_state(s->state);
 	if (s->state.n > 0 && !only && !slice_eq(s->state, SLICE("all")))
 		ask_refuse(a, SLU_EINVAL,
-			   "state: expected all, ready, delayed, leased, held or dead");
+			   "state: expected all, ready, delayed, leased, held, dead or damaged");
 	else
 		list(a, s, only);
 }

@@ -87,7 +87,13 @@ answer(struct ask *a)
 		ask_refuse_op(a, &a->op);
 		return;
 	}
-	s->rows = (struct rows){ .ask = a, .op = &a->op, .write = write_row, .done = written };
+	s->rows = (struct rows){
+		.ask = a,
+		.op = &a->op,
+		.write = write_row,
+		.done = written,
+		.shows_damaged = true,
+	};
 	json_out_init(&s->rows.w, &a->call->out);
 	json_out_object(&s->rows.w, NULL);
 	json_out_array(&s->rows.w, "messages");
@@ -132,7 +138,7 @@ flat_peek(struct call *c, void *api)
 	only = flat_view_state(s->state);
 	if (s->state.n > 0 && !only && !slice_eq(s->state, SLICE("all")))
 		ask_refuse(a, SLU_EINVAL,
-			   "state: expected all, ready, delayed, leased, held or dead");
+			   "state: expected all, ready, delayed, leased, held, dead or damaged");
 	else if (s->id)
 		run(a, s, OP_GET, MSG_NONE);
 	else

@@ -9,6 +9,7 @@ const char *const flat_view_states[MSG_STATES] = {
 	[MSG_LEASED] = "leased",
 	[MSG_HELD] = "held",
 	[MSG_DEAD] = "dead",
+	[MSG_DAMAGED] = "damaged",
 };
 
 void
@@ -54,6 +55,8 @@ write_given(struct json_out *w, const struct op_row *row, const struct message *
 		json_out_raw(w, "attributes", m->attributes);
 	text_if_any(w, "content_type", m->type);
 	write_trace(w, m->trace);
+	if (m->accepted == 0)
+		return; /* its record cannot be read */
 	json_out_time(w, "enqueued_at", m->accepted);
 	json_out_time(w, "deliver_after", m->due);
 }
@@ -106,9 +109,10 @@ flat_view_message(struct json_out *w, const struct op_row *row, const struct mes
 {
 	flat_view_id(w, row->id);
 	json_out_str(w, "status", slice_of(flat_view_status(row)));
-	if (payload && flat_view_has_payload(m))
+	if (payload && flat_view_has_payload(m) && row->state != MSG_DAMAGED)
 		json_out_base64(w, "payload", m->payload);
-	json_out_u64(w, "payload_size", m->payload_size);
+	if (m->accepted)
+		json_out_u64(w, "payload_size", m->payload_size);
 	write_given(w, row, m);
 	if (row->state == MSG_DELAYED)
 		json_out_time(w, "next_delivery", row->due);
@@ -118,6 +122,8 @@ flat_view_message(struct json_out *w, const struct op_row *row, const struct mes
 		write_lease(w, row);
 	if (row->state == MSG_DEAD)
 		write_dead(w, row);
+	if (row->state == MSG_DAMAGED && m->accepted)
+		json_out_time(w, "damaged_since", row->due);
 	text_if_any(w, "error", error);
 }
 

@@ -63,7 +63,7 @@ def query(name, schema, required=False, text=None):
 UINT32 = {"minimum": 0, "maximum": 2**32 - 1}
 INT32 = {"minimum": -2**31, "maximum": 2**31 - 1}
 BASE64 = string(contentEncoding="base64")
-STATES = ["ready", "delayed", "leased", "held", "dead"]
+STATES = ["ready", "delayed", "leased", "held", "dead", "damaged"]
 REASONS = ["max_attempts", "expired", "rejected"]
 COUNTS = ["accepted", "delivered", "finished", "failed", "died"]
 
@@ -91,20 +91,23 @@ GIVEN_IF_ANY = {
     "traceparent": string(pattern="^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"),
     "tracestate": string(maxLength=512),
 }
+READ = ["enqueued_at", "deliver_after"]  # what is known only of a record that can be read
 MESSAGE = {
     **ID,
     "status": string(enum=[*STATES, "processing"]),
-    "payload_size": integer(minimum=0),
-    **GIVEN,
+    **{name: of for name, of in GIVEN.items() if name not in READ},
 }
 MESSAGE_IF_ANY = {
+    **{name: GIVEN[name] for name in READ},
     **GIVEN_IF_ANY,
     **LEASE,
     "payload": BASE64,
+    "payload_size": integer(minimum=0),
     "next_delivery": ref("Moment"),
     "expires_at": ref("Moment"),
     "reason": string(enum=REASONS),
     "dead_since": ref("Moment"),
+    "damaged_since": ref("Moment"),
     "error": string(),
 }
 QUEUE = {

@@ -1,6 +1,6 @@
 #include "api/rows.h"
 
-#include "base/log.h"
+#include "api/aside.h"
 #include "base/mem.h"
 #include "engine/engine.h"
 
@@ -40,6 +40,25 @@ rows_read(struct rows *r, bool may_block, struct message *m, struct slice *error
 	return rc;
 }
 
+/* Shown as damaged, whatever its state is, with what is known without its record. */
+static void
+show_damaged(struct rows *r)
+{
+	struct op_row row = r->op->rows[r->at];
+	const struct message m = { .space = r->op->space, .queue = r->op->queue };
+
+	row.state = MSG_DAMAGED;
+	r->write(&r->w, &row, &m, (struct slice){ 0 });
+}
+
+void
+rows_damaged(struct rows *r, const struct slu_err *why)
+{
+	aside(r->ask, r->op, &r->op->rows[r->at], why);
+	if (r->shows_damaged)
+		show_damaged(r);
+}
+
 /* SLU_EBUSY: it would have to wait. */
 static int
 write_rows(struct rows *r, bool may_block)
@@ -52,8 +71,7 @@ write_rows(struct rows *r, bool may_block)
 		const int rc = rows_read(r, may_block, &m, &error, &err);
 
 		if (rc == SLU_ECORRUPT)
-			log_error(r->ask->api->log, "message damaged", F_U64("id", row->id),
-				  F_STR("why", err.text), F_CALL(r->ask->call));
+			rows_damaged(r, &err);
 		else if (rc)
 			return rc;
 		else

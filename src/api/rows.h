@@ -11,8 +11,8 @@
  * neither the loop nor the shard. A payload that has a file of its own is left out
  * here; api/stream.h sends it.
  *
- * A record whose bytes are not those that were written is left out and logged: it is
- * never handed out. Its lease ends as any other.
+ * A record whose bytes are not those that were written is never handed out: a claim
+ * leaves it out and sets it aside (api/aside.h), a look may show that it is damaged.
  */
 #ifndef API_ROWS_H
 #define API_ROWS_H
@@ -35,6 +35,7 @@ struct rows {
 	bool patient;       /* all of it on a file thread: it reads much */
 	uint64_t max_bytes; /* ends behind the row that brings it there; 0: no limit */
 	bool enough;        /* set by write: ends behind this row */
+	bool shows_damaged; /* with an empty message; else they are left out */
 
 	/* Inner. */
 	uv_work_t work;
@@ -49,6 +50,9 @@ struct rows {
  * Then the records are unpinned and done is called, perhaps before this returns. rc:
  * SLU_ENOMEM or SLU_EDOWN, and what was written is worth nothing. */
 void rows_start(struct rows *r);
+
+/* For stream.c: the row r->at cannot be read. */
+void rows_damaged(struct rows *r, const struct slu_err *why);
 
 /* For stream.c: room for n bytes in r->room. SLU_ENOMEM. */
 int rows_room(struct rows *r, size_t n);

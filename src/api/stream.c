@@ -1,6 +1,5 @@
 #include "api/stream.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "engine/engine.h"
 
@@ -29,14 +28,11 @@ out_of(const struct stream *s)
 /* --- a row -------------------------------------------------------------------- */
 
 static void
-leave_out(struct stream *s)
+take_back(struct stream *s)
 {
-	struct rows *const r = s->rows;
-
-	r->w = s->before;
+	s->rows->w = s->before;
 	out_of(s)->n = s->before_n;
 	s->ref = NULL;
-	r->at++;
 }
 
 /* The head of a record whose payload is not to be read with it. */
@@ -96,7 +92,7 @@ begin_row(struct stream *s, bool may_block, struct slu_err *err)
 	rc = read_row(s, may_block, &m, &error, err);
 	if (rc)
 		return rc;
-	if (s->max_bytes && r->bytes >= s->max_bytes)
+	if ((s->max_bytes && r->bytes >= s->max_bytes) || row->state == MSG_DAMAGED)
 		s->ref = NULL;
 	r->write(&r->w, row, &m, error);
 	r->bytes += row->record.size + (s->ref ? m.payload_size : 0);
@@ -135,16 +131,19 @@ go_on(struct stream *s, bool may_block, struct slu_err *err)
 	return 0;
 }
 
-/* Damage that can still be kept quiet: the row is left out. */
+/* Damage that can still be kept quiet: the row is left out, or shown without what cannot
+ * be read. */
 static bool
 can_leave_out(struct stream *s, int rc, const struct slu_err *err)
 {
-	const struct rows *const r = s->rows;
+	struct rows *const r = s->rows;
 
 	if (rc != SLU_ECORRUPT)
 		return false;
-	log_error(r->ask->api->log, "message damaged", F_U64("id", r->op->rows[r->at].id),
-		  F_STR("why", err->text));
+	if (s->in_piece)
+		take_back(s);
+	rows_damaged(r, err);
+	r->at++;
 	return s->in_piece;
 }
 
@@ -159,9 +158,7 @@ produce(struct stream *s, bool may_block)
 		const int rc = s->ref ? go_on(s, may_block, &err)
 				      : begin_row(s, may_block, &err);
 
-		if (rc && can_leave_out(s, rc, &err))
-			leave_out(s);
-		else if (rc)
+		if (rc && !can_leave_out(s, rc, &err))
 			return rc;
 	}
 	if (r->at == r->op->n_rows && !s->last) {

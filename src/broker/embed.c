@@ -262,6 +262,7 @@ slu_stats(struct slu_broker *b, const char *queue, struct slu_queue_stats *out,
 		.leased = q.count[MSG_LEASED],
 		.held = q.count[MSG_HELD],
 		.dead = q.count[MSG_DEAD],
+		.damaged = q.count[MSG_DAMAGED],
 	};
 	return rc == SLU_ENOTFOUND ? 0 : rc;
 }

@@ -300,6 +300,38 @@ slu_read(struct slu_broker *b, const struct slu_message *m, uint64_t at, void *p
 	return 0;
 }
 
+/* Nobody can read it: so that nobody is handed it again. */
+static void
+set_aside(struct slu_broker *b, const struct embed_call *claim, const struct op_row *row)
+{
+	struct op_item item = { .id = row->id, .token = row->token };
+	struct embed_call c;
+
+	if (embed_begin(b, &c, OP_ASIDE, claim->queue, NULL))
+		return;
+	c.op.items = &item;
+	c.op.n_items = 1;
+	(void)embed_run(b, &c, NULL); /* else the next claim finds it again */
+	embed_end(b, &c);
+}
+
+/* What is damaged is set aside, and those behind it move up. False: one could not be
+ * read for another reason. */
+static bool
+skip_damaged(struct slu_broker *b, struct embed_call *c, uint32_t at, int rc)
+{
+	struct op *op = &c->op;
+
+	if (rc != SLU_ECORRUPT)
+		return false;
+	set_aside(b, c, &op->rows[at]);
+	engine_unpin(op->engine, &op->rows[at].record);
+	engine_unpin(op->engine, &op->rows[at].payload);
+	op->n_rows--;
+	memmove(&op->rows[at], &op->rows[at + 1], (op->n_rows - at) * sizeof op->rows[0]);
+	return true;
+}
+
 /* What cannot be read goes back; that it is an error is said when nothing could. */
 static int
 take_rows(struct slu_broker *b, struct embed_call *c, bool in_pieces,
@@ -311,6 +343,8 @@ take_rows(struct slu_broker *b, struct embed_call *c, bool in_pieces,
 	while (*n < op->n_rows && !rc) {
 		rc = embed_read(op->engine, &op->rows[*n], in_pieces, &messages[*n], err);
 		*n += rc == 0;
+		if (rc && skip_damaged(b, c, (uint32_t)*n, rc))
+			rc = 0;
 	}
 	for (uint32_t i = 0; i < *n; i++) {
 		engine_unpin(op->engine, &op->rows[i].record);

@@ -36,20 +36,21 @@ print_facts(const struct journal *j, const struct log_facts *f)
 
 	if (j->json) {
 		printf("{\"records\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
-		       ",\"time\":\"%s\",\"messages\":%" PRIu32 ",\"queues\":%" PRIu32
+		       ",\"time\":\"%s\",\"messages\":%" PRIu32 ",\"damaged\":%" PRIu32 ",\"queues\":%" PRIu32
 		       ",\"payload_files\":%" PRIu64 ",\"closed\":%s}\n",
 		       f->records, f->first_seq, f->last_seq, rfc3339_format(f->time, time),
-		       f->messages, f->queues, f->files, f->closed ? "true" : "false");
+		       f->messages, f->damaged, f->queues, f->files,
+		       f->closed ? "true" : "false");
 		return;
 	}
 	printf("%s is sound\n"
 	       "  records   %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n"
 	       "  last      %s\n"
-	       "  messages  %" PRIu32 " in %" PRIu32 " queues\n"
+	       "  messages  %" PRIu32 " in %" PRIu32 " queues, %" PRIu32 " set aside as damaged\n"
 	       "  payloads  %" PRIu64 " in files of their own\n"
 	       "  stopped   %s\n",
 	       j->folder, f->records, f->first_seq, f->last_seq,
-	       rfc3339_format(f->time, time), f->messages, f->queues, f->files,
+	       rfc3339_format(f->time, time), f->messages, f->queues, f->damaged, f->files,
 	       f->closed ? "cleanly" : "without saying so: killed, or the power went");
 }
 

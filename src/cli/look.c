@@ -182,7 +182,7 @@ cli_peek(int argc, char **argv)
 	struct peek p = { .s = SESSION("peek"), .limit = 10 };
 	const struct arg rows[] = {
 		{ "--state STATE", ARG_TEXT, &p.state,
-		  "all, ready, delayed, leased, held or dead" },
+		  "all, ready, delayed, leased, held, dead or damaged" },
 		{ "--id ID", ARG_TEXT, &p.id, "one message" },
 		{ "--limit", ARG_COUNT, &p.limit, "how many, at most 1000 (10)" },
 		SESSION_ROWS(&p.s),

@@ -23,7 +23,7 @@ struct status {
 	struct {
 		const char *state;
 		uint64_t n;
-	} messages[5];
+	} messages[6];
 };
 
 /* The text of a label of the line, or false. */
@@ -199,7 +199,12 @@ cli_status(int argc, char **argv)
 	struct session t = SESSION("status");
 	const struct arg rows[] = { SESSION_ROWS(&t) };
 	struct status s = {
-		.messages = { { "ready", 0 }, { "delayed", 0 }, { "leased", 0 }, { "held", 0 }, { "dead", 0 } },
+		.messages = { { "ready", 0 },
+			      { "delayed", 0 },
+			      { "leased", 0 },
+			      { "held", 0 },
+			      { "dead", 0 },
+			      { "damaged", 0 } },
 	};
 	struct slu_err err;
 

@@ -25,6 +25,7 @@
  *             that moves records forward. ledger_describe makes it
  *   REMEMBER  idem id remember   an idempotency key whose message is gone
  *   RESULT    queue id keep where   a result whose message is gone
+ *   ASIDE     id             it cannot be read: damaged, and its key goes on without it
  *
  * Repeating is idempotent: a change for a message that is not there is ignored (but a
  * result is kept), and so is an ACCEPT of one that is or a REMEMBER of what is known.
@@ -53,6 +54,7 @@ enum change_kind {
 	CHANGE_RESTORE,
 	CHANGE_REMEMBER,
 	CHANGE_RESULT,
+	CHANGE_ASIDE,
 	CHANGE_KINDS
 };
 

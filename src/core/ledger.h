@@ -13,7 +13,8 @@
  *           |              +---------+  ack
  *           +------------- | leased  | ------> gone; its idempotency key and result
  *                          +---------+         are kept for a while
- *      ttl ended, rejected,     |
+ *      ttl ended, rejected,     |              its bytes cannot be read: damaged, out
+ *                               |              of all lines, until it is deleted
  *      failures used up         v         redrive: accepted anew
  *                          +---------+
  *                          |  dead   | ------> gone, by delete or retention
@@ -35,7 +36,7 @@
  * ledger it was decided on.
  *
  * Rules (tests cite them; DESIGN section 2 has the reasons):
- *  L1  A message is in exactly one of the five states, counted once in its queue.
+ *  L1  A message is in exactly one of the six states, counted once in its queue.
  *  L2  Ready messages go by (priority, due, number). An unkeyed retry takes its new
  *      due time, and keeps its number.
  *  L3  The line of a key is ordered by (first due, number), whatever the priorities.
@@ -90,6 +91,7 @@ enum msg_state {
 	MSG_LEASED,
 	MSG_HELD, /* behind the head of its key */
 	MSG_DEAD,
+	MSG_DAMAGED, /* set aside: never handed out, gone only by delete */
 	MSG_STATES
 };
 
@@ -210,7 +212,7 @@ struct ledger_ref {
  *
  * ack: for a message with keep_result, put the place of its result into out->where.
  * extend: until now + lease, or (0) the queue's lease time. return: for what could
- * not be handed over.
+ * not be handed over; aside: for what could not be read.
  */
 int ledger_ack(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	       struct change *out);
@@ -218,6 +220,8 @@ int ledger_extend(struct ledger *l, const struct ledger_ref *ref, slu_time lease
 		  slu_time now, struct change *out);
 int ledger_return(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 		  struct change *out);
+int ledger_aside(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+		 struct change *out);
 
 #define LEDGER_BY_POLICY ((slu_time)-1)
 

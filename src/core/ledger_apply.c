@@ -76,6 +76,21 @@ apply_die(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
 	ledger_enter(l, t, h, MSG_DEAD);
 }
 
+/* Nobody had it, so no delivery counts. */
+static void
+apply_aside(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	struct msg *m = ledger_msg(l, h);
+
+	ledger_leave(l, t, h);
+	ledger_ttl_stop(l, h);
+	ledger_pass(l, t, h);
+	m->q.own16 -= m->q.own16 > 0;
+	m->q.due = c->at;
+	m->flags &= (uint8_t) ~(MSG_HOLDS | MSG_EXTENDED);
+	ledger_enter(l, t, h, MSG_DAMAGED);
+}
+
 static void
 drop_message(struct ledger *l, struct topic *t, uint32_t h, slu_time remember)
 {
@@ -135,6 +150,7 @@ static const struct {
 	[CHANGE_DIE] = { apply_die, IN(READY) | IN(DELAYED) | IN(LEASED) | IN(HELD) },
 	[CHANGE_DONE] = { apply_done, ~IN(NONE) },
 	[CHANGE_REDRIVE] = { apply_redrive, IN(DEAD) },
+	[CHANGE_ASIDE] = { apply_aside, IN(LEASED) },
 };
 
 static void
@@ -285,14 +301,14 @@ two_heads(const struct ledger *l, const struct change *c)
 	return head != SLAB_NONE && (ledger_msg(l, head)->flags & MSG_HOLDS);
 }
 
-/* Whoever holds a lease was handed the message; nobody is handed a dead one. */
+/* Whoever holds a lease was handed the message; nobody is handed a dead or damaged one. */
 static bool
 is_state(const struct change *c)
 {
 	const bool holds = c->flags & MSG_HOLDS;
 
 	return c->state > MSG_NONE && c->state < MSG_STATES &&
-	       (holds || c->state != MSG_LEASED) && (!holds || c->state != MSG_DEAD);
+	       (holds || c->state != MSG_LEASED) && (!holds || c->state < MSG_DEAD);
 }
 
 static bool

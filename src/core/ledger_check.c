@@ -138,7 +138,7 @@ check_place(const struct ledger *l, const struct topic *t, uint32_t h)
 			       ? NULL
 			       : "a leased message has no deadline";
 	default:
-		return out ? NULL : "a held or dead message is in a heap";
+		return out ? NULL : "a held, dead or damaged message is in a heap";
 	}
 }
 
@@ -149,8 +149,8 @@ check_ttl(const struct ledger *l, uint32_t h)
 
 	if (m->q.own32 == HEAP_OUT)
 		return NULL;
-	if (msg_state(m) == MSG_LEASED || msg_state(m) == MSG_DEAD)
-		return "a ttl counts for a leased or dead message";
+	if (msg_state(m) == MSG_LEASED || msg_state(m) >= MSG_DEAD)
+		return "a ttl counts for a leased, dead or damaged message";
 	return is_at(&l->ttls, m->q.own32, h) ? NULL : "a ttl is not in its heap";
 }
 
@@ -226,7 +226,7 @@ check_topic(const struct ledger *l, const struct topic *t,
 	if (in_heaps != t->queue.ready.n + t->queue.timed.n)
 		return "heaps hold what is not there";
 	if (t->queue.held != in_heaps + count[MSG_LEASED] + count[MSG_HELD] +
-				     count[MSG_DEAD])
+				     count[MSG_DEAD] + count[MSG_DAMAGED])
 		return "room is kept for what is not there";
 	return check_keys(l, t);
 }

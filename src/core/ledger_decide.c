@@ -231,6 +231,18 @@ ledger_return(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	return rc;
 }
 
+int
+ledger_aside(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+	     struct change *out)
+{
+	uint32_t h;
+	const int rc = find_held(l, ref, now, &h);
+
+	if (!rc)
+		*out = ledger_begin_for(l, CHANGE_ASIDE, h, now);
+	return rc;
+}
+
 static slu_time
 retry_delay(const struct topic *t, const struct msg *m, const struct ledger_nack *nack)
 {

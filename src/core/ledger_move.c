@@ -138,10 +138,11 @@ ledger_enter(struct ledger *l, struct topic *t, uint32_t h, enum msg_state to)
 		ledger_wake(l, t, due);
 	} else if (to == MSG_HELD) {
 		chain_insert(&ledger_key_of(l, m)->line, &l->msgs, h);
-	} else {
-		assert(to == MSG_DEAD);
+	} else if (to == MSG_DEAD) {
 		chain_insert(&t->dead, &l->msgs, h);
 		ledger_wake(l, t, due); /* retention and maximum */
+	} else {
+		assert(to == MSG_DAMAGED);
 	}
 }
 

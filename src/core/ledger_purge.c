@@ -27,10 +27,17 @@ ledger_is_purged(const struct topic *t, const struct msg *m, uint32_t h)
 	return msg_state(m) == MSG_HELD && m->q.seq <= t->purged;
 }
 
+/* What no purge takes. */
+static uint32_t
+staying(const struct topic *t)
+{
+	return t->count[MSG_LEASED] + t->count[MSG_DEAD] + t->count[MSG_DAMAGED];
+}
+
 int
 ledger_purge_reserve(struct topic *t)
 {
-	const uint32_t stay = t->count[MSG_LEASED] + t->count[MSG_DEAD];
+	const uint32_t stay = staying(t);
 	int rc;
 
 	rc = heap_reserve(&t->spare.ready, stay);
@@ -46,7 +53,7 @@ ledger_purge_start(struct ledger *l, uint32_t topic, const struct change *c)
 	assert(!t->purging && empty.ready.n + empty.timed.n == 0);
 	t->trash = t->queue;
 	t->queue = t->spare;
-	t->queue.held = t->count[MSG_LEASED] + t->count[MSG_DEAD];
+	t->queue.held = staying(t);
 	t->spare = empty;
 	t->spare.by_arrival = true;
 	t->count[MSG_READY] = t->count[MSG_DELAYED] = t->count[MSG_HELD] = 0;

@@ -196,8 +196,8 @@ restore_state(struct ledger *l, struct topic *t, uint32_t h, const struct change
 		ledger_lead(l, t, h);
 	if (c->state == MSG_LEASED)
 		restore_lease(l, t, h, c);
-	else if (c->state == MSG_DEAD)
-		ledger_enter(l, t, h, MSG_DEAD);
+	else if (c->state >= MSG_DEAD)
+		ledger_enter(l, t, h, c->state);
 	else
 		ledger_settle(l, t, h, c->at);
 }

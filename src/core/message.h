@@ -11,6 +11,7 @@
  *      LEASED   heap of deadlines                pos: there    link: its lease
  *      HELD     line of its key                  pos: next     link: previous
  *      DEAD     dead letters of its queue        pos: next     link: previous
+ *      DAMAGED  none
  *
  * The queue keeps room for it in both heaps all the time. Inner part of the ledger.
  */

@@ -397,6 +397,7 @@ static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_EXTEND] = clerk_items,
 	[OP_REDRIVE] = clerk_items,
 	[OP_DELETE] = clerk_items,
+	[OP_ASIDE] = clerk_items,
 	[OP_GET] = clerk_get,
 	[OP_PEEK] = clerk_peek,
 	[OP_LIST] = clerk_list,

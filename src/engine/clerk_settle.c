@@ -89,6 +89,8 @@ decide(struct clerk *k, const struct op *op, const struct op_item *it,
 		return decide_nack(k, op, it, ref, c);
 	case OP_EXTEND:
 		return ledger_extend(k->ledger, ref, lease, op->arrived, c);
+	case OP_ASIDE:
+		return ledger_aside(k->ledger, ref, op->arrived, c);
 	case OP_REDRIVE:
 		return ledger_redrive(k->ledger, ref, k->now, c);
 	default:

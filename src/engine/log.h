@@ -62,6 +62,7 @@ struct log_facts {
 	uint64_t last_seq;
 	slu_time time; /* of the last group */
 	uint32_t messages;
+	uint32_t damaged; /* of these are set aside */
 	uint32_t queues;
 	uint64_t files;           /* payloads that have one */
 	uint64_t bad_files;       /* of these are missing or damaged */

@@ -19,6 +19,19 @@ compare(const struct ledger *l, const struct ledger_size *size)
 	return ledger_scan_check(l);
 }
 
+static uint32_t
+count_damaged(const struct ledger *l)
+{
+	uint32_t queue = SLAB_NONE, n = 0;
+	struct ledger_queue_view v;
+
+	while ((queue = ledger_queue_next(l, queue)) != SLAB_NONE) {
+		ledger_queue_get(l, queue, &v);
+		n += v.count[MSG_DAMAGED];
+	}
+	return n;
+}
+
 /* Those that are named. */
 static int
 check_files(struct log_engine *l, struct log_facts *out, struct slu_err *err)
@@ -65,6 +78,7 @@ log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err 
 			.last_seq = l->last_seq,
 			.time = stats.time,
 			.messages = size.messages,
+			.damaged = count_damaged(l->ledger),
 			.queues = size.queues,
 			.closed = l->closed,
 			.wrong = compare(l->ledger, &size),

@@ -243,6 +243,7 @@ static const struct {
 	[CHANGE_PURGE] = { LOG_PURGE, true, false },
 	[CHANGE_POLICY] = { LOG_POLICY, true, false },
 	[CHANGE_OPENED] = { LOG_OPENED, false, false },
+	[CHANGE_ASIDE] = { LOG_ASIDE, false, false },
 };
 
 static uint32_t

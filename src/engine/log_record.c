@@ -107,6 +107,7 @@ static const struct row types[LOG_TYPES] = {
 	[LOG_POLICY_RATED] = { "policy_rated", CHANGE_POLICY, FIELDS(
 		POLICY, NUMBER("max_rate", policy.max_rate),
 		NUMBER("burst", policy.burst)) },
+	[LOG_ASIDE] = { "aside", CHANGE_ASIDE, FIELDS(ID) },
 };
 /* clang-format on */
 

@@ -40,6 +40,7 @@ enum log_type {
 	LOG_REMEMBER,
 	LOG_RESULT,
 	LOG_POLICY_RATED, /* a policy with a rate */
+	LOG_ASIDE,        /* a message that cannot be read */
 	LOG_TYPES
 };
 

@@ -245,6 +245,7 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_REMEMBER] = step_remember,
 	[LOG_RESULT] = step_result,
 	[LOG_POLICY_RATED] = step_queue,
+	[LOG_ASIDE] = step_plain,
 };
 
 /* Add which record it was. */

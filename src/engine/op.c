@@ -11,6 +11,7 @@ static const char *const verb_names[OP_VERBS] = {
 	[OP_EXTEND] = "extend",
 	[OP_REDRIVE] = "redrive",
 	[OP_DELETE] = "delete",
+	[OP_ASIDE] = "aside",
 	[OP_GET] = "get",
 	[OP_PEEK] = "peek",
 	[OP_LIST] = "list",

@@ -47,6 +47,7 @@ enum op_verb {
 	OP_EXTEND,     /* items */
 	OP_REDRIVE,    /* items: dead letters start anew */
 	OP_DELETE,     /* items: anything but what is leased */
+	OP_ASIDE,      /* items: what a claim granted and nobody can read; with tokens */
 	OP_GET,        /* one message by its id */
 	OP_PEEK,       /* ready messages in the order they would be handed out; may wait */
 	OP_LIST,       /* messages by state, page by page */

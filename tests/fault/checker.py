@@ -297,7 +297,7 @@ def counters(history, _):
     for look in history.looks:
         found = Counter("leased" if status == "processing" else status
                         for _, _, status in look.rows)
-        for state in ("ready", "delayed", "leased", "held", "dead"):
+        for state in ("ready", "delayed", "leased", "held", "dead", "damaged"):
             if look.stats.get(state, 0) != found[state]:
                 yield f"I9 {state}: counted {look.stats.get(state, 0)}, found {found[state]}"
         if look.stats.get("total", 0) != len(look.rows):

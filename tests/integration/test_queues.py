@@ -45,7 +45,7 @@ def test_stats_count_by_state(server):
     server.dequeue(limit=2)
     assert server.stats() == {
         "namespace": server.namespace, "topic": "mail", "ready": 3, "delayed": 1,
-        "leased": 2, "held": 0, "dead": 0, "total": 6, "paused": False,
+        "leased": 2, "held": 0, "dead": 0, "damaged": 0, "total": 6, "paused": False,
         "warning": False}
 
 

@@ -458,6 +458,44 @@ TEST(a_stream_that_fails_is_not_accepted)
 	CHECK(access("data/payloads/00000001", F_OK) != 0);
 }
 
+static void
+spoil(const char *path, long at)
+{
+	FILE *f = fopen(path, "r+");
+	int byte;
+
+	CHECK(f && fseek(f, at, SEEK_SET) == 0);
+	byte = fgetc(f);
+	CHECK(fseek(f, at, SEEK_SET) == 0 && fputc(byte ^ 1, f) >= 0 && fclose(f) == 0);
+}
+
+TEST(a_damaged_message_is_set_aside_and_the_next_is_handed_out)
+{
+	static char payload[2 << 20];
+	struct slu_put p = { .payload = payload, .size = sizeof payload, .key = "k" };
+	struct slu_put next = { .payload = "next", .size = 4, .key = "k" };
+	struct slu_queue_stats stats;
+	struct slu_message m;
+
+	open_in("data");
+	CHECK_EQ(0, slu_enqueue(b, "q", &p, 1, &err));
+	CHECK_EQ(0, slu_enqueue(b, "q", &next, 1, &err));
+	spoil("data/payloads/00000001", 1 << 20);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(i, claim("q", &m));
+		CHECK_EQ(0, slu_stats(b, "q", &stats, &err));
+		CHECK_EQ(1, stats.damaged);
+	}
+	CHECK(memcmp("next", m.payload, 4) == 0);
+	slu_message_release(&m);
+	slu_close(b);
+	open_in("data");
+	CHECK_EQ(0, slu_stats(b, "q", &stats, &err));
+	CHECK_EQ(1, stats.damaged);
+	slu_close(b);
+	CHECK_EQ(0, access("data/payloads/00000001", F_OK));
+}
+
 TORTURE(every_call_survives_a_failed_allocation)
 {
 	struct slu_put puts[2] = { { .payload = "a", .size = 1 }, { .keep_result = SLU_MIN } };

@@ -550,3 +550,46 @@ CASE(a_queue_may_have_a_ttl)
 	rig_pass(r, SLU_SEC);
 	CHECK_EQ(1, rig_count(r, "q", MSG_DEAD));
 }
+
+/* ---- Damage ---- */
+
+/* DESIGN section 3: visible, never handed out, never deleted. */
+CASE(a_message_that_is_set_aside_is_counted_and_never_handed_out)
+{
+	const uint64_t id = rig_put(r, "q", &(struct rig_msg){ .key = "k", .ttl = SLU_HOUR });
+	const uint64_t next = rig_put(r, "q", &(struct rig_msg){ .key = "k" });
+
+	CHECK_EQ(id, rig_claim_one(r, "q"));
+	CHECK_EQ(SLU_ELEASE, rig_settle_one(r, OP_ASIDE, id, r->rows[0].token + 1));
+	CHECK_EQ(0, rig_settle_one(r, OP_ASIDE, id, r->rows[0].token));
+	CHECK_EQ(1, rig_count(r, "q", MSG_DAMAGED));
+	CHECK_EQ(next, rig_claim_one(r, "q"), "its key goes on without it");
+	rig_pass(r, 24 * SLU_HOUR);
+	rig_reopen(r);
+	CHECK_EQ(1, rig_count(r, "q", MSG_DAMAGED));
+	CHECK_EQ(1, rig_list(r, "q", MSG_DAMAGED, 10));
+	CHECK_EQ(id, r->rows[0].id);
+	CHECK_EQ(0, r->rows[0].attempts, "nobody had it");
+	CHECK_EQ(next, rig_claim_one(r, "q"));
+	CHECK_EQ(0, rig_claim(r, "q", 10));
+}
+
+CASE(only_delete_ends_what_is_set_aside)
+{
+	const uint64_t id = rig_put(r, "q", NULL);
+	struct op op;
+
+	CHECK_EQ(id, rig_claim_one(r, "q"));
+	CHECK_EQ(0, rig_settle_one(r, OP_ASIDE, id, r->rows[0].token));
+	rig_put(r, "q", NULL);
+	rig_op(&op, OP_PURGE, RIG_SPACE, "q");
+	CHECK_EQ(0, rig_do(r, &op));
+	rig_pass(r, SLU_SEC);
+	CHECK_EQ(0, rig_count(r, "q", MSG_READY));
+	CHECK_EQ(1, rig_count(r, "q", MSG_DAMAGED));
+	CHECK_EQ(SLU_ENOTFOUND, rig_settle_one(r, OP_REDRIVE, id, 0));
+	CHECK_EQ(SLU_ELEASE, rig_settle_one(r, OP_ACK, id, 0));
+	CHECK_EQ(0, rig_settle_one(r, OP_DELETE, id, 0));
+	CHECK_EQ(0, rig_count(r, "q", MSG_DAMAGED));
+	CHECK_EQ(SLU_ENOTFOUND, rig_get(r, id));
+}
