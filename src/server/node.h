@@ -1,7 +1,8 @@
 /*
  * node.h - a running server: a broker, and the APIs in front of it.
  *
- *      node_open   shards are recovered, then addresses are bound
+ *      node_open   addresses are bound, then shards are recovered: until they are, all but
+ *                  /healthz is answered 503 `starting`, and /readyz says how far it is
  *      node_run    serves until told to stop by SIGTERM or SIGINT; SIGHUP reloads
  *      node_close
  *

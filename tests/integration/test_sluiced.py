@@ -278,7 +278,9 @@ def test_a_stop_ends_waits_and_refuses_new_work_but_takes_acks(folder):
             answer = server.post(path, body, **({} if body else server.here()))
             assert answer.status == 503 and answer.body["error"] == "closed"
             assert answer.headers["Retry-After"]
-        assert server.get("/readyz").status == 503
+        answer = server.get("/readyz")
+        assert answer.status == 503 and answer.body["status"] == "not_ready"
+        assert [r["reason"] for r in answer.body["reasons"]] == ["closed"]
         assert server.get("/healthz").status == 200
         assert server.post("/ack", {"id": message["id"], "namespace": "test",
                                     "topic": "other"}).status == 200

@@ -7,8 +7,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools" / "setup"
 HELPERS = "bash cat chmod env id mkdir sed sort".split()
-SIGNS = ("cc objcopy make meson ninja pkg-config c++ curl git openssl patch pytest-3 "
-         "systemd-analyze").split()
+SIGNS = ("cc objcopy make meson ninja pkg-config c++ curl fish git mandoc openssl patch promtool "
+         "pytest-3 systemd-analyze zsh").split()
 
 
 def program(path, text):
