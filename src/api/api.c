@@ -2,6 +2,7 @@
 
 #include "api/limits.h"
 #include "base/limit.h"
+#include "base/mem.h"
 #include "broker/broker.h"
 #include "core/names.h"
 #include "engine/op.h"
@@ -43,22 +44,33 @@ init_hits(struct metrics *m)
 	return rc;
 }
 
+static int
+init_ops(struct metrics *m)
+{
+	int rc;
+
+	rc = metrics_init(m, "sluice_", op_metrics, sizeof op_metrics / sizeof op_metrics[0],
+			  "verb", OP_VERBS);
+	for (unsigned i = 0; i < OP_VERBS && !rc; i++)
+		rc = metrics_name(m, i, op_verb_name(i));
+	return rc;
+}
+
 int
 api_init(struct api *api)
 {
 	int rc;
 
 	api->started = clock_wall(api->clock);
+	api->threads = api->threads ? api->threads : 1;
 	atomic_store(&api->metric_queues, API_METRIC_QUEUES);
 	rc = gate_init(&api->gate, NULL);
 	if (rc)
 		return rc;
-	rc = metrics_init(&api->ops, "sluice_", op_metrics,
-			  sizeof op_metrics / sizeof op_metrics[0], "verb", OP_VERBS);
-	for (unsigned i = 0; i < OP_VERBS && !rc; i++)
-		rc = metrics_name(&api->ops, i, op_verb_name(i));
-	if (!rc)
-		rc = init_hits(&api->hits);
+	api->ops = mem_array(api->threads, sizeof *api->ops);
+	rc = api->ops ? init_hits(&api->hits) : SLU_ENOMEM;
+	for (unsigned i = 0; i < api->threads && !rc; i++)
+		rc = init_ops(&api->ops[i]);
 	if (rc)
 		api_release(api);
 	return rc;
@@ -67,7 +79,10 @@ api_init(struct api *api)
 void
 api_release(struct api *api)
 {
-	metrics_release(&api->ops);
+	for (unsigned i = 0; api->ops && i < api->threads; i++)
+		metrics_release(&api->ops[i]);
+	mem_free(api->ops);
+	api->ops = NULL;
 	metrics_release(&api->hits);
 }
 
@@ -78,6 +93,22 @@ api_count_limit(struct api *api, const struct slu_err *err)
 
 	if (limit != LIMIT_COUNT)
 		metrics_add(&api->hits, 0, limit, 1);
+}
+
+/* Each thread has counted for itself. */
+static void
+write_ops(const struct api *api, struct buf *out)
+{
+	struct metrics sum;
+
+	if (init_ops(&sum)) {
+		out->failed = true;
+	} else {
+		for (unsigned i = 0; i < api->threads; i++)
+			metrics_merge(&sum, &api->ops[i]);
+		metrics_write(&sum, out);
+	}
+	metrics_release(&sum);
 }
 
 /* What the server refuses by itself is counted there. */
@@ -95,7 +126,7 @@ api_metrics(struct api *api, struct buf *out)
 
 	for (size_t i = 0; api->server && i < sizeof own / sizeof own[0]; i++)
 		metrics_set(&api->hits, 0, own[i].limit, server_metric(api->server, own[i].row));
-	metrics_write(&api->ops, out);
+	write_ops(api, out);
 	metrics_write(&api->hits, out);
 }
 
@@ -109,13 +140,15 @@ messages_of(const struct op *op)
 }
 
 void
-api_count(struct api *api, const struct op *op, slu_time took)
+api_count(struct api *api, unsigned thread, const struct op *op, slu_time took)
 {
-	metrics_add(&api->ops, OPS_TOTAL, op->verb, 1);
+	struct metrics *const m = &api->ops[thread];
+
+	metrics_add_own(m, OPS_TOTAL, op->verb, 1);
 	if (op->rc)
-		metrics_add(&api->ops, OP_ERRORS, op->verb, 1);
-	metrics_observe(&api->ops, OP_SECONDS, op->verb, took);
-	metrics_observe(&api->ops, OP_MESSAGES, op->verb, messages_of(op));
+		metrics_add_own(m, OP_ERRORS, op->verb, 1);
+	metrics_observe_own(m, OP_SECONDS, op->verb, took);
+	metrics_observe_own(m, OP_MESSAGES, op->verb, messages_of(op));
 }
 
 int

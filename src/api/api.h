@@ -44,7 +44,8 @@ struct api {
 	slu_time started;   /* on the wall clock; set by api_init */
 	_Atomic bool draining;
 	struct reload *reload; /* the settings; NULL: nobody may see or change them */
-	struct metrics ops;    /* a series per verb */
+	unsigned threads;      /* of the server: 1, unless set before api_init */
+	struct metrics *ops;   /* a set a thread, and in it a series per verb */
 	struct metrics hits;   /* a series per limit */
 	struct gate gate;
 	_Atomic uint32_t metric_queues; /* that have lines of their own in /metrics */
@@ -54,8 +55,8 @@ struct api {
 int api_init(struct api *api);
 void api_release(struct api *api);
 
-/* An op of this api was answered. */
-void api_count(struct api *api, const struct op *op, slu_time took);
+/* An op of this api was answered, on the network thread of that number. */
+void api_count(struct api *api, unsigned thread, const struct op *op, slu_time took);
 
 /* A limit was met: err->limit, or none. */
 void api_count_limit(struct api *api, const struct slu_err *err);

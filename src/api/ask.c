@@ -99,7 +99,7 @@ answered(struct loop_work *w)
 	const slu_time took = clock_mono(a->api->clock) - a->posted;
 
 	for (unsigned i = 0; i < a->n_ops; i++)
-		api_count(a->api, &a->ops[i], took);
+		api_count(a->api, call_thread(a->call), &a->ops[i], took);
 	a->answer(a);
 }
 

@@ -239,6 +239,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	n->api.log = log;
 	reload_add(reload, &(struct reload_part){ "limits", NULL, limits_commit, NULL, n });
 	n->api.clock = &clock_system;
+	n->api.threads = conf->threads;
 	n->api.guard = &n->login.guard;
 	n->api.progress = &n->progress;
 	n->api.reload = reload;

@@ -199,6 +199,7 @@ def test_a_ttl_sends_to_the_dead_letters(server):
 
 
 def test_answers_echo_the_ids_of_the_request(server):
+    """X-16"""
     answer = server.call("POST", "/enqueue", [server.here()],
                          headers={"X-Request-Id": "r-1", "X-Correlation-Id": "c 2"})
     assert answer.headers["X-Request-Id"] == "r-1"

@@ -67,6 +67,7 @@ def test_stats_of_nothing_is_404(server):
 
 
 def test_topics_lists_every_queue_of_a_namespace(server):
+    """X-06"""
     names = [f"t{i}" for i in range(7)]
     server.enqueue(*({"topic": name} for name in names))
     server.enqueue({"namespace": "someone-else"})

@@ -218,6 +218,7 @@ def kill_all(server, n):
 
 
 def test_dead_letters_come_by_pages_oldest_first(server):
+    """X-02: list"""
     kill_all(server, 5)
     page = server.get("/dlq", **server.here(limit=2)).body
     got = page["messages"]
@@ -228,6 +229,7 @@ def test_dead_letters_come_by_pages_oldest_first(server):
 
 
 def test_redrive_starts_them_anew(server):
+    """X-02: redrive some; the id stays, and the attempts it has had"""
     kill_all(server, 3)
     ids = [m["id"] for m in server.dlq()]
     answer = server.post("/dlq/redrive", server.here(ids=[ids[0], str(ids[1]), 4711]))
@@ -235,11 +237,14 @@ def test_redrive_starts_them_anew(server):
     assert [r["status"] for r in answer.body["results"]] == [200, 200, 404]
     again = server.dequeue()
     assert texts(again) == ["0", "1"]
+    assert [m["id"] for m in again] == ids[:2]
+    assert {m["attempts"] for m in again} == {2}
     assert {m["failure_attempts"] for m in again} == {0}
     assert server.stats()["dead"] == 1
 
 
 def test_redrive_takes_the_oldest_by_number(server):
+    """X-02: redrive all, by portions"""
     kill_all(server, 5)
     answer = server.post("/dlq/redrive", server.here(limit=3))
     assert answer.body == {"redriven": 3, "more": True}
@@ -249,6 +254,7 @@ def test_redrive_takes_the_oldest_by_number(server):
 
 
 def test_delete_removes_dead_letters_and_nothing_else(server):
+    """X-02: delete"""
     kill_all(server, 2)
     live, = server.enqueue({"text": "live"})
     ids = [m["id"] for m in server.dlq()]
@@ -308,3 +314,24 @@ def test_without_keep_result_there_is_none(server):
     server.ack(server.take(), result=1)
     assert result(server, id_).status == 404
     assert result(server, 4711).status == 404
+
+
+@pytest.mark.parametrize("failures", [1, 2, 4])
+@pytest.mark.parametrize("retry, delay", [
+    ({"kind": "exponential", "jitter": "none"}, lambda n: 100 * 2 ** (n - 1)),
+    ({"kind": "exponential", "jitter": "full"}, lambda n: (0, 100 * 2 ** (n - 1))),
+    ({"kind": "linear", "jitter": "none"}, lambda n: 100 * n),
+    ({"kind": "fixed", "jitter": "none"}, lambda n: 100),
+    ({"kind": "none", "jitter": "none"}, lambda n: 0),
+])
+def test_every_backoff_policy_delays_as_it_says(server, retry, delay, failures):
+    """X-12: after so many failures, the last of which leaves it to the policy."""
+    server.policy(max_attempts=10, retry={**retry, "base": "100s", "max": "1d"})
+    server.enqueue({})
+    for _ in range(failures - 1):
+        server.nack(server.take(wait=10), delay=0)
+    message = server.take(wait=10)
+    before = time.time()
+    due = seconds_of(server.nack(message)["deliver_after"])
+    low, high = delay(failures) if retry["jitter"] == "full" else 2 * (delay(failures),)
+    assert before + low - 1 <= due <= time.time() + high + 1

@@ -101,3 +101,11 @@ def test_excerpts_stand_in_the_file_they_name(path):
     assert blocks
     for source, code in blocks:
         assert source.startswith("examples/") and code in (ROOT / source).read_text(), code
+
+
+def test_every_limit_is_on_its_page():
+    names = re.findall(r'X\(\w+,\s+"(\w+)"\)', (ROOT / "src/base/limit.h").read_text())
+    page = (ROOT / "docs/limits.md").read_text()
+    assert len(names) >= 12 and [n for n in names if f"`{n}`" not in page] == []
+    keys = re.findall(r'"(limits\.\w+)"', (ROOT / "src/conf/options.c").read_text())
+    assert keys and [k for k in keys if f"`{k}`" not in page] == []
