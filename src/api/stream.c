@@ -40,8 +40,8 @@ static int
 read_head(struct rows *r, const struct op_row *row, bool may_block, struct message *m,
 	  struct slu_err *err)
 {
-	const size_t most = MESSAGE_FIXED + 4 * MESSAGE_NAME_MAX + 2 * MESSAGE_KEY_MAX +
-			    MESSAGE_ATTRIBUTES_MAX;
+	const size_t most = MESSAGE_FIXED + 2 + 4 * MESSAGE_NAME_MAX + 2 * MESSAGE_KEY_MAX +
+			    MESSAGE_ATTRIBUTES_MAX + MESSAGE_TRACE_MAX;
 	const size_t n = row->record.size < most ? row->record.size : most;
 	int rc;
 

@@ -12,6 +12,7 @@ static const struct column queue_columns[] = {
 	{ "leased", "LEASED", COLUMN_NUMBER },
 	{ "held", "HELD", COLUMN_NUMBER },
 	{ "dead", "DEAD", COLUMN_NUMBER },
+	{ "damaged", "DAMAGED", COLUMN_NUMBER },
 	{ "total", "TOTAL", COLUMN_NUMBER },
 	{ "paused", "PAUSED", COLUMN_TEXT },
 };

@@ -263,7 +263,7 @@ def test_stats_counts_by_state_as_table_and_json(cli):
     heads, row = cli("stats", cli.queue).splitlines()
     assert dict(zip(heads.split(), row.split())) == {
         "QUEUE": cli.queue, "READY": "2", "DELAYED": "1", "LEASED": "1", "HELD": "0",
-        "DEAD": "0", "TOTAL": "4", "PAUSED": "false"}
+        "DEAD": "0", "DAMAGED": "0", "TOTAL": "4", "PAUSED": "false"}
     assert cli.stats()["ready"] == 2
     assert cli.queue in [q["topic"] for q in cli.lines("stats")]
     assert re.search(rf"^{cli.queue} +4$", cli("topics"), re.M)

@@ -102,6 +102,28 @@ def test_a_file_system_without_room_refuses_new_work_and_finishes_old(small_disk
         full_disk(server, ballast.unlink)
 
 
+def test_a_file_system_without_room_keeps_nothing_of_a_large_payload(small_disk):
+    """W4: what is left is for settling; a payload that does not fit is refused whole."""
+    keeper, mount = small_disk
+    payloads = Path(f"/proc/{keeper.pid}/root{mount}/data/payloads")
+    large = "y" * (11 << 20)
+    with Hurt(mount / "data", prefix=(
+            "nsenter", "-t", str(keeper.pid), "-U", "-m", "--preserve-credentials")) as server:
+        answer = server.post("/enqueue", [server.here(text=large)])
+        for _ in range(40):
+            if answer.status != 200:
+                break
+            answer = server.post("/enqueue", [server.here(text=large)])
+        assert answer.status == 503 and answer.body["error"] == "disk_full", answer
+        taken = server.stats()["ready"]
+        until(lambda: len(list(payloads.iterdir())) == taken)
+        assert taken > 2
+        for _ in range(taken):
+            server.ack(server.take())
+        until(lambda: list(payloads.iterdir()) == [])
+        server.enqueue({"text": large})
+
+
 def test_a_failed_sync_ends_the_shard_and_is_never_retried(folder, shim):
     history, names = History(), Names()
     with Hurt(folder, shim=shim) as server:
