@@ -100,14 +100,12 @@ on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		conn_tls_read(c, buf->base, (size_t)n);
 	} else if (n > 0) {
 		conn_take(c, buf->base, (size_t)n);
-	} else if (n == UV_EOF && c->tls) {
-		conn_close(c); /* T4: cut off */
-	} else if (n == UV_EOF) {
+	} else if (n == UV_EOF && !c->tls) {
 		c->eof = true;
 		c->reads = false;
 		conn_turn(c);
 	} else if (n < 0) {
-		conn_close(c);
+		conn_close(c); /* T4: an end under TLS is a cut */
 	}
 }
 

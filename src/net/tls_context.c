@@ -139,7 +139,8 @@ open_context(struct tls_context **out, const SSL_METHOD *method, enum tls_versio
 	    SSL_CTX_set_min_proto_version(x->ssl, min == TLS_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION) != 1 ||
 	    SSL_CTX_set_cipher_list(x->ssl, ciphers) != 1) {
 		ERR_clear_error();
-		return slu_fail(err, SLU_ENOMEM, "no memory for TLS");
+		slu_fail(err, SLU_ENOMEM, "no memory for TLS");
+		return SLU_ENOMEM;
 	}
 	SSL_CTX_set_options(x->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
 					    SSL_OP_CIPHER_SERVER_PREFERENCE);

@@ -247,6 +247,29 @@ TEST(an_answer_that_the_client_reads_slowly_arrives_whole)
 	stop();
 }
 
+/* Pieces that are made while others are on their way. */
+TEST(answers_in_pieces_arrive_whole)
+{
+	static const char *const ways[] = { "stream", "apart" };
+
+	start();
+	EACH(i, ways) {
+		char request[64];
+		const char *got;
+		size_t n = 0;
+
+		(void)snprintf(request, sizeof request, "GET /%s?26 HTTP/1.1" BYE, ways[i]);
+		got = ask_once(request);
+		CHECK_CONTAINS("chunked", got);
+		for (char c = 'a'; c <= 'z'; c++)
+			for (const char *p = strstr(got, "\r\n\r\n"); p && *p; p++)
+				n += *p == c;
+		CHECK(n >= 26 * (size_t)PIECE);
+		CHECK_CONTAINS("\r\n0\r\n\r\n", got + strlen(got) - 10);
+	}
+	stop();
+}
+
 /* --- clients that go (DESIGN invariant 13) -------------------------------------- */
 
 static struct kept *
