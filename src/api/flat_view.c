@@ -58,6 +58,7 @@ write_given(struct json_out *w, const struct op_row *row, const struct message *
 	if (m->accepted == 0)
 		return; /* its record cannot be read */
 	json_out_time(w, "enqueued_at", m->accepted);
+	json_out_time(w, "created_at", m->accepted);
 	json_out_time(w, "deliver_after", m->due);
 }
 
@@ -120,6 +121,8 @@ flat_view_message(struct json_out *w, const struct op_row *row, const struct mes
 		json_out_time(w, "expires_at", row->expires);
 	if (row->state == MSG_LEASED)
 		write_lease(w, row);
+	else
+		json_out_null(w, "lease_expires_at");
 	if (row->state == MSG_DEAD)
 		write_dead(w, row);
 	if (row->state == MSG_DAMAGED && m->accepted)

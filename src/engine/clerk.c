@@ -157,7 +157,8 @@ put_carry_out(struct clerk *k, struct op_put *put, struct change *c, struct slu_
 
 	put->m.number = c->number;
 	put->m.accepted = c->at;
-	put->m.due = c->due;
+	if (put->m.due == 0)
+		put->m.due = c->due;
 	put->m.expires = c->expires;
 	rc = k->ops->keep_message(k, &put->m, c, err);
 	if (rc)

@@ -92,7 +92,7 @@ read_message(struct log_engine *l, const struct wal_record *rec, const struct me
 	c->id = m->id;
 	c->number = m->number;
 	c->prio = m->prio;
-	c->due = m->due;
+	c->due = m->due > m->accepted ? m->due : m->accepted;
 	c->expires = m->expires == SLU_NEVER ? 0 : m->expires;
 	c->max_attempts = m->max_attempts;
 	c->keep = m->keep;

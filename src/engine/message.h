@@ -12,7 +12,7 @@
  *      8   8  id
  *     16   8  number
  *     24   8  accepted   nanoseconds of shard time, as the next three
- *     32   8  due
+ *     32   8  due        as it was asked for: one before `accepted` means accepted
  *     40   8  expires    0: never
  *     48   8  keep       how long a result is kept
  *     56   8  length of the payload
@@ -61,9 +61,9 @@ struct message {
 	uint64_t id;
 	uint64_t number;   /* from the ledger, as the next three */
 	slu_time accepted; /* when */
-	slu_time due;
-	slu_time expires; /* 0: never */
-	slu_time keep;    /* how long its result is kept; 0: not */
+	slu_time due;      /* as it was asked for; it counts from accepted on */
+	slu_time expires;  /* 0: never */
+	slu_time keep;     /* how long its result is kept; 0: not */
 	int32_t prio;
 	uint16_t max_attempts; /* 0: the queue's */
 	uint64_t file;         /* that has the payload, or 0: it is in the record */

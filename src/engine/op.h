@@ -75,8 +75,8 @@ struct op_ref {
 struct op_put {
 	/* A payload that is too large for a record comes in a file: engine/payload.h.
 	 * Its namespace and queue: n 0 means the op's. id 0: the broker gives one.
-	 * due: a moment of shard time (that is, of the wall clock), or 0. The engine
-	 * sets number, accepted, due and expires. */
+	 * due: a moment of shard time (that is, of the wall clock), kept as it is, or
+	 * 0. The engine sets number, accepted and expires, and due where it is 0. */
 	struct message m;
 	slu_time delay; /* from now, when due is 0 */
 	slu_time ttl;   /* from now; 0: the queue's */

@@ -229,6 +229,19 @@ def test_a_nack_may_defer_or_kill(cli):
     assert (dead["id"], dead["reason"], dead["error"]) == (b, "rejected", "never")
 
 
+def test_peek_shows_the_nine_fields_of_a_record(cli):
+    """MQ-37"""
+    id_, = cli.push("x", "--priority", "3")
+    got, = cli.lines("pull", cli.queue)
+    shown, = cli.lines("peek", cli.queue, "--state", "all")
+    nine = {k: shown.pop(k) for k in ("id", "namespace", "topic", "status", "priority", "payload",
+                                      "deliver_after", "lease_expires_at", "created_at")}
+    assert nine == {
+        "id": id_, "namespace": "default", "topic": cli.queue, "status": "leased", "priority": 3,
+        "payload": got["payload"], "deliver_after": got["deliver_after"],
+        "lease_expires_at": got["lease_expires_at"], "created_at": got["enqueued_at"]}
+
+
 def test_extend_moves_the_end_of_the_lease(cli):
     cli.push("x")
     got, = cli.lines("pull", cli.queue, "--lease", "1m")

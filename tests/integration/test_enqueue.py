@@ -27,16 +27,48 @@ def test_every_field_of_the_contract_comes_back(server):
             "payload": b64(bytes(range(256))), "deliver_after": "2023-10-27T10:00:00Z"}
     assert len(server.post("/enqueue", [sent]).body) == 1
     got, = server.get("/dequeue", namespace=server.namespace, topic="process-refund").body
-    assert {k: got[k] for k in ("namespace", "topic", "priority", "payload")} == \
-        {k: sent[k] for k in ("namespace", "topic", "priority", "payload")}
+    assert {k: got[k] for k in sent} == sent
 
 
-def test_deliver_after_in_the_future_comes_back_unchanged(server):
+@pytest.mark.parametrize("moment, state", [
+    ("2200-01-02T03:04:05.123456789Z", "delayed"),
+    ("2023-10-27T10:00:00Z", "ready"),
+    ("1970-01-01T00:00:00.000000001Z", "ready"),
+])
+def test_deliver_after_comes_back_unchanged(server, moment, state):
     """MQ-02"""
-    moment = "2200-01-02T03:04:05.123456789Z"
     server.enqueue({"deliver_after": moment})
-    message, = server.peek(state="delayed")
+    message, = server.peek(state=state)
     assert message["deliver_after"] == moment
+
+
+def test_deliver_after_that_has_passed_means_now_and_overtakes_nobody(server):
+    server.enqueue({"text": "first"})
+    server.enqueue({"text": "second", "deliver_after": "2023-10-27T10:00:00Z"},
+                   {"text": "third", "deliver_after": "2022-10-27T10:00:00Z"})
+    assert texts(server.dequeue()) == ["first", "second", "third"]
+
+
+NINE = {"id", "namespace", "topic", "status", "priority", "payload", "deliver_after",
+        "lease_expires_at", "created_at"}
+
+
+def test_a_message_is_shown_with_the_nine_fields_of_its_record(server):
+    """MQ-37: whatever state it is in."""
+    server.enqueue({"text": "leased", "priority": 0}, {"text": "ready", "key": "k"},
+                   {"text": "held", "key": "k"}, {"text": "delayed", "delay": "1h"},
+                   {"text": "dead", "priority": 1})
+    held = server.take()
+    server.nack(server.take(), dead=True)
+    shown = {texts([m])[0]: m for m in server.peek(state="all", limit=100)}
+    assert {text: m["status"] for text, m in shown.items()} == {t: t for t in shown}
+    assert len(shown) == 5
+    for message in shown.values():
+        assert NINE <= set(message)
+        assert message["created_at"] == message["enqueued_at"]
+        assert seconds_of(message["created_at"]) == pytest.approx(time.time(), abs=60)
+    assert shown.pop("leased")["lease_expires_at"] == held["lease_expires_at"]
+    assert {m["lease_expires_at"] for m in shown.values()} == {None}
 
 
 def test_extras_come_back(server):

@@ -23,6 +23,7 @@ def test_everything_is_there_after_a_restart(own, how):
                       {"text": "leased", "priority": 0},
                       {"text": "dead", "priority": 1},
                       {"text": "delayed", "delay": "1h"},
+                      {"text": "overdue", "deliver_after": "2023-10-27T10:00:00Z"},
                       {"text": "done", "priority": 2, "keep_result": "1h"},
                       {"text": "held", "key": "k"})
     leased, dead, done = own.dequeue(limit=3)
@@ -40,7 +41,21 @@ def test_everything_is_there_after_a_restart(own, how):
     assert own.get("/policy", **own.here()).body == policy
     assert own.get("/result", namespace="test", id=done["id"]).body["result"] == [1]
     own.ack(leased)
-    assert texts(own.dequeue()) == ["ready"]
+    assert texts(own.dequeue()) == ["ready", "overdue"]
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_what_was_overdue_when_it_came_overtakes_nobody_later(own, how):
+    """MQ-19, MQ-02: a moment that has passed is kept, and means the moment of acceptance."""
+    own.enqueue({"text": "first"}, {"text": "k1", "key": "k"})
+    own.enqueue({"text": "second", "deliver_after": "2023-10-27T10:00:00Z"},
+                {"text": "k2", "key": "k", "deliver_after": "2023-10-27T10:00:00Z"})
+    own.restart(how)
+    got = own.dequeue()
+    assert texts(got) == ["first", "k1", "second"]
+    assert got[2]["deliver_after"] == "2023-10-27T10:00:00Z"
+    own.ack(got[1])
+    assert texts(own.dequeue()) == ["k2"]
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])

@@ -309,6 +309,7 @@ TEST(a_claimed_message_is_shown_whole)
 		  "\"failure_attempts\":1,\"max_attempts\":5,\"key\":\"k\","
 		  "\"correlation_id\":\"c\",\"attributes\":{\"x\":1},\"content_type\":\"t/x\","
 		  "\"enqueued_at\":\"1970-01-01T00:00:01Z\","
+		  "\"created_at\":\"1970-01-01T00:00:01Z\","
 		  "\"deliver_after\":\"1970-01-01T00:00:01Z\"}",
 		  buf_str(&b));
 	buf_release(&b);
