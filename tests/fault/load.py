@@ -15,7 +15,7 @@ import urllib.parse
 from checker import FAIL, OK, UNKNOWN, Claim, Look, Push, Settle
 from served import seconds_of
 
-PATIENCE = 60  # seconds for an answer; far more than any test's pauses
+PATIENCE = 180  # seconds for an answer; far more than any test's pauses
 
 
 class Gone(Exception):
@@ -141,7 +141,8 @@ class Client:
             self.history.add(Claim(
                 start, end, m["id"], base64.b64decode(m["payload"]).decode().split(" ")[0],
                 m["fencing_token"], granted=m["until"] - lease, until=m["until"],
-                due=seconds_of(m["deliver_after"]), key=m.get("key", ""),
+                due=max(seconds_of(m["deliver_after"]), seconds_of(m["enqueued_at"])),
+                key=m.get("key", ""),
                 attempts=m["attempts"], failures=m["failure_attempts"],
                 max_attempts=m["max_attempts"]))
         return messages if result == OK else None
@@ -252,6 +253,8 @@ class Load:
             item["key"] = f"k{dice.randrange(self.keys)}"
         if dice.random() < 0.2:
             item["delay"] = f"{dice.randint(1, 400)}ms"
+        elif dice.random() < 0.05:
+            item["deliver_after"] = "2023-10-27T10:00:00Z"  # means at once
         if dice.random() < 0.2:
             item["idempotency_key"] = name
         return item

@@ -1,4 +1,5 @@
-"""The checker finds what is wrong: one planted fault a promise."""
+"""The checker finds what is wrong, and nothing else: for every promise histories that break
+it, and histories that come close to it and keep it."""
 import pytest
 
 from checker import FAIL, OK, UNKNOWN, Claim, History, Look, Push, Settle, check
@@ -145,6 +146,186 @@ def one_attempt_too_many(h):
     claim_of(h, 14).max_attempts = 1
 
 
+def more_failures_than_deliveries(h):
+    claim_of(h, 14).failures = 2
+
+
+def two_ids_for_one_idempotency_key(h):
+    h.add(Push(6, 7, OK, "e", id=8, idem="e"))
+    h.looks[0].rows.append((8, "e", "ready"))
+    h.looks[0].stats.update(ready=2, total=4)
+
+
+def never_sent(h):
+    h.looks[0].rows.append((9, "z", "ready"))
+    h.looks[0].stats.update(ready=2, total=4)
+
+
+def ack_then_a_higher_token_at_the_same_time(h):
+    h.add(Claim(12.5, 13.5, 1, "a", 20, granted=140, until=170, due=100, key="k", attempts=3))
+
+
+def stale_extend(h):
+    h.add(Settle(22, 23, OK, "extend", 3, 13, until=300))
+
+
+def first_deliveries(*pushes, order, dues=None):
+    """A history of one key: pushes, then every message delivered once, in that order."""
+    h = History()
+    for p in pushes:
+        p.key = "k"
+        h.add(p)
+    for at, id_ in enumerate(order):
+        name = next(p.name for p in pushes if p.id == id_)
+        begin = 100 + 10 * at
+        h.add(Claim(begin, begin + 1, id_, name, 50 + at, granted=1000 + begin,
+                    until=1030 + begin, due=(dues or {}).get(id_, 500), key="k"))
+        h.add(Settle(begin + 2, begin + 3, OK, "ack", id_, 50 + at))
+    h.add(Look())
+    return h
+
+
+def one_push_after_the_other(order):
+    return first_deliveries(Push(0, 1, OK, "a", id=1, call=1), Push(2, 3, OK, "b", id=2, call=2),
+                            order=order)
+
+
+def pushed_again_with_its_key(order):
+    """b is accepted while a, whose first push is unknown, may or may not be there."""
+    return first_deliveries(Push(0, 1, UNKNOWN, "a", idem="a", call=1),
+                            Push(2, 3, OK, "b", id=2, call=2),
+                            Push(4, 5, OK, "a", id=1, idem="a", call=3), order=order)
+
+
+def pushed_again_though_it_was_known(order):
+    """a was accepted before b; that it was sent once more says nothing new."""
+    return first_deliveries(Push(0, 1, OK, "a", id=1, idem="a", call=1),
+                            Push(2, 3, OK, "b", id=2, call=2),
+                            Push(4, 5, OK, "a", id=1, idem="a", call=3), order=order)
+
+
+def pushed_again_before_another(order):
+    return first_deliveries(Push(0, 1, UNKNOWN, "a", idem="a", call=1),
+                            Push(2, 3, OK, "a", id=1, idem="a", call=2),
+                            Push(4, 5, OK, "b", id=2, call=3), order=order)
+
+
+def pushed_again_in_one_call_with_another(order):
+    """Of one call c stands first, but it may have been there since before it."""
+    return first_deliveries(Push(0, 1, UNKNOWN, "c", idem="c", call=1, index=1),
+                            Push(4, 5, OK, "b", id=2, call=2, index=0),
+                            Push(4, 5, OK, "c", id=3, idem="c", call=2, index=1), order=order)
+
+
+def refused_then_accepted(order):
+    """A push that was refused began nothing: a is accepted by its second one."""
+    return first_deliveries(Push(0, 1, FAIL, "a", idem="a", call=1),
+                            Push(2, 3, OK, "b", id=2, call=2),
+                            Push(4, 5, OK, "a", id=1, idem="a", call=3), order=order)
+
+
+def pushed_at_the_same_time(order):
+    return first_deliveries(Push(0, 2, OK, "a", id=1, call=1), Push(1, 3, OK, "b", id=2, call=2),
+                            order=order)
+
+
+@pytest.mark.parametrize("history, order, fine", [
+    (one_push_after_the_other, (1, 2), True), (one_push_after_the_other, (2, 1), False),
+    (pushed_again_with_its_key, (1, 2), True), (pushed_again_with_its_key, (2, 1), True),
+    (pushed_again_though_it_was_known, (1, 2), True),
+    (pushed_again_though_it_was_known, (2, 1), False),
+    (pushed_again_before_another, (1, 2), True), (pushed_again_before_another, (2, 1), False),
+    (pushed_again_in_one_call_with_another, (2, 3), True),
+    (pushed_again_in_one_call_with_another, (3, 2), True),
+    (refused_then_accepted, (2, 1), True), (refused_then_accepted, (1, 2), False),
+    (pushed_at_the_same_time, (1, 2), True), (pushed_at_the_same_time, (2, 1), True),
+])
+def test_the_order_of_a_key_follows_its_acceptances(history, order, fine):
+    found = check(history(order))
+    assert bool(found) != fine and all(text.startswith("I6") for text in found), found
+
+
+def test_the_order_of_a_key_goes_by_due_before_acceptance():
+    pushes = (Push(0, 1, OK, "a", id=1, call=1), Push(2, 3, OK, "b", id=2, call=2))
+    dues = {1: 600, 2: 500}
+    assert check(first_deliveries(*pushes, order=(2, 1), dues=dues)) == []
+    found = check(first_deliveries(*pushes, order=(1, 2), dues=dues))
+    assert found and all(text.startswith("I6") for text in found), found
+
+
+def test_a_redriven_message_has_no_place_in_its_line():
+    h = one_push_after_the_other((2, 1))
+    h.redriven.add(1)
+    assert check(h) == []
+
+
+# What comes close and is allowed.
+
+def ack_of_unknown_outcome_did_not_happen(h):  # I1
+    h.looks[0].rows.append((2, "b", "ready"))
+    h.looks[0].stats.update(ready=2, total=4)
+
+
+def push_of_unknown_outcome_did_not_happen(h):  # I2
+    h.add(Push(6, 7, UNKNOWN, "g"))
+
+
+def push_of_unknown_outcome_did_happen(h):  # I2
+    h.add(Push(6, 7, UNKNOWN, "g"))
+    h.looks[0].rows.append((9, "g", "ready"))
+    h.looks[0].stats.update(ready=2, total=4)
+
+
+def same_idempotency_key_again(h):  # I2
+    h.add(Push(6, 7, OK, "e", id=5, idem="e"))
+
+
+def delivery_after_an_ack_of_unknown_outcome(h):  # I3
+    h.add(Claim(50, 51, 2, "b", 30, granted=150, until=180, due=100, key="k", attempts=2,
+                failures=1))
+    h.add(Settle(52, 53, OK, "ack", 2, 30))
+
+
+def delivery_after_an_ack_that_was_refused(h):  # I3
+    h.add(Claim(50, 51, 3, "c", 30, granted=151, until=190, due=100, attempts=3, failures=2))
+
+
+def lease_begins_when_the_last_one_ends(h):  # I4
+    claim_of(h, 14).granted = 120
+
+
+def extended_twice(h):  # I5
+    h.add(Settle(11.3, 11.4, OK, "extend", 1, 11, until=210))
+
+
+def handed_out_when_it_is_due(h):  # I7
+    claim_of(h, 13).due = claim_of(h, 13).granted
+
+
+def retried_when_it_is_due(h):  # I7
+    h.settles[0].until = 110
+
+
+def last_attempt(h):  # I8
+    claim_of(h, 14).max_attempts = 2
+
+
+def processing_is_leased(h):  # I9
+    h.looks[0].rows[0] = (3, "c", "leased")
+
+
+@pytest.mark.parametrize("change", [
+    ack_of_unknown_outcome_did_not_happen, push_of_unknown_outcome_did_not_happen,
+    push_of_unknown_outcome_did_happen, same_idempotency_key_again,
+    delivery_after_an_ack_of_unknown_outcome, delivery_after_an_ack_that_was_refused,
+    lease_begins_when_the_last_one_ends, extended_twice, handed_out_when_it_is_due,
+    retried_when_it_is_due, last_attempt, processing_is_leased])
+def test_what_is_allowed_is_not_found(change):
+    history = good()
+    change(history)
+    assert check(history) == []
+
+
 @pytest.mark.parametrize("plant, rule", [
     (lose, "I1"), (ack_twice, "I1"), (keep_after_ack, "I1"), (swap_bytes, "I1"),
     (accept_refused, "I1"), (double_unknown, "I2"), (deliver_after_ack, "I3"),
@@ -153,7 +334,9 @@ def one_attempt_too_many(h):
     (nack_after_ack, "I5"), (out_of_order, "I6"), (out_of_order_in_a_call, "I6"),
     (too_early, "I7"), (retry_too_early, "I7"), (two_places, "I8"),
     (dead_but_not_listed, "I8"), (one_attempt_too_many, "I8"), (miscounted, "I9"),
-    (total_miscounted, "I9")])
+    (total_miscounted, "I9"), (more_failures_than_deliveries, "I8"),
+    (two_ids_for_one_idempotency_key, "I2"), (never_sent, "I1"),
+    (ack_then_a_higher_token_at_the_same_time, "I3"), (stale_extend, "I5")])
 def test_a_planted_fault_is_found(plant, rule):
     history = good()
     plant(history)

@@ -16,6 +16,7 @@ from served import seconds_of, texts
 from test_kill import report
 
 VERBS = ("ack", "nack", "extend")
+PAUSE = 60 if LONG else 2  # seconds that a process stands still; longer than its leases
 
 
 def state(server, id_):
@@ -120,15 +121,15 @@ def test_a_paused_server_fences_the_leases_that_ran_out(server):
     old = client.claim(limit=n, lease=1.0)
     kept = Client(server, history)
     assert kept.push([{"text": "kept "}], 2) == OK
-    long_, = kept.claim(limit=1, lease=60.0)
+    long_, = kept.claim(limit=1, lease=600.0)
     waiters = []
     for _ in range(n):
         waiters.append(threading.Thread(
-            target=lambda: Client(server, history).claim(limit=1, lease=30.0, wait="20s")))
+            target=lambda: Client(server, history).claim(limit=1, lease=30.0, wait="5m")))
         waiters[-1].start()
     until(lambda: server.metric('sluice_waiting{shard="0"}') == n)
     server.pause()
-    time.sleep(5 if LONG else 2)  # longer than the leases
+    time.sleep(PAUSE)
     late = [threading.Thread(target=lambda m=m: Client(server, history).settle("ack", m))
             for m in old[:5]]
     for t in late:
@@ -176,8 +177,9 @@ def test_a_paused_worker_is_fenced(server):
     paused = worker(server, 0.5)
     assert paused.stdout.readline() == "claimed\n"
     paused.send_signal(signal.SIGSTOP)
-    message = server.take(wait=20, lease="1m")
+    message = server.take(wait=20, lease="10m")
     assert (message["attempts"], message["failure_attempts"]) == (2, 1)
+    time.sleep(PAUSE)
     paused.send_signal(signal.SIGCONT)
     assert paused.communicate("go on\n", timeout=30)[0] == "fail\n"
     held, = server.peek(id=message["id"])
@@ -216,43 +218,30 @@ def test_a_message_that_kills_its_workers_ends_in_the_dead_letters(server):
     assert rest[0] == "behind" and len(rest) + len(done) == 11
 
 
-def rate(server, n):
-    """Messages of other keys a second, one at a time."""
+def test_a_key_that_fails_slows_no_other_key(server):
+    """Fault 21: while a key fails, others get every place in every answer that it does not
+    take itself, and it takes one a retry. How fast that goes is the same machine's affair;
+    engine_queue has an hour of it."""
+    n, each = 1000, 10
+    pause = 0.2
+    server.policy(max_attempts=65535, retry={"kind": "fixed", "base": f"{int(pause * 1000)}ms",
+                                             "jitter": "none"})
+    server.enqueue(*({"text": "bad", "key": "bad"} for _ in range(300)))
     server.enqueue(*({"text": "x", "key": f"k{i}"} for i in range(n)))
-    start = time.monotonic()
-    done = 0
-    while done < n:
-        for message in server.dequeue(limit=10):
+    failed, done, asked = [], [], 0
+    while len(done) < n:
+        messages = server.dequeue(limit=each)
+        asked += 1
+        good = sum(m["key"] != "bad" for m in messages)
+        assert len(messages) == each or good == n - len(done), "a place was left empty"
+        for message in messages:
             if message["key"] == "bad":
+                failed.append(seconds_of(message["lease_expires_at"]))
                 server.nack(message, error="no")
             else:
                 server.ack(message)
-                done += 1
-    return n / (time.monotonic() - start)
-
-
-def test_a_key_that_fails_slows_no_other_key(server):
-    """Fault 21. Both rates in one run, in turns; another try when the machine was busy."""
-    server.policy(max_attempts=65535, retry={"kind": "fixed", "base": "50ms",
-                                                 "jitter": "none"})
-    rate(server, 200)
-    for _ in range(4):
-        alone, beside = [], []
-        for _ in range(3):
-            alone.append(rate(server, 300))
-            bad = server.enqueue(*({"text": "bad", "key": "bad"} for _ in range(300)))
-            beside.append(rate(server, 300))
-            assert server.stats()["total"] == len(bad)
-            server.restart("stop")
-            server.policy(max_attempts=1, retry={"kind": "none"})
-            while server.stats()["total"] != server.stats()["dead"]:
-                for message in server.dequeue(limit=10, wait="1s"):
-                    server.nack(message, dead=True)
-            server.post("/dlq/delete", server.here(limit=1000))
-            server.policy(max_attempts=65535, retry={"kind": "fixed", "base": "50ms",
-                                                         "jitter": "none"})
-        ratio = sorted(beside)[1] / sorted(alone)[1]
-        print(f"other keys keep {ratio:.2f} of their rate")
-        if ratio >= 0.95:
-            return
-    raise AssertionError(f"other keys keep {ratio:.2f} of their rate")
+                done.append(message["id"])
+    assert len(set(done)) == n
+    assert asked <= -(-(n + len(failed)) // each)
+    assert all(b - a >= pause for a, b in zip(failed, failed[1:]))
+    assert server.stats()["total"] == 300

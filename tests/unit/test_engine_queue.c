@@ -71,6 +71,34 @@ CASE(other_keys_are_not_held_back)
 	}
 }
 
+/* Fault 21: a worker that needs a second a message, and 100 messages of a key that fails
+ * each time and is tried again each 30 s. */
+CASE(a_key_that_fails_for_an_hour_leaves_the_others_their_turns)
+{
+	const int turns = 3600;
+	const uint64_t bad = put_key(r, "bad");
+	struct policy p = policy_default;
+	int good = 0;
+
+	p.max_attempts = 65535;
+	p.retry = (struct slu_backoff){ .kind = SLU_BACKOFF_FIXED, .base = 30 * SLU_SEC };
+	rig_policy(r, "q", &p);
+	for (int i = 1; i < 100; i++)
+		put_key(r, "bad");
+	for (int i = 0; i < turns; i++) {
+		struct op_item item = { .time = LEDGER_BY_POLICY };
+
+		put_key(r, "good");
+		CHECK_EQ(1, rig_claim(r, "q", 1), "no turn is lost");
+		item.id = r->rows[0].id;
+		item.token = r->rows[0].token;
+		good += item.id != bad;
+		CHECK_EQ(0, rig_item(r, item.id == bad ? OP_NACK : OP_ACK, &item));
+		rig_pass(r, SLU_SEC);
+	}
+	CHECK(good >= turns * 95 / 100);
+}
+
 CASE(a_dead_letter_lets_the_next_of_its_key_go)
 {
 	struct op_item item = { .dead = true };
