@@ -39,9 +39,11 @@ test: setup-test ## all tests but the long ones, also under the sanitizers
 	@tools/test-summary $(BUILD) $(ASAN) $(TSAN)
 
 .PHONY: test-long
-test-long: setup-test build ## the long tests, and the planted breaks
+test-long: setup-test build $(ASAN)/build.ninja ## the long tests, and the planted breaks
+	@$(NINJA) $(ASAN)
 	@status=0; \
 	$(MESON_TEST) -C $(BUILD) --suite long || status=1; \
+	$(MESON_TEST) -C $(ASAN) --suite long || status=1; \
 	tests/breaks/run || status=1; \
 	exit $$status
 

@@ -257,6 +257,17 @@ limit_of(unsigned status, const char *reason)
 	return status == 413 ? LIMIT_BODY : limit_by_name(reason);
 }
 
+/* What a refusal that the server gives by itself is called. */
+static const char *
+name_of_reason(unsigned status, const char *reason, bool busy)
+{
+	if (busy)
+		return slu_err_row(SLU_EBUSY)->flat_name;
+	if (strcmp(reason, slu_err_row(SLU_ENOMEM)->flat_name) == 0)
+		return reason;
+	return name_of_status(status);
+}
+
 void
 api_describe(struct buf *out, unsigned status, const char *reason, struct slice path,
 	     void *arg)
@@ -270,7 +281,7 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 	(void)snprintf(text, sizeof text, "%s: %s", http_reason(status), reason); /* may be cut */
 	json_out_init(&w, out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "error", slice_of(busy ? slu_err_row(SLU_EBUSY)->flat_name : name_of_status(status)));
+	json_out_str(&w, "error", slice_of(name_of_reason(status, reason, busy)));
 	json_out_str(&w, "message", slice_of(text));
 	if (limit != LIMIT_COUNT)
 		json_out_str(&w, "limit", slice_of(limit_name(limit)));

@@ -194,10 +194,22 @@ ask_gone(struct call *c)
 		broker_cancel(a->api->broker, &a->ops[i]);
 }
 
+/* What was asked for has happened, and it changed something. */
+static bool
+has_changed(const struct ask *a)
+{
+	for (unsigned i = 0; i < a->n_ops; i++)
+		if (a->ops[i].rc == 0 && op_changes(a->ops[i].verb))
+			return true;
+	return false;
+}
+
 void
 ask_reply(struct ask *a, unsigned status)
 {
-	if (a->call->out.failed)
+	if (a->call->out.failed && has_changed(a))
+		ask_refuse(a, SLU_EUNKNOWN, "it was done, but there is no memory to say what");
+	else if (a->call->out.failed)
 		ask_refuse(a, SLU_ENOMEM, NULL);
 	else
 		call_answer(a->call, status, api_json, &a->call->out);

@@ -65,6 +65,21 @@ buf_grow(struct buf *b, size_t n)
 	return true;
 }
 
+bool
+buf_reserve(struct buf *b, size_t n)
+{
+	char *p;
+
+	if (n < b->size)
+		return true;
+	p = n > b->max ? NULL : mem_realloc(b->p, n + 1);
+	if (!p)
+		return false;
+	b->p = p;
+	b->size = n + 1;
+	return true;
+}
+
 void
 buf_puts(struct buf *b, const char *s)
 {

@@ -52,6 +52,9 @@ void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b);
 void buf_clear(struct buf *b); /* empty again, not failed, memory kept */
 
+/* Memory for n bytes in all; false: there is none, and nothing has changed. */
+bool buf_reserve(struct buf *b, size_t n);
+
 /* Room for n more bytes and a terminator, or the buffer is failed from now on. */
 bool buf_grow(struct buf *b, size_t n);
 

@@ -32,6 +32,25 @@ op_verb_name(enum op_verb verb)
 	return verb_names[verb];
 }
 
+/* What is claimed and not received goes back. */
+static const bool leaves_nothing[OP_VERBS] = {
+	[OP_CLAIM] = true,
+	[OP_RETURN] = true,
+	[OP_GET] = true,
+	[OP_PEEK] = true,
+	[OP_LIST] = true,
+	[OP_RESULT] = true,
+	[OP_STATS] = true,
+	[OP_TOPICS] = true,
+	[OP_POLICY_GET] = true,
+};
+
+bool
+op_changes(enum op_verb verb)
+{
+	return !leaves_nothing[verb];
+}
+
 void
 op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
 	void (*done)(struct op *op), void *owner)

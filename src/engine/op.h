@@ -269,6 +269,9 @@ void op_init(struct op *op, enum op_verb verb, struct slice space, struct slice 
 
 const char *op_verb_name(enum op_verb verb); /* "enqueue" */
 
+/* Whoever does not get the answer of such an op cannot take it for refused. */
+bool op_changes(enum op_verb verb);
+
 /* Say that it failed: in these words, or those of the code. */
 void op_fail(struct op *op, int rc, const struct slu_err *err);
 

@@ -15,6 +15,8 @@ enum {
 	SPARE_BYTES = 8 << 20, /* so are their buffers, when they are more than this */
 	KEPT_BUFFER = 256 << 10,
 	COPIED_BODY = 512, /* a shorter one goes behind the head, into one piece */
+	ERROR_HEAD = 512,  /* what a call has from the start, so that it can always be */
+	ERROR_BODY = 767,  /* refused: room for a head, and for an error behind it */
 	FIELDS_MAX = 16 * 1024
 };
 
@@ -57,6 +59,13 @@ call_alloc(const struct front *f)
 	return c;
 }
 
+static void
+call_free(struct call *c)
+{
+	release_buffers(c);
+	mem_free(c);
+}
+
 struct call *
 call_new(struct front *f)
 {
@@ -71,19 +80,16 @@ call_new(struct front *f)
 	}
 	if (!c)
 		return NULL;
+	if (!buf_reserve(&c->out, ERROR_BODY) || !buf_reserve(&c->head, ERROR_HEAD + COPIED_BODY)) {
+		call_free(c);
+		return NULL;
+	}
 	c->front = f;
 	c->began = loop_now(f->loop);
 	list_init(&c->node);
 	f->n_calls++;
 	front_count(f, SERVER_CALLS, 1);
 	return c;
-}
-
-static void
-call_free(struct call *c)
-{
-	release_buffers(c);
-	mem_free(c);
 }
 
 void

@@ -181,7 +181,10 @@ front_open(struct front **out, struct front_shared *shared, unsigned number,
 		slu_fail(err, rc, "no memory for a network thread");
 	else
 		rc = loop_open(&f->loop, err);
+	if (!rc)
+		rc = loop_reserve(f->loop, shared->files, err);
 	if (rc) {
+		loop_close(f->loop);
 		metrics_release(&f->answers);
 		mem_free(f);
 		return rc;

@@ -38,6 +38,8 @@ struct front_shared {
 	struct route_table routes;
 	struct metrics metrics; /* rows of enum server_metric */
 	struct metrics answers; /* a series per route and class of status: the sum of all */
+	struct buf busy;        /* the answer of S5, written before it is needed */
+	unsigned files;         /* that the process may have, all connections among them */
 	_Atomic unsigned connections;
 	_Atomic unsigned cut; /* connections that a stop closed with calls unanswered */
 	_Atomic unsigned max_connections;

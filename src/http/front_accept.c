@@ -58,11 +58,8 @@ free_turned_away(uv_handle_t *handle)
 static void
 say_busy(struct front *f, uv_stream_t *stream)
 {
-	static const char text[] = "HTTP/1.1 503 Service Unavailable\r\n"
-				   "Content-Length: 0\r\n"
-				   "Retry-After: 1\r\n"
-				   "Connection: close\r\n\r\n";
-	uv_buf_t buf = uv_buf_init((char *)text, sizeof text - 1);
+	const struct slice text = buf_slice(&f->shared->busy);
+	uv_buf_t buf = uv_buf_init((char *)text.p, (unsigned)text.n);
 	uv_os_fd_t fd;
 
 	if (uv_fileno((uv_handle_t *)stream, &fd))

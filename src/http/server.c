@@ -155,6 +155,30 @@ open_metrics(struct front_shared *s)
 	return rc ? rc : name_answers(s, &s->answers);
 }
 
+/* Without the API's own words it says as much as the status does. */
+static int
+write_busy(struct front_shared *s)
+{
+	const char *const type = s->conf.describe_type;
+	struct buf body;
+
+	buf_init(&body, 1024);
+	buf_init(&s->busy, 2048);
+	if (s->conf.describe)
+		s->conf.describe(&body, 503, "connections", (struct slice){ 0 },
+				 s->conf.arg);
+	buf_printf(&s->busy,
+		   "HTTP/1.1 503 Service Unavailable\r\n"
+		   "Content-Length: %zu\r\n"
+		   "Retry-After: 1\r\n"
+		   "%s%s%sConnection: close\r\n\r\n%s",
+		   body.n, body.n ? "Content-Type: " : "", body.n ? type : "",
+		   body.n ? "\r\n" : "", buf_str(&body));
+	s->busy.failed |= body.failed;
+	buf_release(&body);
+	return s->busy.failed ? SLU_ENOMEM : 0;
+}
+
 static int
 open_shared(struct front_shared *s, const struct server_conf *conf,
 	    struct slu_err *err)
@@ -169,9 +193,12 @@ open_shared(struct front_shared *s, const struct server_conf *conf,
 				conf->threads, MAX_THREADS);
 	fit_files(&s->conf);
 	set_limits(s);
+	s->files = s->conf.max_connections + s->conf.reserve + OTHER_FILES;
 	rc = open_metrics(s);
 	if (rc == 0)
 		rc = route_init(&s->routes, conf->routes, conf->n_routes);
+	if (rc == 0)
+		rc = write_busy(s);
 	if (rc)
 		return slu_fail(err, rc, "open the HTTP server: %s",
 				slu_err_row(rc)->text);
@@ -293,6 +320,7 @@ server_close(struct server *s)
 		front_free(s->fronts[i]);
 	}
 	tls_slot_release(&s->shared.tls);
+	buf_release(&s->shared.busy);
 	route_release(&s->shared.routes);
 	metrics_release(&s->shared.answers);
 	metrics_release(&s->shared.metrics);

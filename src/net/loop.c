@@ -7,16 +7,28 @@
 #include "net/loop.h"
 
 #include "base/mem.h"
+#include "net/files.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	FILE_THREADS = 4, /* libuv has so many, for all loops */
+	STACK = 8 << 20   /* of a thread, unless ulimit says otherwise */
+};
 
 struct loop {
 	uv_loop_t uv;
 	uv_async_t wake;
+	uv_poll_t highest; /* loop_reserve's, as the next */
+	uv_work_t first_work;
 	pthread_t thread;
 	bool started;
 	bool ended;   /* and joined */
@@ -116,6 +128,50 @@ no_wake:
 no_loop:
 	mem_free(l);
 	return slu_fail(err, SLU_EDOWN, "open an event loop: %s", uv_strerror(rc));
+}
+
+/* libuv finds a descriptor in an array that grows when a higher one is watched. */
+static void
+watch_highest(struct loop *l, unsigned files)
+{
+	const int low = eventfd(0, EFD_CLOEXEC);
+	const int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, (int)files - 1);
+
+	if (low >= 0)
+		close(low);
+	if (fd < 0)
+		return; /* then no socket can have it either */
+	if (uv_poll_init(&l->uv, &l->highest, fd) == 0) {
+		(void)uv_poll_start(&l->highest, UV_READABLE, NULL); /* always 0 */
+		(void)uv_poll_stop(&l->highest);                     /* always 0 */
+		uv_close((uv_handle_t *)&l->highest, NULL);
+	}
+	close(fd);
+}
+
+static void
+do_nothing(uv_work_t *work)
+{
+	(void)work; /* the threads are there when it is done */
+}
+
+int
+loop_reserve(struct loop *l, unsigned files, struct slu_err *err)
+{
+	const size_t bytes = 2 * files * sizeof(void *) + FILE_THREADS * STACK;
+	const unsigned long limit = files_allow(files);
+	void *const room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (room == MAP_FAILED)
+		return slu_fail(err, SLU_ENOMEM,
+				"no memory for %u connections and the threads that read files",
+				files);
+	munmap(room, bytes);
+	watch_highest(l, files < limit ? files : (unsigned)limit);
+	if (uv_queue_work(&l->uv, &l->first_work, do_nothing, NULL))
+		return slu_fail(err, SLU_EDOWN, "no threads to read files");
+	return 0;
 }
 
 static void *

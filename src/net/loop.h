@@ -38,6 +38,10 @@ struct loop_work {
 /* SLU_ENOMEM, or SLU_EDOWN when the system gives no descriptors. */
 int loop_open(struct loop **out, struct slu_err *err);
 
+/* What libuv needs later and aborts without: places for descriptors below `files`, and
+ * the threads that read and write files. Before loop_start. SLU_ENOMEM. */
+int loop_reserve(struct loop *l, unsigned files, struct slu_err *err);
+
 /* Run it on a thread of its own; name is seen in top -H. SLU_EDOWN: no thread. */
 int loop_start(struct loop *l, const char *name, struct slu_err *err);
 

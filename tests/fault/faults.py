@@ -16,6 +16,7 @@ import served
 from served import Refused, Server, until  # noqa: F401 (for the tests)
 
 SHIM = os.environ.get("FAULT_SHIM_LIB", "")
+ASAN = os.environ.get("FAULT_ASAN_LIB", "")  # set: what runs has the sanitizer in it
 LONG = os.environ.get("FAULT_LONG") == "1"
 
 
@@ -28,7 +29,8 @@ def seed(default):
 
 class Shim:
     """The faults of shim.c, by name."""
-    NAMES = ("clock_step", "sync_fails", "full", "syncs", "failed", "sync_stall")
+    NAMES = ("clock_step", "sync_fails", "full", "syncs", "failed", "sync_stall",
+             "alloc_skip", "alloc_fail")
 
     def __init__(self, path):
         self.path = path
@@ -43,7 +45,7 @@ class Shim:
         struct.pack_into("=q", self.map, 8 * self.NAMES.index(name), value)
 
     def env(self):
-        return {"LD_PRELOAD": SHIM, "FAULT_SHIM": str(self.path)}
+        return {"LD_PRELOAD": f"{ASAN}:{SHIM}", "FAULT_SHIM": str(self.path)}
 
 
 class Hurt(Server):

@@ -23,6 +23,8 @@ struct faults {
 	_Atomic int64_t syncs;      /* counted: syncs of data that were asked for */
 	_Atomic int64_t failed;     /* counted: calls that were made to fail */
 	_Atomic int64_t sync_stall; /* ns that every sync takes longer */
+	_Atomic int64_t alloc_skip; /* so many allocations go well */
+	_Atomic int64_t alloc_fail; /* then so many fail; 0: nobody counts */
 };
 
 static struct faults none;
@@ -73,14 +75,14 @@ clock_gettime(clockid_t id, struct timespec *t)
 	return rc;
 }
 
+/* One of those that are left, if any are. */
 static bool
-sync_fails(void)
+take(_Atomic int64_t *n)
 {
-	int64_t left = faults->sync_fails;
+	int64_t left = *n;
 
-	faults->syncs++;
 	while (left > 0)
-		if (atomic_compare_exchange_weak(&faults->sync_fails, &left, left - 1))
+		if (atomic_compare_exchange_weak(n, &left, left - 1))
 			return true;
 	return false;
 }
@@ -93,7 +95,8 @@ fdatasync(int fd)
 
 	if (stall)
 		nanosleep(&t, NULL);
-	return sync_fails() ? fail(EIO) : NEXT(fdatasync)(fd);
+	faults->syncs++;
+	return take(&faults->sync_fails) ? fail(EIO) : NEXT(fdatasync)(fd);
 }
 
 int
@@ -119,4 +122,45 @@ pwrite(int fd, const void *p, size_t n, off_t at)
 	if (faults->full && at + (off_t)n > lseek(fd, 0, SEEK_END))
 		return fail(ENOSPC);
 	return NEXT(pwrite)(fd, p, n, at);
+}
+
+/* --- memory, of the server and of all it links ------------------------------------ */
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+
+static bool
+alloc_fails(void)
+{
+	if (faults->alloc_fail == 0 || take(&faults->alloc_skip) || !take(&faults->alloc_fail))
+		return false;
+	(void)fail(ENOMEM);
+	return true;
+}
+
+void *
+malloc(size_t n)
+{
+	return alloc_fails() ? NULL : __libc_malloc(n);
+}
+
+void *
+calloc(size_t n, size_t size)
+{
+	return alloc_fails() ? NULL : __libc_calloc(n, size);
+}
+
+void *
+realloc(void *p, size_t n)
+{
+	return alloc_fails() ? NULL : __libc_realloc(p, n);
+}
+
+int
+posix_memalign(void **out, size_t align, size_t n)
+{
+	*out = alloc_fails() ? NULL : __libc_memalign(align, n);
+	return *out ? 0 : ENOMEM;
 }

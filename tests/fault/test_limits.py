@@ -5,8 +5,10 @@ import threading
 
 import pytest
 
-from faults import Hurt, refusal, until
+from faults import ASAN, Hurt, refusal, until
 from load import Gone, Wire
+
+NO_LIMIT = pytest.mark.skipif(bool(ASAN), reason="the sanitizer needs all addresses there are")
 
 
 def test_a_server_without_descriptors_goes_on(folder):
@@ -64,6 +66,7 @@ def push_raw(server, body):
         wire.close()
 
 
+@NO_LIMIT
 def test_a_server_without_memory_refuses_and_loses_nothing(folder):
     """Many large calls at once, under a small limit of address space."""
     text = "y" * 10_000_000
@@ -99,6 +102,7 @@ def test_a_server_without_memory_refuses_and_loses_nothing(folder):
             assert server.get("/peek", **server.here(id=id_)).status == 200
 
 
+@NO_LIMIT
 def test_too_little_memory_to_start_is_told(folder):
     for mib in (20, 40, 60, 80, 100):
         try:

@@ -240,3 +240,22 @@ TORTURE(a_buffer_without_memory_fails_and_keeps_what_it_had)
 		CHECK_EQ('0' + (char)(i % 10), b.p[i]);
 	buf_release(&b);
 }
+
+TEST(a_buffer_that_has_reserved_needs_no_memory)
+{
+	struct buf b;
+
+	buf_init(&b, 100);
+	CHECK(buf_reserve(&b, 100));
+	mem_fail_at(1);
+	for (int i = 0; i < 100; i++)
+		buf_putc(&b, 'x');
+	CHECK(buf_reserve(&b, 50));
+	CHECK(!mem_failed());
+	mem_fail_at(0);
+	CHECK_EQ(100, b.n);
+	CHECK(!b.failed);
+	CHECK(!buf_reserve(&b, 101));
+	CHECK(!b.failed);
+	buf_release(&b);
+}
