@@ -81,6 +81,7 @@ GIVEN = {
     "failure_attempts": integer(**UINT32),
     "max_attempts": integer(minimum=1, maximum=65535),
     "enqueued_at": ref("Moment"),
+    "created_at": ref("Moment"),
     "deliver_after": ref("Moment"),
 }
 GIVEN_IF_ANY = {
@@ -91,16 +92,18 @@ GIVEN_IF_ANY = {
     "traceparent": string(pattern="^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"),
     "tracestate": string(maxLength=512),
 }
-READ = ["enqueued_at", "deliver_after"]  # what is known only of a record that can be read
+READ = ["enqueued_at", "created_at", "deliver_after"]  # what is known only of a record that can be read
 MESSAGE = {
     **ID,
     "status": string(enum=[*STATES, "processing"]),
     **{name: of for name, of in GIVEN.items() if name not in READ},
+    "lease_expires_at": {"oneOf": [ref("Moment"), {"type": "null"}]},
 }
 MESSAGE_IF_ANY = {
     **{name: GIVEN[name] for name in READ},
     **GIVEN_IF_ANY,
-    **LEASE,
+    "lease_id": LEASE["lease_id"],
+    "fencing_token": LEASE["fencing_token"],
     "payload": BASE64,
     "payload_size": integer(minimum=0),
     "next_delivery": ref("Moment"),
