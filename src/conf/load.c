@@ -322,12 +322,6 @@ take_flag(struct loading *g, const struct word *w, const char *value)
 		put_value(g, w->row, FROM_FLAG, value, origin, name);
 }
 
-static bool
-is_value(const char *word)
-{
-	return word && *word != '-';
-}
-
 /* Those of one row, and no faults but its; or, of all others, everything. */
 static void
 load_flags(struct loading *g, int argc, char **argv, unsigned config, bool only)
@@ -339,7 +333,8 @@ load_flags(struct loading *g, int argc, char **argv, unsigned config, bool only)
 		if (w.row == g->set->n) {
 			if (!only && !take_action(g, w.text)) {
 				unknown_flag(g, w.text);
-				i += is_value(argv[i + 1]); /* of what was meant */
+				if (i + 1 < argc && *argv[i + 1] != '-')
+					i++; /* the value of what was meant */
 			}
 			continue;
 		}
