@@ -191,7 +191,8 @@ def test_slow_readers_cost_little_memory(server):
 
 
 def test_a_server_that_is_killed_while_large_messages_come_loses_none(own):
-    """Accepted means durable, and nothing is left behind that no message has."""
+    """LQ-81: accepted means durable, no message is without its payload, and nothing is
+    left behind that no message has."""
     accepted = {}
     for life in range(6):
         def push(name, life=life):

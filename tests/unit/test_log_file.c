@@ -389,7 +389,7 @@ TEST(a_payload_that_was_not_finished_leaves_no_file)
 	bench_free(b);
 }
 
-/* F2 */
+/* F2; LQ-81: a crash between the payload and its message leaves no file. */
 TEST(files_that_no_record_names_are_removed_at_open)
 {
 	struct bench *b = bench_new();
