@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 enum {
-	CTRL_C = 3,
 	ESCAPE = 27,
 	ESCAPE_MS = 50 /* the rest of a sequence comes within */
 };
@@ -54,7 +53,8 @@ terminal_open(struct terminal *t)
 		return false;
 	}
 	raw = t->before;
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO); /* Ctrl-C stays a signal: it ends waits */
+	raw.c_cc[VSUSP] = _POSIX_VDISABLE;
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
@@ -124,7 +124,7 @@ read_key(void)
 {
 	const int c = read_byte();
 
-	if (c < 0 || c == CTRL_C)
+	if (c < 0)
 		return KEY_STOP;
 	if (c == '\r' || c == '\n')
 		return KEY_ENTER;

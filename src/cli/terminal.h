@@ -22,7 +22,7 @@
 /* What terminal_wait returns beside characters. */
 enum terminal_key {
 	KEY_NONE,       /* the time is over */
-	KEY_STOP = 256, /* a signal, Ctrl-C, or the terminal is gone */
+	KEY_STOP = 256, /* a signal, also by Ctrl-C, or the terminal is gone */
 	KEY_RESIZED,
 	KEY_UP,
 	KEY_DOWN,

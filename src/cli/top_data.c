@@ -193,6 +193,8 @@ top_sample(struct top *t)
 	t->err = (struct slu_err){ 0 };
 	if (ask(t, &s, &t->err)) {
 		mem_free(s.queues);
+		if (t->err.code == SLU_ECANCELED) /* by a key or a signal: not the server's fault */
+			t->err.code = 0;
 		return;
 	}
 	compare(t, &s, now);

@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -31,8 +32,12 @@ class Terminal:
         self.before = termios.tcgetattr(self.theirs)
         self.process = subprocess.Popen([SLUICE, *map(str, args)], stdin=self.theirs,
                                         stdout=self.theirs, stderr=self.theirs, cwd=cli.folder,
-                                        env={**cli.env, **env}, start_new_session=True)
+                                        env={**cli.env, **env}, start_new_session=True,
+                                        preexec_fn=self.control)
         self.seen = b""
+
+    def control(self):
+        fcntl.ioctl(self.theirs, termios.TIOCSCTTY, 0)
 
     def __enter__(self):
         return self
@@ -303,8 +308,8 @@ def damage(path, at=-1):
     (lambda b: (b / "backup.json").write_text(re.sub(
         r'"last":(\d+)', lambda m: f'"last":{int(m[1]) + 1}',
         (b / "backup.json").read_text())), "synced"),
-], ids=["no manifest", "flipped bit", "file gone", "cut file", "empty manifest", "way out",
-        "end is missing"])
+], ids=["no-manifest", "flipped-bit", "file-gone", "cut-file", "empty-manifest", "way-out",
+        "end-is-missing"])
 def test_a_backup_that_is_not_whole_is_not_restored(own_server, how, says):
     cli = own_server
     cli.push("x")
@@ -407,10 +412,11 @@ def test_top_prints_one_table_where_there_is_no_terminal(cli):
 
 
 def test_top_counts_what_happens_a_second(cli):
-    done = cli.start("top", "--once", "--json", "--interval", "3s")
-    time.sleep(0.5)  # between its two samples; were it before both, all rates were 0
-    cli.push(*map(str, range(50)))
-    out, _ = done.communicate(timeout=LIMIT)
+    cli.push("first")
+    top = cli.start("top", "--once", "--json", "--interval", "1s")
+    while top.poll() is None:
+        cli.push("again")
+    out, _ = top.communicate(timeout=LIMIT)
     queue, = [json.loads(line) for line in out.splitlines() if f'"{cli.queue}"' in line]
     assert queue["in_per_s"] > 0
 
@@ -451,6 +457,19 @@ def test_top_sorts_and_opens_a_queue(cli):
         assert other != opened or other.endswith("-a") or other.endswith("-b")
         terminal.type("q")
         assert terminal.end()[0] == 0
+
+
+def test_top_ends_while_it_waits_for_a_server_that_hangs(cli):
+    """Somebody listens and never answers: Ctrl-C is heard all the same."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        with Terminal(cli, "top", "--server", "127.0.0.1:%d" % listener.getsockname()[1]) as terminal:
+            connection, _ = listener.accept()
+            assert connection.recv(1)
+            terminal.type("\x03")
+            assert terminal.end()[0] == 0 and terminal.is_as_before()
+            connection.close()
 
 
 def test_top_goes_on_when_the_server_is_away(own_server):

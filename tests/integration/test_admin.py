@@ -275,12 +275,15 @@ def all_of(server, verb, **body):
 
 
 def test_dead_letters_are_searched_and_redriven_by_their_error(server):
+    """X-02: they keep their id and what has happened to them."""
     bad = die(server, 3, error="no such account")
     slow = die(server, 4, error="gateway timeout")
     found, _ = pages(server, "dlq", "messages", **server.here(error="timeout"))
     assert [m["id"] for m in found] == slow
     assert all_of(server, "redrive", error="timeout") == (4, 1)
-    assert sorted(m["id"] for m in server.dequeue(limit=10)) == sorted(slow)
+    again = server.dequeue(limit=10)
+    assert sorted(m["id"] for m in again) == sorted(slow)
+    assert {(m["attempts"], m["failure_attempts"]) for m in again} == {(2, 0)}
     assert [m["id"] for m in server.dlq()] == bad
 
 
