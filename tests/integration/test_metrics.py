@@ -234,7 +234,8 @@ CHECKS = {
     "sluice_shard_up": is_at_the_end("sluice_shard_up", 1),
     "sluice_queue_messages": every(*(
         is_at_the_end("sluice_queue_messages", n, namespace="test", topic="mail", state=s)
-        for s, n in {"ready": 1, "delayed": 2, "leased": 0, "held": 0, "dead": 1}.items())),
+        for s, n in {"ready": 1, "delayed": 2, "leased": 0, "held": 0, "dead": 1,
+                     "damaged": 0}.items())),
     "sluice_queue_oldest_seconds": between(
         "sluice_queue_oldest_seconds", 0.001, 3600, topic="big"),
     "sluice_queue_accepted_total": rose("sluice_queue_accepted_total", 6, topic="mail"),
