@@ -46,23 +46,55 @@ fill_head(const struct log_file *f, char head[static HEAD_FIXED])
 
 /* ---- Reading ---- */
 
-/* Every reader has a pin, so nobody closes it meanwhile. */
+/* Every reader has a pin, so nobody closes it meanwhile. -1: it is not open. */
+static int
+opened(struct log_file *f)
+{
+	int fd;
+
+	pthread_mutex_lock(&f->home->mtx);
+	fd = f->fd;
+	pthread_mutex_unlock(&f->home->mtx);
+	return fd;
+}
+
+/* Of two that opened it at once the first counts; the other's is the caller's to close. */
+static int
+keep_open(struct log_file *f, int *fd)
+{
+	int other = -1;
+
+	pthread_mutex_lock(&f->home->mtx);
+	if (f->fd < 0) {
+		f->fd = *fd;
+	} else {
+		other = *fd;
+		*fd = f->fd;
+	}
+	pthread_mutex_unlock(&f->home->mtx);
+	return other;
+}
+
+/* Not under the mutex: nobody else is to wait for the disk. */
 static int
 open_file(struct log_file *f, int *fd, struct slu_err *err)
 {
 	struct log_files *s = f->home;
 	char name[LOG_FILE_NAME];
+	int other;
 
-	pthread_mutex_lock(&s->mtx);
-	if (f->fd < 0)
-		f->fd = s->disk->ops->open(s->disk, s->folder, log_file_name(f->number, name));
-	*fd = f->fd;
-	if (f->fd < 0)
-		f->fd = -1;
-	pthread_mutex_unlock(&s->mtx);
+	*fd = opened(f);
+	if (*fd >= 0)
+		return 0;
+	*fd = s->disk->ops->open(s->disk, s->folder, log_file_name(f->number, name));
 	if (*fd == -ENOENT)
 		return slu_fail(err, SLU_ECORRUPT, "%s is missing", name);
-	return *fd < 0 ? disk_fail(*fd, "open", name, err) : 0;
+	if (*fd < 0)
+		return disk_fail(*fd, "open", name, err);
+	other = keep_open(f, fd);
+	if (other >= 0)
+		s->disk->ops->close(s->disk, other);
+	return 0;
 }
 
 static int
@@ -129,13 +161,8 @@ log_file_read(struct log_file *f, uint64_t at, size_t n, char *out, bool may_blo
 	if (at > f->size || n > f->size - at)
 		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %" PRIu64, n,
 				at, f->size);
-	if (!may_block) {
-		pthread_mutex_lock(&f->home->mtx);
-		fd = f->fd;
-		pthread_mutex_unlock(&f->home->mtx);
-		if (fd < 0)
-			return SLU_EBUSY;
-	}
+	if (!may_block && opened(f) < 0)
+		return SLU_EBUSY;
 	room = mem_alloc(LOG_FILE_BLOCK);
 	if (!room)
 		return slu_fail(err, SLU_ENOMEM, "no memory to read a payload");

@@ -6,10 +6,10 @@
  *  Y1  A change that does not follow, because the one before it is lost, is left out.
  *      So the new log can be opened, whatever was damaged.
  *  Y2  Numbers and tokens go on above all that were seen: G3.
- *  Y4  Payload files of messages that are kept are copied, sums checked. A message whose
- *      file is missing or damaged is kept without it, and is set aside when it is read.
  *  Y3  What may come back: messages whose end was in the part that is lost. What may be
  *      missing: those whose begin was. Keys whose head is lost go on with the next.
+ *  Y4  Payload files of messages that are kept are copied, sums checked. A message whose
+ *      file is missing or damaged is kept without it, and is set aside when it is read.
  */
 #include "engine/log_in.h"
 

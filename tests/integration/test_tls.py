@@ -114,6 +114,17 @@ def test_both_versions_are_spoken(open_server, version):
         assert s.cipher()[0].startswith(("TLS_AES", "TLS_CHACHA", "ECDHE-ECDSA-"))
 
 
+def test_a_large_message_comes_in_pieces_under_tls(open_server):
+    text = "0123456789abcdef" * (5 << 16)
+    open_server.enqueue({"topic": "large", "text": text})
+    connection = open_server.secure()
+    status, body = ask(connection, path=f"/dequeue?namespace={open_server.namespace}&topic=large")
+    message, = json.loads(body)
+    assert status == 200 and base64.b64decode(message["payload"]).decode() == text
+    assert ask(connection)[0] == 200  # and the connection goes on
+    connection.close()
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_older_versions_are_refused(open_server):
     context = open_server.context(minimum_version=ssl.TLSVersion.MINIMUM_SUPPORTED, maximum_version=ssl.TLSVersion.TLSv1_1)

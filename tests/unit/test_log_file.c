@@ -241,6 +241,25 @@ TEST(what_fits_into_the_log_has_no_file)
 	bench_free(b);
 }
 
+/* The network thread asks this way; a file thread reads what it did not get. */
+TEST(who_may_not_wait_is_told_to)
+{
+	struct bench *b = bench_new();
+	char bytes[10];
+
+	bench_open(b);
+	CHECK_EQ(0, put(b, LARGE));
+	CHECK_EQ(1, claim(b));
+	CHECK_EQ(SLU_EBUSY, engine_read(b->e, &b->row.payload, 0, 10, bytes, false, &b->err));
+	CHECK_EQ(0, read_at(b, 0, 10, bytes)); /* it is open from now on */
+	CHECK_EQ(0, engine_read(b->e, &b->row.payload, 0, 10, bytes, false, &b->err));
+	CHECK_EQ(byte_at(9), bytes[9]);
+	b->disk->cold = true;
+	CHECK_EQ(SLU_EBUSY, engine_read(b->e, &b->row.payload, 0, 10, bytes, false, &b->err));
+	op_unpin(&b->op);
+	bench_free(b);
+}
+
 /* docs/log-format.md, section 7 */
 TEST(a_file_has_the_bytes_that_the_format_says)
 {
