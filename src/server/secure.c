@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "conf/slurp.h"
 #include "net/tls_context.h"
+#include "server/login.h"
 
 _Static_assert((int)CONF_AUTH_REQUIRED == (int)TLS_AUTH_REQUIRED &&
 		       (int)CONF_TLS_1_3 == (int)TLS_1_3,
@@ -20,6 +21,10 @@ check(const struct secure *s, const struct conf *conf, struct slu_err *err)
 	if (!conf->tls_cert && s->used)
 		return slu_fail(err, SLU_EINVAL,
 				"tls.cert is no longer set: TLS can only be left by a restart");
+	if (atomic_load(&s->guard->certificates) && !login_is_on(conf))
+		return slu_fail(err, SLU_EINVAL,
+				"tls.client_auth is off and there are no keys: that nobody is asked who he "
+				"is can only be had by a restart");
 	if (conf->tls_client_auth != CONF_AUTH_OFF && !conf->tls_client_ca)
 		return slu_fail(err, SLU_EINVAL,
 				"tls.client_auth asks for certificates: name the CA to trust with "

@@ -410,13 +410,17 @@ def test_a_certificate_without_its_key_is_refused_and_the_old_stays(moving):
     assert serial(moving) == first
 
 
-def test_a_reload_may_not_open_the_server_to_everybody(certs, tmp_path):
+@pytest.mark.parametrize("listen, says", [
+    ("https://0.0.0.0:0", "other machines could reach it"),
+    ("https://127.0.0.1:0", "can only be had by a restart"),
+])
+def test_a_reload_may_not_open_the_server_to_everybody(certs, tmp_path, listen, says):
     config = tmp_path / "sluice.yaml"
     config.write_text("tls.client_auth: required\n")
     with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--config", str(config),
-                listen="https://0.0.0.0:0") as server:
+                listen=listen) as server:
         config.write_text("tls.client_auth: off\n")
-        reload(server)("other machines could reach it")
+        reload(server)(says)
         with pytest.raises((ssl.SSLError, ConnectionError)):
             ask(server.secure())
         assert ask(server.secure("client"))[0] == 200
