@@ -558,6 +558,18 @@ TEST(a_file_that_is_missing_is_named)
 
 /* ---- Cleaning ---- */
 
+/* Some megabytes through a log of small segments. */
+static void
+work_a_lot(struct bench *b)
+{
+	for (int i = 0; i < 3000; i++) {
+		CHECK_EQ(0, put(b, 900));
+		CHECK_EQ(1, claim(b));
+		op_unpin(&b->op);
+		ack(b);
+	}
+}
+
 /* C6 */
 TEST(cleaning_does_not_copy_payloads)
 {
@@ -574,12 +586,7 @@ TEST(cleaning_does_not_copy_payloads)
 
 	log_stats(b->e, &stats);
 	first = stats.segments;
-	for (int i = 0; i < 3000; i++) {
-		CHECK_EQ(0, put(b, 900));
-		CHECK_EQ(1, claim(b));
-		op_unpin(&b->op);
-		ack(b);
-	}
+	work_a_lot(b);
 	log_stats(b->e, &stats);
 	CHECK(stats.segments < first + 6);
 	CHECK_EQ(1, files(b));
@@ -591,6 +598,45 @@ TEST(cleaning_does_not_copy_payloads)
 	check_bytes(b, 0, LARGE);
 	op_unpin(&b->op);
 	ack(b);
+	CHECK_EQ(0, files(b));
+	bench_free(b);
+}
+
+TEST(cleaning_and_reopening_keep_what_is_set_aside)
+{
+	struct op_item item;
+	struct bench *b = bench_new();
+
+	bench_open(b);
+	CHECK_EQ(0, put(b, LARGE));
+	spoil(b, LOG_FILE_HEAD + 100);
+	CHECK_EQ(1, claim(b));
+	op_unpin(&b->op);
+	item = (struct op_item){ .id = b->row.id, .token = b->row.token };
+	start(b, OP_ASIDE);
+	b->op.items = &item;
+	b->op.n_items = 1;
+	CHECK_EQ(0, run(b, &b->op));
+	CHECK_EQ(0, item.rc);
+	for (int i = 0; i < 2; i++) {
+		work_a_lot(b);
+		start(b, OP_LIST);
+		b->op.rows = &b->row;
+		b->op.max_rows = 1;
+		b->op.state = MSG_DAMAGED;
+		CHECK_EQ(0, run(b, &b->op));
+		CHECK_EQ(1, b->op.n_rows);
+		CHECK_EQ(1, b->row.id);
+		op_unpin(&b->op);
+		CHECK_EQ(1, files(b));
+		reopen(b);
+	}
+	item = (struct op_item){ .id = 1 };
+	start(b, OP_DELETE);
+	b->op.items = &item;
+	b->op.n_items = 1;
+	CHECK_EQ(0, run(b, &b->op));
+	CHECK_EQ(0, item.rc);
 	CHECK_EQ(0, files(b));
 	bench_free(b);
 }
