@@ -42,7 +42,7 @@ cli_browse(int argc, char **argv)
 	struct session s = SESSION("browse");
 	struct find f = { .limit = 100 };
 	const struct arg args[] = {
-		{ "--state STATE", ARG_TEXT, &f.state, "all, ready, delayed, leased, held or dead" },
+		{ "--state STATE", ARG_TEXT, &f.state, "all, ready, delayed, leased, held, dead or damaged" },
 		{ "--limit", ARG_COUNT, &f.limit, "how many to show (100)" },
 		FIND_ROWS(&f),
 		SESSION_ROWS(&s),

@@ -109,3 +109,10 @@ def test_every_limit_is_on_its_page():
     assert len(names) >= 12 and [n for n in names if f"`{n}`" not in page] == []
     keys = re.findall(r'"(limits\.\w+)"', (ROOT / "src/conf/options.c").read_text())
     assert keys and [k for k in keys if f"`{k}`" not in page] == []
+
+
+def test_operators_are_told_what_to_do_about_every_alert():
+    rules = (ROOT / "deploy/prometheus/sluice-rules.yaml").read_text()
+    alerts = re.findall(r"alert: (\w+)", rules)
+    page = (ROOT / "docs/operations.md").read_text()
+    assert alerts and [a for a in alerts if f"`{a}`" not in page] == []
