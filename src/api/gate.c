@@ -20,11 +20,12 @@ static struct gate_slot *
 find_slot(struct gate *g, struct slice space, slu_time now)
 {
 	const uint64_t name = hash_keyed(&g->secret, space.p, space.n) | 1;
+	const uint64_t step = name >> 32 | 1; /* spreads those that begin at one place */
 	struct gate_slot *idle = NULL;
 	uint64_t was = 0;
 
 	for (unsigned i = 0; i < GATE_PROBES; i++) {
-		struct gate_slot *const s = &g->slots[((name >> 1) + i) % GATE_SLOTS];
+		struct gate_slot *const s = &g->slots[((name >> 1) + i * step) % GATE_SLOTS];
 		const uint64_t has = atomic_load_explicit(&s->name, memory_order_relaxed);
 
 		if (has == name)

@@ -77,7 +77,7 @@ TEST(a_bucket_that_is_full_again_is_for_whoever_comes)
 
 	start(1, 1);
 	for (int round = 0; round < 40; round++)
-		for (int i = 0; i < GATE_SLOTS / 4; i++) {
+		for (int i = 0; i < GATE_SLOTS / 8; i++) {
 			(void)snprintf(name, sizeof name, "r%d.%d", round, i);
 			CHECK_EQ(0, take(name, 1, (slu_time)round * 2 * SLU_SEC), name);
 		}
