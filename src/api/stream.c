@@ -1,5 +1,6 @@
 #include "api/stream.h"
 
+#include "api/aside.h"
 #include "base/mem.h"
 #include "engine/engine.h"
 
@@ -140,11 +141,14 @@ can_leave_out(struct stream *s, int rc, const struct slu_err *err)
 
 	if (rc != SLU_ECORRUPT)
 		return false;
-	if (s->in_piece)
-		take_back(s);
+	if (!s->in_piece) { /* the middle of it is sent */
+		aside(r->ask, r->op, &r->op->rows[r->at], err);
+		return false;
+	}
+	take_back(s);
 	rows_damaged(r, err);
 	r->at++;
-	return s->in_piece;
+	return true;
 }
 
 /* Fill a piece. SLU_EBUSY: it would have to wait; what is there stays. */

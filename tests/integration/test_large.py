@@ -257,6 +257,8 @@ def test_a_damaged_message_is_set_aside(own, block):
     spoil(own.folder / "payloads" / files(own)[0], 4096 + block * 65536 + 50)
     if block:  # found when much of it was sent: the answer breaks off
         with pytest.raises(http_error):
+            own.peek(limit=1)
+        with pytest.raises(http_error):
             own.dequeue(limit=1)
     else:
         assert own.dequeue(limit=1) == []
