@@ -276,6 +276,7 @@ def test_the_options_of_the_unit_and_the_example_are_right(units):
     example = ROOT / "deploy/sluice.yaml"
     options = [str(example) if o.endswith("/sluice.yaml") else o for o in options]
     assert str(example) in options
+    assert "SLUICE_" not in SERVICE.read_text(), "a variable would be stronger than the file"
     out = subprocess.run([SLUICED, *options, "--check-config"], capture_output=True, text=True,
                          timeout=60)
     assert out.returncode == 0, out.stderr
