@@ -8,6 +8,10 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+enum {
+	ACKS = 100 /* messages that are settled in one call */
+};
+
 struct pull {
 	struct session s;
 	struct remote_claim claim;
@@ -86,19 +90,37 @@ print(const struct pull *p, const struct remote_message *m, struct slu_err *err)
 }
 
 static int
-settle(struct pull *p, const struct remote_message *m, struct slu_err *err)
+settle(struct pull *p, const struct remote_message *m, size_t n, struct slu_err *err)
 {
-	const struct remote_settle s = {
-		.space = p->s.space,
-		.queue = p->claim.queue,
-		.id = m->id,
-		.lease_id = m->lease_id,
-		.token = m->fencing_token,
-	};
+	struct remote_settle items[ACKS];
 	struct slu_err why;
-	const int rc = remote_settle(&p->s.remote, REMOTE_ACK, &s, &why);
+	int rc;
 
-	return rc ? slu_fail(err, rc, "ack of %" PRIu64 ": %s", m->id, why.text) : 0;
+	for (size_t i = 0; i < n; i++)
+		items[i] = (struct remote_settle){
+			.space = p->s.space,
+			.queue = p->claim.queue,
+			.id = m[i].id,
+			.lease_id = m[i].lease_id,
+			.token = m[i].fencing_token,
+		};
+	rc = n ? remote_settle_all(&p->s.remote, REMOTE_ACK, items, n, &why) : 0;
+	return rc ? slu_fail(err, rc, "ack of %s", why.text) : 0;
+}
+
+/* Write some out, then settle what was. */
+static int
+deliver(struct pull *p, const struct remote_message *m, size_t n, struct slu_err *err)
+{
+	size_t done = 0;
+	int rc = 0, acked;
+
+	while (!rc && done < n) {
+		rc = print(p, &m[done], err);
+		done += !rc;
+	}
+	acked = p->ack ? settle(p, m, done, rc ? NULL : err) : 0;
+	return rc ? rc : acked;
 }
 
 static int
@@ -106,11 +128,8 @@ pull(struct pull *p, struct remote_messages *got, struct slu_err *err)
 {
 	int rc = claim(p, got, err);
 
-	for (size_t i = 0; i < got->n && !rc; i++) {
-		rc = print(p, &got->items[i], err);
-		if (!rc && p->ack)
-			rc = settle(p, &got->items[i], err);
-	}
+	for (size_t i = 0; i < got->n && !rc; i += ACKS)
+		rc = deliver(p, &got->items[i], got->n - i < ACKS ? got->n - i : ACKS, err);
 	if (!rc && got->n == 0) {
 		session_note(&p->s, "nothing to take in %s", p->claim.queue);
 		p->s.exit = CLI_NOTHING;
@@ -139,7 +158,7 @@ cli_pull(int argc, char **argv)
 		{ "--limit", ARG_COUNT, &p.claim.limit, "messages to take, 1 to 1000 (1)" },
 		{ "--wait", ARG_TIME, &p.wait, "wait so long for the first (0)" },
 		{ "--lease", ARG_TIME, &p.claim.lease, "hold them so long (the queue's)" },
-		{ "--ack", ARG_FLAG, &p.ack, "settle each as soon as it is printed" },
+		{ "--ack", ARG_FLAG, &p.ack, "settle them once they are printed, 100 at a time" },
 		SESSION_ROWS(&p.s),
 	};
 	struct remote_messages got = { 0 };

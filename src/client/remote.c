@@ -454,17 +454,74 @@ out_settle(struct json_out *w, enum remote_verb verb, const struct remote_settle
 	json_out_end(w);
 }
 
+static const char *const settle_paths[] = {
+	[REMOTE_ACK] = "/ack",
+	[REMOTE_NACK] = "/nack",
+	[REMOTE_EXTEND] = "/extend",
+};
+
+/* Of a list: what became of each, in the same order. */
+static int
+read_outcomes(struct remote *rem, const struct remote_settle *items, size_t n,
+	      struct slu_err *err)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELD(text, struct refusal, error),
+		JSON_FIELD(text, struct refusal, message),
+	};
+	const struct slice body = buf_slice(&rem->http.answer.body);
+	char room[1024];
+	struct json r;
+	size_t i = 0;
+	int rc = 0;
+
+	json_init(&r, body, JSON_DEPTH);
+	json_array(&r);
+	while (json_element(&r)) {
+		struct refusal why = { 0 };
+
+		json_room(&r, room, sizeof room);
+		json_fields(&r, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, &why);
+		if (why.error.n > 0 && !rc && i < n)
+			rc = slu_fail(err, code_of(why.error, 409), "%" PRIu64 ": %.*s",
+				      items[i].id, (int)why.message.n, why.message.p);
+		i++;
+	}
+	if (json_end(&r, NULL) || i != n)
+		return slu_fail(err, SLU_EUNKNOWN,
+				"the server's answer is no list of %zu outcomes", n);
+	return rc;
+}
+
+int
+remote_settle_all(struct remote *rem, enum remote_verb verb,
+		  const struct remote_settle *items, size_t n, struct slu_err *err)
+{
+	struct http_call c = { .method = "POST", .repeatable = verb == REMOTE_EXTEND };
+	struct json_out w;
+	int rc;
+
+	remote_path(rem, settle_paths[verb]);
+	buf_clear(&rem->body);
+	for (size_t i = 0; i < n; i++) {
+		buf_putc(&rem->body, i ? ',' : '[');
+		json_out_init(&w, &rem->body);
+		out_settle(&w, verb, &items[i]);
+	}
+	buf_putc(&rem->body, ']');
+	c.body = buf_slice(&rem->body);
+	rc = call(rem, &c, 0, err);
+	return rc ? rc : read_outcomes(rem, items, n, err);
+}
+
 int
 remote_settle(struct remote *rem, enum remote_verb verb, const struct remote_settle *s,
 	      struct slu_err *err)
 {
-	static const char *const paths[] = {
-		[REMOTE_ACK] = "/ack", [REMOTE_NACK] = "/nack", [REMOTE_EXTEND] = "/extend"
-	};
 	struct http_call c = { .method = "POST", .repeatable = verb == REMOTE_EXTEND };
 	struct json_out w;
 
-	remote_path(rem, paths[verb]);
+	remote_path(rem, settle_paths[verb]);
 	buf_clear(&rem->body);
 	json_out_init(&w, &rem->body);
 	out_settle(&w, verb, s);

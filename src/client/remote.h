@@ -134,6 +134,11 @@ struct remote_settle {
 int remote_settle(struct remote *rem, enum remote_verb verb, const struct remote_settle *s,
 		  struct slu_err *err);
 
+/* The same for n at once, at most REMOTE_SETTLE_MAX. When not all went well, the code of
+ * the first that did not, and err names its id; the others are settled all the same. */
+int remote_settle_all(struct remote *rem, enum remote_verb verb,
+		      const struct remote_settle *items, size_t n, struct slu_err *err);
+
 /* --- looking -------------------------------------------------------------------- */
 
 /* Begin a path and append to its query. A NULL value is left out. */

@@ -120,6 +120,24 @@ def test_lines_of_stdin_are_messages(cli):
     assert "".join(got) == "\n".join(lines) + "\n"
 
 
+def test_what_was_pulled_is_acked_a_hundred_at_a_time(cli):
+    cli.push("--lines", stdin="\n".join(map(str, range(250))) + "\n")
+    before = cli.server.metric('sluice_ops_total{verb="ack"}')
+    assert cli("pull", cli.queue, "--ack", "--limit", 1000).split() == [*map(str, range(250))]
+    assert cli.server.metric('sluice_ops_total{verb="ack"}') == before + 3
+    assert cli.stats()["total"] == 0
+
+
+def test_an_ack_that_comes_too_late_is_told_by_its_id(cli):
+    """The lease ends while nobody reads what is pulled."""
+    id_, = cli.push("x" * 100000)
+    p = cli.start("pull", cli.queue, "--ack", "--lease", "100ms")
+    until(lambda: cli.server.peek(state="all")[0]["failure_attempts"] == 1)
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 1 and len(out) == 100000 and str(id_) in err
+    assert cli.stats()["total"] == 1
+
+
 def test_a_line_is_sent_before_the_next_one_comes(cli):
     p = cli.start("push", cli.queue, "--lines", stdin=subprocess.PIPE)
     p.stdin.write("first\n")
