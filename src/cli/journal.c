@@ -37,10 +37,10 @@ print_facts(const struct journal *j, const struct log_facts *f)
 	if (j->json) {
 		printf("{\"records\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
 		       ",\"time\":\"%s\",\"messages\":%" PRIu32 ",\"damaged\":%" PRIu32 ",\"queues\":%" PRIu32
-		       ",\"payload_files\":%" PRIu64 ",\"closed\":%s}\n",
+		       ",\"payload_files\":%" PRIu64 ",\"closed\":%s,\"compared\":%s}\n",
 		       f->records, f->first_seq, f->last_seq, rfc3339_format(f->time, time),
 		       f->messages, f->damaged, f->queues, f->files,
-		       f->closed ? "true" : "false");
+		       f->closed ? "true" : "false", f->compared ? "true" : "false");
 		return;
 	}
 	printf("%s is sound\n"
@@ -48,9 +48,12 @@ print_facts(const struct journal *j, const struct log_facts *f)
 	       "  last      %s\n"
 	       "  messages  %" PRIu32 " in %" PRIu32 " queues, %" PRIu32 " set aside as damaged\n"
 	       "  payloads  %" PRIu64 " in files of their own\n"
+	       "  counters  %s\n"
 	       "  stopped   %s\n",
 	       j->folder, f->records, f->first_seq, f->last_seq,
 	       rfc3339_format(f->time, time), f->messages, f->queues, f->damaged, f->files,
+	       f->compared ? "equal a scan"
+			   : "not compared with a scan: so many queues and messages take too long",
 	       f->closed ? "cleanly" : "without saying so: killed, or the power went");
 }
 

@@ -68,6 +68,7 @@ struct log_facts {
 	uint64_t bad_files;       /* of these are missing or damaged */
 	struct slu_err first_bad; /* the first, by name */
 	bool closed;              /* the last stop was a clean one */
+	bool compared;            /* else it would have taken too long to know `wrong` */
 	const char *wrong;        /* what the ledger is found to be wrong in, or NULL */
 };
 

@@ -24,6 +24,7 @@ def log(tmp_path):
 def test_a_sound_log_is_said_to_be(log):
     out = run("journal", "check", str(log))
     assert out.returncode == 0, out.stderr
+    assert "counters  equal a scan" in out.stdout
     assert "is sound" in out.stdout and "messages  2 in 1 queues" in out.stdout
     facts = json.loads(run("journal", "check", str(log), "--json").stdout)
     assert facts["messages"] == 2 and facts["closed"] is True
