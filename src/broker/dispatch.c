@@ -288,6 +288,13 @@ dispatch_gone(struct dispatch *d, uint64_t id)
 		mark(d, line, UINT32_MAX);
 }
 
+void
+dispatch_gone_all(struct dispatch *d)
+{
+	LIST_EACH(any, &d->results)
+		mark(d, line_at(d, CONTAINER(any, struct waiter, any)->line), UINT32_MAX);
+}
+
 /* Append the first of a line to the batch, up to max. Returns how many; *all: there
  * is nobody behind them. */
 static uint32_t

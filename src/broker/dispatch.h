@@ -67,8 +67,9 @@ void dispatch_leave(struct dispatch *d, struct op *op);
 /* Messages of a queue can be claimed now, n of them; queue.n 0: of any queue. */
 void dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, uint32_t n);
 
-/* A message is gone: whoever waits for its result may have it. */
+/* A message is gone: whoever waits for its result may have it. all: any may be. */
 void dispatch_gone(struct dispatch *d, uint64_t id);
+void dispatch_gone_all(struct dispatch *d);
 
 /* Up to max ops that may be served now, linked by next, in the order of their lines;
  * NULL when there are none. They still wait. */

@@ -207,6 +207,8 @@ span_cursor(const struct shard *s, struct op *op)
 static void
 tell_gone(struct shard *s, const struct op *op)
 {
+	if (op->verb == OP_PURGE && op->rc == 0)
+		dispatch_gone_all(&s->dispatch);
 	if (op->verb != OP_ACK && op->verb != OP_DELETE)
 		return;
 	for (uint32_t i = 0; i < op->n_items; i++)

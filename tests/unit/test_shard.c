@@ -354,6 +354,31 @@ TEST(a_result_can_be_waited_for)
 	end();
 }
 
+TEST(a_purge_ends_the_waits_for_results_of_what_it_deleted)
+{
+	struct call m, other, gone, there, purge;
+
+	start();
+	call(&gone, OP_RESULT, "ns", "q");
+	gone.op.id = push(&m, "q", 0);
+	gone.op.wait = SLU_MIN;
+	post(&gone);
+	call(&there, OP_RESULT, "ns", "other");
+	there.op.id = push(&other, "other", 0);
+	there.op.wait = SLU_MIN;
+	post(&there);
+	turn();
+	CHECK_EQ(0, gone.done + there.done);
+	call(&purge, OP_PURGE, "ns", "q");
+	post(&purge);
+	turn();
+	turn();
+	CHECK_EQ(1, gone.done);
+	CHECK_EQ(SLU_ENOTFOUND, gone.op.rc);
+	CHECK_EQ(0, there.done);
+	end();
+}
+
 /* ---- Cancel ---- */
 
 /* LQ-45 */
