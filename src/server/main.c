@@ -6,7 +6,6 @@
 enum {
 	EXIT_FAILED = 1,   /* it could not start */
 	EXIT_SETTINGS = 2, /* what it was told is wrong */
-	EXIT_UNCLEAN = 3   /* it has stopped, and not all was well: node_run */
 };
 
 static void
@@ -112,7 +111,7 @@ serve(struct conf *conf, int argc, char **argv)
 	if (rc)
 		code = fail(rc, &err);
 	else if (node_run(node))
-		code = EXIT_UNCLEAN;
+		code = NODE_UNCLEAN;
 	node_close(node);
 	reload_close(reload);
 	slu_log_free(log);

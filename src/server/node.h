@@ -10,7 +10,9 @@
  *  1  New work is refused: enqueue and dequeue get 503. Waiting dequeues end with
  *     nothing. /readyz says 503.
  *  2  While clients are connected, for `drain` at most: they may settle what they hold.
- *  3  No more connections; what runs is answered, for NODE_GRACE at most.
+ *  3  No more connections; what runs is answered, for NODE_GRACE at most. What has not
+ *     come back when that has passed twice (a disk that hangs) is given up, and the
+ *     process exits: what was answered is on disk.
  *  4  What was accepted is on disk, the shards end.
  * A second signal ends the process at once.
  *
@@ -26,6 +28,10 @@
 #include "conf/reload.h"
 
 #define NODE_GRACE (10 * SLU_SEC)
+
+enum {
+	NODE_UNCLEAN = 3 /* exit code: it has stopped, and not all was well */
+};
 
 struct node;
 

@@ -79,6 +79,28 @@ arm_second_signal(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+static void
+give_up(int sig)
+{
+	static const char text[] = "sluiced: requests did not come back in time; exit without "
+				   "them, what was answered is on disk\n";
+	const ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+
+	(void)n; /* as above */
+	(void)sig;
+	_exit(NODE_UNCLEAN);
+}
+
+/* 3 of the header: until alarm(0). No other thread takes the signal. */
+static void
+arm_bound(void)
+{
+	const struct sigaction action = { .sa_handler = give_up };
+
+	sigaction(SIGALRM, &action, NULL);
+	alarm((unsigned)(2 * NODE_GRACE / SLU_SEC));
+}
+
 /* --- run ---------------------------------------------------------------------- */
 
 static void
@@ -177,6 +199,7 @@ finish(struct node *n, unsigned cut)
 int
 node_run(struct node *n)
 {
+	unsigned cut;
 	int sig;
 
 	announce(n);
@@ -186,5 +209,8 @@ node_run(struct node *n)
 	log_info(n->log, "stopping", F_STR("signal", strsignal(sig)));
 	drain(n);
 	arm_second_signal();
-	return finish(n, server_stop(n->server, NODE_GRACE));
+	arm_bound();
+	cut = server_stop(n->server, NODE_GRACE);
+	alarm(0);
+	return finish(n, cut);
 }
