@@ -89,7 +89,7 @@ build(const char *type, OSSL_PARAM_BLD *bld)
 static int
 add_secret(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *err)
 {
-	struct number k;
+	struct number k = { .n = 0 };
 	int rc;
 
 	rc = decode(j->k, "k", 0, &k, err);
@@ -104,7 +104,7 @@ add_rsa(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *
 {
 	OSSL_PARAM_BLD *const bld = OSSL_PARAM_BLD_new();
 	EVP_PKEY *pkey = NULL;
-	struct number n, e;
+	struct number n = { .n = 0 }, e = { .n = 0 };
 	BIGNUM *bn = NULL, *be = NULL;
 	int rc;
 
@@ -132,7 +132,7 @@ add_ec(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *e
 	OSSL_PARAM_BLD *const bld = OSSL_PARAM_BLD_new();
 	unsigned char point[1 + 2 * POINT] = { 4 }; /* not compressed */
 	EVP_PKEY *pkey = NULL;
-	struct number x, y;
+	struct number x = { .n = 0 }, y = { .n = 0 };
 	int rc;
 
 	rc = decode(j->x, "x", POINT, &x, err);
@@ -156,7 +156,7 @@ add_ec(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *e
 static int
 add_ed(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *err)
 {
-	struct number x;
+	struct number x = { .n = 0 };
 	const int rc = decode(j->x, "x", POINT, &x, err);
 
 	if (rc)

@@ -110,7 +110,8 @@ jwt_split(struct jwt *t, struct slice token, char room[static JWT_ROOM], struct 
 	struct slice rest = token, header;
 	int rc;
 
-	*t = (struct jwt){ .room = room, .room_left = JWT_ROOM };
+	*t = (struct jwt){ .room_left = JWT_ROOM };
+	t->room = room;
 	if (token.n > JWT_MAX)
 		return slu_fail(err, SLU_EAUTH, "the token is longer than %d bytes", JWT_MAX);
 	header = take_part(&rest);
@@ -206,7 +207,7 @@ static const struct json_field claim_fields[] = {
 int
 jwt_claims(struct jwt_claims *c, struct jwt *t, struct slu_err *err)
 {
-	struct slice json;
+	struct slice json = { 0 };
 	struct json r;
 	int rc;
 

@@ -20,6 +20,7 @@ enum kind {
 
 enum {
 	ES256_HALF = 32, /* bytes of r, and of s */
+	ES256_PAIR = 2 * ES256_HALF,
 	DIGEST_MAX = 64,
 	RSA_MAX_BYTES = 2048
 };
@@ -135,21 +136,13 @@ key_take(struct key *k, enum jwt_alg alg, EVP_PKEY *pkey, struct slu_err *err)
 	return 0;
 }
 
-/* A key that asks for a password is not read: nobody is there to ask. */
-static int
-no_password(char *buf, int size, int writing, void *arg)
-{
-	(void)buf;
-	(void)size;
-	(void)writing;
-	(void)arg;
-	return -1;
-}
+/* For keys that ask for a password: nobody is there to ask. */
+static char no_password[] = "";
 
 static EVP_PKEY *
 read_certificate(BIO *in)
 {
-	X509 *const x = PEM_read_bio_X509(in, NULL, no_password, NULL);
+	X509 *const x = PEM_read_bio_X509(in, NULL, NULL, no_password);
 	EVP_PKEY *const pkey = x ? X509_get_pubkey(x) : NULL;
 
 	X509_free(x);
@@ -165,9 +158,9 @@ read_pem(struct slice pem, bool private_key)
 	if (!in)
 		return NULL;
 	if (private_key)
-		pkey = PEM_read_bio_PrivateKey(in, NULL, no_password, NULL);
+		pkey = PEM_read_bio_PrivateKey(in, NULL, NULL, no_password);
 	else
-		pkey = PEM_read_bio_PUBKEY(in, NULL, no_password, NULL);
+		pkey = PEM_read_bio_PUBKEY(in, NULL, NULL, no_password);
 	if (!pkey && !private_key && BIO_reset(in) == 1)
 		pkey = read_certificate(in);
 	BIO_free(in);
@@ -210,7 +203,7 @@ pair_to_der(struct slice pair, unsigned char **out)
 }
 
 static bool
-der_to_pair(const unsigned char *der, size_t n, unsigned char out[static 2 * ES256_HALF])
+der_to_pair(const unsigned char *der, size_t n, unsigned char out[static ES256_PAIR])
 {
 	ECDSA_SIG *const sig = d2i_ECDSA_SIG(NULL, &der, (long)n);
 	const bool ok = sig && BN_bn2binpad(ECDSA_SIG_get0_r(sig), out, ES256_HALF) > 0 &&
@@ -268,7 +261,7 @@ verify_ec(const struct key *k, struct slice text, struct slice signature)
 	bool good = false;
 	int n;
 
-	if (signature.n != (size_t)(2 * ES256_HALF))
+	if (signature.n != ES256_PAIR)
 		return false;
 	n = pair_to_der(signature, &der);
 	if (n > 0)
@@ -309,7 +302,7 @@ sign_digest(const struct key *k, struct slice text, unsigned char *out, size_t *
 int
 key_sign(const struct key *k, struct slice text, struct buf *out, struct slu_err *err)
 {
-	unsigned char sig[KEY_SIGNATURE_MAX], pair[2 * ES256_HALF];
+	unsigned char sig[KEY_SIGNATURE_MAX], pair[ES256_PAIR];
 	size_t n = sizeof sig;
 
 	if (!k->pkey)

@@ -86,20 +86,27 @@ secret_read(const char *path, size_t max, struct buf *out, struct slu_err *err)
 	return slu_fail(err, rc == ENOMEM ? SLU_ENOMEM : SLU_EDOWN, "%s: %m", path);
 }
 
+/* ALG, or KID@ALG. */
+static void
+take_front(struct slice front, struct slice *kid, enum jwt_alg *alg)
+{
+	const char *const at = memchr(front.p, '@', front.n);
+	const size_t n = at ? (size_t)(at - front.p) : 0;
+	const size_t skip = at ? n + 1 : 0;
+
+	*kid = (struct slice){ front.p, n };
+	*alg = jwt_alg_of((struct slice){ front.p + skip, front.n - skip });
+}
+
 int
 keyring_spec(const char *spec, struct slice *kid, enum jwt_alg *alg, const char **file,
 	     struct slu_err *err)
 {
-	const char *const colon = strchr(spec, ':');
-	const struct slice front = { spec, colon ? (size_t)(colon - spec) : 0 };
-	const char *const at = front.n ? memchr(front.p, '@', front.n) : NULL;
-	const size_t n_kid = at ? (size_t)(at - spec) : 0;
-	const size_t skip = at ? n_kid + 1 : 0;
+	const size_t n = strcspn(spec, ":");
 
-	*kid = (struct slice){ spec, n_kid };
-	*alg = jwt_alg_of((struct slice){ spec + skip, front.n - skip });
-	*file = colon ? colon + 1 : NULL;
-	if (*alg != JWT_NO_ALG && **file)
+	take_front((struct slice){ spec, n }, kid, alg);
+	*file = spec + n + (spec[n] == ':');
+	if (*alg != JWT_NO_ALG && spec[n] == ':' && **file)
 		return 0;
 	return slu_fail(err, SLU_EINVAL,
 			"expected [KID@]ALG:FILE with one of HS256, HS384, HS512, RS256, ES256, "

@@ -34,7 +34,7 @@ enum {
 static const char *const variables[] = {
 	"ID", "UID", "QUEUE", "NAMESPACE", "ATTEMPTS", "FAILURE_ATTEMPTS", "PRIORITY", "KEY",
 	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "LEASE_ID", "LEASE_EXPIRES_AT",
-	"FENCING_TOKEN", "SERVER", "CA_FILE", "CERT", "CERT_KEY"
+	"FENCING_TOKEN", "SERVER", "TOKEN", "CA_FILE", "CERT", "CERT_KEY"
 };
 
 static bool
@@ -117,6 +117,7 @@ put_server(struct slot *s)
 		const char *name, *value;
 	} rows[] = {
 		{ "SERVER", s->work->address.text },
+		{ "TOKEN", session->token },
 		{ "CA_FILE", session->ca_file },
 		{ "CERT", session->cert },
 		{ "CERT_KEY", session->cert_key },

@@ -153,6 +153,15 @@ def test_every_command_shows_it(here, tmp_path):
     assert "one" in out
 
 
+def test_work_hands_the_token_on(here, tmp_path):
+    (tmp_path / "token").write_text(KEY.token(scope="default:*"))
+    shown = ["--token-file", tmp_path / "token"]
+    good("push", "handed", "x", *shown, **here)
+    out = good("work", "handed", "--idle", "100ms", *shown, "--",
+               "sh", "-c", f"{SLUICE} stats handed >/dev/null && echo fine", **here)
+    assert "fine" in out
+
+
 def test_a_refusal_says_what_to_do(here, tmp_path):
     done = run("push", "q", "x", **here)
     assert done.returncode == 1 and "set SLUICE_TOKEN or say --token-file" in done.stderr
