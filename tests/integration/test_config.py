@@ -1,6 +1,7 @@
 """Settings: where they come from, what is said of wrong ones, reloads."""
 import json
 import os
+import random
 import signal
 import subprocess
 
@@ -165,7 +166,10 @@ class Reloaded:
     def reload(self, text):
         """What the log says of it."""
         before = len(self.server.errors)
-        self.file.write_text(text)
+        if isinstance(text, bytes):
+            self.file.write_bytes(text)
+        else:
+            self.file.write_text(text)
         self.server.process.send_signal(signal.SIGHUP)
 
         def done():
@@ -234,6 +238,56 @@ def test_a_bad_reload_changes_nothing_and_says_so(folder, file, text, says):
         assert "setting changed" not in said
         assert running.server.get("/healthz").status == 200
         assert "key=drain old=1s new=5s" in running.reload("drain: 5s\n")
+
+
+GOOD = """# settings
+drain: 1s
+log: {level: info, format: logfmt}
+limits:
+  rate: 100
+  batch: 500
+"""
+
+
+def hurt(text, rng):
+    """Some bytes changed, dropped, doubled or new; or another number, mostly a good one."""
+    data = bytearray(text.encode())
+    if rng.random() < 0.4:
+        digits = [i for i, c in enumerate(data) if chr(c).isdigit()]
+        data[rng.choice(digits)] = rng.choice(b"0123456789")
+        return bytes(data)
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(data))
+        part = rng.choice([b"", bytes(rng.randrange(256) for _ in range(2)), data[at:at + 8] * 2,
+                           b"\n", b": ", b"- ", b"7", b"${X}", b"*a", b"\t", b"{", b"]"])
+        data[at:at + rng.randint(0, 4)] = part
+    return bytes(data)
+
+
+def test_any_file_is_taken_whole_or_not_at_all(folder, file):
+    """Fault 43: what is in force is as before, or what a start with that file would have."""
+    rng = random.Random(int(os.environ.get("TEST_SEED", "43")))
+    seen = {"reloaded": 0, "failed": 0}
+    with Reloaded(folder, file, GOOD) as running:
+        def in_force():
+            found = running.server.get("/v1/admin/config").body
+            return {key: row["value"] for key, row in found.items() if row["reload"]}
+
+        for _ in range(60):
+            before = in_force()
+            text = hurt(GOOD.replace("1s", f"{rng.randint(1, 9)}s"), rng)
+            said = running.reload(text)
+            if "reload failed" in said:
+                assert in_force() == before, text
+                seen["failed"] += 1
+                continue
+            out = run(*running.server.process.args[1:], "--print-config", "--json")
+            assert out.returncode == 0, (text, out.stderr)
+            started = json.loads(out.stdout)
+            assert in_force() == {key: row["value"] for key, row in started.items()
+                                  if row["reload"]}, text
+            seen["reloaded"] += 1
+    assert min(seen.values()) > 5, seen
 
 
 def test_a_file_that_is_gone_changes_nothing(folder, file):
