@@ -122,20 +122,21 @@ put_octal(char *at, size_t width, uint64_t value)
 static int
 write_tar_head(struct archive *a, const char *name, uint64_t bytes, struct slu_err *err)
 {
+	static const char magic[8] = { 'u', 's', 't', 'a', 'r', '\0', '0', '0' };
 	char head[BLOCK] = { 0 };
 	unsigned sum = 0;
 
 	if (strlen(name) >= TAR_NAME || bytes >= 1ull << 33)
 		return slu_fail(err, SLU_ETOOBIG, "%s: too long or large for a tar file; name a folder",
 				name);
-	memcpy(head, name, strlen(name));
+	(void)snprintf(head, TAR_NAME, "%s", name); /* fits */
 	put_octal(head + AT_MODE, 8, 0600);
 	put_octal(head + AT_MODE + 8, 8, 0);
 	put_octal(head + AT_MODE + 16, 8, 0);
 	put_octal(head + AT_SIZE, 12, bytes);
 	put_octal(head + AT_TIME, 12, (uint64_t)time(NULL));
 	head[AT_TYPE] = '0';
-	memcpy(head + AT_MAGIC, "ustar\00000", 8);
+	memcpy(head + AT_MAGIC, magic, sizeof magic);
 	memset(head + AT_SUM, ' ', 8);
 	for (int i = 0; i < BLOCK; i++)
 		sum += (unsigned char)head[i];

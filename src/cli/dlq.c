@@ -193,7 +193,7 @@ say_missing(struct dlq *d, struct slice results)
 static int
 change_ids(struct dlq *d, int n, char **words, struct slu_err *err)
 {
-	struct outcome out;
+	struct outcome out = { 0 };
 	struct json_out w;
 	struct buf body;
 	int rc = 0;

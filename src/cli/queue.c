@@ -127,17 +127,18 @@ write_value(struct json_out *w, const char *name, const char *value)
 		json_out_str(w, name, slice_of(value));
 }
 
-/* name=value into name and value. */
-static int
-split(char *word, char **value, struct slu_err *err)
+/* name=value into name, and the value; NULL: it is none. */
+static char *
+split(char *word, struct slu_err *err)
 {
 	char *equals = strchr(word, '=');
 
-	if (!equals || equals == word)
-		return slu_fail(err, SLU_EINVAL, "%s: expected KNOB=VALUE", word);
+	if (!equals || equals == word) {
+		slu_fail(err, SLU_EINVAL, "%s: expected KNOB=VALUE", word);
+		return NULL;
+	}
 	*equals = '\0';
-	*value = equals + 1;
-	return 0;
+	return equals + 1;
 }
 
 /* The knobs of `retry` are written retry.base=5s: in an object of their own. */
@@ -149,20 +150,22 @@ write_knobs(struct json_out *w, int n, char **words, struct slu_err *err)
 
 	json_out_object(w, NULL);
 	for (int i = 0; i < n; i++) {
-		char *value = NULL;
+		const char *value;
 
 		if (strncmp(words[i], retry, sizeof retry - 1) == 0)
 			continue;
-		if (split(words[i], &value, err))
+		value = split(words[i], err);
+		if (!value)
 			return SLU_EINVAL;
 		write_value(w, words[i], value);
 	}
 	for (int i = 0; i < n; i++) {
-		char *value = NULL;
+		const char *value;
 
 		if (strncmp(words[i], retry, sizeof retry - 1) != 0)
 			continue;
-		if (split(words[i], &value, err))
+		value = split(words[i], err);
+		if (!value)
 			return SLU_EINVAL;
 		if (!inner)
 			json_out_object(w, "retry");
