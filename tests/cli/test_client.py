@@ -132,7 +132,7 @@ def test_an_ack_that_comes_too_late_is_told_by_its_id(cli):
     """The lease ends while nobody reads what is pulled."""
     id_, = cli.push("x" * 100000)
     p = cli.start("pull", cli.queue, "--ack", "--lease", "100ms")
-    until(lambda: cli.server.peek(state="all")[0]["failure_attempts"] == 1)
+    until(lambda: cli.server.peek(id=id_)[0]["failure_attempts"] == 1)
     out, err = p.communicate(timeout=60)
     assert p.returncode == 1 and len(out) == 100000 and str(id_) in err
     assert cli.stats()["total"] == 1
