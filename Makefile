@@ -92,7 +92,7 @@ format: setup-lint ## lay out every C file as .clang-format says
 	clang-format -i $(C_FILES)
 
 .PHONY: install
-install: build ## install the libraries, headers and command: DESTDIR= PREFIX=
+install: build ## install libraries, headers, commands, manual pages: DESTDIR= PREFIX=
 	@grep -qx 'prefix = $(PREFIX)' $(BUILD)/meson-private/cmd_line.txt || \
 		meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet

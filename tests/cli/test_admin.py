@@ -264,6 +264,19 @@ def test_a_backup_is_restored(own_server, out):
         assert "level=warn" not in server.said()
 
 
+@pytest.mark.parametrize("out", ["copy", "copy.tar"])
+def test_payloads_with_a_file_of_their_own_are_in_a_backup(own_server, out):
+    cli = own_server
+    large = os.urandom(3 << 20)
+    cli.push("-", stdin=large)
+    cli("admin", "backup", "--out", out)
+    cli("pull", cli.queue, "--ack", "--json")
+    cli("admin", "restore", out, "--data", "restored")
+    with Server(cli.folder / "restored") as server:
+        server.namespace, server.topic = "default", cli.queue
+        assert base64.b64decode(server.take()["payload"]) == large
+
+
 def test_several_shards_come_back_each_to_its_place(tmp_path):
     with Server(tmp_path / "data", "--shards", "3", "--listen", f"unix:{tmp_path}/s") as server:
         cli = Cli(server, f"unix:{tmp_path}/s", tmp_path)
