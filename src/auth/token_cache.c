@@ -2,8 +2,6 @@
 
 #include "base/mem.h"
 
-#include <openssl/crypto.h>
-
 static void
 forget(struct cached_token *t)
 {
@@ -26,10 +24,29 @@ set_of(struct token_cache *c, struct slice token)
 	return c->tokens[hash_keyed(&c->key, token.p, token.n) % CACHE_SETS];
 }
 
+/* In a time that does not depend on where they differ, as CRYPTO_memcmp, but eight bytes
+ * at a time: this is done for every request. */
+static bool
+same_bytes(const char *a, const char *b, size_t n)
+{
+	uint64_t differ = 0;
+
+	for (; n >= 8; n -= 8, a += 8, b += 8) {
+		uint64_t x, y;
+
+		memcpy(&x, a, 8);
+		memcpy(&y, b, 8);
+		differ |= x ^ y;
+	}
+	for (; n > 0; n--)
+		differ |= (uint64_t)(*a++ ^ *b++);
+	return differ == 0;
+}
+
 static bool
 is_it(const struct cached_token *t, struct slice token)
 {
-	return t->text && t->n == token.n && CRYPTO_memcmp(t->text, token.p, token.n) == 0;
+	return t->text && t->n == token.n && same_bytes(t->text, token.p, token.n);
 }
 
 struct identity *

@@ -120,10 +120,11 @@ TEST(a_bad_token_is_not_remembered_as_good)
 	a = start(one, 1);
 	token = token_until(&k, NOW + 60 * SLU_SEC);
 	CHECK_EQ(0, check(a, token, NULL));
-	memcpy(text, token.p, token.n);
-	text[token.n - 30] ^= 1;
-	for (int i = 0; i < 3; i++)
+	for (size_t i = 0; i < token.n; i++) {
+		memcpy(text, token.p, token.n);
+		text[i] ^= 1;
 		CHECK_EQ(SLU_EAUTH, check(a, (struct slice){ text, token.n }, NULL));
+	}
 	CHECK_EQ(SLU_EAUTH, check(a, (struct slice){ token.p, token.n - 1 }, NULL));
 	CHECK_EQ(SLU_EAUTH, check(a, (struct slice){ "", 0 }, NULL));
 	CHECK_EQ(0, check(a, token, NULL));
