@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,19 +23,21 @@ write_type(struct buf *out, const char *name, const char *type, const char *help
 
 /* --- the process -------------------------------------------------------------- */
 
-/* Pages that are in memory; 0 when the system does not say. */
+/* Pages that are in memory, the second number there; 0 when the system does not say. */
 static uint64_t
 resident_pages(void)
 {
 	FILE *const f = fopen("/proc/self/statm", "re");
-	unsigned long all, resident = 0;
+	char line[128] = "";
+	char *second;
 
 	if (!f)
 		return 0;
-	if (fscanf(f, "%lu %lu", &all, &resident) != 2)
-		resident = 0;
+	if (!fgets(line, sizeof line, f))
+		line[0] = 0;
 	fclose(f);
-	return resident;
+	second = strchr(line, ' ');
+	return second ? strtoul(second, NULL, 10) : 0;
 }
 
 static double

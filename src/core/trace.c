@@ -52,7 +52,7 @@ trace_parent(struct slice s, char out[static TRACE_PARENT])
 	if (s.n > TRACE_PARENT && (memcmp(s.p, "00", 2) == 0 || s.p[TRACE_PARENT] != '-'))
 		return false;
 	memcpy(out, s.p, TRACE_PARENT);
-	memcpy(out, "00", 2);
+	out[0] = out[1] = '0'; /* the version */
 	return true;
 }
 
