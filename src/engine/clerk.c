@@ -140,6 +140,7 @@ put_decide(struct clerk *k, struct op_put *put, struct change *c, struct slu_err
 	uint32_t queue;
 	int rc;
 
+	c->id = 0;
 	rc = open_queue(k, put, &queue, err);
 	if (rc)
 		return rc;
