@@ -16,7 +16,8 @@ struct broker {
 	struct meter meter;
 	struct quota quota;
 	uint32_t n;
-	uint32_t open;         /* shards that are */
+	uint32_t open; /* shards that are */
+	bool by_hand;
 	_Atomic bool draining; /* no enqueue, no claim */
 	pthread_mutex_t stop;  /* held by whoever stops */
 	bool stopped;          /* under stop */
@@ -265,7 +266,7 @@ open_shards(struct broker *b, const struct broker_conf *conf, struct slu_err *er
 			highest = b->shards[i].highest_id;
 	if (!rc)
 		rc = idgen_init(&b->ids, clock, conf->node, highest, err);
-	for (uint32_t i = 0; !rc && i < b->n; i++)
+	for (uint32_t i = 0; !rc && !b->by_hand && i < b->n; i++)
 		rc = shard_start(&b->shards[i], err);
 	return rc;
 }
@@ -284,6 +285,7 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 		return slu_fail(err, SLU_ENOMEM, "no memory for %u shards", n);
 	memset(b, 0, sizeof *b);
 	b->n = n;
+	b->by_hand = conf->by_hand;
 	pthread_mutex_init(&b->stop, NULL); /* cannot fail with these attributes */
 	rc = meter_init(&b->meter, n);
 	if (rc)
@@ -306,6 +308,33 @@ broker_drain(struct broker *b)
 		shard_drain(&b->shards[i]);
 }
 
+slu_time
+broker_round(struct broker *b)
+{
+	slu_time first = SLU_NEVER;
+
+	assert(b->by_hand);
+	for (uint32_t i = 0; i < b->open; i++) {
+		struct shard *s = &b->shards[i];
+		slu_time until = shard_sleeps(s);
+
+		if (until <= clock_boot(s->clock)) {
+			(void)shard_round(s); /* only a stop ends it */
+			until = shard_sleeps(s);
+		}
+		first = until < first ? until : first;
+	}
+	return first;
+}
+
+static void
+end_shard(struct broker *b, struct shard *s)
+{
+	while (b->by_hand && shard_round(s))
+		;
+	shard_join(s);
+}
+
 /* B2: one does it, all others wait for the lock. */
 void
 broker_stop(struct broker *b)
@@ -315,7 +344,7 @@ broker_stop(struct broker *b)
 		for (uint32_t i = 0; i < b->open; i++)
 			shard_close(&b->shards[i]);
 		for (uint32_t i = 0; i < b->open; i++)
-			shard_join(&b->shards[i]);
+			end_shard(b, &b->shards[i]);
 		b->stopped = true;
 	}
 	pthread_mutex_unlock(&b->stop);

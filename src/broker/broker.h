@@ -57,6 +57,7 @@ struct broker_conf {
 	struct clock *clock;              /* NULL: clock_system */
 	unsigned node;                    /* of the ids */
 	struct broker_progress *progress; /* NULL: nobody asks */
+	bool by_hand;                     /* for tests: no threads, but broker_round */
 };
 
 /* What the shards have done since they were opened. */
@@ -101,6 +102,10 @@ void broker_drain(struct broker *b);
 
 /* Answer all that was taken, refuse what comes, end the threads. */
 void broker_stop(struct broker *b);
+
+/* By hand: every shard that would be awake now does what its thread would, once. Returns
+ * until when all of them sleep, by clock_boot. */
+slu_time broker_round(struct broker *b);
 
 uint64_t broker_new_id(struct broker *b);
 uint32_t broker_shards(const struct broker *b);

@@ -153,6 +153,12 @@ tell_waiting(struct shard *s)
 	s->told = n;
 }
 
+slu_time
+shard_sleeps(struct shard *s)
+{
+	return inbox_has_news(&s->inbox) ? 0 : sleep_until(s);
+}
+
 bool
 shard_round(struct shard *s)
 {

@@ -101,4 +101,7 @@ int shard_release(struct shard *s);
 /* For tests: what the thread does, once. Returns false when it is to end. */
 bool shard_round(struct shard *s);
 
+/* Until when a round would sleep, by clock_boot; 0: not at all. */
+slu_time shard_sleeps(struct shard *s);
+
 #endif

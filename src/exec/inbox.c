@@ -102,3 +102,14 @@ inbox_take(struct inbox *in, slu_time until, struct list *out, bool *closed)
 	pthread_mutex_unlock(&in->mtx);
 	return now;
 }
+
+bool
+inbox_has_news(struct inbox *in)
+{
+	bool has;
+
+	pthread_mutex_lock(&in->mtx);
+	has = !list_is_empty(&in->mail) || in->news;
+	pthread_mutex_unlock(&in->mtx);
+	return has;
+}

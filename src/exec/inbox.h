@@ -60,4 +60,7 @@ void inbox_poke(struct inbox *in);
  * comes, somebody pokes or closes, or the clock reaches until. Returns now. */
 slu_time inbox_take(struct inbox *in, slu_time until, struct list *out, bool *closed);
 
+/* Would a take return at once, whatever the time is? */
+bool inbox_has_news(struct inbox *in);
+
 #endif
