@@ -137,7 +137,10 @@ replay_segment(struct replay *rp, uint32_t i, uint64_t until, struct slu_err *er
 	int rc = 0;
 
 	reader_start(&rp->reader, s, SEGMENT_HEAD, s->size);
+	rp->w->unsure = 0;
 	while (!rc && rp->next_seq < until) {
+		if (!rp->w->unsure && rp->next_seq > rp->w->durable.seq)
+			rp->w->unsure = rp->reader.at;
 		if (!rp->in_group) {
 			rp->whole_seq = rp->next_seq - 1;
 			rp->whole_time = rp->time;
@@ -250,6 +253,7 @@ drop_segments(struct replay *rp, struct slu_err *err)
 			return rc;
 		w->n_segments--;
 		w->used -= size;
+		w->unsure = SEGMENT_HEAD;
 	}
 	return 0;
 }

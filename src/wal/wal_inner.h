@@ -36,6 +36,8 @@ struct wal {
 	uint64_t seq;
 	slu_time time;      /* of the last group, or the one that is gathered */
 	slu_time sync_by;   /* mono; SLU_NEVER: nothing waits */
+	uint32_t unsure;    /* at open: from here on nobody knows that the last segment was
+			     * synced; 0: all of it was */
 	bool dirty;         /* I2 */
 	bool reserve_there; /* K1 holds: no need to ask the stock again */
 	bool failed;        /* W3 */

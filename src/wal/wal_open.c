@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 enum {
+	AGAIN = 256 * 1024, /* bytes written again at a time */
 	SMALLEST = 2 * SEGMENT_PAGE,
 	LARGEST = 1024 * 1024 * 1024
 };
@@ -157,13 +158,43 @@ first_segment(struct wal *w, struct slu_err *err)
 	return 0;
 }
 
-/* Everything that was replayed is on disk before anybody relies on it. */
+/* A sync may have failed in the life before: then the kernel shows bytes that it takes
+ * for written and that are not on disk (D2 of disk.h), and only writing them again gets
+ * them there. */
+static int
+write_again(struct wal *w, struct slu_err *err)
+{
+	struct segment *s = wal_current(w);
+	const struct disk_ops *ops = s->disk->ops;
+	char *p = mem_alloc(AGAIN);
+	int rc = p ? 0 : slu_fail(err, SLU_ENOMEM, "the log is out of memory");
+
+	for (uint32_t at = w->unsure; !rc && at < s->end; at += AGAIN) {
+		const uint32_t n = s->end - at < AGAIN ? s->end - at : AGAIN;
+
+		rc = segment_read(s, p, n, at, false, err);
+		if (!rc && ops->write(s->disk, s->file, p, n, at))
+			rc = slu_fail(err, SLU_EDOWN, "write %s", s->name);
+	}
+	mem_free(p);
+	return rc;
+}
+
+/* Everything that was found, names and records, is on disk before anybody relies on
+ * it. */
 static int
 settle(struct wal *w, struct slu_err *err)
 {
-	if (w->dirty || w->durable.seq < w->seq)
-		return wal_sync(w, err);
-	return 0;
+	struct disk *disk = w->conf.disk;
+	int rc;
+
+	rc = disk->ops->sync_folder(disk, w->folder);
+	if (rc)
+		return disk_fail(rc, "sync", w->conf.folder, err);
+	if (!w->dirty && w->durable.seq >= w->seq)
+		return 0;
+	rc = w->unsure ? write_again(w, err) : 0;
+	return rc ? rc : wal_sync(w, err);
 }
 
 static int

@@ -137,7 +137,8 @@ TEST(what_a_killed_process_left_unsynced_is_synced_first)
 	CHECK_EQ(0, walkit_open(&k));
 	CHECK_EQ(0, walkit_group(&k, 2, 100, false));
 	walkit_kill(&k);
-	simdisk_power_off(&k.disk, 2); /* the number in `lock`, and that sync */
+	/* The number in `lock`; the folder; the records once more, and that sync. */
+	simdisk_power_off(&k.disk, 4);
 	CHECK_EQ(SLU_EDOWN, walkit_open(&k));
 	simdisk_crash(&k.disk, 0);
 	CHECK_EQ(0, walkit_open(&k));
