@@ -27,7 +27,7 @@ of_engine(struct engine *e)
 static int
 fail(struct log_engine *l, enum slu_code code, struct slu_err *err)
 {
-	l->failed = true;
+	l->failed = l->told = true;
 	snprintf(l->why, sizeof l->why, "%s", err->text);
 	log_error(l->log, "shard failed", F_STR("why", l->why));
 	return slu_fail(err, code, "the shard has failed: %.200s", l->why);
@@ -310,8 +310,10 @@ after_commit(struct log_engine *l)
 		rc = wal_tick(l->wal, &err);
 	if (!rc)
 		rc = free_files(l, &err);
-	if (rc)
+	if (rc) {
 		(void)fail(l, SLU_EDOWN, &err);
+		l->told = false;
+	}
 	set_reserve(l);
 	log_helper_wake(l);
 }
@@ -322,8 +324,10 @@ run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_e
 	struct log_engine *l = of_engine(e);
 	int rc;
 
-	if (l->failed)
+	if (l->failed) {
+		l->told = true;
 		return slu_fail(err, SLU_EDOWN, "the shard has failed: %.200s", l->why);
+	}
 	begin(l, now);
 	log_backup_tick(l);
 	log_clean_slice(l);
@@ -356,9 +360,9 @@ next_due(struct engine *e)
 	struct log_engine *l = of_engine(e);
 	slu_time due;
 
-	if (l->failed)
+	if (l->failed && l->told)
 		return SLU_NEVER;
-	if (l->clean.again)
+	if (l->failed || l->clean.again)
 		return l->now;
 	due = ledger_next_due(l->ledger);
 	due = log_backup_due(l) < due ? log_backup_due(l) : due;

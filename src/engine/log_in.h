@@ -90,6 +90,7 @@ struct log_engine {
 	struct log_backup backup;
 	struct log_helper helper;
 	bool failed; /* G5 */
+	bool told;   /* and some run has said so; else the next one is due at once */
 	char why[240];
 
 	/* Replay. */
