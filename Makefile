@@ -4,6 +4,9 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 WERROR  ?= false
+SEEDS   ?= 1000000
+FROM    ?= 1
+JOBS    ?= $(shell nproc)
 
 ASAN   = $(BUILD)-asan
 TSAN   = $(BUILD)-tsan
@@ -46,6 +49,10 @@ test-long: setup-test build $(ASAN)/build.ninja ## the long tests, and the plant
 	$(MESON_TEST) -C $(ASAN) --suite long || status=1; \
 	tests/breaks/run || status=1; \
 	exit $$status
+
+.PHONY: soak
+soak: build ## schedules of the simulator: SEEDS=1000000 FROM=1 on both cores
+	$(BUILD)/tests/sim/sim --from $(FROM) --seeds $(SEEDS) --jobs $(JOBS)
 
 .PHONY: bench
 bench: build ## measure the library and the server beside bare references

@@ -286,6 +286,7 @@ sim_write(struct disk *d, int file, const void *p, size_t n, uint64_t at)
 		return done(s, rc);
 	w = sim_grab(sizeof *w + n);
 	*w = (struct sim_write){ .older = f->writes, .at = at, .n = n };
+	w->serial = s->counts[SIM_WRITE];
 	memcpy(w->data, p, n);
 	memcpy(f->now + at, p, n);
 	f->writes = w;

@@ -118,6 +118,11 @@ void simdisk_kill(struct simdisk *s);
  * by 4 keep nothing that was not synced, those with rest 1 all. */
 void simdisk_crash(struct simdisk *s, uint64_t seed);
 
+/* The same, but all that was written is there, and of the last write to a file whose name
+ * ends so, if it was not synced, the first n bytes alone. Returns how long that write
+ * was, 0: there is none. */
+size_t simdisk_tear(struct simdisk *s, const char *ending, size_t n);
+
 /* All is synced and nothing open any more: a clean stop of the machine. */
 void simdisk_settle(struct simdisk *s);
 

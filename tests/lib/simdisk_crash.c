@@ -149,6 +149,34 @@ simdisk_crash(struct simdisk *s, uint64_t seed)
 		crash_inode(s->names->at[i].inode, &dice, how);
 }
 
+static bool
+ends_with(const char *name, const char *ending)
+{
+	const size_t n = strlen(name), m = strlen(ending);
+
+	return n >= m && strcmp(name + n - m, ending) == 0;
+}
+
+size_t
+simdisk_tear(struct simdisk *s, const char *ending, size_t n)
+{
+	struct sim_write *last = NULL;
+	size_t was;
+
+	for (unsigned i = 0; i < s->names->n; i++) {
+		struct sim_write *w = s->names->at[i].inode->writes;
+
+		if (w && ends_with(s->names->at[i].name, ending) &&
+		    (!last || w->serial > last->serial))
+			last = w;
+	}
+	was = last ? last->n : 0;
+	if (last && n < was)
+		last->n = n;
+	simdisk_crash(s, 1);
+	return was;
+}
+
 void
 simdisk_settle(struct simdisk *s)
 {

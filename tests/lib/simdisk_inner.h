@@ -10,6 +10,7 @@ struct sim_write {
 	struct sim_write *older;
 	size_t at;
 	size_t n;
+	unsigned long serial;
 	bool doomed; /* a sync of it failed: it never reaches the disk */
 	char data[];
 };

@@ -35,6 +35,10 @@ struct test {
 	struct test *next;
 };
 
+enum {
+	TEST_SKIPPED = 77 /* how a child ends that was */
+};
+
 void test_register(struct test *t);
 
 #define TEST_ROW(fn, limit, tort)                                      \

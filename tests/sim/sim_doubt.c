@@ -1,0 +1,120 @@
+/*
+ * sim_doubt.c - what may and may not have happened when an answer was lost.
+ *
+ * A run is kept whole or not at all, and within it ops build on each other; so a doubt
+ * is what any of the ops may have done, whatever those before it did.
+ */
+#include "sim_world.h"
+
+static void
+doubt_put(struct world *w, struct call *c, unsigned i)
+{
+	const struct put_facts *f = &c->facts[i];
+	const struct op_put *put = &c->puts[i];
+	const slu_time now = world_now(w, c->queue);
+	struct model_idem *idem = f->idem < 0 ? NULL : &w->model.idems[c->queue][f->idem];
+	struct model_msg *x;
+
+	if (f->too_big || (idem && !idem->doubt && idem->id && (idem->live || now < idem->must)))
+		return;
+	x = model_add(&w->model);
+	if (!x)
+		world_fail(w, "the model is full");
+	x->id = f->id;
+	x->queue = c->queue;
+	x->key = f->key;
+	x->idem = f->idem;
+	x->prio = put->m.prio;
+	x->due = now + put->delay;
+	x->doubted = now;
+	x->max_attempts = put->m.max_attempts;
+	x->keep = (f->keep + SLU_SEC - 1) / SLU_SEC * SLU_SEC;
+	x->size = f->size;
+	x->doubt = DOUBT_IN | (idem ? DOUBT_OUT : 0); /* its key may have been known */
+	x->call = c->serial;
+	if (idem)
+		idem->doubt = true;
+}
+
+static void
+doubt_item(struct world *w, const struct call *c, const struct op_item *it)
+{
+	struct model_msg *x = model_find(&w->model, it->id);
+	const bool holder = c->op.verb == OP_ACK || c->op.verb == OP_NACK ||
+			    c->op.verb == OP_EXTEND;
+
+	if (!x || x->queue != c->queue || (holder && it->token && it->token != x->token))
+		return;
+	x->doubt |= c->op.verb == OP_ACK || c->op.verb == OP_DELETE ? DOUBT_OUT : DOUBT_STATE;
+	x->doubted = c->op.arrived;
+	if (c->op.verb == OP_ACK && x->keep)
+		model_add_result(&w->model, &(struct model_result){
+						    .id = x->id,
+						    .queue = x->queue,
+						    .doubt = true,
+						    .text = it->text.n > 0,
+						    .from = c->op.arrived + x->keep,
+						    .until = world_now(w, c->queue) + x->keep,
+					    });
+}
+
+static void
+doubt_all(struct world *w, unsigned queue, unsigned doubt)
+{
+	EACH_MSG(x, &w->model)
+	if (x->queue == queue)
+		x->doubt |= doubt;
+}
+
+static void
+doubt_policy(struct world *w, const struct call *c)
+{
+	struct model_queue *q = &w->model.queues[c->queue];
+
+	if (!q->doubt)
+		q->other = q->policy;
+	q->doubt = true;
+	if (c->op.verb == OP_POLICY_SET)
+		q->other = c->op.policy;
+	else
+		q->other.paused = c->op.policy.paused;
+	EACH_MSG(x, &w->model)
+	if (x->queue == c->queue && x->state == M_DEAD)
+		x->doubt |= DOUBT_OUT; /* there may be too many now */
+}
+
+void
+world_doubt(struct world *w, struct call *c)
+{
+	for (unsigned i = 0; i < c->op.n_puts && c->op.verb == OP_ENQUEUE; i++)
+		doubt_put(w, c, i);
+	for (unsigned i = 0; i < c->op.n_items; i++)
+		doubt_item(w, c, &c->items[i]);
+	if (c->op.verb == OP_CLAIM || c->op.verb == OP_RETURN)
+		doubt_all(w, c->queue, DOUBT_STATE);
+	if (c->op.verb == OP_PURGE)
+		doubt_all(w, c->queue, DOUBT_OUT);
+	if (c->op.verb == OP_POLICY_SET || c->op.verb == OP_PAUSE)
+		doubt_policy(w, c);
+	world_doubt_run(w, w->model.queues[c->queue].shard);
+}
+
+/* What falls due by itself. */
+void
+world_doubt_run(struct world *w, unsigned shard)
+{
+	EACH_MSG(x, &w->model)
+	{
+		const slu_time now = world_now(w, x->queue);
+		const struct policy *p = &w->model.queues[x->queue].policy;
+
+		if (w->model.queues[x->queue].shard != shard)
+			continue;
+		if ((x->state == M_LEASED && x->until <= now) || x->expires <= now)
+			x->doubt |= DOUBT_STATE;
+		if (x->state == M_DEAD && (p->dlq_max || p->dlq_retention))
+			x->doubt |= DOUBT_OUT;
+		if (x->state != M_DEAD && x->doubt && (p->dlq_max || p->dlq_retention))
+			x->doubt |= DOUBT_OUT; /* it may have died, and been one too many */
+	}
+}

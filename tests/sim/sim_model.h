@@ -1,0 +1,149 @@
+/*
+ * sim_model.h - what the broker must hold: an array of messages that is searched.
+ *
+ * It is told every answer in the order in which the ops were run, does the same by the
+ * rules of core/ledger.h in the plainest way, and so knows what the next answer must
+ * be. Time passes in it as in the engine: before an op all that fell due until
+ * op->before, after a round all that has.
+ *
+ * Where an answer was lost (a failed write, a power cut) nobody knows, and the model
+ * says so by a doubt. The next open looks at everything that is there: what is in doubt
+ * may be one way or the other, all else must be as it was. From then on it is known.
+ */
+#ifndef SIM_MODEL_H
+#define SIM_MODEL_H
+
+#include "test.h"
+
+#include "core/ledger.h"
+
+enum {
+	MODEL_QUEUES = 4, /* two of each of two namespaces */
+	MODEL_KEYS = 3,
+	MODEL_IDEMS = 6,
+	MODEL_MSGS = 300,
+	MODEL_GONE = 2000,
+	MODEL_RESULTS = 300,
+	MODEL_SHARDS = 2
+};
+
+enum model_state {
+	M_WAIT,
+	M_LEASED,
+	M_DEAD
+};
+
+enum model_doubt {
+	DOUBT_IN = 1,    /* perhaps it was not accepted */
+	DOUBT_OUT = 2,   /* perhaps it is gone */
+	DOUBT_STATE = 4, /* perhaps it was handed out, settled otherwise, or is dead */
+	DOUBT_POWER = 8, /* written but not synced: in doubt after a power cut */
+	DOUBT_FRESH = 16 /* the same, in this round */
+};
+
+struct model_msg {
+	uint64_t id;
+	uint64_t number;
+	uint64_t token; /* of the last lease */
+	unsigned queue;
+	int key;  /* or -1 */
+	int idem; /* or -1 */
+	int32_t prio;
+	enum model_state state;
+	slu_time due;
+	slu_time expires; /* or SLU_NEVER */
+	slu_time until;
+	slu_time died;
+	slu_time keep;
+	unsigned attempts, failures, max_attempts;
+	enum dead_reason reason;
+	bool delayed;  /* its time has not come */
+	bool holds;    /* was handed out: leads its key */
+	bool error;    /* a nack brought a text */
+	bool fading;   /* a dead letter that may be one too many, and gone */
+	bool vague;    /* it was over, and some claim in this round may have found it */
+	bool redriven; /* its number is not exactly known, but where it stands */
+	unsigned size; /* of its payload */
+	unsigned doubt;
+	unsigned call;    /* DOUBT_IN: of one call all are there or none */
+	slu_time doubted; /* DOUBT_OUT: since when */
+	slu_time written; /* DOUBT_POWER: when, by the clock */
+	bool seen;        /* by the look under way */
+};
+
+struct model_idem {
+	uint64_t id; /* 0: not known */
+	bool live;
+	bool doubt;    /* who knows */
+	slu_time must; /* known until then */
+	slu_time may;  /* forgotten from then on */
+};
+
+struct model_result {
+	uint64_t id;
+	unsigned queue;
+	bool text;
+	bool doubt;
+	slu_time from, until; /* it is over between these */
+};
+
+struct model_queue {
+	struct policy policy, other; /* other: with doubt, the one it may have as well */
+	bool doubt;
+	bool known; /* it must exist */
+	unsigned shard;
+};
+
+struct model {
+	struct model_msg msgs[MODEL_MSGS];
+	unsigned n;
+	uint64_t gone[MODEL_GONE];
+	unsigned n_gone;
+	struct model_queue queues[MODEL_QUEUES];
+	struct model_idem idems[MODEL_QUEUES][MODEL_IDEMS];
+	struct model_result results[MODEL_RESULTS];
+	unsigned n_results;
+	uint64_t top[MODEL_SHARDS]; /* the highest number or token seen */
+	unsigned long expired, died;
+};
+
+#define EACH_MSG(x, m) for (struct model_msg *x = (m)->msgs; x < (m)->msgs + (m)->n; x++)
+
+void model_init(struct model *m);
+
+struct model_msg *model_find(struct model *m, uint64_t id); /* NULL */
+bool model_is_gone(const struct model *m, uint64_t id);
+struct model_msg *model_add(struct model *m); /* NULL: full */
+
+/* The message goes. must, may: how long its idempotency key is remembered from. */
+void model_remove(struct model *m, struct model_msg *x, slu_time must, slu_time may);
+
+/* It was never there. */
+void model_forget(struct model *m, struct model_msg *x);
+
+enum msg_state model_state(struct model *m, const struct model_msg *x);
+struct model_msg *model_best(struct model *m, unsigned queue); /* NULL */
+unsigned model_max_attempts(const struct model *m, const struct model_msg *x);
+unsigned model_depth(const struct model *m, unsigned queue);
+
+/* What falls due until then happens, in a run at the moment now. True: the engine had to
+ * sync for it. */
+bool model_tick(struct model *m, unsigned shard, slu_time until, slu_time now);
+
+void model_die(struct model *m, struct model_msg *x, enum dead_reason why, slu_time now);
+
+/* What a holder's call must answer; *out: the message, or NULL. */
+int model_right(struct model *m, unsigned queue, uint64_t id, uint64_t token, slu_time now,
+		struct model_msg **out);
+
+/* What was written in this shard is synced now. */
+void model_synced(struct model *m, unsigned shard);
+
+/* The round is over at this moment: what was written a second ago is synced. */
+void model_settle(struct model *m, unsigned shard, slu_time mono);
+
+bool model_same_policy(const struct policy *a, const struct policy *b);
+bool model_keeps_result(const struct model *m, uint64_t id, unsigned *at);
+void model_add_result(struct model *m, const struct model_result *r);
+
+#endif

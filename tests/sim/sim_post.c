@@ -1,0 +1,322 @@
+/*
+ * sim_post.c - clients: what they ask for, and how they go away.
+ */
+#include "sim_world.h"
+
+#include <stdio.h>
+
+struct call *
+world_free_call(struct world *w)
+{
+	EACH(i, w->calls)
+		if (w->calls[i].state == CALL_FREE)
+			return &w->calls[i];
+	return NULL;
+}
+
+static void
+start(struct world *w, struct call *c, enum op_verb verb, unsigned queue)
+{
+	op_init(&c->op, verb, world_space(queue), world_queue(queue), world_answered, c);
+	c->w = w;
+	c->queue = queue;
+	c->serial = ++w->serial;
+	c->canceled = c->returning = false;
+	c->op.rows = c->rows;
+	c->op.max_rows = 1 + (uint32_t)world_dice(w, WORLD_EACH);
+	c->op.queues = &c->stats;
+	c->op.max_queues = 1;
+	c->op.items = c->items;
+	c->op.puts = c->puts;
+}
+
+/* A short time, a long one, or none. */
+static slu_time
+some_time(struct world *w)
+{
+	static const slu_time units[] = { SLU_MS, 20 * SLU_MS, SLU_SEC, 10 * SLU_SEC, SLU_MIN };
+
+	return (slu_time)(1 + world_dice(w, 50)) * units[world_dice(w, COUNT(units))];
+}
+
+/* ---- Producers ---- */
+
+static void
+make_put(struct world *w, struct call *c, unsigned i)
+{
+	struct put_facts *f = &c->facts[i];
+	struct op_put *put = &c->puts[i];
+	struct message *m = &put->m;
+
+	*f = (struct put_facts){
+		.key = world_chance(w, 50) ? (int)world_dice(w, MODEL_KEYS) : -1,
+		.idem = world_chance(w, 25) ? (int)world_dice(w, MODEL_IDEMS) : -1,
+		.keep = world_chance(w, 20) ? some_time(w) : 0,
+		.size = (unsigned)world_dice(w, w->max_payload),
+		.too_big = world_chance(w, 1),
+	};
+	f->id = broker_new_id(w->broker);
+	*put = (struct op_put){ .m.id = f->id };
+	m->prio = (int32_t)world_dice(w, 3);
+	m->max_attempts = (uint16_t)(world_chance(w, 30) ? 1 + world_dice(w, 4) : 0);
+	m->keep = f->keep;
+	m->payload = (struct slice){ world_payload(m->id), f->size };
+	if (f->too_big)
+		m->payload.n = w->log_conf.segment_size;
+	if (f->key >= 0) {
+		snprintf(c->keys[i], sizeof c->keys[i], "k%d", f->key);
+		m->key = slice_of(c->keys[i]);
+	}
+	if (f->idem >= 0) {
+		snprintf(c->idems[i], sizeof c->idems[i], "i%d", f->idem);
+		m->idem = slice_of(c->idems[i]);
+	}
+	if (world_chance(w, 20))
+		put->delay = some_time(w);
+	if (world_chance(w, 10))
+		put->ttl = some_time(w);
+}
+
+static bool
+make_enqueue(struct world *w, struct call *c, unsigned queue)
+{
+	start(w, c, OP_ENQUEUE, queue);
+	c->op.n_puts = 1 + (uint32_t)world_dice(w, WORLD_EACH);
+	for (unsigned i = 0; i < c->op.n_puts; i++)
+		make_put(w, c, i);
+	return w->model.n + WORLD_CALLS * WORLD_EACH < MODEL_MSGS;
+}
+
+/* ---- Consumers ---- */
+
+static bool
+make_claim(struct world *w, struct call *c, unsigned queue)
+{
+	start(w, c, OP_CLAIM, queue);
+	c->op.wait = world_chance(w, 50) ? some_time(w) : 0;
+	c->op.lease = world_chance(w, 70) ? some_time(w) : 0;
+	c->op.max_bytes = world_chance(w, 5) ? w->max_payload : 0;
+	return true;
+}
+
+/* A lease that somebody has or had; sometimes a wrong token, none, or another queue. */
+static bool
+make_item(struct world *w, struct call *c, unsigned i)
+{
+	const unsigned at = (unsigned)world_dice(w, w->n_leases);
+	const struct lease l = w->leases[at];
+	struct op_item *it = &c->items[i];
+
+	if (l.queue != c->queue && !world_chance(w, 2))
+		return false;
+	*it = (struct op_item){ .id = l.id, .token = l.token };
+	if (world_chance(w, 5))
+		it->token = world_chance(w, 50) ? 0 : l.token - 1;
+	if (!world_chance(w, 20)) /* a few say it twice, or come back with it later */
+		w->leases[at] = w->leases[--w->n_leases];
+	return true;
+}
+
+static void
+finish_item(struct world *w, struct call *c, unsigned i)
+{
+	struct op_item *it = &c->items[i];
+
+	if (c->op.verb == OP_EXTEND)
+		it->time = world_chance(w, 70) ? some_time(w) : 0;
+	if (c->op.verb == OP_NACK) {
+		it->defer = world_chance(w, 25);
+		it->dead = world_chance(w, 15);
+		it->time = world_chance(w, 50) ? LEDGER_BY_POLICY : some_time(w) - SLU_MS;
+	}
+	if (c->op.verb != OP_EXTEND && world_chance(w, 40)) {
+		world_text(c->texts[i], c->op.verb == OP_ACK ? 'r' : 'e', it->id);
+		it->text = slice_of(c->texts[i]);
+	}
+}
+
+static bool
+make_settle(struct world *w, struct call *c, unsigned queue)
+{
+	static const enum op_verb verbs[] = { OP_ACK, OP_ACK, OP_ACK, OP_NACK, OP_NACK,
+					      OP_EXTEND };
+	const unsigned n = 1 + (unsigned)world_dice(w, WORLD_EACH);
+
+	start(w, c, verbs[world_dice(w, COUNT(verbs))], queue);
+	for (unsigned i = 0; i < n && w->n_leases; i++)
+		if (make_item(w, c, c->op.n_items))
+			finish_item(w, c, c->op.n_items++);
+	return c->op.n_items > 0;
+}
+
+/* ---- Operators ---- */
+
+/* One that is there, or was, or never. */
+static uint64_t
+some_id(struct world *w)
+{
+	const struct model *m = &w->model;
+
+	if (m->n && world_chance(w, 70))
+		return m->msgs[world_dice(w, m->n)].id;
+	if (m->n_gone && world_chance(w, 80))
+		return m->gone[world_dice(w, m->n_gone)];
+	return 1 + world_dice(w, 1000);
+}
+
+/* Mostly of its own queue. */
+static unsigned
+queue_of(struct world *w, uint64_t id, unsigned queue)
+{
+	const struct model_msg *x = model_find(&w->model, id);
+
+	return x && world_chance(w, 95) ? x->queue : queue;
+}
+
+static bool
+make_manage(struct world *w, struct call *c, unsigned queue)
+{
+	const uint64_t id = some_id(w);
+
+	start(w, c, world_chance(w, 60) ? OP_REDRIVE : OP_DELETE, queue_of(w, id, queue));
+	c->items[0] = (struct op_item){ .id = id };
+	c->op.n_items = 1;
+	return true;
+}
+
+static bool
+make_policy(struct world *w, struct call *c, unsigned queue)
+{
+	struct policy *p = &c->op.policy;
+
+	start(w, c, OP_POLICY_SET, queue);
+	*p = policy_default;
+	p->lease = some_time(w);
+	p->max_attempts = 1 + (uint32_t)world_dice(w, 5);
+	p->retry.jitter = world_chance(w, 50) ? SLU_JITTER_NONE : SLU_JITTER_FULL;
+	p->retry.base = some_time(w);
+	p->retry.max = SLU_HOUR;
+	p->ttl = world_chance(w, 10) ? SLU_MIN + some_time(w) : 0;
+	p->max_depth = world_chance(w, 20) ? 10 + (uint32_t)world_dice(w, 50) : 0;
+	p->window = world_chance(w, 50) ? (slu_time)world_dice(w, 200) * SLU_MIN : p->window;
+	p->dlq_retention = world_chance(w, 15) ? some_time(w) : 0;
+	p->dlq_max = world_chance(w, 15) ? 1 + (uint32_t)world_dice(w, 8) : 0;
+	p->require_lease = world_chance(w, 20);
+	p->paused = world_chance(w, 15);
+	return true;
+}
+
+static bool
+make_purge(struct world *w, struct call *c, unsigned queue)
+{
+	start(w, c, OP_PURGE, queue);
+	return world_chance(w, 30);
+}
+
+static bool
+make_pause(struct world *w, struct call *c, unsigned queue)
+{
+	start(w, c, OP_PAUSE, queue);
+	c->op.policy.paused = world_chance(w, 30);
+	return true;
+}
+
+/* ---- Looking ---- */
+
+static bool
+make_look(struct world *w, struct call *c, unsigned queue)
+{
+	static const enum op_verb verbs[] = { OP_GET, OP_PEEK, OP_STATS, OP_RESULT,
+					      OP_RESULT, OP_POLICY_GET };
+	const enum op_verb verb = verbs[world_dice(w, COUNT(verbs))];
+	uint64_t id = some_id(w);
+
+	if (verb == OP_RESULT && w->model.n_results && world_chance(w, 50))
+		id = w->model.results[world_dice(w, w->model.n_results)].id;
+	start(w, c, verb, verb == OP_GET ? queue_of(w, id, queue) : queue);
+	c->op.id = id;
+	if (verb == OP_PEEK || verb == OP_RESULT)
+		c->op.wait = world_chance(w, 50) ? some_time(w) : 0;
+	return true;
+}
+
+/* ---- Posting ---- */
+
+typedef bool make_fn(struct world *w, struct call *c, unsigned queue);
+
+static make_fn *
+choose(struct world *w)
+{
+	static make_fn *const rare[] = { make_manage, make_manage, make_policy, make_purge,
+					 make_pause, make_look, make_look, make_look };
+
+	if (world_chance(w, w->producers))
+		return make_enqueue;
+	if (world_chance(w, 12))
+		return rare[world_dice(w, COUNT(rare))];
+	return w->n_leases && world_chance(w, 50) ? make_settle : make_claim;
+}
+
+static void
+send(struct world *w, struct call *c)
+{
+	const bool adds = c->op.verb == OP_ENQUEUE || c->op.verb == OP_CLAIM;
+	int rc;
+
+	c->posted = world_now(w, c->queue);
+	world_note(w, op_verb_name(c->op.verb), c->serial, c->queue,
+		   c->op.n_items ? c->items[0].id : c->op.n_puts);
+	rc = broker_post(w->broker, &c->op);
+	if (rc == SLU_ECLOSED && adds && w->draining)
+		return;
+	if (rc)
+		world_fail(w, "%s was not taken: %d", op_verb_name(c->op.verb), rc);
+	c->state = CALL_POSTED;
+	w->sum.ops++;
+	w->want.ops++;
+}
+
+void
+world_post(struct world *w)
+{
+	const unsigned queue = (unsigned)world_dice(w, w->n_queues);
+	struct call *c = world_free_call(w);
+
+	if (c && choose(w)(w, c, queue))
+		send(w, c);
+}
+
+void
+world_hang_up(struct world *w)
+{
+	struct call *c = &w->calls[world_dice(w, WORLD_CALLS)];
+
+	if (c->state != CALL_POSTED || c->canceled)
+		return;
+	world_note(w, "hang up", c->serial, c->queue, 0);
+	c->canceled = true;
+	broker_cancel(w->broker, &c->op);
+}
+
+/* The client reads what it was granted, or is found to be gone: some of it, or all,
+ * goes back. */
+void
+world_read_on(struct world *w, struct call *c)
+{
+	const uint32_t from = (uint32_t)world_dice(w, c->op.n_rows + 1);
+
+	if (c->op.verb != OP_CLAIM || !world_chance(w, 40) || from == c->op.n_rows) {
+		op_unpin(&c->op);
+		c->state = CALL_FREE;
+		return;
+	}
+	world_note(w, "return", c->serial, from, c->op.n_rows);
+	for (uint32_t i = 0; i < from; i++)
+		engine_unpin(c->op.engine, &c->op.rows[i].record);
+	c->returning = true;
+	c->posted = world_now(w, c->queue);
+	if (broker_return(w->broker, &c->op, from))
+		world_fail(w, "a return was not taken");
+	c->state = CALL_POSTED;
+	w->want.ops++;
+}

@@ -1,0 +1,507 @@
+/*
+ * sim_world.c - the dice, the trace, and the steps of a schedule.
+ */
+#include "sim_world.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+const char *const world_spaces[2] = { "north", "south" };
+const char *const world_names[2] = { "alpha", "beta" };
+
+static struct world world; /* large: one for all schedules */
+static struct simdisk disk;
+
+/* In place of the kernel's: what is to be repeated can be. */
+ssize_t
+getrandom(void *out, size_t n, unsigned flags)
+{
+	char *p = out;
+
+	(void)flags;
+	for (size_t i = 0; i < n; i++)
+		p[i] = (char)test_random(&world.random);
+	return (ssize_t)n;
+}
+
+struct slice
+world_space(unsigned queue)
+{
+	return slice_of(world_spaces[queue / 2]);
+}
+
+struct slice
+world_queue(unsigned queue)
+{
+	return slice_of(world_names[queue % 2]);
+}
+
+uint64_t
+world_dice(struct world *w, uint64_t n)
+{
+	return test_random(&w->dice) % n;
+}
+
+bool
+world_chance(struct world *w, unsigned percent)
+{
+	return world_dice(w, 100) < percent;
+}
+
+static void
+mix(struct world *w, uint64_t n)
+{
+	w->sum.hash = (w->sum.hash ^ n) * 0x9e3779b97f4a7c15u;
+	w->sum.hash ^= w->sum.hash >> 29;
+}
+
+void
+world_note(struct world *w, const char *what, uint64_t a, uint64_t b, uint64_t c)
+{
+	mix(w, (uint64_t)what[0] << 32 | w->step);
+	mix(w, a);
+	mix(w, b);
+	mix(w, c);
+	if (w->conf.trace)
+		printf("# %4u %16" PRId64 " %-12s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		       w->step, (int64_t)clock_mono(&w->clock.clock), what, a, b, c);
+}
+
+void
+world_fail(struct world *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("# seed %" PRIu64 ", step %u: ", w->conf.seed, w->step);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n# replay with: sim --seed %" PRIu64 " --steps %u", w->conf.seed,
+	       w->conf.steps);
+	if (w->conf.cut)
+		printf(" --cut %lu", w->conf.cut);
+	if (w->conf.tear == SIM_TEAR_BYTE)
+		printf(" --bytes %lu", w->conf.bytes);
+	printf(" --trace\n");
+	fflush(stdout);
+	_exit(1);
+}
+
+struct world_shard *
+world_shard(struct world *w, unsigned queue)
+{
+	return &w->shards[w->model.queues[queue].shard];
+}
+
+slu_time
+world_now(struct world *w, unsigned queue)
+{
+	return clock_boot(&w->clock.clock) + world_shard(w, queue)->offset;
+}
+
+bool
+world_is_down(struct world *w, unsigned queue)
+{
+	const struct world_shard *s = world_shard(w, queue);
+
+	return w->disk->dead || w->failing || s->failed || s->hurt;
+}
+
+/* ---- Rounds ---- */
+
+/* Dead letters that may have been too many: which are there? The oldest are not. */
+static void
+see_faded(struct world *w, unsigned shard, unsigned queue, slu_time now)
+{
+	struct ledger *l = log_ledger(w->shards[shard].engine);
+	const uint32_t max = w->model.queues[queue].policy.dlq_max;
+	struct model *m = &w->model;
+	slu_time last = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < m->n;) {
+		struct model_msg *x = &m->msgs[i];
+
+		if (x->queue == queue && x->fading && ledger_find_any(l, x->id) == SLAB_NONE) {
+			last = x->died > last ? x->died : last;
+			model_remove(m, x, 0, now);
+			w->shards[shard].synced = true;
+		} else {
+			i++;
+		}
+	}
+	EACH_MSG(x, m)
+	{
+		if (x->queue != queue || x->state != M_DEAD)
+			continue;
+		n++;
+		if (x->fading && x->died < last)
+			world_fail(w, "I8: %" PRIu64 " is older than one that was deleted", x->id);
+		x->fading = false;
+	}
+	if (max && n > max)
+		world_fail(w, "queue %u keeps %u dead letters, at most %u", queue, n, max);
+}
+
+/* A claim that waits says nothing unless it got something; but what it found to be over,
+ * and nothing else, may have died. */
+static void
+see_over(struct world *w, unsigned shard, slu_time now)
+{
+	struct ledger *l = log_ledger(w->shards[shard].engine);
+
+	EACH_MSG(x, &w->model)
+	{
+		struct ledger_view v;
+		uint32_t h;
+
+		if (w->model.queues[x->queue].shard != shard ||
+		    x->failures < model_max_attempts(&w->model, x) ||
+		    (x->state != M_WAIT && !x->vague))
+			continue;
+		h = ledger_find_any(l, x->id);
+		if (h == SLAB_NONE)
+			continue;
+		ledger_get(l, h, &v);
+		if (v.state == MSG_DEAD && x->state == M_WAIT) {
+			model_die(&w->model, x, DEAD_MAX_ATTEMPTS, now);
+			w->shards[shard].synced = true;
+		} else if (v.state != MSG_DEAD && x->state == M_DEAD) {
+			x->state = M_WAIT;
+			x->reason = DEAD_NOT;
+			x->expires = v.expires;
+			x->holds = v.flags & MSG_HOLDS;
+		}
+		x->vague = false;
+	}
+}
+
+/* Claims and extends are synced within a second. */
+static void
+end_round(struct world *w, unsigned i)
+{
+	struct world_shard *s = &w->shards[i];
+	const slu_time mono = clock_mono(&w->clock.clock);
+	struct wal_stats stats;
+
+	if (!s->failed && broker_health(w->broker, i, NULL)) {
+		s->failed = true;
+		world_note(w, "failed", i, 0, 0);
+		if (!w->disk->dead && !w->failing)
+			world_fail(w, "shard %u failed", i);
+		world_doubt_run(w, i);
+	}
+	if (s->failed || s->hurt)
+		return;
+	if (model_tick(&w->model, i, mono + s->offset, mono + s->offset))
+		s->synced = true;
+	see_over(w, i, mono + s->offset);
+	(void)model_tick(&w->model, i, mono + s->offset, mono + s->offset);
+	for (unsigned q = 0; q < MODEL_QUEUES; q++)
+		if (w->model.queues[q].shard == i)
+			see_faded(w, i, q, mono + s->offset);
+	log_stats(s->engine, &stats);
+	s->hurt = stats.failed;
+	if (s->synced)
+		model_synced(&w->model, i);
+	else if (!s->hurt)
+		model_settle(&w->model, i, mono);
+	s->synced = s->purged = s->buried = false;
+}
+
+/* Does this claim stand in line, or will it? */
+static bool
+is_in_line(const struct world *w, const struct call *c)
+{
+	if (c->op.waiter != SLAB_NONE || c->op.wait > 0)
+		return true;
+	for (size_t i = 0; c->op.verb == OP_CLAIM && i < COUNT(w->calls); i++) {
+		const struct call *d = &w->calls[i];
+
+		if (d->state == CALL_POSTED && d->op.verb == OP_CLAIM && !d->canceled &&
+		    d->queue == c->queue &&
+		    (d->op.waiter != SLAB_NONE || (d->op.wait > 0 && d->serial < c->serial)))
+			return true;
+	}
+	return false;
+}
+
+/* S2 of shard.h: the earliest arrival of what is run, those who wait aside. */
+static void
+find_first(struct world *w, unsigned shard)
+{
+	struct world_shard *s = &w->shards[shard];
+
+	s->first = clock_boot(&w->clock.clock) + s->offset;
+	EACH(i, w->calls) {
+		struct call *c = &w->calls[i];
+		const bool line = c->op.verb == OP_CLAIM || c->op.verb == OP_PEEK;
+
+		c->parked = c->state == CALL_POSTED && c->op.waiter != SLAB_NONE;
+		if (c->state == CALL_POSTED && !c->canceled &&
+		    w->model.queues[c->queue].shard == shard && c->op.waiter == SLAB_NONE &&
+		    !(line && !w->draining && is_in_line(w, c)) && c->posted < s->first)
+			s->first = c->posted;
+	}
+}
+
+/* A line that was there is run when something was ready already; one that is new, always. */
+static void
+find_lines(struct world *w)
+{
+	for (unsigned q = 0; q < MODEL_QUEUES; q++)
+		w->runs[q] = true;
+	EACH(i, w->calls) {
+		const struct call *c = &w->calls[i];
+
+		if (c->parked && c->op.verb == OP_CLAIM && !model_best(&w->model, c->queue))
+			w->runs[c->queue] = false;
+	}
+}
+
+static slu_time
+round_until(struct world *w)
+{
+	slu_time until;
+
+	for (unsigned i = 0; i < w->n_shards; i++)
+		find_first(w, i);
+	find_lines(w);
+	until = broker_round(w->broker);
+
+	for (unsigned i = 0; i < w->n_shards; i++)
+		end_round(w, i);
+	return until;
+}
+
+void
+world_round(struct world *w)
+{
+	(void)round_until(w);
+}
+
+/* Nobody waits for what is there, or longer than he wanted: D3, D4 of dispatch.h. */
+static void
+check_waits(struct world *w)
+{
+	EACH(i, w->calls) {
+		const struct call *c = &w->calls[i];
+		const bool paused = w->model.queues[c->queue].policy.paused;
+
+		if (c->state != CALL_POSTED || world_is_down(w, c->queue))
+			continue;
+		if (c->op.wait == 0 || c->posted + c->op.wait <= world_now(w, c->queue))
+			world_fail(w, "%s %u waits for too long", op_verb_name(c->op.verb),
+				   c->serial);
+		if (c->op.verb != OP_RESULT && !paused && model_best(&w->model, c->queue))
+			world_fail(w, "%s %u waits, and there is something",
+				   op_verb_name(c->op.verb), c->serial);
+	}
+}
+
+void
+world_idle(struct world *w)
+{
+	for (int i = 0; round_until(w) <= clock_boot(&w->clock.clock); i++)
+		if (i == 1000)
+			world_fail(w, "the shards never rest");
+	check_waits(w);
+}
+
+/* ---- Steps ---- */
+
+static void
+pass_time(struct world *w)
+{
+	static const slu_time units[] = { SLU_MS, SLU_MS, 50 * SLU_MS, SLU_SEC, 10 * SLU_SEC,
+					  SLU_MIN, SLU_HOUR };
+	slu_time by = (slu_time)world_dice(w, 40) * units[world_dice(w, COUNT(units))];
+
+	if (world_chance(w, 30)) { /* to the moment, or one before or after it */
+		const slu_time until = round_until(w);
+
+		if (until != SLU_NEVER)
+			by = until - clock_boot(&w->clock.clock) + (slu_time)world_dice(w, 3) - 1;
+	}
+	by = by < 0 ? 0 : by;
+	world_note(w, "time", (uint64_t)by, 0, 0);
+	fakeclock_advance(&w->clock, by);
+	if (w->room_at <= clock_mono(&w->clock.clock)) {
+		w->limited = false;
+		w->room_at = SLU_NEVER;
+	}
+}
+
+static void
+read_on(struct world *w)
+{
+	struct call *c = &w->calls[world_dice(w, WORLD_CALLS)];
+
+	if (c->state == CALL_READING)
+		world_read_on(w, c);
+}
+
+static void
+check_all(struct world *w)
+{
+	world_idle(w);
+	if (!w->disk->dead && !w->failing)
+		world_verify(w);
+}
+
+static bool
+any_failed(const struct world *w)
+{
+	bool failed = w->disk->dead;
+
+	for (unsigned i = 0; i < w->n_shards; i++)
+		failed |= w->shards[i].failed || w->shards[i].hurt;
+	return failed;
+}
+
+static void
+do_step(struct world *w)
+{
+	const uint64_t what = world_dice(w, 100);
+
+	if (what < 50)
+		world_post(w);
+	else if (what < 74)
+		world_round(w);
+	else if (what < 84)
+		pass_time(w);
+	else if (what < 88)
+		world_hang_up(w);
+	else if (what < 94)
+		read_on(w);
+	else if (what < 96)
+		check_all(w);
+	else if (w->faults)
+		world_fault(w);
+}
+
+/* Somebody sees that it has failed, and starts it anew. */
+static void
+mend(struct world *w)
+{
+	const bool dead = w->disk->dead;
+
+	if (!any_failed(w) || (!dead && !world_chance(w, 20)))
+		return;
+	world_crash(w, dead ? w->conf.cut || world_chance(w, 80) : world_chance(w, 20));
+	world_open(w);
+}
+
+/* ---- A schedule ---- */
+
+static void
+on_log(void *arg, enum slu_log_level level, const char *line, size_t n)
+{
+	struct world *w = arg;
+
+	(void)level;
+	if (w->conf.trace)
+		printf("# %4u   log: %.*s\n", w->step, (int)n, line);
+}
+
+static void
+begin(struct world *w, const struct sim_conf *conf)
+{
+	static const uint32_t sizes[] = { 8 << 10, 16 << 10, 64 << 10, 64 << 10 };
+
+	w->conf = *conf;
+	memset(&w->sum, 0, sizeof w->sum);
+	w->dice = conf->seed;
+	w->random = ~conf->seed;
+	w->disk = &disk;
+	simdisk_init(w->disk);
+	fakeclock_init(&w->clock, SLU_SEC, 1800000000 * SLU_SEC);
+	w->log = slu_log_new(SLU_LOG_WARN, SLU_LOG_LOGFMT, on_log, w);
+	w->log_conf = (struct log_conf){
+		.clock = &w->clock.clock,
+		.segment_size = sizes[world_dice(w, COUNT(sizes))],
+		.no_helper = true,
+		.secret = { 1 + world_dice(w, 1000), 2 },
+	};
+	w->n_shards = world_chance(w, 80) ? 1 : 2;
+	w->n_queues = 1 + (unsigned)world_dice(w, MODEL_QUEUES);
+	w->producers = 20 + (unsigned)world_dice(w, 40);
+	w->max_payload = 1 + (unsigned)world_dice(w, world_chance(w, 30) ? 3000 : 200);
+	w->steps = 30 + (unsigned)world_dice(w, 120);
+	if (world_chance(w, 25)) { /* much goes in and out: segments are cleaned */
+		w->log_conf.segment_size = sizes[0];
+		w->max_payload = 1500;
+		w->producers = 35;
+		w->steps += 150;
+	}
+	w->faults = conf->cut == 0;
+	w->limited = w->lost = w->failing = w->draining = w->dying = false;
+	w->room_at = SLU_NEVER;
+	w->hurt.path[0] = 0;
+	w->serial = w->step = w->n_leases = 0;
+	EACH(i, w->calls)
+		w->calls[i].state = CALL_FREE;
+	model_init(&w->model);
+}
+
+static void
+end(struct world *w)
+{
+	slu_log_free(w->log);
+	simdisk_release(w->disk);
+	fakeclock_release(&w->clock);
+}
+
+/* What there is in the end is what there is after a stop, and after any number of
+ * opens. */
+static void
+finish(struct world *w)
+{
+	if (any_failed(w)) {
+		world_crash(w, w->disk->dead);
+		world_open(w);
+	}
+	w->faults = false;
+	simdisk_heal(w->disk);
+	w->disk->capacity = 0;
+	w->failing = w->limited = false;
+	fakeclock_advance(&w->clock, SLU_SEC); /* it tries again after a while */
+	check_all(w);
+	w->sum.changes = w->disk->changes;
+	world_stop(w);
+	world_open(w);
+	world_crash(w, false);
+	world_open(w);
+	check_all(w);
+	world_stop(w);
+}
+
+void
+sim_run(const struct sim_conf *conf, struct sim_result *out)
+{
+	struct world *w = &world;
+	unsigned steps;
+
+	begin(w, conf);
+	steps = conf->steps ? conf->steps : w->steps;
+	w->conf.steps = steps;
+	world_open(w);
+	if (conf->cut)
+		simdisk_power_off(w->disk, conf->cut);
+	for (w->step = 1; w->step <= steps; w->step++) {
+		do_step(w);
+		mend(w);
+		if (conf->cut && w->sum.cuts)
+			break;
+	}
+	finish(w);
+	w->sum.steps = steps;
+	*out = w->sum;
+	end(w);
+}

@@ -1,0 +1,186 @@
+/*
+ * sim_world.h - what the parts of the simulator share.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "fakeclock.h"
+#include "sim.h"
+#include "sim_model.h"
+#include "simdisk.h"
+
+#include "broker/broker.h"
+#include "engine/log.h"
+#include "engine/message.h"
+#include "wal/wal.h"
+
+enum {
+	WORLD_CALLS = 20,
+	WORLD_EACH = 4, /* puts, items or rows of an op */
+	WORLD_LEASES = 64,
+	WORLD_ROWS = 2 * MODEL_MSGS,
+	WORLD_PAYLOAD = 4096,
+	WORLD_TEXT = 48,
+	WORLD_KEY = 16
+};
+
+enum call_state {
+	CALL_FREE,
+	CALL_POSTED,
+	CALL_READING, /* answered; what it was granted is read, or given back, later */
+};
+
+/* What a put says about its message, before anybody has accepted it. */
+struct put_facts {
+	uint64_t id; /* the answer may have another one's */
+	int key, idem;
+	slu_time keep;
+	unsigned size;
+	bool too_big;
+};
+
+/* A client's op with all that it points to. */
+struct call {
+	struct op op;
+	struct world *w;
+	enum call_state state;
+	unsigned serial;
+	unsigned queue;
+	slu_time posted; /* shard time */
+	bool canceled;
+	bool returning;
+	bool parked; /* when the round began: it waited already */
+	struct op_put puts[WORLD_EACH];
+	struct put_facts facts[WORLD_EACH];
+	char keys[WORLD_EACH][WORLD_KEY], idems[WORLD_EACH][WORLD_KEY];
+	struct op_item items[WORLD_EACH];
+	char texts[WORLD_EACH][WORLD_TEXT];
+	struct op_row rows[WORLD_EACH];
+	struct op_queue stats;
+};
+
+/* What some client holds, or believes to. */
+struct lease {
+	uint64_t id, token;
+	unsigned queue;
+};
+
+struct world_shard {
+	struct engine *engine; /* while it is open */
+	slu_time offset;       /* shard time - boot */
+	bool failed;
+	bool hurt;      /* after a run that was good; the next one finds out */
+	bool purged;    /* in this round: its memory may not have been freed */
+	bool synced;    /* in this round */
+	slu_time first; /* until when time has passed before the first op of the run */
+	bool buried;    /* world_bury was done in this round */
+};
+
+struct world {
+	struct sim_conf conf;
+	struct sim_result sum;
+	uint64_t dice, random; /* the world's, and what getrandom gives */
+	struct simdisk *disk;
+	struct fakeclock clock;
+	struct slu_log *log;
+	struct log_conf log_conf;
+	struct engine_ops engine; /* the log, opened with log_conf */
+	struct broker *broker;    /* NULL: not open */
+	struct slu_err err;
+
+	unsigned n_shards;
+	struct world_shard shards[MODEL_SHARDS];
+	unsigned opened; /* shards that the open under way has opened */
+	bool draining;
+	bool dying;       /* the process is being killed: answers reach nobody */
+	bool faults;      /* by the dice */
+	bool limited;     /* the disk is, or was a moment ago, too small */
+	bool lost;        /* the power went: what was not synced is in doubt */
+	bool failing;     /* calls of the disk fail, or did since the last open */
+	slu_time room_at; /* the disk has room again since then */
+	struct {
+		char path[SIM_NAME]; /* empty: nothing is damaged */
+		size_t at, n;
+		char was[SIM_SECTOR];
+	} hurt;
+	bool stopped; /* cleaning was */
+
+	unsigned steps; /* of the schedule, unless it is told */
+	unsigned n_queues;
+	unsigned producers; /* of a hundred ops */
+	unsigned max_payload;
+	unsigned serial;
+	unsigned step;
+	struct call calls[WORLD_CALLS];
+	bool runs[MODEL_QUEUES]; /* in this round the line of the queue is run, if it has one */
+	struct lease leases[WORLD_LEASES];
+	unsigned n_leases;
+	struct broker_totals want; /* since open */
+	struct model model;
+	struct op_row rows[WORLD_ROWS];
+	struct engine *engines[WORLD_ROWS]; /* whose they are */
+	char bytes[2 * WORLD_PAYLOAD];
+};
+
+extern const char *const world_spaces[2];
+extern const char *const world_names[2];
+
+struct slice world_space(unsigned queue);
+struct slice world_queue(unsigned queue);
+
+uint64_t world_dice(struct world *w, uint64_t n); /* 0 .. n - 1 */
+bool world_chance(struct world *w, unsigned percent);
+
+/* Something happened: part of the hash, and of the trace. */
+void world_note(struct world *w, const char *what, uint64_t a, uint64_t b, uint64_t c);
+
+/* A promise is broken: say which, the seed and the step, and end. */
+void world_fail(struct world *w, const char *fmt, ...) SLU_NORETURN SLU_PRINTF(2, 3);
+
+slu_time world_now(struct world *w, unsigned queue); /* shard time of a queue's shard */
+struct world_shard *world_shard(struct world *w, unsigned queue);
+bool world_is_down(struct world *w, unsigned queue); /* its shard cannot answer now */
+
+/* sim_world.c: everything that can happen now happens; then everything is checked. */
+void world_idle(struct world *w);
+void world_round(struct world *w);
+
+/* sim_life.c: the process and its disk. */
+void world_open(struct world *w);
+void world_stop(struct world *w); /* cleanly */
+void world_crash(struct world *w, bool power);
+void world_fault(struct world *w); /* one of them */
+void world_hurt(struct world *w);  /* damage while it is down, found at the next open */
+
+/* sim_post.c: a client does something. */
+void world_post(struct world *w);
+void world_hang_up(struct world *w);
+void world_read_on(struct world *w, struct call *c);
+struct call *world_free_call(struct world *w);
+
+/* sim_answer.c: the answer of an op, checked against the model. */
+void world_answered(struct op *op);
+
+/* Claims that wait are run first, and say nothing unless they got something; but what
+ * they found to be over is dead. Once a round. */
+void world_bury(struct world *w, unsigned shard);
+
+/* sim_doubt.c: nobody knows what became of it; or of a whole run of the shard. */
+void world_doubt(struct world *w, struct call *c);
+void world_doubt_run(struct world *w, unsigned shard);
+
+/* sim_text.c: what messages, results and errors say; all of it follows from ids. */
+const char *world_payload(uint64_t id);
+void world_text(char out[static WORLD_TEXT], char what, uint64_t id);
+void world_check_record(struct world *w, struct engine *e, const struct op_row *row,
+			const struct model_msg *x);
+void world_check_text(struct world *w, struct engine *e, const struct op_ref *ref,
+		      char what, uint64_t id);
+
+/* sim_look.c */
+void world_verify(struct world *w); /* all that is there, against the model */
+bool world_adopt(struct world *w);  /* the same after an open: doubts end; false: the
+				     * disk failed meanwhile */
+void world_check_row(struct world *w, const struct op_row *row, const struct model_msg *x);
+
+#endif
