@@ -123,7 +123,7 @@ print_fish(void)
 		printf("complete -c sluice -f -n 'test (count (__sluice_words)) -eq 0' -a %s -d '%s'\n",
 		       c->name, c->summary);
 		for (const struct command *sub = c->subs; sub && sub->name; sub++)
-			printf("complete -c sluice -f -n 'test \"(__sluice_words)\" = %s' -a %s -d '%s'\n",
+			printf("complete -c sluice -f -n 'string join -- \" \" (__sluice_words) | string match -q -- %s' -a %s -d '%s'\n",
 			       c->name, sub->name, sub->summary);
 	}
 }

@@ -521,6 +521,24 @@ def test_bash_completes_commands_options_and_queues(cli):
     assert complete(cli, "") == listed
 
 
+@pytest.mark.parametrize("line, offers", [
+    ("sluice pu", ["pull", "push"]), ("sluice queue p", ["pause", "purge"]),
+    ("sluice dlq redrive --d", ["--dry-run"])])
+def test_fish_completes_commands_and_options(cli, tmp_path, line, offers):
+    env = {**cli.env, "HOME": str(tmp_path), "PATH": f"{Path(SLUICE).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["fish", "-c", f"sluice completion fish | source; complete -C '{line}'"],
+                          env=env, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
+    assert [row.split("\t")[0] for row in done.stdout.split("\n") if row] == offers
+
+
+def test_zsh_knows_who_completes(cli, tmp_path):
+    env = {**cli.env, "HOME": str(tmp_path), "PATH": f"{Path(SLUICE).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["zsh", "-f", "-c", "autoload -Uz compinit; compinit -u -D; "
+                           "source <(sluice completion zsh); print ${_comps[sluice]}"],
+                          env=env, capture_output=True, text=True, timeout=LIMIT)
+    assert done.stdout == "_sluice\n"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_sound(cli, shell, tmp_path):
     script = cli("completion", shell)
