@@ -1,7 +1,11 @@
-"""The exit code of a stop says whether all is on disk (MQ-54)."""
+"""The exit code of a stop says whether all is on disk (MQ-54). Fault 45: a stop with much
+that is held and many who wait."""
+import signal
+
 import pytest
 
-from faults import Hurt
+from faults import Hurt, until
+from load import Wire
 
 UNCLEAN = 3
 
@@ -38,3 +42,30 @@ def test_a_stop_after_a_failure_is_not_clean(folder, shim):
         assert server.post("/enqueue", [server.here(text="y")]).status == 503
         server.stop(code=UNCLEAN)
         assert 'event="stopped, not cleanly"' in server.said()
+
+
+def test_a_stop_with_many_leases_and_many_who_wait(folder):
+    held, waiting = 10_000, 500
+    with Hurt(folder, "--drain", "30s") as server:
+        for _ in range(held // 1000):
+            server.enqueue(*[{"text": "x"}] * 1000)
+        messages = [m for _ in range(held // 1000) for m in server.dequeue(limit=1000, lease="10m")]
+        wires = [Wire(server.address) for _ in range(waiting)]
+        for wire in wires:
+            wire.connect()
+            wire.sock.sendall(b"GET /dequeue?namespace=test&topic=none&wait=600 HTTP/1.1\r\n"
+                              b"Host: localhost\r\n\r\n")
+        until(lambda: server.metric('sluice_waiting{shard="0"}') == waiting)
+        server.process.send_signal(signal.SIGTERM)
+        for wire in wires:  # who waits is answered, with nothing
+            assert wire.receive() == (200, [])
+        for at in range(0, held, 1000):  # who holds may settle
+            answer = server.post("/ack", [server.here(id=m["id"], lease_id=m["lease_id"])
+                                          for m in messages[at:at + 1000]])
+            assert {item["status"] for item in answer.body} == {200}
+        server.close()
+        for wire in wires:
+            wire.close()
+        assert server.wait() == 0
+        server.start()
+        assert server.stats()["total"] == 0
