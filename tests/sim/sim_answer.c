@@ -467,8 +467,10 @@ end_manage(struct world *w, struct call *c, slu_time now)
 		want = SLU_ELEASE;
 	if (cannot(w, c, it->rc))
 		return;
-	if (x && x->fading && x->queue == c->queue)
-		return end_fading(w, c, it, x, now);
+	if (x && x->fading && x->queue == c->queue) {
+		end_fading(w, c, it, x, now);
+		return;
+	}
 	check_item(w, c, it, x, want);
 	if (want)
 		return;

@@ -54,6 +54,7 @@ model_remove(struct model *m, struct model_msg *x, slu_time must, slu_time may)
 
 		if (i->live && i->id == x->id) {
 			i->live = false;
+			i->doubt = must == 0; /* by which policy? */
 			i->must = must + window;
 			i->may = may + window + SLU_HOUR; /* to the end of an hour */
 		}
@@ -158,7 +159,7 @@ end_lease(struct model *m, struct model_msg *x, slu_time now)
 	x->doubt |= DOUBT_FRESH; /* it will run out again */
 }
 
-/* The dead letter to be deleted next, or NULL. */
+/* The dead letter to be deleted next, or NULL. One that may be none any more stays. */
 static struct model_msg *
 retired(struct model *m, unsigned queue, slu_time until)
 {
@@ -167,7 +168,7 @@ retired(struct model *m, unsigned queue, slu_time until)
 
 	EACH_MSG(x, m)
 	{
-		if (x->queue != queue || x->state != M_DEAD)
+		if (x->queue != queue || x->state != M_DEAD || (x->doubt & DOUBT_STATE))
 			continue;
 		if (!oldest || x->died < oldest->died ||
 		    (x->died == oldest->died && x->number < oldest->number))

@@ -115,7 +115,8 @@ struct model_msg *model_find(struct model *m, uint64_t id); /* NULL */
 bool model_is_gone(const struct model *m, uint64_t id);
 struct model_msg *model_add(struct model *m); /* NULL: full */
 
-/* The message goes. must, may: how long its idempotency key is remembered from. */
+/* The message goes. must, may: its idempotency key is remembered from some moment between
+ * them on; must 0: who knows. */
 void model_remove(struct model *m, struct model_msg *x, slu_time must, slu_time may);
 
 /* It was never there. */
