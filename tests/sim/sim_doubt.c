@@ -26,7 +26,6 @@ doubt_put(struct world *w, struct call *c, unsigned i)
 	x->idem = f->idem;
 	x->prio = put->m.prio;
 	x->due = now + put->delay;
-	x->doubted = now;
 	x->max_attempts = put->m.max_attempts;
 	x->keep = (f->keep + SLU_SEC - 1) / SLU_SEC * SLU_SEC;
 	x->size = f->size;
@@ -46,7 +45,6 @@ doubt_item(struct world *w, const struct call *c, const struct op_item *it)
 	if (!x || x->queue != c->queue || (holder && it->token && it->token != x->token))
 		return;
 	x->doubt |= c->op.verb == OP_ACK || c->op.verb == OP_DELETE ? DOUBT_OUT : DOUBT_STATE;
-	x->doubted = c->op.arrived;
 	if (c->op.verb == OP_ACK && x->keep)
 		model_add_result(&w->model, &(struct model_result){
 						    .id = x->id,

@@ -304,7 +304,7 @@ drop_missing(struct world *w)
 		if (never)
 			model_forget(m, x);
 		else
-			model_remove(m, x, x->doubted, world_now(w, x->queue));
+			model_remove(m, x, 0, world_now(w, x->queue));
 	}
 }
 

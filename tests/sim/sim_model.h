@@ -66,7 +66,6 @@ struct model_msg {
 	unsigned size; /* of its payload */
 	unsigned doubt;
 	unsigned call;    /* DOUBT_IN: of one call all are there or none */
-	slu_time doubted; /* DOUBT_OUT: since when */
 	slu_time written; /* DOUBT_POWER: when, by the clock */
 	bool seen;        /* by the look under way */
 };
