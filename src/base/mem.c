@@ -3,8 +3,15 @@
 #include <sluice/api.h>
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum {
+	PAGE = 4096,
+	LARGE = 16 << 20
+};
 
 /* The one global of the library besides const tables: tests count it down. */
 static _Atomic long fail_countdown; /* 0: off; 1: the next one fails */
@@ -34,6 +41,21 @@ mem_failed(void)
 	return atomic_load(&failed);
 }
 
+/* A table that large is read here and there, and to look up which page of 4 KiB a place
+ * is in takes as long as the place itself. Kernels that are asked give larger pages; it
+ * does not matter if they do not. Whole pages of what malloc has mapped, or realloc could
+ * not move it any more without a copy. */
+static void *
+in_large_pages(void *p, size_t size)
+{
+	const uintptr_t begin = (uintptr_t)p & ~(uintptr_t)(PAGE - 1);
+	const uintptr_t end = ((uintptr_t)p + size + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+
+	if (p && size >= LARGE)
+		(void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+	return p;
+}
+
 void *
 mem_alloc(size_t size)
 {
@@ -49,13 +71,17 @@ mem_zalloc(size_t size)
 void *
 mem_array(size_t n, size_t size)
 {
-	return must_fail() ? NULL : calloc(n ? n : 1, size ? size : 1);
+	if (must_fail())
+		return NULL;
+	return in_large_pages(calloc(n ? n : 1, size ? size : 1), n * size);
 }
 
 void *
 mem_realloc(void *p, size_t size)
 {
-	return must_fail() ? NULL : realloc(p, size ? size : 1);
+	if (must_fail())
+		return NULL;
+	return in_large_pages(realloc(p, size ? size : 1), size);
 }
 
 void *
