@@ -181,11 +181,12 @@ def extend(t):
 
 
 def many_acks(t):
-    t.server.enqueue(*({"text": "x"} for _ in range(100)))
-    body = [t.server.here(**settle(m)) for m in t.server.dequeue(limit=100, lease="1h")]
+    n = 1000  # so many that the answer needs memory of its own
+    t.server.enqueue(*({"text": "x"} for _ in range(n)))
+    body = [t.server.here(**settle(m)) for m in t.server.dequeue(limit=n, lease="1h")]
     result, items = yield lambda: t.ask("POST", "/ack", body)
-    done = sum(i["status"] == 200 for i in items) if result == OK else 100
-    t.has(result, 100, 100 - done)
+    done = sum(i["status"] == 200 for i in items) if result == OK else n
+    t.has(result, n, n - done)
 
 
 def redrive(t):
