@@ -229,15 +229,18 @@ def walk_stop(walk):
 def walked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("walk") / "data"
     server = Server(folder, "--drain", "30s")
-    walk = Walk(server)
-    for part in (walk_messages, walk_results, walk_topics, walk_limits, walk_admin, walk_server):
-        part(walk)
-    walk_policy(walk, "/policy")
-    walk_policy(walk, "/v1/admin/queue/policy")
-    walk_stop(walk)
-    yield walk
-    server.kill()
-    shutil.rmtree(folder)
+    try:
+        walk = Walk(server)
+        for part in (walk_messages, walk_results, walk_topics, walk_limits, walk_admin,
+                     walk_server):
+            part(walk)
+        walk_policy(walk, "/policy")
+        walk_policy(walk, "/v1/admin/queue/policy")
+        walk_stop(walk)
+        yield walk
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
 
 
 def test_every_answer_is_as_described_and_every_code_can_be_had(walked):
