@@ -71,8 +71,6 @@ written(struct ask *a, int rc)
 {
 	struct state *const s = a->state;
 	struct json_out *const w = &s->rows.w;
-	const uint64_t cursor = cursor_after(&a->op, s->rows.at);
-	char text[24];
 
 	if (rc) {
 		ask_refuse(a, rc, NULL);
@@ -80,9 +78,7 @@ written(struct ask *a, int rc)
 	}
 	json_out_close(w);
 	json_out_u64(w, "looked", s->rows.at);
-	(void)snprintf(text, sizeof text, "%" PRIu64, cursor);
-	if (cursor)
-		json_out_str(w, "cursor", slice_of(text));
+	flat_view_cursor(w, cursor_after(&a->op, s->rows.at));
 	json_out_close(w);
 	ask_reply(a, 200);
 }
@@ -137,6 +133,7 @@ admin_messages(struct call *c, void *api)
 {
 	struct ask *const a = ask_new(api, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	struct slu_err err = { 0 };
 	enum msg_state only;
 
 	if (!s)
@@ -144,10 +141,8 @@ admin_messages(struct call *c, void *api)
 	s->limit = API_PAGE_DEFAULT;
 	if (!ask_params(a, params, MESSAGES_PARAMS, s))
 		return;
-	only = flat_view_state(s->state);
-	if (s->state.n > 0 && !only && !slice_eq(s->state, SLICE("all")))
-		ask_refuse(a, SLU_EINVAL,
-			   "state: expected all, ready, delayed, leased, held, dead or damaged");
+	if (flat_view_only(s->state, &only, &err))
+		ask_refuse(a, err.code, err.text);
 	else
 		list(a, s, only);
 }

@@ -8,7 +8,6 @@
 #include "api/flat_view.h"
 #include "api/limits.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 struct state {
@@ -75,7 +74,6 @@ static void
 answer_list(struct ask *a)
 {
 	struct json_out w;
-	char cursor[24];
 
 	if (!is_there(a))
 		return;
@@ -88,9 +86,7 @@ answer_list(struct ask *a)
 		json_out_close(&w);
 	}
 	json_out_close(&w);
-	(void)snprintf(cursor, sizeof cursor, "%" PRIu64, a->op.cursor);
-	if (a->op.cursor)
-		json_out_str(&w, "cursor", slice_of(cursor));
+	flat_view_cursor(&w, a->op.cursor);
 	json_out_close(&w);
 	ask_reply(a, 200);
 }

@@ -12,9 +12,6 @@
 #include "api/limits.h"
 #include "api/stream.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 struct state {
 	struct slice namespace;
 	struct slice topic;
@@ -56,12 +53,9 @@ static void
 finish(struct rows *r)
 {
 	struct json_out *const w = &r->w;
-	char cursor[24];
 
 	json_out_close(w);
-	(void)snprintf(cursor, sizeof cursor, "%" PRIu64, r->op->cursor);
-	if (r->op->verb == OP_LIST && r->op->cursor)
-		json_out_str(w, "cursor", slice_of(cursor));
+	flat_view_cursor(w, r->op->verb == OP_LIST ? r->op->cursor : 0);
 	json_out_close(w);
 }
 
@@ -128,6 +122,7 @@ flat_peek(struct call *c, void *api)
 {
 	struct ask *const a = ask_new(api, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	struct slu_err err = { 0 };
 	enum msg_state only;
 
 	if (!s)
@@ -135,10 +130,8 @@ flat_peek(struct call *c, void *api)
 	s->limit = API_CLAIM_DEFAULT;
 	if (!ask_params(a, params, PEEK_PARAMS, s))
 		return;
-	only = flat_view_state(s->state);
-	if (s->state.n > 0 && !only && !slice_eq(s->state, SLICE("all")))
-		ask_refuse(a, SLU_EINVAL,
-			   "state: expected all, ready, delayed, leased, held, dead or damaged");
+	if (flat_view_only(s->state, &only, &err))
+		ask_refuse(a, err.code, err.text);
 	else if (s->id)
 		run(a, s, OP_GET, MSG_NONE);
 	else

@@ -7,9 +7,6 @@
 #include "api/flat_view.h"
 #include "api/limits.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 struct state {
 	struct slice namespace;
 	struct slice topic; /* of stats alone */
@@ -52,7 +49,6 @@ static void
 answer_topics(struct ask *a)
 {
 	struct json_out w;
-	char cursor[24];
 
 	if (a->op.rc) {
 		ask_refuse_op(a, &a->op);
@@ -67,9 +63,7 @@ answer_topics(struct ask *a)
 		json_out_close(&w);
 	}
 	json_out_close(&w);
-	(void)snprintf(cursor, sizeof cursor, "%" PRIu64, a->op.cursor);
-	if (a->op.cursor)
-		json_out_str(&w, "cursor", slice_of(cursor));
+	flat_view_cursor(&w, a->op.cursor);
 	json_out_close(&w);
 	ask_reply(a, 200);
 }

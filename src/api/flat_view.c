@@ -3,6 +3,9 @@
 #include "api/values.h"
 #include "base/id.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 const char *const flat_view_states[MSG_STATES] = {
 	[MSG_READY] = "ready",
 	[MSG_DELAYED] = "delayed",
@@ -156,6 +159,16 @@ flat_view_queue(struct json_out *w, const struct op_queue *q)
 	json_out_bool(w, "warning", flat_view_warns(q));
 }
 
+void
+flat_view_cursor(struct json_out *w, uint64_t cursor)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRIu64, cursor);
+	if (cursor)
+		json_out_str(w, "cursor", slice_of(text));
+}
+
 enum msg_state
 flat_view_state(struct slice name)
 {
@@ -163,4 +176,14 @@ flat_view_state(struct slice name)
 		if (slice_eq(name, slice_of(flat_view_states[i])))
 			return i;
 	return MSG_NONE;
+}
+
+int
+flat_view_only(struct slice name, enum msg_state *only, struct slu_err *err)
+{
+	*only = flat_view_state(name);
+	if (*only || name.n == 0 || slice_eq(name, SLICE("all")))
+		return 0;
+	return slu_fail(err, SLU_EINVAL,
+			"state: expected all, ready, delayed, leased, held, dead or damaged");
 }

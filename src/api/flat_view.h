@@ -29,6 +29,10 @@ void flat_view_message(struct json_out *w, const struct op_row *row,
 		       const struct message *m, struct slice error, bool payload);
 
 void flat_view_queue(struct json_out *w, const struct op_queue *q);
+
+/* Where a page goes on, as text: it may be beyond 2^53. 0: nowhere, no member. */
+void flat_view_cursor(struct json_out *w, uint64_t cursor);
+
 bool flat_view_warns(const struct op_queue *q); /* has more than its warn_depth */
 
 /* "ready", "delayed", "leased", "processing" (leased, and extended), "held", "dead". */
@@ -36,6 +40,10 @@ const char *flat_view_status(const struct op_row *row);
 
 /* MSG_NONE when there is no state of that name; `processing` is none. */
 enum msg_state flat_view_state(struct slice name);
+
+/* Of a parameter: MSG_NONE for all, which is also what is meant when it is left out.
+ * SLU_EINVAL. */
+int flat_view_only(struct slice name, enum msg_state *only, struct slu_err *err);
 extern const char *const flat_view_states[MSG_STATES];
 extern const char *const flat_view_reasons[]; /* by enum dead_reason */
 
