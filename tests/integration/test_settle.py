@@ -155,10 +155,10 @@ def test_an_extend_moves_the_end_of_the_lease(server):
 
 def test_extending_keeps_a_short_lease_alive(server):
     server.enqueue({})
-    message = server.take(lease="400ms")
-    for _ in range(4):
-        time.sleep(0.15)
-        assert server.settle("/extend", message, lease="400ms").status == 200
+    message = server.take(lease="3s")
+    for _ in range(4):  # longer than the lease, and each wait far shorter
+        time.sleep(0.8)
+        assert server.settle("/extend", message, lease="3s").status == 200
     server.ack(message)
 
 
