@@ -36,16 +36,16 @@ enum slu_retry_hint {
 #define SLU_ERRORS(X) \
 	X(EINVAL,     "invalid",         400, "invalid_body",    400, NO,  "invalid request") \
 	X(EAUTH,      "unauthorized",    401, "unauthorized",    401, NO,  "no valid credentials") \
-	X(EFORBIDDEN, "forbidden",       403, "forbidden",       403, NO,  "not allowed for these credentials") \
+	X(EFORBIDDEN, "forbidden",       403, "namespace_forbidden", 403, NO,  "not allowed for these credentials") \
 	X(ENOTFOUND,  "not_found",       404, "not_found",       404, NO,  "no such thing") \
-	X(ETIMEOUT,   "timeout",         408, "timeout",         408, YES, "the time allowed has passed") \
+	X(ETIMEOUT,   "timeout",         408, "waiting",         409, YES, "the time allowed has passed") \
 	X(ELEASE,     "lease_lost",      409, "lease_required",  403, NO,  "lease expired or not yours") \
 	X(EEXISTS,    "exists",          409, "already_exists",  409, NO,  "it is there already") \
 	X(ECONFLICT,  "conflict",        409, "version_conflict", 409, NO, "changed by someone else meanwhile") \
 	X(ETOOBIG,    "too_large",       413, "payload_too_large", 413, NO, "larger than the limit") \
 	X(EBUSY,      "limit_reached",   429, "throttled",       429, YES, "limit reached") \
 	X(EQFULL,     "queue_full",      429, "queue_full",      429, YES, "no room in the queue") \
-	X(ECANCELED,  "canceled",        499, "canceled",        499, NO,  "canceled by the caller") \
+	X(ECANCELED,  "canceled",        499, "waiting",         409, NO,  "canceled by the caller") \
 	X(ECORRUPT,   "corrupt",         500, "internal_error",  500, NO,  "stored data is damaged") \
 	X(EFAILED,    "failed",          500, "failed",          500, YES, "the task failed") \
 	X(EPANIC,     "panic",           500, "panic",           500, YES, "the task panicked") \
@@ -53,7 +53,7 @@ enum slu_retry_hint {
 	X(ENOMEM,     "out_of_memory",   503, "out_of_memory",   503, YES, "out of memory") \
 	X(EFULL,      "disk_full",       503, "disk_full",       503, YES, "no room for new work") \
 	X(EDOWN,      "shard_failed",    503, "shard_failed",    503, YES, "not available now") \
-	X(ECLOSED,    "closed",          503, "closed",          503, YES, "stopped, takes no new work") \
+	X(ECLOSED,    "closed",          503, "shutdown_draining", 503, YES, "stopped, takes no new work") \
 	X(EUNKNOWN,   "outcome_unknown", 503, "outcome_unknown", 503, KEY, "may or may not have happened") \
 	X(ESTARTING,  "starting",        503, "starting",        503, YES, "reads back what is stored, takes no work yet")
 /* clang-format on */

@@ -69,7 +69,7 @@ admit(struct call *c, void *arg)
 	struct identity *who;
 	int rc;
 
-	api_echo(c); /* also of what is refused, here or later */
+	api_echo(c, api); /* also of what is refused, here or later */
 	if (atomic_load(&api->guard->certificates))
 		add_certificate(c, &q, uris);
 	rc = guard_check(api->guard, &q, &who, &err);

@@ -201,6 +201,10 @@ api_refuse_err(struct call *c, const struct slu_err *err, int64_t index)
 	const unsigned status = (unsigned)slu_err_row((int)err->code)->flat_status;
 	struct json_out w;
 
+	if (c->route->dialect) {
+		c->route->dialect->refuse(c, err, index);
+		return;
+	}
 	api_add_retry(c, err);
 	buf_clear(&c->out);
 	json_out_init(&w, &c->out);
@@ -231,8 +235,12 @@ echo(struct call *c, const char *asked, const char *name)
 }
 
 void
-api_echo(struct call *c)
+api_echo(struct call *c, const struct api *api)
 {
+	if (c->route->dialect) {
+		c->route->dialect->greet(c, api);
+		return;
+	}
 	echo(c, "x-request-id", "X-Request-Id");
 	echo(c, "x-correlation-id", "X-Correlation-Id");
 }
@@ -268,6 +276,16 @@ name_of_reason(unsigned status, const char *reason, bool busy)
 	return name_of_status(status);
 }
 
+/* Whose clients look for a `detail`. */
+static bool
+is_lockd(struct slice path)
+{
+	const struct slice all = SLICE("/v1/"), ours = SLICE("/v1/admin/");
+
+	return path.n > all.n && memcmp(path.p, all.p, all.n) == 0 &&
+	       (path.n < ours.n || memcmp(path.p, ours.p, ours.n) != 0);
+}
+
 void
 api_describe(struct buf *out, unsigned status, const char *reason, struct slice path,
 	     void *arg)
@@ -282,10 +300,10 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 	json_out_init(&w, out);
 	json_out_object(&w, NULL);
 	json_out_str(&w, "error", slice_of(name_of_reason(status, reason, busy)));
-	json_out_str(&w, "message", slice_of(text));
+	json_out_str(&w, is_lockd(path) ? "detail" : "message", slice_of(text));
 	if (limit != LIMIT_COUNT)
 		json_out_str(&w, "limit", slice_of(limit_name(limit)));
-	if (path.n > 0)
+	if (path.n > 0 && !is_lockd(path))
 		json_out_str(&w, "path", path);
 	json_out_close(&w);
 }

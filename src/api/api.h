@@ -48,7 +48,16 @@ struct api {
 	struct metrics *ops;   /* a set a thread, and in it a series per verb */
 	struct metrics hits;   /* a series per limit */
 	struct gate gate;
+	_Atomic uint32_t consumers;     /* calls of the lockd dialect that take messages now */
 	_Atomic uint32_t metric_queues; /* that have lines of their own in /metrics */
+};
+
+/* How an API speaks that is not the flat one: what struct route has as its dialect. */
+struct dialect {
+	void (*greet)(struct call *c, const struct api *api); /* instead of api_echo */
+
+	/* Answers, instead of api_refuse_err. */
+	void (*refuse)(struct call *c, const struct slu_err *err, int64_t index);
 };
 
 /* SLU_ENOMEM. The caller has set the pointers. */
@@ -80,7 +89,7 @@ void api_write_err(struct json_out *w, const struct slu_err *err);
 void api_add_retry(struct call *c, const struct slu_err *err);
 
 /* At the door: every answer, and every log line about the call, has its ids. */
-void api_echo(struct call *c);
+void api_echo(struct call *c, const struct api *api);
 
 /* For server_conf: the body of what the server answers by itself. */
 void api_describe(struct buf *out, unsigned status, const char *reason,

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """The OpenAPI document of sluiced, which it serves at /openapi.json.
 
     openapi.py VERSION           print it as JSON
@@ -10,53 +10,9 @@ tests/integration/test_openapi.py to what the server answers.
 import json
 import sys
 
-
-def ref(name):
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def parameter(name):
-    return {"$ref": f"#/components/parameters/{name}"}
-
-
-def string(**more):
-    return {"type": "string", **more}
-
-
-def integer(**more):
-    return {"type": "integer", **more}
-
-
-def boolean():
-    return {"type": "boolean"}
-
-
-def array(items, **more):
-    return {"type": "array", "items": items, **more}
-
-
-def record(required, members, **more):
-    """An object that has these members and no others."""
-    return {"type": "object", "required": required, "properties": members,
-            "additionalProperties": False, **more}
-
-
-def content(schema):
-    return {"application/json": {"schema": schema}}
-
-
-def answer(schema, text):
-    return {"description": text, "content": content(schema)}
-
-
-def query(name, schema, required=False, text=None):
-    row = {"name": name, "in": "query", "schema": schema}
-    if required:
-        row["required"] = True
-    if text:
-        row["description"] = text
-    return row
-
+import openapi_lockd
+from openapi_words import (answer, array, boolean, call, content, integer, parameter, query,
+                           record, ref, string)
 
 # --- what is sent and answered ----------------------------------------------------
 
@@ -365,21 +321,6 @@ OUTCOME = answer({"oneOf": [ref("Outcome"), array(ref("Outcome"))]},
                  "Done; of an array each item has a status of its own.")
 
 
-def call(name, tag, summary, answers, parameters=(), body=None, free=False):
-    """An operation; answers: of codes. Any other code is an error."""
-    if not any(code in answers for code in ("200", "202")):
-        raise ValueError(f"{name} never goes well")
-    row = {"operationId": name, "tags": [tag], "summary": summary}
-    if parameters:
-        row["parameters"] = list(parameters)
-    if body is not None:
-        row["requestBody"] = {"required": True, "content": content(body)}
-    if free:
-        row["security"] = []
-    row["responses"] = {**answers, "default": {"$ref": "#/components/responses/Error"}}
-    return row
-
-
 def one_or_many(name):
     return {"oneOf": [ref(name), array(ref(name), minItems=1, maxItems=1000)]}
 
@@ -553,13 +494,17 @@ def document(version):
         },
         "servers": [{"url": "http://127.0.0.1:7171"}],
         "security": [{}, {"token": []}],
-        "paths": PATHS,
+        "paths": {**PATHS, **openapi_lockd.PATHS},
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
             "parameters": PARAMETERS,
-            "responses": {"Error": error("Nothing has happened, unless it says outcome_unknown.")},
-            "schemas": SCHEMAS,
+            "responses": {
+                "Error": error("Nothing has happened, unless it says outcome_unknown."),
+                "LockdError": openapi_lockd.error(
+                    "Nothing has happened, unless it says outcome_unknown."),
+            },
+            "schemas": {**SCHEMAS, **openapi_lockd.SCHEMAS},
         },
     }
 

@@ -260,6 +260,9 @@ answer_all(struct shard *s, struct op *batch)
 	*tail = NULL;
 	EACH_OP(op, answers)
 	tell_gone(s, op);
+	EACH_OP(op, answers)
+	if (op->verb == OP_STATS)
+		op->count = dispatch_waiting(&s->dispatch, op);
 	for (struct op *op = answers; op; op = next) {
 		next = op->next;
 		leave_line(s, op);

@@ -49,6 +49,34 @@ name_fold(struct slice name, const char *what, char out[static NAME_TEXT],
 	return 0;
 }
 
+int
+lock_key_fold(struct slice key, const char *what, char out[static NAME_TEXT],
+	      struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+	const int rc = check_length(key, what, NAME_LONGEST, err);
+	char before = '/';
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i <= key.n; i++) {
+		const char c = i < key.n ? key.p[i] : '/';
+
+		if (c == '/' && before == '/')
+			return slu_fail(err, SLU_EINVAL, "%s %s: a segment is empty", what,
+					parse_shown(key, shown));
+		if (c != '/' && !fold(c))
+			return slu_fail(err, SLU_EINVAL,
+					"%s %s: only A-Z a-z 0-9 . _ - are allowed, and / between",
+					what, parse_shown(key, shown));
+		before = c;
+	}
+	for (size_t i = 0; i < key.n; i++)
+		out[i] = key.p[i] == '/' ? '/' : fold(key.p[i]);
+	out[key.n] = '\0';
+	return 0;
+}
+
 /* U+0000 to U+001F, U+007F, and in two bytes U+0080 to U+009F. */
 static bool
 is_control(const unsigned char *p, size_t length)

@@ -4,6 +4,8 @@
  *      namespace, queue    A-Z a-z 0-9 . _ -    1 to 128 bytes    folded to lower case;
  *                                                                 a leading dot is ours
  *      key                 UTF-8 without control characters       1 to 256 bytes
+ *      lock key            names with slashes between, leading    1 to 128 bytes    folded
+ *                          dots too
  *      correlation id      printable ASCII, spaces too            1 to 128 bytes
  *
  * Checked at the edge, in every dialect; inside, a name is folded and sound. Keys are
@@ -27,6 +29,10 @@ enum {
 /* The folded name, terminated. On a refusal out is as it was. */
 int name_fold(struct slice name, const char *what, char out[static NAME_TEXT],
 	      struct slu_err *err);
+
+/* The same for a lock key. */
+int lock_key_fold(struct slice key, const char *what, char out[static NAME_TEXT],
+		  struct slu_err *err);
 
 int key_check(struct slice key, const char *what, struct slu_err *err);
 int correlation_check(struct slice id, const char *what, struct slu_err *err);

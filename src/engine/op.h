@@ -233,7 +233,8 @@ struct op {
 	struct op_backup backup;
 	struct op_shard on_shard; /* SHARD */
 	struct policy policy;     /* POLICY_GET, PAUSE, and the question of POLICY_SET */
-	uint64_t count;           /* PURGE: messages that went */
+	uint64_t count;           /* PURGE: messages that went. STATS: claims that wait, even
+				   * for a queue that nobody has used */
 	struct engine *engine;    /* whose refs these are */
 
 	/* ---- The broker's, and what it tells the engine. ---- */

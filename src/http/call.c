@@ -194,6 +194,12 @@ call_thread(const struct call *c)
 	return c->front->number;
 }
 
+void *
+call_arg(const struct call *c)
+{
+	return c->front->shared->conf.arg;
+}
+
 void
 call_hold(struct call *c)
 {
@@ -221,6 +227,22 @@ call_add(struct call *c, const char *name, struct slice value)
 	c->fields.n = n; /* whole or not at all */
 	c->fields.failed = false;
 	return SLU_ENOMEM;
+}
+
+int
+call_set(struct call *c, const char *name, struct slice value)
+{
+	const char *const old = call_added(c, name);
+
+	if (old) {
+		const char *const begin = old - strlen(name) - 1;
+		const char *const end = old + strlen(old) + 1;
+		const char *const last = c->fields.p + c->fields.n;
+
+		memmove(c->fields.p + (begin - c->fields.p), end, (size_t)(last - end));
+		c->fields.n -= (size_t)(end - begin);
+	}
+	return call_add(c, name, value);
 }
 
 const char *

@@ -124,6 +124,9 @@ struct loop *call_loop(const struct call *c);
 /* Which of the server's threads that is, from 0. */
 unsigned call_thread(const struct call *c);
 
+/* server_conf.arg, as the handler has it. */
+void *call_arg(const struct call *c);
+
 /* In the handler: this may wait for long. Nothing behind it on its connection is
  * looked at until it is answered. */
 void call_hold(struct call *c);
@@ -131,6 +134,9 @@ void call_hold(struct call *c);
 /* A field for the answer. SLU_EINVAL as for response_header, or SLU_ENOMEM: the
  * field is left out. */
 int call_add(struct call *c, const char *name, struct slice value);
+
+/* The same instead of one of that name that was added before. */
+int call_set(struct call *c, const char *name, struct slice value);
 
 /* The value of a field that was added, or NULL. Until the next one is added. */
 const char *call_added(const struct call *c, const char *name);

@@ -49,9 +49,12 @@ best_length(const struct route_table *t, struct slice path)
 static bool
 has_method(const struct route *r, struct slice method)
 {
+	const bool is_head = slice_eq(method, SLICE("HEAD"));
+
+	if (!r->method)
+		return !is_head || !r->no_head;
 	return slice_eq(slice_of(r->method), method) ||
-	       (!r->no_head && slice_eq(method, SLICE("HEAD")) &&
-		strcmp(r->method, "GET") == 0);
+	       (is_head && !r->no_head && strcmp(r->method, "GET") == 0);
 }
 
 const struct route *
@@ -79,8 +82,8 @@ route_allow(const struct route_table *t, struct slice path, struct buf *out)
 		if (t->paths[i].n != best || !has_path(t, i, path))
 			continue;
 		buf_puts(out, out->n > 0 ? ", " : "");
-		buf_puts(out, r->method);
-		if (!r->no_head && strcmp(r->method, "GET") == 0)
+		buf_puts(out, r->method ? r->method : "GET, POST, PUT, PATCH, DELETE");
+		if (r->method && !r->no_head && strcmp(r->method, "GET") == 0)
 			buf_puts(out, ", HEAD");
 	}
 }

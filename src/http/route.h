@@ -10,7 +10,8 @@
  *
  * Paths are compared as sent, undecoded, byte by byte. A row with `below` also takes
  * every path that begins with its own; a longer row goes before a shorter one, so
- * that a whole path goes before all. HEAD takes the row of GET.
+ * that a whole path goes before all. HEAD takes the row of GET. A row without a method
+ * takes all of them, HEAD too unless it has no_head.
  *
  * A path that no row has is 404; one that has rows, but not for this method, is 405
  * and names those methods in Allow. A body larger than max_body is 413 before it is
@@ -26,20 +27,22 @@
 #include "base/bytes.h"
 
 struct call;
+struct dialect;
 
 struct route {
-	const char *method;
+	const char *method; /* NULL: any */
 	const char *path;
 	/* Runs on the loop and must not block; http/call.h has the rules. arg is
 	 * server_conf.arg. */
 	void (*handle)(struct call *c, void *arg);
-	size_t max_body; /* 0: no body */
-	unsigned needs;  /* what its caller must be allowed: for server_conf.admit */
-	bool below;      /* and what begins with path */
-	bool no_head;    /* GET does not stand for HEAD */
-	bool alone;      /* waits, or has much to say: as call_hold, from the start */
-	bool vital;      /* served to connections of the reserve, too: S5 of server.h */
-	bool settles;    /* never refused for the memory of bodies: S8 */
+	const struct dialect *dialect; /* whatever its maker means by it */
+	size_t max_body;               /* 0: no body */
+	unsigned needs;                /* what its caller must be allowed: for server_conf.admit */
+	bool below;                    /* and what begins with path */
+	bool no_head;                  /* GET does not stand for HEAD */
+	bool alone;                    /* waits, or has much to say: as call_hold, from the start */
+	bool vital;                    /* served to connections of the reserve, too: S5 of server.h */
+	bool settles;                  /* never refused for the memory of bodies: S8 */
 };
 
 struct route_table {

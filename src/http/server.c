@@ -129,7 +129,7 @@ name_answers(const struct front_shared *s, struct metrics *m)
 		const struct route *r = row < s->conf.n_routes ? &s->conf.routes[row] : NULL;
 
 		(void)snprintf(labels, sizeof labels, "route=\"%s%s%s\",status=\"%uxx\"",
-			       r ? r->method : "other", r ? " " : "", r ? r->path : "",
+			       r ? r->method ? r->method : "ANY" : "other", r ? " " : "", r ? r->path : "",
 			       i % STATUS_CLASSES + STATUS_FIRST); /* paths are ours and short */
 		rc = metrics_labels(m, i, labels);
 	}

@@ -3,6 +3,7 @@
 #include "api/admin.h"
 #include "api/admit.h"
 #include "api/flat.h"
+#include "api/lockd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
@@ -159,11 +160,22 @@ open_broker(struct node *n, struct slu_err *err)
 static int
 join_routes(struct node *n, struct slu_err *err)
 {
-	n->routes = mem_array(flat_n_routes + admin_n_routes, sizeof *n->routes);
+	const struct {
+		const struct route *rows;
+		unsigned n;
+	} apis[] = {
+		{ flat_routes, flat_n_routes },
+		{ lockd_routes, lockd_n_routes },
+		{ admin_routes, admin_n_routes },
+	};
+
+	n->routes = mem_array(flat_n_routes + lockd_n_routes + admin_n_routes, sizeof *n->routes);
 	if (!n->routes)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
-	memcpy(n->routes, flat_routes, flat_n_routes * sizeof *n->routes);
-	memcpy(n->routes + flat_n_routes, admin_routes, admin_n_routes * sizeof *n->routes);
+	for (size_t i = 0; i < sizeof apis / sizeof apis[0]; i++) {
+		memcpy(n->routes + n->n_routes, apis[i].rows, apis[i].n * sizeof *n->routes);
+		n->n_routes += apis[i].n;
+	}
 	return 0;
 }
 
@@ -172,7 +184,7 @@ open_server(struct node *n, struct slu_err *err)
 {
 	const struct server_conf conf = {
 		.routes = n->routes,
-		.n_routes = flat_n_routes + admin_n_routes,
+		.n_routes = n->n_routes,
 		.arg = &n->api,
 		.admit = admit,
 		.dismiss = admit_dismiss,

@@ -25,6 +25,7 @@ struct node {
 	struct secure secure;
 	struct api api;
 	struct route *routes; /* of all APIs */
+	unsigned n_routes;
 	struct broker_progress progress;
 	char sync[NODE_SYNC_TEXT];
 

@@ -217,6 +217,14 @@ def walk_server(walk):
         walk(413, "GET", path, "x")  # none of them takes a body
 
 
+def walk_lockd(walk):
+    queue = "/v1/queue/"
+    put(walk, {"text": "head"})
+    walk.post(200, queue + "stats", {"namespace": "shop", "queue": "orders", "more": 1})
+    walk.post(200, queue + "stats", {}, queue="unheard-of")
+    walk.post(400, queue + "stats", {})
+
+
 def walk_stop(walk):
     """While it stops it says so."""
     server = walk.server
@@ -232,7 +240,7 @@ def walked(tmp_path_factory):
     try:
         walk = Walk(server)
         for part in (walk_messages, walk_results, walk_topics, walk_limits, walk_admin,
-                     walk_server):
+                     walk_lockd, walk_server):
             part(walk)
         walk_policy(walk, "/policy")
         walk_policy(walk, "/v1/admin/queue/policy")

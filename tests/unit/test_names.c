@@ -46,6 +46,36 @@ TEST(names_are_folded_or_refused)
 	}
 }
 
+TEST(lock_keys_are_names_with_slashes_between)
+{
+	static const struct {
+		const char *key;
+		const char *folded; /* NULL: refused */
+		const char *says;
+	} cases[] = {
+		{ "orders", "orders", NULL },
+		{ "Q/Orders/state/0190.x", "q/orders/state/0190.x", NULL },
+		{ ".a/..b", ".a/..b", NULL },
+		{ "", NULL, "key has 0 bytes" },
+		{ "/a", NULL, "a segment is empty" },
+		{ "a/", NULL, "a segment is empty" },
+		{ "a//b", NULL, "a segment is empty" },
+		{ "a b", NULL, "only A-Z a-z 0-9" },
+	};
+
+	EACH(i, cases) {
+		char out[NAME_TEXT] = "before";
+		struct slu_err err = { 0 };
+		const int rc = lock_key_fold(slice_of(cases[i].key), "key", out, &err);
+
+		CHECK_EQ(cases[i].folded ? 0 : SLU_EINVAL, rc, cases[i].key);
+		CHECK_STR(cases[i].folded ? cases[i].folded : "before", out);
+		if (cases[i].says)
+			CHECK_CONTAINS(cases[i].says, err.text);
+	}
+	CHECK_EQ(SLU_EINVAL, lock_key_fold(of_length(129), "key", (char[NAME_TEXT]){ 0 }, NULL));
+}
+
 TEST(a_name_with_a_nul_inside_is_refused)
 {
 	char out[NAME_TEXT];

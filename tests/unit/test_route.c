@@ -18,6 +18,7 @@ static const struct route rows[] = {
 	{ "GET", "/files/", handle, .below = true },
 	{ "PUT", "/files/deep/", handle, .below = true },
 	{ "GET", "/files/deep/one", handle, .max_body = 0 },
+	{ NULL, "/any", handle, .no_head = true },
 };
 
 TEST(a_request_takes_the_row_of_its_longest_path)
@@ -47,6 +48,9 @@ TEST(a_request_takes_the_row_of_its_longest_path)
 		{ "GET", "/files/deep/one", 5 },
 		{ "HEAD", "/files/deep/one", 5 },
 		{ "PUT", "/files/deep/one", -405 },
+		{ "PUT", "/any", 6 },
+		{ "my!Method", "/any", 6 },
+		{ "HEAD", "/any", -405 },
 	};
 	struct route_table t;
 
@@ -70,6 +74,7 @@ TEST(allow_names_the_methods_of_a_path)
 		{ "/a", "GET, HEAD, POST" },
 		{ "/a/b", "GET" },
 		{ "/files/deep/x", "PUT" },
+		{ "/any", "GET, POST, PUT, PATCH, DELETE" },
 		{ "/nowhere", "" },
 	};
 	struct route_table t;
