@@ -1,0 +1,359 @@
+#include "core/mutation.h"
+
+#include "base/json_out.h"
+#include "base/mem.h"
+#include "base/parse.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Where a path leads. */
+struct spot {
+	bool found;
+	struct slice value; /* what is there; or else the last thing on the way that is */
+	unsigned depth;     /* steps that lead to value */
+	struct slice cut;   /* found: what goes with it, a comma too */
+};
+
+/* The members or elements of one value, in search of one. */
+struct search {
+	struct json r;
+	const struct json_step *step;
+	const char *begin; /* of the child read last, with its name */
+	const char *end;
+	const char *before; /* end of the one before it; NULL: it is the first */
+	int64_t index;
+	struct slice value; /* of the one that was found */
+	struct slice cut;
+	unsigned found;
+	bool cut_next; /* it was the first: what follows it, up to the next, goes too */
+};
+
+/* Read one child; what is cut out with it depends on its neighbours. */
+static void
+look_at(struct search *s, bool is_it, const char *begin)
+{
+	const struct slice value = json_skip(&s->r);
+
+	if (s->r.state == JSON_FAILED)
+		return;
+	s->before = s->end;
+	s->begin = begin ? begin : value.p;
+	s->end = value.p + value.n;
+	if (s->cut_next)
+		s->cut.n = (size_t)(s->begin - s->cut.p);
+	s->cut_next = false;
+	if (!is_it)
+		return;
+	s->found++;
+	s->value = value;
+	s->cut_next = !s->before;
+	s->cut.p = s->before ? s->before : s->begin;
+	s->cut.n = (size_t)(s->end - s->cut.p);
+}
+
+static void
+search_members(struct search *s)
+{
+	struct json_str name;
+
+	json_object(&s->r);
+	while (json_member(&s->r, &name))
+		look_at(s, json_str_is(&name, s->step->name), name.raw.p - 1);
+}
+
+static void
+search_elements(struct search *s)
+{
+	json_array(&s->r);
+	while (json_element(&s->r))
+		look_at(s, s->index++ == s->step->index, NULL);
+}
+
+/* Follow the path as far as there is something. */
+static int
+locate(const struct json_path *path, struct slice document, struct spot *out,
+       struct slu_err *err)
+{
+	*out = (struct spot){ .value = document };
+	for (unsigned i = 0; i < path->n; i++) {
+		struct search s = { .step = &path->steps[i] };
+		enum json_type type;
+		char shown[SHOWN_TEXT];
+
+		json_init(&s.r, out->value, JSON_DEPTH_MAX);
+		type = json_peek(&s.r);
+		if (type != JSON_OBJECT && type != JSON_ARRAY)
+			return 0;
+		if (type == JSON_OBJECT)
+			search_members(&s);
+		else
+			search_elements(&s);
+		if (s.r.state == JSON_FAILED)
+			return json_report(&s.r, err);
+		if (s.found > 1)
+			return slu_fail(err, SLU_EINVAL, "the document has %s twice in one object",
+					parse_shown(s.step->name, shown));
+		if (s.found == 0)
+			return 0;
+		*out = (struct spot){ .value = s.value, .cut = s.cut, .depth = i + 1 };
+	}
+	out->found = true;
+	return 0;
+}
+
+/* The document with `old`, a part of it, as something else. */
+static int
+splice(struct slice document, struct slice old, struct slice new, struct buf *out,
+       struct slu_err *err)
+{
+	const char *const rest = old.p + old.n;
+
+	buf_put(out, document.p, (size_t)(old.p - document.p));
+	buf_put(out, new.p, new.n);
+	buf_put(out, rest, (size_t)(document.p + document.n - rest));
+	if (!out->failed)
+		return 0;
+	return slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
+}
+
+/* {"b":{"c":value}}, for what is missing of /a/b/c. */
+static void
+put_missing(struct buf *out, const struct json_path *path, unsigned from, struct slice value)
+{
+	struct json_out w;
+
+	json_out_init(&w, out);
+	for (unsigned i = from; i < path->n; i++) {
+		json_out_object(&w, NULL);
+		json_out_name(&w, path->steps[i].name);
+	}
+	json_out_raw(&w, NULL, value);
+	for (unsigned i = from; i < path->n; i++)
+		json_out_close(&w);
+}
+
+/* The value of the spot, an object, has more members now: those of the object `more`. */
+static int
+add_members(struct slice document, struct slice object, struct slice more, struct buf *out,
+	    struct slu_err *err)
+{
+	const char *const brace = object.p + object.n - 1;
+	struct json_str name;
+	struct json r;
+
+	buf_put(out, document.p, (size_t)(brace - document.p));
+	json_init(&r, object, JSON_DEPTH_MAX);
+	json_object(&r);
+	if (json_member(&r, &name))
+		buf_putc(out, ',');
+	buf_put(out, more.p + 1, more.n - 2);
+	return splice((struct slice){ brace, (size_t)(document.p + document.n - brace) },
+		      (struct slice){ brace, 0 }, (struct slice){ NULL, 0 }, out, err);
+}
+
+static int
+make(const struct mutation *m, struct slice document, const struct spot *spot,
+     struct buf *out, struct slu_err *err)
+{
+	const struct json_step *const step = &m->path->steps[spot->depth];
+	char shown[SHOWN_TEXT];
+	struct buf missing;
+	struct json r;
+	enum json_type type;
+	int rc;
+
+	json_init(&r, spot->value, JSON_DEPTH_MAX);
+	type = json_peek(&r);
+	if (type == JSON_ARRAY)
+		return slu_fail(err, SLU_EINVAL, "an array has no element %s",
+				parse_shown(step->name, shown));
+	buf_init(&missing, out->max);
+	put_missing(&missing, m->path, spot->depth, m->value);
+	if (missing.failed)
+		rc = slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
+	else if (type == JSON_OBJECT)
+		rc = add_members(document, spot->value, buf_slice(&missing), out, err);
+	else
+		rc = splice(document, spot->value, buf_slice(&missing), out, err);
+	buf_release(&missing);
+	return rc;
+}
+
+static bool
+read_i64(struct slice s, int64_t *out)
+{
+	struct json r;
+
+	json_init(&r, s, 0);
+	*out = json_i64(&r, INT64_MIN, INT64_MAX);
+	return json_end(&r, NULL) == 0;
+}
+
+static bool
+read_double(struct slice s, double *out)
+{
+	struct json r;
+
+	json_init(&r, s, 0);
+	*out = json_double(&r);
+	return json_end(&r, NULL) == 0;
+}
+
+/* The shortest spelling that reads back the same. */
+static bool
+put_double(struct buf *out, double v)
+{
+	char text[32];
+
+	for (int digits = 15; digits <= 17; digits++) {
+		struct buf b;
+
+		buf_init(&b, sizeof text);
+		buf_printf(&b, "%.*g", digits, v);
+		memcpy(text, buf_str(&b), b.n + 1);
+		buf_release(&b);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	buf_puts(out, text);
+	return isfinite(v);
+}
+
+static int
+add_numbers(struct slice a, struct slice b, struct buf *out, struct slu_err *err)
+{
+	int64_t i, j, sum;
+	double x, y;
+
+	if (read_i64(a, &i) && read_i64(b, &j) && !__builtin_add_overflow(i, j, &sum)) {
+		buf_printf(out, "%lld", (long long)sum);
+		return 0;
+	}
+	if (!read_double(a, &x) || !read_double(b, &y))
+		return slu_fail(err, SLU_EINVAL, "what is added to is no number");
+	if (!put_double(out, x + y))
+		return slu_fail(err, SLU_EINVAL, "the sum is too large for a number");
+	return 0;
+}
+
+static int
+add(const struct mutation *m, struct slice document, const struct spot *spot, struct buf *out,
+    struct slu_err *err)
+{
+	struct buf sum;
+	int rc;
+
+	buf_init(&sum, 64);
+	rc = add_numbers(spot->value, m->value, &sum, err);
+	if (rc == 0)
+		rc = splice(document, spot->value, buf_slice(&sum), out, err);
+	buf_release(&sum);
+	return rc;
+}
+
+int
+mutation_apply(const struct mutation *m, struct slice document, struct buf *out,
+	       struct slu_err *err)
+{
+	struct spot spot;
+	const int rc = locate(m->path, document, &spot, err);
+
+	if (rc)
+		return rc;
+	if (m->kind == MUTATION_REMOVE)
+		return splice(document, spot.found ? spot.cut : (struct slice){ document.p, 0 },
+			      (struct slice){ NULL, 0 }, out, err);
+	if (!spot.found)
+		return make(m, document, &spot, out, err);
+	return m->kind == MUTATION_ADD ? add(m, document, &spot, out, err)
+				       : splice(document, spot.value, m->value, out, err);
+}
+
+/* What changes from text to text. */
+struct job {
+	struct buf *out;  /* the document so far */
+	struct buf spare; /* the next one is written here, then they are swapped */
+	struct buf value;
+	unsigned count;
+};
+
+static int
+apply_text(struct job *j, struct slice text, char *room, slu_time now, struct slu_err *err)
+{
+	struct mutation_parser p;
+	struct mutation m;
+	struct buf swap;
+	int rc;
+
+	mutation_parse(&p, text, room, &j->value, now);
+	for (;;) {
+		rc = mutation_next(&p, &m, err);
+		if (rc || p.ended)
+			return rc;
+		if (++j->count > MUTATIONS_MAX)
+			return slu_fail(err, SLU_EINVAL, "more than %d mutations", MUTATIONS_MAX);
+		buf_clear(&j->spare);
+		rc = mutation_apply(&m, buf_slice(j->out), &j->spare, err);
+		if (rc)
+			return rc;
+		swap = *j->out;
+		*j->out = j->spare;
+		j->spare = swap;
+	}
+}
+
+static int
+apply_texts(struct job *j, const struct slice *texts, unsigned n, slu_time now,
+	    struct slu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < n && rc == 0; i++) {
+		char *const room = mem_alloc(texts[i].n + 1);
+		struct slu_err why = { 0 };
+
+		if (!room)
+			return slu_fail(err, SLU_ENOMEM, NULL);
+		rc = apply_text(j, texts[i], room, now, &why);
+		mem_free(room);
+		if (rc == SLU_EINVAL)
+			return slu_fail(err, rc, "mutation %u: %s", i + 1, why.text);
+		if (rc)
+			return slu_fail(err, rc, "%s", why.text);
+	}
+	return rc;
+}
+
+int
+mutations_apply(const struct slice *texts, unsigned n, struct slice document, slu_time now,
+		struct buf *out, struct slu_err *err)
+{
+	struct job j = { .out = out };
+	struct json r;
+	int rc;
+
+	buf_init(&j.spare, out->max);
+	buf_init(&j.value, out->max);
+	buf_clear(out);
+	json_init(&r, document, JSON_DEPTH_MAX);
+	document = json_skip(&r); /* without the space around it */
+	buf_put(out, document.p, document.n);
+	json_init(&r, document, JSON_DEPTH_MAX);
+	if (json_peek(&r) != JSON_OBJECT)
+		rc = slu_fail(err, SLU_EINVAL, "the document is %s, not an object",
+			      json_type_name(json_peek(&r)));
+	else if (out->failed)
+		rc = slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
+	else
+		rc = apply_texts(&j, texts, n, now, err);
+	if (rc == 0 && j.count == 0)
+		rc = slu_fail(err, SLU_EINVAL, "expected at least one mutation");
+	if (rc == 0) {
+		json_init(&r, buf_slice(out), JSON_DEPTH_MAX); /* not nested too deep now? */
+		rc = json_end(&r, err);
+	}
+	buf_release(&j.spare);
+	buf_release(&j.value);
+	return rc;
+}

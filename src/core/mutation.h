@@ -1,0 +1,77 @@
+/*
+ * mutation.h - changes to a JSON document, in the words of lockd's query language.
+ *
+ *      /a/b=1              set; a bare word, "text", 'text', true, null, 1.5, [..], {..}
+ *      /n++  /n--          count up and down; a member that is not there counts from 0
+ *      /n=+3  /n=-2        add; also /n+=3 and /n-=2
+ *      rm:/a/b             remove, if it is there; also remove: del: delete:
+ *      time:/t=NOW         the time, in UTC; or a moment of RFC 3339
+ *      /a{/b=1,/c++}       several below a path
+ *      /a=1,/b=2           several in one text, with commas or on lines of their own
+ *
+ * As in lockd, quotes only keep commas and spaces together: "5" is the number 5. Objects
+ * that are missing on the way are made, and what stands in their place and is no object
+ * gives way; but an array is never replaced by that: a step into it is the index of an
+ * element that is there. Whole numbers are added exactly as long as they fit 64 bits.
+ *
+ * The document is changed as text, one mutation after another: memory is two copies of
+ * it, whatever it holds. No wildcards.
+ */
+#ifndef CORE_MUTATION_H
+#define CORE_MUTATION_H
+
+#include "base/json_path.h"
+
+enum {
+	MUTATIONS_MAX = 128, /* of a call, and of the texts that bring them */
+	MUTATION_NESTING = 8 /* braces */
+};
+
+enum mutation_kind {
+	MUTATION_SET,
+	MUTATION_ADD,
+	MUTATION_REMOVE
+};
+
+/* One of them, parsed. */
+struct mutation {
+	enum mutation_kind kind;
+	const struct json_path *path;
+	struct slice value; /* SET: JSON; ADD: a number */
+};
+
+/*
+ * Reads a text, mutation by mutation:
+ *
+ *         mutation_parse(&p, text, room, &value, now);
+ *         while (mutation_next(&p, &m, &err) == 0 && !p.end) ...
+ */
+struct mutation_parser {
+	struct slice text;
+	const char *p;
+	char *room; /* text.n bytes, for names */
+	struct buf *value;
+	slu_time now;
+	struct json_path path;
+	unsigned nesting;
+	unsigned prefix[MUTATION_NESTING + 1]; /* steps of the path, a level */
+	bool ended;                            /* there was no more */
+};
+
+void mutation_parse(struct mutation_parser *p, struct slice text, char *room,
+		    struct buf *value, slu_time now);
+
+/* The next, good until the one after it. SLU_EINVAL, SLU_ENOMEM. */
+int mutation_next(struct mutation_parser *p, struct mutation *m, struct slu_err *err);
+
+/* Write the document with this change to out. SLU_EINVAL: it cannot be changed that way.
+ * SLU_ETOOBIG: out is full, or there was no memory. */
+int mutation_apply(const struct mutation *m, struct slice document, struct buf *out,
+		   struct slu_err *err);
+
+/* All of them, in order; document is valid JSON. out: the new one, at most out->max
+ * bytes. SLU_EINVAL names the text and the place in it. */
+int mutations_apply(const struct slice *texts, unsigned n, struct slice document,
+		    slu_time now, struct buf *out, struct slu_err *err);
+
+#endif

@@ -1,0 +1,587 @@
+/*
+ * selector.c - conditions as a row of nodes, each before what it is made of.
+ *
+ *      {"eq":A,"not":{"or":[{"eq":B},{"eq":C}]}}
+ *
+ *      0 and   1 eq A   2 not   3 or   4 and   5 eq B   6 and   7 eq C
+ *      end 8   end 2    end 8   end 8  end 6   end 6    end 8   end 8
+ *
+ * The parts of node i begin at i + 1, the next part of a part p is at its end. Read from
+ * the back, every part is known before what it is a part of: nothing recurses.
+ */
+#include "core/selector.h"
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/rfc3339.h"
+
+#include <stdlib.h>
+
+struct node;
+struct found;
+
+typedef bool node_test(const struct selector *s, const struct node *n,
+		       const struct found *value);
+
+/* A bound of a range. */
+struct bound {
+	bool given;
+	double number;
+};
+
+enum {
+	BOUND_GT,
+	BOUND_GTE,
+	BOUND_LT,
+	BOUND_LTE,
+	BOUNDS
+};
+
+struct node {
+	const struct kind *kind;
+	unsigned end;
+	struct json_path path;
+	unsigned values, n_values; /* in selector.values */
+	struct bound bounds[BOUNDS];
+	bool moments; /* the bounds are */
+	bool ignore_case;
+};
+
+/* What a field is compared with. */
+struct value {
+	struct slice text;
+	bool is_number, is_null;
+	double number;
+};
+
+struct selector {
+	char *text; /* a copy of the JSON, and room for what is unescaped */
+	unsigned n_nodes, n_values;
+	struct node nodes[SELECTOR_NODES];
+	struct value values[SELECTOR_VALUES];
+};
+
+/* A value of a document. */
+struct found {
+	enum json_type type;
+	struct slice text; /* of a scalar; of a string unescaped */
+};
+
+/* ---- The tests. ---- */
+
+static bool
+test_exists(const struct selector *s, const struct node *n, const struct found *v)
+{
+	(void)s;
+	(void)n;
+	return v->type != JSON_NULL;
+}
+
+static bool
+number_of(struct slice text, double *out)
+{
+	struct json r;
+
+	json_init(&r, text, 0);
+	*out = json_double(&r);
+	return json_end(&r, NULL) == 0;
+}
+
+static bool
+is_scalar(const struct found *v)
+{
+	return v->type != JSON_ARRAY && v->type != JSON_OBJECT && v->type != JSON_NULL;
+}
+
+static bool
+is_value(const struct value *want, const struct found *v)
+{
+	double number;
+
+	if (want->is_null)
+		return v->type == JSON_NULL;
+	if (!is_scalar(v))
+		return false;
+	if (slice_eq(want->text, v->text))
+		return true;
+	return want->is_number && v->type == JSON_NUMBER && number_of(v->text, &number) &&
+	       number == want->number;
+}
+
+static bool
+test_eq(const struct selector *s, const struct node *n, const struct found *v)
+{
+	for (unsigned i = 0; i < n->n_values; i++)
+		if (is_value(&s->values[n->values + i], v))
+			return true;
+	return false;
+}
+
+static char
+small(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static bool
+begins_with(struct slice text, struct slice part, bool ignore_case)
+{
+	if (text.n < part.n)
+		return false;
+	if (!ignore_case)
+		return part.n == 0 || memcmp(text.p, part.p, part.n) == 0;
+	for (size_t i = 0; i < part.n; i++)
+		if (small(text.p[i]) != small(part.p[i]))
+			return false;
+	return true;
+}
+
+static bool
+contains(struct slice text, struct slice part, bool ignore_case)
+{
+	if (!ignore_case)
+		return part.n == 0 || (text.n > 0 && memmem(text.p, text.n, part.p, part.n));
+	for (; text.n >= part.n; text.p++, text.n--) {
+		if (begins_with(text, part, true))
+			return true;
+		if (text.n == 0)
+			break;
+	}
+	return false;
+}
+
+typedef bool text_test(struct slice text, struct slice part, bool ignore_case);
+
+/* Without a value it is enough that the field is there. */
+static bool
+test_text(const struct selector *s, const struct node *n, const struct found *v,
+	  text_test *fits)
+{
+	if (n->n_values == 0)
+		return true;
+	for (unsigned i = 0; i < n->n_values && is_scalar(v); i++)
+		if (fits(v->text, s->values[n->values + i].text, n->ignore_case))
+			return true;
+	return false;
+}
+
+static bool
+test_prefix(const struct selector *s, const struct node *n, const struct found *v)
+{
+	return test_text(s, n, v, begins_with);
+}
+
+static bool
+test_contains(const struct selector *s, const struct node *n, const struct found *v)
+{
+	return test_text(s, n, v, contains);
+}
+
+/* A moment as a number, as exact as a double is. */
+static bool
+moment_of(struct slice text, double *out)
+{
+	slu_time t;
+
+	if (rfc3339_parse(text, &t, NULL))
+		return false;
+	*out = (double)t;
+	return true;
+}
+
+static bool
+test_range(const struct selector *s, const struct node *n, const struct found *v)
+{
+	const struct bound *const b = n->bounds;
+	double x;
+
+	(void)s;
+	if (!is_scalar(v) || !(n->moments ? moment_of : number_of)(v->text, &x))
+		return false;
+	return (!b[BOUND_GT].given || x > b[BOUND_GT].number) &&
+	       (!b[BOUND_GTE].given || x >= b[BOUND_GTE].number) &&
+	       (!b[BOUND_LT].given || x < b[BOUND_LT].number) &&
+	       (!b[BOUND_LTE].given || x <= b[BOUND_LTE].number);
+}
+
+/* ---- Reading. ---- */
+
+/* An object or array of selectors that is open. */
+struct level {
+	unsigned node;
+	bool array;
+};
+
+struct reader {
+	struct json r;
+	struct selector *s;
+	struct level levels[SELECTOR_NESTING];
+	unsigned depth;
+};
+
+typedef void node_read(struct reader *rd, struct node *n);
+
+struct kind {
+	struct slice name;
+	node_read *read; /* NULL: it is made of others */
+	node_test *test;
+	bool array;  /* of these */
+	bool any;    /* one of its parts is enough; else all are needed */
+	bool negate; /* and then it is the other way round */
+	bool ignore_case;
+};
+
+static bool
+add_value(struct reader *rd, struct node *n)
+{
+	struct value *const v = &rd->s->values[rd->s->n_values];
+	const enum json_type type = json_peek(&rd->r);
+
+	if (rd->s->n_values == SELECTOR_VALUES) {
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected at most %d values", SELECTOR_VALUES);
+		return false;
+	}
+	if (type == JSON_STRING)
+		v->text = json_text(&rd->r);
+	else if (type == JSON_ARRAY || type == JSON_OBJECT)
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a text, number, true, false or null");
+	else
+		v->text = json_skip(&rd->r);
+	v->is_null = type == JSON_NULL;
+	v->is_number = type == JSON_NUMBER && number_of(v->text, &v->number);
+	if (n->n_values == 0)
+		n->values = rd->s->n_values;
+	rd->s->n_values++;
+	n->n_values++;
+	return true;
+}
+
+static void
+read_field(struct reader *rd, struct node *n)
+{
+	const struct slice text = json_text(&rd->r);
+	char *const room = json_take_room(&rd->r, text.n);
+	struct slu_err err;
+
+	n->path.n = 0;
+	if (!room)
+		return;
+	if (text.n == 0)
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a path, as in /a/b");
+	else if (json_path_add(&n->path, text, room, &err))
+		json_fail(&rd->r, SLU_EINVAL, NULL, "%s", err.text);
+}
+
+static void
+read_any(struct reader *rd, struct node *n)
+{
+	json_array(&rd->r);
+	while (json_element(&rd->r))
+		(void)add_value(rd, n);
+	if (n->n_values == 0)
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected at least one value");
+}
+
+static void
+read_ignore_case(struct reader *rd, struct node *n)
+{
+	n->ignore_case |= json_bool(&rd->r);
+}
+
+static bool
+read_bound(struct reader *rd, struct node *n, struct bound *b)
+{
+	struct slice text;
+
+	b->given = true;
+	if (json_peek(&rd->r) != JSON_STRING) {
+		b->number = json_double(&rd->r);
+		return n->moments;
+	}
+	text = json_text(&rd->r);
+	if (!moment_of(text, &b->number))
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a number, or a moment of RFC 3339");
+	n->moments = true;
+	return false;
+}
+
+static bool
+read_bound_of(struct reader *rd, struct node *n, const struct json_str *name)
+{
+	static const struct slice names[BOUNDS] = {
+		[BOUND_GT] = { "gt", 2 },
+		[BOUND_GTE] = { "gte", 3 },
+		[BOUND_LT] = { "lt", 2 },
+		[BOUND_LTE] = { "lte", 3 },
+	};
+	const bool had_moments = n->moments;
+	bool others = false;
+
+	for (unsigned i = 0; i < BOUNDS; i++)
+		others |= n->bounds[i].given;
+	for (unsigned i = 0; i < BOUNDS; i++) {
+		if (!json_str_is(name, names[i]))
+			continue;
+		if (read_bound(rd, n, &n->bounds[i]) || (others && had_moments != n->moments))
+			json_fail(&rd->r, SLU_EINVAL, NULL, "expected numbers or moments, not both");
+		return true;
+	}
+	return false;
+}
+
+/* The members of a condition on a field; which of them are of use is the kind's. */
+static void
+read_term(struct reader *rd, struct node *n)
+{
+	const bool range = n->kind->test == test_range;
+	bool has_field = false;
+	struct json_str name;
+
+	json_object(&rd->r);
+	while (json_member(&rd->r, &name)) {
+		if (json_str_is(&name, SLICE("field"))) {
+			read_field(rd, n);
+			has_field = true;
+		} else if (range) {
+			if (!read_bound_of(rd, n, &name))
+				json_fail(&rd->r, SLU_EINVAL, NULL, "expected field, gt, gte, lt or lte");
+		} else if (json_str_is(&name, SLICE("value")))
+			(void)add_value(rd, n);
+		else if (json_str_is(&name, SLICE("any")))
+			read_any(rd, n);
+		else if (json_str_is(&name, SLICE("ignoreCase")))
+			read_ignore_case(rd, n);
+		else
+			json_fail(&rd->r, SLU_EINVAL, NULL, "expected field, value, any or ignoreCase");
+	}
+	if (!has_field)
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a member \"field\"");
+	else if (n->kind->test == test_eq && n->n_values == 0)
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a value to compare with");
+}
+
+/* clang-format off */
+static const struct kind kinds[] = {
+	{ .name = { "and", 3 },       .array = true },
+	{ .name = { "or", 2 },        .array = true, .any = true },
+	{ .name = { "not", 3 },       .negate = true },
+	{ .name = { "eq", 2 },        .read = read_term, .test = test_eq },
+	{ .name = { "in", 2 },        .read = read_term, .test = test_eq },
+	{ .name = { "prefix", 6 },    .read = read_term, .test = test_prefix },
+	{ .name = { "iprefix", 7 },   .read = read_term, .test = test_prefix, .ignore_case = true },
+	{ .name = { "contains", 8 },  .read = read_term, .test = test_contains },
+	{ .name = { "icontains", 9 }, .read = read_term, .test = test_contains, .ignore_case = true },
+	{ .name = { "range", 5 },     .read = read_term, .test = test_range },
+	{ .name = { "exists", 6 },    .read = read_field, .test = test_exists },
+};
+/* clang-format on */
+
+static struct node *
+add_node(struct reader *rd, const struct kind *kind)
+{
+	struct node *const n = &rd->s->nodes[rd->s->n_nodes];
+
+	if (rd->s->n_nodes == SELECTOR_NODES) {
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected at most %d conditions", SELECTOR_NODES);
+		return NULL;
+	}
+	rd->s->n_nodes++;
+	n->kind = kind;
+	n->ignore_case = kind->ignore_case;
+	n->end = rd->s->n_nodes;
+	return n;
+}
+
+/* Enter the object or array that comes next, whose parts are those of node. */
+static void
+open_level(struct reader *rd, const struct node *n, bool array)
+{
+	if (rd->depth == SELECTOR_NESTING) {
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected less nesting");
+		return;
+	}
+	rd->levels[rd->depth++] = (struct level){
+		.node = (unsigned)(n - rd->s->nodes),
+		.array = array,
+	};
+	if (array)
+		json_array(&rd->r);
+	else
+		json_object(&rd->r);
+}
+
+/* {..} is `and` of its members. */
+static void
+open_object(struct reader *rd)
+{
+	const struct node *const n = add_node(rd, &kinds[0]);
+
+	if (n)
+		open_level(rd, n, false);
+}
+
+static void
+read_member(struct reader *rd, const struct json_str *name)
+{
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+		struct node *n;
+
+		if (!json_str_is(name, kinds[i].name))
+			continue;
+		n = add_node(rd, &kinds[i]);
+		if (n && kinds[i].read)
+			kinds[i].read(rd, n);
+		else if (n)
+			open_level(rd, n, kinds[i].array);
+		return;
+	}
+	json_fail(&rd->r, SLU_EINVAL, name->raw.p - 1,
+		  "expected and, or, not, eq, in, prefix, iprefix, contains, icontains, "
+		  "range or exists");
+}
+
+static void
+read_all(struct reader *rd)
+{
+	struct json_str name;
+
+	open_object(rd);
+	while (rd->depth > 0) {
+		const struct level l = rd->levels[rd->depth - 1];
+
+		if (l.array ? json_element(&rd->r) : json_member(&rd->r, &name)) {
+			if (l.array)
+				open_object(rd);
+			else
+				read_member(rd, &name);
+		} else {
+			rd->s->nodes[l.node].end = rd->s->n_nodes;
+			rd->depth--;
+		}
+	}
+}
+
+int
+selector_new(struct selector **out, struct slice json, struct slu_err *err)
+{
+	struct selector *const s = mem_zalloc(sizeof *s);
+	struct reader rd = { .s = s };
+	int rc;
+
+	*out = NULL;
+	if (!s)
+		return slu_fail(err, SLU_ENOMEM, NULL);
+	s->text = mem_alloc(3 * json.n + 1);
+	if (!s->text) {
+		selector_free(s);
+		return slu_fail(err, SLU_ENOMEM, NULL);
+	}
+	memcpy(s->text, json.p, json.n);
+	json_init(&rd.r, (struct slice){ s->text, json.n }, JSON_DEPTH);
+	json_room(&rd.r, s->text + json.n, 2 * json.n + 1);
+	read_all(&rd);
+	rc = json_end(&rd.r, err);
+	if (rc)
+		selector_free(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void
+selector_free(struct selector *s)
+{
+	if (!s)
+		return;
+	mem_free(s->text);
+	mem_free(s);
+}
+
+bool
+selector_is_empty(const struct selector *s)
+{
+	return s->n_nodes == 1;
+}
+
+/* ---- Matching. ---- */
+
+struct trial {
+	const struct selector *s;
+	const struct node *n;
+	bool fits;
+	bool no_memory;
+};
+
+static bool
+try_value(void *arg, const struct json_event *value)
+{
+	struct trial *const t = arg;
+	struct found v = { .type = value->type, .text = value->raw };
+	char *room = NULL;
+
+	if (value->type == JSON_STRING) {
+		if (value->str.n != value->str.raw.n)
+			room = mem_alloc(value->str.n + 1);
+		t->no_memory = value->str.n != value->str.raw.n && !room;
+		if (t->no_memory)
+			return false;
+		v.text = json_str_text(&value->str, room);
+	}
+	t->fits = t->n->kind->test(t->s, t->n, &v);
+	mem_free(room);
+	return !t->fits;
+}
+
+/* A condition that is made of others. */
+static bool
+combine(const struct selector *s, unsigned i, const bool *fits)
+{
+	const struct node *const n = &s->nodes[i];
+	bool any = false, all = true;
+
+	for (unsigned part = i + 1; part < n->end; part = s->nodes[part].end) {
+		any |= fits[part];
+		all &= fits[part];
+	}
+	if (n->end == i + 1)
+		return true; /* nothing was asked for */
+	return (n->kind->any ? any : all) != n->kind->negate;
+}
+
+static bool
+is_object(struct slice document)
+{
+	struct json r;
+
+	json_init(&r, document, JSON_DEPTH_MAX);
+	return json_peek(&r) == JSON_OBJECT;
+}
+
+static int
+try_node(struct trial *t, struct slice document, struct slu_err *err)
+{
+	const int rc = json_walk(document, &t->n->path, try_value, t, err);
+
+	return t->no_memory ? slu_fail(err, SLU_ENOMEM, NULL) : rc;
+}
+
+int
+selector_match(const struct selector *s, struct slice document, bool *out,
+	       struct slu_err *err)
+{
+	bool fits[SELECTOR_NODES];
+	int rc = 0;
+
+	*out = false;
+	if (!is_object(document))
+		return 0;
+	for (unsigned i = s->n_nodes; i-- > 0 && rc == 0;) {
+		struct trial t = { .s = s, .n = &s->nodes[i] };
+
+		if (t.n->kind->read)
+			rc = try_node(&t, document, err);
+		fits[i] = t.n->kind->read ? t.fits : combine(s, i, fits);
+	}
+	*out = rc == 0 && fits[0];
+	return rc;
+}

@@ -1,0 +1,171 @@
+#include "test.h"
+
+#include "core/mutation.h"
+
+static const slu_time noon = 1700000000 * SLU_SEC;
+
+static int
+mutate(const char *document, const char *text, struct buf *out, struct slu_err *err)
+{
+	const struct slice texts[] = { slice_of(text) };
+
+	buf_init(out, 4096);
+	return mutations_apply(texts, 1, slice_of(document), noon, out, err);
+}
+
+static void
+check(const char *document, const char *text, const char *want)
+{
+	struct slu_err err;
+	struct buf out;
+
+	if (mutate(document, text, &out, &err))
+		test_fail(__FILE__, __LINE__, "%s: %s", text, err.text);
+	CHECK_STR(want, buf_str(&out));
+	buf_release(&out);
+}
+
+TEST(a_document_is_changed)
+{
+	static const struct {
+		const char *document;
+		const char *text;
+		const char *want;
+	} cases[] = {
+		/* set */
+		{ "{}", "/a=1", "{\"a\":1}" },
+		{ "{\"a\":1}", "/a=2", "{\"a\":2}" },
+		{ "{\"b\":1}", "/a=x y", "{\"b\":1,\"a\":\"x y\"}" },
+		{ "{}", "/a/b/c=true", "{\"a\":{\"b\":{\"c\":true}}}" },
+		{ "{\"a\":{\"x\":1}}", "/a/b/c=null", "{\"a\":{\"x\":1,\"b\":{\"c\":null}}}" },
+		{ "{\"a\":{}}", "/a/b=1.50", "{\"a\":{\"b\":1.50}}" },
+		{ "{\"a\":5,\"z\":6}", "/a/b=1", "{\"a\":{\"b\":1},\"z\":6}" },
+		{ "{\"a\":[1,2,3]}", "/a/1=x", "{\"a\":[1,\"x\",3]}" },
+		{ "{\"a\":[{\"b\":1}]}", "/a/0/b++", "{\"a\":[{\"b\":2}]}" },
+		{ "{}", "/a=\"hi, \\\"w\\\"\"", "{\"a\":\"hi, \\\"w\\\"\"}" },
+		{ "{}", "/a='hi, w'", "{\"a\":\"hi, w\"}" },
+		{ "{}", "/a=\"5\"", "{\"a\":5}" },
+		{ "{}", "/a=\"-5\"", "{\"a\":-5}" },
+		{ "{}", "/a=TRUE", "{\"a\":true}" },
+		{ "{}", "/a=", "{\"a\":\"\"}" },
+		{ "{}", "/a={\"x\":[1,2]},/b=[1, 2]", "{\"a\":{\"x\":[1,2]},\"b\":[1, 2]}" },
+		{ "{}", "/hello key = Mars ", "{\"hello key\":\"Mars\"}" },
+		{ "{}", "/a~1b=1", "{\"a/b\":1}" },
+		{ "{\"a\\u002fb\":1}", "/a~1b=2", "{\"a\\u002fb\":2}" },
+		{ "{}", "/a-b=1,/c=+x", "{\"a-b\":1,\"c\":\"+x\"}" },
+		{ " { \"a\" : 1 } ", "/b=2", "{ \"a\" : 1 ,\"b\":2}" },
+		/* count and add */
+		{ "{\"n\":1}", "/n++", "{\"n\":2}" },
+		{ "{}", "/n--", "{\"n\":-1}" },
+		{ "{}", "/a/n=+3", "{\"a\":{\"n\":3}}" },
+		{ "{\"n\":1}", "/n=+3,/n=-2", "{\"n\":2}" },
+		{ "{\"n\":1}", "/n+=3,/n-=5,/n-=-1", "{\"n\":0}" },
+		{ "{\"n\":9007199254740993}", "/n++", "{\"n\":9007199254740994}" },
+		{ "{\"n\":0.1}", "/n=+0.2", "{\"n\":0.30000000000000004}" },
+		{ "{\"n\":1.5}", "/n=+1.5", "{\"n\":3}" },
+		{ "{\"n\":9223372036854775807}", "/n++", "{\"n\":9.223372036854776e+18}" },
+		/* remove */
+		{ "{\"a\":1,\"b\":2,\"c\":3}", "rm:/a", "{\"b\":2,\"c\":3}" },
+		{ "{\"a\":1,\"b\":2,\"c\":3}", "remove:/b", "{\"a\":1,\"c\":3}" },
+		{ "{\"a\":1,\"b\":2,\"c\":3}", "del:/c", "{\"a\":1,\"b\":2}" },
+		{ "{\"a\":1}", "delete:/a", "{}" },
+		{ "{\"a\":[1,2,3]}", "rm:/a/0", "{\"a\":[2,3]}" },
+		{ "{\"a\":[1,2,3]}", "rm:/a/2", "{\"a\":[1,2]}" },
+		{ "{\"a\":1}", "rm:/b/c", "{\"a\":1}" },
+		{ "{\"a\":1}", "rm:/a/c", "{\"a\":1}" },
+		/* time */
+		{ "{}", "time:/t=NOW", "{\"t\":\"2023-11-14T22:13:20Z\"}" },
+		{ "{}", "time:/t=\"2025-01-01T02:00:00+01:00\"", "{\"t\":\"2025-01-01T01:00:00Z\"}" },
+		/* braces */
+		{ "{}", "/s{/owner=\"alice\",/note=\"hi, world\"}", "{\"s\":{\"owner\":\"alice\",\"note\":\"hi, world\"}}" },
+		{ "{\"s\":{\"n\":1,\"old\":2}}", "/s{ /n++ , rm:/old, /t{/x=1}},/z=2", "{\"s\":{\"n\":2,\"t\":{\"x\":1}},\"z\":2}" },
+		{ "{}", "\n/a{\n /b = \"c\"\n /d = e\n}\n/f++\n", "{\"a\":{\"b\":\"c\",\"d\":\"e\"},\"f\":1}" },
+	};
+
+	EACH(i, cases)
+		check(cases[i].document, cases[i].text, cases[i].want);
+}
+
+TEST(what_cannot_be_done_says_why_and_where)
+{
+	static const struct {
+		const char *document;
+		const char *text;
+		const char *want;
+	} cases[] = {
+		{ "{}", "", "expected at least one mutation" },
+		{ "{}", "badexpr", "mutation 1: character 8: expected =, ++, -- or { behind a path" },
+		{ "{}", "a=1", "mutation 1: character 2: expected a path as in /a/b before this" },
+		{ "{}", "/=1", "mutation 1: character 2: expected a path as in /a/b before this" },
+		{ "{}", "/a", "mutation 1: character 3: expected =, ++, -- or { behind a path" },
+		{ "{}", "/a~3=1", "mutation 1: character 5: expected ~0 or ~1 for ~ and /, not \"a~3\"" },
+		{ "{}", "/a/*=1", "mutation 1: character 5: expected a path without wildcards before this" },
+		{ "{}", "/a=\"x", "mutation 1: character 6: expected a quote to end the string" },
+		{ "{}", "/a='x", "mutation 1: character 4: expected a ' that ends this text" },
+		{ "{}", "/a=\"x\" y", "mutation 1: character 8: expected a comma or the end" },
+		{ "{}", "/a={\"x\":}", "mutation 1: character 9: expected JSON" },
+		{ "{}", "/a{/b=1", "mutation 1: character 8: expected a } that ends the braces" },
+		{ "{}", "/a{/a{/a{/a{/a{/a{/a{/a{/a{/b=1}}}}}}}}}", "fewer braces" },
+		{ "{}", "/n+=x", "mutation 1: character 6: expected a number before this" },
+		{ "{}", "rm:/a=1", "mutation 1: character 6: expected nothing but a path to remove" },
+		{ "{}", "time:/a=later", "mutation 1: character 14: expected NOW or a moment of RFC 3339 before this" },
+		{ "{}", "time:/a++", "mutation 1: character 10: expected =, ++, -- or { behind a path" },
+		{ "{\"n\":\"x\"}", "/n++", "mutation 1: what is added to is no number" },
+		{ "{\"n\":1e308}", "/n+=1e308", "mutation 1: the sum is too large for a number" },
+		{ "{\"a\":[1]}", "/a/1=2", "mutation 1: an array has no element \"1\"" },
+		{ "{\"a\":[1]}", "/a/x/y=2", "mutation 1: an array has no element \"x\"" },
+		{ "{\"a\":1,\"a\":2}", "/a=3", "mutation 1: the document has \"a\" twice in one object" },
+		{ "[1]", "/0=3", "the document is an array, not an object" },
+	};
+
+	EACH(i, cases) {
+		struct slu_err err;
+		struct buf out;
+
+		CHECK_EQ(SLU_EINVAL, mutate(cases[i].document, cases[i].text, &out, &err), cases[i].text);
+		CHECK_CONTAINS(cases[i].want, err.text);
+		buf_release(&out);
+	}
+}
+
+TEST(texts_are_applied_in_order_and_counted)
+{
+	struct slice texts[MUTATIONS_MAX + 1];
+	struct slu_err err;
+	struct buf out;
+
+	EACH(i, texts)
+		texts[i] = SLICE("/n++");
+	buf_init(&out, 4096);
+	CHECK_EQ(0, mutations_apply(texts, MUTATIONS_MAX, SLICE("{}"), noon, &out, &err));
+	CHECK_STR("{\"n\":128}", buf_str(&out));
+	CHECK_EQ(SLU_EINVAL, mutations_apply(texts, COUNT(texts), SLICE("{}"), noon, &out, &err));
+	CHECK_STR("mutation 129: more than 128 mutations", err.text);
+	buf_release(&out);
+}
+
+TEST(a_document_that_grows_too_large_is_refused)
+{
+	const struct slice text = SLICE("/a=123456789");
+	struct slu_err err;
+	struct buf out;
+
+	buf_init(&out, 10);
+	CHECK_EQ(SLU_ETOOBIG, mutations_apply(&text, 1, SLICE("{}"), noon, &out, &err));
+	buf_release(&out);
+}
+
+TORTURE(mutations_survive_a_lack_of_memory)
+{
+	const struct slice texts[] = {
+		SLICE("/a/b=\"x\\ny\",/n++"),
+		SLICE("rm:/old,/s{/t=1}"),
+	};
+	struct slu_err err;
+	struct buf out;
+
+	buf_init(&out, 4096);
+	if (mutations_apply(texts, 2, SLICE("{\"old\":1}"), noon, &out, &err) == 0)
+		CHECK_STR("{\"a\":{\"b\":\"x\\ny\"},\"n\":1,\"s\":{\"t\":1}}", buf_str(&out));
+	buf_release(&out);
+}

@@ -1,0 +1,163 @@
+#include "test.h"
+
+#include "core/selector.h"
+
+#include <stdio.h>
+
+static const char document[] =
+	"{\"status\":\"open\",\"n\":72,\"pi\":3.50,\"ok\":true,\"none\":null,\"tags\":[\"a\",\"B\"],"
+	"\"at\":\"2025-06-01T12:00:00+02:00\",\"msg\":\"Time\\u006fut Of Night\","
+	"\"items\":[{\"sku\":\"A-1\",\"price\":10},{\"sku\":\"B-2\",\"price\":30}]}";
+
+static bool
+matches(const char *json, const char *text)
+{
+	struct selector *s;
+	struct slu_err err;
+	bool fits;
+
+	if (selector_new(&s, slice_of(json), &err))
+		test_fail(__FILE__, __LINE__, "%s: %s", json, err.text);
+	CHECK_EQ(0, selector_match(s, slice_of(text), &fits, &err));
+	selector_free(s);
+	return fits;
+}
+
+TEST(a_selector_says_which_documents_are_meant)
+{
+	static const struct {
+		const char *json;
+		bool want;
+	} cases[] = {
+		{ "{}", true },
+		{ "{\"and\":[],\"or\":[],\"not\":{}}", true },
+		{ "{\"eq\":{\"field\":\"/status\",\"value\":\"open\"}}", true },
+		{ "{\"eq\":{\"field\":\"status\",\"value\":\"open\"}}", true },
+		{ "{\"eq\":{\"field\":\"/status\",\"value\":\"Open\"}}", false },
+		{ "{\"eq\":{\"field\":\"/none\",\"value\":null}}", true },
+		{ "{\"eq\":{\"field\":\"/n\",\"value\":72}}", true },
+		{ "{\"eq\":{\"field\":\"/n\",\"value\":\"72\"}}", true },
+		{ "{\"eq\":{\"field\":\"/n\",\"value\":72.0}}", true },
+		{ "{\"eq\":{\"field\":\"/pi\",\"value\":3.5}}", true },
+		{ "{\"eq\":{\"field\":\"/ok\",\"value\":true}}", true },
+		{ "{\"eq\":{\"field\":\"/missing\",\"value\":\"\"}}", false },
+		{ "{\"eq\":{\"field\":\"/msg\",\"value\":\"Timeout Of Night\"}}", true },
+		{ "{\"eq\":{\"field\":\"/tags/1\",\"value\":\"B\"}}", true },
+		{ "{\"eq\":{\"field\":\"/tags[]\",\"value\":\"B\"}}", true },
+		{ "{\"eq\":{\"field\":\"/tags\",\"value\":\"B\"}}", false },
+		{ "{\"in\":{\"field\":\"/status\",\"any\":[\"new\",\"open\"]}}", true },
+		{ "{\"in\":{\"field\":\"/status\",\"any\":[\"new\"]}}", false },
+		{ "{\"prefix\":{\"field\":\"/msg\",\"value\":\"Time\"}}", true },
+		{ "{\"prefix\":{\"field\":\"/msg\",\"value\":\"time\"}}", false },
+		{ "{\"prefix\":{\"field\":\"/msg\",\"value\":\"time\",\"ignoreCase\":true}}", true },
+		{ "{\"iprefix\":{\"field\":\"/msg\",\"value\":\"tIME\"}}", true },
+		{ "{\"contains\":{\"field\":\"/msg\",\"value\":\"Of\"}}", true },
+		{ "{\"contains\":{\"field\":\"/msg\",\"value\":\"of\"}}", false },
+		{ "{\"contains\":{\"field\":\"/msg\",\"any\":[\"x\",\"Night\"]}}", true },
+		{ "{\"contains\":{\"field\":\"/none\"}}", true },
+		{ "{\"contains\":{\"field\":\"/missing\"}}", false },
+		{ "{\"icontains\":{\"field\":\"/msg\",\"value\":\"NIGHT\"}}", true },
+		{ "{\"icontains\":{\"field\":\"/msg\",\"value\":\"nights\"}}", false },
+		{ "{\"range\":{\"field\":\"/n\",\"gte\":72,\"lt\":73}}", true },
+		{ "{\"range\":{\"field\":\"/n\",\"gt\":72}}", false },
+		{ "{\"range\":{\"field\":\"/n\",\"lte\":71.9}}", false },
+		{ "{\"range\":{\"field\":\"/status\",\"gte\":0}}", false },
+		{ "{\"range\":{\"field\":\"/items[]/price\",\"gt\":20}}", true },
+		{ "{\"range\":{\"field\":\"/at\",\"gte\":\"2025-06-01T10:00:00Z\"}}", true },
+		{ "{\"range\":{\"field\":\"/at\",\"gt\":\"2025-06-01T10:00:00Z\"}}", false },
+		{ "{\"exists\":\"/tags\"}", true },
+		{ "{\"exists\":\"/none\"}", false },
+		{ "{\"exists\":\"/items/.../sku\"}", true },
+		{ "{\"not\":{\"exists\":\"/none\"}}", true },
+		{ "{\"not\":{\"eq\":{\"field\":\"/ok\",\"value\":true}}}", false },
+		{ "{\"or\":[{\"exists\":\"/x\"},{\"exists\":\"/ok\"}]}", true },
+		{ "{\"or\":[{\"exists\":\"/x\"},{\"exists\":\"/y\"}]}", false },
+		{ "{\"and\":[{\"exists\":\"/n\"},{\"exists\":\"/ok\"}]}", true },
+		{ "{\"and\":[{\"exists\":\"/n\"},{\"exists\":\"/y\"}]}", false },
+		{ "{\"exists\":\"/n\",\"eq\":{\"field\":\"/ok\",\"value\":false}}", false },
+		{ "{\"not\":{\"or\":[{\"exists\":\"/x\"},{\"and\":[{\"exists\":\"/n\"},{\"exists\":\"/y\"}]}]}}", true },
+	};
+
+	EACH(i, cases)
+		if (matches(cases[i].json, document) != cases[i].want)
+			test_fail(__FILE__, __LINE__, "%s", cases[i].json);
+}
+
+TEST(only_objects_match)
+{
+	CHECK(!matches("{}", "[]"));
+	CHECK(!matches("{}", "1"));
+	CHECK(matches("{}", " {} "));
+}
+
+TEST(a_bad_selector_is_refused)
+{
+	static const struct {
+		const char *json;
+		const char *want;
+	} cases[] = {
+		{ "[]", "expected an object" },
+		{ "{\"like\":{}}", "expected and, or, not, eq" },
+		{ "{\"eq\":{\"value\":\"x\"}}", "expected a member \"field\"" },
+		{ "{\"eq\":{\"field\":\"\",\"value\":\"x\"}}", "expected a path" },
+		{ "{\"eq\":{\"field\":\"/a~\",\"value\":\"x\"}}", "expected ~0 or ~1" },
+		{ "{\"eq\":{\"field\":\"/a\"}}", "expected a value to compare with" },
+		{ "{\"eq\":{\"field\":\"/a\",\"value\":[]}}", "expected a text, number" },
+		{ "{\"eq\":{\"field\":\"/a\",\"valeu\":1}}", "expected field, value" },
+		{ "{\"in\":{\"field\":\"/a\",\"any\":[]}}", "expected at least one value" },
+		{ "{\"range\":{\"field\":\"/a\",\"gt\":\"x\"}}", "expected a number, or a moment" },
+		{ "{\"range\":{\"field\":\"/a\",\"gt\":1,\"lt\":\"2025-06-01T10:00:00Z\"}}", "not both" },
+		{ "{\"range\":{\"field\":\"/a\",\"lt\":\"2025-06-01T10:00:00Z\",\"gt\":1}}", "not both" },
+		{ "{\"range\":{\"field\":\"/a\",\"above\":1}}", "expected field, gt" },
+		{ "{\"exists\":{}}", "expected a string" },
+		{ "{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":"
+		  "{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{}}}}}}}}}}}}}}}}}",
+		  "expected less nesting" },
+	};
+
+	EACH(i, cases) {
+		struct selector *s;
+		struct slu_err err;
+
+		CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(cases[i].json), &err), cases[i].json);
+		CHECK(!s);
+		CHECK_CONTAINS(cases[i].want, err.text);
+	}
+}
+
+TEST(there_is_a_limit_of_conditions_and_of_values)
+{
+	char text[8192];
+	struct selector *s;
+	struct slu_err err;
+	size_t n;
+
+	n = (size_t)snprintf(text, sizeof text, "{\"and\":[{}");
+	for (int i = 0; i < SELECTOR_NODES; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",{}");
+	(void)snprintf(text + n, sizeof text - n, "]}");
+	CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(text), &err));
+	CHECK_CONTAINS("at most 64 conditions", err.text);
+	n = (size_t)snprintf(text, sizeof text, "{\"in\":{\"field\":\"/a\",\"any\":[0");
+	for (int i = 0; i < SELECTOR_VALUES; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",%d", i);
+	(void)snprintf(text + n, sizeof text - n, "]}}");
+	CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(text), &err));
+	CHECK_CONTAINS("at most 256 values", err.text);
+}
+
+TORTURE(selectors_survive_a_lack_of_memory)
+{
+	struct selector *s;
+	struct slu_err err;
+	bool fits;
+	int rc;
+
+	rc = selector_new(&s, SLICE("{\"prefix\":{\"field\":\"/msg\",\"value\":\"Timeo\"}}"), &err);
+	if (rc == 0) {
+		rc = selector_match(s, slice_of(document), &fits, &err);
+		CHECK(rc || fits);
+	}
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	selector_free(s);
+}
