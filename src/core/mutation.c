@@ -314,7 +314,7 @@ apply_texts(struct job *j, const struct slice *texts, unsigned n, slu_time now,
 		struct slu_err why = { 0 };
 
 		if (!room)
-			return slu_fail(err, SLU_ENOMEM, NULL);
+			return slu_fail(err, SLU_ENOMEM, "out of memory");
 		rc = apply_text(j, texts[i], room, now, &why);
 		mem_free(room);
 		if (rc == SLU_EINVAL)

@@ -206,7 +206,7 @@ take_quoted(struct mutation_parser *p, struct buf *room, struct slice *text,
 		}
 		place = buf_add(room, s.n);
 		if (!place && s.n > 0)
-			return slu_fail(err, SLU_ENOMEM, NULL);
+			return slu_fail(err, SLU_ENOMEM, "out of memory");
 		*text = json_str_text(&s, place);
 	}
 	p->p = end + 1;
@@ -407,7 +407,7 @@ mutation_next(struct mutation_parser *p, struct mutation *m, struct slu_err *err
 	if (p->p < end_of(p) && !ends_mutation(p, *p->p))
 		return expected(p, err, "a comma or the end");
 	if (p->value->failed)
-		return slu_fail(err, SLU_ENOMEM, NULL);
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	m->value = buf_slice(p->value);
 	return 0;
 }

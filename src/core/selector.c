@@ -470,11 +470,11 @@ selector_new(struct selector **out, struct slice json, struct slu_err *err)
 
 	*out = NULL;
 	if (!s)
-		return slu_fail(err, SLU_ENOMEM, NULL);
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	s->text = mem_alloc(3 * json.n + 1);
 	if (!s->text) {
 		selector_free(s);
-		return slu_fail(err, SLU_ENOMEM, NULL);
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	}
 	memcpy(s->text, json.p, json.n);
 	json_init(&rd.r, (struct slice){ s->text, json.n }, JSON_DEPTH);
@@ -562,7 +562,7 @@ try_node(struct trial *t, struct slice document, struct slu_err *err)
 {
 	const int rc = json_walk(document, &t->n->path, try_value, t, err);
 
-	return t->no_memory ? slu_fail(err, SLU_ENOMEM, NULL) : rc;
+	return t->no_memory ? slu_fail(err, SLU_ENOMEM, "out of memory") : rc;
 }
 
 int
