@@ -33,13 +33,14 @@ trim(struct buf *b)
 static size_t
 buffers_of(const struct call *c)
 {
-	return c->in.size + c->out.size + c->head.size + c->fields.size;
+	return c->in.size + c->piece.size + c->out.size + c->head.size + c->fields.size;
 }
 
 static void
 release_buffers(struct call *c)
 {
 	buf_release(&c->in);
+	buf_release(&c->piece);
 	buf_release(&c->out);
 	buf_release(&c->head);
 	buf_release(&c->fields);
@@ -53,6 +54,7 @@ call_alloc(const struct front *f)
 	if (!c)
 		return NULL;
 	buf_init(&c->in, SIZE_MAX);
+	buf_init(&c->piece, SIZE_MAX);
 	buf_init(&c->out, f->shared->conf.max_output);
 	buf_init(&c->head, f->shared->conf.max_output);
 	buf_init(&c->fields, FIELDS_MAX);
@@ -108,6 +110,7 @@ static void
 call_recycle(struct front *f, struct call *c)
 {
 	trim(&c->in);
+	trim(&c->piece);
 	trim(&c->out);
 	trim(&c->head);
 	trim(&c->fields);
@@ -378,6 +381,35 @@ call_want_more(struct call *c)
 	c->answered = false;
 	c->state = CALL_RUNNING;
 	c->work.run = want_more;
+	loop_post(c->front->loop, &c->work);
+}
+
+static void
+taken(struct call *c)
+{
+	struct conn *conn = conn_of(c);
+
+	if (conn)
+		conn_taken(conn, c);
+	else
+		call_end(c, false);
+}
+
+static void
+taken_work(struct loop_work *w)
+{
+	taken(CONTAINER(w, struct call, work));
+}
+
+void
+call_next(struct call *c)
+{
+	assert(c->taking && !c->answered);
+	if (loop_is_here(c->front->loop)) {
+		taken(c);
+		return;
+	}
+	c->work.run = taken_work;
 	loop_post(c->front->loop, &c->work);
 }
 

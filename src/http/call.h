@@ -31,9 +31,20 @@
  *      handler ──> call_begin ──> more(c) ──> call_piece ──> more(c) ──> call_piece, last
  *                                                                              └─> ended
  *
+ *  C8  A route that has `take` gets the body in pieces, of CALL_PIECE bytes or a little
+ *      more; the last may be shorter. Each is c->body: from take(c) on the call is the
+ *      handler's, as C1 says, until it asks for the next (call_next), or answers: then
+ *      what is left of the body is not read, and the connection closes behind the
+ *      answer. After the last piece, which stays where it is until then, `handle` is
+ *      called as ever, and also for a request without a body. A body that breaks off, is
+ *      too long, too slow or not well formed is answered by the server, and only `ended`
+ *      is told. So is the end of a connection, and while a handler has the call, `gone`.
+ *
+ *      take(c) ──> call_next ──> take(c) ──> call_next ──> handle(c) ──> as above
+ *
  *  C6  The head (method, path, query, header fields) is good until the handler
  *      returns, the body until the call is answered.
- *  C7  Before the body is read server_conf.admit is asked. A call that it refuses, and
+ *  C9  Before the body is read server_conf.admit is asked. A call that it refuses, and
  *      so answers, comes to no handler. `who` is its; it has it back when the call ends.
  *
  *         static void
@@ -60,6 +71,10 @@
 #include "http/response.h"
 #include "net/loop.h"
 
+enum {
+	CALL_PIECE = 256 * 1024 /* C8 */
+};
+
 struct tls_peer;
 struct front; /* the part of a server that one loop owns */
 
@@ -71,7 +86,7 @@ struct call {
 	struct slice query;        /* C6; still encoded */
 	struct slice body;         /* C6 */
 	unsigned listener;         /* which of server_listen's addresses, from 0 */
-	void *who;                 /* C7 */
+	void *who;                 /* C9 */
 
 	/* What it may set before it returns, or leave NULL. */
 	void *user;
@@ -100,12 +115,15 @@ struct call {
 	bool streams; /* C7 */
 	bool whole;   /* and there are no more pieces */
 	bool broke;
+	bool taking;  /* C8: the handler has a piece */
+	bool arrived; /* all of the body */
 
 	/* The body of the answer may be written here. From here on memory is used
 	 * again by later calls. */
 	struct buf out;
 
 	struct buf in;     /* inner: the body as it arrives */
+	struct buf piece;  /* inner: what take was given */
 	struct buf head;   /* inner: the answer up to its body, or with a short one */
 	struct buf fields; /* inner: added ones: name, NUL, value, NUL, ... */
 };
@@ -155,6 +173,9 @@ void call_answer(struct call *c, unsigned status, const char *type, struct buf *
 /* The same with a copy of a short body: no memory is asked for in the usual case. */
 void call_answer_text(struct call *c, unsigned status, const char *type,
 		      struct slice body);
+
+/* C8: the piece is done with, the next may come; from any thread. */
+void call_next(struct call *c);
 
 /* C7: the same for a body that comes in pieces, whose length nobody knows yet: chunked,
  * or for HTTP/1.0 ended by the end of the connection. c->more is set. What is in c->out

@@ -148,6 +148,10 @@ drop_cut_off(struct conn *c)
 	struct call *call = c->reading;
 
 	c->last = true;
+	if (call && call->taking) {
+		conn_close(c); /* its handler has it */
+		return;
+	}
 	if (!call)
 		return;
 	c->reading = NULL;
@@ -181,8 +185,10 @@ waits_for(const struct conn *c)
 		return WAIT_SHAKE;
 	if (c->writing > 0)
 		return WAIT_SEND;
+	if (c->reading && (c->reading->interim.n > 0 || c->reading->taking))
+		return WAIT_CALL;
 	if (c->reading)
-		return c->reading->interim.n > 0 ? WAIT_CALL : WAIT_BODY;
+		return WAIT_BODY;
 	if (c->begun && c->in.n == 0 && !c->last)
 		return WAIT_HEAD;
 	return c->n_calls > 0 ? WAIT_CALL : WAIT_IDLE;
@@ -230,7 +236,7 @@ rest(struct conn *c)
 		conn_close(c); /* C5 */
 		return;
 	}
-	if (c->eof && c->in.n == 0 && (c->reading || c->begun))
+	if (c->eof && c->in.n == 0 && (c->reading ? !c->reading->arrived : c->begun))
 		drop_cut_off(c);
 	if (ended && c->n_calls == 0 && (!c->begun || c->last))
 		finish(c);
@@ -276,6 +282,8 @@ conn_answer(struct conn *c, struct call *call)
 
 	if (call->out.failed)
 		buf_clear(&call->out); /* an explanation that found no memory */
+	if (call == c->reading)
+		conn_end_body(c, call);
 	if (f->draining && is_last)
 		call->response.keep_alive = false;
 	if (!call->response.keep_alive)

@@ -107,6 +107,23 @@ void conn_parse(struct conn *c);
 /* Answer by ourselves and read no further; reason is for machines. */
 void conn_refuse(struct conn *c, unsigned status, const char *reason);
 
+/* Its request is whole: the handler's turn. */
+void conn_run(struct conn *c, struct call *call);
+
+/* --- conn_body.c ------------------------------------------------------------- */
+
+/* Set the limits of what is gathered of a body. */
+void conn_begin_body(struct call *call);
+
+/* Give the handler of the call that is being read the next piece, if there is one and it
+ * is free, or tell it the end. False: nothing more is to be parsed now. */
+bool conn_hand_on(struct conn *c);
+bool conn_is_paused(const struct conn *c);
+
+/* The handler is done with its piece; or it has answered. */
+void conn_taken(struct conn *c, struct call *call);
+void conn_end_body(struct conn *c, struct call *call);
+
 /* --- conn_write.c ------------------------------------------------------------ */
 
 void conn_flush(struct conn *c); /* may close it */

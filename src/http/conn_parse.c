@@ -19,6 +19,7 @@ bool
 conn_may_parse(const struct conn *c)
 {
 	return c->generation != 0 && !c->last && !c->lingering && c->n_held == 0 &&
+	       !conn_is_paused(c) &&
 	       c->n_calls < c->front->shared->conf.max_pipeline &&
 	       c->output <= CONN_OUTPUT_LOW;
 }
@@ -135,7 +136,7 @@ reserve_body(struct call *call, uint64_t length)
 	call->in.size = size;
 }
 
-/* C7. As for a route that is not there: a body that nobody wants to read is also the end
+/* C9. As for a route that is not there: a body that nobody wants to read is also the end
  * of the connection. */
 static bool
 admit(struct conn *c, struct call *call)
@@ -191,7 +192,7 @@ on_head(struct conn *c)
 	request_limit_body(r, call->route->max_body);
 	if (r->refused)
 		return;
-	call->in.max = call->route->max_body;
+	conn_begin_body(call);
 	reserve_body(call, r->length);
 	if (r->expect_continue && c->rest.n == 0)
 		call->interim = SLICE(go_on);
@@ -223,9 +224,11 @@ on_body(struct conn *c, struct slice body)
 		return; /* of a request that was refused */
 	buf_put(&call->in, body.p, body.n);
 	charge(c->front, call, body.n);
-	if (call->in.failed) {
+	if (call->in.failed && call->taking) {
+		conn_close(c); /* it cannot be answered now */
+	} else if (call->in.failed) {
 		conn_refuse(c, 503, "out_of_memory");
-	} else if (!has_memory(c->front, call)) {
+	} else if (!call->taking && !has_memory(c->front, call)) {
 		front_count(c->front, SERVER_NO_MEMORY, 1);
 		conn_refuse(c, 503, "request_memory");
 	}
@@ -241,12 +244,23 @@ on_end(struct conn *c)
 	c->wait = WAIT_CALL; /* whatever comes next has its full time */
 	if (!r->keep_alive || c->reserved)
 		c->last = true;
-	c->reading = NULL;
-	if (!call)
+	if (!call) {
+		c->reading = NULL;
 		return;
-	call->body = buf_slice(&call->in);
+	}
 	if (call->interim.n == sizeof go_on - 1)
 		call->interim.n = 0; /* it did not wait to be told */
+	call->arrived = true;
+	if (call->route->take)
+		return; /* C8: conn_hand_on goes on */
+	c->reading = NULL;
+	call->body = buf_slice(&call->in);
+	conn_run(c, call);
+}
+
+void
+conn_run(struct conn *c, struct call *call)
+{
 	call->state = CALL_RUNNING;
 	if (call->route->alone)
 		call_hold(call);
@@ -280,6 +294,8 @@ parse_one(struct conn *c)
 		on_end(c);
 		break;
 	case REQUEST_REFUSED:
+		if (conn_is_paused(c))
+			return REQUEST_MORE; /* when its handler is done with a piece */
 		on_refused(c);
 		break;
 	case REQUEST_MORE:
@@ -301,7 +317,7 @@ void
 conn_parse(struct conn *c)
 {
 	while (c->generation != 0 && !c->last) {
-		if (!c->reading && !conn_may_parse(c))
+		if (!conn_hand_on(c) || (!c->reading && !conn_may_parse(c)))
 			return;
 		if (!c->reading && c->rest.n == 0 && !c->begun)
 			return;

@@ -17,9 +17,8 @@
  * and names those methods in Allow. A body larger than max_body is 413 before it is
  * read.
  *
- * Bodies are gathered before the handler is called. One that is to be had piece by
- * piece will be a second function in the row, beside `handle`. Answers may be given
- * piece by piece: C7 of http/call.h.
+ * Bodies are gathered before the handler is called, or come piece by piece to `take`: C8
+ * of http/call.h. Answers may be given piece by piece: C7.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -35,14 +34,15 @@ struct route {
 	/* Runs on the loop and must not block; http/call.h has the rules. arg is
 	 * server_conf.arg. */
 	void (*handle)(struct call *c, void *arg);
-	const struct dialect *dialect; /* whatever its maker means by it */
-	size_t max_body;               /* 0: no body */
-	unsigned needs;                /* what its caller must be allowed: for server_conf.admit */
-	bool below;                    /* and what begins with path */
-	bool no_head;                  /* GET does not stand for HEAD */
-	bool alone;                    /* waits, or has much to say: as call_hold, from the start */
-	bool vital;                    /* served to connections of the reserve, too: S5 of server.h */
-	bool settles;                  /* never refused for the memory of bodies: S8 */
+	void (*take)(struct call *c, void *arg); /* a piece of its body: C8; or NULL */
+	const struct dialect *dialect;           /* whatever its maker means by it */
+	size_t max_body;                         /* 0: no body */
+	unsigned needs;                          /* what its caller must be allowed: for server_conf.admit */
+	bool below;                              /* and what begins with path */
+	bool no_head;                            /* GET does not stand for HEAD */
+	bool alone;                              /* waits, or has much to say: as call_hold, from the start */
+	bool vital;                              /* served to connections of the reserve, too: S5 of server.h */
+	bool settles;                            /* never refused for the memory of bodies: S8 */
 };
 
 struct route_table {

@@ -265,8 +265,10 @@ fx_open(struct fixture *f, struct server_conf conf)
 	struct slu_err err = { 0 };
 	int rc;
 
-	conf.routes = fx_routes;
-	conf.n_routes = COUNT(fx_routes);
+	if (!conf.routes) {
+		conf.routes = fx_routes;
+		conf.n_routes = COUNT(fx_routes);
+	}
 	conf.arg = f;
 	rc = server_open(&f->srv, &conf, &err);
 	if (rc == 0 && f->tls)
