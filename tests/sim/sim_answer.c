@@ -681,6 +681,13 @@ is_no_answer(struct world *w, struct call *c)
 	return true;
 }
 
+/* Was it run in the line of those who wait? What a claim that waited gives back was not. */
+static bool
+ran_in_line(const struct op *op)
+{
+	return op->verb == OP_CLAIM || (op->wait > 0 && op->verb != OP_RETURN);
+}
+
 /* Time passes in the model as it did before this op was run. */
 static void
 pass_until(struct world *w, const struct call *c, slu_time now)
@@ -690,7 +697,7 @@ pass_until(struct world *w, const struct call *c, slu_time now)
 	bool synced;
 
 	synced = model_tick(&w->model, shard, s->first, now);
-	if (c->op.before > s->first || (c->op.wait == 0 && c->op.verb != OP_CLAIM))
+	if (c->op.before > s->first || !ran_in_line(&c->op))
 		world_bury(w, shard);
 	synced |= model_tick(&w->model, shard, c->op.before, now);
 	s->synced |= synced;
