@@ -252,7 +252,7 @@ const char *
 call_added(const struct call *c, const char *name)
 {
 	const char *p = c->fields.p;
-	const char *const end = p + c->fields.n;
+	const char *const end = p ? p + c->fields.n : NULL;
 
 	while (p < end) {
 		const char *const value = p + strlen(p) + 1;

@@ -140,8 +140,8 @@ conn_account(struct conn *c, size_t n)
 	for (; call; call = first_call(c)) {
 		const size_t k = take(&n, call->interim.n);
 
-		call->interim.p += k;
-		call->interim.n -= k;
+		if (k)
+			call->interim = (struct slice){ call->interim.p + k, call->interim.n - k };
 		if (call->state != CALL_READY)
 			return;
 		const size_t own = take(&n, call_unsent(call));
