@@ -7,10 +7,13 @@ WERROR  ?= false
 SEEDS   ?= 1000000
 FROM    ?= 1
 JOBS    ?= $(shell nproc)
+FUZZ_SECONDS ?= 600
+TARGETS ?=
 
 ASAN   = $(BUILD)-asan
 TSAN   = $(BUILD)-tsan
 CLANG  = $(BUILD)-clang
+FUZZ   = $(BUILD)-fuzz
 STRICT = $(BUILD)-strict
 NINJA  = ninja --quiet -C
 MESON_TEST = meson test --no-rebuild --print-errorlogs
@@ -53,6 +56,11 @@ test-long: setup-test build $(ASAN)/build.ninja ## the long tests, and the plant
 .PHONY: soak
 soak: build ## schedules of the simulator: SEEDS=1000000 FROM=1 on both cores
 	$(BUILD)/tests/sim/sim --from $(FROM) --seeds $(SEEDS) --jobs $(JOBS)
+
+.PHONY: fuzz
+fuzz: $(FUZZ)/build.ninja ## libFuzzer on every parser and a whole server: FUZZ_SECONDS=600 TARGETS=
+	@$(NINJA) $(FUZZ) fuzzers
+	tools/fuzz --build $(FUZZ) --seconds $(FUZZ_SECONDS) --jobs $(JOBS) $(TARGETS)
 
 .PHONY: bench
 bench: build ## measure the library and the server beside bare references
@@ -107,7 +115,7 @@ install: build ## install libraries, headers, commands, manual pages: DESTDIR= P
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD) $(ASAN) $(TSAN) $(CLANG) $(STRICT)
+	rm -rf $(BUILD) $(ASAN) $(TSAN) $(CLANG) $(STRICT) $(FUZZ)
 
 .PHONY: help
 help: ## this list
@@ -115,8 +123,8 @@ help: ## this list
 
 # What the targets above are made of.
 
-.PHONY: setup-build setup-test setup-lint setup-check
-setup-build setup-test setup-lint setup-check:
+.PHONY: setup-build setup-test setup-lint setup-check setup-fuzz
+setup-build setup-test setup-lint setup-check setup-fuzz:
 	@tools/setup $(@:setup-%=%)
 
 .PHONY: build-tests test-plain test-asan test-tsan
@@ -147,3 +155,6 @@ $(TSAN)/build.ninja: | setup-build
 
 $(CLANG)/build.ninja: | setup-check
 	@CC=clang meson setup $(CLANG) -Dwerror=true >/dev/null
+
+$(FUZZ)/build.ninja: | setup-fuzz
+	@CC=clang meson setup $(FUZZ) -Dfuzz=true >/dev/null

@@ -30,7 +30,6 @@
 struct space {
 	uint64_t hash;
 	char *name;
-	char *shown; /* NULL: as the name is */
 };
 
 /* An ordering key: at most 64 bytes with its slot in the map. */
@@ -59,7 +58,6 @@ struct topic {
 	uint32_t handle;        /* its own */
 	uint32_t space;
 	char *name;
-	char *shown; /* NULL: as the name is */
 	uint32_t count[MSG_STATES];
 	struct ledger_totals totals;
 	struct chain dead;

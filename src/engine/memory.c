@@ -228,6 +228,12 @@ memory_unpin(struct engine *e, struct op_ref *ref)
 	ref->pin = NULL;
 }
 
+struct ledger *
+memory_ledger(struct engine *e)
+{
+	return of_engine(e)->clerk.ledger;
+}
+
 const struct engine_ops engine_memory = {
 	.name = "memory",
 	.open = memory_open,

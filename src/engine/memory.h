@@ -10,4 +10,7 @@
 
 extern const struct engine_ops engine_memory;
 
+/* For tests and for those who doubt. */
+struct ledger *memory_ledger(struct engine *e);
+
 #endif

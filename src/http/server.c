@@ -289,6 +289,16 @@ server_start(struct server *s, struct slu_err *err)
 	return 0;
 }
 
+bool
+server_round(struct server *s)
+{
+	bool more = false;
+
+	for (unsigned i = 0; i < s->shared.conf.threads; i++)
+		more |= loop_round(s->fronts[i]->loop);
+	return more;
+}
+
 /* All are told before any is waited for. */
 unsigned
 server_stop(struct server *s, slu_time grace)

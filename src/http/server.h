@@ -111,6 +111,10 @@ int server_listen(struct server *s, const char *address, unsigned flags,
 
 int server_start(struct server *s, struct slu_err *err);
 
+/* By hand, instead of server_start: every thread does its next turn, here. What it
+ * returns is what loop_round does. */
+bool server_round(struct server *s);
+
 /* Where the i-th address can be reached, with its real port; NULL behind the last:
  * "http://127.0.0.1:7171", "unix:/run/sluice.sock". */
 const char *server_address(const struct server *s, unsigned i);

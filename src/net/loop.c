@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -204,6 +205,21 @@ loop_start(struct loop *l, const char *name, struct slu_err *err)
 	l->started = true;
 	(void)pthread_setname_np(l->thread, name); /* too long: it has none */
 	return 0;
+}
+
+/* libuv begins to watch a descriptor at the beginning of the next turn: hence twice. */
+bool
+loop_round(struct loop *l)
+{
+	struct pollfd ready = { .fd = uv_backend_fd(&l->uv), .events = POLLIN };
+	bool at_work;
+
+	assert(!l->started);
+	loop_here = l;
+	(void)uv_run(&l->uv, UV_RUN_NOWAIT); /* N3 */
+	loop_here = NULL;
+	at_work = l->uv.active_reqs.count > 0;
+	return uv_backend_timeout(&l->uv) == 0 || poll(&ready, 1, at_work) > 0 || at_work;
 }
 
 void

@@ -45,6 +45,10 @@ int loop_reserve(struct loop *l, unsigned files, struct slu_err *err);
 /* Run it on a thread of its own; name is seen in top -H. SLU_EDOWN: no thread. */
 int loop_start(struct loop *l, const char *name, struct slu_err *err);
 
+/* By hand, instead of loop_start: one turn, here. True: there is more to do, or a file
+ * thread is still at work; false twice in a row: nothing to do until something comes. */
+bool loop_round(struct loop *l);
+
 /* No allocation, no lock, never fails. w must not be posted already. */
 void loop_post(struct loop *l, struct loop_work *w);
 

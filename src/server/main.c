@@ -107,7 +107,7 @@ serve(struct conf *conf, int argc, char **argv)
 	node_signals();
 	rc = reload_open(&reload, conf, argc, argv, node_check, log, &err);
 	if (!rc)
-		rc = node_open(&node, conf, reload, log, &err);
+		rc = node_open(&node, conf, reload, log, NULL, &err);
 	if (rc)
 		code = fail(rc, &err);
 	else if (node_run(node))

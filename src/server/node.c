@@ -116,6 +116,12 @@ find_engine(const struct conf *conf, struct slu_err *err)
 	return found;
 }
 
+static const struct engine_ops *
+engine_of(const struct node *n, struct slu_err *err)
+{
+	return n->hand ? n->hand->engine : find_engine(n->conf, err);
+}
+
 int
 node_check(const struct conf *conf, struct slu_err *err)
 {
@@ -136,7 +142,7 @@ open_broker(struct node *n, struct slu_err *err)
 	};
 	const struct conf *const conf = n->conf;
 	struct broker_conf b = {
-		.engine = find_engine(conf, err),
+		.engine = engine_of(n, err),
 		.shards = conf->shards,
 		.node = conf->node_id,
 		.progress = &n->progress,
@@ -149,7 +155,12 @@ open_broker(struct node *n, struct slu_err *err)
 
 	if (!b.engine)
 		return SLU_EINVAL;
-	if (b.engine->durable) {
+	if (n->hand) {
+		b.by_hand = true;
+		b.clock = n->hand->clock;
+		b.storage.disk = n->hand->disk;
+		b.storage.folder = conf->data;
+	} else if (b.engine->durable) {
 		b.storage.folder = conf->data;
 		if (mkdir(conf->data, 0700) && errno != EEXIST)
 			return slu_fail(err, SLU_EDOWN, "--data %s: %m", conf->data);
@@ -195,7 +206,7 @@ open_server(struct node *n, struct slu_err *err)
 		.max_bodies = (size_t)n->conf->limits.memory,
 		.log = n->log,
 	};
-	const struct engine_ops *const engine = find_engine(n->conf, err);
+	const struct engine_ops *const engine = engine_of(n, err);
 	struct addresses list;
 	int rc;
 
@@ -220,7 +231,7 @@ open_server(struct node *n, struct slu_err *err)
 	n->api.server = n->server;
 	if (!rc)
 		tell_unused(n, &list);
-	return rc ? rc : server_start(n->server, err);
+	return rc || n->hand ? rc : server_start(n->server, err);
 }
 
 /* What a node itself takes from a reload. */
@@ -235,7 +246,7 @@ commit(void *arg, const struct conf *now)
 
 int
 node_open(struct node **out, const struct conf *conf, struct reload *reload,
-	  struct slu_log *log, struct slu_err *err)
+	  struct slu_log *log, const struct node_hand *hand, struct slu_err *err)
 {
 	struct node *const n = mem_zalloc(sizeof *n);
 	int rc;
@@ -246,11 +257,12 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	n->conf = conf;
 	n->reload = reload;
 	n->log = log;
+	n->hand = hand;
 	atomic_init(&n->drain, conf->drain);
 	reload_add(reload, &(struct reload_part){ "node", NULL, commit, NULL, n });
 	n->api.log = log;
 	reload_add(reload, &(struct reload_part){ "limits", NULL, limits_commit, NULL, n });
-	n->api.clock = &clock_system;
+	n->api.clock = hand ? hand->clock : &clock_system;
 	n->api.threads = conf->threads;
 	n->api.guard = &n->login.guard;
 	n->api.progress = &n->progress;
@@ -274,6 +286,14 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	limits_commit(n, conf);
 	atomic_store_explicit(&n->api.open, true, memory_order_release);
 	return 0;
+}
+
+bool
+node_round(struct node *n)
+{
+	const bool more = server_round(n->server);
+
+	return broker_round(n->broker) <= clock_boot(n->hand->clock) || more;
 }
 
 void

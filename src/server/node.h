@@ -33,6 +33,9 @@ enum {
 	NODE_UNCLEAN = 3 /* exit code: it has stopped, and not all was well */
 };
 
+struct clock;
+struct disk;
+struct engine_ops;
 struct node;
 
 /* Block the signals that node_run waits for, in this thread and all it will start. */
@@ -41,10 +44,21 @@ void node_signals(void);
 /* Settings that are well-formed each and yet make no server. SLU_EINVAL. */
 int node_check(const struct conf *conf, struct slu_err *err);
 
-/* Borrows all; adds itself to reload. SLU_EINVAL, SLU_EEXISTS, SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM:
- * the sentence names the address, folder or file. */
+/* For tests: no threads, but node_round, and on these. */
+struct node_hand {
+	struct clock *clock;
+	const struct engine_ops *engine;
+	struct disk *disk;
+};
+
+/* Borrows all; adds itself to reload. hand is NULL but in tests. SLU_EINVAL, SLU_EEXISTS,
+ * SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM: the sentence names the address, folder or file. */
 int node_open(struct node **out, const struct conf *conf, struct reload *reload,
-	      struct slu_log *log, struct slu_err *err);
+	      struct slu_log *log, const struct node_hand *hand, struct slu_err *err);
+
+/* By hand: the network and the shards do what they would, once. True: they have more to
+ * do; false twice in a row: nothing, until something comes or the clock moves on. */
+bool node_round(struct node *n);
 
 /* Tell where it listens, then serve. Returns when all is stopped: 0 when it was a clean
  * stop. Else a shard had failed or could not be closed, or requests were cut off in step

@@ -19,6 +19,7 @@ struct node {
 	const struct conf *conf; /* reload.h R4 */
 	struct reload *reload;
 	struct slu_log *log;
+	const struct node_hand *hand; /* NULL: threads, the system's clock, conf's engine */
 	struct broker *broker;
 	struct server *server;
 	struct login login;
