@@ -14,6 +14,7 @@
 /* An item as it is sent; what is a field of a message is read right there. */
 struct item {
 	struct op_put put;
+	struct spelled space, queue;
 	struct slice text;
 	struct slice json;
 	uint64_t max_attempts;
@@ -39,8 +40,8 @@ enum {
 
 /* The place of a row is its bit above. */
 static const struct json_field fields[] = {
-	FIELD("namespace", name, put.m.space, .required = true),
-	FIELD("topic", name, put.m.queue, .required = true),
+	FIELD("namespace", spelled, space, .required = true),
+	FIELD("topic", spelled, queue, .required = true),
 	FIELD("priority", priority, put.m.prio),
 	FIELD("payload", base64, put.m.payload),
 	FIELD("text", text, text),
@@ -117,6 +118,9 @@ decode_item(struct json *r, struct arena *a, struct op_put *out)
 	if (r->state != JSON_FAILED &&
 	    take_trace(a, item.parent, item.state, &item.put.m.trace))
 		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
+	item.put.m.space = item.space.name;
+	item.put.m.queue = item.queue.name;
+	item.put.as = (struct spelling){ item.space.as, item.queue.as };
 	item.put.m.max_attempts = (uint16_t)item.max_attempts;
 	*out = item.put;
 }

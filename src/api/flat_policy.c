@@ -161,14 +161,16 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 /* --- the call ----------------------------------------------------------------- */
 
 struct state {
-	struct slice namespace;
+	struct slice namespace; /* as they are spelled */
 	struct slice topic;
+	char space[NAME_TEXT]; /* the same, folded */
+	char queue[NAME_TEXT];
 	struct slice body;
 };
 
 static const struct param params[] = {
-	PARAM(name, struct state, namespace, .required = true),
-	PARAM(name, struct state, topic, .required = true),
+	PARAM(spelling, struct state, namespace, .required = true),
+	PARAM(spelling, struct state, topic, .required = true),
 };
 
 static void
@@ -183,8 +185,8 @@ answer(struct ask *a)
 	}
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "namespace", s->namespace);
-	json_out_str(&w, "topic", s->topic);
+	json_out_str(&w, "namespace", slice_of(s->space));
+	json_out_str(&w, "topic", slice_of(s->queue));
 	flat_policy_encode(&a->op.policy, &w);
 	json_out_close(&w);
 	ask_reply(a, 200);
@@ -203,7 +205,8 @@ set(struct ask *a, const struct policy *base)
 		ask_refuse(a, rc, err.text);
 		return;
 	}
-	ask_op(a, &a->op, OP_POLICY_SET, s->namespace, s->topic);
+	ask_op(a, &a->op, OP_POLICY_SET, slice_of(s->space), slice_of(s->queue));
+	a->op.as = (struct spelling){ s->namespace, s->topic };
 	a->op.policy = policy;
 	ask_run(a, answer);
 }
@@ -226,7 +229,9 @@ begin(struct call *c, struct api *api)
 	if (!s || !ask_params(a, params, sizeof params / sizeof params[0], s))
 		return NULL;
 	s->body = c->body;
-	ask_op(a, &a->op, OP_POLICY_GET, s->namespace, s->topic);
+	(void)name_fold(s->namespace, "", s->space, NULL); /* both are names */
+	(void)name_fold(s->topic, "", s->queue, NULL);
+	ask_op(a, &a->op, OP_POLICY_GET, slice_of(s->space), slice_of(s->queue));
 	return a;
 }
 

@@ -150,6 +150,8 @@ flat_view_queue(struct json_out *w, const struct op_queue *q)
 
 	json_out_str(w, "namespace", slice_of(q->space));
 	json_out_str(w, "topic", slice_of(q->name));
+	json_out_str(w, "display_namespace", slice_of(q->space_shown));
+	json_out_str(w, "display_topic", slice_of(q->shown));
 	for (unsigned i = MSG_READY; i < MSG_STATES; i++) {
 		json_out_u64(w, flat_view_states[i], q->count[i]);
 		total += q->count[i];

@@ -71,6 +71,8 @@ MESSAGE_IF_ANY = {
 }
 QUEUE = {
     **PLACE,
+    "display_namespace": string(),
+    "display_topic": string(),
     **{name: integer(minimum=0) for name in [*STATES, "total"]},
     "paused": boolean(),
     "warning": boolean(),

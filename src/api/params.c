@@ -31,6 +31,19 @@ param_read_name(const struct param *p, struct param_text text, void *place,
 }
 
 int
+param_read_spelling(const struct param *p, struct param_text text, void *place,
+		    struct slu_err *err)
+{
+	char folded[NAME_TEXT];
+	const int rc = name_fold(slice_in(text), "the name", folded, err);
+
+	assert(p->size == sizeof(struct slice));
+	if (!rc)
+		*(struct slice *)place = slice_in(text);
+	return rc;
+}
+
+int
 param_read_id(const struct param *p, struct param_text text, void *place,
 	      struct slu_err *err)
 {

@@ -122,28 +122,41 @@ read_word(struct json *r, char room[static WORD_MAX])
 }
 
 void
-json_read_name(struct json *r, const struct json_field *f, void *place)
+json_read_spelled(struct json *r, const struct json_field *f, void *place)
 {
-	struct slice name = json_text(r);
+	struct spelled *const out = place;
+	const struct slice as = json_text(r);
 	char folded[NAME_TEXT];
 	struct slu_err err;
-	char *out;
+	char *copy;
 
-	assert(f->size == sizeof name);
+	assert(f->size == sizeof *out);
 	if (r->state == JSON_FAILED)
 		return;
-	if (name_fold(name, "the name", folded, &err)) {
+	if (name_fold(as, "the name", folded, &err)) {
 		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
 		return;
 	}
-	if (memcmp(folded, name.p, name.n) != 0) {
-		out = json_take_room(r, name.n);
-		if (!out)
-			return;
-		memcpy(out, folded, name.n);
-		name.p = out;
-	}
-	*(struct slice *)place = name;
+	out->name = out->as = as;
+	if (memcmp(folded, as.p, as.n) == 0)
+		return;
+	copy = json_take_room(r, as.n);
+	if (!copy)
+		return;
+	memcpy(copy, folded, as.n);
+	out->name.p = copy;
+}
+
+void
+json_read_name(struct json *r, const struct json_field *f, void *place)
+{
+	const struct json_field spelled = { .size = sizeof(struct spelled) };
+	struct spelled name;
+
+	assert(f->size == sizeof(struct slice));
+	json_read_spelled(r, &spelled, &name);
+	if (r->state != JSON_FAILED)
+		*(struct slice *)place = name.name;
 }
 
 void

@@ -31,6 +31,12 @@ enum {
 	VALUE_LEASE_TEXT = 24 /* with the end */
 };
 
+/* A name folded, and as it was written. */
+struct spelled {
+	struct slice name;
+	struct slice as;
+};
+
 int value_id(struct slice s, uint64_t *out, struct slu_err *err);
 int value_span(struct slice s, slu_time min, slu_time max, slu_time *out,
 	       struct slu_err *err);
@@ -44,6 +50,7 @@ const char *value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT]);
  *
  *      reader              C member       value
  *      json_read_name      struct slice   string
+ *      json_read_spelled   struct spelled string
  *      json_read_id        uint64_t       number or string
  *      json_read_span      slu_time       number or string; min and max in ns
  *      json_read_priority  int32_t        number or string
@@ -52,7 +59,7 @@ const char *value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT]);
  *      json_read_line      struct slice   string
  *      json_read_object    struct slice   object, as it is written; max: its bytes
  */
-json_read json_read_name, json_read_id, json_read_span, json_read_priority;
+json_read json_read_name, json_read_spelled, json_read_id, json_read_span, json_read_priority;
 json_read json_read_lease, json_read_key, json_read_line, json_read_object;
 
 /* Why a document was refused, for people: which element of its array (or -1), what

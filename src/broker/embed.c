@@ -6,6 +6,7 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* ---- Calls ---- */
 
@@ -32,6 +33,8 @@ embed_begin(struct slu_broker *b, struct embed_call *c, enum op_verb verb,
 	if (rc)
 		return rc;
 	op_init(&c->op, verb, slice_of(b->space), slice_of(c->queue), on_done, c);
+	if (queue)
+		c->op.as = (struct spelling){ slice_of(b->space_as), slice_of(queue) };
 	pthread_mutex_init(&c->mtx, NULL); /* these cannot fail without attributes */
 	pthread_cond_init(&c->ended, NULL);
 	pthread_mutex_lock(&b->mtx);
@@ -111,6 +114,7 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 {
 	static const struct slu_open_config defaults;
 	struct slu_broker *b = mem_zalloc(sizeof *b);
+	const char *space;
 	int rc;
 
 	if (!b)
@@ -119,8 +123,9 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 		config = &defaults;
 	pthread_mutex_init(&b->mtx, NULL); /* these cannot fail without attributes */
 	pthread_cond_init(&b->idle, NULL);
-	rc = name_fold(slice_of(config->space ? config->space : "default"), "space", b->space,
-		       err);
+	space = config->space ? config->space : "default";
+	rc = name_fold(slice_of(space), "space", b->space, err);
+	(void)snprintf(b->space_as, sizeof b->space_as, "%s", space); /* fits, being one */
 	if (!rc && config->durability > SLU_DURABLE_NONE)
 		rc = slu_fail(err, SLU_EINVAL, "no such durability: %u", config->durability);
 	if (!rc)

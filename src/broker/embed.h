@@ -12,6 +12,7 @@
 struct slu_broker {
 	struct broker *broker;
 	char space[NAME_TEXT];
+	char space_as[NAME_TEXT]; /* as it was spelled */
 
 	pthread_mutex_t mtx;
 	pthread_cond_t idle;

@@ -115,7 +115,7 @@ print_fish(void)
 	     " string replace -rf '^  (--[a-z-]+)(?: [A-Za-z0-9|.]+)? {2,}(.*)' '$1\\t$2'\n"
 	     "end\n"
 	     "function __sluice_queues\n"
-	     "\tsluice topics --timeout 500ms 2>/dev/null | string replace -rf '^([a-z0-9._-]+) .*' '$1'\n"
+	     "\tsluice topics --timeout 500ms 2>/dev/null | string replace -rf '^([A-Za-z0-9._-]+) +[0-9].*' '$1'\n"
 	     "end\n"
 	     "complete -c sluice -n 'test (count (__sluice_words)) -ge 1; and string match -q -- \"-*\" (commandline -ct)' -a '(__sluice_options)'\n"
 	     "complete -c sluice -n 'test (count (__sluice_words)) -ge 1' -a '(__sluice_queues)'");

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 static const struct column queue_columns[] = {
-	{ "topic", "QUEUE", COLUMN_TEXT },
+	{ "display_topic", "QUEUE", COLUMN_TEXT },
 	{ "ready", "READY", COLUMN_NUMBER },
 	{ "delayed", "DELAYED", COLUMN_NUMBER },
 	{ "leased", "LEASED", COLUMN_NUMBER },
@@ -18,7 +18,7 @@ static const struct column queue_columns[] = {
 };
 
 static const struct column topic_columns[] = {
-	{ "topic", "QUEUE", COLUMN_TEXT },
+	{ "display_topic", "QUEUE", COLUMN_TEXT },
 	{ "total", "MESSAGES", COLUMN_NUMBER },
 };
 

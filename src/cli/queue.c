@@ -12,8 +12,8 @@
 #include <inttypes.h>
 
 static const struct column columns[] = {
-	{ "namespace", "NAMESPACE", COLUMN_TEXT },
-	{ "topic", "QUEUE", COLUMN_TEXT },
+	{ "display_namespace", "NAMESPACE", COLUMN_TEXT },
+	{ "display_topic", "QUEUE", COLUMN_TEXT },
 	{ "ready", "READY", COLUMN_NUMBER },
 	{ "delayed", "DELAYED", COLUMN_NUMBER },
 	{ "leased", "LEASED", COLUMN_NUMBER },

@@ -26,6 +26,7 @@ enum top_rate {
 
 struct top_queue {
 	char space[TOP_NAME], name[TOP_NAME];
+	char space_shown[TOP_NAME], shown[TOP_NAME];
 	uint64_t ready, delayed, leased, held, dead;
 	int64_t oldest; /* ms, or -1 */
 	bool paused;

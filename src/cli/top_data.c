@@ -9,6 +9,7 @@
 
 struct row {
 	struct slice namespace, topic;
+	struct slice display_namespace, display_topic;
 	uint64_t ready, delayed, leased, held, dead;
 	int64_t oldest_ready_ms;
 	bool paused;
@@ -18,6 +19,8 @@ struct row {
 static const struct json_field row_fields[] = {
 	JSON_FIELD(text, struct row, namespace),
 	JSON_FIELD(text, struct row, topic),
+	JSON_FIELD(text, struct row, display_namespace),
+	JSON_FIELD(text, struct row, display_topic),
 	JSON_FIELD(u64, struct row, ready),
 	JSON_FIELD(u64, struct row, delayed),
 	JSON_FIELD(u64, struct row, leased),
@@ -44,6 +47,12 @@ static const struct json_field total_fields[] = {
 /* --- reading -------------------------------------------------------------------- */
 
 static void
+put_name(struct slice name, char out[static TOP_NAME])
+{
+	(void)snprintf(out, TOP_NAME, "%.*s", (int)name.n, name.p);
+}
+
+static void
 fill(struct top_queue *q, const struct row *row)
 {
 	struct json r;
@@ -57,8 +66,10 @@ fill(struct top_queue *q, const struct row *row)
 		.oldest = row->oldest_ready_ms,
 		.paused = row->paused,
 	};
-	(void)snprintf(q->space, sizeof q->space, "%.*s", (int)row->namespace.n, row->namespace.p);
-	(void)snprintf(q->name, sizeof q->name, "%.*s", (int)row->topic.n, row->topic.p);
+	put_name(row->namespace, q->space);
+	put_name(row->topic, q->name);
+	put_name(row->display_namespace, q->space_shown);
+	put_name(row->display_topic, q->shown);
 	if (row->since_start.n == 0)
 		return;
 	json_init(&r, row->since_start, JSON_DEPTH);

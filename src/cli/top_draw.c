@@ -109,8 +109,8 @@ add_row(const struct top *t, struct table *table, const struct top_queue *q)
 	struct buf spark;
 
 	buf_init(&spark, 1024);
-	table_cell(table, "%s", q->space);
-	table_cell(table, "%s%s", q->name, q->paused ? " (paused)" : "");
+	table_cell(table, "%s", q->space_shown);
+	table_cell(table, "%s%s", q->shown, q->paused ? " (paused)" : "");
 	table_cell(table, "%" PRIu64, q->ready);
 	table_cell(table, "%" PRIu64, q->delayed);
 	table_cell(table, "%" PRIu64, q->leased);
@@ -300,7 +300,7 @@ put_one(const struct top *t, unsigned columns, struct buf *out)
 	buf_init(&spark, 4096);
 	put_spark(t, q, TOP_HISTORY, &spark);
 	put_text(out, columns, " ");
-	put_text(out, columns, "queue      %s in namespace %s%s", q->name, q->space,
+	put_text(out, columns, "queue      %s in namespace %s%s", q->shown, q->space_shown,
 		 q->paused ? ", paused" : "");
 	put_text(out, columns, "ready      %" PRIu64 ", the oldest for %s", q->ready,
 		 age(q->oldest, text));

@@ -132,11 +132,13 @@ release_names(struct ledger *l)
 		queue_release(&t->trash);
 		queue_release(&t->spare);
 		mem_free(t->name);
+		mem_free(t->shown);
 	}
 	for (uint32_t h = 0; h < l->spaces.used; h++) {
 		const struct space *s = slab_at(&l->spaces, h);
 
 		mem_free(s->name);
+		mem_free(s->shown);
 	}
 	map_release(&l->topic_names);
 	map_release(&l->space_names);
@@ -213,11 +215,21 @@ ledger_queue_find(const struct ledger *l, struct slice space, struct slice name)
 	return map_find(&l->topic_names, full_hash(l, full.space, name), &full);
 }
 
+/* Show name as it is spelled, unless *shown says already how. */
 static int
-open_space(struct ledger *l, struct slice name, uint32_t *out)
+spell(char **shown, const char *name, struct slice as)
 {
+	if (*shown || as.n == 0 || slice_eq(slice_of(name), as))
+		return 0;
+	*shown = copy_name(as);
+	return *shown ? 0 : SLU_ENOMEM;
+}
+
+static int
+open_space(struct ledger *l, struct slice name, struct slice as, uint32_t *out)
+{
+	char *copy, *shown = NULL;
 	struct space *s;
-	char *copy;
 	int rc;
 
 	*out = ledger_space_find(l, name);
@@ -227,11 +239,17 @@ open_space(struct ledger *l, struct slice name, uint32_t *out)
 	if (!rc)
 		rc = map_reserve(&l->space_names, 1);
 	copy = rc ? NULL : copy_name(name);
-	if (!copy)
+	if (!copy || spell(&shown, copy, as)) {
+		mem_free(copy);
 		return SLU_ENOMEM;
+	}
 	*out = slab_new(&l->spaces);
 	s = slab_at(&l->spaces, *out);
-	*s = (struct space){ .name = copy, .hash = name_hash(l, 0, name) };
+	*s = (struct space){
+		.name = copy,
+		.shown = shown,
+		.hash = name_hash(l, 0, name),
+	};
 	rc = map_insert(&l->space_names, s->hash, *out);
 	assert(rc == 0); /* reserved */
 	return rc;
@@ -262,10 +280,11 @@ init_topic(struct ledger *l, uint32_t h, uint32_t space, uint64_t hash)
 }
 
 static int
-make_topic(struct ledger *l, uint32_t space, struct slice name, uint32_t *out)
+make_topic(struct ledger *l, uint32_t space, struct slice name, struct slice as,
+	   uint32_t *out)
 {
 	const uint64_t hash = full_hash(l, space, name);
-	char *copy;
+	char *copy, *shown = NULL;
 	int rc;
 
 	if (l->conf.max_queues && l->topics.used >= l->conf.max_queues)
@@ -276,11 +295,14 @@ make_topic(struct ledger *l, uint32_t space, struct slice name, uint32_t *out)
 	if (!rc)
 		rc = heap_reserve(&l->agenda, l->topics.used + 1);
 	copy = rc ? NULL : copy_name(name);
-	if (!copy)
+	if (!copy || spell(&shown, copy, as)) {
+		mem_free(copy);
 		return SLU_ENOMEM;
+	}
 	*out = slab_new(&l->topics);
 	init_topic(l, *out, space, hash);
 	ledger_topic(l, *out)->name = copy;
+	ledger_topic(l, *out)->shown = shown;
 	rc = map_insert(&l->topic_names, hash, *out);
 	assert(rc == 0); /* reserved */
 	return rc;
@@ -290,14 +312,40 @@ int
 ledger_queue_open(struct ledger *l, struct slice space, struct slice name,
 		  uint32_t *out)
 {
+	return ledger_queue_open_as(l, space, name, &(struct spelling){ 0 }, out);
+}
+
+int
+ledger_queue_open_as(struct ledger *l, struct slice space, struct slice name,
+		     const struct spelling *as, uint32_t *out)
+{
 	uint32_t space_handle;
 	int rc;
 
 	*out = ledger_queue_find(l, space, name);
 	if (*out != SLAB_NONE)
 		return 0;
-	rc = open_space(l, space, &space_handle);
-	return rc ? rc : make_topic(l, space_handle, name, out);
+	rc = open_space(l, space, as->space, &space_handle);
+	return rc ? rc : make_topic(l, space_handle, name, as->queue, out);
+}
+
+int
+ledger_queue_spell(struct ledger *l, uint32_t queue, const struct spelling *as)
+{
+	struct topic *t = ledger_topic(l, queue);
+	struct space *s = slab_at(&l->spaces, t->space);
+	const int rc = spell(&s->shown, s->name, as->space);
+
+	return rc ? rc : spell(&t->shown, t->name, as->queue);
+}
+
+bool
+ledger_queue_is_spelled(const struct ledger *l, uint32_t queue)
+{
+	const struct topic *t = ledger_topic(l, queue);
+	const struct space *s = slab_at(&l->spaces, t->space);
+
+	return t->shown || s->shown;
 }
 
 uint32_t
@@ -318,6 +366,8 @@ ledger_queue_get(const struct ledger *l, uint32_t queue, struct ledger_queue_vie
 		.space = t->space,
 		.space_name = s->name,
 		.name = t->name,
+		.space_shown = s->shown ? s->shown : s->name,
+		.shown = t->shown ? t->shown : t->name,
 		.policy = &t->policy,
 		.totals = t->totals,
 		.purging = t->purging,

@@ -77,6 +77,7 @@
 #include "base/slab.h"
 #include "core/bucket.h"
 #include "core/change.h"
+#include "core/names.h"
 
 /* A lease that is found when a shard is opened lasts at least so long: meanwhile its
  * holder could not reach us. */
@@ -123,6 +124,17 @@ void ledger_free(struct ledger *l);
 int ledger_queue_open(struct ledger *l, struct slice space, struct slice name,
 		      uint32_t *out);
 
+/* The same; what is made is shown as it is spelled in `as`. */
+int ledger_queue_open_as(struct ledger *l, struct slice space, struct slice name,
+			 const struct spelling *as, uint32_t *out);
+
+/* Show a queue and its namespace so, unless they have a spelling: for records that say
+ * it. SLU_ENOMEM. */
+int ledger_queue_spell(struct ledger *l, uint32_t queue, const struct spelling *as);
+
+/* Is the queue, or its namespace, shown otherwise than it is named? */
+bool ledger_queue_is_spelled(const struct ledger *l, uint32_t queue);
+
 /* SLAB_NONE when there is none. */
 uint32_t ledger_queue_find(const struct ledger *l, struct slice space, struct slice name);
 uint32_t ledger_space_find(const struct ledger *l, struct slice space);
@@ -143,6 +155,8 @@ struct ledger_queue_view {
 	uint32_t space;
 	const char *space_name; /* as given; live as long as the ledger */
 	const char *name;
+	const char *space_shown; /* as first spelled */
+	const char *shown;
 	const struct policy *policy;
 	uint32_t count[MSG_STATES]; /* messages by state */
 	struct ledger_totals totals;

@@ -80,6 +80,26 @@ digest_policies(const struct ledger *l)
 }
 
 static uint64_t
+digest_text(const char *text)
+{
+	return text ? hash_keyed(&digest_key, text, strlen(text)) : 0;
+}
+
+static uint64_t
+digest_spellings(const struct ledger *l)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t h = 0; h < l->topics.used; h++) {
+		const struct topic *t = ledger_topic(l, h);
+		const struct space *s = slab_at(&l->spaces, t->space);
+
+		sum += digest_text(t->shown) + digest_text(s->shown);
+	}
+	return sum;
+}
+
+static uint64_t
 digest_kept(const struct ledger *l)
 {
 	uint64_t sum = 0;
@@ -105,7 +125,7 @@ uint64_t
 ledger_digest(const struct ledger *l)
 {
 	const uint64_t d[] = { digest_messages(l), digest_policies(l), digest_kept(l),
-			       l->counter };
+			       digest_spellings(l), l->counter };
 
 	return hash_keyed(&digest_key, d, sizeof d);
 }

@@ -8,7 +8,7 @@
 #include "core/ledger.h"
 
 /* A number that is the same for two ledgers that cannot be told apart: all messages
- * with every field, policies, idempotency keys, results, the counter. Handles, and
+ * with every field, policies, spellings, idempotency keys, results, the counter. Handles, and
  * the order in which things were made, do not count. Tick both to the same moment
  * first. */
 uint64_t ledger_digest(const struct ledger *l);

@@ -30,6 +30,7 @@
 struct space {
 	uint64_t hash;
 	char *name;
+	char *shown; /* NULL: as the name is */
 };
 
 /* An ordering key: at most 64 bytes with its slot in the map. */
@@ -58,6 +59,7 @@ struct topic {
 	uint32_t handle;        /* its own */
 	uint32_t space;
 	char *name;
+	char *shown; /* NULL: as the name is */
 	uint32_t count[MSG_STATES];
 	struct ledger_totals totals;
 	struct chain dead;

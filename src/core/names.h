@@ -34,6 +34,13 @@ int name_fold(struct slice name, const char *what, char out[static NAME_TEXT],
 int lock_key_fold(struct slice key, const char *what, char out[static NAME_TEXT],
 		  struct slu_err *err);
 
+/* How a caller spelled a namespace and a queue. The first spelling is the one that is
+ * shown; n 0: as the name is. */
+struct spelling {
+	struct slice space;
+	struct slice queue;
+};
+
 int key_check(struct slice key, const char *what, struct slu_err *err);
 int correlation_check(struct slice id, const char *what, struct slu_err *err);
 

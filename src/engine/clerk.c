@@ -118,7 +118,8 @@ refuse_put(int rc, enum limit limit, const struct op_put *put, struct slu_err *e
 static int
 open_queue(struct clerk *k, const struct op_put *put, uint32_t *queue, struct slu_err *err)
 {
-	const int rc = ledger_queue_open(k->ledger, put->m.space, put->m.queue, queue);
+	const int rc = ledger_queue_open_as(k->ledger, put->m.space, put->m.queue,
+					    &put->as, queue);
 
 	return rc ? refuse_put(rc, LIMIT_QUEUES, put, err) : 0;
 }
@@ -254,6 +255,8 @@ fill_names(struct op *op)
 
 		m->space = m->space.n ? m->space : op->space;
 		m->queue = m->queue.n ? m->queue : op->queue;
+		if (op->puts[i].as.queue.n == 0)
+			op->puts[i].as = op->as;
 	}
 }
 

@@ -206,6 +206,8 @@ add_queue(struct clerk *k, struct op *op, uint32_t queue)
 	*out = (struct op_queue){
 		.space = v.space_name,
 		.name = v.name,
+		.space_shown = v.space_shown,
+		.shown = v.shown,
 		.totals = v.totals,
 		.oldest = oldest == SLU_NEVER ? -1 : oldest < k->now ? k->now - oldest
 								     : 0,

@@ -211,7 +211,8 @@ clerk_policy_set(struct clerk *k, struct op *op)
 
 	rc = policy_check(&op->policy, &err);
 	if (!rc)
-		rc = ledger_queue_open(k->ledger, op->space, op->queue, &queue);
+		rc = ledger_queue_open_as(k->ledger, op->space, op->queue, &op->as,
+					  &queue);
 	if (!rc)
 		rc = set_policy(k, queue, &op->policy, &err);
 	if (rc)

@@ -56,7 +56,7 @@ log_free(struct log_engine *l)
 	places_release(&l->places);
 	log_files_close(&l->files);
 	buf_release(&l->scratch);
-	mem_free(l->policies);
+	mem_free(l->queues);
 	mem_free(l->purging);
 	mem_free(l);
 }

@@ -15,17 +15,19 @@
  *      none above it is ever answered. After an unclean stop the counter goes on at
  *      the ceiling. (With a sync interval, or none, as far as those reach.)
  *  G4  Cleaning reads the oldest segment in slices, appends what of it is still needed
- *      (messages as they stand, results, remembered idempotency keys, policies, the
- *      ceiling), and recycles it when nothing lives there. Until then replay meets both
+ *      (messages as they stand, results, remembered idempotency keys, policies,
+ *      spellings, the ceiling), and recycles it when nothing lives there. Until then replay meets both
  *      the old and the new, and the new only says where things are now: a crash at any
  *      point is harmless. Damage stops cleaning, never deletes.
  *  G5  A write or sync that failed ends the engine: SLU_EUNKNOWN for that run, then
  *      SLU_EDOWN until it is opened anew.
  *  G6  New work leaves room to settle old: 2 spare segments, and one more for every
  *      500,000 messages.
- *
  *  G7  A payload over 1 MiB is not in the log but in a file of its own, which the
  *      message's record names: engine/log_file.h.
+ *  G8  Records name queues as they are looked up, folded. One that was spelled otherwise
+ *      when it was made, or whose namespace was, has a record of its own that says so,
+ *      before the first that names it.
  *
  * Limits: 8,192 segments of 64 MiB; a record is smaller than a segment.
  */

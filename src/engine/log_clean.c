@@ -11,7 +11,7 @@
  *                 +-------------- still there ------------------+
  *
  *  C1  Only what establishes something is looked at: message, result, remembered key,
- *      policy, ceiling. What happened to a message afterwards stands behind its record
+ *      policy, spelling, ceiling. What happened to a message afterwards stands behind its record
  *      in the log, so it is either in the log still or part of the RESTORE.
  *  C2  An error text goes with its message, so it never lies before it.
  *  C3  A slice is appended before the ops of its run: all that it copies was committed.
@@ -226,14 +226,36 @@ clean_policy(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	struct wal_where at;
 	int rc;
 
-	if (queue == SLAB_NONE || queue >= l->n_policies ||
-	    l->policies[queue].segment != rec->where.segment)
+	if (queue == SLAB_NONE || queue >= l->n_queues ||
+	    l->queues[queue].policy.segment != rec->where.segment)
 		return 0;
 	ledger_queue_get(l->ledger, queue, &v);
 	entry->policy = *v.policy;
 	rc = append_one(l, entry, &at, NULL, err);
 	if (!rc)
-		log_note_policy(l, queue, at);
+		log_note(l, &l->queues[queue].policy, at);
+	return rc;
+}
+
+static int
+clean_spelling(struct log_engine *l, const struct wal_record *rec,
+	       struct log_entry *entry, struct slu_err *err)
+{
+	struct log_names names;
+	struct wal_where at;
+	uint32_t queue;
+	int rc;
+
+	rc = log_fold(entry, &names, err);
+	if (rc)
+		return rc;
+	queue = ledger_queue_find(l->ledger, slice_of(names.space), slice_of(names.queue));
+	if (queue == SLAB_NONE || queue >= l->n_queues ||
+	    l->queues[queue].spelling.segment != rec->where.segment)
+		return 0;
+	rc = append_one(l, entry, &at, NULL, err);
+	if (!rc)
+		log_note(l, &l->queues[queue].spelling, at);
 	return rc;
 }
 
@@ -265,6 +287,7 @@ static clean_fn *const steps[LOG_TYPES] = {
 	[LOG_POLICY] = clean_policy,
 	[LOG_CEILING] = clean_ceiling,
 	[LOG_POLICY_RATED] = clean_policy,
+	[LOG_SPELLING] = clean_spelling,
 };
 
 /* ---- Slices ---- */

@@ -14,10 +14,16 @@
 
 #include <pthread.h>
 
-/* Where a queue's policy was last written: nothing else names that record. */
-struct log_policy {
-	uint32_t segment; /* 0: the queue has none of its own */
+/* Where a record was last written that nothing else names. */
+struct log_note {
+	uint32_t segment; /* 0: nowhere */
 	uint32_t length;
+};
+
+/* What the log says of a queue itself. */
+struct log_queue {
+	struct log_note policy;
+	struct log_note spelling;
 };
 
 /* A slice of cleaning: log_clean.c. */
@@ -79,9 +85,9 @@ struct log_engine {
 	uint64_t highest_id;
 	uint64_t ceiling; /* G3 */
 	uint32_t ceiling_segment;
-	uint32_t reserve;            /* G6 */
-	struct log_policy *policies; /* by queue */
-	uint32_t n_policies;
+	uint32_t reserve;         /* G6 */
+	struct log_queue *queues; /* by handle */
+	uint32_t n_queues;
 	uint32_t *purging; /* queues whose purge is being freed, or was */
 	uint32_t n_purging;
 	uint32_t max_purging;
@@ -127,10 +133,19 @@ uint64_t log_name(struct log_engine *l, struct wal_where at, uint64_t body, uint
 /* L12 of the ledger: arg is the engine. */
 void log_drop(void *arg, uint64_t where);
 
-int log_reserve_policy(struct log_engine *l, uint32_t queue, struct slu_err *err);
-void log_note_policy(struct log_engine *l, uint32_t queue, struct wal_where at);
+/* Room for what is noted of a queue; and that it is. */
+int log_reserve_queue(struct log_engine *l, uint32_t queue, struct slu_err *err);
+void log_note(struct log_engine *l, struct log_note *note, struct wal_where at);
 
 void log_name_queue(const struct log_engine *l, uint32_t queue, struct log_entry *entry);
+
+/* A LOG_SPELLING of the queue; and what is spelled there: SLU_ECORRUPT. */
+void log_spell(const struct log_engine *l, uint32_t queue, struct log_entry *entry);
+struct log_names {
+	char space[NAME_TEXT];
+	char queue[NAME_TEXT];
+};
+int log_fold(const struct log_entry *entry, struct log_names *out, struct slu_err *err);
 
 extern const struct clerk_ops log_keeping;
 

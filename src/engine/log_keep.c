@@ -97,6 +97,90 @@ log_drop(void *arg, uint64_t where)
 		log_files_unname(&l->files, place.file);
 }
 
+/* ---- Queues ---- */
+
+void
+log_name_queue(const struct log_engine *l, uint32_t queue, struct log_entry *entry)
+{
+	struct ledger_queue_view v;
+
+	ledger_queue_get(l->ledger, queue, &v);
+	entry->space = slice_of(v.space_name);
+	entry->queue = slice_of(v.name);
+}
+
+void
+log_spell(const struct log_engine *l, uint32_t queue, struct log_entry *entry)
+{
+	struct ledger_queue_view v;
+
+	ledger_queue_get(l->ledger, queue, &v);
+	entry->type = LOG_SPELLING;
+	entry->space = slice_of(v.space_shown);
+	entry->queue = slice_of(v.shown);
+}
+
+int
+log_fold(const struct log_entry *entry, struct log_names *out, struct slu_err *err)
+{
+	if (!name_fold(entry->space, "namespace", out->space, err) &&
+	    !name_fold(entry->queue, "queue", out->queue, err))
+		return 0;
+	if (err)
+		err->code = SLU_ECORRUPT;
+	return SLU_ECORRUPT;
+}
+
+int
+log_reserve_queue(struct log_engine *l, uint32_t queue, struct slu_err *err)
+{
+	const uint32_t n = queue + 1 + queue / 2;
+	struct log_queue *p;
+
+	if (queue < l->n_queues)
+		return 0;
+	p = mem_realloc(l->queues, n * sizeof *p);
+	if (!p)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a queue");
+	memset(p + l->n_queues, 0, (n - l->n_queues) * sizeof *p);
+	l->queues = p;
+	l->n_queues = n;
+	return 0;
+}
+
+void
+log_note(struct log_engine *l, struct log_note *note, struct wal_where at)
+{
+	const struct wal_where old = { .segment = note->segment };
+
+	if (note->segment)
+		wal_live(l->wal, old, -(int64_t)note->length);
+	wal_live(l->wal, at, at.length);
+	*note = (struct log_note){ at.segment, at.length };
+}
+
+/* G8: before the first record that names the queue in this log. */
+static int
+keep_spelling(struct log_engine *l, uint32_t queue, enum wal_use use, struct slu_err *err)
+{
+	struct log_entry entry;
+	struct log_bytes bytes;
+	int rc;
+
+	if (!ledger_queue_is_spelled(l->ledger, queue) ||
+	    (queue < l->n_queues && l->queues[queue].spelling.segment))
+		return 0;
+	log_spell(l, queue, &entry);
+	log_encode(&entry, &bytes);
+	rc = log_reserve_queue(l, queue, err);
+	if (!rc)
+		rc = log_reserve(l, use, bytes.size, err);
+	if (!rc)
+		log_note(l, &l->queues[queue].spelling,
+			 log_append(l, entry.type, bytes.parts, bytes.n));
+	return rc;
+}
+
 /* ---- Messages ---- */
 
 static int
@@ -127,7 +211,9 @@ log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 	int rc;
 
 	assert(c->at == l->now);
-	rc = encode_head(l, m, err);
+	rc = keep_spelling(l, c->queue, WAL_NEW, err);
+	if (!rc)
+		rc = encode_head(l, m, err);
 	if (!rc) {
 		l->owed += wal_size(UNDO_BODY);
 		rc = log_reserve(l, WAL_NEW, size, err);
@@ -160,45 +246,6 @@ log_undo_message(struct clerk *k, const struct change *c)
 
 /* ---- Everything else ---- */
 
-void
-log_name_queue(const struct log_engine *l, uint32_t queue, struct log_entry *entry)
-{
-	struct ledger_queue_view v;
-
-	ledger_queue_get(l->ledger, queue, &v);
-	entry->space = slice_of(v.space_name);
-	entry->queue = slice_of(v.name);
-}
-
-int
-log_reserve_policy(struct log_engine *l, uint32_t queue, struct slu_err *err)
-{
-	const uint32_t n = queue + 1 + queue / 2;
-	struct log_policy *p;
-
-	if (queue < l->n_policies)
-		return 0;
-	p = mem_realloc(l->policies, n * sizeof *p);
-	if (!p)
-		return slu_fail(err, SLU_ENOMEM, "no memory for a policy");
-	memset(p + l->n_policies, 0, (n - l->n_policies) * sizeof *p);
-	l->policies = p;
-	l->n_policies = n;
-	return 0;
-}
-
-void
-log_note_policy(struct log_engine *l, uint32_t queue, struct wal_where at)
-{
-	struct log_policy *p = &l->policies[queue];
-	const struct wal_where old = { .segment = p->segment };
-
-	if (p->segment)
-		wal_live(l->wal, old, -(int64_t)p->length);
-	wal_live(l->wal, at, at.length);
-	*p = (struct log_policy){ at.segment, at.length };
-}
-
 static int
 reserve_purge(struct log_engine *l, struct slu_err *err)
 {
@@ -216,13 +263,21 @@ reserve_purge(struct log_engine *l, struct slu_err *err)
 }
 
 static int
+reserve_policy(struct log_engine *l, uint32_t queue, struct slu_err *err)
+{
+	const int rc = keep_spelling(l, queue, WAL_SETTLE, err);
+
+	return rc ? rc : log_reserve_queue(l, queue, err);
+}
+
+static int
 reserve_for(struct log_engine *l, const struct change *c, uint64_t size,
 	    struct slu_err *err)
 {
 	int rc = 0;
 
 	if (c->kind == CHANGE_POLICY)
-		rc = log_reserve_policy(l, c->queue, err);
+		rc = reserve_policy(l, c->queue, err);
 	else if (c->kind == CHANGE_PURGE)
 		rc = reserve_purge(l, err);
 	return rc ? rc : log_reserve(l, WAL_SETTLE, size, err);
@@ -282,7 +337,7 @@ note(struct log_engine *l, struct change *c, struct wal_where at)
 	if (!kinds[c->kind].may_wait && !(c->kind == CHANGE_RETRY && c->expired))
 		l->must_sync = true;
 	if (c->kind == CHANGE_POLICY)
-		log_note_policy(l, c->queue, at);
+		log_note(l, &l->queues[c->queue].policy, at);
 	if (c->kind == CHANGE_PURGE)
 		l->purging[l->n_purging++] = c->queue;
 	c->at = l->now; /* the only time that the record has */

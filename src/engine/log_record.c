@@ -108,6 +108,7 @@ static const struct row types[LOG_TYPES] = {
 		POLICY, NUMBER("max_rate", policy.max_rate),
 		NUMBER("burst", policy.burst)) },
 	[LOG_ASIDE] = { "aside", CHANGE_ASIDE, FIELDS(ID) },
+	[LOG_SPELLING] = { "spelling", CHANGE_NONE, FIELDS(QUEUE) },
 };
 /* clang-format on */
 

@@ -41,6 +41,7 @@ enum log_type {
 	LOG_RESULT,
 	LOG_POLICY_RATED, /* a policy with a rate */
 	LOG_ASIDE,        /* a message that cannot be read */
+	LOG_SPELLING,     /* how a queue and its namespace are shown */
 	LOG_TYPES
 };
 

@@ -191,11 +191,11 @@ step_queue(struct log_engine *l, const struct wal_record *rec, struct log_entry 
 
 	rc = open_queue(l, entry->space, entry->queue, &c->queue, err);
 	if (!rc && c->kind == CHANGE_POLICY)
-		rc = log_reserve_policy(l, c->queue, err);
+		rc = log_reserve_queue(l, c->queue, err);
 	if (!rc)
 		rc = apply(l, c, err);
 	if (!rc && c->kind == CHANGE_POLICY && !l->dry)
-		log_note_policy(l, c->queue, rec->where);
+		log_note(l, &l->queues[c->queue].policy, rec->where);
 	return rc;
 }
 
@@ -211,6 +211,27 @@ step_remember(struct log_engine *l, const struct wal_record *rec,
 		return rc;
 	c->idem = ledger_idem_mark(l->ledger, c->queue, entry->idem);
 	return apply(l, c, err);
+}
+
+static int
+step_spelling(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	      struct slu_err *err)
+{
+	const struct spelling as = { entry->space, entry->queue };
+	struct log_names names;
+	uint32_t queue;
+	int rc;
+
+	rc = log_fold(entry, &names, err);
+	if (!rc)
+		rc = open_queue(l, slice_of(names.space), slice_of(names.queue), &queue, err);
+	if (!rc)
+		rc = log_reserve_queue(l, queue, err);
+	if (!rc && ledger_queue_spell(l->ledger, queue, &as))
+		rc = no_memory(err);
+	if (!rc && !l->dry)
+		log_note(l, &l->queues[queue].spelling, rec->where);
+	return rc;
 }
 
 static int
@@ -246,6 +267,7 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_RESULT] = step_result,
 	[LOG_POLICY_RATED] = step_queue,
 	[LOG_ASIDE] = step_plain,
+	[LOG_SPELLING] = step_spelling,
 };
 
 /* Add which record it was. */

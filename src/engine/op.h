@@ -78,8 +78,9 @@ struct op_put {
 	 * due: a moment of shard time (that is, of the wall clock), kept as it is, or
 	 * 0. The engine sets number, accepted and expires, and due where it is 0. */
 	struct message m;
-	slu_time delay; /* from now, when due is 0 */
-	slu_time ttl;   /* from now; 0: the queue's */
+	slu_time delay;     /* from now, when due is 0 */
+	slu_time ttl;       /* from now; 0: the queue's */
+	struct spelling as; /* n 0: the op's */
 
 	/* Answer: its idempotency key was known; m.id is the first message's. */
 	bool existed;
@@ -130,6 +131,8 @@ struct op_row {
 struct op_queue {
 	const char *space;
 	const char *name;
+	const char *space_shown; /* as they were first spelled */
+	const char *shown;
 	uint32_t count[MSG_STATES];
 	struct ledger_totals totals; /* since the shard was opened */
 	slu_time oldest;             /* how long the oldest ready message waits, or -1; see
@@ -207,6 +210,7 @@ struct op {
 	slu_time lease;       /* CLAIM: 0: the queue's */
 	uint64_t max_bytes;   /* CLAIM: ends when its records have more; 0: no limit.
 			       * It gives at least one */
+	struct spelling as;   /* ENQUEUE, POLICY_SET: for a queue that they make */
 	uint64_t id;          /* GET, RESULT */
 	enum msg_state state; /* LIST: only those; MSG_NONE: all. Dead letters come
 			       * oldest first, others in no order */

@@ -44,9 +44,34 @@ def test_stats_count_by_state(server):
     server.enqueue(*({} for _ in range(5)), {"delay": 60})
     server.dequeue(limit=2)
     assert server.stats() == {
-        "namespace": server.namespace, "topic": "mail", "ready": 3, "delayed": 1,
+        "namespace": server.namespace, "topic": "mail",
+        "display_namespace": server.namespace, "display_topic": "mail", "ready": 3, "delayed": 1,
         "leased": 2, "held": 0, "dead": 0, "damaged": 0, "total": 6, "paused": False,
         "warning": False}
+
+
+NAMES = ("namespace", "topic", "display_namespace", "display_topic")
+
+
+@pytest.mark.parametrize("engine", ["log", "memory"])
+def test_names_are_folded_and_shown_as_they_were_first_spelled(tmp_path, engine):
+    with Server(tmp_path, engine=engine, namespace="Shop", topic="OrderLines") as server:
+        server.enqueue({"text": "one"})
+        server.enqueue({"text": "two"}, namespace="SHOP", topic="orderlines")
+        server.topic = "Returns"
+        server.policy(warn_depth=7)
+        server.enqueue({"text": "three"}, namespace="shop", topic="returns")
+        for _ in range(2):
+            answer = server.get("/topics", namespace="sHOP").body["topics"]
+            assert [tuple(q[n] for n in NAMES) for q in answer] == [
+                ("shop", "orderlines", "Shop", "OrderLines"),
+                ("shop", "returns", "Shop", "Returns")]
+            assert server.get("/stats", namespace="shop", topic="ORDERLINES").body["total"] == 2
+            assert server.get("/v1/admin/queue", namespace="shop",
+                              topic="returns").body["display_topic"] == "Returns"
+            assert 'topic="orderlines"' in server.get("/metrics").text
+            if engine == "log":
+                server.restart("kill")
 
 
 def test_a_deep_topic_warns(server):

@@ -10,6 +10,7 @@
 #define KEEP (1000 * SLU_HOUR)
 
 const char *const kit_queues[KIT_QUEUES] = { "alpha", "beta", "gamma" };
+static const char *const spelled[KIT_QUEUES] = { "Alpha", "beta", "GAMMA" };
 
 /* ---- The kit ---- */
 
@@ -399,6 +400,34 @@ check_result(struct logkit *k, uint64_t id)
 	op_unpin(&op);
 }
 
+struct spelling
+kit_spelling(int queue)
+{
+	return (struct spelling){ SLICE("Ns"), slice_of(spelled[queue]) };
+}
+
+/* Of those that are there. */
+static void
+check_spellings(struct logkit *k)
+{
+	k->unspelled |= k->lossy;
+	for (int i = 0; i < KIT_QUEUES && !k->unspelled; i++) {
+		struct op_queue q;
+		struct op op;
+
+		op_init(&op, OP_STATS, KIT_SPACE, slice_of(kit_queues[i]), NULL, NULL);
+		op.queues = &q;
+		if (logkit_run(k, &op)) {
+			CHECK(kit_is_dead(k));
+			return;
+		}
+		if (op.rc)
+			continue;
+		CHECK_STR(spelled[i], q.shown);
+		CHECK_STR("Ns", q.space_shown);
+	}
+}
+
 static void
 check_policies(struct logkit *k)
 {
@@ -452,6 +481,7 @@ logkit_verify(struct logkit *k)
 		if (kit_msg(k, id)->result)
 			check_result(k, id);
 	check_policies(k);
+	check_spellings(k);
 	check_counters(k);
 	k->lossy = false;
 	CHECK(k->found.highest_id < k->next_id);

@@ -9,6 +9,7 @@
  *      I2  an idempotency key that was used gives the first message, also when that is
  *          gone; a result and an error text are those that were given
  *      I4  tokens rise, over whatever happens
+ *      I5  queues are shown as they were first spelled
  *      I6  a key's messages are handed out in the order of their numbers, and none
  *          while an earlier one is there
  *      I9  counters equal a scan, live bytes equal what is read back at the next open
@@ -85,6 +86,7 @@ struct logkit {
 	struct log_conf more;
 	const char *folder;
 	bool lossy;       /* the next verify takes what is there for what must be */
+	bool unspelled;   /* it did so once: nobody knows how queues are spelled */
 	struct engine *e; /* NULL: not open */
 	struct engine_found found;
 	struct slu_err err;

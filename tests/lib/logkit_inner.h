@@ -13,6 +13,7 @@ enum {
 };
 
 extern const char *const kit_queues[KIT_QUEUES];
+struct spelling kit_spelling(int queue);
 
 /* The texts of a message, for as long as it is used. */
 struct kit_texts {

@@ -34,6 +34,8 @@ start(struct kit_op *o, enum op_verb verb, int queue)
 {
 	op_init(&o->op, verb, KIT_SPACE,
 		queue < 0 ? (struct slice){ 0 } : slice_of(kit_queues[queue]), NULL, NULL);
+	if (queue >= 0)
+		o->op.as = kit_spelling(queue);
 }
 
 /* ---- Enqueue ---- */
@@ -84,6 +86,7 @@ make_put(struct logkit *k, struct kit_op *o, uint32_t i)
 	} else if (!m->key && kit_dice(k, 10) == 0) {
 		put->ttl = SLU_SEC + (slu_time)kit_dice(k, 60) * SLU_SEC;
 	}
+	put->as = kit_spelling(m->queue);
 }
 
 static void

@@ -227,6 +227,55 @@ churn(struct rig *r)
 	rig_unpin(r);
 }
 
+/* ---- How queues are shown ---- */
+
+static void
+put_as(struct rig *r, const char *queue, const char *space_as, const char *as)
+{
+	struct op_put put = {
+		.m = { .id = r->next_id++ },
+		.as = { slice_of(space_as), slice_of(as) },
+	};
+	struct op op;
+
+	rig_op(&op, OP_ENQUEUE, RIG_SPACE, queue);
+	op.puts = &put;
+	op.n_puts = 1;
+	CHECK_EQ(0, rig_do(r, &op));
+}
+
+static void
+check_shown(struct rig *r, const char *queue, const char *as)
+{
+	const struct op_queue *const q = stats(r, queue);
+
+	CHECK_STR("nS", q->space_shown);
+	CHECK_STR(as, q->shown);
+	CHECK_STR(RIG_SPACE, q->space); /* looked up folded */
+	CHECK_STR(queue, q->name);
+}
+
+CASE(a_queue_is_shown_as_it_was_first_spelled)
+{
+	struct op op;
+
+	put_as(r, "orders", "nS", "Orders");
+	put_as(r, "orders", "NS", "ORDERS");
+	put_as(r, "plain", "NS", "plain");
+	put_as(r, "plain", "ns", "Plain");
+	rig_op(&op, OP_POLICY_SET, RIG_SPACE, "mail");
+	op.policy = policy_default;
+	op.as = (struct spelling){ SLICE("NS"), SLICE("MAIL") };
+	CHECK_EQ(0, rig_do(r, &op));
+	put_as(r, "mail", "ns", "mail");
+	for (int life = 0; life < 3; life++) {
+		check_shown(r, "orders", "Orders");
+		check_shown(r, "plain", "plain");
+		check_shown(r, "mail", "MAIL");
+		rig_reopen(r);
+	}
+}
+
 CASE(a_backup_has_what_was_there_when_it_began)
 {
 	struct op op, other;

@@ -92,6 +92,7 @@ static const struct {
 		"\x00\x00\x4f\x91\x94\x4e\x00\x00" "\x00\x00\x00\x00\x00\x00\x00\x00"
 		"\x05\x00\x00\x00" "\x00" "\x01" "\x64\x00\x00\x00" "\x0a\x00\x00\x00"), false },
 	{ LOG_ASIDE, "aside", BYTES(ID), false },
+	{ LOG_SPELLING, "spelling", BYTES(QUEUE), false },
 };
 /* clang-format on */
 
@@ -134,6 +135,7 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(19, LOG_RESULT);
 	CHECK_EQ(20, LOG_POLICY_RATED);
 	CHECK_EQ(21, LOG_ASIDE);
+	CHECK_EQ(22, LOG_SPELLING);
 	CHECK_EQ(COUNT(golden) + 3, LOG_TYPES);
 }
 
