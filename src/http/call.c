@@ -434,18 +434,22 @@ call_answer_text(struct call *c, unsigned status, const char *type, struct slice
 	give(c, status, type);
 }
 
-static void
-put_fields(struct call *c)
-{
-	const char *p = c->fields.p;
-	const char *end = p + c->fields.n;
+typedef int put_field(struct response *w, const char *name, struct slice value);
 
+/* Those that no one has put yet. */
+static void
+put_fields(struct call *c, put_field *put)
+{
+	const char *p = c->fields.p + c->headed;
+	const char *end = c->fields.p + c->fields.n;
+
+	c->headed = c->fields.n;
 	while (p < end) {
 		const struct slice name = slice_of(p);
 		const struct slice value = slice_of(name.p + name.n + 1);
 
 		/* A name that is no token, or the writer's own, is left out. */
-		(void)response_header(&c->response, name.p, value);
+		(void)put(&c->response, name.p, value);
 		p = value.p + value.n + 1;
 	}
 }
@@ -463,6 +467,8 @@ call_format_piece(struct call *c)
 	}
 	if (c->whole) {
 		w->out = &c->out;
+		if (c->fields.n > c->headed)
+			put_fields(c, response_trailer);
 		response_end(w);
 	}
 	c->has_body |= c->whole && !w->bodyless;
@@ -478,7 +484,7 @@ call_format(struct call *c, const char *date)
 	if (c->type)
 		(void)response_header(w, "Content-Type", slice_of(c->type)); /* ours */
 	if (c->fields.n > 0)
-		put_fields(c);
+		put_fields(c, response_header);
 	if (c->streams) {
 		response_chunked(w);
 		c->whole = w->bodyless;

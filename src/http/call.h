@@ -106,6 +106,7 @@ struct call {
 	const char *type;
 	size_t charged; /* bytes of its body in the front's `bodies` */
 	size_t written; /* bytes of head and out that the kernel has */
+	size_t headed;  /* bytes of fields that went into the head */
 	slu_time began; /* on the clock of the loop */
 	unsigned status;
 	uint8_t state; /* enum call_state */
@@ -149,7 +150,8 @@ void *call_arg(const struct call *c);
  * looked at until it is answered. */
 void call_hold(struct call *c);
 
-/* A field for the answer. SLU_EINVAL as for response_header, or SLU_ENOMEM: the
+/* A field for the answer; after call_begin one for the end of it, a trailer, which HTTP/1.0
+ * does not get. SLU_EINVAL as for response_header, or SLU_ENOMEM: the
  * field is left out. */
 int call_add(struct call *c, const char *name, struct slice value);
 

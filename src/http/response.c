@@ -10,6 +10,7 @@ enum stage {
 	STAGE_FIELDS,
 	STAGE_BODY,
 	STAGE_PIECE, /* between response_body_begin and _end */
+	STAGE_TRAILERS,
 	STAGE_DONE
 };
 
@@ -160,12 +161,11 @@ is_ours(struct slice name)
 	       http_same(name, SLICE("date"));
 }
 
-int
-response_header(struct response *w, const char *name, struct slice value)
+static int
+put_field(struct response *w, const char *name, struct slice value)
 {
 	const struct slice n = slice_of(name);
 
-	assert(w->stage == STAGE_FIELDS);
 	if (n.n == 0 || !http_all(n, CHAR_TOKEN) || is_ours(n) ||
 	    !http_all(value, CHAR_VALUE))
 		return SLU_EINVAL;
@@ -174,6 +174,13 @@ response_header(struct response *w, const char *name, struct slice value)
 	put(w, value);
 	put(w, SLICE("\r\n"));
 	return 0;
+}
+
+int
+response_header(struct response *w, const char *name, struct slice value)
+{
+	assert(w->stage == STAGE_FIELDS);
+	return put_field(w, name, value);
 }
 
 /* HTTP/1.1 keeps the connection unless told otherwise, HTTP/1.0 the reverse. */
@@ -252,13 +259,34 @@ response_body(struct response *w, const void *p, size_t n)
 	response_body_end(w);
 }
 
+static bool
+has_chunks(const struct response *w)
+{
+	return w->chunked && !w->bodyless;
+}
+
+int
+response_trailer(struct response *w, const char *name, struct slice value)
+{
+	assert(w->stage == STAGE_BODY || w->stage == STAGE_TRAILERS);
+	if (!has_chunks(w))
+		return 0; /* there is no place for it */
+	if (w->stage == STAGE_BODY)
+		put(w, SLICE("0\r\n"));
+	w->stage = STAGE_TRAILERS;
+	return put_field(w, name, value);
+}
+
 void
 response_end(struct response *w)
 {
-	assert(w->stage == STAGE_BODY && (w->left == 0 || w->bodyless));
+	assert(w->stage == STAGE_TRAILERS ||
+	       (w->stage == STAGE_BODY && (w->left == 0 || w->bodyless)));
+	if (has_chunks(w) && w->stage == STAGE_BODY)
+		put(w, SLICE("0\r\n"));
+	if (has_chunks(w))
+		put(w, SLICE("\r\n"));
 	w->stage = STAGE_DONE;
-	if (w->chunked && !w->bodyless)
-		put(w, SLICE("0\r\n\r\n"));
 }
 
 void

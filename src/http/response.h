@@ -76,6 +76,10 @@ void response_body(struct response *w, const void *p, size_t n);
 bool response_body_begin(struct response *w, uint64_t n);
 void response_body_end(struct response *w);
 
+/* A field behind the body, as response_header; only chunks have room for it, else it is
+ * left out. No body after that. */
+int response_trailer(struct response *w, const char *name, struct slice value);
+
 /* The last chunk, if any. A length that was promised must have been kept (asserted):
  * who cannot keep it does not call this and closes the connection. */
 void response_end(struct response *w);

@@ -209,6 +209,8 @@ fx_piece(struct call *c)
 	for (unsigned j = 0; i < n && j < PIECE; j++)
 		buf_putc(&c->out, (char)('a' + i % 26));
 	atomic_fetch_add(&k->made, 1);
+	if (i >= n)
+		CHECK_EQ(0, call_add(c, "X-Pieces", slice_of(k->text)));
 	call_piece(c, i >= n);
 }
 

@@ -209,6 +209,38 @@ TEST(bytes_can_be_sent_past_the_buffer)
 	buf_release(&out);
 }
 
+TEST(fields_may_stand_behind_chunks)
+{
+	static const struct {
+		const char *label;
+		unsigned minor;
+		const char *want;
+	} cases[] = {
+		{ "chunks", 1, "2\r\nhi\r\n0\r\nX-Sum: 1\r\nX-End: 2\r\n\r\n" },
+		{ "an old client", 0, "hi" },
+	};
+
+	EACH(i, cases) {
+		const struct request get = asked("GET", cases[i].minor, true);
+		struct response w;
+		struct buf out;
+
+		buf_init(&out, SIZE_MAX);
+		response_begin(&w, &out, &get);
+		response_status(&w, 200, NULL);
+		response_chunked(&w);
+		buf_clear(&out);
+		response_body(&w, "hi", 2);
+		CHECK_EQ(0, response_trailer(&w, "X-Sum", SLICE("1")), cases[i].label);
+		CHECK_EQ(0, response_trailer(&w, "X-End", SLICE("2")));
+		if (cases[i].minor)
+			CHECK_EQ(SLU_EINVAL, response_trailer(&w, "X-Split", SLICE("a\r\nb")));
+		response_end(&w);
+		CHECK_STR(cases[i].want, buf_str(&out));
+		buf_release(&out);
+	}
+}
+
 TEST(every_refusal_has_words)
 {
 #define X(name, status, reason) CHECK(strcmp("Unknown", http_reason(status)) != 0);

@@ -14,7 +14,8 @@ start(void)
 	CHECK_EQ(0, fx_open(&fx, (struct server_conf){ .threads = 1 }));
 }
 
-/* The chunks of a body put together; how many bytes, and behind them *rest. */
+/* The chunks of a body put together; how many bytes, and behind them, and the field that
+ * stands there, *rest. */
 static size_t
 unchunk(char *body, char **rest)
 {
@@ -27,13 +28,14 @@ unchunk(char *body, char **rest)
 		CHECK(end > from && strncmp(end, "\r\n", 2) == 0);
 		memmove(to, end + 2, n);
 		from = end + 2 + n;
+		if (n == 0)
+			break;
 		CHECK(strncmp(from, "\r\n", 2) == 0);
 		from += 2;
 		to += n;
-		if (n == 0)
-			break;
 	}
-	*rest = from;
+	CHECK(strncmp(from, "X-Pieces: ", 10) == 0);
+	*rest = strstr(from, "\r\n\r\n") + 4;
 	return (size_t)(to - body);
 }
 
