@@ -102,9 +102,9 @@ struct pass {
 };
 
 static void
-forbid(struct call *c, struct slice namespace)
+forbid(struct call *c, struct slice namespace, unsigned missing_right)
 {
-	const char *const right = right_name(c->route->needs);
+	const char *const right = right_name(missing_right);
 	char text[NAME_TEXT + 64], value[NAME_TEXT + 128];
 	const int n = namespace.n ? (int)namespace.n : 1;
 	const char *const name = namespace.n ? namespace.p : "*";
@@ -117,13 +117,33 @@ forbid(struct call *c, struct slice namespace)
 	api_refuse(c, SLU_EFORBIDDEN, text, -1);
 }
 
+/* A right that the call needs there and has not, or 0. */
+static unsigned
+missing(const struct call *c, struct slice namespace)
+{
+	const unsigned needs = c->route->needs;
+
+	if (needs == NEEDS_EITHER)
+		return identity_may(c->who, namespace, RIGHT_READ) ||
+				       identity_may(c->who, namespace, RIGHT_WRITE)
+			       ? 0
+			       : RIGHT_READ;
+	for (unsigned right = RIGHT_READ; right < RIGHT_ALL; right <<= 1)
+		if (needs & right && !identity_may(c->who, namespace, right))
+			return right;
+	return 0;
+}
+
 static bool
 pass(struct pass *p, struct slice namespace)
 {
+	unsigned right;
+
 	if (p->last.n > 0 && slice_eq(p->last, namespace))
 		return true;
-	if (!identity_may(p->call->who, namespace, p->call->route->needs)) {
-		forbid(p->call, namespace);
+	right = missing(p->call, namespace);
+	if (right) {
+		forbid(p->call, namespace, right);
 		return false;
 	}
 	p->last = namespace;
@@ -150,10 +170,18 @@ admit_ops(struct call *c, const struct op *ops, unsigned n)
 {
 	struct pass p = { .call = c };
 
-	if (c->route->needs > RIGHT_ALL)
+	if (c->route->needs > RIGHT_ALL && c->route->needs != NEEDS_EITHER)
 		return true; /* the guard has asked for all namespaces */
 	for (unsigned i = 0; i < n; i++)
 		if (!pass_op(&p, &ops[i]))
 			return false;
 	return true;
+}
+
+bool
+admit_space(struct call *c, struct slice namespace)
+{
+	struct pass p = { .call = c };
+
+	return pass(&p, namespace);
 }

@@ -24,6 +24,9 @@ void admit_dismiss(void *who);
  * was answered. */
 bool admit_ops(struct call *c, const struct op *ops, unsigned n);
 
+/* The same for who has no op. */
+bool admit_space(struct call *c, struct slice namespace);
+
 /* Does every row say what it needs? */
 bool admit_routes(const struct route *rows, unsigned n);
 

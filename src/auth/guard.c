@@ -76,6 +76,14 @@ identify(const struct guard *g, const struct guard_request *q, struct identity *
 }
 
 static int
+check_either(const struct identity *id, struct slu_err *err)
+{
+	if (identity_may_somewhere(id, RIGHT_READ) || identity_may_somewhere(id, RIGHT_WRITE))
+		return 0;
+	return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:read or NAMESPACE:write");
+}
+
+static int
 check_right(const struct guard_request *q, const struct identity *id, struct slu_err *err)
 {
 	const struct slice all = { 0 };
@@ -84,9 +92,13 @@ check_right(const struct guard_request *q, const struct identity *id, struct slu
 		return slu_fail(err, SLU_EFORBIDDEN, "needs the scope *:read");
 	if (q->needs == NEEDS_SERVER && !identity_may(id, all, RIGHT_ADMIN))
 		return slu_fail(err, SLU_EFORBIDDEN, "needs the scope *:admin");
-	if (q->needs > RIGHT_ALL || identity_may_somewhere(id, q->needs))
-		return 0;
-	return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:%s", right_name(q->needs));
+	if (q->needs == NEEDS_EITHER)
+		return check_either(id, err);
+	for (unsigned right = RIGHT_READ; right < RIGHT_ALL && q->needs <= RIGHT_ALL; right <<= 1)
+		if (q->needs & right && !identity_may_somewhere(id, right))
+			return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:%s",
+					right_name(right));
+	return 0;
 }
 
 int

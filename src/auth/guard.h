@@ -27,7 +27,8 @@
 enum {
 	NEEDS_NOTHING = 8,  /* not even a name */
 	NEEDS_METRICS = 16, /* *:read, unless the guard has them open */
-	NEEDS_SERVER = 32   /* *:admin: it is about more than namespaces */
+	NEEDS_SERVER = 32,  /* *:admin: it is about more than namespaces */
+	NEEDS_EITHER = 64   /* read or write, whichever */
 };
 
 enum guard_metrics {

@@ -35,7 +35,9 @@ unchunk(char *body, char **rest)
 		to += n;
 	}
 	CHECK(strncmp(from, "X-Pieces: ", 10) == 0);
-	*rest = strstr(from, "\r\n\r\n") + 4;
+	from = strstr(from, "\r\n\r\n");
+	CHECK(from);
+	*rest = from + 4;
 	return (size_t)(to - body);
 }
 
