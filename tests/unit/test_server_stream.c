@@ -19,10 +19,9 @@ start(void)
 static size_t
 unchunk(char *body, char **rest)
 {
-	char *to = body, *from = body;
+	char *to = body, *from = body, *end;
 
 	for (;;) {
-		char *end;
 		const size_t n = strtoul(from, &end, 16);
 
 		CHECK(end > from && strncmp(end, "\r\n", 2) == 0);
