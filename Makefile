@@ -73,6 +73,11 @@ bench: build ## measure the library and the server beside bare references
 	$(BUILD)/sluice bench latency
 	$(BUILD)/sluice bench backlog --messages 1000000 --batch 100
 
+.PHONY: peers
+peers: setup-peers build ## measure beside other queues, refresh the tables: PEERS='--seconds 2'
+	bench/peers/run --build $(BUILD) $(PEERS)
+	bench/peers/report $(BUILD)/peers/results.jsonl
+
 .PHONY: check
 check: setup-check ## sanitizers, static analysis, format, layering, sizes
 	@$(MAKE) --no-print-directory lint strict tidy cppcheck sanitize
@@ -123,8 +128,8 @@ help: ## this list
 
 # What the targets above are made of.
 
-.PHONY: setup-build setup-test setup-lint setup-check setup-fuzz
-setup-build setup-test setup-lint setup-check setup-fuzz:
+.PHONY: setup-build setup-test setup-lint setup-check setup-fuzz setup-peers
+setup-build setup-test setup-lint setup-check setup-fuzz setup-peers:
 	@tools/setup $(@:setup-%=%)
 
 .PHONY: build-tests test-plain test-asan test-tsan

@@ -1,0 +1,190 @@
+/*
+ * peerload - the same work for any of the peers, from one thread.
+ *
+ * Prints a JSON line for each phase. bench/peers/run starts the servers and runs it.
+ */
+#include "base/mem.h"
+#include "bench/bench.h"
+#include "cli/args.h"
+#include "peers/load.h"
+#include "peers/usage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct protocol *const protocols[] = {
+	&protocol_sluice,
+	&protocol_beanstalkd,
+	&protocol_redis_list,
+	&protocol_redis_stream,
+	&protocol_nats,
+	&protocol_rabbitmq,
+	&protocol_postgresql,
+};
+
+struct options {
+	const char *peer, *phases, *queue;
+	uint64_t port, pid, clients, batch, size;
+	slu_time duration;
+	bool durable;
+};
+
+static const struct protocol *
+find(const char *name)
+{
+	for (size_t i = 0; i < sizeof protocols / sizeof protocols[0]; i++)
+		if (strcmp(protocols[i]->name, name) == 0)
+			return protocols[i];
+	return NULL;
+}
+
+static double
+each_us(slu_time t, uint64_t messages)
+{
+	return messages > 0 ? (double)t / 1e3 / (double)messages : 0;
+}
+
+static void
+print(const struct load *l, const struct options *o, const struct usage *before,
+      const struct usage *after, slu_time own)
+{
+	const double seconds = (double)l->elapsed / 1e9;
+	const bool answered = !l->protocol->acks_unanswered || strcmp(l->phase->name, "ack") != 0;
+
+	printf("{\"peer\":\"%s\",\"durable\":%s,\"size\":%u,\"clients\":%u,\"batch\":%u,"
+	       "\"phase\":\"%s\",\"answered\":%s,\"messages\":%llu,\"seconds\":%.4f,"
+	       "\"rate\":%.0f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"server_cpu_us\":%.3f,"
+	       "\"client_cpu_us\":%.3f,\"memory\":%llu}\n",
+	       o->peer, o->durable ? "true" : "false", (unsigned)o->size, (unsigned)o->clients,
+	       (unsigned)o->batch, l->phase->name, answered ? "true" : "false",
+	       (unsigned long long)l->messages, seconds,
+	       seconds > 0 ? (double)l->messages / seconds : 0,
+	       (double)hist_percentile(&l->took, 0.5) / 1e3,
+	       (double)hist_percentile(&l->took, 0.99) / 1e3,
+	       each_us(after->cpu - before->cpu, l->messages), each_us(own, l->messages),
+	       (unsigned long long)after->bytes);
+	(void)fflush(stdout);
+}
+
+/* "fill=1000" is a phase and how many. */
+static int
+run_phase(struct load *l, const struct options *o, char *word, struct slu_err *err)
+{
+	char *count = strchr(word, '=');
+	const struct phase *phase;
+	struct usage before, after;
+	slu_time own;
+	int rc;
+
+	if (count)
+		*count++ = '\0';
+	phase = phase_find(word);
+	if (!phase)
+		return slu_fail(err, SLU_EINVAL, "no phase \"%s\"", word);
+	l->wanted = count ? strtoull(count, NULL, 10) : 0;
+	if (strcmp(word, "cycle") == 0) {
+		rc = load_steps(l, l->protocol->consume, err);
+		if (rc)
+			return rc;
+	}
+	usage_of((pid_t)o->pid, &before);
+	own = usage_own_cpu();
+	l->until = bench_now() + (count ? 600 * SLU_SEC : o->duration);
+	rc = load_phase(l, phase, err);
+	own = usage_own_cpu() - own;
+	usage_of((pid_t)o->pid, &after);
+	if (!rc)
+		print(l, o, &before, &after, own);
+	return rc;
+}
+
+/* The queue is left empty, or not at all: what comes next begins like what came before. */
+static int
+clean_up(struct load *l, struct slu_err *err)
+{
+	if (l->protocol->bye)
+		return load_steps(l, l->protocol->bye, err);
+	l->until = bench_now() + 60 * SLU_SEC;
+	return load_phase(l, phase_find("drain"), err);
+}
+
+static int
+run(const struct options *o, struct slu_err *err)
+{
+	char *payload = mem_alloc(o->size), *phases = mem_strdup(o->phases), *state = NULL;
+	const struct work work = {
+		.queue = o->queue,
+		.batch = (unsigned)o->batch,
+		.payload = { payload, o->size },
+		.durable = o->durable,
+	};
+	struct load *l = mem_zalloc(sizeof *l);
+	int rc = 0;
+
+	if (!payload || !phases || !l)
+		return slu_fail(err, SLU_ENOMEM, "no memory");
+	for (size_t i = 0; i < o->size; i++)
+		payload[i] = (char)('a' + i % 26);
+	l->protocol = find(o->peer);
+	l->work = &work;
+	l->port = (unsigned)o->port;
+	l->connections = (unsigned)o->clients;
+	if (!l->protocol)
+		rc = slu_fail(err, SLU_EINVAL, "no peer \"%s\"", o->peer);
+	if (!rc)
+		rc = load_open(l, err);
+	for (char *word = strtok_r(phases, ",", &state); word && !rc; word = strtok_r(NULL, ",", &state))
+		rc = run_phase(l, o, word, err);
+	if (!rc)
+		rc = clean_up(l, err);
+	load_close(l);
+	mem_free(l);
+	mem_free(phases);
+	mem_free(payload);
+	return rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = {
+		.peer = "sluice",
+		.phases = "enqueue,lease,ack,cycle",
+		.queue = "bench",
+		.clients = 64,
+		.batch = 1,
+		.size = 300,
+		.duration = SLU_SEC,
+	};
+	bool help = false;
+	const struct arg rows[] = {
+		{ "--peer NAME", ARG_TEXT, &o.peer, "sluice, beanstalkd, redis-list, redis-stream, nats, rabbitmq, postgresql" },
+		{ "--port N", ARG_COUNT, &o.port, "where it listens on 127.0.0.1" },
+		{ "--pid N", ARG_COUNT, &o.pid, "its process, to tell what it takes" },
+		{ "--queue NAME", ARG_TEXT, &o.queue, "a name that is not in use; gone afterwards" },
+		{ "--durable", ARG_FLAG, &o.durable, "a queue that outlives the server" },
+		{ "--clients N", ARG_COUNT, &o.clients, "connections" },
+		{ "--batch N", ARG_COUNT, &o.batch, "messages of an operation" },
+		{ "--size N", ARG_COUNT, &o.size, "bytes of a payload" },
+		{ "--for TIME", ARG_TIME, &o.duration, "length of a phase" },
+		{ "--phases LIST", ARG_TEXT, &o.phases, "of enqueue, fill=N, lease, ack, cycle" },
+		{ "--help", ARG_FLAG, &help, "print this" },
+	};
+	const size_t n = sizeof rows / sizeof rows[0];
+	struct slu_err err = { 0 };
+	int rc;
+
+	argc--;
+	rc = args_parse(&argc, argv + 1, rows, n, &err);
+	if (!rc && help) {
+		args_help(rows, n, stdout);
+		return 0;
+	}
+	if (!rc && o.port == 0)
+		rc = slu_fail(&err, SLU_EINVAL, "--port is missing");
+	if (!rc)
+		rc = run(&o, &err);
+	if (rc)
+		fprintf(stderr, "peerload: %s\n", err.text);
+	return rc ? 1 : 0;
+}
