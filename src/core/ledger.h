@@ -111,6 +111,10 @@ struct ledger_conf {
 
 	void (*drop)(void *arg, uint64_t where); /* L12; may be NULL */
 	void *drop_arg;
+
+	/* A message is no more, for whatever reason; may be NULL. */
+	void (*forgot)(void *arg, uint64_t id);
+	void *forgot_arg;
 };
 
 /* SLU_ENOMEM. */

@@ -220,6 +220,8 @@ ledger_forget(struct ledger *l, uint32_t h, slu_time remember)
 	struct msg *m = ledger_msg(l, h);
 	struct topic *t = ledger_topic_of(l, m);
 
+	if (l->conf.forgot)
+		l->conf.forgot(l->conf.forgot_arg, m->id);
 	ledger_ttl_stop(l, h);
 	ledger_drop(l, m->where);
 	if (m->more != SLAB_NONE)
