@@ -143,6 +143,16 @@ static const bool needs_queue[OP_VERBS] = {
 	[OP_PAUSE] = true,
 	[OP_POLICY_GET] = true,
 	[OP_POLICY_SET] = true,
+	[OP_ACQUIRE] = true,
+	[OP_KEEPALIVE] = true,
+	[OP_RELEASE] = true,
+	[OP_STATE_GET] = true,
+	[OP_STATE_PUT] = true,
+	[OP_STATE_REMOVE] = true,
+	[OP_STATE_META] = true,
+	[OP_DESCRIBE] = true,
+	[OP_KEYS] = true,
+	[OP_ATTACHMENTS] = true,
 };
 
 static bool

@@ -10,13 +10,16 @@
 
 void
 clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
-	   struct ledger *ledger, const struct engine_conf *conf, uint64_t random)
+	   struct ledger *ledger, struct locks *locks, const struct engine_conf *conf,
+	   uint64_t random)
 {
 	*k = (struct clerk){
 		.ops = ops,
 		.engine = engine,
 		.ledger = ledger,
+		.locks = locks,
 		.ready = conf->ready,
+		.freed = conf->freed,
 		.ready_arg = conf->ready_arg,
 		.random = random | 1,
 		.quota = conf->quota,
@@ -28,7 +31,69 @@ void
 clerk_release(struct clerk *k)
 {
 	ledger_free(k->ledger);
+	locks_free(k->locks);
 	k->ledger = NULL;
+	k->locks = NULL;
+}
+
+/* L12 and K7: what becomes of a message's state when the message is no more. */
+static void
+on_forgotten(void *arg, uint64_t id)
+{
+	locks_message(arg, id, LOCK_GONE, 0);
+}
+
+int
+clerk_books(const struct ledger_conf *conf, struct ledger **ledger, struct locks **locks,
+	    struct slu_err *err)
+{
+	const struct locks_conf own = {
+		.secret = conf->secret,
+		.drop = conf->drop,
+		.drop_arg = conf->drop_arg,
+	};
+	struct ledger_conf both = *conf;
+
+	if (locks_new(locks, &own))
+		return slu_fail(err, SLU_ENOMEM, "no memory for locks");
+	both.forgot = on_forgotten;
+	both.forgot_arg = *locks;
+	if (!ledger_new(ledger, &both))
+		return 0;
+	locks_free(*locks);
+	return slu_fail(err, SLU_ENOMEM, "no memory for a ledger");
+}
+
+void
+clerk_follow(struct locks *l, const struct change *c)
+{
+	switch (c->kind) {
+	case CHANGE_RETRY:
+	case CHANGE_DIE:
+		locks_message(l, c->id, c->expired ? LOCK_FORGET : LOCK_COMMIT, c->at);
+		break;
+	case CHANGE_CLAIM:
+	case CHANGE_RETURN:
+	case CHANGE_ASIDE:
+		locks_message(l, c->id, LOCK_FORGET, c->at);
+		break;
+	case CHANGE_DONE:
+		locks_message(l, c->id, LOCK_GONE, c->at);
+		break;
+	case CHANGE_OPENED:
+		locks_opened(l, c->at + LEDGER_GRACE);
+		break;
+	default:
+		break;
+	}
+}
+
+slu_time
+clerk_next_due(struct clerk *k)
+{
+	const slu_time messages = ledger_next_due(k->ledger), locks = locks_next_due(k->locks);
+
+	return messages < locks ? messages : locks;
 }
 
 int
@@ -41,6 +106,7 @@ clerk_carry_out(struct clerk *k, struct change *c, struct slice text, struct slu
 		return rc;
 	rc = ledger_apply(k->ledger, c);
 	assert(rc == 0); /* L9 of the ledger */
+	clerk_follow(k->locks, c);
 	meter_change(&k->meter, c);
 	if (k->ops->applied)
 		k->ops->applied(k, c);
@@ -344,6 +410,8 @@ grant(struct clerk *k, struct op *op, struct change *c, bool *more, struct slu_e
 	row->until = c->until;
 	row->claimed = c->at;
 	row->attempts += row->attempts < UINT16_MAX;
+	if (op->stateful)
+		clerk_tell_state(k, row);
 	op->bytes += bytes_of(row);
 	op->n_rows++;
 	return 0;
@@ -415,6 +483,16 @@ static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_POLICY_SET] = clerk_policy_set,
 	[OP_BACKUP] = clerk_backup,
 	[OP_SHARD] = clerk_shard,
+	[OP_ACQUIRE] = clerk_acquire,
+	[OP_KEEPALIVE] = clerk_keepalive,
+	[OP_RELEASE] = clerk_release_lock,
+	[OP_STATE_GET] = clerk_state_get,
+	[OP_STATE_PUT] = clerk_state_put,
+	[OP_STATE_REMOVE] = clerk_state_remove,
+	[OP_STATE_META] = clerk_state_meta,
+	[OP_DESCRIBE] = clerk_describe,
+	[OP_KEYS] = clerk_keys,
+	[OP_ATTACHMENTS] = clerk_attachments,
 };
 
 /* E3. What there is no memory to keep happens later. */
@@ -426,6 +504,8 @@ catch_up(struct clerk *k, slu_time until, struct slu_err *err)
 
 	while (!rc && ledger_tick(k->ledger, until, &k->budget, &c))
 		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, err);
+	if (!rc)
+		rc = clerk_tick_locks(k, until, err);
 	return rc == SLU_ENOMEM ? 0 : rc;
 }
 
@@ -450,6 +530,7 @@ report_all_ready(struct clerk *k)
 		report_ready(k, queue);
 	if (k->cut_short != SLAB_NONE)
 		report_ready(k, k->cut_short);
+	clerk_report_freed(k);
 }
 
 static void

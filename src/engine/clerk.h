@@ -48,6 +48,18 @@ struct clerk_ops {
 	int (*keep)(struct clerk *k, struct change *c, struct slice text,
 		    struct slu_err *err);
 
+	/*
+	 * Keep a document of a key, whose record is m; set *where. Then the key as it will
+	 * be: set c->where. Nothing is kept when one returns a code; if that is the second,
+	 * the clerk tells the engine to drop the document.
+	 */
+	int (*keep_document)(struct clerk *k, const struct message *m, uint64_t *where,
+			     struct slu_err *err);
+	int (*keep_lock)(struct clerk *k, struct lock_change *c, struct slu_err *err);
+
+	/* A place that was given and that nothing names. */
+	void (*drop)(struct clerk *k, uint64_t where);
+
 	/* Pin what where names; of a message whose payload has a file that, too, unless
 	 * payload is NULL. SLU_ECORRUPT and the like fail the op, not the shard: a claim
 	 * then leaves that message alone. */
@@ -65,7 +77,9 @@ struct clerk {
 	const struct clerk_ops *ops;
 	struct engine *engine;
 	struct ledger *ledger;
+	struct locks *locks;
 	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
+	void (*freed)(void *arg, struct slice space, struct slice key);
 	void *ready_arg;
 	uint64_t random; /* dice of the jitter */
 	const struct quota *quota;
@@ -76,10 +90,21 @@ struct clerk {
 	uint32_t cut_short; /* a queue in which a claim stopped early, or SLAB_NONE */
 };
 
-/* Takes ledger. conf: for ready. random: any number. */
+/* Takes ledger and locks. conf: for ready. random: any number. */
 void clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
-		struct ledger *ledger, const struct engine_conf *conf, uint64_t random);
-void clerk_release(struct clerk *k); /* frees the ledger */
+		struct ledger *ledger, struct locks *locks, const struct engine_conf *conf,
+		uint64_t random);
+void clerk_release(struct clerk *k); /* frees both */
+
+/* A ledger and its locks, with secrets and drops as conf says. SLU_ENOMEM. */
+int clerk_books(const struct ledger_conf *conf, struct ledger **ledger,
+		struct locks **locks, struct slu_err *err);
+
+/* K7 of core/locks.h: what the change of a message means for its state. For who replays. */
+void clerk_follow(struct locks *l, const struct change *c);
+
+/* When something falls due in either. */
+slu_time clerk_next_due(struct clerk *k);
 
 /* Every op gets its answer. Other than 0 when what fell due could not be kept: the
  * engine must fail then. */

@@ -287,14 +287,19 @@ void
 clerk_shard(struct clerk *k, struct op *op)
 {
 	struct ledger_size size;
+	struct locks_size locks;
 
 	ledger_size(k->ledger, &size);
+	locks_size(k->locks, &locks);
 	op->cursor = 0;
 	op->on_shard = (struct op_shard){
 		.messages = size.messages,
 		.keys = size.keys,
 		.idempotency = size.idem,
 		.results = size.results,
+		.locks = locks.keys,
+		.leases = locks.leases,
+		.states = locks.messages,
 		.disk_free = -1,
 	};
 	if (k->engine->ops->measure)

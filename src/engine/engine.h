@@ -14,10 +14,12 @@
  *  E3  Before an op, what fell due until op->before happens; after the last, what
  *      fell due until `due`. At most ENGINE_DUE_MAX steps a run: the rest waits for
  *      the next, and next_due says so.
- *  E4  ack, nack, extend and return are judged by op->arrived, all else by now: a
- *      lease starts when it is handed out. now never goes back.
+ *  E4  ack, nack, extend and return, and what the holder of a key asks for, are judged by
+ *      op->arrived, all else by now: a lease starts when it is handed out. now never goes
+ *      back.
  *  E5  Whenever messages of a queue have become claimable, run calls conf->ready. A
- *      claim that found nothing may then find something; otherwise it will not.
+ *      claim that found nothing may then find something; otherwise it will not. The same
+ *      for keys that can be acquired: conf->freed.
  *
  * Engines that stand on the ledger get all of this but E1's durability from
  * engine/clerk.h.
@@ -66,7 +68,8 @@ struct engine_conf {
 	 * queue.n 0: of any queue. Called by the thread that calls run, during it;
 	 * NULL: nobody waits. */
 	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
-	void *ready_arg;
+	void (*freed)(void *arg, struct slice space, struct slice key);
+	void *ready_arg; /* of both */
 };
 
 /* What an engine found when it was opened. */

@@ -62,8 +62,8 @@ log_free(struct log_engine *l)
 }
 
 static int
-new_ledger(struct log_engine *l, const struct engine_conf *conf,
-	   const struct hash_key *secret, struct slu_err *err)
+new_books(struct log_engine *l, const struct engine_conf *conf,
+	  const struct hash_key *secret, struct locks **locks, struct slu_err *err)
 {
 	struct ledger_conf lc = {
 		.secret = *secret,
@@ -75,9 +75,7 @@ new_ledger(struct log_engine *l, const struct engine_conf *conf,
 	int rc;
 
 	rc = secret->k0 || secret->k1 ? 0 : hash_key_init(&lc.secret, err);
-	if (!rc && ledger_new(&l->ledger, &lc))
-		rc = slu_fail(err, SLU_ENOMEM, "no memory for a ledger");
-	return rc;
+	return rc ? rc : clerk_books(&lc, &l->ledger, locks, err);
 }
 
 int
@@ -85,6 +83,7 @@ log_new(struct log_engine **out, const struct engine_conf *conf, const struct lo
 	struct slu_err *err)
 {
 	struct log_engine *l = mem_zalloc(sizeof *l);
+	struct locks *locks;
 	uint64_t random;
 	int rc;
 
@@ -93,7 +92,7 @@ log_new(struct log_engine **out, const struct engine_conf *conf, const struct lo
 	random = more->secret.k0 ^ more->secret.k1; /* what is to be repeated can be */
 	rc = random ? 0 : hash_random(&random, sizeof random, err);
 	if (!rc)
-		rc = new_ledger(l, conf, &more->secret, err);
+		rc = new_books(l, conf, &more->secret, &locks, err);
 	if (rc) {
 		mem_free(l);
 		return rc;
@@ -105,7 +104,7 @@ log_new(struct log_engine **out, const struct engine_conf *conf, const struct lo
 	l->most = more->most ? more->most : MOST;
 	places_init(&l->places);
 	buf_init(&l->scratch, SIZE_MAX);
-	clerk_init(&l->clerk, &log_keeping, &l->engine, l->ledger, conf, random);
+	clerk_init(&l->clerk, &log_keeping, &l->engine, l->ledger, locks, conf, random);
 	*out = l;
 	return 0;
 }
@@ -165,6 +164,8 @@ log_open_wal(struct log_engine *l, const struct engine_conf *conf, const struct 
 	l->conf = NULL;
 	if (rc)
 		l->wal = NULL;
+	else
+		log_locks_replayed(l);
 	l->files.wal = l->wal;
 	return rc;
 }
@@ -185,6 +186,8 @@ start(struct log_engine *l, slu_time wall, struct slu_err *err)
 	rc = log_keeping.keep(&l->clerk, &opened, (struct slice){ 0 }, err);
 	if (!rc)
 		rc = ledger_apply(l->ledger, &opened);
+	if (!rc)
+		clerk_follow(l->clerk.locks, &opened);
 	if (!rc)
 		rc = log_reserve(l, WAL_SETTLE, 0, err);
 	if (rc)
@@ -272,10 +275,12 @@ static void
 set_reserve(struct log_engine *l)
 {
 	struct ledger_size size;
+	struct locks_size locks;
 	uint32_t reserve;
 
 	ledger_size(l->ledger, &size);
-	reserve = RESERVE + size.messages / MESSAGES_PER_SEGMENT;
+	locks_size(l->clerk.locks, &locks);
+	reserve = RESERVE + (size.messages + locks.keys) / MESSAGES_PER_SEGMENT;
 	if (reserve == l->reserve)
 		return;
 	l->reserve = reserve;
@@ -364,7 +369,7 @@ next_due(struct engine *e)
 		return SLU_NEVER;
 	if (l->failed || l->clean.again)
 		return l->now;
-	due = ledger_next_due(l->ledger);
+	due = clerk_next_due(&l->clerk);
 	due = log_backup_due(l) < due ? log_backup_due(l) : due;
 	return sync_due(l) < due ? sync_due(l) : due;
 }
@@ -488,6 +493,12 @@ struct ledger *
 log_ledger(struct engine *e)
 {
 	return of_engine(e)->ledger;
+}
+
+struct locks *
+log_locks(struct engine *e)
+{
+	return of_engine(e)->clerk.locks;
 }
 
 const struct engine_ops engine_log = {

@@ -7,8 +7,8 @@
  *
  *  G1  What one run appends is one group: after a crash it is there whole or not at
  *      all. It is synced before run returns when anything in it must be (enqueue, ack,
- *      nack, redrive, delete, purge, policy, dead letter); claims, extends and returns
- *      alone are written, and synced within a second.
+ *      nack, redrive, delete, purge, policy, dead letter; whatever changes a lock key);
+ *      claims, extends and returns alone are written, and synced within a second.
  *  G2  The ledger is what the records say, no more: opening gives the same ledger any
  *      number of times. Memory names records by place (engine/log_place.h).
  *  G3  Numbers and tokens are set aside in blocks: a synced record holds a ceiling,
@@ -16,9 +16,10 @@
  *      the ceiling. (With a sync interval, or none, as far as those reach.)
  *  G4  Cleaning reads the oldest segment in slices, appends what of it is still needed
  *      (messages as they stand, results, remembered idempotency keys, policies,
- *      spellings, the ceiling), and recycles it when nothing lives there. Until then replay meets both
- *      the old and the new, and the new only says where things are now: a crash at any
- *      point is harmless. Damage stops cleaning, never deletes.
+ *      spellings, lock keys and documents, the ceiling), and recycles it when nothing lives
+ *      there. Until then replay meets both the old and the new, and the new only says where
+ *      things are now: a crash at any point is harmless. Damage stops cleaning, never
+ *      deletes.
  *  G5  A write or sync that failed ends the engine: SLU_EUNKNOWN for that run, then
  *      SLU_EDOWN until it is opened anew.
  *  G6  New work leaves room to settle old: 2 spare segments, and one more for every
@@ -57,6 +58,7 @@ int log_open(struct engine **out, const struct engine_conf *conf,
 /* For tests and for those who doubt. */
 void log_stats(struct engine *e, struct wal_stats *out);
 struct ledger *log_ledger(struct engine *e);
+struct locks *log_locks(struct engine *e);
 
 struct log_facts {
 	uint64_t records;
@@ -66,6 +68,9 @@ struct log_facts {
 	uint32_t messages;
 	uint32_t damaged; /* of these are set aside */
 	uint32_t queues;
+	uint32_t locks;           /* lock keys */
+	uint32_t states;          /* messages that have one */
+	uint32_t missing;         /* documents that keys name and nothing tells of */
 	uint64_t files;           /* payloads that have one */
 	uint64_t bad_files;       /* of these are missing or damaged */
 	struct slu_err first_bad; /* the first, by name */

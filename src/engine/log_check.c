@@ -60,6 +60,7 @@ log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err 
 	const struct log_conf plain = { 0 };
 	struct wal_stats stats;
 	struct ledger_size size;
+	struct locks_size locks;
 	struct log_engine *l;
 	int rc;
 
@@ -70,6 +71,7 @@ log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err 
 	if (!rc) {
 		wal_stats(l->wal, &stats);
 		ledger_size(l->ledger, &size);
+		locks_size(l->clerk.locks, &locks);
 		*out = (struct log_facts){
 			.records = l->records,
 			.first_seq = l->first_seq,
@@ -78,10 +80,15 @@ log_check(const struct engine_conf *conf, struct log_facts *out, struct slu_err 
 			.messages = size.messages,
 			.damaged = count_damaged(l->ledger),
 			.queues = size.queues,
+			.locks = locks.keys,
+			.states = locks.messages,
+			.missing = l->missing,
 			.closed = l->closed,
 			.compared = can_compare(&size),
 			.wrong = can_compare(&size) ? ledger_scan_check(l->ledger) : NULL,
 		};
+		if (!out->wrong)
+			out->wrong = locks_scan_check(l->clerk.locks);
 		rc = check_files(l, out, err);
 	}
 	log_free(l);

@@ -11,8 +11,9 @@
  *                 +-------------- still there ------------------+
  *
  *  C1  Only what establishes something is looked at: message, result, remembered key,
- *      policy, spelling, ceiling. What happened to a message afterwards stands behind its record
- *      in the log, so it is either in the log still or part of the RESTORE.
+ *      policy, spelling, ceiling, lock, document. What happened to a message afterwards
+ *      stands behind its record in the log, so it is either in the log still or part of the
+ *      RESTORE.
  *  C2  An error text goes with its message, so it never lies before it.
  *  C3  A slice is appended before the ops of its run: all that it copies was committed.
  *  C4  A slice copies 256 KiB, or as much as the run before it wrote if that was more:
@@ -80,8 +81,8 @@ reserve_move(struct log_engine *l, uint64_t message, uint64_t restore, struct sl
 }
 
 /* C6: the payload's file, named by the record's copy, too. */
-static uint32_t
-name_file_again(struct log_engine *l, uint64_t where)
+uint32_t
+log_name_file_again(struct log_engine *l, uint64_t where)
 {
 	struct place place;
 
@@ -95,13 +96,15 @@ static int
 move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
 	     const struct ledger_view *v, struct slu_err *err)
 {
-	struct log_entry entry = { .type = LOG_RESTORE };
 	const uint64_t error = v->error;
+	struct log_entry entry;
 	uint32_t file;
 	struct log_bytes bytes;
 	struct wal_where at;
 	int rc = 0;
 
+	entry.type = LOG_RESTORE;
+	entry.text = (struct slice){ 0 };
 	if (error)
 		rc = read_text(l, error, &entry.text, err);
 	if (rc)
@@ -111,7 +114,7 @@ move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
 	rc = reserve_move(l, rec->body.n, bytes.size, err);
 	if (rc)
 		return rc;
-	file = name_file_again(l, v->where);
+	file = log_name_file_again(l, v->where);
 	at = log_append(l, LOG_MESSAGE, &rec->body, 1);
 	ledger_move(l->ledger, msg, log_name(l, at, rec->body.n, rec->body.n, file));
 	at = log_append(l, LOG_RESTORE, bytes.parts, bytes.n);
@@ -288,6 +291,8 @@ static clean_fn *const steps[LOG_TYPES] = {
 	[LOG_CEILING] = clean_ceiling,
 	[LOG_POLICY_RATED] = clean_policy,
 	[LOG_SPELLING] = clean_spelling,
+	[LOG_LOCK] = log_clean_lock,
+	[LOG_DOCUMENT] = log_clean_document,
 };
 
 /* ---- Slices ---- */

@@ -104,6 +104,7 @@ struct log_engine {
 	uint64_t records;
 	uint64_t first_seq;
 	uint64_t last_seq;
+	uint32_t missing;    /* documents that keys name and the log does not have */
 	bool closed;         /* the last record was CLOSED */
 	bool has_moved;      /* the last record was MESSAGE: */
 	struct change moved; /* what it says */
@@ -149,12 +150,34 @@ int log_fold(const struct log_entry *entry, struct log_names *out, struct slu_er
 
 extern const struct clerk_ops log_keeping;
 
+/* The head of a message's record, into scratch. */
+int log_encode_head(struct log_engine *l, const struct message *m, struct slu_err *err);
+
+/* log_lock.c: as clerk_ops has them. */
+int log_keep_lock(struct clerk *k, struct lock_change *c, struct slu_err *err);
+int log_keep_document(struct clerk *k, const struct message *m, uint64_t *where,
+		      struct slu_err *err);
+void log_drop_document(struct clerk *k, uint64_t where);
+
+/* Read back; after the last record; and clean. */
+int log_replay_lock(struct log_engine *l, const struct wal_record *rec,
+		    const struct log_entry *entry, struct slu_err *err);
+int log_replay_document(struct log_engine *l, const struct message *m, uint64_t where,
+			struct slu_err *err);
+void log_locks_replayed(struct log_engine *l);
+bool log_names_document(const struct log_engine *l, uint64_t etag);
+int log_clean_lock(struct log_engine *l, const struct wal_record *rec,
+		   struct log_entry *entry, struct slu_err *err);
+int log_clean_document(struct log_engine *l, const struct wal_record *rec,
+		       struct log_entry *entry, struct slu_err *err);
+
 /* log_replay.c: a wal_replay_fn; arg is the engine. */
 wal_replay_fn log_replay;
 
 /* log_clean.c: append a slice of what has to stay, before anything else of the group;
  * then, when the group is committed, let a segment go. */
 void log_clean_slice(struct log_engine *l);
+uint32_t log_name_file_again(struct log_engine *l, uint64_t where); /* C6 */
 int log_clean_end(struct log_engine *l, struct slu_err *err);
 
 /* log_backup.c: OP_BACKUP; let it go, at once or when its time is over; when that is. */

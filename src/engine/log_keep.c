@@ -183,8 +183,8 @@ keep_spelling(struct log_engine *l, uint32_t queue, enum wal_use use, struct slu
 
 /* ---- Messages ---- */
 
-static int
-encode_head(struct log_engine *l, const struct message *m, struct slu_err *err)
+int
+log_encode_head(struct log_engine *l, const struct message *m, struct slu_err *err)
 {
 	const size_t n = message_head(m);
 
@@ -213,7 +213,7 @@ log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 	assert(c->at == l->now);
 	rc = keep_spelling(l, c->queue, WAL_NEW, err);
 	if (!rc)
-		rc = encode_head(l, m, err);
+		rc = log_encode_head(l, m, err);
 	if (!rc) {
 		l->owed += wal_size(UNDO_BODY);
 		rc = log_reserve(l, WAL_NEW, size, err);
@@ -406,6 +406,9 @@ const struct clerk_ops log_keeping = {
 	.keep_message = log_keep_message,
 	.undo_message = log_undo_message,
 	.keep = log_keep,
+	.keep_document = log_keep_document,
+	.keep_lock = log_keep_lock,
+	.drop = log_drop_document,
 	.pin = log_pin,
 	.backup = log_backup,
 };

@@ -11,7 +11,10 @@ enum kind {
 	FIELD_ENUM,   /* one byte, an enum in memory */
 	FIELD_NAME,   /* length in one byte, then so many */
 	FIELD_TEXT16, /* length in two bytes, then so many */
-	FIELD_REST    /* what is left, perhaps nothing */
+	FIELD_MAYBE,  /* the same, perhaps none */
+	FIELD_TXN,    /* LOCK_TXN bytes */
+	FIELD_REST,   /* what is left, perhaps nothing */
+	FIELD_DOCS    /* the same: the documents of a key */
 };
 
 struct field {
@@ -31,6 +34,7 @@ struct field {
 #define ENUM(name, member, max) { name, FIELD_ENUM, 1, AT(member), max }
 #define NAME(name, member)      { name, FIELD_NAME, 1, AT(member), MESSAGE_NAME_MAX }
 #define KEY(name, member)       { name, FIELD_TEXT16, 2, AT(member), MESSAGE_KEY_MAX }
+#define MAYBE(name, member, max) { name, FIELD_MAYBE, 2, AT(member), max }
 #define REST(name)              { name, FIELD_REST, 0, AT(text), 0 }
 #define ID                      NUMBER("id", change.id)
 #define QUEUE                   NAME("namespace", space), NAME("queue", queue)
@@ -109,6 +113,18 @@ static const struct row types[LOG_TYPES] = {
 		NUMBER("burst", policy.burst)) },
 	[LOG_ASIDE] = { "aside", CHANGE_ASIDE, FIELDS(ID) },
 	[LOG_SPELLING] = { "spelling", CHANGE_NONE, FIELDS(QUEUE) },
+	[LOG_LOCK] = { "lock", CHANGE_NONE, FIELDS(
+		MAYBE("namespace", lock.lock.space, MESSAGE_NAME_MAX),
+		MAYBE("key", lock.lock.key, LOCK_KEY_MAX),
+		NUMBER("id", lock.lock.id), NUMBER("token", lock.lock.token),
+		NUMBER("until", lock.lock.until),
+		NUMBER("version", lock.lock.version),
+		NUMBER("updated", lock.lock.updated),
+		NUMBER("known", lock.lock.known), NUMBER("flags", lock_flags),
+		{ "transaction", FIELD_TXN, LOCK_TXN, AT(lock.lock.txn), 0 },
+		MAYBE("owner", lock.lock.owner, LOCK_OWNER_MAX),
+		{ "documents", FIELD_DOCS, 0, AT(text), 0 }) },
+	[LOG_DOCUMENT] = { "document", CHANGE_NONE, NULL },
 };
 /* clang-format on */
 
@@ -193,10 +209,13 @@ put_field(char *p, const struct field *f, const struct log_entry *entry)
 
 	if (f->kind < FIELD_NAME)
 		return put_number(p, load(f, entry), f->width);
+	if (f->kind == FIELD_TXN)
+		return (char *)memcpy(p, (const char *)entry + f->at, LOCK_TXN) + LOCK_TXN;
 	s = slice_at(f, entry);
 	assert(s->n <= f->max);
 	p = put_number(p, s->n, f->width);
-	memcpy(p, s->p, s->n);
+	if (s->n)
+		memcpy(p, s->p, s->n);
 	return p + s->n;
 }
 
@@ -209,7 +228,7 @@ log_encode(const struct log_entry *entry, struct log_bytes *out)
 	assert(row->fields);
 	out->n = 1;
 	for (const struct field *f = row->fields; f->kind; f++)
-		if (f->kind == FIELD_REST)
+		if (f->kind >= FIELD_REST)
 			out->parts[out->n++] = entry->text;
 		else
 			p = put_field(p, f, entry);
@@ -245,16 +264,30 @@ take_slice(struct slice *body, uint64_t n, struct slice *out)
 }
 
 static bool
+take_txn(struct slice *body, char *out)
+{
+	struct slice txn;
+
+	if (!take_slice(body, LOCK_TXN, &txn))
+		return false;
+	memcpy(out, txn.p, LOCK_TXN);
+	return true;
+}
+
+static bool
 take_field(struct slice *body, const struct field *f, struct log_entry *out)
 {
 	uint64_t v;
 
-	if (f->kind == FIELD_REST)
+	if (f->kind >= FIELD_REST)
 		return take_slice(body, body->n, slice_at(f, out));
+	if (f->kind == FIELD_TXN)
+		return take_txn(body, (char *)out + f->at);
 	if (!take_number(body, f->width, &v) || (f->max && v > f->max))
 		return false;
 	if (f->kind >= FIELD_NAME)
-		return v > 0 && take_slice(body, v, slice_at(f, out));
+		return (v > 0 || f->kind == FIELD_MAYBE) &&
+		       take_slice(body, v, slice_at(f, out));
 	store(f, out, v);
 	return true;
 }
@@ -289,6 +322,8 @@ log_decode(uint8_t type, struct slice body, struct log_entry *out, struct slu_er
 		out->policy.retry.arg = NULL;
 		out->change.policy = &out->policy;
 	}
+	if (type == LOG_LOCK && !log_take_lock(out))
+		return bad(type, err);
 	return body.n ? bad(type, err) : 0;
 }
 
@@ -321,6 +356,21 @@ show_message(const struct message *m, log_show_fn *show, void *arg)
 			show(arg, texts[i].name, 0, texts[i].text);
 }
 
+/* How many, and which its state is: a spelled transaction says nothing to people. */
+static void
+show_documents(const struct lock *lock, log_show_fn *show, void *arg)
+{
+	const struct lock_doc *doc = lock_doc(lock, (struct slice){ 0 });
+	const struct slice none = { 0 };
+
+	show(arg, "documents", lock->n, none);
+	if (!doc)
+		return;
+	show(arg, "etag", (int64_t)doc->etag, none);
+	show(arg, "staged", (int64_t)doc->staged, none);
+	show(arg, "removed", doc->removed, none);
+}
+
 void
 log_show(const struct log_entry *entry, log_show_fn *show, void *arg)
 {
@@ -333,6 +383,8 @@ log_show(const struct log_entry *entry, log_show_fn *show, void *arg)
 	for (const struct field *f = row->fields; f->kind; f++)
 		if (f->kind < FIELD_NAME)
 			show(arg, f->name, (int64_t)load(f, entry), (struct slice){ 0 });
-		else if (slice_at(f, entry)->n)
+		else if (f->kind == FIELD_DOCS)
+			show_documents(&entry->lock.lock, show, arg);
+		else if (f->kind != FIELD_TXN && slice_at(f, entry)->n)
 			show(arg, f->name, 0, *slice_at(f, entry));
 }

@@ -16,6 +16,7 @@
 #define ENGINE_LOG_RECORD_H
 
 #include "core/change.h"
+#include "core/lock.h"
 #include "engine/message.h"
 
 /* The numbers are those on disk. */
@@ -42,6 +43,8 @@ enum log_type {
 	LOG_POLICY_RATED, /* a policy with a rate */
 	LOG_ASIDE,        /* a message that cannot be read */
 	LOG_SPELLING,     /* how a queue and its namespace are shown */
+	LOG_LOCK,         /* a key as it stands */
+	LOG_DOCUMENT,     /* of a key, as the record of a message: number is its etag */
 	LOG_TYPES
 };
 
@@ -53,11 +56,14 @@ enum {
 struct log_entry {
 	enum log_type type;
 	struct change change;   /* kind is set by reading, where it has one */
-	struct message message; /* ACCEPT, MESSAGE */
+	struct message message; /* ACCEPT, MESSAGE, DOCUMENT */
+	struct lock_draft lock; /* LOCK; places are not part of it */
+	uint8_t lock_flags;     /* the same, as bits */
 	struct slice space;     /* of the queue that the change is about */
 	struct slice queue;
 	struct slice idem;
-	struct slice text; /* to the end of the record: error or result, may be empty */
+	struct slice text; /* to the end of the record: error or result, may be empty; or
+			    * the documents of a key */
 	struct policy policy;
 	uint64_t highest; /* id that was ever given */
 };
@@ -77,6 +83,16 @@ void log_encode(const struct log_entry *entry, struct log_bytes *out);
 /* The slices of out point into body. SLU_ECORRUPT. */
 int log_decode(uint8_t type, struct slice body, struct log_entry *out,
 	       struct slu_err *err);
+
+/* Say what a key is; its documents are put behind what is in docs, which has to live as
+ * long as the entry. docs may have failed then. */
+void log_fill_lock(struct log_entry *entry, const struct lock *lock, struct buf *docs);
+
+/* The other way, for log_decode: false when nobody writes that. */
+bool log_take_lock(struct log_entry *entry);
+
+/* The highest token or etag that it has. */
+uint64_t log_lock_top(const struct lock *lock);
 
 /* "accept"; NULL when there is no such type. */
 const char *log_type_name(uint8_t type);

@@ -31,6 +31,8 @@ apply(struct log_engine *l, const struct change *c, struct slu_err *err)
 
 	if (rc == SLU_ENOMEM)
 		return no_memory(err);
+	if (!rc)
+		clerk_follow(l->clerk.locks, c);
 	return rc ? unsound(err) : 0;
 }
 
@@ -245,6 +247,23 @@ step_ceiling(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	return 0;
 }
 
+static int
+step_lock(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	  struct slu_err *err)
+{
+	return log_replay_lock(l, rec, entry, err);
+}
+
+static int
+step_document(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	      struct slu_err *err)
+{
+	uint64_t where;
+	const int rc = name_record(l, rec, &entry->message, &where, err);
+
+	return rc ? rc : log_replay_document(l, &entry->message, where, err);
+}
+
 static step_fn *const steps[LOG_TYPES] = {
 	[LOG_ACCEPT] = step_accept,
 	[LOG_CLAIM] = step_plain,
@@ -268,6 +287,8 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_POLICY_RATED] = step_queue,
 	[LOG_ASIDE] = step_plain,
 	[LOG_SPELLING] = step_spelling,
+	[LOG_LOCK] = step_lock,
+	[LOG_DOCUMENT] = step_document,
 };
 
 /* Add which record it was. */

@@ -25,9 +25,10 @@ struct salvager {
 	struct buf files;   /* of struct named: Y4 */
 };
 
-/* A message that names a file. */
+/* A message, or (etag other than 0) a document, that names a file. */
 struct named {
 	uint64_t id;
+	uint64_t etag;
 	uint64_t file;
 	uint64_t size;
 	uint32_t mark;
@@ -47,6 +48,12 @@ write_record(struct salvager *s, uint8_t type, struct slice body, struct slu_err
 	return 0;
 }
 
+static bool
+has_message(const struct wal_record *rec)
+{
+	return rec->type == LOG_ACCEPT || rec->type == LOG_MESSAGE || rec->type == LOG_DOCUMENT;
+}
+
 static void
 note_top(struct salvager *s, const struct wal_record *rec)
 {
@@ -55,8 +62,10 @@ note_top(struct salvager *s, const struct wal_record *rec)
 
 	if (log_decode(rec->type, rec->body, &entry, NULL))
 		return;
-	if (rec->type == LOG_ACCEPT || rec->type == LOG_MESSAGE)
+	if (has_message(rec))
 		top = entry.message.number;
+	else if (rec->type == LOG_LOCK)
+		top = log_lock_top(&entry.lock.lock);
 	else
 		top = entry.change.number > entry.change.token ? entry.change.number
 							       : entry.change.token;
@@ -70,16 +79,25 @@ note_file(struct salvager *s, const struct wal_record *rec, struct slu_err *err)
 	struct named named = { 0 };
 	struct log_entry entry;
 
-	if (rec->type != LOG_ACCEPT && rec->type != LOG_MESSAGE)
+	if (!has_message(rec))
 		return 0;
 	if (log_decode(rec->type, rec->body, &entry, NULL) || !entry.message.file)
 		return 0;
 	named.id = entry.message.id;
+	named.etag = rec->type == LOG_DOCUMENT ? entry.message.number : 0;
 	named.file = entry.message.file;
 	named.size = entry.message.payload_size;
 	named.mark = entry.message.mark;
 	buf_put(&s->files, &named, sizeof named);
 	return s->files.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : 0;
+}
+
+static bool
+is_wanted(const struct salvager *s, const struct named *it)
+{
+	if (it->etag)
+		return log_names_document(s->l, it->etag);
+	return ledger_find_any(s->l->ledger, it->id) != SLAB_NONE;
 }
 
 static int
@@ -95,7 +113,7 @@ copy_files(struct salvager *s, struct log_files *from, struct log_files *to,
 		int rc;
 
 		memcpy(&it, s->files.p + i * sizeof it, sizeof it);
-		if (ledger_find_any(s->l->ledger, it.id) == SLAB_NONE)
+		if (!is_wanted(s, &it))
 			continue;
 		m.id = it.id;
 		m.file = it.file;

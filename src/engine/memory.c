@@ -1,7 +1,7 @@
 /*
  * memory.c - the memory engine.
  *
- * A record, an error text or a result is a piece of memory that is counted: by the
+ * A record, an error text, a result or a document is a piece of memory that is counted: by the
  * engine while the ledger names it (where = its slot + 1), and by every pin. So a
  * connection can still write what was acked meanwhile.
  */
@@ -113,6 +113,35 @@ memory_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err
 }
 
 static int
+memory_keep_document(struct clerk *k, const struct message *msg, uint64_t *where,
+		     struct slu_err *err)
+{
+	struct piece *p = piece_new(of_clerk(k), message_size(msg), where);
+
+	if (!p)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a document of %" PRIu64 " bytes",
+				msg->payload_size);
+	message_encode(msg, p->bytes);
+	return 0;
+}
+
+/* The locks have all that there is to know. */
+static int
+memory_keep_lock(struct clerk *k, struct lock_change *c, struct slu_err *err)
+{
+	(void)k;
+	(void)c;
+	(void)err;
+	return 0;
+}
+
+static void
+memory_undo_document(struct clerk *k, uint64_t where)
+{
+	memory_drop(of_clerk(k), where);
+}
+
+static int
 memory_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct op_ref *payload,
 	   struct slu_err *err)
 {
@@ -128,6 +157,9 @@ memory_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct op_ref *p
 static const struct clerk_ops keeping = {
 	.keep_message = memory_keep_message,
 	.keep = memory_keep,
+	.keep_document = memory_keep_document,
+	.keep_lock = memory_keep_lock,
+	.drop = memory_undo_document,
 	.pin = memory_pin,
 };
 
@@ -147,8 +179,8 @@ memory_close(struct engine *e)
 }
 
 static int
-make_ledger(struct memory *m, const struct engine_conf *conf, struct ledger **out,
-	    struct slu_err *err)
+make_books(struct memory *m, const struct engine_conf *conf, struct ledger **ledger,
+	   struct locks **locks, struct slu_err *err)
 {
 	struct ledger_conf lc = {
 		.drop = memory_drop,
@@ -159,10 +191,7 @@ make_ledger(struct memory *m, const struct engine_conf *conf, struct ledger **ou
 	int rc;
 
 	rc = hash_key_init(&lc.secret, err);
-	if (rc)
-		return rc;
-	rc = ledger_new(out, &lc);
-	return rc ? slu_fail(err, (enum slu_code)rc, "no memory for a ledger") : 0;
+	return rc ? rc : clerk_books(&lc, ledger, locks, err);
 }
 
 static int
@@ -171,6 +200,7 @@ memory_open(struct engine **out, const struct engine_conf *conf,
 {
 	struct memory *m = mem_zalloc(sizeof *m);
 	struct ledger *ledger = NULL;
+	struct locks *locks = NULL;
 	uint64_t random;
 	int rc;
 
@@ -178,7 +208,7 @@ memory_open(struct engine **out, const struct engine_conf *conf,
 		return slu_fail(err, SLU_ENOMEM, "no memory for an engine");
 	rc = hash_random(&random, sizeof random, err);
 	if (!rc)
-		rc = make_ledger(m, conf, &ledger, err);
+		rc = make_books(m, conf, &ledger, &locks, err);
 	if (rc) {
 		mem_free(m);
 		return rc;
@@ -186,7 +216,7 @@ memory_open(struct engine **out, const struct engine_conf *conf,
 	m->engine.ops = &engine_memory;
 	slab_init(&m->slots, sizeof(struct piece *));
 	list_init(&m->named);
-	clerk_init(&m->clerk, &keeping, &m->engine, ledger, conf, random);
+	clerk_init(&m->clerk, &keeping, &m->engine, ledger, locks, conf, random);
 	*found = (struct engine_found){ .now = conf->wall };
 	*out = &m->engine;
 	return 0;
@@ -202,7 +232,7 @@ memory_run(struct engine *e, struct op *batch, slu_time due, slu_time now,
 static slu_time
 memory_next_due(struct engine *e)
 {
-	return ledger_next_due(of_engine(e)->clerk.ledger);
+	return clerk_next_due(&of_engine(e)->clerk);
 }
 
 static int

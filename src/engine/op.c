@@ -24,6 +24,16 @@ static const char *const verb_names[OP_VERBS] = {
 	[OP_POLICY_SET] = "policy_set",
 	[OP_BACKUP] = "backup",
 	[OP_SHARD] = "shard",
+	[OP_ACQUIRE] = "acquire",
+	[OP_KEEPALIVE] = "keepalive",
+	[OP_RELEASE] = "release",
+	[OP_STATE_GET] = "state_get",
+	[OP_STATE_PUT] = "state_put",
+	[OP_STATE_REMOVE] = "state_remove",
+	[OP_STATE_META] = "state_meta",
+	[OP_DESCRIBE] = "describe",
+	[OP_KEYS] = "keys",
+	[OP_ATTACHMENTS] = "attachments",
 };
 
 const char *
@@ -43,6 +53,11 @@ static const bool leaves_nothing[OP_VERBS] = {
 	[OP_STATS] = true,
 	[OP_TOPICS] = true,
 	[OP_POLICY_GET] = true,
+	[OP_ACQUIRE] = true,
+	[OP_STATE_GET] = true,
+	[OP_DESCRIBE] = true,
+	[OP_KEYS] = true,
+	[OP_ATTACHMENTS] = true,
 };
 
 bool
@@ -62,6 +77,7 @@ op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue
 	op->done = done;
 	op->owner = owner;
 	op->waiter = SLAB_NONE;
+	op->lock.if_version = -1;
 }
 
 void
@@ -82,5 +98,11 @@ op_unpin(struct op *op)
 		engine_unpin(op->engine, &op->rows[i].payload);
 		engine_unpin(op->engine, &op->rows[i].error);
 	}
+	for (uint32_t i = 0; i < op->n_keys; i++) {
+		engine_unpin(op->engine, &op->keys[i].record);
+		engine_unpin(op->engine, &op->keys[i].payload);
+	}
+	engine_unpin(op->engine, &op->lock.record);
+	engine_unpin(op->engine, &op->lock.payload);
 	engine_unpin(op->engine, &op->result);
 }

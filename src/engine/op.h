@@ -18,11 +18,11 @@
  *      rc is 0 then.
  *  O5  A result that refers to a record (struct op_ref) pins it: the record can be
  *      read until op_unpin, by any thread. Whatever becomes of the message.
- *  O6  op->wait is how long a claim, peek or result may wait, from when it reached the
- *      inbox; 0: not at all. A claim or peek that ends with nothing has rc 0 and no
- *      rows.
+ *  O6  op->wait is how long a claim, peek, result or acquire may wait, from when it
+ *      reached the inbox; 0: not at all. A claim or peek that ends with nothing has rc 0
+ *      and no rows; an acquire SLU_ELEASE and LOCK_HELD.
  *  O7  broker_cancel ends a wait early: SLU_ECANCELED. An op that is under way is
- *      answered as ever; what a claim was granted goes back by broker_return.
+ *      answered as ever; what a claim or acquire was granted goes back by broker_return.
  *
  * All items of an op live on one shard.
  */
@@ -31,6 +31,7 @@
 
 #include "base/list.h"
 #include "core/ledger.h"
+#include "core/locks.h"
 #include "engine/message.h"
 
 #include <stdatomic.h>
@@ -60,6 +61,18 @@ enum op_verb {
 	OP_POLICY_SET,
 	OP_BACKUP, /* backup: the files of a shard, held while somebody copies them */
 	OP_SHARD,  /* of the shard itself, which cursor names as TOPICS does */
+
+	/* lock: see struct op_lock */
+	OP_ACQUIRE, /* a lease on a key; may wait */
+	OP_KEEPALIVE,
+	OP_RELEASE,      /* commit what was staged, or roll it back */
+	OP_STATE_GET,    /* a document */
+	OP_STATE_PUT,    /* stage puts[0] as one */
+	OP_STATE_REMOVE, /* stage that there is none */
+	OP_STATE_META,   /* stage whether OP_KEYS shows it */
+	OP_DESCRIBE,     /* who has a key, and which version it is */
+	OP_KEYS,         /* committed states of a namespace, page by page */
+	OP_ATTACHMENTS,  /* of a key */
 	OP_VERBS
 };
 
@@ -125,6 +138,10 @@ struct op_row {
 	struct op_ref record;
 	struct op_ref payload; /* when that has a file of its own: then the record has none */
 	struct op_ref error;   /* text of the last failure, or none. Not with claims */
+
+	/* CLAIM, stateful: of the state of the message. Its lease is the message's. */
+	uint64_t state_version;
+	uint64_t state_etag; /* 0: it has none */
 };
 
 /* A queue: answer of stats and topics. The names live as long as the engine. */
@@ -178,6 +195,9 @@ struct op_shard {
 	uint64_t keys;        /* ordering keys that messages have */
 	uint64_t idempotency; /* keys that are remembered */
 	uint64_t results;     /* that are kept */
+	uint64_t locks;       /* lock keys that are known */
+	uint64_t leases;      /* of these are held */
+	uint64_t states;      /* messages that have one */
 	uint64_t segments;    /* files of the log */
 	uint64_t spares;      /* and those made ahead */
 	uint64_t bytes;       /* of all of them */
@@ -185,6 +205,83 @@ struct op_shard {
 	int64_t disk_free;    /* bytes; negative: not known */
 	bool disk_full;       /* new work is refused: no room */
 };
+
+/*
+ * The verbs of locks: one key of op->space, and what the caller knows of it.
+ *
+ * A key is folded and whole, and op->queue says where it lives: LOCK_QUEUE, or (for
+ * `q/<queue>/state/<uuid>`, see lock_key_of_message) the queue of that message. The state
+ * of a message is held by whoever holds the message: token is that of the claim, txn is
+ * not compared, and there is no acquire or keepalive. core/locks.h has the rules, K1 to K8.
+ *
+ *   ACQUIRE     key owner txn ttl if_absent; op->wait
+ *               -> token txn until version etag
+ *   KEEPALIVE   key token fence txn ttl           -> until, and as DESCRIBE
+ *   RELEASE     key token fence txn rollback      -> version etag
+ *   STATE_GET   key name token fence              -> version etag updated record payload.
+ *               token 0: what is committed; else what the holder sees. etag 0 and rc 0:
+ *               there is none
+ *   STATE_PUT   key name token fence txn if_version if_etag if_absent, op->puts[0].m with
+ *               payload or file, type, attributes (the rest of m is the engine's)
+ *               -> version etag, as the holder sees them
+ *   STATE_REMOVE  as PUT, without puts; all: whatever is attached -> version,
+ *               op->count: how many there were
+ *   STATE_META  key token fence txn if_version hidden  -> version
+ *   DESCRIBE    key, room for owner in holder     -> token txn until version etag updated
+ *               hidden. An unknown key has version 0 and no token
+ *   KEYS        key: go on behind it (n 0: from the first on), room in op->keys
+ *               -> keys, in the order of their bytes; more: there are others behind the
+ *               last of them, which has etag 0 when that is all that it says. Hidden ones
+ *               and states of messages are left out
+ *   ATTACHMENTS key token fence, room in op->keys for LOCK_DOCS_MAX; token as in STATE_GET
+ *
+ * Failures, told apart by `why` (enum lock_why):
+ *   SLU_ELEASE     HELD (acquire), NONE, EXPIRED, FENCE
+ *   SLU_EEXISTS    KNOWN_KEY: if_absent
+ *   SLU_EINVAL     TXN_MISSING, OF_MESSAGE; or no sound question
+ *   SLU_ECONFLICT  TXN_OTHER, VERSION, ETAG
+ *   SLU_ETOOBIG    more attachments than LOCK_DOCS_MAX - 1
+ * A refusal tells version, etag and (HELD) until, as of what is committed. A RELEASE of
+ * what is not held is no failure: rc 0, `why` says so.
+ */
+struct op_lock {
+	struct slice key;
+	struct slice name;     /* of an attachment; n 0: the state itself */
+	struct slice owner;    /* ACQUIRE; up to LOCK_OWNER_MAX */
+	uint64_t token;        /* of the lease; 0: none */
+	uint64_t fence;        /* what the caller takes for it; 0: not said */
+	uint8_t txn[LOCK_TXN]; /* zeros: not said; an ACQUIRE then makes one */
+	slu_time ttl;          /* 0: LOCK_TTL; at most POLICY_LEASE_MAX */
+	int64_t if_version;    /* -1, as op_init has it: any */
+	uint64_t if_etag;      /* 0: any */
+	bool if_absent;
+	bool rollback;
+	bool undo; /* the broker's: a lease that nobody received goes back */
+	bool all;
+	bool hidden;
+
+	/* Answer, beside what stands above. */
+	enum lock_why why;
+	bool more;
+	uint64_t version;
+	uint64_t etag;
+	slu_time updated; /* 0: never */
+	slu_time until;
+	char *holder;          /* DESCRIBE: room for LOCK_OWNER_MAX + 1, or NULL */
+	struct op_ref record;  /* as those of a row: m.number is the etag, m.accepted when it was */
+	struct op_ref payload; /* put, m.idem the attachment's name */
+};
+
+/* A document: answer of KEYS and ATTACHMENTS. */
+struct op_key {
+	char name[LOCK_KEY_MAX + 1]; /* of the key, or of the attachment */
+	uint64_t version;
+	uint64_t etag;
+	slu_time updated;
+	struct op_ref record, payload;
+};
+
+_Static_assert(LOCK_NAME_MAX <= LOCK_KEY_MAX, "a name fits");
 
 /* How an op lies in an inbox: itself, or the wish to cancel it. */
 struct op_mail {
@@ -202,12 +299,13 @@ struct op {
 	void (*done)(struct op *op);
 	void *owner; /* the maker's */
 
-	struct op_put *puts; /* ENQUEUE */
+	struct op_put *puts; /* ENQUEUE; STATE_PUT: one */
 	uint32_t n_puts;
 	struct op_item *items;
 	uint32_t n_items;
 
 	slu_time lease;       /* CLAIM: 0: the queue's */
+	bool stateful;        /* CLAIM: tell of the states of messages, too */
 	uint64_t max_bytes;   /* CLAIM: ends when its records have more; 0: no limit.
 			       * It gives at least one */
 	struct spelling as;   /* ENQUEUE, POLICY_SET: for a queue that they make */
@@ -235,10 +333,15 @@ struct op {
 			       * SLU_ETIMEOUT: not acked yet */
 	slu_time until;       /* RESULT: kept so long */
 	struct op_backup backup;
+	struct op_lock lock;
+	struct op_key *keys; /* KEYS, ATTACHMENTS: room for max_keys */
+	uint32_t max_keys;
+	uint32_t n_keys;
 	struct op_shard on_shard; /* SHARD */
 	struct policy policy;     /* POLICY_GET, PAUSE, and the question of POLICY_SET */
 	uint64_t count;           /* PURGE: messages that went. STATS: claims that wait, even
-				   * for a queue that nobody has used */
+				   * for a queue that nobody has used. STATE_REMOVE:
+				   * documents that were there */
 	struct engine *engine;    /* whose refs these are */
 
 	/* ---- The broker's, and what it tells the engine. ---- */

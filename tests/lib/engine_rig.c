@@ -42,6 +42,12 @@ on_ready(void *arg, struct slice space, struct slice queue, uint32_t n)
 		 (int)queue.n, queue.p);
 }
 
+static void
+on_freed(void *arg, struct slice space, struct slice key)
+{
+	on_ready(arg, space, key, 1);
+}
+
 const char *
 rig_woken(struct rig *r)
 {
@@ -58,7 +64,7 @@ void
 rig_open(struct rig *r)
 {
 	const struct engine_ops *ops = engine_by_name(r->row->engine);
-	struct engine_conf conf = { .wall = r->now, .ready = on_ready, .ready_arg = r };
+	struct engine_conf conf = { .wall = r->now, .ready = on_ready, .freed = on_freed, .ready_arg = r };
 	struct engine_found found = { 0 };
 	struct slu_err err = { 0 };
 	int rc;

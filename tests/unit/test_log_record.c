@@ -136,7 +136,102 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(20, LOG_POLICY_RATED);
 	CHECK_EQ(21, LOG_ASIDE);
 	CHECK_EQ(22, LOG_SPELLING);
-	CHECK_EQ(COUNT(golden) + 3, LOG_TYPES);
+	CHECK_EQ(23, LOG_LOCK);
+	CHECK_EQ(24, LOG_DOCUMENT);
+	CHECK_EQ(COUNT(golden) + 5, LOG_TYPES);
+}
+
+/* ---- Keys ---- */
+
+#define LOCK_FIXED "\x02\0ns\x03\0a/b" N("\0") N("\x0a") N("\x0b") N("\x07") N("\x0c") N("\x0d") "\x0e"         \
+												 "0123456789ab" \
+												 "\x02\0me"
+#define LOCK_DOCS N("\x05") N("\x06") "\0\0" N("\x04") N("\0") "\x01\x03pic"
+
+static void
+encode_lock(const struct lock *lock, struct buf *docs, struct log_bytes *out)
+{
+	struct log_entry e = { .type = LOG_LOCK };
+
+	log_fill_lock(&e, lock, docs);
+	log_encode(&e, out);
+}
+
+TEST(a_lock_has_the_bytes_of_the_format)
+{
+	struct lock_doc docs[] = {
+		{ .etag = 5, .staged = 6 },
+		{ .name = SLICE("pic"), .etag = 4, .removed = true },
+	};
+	const struct lock lock = {
+		.space = SLICE("ns"),
+		.key = SLICE("a/b"),
+		.token = 10,
+		.until = 11,
+		.version = 7,
+		.updated = 12,
+		.known = 13,
+		.fresh = true,
+		.hidden = true,
+		.hides = true,
+		.txn = "0123456789ab",
+		.owner = SLICE("me"),
+		.n = 2,
+		.docs = docs,
+	};
+	const struct slice want = BYTES(LOCK_FIXED LOCK_DOCS);
+	struct log_bytes b;
+	struct log_entry e;
+	struct buf text;
+	char bytes[2048];
+
+	buf_init(&text, 1024);
+	encode_lock(&lock, &text, &b);
+	CHECK_EQ(want.n, join(&b, bytes));
+	CHECK(memcmp(want.p, bytes, want.n) == 0);
+	CHECK_EQ(0, log_decode(LOG_LOCK, want, &e, NULL));
+	buf_clear(&text);
+	encode_lock(&e.lock.lock, &text, &b);
+	CHECK_EQ(want.n, join(&b, bytes));
+	CHECK(memcmp(want.p, bytes, want.n) == 0);
+	CHECK_EQ(10, log_lock_top(&e.lock.lock));
+	buf_release(&text);
+}
+
+TEST(a_lock_that_no_key_can_be_is_refused)
+{
+	static const struct {
+		const char *label;
+		struct slice bytes;
+	} cases[] = {
+		{ "cut in a document", BYTES(LOCK_FIXED N("\x05") N("\x06") "\0") },
+		{ "cut in a name", BYTES(LOCK_FIXED N("\x04") N("\0") "\0\x03pi") },
+		{ "a document of which there is nothing", BYTES(LOCK_FIXED N("\0") N("\0") "\0\0") },
+		{ "removed and put", BYTES(LOCK_FIXED N("\x04") N("\x05") "\x01\0") },
+		{ "two of one name", BYTES(LOCK_FIXED LOCK_DOCS N("\x09") N("\0") "\0\x03pic") },
+		{ "a name and a message", BYTES("\x02\0ns\x03\0a/b" ID N("\x0a") N("\x0b") N("\x07") N("\x0c")
+							N("\x0d") "\x0e"
+								  "0123456789ab"
+								  "\0\0") },
+		{ "neither", BYTES("\0\0\0\0" N("\0") N("\x0a") N("\x0b") N("\x07") N("\x0c") N("\x0d") "\x0e"
+													"0123456789ab"
+													"\0\0") },
+		{ "staged under no lease", BYTES("\x02\0ns\x03\0a/b" N("\0") N("\0") N("\x0b") N("\x07") N("\x0c")
+							 N("\x0d") "\0"
+								   "0123456789ab"
+								   "\0\0" LOCK_DOCS) },
+		{ "a flag that is none", BYTES("\x02\0ns\x03\0a/b" N("\0") N("\x0a") N("\x0b") N("\x07") N("\x0c")
+						       N("\x0d") "\x20"
+								 "0123456789ab"
+								 "\0\0") },
+	};
+	const struct slice whole = BYTES(LOCK_FIXED LOCK_DOCS);
+	struct log_entry e;
+
+	EACH(i, cases)
+		CHECK_EQ(SLU_ECORRUPT, log_decode(LOG_LOCK, cases[i].bytes, &e, NULL), cases[i].label);
+	for (size_t n = 0; n < sizeof(LOCK_FIXED) - 1; n++)
+		CHECK_EQ(SLU_ECORRUPT, log_decode(LOG_LOCK, (struct slice){ whole.p, n }, &e, NULL));
 }
 
 static void

@@ -1,0 +1,582 @@
+/*
+ * clerk_lock.c - the verbs of locks: decide, keep, apply; and looking at keys.
+ */
+#include "engine/clerk_in.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#define NOBODY UINT64_MAX /* the id of no message */
+
+/* ---- Which key, by whose right ---- */
+
+/* The message, if the caller's namespace and queue have it: its lease is the key's. */
+static void
+find_message(const struct clerk *k, const struct op *op, uint64_t id, struct lock_ref *ref)
+{
+	const uint32_t space = ledger_space_find(k->ledger, op->space);
+	struct ledger_view v;
+	uint32_t msg;
+
+	ref->id = NOBODY;
+	msg = space == SLAB_NONE ? SLAB_NONE : ledger_find(k->ledger, space, id);
+	if (msg == SLAB_NONE)
+		return;
+	ledger_get(k->ledger, msg, &v);
+	if (v.queue != clerk_queue(k, op))
+		return;
+	ref->id = id;
+	ref->held = v.token;
+	ref->until = v.until;
+}
+
+static int
+find_ref(const struct clerk *k, struct op *op, struct lock_ref *ref, struct slu_err *err)
+{
+	const struct op_lock *q = &op->lock;
+	struct slice queue;
+	uint64_t id;
+
+	*ref = (struct lock_ref){
+		.space = op->space,
+		.key = q->key,
+		.token = q->token,
+		.fence = q->fence,
+		.if_version = q->if_version,
+		.if_etag = q->if_etag,
+	};
+	memcpy(ref->txn, q->txn, LOCK_TXN);
+	if (q->name.n > LOCK_NAME_MAX)
+		return slu_fail(err, SLU_EINVAL, "an attachment's name has at most %d bytes",
+				LOCK_NAME_MAX);
+	if (!slice_eq(op->queue, SLICE(LOCK_QUEUE))) {
+		if (!lock_key_of_message(q->key, &queue, &id) || !slice_eq(queue, op->queue))
+			return slu_fail(err, SLU_EINVAL, "key %.*s is not the state of a message "
+							 "of queue %.*s",
+					(int)q->key.n, q->key.p, (int)op->queue.n, op->queue.p);
+		find_message(k, op, id, ref);
+		return 0;
+	}
+	if (q->key.n == 0 || q->key.n > LOCK_KEY_MAX)
+		return slu_fail(err, SLU_EINVAL, "a lock key has 1 to %d bytes", LOCK_KEY_MAX);
+	return 0;
+}
+
+static const struct lock *
+lock_of(const struct clerk *k, const struct lock_ref *ref)
+{
+	return ref->id ? locks_of_message(k->locks, ref->id)
+		       : locks_find(k->locks, ref->space, ref->key);
+}
+
+/* ---- Answers ---- */
+
+static const char *const reasons[LOCK_WHYS] = {
+	[LOCK_HELD] = "it is leased",
+	[LOCK_KNOWN_KEY] = "it is there already",
+	[LOCK_NONE] = "it is not held by this lease",
+	[LOCK_EXPIRED] = "the lease has ended",
+	[LOCK_FENCE] = "the fencing token is not that of the lease",
+	[LOCK_TXN_MISSING] = "the transaction must be said",
+	[LOCK_TXN_OTHER] = "the lease has another transaction",
+	[LOCK_VERSION] = "it has another version",
+	[LOCK_ETAG] = "its state has another etag",
+	[LOCK_OF_MESSAGE] = "it is leased with its message: claim that, or extend it",
+};
+
+/* As it is committed, or as the holder sees it. */
+static void
+tell(struct op_lock *q, const struct lock *lock, bool staged)
+{
+	const struct lock_doc *doc = lock ? lock_doc(lock, q->name) : NULL;
+
+	q->version = lock ? lock_version(lock, staged) : 0;
+	q->updated = lock ? lock->updated : 0;
+	q->etag = !doc ? 0 : staged ? lock_seen(doc)
+				    : doc->etag;
+}
+
+static void
+refuse(struct clerk *k, struct op *op, const struct lock_ref *ref, int rc, struct slu_err *err)
+{
+	struct op_lock *q = &op->lock;
+	const struct lock *lock = lock_of(k, ref);
+
+	tell(q, lock, false);
+	q->until = q->why == LOCK_HELD && lock ? lock->until : 0;
+	if (q->why != LOCK_OK)
+		rc = slu_fail(err, (enum slu_code)rc, "key %.*s: %s", (int)q->key.n, q->key.p,
+			      reasons[q->why]);
+	op_fail(op, rc, err);
+}
+
+/* Does its holder, who has proved to be that, see what is staged? */
+static bool
+is_his(const struct lock *lock, const struct lock_ref *ref)
+{
+	return !ref->id || lock->token == ref->held;
+}
+
+/* ---- Changes ---- */
+
+static int
+carry_out(struct clerk *k, struct lock_change *c, struct slu_err *err)
+{
+	const int rc = k->ops->keep_lock(k, c, err);
+
+	if (rc) {
+		locks_undo(c);
+		return rc;
+	}
+	locks_apply(k->locks, c);
+	ledger_set_counter(k->ledger, c->number);
+	return 0;
+}
+
+static slu_time
+ttl_of(const struct op_lock *q)
+{
+	const slu_time ttl = q->ttl > 0 ? q->ttl : LOCK_TTL;
+
+	return ttl < POLICY_LEASE_MAX ? ttl : POLICY_LEASE_MAX;
+}
+
+static int
+decide_acquire(struct clerk *k, struct op *op, const struct lock_ref *ref,
+	       struct lock_change *c, struct slu_err *err)
+{
+	struct op_lock *q = &op->lock;
+	struct lock_want want = {
+		.space = op->space,
+		.key = q->key,
+		.owner = q->owner,
+		.token = ledger_counter(k->ledger) + 1,
+		.ttl = ttl_of(q),
+		.if_absent = q->if_absent,
+	};
+
+	memcpy(want.txn, q->txn, LOCK_TXN);
+	if (q->owner.n > LOCK_OWNER_MAX)
+		return slu_fail(err, SLU_EINVAL, "an owner has at most %d bytes", LOCK_OWNER_MAX);
+	if (ref->id) {
+		q->why = LOCK_OF_MESSAGE;
+		return SLU_EINVAL;
+	}
+	return locks_acquire(k->locks, &want, k->now, c, &q->why);
+}
+
+void
+clerk_acquire(struct clerk *k, struct op *op)
+{
+	struct op_lock *q = &op->lock;
+	struct slu_err err = { 0 };
+	struct lock_change c;
+	struct lock_ref ref;
+	int rc;
+
+	q->why = LOCK_OK;
+	rc = find_ref(k, op, &ref, &err);
+	if (!rc)
+		rc = decide_acquire(k, op, &ref, &c, &err);
+	if (!rc)
+		rc = carry_out(k, &c, &err);
+	if (rc) {
+		refuse(k, op, &ref, rc, &err);
+		return;
+	}
+
+	const struct lock *lock = lock_of(k, &ref);
+
+	tell(q, lock, false);
+	q->token = lock->token;
+	q->until = lock->until;
+	memcpy(q->txn, lock->txn, LOCK_TXN);
+}
+
+typedef int decide_fn(struct clerk *k, struct op *op, const struct lock_ref *ref,
+		      struct lock_change *c);
+
+/* What a holder asks for: answered as the holder sees it. */
+static void
+change_held(struct clerk *k, struct op *op, decide_fn *decide)
+{
+	struct slu_err err = { 0 };
+	struct lock_change c = { 0 };
+	struct lock_ref ref;
+	int rc;
+
+	op->lock.why = LOCK_OK;
+	rc = find_ref(k, op, &ref, &err);
+	if (!rc)
+		rc = decide(k, op, &ref, &c);
+	if (!rc && c.next)
+		rc = carry_out(k, &c, &err);
+	if (rc) {
+		refuse(k, op, &ref, rc, &err);
+		return;
+	}
+
+	const struct lock *lock = lock_of(k, &ref);
+
+	tell(&op->lock, lock, lock && is_his(lock, &ref));
+	op->lock.until = ref.id ? ref.until : lock ? lock->until
+						   : 0;
+}
+
+static int
+decide_keepalive(struct clerk *k, struct op *op, const struct lock_ref *ref,
+		 struct lock_change *c)
+{
+	return locks_keepalive(k->locks, ref, ttl_of(&op->lock), op->arrived, c, &op->lock.why);
+}
+
+void
+clerk_keepalive(struct clerk *k, struct op *op)
+{
+	change_held(k, op, decide_keepalive);
+}
+
+static int
+decide_release(struct clerk *k, struct op *op, const struct lock_ref *ref,
+	       struct lock_change *c)
+{
+	const struct lock_end end = { .commit = !op->lock.rollback, .undo = op->lock.undo };
+
+	return locks_release(k->locks, ref, end, op->arrived, c, &op->lock.why);
+}
+
+void
+clerk_release_lock(struct clerk *k, struct op *op)
+{
+	change_held(k, op, decide_release);
+}
+
+static int
+decide_remove(struct clerk *k, struct op *op, const struct lock_ref *ref, struct lock_change *c)
+{
+	struct op_lock *q = &op->lock;
+	uint32_t n;
+	int rc;
+
+	rc = locks_remove(k->locks, ref, q->name, q->all, op->arrived, c, &n, &q->why);
+	op->count = n;
+	return rc;
+}
+
+void
+clerk_state_remove(struct clerk *k, struct op *op)
+{
+	op->count = 0;
+	change_held(k, op, decide_remove);
+}
+
+static int
+decide_hide(struct clerk *k, struct op *op, const struct lock_ref *ref, struct lock_change *c)
+{
+	return locks_hide(k->locks, ref, op->lock.hidden, op->arrived, c, &op->lock.why);
+}
+
+void
+clerk_state_meta(struct clerk *k, struct op *op)
+{
+	change_held(k, op, decide_hide);
+}
+
+/* ---- Put ---- */
+
+/* The record of a document is that of a message: what is not its maker's to say. */
+static void
+fill_document(const struct clerk *k, const struct op *op, const struct lock_ref *ref,
+	      uint64_t etag, struct message *m)
+{
+	m->id = ref->id ? ref->id : etag;
+	m->number = etag;
+	m->accepted = m->due = k->now;
+	m->expires = m->keep = 0;
+	m->prio = 0;
+	m->max_attempts = 0;
+	m->space = op->space;
+	m->queue = op->queue;
+	m->key = ref->id ? (struct slice){ 0 } : ref->key;
+	m->idem = op->lock.name;
+}
+
+/* The document first, then the key that names it. */
+static int
+put_document(struct clerk *k, struct op *op, const struct message *m, struct lock_change *c,
+	     struct slu_err *err)
+{
+	uint64_t where;
+	int rc;
+
+	rc = k->ops->keep_document(k, m, &where, err);
+	if (rc) {
+		locks_undo(c);
+		return rc;
+	}
+	lock_doc(c->next, op->lock.name)->staged_where = where;
+	rc = carry_out(k, c, err);
+	if (rc)
+		k->ops->drop(k, where);
+	return rc;
+}
+
+static int
+put(struct clerk *k, struct op *op, const struct lock_ref *ref, struct slu_err *err)
+{
+	const uint64_t etag = ledger_counter(k->ledger) + 1;
+	struct op_lock *q = &op->lock;
+	struct message *m = &op->puts[0].m;
+	struct lock_change c;
+	int rc;
+
+	assert(op->n_puts == 1);
+	fill_document(k, op, ref, etag, m);
+	rc = message_check(m, err);
+	if (rc)
+		return rc;
+	rc = locks_put(k->locks, ref, q->name, etag, q->if_absent, op->arrived, &c, &q->why);
+	if (rc == SLU_ETOOBIG)
+		return slu_fail(err, SLU_ETOOBIG, "key %.*s: more than %d attachments",
+				(int)q->key.n, q->key.p, LOCK_DOCS_MAX - 1);
+	return rc ? rc : put_document(k, op, m, &c, err);
+}
+
+void
+clerk_state_put(struct clerk *k, struct op *op)
+{
+	struct slu_err err = { 0 };
+	struct lock_ref ref;
+	int rc;
+
+	op->lock.why = LOCK_OK;
+	rc = find_ref(k, op, &ref, &err);
+	if (!rc)
+		rc = put(k, op, &ref, &err);
+	if (rc)
+		refuse(k, op, &ref, rc, &err);
+	else
+		tell(&op->lock, lock_of(k, &ref), true);
+}
+
+/* ---- Looking ---- */
+
+/* token 0: at what is committed. *staged: the caller holds it and sees more. */
+static int
+look(struct clerk *k, struct op *op, struct lock_ref *ref, const struct lock **lock,
+     bool *staged, struct slu_err *err)
+{
+	int rc;
+
+	op->lock.why = LOCK_OK;
+	rc = find_ref(k, op, ref, err);
+	if (!rc && op->lock.token)
+		rc = locks_check(k->locks, ref, true, op->arrived, &op->lock.why);
+	if (rc)
+		return rc;
+	*lock = lock_of(k, ref);
+	*staged = op->lock.token && *lock && is_his(*lock, ref);
+	return 0;
+}
+
+static int
+pin(struct clerk *k, const struct lock_doc *doc, bool staged, struct op_ref *record,
+    struct op_ref *payload, struct slu_err *err)
+{
+	const uint64_t where = staged && doc->staged ? doc->staged_where : doc->where;
+
+	if (!where)
+		return slu_fail(err, SLU_ECORRUPT, "document %" PRIu64 " is missing from the log",
+				staged && doc->staged ? doc->staged : doc->etag);
+	return k->ops->pin(k, where, record, payload, err);
+}
+
+void
+clerk_state_get(struct clerk *k, struct op *op)
+{
+	struct op_lock *q = &op->lock;
+	const struct lock *lock = NULL;
+	struct slu_err err = { 0 };
+	struct lock_ref ref;
+	bool staged;
+	int rc;
+
+	q->record = q->payload = (struct op_ref){ 0 };
+	rc = look(k, op, &ref, &lock, &staged, &err);
+	if (!rc) {
+		tell(q, lock, staged);
+		q->until = ref.id ? ref.until : lock ? lock->until
+						     : 0;
+	}
+	if (!rc && q->etag)
+		rc = pin(k, lock_doc(lock, q->name), staged, &q->record, &q->payload, &err);
+	if (rc)
+		refuse(k, op, &ref, rc, &err);
+}
+
+static void
+tell_lease(struct op_lock *q, const struct lock *lock, slu_time now)
+{
+	const bool held = lock && lock->token && !lock->over && lock->until > now;
+
+	q->token = held ? lock->token : 0;
+	q->until = held ? lock->until : 0;
+	memset(q->txn, 0, LOCK_TXN);
+	if (held)
+		memcpy(q->txn, lock->txn, LOCK_TXN);
+	if (!q->holder)
+		return;
+	q->holder[0] = 0;
+	if (held && lock->owner.n) {
+		memcpy(q->holder, lock->owner.p, lock->owner.n);
+		q->holder[lock->owner.n] = 0;
+	}
+}
+
+void
+clerk_describe(struct clerk *k, struct op *op)
+{
+	struct op_lock *q = &op->lock;
+	struct slu_err err = { 0 };
+	const struct lock *lock;
+	struct lock_ref ref;
+	int rc;
+
+	q->why = LOCK_OK;
+	rc = find_ref(k, op, &ref, &err);
+	if (rc) {
+		op_fail(op, rc, &err);
+		return;
+	}
+	lock = lock_of(k, &ref);
+	tell(q, lock, false);
+	q->hidden = lock && lock->hidden;
+	tell_lease(q, ref.id ? NULL : lock, k->now);
+	if (ref.id && ref.until > k->now) {
+		q->token = ref.held;
+		q->until = ref.until;
+		lock_txn(ref.held, q->txn);
+	}
+}
+
+/* A row that says no more than that it was looked at, or that of a document. */
+static void
+begin_key(struct op_key *row, struct slice name, const struct lock *lock)
+{
+	*row = (struct op_key){ .version = lock->version, .updated = lock->updated };
+	memcpy(row->name, name.p, name.n);
+}
+
+static void
+add_document(struct clerk *k, struct op *op, const struct lock *lock, struct slice name,
+	     const struct lock_doc *doc, bool staged)
+{
+	struct op_key *row = &op->keys[op->n_keys];
+	struct slu_err err = { 0 };
+	int rc;
+
+	begin_key(row, name, lock);
+	row->etag = staged ? lock_seen(doc) : doc->etag;
+	row->version = lock_version(lock, staged);
+	rc = pin(k, doc, staged, &row->record, &row->payload, &err);
+	if (rc)
+		op_fail(op, rc, &err);
+	else
+		op->n_keys++;
+}
+
+/* Fill keys until one fails; then there are none. */
+static void
+end_keys(struct op *op)
+{
+	if (!op->rc)
+		return;
+	op_unpin(op);
+	op->n_keys = 0;
+}
+
+void
+clerk_keys(struct clerk *k, struct op *op)
+{
+	const struct lock *lock = locks_after(k->locks, op->space, op->lock.key);
+	uint32_t left = ENGINE_SCAN_MAX;
+
+	op->n_keys = 0;
+	op->lock.more = false;
+	for (; lock && !op->rc; lock = locks_after(k->locks, op->space, lock->key)) {
+		const struct lock_doc *doc = lock_doc(lock, (struct slice){ 0 });
+
+		if (op->n_keys == op->max_keys || left-- == 0) {
+			op->lock.more = true;
+			break;
+		}
+		if (doc && doc->etag && !lock->hidden)
+			add_document(k, op, lock, lock->key, doc, false);
+		else if (left == 0)
+			begin_key(&op->keys[op->n_keys++], lock->key, lock);
+	}
+	end_keys(op);
+}
+
+void
+clerk_attachments(struct clerk *k, struct op *op)
+{
+	const struct lock *lock = NULL;
+	struct slu_err err = { 0 };
+	struct lock_ref ref;
+	bool staged;
+	int rc;
+
+	op->n_keys = 0;
+	op->lock.more = false;
+	rc = look(k, op, &ref, &lock, &staged, &err);
+	if (rc) {
+		refuse(k, op, &ref, rc, &err);
+		return;
+	}
+	tell(&op->lock, lock, staged);
+	for (uint32_t i = 0; lock && i < lock->n && !op->rc; i++) {
+		const struct lock_doc *doc = &lock->docs[i];
+
+		if (doc->name.n == 0 || !(staged ? lock_seen(doc) : doc->etag))
+			continue;
+		if (op->n_keys == op->max_keys)
+			op->lock.more = true;
+		else
+			add_document(k, op, lock, doc->name, doc, staged);
+	}
+	end_keys(op);
+}
+
+void
+clerk_tell_state(const struct clerk *k, struct op_row *row)
+{
+	const struct lock *lock = locks_of_message(k->locks, row->id);
+	const struct lock_doc *doc = lock ? lock_doc(lock, (struct slice){ 0 }) : NULL;
+
+	row->state_version = lock ? lock->version : 0;
+	row->state_etag = doc ? doc->etag : 0;
+}
+
+/* ---- A run ---- */
+
+int
+clerk_tick_locks(struct clerk *k, slu_time until, struct slu_err *err)
+{
+	struct lock_change c;
+	int rc = 0;
+
+	while (!rc && locks_tick(k->locks, until, &k->budget, &c))
+		rc = carry_out(k, &c, err);
+	return rc;
+}
+
+void
+clerk_report_freed(struct clerk *k)
+{
+	struct slice space, key;
+
+	while (locks_freed(k->locks, &space, &key))
+		if (k->freed)
+			k->freed(k->ready_arg, space, key);
+}
