@@ -102,7 +102,7 @@ init_parts(struct ledger *l)
 	slab_init_chunked(&l->topics, sizeof(struct topic), FEW_BITS);
 	map_init(&l->topic_names, &l->topics, topic_hash, topic_is);
 	heap_init(&l->agenda, &l->topics, offsetof(struct topic, pos));
-	l->woken = SLAB_NONE;
+	l->woken = l->weighed = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
 	idem_init(&l->idem);
@@ -369,6 +369,7 @@ ledger_queue_get(const struct ledger *l, uint32_t queue, struct ledger_queue_vie
 		.space_shown = s->shown ? s->shown : s->name,
 		.shown = t->shown ? t->shown : t->name,
 		.policy = &t->policy,
+		.depth = ledger_depth(t),
 		.totals = t->totals,
 		.purging = t->purging,
 	};

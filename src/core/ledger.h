@@ -163,6 +163,7 @@ struct ledger_queue_view {
 	const char *shown;
 	const struct policy *policy;
 	uint32_t count[MSG_STATES]; /* messages by state */
+	uint32_t depth;             /* of those, what max_depth and warn_depth count */
 	struct ledger_totals totals;
 	bool purging; /* memory of purged messages is still being freed */
 };
@@ -301,6 +302,11 @@ slu_time ledger_next_due(struct ledger *l);
  * this was last asked of it; SLAB_NONE: no other. Whoever found nothing to claim may
  * find something there, and nowhere else. */
 uint32_t ledger_woken(struct ledger *l);
+
+/* A queue that has come to hold more than its warn_depth (*deep), or so much less that
+ * it is four fifths of it or below, since this last said the other; SLAB_NONE: no other.
+ * The gap between the two keeps a queue that hovers from being told of each time. */
+uint32_t ledger_deep(struct ledger *l, bool *deep);
 
 /* ---- The counter of numbers and tokens ---- */
 

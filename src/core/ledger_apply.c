@@ -191,6 +191,7 @@ apply_policy(struct ledger *l, const struct change *c)
 	l->rated += (c->policy->max_rate > 0) - (uint32_t)(t->policy.max_rate > 0);
 	t->policy = *c->policy;
 	t->has_policy = true;
+	ledger_weigh(l, t);
 	ledger_mark_woken(l, t);
 	ledger_wake(l, t, 0);
 }

@@ -50,13 +50,6 @@ promise(struct ledger *l, const struct change *c, struct change *out)
 
 /* Producers */
 
-static uint32_t
-depth(const struct topic *t)
-{
-	return t->count[MSG_READY] + t->count[MSG_DELAYED] + t->count[MSG_LEASED] +
-	       t->count[MSG_HELD];
-}
-
 static int
 check_limits(struct ledger *l, const struct topic *t, const struct change *c,
 	     struct change *out)
@@ -74,7 +67,7 @@ check_limits(struct ledger *l, const struct topic *t, const struct change *c,
 		if (l->conf.max_idem && idem_count(&l->idem) >= l->conf.max_idem)
 			return SLU_EBUSY;
 	}
-	if (most && depth(t) >= most)
+	if (most && ledger_depth(t) >= most)
 		return SLU_EQFULL;
 	return 0;
 }

@@ -70,6 +70,10 @@ struct topic {
 
 	slu_time full; /* its bucket: core/bucket.h */
 
+	bool deep;             /* as ledger_deep told it last */
+	bool weighed;          /* for ledger_deep, as the next */
+	uint32_t next_weighed; /* or SLAB_NONE */
+
 	slu_time wake; /* I1; SLU_NEVER: not in the agenda */
 	uint32_t pos;  /* in the agenda */
 
@@ -102,7 +106,8 @@ struct ledger {
 	struct map space_names;
 	struct slab topics;
 	struct map topic_names;
-	uint32_t woken; /* the first of those topics, or SLAB_NONE */
+	uint32_t woken;   /* the first of those topics, or SLAB_NONE */
+	uint32_t weighed; /* the same */
 	struct heap agenda;
 
 	struct slab keys;
@@ -171,6 +176,14 @@ static inline slu_time
 first_time(const struct heap *h)
 {
 	return h->n ? node_time(h, 0) : SLU_NEVER;
+}
+
+/* What max_depth and warn_depth count. */
+static inline uint32_t
+ledger_depth(const struct topic *t)
+{
+	return t->count[MSG_READY] + t->count[MSG_DELAYED] + t->count[MSG_LEASED] +
+	       t->count[MSG_HELD];
 }
 
 /* L12 */
@@ -250,6 +263,9 @@ slu_time ledger_remember(const struct ledger *l, const struct msg *m, slu_time a
 
 /* ledger_move.c: let ledger_woken name the topic. */
 void ledger_mark_woken(struct ledger *l, struct topic *t);
+
+/* ledger_limit.c: its depth may have changed, let ledger_deep look at it. */
+void ledger_weigh(struct ledger *l, struct topic *t);
 
 /* ledger_tick.c: look at the topic no later than at. */
 void ledger_wake(struct ledger *l, struct topic *t, slu_time at);

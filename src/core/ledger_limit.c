@@ -1,5 +1,5 @@
 /*
- * ledger_limit.c - how fast a queue takes messages.
+ * ledger_limit.c - how fast a queue takes messages, and when it has too many.
  */
 #include "core/message.h"
 
@@ -45,4 +45,43 @@ ledger_rate_take(struct ledger *l, uint32_t queue, uint32_t n, slu_time now)
 
 	if (rule.rate)
 		t->full = bucket_take(&rule, t->full, n, now);
+}
+
+/* Depth */
+
+void
+ledger_weigh(struct ledger *l, struct topic *t)
+{
+	if (t->weighed || (!t->policy.warn_depth && !t->deep))
+		return;
+	t->weighed = true;
+	t->next_weighed = l->weighed;
+	l->weighed = t->handle;
+}
+
+static bool
+is_deep(const struct topic *t)
+{
+	const uint64_t depth = ledger_depth(t), warn = t->policy.warn_depth;
+
+	if (warn == 0)
+		return false;
+	return t->deep ? 5 * depth > 4 * warn : depth > warn;
+}
+
+uint32_t
+ledger_deep(struct ledger *l, bool *deep)
+{
+	while (l->weighed != SLAB_NONE) {
+		struct topic *t = ledger_topic(l, l->weighed);
+
+		l->weighed = t->next_weighed;
+		t->weighed = false;
+		*deep = is_deep(t);
+		if (*deep == t->deep)
+			continue;
+		t->deep = *deep;
+		return t->handle;
+	}
+	return SLAB_NONE;
 }

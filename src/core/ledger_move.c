@@ -90,6 +90,7 @@ ledger_leave(struct ledger *l, struct topic *t, uint32_t h)
 		chain_remove(&t->dead, &l->msgs, h);
 	assert(t->count[from] > 0);
 	t->count[from]--;
+	ledger_weigh(l, t);
 }
 
 void
@@ -116,11 +117,12 @@ ledger_woken(struct ledger *l)
 
 /* The state is still the one that was left: every move goes through here. */
 static void
-set_state(struct topic *t, struct msg *m, enum msg_state to)
+set_state(struct ledger *l, struct topic *t, struct msg *m, enum msg_state to)
 {
 	assert(msg_may_move(msg_state(m), to));
 	m->q.own8 = (uint8_t)to;
 	t->count[to]++;
+	ledger_weigh(l, t);
 }
 
 void
@@ -129,7 +131,7 @@ ledger_enter(struct ledger *l, struct topic *t, uint32_t h, enum msg_state to)
 	struct msg *m = ledger_msg(l, h);
 	const slu_time due = m->q.due;
 
-	set_state(t, m, to);
+	set_state(l, t, m, to);
 	if (to == MSG_READY) {
 		queue_wait(&t->queue, h, due, due);
 		ledger_mark_woken(l, t);
@@ -154,7 +156,7 @@ ledger_enter_lease(struct ledger *l, struct topic *t, uint32_t h,
 
 	if (m->q.own32 != HEAP_OUT)
 		heap_remove(&l->ttls, m->q.own32);
-	set_state(t, m, MSG_LEASED);
+	set_state(l, t, m, MSG_LEASED);
 	m->link = slab_new(&l->leases);
 	assert(m->link != SLAB_NONE); /* reserved */
 	*ledger_lease(l, m) = *lease;

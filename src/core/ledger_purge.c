@@ -61,6 +61,7 @@ ledger_purge_start(struct ledger *l, uint32_t topic, const struct change *c)
 	t->purged = c->number;
 	t->purge_key = t->keys;
 	t->purge_remember = c->remember;
+	ledger_weigh(l, t);
 	ledger_wake(l, t, 0);
 }
 

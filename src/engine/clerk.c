@@ -4,6 +4,7 @@
 #include "engine/clerk_in.h"
 
 #include "base/limit.h"
+#include "base/log.h"
 #include "engine/quota.h"
 
 #include <assert.h>
@@ -23,6 +24,7 @@ clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
 		.ready_arg = conf->ready_arg,
 		.random = random | 1,
 		.quota = conf->quota,
+		.log = conf->log,
 		.meter = conf->meter,
 	};
 }
@@ -534,6 +536,28 @@ report_all_ready(struct clerk *k)
 }
 
 static void
+report_depth(struct clerk *k, uint32_t queue, bool deep)
+{
+	struct ledger_queue_view v;
+
+	ledger_queue_get(k->ledger, queue, &v);
+	LOG_AT(k->log, deep ? SLU_LOG_WARN : SLU_LOG_INFO,
+	       deep ? "queue is deep" : "queue is no longer deep",
+	       F_STR("namespace", v.space_name), F_STR("queue", v.name),
+	       F_U64("depth", v.depth), F_U64("warn_depth", v.policy->warn_depth));
+}
+
+static void
+report_depths(struct clerk *k)
+{
+	uint32_t queue;
+	bool deep;
+
+	while ((queue = ledger_deep(k->ledger, &deep)) != SLAB_NONE)
+		report_depth(k, queue, deep);
+}
+
+static void
 take_quota(struct clerk *k)
 {
 	if (!k->quota)
@@ -569,5 +593,6 @@ clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 	if (!rc)
 		rc = catch_up(k, due, err);
 	report_all_ready(k);
+	report_depths(k);
 	return rc;
 }

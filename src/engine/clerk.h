@@ -83,6 +83,7 @@ struct clerk {
 	void *ready_arg;
 	uint64_t random; /* dice of the jitter */
 	const struct quota *quota;
+	struct slu_log *log;
 	struct meter_shard meter;
 
 	slu_time now;       /* of the run */

@@ -128,3 +128,41 @@ def test_json_lines_are_json_whatever_is_sent(folder):
     process.stderr.close()
     assert process.wait(60) == 0
     assert [e["correlation_id"] for e in said if e["event"] == "request"] == FORGED
+
+
+def depths(server):
+    """What was told of queues, in order: (level, event, queue, depth)."""
+    what = re.compile(r'level=(\w+) event="(queue is [a-z ]+)" namespace=test queue=(\S+) depth=(\d+)'
+                      r' warn_depth=10\n')
+    return [m.groups() for e in server.errors if (m := what.search(e))]
+
+
+@pytest.mark.parametrize("engine", ["memory", "log"])
+def test_a_queue_that_grows_deep_is_logged_once_and_once_when_it_is_not(folder, engine):
+    told = [("warn", "queue is deep", "mail", "11")]
+    with Server(folder, "--log-level", "info", engine=engine) as server:
+        server.policy(warn_depth=10)
+        server.enqueue(*({"text": "x"} for _ in range(10)))
+        assert not depths(server)
+        for _ in range(3):  # it hovers
+            server.enqueue({"text": "x"})
+            until(lambda: depths(server) == told)
+            server.ack(server.take())
+        if engine == "log":  # what a server finds is news, too
+            server.enqueue({"text": "x"})
+            server.restart("kill")
+            assert server.stats()["total"] == 11
+            until(lambda: depths(server) == told)
+            server.ack(server.take())
+        server.ack(server.take())  # 9
+        server.enqueue({"text": "y"}, topic="other")
+        assert depths(server) == told
+        server.ack(server.take())  # 8 of 10
+        told.append(("info", "queue is no longer deep", "mail", "8"))
+        until(lambda: depths(server) == told)
+        server.enqueue(*({"text": "x"} for _ in range(5)))
+        told.append(("warn", "queue is deep", "mail", "13"))
+        until(lambda: depths(server) == told)
+        server.post("/v1/admin/queue/purge", server.here())
+        told.append(("info", "queue is no longer deep", "mail", "0"))
+        until(lambda: depths(server) == told)
