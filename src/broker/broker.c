@@ -225,13 +225,14 @@ broker_new_id(struct broker *b)
 
 /* ---- Open and close ---- */
 
-static void
+static bool
 note_progress(void *arg, uint64_t done, uint64_t all)
 {
 	struct broker_progress *const p = arg;
 
 	atomic_store(&p->done, done);
 	atomic_store(&p->all, all);
+	return !p->stop || !p->stop();
 }
 
 static int

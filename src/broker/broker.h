@@ -47,6 +47,9 @@ struct broker_progress {
 	_Atomic uint32_t shard; /* that is being opened */
 	_Atomic uint64_t done;  /* bytes of its log that have been read back */
 	_Atomic uint64_t all;
+
+	/* Asked again and again: true ends the open with SLU_ECANCELED. NULL: nobody is. */
+	bool (*stop)(void);
 };
 
 struct broker_conf {

@@ -32,6 +32,8 @@ static const struct option options[] = {
 	  .value = "N", .doc = "part of every id: no two servers that share work may have the same" },
 	{ .key = "drain", .kind = &time_kind, .offset = AT(drain), .standard = "1s", .reload = true,
 	  .value = "TIME", .doc = "when stopping: how long connected clients may still settle what they hold" },
+	{ .key = "grace", .kind = &time_kind, .offset = AT(grace), .standard = "10s", .min = SLU_MS, .max = SLU_HOUR, .reload = true,
+	  .value = "TIME", .doc = "after that: how long requests that run may take; after twice as long the server exits without them, code 3" },
 	{ .key = "log.level", .kind = &word_kind, .offset = AT(log_level), .standard = "info", .words = levels, .reload = true,
 	  .value = "debug|info|warn|error|off", .doc = "what is written to stderr" },
 	{ .key = "log.format", .kind = &word_kind, .offset = AT(log_format), .standard = "logfmt", .words = formats,

@@ -78,6 +78,7 @@ struct conf {
 	uint32_t threads;
 	uint32_t node_id;
 	slu_time drain;
+	slu_time grace;
 	enum slu_log_level log_level;
 	enum slu_log_format log_format;
 	struct conf_limits limits;

@@ -59,9 +59,9 @@ struct engine_conf {
 	struct quota *quota; /* NULL: none */
 	struct meter_shard meter;
 
-	/* So many bytes of so many have been read back, while it is being opened; NULL:
-	 * nobody asks. */
-	void (*reading)(void *arg, uint64_t done, uint64_t all);
+	/* So many bytes of so many have been read back, while it is being opened. False:
+	 * it is not wanted any more, and open returns SLU_ECANCELED. NULL: nobody asks. */
+	bool (*reading)(void *arg, uint64_t done, uint64_t all);
 	void *reading_arg;
 
 	/* E5. n: how many can be claimed now, or UINT32_MAX when it is not known.

@@ -117,12 +117,12 @@ synced(void *arg, slu_time took)
 	meter_time(&l->clerk.meter, METER_SYNC, took);
 }
 
-static void
+static bool
 reading(void *arg, uint64_t done, uint64_t all)
 {
 	const struct log_engine *l = arg;
 
-	l->conf->reading(l->conf->reading_arg, done, all);
+	return l->conf->reading(l->conf->reading_arg, done, all);
 }
 
 static const enum wal_mode modes[] = {

@@ -1,5 +1,7 @@
 #include "server/node.h"
 
+#include "base/log.h"
+
 #include <stdio.h>
 
 /* How it ended; 128 and more: by a signal, at once. */
@@ -108,7 +110,9 @@ serve(struct conf *conf, int argc, char **argv)
 	rc = reload_open(&reload, conf, argc, argv, node_check, log, &err);
 	if (!rc)
 		rc = node_open(&node, conf, reload, log, NULL, &err);
-	if (rc)
+	if (rc == SLU_ECANCELED)
+		log_info(log, "stopped while starting", F_STR("why", err.text));
+	else if (rc)
 		code = fail(rc, &err);
 	else if (node_run(node))
 		code = NODE_UNCLEAN;

@@ -242,6 +242,7 @@ commit(void *arg, const struct conf *now)
 
 	slu_log_set_level(n->log, now->log_level);
 	atomic_store(&n->drain, now->drain);
+	atomic_store(&n->grace, now->grace);
 }
 
 int
@@ -259,6 +260,8 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	n->log = log;
 	n->hand = hand;
 	atomic_init(&n->drain, conf->drain);
+	atomic_init(&n->grace, conf->grace);
+	n->progress.stop = node_stop_pending;
 	reload_add(reload, &(struct reload_part){ "node", NULL, commit, NULL, n });
 	n->api.log = log;
 	reload_add(reload, &(struct reload_part){ "limits", NULL, limits_commit, NULL, n });

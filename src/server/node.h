@@ -10,11 +10,12 @@
  *  1  New work is refused: enqueue and dequeue get 503. Waiting dequeues end with
  *     nothing. /readyz says 503.
  *  2  While clients are connected, for `drain` at most: they may settle what they hold.
- *  3  No more connections; what runs is answered, for NODE_GRACE at most. What has not
- *     come back when that has passed twice (a disk that hangs) is given up, and the
- *     process exits: what was answered is on disk.
+ *  3  No more connections; what runs is answered, for `grace` at most. What has not come
+ *     back when that has passed twice (a disk that hangs) is given up, and the process
+ *     exits with NODE_UNCLEAN: what was answered is on disk.
  *  4  What was accepted is on disk, the shards end.
- * A second signal ends the process at once.
+ * A second signal ends the process at once. One that comes while shards are recovered ends
+ * node_open: SLU_ECANCELED, nothing has changed.
  *
  * The service manager, if there is one, is told of every step (server/manager.h), and
  * that the network threads are alive, as often as it wants to hear it. The sockets it
@@ -26,8 +27,6 @@
 #define SERVER_NODE_H
 
 #include "conf/reload.h"
-
-#define NODE_GRACE (10 * SLU_SEC)
 
 enum {
 	NODE_UNCLEAN = 3 /* exit code: it has stopped, and not all was well */
@@ -51,8 +50,8 @@ struct node_hand {
 	struct disk *disk;
 };
 
-/* Borrows all; adds itself to reload. hand is NULL but in tests. SLU_EINVAL, SLU_EEXISTS,
- * SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM: the sentence names the address, folder or file. */
+/* Borrows all; adds itself to reload. hand is NULL but in tests. SLU_ECANCELED, SLU_EINVAL,
+ * SLU_EEXISTS, SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM: the sentence names the address, folder or file. */
 int node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	      struct slu_log *log, const struct node_hand *hand, struct slu_err *err);
 

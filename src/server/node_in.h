@@ -32,6 +32,10 @@ struct node {
 
 	/* Set by reloads. */
 	_Atomic slu_time drain;
+	_Atomic slu_time grace;
 };
+
+/* node_run.c: has a signal to stop come that nobody has taken yet? */
+bool node_stop_pending(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* --- signals ------------------------------------------------------------------ */
@@ -40,6 +41,15 @@ node_signals(void)
 
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* fails for a bad first argument only */
 	signal(SIGPIPE, SIG_IGN);
+}
+
+bool
+node_stop_pending(void)
+{
+	sigset_t set;
+
+	return sigpending(&set) == 0 &&
+	       (sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGINT) == 1);
 }
 
 /* The signal, or 0 when none came within that time. */
@@ -91,14 +101,17 @@ give_up(int sig)
 	_exit(NODE_UNCLEAN);
 }
 
-/* 3 of the header: until alarm(0). No other thread takes the signal. */
+/* 3 of the header; 0: no more. No other thread takes the signal. */
 static void
-arm_bound(void)
+set_bound(slu_time bound)
 {
 	const struct sigaction action = { .sa_handler = give_up };
+	const struct itimerval timer = {
+		.it_value = { bound / SLU_SEC, bound % SLU_SEC / SLU_US },
+	};
 
 	sigaction(SIGALRM, &action, NULL);
-	alarm((unsigned)(2 * NODE_GRACE / SLU_SEC));
+	setitimer(ITIMER_REAL, &timer, NULL); /* fails for a bad argument only */
 }
 
 /* --- run ---------------------------------------------------------------------- */
@@ -199,6 +212,7 @@ finish(struct node *n, unsigned cut)
 int
 node_run(struct node *n)
 {
+	slu_time grace;
 	unsigned cut;
 	int sig;
 
@@ -209,8 +223,9 @@ node_run(struct node *n)
 	log_info(n->log, "stopping", F_STR("signal", strsignal(sig)));
 	drain(n);
 	arm_second_signal();
-	arm_bound();
-	cut = server_stop(n->server, NODE_GRACE);
-	alarm(0);
+	grace = atomic_load(&n->grace);
+	set_bound(2 * grace);
+	cut = server_stop(n->server, grace);
+	set_bound(0);
 	return finish(n, cut);
 }

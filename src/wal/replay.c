@@ -22,6 +22,10 @@
 
 #include <inttypes.h>
 
+enum {
+	REPORT_EVERY = 1 << 20 /* bytes */
+};
+
 struct replay {
 	struct wal *w;
 	wal_replay_fn *fn;
@@ -37,6 +41,8 @@ struct replay {
 	bool in_group;
 	uint32_t cut_segment; /* index in segments[] */
 	uint32_t cut_at;
+	uint64_t done;   /* bytes, of the segments before */
+	uint64_t report; /* say how far it is when so many are done */
 };
 
 static int
@@ -128,6 +134,23 @@ take(struct replay *rp, const struct record *r, struct slu_err *err)
 	return rc || !ends ? rc : hand_out_held(rp, err);
 }
 
+/* How far it is, and whether to go on. */
+static int
+report(struct replay *rp, struct slu_err *err)
+{
+	const struct wal_conf *conf = &rp->w->conf;
+	const uint64_t done = rp->done + rp->reader.at;
+
+	if (!conf->reading || done < rp->report)
+		return 0;
+	rp->report = done + REPORT_EVERY;
+	if (conf->reading(conf->arg, done, rp->w->used))
+		return 0;
+	return slu_fail(err, SLU_ECANCELED,
+			"told to stop when %" PRIu64 " of %" PRIu64 " bytes were read back",
+			done, rp->w->used);
+}
+
 /* Up to `until` (exclusive), or as far as it goes. */
 static int
 replay_segment(struct replay *rp, uint32_t i, uint64_t until, struct slu_err *err)
@@ -147,7 +170,9 @@ replay_segment(struct replay *rp, uint32_t i, uint64_t until, struct slu_err *er
 			rp->cut_segment = i;
 			rp->cut_at = rp->reader.at;
 		}
-		rc = reader_peek(&rp->reader, &rec, err);
+		rc = report(rp, err);
+		if (!rc)
+			rc = reader_peek(&rp->reader, &rec, err);
 		if (rc || rec.size == 0 || !follows(rp, &rec))
 			break;
 		rc = take(rp, &rec, err);
@@ -160,7 +185,6 @@ static int
 replay_all(struct replay *rp, struct slu_err *err)
 {
 	struct wal *w = rp->w;
-	uint64_t done = 0;
 	int rc = 0;
 
 	rp->next_seq = w->segments[0]->first_seq;
@@ -169,10 +193,8 @@ replay_all(struct replay *rp, struct slu_err *err)
 		const uint64_t until = is_last ? UINT64_MAX
 					       : w->segments[i + 1]->first_seq;
 
-		if (w->conf.reading)
-			w->conf.reading(w->conf.arg, done, w->used);
-		done += w->segments[i]->size;
 		rc = replay_segment(rp, i, until, err);
+		rp->done += w->segments[i]->size;
 		if (!rc && !is_last && rp->next_seq != until)
 			rc = damaged(w->segments[i], rp->reader.at, rp->next_seq,
 				     "there is a segment behind it", err);

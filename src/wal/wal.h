@@ -67,9 +67,10 @@ struct wal_conf {
 	bool read_only;        /* look, repair nothing, append nothing; needs the lock */
 
 	/* Each may be NULL. synced: a sync has returned, on the thread that wanted it.
-	 * reading: at open, so many bytes of so many have been read back. */
+	 * reading: at open, so many bytes of so many have been read back; false ends it
+	 * with SLU_ECANCELED, and nothing has changed. */
 	void (*synced)(void *arg, slu_time took);
-	void (*reading)(void *arg, uint64_t done, uint64_t all);
+	bool (*reading)(void *arg, uint64_t done, uint64_t all);
 	void *arg;
 };
 

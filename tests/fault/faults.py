@@ -30,7 +30,7 @@ def seed(default):
 class Shim:
     """The faults of shim.c, by name."""
     NAMES = ("clock_step", "sync_fails", "full", "syncs", "failed", "sync_stall",
-             "alloc_skip", "alloc_fail")
+             "alloc_skip", "alloc_fail", "read_stall")
 
     def __init__(self, path):
         self.path = path

@@ -25,6 +25,7 @@ struct faults {
 	_Atomic int64_t sync_stall; /* ns that every sync takes longer */
 	_Atomic int64_t alloc_skip; /* so many allocations go well */
 	_Atomic int64_t alloc_fail; /* then so many fail; 0: nobody counts */
+	_Atomic int64_t read_stall; /* ns that every pread takes longer */
 };
 
 static struct faults none;
@@ -87,15 +88,20 @@ take(_Atomic int64_t *n)
 	return false;
 }
 
+static void
+wait_for(int64_t ns)
+{
+	const struct timespec t = { ns / 1000000000, ns % 1000000000 };
+
+	if (ns)
+		nanosleep(&t, NULL);
+}
+
 int
 fdatasync(int fd)
 {
-	const int64_t stall = faults->sync_stall;
-	const struct timespec t = { stall / 1000000000, stall % 1000000000 };
-
-	if (stall)
-		nanosleep(&t, NULL);
 	faults->syncs++;
+	wait_for(faults->sync_stall);
 	return take(&faults->sync_fails) ? fail(EIO) : NEXT(fdatasync)(fd);
 }
 
@@ -113,6 +119,13 @@ fstatvfs(int fd, struct statvfs *st)
 	if (rc == 0 && faults->full)
 		st->f_bavail = st->f_bfree = 0;
 	return rc;
+}
+
+ssize_t
+pread(int fd, void *p, size_t n, off_t at)
+{
+	wait_for(faults->read_stall);
+	return NEXT(pread)(fd, p, n, at);
 }
 
 /* Within what a file already has, a full disk still takes writes. */

@@ -1,13 +1,18 @@
 """The exit code of a stop says whether all is on disk (MQ-54). Fault 45: a stop with much
 that is held and many who wait."""
+import os
 import signal
+import subprocess
 
 import pytest
 
+import served
 from faults import Hurt, until
 from load import Wire
+from served import texts
 
 UNCLEAN = 3
+SECOND = 1_000_000_000
 
 
 @pytest.mark.parametrize("sync", ["sync", "interval=1h", "none"])
@@ -42,6 +47,43 @@ def test_a_stop_after_a_failure_is_not_clean(folder, shim):
         assert server.post("/enqueue", [server.here(text="y")]).status == 503
         server.stop(code=UNCLEAN)
         assert 'event="stopped, not cleanly"' in server.said()
+
+
+def test_a_disk_that_hangs_does_not_hold_up_a_stop_for_ever(folder, shim):
+    with Hurt(folder, "--grace", "100ms", "--drain", "1ms", shim=shim) as server:
+        server.enqueue({"text": "answered"})
+        server.prepared()
+        syncs = shim.get("syncs")
+        shim.set("sync_stall", 3600 * SECOND)
+        wire = Wire(server.address)
+        wire.connect()
+        wire.send("POST", "/enqueue", [server.here(text="not answered")])
+        until(lambda: shim.get("syncs") > syncs)
+        server.stop(code=UNCLEAN)
+        assert "did not come back in time" in server.said() and "event=stopped" not in server.said()
+        wire.close()
+        shim.set("sync_stall", 0)
+        server.start()
+        assert "answered" in texts(server.peek())
+
+
+def test_a_stop_while_the_log_is_read_back(folder, shim, tmp_path):
+    messages = 64
+    with Hurt(folder) as server:
+        server.enqueue(*[{"text": "x" * (64 << 10)}] * messages)
+    shim.set("read_stall", SECOND)  # it would take long
+    path = tmp_path / "sock"
+    process = subprocess.Popen(
+        [served.SLUICED, "--data", str(folder), "--listen", f"unix:{path}"],
+        stderr=subprocess.PIPE, text=True, env={**os.environ, **shim.env()})
+    until(path.exists)
+    process.send_signal(signal.SIGTERM)
+    shim.set("read_stall", 0)
+    said = process.communicate(timeout=served.START)[1]
+    assert process.returncode == 0, said
+    assert 'event="stopped while starting"' in said and "listening" not in said
+    with Hurt(folder) as server:
+        assert server.stats()["ready"] == messages
 
 
 def test_a_stop_with_many_leases_and_many_who_wait(folder):

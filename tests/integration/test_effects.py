@@ -23,6 +23,7 @@ EFFECTS = {
     "threads": "integration/test_effects.py::test_threads_serve_connections",
     "node.id": "integration/test_effects.py::test_the_number_of_the_node_is_in_every_id",
     "drain": "integration/test_config.py::test_a_reload_changes_how_long_a_stop_may_take",
+    "grace": "fault/test_exit.py::test_a_disk_that_hangs_does_not_hold_up_a_stop_for_ever",
     "log.level": "integration/test_config.py::test_a_reload_changes_the_log_level",
     "log.format": "integration/test_sluiced.py::test_a_banner_in_json",
     "limits.rate":

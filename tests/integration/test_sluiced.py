@@ -49,6 +49,7 @@ OPTIONS = [
     ("threads", "1", "2"),
     ("node.id", "0", "1023"),
     ("drain", "1s", "5s"),
+    ("grace", "10s", "5s"),
     ("log.level", "info", "debug"),
     ("log.format", "logfmt", "json"),
     ("limits.rate", "0", "7"),
