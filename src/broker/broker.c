@@ -155,6 +155,13 @@ static const bool needs_queue[OP_VERBS] = {
 	[OP_ATTACHMENTS] = true,
 };
 
+/* Verbs that are refused while the broker drains. */
+static const bool begins_work[OP_VERBS] = {
+	[OP_ENQUEUE] = true,
+	[OP_CLAIM] = true,
+	[OP_ACQUIRE] = true,
+};
+
 static bool
 is_sound(const struct op *op)
 {
@@ -188,7 +195,7 @@ broker_post(struct broker *b, struct op *op)
 	int rc;
 
 	assert(op->verb < OP_VERBS && op->done);
-	if (b->draining && (op->verb == OP_ENQUEUE || op->verb == OP_CLAIM))
+	if (b->draining && begins_work[op->verb])
 		return SLU_ECLOSED;
 	rc = is_sound(op) ? route(b, op, &shard) : SLU_EINVAL;
 	if (rc)
@@ -206,6 +213,12 @@ broker_cancel(struct broker *b, struct op *op)
 int
 broker_return(struct broker *b, struct op *op, uint32_t from)
 {
+	if (op->verb == OP_ACQUIRE) { /* its answer says what to release */
+		op->verb = OP_RELEASE;
+		op->lock.fence = 0;
+		op->lock.rollback = op->lock.undo = true;
+		return shard_post(&b->shards[op->shard], op);
+	}
 	assert(op->verb == OP_CLAIM && from <= op->n_rows);
 	for (uint32_t i = from; i < op->n_rows; i++) {
 		engine_unpin(op->engine, &op->rows[i].record);

@@ -86,7 +86,7 @@ int broker_close(struct broker *b);
 /*
  * Takes op until its done is called. Gives ids to messages that have none.
  *   SLU_EINVAL   its items belong to different shards, or it lacks a queue
- *   SLU_ECLOSED  stopped; or drained, and it is an enqueue or a claim
+ *   SLU_ECLOSED  stopped; or drained, and it is an enqueue, a claim or an acquire
  */
 int broker_post(struct broker *b, struct op *op);
 
@@ -96,11 +96,12 @@ void broker_cancel(struct broker *b, struct op *op);
 
 /* Give back what a claim was granted, from row `from` on; the rows before stay. The
  * op becomes an OP_RETURN and done is called once more; if that is refused, it was
- * stopped, and the leases end by themselves. Unpins those rows. */
+ * stopped, and the leases end by themselves. Unpins those rows. What an acquire was
+ * granted goes back by an OP_RELEASE, as if it had not been. */
 int broker_return(struct broker *b, struct op *op, uint32_t from);
 
-/* No new work and no more hand-outs: waiting claims end with nothing; the holders of
- * leases may still settle. */
+/* No new work and no more hand-outs: waiting claims end with nothing, acquires with
+ * SLU_ECLOSED; the holders of leases may still settle. */
 void broker_drain(struct broker *b);
 
 /* Answer all that was taken, refuse what comes, end the threads. */

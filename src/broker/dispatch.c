@@ -19,22 +19,31 @@ struct line {
 	uint32_t handle;
 };
 
-/* What an op waits for: a queue, or (id other than 0) a message. */
+/* What an op waits for, as the character that stands between its names. */
+enum want_kind {
+	WANT_MESSAGE = '/', /* of a queue, to take it */
+	WANT_LOOK = '?',    /* of a queue, to look at it */
+	WANT_KEY = '!',
+	WANT_RESULT = 0 /* of the message `id` */
+};
+
 struct want {
-	struct slice space, queue;
+	enum want_kind kind;
+	struct slice space, name; /* name: of the queue, or the key */
 	uint64_t id;
-	bool peek; /* to look, not to take */
 };
 
 static struct want
 want_of(const struct op *op)
 {
 	if (op->verb == OP_RESULT)
-		return (struct want){ .id = op->id };
+		return (struct want){ .kind = WANT_RESULT, .id = op->id };
+	if (op->verb == OP_ACQUIRE)
+		return (struct want){ WANT_KEY, op->space, op->lock.key, 0 };
 	return (struct want){
+		.kind = op->verb == OP_PEEK ? WANT_LOOK : WANT_MESSAGE,
 		.space = op->space,
-		.queue = op->queue,
-		.peek = op->verb == OP_PEEK,
+		.name = op->queue,
 	};
 }
 
@@ -43,13 +52,14 @@ want_hash(const struct dispatch *d, const struct want *w)
 {
 	char text[2 * MESSAGE_NAME_MAX + 1];
 
-	if (w->id)
+	_Static_assert((int)LOCK_KEY_MAX <= (int)MESSAGE_NAME_MAX, "a key fits");
+	if (w->kind == WANT_RESULT)
 		return hash_keyed(&d->secret, &w->id, sizeof w->id);
-	assert(w->space.n <= MESSAGE_NAME_MAX && w->queue.n <= MESSAGE_NAME_MAX);
+	assert(w->space.n <= MESSAGE_NAME_MAX && w->name.n <= MESSAGE_NAME_MAX);
 	memcpy(text, w->space.p, w->space.n);
-	text[w->space.n] = w->peek ? '?' : '/';
-	memcpy(text + w->space.n + 1, w->queue.p, w->queue.n);
-	return hash_keyed(&d->secret, text, w->space.n + 1 + w->queue.n);
+	text[w->space.n] = (char)w->kind;
+	memcpy(text + w->space.n + 1, w->name.p, w->name.n);
+	return hash_keyed(&d->secret, text, w->space.n + 1 + w->name.n);
 }
 
 static struct line *
@@ -85,8 +95,8 @@ line_is(const void *items, uint32_t h, const void *key)
 	const struct want *want = key;
 	const struct want has = want_of(first_waiter(line)->op);
 
-	return has.id == want->id && has.peek == want->peek && slice_eq(has.space, want->space) &&
-	       slice_eq(has.queue, want->queue);
+	return has.kind == want->kind && has.id == want->id &&
+	       slice_eq(has.space, want->space) && slice_eq(has.name, want->name);
 }
 
 void
@@ -260,7 +270,7 @@ mark_all(struct dispatch *d, uint32_t n)
 void
 dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, uint32_t n)
 {
-	struct want want = { .space = space, .queue = queue };
+	struct want want = { WANT_MESSAGE, space, queue, 0 };
 	struct line *line;
 
 	if (d->lines.used == 0 || n == 0)
@@ -272,16 +282,26 @@ dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, uint3
 	line = find_line(d, &want);
 	if (line)
 		mark(d, line, n);
-	want.peek = true;
+	want.kind = WANT_LOOK;
 	line = find_line(d, &want);
 	if (line)
 		mark(d, line, UINT32_MAX);
 }
 
 void
+dispatch_freed(struct dispatch *d, struct slice space, struct slice key)
+{
+	const struct want want = { WANT_KEY, space, key, 0 };
+	struct line *line = find_line(d, &want);
+
+	if (line)
+		mark(d, line, 1);
+}
+
+void
 dispatch_gone(struct dispatch *d, uint64_t id)
 {
-	const struct want want = { .id = id };
+	const struct want want = { .kind = WANT_RESULT, .id = id };
 	struct line *line = find_line(d, &want);
 
 	if (line)

@@ -1,5 +1,6 @@
 /*
- * dispatch.h - ops that wait: claims and peeks for a message, results for an ack.
+ * dispatch.h - ops that wait: claims and peeks for a message, results for an ack, acquires
+ * for a key.
  *
  *      claim found nothing ──> | its queue's line |       first come, first served
  *                                │        │      │
@@ -9,12 +10,12 @@
  *                             v
  *      dispatch_join: the first of the line, as many as there are messages, run again
  *
- * A claim waits in the line of its queue, a result in the line of its message; peeks,
- * which take nothing from anybody, have lines of their own. Nobody polls: a line runs
- * again when the engine says that there is something for it.
+ * A claim waits in the line of its queue, a result in the line of its message, an acquire
+ * in the line of its key; peeks, which take nothing from anybody, have lines of their own.
+ * Nobody polls: a line runs again when the engine says that there is something for it.
  *
- *  D1  The order of a line is the order of arrival. A claim that comes while others
- *      wait goes to the end of the line, even if it may not wait, and even if
+ *  D1  The order of a line is the order of arrival. A claim or acquire that comes while
+ *      others wait goes to the end of the line, even if it may not wait, and even if
  *      something is ready: that is for those before it.
  *  D2  An op that runs again keeps its place until it has been served.
  *  D3  No wake-up is lost: a line that is marked stays so until as many of it as
@@ -35,7 +36,7 @@ struct dispatch {
 	struct hash_key secret;
 	struct slab waiters; /* struct waiter: one an op */
 	struct slab lines;
-	struct list claims;  /* of all waiters, first come; peeks too */
+	struct list claims;  /* of all waiters, first come; peeks and acquires too */
 	struct list results; /* the same */
 	struct map names;    /* of lines, by what their ops wait for */
 	struct heap ends;    /* of waiters, by the moment their wait ends */
@@ -66,6 +67,9 @@ void dispatch_leave(struct dispatch *d, struct op *op);
 
 /* Messages of a queue can be claimed now, n of them; queue.n 0: of any queue. */
 void dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, uint32_t n);
+
+/* A key can be had: by one. */
+void dispatch_freed(struct dispatch *d, struct slice space, struct slice key);
 
 /* A message is gone: whoever waits for its result may have it. all: any may be. */
 void dispatch_gone(struct dispatch *d, uint64_t id);

@@ -99,7 +99,7 @@ ends_with(const struct shard *s, const struct op *op)
 {
 	if (s->failed)
 		return SLU_EDOWN;
-	return op->verb == OP_RESULT ? SLU_ECLOSED : 0;
+	return op->verb == OP_RESULT || op->verb == OP_ACQUIRE ? SLU_ECLOSED : 0;
 }
 
 static void
@@ -114,13 +114,27 @@ end_waits(struct shard *s)
 		end_wait(s, op, ends_with(s, op));
 }
 
+/* Who waited for a key in vain is told who has it: that is for the engine to say. */
+static void
+expire_wait(struct shard *s, struct op *op)
+{
+	if (op->verb != OP_ACQUIRE) {
+		end_wait(s, op, op->verb == OP_RESULT ? SLU_ETIMEOUT : 0);
+		return;
+	}
+	op->lock.waited = true;
+	op->arrived = s->now; /* or S2 would hold up the rest */
+	if (turns_add(&s->turns, op))
+		end_wait(s, op, SLU_ENOMEM);
+}
+
 static void
 expire_waits(struct shard *s)
 {
 	struct op *op;
 
 	while ((op = dispatch_expire(&s->dispatch, s->now)) != NULL)
-		end_wait(s, op, op->verb == OP_RESULT ? SLU_ETIMEOUT : 0);
+		expire_wait(s, op);
 }
 
 /* ---- The thread ---- */
@@ -199,6 +213,7 @@ shard_post(struct shard *s, struct op *op)
 	op->shard = s->index;
 	op->waiter = SLAB_NONE;
 	op->ended = false;
+	op->lock.waited = false;
 	atomic_store(&op->canceled, OP_CANCEL_NONE);
 	op->mail = (struct op_mail){ .op = op };
 	op->stop = (struct op_mail){ .op = op, .cancel = true };
@@ -237,6 +252,14 @@ on_ready(void *arg, struct slice space, struct slice queue, uint32_t n)
 	dispatch_ready(&s->dispatch, space, queue, n);
 }
 
+static void
+on_freed(void *arg, struct slice space, struct slice key)
+{
+	struct shard *s = arg;
+
+	dispatch_freed(&s->dispatch, space, key);
+}
+
 static int
 open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_conf *conf,
 	    struct slu_err *err)
@@ -249,6 +272,7 @@ open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_c
 	own.wall = clock_wall(s->clock);
 	opening = own.wall - clock_boot(s->clock);
 	own.ready = on_ready;
+	own.freed = on_freed;
 	own.ready_arg = s;
 	rc = ops->open(&s->engine, &own, &found, err);
 	if (rc)

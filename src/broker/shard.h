@@ -20,7 +20,7 @@
  *      run as ever, and waits end; then the thread ends.
  *  S6  done is called when op->canceled is DONE, and not while a cancel of it is on
  *      its way: so whoever cancels may touch the op.
- *  S7  A claim, peek or result that would wait is refused where as many wait already as
+ *  S7  A claim, peek, result or acquire that would wait is refused where as many wait already as
  *      the quota says: SLU_EBUSY. What may not wait, and what settles, never is.
  */
 #ifndef BROKER_SHARD_H

@@ -40,16 +40,25 @@ batch_has_room(const struct batch *b, const struct op *op)
 
 /* ---- Forming ---- */
 
-/* Claims and peeks that may wait stand in line before they run, so that whoever came first is
- * served first (D1 of dispatch.h); others only when there is a line already. */
+/* What takes something from others who want it. */
+static bool
+takes(const struct op *op)
+{
+	return op->verb == OP_CLAIM || op->verb == OP_ACQUIRE;
+}
+
+/* Claims, acquires and peeks that may wait stand in line before they run, so that whoever
+ * came first is served first (D1 of dispatch.h); others only when there is a line already. */
 static bool
 goes_into_line(struct shard *s, const struct op *op)
 {
-	if (op->verb != OP_CLAIM && op->verb != OP_PEEK)
+	if (!takes(op) && op->verb != OP_PEEK)
 		return false;
-	if (s->closed || s->draining)
+	if (s->closed || s->draining || op->lock.waited)
 		return false;
-	return op->wait > 0 || (op->verb == OP_CLAIM && dispatch_has_line(&s->dispatch, op));
+	if (op->verb == OP_ACQUIRE && op->lock.key.n > LOCK_KEY_MAX)
+		return false; /* no key: the engine says so */
+	return op->wait > 0 || (takes(op) && dispatch_has_line(&s->dispatch, op));
 }
 
 /* S7 */
@@ -59,15 +68,18 @@ check_waits(const struct shard *s, const struct op *op, struct slu_err *err)
 	const uint32_t here = s->quota ? quota_get(&s->quota->queue_waiting) : 0;
 	const uint32_t all = s->quota ? quota_get(&s->quota->waiting) : 0;
 
+	const bool key = op->verb == OP_ACQUIRE;
+	const struct slice name = key ? op->lock.key : op->queue;
+
 	if (op->wait == 0)
 		return 0;
 	if (here && op->verb != OP_RESULT && dispatch_waiting(&s->dispatch, op) >= here)
 		return limit_fail(err, SLU_EBUSY, LIMIT_QUEUE_WAITING, 0,
-				  "queue %.*s: %u wait for it already", (int)op->queue.n,
-				  op->queue.p, here);
+				  "%s %.*s: %u wait for it already", key ? "key" : "queue",
+				  (int)name.n, name.p, here);
 	if (all && quota_get(&s->quota->waits) - s->told + dispatch_count(&s->dispatch) >= all)
 		return limit_fail(err, SLU_EBUSY, LIMIT_WAITING, 0,
-				  "%u wait for messages and results already", all);
+				  "%u wait for messages, results and keys already", all);
 	return 0;
 }
 
@@ -216,12 +228,14 @@ tell_gone(struct shard *s, const struct op *op)
 			dispatch_gone(&s->dispatch, op->items[i].id);
 }
 
-/* An op that found nothing and may wait; claims and peeks are in line already. */
+/* An op that found nothing and may wait; all but results are in line already. */
 static bool
 still_waits(struct shard *s, struct op *op)
 {
 	struct slu_err err;
 
+	if (op->verb == OP_ACQUIRE)
+		return op->rc && op->lock.why == LOCK_HELD && op->waiter != SLAB_NONE;
 	if (op->verb == OP_CLAIM || op->verb == OP_PEEK)
 		return op->rc == 0 && op->n_rows == 0 && op->waiter != SLAB_NONE;
 	if (op->verb != OP_RESULT || op->rc != SLU_ETIMEOUT || s->closed || op->wait == 0)
@@ -233,7 +247,7 @@ still_waits(struct shard *s, struct op *op)
 	return dispatch_park(&s->dispatch, op, false) == 0;
 }
 
-/* What a claim could not take is for the next in line. */
+/* What a claim or acquire could not take is for the next in line. */
 static void
 leave_line(struct shard *s, struct op *op)
 {
@@ -242,6 +256,8 @@ leave_line(struct shard *s, struct op *op)
 	dispatch_leave(&s->dispatch, op);
 	if (was_waiting && op->verb == OP_CLAIM && op->rc)
 		dispatch_ready(&s->dispatch, op->space, op->queue, 1);
+	else if (was_waiting && op->verb == OP_ACQUIRE && op->rc)
+		dispatch_freed(&s->dispatch, op->space, op->lock.key);
 }
 
 static void
@@ -279,6 +295,7 @@ fail_op(struct shard *s, struct op *op, int rc, const struct slu_err *err)
 {
 	op_unpin(op);
 	op->n_rows = 0;
+	op->n_keys = 0;
 	op_fail(op, rc, err);
 	dispatch_leave(&s->dispatch, op);
 	shard_answer(s, op);

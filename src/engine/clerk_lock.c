@@ -162,6 +162,10 @@ decide_acquire(struct clerk *k, struct op *op, const struct lock_ref *ref,
 		q->why = LOCK_OF_MESSAGE;
 		return SLU_EINVAL;
 	}
+	if (q->waited) {
+		q->why = LOCK_HELD;
+		return SLU_ELEASE;
+	}
 	return locks_acquire(k->locks, &want, k->now, c, &q->why);
 }
 

@@ -256,7 +256,8 @@ struct op_lock {
 	uint64_t if_etag;      /* 0: any */
 	bool if_absent;
 	bool rollback;
-	bool undo; /* the broker's: a lease that nobody received goes back */
+	bool undo;   /* the broker's: a lease that nobody received goes back */
+	bool waited; /* the same: its wait is over, it is only told who has the key */
 	bool all;
 	bool hidden;
 
