@@ -301,7 +301,7 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 	json_out_object(&w, NULL);
 	json_out_str(&w, "error", slice_of(name_of_reason(status, reason, busy)));
 	json_out_str(&w, is_lockd(path) ? "detail" : "message", slice_of(text));
-	if (limit != LIMIT_COUNT)
+	if (limit != LIMIT_COUNT && !is_lockd(path))
 		json_out_str(&w, "limit", slice_of(limit_name(limit)));
 	if (path.n > 0 && !is_lockd(path))
 		json_out_str(&w, "path", path);

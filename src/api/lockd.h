@@ -67,6 +67,8 @@ extern const struct dialect lockd_dialect;
 	X(FENCING_MISMATCH,        403, "fencing_mismatch",        "the fencing token is not that of the lease") \
 	X(STATE_KEEPALIVE,         403, "queue_state_keepalive_unsupported", "extend the message: its state goes with it") \
 	X(NAMESPACE_FORBIDDEN,     403, "namespace_forbidden",     "not allowed in this namespace") \
+	X(TC_CLIENT_REQUIRED,      403, "tc_client_required",      "transactions over several keys are not offered: every key commits by its release") \
+	X(TC_SERVER_REQUIRED,      403, "tc_server_required",      "transactions over several servers are not offered") \
 	X(NOT_FOUND,               404, "not_found",               "no such message here; perhaps it was finished before") \
 	X(STATE_NOT_FOUND,         404, "state_not_found",         "the key has no state") \
 	X(STAGED_STATE_MISSING,    404, "staged_state_missing",    "nothing is staged") \

@@ -11,6 +11,7 @@ import json
 import sys
 
 import openapi_lockd
+import openapi_locks
 from openapi_words import (answer, array, boolean, call, content, integer, parameter, query,
                            record, ref, string)
 
@@ -496,7 +497,7 @@ def document(version):
         },
         "servers": [{"url": "http://127.0.0.1:7171"}],
         "security": [{}, {"token": []}],
-        "paths": {**PATHS, **openapi_lockd.PATHS},
+        "paths": {**PATHS, **openapi_lockd.PATHS, **openapi_locks.PATHS},
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
@@ -506,7 +507,8 @@ def document(version):
                 "LockdError": openapi_lockd.error(
                     "Nothing has happened, unless it says outcome_unknown."),
             },
-            "schemas": {**SCHEMAS, **openapi_lockd.SCHEMAS},
+            "schemas": {**SCHEMAS, **openapi_lockd.SCHEMAS,
+                        **openapi_locks.SCHEMAS},
         },
     }
 

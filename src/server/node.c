@@ -4,6 +4,7 @@
 #include "api/admit.h"
 #include "api/flat.h"
 #include "api/lockd.h"
+#include "api/lockd_state.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
@@ -177,10 +178,12 @@ join_routes(struct node *n, struct slu_err *err)
 	} apis[] = {
 		{ flat_routes, flat_n_routes },
 		{ lockd_routes, lockd_n_routes },
+		{ lockd_state_routes, lockd_state_n_routes },
 		{ admin_routes, admin_n_routes },
 	};
 
-	n->routes = mem_array(flat_n_routes + lockd_n_routes + admin_n_routes, sizeof *n->routes);
+	n->routes = mem_array(flat_n_routes + lockd_n_routes + lockd_state_n_routes + admin_n_routes,
+			      sizeof *n->routes);
 	if (!n->routes)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	for (size_t i = 0; i < sizeof apis / sizeof apis[0]; i++) {

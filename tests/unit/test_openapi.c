@@ -1,6 +1,7 @@
 #include "api/admin.h"
 #include "api/flat.h"
 #include "api/lockd.h"
+#include "api/lockd_state.h"
 #include "api/openapi.h"
 #include "base/json.h"
 #include "test.h"
@@ -74,5 +75,8 @@ TEST(every_route_is_in_it_and_nothing_else)
 		CHECK_EQ(true, is_described(&admin_routes[i]), admin_routes[i].path);
 	for (unsigned i = 0; i < lockd_n_routes; i++)
 		CHECK_EQ(true, is_described(&lockd_routes[i]), lockd_routes[i].path);
-	CHECK_EQ(flat_n_routes + lockd_n_routes + admin_n_routes, count_described());
+	for (unsigned i = 0; i < lockd_state_n_routes; i++)
+		CHECK_EQ(true, is_described(&lockd_state_routes[i]), lockd_state_routes[i].path);
+	CHECK_EQ(flat_n_routes + lockd_n_routes + lockd_state_n_routes + admin_n_routes,
+		 count_described());
 }

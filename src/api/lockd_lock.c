@@ -1,0 +1,261 @@
+#include "api/lockd_lock.h"
+
+#include "auth/identity.h"
+#include "base/parse.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+const struct json_field lockd_lock_fields[] = {
+	JSON_FIELD(text, struct lockd_lock, namespace),
+	JSON_FIELD(text, struct lockd_lock, key),
+	JSON_FIELD(text, struct lockd_lock, owner),
+	JSON_FIELD(text, struct lockd_lock, lease_id),
+	JSON_FIELD(text, struct lockd_lock, txn_id),
+	JSON_FIELD(i64, struct lockd_lock, ttl_seconds),
+	JSON_FIELD(i64, struct lockd_lock, block_seconds),
+	JSON_FIELD(bool, struct lockd_lock, if_not_exists),
+	JSON_FIELD(bool, struct lockd_lock, rollback),
+};
+
+const size_t lockd_lock_n_fields = sizeof lockd_lock_fields / sizeof lockd_lock_fields[0];
+
+/* --- which key ---------------------------------------------------------------- */
+
+static bool
+refuse(struct ask *a, enum lockd_code code)
+{
+	lockd_refuse_code(a->call, code, NULL);
+	return false;
+}
+
+/* The part of a key behind q/<queue>/, or nothing. */
+static struct slice
+behind_queue(struct slice key)
+{
+	const char *slash;
+
+	if (key.n < 2 || memcmp(key.p, "q/", 2) != 0)
+		return (struct slice){ 0 };
+	slash = memchr(key.p + 2, '/', key.n - 2);
+	if (!slash)
+		return (struct slice){ 0 };
+	return (struct slice){ slash + 1, key.n - (size_t)(slash + 1 - key.p) };
+}
+
+static bool
+begins_with(struct slice s, struct slice part)
+{
+	return s.n >= part.n && memcmp(s.p, part.p, part.n) == 0;
+}
+
+bool
+lockd_lock_place(struct ask *a, struct lockd_lock *l)
+{
+	const struct slice rest = behind_queue(l->key);
+
+	l->queue = SLICE(LOCK_QUEUE);
+	l->message = 0;
+	l->if_version = -1;
+	if (lock_key_of_message(l->key, &l->queue, &l->message))
+		return true;
+	if (rest.n > 0 && begins_with(rest, SLICE("state/")))
+		return refuse(a, LOCKD_INVALID_QUEUE_STATE_KEY);
+	if (rest.n > 0 && begins_with(rest, SLICE("msg/")))
+		return refuse(a, LOCKD_INVALID_QUEUE_KEY);
+	return true;
+}
+
+bool
+lockd_lock_key(struct ask *a, struct lockd_lock *l)
+{
+	if (!lockd_space(a, &l->namespace) || !lockd_key(a, &l->key))
+		return false;
+	if (l->key.n == 0)
+		return refuse(a, LOCKD_MISSING_KEY);
+	return lockd_lock_place(a, l);
+}
+
+/* --- by whose right ----------------------------------------------------------- */
+
+struct slice
+lockd_field(struct ask *a, const char *name)
+{
+	struct slice value = call_field(a->call, name);
+	char *copy;
+
+	while (value.n > 0 && (value.p[0] == ' ' || value.p[0] == '\t'))
+		value = (struct slice){ value.p + 1, value.n - 1 };
+	while (value.n > 0 && (value.p[value.n - 1] == ' ' || value.p[value.n - 1] == '\t'))
+		value.n--;
+	copy = value.n > 0 ? arena_alloc(&a->memory, value.n) : NULL;
+	if (!copy)
+		return (struct slice){ 0 };
+	memcpy(copy, value.p, value.n);
+	return (struct slice){ copy, value.n };
+}
+
+static bool
+read_fence(struct ask *a, struct lockd_lock *l, bool needed)
+{
+	const struct slice text = lockd_field(a, "x-fencing-token");
+	struct slu_err err;
+	int64_t fence;
+
+	l->fence = 0;
+	if (text.n == 0)
+		return !needed || refuse(a, LOCKD_MISSING_FENCING_TOKEN);
+	if (parse_i64(text, INT64_MIN, INT64_MAX, &fence, &err)) {
+		lockd_refuse_code(a->call, LOCKD_INVALID_FENCING_TOKEN, err.text);
+		return false;
+	}
+	l->fence = fence > 0 ? (uint64_t)fence : LOCKD_NO_TOKEN;
+	return true;
+}
+
+bool
+lockd_lock_right(struct ask *a, struct lockd_lock *l, unsigned needs)
+{
+	const struct slice txn = l->txn_id.n > 0 ? l->txn_id : lockd_field(a, "x-txn-id");
+
+	l->lease = l->lease_id.n > 0 ? l->lease_id : lockd_field(a, "x-lease-id");
+	if (l->lease.n == 0 && needs & LOCKD_NEEDS_LEASE)
+		return refuse(a, LOCKD_MISSING_LEASE);
+	if (!lockd_txn(a, txn, &l->txn))
+		return false;
+	if (lockd_xid_is_zero(&l->txn) && needs & LOCKD_NEEDS_TXN)
+		return refuse(a, LOCKD_MISSING_TXN);
+	l->token = l->lease.n > 0 ? lockd_lease_token(l->lease) : 0;
+	return read_fence(a, l, needs & LOCKD_NEEDS_FENCE);
+}
+
+static bool
+is_true(struct slice text)
+{
+	return slice_eq(text, SLICE("1")) || slice_eq(text, SLICE("true"));
+}
+
+bool
+lockd_lock_reader(struct ask *a, struct lockd_lock *l)
+{
+	if (!is_true(lockd_query(a, "public"))) {
+		l->lease = lockd_field(a, "x-lease-id");
+		if (l->lease.n == 0)
+			return refuse(a, LOCKD_MISSING_PARAMS);
+		return lockd_lock_right(a, l, LOCKD_NEEDS_LEASE | LOCKD_NEEDS_FENCE);
+	}
+	if (!identity_may(a->call->who, l->namespace, RIGHT_READ))
+		return refuse(a, LOCKD_NAMESPACE_FORBIDDEN);
+	return true;
+}
+
+bool
+lockd_lock_conditions(struct ask *a, struct lockd_lock *l)
+{
+	const struct slice version = lockd_field(a, "x-if-version");
+	const struct slice etag = lockd_field(a, "x-if-state-etag");
+	struct slu_err err;
+
+	l->if_version = -1;
+	if (version.n > 0 && parse_i64(version, 0, INT64_MAX, &l->if_version, &err)) {
+		lockd_refuse_code(a->call, LOCKD_INVALID_VERSION, err.text);
+		return false;
+	}
+	l->if_etag = etag.n > 0 ? lockd_etag_parse(etag) : 0;
+	if (etag.n > 0 && l->if_etag == 0)
+		l->if_etag = UINT64_MAX; /* none of ours: no document has it */
+	return true;
+}
+
+void
+lockd_lock_op(struct ask *a, const struct lockd_lock *l, struct op *op, enum op_verb verb)
+{
+	ask_op(a, op, verb, l->namespace, l->queue);
+	op->lock.key = l->key;
+	op->lock.token = l->token;
+	op->lock.fence = l->fence;
+	op->lock.if_version = l->if_version;
+	op->lock.if_etag = l->if_etag;
+	memcpy(op->lock.txn, l->txn.b, LOCKD_XID);
+}
+
+/* --- why not ------------------------------------------------------------------ */
+
+static const enum lockd_code codes[LOCK_WHYS] = {
+	[LOCK_HELD] = LOCKD_WAITING,
+	[LOCK_KNOWN_KEY] = LOCKD_ALREADY_EXISTS,
+	[LOCK_NONE] = LOCKD_LEASE_REQUIRED,
+	[LOCK_EXPIRED] = LOCKD_LEASE_EXPIRED,
+	[LOCK_FENCE] = LOCKD_FENCING_MISMATCH,
+	[LOCK_TXN_MISSING] = LOCKD_MISSING_TXN,
+	[LOCK_TXN_OTHER] = LOCKD_TXN_MISMATCH,
+	[LOCK_VERSION] = LOCKD_VERSION_CONFLICT,
+	[LOCK_ETAG] = LOCKD_ETAG_MISMATCH,
+	[LOCK_OF_MESSAGE] = LOCKD_STATE_KEEPALIVE,
+};
+
+/* Whole seconds until then, 1 at least. */
+static int64_t
+seconds_until(const struct ask *a, slu_time until)
+{
+	const slu_time left = until - clock_wall(a->api->clock);
+
+	return left > SLU_SEC ? (left + SLU_SEC - 1) / SLU_SEC : 1;
+}
+
+void
+lockd_lock_refuse(struct ask *a, const struct op *op)
+{
+	const enum lock_why why = op->lock.why;
+	char etag[LOCKD_ETAG_TEXT];
+	struct lockd_error e = { 0 };
+
+	assert(op->rc);
+	if (why == LOCK_OK) {
+		ask_refuse_op(a, op);
+		return;
+	}
+	e.code = codes[why];
+	if (why == LOCK_HELD || why == LOCK_VERSION || why == LOCK_ETAG) {
+		e.current_version = (int64_t)op->lock.version;
+		e.current_etag = op->lock.etag ? lockd_etag_text(op->lock.etag, etag) : NULL;
+	}
+	if (why == LOCK_HELD) {
+		e.detail = "somebody holds the key";
+		e.retry_after = seconds_until(a, op->lock.until);
+	}
+	lockd_refuse(a->call, &e);
+}
+
+/* --- answers ------------------------------------------------------------------ */
+
+void
+lockd_add_number(struct call *c, const char *name, uint64_t number)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRIu64, number); /* fits */
+	(void)call_set(c, name, slice_of(text));               /* the body says it, too */
+}
+
+void
+lockd_add_etag(struct call *c, uint64_t etag)
+{
+	char text[LOCKD_ETAG_TEXT];
+
+	if (etag)
+		(void)call_set(c, "ETag", slice_of(lockd_etag_text(etag, text))); /* as above */
+}
+
+const char *
+lockd_lock_lease(uint64_t token, const uint8_t txn[static LOCKD_XID],
+		 char out[static LOCKD_XID_TEXT])
+{
+	const struct lockd_xid own = lockd_txn_of(token);
+	struct lockd_xid given = { { 0 } };
+
+	if (memcmp(txn, own.b, LOCKD_XID) != 0)
+		memcpy(given.b, txn, LOCKD_XID);
+	return lockd_lease_text(token, &given, 0, out);
+}

@@ -1,0 +1,272 @@
+/*
+ * lockd_namespace.c - /v1/namespace: how a namespace wants to be queried.
+ *
+ * A document beside a lock key that no client can name, and written as clients write
+ * theirs: ACQUIRE, STATE_PUT, RELEASE. So it is as durable, and two who set it at once
+ * come one after the other. Queries are served the same way whatever it says: documents
+ * are read.
+ */
+#include "api/document.h"
+#include "api/lockd_lock.h"
+#include "api/lockd_state.h"
+
+#define RESERVED_KEY "~namespace"
+#define TURN_MAX     (10 * SLU_SEC) /* for those who set it before */
+
+enum {
+	TEXT_MAX = 4096
+};
+
+struct engines {
+	struct slice preferred_engine, fallback_engine;
+};
+
+struct state {
+	struct slice namespace;
+	struct slice query; /* of the body, as it came */
+	struct engines engines;
+	struct lockd_lock l;
+	struct op_put put;
+	struct buf text;
+	uint64_t etag;    /* that was put */
+	struct op failed; /* why it was not */
+	uv_work_t work;
+	int rc;
+	struct slu_err err;
+};
+
+static const struct json_field engine_fields[] = {
+	JSON_FIELD(text, struct engines, preferred_engine),
+	JSON_FIELD(text, struct engines, fallback_engine),
+};
+
+static void
+ended(struct call *c, bool sent)
+{
+	struct ask *const a = c->user;
+	struct state *const s = a->state;
+
+	(void)sent; /* what was asked has happened, whoever knows it */
+	op_unpin(&a->op);
+	buf_release(&s->text);
+	ask_free(a);
+}
+
+static struct ask *
+begin(struct call *c, void *api)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+
+	if (!s)
+		return NULL;
+	ask_op(a, &a->op, OP_STATE_GET, (struct slice){ 0 }, (struct slice){ 0 });
+	buf_init(&s->text, TEXT_MAX);
+	c->ended = ended;
+	s->engines = (struct engines){ SLICE("scan"), SLICE("none") };
+	return a;
+}
+
+/* The key that has it. */
+static void
+name_key(struct state *s)
+{
+	s->l.namespace = s->namespace;
+	s->l.key = SLICE(RESERVED_KEY);
+	s->l.queue = SLICE(LOCK_QUEUE);
+	s->l.if_version = -1;
+}
+
+static void
+answer(struct ask *a, uint64_t etag)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	lockd_add_etag(a->call, etag);
+	json_out_init(&w, &a->call->out);
+	json_out_object(&w, NULL);
+	json_out_str(&w, "namespace", s->namespace);
+	json_out_object(&w, "query");
+	json_out_str(&w, "preferred_engine", s->engines.preferred_engine);
+	json_out_str(&w, "fallback_engine", s->engines.fallback_engine);
+	json_out_close(&w);
+	json_out_close(&w);
+	lockd_reply(a, 200);
+}
+
+/* --- get ---------------------------------------------------------------------- */
+
+static void
+answer_text(struct ask *a)
+{
+	struct state *const s = a->state;
+	struct json r;
+
+	if (s->rc) {
+		ask_refuse(a, s->rc, s->err.text);
+		return;
+	}
+	json_init(&r, buf_slice(&s->text), JSON_DEPTH);
+	(void)json_fields(&r, engine_fields, 2, JSON_LENIENT, &s->engines);
+	(void)json_end(&r, NULL); /* we wrote it */
+	answer(a, a->op.lock.etag);
+}
+
+static void
+read_on_file_thread(uv_work_t *work)
+{
+	struct ask *const a = work->data;
+	struct state *const s = a->state;
+
+	s->rc = document_read(a->op.engine, &a->op.lock.record, &a->op.lock.payload, TEXT_MAX, true,
+			      &s->text, &s->err);
+}
+
+static void
+back_on_loop(uv_work_t *work, int status)
+{
+	(void)status; /* nobody cancels it */
+	answer_text(work->data);
+}
+
+static void
+got(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (a->op.rc) {
+		lockd_lock_refuse(a, &a->op);
+		return;
+	}
+	if (a->op.lock.etag == 0) {
+		answer(a, 0);
+		return;
+	}
+	s->work.data = a;
+	s->rc = SLU_ENOMEM;
+	if (uv_queue_work(loop_uv(call_loop(a->call)), &s->work, read_on_file_thread, back_on_loop))
+		answer_text(a);
+}
+
+void
+lockd_namespace_get(struct call *c, void *api)
+{
+	struct ask *const a = begin(c, api);
+	struct state *const s = a ? a->state : NULL;
+
+	if (!s || !lockd_space(a, &s->namespace))
+		return;
+	name_key(s);
+	lockd_lock_op(a, &s->l, &a->op, OP_STATE_GET);
+	ask_run(a, got);
+}
+
+/* --- set ---------------------------------------------------------------------- */
+
+static const struct json_field fields[] = {
+	JSON_FIELD(text, struct state, namespace),
+	JSON_FIELD(raw, struct state, query),
+};
+
+static bool
+is_one_of(struct slice word, const char *const *words)
+{
+	for (; *words; words++)
+		if (slice_eq(word, slice_of(*words)))
+			return true;
+	return false;
+}
+
+static bool
+read_engines(struct ask *a, struct state *s)
+{
+	static const char *const preferred[] = { "auto", "index", "scan", NULL };
+	static const char *const fallback[] = { "none", "index", "scan", NULL };
+	char *const room = arena_alloc(&a->memory, s->query.n);
+	struct json r;
+
+	json_init(&r, s->query.n > 0 ? s->query : SLICE("{}"), JSON_DEPTH);
+	json_room(&r, room, room ? s->query.n : 0);
+	(void)json_fields(&r, engine_fields, 2, JSON_LENIENT, &s->engines);
+	if (json_end(&r, &s->err) || !is_one_of(s->engines.preferred_engine, preferred) ||
+	    !is_one_of(s->engines.fallback_engine, fallback)) {
+		lockd_refuse_code(a->call, LOCKD_INVALID_BODY,
+				  "query: expected preferred_engine auto, index or scan, and "
+				  "fallback_engine none, index or scan");
+		return false;
+	}
+	return true;
+}
+
+static void
+released(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (s->failed.rc)
+		lockd_lock_refuse(a, &s->failed);
+	else if (a->op.rc || a->op.lock.why != LOCK_OK)
+		ask_refuse(a, a->op.rc ? a->op.rc : SLU_EDOWN, "the change took too long; try again");
+	else
+		answer(a, s->etag);
+}
+
+static void
+put_done(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (a->op.rc)
+		s->failed = a->op;
+	s->etag = a->op.lock.etag;
+	s->l.if_etag = 0;
+	lockd_lock_op(a, &s->l, &a->op, OP_RELEASE);
+	a->op.lock.rollback = s->failed.rc != 0;
+	ask_run(a, released);
+}
+
+static void
+acquired(struct ask *a)
+{
+	struct state *const s = a->state;
+	struct json_out w;
+
+	if (a->op.rc) {
+		lockd_lock_refuse(a, &a->op);
+		return;
+	}
+	s->l.token = s->l.fence = a->op.lock.token;
+	memcpy(s->l.txn.b, a->op.lock.txn, LOCKD_XID);
+	json_out_init(&w, &s->text);
+	json_out_object(&w, NULL);
+	json_out_str(&w, "preferred_engine", s->engines.preferred_engine);
+	json_out_str(&w, "fallback_engine", s->engines.fallback_engine);
+	json_out_close(&w);
+	lockd_lock_op(a, &s->l, &a->op, OP_STATE_PUT);
+	s->put.m.payload = buf_slice(&s->text);
+	s->put.m.payload_size = s->text.n;
+	a->op.puts = &s->put;
+	a->op.n_puts = 1;
+	ask_run(a, put_done);
+}
+
+void
+lockd_namespace_set(struct call *c, void *api)
+{
+	struct ask *const a = begin(c, api);
+	struct state *const s = a ? a->state : NULL;
+	struct slice etag;
+
+	if (!s || !lockd_body(a, fields, sizeof fields / sizeof fields[0], s) ||
+	    !lockd_space(a, &s->namespace) || !read_engines(a, s))
+		return;
+	name_key(s);
+	etag = lockd_field(a, "if-match");
+	lockd_lock_op(a, &s->l, &a->op, OP_ACQUIRE);
+	a->op.lock.owner = SLICE("sluiced");
+	a->op.wait = TURN_MAX;
+	if (etag.n > 0 && !slice_eq(etag, SLICE("*")))
+		s->l.if_etag = lockd_etag_parse(etag) ? lockd_etag_parse(etag) : UINT64_MAX;
+	ask_run(a, acquired);
+}

@@ -1,0 +1,493 @@
+/*
+ * lockd_query.c - /v1/query: committed documents of a namespace, in the order of their
+ * keys; /v1/index/flush, for which there is nothing to do.
+ *
+ *      KEYS ──> a page of keys ──> a file thread: read, match, write ──┐
+ *       ^                                                             │
+ *       ├────────────── the page is done ─────────────────────────────┤
+ *       │                                                             │
+ *       └─ more <── piece sent <────── rows of documents are large ───┘
+ *
+ * There is no index: documents are read. So a call does bounded work: it ends at its limit,
+ * or when it has looked at KEYS_MAX keys or read BYTES_MAX bytes, and says where to go on.
+ * A document that is too large to be read in memory cannot be matched: that is an error,
+ * not a miss.
+ */
+#include "api/admit.h"
+#include "api/document.h"
+#include "api/limits.h"
+#include "api/lockd_lock.h"
+#include "api/lockd_state.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "core/selector.h"
+
+#include <stdio.h>
+
+enum {
+	LIMIT_DEFAULT = 100,
+	LIMIT_MAX = 1000,
+	PAGE = 64,            /* keys that are pinned at once */
+	KEYS_MAX = 10000,     /* that a call looks at */
+	BYTES_MAX = 32 << 20, /* of documents that it reads */
+	CURSOR_TEXT = LOCK_KEY_MAX + 1
+};
+
+struct state {
+	/* What is asked. */
+	struct slice namespace, selector, cursor, returns;
+	int64_t limit;
+	struct selector *conditions;
+	bool documents;
+
+	/* How far it is. */
+	struct op_key keys[PAGE];
+	char last[CURSOR_TEXT]; /* the last key that was looked at */
+	unsigned at;            /* in the page */
+	uint32_t found, seen;
+	uint64_t bytes;
+	bool more;  /* keys behind the page */
+	bool ended; /* nothing more is looked at */
+	bool begun; /* call_begin */
+	struct json_out w;
+	struct buf document;
+	uv_work_t work;
+	int rc;
+	struct slu_err err;
+};
+
+static void page(struct ask *a);
+
+static void
+call_ended(struct call *c, bool sent)
+{
+	struct ask *const a = c->user;
+	struct state *const s = a->state;
+
+	(void)sent; /* nothing was changed */
+	op_unpin(&a->op);
+	selector_free(s->conditions);
+	buf_release(&s->document);
+	ask_free(a);
+}
+
+/* --- matching, on a file thread ------------------------------------------------ */
+
+/* Keys of ours have what no name has. */
+static bool
+is_reserved(const char *key)
+{
+	return key[0] == '~';
+}
+
+static int
+matches(struct ask *a, const struct op_key *k, bool *fits)
+{
+	struct state *const s = a->state;
+	int rc;
+
+	*fits = true;
+	if (!s->documents && selector_is_empty(s->conditions))
+		return 0;
+	buf_clear(&s->document);
+	rc = document_read(a->op.engine, &k->record, &k->payload, LOCKD_MUTATE_MAX, true,
+			   &s->document, &s->err);
+	s->bytes += s->document.n;
+	if (rc == SLU_ETOOBIG)
+		return slu_fail(&s->err, rc, "key %s: its document is too large to be searched: hide it "
+					     "(query_hidden)",
+				k->name);
+	if (rc == SLU_ECORRUPT) {
+		log_warn(a->api->log, "document cannot be read", F_STR("key", k->name),
+			 F_STR("why", s->err.text));
+		*fits = false;
+		return 0;
+	}
+	if (rc || selector_is_empty(s->conditions))
+		return rc;
+	return selector_match(s->conditions, buf_slice(&s->document), fits, &s->err);
+}
+
+static void
+write_row(struct ask *a, const struct op_key *k)
+{
+	struct state *const s = a->state;
+	struct json_out w;
+
+	s->found++;
+	if (!s->documents) {
+		json_out_str(&s->w, NULL, slice_of(k->name));
+		return;
+	}
+	json_out_init(&w, &a->call->out);
+	json_out_object(&w, NULL);
+	json_out_str(&w, "ns", s->namespace);
+	json_out_str(&w, "key", slice_of(k->name));
+	json_out_u64(&w, "ver", k->version);
+	json_out_raw(&w, "doc", buf_slice(&s->document));
+	json_out_close(&w);
+	buf_putc(&a->call->out, '\n');
+}
+
+static bool
+is_full(const struct ask *a)
+{
+	const struct state *const s = a->state;
+
+	return s->documents && a->call->out.n >= DOCUMENT_PIECE;
+}
+
+/* Go through the page as far as a piece goes. */
+static int
+look(struct ask *a)
+{
+	struct state *const s = a->state;
+	int rc = 0;
+
+	while (!rc && s->at < a->op.n_keys && !s->ended && !is_full(a)) {
+		const struct op_key *const k = &s->keys[s->at++];
+		bool fits = false;
+
+		if (!is_reserved(k->name))
+			rc = matches(a, k, &fits);
+		if (rc)
+			return rc;
+		if (fits)
+			write_row(a, k);
+		memcpy(s->last, k->name, sizeof s->last);
+		s->seen++;
+		s->ended = s->found == (uint32_t)s->limit || s->seen == KEYS_MAX ||
+			   s->bytes >= BYTES_MAX;
+	}
+	return rc;
+}
+
+/* --- answers ------------------------------------------------------------------ */
+
+/* Is anything left that nobody has looked at? */
+static bool
+has_rest(const struct ask *a)
+{
+	const struct state *const s = a->state;
+
+	return s->more || s->at < a->op.n_keys;
+}
+
+static void
+add_cursor(struct ask *a)
+{
+	const struct state *const s = a->state;
+
+	/* The body of keys says it, too; who has no trailers asks once more. */
+	if (has_rest(a))
+		(void)call_add(a->call, "X-Lockd-Query-Cursor", slice_of(s->last));
+	(void)call_add(a->call, "X-Lockd-Query-Index-Seq", SLICE("0"));
+	(void)call_add(a->call, "X-Lockd-Query-Metadata", SLICE("{\"engine\":\"scan\"}"));
+}
+
+static void
+answer_keys(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	json_out_close(&s->w);
+	if (has_rest(a))
+		json_out_str(&s->w, "cursor", slice_of(s->last));
+	json_out_object(&s->w, "metadata");
+	json_out_str(&s->w, "engine", SLICE("scan"));
+	json_out_close(&s->w);
+	json_out_close(&s->w);
+	add_cursor(a);
+	lockd_reply(a, 200);
+}
+
+static void
+begin_rows(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	s->begun = true;
+	call_begin(a->call, 200, "application/x-ndjson");
+}
+
+/* The last piece of rows, with what is known only now behind it. */
+static void
+answer_rows(struct ask *a)
+{
+	const struct state *const s = a->state;
+
+	if (!s->begun) {
+		begin_rows(a);
+		return;
+	}
+	add_cursor(a);
+	call_piece(a->call, true);
+}
+
+static void
+refuse(struct ask *a)
+{
+	const struct state *const s = a->state;
+
+	if (s->begun)
+		call_break(a->call);
+	else if (s->rc == SLU_ETOOBIG)
+		lockd_refuse_code(a->call, LOCKD_DOCUMENT_TOO_LARGE, s->err.text);
+	else
+		ask_refuse(a, s->rc, s->err.text);
+}
+
+/* On the loop, when a file thread has looked. */
+static void
+go_on(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (s->rc || a->call->out.failed) {
+		s->rc = s->rc ? s->rc : SLU_ENOMEM;
+		refuse(a);
+	} else if (is_full(a) && s->begun) {
+		call_piece(a->call, false);
+	} else if (is_full(a)) {
+		begin_rows(a);
+	} else if (!s->ended && s->more) {
+		op_unpin(&a->op);
+		page(a);
+	} else if (s->documents) {
+		answer_rows(a);
+	} else {
+		answer_keys(a);
+	}
+}
+
+static void
+run_on_file_thread(uv_work_t *work)
+{
+	struct ask *const a = work->data;
+	struct state *const s = a->state;
+
+	s->rc = look(a);
+}
+
+static void
+back_on_loop(uv_work_t *work, int status)
+{
+	(void)status; /* nobody cancels it */
+	go_on(work->data);
+}
+
+static void
+run(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	s->work.data = a;
+	s->rc = SLU_ENOMEM;
+	if (uv_queue_work(loop_uv(call_loop(a->call)), &s->work, run_on_file_thread, back_on_loop))
+		go_on(a);
+}
+
+static void
+more(struct call *c)
+{
+	run(c->user);
+}
+
+static void
+got_page(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (a->op.rc) {
+		s->rc = a->op.rc;
+		s->err = ask_err_of(&a->op);
+		refuse(a);
+		return;
+	}
+	s->more = a->op.lock.more;
+	s->at = 0;
+	run(a);
+}
+
+static void
+page(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	ask_op(a, &a->op, OP_KEYS, s->namespace, SLICE(LOCK_QUEUE));
+	a->op.lock.key = slice_of(s->last);
+	a->op.keys = s->keys;
+	a->op.max_keys = PAGE;
+	ask_run(a, got_page);
+}
+
+/* --- what is asked ------------------------------------------------------------ */
+
+static const struct json_field fields[] = {
+	JSON_FIELD(text, struct state, namespace),
+	JSON_FIELD(raw, struct state, selector),
+	JSON_FIELD(text, struct state, cursor),
+	JSON_FIELD(i64, struct state, limit),
+	{ .name = { "return", 6 },
+	  .read = json_read_text,
+	  .offset = offsetof(struct state, returns),
+	  .size = sizeof(struct slice) },
+};
+
+static bool
+refuse_param(struct ask *a, const char *text)
+{
+	lockd_refuse_code(a->call, LOCKD_INVALID_BODY, text);
+	return false;
+}
+
+static bool
+read_limit(struct ask *a, struct state *s)
+{
+	const struct slice text = lockd_query(a, "limit");
+
+	if (s->limit == 0 && text.n > 0 && parse_i64(text, INT64_MIN, INT64_MAX, &s->limit, &s->err))
+		return refuse_param(a, s->err.text);
+	if (s->limit <= 0)
+		s->limit = LIMIT_DEFAULT;
+	if (s->limit > LIMIT_MAX)
+		s->limit = LIMIT_MAX;
+	return true;
+}
+
+static bool
+read_cursor(struct ask *a, struct state *s)
+{
+	if (s->cursor.n == 0)
+		s->cursor = lockd_query(a, "cursor");
+	if (s->cursor.n >= sizeof s->last)
+		return refuse_param(a, "cursor: expected one that an answer had");
+	if (s->cursor.n > 0)
+		memcpy(s->last, s->cursor.p, s->cursor.n);
+	return true;
+}
+
+static bool
+read_return(struct ask *a, struct state *s)
+{
+	if (s->returns.n == 0)
+		s->returns = lockd_query(a, "return");
+	s->documents = slice_eq(s->returns, SLICE("documents"));
+	if (s->documents || s->returns.n == 0 || slice_eq(s->returns, SLICE("keys")))
+		return true;
+	return refuse_param(a, "return: expected keys or documents");
+}
+
+/* Whatever is asked for, documents are read; but no word is passed over. */
+static bool
+read_engine(struct ask *a)
+{
+	const struct slice engine = lockd_query(a, "engine");
+
+	if (engine.n == 0 || slice_eq(engine, SLICE("auto")) || slice_eq(engine, SLICE("scan")) ||
+	    slice_eq(engine, SLICE("index")))
+		return true;
+	return refuse_param(a, "engine: expected auto, index or scan");
+}
+
+static bool
+read_selector(struct ask *a, struct state *s)
+{
+	int rc;
+
+	if (s->selector.n == 0)
+		s->selector = lockd_query(a, "selector");
+	if (s->selector.n == 0 || slice_eq(s->selector, SLICE("null")))
+		s->selector = SLICE("{}");
+	rc = selector_new(&s->conditions, s->selector, &s->err);
+	if (rc == SLU_EINVAL) {
+		char text[sizeof s->err.text + 16];
+
+		(void)snprintf(text, sizeof text, "selector: %s", s->err.text); /* fits */
+		return refuse_param(a, text);
+	}
+	if (rc)
+		ask_refuse(a, rc, NULL);
+	return rc == 0;
+}
+
+static void
+begin_answer(struct ask *a, struct state *s)
+{
+	struct call *const c = a->call;
+
+	/* The body of an answer says what it is. */
+	(void)call_add(c, "X-Lockd-Query-Return", s->documents ? SLICE("documents") : SLICE("keys"));
+	if (s->documents) {
+		c->more = more;
+		(void)call_add(c, "Trailer",
+			       SLICE("X-Lockd-Query-Cursor, X-Lockd-Query-Index-Seq, "
+				     "X-Lockd-Query-Metadata"));
+		return;
+	}
+	json_out_init(&s->w, &c->out);
+	json_out_object(&s->w, NULL);
+	json_out_str(&s->w, "namespace", s->namespace);
+	json_out_array(&s->w, "keys");
+}
+
+void
+lockd_search(struct call *c, void *api)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+
+	if (!s)
+		return;
+	ask_op(a, &a->op, OP_KEYS, (struct slice){ 0 }, (struct slice){ 0 });
+	buf_init(&s->document, LOCKD_MUTATE_MAX);
+	c->ended = call_ended;
+	if (!lockd_body(a, fields, sizeof fields / sizeof fields[0], s) ||
+	    !lockd_space(a, &s->namespace) || !read_limit(a, s) || !read_cursor(a, s) ||
+	    !read_return(a, s) || !read_engine(a) || !read_selector(a, s))
+		return;
+	begin_answer(a, s);
+	page(a);
+}
+
+/* --- flush -------------------------------------------------------------------- */
+
+struct flush {
+	struct slice namespace, mode;
+};
+
+static const struct json_field flush_fields[] = {
+	JSON_FIELD(text, struct flush, namespace),
+	JSON_FIELD(text, struct flush, mode),
+};
+
+/* A query sees what was committed before it, always. */
+void
+lockd_flush(struct call *c, void *api)
+{
+	struct ask *const a = ask_new(api, c);
+	struct flush *const f = a ? ask_state(a, sizeof *f) : NULL;
+	struct json_out w;
+	bool async;
+
+	if (!f || !lockd_body(a, flush_fields, sizeof flush_fields / sizeof flush_fields[0], f) ||
+	    !lockd_space(a, &f->namespace) || !admit_space(c, f->namespace))
+		return;
+	if (f->mode.n == 0)
+		f->mode = SLICE("wait");
+	async = slice_eq(f->mode, SLICE("async"));
+	if (!async && !slice_eq(f->mode, SLICE("wait"))) {
+		(void)refuse_param(a, "mode: expected wait or async");
+		return;
+	}
+	json_out_init(&w, &c->out);
+	json_out_object(&w, NULL);
+	json_out_str(&w, "namespace", f->namespace);
+	json_out_str(&w, "mode", f->mode);
+	json_out_bool(&w, "accepted", true);
+	json_out_bool(&w, "flushed", true);
+	json_out_bool(&w, "pending", false);
+	json_out_close(&w);
+	a->n_ops = 0;
+	lockd_reply(a, async ? 202 : 200);
+}
