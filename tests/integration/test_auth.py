@@ -31,16 +31,18 @@ def guarded(tmp_path_factory):
         yield server
 
 
-def call(server, method, path, scope=None, body=None, **params):
+def call(server, method, path, scope=None, body=None, fields=None, **params):
     """With a token for that scope; None: without."""
     headers = KEY.bearer(scope=scope) if scope is not None else {}
-    return server.call(method, path, body, headers=headers, **params)
+    return server.call(method, path, body, headers={**headers, **(fields or {})}, **params)
 
 
 # --- every route x role x namespace ------------------------------------------------------
 
 # What each needs, and a call of it in a namespace: (method, path): (need, query, body).
 Q = {"topic": "jobs"}
+K = {"key": "k"}
+NOBODY = {"X-Lease-ID": "0" * 19 + "g", "X-Txn-ID": "0" * 19 + "g", "X-Fencing-Token": "1"}
 ROUTES = {
     ("POST", "/enqueue"): ("write", {}, [{**Q, "text": "x"}]),
     ("GET", "/dequeue"): ("write", Q, None),
@@ -59,6 +61,27 @@ ROUTES = {
     ("PUT", "/policy"): ("admin", Q, {}),
     ("POST", "/policy"): ("admin", Q, {}),
     ("POST", "/v1/queue/stats"): ("read", {}, {"queue": "q"}),
+    ("POST", "/v1/acquire"): ("either", {}, {"key": "k", "owner": "me", "block_seconds": -1}),
+    ("POST", "/v1/keepalive"): ("either", {}, {"key": "k"}),
+    ("POST", "/v1/release"): ("either", {}, {"key": "k"}),
+    ("POST", "/v1/describe"): ("read", K, None),
+    ("POST", "/v1/get"): ("either", K, None),
+    ("POST", "/v1/update"): ("write", K, {}),
+    ("POST", "/v1/mutate"): ("write", K, {"mutations": ["/a=1"]}),
+    ("POST", "/v1/metadata"): ("write", K, {"query_hidden": True}),
+    ("POST", "/v1/remove"): ("write", K, None),
+    ("POST", "/v1/attachments"): ("write", {**K, "name": "a"}, "x"),
+    ("GET", "/v1/attachments"): ("either", K, None),
+    ("DELETE", "/v1/attachments"): ("write", K, None),
+    ("GET", "/v1/attachment"): ("either", {**K, "name": "a"}, None),
+    ("DELETE", "/v1/attachment"): ("write", {**K, "name": "a"}, None),
+    ("POST", "/v1/query"): ("read", {}, {}),
+    ("POST", "/v1/index/flush"): ("both", {}, {}),
+    ("GET", "/v1/namespace"): ("both", {}, None),
+    ("POST", "/v1/namespace"): ("both", {}, {}),
+    ("PUT", "/v1/namespace"): ("both", {}, {}),
+    ("POST", "/v1/txn/"): ("refused", {}, {}),
+    ("POST", "/v1/tc/"): ("refused", {}, {}),
     ("GET", "/v1/admin/queues"): ("admin", {}, None),
     ("GET", "/v1/admin/queue"): ("admin", Q, None),
     ("POST", "/v1/admin/queue/pause"): ("admin", {}, Q),
@@ -104,6 +127,14 @@ ROLES = {
 }
 
 
+def is_allowed(may, namespace, need):
+    if need == "either":
+        return (namespace, "read") in may or (namespace, "write") in may
+    if need == "both":
+        return (namespace, "read") in may and (namespace, "write") in may
+    return (None if need == "server" else namespace, need) in may
+
+
 def in_namespace(method, path, namespace):
     need, query, body = ROUTES[method, path]
     if need in ("server", "nothing"):
@@ -127,14 +158,17 @@ def test_every_route_and_role_and_namespace(guarded, role, namespace):
     scope, may = ROLES[role]
     for method, path in ROUTES:
         need, query, body = in_namespace(method, path, namespace)
-        answer = call(guarded, method, path, scope, body, **query)
+        answer = call(guarded, method, path, scope, body, NOBODY, **query)
         if need == "nothing":
             assert answer.status == 200, (path, answer)
         elif scope is None:
             assert answer.status == 401, (path, answer)
             assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-        elif (None if need == "server" else namespace, need) in may:
-            assert answer.status not in (401, 403), (path, answer)
+        elif need == "refused":  # to everybody
+            assert answer.status == 403, (path, answer)
+        elif is_allowed(may, namespace, need):
+            assert answer.status != 401, (path, answer)
+            assert answer.status != 403 or answer.body["error"] == "lease_required", (path, answer)
             assert answer.status != 400 or "engine memory" in answer.text, (path, answer)
         else:
             assert answer.status == 403, (path, answer)
@@ -187,7 +221,7 @@ def test_a_namespace_that_is_not_yours_may_exist_or_not(guarded):
             need, query, body = in_namespace(method, path, namespace)
             if need in ("nothing", "server"):
                 continue
-            answer = call(guarded, method, path, f"{B}:*", body, **query)
+            answer = call(guarded, method, path, f"{B}:*", body, NOBODY, **query)
             found.add((answer.status, answer.text.replace(namespace, "NAMESPACE")))
         assert len(found) <= 1, found
         assert not found or found.pop()[0] == 403

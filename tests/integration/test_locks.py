@@ -64,6 +64,20 @@ def test_a_held_key_is_refused_with_what_is_known_of_it(server):
     assert answer.headers["Retry-After"] == str(body["retry_after_seconds"])
 
 
+def test_an_acquire_that_blocks_ends_with_its_time(server):
+    acquire(server, "a")
+    began = time.monotonic()
+    refused(ask(server, "a", block=1), 409, "waiting")
+    assert time.monotonic() - began >= 1
+
+
+def test_a_key_can_be_had_when_its_lease_is_over(server):
+    first = acquire(server, "a", ttl=1)
+    second = acquire(server, "a", block=0)
+    assert second.token > first.token
+    refused(first.get(), 403, "lease_required")
+
+
 @pytest.mark.parametrize("body, code", [
     ({"owner": "me", "key": "a b"}, "invalid_key"),
     ({"owner": "me", "key": "a" * 129}, "invalid_key"),
@@ -114,7 +128,40 @@ def wait_for(server, key, order, n):
 
 
 def waiting(server):
-    return int(server.metric("sluice_waiting"))
+    return int(server.metric('sluice_waiting{shard="0"}'))
+
+
+def test_a_hundred_waiters_are_served_first_come_first_served(server):
+    before = waiting(server)
+    lock = acquire(server, "a")
+    order, threads = [], []
+    for n in range(100):
+        threads.append(threading.Thread(target=wait_for, args=(server, "a", order, n)))
+        threads[-1].start()
+        until(lambda: waiting(server) == before + n + 1)
+    lock.release()
+    for thread in threads:
+        thread.join()
+    assert order == list(range(100))
+
+
+def test_whoever_hangs_up_leaves_the_line(server):
+    before = waiting(server)
+    lock = acquire(server, "a")
+    body = '{"namespace":"%s","key":"a","owner":"gone"}' % server.namespace
+    gone = server.raw()
+    gone.sendall(f"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+    until(lambda: waiting(server) == before + 1)
+    order = []
+    thread = threading.Thread(target=wait_for, args=(server, "a", order, 1))
+    thread.start()
+    until(lambda: waiting(server) == before + 2)
+    gone.close()
+    until(lambda: waiting(server) == before + 1)
+    lock.release()
+    thread.join()
+    assert order == [1]
+    assert "owner" not in describe(server, "a")
 
 
 # --- keepalive, release ----------------------------------------------------------
@@ -262,3 +309,15 @@ def test_leases_tokens_and_state_outlive_the_server(folder, how):
         refused(ask(server, "b", if_not_exists=True), 409, "already_exists")
         assert lock.release().status == 200
         assert public(server, "a").body == {"n": 2}
+
+
+def test_what_was_staged_is_gone_when_the_lease_ends_meanwhile(folder):
+    with Server(folder) as server:
+        commit(server, "a", {"n": 1})
+        lock = acquire(server, "a", ttl=1)
+        assert lock.update({"n": 2}).status == 200
+        server.kill()
+        server.start()
+        second = acquire(server, "a", block=0)
+        assert second.get().body == {"n": 1} and second.token > lock.token
+        refused(lock.update({"n": 3}), 403, "lease_required")

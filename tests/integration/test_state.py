@@ -193,6 +193,28 @@ def test_a_condition_is_compared_with_what_the_holder_sees(server, call):
     assert lock.update({"n": 3}, X_If_Version=2).status == 200
 
 
+def test_one_of_two_writers_wins(server):
+    commit(server, "a", {"n": 0})
+    versions = []
+
+    def write(n):
+        seen = public(server, "a")
+        barrier.wait()
+        lock = acquire(server, "a", block=0, owner=f"w{n}")
+        answer = lock.update({"n": n}, X_If_Version=seen.headers["X-Key-Version"])
+        lock.release()
+        versions.append(answer.status)
+
+    barrier = threading.Barrier(2)
+    threads = [threading.Thread(target=write, args=(n,)) for n in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(versions) == [200, 409]
+    assert describe(server, "a")["version"] == 2
+
+
 # --- mutate ----------------------------------------------------------------------
 
 def test_a_document_is_changed_in_place(server):
