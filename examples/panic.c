@@ -1,6 +1,7 @@
 /*
  * panic.c - a task gives up from deep inside. That attempt fails with SLU_EPANIC,
- * the line is logged (to stderr here), and the worker runs the next task.
+ * the line is logged (to stderr here), and the worker runs the next task. Outside of
+ * tasks, slu_guard is where a panic comes back.
  */
 #include <sluice/executor.h>
 
@@ -21,6 +22,13 @@ sell(struct slu_run *run, void *arg)
 
 	(void)run;
 	*apples = take(*apples, 2);
+	return 0;
+}
+
+static int
+sell_by_hand(void *arg)
+{
+	*(int *)arg = take(*(int *)arg, 3);
 	return 0;
 }
 
@@ -59,5 +67,7 @@ main(void)
 	slu_executor_snapshot(ex, SLU_ALL_SHARDS, &stats);
 	slu_executor_close(ex);
 	printf("%d apples left, %llu panic\n", apples, (unsigned long long)stats.panics);
+	if (slu_guard(sell_by_hand, &apples, NULL) != SLU_EPANIC) /* there are only 2 */
+		return 1;
 	return !(panics == 1 && stats.panics == 1 && apples == 2);
 }

@@ -1,7 +1,8 @@
 #include "bench/latency.h"
 
 #include "bench/bench.h"
-#include "client/remote.h"
+
+#include <sluice/client.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +14,7 @@
 #define SETTLE (500 * SLU_US)
 
 struct consumer {
-	const struct served *served;
+	struct slu_client *client;
 	char queue[48];
 	pthread_t thread;
 
@@ -32,26 +33,19 @@ sleep_for(slu_time t)
 }
 
 static int
-consume_one(struct consumer *c, struct remote *rem, struct remote_messages *got,
-	    struct slu_err *err)
+consume_one(struct consumer *c, struct slu_client_messages *got, struct slu_err *err)
 {
-	const struct remote_claim claim = {
-		.space = "bench", .queue = c->queue, .limit = 1, .wait = SLU_SEC
-	};
-	int rc = remote_dequeue(rem, &claim, got, err);
+	const struct slu_client_claim claim = { .limit = 1, .wait = SLU_SEC };
+	struct slu_settle done = { 0 };
+	int rc = slu_client_dequeue(c->client, c->queue, &claim, got, NULL, err);
 
 	if (rc || got->n == 0)
 		return rc;
 	atomic_store(&c->got_at, bench_now());
 	atomic_fetch_add(&c->got, 1);
-	rc = remote_settle(rem, REMOTE_ACK,
-			   &(struct remote_settle){
-				   .space = "bench",
-				   .queue = c->queue,
-				   .id = got->items[0].id,
-				   .token = got->items[0].fencing_token,
-			   },
-			   err);
+	done.id = got->items[0].id;
+	done.fencing_token = got->items[0].fencing_token;
+	rc = slu_client_settle(c->client, SLU_ACK, c->queue, &done, 1, NULL, err);
 	atomic_fetch_add(&c->ready, 1);
 	return rc;
 }
@@ -60,35 +54,30 @@ static void *
 consume(void *arg)
 {
 	struct consumer *c = arg;
-	struct remote_messages got = { 0 };
-	struct remote rem;
+	struct slu_client_messages got = { 0 };
 	struct slu_err err;
 	int rc = 0;
 
-	remote_init(&rem, &c->served->address, 30 * SLU_SEC, -1);
 	while (!rc && !atomic_load(&c->stopping))
-		rc = consume_one(c, &rem, &got, &err);
+		rc = consume_one(c, &got, &err);
 	atomic_store(&c->rc, rc);
-	remote_messages_release(&got);
-	remote_release(&rem);
+	slu_client_messages_release(&got);
 	return NULL;
 }
 
 static int
-produce_one(struct consumer *c, struct remote *rem, struct slice payload, uint64_t n,
-	    struct figures *f, struct slu_err *err)
+produce_one(struct consumer *c, struct slice payload, uint64_t n, struct figures *f,
+	    struct slu_err *err)
 {
+	struct slu_client_put put = { .payload = payload.p, .size = payload.n };
 	slu_time begin, durable;
-	uint64_t id;
 	int rc;
 
 	while (atomic_load(&c->ready) < n && !atomic_load(&c->rc))
 		sleep_for(20 * SLU_US);
 	sleep_for(SETTLE);
-	remote_put_begin(rem);
-	remote_put(rem, &(struct remote_put){ .space = "bench", .queue = c->queue, .payload = payload });
 	begin = bench_now();
-	rc = remote_put_send(rem, &id, err);
+	rc = slu_client_enqueue(c->client, c->queue, &put, 1, NULL, err);
 	durable = bench_now();
 	while (!rc && atomic_load(&c->got) <= n && !atomic_load(&c->rc))
 		sleep_for(20 * SLU_US);
@@ -102,21 +91,18 @@ produce(struct consumer *c, const struct scenario_conf *conf, struct figures *f,
 	struct slu_err *err)
 {
 	const slu_time begin = bench_now();
-	struct remote rem;
 	struct buf payload;
 	int rc = 0;
 
 	buf_init(&payload, conf->size + 1);
 	for (unsigned i = 0; i < conf->size; i++)
 		buf_putc(&payload, 'x');
-	remote_init(&rem, &c->served->address, 30 * SLU_SEC, -1);
 	while (!rc && f->messages < conf->messages && bench_now() < begin + conf->duration) {
-		rc = produce_one(c, &rem, buf_slice(&payload), f->messages, f, err);
+		rc = produce_one(c, buf_slice(&payload), f->messages, f, err);
 		f->messages++;
 	}
 	f->elapsed = bench_now() - begin;
 	buf_release(&payload);
-	remote_release(&rem);
 	return rc;
 }
 
@@ -125,16 +111,27 @@ latency_run(const struct served *s, const struct scenario_conf *conf, struct fig
 	    struct slu_err *err)
 {
 	const slu_time before = served_cpu(s);
-	struct consumer c = { .served = s };
+	const struct slu_client_config config = {
+		.servers = s->address.text,
+		.space = "bench",
+		.token = s->address.token,
+		.patience = -1,
+	};
+	struct consumer c = { 0 };
 	slu_time after;
-	int rc;
+	int rc = slu_client_new(&c.client, &config, err);
 
+	if (rc)
+		return rc;
 	(void)snprintf(c.queue, sizeof c.queue, "latency-%ld", (long)getpid());
-	if (pthread_create(&c.thread, NULL, consume, &c) != 0)
+	if (pthread_create(&c.thread, NULL, consume, &c) != 0) {
+		slu_client_free(c.client);
 		return slu_fail(err, SLU_EFAILED, "no thread");
+	}
 	rc = produce(&c, conf, f, err);
 	atomic_store(&c.stopping, true);
 	pthread_join(c.thread, NULL);
+	slu_client_free(c.client);
 	after = served_cpu(s);
 	f->cpu = before >= 0 && after >= 0 ? after - before : -1;
 	return rc;

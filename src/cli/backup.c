@@ -71,8 +71,8 @@ begin(struct backup *b, struct slu_err *err)
 	int rc;
 
 	m->began_at = clock_wall(&clock_system);
-	remote_path(&b->s.remote, "/v1/admin/backup");
-	rc = remote_post(&b->s.remote, SLICE("{}"), &answer, err);
+	query_path(&b->s.query, "/v1/admin/backup");
+	rc = query_post(&b->s.query, SLICE("{}"), &answer, err);
 	if (rc)
 		return rc;
 	json_init(&r, answer, JSON_DEPTH);
@@ -103,8 +103,8 @@ end(struct backup *b)
 	json_out_object(&w, NULL);
 	json_out_str(&w, "backup", slice_of(b->manifest.backup));
 	json_out_close(&w);
-	remote_path(&b->s.remote, "/v1/admin/backup/end");
-	(void)remote_post(&b->s.remote, buf_slice(&body), &answer, &err);
+	query_path(&b->s.query, "/v1/admin/backup/end");
+	(void)query_post(&b->s.query, buf_slice(&body), &answer, &err);
 	buf_release(&body);
 }
 
@@ -148,16 +148,16 @@ static int
 ask_piece(struct backup *b, uint32_t shard, uint64_t file, uint64_t at, struct piece *p,
 	  struct slu_err *err)
 {
-	struct remote *rem = &b->s.remote;
+	struct query *q = &b->s.query;
 	struct slice answer;
 	int rc;
 
-	remote_path(rem, "/v1/admin/backup");
-	remote_param(rem, "backup", b->manifest.backup);
-	remote_param_u64(rem, "shard", shard);
-	remote_param_u64(rem, "file", file);
-	remote_param_u64(rem, "at", at);
-	rc = remote_get(rem, &answer, err);
+	query_path(q, "/v1/admin/backup");
+	query_param(q, "backup", b->manifest.backup);
+	query_param_u64(q, "shard", shard);
+	query_param_u64(q, "file", file);
+	query_param_u64(q, "at", at);
+	rc = query_get(q, &answer, err);
 	return rc ? rc : read_piece(answer, p, err);
 }
 

@@ -133,8 +133,8 @@ call(struct dlq *d, struct slice body, struct outcome *out, struct slu_err *err)
 	int rc;
 
 	(void)snprintf(path, sizeof path, "/v1/admin/dlq/%s", d->verb); /* fits */
-	remote_path(&d->s.remote, path);
-	rc = remote_post(&d->s.remote, body, &answer, err);
+	query_path(&d->s.query, path);
+	rc = query_post(&d->s.query, body, &answer, err);
 	if (rc)
 		return rc;
 	*out = (struct outcome){ 0 };
@@ -229,10 +229,10 @@ ask_total(struct dlq *d, uint64_t *out, struct slu_err *err)
 	struct json r;
 	int rc;
 
-	remote_path(&d->s.remote, "/v1/admin/queue");
-	remote_param(&d->s.remote, "namespace", d->s.space);
-	remote_param(&d->s.remote, "topic", d->queue);
-	rc = remote_get(&d->s.remote, &body, err);
+	query_path(&d->s.query, "/v1/admin/queue");
+	query_param(&d->s.query, "namespace", d->s.space);
+	query_param(&d->s.query, "topic", d->queue);
+	rc = query_get(&d->s.query, &body, err);
 	if (rc)
 		return rc;
 	json_init(&r, body, JSON_DEPTH);

@@ -36,12 +36,12 @@ find_is_any(const struct find *f)
 }
 
 static void
-param_time(struct remote *rem, const char *name, slu_time t)
+param_time(struct query *q, const char *name, slu_time t)
 {
 	char text[DURATION_TEXT];
 
 	if (t > 0)
-		remote_param(rem, name, format_duration(t, text, sizeof text));
+		query_param(q, name, format_duration(t, text, sizeof text));
 }
 
 static int
@@ -49,20 +49,20 @@ page(const struct find *f, struct session *s, const char *path, const char *queu
      struct rows *r, struct slu_err *err)
 {
 	const uint64_t left = f->limit - r->n;
-	struct remote *rem = &s->remote;
+	struct query *q = &s->query;
 	struct slice body;
 	int rc;
 
-	remote_path(rem, path);
-	remote_param(rem, "namespace", s->space);
-	remote_param(rem, "topic", queue);
+	query_path(q, path);
+	query_param(q, "namespace", s->space);
+	query_param(q, "topic", queue);
 	for (size_t i = 0; i < COUNT(texts); i++)
-		remote_param(rem, texts[i].name, text_of(f, i));
-	param_time(rem, "older_than", f->older);
-	param_time(rem, "newer_than", f->newer);
-	remote_param_u64(rem, "limit", left < 1000 ? left : 1000);
-	remote_param(rem, "cursor", r->cursor[0] ? r->cursor : NULL);
-	rc = remote_get(rem, &body, err);
+		query_param(q, texts[i].name, text_of(f, i));
+	param_time(q, "older_than", f->older);
+	param_time(q, "newer_than", f->newer);
+	query_param_u64(q, "limit", left < 1000 ? left : 1000);
+	query_param(q, "cursor", r->cursor[0] ? r->cursor : NULL);
+	rc = query_get(q, &body, err);
 	return rc ? rc : rows_add(r, body, "messages", err);
 }
 

@@ -37,16 +37,16 @@ static const struct column message_columns[] = {
 static int
 list_queues(struct rows *r, struct slu_err *err)
 {
-	struct remote *rem = &r->session->remote;
+	struct query *q = &r->session->query;
 	struct slice page;
 	int rc;
 
 	do {
-		remote_path(rem, "/topics");
-		remote_param(rem, "namespace", r->session->space);
-		remote_param(rem, "limit", "1000");
-		remote_param(rem, "cursor", r->cursor[0] ? r->cursor : NULL);
-		rc = remote_get(rem, &page, err);
+		query_path(q, "/topics");
+		query_param(q, "namespace", r->session->space);
+		query_param(q, "limit", "1000");
+		query_param(q, "cursor", r->cursor[0] ? r->cursor : NULL);
+		rc = query_get(q, &page, err);
 		if (!rc)
 			rc = rows_add(r, page, "topics", err);
 	} while (!rc && r->cursor[0]);
@@ -56,15 +56,15 @@ list_queues(struct rows *r, struct slu_err *err)
 static int
 one_queue(struct rows *r, const char *queue, struct slu_err *err)
 {
-	struct remote *rem = &r->session->remote;
+	struct query *q = &r->session->query;
 	struct slu_err why;
 	struct slice body;
 	int rc;
 
-	remote_path(rem, "/stats");
-	remote_param(rem, "namespace", r->session->space);
-	remote_param(rem, "topic", queue);
-	rc = remote_get(rem, &body, &why);
+	query_path(q, "/stats");
+	query_param(q, "namespace", r->session->space);
+	query_param(q, "topic", queue);
+	rc = query_get(q, &body, &why);
 	if (rc)
 		return slu_fail(err, rc, "%s: %s", queue, why.text);
 	return rows_add(r, body, NULL, err);
@@ -139,19 +139,19 @@ struct peek {
 static int
 peek_page(struct peek *p, const char *queue, struct rows *r, struct slu_err *err)
 {
-	struct remote *rem = &p->s.remote;
+	struct query *q = &p->s.query;
 	struct slice body;
 	int rc;
 
-	remote_path(rem, "/peek");
-	remote_param(rem, "namespace", p->s.space);
-	remote_param(rem, "topic", queue);
-	remote_param(rem, "id", p->id);
-	remote_param(rem, "state", p->id ? NULL : p->state);
-	remote_param(rem, "cursor", r->cursor[0] ? r->cursor : NULL);
+	query_path(q, "/peek");
+	query_param(q, "namespace", p->s.space);
+	query_param(q, "topic", queue);
+	query_param(q, "id", p->id);
+	query_param(q, "state", p->id ? NULL : p->state);
+	query_param(q, "cursor", r->cursor[0] ? r->cursor : NULL);
 	if (!p->id)
-		remote_param_u64(rem, "limit", p->limit - r->n);
-	rc = remote_get(rem, &body, err);
+		query_param_u64(q, "limit", p->limit - r->n);
+	rc = query_get(q, &body, err);
 	return rc ? rc : rows_add(r, body, "messages", err);
 }
 

@@ -71,10 +71,10 @@ message_show(struct session *s, const char *id, struct slu_err *err)
 	struct slice body;
 	int rc;
 
-	remote_path(&s->remote, "/v1/admin/message");
-	remote_param(&s->remote, "namespace", s->space);
-	remote_param(&s->remote, "id", id);
-	rc = remote_get(&s->remote, &body, err);
+	query_path(&s->query, "/v1/admin/message");
+	query_param(&s->query, "namespace", s->space);
+	query_param(&s->query, "id", id);
+	rc = query_get(&s->query, &body, err);
 	if (!rc && s->json)
 		printf("%.*s\n", (int)body.n, body.p);
 	else if (!rc)
@@ -122,8 +122,8 @@ delete_one(struct session *s, const char *id, struct slu_err *err)
 	json_out_str(&w, "namespace", slice_of(s->space));
 	json_out_str(&w, "id", slice_of(id));
 	json_out_close(&w);
-	remote_path(&s->remote, "/v1/admin/message/delete");
-	rc = remote_post(&s->remote, buf_slice(&body), &answer, err);
+	query_path(&s->query, "/v1/admin/message/delete");
+	rc = query_post(&s->query, buf_slice(&body), &answer, err);
 	buf_release(&body);
 	if (!rc && s->json)
 		printf("%.*s\n", (int)answer.n, answer.p);

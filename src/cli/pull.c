@@ -9,53 +9,38 @@
 #include <unistd.h>
 
 enum {
+	CLAIM_MAX = 1000,
 	ACKS = 100 /* messages that are settled in one call */
 };
 
 struct pull {
 	struct session s;
-	struct remote_claim claim;
-	slu_time wait;
+	const char *queue;
+	struct slu_client_claim claim;
+	uint64_t limit;
 	bool ack;
 };
 
-/* The whole wait, in pieces. */
-static int
-claim(struct pull *p, struct remote_messages *got, struct slu_err *err)
-{
-	const slu_time end = time_add(clock_mono(&clock_system), p->wait);
-	int rc;
-
-	do {
-		slu_time left = end - clock_mono(&clock_system);
-
-		left = left < 0 ? 0 : left;
-		p->claim.wait = left < REMOTE_WAIT_MAX ? left : REMOTE_WAIT_MAX;
-		rc = remote_dequeue(&p->s.remote, &p->claim, got, err);
-	} while (!rc && got->n == 0 && clock_mono(&clock_system) < end);
-	return rc;
-}
-
 /* Bytes as they are; where several follow each other, or a person looks, a line ends. */
 static void
-print_payload(const struct pull *p, const struct remote_message *m)
+print_payload(const struct pull *p, const struct slu_client_message *m)
 {
-	const bool ended = m->payload.n > 0 && m->payload.p[m->payload.n - 1] == '\n';
+	const bool ended = m->size > 0 && ((const char *)m->payload)[m->size - 1] == '\n';
 
-	(void)fwrite(m->payload.p, 1, m->payload.n, stdout); /* print asks at its end */
-	if (!ended && (p->claim.limit > 1 || isatty(STDOUT_FILENO)))
+	(void)fwrite(m->payload, 1, m->size, stdout); /* print asks at its end */
+	if (!ended && (p->limit > 1 || isatty(STDOUT_FILENO)))
 		putchar('\n');
 }
 
 static void
-say(FILE *out, const char *name, struct slice value)
+say(FILE *out, const char *name, const char *value)
 {
-	if (value.n > 0)
-		fprintf(out, "  %s %.*s", name, (int)value.n, value.p);
+	if (*value)
+		fprintf(out, "  %s %s", name, value);
 }
 
 static void
-print_meta(const struct pull *p, const struct remote_message *m)
+print_meta(const struct pull *p, const struct slu_client_message *m)
 {
 	const bool colours = session_colours(stderr);
 
@@ -65,7 +50,7 @@ print_meta(const struct pull *p, const struct remote_message *m)
 		fprintf(stderr, "  token %" PRIu64, m->fencing_token);
 		say(stderr, "until", m->lease_expires_at);
 	}
-	fprintf(stderr, "  attempt %" PRIu64, m->attempts);
+	fprintf(stderr, "  attempt %u", m->attempts);
 	say(stderr, "key", m->key);
 	say(stderr, "correlation", m->correlation_id);
 	fprintf(stderr, "%s\n", colours ? "\033[0m" : "");
@@ -73,10 +58,10 @@ print_meta(const struct pull *p, const struct remote_message *m)
 
 /* What cannot be written was not received: it is not acked and comes again. */
 static int
-print(const struct pull *p, const struct remote_message *m, struct slu_err *err)
+print(const struct pull *p, const struct slu_client_message *m, struct slu_err *err)
 {
 	if (p->s.json) {
-		(void)fwrite(m->raw.p, 1, m->raw.n, stdout); /* as below */
+		(void)fwrite(m->raw, 1, m->raw_size, stdout); /* as below */
 		putchar('\n');
 	} else {
 		print_payload(p, m);
@@ -90,27 +75,25 @@ print(const struct pull *p, const struct remote_message *m, struct slu_err *err)
 }
 
 static int
-settle(struct pull *p, const struct remote_message *m, size_t n, struct slu_err *err)
+settle(struct pull *p, const struct slu_client_message *m, size_t n, struct slu_err *err)
 {
-	struct remote_settle items[ACKS];
+	struct slu_settle items[ACKS];
 	struct slu_err why;
 	int rc;
 
 	for (size_t i = 0; i < n; i++)
-		items[i] = (struct remote_settle){
-			.space = p->s.space,
-			.queue = p->claim.queue,
+		items[i] = (struct slu_settle){
 			.id = m[i].id,
 			.lease_id = m[i].lease_id,
-			.token = m[i].fencing_token,
+			.fencing_token = m[i].fencing_token,
 		};
-	rc = n ? remote_settle_all(&p->s.remote, REMOTE_ACK, items, n, &why) : 0;
+	rc = n ? slu_client_settle(p->s.client, SLU_ACK, p->queue, items, n, NULL, &why) : 0;
 	return rc ? slu_fail(err, rc, "ack of %s", why.text) : 0;
 }
 
 /* Write some out, then settle what was. */
 static int
-deliver(struct pull *p, const struct remote_message *m, size_t n, struct slu_err *err)
+deliver(struct pull *p, const struct slu_client_message *m, size_t n, struct slu_err *err)
 {
 	size_t done = 0;
 	int rc = 0, acked;
@@ -124,14 +107,15 @@ deliver(struct pull *p, const struct remote_message *m, size_t n, struct slu_err
 }
 
 static int
-pull(struct pull *p, struct remote_messages *got, struct slu_err *err)
+pull(struct pull *p, struct slu_client_messages *got, struct slu_err *err)
 {
-	int rc = claim(p, got, err);
+	const struct slu_call call = { .timeout = time_add(p->claim.wait, p->s.timeout) };
+	int rc = slu_client_dequeue(p->s.client, p->queue, &p->claim, got, &call, err);
 
 	for (size_t i = 0; i < got->n && !rc; i += ACKS)
 		rc = deliver(p, &got->items[i], got->n - i < ACKS ? got->n - i : ACKS, err);
 	if (!rc && got->n == 0) {
-		session_note(&p->s, "nothing to take in %s", p->claim.queue);
+		session_note(&p->s, "nothing to take in %s", p->queue);
 		p->s.exit = CLI_NOTHING;
 	}
 	return rc;
@@ -153,27 +137,27 @@ static const struct session_help pull_help = {
 int
 cli_pull(int argc, char **argv)
 {
-	struct pull p = { .s = SESSION("pull"), .claim.limit = 1 };
+	struct pull p = { .s = SESSION("pull"), .limit = 1 };
 	const struct arg rows[] = {
-		{ "--limit", ARG_COUNT, &p.claim.limit, "messages to take, 1 to 1000 (1)" },
-		{ "--wait", ARG_TIME, &p.wait, "wait so long for the first (0)" },
+		{ "--limit", ARG_COUNT, &p.limit, "messages to take, 1 to 1000 (1)" },
+		{ "--wait", ARG_TIME, &p.claim.wait, "wait so long for the first (0)" },
 		{ "--lease", ARG_TIME, &p.claim.lease, "hold them so long (the queue's)" },
 		{ "--ack", ARG_FLAG, &p.ack, "settle them once they are printed, 100 at a time" },
 		SESSION_ROWS(&p.s),
 	};
-	struct remote_messages got = { 0 };
+	struct slu_client_messages got = { 0 };
 	struct slu_err err;
 
 	if (!session_begin(&p.s, &pull_help, &argc, &argv, rows, COUNT(rows)))
 		return p.s.exit;
-	if (p.claim.limit > REMOTE_CLAIM_MAX) {
-		session_usage(&p.s, "--limit: at most %d", REMOTE_CLAIM_MAX);
+	if (p.limit > CLAIM_MAX) {
+		session_usage(&p.s, "--limit: at most %d", CLAIM_MAX);
 		return session_end(&p.s);
 	}
-	p.claim.space = p.s.space;
-	p.claim.queue = argv[0];
+	p.claim.limit = (unsigned)p.limit;
+	p.queue = argv[0];
 	if (pull(&p, &got, &err))
 		session_fail(&p.s, &err);
-	remote_messages_release(&got);
+	slu_client_messages_release(&got);
 	return session_end(&p.s);
 }

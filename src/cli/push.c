@@ -20,14 +20,17 @@ enum {
 
 struct push {
 	struct session s;
-	struct remote_put put; /* what all messages have in common */
+	struct slu_client_put put; /* what all messages have in common */
+	uint64_t max_attempts;
+	const char *queue;
 	const char *file;
 	bool lines, json_lines, quiet;
 
-	uint64_t ids[REMOTE_PUT_MAX];
-	size_t n;          /* messages of the batch */
-	uint64_t accepted; /* of those before it */
-	uint64_t line;     /* number of the last one read */
+	struct slu_client_put puts[BATCH_LINES];
+	struct buf payloads; /* theirs, one after the other */
+	size_t n;            /* messages of the batch */
+	uint64_t accepted;   /* of those before it */
+	uint64_t line;       /* number of the last one read */
 };
 
 /* --- batches ---------------------------------------------------------------- */
@@ -46,36 +49,47 @@ print_id(const struct push *p, uint64_t id)
 static int
 flush_batch(struct push *p, struct slu_err *err)
 {
+	const char *at = p->payloads.p;
 	int rc;
 
 	if (p->n == 0)
 		return 0;
-	rc = remote_put_send(&p->s.remote, p->ids, err);
+	for (size_t i = 0; i < p->n; i++) {
+		p->puts[i].payload = at;
+		at += p->puts[i].size;
+	}
+	rc = slu_client_enqueue(p->s.client, p->queue, p->puts, p->n, NULL, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < p->n; i++)
-		print_id(p, p->ids[i]);
+		print_id(p, p->puts[i].id);
 	if (fflush(stdout) != 0)
 		return slu_fail(err, SLU_EFAILED, "stdout: %m");
 	p->accepted += p->n;
 	p->n = 0;
-	remote_put_begin(&p->s.remote);
+	buf_clear(&p->payloads);
 	return 0;
 }
 
 static int
 add(struct push *p, struct slice payload, struct slu_err *err)
 {
+	int rc = 0;
+
 	if (payload.n > PAYLOAD_MAX)
 		return slu_fail(err, SLU_ETOOBIG,
 				"a payload of %zu bytes; at most %d go through this API",
 				payload.n, PAYLOAD_MAX);
-	p->put.payload = payload;
-	remote_put(&p->s.remote, &p->put);
-	p->n++;
-	if (p->n >= BATCH_LINES || remote_put_bytes(&p->s.remote) >= BATCH_BYTES)
-		return flush_batch(p, err);
-	return 0;
+	if (p->payloads.n + payload.n > BATCH_BYTES)
+		rc = flush_batch(p, err);
+	if (rc)
+		return rc;
+	buf_put(&p->payloads, payload.p, payload.n);
+	if (p->payloads.failed)
+		return slu_fail(err, SLU_ENOMEM, "no memory for the payloads");
+	p->puts[p->n] = p->put;
+	p->puts[p->n++].size = payload.n;
+	return p->n < BATCH_LINES ? 0 : flush_batch(p, err);
 }
 
 /* --- where payloads come from ------------------------------------------------- */
@@ -268,14 +282,17 @@ push(struct push *p, int words, char **argv, struct slu_err *err)
 	int rc;
 
 	p->put.is_json = p->json_lines;
-	remote_put_begin(&p->s.remote);
+	buf_init(&p->payloads, PAYLOAD_MAX);
 	if (p->file)
 		rc = add_file(p, err);
 	else if (p->lines || p->json_lines)
 		rc = add_lines(p, err);
 	else
 		rc = add_words(p, words, argv, err);
-	return rc ? rc : flush_batch(p, err);
+	if (!rc)
+		rc = flush_batch(p, err);
+	buf_release(&p->payloads);
+	return rc;
 }
 
 static int
@@ -306,7 +323,7 @@ cli_push(int argc, char **argv)
 		{ "--idempotency-key KEY", ARG_TEXT, &p.put.idempotency_key,
 		  "accepted once, however often it is pushed" },
 		{ "--correlation-id ID", ARG_TEXT, &p.put.correlation_id, "given to the consumer" },
-		{ "--max-attempts", ARG_COUNT, &p.put.max_attempts,
+		{ "--max-attempts", ARG_COUNT, &p.max_attempts,
 		  "failures until it is a dead letter" },
 		{ "--keep-result", ARG_TIME, &p.put.keep_result, "keep the consumer's result so long" },
 		{ "--quiet", ARG_FLAG, &p.quiet, "print no ids" },
@@ -322,8 +339,8 @@ cli_push(int argc, char **argv)
 		session_usage(&p.s, "%s", wrong);
 		return session_end(&p.s);
 	}
-	p.put.space = p.s.space;
-	p.put.queue = argv[0];
+	p.queue = argv[0];
+	p.put.max_attempts = (unsigned)p.max_attempts;
 	if (push(&p, argc - 1, argv + 1, &err))
 		return push_failed(&p, &err);
 	return session_end(&p.s);

@@ -28,16 +28,16 @@ static const struct column columns[] = {
 static int
 list(struct rows *r, bool all, struct slu_err *err)
 {
-	struct remote *rem = &r->session->remote;
+	struct query *q = &r->session->query;
 	struct slice page;
 	int rc;
 
 	do {
-		remote_path(rem, "/v1/admin/queues");
-		remote_param(rem, "namespace", all ? NULL : r->session->space);
-		remote_param(rem, "limit", "1000");
-		remote_param(rem, "cursor", r->cursor[0] ? r->cursor : NULL);
-		rc = remote_get(rem, &page, err);
+		query_path(q, "/v1/admin/queues");
+		query_param(q, "namespace", all ? NULL : r->session->space);
+		query_param(q, "limit", "1000");
+		query_param(q, "cursor", r->cursor[0] ? r->cursor : NULL);
+		rc = query_get(q, &page, err);
 		if (!rc)
 			rc = rows_add(r, page, "queues", err);
 	} while (!rc && r->cursor[0]);
@@ -98,10 +98,10 @@ cli_queue_show(int argc, char **argv)
 
 	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
 		return s.exit;
-	remote_path(&s.remote, "/v1/admin/queue");
-	remote_param(&s.remote, "namespace", s.space);
-	remote_param(&s.remote, "topic", argv[0]);
-	rc = remote_get(&s.remote, &body, &err);
+	query_path(&s.query, "/v1/admin/queue");
+	query_param(&s.query, "namespace", s.space);
+	query_param(&s.query, "topic", argv[0]);
+	rc = query_get(&s.query, &body, &err);
 	if (!rc && s.json)
 		printf("%.*s\n", (int)body.n, body.p);
 	else if (!rc)
@@ -182,11 +182,11 @@ static int
 set(struct session *s, const char *queue, bool reset, struct slice body, struct slice *out,
     struct slu_err *err)
 {
-	remote_path(&s->remote, "/v1/admin/queue/policy");
-	remote_param(&s->remote, "namespace", s->space);
-	remote_param(&s->remote, "topic", queue);
-	return reset ? remote_put_to(&s->remote, body, out, err)
-		     : remote_post(&s->remote, body, out, err);
+	query_path(&s->query, "/v1/admin/queue/policy");
+	query_param(&s->query, "namespace", s->space);
+	query_param(&s->query, "topic", queue);
+	return reset ? query_put(&s->query, body, out, err)
+		     : query_post(&s->query, body, out, err);
 }
 
 int
@@ -258,8 +258,8 @@ tell(struct session *s, const char *path, const char *queue, struct slice *out,
 	json_out_str(&w, "namespace", slice_of(s->space));
 	json_out_str(&w, "topic", slice_of(queue));
 	json_out_close(&w);
-	remote_path(&s->remote, path);
-	rc = remote_post(&s->remote, buf_slice(&body), out, err);
+	query_path(&s->query, path);
+	rc = query_post(&s->query, buf_slice(&body), out, err);
 	buf_release(&body);
 	return rc;
 }
@@ -331,10 +331,10 @@ ask_depth(struct session *s, const char *queue, uint64_t *out, struct slu_err *e
 	struct json r;
 	int rc;
 
-	remote_path(&s->remote, "/v1/admin/queue");
-	remote_param(&s->remote, "namespace", s->space);
-	remote_param(&s->remote, "topic", queue);
-	rc = remote_get(&s->remote, &body, err);
+	query_path(&s->query, "/v1/admin/queue");
+	query_param(&s->query, "namespace", s->space);
+	query_param(&s->query, "topic", queue);
+	rc = query_get(&s->query, &body, err);
 	if (rc)
 		return rc;
 	json_init(&r, body, JSON_DEPTH);

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "cli/credentials.h"
-#include "net/tls_context.h"
+#include "client/address.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -67,38 +67,51 @@ or_variable(const char *said, const char *name)
 	return value && *value ? value : NULL;
 }
 
-static int
-open_tls(struct session *s, struct slu_err *err)
+/* One server without its http://; several as they were given. */
+static void
+show_server(struct session *s)
 {
-	const struct tls_client_conf conf = { s->ca_file, s->cert, s->cert_key };
+	struct address address;
 
-	return tls_context_client(&s->tls, &conf, err);
+	if (address_parse(&address, s->server, NULL) == 0)
+		(void)snprintf(s->shown, sizeof s->shown, "%s", address.text);
+	else
+		(void)snprintf(s->shown, sizeof s->shown, "%s", s->server); /* cut is fine */
+}
+
+static int
+open_client(struct session *s, struct slu_err *err)
+{
+	const struct slu_client_config config = {
+		.servers = s->server,
+		.space = s->space,
+		.token = s->token,
+		.ca_file = s->ca_file,
+		.cert = s->cert,
+		.cert_key = s->cert_key,
+		.timeout = s->timeout > 0 ? s->timeout : 1,
+		.patience = -1, /* a person, or a script, would rather know */
+	};
+	const int rc = slu_client_new(&s->client, &config, err);
+
+	if (!rc)
+		query_init(&s->query, s->client);
+	return rc;
 }
 
 static int
 connect_later(struct session *s, struct slu_err *err)
 {
 	const char *const server = or_variable(s->server, "SLUICE_SERVER");
-	struct address address;
 	int rc;
 
+	s->server = server ? server : ADDRESS_DEFAULT;
 	s->ca_file = or_variable(s->ca_file, "SLUICE_CA_FILE");
 	s->cert = or_variable(s->cert, "SLUICE_CERT");
 	s->cert_key = or_variable(s->cert_key, "SLUICE_CERT_KEY");
-	rc = address_parse(&address, server ? server : ADDRESS_DEFAULT, err);
-	if (!rc && address.tls)
-		rc = open_tls(s, err);
-	if (!rc)
-		rc = credentials_token(s->token_file, &s->token, err);
-	if (rc) {
-		tls_context_unref(s->tls);
-		return rc;
-	}
-	address.context = s->tls;
-	address.token = s->token;
-	remote_init(&s->remote, &address, s->timeout, -1);
-	s->opened = true;
-	return 0;
+	show_server(s);
+	rc = credentials_token(s->token_file, &s->token, err);
+	return rc ? rc : open_client(s, err);
 }
 
 bool
@@ -125,6 +138,7 @@ session_begin(struct session *s, const struct session_help *help, int *argc, cha
 		return false;
 	}
 	if (connect_later(s, &err)) {
+		mem_free(s->token);
 		session_usage(s, "%s", err.text);
 		return false;
 	}
@@ -134,11 +148,9 @@ session_begin(struct session *s, const struct session_help *help, int *argc, cha
 int
 session_end(struct session *s)
 {
-	if (s->opened)
-		remote_release(&s->remote);
-	s->opened = false;
-	tls_context_unref(s->tls);
-	s->tls = NULL;
+	query_release(&s->query);
+	slu_client_free(s->client);
+	s->client = NULL;
 	mem_free(s->token);
 	s->token = NULL;
 	if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -17,7 +17,9 @@
 
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "client/remote.h"
+#include "cli/query.h"
+
+#include <sluice/client.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -31,10 +33,10 @@ struct session {
 	bool json;
 	bool help;
 
-	struct tls_context *tls; /* NULL: plain */
-	char *token;             /* NULL: none */
-	struct remote remote;
-	bool opened;
+	char *token;     /* NULL: none */
+	char shown[256]; /* the server, as messages show it */
+	struct slu_client *client;
+	struct query query;
 	int exit; /* what the command exits with: enum cli_exit */
 };
 

@@ -23,7 +23,7 @@ set_level(struct session *s, const char *level, struct slice *out, struct slu_er
 	json_out_object(&w, NULL);
 	json_out_str(&w, "level", slice_of(level));
 	json_out_close(&w);
-	rc = remote_put_to(&s->remote, buf_slice(&body), out, err);
+	rc = query_put(&s->query, buf_slice(&body), out, err);
 	buf_release(&body);
 	return rc;
 }
@@ -66,8 +66,8 @@ cli_admin_log_level(int argc, char **argv)
 
 	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
 		return s.exit;
-	remote_path(&s.remote, "/v1/admin/log-level");
-	rc = argc ? set_level(&s, argv[0], &answer, &err) : remote_get(&s.remote, &answer, &err);
+	query_path(&s.query, "/v1/admin/log-level");
+	rc = argc ? set_level(&s, argv[0], &answer, &err) : query_get(&s.query, &answer, &err);
 	if (!rc)
 		rc = print_level(&s, answer, &err);
 	if (rc)
@@ -140,8 +140,8 @@ cli_admin_config(int argc, char **argv)
 
 	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
 		return s.exit;
-	remote_path(&s.remote, "/v1/admin/config");
-	rc = remote_get(&s.remote, &answer, &err);
+	query_path(&s.query, "/v1/admin/config");
+	rc = query_get(&s.query, &answer, &err);
 	if (!rc && s.json)
 		printf("%.*s\n", (int)answer.n, answer.p);
 	else if (!rc)

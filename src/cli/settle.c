@@ -5,18 +5,42 @@
 
 #include "base/id.h"
 #include "base/json.h"
+#include "base/json_out.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 struct settle {
 	struct session s;
-	enum remote_verb verb;
-	struct remote_settle item;
-	const char *lease_id;
-	const char *error;
-	const char *result;
+	enum slu_settle_verb verb;
+	struct slu_settle item;
+	const char *queue;
 };
+
+/* As the server says it. */
+static void
+print_outcome(const struct settle *t)
+{
+	char uid[ID_UUID_TEXT];
+	struct json_out w;
+	struct buf b;
+
+	buf_init(&b, 1024);
+	json_out_init(&w, &b);
+	json_out_object(&w, NULL);
+	json_out_u64(&w, "id", t->item.id);
+	json_out_str(&w, "uid", slice_of(id_to_uuid(t->item.id, uid)));
+	json_out_u64(&w, "status", 200);
+	if (t->verb == SLU_NACK)
+		json_out_bool(&w, "dead", t->item.died);
+	if (t->item.at)
+		json_out_time(&w, t->verb == SLU_NACK ? "deliver_after" : "lease_expires_at",
+			      t->item.at);
+	json_out_close(&w);
+	json_out_end(&w);
+	printf("%s\n", buf_str(&b));
+	buf_release(&b);
+}
 
 static int
 settle_one(struct settle *t, const char *word)
@@ -26,13 +50,11 @@ settle_one(struct settle *t, const char *word)
 
 	if (id_parse(slice_of(word), &t->item.id, &why))
 		return session_usage(&t->s, "%s is no id: %s", word, why.text);
-	rc = remote_settle(&t->s.remote, t->verb, &t->item, &why);
-	if (rc) {
-		slu_fail(&err, rc, "%s: %s", word, why.text);
+	rc = slu_client_settle(t->s.client, t->verb, t->queue, &t->item, 1, NULL, &err);
+	if (rc)
 		return session_fail(&t->s, &err);
-	}
 	if (t->s.json)
-		printf("%s\n", buf_str(&t->s.remote.http.answer.body));
+		print_outcome(t);
 	return 0;
 }
 
@@ -40,13 +62,6 @@ settle_one(struct settle *t, const char *word)
 static int
 settle_all(struct settle *t, int n, char **words)
 {
-	t->item.space = t->s.space;
-	if (t->lease_id)
-		t->item.lease_id = slice_of(t->lease_id);
-	if (t->error)
-		t->item.error = slice_of(t->error);
-	if (t->result)
-		t->item.result = slice_of(t->result);
 	for (int i = 0; i < n; i++)
 		(void)settle_one(t, words[i]); /* t->s.exit remembers */
 	return session_end(&t->s);
@@ -54,9 +69,9 @@ settle_all(struct settle *t, int n, char **words)
 
 /* clang-format off */
 #define LEASE_ROWS(t) \
-	{ "--queue QUEUE", ARG_TEXT, &(t)->item.queue, "the queue it is in (any)" }, \
-	{ "--lease-id ID", ARG_TEXT, &(t)->lease_id, "only while this lease holds" }, \
-	{ "--token", ARG_NUMBER, &(t)->item.token, "only while this fencing token holds" }
+	{ "--queue QUEUE", ARG_TEXT, &(t)->queue, "the queue it is in (any)" }, \
+	{ "--lease-id ID", ARG_TEXT, &(t)->item.lease_id, "only while this lease holds" }, \
+	{ "--token", ARG_NUMBER, &(t)->item.fencing_token, "only while this fencing token holds" }
 /* clang-format on */
 
 static bool
@@ -65,9 +80,9 @@ result_is_json(struct settle *t)
 	struct slu_err why;
 	struct json r;
 
-	if (!t->result)
+	if (!t->item.result)
 		return true;
-	json_init(&r, slice_of(t->result), JSON_DEPTH);
+	json_init(&r, slice_of(t->item.result), JSON_DEPTH);
 	if (json_end(&r, &why) == 0)
 		return true;
 	session_usage(&t->s, "--result is no JSON: %s; a text needs quotes: '\"done\"'", why.text);
@@ -86,10 +101,10 @@ cli_ack(int argc, char **argv)
 		.min_words = 1,
 		.max_words = SESSION_ANY,
 	};
-	struct settle t = { .s = SESSION("ack"), .verb = REMOTE_ACK };
+	struct settle t = { .s = SESSION("ack"), .verb = SLU_ACK };
 	const struct arg rows[] = {
 		LEASE_ROWS(&t),
-		{ "--result JSON", ARG_TEXT, &t.result, "kept if the producer asked for it" },
+		{ "--result JSON", ARG_TEXT, &t.item.result, "kept if the producer asked for it" },
 		SESSION_ROWS(&t.s),
 	};
 
@@ -114,10 +129,10 @@ cli_nack(int argc, char **argv)
 		.min_words = 1,
 		.max_words = SESSION_ANY,
 	};
-	struct settle t = { .s = SESSION("nack"), .verb = REMOTE_NACK, .item.time = -1 };
+	struct settle t = { .s = SESSION("nack"), .verb = SLU_NACK, .item.time = -1 };
 	const struct arg rows[] = {
 		LEASE_ROWS(&t),
-		{ "--error TEXT", ARG_TEXT, &t.error, "why" },
+		{ "--error TEXT", ARG_TEXT, &t.item.error, "why" },
 		{ "--delay", ARG_TIME, &t.item.time, "try again after that time (the queue's)" },
 		{ "--defer", ARG_FLAG, &t.item.defer, "no failure, just not now" },
 		{ "--dead", ARG_FLAG, &t.item.dead, "never again: a dead letter at once" },
@@ -144,7 +159,7 @@ cli_extend(int argc, char **argv)
 		.min_words = 1,
 		.max_words = SESSION_ANY,
 	};
-	struct settle t = { .s = SESSION("extend"), .verb = REMOTE_EXTEND };
+	struct settle t = { .s = SESSION("extend"), .verb = SLU_EXTEND };
 	const struct arg rows[] = {
 		LEASE_ROWS(&t),
 		{ "--lease", ARG_TIME, &t.item.time, "how long from now (the queue's)" },

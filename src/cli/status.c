@@ -107,14 +107,14 @@ ask(struct session *t, struct status *s, struct slu_err *err)
 	struct slice body;
 	int rc;
 
-	remote_path(&t->remote, "/readyz");
-	rc = remote_get(&t->remote, &body, &why);
-	if (rc && t->remote.http.answer.status == 0)
+	query_path(&t->query, "/readyz");
+	rc = query_get(&t->query, &body, &why);
+	if (rc && t->query.answer.status == 0)
 		return slu_fail(err, rc, "%s", why.text);
 	(void)snprintf(s->ready, sizeof s->ready, "%s%s", rc ? "no: " : "yes",
 		       rc ? why.text : "");
-	remote_path(&t->remote, "/metrics");
-	rc = remote_get(&t->remote, &body, err);
+	query_path(&t->query, "/metrics");
+	rc = query_get(&t->query, &body, err);
 	while (!rc && body.n > 0) {
 		const char *lf = memchr(body.p, '\n', body.n);
 		const size_t n = lf ? (size_t)(lf - body.p) : body.n;
@@ -147,7 +147,7 @@ print_json(const struct session *t, const struct status *s)
 	buf_init(&b, 4096);
 	json_out_init(&w, &b);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "server", slice_of(t->remote.http.address.text));
+	json_out_str(&w, "server", slice_of(t->shown));
 	json_out_bool(&w, "ready", strcmp(s->ready, "yes") == 0);
 	json_out_str(&w, "version", slice_of(s->version));
 	json_out_str(&w, "engine", slice_of(s->engine));
@@ -171,7 +171,7 @@ print_text(const struct session *t, const struct status *s)
 {
 	char text[DURATION_TEXT];
 
-	printf("server      %s\n", t->remote.http.address.text);
+	printf("server      %s\n", t->shown);
 	printf("ready       %s\n", s->ready);
 	printf("version     %s\n", s->version);
 	printf("engine      %s\n", s->engine);

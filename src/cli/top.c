@@ -87,7 +87,7 @@ run(struct top *t, struct terminal *terminal)
 	int key = KEY_NONE;
 
 	buf_init(&screen, SCREEN_MAX);
-	t->s.remote.stop_fd = terminal->signals;
+	t->s.query.cancel_fd = terminal->signals;
 	do {
 		slu_time now = clock_mono(&clock_system);
 

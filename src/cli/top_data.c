@@ -126,16 +126,16 @@ take_page(struct sample *s, struct slice page, struct slu_err *err)
 static int
 ask(struct top *t, struct sample *s, struct slu_err *err)
 {
-	struct remote *rem = &t->s.remote;
+	struct query *q = &t->s.query;
 	struct slice page;
 	int rc;
 
 	do {
-		remote_path(rem, "/v1/admin/queues");
-		remote_param(rem, "namespace", t->all ? NULL : t->s.space);
-		remote_param(rem, "limit", "1000");
-		remote_param(rem, "cursor", s->cursor[0] ? s->cursor : NULL);
-		rc = remote_get(rem, &page, err);
+		query_path(q, "/v1/admin/queues");
+		query_param(q, "namespace", t->all ? NULL : t->s.space);
+		query_param(q, "limit", "1000");
+		query_param(q, "cursor", s->cursor[0] ? s->cursor : NULL);
+		rc = query_get(q, &page, err);
 		if (!rc)
 			rc = take_page(s, page, err);
 	} while (!rc && s->cursor[0] && s->n < TOP_QUEUES_MAX);

@@ -244,13 +244,13 @@ put_head(const struct top *t, unsigned columns, struct buf *out)
 			rates[r] += q->rates[r];
 	}
 	if (t->err.code)
-		put_text(out, columns, "sluice top  %s  %s", t->s.remote.http.address.text,
+		put_text(out, columns, "sluice top  %s  %s", t->s.shown,
 			 t->err.text);
 	else
 		put_text(out, columns,
 			 "sluice top  %s  %zu queues  %" PRIu64 " messages  %" PRIu64
 			 " dead  in %.0f/s  out %.0f/s  done %.0f/s  failed %.0f/s",
-			 t->s.remote.http.address.text, t->n, live, dead, rates[RATE_IN],
+			 t->s.shown, t->n, live, dead, rates[RATE_IN],
 			 rates[RATE_OUT], rates[RATE_DONE], rates[RATE_FAILED]);
 }
 

@@ -200,7 +200,6 @@ cli_work(int argc, char **argv)
 		session_usage(&s, "--concurrency: at most %d; --lease: at least 100ms", SLOTS_MAX);
 		return session_end(&s);
 	}
-	w.address = s.remote.http.address;
 	w.queue = argv[0];
 	w.argv = argv + 1;
 	atomic_store(&w.left, max);

@@ -44,7 +44,6 @@ enum work_outcome {
 struct work {
 	/* Set before the slots begin. */
 	const struct session *session;
-	struct address address;
 	const char *queue;
 	char **argv; /* the command */
 	bool lines;
@@ -75,9 +74,8 @@ struct verdict {
 struct slot {
 	struct work *work;
 	pthread_t thread;
-	struct remote remote;
-	struct remote_messages got;
-	const struct remote_message *message; /* of got, while it runs */
+	struct slu_client_messages got;
+	const struct slu_client_message *message; /* of got, while it runs */
 	struct child child;
 	slu_time keep_at;   /* when the lease is to be extended */
 	slu_time lease_end; /* until when it is ours for certain */

@@ -55,11 +55,11 @@ is_ours(const char *entry)
 }
 
 static void
-put_text(struct buf *b, const char *name, struct slice value)
+put_text(struct buf *b, const char *name, const char *value)
 {
-	if (value.n == 0 || memchr(value.p, '\0', value.n))
+	if (!*value)
 		return;
-	buf_printf(b, "SLUICE_%s=%.*s", name, (int)value.n, value.p);
+	buf_printf(b, "SLUICE_%s=%s", name, value);
 	buf_putc(b, '\0');
 }
 
@@ -71,12 +71,12 @@ put_number(struct buf *b, const char *name, int64_t value)
 }
 
 static void
-put_message(struct buf *b, const struct remote_message *m)
+put_message(struct buf *b, const struct slu_client_message *m)
 {
 	put_number(b, "ID", (int64_t)m->id);
 	put_text(b, "UID", m->uid);
 	put_number(b, "ATTEMPTS", (int64_t)m->attempts);
-	put_number(b, "FAILURE_ATTEMPTS", (int64_t)m->failure_attempts);
+	put_number(b, "FAILURE_ATTEMPTS", (int64_t)m->failures);
 	put_number(b, "PRIORITY", m->priority);
 	put_text(b, "KEY", m->key);
 	put_text(b, "CORRELATION_ID", m->correlation_id);
@@ -116,7 +116,7 @@ put_server(struct slot *s)
 	const struct {
 		const char *name, *value;
 	} rows[] = {
-		{ "SERVER", s->work->address.text },
+		{ "SERVER", session->shown },
 		{ "TOKEN", session->token },
 		{ "CA_FILE", session->ca_file },
 		{ "CERT", session->cert },
@@ -125,7 +125,7 @@ put_server(struct slot *s)
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (rows[i].value)
-			put_text(&s->env, rows[i].name, slice_of(rows[i].value));
+			put_text(&s->env, rows[i].name, rows[i].value);
 }
 
 static int
@@ -135,8 +135,8 @@ start(struct slot *s, struct slu_err *err)
 	int rc;
 
 	buf_clear(&s->env);
-	put_text(&s->env, "QUEUE", slice_of(s->work->queue));
-	put_text(&s->env, "NAMESPACE", slice_of(s->work->session->space));
+	put_text(&s->env, "QUEUE", s->work->queue);
+	put_text(&s->env, "NAMESPACE", s->work->session->space);
 	put_server(s);
 	if (!s->work->lines) /* else it outlives the message */
 		put_message(&s->env, s->message);
@@ -195,7 +195,7 @@ run_once(struct slot *s, struct slu_err *err)
 
 	if (rc)
 		return rc;
-	child_feed(&s->child, s->message->payload);
+	child_feed(&s->child, (struct slice){ s->message->payload, s->message->size });
 	if (slot_wait(s) == CHILD_ENDED)
 		judge_exit(s);
 	child_release(&s->child);
@@ -205,16 +205,17 @@ run_once(struct slot *s, struct slu_err *err)
 /* --- lines ----------------------------------------------------------------------- */
 
 static void
-out_text(struct json_out *w, const char *name, struct slice text)
+out_text(struct json_out *w, const char *name, const char *text)
 {
-	if (text.n > 0)
-		json_out_str(w, name, text);
+	if (*text)
+		json_out_str(w, name, slice_of(text));
 }
 
 static void
 write_line(struct slot *s)
 {
-	const struct remote_message *m = s->message;
+	const struct slu_client_message *m = s->message;
+	const struct slice payload = { m->payload, m->size };
 	struct json_out w;
 
 	buf_clear(&s->line);
@@ -225,17 +226,17 @@ write_line(struct slot *s)
 	json_out_str(&w, "queue", slice_of(s->work->queue));
 	json_out_str(&w, "namespace", slice_of(s->work->session->space));
 	json_out_u64(&w, "attempts", m->attempts);
-	json_out_u64(&w, "failure_attempts", m->failure_attempts);
+	json_out_u64(&w, "failure_attempts", m->failures);
 	out_text(&w, "key", m->key);
 	out_text(&w, "correlation_id", m->correlation_id);
 	out_text(&w, "content_type", m->content_type);
 	json_out_u64(&w, "fencing_token", m->fencing_token);
-	if (m->attributes.n > 0)
-		json_out_raw(&w, "attributes", m->attributes);
-	if (utf8_valid(m->payload))
-		json_out_str(&w, "text", m->payload);
+	if (*m->attributes)
+		json_out_raw(&w, "attributes", slice_of(m->attributes));
+	if (utf8_valid(payload))
+		json_out_str(&w, "text", payload);
 	else
-		json_out_base64(&w, "payload", m->payload);
+		json_out_base64(&w, "payload", payload);
 	json_out_close(&w);
 	json_out_end(&w);
 	buf_putc(&s->line, '\n');

@@ -4,6 +4,7 @@
 #include "cli/work.h"
 
 #include "base/clock.h"
+#include "client/address.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -11,6 +12,9 @@
 
 #define BACKOFF_FIRST (100 * SLU_MS)
 #define BACKOFF_MAX   (5 * SLU_SEC)
+
+/* A longer wait is made of several, so that --idle is seen. */
+#define WAIT_MAX (30 * SLU_SEC)
 
 static slu_time
 now(void)
@@ -55,7 +59,7 @@ static void
 say_back(struct slot *s)
 {
 	if (atomic_load(&s->work->away) && atomic_exchange(&s->work->away, false))
-		session_note(s->work->session, "%s answers again", s->work->address.text);
+		session_note(s->work->session, "%s answers again", s->work->session->shown);
 }
 
 /* R5: will the same come again? */
@@ -67,16 +71,22 @@ is_final(int rc)
 
 /* --- the lease ------------------------------------------------------------------ */
 
-static struct remote_settle
+static struct slu_settle
 item_of(const struct slot *s)
 {
-	return (struct remote_settle){
-		.space = s->work->session->space,
-		.queue = s->work->queue,
+	return (struct slu_settle){
 		.id = s->message->id,
 		.lease_id = s->message->lease_id,
-		.token = s->message->fencing_token,
+		.fencing_token = s->message->fencing_token,
 	};
+}
+
+static int
+tell_server(struct slot *s, enum slu_settle_verb verb, struct slu_settle *item,
+	    const struct slu_call *call, struct slu_err *err)
+{
+	return slu_client_settle(s->work->session->client, verb, s->work->queue, item, 1, call,
+				 err);
 }
 
 static void
@@ -90,16 +100,17 @@ lease_begins(struct slot *s, slu_time at)
 static bool
 keep_lease(struct slot *s)
 {
-	struct remote_settle item = item_of(s);
+	struct slu_settle item = item_of(s);
 	const slu_time at = now();
+	const struct slu_call call = {
+		.timeout = s->lease_end > at ? s->lease_end - at : 1,
+		.cancel_fd = s->work->force_fd,
+	};
 	struct slu_err err;
 	int rc;
 
 	item.time = s->work->lease;
-	s->remote.stop_fd = s->work->force_fd;
-	s->remote.timeout = s->lease_end > at ? s->lease_end - at : 1;
-	rc = remote_settle(&s->remote, REMOTE_EXTEND, &item, &err);
-	s->remote.timeout = s->work->session->timeout;
+	rc = tell_server(s, SLU_EXTEND, &item, &call, &err);
 	if (!rc) {
 		say_back(s);
 		lease_begins(s, at);
@@ -130,22 +141,22 @@ slot_wait(struct slot *s)
 
 /* --- settle --------------------------------------------------------------------- */
 
-static enum remote_verb
-fill(const struct slot *s, struct remote_settle *item)
+static enum slu_settle_verb
+fill(struct slot *s, struct slu_settle *item)
 {
-	const struct verdict *v = &s->verdict;
+	struct verdict *v = &s->verdict;
 
-	item->error = buf_slice(&v->error);
+	item->error = v->error.n > 0 ? buf_str(&v->error) : NULL;
 	item->time = v->delay;
 	item->at_once = v->delay == 0 || v->outcome == WORK_RETURNED;
 	item->defer = v->outcome == WORK_DEFERRED || v->outcome == WORK_RETURNED;
 	item->dead = v->outcome == WORK_DEAD;
 	if (v->outcome == WORK_DONE) {
 		*item = item_of(s);
-		item->result = buf_slice(&v->result);
-		return REMOTE_ACK;
+		item->result = v->result.n > 0 ? buf_str(&v->result) : NULL;
+		return SLU_ACK;
 	}
-	return REMOTE_NACK;
+	return SLU_NACK;
 }
 
 /* A forced settle has one try: the lease ends by itself. Otherwise the server is asked
@@ -154,16 +165,16 @@ fill(const struct slot *s, struct remote_settle *item)
 static int
 settle(struct slot *s, struct slu_err *err)
 {
-	struct remote_settle item = item_of(s);
-	const enum remote_verb verb = fill(s, &item);
+	struct slu_settle item = item_of(s);
+	const enum slu_settle_verb verb = fill(s, &item);
 	const bool forced = s->verdict.outcome == WORK_RETURNED;
+	const struct slu_call call = { .cancel_fd = forced ? 0 : s->work->force_fd };
 	bool doubtful = false;
 	slu_time pause = 0;
 	int rc;
 
-	s->remote.stop_fd = forced ? -1 : s->work->force_fd;
 	for (;;) {
-		rc = remote_settle(&s->remote, verb, &item, err);
+		rc = tell_server(s, verb, &item, &call, err);
 		if (!rc || (doubtful && rc == SLU_ENOTFOUND)) {
 			say_back(s);
 			return 0;
@@ -229,7 +240,7 @@ give_up(struct slot *s, const struct slu_err *err)
 }
 
 static void
-work_on(struct slot *s, const struct remote_message *m)
+work_on(struct slot *s, const struct slu_client_message *m)
 {
 	struct slu_err err;
 	int rc;
@@ -256,28 +267,26 @@ patience_left(const struct slot *s)
 	slu_time left;
 
 	if (idle == 0)
-		return REMOTE_WAIT_MAX;
+		return WAIT_MAX;
 	left = atomic_load(&s->work->active) + idle - now();
 	if (left <= 0 && atomic_load(&s->work->busy) > 0)
 		left = idle;
-	return left < 0 ? 0 : left < REMOTE_WAIT_MAX ? left
-						     : REMOTE_WAIT_MAX;
+	return left < 0 ? 0 : left < WAIT_MAX ? left
+					      : WAIT_MAX;
 }
 
 /* 0 and perhaps a message; or why to try later. */
 static int
 claim(struct slot *s, slu_time wait, struct slu_err *err)
 {
-	const struct remote_claim what = {
-		.space = s->work->session->space,
-		.queue = s->work->queue,
-		.limit = 1,
-		.lease = s->work->lease,
-		.wait = wait,
+	const struct session *const session = s->work->session;
+	const struct slu_client_claim what = { .limit = 1, .lease = s->work->lease, .wait = wait };
+	const struct slu_call call = {
+		.timeout = time_add(wait, session->timeout),
+		.cancel_fd = s->work->stop_fd,
 	};
 
-	s->remote.stop_fd = s->work->stop_fd;
-	return remote_dequeue(&s->remote, &what, &s->got, err);
+	return slu_client_dequeue(session->client, s->work->queue, &what, &s->got, &call, err);
 }
 
 /* One of the messages that may still be claimed, as --max has it. */
@@ -313,7 +322,6 @@ slot_loop(struct slot *s)
 		}
 		if (rc) {
 			say_away(s, &err);
-			http_hang_up(&s->remote.http); /* a server that stops waits for us */
 			pause = longer(pause);
 			rest(pause, s->work->stop_fd);
 			continue;
@@ -334,7 +342,6 @@ slot_main(void *arg)
 	struct work *w = s->work;
 	const uint64_t one = 1;
 
-	remote_init(&s->remote, &w->address, w->session->timeout, -1);
 	child_init(&s->child);
 	buf_init(&s->verdict.error, 4 * CHILD_TAIL);
 	buf_init(&s->verdict.result, 1 << 20);
@@ -343,8 +350,7 @@ slot_main(void *arg)
 	slot_loop(s);
 	if (w->lines)
 		slot_dismiss(s);
-	remote_messages_release(&s->got);
-	remote_release(&s->remote);
+	slu_client_messages_release(&s->got);
 	buf_release(&s->verdict.error);
 	buf_release(&s->verdict.result);
 	buf_release(&s->line);

@@ -30,6 +30,7 @@ answer_init(struct answer *a, size_t max_body)
 	*a = (struct answer){ 0 };
 	buf_init(&a->body, max_body);
 	buf_init(&a->line, ANSWER_LINE);
+	buf_init(&a->fields, 2 * ANSWER_HEAD);
 	answer_begin(a, false);
 }
 
@@ -38,6 +39,7 @@ answer_release(struct answer *a)
 {
 	buf_release(&a->body);
 	buf_release(&a->line);
+	buf_release(&a->fields);
 }
 
 void
@@ -47,12 +49,14 @@ answer_begin(struct answer *a, bool for_head)
 		.for_head = for_head,
 		.body = a->body,
 		.line = a->line,
+		.fields = a->fields,
 		.budget = ANSWER_HEAD,
 		.retry_after = ANSWER_NO_RETRY,
 	};
 
 	buf_clear(&next.body);
 	buf_clear(&next.line);
+	buf_clear(&next.fields);
 	*a = next;
 }
 
@@ -60,6 +64,12 @@ bool
 answer_is_untouched(const struct answer *a)
 {
 	return a->state == STATE_STATUS && a->line.n == 0 && a->interim == 0;
+}
+
+bool
+answer_has_head(const struct answer *a)
+{
+	return a->state > STATE_FIELD && a->state != STATE_REFUSED;
 }
 
 const char *
@@ -185,6 +195,35 @@ split_field(struct slice line, struct slice *name, struct slice *value)
 	return true;
 }
 
+/* A field is kept as name and value, each with a NUL behind it, which neither can have. */
+static int
+keep_field(struct answer *a, struct slice name, struct slice value)
+{
+	for (size_t i = 0; i < name.n; i++)
+		buf_putc(&a->fields, http_small(name.p[i]));
+	buf_putc(&a->fields, '\0');
+	buf_put(&a->fields, value.p, value.n);
+	buf_putc(&a->fields, '\0');
+	return a->fields.failed ? ANSWER_MEMORY : 0;
+}
+
+struct slice
+answer_field(const struct answer *a, struct slice name)
+{
+	struct slice found = { NULL, 0 };
+	size_t at = 0;
+
+	while (at < a->fields.n) {
+		const struct slice key = slice_of(a->fields.p + at);
+		const struct slice value = slice_of(key.p + key.n + 1);
+
+		if (slice_eq(key, name))
+			found = value;
+		at += key.n + value.n + 2;
+	}
+	return found;
+}
+
 /* After the blank line: what follows? */
 static int
 end_head(struct answer *a)
@@ -193,6 +232,7 @@ end_head(struct answer *a)
 		a->state = STATE_STATUS;
 		a->has_length = a->chunked = false;
 		a->left = 0;
+		buf_clear(&a->fields);
 		return a->interim++ < ANSWER_INTERIM_MAX ? 0 : ANSWER_INTERIM;
 	}
 	a->keep_alive = !a->said_close && (a->minor == 1 || a->said_keep_alive);
@@ -202,7 +242,7 @@ end_head(struct answer *a)
 	}
 	if (!a->has_length && !a->chunked)
 		return ANSWER_LENGTH_NONE;
-	if (a->left > a->body.max)
+	if (a->left > a->body.max && !a->in_pieces)
 		return ANSWER_BODY_LONG;
 	a->state = a->chunked ? STATE_CHUNK : a->left > 0 ? STATE_BODY
 							  : STATE_WHOLE;
@@ -221,7 +261,7 @@ line_field(struct answer *a, struct slice line)
 	for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
 		if (http_same(name, specials[i].name))
 			return specials[i].take(a, value);
-	return 0;
+	return keep_field(a, name, value);
 }
 
 static int
@@ -234,7 +274,7 @@ line_chunk(struct answer *a, struct slice line)
 		size = size << 4 | (uint64_t)http_hex(line.p[i]);
 	if (i == 0 || (i < line.n && line.p[i] != ';') || !http_all(line, CHAR_VALUE))
 		return ANSWER_CHUNK;
-	if (size > a->body.max - a->body.n)
+	if (size > a->body.max - a->body.n && !a->in_pieces)
 		return ANSWER_BODY_LONG;
 	a->left = size;
 	a->budget += (uint32_t)i + 2; /* N3: what framing needs is free, extensions are not */

@@ -12,8 +12,7 @@
  *                 in = read_more();
  *         use(a.status, buf_slice(&a.body));
  *
- * Interim answers (100 and the like) are passed over. What the parser needs of the
- * head it takes, the rest is checked and forgotten.
+ * Interim answers (100 and the like) are passed over.
  *
  *  N1  Lines end in CRLF, names are tokens, values have no control characters.
  *  N2  The length of a body is said once: Content-Length, or Transfer-Encoding that is
@@ -22,6 +21,8 @@
  *  N3  Head, trailers with chunk lines, and body each have their limit.
  *  N4  The outcome depends on the bytes alone, never on how they were cut.
  *  N5  Nothing behind the answer is looked at: it stays in `in`.
+ *  N6  With `in_pieces` a body has no limit: whoever reads takes what `body` has after
+ *      each answer_next, and empties it.
  */
 #ifndef CLIENT_ANSWER_H
 #define CLIENT_ANSWER_H
@@ -73,7 +74,9 @@ struct answer {
 	/* What a caller reads, after WHOLE. */
 	unsigned status;
 	struct buf body;
+	struct buf fields;    /* of the head, for answer_field */
 	bool keep_alive;      /* the connection may be used again */
+	bool in_pieces;       /* N6: set after answer_begin */
 	uint32_t retry_after; /* seconds, or ANSWER_NO_RETRY */
 
 	/* Inner. */
@@ -97,6 +100,12 @@ void answer_begin(struct answer *a, bool for_head);
 
 /* Takes bytes off the front of *in. */
 enum answer_event answer_next(struct answer *a, struct slice *in);
+
+/* Its head is whole: status and fields are there. */
+bool answer_has_head(const struct answer *a);
+
+/* The value of a field, the last of that name; or no bytes. The name is in small letters. */
+struct slice answer_field(const struct answer *a, struct slice name);
 
 /* Not a byte of it has come yet. */
 bool answer_is_untouched(const struct answer *a);

@@ -2,10 +2,14 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 
 enum {
-	HEAD_MAX = 16 * 1024
+	HEAD_MAX = 32 * 1024,
+	SOURCE_PIECE = 64 * 1024
 };
 
 /* K4: how long what was on its way may take to arrive. */
@@ -57,9 +61,15 @@ write_head(struct http *h, const struct http_call *call, struct slu_err *err)
 	buf_printf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n", call->method, call->path, host);
 	if (h->address.token)
 		buf_printf(b, "Authorization: Bearer %s\r\n", h->address.token);
-	if (call->body.n > 0)
-		buf_printf(b, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-			   call->body.n);
+	if (call->fields)
+		buf_puts(b, call->fields);
+	if (call->body.n > 0 || call->source)
+		buf_printf(b, "Content-Type: %s\r\n",
+			   call->content_type ? call->content_type : "application/json");
+	if (call->source)
+		buf_printf(b, "Transfer-Encoding: chunked\r\n\r\n%zx", call->body.n);
+	else if (call->body.n > 0)
+		buf_printf(b, "Content-Length: %zu\r\n", call->body.n);
 	else if (strcmp(call->method, "POST") == 0)
 		buf_puts(b, "Content-Length: 0\r\n");
 	buf_puts(b, "\r\n");
@@ -68,7 +78,7 @@ write_head(struct http *h, const struct http_call *call, struct slu_err *err)
 			 : 0;
 }
 
-/* Take what is there: 0 when the answer is whole, SLU_EBUSY when it is not yet. */
+/* Take what is there: SLU_EBUSY when it did not come to the end of the answer. */
 static int
 receive_some(struct http *h, struct slu_err *err)
 {
@@ -92,25 +102,32 @@ receive_some(struct http *h, struct slu_err *err)
 	default:
 		break;
 	}
-	if (in.n > 0) /* more than was asked for: the next answer would be wrong */
-		h->answer.keep_alive = false;
+	if (in.n > 0 || !h->answer.keep_alive) /* more than was asked for is the end, too */
+		h->spoiled = true;
+	h->whole = true;
 	return 0;
 }
 
+/* 0, or SLU_EBUSY: something came, and it was not all. */
+static int
+receive_more(struct http *h, const struct patience *until, struct slu_err *err)
+{
+	const int rc = patience_wait(until, h->wire.fd, POLLIN);
+
+	if (rc == SLU_EDOWN)
+		return slu_fail(err, rc, "%s: cannot wait for the answer: %m", h->address.text);
+	return rc ? rc : receive_some(h, err);
+}
+
+/* Until the answer is whole, or, in pieces, its head. */
 static int
 receive(struct http *h, const struct patience *until, struct slu_err *err)
 {
 	int rc = SLU_EBUSY;
 
-	while (rc == SLU_EBUSY) {
-		rc = patience_wait(until, h->wire.fd, POLLIN);
-		if (rc == SLU_EDOWN)
-			return slu_fail(err, rc, "%s: cannot wait for the answer: %m",
-					h->address.text);
-		if (!rc)
-			rc = receive_some(h, err);
-	}
-	return rc;
+	while (rc == SLU_EBUSY && !(h->answer.in_pieces && answer_has_head(&h->answer)))
+		rc = receive_more(h, until, err);
+	return rc == SLU_EBUSY ? 0 : rc;
 }
 
 /* K4 */
@@ -122,27 +139,64 @@ drain(struct http *h, struct slu_err *err)
 		.stop_fd = -1,
 	};
 
-	h->answer.keep_alive = false;
 	if (!wire_end(&h->wire))
 		return SLU_ECANCELED;
+	h->spoiled = true;
 	return receive(h, &until, err) ? SLU_ECANCELED : 0;
+}
+
+/* A body that comes from somewhere else, in chunks. A server that answers meanwhile wants
+ * no more of it. */
+static int
+send_source(struct http *h, const struct http_call *call, struct slu_err *err)
+{
+	char room[SOURCE_PIECE], size[24];
+	int64_t n = 1;
+	int rc = 0;
+
+	while (!rc && n > 0 && (h->wire.tls || wire_is_silent(&h->wire))) {
+		struct slice parts[3] = { { size, 0 }, { room, 0 }, SLICE("\r\n") };
+
+		n = call->source(call->source_arg, room, sizeof room);
+		if (n < 0)
+			return slu_fail(err, SLU_EFAILED, "%s: the body could not be read whole, and "
+							  "the call was broken off",
+					h->address.text);
+		parts[0].n = (size_t)snprintf(size, sizeof size, "%" PRIx64 "\r\n", (uint64_t)n);
+		parts[1].n = (size_t)n;
+		rc = wire_send(&h->wire, parts, 3, &call->until);
+	}
+	h->spoiled = n > 0;
+	return rc;
+}
+
+static int
+send_all(struct http *h, const struct http_call *call, struct slu_err *err)
+{
+	struct slice parts[] = {
+		buf_slice(&h->head), call->body, { "\r\n", call->source ? 2 : 0 }
+	};
+	int rc = wire_send(&h->wire, parts, 3, &call->until);
+
+	if (!rc && call->source)
+		rc = send_source(h, call, err);
+	return rc == SLU_EUNKNOWN ? 0 : rc; /* it may have answered before it closed: 413 */
 }
 
 static int
 exchange(struct http *h, const struct http_call *call, struct slu_err *err)
 {
-	struct slice parts[] = { buf_slice(&h->head), call->body };
 	int rc;
 
 	answer_begin(&h->answer, strcmp(call->method, "HEAD") == 0);
-	rc = wire_send(&h->wire, parts, 2, &call->until);
-	if (rc == SLU_EUNKNOWN)
-		rc = 0; /* it may have answered before it closed: 413 */
+	h->answer.in_pieces = call->in_pieces;
+	h->whole = h->lent = h->spoiled = false;
+	rc = send_all(h, call, err);
 	if (!rc)
 		rc = receive(h, &call->until, err);
 	if (rc == SLU_ECANCELED && call->waits)
 		rc = drain(h, err);
-	if (rc || !h->answer.keep_alive)
+	if (rc || (h->whole && h->spoiled))
 		http_hang_up(h);
 	return rc;
 }
@@ -160,11 +214,36 @@ explain(const struct http *h, const struct http_call *call, int rc, struct slu_e
 }
 
 int
-http_call(struct http *h, const struct http_call *call, struct slu_err *err)
+http_in_doubt(int rc, struct slu_err *err)
+{
+	if (rc != SLU_EDOWN)
+		return rc;
+	if (err)
+		err->code = SLU_EUNKNOWN;
+	return SLU_EUNKNOWN;
+}
+
+static int
+connect_to(struct http *h, const struct http_call *call, struct slu_err *err)
+{
+	const slu_time limit = call->connect_time > 0 ? call->connect_time : SLU_NEVER;
+	const slu_time end = time_add(clock_mono(&clock_system), limit);
+	struct patience until = call->until;
+	int rc;
+
+	if (end < until.deadline)
+		until.deadline = end;
+	rc = wire_open(&h->wire, &h->address, &until, err);
+	return rc == SLU_ETIMEOUT && end < call->until.deadline ? SLU_EDOWN : rc;
+}
+
+int
+http_begin(struct http *h, const struct http_call *call, struct slu_err *err)
 {
 	bool kept = h->wire.fd >= 0;
 	int rc = write_head(h, call, err);
 
+	h->repeated = false;
 	if (rc)
 		return rc;
 	if (kept && !wire_is_silent(&h->wire)) { /* K1 */
@@ -173,16 +252,73 @@ http_call(struct http *h, const struct http_call *call, struct slu_err *err)
 	}
 	for (;;) {
 		if (h->wire.fd < 0)
-			rc = wire_open(&h->wire, &h->address, &call->until, err);
+			rc = connect_to(h, call, err);
 		if (rc)
-			return rc;
+			return h->repeated ? http_in_doubt(rc, err) : rc;
 		rc = exchange(h, call, err);
-		if (rc == SLU_EUNKNOWN && kept && call->repeatable &&
+		if (rc == SLU_EUNKNOWN && kept && call->repeatable && !call->source &&
 		    answer_is_untouched(&h->answer)) {
 			kept = false;
+			h->repeated = true;
 			rc = 0;
 			continue;
 		}
 		return rc ? explain(h, call, rc, err) : 0;
 	}
+}
+
+int
+http_call(struct http *h, const struct http_call *call, struct slu_err *err)
+{
+	assert(!call->in_pieces);
+	return http_begin(h, call, err);
+}
+
+/* --- an answer in pieces ----------------------------------------------------------- */
+
+static int
+broken(struct http *h, int rc, struct slu_err *err)
+{
+	http_hang_up(h);
+	if (rc == SLU_ETIMEOUT)
+		return slu_fail(err, rc, "%s: the rest of the answer did not come within the time "
+					 "allowed",
+				h->address.text);
+	if (rc == SLU_ECANCELED)
+		return slu_fail(err, rc, "%s: stopped before the answer was whole", h->address.text);
+	return rc;
+}
+
+int
+http_piece(struct http *h, const struct patience *until, struct slice *piece,
+	   struct slu_err *err)
+{
+	int rc = 0;
+
+	if (h->lent)
+		buf_clear(&h->answer.body);
+	h->lent = true;
+	while (h->answer.body.n == 0 && !h->whole) {
+		rc = h->wire.fd < 0 ? SLU_EUNKNOWN : receive_more(h, until, err);
+		if (rc && rc != SLU_EBUSY)
+			return broken(h, rc, err);
+	}
+	*piece = buf_slice(&h->answer.body);
+	if (h->whole && h->spoiled)
+		http_hang_up(h);
+	return 0;
+}
+
+int
+http_gather(struct http *h, const struct patience *until, struct slu_err *err)
+{
+	int rc = h->whole ? 0 : SLU_EBUSY;
+
+	while (rc == SLU_EBUSY)
+		rc = receive_more(h, until, err);
+	if (rc)
+		return broken(h, rc, err);
+	if (h->spoiled)
+		http_hang_up(h);
+	return 0;
 }

@@ -39,3 +39,17 @@ slu_panic(const char *fmt, ...)
 	(void)snprintf(g->text, sizeof g->text, "%s", text);
 	longjmp(g->back, 1);
 }
+
+int
+slu_guard(int (*fn)(void *arg), void *arg, struct slu_err *err)
+{
+	struct guard g;
+	int rc;
+
+	if (GUARD_ENTER(&g))
+		rc = slu_fail(err, SLU_EPANIC, "panic: %s", g.text);
+	else
+		rc = fn(arg);
+	guard_leave(&g);
+	return rc;
+}

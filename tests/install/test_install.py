@@ -36,10 +36,10 @@ def libdir(root):
     return next(root.rglob("sluice.pc")).parents[1]
 
 
-def flags(root, libdir, *args):
+def flags(root, libdir, *args, package="sluice"):
     env = dict(os.environ, PKG_CONFIG_SYSROOT_DIR=str(root),
                PKG_CONFIG_PATH=str(libdir / "pkgconfig"))
-    return call(["pkg-config", "--cflags", "--libs", *args, "sluice"], env=env).split()
+    return call(["pkg-config", "--cflags", "--libs", *args, package], env=env).split()
 
 
 def symbols(path, *options):
@@ -53,22 +53,34 @@ def test_every_public_header_is_installed(root):
     assert installed == HEADERS
 
 
-def test_the_shared_library_has_a_versioned_soname(libdir):
-    soname = re.search(r"SONAME\s+(\S+)", call(["objdump", "-p", libdir / "libsluice.so"]))[1]
-    assert re.fullmatch(r"libsluice\.so\.\d+", soname)
+@pytest.mark.parametrize("name", ["libsluice", "libsluice-client"])
+def test_the_shared_library_has_a_versioned_soname(libdir, name):
+    soname = re.search(r"SONAME\s+(\S+)", call(["objdump", "-p", libdir / f"{name}.so"]))[1]
+    assert re.fullmatch(name + r"\.so\.\d+", soname)
     assert (libdir / soname).exists()
 
 
-@pytest.mark.parametrize("name, option", [("libsluice.so", "-D"), ("libsluice.a", "-g")])
-def test_a_library_shows_only_slu_names(libdir, name, option):
-    names = symbols(libdir / name, option, "--defined-only")
-    assert "slu_fail" in names
+@pytest.mark.parametrize("name, one", [("libsluice", "slu_fail"),
+                                       ("libsluice-client", "slu_client_new")])
+@pytest.mark.parametrize("end, option", [("so", "-D"), ("a", "-g")])
+def test_a_library_shows_only_slu_names(libdir, name, one, end, option):
+    names = symbols(libdir / f"{name}.{end}", option, "--defined-only")
+    assert one in names
     assert [n for n in sorted(names) if not n.startswith("slu_")] == []
 
 
-def test_both_libraries_show_the_same_names(libdir):
-    assert (symbols(libdir / "libsluice.so", "-D", "--defined-only")
-            == symbols(libdir / "libsluice.a", "-g", "--defined-only"))
+@pytest.mark.parametrize("name", ["libsluice", "libsluice-client"])
+def test_both_libraries_show_the_same_names(libdir, name):
+    assert (symbols(libdir / f"{name}.so", "-D", "--defined-only")
+            == symbols(libdir / f"{name}.a", "-g", "--defined-only"))
+
+
+@pytest.mark.parametrize("end, option", [("so", "-D"), ("a", "-g")])
+def test_the_two_libraries_have_no_name_in_common(libdir, end, option):
+    """A program may link both, in any order and statically, too."""
+    one, two = (symbols(libdir / f"{name}.{end}", option, "--defined-only")
+                for name in ("libsluice", "libsluice-client"))
+    assert one & two == set()
 
 
 @pytest.mark.parametrize("name, option", [("libsluice.so", "-D"), ("libsluice.a", "-g")])
@@ -90,14 +102,16 @@ def test_a_header_compiles_alone(root, libdir, tmp_path, header, language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", ["shared", "static"])
-def test_a_program_outside_of_the_tree_builds_and_runs(root, libdir, tmp_path, kind, language):
+@pytest.mark.parametrize("package, name", [("sluice", "consumer"), ("sluice-client", "remote")])
+def test_a_program_outside_of_the_tree_builds_and_runs(root, libdir, tmp_path, kind, language,
+                                                       package, name):
     options = ["--static"] if kind == "static" else []
     extra = ["-static"] if kind == "static" else []
     program = tmp_path / "consumer"
     source = tmp_path / "consumer.c"
-    source.write_text((ROOT / "tests/install/consumer.c").read_text())
+    source.write_text((ROOT / f"tests/install/{name}.c").read_text())
     call([*LANGUAGES[language], *STRICT, source, "-x", "none", "-o", program, *extra,
-          *flags(root, libdir, *options)], cwd=tmp_path)
+          *flags(root, libdir, *options, package=package)], cwd=tmp_path)
     env = dict(os.environ, LD_LIBRARY_PATH=str(libdir))
     assert call([program], cwd=tmp_path, env=env) == "works\n"
 

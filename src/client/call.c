@@ -1,0 +1,41 @@
+/*
+ * call.c - any path of the server's API.
+ */
+#include "client/client.h"
+
+#include "base/mem.h"
+
+static int
+take_body(struct ask *a, struct slu_answer *out, struct slu_err *err)
+{
+	const struct slice body = ask_body(a);
+
+	out->status = a->status;
+	out->body = mem_alloc(body.n + 1);
+	if (!out->body)
+		return slu_fail(err, SLU_ENOMEM, "no memory for an answer of %zu bytes", body.n);
+	if (body.n > 0)
+		memcpy(out->body, body.p, body.n);
+	out->body[body.n] = '\0';
+	out->size = body.n;
+	return 0;
+}
+
+int
+slu_client_call(struct slu_client *c, const struct slu_request *r, struct slu_answer *out,
+		const struct slu_call *call, struct slu_err *err)
+{
+	struct ask a;
+	int rc, taken = 0;
+
+	*out = (struct slu_answer){ 0 };
+	ask_init(&a, c, call, r->method, r->path);
+	buf_put(&a.body, r->body, r->size);
+	a.content_type = r->content_type;
+	a.repeatable |= r->repeatable;
+	rc = ask_run(&a, err);
+	if (a.status)
+		taken = take_body(&a, out, rc ? NULL : err);
+	ask_release(&a);
+	return rc ? rc : taken;
+}

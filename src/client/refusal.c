@@ -1,0 +1,117 @@
+/*
+ * refusal.c - what the server says when it says no, in the words of either API:
+ *
+ *      {"error":"lease_lost","message":"..."}        {"error":"lease_expired","detail":"..."}
+ */
+#include "client/client.h"
+
+#include "base/json.h"
+#include "base/json_table.h"
+
+/* Names of the lease API that are no row of the error table. */
+static const struct {
+	const char *name;
+	enum slu_code code;
+	bool away;
+} names[] = {
+	{ "cas_mismatch", SLU_ECONFLICT, false },
+	{ "etag_mismatch", SLU_ECONFLICT, false },
+	{ "fencing_mismatch", SLU_ELEASE, false },
+	{ "lease_conflict", SLU_ELEASE, false },
+	{ "lease_expired", SLU_ELEASE, false },
+	{ "node_passive", SLU_EDOWN, true },
+	{ "queue_busy", SLU_EBUSY, false },
+	{ "queue_message_lease_mismatch", SLU_ELEASE, false },
+	{ "shutdown_draining", SLU_ECLOSED, true },
+	{ "txn_mismatch", SLU_ELEASE, false },
+	{ "waiting", SLU_EBUSY, false },
+};
+
+static const struct {
+	unsigned status;
+	enum slu_code code;
+} statuses[] = {
+	{ 400, SLU_EINVAL },
+	{ 401, SLU_EAUTH },
+	{ 403, SLU_EFORBIDDEN },
+	{ 404, SLU_ENOTFOUND },
+	{ 408, SLU_ETIMEOUT },
+	{ 409, SLU_ECONFLICT },
+	{ 413, SLU_ETOOBIG },
+	{ 429, SLU_EBUSY },
+};
+
+int
+refusal_code(struct slice name, unsigned status, bool *away)
+{
+	*away = false;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (slice_eq(name, slice_of(names[i].name))) {
+			*away = names[i].away;
+			return names[i].code;
+		}
+	for (int code = SLU_CODE_BASE + 1; code < SLU_CODE_END; code++) {
+		const struct slu_err_row *row = slu_err_row(code);
+
+		if (slice_eq(name, slice_of(row->flat_name)) ||
+		    slice_eq(name, slice_of(row->lockd_name))) {
+			*away = code == SLU_ESTARTING || code == SLU_ECLOSED;
+			return code;
+		}
+	}
+	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+		if (statuses[i].status == status)
+			return statuses[i].code;
+	return status >= 500 ? SLU_EDOWN : SLU_EINVAL;
+}
+
+/* What to do about it, where the server cannot know. */
+static const char *
+advice(const struct ask *a, int code)
+{
+	const bool has_token = a->client->token != NULL;
+
+	if (code == SLU_EAUTH && has_token)
+		return "; the token that was sent is no good here: get another";
+	if (code == SLU_EAUTH)
+		return "; set SLUICE_TOKEN or say --token-file (`sluice token` makes one)";
+	if (code == SLU_EFORBIDDEN && has_token)
+		return "; the token that was sent does not allow it";
+	return "";
+}
+
+struct words {
+	struct slice error, message, detail;
+};
+
+int
+refusal_read(const struct ask *a, bool *away, struct slu_err *err)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELD(text, struct words, error),
+		JSON_FIELD(text, struct words, message),
+		JSON_FIELD(text, struct words, detail),
+	};
+	const struct answer *const answer = &a->link->http.answer;
+	struct words why = { 0 };
+	struct json r;
+	char room[1024];
+	struct slice text;
+	int code;
+
+	json_init(&r, buf_slice(&answer->body), JSON_DEPTH);
+	json_room(&r, room, sizeof room);
+	json_fields(&r, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, &why);
+	if (json_end(&r, NULL))
+		why = (struct words){ 0 };
+	code = refusal_code(why.error, answer->status, away);
+	text = why.message.n ? why.message : why.detail.n ? why.detail
+							  : why.error;
+	if (text.n == 0)
+		slu_fail(err, code, "the server answered with status %u", answer->status);
+	else
+		slu_fail(err, code, "%.*s%s", (int)text.n, text.p, advice(a, code));
+	if (err && answer->retry_after != ANSWER_NO_RETRY)
+		err->retry_after = answer->retry_after * SLU_SEC;
+	return code;
+}

@@ -1,0 +1,364 @@
+/*
+ * Many messages a call, against real servers; and what every call does when its server is
+ * away, frozen, killed, or not the one that serves.
+ */
+#include "served.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <test.h>
+#include <unistd.h>
+
+static uint64_t
+put(struct slu_client *c, const char *text)
+{
+	struct slu_client_put p = { .payload = text, .size = strlen(text) };
+
+	FINE(slu_client_enqueue(c, "mail", &p, 1, NULL, &err));
+	return p.id;
+}
+
+static void
+take(struct slu_client *c, struct slu_client_messages *got, slu_time wait)
+{
+	const struct slu_client_claim claim = { .limit = 100, .wait = wait };
+
+	FINE(slu_client_dequeue(c, "mail", &claim, got, NULL, &err));
+}
+
+TEST(a_batch_goes_in_comes_out_and_is_settled)
+{
+	static const char bytes[] = { 0, 1, (char)0xff, '"' };
+	struct slu_client_put puts[] = {
+		{ .payload = "low", .size = 3, .priority = "low", .attributes = "{\"a\":[1]}" },
+		{ .payload = bytes, .size = sizeof bytes, .priority = "high", .key = "k", .correlation_id = "c-1", .content_type = "image/png" },
+		{ .payload = "{\"x\":1}", .size = 7, .is_json = true, .max_attempts = 1 },
+	};
+	struct slu_client_messages got = { 0 };
+	struct slu_settle s[3];
+	struct slu_client *c;
+	struct served srv;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	FINE(slu_client_enqueue(c, "mail", puts, 3, NULL, &err));
+	take(c, &got, 0);
+	CHECK_EQ(3, got.n);
+	CHECK_EQ(puts[1].id, got.items[0].id);
+	CHECK_EQ(sizeof bytes, got.items[0].size);
+	CHECK(memcmp(bytes, got.items[0].payload, sizeof bytes) == 0);
+	CHECK_STR("k", got.items[0].key);
+	CHECK_STR("c-1", got.items[0].correlation_id);
+	CHECK_STR("image/png", got.items[0].content_type);
+	CHECK_STR("", got.items[0].attributes);
+	CHECK_STR("{\"a\":[1]}", got.items[2].attributes);
+	CHECK_EQ(1, got.items[1].attempts);
+	CHECK(got.items[0].raw[0] == '{' && got.items[0].raw[got.items[0].raw_size - 1] == '}');
+	for (int i = 0; i < 3; i++)
+		s[i] = (struct slu_settle){ .id = got.items[i].id,
+					    .lease_id = got.items[i].lease_id,
+					    .fencing_token = got.items[i].fencing_token };
+	s[1].error = "broken";
+	FINE(slu_client_settle(c, SLU_EXTEND, "mail", s, 3, NULL, &err));
+	CHECK(s[0].at > 0);
+	FINE(slu_client_settle(c, SLU_ACK, "mail", s, 1, NULL, &err));
+	FINE(slu_client_settle(c, SLU_NACK, NULL, s + 1, 1, NULL, &err));
+	CHECK(s[1].died);
+	CHECK_EQ(SLU_ENOTFOUND, slu_client_settle(c, SLU_ACK, "mail", s, 3, NULL, NULL));
+	CHECK_EQ(SLU_ENOTFOUND, s[0].code);
+	CHECK_EQ(SLU_OK, s[2].code, "the others are settled all the same");
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+}
+
+TEST(what_is_wrong_is_said_and_nothing_is_sent)
+{
+	struct slu_client_put bad = { .payload = "{", .size = 1, .is_json = true };
+	struct slu_client *c;
+	struct slu_err why;
+
+	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ .servers = "a:b:c" }, &why));
+	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ .servers = " , " }, &why));
+	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ .token = "a\nb" }, &why));
+	FINE(slu_client_new(&c, NULL, &err));
+	CHECK_EQ(SLU_EINVAL, slu_client_enqueue(c, "mail", &bad, 1, NULL, &why));
+	CHECK_CONTAINS("payload", why.text);
+	CHECK_EQ(SLU_EINVAL, slu_client_enqueue(c, "mail", &bad, 0, NULL, &why));
+	slu_client_free(c);
+	slu_client_free(NULL);
+}
+
+/* --- servers that are away ------------------------------------------------------- */
+
+struct waiter {
+	struct slu_client *client;
+	struct slu_client_messages got;
+	struct slu_call call;
+	struct slu_err err;
+	_Atomic bool done;
+	int rc;
+	pthread_t thread;
+};
+
+static void *
+wait_for_mail(void *arg)
+{
+	const struct slu_client_claim claim = { .limit = 1, .wait = SLU_NEVER };
+	struct waiter *w = arg;
+
+	w->rc = slu_client_dequeue(w->client, "mail", &claim, &w->got, &w->call, &w->err);
+	atomic_store(&w->done, true);
+	return NULL;
+}
+
+static void
+begin(struct waiter *w, struct slu_client *c)
+{
+	*w = (struct waiter){ .client = c, .call = w->call };
+	CHECK(pthread_create(&w->thread, NULL, wait_for_mail, w) == 0);
+}
+
+static void
+finish(struct waiter *w, int rc)
+{
+	pthread_join(w->thread, NULL);
+	if (w->rc != rc)
+		test_fail(__FILE__, __LINE__, "%s: %s", slu_err_row(w->rc)->c_name, w->err.text);
+	slu_client_messages_release(&w->got);
+}
+
+/* Until the server knows that somebody waits. */
+static void
+until_parked(struct slu_client *c, unsigned n)
+{
+	char want[64];
+	bool found = false;
+
+	(void)snprintf(want, sizeof want, "sluice_waiting{shard=\"0\"} %u\n", n);
+	while (!found) {
+		struct slu_answer a;
+
+		FINE(slu_client_call(c, &(struct slu_request){ .method = "GET", .path = "/metrics" },
+				     &a, NULL, &err));
+		found = strstr(a.body, want);
+		slu_free(a.body);
+	}
+}
+
+/* LQ-66: the server freezes while a client waits, and nobody's clock ends the wait. */
+TEST(a_wait_has_no_timeout_of_its_own)
+{
+	const struct timespec a_while = { 0, 300000000 };
+	struct slu_client *c, *other;
+	struct slu_client_config config = { .space = "test", .timeout = SLU_MS };
+	struct waiter w = { 0 };
+	struct served srv;
+
+	served_start(&srv, 1, "memory");
+	config.servers = srv.address;
+	FINE(slu_client_new(&c, &config, &err));
+	other = served_client(&srv);
+	begin(&w, c);
+	until_parked(other, 1);
+	served_freeze(&srv);
+	nanosleep(&a_while, NULL); /* 300 times what an answer may take */
+	CHECK(!atomic_load(&w.done));
+	served_thaw(&srv);
+	put(other, "x");
+	finish(&w, 0);
+	slu_client_free(c);
+	slu_client_free(other);
+}
+
+TEST(a_call_ends_at_its_timeout_and_when_it_is_canceled)
+{
+	const struct slu_client_claim claim = { .wait = SLU_NEVER };
+	const int fd = eventfd(0, EFD_CLOEXEC);
+	const uint64_t one = 1;
+	struct slu_client_messages got = { 0 };
+	struct slu_client *c;
+	struct waiter w = { .call = { .cancel_fd = fd } };
+	struct served srv;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	CHECK_EQ(SLU_ETIMEOUT, slu_client_dequeue(c, "mail", &claim, &got,
+						  &(struct slu_call){ .timeout = 20 * SLU_MS }, NULL));
+	begin(&w, c);
+	until_parked(c, 1);
+	CHECK(write(fd, &one, sizeof one) == sizeof one);
+	finish(&w, SLU_ECANCELED);
+	until_parked(c, 0);
+	slu_client_free(c);
+	close(fd);
+}
+
+TEST(a_server_killed_in_the_middle_loses_nothing_and_needs_no_code)
+{
+	struct slu_client_messages got = { 0 };
+	struct slu_settle done = { 0 };
+	struct slu_client *c;
+	struct waiter w = { 0 };
+	struct served srv;
+	uint64_t id;
+
+	served_start(&srv, 1, "log");
+	c = served_client(&srv);
+	id = put(c, "before");
+	take(c, &got, 0);
+	begin(&w, c);
+	until_parked(c, 1);
+	served_kill(&srv);
+	served_again(&srv);
+	done.id = id;
+	done.lease_id = got.items[0].lease_id;
+	FINE(slu_client_settle(c, SLU_ACK, "mail", &done, 1, NULL, &err));
+	put(c, "after");
+	pthread_join(w.thread, NULL);
+	CHECK_EQ(0, w.rc);
+	CHECK_EQ(1, w.got.n);
+	CHECK(memcmp("after", w.got.items[0].payload, 5) == 0);
+	slu_client_messages_release(&w.got);
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+}
+
+static void *
+put_while_away(void *arg)
+{
+	put(arg, "x");
+	return NULL;
+}
+
+TEST(a_server_that_is_away_is_waited_for)
+{
+	struct slu_client_messages got = { 0 };
+	struct slu_client *c;
+	struct served srv;
+	pthread_t t;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	served_stop(&srv);
+	CHECK(pthread_create(&t, NULL, put_while_away, c) == 0);
+	served_again(&srv);
+	pthread_join(t, NULL);
+	take(c, &got, 0);
+	CHECK_EQ(1, got.n);
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+}
+
+TEST(without_patience_the_first_failure_is_the_answer)
+{
+	const struct slu_client_config config = { .servers = "unix:nobody.sock", .patience = -1 };
+	struct slu_client_put p = { .payload = "x", .size = 1 };
+	struct slu_client *c;
+	struct slu_err why;
+
+	FINE(slu_client_new(&c, &config, &err));
+	CHECK_EQ(SLU_EDOWN, slu_client_enqueue(c, "mail", &p, 1, NULL, &why));
+	CHECK_CONTAINS("nobody.sock", why.text);
+	slu_client_free(c);
+}
+
+TEST(the_next_server_of_the_list_takes_over)
+{
+	char servers[300];
+	struct slu_client_config config = { .servers = servers, .space = "test", .patience = -1 };
+	struct served one, two;
+	struct slu_client *c;
+	struct slu_answer a;
+
+	served_start(&one, 1, "memory");
+	served_start(&two, 2, "memory");
+	(void)snprintf(servers, sizeof servers, "unix:nobody.sock, %s,%s", one.address, two.address);
+	FINE(slu_client_new(&c, &config, &err));
+	put(c, "one");
+	served_kill(&one);
+	put(c, "two");
+	served_kill(&two);
+	served_again(&one);
+	put(c, "one again");
+	FINE(slu_client_call(c, &(struct slu_request){ .method = "GET", .path = "/stats?namespace=test&topic=mail" },
+			     &a, NULL, &err));
+	CHECK_CONTAINS("\"ready\":1", a.body);
+	slu_free(a.body);
+	slu_client_free(c);
+}
+
+TEST(with_idempotent_every_message_has_a_key_of_its_own)
+{
+	struct slu_client_put p[2] = { { .payload = "x", .size = 1 }, { .payload = "y", .size = 1 } };
+	struct slu_client_config config = { .space = "test", .idempotent = true };
+	struct slu_client_messages got = { 0 };
+	struct slu_client *c;
+	struct served srv;
+
+	served_start(&srv, 1, "memory");
+	config.servers = srv.address;
+	FINE(slu_client_new(&c, &config, &err));
+	FINE(slu_client_enqueue(c, "mail", p, 2, NULL, &err));
+	FINE(slu_client_enqueue(c, "mail", p, 2, NULL, &err));
+	take(c, &got, 0);
+	CHECK_EQ(4, got.n);
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+}
+
+/* --- threads --------------------------------------------------------------------- */
+
+struct worker {
+	struct slu_client *client;
+	_Atomic unsigned *left;
+	pthread_t thread;
+};
+
+static void *
+work(void *arg)
+{
+	struct worker *w = arg;
+
+	while (atomic_load(w->left) > 0) {
+		struct slu_client_messages got = { 0 };
+
+		take(w->client, &got, 10 * SLU_MS);
+		for (size_t i = 0; i < got.n; i++) {
+			struct slu_settle s = { .id = got.items[i].id, .lease_id = got.items[i].lease_id };
+
+			FINE(slu_client_settle(w->client, SLU_ACK, "mail", &s, 1, NULL, &err));
+			atomic_fetch_sub(w->left, 1);
+		}
+		slu_client_messages_release(&got);
+	}
+	return NULL;
+}
+
+TEST(many_threads_share_a_client)
+{
+	enum {
+		THREADS = 8,
+		MESSAGES = 200
+	};
+	_Atomic unsigned left = MESSAGES;
+	struct worker workers[THREADS];
+	struct slu_client *c;
+	struct served srv;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	EACH(i, workers) {
+		workers[i] = (struct worker){ c, &left, 0 };
+		CHECK(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
+	}
+	for (int i = 0; i < MESSAGES; i++)
+		put(c, "x");
+	EACH(i, workers)
+		pthread_join(workers[i].thread, NULL);
+	CHECK_EQ(0, atomic_load(&left));
+	slu_client_free(c);
+}
