@@ -50,7 +50,7 @@ become(int err_fd, const char *program, const struct served *s)
 	}
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)setpgid(0, 0); /* Ctrl-C is for the bench, which stops it */
-	if (dup2(err_fd, STDERR_FILENO) >= 0)
+	if (dup2(err_fd, STDERR_FILENO) >= 0 && (!c->enter || c->enter(c->enter_arg) == 0))
 		execvp(program, (char **)argv);
 	dprintf(STDERR_FILENO, "%s: %m\n", program);
 	_exit(127);
@@ -90,6 +90,10 @@ make_folder(struct served *s, struct slu_err *err)
 {
 	int rc;
 
+	if (s->conf->folder) {
+		(void)snprintf(s->folder, sizeof s->folder, "%s", s->conf->folder);
+		return 0;
+	}
 	(void)snprintf(s->folder, sizeof s->folder, "%.200s/sluice-bench-XXXXXX", s->conf->dir);
 	if (mkdtemp(s->folder))
 		return 0;
@@ -117,7 +121,9 @@ served_start(struct served *s, struct slu_err *err)
 	said = fdopen(fds[0], "r");
 	rc = said && s->pid > 0 ? read_address(s, said, err)
 				: slu_fail(err, SLU_EDOWN, "fork: %m");
-	if (said) /* what it says later ends nowhere, and does not end it */
+	if (!rc && s->conf->keep_said)
+		s->said = said;
+	else if (said) /* what it says later ends nowhere, and does not end it */
 		(void)fclose(said);
 	return rc;
 }
@@ -194,6 +200,12 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 }
 
 void
+served_remove(const char *folder)
+{
+	(void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void
 served_kill(struct served *s)
 {
 	if (!s->ours || s->pid <= 0)
@@ -207,8 +219,8 @@ void
 served_close(struct served *s)
 {
 	served_kill(s); /* its folder goes too: nothing to save */
-	if (s->folder[0])
-		(void)nftw(s->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	if (s->folder[0] && !s->conf->folder)
+		served_remove(s->folder);
 	*s = (struct served){ 0 };
 }
 

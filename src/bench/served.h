@@ -1,5 +1,5 @@
 /*
- * served.h - the server that is measured: one that runs already, or one of our own on
+ * served.h - the server that is measured, or hurt: one that runs already, or one of our own on
  * a folder that is gone afterwards.
  */
 #ifndef BENCH_SERVED_H
@@ -7,6 +7,7 @@
 
 #include "client/address.h"
 
+#include <stdio.h>
 #include <sys/types.h>
 
 enum {
@@ -20,6 +21,12 @@ struct served_conf {
 	const char *sync;   /* of our own: --sync; NULL: its default */
 	const char *engine; /* as above: --engine */
 	const char *token;  /* to show, or NULL */
+
+	/* Of our own, for who hurts it. */
+	const char *folder;      /* its data, which stays; NULL: made in dir, and removed */
+	int (*enter)(void *arg); /* in the new process, before it becomes the server; or NULL */
+	void *enter_arg;
+	bool keep_said; /* what it says when it has started is read from `said` */
 };
 
 struct served {
@@ -28,12 +35,16 @@ struct served {
 	pid_t pid; /* 0: unknown */
 	bool ours;
 	char folder[256]; /* "" when it is not ours */
+	FILE *said;       /* NULL unless it was asked for; whoever takes it closes it */
 	char version[SERVED_TEXT], engine[SERVED_TEXT], durability[SERVED_TEXT];
 };
 
 /* SLU_EDOWN: it does not answer, or could not be started, and why. */
 int served_open(struct served *s, const struct served_conf *conf, struct slu_err *err);
 void served_close(struct served *s); /* zeroed is fine */
+
+/* Remove a folder and all that is in it. */
+void served_remove(const char *folder);
 
 /* One of our own: end it as kill -9 does, its folder stays; start it again there. */
 void served_kill(struct served *s);

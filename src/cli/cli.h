@@ -49,6 +49,7 @@ cli_fn cli_queue_pause, cli_queue_resume, cli_queue_purge;
 cli_fn cli_status;
 cli_fn cli_token;
 cli_fn cli_top;
+cli_fn cli_torture;
 cli_fn cli_work;
 
 #endif

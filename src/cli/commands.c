@@ -60,6 +60,7 @@ const struct command cli_commands[] = {
 	RUN("certs",      cli_certs,      "certificates to try TLS with"),
 	GROUP("admin",    admin_commands, "backup, restore, log of a shard, log level, settings"),
 	RUN("bench",      cli_bench,      "measure a server, the executor or the priority queue"),
+	RUN("torture",    cli_torture,    "hurt a server and see whether it keeps its promises"),
 	RUN("demo",       cli_demo,       "watch keys run in parallel, each in its own order"),
 	RUN("completion", cli_completion, "print a script that completes commands in a shell"),
 	{ 0 }

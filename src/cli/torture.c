@@ -1,0 +1,279 @@
+/*
+ * torture.c - `sluice torture`: hurt a server and see whether it keeps its promises.
+ */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/credentials.h"
+#include "torture/report.h"
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/parse.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+struct request {
+	struct torture_conf conf;
+	uint64_t minutes, seed, producers, consumers;
+	slu_time duration;
+	const char *faults;
+	const char *token_file;
+	bool json, help;
+
+	char *token;
+	bool draws;
+	char again[REPORT_AGAIN];
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void
+interrupt(int signal)
+{
+	(void)signal;
+	interrupted = 1;
+}
+
+/* --- faults by name ------------------------------------------------------------------ */
+
+static int
+unknown_fault(struct slice word, struct slu_err *err)
+{
+	const char *names[TORTURE_FAULTS];
+	char shown[SHOWN_TEXT];
+	size_t n = 0;
+	const char *near;
+	char text[32];
+
+	for (const struct torture_fault *f = torture_faults; f->name; f++)
+		names[n++] = f->name;
+	(void)snprintf(text, sizeof text, "%.*s", (int)(word.n < 31 ? word.n : 31), word.p);
+	near = args_nearest(text, names, n);
+	return slu_fail(err, SLU_EINVAL, "--faults: there is no fault %s%s%s; see --help",
+			parse_shown(word, shown), near ? "; did you mean " : "", near ? near : "");
+}
+
+/* "all", "none", or names with commas between. */
+static int
+read_faults(const char *text, uint32_t *out, struct slu_err *err)
+{
+	*out = 0;
+	if (strcmp(text, "none") == 0)
+		return 0;
+	for (const char *p = text; *p; p += *p == ',') {
+		const struct slice word = { p, strcspn(p, ",") };
+		uint32_t mask = slice_eq(word, SLICE("all")) ? UINT32_MAX : 0;
+
+		for (unsigned i = 0; torture_faults[i].name; i++)
+			if (slice_eq(word, slice_of(torture_faults[i].name)))
+				mask = 1u << i;
+		if (!mask)
+			return unknown_fault(word, err);
+		*out |= mask;
+		p += word.n;
+	}
+	return 0;
+}
+
+static uint32_t
+fault_bit(const char *name)
+{
+	for (unsigned i = 0; torture_faults[i].name; i++)
+		if (strcmp(torture_faults[i].name, name) == 0)
+			return 1u << i;
+	return 0;
+}
+
+/* --- the run ------------------------------------------------------------------------- */
+
+/* A line on a terminal; whether it is to stop. */
+static bool
+told(void *arg, const struct torture *t)
+{
+	const struct request *r = arg;
+	const slu_time now = clock_mono(&clock_system);
+	const double part = (double)(now - t->begun) / (double)r->conf.duration;
+
+	if (r->draws)
+		fprintf(stderr, "\rtorture  %3.0f %%  round %u  %zu events\033[K",
+			part > 1 ? 100.0 : part * 100, t->rounds, t->history.n);
+	return interrupted;
+}
+
+static int
+show(struct request *r, struct torture *t)
+{
+	if (r->draws)
+		fputs("\r\033[K", stderr);
+	if (r->json)
+		(void)report_json(t, r->again, stdout); /* cut JSON is no JSON: seen by its reader */
+	else
+		report_text(t, r->again, stdout);
+	return t->failed ? CLI_FAILED : CLI_OK;
+}
+
+static int
+run(struct request *r)
+{
+	struct torture *t = mem_zalloc(sizeof *t);
+	struct slu_err err;
+	int exit = CLI_NOTHING;
+	int rc;
+
+	if (!t)
+		rc = slu_fail(&err, SLU_ENOMEM, "no memory");
+	else
+		rc = torture_open(t, &r->conf, &err);
+	if (!rc)
+		rc = torture_run(t, &err);
+	if (!rc)
+		exit = show(r, t);
+	else
+		fprintf(stderr, "sluice torture: %s\n", err.text);
+	if (t)
+		torture_close(t);
+	mem_free(t);
+	return exit;
+}
+
+/* --- the command --------------------------------------------------------------------- */
+
+static void
+help(const struct arg *rows, size_t n)
+{
+	puts("usage: sluice torture [options]\n\n"
+	     "Hurts a server while clients push, claim, settle, retry and die, writes down every\n"
+	     "call, and checks what happened against the promises of the queue (I1 to I10 in\n"
+	     "docs/reliability.md). It starts a server of its own in a folder that is gone\n"
+	     "afterwards; with --server it drives one that runs, which it cannot kill or pause, in\n"
+	     "a queue of its own in the namespace `torture`.\n\n"
+	     "faults:");
+	for (const struct torture_fault *f = torture_faults; f->name; f++)
+		printf("  %-18s %s\n", f->name, f->text);
+	puts("\nA fault that cannot be had here is listed as skipped, with the reason. The seed\n"
+	     "repeats what clients ask and which faults come, not how threads interleave.\n");
+	args_help(rows, n, stdout);
+	puts("\nexit codes:\n"
+	     "  0                  every promise was kept\n"
+	     "  1                  one was broken: the shortest counter-example is printed\n"
+	     "  2                  the call was wrong\n"
+	     "  3                  it could not run\n"
+	     "\nexamples:\n"
+	     "  sluice torture --for 10s\n"
+	     "  sluice torture --minutes 10 --faults all\n"
+	     "  sluice torture --engine memory --faults pause,connections --seed 7\n"
+	     "  sluice torture --server 127.0.0.1:7171 --minutes 1 --json");
+}
+
+static const char *
+misuse(const struct request *r, int words)
+{
+	if (words > 0)
+		return "this takes options only";
+	if (r->minutes && r->duration)
+		return "--minutes or --for, not both";
+	if (r->minutes > 60 * 24 * 365)
+		return "at most a year";
+	if (r->producers > 1000 || r->consumers > 1000)
+		return "at most 1000 producers and as many consumers";
+	if (r->conf.victim.server && r->conf.victim.engine)
+		return "--engine is for a server that is started here";
+	return NULL;
+}
+
+static void
+write_again(struct request *r)
+{
+	const struct torture_conf *c = &r->conf;
+	char time[DURATION_TEXT];
+
+	(void)snprintf(r->again, sizeof r->again, "sluice torture --seed %" PRIu64 " --for %s --faults %.60s%s%.20s",
+		       c->seed, format_duration(c->duration, time, sizeof time), r->faults,
+		       c->victim.engine ? " --engine " : "", c->victim.engine ? c->victim.engine : "");
+}
+
+static int
+prepare(struct request *r, struct slu_err *err)
+{
+	struct torture_conf *c = &r->conf;
+	int rc = read_faults(r->faults, &c->faults, err);
+
+	if (!rc)
+		rc = credentials_token(r->token_file, &r->token, err);
+	if (!rc && !r->seed) {
+		rc = hash_random(&r->seed, sizeof r->seed, err);
+		r->seed = r->seed >> 32 | 1; /* short enough to be written down */
+	}
+	c->seed = r->seed;
+	c->duration = r->minutes ? (slu_time)r->minutes * 60 * SLU_SEC : r->duration;
+	if (!c->duration)
+		c->duration = 60 * SLU_SEC;
+	c->producers = (unsigned)r->producers;
+	c->consumers = (unsigned)r->consumers;
+	c->victim.token = r->token;
+	c->victim.small_disk = c->faults & fault_bit("disk");
+	c->victim.own_clock = c->faults & fault_bit("clock");
+	c->told = told;
+	c->arg = r;
+	r->draws = isatty(STDERR_FILENO);
+	write_again(r);
+	return rc;
+}
+
+int
+cli_torture(int argc, char **argv)
+{
+	struct request r = {
+		.faults = "all",
+		.producers = 4,
+		.consumers = 10,
+		.conf.victim.dir = "/var/tmp",
+	};
+	const struct arg rows[] = {
+		{ "--minutes N", ARG_COUNT, &r.minutes, "how long (1)" },
+		{ "--for", ARG_TIME, &r.duration, "the same as a time: 10s" },
+		{ "--faults NAMES", ARG_TEXT, &r.faults, "all, none, or some: kill,pause (all)" },
+		{ "--seed", ARG_NUMBER, &r.seed, "the choices of another run (random)" },
+		{ "--producers N", ARG_COUNT, &r.producers, "clients that push (4)" },
+		{ "--consumers N", ARG_COUNT, &r.consumers, "clients that work (10)" },
+		{ "--engine NAME", ARG_TEXT, &r.conf.victim.engine, "of our own server: log, memory (log)" },
+		{ "--dir DIR", ARG_TEXT, &r.conf.victim.dir, "where our own server has its folder (/var/tmp)" },
+		{ "--server ADDRESS", ARG_TEXT, &r.conf.victim.server, "torture one that runs" },
+		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show it (SLUICE_TOKEN)" },
+		{ "--json", ARG_FLAG, &r.json, "print JSON" },
+		{ "--help", ARG_FLAG, &r.help, "this text" },
+	};
+	const size_t n = sizeof rows / sizeof rows[0];
+	struct slu_err err;
+	const char *wrong;
+	int exit;
+
+	argc--;
+	argv++;
+	if (args_parse(&argc, argv, rows, n, &err)) {
+		fprintf(stderr, "sluice torture: %s\n", err.text);
+		return CLI_USAGE;
+	}
+	if (r.help) {
+		help(rows, n);
+		return CLI_OK;
+	}
+	wrong = misuse(&r, argc);
+	if (!wrong && prepare(&r, &err))
+		wrong = err.text;
+	if (wrong) {
+		fprintf(stderr, "sluice torture: %s; see --help\n", wrong);
+		mem_free(r.token);
+		return CLI_USAGE;
+	}
+	signal(SIGINT, interrupt);
+	signal(SIGTERM, interrupt);
+	exit = run(&r);
+	mem_free(r.token);
+	return exit;
+}

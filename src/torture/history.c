@@ -1,0 +1,124 @@
+#include "torture/history.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+
+enum {
+	RESERVE = 4 /* 1 / so much of the room is for what ends a round */
+};
+
+const char *const event_states[STATES] = {
+	[STATE_READY] = "ready",
+	[STATE_DELAYED] = "delayed",
+	[STATE_LEASED] = "leased",
+	[STATE_HELD] = "held",
+	[STATE_DEAD] = "dead",
+	[STATE_DAMAGED] = "damaged",
+	[STATE_TOTAL] = "total",
+};
+
+const char *const event_kinds[EVENT_KINDS] = {
+	[EVENT_PUSH] = "push",
+	[EVENT_CLAIM] = "claim",
+	[EVENT_ACK] = "ack",
+	[EVENT_NACK] = "nack",
+	[EVENT_EXTEND] = "extend",
+	[EVENT_ROW] = "scan",
+	[EVENT_DEAD] = "dead letters",
+	[EVENT_LOOK] = "look",
+	[EVENT_REDRIVE] = "redrive",
+	[EVENT_FAULT] = "fault",
+	[EVENT_EXIT] = "exit",
+	[EVENT_GAUGE] = "gauge",
+};
+
+const char *const outcomes[] = {
+	[OUTCOME_OK] = "ok",
+	[OUTCOME_FAILED] = "failed",
+	[OUTCOME_UNKNOWN] = "unknown",
+};
+
+int
+history_init(struct history *h, size_t n, struct slu_err *err)
+{
+	*h = (struct history){ .size = n + n / RESERVE };
+	h->events = mem_array(h->size, sizeof *h->events);
+	if (!h->events)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a history of %zu events", n);
+	pthread_mutex_init(&h->mtx, NULL); /* cannot fail without attributes */
+	return 0;
+}
+
+void
+history_release(struct history *h)
+{
+	if (h->events)
+		pthread_mutex_destroy(&h->mtx);
+	mem_free(h->events);
+	*h = (struct history){ 0 };
+}
+
+void
+history_clear(struct history *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (h->events[i].kind == EVENT_CLAIM && h->events[i].token > h->token_floor)
+			h->token_floor = h->events[i].token;
+	h->n = 0;
+	h->n_looks = 0;
+	h->must_be_empty = false;
+	atomic_store(&h->full, false);
+}
+
+void
+history_add(struct history *h, const struct event *e)
+{
+	pthread_mutex_lock(&h->mtx);
+	if (h->n < h->size) /* clients stop when it is full; the reserve is for their last */
+		h->events[h->n++] = *e;
+	else
+		h->overflown = true;
+	if (h->n >= h->size - h->size / RESERVE)
+		atomic_store(&h->full, true);
+	pthread_mutex_unlock(&h->mtx);
+}
+
+size_t
+history_count(struct history *h)
+{
+	size_t n;
+
+	pthread_mutex_lock(&h->mtx);
+	n = h->n;
+	pthread_mutex_unlock(&h->mtx);
+	return n;
+}
+
+unsigned
+history_look_next(const struct history *h)
+{
+	return h->n_looks;
+}
+
+void
+history_look(struct history *h, const struct look *look, slu_time start, slu_time end)
+{
+	const struct event e = {
+		.kind = EVENT_LOOK,
+		.start = start,
+		.end = end,
+		.call = h->n_looks,
+	};
+
+	assert(h->n_looks < HISTORY_LOOKS);
+	history_add(h, &e);
+	h->looks[h->n_looks++] = *look;
+}
+
+void
+history_cut(struct history *h, size_t n)
+{
+	assert(n <= h->n);
+	h->n = n;
+}

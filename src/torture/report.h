@@ -1,0 +1,19 @@
+/*
+ * report.h - what came of a run: for people, and as JSON.
+ */
+#ifndef TORTURE_REPORT_H
+#define TORTURE_REPORT_H
+
+#include "torture/torture.h"
+
+#include <stdio.h>
+
+/* The run again, as a command; "" options that were not given. Returns out. */
+enum {
+	REPORT_AGAIN = 200
+};
+
+void report_text(struct torture *t, const char *again, FILE *out);
+int report_json(struct torture *t, const char *again, FILE *out); /* SLU_ENOMEM */
+
+#endif

@@ -1,0 +1,406 @@
+#include "torture/work.h"
+
+#include "base/mem.h"
+#include "torture/times.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+	DEPTH = 300, /* how far producers may be ahead */
+	KEYS = 400,
+	HOT_KEYS = 8, /* that half of the messages with a key have */
+	KEEP = 16,    /* messages with an idempotency key that a producer tries again */
+	LEASE_MS = 2000,
+	LONG_LEASE_MS = 5000, /* what a lease has at least after a restart */
+	SHORT_LEASE_MS = 120,
+	WAIT_MS = 50,
+	IDLE_MS = 5,
+	POISON = 13 /* a message whose name this divides fails nearly always, until it is dead */
+};
+
+/* Leases that a restart has found last 5 s: what nobody can have for longer is stuck. */
+#define DRAIN_IDLE (15 * SLU_SEC)
+#define DRAIN_TIME (60 * SLU_SEC)
+
+struct worker {
+	struct torture *torture;
+	struct caller caller;
+	pthread_t thread;
+	bool running;
+	void (*work)(struct worker *w);
+
+	struct item keyed[KEEP]; /* of a producer: sent before, under an idempotency key */
+	unsigned n_keyed;
+};
+
+struct crew {
+	unsigned n;
+	struct worker workers[];
+};
+
+static bool
+goes_on(const struct worker *w)
+{
+	return !atomic_load(&w->torture->stopping) && !atomic_load(&w->torture->history.full);
+}
+
+/* --- producers -------------------------------------------------------------------- */
+
+/* Few keys have long lines; the others go on when these wait for a lost lease. */
+static uint32_t
+new_key(struct dice *d)
+{
+	if (dice_chance(d, 40))
+		return 0;
+	return 1 + (uint32_t)dice_below(d, dice_chance(d, 50) ? HOT_KEYS : KEYS);
+}
+
+static struct item
+new_item(struct torture *t, struct dice *d)
+{
+	static const uint32_t sizes[] = { 0, 10, 300, 3000 };
+
+	return (struct item){
+		.name = atomic_fetch_add(&t->next_name, 1),
+		.size = sizes[dice_below(d, 4)],
+		.priority = (int)dice_below(d, 10),
+		.key = new_key(d),
+		.delay_ms = dice_chance(d, 20) ? 1 + (unsigned)dice_below(d, 400) : 0,
+		.idempotent = dice_chance(d, 25),
+		.past = dice_chance(d, 5),
+	};
+}
+
+static void
+keep_keyed(struct worker *w, const struct item *items, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (items[i].idempotent)
+			w->keyed[w->n_keyed++ % KEEP] = items[i];
+}
+
+/* What may be sent again: at once, or when it is long done. */
+static unsigned
+old_items(struct worker *w, struct item *items)
+{
+	const unsigned n = w->n_keyed < KEEP ? w->n_keyed : KEEP;
+
+	if (n == 0)
+		return 0;
+	items[0] = w->keyed[dice_below(&w->caller.dice, n)];
+	return 1;
+}
+
+static unsigned
+new_items(struct worker *w, struct item *items)
+{
+	static const unsigned sizes[] = { 1, 1, 2, 5, CALLS_PUSH_MAX };
+	const unsigned n = sizes[dice_below(&w->caller.dice, 5)];
+
+	for (unsigned i = 0; i < n; i++)
+		items[i] = new_item(w->torture, &w->caller.dice);
+	keep_keyed(w, items, n);
+	return n;
+}
+
+static void
+produce(struct worker *w)
+{
+	struct item items[CALLS_PUSH_MAX];
+
+	while (goes_on(w)) {
+		unsigned n = dice_chance(&w->caller.dice, 15) ? old_items(w, items) : 0;
+		const bool again = n > 0;
+
+		if (!again && atomic_load(&w->torture->ahead) > DEPTH) {
+			sleep_ms(2);
+			continue;
+		}
+		if (!again)
+			n = new_items(w, items);
+		if (caller_push(&w->caller, items, n) != OUTCOME_OK)
+			sleep_ms(IDLE_MS);
+		else if (!again)
+			atomic_fetch_add(&w->torture->ahead, n);
+	}
+}
+
+/* --- consumers -------------------------------------------------------------------- */
+
+static void
+ack(struct worker *w, const struct held *m)
+{
+	(void)caller_settle(&w->caller, EVENT_ACK, m, &(struct settle_how){ 0 });
+}
+
+static void
+fail(struct worker *w, const struct held *m)
+{
+	(void)caller_settle(&w->caller, EVENT_NACK, m, &(struct settle_how){ 0 });
+}
+
+static void
+reject(struct worker *w, const struct held *m)
+{
+	(void)caller_settle(&w->caller, EVENT_NACK, m, &(struct settle_how){ .dead = true });
+}
+
+static void
+defer(struct worker *w, const struct held *m)
+{
+	(void)caller_settle(&w->caller, EVENT_NACK, m,
+			    &(struct settle_how){ .defer = true, .time_ms = 20 });
+}
+
+static void
+extend(struct worker *w, const struct held *m)
+{
+	const struct settle_how how = { .time_ms = LEASE_MS + 1000 };
+
+	if (caller_settle(&w->caller, EVENT_EXTEND, m, &how) == OUTCOME_OK)
+		ack(w, m);
+}
+
+/* What is said twice changes nothing the second time. */
+static void
+stutter(struct worker *w, const struct held *m)
+{
+	static const enum event_kind verbs[] = { EVENT_ACK, EVENT_NACK, EVENT_EXTEND };
+
+	ack(w, m);
+	(void)caller_settle(&w->caller, verbs[dice_below(&w->caller.dice, 3)], m,
+			    &(struct settle_how){ .time_ms = 500 });
+}
+
+/* Its lease is short: by now somebody else may have it. */
+static void
+stand_still(struct worker *w, const struct held *m)
+{
+	static const enum event_kind verbs[] = { EVENT_ACK, EVENT_ACK, EVENT_NACK, EVENT_EXTEND };
+
+	sleep_ms(SHORT_LEASE_MS + dice_below(&w->caller.dice, 200));
+	(void)caller_settle(&w->caller, verbs[dice_below(&w->caller.dice, 4)], m,
+			    &(struct settle_how){ .time_ms = 500 });
+}
+
+static void
+forget(struct worker *w, const struct held *m)
+{
+	(void)w;
+	(void)m; /* the lease runs out */
+}
+
+/* clang-format off */
+static const struct {
+	unsigned percent;
+	void (*act)(struct worker *w, const struct held *m);
+} ways[] = {
+	{ 73, ack }, { 10, fail }, { 2, reject }, { 3, defer }, { 5, extend }, { 4, stutter }, { 3, forget },
+};
+/* clang-format on */
+
+static void
+handle(struct worker *w, const struct held *m, unsigned lease_ms)
+{
+	unsigned chance = (unsigned)dice_below(&w->caller.dice, 100);
+
+	if (lease_ms == SHORT_LEASE_MS) {
+		stand_still(w, m);
+		return;
+	}
+	if (m->name % POISON == 0 && chance < 90) {
+		fail(w, m);
+		return;
+	}
+	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+		if (chance < ways[i].percent) {
+			ways[i].act(w, m);
+			return;
+		}
+		chance -= ways[i].percent;
+	}
+}
+
+/* Some leases outlast a restart, where there are any; elsewhere the round's end would
+ * only wait for them. */
+static struct claim_how
+how_to_claim(struct worker *w)
+{
+	static const unsigned limits[] = { 1, 1, 3, 10 };
+	struct torture *t = w->torture;
+	struct dice *d = &w->caller.dice;
+	const bool stalls = dice_chance(d, atomic_load(&t->stalls) ? 50 : 2);
+	const bool lasts = dice_chance(d, 25) && t->restarts;
+
+	return (struct claim_how){
+		.limit = stalls ? 1 : limits[dice_below(d, 4)],
+		.lease_ms = stalls ? SHORT_LEASE_MS : lasts ? LONG_LEASE_MS
+							    : LEASE_MS,
+		.wait_ms = WAIT_MS,
+	};
+}
+
+static void
+consume(struct worker *w)
+{
+	struct held held[10];
+
+	while (goes_on(w)) {
+		const struct claim_how how = how_to_claim(w);
+		unsigned n;
+
+		if (caller_claim(&w->caller, &how, held, &n) != OUTCOME_OK)
+			sleep_ms(IDLE_MS);
+		atomic_fetch_sub(&w->torture->ahead, n);
+		for (unsigned i = 0; i < n; i++)
+			handle(w, &held[i], how.lease_ms);
+	}
+}
+
+/* One that asks and goes, while connections are lost. */
+static void
+vanish(struct worker *w)
+{
+	while (goes_on(w)) {
+		const struct claim_how how = {
+			.limit = 3,
+			.lease_ms = 1000,
+			.wait_ms = dice_chance(&w->caller.dice, 50) ? 1000 : 0,
+		};
+
+		if (atomic_load(&w->torture->cuts))
+			caller_vanish(&w->caller, &how);
+		sleep_ms(IDLE_MS);
+	}
+}
+
+/* --- the crew --------------------------------------------------------------------- */
+
+int
+work_caller(struct caller *c, struct torture *t, unsigned number, struct slu_err *err)
+{
+	*c = (struct caller){
+		.victim = &t->victim,
+		.history = &t->history,
+		.queue = t->queue,
+		.dice = dice_of(t->conf->seed, t->rounds, number),
+		.number = (uint16_t)number,
+		.cuts = &t->cuts,
+		.next_call = &t->next_call,
+	};
+	return caller_init(c, err);
+}
+
+static void *
+run_worker(void *arg)
+{
+	struct worker *w = arg;
+
+	w->work(w);
+	return NULL;
+}
+
+static int
+start_worker(struct worker *w, struct torture *t, unsigned number, struct slu_err *err)
+{
+	const struct torture_conf *conf = t->conf;
+	int rc = work_caller(&w->caller, t, number, err);
+
+	w->torture = t;
+	w->work = number < conf->producers                     ? produce
+		  : number < conf->producers + conf->consumers ? consume
+							       : vanish;
+	if (!rc && pthread_create(&w->thread, NULL, run_worker, w) != 0)
+		rc = slu_fail(err, SLU_ENOMEM, "no thread for a client: %m");
+	w->running = !rc;
+	return rc;
+}
+
+int
+crew_start(struct crew **out, struct torture *t, struct slu_err *err)
+{
+	const unsigned n = t->conf->producers + t->conf->consumers + 1;
+	struct crew *crew = mem_zalloc(sizeof *crew + n * sizeof crew->workers[0]);
+	int rc = 0;
+
+	if (!crew)
+		return slu_fail(err, SLU_ENOMEM, "no memory for %u clients", n);
+	atomic_store(&t->stopping, false);
+	atomic_store(&t->ahead, 0);
+	*out = crew;
+	while (!rc && crew->n < n)
+		rc = start_worker(&crew->workers[crew->n], t, crew->n, err), crew->n++;
+	return rc;
+}
+
+void
+crew_stop(struct crew *crew)
+{
+	if (!crew)
+		return;
+	for (unsigned i = 0; i < crew->n; i++)
+		atomic_store(&crew->workers[i].torture->stopping, true);
+	for (unsigned i = 0; i < crew->n; i++) {
+		if (crew->workers[i].running)
+			pthread_join(crew->workers[i].thread, NULL);
+		caller_release(&crew->workers[i].caller);
+	}
+	mem_free(crew);
+}
+
+/* --- others ----------------------------------------------------------------------- */
+
+void
+work_flood(struct caller *c, struct torture *t, uint32_t size, unsigned n)
+{
+	struct item items[CALLS_PUSH_MAX];
+
+	for (unsigned call = 0; call < n && !atomic_load(&t->history.full); call++) {
+		for (unsigned i = 0; i < CALLS_PUSH_MAX; i++) {
+			items[i] = new_item(t, &c->dice);
+			items[i].size = size;
+		}
+		if (caller_push(c, items, CALLS_PUSH_MAX) != OUTCOME_OK)
+			return;
+		atomic_fetch_add(&t->ahead, CALLS_PUSH_MAX);
+	}
+}
+
+/* Take what is there and ack it: how many messages. */
+static unsigned
+drain_some(struct caller *c)
+{
+	static const struct claim_how how = {
+		.limit = CALLS_CLAIM_MAX,
+		.lease_ms = LEASE_MS + 1000,
+		.wait_ms = 200,
+	};
+	struct held held[CALLS_CLAIM_MAX];
+	unsigned n;
+
+	if (caller_claim(c, &how, held, &n) == OUTCOME_OK && n > 0)
+		(void)caller_ack_all(c, held, n); /* its outcome is in the history */
+	return n;
+}
+
+bool
+work_drain(struct caller *c, struct slu_err *err)
+{
+	const slu_time end = time_now() + DRAIN_TIME;
+	slu_time last = time_now();
+	struct look look;
+
+	while (time_now() < end && time_now() < last + DRAIN_IDLE) {
+		if (drain_some(c) > 0) {
+			last = time_now();
+			continue;
+		}
+		if (caller_count(c, &look, err))
+			return false;
+		if (look.counts[STATE_TOTAL] == look.counts[STATE_DEAD] + look.counts[STATE_DAMAGED])
+			return true;
+	}
+	(void)slu_fail(err, SLU_ETIMEOUT, "not all that is there could be had");
+	return false;
+}

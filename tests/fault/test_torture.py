@@ -1,0 +1,149 @@
+"""`sluice torture`: a sound server passes, a forgetful one is found out. The planted breaks
+torture-*.patch are servers that are wrong in one way each; these tests must notice them."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from faults import ASAN, LONG, until
+from served import SLUICED
+
+SLUICE = os.environ["SLUICE"]
+ALL = ("kill", "restart", "pause", "workers", "connections", "disk", "clock", "power")
+# A library that moves the clock wants to be loaded first, and so does the sanitizer.
+POSSIBLE = ",".join(name for name in ALL if not (ASAN and name == "clock"))
+
+# A process that is killed loses nothing of a disk in memory, either; and it starts sooner.
+MEMORY = "/dev/shm"
+QUICK_DISK = ("--dir", MEMORY) if shutil.disk_usage(MEMORY).free > 1 << 30 else ()
+
+
+def torture(*args, seconds=300):
+    done = subprocess.run([SLUICE, "torture", *args], capture_output=True, text=True,
+                          timeout=seconds)
+    print(done.stdout, done.stderr)
+    return done
+
+
+def passes(*args, **more):
+    done = torture(*args, "--json", **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["verdict"] == "passed" and answer["broken"] == []
+    assert answer["counts"]["deliveries"]["ok"] > 0
+    return answer
+
+
+def skipped(answer):
+    return {f["name"] for f in answer["faults"] if "skipped" in f}
+
+
+def test_a_server_in_all_kinds_of_trouble_keeps_every_promise():
+    answer = passes("--for", "5s", "--faults", POSSIBLE)
+    assert answer["engine"] == "log"
+    assert skipped(answer) - {"disk", "clock"} == {"power"}
+    assert all(f["times"] > 0 or "skipped" in f for f in answer["faults"][:2])
+
+
+def test_a_memory_server_keeps_every_promise():
+    answer = passes("--for", "2s", "--engine", "memory", "--faults", "kill,pause,workers")
+    assert skipped(answer) == {"kill"}
+
+
+@pytest.mark.skipif(not LONG, reason="part of make test-long, and of the planted breaks")
+def test_a_server_that_is_killed_keeps_every_promise():
+    passes("--for", "8s", "--faults", "kill", *QUICK_DISK)
+
+
+@pytest.mark.skipif(not LONG, reason="part of make test-long")
+@pytest.mark.parametrize("engine", ["log", "memory"])
+def test_ten_minutes_of_all_faults(engine):
+    passes("--minutes", "10", "--faults", POSSIBLE, "--engine", engine, seconds=1500)
+
+
+class Forgetful:
+    """A server that loses everything now and then, at one address."""
+
+    def __init__(self, folder):
+        self.socket = f"unix:{folder}/socket"
+        self.folder = folder
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [SLUICED, "--data", str(self.folder / "data"), "--engine", "memory", "--listen",
+             self.socket], stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if "listening on" in line:
+                break
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def test_a_server_that_forgets_is_found_out(tmp_path):
+    server = Forgetful(tmp_path)
+    run = subprocess.Popen(
+        [SLUICE, "torture", "--server", server.socket, "--for", "2s", "--faults", "all", "--seed", "7"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: requests(server.socket) > 200)
+        server.kill()
+        server.start()
+        out, err = run.communicate(timeout=120)
+    finally:
+        run.kill()
+        run.communicate()
+        server.kill()
+    assert run.returncode == 1, out + err
+    assert "BROKEN" in out and "I1  kept" in out
+    assert "counter-example" in out and "push         ok" in out
+    assert "kill         skipped: the server is not ours" in out
+    assert "again: sluice torture --seed 7 --for 2s --faults all" in out
+
+
+def requests(address):
+    """How many messages a queue of the namespace has seen, roughly."""
+    done = subprocess.run([SLUICE, "queue", "list", "--server", address, "--namespace", "torture",
+                           "--json"], capture_output=True, text=True, timeout=60)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return sum(row["since_start"]["delivered"] for row in rows)
+
+
+def test_it_can_be_stopped_and_still_judges():
+    run = subprocess.Popen([SLUICE, "torture", "--minutes", "5", "--engine", "memory", "--faults",
+                            "none", "--json"], stdout=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        run.wait(0.5)
+    run.send_signal(signal.SIGINT)
+    out, _ = run.communicate(timeout=120)
+    answer = json.loads(out)
+    assert run.returncode == 0 and answer["verdict"] == "passed" and answer["interrupted"]
+
+
+@pytest.mark.parametrize("args, code, says", [
+    (["--faults", "kil"], 2, "did you mean kill"),
+    (["--minutes", "0"], 2, "--minutes"),
+    (["--minutes", "1", "--for", "1s"], 2, "not both"),
+    (["more"], 2, "options only"),
+    (["--server", "127.0.0.1:1", "--engine", "log"], 2, "started here"),
+    (["--server", "127.0.0.1:1"], 3, "no server"),
+    (["--dir", "/proc"], 3, "/proc"),
+    (["--engine", "quantum"], 3, "quantum"),
+])
+def test_a_wrong_call_says_what_is_wrong(args, code, says):
+    done = torture(*args)
+    assert done.returncode == code and says in done.stderr and done.stdout == ""
+
+
+def test_help_names_every_fault():
+    out = torture("--help").stdout
+    assert "examples:" in out and "exit codes:" in out
+    for name in ALL:
+        assert f"\n  {name} " in out
