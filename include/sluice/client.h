@@ -169,6 +169,133 @@ SLU_API int slu_client_settle(struct slu_client *c, enum slu_settle_verb verb,
 			      const char *queue, struct slu_settle *items, size_t n,
 			      const struct slu_call *call, struct slu_err *err);
 
+/* --- locks and state ---------------------------------------------------------------- */
+
+/* A lease on a key, and what a holder shows to use it. Plain data: it may be copied, kept
+ * and handed to another process. */
+struct slu_lease {
+	char space[132];
+	char key[132];
+	char owner[132];
+	char id[24];
+	char txn[24];
+	uint64_t token; /* rises with every lease of the key: for fencing */
+	int64_t version;
+	char etag[72];  /* of the state; "": there is none */
+	slu_time until; /* wall clock, whole seconds */
+};
+
+/*
+ * A key is a lock with a JSON document beside it. Who has the lease may change the
+ * document; others see the change when the lease is released with SLU_COMMIT, and never
+ * when it is rolled back, or ends by itself.
+ */
+struct slu_acquire {
+	const char *key;   /* names joined by /; NULL: the server makes one */
+	const char *owner; /* NULL: made, as for slu_receive */
+	slu_time ttl;      /* 0: 30 s; at most 30 min; whole seconds, rounded up */
+	slu_time wait;     /* while somebody else has it: as for slu_receive */
+	bool if_absent;    /* SLU_EEXISTS when there was such a key before */
+	const char *txn;   /* join this one; NULL: a new one */
+};
+
+/* SLU_EBUSY: somebody else has it; err.retry_after: until when, at most. */
+SLU_API int slu_lock_acquire(struct slu_client *c, const struct slu_acquire *a,
+			     struct slu_lease *out, const struct slu_call *call,
+			     struct slu_err *err);
+
+/* The lease ends at now + ttl (0: 30 s). SLU_ELEASE: it has ended before. */
+SLU_API int slu_lock_keep(struct slu_client *c, struct slu_lease *l, slu_time ttl,
+			  const struct slu_call *call, struct slu_err *err);
+
+enum slu_lock_end {
+	SLU_COMMIT,
+	SLU_ROLLBACK
+};
+
+/* Also of a lease that has ended: then there is nothing to be done, and that is 0. */
+SLU_API int slu_lock_release(struct slu_client *c, const struct slu_lease *l,
+			     enum slu_lock_end how, const struct slu_call *call,
+			     struct slu_err *err);
+
+/* What anybody may know of a key: id and owner are "" when nobody has it. A key that was
+ * never used has version 0. */
+SLU_API int slu_lock_describe(struct slu_client *c, const char *key, struct slu_lease *out,
+			      const struct slu_call *call, struct slu_err *err);
+
+/* A document: slu_free(text). size 0 and text NULL: there is none. */
+struct slu_state {
+	char *text; /* JSON, terminated */
+	size_t size;
+	int64_t version;
+	char etag[72];
+};
+
+/* Change it only if it is still this: SLU_ECONFLICT. NULL: whatever it is. */
+struct slu_state_if {
+	bool has_version;
+	int64_t version;
+	const char *etag; /* NULL: any */
+};
+
+/* As the holder sees it, with what was put under this lease; and as all see it. */
+SLU_API int slu_state_get(struct slu_client *c, const struct slu_lease *l,
+			  struct slu_state *out, const struct slu_call *call,
+			  struct slu_err *err);
+SLU_API int slu_state_peek(struct slu_client *c, const char *key, struct slu_state *out,
+			   const struct slu_call *call, struct slu_err *err);
+
+/* Both change version and etag of the lease. A document is any JSON value. */
+SLU_API int slu_state_put(struct slu_client *c, struct slu_lease *l, const char *text,
+			  size_t size, const struct slu_state_if *only,
+			  const struct slu_call *call, struct slu_err *err);
+SLU_API int slu_state_remove(struct slu_client *c, struct slu_lease *l,
+			     const struct slu_state_if *only, const struct slu_call *call,
+			     struct slu_err *err);
+
+/* 0: commit; anything else: roll back, and that is what slu_lock_update returns. */
+typedef int slu_update_fn(struct slu_client *c, struct slu_lease *l, struct slu_state *s,
+			  void *arg, struct slu_err *err);
+
+/*
+ * Acquire, run fn, commit: fn gets the state as it is (and may put another) while the
+ * lease is kept alive by a thread, at half its time. The lease does not outlive this
+ * call. SLU_ELEASE: it was lost while fn ran (nobody could be reached for so long), and
+ * nothing was changed. A slu_panic in fn rolls back, and is SLU_EPANIC.
+ */
+SLU_API int slu_lock_update(struct slu_client *c, const struct slu_acquire *a,
+			    slu_update_fn *fn, void *arg, const struct slu_call *call,
+			    struct slu_err *err);
+
+enum slu_json_kind {
+	SLU_JSON_TEXT,   /* char[]: a string */
+	SLU_JSON_INT,    /* int64_t: a whole number */
+	SLU_JSON_NUMBER, /* double */
+	SLU_JSON_BOOL,   /* bool */
+	SLU_JSON_RAW     /* char[]: any value, as it is written */
+};
+
+/* A member of a JSON object and of a struct. */
+struct slu_json_field {
+	const char *name;
+	enum slu_json_kind kind;
+	bool required;
+	size_t offset;
+	size_t size;
+};
+
+/* SLU_JSON_FIELD(struct order, amount, SLU_JSON_INT): one name for both. */
+#define SLU_JSON_FIELD(type, member, kind)                                                \
+	{                                                                                 \
+#member, kind, false, offsetof(type, member), sizeof(((type *)0)->member) \
+	}
+
+/* An object into a struct: what is not there, or null, leaves its member as it was; what
+ * no field has is passed over. At most 64 fields. SLU_EINVAL says where and why; then out
+ * is half filled. */
+SLU_API int slu_json_decode(const char *text, size_t size, const struct slu_json_field *fields,
+			    size_t n, void *out, struct slu_err *err);
+
 /* --- anything else --------------------------------------------------------------- */
 
 /* A call to any path of the server's API. */
@@ -177,8 +304,9 @@ struct slu_request {
 	const char *path;   /* with its query, encoded: "/stats?namespace=a&topic=b" */
 	const void *body;
 	size_t size;
-	const char *content_type; /* NULL: application/json */
-	bool repeatable;          /* Q3; GET is */
+	const char *content_type;      /* NULL: application/json */
+	const struct slu_lease *lease; /* goes into the head, for what wants one; or NULL */
+	bool repeatable;               /* Q3; GET is */
 };
 
 struct slu_answer {

@@ -96,6 +96,17 @@ ask_field(struct ask *a, const char *name, const char *value)
 		buf_printf(&a->fields, "%s: %s\r\n", name, value);
 }
 
+void
+ask_lease(struct ask *a, const struct slu_lease *l)
+{
+	char token[24];
+
+	(void)snprintf(token, sizeof token, "%" PRIu64, l->token); /* fits */
+	ask_field(a, "X-Lease-ID", l->id);
+	ask_field(a, "X-Txn-ID", l->txn);
+	ask_field(a, "X-Fencing-Token", token);
+}
+
 struct slice
 ask_body(const struct ask *a)
 {
@@ -172,17 +183,20 @@ may_repeat(const struct ask *a, int rc)
 static int
 judge(struct ask *a, int rc, bool *again, struct slu_err *err)
 {
+	enum refusal_kind kind;
+
+	a->too_early = false;
 	if (rc) {
 		*again = may_repeat(a, rc);
 		return rc;
 	}
 	if (a->status < 300)
 		return 0;
-	rc = refusal_read(a, again, err);
-	if (*again)
+	rc = refusal_read(a, &kind, err);
+	if (kind == REFUSAL_AWAY)
 		http_hang_up(&a->link->http); /* a server that stops waits for us */
-	if (a->source)
-		*again = false; /* it can be read once */
+	a->too_early = kind == REFUSAL_WAITING && a->waits;
+	*again = (kind == REFUSAL_AWAY || a->too_early) && !a->source;
 	return rc;
 }
 
@@ -218,7 +232,10 @@ next_try(struct ask *a, struct tries *t, int failed)
 	if (++t->n < c->n_servers)
 		return 0;
 	t->n = 0;
-	rc = a->patience < 0 ? failed : rest(a, t->pause, t->give_up);
+	if (a->too_early)
+		rc = rest(a, t->pause, time_add(t->began, a->wait));
+	else
+		rc = a->patience < 0 ? failed : rest(a, t->pause, t->give_up);
 	t->pause = 2 * t->pause < PAUSE_MAX ? 2 * t->pause : PAUSE_MAX;
 	return rc == SLU_ETIMEOUT ? failed : rc;
 }

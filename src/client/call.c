@@ -33,6 +33,8 @@ slu_client_call(struct slu_client *c, const struct slu_request *r, struct slu_an
 	buf_put(&a.body, r->body, r->size);
 	a.content_type = r->content_type;
 	a.repeatable |= r->repeatable;
+	if (r->lease)
+		ask_lease(&a, r->lease);
 	rc = ask_run(&a, err);
 	if (a.status)
 		taken = take_body(&a, out, rc ? NULL : err);

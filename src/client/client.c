@@ -153,6 +153,13 @@ seconds_up(slu_time t)
 	return t <= 0 ? 0 : t / SLU_SEC + (t % SLU_SEC > 0);
 }
 
+int64_t
+seconds_to_wait(slu_time wait)
+{
+	return wait == SLU_NEVER ? 0 : wait <= 0 ? -1
+						 : seconds_up(wait);
+}
+
 /* --- connections ------------------------------------------------------------------- */
 
 static struct link *

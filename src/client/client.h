@@ -87,8 +87,9 @@ struct ask {
 	/* The answer; NULL: there was none. */
 	struct link *link;
 	unsigned status;
-	bool in_doubt; /* a try was sent and not answered */
-	bool retried;  /* and then another */
+	bool too_early; /* it waited, but not for as long as it was asked to */
+	bool in_doubt;  /* a try was sent and not answered */
+	bool retried;   /* and then another */
 };
 
 /* path may be NULL: write does it. */
@@ -103,8 +104,9 @@ void ask_param(struct ask *a, const char *name, const char *value);
 void ask_param_u64(struct ask *a, const char *name, uint64_t value);
 void ask_param_time(struct ask *a, const char *name, slu_time t); /* 0 is left out */
 
-/* A field of the head; NULL is left out. */
+/* A field of the head; NULL is left out. And those of a lease. */
 void ask_field(struct ask *a, const char *name, const char *value);
+void ask_lease(struct ask *a, const struct slu_lease *l);
 
 /*
  * Make the call: 0 and a status below 300; or the code of the refusal. With in_pieces the
@@ -125,17 +127,23 @@ struct link *ask_take(struct ask *a);
 struct link *link_begin(struct slu_client *c, unsigned server);
 void link_end(struct slu_client *c, struct link *l); /* NULL is fine */
 
-/* The code of a refusal, by its name or else by its status, and its sentence. *away: the
- * server is not the one to ask, or not yet; nothing has happened. */
-int refusal_read(const struct ask *a, bool *away, struct slu_err *err);
+enum refusal_kind {
+	REFUSAL_FINAL,
+	REFUSAL_AWAY,   /* it is not the one to ask, or not yet; nothing has happened */
+	REFUSAL_WAITING /* what was waited for did not come */
+};
+
+/* The code of a refusal, by its name or else by its status, and its sentence. */
+int refusal_read(const struct ask *a, enum refusal_kind *kind, struct slu_err *err);
 
 /* The code of a name of either API; the status decides about one that is not known. */
-int refusal_code(struct slice name, unsigned status, bool *away);
+int refusal_code(struct slice name, unsigned status, enum refusal_kind *kind);
 
 /* "host-pid-number": no other client of the world has it. */
 void client_owner(struct slu_client *c, const char *given, char out[static CLIENT_OWNER_TEXT]);
 
-/* Whole seconds, rounded up, as the lease API has them. */
+/* Whole seconds, rounded up, as the lease API has them; and how it is told to wait. */
 int64_t seconds_up(slu_time t);
+int64_t seconds_to_wait(slu_time wait);
 
 #endif

@@ -218,11 +218,11 @@ struct outcome {
 static void
 take_outcome(const struct ask *a, const struct outcome *o, bool is_ack, struct slu_settle *item)
 {
-	bool away;
+	enum refusal_kind kind;
 
 	item->at = o->deliver_after ? o->deliver_after : o->lease_expires_at;
 	item->died = o->dead;
-	item->code = o->error.n ? (enum slu_code)refusal_code(o->error, 409, &away) : SLU_OK;
+	item->code = o->error.n ? (enum slu_code)refusal_code(o->error, 409, &kind) : SLU_OK;
 	if (item->code == SLU_ENOTFOUND && a->retried && is_ack)
 		item->code = SLU_OK; /* the first try had done it */
 }

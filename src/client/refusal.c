@@ -12,19 +12,19 @@
 static const struct {
 	const char *name;
 	enum slu_code code;
-	bool away;
+	enum refusal_kind kind;
 } names[] = {
-	{ "cas_mismatch", SLU_ECONFLICT, false },
-	{ "etag_mismatch", SLU_ECONFLICT, false },
-	{ "fencing_mismatch", SLU_ELEASE, false },
-	{ "lease_conflict", SLU_ELEASE, false },
-	{ "lease_expired", SLU_ELEASE, false },
-	{ "node_passive", SLU_EDOWN, true },
-	{ "queue_busy", SLU_EBUSY, false },
-	{ "queue_message_lease_mismatch", SLU_ELEASE, false },
-	{ "shutdown_draining", SLU_ECLOSED, true },
-	{ "txn_mismatch", SLU_ELEASE, false },
-	{ "waiting", SLU_EBUSY, false },
+	{ "cas_mismatch", SLU_ECONFLICT, REFUSAL_FINAL },
+	{ "etag_mismatch", SLU_ECONFLICT, REFUSAL_FINAL },
+	{ "fencing_mismatch", SLU_ELEASE, REFUSAL_FINAL },
+	{ "lease_conflict", SLU_ELEASE, REFUSAL_FINAL },
+	{ "lease_expired", SLU_ELEASE, REFUSAL_FINAL },
+	{ "node_passive", SLU_EDOWN, REFUSAL_AWAY },
+	{ "queue_busy", SLU_EBUSY, REFUSAL_FINAL },
+	{ "queue_message_lease_mismatch", SLU_ELEASE, REFUSAL_FINAL },
+	{ "shutdown_draining", SLU_ECLOSED, REFUSAL_AWAY },
+	{ "txn_mismatch", SLU_ELEASE, REFUSAL_FINAL },
+	{ "waiting", SLU_EBUSY, REFUSAL_WAITING },
 };
 
 static const struct {
@@ -42,12 +42,12 @@ static const struct {
 };
 
 int
-refusal_code(struct slice name, unsigned status, bool *away)
+refusal_code(struct slice name, unsigned status, enum refusal_kind *kind)
 {
-	*away = false;
+	*kind = REFUSAL_FINAL;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (slice_eq(name, slice_of(names[i].name))) {
-			*away = names[i].away;
+			*kind = names[i].kind;
 			return names[i].code;
 		}
 	for (int code = SLU_CODE_BASE + 1; code < SLU_CODE_END; code++) {
@@ -55,7 +55,8 @@ refusal_code(struct slice name, unsigned status, bool *away)
 
 		if (slice_eq(name, slice_of(row->flat_name)) ||
 		    slice_eq(name, slice_of(row->lockd_name))) {
-			*away = code == SLU_ESTARTING || code == SLU_ECLOSED;
+			if (code == SLU_ESTARTING || code == SLU_ECLOSED)
+				*kind = REFUSAL_AWAY;
 			return code;
 		}
 	}
@@ -85,7 +86,7 @@ struct words {
 };
 
 int
-refusal_read(const struct ask *a, bool *away, struct slu_err *err)
+refusal_read(const struct ask *a, enum refusal_kind *kind, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
 		JSON_FIELD(text, struct words, error),
@@ -104,7 +105,7 @@ refusal_read(const struct ask *a, bool *away, struct slu_err *err)
 	json_fields(&r, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, &why);
 	if (json_end(&r, NULL))
 		why = (struct words){ 0 };
-	code = refusal_code(why.error, answer->status, away);
+	code = refusal_code(why.error, answer->status, kind);
 	text = why.message.n ? why.message : why.detail.n ? why.detail
 							  : why.error;
 	if (text.n == 0)
