@@ -265,10 +265,31 @@ limit_of(unsigned status, const char *reason)
 	return status == 413 ? LIMIT_BODY : limit_by_name(reason);
 }
 
+/* A body that is too long has a name of its own in the lockd dialect. NULL: not there. */
+static const char *
+name_of_body(struct slice path)
+{
+	static const struct {
+		struct slice path;
+		const char *name;
+	} rows[] = {
+		{ { "/v1/update", 10 }, "document_too_large" },
+		{ { "/v1/mutate", 10 }, "document_too_large" },
+		{ { "/v1/attachments", 15 }, "attachment_too_large" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (slice_eq(path, rows[i].path))
+			return rows[i].name;
+	return NULL;
+}
+
 /* What a refusal that the server gives by itself is called. */
 static const char *
-name_of_reason(unsigned status, const char *reason, bool busy)
+name_of_reason(unsigned status, const char *reason, bool busy, struct slice path)
 {
+	if (status == 413 && name_of_body(path))
+		return name_of_body(path);
 	if (busy)
 		return slu_err_row(SLU_EBUSY)->flat_name;
 	if (strcmp(reason, slu_err_row(SLU_ENOMEM)->flat_name) == 0)
@@ -299,7 +320,7 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 	(void)snprintf(text, sizeof text, "%s: %s", http_reason(status), reason); /* may be cut */
 	json_out_init(&w, out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "error", slice_of(name_of_reason(status, reason, busy)));
+	json_out_str(&w, "error", slice_of(name_of_reason(status, reason, busy, path)));
 	json_out_str(&w, is_lockd(path) ? "detail" : "message", slice_of(text));
 	if (limit != LIMIT_COUNT && !is_lockd(path))
 		json_out_str(&w, "limit", slice_of(limit_name(limit)));

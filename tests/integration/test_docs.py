@@ -20,9 +20,9 @@ OWN = {"id", "uid", "lease_id", "fencing_token"}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 
 
-def examples():
+def examples(page=PAGE):
     """(command, answer) in order; the answer is a JSON value or None."""
-    blocks = BLOCK.findall(PAGE)
+    blocks = BLOCK.findall(page)
     for i, (kind, text) in enumerate(blocks):
         if kind == "sh":
             answer = blocks[i + 1] if i + 1 < len(blocks) else ("sh", "")

@@ -244,6 +244,26 @@ def test_a_certificate_grants_what_its_names_claim(strict, cert, namespace, read
     assert rights(strict, cert, namespace) == (read, write)
 
 
+def test_a_lock_is_owned_by_who_the_certificate_says(strict):
+    serial = subprocess.run(["openssl", "x509", "-noout", "-serial", "-in", strict.certs["client.pem"]],
+                            capture_output=True, text=True, timeout=60).stdout.strip().partition("=")[2]
+    body = json.dumps({"namespace": "test", "key": "k", "owner": "me"})
+    status, answer = ask(strict.secure("client"), "POST", "/v1/acquire", body)
+    owner = json.loads(answer)["owner"]
+    assert status == 200 and owner.lower() == f"me/CN=client,O=Acme#{serial}".lower()
+    status, answer = ask(strict.secure("reader"), path="/v1/describe?namespace=test&key=k")
+    assert json.loads(answer)["owner"] == owner
+
+
+def test_either_claim_is_enough_to_hold_a_lock(strict):
+    for cert in ("reader", "writer"):
+        body = json.dumps({"namespace": "test", "key": cert, "owner": "me"})
+        status, answer = ask(strict.secure(cert), "POST", "/v1/acquire", body)
+        assert status == 200, answer
+    status, answer = ask(strict.secure("nobody"), "POST", "/v1/acquire", body)
+    assert status == 403 and json.loads(answer)["error"] == "namespace_forbidden"
+
+
 def test_a_claim_that_cannot_be_read_is_refused(strict):
     status, body = ask(strict.secure("broken"), path="/stats?namespace=test&topic=t")
     assert status == 401 and "perm" in json.loads(body)["message"]
