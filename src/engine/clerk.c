@@ -3,11 +3,14 @@
  */
 #include "engine/clerk_in.h"
 
+#include "base/clock.h"
 #include "base/limit.h"
 #include "base/log.h"
 #include "engine/quota.h"
 
 #include <assert.h>
+
+#define LATER (100 * SLU_MS) /* when what fell due is tried again */
 
 void
 clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
@@ -94,8 +97,10 @@ slu_time
 clerk_next_due(struct clerk *k)
 {
 	const slu_time messages = ledger_next_due(k->ledger), locks = locks_next_due(k->locks);
+	const slu_time due = messages < locks ? messages : locks;
+	const slu_time again = time_add(k->now, LATER);
 
-	return messages < locks ? messages : locks;
+	return k->late && due < again ? again : due;
 }
 
 int
@@ -497,7 +502,7 @@ static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_ATTACHMENTS] = clerk_attachments,
 };
 
-/* E3. What there is no memory to keep happens later. */
+/* E3. What there is no memory or no room to keep happens later. */
 static int
 catch_up(struct clerk *k, slu_time until, struct slu_err *err)
 {
@@ -508,7 +513,10 @@ catch_up(struct clerk *k, slu_time until, struct slu_err *err)
 		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, err);
 	if (!rc)
 		rc = clerk_tick_locks(k, until, err);
-	return rc == SLU_ENOMEM ? 0 : rc;
+	if (rc != SLU_ENOMEM && rc != SLU_EFULL)
+		return rc;
+	k->late = true;
+	return 0;
 }
 
 /* E5 */
@@ -580,6 +588,7 @@ clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 	k->now = now;
 	k->budget = ENGINE_DUE_MAX;
 	k->cut_short = SLAB_NONE;
+	k->late = false;
 	take_quota(k);
 	EACH_OP(op, batch)
 	{

@@ -89,6 +89,7 @@ struct clerk {
 	slu_time now;       /* of the run */
 	uint32_t budget;    /* E3: steps left in it */
 	uint32_t cut_short; /* a queue in which a claim stopped early, or SLAB_NONE */
+	bool late;          /* what fell due could not be kept: there was no room, or memory */
 };
 
 /* Takes ledger and locks. conf: for ready. random: any number. */
@@ -104,11 +105,11 @@ int clerk_books(const struct ledger_conf *conf, struct ledger **ledger,
 /* K7 of core/locks.h: what the change of a message means for its state. For who replays. */
 void clerk_follow(struct locks *l, const struct change *c);
 
-/* When something falls due in either. */
+/* When something falls due in either, or is to be tried again. */
 slu_time clerk_next_due(struct clerk *k);
 
-/* Every op gets its answer. Other than 0 when what fell due could not be kept: the
- * engine must fail then. */
+/* Every op gets its answer. Other than 0 when what fell due could not be kept for another
+ * reason than lack of room or memory: the engine must fail then. */
 int clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 	      struct slu_err *err);
 

@@ -189,7 +189,7 @@ start(struct log_engine *l, slu_time wall, struct slu_err *err)
 	if (!rc)
 		clerk_follow(l->clerk.locks, &opened);
 	if (!rc)
-		rc = log_reserve(l, WAL_SETTLE, 0, err);
+		rc = log_reserve(l, WAL_FREE, 0, err);
 	if (rc)
 		return rc;
 	log_put_ceiling(l, ledger_counter(l->ledger));
@@ -246,7 +246,7 @@ say_closed(struct log_engine *l)
 
 	begin(l, l->now);
 	log_encode(&entry, &bytes);
-	if (log_reserve(l, WAL_SETTLE, bytes.size, &err))
+	if (log_reserve(l, WAL_FREE, bytes.size, &err))
 		return;
 	(void)log_append(l, entry.type, bytes.parts, bytes.n);
 	(void)wal_commit(l->wal, true, &err); /* it has logged why not */
@@ -499,6 +499,12 @@ struct locks *
 log_locks(struct engine *e)
 {
 	return of_engine(e)->clerk.locks;
+}
+
+bool
+log_is_late(struct engine *e)
+{
+	return of_engine(e)->clerk.late;
 }
 
 const struct engine_ops engine_log = {

@@ -23,7 +23,8 @@
  *  G5  A write or sync that failed ends the engine: SLU_EUNKNOWN for that run, then
  *      SLU_EDOWN until it is opened anew.
  *  G6  New work leaves room to settle old: 2 spare segments, and one more for every
- *      500,000 messages.
+ *      500,000 messages. Deliveries that end nothing can use that up, too: then they are
+ *      refused, and what falls due happens when there is room; acks and purges go on.
  *  G7  A payload over 1 MiB is not in the log but in a file of its own, which the
  *      message's record names: engine/log_file.h.
  *  G8  Records name queues as they are looked up, folded. One that was spelled otherwise
@@ -59,6 +60,7 @@ int log_open(struct engine **out, const struct engine_conf *conf,
 void log_stats(struct engine *e, struct wal_stats *out);
 struct ledger *log_ledger(struct engine *e);
 struct locks *log_locks(struct engine *e);
+bool log_is_late(struct engine *e); /* the last run had no room for what fell due */
 
 struct log_facts {
 	uint64_t records;

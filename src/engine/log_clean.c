@@ -21,6 +21,9 @@
  *  C5  While a purge is being freed it is not known which idempotency keys it leaves
  *      behind: cleaning waits.
  *  C6  A payload that has a file stays there: only the record that names it moves.
+ *  C7  When the disk is full and the reserve is being used up, the oldest segment is cleaned
+ *      as soon as that gives room, and there is room for it: its copies, each with its
+ *      RESTORE, are likely to need three quarters of a segment at most.
  */
 #include "engine/log_in.h"
 
@@ -28,7 +31,8 @@
 #include <inttypes.h>
 
 enum {
-	SLICE = 256 * 1024
+	SLICE = 256 * 1024,
+	RESTORE = 96 /* bytes of one on disk, without an error text */
 };
 
 static void
@@ -75,7 +79,7 @@ reserve_move(struct log_engine *l, uint64_t message, uint64_t restore, struct sl
 	if (slab_reserve(&l->places.rows, 2) || map_reserve(&l->places.map, 2))
 		return slu_fail(err, SLU_ENOMEM, "no memory for the place of a record");
 	l->owed += wal_size(restore);
-	rc = log_reserve(l, WAL_SETTLE, message > restore ? message : restore, err);
+	rc = log_reserve(l, WAL_FREE, message > restore ? message : restore, err);
 	l->owed -= wal_size(restore);
 	return rc;
 }
@@ -133,7 +137,7 @@ append_one(struct log_engine *l, const struct log_entry *entry, struct wal_where
 	int rc;
 
 	log_encode(entry, &bytes);
-	rc = log_reserve(l, WAL_SETTLE, bytes.size, err);
+	rc = log_reserve(l, WAL_FREE, bytes.size, err);
 	if (rc)
 		return rc;
 	*at = log_append(l, entry->type, bytes.parts, bytes.n);
@@ -271,7 +275,7 @@ clean_ceiling(struct log_engine *l, const struct wal_record *rec, struct log_ent
 	(void)entry;
 	if (l->ceiling_segment != rec->where.segment)
 		return 0;
-	rc = log_reserve(l, WAL_SETTLE, 0, err);
+	rc = log_reserve(l, WAL_FREE, 0, err);
 	if (!rc)
 		log_put_ceiling(l, ledger_counter(l->ledger));
 	return rc;
@@ -312,15 +316,31 @@ is_purging(struct log_engine *l)
 	return false;
 }
 
+/* C7: its messages are taken to be as large as all are. */
+static bool
+is_worth_it(struct log_engine *l, uint32_t oldest, uint32_t messages)
+{
+	const uint64_t size = wal_segment_size(l->wal);
+	uint64_t copies = (uint64_t)wal_live_in(l->wal, oldest);
+	struct wal_stats stats;
+
+	if (!wal_is_short(l->wal))
+		return false;
+	wal_stats(l->wal, &stats);
+	copies += copies * messages / (stats.live + 1) * RESTORE;
+	return copies <= size / 4 * 3 && copies <= (stats.spares + 1) * size - stats.end;
+}
+
 /* What the log may have beyond twice what lives; remembered keys live, too. */
 static bool
 is_due(struct log_engine *l)
 {
+	const uint32_t oldest = wal_oldest(l->wal);
 	struct ledger_size size;
 
 	ledger_size(l->ledger, &size);
-	return wal_oldest(l->wal) &&
-	       wal_excess(l->wal) > 2 * size.remembered * l->clean.kept;
+	return oldest && (wal_excess(l->wal) > 2 * size.remembered * l->clean.kept ||
+			  is_worth_it(l, oldest, size.messages));
 }
 
 static bool

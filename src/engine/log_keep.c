@@ -9,6 +9,7 @@
 enum {
 	CEILING_BODY = 16,
 	UNDO_BODY = 8,
+	END_BODY = 256,       /* of an ack that keeps no result */
 	BLOCK = 1 << 20,      /* numbers set aside at a time */
 	SETTLE_SEGMENTS = 256 /* of those that may be named: not for new work */
 };
@@ -262,6 +263,15 @@ reserve_purge(struct log_engine *l, struct slu_err *err)
 	return 0;
 }
 
+/* What makes room, and to open at all, is possible to the last. */
+static enum wal_use
+use_of(const struct change *c, uint64_t size)
+{
+	const bool ends = c->kind == CHANGE_DONE && size <= END_BODY;
+
+	return ends || c->kind == CHANGE_OPENED || c->kind == CHANGE_PURGE ? WAL_FREE : WAL_SETTLE;
+}
+
 static int
 reserve_policy(struct log_engine *l, uint32_t queue, struct slu_err *err)
 {
@@ -280,7 +290,7 @@ reserve_for(struct log_engine *l, const struct change *c, uint64_t size,
 		rc = reserve_policy(l, c->queue, err);
 	else if (c->kind == CHANGE_PURGE)
 		rc = reserve_purge(l, err);
-	return rc ? rc : log_reserve(l, WAL_SETTLE, size, err);
+	return rc ? rc : log_reserve(l, use_of(c, size), size, err);
 }
 
 static const struct {

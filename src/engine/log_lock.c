@@ -205,7 +205,7 @@ log_clean_lock(struct log_engine *l, const struct wal_record *rec, struct log_en
 
 	if (!lock || !places_is(&l->places, locks_where(locks_of(l), lock), rec->where))
 		return 0;
-	rc = append_lock(l, lock, WAL_SETTLE, 0, &where, err);
+	rc = append_lock(l, lock, WAL_FREE, 0, &where, err);
 	if (!rc)
 		locks_move(locks_of(l), lock, where);
 	return rc;
@@ -238,7 +238,7 @@ log_clean_document(struct log_engine *l, const struct wal_record *rec,
 
 	if (!where || !places_is(&l->places, where, rec->where))
 		return 0;
-	rc = log_reserve(l, WAL_SETTLE, rec->body.n, err);
+	rc = log_reserve(l, WAL_FREE, rec->body.n, err);
 	if (rc)
 		return rc;
 	file = log_name_file_again(l, where);

@@ -308,6 +308,19 @@ available(struct stock *st)
 	return n;
 }
 
+bool
+stock_is_short(struct stock *st)
+{
+	const uint32_t n = available(st);
+	bool is_short;
+
+	pthread_mutex_lock(&st->mtx);
+	is_short = n < st->conf.reserve &&
+		   (st->retry_at || (st->conf.max_segments && st->total >= st->conf.max_segments));
+	pthread_mutex_unlock(&st->mtx);
+	return is_short;
+}
+
 int
 stock_need(struct stock *st, uint32_t n, enum wal_use use, struct slu_err *err)
 {

@@ -56,8 +56,9 @@ struct stock {
 };
 
 enum wal_use {
-	WAL_NEW,   /* adds work: leaves the reserve alone */
-	WAL_SETTLE /* claim, ack, nack, cleaning: may take the last spare */
+	WAL_NEW,    /* adds work: leaves the reserve alone */
+	WAL_SETTLE, /* claim, nack, what falls due: may take the last spare */
+	WAL_FREE    /* ack, purge, cleaning, and to open at all: may fill it to the end */
 };
 
 int stock_init(struct stock *st, const struct stock_conf *conf);
@@ -76,6 +77,9 @@ bool stock_wants(struct stock *st);
 /* Make one spare, written with zeros, if stock_wants. SLU_EFULL, SLU_EDOWN: nothing
  * has changed. */
 int stock_prepare(struct stock *st, struct slu_err *err);
+
+/* The reserve is not whole, and there was no room to make it so. */
+bool stock_is_short(struct stock *st);
 
 /* See to it that n spares can be taken for this use, and what K1 asks is there. May
  * allocate. SLU_EFULL, SLU_EDOWN, SLU_ENOMEM: nothing has changed. */

@@ -7,6 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum {
+	LEFT_OF_LAST = 4 /* one part in so many */
+};
+
 struct segment *
 wal_segment(const struct wal *w, uint32_t number)
 {
@@ -151,6 +155,13 @@ reserve_segments(struct wal *w, enum wal_use use, uint64_t more, struct slu_err 
 	return rc;
 }
 
+/* W4: how much this use leaves of the last segment. */
+static uint64_t
+left_by(const struct wal *w, enum wal_use use)
+{
+	return use == WAL_SETTLE ? w->conf.segment_size / LEFT_OF_LAST : 0;
+}
+
 int
 wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest,
 	    struct slu_err *err)
@@ -171,7 +182,7 @@ wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest,
 	if (g->n_pieces == 0)
 		group_add_piece(g, wal_current(w), wal_current(w)->end);
 	rest = group_piece(g)->segment->size - group_piece(g)->end;
-	more = segments_for(w, rest, bytes, largest);
+	more = segments_for(w, rest, bytes + left_by(w, use), largest);
 	rc = reserve_segments(w, use, more, err);
 	if (!rc && group_reserve(g, bytes, (uint32_t)more))
 		rc = slu_fail(err, SLU_ENOMEM, "no memory for %" PRIu64 " bytes", bytes);
@@ -352,7 +363,7 @@ wal_begin_life(struct wal *w, struct slu_err *err)
 		rc = hash_random(&w->life, sizeof w->life, err);
 	} while (!rc && w->life == last);
 	if (!rc)
-		rc = wal_reserve(w, WAL_SETTLE, size, size, err);
+		rc = wal_reserve(w, WAL_FREE, size, size, err);
 	if (rc)
 		return rc;
 	append(w, RECORD_OPENS, NULL, 0);

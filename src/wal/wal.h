@@ -30,7 +30,8 @@
  *      is begun only after all before it was synced.
  *  W3  A failed write or sync is never tried again (the kernel may have dropped the
  *      pages): the log has failed, and every later call answers SLU_EDOWN.
- *  W4  The last spare segments are kept for what settles messages: stock.h, K1.
+ *  W4  The last spare segments are kept for what settles messages: stock.h, K1. The last
+ *      quarter of the last one is for what ends them, for cleaning and for opening.
  *  W5  Replay changes nothing: any number of opens gives the same records.
  *  W6  The strictly oldest segment is cleaned, and recycled when the copies are synced.
  *  W7  One process has the folder: flock on the file `lock`.
@@ -192,7 +193,7 @@ int wal_pinned_read_now(const struct wal_pin *pin, void *p, size_t size,
  *         rc = wal_cursor_open(&c, w, wal_oldest(w), &err);
  *         while (!(rc = wal_cursor_next(&c, &rec, &err)) && rec.type)
  *                 if (is_live(&rec))
- *                         reserve (WAL_SETTLE), append a copy
+ *                         reserve (WAL_FREE), append a copy
  *         wal_cursor_close(&c);
  *         wal_commit(w, true, &err);
  *         wal_recycle(w, &err);
@@ -204,6 +205,11 @@ int64_t wal_live_in(const struct wal *w, uint32_t segment); /* 0 when there is n
  * long as there are some keeps the disk under three times what lives and 4 segments
  * (with a reserve of 2): W6. */
 uint64_t wal_excess(const struct wal *w);
+
+/* The disk is full, and the reserve of W4 is being used up. */
+bool wal_is_short(struct wal *w);
+
+uint32_t wal_segment_size(const struct wal *w);
 
 /* The oldest segment that is sealed, 0 when there is none. */
 uint32_t wal_oldest(const struct wal *w);

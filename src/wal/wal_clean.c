@@ -36,6 +36,18 @@ wal_excess(const struct wal *w)
 	return sealed > allowed ? sealed - allowed : 0;
 }
 
+bool
+wal_is_short(struct wal *w)
+{
+	return stock_is_short(&w->stock);
+}
+
+uint32_t
+wal_segment_size(const struct wal *w)
+{
+	return w->conf.segment_size;
+}
+
 uint32_t
 wal_oldest(const struct wal *w)
 {

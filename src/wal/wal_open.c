@@ -145,7 +145,7 @@ first_segment(struct wal *w, struct slu_err *err)
 
 	rc = wal_make_room(w, 1, err);
 	if (!rc)
-		rc = wal_plan(w, 1, WAL_SETTLE, err);
+		rc = wal_plan(w, 1, WAL_FREE, err);
 	if (rc)
 		return rc;
 	s = w->planned[0];

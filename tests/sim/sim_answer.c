@@ -8,7 +8,7 @@
 static bool
 cannot(struct world *w, const struct call *c, int rc)
 {
-	return (rc == SLU_EDOWN && world_is_down(w, c->queue)) || (rc == SLU_EFULL && w->failing);
+	return (rc == SLU_EDOWN && world_is_down(w, c->queue)) || (rc == SLU_EFULL && (w->failing || w->tight));
 }
 
 /* ---- Enqueue ---- */
@@ -262,7 +262,7 @@ end_claim(struct world *w, struct call *c, slu_time now)
 	if (c->op.n_rows == c->op.max_rows)
 		return;
 	x = next_to_claim(w, c->queue, now);
-	if (x && !(c->op.max_bytes && c->op.n_rows))
+	if (x && !w->tight && !w->failing && !(c->op.max_bytes && c->op.n_rows))
 		world_fail(w, "I1: %" PRIu64 " is ready, and claim %u ended without it", x->id,
 			   c->serial);
 }
@@ -279,6 +279,8 @@ end_return(struct world *w, struct call *c, slu_time now)
 		const int rc = model_right(&w->model, c->queue, row->id, row->token,
 					   c->op.arrived, &x);
 
+		if ((w->tight || w->failing) && row->state != MSG_READY)
+			continue; /* its lease will run out */
 		if ((rc == 0) != (row->state == MSG_READY))
 			world_fail(w, "I5: %" PRIu64 " did %sgo back", row->id,
 				   rc ? "" : "not ");
@@ -672,8 +674,12 @@ is_no_answer(struct world *w, struct call *c)
 		return true; /* nothing of it can have reached the disk */
 	if (w->draining && rc == 0 && c->parked && c->op.n_rows == 0 && c->op.verb != OP_RESULT)
 		return true; /* it was sent away before anything was run */
-	if (rc != SLU_EDOWN && rc != SLU_EUNKNOWN)
-		return false;
+	if (rc != SLU_EDOWN && rc != SLU_EUNKNOWN) {
+		if (!log_is_late(world_shard(w, c->queue)->engine))
+			return false;
+		world_doubt(w, c); /* by what had fallen due for it is not known */
+		return true;
+	}
 	if (!world_is_down(w, c->queue))
 		world_fail(w, "%u failed: %d, %s", c->serial, rc, c->op.err.text);
 	if (rc == SLU_EUNKNOWN)

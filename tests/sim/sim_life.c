@@ -113,7 +113,7 @@ forget_faults(struct world *w)
 {
 	simdisk_kill(w->disk);
 	w->disk->capacity = 0;
-	w->failing = w->limited = false;
+	w->failing = w->limited = w->tight = false;
 }
 
 /* The wall clock is not what it was. */
@@ -246,7 +246,7 @@ world_crash(struct world *w, bool power)
 	w->disk->dead = w->draining = w->dying = true;
 	close_broker(w);
 	w->disk->capacity = 0;
-	w->limited = false;
+	w->limited = w->tight = false;
 	if (power) {
 		power_cut(w);
 	} else {
@@ -299,11 +299,11 @@ world_stop(struct world *w)
 				   w->calls[i].serial);
 	sound = sound && !w->disk->dead && !w->failing;
 	for (unsigned i = 0; i < w->n_shards; i++)
-		sound = sound && !broker_health(w->broker, i, NULL);
+		sound = sound && !w->shards[i].late && !broker_health(w->broker, i, NULL);
 	if (sound)
 		check_totals(w);
 	close_broker(w);
-	w->failing = w->limited = false;
+	w->failing = w->limited = w->tight = false;
 	w->disk->capacity = 0;
 	if (w->disk->dead && world_chance(w, 50)) {
 		power_cut(w);
@@ -328,8 +328,6 @@ world_stop(struct world *w)
 static void
 fill_up(struct world *w)
 {
-	if (w->log_conf.segment_size < FULL_SEGMENT)
-		return;
 	if (w->disk->capacity) {
 		world_note(w, "room", 0, 0, 0);
 		w->disk->capacity = 0;
@@ -339,6 +337,7 @@ fill_up(struct world *w)
 	world_note(w, "full", 0, 0, 0);
 	w->sum.fulls++;
 	w->limited = true;
+	w->tight = w->log_conf.segment_size < FULL_SEGMENT;
 	w->room_at = SLU_NEVER;
 	w->disk->capacity = simdisk_used(w->disk) +
 			    world_dice(w, 3) * w->log_conf.segment_size;

@@ -110,7 +110,7 @@ world_is_down(struct world *w, unsigned queue)
 {
 	const struct world_shard *s = world_shard(w, queue);
 
-	return w->disk->dead || w->failing || s->failed || s->hurt;
+	return w->disk->dead || w->failing || s->failed || s->hurt || s->late;
 }
 
 /* ---- Rounds ---- */
@@ -198,7 +198,14 @@ end_round(struct world *w, unsigned i)
 			world_fail(w, "shard %u failed", i);
 		world_doubt_run(w, i);
 	}
-	if (s->failed || s->hurt)
+	if (!s->failed && log_is_late(s->engine)) {
+		world_note(w, "late", i, 0, 0);
+		if (!w->limited && !w->failing && !w->disk->dead)
+			world_fail(w, "shard %u is late, and there is room", i);
+		s->late = true;
+		world_doubt_run(w, i);
+	}
+	if (s->failed || s->hurt || s->late)
 		return;
 	if (model_tick(&w->model, i, mono + s->offset, mono + s->offset))
 		s->synced = true;
@@ -334,7 +341,7 @@ pass_time(struct world *w)
 	world_note(w, "time", (uint64_t)by, 0, 0);
 	fakeclock_advance(&w->clock, by);
 	if (w->room_at <= clock_mono(&w->clock.clock)) {
-		w->limited = false;
+		w->limited = w->tight = false;
 		w->room_at = SLU_NEVER;
 	}
 }
@@ -348,11 +355,21 @@ read_on(struct world *w)
 		world_read_on(w, c);
 }
 
+static bool
+any_late(const struct world *w)
+{
+	bool late = false;
+
+	for (unsigned i = 0; i < w->n_shards; i++)
+		late |= w->shards[i].late;
+	return late;
+}
+
 static void
 check_all(struct world *w)
 {
 	world_idle(w);
-	if (!w->disk->dead && !w->failing)
+	if (!w->disk->dead && !w->failing && !any_late(w))
 		world_verify(w);
 }
 
@@ -393,6 +410,10 @@ mend(struct world *w)
 {
 	const bool dead = w->disk->dead;
 
+	if (any_late(w) && !dead) {
+		world_crash(w, false);
+		world_open(w);
+	}
 	if (!any_failed(w) || (!dead && !world_chance(w, 20)))
 		return;
 	world_crash(w, dead ? w->conf.cut || world_chance(w, 80) : world_chance(w, 20));

@@ -69,6 +69,7 @@ struct world_shard {
 	struct engine *engine; /* while it is open */
 	slu_time offset;       /* shard time - boot */
 	bool failed;
+	bool late;      /* no room for what fell due: it is told, and started anew */
 	bool hurt;      /* after a run that was good; the next one finds out */
 	bool purged;    /* in this round: its memory may not have been freed */
 	bool synced;    /* in this round */
@@ -94,6 +95,7 @@ struct world {
 	bool draining;
 	bool dying;       /* the process is being killed: answers reach nobody */
 	bool faults;      /* by the dice */
+	bool tight;       /* limited, and the segments are so small that settling may be refused */
 	bool limited;     /* the disk is, or was a moment ago, too small */
 	bool lost;        /* the power went: what was not synced is in doubt */
 	bool failing;     /* calls of the disk fail, or did since the last open */
