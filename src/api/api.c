@@ -1,5 +1,6 @@
 #include "api/api.h"
 
+#include "api/ask.h"
 #include "api/limits.h"
 #include "base/limit.h"
 #include "base/mem.h"
@@ -68,7 +69,8 @@ api_init(struct api *api)
 	if (rc)
 		return rc;
 	api->ops = mem_array(api->threads, sizeof *api->ops);
-	rc = api->ops ? init_hits(&api->hits) : SLU_ENOMEM;
+	api->spares = mem_array(api->threads, sizeof *api->spares);
+	rc = api->ops && api->spares ? init_hits(&api->hits) : SLU_ENOMEM;
 	for (unsigned i = 0; i < api->threads && !rc; i++)
 		rc = init_ops(&api->ops[i]);
 	if (rc)
@@ -83,6 +85,7 @@ api_release(struct api *api)
 		metrics_release(&api->ops[i]);
 	mem_free(api->ops);
 	api->ops = NULL;
+	ask_release_spares(api);
 	metrics_release(&api->hits);
 }
 

@@ -23,6 +23,7 @@
 
 #include <stdatomic.h>
 
+struct ask;
 struct broker;
 struct broker_progress;
 struct call;
@@ -30,6 +31,13 @@ struct guard;
 struct op;
 struct reload;
 struct server;
+
+/* What requests were asked with, kept for others: api/ask.h. */
+struct ask_spares {
+	struct ask *first;
+	unsigned n;
+	char apart[48]; /* each is one thread's: no line of the cache has two */
+};
 
 struct api {
 	struct broker *broker;                  /* borrowed, as all pointers; there once it is `open` */
@@ -43,10 +51,11 @@ struct api {
 	const char *sync;   /* "interval=10ms" */
 	slu_time started;   /* on the wall clock; set by api_init */
 	_Atomic bool draining;
-	struct reload *reload; /* the settings; NULL: nobody may see or change them */
-	unsigned threads;      /* of the server: 1, unless set before api_init */
-	struct metrics *ops;   /* a set a thread, and in it a series per verb */
-	struct metrics hits;   /* a series per limit */
+	struct reload *reload;     /* the settings; NULL: nobody may see or change them */
+	unsigned threads;          /* of the server: 1, unless set before api_init */
+	struct metrics *ops;       /* a set a thread, and in it a series per verb */
+	struct ask_spares *spares; /* a thread each */
+	struct metrics hits;       /* a series per limit */
 	struct gate gate;
 	_Atomic uint32_t consumers;     /* calls of the lockd dialect that take messages now */
 	_Atomic uint32_t metric_queues; /* that have lines of their own in /metrics */

@@ -17,6 +17,12 @@ struct arena_block {
 	alignas(max_align_t) char bytes[];
 };
 
+void
+arena_init(struct arena *a, char *room, size_t n)
+{
+	*a = (struct arena){ .next = room, .left = n };
+}
+
 static bool
 add_block(struct arena *a, size_t n)
 {

@@ -17,6 +17,9 @@ struct arena {
 	size_t left;
 };
 
+/* Empty, with n bytes to begin with, aligned for anything; they are the caller's. */
+void arena_init(struct arena *a, char *room, size_t n);
+
 /* Not zeroed, fit for anything; NULL when memory is out. */
 void *arena_alloc(struct arena *a, size_t n);
 

@@ -5,11 +5,58 @@
 
 #include <assert.h>
 
+enum {
+	SPARES = 64 /* a thread */
+};
+
+static struct ask_spares *
+spares_of(struct api *api, const struct call *c)
+{
+	return &api->spares[call_thread(c)];
+}
+
+static struct ask *
+take_spare(struct ask_spares *s)
+{
+	struct ask *const a = s->first;
+
+	if (!a)
+		return mem_alloc(sizeof *a);
+	s->first = a->next_spare;
+	s->n--;
+	return a;
+}
+
+void
+ask_end(struct ask *a)
+{
+	struct ask_spares *const s = spares_of(a->api, a->call);
+
+	if (s->n == SPARES) {
+		ask_free(a);
+		return;
+	}
+	arena_release(&a->memory);
+	a->next_spare = s->first;
+	s->first = a;
+	s->n++;
+}
+
+void
+ask_release_spares(struct api *api)
+{
+	for (unsigned i = 0; api->spares && i < api->threads; i++)
+		while (api->spares[i].first)
+			mem_free(take_spare(&api->spares[i]));
+	mem_free(api->spares);
+	api->spares = NULL;
+}
+
 static void
 ended(struct call *c, bool sent)
 {
 	(void)sent; /* what was asked has happened, whoever knows it */
-	ask_free(c->user);
+	ask_end(c->user);
 }
 
 struct ask *
@@ -23,14 +70,14 @@ ask_new(struct api *api, struct call *c)
 		api_refuse_err(c, &err, -1);
 		return NULL;
 	}
-	a = mem_alloc(sizeof *a);
+	a = take_spare(spares_of(api, c));
 	if (!a) {
 		api_refuse(c, SLU_ENOMEM, NULL, -1);
 		return NULL;
 	}
 	a->api = api;
 	a->call = c;
-	a->memory = (struct arena){ 0 };
+	arena_init(&a->memory, a->room, sizeof a->room);
 	a->state = NULL;
 	a->part = NULL;
 	a->gone = false;

@@ -34,6 +34,12 @@
 #include "broker/broker.h"
 #include "http/call.h"
 
+#include <stdalign.h>
+
+enum {
+	ASK_ROOM = 2048 /* enough for a message or two */
+};
+
 struct ask {
 	struct api *api;
 	struct call *call;
@@ -55,11 +61,19 @@ struct ask {
 	void (*answer)(struct ask *a);
 	struct loop_work work;
 	_Atomic unsigned left; /* ops that have no answer yet, and ask_run itself */
+	struct ask *next_spare;
+	alignas(max_align_t) char room[ASK_ROOM]; /* of memory, at first */
 };
 
 /* NULL: the call has been answered, there is no memory, or the broker is not open yet. */
 struct ask *ask_new(struct api *api, struct call *c);
-void ask_free(struct ask *a); /* K1: by whoever takes `ended` over */
+
+/* K1: by whoever takes `ended` over. On the loop, before the call is gone; elsewhere. */
+void ask_end(struct ask *a);
+void ask_free(struct ask *a);
+
+/* When nobody asks any more. */
+void ask_release_spares(struct api *api);
 
 /* From its memory; size zeroed bytes. NULL: the ask has been refused. */
 void *ask_state(struct ask *a, size_t size);

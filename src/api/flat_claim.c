@@ -55,7 +55,7 @@ ended(struct call *c, bool sent)
 	struct op *const op = &a->op;
 
 	if (op->n_rows == 0 || (sent && (s->kept || s->stream.whole))) {
-		ask_free(a);
+		ask_end(a);
 		return;
 	}
 	log_debug(a->api->log, "claim not received", F_U64("messages", op->n_rows),
@@ -63,7 +63,7 @@ ended(struct call *c, bool sent)
 	op->done = returned;
 	if (broker_return(a->api->broker, op, 0)) {
 		op_unpin(op); /* stopped: the leases end by themselves */
-		ask_free(a);
+		ask_end(a);
 	}
 }
 

@@ -171,10 +171,15 @@ put_u64(struct buf *b, uint64_t v)
 	char digits[20];
 	size_t at = sizeof digits;
 
-	do {
+	for (; v >= 100; v /= 100) { /* half the divisions, which depend on each other */
+		const unsigned two = (unsigned)(v % 100);
+
+		digits[--at] = (char)('0' + two % 10);
+		digits[--at] = (char)('0' + two / 10);
+	}
+	if (v >= 10)
 		digits[--at] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v > 0);
+	digits[--at] = (char)('0' + (v >= 10 ? v / 10 : v));
 	buf_put(b, digits + at, sizeof digits - at);
 }
 

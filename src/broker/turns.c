@@ -74,16 +74,29 @@ add_tenant(struct turns *t, uint64_t hash)
 	return tenant;
 }
 
+/* That of the op before is a good guess. NULL: no memory. */
+static struct tenant *
+tenant_of(struct turns *t, struct slice space)
+{
+	const struct op *const last = CONTAINER(t->ages.prev, struct op, age);
+	struct tenant *tenant;
+	uint64_t hash;
+
+	if (!list_is_empty(&t->ages) && slice_eq(last->space, space))
+		return slab_at(&t->tenants, last->tenant);
+	hash = hash_keyed(&t->secret, space.p, space.n);
+	tenant = find_tenant(t, hash, space);
+	return tenant ? tenant : add_tenant(t, hash);
+}
+
 int
 turns_add(struct turns *t, struct op *op)
 {
-	const uint64_t hash = hash_keyed(&t->secret, op->space.p, op->space.n);
-	struct tenant *tenant = find_tenant(t, hash, op->space);
+	struct tenant *const tenant = tenant_of(t, op->space);
 
 	if (!tenant)
-		tenant = add_tenant(t, hash);
-	if (!tenant)
 		return SLU_ENOMEM;
+	op->tenant = tenant->handle;
 	list_append(&tenant->ops, &op->mail.node);
 	list_append(&t->ages, &op->age);
 	return 0;
@@ -126,10 +139,8 @@ turns_take(struct turns *t)
 void
 turns_remove(struct turns *t, struct op *op)
 {
-	const uint64_t hash = hash_keyed(&t->secret, op->space.p, op->space.n);
-	struct tenant *tenant = find_tenant(t, hash, op->space);
+	struct tenant *tenant = slab_at(&t->tenants, op->tenant);
 
-	assert(tenant);
 	list_remove(&op->mail.node);
 	list_remove(&op->age);
 	if (list_is_empty(&tenant->ops))

@@ -102,7 +102,7 @@ init_parts(struct ledger *l)
 	slab_init_chunked(&l->topics, sizeof(struct topic), FEW_BITS);
 	map_init(&l->topic_names, &l->topics, topic_hash, topic_is);
 	heap_init(&l->agenda, &l->topics, offsetof(struct topic, pos));
-	l->woken = l->weighed = SLAB_NONE;
+	l->woken = l->weighed = l->opened = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
 	idem_init(&l->idem);
@@ -308,6 +308,16 @@ make_topic(struct ledger *l, uint32_t space, struct slice name, struct slice as,
 	return rc;
 }
 
+/* Most of what comes is for the queue of what came before: without hashes. */
+static bool
+is_named(const struct ledger *l, uint32_t queue, struct slice space, struct slice name)
+{
+	const struct topic *t = ledger_topic(l, queue);
+	const struct space *s = slab_at(&l->spaces, t->space);
+
+	return slice_eq(slice_of(t->name), name) && slice_eq(slice_of(s->name), space);
+}
+
 int
 ledger_queue_open(struct ledger *l, struct slice space, struct slice name,
 		  uint32_t *out)
@@ -320,13 +330,18 @@ ledger_queue_open_as(struct ledger *l, struct slice space, struct slice name,
 		     const struct spelling *as, uint32_t *out)
 {
 	uint32_t space_handle;
-	int rc;
+	int rc = 0;
 
-	*out = ledger_queue_find(l, space, name);
-	if (*out != SLAB_NONE)
+	*out = l->opened;
+	if (*out != SLAB_NONE && is_named(l, *out, space, name))
 		return 0;
-	rc = open_space(l, space, as->space, &space_handle);
-	return rc ? rc : make_topic(l, space_handle, name, as->queue, out);
+	*out = ledger_queue_find(l, space, name);
+	if (*out == SLAB_NONE) {
+		rc = open_space(l, space, as->space, &space_handle);
+		rc = rc ? rc : make_topic(l, space_handle, name, as->queue, out);
+	}
+	l->opened = rc ? SLAB_NONE : *out;
+	return rc;
 }
 
 int

@@ -14,15 +14,21 @@ check_length(struct slice s, const char *what, size_t longest, struct slu_err *e
 
 /* The folded character, or 0 for one that no name has. Not by <ctype.h>, which asks
  * the locale. */
+/* clang-format off */
+static const char folded[256] = {
+	['-'] = '-', ['.'] = '.', ['_'] = '_',
+	['0'] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9',
+	['A'] = 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm',
+	'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
+	['a'] = 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm',
+	'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
+};
+/* clang-format on */
+
 static char
 fold(char c)
 {
-	if (c >= 'A' && c <= 'Z')
-		return (char)(c - 'A' + 'a');
-	if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-	    c == '-')
-		return c;
-	return 0;
+	return folded[(unsigned char)c];
 }
 
 int

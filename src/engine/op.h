@@ -354,6 +354,7 @@ struct op {
 	uint64_t bytes;
 	uint32_t shard;
 	uint32_t waiter;      /* in the dispatcher, or SLAB_NONE */
+	uint32_t tenant;      /* in turns, while it is there */
 	struct op_mail mail;  /* in an inbox, then in the line of its namespace */
 	struct op_mail stop;  /* the cancel on its way */
 	struct list age;      /* in order of arrival */

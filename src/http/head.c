@@ -245,6 +245,7 @@ head_field(struct request *r, struct slice line)
 		.name = span_of(r, name),
 		.value = span_of(r, value),
 	};
+	r->lengths |= (uint64_t)1 << name.n % 64;
 	special = special_of(name);
 	return special ? special->take(r, value) : 0;
 }
@@ -281,6 +282,8 @@ request_header(const struct request *r, const char *name)
 {
 	const struct slice want = slice_of(name);
 
+	if (!(r->lengths >> want.n % 64 & 1))
+		return (struct slice){ NULL, 0 };
 	for (unsigned i = 0; i < r->n_headers; i++)
 		if (slice_eq(want, slice_at(r, r->fields[i].name)))
 			return slice_at(r, r->fields[i].value);

@@ -138,7 +138,8 @@ struct request {
 	struct slice query;  /* still encoded, without '?' */
 	uint64_t length;     /* of the body; 0 when chunked */
 	unsigned n_headers;
-	unsigned minor; /* of the version: 0 or 1 */
+	uint64_t lengths; /* of their names: bit n is that one has n bytes, mod 64 */
+	unsigned minor;   /* of the version: 0 or 1 */
 	bool chunked;
 	bool has_length;
 	bool keep_alive;      /* after END more requests are read; else all is ignored */
