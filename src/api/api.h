@@ -57,7 +57,13 @@ struct api {
 	struct ask_spares *spares; /* a thread each */
 	struct metrics hits;       /* a series per limit */
 	struct gate gate;
-	_Atomic uint32_t consumers;     /* calls of the lockd dialect that take messages now */
+
+	/* Of the lockd dialect. */
+	_Atomic uint32_t consumers;     /* calls that wait for messages, or stream them, now */
+	_Atomic uint32_t max_consumers; /* 0: no limit */
+	_Atomic uint32_t unsettled;     /* deliveries of one stream; fewer than its page: that */
+	_Atomic uint64_t flows;         /* numbers of streams, for op.flow */
+
 	_Atomic uint32_t metric_queues; /* that have lines of their own in /metrics */
 };
 

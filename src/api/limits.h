@@ -7,8 +7,9 @@
 #include "core/policy.h"
 
 enum {
-	API_BODY_MAX = 16 << 20,   /* bytes of a request */
-	API_SMALL_BODY = 64 << 10, /* of one that says little */
+	API_BODY_MAX = 16 << 20,                /* bytes of a request */
+	API_SMALL_BODY = 64 << 10,              /* of one that says little */
+	LOCKD_BODY_MAX = (1 << 30) + (1 << 20), /* of an enqueue in parts: MESSAGE_PAYLOAD_MAX and more */
 
 	API_ENQUEUE_MAX = 10000, /* items of a call */
 	API_SETTLE_MAX = 1000,

@@ -12,8 +12,15 @@
 
 /* clang-format off */
 #define QUEUE .dialect = &lockd_dialect, .no_head = true
+#define SMALL .max_body = API_SMALL_BODY
 const struct route lockd_routes[] = {
-	{ NULL, "/v1/queue/stats", lockd_stats, .needs = RIGHT_READ, .max_body = API_SMALL_BODY, QUEUE },
+	{ NULL, "/v1/queue/enqueue", lockd_enqueue, .take = lockd_enqueue_take, .needs = RIGHT_WRITE, .max_body = LOCKD_BODY_MAX, QUEUE },
+	{ NULL, "/v1/queue/dequeue", lockd_dequeue, .needs = RIGHT_READ, SMALL, .alone = true, QUEUE },
+	{ NULL, "/v1/queue/subscribe", lockd_subscribe, .needs = RIGHT_READ, SMALL, .alone = true, QUEUE },
+	{ NULL, "/v1/queue/ack",     lockd_ack,     .needs = RIGHT_READ, SMALL, .settles = true, QUEUE },
+	{ NULL, "/v1/queue/nack",    lockd_nack,    .needs = RIGHT_READ, SMALL, .settles = true, QUEUE },
+	{ NULL, "/v1/queue/extend",  lockd_extend,  .needs = RIGHT_READ, SMALL, .settles = true, QUEUE },
+	{ NULL, "/v1/queue/stats",   lockd_stats,   .needs = RIGHT_READ, SMALL, QUEUE },
 };
 /* clang-format on */
 
@@ -156,9 +163,9 @@ lockd_reply(struct ask *a, unsigned status)
 /* --- what is asked ------------------------------------------------------------ */
 
 bool
-lockd_body(struct ask *a, const struct json_field *fields, size_t n, void *out)
+lockd_json(struct ask *a, struct slice body, const struct json_field *fields, size_t n,
+	   void *out)
 {
-	const struct slice body = a->call->body;
 	char *const room = arena_alloc(&a->memory, body.n);
 	struct slu_err err = { 0 };
 	struct json r;
@@ -179,8 +186,14 @@ lockd_body(struct ask *a, const struct json_field *fields, size_t n, void *out)
 	return false;
 }
 
-static struct slice
-trim(struct slice s)
+bool
+lockd_body(struct ask *a, const struct json_field *fields, size_t n, void *out)
+{
+	return lockd_json(a, a->call->body, fields, n, out);
+}
+
+struct slice
+lockd_trim(struct slice s)
 {
 	while (s.n > 0 && strchr(" \t\r\n", s.p[0]) && s.p[0])
 		s = (struct slice){ s.p + 1, s.n - 1 };
@@ -202,7 +215,7 @@ lockd_query(struct ask *a, const char *name)
 	query_init(&q, query, room, query.n);
 	while (query_next(&q, &p))
 		if (slice_eq(p.name, slice_of(name)))
-			return trim(p.value);
+			return lockd_trim(p.value);
 	return (struct slice){ 0 };
 }
 
@@ -228,7 +241,7 @@ fold(struct ask *a, struct slice *name, const char *what, enum lockd_code invali
 bool
 lockd_space(struct ask *a, struct slice *namespace)
 {
-	*namespace = trim(*namespace);
+	*namespace = lockd_trim(*namespace);
 	if (namespace->n == 0)
 		*namespace = lockd_query(a, "namespace");
 	if (namespace->n == 0)
@@ -239,7 +252,7 @@ lockd_space(struct ask *a, struct slice *namespace)
 bool
 lockd_queue(struct ask *a, struct slice *queue, enum lockd_code missing)
 {
-	*queue = trim(*queue);
+	*queue = lockd_trim(*queue);
 	if (queue->n == 0)
 		*queue = lockd_query(a, "queue");
 	if (queue->n > 0)
@@ -254,7 +267,7 @@ lockd_key(struct ask *a, struct slice *key)
 	char *const out = arena_alloc(&a->memory, NAME_TEXT);
 	struct slu_err err;
 
-	*key = trim(*key);
+	*key = lockd_trim(*key);
 	if (key->n == 0)
 		*key = lockd_query(a, "key");
 	while (key->n > 0 && key->p[0] == '/')
@@ -276,7 +289,7 @@ lockd_key(struct ask *a, struct slice *key)
 bool
 lockd_txn(struct ask *a, struct slice text, struct lockd_xid *out)
 {
-	text = trim(text);
+	text = lockd_trim(text);
 	*out = (struct lockd_xid){ { 0 } };
 	if (text.n == 0 || (lockd_xid_parse(text, out) && !lockd_xid_is_zero(out)))
 		return true;

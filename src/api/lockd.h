@@ -4,7 +4,9 @@
  * What its routes share. docs/lockd.md is its contract. As with the flat API a handler
  * makes ops out of a request and an answer out of ops; it has no queue logic.
  *
- *      lockd_id       xids, leases, etags        lockd_stats    /v1/queue/stats
+ *      lockd_id       xids, leases, etags        lockd_settle   ack, nack, extend
+ *      lockd_enqueue  enqueue                    lockd_stats    stats
+ *      lockd_consume  dequeue, subscribe         lockd_parts    a delivery in parts
  *
  * Errors are answered here, in one form, and so are those that others answer for these
  * routes (the guard, the gate, ask.h), by lockd_dialect:
@@ -138,6 +140,13 @@ struct slice lockd_correlation(struct api *api, struct call *c);
  * or into the memory of the ask. False: it was refused. */
 bool lockd_body(struct ask *a, const struct json_field *fields, size_t n, void *out);
 
+/* The same from any text. */
+bool lockd_json(struct ask *a, struct slice text, const struct json_field *fields, size_t n,
+		void *out);
+
+/* Without white space around it. */
+struct slice lockd_trim(struct slice s);
+
 /* The value of a parameter in the query, decoded and without blanks around it; empty when
  * there is none. For what a body may leave out: */
 struct slice lockd_query(struct ask *a, const char *name);
@@ -157,7 +166,18 @@ bool lockd_txn(struct ask *a, struct slice text, struct lockd_xid *out);
 /* A length of time in seconds: none for 0 or less, at most max. */
 slu_time lockd_span(int64_t seconds, slu_time max);
 
+/* How long a lease lasts for which nobody said it, and at most; and a state's. */
+#define LOCKD_VISIBILITY     (30 * SLU_SEC)
+#define LOCKD_VISIBILITY_MAX (30 * SLU_MIN)
+
 /* Handlers. */
+void lockd_enqueue(struct call *c, void *api);
+void lockd_enqueue_take(struct call *c, void *api);
+void lockd_dequeue(struct call *c, void *api);
+void lockd_subscribe(struct call *c, void *api);
+void lockd_ack(struct call *c, void *api);
+void lockd_nack(struct call *c, void *api);
+void lockd_extend(struct call *c, void *api);
 void lockd_stats(struct call *c, void *api);
 
 #endif

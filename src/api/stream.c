@@ -101,17 +101,43 @@ begin_row(struct stream *s, bool may_block, struct slu_err *err)
 		r->at++;
 		return 0;
 	}
+	if (s->raw)
+		return 0;
 	json_out_reopen(&r->w);
 	json_out_base64_begin(&r->w, "payload");
 	return 0;
 }
 
+static void
+end_payload(struct stream *s)
+{
+	if (!s->raw) {
+		json_out_base64_end(&s->rows->w);
+		json_out_close(&s->rows->w);
+	}
+	s->ref = NULL;
+	s->rows->at++;
+}
+
+/* As it is, to where it is sent from. */
 static int
-go_on(struct stream *s, bool may_block, struct slu_err *err)
+read_raw(struct stream *s, size_t n, bool may_block, struct slu_err *err)
+{
+	char *const p = buf_add(out_of(s), n);
+	int rc;
+
+	if (!p)
+		return SLU_ENOMEM;
+	rc = engine_read(s->rows->op->engine, s->ref, s->at, n, p, may_block, err);
+	if (rc)
+		out_of(s)->n -= n;
+	return rc;
+}
+
+static int
+read_encoded(struct stream *s, size_t n, bool may_block, struct slu_err *err)
 {
 	struct rows *const r = s->rows;
-	const uint64_t left = s->end - s->at;
-	const size_t n = left < ENGINE_PIECE ? (size_t)left : ENGINE_PIECE;
 	int rc;
 
 	if (!s->piece)
@@ -119,16 +145,24 @@ go_on(struct stream *s, bool may_block, struct slu_err *err)
 	if (!s->piece)
 		return SLU_ENOMEM;
 	rc = engine_read(r->op->engine, s->ref, s->at, n, s->piece, may_block, err);
+	if (!rc)
+		json_out_base64_part(&r->w, (struct slice){ s->piece, n });
+	return rc;
+}
+
+static int
+go_on(struct stream *s, bool may_block, struct slu_err *err)
+{
+	const uint64_t left = s->end - s->at;
+	const size_t n = left < ENGINE_PIECE ? (size_t)left : ENGINE_PIECE;
+	int rc;
+
+	rc = s->raw ? read_raw(s, n, may_block, err) : read_encoded(s, n, may_block, err);
 	if (rc)
 		return rc;
-	json_out_base64_part(&r->w, (struct slice){ s->piece, n });
 	s->at += n;
-	if (s->at < s->end)
-		return 0;
-	json_out_base64_end(&r->w);
-	json_out_close(&r->w);
-	s->ref = NULL;
-	r->at++;
+	if (s->at == s->end)
+		end_payload(s);
 	return 0;
 }
 
@@ -151,6 +185,13 @@ can_leave_out(struct stream *s, int rc, const struct slu_err *err)
 	return true;
 }
 
+/* All rows were left out, and somebody may have others. */
+static bool
+has_none(const struct stream *s)
+{
+	return s->drained && !s->begun && out_of(s)->n == 0;
+}
+
 /* Fill a piece. SLU_EBUSY: it would have to wait; what is there stays. */
 static int
 produce(struct stream *s, bool may_block)
@@ -165,7 +206,7 @@ produce(struct stream *s, bool may_block)
 		if (rc && !can_leave_out(s, rc, &err))
 			return rc;
 	}
-	if (r->at == r->op->n_rows && !s->last) {
+	if (r->at == r->op->n_rows && !s->last && !s->stays && !has_none(s)) {
 		s->last = true;
 		s->finish(r);
 	}
@@ -203,18 +244,21 @@ give(struct stream *s, int rc)
 {
 	struct ask *const a = s->rows->ask;
 	struct call *const c = a->call;
+	const char *const type = s->type ? s->type : api_json;
 
 	s->in_piece = false;
 	s->whole = s->last && !rc && !c->out.failed;
 	if (rc || c->out.failed) {
 		refuse(s, rc ? rc : SLU_ENOMEM);
+	} else if (c->out.n == 0 && !s->last) {
+		s->drained(s); /* all were left out */
 	} else if (s->begun) {
 		call_piece(c, s->last);
 	} else if (s->last) {
-		call_answer(c, 200, api_json, &c->out);
+		call_answer(c, 200, type, &c->out);
 	} else {
 		s->begun = true;
-		call_begin(c, 200, api_json);
+		call_begin(c, 200, type);
 	}
 }
 
@@ -253,8 +297,32 @@ static void
 more(struct call *c)
 {
 	const struct ask *const a = c->user;
+	struct stream *const s = a->part;
 
-	go(a->part);
+	s->sent = s->rows->at;
+	if (!s->stays || s->sent < s->rows->op->n_rows) {
+		go(s);
+		return;
+	}
+	op_unpin(s->rows->op);
+	s->drained(s);
+}
+
+void
+stream_next(struct stream *s)
+{
+	s->rows->at = 0;
+	s->rows->bytes = 0;
+	s->sent = 0;
+	go(s);
+}
+
+void
+stream_finish(struct stream *s)
+{
+	s->stays = false;
+	s->drained = NULL;
+	stream_next(s);
 }
 
 /* There is nothing to tell: `ended` says it. */

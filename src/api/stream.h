@@ -14,6 +14,9 @@
  * However large it is and however slowly it is read, the answer takes one piece of
  * memory, about STREAM_PIECE bytes.
  *
+ * One that stays open has no last row: when the kernel has all that was given, `drained`
+ * is called, and whoever has other rows then goes on with stream_next.
+ *
  *  T1  Rows are pinned until the call has ended, and are unpinned here.
  *  T2  What cannot be read before the first piece is left out or refused, as with
  *      rows_start. Later that cannot be said any more: the answer breaks off, and whoever
@@ -36,6 +39,13 @@ struct stream {
 	bool wants_client;              /* C5 of http/call.h: what is sent is given away */
 	bool whole;                     /* the last piece was given, and all is in it */
 
+	const char *type;                  /* of the answer; NULL: JSON */
+	bool raw;                          /* payloads go as they are behind what write wrote */
+	bool stays;                        /* open, when all rows are sent */
+	void (*drained)(struct stream *s); /* on the loop: they are; or, of any stream, all
+					    * were left out. NULL: it ends then */
+	uint32_t sent;                     /* rows that the kernel has whole, of those under way */
+
 	/* Inner. */
 	void (*ended)(struct call *c, bool sent); /* the call's own */
 	uv_work_t work;
@@ -55,5 +65,11 @@ bool stream_is_needed(const struct op *op);
 
 /* Answer the call. In the memory of the ask. */
 void stream_start(struct stream *s);
+
+/* In, or after, `drained`: the op has other rows now. */
+void stream_next(struct stream *s);
+
+/* The same: there are none, and no more will come. finish writes what stands behind. */
+void stream_finish(struct stream *s);
 
 #endif

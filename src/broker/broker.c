@@ -138,6 +138,7 @@ route(const struct broker *b, struct op *op, uint32_t *shard)
 static const bool needs_queue[OP_VERBS] = {
 	[OP_CLAIM] = true,
 	[OP_PEEK] = true,
+	[OP_WATCH] = true,
 	[OP_STATS] = true,
 	[OP_PURGE] = true,
 	[OP_PAUSE] = true,

@@ -19,12 +19,15 @@ struct line {
 	uint32_t handle;
 };
 
-/* What an op waits for, as the character that stands between its names. */
+/* What an op waits for, as the character that stands between its names; or (id other than
+ * 0) of what number. */
 enum want_kind {
 	WANT_MESSAGE = '/', /* of a queue, to take it */
 	WANT_LOOK = '?',    /* of a queue, to look at it */
+	WANT_HEAD = '^',    /* of a queue: another */
 	WANT_KEY = '!',
-	WANT_RESULT = 0 /* of the message `id` */
+	WANT_RESULT = 'r', /* of the message `id` */
+	WANT_ROOM = 'f'    /* in the flow `id` */
 };
 
 struct want {
@@ -38,10 +41,14 @@ want_of(const struct op *op)
 {
 	if (op->verb == OP_RESULT)
 		return (struct want){ .kind = WANT_RESULT, .id = op->id };
+	if (op->stalled)
+		return (struct want){ .kind = WANT_ROOM, .id = op->flow };
 	if (op->verb == OP_ACQUIRE)
 		return (struct want){ WANT_KEY, op->space, op->lock.key, 0 };
 	return (struct want){
-		.kind = op->verb == OP_PEEK ? WANT_LOOK : WANT_MESSAGE,
+		.kind = op->verb == OP_PEEK    ? WANT_LOOK
+			: op->verb == OP_WATCH ? WANT_HEAD
+					       : WANT_MESSAGE,
 		.space = op->space,
 		.name = op->queue,
 	};
@@ -53,8 +60,8 @@ want_hash(const struct dispatch *d, const struct want *w)
 	char text[2 * MESSAGE_NAME_MAX + 1];
 
 	_Static_assert((int)LOCK_KEY_MAX <= (int)MESSAGE_NAME_MAX, "a key fits");
-	if (w->kind == WANT_RESULT)
-		return hash_keyed(&d->secret, &w->id, sizeof w->id);
+	if (w->id)
+		return hash_keyed(&d->secret, &w->id, sizeof w->id) + w->kind;
 	assert(w->space.n <= MESSAGE_NAME_MAX && w->name.n <= MESSAGE_NAME_MAX);
 	memcpy(text, w->space.p, w->space.n);
 	text[w->space.n] = (char)w->kind;
@@ -189,14 +196,16 @@ static void
 join_line(struct dispatch *d, struct line *line, uint32_t h, struct op *op)
 {
 	const bool is_first = list_is_empty(&line->waiters);
-	const slu_time end = op->wait > SLU_NEVER - op->arrived ? SLU_NEVER
-								: op->arrived + op->wait;
+	const slu_time end = op->stalled || op->wait > SLU_NEVER - op->arrived
+				     ? SLU_NEVER
+				     : op->arrived + op->wait;
 	struct waiter *w = waiter_at(d, h);
 	int rc;
 
 	*w = (struct waiter){ .op = op, .line = line->handle, .pos = HEAP_OUT };
 	list_append(&line->waiters, &w->node);
 	line->n++;
+	d->watches += op->verb == OP_WATCH;
 	list_append(op->verb == OP_RESULT ? &d->results : &d->claims, &w->any);
 	if (end != SLU_NEVER)
 		heap_push(&d->ends, (struct rank){ .b = rank_time(end), .c = h }, h);
@@ -250,6 +259,7 @@ dispatch_leave(struct dispatch *d, struct op *op)
 	list_remove(&w->node);
 	list_remove(&w->any);
 	line->n--;
+	d->watches -= op->verb == OP_WATCH;
 	if (w->pos != HEAP_OUT)
 		heap_remove(&d->ends, w->pos);
 	slab_free(&d->waiters, op->waiter);
@@ -286,6 +296,46 @@ dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, uint3
 	line = find_line(d, &want);
 	if (line)
 		mark(d, line, UINT32_MAX);
+	dispatch_moved(d, space, queue);
+}
+
+/* Watches are few beside claims: all of them are looked through when it is not known
+ * which queue it was. */
+void
+dispatch_moved(struct dispatch *d, struct slice space, struct slice queue)
+{
+	const struct want want = { WANT_HEAD, space, queue, 0 };
+	struct line *line;
+
+	if (d->watches == 0)
+		return;
+	if (queue.n > 0) {
+		line = find_line(d, &want);
+		if (line)
+			mark(d, line, UINT32_MAX);
+		return;
+	}
+	LIST_EACH(any, &d->claims) {
+		const struct waiter *const w = CONTAINER(any, struct waiter, any);
+
+		if (w->op->verb == OP_WATCH)
+			mark(d, line_at(d, w->line), UINT32_MAX);
+	}
+}
+
+struct op *
+dispatch_room(struct dispatch *d, uint64_t flow)
+{
+	const struct want want = { .kind = WANT_ROOM, .id = flow };
+	const struct line *const line = find_line(d, &want);
+	struct op *op;
+
+	if (!line)
+		return NULL;
+	op = first_waiter(line)->op;
+	dispatch_leave(d, op);
+	op->stalled = false;
+	return op;
 }
 
 void

@@ -11,8 +11,9 @@
  *      dispatch_join: the first of the line, as many as there are messages, run again
  *
  * A claim waits in the line of its queue, a result in the line of its message, an acquire
- * in the line of its key; peeks, which take nothing from anybody, have lines of their own.
- * Nobody polls: a line runs again when the engine says that there is something for it.
+ * in the line of its key; peeks and watches, which take nothing from anybody, have lines
+ * of their own, and a claim whose flow (broker/flow.h) has no room waits for that first.
+ * Nobody polls: a line runs again when there may be something for it.
  *
  *  D1  The order of a line is the order of arrival. A claim or acquire that comes while
  *      others wait goes to the end of the line, even if it may not wait, and even if
@@ -41,6 +42,7 @@ struct dispatch {
 	struct map names;    /* of lines, by what their ops wait for */
 	struct heap ends;    /* of waiters, by the moment their wait ends */
 	struct list marked;  /* of lines that may be served */
+	uint32_t watches;    /* of the waiters */
 };
 
 void dispatch_init(struct dispatch *d, const struct hash_key *secret);
@@ -70,6 +72,12 @@ void dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, 
 
 /* A key can be had: by one. */
 void dispatch_freed(struct dispatch *d, struct slice space, struct slice key);
+
+/* The head of a queue may be another now; queue.n 0: of any. */
+void dispatch_moved(struct dispatch *d, struct slice space, struct slice queue);
+
+/* The claim that waits for room in a flow, taken out of its line; or NULL. */
+struct op *dispatch_room(struct dispatch *d, uint64_t flow);
 
 /* A message is gone: whoever waits for its result may have it. all: any may be. */
 void dispatch_gone(struct dispatch *d, uint64_t id);

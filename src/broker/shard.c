@@ -97,9 +97,11 @@ take_mail(struct shard *s, struct list *mail)
 static int
 ends_with(const struct shard *s, const struct op *op)
 {
+	const bool told = op->verb == OP_RESULT || op->verb == OP_ACQUIRE || op->verb == OP_WATCH;
+
 	if (s->failed)
 		return SLU_EDOWN;
-	return op->verb == OP_RESULT || op->verb == OP_ACQUIRE ? SLU_ECLOSED : 0;
+	return told ? SLU_ECLOSED : 0;
 }
 
 static void
@@ -119,7 +121,7 @@ static void
 expire_wait(struct shard *s, struct op *op)
 {
 	if (op->verb != OP_ACQUIRE) {
-		end_wait(s, op, op->verb == OP_RESULT ? SLU_ETIMEOUT : 0);
+		end_wait(s, op, op->verb == OP_RESULT || op->verb == OP_WATCH ? SLU_ETIMEOUT : 0);
 		return;
 	}
 	op->lock.waited = true;
@@ -212,6 +214,7 @@ shard_post(struct shard *s, struct op *op)
 {
 	op->shard = s->index;
 	op->waiter = SLAB_NONE;
+	op->stalled = false;
 	op->ended = false;
 	op->lock.waited = false;
 	atomic_store(&op->canceled, OP_CANCEL_NONE);
@@ -260,6 +263,34 @@ on_freed(void *arg, struct slice space, struct slice key)
 	dispatch_freed(&s->dispatch, space, key);
 }
 
+/* Kinds that end a lease, if there was one. */
+static const bool ends_lease[CHANGE_KINDS] = {
+	[CHANGE_RETURN] = true,
+	[CHANGE_RETRY] = true,
+	[CHANGE_DIE] = true,
+	[CHANGE_DONE] = true,
+	[CHANGE_ASIDE] = true,
+};
+
+static void
+on_changed(void *arg, const struct change *c)
+{
+	struct shard *s = arg;
+	uint64_t flow;
+	struct op *op;
+
+	if (c->kind == CHANGE_DIE)
+		dispatch_moved(&s->dispatch, (struct slice){ 0 }, (struct slice){ 0 });
+	if (!ends_lease[c->kind])
+		return;
+	flow = flow_settle(&s->flows, c->id);
+	op = flow ? dispatch_room(&s->dispatch, flow) : NULL;
+	if (!op)
+		return;
+	op->next = s->roomy;
+	s->roomy = op;
+}
+
 static int
 open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_conf *conf,
 	    struct slu_err *err)
@@ -274,6 +305,8 @@ open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_c
 	own.ready = on_ready;
 	own.freed = on_freed;
 	own.ready_arg = s;
+	own.changed = on_changed;
+	own.changed_arg = s;
 	rc = ops->open(&s->engine, &own, &found, err);
 	if (rc)
 		return rc;
@@ -307,6 +340,7 @@ shard_open(struct shard *s, const struct engine_ops *ops, const struct engine_co
 		return rc;
 	turns_init(&s->turns, &secret);
 	dispatch_init(&s->dispatch, &secret);
+	flows_init(&s->flows, &secret);
 	rc = open_engine(s, ops, conf, err);
 	if (rc)
 		(void)shard_release(s); /* what was first says more */
@@ -340,6 +374,7 @@ shard_release(struct shard *s)
 	const int rc = s->engine ? s->engine->ops->close(s->engine) : 0;
 
 	dispatch_release(&s->dispatch);
+	flows_release(&s->flows);
 	turns_release(&s->turns);
 	inbox_release(&s->inbox);
 	return rc;

@@ -22,12 +22,15 @@
  *      its way: so whoever cancels may touch the op.
  *  S7  A claim, peek, result or acquire that would wait is refused where as many wait already as
  *      the quota says: SLU_EBUSY. What may not wait, and what settles, never is.
+ *  S8  A claim whose flow has no room waits until it has, then it is as if it came just
+ *      now.
  */
 #ifndef BROKER_SHARD_H
 #define BROKER_SHARD_H
 
 #include "broker/broker.h"
 #include "broker/dispatch.h"
+#include "broker/flow.h"
 #include "broker/turns.h"
 #include "exec/inbox.h"
 
@@ -74,6 +77,8 @@ struct shard {
 	/* The shard thread's. */
 	struct turns turns;
 	struct dispatch dispatch;
+	struct flows flows;
+	struct op *roomy; /* claims whose flow has room again, by next; during a run */
 	slu_time now;
 	bool crowded;  /* the last batch had several ops */
 	uint64_t held; /* ops that have not been answered */

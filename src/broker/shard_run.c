@@ -52,13 +52,13 @@ takes(const struct op *op)
 static bool
 goes_into_line(struct shard *s, const struct op *op)
 {
-	if (!takes(op) && op->verb != OP_PEEK)
+	if (!takes(op) && op->verb != OP_PEEK && op->verb != OP_WATCH)
 		return false;
 	if (s->closed || s->draining || op->lock.waited)
 		return false;
 	if (op->verb == OP_ACQUIRE && op->lock.key.n > LOCK_KEY_MAX)
 		return false; /* no key: the engine says so */
-	return op->wait > 0 || (takes(op) && dispatch_has_line(&s->dispatch, op));
+	return op->wait > 0 || op->stalled || (takes(op) && dispatch_has_line(&s->dispatch, op));
 }
 
 /* S7 */
@@ -71,7 +71,7 @@ check_waits(const struct shard *s, const struct op *op, struct slu_err *err)
 	const bool key = op->verb == OP_ACQUIRE;
 	const struct slice name = key ? op->lock.key : op->queue;
 
-	if (op->wait == 0)
+	if (op->wait == 0 || op->stalled)
 		return 0;
 	if (here && op->verb != OP_RESULT && dispatch_waiting(&s->dispatch, op) >= here)
 		return limit_fail(err, SLU_EBUSY, LIMIT_QUEUE_WAITING, 0,
@@ -91,11 +91,24 @@ put_into_line(struct shard *s, struct op *op)
 
 	rc = check_waits(s, op, &err);
 	if (!rc)
-		rc = dispatch_park(&s->dispatch, op, true);
+		rc = dispatch_park(&s->dispatch, op, !op->stalled);
+	if (!rc && op->verb == OP_WATCH)
+		dispatch_moved(&s->dispatch, op->space, op->queue); /* each knows another head */
 	if (!rc)
 		return;
 	op_fail(op, rc, err.code ? &err : NULL);
 	shard_answer(s, op);
+}
+
+/* S8. Only its own claims make a flow fuller, and it has one at a time. */
+static void
+limit_rows(const struct shard *s, struct op *op)
+{
+	const uint32_t room = op->verb == OP_CLAIM ? flow_room(&s->flows, op) : UINT32_MAX;
+
+	op->stalled = room == 0;
+	if (room > 0 && room < op->max_rows)
+		op->max_rows = room;
 }
 
 static void
@@ -105,6 +118,7 @@ add_turns(struct shard *s, struct batch *b)
 
 	while ((op = turns_first(&s->turns)) != NULL && batch_has_room(b, op)) {
 		turns_take(&s->turns);
+		limit_rows(s, op);
 		if (goes_into_line(s, op)) {
 			b->cost += op->cost;
 			put_into_line(s, op);
@@ -236,6 +250,8 @@ still_waits(struct shard *s, struct op *op)
 
 	if (op->verb == OP_ACQUIRE)
 		return op->rc && op->lock.why == LOCK_HELD && op->waiter != SLAB_NONE;
+	if (op->verb == OP_WATCH)
+		return op->rc == SLU_ETIMEOUT && op->waiter != SLAB_NONE;
 	if (op->verb == OP_CLAIM || op->verb == OP_PEEK)
 		return op->rc == 0 && op->n_rows == 0 && op->waiter != SLAB_NONE;
 	if (op->verb != OP_RESULT || op->rc != SLU_ETIMEOUT || s->closed || op->wait == 0)
@@ -260,6 +276,51 @@ leave_line(struct shard *s, struct op *op)
 		dispatch_freed(&s->dispatch, op->space, op->lock.key);
 }
 
+/* Verbs that may change what stands at the head of a queue, though nothing becomes ready. */
+static const bool moves_head[OP_VERBS] = {
+	[OP_CLAIM] = true,
+	[OP_DELETE] = true,
+	[OP_PURGE] = true,
+	[OP_PAUSE] = true,
+	[OP_POLICY_SET] = true,
+};
+
+static void
+answer_one(struct shard *s, struct op *op)
+{
+	if (moves_head[op->verb] && op->rc == 0)
+		dispatch_moved(&s->dispatch, op->space, op->queue);
+	if (op->verb == OP_STATS)
+		op->count = dispatch_waiting(&s->dispatch, op);
+	if (op->verb == OP_CLAIM)
+		flow_grant(&s->flows, op);
+	leave_line(s, op);
+	count_op(s, op);
+	span_cursor(s, op);
+	shard_answer(s, op);
+}
+
+/* S8 */
+static void
+readmit(struct shard *s)
+{
+	struct op *next;
+
+	for (struct op *op = s->roomy; op; op = next) {
+		int rc;
+
+		next = op->next;
+		op->arrived = s->now;
+		rc = s->failed ? SLU_EDOWN : turns_add(&s->turns, op);
+		if (!rc)
+			continue;
+		op_fail(op, rc, NULL);
+		op->n_rows = 0;
+		shard_answer(s, op);
+	}
+	s->roomy = NULL;
+}
+
 static void
 answer_all(struct shard *s, struct op *batch)
 {
@@ -276,15 +337,9 @@ answer_all(struct shard *s, struct op *batch)
 	*tail = NULL;
 	EACH_OP(op, answers)
 	tell_gone(s, op);
-	EACH_OP(op, answers)
-	if (op->verb == OP_STATS)
-		op->count = dispatch_waiting(&s->dispatch, op);
 	for (struct op *op = answers; op; op = next) {
 		next = op->next;
-		leave_line(s, op);
-		count_op(s, op);
-		span_cursor(s, op);
-		shard_answer(s, op);
+		answer_one(s, op);
 	}
 }
 
@@ -343,4 +398,5 @@ shard_run(struct shard *s)
 		fail_all(s, b.first, rc, &err);
 	else
 		answer_all(s, b.first);
+	readmit(s);
 }

@@ -170,6 +170,9 @@ struct ledger_queue_view {
 
 void ledger_queue_get(const struct ledger *l, uint32_t queue, struct ledger_queue_view *out);
 
+/* max_attempts of its policy. */
+uint16_t ledger_attempts(const struct ledger *l, uint32_t queue);
+
 /* Since when the oldest ready message could be had, or SLU_NEVER. Looks at no more than
  * the first LEDGER_OLDEST_LOOK of the heap, the next to be handed out among them: exact
  * for a queue with so few, and for one whose messages have one priority. */

@@ -96,6 +96,12 @@ ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max
 	return 0;
 }
 
+uint16_t
+ledger_attempts(const struct ledger *l, uint32_t queue)
+{
+	return (uint16_t)ledger_topic(l, queue)->policy.max_attempts;
+}
+
 slu_time
 ledger_oldest(const struct ledger *l, uint32_t queue)
 {

@@ -25,6 +25,8 @@ clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
 		.ready = conf->ready,
 		.freed = conf->freed,
 		.ready_arg = conf->ready_arg,
+		.changed = conf->changed,
+		.changed_arg = conf->changed_arg,
 		.random = random | 1,
 		.quota = conf->quota,
 		.log = conf->log,
@@ -117,6 +119,8 @@ clerk_carry_out(struct clerk *k, struct change *c, struct slice text, struct slu
 	meter_change(&k->meter, c);
 	if (k->ops->applied)
 		k->ops->applied(k, c);
+	if (k->changed)
+		k->changed(k->changed_arg, c);
 	return 0;
 }
 
@@ -218,6 +222,7 @@ put_decide(struct clerk *k, struct op_put *put, struct change *c, struct slu_err
 	rc = open_queue(k, put, &queue, err);
 	if (rc)
 		return rc;
+	put->max_attempts = m->max_attempts ? m->max_attempts : ledger_attempts(k->ledger, queue);
 	rc = ledger_accept(k->ledger, queue, &offer, k->now, c);
 	if (rc == SLU_EEXISTS)
 		return rc;
@@ -480,6 +485,7 @@ static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_ASIDE] = clerk_items,
 	[OP_GET] = clerk_get,
 	[OP_PEEK] = clerk_peek,
+	[OP_WATCH] = clerk_watch,
 	[OP_LIST] = clerk_list,
 	[OP_RESULT] = clerk_result,
 	[OP_STATS] = clerk_stats,

@@ -81,6 +81,8 @@ struct clerk {
 	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
 	void (*freed)(void *arg, struct slice space, struct slice key);
 	void *ready_arg;
+	void (*changed)(void *arg, const struct change *c);
+	void *changed_arg;
 	uint64_t random; /* dice of the jitter */
 	const struct quota *quota;
 	struct slu_log *log;

@@ -33,7 +33,7 @@ void clerk_tell_state(const struct clerk *k, struct op_row *row);
 clerk_fn clerk_return, clerk_items, clerk_purge, clerk_pause, clerk_policy_set;
 
 /* clerk_look.c */
-clerk_fn clerk_get, clerk_peek, clerk_list, clerk_result, clerk_stats, clerk_topics,
+clerk_fn clerk_get, clerk_peek, clerk_watch, clerk_list, clerk_result, clerk_stats, clerk_topics,
 	clerk_policy_get, clerk_backup, clerk_shard;
 
 #endif

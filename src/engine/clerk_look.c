@@ -69,6 +69,28 @@ clerk_peek(struct clerk *k, struct op *op)
 	end_rows(op);
 }
 
+void
+clerk_watch(struct clerk *k, struct op *op)
+{
+	const uint32_t queue = clerk_queue(k, op);
+	struct ledger_queue_view q;
+	struct ledger_view v = { 0 };
+	uint32_t msg, n = 0;
+	int rc = 0;
+
+	if (queue != SLAB_NONE)
+		ledger_queue_get(k->ledger, queue, &q);
+	if (queue != SLAB_NONE && !q.policy->paused)
+		rc = ledger_peek(k->ledger, queue, &msg, 1, &n);
+	if (n > 0)
+		ledger_get(k->ledger, msg, &v);
+	if (!rc && v.id == op->id)
+		rc = SLU_ETIMEOUT;
+	op->id = v.id;
+	if (rc)
+		op_fail(op, rc, NULL);
+}
+
 /* ---- List ---- */
 
 /* The dead letter after the last one shown. When that one is dead no more, the list

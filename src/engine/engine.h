@@ -70,6 +70,11 @@ struct engine_conf {
 	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
 	void (*freed)(void *arg, struct slice space, struct slice key);
 	void *ready_arg; /* of both */
+
+	/* A change has been applied, of whatever kind but ACCEPT: during run, by its
+	 * thread; NULL: nobody asks. */
+	void (*changed)(void *arg, const struct change *c);
+	void *changed_arg;
 };
 
 /* What an engine found when it was opened. */

@@ -51,6 +51,7 @@ enum op_verb {
 	OP_ASIDE,      /* items: what a claim granted and nobody can read; with tokens */
 	OP_GET,        /* one message by its id */
 	OP_PEEK,       /* ready messages in the order they would be handed out; may wait */
+	OP_WATCH,      /* the id of the first ready message, when it is another; may wait */
 	OP_LIST,       /* messages by state, page by page */
 	OP_RESULT,     /* of a message that was acked; may wait */
 	OP_STATS,      /* of one queue */
@@ -97,6 +98,7 @@ struct op_put {
 
 	/* Answer: its idempotency key was known; m.id is the first message's. */
 	bool existed;
+	uint16_t max_attempts; /* in force: its own, or its queue's */
 };
 
 /* OP_ACK, NACK, EXTEND, REDRIVE, DELETE: one message. */
@@ -307,10 +309,13 @@ struct op {
 
 	slu_time lease;       /* CLAIM: 0: the queue's */
 	bool stateful;        /* CLAIM: tell of the states of messages, too */
+	uint64_t flow;        /* CLAIM: of a stream, by its number, which has at most flow_max */
+	uint32_t flow_max;    /* messages leased at a time; else it waits. 0: of none */
 	uint64_t max_bytes;   /* CLAIM: ends when its records have more; 0: no limit.
 			       * It gives at least one */
 	struct spelling as;   /* ENQUEUE, POLICY_SET: for a queue that they make */
-	uint64_t id;          /* GET, RESULT */
+	uint64_t id;          /* GET, RESULT. WATCH: the one that is known, or 0: none; then the
+			       * answer. Rc SLU_ETIMEOUT: it is still the same */
 	enum msg_state state; /* LIST: only those; MSG_NONE: all. Dead letters come
 			       * oldest first, others in no order */
 	uint64_t cursor;      /* GET, and DELETE of one item, without a queue: the shard
@@ -359,6 +364,7 @@ struct op {
 	struct op_mail stop;  /* the cancel on its way */
 	struct list age;      /* in order of arrival */
 	_Atomic int canceled; /* enum op_cancel */
+	bool stalled;         /* its flow has no room: it waits for that */
 	bool ended;           /* answered but for a cancel on its way */
 	bool spans;           /* its cursor goes over all shards */
 };

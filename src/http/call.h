@@ -85,6 +85,7 @@ struct call {
 	struct slice path;         /* C6; still encoded, see http/query.h */
 	struct slice query;        /* C6; still encoded */
 	struct slice body;         /* C6 */
+	bool arrived;              /* C8: and this is the last piece of it */
 	unsigned listener;         /* which of server_listen's addresses, from 0 */
 	void *who;                 /* C9 */
 
@@ -116,8 +117,7 @@ struct call {
 	bool streams; /* C7 */
 	bool whole;   /* and there are no more pieces */
 	bool broke;
-	bool taking;  /* C8: the handler has a piece */
-	bool arrived; /* all of the body */
+	bool taking; /* C8: the handler has a piece */
 
 	/* The body of the answer may be written here. From here on memory is used
 	 * again by later calls. */

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import lockd
 from served import SLUICED, Refused, Server, until
 from tokens import Pair, Secret, encode
 
@@ -34,6 +35,8 @@ def guarded(tmp_path_factory):
 def call(server, method, path, scope=None, body=None, fields=None, **params):
     """With a token for that scope; None: without."""
     headers = KEY.bearer(scope=scope) if scope is not None else {}
+    if path == "/v1/queue/enqueue":
+        body, fields = lockd.parts(body, b"x")
     return server.call(method, path, body, headers={**headers, **(fields or {})}, **params)
 
 
@@ -43,6 +46,7 @@ def call(server, method, path, scope=None, body=None, fields=None, **params):
 Q = {"topic": "jobs"}
 K = {"key": "k"}
 NOBODY = {"X-Lease-ID": "0" * 19 + "g", "X-Txn-ID": "0" * 19 + "g", "X-Fencing-Token": "1"}
+HELD = {"queue": "q", "owner": "o", "message_id": "1", "lease_id": "x", "meta_etag": "x"}
 ROUTES = {
     ("POST", "/enqueue"): ("write", {}, [{**Q, "text": "x"}]),
     ("GET", "/dequeue"): ("write", Q, None),
@@ -60,6 +64,12 @@ ROUTES = {
     ("GET", "/policy"): ("read", Q, None),
     ("PUT", "/policy"): ("admin", Q, {}),
     ("POST", "/policy"): ("admin", Q, {}),
+    ("POST", "/v1/queue/enqueue"): ("write", {}, {"queue": "q"}),
+    ("POST", "/v1/queue/dequeue"): ("read", {}, {**HELD, "wait_seconds": -1}),
+    ("POST", "/v1/queue/subscribe"): ("read", {}, {**HELD, "queue": "none", "wait_seconds": -1}),
+    ("POST", "/v1/queue/ack"): ("read", {}, HELD),
+    ("POST", "/v1/queue/nack"): ("read", {}, HELD),
+    ("POST", "/v1/queue/extend"): ("read", {}, HELD),
     ("POST", "/v1/queue/stats"): ("read", {}, {"queue": "q"}),
     ("POST", "/v1/acquire"): ("either", {}, {"key": "k", "owner": "me", "block_seconds": -1}),
     ("POST", "/v1/keepalive"): ("either", {}, {"key": "k"}),

@@ -1,4 +1,5 @@
 """/openapi.json: every answer is as it says, and every code in it can be had."""
+import copy
 import json
 import shutil
 import signal
@@ -7,6 +8,7 @@ import urllib.parse
 import jsonschema
 import pytest
 
+import lockd
 from served import Server, until
 
 
@@ -19,6 +21,12 @@ class Walk:
         assert answer.status == 200, answer
         self.document = answer.body
         self.seen = set()
+
+    def at(self, server):
+        """The same walk at another server."""
+        other = copy.copy(self)
+        other.server = server
+        return other
 
     def schema_of(self, answers, status, kind):
         row = answers.get(str(status), answers["default"])
@@ -60,7 +68,7 @@ class Walk:
         if kind == "application/json":
             self.check(schema, answer.body)
         self.seen.add((path, method.lower(), str(status)))
-        return answer.body
+        return answer.text if (kind or "").startswith("multipart/") else answer.body
 
     def get(self, status, path, **params):
         return self(status, "GET", path, **params)
@@ -221,12 +229,54 @@ def walk_server(walk):
         walk(413, "GET", path, "x")  # none of them takes a body
 
 
+def lockd_put(walk, status=200, **meta):
+    body, headers = lockd.parts({"namespace": "shop", "queue": "locked", **meta}, b"hello")
+    return walk(status, "POST", "/v1/queue/enqueue", body, headers)
+
+
+def lockd_take(walk, **more):
+    """The lease of the next message of the queue."""
+    text = walk.post(200, "/v1/queue/dequeue", {
+        "namespace": "shop", "queue": "locked", "owner": "me", "wait_seconds": -1, **more})
+    message = json.loads(text[text.index("{"):text.index("}\n") + 1])["message"]
+    names = ("message_id", "lease_id", "fencing_token", "meta_etag")
+    return {"namespace": "shop", "queue": "locked", **{name: message[name] for name in names}}
+
+
+def walk_settle_lockd(walk, path):
+    """Every way in which ack, nack and extend end."""
+    lockd_put(walk)
+    held = lockd_take(walk)
+    walk.post(403, path, {**held, "fencing_token": 1})
+    walk.post(409, path, {**held, "meta_etag": "other"})
+    walk.post(200, path, held)
+    walk.post(404, path, {**held, "message_id": "0"})
+    walk.post(400, path, {})
+
+
 def walk_lockd(walk):
     queue = "/v1/queue/"
     put(walk, {"text": "head"})
     walk.post(200, queue + "stats", {"namespace": "shop", "queue": "orders", "more": 1})
     walk.post(200, queue + "stats", {}, queue="unheard-of")
     walk.post(400, queue + "stats", {})
+    walk(400, "POST", queue + "enqueue", "{}")
+    walk.post(200, "/v1/queue/subscribe", {"namespace": "shop", "queue": "orders", "owner": "me",
+                                           "wait_seconds": -1, "page_size": 64})
+    for path in ("dequeue", "subscribe"):
+        walk.post(409, queue + path, {"queue": "none", "owner": "me", "wait_seconds": -1})
+        walk.post(400, queue + path, {"queue": "none"})
+    for path in ("ack", "nack", "extend"):
+        walk_settle_lockd(walk, queue + path)
+
+
+def walk_lockd_limit(walk):
+    """A payload that is larger than the setting says."""
+    server = Server(walk.server.folder.parent / "small", "--limits-payload", "4",
+                    engine="memory")
+    with server:
+        Walk.__call__(walk.at(server), 413, "POST", "/v1/queue/enqueue",
+                      *lockd.parts({"queue": "q"}, b"hello"))
 
 
 def walk_locks(walk):
@@ -291,7 +341,7 @@ def walked(tmp_path_factory):
     try:
         walk = Walk(server)
         for part in (walk_messages, walk_results, walk_topics, walk_limits, walk_admin,
-                     walk_lockd, walk_locks, walk_server):
+                     walk_lockd, walk_lockd_limit, walk_locks, walk_server):
             part(walk)
         walk_policy(walk, "/policy")
         walk_policy(walk, "/v1/admin/queue/policy")

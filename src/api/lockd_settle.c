@@ -1,0 +1,355 @@
+/*
+ * lockd_settle.c - /v1/queue/ack, nack and extend: what the holder of a lease says.
+ *
+ *      {"queue":"orders","message_id":"0190...","lease_id":"...","fencing_token":7}
+ *      {"acked":true,"correlation_id":"0190..."}
+ *
+ * Nothing happens without the current lease: id, token and, where one is sent, transaction
+ * and meta_etag must be those of one delivery. When they are not, or the shard refuses,
+ * the message is looked at once more, to say which of the cases it was.
+ */
+#include "api/lockd.h"
+
+#include "api/limits.h"
+#include "api/rows.h"
+#include "base/id.h"
+
+#include <strings.h>
+
+struct state {
+	/* As sent. */
+	struct slice namespace, queue, message_id, lease_id, txn_id, meta_etag, intent, last_error;
+	struct slice state_lease_id;
+	int64_t fencing_token, delay_seconds, extend_by_seconds;
+
+	struct op_item item;
+	uint64_t token; /* of the lease, whatever else is wrong */
+	unsigned flags; /* of the lease: enum lockd_lease_flags */
+	struct lockd_meta meta;
+	bool has_meta;
+	bool is_wrong;         /* what was sent does not belong together: */
+	enum lockd_code wrong; /* how */
+
+	struct op ops[2]; /* the look at the message, if that is needed; and the verb */
+	struct op_row row;
+	struct rows rows;
+	char correlation[CORRELATION_LONGEST];
+	size_t n_correlation;
+};
+
+/* --- decode ------------------------------------------------------------------- */
+
+static void
+read_error(struct json *r, const struct json_field *f, void *place)
+{
+	(void)f;
+	*(struct slice *)place = json_peek(r) == JSON_STRING ? json_text(r) : json_skip(r);
+}
+
+static const struct json_field fields[] = {
+	JSON_FIELD(text, struct state, namespace),
+	JSON_FIELD(text, struct state, queue),
+	JSON_FIELD(text, struct state, message_id),
+	JSON_FIELD(text, struct state, lease_id),
+	JSON_FIELD(text, struct state, txn_id),
+	JSON_FIELD(i64, struct state, fencing_token),
+	JSON_FIELD(text, struct state, meta_etag),
+	JSON_FIELD(text, struct state, state_lease_id),
+	JSON_FIELD(i64, struct state, delay_seconds),
+	JSON_FIELD(text, struct state, intent),
+	JSON_FIELD(i64, struct state, extend_by_seconds),
+	{ .name = { "last_error", 10 },
+	  .read = read_error,
+	  .offset = offsetof(struct state, last_error),
+	  .size = sizeof(struct slice) },
+};
+
+static bool
+require(struct ask *a, struct slice value, const char *detail)
+{
+	if (value.n == 0)
+		lockd_refuse_code(a->call, LOCKD_MISSING_FIELDS, detail);
+	return value.n > 0;
+}
+
+static bool
+is_word(struct slice s, const char *word)
+{
+	return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
+}
+
+/* False: it was refused. */
+static bool
+decode_nack(struct ask *a, struct state *s)
+{
+	s->item.defer = is_word(s->intent, "defer");
+	s->item.text = s->last_error;
+	s->item.time = lockd_span(s->delay_seconds, API_DELAY_MAX);
+	if (s->intent.n > 0 && !s->item.defer && !is_word(s->intent, "failure"))
+		lockd_refuse_code(a->call, LOCKD_INVALID_NACK_INTENT, NULL);
+	else if (s->item.defer && s->last_error.n > 0)
+		lockd_refuse_code(a->call, LOCKD_INVALID_NACK_LAST_ERROR, NULL);
+	else
+		return true;
+	return false;
+}
+
+static void
+find_wrong(struct state *s, enum lockd_code code, bool is_wrong)
+{
+	if (s->is_wrong || !is_wrong)
+		return;
+	s->is_wrong = true;
+	s->wrong = code;
+}
+
+/* Do lease, token, transaction and etag speak of one delivery? In the order in which
+ * clients expect to be told. */
+static void
+check_lease(struct state *s, const struct lockd_xid *txn)
+{
+	const struct lockd_xid none = { { 0 } };
+	unsigned flags;
+
+	s->token = lockd_lease_token(s->lease_id);
+	s->item.token = lockd_lease_parse(s->lease_id, txn, &s->flags);
+	s->has_meta = lockd_meta_parse(s->meta_etag, &s->meta);
+	find_wrong(s, LOCKD_LEASE_REQUIRED,
+		   s->token == LOCKD_NO_TOKEN ||
+			   (lockd_xid_is_zero(txn) && s->item.token == LOCKD_NO_TOKEN));
+	find_wrong(s, LOCKD_FENCING_MISMATCH, (uint64_t)s->fencing_token != s->token);
+	if (!lockd_xid_is_zero(txn) && s->item.token == LOCKD_NO_TOKEN)
+		find_wrong(s, lockd_lease_parse(s->lease_id, &none, &flags) == LOCKD_NO_TOKEN ? LOCKD_LEASE_REQUIRED : LOCKD_TXN_MISMATCH,
+			   true);
+	find_wrong(s, LOCKD_CAS_MISMATCH,
+		   s->meta_etag.n > 0 && (!s->has_meta || s->meta.token != s->token));
+}
+
+/* False: it was refused. */
+static bool
+decode(struct ask *a, struct state *s, enum op_verb verb)
+{
+	struct lockd_xid txn;
+
+	if (!lockd_body(a, fields, sizeof fields / sizeof fields[0], s))
+		return false;
+	if (!lockd_space(a, &s->namespace) ||
+	    !lockd_queue(a, &s->queue, LOCKD_MISSING_FIELDS) ||
+	    !require(a, s->message_id, "message_id is required") ||
+	    !require(a, s->lease_id, "lease_id is required") ||
+	    (verb != OP_ACK && !require(a, s->meta_etag, "meta_etag is required")) ||
+	    !lockd_txn(a, s->txn_id, &txn))
+		return false;
+	if (id_parse(s->message_id, &s->item.id, NULL)) {
+		lockd_refuse_code(a->call, LOCKD_NOT_FOUND, NULL);
+		return false;
+	}
+	check_lease(s, &txn);
+	if (verb == OP_EXTEND)
+		s->item.time = lockd_span(s->extend_by_seconds > 0 ? s->extend_by_seconds
+								   : s->meta.seconds,
+					  API_LEASE_MAX);
+	return verb != OP_NACK || decode_nack(a, s);
+}
+
+/* --- refused: which case is it? ------------------------------------------------- */
+
+static enum lockd_code
+why(const struct ask *a, const struct state *s)
+{
+	const struct op_row *const row = &s->row;
+
+	if (row->state == MSG_DEAD || row->state == MSG_DAMAGED)
+		return LOCKD_NOT_FOUND;
+	if (row->state == MSG_LEASED && row->token != s->token)
+		return s->token == LOCKD_NO_TOKEN ? LOCKD_LEASE_REQUIRED : LOCKD_MESSAGE_LEASE;
+	if (row->state == MSG_LEASED)
+		return s->is_wrong ? s->wrong : LOCKD_LEASE_EXPIRED;
+	if (s->token == LOCKD_NO_TOKEN)
+		return LOCKD_LEASE_REQUIRED;
+	if (s->has_meta && s->meta.token == s->token && s->meta.until > clock_wall(a->api->clock))
+		return LOCKD_LEASE_REQUIRED; /* given up before its end */
+	return LOCKD_LEASE_EXPIRED;
+}
+
+static void
+explain(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	op_unpin(&a->op);
+	if (a->op.rc == SLU_ENOTFOUND)
+		lockd_refuse_code(a->call, LOCKD_NOT_FOUND, NULL);
+	else if (a->op.rc)
+		ask_refuse_op(a, &a->op);
+	else
+		lockd_refuse_code(a->call, why(a, s), NULL);
+}
+
+static void
+look(struct ask *a, struct state *s, struct op *op)
+{
+	ask_op(a, op, OP_GET, s->namespace, s->queue);
+	op->id = s->item.id;
+	op->rows = &s->row;
+	op->max_rows = 1;
+}
+
+static void
+find_out_why(struct ask *a)
+{
+	look(a, a->state, &a->op);
+	a->ops = &a->op;
+	a->n_ops = 1;
+	ask_run(a, explain);
+}
+
+/* --- done ----------------------------------------------------------------------- */
+
+/* What is said of it now: extend has moved its end, nack has ended its lease. */
+static void
+write_meta(struct json_out *w, const struct state *s)
+{
+	const struct lockd_meta now = {
+		.token = s->token,
+		.until = s->item.until,
+		.seconds = s->item.time / SLU_SEC,
+	};
+	char text[LOCKD_ETAG_TEXT];
+
+	json_out_str(w, "meta_etag", slice_of(lockd_meta_text(&now, text)));
+}
+
+static void
+write_extended(const struct ask *a, struct json_out *w, struct state *s)
+{
+	if (s->item.time == 0) /* it was the queue's */
+		s->item.time = (s->item.until - clock_wall(a->api->clock) + SLU_SEC / 2) /
+			       SLU_SEC * SLU_SEC;
+	json_out_i64(w, "lease_expires_at_unix", s->item.until / SLU_SEC);
+	json_out_i64(w, "visibility_timeout_seconds",
+		     s->item.time < SLU_SEC ? 1 : s->item.time / SLU_SEC);
+	write_meta(w, s);
+	if (s->state_lease_id.n > 0)
+		json_out_i64(w, "state_lease_expires_at_unix", s->item.until / SLU_SEC);
+}
+
+static void
+say(struct ask *a)
+{
+	struct state *const s = a->state;
+	char uuid[ID_UUID_TEXT];
+	const struct slice correlation =
+		s->n_correlation ? (struct slice){ s->correlation, s->n_correlation }
+				 : slice_of(id_to_uuid(s->item.id, uuid));
+	struct json_out w;
+
+	buf_clear(&a->call->out);
+	json_out_init(&w, &a->call->out);
+	json_out_object(&w, NULL);
+	if (a->ops[a->n_ops - 1].verb == OP_ACK)
+		json_out_bool(&w, "acked", true);
+	else if (a->ops[a->n_ops - 1].verb == OP_EXTEND)
+		write_extended(a, &w, s);
+	else
+		json_out_bool(&w, "requeued", true);
+	if (a->ops[a->n_ops - 1].verb == OP_NACK)
+		write_meta(&w, s);
+	json_out_str(&w, "correlation_id", correlation);
+	json_out_close(&w);
+	lockd_correlate(a->call, correlation);
+	lockd_reply(a, 200);
+}
+
+static void
+take_correlation(struct json_out *w, const struct op_row *row, const struct message *m,
+		 struct slice error)
+{
+	struct state *const s = CONTAINER(CONTAINER(w, struct rows, w), struct state, rows);
+
+	(void)row;
+	(void)error;
+	if (m->correlation.n == 0 || m->correlation.n > sizeof s->correlation)
+		return;
+	memcpy(s->correlation, m->correlation.p, m->correlation.n);
+	s->n_correlation = m->correlation.n;
+}
+
+/* What cannot be read is no reason to take back what was done. */
+static void
+correlated(struct ask *a, int rc)
+{
+	(void)rc;
+	say(a);
+}
+
+static void
+settled(struct ask *a)
+{
+	struct state *const s = a->state;
+	const struct op *const op = &a->ops[a->n_ops - 1];
+	const int rc = op->rc ? op->rc : s->item.rc;
+
+	if (rc)
+		op_unpin(a->ops);
+	if (rc == SLU_ELEASE) {
+		find_out_why(a);
+	} else if (op->rc) {
+		ask_refuse_op(a, op);
+	} else if (rc == SLU_ENOTFOUND) {
+		lockd_refuse_code(a->call, LOCKD_NOT_FOUND, NULL);
+	} else if (rc) {
+		ask_refuse(a, rc, NULL);
+	} else if (a->n_ops == 1) {
+		say(a);
+	} else {
+		s->rows = (struct rows){
+			.ask = a,
+			.op = a->ops,
+			.write = take_correlation,
+			.done = correlated,
+		};
+		rows_start(&s->rows);
+	}
+}
+
+static void
+settle(struct call *c, struct api *api, enum op_verb verb)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	bool reads;
+
+	if (!s || !decode(a, s, verb))
+		return;
+	if (s->is_wrong) {
+		find_out_why(a);
+		return;
+	}
+	reads = s->flags & LOCKD_CORRELATED;
+	look(a, s, &s->ops[0]);
+	ask_op(a, &s->ops[1], verb, s->namespace, s->queue);
+	s->ops[1].items = &s->item;
+	s->ops[1].n_items = 1;
+	a->ops = reads ? s->ops : s->ops + 1;
+	a->n_ops = reads ? 2 : 1;
+	ask_run(a, settled);
+}
+
+void
+lockd_ack(struct call *c, void *api)
+{
+	settle(c, api, OP_ACK);
+}
+
+void
+lockd_nack(struct call *c, void *api)
+{
+	settle(c, api, OP_NACK);
+}
+
+void
+lockd_extend(struct call *c, void *api)
+{
+	settle(c, api, OP_EXTEND);
+}
