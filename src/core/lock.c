@@ -103,6 +103,18 @@ drop_place(uint64_t *where, lock_drop_fn *drop, void *arg)
 	*where = 0;
 }
 
+/* Documents of which there is nothing any more. */
+static void
+leave_out_empty(struct lock *lock)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < lock->n; i++)
+		if (!is_empty(&lock->docs[i]))
+			lock->docs[n++] = lock->docs[i];
+	lock->n = n;
+}
+
 static void
 commit_doc(struct lock_doc *doc, lock_drop_fn *drop, void *arg)
 {
@@ -122,6 +134,7 @@ lock_commit(struct lock *lock, slu_time at, lock_drop_fn *drop, void *arg)
 		return;
 	for (uint32_t i = 0; i < lock->n; i++)
 		commit_doc(&lock->docs[i], drop, arg);
+	leave_out_empty(lock);
 	if (lock->hides)
 		lock->hidden = lock->hide;
 	lock->hides = lock->hide = false;
@@ -137,6 +150,7 @@ lock_rollback(struct lock *lock, lock_drop_fn *drop, void *arg)
 		lock->docs[i].staged = 0;
 		lock->docs[i].removed = false;
 	}
+	leave_out_empty(lock);
 	lock->hides = lock->hide = false;
 }
 

@@ -283,6 +283,7 @@ drop_for(void *arg, uint64_t where)
 void
 locks_message(struct locks *l, uint64_t id, enum lock_fate fate, slu_time at)
 {
+	struct lock *lock;
 	uint32_t h;
 
 	if (l->of_messages == 0)
@@ -290,12 +291,13 @@ locks_message(struct locks *l, uint64_t id, enum lock_fate fate, slu_time at)
 	h = locks_handle(l, (struct slice){ 0 }, (struct slice){ 0 }, id);
 	if (h == SLAB_NONE)
 		return;
-	if (fate == LOCK_GONE)
-		locks_forget(l, h);
-	else if (fate == LOCK_COMMIT)
-		lock_commit(locks_entry(l, h)->lock, at, drop_for, l);
+	lock = locks_entry(l, h)->lock;
+	if (fate == LOCK_COMMIT)
+		lock_commit(lock, at, drop_for, l);
 	else
-		lock_rollback(locks_entry(l, h)->lock, drop_for, l);
+		lock_rollback(lock, drop_for, l);
+	if (fate == LOCK_GONE || (lock->version == 0 && lock->n == 0))
+		locks_forget(l, h);
 }
 
 /* ---- Looking ---- */

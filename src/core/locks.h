@@ -227,4 +227,7 @@ uint32_t locks_replayed(struct locks *l, bool (*lives)(void *arg, uint64_t id), 
 /* NULL, or what is wrong: counters, heap and order are compared with a scan. */
 const char *locks_scan_check(const struct locks *l);
 
+/* A number that is the same for two that cannot be told apart, wherever their places are. */
+uint64_t locks_digest(const struct locks *l);
+
 #endif

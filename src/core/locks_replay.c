@@ -227,3 +227,67 @@ locks_scan_check(const struct locks *l)
 		return "keys are counted wrong";
 	return check_order(l, n - messages);
 }
+
+/* ---- Likeness ---- */
+
+static uint64_t
+mix(uint64_t sum, uint64_t v)
+{
+	sum = (sum ^ v) * 0x9e3779b97f4a7c15u;
+	return sum ^ sum >> 29;
+}
+
+static uint64_t
+mix_text(uint64_t sum, struct slice s)
+{
+	return mix(sum, (uint64_t)s.n << 32 | fnv1a32(s.p, s.n));
+}
+
+static uint64_t
+digest_doc(const struct lock_doc *doc)
+{
+	uint64_t sum = mix_text(1, doc->name);
+
+	sum = mix(sum, doc->etag);
+	sum = mix(sum, doc->staged);
+	return mix(sum, doc->removed);
+}
+
+static uint64_t
+digest_lock(const struct lock *lock)
+{
+	const uint64_t numbers[] = {
+		lock->id,
+		lock->token,
+		(uint64_t)lock->until,
+		lock->version,
+		(uint64_t)lock->updated,
+		(uint64_t)lock->known,
+		lock->over,
+		lock->fresh,
+		lock->hidden,
+		lock->hides,
+		lock->hide,
+	};
+	uint64_t sum = mix_text(mix_text(2, lock->space), lock->key), docs = 0;
+
+	sum = mix_text(sum, lock->owner);
+	sum = mix_text(sum, (struct slice){ (const char *)lock->txn, LOCK_TXN });
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+		sum = mix(sum, numbers[i]);
+	for (uint32_t i = 0; i < lock->n; i++)
+		docs += digest_doc(&lock->docs[i]);
+	return mix(sum, docs);
+}
+
+uint64_t
+locks_digest(const struct locks *l)
+{
+	const struct lock *lock;
+	uint64_t sum = 0;
+	uint32_t cursor = 0;
+
+	while ((lock = locks_scan(l, &cursor)) != NULL)
+		sum += digest_lock(lock);
+	return sum;
+}

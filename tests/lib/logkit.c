@@ -92,7 +92,7 @@ digest(struct logkit *k)
 	struct change c;
 
 	(void)ledger_tick(log_ledger(k->e), k->now, &budget, &c); /* nothing that is kept */
-	return ledger_digest(log_ledger(k->e));
+	return ledger_digest(log_ledger(k->e)) ^ locks_digest(log_locks(k->e));
 }
 
 int
@@ -369,6 +369,7 @@ settle_doubts(struct logkit *k, uint64_t id)
 	struct kit_msg *m = kit_msg(k, id);
 
 	if (k->lossy) {
+		m->state = 0;
 		m->status = m->seen ? KIT_IN : KIT_OUT;
 		m->result = false;
 		m->forgot = true;
@@ -483,6 +484,8 @@ logkit_verify(struct logkit *k)
 	check_policies(k);
 	check_spellings(k);
 	check_counters(k);
+	if (!kit_check_locks(k))
+		return;
 	k->lossy = false;
 	CHECK(k->found.highest_id < k->next_id);
 	CHECK(!k->stopped || k->may_stop || kit_is_dead(k));

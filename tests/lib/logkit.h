@@ -14,6 +14,9 @@
  *          while an earlier one is there
  *      I9  counters equal a scan, live bytes equal what is read back at the next open
  *      F2  the payload files that are there after opening are those of messages
+ *      K   a key has the state that was committed last, with the bytes it came with; a
+ *          lease that was answered is held until its end, and what was staged under it is
+ *          there; states of messages are those that were committed, and go with them
  *
  * One payload in sixteen is larger than the log takes, unless more.most is set.
  *
@@ -43,7 +46,8 @@ enum {
 	KIT_KEYS = 4,
 	KIT_OPS = 4,  /* of a batch, at most */
 	KIT_EACH = 8, /* puts, items or rows of an op, at most */
-	KIT_HELD = 64
+	KIT_HELD = 64,
+	KIT_LOCKS = 6 /* lock keys */
 };
 
 enum kit_status {
@@ -66,7 +70,24 @@ struct kit_msg {
 	bool forgot;     /* nobody knows about its idempotency key */
 	bool damaged;    /* it may be that it cannot be read */
 	bool seen;       /* by the scan under way */
+	uint64_t state;  /* etag that was committed for sure; 0: none was */
+	uint64_t staged; /* by who holds it */
 	uint64_t number; /* KIT_IN */
+};
+
+#define KIT_ANY UINT32_MAX
+
+/* What a lock key is. Its documents are known by numbers, from which their bytes follow. */
+struct kit_lock {
+	uint64_t version;
+	uint64_t etag;
+	uint32_t doc;   /* 0: none; KIT_ANY: nobody knows */
+	uint64_t token; /* 0: not leased */
+	slu_time until;
+	uint64_t staged; /* etag; doc 0: removed */
+	uint32_t staged_doc;
+	bool stages;
+	bool broken; /* something of it cannot be read any more */
 };
 
 struct kit_held {
@@ -94,6 +115,7 @@ struct logkit {
 	uint64_t random;
 
 	bool no_purge;
+	bool no_locks;
 	uint32_t enqueues; /* of a hundred ops */
 	uint32_t max_payload;
 	uint64_t accepted, settled, claims, reopened; /* how much was tested */
@@ -109,6 +131,13 @@ struct logkit {
 	struct kit_held held[KIT_HELD];
 	uint32_t n_held;
 	slu_time policy[KIT_QUEUES]; /* lease time set, 0: none, -1: not known */
+
+	/* Before the batch that may or may not have happened, and after it. */
+	struct kit_lock was[KIT_LOCKS];
+	struct kit_lock locks[KIT_LOCKS];
+	uint32_t next_doc;
+	uint64_t told;                      /* top_token before the check under way */
+	uint64_t locked, committed, states; /* how much was tested */
 };
 
 /* On a simulated disk, or (no_sim) in the folder "log". */

@@ -29,6 +29,33 @@ kit_is_dead(const struct logkit *k)
 	return k->disk && k->disk->dead;
 }
 
+/* An op on a key and all that it needs. */
+struct kit_lock_op {
+	int key; /* which; -1: it is the state of a message */
+	uint64_t id;
+	uint32_t doc;
+	char name[64];
+	struct op_put put;
+	struct payload *payload;
+	char bytes[KIT_PAYLOAD];
+};
+
+/* Random work on a key, one op a batch and key; used: those of this batch, as bits. The
+ * power may go when a document is stored: false, there is no op then. */
+bool kit_make_lock(struct logkit *k, struct op *op, struct kit_lock_op *o, unsigned *used);
+void kit_end_lock(struct logkit *k, struct op *op, struct kit_lock_op *o);
+void kit_doubt_lock(struct logkit *k, struct op *op, struct kit_lock_op *o); /* it may happen */
+
+/* Stage a state for a message that is held. */
+bool kit_make_state(struct logkit *k, struct op *op, struct kit_lock_op *o);
+
+/* The message was handed out: what must be beside it. */
+void kit_check_state(struct logkit *k, const struct op_row *row);
+
+/* All keys against the model. False: the power went. */
+bool kit_check_locks(struct logkit *k);
+void kit_settle_locks(struct logkit *k, bool happened); /* it is known about the batch */
+
 uint64_t kit_dice(struct logkit *k, uint64_t n); /* 0 .. n - 1 */
 struct kit_msg *kit_msg(struct logkit *k, uint64_t id);
 void kit_describe(struct logkit *k, uint64_t id, struct message *m, struct kit_texts *t);

@@ -18,6 +18,7 @@ struct kit_op {
 	struct op_row rows[KIT_EACH];
 	uint64_t known[KIT_EACH]; /* puts: the message that has the key already, or 0 */
 	struct payload *payloads[KIT_EACH];
+	struct kit_lock_op lock;
 };
 
 static struct kit_op ops[KIT_OPS];
@@ -172,6 +173,7 @@ make_claim(struct logkit *k, struct kit_op *o)
 	o->op.rows = o->rows;
 	o->op.max_rows = 1 + (uint32_t)kit_dice(k, KIT_EACH);
 	o->op.lease = (slu_time)(5 + kit_dice(k, 100)) * SLU_SEC;
+	o->op.stateful = !k->no_locks;
 }
 
 /* I6 */
@@ -210,6 +212,8 @@ end_claim(struct logkit *k, struct kit_op *o)
 		k->top_token = row->token;
 		check_key(k, row);
 		kit_check_record(k, row);
+		if (o->op.stateful)
+			kit_check_state(k, row);
 		k->claims++;
 		if (k->n_held < KIT_HELD)
 			k->held[k->n_held++] = (struct kit_held){
@@ -291,6 +295,8 @@ end_settle(struct logkit *k, struct kit_op *o)
 			      is_down(k, it->rc));
 		if (o->op.verb == OP_ACK)
 			end_ack(k, it);
+		if (o->op.verb == OP_NACK && it->rc == 0 && m->staged)
+			m->state = m->staged;
 		if (o->op.verb == OP_NACK && it->rc == 0 && it->text.n) {
 			m->error = true;
 			m->maybe = false;
@@ -359,11 +365,22 @@ purge(struct logkit *k)
 
 /* ---- A batch ---- */
 
+static bool
+is_lock(const struct kit_op *o)
+{
+	return o->op.verb >= OP_ACQUIRE;
+}
+
+/* used: lock keys of this batch. */
 static void
-make_op(struct logkit *k, struct kit_op *o)
+make_op(struct logkit *k, struct kit_op *o, unsigned *used)
 {
 	const uint64_t what = kit_dice(k, 100);
 
+	if (!k->no_locks && kit_dice(k, 6) == 0 && kit_make_lock(k, &o->op, &o->lock, used))
+		return;
+	if (!k->no_locks && kit_dice(k, 12) == 0 && kit_make_state(k, &o->op, &o->lock))
+		return;
 	if (what < k->enqueues || k->next_id == 1)
 		make_enqueue(k, o);
 	else if (what < 92 && k->n_held < KIT_HELD / 2)
@@ -389,8 +406,21 @@ end_op(struct logkit *k, struct kit_op *o)
 		end_settle(k, o);
 		break;
 	default:
-		end_other(k, o);
+		if (!is_lock(o))
+			end_other(k, o);
 	}
+}
+
+/* In the order in which they ran: numbers rise. */
+static void
+end_lock(struct logkit *k, struct kit_op *o)
+{
+	if (o->lock.key >= 0)
+		kit_end_lock(k, &o->op, &o->lock);
+	else if (o->op.rc == 0)
+		kit_msg(k, o->lock.id)->staged = o->op.lock.etag;
+	if (o->lock.key < 0 && o->op.rc == 0)
+		k->top_token = o->op.lock.etag;
 }
 
 static void
@@ -407,15 +437,18 @@ int
 logkit_step(struct logkit *k)
 {
 	const uint32_t n = 1 + (uint32_t)kit_dice(k, KIT_OPS);
+	unsigned used = 0;
 	int rc;
 
 	pass_time(k);
 	if (!k->no_purge && kit_dice(k, 300) == 0)
 		return purge(k);
 	for (uint32_t i = 0; i < n; i++) {
-		make_op(k, &ops[i]);
+		make_op(k, &ops[i], &used);
 		if (ops[i].op.verb == OP_ENQUEUE)
 			store_payloads(k, &ops[i]);
+		if (is_lock(&ops[i]) && ops[i].lock.key >= 0)
+			kit_doubt_lock(k, &ops[i].op, &ops[i].lock);
 		ops[i].op.next = i + 1 < n ? &ops[i + 1].op : NULL;
 	}
 	rc = logkit_run(k, &ops[0].op);
@@ -424,8 +457,14 @@ logkit_step(struct logkit *k)
 	for (uint32_t i = 0; i < n; i++) {
 		if (ops[i].op.verb == OP_CLAIM && !rc)
 			end_claim(k, &ops[i]);
+		if (is_lock(&ops[i]) && !rc)
+			end_lock(k, &ops[i]);
+		if (is_lock(&ops[i]))
+			payload_close(ops[i].lock.payload);
 		op_unpin(&ops[i].op);
 		close_payloads(&ops[i]);
 	}
+	if (rc != SLU_EUNKNOWN)
+		kit_settle_locks(k, rc == 0);
 	return rc;
 }

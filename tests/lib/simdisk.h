@@ -25,7 +25,7 @@
 
 enum {
 	SIM_SECTOR = 512,
-	SIM_NAMES = 256,
+	SIM_NAMES = 512,
 	SIM_FILES = 16384, /* handles over the life of the disk */
 	SIM_NAME = 128
 };

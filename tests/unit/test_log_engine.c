@@ -28,7 +28,8 @@ digest_before_close(struct logkit *k)
 	CHECK_EQ(0, logkit_settle(k));
 	ledger_opened(l, k->now, &c);
 	CHECK_EQ(0, ledger_apply(l, &c));
-	return ledger_digest(l);
+	locks_opened(log_locks(k->e), k->now + LEDGER_GRACE);
+	return ledger_digest(l) ^ locks_digest(log_locks(k->e));
 }
 
 static void
@@ -36,6 +37,8 @@ check_scan(struct logkit *k)
 {
 	const char *wrong = ledger_scan_check(log_ledger(k->e));
 
+	if (!wrong)
+		wrong = locks_scan_check(log_locks(k->e));
 	if (wrong)
 		test_fail(__FILE__, __LINE__, "%s", wrong);
 }
@@ -60,6 +63,7 @@ TEST_LIMIT(opening_gives_the_same_ledger_any_number_of_times, 300)
 		}
 	}
 	CHECK(k->accepted > 1000 && k->settled > 100);
+	CHECK(k->locked > 100 && k->committed > 20 && k->states > 20);
 	CHECK(!simdisk_content(k->disk, "log/00000001.log", &size)); /* it was cleaned */
 	logkit_free(k);
 }
