@@ -48,7 +48,7 @@ list(struct ask *a, void (*answer)(struct ask *a))
 	lockd_lock_op(a, &s->l, &a->op, OP_ATTACHMENTS);
 	a->op.keys = s->keys;
 	a->op.max_keys = LOCK_DOCS_MAX;
-	ask_run(a, answer);
+	lockd_lock_run(a, &s->l, answer);
 }
 
 /* By its name, or by its id. */
@@ -128,11 +128,11 @@ got(struct ask *a)
 static void
 get(struct ask *a)
 {
-	const struct state *const s = a->state;
+	struct state *const s = a->state;
 
 	lockd_lock_op(a, &s->l, &a->op, OP_STATE_GET);
 	a->op.lock.name = s->name;
-	ask_run(a, got);
+	lockd_lock_run(a, &s->l, got);
 }
 
 void
@@ -182,11 +182,11 @@ removed_all(struct ask *a)
 static void
 remove_one(struct ask *a)
 {
-	const struct state *const s = a->state;
+	struct state *const s = a->state;
 
 	lockd_lock_op(a, &s->l, &a->op, OP_STATE_REMOVE);
 	a->op.lock.name = s->name;
-	ask_run(a, removed);
+	lockd_lock_run(a, &s->l, removed);
 }
 
 void
@@ -202,12 +202,13 @@ void
 lockd_detach_all(struct call *c, void *api)
 {
 	struct ask *const a = begin(c, api, true);
+	struct state *const s = a ? a->state : NULL;
 
-	if (!a)
+	if (!s)
 		return;
-	lockd_lock_op(a, &((struct state *)a->state)->l, &a->op, OP_STATE_REMOVE);
+	lockd_lock_op(a, &s->l, &a->op, OP_STATE_REMOVE);
 	a->op.lock.all = true;
-	ask_run(a, removed_all);
+	lockd_lock_run(a, &s->l, removed_all);
 }
 
 /* --- a list ------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "api/lockd_lock.h"
 
 #include "auth/identity.h"
+#include "base/id.h"
 #include "base/parse.h"
 
 #include <assert.h>
@@ -118,6 +119,7 @@ bool
 lockd_lock_right(struct ask *a, struct lockd_lock *l, unsigned needs)
 {
 	const struct slice txn = l->txn_id.n > 0 ? l->txn_id : lockd_field(a, "x-txn-id");
+	unsigned flags;
 
 	l->lease = l->lease_id.n > 0 ? l->lease_id : lockd_field(a, "x-lease-id");
 	if (l->lease.n == 0 && needs & LOCKD_NEEDS_LEASE)
@@ -127,6 +129,8 @@ lockd_lock_right(struct ask *a, struct lockd_lock *l, unsigned needs)
 	if (lockd_xid_is_zero(&l->txn) && needs & LOCKD_NEEDS_TXN)
 		return refuse(a, LOCKD_MISSING_TXN);
 	l->token = l->lease.n > 0 ? lockd_lease_token(l->lease) : 0;
+	(void)lockd_lease_parse(l->lease, &l->txn, &flags);
+	l->correlated = flags & LOCKD_CORRELATED;
 	return read_fence(a, l, needs & LOCKD_NEEDS_FENCE);
 }
 
@@ -178,6 +182,70 @@ lockd_lock_op(struct ask *a, const struct lockd_lock *l, struct op *op, enum op_
 	op->lock.if_version = l->if_version;
 	op->lock.if_etag = l->if_etag;
 	memcpy(op->lock.txn, l->txn.b, LOCKD_XID);
+}
+
+/* --- on whose behalf ---------------------------------------------------------- */
+
+static void
+take_correlation(struct json_out *w, const struct op_row *row, const struct message *m,
+		 struct slice error)
+{
+	const struct rows *const rows = CONTAINER(w, struct rows, w);
+
+	(void)row;
+	(void)error;
+	if (m->correlation.n > 0)
+		lockd_correlate(rows->ask->call, m->correlation);
+}
+
+/* What cannot be read is no reason not to go on. */
+static void
+correlated(struct ask *a, int rc)
+{
+	const struct lockd_lock *const l = a->part;
+
+	(void)rc;
+	a->ops = &a->op;
+	ask_run(a, l->answer);
+}
+
+static void
+looked(struct ask *a)
+{
+	struct lockd_lock *const l = a->part;
+
+	l->rows = (struct rows){
+		.ask = a,
+		.op = &l->look,
+		.write = take_correlation,
+		.done = correlated,
+	};
+	if (l->look.rc)
+		correlated(a, l->look.rc);
+	else
+		rows_start(&l->rows);
+}
+
+/* A message that has none of its own is known by its id. */
+void
+lockd_lock_run(struct ask *a, struct lockd_lock *l, void (*answer)(struct ask *a))
+{
+	char uuid[ID_UUID_TEXT];
+
+	if (l->message && !l->answer)
+		lockd_correlate(a->call, slice_of(id_to_uuid(l->message, uuid)));
+	if (!l->message || !l->correlated || l->answer) {
+		ask_run(a, answer);
+		return;
+	}
+	l->answer = answer; /* once is enough */
+	ask_op(a, &l->look, OP_GET, l->namespace, l->queue);
+	l->look.id = l->message;
+	l->look.rows = &l->row;
+	l->look.max_rows = 1;
+	a->part = l;
+	a->ops = &l->look;
+	ask_run(a, looked);
 }
 
 /* --- why not ------------------------------------------------------------------ */

@@ -14,6 +14,7 @@
 #define API_LOCKD_LOCK_H
 
 #include "api/lockd.h"
+#include "api/rows.h"
 
 enum {
 	LOCKD_OWNER_MAX = 256 /* bytes that a client may say */
@@ -35,6 +36,13 @@ struct lockd_lock {
 	uint64_t token, fence; /* 0: none */
 	int64_t if_version;    /* -1: any */
 	uint64_t if_etag;      /* 0: any */
+	bool correlated;       /* the message has a correlation id of its own */
+
+	/* Inner: of lockd_lock_run. */
+	struct op look;
+	struct op_row row;
+	struct rows rows;
+	void (*answer)(struct ask *a);
 };
 
 /* Rows for the body of acquire, keepalive and release. */
@@ -61,6 +69,10 @@ bool lockd_lock_reader(struct ask *a, struct lockd_lock *l);
 /* Begin an op with all of that. */
 void lockd_lock_op(struct ask *a, const struct lockd_lock *l, struct op *op,
 		   enum op_verb verb);
+
+/* As ask_run, of the op that was begun. The answer to a call about the state of a message has
+ * the correlation id of that message, which is looked up first if it has to be. */
+void lockd_lock_run(struct ask *a, struct lockd_lock *l, void (*answer)(struct ask *a));
 
 /* Answer with why the op was refused. */
 void lockd_lock_refuse(struct ask *a, const struct op *op);

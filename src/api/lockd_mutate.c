@@ -199,10 +199,10 @@ got(struct ask *a)
 static void
 get(struct ask *a)
 {
-	const struct state *const s = a->state;
+	struct state *const s = a->state;
 
 	lockd_lock_op(a, &s->l, &a->op, OP_STATE_GET);
-	ask_run(a, got);
+	lockd_lock_run(a, &s->l, got);
 }
 
 /* --- what is asked ------------------------------------------------------------ */

@@ -110,7 +110,7 @@ lockd_get(struct call *c, void *api)
 	if (!g || !lockd_lock_key(a, &g->l) || !lockd_lock_reader(a, &g->l))
 		return;
 	lockd_lock_op(a, &g->l, &a->op, OP_STATE_GET);
-	ask_run(a, got);
+	lockd_lock_run(a, &g->l, got);
 }
 
 /* --- update ------------------------------------------------------------------- */
@@ -252,14 +252,14 @@ static void
 stored(struct intake *i)
 {
 	struct ask *const a = i->ask;
-	const struct update *const u = a->state;
+	struct update *const u = a->state;
 
 	if (u->expected_bytes >= 0 && (uint64_t)u->expected_bytes != i->bytes)
 		lockd_refuse_code(a->call, LOCKD_EXPECTED_BYTES, NULL);
 	else if (u->has_sum && memcmp(u->sum, i->sum, INTAKE_SUM) != 0)
 		lockd_refuse_code(a->call, LOCKD_EXPECTED_SHA256, NULL);
 	else
-		ask_run(a, updated);
+		lockd_lock_run(a, &u->l, updated);
 }
 
 void
@@ -304,7 +304,7 @@ lockd_remove(struct call *c, void *api)
 	    !lockd_lock_conditions(a, l))
 		return;
 	lockd_lock_op(a, l, &a->op, OP_STATE_REMOVE);
-	ask_run(a, removed);
+	lockd_lock_run(a, l, removed);
 }
 
 /* --- metadata ----------------------------------------------------------------- */
@@ -360,5 +360,5 @@ lockd_metadata(struct call *c, void *api)
 	}
 	lockd_lock_op(a, &m->l, &a->op, OP_STATE_META);
 	a->op.lock.hidden = hidden;
-	ask_run(a, noted);
+	lockd_lock_run(a, &m->l, noted);
 }

@@ -275,7 +275,7 @@ stored(struct intake *i)
 
 	s->put.m.type = s->type;
 	s->put.m.attributes = attach_attributes(i->sum, s->attributes);
-	ask_run(i->ask, put_done);
+	lockd_lock_run(i->ask, &s->l, put_done);
 }
 
 void
