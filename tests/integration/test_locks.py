@@ -1,6 +1,6 @@
 """/v1/acquire, keepalive, release, describe: who has a lock, and for how long."""
 import re
-import shutil
+import socket
 import threading
 import time
 import uuid
@@ -162,6 +162,20 @@ def test_whoever_hangs_up_leaves_the_line(server):
     thread.join()
     assert order == [1]
     assert "owner" not in describe(server, "a")
+
+
+def test_a_lease_that_its_holder_never_heard_of_goes_back(server):
+    """Whoever has closed its side is gone, whether the lease was given before or not."""
+    for n in range(50):
+        body = '{"namespace":"%s","key":"k%d","owner":"gone","ttl_seconds":1800}' % (server.namespace, n)
+        with server.raw() as gone:
+            gone.sendall(f"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                         f"{len(body)}\r\n\r\n{body}".encode())
+            gone.shutdown(socket.SHUT_WR)
+            assert gone.recv(100) == b""
+    for n in range(50):
+        until(lambda: "owner" not in describe(server, f"k{n}"))
+        acquire(server, f"k{n}", if_not_exists=True)  # as if it had not been
 
 
 # --- keepalive, release ----------------------------------------------------------
