@@ -204,6 +204,7 @@ def test_a_condition_is_compared_with_what_the_holder_sees(server, call):
 
 
 def test_one_of_two_writers_wins(server):
+    """LQ-31"""
     commit(server, "a", {"n": 0})
     versions = []
 
