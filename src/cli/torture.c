@@ -19,7 +19,7 @@
 
 struct request {
 	struct torture_conf conf;
-	uint64_t minutes, seed, producers, consumers;
+	uint64_t minutes, seed, producers, consumers, lockers;
 	slu_time duration;
 	const char *faults;
 	const char *token_file;
@@ -147,8 +147,8 @@ static void
 help(const struct arg *rows, size_t n)
 {
 	puts("usage: sluice torture [options]\n\n"
-	     "Hurts a server while clients push, claim, settle, retry and die, writes down every\n"
-	     "call, and checks what happened against the promises of the queue (I1 to I10 in\n"
+	     "Hurts a server while clients push, claim, settle, retry, die and take locks, writes down\n"
+	     "every call, and checks what happened against the promises of the queue (I1 to I10 in\n"
 	     "docs/reliability.md). It starts a server of its own in a folder that is gone\n"
 	     "afterwards; with --server it drives one that runs, which it cannot kill or pause, in\n"
 	     "a queue of its own in the namespace `torture`.\n\n"
@@ -179,8 +179,8 @@ misuse(const struct request *r, int words)
 		return "--minutes or --for, not both";
 	if (r->minutes > 60 * 24 * 365)
 		return "at most a year";
-	if (r->producers > 1000 || r->consumers > 1000)
-		return "at most 1000 producers and as many consumers";
+	if (r->producers > 1000 || r->consumers > 1000 || r->lockers > 1000)
+		return "at most 1000 producers, as many consumers and as many lockers";
 	if (r->conf.victim.server && r->conf.victim.engine)
 		return "--engine is for a server that is started here";
 	return NULL;
@@ -215,6 +215,7 @@ prepare(struct request *r, struct slu_err *err)
 		c->duration = 60 * SLU_SEC;
 	c->producers = (unsigned)r->producers;
 	c->consumers = (unsigned)r->consumers;
+	c->lockers = (unsigned)r->lockers;
 	c->victim.token = r->token;
 	c->victim.small_disk = c->faults & fault_bit("disk");
 	c->victim.own_clock = c->faults & fault_bit("clock");
@@ -232,6 +233,7 @@ cli_torture(int argc, char **argv)
 		.faults = "all",
 		.producers = 4,
 		.consumers = 10,
+		.lockers = 6,
 		.conf.victim.dir = "/var/tmp",
 	};
 	const struct arg rows[] = {
@@ -241,6 +243,7 @@ cli_torture(int argc, char **argv)
 		{ "--seed", ARG_NUMBER, &r.seed, "the choices of another run (random)" },
 		{ "--producers N", ARG_COUNT, &r.producers, "clients that push (4)" },
 		{ "--consumers N", ARG_COUNT, &r.consumers, "clients that work (10)" },
+		{ "--lockers N", ARG_COUNT, &r.lockers, "clients that take locks and count in their state (6)" },
 		{ "--engine NAME", ARG_TEXT, &r.conf.victim.engine, "of our own server: log, memory (log)" },
 		{ "--dir DIR", ARG_TEXT, &r.conf.victim.dir, "where our own server has its folder (/var/tmp)" },
 		{ "--server ADDRESS", ARG_TEXT, &r.conf.victim.server, "torture one that runs" },

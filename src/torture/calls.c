@@ -74,7 +74,7 @@ outcome_of(struct caller *c, int rc)
 
 	if (rc)
 		return rc == SLU_EDOWN ? OUTCOME_FAILED : OUTCOME_UNKNOWN;
-	if (c->http.answer.status == 200)
+	if (c->http.answer.status / 100 == 2)
 		return OUTCOME_OK;
 	return strstr(buf_str(&c->http.answer.body), unknown) ? OUTCOME_UNKNOWN : OUTCOME_FAILED;
 }
@@ -85,7 +85,11 @@ caller_ask(struct caller *c, const char *method, struct event *e)
 {
 	const bool cut = atomic_load(c->cuts) && dice_chance(&c->dice, CUT_PERCENT);
 	const slu_time soon = (slu_time)dice_below(&c->dice, 4) * SLU_MS;
-	struct http_call call = { .method = method, .path = buf_str(&c->path) };
+	struct http_call call = {
+		.method = method,
+		.path = buf_str(&c->path),
+		.fields = c->fields[0] ? c->fields : NULL,
+	};
 	struct slu_err err;
 
 	if (strcmp(method, "GET") != 0)

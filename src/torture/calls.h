@@ -25,7 +25,8 @@
 enum {
 	CALLS_PUSH_MAX = 20,
 	CALLS_CLAIM_MAX = 100,
-	CALLS_LEASE_ID = 32
+	CALLS_LEASE_ID = 32,
+	CALLS_FIELDS = 160
 };
 
 struct caller {
@@ -41,7 +42,8 @@ struct caller {
 	struct http http;
 	unsigned life;
 	struct buf path, body, payload;
-	char *room; /* for what is decoded */
+	char fields[CALLS_FIELDS]; /* more of the head; "": none */
+	char *room;                /* for what is decoded */
 	size_t room_n;
 };
 
@@ -84,6 +86,30 @@ enum outcome caller_ack_all(struct caller *c, const struct held *held, unsigned 
 
 /* Ask, and go before the answer: nothing is known to have arrived. */
 void caller_vanish(struct caller *c, const struct claim_how *how);
+
+/* --- locks ----------------------------------------------------------------------- */
+
+/* A lock that this client holds. */
+struct lock_held {
+	uint32_t lock;
+	uint64_t token;
+	slu_time until; /* at least, by our clock */
+	char lease_id[CALLS_LEASE_ID], txn_id[CALLS_LEASE_ID];
+};
+
+/* wait_s 0: do not. */
+enum outcome caller_acquire(struct caller *c, uint32_t lock, unsigned ttl_s, unsigned wait_s,
+			    struct lock_held *held);
+
+/* The number in the state of a lock, 0 when there is none: what the holder sees, or with
+ * held NULL everybody. */
+enum outcome caller_read_state(struct caller *c, uint32_t lock, const struct lock_held *held,
+			       uint64_t *value);
+enum outcome caller_update(struct caller *c, const struct lock_held *held, uint64_t value);
+
+/* value: what was updated and not rolled back; 0: nothing. */
+enum outcome caller_release_lock(struct caller *c, const struct lock_held *held, uint64_t value,
+				 bool rollback);
 
 /* --- for the end of a round: no event but what is said ------------------------------ */
 

@@ -29,6 +29,10 @@ const struct check_rule check_rules[] = {
 	{ "I8", "buried", "a dead letter does not come until it is put back", .message = rule_buried },
 	{ "I8", "limit", "nothing comes after its last failure", .message = rule_limit },
 	{ "I9", "counters", "the counters are what a scan finds", .whole = rule_counters },
+	{ "I4", "lock", "a lock has one holder at a time", .lock = rule_lock },
+	{ "I4", "lock-rising", "the tokens of a lock rise, also over restarts", .lock = rule_lock_rising },
+	{ "I5", "lock-stale", "who lost a lock changes nothing", .lock = rule_lock_stale },
+	{ "I1", "state", "what a release has committed is there", .lock = rule_state },
 	{ "I10", "exit", "the server ends when it is told to, and cleanly", .whole = rule_exit },
 	{ "I10", "bounded", "its open files and its memory stay bounded", .whole = rule_bounded },
 	{ 0 }
@@ -181,6 +185,8 @@ fill(struct check *c)
 			c->by_token[c->n_tokens++] = e;
 		if (e->kind == EVENT_CLAIM && e->key)
 			c->by_key[c->n_keys++] = e;
+		if (e->kind >= EVENT_ACQUIRE)
+			c->by_lock[c->n_locks++] = e;
 		if (is_named(e) && e->name)
 			c->by_name[c->n_names++] = e;
 		if (e->kind == EVENT_REDRIVE && e->start < c->redriven)
@@ -189,6 +195,7 @@ fill(struct check *c)
 	qsort(c->by_message, c->n_messages, sizeof *c->by_message, by_message);
 	qsort(c->by_key, c->n_keys, sizeof *c->by_key, by_key);
 	qsort(c->by_name, c->n_names, sizeof *c->by_name, by_name);
+	qsort(c->by_lock, c->n_locks, sizeof *c->by_lock, by_key);
 	qsort(c->by_token, c->n_tokens, sizeof *c->by_token, by_token);
 }
 
@@ -287,8 +294,10 @@ make_index(struct check *c, struct slu_err *err)
 	c->by_key = mem_array(n, sizeof *c->by_key);
 	c->by_name = mem_array(n, sizeof *c->by_name);
 	c->by_token = mem_array(n, sizeof *c->by_token);
+	c->by_lock = mem_array(n, sizeof *c->by_lock);
 	c->notes = mem_array(n, sizeof *c->notes);
-	if (!c->by_message || !c->by_key || !c->by_name || !c->by_token || !c->notes)
+	if (!c->by_message || !c->by_key || !c->by_name || !c->by_token || !c->by_lock ||
+	    !c->notes)
 		return slu_fail(err, SLU_ENOMEM, "no memory to check %zu events", n - 1);
 	fill(c);
 	note_names(c);
@@ -320,6 +329,12 @@ apply(struct check *c)
 		r->key(c, claims);
 		i += claims.n;
 	}
+	for (size_t i = 0; r->lock && i < c->n_locks;) {
+		const struct line all = RUN(c->by_lock, c->n_locks, i, key);
+
+		r->lock(c, all);
+		i += all.n;
+	}
 	for (size_t i = 0; r->name_line && i < c->n_names;) {
 		const struct line all = RUN(c->by_name, c->n_names, i, name);
 
@@ -343,6 +358,7 @@ check_release(struct check *c)
 	mem_free(c->by_key);
 	mem_free(c->by_name);
 	mem_free(c->by_token);
+	mem_free(c->by_lock);
 	mem_free(c->notes);
 	*c = (struct check){ 0 };
 }

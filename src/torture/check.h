@@ -20,6 +20,9 @@
  *      I9   the counters are what a scan finds
  *      I10  the server ends when it is told to, and as it should; files and memory stay bounded
  *
+ * Of locks: I1 what a release has committed is there, I4 one holder at a time and tokens
+ * that rise, I5 as for messages.
+ *
  * A rule may be several rows, for it can be broken in several ways. The last look of a
  * history is the end of it: what was accepted and is not there must have been acked.
  */
@@ -31,7 +34,7 @@
 enum {
 	CHECK_EVIDENCE = 24, /* events that a finding shows at most */
 	CHECK_TEXT = 240,
-	CHECK_RULES = 24 /* rows, at most */
+	CHECK_RULES = 32 /* rows, at most */
 };
 
 /* Events in some order; borrowed from the check. */
@@ -57,6 +60,7 @@ struct check_rule {
 	void (*message)(struct check *c, const struct message *m);
 	void (*key)(struct check *c, struct line claims); /* by token */
 	void (*name_line)(struct check *c, struct line all);
+	void (*lock)(struct check *c, struct line all); /* of one lock, by token */
 	void (*whole)(struct check *c);
 };
 
@@ -77,10 +81,10 @@ struct check {
 
 	/* Inner: the same events, by what the rules ask for. */
 	const struct check_rule *rule; /* that is being looked at */
-	const struct event **by_message, **by_key, **by_name, **by_token;
-	size_t n_messages, n_keys, n_names, n_tokens; /* lengths of these */
-	struct check_note *notes;                     /* of an event, by its number */
-	slu_time redriven;                            /* when dead letters came back; SLU_NEVER */
+	const struct event **by_message, **by_key, **by_name, **by_token, **by_lock;
+	size_t n_messages, n_keys, n_names, n_tokens, n_locks; /* lengths of these */
+	struct check_note *notes;                              /* of an event, by its number */
+	slu_time redriven;                                     /* when dead letters came back; SLU_NEVER */
 };
 
 /* Zeroed is a fine start; the history is borrowed until the release. */

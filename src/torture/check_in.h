@@ -54,6 +54,12 @@ void rule_unique(struct check *c);
 void rule_attempts(struct check *c, const struct message *m);
 void rule_order(struct check *c, struct line claims);
 
+/* check_lock.c */
+void rule_lock(struct check *c, struct line all);
+void rule_lock_rising(struct check *c, struct line all);
+void rule_lock_stale(struct check *c, struct line all);
+void rule_state(struct check *c, struct line all);
+
 /* check_look.c */
 void rule_place(struct check *c, const struct message *m);
 void rule_dead(struct check *c, const struct message *m);

@@ -31,6 +31,10 @@ const char *const event_kinds[EVENT_KINDS] = {
 	[EVENT_FAULT] = "fault",
 	[EVENT_EXIT] = "exit",
 	[EVENT_GAUGE] = "gauge",
+	[EVENT_ACQUIRE] = "acquire",
+	[EVENT_READ] = "read",
+	[EVENT_UPDATE] = "update",
+	[EVENT_RELEASE] = "release",
 };
 
 const char *const outcomes[] = {
@@ -59,12 +63,31 @@ history_release(struct history *h)
 	*h = (struct history){ 0 };
 }
 
+bool
+history_commits(const struct event *e)
+{
+	return e->kind == EVENT_RELEASE && e->outcome == OUTCOME_OK && e->name && e->end < e->until;
+}
+
+static void
+raise(uint64_t *floor, uint64_t value)
+{
+	*floor = value > *floor ? value : *floor;
+}
+
 void
 history_clear(struct history *h)
 {
-	for (size_t i = 0; i < h->n; i++)
-		if (h->events[i].kind == EVENT_CLAIM && h->events[i].token > h->token_floor)
-			h->token_floor = h->events[i].token;
+	for (size_t i = 0; i < h->n; i++) {
+		const struct event *e = &h->events[i];
+
+		if (e->kind == EVENT_CLAIM)
+			raise(&h->token_floor, e->token);
+		else if (e->kind == EVENT_ACQUIRE)
+			raise(&h->lock_tokens[e->key], e->token);
+		else if (history_commits(e))
+			raise(&h->lock_values[e->key], e->name);
+	}
 	h->n = 0;
 	h->n_looks = 0;
 	h->must_be_empty = false;

@@ -37,6 +37,11 @@ enum event_kind {
 	EVENT_EXIT,    /* the server ended though nobody had ended it, or not as it should: `id`
 			* is the signal, or 0 and `name` the exit code */
 	EVENT_GAUGE,   /* at rest: `name` open files, `id` bytes of memory */
+	/* Of locks: `key` is the lock; until and the times are the client's clock. */
+	EVENT_ACQUIRE, /* `until`: held as long at least, unless it is released */
+	EVENT_READ,    /* `name`: the value that is in its state; 0: none */
+	EVENT_UPDATE,  /* `name`: the value that was staged */
+	EVENT_RELEASE, /* `name`: the value that it commits, if before `until`; 0: none */
 	EVENT_KINDS
 };
 
@@ -89,7 +94,8 @@ struct look {
 };
 
 enum {
-	HISTORY_LOOKS = 64
+	HISTORY_LOOKS = 64,
+	HISTORY_LOCKS = 6 /* locks are 1 to so many */
 };
 
 struct history {
@@ -105,15 +111,20 @@ struct history {
 
 	atomic_bool full; /* no client should begin another call */
 
-	/* What earlier rounds leave: every token is above it. */
+	/* What earlier rounds leave: every token is above it; every value of a lock's state is
+	 * at least that. */
 	uint64_t token_floor;
+	uint64_t lock_tokens[HISTORY_LOCKS + 1], lock_values[HISTORY_LOCKS + 1];
 };
 
 /* Room for n events, and some more for what ends a round. */
 int history_init(struct history *h, size_t n, struct slu_err *err);
 void history_release(struct history *h);
 
-/* The next round begins: nothing is known but the highest token. */
+/* Did the release e surely commit its value? One that comes too late says so to nobody. */
+bool history_commits(const struct event *e);
+
+/* The next round begins: nothing is known but the highest tokens, and what was committed. */
 void history_clear(struct history *h);
 
 void history_add(struct history *h, const struct event *e);

@@ -19,6 +19,9 @@ static const struct {
 	{ EVENT_ACK, "acks" },
 	{ EVENT_NACK, "nacks" },
 	{ EVENT_EXTEND, "extends" },
+	{ EVENT_ACQUIRE, "acquires" },
+	{ EVENT_UPDATE, "updates" },
+	{ EVENT_RELEASE, "releases" },
 };
 
 enum {
@@ -73,7 +76,9 @@ text_event(const struct event *e, slu_time zero, FILE *out)
 	fprintf(out, "client %-4u  %-12s %-7s", e->client, event_kinds[e->kind], outcomes[e->outcome]);
 	if (e->kind <= EVENT_DEAD)
 		fprintf(out, "  message %" PRIu64 "  id %" PRIu64, e->name, e->id);
-	if (e->key)
+	if (e->kind >= EVENT_ACQUIRE)
+		fprintf(out, "  lock %u  value %" PRIu64, e->key, e->name);
+	else if (e->key)
 		fprintf(out, "  key k%u", e->key);
 	if (e->token)
 		fprintf(out, "  token %" PRIu64, e->token);

@@ -157,6 +157,16 @@ redrive_all(struct caller *c, struct torture *t, struct slu_err *err)
 	return rc;
 }
 
+/* What everybody sees of the locks: what was committed. Nobody holds them for long. */
+static void
+read_locks(struct caller *c, struct torture *t)
+{
+	uint64_t value;
+
+	for (uint32_t i = 1; t->conf->lockers && i <= HISTORY_LOCKS; i++)
+		(void)caller_read_state(c, i, NULL, &value); /* what came of it is in the history */
+}
+
 /* Look; take all that is there; look; put the dead letters back, take them too, and look:
  * what was accepted must be accounted for. */
 static int
@@ -172,6 +182,7 @@ come_to_rest(struct caller *c, struct torture *t, struct slu_err *err)
 		(void)work_drain(c, err); /* what is left is found by the look */
 	if (!rc)
 		rc = caller_look(c, err);
+	read_locks(c, t);
 	t->history.must_be_empty = true;
 	return rc;
 }

@@ -46,7 +46,7 @@ struct torture_conf {
 	slu_time duration;
 	uint64_t seed;
 	uint32_t faults; /* bit a row */
-	unsigned producers, consumers;
+	unsigned producers, consumers, lockers;
 
 	/* Told now and then how it goes; true: stop now. Or NULL. */
 	bool (*told)(void *arg, const struct torture *t);

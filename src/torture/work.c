@@ -1,4 +1,4 @@
-#include "torture/work.h"
+#include "torture/work_in.h"
 
 #include "base/mem.h"
 #include "torture/times.h"
@@ -10,12 +10,10 @@ enum {
 	DEPTH = 300, /* how far producers may be ahead */
 	KEYS = 400,
 	HOT_KEYS = 8, /* that half of the messages with a key have */
-	KEEP = 16,    /* messages with an idempotency key that a producer tries again */
 	LEASE_MS = 2000,
 	LONG_LEASE_MS = 5000, /* what a lease has at least after a restart */
 	SHORT_LEASE_MS = 120,
 	WAIT_MS = 50,
-	IDLE_MS = 5,
 	POISON = 13 /* a message whose name this divides fails nearly always, until it is dead */
 };
 
@@ -23,27 +21,10 @@ enum {
 #define DRAIN_IDLE (15 * SLU_SEC)
 #define DRAIN_TIME (60 * SLU_SEC)
 
-struct worker {
-	struct torture *torture;
-	struct caller caller;
-	pthread_t thread;
-	bool running;
-	void (*work)(struct worker *w);
-
-	struct item keyed[KEEP]; /* of a producer: sent before, under an idempotency key */
-	unsigned n_keyed;
-};
-
 struct crew {
 	unsigned n;
 	struct worker workers[];
 };
-
-static bool
-goes_on(const struct worker *w)
-{
-	return !atomic_load(&w->torture->stopping) && !atomic_load(&w->torture->history.full);
-}
 
 /* --- producers -------------------------------------------------------------------- */
 
@@ -77,14 +58,14 @@ keep_keyed(struct worker *w, const struct item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (items[i].idempotent)
-			w->keyed[w->n_keyed++ % KEEP] = items[i];
+			w->keyed[w->n_keyed++ % WORK_KEEP] = items[i];
 }
 
 /* What may be sent again: at once, or when it is long done. */
 static unsigned
 old_items(struct worker *w, struct item *items)
 {
-	const unsigned n = w->n_keyed < KEEP ? w->n_keyed : KEEP;
+	const unsigned n = w->n_keyed < WORK_KEEP ? w->n_keyed : WORK_KEEP;
 
 	if (n == 0)
 		return 0;
@@ -109,7 +90,7 @@ produce(struct worker *w)
 {
 	struct item items[CALLS_PUSH_MAX];
 
-	while (goes_on(w)) {
+	while (work_goes_on(w)) {
 		unsigned n = dice_chance(&w->caller.dice, 15) ? old_items(w, items) : 0;
 		const bool again = n > 0;
 
@@ -120,7 +101,7 @@ produce(struct worker *w)
 		if (!again)
 			n = new_items(w, items);
 		if (caller_push(&w->caller, items, n) != OUTCOME_OK)
-			sleep_ms(IDLE_MS);
+			sleep_ms(WORK_IDLE_MS);
 		else if (!again)
 			atomic_fetch_add(&w->torture->ahead, n);
 	}
@@ -246,12 +227,12 @@ consume(struct worker *w)
 {
 	struct held held[10];
 
-	while (goes_on(w)) {
+	while (work_goes_on(w)) {
 		const struct claim_how how = how_to_claim(w);
 		unsigned n;
 
 		if (caller_claim(&w->caller, &how, held, &n) != OUTCOME_OK)
-			sleep_ms(IDLE_MS);
+			sleep_ms(WORK_IDLE_MS);
 		atomic_fetch_sub(&w->torture->ahead, n);
 		for (unsigned i = 0; i < n; i++)
 			handle(w, &held[i], how.lease_ms);
@@ -262,7 +243,7 @@ consume(struct worker *w)
 static void
 vanish(struct worker *w)
 {
-	while (goes_on(w)) {
+	while (work_goes_on(w)) {
 		const struct claim_how how = {
 			.limit = 3,
 			.lease_ms = 1000,
@@ -271,7 +252,7 @@ vanish(struct worker *w)
 
 		if (atomic_load(&w->torture->cuts))
 			caller_vanish(&w->caller, &how);
-		sleep_ms(IDLE_MS);
+		sleep_ms(WORK_IDLE_MS);
 	}
 }
 
@@ -301,16 +282,24 @@ run_worker(void *arg)
 	return NULL;
 }
 
+/* So many of each, and one that vanishes. */
+static void (*work_of(const struct torture_conf *conf, unsigned number))(struct worker *w)
+{
+	if (number < conf->producers)
+		return produce;
+	number -= conf->producers;
+	if (number < conf->consumers)
+		return consume;
+	return number - conf->consumers < conf->lockers ? work_locks : vanish;
+}
+
 static int
 start_worker(struct worker *w, struct torture *t, unsigned number, struct slu_err *err)
 {
-	const struct torture_conf *conf = t->conf;
 	int rc = work_caller(&w->caller, t, number, err);
 
 	w->torture = t;
-	w->work = number < conf->producers                     ? produce
-		  : number < conf->producers + conf->consumers ? consume
-							       : vanish;
+	w->work = work_of(t->conf, number);
 	if (!rc && pthread_create(&w->thread, NULL, run_worker, w) != 0)
 		rc = slu_fail(err, SLU_ENOMEM, "no thread for a client: %m");
 	w->running = !rc;
@@ -320,7 +309,7 @@ start_worker(struct worker *w, struct torture *t, unsigned number, struct slu_er
 int
 crew_start(struct crew **out, struct torture *t, struct slu_err *err)
 {
-	const unsigned n = t->conf->producers + t->conf->consumers + 1;
+	const unsigned n = t->conf->producers + t->conf->consumers + t->conf->lockers + 1;
 	struct crew *crew = mem_zalloc(sizeof *crew + n * sizeof crew->workers[0]);
 	int rc = 0;
 

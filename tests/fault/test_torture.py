@@ -43,14 +43,14 @@ def skipped(answer):
 
 
 def test_a_server_in_all_kinds_of_trouble_keeps_every_promise():
-    answer = passes("--for", "5s", "--faults", POSSIBLE)
+    answer = passes("--for", "4s", "--faults", POSSIBLE)
     assert answer["engine"] == "log"
     assert skipped(answer) - {"disk", "clock"} == {"power"}
-    assert all(f["times"] > 0 or "skipped" in f for f in answer["faults"][:2])
+    assert sum(f["times"] for f in answer["faults"]) > 0
 
 
 def test_a_memory_server_keeps_every_promise():
-    answer = passes("--for", "2s", "--engine", "memory", "--faults", "kill,pause,workers")
+    answer = passes("--for", "3s", "--engine", "memory", "--faults", "kill,workers,connections")
     assert skipped(answer) == {"kill"}
 
 
@@ -90,7 +90,7 @@ class Forgetful:
 def test_a_server_that_forgets_is_found_out(tmp_path):
     server = Forgetful(tmp_path)
     run = subprocess.Popen(
-        [SLUICE, "torture", "--server", server.socket, "--for", "2s", "--faults", "all", "--seed", "7"],
+        [SLUICE, "torture", "--server", server.socket, "--for", "1s", "--faults", "all", "--seed", "7"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         until(lambda: requests(server.socket) > 200)
@@ -105,7 +105,7 @@ def test_a_server_that_forgets_is_found_out(tmp_path):
     assert "BROKEN" in out and "I1  kept" in out
     assert "counter-example" in out and "push         ok" in out
     assert "kill         skipped: the server is not ours" in out
-    assert "again: sluice torture --seed 7 --for 2s --faults all" in out
+    assert "again: sluice torture --seed 7 --for 1s --faults all" in out
 
 
 def requests(address):

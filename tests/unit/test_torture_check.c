@@ -42,7 +42,15 @@ enum {
 	ROW_C,
 	ROW_D,
 	ROW_E,
-	DEAD_E
+	DEAD_E,
+	ACQUIRE_X, /* one holder of a lock, and the next */
+	READ_X,
+	UPDATE_X,
+	RELEASE_X,
+	ACQUIRE_Y,
+	READ_Y,
+	UPDATE_Y,
+	RELEASE_Y
 };
 
 /* clang-format off */
@@ -72,6 +80,14 @@ static const struct event good[] = {
 	[ROW_C] = { .kind = EVENT_ROW, .start = 300, .end = 310, .id = 3, .name = C, .state = STATE_LEASED },
 	[ROW_D] = { .kind = EVENT_ROW, .start = 300, .end = 310, .id = 4, .name = D, .state = STATE_READY },
 	[ROW_E] = { .kind = EVENT_ROW, .start = 300, .end = 310, .id = 5, .name = E, .state = STATE_DEAD },
+	[ACQUIRE_X] = { .kind = EVENT_ACQUIRE, .start = 100, .end = 110, .key = 1, .token = 30, .until = 400 },
+	[READ_X] = { .kind = EVENT_READ, .start = 111, .end = 112, .key = 1, .token = 30, .name = 6 },
+	[UPDATE_X] = { .kind = EVENT_UPDATE, .start = 113, .end = 114, .key = 1, .token = 30, .name = 7 },
+	[RELEASE_X] = { .kind = EVENT_RELEASE, .start = 120, .end = 130, .key = 1, .token = 30, .name = 7, .until = 400 },
+	[ACQUIRE_Y] = { .kind = EVENT_ACQUIRE, .start = 140, .end = 150, .key = 1, .token = 31, .until = 440 },
+	[READ_Y] = { .kind = EVENT_READ, .start = 151, .end = 152, .key = 1, .token = 31, .name = 7 },
+	[UPDATE_Y] = { .kind = EVENT_UPDATE, .start = 153, .end = 154, .key = 1, .token = 31, .name = 8 },
+	[RELEASE_Y] = { .kind = EVENT_RELEASE, .start = 160, .end = 170, .key = 1, .token = 31, .name = 8, .until = 440 },
 	[DEAD_E] = { .kind = EVENT_DEAD, .start = 310, .end = 320, .id = 5, .name = E, .state = STATE_DEAD },
 };
 /* clang-format on */
@@ -328,6 +344,54 @@ miscount_total(struct history *h)
 }
 
 static void
+two_holders(struct history *h)
+{
+	h->events[RELEASE_X].outcome = OUTCOME_FAILED;
+}
+
+static void
+lock_token_of_the_past(struct history *h)
+{
+	h->lock_tokens[1] = 30;
+}
+
+static void
+update_after_release(struct history *h)
+{
+	struct event e = good[UPDATE_X];
+
+	e.start = 132;
+	e.end = 135;
+	history_add(h, &e);
+}
+
+static void
+update_after_the_next(struct history *h)
+{
+	h->events[UPDATE_X].start = 155;
+	h->events[UPDATE_X].end = 156;
+	h->events[RELEASE_X].outcome = OUTCOME_UNKNOWN;
+}
+
+static void
+lose_a_commit(struct history *h)
+{
+	h->events[READ_Y].name = 6;
+}
+
+static void
+commit_twice(struct history *h)
+{
+	h->events[UPDATE_Y].name = h->events[RELEASE_Y].name = 7;
+}
+
+static void
+lose_an_old_commit(struct history *h)
+{
+	h->lock_values[1] = 7;
+}
+
+static void
 crash(struct history *h)
 {
 	history_add(h, &(struct event){ .kind = EVENT_EXIT, .start = 250, .end = 250, .id = 6 });
@@ -381,6 +445,13 @@ static const struct {
 	{ "limit", fail_undelivered, "a failure without a delivery" },
 	{ "counters", miscount, "a counter that is wrong" },
 	{ "counters", miscount_total, "a total that is wrong" },
+	{ "lock", two_holders, "a lock is given while it is held" },
+	{ "lock-rising", lock_token_of_the_past, "a token of a lock from an earlier round" },
+	{ "lock-stale", update_after_release, "an update after the release" },
+	{ "lock-stale", update_after_the_next, "an update after the next holder has it" },
+	{ "state", lose_a_commit, "what was committed is not read" },
+	{ "state", commit_twice, "one value committed twice" },
+	{ "state", lose_an_old_commit, "what an earlier round committed is not read" },
 	{ "exit", crash, "the server ended by itself" },
 	{ "bounded", leak_files, "files that stay open" },
 	{ "bounded", leak_memory, "memory that grows" },
@@ -459,6 +530,19 @@ TEST(what_was_acked_twice_or_stays_after_its_ack_is_found)
 	add_row(&h, 1, A, STATE_READY);
 	names_found(&h, found, sizeof found);
 	CHECK_STR("kept final ", found);
+	history_release(&h);
+}
+
+TEST(a_lock_whose_tokens_fall_had_two_holders_too)
+{
+	char found[200];
+	struct history h;
+
+	make_good(&h);
+	h.events[ACQUIRE_Y].start = 80;
+	h.events[ACQUIRE_Y].end = 90;
+	names_found(&h, found, sizeof found);
+	CHECK_STR("lock lock-rising lock-stale ", found);
 	history_release(&h);
 }
 
@@ -549,6 +633,34 @@ claims_at_once_have_no_order(struct history *h)
 }
 
 static void
+lock_after_its_time(struct history *h)
+{
+	h->events[RELEASE_X].outcome = OUTCOME_FAILED;
+	h->events[ACQUIRE_X].until = 150;
+}
+
+static void
+release_came_too_late(struct history *h)
+{
+	h->events[RELEASE_X].until = 125;
+	h->events[READ_Y].name = 6;
+	h->events[UPDATE_Y].name = h->events[RELEASE_Y].name = 7;
+}
+
+static void
+unknown_release_committed(struct history *h)
+{
+	h->events[RELEASE_X].outcome = OUTCOME_UNKNOWN;
+}
+
+static void
+unknown_release_did_not(struct history *h)
+{
+	unknown_release_committed(h);
+	h->events[READ_Y].name = 6;
+}
+
+static void
 row_without_a_payload(struct history *h)
 {
 	h->events[ROW_D].name = 0;
@@ -571,6 +683,10 @@ TEST(what_comes_close_and_keeps_the_promises_is_left_alone)
 		{ "calls that ran at once", calls_at_once_have_no_order },
 		{ "an idempotency key that was tried before", tried_twice_has_no_order },
 		{ "claims that ran at once", claims_at_once_have_no_order },
+		{ "a lock is given when its time is over", lock_after_its_time },
+		{ "a release that came too late commits nothing", release_came_too_late },
+		{ "an unknown release committed", unknown_release_committed },
+		{ "an unknown release did not", unknown_release_did_not },
 		{ "a row whose payload was left out", row_without_a_payload },
 	};
 
@@ -643,6 +759,8 @@ TEST(a_round_leaves_its_highest_token_to_the_next)
 	make_good(&h);
 	history_clear(&h);
 	CHECK_EQ(14, h.token_floor);
+	CHECK_EQ(31, h.lock_tokens[1]);
+	CHECK_EQ(8, h.lock_values[1]);
 	CHECK_EQ(0, h.n);
 	CHECK_EQ(0, h.n_looks);
 	history_release(&h);

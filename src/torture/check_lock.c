@@ -1,0 +1,120 @@
+/*
+ * check_lock.c - who may hold a lock, and what becomes of its state: I1, I4 and I5.
+ *
+ * Who holds a lock is judged by the clients' clock: a lease lasts at least its ttl from the
+ * moment it was asked for.
+ */
+#include "torture/check_in.h"
+
+#include <inttypes.h>
+
+/* Until when the holder by `acquire` surely had it: its ttl, or until it let go. Events of
+ * a lease stand together. */
+static slu_time
+held_until(struct line all, const struct event **acquire)
+{
+	slu_time until = (*acquire)->until;
+
+	for (const struct event **e = all.at; e < all.at + all.n; e++)
+		if ((*e)->token == (*acquire)->token && (*e)->kind == EVENT_RELEASE &&
+		    (*e)->outcome != OUTCOME_FAILED && (*e)->start < until)
+			until = (*e)->start;
+	return until;
+}
+
+void
+rule_lock(struct check *c, struct line all)
+{
+	const struct event **last = NULL;
+
+	EACH_EVENT(e, all)
+	{
+		if ((*e)->kind != EVENT_ACQUIRE)
+			continue;
+		if (last && (*e)->end < held_until(all, last))
+			check_pair(c, *last, *e, "lock %u was given with token %" PRIu64 " while token %" PRIu64 " had %.6f s to go",
+				   (*e)->key, (*e)->token, (*last)->token,
+				   (double)(held_until(all, last) - (*e)->end) / 1e9);
+		last = e;
+	}
+}
+
+void
+rule_lock_rising(struct check *c, struct line all)
+{
+	const uint64_t floor = c->history->lock_tokens[all.at[0]->key];
+	const struct event *last = NULL; /* of the lower ones, that which began last */
+
+	EACH_EVENT(e, all)
+	{
+		if ((*e)->kind != EVENT_ACQUIRE)
+			continue;
+		if ((*e)->token <= floor)
+			check_found(c, (struct line){ e, 1 },
+				    "token %" PRIu64 " is not above %" PRIu64 ", which an earlier round saw",
+				    (*e)->token, floor);
+		if (last && ((*e)->end < last->start || (*e)->token == last->token))
+			check_pair(c, *e, last, "token %" PRIu64 " of lock %u was given, then %" PRIu64,
+				   (*e)->token, (*e)->key, last->token);
+		if (!last || (*e)->start > last->start)
+			last = *e;
+	}
+}
+
+/* The update went well: had somebody else the lock already, or had it been released? */
+static void
+check_update(struct check *c, struct line all, const struct event *update)
+{
+	EACH_EVENT(e, all)
+	{
+		if ((*e)->end >= update->start || (*e)->outcome != OUTCOME_OK)
+			continue;
+		if ((*e)->kind == EVENT_ACQUIRE && (*e)->token > update->token)
+			check_pair(c, *e, update, "lock %u was updated with token %" PRIu64 " after token %" PRIu64 " was given", update->key,
+				   update->token, (*e)->token);
+		if ((*e)->kind == EVENT_RELEASE && (*e)->token == update->token)
+			check_pair(c, *e, update, "lock %u was updated with token %" PRIu64 " after its release",
+				   update->key, update->token);
+	}
+}
+
+void
+rule_lock_stale(struct check *c, struct line all)
+{
+	EACH_EVENT(e, all)
+	if ((*e)->kind == EVENT_UPDATE && (*e)->outcome == OUTCOME_OK)
+		check_update(c, all, *e);
+}
+
+/* Every holder writes one more than it read: values rise, and none comes twice. */
+static void
+check_commit(struct check *c, struct line all, const struct event *commit)
+{
+	EACH_EVENT(e, all)
+	{
+		if ((*e)->kind == EVENT_READ && (*e)->outcome == OUTCOME_OK && (*e)->start > commit->end &&
+		    (*e)->name < commit->name)
+			check_pair(c, commit, *e, "%" PRIu64 " was committed to lock %u, then %" PRIu64 " was read",
+				   commit->name, commit->key, (*e)->name);
+		if (*e != commit && (*e)->name == commit->name && history_commits(*e) &&
+		    (*e)->start > commit->start)
+			check_pair(c, commit, *e, "%" PRIu64 " was committed to lock %u twice: one was lost",
+				   commit->name, commit->key);
+	}
+}
+
+void
+rule_state(struct check *c, struct line all)
+{
+	const uint64_t floor = c->history->lock_values[all.at[0]->key];
+
+	EACH_EVENT(e, all)
+	{
+		if (history_commits(*e))
+			check_commit(c, all, *e);
+		if ((*e)->kind == EVENT_READ && (*e)->outcome == OUTCOME_OK && (*e)->name < floor)
+			check_found(c, (struct line){ e, 1 },
+				    "%" PRIu64 " was read of lock %u, an earlier round has committed %" PRIu64,
+				    (*e)->name, (*e)->key, floor);
+	}
+}

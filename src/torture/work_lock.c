@@ -1,0 +1,76 @@
+/*
+ * work_lock.c - clients that take a lock, read the number in its state, write one more, and
+ * let it go: what they count must be what they did.
+ */
+#include "torture/times.h"
+#include "torture/work_in.h"
+
+enum {
+	TTL_S = 1,     /* of one that is forgotten, or held for too long */
+	LONG_TTL_S = 3 /* outlasts a restart, mostly */
+};
+
+/* Read, write one more; the value that is staged, or 0. */
+static uint64_t
+count(struct worker *w, const struct lock_held *held)
+{
+	uint64_t value;
+
+	if (caller_read_state(&w->caller, held->lock, held, &value) != OUTCOME_OK)
+		return 0;
+	return caller_update(&w->caller, held, value + 1) == OUTCOME_OK ? value + 1 : 0;
+}
+
+/* Its lease is over: by now somebody else may have it. */
+static void
+come_late(struct worker *w, const struct lock_held *held)
+{
+	uint64_t value;
+
+	if (caller_read_state(&w->caller, held->lock, held, &value) != OUTCOME_OK)
+		return;
+	sleep_ms(TTL_S * 1000 + dice_below(&w->caller.dice, 300));
+	(void)caller_update(&w->caller, held, value + 1);
+	(void)caller_release_lock(&w->caller, held, value + 1, false);
+}
+
+static void
+hold(struct worker *w, const struct lock_held *held)
+{
+	const unsigned chance = (unsigned)dice_below(&w->caller.dice, 100);
+	uint64_t value;
+
+	if (chance < 1) {
+		come_late(w, held);
+		return;
+	}
+	value = count(w, held);
+	if (chance < 2)
+		return;           /* forgotten: what was staged goes with the lease */
+	if (chance < 20 && value) /* it may write as often as it likes */
+		(void)caller_update(&w->caller, held, value);
+	(void)caller_release_lock(&w->caller, held, value, chance >= 90);
+}
+
+void
+work_locks(struct worker *w)
+{
+	struct dice *d = &w->caller.dice;
+
+	while (work_goes_on(w)) {
+		const uint32_t lock = 1 + (uint32_t)dice_below(d, HISTORY_LOCKS);
+		const bool stalls = atomic_load(&w->torture->stalls);
+		struct lock_held held;
+		uint64_t value;
+
+		if (dice_chance(d, 20))
+			(void)caller_read_state(&w->caller, lock, NULL, &value);
+		if (caller_acquire(&w->caller, lock, dice_chance(d, 50) ? LONG_TTL_S : TTL_S,
+				   dice_chance(d, 8), &held) != OUTCOME_OK)
+			sleep_ms(WORK_IDLE_MS);
+		else if (stalls && held.until < time_now() + 2 * SLU_SEC && dice_chance(d, 15))
+			come_late(w, &held);
+		else
+			hold(w, &held);
+	}
+}
