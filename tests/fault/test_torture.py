@@ -90,12 +90,14 @@ class Forgetful:
 def test_a_server_that_forgets_is_found_out(tmp_path):
     server = Forgetful(tmp_path)
     run = subprocess.Popen(
-        [SLUICE, "torture", "--server", server.socket, "--for", "1s", "--faults", "all", "--seed", "7"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        [SLUICE, "torture", "--server", server.socket, "--minutes", "5", "--faults", "kill,workers",
+         "--seed", "7"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        until(lambda: requests(server.socket) > 200)
+        until(lambda: delivered(server.socket) > 200)
         server.kill()
         server.start()
+        until(lambda: delivered(server.socket) > 20)
+        run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=120)
     finally:
         run.kill()
@@ -105,11 +107,11 @@ def test_a_server_that_forgets_is_found_out(tmp_path):
     assert "BROKEN" in out and "I1  kept" in out
     assert "counter-example" in out and "push         ok" in out
     assert "kill         skipped: the server is not ours" in out
-    assert "again: sluice torture --seed 7 --for 1s --faults all" in out
+    assert "again: sluice torture --seed 7 --for 5m --faults kill,workers" in out
 
 
-def requests(address):
-    """How many messages a queue of the namespace has seen, roughly."""
+def delivered(address):
+    """Messages, since the server started."""
     done = subprocess.run([SLUICE, "queue", "list", "--server", address, "--namespace", "torture",
                            "--json"], capture_output=True, text=True, timeout=60)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
