@@ -5,7 +5,7 @@
  * makes ops out of a request and an answer out of ops; it has no queue logic.
  *
  *      lockd_id       xids, leases, etags        lockd_settle   ack, nack, extend
- *      lockd_enqueue  enqueue                    lockd_stats    stats
+ *      lockd_enqueue  enqueue                    lockd_stats    stats, lockd_watch
  *      lockd_consume  dequeue, subscribe         lockd_parts    a delivery in parts
  *
  * Errors are answered here, in one form, and so are those that others answer for these
@@ -174,7 +174,10 @@ slu_time lockd_span(int64_t seconds, slu_time max);
 void lockd_enqueue(struct call *c, void *api);
 void lockd_enqueue_take(struct call *c, void *api);
 void lockd_dequeue(struct call *c, void *api);
+void lockd_dequeue_with_state(struct call *c, void *api);
 void lockd_subscribe(struct call *c, void *api);
+void lockd_subscribe_with_state(struct call *c, void *api);
+void lockd_watch(struct call *c, void *api);
 void lockd_ack(struct call *c, void *api);
 void lockd_nack(struct call *c, void *api);
 void lockd_extend(struct call *c, void *api);

@@ -208,6 +208,7 @@ claim(struct ask *a, slu_time wait)
 
 	ask_op(a, &a->op, OP_CLAIM, s->namespace, s->queue);
 	a->op.wait = wait;
+	a->op.stateful = s->parts.stateful;
 	a->op.lease = lockd_span(s->visibility_timeout_seconds, LOCKD_VISIBILITY_MAX);
 	a->op.max_bytes = API_PAYLOAD_BYTES;
 	a->op.rows = rows;
@@ -238,6 +239,8 @@ decode(struct ask *a, struct state *s)
 	}
 	s->page = s->page_size <= 1 ? 1 : s->page_size < PAGE_MAX ? (uint32_t)s->page_size
 								  : PAGE_MAX;
+	if (s->parts.stateful)
+		s->page = 1;
 	a->op.rows = arena_array(&a->memory, s->page, sizeof *a->op.rows);
 	if (a->op.rows && lockd_parts_init(&s->parts, &txn, &err) == 0)
 		return true;
@@ -262,7 +265,7 @@ count_in(struct ask *a, struct state *s)
 }
 
 static void
-consume(struct call *c, struct api *api, bool subscribes)
+consume(struct call *c, struct api *api, bool subscribes, bool stateful)
 {
 	struct ask *const a = ask_new(api, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
@@ -270,6 +273,7 @@ consume(struct call *c, struct api *api, bool subscribes)
 	if (!s)
 		return;
 	s->subscribes = subscribes;
+	s->parts.stateful = stateful;
 	a->op.flow = 0;
 	a->op.n_rows = 0;
 	if (!decode(a, s))
@@ -285,11 +289,23 @@ consume(struct call *c, struct api *api, bool subscribes)
 void
 lockd_dequeue(struct call *c, void *api)
 {
-	consume(c, api, false);
+	consume(c, api, false, false);
+}
+
+void
+lockd_dequeue_with_state(struct call *c, void *api)
+{
+	consume(c, api, false, true);
 }
 
 void
 lockd_subscribe(struct call *c, void *api)
 {
-	consume(c, api, true);
+	consume(c, api, true, false);
+}
+
+void
+lockd_subscribe_with_state(struct call *c, void *api)
+{
+	consume(c, api, true, true);
 }

@@ -31,31 +31,53 @@ lockd_parts_correlation(const struct op_row *row, const struct message *m,
 	return m->correlation.n ? m->correlation : slice_of(id_to_uuid(row->id, uuid));
 }
 
+/* That the lease was given for: a client that halves it must not get 0. */
+static int64_t
+seconds_of(const struct op_row *row)
+{
+	const int64_t seconds = (row->until - row->claimed + SLU_SEC / 2) / SLU_SEC;
+
+	return seconds > 0 ? seconds : 1;
+}
+
+/* Whoever holds the message holds its state: by the same lease. */
+static void
+write_state(struct json_out *w, const struct op_row *row, struct slice lease, struct slice txn)
+{
+	char etag[LOCKD_ETAG_TEXT];
+
+	json_out_str(w, "state_etag", slice_of(lockd_etag_text(row->state_etag, etag)));
+	json_out_str(w, "state_lease_id", lease);
+	json_out_i64(w, "state_lease_expires_at_unix", row->until / SLU_SEC);
+	json_out_u64(w, "state_fencing_token", row->token);
+	json_out_str(w, "state_txn_id", txn);
+}
+
 static void
 write_lease(const struct lockd_parts *p, struct json_out *w, const struct op_row *row,
 	    unsigned flags)
 {
-	const bool given = !lockd_xid_is_zero(&p->txn);
-	const struct lockd_xid txn = given ? p->txn : lockd_txn_of(row->token);
+	const struct lockd_xid txn = lockd_xid_is_zero(&p->txn) ? lockd_txn_of(row->token) : p->txn;
 	const struct lockd_meta meta = {
 		.token = row->token,
 		.until = row->until,
-		.seconds = (row->until - row->claimed + SLU_SEC / 2) / SLU_SEC,
+		.seconds = seconds_of(row),
 	};
-	char text[LOCKD_ETAG_TEXT];
+	char lease_text[LOCKD_XID_TEXT], txn_text[LOCKD_XID_TEXT], etag[LOCKD_ETAG_TEXT];
+	const struct slice lease = slice_of(lockd_lease_text(row->token, &p->txn, flags, lease_text));
 
-	json_out_str(w, "lease_id", slice_of(lockd_lease_text(row->token, &p->txn, flags, text)));
+	json_out_str(w, "lease_id", lease);
 	json_out_i64(w, "lease_expires_at_unix", row->until / SLU_SEC);
 	json_out_u64(w, "fencing_token", row->token);
-	json_out_str(w, "txn_id", slice_of(lockd_xid_text(&txn, text)));
-	json_out_str(w, "meta_etag", slice_of(lockd_meta_text(&meta, text)));
+	json_out_str(w, "txn_id", slice_of(lockd_xid_text(&txn, txn_text)));
+	json_out_str(w, "meta_etag", slice_of(lockd_meta_text(&meta, etag)));
+	if (p->stateful)
+		write_state(w, row, lease, slice_of(txn_text));
 }
 
 static void
 write_given(struct json_out *w, const struct op_row *row, const struct message *m)
 {
-	const int64_t seconds = (row->until - row->claimed + SLU_SEC / 2) / SLU_SEC;
-
 	json_out_str(w, "namespace", m->space);
 	json_out_str(w, "queue", m->queue);
 	json_out_u64(w, "attempts", row->attempts);
@@ -63,7 +85,7 @@ write_given(struct json_out *w, const struct op_row *row, const struct message *
 	if (row->failures)
 		json_out_u64(w, "failure_attempts", row->failures);
 	json_out_i64(w, "not_visible_until_unix", row->until / SLU_SEC);
-	json_out_i64(w, "visibility_timeout_seconds", seconds > 0 ? seconds : 1);
+	json_out_i64(w, "visibility_timeout_seconds", seconds_of(row));
 	if (m->attributes.n)
 		json_out_raw(w, "attributes", m->attributes);
 	json_out_str(w, "payload_content_type", m->type.n ? m->type : SLICE(default_type));

@@ -33,9 +33,10 @@ struct lockd_parts {
 	char boundary[LOCKD_BOUNDARY];
 	char type[LOCKD_PARTS_TYPE]; /* of the body: multipart/related; boundary=... */
 	struct lockd_xid txn;        /* that the client brought, or zero */
+	bool stateful;               /* set by the maker: the state is leased with the message */
 };
 
-/* SLU_EDOWN: no random numbers. */
+/* stateful stays as it is. SLU_EDOWN: no random numbers. */
 int lockd_parts_init(struct lockd_parts *p, const struct lockd_xid *txn, struct slu_err *err);
 
 /* Everything of a delivery up to its payload, and that too when the record has it. number:

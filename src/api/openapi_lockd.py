@@ -158,6 +158,15 @@ PATHS = {
     "/v1/queue/subscribe": deliveries(
         "Subscribe", "Lease messages of a queue as they come",
         "The same, without end: it stays open."),
+    "/v1/queue/dequeueWithState": deliveries(
+        "DequeueWithState", "Lease a message and its state",
+        "The same, and the lease of the state; one message."),
+    "/v1/queue/subscribeWithState": deliveries(
+        "SubscribeWithState", "Lease messages and their states as they come",
+        "The same, without end."),
+    "/v1/queue/watch": queues("Watch", "What stands at the head of a queue, as it changes", {
+        "200": {"description": "Server-sent events `queue_watch`, without end.",
+                "content": {"text/event-stream": {}}}}, ref("LockdQueue")),
     "/v1/queue/ack": queues("Ack", "It is done: delete it", {
         "200": answer(ref("LockdAcked"), "It is gone."), **NOT_HELD}, ref("LockdAck")),
     "/v1/queue/nack": queues("Nack", "It failed, or not now", {

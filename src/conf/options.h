@@ -83,6 +83,8 @@ struct conf {
 	enum slu_log_format log_format;
 	struct conf_limits limits;
 	uint32_t metric_queues;
+	uint32_t max_consumers;
+	uint32_t unsettled;
 	bool insecure;
 	struct conf_list auth_keys;
 	char *auth_jwks;

@@ -4,7 +4,7 @@
  *      limits.rate, .burst, .batch, .payload       the gate of the api
  *      limits.queue_*, .waiting                    the quota of the shards
  *      limits.connections, .memory                 the HTTP server
- *      metrics.queues                              the api
+ *      metrics.queues, queue.*                     the api
  *
  * docs/limits.md says what each does.
  */

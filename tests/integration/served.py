@@ -29,7 +29,8 @@ class Refused(Exception):
 
 class Answer:
     def __init__(self, response):
-        raw = response.read()
+        kind = response.headers["Content-Type"] or ""
+        raw = b"" if "event-stream" in kind else response.read()  # which has no end
         self.status = response.status
         self.headers = response.headers
         self.text = raw.decode(errors="replace")
@@ -130,7 +131,11 @@ class Server:
             self.local.connection = self.connect()
         try:
             self.local.connection.request(method, path, body, headers or {})
-            return Answer(self.local.connection.getresponse())
+            response = self.local.connection.getresponse()
+            answer = Answer(response)
+            if not response.isclosed():
+                self.close()
+            return answer
         except (OSError, http.client.HTTPException):
             self.close()
             raise

@@ -43,6 +43,10 @@ EFFECTS = {
     "limits.connections":
         "integration/test_limits.py::test_an_operator_gets_in_when_all_connections_are_taken",
     "limits.memory": "integration/test_limits.py::test_bodies_of_requests_take_so_much_memory",
+    "queue.max_consumers":
+        "integration/test_lockd_stream.py::test_one_consumer_more_than_the_cap_is_refused",
+    "queue.unsettled":
+        "integration/test_lockd_stream.py::test_a_setting_allows_more_unsettled_deliveries",
     "metrics.queues": "integration/test_metrics.py::test_beyond_so_many_queues_the_rest_is_one",
     "insecure": "integration/test_sluiced.py::test_insecure_listens_everywhere",
     "auth.keys": "integration/test_auth.py::test_keys_are_rotated_by_reloads",

@@ -263,7 +263,16 @@ def walk_lockd(walk):
     walk(400, "POST", queue + "enqueue", "{}")
     walk.post(200, "/v1/queue/subscribe", {"namespace": "shop", "queue": "orders", "owner": "me",
                                            "wait_seconds": -1, "page_size": 64})
-    for path in ("dequeue", "subscribe"):
+    walk.post(200, queue + "watch", {}, queue="orders")
+    walk.post(400, queue + "watch", {})
+    lockd_put(walk, queue="stated")
+    walk.post(200, queue + "dequeueWithState", {"namespace": "shop", "queue": "stated",
+                                                "owner": "me"})
+    lockd_put(walk, queue="stated", max_attempts=1)
+    walk.post(200, queue + "subscribeWithState", {
+        "namespace": "shop", "queue": "stated", "owner": "me", "wait_seconds": -1,
+        "visibility_timeout_seconds": 1})
+    for path in ("dequeue", "subscribe", "dequeueWithState", "subscribeWithState"):
         walk.post(409, queue + path, {"queue": "none", "owner": "me", "wait_seconds": -1})
         walk.post(400, queue + path, {"queue": "none"})
     for path in ("ack", "nack", "extend"):

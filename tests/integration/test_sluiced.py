@@ -63,6 +63,8 @@ OPTIONS = [
     ("limits.queue_waiting", "0", "7"),
     ("limits.connections", "50000", "100"),
     ("limits.memory", "256M", "64M"),
+    ("queue.max_consumers", "0", "5"),
+    ("queue.unsettled", "0", "5"),
     ("metrics.queues", "1000", "5"),
     ("insecure", "false", "true"),
     ("auth.keys", "", "HS256:/x,a@ES256:/y"),
