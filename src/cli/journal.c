@@ -37,9 +37,9 @@ print_facts(const struct journal *j, const struct log_facts *f)
 	if (j->json) {
 		printf("{\"records\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
 		       ",\"time\":\"%s\",\"messages\":%" PRIu32 ",\"damaged\":%" PRIu32 ",\"queues\":%" PRIu32
-		       ",\"payload_files\":%" PRIu64 ",\"closed\":%s,\"compared\":%s}\n",
+		       ",\"lock_keys\":%" PRIu32 ",\"states\":%" PRIu32 ",\"payload_files\":%" PRIu64 ",\"closed\":%s,\"compared\":%s}\n",
 		       f->records, f->first_seq, f->last_seq, rfc3339_format(f->time, time),
-		       f->messages, f->damaged, f->queues, f->files,
+		       f->messages, f->damaged, f->queues, f->locks, f->states, f->files,
 		       f->closed ? "true" : "false", f->compared ? "true" : "false");
 		return;
 	}
@@ -47,11 +47,13 @@ print_facts(const struct journal *j, const struct log_facts *f)
 	       "  records   %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n"
 	       "  last      %s\n"
 	       "  messages  %" PRIu32 " in %" PRIu32 " queues, %" PRIu32 " set aside as damaged\n"
+	       "  locks     %" PRIu32 " keys; %" PRIu32 " messages have a state\n"
 	       "  payloads  %" PRIu64 " in files of their own\n"
 	       "  counters  %s\n"
 	       "  stopped   %s\n",
 	       j->folder, f->records, f->first_seq, f->last_seq,
-	       rfc3339_format(f->time, time), f->messages, f->queues, f->damaged, f->files,
+	       rfc3339_format(f->time, time), f->messages, f->queues, f->damaged, f->locks,
+	       f->states, f->files,
 	       f->compared ? "equal a scan"
 			   : "not compared with a scan: so many queues and messages take too long",
 	       f->closed ? "cleanly" : "without saying so: killed, or the power went");
@@ -72,6 +74,10 @@ check(struct journal *j, struct slu_err *err)
 	if (facts.wrong)
 		return slu_fail(err, SLU_ECORRUPT, "the records do not fit together: %s",
 				facts.wrong);
+	if (facts.missing)
+		return slu_fail(err, SLU_ECORRUPT, "%" PRIu32 " documents of lock keys or messages "
+						   "are missing",
+				facts.missing);
 	if (facts.bad_files)
 		return slu_fail(err, SLU_ECORRUPT, "%" PRIu64 " of %" PRIu64 " payload files: %.180s",
 				facts.bad_files, facts.files, facts.first_bad.text);

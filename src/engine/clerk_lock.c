@@ -572,6 +572,8 @@ clerk_tick_locks(struct clerk *k, slu_time until, struct slu_err *err)
 
 	while (!rc && locks_tick(k->locks, until, &k->budget, &c))
 		rc = carry_out(k, &c, err);
+	if (!rc && k->budget > 0 && locks_next_due(k->locks) <= until)
+		return slu_fail(err, SLU_ENOMEM, "no memory for the end of a lease");
 	return rc;
 }
 

@@ -1,5 +1,6 @@
 /*
- * make_log.c - a log for test_journal.py: message 1 is acked, 2 is dead, 3 waits.
+ * make_log.c - a log for test_journal.py: message 1 is acked, 2 is dead, 3 waits; key
+ * jobs/7 has a state.
  */
 #include "engine/log.h"
 
@@ -50,6 +51,24 @@ work(void)
 	op_unpin(&op);
 }
 
+static void
+lock(void)
+{
+	struct op_put put = { .m = { .payload = SLICE("{}"), .payload_size = 2 } };
+	struct op op;
+
+	op_init(&op, OP_ACQUIRE, SLICE("ns"), SLICE(LOCK_QUEUE), NULL, NULL);
+	op.lock.key = SLICE("jobs/7");
+	op.lock.owner = SLICE("worker-1");
+	run(&op);
+	op.verb = OP_STATE_PUT; /* by the lease that it was granted */
+	op.puts = &put;
+	op.n_puts = 1;
+	run(&op);
+	op.verb = OP_RELEASE;
+	run(&op);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -63,6 +82,7 @@ main(int argc, char **argv)
 		return 1;
 	}
 	work();
+	lock();
 	e->ops->close(e);
 	return 0;
 }

@@ -15,7 +15,7 @@ def run(*args):
 
 @pytest.fixture
 def log(tmp_path):
-    """Three messages: one acked, one dead with an error, one waiting."""
+    """Three messages: one acked, one dead with an error, one waiting; a key with a state."""
     folder = tmp_path / "log"
     subprocess.run([MAKE_LOG, str(folder)], check=True, timeout=60)
     return folder
@@ -28,6 +28,7 @@ def test_a_sound_log_is_said_to_be(log):
     assert "is sound" in out.stdout and "messages  2 in 1 queues" in out.stdout
     facts = json.loads(run("journal", "check", str(log), "--json").stdout)
     assert facts["messages"] == 2 and facts["closed"] is True
+    assert facts["lock_keys"] == 1 and facts["states"] == 0
 
 
 def test_dump_shows_every_record(log):
@@ -41,6 +42,16 @@ def test_dump_shows_every_record(log):
     plain = run("journal", "dump", str(log)).stdout
     assert len(plain.splitlines()) == len(rows)
     assert "error=no such address" in plain
+
+
+def test_dump_shows_keys_and_their_documents(log):
+    rows = [json.loads(line) for line in run("journal", "dump", str(log), "--json").stdout.splitlines()]
+    document = next(row["fields"] for row in rows if row["type"] == "document")
+    acquired, staged, released = (row["fields"] for row in rows if row["type"] == "lock")
+    assert acquired["key"] == "jobs/7" and acquired["owner"] == "worker-1"
+    assert document["key"] == "jobs/7" and document["number"] == staged["staged"]
+    assert released["etag"] == staged["staged"] and released["version"] == 1
+    assert acquired["token"] > 0 and released["token"] == 0
 
 
 def test_dump_can_begin_and_end_anywhere(log):

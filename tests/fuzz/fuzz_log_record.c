@@ -28,7 +28,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	again = malloc(body.n + 1);
 	FUZZ_CHECK(again);
-	if (entry.type == LOG_ACCEPT || entry.type == LOG_MESSAGE) {
+	if (entry.type == LOG_ACCEPT || entry.type == LOG_MESSAGE ||
+	    entry.type == LOG_DOCUMENT) {
 		FUZZ_CHECK(message_size(&entry.message) == body.n);
 		message_encode(&entry.message, again);
 	} else {

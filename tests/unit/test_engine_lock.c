@@ -750,3 +750,49 @@ CASE(the_state_of_a_message_is_its_queue_s_alone)
 	s.h.op.queue = slice_of("other");
 	CHECK_EQ(SLU_EINVAL, rig_do(r, &s.h.op), "the key names queue q");
 }
+
+/* ---- Memory runs out ---- */
+
+/* Every answer is SLU_ENOMEM or right; what was refused has not happened. */
+static void
+torture(enum rig_engine row)
+{
+	static struct rig r;
+	struct held a, seen;
+	bool staged;
+	int rc;
+
+	memset(&a, 0, sizeof a);
+	r = (struct rig){ .row = &rig_rows[row], .now = RIG_START, .may_fail = true };
+	rig_open(&r);
+	if (!r.e)
+		return;
+	rc = acquire(&r, &a, "k", "me", 0);
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	describe(&r, &seen, "k");
+	CHECK_EQ(rc ? 0 : a.op.lock.token, seen.op.lock.token);
+	if (rc)
+		CHECK_EQ(0, acquire(&r, &a, "k", "me", 0), "there is memory again");
+	rc = put(&r, &a, "k", "text");
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	staged = rc == 0;
+	CHECK_STR(staged ? "text" : "", get(&r, &a, "k", ""));
+	rc = end(&r, &a, "k", false);
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	CHECK_STR(rc == 0 && staged ? "text" : "", get_public(&r, "k"));
+	rig_pass(&r, SLU_HOUR);
+	describe(&r, &seen, "k");
+	CHECK_EQ(0, seen.op.lock.token);
+	rig_check(&r);
+	rig_close(&r);
+}
+
+TORTURE(memory_survives_every_failed_allocation)
+{
+	torture(RIG_MEMORY);
+}
+
+TORTURE(log_survives_every_failed_allocation)
+{
+	torture(RIG_LOG);
+}

@@ -361,3 +361,52 @@ TEST(damage_of_a_payload_is_found_on_read)
 	op_unpin(&op);
 	logkit_free(k);
 }
+
+/* LQ-79, as far as a shard goes: an ack or nack that the disk did not take is told so, and
+ * the message can be claimed again; what its holder staged is not committed by half. */
+TEST(a_settlement_that_was_not_written_is_told_and_the_message_is_claimable_again)
+{
+	static const enum op_verb verbs[] = { OP_ACK, OP_NACK };
+
+	EACH(i, verbs) {
+		struct logkit *k = logkit_new(SEGMENT, 5, false);
+		struct op_put put = { .m = { .id = 1 } };
+		struct op_item item = { .id = 1 };
+		struct op_row row = { 0 };
+		uint64_t first;
+		struct op op;
+
+		k->no_locks = true;
+		CHECK_EQ(0, logkit_open(k));
+		op_init(&op, OP_ENQUEUE, SLICE("ns"), SLICE("q"), NULL, NULL);
+		op.puts = &put;
+		op.n_puts = 1;
+		CHECK_EQ(0, logkit_run(k, &op));
+		op_init(&op, OP_CLAIM, SLICE("ns"), SLICE("q"), NULL, NULL);
+		op.rows = &row;
+		op.max_rows = 1;
+		op.lease = SLU_HOUR;
+		CHECK_EQ(0, logkit_run(k, &op));
+		CHECK_EQ(1, op.n_rows);
+		first = item.token = row.token;
+		op_unpin(&op);
+		simdisk_fail(k->disk, SIM_BIT(SIM_WRITE), 1, EIO, false);
+		op_init(&op, verbs[i], SLICE("ns"), SLICE("q"), NULL, NULL);
+		op.items = &item;
+		op.n_items = 1;
+		CHECK_EQ(SLU_EUNKNOWN, logkit_run(k, &op), op_verb_name(verbs[i]));
+		simdisk_heal(k->disk);
+		logkit_crash(k, 1);
+		CHECK_EQ(0, log_open(&k->e, &(struct engine_conf){ .folder = "log", .disk = &k->disk->disk, .wall = k->now }, &k->more, &k->found, &k->err));
+		k->now = k->found.now + SLU_HOUR; /* the lease ends by itself */
+		op_init(&op, OP_CLAIM, SLICE("ns"), SLICE("q"), NULL, NULL);
+		op.rows = &row;
+		op.max_rows = 1;
+		CHECK_EQ(0, logkit_run(k, &op));
+		CHECK_EQ(1, op.n_rows);
+		CHECK_EQ(1, row.id);
+		CHECK(row.token > first);
+		op_unpin(&op);
+		logkit_free(k);
+	}
+}
