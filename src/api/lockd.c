@@ -118,7 +118,7 @@ is_about_waiting(const struct slu_err *err)
 {
 	const enum limit limit = limit_by_name(err->limit);
 
-	return limit == LIMIT_WAITING || limit == LIMIT_QUEUE_WAITING;
+	return limit == LIMIT_WAITING || limit == LIMIT_QUEUE_WAITING || limit == LIMIT_CONSUMERS;
 }
 
 static void

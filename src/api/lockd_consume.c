@@ -19,6 +19,7 @@
 #include "api/limits.h"
 #include "api/lockd_parts.h"
 #include "api/stream.h"
+#include "base/limit.h"
 #include "base/log.h"
 
 enum {
@@ -253,14 +254,16 @@ static bool
 count_in(struct ask *a, struct state *s)
 {
 	const uint32_t most = atomic_load(&a->api->max_consumers);
+	struct slu_err err;
 
 	if (wait_of(s) == 0 && !s->subscribes)
 		return true;
 	s->counted = true;
 	if (atomic_fetch_add(&a->api->consumers, 1) < most || most == 0)
 		return true;
-	lockd_refuse(a->call, &(struct lockd_error){ .code = LOCKD_QUEUE_BUSY,
-						     .retry_after = API_RETRY_AFTER_SECONDS });
+	(void)limit_fail(&err, SLU_EBUSY, LIMIT_CONSUMERS, 0,
+			 "%u consumers wait for messages already", most);
+	ask_refuse_err(a, &err, -1);
 	return false;
 }
 

@@ -24,6 +24,7 @@
 	X(BODY,          "body") \
 	X(WAITING,       "waiting") \
 	X(QUEUE_WAITING, "queue_waiting") \
+	X(CONSUMERS,     "consumers") \
 	X(CONNECTIONS,   "connections") \
 	X(MEMORY,        "request_memory")
 /* clang-format on */
