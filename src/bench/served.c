@@ -175,7 +175,7 @@ served_open(struct served *s, const struct served_conf *conf, struct slu_err *er
 		s->pid = (pid_t)conf->pid;
 		rc = take_address(s, conf->server, err);
 		if (!rc && s->address.tls)
-			rc = slu_fail(err, SLU_EINVAL, "%s: bench measures without TLS", conf->server);
+			rc = slu_fail(err, SLU_EINVAL, "%s: no TLS here; name an address without https://", conf->server);
 	} else {
 		rc = make_folder(s, err);
 		if (!rc)

@@ -23,6 +23,7 @@ struct request {
 	slu_time duration;
 	const char *faults;
 	const char *token_file;
+	const char *history;
 	bool json, help;
 
 	char *token;
@@ -133,7 +134,9 @@ run(struct request *r)
 		rc = torture_run(t, &err);
 	if (!rc)
 		exit = show(r, t);
-	else
+	if (!rc && r->history)
+		rc = report_history(t, r->history, &err);
+	if (rc)
 		fprintf(stderr, "sluice torture: %s\n", err.text);
 	if (t)
 		torture_close(t);
@@ -248,6 +251,7 @@ cli_torture(int argc, char **argv)
 		{ "--dir DIR", ARG_TEXT, &r.conf.victim.dir, "where our own server has its folder (/var/tmp)" },
 		{ "--server ADDRESS", ARG_TEXT, &r.conf.victim.server, "torture one that runs" },
 		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show it (SLUICE_TOKEN)" },
+		{ "--history FILE", ARG_TEXT, &r.history, "write the calls of the last round there, as JSON" },
 		{ "--json", ARG_FLAG, &r.json, "print JSON" },
 		{ "--help", ARG_FLAG, &r.help, "this text" },
 	};

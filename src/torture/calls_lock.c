@@ -75,7 +75,6 @@ read_grant(struct caller *c, struct lock_held *held)
 	return true;
 }
 
-/* Only a lock that was had is an event with a token; the others are counted. */
 enum outcome
 caller_acquire(struct caller *c, uint32_t lock, unsigned ttl_s, unsigned wait_s,
 	       struct lock_held *held)
@@ -95,13 +94,13 @@ caller_acquire(struct caller *c, uint32_t lock, unsigned ttl_s, unsigned wait_s,
 	json_out_end(&w);
 	if (caller_ask(c, "POST", &e) == OUTCOME_OK && !read_grant(c, held))
 		e.outcome = OUTCOME_UNKNOWN;
-	if (e.outcome != OUTCOME_OK)
-		return e.outcome;
-	held->until = e.start + (slu_time)ttl_s * SLU_SEC;
-	e.token = held->token;
-	e.until = held->until;
+	if (e.outcome == OUTCOME_OK) {
+		held->until = e.start + (slu_time)ttl_s * SLU_SEC;
+		e.token = held->token;
+		e.until = held->until;
+	}
 	history_add(c->history, &e);
-	return OUTCOME_OK;
+	return e.outcome;
 }
 
 /* --- state ------------------------------------------------------------------------- */

@@ -8,6 +8,12 @@
 
 #include <inttypes.h>
 
+static bool
+is_grant(const struct event *e)
+{
+	return e->kind == EVENT_ACQUIRE && e->outcome == OUTCOME_OK;
+}
+
 /* Until when the holder by `acquire` surely had it: its ttl, or until it let go. Events of
  * a lease stand together. */
 static slu_time
@@ -29,7 +35,7 @@ rule_lock(struct check *c, struct line all)
 
 	EACH_EVENT(e, all)
 	{
-		if ((*e)->kind != EVENT_ACQUIRE)
+		if (!is_grant(*e))
 			continue;
 		if (last && (*e)->end < held_until(all, last))
 			check_pair(c, *last, *e, "lock %u was given with token %" PRIu64 " while token %" PRIu64 " had %.6f s to go",
@@ -47,7 +53,7 @@ rule_lock_rising(struct check *c, struct line all)
 
 	EACH_EVENT(e, all)
 	{
-		if ((*e)->kind != EVENT_ACQUIRE)
+		if (!is_grant(*e))
 			continue;
 		if ((*e)->token <= floor)
 			check_found(c, (struct line){ e, 1 },

@@ -204,10 +204,13 @@ json_event(const struct event *e, slu_time zero, struct json_out *w)
 	json_out_i64(w, "end_ns", e->end - zero);
 	json_out_str(w, "outcome", slice_of(outcomes[e->outcome]));
 	json_out_u64(w, "client", e->client);
-	json_out_u64(w, "message", e->name);
+	if (e->kind == EVENT_FAULT)
+		json_out_str(w, "fault", slice_of(torture_faults[e->name].name));
+	else
+		json_out_u64(w, e->kind >= EVENT_ACQUIRE ? "value" : "message", e->name);
 	json_out_u64(w, "id", e->id);
 	json_out_u64(w, "token", e->token);
-	json_out_u64(w, "key", e->key);
+	json_out_u64(w, e->kind >= EVENT_ACQUIRE ? "lock" : "key", e->key);
 	if (e->kind == EVENT_CLAIM) {
 		json_out_time(w, "granted", e->granted);
 		json_out_time(w, "until", e->until);
@@ -277,4 +280,27 @@ report_json(struct torture *t, const char *again, FILE *out)
 	fprintf(out, "%s\n", buf_str(&b));
 	buf_release(&b);
 	return rc;
+}
+
+int
+report_history(const struct torture *t, const char *path, struct slu_err *err)
+{
+	FILE *out = fopen(path, "we");
+	struct json_out w;
+	struct buf b;
+	int rc;
+
+	if (!out)
+		return slu_fail(err, SLU_EDOWN, "%s: %m", path);
+	buf_init(&b, JSON_MAX);
+	for (size_t i = 0; i < t->history.n; i++) {
+		buf_clear(&b);
+		json_out_init(&w, &b);
+		json_event(&t->history.events[i], t->begun, &w);
+		fprintf(out, "%s\n", buf_str(&b));
+	}
+	rc = b.failed || ferror(out);
+	buf_release(&b);
+	rc = fclose(out) != 0 || rc;
+	return rc ? slu_fail(err, SLU_EDOWN, "%s: cannot be written: %m", path) : 0;
 }

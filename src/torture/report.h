@@ -16,4 +16,7 @@ enum {
 void report_text(struct torture *t, const char *again, FILE *out);
 int report_json(struct torture *t, const char *again, FILE *out); /* SLU_ENOMEM */
 
+/* The events of the last round, an object a line. */
+int report_history(const struct torture *t, const char *path, struct slu_err *err);
+
 #endif

@@ -4,7 +4,6 @@
 #include "torture/times.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 enum {
 	DEPTH = 300, /* how far producers may be ahead */
@@ -32,25 +31,29 @@ struct crew {
 static uint32_t
 new_key(struct dice *d)
 {
+	unsigned keys;
+
 	if (dice_chance(d, 40))
 		return 0;
-	return 1 + (uint32_t)dice_below(d, dice_chance(d, 50) ? HOT_KEYS : KEYS);
+	keys = dice_chance(d, 50) ? HOT_KEYS : KEYS;
+	return 1 + (uint32_t)dice_below(d, keys);
 }
 
+/* A choice a line: their order is part of what a seed means. */
 static struct item
 new_item(struct torture *t, struct dice *d)
 {
 	static const uint32_t sizes[] = { 0, 10, 300, 3000 };
+	struct item item = { .name = atomic_fetch_add(&t->next_name, 1) };
 
-	return (struct item){
-		.name = atomic_fetch_add(&t->next_name, 1),
-		.size = sizes[dice_below(d, 4)],
-		.priority = (int)dice_below(d, 10),
-		.key = new_key(d),
-		.delay_ms = dice_chance(d, 20) ? 1 + (unsigned)dice_below(d, 400) : 0,
-		.idempotent = dice_chance(d, 25),
-		.past = dice_chance(d, 5),
-	};
+	item.size = sizes[dice_below(d, 4)];
+	item.priority = (int)dice_below(d, 10);
+	item.key = new_key(d);
+	if (dice_chance(d, 20))
+		item.delay_ms = 1 + (unsigned)dice_below(d, 400);
+	item.idempotent = dice_chance(d, 25);
+	item.past = dice_chance(d, 5);
+	return item;
 }
 
 static void
@@ -213,9 +216,10 @@ how_to_claim(struct worker *w)
 	struct dice *d = &w->caller.dice;
 	const bool stalls = dice_chance(d, atomic_load(&t->stalls) ? 50 : 2);
 	const bool lasts = dice_chance(d, 25) && t->restarts;
+	const unsigned limit = limits[dice_below(d, 4)];
 
 	return (struct claim_how){
-		.limit = stalls ? 1 : limits[dice_below(d, 4)],
+		.limit = stalls ? 1 : limit,
 		.lease_ms = stalls ? SHORT_LEASE_MS : lasts ? LONG_LEASE_MS
 							    : LEASE_MS,
 		.wait_ms = WAIT_MS,
@@ -318,8 +322,10 @@ crew_start(struct crew **out, struct torture *t, struct slu_err *err)
 	atomic_store(&t->stopping, false);
 	atomic_store(&t->ahead, 0);
 	*out = crew;
-	while (!rc && crew->n < n)
-		rc = start_worker(&crew->workers[crew->n], t, crew->n, err), crew->n++;
+	while (!rc && crew->n < n) {
+		rc = start_worker(&crew->workers[crew->n], t, crew->n, err);
+		crew->n++;
+	}
 	return rc;
 }
 

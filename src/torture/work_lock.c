@@ -60,15 +60,16 @@ work_locks(struct worker *w)
 	while (work_goes_on(w)) {
 		const uint32_t lock = 1 + (uint32_t)dice_below(d, HISTORY_LOCKS);
 		const bool stalls = atomic_load(&w->torture->stalls);
+		const unsigned ttl = dice_chance(d, 50) ? LONG_TTL_S : TTL_S;
+		const unsigned wait = dice_chance(d, 8);
 		struct lock_held held;
 		uint64_t value;
 
 		if (dice_chance(d, 20))
 			(void)caller_read_state(&w->caller, lock, NULL, &value);
-		if (caller_acquire(&w->caller, lock, dice_chance(d, 50) ? LONG_TTL_S : TTL_S,
-				   dice_chance(d, 8), &held) != OUTCOME_OK)
+		if (caller_acquire(&w->caller, lock, ttl, wait, &held) != OUTCOME_OK)
 			sleep_ms(WORK_IDLE_MS);
-		else if (stalls && held.until < time_now() + 2 * SLU_SEC && dice_chance(d, 15))
+		else if (stalls && ttl == TTL_S && dice_chance(d, 15))
 			come_late(w, &held);
 		else
 			hold(w, &held);

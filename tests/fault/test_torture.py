@@ -118,15 +118,19 @@ def delivered(address):
     return sum(row["since_start"]["delivered"] for row in rows)
 
 
-def test_it_can_be_stopped_and_still_judges():
+def test_it_can_be_stopped_and_still_judges(tmp_path):
     run = subprocess.Popen([SLUICE, "torture", "--minutes", "5", "--engine", "memory", "--faults",
-                            "none", "--json"], stdout=subprocess.PIPE, text=True)
+                            "none", "--json", "--history", tmp_path / "history"],
+                           stdout=subprocess.PIPE, text=True)
     with pytest.raises(subprocess.TimeoutExpired):
         run.wait(0.5)
     run.send_signal(signal.SIGINT)
     out, _ = run.communicate(timeout=120)
     answer = json.loads(out)
     assert run.returncode == 0 and answer["verdict"] == "passed" and answer["interrupted"]
+    events = [json.loads(line) for line in (tmp_path / "history").read_text().splitlines()]
+    assert sum(e["event"] == "claim" for e in events) == answer["counts"]["deliveries"]["ok"]
+    assert all(e["start_ns"] <= e["end_ns"] for e in events)
 
 
 @pytest.mark.parametrize("args, code, says", [
@@ -136,6 +140,7 @@ def test_it_can_be_stopped_and_still_judges():
     (["more"], 2, "options only"),
     (["--server", "127.0.0.1:1", "--engine", "log"], 2, "started here"),
     (["--server", "127.0.0.1:1"], 3, "no server"),
+    (["--server", "https://127.0.0.1:1"], 3, "without https"),
     (["--dir", "/proc"], 3, "/proc"),
     (["--engine", "quantum"], 3, "quantum"),
 ])
