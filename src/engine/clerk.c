@@ -546,7 +546,6 @@ report_all_ready(struct clerk *k)
 		report_ready(k, queue);
 	if (k->cut_short != SLAB_NONE)
 		report_ready(k, k->cut_short);
-	clerk_report_freed(k);
 }
 
 static void

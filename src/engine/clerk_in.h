@@ -19,12 +19,11 @@ uint32_t clerk_queue(const struct clerk *k, const struct op *op);
 int clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row,
 	      struct slu_err *err);
 
-/* clerk_lock.c: the verbs of locks; what falls due; which keys can be had. */
+/* clerk_lock.c: the verbs of locks; what falls due. */
 clerk_fn clerk_acquire, clerk_keepalive, clerk_release_lock, clerk_state_get,
 	clerk_state_put, clerk_state_remove, clerk_state_meta, clerk_describe, clerk_keys,
 	clerk_attachments;
 int clerk_tick_locks(struct clerk *k, slu_time until, struct slu_err *err);
-void clerk_report_freed(struct clerk *k);
 
 /* The version and etag of its state. */
 void clerk_tell_state(const struct clerk *k, struct op_row *row);

@@ -119,6 +119,17 @@ is_his(const struct lock *lock, const struct lock_ref *ref)
 
 /* ---- Changes ---- */
 
+/* E5, at once: what is free may be forgotten before the run ends. */
+static void
+report_freed(struct clerk *k)
+{
+	struct slice space, key;
+
+	while (locks_freed(k->locks, &space, &key))
+		if (k->freed)
+			k->freed(k->ready_arg, space, key);
+}
+
 static int
 carry_out(struct clerk *k, struct lock_change *c, struct slu_err *err)
 {
@@ -130,6 +141,7 @@ carry_out(struct clerk *k, struct lock_change *c, struct slu_err *err)
 	}
 	locks_apply(k->locks, c);
 	ledger_set_counter(k->ledger, c->number);
+	report_freed(k);
 	return 0;
 }
 
@@ -575,14 +587,4 @@ clerk_tick_locks(struct clerk *k, slu_time until, struct slu_err *err)
 	if (!rc && k->budget > 0 && locks_next_due(k->locks) <= until)
 		return slu_fail(err, SLU_ENOMEM, "no memory for the end of a lease");
 	return rc;
-}
-
-void
-clerk_report_freed(struct clerk *k)
-{
-	struct slice space, key;
-
-	while (locks_freed(k->locks, &space, &key))
-		if (k->freed)
-			k->freed(k->ready_arg, space, key);
 }

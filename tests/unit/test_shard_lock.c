@@ -137,6 +137,26 @@ TEST(a_canceled_acquire_leaves_the_line_and_the_next_one_moves_up)
 	end();
 }
 
+/* Also when nobody knew the key before: it is forgotten at once. */
+TEST(what_was_granted_to_one_who_is_gone_goes_to_the_next)
+{
+	struct call a, b;
+
+	start();
+	acquire(&a, "k", 0, 0);
+	turn();
+	acquire(&b, "k", 0, SLU_HOUR);
+	turn();
+	a.op.verb = OP_RELEASE; /* as broker_return has it */
+	a.op.lock.rollback = a.op.lock.undo = true;
+	a.done = 0;
+	post(&a);
+	turn();
+	CHECK_EQ(0, a.op.rc);
+	CHECK(holds(&b));
+	end();
+}
+
 TEST(one_who_is_refused_leaves_the_key_to_the_next)
 {
 	struct call a, b, c, release;
