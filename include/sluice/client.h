@@ -1,21 +1,23 @@
 /*
  * client.h - a Sluice server from C: queues, messages as streams, locks and state.
  *
- *         struct slu_client_put put = { .payload = "hi", .size = 2 };
- *         struct slu_client_messages got = { 0 };
  *         struct slu_client *c;
+ *         struct slu_delivery *d;
  *         struct slu_err err;
  *
  *         if (slu_client_new(&c, &(struct slu_client_config){ .servers = "127.0.0.1:7171" }, &err))
  *                 ...
- *         slu_client_enqueue(c, "mail", &put, 1, NULL, &err);
- *         slu_client_dequeue(c, "mail", &(struct slu_client_claim){ .wait = SLU_NEVER }, &got, NULL, &err);
- *         ...
- *         slu_client_messages_release(&got);
+ *         slu_client_send(c, "mail", &(struct slu_send){ .payload = "hi", .size = 2 }, NULL, NULL, &err);
+ *         if (slu_client_receive(c, "mail", &(struct slu_receive){ .wait = SLU_NEVER }, &d, NULL, &err) == 0) {
+ *                 slu_delivery_write(d, STDOUT_FILENO, &err);
+ *                 slu_delivery_ack(d, NULL, &err);
+ *         }
+ *         slu_delivery_close(d);
  *         slu_client_free(c);
  *
  * A client is for the whole process: any number of threads may use it at once, each call
- * takes a connection that rests, or makes one, and gives it back. All calls block.
+ * takes a connection that rests, or makes one, and gives it back. All calls block. What
+ * belongs to one receiver (a delivery, a subscription) is for one thread at a time.
  * Programs link libsluice-client (pkg-config sluice-client).
  *
  *  Q1  Nothing times out in secret. A call that waits (for a message, a lock, a result)
@@ -32,6 +34,10 @@
  *      SLU_EUNKNOWN: it may have happened.
  *  Q4  A refusal by the server is the code of err.h and the server's sentence. Limits
  *      (SLU_EBUSY, SLU_EQFULL) are the caller's to heed: err.retry_after says when.
+ *
+ * Two ways to the same queues: many small messages a call (slu_client_enqueue,
+ * slu_client_dequeue, slu_client_settle), and one at a time of any size (slu_client_send,
+ * slu_client_receive, slu_client_subscribe).
  */
 #ifndef SLUICE_CLIENT_H
 #define SLUICE_CLIENT_H
@@ -169,7 +175,36 @@ SLU_API int slu_client_settle(struct slu_client *c, enum slu_settle_verb verb,
 			      const char *queue, struct slu_settle *items, size_t n,
 			      const struct slu_call *call, struct slu_err *err);
 
-/* --- locks and state ---------------------------------------------------------------- */
+/* --- one at a time, of any size ----------------------------------------------------- */
+
+/* Up to size bytes of a payload into p: how many, 0 at the end, less than 0 when there
+ * will be no end: then the message is not accepted. */
+typedef int64_t slu_source_fn(void *arg, void *p, size_t size);
+
+/* Times are whole seconds, rounded up. */
+struct slu_send {
+	const void *payload;
+	size_t size;
+	slu_source_fn *source; /* the payload comes from there; NULL: it is in payload */
+	void *source_arg;
+	const char *content_type;
+	const char *attributes; /* a JSON object */
+	const char *correlation_id;
+	slu_time delay;
+	slu_time visibility; /* the lease it asks for; 0: 30 s */
+	slu_time ttl;
+	unsigned max_attempts; /* 0: the queue's */
+};
+
+struct slu_sent {
+	char id[40]; /* a UUID */
+	char correlation_id[132];
+};
+
+/* out may be NULL. */
+SLU_API int slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *s,
+			    struct slu_sent *out, const struct slu_call *call,
+			    struct slu_err *err);
 
 /* A lease on a key, and what a holder shows to use it. Plain data: it may be copied, kept
  * and handed to another process. */
@@ -184,6 +219,165 @@ struct slu_lease {
 	char etag[72];  /* of the state; "": there is none */
 	slu_time until; /* wall clock, whole seconds */
 };
+
+/* All that it takes to settle a message. Plain data, as above. */
+struct slu_receipt {
+	char space[132];
+	char queue[132];
+	char id[40]; /* a UUID */
+	char lease_id[24];
+	char txn[24];
+	char etag[72]; /* of the message's metadata; a new one with every extend */
+	uint64_t token;
+	struct slu_lease state; /* of a stateful message; else id is "" */
+};
+
+struct slu_delivery_info {
+	struct slu_receipt receipt;
+	uint64_t size; /* of the payload */
+	unsigned attempts;
+	unsigned failures;
+	unsigned max_attempts;
+	slu_time visibility;
+	slu_time until;           /* wall clock: when the lease ends */
+	const char *content_type; /* "" where there is nothing to say, as below */
+	const char *correlation_id;
+	const char *attributes; /* JSON */
+};
+
+struct slu_receive {
+	const char *owner;   /* NULL: a name made of host, process and a number */
+	slu_time visibility; /* the lease; 0: 30 s; at most 30 min; whole seconds, rounded up */
+	slu_time wait;       /* 0: not at all; SLU_NEVER; whole seconds, rounded up */
+	slu_time on_close;   /* slu_delivery_close without an ack: the delay of the nack */
+	bool stateful;       /* with its state: slu_delivery_state */
+	unsigned prefetch;   /* subscribe: messages a round; 0: 1; at most 64 */
+};
+
+struct slu_delivery;
+
+/* *out is NULL when nothing came within the wait. */
+SLU_API int slu_client_receive(struct slu_client *c, const char *queue,
+			       const struct slu_receive *how, struct slu_delivery **out,
+			       const struct slu_call *call, struct slu_err *err);
+
+/* Good until it is closed; extend changes it. */
+SLU_API const struct slu_delivery_info *slu_delivery_info(const struct slu_delivery *d);
+
+/* Up to size bytes of the payload: *n is how many, 0 at its end. The bytes come from the
+ * server as they are asked for. */
+SLU_API int slu_delivery_read(struct slu_delivery *d, void *p, size_t size, size_t *n,
+			      struct slu_err *err);
+
+/* What is left of the payload, to a descriptor or into a file, which is made and, unless
+ * all of it could be written and synced, removed again. */
+SLU_API int slu_delivery_write(struct slu_delivery *d, int fd, struct slu_err *err);
+SLU_API int slu_delivery_save(struct slu_delivery *d, const char *path, struct slu_err *err);
+
+enum slu_json_kind {
+	SLU_JSON_TEXT,   /* char[]: a string */
+	SLU_JSON_INT,    /* int64_t: a whole number */
+	SLU_JSON_NUMBER, /* double */
+	SLU_JSON_BOOL,   /* bool */
+	SLU_JSON_RAW     /* char[]: any value, as it is written */
+};
+
+/* A member of a JSON object and of a struct. */
+struct slu_json_field {
+	const char *name;
+	enum slu_json_kind kind;
+	bool required;
+	size_t offset;
+	size_t size;
+};
+
+/* SLU_JSON_FIELD(struct order, amount, SLU_JSON_INT): one name for both. */
+#define SLU_JSON_FIELD(type, member, kind)                                                \
+	{                                                                                 \
+#member, kind, false, offsetof(type, member), sizeof(((type *)0)->member) \
+	}
+
+/* An object into a struct: what is not there, or null, leaves its member as it was; what
+ * no field has is passed over. At most 64 fields. SLU_EINVAL says where and why; then out
+ * is half filled. */
+SLU_API int slu_json_decode(const char *text, size_t size, const struct slu_json_field *fields,
+			    size_t n, void *out, struct slu_err *err);
+
+/* The same of what is left of the payload: at most 16 MiB. */
+SLU_API int slu_delivery_decode(struct slu_delivery *d, const struct slu_json_field *fields,
+				size_t n, void *out, struct slu_err *err);
+
+/* The lease on the message's own state, for the slu_state calls; NULL when it was not
+ * received with `stateful`. It lasts as long as the message's. Ack removes the state, nack
+ * keeps what was put. */
+SLU_API struct slu_lease *slu_delivery_state(struct slu_delivery *d);
+
+struct slu_nack {
+	slu_time delay;    /* whole seconds, rounded up */
+	const char *error; /* why; kept with the message */
+	bool defer;        /* no failure: just not now */
+	bool dead;         /* no use to try again */
+};
+
+/*
+ * How it ends: once. nack may be NULL. SLU_ELEASE: the lease has ended, somebody else may
+ * have it; SLU_ENOTFOUND: it is gone. extend: the lease ends at now + by (0: what it was).
+ */
+SLU_API int slu_delivery_ack(struct slu_delivery *d, const struct slu_call *call,
+			     struct slu_err *err);
+SLU_API int slu_delivery_nack(struct slu_delivery *d, const struct slu_nack *nack,
+			      const struct slu_call *call, struct slu_err *err);
+SLU_API int slu_delivery_extend(struct slu_delivery *d, slu_time by,
+				const struct slu_call *call, struct slu_err *err);
+
+/* One that was neither acked nor nacked goes back, on_close from now, and that counts as a
+ * failure. NULL is fine. */
+SLU_API void slu_delivery_close(struct slu_delivery *d);
+
+/* The same for whoever has the receipt; extend changes it. */
+SLU_API int slu_client_ack(struct slu_client *c, const struct slu_receipt *r,
+			   const struct slu_call *call, struct slu_err *err);
+SLU_API int slu_client_nack(struct slu_client *c, const struct slu_receipt *r,
+			    const struct slu_nack *nack, const struct slu_call *call,
+			    struct slu_err *err);
+SLU_API int slu_client_extend(struct slu_client *c, struct slu_receipt *r, slu_time by,
+			      const struct slu_call *call, struct slu_err *err);
+
+/* A receipt as one line of text, to be handed on: slu_free it. NULL: no memory. */
+SLU_API char *slu_receipt_write(const struct slu_receipt *r);
+SLU_API int slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err);
+
+/*
+ * A stream of deliveries: the server hands out what comes, without being asked again. It
+ * does not wait for acks, so this is for receivers that keep up; others receive, or have a
+ * consumer. next gives one delivery at a time: the payload of the one before is to be read
+ * by then, or the rest of it is dropped (it may still be acked). *out is NULL when nothing
+ * came within `wait`; the subscription goes on. A server that goes away meanwhile is
+ * waited for as Q2 says, and the stream begun anew.
+ */
+struct slu_subscription;
+
+SLU_API int slu_client_subscribe(struct slu_client *c, const char *queue,
+				 const struct slu_receive *how, struct slu_subscription **out,
+				 struct slu_err *err);
+SLU_API int slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
+				  const struct slu_call *call, struct slu_err *err);
+
+/* What was received stays received. NULL is fine. */
+SLU_API void slu_subscription_close(struct slu_subscription *s);
+
+/* What a watcher is told: at once, and whenever one of the two changes. */
+struct slu_queue_event {
+	bool available;   /* something can be received */
+	const char *head; /* id of the next message; "": none */
+};
+
+/* Returns 0 when fn returns false; else when the call ends, or as Q2 says. */
+typedef bool slu_watch_fn(const struct slu_queue_event *e, void *arg);
+SLU_API int slu_client_watch(struct slu_client *c, const char *queue, slu_watch_fn *fn,
+			     void *arg, const struct slu_call *call, struct slu_err *err);
+
+/* --- locks and state ---------------------------------------------------------------- */
 
 /*
  * A key is a lock with a JSON document beside it. Who has the lease may change the
@@ -266,35 +460,6 @@ typedef int slu_update_fn(struct slu_client *c, struct slu_lease *l, struct slu_
 SLU_API int slu_lock_update(struct slu_client *c, const struct slu_acquire *a,
 			    slu_update_fn *fn, void *arg, const struct slu_call *call,
 			    struct slu_err *err);
-
-enum slu_json_kind {
-	SLU_JSON_TEXT,   /* char[]: a string */
-	SLU_JSON_INT,    /* int64_t: a whole number */
-	SLU_JSON_NUMBER, /* double */
-	SLU_JSON_BOOL,   /* bool */
-	SLU_JSON_RAW     /* char[]: any value, as it is written */
-};
-
-/* A member of a JSON object and of a struct. */
-struct slu_json_field {
-	const char *name;
-	enum slu_json_kind kind;
-	bool required;
-	size_t offset;
-	size_t size;
-};
-
-/* SLU_JSON_FIELD(struct order, amount, SLU_JSON_INT): one name for both. */
-#define SLU_JSON_FIELD(type, member, kind)                                                \
-	{                                                                                 \
-#member, kind, false, offsetof(type, member), sizeof(((type *)0)->member) \
-	}
-
-/* An object into a struct: what is not there, or null, leaves its member as it was; what
- * no field has is passed over. At most 64 fields. SLU_EINVAL says where and why; then out
- * is half filled. */
-SLU_API int slu_json_decode(const char *text, size_t size, const struct slu_json_field *fields,
-			    size_t n, void *out, struct slu_err *err);
 
 /* --- anything else --------------------------------------------------------------- */
 

@@ -154,6 +154,8 @@ try_once(struct ask *a, unsigned server, struct slu_err *err)
 	if (a->path.failed || a->body.failed || a->fields.failed)
 		return slu_fail(err, SLU_ETOOBIG, "%.40s: the request would be too large",
 				buf_str(&a->path));
+	if (a->rewind)
+		a->rewind(a->source_arg);
 	a->link = link_begin(a->client, server);
 	if (!a->link)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");
@@ -196,7 +198,7 @@ judge(struct ask *a, int rc, bool *again, struct slu_err *err)
 	if (kind == REFUSAL_AWAY)
 		http_hang_up(&a->link->http); /* a server that stops waits for us */
 	a->too_early = kind == REFUSAL_WAITING && a->waits;
-	*again = (kind == REFUSAL_AWAY || a->too_early) && !a->source;
+	*again = (kind == REFUSAL_AWAY || a->too_early) && (!a->source || a->rewind);
 	return rc;
 }
 

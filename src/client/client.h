@@ -68,6 +68,7 @@ struct ask {
 	const char *content_type; /* NULL: JSON */
 	http_source *source;      /* what follows body; NULL: nothing does */
 	void *source_arg;
+	void (*rewind)(void *source_arg); /* read it from its begin again; NULL: once only */
 	bool repeatable;
 	bool in_pieces;
 

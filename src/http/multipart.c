@@ -291,6 +291,12 @@ step(struct multipart *m, struct slice *in, struct slice *data)
 	}
 }
 
+void
+multipart_taken(struct multipart *m)
+{
+	m->matched = m->ghosts = 0;
+}
+
 enum multipart_event
 multipart_next(struct multipart *m, struct slice *in, struct slice *data)
 {

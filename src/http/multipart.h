@@ -76,4 +76,8 @@ bool multipart_init(struct multipart *m, struct slice content_type);
 /* Takes bytes off the front of *in. *data is set by DATA alone, and is not empty then. */
 enum multipart_event multipart_next(struct multipart *m, struct slice *in, struct slice *data);
 
+/* After PART: the caller takes the data of this part from its bytes itself, by its length,
+ * and goes on here with what follows. */
+void multipart_taken(struct multipart *m);
+
 #endif

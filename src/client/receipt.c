@@ -1,0 +1,217 @@
+/*
+ * receipt.c - ack, nack and extend by what was received with a message; and the same as a
+ * line of text, for another process.
+ */
+#include "client/receipt.h"
+
+#include "base/json_out.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+static void
+out_some(struct json_out *w, const char *name, const char *text)
+{
+	if (text[0])
+		json_out_str(w, name, slice_of(text));
+}
+
+/* The members that all three have, and the text has. */
+static void
+out_receipt(struct json_out *w, struct buf *b, const struct slu_receipt *r)
+{
+	json_out_init(w, b);
+	json_out_object(w, NULL);
+	json_out_str(w, "namespace", slice_of(r->space));
+	json_out_str(w, "queue", slice_of(r->queue));
+	json_out_str(w, "message_id", slice_of(r->id));
+	json_out_str(w, "lease_id", slice_of(r->lease_id));
+	out_some(w, "txn_id", r->txn);
+	json_out_u64(w, "fencing_token", r->token);
+	out_some(w, "meta_etag", r->etag);
+	if (!r->state.id[0])
+		return;
+	out_some(w, "state_etag", r->state.etag);
+	json_out_str(w, "state_lease_id", slice_of(r->state.id));
+	json_out_u64(w, "state_fencing_token", r->state.token);
+}
+
+static int
+run(struct ask *a, struct json_out *w, struct slu_err *err)
+{
+	json_out_close(w);
+	json_out_end(w);
+	return ask_run(a, err);
+}
+
+int
+slu_client_ack(struct slu_client *c, const struct slu_receipt *r, const struct slu_call *call,
+	       struct slu_err *err)
+{
+	struct json_out w;
+	struct ask a;
+	int rc;
+
+	ask_init(&a, c, call, "POST", "/v1/queue/ack");
+	a.repeatable = true;
+	out_receipt(&w, &a.body, r);
+	rc = run(&a, &w, err);
+	if (rc == SLU_ENOTFOUND && a.retried)
+		rc = 0; /* the first try had done it */
+	ask_release(&a);
+	return rc;
+}
+
+/* The lease API has no word for it; the flat one has. */
+static int
+bury(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *nack,
+     const struct slu_call *call, struct slu_err *err)
+{
+	struct json_out w;
+	struct ask a;
+	int rc;
+
+	ask_init(&a, c, call, "POST", "/nack");
+	json_out_init(&w, &a.body);
+	json_out_object(&w, NULL);
+	json_out_str(&w, "namespace", slice_of(r->space));
+	json_out_str(&w, "topic", slice_of(r->queue));
+	json_out_str(&w, "id", slice_of(r->id));
+	json_out_u64(&w, "fencing_token", r->token);
+	json_out_bool(&w, "dead", true);
+	if (nack->error)
+		json_out_str(&w, "error", slice_of(nack->error));
+	rc = run(&a, &w, err);
+	ask_release(&a);
+	return rc;
+}
+
+int
+slu_client_nack(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *nack,
+		const struct slu_call *call, struct slu_err *err)
+{
+	static const struct slu_nack none;
+	struct json_out w;
+	struct ask a;
+	int rc;
+
+	nack = nack ? nack : &none;
+	if (nack->dead)
+		return bury(c, r, nack, call, err);
+	ask_init(&a, c, call, "POST", "/v1/queue/nack");
+	out_receipt(&w, &a.body, r);
+	json_out_str(&w, "intent", nack->defer ? SLICE("defer") : SLICE("failure"));
+	if (nack->delay > 0)
+		json_out_i64(&w, "delay_seconds", seconds_up(nack->delay));
+	if (nack->error && !nack->defer)
+		json_out_str(&w, "last_error", slice_of(nack->error));
+	rc = run(&a, &w, err);
+	ask_release(&a);
+	return rc;
+}
+
+struct extended {
+	char etag[72];
+	slu_time until, state_until;
+};
+
+static int
+read_extended(const struct ask *a, struct slu_receipt *r, slu_time *until, struct slu_err *err)
+{
+	static const struct json_field fields[] = {
+		DECODE(decode_chars, struct extended, etag, "meta_etag"),
+		DECODE(decode_seconds, struct extended, until, "lease_expires_at_unix"),
+		DECODE(decode_seconds, struct extended, state_until, "state_lease_expires_at_unix"),
+	};
+	struct extended e = { .etag = "" };
+	struct slu_err why;
+	struct json j;
+
+	json_init(&j, ask_body(a), JSON_DEPTH);
+	json_fields(&j, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, &e);
+	if (json_end(&j, &why))
+		return slu_fail(err, SLU_EUNKNOWN, "the answer to extend is not understood: %s", why.text);
+	memcpy(r->etag, e.etag, sizeof r->etag);
+	r->state.until = e.state_until;
+	*until = e.until;
+	return 0;
+}
+
+int
+slu_client_extend(struct slu_client *c, struct slu_receipt *r, slu_time by,
+		  const struct slu_call *call, struct slu_err *err)
+{
+	slu_time until;
+
+	return receipt_extend(c, r, by, &until, call, err);
+}
+
+int
+receipt_extend(struct slu_client *c, struct slu_receipt *r, slu_time by, slu_time *until,
+	       const struct slu_call *call, struct slu_err *err)
+{
+	struct json_out w;
+	struct ask a;
+	int rc;
+
+	ask_init(&a, c, call, "POST", "/v1/queue/extend");
+	a.repeatable = true;
+	out_receipt(&w, &a.body, r);
+	json_out_i64(&w, "extend_by_seconds", seconds_up(by));
+	rc = run(&a, &w, err);
+	if (!rc)
+		rc = read_extended(&a, r, until, err);
+	ask_release(&a);
+	return rc;
+}
+
+/* --- as text -------------------------------------------------------------------------- */
+
+char *
+slu_receipt_write(const struct slu_receipt *r)
+{
+	struct json_out w;
+	struct buf b;
+
+	buf_init(&b, 4096);
+	out_receipt(&w, &b, r);
+	if (r->state.id[0])
+		json_out_str(&w, "state_txn_id", slice_of(r->state.txn));
+	json_out_close(&w);
+	json_out_end(&w);
+	buf_putc(&b, '\0');
+	if (!b.failed)
+		return b.p;
+	buf_release(&b);
+	return NULL;
+}
+
+void
+receipt_name_state(struct slu_receipt *r, const char *owner)
+{
+	struct slu_lease *const l = &r->state;
+
+	if (!l->id[0])
+		return;
+	memcpy(l->space, r->space, sizeof l->space);
+	(void)snprintf(l->owner, sizeof l->owner, "%s", owner);
+	(void)snprintf(l->key, sizeof l->key, "q/%.80s/state/%.40s", r->queue, r->id);
+}
+
+int
+slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err)
+{
+	static const struct json_field fields[] = { RECEIPT_FIELDS(struct slu_receipt, ) };
+	struct slu_err why;
+	struct json j;
+
+	*r = (struct slu_receipt){ 0 };
+	json_init(&j, slice_of(text), JSON_DEPTH);
+	json_fields(&j, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, r);
+	if (json_end(&j, &why))
+		return slu_fail(err, SLU_EINVAL, "no receipt: %s", why.text);
+	if (!r->queue[0] || !r->id[0] || !r->lease_id[0])
+		return slu_fail(err, SLU_EINVAL, "no receipt: it has no queue, message or lease");
+	receipt_name_state(r, "");
+	return 0;
+}

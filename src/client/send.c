@@ -1,0 +1,189 @@
+/*
+ * send.c - a message of any size: a multipart body of `meta` and `payload`, the second
+ * piece by piece from where it is.
+ */
+#include "client/client.h"
+#include "client/decode.h"
+
+#include "base/json_out.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+enum {
+	BOUNDARY_TEXT = 48,
+	SMALL = 256 * 1024 /* goes along with the head */
+};
+
+struct sending {
+	const struct slu_send *what;
+	char boundary[BOUNDARY_TEXT];
+	char type[96];
+	char tail[BOUNDARY_TEXT + 12];
+	size_t n_tail;
+
+	/* Of the source. */
+	size_t at;      /* in the payload */
+	size_t tail_at; /* in the tail */
+	bool ended;     /* the payload is */
+};
+
+/* Nobody knows it before, so that no payload has it. */
+static int
+make_boundary(struct sending *s, struct slu_err *err)
+{
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof random, 0) != sizeof random)
+		return slu_fail(err, SLU_EFAILED, "no random numbers: %m");
+	(void)snprintf(s->boundary, sizeof s->boundary, "sluice-%016" PRIx64 "%016" PRIx64,
+		       random[0], random[1]);
+	(void)snprintf(s->type, sizeof s->type, "multipart/related; boundary=%s", s->boundary);
+	s->n_tail = (size_t)snprintf(s->tail, sizeof s->tail, "\r\n--%s--\r\n", s->boundary);
+	return 0;
+}
+
+static void
+out_seconds(struct json_out *w, const char *name, slu_time t)
+{
+	if (t > 0)
+		json_out_i64(w, name, seconds_up(t));
+}
+
+static void
+write_head(struct ask *a, const struct sending *s, const char *queue)
+{
+	const struct slu_send *const what = s->what;
+	struct buf *const b = &a->body;
+	struct json_out w;
+
+	buf_printf(b, "--%s\r\nContent-Type: application/json\r\n"
+		      "Content-Disposition: form-data; name=\"meta\"\r\n\r\n",
+		   s->boundary);
+	json_out_init(&w, b);
+	json_out_object(&w, NULL);
+	json_out_str(&w, "namespace", slice_of(a->space));
+	json_out_str(&w, "queue", slice_of(queue));
+	out_seconds(&w, "delay_seconds", what->delay);
+	out_seconds(&w, "visibility_timeout_seconds", what->visibility);
+	out_seconds(&w, "ttl_seconds", what->ttl);
+	if (what->max_attempts)
+		json_out_u64(&w, "max_attempts", what->max_attempts);
+	if (what->attributes)
+		json_out_raw(&w, "attributes", slice_of(what->attributes));
+	if (what->content_type)
+		json_out_str(&w, "payload_content_type", slice_of(what->content_type));
+	json_out_close(&w);
+	json_out_end(&w);
+	buf_printf(b, "\r\n--%s\r\nContent-Type: application/octet-stream\r\n"
+		      "Content-Disposition: form-data; name=\"payload\"\r\n\r\n",
+		   s->boundary);
+}
+
+static int64_t
+give(const char *from, size_t n, size_t *at, void *p, size_t size)
+{
+	const size_t k = n - *at < size ? n - *at : size;
+
+	memcpy(p, from + *at, k);
+	*at += k;
+	return (int64_t)k;
+}
+
+static int64_t
+read_body(void *arg, void *p, size_t size)
+{
+	struct sending *const s = arg;
+	const struct slu_send *const what = s->what;
+	int64_t n = 0;
+
+	if (!s->ended && what->source)
+		n = what->source(what->source_arg, p, size);
+	else if (!s->ended)
+		n = give(what->payload, what->size, &s->at, p, size);
+	s->ended |= n == 0;
+	return s->ended ? give(s->tail, s->n_tail, &s->tail_at, p, size) : n;
+}
+
+static void
+rewind_body(void *arg)
+{
+	struct sending *const s = arg;
+
+	s->at = s->tail_at = 0;
+	s->ended = false;
+}
+
+/* Small payloads lie in the body, others come after it. */
+static void
+add_payload(struct ask *a, struct sending *s)
+{
+	const struct slu_send *const what = s->what;
+
+	if (!what->source && what->size <= SMALL) {
+		buf_put(&a->body, what->payload, what->size);
+		buf_put(&a->body, s->tail, s->n_tail);
+		return;
+	}
+	a->source = read_body;
+	a->source_arg = s;
+	a->rewind = what->source ? NULL : rewind_body;
+}
+
+static int
+read_sent(const struct ask *a, struct slu_sent *out, struct slu_err *err)
+{
+	static const struct json_field fields[] = {
+		DECODE(decode_chars, struct slu_sent, id, "message_id"),
+		DECODE(decode_chars, struct slu_sent, correlation_id, "correlation_id"),
+	};
+	struct slu_err why;
+	struct json r;
+
+	*out = (struct slu_sent){ 0 };
+	json_init(&r, ask_body(a), JSON_DEPTH);
+	json_fields(&r, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, out);
+	if (json_end(&r, &why))
+		return slu_fail(err, SLU_EUNKNOWN, "the answer to enqueue is not understood: %s", why.text);
+	return 0;
+}
+
+static int
+check_attributes(const struct slu_send *s, struct slu_err *err)
+{
+	struct slu_err why;
+	struct json r;
+
+	if (!s->attributes)
+		return 0;
+	json_init(&r, slice_of(s->attributes), JSON_DEPTH);
+	return json_end(&r, &why) ? slu_fail(err, SLU_EINVAL, "attributes: %s", why.text) : 0;
+}
+
+int
+slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *what,
+		struct slu_sent *out, const struct slu_call *call, struct slu_err *err)
+{
+	struct sending s = { .what = what };
+	struct slu_sent unused;
+	struct ask a;
+	int rc = check_attributes(what, err);
+
+	if (!rc)
+		rc = make_boundary(&s, err);
+	if (rc)
+		return rc;
+	ask_init(&a, c, call, "POST", "/v1/queue/enqueue");
+	a.content_type = s.type;
+	ask_field(&a, "X-Correlation-Id", what->correlation_id);
+	write_head(&a, &s, queue);
+	add_payload(&a, &s);
+	if (a.source && !a.has_timeout)
+		a.until.deadline = SLU_NEVER; /* it takes what it takes */
+	rc = ask_run(&a, err);
+	if (!rc)
+		rc = read_sent(&a, out ? out : &unused, err);
+	ask_release(&a);
+	return rc;
+}

@@ -1,0 +1,153 @@
+/*
+ * subscribe.c - a stream of deliveries, begun anew when it breaks.
+ */
+#include "client/receive.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+struct slu_subscription {
+	struct slu_client *client;
+	struct receiving receiving;
+	char *queue;
+	slu_time wait;
+	struct link *link; /* NULL: not begun, or broken */
+	struct parts parts;
+	struct slu_delivery *current; /* its payload is being read from parts; or NULL */
+};
+
+/* What was not read of the one before cannot be read any more. */
+static void
+detach(struct slu_subscription *s)
+{
+	if (!s->current)
+		return;
+	s->current->parts = NULL;
+	s->current->holder = NULL;
+	s->current = NULL;
+}
+
+static void
+hang_up(struct slu_subscription *s)
+{
+	detach(s);
+	if (s->link)
+		http_hang_up(&s->link->http);
+	link_end(s->client, s->link);
+	s->link = NULL;
+	parts_release(&s->parts);
+}
+
+void
+slu_subscription_close(struct slu_subscription *s)
+{
+	if (!s)
+		return;
+	hang_up(s);
+	mem_free(s->queue);
+	mem_free(s);
+}
+
+int
+slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_receive *how,
+		     struct slu_subscription **out, struct slu_err *err)
+{
+	struct slu_subscription *s = mem_zalloc(sizeof *s);
+	const unsigned page = how && how->prefetch ? how->prefetch : 1;
+
+	*out = NULL;
+	if (s)
+		s->queue = mem_strdup(queue);
+	if (!s || !s->queue) {
+		mem_free(s);
+		return slu_fail(err, SLU_ENOMEM, "no memory for a subscription");
+	}
+	s->client = c;
+	s->wait = how ? how->wait : 0;
+	receiving_init(&s->receiving, c, s->queue, how, page);
+	s->receiving.how.owner = NULL; /* receiving has it */
+	*out = s;
+	return 0;
+}
+
+static int
+begin(struct slu_subscription *s, slu_time wait, const struct slu_call *call,
+      struct slu_err *err)
+{
+	int rc;
+
+	s->receiving.how.wait = wait;
+	rc = receiving_ask(&s->receiving, s->client, "/v1/queue/subscribe", s->client->patience,
+			   call, &s->link, err);
+	if (!rc && s->link)
+		rc = parts_begin(&s->parts, s->link, err);
+	if (rc)
+		hang_up(s);
+	return rc;
+}
+
+/* Of a stream that is open: SLU_ETIMEOUT, nothing came; SLU_EUNKNOWN, it is broken. */
+static int
+take(struct slu_subscription *s, const struct patience *idle, struct slu_delivery **out,
+     struct slu_err *err)
+{
+	const struct receiving *const r = &s->receiving;
+	const struct patience until = {
+		.deadline = time_add(idle->deadline, s->client->timeout),
+		.stop_fd = -1,
+	};
+	struct slice meta;
+	int rc;
+
+	detach(s);
+	rc = parts_next(&s->parts, idle, &until, &meta, err);
+	if (!rc && meta.n == 0)
+		return SLU_EUNKNOWN; /* the server has ended it: it stops */
+	if (!rc)
+		rc = delivery_new(out, s->client, meta, r->owner, r->how.on_close, err);
+	if (*out) {
+		s->current = *out;
+		(*out)->holder = &s->current;
+		(*out)->parts = &s->parts;
+	}
+	return rc;
+}
+
+static slu_time
+left_until(slu_time end)
+{
+	const slu_time now = clock_mono(&clock_system);
+
+	return end == SLU_NEVER ? SLU_NEVER : end > now ? end - now
+							: 0;
+}
+
+int
+slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
+		      const struct slu_call *call, struct slu_err *err)
+{
+	const slu_time now = clock_mono(&clock_system);
+	const slu_time end = time_add(now, s->wait);
+	const slu_time timeout = call && call->timeout ? time_add(now, call->timeout) : SLU_NEVER;
+	const struct patience idle = {
+		.deadline = end < timeout ? end : timeout,
+		.stop_fd = call && call->cancel_fd > 0 ? call->cancel_fd : -1,
+	};
+	struct slu_call rest = call ? *call : (struct slu_call){ 0 };
+	int rc;
+
+	*out = NULL;
+	for (;;) {
+		if (rest.timeout && rest.timeout != SLU_NEVER)
+			rest.timeout = left_until(timeout) > 0 ? left_until(timeout) : 1;
+		rc = s->link ? 0 : begin(s, left_until(end), &rest, err);
+		if (rc || !s->link)
+			return rc;
+		rc = take(s, &idle, out, err);
+		if (rc == SLU_ETIMEOUT)
+			return clock_mono(&clock_system) >= end ? 0 : slu_fail(err, rc, "no message within the time allowed");
+		if (rc != SLU_EUNKNOWN)
+			return rc;
+		hang_up(s);
+	}
+}
