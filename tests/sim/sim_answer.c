@@ -64,8 +64,8 @@ is_behind(struct model *m, unsigned queue, slu_time now)
 	return false;
 }
 
-static void
-see_number(struct world *w, unsigned queue, uint64_t number, const char *what)
+void
+world_see_number(struct world *w, unsigned queue, uint64_t number, const char *what)
 {
 	uint64_t *top = &w->model.top[w->model.queues[queue].shard];
 
@@ -101,7 +101,7 @@ end_put(struct world *w, struct call *c, unsigned i, slu_time now)
 		world_fail(w, "queue %u is deeper than it may", c->queue);
 	if (model_find(&w->model, put->m.id) || model_is_gone(&w->model, put->m.id))
 		world_fail(w, "id %" PRIu64 " for the second time", put->m.id);
-	see_number(w, c->queue, put->m.number, "number");
+	world_see_number(w, c->queue, put->m.number, "number");
 	x = accept(w, c, i, now);
 	x->delayed = x->due > now || (x->key >= 0 && behind);
 	if (put->m.due != x->due)
@@ -213,7 +213,7 @@ grant(struct world *w, struct call *c, const struct op_row *row, slu_time now)
 
 	if (!x || x->id != row->id)
 		explain(w, row, x);
-	see_number(w, c->queue, row->token, "token");
+	world_see_number(w, c->queue, row->token, "token");
 	x->attempts++;
 	x->state = M_LEASED;
 	x->holds = true;
@@ -657,6 +657,13 @@ static end_fn *const ends[OP_VERBS] = {
 	[OP_PAUSE] = end_policy,
 	[OP_POLICY_GET] = end_policy,
 	[OP_POLICY_SET] = end_policy,
+	[OP_ACQUIRE] = world_end_lock,
+	[OP_KEEPALIVE] = world_end_lock,
+	[OP_RELEASE] = world_end_lock,
+	[OP_STATE_GET] = world_end_lock,
+	[OP_STATE_PUT] = world_end_lock,
+	[OP_STATE_REMOVE] = world_end_lock,
+	[OP_DESCRIBE] = world_end_lock,
 };
 
 /* Answers that say nothing about messages. True: it was one. */
@@ -672,7 +679,8 @@ is_no_answer(struct world *w, struct call *c)
 	}
 	if (w->dying && rc != SLU_EUNKNOWN)
 		return true; /* nothing of it can have reached the disk */
-	if (w->draining && rc == 0 && c->parked && c->op.n_rows == 0 && c->op.verb != OP_RESULT)
+	if (w->draining && rc == 0 && c->parked && c->op.n_rows == 0 &&
+	    c->op.verb != OP_RESULT && c->op.verb != OP_ACQUIRE)
 		return true; /* it was sent away before anything was run */
 	if (rc != SLU_EDOWN && rc != SLU_EUNKNOWN) {
 		if (!log_is_late(world_shard(w, c->queue)->engine))
@@ -691,7 +699,8 @@ is_no_answer(struct world *w, struct call *c)
 static bool
 ran_in_line(const struct op *op)
 {
-	return op->verb == OP_CLAIM || (op->wait > 0 && op->verb != OP_RETURN);
+	return op->verb == OP_CLAIM || op->verb == OP_ACQUIRE ||
+	       (op->wait > 0 && op->verb != OP_RETURN && op->verb != OP_RELEASE);
 }
 
 /* Time passes in the model as it did before this op was run. */
@@ -723,7 +732,8 @@ world_answered(struct op *op)
 	if (!is_no_answer(w, c)) {
 		pass_until(w, c, now);
 		ends[op->verb](w, c, now);
-		if (op->verb == OP_CLAIM && op->n_rows && !w->draining)
+		if (!w->draining && ((op->verb == OP_CLAIM && op->n_rows) ||
+				     (op->verb == OP_ACQUIRE && op->rc == 0)))
 			c->state = CALL_READING;
 	}
 	if (c->state == CALL_FREE && !c->returning)

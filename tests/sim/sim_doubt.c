@@ -88,6 +88,8 @@ world_doubt(struct world *w, struct call *c)
 		doubt_put(w, c, i);
 	for (unsigned i = 0; i < c->op.n_items; i++)
 		doubt_item(w, c, &c->items[i]);
+	if (c->queue >= MODEL_QUEUES)
+		world_doubt_lock(w, c);
 	if (c->op.verb == OP_CLAIM || c->op.verb == OP_RETURN)
 		doubt_all(w, c->queue, DOUBT_STATE);
 	if (c->op.verb == OP_PURGE)

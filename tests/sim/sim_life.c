@@ -181,7 +181,7 @@ after_refusal(struct world *w, int rc)
 static void
 place_queues(struct world *w)
 {
-	for (unsigned q = 0; q < MODEL_QUEUES; q++)
+	for (unsigned q = 0; q < MODEL_PLACES; q++)
 		w->model.queues[q].shard =
 			broker_shard_of(w->broker, world_space(q), world_queue(q));
 }

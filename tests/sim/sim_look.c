@@ -57,9 +57,8 @@ on_done(struct op *op)
 	*(bool *)op->owner = true;
 }
 
-/* False: the disk failed meanwhile. */
-static bool
-call_now(struct world *w, struct op *op)
+bool
+world_call_now(struct world *w, struct op *op)
 {
 	bool done = false;
 
@@ -94,7 +93,7 @@ list_all(struct world *w)
 	do {
 		op.rows = w->rows + n;
 		op.max_rows = (uint32_t)(COUNT(w->rows) - n);
-		if (!call_now(w, &op))
+		if (!world_call_now(w, &op))
 			return SIZE_MAX;
 		if (op.rc)
 			world_fail(w, "a list was refused: %d, %s", op.rc, op.err.text);
@@ -126,6 +125,8 @@ check_ledgers(struct world *w)
 		if (w->shards[i].failed || w->disk->dead)
 			continue;
 		wrong = ledger_scan_check(log_ledger(w->shards[i].engine));
+		if (!wrong)
+			wrong = locks_scan_check(log_locks(w->shards[i].engine));
 		if (wrong)
 			world_fail(w, "I9: shard %u: %s", i, wrong);
 	}
@@ -138,7 +139,7 @@ adopt_policy(struct world *w, unsigned queue)
 	struct op op;
 
 	op_for(&op, OP_POLICY_GET, queue);
-	if (!call_now(w, &op))
+	if (!world_call_now(w, &op))
 		return false;
 	if (!model_same_policy(&op.policy, &q->policy) &&
 	    !(q->doubt && model_same_policy(&op.policy, &q->other)))
@@ -157,7 +158,7 @@ adopt_result(struct world *w, unsigned i)
 
 	op_for(&op, OP_RESULT, r->queue);
 	op.id = r->id;
-	if (!call_now(w, &op))
+	if (!world_call_now(w, &op))
 		return false;
 	if (op.rc && !r->doubt && world_now(w, r->queue) < r->from)
 		world_fail(w, "the result of %" PRIu64 " is lost: %d", r->id, op.rc);
@@ -356,7 +357,7 @@ adopt(struct world *w)
 	EACH_MSG(x, &w->model)
 	w->model.queues[x->queue].known = true;
 	check_ledgers(w);
-	return true;
+	return world_check_locks(w, true);
 }
 
 bool
@@ -396,4 +397,5 @@ world_verify(struct world *w)
 	}
 	unpin_all(w, n);
 	check_ledgers(w);
+	(void)world_check_locks(w, false); /* a disk that failed is met by others */
 }

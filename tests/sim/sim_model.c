@@ -7,6 +7,7 @@ model_init(struct model *m)
 	m->expired = m->died = 0;
 	memset(m->idems, 0, sizeof m->idems);
 	memset(m->top, 0, sizeof m->top);
+	memset(m->locks, 0, sizeof m->locks);
 	EACH(q, m->queues)
 		m->queues[q] = (struct model_queue){ .policy = policy_default };
 }

@@ -24,7 +24,10 @@ enum {
 	MODEL_MSGS = 300,
 	MODEL_GONE = 2000,
 	MODEL_RESULTS = 300,
-	MODEL_SHARDS = 2
+	MODEL_SHARDS = 2,
+	MODEL_SPACES = 2,
+	MODEL_LOCKS = 3,                           /* keys of each */
+	MODEL_PLACES = MODEL_QUEUES + MODEL_SPACES /* queues, and where lock keys are */
 };
 
 enum model_state {
@@ -93,12 +96,28 @@ struct model_queue {
 	unsigned shard;
 };
 
+/* A lock key. Its documents are known by numbers, from which their bytes follow. */
+struct model_lock {
+	uint64_t version;
+	uint64_t etag; /* 0: there is no state */
+	unsigned doc;
+	uint64_t token; /* of the last lease, ended or not; 0: it was released */
+	slu_time until;
+	bool stages; /* under that lease: */
+	uint64_t staged;
+	unsigned staged_doc;
+	slu_time known; /* until then, without lease and state */
+	bool fresh;     /* the lease made it */
+	bool doubt;     /* nobody knows */
+};
+
 struct model {
 	struct model_msg msgs[MODEL_MSGS];
 	unsigned n;
 	uint64_t gone[MODEL_GONE];
 	unsigned n_gone;
-	struct model_queue queues[MODEL_QUEUES];
+	struct model_queue queues[MODEL_PLACES];
+	struct model_lock locks[MODEL_SPACES][MODEL_LOCKS];
 	struct model_idem idems[MODEL_QUEUES][MODEL_IDEMS];
 	struct model_result results[MODEL_RESULTS];
 	unsigned n_results;

@@ -14,8 +14,8 @@ world_free_call(struct world *w)
 	return NULL;
 }
 
-static void
-start(struct world *w, struct call *c, enum op_verb verb, unsigned queue)
+void
+world_start(struct world *w, struct call *c, enum op_verb verb, unsigned queue)
 {
 	op_init(&c->op, verb, world_space(queue), world_queue(queue), world_answered, c);
 	c->w = w;
@@ -30,9 +30,9 @@ start(struct world *w, struct call *c, enum op_verb verb, unsigned queue)
 	c->op.puts = c->puts;
 }
 
-/* A short time, a long one, or none. */
-static slu_time
-some_time(struct world *w)
+/* A short time, or a long one. */
+slu_time
+world_some_time(struct world *w)
 {
 	static const slu_time units[] = { SLU_MS, 20 * SLU_MS, SLU_SEC, 10 * SLU_SEC, SLU_MIN };
 
@@ -51,7 +51,7 @@ make_put(struct world *w, struct call *c, unsigned i)
 	*f = (struct put_facts){
 		.key = world_chance(w, 50) ? (int)world_dice(w, MODEL_KEYS) : -1,
 		.idem = world_chance(w, 25) ? (int)world_dice(w, MODEL_IDEMS) : -1,
-		.keep = world_chance(w, 20) ? some_time(w) : 0,
+		.keep = world_chance(w, 20) ? world_some_time(w) : 0,
 		.size = (unsigned)world_dice(w, w->max_payload),
 		.too_big = world_chance(w, 1),
 	};
@@ -72,15 +72,15 @@ make_put(struct world *w, struct call *c, unsigned i)
 		m->idem = slice_of(c->idems[i]);
 	}
 	if (world_chance(w, 20))
-		put->delay = some_time(w);
+		put->delay = world_some_time(w);
 	if (world_chance(w, 10))
-		put->ttl = some_time(w);
+		put->ttl = world_some_time(w);
 }
 
 static bool
 make_enqueue(struct world *w, struct call *c, unsigned queue)
 {
-	start(w, c, OP_ENQUEUE, queue);
+	world_start(w, c, OP_ENQUEUE, queue);
 	c->op.n_puts = 1 + (uint32_t)world_dice(w, WORLD_EACH);
 	for (unsigned i = 0; i < c->op.n_puts; i++)
 		make_put(w, c, i);
@@ -92,9 +92,9 @@ make_enqueue(struct world *w, struct call *c, unsigned queue)
 static bool
 make_claim(struct world *w, struct call *c, unsigned queue)
 {
-	start(w, c, OP_CLAIM, queue);
-	c->op.wait = world_chance(w, 50) ? some_time(w) : 0;
-	c->op.lease = world_chance(w, 70) ? some_time(w) : 0;
+	world_start(w, c, OP_CLAIM, queue);
+	c->op.wait = world_chance(w, 50) ? world_some_time(w) : 0;
+	c->op.lease = world_chance(w, 70) ? world_some_time(w) : 0;
 	c->op.max_bytes = world_chance(w, 5) ? w->max_payload : 0;
 	return true;
 }
@@ -123,11 +123,11 @@ finish_item(struct world *w, struct call *c, unsigned i)
 	struct op_item *it = &c->items[i];
 
 	if (c->op.verb == OP_EXTEND)
-		it->time = world_chance(w, 70) ? some_time(w) : 0;
+		it->time = world_chance(w, 70) ? world_some_time(w) : 0;
 	if (c->op.verb == OP_NACK) {
 		it->defer = world_chance(w, 25);
 		it->dead = world_chance(w, 15);
-		it->time = world_chance(w, 50) ? LEDGER_BY_POLICY : some_time(w) - SLU_MS;
+		it->time = world_chance(w, 50) ? LEDGER_BY_POLICY : world_some_time(w) - SLU_MS;
 	}
 	if (c->op.verb != OP_EXTEND && world_chance(w, 40)) {
 		world_text(c->texts[i], c->op.verb == OP_ACK ? 'r' : 'e', it->id);
@@ -142,7 +142,7 @@ make_settle(struct world *w, struct call *c, unsigned queue)
 					      OP_EXTEND };
 	const unsigned n = 1 + (unsigned)world_dice(w, WORLD_EACH);
 
-	start(w, c, verbs[world_dice(w, COUNT(verbs))], queue);
+	world_start(w, c, verbs[world_dice(w, COUNT(verbs))], queue);
 	for (unsigned i = 0; i < n && w->n_leases; i++)
 		if (make_item(w, c, c->op.n_items))
 			finish_item(w, c, c->op.n_items++);
@@ -178,7 +178,7 @@ make_manage(struct world *w, struct call *c, unsigned queue)
 {
 	const uint64_t id = some_id(w);
 
-	start(w, c, world_chance(w, 60) ? OP_REDRIVE : OP_DELETE, queue_of(w, id, queue));
+	world_start(w, c, world_chance(w, 60) ? OP_REDRIVE : OP_DELETE, queue_of(w, id, queue));
 	c->items[0] = (struct op_item){ .id = id };
 	c->op.n_items = 1;
 	return true;
@@ -189,17 +189,17 @@ make_policy(struct world *w, struct call *c, unsigned queue)
 {
 	struct policy *p = &c->op.policy;
 
-	start(w, c, OP_POLICY_SET, queue);
+	world_start(w, c, OP_POLICY_SET, queue);
 	*p = policy_default;
-	p->lease = some_time(w);
+	p->lease = world_some_time(w);
 	p->max_attempts = 1 + (uint32_t)world_dice(w, 5);
 	p->retry.jitter = world_chance(w, 50) ? SLU_JITTER_NONE : SLU_JITTER_FULL;
-	p->retry.base = some_time(w);
+	p->retry.base = world_some_time(w);
 	p->retry.max = SLU_HOUR;
-	p->ttl = world_chance(w, 10) ? SLU_MIN + some_time(w) : 0;
+	p->ttl = world_chance(w, 10) ? SLU_MIN + world_some_time(w) : 0;
 	p->max_depth = world_chance(w, 20) ? 10 + (uint32_t)world_dice(w, 50) : 0;
 	p->window = world_chance(w, 50) ? (slu_time)world_dice(w, 200) * SLU_MIN : p->window;
-	p->dlq_retention = world_chance(w, 15) ? some_time(w) : 0;
+	p->dlq_retention = world_chance(w, 15) ? world_some_time(w) : 0;
 	p->dlq_max = world_chance(w, 15) ? 1 + (uint32_t)world_dice(w, 8) : 0;
 	p->require_lease = world_chance(w, 20);
 	p->paused = world_chance(w, 15);
@@ -209,14 +209,14 @@ make_policy(struct world *w, struct call *c, unsigned queue)
 static bool
 make_purge(struct world *w, struct call *c, unsigned queue)
 {
-	start(w, c, OP_PURGE, queue);
+	world_start(w, c, OP_PURGE, queue);
 	return world_chance(w, 30);
 }
 
 static bool
 make_pause(struct world *w, struct call *c, unsigned queue)
 {
-	start(w, c, OP_PAUSE, queue);
+	world_start(w, c, OP_PAUSE, queue);
 	c->op.policy.paused = world_chance(w, 30);
 	return true;
 }
@@ -233,10 +233,10 @@ make_look(struct world *w, struct call *c, unsigned queue)
 
 	if (verb == OP_RESULT && w->model.n_results && world_chance(w, 50))
 		id = w->model.results[world_dice(w, w->model.n_results)].id;
-	start(w, c, verb, verb == OP_GET ? queue_of(w, id, queue) : queue);
+	world_start(w, c, verb, verb == OP_GET ? queue_of(w, id, queue) : queue);
 	c->op.id = id;
 	if (verb == OP_PEEK || verb == OP_RESULT)
-		c->op.wait = world_chance(w, 50) ? some_time(w) : 0;
+		c->op.wait = world_chance(w, 50) ? world_some_time(w) : 0;
 	return true;
 }
 
@@ -250,6 +250,8 @@ choose(struct world *w)
 	static make_fn *const rare[] = { make_manage, make_manage, make_policy, make_purge,
 					 make_pause, make_look, make_look, make_look };
 
+	if (w->locks && world_chance(w, 35))
+		return world_make_lock;
 	if (world_chance(w, w->producers))
 		return make_enqueue;
 	if (world_chance(w, 12))
@@ -260,7 +262,8 @@ choose(struct world *w)
 static void
 send(struct world *w, struct call *c)
 {
-	const bool adds = c->op.verb == OP_ENQUEUE || c->op.verb == OP_CLAIM;
+	const bool adds = c->op.verb == OP_ENQUEUE || c->op.verb == OP_CLAIM ||
+			  c->op.verb == OP_ACQUIRE;
 	int rc;
 
 	c->posted = world_now(w, c->queue);
@@ -303,9 +306,12 @@ world_hang_up(struct world *w)
 void
 world_read_on(struct world *w, struct call *c)
 {
+	const bool lock = c->op.verb == OP_ACQUIRE;
 	const uint32_t from = (uint32_t)world_dice(w, c->op.n_rows + 1);
 
-	if (c->op.verb != OP_CLAIM || !world_chance(w, 40) || from == c->op.n_rows) {
+	if (!world_chance(w, 40) || (!lock && from == c->op.n_rows)) {
+		if (lock)
+			world_keep_lock(w, c);
 		op_unpin(&c->op);
 		c->state = CALL_FREE;
 		return;

@@ -33,13 +33,13 @@ getrandom(void *out, size_t n, unsigned flags)
 struct slice
 world_space(unsigned queue)
 {
-	return slice_of(world_spaces[queue / 2]);
+	return slice_of(world_spaces[queue < MODEL_QUEUES ? queue / 2 : queue - MODEL_QUEUES]);
 }
 
 struct slice
 world_queue(unsigned queue)
 {
-	return slice_of(world_names[queue % 2]);
+	return queue < MODEL_QUEUES ? slice_of(world_names[queue % 2]) : SLICE(LOCK_QUEUE);
 }
 
 uint64_t
@@ -223,17 +223,30 @@ end_round(struct world *w, unsigned i)
 	s->synced = s->purged = s->buried = false;
 }
 
-/* Does this claim stand in line, or will it? */
+static bool
+takes(const struct call *c)
+{
+	return c->op.verb == OP_CLAIM || c->op.verb == OP_ACQUIRE;
+}
+
+/* Do they want the same? */
+static bool
+is_rival(const struct call *c, const struct call *d)
+{
+	return d->op.verb == c->op.verb && d->queue == c->queue &&
+	       (d->op.verb != OP_ACQUIRE || d->key == c->key);
+}
+
+/* Does this claim or acquire stand in line, or will it? */
 static bool
 is_in_line(const struct world *w, const struct call *c)
 {
 	if (c->op.waiter != SLAB_NONE || c->op.wait > 0)
 		return true;
-	for (size_t i = 0; c->op.verb == OP_CLAIM && i < COUNT(w->calls); i++) {
+	for (size_t i = 0; takes(c) && i < COUNT(w->calls); i++) {
 		const struct call *d = &w->calls[i];
 
-		if (d->state == CALL_POSTED && d->op.verb == OP_CLAIM && !d->canceled &&
-		    d->queue == c->queue &&
+		if (d->state == CALL_POSTED && is_rival(c, d) && !d->canceled &&
 		    (d->op.waiter != SLAB_NONE || (d->op.wait > 0 && d->serial < c->serial)))
 			return true;
 	}
@@ -249,13 +262,15 @@ find_first(struct world *w, unsigned shard)
 	s->first = clock_boot(&w->clock.clock) + s->offset;
 	EACH(i, w->calls) {
 		struct call *c = &w->calls[i];
-		const bool line = c->op.verb == OP_CLAIM || c->op.verb == OP_PEEK;
+		const bool waited = c->op.lock.waited; /* an acquire, in vain: it comes anew */
+		const bool line = !waited && (takes(c) || c->op.verb == OP_PEEK);
+		const slu_time came = waited ? c->op.arrived : c->posted;
 
 		c->parked = c->state == CALL_POSTED && c->op.waiter != SLAB_NONE;
 		if (c->state == CALL_POSTED && !c->canceled &&
 		    w->model.queues[c->queue].shard == shard && c->op.waiter == SLAB_NONE &&
-		    !(line && !w->draining && is_in_line(w, c)) && c->posted < s->first)
-			s->first = c->posted;
+		    !(line && !w->draining && is_in_line(w, c)) && came < s->first)
+			s->first = came;
 	}
 }
 
@@ -307,6 +322,8 @@ check_waits(struct world *w)
 		if (c->op.wait == 0 || c->posted + c->op.wait <= world_now(w, c->queue))
 			world_fail(w, "%s %u waits for too long", op_verb_name(c->op.verb),
 				   c->serial);
+		if (c->op.verb == OP_ACQUIRE && world_is_free(w, c))
+			world_fail(w, "K2: %u waits for a key that nobody has", c->serial);
 		if (c->op.verb != OP_RESULT && !paused && model_best(&w->model, c->queue))
 			world_fail(w, "%s %u waits, and there is something",
 				   op_verb_name(c->op.verb), c->serial);
@@ -466,7 +483,8 @@ begin(struct world *w, const struct sim_conf *conf)
 	w->limited = w->lost = w->failing = w->draining = w->dying = false;
 	w->room_at = SLU_NEVER;
 	w->hurt.path[0] = 0;
-	w->serial = w->step = w->n_leases = 0;
+	w->locks = conf->seed % 3 == 0; /* so that other schedules stay what they were */
+	w->serial = w->step = w->n_leases = w->n_held = w->docs = 0;
 	EACH(i, w->calls)
 		w->calls[i].state = CALL_FREE;
 	model_init(&w->model);

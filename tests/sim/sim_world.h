@@ -21,7 +21,8 @@ enum {
 	WORLD_ROWS = 2 * MODEL_MSGS,
 	WORLD_PAYLOAD = 4096,
 	WORLD_TEXT = 48,
-	WORLD_KEY = 16
+	WORLD_KEY = 16,
+	WORLD_HELD = 12
 };
 
 enum call_state {
@@ -57,12 +58,19 @@ struct call {
 	char texts[WORLD_EACH][WORLD_TEXT];
 	struct op_row rows[WORLD_EACH];
 	struct op_queue stats;
+	unsigned key, doc; /* of an op on a lock key */
 };
 
 /* What some client holds, or believes to. */
 struct lease {
 	uint64_t id, token;
 	unsigned queue;
+};
+
+/* What some client takes for its lock. */
+struct held_lock {
+	unsigned space, key;
+	uint64_t token;
 };
 
 struct world_shard {
@@ -117,6 +125,10 @@ struct world {
 	bool runs[MODEL_QUEUES]; /* in this round the line of the queue is run, if it has one */
 	struct lease leases[WORLD_LEASES];
 	unsigned n_leases;
+	bool locks; /* clients have lock keys, too */
+	struct held_lock held[WORLD_HELD];
+	unsigned n_held;
+	unsigned docs;             /* the last one */
 	struct broker_totals want; /* since open */
 	struct model model;
 	struct op_row rows[WORLD_ROWS];
@@ -156,6 +168,8 @@ void world_hurt(struct world *w);  /* damage while it is down, found at the next
 
 /* sim_post.c: a client does something. */
 void world_post(struct world *w);
+void world_start(struct world *w, struct call *c, enum op_verb verb, unsigned queue);
+slu_time world_some_time(struct world *w);
 void world_hang_up(struct world *w);
 void world_read_on(struct world *w, struct call *c);
 struct call *world_free_call(struct world *w);
@@ -171,6 +185,15 @@ void world_bury(struct world *w, unsigned shard);
 void world_doubt(struct world *w, struct call *c);
 void world_doubt_run(struct world *w, unsigned shard);
 
+/* sim_lock.c: clients of lock keys, their answers, and all keys against the model. adopt:
+ * after an open; false: the disk failed meanwhile. */
+bool world_make_lock(struct world *w, struct call *c, unsigned queue);
+void world_end_lock(struct world *w, struct call *c, slu_time now);
+void world_doubt_lock(struct world *w, struct call *c);
+void world_keep_lock(struct world *w, const struct call *c); /* it was received */
+bool world_check_locks(struct world *w, bool adopt);
+bool world_is_free(struct world *w, const struct call *c); /* the key of a waiting acquire */
+
 /* sim_text.c: what messages, results and errors say; all of it follows from ids. */
 const char *world_payload(uint64_t id);
 void world_text(char out[static WORLD_TEXT], char what, uint64_t id);
@@ -179,7 +202,11 @@ void world_check_record(struct world *w, struct engine *e, const struct op_row *
 void world_check_text(struct world *w, struct engine *e, const struct op_ref *ref,
 		      char what, uint64_t id);
 
-/* sim_look.c */
+/* sim_answer.c: I4 */
+void world_see_number(struct world *w, unsigned queue, uint64_t number, const char *what);
+
+/* sim_look.c: answered at once; false: the disk failed meanwhile. */
+bool world_call_now(struct world *w, struct op *op);
 void world_verify(struct world *w); /* all that is there, against the model */
 bool world_adopt(struct world *w);  /* the same after an open: doubts end; false: the
 				     * disk failed meanwhile */
