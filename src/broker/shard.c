@@ -279,8 +279,7 @@ on_changed(void *arg, const struct change *c)
 	uint64_t flow;
 	struct op *op;
 
-	if (c->kind == CHANGE_DIE)
-		dispatch_moved(&s->dispatch, (struct slice){ 0 }, (struct slice){ 0 });
+	s->deaths |= c->kind == CHANGE_DIE;
 	if (!ends_lease[c->kind])
 		return;
 	flow = flow_settle(&s->flows, c->id);

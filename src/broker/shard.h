@@ -78,6 +78,7 @@ struct shard {
 	struct turns turns;
 	struct dispatch dispatch;
 	struct flows flows;
+	bool deaths;      /* of messages, in a run */
 	struct op *roomy; /* claims whose flow has room again, by next; during a run */
 	slu_time now;
 	bool crowded;  /* the last batch had several ops */

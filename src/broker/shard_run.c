@@ -398,5 +398,8 @@ shard_run(struct shard *s)
 		fail_all(s, b.first, rc, &err);
 	else
 		answer_all(s, b.first);
+	if (s->deaths)
+		dispatch_moved(&s->dispatch, (struct slice){ 0 }, (struct slice){ 0 });
+	s->deaths = false;
 	readmit(s);
 }

@@ -37,8 +37,8 @@ void
 conn_begin_body(struct call *call)
 {
 	call->in.max = call->route->max_body;
-	if (has_pieces(call) && call->in.max > CALL_PIECE + FRONT_READ)
-		call->in.max = CALL_PIECE + FRONT_READ;
+	if (has_pieces(call) && call->in.max > (size_t)2 * CALL_PIECE)
+		call->in.max = (size_t)2 * CALL_PIECE;
 }
 
 static void
