@@ -92,20 +92,39 @@ rule_lock_stale(struct check *c, struct line all)
 		check_update(c, all, *e);
 }
 
+/* What the holder did until its release, and the event that says otherwise. */
+static struct line
+evidence(struct line all, const struct event *commit, const struct event *other,
+	 const struct event **room)
+{
+	struct line line = { room, 0 };
+
+	EACH_EVENT(e, all)
+	if ((*e)->token == commit->token && line.n < CHECK_EVIDENCE - 1)
+		room[line.n++] = *e;
+	if (other->token != commit->token)
+		room[line.n++] = other;
+	return line;
+}
+
 /* Every holder writes one more than it read: values rise, and none comes twice. */
 static void
 check_commit(struct check *c, struct line all, const struct event *commit)
 {
+	const struct event *room[CHECK_EVIDENCE];
+
 	EACH_EVENT(e, all)
 	{
 		if ((*e)->kind == EVENT_READ && (*e)->outcome == OUTCOME_OK && (*e)->start > commit->end &&
 		    (*e)->name < commit->name)
-			check_pair(c, commit, *e, "%" PRIu64 " was committed to lock %u, then %" PRIu64 " was read",
-				   commit->name, commit->key, (*e)->name);
+			check_found(c, evidence(all, commit, *e, room),
+				    "%" PRIu64 " was committed to lock %u, then %" PRIu64 " was read",
+				    commit->name, commit->key, (*e)->name);
 		if (*e != commit && (*e)->name == commit->name && history_commits(*e) &&
 		    (*e)->start > commit->start)
-			check_pair(c, commit, *e, "%" PRIu64 " was committed to lock %u twice: one was lost",
-				   commit->name, commit->key);
+			check_found(c, evidence(all, commit, *e, room),
+				    "%" PRIu64 " was committed to lock %u twice: one was lost", commit->name,
+				    commit->key);
 	}
 }
 

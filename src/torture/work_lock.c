@@ -30,8 +30,8 @@ come_late(struct worker *w, const struct lock_held *held)
 	if (caller_read_state(&w->caller, held->lock, held, &value) != OUTCOME_OK)
 		return;
 	sleep_ms(TTL_S * 1000 + dice_below(&w->caller.dice, 300));
-	(void)caller_update(&w->caller, held, value + 1);
-	(void)caller_release_lock(&w->caller, held, value + 1, false);
+	value = caller_update(&w->caller, held, value + 1) == OUTCOME_OK ? value + 1 : 0;
+	(void)caller_release_lock(&w->caller, held, value, false);
 }
 
 static void
