@@ -6,6 +6,7 @@ DESTDIR ?=
 WERROR  ?= false
 SEEDS   ?= 1000000
 FROM    ?= 1
+MINUTES ?= 10
 JOBS    ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 TARGETS ?=
@@ -61,6 +62,11 @@ soak: build ## schedules of the simulator: SEEDS=1000000 FROM=1 on both cores
 fuzz: $(FUZZ)/build.ninja ## libFuzzer on every parser and a whole server: FUZZ_SECONDS=600 TARGETS=
 	@$(NINJA) $(FUZZ) fuzzers
 	tools/fuzz --build $(FUZZ) --seconds $(FUZZ_SECONDS) --jobs $(JOBS) $(TARGETS)
+
+.PHONY: torture
+torture: build ## a server in all kinds of trouble, both engines: MINUTES=10 each
+	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all
+	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --engine memory
 
 .PHONY: bench
 bench: build ## measure the library and the server beside bare references

@@ -94,7 +94,7 @@ fault_bit(const char *name)
 
 /* A line on a terminal; whether it is to stop. */
 static bool
-told(void *arg, const struct torture *t)
+told(void *arg, struct torture *t)
 {
 	const struct request *r = arg;
 	const slu_time now = clock_mono(&clock_system);
@@ -102,7 +102,7 @@ told(void *arg, const struct torture *t)
 
 	if (r->draws)
 		fprintf(stderr, "\rtorture  %3.0f %%  round %u  %zu events\033[K",
-			part > 1 ? 100.0 : part * 100, t->rounds, t->history.n);
+			part > 1 ? 100.0 : part * 100, t->rounds, history_count(&t->history));
 	return interrupted;
 }
 

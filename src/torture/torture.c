@@ -88,9 +88,7 @@ hurt(struct torture *t, const struct torture_fault *f, struct dice *d, struct sl
 	struct event e = { .kind = EVENT_FAULT, .name = (uint64_t)row, .start = time_now() };
 	int rc;
 
-	t->now = f;
 	rc = f->hurt(t, d, err);
-	t->now = NULL;
 	t->hurts[row]++;
 	e.end = time_now();
 	history_add(&t->history, &e);

@@ -49,7 +49,7 @@ struct torture_conf {
 	unsigned producers, consumers, lockers;
 
 	/* Told now and then how it goes; true: stop now. Or NULL. */
-	bool (*told)(void *arg, const struct torture *t);
+	bool (*told)(void *arg, struct torture *t);
 	void *arg;
 };
 
@@ -66,7 +66,6 @@ struct torture {
 	unsigned rounds;
 	uint64_t counts[EVENT_KINDS][3]; /* by enum outcome */
 	uint64_t hurts[TORTURE_FAULTS];
-	const struct torture_fault *now; /* what is being done, or NULL */
 	bool interrupted;
 	bool crashed;       /* the server ended by itself; the round ends */
 	bool failed;        /* a promise is broken: check, or the next */

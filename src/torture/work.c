@@ -12,6 +12,7 @@ enum {
 	LEASE_MS = 2000,
 	LONG_LEASE_MS = 5000, /* what a lease has at least after a restart */
 	SHORT_LEASE_MS = 120,
+	DRAIN_LEASE_MS = 1500,
 	WAIT_MS = 50,
 	POISON = 13 /* a message whose name this divides fails nearly always, until it is dead */
 };
@@ -368,7 +369,7 @@ drain_some(struct caller *c)
 {
 	static const struct claim_how how = {
 		.limit = CALLS_CLAIM_MAX,
-		.lease_ms = LEASE_MS + 1000,
+		.lease_ms = DRAIN_LEASE_MS,
 		.wait_ms = 200,
 	};
 	struct held held[CALLS_CLAIM_MAX];
