@@ -105,7 +105,11 @@ class Server:
         return (self.folder / "log").read_text(errors="replace")[-2000:]
 
     def stop(self):
-        """Nothing in its folder is to be saved."""
+        """Nothing in its folder is to be saved. What it holds beside it, it must give back."""
+        if self.peer in GENTLY and hasattr(self, "process"):
+            self.process.send_signal(GENTLY[self.peer])
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(20)
         for process in [getattr(self, "process", None), *self.helpers]:
             if process is not None:
                 for pid in session(process.pid):
@@ -220,6 +224,4 @@ START = {
     "postgresql": postgresql,
 }
 
-# Debian 12 has nats-server 2.9, which syncs its files every two minutes and cannot be told
-# otherwise (sync_interval came with 2.10).
-CANNOT_SYNC = {"nats"}
+GENTLY = {"postgresql": signal.SIGQUIT}  # it has shared memory
