@@ -71,11 +71,11 @@ sluice_ack(struct conn *c, unsigned n)
 		const struct slice handle = held_pop(c);
 
 		buf_putc(&c->out, i ? ',' : '[');
-		buf_put(&c->out, before_name, sizeof before_name - 1);
-		buf_puts(&c->out, c->work->queue);
-		buf_puts(&c->out, "\",\"id\":");
+		buf_puts(&c->out, "{\"id\":");
 		buf_put(&c->out, handle.p, handle.n);
-		buf_putc(&c->out, '}');
+		buf_puts(&c->out, ",\"namespace\":\"bench\",\"topic\":\"");
+		buf_puts(&c->out, c->work->queue);
+		buf_put(&c->out, "\"}", 2);
 	}
 	buf_putc(&c->out, ']');
 	end_post(&c->out, body);

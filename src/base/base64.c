@@ -1,5 +1,9 @@
 #include "base/base64.h"
 
+#if defined(__x86_64__)
+#include <tmmintrin.h>
+#endif
+
 static const char letters[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -37,20 +41,87 @@ encode_group(uint32_t bits, char *out)
 	out[3] = letters[bits & 63];
 }
 
+/* The last group, of one or two bytes, with its padding. */
+static void
+encode_rest(struct slice rest, char *out)
+{
+	const unsigned char *p = (const unsigned char *)rest.p;
+
+	if (rest.n == 0)
+		return;
+	encode_group((uint32_t)p[0] << 16 | (rest.n == 2 ? (uint32_t)p[1] << 8 : 0), out);
+	out[3] = '=';
+	if (rest.n == 1)
+		out[2] = '=';
+}
+
+/* Whole groups, as many as there are; returns how many bytes those were. */
+static size_t
+encode_groups(struct slice bytes, char *out)
+{
+	const unsigned char *p = (const unsigned char *)bytes.p;
+	size_t i = 0;
+
+	for (; i + 3 <= bytes.n; i += 3, out += 4)
+		encode_group((uint32_t)p[i] << 16 | (uint32_t)p[i + 1] << 8 | p[i + 2], out);
+	return i;
+}
+
+#if defined(__x86_64__)
+#define WIDE_HERE __builtin_cpu_supports("ssse3")
+
+/*
+ * Four groups at once, while 16 bytes can be read: the same sixteen letters, in a tenth of
+ * the steps. A message that is handed out is mostly this.
+ *
+ *      bytes    a b c | d e f | ...          12 of them
+ *      lanes    b a c b | e d f e | ...      so that each 16 bits have two letters' bits
+ *      letters  each six bits into a byte of its own: two multiplications shift them there
+ *      text     letter + what its run of the alphabet lies away from its number
+ */
+__attribute__((target("ssse3"))) static size_t
+encode_wide(struct slice bytes, char *out)
+{
+	const __m128i lanes = _mm_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10);
+	const __m128i runs = _mm_setr_epi8('a' - 26, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
+					   '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
+					   '0' - 52, '+' - 62, '/' - 63, 'A', 0, 0);
+	size_t i = 0;
+
+	for (; i + 16 <= bytes.n; i += 12, out += 16) {
+		const __m128i in = _mm_loadu_si128((const __m128i *)(bytes.p + i));
+		const __m128i of = _mm_shuffle_epi8(in, lanes);
+		const __m128i odd = _mm_mulhi_epu16(_mm_and_si128(of, _mm_set1_epi32(0x0fc0fc00)),
+						    _mm_set1_epi32(0x04000040));
+		const __m128i even = _mm_mullo_epi16(_mm_and_si128(of, _mm_set1_epi32(0x003f03f0)),
+						     _mm_set1_epi32(0x01000010));
+		const __m128i six = _mm_or_si128(odd, even);
+		/* Which run: 0 is a to z, 1 to 10 the digits, then + and /, 13 is A to Z. */
+		const __m128i capital = _mm_cmpgt_epi8(_mm_set1_epi8(26), six);
+		const __m128i run = _mm_or_si128(_mm_subs_epu8(six, _mm_set1_epi8(51)),
+						 _mm_and_si128(capital, _mm_set1_epi8(13)));
+
+		_mm_storeu_si128((__m128i *)out, _mm_add_epi8(six, _mm_shuffle_epi8(runs, run)));
+	}
+	return i;
+}
+#endif
+
 void
 base64_encode(struct slice bytes, char *out)
 {
-	const unsigned char *p = (const unsigned char *)bytes.p;
-	size_t left = bytes.n;
+	size_t done = 0;
 
-	for (; left >= 3; left -= 3, p += 3, out += 4)
-		encode_group((uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2], out);
-	if (left == 0)
+	if (bytes.n == 0)
 		return;
-	encode_group((uint32_t)p[0] << 16 | (left == 2 ? (uint32_t)p[1] << 8 : 0), out);
-	out[3] = '=';
-	if (left == 1)
-		out[2] = '=';
+#ifdef WIDE_HERE
+	if (WIDE_HERE)
+		done = encode_wide(bytes, out);
+#endif
+	out += base64_text(done);
+	bytes = (struct slice){ bytes.p + done, bytes.n - done };
+	done = encode_groups(bytes, out);
+	encode_rest((struct slice){ bytes.p + done, bytes.n - done }, out + base64_text(done));
 }
 
 /* A whole group as its 24 bits. */

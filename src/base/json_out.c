@@ -2,7 +2,6 @@
 
 #include "base/base64.h"
 #include "base/json_text.h"
-#include "base/rfc3339.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -253,15 +252,29 @@ json_out_reopen(struct json_out *w)
 	assert(in_object(w)); /* the bit of its level still stands */
 }
 
+static const struct json_out_moment *
+moment_of(struct json_out *w, slu_time t)
+{
+	struct json_out_moment *m = w->moments;
+
+	for (unsigned i = 0; i < 2; i++, m++)
+		if (m->n > 0 && m->t == t)
+			return m;
+	m = &w->moments[w->oldest];
+	w->oldest = !w->oldest;
+	m->t = t;
+	m->n = strlen(rfc3339_format(t, m->text));
+	return m;
+}
+
 void
 json_out_time(struct json_out *w, const char *name, slu_time t)
 {
-	char text[RFC3339_TEXT];
+	const struct json_out_moment *const m = moment_of(w, t);
 
-	rfc3339_format(t, text);
 	begin(w, name);
 	buf_putc(w->b, '"');
-	buf_puts(w->b, text);
+	buf_put(w->b, m->text, m->n);
 	buf_putc(w->b, '"');
 }
 

@@ -20,7 +20,7 @@
 #ifndef BASE_JSON_OUT_H
 #define BASE_JSON_OUT_H
 
-#include "base/bytes.h"
+#include "base/rfc3339.h"
 
 enum {
 	JSON_OUT_DEPTH = 64
@@ -32,6 +32,15 @@ struct json_out {
 	uint64_t objects; /* bit a level: is it an object? */
 	bool behind;      /* a value stands before, on this level */
 	bool named;       /* json_out_name was called for the next value */
+
+	/* The last two moments that were written: the messages of an answer mostly share
+	 * theirs, and a calendar is slow. */
+	struct json_out_moment {
+		slu_time t;
+		size_t n; /* 0: none yet */
+		char text[RFC3339_TEXT];
+	} moments[2];
+	unsigned oldest; /* of them */
 };
 
 void json_out_init(struct json_out *w, struct buf *b); /* b is borrowed until the end */

@@ -180,29 +180,29 @@ set_date(struct moment *m, int64_t days)
 	m->day = (int)days - days_to_month(m->year, m->month) + 1;
 }
 
-/* So many digits of n, then what stands behind them; returns where that ends. printf
- * would take longer than all else that is written about a message. */
+/* Two digits of n, then what stands behind them; returns where that ends. printf would
+ * take longer than all else that is written about a message. */
 static char *
-put_digits(char *out, int digits, int n, char behind)
+put_pair(char *out, int n, char behind)
 {
-	for (int i = digits; i-- > 0; n /= 10)
-		out[i] = (char)('0' + n % 10);
-	out[digits] = behind;
-	return out + digits + 1;
+	out[0] = (char)('0' + n / 10);
+	out[1] = (char)('0' + n % 10);
+	out[2] = behind;
+	return out + 3;
 }
 
+/* Nine digits, without the zeros at their end; none at all take the point with them. */
 static char *
 put_fraction(char *out, int ns)
 {
-	int digits = 9;
-
-	if (ns == 0) {
-		out[-1] = 'Z';
-		return out;
-	}
-	for (; ns % 10 == 0; ns /= 10)
-		digits--;
-	return put_digits(out, digits, ns, 'Z');
+	for (int i = 9; i-- > 0; ns /= 10)
+		out[i] = (char)('0' + ns % 10);
+	out += 9;
+	while (out[-1] == '0')
+		out--;
+	out -= out[-1] == '.';
+	*out = 'Z';
+	return out + 1;
 }
 
 const char *
@@ -215,12 +215,13 @@ rfc3339_format(slu_time t, char out[static RFC3339_TEXT])
 	char *p = out;
 
 	set_date(&m, days + EPOCH_DAYS);
-	p = put_digits(p, 4, m.year, '-');
-	p = put_digits(p, 2, m.month, '-');
-	p = put_digits(p, 2, m.day, 'T');
-	p = put_digits(p, 2, of_day / 3600, ':');
-	p = put_digits(p, 2, of_day / 60 % 60, ':');
-	p = put_digits(p, 2, of_day % 60, '.');
+	(void)put_pair(p, m.year / 100, '-');
+	p = put_pair(p + 2, m.year % 100, '-');
+	p = put_pair(p, m.month, '-');
+	p = put_pair(p, m.day, 'T');
+	p = put_pair(p, of_day / 3600, ':');
+	p = put_pair(p, of_day / 60 % 60, ':');
+	p = put_pair(p, of_day % 60, '.');
 	p = put_fraction(p, (int)((t % SLU_SEC + SLU_SEC) % SLU_SEC));
 	*p = '\0';
 	return out;

@@ -102,7 +102,7 @@ init_parts(struct ledger *l)
 	slab_init_chunked(&l->topics, sizeof(struct topic), FEW_BITS);
 	map_init(&l->topic_names, &l->topics, topic_hash, topic_is);
 	heap_init(&l->agenda, &l->topics, offsetof(struct topic, pos));
-	l->woken = l->weighed = l->opened = SLAB_NONE;
+	l->found = l->woken = l->weighed = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
 	idem_init(&l->idem);
@@ -192,8 +192,14 @@ name_hash(const struct ledger *l, uint64_t below, struct slice name)
 }
 
 uint32_t
-ledger_space_find(const struct ledger *l, struct slice space)
+ledger_space_find(struct ledger *l, struct slice space)
 {
+	if (l->found != SLAB_NONE) {
+		const uint32_t recent = ledger_topic(l, l->found)->space;
+
+		if (space_is(&l->spaces, recent, &space))
+			return recent;
+	}
 	return map_find(&l->space_names, name_hash(l, 0, space), &space);
 }
 
@@ -206,13 +212,19 @@ full_hash(const struct ledger *l, uint32_t space, struct slice name)
 }
 
 uint32_t
-ledger_queue_find(const struct ledger *l, struct slice space, struct slice name)
+ledger_queue_find(struct ledger *l, struct slice space, struct slice name)
 {
 	struct full_name full = { ledger_space_find(l, space), name };
+	uint32_t found;
 
 	if (full.space == SLAB_NONE)
 		return SLAB_NONE;
-	return map_find(&l->topic_names, full_hash(l, full.space, name), &full);
+	if (l->found != SLAB_NONE && topic_is(&l->topics, l->found, &full))
+		return l->found;
+	found = map_find(&l->topic_names, full_hash(l, full.space, name), &full);
+	if (found != SLAB_NONE)
+		l->found = found;
+	return found;
 }
 
 /* Show name as it is spelled, unless *shown says already how. */
@@ -308,16 +320,6 @@ make_topic(struct ledger *l, uint32_t space, struct slice name, struct slice as,
 	return rc;
 }
 
-/* Most of what comes is for the queue of what came before: without hashes. */
-static bool
-is_named(const struct ledger *l, uint32_t queue, struct slice space, struct slice name)
-{
-	const struct topic *t = ledger_topic(l, queue);
-	const struct space *s = slab_at(&l->spaces, t->space);
-
-	return slice_eq(slice_of(t->name), name) && slice_eq(slice_of(s->name), space);
-}
-
 int
 ledger_queue_open(struct ledger *l, struct slice space, struct slice name,
 		  uint32_t *out)
@@ -330,18 +332,13 @@ ledger_queue_open_as(struct ledger *l, struct slice space, struct slice name,
 		     const struct spelling *as, uint32_t *out)
 {
 	uint32_t space_handle;
-	int rc = 0;
+	int rc;
 
-	*out = l->opened;
-	if (*out != SLAB_NONE && is_named(l, *out, space, name))
-		return 0;
 	*out = ledger_queue_find(l, space, name);
-	if (*out == SLAB_NONE) {
-		rc = open_space(l, space, as->space, &space_handle);
-		rc = rc ? rc : make_topic(l, space_handle, name, as->queue, out);
-	}
-	l->opened = rc ? SLAB_NONE : *out;
-	return rc;
+	if (*out != SLAB_NONE)
+		return 0;
+	rc = open_space(l, space, as->space, &space_handle);
+	return rc ? rc : make_topic(l, space_handle, name, as->queue, out);
 }
 
 int

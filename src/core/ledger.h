@@ -140,8 +140,8 @@ int ledger_queue_spell(struct ledger *l, uint32_t queue, const struct spelling *
 bool ledger_queue_is_spelled(const struct ledger *l, uint32_t queue);
 
 /* SLAB_NONE when there is none. */
-uint32_t ledger_queue_find(const struct ledger *l, struct slice space, struct slice name);
-uint32_t ledger_space_find(const struct ledger *l, struct slice space);
+uint32_t ledger_queue_find(struct ledger *l, struct slice space, struct slice name);
+uint32_t ledger_space_find(struct ledger *l, struct slice space);
 
 /* All queues in order of their making: SLAB_NONE starts, and ends. */
 uint32_t ledger_queue_next(const struct ledger *l, uint32_t queue);

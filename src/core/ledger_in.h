@@ -108,7 +108,7 @@ struct ledger {
 	struct map topic_names;
 	uint32_t woken;   /* the first of those topics, or SLAB_NONE */
 	uint32_t weighed; /* the same */
-	uint32_t opened;  /* the topic that was opened last, or SLAB_NONE */
+	uint32_t found;   /* the topic that was asked for last, or SLAB_NONE: names come in runs */
 	struct heap agenda;
 
 	struct slab keys;

@@ -124,6 +124,27 @@ TEST(every_byte_comes_back)
 	}
 }
 
+/* Long runs go another way than short ones: every length, and every letter in every place. */
+TEST(bytes_of_every_length_come_back)
+{
+	char bytes[100], text[137], back[102];
+	uint64_t seed = test_seed();
+	size_t n;
+
+	for (unsigned turn = 0; turn < 64; turn++)
+		for (size_t len = 0; len <= sizeof bytes; len++) {
+			const struct slice s = { bytes, len };
+
+			for (size_t i = 0; i < len; i++)
+				bytes[i] = (char)test_random(&seed);
+			text[base64_text(len)] = '!';
+			base64_encode(s, text);
+			CHECK_EQ('!', text[base64_text(len)], "nothing beyond the end");
+			CHECK_EQ(0, base64_decode((struct slice){ text, base64_text(len) }, back, &n, NULL));
+			CHECK(slice_eq(s, (struct slice){ back, n }));
+		}
+}
+
 /* --- for URLs --------------------------------------------------------------------- */
 
 TEST(url_letters_have_no_padding)

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/json_out.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void
@@ -45,6 +46,37 @@ TEST(the_writer_puts_the_commas)
 		  "\"any\\nname\":{ \"kept\" : 1.0 },\"due\":\"2023-10-27T10:00:00Z\","
 		  "\"payload\":\"aGVsbG8=\"}",
 		  buf_str(&b));
+	buf_release(&b);
+}
+
+/* The writer keeps the last two for when they come again. */
+TEST(moments_are_written_each_as_it_is_whatever_came_before)
+{
+	static const unsigned order[] = { 0, 1, 1, 0, 2, 0, 1, 3, 3, 2 };
+	static const struct {
+		slu_time t;
+		const char *text;
+	} moments[] = {
+		{ 0, "1970-01-01T00:00:00Z" },
+		{ 1698400800 * SLU_SEC, "2023-10-27T10:00:00Z" },
+		{ 1698400800 * SLU_SEC + 1, "2023-10-27T10:00:00.000000001Z" },
+		{ -1, "1969-12-31T23:59:59.999999999Z" },
+	};
+	char want[40];
+	struct json_out w;
+	struct buf b;
+
+	buf_init(&b, 1024);
+	json_out_init(&w, &b);
+	json_out_array(&w, NULL);
+	EACH(i, order) {
+		const size_t at = b.n + (i > 0);
+
+		json_out_time(&w, NULL, moments[order[i]].t);
+		(void)snprintf(want, sizeof want, "\"%s\"", moments[order[i]].text);
+		CHECK_STR(want, buf_str(&b) + at);
+	}
+	json_out_close(&w);
 	buf_release(&b);
 }
 
