@@ -266,11 +266,27 @@ call_added(const struct call *c, const char *name)
 
 /* --- answers ------------------------------------------------------------------ */
 
+/* Its body found no memory: a short one may. */
+static void
+explain_lack(struct call *c)
+{
+	const struct server_conf *conf = &c->front->shared->conf;
+	const struct slice no_path = { 0 };
+
+	buf_clear(&c->out);
+	if (!conf->describe)
+		return;
+	c->type = conf->describe_type;
+	conf->describe(&c->out, c->status, "out_of_memory", no_path, conf->arg);
+}
+
 static void
 deliver(struct call *c)
 {
 	struct conn *conn = conn_of(c);
 
+	if (conn && c->out.failed)
+		explain_lack(c);
 	if (conn)
 		conn_answer(conn, c);
 	else
@@ -291,7 +307,6 @@ give(struct call *c, unsigned status, const char *type)
 	c->status = status;
 	c->type = type;
 	if (c->out.failed) {
-		buf_clear(&c->out);
 		c->status = 503;
 		c->type = NULL;
 		c->streams = false;

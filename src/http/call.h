@@ -169,7 +169,8 @@ const char *call_added(const struct call *c, const char *name);
 
 /* Answer it, from any thread; c is no longer the caller's. type is a literal, or NULL
  * for none. Takes the memory of body, which is empty afterwards; &c->out is fine, and
- * NULL is an empty body. A body that has failed is answered 503. */
+ * NULL is an empty body. A body that has failed is answered 503, with a few words if there
+ * is memory for these. */
 void call_answer(struct call *c, unsigned status, const char *type, struct buf *body);
 
 /* The same with a copy of a short body: no memory is asked for in the usual case. */

@@ -192,6 +192,20 @@ nodekit_ledger(struct nodekit *k)
 
 /* --- time passes ---------------------------------------------------------------- */
 
+/* Not from mem_alloc, which may be told to fail: that is for the server. */
+static void
+keep(struct buf *b, const char *p, size_t n)
+{
+	if (b->size <= b->n + n) {
+		b->size = 2 * (b->n + n) + 1;
+		b->p = realloc(b->p, b->size);
+		CHECK(b->p);
+	}
+	memcpy(b->p + b->n, p, n);
+	b->n += n;
+	b->p[b->n] = '\0';
+}
+
 /* True: something came. */
 static bool
 caller_read(struct caller *w)
@@ -208,7 +222,7 @@ caller_read(struct caller *w)
 		if (n <= 0)
 			w->ended = true;
 		else
-			buf_put(&w->got, bytes, (size_t)n);
+			keep(&w->got, bytes, (size_t)n);
 	}
 	return any;
 }
