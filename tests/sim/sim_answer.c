@@ -222,6 +222,8 @@ grant(struct world *w, struct call *c, const struct op_row *row, slu_time now)
 	x->doubt |= DOUBT_FRESH;
 	world_check_row(w, row, x);
 	world_check_record(w, c->op.engine, row, x);
+	if (c->op.stateful)
+		world_check_state(w, row, x);
 	if (w->n_leases < WORLD_LEASES)
 		w->leases[w->n_leases++] = (struct lease){ x->id, x->token, c->queue };
 	w->sum.claims++;
@@ -354,6 +356,8 @@ nack_one(struct world *w, struct call *c, const struct op_item *it, struct model
 		check_delay(w, c, it, x, now);
 	x->failures += failed;
 	x->error = x->error || it->text.n;
+	if (x->staged && x->staged_by == x->token)
+		x->etag = x->staged;
 	w->want.nacked++;
 	if (dies) {
 		model_die(&w->model, x, it->dead ? DEAD_REJECTED : DEAD_MAX_ATTEMPTS, now);

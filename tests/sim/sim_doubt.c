@@ -45,6 +45,7 @@ doubt_item(struct world *w, const struct call *c, const struct op_item *it)
 	if (!x || x->queue != c->queue || (holder && it->token && it->token != x->token))
 		return;
 	x->doubt |= c->op.verb == OP_ACK || c->op.verb == OP_DELETE ? DOUBT_OUT : DOUBT_STATE;
+	x->vague_state |= c->op.verb == OP_NACK;
 	if (c->op.verb == OP_ACK && x->keep)
 		model_add_result(&w->model, &(struct model_result){
 						    .id = x->id,
@@ -88,7 +89,7 @@ world_doubt(struct world *w, struct call *c)
 		doubt_put(w, c, i);
 	for (unsigned i = 0; i < c->op.n_items; i++)
 		doubt_item(w, c, &c->items[i]);
-	if (c->queue >= MODEL_QUEUES)
+	if (c->op.verb >= OP_ACQUIRE)
 		world_doubt_lock(w, c);
 	if (c->op.verb == OP_CLAIM || c->op.verb == OP_RETURN)
 		doubt_all(w, c->queue, DOUBT_STATE);

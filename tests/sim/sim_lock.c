@@ -7,6 +7,8 @@
  */
 #include "sim_world.h"
 
+#include "base/id.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -91,6 +93,8 @@ world_make_lock(struct world *w, struct call *c, unsigned queue)
 {
 	const unsigned key = (unsigned)world_dice(w, MODEL_LOCKS);
 
+	if (w->n_leases && world_chance(w, 25))
+		return world_make_state(w, c);
 	if (w->n_held && world_chance(w, 65)) {
 		make_held(w, c);
 		return true;
@@ -271,12 +275,17 @@ end_look(struct world *w, struct call *c, struct model_lock *l, slu_time now)
 void
 world_end_lock(struct world *w, struct call *c, slu_time now)
 {
-	struct model_lock *l = lock_of(w, c);
+	struct model_lock *l;
 	const bool looks = c->op.verb == OP_DESCRIBE ||
 			   (c->op.verb == OP_STATE_GET && !c->op.lock.token);
 
 	if (c->op.rc == SLU_EFULL && (w->limited || world_is_down(w, c->queue)))
 		return;
+	if (c->queue < MODEL_QUEUES) {
+		world_end_state(w, c);
+		return;
+	}
+	l = lock_of(w, c);
 	if (c->op.verb == OP_ACQUIRE) {
 		end_acquire(w, c, now);
 		return;
@@ -301,6 +310,14 @@ world_end_lock(struct world *w, struct call *c, slu_time now)
 void
 world_doubt_lock(struct world *w, struct call *c)
 {
+	struct model_msg *x;
+
+	if (c->queue < MODEL_QUEUES) { /* a state that was put */
+		x = model_find(&w->model, c->op.id);
+		if (x)
+			x->vague_state = true;
+		return;
+	}
 	lock_of(w, c)->doubt |= c->op.verb != OP_STATE_GET && c->op.verb != OP_DESCRIBE;
 }
 
@@ -425,4 +442,76 @@ world_check_locks(struct world *w, bool adopt)
 			let_go(&f);
 		}
 	return true;
+}
+
+/* ---- The states of messages: K7 ---- */
+
+bool
+world_make_state(struct world *w, struct call *c)
+{
+	const struct lease held = w->leases[world_dice(w, w->n_leases)];
+	const struct slice queue = world_queue(held.queue);
+	char uuid[ID_UUID_TEXT];
+
+	world_start(w, c, OP_STATE_PUT, held.queue);
+	snprintf(c->state_key, sizeof c->state_key, "q/%.*s/state/%s", (int)queue.n, queue.p,
+		 id_to_uuid(held.id, uuid));
+	c->op.id = held.id;
+	c->op.lock.key = slice_of(c->state_key);
+	c->op.lock.token = held.token;
+	lock_txn(held.token, c->op.lock.txn);
+	give_document(w, c);
+	return true;
+}
+
+void
+world_end_state(struct world *w, struct call *c)
+{
+	struct model_msg *x;
+	const int right = model_right(&w->model, c->queue, c->op.id, c->op.lock.token,
+				      c->op.arrived, &x);
+
+	if (x && x->fading)
+		return;
+	if ((right == 0) != (c->op.rc == 0) || (c->op.rc && c->op.rc != SLU_ELEASE))
+		world_fail(w, "I5: state of %" PRIu64 " by token %" PRIu64 ": %d instead of %d",
+			   c->op.id, c->op.lock.token, c->op.rc, right);
+	if (right)
+		return;
+	world_see_number(w, c->queue, c->op.lock.etag, "etag");
+	x->staged = c->op.lock.etag;
+	x->staged_by = x->token;
+	world_shard(w, c->queue)->synced = true;
+}
+
+void
+world_check_state(struct world *w, const struct op_row *row, struct model_msg *x)
+{
+	if (row->state_etag != x->etag && !x->vague_state)
+		world_fail(w, "K7: %" PRIu64 " has state %" PRIu64 ", not %" PRIu64, x->id,
+			   row->state_etag, x->etag);
+	x->etag = row->state_etag;
+	x->vague_state = false;
+}
+
+/* Nothing is left of what is gone. */
+void
+world_count_states(struct world *w)
+{
+	uint32_t want = 0, got = 0;
+
+	for (unsigned i = 0; i < w->n_shards; i++) {
+		struct locks_size size;
+
+		locks_size(log_locks(w->shards[i].engine), &size);
+		got += size.messages;
+	}
+	EACH_MSG(x, &w->model)
+	{
+		if (x->vague_state)
+			return;
+		want += x->etag || (x->state == M_LEASED && x->staged && x->staged_by == x->token);
+	}
+	if (want != got && !w->disk->dead && !w->failing)
+		world_fail(w, "K7: %u messages have a state, not %u", got, want);
 }

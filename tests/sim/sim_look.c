@@ -398,4 +398,5 @@ world_verify(struct world *w)
 	unpin_all(w, n);
 	check_ledgers(w);
 	(void)world_check_locks(w, false); /* a disk that failed is met by others */
+	world_count_states(w);
 }

@@ -71,6 +71,11 @@ struct model_msg {
 	unsigned call;    /* DOUBT_IN: of one call all are there or none */
 	slu_time written; /* DOUBT_POWER: when, by the clock */
 	bool seen;        /* by the look under way */
+
+	uint64_t etag;   /* of its state, committed; 0: it has none */
+	uint64_t staged; /* by the lease staged_by, and by no other */
+	uint64_t staged_by;
+	bool vague_state; /* who knows */
 };
 
 struct model_idem {

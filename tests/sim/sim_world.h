@@ -58,7 +58,8 @@ struct call {
 	char texts[WORLD_EACH][WORLD_TEXT];
 	struct op_row rows[WORLD_EACH];
 	struct op_queue stats;
-	unsigned key, doc; /* of an op on a lock key */
+	unsigned key, doc;  /* of an op on a lock key */
+	char state_key[96]; /* the key of a message's state */
 };
 
 /* What some client holds, or believes to. */
@@ -193,6 +194,12 @@ void world_doubt_lock(struct world *w, struct call *c);
 void world_keep_lock(struct world *w, const struct call *c); /* it was received */
 bool world_check_locks(struct world *w, bool adopt);
 bool world_is_free(struct world *w, const struct call *c); /* the key of a waiting acquire */
+
+/* The same for the states of messages. */
+bool world_make_state(struct world *w, struct call *c);
+void world_end_state(struct world *w, struct call *c);
+void world_check_state(struct world *w, const struct op_row *row, struct model_msg *x);
+void world_count_states(struct world *w);
 
 /* sim_text.c: what messages, results and errors say; all of it follows from ids. */
 const char *world_payload(uint64_t id);
