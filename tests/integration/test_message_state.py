@@ -3,7 +3,7 @@ import pytest
 
 from lockd import Client
 from locked import Lock, ask, commit, describe, public, refused
-from served import Server, until
+from served import Server, texts, until
 
 
 def client_of(server):
@@ -62,6 +62,24 @@ def test_progress_survives_a_failure_but_not_a_crash(server):
     assert state_of(server, third).remove().body["removed"] is True
     client.ack(third)
     assert public(server, state.key).status == 204
+
+
+def test_a_dead_letter_has_its_state_and_its_payload(server):
+    """LQ-28"""
+    client = client_of(server)
+    client.enqueue({"max_attempts": 1}, b"poison")
+    message = client.take()
+    state = state_of(server, message)
+    state.update({"step": 1})
+    client.nack(message)
+    dead, = server.dlq(topic="orders")
+    assert dead["uid"] == message["message_id"] and texts([dead]) == ["poison"]
+    assert public(server, state.key).body == {"step": 1}
+    refused(state.get(), 403, "lease_required")
+    server.post("/dlq/redrive", {**server.here(topic="orders"), "ids": [dead["id"]]})
+    again = client.take()
+    assert again["payload"] == b"poison" and state_of(server, again).get().body == {"step": 1}
+    client.ack(again)
 
 
 def test_its_lease_is_the_messages(server):
