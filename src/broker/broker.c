@@ -1,8 +1,8 @@
 #include "broker/broker.h"
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "broker/shard.h"
+#include "core/supplier.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -35,14 +35,7 @@ broker_shards(const struct broker *b)
 uint32_t
 broker_shard_of(const struct broker *b, struct slice space, struct slice queue)
 {
-	uint32_t h = FNV1A32_START;
-
-	if (b->n == 1)
-		return 0;
-	h = fnv1a32_more(h, space.p, space.n);
-	h = fnv1a32_more(h, "/", 1);
-	h = fnv1a32_more(h, queue.p, queue.n);
-	return h % b->n;
+	return b->n == 1 ? 0 : supplier_hash(space, queue) % b->n;
 }
 
 struct engine *
@@ -266,6 +259,8 @@ open_shard(struct broker *b, const struct broker_conf *conf, struct clock *clock
 	}
 	storage.meter = (struct meter_shard){ &b->meter, b->open };
 	storage.quota = &b->quota;
+	storage.lane = b->open;
+	storage.lanes = b->n;
 	if (conf->progress) {
 		atomic_store(&conf->progress->shard, b->open);
 		storage.reading = note_progress;
@@ -431,9 +426,10 @@ broker_metrics(const struct broker *b, struct buf *out)
 int
 broker_health(const struct broker *b, uint32_t shard, struct slu_err *err)
 {
+	struct engine *const e = b->shards[shard].engine;
 	const int rc = b->shards[shard].failed;
 
 	if (rc && err)
 		*err = b->shards[shard].why;
-	return rc;
+	return rc || !e->ops->health ? rc : e->ops->health(e, err);
 }

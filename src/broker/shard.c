@@ -290,6 +290,14 @@ on_changed(void *arg, const struct change *c)
 	s->roomy = op;
 }
 
+static void
+on_poke(void *arg)
+{
+	struct shard *s = arg;
+
+	inbox_poke(&s->inbox);
+}
+
 static int
 open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_conf *conf,
 	    struct slu_err *err)
@@ -306,6 +314,8 @@ open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_c
 	own.ready_arg = s;
 	own.changed = on_changed;
 	own.changed_arg = s;
+	own.poke = on_poke;
+	own.poke_arg = s;
 	rc = ops->open(&s->engine, &own, &found, err);
 	if (rc)
 		return rc;

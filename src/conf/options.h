@@ -73,6 +73,11 @@ struct conf {
 	char *data;
 	struct conf_list listen;
 	char *engine;
+	char *redis_address;
+	char *redis_password;
+	uint32_t redis_db;
+	char *redis_prefix;
+	slu_time redis_timeout;
 	struct conf_sync sync;
 	uint32_t shards;
 	uint32_t threads;

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -79,8 +78,8 @@ exactly(const struct table *t, enum supplier_by by, struct slice name)
 	return r && compare_names(name, r->name) == 0 ? r : NULL;
 }
 
-static uint32_t
-hash_of(struct slice space, struct slice queue)
+uint32_t
+supplier_hash(struct slice space, struct slice queue)
 {
 	uint32_t h = fnv1a32_more(FNV1A32_START, space.p, space.n);
 
@@ -134,13 +133,13 @@ by_rule(const struct table *t, struct slice space, struct slice queue)
 static const struct row *
 by_hash(const struct table *t, struct slice space, struct slice queue)
 {
-	return &t->rows[hash_of(space, queue) % t->n];
+	return &t->rows[supplier_hash(space, queue) % t->n];
 }
 
 static const struct row *
 by_ring(const struct table *t, struct slice space, struct slice queue)
 {
-	return first_behind(t, spread(hash_of(space, queue)));
+	return first_behind(t, spread(supplier_hash(space, queue)));
 }
 
 static const struct row *

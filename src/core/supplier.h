@@ -100,4 +100,7 @@ int supplier_new(struct supplier **out, const struct supplier_conf *conf,
 		 struct slu_err *err);
 void supplier_free(struct supplier *s); /* NULL is fine */
 
+/* FNV-1a of namespace, '/', queue: the same in every release. */
+uint32_t supplier_hash(struct slice space, struct slice queue);
+
 #endif

@@ -10,7 +10,9 @@
  *      that it says is durable (claims and extends: written).
  *  E2  When run returns a code, the whole batch failed: the shard answers every op of
  *      it with that code and lets go of what was pinned; from then on run answers
- *      SLU_EDOWN. SLU_EUNKNOWN: the batch may be there after the engine is reopened.
+ *      SLU_EDOWN. SLU_EUNKNOWN: the batch may be there after the engine is reopened. An
+ *      engine whose store may come back by itself does not fail: its ops do, each with
+ *      SLU_EDOWN or SLU_EUNKNOWN, and `health` says so.
  *  E3  Before an op, what fell due until op->before happens; after the last, what
  *      fell due until `due`. At most ENGINE_DUE_MAX steps a run: the rest waits for
  *      the next, and next_due says so.
@@ -32,6 +34,7 @@
 
 struct disk;
 struct quota;
+struct redis_conf;
 struct slu_log;
 
 enum {
@@ -54,9 +57,10 @@ struct engine_conf {
 	slu_time wall; /* the wall clock now */
 	enum engine_sync sync;
 	slu_time sync_interval;
-	uint32_t max_idem;   /* remembered idempotency keys; 0: no limit */
-	uint32_t max_queues; /* 0: no limit */
-	struct quota *quota; /* NULL: none */
+	uint32_t max_idem;              /* remembered idempotency keys; 0: no limit */
+	uint32_t max_queues;            /* 0: no limit */
+	struct quota *quota;            /* NULL: none */
+	const struct redis_conf *redis; /* engine/redis/redis.h; for that engine alone */
 	struct meter_shard meter;
 
 	/* So many bytes of so many have been read back, while it is being opened. False:
@@ -75,6 +79,15 @@ struct engine_conf {
 	 * thread; NULL: nobody asks. */
 	void (*changed)(void *arg, const struct change *c);
 	void *changed_arg;
+
+	/* Of a store that others change, too: wakes the thread that calls run, so that it
+	 * does. From any thread; NULL: nobody sleeps. */
+	void (*poke)(void *arg);
+	void *poke_arg;
+
+	/* Of a store that several engines of this process share: which of them this is. A
+	 * queue belongs to lane supplier_hash() % lanes; 0 or 1: there is one. */
+	uint32_t lane, lanes;
 };
 
 /* What an engine found when it was opened. */
@@ -117,6 +130,7 @@ struct engine_files {
 struct engine_ops {
 	const char *name; /* the word users write: `engine: log` */
 	bool durable;     /* what it holds is there after close and open */
+	bool shared;      /* and others may use it at the same time: it is no folder */
 
 	int (*open)(struct engine **out, const struct engine_conf *conf,
 		    struct engine_found *found, struct slu_err *err);
@@ -154,12 +168,11 @@ struct engine_ops {
 	int (*read_file)(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n,
 			 char *out, struct slu_err *err);
 
+	/* Optional: 0, or why it cannot serve now, though it may again by itself. Any thread. */
+	int (*health)(struct engine *e, struct slu_err *err);
+
 	/* Optional: fill in what it alone knows of OP_SHARD. By the thread that runs. */
 	void (*measure)(struct engine *e, struct op_shard *out);
-
-	/* Optional: readable when another process changed the store; NULL or -1 when
-	 * the store cannot tell. */
-	int (*watch_fd)(const struct engine *e);
 
 	const struct engine_files *files; /* NULL: payloads are in their records */
 };

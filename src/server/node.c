@@ -7,6 +7,8 @@
 #include "api/lockd_state.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/log.h"
+#include "engine/memory.h"
 #include "net/listen.h"
 #include "server/limits.h"
 #include "server/manager.h"
@@ -101,16 +103,23 @@ check_files(const struct conf *conf, struct slu_err *err)
 			(unsigned long)limit.rlim_max, need);
 }
 
+/* Those of the library, and those that need more. */
+static const struct engine_ops *const kept_in[] = { &engine_log, &engine_memory, &engine_redis,
+						    NULL };
+
 static const struct engine_ops *
 find_engine(const struct conf *conf, struct slu_err *err)
 {
-	const struct engine_ops *const found = engine_by_name(conf->engine);
+	const struct engine_ops *found = NULL;
 	char names[128] = "";
 	size_t n = 0;
 
-	for (const struct engine_ops *const *e = engines; *e && n < sizeof names; e++)
+	for (const struct engine_ops *const *e = kept_in; *e && n < sizeof names; e++) {
+		if (strcmp((*e)->name, conf->engine) == 0)
+			found = *e;
 		n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "",
 				      (*e)->name);
+	}
 	if (!found)
 		slu_fail(err, SLU_EINVAL, "--engine %s: there is no such engine; there are: %s",
 			 conf->engine, names);
@@ -156,12 +165,22 @@ open_broker(struct node *n, struct slu_err *err)
 
 	if (!b.engine)
 		return SLU_EINVAL;
+	n->redis = (struct redis_conf){
+		.wire = {
+			.address = conf->redis_address,
+			.password = conf->redis_password,
+			.db = conf->redis_db,
+			.timeout = conf->redis_timeout,
+		},
+		.prefix = conf->redis_prefix,
+	};
+	b.storage.redis = &n->redis;
 	if (n->hand) {
 		b.by_hand = true;
 		b.clock = n->hand->clock;
 		b.storage.disk = n->hand->disk;
 		b.storage.folder = conf->data;
-	} else if (b.engine->durable) {
+	} else if (b.engine->durable && !b.engine->shared) {
 		b.storage.folder = conf->data;
 		if (mkdir(conf->data, 0700) && errno != EEXIST)
 			return slu_fail(err, SLU_EDOWN, "--data %s: %m", conf->data);
@@ -217,7 +236,10 @@ open_server(struct node *n, struct slu_err *err)
 	if (!engine)
 		return SLU_EINVAL;
 	n->api.engine = engine->name;
-	n->api.sync = engine->durable ? conf_sync_text(n->conf, n->sync) : "none";
+	n->api.sync = engine->shared    ? "as the server has it"
+		      : engine->durable ? conf_sync_text(n->conf, n->sync)
+					: "none";
+	n->place = engine->shared ? n->conf->redis_address : n->conf->data;
 	rc = server_open(&n->server, &conf, err);
 	n->secure = (struct secure){
 		.server = n->server,

@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "broker/broker.h"
+#include "engine/redis/redis.h"
 #include "http/server.h"
 #include "server/login.h"
 #include "server/node.h"
@@ -20,6 +21,8 @@ struct node {
 	struct reload *reload;
 	struct slu_log *log;
 	const struct node_hand *hand; /* NULL: threads, the system's clock, conf's engine */
+	struct redis_conf redis;      /* if that is the engine */
+	const char *place;            /* where messages are: a folder, or a server */
 	struct broker *broker;
 	struct server *server;
 	struct login login;

@@ -124,11 +124,11 @@ announce(const struct node *n)
 	for (unsigned i = 0; (address = server_address(n->server, i)) != NULL; i++) {
 		if (n->conf->log_format == SLU_LOG_JSON)
 			log_info(n->log, "listening", F_STR("address", address),
-				 F_STR("data", n->conf->data), F_STR("engine", n->api.engine),
+				 F_STR("data", n->place), F_STR("engine", n->api.engine),
 				 F_STR("durability", n->api.sync));
 		else
 			fprintf(stderr, "sluiced " SLUICE_VERSION ": listening on %s, data %s, engine %s, durability %s\n",
-				address, n->conf->data, n->api.engine, n->api.sync);
+				address, n->place, n->api.engine, n->api.sync);
 	}
 }
 

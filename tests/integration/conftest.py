@@ -1,12 +1,28 @@
 import itertools
 import re
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
-from served import Server
+from served import ENGINE, Server
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
+from redis import Redis  # noqa: E402
 
 count = itertools.count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def redis_for_all(tmp_path_factory):
+    """Where the messages of all servers are, if that is the engine."""
+    if ENGINE != "redis":
+        yield
+        return
+    with Redis(tmp_path_factory.mktemp("redis")) as redis, pytest.MonkeyPatch.context() as env:
+        env.setenv("SLUICE_REDIS_ADDRESS", redis.address)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +31,7 @@ def shared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served") / "data"
     with Server(folder) as server:
         yield server
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # not every engine has one
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ import urllib.parse
 
 SLUICED = os.environ["SLUICED"]
 START = 60  # seconds; the sanitizers are slow
+ENGINE = os.environ.get("SLUICE_TEST_ENGINE", "log")
 
 
 class Refused(Exception):
@@ -43,7 +44,7 @@ class Answer:
 
 
 class Server:
-    def __init__(self, folder, *options, engine="log", namespace="test", topic="mail"):
+    def __init__(self, folder, *options, engine=ENGINE, namespace="test", topic="mail"):
         self.folder = folder
         self.options = options
         self.engine = engine

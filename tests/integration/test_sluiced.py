@@ -44,6 +44,10 @@ OPTIONS = [
     ("data", "./data", "/x"),
     ("listen", "127.0.0.1:7171", "127.0.0.1:1"),
     ("engine", "log", "memory"),
+    ("redis.address", "127.0.0.1:6379", "unix:/x"),
+    ("redis.db", "0", "3"),
+    ("redis.prefix", "sluice", "codeq"),
+    ("redis.timeout", "5s", "1s"),
     ("sync", "sync", "interval=10ms"),
     ("shards", "1", "3"),
     ("threads", "1", "2"),
@@ -83,7 +87,7 @@ OPTIONS = [
 ]
 
 # Those that are never shown.
-SECRETS = ["auth.secret"]
+SECRETS = ["auth.secret", "redis.password"]
 
 
 @pytest.mark.parametrize("key, default, other", OPTIONS)

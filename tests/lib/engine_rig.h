@@ -33,7 +33,7 @@ enum {
 struct rig;
 
 struct rig_row {
-	const char *engine;
+	const struct engine_ops *engine;
 	/* Optional: fill in what the engine needs to be opened; the folder of the
 	 * test is empty at first. */
 	void (*prepare)(struct engine_conf *conf);
@@ -72,7 +72,8 @@ typedef void rig_case(struct rig *r);
 
 enum rig_engine {
 	RIG_MEMORY,
-	RIG_LOG
+	RIG_LOG,
+	RIG_REDIS
 };
 
 extern const struct rig_row rig_rows[];
@@ -88,6 +89,10 @@ void rig_run(enum rig_engine row, rig_case *test);
 	TEST(log_##fn)                   \
 	{                                \
 		rig_run(RIG_LOG, fn);    \
+	}                                \
+	TEST(redis_##fn)                 \
+	{                                \
+		rig_run(RIG_REDIS, fn);  \
 	}                                \
 	static void fn(struct rig *r)
 

@@ -114,10 +114,10 @@ CASE(a_dead_letter_lets_the_next_of_its_key_go)
 CASE(a_key_is_ordered_by_due_whatever_the_priorities)
 {
 	const uint64_t late =
-		rig_put(r, "q", &(struct rig_msg){ .key = "a", .delay = 2, .prio = -9 });
-	const uint64_t soon = rig_put(r, "q", &(struct rig_msg){ .key = "a", .delay = 1 });
+		rig_put(r, "q", &(struct rig_msg){ .key = "a", .delay = 2 * SLU_US, .prio = -9 });
+	const uint64_t soon = rig_put(r, "q", &(struct rig_msg){ .key = "a", .delay = SLU_US });
 
-	rig_pass(r, 5);
+	rig_pass(r, 5 * SLU_US);
 	CHECK_EQ(soon, rig_claim_one(r, "q"));
 	ack_first(r);
 	CHECK_EQ(late, rig_claim_one(r, "q"));

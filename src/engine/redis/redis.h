@@ -1,0 +1,71 @@
+/*
+ * redis.h - an engine whose messages live in a Redis server.
+ *
+ *      op, op, ... ──> one EVALSHA each, in one pipeline ──> Redis
+ *      answers     <── in the same order
+ *
+ * Redis 6 or later, Valkey, Kvrocks. What happens to a message is decided by one script
+ * (sluice.lua), so every step is whole or has not been, whatever breaks; and any number of
+ * nodes may work on the same queues. Nothing of a message is kept here.
+ *
+ * Keys of a queue, with the prefix `sluice` and on the shard that is called default:
+ *
+ *      sluice:q:<queue>:<namespace>:meta          hash: policy, time
+ *                                 :msg            hash: <id> how it stands, <id>:r its record,
+ *                                                 <id>:e its last error
+ *                                 :pending:<p>    sorted set by due: ready, of priority p
+ *                                 :delayed        sorted set by due
+ *                                 :inprog         sorted set by the end of the lease
+ *                                 :dlq            sorted set by when it died
+ *                                 :held           behind the head of its key, in order
+ *                                 :heads          hash: which message leads each key
+ *                                 :ttl            sorted set by when it expires
+ *                                 :idem           hash: idempotency key, id
+ *                                 :results        hash
+ *                                 :all            sorted set by number
+ *                                 :prios          hash: priorities in use
+ *                                 :ends           sorted set: when results and keys are forgotten
+ *                                 :aside          set: damaged
+ *                                 :ops            hash: what recent claims were granted
+ *
+ * On another shard `:s:<shard>` follows the namespace. With hash tags what stands from
+ * <queue> to there is in braces, so all keys of a queue are in one slot of a cluster.
+ *
+ *      sluice:queues       sorted set: every queue, by when it was first used
+ *      sluice:spelled      hash: how namespaces and queues were first spelled
+ *      sluice:counter      of tokens and numbers
+ *
+ *  D1  Time is the server's. It never goes back in a queue.
+ *  D2  Tokens and numbers come from one counter; with hash tags, from one a queue.
+ *  D3  All keys of a call are declared. Which priorities a queue has, a node learns from
+ *      its first call, which is refused without a trace and repeated.
+ *  D4  What was sent and not answered is sent once more on a new connection. An enqueue is
+ *      known by its ids, a claim by that of its op: neither happens twice. What settles is
+ *      safe by its token; if that counts no more the outcome is SLU_EUNKNOWN.
+ *  D6  While the server cannot be reached all ops are answered SLU_EDOWN at once; it is tried
+ *      again after 100 ms, and after twice as long each time, up to 5 s. A run never fails.
+ *  D7  What a call makes claimable is published (sluice:ready), so that consumers who wait at
+ *      other nodes are woken.
+ *  D5  Times are kept in microseconds.
+ */
+#ifndef ENGINE_REDIS_REDIS_H
+#define ENGINE_REDIS_REDIS_H
+
+#include "engine/engine.h"
+#include "engine/redis/wire.h"
+
+enum {
+	REDIS_PREFIX = 64 /* bytes of a prefix, with the end */
+};
+
+struct redis_conf {
+	struct rwire_conf wire;
+	const char *prefix; /* NULL: sluice */
+	const char *shard;  /* NULL or "default": no segment in the keys */
+	bool tags;          /* for a cluster */
+	bool given_time;    /* for tests: the time of whoever runs, not the server's */
+};
+
+extern const struct engine_ops engine_redis;
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * redis_in.h - the inside of the Redis engine: queues that it knows, and calls.
+ *
+ *      run: op ──> calls ──> encode, encode, ... ──> send ──> answer, answer, ...
+ *                    ^                                             │
+ *                    └── once more: the script, or a priority, was not known ──┘
+ */
+#ifndef ENGINE_REDIS_REDIS_IN_H
+#define ENGINE_REDIS_REDIS_IN_H
+
+#include "base/map.h"
+#include "engine/redis/redis.h"
+#include "engine/redis/watch.h"
+
+/* A queue as this node knows it. */
+struct rqueue {
+	const char *space, *name; /* in one piece of memory, with base */
+	const char *base;         /* its keys up to the last colon */
+	char *space_shown, *shown;
+	uint64_t hash;
+	int32_t *prios;
+	uint32_t n_prios;
+	bool listed; /* in <prefix>:queues */
+	slu_time next_due;
+	struct ledger_totals totals;
+};
+
+struct redis;
+struct rcall;
+
+/* How a verb is said and heard. */
+struct rverb {
+	const char *name;
+	size_t (*count)(const struct rcall *c); /* arguments behind the common ones */
+	void (*encode)(struct redis *r, const struct rcall *c);
+	void (*decode)(struct redis *r, struct rcall *c, const redisReply *answer);
+};
+
+/* One EVALSHA. */
+struct rcall {
+	const struct rverb *verb;
+	struct op *op;
+	uint32_t from, to; /* of its items, rows or puts */
+	uint32_t queue;    /* or the first of n_queues in op_queues */
+	uint32_t *queues;  /* of an enqueue into several; else NULL */
+	uint32_t n_queues;
+	slu_time came; /* how long ago; see sluice.lua */
+	struct op_queue *stats;
+	uint64_t id; /* by which a claim is known */
+	bool done;
+	bool again; /* it was sent before, and may have happened */
+};
+
+struct redis {
+	struct engine engine;
+	struct redis_conf conf;
+	struct engine_conf outer;
+	struct rwire wire;
+	struct watch watch;
+	struct buf heard; /* from it */
+	uint64_t self;    /* a number that no other engine has */
+	char sha[41];
+	char counter[REDIS_PREFIX + 16]; /* keys of the shard */
+	char listing[REDIS_PREFIX + 16], spelled[REDIS_PREFIX + 16];
+	char channel[REDIS_PREFIX + 16]; /* of notices */
+	struct slab queues;              /* of struct rqueue, in the order in which they were used first */
+	struct map names;
+	struct rcall *calls;
+	uint32_t n_calls, room_calls;
+	slu_time now;   /* of the run */
+	slu_time skew;  /* our time less the server's */
+	uint64_t op_id; /* of the last call */
+
+	/* While the server cannot be reached. */
+	struct slu_err down_why;
+	slu_time down_until; /* nothing is tried before; 0: it can */
+	slu_time down_step;
+	_Atomic bool down; /* for whoever asks, on any thread */
+	uint32_t budget;
+	uint64_t random;
+	struct slu_err why; /* of the last failure */
+};
+
+/* ---- queues.c ---- */
+
+void rqueues_init(struct redis *r);
+void rqueues_release(struct redis *r);
+struct rqueue *rqueue_at(const struct redis *r, uint32_t h);
+
+/* SLAB_NONE when there is none; rqueue_open makes it known here (SLU_ENOMEM). */
+uint32_t rqueue_find(const struct redis *r, struct slice space, struct slice queue);
+int rqueue_open(struct redis *r, struct slice space, struct slice queue, uint32_t *out);
+int rqueue_add_prio(struct rqueue *q, int32_t prio); /* SLU_ENOMEM */
+
+/* ---- call.c ---- */
+
+/* Add a call to the run; NULL: no memory. */
+struct rcall *rcall_add(struct redis *r, const struct rverb *verb, struct op *op, uint32_t queue);
+
+/* Make all calls that were added, in order, and forget them. When the server is lost
+ * meanwhile, once more; ops without an answer then fail, and the rest is as it should be.
+ * The code says whether that was so. */
+int rcalls_run(struct redis *r, struct slu_err *err);
+
+/* One plain command, of words: its answer. */
+int redis_ask(struct redis *r, const struct slice *words, size_t n, redisReply **out,
+	      struct slu_err *err);
+
+/* The op, or its items from .. to, cannot be answered. */
+void rcall_fail(struct rcall *c, int rc, const struct slu_err *err);
+
+/* ---- redis.c ---- */
+
+/* "namespace/queue": from now on it is known here. And all that there are. */
+int redis_know(struct redis *r, const char *name, struct slu_err *err);
+int redis_know_all(struct redis *r, struct slu_err *err);
+
+/* ---- verbs.c ---- */
+
+extern const struct rverb redis_verbs[OP_VERBS];
+extern const struct rverb redis_tick_verb;
+
+/* The op failed by itself. */
+void redis_refuse(struct redis *r, struct op *op, int rc, const char *text);
+
+/* ---- plan.c ---- */
+
+/* SLU_EDOWN, SLU_EUNKNOWN, SLU_ENOMEM. */
+int redis_plan(struct redis *r, struct op *op, struct slu_err *err);
+int redis_spell(struct redis *r, uint32_t queue, const struct spelling *as, struct slu_err *err);
+int redis_tick(struct redis *r, uint32_t queue, slu_time due, struct slu_err *err);
+void redis_policy_text(const struct policy *p, char *out, size_t size);
+int redis_policy_read(const char *text, struct policy *out);
+int64_t redis_us(slu_time t);               /* to microseconds, upwards */
+slu_time redis_ns(int64_t us);              /* and back */
+int64_t redis_int(const redisReply *reply); /* of a number or a text */
+extern const char redis_script[];
+
+#endif

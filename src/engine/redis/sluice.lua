@@ -1,0 +1,1000 @@
+-- sluice.lua - everything that happens to the messages of a queue, one call at a time.
+--
+-- A call is a verb with its arguments, for one queue; an enqueue may be for several, and
+-- takes all of it or nothing. What has fallen due in a queue happens first, so nothing
+-- depends on a timer being in time, and any node may be the one to do it.
+--
+-- KEYS     for each queue the keys of `names` below, then its pending:<priority> ones
+-- ARGV     1 verb  2 time in us, '' for the server's own  3 what fell due in the last so many
+--          us is left alone: the call came before it
+--          4 steps that may be spent on what is due  5 dice, 0 .. 1  6 the default policy
+--          7 'channel node' of notices  8 number of queues, then for each: its name, and its
+--          priorities as '0,5,10'
+--          then what the verb needs
+--
+-- Answer   { 'ok', time, steps used, answer of the verb, { of each queue: next due,
+--            ready if there is something new, failures, deaths, ends, ids
+--            whose lease ran out } }
+--          { 'prios', queue, priority... }: nothing has happened; call again with the keys
+--          of these priorities, too
+--
+-- Times are microseconds and numbers stay below 2^53, so both are exact in Lua; ids do
+-- not, and are text throughout.
+
+local names = { 'meta', 'msg', 'delayed', 'inprog', 'dlq', 'held', 'heads', 'ttl', 'idem',
+	'results', 'all', 'prios', 'ends', 'aside', 'ops', 'counter' }
+
+local READY, DELAYED, LEASED, HELD, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6
+local HOLDS, EXTENDED = 1, 2
+local MAX_ATTEMPTS, EXPIRED, REJECTED = 1, 2, 3
+local OK, ENOTFOUND, ELEASE = 0, 1, 2
+local OP_KEPT = 30e6 -- so long the answer of a claim can be had again
+
+local call = redis.call
+local verb, now, came, budget, dice = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local at = 8 -- the argument that was read last
+local key_at = 0
+
+local function arg()
+	at = at + 1
+	return ARGV[at]
+end
+
+local function num()
+	return tonumber(arg())
+end
+
+local function int(n)
+	return string.format('%.0f', n)
+end
+
+-- ---- Queues ----
+
+local function read_policy(text)
+	local p, i = {}, 0
+	local fields = { 'lease', 'max_attempts', 'kind', 'base', 'max', 'jitter', 'ttl',
+		'max_depth', 'max_rate', 'burst', 'warn_depth', 'window', 'dlq_retention',
+		'dlq_max', 'require_lease', 'paused' }
+
+	for word in string.gmatch(text, '%S+') do
+		i = i + 1
+		p[fields[i]] = tonumber(word)
+	end
+	return p
+end
+
+local function open_queue(name, prios)
+	local q = { name = name, pending = {}, order = {}, failed = 0, died = 0, done = 0, ended = {} }
+
+	for i, name in ipairs(names) do
+		q[name] = KEYS[key_at + i]
+	end
+	key_at = key_at + #names
+	for p in string.gmatch(prios, '[^,]+') do
+		key_at = key_at + 1
+		q.pending[tonumber(p)] = KEYS[key_at]
+		q.order[#q.order + 1] = tonumber(p)
+	end
+	table.sort(q.order)
+	local meta = call('HMGET', q.meta, 'policy', 'time')
+	q.has_policy = meta[1]
+	q.policy = read_policy(meta[1] or ARGV[6])
+	q.time = tonumber(meta[2] or '0')
+	return q
+end
+
+-- Priorities that are in use, and of which the caller does not know the key.
+local function unknown_prios(q)
+	local missing = {}
+
+	for _, p in ipairs(call('HKEYS', q.prios)) do
+		if not q.pending[tonumber(p)] then
+			missing[#missing + 1] = p
+		end
+	end
+	return missing
+end
+
+local function next_number(q)
+	return call('INCR', q.counter)
+end
+
+-- ---- Messages: s state, p priority, d due, n number, a attempts, x failures, m its own
+-- max_attempts, t token, u until, c claimed, e expires or 0, g flags, r reason, k key, i
+-- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for ----
+
+local function load(q, id)
+	local text = call('HGET', q.msg, id)
+
+	return text and cmsgpack.unpack(text)
+end
+
+local function save(q, id, m)
+	q.changed = true
+	call('HSET', q.msg, id, cmsgpack.pack(m))
+end
+
+local function member(m, id)
+	return string.format('%016.0f:%s', m.n, id)
+end
+
+local function id_of(mem)
+	return string.sub(mem, 18)
+end
+
+local function place(m, id)
+	return string.format('%s:%016.0f:%016.0f:%s', m.k, m.d, m.n, id)
+end
+
+local function first_of_line(q, k)
+	local found = call('ZRANGEBYLEX', q.held, '[' .. k .. ':', '(' .. k .. ';', 'LIMIT', 0, 1)[1]
+
+	return found and string.match(found, ':(%d+)$')
+end
+
+local function leave(q, id, m)
+	q.changed = true
+	if m.s == READY then
+		call('ZREM', q.pending[m.p], member(m, id))
+	elseif m.s == DELAYED then
+		call('ZREM', q.delayed, member(m, id))
+	elseif m.s == LEASED then
+		call('ZREM', q.inprog, member(m, id))
+		m.t, m.u, m.c = nil, nil, nil
+		if m.e > 0 then
+			call('ZADD', q.ttl, m.e, member(m, id))
+		end
+	elseif m.s == HELD then
+		call('ZREM', q.held, place(m, id))
+	elseif m.s == DEAD then
+		call('ZREM', q.dlq, member(m, id))
+	elseif m.s == DAMAGED then
+		call('SREM', q.aside, id)
+	end
+end
+
+local function enter(q, id, m, s)
+	m.s = s
+	if s == READY then
+		call('ZADD', q.pending[m.p], m.d, member(m, id))
+		q.woken = true
+	elseif s == DELAYED then
+		call('ZADD', q.delayed, m.d, member(m, id))
+	elseif s == LEASED then
+		call('ZADD', q.inprog, m.u, member(m, id))
+		call('ZREM', q.ttl, member(m, id))
+	elseif s == HELD then
+		call('ZADD', q.held, 0, place(m, id))
+	elseif s == DEAD then
+		call('ZADD', q.dlq, m.d, member(m, id))
+	elseif s == DAMAGED then
+		call('SADD', q.aside, id)
+	end
+	save(q, id, m)
+end
+
+-- ---- The line of a key ----
+
+local function head(q, k)
+	return call('HGET', q.heads, k)
+end
+
+local function advance(q, k)
+	local id = first_of_line(q, k)
+
+	if not id then
+		return
+	end
+	local m = load(q, id)
+
+	leave(q, id, m)
+	call('HSET', q.heads, k, id)
+	enter(q, id, m, READY)
+end
+
+-- The message leads no more.
+local function pass(q, id, m)
+	if m.k and head(q, m.k) == id then
+		call('HDEL', q.heads, m.k)
+		advance(q, m.k)
+	end
+end
+
+local function join(q, id, m)
+	if head(q, m.k) or first_of_line(q, m.k) then
+		enter(q, id, m, HELD)
+	else
+		call('HSET', q.heads, m.k, id)
+		enter(q, id, m, READY)
+	end
+end
+
+local function first_score(key)
+	return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+end
+
+local function settle(q, id, m, t)
+	local joins = m.k and head(q, m.k) ~= id
+
+	if m.d > t or (joins and (first_score(q.delayed) or t + 1) <= t) then
+		enter(q, id, m, DELAYED)
+	elseif joins then
+		join(q, id, m)
+	else
+		enter(q, id, m, READY)
+	end
+end
+
+-- ---- Ends ----
+
+local function forget(q, id, m, remember)
+	call('HDEL', q.msg, id, id .. ':r', id .. ':e')
+	call('ZREM', q.all, id)
+	call('ZREM', q.ttl, member(m, id))
+	if m.i and remember > 0 then
+		call('HSET', q.idem, m.i, id .. ':' .. int(remember))
+		call('ZADD', q.ends, remember, 'i:' .. m.i)
+	elseif m.i then
+		call('HDEL', q.idem, m.i)
+	end
+	if call('HINCRBY', q.prios, int(m.p), -1) <= 0 then
+		call('HDEL', q.prios, int(m.p))
+	end
+end
+
+local function remembered(q, m, t)
+	return m.i and t + q.policy.window or 0
+end
+
+local function finish(q, id, m, t)
+	leave(q, id, m)
+	pass(q, id, m)
+	forget(q, id, m, remembered(q, m, t))
+	q.done = q.done + 1
+end
+
+local function fail(q, m)
+	m.x = math.min(m.x + 1, 65535)
+	q.failed = q.failed + 1
+end
+
+local function note_error(q, id, text)
+	if text and text ~= '' then
+		call('HSET', q.msg, id .. ':e', text)
+	end
+end
+
+local function die(q, id, m, reason, t)
+	leave(q, id, m)
+	call('ZREM', q.ttl, member(m, id))
+	m.e = 0
+	pass(q, id, m)
+	m.d, m.r, m.g = t, reason, 0
+	enter(q, id, m, DEAD)
+	q.died = q.died + 1
+end
+
+local function most(q, m)
+	return m.m > 0 and m.m or q.policy.max_attempts
+end
+
+-- ---- What falls due ----
+
+local function due_of(key, t)
+	local n = math.min(budget, 1000)
+
+	if n <= 0 then
+		return {}
+	end
+	local found = call('ZRANGEBYSCORE', key, '-inf', int(t), 'LIMIT', 0, n)
+
+	budget = budget - #found
+	return found
+end
+
+local function end_leases(q, t)
+	for _, mem in ipairs(due_of(q.inprog, t)) do
+		local id = id_of(mem)
+		local m = load(q, id)
+		local ended = m.u
+
+		q.ended[#q.ended + 1] = id
+		fail(q, m)
+		if m.x >= most(q, m) then
+			die(q, id, m, MAX_ATTEMPTS, now)
+		else
+			leave(q, id, m)
+			m.d = ended
+			settle(q, id, m, now)
+		end
+	end
+end
+
+local function end_ttls(q, t)
+	for _, mem in ipairs(due_of(q.ttl, t)) do
+		local id = id_of(mem)
+
+		die(q, id, load(q, id), EXPIRED, now)
+	end
+end
+
+local function promote(q, t)
+	for _, mem in ipairs(due_of(q.delayed, t)) do
+		local id = id_of(mem)
+		local m = load(q, id)
+
+		leave(q, id, m)
+		if m.k and head(q, m.k) ~= id then
+			join(q, id, m)
+		else
+			enter(q, id, m, READY)
+		end
+	end
+end
+
+local function retire_one(q, mem)
+	local id = id_of(mem)
+
+	finish(q, id, load(q, id), now)
+	budget = budget - 1
+end
+
+local function retire(q, t)
+	local p = q.policy
+
+	if p.dlq_retention > 0 then
+		for _, mem in ipairs(call('ZRANGEBYSCORE', q.dlq, '-inf', int(t - p.dlq_retention),
+			'LIMIT', 0, math.max(0, math.min(budget, 1000)))) do
+			retire_one(q, mem)
+		end
+	end
+	if p.dlq_max > 0 then
+		local over = math.min(call('ZCARD', q.dlq) - p.dlq_max, budget)
+
+		for _, mem in ipairs(over > 0 and call('ZRANGE', q.dlq, 0, over - 1) or {}) do
+			retire_one(q, mem)
+		end
+	end
+end
+
+local function forget_ends(q, t)
+	for _, mem in ipairs(due_of(q.ends, t)) do
+		local kind, name = string.sub(mem, 1, 1), string.sub(mem, 3)
+
+		call('ZREM', q.ends, mem)
+		if kind == 'r' then
+			call('HDEL', q.results, name)
+		elseif kind == 'o' then
+			call('HDEL', q.ops, name)
+		else
+			local until_ = string.match(call('HGET', q.idem, name) or '', ':(%d+)$')
+
+			if until_ and until_ ~= '0' and tonumber(until_) <= t then
+				call('HDEL', q.idem, name)
+			end
+		end
+	end
+end
+
+local function tick(q, t)
+	end_leases(q, t)
+	end_ttls(q, t)
+	promote(q, t)
+	retire(q, t)
+	forget_ends(q, t)
+end
+
+local function next_due(q)
+	local best
+
+	for _, key in ipairs({ q.inprog, q.ttl, q.delayed, q.ends }) do
+		local score = first_score(key)
+
+		best = score and (not best or score < best) and score or best
+	end
+	if q.policy.dlq_retention > 0 then
+		local score = first_score(q.dlq)
+
+		score = score and score + q.policy.dlq_retention
+		best = score and (not best or score < best) and score or best
+	end
+	if q.policy.dlq_max > 0 and call('ZCARD', q.dlq) > q.policy.dlq_max then
+		best = 0
+	end
+	return best and int(best) or ''
+end
+
+local function ready_count(q)
+	local n = 0
+
+	for _, p in ipairs(q.order) do
+		n = n + call('ZCARD', q.pending[p])
+	end
+	return n
+end
+
+-- ---- Enqueue ----
+
+local function depth(q)
+	return ready_count(q) + call('ZCARD', q.delayed) + call('ZCARD', q.inprog) +
+		call('ZCARD', q.held)
+end
+
+-- The bucket is the moment at which it is full, as core/bucket.h has it.
+local function rate_wait(q, n, rate, burst)
+	burst = burst > 0 and burst or rate
+	local full = math.max(tonumber(call('HGET', q.meta, 'full') or '0'), now)
+	local took = math.min(n, burst)
+	local left = burst - (full - now) * rate / 1e6
+
+	if left >= took then
+		q.full = full + n * 1e6 / rate
+		return 0
+	end
+	return math.ceil((took - left) * 1e6 / rate)
+end
+
+-- The id that is known by an idempotency key, or nil.
+local function known(q, key)
+	local id, until_ = string.match(call('HGET', q.idem, key) or '', '^(%d+):(%d+)$')
+
+	if id and (until_ == '0' or tonumber(until_) > now) then
+		return id
+	end
+end
+
+local function read_put()
+	local m = { queue = num(), id = arg(), p = num(), delay = num(), ad = num(), ttl = num(),
+		m = num(), kp = num(), k = arg(), i = arg() }
+
+	m.record = arg()
+	m.k = m.k ~= '' and m.k or nil
+	m.i = m.i ~= '' and m.i or nil
+	return m
+end
+
+local function accept(q, put)
+	local m = { p = put.p, n = next_number(q), a = 0, x = 0, m = put.m, e = 0, g = 0, k = put.k,
+		i = put.i, kp = put.kp, ac = now }
+	local ttl = put.ttl > 0 and put.ttl or q.policy.ttl
+
+	m.d = put.ad > 0 and put.ad or now + put.delay
+	m.ad = put.ad > 0 and put.ad or m.d
+	m.d = math.max(m.d, now)
+	m.e = ttl > 0 and now + ttl or 0
+	call('HSET', q.msg, put.id .. ':r', put.record)
+	call('ZADD', q.all, m.n, put.id)
+	call('HINCRBY', q.prios, int(m.p), 1)
+	if m.i then
+		call('HSET', q.idem, m.i, put.id .. ':0')
+	end
+	if m.e > 0 then
+		call('ZADD', q.ttl, m.e, member(m, put.id))
+	end
+	settle(q, put.id, m, now)
+	return { put.id, m.n, m.ac, m.ad, m.e }
+end
+
+-- All is looked at before anything is done: a call is taken whole or not at all.
+local function check_puts(queues, puts, limits)
+	local waiting = {}
+
+	for i, q in ipairs(queues) do
+		local rate = q.policy.max_rate > 0 and q.policy.max_rate or limits.rate
+		local burst = q.policy.max_rate > 0 and q.policy.burst or limits.burst
+		local wait = rate > 0 and q.puts > 0 and rate_wait(q, q.puts, rate, burst) or 0
+
+		if wait > 0 then
+			return { 'rate', q.first, wait, rate }
+		end
+		waiting[i] = {}
+		q.room = q.policy.max_depth > 0 and q.policy.max_depth or limits.depth
+		q.room = q.room > 0 and q.room - depth(q) or math.huge
+		q.idems = limits.idem > 0 and limits.idem - call('HLEN', q.idem) or math.huge
+	end
+	for i, put in ipairs(puts) do
+		local q = queues[put.queue]
+
+		put.known = put.i and (waiting[put.queue][put.i] or known(q, put.i))
+		if not put.known and call('HEXISTS', q.msg, put.id) == 1 then
+			put.again = true -- its first answer was lost
+		elseif not put.known then
+			if put.i and q.idems < 1 then
+				return { 'idem', i - 1 }
+			end
+			if q.room < 1 then
+				return { 'depth', i - 1 }
+			end
+			q.room = q.room - 1
+			q.idems = q.idems - (put.i and 1 or 0)
+			if put.i then
+				waiting[put.queue][put.i] = put.id
+			end
+		end
+	end
+end
+
+local function enqueue(queues)
+	local limits = { depth = num(), rate = num(), burst = num(), idem = num() }
+	local n = num()
+	local puts, out = {}, {}
+
+	for i = 1, n do
+		puts[i] = read_put()
+		local q = queues[puts[i].queue]
+
+		q.first = q.first or i - 1
+		q.puts = (q.puts or 0) + 1
+	end
+	for _, q in ipairs(queues) do
+		q.puts = q.puts or 0
+	end
+	local refused = check_puts(queues, puts, limits)
+
+	if refused then
+		return refused
+	end
+	for i, put in ipairs(puts) do
+		local q = queues[put.queue]
+
+		if put.known then
+			out[i] = { put.known }
+		elseif put.again then
+			local m = load(q, put.id)
+
+			out[i] = { put.id, m.n, m.ac, m.ad, m.e }
+		else
+			out[i] = accept(q, put)
+		end
+	end
+	for _, q in ipairs(queues) do
+		if q.full then
+			call('HSET', q.meta, 'full', int(q.full))
+		end
+	end
+	return { 'taken', out }
+end
+
+-- ---- Rows ----
+
+local function row(q, id, m, with_error)
+	return { id, m.s, m.p, m.d, m.n, m.a, m.x, most(q, m), m.t or 0, m.u or 0, m.c or 0, m.e,
+		m.g, m.r or 0, m.ac, m.ad, call('HGET', q.msg, id .. ':r') or '',
+		with_error and call('HGET', q.msg, id .. ':e') or '' }
+end
+
+-- ---- Claim ----
+
+local function best(q)
+	for _, p in ipairs(q.order) do
+		local mem = call('ZRANGE', q.pending[p], 0, 0)[1]
+
+		if mem then
+			return id_of(mem)
+		end
+	end
+end
+
+local function over(q, m)
+	if m.e > 0 and m.e <= now then
+		return EXPIRED
+	end
+	return m.x >= most(q, m) and MAX_ATTEMPTS
+end
+
+local function grant(q, id, m, lease)
+	leave(q, id, m)
+	m.t = next_number(q)
+	m.c, m.u = now, now + lease
+	m.a = math.min(m.a + 1, 65535)
+	m.g = HOLDS
+	enter(q, id, m, LEASED)
+end
+
+local function claim(queues)
+	local q = queues[1]
+	local max, lease, bytes, op = num(), num(), num(), arg()
+	local rows, granted, total, ids = {}, {}, 0, call('HGET', q.ops, op)
+
+	if ids then -- the answer was lost: the same again
+		for id in string.gmatch(ids, '%d+') do
+			local m = load(q, id)
+
+			if m and m.s == LEASED and m.u > now then
+				rows[#rows + 1] = row(q, id, m)
+			end
+		end
+		return rows
+	end
+	lease = lease > 0 and lease or q.policy.lease
+	while #rows < max and q.policy.paused == 0 do
+		local id = best(q)
+		local m = id and load(q, id)
+		local reason = m and over(q, m)
+
+		if not m or (reason and budget <= 0) then
+			q.woken = q.woken or reason -- what is left waits for the next call
+			break
+		end
+		if reason then
+			budget = budget - 1
+			die(q, id, m, reason, now)
+		else
+			local size = call('HSTRLEN', q.msg, id .. ':r')
+
+			if #rows > 0 and bytes > 0 and total + size > bytes then
+				break
+			end
+			grant(q, id, m, lease)
+			total = total + size
+			rows[#rows + 1] = row(q, id, m)
+			granted[#granted + 1] = id
+		end
+	end
+	if #granted > 0 then
+		call('HSET', q.ops, op, table.concat(granted, ' '))
+		call('ZADD', q.ends, now + OP_KEPT, 'o:' .. op)
+	end
+	return rows
+end
+
+-- ---- Settling ----
+
+-- The message that is held by that token at the moment t.
+local function held(q, id, token, t)
+	local m = load(q, id)
+
+	if not m then
+		return nil, ENOTFOUND
+	end
+	if m.s ~= LEASED or m.u <= t then
+		return nil, ELEASE
+	end
+	if token == 0 and q.policy.require_lease == 1 or token ~= 0 and token ~= m.t then
+		return nil, ELEASE
+	end
+	return m
+end
+
+local function backoff(p, attempt)
+	local delay = 0
+
+	if p.kind == 0 then
+		delay = p.base * 2 ^ math.min(attempt - 1, 60)
+	elseif p.kind == 1 then
+		delay = p.base * attempt
+	elseif p.kind == 2 then
+		delay = p.base
+	end
+	delay = math.min(delay, p.max)
+	return p.jitter == 1 and math.floor(dice * (delay + 1)) or delay
+end
+
+local settles = {}
+
+function settles.ack(q, it, t)
+	local m, rc = held(q, it.id, it.token, t)
+
+	if not m then
+		return { rc }
+	end
+	local claimed = m.c
+
+	if m.kp > 0 then
+		call('HSET', q.results, it.id, (it.has_text == 1 and '1' or '0') .. it.text)
+		call('ZADD', q.ends, now + m.kp, 'r:' .. it.id)
+	end
+	finish(q, it.id, m, now)
+	return { OK, now, 0, claimed }
+end
+
+function settles.nack(q, it, t)
+	local m, rc = held(q, it.id, it.token, t)
+
+	if not m then
+		return { rc }
+	end
+	local claimed, delay = m.c, it.time
+
+	note_error(q, it.id, it.text)
+	if it.dead == 1 or it.defer == 0 then
+		fail(q, m)
+	end
+	if it.dead == 1 or (it.defer == 0 and m.x >= most(q, m)) then
+		die(q, it.id, m, it.dead == 1 and REJECTED or MAX_ATTEMPTS, now)
+		return { OK, now, 1, claimed }
+	end
+	if delay < 0 then
+		delay = it.defer == 1 and 0 or backoff(q.policy, m.x)
+	end
+	leave(q, it.id, m)
+	m.d = now + delay
+	settle(q, it.id, m, now)
+	return { OK, m.d, 0, claimed }
+end
+
+function settles.extend(q, it, t)
+	local m, rc = held(q, it.id, it.token, t)
+
+	if not m then
+		return { rc }
+	end
+	m.u = now + (it.time > 0 and it.time or q.policy.lease)
+	m.g = HOLDS + EXTENDED
+	call('ZADD', q.inprog, m.u, member(m, it.id))
+	save(q, it.id, m)
+	return { OK, m.u, 0, 0 }
+end
+
+settles['return'] = function(q, it, t)
+	local m, rc = held(q, it.id, it.token, t)
+
+	if not m then
+		return { rc }
+	end
+	leave(q, it.id, m)
+	m.a = math.max(m.a - 1, 0)
+	settle(q, it.id, m, now)
+	return { OK, now, 0, 0 }
+end
+
+function settles.aside(q, it, t)
+	local m, rc = held(q, it.id, it.token, t)
+
+	if not m then
+		return { rc }
+	end
+	leave(q, it.id, m)
+	call('ZREM', q.ttl, member(m, it.id))
+	m.e = 0
+	pass(q, it.id, m)
+	m.a, m.d, m.g = math.max(m.a - 1, 0), now, 0
+	enter(q, it.id, m, DAMAGED)
+	return { OK, now, 0, 0 }
+end
+
+function settles.redrive(q, it)
+	local m = load(q, it.id)
+
+	if not m or m.s ~= DEAD then
+		return { ENOTFOUND }
+	end
+	leave(q, it.id, m)
+	m.n = next_number(q)
+	m.d, m.x, m.r = now, 0, nil
+	call('ZADD', q.all, m.n, it.id)
+	settle(q, it.id, m, now)
+	return { OK, now, 0, 0 }
+end
+
+function settles.delete(q, it)
+	local m = load(q, it.id)
+
+	if not m then
+		return { ENOTFOUND }
+	end
+	if m.s == LEASED then
+		return { ELEASE }
+	end
+	finish(q, it.id, m, now)
+	return { OK, now, 0, 0 }
+end
+
+local function items(queues)
+	local q, out = queues[1], {}
+	local t, n = now - num(), num()
+
+	for i = 1, n do
+		out[i] = settles[verb](q, { id = arg(), token = num(), time = num(), defer = num(),
+			dead = num(), has_text = num(), text = arg() }, t)
+	end
+	return out
+end
+
+-- ---- Looking ----
+
+local function get(queues)
+	local q, id = queues[1], arg()
+	local m = load(q, id)
+
+	return m and row(q, id, m, true) or {}
+end
+
+-- Ready messages of all priorities, in the order in which they would be handed out.
+local function peek(queues)
+	local q, max, rows = queues[1], num(), {}
+
+	for _, p in ipairs(q.order) do
+		if #rows < max then
+			for _, mem in ipairs(call('ZRANGE', q.pending[p], 0, max - #rows - 1)) do
+				local id = id_of(mem)
+
+				rows[#rows + 1] = row(q, id, load(q, id), true)
+			end
+		end
+	end
+	return rows
+end
+
+local function list_dead(q, cursor, max)
+	local m = cursor ~= '0' and load(q, cursor)
+	local rank = m and m.s == DEAD and call('ZRANK', q.dlq, member(m, cursor))
+	local first = rank and rank + 1 or 0
+	local rows, mems = {}, call('ZRANGE', q.dlq, first, first + max - 1)
+
+	for i, mem in ipairs(mems) do
+		local id = id_of(mem)
+
+		rows[i] = row(q, id, load(q, id), true)
+	end
+	return { call('ZCARD', q.dlq) > first + #mems and rows[#rows][1] or '0', rows }
+end
+
+-- By number; the cursor is the number that was looked at last.
+local function list(queues)
+	local q, state, cursor, max, scan = queues[1], num(), arg(), num(), num()
+
+	if state == DEAD then
+		return list_dead(q, cursor, max)
+	end
+	local rows, last = {}, cursor
+	local found = call('ZRANGEBYSCORE', q.all, '(' .. cursor, '+inf', 'WITHSCORES', 'LIMIT', 0, scan)
+
+	for i = 1, #found, 2 do
+		local m = load(q, found[i])
+
+		if #rows == max then
+			return { last, rows }
+		end
+		if state == 0 or m.s == state then
+			rows[#rows + 1] = row(q, found[i], m, true)
+		end
+		last = int(m.n)
+	end
+	return { #found == 2 * scan and last or '0', rows }
+end
+
+local function result(queues)
+	local q, id = queues[1], arg()
+	local text = call('HGET', q.results, id)
+
+	if text then
+		return { 1, call('ZSCORE', q.ends, 'r:' .. id), text }
+	end
+	return { call('HEXISTS', q.msg, id) == 1 and 2 or 0 }
+end
+
+local function stats(queues)
+	local q, oldest = queues[1], nil
+
+	for _, p in ipairs(q.order) do
+		local score = first_score(q.pending[p])
+
+		oldest = score and (not oldest or score < oldest) and score or oldest
+	end
+	return { ready_count(q), call('ZCARD', q.delayed), call('ZCARD', q.inprog),
+		call('ZCARD', q.held), call('ZCARD', q.dlq), call('SCARD', q.aside),
+		oldest or -1, q.policy.warn_depth, q.policy.paused, call('HLEN', q.heads),
+		call('HLEN', q.idem), call('HLEN', q.results) }
+end
+
+-- ---- Queues as a whole ----
+
+local function purge(queues)
+	local q, n = queues[1], 0
+
+	for _, p in ipairs(q.order) do
+		for _, mem in ipairs(call('ZRANGE', q.pending[p], 0, -1)) do
+			local id = id_of(mem)
+			local m = load(q, id)
+
+			if m.k and head(q, m.k) == id then
+				call('HDEL', q.heads, m.k)
+			end
+			leave(q, id, m)
+			forget(q, id, m, remembered(q, m, now))
+			n = n + 1
+		end
+	end
+	for _, mem in ipairs(call('ZRANGE', q.delayed, 0, -1)) do
+		local id = id_of(mem)
+		local m = load(q, id)
+
+		if m.k and head(q, m.k) == id then
+			call('HDEL', q.heads, m.k)
+		end
+		leave(q, id, m)
+		forget(q, id, m, remembered(q, m, now))
+		n = n + 1
+	end
+	for _, mem in ipairs(call('ZRANGE', q.held, 0, -1)) do
+		local id = string.match(mem, ':(%d+)$')
+		local m = load(q, id)
+
+		leave(q, id, m)
+		forget(q, id, m, remembered(q, m, now))
+		n = n + 1
+	end
+	return n
+end
+
+local function policy(queues)
+	local q, text = queues[1], arg()
+
+	if text ~= '' then
+		call('HSET', q.meta, 'policy', text)
+		q.policy = read_policy(text)
+		q.woken = true
+	end
+	return call('HGET', q.meta, 'policy') or ''
+end
+
+-- Only this one knob, so that no change of another is lost.
+local function pause(queues)
+	local q, paused = queues[1], arg()
+	local text = string.gsub(q.has_policy or ARGV[6], '%d+%s*$', paused)
+
+	call('HSET', q.meta, 'policy', text)
+	q.policy = read_policy(text)
+	q.woken = true
+	return text
+end
+
+local function nothing()
+	return 0
+end
+
+local verbs = { enqueue = enqueue, claim = claim, ack = items, nack = items, extend = items,
+	['return'] = items, aside = items, redrive = items, delete = items, get = get, peek = peek,
+	list = list, result = result, stats = stats, purge = purge, policy = policy, pause = pause,
+	tick = nothing }
+
+-- ---- A call ----
+
+local queues = {}
+local n_queues = tonumber(ARGV[8])
+
+for i = 1, n_queues do
+	queues[i] = open_queue(arg(), arg())
+	local missing = unknown_prios(queues[i])
+
+	if #missing > 0 then
+		return { 'prios', i - 1, missing }
+	end
+end
+
+if now == '' then
+	local t = call('TIME')
+
+	now = tonumber(t[1]) * 1e6 + tonumber(t[2])
+else
+	now = tonumber(now)
+end
+came = tonumber(came)
+for _, q in ipairs(queues) do
+	now = math.max(now, q.time) -- it never goes back
+end
+
+local before = budget
+
+for _, q in ipairs(queues) do
+	tick(q, now - came)
+end
+
+local answer = verbs[verb](queues)
+local tails = {}
+
+for i, q in ipairs(queues) do
+	if q.changed then
+		call('HSET', q.meta, 'time', int(now))
+	end
+	local ready = q.woken and q.policy.paused == 0 and ready_count(q) or -1
+
+	if ready > 0 then
+		local channel, node = string.match(ARGV[7], '^(%S+) (%S+)$')
+
+		call('PUBLISH', channel, node .. ':' .. q.name)
+	end
+	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended }
+end
+return { 'ok', int(now), before - budget, answer, tails }

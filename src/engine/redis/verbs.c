@@ -1,0 +1,569 @@
+/*
+ * verbs.c - ops to calls of the script, and its answers to ops.
+ */
+#include "engine/redis/redis_in.h"
+
+#include "base/hash.h"
+#include "base/limit.h"
+#include "base/mem.h"
+#include "engine/redis/piece.h"
+#include "engine/quota.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	ERROR_TEXT_MAX = 4096,
+	PUT_ARGS = 11,
+	ITEM_ARGS = 7,
+	ROW_FIELDS = 18
+};
+
+static void
+put_u64(struct redis *r, uint64_t n)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRIu64, n);
+	rwire_arg(&r->wire, slice_of(text));
+}
+
+static uint64_t
+id_of(const redisReply *reply)
+{
+	return reply->str ? strtoull(reply->str, NULL, 10) : (uint64_t)reply->integer;
+}
+
+void
+redis_refuse(struct redis *r, struct op *op, int rc, const char *text)
+{
+	slu_fail(&r->why, (enum slu_code)rc, "%s", text);
+	op_fail(op, rc, &r->why);
+}
+
+/* ---- Enqueue ---- */
+
+static size_t
+enqueue_count(const struct rcall *c)
+{
+	return 5 + (size_t)PUT_ARGS * c->op->n_puts;
+}
+
+static uint32_t
+queue_index(const struct redis *r, const struct rcall *c, const struct message *m)
+{
+	const uint32_t h = rqueue_find(r, m->space, m->queue);
+
+	for (uint32_t i = 0; c->queues && i < c->n_queues; i++)
+		if (c->queues[i] == h)
+			return i + 1;
+	return 1;
+}
+
+static void
+encode_record(struct redis *r, const struct message *m)
+{
+	const size_t n = message_size(m);
+	struct buf *out = &r->wire.out;
+	char *p;
+
+	buf_printf(out, "$%zu\r\n", n);
+	p = buf_add(out, n);
+	if (p)
+		message_encode(m, p);
+	buf_put(out, "\r\n", 2);
+}
+
+static void
+encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
+{
+	static const struct hash_key lines = { 1, 2 };
+	const struct message *m = &put->m;
+	char key[24] = "";
+
+	if (m->key.n)
+		(void)snprintf(key, sizeof key, "%016" PRIx64, hash_keyed(&lines, m->key.p, m->key.n));
+	rwire_number(&r->wire, queue_index(r, c, m));
+	put_u64(r, m->id);
+	rwire_number(&r->wire, m->prio);
+	rwire_number(&r->wire, redis_us(put->delay));
+	rwire_number(&r->wire, redis_us(m->due));
+	rwire_number(&r->wire, redis_us(put->ttl));
+	rwire_number(&r->wire, m->max_attempts);
+	rwire_number(&r->wire, redis_us(m->keep));
+	rwire_arg(&r->wire, slice_of(key));
+	rwire_arg(&r->wire, m->idem);
+	encode_record(r, m);
+}
+
+static void
+enqueue_encode(struct redis *r, const struct rcall *c)
+{
+	const struct quota *q = r->outer.quota;
+
+	rwire_number(&r->wire, q ? quota_get(&q->depth) : 0);
+	rwire_number(&r->wire, q ? quota_get(&q->rate) : 0);
+	rwire_number(&r->wire, q ? quota_get(&q->burst) : 0);
+	rwire_number(&r->wire, r->outer.max_idem);
+	rwire_number(&r->wire, c->op->n_puts);
+	for (uint32_t i = 0; i < c->op->n_puts; i++)
+		encode_put(r, c, &c->op->puts[i]);
+}
+
+static void
+enqueue_refused(struct rcall *c, const redisReply *answer)
+{
+	struct op *op = c->op;
+	const char *what = answer->element[0]->str;
+	const struct slice *queue;
+
+	op->failed = (uint32_t)redis_int(answer->element[1]);
+	op->failed = op->failed < op->n_puts ? op->failed : 0;
+	queue = &op->puts[op->failed].m.queue;
+	if (strcmp(what, "rate") == 0)
+		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_QUEUE_RATE,
+				    redis_ns(redis_int(answer->element[2])),
+				    "queue %.*s: more than %u messages a second", (int)queue->n,
+				    queue->p, (unsigned)redis_int(answer->element[3]));
+	else if (strcmp(what, "depth") == 0)
+		op->rc = limit_fail(&op->err, SLU_EQFULL, LIMIT_DEPTH, 0, "queue %.*s: %s",
+				    (int)queue->n, queue->p, slu_err_row(SLU_EQFULL)->text);
+	else
+		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_IDEMPOTENCY, 0, "queue %.*s: %s",
+				    (int)queue->n, queue->p, slu_err_row(SLU_EBUSY)->text);
+}
+
+static void
+enqueue_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	const redisReply *puts = answer->element[1];
+
+	if (strcmp(answer->element[0]->str, "taken") != 0) {
+		enqueue_refused(c, answer);
+		return;
+	}
+	for (uint32_t i = 0; i < c->op->n_puts && i < puts->elements; i++) {
+		const redisReply *one = puts->element[i];
+		struct op_put *put = &c->op->puts[i];
+		struct message *m = &put->m;
+
+		put->existed = one->elements < 5;
+		m->id = id_of(one->element[0]);
+		if (put->existed)
+			continue;
+		m->number = (uint64_t)redis_int(one->element[1]);
+		m->accepted = redis_ns(redis_int(one->element[2]));
+		m->due = redis_ns(redis_int(one->element[3]));
+		m->expires = redis_ns(redis_int(one->element[4]));
+		rqueue_at(r, rqueue_find(r, m->space, m->queue))->totals.accepted++;
+	}
+}
+
+/* ---- Rows ---- */
+
+/* What the server decided is not in the bytes that it was given. */
+static struct piece *
+record_of(const redisReply *bytes, const redisReply *const *f)
+{
+	struct message m;
+	struct piece *p;
+
+	if (message_decode((struct slice){ bytes->str, (size_t)bytes->len }, &m, NULL))
+		return NULL;
+	m.number = (uint64_t)redis_int(f[4]);
+	m.expires = redis_ns(redis_int(f[11]));
+	m.accepted = redis_ns(redis_int(f[14]));
+	m.due = m.due ? m.due : redis_ns(redis_int(f[15])); /* as it was asked for */
+	p = piece_new(message_size(&m));
+	if (p)
+		message_encode(&m, p->bytes);
+	return p;
+}
+
+static bool
+take_row(struct op *op, const redisReply *reply)
+{
+	const redisReply *const *f = (const redisReply *const *)reply->element;
+	struct op_row *row = &op->rows[op->n_rows];
+	struct piece *record;
+	const int64_t expires = reply->elements >= ROW_FIELDS ? redis_int(f[11]) : 0;
+
+	if (reply->elements < ROW_FIELDS || op->n_rows == op->max_rows)
+		return false;
+	record = record_of(f[16], f);
+	if (!record)
+		return false;
+	*row = (struct op_row){
+		.id = id_of(f[0]),
+		.state = (uint8_t)redis_int(f[1]),
+		.prio = (int32_t)redis_int(f[2]),
+		.due = redis_ns(redis_int(f[3])),
+		.number = (uint64_t)redis_int(f[4]),
+		.attempts = (uint16_t)redis_int(f[5]),
+		.failures = (uint16_t)redis_int(f[6]),
+		.max_attempts = (uint16_t)redis_int(f[7]),
+		.token = (uint64_t)redis_int(f[8]),
+		.until = redis_ns(redis_int(f[9])),
+		.claimed = redis_ns(redis_int(f[10])),
+		.expires = expires ? redis_ns(expires) : SLU_NEVER,
+		.flags = (uint8_t)redis_int(f[12]),
+		.reason = (uint8_t)redis_int(f[13]),
+		.record = piece_ref(record),
+	};
+	if (f[17]->len > 0)
+		row->error = piece_ref(piece_of(f[17]->str, (size_t)f[17]->len));
+	op->n_rows++;
+	return true;
+}
+
+static void
+take_rows(struct redis *r, struct op *op, const redisReply *rows)
+{
+	for (size_t i = 0; i < rows->elements; i++) {
+		if (take_row(op, rows->element[i]))
+			continue;
+		op_unpin(op);
+		op->n_rows = 0;
+		redis_refuse(r, op, SLU_ECORRUPT, "redis: a message that is none");
+		return;
+	}
+}
+
+/* ---- Claim ---- */
+
+static size_t
+claim_count(const struct rcall *c)
+{
+	(void)c;
+	return 4;
+}
+
+static void
+claim_encode(struct redis *r, const struct rcall *c)
+{
+	const struct op *op = c->op;
+	const slu_time lease = op->lease < POLICY_LEASE_MAX ? op->lease : POLICY_LEASE_MAX;
+
+	rwire_number(&r->wire, op->max_rows);
+	rwire_number(&r->wire, redis_us(lease));
+	rwire_number(&r->wire, (int64_t)op->max_bytes);
+	put_u64(r, c->id);
+}
+
+static void
+claim_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	c->op->n_rows = 0;
+	take_rows(r, c->op, answer);
+	rqueue_at(r, c->queue)->totals.delivered += c->op->n_rows;
+	for (uint32_t i = 0; i < c->op->n_rows; i++)
+		meter_time(&r->outer.meter, METER_MESSAGE_WAIT,
+			   c->op->rows[i].claimed - c->op->rows[i].due);
+}
+
+/* ---- Items ---- */
+
+static size_t
+items_count(const struct rcall *c)
+{
+	return 2 + (size_t)ITEM_ARGS * (c->to - c->from);
+}
+
+static void
+encode_item(struct redis *r, const struct rcall *c, const struct op_item *it)
+{
+	const bool lease = c->op->verb == OP_EXTEND && it->time > POLICY_LEASE_MAX;
+	struct slice text = it->text;
+
+	if (c->op->verb == OP_NACK && text.n > ERROR_TEXT_MAX)
+		text.n = ERROR_TEXT_MAX;
+	put_u64(r, it->id);
+	put_u64(r, it->token);
+	rwire_number(&r->wire, it->time < 0 ? -1 : redis_us(lease ? POLICY_LEASE_MAX : it->time));
+	rwire_number(&r->wire, it->defer);
+	rwire_number(&r->wire, it->dead);
+	rwire_number(&r->wire, it->text.n > 0);
+	rwire_arg(&r->wire, text);
+}
+
+static void
+items_encode(struct redis *r, const struct rcall *c)
+{
+	rwire_number(&r->wire, redis_us(r->now - c->op->arrived));
+	rwire_number(&r->wire, c->to - c->from);
+	for (uint32_t i = c->from; i < c->to; i++)
+		encode_item(r, c, &c->op->items[i]);
+}
+
+/* What the change was, for whoever counts unsettled deliveries. */
+static const enum change_kind change_kinds[OP_VERBS] = {
+	[OP_ACK] = CHANGE_DONE,
+	[OP_NACK] = CHANGE_RETRY,
+	[OP_RETURN] = CHANGE_RETURN,
+	[OP_ASIDE] = CHANGE_ASIDE,
+	[OP_DELETE] = CHANGE_DONE,
+};
+
+static void
+tell_changed(struct redis *r, const struct op *op, uint64_t id, bool died)
+{
+	const enum change_kind kind = died ? CHANGE_DIE : change_kinds[op->verb];
+
+	if (kind && r->outer.changed)
+		r->outer.changed(r->outer.changed_arg, &(struct change){ .kind = kind, .id = id });
+}
+
+static const int item_codes[] = { 0, SLU_ENOTFOUND, SLU_ELEASE };
+
+static int
+code_of(const redisReply *one)
+{
+	const int64_t code = one->elements ? redis_int(one->element[0]) : 1;
+
+	return code >= 0 && code < 3 ? item_codes[code] : SLU_ENOTFOUND;
+}
+
+static void
+items_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	for (uint32_t i = c->from; i < c->to && i - c->from < answer->elements; i++) {
+		const redisReply *one = answer->element[i - c->from];
+		struct op_item *it = &c->op->items[i];
+
+		it->rc = code_of(one);
+		if (it->rc && c->again)
+			it->rc = SLU_EUNKNOWN;
+		if (it->rc || one->elements < 4)
+			continue;
+		it->until = redis_ns(redis_int(one->element[1]));
+		it->died = redis_int(one->element[2]);
+		tell_changed(r, c->op, it->id, it->died);
+		if (c->op->verb == OP_ACK || c->op->verb == OP_NACK)
+			meter_time(&r->outer.meter, METER_PROCESSING,
+				   r->now - redis_ns(redis_int(one->element[3])));
+	}
+}
+
+static void
+return_encode(struct redis *r, const struct rcall *c)
+{
+	rwire_number(&r->wire, redis_us(r->now - c->op->arrived));
+	rwire_number(&r->wire, c->to - c->from);
+	for (uint32_t i = c->from; i < c->to; i++) {
+		const struct op_item it = { .id = c->op->rows[i].id, .token = c->op->rows[i].token };
+
+		encode_item(r, c, &it);
+	}
+}
+
+static void
+return_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	(void)r;
+	for (uint32_t i = c->from; i < c->to && i - c->from < answer->elements; i++)
+		c->op->rows[i].state = code_of(answer->element[i - c->from]) ? MSG_NONE
+									     : MSG_READY;
+}
+
+/* ---- Looking ---- */
+
+static size_t
+one_arg(const struct rcall *c)
+{
+	(void)c;
+	return 1;
+}
+
+static void
+id_encode(struct redis *r, const struct rcall *c)
+{
+	put_u64(r, c->op->id);
+}
+
+static void
+get_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	c->op->n_rows = 0;
+	if (answer->elements == 0)
+		op_fail(c->op, SLU_ENOTFOUND, NULL);
+	else if (!take_row(c->op, answer))
+		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: a message that is none");
+}
+
+static void
+peek_encode(struct redis *r, const struct rcall *c)
+{
+	rwire_number(&r->wire, c->op->max_rows < LEDGER_PEEK_MAX ? c->op->max_rows : LEDGER_PEEK_MAX);
+}
+
+static void
+peek_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	c->op->n_rows = 0;
+	take_rows(r, c->op, answer);
+}
+
+static size_t
+list_count(const struct rcall *c)
+{
+	(void)c;
+	return 4;
+}
+
+static void
+list_encode(struct redis *r, const struct rcall *c)
+{
+	rwire_number(&r->wire, c->op->state);
+	put_u64(r, c->op->cursor);
+	rwire_number(&r->wire, c->op->max_rows - c->op->n_rows);
+	rwire_number(&r->wire, ENGINE_SCAN_MAX);
+}
+
+static void
+list_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	const uint32_t first = c->op->n_rows;
+	struct op *op = c->op;
+
+	if (answer->elements < 2)
+		return;
+	op->cursor = id_of(answer->element[0]);
+	take_rows(r, op, answer->element[1]);
+	for (uint32_t i = first; i < op->n_rows; i++)
+		op->rows[i].after = op->state == MSG_DEAD ? op->rows[i].id : op->rows[i].number;
+}
+
+static void
+result_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	const int64_t found = answer->elements ? redis_int(answer->element[0]) : 0;
+	struct op *op = c->op;
+
+	op->result = (struct op_ref){ 0 };
+	if (found == 1 && answer->elements >= 3) {
+		const redisReply *text = answer->element[2];
+
+		op->until = redis_ns(redis_int(answer->element[1]));
+		if (text->len > 1 || (text->len == 1 && *text->str == '1'))
+			op->result = piece_ref(piece_of(text->str + 1, (size_t)text->len - 1));
+		return;
+	}
+	(void)r;
+	op_fail(op, found == 2 ? SLU_ETIMEOUT : SLU_ENOTFOUND, NULL);
+}
+
+/* ---- Queues ---- */
+
+static size_t
+no_args(const struct rcall *c)
+{
+	(void)c;
+	return 0;
+}
+
+static void
+encode_nothing(struct redis *r, const struct rcall *c)
+{
+	(void)r, (void)c;
+}
+
+static void
+stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	static const enum msg_state states[] = { MSG_READY, MSG_DELAYED, MSG_LEASED,
+						 MSG_HELD, MSG_DEAD, MSG_DAMAGED };
+	const struct rqueue *q = rqueue_at(r, c->queue);
+	struct op_queue *out = c->stats;
+	slu_time oldest;
+
+	if (answer->elements < 9)
+		return;
+	*out = (struct op_queue){
+		.space = q->space,
+		.name = q->name,
+		.space_shown = q->space_shown ? q->space_shown : q->space,
+		.shown = q->shown ? q->shown : q->name,
+		.totals = q->totals,
+	};
+	for (int i = 0; i < 6; i++)
+		out->count[states[i]] = (uint32_t)redis_int(answer->element[i]);
+	oldest = redis_int(answer->element[6]) < 0 ? -1 : redis_ns(redis_int(answer->element[6]));
+	out->oldest = oldest < 0 ? -1 : oldest < r->now ? r->now - oldest
+							: 0;
+	out->warn_depth = (uint32_t)redis_int(answer->element[7]);
+	out->paused = redis_int(answer->element[8]);
+	if (c->op->verb != OP_SHARD || answer->elements < 12)
+		return;
+	for (int i = 0; i < 6; i++)
+		c->op->on_shard.messages += out->count[states[i]];
+	c->op->on_shard.keys += (uint64_t)redis_int(answer->element[9]);
+	c->op->on_shard.idempotency += (uint64_t)redis_int(answer->element[10]);
+	c->op->on_shard.results += (uint64_t)redis_int(answer->element[11]);
+}
+
+static void
+purge_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	(void)r;
+	c->op->count = (uint64_t)redis_int(answer);
+}
+
+static void
+policy_encode(struct redis *r, const struct rcall *c)
+{
+	char text[256] = "";
+
+	if (c->op->verb == OP_POLICY_SET)
+		redis_policy_text(&c->op->policy, text, sizeof text);
+	rwire_arg(&r->wire, slice_of(text));
+}
+
+static void
+pause_encode(struct redis *r, const struct rcall *c)
+{
+	rwire_number(&r->wire, c->op->policy.paused);
+}
+
+static void
+policy_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	if (c->op->verb == OP_POLICY_SET)
+		return;
+	c->op->policy = policy_default;
+	if (answer->len > 0 && redis_policy_read(answer->str, &c->op->policy))
+		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: a policy that is none");
+}
+
+static void
+decode_nothing(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	(void)r, (void)c, (void)answer;
+}
+
+/* clang-format off */
+const struct rverb redis_verbs[OP_VERBS] = {
+	[OP_ENQUEUE]    = { "enqueue", enqueue_count, enqueue_encode, enqueue_decode },
+	[OP_CLAIM]      = { "claim",   claim_count,   claim_encode,   claim_decode },
+	[OP_RETURN]     = { "return",  items_count,   return_encode,  return_decode },
+	[OP_ACK]        = { "ack",     items_count,   items_encode,   items_decode },
+	[OP_NACK]       = { "nack",    items_count,   items_encode,   items_decode },
+	[OP_EXTEND]     = { "extend",  items_count,   items_encode,   items_decode },
+	[OP_REDRIVE]    = { "redrive", items_count,   items_encode,   items_decode },
+	[OP_DELETE]     = { "delete",  items_count,   items_encode,   items_decode },
+	[OP_ASIDE]      = { "aside",   items_count,   items_encode,   items_decode },
+	[OP_GET]        = { "get",     one_arg,       id_encode,      get_decode },
+	[OP_PEEK]       = { "peek",    one_arg,       peek_encode,    peek_decode },
+	[OP_LIST]       = { "list",    list_count,    list_encode,    list_decode },
+	[OP_RESULT]     = { "result",  one_arg,       id_encode,      result_decode },
+	[OP_STATS]      = { "stats",   no_args,       encode_nothing, stats_decode },
+	[OP_TOPICS]     = { "stats",   no_args,       encode_nothing, stats_decode },
+	[OP_SHARD]      = { "stats",   no_args,       encode_nothing, stats_decode },
+	[OP_PURGE]      = { "purge",   no_args,       encode_nothing, purge_decode },
+	[OP_PAUSE]      = { "pause",   one_arg,       pause_encode,   policy_decode },
+	[OP_POLICY_GET] = { "policy",  one_arg,       policy_encode,  policy_decode },
+	[OP_POLICY_SET] = { "policy",  one_arg,       policy_encode,  policy_decode },
+};
+/* clang-format on */
+
+const struct rverb redis_tick_verb = { "tick", no_args, encode_nothing, decode_nothing };

@@ -1,0 +1,152 @@
+#include "engine/redis/watch.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	NAMES_MAX = 1 << 20, /* bytes of names; more are `all` */
+	RETRY_MS = 500
+};
+
+/* Add a name, or (NULL) all. */
+static void
+tell(struct watch *w, const char *name)
+{
+	pthread_mutex_lock(&w->mtx);
+	if (name)
+		buf_put(&w->names, name, strlen(name) + 1);
+	w->all |= !name || w->names.failed;
+	atomic_store(&w->news, true);
+	pthread_mutex_unlock(&w->mtx);
+	w->poke(w->arg);
+}
+
+bool
+watch_take(struct watch *w, struct buf *out)
+{
+	bool all;
+
+	buf_clear(out);
+	pthread_mutex_lock(&w->mtx);
+	buf_put(out, w->names.p, w->names.n);
+	all = w->all;
+	buf_clear(&w->names);
+	w->all = false;
+	atomic_store(&w->news, false);
+	pthread_mutex_unlock(&w->mtx);
+	return all || out->failed;
+}
+
+/* Until there is something to read, or it is to end. False: end. */
+static bool
+sleep_on(const struct watch *w, int fd, int ms, bool *readable)
+{
+	struct pollfd p[] = { { .fd = w->stop, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
+
+	*readable = false;
+	if (poll(p, fd < 0 ? 1 : 2, ms) < 0)
+		return errno == EINTR;
+	*readable = fd >= 0 && p[1].revents;
+	return p[0].revents == 0;
+}
+
+/* "message", channel, "<own>:namespace/queue". */
+static void
+hear(struct watch *w, const redisReply *reply)
+{
+	const char *text, *colon;
+
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+	    reply->element[2]->type != REDIS_REPLY_STRING)
+		return; /* that we subscribed */
+	text = reply->element[2]->str;
+	colon = strchr(text, ':');
+	if (colon && strncmp(text, w->own, strlen(w->own)) != 0)
+		tell(w, colon + 1);
+}
+
+/* Everything that is there to be read. SLU_EDOWN: the connection is lost. */
+static int
+hear_all(struct watch *w, struct rwire *wire)
+{
+	void *reply = NULL;
+	int rc;
+
+	rc = rwire_fill(wire, NULL);
+	while (!rc && redisReaderGetReply(wire->reader, &reply) == REDIS_OK && reply) {
+		hear(w, reply);
+		freeReplyObject(reply);
+	}
+	return rc;
+}
+
+static int
+subscribe(struct watch *w, struct rwire *wire)
+{
+	int rc = rwire_open(wire, NULL);
+
+	if (rc)
+		return rc;
+	rwire_begin(wire, 2);
+	rwire_arg(wire, SLICE("SUBSCRIBE"));
+	rwire_arg(wire, slice_of(w->channel));
+	return rwire_send(wire, NULL);
+}
+
+static void *
+listen_to(void *arg)
+{
+	struct watch *w = arg;
+	bool readable, goes_on = true;
+	struct rwire wire;
+
+	rwire_init(&wire, &w->conf);
+	while (goes_on) {
+		if (wire.fd < 0 && subscribe(w, &wire) == 0)
+			tell(w, NULL); /* N2 */
+		goes_on = sleep_on(w, wire.fd,
+				   wire.fd < 0 ? RETRY_MS : (int)(WATCH_SAFETY / SLU_MS), &readable);
+		if (goes_on && readable && hear_all(w, &wire))
+			rwire_close(&wire);
+		else if (goes_on && !readable && wire.fd >= 0)
+			tell(w, NULL);
+	}
+	rwire_release(&wire);
+	return NULL;
+}
+
+int
+watch_start(struct watch *w, const struct rwire_conf *conf, const char *channel,
+	    uint64_t own, void (*poke)(void *arg), void *arg, struct slu_err *err)
+{
+	*w = (struct watch){ .conf = *conf, .channel = channel, .poke = poke, .arg = arg };
+	(void)snprintf(w->own, sizeof w->own, "%" PRIu64 ":", own);
+	pthread_mutex_init(&w->mtx, NULL); /* cannot fail with these attributes */
+	buf_init(&w->names, NAMES_MAX);
+	w->stop = eventfd(0, EFD_CLOEXEC);
+	if (w->stop >= 0 && pthread_create(&w->thread, NULL, listen_to, w) == 0)
+		w->started = true;
+	if (!w->started)
+		return slu_fail(err, SLU_EDOWN, "no thread to listen to redis");
+	(void)pthread_setname_np(w->thread, "redis watch");
+	return 0;
+}
+
+void
+watch_stop(struct watch *w)
+{
+	if (!w->started)
+		return;
+	(void)eventfd_write(w->stop, 1); /* it cannot be full */
+	pthread_join(w->thread, NULL);
+	close(w->stop);
+	buf_release(&w->names);
+	pthread_mutex_destroy(&w->mtx);
+	w->started = false;
+}

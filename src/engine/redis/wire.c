@@ -1,0 +1,294 @@
+#include "engine/redis/wire.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	OUT_MAX = 1 << 30,
+	READ_SIZE = 64 << 10
+};
+
+void
+rwire_init(struct rwire *w, const struct rwire_conf *conf)
+{
+	*w = (struct rwire){ .conf = *conf, .fd = -1 };
+	if (!w->conf.timeout)
+		w->conf.timeout = 5 * SLU_SEC;
+	buf_init(&w->out, OUT_MAX);
+}
+
+void
+rwire_close(struct rwire *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->reader)
+		redisReaderFree(w->reader);
+	w->fd = -1;
+	w->reader = NULL;
+	w->owed = 0;
+	buf_clear(&w->out);
+}
+
+void
+rwire_release(struct rwire *w)
+{
+	rwire_close(w);
+	buf_release(&w->out);
+}
+
+/* W1 */
+static int
+broke(struct rwire *w, struct slu_err *err, const char *what)
+{
+	const enum slu_code code = w->owed > 0 ? SLU_EUNKNOWN : SLU_EDOWN;
+	const int why = errno;
+
+	rwire_close(w);
+	errno = why;
+	return slu_fail(err, code, "redis %s: %s: %m", w->conf.address, what);
+}
+
+/* ---- Sockets ---- */
+
+static int
+wait_for(struct rwire *w, short events, slu_time until)
+{
+	const slu_time left = until - clock_mono(&clock_system);
+	struct pollfd p = { .fd = w->fd, .events = events };
+	int n;
+
+	if (left <= 0) {
+		errno = ETIMEDOUT;
+		return -1;
+	}
+	n = poll(&p, 1, (int)(left / SLU_MS) + 1);
+	if (n == 0)
+		errno = ETIMEDOUT;
+	return n > 0 || (n < 0 && errno == EINTR) ? 0 : -1;
+}
+
+static int
+finish_connect(struct rwire *w, const struct sockaddr *to, socklen_t size)
+{
+	const slu_time until = clock_mono(&clock_system) + w->conf.timeout;
+	socklen_t n = sizeof(int);
+	int why = 0;
+
+	if (connect(w->fd, to, size) == 0)
+		return 0;
+	if (errno != EINPROGRESS || wait_for(w, POLLOUT, until))
+		return -1;
+	if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &why, &n))
+		return -1;
+	errno = why;
+	return why ? -1 : 0;
+}
+
+static int
+connect_to(struct rwire *w, int family, const struct sockaddr *to, socklen_t size)
+{
+	w->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (w->fd < 0)
+		return -1;
+	if (finish_connect(w, to, size)) {
+		const int why = errno;
+
+		close(w->fd);
+		w->fd = -1;
+		errno = why;
+		return -1;
+	}
+	if (family != AF_UNIX) /* a failure costs only time */
+		(void)setsockopt(w->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+	return 0;
+}
+
+static int
+connect_unix(struct rwire *w, const char *path, struct slu_err *err)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+
+	if (strlen(path) >= sizeof to.sun_path)
+		return slu_fail(err, SLU_EINVAL, "redis %s: the path is too long",
+				w->conf.address);
+	memcpy(to.sun_path, path, strlen(path) + 1);
+	return connect_to(w, AF_UNIX, (struct sockaddr *)&to, sizeof to)
+		       ? broke(w, err, "connect")
+		       : 0;
+}
+
+static int
+connect_tcp(struct rwire *w, struct slu_err *err)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	const char *colon = strrchr(w->conf.address, ':');
+	struct addrinfo *found, *each;
+	char host[256];
+	int rc;
+
+	if (!colon || colon - w->conf.address >= (ptrdiff_t)sizeof host)
+		return slu_fail(err, SLU_EINVAL, "redis %s: expected host:port or unix:PATH",
+				w->conf.address);
+	(void)snprintf(host, sizeof host, "%.*s", (int)(colon - w->conf.address),
+		       w->conf.address);
+	rc = getaddrinfo(host, colon + 1, &hints, &found);
+	if (rc)
+		return slu_fail(err, SLU_EDOWN, "redis %s: %s", w->conf.address,
+				gai_strerror(rc));
+	for (each = found; each && w->fd < 0; each = each->ai_next)
+		(void)connect_to(w, each->ai_family, each->ai_addr, each->ai_addrlen);
+	freeaddrinfo(found);
+	return w->fd < 0 ? broke(w, err, "connect") : 0;
+}
+
+/* ---- Commands and answers ---- */
+
+void
+rwire_begin(struct rwire *w, size_t n_args)
+{
+	buf_printf(&w->out, "*%zu\r\n", n_args);
+	w->owed++;
+}
+
+void
+rwire_arg(struct rwire *w, struct slice arg)
+{
+	buf_printf(&w->out, "$%zu\r\n", arg.n);
+	buf_put(&w->out, arg.p, arg.n);
+	buf_put(&w->out, "\r\n", 2);
+}
+
+void
+rwire_number(struct rwire *w, int64_t n)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRId64, n);
+	rwire_arg(w, slice_of(text));
+}
+
+int
+rwire_send(struct rwire *w, struct slu_err *err)
+{
+	const slu_time until = clock_mono(&clock_system) + w->conf.timeout;
+	size_t sent = 0;
+
+	if (w->out.failed) {
+		rwire_close(w);
+		return slu_fail(err, SLU_ENOMEM, "no memory for commands");
+	}
+	while (sent < w->out.n) {
+		const ssize_t n = send(w->fd, w->out.p + sent, w->out.n - sent, MSG_NOSIGNAL);
+
+		if (n > 0)
+			sent += (size_t)n;
+		else if (errno == EAGAIN ? wait_for(w, POLLOUT, until) : errno != EINTR)
+			return broke(w, err, "send");
+	}
+	buf_clear(&w->out);
+	return 0;
+}
+
+int
+rwire_fill(struct rwire *w, struct slu_err *err)
+{
+	char bytes[READ_SIZE];
+	const ssize_t n = recv(w->fd, bytes, sizeof bytes, 0);
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n > 0 && redisReaderFeed(w->reader, bytes, (size_t)n) == REDIS_OK)
+		return 0;
+	if (n >= 0)
+		errno = n ? ENOMEM : ECONNRESET;
+	return broke(w, err, "receive");
+}
+
+int
+rwire_answer(struct rwire *w, redisReply **out, struct slu_err *err)
+{
+	const slu_time until = clock_mono(&clock_system) + w->conf.timeout;
+	void *reply = NULL;
+	int rc;
+
+	for (;;) {
+		if (redisReaderGetReply(w->reader, &reply) != REDIS_OK) {
+			errno = EPROTO;
+			return broke(w, err, w->reader->errstr);
+		}
+		if (reply)
+			break;
+		if (wait_for(w, POLLIN, until))
+			return broke(w, err, "receive");
+		rc = rwire_fill(w, err);
+		if (rc)
+			return rc;
+	}
+	w->owed--;
+	*out = reply;
+	return 0;
+}
+
+/* ---- Opening ---- */
+
+/* One command of two words, before all others. */
+static int
+greet(struct rwire *w, const char *command, struct slice word, struct slu_err *err)
+{
+	redisReply *reply = NULL;
+	int rc;
+
+	rwire_begin(w, 2);
+	rwire_arg(w, slice_of(command));
+	rwire_arg(w, word);
+	rc = rwire_send(w, err);
+	if (!rc)
+		rc = rwire_answer(w, &reply, err);
+	if (!rc && reply->type == REDIS_REPLY_ERROR) {
+		rc = slu_fail(err, strcmp(command, "AUTH") == 0 ? SLU_EAUTH : SLU_EDOWN,
+			      "redis %s: %s: %s", w->conf.address, command, reply->str);
+		rwire_close(w);
+	}
+	if (reply)
+		freeReplyObject(reply);
+	return rc;
+}
+
+int
+rwire_open(struct rwire *w, struct slu_err *err)
+{
+	static const char scheme[] = "unix:";
+	const size_t n = sizeof scheme - 1;
+	char db[16];
+	int rc;
+
+	rwire_close(w);
+	rc = strncmp(w->conf.address, scheme, n) == 0
+		     ? connect_unix(w, w->conf.address + n, err)
+		     : connect_tcp(w, err);
+	if (rc)
+		return rc;
+	w->reader = redisReaderCreate();
+	if (!w->reader) {
+		rwire_close(w);
+		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");
+	}
+	if (w->conf.password)
+		rc = greet(w, "AUTH", slice_of(w->conf.password), err);
+	(void)snprintf(db, sizeof db, "%u", w->conf.db);
+	if (!rc && w->conf.db)
+		rc = greet(w, "SELECT", slice_of(db), err);
+	return rc;
+}

@@ -1,0 +1,64 @@
+/*
+ * wire.h - a connection to a Redis server: commands out, answers in, in order.
+ *
+ *         rwire_begin(w, 3);
+ *         rwire_arg(w, SLICE("SET"));
+ *         rwire_arg(w, key);
+ *         rwire_arg(w, value);            ... as many commands as there are
+ *         rc = rwire_send(w, err);
+ *         rc = rwire_answer(w, &reply, err);      one for each, in the same order
+ *         freeReplyObject(reply);
+ *
+ * Blocking, with a deadline for each send and each answer. The words of the protocol are
+ * hiredis' reader's; the socket is ours.
+ *
+ *  W1  After a failure the connection is closed. What was sent and has no answer may or
+ *      may not have happened: SLU_EUNKNOWN. When nothing was sent it is SLU_EDOWN.
+ *
+ * Owned by one thread.
+ */
+#ifndef ENGINE_REDIS_WIRE_H
+#define ENGINE_REDIS_WIRE_H
+
+#include "base/bytes.h"
+
+#include <hiredis/hiredis.h>
+#include <sluice/err.h>
+
+struct rwire_conf {
+	const char *address;  /* "host:port", or "unix:PATH" */
+	const char *password; /* NULL: none is asked for */
+	unsigned db;
+	slu_time timeout; /* of a connect, a send, an answer; 0: 5 s */
+};
+
+struct rwire {
+	struct rwire_conf conf; /* borrowed */
+	int fd;                 /* -1: closed */
+	redisReader *reader;
+	struct buf out;
+	unsigned owed; /* answers */
+};
+
+void rwire_init(struct rwire *w, const struct rwire_conf *conf);
+void rwire_close(struct rwire *w); /* again is fine */
+void rwire_release(struct rwire *w);
+
+/* Connect, and say who we are. SLU_EDOWN, SLU_EAUTH: the sentence names the address. */
+int rwire_open(struct rwire *w, struct slu_err *err);
+
+void rwire_begin(struct rwire *w, size_t n_args);
+void rwire_arg(struct rwire *w, struct slice arg);
+void rwire_number(struct rwire *w, int64_t n);
+
+/* Everything since the last send. SLU_ENOMEM, or W1. */
+int rwire_send(struct rwire *w, struct slu_err *err);
+
+/* For who waits for the socket itself: what has come goes to the reader, without waiting.
+ * W1. */
+int rwire_fill(struct rwire *w, struct slu_err *err);
+
+/* The next answer, the caller's to free. W1. */
+int rwire_answer(struct rwire *w, redisReply **out, struct slu_err *err);
+
+#endif

@@ -1,0 +1,177 @@
+"""Queues in a Redis server: several nodes, and what happens when it is not there."""
+import re
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
+from redis import Proxy, Redis  # noqa: E402
+from served import Refused, Server, texts, until  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory):
+    with Redis(tmp_path_factory.mktemp("redis")) as redis:
+        yield redis
+
+
+@pytest.fixture
+def node(redis, tmp_path, request):
+    """node() starts a server on it: all of a test's share a prefix that no other has."""
+    started = []
+
+    def start(*options, address=None, prefix=None):
+        server = Server(tmp_path / f"node{len(started)}",
+                        "--redis-address", address or redis.address,
+                        "--redis-prefix", prefix or f"t{abs(hash(request.node.name)) % 10**8}",
+                        "--node-id", str(len(started)), *options, engine="redis")
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        if server.process.poll() is None:
+            server.kill()
+
+
+def topics(server):
+    names, cursor = [], {}
+    while cursor is not None:
+        page = server.get("/topics", namespace=server.namespace, **cursor).body
+        names += [t["topic"] for t in page["topics"]]
+        cursor = {"cursor": page["cursor"]} if "cursor" in page else None
+    return sorted(names)
+
+
+def test_any_node_serves_any_queue_and_either_can_be_killed(node):
+    """SH-01, SH-02, LQ-82"""
+    one, two = node(), node()
+    one.enqueue({"text": "a"}, {"text": "b"}, {"text": "c"})
+    first = two.take()
+    assert texts([first]) == ["a"]
+    one.kill()
+    two.ack(first)
+    assert texts(two.dequeue(limit=10)) == ["b", "c"]
+
+
+def test_a_consumer_that_waits_is_woken_by_an_enqueue_at_another_node(node):
+    one, two = node(), node()
+    one.enqueue({"text": "makes the queue"})
+    one.ack(one.take())
+    got = []
+    waits = threading.Thread(target=lambda: got.extend(two.dequeue(wait="60s")))
+    waits.start()
+    until(lambda: re.search(r"^sluice_waiting\S* [1-9]", two.get("/metrics").text, re.M))
+    one.enqueue({"text": "now"})
+    waits.join(60)
+    assert texts(got) == ["now"]
+
+
+def test_a_message_is_handed_out_once_however_many_nodes_ask(node):
+    nodes = [node() for _ in range(3)]
+    sent = nodes[0].enqueue(*({"text": str(i)} for i in range(300)))
+    got, lock = [], threading.Lock()
+
+    def consume(server):
+        while messages := server.dequeue(limit=7):
+            with lock:
+                got.extend(messages)
+
+    threads = [threading.Thread(target=consume, args=(n,)) for n in nodes for _ in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(m["id"] for m in got) == sorted(sent)
+    assert len({m["fencing_token"] for m in got}) == len(got)
+
+
+def test_the_keys_have_the_documented_form(node, redis):
+    """SH-10, SH-05"""
+    server = node(prefix="codeq")
+    server.enqueue({"text": "x", "priority": 5, "topic": "SEND_EMAIL"})
+    assert "codeq:q:send_email:test:pending:5" in redis.command("KEYS", "codeq:*pending*")
+    assert ":1\r\n" in redis.command("ZCARD", "codeq:q:send_email:test:pending:5")
+
+
+def test_a_server_that_is_gone_is_503_at_once_and_back_without_a_restart(tmp_path, node):
+    """SH-105"""
+    with Redis(tmp_path / "own") as redis:
+        server = node(address=redis.address)
+        sent = server.enqueue({"text": "kept"})
+        redis.kill()
+        answer = until(lambda: (a := server.post("/enqueue", [server.here(text="x")])).status == 503 and a)
+        assert answer.body["error"] in ("shard_failed", "outcome_unknown")
+        assert answer.headers["Retry-After"]
+        assert server.get("/readyz").status == 503
+        assert server.get("/healthz").status == 200
+        redis.start()
+        got = until(lambda: (a := server.get("/dequeue", **server.here())).status == 200 and a.body)
+        assert [m["id"] for m in got] == sent
+        assert server.get("/readyz").status == 200
+
+
+def test_an_answer_that_is_lost_costs_nothing_twice(redis, node):
+    """An enqueue is repeated by its ids, a claim is found again by its own."""
+    proxy = Proxy(redis.port)
+    server = node(address=proxy.address)
+    server.enqueue({"text": "0"})
+    proxy.lose = 1
+    sent = server.enqueue(*({"text": str(i)} for i in range(1, 5)))
+    assert proxy.lost == 1 and len(sent) == 4
+    assert server.stats()["ready"] == 5
+    proxy.lose = 1
+    got = server.dequeue(limit=3)
+    assert proxy.lost == 2
+    assert texts(got) == ["0", "1", "2"] and [m["attempts"] for m in got] == [1, 1, 1]
+    assert server.stats()["leased"] == 3
+    proxy.lose = 1
+    answer = server.settle("/ack", got[0])
+    assert proxy.lost == 3
+    assert answer.body["error"] == "outcome_unknown"
+    assert server.stats()["leased"] == 2
+    proxy.close()
+
+
+def test_a_server_that_hangs_is_waited_for_so_long_and_no_longer(tmp_path, node):
+    with Redis(tmp_path / "own") as redis:
+        server = node("--redis-timeout", "300ms", address=redis.address)
+        server.enqueue({"text": "a"})
+        redis.signal(signal.SIGSTOP)
+        assert server.post("/enqueue", [server.here(text="b")]).status == 503
+        redis.signal(signal.SIGCONT)
+        until(lambda: server.get("/readyz").status == 200)
+        assert texts(server.dequeue(limit=5))[0] == "a"
+
+
+def test_several_connections_share_the_queues(node):
+    """SH-29: each lane has its queues, and all are shown once."""
+    server = node("--shards", "4")
+    for i in range(12):
+        server.enqueue({"text": "x", "topic": f"q{i}"})
+    names = sorted(f"q{i}" for i in range(12))
+    assert topics(server) == names
+    assert topics(node("--shards", "2")) == names
+
+
+def test_a_password_is_asked_for_and_never_shown(tmp_path, monkeypatch):
+    """SH-28, SH-88"""
+    with Redis(tmp_path / "own", "--requirepass", "s3cret-word") as redis:
+        with pytest.raises(Refused) as refused:
+            Server(tmp_path / "a", "--redis-address", redis.address, engine="redis")
+        assert "NOAUTH" in str(refused.value)
+        monkeypatch.setenv("SLUICE_REDIS_PASSWORD", "s3cret-word")
+        with Server(tmp_path / "b", "--redis-address", redis.address, engine="redis") as server:
+            server.enqueue({"text": "x"})
+            assert "s3cret-word" not in server.said()
+            assert "s3cret-word" not in server.get("/v1/admin/config").text
+
+
+def test_databases_are_apart(node):
+    one, other = node(), node("--redis-db", "3")
+    one.enqueue({"text": "x"})
+    assert other.dequeue() == []
+    assert texts(one.dequeue()) == ["x"]
