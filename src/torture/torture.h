@@ -78,7 +78,8 @@ struct torture {
 	atomic_bool stalls; /* workers stand still now */
 	atomic_uint next_call;
 	atomic_ullong next_name;
-	atomic_long ahead; /* how many messages producers are before consumers, roughly */
+	atomic_ulong taken; /* messages that consumers got */
+	atomic_long ahead;  /* how many messages producers are before consumers, roughly */
 };
 
 /* Why a fault that was asked for cannot be had, or NULL. */

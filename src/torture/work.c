@@ -181,7 +181,7 @@ static const struct {
 	unsigned percent;
 	void (*act)(struct worker *w, const struct held *m);
 } ways[] = {
-	{ 73, ack }, { 10, fail }, { 2, reject }, { 3, defer }, { 5, extend }, { 4, stutter }, { 3, forget },
+	{ 71, ack }, { 10, fail }, { 2, reject }, { 3, defer }, { 5, extend }, { 4, stutter }, { 5, forget },
 };
 /* clang-format on */
 
@@ -239,6 +239,7 @@ consume(struct worker *w)
 		if (caller_claim(&w->caller, &how, held, &n) != OUTCOME_OK)
 			sleep_ms(WORK_IDLE_MS);
 		atomic_fetch_sub(&w->torture->ahead, n);
+		atomic_fetch_add(&w->torture->taken, n);
 		for (unsigned i = 0; i < n; i++)
 			handle(w, &held[i], how.lease_ms);
 	}
