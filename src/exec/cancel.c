@@ -86,7 +86,8 @@ void
 cancel_unhook(struct slu_cancel *c, struct cancel_hook *h)
 {
 	pthread_mutex_lock(&c->mtx);
-	list_remove(&h->node);
+	if (!atomic_load(&c->fired))
+		list_remove(&h->node);
 	pthread_mutex_unlock(&c->mtx);
 }
 

@@ -12,7 +12,8 @@
 #include <sluice/cancel.h>
 
 /* Embedded in whatever waits. `fired` is called once, on the firing thread, with the
- * token's lock held: note it, wake the waiter, return. */
+ * token's lock held: note it, wake the waiter, return. From then on the node is free for
+ * whoever was told. */
 struct cancel_hook {
 	struct list node;
 	void (*fired)(struct cancel_hook *h);

@@ -67,6 +67,7 @@ open_slots(struct lane *l)
 	for (uint32_t i = 0; i < n; i++)
 		l->spare[i] = slab_new(&l->slots);
 	l->spare_tail = n;
+	list_init(&l->fired);
 	return parking_init(&l->parking, &l->slots, n);
 }
 

@@ -84,7 +84,8 @@ struct lane {
 	_Atomic uint32_t parked;  /* parking.tasks, to be read without mtx */
 	_Atomic uint32_t wanting; /* submitters waiting for room since the last call */
 	_Atomic bool closed;      /* no more tasks */
-	_Atomic bool look;        /* a token of a parked task has fired */
+	struct list fired;        /* parked slots whose tokens have, by their hooks */
+	_Atomic bool look;        /* there are some; to be read without mtx */
 	bool sleeping;            /* the worker, on `work` */
 	pthread_cond_t work;
 	pthread_cond_t room; /* submitters wait here for a place */

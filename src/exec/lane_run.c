@@ -71,6 +71,7 @@ token_fired(struct cancel_hook *h)
 	struct lane *l = CONTAINER(h, struct slot, hook)->lane;
 
 	pthread_mutex_lock(&l->mtx);
+	list_append(&l->fired, &h->node); /* the token's own list has let go of it */
 	atomic_store(&l->look, true);
 	pthread_cond_signal(&l->work);
 	pthread_mutex_unlock(&l->mtx);
@@ -95,42 +96,35 @@ static void
 unpark(struct lane *l, uint32_t handle)
 {
 	struct slot *s = at(l, handle);
+	/* A held task that came to lead was never hooked; its node is in no list. */
+	const bool hooked = s->cancel && s->hook.fired;
 
+	if (hooked)
+		cancel_unhook(s->cancel, &s->hook);
 	park_begin(l);
+	if (hooked)
+		list_remove(&s->hook.node); /* when it has fired */
 	parking_take(&l->parking, handle);
 	atomic_store_explicit(&l->running_attempts, s->attempts, memory_order_relaxed);
 	atomic_store_explicit(&l->running, s->seq, memory_order_release);
 	park_end(l);
-	/* A held task that came to lead was never hooked; its node is in no list. */
-	if (s->cancel && s->hook.fired)
-		cancel_unhook(s->cancel, &s->hook);
 	s->hook.fired = NULL;
 }
 
-static uint32_t
-find_fired(const struct lane *l)
-{
-	const struct heap *heap = &l->parking.by_due;
-
-	for (uint32_t i = 0; i < heap->n; i++)
-		if (slu_cancel_fired(at(l, heap->nodes[i].handle)->cancel))
-			return heap->nodes[i].handle;
-	return SLAB_NONE;
-}
-
-/* A leader whose token has fired. `look` goes down before the parking is looked at,
- * so a token that fires meanwhile raises it again. */
+/* A leader whose token has fired. */
 static uint32_t
 next_fired(struct lane *l)
 {
-	uint32_t handle;
+	uint32_t handle = SLAB_NONE;
 
 	if (!atomic_load_explicit(&l->look, memory_order_relaxed))
 		return SLAB_NONE;
-	atomic_store(&l->look, false);
-	handle = find_fired(l);
-	if (handle != SLAB_NONE)
-		atomic_store(&l->look, true); /* there may be more */
+	pthread_mutex_lock(&l->mtx);
+	if (list_is_empty(&l->fired))
+		atomic_store(&l->look, false);
+	else
+		handle = parking_handle(&l->parking, CONTAINER(l->fired.next, struct slot, hook.node));
+	pthread_mutex_unlock(&l->mtx);
 	return handle;
 }
 

@@ -58,6 +58,13 @@ void parking_park(struct parking *p, uint32_t slot, slu_time due);
 uint32_t parking_due(const struct parking *p, slu_time now);
 slu_time parking_next_due(const struct parking *p); /* or SLU_NEVER */
 
+/* The handle of a leader that waits. */
+static inline uint32_t
+parking_handle(const struct parking *p, const struct slot *s)
+{
+	return p->by_due.nodes[s->pos].handle;
+}
+
 /* A leader is taken to run (or to be reported). */
 void parking_take(struct parking *p, uint32_t slot);
 

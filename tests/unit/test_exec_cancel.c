@@ -190,6 +190,48 @@ TEST_LIMIT(a_cancel_is_not_overlooked_while_another_is_handled, 20)
 	rig_release(&r);
 }
 
+/* Each is found at once, however many others wait before it: looking through them for
+ * every one would be ten thousand million looks. */
+TEST_LIMIT(calling_off_half_of_many_does_not_look_through_the_other_half, 60)
+{
+	enum {
+		EACH_HALF = SANITIZED ? 10000 : 100000
+	};
+	_Atomic slu_time wait = SLU_SEC;
+	const struct slu_executor_config config = {
+		.shards = 1,
+		.queue_size = 2 * EACH_HALF + 1,
+		.backoff = SLU_BACKOFF_FUNCTION,
+		.backoff_fn = wait_as_set,
+		.backoff_arg = &wait,
+		.max_interval = SLU_HOUR,
+	};
+	static struct probe p[2 * EACH_HALF];
+	struct slu_cancel *token = slu_cancel_new();
+	struct slu_submit opts;
+	struct rig r;
+	char key[32];
+
+	rig_start(&r, config);
+	for (int i = 0; i < 2 * EACH_HALF; i++) {
+		(void)snprintf(key, sizeof key, "k%d", i);
+		if (i == EACH_HALF) {
+			rig_settle(&r);
+			atomic_store(&wait, SLU_HOUR); /* so these are looked at last */
+		}
+		p[i] = (struct probe)PROBE("", .fails = -1);
+		with(&opts, i < EACH_HALF ? NULL : token);
+		CHECK_EQ(0, rig_try(&r, key, &p[i], &opts, NULL));
+	}
+	WAIT_UNTIL(rig_stats(&r).waiting == 2 * EACH_HALF);
+	slu_cancel_fire(token, NULL);
+	WAIT_UNTIL(atomic_load(&r.reports) == EACH_HALF);
+	for (int i = 0; i < 2 * EACH_HALF; i++)
+		CHECK_EQ(i < EACH_HALF ? 0 : 1, p[i].reports);
+	rig_release(&r);
+	slu_cancel_free(token);
+}
+
 /* --- while it runs, and while submit waits for room --- */
 
 TEST(a_running_task_that_fails_after_its_cancel_is_not_tried_again)
