@@ -37,7 +37,8 @@
  *
  * Two ways to the same queues: many small messages a call (slu_client_enqueue,
  * slu_client_dequeue, slu_client_settle), and one at a time of any size (slu_client_send,
- * slu_client_receive, slu_client_subscribe).
+ * slu_client_receive, slu_client_subscribe). For programs that only consume there is
+ * <sluice/consumer.h>.
  */
 #ifndef SLUICE_CLIENT_H
 #define SLUICE_CLIENT_H
