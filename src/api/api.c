@@ -248,17 +248,35 @@ api_echo(struct call *c, const struct api *api)
 	echo(c, "x-correlation-id", "X-Correlation-Id");
 }
 
+/* Whose clients look for a `detail`. */
+static bool
+is_lockd(struct slice path)
+{
+	const struct slice all = SLICE("/v1/"), ours = SLICE("/v1/admin/");
+
+	return path.n > all.n && memcmp(path.p, all.p, all.n) == 0 &&
+	       (path.n < ours.n || memcmp(path.p, ours.p, ours.n) != 0);
+}
+
+static const char *
+name_in(int code, bool lockd)
+{
+	const struct slu_err_row *const row = slu_err_row(code);
+
+	return lockd ? row->lockd_name : row->flat_name;
+}
+
 /* The row of the table that stands for a status. */
 static const char *
-name_of_status(unsigned status)
+name_of_status(unsigned status, bool lockd)
 {
 	static const enum slu_code codes[] = { SLU_ENOTFOUND, SLU_ETIMEOUT, SLU_ETOOBIG,
 					       SLU_EBUSY, SLU_EDOWN };
 
 	for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
 		if (slu_err_row(codes[i])->flat_status == (int)status)
-			return slu_err_row(codes[i])->flat_name;
-	return slu_err_row(SLU_EINVAL)->flat_name;
+			return name_in(codes[i], lockd && status != 408);
+	return name_in(SLU_EINVAL, lockd);
 }
 
 /* The limit that a refusal of the server is about, or LIMIT_COUNT. */
@@ -294,20 +312,10 @@ name_of_reason(unsigned status, const char *reason, bool busy, struct slice path
 	if (status == 413 && name_of_body(path))
 		return name_of_body(path);
 	if (busy)
-		return slu_err_row(SLU_EBUSY)->flat_name;
+		return name_in(SLU_EBUSY, is_lockd(path));
 	if (strcmp(reason, slu_err_row(SLU_ENOMEM)->flat_name) == 0)
 		return reason;
-	return name_of_status(status);
-}
-
-/* Whose clients look for a `detail`. */
-static bool
-is_lockd(struct slice path)
-{
-	const struct slice all = SLICE("/v1/"), ours = SLICE("/v1/admin/");
-
-	return path.n > all.n && memcmp(path.p, all.p, all.n) == 0 &&
-	       (path.n < ours.n || memcmp(path.p, ours.p, ours.n) != 0);
+	return name_of_status(status, is_lockd(path));
 }
 
 void
@@ -316,6 +324,7 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 {
 	const enum limit limit = limit_of(status, reason);
 	const bool busy = limit != LIMIT_COUNT && status == 503;
+	const bool lockd = is_lockd(path);
 	struct json_out w;
 	char text[128];
 
@@ -327,7 +336,9 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 	json_out_str(&w, is_lockd(path) ? "detail" : "message", slice_of(text));
 	if (limit != LIMIT_COUNT && !is_lockd(path))
 		json_out_str(&w, "limit", slice_of(limit_name(limit)));
-	if (path.n > 0 && !is_lockd(path))
+	if (path.n > 0 && !lockd)
 		json_out_str(&w, "path", path);
 	json_out_close(&w);
+	if (lockd)
+		buf_putc(out, '\n');
 }

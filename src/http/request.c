@@ -44,7 +44,7 @@ const struct request_limits request_limits_default = {
 	.head = 16 * 1024,
 	.target = 8 * 1024,
 	.headers = 64,
-	.body = (1024 + 1) * 1024 * 1024, /* the largest payload, and what is around it */
+	.body = (uint64_t)1 << 40, /* each route has a limit of its own */
 };
 
 static const struct request_refusal refusals[] = {

@@ -463,5 +463,8 @@ def test_no_route_looks_at_the_method(client, server):
 
 def test_unknown_paths_and_bodies_that_are_too_large(server):
     assert server.post("/v1/queue/none", {}).status == 404
-    answer = server.post("/v1/queue/ack", " " * (1 << 20))
-    assert answer.status == 413 and answer.body["error"] and answer.body["detail"]
+    for path, body, fields in (("ack", " " * (1 << 17), {}),
+                               ("enqueue", "", {"Content-Length": str(2 << 30)})):
+        answer = server.call("POST", "/v1/queue/" + path, body, fields)
+        assert answer.status == 413 and answer.text.endswith("}\n"), answer
+        assert answer.body["error"] == "payload_too_large" and answer.body["detail"]

@@ -246,6 +246,30 @@ def test_a_server_that_stops_ends_its_streams_well(folder):
     assert server.wait() == 0
 
 
+def test_limits_have_their_codes():
+    """What the flat API calls by other names."""
+    with in_memory("--limits-rate", "1", "--limits-payload", "9", "--limits-queue-depth", "1",
+                   "--limits-queue-waiting", "1") as server:
+        def told(function, *args, **more):
+            with pytest.raises(Refused) as caught:
+                function(*args, **more)
+            return caught.value.status, caught.value.code
+
+        client = Client(server.address, queue="q", namespace="a")
+        put(client, b"1")
+        assert told(put, client, b"2") == (429, "throttled")
+        other = Client(server.address, queue="q", namespace="b")
+        assert told(put, other, b"0123456789") == (413, "payload_too_large")
+        put(Client(server.address, queue="full", namespace="c"), b"1")
+        until(lambda: told(put, Client(server.address, queue="full", namespace="c"), b"2")
+              == (429, "queue_full"))
+        thread = threading.Thread(target=told, args=(other.dequeue,), kwargs={"wait_seconds": 5})
+        thread.start()
+        until(lambda: waiting(other) == 1)
+        assert told(other.dequeue, wait_seconds=5) == (503, "queue_busy")
+        thread.join(30)
+
+
 # --- watch ---------------------------------------------------------------------------------
 
 
