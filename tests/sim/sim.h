@@ -47,6 +47,7 @@ struct sim_result {
 	unsigned long last;    /* bytes of the last write before the cut */
 	unsigned long ops, claims, settled, opens, cuts, kills, damages, fulls, fails;
 	unsigned long recycled;
+	unsigned long locked, committed, rolled_back; /* lock keys; the last two: with something staged */
 };
 
 void sim_run(const struct sim_conf *conf, struct sim_result *out);

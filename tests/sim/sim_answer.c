@@ -736,8 +736,10 @@ world_answered(struct op *op)
 	if (!is_no_answer(w, c)) {
 		pass_until(w, c, now);
 		ends[op->verb](w, c, now);
-		if (!w->draining && ((op->verb == OP_CLAIM && op->n_rows) ||
-				     (op->verb == OP_ACQUIRE && op->rc == 0)))
+		if (op->verb == OP_ACQUIRE && op->rc == 0 && world_chance(w, 60))
+			world_keep_lock(w, c);
+		else if (!w->draining && ((op->verb == OP_CLAIM && op->n_rows) ||
+					  (op->verb == OP_ACQUIRE && op->rc == 0)))
 			c->state = CALL_READING;
 	}
 	if (c->state == CALL_FREE && !c->returning)

@@ -95,7 +95,7 @@ world_make_lock(struct world *w, struct call *c, unsigned queue)
 
 	if (w->n_leases && world_chance(w, 25))
 		return world_make_state(w, c);
-	if (w->n_held && world_chance(w, 65)) {
+	if (w->n_held && world_chance(w, 75)) {
 		make_held(w, c);
 		return true;
 	}
@@ -202,6 +202,7 @@ end_acquire(struct world *w, struct call *c, slu_time now)
 	check_version(w, l, c->op.lock.version, now);
 	if (c->op.lock.etag != l->etag)
 		world_fail(w, "acquire %u: another state", c->serial);
+	w->sum.locked++;
 	l->fresh = !l->token && !l->etag && l->known <= now;
 	l->token = c->op.lock.token;
 	l->until = c->op.lock.until;
@@ -218,8 +219,10 @@ stage(struct model_lock *l, uint64_t etag, unsigned doc)
 }
 
 static void
-release(struct model_lock *l, const struct call *c)
+release(struct world *w, struct model_lock *l, const struct call *c)
 {
+	w->sum.rolled_back += l->stages && c->op.lock.rollback;
+	w->sum.committed += l->stages && !c->op.lock.rollback;
 	if (l->stages && !c->op.lock.rollback) {
 		l->version++;
 		l->etag = l->staged;
@@ -246,7 +249,7 @@ end_held(struct world *w, struct call *c, struct model_lock *l)
 	if (c->op.verb == OP_STATE_REMOVE && (l->stages ? l->staged : l->etag))
 		stage(l, 0, 0);
 	if (c->op.verb == OP_RELEASE)
-		release(l, c);
+		release(w, l, c);
 	if (c->op.verb == OP_STATE_GET)
 		check_seen(w, l, &c->op, true);
 }
@@ -304,7 +307,8 @@ world_end_lock(struct world *w, struct call *c, slu_time now)
 		world_fail(w, "%s by token %" PRIu64 " was refused: %d, %s",
 			   op_verb_name(c->op.verb), l->token, c->op.rc, c->op.err.text);
 	end_held(w, c, l);
-	world_shard(w, c->queue)->synced |= c->op.verb != OP_STATE_GET;
+	world_shard(w, c->queue)->synced |= c->op.verb != OP_STATE_GET &&
+					    (c->op.verb != OP_STATE_REMOVE || c->op.count);
 }
 
 void

@@ -251,7 +251,7 @@ choose(struct world *w)
 	static make_fn *const rare[] = { make_manage, make_manage, make_policy, make_purge,
 					 make_pause, make_look, make_look, make_look };
 
-	if (w->locks && world_chance(w, 35))
+	if (w->locks && world_chance(w, 45))
 		return world_make_lock;
 	if (world_chance(w, w->producers))
 		return make_enqueue;

@@ -26,16 +26,21 @@ run(uint64_t seed, unsigned steps)
 TEST_LIMIT(a_thousand_schedules_keep_every_promise, 120)
 {
 	struct sim_result r;
-	unsigned long cuts = 0, claims = 0;
+	unsigned long cuts = 0, claims = 0, locked = 0, committed = 0, rolled_back = 0;
 
 	for (uint64_t seed = 1; seed <= 1000 / FEWER; seed++) {
 		r = run(seed, 0);
 		cuts += r.cuts;
 		claims += r.claims;
+		locked += r.locked;
+		committed += r.committed;
+		rolled_back += r.rolled_back;
 	}
 	CHECK(cuts > 0 && claims > 0); /* it does something */
-	printf("# %d schedules, %lu power cuts, %lu messages handed out\n", 1000 / FEWER, cuts,
-	       claims);
+	CHECK(locked > 0 && (FEWER > 1 || (committed > 0 && rolled_back > 0)));
+	printf("# %d schedules, %lu power cuts, %lu messages handed out, %lu keys locked, %lu "
+	       "commits, %lu rollbacks\n",
+	       1000 / FEWER, cuts, claims, locked, committed, rolled_back);
 }
 
 TEST(a_seed_replays_bit_for_bit)
