@@ -1,5 +1,5 @@
 /*
- * test_engine_lock.c - locks, and the documents beside keys and messages: every engine.
+ * test_engine_lock.c - locks, and the documents beside keys and messages.
  *
  * Cites K1 to K8 of core/locks.h.
  */
@@ -150,7 +150,7 @@ commit_state(struct rig *r, const char *key, const char *text)
 
 /* ---- Leases ---- */
 
-CASE(a_key_is_held_by_one_lease_at_a_time) /* K1 */
+LEDGER_CASE(a_key_is_held_by_one_lease_at_a_time) /* K1 */
 {
 	struct held a, b;
 	uint64_t first;
@@ -167,7 +167,7 @@ CASE(a_key_is_held_by_one_lease_at_a_time) /* K1 */
 	CHECK(b.op.lock.token > first);
 }
 
-CASE(a_lease_ends_at_its_time_and_its_holder_is_told_so) /* K2 */
+LEDGER_CASE(a_lease_ends_at_its_time_and_its_holder_is_told_so) /* K2 */
 {
 	struct held a, b;
 
@@ -184,7 +184,7 @@ CASE(a_lease_ends_at_its_time_and_its_holder_is_told_so) /* K2 */
 	CHECK_STR("", get_public(r, "k"));
 }
 
-CASE(keepalive_moves_the_end_of_the_lease)
+LEDGER_CASE(keepalive_moves_the_end_of_the_lease)
 {
 	struct held a, b;
 
@@ -198,7 +198,7 @@ CASE(keepalive_moves_the_end_of_the_lease)
 	CHECK_EQ(0, acquire(r, &b, "k", "b", 0));
 }
 
-CASE(the_cases_of_a_lost_lease_are_told_apart) /* LQ-22 */
+LEDGER_CASE(the_cases_of_a_lost_lease_are_told_apart) /* LQ-22 */
 {
 	struct held a, other;
 	struct op_lock sound;
@@ -236,7 +236,7 @@ CASE(the_cases_of_a_lost_lease_are_told_apart) /* LQ-22 */
 	CHECK_EQ(0, other.op.lock.version);
 }
 
-CASE(release_again_is_no_failure) /* K6 */
+LEDGER_CASE(release_again_is_no_failure) /* K6 */
 {
 	struct held a, b;
 
@@ -252,7 +252,7 @@ CASE(release_again_is_no_failure) /* K6 */
 	CHECK_EQ(SLU_ECONFLICT, end(r, &b, "k", false), "but another transaction is one");
 }
 
-CASE(describe_tells_who_has_a_key)
+LEDGER_CASE(describe_tells_who_has_a_key)
 {
 	struct held a, seen;
 
@@ -270,7 +270,7 @@ CASE(describe_tells_who_has_a_key)
 	CHECK_STR("", seen.holder);
 }
 
-CASE(if_absent_wants_a_key_that_nobody_knows) /* K8 */
+LEDGER_CASE(if_absent_wants_a_key_that_nobody_knows) /* K8 */
 {
 	struct held a, b;
 
@@ -288,7 +288,7 @@ CASE(if_absent_wants_a_key_that_nobody_knows) /* K8 */
 	CHECK_EQ(0, rig_do(r, &b.op), "a day after its last lease it is not");
 }
 
-CASE(a_lease_that_nobody_received_goes_back_as_if_it_had_not_been)
+LEDGER_CASE(a_lease_that_nobody_received_goes_back_as_if_it_had_not_been)
 {
 	struct held a;
 
@@ -305,7 +305,7 @@ CASE(a_lease_that_nobody_received_goes_back_as_if_it_had_not_been)
 
 /* ---- Documents ---- */
 
-CASE(what_is_staged_is_seen_by_the_holder_until_it_is_committed) /* K3, K4 */
+LEDGER_CASE(what_is_staged_is_seen_by_the_holder_until_it_is_committed) /* K3, K4 */
 {
 	struct held a;
 	uint64_t etag;
@@ -334,7 +334,7 @@ CASE(what_is_staged_is_seen_by_the_holder_until_it_is_committed) /* K3, K4 */
 	CHECK_EQ(1, a.op.lock.version, "nothing staged, no version");
 }
 
-CASE(rollback_forgets_what_was_staged) /* K3 */
+LEDGER_CASE(rollback_forgets_what_was_staged) /* K3 */
 {
 	struct held a;
 
@@ -352,7 +352,7 @@ CASE(rollback_forgets_what_was_staged) /* K3 */
 	CHECK_STR("old", get(r, &a, "k", "")); /* the lease is still there */
 }
 
-CASE(removal_is_staged_too)
+LEDGER_CASE(removal_is_staged_too)
 {
 	struct held a;
 
@@ -373,7 +373,7 @@ CASE(removal_is_staged_too)
 	CHECK_EQ(0, a.op.lock.etag);
 }
 
-CASE(of_two_updates_that_name_one_version_one_wins) /* LQ-31 */
+LEDGER_CASE(of_two_updates_that_name_one_version_one_wins) /* LQ-31 */
 {
 	struct held a;
 	uint64_t etag;
@@ -398,7 +398,7 @@ CASE(of_two_updates_that_name_one_version_one_wins) /* LQ-31 */
 	CHECK_STR("first", get_public(r, "k"));
 }
 
-CASE(attachments_are_staged_with_the_state)
+LEDGER_CASE(attachments_are_staged_with_the_state)
 {
 	static struct op_key rows[LOCK_DOCS_MAX];
 	struct held a;
@@ -435,7 +435,7 @@ CASE(attachments_are_staged_with_the_state)
 	CHECK_STR("", get(r, &a, "k", "one.txt"));
 }
 
-CASE(a_key_has_room_for_its_state_and_64_attachments)
+LEDGER_CASE(a_key_has_room_for_its_state_and_64_attachments)
 {
 	struct held a;
 	char name[16];
@@ -454,7 +454,7 @@ CASE(a_key_has_room_for_its_state_and_64_attachments)
 	CHECK_STR("y", get(r, &a, "k", "a3"));
 }
 
-CASE(keys_are_listed_in_order_page_by_page)
+LEDGER_CASE(keys_are_listed_in_order_page_by_page)
 {
 	static const char *const keys[] = { "b", "a/1", "z", "a", "a/2" };
 	struct op_key rows[2];
@@ -487,7 +487,7 @@ CASE(keys_are_listed_in_order_page_by_page)
 	CHECK_STR("a a/1 a/2 z ", all);
 }
 
-CASE(namespaces_do_not_see_each_other)
+LEDGER_CASE(namespaces_do_not_see_each_other)
 {
 	struct held a;
 
@@ -499,7 +499,7 @@ CASE(namespaces_do_not_see_each_other)
 	CHECK(!a.op.lock.record.pin);
 }
 
-CASE(a_key_that_can_be_had_is_told) /* E5 */
+LEDGER_CASE(a_key_that_can_be_had_is_told) /* E5 */
 {
 	struct held a;
 
@@ -592,7 +592,7 @@ count_states(struct rig *r)
 	return (uint32_t)op.on_shard.states;
 }
 
-CASE(who_holds_a_message_holds_its_state) /* LQ-05, LQ-20, LQ-27 */
+LEDGER_CASE(who_holds_a_message_holds_its_state) /* LQ-05, LQ-20, LQ-27 */
 {
 	struct state s;
 
@@ -609,7 +609,7 @@ CASE(who_holds_a_message_holds_its_state) /* LQ-05, LQ-20, LQ-27 */
 	CHECK_STR("refused", get_state(r, &s, true));
 }
 
-CASE(a_nack_commits_the_state_and_an_ack_removes_it) /* LQ-05, LQ-27 */
+LEDGER_CASE(a_nack_commits_the_state_and_an_ack_removes_it) /* LQ-05, LQ-27 */
 {
 	struct op_item nack = { 0 };
 	struct state s;
@@ -635,7 +635,7 @@ CASE(a_nack_commits_the_state_and_an_ack_removes_it) /* LQ-05, LQ-27 */
 	CHECK_EQ(0, count_states(r));
 }
 
-CASE(what_is_staged_goes_with_the_lease_of_the_message)
+LEDGER_CASE(what_is_staged_goes_with_the_lease_of_the_message)
 {
 	struct state s;
 	uint64_t old;
@@ -653,7 +653,7 @@ CASE(what_is_staged_goes_with_the_lease_of_the_message)
 	CHECK_EQ(SLU_ELEASE, put_state(r, &s, "of an older delivery")); /* LQ-22 */
 }
 
-CASE(a_claim_that_is_returned_leaves_the_state_as_it_was)
+LEDGER_CASE(a_claim_that_is_returned_leaves_the_state_as_it_was)
 {
 	struct state s;
 
@@ -666,7 +666,7 @@ CASE(a_claim_that_is_returned_leaves_the_state_as_it_was)
 	CHECK_STR("", get_state(r, &s, true));
 }
 
-CASE(extending_the_message_extends_its_state)
+LEDGER_CASE(extending_the_message_extends_its_state)
 {
 	struct op_item item = { .time = 100 * SLU_SEC };
 	struct state s;
@@ -686,7 +686,7 @@ CASE(extending_the_message_extends_its_state)
 	CHECK_EQ(SLU_EINVAL, rig_do(r, &s.h.op));
 }
 
-CASE(a_release_of_a_message_s_state_commits_and_the_message_stays_leased)
+LEDGER_CASE(a_release_of_a_message_s_state_commits_and_the_message_stays_leased)
 {
 	struct state s;
 
@@ -701,7 +701,7 @@ CASE(a_release_of_a_message_s_state_commits_and_the_message_stays_leased)
 	CHECK_EQ(0, count_states(r));
 }
 
-CASE(a_dead_letter_keeps_its_state_and_takes_it_along_when_deleted)
+LEDGER_CASE(a_dead_letter_keeps_its_state_and_takes_it_along_when_deleted)
 {
 	struct op_item nack = { .dead = true };
 	struct state s;
@@ -718,7 +718,7 @@ CASE(a_dead_letter_keeps_its_state_and_takes_it_along_when_deleted)
 	CHECK_EQ(0, count_states(r));
 }
 
-CASE(a_purge_takes_the_states_along)
+LEDGER_CASE(a_purge_takes_the_states_along)
 {
 	struct op_item nack = { 0 };
 	struct state s;
@@ -739,7 +739,7 @@ CASE(a_purge_takes_the_states_along)
 	CHECK_EQ(0, count_states(r));
 }
 
-CASE(the_state_of_a_message_is_its_queue_s_alone)
+LEDGER_CASE(the_state_of_a_message_is_its_queue_s_alone)
 {
 	struct state s;
 

@@ -115,14 +115,13 @@ TEST_LIMIT(a_process_may_be_killed_at_any_moment, 600)
 	struct logkit *k = logkit_new(SEGMENT, test_seed(), true);
 	uint64_t random = test_seed();
 
-	for (int life = 0; life < 100; life++) {
+	for (int life = 0; life < 100 || k->accepted <= 100 || k->settled <= 10; life++) {
 		k->random = test_random(&random);
 		one_life(k);
 	}
 	k->e = NULL;
 	logkit_doubt(k);
 	CHECK_EQ(0, logkit_open(k));
-	CHECK(k->accepted > 100 && k->settled > 10);
 	logkit_free(k);
 }
 
