@@ -100,12 +100,16 @@ put_into_line(struct shard *s, struct op *op)
 	shard_answer(s, op);
 }
 
-/* S8. Only its own claims make a flow fuller, and it has one at a time. */
+/* S8. Only its own claims make a flow fuller, and it has one at a time. Where others may
+ * settle what we handed out, we do not hear of it: nothing is counted. */
 static void
 limit_rows(const struct shard *s, struct op *op)
 {
-	const uint32_t room = op->verb == OP_CLAIM ? flow_room(&s->flows, op) : UINT32_MAX;
+	uint32_t room;
 
+	if (s->engine->ops->shared)
+		op->flow = 0;
+	room = op->verb == OP_CLAIM ? flow_room(&s->flows, op) : UINT32_MAX;
 	op->stalled = room == 0;
 	if (room > 0 && room < op->max_rows)
 		op->max_rows = room;

@@ -84,11 +84,10 @@ clerk_watch(struct clerk *k, struct op *op)
 		rc = ledger_peek(k->ledger, queue, &msg, 1, &n);
 	if (n > 0)
 		ledger_get(k->ledger, msg, &v);
-	if (!rc && v.id == op->id)
-		rc = SLU_ETIMEOUT;
-	op->id = v.id;
 	if (rc)
 		op_fail(op, rc, NULL);
+	else
+		op_watch(op, v.id);
 }
 
 /* ---- List ---- */

@@ -83,6 +83,14 @@ op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue
 }
 
 void
+op_watch(struct op *op, uint64_t head)
+{
+	if (head == op->id)
+		op_fail(op, SLU_ETIMEOUT, NULL);
+	op->id = head;
+}
+
+void
 op_fail(struct op *op, int rc, const struct slu_err *err)
 {
 	op->rc = rc;

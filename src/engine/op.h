@@ -388,6 +388,9 @@ const char *op_verb_name(enum op_verb verb); /* "enqueue" */
 /* Whoever does not get the answer of such an op cannot take it for refused. */
 bool op_changes(enum op_verb verb);
 
+/* For engines: answer a WATCH; head: the first ready message, or 0. */
+void op_watch(struct op *op, uint64_t head);
+
 /* Say that it failed: in these words, or those of the code. */
 void op_fail(struct op *op, int rc, const struct slu_err *err);
 

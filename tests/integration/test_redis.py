@@ -1,4 +1,5 @@
 """Queues in a Redis server: several nodes, and what happens when it is not there."""
+import json
 import re
 import signal
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
+from lockd import Client  # noqa: E402
 from redis import Proxy, Redis  # noqa: E402
 from served import Refused, Server, texts, until  # noqa: E402
 
@@ -55,6 +57,23 @@ def test_any_node_serves_any_queue_and_either_can_be_killed(node):
     one.kill()
     two.ack(first)
     assert texts(two.dequeue(limit=10)) == ["b", "c"]
+
+
+def test_streams_of_lockd_clients_over_two_nodes(node):
+    """LQ-06, LQ-82: acks that another node takes hold up no stream."""
+    one, two = node(), node()
+    here, there = (Client(s.address, namespace=s.namespace, queue="mail") for s in (one, two))
+    here.enqueue(payload=b"0")
+    stream = here.subscribe(page_size=1, wait_seconds=0)
+    for i in range(5):
+        message = next(stream)
+        assert message["payload"] == b"%d" % i
+        there.enqueue(payload=b"%d" % (i + 1))
+        assert there.ack(message)["acked"]
+    stream.close()
+    answer, connection = there.send("/v1/queue/watch", json.dumps(there.names).encode())
+    assert answer.readline() == b"id: 1\n"
+    connection.close()
 
 
 def test_a_consumer_that_waits_is_woken_by_an_enqueue_at_another_node(node):

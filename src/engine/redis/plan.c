@@ -315,6 +315,8 @@ plan_queue(struct redis *r, struct op *op, struct slu_err *err)
 		op_fail(op, SLU_ENOTFOUND, NULL);
 	if (op->verb == OP_POLICY_GET)
 		op->policy = policy_default;
+	if (op->verb == OP_WATCH)
+		op_watch(op, 0);
 	op->cursor = 0;
 	return 0;
 }
@@ -429,6 +431,7 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_GET] = plan_id,
 	[OP_RESULT] = plan_id,
 	[OP_PEEK] = plan_queue,
+	[OP_WATCH] = plan_queue,
 	[OP_LIST] = plan_list,
 	[OP_STATS] = plan_queue,
 	[OP_TOPICS] = plan_topics,

@@ -404,6 +404,22 @@ peek_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	take_rows(r, c->op, answer);
 }
 
+static void
+watch_encode(struct redis *r, const struct rcall *c)
+{
+	(void)c;
+	rwire_number(&r->wire, 1);
+}
+
+static void
+watch_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	const redisReply *const row = answer->elements > 0 ? answer->element[0] : NULL;
+
+	(void)r;
+	op_watch(c->op, row && row->elements > 0 ? id_of(row->element[0]) : 0);
+}
+
 static size_t
 list_count(const struct rcall *c)
 {
@@ -554,6 +570,7 @@ const struct rverb redis_verbs[OP_VERBS] = {
 	[OP_ASIDE]      = { "aside",   items_count,   items_encode,   items_decode },
 	[OP_GET]        = { "get",     one_arg,       id_encode,      get_decode },
 	[OP_PEEK]       = { "peek",    one_arg,       peek_encode,    peek_decode },
+	[OP_WATCH]      = { "peek",    one_arg,       watch_encode,   watch_decode },
 	[OP_LIST]       = { "list",    list_count,    list_encode,    list_decode },
 	[OP_RESULT]     = { "result",  one_arg,       id_encode,      result_decode },
 	[OP_STATS]      = { "stats",   no_args,       encode_nothing, stats_decode },
