@@ -63,6 +63,7 @@ take_address(struct served *s, const char *text, struct slu_err *err)
 	const int rc = address_parse(&s->address, text, err);
 
 	s->address.token = s->conf->token;
+	s->address.context = s->conf->context;
 	return rc;
 }
 
@@ -174,8 +175,8 @@ served_open(struct served *s, const struct served_conf *conf, struct slu_err *er
 	if (conf->server) {
 		s->pid = (pid_t)conf->pid;
 		rc = take_address(s, conf->server, err);
-		if (!rc && s->address.tls)
-			rc = slu_fail(err, SLU_EINVAL, "%s: no TLS here; name an address without https://", conf->server);
+		if (!rc && s->address.tls && !conf->context)
+			rc = slu_fail(err, SLU_EINVAL, "%s: bench measures without TLS", conf->server);
 	} else {
 		rc = make_folder(s, err);
 		if (!rc)

@@ -22,6 +22,9 @@ struct served_conf {
 	const char *engine; /* as above: --engine */
 	const char *token;  /* to show, or NULL */
 
+	/* How, if its address is https://; NULL: such an address is refused. */
+	struct tls_context *context;
+
 	/* Of our own, for who hurts it. */
 	const char *folder;      /* its data, which stays; NULL: made in dir, and removed */
 	int (*enter)(void *arg); /* in the new process, before it becomes the server; or NULL */

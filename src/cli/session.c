@@ -58,9 +58,8 @@ print_help(const struct session_help *help, const struct arg *rows, size_t n)
 	printf("\nexamples:\n%s", help->examples);
 }
 
-/* What was said, or the variable, or NULL. */
-static const char *
-or_variable(const char *said, const char *name)
+const char *
+session_or_variable(const char *said, const char *name)
 {
 	const char *const value = said ? said : getenv(name);
 
@@ -102,13 +101,13 @@ open_client(struct session *s, struct slu_err *err)
 static int
 connect_later(struct session *s, struct slu_err *err)
 {
-	const char *const server = or_variable(s->server, "SLUICE_SERVER");
+	const char *const server = session_or_variable(s->server, "SLUICE_SERVER");
 	int rc;
 
 	s->server = server ? server : ADDRESS_DEFAULT;
-	s->ca_file = or_variable(s->ca_file, "SLUICE_CA_FILE");
-	s->cert = or_variable(s->cert, "SLUICE_CERT");
-	s->cert_key = or_variable(s->cert_key, "SLUICE_CERT_KEY");
+	s->ca_file = session_or_variable(s->ca_file, "SLUICE_CA_FILE");
+	s->cert = session_or_variable(s->cert, "SLUICE_CERT");
+	s->cert_key = session_or_variable(s->cert_key, "SLUICE_CERT_KEY");
 	show_server(s);
 	rc = credentials_token(s->token_file, &s->token, err);
 	return rc ? rc : open_client(s, err);

@@ -91,6 +91,9 @@ void session_note(const struct session *s, const char *fmt, ...) SLU_PRINTF(2, 3
 /* Close, make sure that stdout took everything. Returns s->exit. */
 int session_end(struct session *s);
 
+/* What an option said, or else the variable; NULL: neither says anything. */
+const char *session_or_variable(const char *said, const char *name);
+
 /* Colours belong on this stream: it is a terminal and NO_COLOR is not set. */
 bool session_colours(FILE *out);
 

@@ -4,6 +4,8 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/credentials.h"
+#include "cli/session.h"
+#include "net/tls_context.h"
 #include "torture/report.h"
 
 #include "base/bytes.h"
@@ -23,10 +25,12 @@ struct request {
 	slu_time duration;
 	const char *faults;
 	const char *token_file;
+	const char *ca_file, *cert, *cert_key;
 	const char *history;
 	bool json, help;
 
 	char *token;
+	struct tls_context *tls; /* NULL: plain */
 	bool draws;
 	char again[REPORT_AGAIN];
 };
@@ -200,6 +204,21 @@ write_again(struct request *r)
 		       c->victim.engine ? " --engine " : "", c->victim.engine ? c->victim.engine : "");
 }
 
+/* Of a server that is not ours. */
+static int
+open_tls(struct request *r, struct slu_err *err)
+{
+	const struct tls_client_conf conf = {
+		.ca_file = session_or_variable(r->ca_file, "SLUICE_CA_FILE"),
+		.cert = session_or_variable(r->cert, "SLUICE_CERT"),
+		.key = session_or_variable(r->cert_key, "SLUICE_CERT_KEY"),
+	};
+
+	if (!r->conf.victim.server || strncmp(r->conf.victim.server, "https://", 8) != 0)
+		return 0;
+	return tls_context_client(&r->tls, &conf, err);
+}
+
 static int
 prepare(struct request *r, struct slu_err *err)
 {
@@ -208,6 +227,8 @@ prepare(struct request *r, struct slu_err *err)
 
 	if (!rc)
 		rc = credentials_token(r->token_file, &r->token, err);
+	if (!rc)
+		rc = open_tls(r, err);
 	if (!rc && !r->seed) {
 		rc = hash_random(&r->seed, sizeof r->seed, err);
 		r->seed = r->seed >> 32 | 1; /* short enough to be written down */
@@ -220,6 +241,7 @@ prepare(struct request *r, struct slu_err *err)
 	c->consumers = (unsigned)r->consumers;
 	c->lockers = (unsigned)r->lockers;
 	c->victim.token = r->token;
+	c->victim.context = r->tls;
 	c->victim.small_disk = c->faults & fault_bit("disk");
 	c->victim.own_clock = c->faults & fault_bit("clock");
 	c->told = told;
@@ -251,6 +273,9 @@ cli_torture(int argc, char **argv)
 		{ "--dir DIR", ARG_TEXT, &r.conf.victim.dir, "where our own server has its folder (/var/tmp)" },
 		{ "--server ADDRESS", ARG_TEXT, &r.conf.victim.server, "torture one that runs" },
 		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show it (SLUICE_TOKEN)" },
+		{ "--ca-file FILE", ARG_TEXT, &r.ca_file, "https: who may have signed its certificate (SLUICE_CA_FILE)" },
+		{ "--cert FILE", ARG_TEXT, &r.cert, "https: the certificate to show it (SLUICE_CERT)" },
+		{ "--cert-key FILE", ARG_TEXT, &r.cert_key, "https: its key (SLUICE_CERT_KEY)" },
 		{ "--history FILE", ARG_TEXT, &r.history, "write the calls of the last round there, as JSON" },
 		{ "--json", ARG_FLAG, &r.json, "print JSON" },
 		{ "--help", ARG_FLAG, &r.help, "this text" },
@@ -275,12 +300,13 @@ cli_torture(int argc, char **argv)
 		wrong = err.text;
 	if (wrong) {
 		fprintf(stderr, "sluice torture: %s; see --help\n", wrong);
-		mem_free(r.token);
-		return CLI_USAGE;
+		exit = CLI_USAGE;
+	} else {
+		signal(SIGINT, interrupt);
+		signal(SIGTERM, interrupt);
+		exit = run(&r);
 	}
-	signal(SIGINT, interrupt);
-	signal(SIGTERM, interrupt);
-	exit = run(&r);
+	tls_context_unref(r.tls);
 	mem_free(r.token);
 	return exit;
 }

@@ -220,7 +220,7 @@ const struct torture_fault torture_faults[] = {
 	{ "connections", "connections lost at any moment of a call",             need_nothing, cut_connections },
 	{ "disk",        "a full disk, and room again",                          need_disk, fill_disk },
 	{ "clock",       "steps of the wall clock, up to a day",                 need_clock, step_clock },
-	{ "power",       "what was not synced is gone",                          need_simulator, impossible },
+	{ "power",       "what was not synced is gone: the simulator does that",   need_simulator, impossible },
 	{ 0 }
 };
 /* clang-format on */

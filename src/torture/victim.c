@@ -194,6 +194,7 @@ victim_open(struct victim *v, const struct victim_conf *conf, struct slu_err *er
 		.served_conf = {
 			.server = conf->server,
 			.token = conf->token,
+			.context = conf->context,
 			.engine = conf->engine,
 			.dir = conf->dir,
 		},

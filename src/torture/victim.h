@@ -25,11 +25,12 @@ enum {
 };
 
 struct victim_conf {
-	const char *server; /* one that runs; NULL: start one */
-	const char *token;  /* to show, or NULL */
-	const char *engine; /* of our own; NULL: its default */
-	const char *dir;    /* of our own: where its folder is made */
-	bool small_disk;    /* of our own: it is wanted, as is the next */
+	const char *server;          /* one that runs; NULL: start one */
+	const char *token;           /* to show, or NULL */
+	struct tls_context *context; /* of https://; NULL: such an address is refused */
+	const char *engine;          /* of our own; NULL: its default */
+	const char *dir;             /* of our own: where its folder is made */
+	bool small_disk;             /* of our own: it is wanted, as is the next */
 	bool own_clock;
 };
 

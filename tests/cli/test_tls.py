@@ -55,6 +55,13 @@ def identity(folder, name="client"):
 # --- what works -----------------------------------------------------------------
 
 
+def test_a_server_is_tortured_over_tls(folder):
+    with start("--tls-cert", f"{folder}/server.pem", "--tls-key", f"{folder}/server.key") as server:
+        out = run("torture", "--server", server.url, *trust(folder), "--for", "100ms",
+                  "--faults", "connections")
+    assert out.returncode == 0 and "passed" in out.stdout, out.stdout + out.stderr
+
+
 def test_commands_speak_tls(server, folder):
     how = ["--server", server.url, *trust(folder), *identity(folder)]
     assert run("push", "mail", "hello", *how).returncode == 0

@@ -139,7 +139,7 @@ def test_it_can_be_stopped_and_still_judges(tmp_path):
     (["more"], 2, "options only"),
     (["--server", "127.0.0.1:1", "--engine", "log"], 2, "started here"),
     (["--server", "127.0.0.1:1"], 3, "no server"),
-    (["--server", "https://127.0.0.1:1"], 3, "without https"),
+    (["--server", "https://127.0.0.1:1", "--ca-file", "/none"], 2, "/none"),
     (["--dir", "/proc"], 3, "/proc"),
     (["--engine", "quantum", "--faults", "none"], 3, "quantum"),
 ])
