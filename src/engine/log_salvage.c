@@ -7,7 +7,9 @@
  *      So the new log can be opened, whatever was damaged.
  *  Y2  Numbers and tokens go on above all that were seen: G3.
  *  Y3  What may come back: messages whose end was in the part that is lost. What may be
- *      missing: those whose begin was. Keys whose head is lost go on with the next.
+ *      missing: those whose begin was. Keys whose head is lost go on with the next. A lock
+ *      key is as its last record that was found says; a state whose document is lost cannot
+ *      be read.
  *  Y4  Payload files of messages that are kept are copied, sums checked. A message whose
  *      file is missing or damaged is kept without it, and is set aside when it is read.
  */

@@ -1,14 +1,17 @@
 """Every metric moves when what it counts happens (invariant 12), and the page knows it."""
 import importlib.machinery
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
+from locked import acquire, commit
 from served import Server, until
 from test_hangup import request, reset
 
@@ -92,6 +95,22 @@ def wait_for_work(server):
         assert b"200 OK" in sock.recv(1000)
 
 
+def lock(server):
+    """A key with a state, one that is held, and a message of which a consumer notes something."""
+    commit(server, "orders/7", b"{}")
+    acquire(server, "orders/8")
+    server.enqueue({}, topic="stateful")
+    taken = server.post("/v1/queue/dequeueWithState", {
+        "namespace": server.namespace, "queue": "stateful", "owner": "me", "wait_seconds": -1,
+        "visibility_timeout_seconds": 600})
+    message = json.loads(re.search(r'{"message":.*}', taken.text)[0])["message"]
+    noted = server.call("POST", "/v1/update?" + urlencode({
+        "namespace": server.namespace, "key": f"q/stateful/state/{message['message_id']}"}), b"{}", {
+            "X-Lease-ID": message["state_lease_id"], "X-Txn-ID": message["state_txn_id"],
+            "X-Fencing-Token": str(message["state_fencing_token"])})
+    assert noted.status == 200, noted
+
+
 def ask_wrongly(server):
     server.get("/nowhere")
     server.get("/stats", **server.here(topic="unknown"))
@@ -112,6 +131,7 @@ def moved(tmp_path_factory):
         hang_up(server)
         settle(server)
         wait_for_work(server)
+        lock(server)
         ask_wrongly(server)
         server.enqueue({}, {}, topic="deep")
         until(lambda: scrape(server)("sluice_http_connections") == 1)  # its own
@@ -224,7 +244,7 @@ CHECKS = {
         for r in ("max_attempts", "expired", "rejected"))),
     "sluice_shard_ops_total": rose("sluice_shard_ops_total"),
     "sluice_shard_batches_total": rose("sluice_shard_batches_total"),
-    "sluice_messages_accepted_total": rose("sluice_messages_accepted_total", 13),
+    "sluice_messages_accepted_total": rose("sluice_messages_accepted_total", 14),
     "sluice_messages_delivered_total": rose("sluice_messages_delivered_total"),
     "sluice_messages_returned_total": rose("sluice_messages_returned_total"),
     "sluice_messages_acked_total": rose("sluice_messages_acked_total", 1),
@@ -244,11 +264,14 @@ CHECKS = {
     "sluice_queue_failed_total": rose("sluice_queue_failed_total", 4, topic="mail"),
     "sluice_queue_dead_letters_total": rose("sluice_queue_dead_letters_total", 3, topic="mail"),
     "sluice_messages": is_at_the_end("sluice_messages", 7, state="ready"),
-    "sluice_queues": is_at_the_end("sluice_queues", 4),
+    "sluice_queues": is_at_the_end("sluice_queues", 5),
     "sluice_queues_warning": is_at_the_end("sluice_queues_warning", 1),
     "sluice_ordering_keys": is_at_the_end("sluice_ordering_keys", 1),
     "sluice_idempotency_keys": is_at_the_end("sluice_idempotency_keys", 1),
     "sluice_results": is_at_the_end("sluice_results", 1),
+    "sluice_lock_keys": is_at_the_end("sluice_lock_keys", 2),
+    "sluice_lock_leases": is_at_the_end("sluice_lock_leases", 1),
+    "sluice_message_states": is_at_the_end("sluice_message_states", 1),
     "sluice_log_segments": is_at_the_end("sluice_log_segments", 1),
     "sluice_log_spare_segments": between("sluice_log_spare_segments", 1, 8),
     "sluice_log_bytes": between("sluice_log_bytes", 64 << 20, 1 << 30),
