@@ -316,8 +316,9 @@ refuse_tls(struct conn *c)
 void
 conn_parse(struct conn *c)
 {
-	while (c->generation != 0 && !c->last) {
-		if (!conn_hand_on(c) || (!c->reading && !conn_may_parse(c)))
+	while (c->generation != 0) {
+		/* Also of the last request: what has arrived of it is handed on. */
+		if (!conn_hand_on(c) || c->last || (!c->reading && !conn_may_parse(c)))
 			return;
 		if (!c->reading && c->rest.n == 0 && !c->begun)
 			return;

@@ -188,6 +188,29 @@ TEST(a_large_body_comes_in_pieces)
 	stop();
 }
 
+/* What comes behind it is nobody's business; what came of it is. */
+TEST(the_last_request_of_a_connection_has_its_body_too)
+{
+	static const size_t sizes[] = { 10, LARGE };
+	static const char *const paths[] = { "/sum", "/apart" };
+
+	start();
+	EACH(i, sizes)
+		EACH(j, paths) {
+			const int fd = dial(&fx);
+			char framing[64];
+
+			atomic_store(&bytes, 0);
+			atomic_store(&sum, 0);
+			snprintf(framing, sizeof framing, "Connection: close\r\nContent-Length: %zu",
+				 sizes[i]);
+			send_head(fd, paths[j], framing);
+			send_bytes(fd, large, sizes[i]);
+			CHECK_CONTAINS(expected(sizes[i]), recv_all(fd));
+		}
+	stop();
+}
+
 /* As libcurl sends it: it waits to be told, and sends chunks. */
 TEST(a_body_in_chunks_is_asked_for_and_comes_in_pieces)
 {
