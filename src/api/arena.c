@@ -64,6 +64,17 @@ arena_array(struct arena *a, size_t n, size_t size)
 	return size && n > SIZE_MAX / size ? NULL : arena_alloc(a, n * size);
 }
 
+struct slice
+arena_copy(struct arena *a, struct slice s)
+{
+	char *const p = s.n > 0 ? arena_alloc(a, s.n) : NULL;
+
+	if (!p)
+		return (struct slice){ 0 };
+	memcpy(p, s.p, s.n);
+	return (struct slice){ p, s.n };
+}
+
 void
 arena_release(struct arena *a)
 {

@@ -7,7 +7,7 @@
 #ifndef API_ARENA_H
 #define API_ARENA_H
 
-#include <stddef.h>
+#include "base/bytes.h"
 
 struct arena_block;
 
@@ -25,6 +25,9 @@ void *arena_alloc(struct arena *a, size_t n);
 
 /* n pieces of size; NULL also when that overflows. */
 void *arena_array(struct arena *a, size_t n, size_t size);
+
+/* The same bytes there; empty when there is no memory. */
+struct slice arena_copy(struct arena *a, struct slice s);
 
 void arena_release(struct arena *a);
 

@@ -81,6 +81,7 @@ ask_new(struct api *api, struct call *c)
 	a->state = NULL;
 	a->part = NULL;
 	a->gone = false;
+	a->starved = false;
 	a->item_of = NULL;
 	a->passed = false;
 	a->ops = &a->op;
@@ -205,6 +206,10 @@ pass_gate(struct ask *a)
 bool
 ask_pass(struct ask *a)
 {
+	if (a->starved) {
+		ask_refuse(a, SLU_ENOMEM, NULL);
+		return false;
+	}
 	a->passed = admit_ops(a->call, a->ops, a->n_ops) && pass_gate(a);
 	return a->passed;
 }

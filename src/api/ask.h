@@ -44,9 +44,10 @@ struct ask {
 	struct api *api;
 	struct call *call;
 	struct arena memory;
-	void *state; /* the maker's */
-	void *part;  /* of who helps it: api/stream.h */
-	bool gone;   /* K4 */
+	void *state;  /* the maker's */
+	void *part;   /* of who helps it: api/stream.h */
+	bool gone;    /* K4 */
+	bool starved; /* there was no memory to read what it asks for: it is refused */
 
 	struct op op;    /* for an ask that has one */
 	struct op *ops;  /* &op, unless set otherwise */

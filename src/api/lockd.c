@@ -99,8 +99,13 @@ void
 lockd_refuse(struct call *c, const struct lockd_error *e)
 {
 	const struct lockd_code_row *const row = lockd_code_row(e->code);
+	const struct ask *const a = c->user;
 	struct lockd_error full = *e;
 
+	if (a && a->starved) { /* what seems to be missing may only not have been read */
+		api_refuse(c, SLU_ENOMEM, NULL, -1);
+		return;
+	}
 	if (!full.detail || !*full.detail)
 		full.detail = row->text;
 	refuse(c, row->status, row->name, &full);
@@ -213,6 +218,7 @@ lockd_query(struct ask *a, const char *name)
 	struct query_param p;
 	struct query q;
 
+	a->starved |= query.n > 0 && !room;
 	if (!room)
 		return (struct slice){ 0 };
 	query_init(&q, query, room, query.n);

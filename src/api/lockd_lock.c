@@ -84,17 +84,12 @@ struct slice
 lockd_field(struct ask *a, const char *name)
 {
 	struct slice value = call_field(a->call, name);
-	char *copy;
 
 	while (value.n > 0 && (value.p[0] == ' ' || value.p[0] == '\t'))
 		value = (struct slice){ value.p + 1, value.n - 1 };
 	while (value.n > 0 && (value.p[value.n - 1] == ' ' || value.p[value.n - 1] == '\t'))
 		value.n--;
-	copy = value.n > 0 ? arena_alloc(&a->memory, value.n) : NULL;
-	if (!copy)
-		return (struct slice){ 0 };
-	memcpy(copy, value.p, value.n);
-	return (struct slice){ copy, value.n };
+	return value;
 }
 
 static bool

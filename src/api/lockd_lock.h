@@ -80,7 +80,7 @@ void lockd_lock_refuse(struct ask *a, const struct op *op);
 /* Answer a STATE_PUT of the state itself, of so many bytes. */
 void lockd_state_answer(struct ask *a, uint64_t bytes);
 
-/* A field of the request, copied and without blanks; n 0: none. */
+/* A field of the request, without blanks around it; n 0: none. Until the handler returns. */
 struct slice lockd_field(struct ask *a, const char *name);
 
 /* X-Fencing-Token, X-Key-Version and ETag of the answer; 0 is left out. */

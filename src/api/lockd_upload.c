@@ -108,7 +108,11 @@ read_type(struct ask *a, struct state *s)
 {
 	s->type = lockd_query(a, "content_type");
 	if (s->type.n == 0)
-		s->type = lockd_field(a, "content-type");
+		s->type = arena_copy(&a->memory, lockd_field(a, "content-type"));
+	if (!s->type.p && lockd_field(a, "content-type").n > 0) {
+		ask_refuse(a, SLU_ENOMEM, NULL);
+		return false;
+	}
 	if (s->type.n == 0)
 		s->type = SLICE("application/octet-stream");
 	if (!correlation_check(s->type, "content_type", &s->err))

@@ -380,6 +380,7 @@ json_compact(struct json_compact *c, struct slice piece, struct buf *out, struct
 {
 	const char *p = piece.p;
 	const char *const end = piece.p + piece.n;
+	const size_t room = out->max - out->n;
 
 	while (p < end && !c->expected) {
 		if (c->state == IN_STRING && !c->high)
@@ -393,6 +394,8 @@ json_compact(struct json_compact *c, struct slice piece, struct buf *out, struct
 	}
 	if (c->expected)
 		return fail(c, err);
+	if (out->failed && piece.n <= room)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	if (out->failed)
 		return slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
 	return 0;

@@ -36,7 +36,7 @@ struct json_compact {
 void json_compact_init(struct json_compact *c, unsigned max_depth);
 
 /* Append to out what the piece brings. SLU_EINVAL: no JSON, and where. SLU_ETOOBIG: out
- * could not take it. After a failure nothing is left to do. */
+ * has no room for it, SLU_ENOMEM. After a failure nothing is left to do. */
 int json_compact(struct json_compact *c, struct slice piece, struct buf *out,
 		 struct slu_err *err);
 

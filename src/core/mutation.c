@@ -102,19 +102,27 @@ locate(const struct json_path *path, struct slice document, struct spot *out,
 	return 0;
 }
 
+/* out has failed, which was to take so many bytes: why. */
+static int
+no_room(const struct buf *out, size_t bytes, struct slu_err *err)
+{
+	if (bytes <= out->max)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	return slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
+}
+
 /* The document with `old`, a part of it, as something else. */
 static int
 splice(struct slice document, struct slice old, struct slice new, struct buf *out,
        struct slu_err *err)
 {
 	const char *const rest = old.p + old.n;
+	const size_t bytes = out->n + document.n - old.n + new.n;
 
 	buf_put(out, document.p, (size_t)(old.p - document.p));
 	buf_put(out, new.p, new.n);
 	buf_put(out, rest, (size_t)(document.p + document.n - rest));
-	if (!out->failed)
-		return 0;
-	return slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
+	return out->failed ? no_room(out, bytes, err) : 0;
 }
 
 /* {"b":{"c":value}}, for what is missing of /a/b/c. */
@@ -148,8 +156,8 @@ add_members(struct slice document, struct slice object, struct slice more, struc
 	if (json_member(&r, &name))
 		buf_putc(out, ',');
 	buf_put(out, more.p + 1, more.n - 2);
-	return splice((struct slice){ brace, (size_t)(document.p + document.n - brace) },
-		      (struct slice){ brace, 0 }, (struct slice){ NULL, 0 }, out, err);
+	buf_put(out, brace, (size_t)(document.p + document.n - brace));
+	return out->failed ? no_room(out, document.n + more.n - 1, err) : 0;
 }
 
 static int
@@ -171,7 +179,7 @@ make(const struct mutation *m, struct slice document, const struct spot *spot,
 	buf_init(&missing, out->max);
 	put_missing(&missing, m->path, spot->depth, m->value);
 	if (missing.failed)
-		rc = slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
+		rc = no_room(out, m->value.n + missing.n, err);
 	else if (type == JSON_OBJECT)
 		rc = add_members(document, spot->value, buf_slice(&missing), out, err);
 	else
@@ -344,7 +352,7 @@ mutations_apply(const struct slice *texts, unsigned n, struct slice document, sl
 		rc = slu_fail(err, SLU_EINVAL, "the document is %s, not an object",
 			      json_type_name(json_peek(&r)));
 	else if (out->failed)
-		rc = slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
+		rc = no_room(out, document.n, err);
 	else
 		rc = apply_texts(&j, texts, n, now, err);
 	if (rc == 0 && j.count == 0)

@@ -65,7 +65,7 @@ void mutation_parse(struct mutation_parser *p, struct slice text, char *room,
 int mutation_next(struct mutation_parser *p, struct mutation *m, struct slu_err *err);
 
 /* Write the document with this change to out. SLU_EINVAL: it cannot be changed that way.
- * SLU_ETOOBIG: out is full, or there was no memory. */
+ * SLU_ETOOBIG: out is full. SLU_ENOMEM. */
 int mutation_apply(const struct mutation *m, struct slice document, struct buf *out,
 		   struct slu_err *err);
 

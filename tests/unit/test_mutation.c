@@ -150,6 +150,9 @@ TEST(a_document_that_grows_too_large_is_refused)
 	struct slu_err err;
 	struct buf out;
 
+	buf_init(&out, 16);
+	CHECK_EQ(SLU_ETOOBIG, mutations_apply(&text, 1, SLICE("{\"b\":1}"), noon, &out, &err));
+	buf_release(&out);
 	buf_init(&out, 10);
 	CHECK_EQ(SLU_ETOOBIG, mutations_apply(&text, 1, SLICE("{}"), noon, &out, &err));
 	buf_release(&out);

@@ -44,9 +44,13 @@ static const char *const names[TOPICS] = { "ended", "twice", "dead", "later", "a
 struct trial {
 	struct nodekit kit;
 	int low[TOPICS], high[TOPICS];
-	unsigned failed; /* requests that were not done */
+	bool committed_low, committed_high; /* the document beside the lock */
+	unsigned failed;                    /* requests that were not done */
+	char fields[256];                   /* of every request: the holder's */
 	char answer[65536];
 };
+
+typedef void script(struct trial *t);
 
 /* --- requests ------------------------------------------------------------------------ */
 
@@ -67,13 +71,13 @@ outcome_of(const char *got, bool whole)
 
 /* It asks for the end of the connection, so that the whole answer is known by it. */
 static void
-send_request(struct caller *c, const char *head, const char *body)
+send_request(struct trial *t, struct caller *c, const char *head, const char *body)
 {
 	char text[2048];
 	const int n = snprintf(text, sizeof text,
-			       "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+			       "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s"
 			       "Content-Length: %zu\r\n\r\n%s",
-			       head, strlen(body), body);
+			       head, t->fields, strlen(body), body);
 
 	CHECK(n < (int)sizeof text);
 	caller_send(c, (struct slice){ text, (size_t)n });
@@ -100,7 +104,7 @@ ask(struct trial *t, const char *head, const char *body)
 	struct caller c;
 
 	caller_open(&c, &t->kit);
-	send_request(&c, head, body);
+	send_request(t, &c, head, body);
 	return end_request(t, &c);
 }
 
@@ -167,7 +171,7 @@ await(struct trial *t)
 	struct caller c;
 
 	caller_open(&c, &t->kit);
-	send_request(&c, "GET /dequeue?namespace=n&topic=awaited&wait=10s", "");
+	send_request(t, &c, "GET /dequeue?namespace=n&topic=awaited&wait=10s", "");
 	nodekit_settle(&t->kit);
 	enqueue(t, AWAITED, "");
 	nodekit_pass(&t->kit, 20 * SLU_SEC);
@@ -216,6 +220,57 @@ play(struct trial *t)
 	look(t);
 }
 
+/* --- the same of locks ------------------------------------------------------------------ */
+
+#define KEY "namespace=n&key=k"
+
+/* A lease on the key: its holder's fields go with every request from now on. */
+static bool
+acquire(struct trial *t, char lease[static 64])
+{
+	char id[32], txn[32], token[32];
+	const char *const answer = t->answer;
+
+	if (ask(t, "POST /v1/acquire",
+		"{\"namespace\":\"n\",\"key\":\"k\",\"owner\":\"me\",\"ttl_seconds\":1800}") != DONE)
+		return false;
+	CHECK_EQ(1, sscanf(strstr(answer, "\"lease_id\""), "\"lease_id\":\"%31[0-9a-v]", id));
+	CHECK_EQ(1, sscanf(strstr(answer, "\"txn_id\""), "\"txn_id\":\"%31[0-9a-v]", txn));
+	CHECK(find(t, "\"fencing_token\":", token));
+	(void)snprintf(t->fields, sizeof t->fields,
+		       "X-Lease-ID: %s\r\nX-Txn-ID: %s\r\nX-Fencing-Token: %s\r\n", id, txn, token);
+	(void)snprintf(lease, 64, "\"lease_id\":\"%s\"", id);
+	return true;
+}
+
+static void
+play_locks(struct trial *t)
+{
+	enum outcome staged[2], released;
+	char lease[64], body[256];
+
+	if (acquire(t, lease)) {
+		staged[0] = ask(t, "POST /v1/update?" KEY, "{\"n\": 1}");
+		staged[1] = ask(t, "POST /v1/mutate?" KEY, "{\"mutations\":[\"/m++\"]}");
+		(void)ask(t, "POST /v1/attachments?" KEY "&name=a", "bytes");
+		(void)ask(t, "GET /v1/attachments?" KEY, "");
+		(void)ask(t, "POST /v1/metadata?" KEY, "{\"query_hidden\":false}");
+		(void)ask(t, "GET /v1/get?" KEY, "");
+		(void)snprintf(body, sizeof body, "{\"namespace\":\"n\",\"key\":\"k\",%s,\"ttl_seconds\":1800}", lease);
+		(void)ask(t, "POST /v1/keepalive", body);
+		released = ask(t, "POST /v1/release", body);
+		t->committed_low = released == DONE && (staged[0] == DONE || staged[1] == DONE);
+		t->committed_high = released != REFUSED && (staged[0] != REFUSED || staged[1] != REFUSED);
+	}
+	t->fields[0] = '\0';
+	(void)ask(t, "POST /v1/query", "{\"namespace\":\"n\",\"selector\":{\"exists\":\"/n\"}}");
+	(void)ask(t, "POST /v1/query", "{\"namespace\":\"n\",\"return\":\"documents\"}");
+	(void)ask(t, "GET /v1/describe?" KEY, "");
+	(void)ask(t, "POST /v1/namespace", "{\"namespace\":\"n\"}");
+	(void)ask(t, "GET /v1/namespace?namespace=n", "");
+	nodekit_pass(&t->kit, 20 * SLU_SEC); /* a disk that seemed full is tried again */
+}
+
 /* --- afterwards ------------------------------------------------------------------------ */
 
 static int
@@ -243,6 +298,24 @@ check_topics(struct trial *t, const char *rule)
 			test_fail(__FILE__, __LINE__, "%s: %s has %d messages, %d to %d were promised",
 				  rule, names[i], n, t->low[i], t->high[i]);
 	}
+}
+
+static void
+check_document(struct trial *t, const char *rule)
+{
+	bool there;
+
+	CHECK_EQ(DONE, ask(t, "GET /v1/get?" KEY "&public=1", ""));
+	there = strstr(t->answer, "204 No Content") == NULL;
+	if (there < t->committed_low || there > t->committed_high)
+		test_fail(__FILE__, __LINE__, "%s: the document is%s there", rule, there ? "" : " not");
+}
+
+static void
+check_all(struct trial *t, const char *rule)
+{
+	check_topics(t, rule);
+	check_document(t, rule);
 }
 
 static struct trial *
@@ -273,7 +346,7 @@ restart(struct trial *t)
 	t->kit.disk->capacity = 0;
 	if (nodekit_start(&t->kit))
 		test_fail(__FILE__, __LINE__, "T3: it does not start: %s", t->kit.err.text);
-	check_topics(t, "T3");
+	check_all(t, "T3");
 	CHECK_EQ(0, nodekit_stop(&t->kit));
 }
 
@@ -281,8 +354,9 @@ restart(struct trial *t)
 
 /* True: the n-th allocation was reached. */
 static bool
-starve(long n, bool at_start)
+starve(long n, script *plays)
 {
+	const bool at_start = !plays;
 	struct trial *t = begin();
 	bool reached;
 	int rc;
@@ -293,12 +367,12 @@ starve(long n, bool at_start)
 	CHECK(rc == 0 || (rc == SLU_ENOMEM && at_start));
 	if (!at_start)
 		mem_fail_at(n);
-	if (!rc && !at_start)
-		play(t);
+	if (!rc && plays)
+		plays(t);
 	reached = mem_failed();
 	mem_fail_at(0);
 	if (!rc) {
-		check_topics(t, "T4");
+		check_all(t, "T4");
 		t->low[LATER]++;
 		t->high[LATER]++;
 		CHECK_EQ(DONE, ask(t, "POST /enqueue", "[{\"namespace\":\"n\",\"topic\":\"later\"}]"));
@@ -312,7 +386,17 @@ TEST_LIMIT(any_allocation_of_any_request_may_fail, 300)
 {
 	long n = 1;
 
-	while (starve(n, false))
+	while (starve(n, play))
+		n += FEWER;
+	printf("# %ld allocations\n", n - 1);
+	CHECK(n > 100);
+}
+
+TEST_LIMIT(any_allocation_of_any_request_about_locks_may_fail, 300)
+{
+	long n = 1;
+
+	while (starve(n, play_locks))
 		n += FEWER;
 	printf("# %ld allocations\n", n - 1);
 	CHECK(n > 100);
@@ -322,7 +406,7 @@ TEST_LIMIT(any_allocation_of_a_start_may_fail, 300)
 {
 	long n = 1;
 
-	while (starve(n, true))
+	while (starve(n, NULL))
 		n += FEWER;
 	printf("# %ld allocations\n", n - 1);
 	CHECK(n > 30);
@@ -332,7 +416,7 @@ TEST_LIMIT(any_allocation_of_a_start_may_fail, 300)
 
 /* True: the n-th call was reached. */
 static bool
-hurt(unsigned long n, int error, bool on, bool at_start)
+hurt(unsigned long n, int error, bool on, bool at_start, script *plays)
 {
 	struct trial *t = begin();
 	bool reached;
@@ -345,7 +429,7 @@ hurt(unsigned long n, int error, bool on, bool at_start)
 	if (!at_start)
 		simdisk_fail(t->kit.disk, SIM_ALL, n, error, on);
 	if (!rc)
-		play(t);
+		plays(t);
 	reached = t->kit.disk->failed;
 	restart(t);
 	end(t);
@@ -353,7 +437,7 @@ hurt(unsigned long n, int error, bool on, bool at_start)
 }
 
 static void
-hurt_all(bool at_start)
+hurt_all(bool at_start, script *plays)
 {
 	static const struct {
 		int error;
@@ -363,7 +447,7 @@ hurt_all(bool at_start)
 	EACH(i, ways) {
 		unsigned long n = 1;
 
-		while (hurt(n, ways[i].error, ways[i].on, at_start))
+		while (hurt(n, ways[i].error, ways[i].on, at_start, plays))
 			n += FEWER;
 		printf("# %s%s: %lu calls\n", strerror(ways[i].error),
 		       ways[i].on ? " from then on" : "", n - 1);
@@ -373,10 +457,15 @@ hurt_all(bool at_start)
 
 TEST_LIMIT(any_call_of_the_disk_may_fail_in_any_request, 300)
 {
-	hurt_all(false);
+	hurt_all(false, play);
 }
 
 TEST_LIMIT(any_call_of_the_disk_may_fail_from_the_start, 300)
 {
-	hurt_all(true);
+	hurt_all(true, play);
+}
+
+TEST_LIMIT(any_call_of_the_disk_may_fail_in_any_request_about_locks, 300)
+{
+	hurt_all(false, play_locks);
 }
