@@ -18,7 +18,7 @@ enum {
 	BUFFER_MAX = 256 * 1024 * 1024,
 	SEND_EARLY = 256 * 1024, /* of requests that have no answer */
 	PATIENCE_MS = 60 * 1000, /* with a peer that says nothing after the end of a phase */
-	IN_VAIN_MS = 500         /* the same, if it delivers by itself */
+	IN_VAIN_MS = 1000        /* the same, where somebody may wait in vain */
 };
 
 /* --- bytes ---------------------------------------------------------------------- */
@@ -123,13 +123,14 @@ static int
 turn(struct load *l, bool *stalled, struct slu_err *err)
 {
 	const slu_time left = l->until - bench_now();
-	const int patience = l->protocol->consume ? IN_VAIN_MS : PATIENCE_MS;
+	const bool in_vain = l->protocol->consume && l->phase->waits;
+	const int patience = in_vain ? IN_VAIN_MS : PATIENCE_MS;
 	struct epoll_event events[EVENTS];
 	const int n = epoll_wait(l->epoll, events, EVENTS, patience + (left > 0 ? (int)(left / SLU_MS) : 0));
 	int rc = 0;
 
 	*stalled = n == 0;
-	if (*stalled && !l->protocol->consume)
+	if (*stalled && !in_vain)
 		return slu_fail(err, SLU_EDOWN, "%s does not answer", l->protocol->name);
 	for (int i = 0; i < n && !rc; i++) {
 		struct conn *c = events[i].data.ptr;
@@ -147,7 +148,7 @@ turn(struct load *l, bool *stalled, struct slu_err *err)
 /*
  * A peer that delivers by itself may hand a message to a connection that has just ended;
  * whoever waits for it waits in vain. So when the time is up and nothing comes any more, the
- * phase is over: its length is counted to what was done last, and `active` to who waits.
+ * phase is over: its length is counted to what was done last.
  */
 int
 load_phase(struct load *l, const struct phase *phase, struct slu_err *err)
@@ -194,15 +195,12 @@ did_step(struct load *l, struct conn *c)
 int
 load_steps(struct load *l, const struct step *steps, struct slu_err *err)
 {
-	static const struct phase phase = { "step", next_step, did_step };
+	static const struct phase phase = { "step", next_step, did_step, false };
 	int rc = 0;
 
 	l->until = bench_now() + 60 * SLU_SEC;
-	for (l->step = steps; !rc && l->step && l->step->say; l->step++) {
+	for (l->step = steps; !rc && l->step && l->step->say; l->step++)
 		rc = load_phase(l, &phase, err);
-		if (!rc && l->active > 0)
-			rc = slu_fail(err, SLU_EDOWN, "%s does not answer", l->protocol->name);
-	}
 	return rc;
 }
 

@@ -44,6 +44,7 @@ struct phase {
 	/* Write the next operation, or false: this connection is done. */
 	bool (*next)(struct load *l, struct conn *c);
 	void (*done)(struct load *l, struct conn *c);
+	bool waits; /* takes wait until there is something */
 };
 
 /* NULL: there is none of that name. */

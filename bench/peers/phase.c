@@ -168,12 +168,12 @@ did_drain(struct load *l, struct conn *c)
 
 /* clang-format off */
 static const struct phase phases[] = {
-	{ "enqueue", next_put,   did_put },
-	{ "fill",    next_fill,  did_put },
-	{ "lease",   next_lease, did_lease },
-	{ "ack",     next_ack,   did_ack },
-	{ "cycle",   next_cycle, did_cycle },
-	{ "drain",   next_drain, did_drain },
+	{ "enqueue", next_put,   did_put,   false },
+	{ "fill",    next_fill,  did_put,   false },
+	{ "lease",   next_lease, did_lease, false },
+	{ "ack",     next_ack,   did_ack,   false },
+	{ "cycle",   next_cycle, did_cycle, true },
+	{ "drain",   next_drain, did_drain, false },
 };
 /* clang-format on */
 

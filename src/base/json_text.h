@@ -14,6 +14,10 @@
 
 #include <endian.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 struct json_str {
 	struct slice raw;
 	size_t n;     /* length of the text; raw.n when nothing is escaped */
@@ -59,13 +63,29 @@ json_is_plain(char c)
  * The first byte from p on that is not plain, or end. Plain is ASCII that stands for
  * itself in a string: no quote, backslash or control character.
  *
- * Eight at a time: a subtraction turns the high bit on in a byte that was too small,
- * and what has it on from the start is not ASCII. The borrow of such a byte may turn
- * on others, but only above it, and the lowest is the one we look for.
+ * Sixteen at a time where the processor can: what is not ASCII is negative there, and so
+ * smaller than a space.
+ *
+ * Else eight at a time: a subtraction turns the high bit on in a byte that was too
+ * small, and what has it on from the start is not ASCII. The borrow of such a byte may
+ * turn on others, but only above it, and the lowest is the one we look for.
  */
 static inline const char *
 json_plain_end(const char *p, const char *end)
 {
+#ifdef __SSE2__
+	for (; end - p >= 16; p += 16) {
+		const __m128i x = _mm_loadu_si128((const __m128i *)p);
+		const __m128i found = _mm_or_si128(
+			_mm_cmplt_epi8(x, _mm_set1_epi8(' ')),
+			_mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
+				     _mm_cmpeq_epi8(x, _mm_set1_epi8('\\'))));
+		const int places = _mm_movemask_epi8(found);
+
+		if (places)
+			return p + __builtin_ctz((unsigned)places);
+	}
+#endif
 	for (; end - p >= 8; p += 8) {
 		uint64_t x, found;
 
