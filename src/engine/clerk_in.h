@@ -19,11 +19,26 @@ uint32_t clerk_queue(const struct clerk *k, const struct op *op);
 int clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row,
 	      struct slu_err *err);
 
-/* clerk_lock.c: the verbs of locks; what falls due. */
-clerk_fn clerk_acquire, clerk_keepalive, clerk_release_lock, clerk_state_get,
-	clerk_state_put, clerk_state_remove, clerk_state_meta, clerk_describe, clerk_keys,
-	clerk_attachments;
+/* clerk_lock.c: the verbs of locks that change something; what falls due. */
+clerk_fn clerk_acquire, clerk_keepalive, clerk_release_lock, clerk_state_put,
+	clerk_state_remove, clerk_state_meta;
 int clerk_tick_locks(struct clerk *k, slu_time until, struct slu_err *err);
+
+/* Which key an op is about, and by whose right; the key, or NULL. SLU_EINVAL. */
+int clerk_lock_ref(const struct clerk *k, struct op *op, struct lock_ref *ref,
+		   struct slu_err *err);
+const struct lock *clerk_lock_find(const struct clerk *k, const struct lock_ref *ref);
+
+/* Answer as it is committed, or (staged) as the holder sees it; or why not. */
+void clerk_lock_tell(struct op_lock *q, const struct lock *lock, bool staged);
+void clerk_lock_refuse(struct clerk *k, struct op *op, const struct lock_ref *ref, int rc,
+		       struct slu_err *err);
+
+/* Does its holder, who has proved to be that, see what is staged? */
+bool clerk_lock_is_his(const struct lock *lock, const struct lock_ref *ref);
+
+/* clerk_lock_look.c: those that do not. */
+clerk_fn clerk_state_get, clerk_describe, clerk_keys, clerk_attachments;
 
 /* The version and etag of its state. */
 void clerk_tell_state(const struct clerk *k, struct op_row *row);
