@@ -4,7 +4,8 @@
 #include "engine/clerk_in.h"
 
 enum {
-	LOOK_STEP = 64 /* entries of a scan at a time */
+	LOOK_STEP = 64,                /* entries of a scan at a time */
+	LOOK_MAX = 8 * ENGINE_SCAN_MAX /* and in all: most are of other queues, passed over */
 };
 
 static void
@@ -161,7 +162,7 @@ list_scan(struct clerk *k, struct op *op, uint32_t queue)
 {
 	uint32_t cursor = op->cursor < LEDGER_SCAN_END ? (uint32_t)op->cursor
 						       : LEDGER_SCAN_END;
-	uint32_t left = ENGINE_SCAN_MAX;
+	uint32_t left = LOOK_MAX;
 
 	while (cursor != LEDGER_SCAN_END && left > 0 && op->n_rows < op->max_rows && !op->rc) {
 		uint32_t max = op->max_rows - op->n_rows;

@@ -164,6 +164,14 @@ def test_messages_are_searched(server, params, wanted):
     assert {m["id"] for m in found} == {ids[i] for i in wanted}
 
 
+def test_a_small_queue_is_found_behind_a_large_one_in_few_pages(server):
+    for _ in range(4):
+        server.enqueue(*({"text": "x", "topic": "large"} for _ in range(1000)))
+    id_, = server.enqueue({"text": "x"})
+    found, n = pages(server, "messages", "messages", **server.here())
+    assert [m["id"] for m in found] == [id_] and n <= 2
+
+
 def test_a_search_goes_on_where_its_page_ended(server):
     ids = server.enqueue(*[{"text": f"needle {i}" if i % 3 == 0 else "hay"} for i in range(3000)])
     found, n = pages(server, "messages", "messages", **server.here(text="needle", limit=7))
