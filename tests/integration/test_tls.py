@@ -62,7 +62,7 @@ class Secure(Server):
             raise
 
     def secure(self, cert=None):
-        return http.client.HTTPSConnection("localhost", self.port, timeout=60,
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60,
                                            context=self.context(cert))
 
     def tls_metric(self, name):
@@ -102,6 +102,7 @@ def ask(connection, method="GET", path="/healthz", body=None):
 def test_curl_is_served(open_server):  # MQ-35
     out = subprocess.run(
         ["curl", "-sS", "--cacert", open_server.certs["ca.pem"], "-w", "%{http_code} %{http_version}",
+         "--resolve", f"localhost:{open_server.port}:127.0.0.1",
          f"https://localhost:{open_server.port}/healthz"], capture_output=True, text=True, timeout=60)
     assert out.stdout.endswith("200 1.1"), out.stderr
 
@@ -327,7 +328,7 @@ def test_settings_that_will_not_do_are_named(certs, folder, options, says):
 
 
 def test_a_key_that_everybody_can_read_is_warned_of(certs):
-    _, key = certs.make("open", "DNS:localhost")
+    _, key = certs.make("open", "DNS:localhost", "IP:127.0.0.1")
     subprocess.run(["chmod", "644", key], check=True)
     with Secure(certs, cert="open") as server:
         assert f"can read key {key}" in server.said()
@@ -398,7 +399,7 @@ def serial(server):
 
 @pytest.fixture
 def moving(certs):
-    certs.make("server", "DNS:localhost", into="moving")
+    certs.make("server", "DNS:localhost", "IP:127.0.0.1", into="moving")
     with Secure(certs, cert="moving") as server:
         yield server
 
@@ -413,7 +414,7 @@ def test_a_new_certificate_is_for_new_connections_and_old_ones_go_on(moving):
     old = moving.secure()
     assert ask(old)[0] == 200
     first = serial(moving)
-    moving.certs.make("server", "DNS:localhost", into="moving")
+    moving.certs.make("server", "DNS:localhost", "IP:127.0.0.1", into="moving")
     assert serial(moving) == first
     reload(moving)("certificate loaded")
     assert serial(moving) != first
@@ -468,7 +469,7 @@ def test_nobody_notices_reloads(moving):
     for t in threads:
         t.start()
     for _ in range(5):
-        moving.certs.make("server", "DNS:localhost", into="new")
+        moving.certs.make("server", "DNS:localhost", "IP:127.0.0.1", into="new")
         for kind in ("key", "pem"):  # one after the other: a reload in between is refused
             (moving.certs.folder / f"new.{kind}").replace(moving.certs.folder / f"moving.{kind}")
         loaded = reload(moving)
