@@ -264,6 +264,12 @@ memory_ledger(struct engine *e)
 	return of_engine(e)->clerk.ledger;
 }
 
+struct locks *
+memory_locks(struct engine *e)
+{
+	return of_engine(e)->clerk.locks;
+}
+
 const struct engine_ops engine_memory = {
 	.name = "memory",
 	.open = memory_open,

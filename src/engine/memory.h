@@ -12,5 +12,6 @@ extern const struct engine_ops engine_memory;
 
 /* For tests and for those who doubt. */
 struct ledger *memory_ledger(struct engine *e);
+struct locks *memory_locks(struct engine *e);
 
 #endif

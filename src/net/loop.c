@@ -207,7 +207,8 @@ loop_start(struct loop *l, const char *name, struct slu_err *err)
 	return 0;
 }
 
-/* libuv begins to watch a descriptor at the beginning of the next turn: hence twice. */
+/* libuv begins to watch a descriptor at the beginning of the next turn, and who prepares for
+ * sleep does so then: hence LOOP_QUIET. */
 bool
 loop_round(struct loop *l)
 {

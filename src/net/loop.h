@@ -45,8 +45,12 @@ int loop_reserve(struct loop *l, unsigned files, struct slu_err *err);
 /* Run it on a thread of its own; name is seen in top -H. SLU_EDOWN: no thread. */
 int loop_start(struct loop *l, const char *name, struct slu_err *err);
 
+enum {
+	LOOP_QUIET = 4 /* turns in a row with nothing to do: that is all until something comes */
+};
+
 /* By hand, instead of loop_start: one turn, here. True: there is more to do, or a file
- * thread is still at work; false twice in a row: nothing to do until something comes. */
+ * thread is still at work. What a turn leaves to the next does not show: LOOP_QUIET. */
 bool loop_round(struct loop *l);
 
 /* No allocation, no lock, never fails. w must not be posted already. */

@@ -56,7 +56,7 @@ int node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	      struct slu_log *log, const struct node_hand *hand, struct slu_err *err);
 
 /* By hand: the network and the shards do what they would, once. True: they have more to
- * do; false twice in a row: nothing, until something comes or the clock moves on. */
+ * do; false LOOP_QUIET times in a row: nothing, until something comes or the clock moves on. */
 bool node_round(struct node *n);
 
 /* Tell where it listens, then serve. Returns when all is stopped: 0 when it was a clean

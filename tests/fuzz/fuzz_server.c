@@ -2,7 +2,7 @@
  * fuzz_server.c - any bytes, given to a whole server: HTTP, every dialect, broker, engine.
  *
  * The input is what clients send. A byte 0xff, which no HTTP has, says with the next byte
- * what else happens:
+ * what else happens (FUZZ_SHOW=1 in the environment shows the answers):
  *
  *      c   the server gets on with what it has      h   hang up, another one connects
  *      n   the same, no more is sent, and another   w   this one stays, another one
@@ -22,6 +22,7 @@
 #include "base/json.h"
 #include "client/answer.h"
 #include "core/ledger_check.h"
+#include "core/locks.h"
 #include "http/request.h"
 #include "nodekit.h"
 #include "server/node_in.h"
@@ -168,6 +169,8 @@ check_rest(void)
 	FUZZ_CHECK(server_metric(kit.node->server, SERVER_CALLS) == 0);
 	FUZZ_CHECK(server_metric(kit.node->server, SERVER_BODIES) == 0);
 	wrong = ledger_scan_check(nodekit_ledger(&kit)); /* V3 */
+	if (!wrong)
+		wrong = locks_scan_check(nodekit_locks(&kit));
 	if (wrong)
 		complain("V3", slice_of(wrong));
 }
@@ -217,6 +220,8 @@ leave(struct client *c, bool politely)
 	if (politely) {
 		nodekit_settle(&kit);
 		learn(buf_slice(&c->caller.got));
+		if (getenv("FUZZ_SHOW"))
+			printf("%s\n", buf_str(&c->caller.got));
 		check_answers(c);
 		caller_end(&c->caller);
 		nodekit_settle(&kit);
@@ -258,7 +263,8 @@ static void
 say_value(char letter)
 {
 	nodekit_settle(&kit);
-	learn(buf_slice(&now()->caller.got));
+	for (unsigned i = 0; i < n_clients; i++)
+		learn(buf_slice(&clients[i].caller.got));
 	for (unsigned i = 0; i < MEMBERS; i++)
 		if (members[i].letter == letter)
 			say(values[i], strlen(values[i]));

@@ -190,6 +190,14 @@ nodekit_ledger(struct nodekit *k)
 	return k->kind == NODEKIT_LOG ? log_ledger(e) : memory_ledger(e);
 }
 
+struct locks *
+nodekit_locks(struct nodekit *k)
+{
+	struct engine *const e = nodekit_engine(k);
+
+	return k->kind == NODEKIT_LOG ? log_locks(e) : memory_locks(e);
+}
+
 /* --- time passes ---------------------------------------------------------------- */
 
 /* Not from mem_alloc, which may be told to fail: that is for the server. */
@@ -241,8 +249,8 @@ round_once(struct nodekit *k)
 void
 nodekit_settle(struct nodekit *k)
 {
-	while (round_once(k) || round_once(k))
-		;
+	for (int quiet = 0; quiet < LOOP_QUIET;)
+		quiet = round_once(k) ? 0 : quiet + 1;
 }
 
 void

@@ -84,6 +84,7 @@ void nodekit_pass(struct nodekit *k, slu_time by);
 
 struct engine *nodekit_engine(struct nodekit *k);
 struct ledger *nodekit_ledger(struct nodekit *k);
+struct locks *nodekit_locks(struct nodekit *k);
 
 void caller_open(struct caller *w, struct nodekit *k);
 void caller_send(struct caller *w, struct slice bytes); /* settles when the server is slow */
