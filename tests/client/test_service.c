@@ -218,7 +218,7 @@ TEST(a_lease_is_kept_while_its_handler_runs)
 	static struct seen seen;
 	struct slu_client *c = start("memory");
 	struct slu_consumer one = consumer("mail", &seen);
-	const struct timespec three_leases = { 3, 0 };
+	const struct timespec more_than_a_lease = { 1, 600000000 };
 	struct slu_service *s;
 
 	one.handle = handle_slowly;
@@ -227,7 +227,7 @@ TEST(a_lease_is_kept_while_its_handler_runs)
 	send_some(c, "mail", 3);
 	s = begin(c, &one, 1);
 	WAIT_UNTIL(atomic_load(&seen.inside) == 1);
-	nanosleep(&three_leases, NULL); /* the two that wait are kept, too */
+	nanosleep(&more_than_a_lease, NULL); /* the two that wait are kept, too */
 	atomic_store(&seen.go, true);
 	WAIT_UNTIL(left_in(c, "mail") == 0);
 	end(s);
@@ -276,14 +276,16 @@ TEST(a_service_outlives_its_server)
 	one.concurrency = 2;
 	s = begin(c, &one, 1);
 	send_some(c, "mail", 10);
-	for (int i = 0; i < 2; i++) {
-		served_kill(&srv);
-		served_again(&srv);
-		send_some(c, "mail", 10);
-	}
+	served_kill(&srv); /* in the middle of something, as it happens */
+	served_again(&srv);
+	send_some(c, "mail", 10);
+	served_kill(&srv); /* and until it is noticed */
+	WAIT_UNTIL(atomic_load(&seen.restarts) > 0);
+	served_again(&srv);
+	send_some(c, "mail", 10);
 	WAIT_UNTIL(left_in(c, "mail") == 0);
 	CHECK(atomic_load(&seen.handled) >= 30);
-	CHECK(atomic_load(&seen.errors) > 0 && atomic_load(&seen.restarts) > 0);
+	CHECK(atomic_load(&seen.errors) > 0);
 	end(s);
 	slu_client_free(c);
 }
