@@ -236,6 +236,33 @@ ask_run(struct ask *a, void (*answer)(struct ask *a))
 		answered(&a->work);
 }
 
+static void
+run_on_file_thread(uv_work_t *job)
+{
+	struct ask *const a = job->data;
+
+	a->job_rc = a->job_run(a);
+}
+
+static void
+back_on_loop(uv_work_t *job, int status)
+{
+	struct ask *const a = job->data;
+
+	(void)status; /* nobody cancels it */
+	a->job_done(a, a->job_rc);
+}
+
+void
+ask_job(struct ask *a, int (*run)(struct ask *a), void (*then)(struct ask *a, int rc))
+{
+	a->job.data = a;
+	a->job_run = run;
+	a->job_done = then;
+	if (uv_queue_work(loop_uv(call_loop(a->call)), &a->job, run_on_file_thread, back_on_loop))
+		then(a, SLU_ENOMEM);
+}
+
 void
 ask_gone(struct call *c)
 {

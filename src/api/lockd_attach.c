@@ -15,8 +15,6 @@ struct state {
 	struct op_key keys[LOCK_DOCS_MAX];
 	void (*next)(struct ask *a); /* when the name is known */
 	struct document document;
-	uv_work_t work;
-	int rc;
 	struct slu_err err;
 };
 
@@ -244,48 +242,38 @@ write_list(struct ask *a, bool may_block)
 	return rc;
 }
 
-static void
-answer_list(struct ask *a)
+static int
+write_slowly(struct ask *a)
 {
-	struct state *const s = a->state;
+	return write_list(a, true);
+}
+
+static void
+answer_list(struct ask *a, int rc)
+{
+	const struct state *const s = a->state;
 
 	op_unpin(&a->op);
-	if (s->rc)
-		ask_refuse(a, s->rc, s->err.text);
+	if (rc)
+		ask_refuse(a, rc, s->err.text);
 	else
 		lockd_reply(a, 200);
 }
 
 static void
-run_on_file_thread(uv_work_t *work)
-{
-	struct ask *const a = work->data;
-
-	((struct state *)a->state)->rc = write_list(a, true);
-}
-
-static void
-back_on_loop(uv_work_t *work, int status)
-{
-	(void)status; /* nobody cancels it */
-	answer_list(work->data);
-}
-
-static void
 answer_attachments(struct ask *a)
 {
-	struct state *const s = a->state;
+	int rc;
 
 	if (a->op.rc) {
 		lockd_lock_refuse(a, &a->op);
 		return;
 	}
-	s->rc = write_list(a, false);
-	s->work.data = a;
-	if (s->rc == SLU_EBUSY && uv_queue_work(loop_uv(call_loop(a->call)), &s->work,
-						run_on_file_thread, back_on_loop) == 0)
-		return;
-	answer_list(a);
+	rc = write_list(a, false);
+	if (rc == SLU_EBUSY)
+		ask_job(a, write_slowly, answer_list);
+	else
+		answer_list(a, rc);
 }
 
 void

@@ -83,13 +83,7 @@ lockd_lock_key(struct ask *a, struct lockd_lock *l)
 struct slice
 lockd_field(struct ask *a, const char *name)
 {
-	struct slice value = call_field(a->call, name);
-
-	while (value.n > 0 && (value.p[0] == ' ' || value.p[0] == '\t'))
-		value = (struct slice){ value.p + 1, value.n - 1 };
-	while (value.n > 0 && (value.p[value.n - 1] == ' ' || value.p[value.n - 1] == '\t'))
-		value.n--;
-	return value;
+	return lockd_trim(call_field(a->call, name));
 }
 
 static bool

@@ -32,8 +32,6 @@ struct state {
 	struct payload *stored;
 	uint64_t etag; /* of the document that was read; 0: there was none */
 	unsigned tries;
-	uv_work_t work;
-	int rc;
 	struct slu_err err;
 };
 
@@ -136,42 +134,33 @@ change(struct ask *a, bool may_block)
 	return rc;
 }
 
-static void
-changed(struct ask *a)
+static int
+change_slowly(struct ask *a)
 {
-	struct state *const s = a->state;
+	return change(a, true);
+}
+
+static void
+changed(struct ask *a, int rc)
+{
+	const struct state *const s = a->state;
 
 	op_unpin(&a->op);
-	if (s->rc == SLU_EINVAL)
+	if (rc == SLU_EINVAL)
 		lockd_refuse_code(a->call, LOCKD_INVALID_MUTATIONS, s->err.text);
-	else if (s->rc == SLU_ETOOBIG)
+	else if (rc == SLU_ETOOBIG)
 		lockd_refuse_code(a->call, LOCKD_DOCUMENT_TOO_LARGE, s->err.text);
-	else if (s->rc)
-		ask_refuse(a, s->rc, s->err.text);
+	else if (rc)
+		ask_refuse(a, rc, s->err.text);
 	else
 		put(a);
-}
-
-static void
-run_on_file_thread(uv_work_t *work)
-{
-	struct ask *const a = work->data;
-	struct state *const s = a->state;
-
-	s->rc = change(a, true);
-}
-
-static void
-back_on_loop(uv_work_t *work, int status)
-{
-	(void)status; /* nobody cancels it */
-	changed(work->data);
 }
 
 static void
 got(struct ask *a)
 {
 	struct state *const s = a->state;
+	int rc;
 
 	if (a->op.rc) {
 		lockd_lock_refuse(a, &a->op);
@@ -188,12 +177,11 @@ got(struct ask *a)
 	buf_init(&s->document, LOCKD_MUTATE_MAX);
 	buf_init(&s->changed, LOCKD_MUTATE_MAX);
 	s->put = (struct op_put){ .m.type = SLICE("application/json") };
-	s->rc = change(a, false);
-	s->work.data = a;
-	if (s->rc == SLU_EBUSY && uv_queue_work(loop_uv(call_loop(a->call)), &s->work,
-						run_on_file_thread, back_on_loop) == 0)
-		return;
-	changed(a);
+	rc = change(a, false);
+	if (rc == SLU_EBUSY)
+		ask_job(a, change_slowly, changed);
+	else
+		changed(a, rc);
 }
 
 static void

@@ -30,8 +30,6 @@ struct state {
 	struct buf text;
 	uint64_t etag;    /* that was put */
 	struct op failed; /* why it was not */
-	uv_work_t work;
-	int rc;
 	struct slu_err err;
 };
 
@@ -97,14 +95,23 @@ answer(struct ask *a, uint64_t etag)
 
 /* --- get ---------------------------------------------------------------------- */
 
+static int
+read_text(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	return document_read(a->op.engine, &a->op.lock.record, &a->op.lock.payload, TEXT_MAX, true,
+			     &s->text, &s->err);
+}
+
 static void
-answer_text(struct ask *a)
+answer_text(struct ask *a, int rc)
 {
 	struct state *const s = a->state;
 	struct json r;
 
-	if (s->rc) {
-		ask_refuse(a, s->rc, s->err.text);
+	if (rc) {
+		ask_refuse(a, rc, s->err.text);
 		return;
 	}
 	json_init(&r, buf_slice(&s->text), JSON_DEPTH);
@@ -114,39 +121,14 @@ answer_text(struct ask *a)
 }
 
 static void
-read_on_file_thread(uv_work_t *work)
-{
-	struct ask *const a = work->data;
-	struct state *const s = a->state;
-
-	s->rc = document_read(a->op.engine, &a->op.lock.record, &a->op.lock.payload, TEXT_MAX, true,
-			      &s->text, &s->err);
-}
-
-static void
-back_on_loop(uv_work_t *work, int status)
-{
-	(void)status; /* nobody cancels it */
-	answer_text(work->data);
-}
-
-static void
 got(struct ask *a)
 {
-	struct state *const s = a->state;
-
-	if (a->op.rc) {
+	if (a->op.rc)
 		lockd_lock_refuse(a, &a->op);
-		return;
-	}
-	if (a->op.lock.etag == 0) {
+	else if (a->op.lock.etag == 0)
 		answer(a, 0);
-		return;
-	}
-	s->work.data = a;
-	s->rc = SLU_ENOMEM;
-	if (uv_queue_work(loop_uv(call_loop(a->call)), &s->work, read_on_file_thread, back_on_loop))
-		answer_text(a);
+	else
+		ask_job(a, read_text, answer_text);
 }
 
 void

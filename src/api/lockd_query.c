@@ -51,8 +51,6 @@ struct state {
 	bool begun; /* call_begin */
 	struct json_out w;
 	struct buf document;
-	uv_work_t work;
-	int rc;
 	struct slu_err err;
 };
 
@@ -225,27 +223,26 @@ answer_rows(struct ask *a)
 }
 
 static void
-refuse(struct ask *a)
+refuse(struct ask *a, int rc)
 {
 	const struct state *const s = a->state;
 
 	if (s->begun)
 		call_break(a->call);
-	else if (s->rc == SLU_ETOOBIG)
+	else if (rc == SLU_ETOOBIG)
 		lockd_refuse_code(a->call, LOCKD_DOCUMENT_TOO_LARGE, s->err.text);
 	else
-		ask_refuse(a, s->rc, s->err.text);
+		ask_refuse(a, rc, s->err.text);
 }
 
 /* On the loop, when a file thread has looked. */
 static void
-go_on(struct ask *a)
+go_on(struct ask *a, int rc)
 {
-	struct state *const s = a->state;
+	const struct state *const s = a->state;
 
-	if (s->rc || a->call->out.failed) {
-		s->rc = s->rc ? s->rc : SLU_ENOMEM;
-		refuse(a);
+	if (rc || a->call->out.failed) {
+		refuse(a, rc ? rc : SLU_ENOMEM);
 	} else if (is_full(a) && s->begun) {
 		call_piece(a->call, false);
 	} else if (is_full(a)) {
@@ -261,36 +258,9 @@ go_on(struct ask *a)
 }
 
 static void
-run_on_file_thread(uv_work_t *work)
-{
-	struct ask *const a = work->data;
-	struct state *const s = a->state;
-
-	s->rc = look(a);
-}
-
-static void
-back_on_loop(uv_work_t *work, int status)
-{
-	(void)status; /* nobody cancels it */
-	go_on(work->data);
-}
-
-static void
-run(struct ask *a)
-{
-	struct state *const s = a->state;
-
-	s->work.data = a;
-	s->rc = SLU_ENOMEM;
-	if (uv_queue_work(loop_uv(call_loop(a->call)), &s->work, run_on_file_thread, back_on_loop))
-		go_on(a);
-}
-
-static void
 more(struct call *c)
 {
-	run(c->user);
+	ask_job(c->user, look, go_on);
 }
 
 static void
@@ -299,14 +269,13 @@ got_page(struct ask *a)
 	struct state *const s = a->state;
 
 	if (a->op.rc) {
-		s->rc = a->op.rc;
 		s->err = ask_err_of(&a->op);
-		refuse(a);
+		refuse(a, a->op.rc);
 		return;
 	}
 	s->more = a->op.lock.more;
 	s->at = 0;
-	run(a);
+	ask_job(a, look, go_on);
 }
 
 static void

@@ -82,10 +82,8 @@ struct state {
 	struct op_put put;
 	char attributes[ATTACH_ATTRIBUTES_TEXT];
 
-	uv_work_t work;
 	char *room;
 	struct message m;
-	int rc;
 	struct slu_err err;
 };
 
@@ -203,16 +201,24 @@ answer(struct ask *a, const struct attach_info *info, bool noop)
 	lockd_reply(a, 200);
 }
 
-/* What was there stays: tell of that. */
-static void
-answer_kept(struct ask *a)
+static int
+read_kept(struct ask *a)
 {
 	struct state *const s = a->state;
+
+	return document_head(a->op.engine, &a->op.lock.record, true, &s->room, &s->m, &s->err);
+}
+
+/* What was there stays: tell of that. */
+static void
+answer_kept(struct ask *a, int rc)
+{
+	const struct state *const s = a->state;
 	struct attach_info info;
 
 	op_unpin(&a->op);
-	if (s->rc) {
-		ask_refuse(a, s->rc, s->err.text);
+	if (rc) {
+		ask_refuse(a, rc, s->err.text);
 		return;
 	}
 	info = attach_info(s->name, a->op.lock.etag, &s->m);
@@ -220,34 +226,12 @@ answer_kept(struct ask *a)
 }
 
 static void
-read_on_file_thread(uv_work_t *work)
-{
-	struct ask *const a = work->data;
-	struct state *const s = a->state;
-
-	s->rc = document_head(a->op.engine, &a->op.lock.record, true, &s->room, &s->m, &s->err);
-}
-
-static void
-back_on_loop(uv_work_t *work, int status)
-{
-	(void)status; /* nobody cancels it */
-	answer_kept(work->data);
-}
-
-static void
 got_kept(struct ask *a)
 {
-	struct state *const s = a->state;
-
-	if (a->op.rc) {
+	if (a->op.rc)
 		lockd_lock_refuse(a, &a->op);
-		return;
-	}
-	s->work.data = a;
-	s->rc = SLU_ENOMEM;
-	if (uv_queue_work(loop_uv(call_loop(a->call)), &s->work, read_on_file_thread, back_on_loop))
-		answer_kept(a);
+	else
+		ask_job(a, read_kept, answer_kept);
 }
 
 static void
