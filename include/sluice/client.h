@@ -335,6 +335,10 @@ SLU_API int slu_delivery_extend(struct slu_delivery *d, slu_time by,
  * failure. NULL is fine. */
 SLU_API void slu_delivery_close(struct slu_delivery *d);
 
+/* It stays leased, for whoever has its receipt; what was not read of the payload is
+ * dropped. NULL is fine. */
+SLU_API void slu_delivery_leave(struct slu_delivery *d);
+
 /* The same for whoever has the receipt; extend changes it. */
 SLU_API int slu_client_ack(struct slu_client *c, const struct slu_receipt *r,
 			   const struct slu_call *call, struct slu_err *err);

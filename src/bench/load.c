@@ -18,7 +18,6 @@ enum {
 /* What a run needs besides the load. */
 struct run {
 	struct load *load;
-	struct load_conn *conns;
 	unsigned active;
 	int epoll;
 	char *room;
@@ -56,17 +55,42 @@ send_on(struct run *r, struct load_conn *c, struct slu_err *err)
 }
 
 static int
+open_one(struct run *r, struct load_conn *c, struct slu_err *err)
+{
+	const struct patience until = { bench_now() + 10 * SLU_SEC, -1 };
+	const int rc = address_connect(r->load->address, &until, &c->fd, err);
+
+	if (!rc)
+		watch(r, c, EPOLL_CTL_ADD, EPOLLIN);
+	return rc;
+}
+
+static int
 begin(struct run *r, struct load_conn *c, struct slu_err *err)
 {
-	if (!r->load->next(r->load, c)) {
-		c->active = false;
+	c->request = (struct slice){ 0 };
+	c->active = r->load->next(r->load, c);
+	c->idle = c->active && c->request.n == 0;
+	if (!c->active)
 		r->active--;
+	if (!c->active || c->idle)
 		return 0;
-	}
 	answer_begin(&c->answer, false);
 	c->sent = 0;
 	c->began = bench_now();
+	if (c->fd < 0) {
+		const int rc = open_one(r, c, err);
+
+		if (rc)
+			return rc;
+	}
 	return send_on(r, c, err);
+}
+
+int
+load_go(struct load *l, struct load_conn *c, struct slu_err *err)
+{
+	return c->idle ? begin(l->run, c, err) : 0;
 }
 
 static int
@@ -77,6 +101,10 @@ answered(struct run *r, struct load_conn *c, struct slu_err *err)
 
 	hist_add(l->hist, bench_now() - c->began);
 	l->requests++;
+	if (l->fresh) {
+		close(c->fd);
+		c->fd = -1;
+	}
 	if (l->answered)
 		rc = l->answered(l, c, err);
 	else if (c->answer.status >= 300)
@@ -102,7 +130,7 @@ receive(struct run *r, struct load_conn *c, struct slu_err *err)
 		return slu_fail(err, SLU_EDOWN, "%s: the answer is not understood: %s",
 				r->load->address->text, answer_refusal(&c->answer));
 	default:
-		return 0;
+		return r->load->more ? r->load->more(r->load, c, err) : 0;
 	}
 }
 
@@ -139,29 +167,27 @@ allow_files(void)
 static int
 open_all(struct run *r, struct slu_err *err)
 {
-	const struct patience until = { bench_now() + 10 * SLU_SEC, -1 };
 	struct load *l = r->load;
 
 	allow_files();
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	r->room = mem_alloc(READ_SIZE);
-	r->conns = mem_array(l->connections, sizeof *r->conns);
-	if (r->epoll < 0 || !r->room || !r->conns)
+	r->load->conns = mem_array(l->connections, sizeof *r->load->conns);
+	if (r->epoll < 0 || !r->room || !r->load->conns)
 		return slu_fail(err, SLU_ENOMEM, "no memory for %u connections", l->connections);
 	for (unsigned i = 0; i < l->connections; i++)
-		r->conns[i].fd = -1;
+		r->load->conns[i].fd = -1;
 	for (unsigned i = 0; i < l->connections; i++) {
-		struct load_conn *c = &r->conns[i];
+		struct load_conn *c = &r->load->conns[i];
 		int rc;
 
 		c->index = i;
 		c->active = true;
 		answer_init(&c->answer, ANSWER_MAX);
 		buf_init(&c->own, ANSWER_MAX);
-		rc = address_connect(l->address, &until, &c->fd, err);
+		rc = l->fresh ? 0 : open_one(r, c, err);
 		if (rc)
 			return rc;
-		watch(r, c, EPOLL_CTL_ADD, EPOLLIN);
 	}
 	return 0;
 }
@@ -169,13 +195,13 @@ open_all(struct run *r, struct slu_err *err)
 static void
 close_all(struct run *r)
 {
-	for (unsigned i = 0; r->conns && i < r->load->connections; i++) {
-		if (r->conns[i].fd >= 0)
-			close(r->conns[i].fd);
-		answer_release(&r->conns[i].answer);
-		buf_release(&r->conns[i].own);
+	for (unsigned i = 0; r->load->conns && i < r->load->connections; i++) {
+		if (r->load->conns[i].fd >= 0)
+			close(r->load->conns[i].fd);
+		answer_release(&r->load->conns[i].answer);
+		buf_release(&r->load->conns[i].own);
 	}
-	mem_free(r->conns);
+	mem_free(r->load->conns);
 	mem_free(r->room);
 	if (r->epoll >= 0)
 		close(r->epoll);
@@ -189,13 +215,14 @@ load_run(struct load *l, struct slu_err *err)
 	slu_time begun = start;
 	int rc;
 
+	l->run = &r;
 	l->requests = 0;
 	rc = open_all(&r, err);
 	if (!rc)
 		begun = bench_now();
 	for (unsigned i = 0; i < l->connections && !rc; i++)
-		rc = begin(&r, &r.conns[i], err);
-	while (!rc && r.active > 0)
+		rc = begin(&r, &l->conns[i], err);
+	while (!rc && r.active > 0 && !l->quit)
 		rc = turn(&r, err);
 	l->elapsed = bench_now() - begun;
 	close_all(&r);

@@ -4,6 +4,7 @@
 #include "bench/bench.h"
 #include "bench/latency.h"
 #include "bench/load.h"
+#include "bench/lockd.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,8 +28,8 @@ struct shared {
 
 /* --- requests ------------------------------------------------------------------- */
 
-static void
-write_token(struct buf *out, const char *token)
+void
+scenario_token(struct buf *out, const char *token)
 {
 	if (token)
 		buf_printf(out, "Authorization: Bearer %s\r\n", token);
@@ -38,7 +39,7 @@ static void
 write_request(struct buf *out, const char *path, const char *token, const struct buf *body)
 {
 	buf_printf(out, "POST %s HTTP/1.1\r\nHost: localhost\r\n", path);
-	write_token(out, token);
+	scenario_token(out, token);
 	buf_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n", body->n);
 	buf_put(out, body->p, body->n);
 }
@@ -89,7 +90,7 @@ shared_init(struct shared *s, const struct scenario_conf *conf, const char *queu
 		   "GET /dequeue?namespace=bench&topic=%s&limit=%u&lease=10m HTTP/1.1\r\n"
 		   "Host: localhost\r\n",
 		   s->queue, conf->batch);
-	write_token(&s->take, conf->token);
+	scenario_token(&s->take, conf->token);
 	buf_puts(&s->take, "\r\n");
 	if (s->put.failed || s->take.failed)
 		return slu_fail(err, SLU_ETOOBIG, "batch and size make a request too large");
@@ -142,8 +143,8 @@ write_acks(struct buf *out, const char *queue, struct slice in)
 
 /* --- what connections do -------------------------------------------------------- */
 
-static int
-check(struct load *l, struct load_conn *c, struct slu_err *err)
+int
+scenario_check(const struct load *l, struct load_conn *c, struct slu_err *err)
 {
 	if (c->answer.status < 300)
 		return 0;
@@ -172,7 +173,7 @@ did_put(struct load *l, struct load_conn *c, struct slu_err *err)
 	struct shared *s = l->arg;
 
 	s->messages += s->wanted ? FILL_BATCH : s->conf->batch;
-	return check(l, c, err);
+	return scenario_check(l, c, err);
 }
 
 static bool
@@ -195,7 +196,7 @@ did_take(struct load *l, struct load_conn *c, struct slu_err *err)
 		n++;
 	c->step = n == 0;
 	s->messages += n;
-	return check(l, c, err);
+	return scenario_check(l, c, err);
 }
 
 /* A cycle is put, take, ack; whoever takes nothing takes again. */
@@ -247,7 +248,7 @@ did_cycle(struct load *l, struct load_conn *c, struct slu_err *err)
 {
 	struct slice in = buf_slice(&c->answer.body);
 	struct shared *s = l->arg;
-	const int rc = check(l, c, err);
+	const int rc = scenario_check(l, c, err);
 
 	if (rc)
 		return rc;
@@ -278,27 +279,38 @@ did_healthz(struct load *l, struct load_conn *c, struct slu_err *err)
 	struct shared *s = l->arg;
 
 	s->messages++;
-	return check(l, c, err);
+	return scenario_check(l, c, err);
 }
 
 /* --- scenarios ------------------------------------------------------------------ */
 
-static int
-measure(const struct served *v, struct load *l, struct figures *f, struct slu_err *err)
+int
+scenario_measure(const struct served *v, const struct scenario_conf *c, struct load *l,
+		 struct figures *f, struct slu_err *err)
 {
 	const slu_time before = served_cpu(v);
-	struct shared *s = l->arg;
 	slu_time end;
 	int rc;
 
-	s->messages = 0;
 	l->address = &v->address;
 	l->hist = &f->took;
-	l->until = bench_now() + s->conf->duration;
+	l->fresh = c->fresh;
+	l->until = bench_now() + c->duration;
 	rc = load_run(l, err);
 	end = served_cpu(v);
 	f->cpu = before >= 0 && end >= 0 ? end - before : -1;
 	f->elapsed = l->elapsed;
+	return rc;
+}
+
+static int
+measure(const struct served *v, struct load *l, struct figures *f, struct slu_err *err)
+{
+	struct shared *s = l->arg;
+	int rc;
+
+	s->messages = 0;
+	rc = scenario_measure(v, s->conf, l, f, err);
 	f->messages = s->messages;
 	return rc;
 }
@@ -400,6 +412,9 @@ const struct scenario scenarios[] = {
 	{ "enqueue", "batches in",                                     run_enqueue },
 	{ "dequeue", "batches out of a queue that was filled before",  run_dequeue },
 	{ "latency", "one message at a time, to a consumer that waits", latency_run },
+	{ "subscribe", "in, delivered over streams that stay open, acked", stream_run },
+	{ "watch", "one message at a time, and a watch that tells of it", watch_run },
+	{ "lock",    "leases acquired and released",                   lock_run },
 	{ "healthz", "the plainest answer, to compare with",           run_healthz },
 	{ NULL, NULL, NULL },
 };

@@ -5,6 +5,9 @@
  *      dequeue   batches out of a queue that was filled before
  *      cycle     a batch in, a batch out, the batch acked: again and again
  *      latency   one message at a time, with a consumer that waits for it
+ *      subscribe   messages in, delivered over streams that stay open, and acked
+ *      watch     one message at a time, and a watch that tells of it
+ *      lock      a lease acquired, and released
  *      healthz   the plainest answer there is, to compare with
  *
  * Messages go to the namespace `bench`, into a queue of this run.
@@ -16,6 +19,9 @@
 #include "bench/hist.h"
 #include "bench/served.h"
 
+struct load;
+struct load_conn;
+
 struct scenario_conf {
 	unsigned connections;
 	unsigned batch;    /* messages a request */
@@ -23,6 +29,7 @@ struct scenario_conf {
 	slu_time duration; /* enqueue, cycle, healthz */
 	uint64_t messages; /* dequeue, backlog: how many; latency: how many at most */
 	const char *token; /* to show, or NULL */
+	bool fresh;        /* a new connection for every request */
 };
 
 struct figures {
@@ -30,7 +37,8 @@ struct figures {
 	slu_time elapsed;
 	slu_time cpu;      /* of the server; -1: unknown */
 	struct hist took;  /* a request; cycle: any of its three */
-	struct hist after; /* latency: delivered so long after the enqueue was durable */
+	struct hist after; /* latency, subscribe: delivered so long after the enqueue was durable */
+	struct hist seen;  /* watch: told so long after that */
 };
 
 struct scenario {
@@ -52,6 +60,14 @@ int scenario_take(const struct served *s, const struct scenario_conf *c, const c
 
 /* An enqueue of one message of that size as it is sent: what a bare server is sent too. */
 void scenario_request(struct buf *out, unsigned size);
+
+/* Run a load for the time of c: all figures but messages. */
+int scenario_measure(const struct served *s, const struct scenario_conf *c, struct load *l,
+		     struct figures *f, struct slu_err *err);
+
+/* The header field, or nothing; and is the status of an answer one of success? */
+void scenario_token(struct buf *out, const char *token);
+int scenario_check(const struct load *l, struct load_conn *c, struct slu_err *err);
 
 double figures_rate(const struct figures *f);     /* messages a second */
 double figures_cpu_each(const struct figures *f); /* ns of the server a message, or -1 */

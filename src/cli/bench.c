@@ -39,7 +39,7 @@ help(const struct arg *rows, size_t n)
 {
 	puts("usage: sluice bench BENCH [options]\n");
 	for (int i = 0; i < N_BENCHES; i++)
-		printf("  %-8s %s\n", benches[i].name, benches[i].summary);
+		printf("  %-10s%s\n", benches[i].name, benches[i].summary);
 	bench_load_list(stdout);
 	puts("\nOptions of exec and pqueue; the others have --help of their own:");
 	args_help(rows, n, stdout);

@@ -1,6 +1,6 @@
 /*
- * bench_load.c - `sluice bench cycle|enqueue|dequeue|latency|healthz|raw|backlog`: a
- * server under load, with the machine it runs on.
+ * bench_load.c - `sluice bench cycle|enqueue|dequeue|latency|subscribe|lock|healthz|raw|
+ * backlog`: a server under load, with the machine it runs on.
  */
 #include "bench/backlog.h"
 #include "bench/bare_file.h"
@@ -145,6 +145,8 @@ print_table(const struct request *r)
 	print_times(&t, "a request", &f->took);
 	if (f->after.n > 0)
 		print_times(&t, "delivered after it was durable", &f->after);
+	if (f->seen.n > 0)
+		print_times(&t, "told to a watch after it was durable", &f->seen);
 	rc = table_print(&t, stdout, false);
 	table_release(&t);
 	return rc;
@@ -203,6 +205,8 @@ print_json(const struct request *r)
 	out_times(&w, "request_us", &f->took);
 	if (f->after.n > 0)
 		out_times(&w, "delivered_after_us", &f->after);
+	if (f->seen.n > 0)
+		out_times(&w, "watched_after_us", &f->seen);
 	if (cpu >= 0)
 		out_number(&w, "cpu_us_per_message", cpu / 1e3);
 	json_out_close(&w);
@@ -313,9 +317,9 @@ void
 bench_load_list(FILE *out)
 {
 	for (const struct scenario *s = scenarios; s->name; s++)
-		fprintf(out, "  %-8s %s\n", s->name, s->summary);
+		fprintf(out, "  %-10s%s\n", s->name, s->summary);
 	for (size_t i = 0; i < sizeof aimed / sizeof aimed[0]; i++)
-		fprintf(out, "  %-8s %s\n", aimed[i].name, aimed[i].summary);
+		fprintf(out, "  %-10s%s\n", aimed[i].name, aimed[i].summary);
 }
 
 bool
@@ -335,6 +339,9 @@ help(const struct request *r, const struct arg *rows, size_t n)
 	     "  sluice bench cycle --batch 100\n"
 	     "  sluice bench enqueue --connections 64 --batch 1 --size 300\n"
 	     "  sluice bench latency --sync interval=10ms\n"
+	     "  sluice bench subscribe --connections 100 --size 1024\n"
+	     "  sluice bench lock --connections 64\n"
+	     "  sluice bench enqueue --fresh\n"
 	     "  sluice bench cycle --server 127.0.0.1:7171 --pid $(pidof sluiced) --json\n"
 	     "  sluice bench raw --dir /data\n"
 	     "  sluice bench backlog --messages 10000000 --batch 100 --dir /data");
@@ -353,6 +360,10 @@ misuse(const struct request *r, int words)
 		return "backlog kills the server it measures: it starts its own";
 	if (strcmp(r->name, "backlog") == 0 && r->load.messages <= r->rounds * BACKLOG_FEW)
 		return "backlog needs more messages than 10000 a round";
+	if (r->load.fresh && (aimed_find(r->name) || strcmp(r->name, "latency") == 0 ||
+			      strcmp(r->name, "subscribe") == 0 ||
+			      strcmp(r->name, "watch") == 0))
+		return "--fresh is for enqueue, dequeue, cycle, lock and healthz";
 	if (r->served.pid && !r->served.server)
 		return "--pid goes with --server";
 	if (r->served.server && (r->served.sync || r->served.engine))
@@ -378,6 +389,7 @@ cli_bench_load(int argc, char **argv)
 		{ "--connections", ARG_COUNT, &r.connections, "each has one request on its way (64)" },
 		{ "--batch", ARG_COUNT, &r.batch, "messages a request, at most 1000 (1)" },
 		{ "--size BYTES", ARG_COUNT, &r.size, "of a payload (300)" },
+		{ "--fresh", ARG_FLAG, &r.load.fresh, "a new connection for every request" },
 		{ "--for", ARG_TIME, &r.load.duration, "how long; raw: each part of a round (5s)" },
 		{ "--messages", ARG_COUNT, &r.load.messages, "dequeue, latency, backlog: how many (200000)" },
 		{ "--rounds", ARG_COUNT, &r.rounds, "raw, backlog: 1 to 15 (5)" },
@@ -405,7 +417,7 @@ cli_bench_load(int argc, char **argv)
 		help(&r, rows, n);
 		return CLI_OK;
 	}
-	if (strcmp(r.name, "latency") == 0)
+	if (strcmp(r.name, "latency") == 0 || strcmp(r.name, "watch") == 0)
 		r.connections = r.batch = 1;
 	wrong = misuse(&r, argc);
 	if (wrong) {

@@ -18,6 +18,10 @@ static const struct command queue_commands[] = {
 	RUN("pause",  cli_queue_pause,  "hand out nothing until it is resumed"),
 	RUN("resume", cli_queue_resume, "hand out messages again"),
 	RUN("purge",  cli_queue_purge,  "delete all that is neither leased nor dead"),
+	RUN("dequeue", cli_queue_dequeue, "take a message, its payload to a file, variables for the shell"),
+	RUN("ack",    cli_queue_ack,    "the message that was taken is done"),
+	RUN("nack",   cli_queue_nack,   "it failed, or has to wait"),
+	RUN("extend", cli_queue_extend, "keep its lease"),
 	{ 0 }
 };
 
@@ -27,6 +31,22 @@ static const struct command dlq_commands[] = {
 	RUN("redrive", cli_dlq_redrive, "try them again, here or in another queue"),
 	RUN("delete",  cli_dlq_delete,  "delete some of them"),
 	RUN("purge",   cli_dlq_purge,   "delete all of them"),
+	{ 0 }
+};
+
+static const struct command lock_commands[] = {
+	RUN("acquire",   cli_lock_acquire,   "take the lease of a key, variables for the shell"),
+	RUN("keepalive", cli_lock_keepalive, "keep it"),
+	RUN("release",   cli_lock_release,   "give it back"),
+	RUN("run",       cli_lock_run,       "run a command that holds it"),
+	{ 0 }
+};
+
+static const struct command state_commands[] = {
+	RUN("get",  cli_state_get,  "print the document of a key"),
+	RUN("put",  cli_state_put,  "set it"),
+	RUN("edit", cli_state_edit, "change it in an editor"),
+	RUN("rm",   cli_state_rm,   "remove it"),
 	{ 0 }
 };
 
@@ -52,8 +72,12 @@ const struct command cli_commands[] = {
 	RUN("browse",     cli_browse,     "search the messages of a queue"),
 	RUN("get",        cli_get,        "one message, with its history"),
 	RUN("delete",     cli_delete,     "delete messages"),
-	GROUP("queue",    queue_commands, "list, show, set, pause, resume or purge queues"),
+	GROUP("queue",    queue_commands, "list, show, set, pause, resume or purge queues; dequeue, ack, nack, extend"),
 	GROUP("dlq",      dlq_commands,   "list, show, redrive, delete or purge dead letters"),
+	RUN("subscribe",  cli_subscribe,  "print messages as they come, over one connection"),
+	RUN("watch",      cli_watch,      "tell whenever a queue has something to take, or no more"),
+	GROUP("lock",     lock_commands,  "acquire, keep or release the lease of a key, or run under it"),
+	GROUP("state",    state_commands, "get, put, edit or remove the document of a key"),
 	RUN("top",        cli_top,        "watch the queues live"),
 	RUN("status",     cli_status,     "which server this is, and how it is"),
 	RUN("token",      cli_token,      "make a token, or a key, for development"),

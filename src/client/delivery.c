@@ -364,3 +364,10 @@ slu_delivery_close(struct slu_delivery *d)
 		(void)slu_delivery_nack(d, &(struct slu_nack){ .delay = d->on_close }, NULL, NULL);
 	delivery_free(d);
 }
+
+void
+slu_delivery_leave(struct slu_delivery *d)
+{
+	if (d)
+		delivery_free(d);
+}
