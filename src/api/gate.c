@@ -168,6 +168,7 @@ int
 gate_pass(struct gate *g, struct op *ops, unsigned n, slu_time now, struct op **failed,
 	  struct slu_err *err)
 {
+	const bool rated = rule_of(g).rate > 0;
 	int rc;
 
 	*failed = NULL;
@@ -178,7 +179,7 @@ gate_pass(struct gate *g, struct op *ops, unsigned n, slu_time now, struct op **
 		rc = check_payloads(g, &ops[i], err);
 		*failed = rc ? &ops[i] : NULL;
 	}
-	for (unsigned i = 0; i < n && !rc; i++) {
+	for (unsigned i = 0; rated && i < n && !rc; i++) {
 		rc = take_rates(g, &ops[i], now, err);
 		*failed = rc ? &ops[i] : NULL;
 		if (rc)
