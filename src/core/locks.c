@@ -56,7 +56,8 @@ hash_of(const struct locks *l, const struct lock_id *it)
 
 	if (it->id)
 		return hash_keyed(&l->conf.secret, &it->id, sizeof it->id);
-	assert(it->space.n <= LOCK_KEY_MAX && it->key.n <= LOCK_KEY_MAX);
+	assert(it->space.n && it->space.n <= LOCK_KEY_MAX);
+	assert(it->key.n && it->key.n <= LOCK_KEY_MAX);
 	memcpy(text, it->space.p, it->space.n);
 	text[it->space.n] = '/';
 	memcpy(text + it->space.n + 1, it->key.p, it->key.n);
@@ -286,7 +287,7 @@ locks_message(struct locks *l, uint64_t id, enum lock_fate fate, slu_time at)
 	struct lock *lock;
 	uint32_t h;
 
-	if (l->of_messages == 0)
+	if (l->of_messages == 0 || id == 0)
 		return;
 	h = locks_handle(l, (struct slice){ 0 }, (struct slice){ 0 }, id);
 	if (h == SLAB_NONE)
@@ -315,7 +316,7 @@ locks_of_message(const struct locks *l, uint64_t id)
 {
 	uint32_t h;
 
-	if (l->of_messages == 0)
+	if (l->of_messages == 0 || id == 0)
 		return NULL;
 	h = locks_handle(l, (struct slice){ 0 }, (struct slice){ 0 }, id);
 	return h == SLAB_NONE ? NULL : locks_entry(l, h)->lock;

@@ -37,8 +37,10 @@ encode_lock(struct log_engine *l, const struct lock *lock, struct log_bytes *out
 
 	buf_clear(&l->scratch);
 	log_fill_lock(&entry, lock, &l->scratch);
-	if (l->scratch.failed)
-		return slu_fail(err, SLU_ENOMEM, "no memory for the record of a key");
+	if (l->scratch.failed) {
+		(void)slu_fail(err, SLU_ENOMEM, "no memory for the record of a key");
+		return SLU_ENOMEM;
+	}
 	log_encode(&entry, out);
 	return 0;
 }
@@ -149,7 +151,7 @@ log_replay_document(struct log_engine *l, const struct message *m, uint64_t wher
 {
 	const struct lock_ref ref = ref_of(m);
 
-	if (m->key.n > LOCK_KEY_MAX || m->idem.n > LOCK_NAME_MAX)
+	if (m->key.n > LOCK_KEY_MAX || m->idem.n > LOCK_NAME_MAX || !m->id)
 		return slu_fail(err, SLU_ECORRUPT, "a document that nobody writes");
 	ledger_set_counter(l->ledger, m->number);
 	return locks_replay_doc(locks_of(l), &ref, m->number, where) ? no_memory(err) : 0;

@@ -686,6 +686,8 @@ is_no_answer(struct world *w, struct call *c)
 	if (w->draining && rc == 0 && c->parked && c->op.n_rows == 0 &&
 	    c->op.verb != OP_RESULT && c->op.verb != OP_ACQUIRE)
 		return true; /* it was sent away before anything was run */
+	if (w->draining && rc == SLU_ECLOSED && c->op.verb == OP_ACQUIRE)
+		return true; /* the same */
 	if (rc != SLU_EDOWN && rc != SLU_EUNKNOWN) {
 		if (!log_is_late(world_shard(w, c->queue)->engine))
 			return false;
