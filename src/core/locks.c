@@ -49,6 +49,14 @@ entry_cmp(const void *slab, uint32_t h, const void *key)
 	return cmp ? cmp : cmp_slices(lock->key, want->key);
 }
 
+/* What is none is not there. */
+static bool
+is_key(const struct lock_id *it)
+{
+	return it->id || (it->space.n && it->space.n <= LOCK_KEY_MAX && it->key.n &&
+			  it->key.n <= LOCK_KEY_MAX);
+}
+
 static uint64_t
 hash_of(const struct locks *l, const struct lock_id *it)
 {
@@ -56,8 +64,7 @@ hash_of(const struct locks *l, const struct lock_id *it)
 
 	if (it->id)
 		return hash_keyed(&l->conf.secret, &it->id, sizeof it->id);
-	assert(it->space.n && it->space.n <= LOCK_KEY_MAX);
-	assert(it->key.n && it->key.n <= LOCK_KEY_MAX);
+	assert(is_key(it));
 	memcpy(text, it->space.p, it->space.n);
 	text[it->space.n] = '/';
 	memcpy(text + it->space.n + 1, it->key.p, it->key.n);
@@ -118,7 +125,7 @@ locks_handle(const struct locks *l, struct slice space, struct slice key, uint64
 {
 	const struct lock_id it = { space, key, id };
 
-	if (map_count(&l->names) == 0)
+	if (map_count(&l->names) == 0 || !is_key(&it))
 		return SLAB_NONE;
 	return map_find(&l->names, hash_of(l, &it), &it);
 }

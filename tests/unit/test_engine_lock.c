@@ -356,6 +356,38 @@ LEDGER_CASE(namespaces_do_not_see_each_other)
 	CHECK(!a.op.lock.record.pin);
 }
 
+LEDGER_CASE(what_is_no_key_is_refused)
+{
+	static const enum op_verb verbs[] = {
+		OP_ACQUIRE,
+		OP_KEEPALIVE,
+		OP_RELEASE,
+		OP_STATE_GET,
+		OP_STATE_PUT,
+		OP_STATE_REMOVE,
+		OP_STATE_META,
+		OP_DESCRIBE,
+		OP_ATTACHMENTS,
+	};
+	char longest[LOCK_KEY_MAX + 2], name[LOCK_NAME_MAX + 2];
+	struct held a;
+
+	memset(longest, 'k', sizeof longest - 1);
+	memset(name, 'n', sizeof name - 1);
+	longest[sizeof longest - 1] = name[sizeof name - 1] = 0;
+	commit_state(r, longest + 1, "the longest that is one");
+	CHECK_EQ(0, acquire(r, &a, longest + 1, "me", 0));
+	EACH(i, verbs) {
+		prepare_put(&a, "", "", "x");
+		a.op.verb = verbs[i];
+		CHECK_EQ(SLU_EINVAL, rig_do(r, &a.op), op_verb_name(verbs[i]));
+		a.op.lock.key = slice_of(longest);
+		CHECK_EQ(SLU_EINVAL, rig_do(r, &a.op), op_verb_name(verbs[i]));
+	}
+	CHECK_EQ(SLU_EINVAL, attach(r, &a, longest + 1, name, "x"));
+	CHECK_STR("the longest that is one", get_public(r, longest + 1));
+}
+
 LEDGER_CASE(a_key_that_can_be_had_is_told) /* E5 */
 {
 	struct held a;
