@@ -21,7 +21,7 @@ def results(tmp_path_factory):
     """A sitting as short as it can be. Each server is first seen to hand out what was put,
     once, and nothing after it was acked: otherwise the run fails."""
     out = tmp_path_factory.mktemp("peers") / "results.jsonl"
-    done = run(PEERS / "run", "--build", os.environ["BUILD"], "--peers", ",".join(NAMES),
+    done = run(PEERS / "run", "--build", os.path.relpath(os.environ["BUILD"]), "--peers", ",".join(NAMES),
                "--sizes", 300, "--clients", 8, "--rounds", 1, "--seconds", 0.02,
                "--depth", 2000, "--out", out, "--dir", MEMORY if os.path.isdir(MEMORY) else "/var/tmp")
     assert done.returncode == 0, done.stderr
