@@ -81,8 +81,10 @@ bench: build ## measure the library and the server beside bare references
 
 .PHONY: peers
 peers: setup-peers build ## measure beside other queues, refresh the tables: PEERS='--seconds 2'
-	bench/peers/run --build $(BUILD) $(PEERS)
-	bench/peers/report $(BUILD)/peers/results.jsonl
+	@status=0; \
+	bench/peers/run --build $(BUILD) $(PEERS) || status=1; \
+	bench/peers/report $(BUILD)/peers/results.jsonl || status=1; \
+	exit $$status
 
 .PHONY: check
 check: setup-check ## sanitizers, static analysis, format, layering, sizes
