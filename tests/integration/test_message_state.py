@@ -108,12 +108,13 @@ def test_states_of_messages_are_not_found_by_queries(server):
     assert answer.body["keys"] == ["seen"]
 
 
+@pytest.mark.parametrize("path", ["dequeue", "dequeueWithState"])
 @pytest.mark.parametrize("given", [None, "order-66"])
-def test_calls_about_it_carry_the_correlation_id_of_the_message(server, given):
+def test_calls_about_it_carry_the_correlation_id_of_the_message(server, given, path):
     """LQ-64"""
     client = client_of(server)
     client.enqueue({}, b"x", headers={"X-Correlation-Id": given} if given else None)
-    message = client.take()
+    message, = client.claim(path)
     assert message["correlation_id"] == (given or message["message_id"])
     state = state_of(server, message)
     answers = [state.get(), state.update({"n": 1}), state.get(), state.mutate("/n++"), state.hide(),
