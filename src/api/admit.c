@@ -121,13 +121,13 @@ forbid(struct call *c, struct slice namespace, unsigned missing_right)
 static unsigned
 missing(const struct call *c, struct slice namespace)
 {
-	const unsigned needs = c->route->needs;
+	const unsigned needs = c->route->needs, one_of = needs_one_of(needs);
 
-	if (needs == NEEDS_EITHER)
-		return identity_may(c->who, namespace, RIGHT_READ) ||
-				       identity_may(c->who, namespace, RIGHT_WRITE)
-			       ? 0
-			       : RIGHT_READ;
+	for (unsigned right = RIGHT_READ; right < RIGHT_ALL; right <<= 1)
+		if (one_of & right && identity_may(c->who, namespace, right))
+			return 0;
+	if (one_of)
+		return one_of & RIGHT_READ ? RIGHT_READ : RIGHT_CONSUME;
 	for (unsigned right = RIGHT_READ; right < RIGHT_ALL; right <<= 1)
 		if (needs & right && !identity_may(c->who, namespace, right))
 			return right;
@@ -170,7 +170,7 @@ admit_ops(struct call *c, const struct op *ops, unsigned n)
 {
 	struct pass p = { .call = c };
 
-	if (c->route->needs > RIGHT_ALL && c->route->needs != NEEDS_EITHER)
+	if (c->route->needs > RIGHT_ALL && !needs_one_of(c->route->needs))
 		return true; /* the guard has asked for all namespaces */
 	for (unsigned i = 0; i < n; i++)
 		if (!pass_op(&p, &ops[i]))

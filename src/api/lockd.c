@@ -15,14 +15,14 @@
 #define SMALL .max_body = API_SMALL_BODY
 const struct route lockd_routes[] = {
 	{ NULL, "/v1/queue/enqueue", lockd_enqueue, .take = lockd_enqueue_take, .needs = RIGHT_WRITE, .max_body = LOCKD_BODY_MAX, QUEUE },
-	{ NULL, "/v1/queue/dequeue", lockd_dequeue, .needs = RIGHT_READ, SMALL, .alone = true, QUEUE },
-	{ NULL, "/v1/queue/subscribe", lockd_subscribe, .needs = RIGHT_READ, SMALL, .alone = true, QUEUE },
-	{ NULL, "/v1/queue/dequeueWithState", lockd_dequeue_with_state, .needs = RIGHT_READ, SMALL, .alone = true, QUEUE },
-	{ NULL, "/v1/queue/subscribeWithState", lockd_subscribe_with_state, .needs = RIGHT_READ, SMALL, .alone = true, QUEUE },
+	{ NULL, "/v1/queue/dequeue", lockd_dequeue, .needs = RIGHT_CONSUME, SMALL, .alone = true, QUEUE },
+	{ NULL, "/v1/queue/subscribe", lockd_subscribe, .needs = RIGHT_CONSUME, SMALL, .alone = true, QUEUE },
+	{ NULL, "/v1/queue/dequeueWithState", lockd_dequeue_with_state, .needs = RIGHT_CONSUME, SMALL, .alone = true, QUEUE },
+	{ NULL, "/v1/queue/subscribeWithState", lockd_subscribe_with_state, .needs = RIGHT_CONSUME, SMALL, .alone = true, QUEUE },
 	{ NULL, "/v1/queue/watch", lockd_watch, .needs = RIGHT_READ, SMALL, .alone = true, QUEUE },
-	{ NULL, "/v1/queue/ack",     lockd_ack,     .needs = RIGHT_READ, SMALL, .settles = true, QUEUE },
-	{ NULL, "/v1/queue/nack",    lockd_nack,    .needs = RIGHT_READ, SMALL, .settles = true, QUEUE },
-	{ NULL, "/v1/queue/extend",  lockd_extend,  .needs = RIGHT_READ, SMALL, .settles = true, QUEUE },
+	{ NULL, "/v1/queue/ack",     lockd_ack,     .needs = RIGHT_CONSUME, SMALL, .settles = true, QUEUE },
+	{ NULL, "/v1/queue/nack",    lockd_nack,    .needs = RIGHT_CONSUME, SMALL, .settles = true, QUEUE },
+	{ NULL, "/v1/queue/extend",  lockd_extend,  .needs = RIGHT_CONSUME, SMALL, .settles = true, QUEUE },
 	{ NULL, "/v1/queue/stats",   lockd_stats,   .needs = RIGHT_READ, SMALL, QUEUE },
 };
 /* clang-format on */

@@ -31,27 +31,27 @@ refuse_server(struct call *c, void *api)
 #define SMALL    .max_body = API_SMALL_BODY
 #define BOTH     (RIGHT_READ | RIGHT_WRITE)
 const struct route lockd_state_routes[] = {
-	{ NULL,     "/v1/acquire",     lockd_acquire,       .needs = NEEDS_EITHER, SMALL, .alone = true, LOCKD },
-	{ NULL,     "/v1/keepalive",   lockd_keepalive,     .needs = NEEDS_EITHER, SMALL, .settles = true, LOCKD },
-	{ NULL,     "/v1/release",     lockd_release,       .needs = NEEDS_EITHER, SMALL, .settles = true, LOCKD },
+	{ NULL,     "/v1/acquire",     lockd_acquire,       .needs = NEEDS_HOLDER, SMALL, .alone = true, LOCKD },
+	{ NULL,     "/v1/keepalive",   lockd_keepalive,     .needs = NEEDS_HOLDER, SMALL, .settles = true, LOCKD },
+	{ NULL,     "/v1/release",     lockd_release,       .needs = NEEDS_HOLDER, SMALL, .settles = true, LOCKD },
 	{ NULL,     "/v1/describe",    lockd_describe,      .needs = RIGHT_READ,   SMALL, LOCKD },
-	{ NULL,     "/v1/get",         lockd_get,           .needs = NEEDS_EITHER, SMALL, .alone = true, LOCKD },
+	{ NULL,     "/v1/get",         lockd_get,           .needs = NEEDS_ANY, SMALL, .alone = true, LOCKD },
 	{ NULL,     "/v1/update",      lockd_update,        .needs = RIGHT_WRITE,  .take = lockd_update_take, .max_body = LOCKD_DOCUMENT_MAX, .alone = true, LOCKD },
 	{ NULL,     "/v1/mutate",      lockd_mutate,        .needs = RIGHT_WRITE,  .max_body = API_BODY_MAX, LOCKD },
 	{ NULL,     "/v1/metadata",    lockd_metadata,      .needs = RIGHT_WRITE,  SMALL, LOCKD },
 	{ NULL,     "/v1/remove",      lockd_remove,        .needs = RIGHT_WRITE,  SMALL, LOCKD },
 	{ "POST",   "/v1/attachments", lockd_attach,        .needs = RIGHT_WRITE,  .take = lockd_attach_take, .max_body = LOCKD_ATTACHMENT_MAX, .alone = true, LOCKD },
-	{ "GET",    "/v1/attachments", lockd_attachments,   .needs = NEEDS_EITHER, LOCKD },
+	{ "GET",    "/v1/attachments", lockd_attachments,   .needs = NEEDS_ANY, LOCKD },
 	{ "DELETE", "/v1/attachments", lockd_detach_all,    .needs = RIGHT_WRITE,  SMALL, LOCKD },
-	{ "GET",    "/v1/attachment",  lockd_attachment,    .needs = NEEDS_EITHER, .alone = true, LOCKD },
+	{ "GET",    "/v1/attachment",  lockd_attachment,    .needs = NEEDS_ANY, .alone = true, LOCKD },
 	{ "DELETE", "/v1/attachment",  lockd_detach,        .needs = RIGHT_WRITE,  SMALL, LOCKD },
 	{ NULL,     "/v1/query",       lockd_search,        .needs = RIGHT_READ,   SMALL, .alone = true, LOCKD },
 	{ "POST",   "/v1/index/flush", lockd_flush,         .needs = BOTH, SMALL, LOCKD },
 	{ "GET",    "/v1/namespace",   lockd_namespace_get, .needs = BOTH, LOCKD },
 	{ "POST",   "/v1/namespace",   lockd_namespace_set, .needs = BOTH, SMALL, LOCKD },
 	{ "PUT",    "/v1/namespace",   lockd_namespace_set, .needs = BOTH, SMALL, LOCKD },
-	{ NULL,     "/v1/txn/",        refuse_client,       .needs = NEEDS_EITHER, SMALL, .below = true, LOCKD },
-	{ NULL,     "/v1/tc/",         refuse_server,       .needs = NEEDS_EITHER, SMALL, .below = true, LOCKD },
+	{ NULL,     "/v1/txn/",        refuse_client,       .needs = NEEDS_HOLDER, SMALL, .below = true, LOCKD },
+	{ NULL,     "/v1/tc/",         refuse_server,       .needs = NEEDS_HOLDER, SMALL, .below = true, LOCKD },
 };
 /* clang-format on */
 

@@ -25,11 +25,11 @@ static unsigned
 perm_rights(struct slice perm)
 {
 	if (slice_eq(perm, SLICE("r")))
-		return RIGHT_READ;
+		return RIGHT_READ | RIGHT_CONSUME;
 	if (slice_eq(perm, SLICE("w")))
 		return RIGHT_WRITE;
 	if (slice_eq(perm, SLICE("rw")))
-		return RIGHT_READ | RIGHT_WRITE;
+		return RIGHT_READ | RIGHT_WRITE | RIGHT_CONSUME;
 	return 0;
 }
 

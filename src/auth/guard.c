@@ -76,11 +76,13 @@ identify(const struct guard *g, const struct guard_request *q, struct identity *
 }
 
 static int
-check_either(const struct identity *id, struct slu_err *err)
+check_one_of(const struct identity *id, unsigned rights, struct slu_err *err)
 {
-	if (identity_may_somewhere(id, RIGHT_READ) || identity_may_somewhere(id, RIGHT_WRITE))
-		return 0;
-	return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:read or NAMESPACE:write");
+	for (unsigned right = RIGHT_READ; right < RIGHT_ALL; right <<= 1)
+		if (rights & right && identity_may_somewhere(id, right))
+			return 0;
+	return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:%s",
+			rights & RIGHT_READ ? "read" : "consume");
 }
 
 static int
@@ -92,8 +94,8 @@ check_right(const struct guard_request *q, const struct identity *id, struct slu
 		return slu_fail(err, SLU_EFORBIDDEN, "needs the scope *:read");
 	if (q->needs == NEEDS_SERVER && !identity_may(id, all, RIGHT_ADMIN))
 		return slu_fail(err, SLU_EFORBIDDEN, "needs the scope *:admin");
-	if (q->needs == NEEDS_EITHER)
-		return check_either(id, err);
+	if (needs_one_of(q->needs))
+		return check_one_of(id, needs_one_of(q->needs), err);
 	for (unsigned right = RIGHT_READ; right < RIGHT_ALL && q->needs <= RIGHT_ALL; right <<= 1)
 		if (q->needs & right && !identity_may_somewhere(id, right))
 			return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:%s",

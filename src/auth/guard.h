@@ -25,11 +25,21 @@
 
 /* What a route needs: a right of identity.h, or one of these. 0 is an oversight. */
 enum {
-	NEEDS_NOTHING = 8,  /* not even a name */
-	NEEDS_METRICS = 16, /* *:read, unless the guard has them open */
-	NEEDS_SERVER = 32,  /* *:admin: it is about more than namespaces */
-	NEEDS_EITHER = 64   /* read or write, whichever */
+	NEEDS_NOTHING = 16, /* not even a name */
+	NEEDS_METRICS = 32, /* *:read, unless the guard has them open */
+	NEEDS_SERVER = 64,  /* *:admin: it is about more than namespaces */
+	NEEDS_HOLDER = 128, /* consume or write */
+	NEEDS_ANY = 256     /* read, consume or write */
 };
+
+/* The rights of which one is enough; 0: it needs all that it names. */
+static inline unsigned
+needs_one_of(unsigned needs)
+{
+	if (needs == NEEDS_HOLDER)
+		return RIGHT_CONSUME | RIGHT_WRITE;
+	return needs == NEEDS_ANY ? RIGHT_READ | RIGHT_CONSUME | RIGHT_WRITE : 0;
+}
 
 enum guard_metrics {
 	METRICS_LOCAL, /* no token where only this machine reaches */

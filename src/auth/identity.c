@@ -16,7 +16,8 @@ static const struct {
 	unsigned rights;
 } rights[] = {
 	{ { "read", 4 }, RIGHT_READ },
-	{ { "write", 5 }, RIGHT_WRITE },
+	{ { "write", 5 }, RIGHT_WRITE | RIGHT_CONSUME },
+	{ { "consume", 7 }, RIGHT_CONSUME },
 	{ { "admin", 5 }, RIGHT_ADMIN },
 	{ { "*", 1 }, RIGHT_ALL },
 };
@@ -38,7 +39,7 @@ const char *
 right_name(enum right right)
 {
 	for (unsigned i = 0; i < N_RIGHTS; i++)
-		if (rights[i].rights == right)
+		if (rights[i].rights == right || (right == RIGHT_WRITE && rights[i].rights & right))
 			return rights[i].word.p;
 	return "?";
 }

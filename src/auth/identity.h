@@ -4,8 +4,9 @@
  *      token, certificate ──> name, grants ──> identity ──> identity_may(namespace, right)
  *
  * A grant is a pattern of namespaces and some rights. A pattern is a name, the
- * beginning of one and a star ("team-*"), or a star alone. Nothing is implied: write
- * does not include read, nor admin either of them. What no grant allows is refused.
+ * beginning of one and a star ("team-*"), or a star alone. Nothing is implied but that
+ * `write` includes `consume`: it does not include read, nor admin any of them. What no
+ * grant allows is refused.
  *
  *  A1  An identity never changes once made. It may be shared between threads, and lives
  *      until its last reference is given back.
@@ -24,7 +25,8 @@ enum right {
 	RIGHT_READ = 1,
 	RIGHT_WRITE = 2,
 	RIGHT_ADMIN = 4,
-	RIGHT_ALL = RIGHT_READ | RIGHT_WRITE | RIGHT_ADMIN
+	RIGHT_CONSUME = 8, /* take messages and settle them, hold locks; write has it, too */
+	RIGHT_ALL = RIGHT_READ | RIGHT_WRITE | RIGHT_ADMIN | RIGHT_CONSUME
 };
 
 enum {

@@ -31,7 +31,7 @@ help(const struct arg *rows, size_t n)
 	puts("usage: sluice token [SCOPE...] [options]\n\n"
 	     "Print a token that a server with the same secret, or with the public half of the\n"
 	     "same key, takes: for development, tests and small set-ups. A SCOPE is\n"
-	     "NAMESPACE:read, write, admin or *; the namespace may be * or end in one.\n"
+	     "NAMESPACE:read, write, consume, admin or *; the namespace may be * or end in one.\n"
 	     "With --new-key print a fresh key instead; with --public the public half of one.\n");
 	args_help(rows, n, stdout);
 	puts("\nexamples:\n"
@@ -166,7 +166,7 @@ add_scopes(struct request *r, struct slice scopes, struct slu_err *err)
 
 		if (n > 0 && !grants_add_scope(&g, scope))
 			return slu_fail(err, SLU_EINVAL,
-					"expected NAMESPACE:read, write, admin or *, not %s",
+					"expected NAMESPACE:read, write, consume, admin or *, not %s",
 					parse_shown(scope, shown));
 		if (n > 0 && r->scopes.n > 0)
 			buf_putc(&r->scopes, ' ');

@@ -65,29 +65,29 @@ ROUTES = {
     ("PUT", "/policy"): ("admin", Q, {}),
     ("POST", "/policy"): ("admin", Q, {}),
     ("POST", "/v1/queue/enqueue"): ("write", {}, {"queue": "q"}),
-    ("POST", "/v1/queue/dequeue"): ("read", {}, {**HELD, "wait_seconds": -1}),
-    ("POST", "/v1/queue/subscribe"): ("read", {}, {**HELD, "queue": "none", "wait_seconds": -1}),
-    ("POST", "/v1/queue/dequeueWithState"): ("read", {}, {**HELD, "wait_seconds": -1}),
-    ("POST", "/v1/queue/subscribeWithState"): ("read", {}, {**HELD, "queue": "none",
+    ("POST", "/v1/queue/dequeue"): ("consume", {}, {**HELD, "wait_seconds": -1}),
+    ("POST", "/v1/queue/subscribe"): ("consume", {}, {**HELD, "queue": "none", "wait_seconds": -1}),
+    ("POST", "/v1/queue/dequeueWithState"): ("consume", {}, {**HELD, "wait_seconds": -1}),
+    ("POST", "/v1/queue/subscribeWithState"): ("consume", {}, {**HELD, "queue": "none",
                                                             "wait_seconds": -1}),
     ("POST", "/v1/queue/watch"): ("read", {}, {"queue": "q"}),
-    ("POST", "/v1/queue/ack"): ("read", {}, HELD),
-    ("POST", "/v1/queue/nack"): ("read", {}, HELD),
-    ("POST", "/v1/queue/extend"): ("read", {}, HELD),
+    ("POST", "/v1/queue/ack"): ("consume", {}, HELD),
+    ("POST", "/v1/queue/nack"): ("consume", {}, HELD),
+    ("POST", "/v1/queue/extend"): ("consume", {}, HELD),
     ("POST", "/v1/queue/stats"): ("read", {}, {"queue": "q"}),
-    ("POST", "/v1/acquire"): ("either", {}, {"key": "k", "owner": "me", "block_seconds": -1}),
-    ("POST", "/v1/keepalive"): ("either", {}, {"key": "k"}),
-    ("POST", "/v1/release"): ("either", {}, {"key": "k"}),
+    ("POST", "/v1/acquire"): ("holder", {}, {"key": "k", "owner": "me", "block_seconds": -1}),
+    ("POST", "/v1/keepalive"): ("holder", {}, {"key": "k"}),
+    ("POST", "/v1/release"): ("holder", {}, {"key": "k"}),
     ("POST", "/v1/describe"): ("read", K, None),
-    ("POST", "/v1/get"): ("either", K, None),
+    ("POST", "/v1/get"): ("any", K, None),
     ("POST", "/v1/update"): ("write", K, {}),
     ("POST", "/v1/mutate"): ("write", K, {"mutations": ["/a=1"]}),
     ("POST", "/v1/metadata"): ("write", K, {"query_hidden": True}),
     ("POST", "/v1/remove"): ("write", K, None),
     ("POST", "/v1/attachments"): ("write", {**K, "name": "a"}, "x"),
-    ("GET", "/v1/attachments"): ("either", K, None),
+    ("GET", "/v1/attachments"): ("any", K, None),
     ("DELETE", "/v1/attachments"): ("write", K, None),
-    ("GET", "/v1/attachment"): ("either", {**K, "name": "a"}, None),
+    ("GET", "/v1/attachment"): ("any", {**K, "name": "a"}, None),
     ("DELETE", "/v1/attachment"): ("write", {**K, "name": "a"}, None),
     ("POST", "/v1/query"): ("read", {}, {}),
     ("POST", "/v1/index/flush"): ("both", {}, {}),
@@ -128,22 +128,26 @@ ROLES = {
     "nothing": ("", set()),
     "others": ("openid profile", set()),
     "read": (f"{A}:read", {(A, "read")}),
-    "write": (f"{A}:write", {(A, "write")}),
+    "write": (f"{A}:write", {(A, "write"), (A, "consume")}),
+    "consume": (f"{A}:consume", {(A, "consume")}),
     "admin": (f"{A}:admin", {(A, "admin")}),
-    "all of a": (f"{A}:*", {(A, "read"), (A, "write"), (A, "admin")}),
-    "both": (f"{A}:read {B}:write", {(A, "read"), (B, "write")}),
-    "all of b": (f"{B}:*", {(B, "read"), (B, "write"), (B, "admin")}),
+    "all of a": (f"{A}:*", {(A, "read"), (A, "write"), (A, "consume"), (A, "admin")}),
+    "both": (f"{A}:read {B}:write", {(A, "read"), (B, "write"), (B, "consume")}),
+    "all of b": (f"{B}:*", {(B, "read"), (B, "write"), (B, "consume"), (B, "admin")}),
     "prefix": ("tenant-*:read", {(A, "read"), (B, "read")}),
     "read all": ("*:read", {(A, "read"), (B, "read")}),
     "admin of all": ("*:admin", {(A, "admin"), (B, "admin"), (None, "server")}),
-    "star": ("*:*", {(n, r) for n in (A, B) for r in ("read", "write", "admin")}
+    "star": ("*:*", {(n, r) for n in (A, B) for r in ("read", "write", "consume", "admin")}
              | {(None, "server")}),
 }
 
 
+ONE_OF = {"holder": ("consume", "write"), "any": ("read", "consume", "write")}
+
+
 def is_allowed(may, namespace, need):
-    if need == "either":
-        return (namespace, "read") in may or (namespace, "write") in may
+    if need in ONE_OF:
+        return any((namespace, right) in may for right in ONE_OF[need])
     if need == "both":
         return (namespace, "read") in may and (namespace, "write") in may
     return (None if need == "server" else namespace, need) in may
