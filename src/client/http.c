@@ -299,7 +299,11 @@ http_piece(struct http *h, const struct patience *until, struct slice *piece,
 		buf_clear(&h->answer.body);
 	h->lent = true;
 	while (h->answer.body.n == 0 && !h->whole) {
-		rc = h->wire.fd < 0 ? SLU_EUNKNOWN : receive_more(h, until, err);
+		if (h->wire.fd < 0)
+			return slu_fail(err, SLU_EUNKNOWN, "%s: the connection broke before the answer "
+							   "was whole",
+					h->address.text);
+		rc = receive_more(h, until, err);
 		if (rc && rc != SLU_EBUSY)
 			return broken(h, rc, err);
 	}

@@ -75,8 +75,10 @@ next_of(struct parts *p, struct receiving *r, struct slu_client *c, struct slu_d
 		return slu_fail(err, SLU_EUNKNOWN, "the rest of a delivery did not come");
 	if (!rc && meta.n > 0)
 		rc = delivery_new(out, c, meta, r->owner, r->how.on_close, err);
-	if (*out)
+	if (*out) {
 		(*out)->parts = p;
+		(*out)->info.size = p->left;
+	}
 	return rc;
 }
 

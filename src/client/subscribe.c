@@ -109,6 +109,7 @@ take(struct slu_subscription *s, const struct patience *idle, struct slu_deliver
 		s->current = *out;
 		(*out)->holder = &s->current;
 		(*out)->parts = &s->parts;
+		(*out)->info.size = s->parts.left;
 	}
 	return rc;
 }

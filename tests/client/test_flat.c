@@ -362,3 +362,23 @@ TEST(many_threads_share_a_client)
 	CHECK_EQ(0, atomic_load(&left));
 	slu_client_free(c);
 }
+
+TORTURE(a_client_survives_a_lack_of_memory)
+{
+	const struct slu_client_config config = { .servers = "unix:nobody.sock", .token = "t", .patience = -1 };
+	struct slu_client_put p = { .payload = "x", .size = 1 };
+	struct slu_client_messages got = { 0 };
+	struct slu_delivery *d;
+	struct slu_client *c;
+	int rc = slu_client_new(&c, &config, NULL);
+
+	if (rc) {
+		CHECK_EQ(SLU_ENOMEM, rc);
+		return;
+	}
+	CHECK(slu_client_enqueue(c, "mail", &p, 1, NULL, NULL) != 0);
+	CHECK(slu_client_dequeue(c, "mail", NULL, &got, NULL, NULL) != 0);
+	CHECK(slu_client_send(c, "mail", &(struct slu_send){ .payload = "x", .size = 1 }, NULL, NULL, NULL) != 0);
+	CHECK(slu_client_receive(c, "mail", NULL, &d, NULL, NULL) != 0);
+	slu_client_free(c);
+}
