@@ -111,7 +111,7 @@ parse_line(struct cert_map *map, struct slice line, unsigned number, struct slu_
 				number, parse_shown(line, shown));
 	if (!add_scopes(&checked, rule.scopes) || checked.too_many)
 		return slu_fail(err, SLU_EINVAL,
-				"line %u: expected namespace:read, write, admin or *, with commas "
+				"line %u: expected namespace:read, write, consume, admin or *, with commas "
 				"between, not %s",
 				number, parse_shown(rule.scopes, shown));
 	if (map->n_rules == CERT_RULES_MAX)

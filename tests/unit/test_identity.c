@@ -224,7 +224,7 @@ TEST(a_bad_file_of_names_says_which_line)
 		const char *says;
 	} cases[] = {
 		{ "pay:read CN=a\npay:read\n", "line 2: expected SCOPES NAME" },
-		{ "pay:reed CN=a", "line 1: expected namespace:read, write, admin or *" },
+		{ "pay:reed CN=a", "line 1: expected namespace:read, write, consume, admin or *" },
 		{ "\n\npay:read,,x CN=a", "line 3" },
 		{ "CN=a pay:read", "line 1" },
 	};
