@@ -32,6 +32,7 @@ struct request {
 	char *token;
 	struct tls_context *tls; /* NULL: plain */
 	bool draws;
+	int exit; /* enum cli_exit */
 	char again[REPORT_AGAIN];
 };
 
@@ -123,29 +124,36 @@ show(struct request *r, struct torture *t)
 }
 
 static int
+torture(struct request *r, struct torture *t, struct slu_err *err)
+{
+	int rc = torture_open(t, &r->conf, err);
+
+	if (!rc)
+		rc = torture_run(t, err);
+	if (rc)
+		return rc;
+	r->exit = show(r, t);
+	return r->history ? report_history(t, r->history, err) : 0;
+}
+
+static int
 run(struct request *r)
 {
 	struct torture *t = mem_zalloc(sizeof *t);
 	struct slu_err err;
-	int exit = CLI_NOTHING;
 	int rc;
 
-	if (!t)
-		rc = slu_fail(&err, SLU_ENOMEM, "no memory");
-	else
-		rc = torture_open(t, &r->conf, &err);
-	if (!rc)
-		rc = torture_run(t, &err);
-	if (!rc)
-		exit = show(r, t);
-	if (!rc && r->history)
-		rc = report_history(t, r->history, &err);
+	r->exit = CLI_NOTHING;
+	if (!t) {
+		fputs("sluice torture: no memory\n", stderr);
+		return r->exit;
+	}
+	rc = torture(r, t, &err);
 	if (rc)
 		fprintf(stderr, "sluice torture: %s\n", err.text);
-	if (t)
-		torture_close(t);
+	torture_close(t);
 	mem_free(t);
-	return exit;
+	return r->exit;
 }
 
 /* --- the command --------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "torture/times.h"
 
 #include "base/mem.h"
+#include "base/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -187,20 +188,30 @@ out_payload(struct caller *c, struct json_out *w, const struct item *item)
 	json_out_str(w, "text", buf_slice(&c->payload));
 }
 
+/* The number before the next space, which goes with it. */
+static bool
+take_number(struct slice *s, uint64_t *out)
+{
+	const char *space = s->n ? memchr(s->p, ' ', s->n) : NULL;
+	const size_t n = space ? (size_t)(space - s->p) : 0;
+
+	if (!space || parse_u64((struct slice){ s->p, n }, 0, UINT64_MAX, out, NULL) != 0)
+		return false;
+	s->p += n + 1;
+	s->n -= n + 1;
+	return true;
+}
+
 /* Who it is; false: these are not its bytes. */
 bool
 payload_read(struct slice payload, uint64_t *name)
 {
-	unsigned size = 0;
-	int head = 0;
-	char text[48];
+	uint64_t size;
 
 	*name = 0;
-	(void)snprintf(text, sizeof text, "%.*s", (int)(payload.n < 47 ? payload.n : 47), payload.p);
-	if (sscanf(text, "%" SCNu64 " %u%n", name, &size, &head) != 2 ||
-	    payload.n != (size_t)head + 1 + size || payload.p[head] != ' ')
+	if (!take_number(&payload, name) || !take_number(&payload, &size) || payload.n != size)
 		return false;
-	for (size_t i = (size_t)head + 1; i < payload.n; i++)
+	for (size_t i = 0; i < payload.n; i++)
 		if (payload.p[i] != filling(*name))
 			return false;
 	return true;
@@ -304,7 +315,7 @@ static void
 take_delivery(struct caller *c, const struct delivery *d, const struct claim_how *how,
 	      struct event *e, struct held *held)
 {
-	unsigned key = 0;
+	uint64_t key = 0;
 
 	e->id = d->id;
 	e->token = d->fencing_token;
@@ -315,10 +326,9 @@ take_delivery(struct caller *c, const struct delivery *d, const struct claim_how
 	e->failures = (uint16_t)d->failure_attempts;
 	e->max_attempts = (uint16_t)d->max_attempts;
 	e->damaged = !payload_read(d->payload, &e->name);
-	if (d->key.n > 1 && sscanf(d->key.p + 1, "%u", &key) == 1) /* ends at its quote */
-		e->key = key;
-	else
-		e->key = 0;
+	if (d->key.n > 1)
+		(void)parse_u64((struct slice){ d->key.p + 1, d->key.n - 1 }, 1, UINT32_MAX, &key, NULL); /* ours are all like that */
+	e->key = (uint32_t)key;
 	*held = (struct held){ .id = e->id, .name = e->name, .token = e->token };
 	(void)snprintf(held->lease_id, sizeof held->lease_id, "%.*s", (int)d->lease_id.n,
 		       d->lease_id.p);

@@ -96,9 +96,9 @@ state_of(struct slice word)
 {
 	if (slice_eq(word, SLICE("processing")))
 		return STATE_LEASED;
-	for (uint8_t s = 0; s < STATE_TOTAL; s++)
+	for (int s = 0; s < STATE_TOTAL; s++)
 		if (slice_eq(word, slice_of(event_states[s])))
-			return s;
+			return (uint8_t)s;
 	return STATE_DAMAGED;
 }
 

@@ -67,7 +67,7 @@ found(struct check *c, struct line events, const char *fmt, va_list ap)
 	for (size_t i = 0; i < n; i++)
 		f->events[i] = events.at[i];
 	f->n_events = n;
-	qsort(f->events, n, sizeof f->events[0], by_time);
+	qsort(f->events, n, sizeof(void *), by_time);
 }
 
 void
@@ -192,11 +192,11 @@ fill(struct check *c)
 		if (e->kind == EVENT_REDRIVE && e->start < c->redriven)
 			c->redriven = e->start;
 	}
-	qsort(c->by_message, c->n_messages, sizeof *c->by_message, by_message);
-	qsort(c->by_key, c->n_keys, sizeof *c->by_key, by_key);
-	qsort(c->by_name, c->n_names, sizeof *c->by_name, by_name);
-	qsort(c->by_lock, c->n_locks, sizeof *c->by_lock, by_key);
-	qsort(c->by_token, c->n_tokens, sizeof *c->by_token, by_token);
+	qsort(c->by_message, c->n_messages, sizeof(void *), by_message);
+	qsort(c->by_key, c->n_keys, sizeof(void *), by_key);
+	qsort(c->by_name, c->n_names, sizeof(void *), by_name);
+	qsort(c->by_lock, c->n_locks, sizeof(void *), by_key);
+	qsort(c->by_token, c->n_tokens, sizeof(void *), by_token);
 }
 
 /* The run of events from `at` on that are of one message, key or name. */
@@ -290,11 +290,11 @@ make_index(struct check *c, struct slu_err *err)
 {
 	const size_t n = c->history->n + 1;
 
-	c->by_message = mem_array(n, sizeof *c->by_message);
-	c->by_key = mem_array(n, sizeof *c->by_key);
-	c->by_name = mem_array(n, sizeof *c->by_name);
-	c->by_token = mem_array(n, sizeof *c->by_token);
-	c->by_lock = mem_array(n, sizeof *c->by_lock);
+	c->by_message = mem_array(n, sizeof(void *));
+	c->by_key = mem_array(n, sizeof(void *));
+	c->by_name = mem_array(n, sizeof(void *));
+	c->by_token = mem_array(n, sizeof(void *));
+	c->by_lock = mem_array(n, sizeof(void *));
 	c->notes = mem_array(n, sizeof *c->notes);
 	if (!c->by_message || !c->by_key || !c->by_name || !c->by_token || !c->by_lock ||
 	    !c->notes)
