@@ -1,8 +1,8 @@
 """Starts the peers, each from its Debian package, on loopback, a free port and a folder
 of its own, tuned by its own documentation; and ends them by the pid it started.
 
-A row of PEERS is a function that starts a server: its command line (and whatever else it
-must do before), for the class of durability that is wanted:
+A row of START is a function that gives the command line of a server, and its environment,
+after whatever else must be done before; for the durability that is wanted:
 
     sync   an answer is given when what it says is on disk (fdatasync or the like)
     none   nothing is synced, or nothing is written at all
@@ -60,7 +60,7 @@ def session(leader):
 
 
 class Server:
-    """One that runs: `pid`, `port`, `how` (the settings that matter, for people)."""
+    """One that runs, with its `pid` and `port`."""
 
     def __init__(self, peer, durability, parent):
         self.peer, self.durability = peer, durability
