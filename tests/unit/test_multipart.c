@@ -170,3 +170,18 @@ TEST(the_length_of_a_part_is_told)
 	CHECK_EQ(MULTIPART_PART, multipart_next(&m, &piece, &data));
 	CHECK(m.has_length && m.length == 12);
 }
+
+/* A payload that looks like its own end is taken by its length. */
+TEST(a_caller_may_take_the_data_of_a_part_itself)
+{
+	static const char text[] = "--B\r\nContent-Length: 7\r\n\r\n\r\n--B--\r\n--B--\r\n";
+	struct slice in = { text, sizeof text - 1 }, data;
+	static struct multipart m;
+
+	CHECK(multipart_init(&m, slice_of(TYPE)));
+	CHECK_EQ(MULTIPART_PART, multipart_next(&m, &in, &data));
+	CHECK_EQ(7, m.length);
+	in = (struct slice){ in.p + m.length, in.n - m.length };
+	multipart_taken(&m);
+	CHECK_EQ(MULTIPART_END, multipart_next(&m, &in, &data));
+}
