@@ -52,6 +52,7 @@ class Server:
         self.topic = topic
         self.local = threading.local()
         self.process = None
+        self.waited = None  # the process whose end somebody has seen
         self.start()
 
     def __enter__(self):
@@ -60,6 +61,9 @@ class Server:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.stop()
+        elif self.waited is not self.process:  # it ended by itself: did it crash?
+            code = self.wait()
+            assert code == 0, (code, self.said())
 
     # --- the process ---------------------------------------------------------
 
@@ -95,6 +99,7 @@ class Server:
     def wait(self):
         code = self.process.wait(START)
         self.reader.join(START)
+        self.waited = self.process
         return code
 
     def stop(self, sig=signal.SIGTERM, code=0):
