@@ -47,10 +47,10 @@ attempt(struct slu_client *c, bool done, struct slu_err *err)
 		rc = note(c, slu_delivery_state(d), err);
 	if (!rc)
 		text = slu_receipt_write(&slu_delivery_info(d)->receipt);
+	slu_delivery_leave(d); /* close would be a nack */
 	if (text)
 		rc = settle(c, text, done, err);
 	slu_free(text);
-	slu_delivery_close(d); /* it is settled: this changes nothing */
 	return rc;
 }
 
