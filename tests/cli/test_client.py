@@ -20,7 +20,9 @@ LIMIT = 60  # seconds for what should take a moment
 COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,top,status,"
             "queue list,queue show,queue set,queue pause,queue resume,queue purge,dlq list,"
             "dlq show,dlq redrive,dlq delete,dlq purge,admin backup,admin restore,"
-            "admin log-level,admin config,completion").split(",")
+            "admin log-level,admin config,completion,queue dequeue,queue ack,queue nack,queue extend,"
+            "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
+            "state rm,subscribe,watch,torture").split(",")
 count = itertools.count(1)
 
 
@@ -347,10 +349,10 @@ def test_status_names_the_server(cli):
 def test_every_command_has_help_with_examples(cli, command):
     text = cli(*command.split(), "--help")
     assert text.startswith(f"usage: sluice {command}")
-    assert re.search(r"\nexamples:\n  (source <\()?sluice ", text)
+    assert re.search(r"\nexamples:\n  (source <\(|eval \"\$\(|jq .*\| |EDITOR=\S+ )?sluice ", text)
 
 
-@pytest.mark.parametrize("group", ["queue", "dlq", "admin"])
+@pytest.mark.parametrize("group", ["queue", "dlq", "admin", "lock", "state"])
 def test_a_command_with_commands_of_its_own_lists_them(cli, group):
     names = re.findall(r"^  (\S+) ", cli(group, "--help"), re.M)
     assert {f"{group} {name}" for name in names} - {"admin journal"} <= set(COMMANDS) and names

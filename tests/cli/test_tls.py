@@ -167,7 +167,7 @@ def test_a_wrong_call_says_what_is_wrong(args, says):
     (["certs", "{}", "--client", "a", "--grant", "pay:x"], "NAMESPACE:r"),
     (["certs", "{}/new", "--host", "a b"], "names and addresses"),
     (["certs", "{}"], "is there already"),
-    (["bench", "enqueue", "--server", "https://127.0.0.1:1"], "without https"),
+    (["bench", "enqueue", "--server", "https://127.0.0.1:1"], "without TLS"),
 ])
 def test_what_cannot_be_done_says_why(folder, args, says):
     out = run(*[a.format(folder) for a in args])
