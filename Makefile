@@ -154,7 +154,8 @@ test-asan: $(ASAN)/build.ninja
 
 test-tsan: $(TSAN)/build.ninja
 	@$(NINJA) $(TSAN)
-	@$(FIXED_ADDRESSES) $(MESON_TEST) -C $(TSAN) --no-suite long --suite threads
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppress $$TSAN_OPTIONS" \
+		$(FIXED_ADDRESSES) $(MESON_TEST) -C $(TSAN) --no-suite long --suite threads
 
 $(BUILD)/build.ninja: | setup-build
 	@meson setup $(BUILD) --prefix=$(PREFIX) -Dwerror=$(WERROR) >/dev/null
