@@ -221,6 +221,8 @@ stream_ended(struct call *c, bool sent)
 	const struct ask *const a = c->user;
 	struct stream *const s = a->part;
 
+	if (c->drained)
+		s->sent = s->rows->at;
 	op_unpin(s->rows->op); /* T1 */
 	mem_free(s->rows->room);
 	mem_free(s->piece);

@@ -379,6 +379,7 @@ want_more(struct loop_work *w)
 {
 	struct call *c = CONTAINER(w, struct call, work);
 
+	c->asks = false;
 	if (conn_of(c))
 		c->more(c);
 	else
@@ -395,6 +396,7 @@ call_want_more(struct call *c)
 	c->has_body = false;
 	c->answered = false;
 	c->state = CALL_RUNNING;
+	c->asks = true;
 	c->work.run = want_more;
 	loop_post(c->front->loop, &c->work);
 }

@@ -95,6 +95,10 @@ struct call {
 	void (*ended)(struct call *c, bool sent);
 	void (*more)(struct call *c); /* C7; with gone, may be set until call_begin */
 
+	/* For `ended` of an answer in pieces: the client ended well, in the moment before
+	 * `more` was told, when the kernel had all that was given. */
+	bool drained;
+
 	/* Inner: conn.c's and call.c's. */
 	struct loop_work work;
 	struct front *front;
@@ -116,6 +120,7 @@ struct call {
 	bool holds;
 	bool streams; /* C7 */
 	bool whole;   /* and there are no more pieces */
+	bool asks;    /* the kernel has all pieces; `more` is about to be told */
 	bool broke;
 	bool taking; /* C8: the handler has a piece */
 

@@ -24,9 +24,10 @@ on_closed(uv_handle_t *handle)
 
 /* C3, C4: one that runs comes back by its answer. */
 static void
-drop_call(struct call *call)
+drop_call(const struct conn *c, struct call *call)
 {
 	list_remove(&call->node);
+	call->drained = call->asks && c->eof && !conn_was_reset(c);
 	if (call->state != CALL_RUNNING)
 		call_end(call, false);
 	else if (call->gone)
@@ -47,7 +48,7 @@ conn_close(struct conn *c)
 	list_remove(&c->node);
 	list_remove(&c->dirty);
 	while (!list_is_empty(&c->calls))
-		drop_call(CONTAINER(c->calls.next, struct call, node));
+		drop_call(c, CONTAINER(c->calls.next, struct call, node));
 	uv_close(&c->uv.handle, on_closed);
 }
 
@@ -156,7 +157,7 @@ drop_cut_off(struct conn *c)
 		return;
 	c->reading = NULL;
 	c->n_calls--;
-	drop_call(call);
+	drop_call(c, call);
 }
 
 /* Everything is answered and sent. A close with unread bytes would be a reset, which
