@@ -234,6 +234,8 @@ def test_a_server_that_stops_ends_its_streams_well(folder):
     thread = threading.Thread(target=wait)
     thread.start()
     until(lambda: client.stats(queue="other")["waiting_consumers"] == 1)
+    stays = client.connect()  # while somebody is connected it drains, and takes others in
+    stays.connect()
     server.process.send_signal(signal.SIGTERM)
     assert list(stream) == []
     thread.join(30)
@@ -243,6 +245,7 @@ def test_a_server_that_stops_ends_its_streams_well(folder):
     with pytest.raises(Refused) as caught:
         put(client, b"late")
     assert (caught.value.status, caught.value.code) == (503, "shutdown_draining")
+    stays.close()
     assert server.wait() == 0
 
 
