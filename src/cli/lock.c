@@ -5,7 +5,6 @@
 #include "cli/exports.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 enum {
-	RUN_VARIABLES = 16,
 	LOST = 4 /* exit code: the lease was lost, the command killed */
 };
 

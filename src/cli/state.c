@@ -7,10 +7,8 @@
 #include "cli/exports.h"
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/parse.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>

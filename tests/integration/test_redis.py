@@ -194,3 +194,9 @@ def test_databases_are_apart(node):
     one.enqueue({"text": "x"})
     assert other.dequeue() == []
     assert texts(one.dequeue()) == ["x"]
+
+
+def test_a_prefix_that_is_too_long_is_refused(redis, tmp_path):
+    with pytest.raises(Refused) as refused:
+        Server(tmp_path, "--redis-address", redis.address, "--redis-prefix", "x" * 64, engine="redis")
+    assert "redis.prefix" in str(refused.value)

@@ -357,13 +357,12 @@ plan_topics(struct redis *r, struct op *op, struct slu_err *err)
 static int
 plan_shard(struct redis *r, struct op *op, struct slu_err *err)
 {
-	static struct op_queue ignored;
 	int rc = redis_know_all(r, err);
 
 	op->cursor = 0;
 	op->on_shard = (struct op_shard){ .disk_free = -1 };
 	for (uint32_t h = 0; h < r->queues.used && !rc; h++)
-		rc = plan_one(r, op, h, &ignored, err);
+		rc = plan_one(r, op, h, &r->ignored, err);
 	return rc;
 }
 

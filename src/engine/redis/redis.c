@@ -126,6 +126,11 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 
 	if (!r)
 		return slu_fail(err, SLU_ENOMEM, "no memory for an engine");
+	if (conf->redis->prefix && strlen(conf->redis->prefix) >= REDIS_PREFIX) {
+		mem_free(r);
+		return slu_fail(err, SLU_EINVAL, "redis.prefix %s: at most %d bytes",
+				conf->redis->prefix, REDIS_PREFIX - 1);
+	}
 	r->engine.ops = &engine_redis;
 	r->conf = *conf->redis;
 	r->outer = *conf;
@@ -209,7 +214,7 @@ take_news(struct redis *r, struct slu_err *err)
 	return rc;
 }
 
-/* D6 */
+/* D5 */
 static void
 note_outcome(struct redis *r, int rc, const struct slu_err *why)
 {

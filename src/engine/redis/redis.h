@@ -42,11 +42,11 @@
  *  D4  What was sent and not answered is sent once more on a new connection. An enqueue is
  *      known by its ids, a claim by that of its op: neither happens twice. What settles is
  *      safe by its token; if that counts no more the outcome is SLU_EUNKNOWN.
- *  D6  While the server cannot be reached all ops are answered SLU_EDOWN at once; it is tried
+ *  D5  While the server cannot be reached all ops are answered SLU_EDOWN at once; it is tried
  *      again after 100 ms, and after twice as long each time, up to 5 s. A run never fails.
- *  D7  What a call makes claimable is published (sluice:ready), so that consumers who wait at
+ *  D6  What a call makes claimable is published (sluice:ready), so that consumers who wait at
  *      other nodes are woken.
- *  D5  Times are kept in microseconds.
+ *  D7  Times are kept in microseconds.
  */
 #ifndef ENGINE_REDIS_REDIS_H
 #define ENGINE_REDIS_REDIS_H

@@ -78,7 +78,8 @@ struct redis {
 	_Atomic bool down; /* for whoever asks, on any thread */
 	uint32_t budget;
 	uint64_t random;
-	struct slu_err why; /* of the last failure */
+	struct op_queue ignored; /* of queues of which only the sums are wanted */
+	struct slu_err why;      /* of the last failure */
 };
 
 /* ---- queues.c ---- */

@@ -880,40 +880,29 @@ end
 
 -- ---- Queues as a whole ----
 
+-- It is gone, and nobody steps forward for it: all of its line go.
+local function purge_one(q, id)
+	local m = load(q, id)
+
+	if m.k and head(q, m.k) == id then
+		call('HDEL', q.heads, m.k)
+	end
+	leave(q, id, m)
+	forget(q, id, m, remembered(q, m, now))
+end
+
 local function purge(queues)
 	local q, n = queues[1], 0
+	local places = { q.delayed, q.held }
 
 	for _, p in ipairs(q.order) do
-		for _, mem in ipairs(call('ZRANGE', q.pending[p], 0, -1)) do
-			local id = id_of(mem)
-			local m = load(q, id)
-
-			if m.k and head(q, m.k) == id then
-				call('HDEL', q.heads, m.k)
-			end
-			leave(q, id, m)
-			forget(q, id, m, remembered(q, m, now))
+		places[#places + 1] = q.pending[p]
+	end
+	for _, key in ipairs(places) do
+		for _, mem in ipairs(call('ZRANGE', key, 0, -1)) do
+			purge_one(q, string.match(mem, ':(%d+)$'))
 			n = n + 1
 		end
-	end
-	for _, mem in ipairs(call('ZRANGE', q.delayed, 0, -1)) do
-		local id = id_of(mem)
-		local m = load(q, id)
-
-		if m.k and head(q, m.k) == id then
-			call('HDEL', q.heads, m.k)
-		end
-		leave(q, id, m)
-		forget(q, id, m, remembered(q, m, now))
-		n = n + 1
-	end
-	for _, mem in ipairs(call('ZRANGE', q.held, 0, -1)) do
-		local id = string.match(mem, ':(%d+)$')
-		local m = load(q, id)
-
-		leave(q, id, m)
-		forget(q, id, m, remembered(q, m, now))
-		n = n + 1
 	end
 	return n
 end
