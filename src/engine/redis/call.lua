@@ -1,0 +1,49 @@
+-- call.lua - the end of the script: one call, now that all verbs are known.
+
+local queues = {}
+local n_queues = tonumber(ARGV[8])
+
+for i = 1, n_queues do
+	queues[i] = open_queue(arg(), arg())
+	local missing = unknown_prios(queues[i])
+
+	if #missing > 0 then
+		return { 'prios', i - 1, missing }
+	end
+end
+
+if now == '' then
+	local t = call('TIME')
+
+	now = tonumber(t[1]) * 1e6 + tonumber(t[2])
+else
+	now = tonumber(now)
+end
+came = tonumber(came)
+for _, q in ipairs(queues) do
+	now = math.max(now, q.time) -- it never goes back
+end
+
+local before = budget
+
+for _, q in ipairs(queues) do
+	tick(q, now - came)
+end
+
+local answer = verbs[verb](queues)
+local tails = {}
+
+for i, q in ipairs(queues) do
+	if q.changed then
+		call('HSET', q.meta, 'time', int(now))
+	end
+	local ready = q.woken and q.policy.paused == 0 and ready_count(q) or -1
+
+	if ready > 0 then
+		local channel, node = string.match(ARGV[7], '^(%S+) (%S+)$')
+
+		call('PUBLISH', channel, node .. ':' .. q.name)
+	end
+	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended }
+end
+return { 'ok', int(now), before - budget, answer, tails }
