@@ -66,7 +66,7 @@ put_key(struct redis *r, const struct rqueue *q, const char *name, const int32_t
 
 	n = prio ? snprintf(key, sizeof key, "%s%s:%" PRId32, q->base, name, *prio)
 		 : snprintf(key, sizeof key, "%s%s", q->base, name);
-	rwire_arg(&r->wire, (struct slice){ key, (size_t)n });
+	rwire_arg(r->wire, (struct slice){ key, (size_t)n });
 }
 
 static void
@@ -77,7 +77,7 @@ put_keys(struct redis *r, const struct rqueue *q)
 	if (r->conf.tags)
 		put_key(r, q, "counter", NULL);
 	else
-		rwire_arg(&r->wire, slice_of(r->counter));
+		rwire_arg(r->wire, slice_of(r->counter));
 	for (uint32_t i = 0; i < q->n_prios; i++)
 		put_key(r, q, "pending", &q->prios[i]);
 }
@@ -90,7 +90,7 @@ put_prios(struct redis *r, const struct rqueue *q)
 	buf_init(&text, 1 << 20);
 	for (uint32_t i = 0; i < q->n_prios; i++)
 		buf_printf(&text, "%s%" PRId32, i ? "," : "", q->prios[i]);
-	rwire_arg(&r->wire, slice_of(buf_str(&text)));
+	rwire_arg(r->wire, slice_of(buf_str(&text)));
 	buf_release(&text);
 }
 
@@ -100,7 +100,7 @@ put_name(struct redis *r, const struct rqueue *q)
 	char text[2 * MESSAGE_NAME_MAX + 2];
 
 	(void)snprintf(text, sizeof text, "%s/%s", q->space, q->name);
-	rwire_arg(&r->wire, slice_of(text));
+	rwire_arg(r->wire, slice_of(text));
 }
 
 /* Of a policy, in the order of sluice.lua. */
@@ -110,7 +110,7 @@ put_default_policy(struct redis *r)
 	char text[256];
 
 	redis_policy_text(&policy_default, text, sizeof text);
-	rwire_arg(&r->wire, slice_of(text));
+	rwire_arg(r->wire, slice_of(text));
 }
 
 /* Where to publish what is ready, and as whom. */
@@ -120,7 +120,7 @@ put_notice(struct redis *r)
 	char text[REDIS_PREFIX + 64];
 
 	(void)snprintf(text, sizeof text, "%s %" PRIu64, r->channel, r->self);
-	rwire_arg(&r->wire, slice_of(text));
+	rwire_arg(r->wire, slice_of(text));
 }
 
 static double
@@ -137,18 +137,18 @@ put_common(struct redis *r, const struct rcall *c)
 {
 	char text[32];
 
-	rwire_arg(&r->wire, slice_of(c->verb->name));
+	rwire_arg(r->wire, slice_of(c->verb->name));
 	if (r->conf.given_time)
-		rwire_number(&r->wire, r->now / 1000);
+		rwire_number(r->wire, r->now / 1000);
 	else
-		rwire_arg(&r->wire, SLICE(""));
-	rwire_number(&r->wire, redis_us(c->came));
-	rwire_number(&r->wire, r->budget);
+		rwire_arg(r->wire, SLICE(""));
+	rwire_number(r->wire, redis_us(c->came));
+	rwire_number(r->wire, r->budget);
 	(void)snprintf(text, sizeof text, "%.17g", dice(r));
-	rwire_arg(&r->wire, slice_of(text));
+	rwire_arg(r->wire, slice_of(text));
 	put_default_policy(r);
 	put_notice(r);
-	rwire_number(&r->wire, c->n_queues);
+	rwire_number(r->wire, c->n_queues);
 }
 
 static void
@@ -159,10 +159,10 @@ put_call(struct redis *r, const struct rcall *c)
 
 	for (uint32_t i = 0; i < c->n_queues; i++)
 		keys += N_KEYS + rqueue_at(r, queues[i])->n_prios;
-	rwire_begin(&r->wire, 3 + keys + COMMON + 2 * (size_t)c->n_queues + c->verb->count(c));
-	rwire_arg(&r->wire, SLICE("EVALSHA"));
-	rwire_arg(&r->wire, slice_of(r->sha));
-	rwire_number(&r->wire, (int64_t)keys);
+	rwire_begin(r->wire, 3 + keys + COMMON + 2 * (size_t)c->n_queues + c->verb->count(c));
+	rwire_arg(r->wire, SLICE("EVALSHA"));
+	rwire_arg(r->wire, slice_of(r->sha));
+	rwire_number(r->wire, (int64_t)keys);
 	for (uint32_t i = 0; i < c->n_queues; i++)
 		put_keys(r, rqueue_at(r, queues[i]));
 	put_common(r, c);
@@ -294,14 +294,14 @@ round_of_calls(struct redis *r, bool *left, struct slu_err *err)
 	for (uint32_t i = 0; i < r->n_calls; i++)
 		if (!r->calls[i].done)
 			put_call(r, &r->calls[i]);
-	rc = rwire_send(&r->wire, err);
+	rc = rwire_send(r->wire, err);
 	*left = false;
 	for (uint32_t i = 0; i < r->n_calls && !rc; i++) {
 		redisReply *reply = NULL;
 
 		if (r->calls[i].done)
 			continue;
-		rc = rwire_answer(&r->wire, &reply, err);
+		rc = rwire_answer(r->wire, &reply, err);
 		if (rc)
 			break;
 		rc = take_answer(r, &r->calls[i], reply, &unloaded, err);
@@ -321,8 +321,8 @@ rounds(struct redis *r, struct slu_err *err)
 	bool left = true;
 	int rc = 0;
 
-	if (r->wire.fd < 0)
-		rc = rwire_open(&r->wire, err);
+	if (r->wire->fd < 0)
+		rc = rwire_open(r->wire, err);
 	if (!rc && !*r->sha)
 		rc = load_script(r, err);
 	for (int i = 0; left && !rc; i++)
@@ -379,13 +379,13 @@ int
 redis_ask(struct redis *r, const struct slice *words, size_t n, redisReply **out,
 	  struct slu_err *err)
 {
-	int rc = r->wire.fd < 0 ? rwire_open(&r->wire, err) : 0;
+	int rc = r->wire->fd < 0 ? rwire_open(r->wire, err) : 0;
 
 	if (rc)
 		return rc;
-	rwire_begin(&r->wire, n);
+	rwire_begin(r->wire, n);
 	for (size_t i = 0; i < n; i++)
-		rwire_arg(&r->wire, words[i]);
-	rc = rwire_send(&r->wire, err);
-	return rc ? rc : rwire_answer(&r->wire, out, err);
+		rwire_arg(r->wire, words[i]);
+	rc = rwire_send(r->wire, err);
+	return rc ? rc : rwire_answer(r->wire, out, err);
 }

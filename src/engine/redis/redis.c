@@ -32,7 +32,7 @@ redis_close(struct engine *e)
 
 	watch_stop(&r->watch);
 	buf_release(&r->heard);
-	rwire_release(&r->wire);
+	rwire_release(&r->only);
 	rqueues_release(r);
 	mem_free(r->calls);
 	mem_free(r);
@@ -142,7 +142,8 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	(void)snprintf(r->channel, sizeof r->channel, "%s:ready", r->conf.prefix);
 	buf_init(&r->heard, HEARD_MAX);
 	(void)snprintf(r->spelled, sizeof r->spelled, "%s:spelled", r->conf.prefix);
-	rwire_init(&r->wire, &r->conf.wire);
+	rwire_init(&r->only, &r->conf.wire);
+	r->wire = &r->only;
 	rqueues_init(r);
 	rc = hash_random(&r->random, sizeof r->random, err);
 	r->random |= 1;
@@ -151,7 +152,7 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	r->self = r->op_id;
 	r->op_id >>= 16; /* room to count */
 	if (!rc)
-		rc = rwire_open(&r->wire, err);
+		rc = rwire_open(r->wire, err);
 	if (!rc)
 		rc = redis_know_all(r, err);
 	if (!rc)

@@ -55,7 +55,8 @@ struct redis {
 	struct engine engine;
 	struct redis_conf conf;
 	struct engine_conf outer;
-	struct rwire wire;
+	struct rwire only;
+	struct rwire *wire; /* that calls are said on */
 	struct watch watch;
 	struct buf heard; /* from it */
 	uint64_t self;    /* a number that no other engine has */

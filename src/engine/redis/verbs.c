@@ -26,7 +26,7 @@ put_u64(struct redis *r, uint64_t n)
 	char text[24];
 
 	(void)snprintf(text, sizeof text, "%" PRIu64, n);
-	rwire_arg(&r->wire, slice_of(text));
+	rwire_arg(r->wire, slice_of(text));
 }
 
 static uint64_t
@@ -65,7 +65,7 @@ static void
 encode_record(struct redis *r, const struct message *m)
 {
 	const size_t n = message_size(m);
-	struct buf *out = &r->wire.out;
+	struct buf *out = &r->wire->out;
 	char *p;
 
 	buf_printf(out, "$%zu\r\n", n);
@@ -84,16 +84,16 @@ encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
 
 	if (m->key.n)
 		(void)snprintf(key, sizeof key, "%016" PRIx64, hash_keyed(&lines, m->key.p, m->key.n));
-	rwire_number(&r->wire, queue_index(r, c, m));
+	rwire_number(r->wire, queue_index(r, c, m));
 	put_u64(r, m->id);
-	rwire_number(&r->wire, m->prio);
-	rwire_number(&r->wire, redis_us(put->delay));
-	rwire_number(&r->wire, redis_us(m->due));
-	rwire_number(&r->wire, redis_us(put->ttl));
-	rwire_number(&r->wire, m->max_attempts);
-	rwire_number(&r->wire, redis_us(m->keep));
-	rwire_arg(&r->wire, slice_of(key));
-	rwire_arg(&r->wire, m->idem);
+	rwire_number(r->wire, m->prio);
+	rwire_number(r->wire, redis_us(put->delay));
+	rwire_number(r->wire, redis_us(m->due));
+	rwire_number(r->wire, redis_us(put->ttl));
+	rwire_number(r->wire, m->max_attempts);
+	rwire_number(r->wire, redis_us(m->keep));
+	rwire_arg(r->wire, slice_of(key));
+	rwire_arg(r->wire, m->idem);
 	encode_record(r, m);
 }
 
@@ -102,11 +102,11 @@ enqueue_encode(struct redis *r, const struct rcall *c)
 {
 	const struct quota *q = r->outer.quota;
 
-	rwire_number(&r->wire, q ? quota_get(&q->depth) : 0);
-	rwire_number(&r->wire, q ? quota_get(&q->rate) : 0);
-	rwire_number(&r->wire, q ? quota_get(&q->burst) : 0);
-	rwire_number(&r->wire, r->outer.max_idem);
-	rwire_number(&r->wire, c->op->n_puts);
+	rwire_number(r->wire, q ? quota_get(&q->depth) : 0);
+	rwire_number(r->wire, q ? quota_get(&q->rate) : 0);
+	rwire_number(r->wire, q ? quota_get(&q->burst) : 0);
+	rwire_number(r->wire, r->outer.max_idem);
+	rwire_number(r->wire, c->op->n_puts);
 	for (uint32_t i = 0; i < c->op->n_puts; i++)
 		encode_put(r, c, &c->op->puts[i]);
 }
@@ -245,9 +245,9 @@ claim_encode(struct redis *r, const struct rcall *c)
 	const struct op *op = c->op;
 	const slu_time lease = op->lease < POLICY_LEASE_MAX ? op->lease : POLICY_LEASE_MAX;
 
-	rwire_number(&r->wire, op->max_rows);
-	rwire_number(&r->wire, redis_us(lease));
-	rwire_number(&r->wire, (int64_t)op->max_bytes);
+	rwire_number(r->wire, op->max_rows);
+	rwire_number(r->wire, redis_us(lease));
+	rwire_number(r->wire, (int64_t)op->max_bytes);
 	put_u64(r, c->id);
 }
 
@@ -280,18 +280,18 @@ encode_item(struct redis *r, const struct rcall *c, const struct op_item *it)
 		text.n = ERROR_TEXT_MAX;
 	put_u64(r, it->id);
 	put_u64(r, it->token);
-	rwire_number(&r->wire, it->time < 0 ? -1 : redis_us(lease ? POLICY_LEASE_MAX : it->time));
-	rwire_number(&r->wire, it->defer);
-	rwire_number(&r->wire, it->dead);
-	rwire_number(&r->wire, it->text.n > 0);
-	rwire_arg(&r->wire, text);
+	rwire_number(r->wire, it->time < 0 ? -1 : redis_us(lease ? POLICY_LEASE_MAX : it->time));
+	rwire_number(r->wire, it->defer);
+	rwire_number(r->wire, it->dead);
+	rwire_number(r->wire, it->text.n > 0);
+	rwire_arg(r->wire, text);
 }
 
 static void
 items_encode(struct redis *r, const struct rcall *c)
 {
-	rwire_number(&r->wire, redis_us(r->now - c->op->arrived));
-	rwire_number(&r->wire, c->to - c->from);
+	rwire_number(r->wire, redis_us(r->now - c->op->arrived));
+	rwire_number(r->wire, c->to - c->from);
 	for (uint32_t i = c->from; i < c->to; i++)
 		encode_item(r, c, &c->op->items[i]);
 }
@@ -348,8 +348,8 @@ items_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 static void
 return_encode(struct redis *r, const struct rcall *c)
 {
-	rwire_number(&r->wire, redis_us(r->now - c->op->arrived));
-	rwire_number(&r->wire, c->to - c->from);
+	rwire_number(r->wire, redis_us(r->now - c->op->arrived));
+	rwire_number(r->wire, c->to - c->from);
 	for (uint32_t i = c->from; i < c->to; i++) {
 		const struct op_item it = { .id = c->op->rows[i].id, .token = c->op->rows[i].token };
 
@@ -394,7 +394,7 @@ get_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 static void
 peek_encode(struct redis *r, const struct rcall *c)
 {
-	rwire_number(&r->wire, c->op->max_rows < LEDGER_PEEK_MAX ? c->op->max_rows : LEDGER_PEEK_MAX);
+	rwire_number(r->wire, c->op->max_rows < LEDGER_PEEK_MAX ? c->op->max_rows : LEDGER_PEEK_MAX);
 }
 
 static void
@@ -408,7 +408,7 @@ static void
 watch_encode(struct redis *r, const struct rcall *c)
 {
 	(void)c;
-	rwire_number(&r->wire, 1);
+	rwire_number(r->wire, 1);
 }
 
 static void
@@ -430,10 +430,10 @@ list_count(const struct rcall *c)
 static void
 list_encode(struct redis *r, const struct rcall *c)
 {
-	rwire_number(&r->wire, c->op->state);
+	rwire_number(r->wire, c->op->state);
 	put_u64(r, c->op->cursor);
-	rwire_number(&r->wire, c->op->max_rows - c->op->n_rows);
-	rwire_number(&r->wire, ENGINE_SCAN_MAX);
+	rwire_number(r->wire, c->op->max_rows - c->op->n_rows);
+	rwire_number(r->wire, ENGINE_SCAN_MAX);
 }
 
 static void
@@ -532,13 +532,13 @@ policy_encode(struct redis *r, const struct rcall *c)
 
 	if (c->op->verb == OP_POLICY_SET)
 		redis_policy_text(&c->op->policy, text, sizeof text);
-	rwire_arg(&r->wire, slice_of(text));
+	rwire_arg(r->wire, slice_of(text));
 }
 
 static void
 pause_encode(struct redis *r, const struct rcall *c)
 {
-	rwire_number(&r->wire, c->op->policy.paused);
+	rwire_number(r->wire, c->op->policy.paused);
 }
 
 static void
