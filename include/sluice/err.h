@@ -55,6 +55,7 @@ enum slu_retry_hint {
 	X(EDOWN,      "shard_failed",    503, "shard_failed",    503, YES, "not available now") \
 	X(ECLOSED,    "closed",          503, "shutdown_draining", 503, YES, "stopped, takes no new work") \
 	X(EUNKNOWN,   "outcome_unknown", 503, "outcome_unknown", 503, KEY, "may or may not have happened") \
+	X(EMOVED,     "moved",           503, "moved",           503, YES, "the queue has moved to another shard") \
 	X(ESTARTING,  "starting",        503, "starting",        503, YES, "reads back what is stored, takes no work yet")
 /* clang-format on */
 

@@ -496,6 +496,7 @@ static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_POLICY_SET] = clerk_policy_set,
 	[OP_BACKUP] = clerk_backup,
 	[OP_SHARD] = clerk_shard,
+	[OP_MOVE] = clerk_move,
 	[OP_ACQUIRE] = clerk_acquire,
 	[OP_KEEPALIVE] = clerk_keepalive,
 	[OP_RELEASE] = clerk_release_lock,

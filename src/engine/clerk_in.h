@@ -48,6 +48,6 @@ clerk_fn clerk_return, clerk_items, clerk_purge, clerk_pause, clerk_policy_set;
 
 /* clerk_look.c */
 clerk_fn clerk_get, clerk_peek, clerk_watch, clerk_list, clerk_result, clerk_stats, clerk_topics,
-	clerk_policy_get, clerk_backup, clerk_shard;
+	clerk_policy_get, clerk_backup, clerk_shard, clerk_move;
 
 #endif

@@ -25,6 +25,7 @@ static const char *const verb_names[OP_VERBS] = {
 	[OP_POLICY_SET] = "policy_set",
 	[OP_BACKUP] = "backup",
 	[OP_SHARD] = "shard",
+	[OP_MOVE] = "move",
 	[OP_ACQUIRE] = "acquire",
 	[OP_KEEPALIVE] = "keepalive",
 	[OP_RELEASE] = "release",

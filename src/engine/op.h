@@ -33,6 +33,7 @@
 #include "core/ledger.h"
 #include "core/locks.h"
 #include "engine/message.h"
+#include "engine/move.h"
 
 #include <stdatomic.h>
 
@@ -62,6 +63,7 @@ enum op_verb {
 	OP_POLICY_SET,
 	OP_BACKUP, /* backup: the files of a shard, held while somebody copies them */
 	OP_SHARD,  /* of the shard itself, which cursor names as TOPICS does */
+	OP_MOVE,   /* move: a step of a queue's move to another shard; see engine/move.h */
 
 	/* lock: see struct op_lock */
 	OP_ACQUIRE, /* a lease on a key; may wait */
@@ -92,9 +94,11 @@ struct op_put {
 	 * due: a moment of shard time (that is, of the wall clock), kept as it is, or
 	 * 0. The engine sets number, accepted and expires, and due where it is 0. */
 	struct message m;
-	slu_time delay;     /* from now, when due is 0 */
-	slu_time ttl;       /* from now; 0: the queue's */
-	struct spelling as; /* n 0: the op's */
+	slu_time delay;        /* from now, when due is 0 */
+	slu_time ttl;          /* from now; 0: the queue's */
+	struct spelling as;    /* n 0: the op's */
+	struct op_stood stood; /* OP_MOVE: beside m, due and expires of which count */
+	bool taken;            /* V2, V4 of engine/move.h */
 
 	/* Answer: its idempotency key was known; m.id is the first message's. */
 	bool existed;
@@ -112,6 +116,7 @@ struct op_item {
 			    * LEDGER_BY_POLICY */
 	bool defer;        /* nack: no failure, just not now */
 	bool dead;         /* nack: to the dead letters */
+	bool taken;        /* V4 of engine/move.h */
 
 	/* Answer. extend: the end of the lease; nack: when it is due, or dead. */
 	int rc;
@@ -136,6 +141,7 @@ struct op_row {
 	uint8_t state;  /* enum msg_state */
 	uint8_t flags;  /* enum msg_flags */
 	uint8_t reason; /* enum dead_reason */
+	uint8_t kind;   /* MOVE: enum move_kind */
 	uint64_t after; /* LIST of a queue: the cursor that goes on behind this row */
 	struct op_ref record;
 	struct op_ref payload; /* when that has a file of its own: then the record has none */
@@ -339,6 +345,8 @@ struct op {
 			       * SLU_ETIMEOUT: not acked yet */
 	slu_time until;       /* RESULT: kept so long */
 	struct op_backup backup;
+	struct op_move move;
+	char elsewhere[MOVE_SHARD]; /* where its queue lives, if not here; else empty */
 	struct op_lock lock;
 	struct op_key *keys; /* KEYS, ATTACHMENTS: room for max_keys */
 	uint32_t max_keys;
@@ -367,6 +375,8 @@ struct op {
 	bool stalled;         /* its flow has no room: it waits for that */
 	bool ended;           /* answered but for a cancel on its way */
 	bool spans;           /* its cursor goes over all shards */
+	uint64_t epoch;       /* of the map it was routed by; 0: there is none */
+	const char *lives;    /* by that map: the shard the queue lives on; NULL or "": this one */
 };
 
 /* canceled: from NONE either to ASKED or to DONE; only DONE ops have had their done

@@ -415,6 +415,14 @@ plan_lock(struct redis *r, struct op *op, struct slu_err *err)
 	return 0;
 }
 
+static int
+plan_move(struct redis *r, struct op *op, struct slu_err *err)
+{
+	(void)err;
+	redis_refuse(r, op, SLU_EINVAL, "engine redis moves no queues yet");
+	return 0;
+}
+
 typedef int plan_fn(struct redis *r, struct op *op, struct slu_err *err);
 
 static plan_fn *const plans[OP_VERBS] = {

@@ -1,0 +1,114 @@
+/*
+ * move.h - how a queue moves from one shard to another while it is in use.
+ *
+ *      map: heavy (before: primary)
+ *
+ *      enqueue, ack, get ──> primary ── "not here" ──> heavy
+ *      claim             ──> primary ── nothing  ──> heavy, where it waits
+ *
+ *      mover:  TAKE ──> primary     a batch is set aside there
+ *              GIVE ──> heavy       and accepted here, in the same order
+ *              DROP ──> primary     and gone there
+ *
+ * Every queue of a shard has a mark: where it lives ("" here), and since which epoch. An
+ * op says the epoch of the map it was routed by, and whether its maker takes this shard
+ * for the one the queue lives on (op->lives "") or for a former one (op->lives names the
+ * current one).
+ *
+ *  V1  An op whose epoch is higher than the mark's sets the mark to what it says, durably,
+ *      with its own answer; a queue without a mark that is said to live here needs none. If
+ *      it is lower or the same, the mark counts and not what the op says. So the
+ *      highest epoch wins on every node, and a node with an old map cannot split a queue.
+ *  V2  A queue that lives elsewhere still has what it had, and all that settles, extends, looks
+ *      at or hands out works as ever on what is there. An enqueue takes only what must
+ *      stay together: a message whose idempotency key is known (`existed`), or
+ *      whose ordering key has messages here that are not dead. Each put that was dealt
+ *      with is `taken`; if one was not, rc is SLU_EMOVED, op->elsewhere says where it
+ *      belongs, and those that are taken are done.
+ *  V3  So a key has messages on one shard at a time: its line goes on where it is, until
+ *      it is empty or has been moved whole.
+ *  V4  An item (ack, nack, ...) that is not here is SLU_ENOTFOUND, as ever. Puts and items
+ *      that are `taken` when the op comes are not for this shard: they are left alone.
+ *  V5  Whatever else finds nothing here (claim, peek, get, result, the lock verbs on a key
+ *      that is not known) has op->elsewhere set, too: its maker asks there.
+ *      A redrive of a keyed dead letter whose key has no messages here is SLU_ECONFLICT:
+ *      it has to be moved first.
+ *
+ * The mover's steps are safe to repeat, whoever dies:
+ *
+ *  V6  TAKE sets the next batch aside, durably: its messages are not handed out, deleted
+ *      or promoted any more, and what settles them finds SLU_ENOTFOUND. They are counted as before. A
+ *      shard has one such batch a queue; as long as it is there TAKE answers the same one.
+ *      Ready ones go first, in the order they would be handed out, then delayed ones, dead
+ *      ones, what is remembered of idempotency keys, then results. The messages of
+ *      an ordering key that are not dead go together, and only while none of them is leased, however
+ *      large the batch gets by that. Damaged ones stay.
+ *  V7  While the key of a message is set aside, an enqueue of that key is SLU_EBUSY with the limit
+ *      "move": the broker tries it again.
+ *  V8  GIVE accepts a batch once: a shard knows the last one of each queue and giver by its number,
+ *      which TAKE drew at random, and given the same again does nothing (rc 0). Ids, times,
+ *      priorities, attempts, states stay; numbers are new and rise in the order given. A
+ *      message that is there already (by its id) is left as it is.
+ *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a
+ *      message is given for it again, and a former holder is refused.
+ *  V10 DROP forgets the batch of that number, with its idempotency keys, states and errors;
+ *      again: nothing. UNTAKE gives up a batch that was never given.
+ */
+#ifndef ENGINE_MOVE_H
+#define ENGINE_MOVE_H
+
+#include <sluice/api.h>
+
+enum {
+	MOVE_SHARD = 64,     /* bytes of a shard's name, with the end */
+	MOVE_EPOCH_BITS = 16 /* epoch: version of the map << this | steps by hand since */
+};
+
+enum move_step {
+	MOVE_LOOK, /* what is here */
+	MOVE_MARK, /* the mark alone, by op->epoch and op->lives */
+	MOVE_TAKE, /* rows, up to max_rows and max_bytes, and whole keys */
+	MOVE_UNTAKE,
+	MOVE_GIVE, /* puts */
+	MOVE_DROP
+};
+
+/* What a row of TAKE, or a put of GIVE, is. */
+enum move_kind {
+	MOVE_MESSAGE,
+	MOVE_REMEMBERED, /* an idempotency key, m.idem, of a message m.id that is gone; due: until */
+	MOVE_RESULT,     /* of a message m.id that is gone: m.payload; due: until */
+	MOVE_STATE       /* a document: of the message before it in the batch; or of the lock key m.key */
+};
+
+struct op_move {
+	enum move_step step;
+	char peer[MOVE_SHARD]; /* GIVE: the giver */
+	uint64_t batch;        /* GIVE, DROP, UNTAKE; answer of TAKE and LOOK, 0: none */
+	uint64_t counter;      /* GIVE; answer of TAKE */
+	bool force;            /* TAKE: what is leased goes back first, as by a return */
+
+	/* Answer of all. */
+	uint64_t epoch; /* the mark */
+	char lives[MOVE_SHARD];
+	uint64_t messages; /* that are here, in any state */
+	uint64_t leased;   /* of these, and what shares a key with one that is */
+	uint64_t damaged;
+	uint64_t remembered;
+	uint64_t results;
+	uint64_t given; /* GIVE: how many of the puts are new */
+};
+
+/* How a message stood where it came from: GIVE. */
+struct op_stood {
+	enum move_kind kind;
+	uint8_t state; /* enum msg_state: READY, DELAYED, HELD, DEAD */
+	uint8_t flags;
+	uint8_t reason;
+	uint16_t attempts;
+	uint16_t failures;
+	const char *error; /* text of its last failure */
+	uint32_t error_size;
+};
+
+#endif
