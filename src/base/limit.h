@@ -26,7 +26,8 @@
 	X(QUEUE_WAITING, "queue_waiting") \
 	X(CONSUMERS,     "consumers") \
 	X(CONNECTIONS,   "connections") \
-	X(MEMORY,        "request_memory")
+	X(MEMORY,        "request_memory") \
+	X(MOVE,          "move")
 /* clang-format on */
 
 enum limit {

@@ -31,8 +31,8 @@
  *      that are `taken` when the op comes are not for this shard: they are left alone.
  *  V5  Whatever else finds nothing here (claim, peek, get, result, the lock verbs on a key
  *      that is not known) has op->elsewhere set, too: its maker asks there.
- *      A redrive of a keyed dead letter whose key has no messages here is SLU_ECONFLICT:
- *      it has to be moved first.
+ *      A redrive of a keyed dead letter whose key has no messages here, or is set aside,
+ *      is SLU_ECONFLICT: it has to be moved first.
  *
  * The mover's steps are safe to repeat, whoever dies:
  *
@@ -42,10 +42,13 @@
  *      Ready ones go first, in the order they would be handed out, then delayed ones, dead
  *      ones, what is remembered of idempotency keys, then results. The messages of
  *      an ordering key that are not dead go together, and only while none of them is leased, however
- *      large the batch gets by that. Damaged ones stay.
+ *      large the batch gets by that: what TAKE answers begins with the row op->cursor of the
+ *      batch (0: the first) and has at most max_rows; the answer's cursor is where it goes
+ *      on, or 0. Damaged ones stay. A purge is SLU_EBUSY meanwhile, and so is
+ *      TAKE while a purge is being freed.
  *  V7  While the key of a message is set aside, an enqueue of that key is SLU_EBUSY with the limit
  *      "move": the broker tries it again.
- *  V8  GIVE accepts a batch once: a shard knows the last one of each queue and giver by its number,
+ *  V8  GIVE accepts a batch once, all rows of it in one op: a shard knows the last one of each queue and giver by its number,
  *      which TAKE drew at random, and given the same again does nothing (rc 0). Ids, times,
  *      priorities, attempts, states stay; numbers are new and rise in the order given. A
  *      message that is there already (by its id) is left as it is.
@@ -67,18 +70,33 @@ enum {
 enum move_step {
 	MOVE_LOOK, /* what is here */
 	MOVE_MARK, /* the mark alone, by op->epoch and op->lives */
-	MOVE_TAKE, /* rows, up to max_rows and max_bytes, and whole keys */
+	MOVE_TAKE, /* rows, up to max_rows and max_bytes, and whole keys; cursor */
 	MOVE_UNTAKE,
 	MOVE_GIVE, /* puts */
 	MOVE_DROP
 };
 
-/* What a row of TAKE, or a put of GIVE, is. */
+/*
+ * What a row of TAKE, or a put of GIVE, is, and what of it counts beside kind:
+ *
+ *              row                                  put
+ *   MESSAGE    all but record's due and expires     m, with due and expires of the row; stood
+ *   STATE      record; payload; state_version,      m (m.number: its etag; m.idem: its name);
+ *              due: updated; flags: MOVE_HIDDEN     m.due: updated; stood.version, .flags
+ *   REMEMBERED payload, no record                   m.payload: the same bytes
+ *   RESULT     id, payload (or none), no record;    m.id, m.payload, m.due
+ *              due: until
+ */
 enum move_kind {
 	MOVE_MESSAGE,
-	MOVE_REMEMBERED, /* an idempotency key, m.idem, of a message m.id that is gone; due: until */
-	MOVE_RESULT,     /* of a message m.id that is gone: m.payload; due: until */
+	MOVE_REMEMBERED, /* idempotency keys of messages that are gone, any number: of each
+			  * until (8 bytes, little-endian as all), id (8), length (2), text */
+	MOVE_RESULT,     /* of a message that is gone */
 	MOVE_STATE       /* a document: of the message before it in the batch; or of the lock key m.key */
+};
+
+enum {
+	MOVE_HIDDEN = 1 /* a lock key that OP_KEYS does not show */
 };
 
 struct op_move {
@@ -109,6 +127,7 @@ struct op_stood {
 	uint16_t failures;
 	const char *error; /* text of its last failure */
 	uint32_t error_size;
+	uint64_t version; /* STATE: of the key */
 };
 
 #endif

@@ -325,8 +325,8 @@ struct op {
 	enum msg_state state; /* LIST: only those; MSG_NONE: all. Dead letters come
 			       * oldest first, others in no order */
 	uint64_t cursor;      /* GET, and DELETE of one item, without a queue: the shard
-			       * to look at, above BROKER_CURSOR_BITS. LIST, TOPICS: 0, then what the
-			       * answer has put here.
+			       * to look at, above BROKER_CURSOR_BITS. LIST, TOPICS, MOVE_TAKE: 0,
+			       * then what the answer has put here.
 			       * The answer is 0 after the last; a page may be short or
 			       * empty before that */
 
