@@ -64,9 +64,10 @@ fuzz: $(FUZZ)/build.ninja ## libFuzzer on every parser and a whole server: FUZZ_
 	tools/fuzz --build $(FUZZ) --seconds $(FUZZ_SECONDS) --jobs $(JOBS) $(TARGETS)
 
 .PHONY: torture
-torture: build ## a server in all kinds of trouble, both engines: MINUTES=10 each
+torture: build ## a server in all kinds of trouble, every engine: MINUTES=10 each
 	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all
 	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --engine memory
+	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --engine redis
 
 .PHONY: bench
 bench: build ## measure the library and the server beside bare references

@@ -182,6 +182,7 @@ help(const struct arg *rows, size_t n)
 	     "  sluice torture --for 10s\n"
 	     "  sluice torture --minutes 10 --faults all\n"
 	     "  sluice torture --engine memory --faults pause,connections --seed 7\n"
+	     "  sluice torture --engine redis --faults kill,store,store-pause\n"
 	     "  sluice torture --server 127.0.0.1:7171 --minutes 1 --json");
 }
 
@@ -277,7 +278,7 @@ cli_torture(int argc, char **argv)
 		{ "--producers N", ARG_COUNT, &r.producers, "clients that push (4)" },
 		{ "--consumers N", ARG_COUNT, &r.consumers, "clients that work (10)" },
 		{ "--lockers N", ARG_COUNT, &r.lockers, "clients that take locks and count in their state (6)" },
-		{ "--engine NAME", ARG_TEXT, &r.conf.victim.engine, "of our own server: log, memory (log)" },
+		{ "--engine NAME", ARG_TEXT, &r.conf.victim.engine, "of our own server: log, memory, redis (log)" },
 		{ "--dir DIR", ARG_TEXT, &r.conf.victim.dir, "where our own server has its folder (/var/tmp)" },
 		{ "--server ADDRESS", ARG_TEXT, &r.conf.victim.server, "torture one that runs" },
 		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show it (SLUICE_TOKEN)" },

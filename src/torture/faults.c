@@ -3,6 +3,7 @@
  */
 #include "torture/faults.h"
 #include "torture/times.h"
+#include "torture/victim_store.h"
 #include "torture/work.h"
 
 #include <signal.h>
@@ -46,6 +47,14 @@ need_disk(const struct torture *t)
 	if (keeps_nothing(t))
 		return "the memory engine has no disk";
 	return t->victim.disk < 0 ? t->victim.no_disk : NULL;
+}
+
+static const char *
+need_store(const struct torture *t)
+{
+	if (need_own(t))
+		return need_own(t);
+	return t->victim.store_folder[0] ? NULL : "its messages are its own; --engine redis has a store";
 }
 
 static const char *
@@ -129,6 +138,36 @@ kill_it(struct torture *t, struct dice *d, struct slu_err *err)
 	if (dice_chance(d, 50)) /* clients find nobody for a while, or hardly notice */
 		sleep_ms(dice_below(d, 100));
 	return start(t, err);
+}
+
+/* It must find its store again by itself. */
+static int
+find_store(struct torture *t, struct slu_err *err)
+{
+	const int rc = victim_store_wait(&t->victim, err);
+
+	if (rc)
+		(void)snprintf(t->trouble, sizeof t->trouble, "the server does not go on: %s", err->text);
+	return rc;
+}
+
+/* The store is there again, or the run cannot go on: that is not the server's fault. */
+static int
+kill_store(struct torture *t, struct dice *d, struct slu_err *err)
+{
+	victim_store_kill(&t->victim);
+	if (dice_chance(d, 50))
+		sleep_ms(dice_below(d, 400));
+	return victim_store_start(&t->victim, err) ? SLU_EDOWN : find_store(t, err);
+}
+
+static int
+pause_store(struct torture *t, struct dice *d, struct slu_err *err)
+{
+	victim_store_pause(&t->victim);
+	sleep_ms(dice_chance(d, 30) ? 1200 + dice_below(d, 1800) : 20 + dice_below(d, 400));
+	victim_store_resume(&t->victim);
+	return find_store(t, err);
 }
 
 static int
@@ -220,6 +259,8 @@ const struct torture_fault torture_faults[] = {
 	{ "connections", "connections lost at any moment of a call",             need_nothing, cut_connections },
 	{ "disk",        "a full disk, and room again",                          need_disk, fill_disk },
 	{ "clock",       "steps of the wall clock, up to a day",                 need_clock, step_clock },
+	{ "store",       "kill -9 of its Redis server, then a start on the same data", need_store, kill_store },
+	{ "store-pause", "SIGSTOP of its Redis server, up to longer than it is waited for", need_store, pause_store },
 	{ "power",       "what was not synced is gone: the simulator does that",   need_simulator, impossible },
 	{ 0 }
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "torture/victim_disk.h"
+#include "torture/victim_store.h"
 
 /* --- what it says ----------------------------------------------------------------- */
 
@@ -165,19 +166,23 @@ make_folder(struct victim *v, struct slu_err *err)
 static int
 prepare(struct victim *v, struct slu_err *err)
 {
-	const int rc = make_folder(v, err);
+	int rc = make_folder(v, err);
 
 	if (rc)
 		return rc;
-	if (v->conf.small_disk)
+	if (v->conf.engine && strcmp(v->conf.engine, "redis") == 0) {
+		(void)snprintf(v->no_disk, sizeof v->no_disk, "its messages are not on its disk");
+		rc = victim_store_open(v, err);
+	} else if (v->conf.small_disk) {
 		victim_disk_make(v);
+	}
 	if (v->conf.own_clock)
 		victim_clock_make(v);
 	v->served_conf.folder = v->folder;
 	v->served_conf.enter = victim_enter;
 	v->served_conf.enter_arg = v;
 	v->served_conf.keep_said = true;
-	return 0;
+	return rc;
 }
 
 int
@@ -222,6 +227,7 @@ victim_close(struct victim *v)
 		(void)victim_end(v, SIGKILL, &status);
 	stop_reading(v);
 	served_close(&v->served);
+	victim_store_close(v);
 	victim_disk_drop(v);
 	if (v->folder[0])
 		served_remove(v->folder);

@@ -8,7 +8,7 @@
  * Of our own server its data may be on a small disk (a tmpfs in a mount namespace of its
  * own, which needs no rights where user namespaces are allowed), and its wall clock may be
  * moved (libfaketime, if it is installed). Both are asked for before it starts, and say
- * why they are not possible.
+ * why they are not possible. With the engine redis it has a Redis server of its own, too.
  *
  * victim_address is for any thread, all else for one.
  */
@@ -55,6 +55,10 @@ struct victim {
 	char clock_lib[128]; /* "": its clock is the system's */
 	char clock_file[320];
 	char no_clock[VICTIM_REASON];
+
+	/* Engine redis: where its messages are. */
+	pid_t store;
+	char store_folder[96]; /* "": there is none */
 
 	pthread_t reader; /* of what it says */
 	bool is_read;

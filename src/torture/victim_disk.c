@@ -1,4 +1,5 @@
 #include "torture/victim_disk.h"
+#include "torture/victim_store.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -221,6 +222,8 @@ victim_enter(void *victim)
 	     setenv("FAKETIME_TIMESTAMP_FILE", v->clock_file, 1) != 0 ||
 	     setenv("FAKETIME_CACHE_DURATION", "1", 1) != 0 ||
 	     setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1) != 0))
+		return -1;
+	if (victim_store_tell(v) != 0)
 		return -1;
 	if (v->disk < 0)
 		return 0;

@@ -13,7 +13,8 @@ from faults import ASAN, LONG, until
 from served import SLUICED
 
 SLUICE = os.environ["SLUICE"]
-ALL = ("kill", "restart", "pause", "workers", "connections", "disk", "clock", "power")
+ALL = ("kill", "restart", "pause", "workers", "connections", "disk", "clock", "store", "store-pause",
+       "power")
 # A library that moves the clock wants to be loaded first, and so does the sanitizer.
 POSSIBLE = ",".join(name for name in ALL if not (ASAN and name == "clock"))
 
@@ -45,7 +46,7 @@ def skipped(answer):
 def test_a_server_in_all_kinds_of_trouble_keeps_every_promise():
     answer = passes("--for", "4s", "--faults", POSSIBLE)
     assert answer["engine"] == "log"
-    assert skipped(answer) - {"disk", "clock"} == {"power"}
+    assert skipped(answer) - {"disk", "clock"} == {"power", "store", "store-pause"}
     assert sum(f["times"] for f in answer["faults"]) > 0
 
 
@@ -54,13 +55,19 @@ def test_a_memory_server_keeps_every_promise():
     assert skipped(answer) == {"kill"}
 
 
+def test_a_server_whose_redis_is_killed_keeps_every_promise():
+    answer = passes("--for", "4s", "--engine", "redis", "--faults", "kill,store,store-pause,disk")
+    assert answer["engine"] == "redis" and skipped(answer) == {"disk"}
+    assert sum(f["times"] for f in answer["faults"]) > 0
+
+
 @pytest.mark.skipif(not LONG, reason="part of make test-long, and of the planted breaks")
 def test_a_server_that_is_killed_keeps_every_promise():
     passes("--for", "8s", "--faults", "kill", *QUICK_DISK)
 
 
 @pytest.mark.skipif(not LONG, reason="part of make test-long")
-@pytest.mark.parametrize("engine", ["log", "memory"])
+@pytest.mark.parametrize("engine", ["log", "memory", "redis"])
 def test_ten_minutes_of_all_faults(engine):
     passes("--minutes", "10", "--faults", POSSIBLE, "--engine", engine, seconds=1500)
 

@@ -448,6 +448,7 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_POLICY_SET] = plan_policy_set,
 	[OP_BACKUP] = plan_backup,
 	[OP_SHARD] = plan_shard,
+	[OP_MOVE] = plan_move,
 	[OP_ACQUIRE] = plan_lock,
 	[OP_KEEPALIVE] = plan_lock,
 	[OP_RELEASE] = plan_lock,
