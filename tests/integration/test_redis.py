@@ -59,6 +59,17 @@ def test_any_node_serves_any_queue_and_either_can_be_killed(node):
     assert texts(two.dequeue(limit=10)) == ["b", "c"]
 
 
+def test_no_id_is_given_twice_though_the_clock_of_a_node_went_back(node, redis):
+    ahead = (1 << 62) // 4096 * 4096  # what a clock far ahead would have given
+    redis.command("HSET", "stepped:ids", "7.0", str(ahead))
+    one = node(prefix="stepped")
+    first = one.enqueue({"text": "a"})[0]
+    assert first > ahead
+    one.kill()
+    two = node(prefix="stepped")
+    assert two.enqueue({"text": "b"})[0] > first
+
+
 def test_streams_of_lockd_clients_over_two_nodes(node):
     """LQ-06, LQ-82: acks that another node takes hold up no stream."""
     one, two = node(), node()

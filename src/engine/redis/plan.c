@@ -172,7 +172,9 @@ plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 			op_fail(op, rc, &r->why);
 			return 0;
 		}
-		rc = list_queue(r, m->space, m->queue, spelled_as(op, &op->puts[i]), err);
+		rc = redis_ids_note(r, m->id, err);
+		if (!rc)
+			rc = list_queue(r, m->space, m->queue, spelled_as(op, &op->puts[i]), err);
 		h = rqueue_find(r, m->space, m->queue);
 		if (!rc)
 			rc = rqueue_add_prio(rqueue_at(r, h), m->prio);

@@ -122,6 +122,7 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	   struct slu_err *err)
 {
 	struct redis *r = mem_zalloc(sizeof *r);
+	uint64_t highest;
 	int rc;
 
 	if (!r)
@@ -138,6 +139,7 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	r->budget = 0; /* only look */
 	r->conf.prefix = r->conf.prefix ? r->conf.prefix : "sluice";
 	(void)snprintf(r->counter, sizeof r->counter, "%s:counter", r->conf.prefix);
+	(void)snprintf(r->ids, sizeof r->ids, "%s:ids", r->conf.prefix);
 	(void)snprintf(r->listing, sizeof r->listing, "%s:queues", r->conf.prefix);
 	(void)snprintf(r->channel, sizeof r->channel, "%s:ready", r->conf.prefix);
 	buf_init(&r->heard, HEARD_MAX);
@@ -154,6 +156,8 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	if (!rc)
 		rc = rwire_open(r->wire, err);
 	if (!rc)
+		rc = redis_ids_open(r, &highest, err);
+	if (!rc)
 		rc = redis_know_all(r, err);
 	if (!rc)
 		rc = rcalls_run(r, err);
@@ -165,7 +169,7 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 		return rc;
 	}
 	tell_durability(r);
-	*found = (struct engine_found){ .now = conf->wall };
+	*found = (struct engine_found){ .now = conf->wall, .highest_id = highest };
 	*out = &r->engine;
 	return 0;
 }

@@ -34,6 +34,7 @@
  *      sluice:queues       sorted set: every queue, by when it was first used
  *      sluice:spelled      hash: how namespaces and queues were first spelled
  *      sluice:counter      of tokens and numbers
+ *      sluice:ids          hash: a node and lane, the ceiling of the ids it may have given
  *
  *  D1  Time is the server's. It never goes back in a queue.
  *  D2  Tokens and numbers come from one counter; with hash tags, from one a queue.

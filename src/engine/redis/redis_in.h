@@ -64,6 +64,8 @@ struct redis {
 	char counter[REDIS_PREFIX + 16]; /* keys of the shard */
 	char listing[REDIS_PREFIX + 16], spelled[REDIS_PREFIX + 16];
 	char channel[REDIS_PREFIX + 16]; /* of notices */
+	char ids[REDIS_PREFIX + 16];
+	uint64_t ids_ceiling; /* no id above it has been noted there */
 	struct slab queues;              /* of struct rqueue, in the order in which they were used first */
 	struct map names;
 	struct rcall *calls;
@@ -116,6 +118,14 @@ void rcall_fail(struct rcall *c, int rc, const struct slu_err *err);
 /* "namespace/queue": from now on it is known here. And all that there are. */
 int redis_know(struct redis *r, const char *name, struct slu_err *err);
 int redis_know_all(struct redis *r, struct slu_err *err);
+
+/* ---- ids.c ---- */
+
+/* The highest id that any node may have given. */
+int redis_ids_open(struct redis *r, uint64_t *highest, struct slu_err *err);
+
+/* Before a message with that id is sent. */
+int redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err);
 
 /* ---- verbs.c ---- */
 

@@ -1,0 +1,58 @@
+/*
+ * ids.c - no id is given twice, whatever the clock of a node does.
+ *
+ * A node that starts goes on behind the highest id that was ever given (engine_found). To
+ * note each would cost a write a call; so, as the log does with its counter, a ceiling is
+ * noted ahead: a field for each node and lane of the hash `<prefix>:ids`, each of which has
+ * one writer.
+ */
+#include "engine/redis/redis_in.h"
+
+#include "base/id.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Ids of ten seconds: so seldom it is noted, and so far ahead a restart begins. */
+#define AHEAD ((uint64_t)10000 << (ID_NODE_BITS + ID_SEQ_BITS))
+
+int
+redis_ids_open(struct redis *r, uint64_t *highest, struct slu_err *err)
+{
+	redisReply *reply = NULL;
+	int rc = redis_ask(r, (const struct slice[]){ SLICE("HVALS"), slice_of(r->ids) }, 2,
+			   &reply, err);
+
+	*highest = 0;
+	for (size_t i = 0; !rc && i < reply->elements; i++) {
+		const uint64_t id = strtoull(reply->element[i]->str, NULL, 10);
+
+		*highest = id > *highest && id <= ID_MAX ? id : *highest;
+	}
+	if (reply)
+		freeReplyObject(reply);
+	return rc;
+}
+
+int
+redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err)
+{
+	const uint64_t ceiling = id < ID_MAX - AHEAD ? id + AHEAD : ID_MAX;
+	char field[32], text[24];
+	redisReply *reply = NULL;
+	int rc;
+
+	if (id <= r->ids_ceiling)
+		return 0;
+	(void)snprintf(field, sizeof field, "%u.%u", id_node(id), r->outer.lane);
+	(void)snprintf(text, sizeof text, "%" PRIu64, ceiling);
+	rc = redis_ask(r,
+		       (const struct slice[]){ SLICE("HSET"), slice_of(r->ids), slice_of(field),
+					       slice_of(text) },
+		       4, &reply, err);
+	if (reply)
+		freeReplyObject(reply);
+	r->ids_ceiling = rc ? r->ids_ceiling : ceiling;
+	return rc;
+}
