@@ -66,7 +66,7 @@ struct redis {
 	char channel[REDIS_PREFIX + 16]; /* of notices */
 	char ids[REDIS_PREFIX + 16];
 	uint64_t ids_ceiling; /* no id above it has been noted there */
-	struct slab queues;              /* of struct rqueue, in the order in which they were used first */
+	struct slab queues;   /* of struct rqueue, in the order in which they were used first */
 	struct map names;
 	struct rcall *calls;
 	uint32_t n_calls, room_calls;
