@@ -173,8 +173,9 @@ copy_payload(struct rows *r, const struct op_row *row, struct op_put *put,
 	int rc = piece ? 0 : SLU_ENOMEM;
 
 	if (!rc)
-		rc = payload_open(broker_engine_of(r->ask->api->broker, s->namespace, s->to), out,
-				  &s->err);
+		rc = payload_open(broker_engine_of(r->ask->api->broker, ask_routes(r->ask),
+						   s->namespace, s->to),
+				  out, &s->err);
 	for (uint64_t at = 0; !rc && at < row->payload.size;) {
 		const uint64_t left = row->payload.size - at;
 		const size_t n = left < ENGINE_PIECE ? (size_t)left : ENGINE_PIECE;

@@ -83,6 +83,7 @@ ask_new(struct api *api, struct call *c)
 	a->gone = false;
 	a->starved = false;
 	a->item_of = NULL;
+	a->routes = NULL;
 	a->passed = false;
 	a->ops = &a->op;
 	a->n_ops = 1;
@@ -161,6 +162,16 @@ done(struct op *op)
 		loop_post(call_loop(a->call), &a->work);
 }
 
+const struct routes *
+ask_routes(struct ask *a)
+{
+	if (!a->routes)
+		a->routes = broker_routes(a->api->broker);
+	for (unsigned i = 0; i < a->n_ops; i++)
+		a->ops[i].routes = a->routes;
+	return a->routes;
+}
+
 void *
 ask_split(struct ask *a, struct split *split, const uint32_t *shard, const void *items,
 	  uint32_t n, size_t size)
@@ -182,6 +193,7 @@ ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
        struct slice queue)
 {
 	op_init(op, verb, space, queue, done, a);
+	op->routes = a->routes;
 }
 
 /* K6 */

@@ -58,7 +58,8 @@ struct ask {
 	int64_t (*item_of)(const struct ask *a, const struct op *op);
 
 	/* Inner. */
-	bool passed; /* ask_pass */
+	const struct routes *routes; /* ask_routes */
+	bool passed;                 /* ask_pass */
 	void (*answer)(struct ask *a);
 	struct loop_work work;
 	uv_work_t job; /* ask_job */
@@ -79,6 +80,10 @@ void ask_free(struct ask *a);
 
 /* When nobody asks any more. */
 void ask_release_spares(struct api *api);
+
+/* The map that all of its ops are routed by from now on: for whoever asks where a queue
+ * lives before its ops are made. */
+const struct routes *ask_routes(struct ask *a);
 
 /* From its memory; size zeroed bytes. NULL: the ask has been refused. */
 void *ask_state(struct ask *a, size_t size);

@@ -233,7 +233,7 @@ plan(struct ask *a, struct state *s)
 	if (!shard)
 		return SLU_ENOMEM;
 	for (uint32_t i = 0; i < s->e.n; i++)
-		shard[i] = broker_shard_of(a->api->broker, s->e.puts[i].m.space,
+		shard[i] = broker_shard_of(a->api->broker, ask_routes(a), s->e.puts[i].m.space,
 					   s->e.puts[i].m.queue);
 	s->e.puts = ask_split(a, &s->split, shard, s->e.puts, s->e.n, sizeof *s->e.puts);
 	return s->e.puts ? 0 : SLU_ENOMEM;
@@ -277,13 +277,13 @@ close_stored(const struct state *s)
 }
 
 static struct engine *
-engine_of(const struct ask *a, const struct message *m)
+engine_of(struct ask *a, const struct message *m)
 {
-	return broker_engine_of(a->api->broker, m->space, m->queue);
+	return broker_engine_of(a->api->broker, ask_routes(a), m->space, m->queue);
 }
 
 static bool
-has_large(const struct ask *a, const struct state *s)
+has_large(struct ask *a, const struct state *s)
 {
 	for (uint32_t i = 0; i < s->e.n; i++)
 		if (payload_is_large(engine_of(a, &s->e.puts[i].m), s->e.puts[i].m.payload.n))

@@ -208,7 +208,7 @@ plan(struct ask *a, struct state *s, struct slu_err *err)
 			return slu_fail(err, SLU_EINVAL,
 					"item %u: topic is required where there are several shards",
 					i);
-		shard[i] = broker_shard_of(a->api->broker, s->s.items[i].space,
+		shard[i] = broker_shard_of(a->api->broker, ask_routes(a), s->s.items[i].space,
 					   s->s.items[i].queue);
 	}
 	s->s.items = ask_split(a, &s->split, shard, s->s.items, s->s.n, sizeof *s->s.items);

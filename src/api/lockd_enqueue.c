@@ -160,9 +160,9 @@ decode(struct ask *a, struct state *s)
 /* --- the payload ---------------------------------------------------------------- */
 
 static struct engine *
-engine_of(const struct ask *a)
+engine_of(struct ask *a)
 {
-	return broker_engine_of(a->api->broker, a->op.space, a->op.queue);
+	return broker_engine_of(a->api->broker, ask_routes(a), a->op.space, a->op.queue);
 }
 
 static int
@@ -179,7 +179,7 @@ check_size(const struct ask *a, uint64_t n, struct slu_err *err)
 
 /* Behind what is there. May be on a file thread. */
 static int
-append(const struct ask *a, struct state *s, struct slice data, struct slu_err *err)
+append(struct ask *a, struct state *s, struct slice data, struct slu_err *err)
 {
 	const struct slice first = s->first;
 	int rc = 0;
@@ -193,7 +193,7 @@ append(const struct ask *a, struct state *s, struct slice data, struct slu_err *
 }
 
 static int
-take_data(const struct ask *a, struct state *s, struct slice data, struct slu_err *err)
+take_data(struct ask *a, struct state *s, struct slice data, struct slu_err *err)
 {
 	s->bytes += data.n;
 	if (check_size(a, s->bytes, err))
@@ -234,7 +234,7 @@ begin_part(struct ask *a, struct state *s)
 }
 
 static void
-take_part(const struct ask *a, struct state *s, struct slice data)
+take_part(struct ask *a, struct state *s, struct slice data)
 {
 	if (s->part == PART_PAYLOAD)
 		s->rc = take_data(a, s, data, &s->err);

@@ -196,7 +196,8 @@ begin_update(struct call *c, void *api)
 		return NULL;
 	u->intake = (struct intake){
 		.ask = a,
-		.engine = broker_engine_of(a->api->broker, u->l.namespace, u->l.queue),
+		.engine = broker_engine_of(a->api->broker, ask_routes(a), u->l.namespace,
+					   u->l.queue),
 		.json = true,
 		.sums = u->has_sum,
 		.max = LOCKD_DOCUMENT_MAX,

@@ -165,7 +165,8 @@ begin(struct call *c, void *api)
 		return NULL;
 	s->intake = (struct intake){
 		.ask = a,
-		.engine = broker_engine_of(a->api->broker, s->l.namespace, s->l.queue),
+		.engine = broker_engine_of(a->api->broker, ask_routes(a), s->l.namespace,
+					   s->l.queue),
 		.sums = true,
 		.max = s->max,
 		.too_large = LOCKD_ATTACHMENT_TOO_LARGE,

@@ -106,13 +106,13 @@ write_totals(struct api *api, struct buf *out)
 
 			broker_totals(api->broker, shard, &values);
 			memcpy(&value, (const char *)&values + totals[i].offset, sizeof value);
-			buf_printf(out, "%s{shard=\"%" PRIu32 "\"} %" PRIu64 "\n", totals[i].name,
-				   shard, value);
+			buf_printf(out, "%s{%s} %" PRIu64 "\n", totals[i].name,
+				   broker_shard_labels(api->broker, shard), value);
 		}
 	}
 	write_type(out, "sluice_shard_up", "gauge", "1: it serves; 0: it has failed");
 	for (uint32_t shard = 0; shard < broker_shards(api->broker); shard++)
-		buf_printf(out, "sluice_shard_up{shard=\"%" PRIu32 "\"} %d\n", shard,
+		buf_printf(out, "sluice_shard_up{%s} %d\n", broker_shard_labels(api->broker, shard),
 			   broker_health(api->broker, shard, NULL) == 0);
 }
 
@@ -149,8 +149,8 @@ write_gauges(const struct ask *a, struct buf *out)
 			memcpy(&value, (const char *)&a->ops[shard].on_shard + gauges[i].offset,
 			       sizeof value);
 			if (a->ops[shard].rc == 0 && value >= 0)
-				buf_printf(out, "%s{shard=\"%u\"} %" PRId64 "\n", gauges[i].name,
-					   shard, value);
+				buf_printf(out, "%s{%s} %" PRId64 "\n", gauges[i].name,
+					   broker_shard_labels(a->api->broker, shard), value);
 		}
 	}
 }

@@ -34,19 +34,32 @@ ms_now(const struct idgen *g)
 }
 
 int
+idgen_lift(struct idgen *g, uint64_t highest, struct slu_err *err)
+{
+	const uint64_t count = count_of(highest);
+	uint64_t last = atomic_load_explicit(&g->last, memory_order_relaxed);
+
+	if (highest > ID_MAX)
+		return slu_fail(err, SLU_EINVAL, "%" PRIu64 " is no id: beyond 63 bits",
+				highest);
+	while (last < count && !atomic_compare_exchange_weak_explicit(&g->last, &last, count,
+								      memory_order_relaxed,
+								      memory_order_relaxed))
+		;
+	return 0;
+}
+
+int
 idgen_init(struct idgen *g, struct clock *clock, unsigned node,
 	   uint64_t highest, struct slu_err *err)
 {
 	if (node > ID_NODE_MAX)
 		return slu_fail(err, SLU_EINVAL, "node %u: expected 0 to %d", node,
 				ID_NODE_MAX);
-	if (highest > ID_MAX)
-		return slu_fail(err, SLU_EINVAL, "%" PRIu64 " is no id: beyond 63 bits",
-				highest);
 	g->clock = clock;
 	g->node = node;
-	atomic_init(&g->last, count_of(highest));
-	return 0;
+	atomic_init(&g->last, 0);
+	return idgen_lift(g, highest, err);
 }
 
 uint64_t

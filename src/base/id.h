@@ -49,6 +49,9 @@ int idgen_init(struct idgen *g, struct clock *clock, unsigned node,
 	       uint64_t highest, struct slu_err *err);
 uint64_t idgen_next(struct idgen *g);
 
+/* Once it is in use: every id from now on will be later than that one. SLU_EINVAL. */
+int idgen_lift(struct idgen *g, uint64_t highest, struct slu_err *err);
+
 /* When it was made, on the wall clock, to the ms; and by which node. */
 slu_time id_time(uint64_t id);
 unsigned id_node(uint64_t id);

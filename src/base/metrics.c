@@ -427,19 +427,30 @@ write_series(const struct metrics *m, unsigned row, unsigned series, struct buf 
 		buf_printf(out, " %" PRId64 "\n", value);
 }
 
+static void
+write_row(const struct metrics *const *sets, unsigned n, unsigned row, struct buf *out)
+{
+	const struct metric *r = &sets[0]->rows[row];
+
+	buf_printf(out, "# HELP %s%s ", sets[0]->prefix, r->name);
+	put_escaped(out, r->help, false);
+	buf_printf(out, "\n# TYPE %s%s %s\n", sets[0]->prefix, r->name, kind_names[r->kind]);
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned series = 0; series < sets[i]->n_series; series++)
+			write_series(sets[i], row, series, out);
+}
+
+void
+metrics_write_all(const struct metrics *const *sets, unsigned n, struct buf *out)
+{
+	for (unsigned row = 0; n > 0 && row < sets[0]->n_rows; row++)
+		write_row(sets, n, row, out);
+}
+
 void
 metrics_write(const struct metrics *m, struct buf *out)
 {
-	for (unsigned row = 0; row < m->n_rows; row++) {
-		const struct metric *r = &m->rows[row];
-
-		buf_printf(out, "# HELP %s%s ", m->prefix, r->name);
-		put_escaped(out, r->help, false);
-		buf_printf(out, "\n# TYPE %s%s %s\n", m->prefix, r->name,
-			   kind_names[r->kind]);
-		for (unsigned series = 0; series < m->n_series; series++)
-			write_series(m, row, series, out);
-	}
+	metrics_write_all(&m, 1, out);
 }
 
 int

@@ -82,6 +82,9 @@ int64_t metrics_get(const struct metrics *m, unsigned row, unsigned series);
 /* Append the set as Prometheus text: # HELP, # TYPE, samples. */
 void metrics_write(const struct metrics *m, struct buf *out);
 
+/* The same of n sets that have the same rows, as if they were one. */
+void metrics_write_all(const struct metrics *const *sets, unsigned n, struct buf *out);
+
 /* The same as a string of its own, to be freed by the caller. SLU_ENOMEM, also when
  * it would be longer than METRICS_TEXT_MAX. */
 int metrics_text(const struct metrics *m, char **text);

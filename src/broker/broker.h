@@ -1,14 +1,18 @@
 /*
  * broker.h - the whole queue: shards, and which of them an op belongs to.
  *
- *      broker_post ──> by namespace and queue ──> inbox of a shard ──> its engine
- *                                                     │
- *      op->done, on the shard's thread  <─────────────┘
+ *      broker_post ──> map: by namespace and queue ──> shard ──> inbox of a lane ──> its engine
+ *                                                                    │
+ *      op->done, on the lane's thread  <─────────────────────────────┘
  *
- * An op that is about one queue goes to the shard of that queue; TOPICS, and LIST
+ * A shard has a name and one or more lanes (struct shard: a thread with an inbox and an
+ * engine); a queue always takes the lane that its hash names. Lanes are numbered through over
+ * all shards, and wherever a number of a shard is meant below, it is that of a lane.
+ *
+ * An op that is about one queue goes to the lane of that queue; TOPICS, and LIST
  * without a queue, go to all of them, one after the other, by their cursor. BACKUP, and
- * GET and the DELETE of one message without a queue, name their shard; SHARD by its
- * cursor, which is the shard's number << BROKER_CURSOR_BITS.
+ * GET and the DELETE of one message without a queue, name their lane; SHARD by its
+ * cursor, which is the lane's number << BROKER_CURSOR_BITS.
  *
  *         op_init(&op, OP_CLAIM, space, queue, claimed, conn);
  *         op.rows = rows;
@@ -24,6 +28,11 @@
  *      included. One that was refused is still the caller's.
  *  B2  Stop: accepted == finished + still stored. Whoever calls it waits for the same
  *      end.
+ *  B3  An op is routed by one map, whole: op->routes, or the one that counts when it is
+ *      posted. Maps that were replaced, and lanes that no map names any more, stay until
+ *      close.
+ *  B4  A queue whose shard cannot be said is refused, and nothing is written: "shard
+ *      resolution: ..." or "unknown shard: x" (core/shardmap.h), in op->err.
  *
  * Any thread may call anything, but for close, which comes last and alone.
  */
@@ -32,15 +41,17 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "core/shardmap.h"
 #include "engine/engine.h"
 #include "engine/quota.h"
 
 enum {
-	BROKER_SHARDS_MAX = 1024,
-	BROKER_CURSOR_BITS = 48 /* of a cursor that goes over shards; above: which */
+	BROKER_SHARDS_MAX = 1024, /* lanes, all that were ever opened */
+	BROKER_CURSOR_BITS = 48   /* of a cursor that goes over shards; above: which */
 };
 
 struct broker;
+struct routes; /* a map, and where its shards are: immutable, until close */
 
 /* How far an open has come. Written by whoever opens, read by anybody. */
 struct broker_progress {
@@ -52,11 +63,20 @@ struct broker_progress {
 	bool (*stop)(void);
 };
 
+struct broker_shard_conf {
+	const char *name; /* NULL: default */
+	const struct engine_ops *engine;
+	struct engine_conf storage; /* wall, ready and ready_arg are set here. Several lanes have
+				     * folders of their own in the folder, named by their
+				     * number in the shard */
+	uint32_t lanes;             /* 0: one */
+};
+
 struct broker_conf {
-	const struct engine_ops *engine;  /* of all shards */
-	uint32_t shards;                  /* 0: one. More than one have folders of their
-					   * own in the folder, named by their number */
-	struct engine_conf storage;       /* wall, ready and ready_arg are set here */
+	const struct broker_shard_conf *shards;
+	unsigned n_shards;
+	struct shardmap *map;             /* takes it, also when it fails. All that it names is in
+					   * shards. NULL: every queue lives on the first */
 	struct clock *clock;              /* NULL: clock_system */
 	unsigned node;                    /* of the ids */
 	struct broker_progress *progress; /* NULL: nobody asks */
@@ -79,13 +99,24 @@ struct broker_totals {
 /* Opens every shard: a log is read back before it returns. */
 int broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err *err);
 
+/*
+ * Route by another map from now on; takes it, also when it fails. Those of n shards that
+ * are not open yet are opened first, the others stay as they are. If one cannot be, ops
+ * are routed as before; those that could be stay open.
+ *   SLU_EINVAL  the map names a shard that is not there; or there would be too many lanes
+ *   SLU_ECLOSED stopped
+ */
+int broker_reroute(struct broker *b, struct shardmap *map,
+		   const struct broker_shard_conf *shards, unsigned n, struct slu_err *err);
+
 /* Stops, if that has not been done. All ops are unpinned. NULL is fine. SLU_EDOWN: what a
  * shard holds may not all be on disk; it has logged why. */
 int broker_close(struct broker *b);
 
 /*
  * Takes op until its done is called. Gives ids to messages that have none.
- *   SLU_EINVAL   its items belong to different shards, or it lacks a queue
+ *   SLU_EINVAL   its items belong to different lanes, or it lacks a queue
+ *   SLU_EDOWN    or another code of the supplier, and why in op->err: B4
  *   SLU_ECLOSED  stopped; or drained, and it is an enqueue, a claim or an acquire
  */
 int broker_post(struct broker *b, struct op *op);
@@ -112,14 +143,49 @@ void broker_stop(struct broker *b);
 slu_time broker_round(struct broker *b);
 
 uint64_t broker_new_id(struct broker *b);
+
+/* How many lanes there are: it only ever rises. */
 uint32_t broker_shards(const struct broker *b);
 
-/* The shard of a queue: FNV-1a of namespace, '/', queue, modulo their number. */
-uint32_t broker_shard_of(const struct broker *b, struct slice space, struct slice queue);
+/* The name of the shard that a lane is of, and which of its lanes it is. */
+const char *broker_shard_name(const struct broker *b, uint32_t lane);
+uint32_t broker_shard_lane(const struct broker *b, uint32_t lane);
+
+/* As metrics have it: shard="0", and with a map shard="heavy",lane="0". Lives as long as the
+ * broker. */
+const char *broker_shard_labels(const struct broker *b, uint32_t lane);
+
+/* ---- Where a queue lives ---- */
+
+/* What counts now. Whoever asks for several queues, or before it posts, asks by this and
+ * sets op->routes to it: B3. */
+const struct routes *broker_routes(const struct broker *b);
+const struct shardmap *broker_map(const struct routes *r); /* NULL: there is none */
+
+/* A lane that has, or may have, messages of a queue. */
+struct broker_place {
+	uint32_t lane;
+	const char *shard; /* its name */
+	const char *rule;  /* that chose it: "tenant"; of a former one "previous" */
+};
+
+/* Where its new messages go. r may be NULL: as of now. B4. */
+int broker_place(const struct broker *b, const struct routes *r, struct slice space,
+		 struct slice queue, struct broker_place *out, struct slu_err *err);
+
+/* That, and then the former ones that may still hold some. */
+int broker_places(const struct broker *b, const struct routes *r, struct slice space,
+		  struct slice queue, struct broker_place out[SUPPLIED_MAX], unsigned *n,
+		  struct slu_err *err);
+
+/* The lane of a queue: first of its shard + supplier_hash() % lanes. Of a queue without a
+ * place 0: the op is refused when it is posted. */
+uint32_t broker_shard_of(const struct broker *b, const struct routes *r, struct slice space,
+			 struct slice queue);
 
 /* Where a large payload for that queue is written first: engine/payload.h. */
-struct engine *broker_engine_of(const struct broker *b, struct slice space,
-				struct slice queue);
+struct engine *broker_engine_of(const struct broker *b, const struct routes *r,
+				struct slice space, struct slice queue);
 
 /* Of one shard. */
 void broker_totals(const struct broker *b, uint32_t shard, struct broker_totals *out);

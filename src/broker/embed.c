@@ -92,9 +92,8 @@ open_broker(struct slu_broker *b, const char *folder, const struct slu_open_conf
 {
 	const char *engine = folder ? "log" : "memory";
 	const slu_time interval = config->sync_interval ? config->sync_interval : 10 * SLU_MS;
-	const struct broker_conf conf = {
+	const struct broker_shard_conf shard = {
 		.engine = engine_by_name(engine),
-		.node = config->node,
 		.storage = {
 			.folder = folder,
 			.log = config->log,
@@ -102,8 +101,9 @@ open_broker(struct slu_broker *b, const char *folder, const struct slu_open_conf
 			.sync_interval = interval,
 		},
 	};
+	const struct broker_conf conf = { .shards = &shard, .n_shards = 1, .node = config->node };
 
-	if (!conf.engine)
+	if (!shard.engine)
 		return slu_fail(err, SLU_EINVAL, "this library has no %s engine", engine);
 	return broker_open(&b->broker, &conf, err);
 }

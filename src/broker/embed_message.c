@@ -109,7 +109,7 @@ static int
 store_all(struct slu_broker *b, struct embed_call *c, const struct slu_put *puts,
 	  struct payload **stored, struct slu_err *err)
 {
-	struct engine *e = broker_engine_of(b->broker, c->op.space, c->op.queue);
+	struct engine *e = broker_engine_of(b->broker, NULL, c->op.space, c->op.queue);
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < c->op.n_puts; i++)
@@ -121,7 +121,7 @@ store_all(struct slu_broker *b, struct embed_call *c, const struct slu_put *puts
 static bool
 has_large(struct slu_broker *b, const struct embed_call *c, const struct slu_put *puts)
 {
-	const struct engine *e = broker_engine_of(b->broker, c->op.space, c->op.queue);
+	const struct engine *e = broker_engine_of(b->broker, NULL, c->op.space, c->op.queue);
 
 	for (uint32_t i = 0; i < c->op.n_puts; i++)
 		if (puts[i].read || payload_is_large(e, puts[i].size))

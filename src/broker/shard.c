@@ -329,7 +329,8 @@ open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_c
 
 int
 shard_open(struct shard *s, const struct engine_ops *ops, const struct engine_conf *conf,
-	   struct clock *clock, uint32_t index, uint32_t shards, struct slu_err *err)
+	   struct clock *clock, uint32_t index, const _Atomic uint32_t *shards,
+	   struct slu_err *err)
 {
 	struct hash_key secret;
 	int rc;

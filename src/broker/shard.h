@@ -56,7 +56,7 @@ enum shard_total {
 struct shard {
 	/* Fixed once open. */
 	uint32_t index;
-	uint32_t shards; /* how many there are */
+	const _Atomic uint32_t *shards; /* how many there are */
 	struct clock *clock;
 	struct slu_log *log;
 	struct quota *quota; /* NULL: no limits */
@@ -90,7 +90,7 @@ struct shard {
 /* conf->ready is the shard's own. Opens the engine, starts the thread. */
 int shard_open(struct shard *s, const struct engine_ops *ops,
 	       const struct engine_conf *conf, struct clock *clock, uint32_t index,
-	       uint32_t shards, struct slu_err *err);
+	       const _Atomic uint32_t *shards, struct slu_err *err);
 int shard_start(struct shard *s, struct slu_err *err);
 
 /* Any thread. SLU_ECLOSED. */

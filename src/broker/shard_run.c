@@ -229,7 +229,7 @@ span_cursor(const struct shard *s, struct op *op)
 		return;
 	if (op->cursor)
 		op->cursor |= (uint64_t)s->index << BROKER_CURSOR_BITS;
-	else if (s->index + 1 < s->shards)
+	else if (s->index + 1 < atomic_load(s->shards))
 		op->cursor = ((uint64_t)s->index + 1) << BROKER_CURSOR_BITS;
 }
 

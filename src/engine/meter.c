@@ -2,6 +2,7 @@
 
 #include <sluice/err.h>
 
+#include <assert.h>
 #include <stdio.h>
 
 static const struct metric rows[METER_ROWS] = {
@@ -36,21 +37,21 @@ enum {
 };
 
 static int
-name_dead(struct metrics *m, unsigned shard)
+name_shard(struct meter *m, unsigned shard, const char *labels)
 {
-	char labels[64];
-	int rc = 0;
+	char text[METER_LABELS + 32];
+	int rc = metrics_labels(&m->m, shard, labels);
 
 	for (unsigned i = 0; i < REASONS && !rc; i++) {
-		(void)snprintf(labels, sizeof labels, "shard=\"%u\",reason=\"%s\"", shard,
+		(void)snprintf(text, sizeof text, "%s,reason=\"%s\"", labels,
 			       reasons[i + 1]); /* always fits */
-		rc = metrics_labels(m, shard * REASONS + i, labels);
+		rc = metrics_labels(&m->dead, shard * REASONS + i, text);
 	}
 	return rc;
 }
 
 int
-meter_init(struct meter *m, unsigned shards)
+meter_init(struct meter *m, unsigned shards, const char *const *labels)
 {
 	int rc;
 
@@ -59,7 +60,7 @@ meter_init(struct meter *m, unsigned shards)
 	if (!rc)
 		rc = metrics_init(&m->dead, "sluice_", dead_rows, 1, "shard", shards * REASONS);
 	for (unsigned i = 0; i < shards && !rc; i++)
-		rc = name_dead(&m->dead, i);
+		rc = name_shard(m, i, labels[i]);
 	if (rc)
 		meter_release(m);
 	return rc;
@@ -73,10 +74,17 @@ meter_release(struct meter *m)
 }
 
 void
-meter_write(const struct meter *m, struct buf *out)
+meter_write(const struct meter *const *meters, unsigned n, struct buf *out)
 {
-	metrics_write(&m->m, out);
-	metrics_write(&m->dead, out);
+	const struct metrics *sets[METER_MOST] = { 0 };
+
+	assert(n > 0 && n <= METER_MOST);
+	for (unsigned i = 0; i < n; i++)
+		sets[i] = &meters[i]->m;
+	metrics_write_all(sets, n, out);
+	for (unsigned i = 0; i < n; i++)
+		sets[i] = &meters[i]->dead;
+	metrics_write_all(sets, n, out);
 }
 
 void

@@ -1,8 +1,8 @@
 /*
  * meter.h - what happens inside shards, as metrics: one row each.
  *
- *         struct meter meter;                          one for all shards of a broker
- *         meter_init(&meter, n_shards);
+ *         struct meter meter;                          one for the lanes of a shard
+ *         meter_init(&meter, n_lanes, labels);         labels[i]: shard="heavy",lane="0"
  *         conf.meter = (struct meter_shard){ &meter, i };
  *
  *         meter_time(&k->meter, METER_PROCESSING, took);     by the shard's thread
@@ -28,6 +28,11 @@ enum meter_row {
 	METER_ROWS
 };
 
+enum {
+	METER_LABELS = 128, /* bytes of the labels of a shard, with the end */
+	METER_MOST = 1024   /* that are written as one */
+};
+
 struct meter {
 	struct metrics m;    /* a series per shard */
 	struct metrics dead; /* a series per shard and reason */
@@ -39,9 +44,12 @@ struct meter_shard {
 	unsigned shard;
 };
 
-int meter_init(struct meter *m, unsigned shards); /* SLU_ENOMEM */
-void meter_release(struct meter *m);              /* a zeroed one is fine */
-void meter_write(const struct meter *m, struct buf *out);
+/* The labels of each shard, as they are shown; copied. SLU_ENOMEM. */
+int meter_init(struct meter *m, unsigned shards, const char *const *labels);
+void meter_release(struct meter *m); /* a zeroed one is fine */
+
+/* Several as one. */
+void meter_write(const struct meter *const *meters, unsigned n, struct buf *out);
 
 static inline void
 meter_add(const struct meter_shard *s, enum meter_row row, uint64_t n)

@@ -48,10 +48,8 @@
  *      TAKE while a purge is being freed.
  *  V7  While the key of a message is set aside, an enqueue of that key is SLU_EBUSY with the limit
  *      "move": the broker tries it again.
- *  V8  GIVE accepts a batch once, all rows of it in one op. Numbers of batches rise: TAKE draws the
- *      next of the shard's counter (where tokens come from). A shard knows the last one of each
- *      queue and giver, and does nothing (rc 0) when given that or a lower one: whoever stood still
- *      for an hour and gives then what others have long gone on with doubles nothing. Ids, times,
+ *  V8  GIVE accepts a batch once, all rows of it in one op: a shard knows the last one of each queue and giver by its number,
+ *      which TAKE drew at random, and given the same again does nothing (rc 0). Ids, times,
  *      priorities, attempts, states stay; numbers are new and rise in the order given. A
  *      message that is there already (by its id) is left as it is.
  *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a

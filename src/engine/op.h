@@ -299,6 +299,8 @@ struct op_mail {
 	bool cancel;
 };
 
+struct routes; /* broker/broker.h */
+
 struct op {
 	/* ---- The question. ---- */
 	enum op_verb verb;
@@ -306,7 +308,8 @@ struct op {
 	struct slice queue; /* n 0: see struct op_item, LIST, TOPICS */
 	slu_time wait;      /* O6 */
 	void (*done)(struct op *op);
-	void *owner; /* the maker's */
+	void *owner;                 /* the maker's */
+	const struct routes *routes; /* by which it finds its shard; NULL: as of now */
 
 	struct op_put *puts; /* ENQUEUE; STATE_PUT: one */
 	uint32_t n_puts;

@@ -151,19 +151,23 @@ open_broker(struct node *n, struct slu_err *err)
 		[CONF_SYNC_NONE] = ENGINE_SYNC_NONE,
 	};
 	const struct conf *const conf = n->conf;
-	struct broker_conf b = {
+	struct broker_shard_conf s = {
 		.engine = engine_of(n, err),
-		.shards = conf->shards,
-		.node = conf->node_id,
-		.progress = &n->progress,
+		.lanes = conf->shards,
 		.storage = {
 			.log = n->log,
 			.sync = syncs[conf->sync.mode],
 			.sync_interval = conf->sync.interval,
 		},
 	};
+	struct broker_conf b = {
+		.shards = &s,
+		.n_shards = 1,
+		.node = conf->node_id,
+		.progress = &n->progress,
+	};
 
-	if (!b.engine)
+	if (!s.engine)
 		return SLU_EINVAL;
 	n->redis = (struct redis_conf){
 		.wire = {
@@ -174,14 +178,14 @@ open_broker(struct node *n, struct slu_err *err)
 		},
 		.prefix = conf->redis_prefix,
 	};
-	b.storage.redis = &n->redis;
+	s.storage.redis = &n->redis;
 	if (n->hand) {
 		b.by_hand = true;
 		b.clock = n->hand->clock;
-		b.storage.disk = n->hand->disk;
-		b.storage.folder = conf->data;
-	} else if (b.engine->durable && !b.engine->shared) {
-		b.storage.folder = conf->data;
+		s.storage.disk = n->hand->disk;
+		s.storage.folder = conf->data;
+	} else if (s.engine->durable && !s.engine->shared) {
+		s.storage.folder = conf->data;
 		if (mkdir(conf->data, 0700) && errno != EEXIST)
 			return slu_fail(err, SLU_EDOWN, "--data %s: %m", conf->data);
 	}

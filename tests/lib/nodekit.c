@@ -160,9 +160,13 @@ nodekit_stop(struct nodekit *k)
 int
 nodekit_empty(struct nodekit *k)
 {
-	const struct broker_conf conf = {
+	const struct broker_shard_conf shard = {
 		.engine = &k->engine,
 		.storage = { .log = k->log },
+	};
+	const struct broker_conf conf = {
+		.shards = &shard,
+		.n_shards = 1,
 		.clock = &k->clock.clock,
 		.by_hand = true,
 	};
@@ -179,7 +183,7 @@ nodekit_engine(struct nodekit *k)
 {
 	const struct slice none = { 0 };
 
-	return broker_engine_of(k->node->broker, none, none);
+	return broker_engine_of(k->node->broker, NULL, none, none);
 }
 
 struct ledger *

@@ -36,10 +36,14 @@ open_log(struct engine **out, const struct engine_conf *conf, struct engine_foun
 static int
 try_open(struct world *w)
 {
-	const struct broker_conf conf = {
+	const struct broker_shard_conf shard = {
 		.engine = &w->engine,
-		.shards = w->n_shards,
+		.lanes = w->n_shards,
 		.storage = { .folder = "log", .disk = &w->disk->disk, .log = w->log },
+	};
+	const struct broker_conf conf = {
+		.shards = &shard,
+		.n_shards = 1,
 		.clock = &w->clock.clock,
 		.by_hand = true,
 	};
@@ -183,7 +187,7 @@ place_queues(struct world *w)
 {
 	for (unsigned q = 0; q < MODEL_PLACES; q++)
 		w->model.queues[q].shard =
-			broker_shard_of(w->broker, world_space(q), world_queue(q));
+			broker_shard_of(w->broker, NULL, world_space(q), world_queue(q));
 }
 
 void

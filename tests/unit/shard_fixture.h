@@ -43,10 +43,11 @@ on_done(struct op *op)
 static inline void
 start_with(const struct engine_ops *ops)
 {
+	static const _Atomic uint32_t one = 1;
 	const struct engine_conf conf = { 0 };
 
 	fakeclock_init(&fake, SLU_SEC, SLU_HOUR);
-	CHECK_EQ(0, shard_open(&s, ops, &conf, &fake.clock, 0, 1, NULL));
+	CHECK_EQ(0, shard_open(&s, ops, &conf, &fake.clock, 0, &one, NULL));
 }
 
 static inline void

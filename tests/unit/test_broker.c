@@ -49,7 +49,8 @@ on_done(struct op *op)
 static void
 start(uint32_t shards)
 {
-	const struct broker_conf conf = { .engine = &engine_memory, .shards = shards };
+	const struct broker_shard_conf shard = { .engine = &engine_memory, .lanes = shards };
+	const struct broker_conf conf = { .shards = &shard, .n_shards = 1 };
 	struct slu_err err;
 
 	if (broker_open(&b, &conf, &err))
@@ -448,7 +449,8 @@ TEST(a_queue_is_on_the_shard_its_hash_names)
 	CHECK_EQ(7, broker_shards(b));
 	EACH(i, cases)
 		CHECK_EQ(cases[i].hash % 7,
-			 broker_shard_of(b, slice_of(cases[i].space), slice_of(cases[i].queue)));
+			 broker_shard_of(b, NULL, slice_of(cases[i].space),
+					 slice_of(cases[i].queue)));
 	push("q0");
 	push("q1");
 	for (uint32_t i = 0; i < 7; i++)
@@ -508,11 +510,255 @@ TEST(what_belongs_to_two_shards_is_refused)
 	broker_close(b);
 }
 
+/* ---- Named shards ---- */
+
+static const struct broker_shard_conf named[] = {
+	{ .name = "default", .engine = &engine_memory, .lanes = 2 },
+	{ .name = "heavy", .engine = &engine_memory },
+	{ .name = "new", .engine = &engine_memory, .lanes = 3 },
+};
+
+static struct supplier *
+by_table(const char *standard, const char *command, const char *shard)
+{
+	const struct supplier_rule rule = { SUPPLIER_COMMAND, command, shard };
+	const struct supplier_conf conf = {
+		.kind = "static",
+		.standard = standard,
+		.rules = &rule,
+		.n_rules = command ? 1 : 0,
+	};
+	struct supplier *s;
+	struct slu_err err;
+
+	if (supplier_new(&s, &conf, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+	return s;
+}
+
+/* Of the first n shards; queue `render` lives on the last of them, `ghost` on none. */
+static struct shardmap *
+map_of(unsigned n, uint64_t version, const char *command, const char *before)
+{
+	const char *const names[] = { "default", "heavy", "new" };
+	const struct shardmap_conf conf = {
+		.shards = names,
+		.n_shards = n,
+		.now = by_table("default", command, n ? names[n - 1] : ""),
+		.before = before ? by_table(before, NULL, NULL) : NULL,
+		.version = version,
+	};
+	struct shardmap *m;
+	struct slu_err err;
+
+	if (shardmap_new(&m, &conf, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+	return m;
+}
+
+static void
+start_named(struct shardmap *map)
+{
+	const struct broker_conf conf = { .shards = named, .n_shards = 2, .map = map };
+	struct slu_err err;
+
+	if (broker_open(&b, &conf, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+}
+
+static struct broker_place
+place(const char *queue)
+{
+	struct broker_place p = { 0 };
+	struct slu_err err = { 0 };
+
+	CHECK_EQ(0, broker_place(b, NULL, SLICE("ns"), slice_of(queue), &p, &err), err.text);
+	return p;
+}
+
+/* SH-14, SH-18, SH-23: the shard by the map, the lane by the hash. */
+TEST(a_queue_is_on_a_lane_of_the_shard_that_the_map_names)
+{
+	start_named(map_of(2, 1, "render", NULL));
+	CHECK_EQ(3, broker_shards(b));
+	CHECK_STR("heavy", place("render").shard);
+	CHECK_STR("command", place("render").rule);
+	CHECK_EQ(2, place("render").lane);
+	CHECK_STR("default", place("q0").shard);
+	CHECK_STR("default", place("q0").rule);
+	CHECK_EQ(supplier_hash(SLICE("ns"), SLICE("q0")) % 2, place("q0").lane);
+	CHECK_EQ(supplier_hash(SLICE("ns"), SLICE("q1")) % 2, place("q1").lane);
+	CHECK_STR("default", broker_shard_name(b, 1));
+	CHECK_STR("heavy", broker_shard_name(b, 2));
+	CHECK_STR("shard=\"default\",lane=\"1\"", broker_shard_labels(b, 1));
+	push("render");
+	CHECK_EQ(1, totals(2).accepted);
+	broker_close(b);
+}
+
+TEST(an_op_says_the_epoch_of_its_map)
+{
+	struct call c;
+
+	start_named(map_of(2, 7, "render", NULL));
+	call(&c, OP_CLAIM, "render");
+	CHECK_EQ(0, run(&c));
+	CHECK_EQ(7ull << MOVE_EPOCH_BITS, c.op.epoch);
+	broker_close(b);
+	start(1);
+	call(&c, OP_CLAIM, "render");
+	CHECK_EQ(0, run(&c));
+	CHECK_EQ(0, c.op.epoch);
+	broker_close(b);
+}
+
+TEST(former_shards_follow_the_current_one)
+{
+	struct broker_place all[SUPPLIED_MAX];
+	struct slu_err err = { 0 };
+	unsigned n;
+
+	start_named(map_of(2, 2, "render", "default"));
+	CHECK_EQ(0, broker_places(b, NULL, SLICE("ns"), SLICE("render"), all, &n, &err));
+	CHECK_EQ(2, n);
+	CHECK_STR("heavy", all[0].shard);
+	CHECK_STR("default", all[1].shard);
+	CHECK_STR("previous", all[1].rule);
+	CHECK_EQ(0, broker_places(b, NULL, SLICE("ns"), SLICE("q0"), all, &n, &err));
+	CHECK_EQ(1, n);
+	broker_close(b);
+}
+
+/* Names a shard that nobody has, or refuses. */
+static int
+broken_current(const struct supplier *s, struct slice space, struct slice queue,
+	       struct supplied *out, struct slu_err *err)
+{
+	(void)s;
+	(void)space;
+	if (queue.n == 5)
+		return slu_fail(err, SLU_EDOWN, "the registry is away");
+	*out = (struct supplied){ queue.n == 2 ? "default" : "nowhere", "broken" };
+	return 0;
+}
+
+static int
+broken_all(const struct supplier *s, struct slice space, struct slice queue,
+	   struct supplied out[SUPPLIED_MAX], unsigned *n, struct slu_err *err)
+{
+	*n = 1;
+	return broken_current(s, space, queue, out, err);
+}
+
+static void
+broken_describe(const struct supplier *s, struct buf *out)
+{
+	(void)s;
+	buf_puts(out, "broken\n");
+}
+
+static void
+broken_free(struct supplier *s)
+{
+	(void)s;
+}
+
+/* SH-31, SH-32: said as it is, and nothing is written anywhere. */
+TEST(a_queue_without_a_shard_is_refused)
+{
+	static const struct supplier_ops ops = { "broken", broken_current, broken_all,
+						 broken_describe, broken_free };
+	static struct supplier broken = { &ops };
+	const char *const names[] = { "default", "heavy" };
+	const struct shardmap_conf conf = { .shards = names, .n_shards = 2, .now = &broken };
+	struct shardmap *m;
+	struct call c;
+
+	CHECK_EQ(0, shardmap_new(&m, &conf, NULL));
+	start_named(m);
+	push("q0");
+	call(&c, OP_ENQUEUE, "lost");
+	CHECK_EQ(SLU_EDOWN, broker_post(b, &c.op));
+	CHECK_STR("unknown shard: nowhere", c.op.err.text);
+	call(&c, OP_ENQUEUE, "fails");
+	CHECK_EQ(SLU_EDOWN, broker_post(b, &c.op));
+	CHECK_STR("shard resolution: the registry is away", c.op.err.text);
+	CHECK_EQ(1, totals(0).accepted + totals(1).accepted + totals(2).accepted);
+	broker_close(b);
+}
+
+/* B3: what was routed by the old map goes where that says. */
+TEST(a_new_map_opens_what_is_new_and_leaves_ops_their_own)
+{
+	const struct routes *old;
+	struct slu_err err = { 0 };
+	struct call c;
+
+	start_named(map_of(2, 1, "render", NULL));
+	old = broker_routes(b);
+	CHECK_EQ(0, broker_reroute(b, map_of(3, 2, "render", "heavy"), named, 3, &err), err.text);
+	CHECK_EQ(6, broker_shards(b));
+	CHECK_STR("new", place("render").shard);
+	CHECK_EQ(2, shardmap_version(broker_map(broker_routes(b))));
+	call(&c, OP_ENQUEUE, "render");
+	c.op.routes = old;
+	CHECK_EQ(0, run(&c));
+	CHECK_EQ(1, totals(2).accepted);
+	CHECK_EQ(1ull << MOVE_EPOCH_BITS, c.op.epoch);
+	push("render");
+	CHECK_EQ(1, totals(place("render").lane).accepted);
+	broker_close(b);
+}
+
+TEST(a_map_that_names_what_is_not_there_changes_nothing)
+{
+	struct slu_err err = { 0 };
+
+	start_named(map_of(2, 1, "render", NULL));
+	CHECK_EQ(SLU_EINVAL, broker_reroute(b, map_of(3, 2, "render", NULL), named, 2, &err));
+	CHECK_STR("unknown shard: new", err.text);
+	CHECK_STR("heavy", place("render").shard);
+	CHECK_EQ(3, broker_shards(b));
+	broker_stop(b);
+	CHECK_EQ(SLU_ECLOSED, broker_reroute(b, map_of(3, 2, "render", NULL), named, 3, &err));
+	broker_close(b);
+}
+
+/* NULL: there is no memory. */
+static struct shardmap *
+try_map(unsigned n)
+{
+	static const char *const names[] = { "default", "heavy", "new" };
+	const struct supplier_conf by = { .standard = names[n - 1] };
+	struct shardmap_conf conf = { .shards = names, .n_shards = n, .version = n };
+	struct shardmap *m;
+
+	if (supplier_new(&conf.now, &by, NULL) || shardmap_new(&m, &conf, NULL))
+		return NULL;
+	return m;
+}
+
+TORTURE(a_new_map_survives_every_failed_allocation)
+{
+	struct broker_conf conf = { .shards = named, .n_shards = 2, .map = try_map(2) };
+	struct shardmap *next;
+	int rc;
+
+	if (!conf.map || broker_open(&b, &conf, NULL))
+		return;
+	next = try_map(3);
+	rc = next ? broker_reroute(b, next, named, 3, NULL) : SLU_ENOMEM;
+	CHECK(rc == 0 || rc == SLU_ENOMEM);
+	CHECK_EQ(rc ? 2 : 3, shardmap_version(broker_map(broker_routes(b))));
+	broker_close(b);
+}
+
 /* ---- Open ---- */
 
 TORTURE(opening_survives_every_failed_allocation)
 {
-	const struct broker_conf conf = { .engine = &engine_memory, .shards = 3 };
+	const struct broker_shard_conf shard = { .engine = &engine_memory, .lanes = 3 };
+	const struct broker_conf conf = { .shards = &shard, .n_shards = 1 };
 	int rc;
 
 	rc = broker_open(&b, &conf, NULL);

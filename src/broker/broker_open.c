@@ -1,0 +1,359 @@
+/*
+ * broker_open.c - shards are opened, others are added, all are closed.
+ */
+#include "base/mem.h"
+#include "broker/broker_in.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* ---- Lanes ---- */
+
+static bool
+note_progress(void *arg, uint64_t done, uint64_t all)
+{
+	struct broker_progress *const p = arg;
+
+	atomic_store(&p->done, done);
+	atomic_store(&p->all, all);
+	return !p->stop || !p->stop();
+}
+
+/* What the engine of a lane is told. */
+static int
+lane_storage(struct broker *b, struct broker_shard *s, uint32_t lane,
+	     const struct broker_shard_conf *conf, char *folder, size_t size,
+	     struct engine_conf *out, struct slu_err *err)
+{
+	*out = conf->storage;
+	if (out->folder && s->lanes > 1) {
+		const int n = snprintf(folder, size, "%s/%u", out->folder, lane);
+
+		if (n >= (int)size)
+			return slu_fail(err, SLU_EINVAL, "the name of the folder is too long");
+		out->folder = folder;
+	}
+	out->meter = (struct meter_shard){ &s->meter, lane };
+	out->quota = &b->quota;
+	out->lane = lane;
+	out->lanes = s->lanes;
+	return 0;
+}
+
+static int
+open_lane(struct broker *b, struct broker_shard *s, uint32_t lane,
+	  const struct broker_shard_conf *conf, struct broker_progress *progress,
+	  struct slu_err *err)
+{
+	const uint32_t index = s->first + lane;
+	struct engine_conf storage;
+	char folder[4096];
+	struct shard *made;
+	int rc = lane_storage(b, s, lane, conf, folder, sizeof folder, &storage, err);
+
+	if (rc)
+		return rc;
+	if (progress) {
+		atomic_store(&progress->shard, index);
+		storage.reading = note_progress;
+		storage.reading_arg = progress;
+	}
+	made = mem_aligned(_Alignof(struct shard), sizeof *made);
+	if (!made)
+		return slu_fail(err, SLU_ENOMEM, "no memory for shard %s", s->name);
+	rc = shard_open(made, conf->engine, &storage, b->clock, index, &b->open, err);
+	if (rc) {
+		mem_free(made);
+		return rc;
+	}
+	b->lanes[index] = made;
+	b->shard_of[index] = s;
+	return 0;
+}
+
+static void
+end_lane(struct broker *b, struct shard *s)
+{
+	while (b->by_hand && shard_round(s))
+		;
+	shard_join(s);
+}
+
+static int
+release_lane(struct broker *b, uint32_t lane)
+{
+	const int rc = shard_release(b->lanes[lane]);
+
+	mem_free(b->lanes[lane]);
+	b->lanes[lane] = NULL;
+	return rc;
+}
+
+/* ---- Shards ---- */
+
+const struct broker_shard *
+broker_find_shard(const struct broker *b, const char *name)
+{
+	const uint32_t open = broker_shards(b);
+
+	for (uint32_t i = 0; i < open; i += b->shard_of[i]->lanes)
+		if (strcmp(b->shard_of[i]->name, name) == 0)
+			return b->shard_of[i];
+	return NULL;
+}
+
+static int
+name_lanes(const struct broker *b, struct broker_shard *s, struct slu_err *err)
+{
+	const char **const labels = mem_array(s->lanes, sizeof *labels);
+	int rc = labels ? 0 : SLU_ENOMEM;
+
+	for (uint32_t i = 0; !rc && i < s->lanes; i++) {
+		char text[METER_LABELS]; /* always fits */
+
+		if (b->named)
+			(void)snprintf(text, sizeof text, "shard=\"%s\",lane=\"%u\"", s->name, i);
+		else
+			(void)snprintf(text, sizeof text, "shard=\"%u\"", i);
+		labels[i] = memcpy(s->labels[i], text, sizeof text);
+	}
+	if (!rc)
+		rc = meter_init(&s->meter, s->lanes, labels);
+	mem_free(labels);
+	return rc ? slu_fail(err, SLU_ENOMEM, "no memory for shard %s", s->name) : 0;
+}
+
+static int
+make_shard(const struct broker *b, const struct broker_shard_conf *conf,
+	   struct broker_shard **out, struct slu_err *err)
+{
+	const uint32_t first = broker_shards(b);
+	const uint32_t lanes = conf->lanes ? conf->lanes : 1;
+	const char *const name = conf->name ? conf->name : "default";
+	struct broker_shard *s;
+
+	if (lanes > BROKER_SHARDS_MAX - first)
+		return slu_fail(err, SLU_EINVAL, "shard %s: %u lanes and %u before it, at most %d",
+				name, lanes, first, BROKER_SHARDS_MAX);
+	s = mem_zalloc(sizeof *s + (size_t)lanes * METER_LABELS);
+	if (!s)
+		return slu_fail(err, SLU_ENOMEM, "no memory for shard %s", name);
+	assert(strlen(name) < sizeof s->name);
+	memcpy(s->name, name, strlen(name) + 1);
+	s->first = first;
+	s->lanes = lanes;
+	*out = s;
+	return name_lanes(b, s, err);
+}
+
+static void
+free_shard(struct broker_shard *s)
+{
+	if (!s)
+		return;
+	meter_release(&s->meter);
+	mem_free(s);
+}
+
+static int
+start_lanes(struct broker *b, uint32_t first, uint32_t n, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && !b->by_hand && i < n; i++)
+		rc = shard_start(b->lanes[first + i], err);
+	return rc;
+}
+
+/* Nobody has seen it. */
+static void
+undo_shard(struct broker *b, struct broker_shard *s, uint32_t opened)
+{
+	for (uint32_t i = 0; i < opened; i++)
+		shard_close(b->lanes[s->first + i]);
+	for (uint32_t i = 0; i < opened; i++) {
+		end_lane(b, b->lanes[s->first + i]);
+		(void)release_lane(b, s->first + i); /* what was first says more */
+	}
+	free_shard(s);
+}
+
+static int
+lift_ids(struct broker *b, const struct broker_shard *s, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < s->lanes; i++)
+		rc = idgen_lift(&b->ids, b->lanes[s->first + i]->highest_id, err);
+	return rc;
+}
+
+/* All of its lanes, or none. What is opened while others serve runs before it is seen. */
+static int
+open_shard(struct broker *b, const struct broker_shard_conf *conf,
+	   struct broker_progress *progress, struct slu_err *err)
+{
+	const bool serves = atomic_load(&b->routes) != NULL;
+	struct broker_shard *s = NULL;
+	uint32_t opened = 0;
+	int rc = make_shard(b, conf, &s, err);
+
+	for (; !rc && opened < s->lanes; opened += rc == 0)
+		rc = open_lane(b, s, opened, conf, progress, err);
+	if (!rc)
+		rc = lift_ids(b, s, err);
+	if (!rc && serves)
+		rc = start_lanes(b, s->first, s->lanes, err);
+	if (rc) {
+		undo_shard(b, s, opened);
+		return rc;
+	}
+	atomic_store_explicit(&b->open, s->first + s->lanes, memory_order_release);
+	return 0;
+}
+
+static int
+open_shards(struct broker *b, const struct broker_shard_conf *shards, unsigned n,
+	    struct broker_progress *progress, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < n; i++)
+		if (!broker_find_shard(b, shards[i].name ? shards[i].name : "default"))
+			rc = open_shard(b, &shards[i], progress, err);
+	return rc;
+}
+
+/* ---- Open ---- */
+
+int
+broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err *err)
+{
+	struct broker *b = mem_zalloc(sizeof *b);
+	int rc;
+
+	assert(conf->n_shards > 0);
+	if (!b) {
+		shardmap_free(conf->map);
+		return slu_fail(err, SLU_ENOMEM, "no memory for the broker");
+	}
+	b->by_hand = conf->by_hand;
+	b->named = conf->map != NULL;
+	b->clock = conf->clock ? conf->clock : &clock_system;
+	pthread_mutex_init(&b->stop, NULL); /* cannot fail with these attributes */
+	rc = idgen_init(&b->ids, b->clock, conf->node, 0, err);
+	if (!rc)
+		rc = open_shards(b, conf->shards, conf->n_shards, conf->progress, err);
+	if (rc)
+		shardmap_free(conf->map);
+	else
+		rc = routes_new(b, conf->map, err);
+	if (!rc)
+		rc = start_lanes(b, 0, broker_shards(b), err);
+	if (rc) {
+		(void)broker_close(b); /* what was first says more */
+		return rc;
+	}
+	*out = b;
+	return 0;
+}
+
+int
+broker_reroute(struct broker *b, struct shardmap *map, const struct broker_shard_conf *shards,
+	       unsigned n, struct slu_err *err)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&b->stop);
+	if (b->stopped || b->draining)
+		rc = slu_fail(err, SLU_ECLOSED, "stopping");
+	if (!rc)
+		rc = open_shards(b, shards, n, NULL, err);
+	if (rc)
+		shardmap_free(map);
+	else
+		rc = routes_new(b, map, err);
+	pthread_mutex_unlock(&b->stop);
+	return rc;
+}
+
+/* ---- Close ---- */
+
+void
+broker_drain(struct broker *b)
+{
+	b->draining = true;
+	pthread_mutex_lock(&b->stop); /* what is being opened is, or will not be */
+	for (uint32_t i = 0; i < broker_shards(b); i++)
+		shard_drain(b->lanes[i]);
+	pthread_mutex_unlock(&b->stop);
+}
+
+slu_time
+broker_round(struct broker *b)
+{
+	slu_time first = SLU_NEVER;
+
+	assert(b->by_hand);
+	for (uint32_t i = 0; i < broker_shards(b); i++) {
+		struct shard *s = b->lanes[i];
+		slu_time until = shard_sleeps(s);
+
+		if (until <= clock_boot(s->clock)) {
+			(void)shard_round(s); /* only a stop ends it */
+			until = shard_sleeps(s);
+		}
+		first = until < first ? until : first;
+	}
+	return first;
+}
+
+/* B2: one does it, all others wait for the lock. */
+void
+broker_stop(struct broker *b)
+{
+	pthread_mutex_lock(&b->stop);
+	if (!b->stopped) {
+		for (uint32_t i = 0; i < broker_shards(b); i++)
+			shard_close(b->lanes[i]);
+		for (uint32_t i = 0; i < broker_shards(b); i++)
+			end_lane(b, b->lanes[i]);
+		b->stopped = true;
+	}
+	pthread_mutex_unlock(&b->stop);
+}
+
+static int
+release_shards(struct broker *b)
+{
+	uint32_t open = broker_shards(b);
+	int rc = 0;
+
+	for (uint32_t i = 0; i < open; i++) {
+		const int one = release_lane(b, i);
+
+		rc = rc ? rc : one;
+	}
+	for (uint32_t i = 0; i < open;) {
+		struct broker_shard *const s = b->shard_of[i];
+
+		i += s->lanes;
+		free_shard(s);
+	}
+	return rc;
+}
+
+int
+broker_close(struct broker *b)
+{
+	int rc;
+
+	if (!b)
+		return 0;
+	broker_stop(b);
+	rc = release_shards(b);
+	routes_free(atomic_load(&b->routes));
+	pthread_mutex_destroy(&b->stop);
+	mem_free(b);
+	return rc;
+}
