@@ -376,13 +376,15 @@ static unsigned
 read_number(struct world *w, struct op *op)
 {
 	const struct op_ref *ref = &op->lock.record;
+	char text[WORLD_TEXT];
 	struct message m;
 
 	if (!ref->pin || ref->size > sizeof w->bytes ||
 	    engine_read(op->engine, ref, 0, ref->size, w->bytes, true, &w->err) ||
 	    message_decode((struct slice){ w->bytes, ref->size }, &m, &w->err))
 		return ANY_DOC;
-	return (unsigned)strtoul(m.payload.p + 2, NULL, 10); /* "d-7..." */
+	snprintf(text, sizeof text, "%.*s", (int)m.payload.n, m.payload.p); /* "d-7..." */
+	return (unsigned)strtoul(text + 2, NULL, 10);
 }
 
 /* What is there is right from now on; but it is the old state, or a later one. */
