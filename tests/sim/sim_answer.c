@@ -8,7 +8,9 @@
 static bool
 cannot(struct world *w, const struct call *c, int rc)
 {
-	return (rc == SLU_EDOWN && world_is_down(w, c->queue)) || (rc == SLU_EFULL && (w->failing || w->tight));
+	if (rc == SLU_EFULL)
+		return w->failing || w->tight || w->disk->dead;
+	return rc == SLU_EDOWN && world_is_down(w, c->queue);
 }
 
 /* ---- Enqueue ---- */
