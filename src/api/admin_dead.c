@@ -203,7 +203,7 @@ make_put(struct rows *r, const struct op_row *row, struct op_put *put, struct pa
 
 	if (!record || !key)
 		return SLU_ENOMEM;
-	memcpy(record, r->room, row->record.size);
+	memcpy(record, r->record.p, r->record.n);
 	*put = (struct op_put){ 0 };
 	rc = message_decode((struct slice){ record, row->record.size }, &put->m, &s->err);
 	if (rc)

@@ -19,25 +19,57 @@ rows_room(struct rows *r, size_t n)
 	return 0;
 }
 
-int
-rows_read(struct rows *r, bool may_block, struct message *m, struct slice *error,
-	  struct slu_err *err)
+/* Where neighbours lie that are read with one call. No memory for it: one by one, then. */
+static struct engine_near *
+near_room(struct rows *r)
+{
+	if (!r->near)
+		r->near = mem_alloc(sizeof *r->near);
+	return r->near;
+}
+
+/* The record r->at, where it was read together with others; p is NULL: it was not. */
+static struct slice
+read_near(struct rows *r, bool may_block)
+{
+	const uint32_t left = r->op->n_rows - r->at;
+
+	if (r->at >= r->near_end && left > 1 && near_room(r)) {
+		r->near_at = r->at;
+		r->near_end = r->at + engine_read_near(r->op->engine, &r->op->rows[r->at], left,
+						       r->near, may_block);
+	}
+	if (r->at >= r->near_end)
+		return (struct slice){ 0 };
+	return r->near->texts[r->at - r->near_at];
+}
+
+/* record.p: it has been read already. */
+static int
+read_rest(struct rows *r, struct slice record, bool may_block, struct message *m,
+	  struct slice *error, struct slu_err *err)
 {
 	const struct op_row *const row = &r->op->rows[r->at];
 	struct engine *const e = r->op->engine;
-	const size_t n = row->record.size;
+	const size_t n = record.p ? 0 : row->record.size;
 	const size_t n_error = row->error.pin ? row->error.size : 0;
 	int rc;
 
 	rc = rows_room(r, n + n_error);
-	if (!rc)
+	if (!rc && !record.p)
 		rc = engine_read(e, &row->record, 0, n, r->room, may_block, err);
 	if (!rc && n_error)
 		rc = engine_read(e, &row->error, 0, n_error, r->room + n, may_block, err);
-	if (!rc)
-		rc = message_decode((struct slice){ r->room, n }, m, err);
+	r->record = record.p ? record : (struct slice){ r->room, n };
 	*error = (struct slice){ r->room + n, n_error };
-	return rc;
+	return rc ? rc : message_decode(r->record, m, err);
+}
+
+int
+rows_read(struct rows *r, bool may_block, struct message *m, struct slice *error,
+	  struct slu_err *err)
+{
+	return read_rest(r, (struct slice){ 0 }, may_block, m, error, err);
 }
 
 /* Shown as damaged, whatever its state is, with what is known without its record. */
@@ -68,7 +100,7 @@ write_rows(struct rows *r, bool may_block)
 		struct slu_err err = { 0 };
 		struct slice error;
 		struct message m;
-		const int rc = rows_read(r, may_block, &m, &error, &err);
+		const int rc = read_rest(r, read_near(r, may_block), may_block, &m, &error, &err);
 
 		if (rc == SLU_ECORRUPT)
 			rows_damaged(r, &err);
@@ -87,6 +119,7 @@ finish(struct rows *r, int rc)
 {
 	op_unpin(r->op);
 	mem_free(r->room);
+	mem_free(r->near);
 	r->done(r->ask, rc);
 }
 
@@ -115,6 +148,8 @@ rows_start(struct rows *r)
 	r->at = 0;
 	r->room = NULL;
 	r->room_size = 0;
+	r->near = NULL;
+	r->near_end = 0;
 	r->bytes = 0;
 	r->work.data = r;
 	rc = r->patient ? SLU_EBUSY : write_rows(r, false);

@@ -37,10 +37,15 @@ struct rows {
 	bool enough;        /* set by write: ends behind this row */
 	bool shows_damaged; /* with an empty message; else they are left out */
 
+	struct slice record; /* for write: the row's, as it was read */
+
 	/* Inner. */
 	uv_work_t work;
 	char *room; /* for a record and an error text */
 	size_t room_size;
+	struct engine_near *near; /* neighbours that were read with one call; or NULL */
+	uint32_t near_at;         /* the first of them, */
+	uint32_t near_end;        /* and the one behind the last */
 	uint64_t bytes;
 	uint32_t at; /* the next row; after done: how many were looked at */
 	int rc;

@@ -127,6 +127,16 @@ struct engine_files {
 	void (*close)(struct engine_file *f);
 };
 
+enum {
+	ENGINE_NEAR = 64 /* records that are read at once, at most */
+};
+
+/* For read_near. */
+struct engine_near {
+	struct slice texts[ENGINE_NEAR];
+	char room[32 << 10];
+};
+
 struct engine_ops {
 	const char *name; /* the word users write: `engine: log` */
 	bool durable;     /* what it holds is there after close and open */
@@ -160,6 +170,12 @@ struct engine_ops {
 	int (*read)(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n,
 		    char *out, bool may_block, struct slu_err *err);
 
+	/* Optional: the whole records of as many of the first rows as lie side by side, with
+	 * one call of the system; near->texts says where they are. Returns how many; 0: one
+	 * by one, then, and `read` tells what there is to tell. Any thread. */
+	uint32_t (*read_near)(const struct op_row *rows, uint32_t n, struct engine_near *near,
+			      bool may_block);
+
 	/* Let go of a record; ref->pin is NULL afterwards. Any thread. */
 	void (*unpin)(struct engine *e, struct op_ref *ref);
 
@@ -188,6 +204,13 @@ engine_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, c
 	    bool may_block, struct slu_err *err)
 {
 	return e->ops->read(e, ref, at, n, out, may_block, err);
+}
+
+static inline uint32_t
+engine_read_near(struct engine *e, const struct op_row *rows, uint32_t n,
+		 struct engine_near *near, bool may_block)
+{
+	return e->ops->read_near ? e->ops->read_near(rows, n, near, may_block) : 0;
 }
 
 static inline void

@@ -12,7 +12,6 @@ enum {
 	MESSAGES_PER_SEGMENT = 500000, /* one more for so many */
 	ROOM_LOW = 1 << 20,            /* with less room than this the disk counts as full */
 	KEPT_GUESS = 128,              /* bytes of a remembered key's record */
-	SMALL_READ = 4096,             /* records up to this are read on the stack */
 	MOST = 1 << 20,                /* G7 */
 	WAITING_MAX = 64 << 20         /* bytes of payloads that only wait for a sync */
 };
@@ -374,76 +373,6 @@ next_due(struct engine *e)
 	return sync_due(l) < due ? sync_due(l) : due;
 }
 
-/* ---- Reading ---- */
-
-static struct wal_pin
-pin_of(const struct op_ref *ref)
-{
-	return (struct wal_pin){
-		.segment = ref->pin,
-		.where = {
-			.offset = (uint32_t)ref->where,
-			.length = (uint32_t)(ref->where >> 32),
-		},
-	};
-}
-
-/* scratch has room for the whole record. */
-static int
-read_into(const struct op_ref *ref, uint64_t at, size_t n, char *out, char *scratch,
-	  bool may_block, struct slu_err *err)
-{
-	const struct wal_pin pin = pin_of(ref);
-	struct wal_record rec;
-	int rc;
-
-	rc = may_block ? wal_pinned_read(&pin, scratch, pin.where.length, &rec, err)
-		       : wal_pinned_read_now(&pin, scratch, pin.where.length, &rec, err);
-	if (rc)
-		return rc;
-	assert(rec.body.n >= ref->size);
-	memcpy(out, rec.body.p + rec.body.n - ref->size + at, n);
-	return 0;
-}
-
-static int
-read_record(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, char *out,
-	    bool may_block, struct slu_err *err)
-{
-	const uint32_t length = pin_of(ref).where.length;
-	char small[SMALL_READ];
-	char *large;
-	int rc;
-
-	(void)e;
-	if (ref->where & LOG_REF_FILE)
-		return log_file_read(ref->pin, at, n, out, may_block, err);
-	if (at > ref->size || n > ref->size - at)
-		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %" PRIu32, n,
-				at, ref->size);
-	if (length <= sizeof small)
-		return read_into(ref, at, n, out, small, may_block, err);
-	large = mem_alloc(length);
-	if (!large)
-		return slu_fail(err, SLU_ENOMEM, "no memory to read a record");
-	rc = read_into(ref, at, n, out, large, may_block, err);
-	mem_free(large);
-	return rc;
-}
-
-static void
-unpin(struct engine *e, struct op_ref *ref)
-{
-	struct wal_pin pin = pin_of(ref);
-
-	(void)e;
-	if (ref->where & LOG_REF_FILE)
-		log_file_unpin(ref->pin);
-	else
-		wal_unpin(&pin);
-	ref->pin = NULL;
-}
-
 /* ---- Payload files ---- */
 
 static uint64_t
@@ -514,8 +443,9 @@ const struct engine_ops engine_log = {
 	.close = close_engine,
 	.run = run,
 	.next_due = next_due,
-	.read = read_record,
-	.unpin = unpin,
+	.read = log_read,
+	.read_near = log_read_near,
+	.unpin = log_unpin,
 	.read_file = log_backup_read,
 	.measure = measure,
 	.files = &payload_files,

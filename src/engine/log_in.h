@@ -188,6 +188,13 @@ slu_time log_backup_due(const struct log_engine *l);
 int log_backup_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n,
 		    char *out, struct slu_err *err);
 
+/* log_read.c: as engine_ops has them. */
+int log_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, char *out,
+	     bool may_block, struct slu_err *err);
+uint32_t log_read_near(const struct op_row *rows, uint32_t n, struct engine_near *near,
+		       bool may_block);
+void log_unpin(struct engine *e, struct op_ref *ref);
+
 /* log_helper.c */
 int log_helper_start(struct log_engine *l, struct slu_err *err);
 void log_helper_stop(struct log_engine *l);

@@ -186,6 +186,11 @@ int wal_pinned_read(const struct wal_pin *pin, void *p, size_t size,
 int wal_pinned_read_now(const struct wal_pin *pin, void *p, size_t size,
 			struct wal_record *rec, struct slu_err *err);
 
+/* Neighbours with one call: n bytes from the pinned record on, as they are; now: SLU_EBUSY
+ * as above. Then each of them is checked where it lies. SLU_EDOWN, SLU_ECORRUPT. */
+int wal_pinned_span(const struct wal_pin *pin, void *p, size_t n, bool now);
+int wal_pinned_check(const struct wal_pin *pin, const void *p, struct wal_record *rec);
+
 /*
  * Cleaning. The caller says what it still needs of each segment, and when wal_excess
  * is not 0 copies what lives in the oldest one forward:

@@ -24,19 +24,14 @@ find_length(const struct wal_pin *pin, bool now, uint32_t *length, struct slu_er
 	return 0;
 }
 
-/* p is large enough. */
 static int
-read_and_check(const struct wal_pin *pin, char *p, uint32_t length, bool now,
-	       struct wal_record *rec, struct slu_err *err)
+check(const struct wal_pin *pin, const char *p, uint32_t length, struct wal_record *rec,
+      struct slu_err *err)
 {
 	const struct segment *s = pin->segment;
 	const uint32_t offset = pin->where.offset;
 	struct record r;
-	int rc;
 
-	rc = segment_read(s, p, length, offset, now, err);
-	if (rc)
-		return rc;
 	if (!record_get(p, length, segment_salt(s, offset), &r) || r.size != length)
 		return slu_fail(err, SLU_ECORRUPT, "%s: bad record at %" PRIu32, s->name,
 				offset);
@@ -64,7 +59,8 @@ read_pinned(const struct wal_pin *pin, void *p, size_t size, bool now,
 		return slu_fail(err, SLU_ETOOBIG, "%s: the record at %" PRIu32 " has "
 						  "%" PRIu32 " bytes",
 				pin->segment->name, pin->where.offset, length);
-	return read_and_check(pin, p, length, now, rec, err);
+	rc = segment_read(pin->segment, p, length, pin->where.offset, now, err);
+	return rc ? rc : check(pin, p, length, rec, err);
 }
 
 /* Of the last record there, the group that is being gathered included. */
@@ -112,6 +108,18 @@ wal_pinned_read_now(const struct wal_pin *pin, void *p, size_t size,
 		    struct wal_record *rec, struct slu_err *err)
 {
 	return read_pinned(pin, p, size, true, rec, err);
+}
+
+int
+wal_pinned_span(const struct wal_pin *pin, void *p, size_t n, bool now)
+{
+	return segment_read(pin->segment, p, n, pin->where.offset, now, NULL);
+}
+
+int
+wal_pinned_check(const struct wal_pin *pin, const void *p, struct wal_record *rec)
+{
+	return check(pin, p, pin->where.length, rec, NULL);
 }
 
 int

@@ -265,6 +265,93 @@ TEST(a_cold_record_is_not_read_by_who_may_not_wait)
 	logkit_free(k);
 }
 
+/* Eight messages, whose payloads have so many bytes, one by one; all of them claimed. */
+static void
+claim_eight(struct logkit *k, const uint32_t sizes[static 8], struct op_row rows[static 8])
+{
+	static char payload[16 << 10];
+
+	for (uint32_t i = 0; i < 8; i++) {
+		memset(payload, (int)('a' + i), sizes[i]);
+		op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
+		news[0] = (struct op_put){ .m = { .id = i + 1, .payload = { payload, sizes[i] } } };
+		news[0].m.payload_size = sizes[i];
+		op.puts = news;
+		op.n_puts = 1;
+		CHECK_EQ(0, logkit_run(k, &op));
+	}
+	op_init(&op, OP_CLAIM, space, queue, NULL, NULL);
+	op.rows = rows;
+	op.max_rows = 8;
+	CHECK_EQ(0, logkit_run(k, &op));
+	CHECK_EQ(8, op.n_rows);
+}
+
+TEST(neighbours_are_read_with_one_call)
+{
+	/* clang-format off */
+	static const struct {
+		const char *label;
+		uint32_t sizes[8];
+		uint32_t want; /* how many of the eight */
+	} cases[] = {
+		{ "side by side",             { 5, 300, 5, 300, 0, 5, 5, 5 }, 8 },
+		{ "no more than there is room for", { 300, 16384, 8192, 16384, 5, 5, 5, 5 }, 3 },
+		{ "over the end of a segment", { 16384, 16384, 16384, 16384, 5, 5, 5, 5 }, 0 },
+	};
+	/* clang-format on */
+	static struct engine_near near;
+	static char bytes[20 << 10];
+	struct op_row rows[8];
+
+	EACH(i, cases) {
+		struct logkit *k = start();
+		uint32_t n, from = cases[i].want ? 0 : 2;
+
+		claim_eight(k, cases[i].sizes, rows);
+		const unsigned long reads = k->disk->counts[SIM_READ];
+
+		n = engine_read_near(k->e, rows + from, 8 - from, &near, false);
+		CHECK_EQ(reads + (n > 0), k->disk->counts[SIM_READ], cases[i].label);
+		CHECK_EQ(cases[i].want, n, cases[i].label);
+		for (uint32_t j = 0; j < n; j++) {
+			const struct op_ref *ref = &rows[from + j].record;
+
+			CHECK_EQ(0, engine_read(k->e, ref, 0, ref->size, bytes, false, NULL));
+			CHECK(slice_eq((struct slice){ bytes, ref->size }, near.texts[j]));
+		}
+		op_unpin(&op);
+		logkit_free(k);
+	}
+}
+
+TEST(neighbours_that_are_damaged_cold_or_far_are_read_one_by_one)
+{
+	static const uint32_t sizes[8] = { 20, 20, 20, 20, 20, 20, 20, 20 };
+	static struct engine_near near;
+	struct logkit *k = start();
+	struct op_row rows[8], far[2];
+	char *file, *at;
+	size_t size;
+
+	claim_eight(k, sizes, rows);
+	k->disk->cold = true;
+	CHECK_EQ(0, engine_read_near(k->e, rows, 8, &near, false));
+	CHECK_EQ(8, engine_read_near(k->e, rows, 8, &near, true));
+	k->disk->cold = false;
+	CHECK_EQ(0, engine_read_near(k->e, rows, 1, &near, false));
+	far[0] = rows[1], far[1] = rows[0]; /* not in the order of the log */
+	CHECK_EQ(0, engine_read_near(k->e, far, 2, &near, false));
+	file = simdisk_content(k->disk, "log/00000001.log", &size);
+	at = memmem(file, size, "dddddddd", 8);
+	CHECK(at);
+	at[0] ^= 1;
+	CHECK_EQ(3, engine_read_near(k->e, rows, 8, &near, false));
+	CHECK_EQ(0, engine_read_near(k->e, rows + 3, 5, &near, false));
+	op_unpin(&op);
+	logkit_free(k);
+}
+
 /* ---- Threads ---- */
 
 struct reader {
