@@ -472,7 +472,7 @@ local function accept(q, put)
 		call('ZADD', q.ttl, m.e, member(m, put.id))
 	end
 	settle(q, put.id, m, now)
-	return { put.id, m.n, m.ac, m.ad, m.e }
+	return { put.id, m.n, m.ac, m.ad, m.e, most(q, m) }
 end
 
 -- All is looked at before anything is done: a call is taken whole or not at all.
@@ -538,11 +538,11 @@ local function enqueue(queues)
 		local q = queues[put.queue]
 
 		if put.known then
-			out[i] = { put.known }
+			out[i] = { put.known, most(q, put) }
 		elseif put.again then
 			local m = load(q, put.id)
 
-			out[i] = { put.id, m.n, m.ac, m.ad, m.e }
+			out[i] = { put.id, m.n, m.ac, m.ad, m.e, most(q, m) }
 		else
 			out[i] = accept(q, put)
 		end

@@ -148,7 +148,8 @@ enqueue_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 		struct op_put *put = &c->op->puts[i];
 		struct message *m = &put->m;
 
-		put->existed = one->elements < 5;
+		put->existed = one->elements < 6;
+		put->max_attempts = (uint16_t)redis_int(one->element[one->elements - 1]);
 		m->id = id_of(one->element[0]);
 		if (put->existed)
 			continue;
