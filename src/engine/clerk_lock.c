@@ -71,19 +71,6 @@ clerk_lock_find(const struct clerk *k, const struct lock_ref *ref)
 
 /* ---- Answers ---- */
 
-static const char *const reasons[LOCK_WHYS] = {
-	[LOCK_HELD] = "it is leased",
-	[LOCK_KNOWN_KEY] = "it is there already",
-	[LOCK_NONE] = "it is not held by this lease",
-	[LOCK_EXPIRED] = "the lease has ended",
-	[LOCK_FENCE] = "the fencing token is not that of the lease",
-	[LOCK_TXN_MISSING] = "the transaction must be said",
-	[LOCK_TXN_OTHER] = "the lease has another transaction",
-	[LOCK_VERSION] = "it has another version",
-	[LOCK_ETAG] = "its state has another etag",
-	[LOCK_OF_MESSAGE] = "it is leased with its message: claim that, or extend it",
-};
-
 void
 clerk_lock_tell(struct op_lock *q, const struct lock *lock, bool staged)
 {
@@ -105,7 +92,7 @@ clerk_lock_refuse(struct clerk *k, struct op *op, const struct lock_ref *ref, in
 	q->until = q->why == LOCK_HELD && lock ? lock->until : 0;
 	if (q->why != LOCK_OK)
 		rc = slu_fail(err, (enum slu_code)rc, "key %.*s: %s", (int)q->key.n, q->key.p,
-			      reasons[q->why]);
+			      op_lock_reason(q->why));
 	op_fail(op, rc, err);
 }
 

@@ -101,6 +101,25 @@ op_fail(struct op *op, int rc, const struct slu_err *err)
 		(void)slu_fail(&op->err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
 }
 
+static const char *const reasons[LOCK_WHYS] = {
+	[LOCK_HELD] = "it is leased",
+	[LOCK_KNOWN_KEY] = "it is there already",
+	[LOCK_NONE] = "it is not held by this lease",
+	[LOCK_EXPIRED] = "the lease has ended",
+	[LOCK_FENCE] = "the fencing token is not that of the lease",
+	[LOCK_TXN_MISSING] = "the transaction must be said",
+	[LOCK_TXN_OTHER] = "the lease has another transaction",
+	[LOCK_VERSION] = "it has another version",
+	[LOCK_ETAG] = "its state has another etag",
+	[LOCK_OF_MESSAGE] = "it is leased with its message: claim that, or extend it",
+};
+
+const char *
+op_lock_reason(enum lock_why why)
+{
+	return reasons[why];
+}
+
 void
 op_unpin(struct op *op)
 {

@@ -241,7 +241,8 @@ struct op_shard {
  *               -> keys, in the order of their bytes; more: there are others behind the
  *               last of them, which has etag 0 when that is all that it says. Hidden ones
  *               and states of messages are left out
- *   ATTACHMENTS key token fence, room in op->keys for LOCK_DOCS_MAX; token as in STATE_GET
+ *   ATTACHMENTS key token fence, room in op->keys for LOCK_DOCS_MAX; token as in STATE_GET.
+ *               The record of a large one may end where its payload begins
  *
  * Failures, told apart by `why` (enum lock_why):
  *   SLU_ELEASE     HELD (acquire), NONE, EXPIRED, FENCE
@@ -406,6 +407,9 @@ void op_watch(struct op *op, uint64_t head);
 
 /* Say that it failed: in these words, or those of the code. */
 void op_fail(struct op *op, int rc, const struct slu_err *err);
+
+/* For engines: why a key was refused, in words. */
+const char *op_lock_reason(enum lock_why why);
 
 /* Let go of every record the answer refers to; again is fine. Any thread that has
  * the op. */

@@ -44,6 +44,8 @@ def server(shared, request):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    """For servers of a test's own: they find nothing that another test has left."""
+    monkeypatch.setenv("SLUICE_REDIS_PREFIX", f"own{next(count)}")
     yield tmp_path / "data"
     shutil.rmtree(tmp_path / "data", ignore_errors=True)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from locked import acquire, ask, commit, describe, finish, public, refused
-from served import Server, until
+from served import ENGINE, Server, until
 
 
 # --- get and update --------------------------------------------------------------
@@ -96,6 +96,8 @@ def test_a_document_of_many_pieces_comes_back(server):
 def test_memory_does_not_grow_with_a_document(folder):
     if "asan" in os.environ["SLUICED"] or "tsan" in os.environ["SLUICED"]:
         pytest.skip("a sanitizer keeps what is freed")
+    if ENGINE == "redis":
+        pytest.skip("a document comes from the server as a whole")
     with Server(folder) as server:
         lock = acquire(server, "a", ttl=600)
         lock.update({"n": 1})

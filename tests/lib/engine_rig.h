@@ -80,8 +80,7 @@ extern const struct rig_row rig_rows[];
 
 void rig_run(enum rig_engine row, rig_case *test);
 
-/* Of the engines that stand on the ledger: what others do not have yet. */
-#define LEDGER_CASE(fn)                  \
+#define CASE(fn)                         \
 	static void fn(struct rig *r);   \
 	TEST(memory_##fn)                \
 	{                                \
@@ -91,15 +90,11 @@ void rig_run(enum rig_engine row, rig_case *test);
 	{                                \
 		rig_run(RIG_LOG, fn);    \
 	}                                \
+	TEST(redis_##fn)                 \
+	{                                \
+		rig_run(RIG_REDIS, fn);  \
+	}                                \
 	static void fn(struct rig *r)
-
-#define CASE(fn)                        \
-	static void fn(struct rig *r);  \
-	TEST(redis_##fn)                \
-	{                               \
-		rig_run(RIG_REDIS, fn); \
-	}                               \
-	LEDGER_CASE(fn)
 
 void rig_open(struct rig *r);
 void rig_close(struct rig *r);

@@ -7,7 +7,7 @@
 
 /* ---- Leases ---- */
 
-LEDGER_CASE(a_key_is_held_by_one_lease_at_a_time) /* K1 */
+CASE(a_key_is_held_by_one_lease_at_a_time) /* K1 */
 {
 	struct held a, b;
 	uint64_t first;
@@ -24,7 +24,7 @@ LEDGER_CASE(a_key_is_held_by_one_lease_at_a_time) /* K1 */
 	CHECK(b.op.lock.token > first);
 }
 
-LEDGER_CASE(a_lease_ends_at_its_time_and_its_holder_is_told_so) /* K2 */
+CASE(a_lease_ends_at_its_time_and_its_holder_is_told_so) /* K2 */
 {
 	struct held a, b;
 
@@ -41,7 +41,7 @@ LEDGER_CASE(a_lease_ends_at_its_time_and_its_holder_is_told_so) /* K2 */
 	CHECK_STR("", get_public(r, "k"));
 }
 
-LEDGER_CASE(keepalive_moves_the_end_of_the_lease)
+CASE(keepalive_moves_the_end_of_the_lease)
 {
 	struct held a, b;
 
@@ -55,7 +55,7 @@ LEDGER_CASE(keepalive_moves_the_end_of_the_lease)
 	CHECK_EQ(0, acquire(r, &b, "k", "b", 0));
 }
 
-LEDGER_CASE(the_cases_of_a_lost_lease_are_told_apart) /* LQ-22 */
+CASE(the_cases_of_a_lost_lease_are_told_apart) /* LQ-22 */
 {
 	struct held a, other;
 	struct op_lock sound;
@@ -93,7 +93,7 @@ LEDGER_CASE(the_cases_of_a_lost_lease_are_told_apart) /* LQ-22 */
 	CHECK_EQ(0, other.op.lock.version);
 }
 
-LEDGER_CASE(release_again_is_no_failure) /* K6 */
+CASE(release_again_is_no_failure) /* K6 */
 {
 	struct held a, b;
 
@@ -109,7 +109,7 @@ LEDGER_CASE(release_again_is_no_failure) /* K6 */
 	CHECK_EQ(SLU_ECONFLICT, end(r, &b, "k", false), "but another transaction is one");
 }
 
-LEDGER_CASE(describe_tells_who_has_a_key)
+CASE(describe_tells_who_has_a_key)
 {
 	struct held a, seen;
 
@@ -127,7 +127,7 @@ LEDGER_CASE(describe_tells_who_has_a_key)
 	CHECK_STR("", seen.holder);
 }
 
-LEDGER_CASE(if_absent_wants_a_key_that_nobody_knows) /* K8 */
+CASE(if_absent_wants_a_key_that_nobody_knows) /* K8 */
 {
 	struct held a, b;
 
@@ -145,7 +145,7 @@ LEDGER_CASE(if_absent_wants_a_key_that_nobody_knows) /* K8 */
 	CHECK_EQ(0, rig_do(r, &b.op), "a day after its last lease it is not");
 }
 
-LEDGER_CASE(a_lease_that_nobody_received_goes_back_as_if_it_had_not_been)
+CASE(a_lease_that_nobody_received_goes_back_as_if_it_had_not_been)
 {
 	struct held a;
 
@@ -162,7 +162,7 @@ LEDGER_CASE(a_lease_that_nobody_received_goes_back_as_if_it_had_not_been)
 
 /* ---- Documents ---- */
 
-LEDGER_CASE(what_is_staged_is_seen_by_the_holder_until_it_is_committed) /* K3, K4 */
+CASE(what_is_staged_is_seen_by_the_holder_until_it_is_committed) /* K3, K4 */
 {
 	struct held a;
 	uint64_t etag;
@@ -191,7 +191,7 @@ LEDGER_CASE(what_is_staged_is_seen_by_the_holder_until_it_is_committed) /* K3, K
 	CHECK_EQ(1, a.op.lock.version, "nothing staged, no version");
 }
 
-LEDGER_CASE(rollback_forgets_what_was_staged) /* K3 */
+CASE(rollback_forgets_what_was_staged) /* K3 */
 {
 	struct held a;
 
@@ -209,7 +209,7 @@ LEDGER_CASE(rollback_forgets_what_was_staged) /* K3 */
 	CHECK_STR("old", get(r, &a, "k", "")); /* the lease is still there */
 }
 
-LEDGER_CASE(removal_is_staged_too)
+CASE(removal_is_staged_too)
 {
 	struct held a;
 
@@ -230,7 +230,7 @@ LEDGER_CASE(removal_is_staged_too)
 	CHECK_EQ(0, a.op.lock.etag);
 }
 
-LEDGER_CASE(of_two_updates_that_name_one_version_one_wins) /* LQ-31 */
+CASE(of_two_updates_that_name_one_version_one_wins) /* LQ-31 */
 {
 	struct held a;
 	uint64_t etag;
@@ -255,7 +255,7 @@ LEDGER_CASE(of_two_updates_that_name_one_version_one_wins) /* LQ-31 */
 	CHECK_STR("first", get_public(r, "k"));
 }
 
-LEDGER_CASE(attachments_are_staged_with_the_state)
+CASE(attachments_are_staged_with_the_state)
 {
 	static struct op_key rows[LOCK_DOCS_MAX];
 	struct held a;
@@ -292,7 +292,7 @@ LEDGER_CASE(attachments_are_staged_with_the_state)
 	CHECK_STR("", get(r, &a, "k", "one.txt"));
 }
 
-LEDGER_CASE(a_key_has_room_for_its_state_and_64_attachments)
+CASE(a_key_has_room_for_its_state_and_64_attachments)
 {
 	struct held a;
 	char name[16];
@@ -311,7 +311,7 @@ LEDGER_CASE(a_key_has_room_for_its_state_and_64_attachments)
 	CHECK_STR("y", get(r, &a, "k", "a3"));
 }
 
-LEDGER_CASE(keys_are_listed_in_order_page_by_page)
+CASE(keys_are_listed_in_order_page_by_page)
 {
 	static const char *const keys[] = { "b", "a/1", "z", "a", "a/2" };
 	struct op_key rows[2];
@@ -344,7 +344,7 @@ LEDGER_CASE(keys_are_listed_in_order_page_by_page)
 	CHECK_STR("a a/1 a/2 z ", all);
 }
 
-LEDGER_CASE(namespaces_do_not_see_each_other)
+CASE(namespaces_do_not_see_each_other)
 {
 	struct held a;
 
@@ -356,7 +356,7 @@ LEDGER_CASE(namespaces_do_not_see_each_other)
 	CHECK(!a.op.lock.record.pin);
 }
 
-LEDGER_CASE(what_is_no_key_is_refused)
+CASE(what_is_no_key_is_refused)
 {
 	static const enum op_verb verbs[] = {
 		OP_ACQUIRE,
@@ -388,7 +388,7 @@ LEDGER_CASE(what_is_no_key_is_refused)
 	CHECK_STR("the longest that is one", get_public(r, longest + 1));
 }
 
-LEDGER_CASE(a_key_that_can_be_had_is_told) /* E5 */
+CASE(a_key_that_can_be_had_is_told) /* E5 */
 {
 	struct held a;
 

@@ -80,7 +80,7 @@ count_states(struct rig *r)
 	return (uint32_t)op.on_shard.states;
 }
 
-LEDGER_CASE(who_holds_a_message_holds_its_state) /* LQ-05, LQ-20, LQ-27 */
+CASE(who_holds_a_message_holds_its_state) /* LQ-05, LQ-20, LQ-27 */
 {
 	struct state s;
 
@@ -97,7 +97,7 @@ LEDGER_CASE(who_holds_a_message_holds_its_state) /* LQ-05, LQ-20, LQ-27 */
 	CHECK_STR("refused", get_state(r, &s, true));
 }
 
-LEDGER_CASE(a_nack_commits_the_state_and_an_ack_removes_it) /* LQ-05, LQ-27 */
+CASE(a_nack_commits_the_state_and_an_ack_removes_it) /* LQ-05, LQ-27 */
 {
 	struct op_item nack = { 0 };
 	struct state s;
@@ -123,7 +123,7 @@ LEDGER_CASE(a_nack_commits_the_state_and_an_ack_removes_it) /* LQ-05, LQ-27 */
 	CHECK_EQ(0, count_states(r));
 }
 
-LEDGER_CASE(what_is_staged_goes_with_the_lease_of_the_message)
+CASE(what_is_staged_goes_with_the_lease_of_the_message)
 {
 	struct state s;
 	uint64_t old;
@@ -141,7 +141,7 @@ LEDGER_CASE(what_is_staged_goes_with_the_lease_of_the_message)
 	CHECK_EQ(SLU_ELEASE, put_state(r, &s, "of an older delivery")); /* LQ-22 */
 }
 
-LEDGER_CASE(a_claim_that_is_returned_leaves_the_state_as_it_was)
+CASE(a_claim_that_is_returned_leaves_the_state_as_it_was)
 {
 	struct state s;
 
@@ -154,7 +154,7 @@ LEDGER_CASE(a_claim_that_is_returned_leaves_the_state_as_it_was)
 	CHECK_STR("", get_state(r, &s, true));
 }
 
-LEDGER_CASE(extending_the_message_extends_its_state)
+CASE(extending_the_message_extends_its_state)
 {
 	struct op_item item = { .time = 100 * SLU_SEC };
 	struct state s;
@@ -174,7 +174,7 @@ LEDGER_CASE(extending_the_message_extends_its_state)
 	CHECK_EQ(SLU_EINVAL, rig_do(r, &s.h.op));
 }
 
-LEDGER_CASE(a_release_of_a_message_s_state_commits_and_the_message_stays_leased)
+CASE(a_release_of_a_message_s_state_commits_and_the_message_stays_leased)
 {
 	struct state s;
 
@@ -189,7 +189,7 @@ LEDGER_CASE(a_release_of_a_message_s_state_commits_and_the_message_stays_leased)
 	CHECK_EQ(0, count_states(r));
 }
 
-LEDGER_CASE(a_dead_letter_keeps_its_state_and_takes_it_along_when_deleted)
+CASE(a_dead_letter_keeps_its_state_and_takes_it_along_when_deleted)
 {
 	struct op_item nack = { .dead = true };
 	struct state s;
@@ -206,7 +206,7 @@ LEDGER_CASE(a_dead_letter_keeps_its_state_and_takes_it_along_when_deleted)
 	CHECK_EQ(0, count_states(r));
 }
 
-LEDGER_CASE(a_purge_takes_the_states_along)
+CASE(a_purge_takes_the_states_along)
 {
 	struct op_item nack = { 0 };
 	struct state s;
@@ -227,7 +227,7 @@ LEDGER_CASE(a_purge_takes_the_states_along)
 	CHECK_EQ(0, count_states(r));
 }
 
-LEDGER_CASE(the_state_of_a_message_is_its_queue_s_alone)
+CASE(the_state_of_a_message_is_its_queue_s_alone)
 {
 	struct state s;
 

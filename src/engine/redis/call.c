@@ -211,7 +211,8 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 		struct rqueue *q = rqueue_at(r, queues_of(c)[i]);
 		int64_t ready;
 
-		if (!is_array(tail, 6) || !is_array(tail->element[5], 0))
+		if (!is_array(tail, 7) || !is_array(tail->element[5], 0) ||
+		    !is_array(tail->element[6], 0))
 			return odd(err, r, "an answer without its end");
 		q->next_due = tail->element[0]->len ? redis_ns(redis_int(tail->element[0]))
 						    : SLU_NEVER;
@@ -220,6 +221,7 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 		q->totals.died += (uint64_t)redis_int(tail->element[3]);
 		q->totals.done += (uint64_t)redis_int(tail->element[4]);
 		tell_ended(r, tail->element[5]);
+		redis_tell_freed(r, q, tail->element[6]);
 		if (ready > 0 && r->outer.ready)
 			r->outer.ready(r->outer.ready_arg, slice_of(q->space), slice_of(q->name),
 				       (uint32_t)ready);

@@ -30,6 +30,7 @@ for _, q in ipairs(queues) do
 	tick(q, now - came)
 end
 
+local channel, node = string.match(ARGV[7], '^(%S+) (%S+)$')
 local answer = verbs[verb](queues)
 local tails = {}
 
@@ -40,10 +41,11 @@ for i, q in ipairs(queues) do
 	local ready = q.woken and q.policy.paused == 0 and ready_count(q) or -1
 
 	if ready > 0 then
-		local channel, node = string.match(ARGV[7], '^(%S+) (%S+)$')
-
 		call('PUBLISH', channel, node .. ':' .. q.name)
 	end
-	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended }
+	for _, key in ipairs(q.freed) do
+		call('PUBLISH', channel, node .. ':' .. q.name .. ' ' .. key)
+	end
+	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed }
 end
 return { 'ok', int(now), before - budget, answer, tails }

@@ -191,10 +191,27 @@ plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 	return 0;
 }
 
-/* A queue that another node may have made meanwhile; SLAB_NONE: there is none. */
-static int
-find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *out,
-	   struct slu_err *err)
+int
+redis_make_queue(struct redis *r, const struct op *op, uint32_t *out, struct slu_err *err)
+{
+	const int rc = list_queue(r, op->space, op->queue, &op->as, err);
+
+	*out = rc ? SLAB_NONE : rqueue_find(r, op->space, op->queue);
+	return rc;
+}
+
+/* Is it a queue of the namespace, or (n 0) of any? Lock keys are not messages. */
+static bool
+is_shown(const struct rqueue *q, struct slice space)
+{
+	return strcmp(q->name, LOCK_QUEUE) != 0 &&
+	       (space.n == 0 || slice_eq(slice_of(q->space), space));
+}
+
+/* A queue that another node may have made meanwhile. */
+int
+redis_find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *out,
+		 struct slu_err *err)
 {
 	char member[2 * MESSAGE_NAME_MAX + 2];
 	redisReply *reply = NULL;
@@ -226,7 +243,7 @@ item_queue(struct redis *r, const struct op *op, struct slice space, struct slic
 	queue = queue.n ? queue : op->queue;
 	if (queue.n == 0)
 		return locate(r, space, id, out, err);
-	return find_queue(r, space, queue, out, err);
+	return redis_find_queue(r, space, queue, out, err);
 }
 
 static uint64_t
@@ -303,7 +320,7 @@ static int
 plan_queue(struct redis *r, struct op *op, struct slu_err *err)
 {
 	uint32_t h;
-	const int rc = find_queue(r, op->space, op->queue, &h, err);
+	const int rc = redis_find_queue(r, op->space, op->queue, &h, err);
 
 	op->n_rows = op->n_queues = 0;
 	op->count = 0;
@@ -345,7 +362,7 @@ plan_topics(struct redis *r, struct op *op, struct slu_err *err)
 	op->n_queues = 0;
 	op->cursor = 0;
 	for (; !rc && h < r->queues.used; h++) {
-		if (op->space.n && !slice_eq(slice_of(rqueue_at(r, h)->space), op->space))
+		if (!is_shown(rqueue_at(r, h), op->space))
 			continue;
 		rc = plan_one(r, op, h, &op->queues[op->n_queues++], err);
 		if (op->n_queues == op->max_queues) {
@@ -383,7 +400,7 @@ plan_list_all(struct redis *r, struct op *op, struct slu_err *err)
 	op->n_rows = 0;
 	while (h < r->queues.used && op->n_rows < op->max_rows && !rc && !op->rc) {
 		op->cursor = cursor;
-		if (op->space.n == 0 || slice_eq(slice_of(rqueue_at(r, h)->space), op->space)) {
+		if (is_shown(rqueue_at(r, h), op->space)) {
 			rc = plan_one(r, op, h, NULL, err);
 			if (!rc)
 				rc = rcalls_run(r, err);
@@ -406,14 +423,6 @@ plan_backup(struct redis *r, struct op *op, struct slu_err *err)
 {
 	(void)err;
 	redis_refuse(r, op, SLU_EINVAL, "engine redis keeps no files: there is nothing to copy");
-	return 0;
-}
-
-static int
-plan_lock(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis has no locks and no state yet");
 	return 0;
 }
 
@@ -451,16 +460,16 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_BACKUP] = plan_backup,
 	[OP_SHARD] = plan_shard,
 	[OP_MOVE] = plan_move,
-	[OP_ACQUIRE] = plan_lock,
-	[OP_KEEPALIVE] = plan_lock,
-	[OP_RELEASE] = plan_lock,
-	[OP_STATE_GET] = plan_lock,
-	[OP_STATE_PUT] = plan_lock,
-	[OP_STATE_REMOVE] = plan_lock,
-	[OP_STATE_META] = plan_lock,
-	[OP_DESCRIBE] = plan_lock,
-	[OP_KEYS] = plan_lock,
-	[OP_ATTACHMENTS] = plan_lock,
+	[OP_ACQUIRE] = redis_plan_lock,
+	[OP_KEEPALIVE] = redis_plan_lock,
+	[OP_RELEASE] = redis_plan_lock,
+	[OP_STATE_GET] = redis_plan_lock,
+	[OP_STATE_PUT] = redis_plan_lock,
+	[OP_STATE_REMOVE] = redis_plan_lock,
+	[OP_STATE_META] = redis_plan_lock,
+	[OP_DESCRIBE] = redis_plan_lock,
+	[OP_KEYS] = redis_plan_lock,
+	[OP_ATTACHMENTS] = redis_plan_lock,
 };
 
 int

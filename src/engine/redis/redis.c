@@ -208,7 +208,7 @@ take_news(struct redis *r, struct slu_err *err)
 	for (size_t i = 0; i < r->heard.n && !rc; i += strlen(r->heard.p + i) + 1) {
 		const char *name = r->heard.p + i, *slash = strchr(name, '/');
 
-		if (!slash || !is_ours(r, name, slash))
+		if (redis_hear_freed(r, name) || !slash || !is_ours(r, name, slash))
 			continue;
 		rc = redis_know(r, name, err);
 		if (!rc) /* others may have brought what falls due */
@@ -273,6 +273,7 @@ redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct
 	EACH_OP(op, batch)
 	{
 		op->rc = 0;
+		op->lock.why = LOCK_OK;
 		op->engine = e;
 	}
 	if (r->down_until > now) {

@@ -4,15 +4,16 @@
  *      op, op, ... ──> one EVALSHA each, in one pipeline ──> Redis
  *      answers     <── in the same order
  *
- * Redis 6 or later, Valkey, Kvrocks. What happens to a message is decided by one script
- * (sluice.lua), so every step is whole or has not been, whatever breaks; and any number of
+ * Redis 6 or later, Valkey, Kvrocks. What happens to a message or a lock key is decided by one
+ * script (sluice.lua, locks.lua), so every step is whole or has not been, whatever breaks; and any number of
  * nodes may work on the same queues. Nothing of a message is kept here.
  *
  * Keys of a queue, with the prefix `sluice` and on the shard that is called default:
  *
  *      sluice:q:<queue>:<namespace>:meta          hash: policy, time
  *                                 :msg            hash: <id> how it stands, <id>:r its record,
- *                                                 <id>:e its last error
+ *                                                 <id>:e its last error, <id>:s its state,
+ *                                                 d:<etag> a document
  *                                 :pending:<p>    sorted set by due: ready, of priority p
  *                                 :delayed        sorted set by due
  *                                 :inprog         sorted set by the end of the lease
@@ -31,6 +32,12 @@
  * On another shard `:s:<shard>` follows the namespace. With hash tags what stands from
  * <queue> to there is in braces, so all keys of a queue are in one slot of a cluster.
  *
+ * The lock keys of a namespace are a queue, too, `.locks`, of which alone these are used:
+ *
+ *      sluice:q:.locks:<namespace>:msg            hash: l:<key> how it stands, d:<etag> a document
+ *                                 :all            sorted set: their names, in order
+ *                                 :ends           sorted set: when leases end, keys are forgotten
+ *
  *      sluice:queues       sorted set: every queue, by when it was first used
  *      sluice:spelled      hash: how namespaces and queues were first spelled
  *      sluice:counter      of tokens and numbers
@@ -42,12 +49,16 @@
  *      its first call, which is refused without a trace and repeated.
  *  D4  What was sent and not answered is sent once more on a new connection. An enqueue is
  *      known by its ids, a claim by that of its op: neither happens twice. What settles is
- *      safe by its token; if that counts no more the outcome is SLU_EUNKNOWN.
+ *      safe by its token; if that counts no more the outcome is SLU_EUNKNOWN. What changes
+ *      a lock key leaves the id of its op there, so that it is found to have happened, if
+ *      nobody has changed it since.
  *  D5  While the server cannot be reached all ops are answered SLU_EDOWN at once; it is tried
  *      again after 100 ms, and after twice as long each time, up to 5 s. A run never fails.
  *  D6  What a call makes claimable is published (sluice:ready), so that consumers who wait at
- *      other nodes are woken.
+ *      other nodes are woken; and so are keys that can be had: `namespace/.locks key`.
  *  D7  Times are kept in microseconds.
+ *  D8  A lease on a key ends in the first call of any node after its time; what was staged
+ *      under it goes in the same step.
  */
 #ifndef ENGINE_REDIS_REDIS_H
 #define ENGINE_REDIS_REDIS_H

@@ -135,7 +135,34 @@ extern const struct rverb redis_tick_verb;
 /* The op failed by itself. */
 void redis_refuse(struct redis *r, struct op *op, int rc, const char *text);
 
+/* ---- locks.c ---- */
+
+extern const struct rverb redis_lock_verbs[OP_VERBS];
+
+/* Is it the state of a message of that queue? */
+static inline bool
+redis_lock_of_message(const struct op *op)
+{
+	return !slice_eq(op->queue, SLICE(LOCK_QUEUE));
+}
+
+void redis_lock_refuse(struct redis *r, struct op *op, enum lock_why why);
+
+/* ---- lock_plan.c ---- */
+
+int redis_plan_lock(struct redis *r, struct op *op, struct slu_err *err);
+
+/* E5: keys that a call has freed; and one that another node has, "namespace/.locks key".
+ * False: it is no such notice. */
+void redis_tell_freed(struct redis *r, const struct rqueue *q, const redisReply *keys);
+bool redis_hear_freed(struct redis *r, const char *notice);
+
 /* ---- plan.c ---- */
+
+/* SLAB_NONE: there is none, also at other nodes; or (op's) it is made. */
+int redis_find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *out,
+		     struct slu_err *err);
+int redis_make_queue(struct redis *r, const struct op *op, uint32_t *out, struct slu_err *err);
 
 /* SLU_EDOWN, SLU_EUNKNOWN, SLU_ENOMEM. */
 int redis_plan(struct redis *r, struct op *op, struct slu_err *err);

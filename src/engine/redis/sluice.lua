@@ -14,7 +14,7 @@
 --
 -- Answer   { 'ok', time, steps used, answer of the verb, { of each queue: next due,
 --            ready if there is something new, failures, deaths, ends, ids
---            whose lease ran out } }
+--            whose lease ran out, lock keys that can be had } }
 --          { 'prios', queue, priority... }: nothing has happened; call again with the keys
 --          of these priorities, too
 --
@@ -34,6 +34,7 @@ local call = redis.call
 local verb, now, came, budget, dice = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local at = 8 -- the argument that was read last
 local key_at = 0
+local fates = {} -- locks.lua: what becomes of keys, and of the states of messages
 
 local function arg()
 	at = at + 1
@@ -64,7 +65,8 @@ local function read_policy(text)
 end
 
 local function open_queue(name, prios)
-	local q = { name = name, pending = {}, order = {}, failed = 0, died = 0, done = 0, ended = {} }
+	local q = { name = name, pending = {}, order = {}, failed = 0, died = 0, done = 0, ended = {},
+		freed = {} }
 
 	for i, name in ipairs(names) do
 		q[name] = KEYS[key_at + i]
@@ -101,7 +103,8 @@ end
 
 -- ---- Messages: s state, p priority, d due, n number, a attempts, x failures, m its own
 -- max_attempts, t token, u until, c claimed, e expires or 0, g flags, r reason, k key, i
--- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for ----
+-- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for, st it
+-- has a state ----
 
 local function load(q, id)
 	local text = call('HGET', q.msg, id)
@@ -228,6 +231,7 @@ end
 -- ---- Ends ----
 
 local function forget(q, id, m, remember)
+	fates.message(q, id, m, 'gone')
 	call('HDEL', q.msg, id, id .. ':r', id .. ':e')
 	call('ZREM', q.all, id)
 	call('ZREM', q.ttl, member(m, id))
@@ -299,6 +303,7 @@ local function end_leases(q, t)
 		local ended = m.u
 
 		q.ended[#q.ended + 1] = id
+		fates.message(q, id, m, 'forget')
 		fail(q, m)
 		if m.x >= most(q, m) then
 			die(q, id, m, MAX_ATTEMPTS, now)
@@ -366,6 +371,8 @@ local function forget_ends(q, t)
 			call('HDEL', q.results, name)
 		elseif kind == 'o' then
 			call('HDEL', q.ops, name)
+		elseif kind == 'l' then
+			fates.key(q, name)
 		else
 			local until_ = string.match(call('HGET', q.idem, name) or '', ':(%d+)$')
 
@@ -558,9 +565,11 @@ end
 -- ---- Rows ----
 
 local function row(q, id, m, with_error)
+	local version, etag = fates.seen(q, id, m)
+
 	return { id, m.s, m.p, m.d, m.n, m.a, m.x, most(q, m), m.t or 0, m.u or 0, m.c or 0, m.e,
 		m.g, m.r or 0, m.ac, m.ad, call('HGET', q.msg, id .. ':r') or '',
-		with_error and call('HGET', q.msg, id .. ':e') or '' }
+		with_error and call('HGET', q.msg, id .. ':e') or '', version, etag }
 end
 
 -- ---- Claim ----
@@ -696,6 +705,7 @@ function settles.nack(q, it, t)
 	end
 	local claimed, delay = m.c, it.time
 
+	fates.message(q, it.id, m, 'commit')
 	note_error(q, it.id, it.text)
 	if it.dead == 1 or it.defer == 0 then
 		fail(q, m)
@@ -732,6 +742,7 @@ settles['return'] = function(q, it, t)
 	if not m then
 		return { rc }
 	end
+	fates.message(q, it.id, m, 'forget')
 	leave(q, it.id, m)
 	m.a = math.max(m.a - 1, 0)
 	settle(q, it.id, m, now)
@@ -744,6 +755,7 @@ function settles.aside(q, it, t)
 	if not m then
 		return { rc }
 	end
+	fates.message(q, it.id, m, 'forget')
 	leave(q, it.id, m)
 	call('ZREM', q.ttl, member(m, it.id))
 	m.e = 0
@@ -866,6 +878,7 @@ end
 
 local function stats(queues)
 	local q, oldest = queues[1], nil
+	local counts = call('HMGET', q.meta, 'locks', 'leases', 'states')
 
 	for _, p in ipairs(q.order) do
 		local score = first_score(q.pending[p])
@@ -875,7 +888,8 @@ local function stats(queues)
 	return { ready_count(q), call('ZCARD', q.delayed), call('ZCARD', q.inprog),
 		call('ZCARD', q.held), call('ZCARD', q.dlq), call('SCARD', q.aside),
 		oldest or -1, q.policy.warn_depth, q.policy.paused, call('HLEN', q.heads),
-		call('HLEN', q.idem), call('HLEN', q.results) }
+		call('HLEN', q.idem), call('HLEN', q.results), tonumber(counts[1] or 0),
+		tonumber(counts[2] or 0), tonumber(counts[3] or 0) }
 end
 
 -- ---- Queues as a whole ----

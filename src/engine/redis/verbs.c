@@ -17,7 +17,7 @@ enum {
 	ERROR_TEXT_MAX = 4096,
 	PUT_ARGS = 11,
 	ITEM_ARGS = 7,
-	ROW_FIELDS = 18
+	ROW_FIELDS = 20
 };
 
 static void
@@ -212,6 +212,10 @@ take_row(struct op *op, const redisReply *reply)
 		.reason = (uint8_t)redis_int(f[13]),
 		.record = piece_ref(record),
 	};
+	if (op->stateful) {
+		row->state_version = (uint64_t)redis_int(f[18]);
+		row->state_etag = (uint64_t)redis_int(f[19]);
+	}
 	if (f[17]->len > 0)
 		row->error = piece_ref(piece_of(f[17]->str, (size_t)f[17]->len));
 	op->n_rows++;
@@ -510,13 +514,16 @@ stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 							: 0;
 	out->warn_depth = (uint32_t)redis_int(answer->element[7]);
 	out->paused = redis_int(answer->element[8]);
-	if (c->op->verb != OP_SHARD || answer->elements < 12)
+	if (c->op->verb != OP_SHARD || answer->elements < 15)
 		return;
 	for (int i = 0; i < 6; i++)
 		c->op->on_shard.messages += out->count[states[i]];
 	c->op->on_shard.keys += (uint64_t)redis_int(answer->element[9]);
 	c->op->on_shard.idempotency += (uint64_t)redis_int(answer->element[10]);
 	c->op->on_shard.results += (uint64_t)redis_int(answer->element[11]);
+	c->op->on_shard.locks += (uint64_t)redis_int(answer->element[12]);
+	c->op->on_shard.leases += (uint64_t)redis_int(answer->element[13]);
+	c->op->on_shard.states += (uint64_t)redis_int(answer->element[14]);
 }
 
 static void

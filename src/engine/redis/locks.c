@@ -1,0 +1,376 @@
+/*
+ * locks.c - the verbs of lock keys: ops to calls of locks.lua, and its answers to ops.
+ */
+#include "engine/redis/redis_in.h"
+
+#include "engine/redis/piece.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	ASK_ARGS = 16,
+	KEYS_ARGS = 3,
+	TELL_FIELDS = 11,
+	DOC_FIELDS = 7,
+	TOO_MANY = -1,
+	TXN_TEXT = 2 * LOCK_TXN + 1
+};
+
+/* ---- Transactions, as text ---- */
+
+static const char *
+txn_text(const uint8_t txn[LOCK_TXN], char out[static TXN_TEXT])
+{
+	static const uint8_t none[LOCK_TXN];
+
+	out[0] = '\0';
+	for (int i = 0; memcmp(txn, none, LOCK_TXN) != 0 && i < LOCK_TXN; i++)
+		(void)snprintf(out + (size_t)2 * i, 3, "%02x", txn[i]);
+	return out;
+}
+
+/* "": the lease has the one of its token. */
+static void
+txn_read(const char *text, uint64_t token, uint8_t out[static LOCK_TXN])
+{
+	memset(out, 0, LOCK_TXN);
+	if (token && strlen(text) < TXN_TEXT - 1)
+		lock_txn(token, out);
+	for (int i = 0; token && strlen(text) >= TXN_TEXT - 1 && i < LOCK_TXN; i++) {
+		const char digits[3] = { text[2 * i], text[2 * i + 1] };
+
+		out[i] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+}
+
+/* ---- Out ---- */
+
+static size_t
+ask_count(const struct rcall *c)
+{
+	(void)c;
+	return ASK_ARGS;
+}
+
+static void
+put_u64(struct redis *r, uint64_t n)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRIu64, n);
+	rwire_arg(r->wire, slice_of(text));
+}
+
+/* Which: a key, or a message. */
+static void
+put_which(struct redis *r, const struct op *op)
+{
+	char id[24] = "";
+	struct slice queue;
+	uint64_t n;
+
+	if (redis_lock_of_message(op) && lock_key_of_message(op->lock.key, &queue, &n))
+		(void)snprintf(id, sizeof id, "%" PRIu64, n);
+	rwire_arg(r->wire, op->lock.key);
+	rwire_arg(r->wire, slice_of(id));
+}
+
+static void
+put_txns(struct redis *r, const struct op_lock *q)
+{
+	uint8_t of_token[LOCK_TXN];
+	char text[TXN_TEXT];
+
+	rwire_arg(r->wire, slice_of(txn_text(q->txn, text)));
+	lock_txn(q->token, of_token);
+	rwire_arg(r->wire, slice_of(txn_text(of_token, text)));
+}
+
+static slu_time
+ttl_of(const struct op_lock *q)
+{
+	const slu_time ttl = q->ttl > 0 ? q->ttl : LOCK_TTL;
+
+	return ttl < POLICY_LEASE_MAX ? ttl : POLICY_LEASE_MAX;
+}
+
+static void
+put_flags(struct redis *r, const struct op_lock *q)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof text, "%s%s%s%s%s%s", q->if_absent ? "absent " : "",
+		       q->rollback ? "rollback " : "", q->undo ? "undo " : "",
+		       q->waited ? "waited " : "", q->all ? "all " : "", q->hidden ? "hidden" : "");
+	rwire_arg(r->wire, slice_of(text));
+}
+
+/* The record of a document is that of a message, in two. What the server decides of it is
+ * put in when it is read. */
+static void
+put_document(struct redis *r, const struct op *op)
+{
+	const struct message *m = op->verb == OP_STATE_PUT ? &op->puts[0].m : NULL;
+	struct buf *out = &r->wire->out;
+	const size_t n = m ? message_head(m) : 0;
+	char *p;
+
+	buf_printf(out, "$%zu\r\n", n);
+	p = buf_add(out, n);
+	if (p && m)
+		message_encode_head(m, p);
+	buf_put(out, "\r\n", 2);
+	rwire_arg(r->wire, m ? m->payload : (struct slice){ 0 });
+}
+
+static void
+ask_encode(struct redis *r, const struct rcall *c)
+{
+	const struct op_lock *q = &c->op->lock;
+
+	put_which(r, c->op);
+	rwire_number(r->wire, redis_us(r->now - c->op->arrived));
+	rwire_arg(r->wire, q->name);
+	rwire_arg(r->wire, q->owner);
+	put_u64(r, q->token);
+	put_u64(r, q->fence);
+	put_txns(r, q);
+	rwire_number(r->wire, redis_us(ttl_of(q)));
+	rwire_number(r->wire, q->if_version);
+	put_u64(r, q->if_etag);
+	put_flags(r, q);
+	put_u64(r, c->id);
+	put_document(r, c->op);
+}
+
+static size_t
+keys_count(const struct rcall *c)
+{
+	(void)c;
+	return KEYS_ARGS;
+}
+
+static void
+keys_encode(struct redis *r, const struct rcall *c)
+{
+	rwire_arg(r->wire, c->op->lock.key);
+	rwire_number(r->wire, c->op->max_keys);
+	rwire_number(r->wire, ENGINE_SCAN_MAX);
+}
+
+/* ---- In ---- */
+
+static const int codes[LOCK_WHYS] = {
+	[LOCK_HELD] = SLU_ELEASE,
+	[LOCK_KNOWN_KEY] = SLU_EEXISTS,
+	[LOCK_NONE] = SLU_ELEASE,
+	[LOCK_EXPIRED] = SLU_ELEASE,
+	[LOCK_FENCE] = SLU_ELEASE,
+	[LOCK_TXN_MISSING] = SLU_EINVAL,
+	[LOCK_TXN_OTHER] = SLU_ECONFLICT,
+	[LOCK_VERSION] = SLU_ECONFLICT,
+	[LOCK_ETAG] = SLU_ECONFLICT,
+	[LOCK_OF_MESSAGE] = SLU_EINVAL,
+};
+
+/* K6: what is not held needs no release. */
+void
+redis_lock_refuse(struct redis *r, struct op *op, enum lock_why why)
+{
+	const struct slice key = op->lock.key;
+
+	op->lock.why = why;
+	if (op->verb == OP_RELEASE && codes[why] == SLU_ELEASE)
+		return;
+	slu_fail(&r->why, (enum slu_code)codes[why], "key %.*s: %s", (int)key.n, key.p,
+		 op_lock_reason(why));
+	op_fail(op, codes[why], &r->why);
+}
+
+/* D4: the key would say that it was this op, had nobody changed it since. An acquire that is
+ * refused has not been granted before: nobody else had its token. */
+static bool
+is_unknown(const struct rcall *c, int64_t why)
+{
+	return c->again && why != LOCK_OK && op_changes(c->op->verb);
+}
+
+static void
+take_refusal(struct redis *r, struct rcall *c, int64_t why)
+{
+	const struct slice key = c->op->lock.key;
+
+	if (is_unknown(c, why)) {
+		op_fail(c->op, SLU_EUNKNOWN, NULL);
+	} else if (why == TOO_MANY) {
+		slu_fail(&r->why, SLU_ETOOBIG, "key %.*s: more than %d attachments", (int)key.n,
+			 key.p, LOCK_DOCS_MAX - 1);
+		op_fail(c->op, SLU_ETOOBIG, &r->why);
+	} else {
+		redis_lock_refuse(r, c->op, why > 0 && why < LOCK_WHYS ? (enum lock_why)why : LOCK_NONE);
+	}
+}
+
+/* The record of a document; of a large one that is listed, what comes before its payload.
+ * NULL: it is none, or there is no memory. */
+static struct piece *
+document_of(const redisReply *const *f)
+{
+	const struct slice head = { f[5]->str, (size_t)f[5]->len };
+	const size_t n = (size_t)f[6]->len;
+	struct message m;
+	struct piece *p;
+
+	if (message_decode_head(head, &m, NULL) || (n > 0 && n != m.payload_size))
+		return NULL;
+	m.number = (uint64_t)redis_int(f[2]);
+	m.id = m.id ? m.id : m.number;
+	m.accepted = m.due = redis_ns(redis_int(f[4]));
+	m.payload = (struct slice){ f[6]->str, (size_t)m.payload_size }; /* only told, not read */
+	p = piece_new(head.n + n);
+	if (!p)
+		return NULL;
+	message_encode_head(&m, p->bytes);
+	if (n)
+		memcpy(p->bytes + head.n, f[6]->str, n);
+	return p;
+}
+
+static bool
+is_document(const redisReply *reply)
+{
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements < DOC_FIELDS)
+		return false;
+	return reply->element[0]->str && reply->element[0]->len <= LOCK_KEY_MAX &&
+	       reply->element[5]->str && reply->element[6]->str;
+}
+
+/* *out: NULL only without an etag. */
+static bool
+take_document(const redisReply *reply, struct op_ref *out)
+{
+	const redisReply *const *f = (const redisReply *const *)reply->element;
+
+	*out = (struct op_ref){ 0 };
+	if (!is_document(reply))
+		return false;
+	if (redis_int(f[2]) == 0)
+		return true;
+	*out = piece_ref(document_of(f));
+	return out->pin != NULL;
+}
+
+static void
+damaged(struct redis *r, struct op *op)
+{
+	op_unpin(op);
+	op->n_keys = 0;
+	redis_refuse(r, op, SLU_ECORRUPT, "redis: a document that is none");
+}
+
+static void
+take_keys(struct redis *r, struct op *op, const redisReply *docs)
+{
+	for (size_t i = 0; i < docs->elements; i++) {
+		const redisReply *const *f = (const redisReply *const *)docs->element[i]->element;
+		struct op_key *row = &op->keys[op->n_keys];
+		struct op_ref record;
+
+		if (op->n_keys == op->max_keys) {
+			op->lock.more = true;
+			return;
+		}
+		if (!take_document(docs->element[i], &record)) {
+			damaged(r, op);
+			return;
+		}
+		*row = (struct op_key){
+			.version = (uint64_t)redis_int(f[1]),
+			.etag = (uint64_t)redis_int(f[2]),
+			.updated = redis_ns(redis_int(f[3])),
+			.record = record,
+		};
+		memcpy(row->name, f[0]->str, (size_t)f[0]->len);
+		op->n_keys++;
+	}
+}
+
+static void
+take_lease(struct op_lock *q, const redisReply *const *f)
+{
+	q->token = (uint64_t)redis_int(f[5]);
+	txn_read(f[6]->str, q->token, q->txn);
+	if (q->holder)
+		(void)snprintf(q->holder, LOCK_OWNER_MAX + 1, "%.*s", (int)f[7]->len, f[7]->str);
+}
+
+/* What locks.lua tells of every key. */
+static void
+take_told(struct op_lock *q, const redisReply *const *f)
+{
+	q->version = (uint64_t)redis_int(f[1]);
+	q->etag = (uint64_t)redis_int(f[2]);
+	q->updated = redis_ns(redis_int(f[3]));
+	q->until = redis_ns(redis_int(f[4]));
+}
+
+static bool
+is_told(const redisReply *answer)
+{
+	return answer->type == REDIS_REPLY_ARRAY && answer->elements >= TELL_FIELDS &&
+	       answer->element[6]->str && answer->element[7]->str &&
+	       answer->element[10]->type == REDIS_REPLY_ARRAY;
+}
+
+static void
+ask_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	const redisReply *const *f = (const redisReply *const *)answer->element;
+	struct op *op = c->op;
+	struct op_lock *q = &op->lock;
+
+	if (!is_told(answer)) {
+		redis_refuse(r, op, SLU_ECORRUPT, "redis: a key that is none");
+		return;
+	}
+	take_told(q, f);
+	if (redis_int(f[0]) != LOCK_OK) {
+		take_refusal(r, c, redis_int(f[0]));
+		return;
+	}
+	if (op->verb == OP_ACQUIRE || op->verb == OP_DESCRIBE)
+		take_lease(q, f);
+	if (op->verb == OP_DESCRIBE)
+		q->hidden = redis_int(f[8]);
+	op->count = (uint64_t)redis_int(f[9]);
+	if (op->verb == OP_ATTACHMENTS)
+		take_keys(r, op, f[10]);
+	else if (f[10]->elements && !take_document(f[10]->element[0], &q->record))
+		damaged(r, op);
+}
+
+static void
+keys_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	if (answer->elements < 2)
+		return;
+	take_keys(r, c->op, answer->element[1]);
+	c->op->lock.more |= redis_int(answer->element[0]) == 1;
+}
+
+/* clang-format off */
+const struct rverb redis_lock_verbs[OP_VERBS] = {
+	[OP_ACQUIRE]      = { "acquire",      ask_count,  ask_encode,  ask_decode },
+	[OP_KEEPALIVE]    = { "keepalive",    ask_count,  ask_encode,  ask_decode },
+	[OP_RELEASE]      = { "release",      ask_count,  ask_encode,  ask_decode },
+	[OP_STATE_GET]    = { "state_get",    ask_count,  ask_encode,  ask_decode },
+	[OP_STATE_PUT]    = { "state_put",    ask_count,  ask_encode,  ask_decode },
+	[OP_STATE_REMOVE] = { "state_remove", ask_count,  ask_encode,  ask_decode },
+	[OP_STATE_META]   = { "state_meta",   ask_count,  ask_encode,  ask_decode },
+	[OP_DESCRIBE]     = { "describe",     ask_count,  ask_encode,  ask_decode },
+	[OP_KEYS]         = { "keys",         keys_count, keys_encode, keys_decode },
+	[OP_ATTACHMENTS]  = { "attachments",  ask_count,  ask_encode,  ask_decode },
+};
+/* clang-format on */

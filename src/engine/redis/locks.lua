@@ -1,0 +1,476 @@
+-- locks.lua - lock keys, and the documents beside them or beside a message: the rules K1 to
+-- K8 of core/locks.h.
+--
+-- All of it is in the hash msg of its queue. Of `.locks`: `l:<key>` how a key stands; its
+-- name is in `all`, where the order is that of the names, and in `ends` as `l:<key>` when
+-- it falls due. Of any other queue: `<id>:s` the state of a message, of which its st says
+-- that there is one. `d:<etag>` and `d:<etag>:p` are the record of a document: what comes
+-- before its payload, and that.
+--
+-- A key: t token, u until, w owner, x transaction ('': that of its token), o its end was
+-- noted, f there was no such key before this lease, v version, a when that was, kn known
+-- until, h hidden, hs and hd that and what is staged of it, op which op changed it last and
+-- c what that counted, docs: n name, e etag, at when it was put; s and sat the same of what
+-- is staged, r its removal is. Of what is staged for a message none outlives the lease.
+
+do
+
+local KNOWN = 86400e6 -- K8
+local DOCS_MAX = 65
+local LISTED = 65536 -- a larger payload is not listed with its document
+local PAGE = 4 * 1048576 -- bytes of documents
+local why = { held = 1, known = 2, none = 3, expired = 4, fence = 5, txn_missing = 6,
+	txn_other = 7, version = 8, etag = 9, too_many = -1 }
+
+local function read_ask()
+	local ask = { key = arg(), id = arg(), t = now - num(), name = arg(), owner = arg(),
+		token = num(), fence = num(), txn = arg(), of_token = arg(), ttl = num(),
+		if_version = num(), if_etag = num() }
+
+	for flag in string.gmatch(arg(), '%S+') do
+		ask[flag] = true
+	end
+	ask.op, ask.head, ask.payload = arg(), arg(), arg()
+	return ask
+end
+
+-- ---- Documents ----
+
+local function doc_of(lock, name)
+	for _, doc in ipairs(lock.docs) do
+		if doc.n == name then
+			return doc
+		end
+	end
+end
+
+-- What the holder sees, or what everybody does.
+local function seen(doc, staged)
+	if staged and (doc.s or doc.r) then
+		return doc.s, doc.sat
+	end
+	return doc.e, doc.at
+end
+
+local function is_staged(lock)
+	for _, doc in ipairs(lock.docs) do
+		if doc.s or doc.r then
+			return true
+		end
+	end
+	return lock.hs
+end
+
+local function has_state(lock)
+	for _, doc in ipairs(lock.docs) do
+		if doc.e then
+			return true
+		end
+	end
+end
+
+local function drop(q, etag)
+	if etag then
+		call('HDEL', q.msg, 'd:' .. int(etag), 'd:' .. int(etag) .. ':p')
+	end
+end
+
+local function unstage(lock)
+	local docs = {}
+
+	for _, doc in ipairs(lock.docs) do
+		doc.s, doc.sat, doc.r = nil, nil, nil
+		docs[#docs + 1] = doc.e and doc
+	end
+	lock.docs, lock.hs, lock.hd = docs, nil, nil
+end
+
+local function commit(q, lock, t)
+	if not is_staged(lock) then
+		return
+	end
+	for _, doc in ipairs(lock.docs) do
+		if doc.s or doc.r then
+			drop(q, doc.e)
+			doc.e, doc.at = doc.s, doc.sat
+		end
+	end
+	if lock.hs then
+		lock.h = lock.hd
+	end
+	unstage(lock)
+	lock.v, lock.a = lock.v + 1, t
+end
+
+local function rollback(q, lock)
+	for _, doc in ipairs(lock.docs) do
+		drop(q, doc.s)
+	end
+	unstage(lock)
+end
+
+-- ---- Keys ----
+
+local function fresh()
+	return { v = 0, a = 0, docs = {} }
+end
+
+local function read_lock(q, field)
+	local text = call('HGET', q.msg, field)
+
+	return text and cmsgpack.unpack(text) or nil
+end
+
+local function write_lock(q, field, lock)
+	q.changed = true
+	return call('HSET', q.msg, field, cmsgpack.pack(lock))
+end
+
+local function count(q, what, by)
+	call('HINCRBY', q.meta, what, by)
+end
+
+local function is_leased(lock)
+	return lock.t and not lock.o
+end
+
+local function is_held(lock)
+	return is_leased(lock) and lock.u > now
+end
+
+local function exists(lock)
+	return has_state(lock) or is_held(lock) or (lock.kn or 0) > now or
+		(is_leased(lock) and lock.u + KNOWN > now)
+end
+
+local function save_key(q, key, lock, was_leased)
+	local due = is_leased(lock) and lock.u or not has_state(lock) and lock.kn
+
+	if write_lock(q, 'l:' .. key, lock) == 1 then
+		call('ZADD', q.all, 0, key)
+		count(q, 'locks', 1)
+	end
+	if due then
+		call('ZADD', q.ends, due, 'l:' .. key)
+	else
+		call('ZREM', q.ends, 'l:' .. key)
+	end
+	if was_leased and not is_leased(lock) then
+		count(q, 'leases', -1)
+		q.freed[#q.freed + 1] = key
+	elseif not was_leased and is_leased(lock) then
+		count(q, 'leases', 1)
+	end
+end
+
+-- Its lease has ended (K2), or nobody needs to know it any more (K8).
+function fates.key(q, key)
+	local lock = read_lock(q, 'l:' .. key)
+
+	if is_leased(lock) then
+		rollback(q, lock)
+		lock.o, lock.kn = true, lock.u + KNOWN
+		save_key(q, key, lock, true)
+	else
+		call('HDEL', q.msg, 'l:' .. key)
+		call('ZREM', q.all, key)
+		count(q, 'locks', -1)
+		q.changed = true
+	end
+end
+
+-- ---- The state of a message (K7) ----
+
+function fates.message(q, id, m, fate)
+	if not m.st then
+		return
+	end
+	local lock = read_lock(q, id .. ':s')
+
+	if fate == 'commit' then
+		commit(q, lock, now)
+	else
+		rollback(q, lock)
+	end
+	if fate == 'gone' or (lock.v == 0 and #lock.docs == 0) then
+		for _, doc in ipairs(lock.docs) do
+			drop(q, doc.e)
+		end
+		call('HDEL', q.msg, id .. ':s')
+		count(q, 'states', -1)
+		m.st = nil
+	else
+		write_lock(q, id .. ':s', lock)
+	end
+end
+
+-- For who claims it: version, etag.
+function fates.seen(q, id, m)
+	local lock = m.st and read_lock(q, id .. ':s')
+	local doc = lock and doc_of(lock, '')
+
+	return lock and lock.v or 0, doc and doc.e or 0
+end
+
+-- ---- Answers ----
+
+local function tell(ask, lock, staged, more)
+	local doc = lock and doc_of(lock, ask.name)
+	local etag = doc and seen(doc, staged)
+
+	lock = lock or fresh()
+	return { more.why or 0, lock.v + (staged and is_staged(lock) and 1 or 0), etag or 0, lock.a,
+		more.u or 0, more.t or 0, more.x or '', more.w or '', lock.h and 1 or 0,
+		more.c or 0, more.docs or {} }
+end
+
+local function refuse(ask, lock, no)
+	return tell(ask, lock, false, { why = no, u = no == why.held and lock and lock.u })
+end
+
+local function document(q, lock, name, staged, etag, at, most)
+	local field = 'd:' .. int(etag)
+	local fits = most == nil or call('HSTRLEN', q.msg, field .. ':p') <= most
+
+	return { name, lock.v + (staged and is_staged(lock) and 1 or 0), etag, lock.a, at,
+		call('HGET', q.msg, field) or '', fits and call('HGET', q.msg, field .. ':p') or '' }
+end
+
+-- ---- Holders ----
+
+-- The key, whose lease counts, and the message if it is that one's state.
+local function open(q, ask)
+	if ask.id == '' then
+		local lock = read_lock(q, 'l:' .. ask.key)
+
+		return lock, lock or {}
+	end
+	local m = load(q, ask.id)
+
+	return m and m.st and read_lock(q, ask.id .. ':s') or nil, m or {}, m
+end
+
+-- Why not, or nil.
+local function check(ask, lock, lease, without_txn)
+	if ask.token == 0 or ask.token ~= lease.t then
+		return why.none
+	elseif lease.o or lease.u <= ask.t then
+		return why.expired
+	elseif ask.fence ~= 0 and ask.fence ~= lease.t then
+		return why.fence
+	elseif ask.txn == '' then
+		return not without_txn and why.txn_missing or nil
+	elseif ask.id == '' and ask.txn ~= (lock.x ~= '' and lock.x or ask.of_token) then
+		return why.txn_other
+	end
+end
+
+local function check_match(ask, lock)
+	local doc = doc_of(lock, ask.name)
+
+	if ask.if_version >= 0 and ask.if_version ~= lock.v + (is_staged(lock) and 1 or 0) then
+		return why.version
+	elseif ask.if_etag ~= 0 and ask.if_etag ~= (doc and seen(doc, true)) then
+		return why.etag
+	end
+end
+
+-- What a holder asks for, as a step that changes the key, or says why not, or (second) that
+-- there is nothing to change. It was this op that changed it last: its answer was lost.
+local function holder(step)
+	return function(queues)
+		local q, ask = queues[1], read_ask()
+		local lock, lease, m = open(q, ask)
+
+		if not (lock and lock.op == ask.op) then
+			local no = check(ask, lock, lease, verb == 'keepalive' or ask.undo)
+			local same
+
+			if no then
+				return refuse(ask, lock, no)
+			end
+			lock = lock or fresh()
+			lock.c = nil
+			no, same = step(q, ask, lock, m)
+			if no then
+				return refuse(ask, lock, no)
+			end
+			if not same then
+				lock.op = ask.op
+			end
+			if m and not same then
+				write_lock(q, ask.id .. ':s', lock)
+			elseif not same then
+				save_key(q, ask.key, lock, true)
+			end
+			if m and not same and not m.st then
+				m.st = 1
+				save(q, ask.id, m)
+				count(q, 'states', 1)
+			end
+		end
+		return tell(ask, lock, true, { u = lease.u, c = lock.c })
+	end
+end
+
+verbs.keepalive = holder(function(_, ask, lock)
+	lock.u = ask.t + ask.ttl
+end)
+
+verbs.release = holder(function(q, ask, lock, m)
+	if m and not is_staged(lock) then
+		return nil, true
+	end
+	if ask.rollback then
+		rollback(q, lock)
+	else
+		commit(q, lock, ask.t)
+	end
+	if not m then
+		lock.kn = ask.undo and lock.f and ask.t or ask.t + KNOWN
+		lock.t, lock.u, lock.w, lock.x, lock.f = nil, nil, nil, nil, nil
+	end
+end)
+
+verbs.state_put = holder(function(q, ask, lock)
+	local doc, no, attached = doc_of(lock, ask.name), check_match(ask, lock), 0
+
+	for _, each in ipairs(lock.docs) do
+		attached = attached + (each.n ~= '' and 1 or 0)
+	end
+	if no then
+		return no
+	elseif ask.absent and doc and seen(doc, true) then
+		return why.known
+	elseif not doc and ask.name ~= '' and attached >= DOCS_MAX - 1 then
+		return why.too_many
+	end
+	if not doc then
+		doc = { n = ask.name }
+		lock.docs[#lock.docs + 1] = doc
+	end
+	drop(q, doc.s)
+	doc.s, doc.sat, doc.r = next_number(q), now, nil
+	call('HSET', q.msg, 'd:' .. int(doc.s), ask.head, 'd:' .. int(doc.s) .. ':p', ask.payload)
+end)
+
+verbs.state_remove = holder(function(q, ask, lock)
+	local no, n, docs = check_match(ask, lock), 0, {}
+
+	if no then
+		return no
+	end
+	for _, doc in ipairs(lock.docs) do
+		if (ask.all and doc.n ~= '' or not ask.all and doc.n == ask.name) and seen(doc, true) then
+			drop(q, doc.s)
+			doc.s, doc.sat, doc.r = nil, nil, doc.e and true
+			n = n + 1
+		end
+		docs[#docs + 1] = (doc.e or doc.s) and doc
+	end
+	lock.docs, lock.c = docs, n
+	return nil, n == 0
+end)
+
+verbs.state_meta = holder(function(_, ask, lock)
+	local no = check_match(ask, lock)
+
+	if no then
+		return no
+	end
+	lock.hs, lock.hd = true, ask.hidden
+end)
+
+function verbs.acquire(queues)
+	local q, ask = queues[1], read_ask()
+	local lock = read_lock(q, 'l:' .. ask.key)
+	local known = lock and exists(lock)
+	local was_leased = lock and is_leased(lock)
+
+	if not (lock and is_held(lock) and lock.op == ask.op) then -- else its answer was lost
+		if ask.waited or (lock and is_held(lock)) then
+			return refuse(ask, lock, why.held)
+		elseif known and ask.absent then
+			return refuse(ask, lock, why.known)
+		end
+		lock = lock or fresh()
+		rollback(q, lock)
+		lock.t, lock.u, lock.w, lock.x = next_number(q), now + ask.ttl, ask.owner, ask.txn
+		lock.o, lock.f, lock.op = nil, not known or nil, ask.op
+		save_key(q, ask.key, lock, was_leased)
+	end
+	return tell(ask, lock, false, { t = lock.t, u = lock.u, x = lock.x })
+end
+
+-- ---- Looking ----
+
+function verbs.state_get(queues)
+	local q, ask = queues[1], read_ask()
+	local lock, lease = open(q, ask)
+	local staged = ask.token ~= 0
+	local no = staged and check(ask, lock, lease, true)
+	local doc = lock and doc_of(lock, ask.name)
+	local docs, etag, at = {}
+
+	if no then
+		return refuse(ask, lock, no)
+	end
+	if doc then
+		etag, at = seen(doc, staged)
+		docs[1] = etag and document(q, lock, ask.name, staged, etag, at)
+	end
+	return tell(ask, lock, staged, { u = lease.u, docs = docs })
+end
+
+function verbs.attachments(queues)
+	local q, ask = queues[1], read_ask()
+	local lock, lease = open(q, ask)
+	local staged = ask.token ~= 0
+	local no = staged and check(ask, lock, lease, true)
+	local docs = {}
+
+	if no then
+		return refuse(ask, lock, no)
+	end
+	for _, doc in ipairs(lock and lock.docs or {}) do
+		local etag, at = seen(doc, staged)
+
+		docs[#docs + 1] = doc.n ~= '' and etag and
+			document(q, lock, doc.n, staged, etag, at, LISTED) or nil
+	end
+	return tell(ask, lock, staged, { docs = docs })
+end
+
+function verbs.describe(queues)
+	local q, ask = queues[1], read_ask()
+	local lock, lease = open(q, ask)
+
+	return tell(ask, lock, false, is_held(lease) and
+		{ t = lease.t, u = lease.u, x = ask.id == '' and lease.x, w = ask.id == '' and lease.w } or {})
+end
+
+-- Names behind that one; a page that ends before something is shown says how far it came.
+function verbs.keys(queues)
+	local q, after, max, scan = queues[1], arg(), num(), num()
+	local names = call('ZRANGEBYLEX', q.all, after == '' and '-' or '(' .. after, '+', 'LIMIT', 0,
+		scan + 1)
+	local docs, bytes = {}, 0
+
+	for i, name in ipairs(names) do
+		if i > scan or #docs == max or bytes >= PAGE then
+			return { 1, docs }
+		end
+		local lock = read_lock(q, 'l:' .. name)
+		local doc = doc_of(lock, '')
+
+		if doc and doc.e and not lock.h then
+			docs[#docs + 1] = document(q, lock, name, false, doc.e, doc.at)
+			bytes = bytes + #docs[#docs][7]
+		elseif i == scan then
+			docs[#docs + 1] = { name, lock.v, 0, lock.a, 0, '', '' }
+		end
+	end
+	return { 0, docs }
+end
+
+end
