@@ -14,7 +14,8 @@ enum {
 /* As sluice.lua has them. */
 static const char *const key_names[] = { "meta", "msg", "delayed", "inprog", "dlq",
 					 "held", "heads", "ttl", "idem", "results",
-					 "all", "prios", "ends", "aside", "ops" };
+					 "all", "prios", "ends", "aside", "ops",
+					 "later", "taken" };
 
 /* And the counter: of the shard, or in a cluster, where a call is for one slot, of the
  * queue. */
@@ -123,6 +124,17 @@ put_notice(struct redis *r)
 	rwire_arg(r->wire, slice_of(text));
 }
 
+/* How many; and what the map says of them. */
+static void
+put_queues(struct redis *r, const struct rcall *c)
+{
+	char route[MOVE_SHARD + 24], text[MOVE_SHARD + 48];
+
+	redis_route(c, route, sizeof route);
+	(void)snprintf(text, sizeof text, "%" PRIu32 "%s", c->n_queues, route);
+	rwire_arg(r->wire, slice_of(text));
+}
+
 static double
 dice(struct redis *r)
 {
@@ -148,7 +160,7 @@ put_common(struct redis *r, const struct rcall *c)
 	rwire_arg(r->wire, slice_of(text));
 	put_default_policy(r);
 	put_notice(r);
-	rwire_number(r->wire, c->n_queues);
+	put_queues(r, c);
 }
 
 static void
@@ -211,7 +223,7 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 		struct rqueue *q = rqueue_at(r, queues_of(c)[i]);
 		int64_t ready;
 
-		if (!is_array(tail, 7) || !is_array(tail->element[5], 0) ||
+		if (!is_array(tail, 8) || !is_array(tail->element[5], 0) ||
 		    !is_array(tail->element[6], 0))
 			return odd(err, r, "an answer without its end");
 		q->next_due = tail->element[0]->len ? redis_ns(redis_int(tail->element[0]))
@@ -222,6 +234,7 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 		q->totals.done += (uint64_t)redis_int(tail->element[4]);
 		tell_ended(r, tail->element[5]);
 		redis_tell_freed(r, q, tail->element[6]);
+		redis_point_elsewhere(c, tail->element[7]);
 		if (ready > 0 && r->outer.ready)
 			r->outer.ready(r->outer.ready_arg, slice_of(q->space), slice_of(q->name),
 				       (uint32_t)ready);

@@ -1,9 +1,9 @@
 -- call.lua - the end of the script: one call, now that all verbs are known.
 
 local queues = {}
-local n_queues = tonumber(ARGV[8])
+local n_queues, epoch, lives = string.match(ARGV[8], '^(%d+) ?(%d*) ?(%S*)$')
 
-for i = 1, n_queues do
+for i = 1, tonumber(n_queues) do
 	queues[i] = open_queue(arg(), arg())
 	local missing = unknown_prios(queues[i])
 
@@ -27,6 +27,9 @@ end
 local before = budget
 
 for _, q in ipairs(queues) do
+	if epoch ~= '' then
+		mark(q, tonumber(epoch), lives)
+	end
 	tick(q, now - came)
 end
 
@@ -46,6 +49,6 @@ for i, q in ipairs(queues) do
 	for _, key in ipairs(q.freed) do
 		call('PUBLISH', channel, node .. ':' .. q.name .. ' ' .. key)
 	end
-	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed }
+	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed, q.lives }
 end
 return { 'ok', int(now), before - budget, answer, tails }

@@ -117,7 +117,7 @@ redis_plan_lock(struct redis *r, struct op *op, struct slu_err *err)
 		return 0;
 	}
 	rc = op->verb == OP_ACQUIRE ? redis_make_queue(r, op, &h, err)
-				    : redis_find_queue(r, op->space, op->queue, &h, err);
+				    : redis_find_queue(r, op, op->space, op->queue, &h, err);
 	if (rc)
 		return rc;
 	if (h == SLAB_NONE)

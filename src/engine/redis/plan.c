@@ -164,6 +164,8 @@ plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 		struct message *m = &op->puts[i].m;
 		uint32_t h;
 
+		if (op->puts[i].taken)
+			continue;
 		m->space = m->space.n ? m->space : op->space;
 		m->queue = m->queue.n ? m->queue : op->queue;
 		op->failed = i;
@@ -187,7 +189,8 @@ plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 		return no_memory(err);
 	c->n_queues = 0;
 	for (uint32_t i = 0; i < op->n_puts; i++)
-		add_queue(c, rqueue_find(r, op->puts[i].m.space, op->puts[i].m.queue));
+		if (!op->puts[i].taken)
+			add_queue(c, rqueue_find(r, op->puts[i].m.space, op->puts[i].m.queue));
 	return 0;
 }
 
@@ -208,10 +211,10 @@ is_shown(const struct rqueue *q, struct slice space)
 	       (space.n == 0 || slice_eq(slice_of(q->space), space));
 }
 
-/* A queue that another node may have made meanwhile. */
-int
-redis_find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *out,
-		 struct slu_err *err)
+/* A queue that another node may have made meanwhile; SLAB_NONE: there is none. */
+static int
+find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *out,
+	   struct slu_err *err)
 {
 	char member[2 * MESSAGE_NAME_MAX + 2];
 	redisReply *reply = NULL;
@@ -234,6 +237,21 @@ redis_find_queue(struct redis *r, struct slice space, struct slice queue, uint32
 	return rc;
 }
 
+/* V1: what is said to live elsewhere has to have a mark. */
+int
+redis_find_queue(struct redis *r, const struct op *op, struct slice space,
+		 struct slice queue, uint32_t *out, struct slu_err *err)
+{
+	const bool moved = op->epoch && op->lives && *op->lives && queue.n;
+	int rc = find_queue(r, space, queue, out, err);
+
+	if (!rc && *out == SLAB_NONE && moved) {
+		rc = list_queue(r, space, queue, &op->as, err);
+		*out = rqueue_find(r, space, queue);
+	}
+	return rc;
+}
+
 /* The queue of an item, or SLAB_NONE. */
 static int
 item_queue(struct redis *r, const struct op *op, struct slice space, struct slice queue,
@@ -243,7 +261,7 @@ item_queue(struct redis *r, const struct op *op, struct slice space, struct slic
 	queue = queue.n ? queue : op->queue;
 	if (queue.n == 0)
 		return locate(r, space, id, out, err);
-	return redis_find_queue(r, space, queue, out, err);
+	return redis_find_queue(r, op, space, queue, out, err);
 }
 
 static uint64_t
@@ -262,9 +280,12 @@ plan_items(struct redis *r, struct op *op, struct slu_err *err)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct slice none = { 0 };
 		uint32_t h;
-		const int rc = item_queue(r, op, rows ? none : op->items[i].space,
-					  rows ? none : op->items[i].queue, item_id(op, i), &h, err);
+		int rc;
 
+		if (!rows && op->items[i].taken)
+			continue;
+		rc = item_queue(r, op, rows ? none : op->items[i].space,
+				rows ? none : op->items[i].queue, item_id(op, i), &h, err);
 		if (rc)
 			return rc;
 		if (h == SLAB_NONE) {
@@ -320,7 +341,7 @@ static int
 plan_queue(struct redis *r, struct op *op, struct slu_err *err)
 {
 	uint32_t h;
-	const int rc = redis_find_queue(r, op->space, op->queue, &h, err);
+	const int rc = redis_find_queue(r, op, op->space, op->queue, &h, err);
 
 	op->n_rows = op->n_queues = 0;
 	op->count = 0;
@@ -426,14 +447,6 @@ plan_backup(struct redis *r, struct op *op, struct slu_err *err)
 	return 0;
 }
 
-static int
-plan_move(struct redis *r, struct op *op, struct slu_err *err)
-{
-	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis moves no queues yet");
-	return 0;
-}
-
 typedef int plan_fn(struct redis *r, struct op *op, struct slu_err *err);
 
 static plan_fn *const plans[OP_VERBS] = {
@@ -459,7 +472,7 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_POLICY_SET] = plan_policy_set,
 	[OP_BACKUP] = plan_backup,
 	[OP_SHARD] = plan_shard,
-	[OP_MOVE] = plan_move,
+	[OP_MOVE] = redis_plan_move,
 	[OP_ACQUIRE] = redis_plan_lock,
 	[OP_KEEPALIVE] = redis_plan_lock,
 	[OP_RELEASE] = redis_plan_lock,

@@ -274,6 +274,7 @@ redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct
 	{
 		op->rc = 0;
 		op->lock.why = LOCK_OK;
+		op->elsewhere[0] = '\0';
 		op->engine = e;
 	}
 	if (r->down_until > now) {

@@ -10,7 +10,7 @@
  *
  * Keys of a queue, with the prefix `sluice` and on the shard that is called default:
  *
- *      sluice:q:<queue>:<namespace>:meta          hash: policy, time
+ *      sluice:q:<queue>:<namespace>:meta          hash: policy, time, mark, batches
  *                                 :msg            hash: <id> how it stands, <id>:r its record,
  *                                                 <id>:e its last error, <id>:s its state,
  *                                                 d:<etag> a document
@@ -28,6 +28,8 @@
  *                                 :ends           sorted set: when results and keys are forgotten
  *                                 :aside          set: damaged
  *                                 :ops            hash: what recent claims were granted
+ *                                 :later          delayed ones that have a key, by that
+ *                                 :taken          sorted set: what is set aside (move.lua)
  *
  * On another shard `:s:<shard>` follows the namespace. With hash tags what stands from
  * <queue> to there is in braces, so all keys of a queue are in one slot of a cluster.
@@ -57,6 +59,9 @@
  *  D6  What a call makes claimable is published (sluice:ready), so that consumers who wait at
  *      other nodes are woken; and so are keys that can be had: `namespace/.locks key`.
  *  D7  Times are kept in microseconds.
+ *  D8  A queue moves from shard to shard by engine/move.h: each step is one call. What a map
+ *      says of a queue goes with every call for it, and its mark is set by that call. Two
+ *      shards may share a server: then what is not a queue's is one for both.
  *  D8  A lease on a key ends in the first call of any node after its time; what was staged
  *      under it goes in the same step.
  */

@@ -25,6 +25,10 @@ struct rqueue {
 	struct ledger_totals totals;
 };
 
+enum {
+	REDIS_LINE = 24 /* bytes of an ordering key as text */
+};
+
 struct redis;
 struct rcall;
 
@@ -132,6 +136,13 @@ int redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err);
 extern const struct rverb redis_verbs[OP_VERBS];
 extern const struct rverb redis_tick_verb;
 
+/* As an argument: the record of a message. And as text: its ordering key, "" without. */
+void redis_put_record(struct redis *r, const struct message *m);
+const char *redis_line(const struct message *m, char out[static REDIS_LINE]);
+
+/* The next of the op's rows; false: it is none, or there is no memory. */
+bool redis_take_row(struct op *op, const redisReply *reply);
+
 /* The op failed by itself. */
 void redis_refuse(struct redis *r, struct op *op, int rc, const char *text);
 
@@ -157,11 +168,25 @@ int redis_plan_lock(struct redis *r, struct op *op, struct slu_err *err);
 void redis_tell_freed(struct redis *r, const struct rqueue *q, const redisReply *keys);
 bool redis_hear_freed(struct redis *r, const char *notice);
 
+/* ---- move.c ---- */
+
+int redis_plan_move(struct redis *r, struct op *op, struct slu_err *err);
+size_t redis_move_count(const struct rcall *c);
+void redis_move_encode(struct redis *r, const struct rcall *c);
+void redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer);
+
+/* What a call says of where its queues live: the epoch and the shard, "" without. */
+void redis_route(const struct rcall *c, char *out, size_t size);
+
+/* V2, V4, V5: of an op that has found nothing, and whose queue lives on that shard. */
+void redis_point_elsewhere(const struct rcall *c, const redisReply *lives);
+
 /* ---- plan.c ---- */
 
-/* SLAB_NONE: there is none, also at other nodes; or (op's) it is made. */
-int redis_find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *out,
-		     struct slu_err *err);
+/* SLAB_NONE: there is none, also at other nodes; of a queue of which the op says that it
+ * lives elsewhere there is one then (V1). Or (op's) it is made. */
+int redis_find_queue(struct redis *r, const struct op *op, struct slice space,
+		     struct slice queue, uint32_t *out, struct slu_err *err);
 int redis_make_queue(struct redis *r, const struct op *op, uint32_t *out, struct slu_err *err);
 
 /* SLU_EDOWN, SLU_EUNKNOWN, SLU_ENOMEM. */

@@ -8,9 +8,9 @@
 -- ARGV     1 verb  2 time in us, '' for the server's own  3 what fell due in the last so many
 --          us is left alone: the call came before it
 --          4 steps that may be spent on what is due  5 dice, 0 .. 1  6 the default policy
---          7 'channel node' of notices  8 number of queues, then for each: its name, and its
---          priorities as '0,5,10'
---          then what the verb needs
+--          7 'channel node' of notices  8 number of queues; from whoever has a map, 'number epoch
+--          lives': see engine/move.h. Then for each queue: its name, and its priorities as
+--          '0,5,10'; then what the verb needs
 --
 -- Answer   { 'ok', time, steps used, answer of the verb, { of each queue: next due,
 --            ready if there is something new, failures, deaths, ends, ids
@@ -22,12 +22,12 @@
 -- not, and are text throughout.
 
 local names = { 'meta', 'msg', 'delayed', 'inprog', 'dlq', 'held', 'heads', 'ttl', 'idem',
-	'results', 'all', 'prios', 'ends', 'aside', 'ops', 'counter' }
+	'results', 'all', 'prios', 'ends', 'aside', 'ops', 'later', 'taken', 'counter' }
 
 local READY, DELAYED, LEASED, HELD, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6
 local HOLDS, EXTENDED = 1, 2
 local MAX_ATTEMPTS, EXPIRED, REJECTED = 1, 2, 3
-local OK, ENOTFOUND, ELEASE = 0, 1, 2
+local OK, ENOTFOUND, ELEASE, ECONFLICT = 0, 1, 2, 3
 local OP_KEPT = 30e6 -- so long the answer of a claim can be had again
 
 local call = redis.call
@@ -64,6 +64,17 @@ local function read_policy(text)
 	return p
 end
 
+-- Of what is set aside, how many were in each state; then keys and results. See move.lua
+local function read_away(text)
+	local n = { 0, 0, 0, 0, 0, 0, 0 }
+
+	for word in string.gmatch(text or '', '%d+') do
+		n[#n + 1] = tonumber(word)
+		table.remove(n, 1)
+	end
+	return n
+end
+
 local function open_queue(name, prios)
 	local q = { name = name, pending = {}, order = {}, failed = 0, died = 0, done = 0, ended = {},
 		freed = {} }
@@ -78,11 +89,21 @@ local function open_queue(name, prios)
 		q.order[#q.order + 1] = tonumber(p)
 	end
 	table.sort(q.order)
-	local meta = call('HMGET', q.meta, 'policy', 'time')
+	local meta = call('HMGET', q.meta, 'policy', 'time', 'epoch', 'lives', 'batch', 'away')
 	q.has_policy = meta[1]
 	q.policy = read_policy(meta[1] or ARGV[6])
 	q.time = tonumber(meta[2] or '0')
+	q.epoch, q.lives = tonumber(meta[3] or '0'), meta[4] or ''
+	q.batch, q.away = meta[5], read_away(meta[6])
 	return q
+end
+
+-- V1: the highest epoch wins. What was never said to be elsewhere is here without a mark.
+local function mark(q, epoch, lives)
+	if epoch > q.epoch and (lives ~= '' or q.epoch > 0) then
+		q.epoch, q.lives, q.changed = epoch, lives, true
+		call('HSET', q.meta, 'epoch', int(epoch), 'lives', lives)
+	end
 end
 
 -- Priorities that are in use, and of which the caller does not know the key.
@@ -104,7 +125,7 @@ end
 -- ---- Messages: s state, p priority, d due, n number, a attempts, x failures, m its own
 -- max_attempts, t token, u until, c claimed, e expires or 0, g flags, r reason, k key, i
 -- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for, st it
--- has a state ----
+-- has a state, b it is set aside (and s what it was) ----
 
 local function load(q, id)
 	local text = call('HGET', q.msg, id)
@@ -129,10 +150,14 @@ local function place(m, id)
 	return string.format('%s:%016.0f:%016.0f:%s', m.k, m.d, m.n, id)
 end
 
-local function first_of_line(q, k)
-	local found = call('ZRANGEBYLEX', q.held, '[' .. k .. ':', '(' .. k .. ';', 'LIMIT', 0, 1)[1]
+local function first_in(key, k)
+	local found = call('ZRANGEBYLEX', key, '[' .. k .. ':', '(' .. k .. ';', 'LIMIT', 0, 1)[1]
 
 	return found and string.match(found, ':(%d+)$')
+end
+
+local function first_of_line(q, k)
+	return first_in(q.held, k)
 end
 
 local function leave(q, id, m)
@@ -141,6 +166,9 @@ local function leave(q, id, m)
 		call('ZREM', q.pending[m.p], member(m, id))
 	elseif m.s == DELAYED then
 		call('ZREM', q.delayed, member(m, id))
+		if m.k then
+			call('ZREM', q.later, place(m, id))
+		end
 	elseif m.s == LEASED then
 		call('ZREM', q.inprog, member(m, id))
 		m.t, m.u, m.c = nil, nil, nil
@@ -163,6 +191,9 @@ local function enter(q, id, m, s)
 		q.woken = true
 	elseif s == DELAYED then
 		call('ZADD', q.delayed, m.d, member(m, id))
+		if m.k then
+			call('ZADD', q.later, 0, place(m, id))
+		end
 	elseif s == LEASED then
 		call('ZADD', q.inprog, m.u, member(m, id))
 		call('ZREM', q.ttl, member(m, id))
@@ -180,6 +211,16 @@ end
 
 local function head(q, k)
 	return call('HGET', q.heads, k)
+end
+
+-- Does the key have messages that are not dead?
+local function has_line(q, k)
+	return k and (head(q, k) or first_of_line(q, k) or first_in(q.later, k))
+end
+
+-- Is the key on its way to another shard?
+local function is_away(q, k)
+	return k and q.batch and call('ZSCORE', q.taken, 'k:' .. k)
 end
 
 local function advance(q, k)
@@ -424,7 +465,7 @@ end
 
 local function depth(q)
 	return ready_count(q) + call('ZCARD', q.delayed) + call('ZCARD', q.inprog) +
-		call('ZCARD', q.held)
+		call('ZCARD', q.held) + q.away[READY] + q.away[DELAYED] + q.away[HELD]
 end
 
 -- The bucket is the moment at which it is full, as core/bucket.h has it.
@@ -489,7 +530,8 @@ local function check_puts(queues, puts, limits)
 	for i, q in ipairs(queues) do
 		local rate = q.policy.max_rate > 0 and q.policy.max_rate or limits.rate
 		local burst = q.policy.max_rate > 0 and q.policy.burst or limits.burst
-		local wait = rate > 0 and q.puts > 0 and rate_wait(q, q.puts, rate, burst) or 0
+		local wait = rate > 0 and q.puts > 0 and q.lives == '' and
+			rate_wait(q, q.puts, rate, burst) or 0
 
 		if wait > 0 then
 			return { 'rate', q.first, wait, rate }
@@ -505,6 +547,10 @@ local function check_puts(queues, puts, limits)
 		put.known = put.i and (waiting[put.queue][put.i] or known(q, put.i))
 		if not put.known and call('HEXISTS', q.msg, put.id) == 1 then
 			put.again = true -- its first answer was lost
+		elseif is_away(q, not put.known and put.k) then
+			return { 'move', i - 1 }
+		elseif not put.known and q.lives ~= '' and not has_line(q, put.k) then
+			put.moved = true
 		elseif not put.known then
 			if put.i and q.idems < 1 then
 				return { 'idem', i - 1 }
@@ -544,7 +590,9 @@ local function enqueue(queues)
 	for i, put in ipairs(puts) do
 		local q = queues[put.queue]
 
-		if put.known then
+		if put.moved then
+			out[i] = {}
+		elseif put.known then
 			out[i] = { put.known, most(q, put) }
 		elseif put.again then
 			local m = load(q, put.id)
@@ -653,7 +701,7 @@ end
 local function held(q, id, token, t)
 	local m = load(q, id)
 
-	if not m then
+	if not m or m.b then
 		return nil, ENOTFOUND
 	end
 	if m.s ~= LEASED or m.u <= t then
@@ -768,8 +816,11 @@ end
 function settles.redrive(q, it)
 	local m = load(q, it.id)
 
-	if not m or m.s ~= DEAD then
+	if not m or m.s ~= DEAD or m.b then
 		return { ENOTFOUND }
+	end
+	if is_away(q, m.k) or (m.k and q.lives ~= '' and not has_line(q, m.k)) then
+		return { ECONFLICT }
 	end
 	leave(q, it.id, m)
 	m.n = next_number(q)
@@ -782,7 +833,7 @@ end
 function settles.delete(q, it)
 	local m = load(q, it.id)
 
-	if not m then
+	if not m or m.b then
 		return { ENOTFOUND }
 	end
 	if m.s == LEASED then
@@ -871,7 +922,7 @@ local function result(queues)
 	local text = call('HGET', q.results, id)
 
 	if text then
-		return { 1, call('ZSCORE', q.ends, 'r:' .. id), text }
+		return { 1, call('ZSCORE', q.ends, 'r:' .. id) or call('HGET', q.msg, id .. ':u'), text }
 	end
 	return { call('HEXISTS', q.msg, id) == 1 and 2 or 0 }
 end
@@ -885,8 +936,9 @@ local function stats(queues)
 
 		oldest = score and (not oldest or score < oldest) and score or oldest
 	end
-	return { ready_count(q), call('ZCARD', q.delayed), call('ZCARD', q.inprog),
-		call('ZCARD', q.held), call('ZCARD', q.dlq), call('SCARD', q.aside),
+	return { ready_count(q) + q.away[READY], call('ZCARD', q.delayed) + q.away[DELAYED],
+		call('ZCARD', q.inprog), call('ZCARD', q.held) + q.away[HELD],
+		call('ZCARD', q.dlq) + q.away[DEAD], call('SCARD', q.aside),
 		oldest or -1, q.policy.warn_depth, q.policy.paused, call('HLEN', q.heads),
 		call('HLEN', q.idem), call('HLEN', q.results), tonumber(counts[1] or 0),
 		tonumber(counts[2] or 0), tonumber(counts[3] or 0) }
@@ -908,6 +960,10 @@ end
 local function purge(queues)
 	local q, n = queues[1], 0
 	local places = { q.delayed, q.held }
+
+	if q.batch then
+		return -1
+	end
 
 	for _, p in ipairs(q.order) do
 		places[#places + 1] = q.pending[p]

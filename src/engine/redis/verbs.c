@@ -47,7 +47,11 @@ redis_refuse(struct redis *r, struct op *op, int rc, const char *text)
 static size_t
 enqueue_count(const struct rcall *c)
 {
-	return 5 + (size_t)PUT_ARGS * c->op->n_puts;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < c->op->n_puts; i++)
+		n += !c->op->puts[i].taken;
+	return 5 + PUT_ARGS * n;
 }
 
 static uint32_t
@@ -61,8 +65,8 @@ queue_index(const struct redis *r, const struct rcall *c, const struct message *
 	return 1;
 }
 
-static void
-encode_record(struct redis *r, const struct message *m)
+void
+redis_put_record(struct redis *r, const struct message *m)
 {
 	const size_t n = message_size(m);
 	struct buf *out = &r->wire->out;
@@ -75,15 +79,23 @@ encode_record(struct redis *r, const struct message *m)
 	buf_put(out, "\r\n", 2);
 }
 
+const char *
+redis_line(const struct message *m, char out[static REDIS_LINE])
+{
+	static const struct hash_key lines = { 1, 2 };
+
+	*out = '\0';
+	if (m->key.n)
+		(void)snprintf(out, REDIS_LINE, "%016" PRIx64, hash_keyed(&lines, m->key.p, m->key.n));
+	return out;
+}
+
 static void
 encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
 {
-	static const struct hash_key lines = { 1, 2 };
 	const struct message *m = &put->m;
-	char key[24] = "";
+	char line[REDIS_LINE];
 
-	if (m->key.n)
-		(void)snprintf(key, sizeof key, "%016" PRIx64, hash_keyed(&lines, m->key.p, m->key.n));
 	rwire_number(r->wire, queue_index(r, c, m));
 	put_u64(r, m->id);
 	rwire_number(r->wire, m->prio);
@@ -92,9 +104,9 @@ encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
 	rwire_number(r->wire, redis_us(put->ttl));
 	rwire_number(r->wire, m->max_attempts);
 	rwire_number(r->wire, redis_us(m->keep));
-	rwire_arg(r->wire, slice_of(key));
+	rwire_arg(r->wire, slice_of(redis_line(m, line)));
 	rwire_arg(r->wire, m->idem);
-	encode_record(r, m);
+	redis_put_record(r, m);
 }
 
 static void
@@ -106,9 +118,24 @@ enqueue_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, q ? quota_get(&q->rate) : 0);
 	rwire_number(r->wire, q ? quota_get(&q->burst) : 0);
 	rwire_number(r->wire, r->outer.max_idem);
-	rwire_number(r->wire, c->op->n_puts);
+	rwire_number(r->wire, (int64_t)(enqueue_count(c) / PUT_ARGS));
 	for (uint32_t i = 0; i < c->op->n_puts; i++)
-		encode_put(r, c, &c->op->puts[i]);
+		if (!c->op->puts[i].taken)
+			encode_put(r, c, &c->op->puts[i]);
+}
+
+/* Which of the op's puts is the nth that was sent? */
+static uint32_t
+sent_put(const struct op *op, int64_t nth)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->n_puts; i++) {
+		nth -= !op->puts[i].taken;
+		if (nth < 0)
+			return i;
+	}
+	return 0;
 }
 
 static void
@@ -118,8 +145,7 @@ enqueue_refused(struct rcall *c, const redisReply *answer)
 	const char *what = answer->element[0]->str;
 	const struct slice *queue;
 
-	op->failed = (uint32_t)redis_int(answer->element[1]);
-	op->failed = op->failed < op->n_puts ? op->failed : 0;
+	op->failed = sent_put(op, redis_int(answer->element[1]));
 	queue = &op->puts[op->failed].m.queue;
 	if (strcmp(what, "rate") == 0)
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_QUEUE_RATE,
@@ -129,36 +155,66 @@ enqueue_refused(struct rcall *c, const redisReply *answer)
 	else if (strcmp(what, "depth") == 0)
 		op->rc = limit_fail(&op->err, SLU_EQFULL, LIMIT_DEPTH, 0, "queue %.*s: %s",
 				    (int)queue->n, queue->p, slu_err_row(SLU_EQFULL)->text);
+	else if (strcmp(what, "move") == 0)
+		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, 0,
+				    "queue %.*s: an ordering key is on its way to another shard",
+				    (int)queue->n, queue->p);
 	else
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_IDEMPOTENCY, 0, "queue %.*s: %s",
 				    (int)queue->n, queue->p, slu_err_row(SLU_EBUSY)->text);
 }
 
 static void
+put_accepted(struct redis *r, struct op_put *put, const redisReply *one)
+{
+	struct message *m = &put->m;
+
+	put->existed = one->elements < 6;
+	put->max_attempts = (uint16_t)redis_int(one->element[one->elements - 1]);
+	m->id = id_of(one->element[0]);
+	if (put->existed)
+		return;
+	m->number = (uint64_t)redis_int(one->element[1]);
+	m->accepted = redis_ns(redis_int(one->element[2]));
+	m->due = redis_ns(redis_int(one->element[3]));
+	m->expires = redis_ns(redis_int(one->element[4]));
+	rqueue_at(r, rqueue_find(r, m->space, m->queue))->totals.accepted++;
+}
+
+/* The first that is not for this shard, or n_puts. */
+static uint32_t
+first_moved(const struct op *op, const redisReply *puts)
+{
+	for (uint32_t i = 0; i < puts->elements; i++)
+		if (puts->element[i]->elements == 0)
+			return sent_put(op, i);
+	return op->n_puts;
+}
+
+static void
 enqueue_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	const redisReply *puts = answer->element[1];
+	struct op *op = c->op;
+	uint32_t moved, at = 0;
 
 	if (strcmp(answer->element[0]->str, "taken") != 0) {
 		enqueue_refused(c, answer);
 		return;
 	}
-	for (uint32_t i = 0; i < c->op->n_puts && i < puts->elements; i++) {
-		const redisReply *one = puts->element[i];
-		struct op_put *put = &c->op->puts[i];
-		struct message *m = &put->m;
+	moved = first_moved(op, puts);
+	for (uint32_t i = 0; i < op->n_puts && at < puts->elements; i++) {
+		const redisReply *one = op->puts[i].taken ? NULL : puts->element[at++];
 
-		put->existed = one->elements < 6;
-		put->max_attempts = (uint16_t)redis_int(one->element[one->elements - 1]);
-		m->id = id_of(one->element[0]);
-		if (put->existed)
+		if (!one || !one->elements)
 			continue;
-		m->number = (uint64_t)redis_int(one->element[1]);
-		m->accepted = redis_ns(redis_int(one->element[2]));
-		m->due = redis_ns(redis_int(one->element[3]));
-		m->expires = redis_ns(redis_int(one->element[4]));
-		rqueue_at(r, rqueue_find(r, m->space, m->queue))->totals.accepted++;
+		put_accepted(r, &op->puts[i], one);
+		op->puts[i].taken = true;
 	}
+	if (moved == op->n_puts)
+		return;
+	op->failed = moved; /* V2 */
+	redis_refuse(r, op, SLU_EMOVED, slu_err_row(SLU_EMOVED)->text);
 }
 
 /* ---- Rows ---- */
@@ -182,8 +238,8 @@ record_of(const redisReply *bytes, const redisReply *const *f)
 	return p;
 }
 
-static bool
-take_row(struct op *op, const redisReply *reply)
+bool
+redis_take_row(struct op *op, const redisReply *reply)
 {
 	const redisReply *const *f = (const redisReply *const *)reply->element;
 	struct op_row *row = &op->rows[op->n_rows];
@@ -226,7 +282,7 @@ static void
 take_rows(struct redis *r, struct op *op, const redisReply *rows)
 {
 	for (size_t i = 0; i < rows->elements; i++) {
-		if (take_row(op, rows->element[i]))
+		if (redis_take_row(op, rows->element[i]))
 			continue;
 		op_unpin(op);
 		op->n_rows = 0;
@@ -319,14 +375,14 @@ tell_changed(struct redis *r, const struct op *op, uint64_t id, bool died)
 		r->outer.changed(r->outer.changed_arg, &(struct change){ .kind = kind, .id = id });
 }
 
-static const int item_codes[] = { 0, SLU_ENOTFOUND, SLU_ELEASE };
+static const int item_codes[] = { 0, SLU_ENOTFOUND, SLU_ELEASE, SLU_ECONFLICT };
 
 static int
 code_of(const redisReply *one)
 {
 	const int64_t code = one->elements ? redis_int(one->element[0]) : 1;
 
-	return code >= 0 && code < 3 ? item_codes[code] : SLU_ENOTFOUND;
+	return code >= 0 && code < 4 ? item_codes[code] : SLU_ENOTFOUND;
 }
 
 static void
@@ -392,7 +448,7 @@ get_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	c->op->n_rows = 0;
 	if (answer->elements == 0)
 		op_fail(c->op, SLU_ENOTFOUND, NULL);
-	else if (!take_row(c->op, answer))
+	else if (!redis_take_row(c->op, answer))
 		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: a message that is none");
 }
 
@@ -529,8 +585,15 @@ stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 static void
 purge_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
+	struct op *op = c->op;
+
 	(void)r;
-	c->op->count = (uint64_t)redis_int(answer);
+	if (redis_int(answer) < 0)
+		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, 0,
+				    "queue %.*s: some of it is on its way to another shard",
+				    (int)op->queue.n, op->queue.p);
+	else
+		op->count = (uint64_t)redis_int(answer);
 }
 
 static void
@@ -587,6 +650,7 @@ const struct rverb redis_verbs[OP_VERBS] = {
 	[OP_PURGE]      = { "purge",   no_args,       encode_nothing, purge_decode },
 	[OP_PAUSE]      = { "pause",   one_arg,       pause_encode,   policy_decode },
 	[OP_POLICY_GET] = { "policy",  one_arg,       policy_encode,  policy_decode },
+	[OP_MOVE]       = { "move",    redis_move_count, redis_move_encode, redis_move_decode },
 	[OP_POLICY_SET] = { "policy",  one_arg,       policy_encode,  policy_decode },
 };
 /* clang-format on */

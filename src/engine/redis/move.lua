@@ -1,0 +1,414 @@
+-- move.lua - queues that move to or from another shard: engine/move.h.
+--
+-- A batch that is set aside is in `taken`, a sorted set: a row of it has its place, from 1 on
+--
+--      m:<id>      a message. It is in msg and all, with its state of before, and nowhere else
+--      i:<key>     an idempotency key; all those of a batch are one row. It stays in idem
+--      r:<id>      a result. It stays in results; when it ends is <id>:u of msg
+--
+-- and k:<key>, at 0, is an ordering key that no message may be given now. In meta: the number
+-- of the batch, `away`: how many messages of each state there are in it, keys and results; and
+-- `given:<shard>`: the last batch that came from there.
+
+do
+
+local SCAN = 10000 -- so many that cannot be taken are passed over
+local KEYS_AWAY, RESULTS_AWAY = 6, 7
+
+-- ---- Taking ----
+
+local function is_full(b)
+	return b.n >= b.max or (b.max_bytes > 0 and b.bytes >= b.max_bytes)
+end
+
+local function next_row(b)
+	b.row = b.row + 1
+	b.n = b.n + 1
+	return b.row
+end
+
+local function set_aside(q, b, id, m)
+	leave(q, id, m)
+	call('ZREM', q.ttl, member(m, id))
+	m.b = 1
+	save(q, id, m)
+	call('ZADD', q.taken, next_row(b), 'm:' .. id)
+	q.away[m.s] = q.away[m.s] + 1
+	b.bytes = b.bytes + call('HSTRLEN', q.msg, id .. ':r')
+end
+
+-- All that are not dead, in order; nil: one of them is leased.
+local function line_of(q, k)
+	local first = head(q, k)
+	local ids = { first or nil }
+
+	if first and load(q, first).s == LEASED then
+		return nil
+	end
+	for _, key in ipairs({ q.held, q.later }) do
+		for _, mem in ipairs(call('ZRANGEBYLEX', key, '[' .. k .. ':', '(' .. k .. ';')) do
+			local id = string.match(mem, ':(%d+)$')
+
+			if id ~= first then
+				ids[#ids + 1] = id
+			end
+		end
+	end
+	return ids
+end
+
+local function take_message(q, b, id, m)
+	if not m.k or m.s == DEAD then
+		set_aside(q, b, id, m)
+		return true
+	end
+	local ids = line_of(q, m.k)
+
+	for _, each in ipairs(ids or {}) do
+		set_aside(q, b, each, load(q, each))
+	end
+	if ids then
+		call('ZADD', q.taken, 0, 'k:' .. m.k)
+	end
+	return ids
+end
+
+-- Of a place, in its order.
+local function take_from(q, b, key)
+	local passed = 0
+
+	while not is_full(b) and passed < SCAN do
+		local mems = call('ZRANGE', key, passed, passed + b.max - b.n - 1)
+
+		for _, mem in ipairs(mems) do
+			local id = id_of(mem)
+			local m = load(q, id)
+
+			if not m.b and not is_full(b) and not take_message(q, b, id, m) then
+				passed = passed + 1
+			end
+		end
+		if #mems == 0 then
+			return
+		end
+	end
+end
+
+-- What outlives messages: keys first, as one row, then results.
+local function take_ends(q, b)
+	local passed, results, keys_row = 0, {}, nil
+
+	while b.n + #results < b.max do
+		local mems = call('ZRANGE', q.ends, passed, passed + b.max - b.n - #results - 1, 'WITHSCORES')
+
+		for i = 1, #mems, 2 do
+			local kind, name = string.sub(mems[i], 1, 1), string.sub(mems[i], 3)
+
+			if kind == 'i' then
+				keys_row = keys_row or next_row(b)
+				b.n = b.n + 1
+				call('ZADD', q.taken, keys_row, mems[i])
+				q.away[KEYS_AWAY] = q.away[KEYS_AWAY] + 1
+			elseif kind == 'r' then
+				results[#results + 1] = mems[i]
+				call('HSET', q.msg, name .. ':u', mems[i + 1])
+			else
+				passed = passed + 1
+			end
+			if kind == 'i' or kind == 'r' then
+				call('ZREM', q.ends, mems[i])
+			end
+		end
+		if #mems == 0 then
+			break
+		end
+	end
+	for _, mem in ipairs(results) do
+		call('ZADD', q.taken, next_row(b), mem)
+	end
+	q.away[RESULTS_AWAY] = #results
+end
+
+-- Leases end, as if their holders gave them back.
+local function force(q, max)
+	for _, mem in ipairs(call('ZRANGE', q.inprog, 0, max - 1)) do
+		local id = id_of(mem)
+
+		settles['return'](q, { id = id, token = load(q, id).t }, -math.huge)
+		q.ended[#q.ended + 1] = id
+	end
+end
+
+local function take(q, batch, max, max_bytes)
+	local b = { row = 0, n = 0, bytes = 0, max = max, max_bytes = max_bytes }
+
+	for _, p in ipairs(q.order) do
+		take_from(q, b, q.pending[p])
+	end
+	take_from(q, b, q.delayed)
+	take_from(q, b, q.dlq)
+	take_ends(q, b)
+	if b.row > 0 then
+		q.batch, q.changed = batch, true
+		call('HSET', q.meta, 'batch', batch, 'away', table.concat(q.away, ' '))
+	end
+end
+
+-- ---- Rows of a batch ----
+
+local row_of = {} -- and how large it is
+
+function row_of.m(q, id)
+	local m = row(q, id, load(q, id), true)
+
+	return { 0, m }, #m[17]
+end
+
+function row_of.r(q, id)
+	local text = call('HGET', q.results, id)
+
+	return { 2, id, call('HGET', q.msg, id .. ':u'), text }, #text
+end
+
+-- The row of the keys begins with any of them.
+function row_of.i(q, _, place)
+	local out = { 1 }
+
+	for _, mem in ipairs(call('ZRANGEBYSCORE', q.taken, place, place)) do
+		local key = string.sub(mem, 3)
+		local id, until_ = string.match(call('HGET', q.idem, key), '^(%d+):(%d+)$')
+
+		for _, word in ipairs({ id, until_, key }) do
+			out[#out + 1] = word
+		end
+	end
+	return out, 0
+end
+
+-- Rows behind that one; and which is the last, or 0: there are no more.
+local function page(q, from, max, max_bytes)
+	local rows, total, place = {}, 0, from
+
+	while #rows < max do
+		local mem = call('ZRANGEBYSCORE', q.taken, int(place + 1), int(place + 1), 'LIMIT', 0, 1)[1]
+
+		if not mem then
+			return rows, 0
+		end
+		local next_one, size = row_of[string.sub(mem, 1, 1)](q, string.sub(mem, 3), int(place + 1))
+
+		if #rows > 0 and max_bytes > 0 and total + size > max_bytes then
+			break
+		end
+		total, place = total + size, place + 1
+		rows[#rows + 1] = next_one
+	end
+	return rows, call('ZCOUNT', q.taken, int(place + 1), '+inf') > 0 and place or 0
+end
+
+-- ---- Putting back, and letting go ----
+
+local back, gone = {}, {}
+
+function back.m(q, id)
+	local m = load(q, id)
+
+	m.b = nil
+	if m.e > 0 then
+		call('ZADD', q.ttl, m.e, member(m, id))
+	end
+	enter(q, id, m, m.s)
+end
+
+function back.i(q, key)
+	local until_ = string.match(call('HGET', q.idem, key), ':(%d+)$')
+
+	call('ZADD', q.ends, until_, 'i:' .. key)
+end
+
+function back.r(q, id)
+	call('ZADD', q.ends, call('HGET', q.msg, id .. ':u'), 'r:' .. id)
+	call('HDEL', q.msg, id .. ':u')
+end
+
+function back.k() end
+
+function gone.m(q, id)
+	forget(q, id, load(q, id), 0)
+end
+
+function gone.i(q, key)
+	call('HDEL', q.idem, key)
+end
+
+function gone.r(q, id)
+	call('HDEL', q.results, id)
+	call('HDEL', q.msg, id .. ':u')
+end
+
+function gone.k(q, k)
+	call('HDEL', q.heads, k)
+end
+
+local function end_batch(q, batch, each)
+	if q.batch ~= batch then
+		return
+	end
+	for _, mem in ipairs(call('ZRANGE', q.taken, 0, -1)) do
+		each[string.sub(mem, 1, 1)](q, string.sub(mem, 3))
+	end
+	call('DEL', q.taken)
+	call('HDEL', q.meta, 'batch', 'away')
+	q.batch, q.away, q.changed = false, read_away(), true
+end
+
+-- ---- Accepting ----
+
+local function stand(q, id, m, s)
+	if s == DEAD then
+		enter(q, id, m, DEAD)
+	elseif s == DELAYED then
+		if m.k and m.g % 2 == HOLDS and not head(q, m.k) then
+			call('HSET', q.heads, m.k, id) -- it waits for its next attempt
+		end
+		enter(q, id, m, DELAYED)
+	elseif m.k then
+		join(q, id, m)
+	else
+		enter(q, id, m, READY)
+	end
+end
+
+-- What is given begins with words: its kind, its id, then what that kind has. Is it a message
+-- that is new?
+local accepts = {}
+
+accepts['0'] = function(q, id, words)
+	local key, text, record = arg(), arg(), arg()
+	local m = { i = key ~= '' and key or nil }
+	local fields = { 'p', 'd', 'e', 'ac', 'm', 'kp', 'a', 'x', 'g', 'r' }
+	local s = tonumber(words())
+
+	if call('HEXISTS', q.msg, id) == 1 then
+		return 0
+	end
+	for _, field in ipairs(fields) do
+		m[field] = tonumber(words())
+	end
+	m.k, m.n, m.ad = words(), next_number(q), m.d
+	m.r, m.e = m.r > 0 and m.r or nil, s ~= DEAD and m.e or 0
+	call('HSET', q.msg, id .. ':r', record)
+	note_error(q, id, text)
+	call('ZADD', q.all, m.n, id)
+	call('HINCRBY', q.prios, int(m.p), 1)
+	if m.i and not known(q, m.i) then
+		call('HSET', q.idem, m.i, id .. ':0')
+	end
+	if m.e > 0 then
+		call('ZADD', q.ttl, m.e, member(m, id))
+	end
+	stand(q, id, m, s)
+	return 1
+end
+
+accepts['1'] = function(q, id, words)
+	local key, until_ = arg(), words()
+
+	if known(q, key) then
+		return 0
+	end
+	call('HSET', q.idem, key, id .. ':' .. until_)
+	call('ZADD', q.ends, until_, 'i:' .. key)
+	return 0
+end
+
+accepts['2'] = function(q, id, words)
+	call('ZADD', q.ends, words(), 'r:' .. id)
+	call('HSETNX', q.results, id, arg())
+	return 0
+end
+
+local function accept_next(q)
+	local words = string.gmatch(arg(), '%S+')
+
+	return accepts[words()](q, words(), words)
+end
+
+-- ---- Steps ----
+
+local function counter(q)
+	return tonumber(call('GET', q.counter) or '0')
+end
+
+-- What is leased, and what waits behind it.
+local function leased(q)
+	local n = call('ZCARD', q.inprog)
+
+	for _, mem in ipairs(call('ZRANGE', q.inprog, 0, SCAN - 1)) do
+		local k = load(q, id_of(mem)).k
+
+		for _, key in ipairs(k and { q.held, q.later } or {}) do
+			n = n + call('ZLEXCOUNT', key, '[' .. k .. ':', '(' .. k .. ';')
+		end
+	end
+	return n
+end
+
+local function kept_keys(q)
+	local results = call('HLEN', q.results) - q.away[RESULTS_AWAY]
+
+	return call('ZCARD', q.ends) - call('HLEN', q.ops) - results + q.away[KEYS_AWAY]
+end
+
+local steps = {}
+
+function steps.look() end
+
+function steps.take(q)
+	local batch, from, max, max_bytes, forced = arg(), num(), num(), num(), num()
+
+	if not q.batch and from == 0 then
+		if forced == 1 then
+			force(q, max)
+		end
+		take(q, batch, max, max_bytes)
+	end
+	if q.batch then
+		return page(q, from, max, max_bytes)
+	end
+end
+
+function steps.untake(q)
+	end_batch(q, arg(), back)
+end
+
+function steps.drop(q)
+	end_batch(q, arg(), gone)
+end
+
+function steps.give(q)
+	local field, batch, least, n, given = 'given:' .. arg(), arg(), num(), num(), 0
+
+	if counter(q) < least then
+		call('SET', q.counter, int(least)) -- V9
+	end
+	if call('HGET', q.meta, field) ~= batch then
+		for _ = 1, n do
+			given = given + accept_next(q)
+		end
+		call('HSET', q.meta, field, batch)
+		q.changed = true
+	end
+	return {}, 0, given
+end
+
+function verbs.move(queues)
+	local q = queues[1]
+	local rows, cursor, given = steps[arg()](q)
+
+	return { int(q.epoch), q.lives, call('ZCARD', q.all), leased(q), call('SCARD', q.aside),
+		kept_keys(q), call('HLEN', q.results), q.batch or '0', int(counter(q)), cursor or 0,
+		given or 0, rows or {} }
+end
+
+end
