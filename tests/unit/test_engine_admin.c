@@ -58,6 +58,20 @@ CASE(a_paused_queue_takes_and_settles_and_hands_out_nothing)
 	CHECK_EQ(1, rig_claim(r, "q", 10));
 }
 
+CASE(a_paused_queue_has_no_head)
+{
+	const uint64_t id = rig_put(r, "q", NULL);
+	struct op op;
+
+	rig_op(&op, OP_WATCH, RIG_SPACE, "q");
+	CHECK_EQ(0, rig_do(r, &op));
+	CHECK_EQ(id, op.id);
+	CHECK_EQ(0, pause_queue(r, "q", true));
+	CHECK_EQ(0, rig_do(r, &op));
+	CHECK_EQ(0, op.id);
+	CHECK_EQ(SLU_ETIMEOUT, rig_do(r, &op), "it is still the same");
+}
+
 CASE(a_pause_leaves_the_other_knobs_alone)
 {
 	struct policy policy = policy_default;

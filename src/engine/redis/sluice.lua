@@ -879,6 +879,10 @@ local function peek(queues)
 	return rows
 end
 
+local function watch(queues)
+	return queues[1].policy.paused == 0 and peek(queues) or {}
+end
+
 local function list_dead(q, cursor, max)
 	local m = cursor ~= '0' and load(q, cursor)
 	local rank = m and m.s == DEAD and call('ZRANK', q.dlq, member(m, cursor))
@@ -1005,5 +1009,5 @@ end
 
 local verbs = { enqueue = enqueue, claim = claim, ack = items, nack = items, extend = items,
 	['return'] = items, aside = items, redrive = items, delete = items, get = get, peek = peek,
-	list = list, result = result, stats = stats, purge = purge, policy = policy, pause = pause,
-	tick = nothing }
+	watch = watch, list = list, result = result, stats = stats, purge = purge, policy = policy,
+	pause = pause, tick = nothing }
