@@ -111,9 +111,9 @@ def test_an_answer_that_is_lost_changes_nothing_twice(node, redis):
     proxy.close()
 
 
-def test_the_state_of_a_message_goes_with_it_from_node_to_node(node):
+def test_the_state_of_a_message_goes_with_it_from_node_to_node(node, redis):
     """LQ-20, LQ-27"""
-    one, two = node(), node()
+    one, two = node(prefix="states"), node(prefix="states")
     here, there = (Client(s.address, namespace=s.namespace, queue="orders") for s in (one, two))
 
     def state_of(server, message):
@@ -132,11 +132,18 @@ def test_the_state_of_a_message_goes_with_it_from_node_to_node(node):
     refused(state_of(one, first).update({"step": 9}), 403, "lease_required")
     here.ack(second)
     assert public(two, state.key).status == 204
+    assert redis.command("HLEN", "states:q:orders:test:msg") == ":0\r\n"
 
 
 def test_lock_keys_are_no_queue_and_have_the_documented_form(node, redis):
     server = node(prefix="kept")
     commit(server, "a/b", {"n": 1})
+    lock = acquire(server, "a/b")
+    for n in range(3):
+        lock.update({"n": n})
+        lock.attach("file", b"bytes")
+    lock.release(rollback=True)
+    assert redis.command("HLEN", "kept:q:.locks:test:msg") == ":3\r\n"  # itself, one document
     assert ":1\r\n" in redis.command("HEXISTS", "kept:q:.locks:test:msg", "l:a/b")
     assert server.get("/topics", namespace="test").body["topics"] == []
     assert server.metric('sluice_lock_keys{shard="0"}') == 1

@@ -265,8 +265,8 @@ local function check(ask, lock, lease, without_txn)
 	end
 end
 
-local function check_match(ask, lock)
-	local doc = doc_of(lock, ask.name)
+local function check_match(ask, lock, name)
+	local doc = doc_of(lock, name)
 
 	if ask.if_version >= 0 and ask.if_version ~= lock.v + (is_staged(lock) and 1 or 0) then
 		return why.version
@@ -333,7 +333,7 @@ verbs.release = holder(function(q, ask, lock, m)
 end)
 
 verbs.state_put = holder(function(q, ask, lock)
-	local doc, no, attached = doc_of(lock, ask.name), check_match(ask, lock), 0
+	local doc, no, attached = doc_of(lock, ask.name), check_match(ask, lock, ask.name), 0
 
 	for _, each in ipairs(lock.docs) do
 		attached = attached + (each.n ~= '' and 1 or 0)
@@ -355,7 +355,7 @@ verbs.state_put = holder(function(q, ask, lock)
 end)
 
 verbs.state_remove = holder(function(q, ask, lock)
-	local no, n, docs = check_match(ask, lock), 0, {}
+	local no, n, docs = check_match(ask, lock, ask.name), 0, {}
 
 	if no then
 		return no
@@ -373,7 +373,7 @@ verbs.state_remove = holder(function(q, ask, lock)
 end)
 
 verbs.state_meta = holder(function(_, ask, lock)
-	local no = check_match(ask, lock)
+	local no = check_match(ask, lock, '')
 
 	if no then
 		return no
