@@ -173,12 +173,12 @@ ask_routes(struct ask *a)
 }
 
 void *
-ask_split(struct ask *a, struct split *split, const uint32_t *shard, const void *items,
-	  uint32_t n, size_t size)
+ask_split(struct ask *a, struct split *split, const uint32_t *shard, uint32_t n_shards,
+	  const void *items, uint32_t n, size_t size)
 {
 	char *const sorted = arena_array(&a->memory, n, size);
 
-	if (!sorted || split_init(split, &a->memory, shard, n, broker_shards(a->api->broker)))
+	if (!sorted || split_init(split, &a->memory, shard, n, n_shards))
 		return NULL;
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(sorted + split->place[i] * size, (const char *)items + i * size, size);

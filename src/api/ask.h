@@ -99,10 +99,10 @@ void ask_op(struct ask *a, struct op *op, enum op_verb verb, struct slice space,
 	    struct slice queue);
 
 /* For a call that names many queues, one op a shard: the n items, of size bytes and on
- * the shards given, in the order of split->parts. ops and n_ops are set, the ops are not
+ * the shards (or in the groups) given, in the order of split->parts. ops and n_ops are set, the ops are not
  * begun. NULL: no memory. */
-void *ask_split(struct ask *a, struct split *split, const uint32_t *shard, const void *items,
-		uint32_t n, size_t size);
+void *ask_split(struct ask *a, struct split *split, const uint32_t *shard, uint32_t n_shards,
+		const void *items, uint32_t n, size_t size);
 
 /* K5 and K6 now, for who has something to do before ask_run, which asks no more then.
  * False: it was refused. */

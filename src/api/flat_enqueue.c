@@ -1,5 +1,6 @@
 #include "api/flat_enqueue.h"
 
+#include "api/apart.h"
 #include "api/ask.h"
 #include "api/limits.h"
 #include "api/split.h"
@@ -228,14 +229,17 @@ static const struct param params[] = {
 static int
 plan(struct ask *a, struct state *s)
 {
-	uint32_t *const shard = arena_array(&a->memory, s->e.n, sizeof *shard);
+	uint32_t *const group = arena_array(&a->memory, s->e.n, sizeof *group);
+	uint32_t n_groups;
+	int rc;
 
-	if (!shard)
+	if (!group)
 		return SLU_ENOMEM;
-	for (uint32_t i = 0; i < s->e.n; i++)
-		shard[i] = broker_shard_of(a->api->broker, ask_routes(a), s->e.puts[i].m.space,
-					   s->e.puts[i].m.queue);
-	s->e.puts = ask_split(a, &s->split, shard, s->e.puts, s->e.n, sizeof *s->e.puts);
+	rc = apart_groups(a->api->broker, ask_routes(a), &a->memory, s->e.puts, s->e.n, group, &n_groups);
+	if (rc)
+		return rc;
+	s->e.puts = ask_split(a, &s->split, group, n_groups, s->e.puts, s->e.n,
+			      sizeof *s->e.puts);
 	return s->e.puts ? 0 : SLU_ENOMEM;
 }
 
@@ -428,7 +432,7 @@ decode(struct ask *a, struct state *s, int64_t *index, struct slu_err *err)
 		rc = slu_fail(err, SLU_ENOMEM, "out of memory");
 	if (rc)
 		return rc;
-	if (broker_shards(a->api->broker) > 1)
+	if (broker_shards(a->api->broker) > 1 || apart_any(a->api->broker))
 		return plan(a, s);
 	split_none(&s->split, s->e.n);
 	return 0;

@@ -211,7 +211,8 @@ plan(struct ask *a, struct state *s, struct slu_err *err)
 		shard[i] = broker_shard_of(a->api->broker, ask_routes(a), s->s.items[i].space,
 					   s->s.items[i].queue);
 	}
-	s->s.items = ask_split(a, &s->split, shard, s->s.items, s->s.n, sizeof *s->s.items);
+	s->s.items = ask_split(a, &s->split, shard, broker_shards(a->api->broker), s->s.items,
+			       s->s.n, sizeof *s->s.items);
 	return s->s.items ? 0 : SLU_ENOMEM;
 }
 

@@ -187,6 +187,9 @@ uint32_t broker_shard_of(const struct broker *b, const struct routes *r, struct 
 struct engine *broker_engine_of(const struct broker *b, const struct routes *r,
 				struct slice space, struct slice queue);
 
+/* Must an enqueue for that shard be for one queue alone? engine_ops.apart */
+bool broker_apart(const struct broker *b, uint32_t shard);
+
 /* Of one shard. */
 void broker_totals(const struct broker *b, uint32_t shard, struct broker_totals *out);
 

@@ -131,6 +131,14 @@ broker_engine_of(const struct broker *b, const struct routes *r, struct slice sp
 	return b->lanes[broker_shard_of(b, r, space, queue)]->engine;
 }
 
+bool
+broker_apart(const struct broker *b, uint32_t shard)
+{
+	const struct engine *const e = b->lanes[shard]->engine;
+
+	return e->ops->apart && e->ops->apart(e);
+}
+
 /* ---- Ops ---- */
 
 /* Does an item that has names of its own live there, too? */

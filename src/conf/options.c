@@ -23,7 +23,7 @@ static const struct option options[] = {
 	{ .key = "engine", .kind = &text_kind, .offset = AT(engine), .standard = "log",
 	  .value = "log|memory|redis", .doc = "how messages are kept: in files of its own, in memory that ends with the process, or in a Redis server" },
 	{ .key = "redis.address", .kind = &text_kind, .offset = AT(redis_address), .standard = "127.0.0.1:6379",
-	  .value = "ADDRESS", .doc = "engine redis: host:port, or unix:PATH" },
+	  .value = "ADDRESS", .doc = "engine redis: host:port, or unix:PATH; several, with commas, are servers of a cluster, or a master and its replicas" },
 	{ .key = "redis.password", .kind = &secret_kind, .offset = AT(redis_password), .standard = "",
 	  .value = "TEXT", .doc = "what that server asks for" },
 	{ .key = "redis.db", .kind = &count_kind, .offset = AT(redis_db), .standard = "0", .max = 1 << 20,

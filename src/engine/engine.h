@@ -187,6 +187,10 @@ struct engine_ops {
 	/* Optional: 0, or why it cannot serve now, though it may again by itself. Any thread. */
 	int (*health)(struct engine *e, struct slu_err *err);
 
+	/* Optional: an enqueue for several queues is refused (SLU_EINVAL), since it could not
+	 * be taken whole or not at all. The same from open to close; any thread. */
+	bool (*apart)(const struct engine *e);
+
 	/* Optional: fill in what it alone knows of OP_SHARD. By the thread that runs. */
 	void (*measure)(struct engine *e, struct op_shard *out);
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void
 prepare_log(struct engine_conf *conf)
@@ -28,14 +29,23 @@ open_log(struct engine **out, const struct engine_conf *conf, struct engine_foun
 	return log_open(out, conf, &more, found, err);
 }
 
-/* A server of the test's own, that ends with it. */
+/* A server of the test's own, that ends with it; or one that is there, as a cluster that
+ * takes long to form, with a prefix of the test's own. */
 static void
 prepare_redis(struct engine_conf *conf)
 {
-	static const struct redis_conf redis = { .wire = { .address = "unix:redis.sock" },
-						 .given_time = true };
+	static struct redis_conf redis = { .wire = { .address = "unix:redis.sock" },
+					   .given_time = true };
+	static char prefix[32];
+	const char *there = getenv("RIG_REDIS");
 
-	redis_server_start("redis.sock");
+	if (there) {
+		(void)snprintf(prefix, sizeof prefix, "rig%d", (int)getpid());
+		redis.wire.address = there;
+		redis.prefix = prefix;
+	} else {
+		redis_server_start("redis.sock");
+	}
 	conf->redis = &redis;
 }
 
@@ -129,6 +139,12 @@ rig_run(enum rig_engine row, rig_case *test)
 	rig_reopen(&r);
 	rig_check(&r);
 	rig_close(&r);
+}
+
+bool
+rig_apart(const struct rig *r)
+{
+	return r->e->ops->apart && r->e->ops->apart(r->e);
 }
 
 /* ---- Ops ---- */

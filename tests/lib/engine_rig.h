@@ -102,6 +102,9 @@ void rig_close(struct rig *r);
 /* Close and open, if the engine is durable; else nothing. */
 void rig_reopen(struct rig *r);
 
+/* Is a call for several queues refused? */
+bool rig_apart(const struct rig *r);
+
 /* Run one op of the namespace `space`; its rc. */
 int rig_do(struct rig *r, struct op *op);
 void rig_op(struct op *op, enum op_verb verb, const char *space, const char *queue);

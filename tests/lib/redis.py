@@ -69,6 +69,88 @@ class Redis:
         self.kill()
 
 
+class Cluster:
+    """Masters that share the slots evenly, each with so many replicas."""
+
+    def __init__(self, folder, *options, masters=3, replicas=0):
+        self.nodes = []
+        self.options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", *options)
+        try:
+            for i in range(masters * (1 + replicas)):
+                self.nodes.append(Redis(folder / str(i), *self.options,
+                                        "--cluster-port", str(free_port())))
+            self.join(masters)
+        except BaseException:
+            self.__exit__()
+            raise
+        self.address = ",".join(n.address for n in self.nodes)
+
+    def join(self, masters):
+        share = 16384 // masters
+        for i, node in enumerate(self.nodes):
+            node.command("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+            if i < masters:
+                last = 16383 if i == masters - 1 else share * (i + 1) - 1
+                node.command("CLUSTER", "ADDSLOTSRANGE", share * i, last)
+            bus = node.options[node.options.index("--cluster-port") + 1]
+            for other in self.nodes[:i]:
+                other.command("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
+        self.until(lambda n: n.command("CLUSTER", "NODES").count("connected") == len(self.nodes)
+                   and "handshake" not in n.command("CLUSTER", "NODES"))
+        for i, node in enumerate(self.nodes[masters:]):
+            master = self.name(self.nodes[i % masters])
+            self.until(lambda n: "OK" in node.command("CLUSTER", "REPLICATE", master))
+        self.until(lambda n: "cluster_state:ok" in n.command("CLUSTER", "INFO")
+                   and n.command("CLUSTER", "NODES").count("master -") == masters)
+        self.until(lambda n: "role:master" in n.command("INFO", "replication")
+                   or "master_link_status:up" in n.command("INFO", "replication"))
+
+    def until(self, check):
+        deadline = time.monotonic() + 60
+        for node in self.nodes:
+            while not check(node):
+                assert time.monotonic() < deadline, node.command("CLUSTER", "NODES")
+                time.sleep(0.01)
+
+    @staticmethod
+    def name(node):
+        return node.command("CLUSTER", "MYID").split("\r\n")[1]
+
+    def owner(self, slot):
+        """The master that has it, as all of them say."""
+        for node in self.nodes:
+            for line in node.command("CLUSTER", "NODES").splitlines():
+                words = line.split()
+                if "myself,master" in line and any(
+                        int(w.split("-")[0]) <= slot <= int(w.split("-")[-1])
+                        for w in words[8:] if w[0] != "["):
+                    return node
+        raise AssertionError(f"slot {slot} is nobody's")
+
+    def begin_move(self, slot, target):
+        """From here on calls for the slot are refused in part; returns where it was."""
+        source = self.owner(slot)
+        target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", self.name(source))
+        source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", self.name(target))
+        return source
+
+    def end_move(self, slot, source, target):
+        while keys := source.command("CLUSTER", "GETKEYSINSLOT", slot, 100).split("\r\n")[2::2]:
+            source.command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+        for node in [target, source] + self.nodes:
+            node.command("CLUSTER", "SETSLOT", slot, "NODE", self.name(target))
+
+    def move(self, slot, target):
+        self.end_move(slot, self.begin_move(slot, target), target)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for node in self.nodes:
+            node.kill()
+
+
 class Proxy:
     """Passes bytes between clients and a port. `lose` drops the next answers, and the
     connection with them, after the request has gone through."""

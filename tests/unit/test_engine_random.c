@@ -23,8 +23,8 @@ struct known {
 struct history {
 	struct rig *r;
 	uint64_t random;
-	struct known *list; /* by id - 1 */
-	uint64_t last_token;
+	struct known *list;          /* by id - 1 */
+	uint64_t last_token[QUEUES]; /* where queues are apart; else one for all */
 	uint64_t pushed, gone;
 	uint64_t recent[RECENT]; /* the last that were handed out */
 	uint32_t next_recent;
@@ -101,16 +101,17 @@ static void
 check_delivery(struct history *h, const struct op_row *row)
 {
 	struct known *k = &h->list[row->id - 1];
+	uint64_t *last = &h->last_token[rig_apart(h->r) ? k->queue : 0];
 
 	CHECK(row->id >= 1 && row->id <= h->pushed);
-	CHECK(!k->gone && !k->dead);       /* I3, I8 */
-	CHECK(k->until <= h->r->now);      /* I4: leases do not overlap */
-	CHECK(row->token > h->last_token); /* I4: tokens rise */
-	CHECK(k->due <= h->r->now);        /* I7 */
+	CHECK(!k->gone && !k->dead);  /* I3, I8 */
+	CHECK(k->until <= h->r->now); /* I4: leases do not overlap */
+	CHECK(row->token > *last);    /* I4: tokens rise */
+	CHECK(k->due <= h->r->now);   /* I7 */
 	CHECK(!key_is_busy(h, k));
 	if (!k->delivered)
 		check_first(h, k);
-	h->last_token = row->token;
+	*last = row->token;
 	k->token = row->token;
 	k->until = row->until;
 	k->delivered = true;

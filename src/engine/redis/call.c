@@ -6,9 +6,8 @@
 #include <stdio.h>
 
 enum {
-	COMMON = 8,     /* arguments of every call */
-	KEY_MAX = 1024, /* bytes of a key */
-	TRIES = 16      /* of a call: a queue may get priorities meanwhile */
+	COMMON = 8,    /* arguments of every call */
+	KEY_MAX = 1024 /* bytes of a key */
 };
 
 /* As sluice.lua has them. */
@@ -163,8 +162,8 @@ put_common(struct redis *r, const struct rcall *c)
 	put_queues(r, c);
 }
 
-static void
-put_call(struct redis *r, const struct rcall *c)
+void
+rcall_say(struct redis *r, const struct rcall *c)
 {
 	const uint32_t *queues = queues_of(c);
 	size_t keys = 0;
@@ -259,31 +258,9 @@ learn_prios(struct redis *r, const struct rcall *c, const redisReply *reply,
 	return rc ? slu_fail(err, rc, "no memory for priorities") : 0;
 }
 
-static int
-load_script(struct redis *r, struct slu_err *err)
+int
+rcall_hear(struct redis *r, struct rcall *c, const redisReply *reply, struct slu_err *err)
 {
-	const struct slice words[] = { SLICE("SCRIPT"), SLICE("LOAD"), slice_of(redis_script) };
-	redisReply *reply = NULL;
-	int rc = redis_ask(r, words, 3, &reply, err);
-
-	if (!rc && (reply->type != REDIS_REPLY_STRING || reply->len != sizeof r->sha - 1))
-		rc = odd(err, r, reply->str ? reply->str : "the script was not taken");
-	if (!rc)
-		memcpy(r->sha, reply->str, sizeof r->sha);
-	if (reply)
-		freeReplyObject(reply);
-	return rc;
-}
-
-/* *again: it has to be made once more. */
-static int
-take_answer(struct redis *r, struct rcall *c, const redisReply *reply, bool *unloaded,
-	    struct slu_err *err)
-{
-	if (reply->type == REDIS_REPLY_ERROR) {
-		*unloaded |= strncmp(reply->str, "NOSCRIPT", 8) == 0;
-		return *unloaded ? 0 : odd(err, r, reply->str);
-	}
 	if (!is_array(reply, 3))
 		return odd(err, r, "an answer that is none");
 	if (strcmp(reply->element[0]->str, "prios") == 0)
@@ -298,109 +275,4 @@ take_answer(struct redis *r, struct rcall *c, const redisReply *reply, bool *unl
 			     : r->budget;
 	c->verb->decode(r, c, reply->element[3]);
 	return take_tails(r, c, reply->element[4], err);
-}
-
-static int
-round_of_calls(struct redis *r, bool *left, struct slu_err *err)
-{
-	bool unloaded = false;
-	int rc, worst = 0;
-
-	for (uint32_t i = 0; i < r->n_calls; i++)
-		if (!r->calls[i].done)
-			put_call(r, &r->calls[i]);
-	rc = rwire_send(r->wire, err);
-	*left = false;
-	for (uint32_t i = 0; i < r->n_calls && !rc; i++) {
-		redisReply *reply = NULL;
-
-		if (r->calls[i].done)
-			continue;
-		rc = rwire_answer(r->wire, &reply, err);
-		if (rc)
-			break;
-		rc = take_answer(r, &r->calls[i], reply, &unloaded, err);
-		worst = worst ? worst : rc;
-		rc = 0; /* the others still have answers */
-		*left |= !r->calls[i].done;
-		freeReplyObject(reply);
-	}
-	rc = rc ? rc : worst;
-	return !rc && unloaded ? load_script(r, err) : rc;
-}
-
-/* Until every call has its answer. */
-static int
-rounds(struct redis *r, struct slu_err *err)
-{
-	bool left = true;
-	int rc = 0;
-
-	if (r->wire->fd < 0)
-		rc = rwire_open(r->wire, err);
-	if (!rc && !*r->sha)
-		rc = load_script(r, err);
-	for (int i = 0; left && !rc; i++)
-		rc = i < TRIES ? round_of_calls(r, &left, err)
-			       : odd(err, r, "a queue gets new priorities all the time");
-	return rc;
-}
-
-void
-rcall_fail(struct rcall *c, int rc, const struct slu_err *err)
-{
-	struct op *op = c->op;
-
-	if (!op)
-		return;
-	if (!op->n_items) {
-		op_unpin(op);
-		op->n_rows = 0;
-		op_fail(op, rc, err);
-	}
-	for (uint32_t i = c->from; i < c->to && i < op->n_items; i++)
-		op->items[i].rc = rc;
-}
-
-/* D4: enqueues are known by their ids, claims by that of the op. What settles is safe to
- * repeat, too: a token counts once; but when it counts no more nobody knows whether it
- * was this one that used it. */
-static void
-mark_again(struct redis *r)
-{
-	for (uint32_t i = 0; i < r->n_calls; i++)
-		r->calls[i].again = !r->calls[i].done;
-}
-
-int
-rcalls_run(struct redis *r, struct slu_err *err)
-{
-	int rc = r->n_calls ? rounds(r, err) : 0;
-
-	if (rc == SLU_EUNKNOWN) {
-		mark_again(r);
-		rc = rounds(r, err) ? SLU_EUNKNOWN : 0;
-	}
-	for (uint32_t i = 0; i < r->n_calls; i++) {
-		if (!r->calls[i].done)
-			rcall_fail(&r->calls[i], rc, err);
-		mem_free(r->calls[i].queues);
-	}
-	r->n_calls = 0;
-	return rc;
-}
-
-int
-redis_ask(struct redis *r, const struct slice *words, size_t n, redisReply **out,
-	  struct slu_err *err)
-{
-	int rc = r->wire->fd < 0 ? rwire_open(r->wire, err) : 0;
-
-	if (rc)
-		return rc;
-	rwire_begin(r->wire, n);
-	for (size_t i = 0; i < n; i++)
-		rwire_arg(r->wire, words[i]);
-	rc = rwire_send(r->wire, err);
-	return rc ? rc : rwire_answer(r->wire, out, err);
 }

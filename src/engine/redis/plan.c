@@ -154,12 +154,31 @@ spelled_as(const struct op *op, const struct op_put *put)
 	return put->as.queue.n ? &put->as : &op->as;
 }
 
+/* Do all puts go to one queue? Where they name none, it is that of the op. */
+static bool
+is_for_one(const struct op *op)
+{
+	for (uint32_t i = 1; i < op->n_puts; i++) {
+		const struct message *a = &op->puts[i - 1].m, *b = &op->puts[i].m;
+
+		if (!slice_eq(a->queue.n ? a->queue : op->queue, b->queue.n ? b->queue : op->queue) ||
+		    !slice_eq(a->space.n ? a->space : op->space, b->space.n ? b->space : op->space))
+			return false;
+	}
+	return true;
+}
+
 static int
 plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 {
 	struct rcall *c;
 	int rc = 0;
 
+	if (r->nodes.cluster && !is_for_one(op)) {
+		redis_refuse(r, op, SLU_EINVAL,
+			     "a cluster takes a call for several queues neither whole nor not at all");
+		return 0;
+	}
 	for (uint32_t i = 0; i < op->n_puts && !rc; i++) {
 		struct message *m = &op->puts[i].m;
 		uint32_t h;

@@ -93,6 +93,7 @@ name_queue(const struct redis *r, struct rqueue *q, struct slice space, struct s
 		     (int)queue.n, queue.p, (int)space.n, space.p, plain ? "" : ":s:", shard,
 		     r->conf.tags ? "}" : "");
 	q->base = p;
+	q->slot = rnode_slot((struct slice){ p, (size_t)n });
 	q->space = p + n + 1;
 	q->name = q->space + space.n + 1;
 	(void)snprintf(p + n + 1, size - (size_t)n - 1, "%.*s%c%.*s", (int)space.n, space.p, 0,

@@ -16,9 +16,6 @@ enum {
 	HEARD_MAX = 2 << 20
 };
 
-#define DOWN_FIRST (100 * SLU_MS)
-#define DOWN_MOST  (5 * SLU_SEC)
-
 static struct redis *
 of_engine(struct engine *e)
 {
@@ -32,8 +29,9 @@ redis_close(struct engine *e)
 
 	watch_stop(&r->watch);
 	buf_release(&r->heard);
-	rwire_release(&r->only);
+	rnodes_release(&r->nodes);
 	rqueues_release(r);
+	pthread_mutex_destroy(&r->mtx);
 	mem_free(r->calls);
 	mem_free(r);
 	return 0;
@@ -87,15 +85,15 @@ redis_know_all(struct redis *r, struct slu_err *err)
 	return rc;
 }
 
-/* A setting of the server, or "" where it does not tell. */
+/* A setting of a server, or "" where it does not tell. */
 static void
-ask_setting(struct redis *r, const char *name, char *out, size_t size)
+ask_setting(struct rnode *n, const char *name, char *out, size_t size)
 {
 	const struct slice words[] = { SLICE("CONFIG"), SLICE("GET"), slice_of(name) };
 	redisReply *reply = NULL;
 
 	*out = '\0';
-	if (redis_ask(r, words, 3, &reply, NULL) == 0 && reply->type == REDIS_REPLY_ARRAY &&
+	if (rnode_ask(n, words, 3, &reply, NULL) == 0 && reply->type == REDIS_REPLY_ARRAY &&
 	    reply->elements == 2 && reply->element[1]->str)
 		(void)snprintf(out, size, "%s", reply->element[1]->str);
 	if (reply)
@@ -104,17 +102,82 @@ ask_setting(struct redis *r, const char *name, char *out, size_t size)
 
 /* What an answer is worth is for the server's settings to say. */
 static void
-tell_durability(struct redis *r)
+tell_durability(struct redis *r, struct rnode *n)
 {
 	char file[16], sync[16];
 
-	ask_setting(r, "appendonly", file, sizeof file);
-	ask_setting(r, "appendfsync", sync, sizeof sync);
-	if (r->outer.lane == 0 && r->outer.log &&
-	    (strcmp(file, "yes") != 0 || strcmp(sync, "always") != 0))
+	if (r->outer.lane || !r->outer.log || rnode_ready(&r->nodes, n, NULL))
+		return;
+	ask_setting(n, "appendonly", file, sizeof file);
+	if (n->wire.fd >= 0)
+		ask_setting(n, "appendfsync", sync, sizeof sync);
+	if (strcmp(file, "yes") != 0 || strcmp(sync, "always") != 0)
 		log_warn(r->outer.log, "redis may lose what was accepted: set appendonly yes and appendfsync always",
-			 F_STR("address", r->conf.wire.address), F_STR("appendonly", file),
+			 F_STR("address", n->address), F_STR("appendonly", file),
 			 F_STR("appendfsync", sync));
+}
+
+static int
+check_prefix(const char *prefix, struct slu_err *err)
+{
+	if (strlen(prefix) >= REDIS_PREFIX)
+		return slu_fail(err, SLU_EINVAL, "redis.prefix %s: at most %d bytes", prefix,
+				REDIS_PREFIX - 1);
+	if (strpbrk(prefix, "{}"))
+		return slu_fail(err, SLU_EINVAL, "redis.prefix %s: braces are for hash tags",
+				prefix);
+	return 0;
+}
+
+static int
+name_keys(struct redis *r, struct slu_err *err)
+{
+	const char *const prefix = r->conf.prefix ? r->conf.prefix : "sluice";
+	const int rc = check_prefix(prefix, err);
+
+	if (rc)
+		return rc;
+	r->conf.prefix = prefix;
+	(void)snprintf(r->counter, sizeof r->counter, "%s:counter", prefix);
+	(void)snprintf(r->ids, sizeof r->ids, "%s:ids", prefix);
+	(void)snprintf(r->listing, sizeof r->listing, "%s:queues", prefix);
+	(void)snprintf(r->channel, sizeof r->channel, "%s:ready", prefix);
+	(void)snprintf(r->spelled, sizeof r->spelled, "%s:spelled", prefix);
+	return 0;
+}
+
+static int
+roll_dice(struct redis *r, struct slu_err *err)
+{
+	int rc = hash_random(&r->random, sizeof r->random, err);
+
+	r->random |= 1;
+	if (!rc)
+		rc = hash_random(&r->op_id, sizeof r->op_id, err);
+	r->self = r->op_id;
+	r->op_id >>= 16; /* room to count */
+	return rc;
+}
+
+/* Which servers there are, and which queues. */
+static int
+look_around(struct redis *r, uint64_t *highest, struct slu_err *err)
+{
+	int rc;
+
+	r->nodes.now = r->now;
+	rc = rnodes_open(&r->nodes, err);
+	r->conf.tags |= r->nodes.cluster; /* before the first queue is named */
+	if (!rc)
+		rc = redis_ids_open(r, highest, err);
+	if (!rc)
+		rc = redis_know_all(r, err);
+	if (!rc)
+		rc = rcalls_run(r, err);
+	for (uint32_t i = 0; i < r->nodes.n && !rc; i++)
+		if (r->nodes.all[i]->listed || !r->nodes.cluster)
+			tell_durability(r, r->nodes.all[i]);
+	return rc;
 }
 
 static int
@@ -122,45 +185,25 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	   struct slu_err *err)
 {
 	struct redis *r = mem_zalloc(sizeof *r);
-	uint64_t highest;
+	uint64_t highest = 0;
 	int rc;
 
 	if (!r)
 		return slu_fail(err, SLU_ENOMEM, "no memory for an engine");
-	if (conf->redis->prefix && strlen(conf->redis->prefix) >= REDIS_PREFIX) {
-		mem_free(r);
-		return slu_fail(err, SLU_EINVAL, "redis.prefix %s: at most %d bytes",
-				conf->redis->prefix, REDIS_PREFIX - 1);
-	}
 	r->engine.ops = &engine_redis;
 	r->conf = *conf->redis;
 	r->outer = *conf;
 	r->now = conf->wall;
-	r->budget = 0; /* only look */
-	r->conf.prefix = r->conf.prefix ? r->conf.prefix : "sluice";
-	(void)snprintf(r->counter, sizeof r->counter, "%s:counter", r->conf.prefix);
-	(void)snprintf(r->ids, sizeof r->ids, "%s:ids", r->conf.prefix);
-	(void)snprintf(r->listing, sizeof r->listing, "%s:queues", r->conf.prefix);
-	(void)snprintf(r->channel, sizeof r->channel, "%s:ready", r->conf.prefix);
+	r->budget = 0;                     /* only look */
+	pthread_mutex_init(&r->mtx, NULL); /* cannot fail with these attributes */
 	buf_init(&r->heard, HEARD_MAX);
-	(void)snprintf(r->spelled, sizeof r->spelled, "%s:spelled", r->conf.prefix);
-	rwire_init(&r->only, &r->conf.wire);
-	r->wire = &r->only;
+	rnodes_init(&r->nodes, &r->conf.wire);
 	rqueues_init(r);
-	rc = hash_random(&r->random, sizeof r->random, err);
-	r->random |= 1;
+	rc = name_keys(r, err);
 	if (!rc)
-		rc = hash_random(&r->op_id, sizeof r->op_id, err);
-	r->self = r->op_id;
-	r->op_id >>= 16; /* room to count */
+		rc = roll_dice(r, err);
 	if (!rc)
-		rc = rwire_open(r->wire, err);
-	if (!rc)
-		rc = redis_ids_open(r, &highest, err);
-	if (!rc)
-		rc = redis_know_all(r, err);
-	if (!rc)
-		rc = rcalls_run(r, err);
+		rc = look_around(r, &highest, err);
 	if (!rc && conf->poke)
 		rc = watch_start(&r->watch, &r->conf.wire, r->channel, r->self, conf->poke,
 				 conf->poke_arg, err);
@@ -168,105 +211,90 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 		(void)redis_close(&r->engine); /* what was first says more */
 		return rc;
 	}
-	tell_durability(r);
 	*found = (struct engine_found){ .now = conf->wall, .highest_id = highest };
 	*out = &r->engine;
 	return 0;
 }
 
-/* When something falls due in a queue, by our own clock. */
+/* When something falls due in a queue, by our own clock; not while its server is down. */
 static slu_time
 due_at(const struct redis *r, uint32_t h)
 {
-	const slu_time due = rqueue_at(r, h)->next_due;
+	const struct rqueue *q = rqueue_at(r, h);
+	const slu_time due = q->next_due == SLU_NEVER ? SLU_NEVER : q->next_due + r->skew;
+	const slu_time up = rnodes_up_at(&r->nodes, q->slot);
 
-	return due == SLU_NEVER ? due : due + r->skew;
+	return due > up ? due : up;
 }
 
-static int
-run_due(struct redis *r, slu_time due, struct slu_err *err)
+static void
+run_due(struct redis *r, slu_time due)
 {
+	struct slu_err err;
 	int rc = 0;
 
 	for (uint32_t h = 0; h < r->queues.used && !rc; h++)
 		if (due_at(r, h) <= due)
-			rc = redis_tick(r, h, due, err);
-	return rc ? rc : rcalls_run(r, err);
+			rc = redis_tick(r, h, due, &err);
+	(void)rcalls_run(r, &err); /* what is left is due the next time, too */
 }
 
 /* What other nodes have made ready. */
-static int
-take_news(struct redis *r, struct slu_err *err)
+static void
+take_news(struct redis *r)
 {
 	static const struct slice any = { 0 };
-	int rc = 0;
+	struct slu_err err;
 
 	if (!watch_has_news(&r->watch))
-		return 0;
+		return;
 	if (watch_take(&r->watch, &r->heard))
 		r->outer.ready(r->outer.ready_arg, any, any, 1);
-	for (size_t i = 0; i < r->heard.n && !rc; i += strlen(r->heard.p + i) + 1) {
+	for (size_t i = 0; i < r->heard.n; i += strlen(r->heard.p + i) + 1) {
 		const char *name = r->heard.p + i, *slash = strchr(name, '/');
 
 		if (redis_hear_freed(r, name) || !slash || !is_ours(r, name, slash))
 			continue;
-		rc = redis_know(r, name, err);
-		if (!rc) /* others may have brought what falls due */
-			r->outer.ready(r->outer.ready_arg,
-				       (struct slice){ name, (size_t)(slash - name) },
-				       slice_of(slash + 1), UINT32_MAX);
+		(void)redis_know(r, name, &err); /* whoever asks for it will, too */
+		r->outer.ready(r->outer.ready_arg, (struct slice){ name, (size_t)(slash - name) },
+			       slice_of(slash + 1), UINT32_MAX);
 	}
-	return rc;
 }
 
 /* D5 */
 static void
-note_outcome(struct redis *r, int rc, const struct slu_err *why)
+tell_health(struct redis *r)
 {
-	const bool lost = rc == SLU_EDOWN || rc == SLU_EUNKNOWN;
+	const struct rnode *n = rnodes_who_is_down(&r->nodes);
 
-	if (lost && !r->down_until && r->outer.log)
-		log_error(r->outer.log, "redis cannot be reached", F_STR("why", why->text));
-	if (!lost && r->down_until && r->outer.log)
+	if (n && !r->down && r->outer.log)
+		log_error(r->outer.log, "redis cannot be reached", F_STR("why", n->down_why.text));
+	if (!n && r->down && r->outer.log)
 		log_info(r->outer.log, "redis is back", F_STR("address", r->conf.wire.address));
-	r->down_step = !lost ? 0 : r->down_step ? 2 * r->down_step
-						: DOWN_FIRST;
-	r->down_step = r->down_step < DOWN_MOST ? r->down_step : DOWN_MOST;
-	r->down_until = lost ? r->now + r->down_step : 0;
-	if (lost)
-		r->down_why = *why;
-	atomic_store(&r->down, lost);
+	pthread_mutex_lock(&r->mtx);
+	r->down = n;
+	if (n)
+		r->down_why = n->down_why;
+	pthread_mutex_unlock(&r->mtx);
 }
 
-/* Answer all that have none. */
 static void
-fail_batch(struct op *batch, int rc, const struct slu_err *err)
+plan_batch(struct redis *r, struct op *batch)
 {
-	EACH_OP(op, batch)
-	if (!op->rc)
-		rcall_fail(&(struct rcall){ .op = op, .to = op->n_items }, rc, err);
-}
-
-static int
-plan_batch(struct redis *r, struct op *batch, struct slu_err *err)
-{
-	int rc = 0;
-
 	EACH_OP(op, batch)
 	{
-		if (!rc)
-			rc = redis_plan(r, op, err);
+		struct slu_err err;
+		const int rc = redis_plan(r, op, &err);
+
 		if (rc)
-			rcall_fail(&(struct rcall){ .op = op, .to = op->n_items }, rc, err);
+			rcall_fail(&(struct rcall){ .op = op, .to = op->n_items }, rc, &err);
 	}
-	return rc;
 }
 
 static int
 redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_err *err)
 {
 	struct redis *r = of_engine(e);
-	int rc, first;
 
 	r->now = now;
 	r->budget = ENGINE_DUE_MAX;
@@ -277,18 +305,11 @@ redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct
 		op->elsewhere[0] = '\0';
 		op->engine = e;
 	}
-	if (r->down_until > now) {
-		fail_batch(batch, SLU_EDOWN, &r->down_why);
-		return 0;
-	}
-	first = plan_batch(r, batch, err);
-	rc = rcalls_run(r, err);
-	rc = first ? first : rc;
-	if (!rc)
-		rc = take_news(r, err);
-	if (!rc)
-		rc = run_due(r, due, err);
-	note_outcome(r, rc, err);
+	plan_batch(r, batch);
+	(void)rcalls_run(r, err); /* its ops say so */
+	take_news(r);
+	run_due(r, due);
+	tell_health(r);
 	return 0;
 }
 
@@ -301,17 +322,29 @@ redis_next_due(struct engine *e)
 	for (uint32_t h = 0; h < r->queues.used; h++)
 		if (due_at(r, h) < first)
 			first = due_at(r, h);
-	return first > r->down_until ? first : r->down_until;
+	return first;
 }
 
 static int
 redis_health(struct engine *e, struct slu_err *err)
 {
 	struct redis *r = of_engine(e);
+	int rc = 0;
 
-	if (!atomic_load(&r->down))
-		return 0;
-	return slu_fail(err, SLU_EDOWN, "redis %s cannot be reached", r->conf.wire.address);
+	pthread_mutex_lock(&r->mtx);
+	if (r->down)
+		rc = slu_fail(err, SLU_EDOWN, "%s", r->down_why.text);
+	pthread_mutex_unlock(&r->mtx);
+	return rc;
+}
+
+/* A slot has one master, and a call goes to one. */
+static bool
+redis_apart(const struct engine *e)
+{
+	const struct redis *r = (const struct redis *)e;
+
+	return r->nodes.cluster;
 }
 
 static int
@@ -345,6 +378,7 @@ const struct engine_ops engine_redis = {
 	.run = redis_run,
 	.next_due = redis_next_due,
 	.health = redis_health,
+	.apart = redis_apart,
 	.read = redis_read,
 	.unpin = redis_unpin,
 };

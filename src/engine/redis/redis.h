@@ -32,7 +32,8 @@
  *                                 :taken          sorted set: what is set aside (move.lua)
  *
  * On another shard `:s:<shard>` follows the namespace. With hash tags what stands from
- * <queue> to there is in braces, so all keys of a queue are in one slot of a cluster.
+ * <queue> to there is in braces, so all keys of a queue are in one slot of a cluster. That
+ * the server is one is seen when it is opened.
  *
  * The lock keys of a namespace are a queue, too, `.locks`, of which alone these are used:
  *
@@ -47,15 +48,18 @@
  *
  *  D1  Time is the server's. It never goes back in a queue.
  *  D2  Tokens and numbers come from one counter; with hash tags, from one a queue.
- *  D3  All keys of a call are declared. Which priorities a queue has, a node learns from
- *      its first call, which is refused without a trace and repeated.
+ *  D3  All keys of a call are declared. In a cluster they are of one queue, so of one slot: an
+ *      enqueue for several is refused, and the keys of the shard are used one at a time.
+ *      Which priorities a queue has, a node learns from its first call, which is refused
+ *      without a trace and repeated.
  *  D4  What was sent and not answered is sent once more on a new connection. An enqueue is
  *      known by its ids, a claim by that of its op: neither happens twice. What settles is
  *      safe by its token; if that counts no more the outcome is SLU_EUNKNOWN. What changes
  *      a lock key leaves the id of its op there, so that it is found to have happened, if
  *      nobody has changed it since.
- *  D5  While the server cannot be reached all ops are answered SLU_EDOWN at once; it is tried
- *      again after 100 ms, and after twice as long each time, up to 5 s. A run never fails.
+ *  D5  While a server cannot be reached all ops for it are answered SLU_EDOWN at once; it is
+ *      tried again after 100 ms, and after twice as long each time, up to 5 s (nodes.h). A run
+ *      never fails.
  *  D6  What a call makes claimable is published (sluice:ready), so that consumers who wait at
  *      other nodes are woken; and so are keys that can be had: `namespace/.locks key`.
  *  D7  Times are kept in microseconds.
@@ -79,7 +83,7 @@ struct redis_conf {
 	struct rwire_conf wire;
 	const char *prefix; /* NULL: sluice */
 	const char *shard;  /* NULL or "default": no segment in the keys */
-	bool tags;          /* for a cluster */
+	bool tags;          /* as in a cluster, which has them in any case */
 	bool given_time;    /* for tests: the time of whoever runs, not the server's */
 };
 

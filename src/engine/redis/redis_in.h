@@ -9,6 +9,7 @@
 #define ENGINE_REDIS_REDIS_IN_H
 
 #include "base/map.h"
+#include "engine/redis/nodes.h"
 #include "engine/redis/redis.h"
 #include "engine/redis/watch.h"
 
@@ -18,6 +19,7 @@ struct rqueue {
 	const char *base;         /* its keys up to the last colon */
 	char *space_shown, *shown;
 	uint64_t hash;
+	unsigned slot; /* in a cluster */
 	int32_t *prios;
 	uint32_t n_prios;
 	bool listed; /* in <prefix>:queues */
@@ -52,15 +54,17 @@ struct rcall {
 	struct op_queue *stats;
 	uint64_t id; /* by which a claim is known */
 	bool done;
-	bool again; /* it was sent before, and may have happened */
+	bool again;         /* it was sent before, and may have happened */
+	struct rnode *node; /* to which it was said last */
+	struct rnode *ask;  /* to which it is to be said, this once; or NULL */
 };
 
 struct redis {
 	struct engine engine;
 	struct redis_conf conf;
 	struct engine_conf outer;
-	struct rwire only;
-	struct rwire *wire; /* that calls are said on */
+	struct rnodes nodes;
+	struct rwire *wire; /* of the node to which a call is being said */
 	struct watch watch;
 	struct buf heard; /* from it */
 	uint64_t self;    /* a number that no other engine has */
@@ -77,16 +81,15 @@ struct redis {
 	slu_time now;   /* of the run */
 	slu_time skew;  /* our time less the server's */
 	uint64_t op_id; /* of the last call */
-
-	/* While the server cannot be reached. */
-	struct slu_err down_why;
-	slu_time down_until; /* nothing is tried before; 0: it can */
-	slu_time down_step;
-	_Atomic bool down; /* for whoever asks, on any thread */
 	uint32_t budget;
 	uint64_t random;
 	struct op_queue ignored; /* of queues of which only the sums are wanted */
 	struct slu_err why;      /* of the last failure */
+
+	/* For whoever asks, on any thread: under mtx. */
+	pthread_mutex_t mtx;
+	bool down;
+	struct slu_err down_why;
 };
 
 /* ---- queues.c ---- */
@@ -105,17 +108,28 @@ int rqueue_add_prio(struct rqueue *q, int32_t prio); /* SLU_ENOMEM */
 /* Add a call to the run; NULL: no memory. */
 struct rcall *rcall_add(struct redis *r, const struct rverb *verb, struct op *op, uint32_t queue);
 
-/* Make all calls that were added, in order, and forget them. When the server is lost
+/* Onto r->wire; and what was answered. An answer may leave it undone: then it is to be said
+ * again. SLU_EDOWN, SLU_ENOMEM. */
+void rcall_say(struct redis *r, const struct rcall *c);
+int rcall_hear(struct redis *r, struct rcall *c, const redisReply *reply, struct slu_err *err);
+
+/* ---- round.c ---- */
+
+/* Make all calls that were added, in order, and forget them. When a server is lost
  * meanwhile, once more; ops without an answer then fail, and the rest is as it should be.
  * The code says whether that was so. */
 int rcalls_run(struct redis *r, struct slu_err *err);
 
-/* One plain command, of words: its answer. */
+/* One plain command, of words: the second is a key, and says where. It may be repeated,
+ * so it must be one that can. Its answer, which is no error: those are SLU_EDOWN. */
 int redis_ask(struct redis *r, const struct slice *words, size_t n, redisReply **out,
 	      struct slu_err *err);
 
 /* The op, or its items from .. to, cannot be answered. */
 void rcall_fail(struct rcall *c, int rc, const struct slu_err *err);
+
+/* In a moment a server may answer otherwise. How often it was waited for. */
+bool redis_wait(unsigned *waited);
 
 /* ---- redis.c ---- */
 

@@ -86,36 +86,46 @@ hear_all(struct watch *w, struct rwire *wire)
 	return rc;
 }
 
+/* To the first server that can be reached: each hears what is published at any. */
 static int
 subscribe(struct watch *w, struct rwire *wire)
 {
-	int rc = rwire_open(wire, NULL);
+	int rc = SLU_EDOWN;
 
-	if (rc)
-		return rc;
-	rwire_begin(wire, 2);
-	rwire_arg(wire, SLICE("SUBSCRIBE"));
-	rwire_arg(wire, slice_of(w->channel));
-	return rwire_send(wire, NULL);
+	for (unsigned i = 0; rc && rwire_address(w->conf.address, i, w->address, sizeof w->address); i++) {
+		rc = rwire_open(wire, NULL);
+		if (rc)
+			continue;
+		rwire_begin(wire, 2);
+		rwire_arg(wire, SLICE("SUBSCRIBE"));
+		rwire_arg(wire, slice_of(w->channel));
+		rc = rwire_send(wire, NULL);
+	}
+	return rc;
 }
 
 static void *
 listen_to(void *arg)
 {
 	struct watch *w = arg;
+	slu_time told = clock_mono(&clock_system);
 	bool readable, goes_on = true;
+	struct rwire_conf conf = w->conf;
 	struct rwire wire;
 
-	rwire_init(&wire, &w->conf);
+	conf.address = w->address;
+	rwire_init(&wire, &conf);
 	while (goes_on) {
-		if (wire.fd < 0 && subscribe(w, &wire) == 0)
-			tell(w, NULL); /* N2 */
-		goes_on = sleep_on(w, wire.fd,
-				   wire.fd < 0 ? RETRY_MS : (int)(WATCH_SAFETY / SLU_MS), &readable);
+		const bool anew = wire.fd < 0 && subscribe(w, &wire) == 0;
+
+		if (anew || clock_mono(&clock_system) - told >= WATCH_SAFETY) { /* N2 */
+			told = clock_mono(&clock_system);
+			tell(w, NULL);
+		}
+		goes_on = sleep_on(w, wire.fd, wire.fd < 0 ? RETRY_MS : (int)(WATCH_SAFETY / SLU_MS),
+				   &readable);
 		if (goes_on && readable && hear_all(w, &wire))
 			rwire_close(&wire);
-		else if (goes_on && !readable && wire.fd >= 0)
-			tell(w, NULL);
 	}
 	rwire_release(&wire);
 	return NULL;

@@ -6,8 +6,8 @@
  *      the shard's run: watch_take, each queue once  <────────────────────┘
  *
  *  N1  Names are told at least once, in no order; what we published ourselves is left out.
- *  N2  After the connection was lost, and each WATCH_SAFETY, `all` is told: anything may
- *      have happened. So a notice that never came costs that long, and no more.
+ *  N2  After the connection was lost, and each WATCH_SAFETY, whatever comes, `all` is told:
+ *      anything may have happened. So a notice that never came costs that long, and no more.
  */
 #ifndef ENGINE_REDIS_WATCH_H
 #define ENGINE_REDIS_WATCH_H
@@ -22,6 +22,7 @@
 
 struct watch {
 	struct rwire_conf conf;
+	char address[256];   /* the one that is listened to */
 	const char *channel; /* borrowed */
 	char own[24];        /* what our own notices begin with */
 	void (*poke)(void *arg);

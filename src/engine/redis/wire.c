@@ -19,6 +19,22 @@ enum {
 	READ_SIZE = 64 << 10
 };
 
+bool
+rwire_address(const char *list, unsigned i, char *out, size_t size)
+{
+	const char *end;
+
+	for (; i > 0; i--) {
+		list = strchr(list, ',');
+		if (!list)
+			return false;
+		list++;
+	}
+	end = strchrnul(list, ',');
+	(void)snprintf(out, size, "%.*s", (int)(end - list), list);
+	return true;
+}
+
 void
 rwire_init(struct rwire *w, const struct rwire_conf *conf)
 {

@@ -26,7 +26,7 @@
 #include <sluice/err.h>
 
 struct rwire_conf {
-	const char *address;  /* "host:port", or "unix:PATH" */
+	const char *address;  /* "host:port", or "unix:PATH"; borrowed, and may change */
 	const char *password; /* NULL: none is asked for */
 	unsigned db;
 	slu_time timeout; /* of a connect, a send, an answer; 0: 5 s */
@@ -39,6 +39,10 @@ struct rwire {
 	struct buf out;
 	unsigned owed; /* answers */
 };
+
+/* The i-th of addresses with commas between them. False: there are fewer. One that is too
+ * long is cut, and so leads nowhere. */
+bool rwire_address(const char *list, unsigned i, char *out, size_t size);
 
 void rwire_init(struct rwire *w, const struct rwire_conf *conf);
 void rwire_close(struct rwire *w); /* again is fine */
