@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from locked import acquire, ask, commit, refused
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from redis import Cluster, free_port  # noqa: E402
 from served import Refused, Server, texts, until  # noqa: E402
@@ -119,6 +121,27 @@ def test_a_consumer_is_woken_by_an_enqueue_at_another_node_and_master(cluster, n
     for t in threads:
         t.join(60)
     assert got == {t: ["now"] for t in topics}
+
+
+def test_the_keys_of_a_namespace_are_in_one_slot_and_have_one_holder(cluster, node):
+    """SH-38: locks, documents, and who waits at another node and master."""
+    one, two = node(), node(address=cluster.nodes[2].address)
+    masters = set()
+    for i in range(6):
+        one.namespace = two.namespace = f"space{i}"
+        commit(one, "a", {"n": i})
+        lock = acquire(two, "a")
+        assert lock.attach("file", b"bytes").status == 200
+        refused(ask(one, "a"), 409, "waiting")
+        got = []
+        waits = threading.Thread(target=lambda: got.append(acquire(one, "a", block=0)))
+        waits.start()
+        until(lambda: re.search(r"^sluice_waiting\S* 1$", one.get("/metrics").text, re.M))
+        assert lock.release().status == 200
+        waits.join(60)
+        assert got[0].token > lock.token and got[0].get().body == {"n": i}
+        masters.add(cluster.owner(slot_of(cluster, one, ".locks")))
+    assert masters == set(cluster.nodes)
 
 
 def test_seeds_that_are_gone_are_passed_over(cluster, node):
