@@ -167,14 +167,28 @@ SCHEMAS = {
         "error": string(pattern="^[a-z_]+$", description="The first reason."),
         "message": string(minLength=1),
         "status": string(enum=["not_ready"]),
-        "reasons": array(record(["reason", "message"], {
-            "reason": string(enum=["starting", "closed", "shard_failed", "outcome_unknown",
-                                   "disk_full"]),
-            "shard": integer(minimum=0),
-            "read_bytes": integer(minimum=0, description="While a log is read back."),
-            "log_bytes": integer(minimum=0),
-            "message": string(minLength=1),
-        })),
+        "reasons": array(ref("NotReadyReason")),
+        "shard_map": ref("ShardMap"),
+    }),
+    "NotReadyReason": record(["reason", "message"], {
+        "reason": string(enum=["starting", "closed", "shard_failed", "outcome_unknown",
+                               "disk_full"]),
+        "shard": integer(minimum=0),
+        "name": string(description="Of the shard."),
+        "read_bytes": integer(minimum=0, description="While a log is read back."),
+        "log_bytes": integer(minimum=0),
+        "message": string(minLength=1),
+    }),
+    "ShardMap": record(["version", "hash"], {
+        "version": integer(minimum=0),
+        "hash": string(pattern="^[0-9a-f]{16}$",
+                       description="The same on every node whose map is the same."),
+    }),
+    "Ready": record(["status"], {
+        "status": string(enum=["ready", "degraded"],
+                         description="degraded: some of several shards do not serve."),
+        "reasons": array(ref("NotReadyReason")),
+        "shard_map": ref("ShardMap"),
     }),
     "NewMessage": record(["namespace", "topic"], {
         **PLACE,
@@ -407,7 +421,7 @@ PATHS = {
     "/healthz": {"get": plain("healthz", "The process answers",
                               {"200": answer(ref("Status"), "It does.")})},
     "/readyz": {"get": plain("readyz", "It takes work", {
-        "200": answer(ref("Status"), "It does."),
+        "200": answer(ref("Ready"), "It does."),
         "503": answer(ref("NotReady"), "It starts or stops, a shard has failed or is full.")})},
     "/metrics": {"get": plain("metrics", "Figures for Prometheus", {"200": {
         "description": "Text, version 0.0.4.",

@@ -3,6 +3,9 @@
 #include "api/ask.h"
 #include "api/openapi.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 enum {
 	REASONS_MAX = 16 /* more shards than that may have failed: the first are named */
 };
@@ -31,6 +34,7 @@ struct reason {
 struct state {
 	struct reason reasons[REASONS_MAX];
 	unsigned n;
+	unsigned sound; /* shards without a reason, where a map says who needs which */
 };
 
 static void
@@ -57,8 +61,10 @@ write_reason(struct json_out *w, const struct reason *r, const struct api *api)
 
 	json_out_object(w, NULL);
 	json_out_str(w, "reason", slice_of(row->flat_name));
-	if (r->shard >= 0)
+	if (r->shard >= 0) {
 		json_out_i64(w, "shard", r->shard);
+		json_out_str(w, "name", slice_of(broker_shard_name(api->broker, (uint32_t)r->shard)));
+	}
 	if (r->err.code == SLU_ESTARTING)
 		write_progress(w, api);
 	json_out_str(w, "message", slice_of(r->err.text));
@@ -66,25 +72,48 @@ write_reason(struct json_out *w, const struct reason *r, const struct api *api)
 }
 
 static void
+write_map(struct json_out *w, const struct api *api)
+{
+	const struct shardmap *const m =
+		api->broker ? broker_map(broker_routes(api->broker)) : NULL;
+	char hash[17];
+
+	if (!m)
+		return;
+	(void)snprintf(hash, sizeof hash, "%016" PRIx64, shardmap_hash(m));
+	json_out_object(w, "shard_map");
+	json_out_u64(w, "version", shardmap_version(m));
+	json_out_str(w, "hash", slice_of(hash));
+	json_out_close(w);
+}
+
+/* Where queues live on several shards, one that fails is no reason to turn away those who
+ * need another. */
+static void
 tell(struct call *c, const struct api *api, const struct state *s)
 {
+	const bool ready = s->n == 0 || s->sound > 0;
 	struct json_out w;
 
-	if (s->n == 0) {
-		call_answer_text(c, 200, api_json, SLICE("{\"status\":\"ready\"}"));
-		return;
-	}
-	api_add_retry(c, &s->reasons[0].err);
 	json_out_init(&w, &c->out);
 	json_out_object(&w, NULL);
-	api_write_err(&w, &s->reasons[0].err);
-	json_out_str(&w, "status", SLICE("not_ready"));
-	json_out_array(&w, "reasons");
-	for (unsigned i = 0; i < s->n; i++)
-		write_reason(&w, &s->reasons[i], api);
+	if (!ready) {
+		api_add_retry(c, &s->reasons[0].err);
+		api_write_err(&w, &s->reasons[0].err);
+	}
+	json_out_str(&w, "status",
+		     !ready     ? SLICE("not_ready")
+		     : s->n > 0 ? SLICE("degraded")
+				: SLICE("ready"));
+	if (s->n > 0) {
+		json_out_array(&w, "reasons");
+		for (unsigned i = 0; i < s->n; i++)
+			write_reason(&w, &s->reasons[i], api);
+		json_out_close(&w);
+	}
+	write_map(&w, api);
 	json_out_close(&w);
-	json_out_close(&w);
-	call_answer(c, 503, api_json, &c->out);
+	call_answer(c, ready ? 200 : 503, api_json, &c->out);
 }
 
 /* Every shard has said how it is. */
@@ -92,14 +121,18 @@ static void
 answer(struct ask *a)
 {
 	struct state *const s = a->state;
+	const bool stopping = s->n > 0;
+	const bool mapped = broker_map(broker_routes(a->api->broker));
 	struct slu_err err;
 
 	for (unsigned i = 0; i < a->n_ops; i++) {
-		if (broker_health(a->api->broker, i, &err))
+		if (broker_health(a->api->broker, i, &err)) {
 			add(s, &err, i);
-		else if (!a->ops[i].rc && a->ops[i].on_shard.disk_full) {
+		} else if (!a->ops[i].rc && a->ops[i].on_shard.disk_full) {
 			(void)slu_fail(&err, SLU_EFULL, "no room for new work on its disk");
 			add(s, &err, i);
+		} else {
+			s->sound += mapped && !stopping;
 		}
 	}
 	tell(a->call, a->api, s);

@@ -96,6 +96,18 @@ static const struct row totals[] = {
 /* clang-format on */
 
 static void
+write_map(const struct api *api, struct buf *out)
+{
+	const struct shardmap *const m = broker_map(broker_routes(api->broker));
+
+	write_type(out, "sluice_shard_map_info", "gauge",
+		   "1: the map from queues to shards that is in force, where there is one");
+	if (m)
+		buf_printf(out, "sluice_shard_map_info{hash=\"%016" PRIx64 "\",version=\"%" PRIu64 "\"} 1\n",
+			   shardmap_hash(m), shardmap_version(m));
+}
+
+static void
 write_totals(struct api *api, struct buf *out)
 {
 	for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
@@ -110,6 +122,7 @@ write_totals(struct api *api, struct buf *out)
 				   broker_shard_labels(api->broker, shard), value);
 		}
 	}
+	write_map(api, out);
 	write_type(out, "sluice_shard_up", "gauge", "1: it serves; 0: it has failed");
 	for (uint32_t shard = 0; shard < broker_shards(api->broker); shard++)
 		buf_printf(out, "sluice_shard_up{%s} %d\n", broker_shard_labels(api->broker, shard),

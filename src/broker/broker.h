@@ -100,14 +100,18 @@ struct broker_totals {
 int broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err *err);
 
 /*
- * Route by another map from now on; takes it, also when it fails. Those of n shards that
- * are not open yet are opened first, the others stay as they are. If one cannot be, ops
- * are routed as before; those that could be stay open.
- *   SLU_EINVAL  the map names a shard that is not there; or there would be too many lanes
- *   SLU_ECLOSED stopped
+ * Another map, and what it needs: in two steps, the second of which cannot fail. Takes the
+ * map, also when it fails. Those of n shards that are not open yet are opened, the
+ * others stay as they are; if one cannot be, those that could be stay open. One caller at a
+ * time.
+ *   SLU_EINVAL   the map names a shard that is not there; or there would be too many lanes
+ *   SLU_ECLOSED  stopped
  */
-int broker_reroute(struct broker *b, struct shardmap *map,
-		   const struct broker_shard_conf *shards, unsigned n, struct slu_err *err);
+int broker_routes_new(struct broker *b, struct shardmap *map,
+		      const struct broker_shard_conf *shards, unsigned n, struct routes **out,
+		      struct slu_err *err);
+void broker_routes_use(struct broker *b, struct routes *r); /* B3: from now on */
+void broker_routes_free(struct routes *r);                  /* that nobody uses. NULL is fine */
 
 /* Stops, if that has not been done. All ops are unpinned. NULL is fine. SLU_EDOWN: what a
  * shard holds may not all be on disk; it has logged why. */

@@ -31,7 +31,7 @@ struct broker {
 	struct idgen ids;
 	struct quota quota;
 	bool by_hand;
-	bool named; /* it was opened with a map: names are shown */
+	bool named; /* there is, or will be, a map: what is opened is shown by its name */
 
 	/* Shared: written by open and reroute, in this order; what is below `open` stays. */
 	struct shard *lanes[BROKER_SHARDS_MAX];
@@ -47,8 +47,8 @@ struct broker {
 /* ---- broker_route.c ---- */
 
 /* By a map that is taken, also when it fails; NULL: all live on the first shard. */
-int routes_new(struct broker *b, struct shardmap *map, struct slu_err *err);
-void routes_free(struct routes *r); /* and all that are older. NULL is fine */
+int routes_new(const struct broker *b, struct shardmap *map, struct routes **out,
+	       struct slu_err *err);
 
 /* The lane an op goes to, and what it says of where its queue lives. */
 int broker_route(const struct broker *b, struct op *op, uint32_t *lane);

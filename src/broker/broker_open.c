@@ -230,6 +230,7 @@ int
 broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err *err)
 {
 	struct broker *b = mem_zalloc(sizeof *b);
+	struct routes *routes = NULL;
 	int rc;
 
 	assert(conf->n_shards > 0);
@@ -247,7 +248,9 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 	if (rc)
 		shardmap_free(conf->map);
 	else
-		rc = routes_new(b, conf->map, err);
+		rc = routes_new(b, conf->map, &routes, err);
+	if (!rc)
+		broker_routes_use(b, routes);
 	if (!rc)
 		rc = start_lanes(b, 0, broker_shards(b), err);
 	if (rc) {
@@ -259,21 +262,21 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 }
 
 int
-broker_reroute(struct broker *b, struct shardmap *map, const struct broker_shard_conf *shards,
-	       unsigned n, struct slu_err *err)
+broker_routes_new(struct broker *b, struct shardmap *map, const struct broker_shard_conf *shards,
+		  unsigned n, struct routes **out, struct slu_err *err)
 {
 	int rc = 0;
 
 	pthread_mutex_lock(&b->stop);
+	b->named = true;
 	if (b->stopped || b->draining)
 		rc = slu_fail(err, SLU_ECLOSED, "stopping");
 	if (!rc)
 		rc = open_shards(b, shards, n, NULL, err);
-	if (rc)
-		shardmap_free(map);
-	else
-		rc = routes_new(b, map, err);
 	pthread_mutex_unlock(&b->stop);
+	if (!rc)
+		return routes_new(b, map, out, err);
+	shardmap_free(map);
 	return rc;
 }
 
@@ -352,7 +355,7 @@ broker_close(struct broker *b)
 		return 0;
 	broker_stop(b);
 	rc = release_shards(b);
-	routes_free(atomic_load(&b->routes));
+	broker_routes_free(atomic_load(&b->routes));
 	pthread_mutex_destroy(&b->stop);
 	mem_free(b);
 	return rc;

@@ -38,7 +38,8 @@ find_shards(const struct broker *b, struct routes *r, struct slu_err *err)
 }
 
 int
-routes_new(struct broker *b, struct shardmap *map, struct slu_err *err)
+routes_new(const struct broker *b, struct shardmap *map, struct routes **out,
+	   struct slu_err *err)
 {
 	const unsigned n = map ? shardmap_count(map) : 1;
 	struct routes *r = mem_zalloc(sizeof *r + n * sizeof(struct broker_shard *));
@@ -50,17 +51,23 @@ routes_new(struct broker *b, struct shardmap *map, struct slu_err *err)
 	}
 	r->map = map;
 	rc = find_shards(b, r, err);
-	if (rc) {
-		routes_free(r);
-		return rc;
-	}
-	r->older = atomic_load(&b->routes);
-	atomic_store_explicit(&b->routes, r, memory_order_release);
-	return 0;
+	if (rc)
+		broker_routes_free(r);
+	else
+		*out = r;
+	return rc;
 }
 
 void
-routes_free(struct routes *r)
+broker_routes_use(struct broker *b, struct routes *r)
+{
+	r->older = atomic_load(&b->routes);
+	atomic_store_explicit(&b->routes, r, memory_order_release);
+}
+
+/* And all that are older. */
+void
+broker_routes_free(struct routes *r)
 {
 	while (r) {
 		struct routes *const older = r->older;

@@ -19,7 +19,8 @@ struct status {
 	char ready[256]; /* "yes", or why not */
 	char version[64], engine[64], durability[64];
 	uint64_t shards, queues;
-	double start; /* unix seconds; 0: not said */
+	char map_hash[32], map_version[32]; /* "": it has none */
+	double start;                       /* unix seconds; 0: not said */
 	struct {
 		const char *state;
 		uint64_t n;
@@ -92,6 +93,10 @@ take_line(struct status *s, struct slice line)
 	}
 	if (is_metric(line, "sluice_shard_ops_total"))
 		s->shards++;
+	if (is_metric(line, "sluice_shard_map_info")) {
+		(void)label(line, "hash", s->map_hash, sizeof s->map_hash);
+		(void)label(line, "version", s->map_version, sizeof s->map_version);
+	}
 	if (is_metric(line, "sluice_queues"))
 		s->queues = (uint64_t)value_of(line);
 	if (is_metric(line, "process_start_time_seconds"))
@@ -155,6 +160,12 @@ print_json(const struct session *t, const struct status *s)
 	if (s->start > 0)
 		json_out_i64(&w, "uptime_seconds", uptime(s));
 	json_out_u64(&w, "shards", s->shards);
+	if (*s->map_hash) {
+		json_out_object(&w, "shard_map");
+		json_out_raw(&w, "version", slice_of(s->map_version));
+		json_out_str(&w, "hash", slice_of(s->map_hash));
+		json_out_close(&w);
+	}
 	json_out_u64(&w, "queues", s->queues);
 	json_out_object(&w, "messages");
 	for (size_t i = 0; i < COUNT(s->messages); i++)
@@ -179,6 +190,8 @@ print_text(const struct session *t, const struct status *s)
 	if (s->start > 0)
 		printf("uptime      %s\n", format_duration(uptime(s) * SLU_SEC, text, sizeof text));
 	printf("shards      %" PRIu64 "\n", s->shards);
+	if (*s->map_hash)
+		printf("shard map   version %s, hash %s\n", s->map_version, s->map_hash);
 	printf("queues      %" PRIu64 "\n", s->queues);
 	printf("messages    ");
 	for (size_t i = 0; i < COUNT(s->messages); i++)

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/parse.h"
+#include "conf/sharding.h"
 #include "conf/slurp.h"
 #include "conf/yaml.h"
 
@@ -145,8 +146,8 @@ find_row(const struct loading *g, const char *path, bool *item, bool *in_file)
 
 	*item = path[key.n] != '\0';
 	*in_file = false;
-	if (*item && strchr(path + key.n, ']')[1] != '\0')
-		return g->set->n; /* more below it: that is none of ours */
+	if (*item && (path[strlen(path) - 1] != ']' || strchr(path + key.n + 1, '[')))
+		return g->set->n; /* more below it, or a key with brackets: none of ours */
 	i = option_find(g->set, key);
 	if (i < g->set->n || key.n < sizeof suffix)
 		return i;
@@ -182,6 +183,10 @@ take_entry(struct loading *g, const struct yaml_entry *e)
 	const unsigned i = find_row(g, e->path, &item, &in_file);
 	const char *wrong;
 
+	if (i == g->set->n && g->l->sharding && sharding_is_part(e->path)) {
+		sharding_take(g->l->sharding, g->file, e, g->faults);
+		return;
+	}
 	if (i == g->set->n) {
 		unknown_key(g, e);
 		return;

@@ -28,9 +28,12 @@ struct option_action {
 	const char *doc;
 };
 
+struct sharding; /* conf/sharding.h */
+
 struct load {
 	struct option_set *set;
 	const struct option_action *actions; /* flag NULL ends */
+	struct sharding *sharding;           /* takes its entries; NULL: they are unknown keys */
 	struct conf_faults *faults;
 };
 

@@ -11,24 +11,38 @@ option_place(const struct option_set *s, unsigned i)
 	return (char *)s->values + s->rows[i].offset;
 }
 
+static char
+lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* log.level, tls.client_ca, sharding.defaultShard: the words of a key, with - between. */
 const char *
 option_flag(const struct option *o, char out[static OPTION_NAME])
 {
-	(void)snprintf(out, OPTION_NAME, "%s", o->key); /* ours: they fit */
-	for (char *p = out; *p; p++)
-		if (*p == '.' || *p == '_')
-			*p = '-';
+	size_t n = 0;
+
+	for (const char *p = o->key; *p && n + 2 < OPTION_NAME; p++) { /* ours: they fit */
+		if (*p >= 'A' && *p <= 'Z')
+			out[n++] = '-';
+		out[n++] = *p == '.' || *p == '_' ? '-' : lower(*p);
+	}
+	out[n] = '\0';
 	return out;
 }
 
 const char *
 option_variable(const struct option *o, char out[static OPTION_NAME])
 {
-	(void)snprintf(out, OPTION_NAME, "SLUICE_%s", o->key); /* ours: they fit */
+	char flag[OPTION_NAME];
+
+	(void)snprintf(out, OPTION_NAME, "SLUICE_%.*s", OPTION_NAME - 8,
+		       option_flag(o, flag)); /* ours: they fit */
 	for (char *p = out; *p; p++) {
 		if (*p >= 'a' && *p <= 'z')
 			*p = (char)(*p - 'a' + 'A');
-		if (*p == '.')
+		if (*p == '-')
 			*p = '_';
 	}
 	return out;

@@ -32,6 +32,18 @@ static const struct option options[] = {
 	  .value = "TEXT", .doc = "what its keys begin with" },
 	{ .key = "redis.timeout", .kind = &time_kind, .offset = AT(redis_timeout), .standard = "5s", .min = SLU_MS, .max = 300 * SLU_SEC,
 	  .value = "TIME", .doc = "how long it may take to connect, and to answer" },
+	{ .key = "sharding.enabled", .kind = &bool_kind, .offset = AT(sharding_enabled), .standard = "false", .reload = true,
+	  .value = "", .doc = "queues live where the mappings say; else all on sharding.defaultShard; docs/sharding.md" },
+	{ .key = "sharding.supplier", .kind = &word_kind, .offset = AT(sharding_supplier), .standard = "static", .words = sharding_suppliers, .reload = true,
+	  .value = "static|hash|ring|range", .doc = "who chooses: the tables of tenants and commands, a hash, a hash that moves few queues when there is one shard more, or the alphabet" },
+	{ .key = "sharding.defaultShard", .kind = &text_kind, .offset = AT(sharding_default), .standard = "default", .reload = true,
+	  .value = "NAME", .doc = "where queues live that no table has" },
+	{ .key = "sharding.rangeBy", .kind = &word_kind, .offset = AT(sharding_range_by), .standard = "command", .words = sharding_range_by, .reload = true,
+	  .value = "command|tenant", .doc = "supplier range: whose names the ranges are of" },
+	{ .key = "sharding.version", .kind = &count_kind, .offset = AT(sharding_version), .standard = "1", .max = UINT32_MAX, .reload = true,
+	  .value = "N", .doc = "of the mapping: higher whenever that changes" },
+	{ .key = "sharding.reloadInterval", .kind = &time_kind, .offset = AT(sharding_interval), .standard = "0s", .max = 24 * SLU_HOUR, .reload = true,
+	  .value = "TIME", .doc = "look so often whether the file has changed, and reload it then; 0s: never" },
 	{ .key = "sync", .kind = &sync_kind, .offset = AT(sync), .standard = "sync",
 	  .value = "sync|interval=TIME|none", .doc = "when an answer is on disk: before it is given, within TIME, or when the kernel likes" },
 	{ .key = "shards", .kind = &count_kind, .offset = AT(shards), .standard = "1", .min = 1, .max = 1024,
@@ -136,8 +148,13 @@ conf_load(struct conf *c, int argc, char **argv, struct conf_faults *faults)
 {
 	struct option_set set = conf_set(c);
 
-	*c = (struct conf){ 0 };
-	load_options(&(struct load){ &set, actions, faults }, argc, argv);
+	*c = (struct conf){ .sharding = sharding_new() };
+	if (!c->sharding) {
+		faults_add(faults, "out of memory");
+		return SLU_ENOMEM;
+	}
+	load_options(&(struct load){ &set, actions, c->sharding, faults }, argc, argv);
+	sharding_check(c, faults);
 	return faults_any(faults) ? SLU_EINVAL : 0;
 }
 
@@ -147,6 +164,8 @@ conf_release(struct conf *c)
 	struct option_set set = conf_set(c);
 
 	option_set_release(&set);
+	sharding_unref(c->sharding);
+	c->sharding = NULL;
 }
 
 void
@@ -190,6 +209,7 @@ conf_print(const struct conf *c, FILE *out)
 	const struct option_set set = set_of(c);
 
 	show_values(&set, out);
+	sharding_print(c->sharding, out);
 }
 
 void

@@ -18,6 +18,7 @@
 
 #include "conf/faults.h"
 #include "conf/load.h"
+#include "conf/sharding.h"
 
 #include <sluice/err.h>
 #include <sluice/log.h>
@@ -78,6 +79,13 @@ struct conf {
 	uint32_t redis_db;
 	char *redis_prefix;
 	slu_time redis_timeout;
+	bool sharding_enabled;
+	unsigned sharding_supplier; /* index in sharding_suppliers */
+	char *sharding_default;
+	unsigned sharding_range_by; /* index in sharding_range_by */
+	uint32_t sharding_version;
+	slu_time sharding_interval;
+	struct sharding *sharding; /* conf/sharding.h: what has no row */
 	struct conf_sync sync;
 	uint32_t shards;
 	uint32_t threads;

@@ -188,6 +188,7 @@ exchange(struct reload *r, struct conf *next)
 		}
 		swap(&now.origins[i], &new.origins[i], sizeof now.origins[i]);
 	}
+	swap(&r->conf->sharding, &next->sharding, sizeof next->sharding);
 	pthread_mutex_unlock(&r->mtx);
 	return changed;
 }
@@ -281,6 +282,7 @@ copy_with(struct reload *r, struct conf *next, const char *key, const char *valu
 	unsigned row;
 	int rc = find_key(&old, key, &row, err);
 
+	next->sharding = sharding_ref(r->conf->sharding);
 	for (unsigned i = 0; i < old.n && !rc; i++)
 		rc = copy(&old, &new, i, err);
 	if (rc)

@@ -21,11 +21,9 @@
 #include "core/ledger.h"
 #include "core/queue.h"
 
-/* Flags: home is the key, which knows the queue; it is set aside (ledger_moving.c), and in
- * no place but its batch, of which pos is the index. */
+/* Flag: home is the key, which knows the queue. */
 enum {
-	MSG_KEYED = 4,
-	MSG_TAKEN = 8
+	MSG_KEYED = 4
 };
 
 struct msg {

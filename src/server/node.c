@@ -7,17 +7,14 @@
 #include "api/lockd_state.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/log.h"
-#include "engine/memory.h"
 #include "net/listen.h"
 #include "server/limits.h"
 #include "server/manager.h"
+#include "server/shards.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 enum {
 	FILES = 32, /* that a server has open, with a few connections */
@@ -92,7 +89,7 @@ check_addresses(const struct conf *conf, struct slu_err *err)
 static int
 check_files(const struct conf *conf, struct slu_err *err)
 {
-	const unsigned need = FILES + SHARD_FILES * conf->shards;
+	const unsigned need = FILES + SHARD_FILES * shards_lanes(conf);
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= need)
@@ -103,35 +100,6 @@ check_files(const struct conf *conf, struct slu_err *err)
 			(unsigned long)limit.rlim_max, need);
 }
 
-/* Those of the library, and those that need more. */
-static const struct engine_ops *const kept_in[] = { &engine_log, &engine_memory, &engine_redis,
-						    NULL };
-
-static const struct engine_ops *
-find_engine(const struct conf *conf, struct slu_err *err)
-{
-	const struct engine_ops *found = NULL;
-	char names[128] = "";
-	size_t n = 0;
-
-	for (const struct engine_ops *const *e = kept_in; *e && n < sizeof names; e++) {
-		if (strcmp((*e)->name, conf->engine) == 0)
-			found = *e;
-		n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "",
-				      (*e)->name);
-	}
-	if (!found)
-		slu_fail(err, SLU_EINVAL, "--engine %s: there is no such engine; there are: %s",
-			 conf->engine, names);
-	return found;
-}
-
-static const struct engine_ops *
-engine_of(const struct node *n, struct slu_err *err)
-{
-	return n->hand ? n->hand->engine : find_engine(n->conf, err);
-}
-
 int
 node_check(const struct conf *conf, struct slu_err *err)
 {
@@ -139,57 +107,7 @@ node_check(const struct conf *conf, struct slu_err *err)
 
 	if (rc)
 		return rc;
-	return find_engine(conf, err) ? 0 : SLU_EINVAL;
-}
-
-static int
-open_broker(struct node *n, struct slu_err *err)
-{
-	static const enum engine_sync syncs[] = {
-		[CONF_SYNC_ALWAYS] = ENGINE_SYNC,
-		[CONF_SYNC_INTERVAL] = ENGINE_SYNC_INTERVAL,
-		[CONF_SYNC_NONE] = ENGINE_SYNC_NONE,
-	};
-	const struct conf *const conf = n->conf;
-	struct broker_shard_conf s = {
-		.engine = engine_of(n, err),
-		.lanes = conf->shards,
-		.storage = {
-			.log = n->log,
-			.sync = syncs[conf->sync.mode],
-			.sync_interval = conf->sync.interval,
-		},
-	};
-	struct broker_conf b = {
-		.shards = &s,
-		.n_shards = 1,
-		.node = conf->node_id,
-		.progress = &n->progress,
-	};
-
-	if (!s.engine)
-		return SLU_EINVAL;
-	n->redis = (struct redis_conf){
-		.wire = {
-			.address = conf->redis_address,
-			.password = conf->redis_password,
-			.db = conf->redis_db,
-			.timeout = conf->redis_timeout,
-		},
-		.prefix = conf->redis_prefix,
-	};
-	s.storage.redis = &n->redis;
-	if (n->hand) {
-		b.by_hand = true;
-		b.clock = n->hand->clock;
-		s.storage.disk = n->hand->disk;
-		s.storage.folder = conf->data;
-	} else if (s.engine->durable && !s.engine->shared) {
-		s.storage.folder = conf->data;
-		if (mkdir(conf->data, 0700) && errno != EEXIST)
-			return slu_fail(err, SLU_EDOWN, "--data %s: %m", conf->data);
-	}
-	return broker_open(&n->broker, &b, err);
+	return shards_check(conf, err);
 }
 
 static int
@@ -232,14 +150,14 @@ open_server(struct node *n, struct slu_err *err)
 		.max_bodies = (size_t)n->conf->limits.memory,
 		.log = n->log,
 	};
-	const struct engine_ops *const engine = engine_of(n, err);
+	const struct engine_ops *const engine = shards_standard(n, err);
 	struct addresses list;
 	int rc;
 
 	assert(admit_routes(conf.routes, conf.n_routes));
 	if (!engine)
 		return SLU_EINVAL;
-	n->api.engine = engine->name;
+	n->api.engine = shards_engine(n->conf, engine);
 	n->api.sync = engine->shared    ? "as the server has it"
 		      : engine->durable ? conf_sync_text(n->conf, n->sync)
 					: "none";
@@ -272,6 +190,7 @@ commit(void *arg, const struct conf *now)
 	slu_log_set_level(n->log, now->log_level);
 	atomic_store(&n->drain, now->drain);
 	atomic_store(&n->grace, now->grace);
+	atomic_store(&n->interval, now->sharding_interval);
 }
 
 int
@@ -290,6 +209,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	n->hand = hand;
 	atomic_init(&n->drain, conf->drain);
 	atomic_init(&n->grace, conf->grace);
+	atomic_init(&n->interval, conf->sharding_interval);
 	n->progress.stop = node_stop_pending;
 	reload_add(reload, &(struct reload_part){ "node", NULL, commit, NULL, n });
 	n->api.log = log;
@@ -311,7 +231,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (!rc)
 		rc = open_server(n, err); /* first: whoever asks is told that it starts */
 	if (!rc)
-		rc = open_broker(n, err);
+		rc = shards_open(n, err);
 	if (rc)
 		return rc;
 	n->api.broker = n->broker;
@@ -335,6 +255,7 @@ node_close(struct node *n)
 		return;
 	server_close(n->server);
 	(void)broker_close(n->broker); /* it was not run: nothing is new */
+	shards_close(n);
 	api_release(&n->api);
 	login_close(&n->login);
 	secure_close(&n->secure);

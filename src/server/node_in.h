@@ -12,6 +12,8 @@
 #include "server/node.h"
 #include "server/secure.h"
 
+#include <sys/stat.h>
+
 enum {
 	NODE_SYNC_TEXT = 64
 };
@@ -21,7 +23,7 @@ struct node {
 	struct reload *reload;
 	struct slu_log *log;
 	const struct node_hand *hand; /* NULL: threads, the system's clock, conf's engine */
-	struct redis_conf redis;      /* if that is the engine */
+	struct node_shards *shards;   /* server/shards.c: what they were told */
 	const char *place;            /* where messages are: a folder, or a server */
 	struct broker *broker;
 	struct server *server;
@@ -36,6 +38,11 @@ struct node {
 	/* Set by reloads. */
 	_Atomic slu_time drain;
 	_Atomic slu_time grace;
+	_Atomic slu_time interval; /* of looks at the file */
+
+	/* The thread's that runs it: the file as it was read. */
+	struct stat seen;
+	slu_time looked;
 };
 
 /* node_run.c: has a signal to stop come that nobody has taken yet? */

@@ -152,21 +152,70 @@ watch(struct node *n)
 		log_error(n->log, "a network thread does not answer");
 }
 
+/* How the file stands now; zeros: there is none. */
+static struct stat
+look(const struct node *n)
+{
+	struct stat st = { 0 };
+
+	if (n->conf->config && stat(n->conf->config, &st))
+		st = (struct stat){ 0 };
+	return st;
+}
+
+static bool
+is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* sharding.reloadInterval: a file that has changed is read once, be it right or wrong. */
+static void
+look_at_file(struct node *n)
+{
+	const slu_time every = atomic_load(&n->interval), now = clock_mono(&clock_system);
+	struct stat st;
+
+	if (every == 0 || now - n->looked < every)
+		return;
+	n->looked = now;
+	st = look(n);
+	if (is_same(&st, &n->seen))
+		return;
+	n->seen = st;
+	reload(n);
+}
+
+/* Whichever comes first. */
+static slu_time
+wait_time(const struct node *n, slu_time watchdog)
+{
+	const slu_time every = atomic_load(&n->interval);
+
+	return every && every < watchdog ? every : watchdog;
+}
+
 /* Until it is told to stop: by which signal. */
 static int
 serve(struct node *n)
 {
-	const slu_time every = manager_watchdog();
+	const slu_time watchdog = manager_watchdog();
 
+	n->seen = look(n);
+	n->looked = clock_mono(&clock_system);
 	for (;;) {
-		const int sig = wait_signal(every);
+		const int sig = wait_signal(wait_time(n, watchdog));
 
-		if (sig == SIGHUP)
+		if (sig == SIGHUP) {
+			n->seen = look(n);
 			reload(n);
-		else if (sig)
+		} else if (sig) {
 			return sig;
-		else
+		} else if (watchdog != SLU_NEVER) {
 			watch(n);
+		}
+		look_at_file(n);
 	}
 }
 

@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,6 +20,11 @@ ROOT = Path(__file__).parents[2]
 def run(*args, **env):
     return subprocess.run([SLUICED, *args], capture_output=True, text=True, timeout=60,
                           env={**os.environ, **env})
+
+
+def flag_of(key):
+    """--tls-client-ca of tls.client_ca, --sharding-range-by of sharding.rangeBy."""
+    return "--" + re.sub("[A-Z]", lambda m: "-" + m[0].lower(), re.sub("[._]", "-", key))
 
 
 def settings(*args, **env):
@@ -48,6 +54,12 @@ OPTIONS = [
     ("redis.db", "0", "3"),
     ("redis.prefix", "sluice", "codeq"),
     ("redis.timeout", "5s", "1s"),
+    ("sharding.enabled", "false", "true"),
+    ("sharding.supplier", "static", "ring"),
+    ("sharding.defaultShard", "default", "default"),
+    ("sharding.rangeBy", "command", "tenant"),
+    ("sharding.version", "1", "7"),
+    ("sharding.reloadInterval", "0s", "1m"),
     ("sync", "sync", "interval=10ms"),
     ("shards", "1", "3"),
     ("threads", "1", "2"),
@@ -93,8 +105,8 @@ SECRETS = ["auth.secret", "redis.password"]
 @pytest.mark.parametrize("key, default, other", OPTIONS)
 def test_a_flag_goes_before_the_variable_before_the_file_before_the_default(
         key, default, other, tmp_path):
-    flag = "--" + key.replace(".", "-").replace("_", "-")
-    name = "SLUICE_" + key.replace(".", "_").upper()
+    flag = flag_of(key)
+    name = "SLUICE_" + flag[2:].replace("-", "_").upper()
     file = tmp_path / "sluice.yaml"
     file.write_text(f"{key}: {other}\n")
     in_file = [] if key == "config" else ["--config", str(file)]
@@ -142,7 +154,7 @@ def test_a_secret_comes_from_a_variable_or_a_file_and_is_never_shown(key, tmp_pa
 def test_help_has_every_option_and_examples():
     out = run("--help")
     assert out.returncode == 0 and "examples:" in out.stdout
-    assert all(f"--{key.replace('.', '-').replace('_', '-')}" in out.stdout for key, _, _ in OPTIONS)
+    assert all(flag_of(key) in out.stdout for key, _, _ in OPTIONS)
     assert run("--version").stdout.startswith("sluiced ")
 
 

@@ -62,7 +62,7 @@ load(struct fixture *fx, const char *const *args)
 	fx->set = (struct option_set){ rows, COUNT(rows), &fx->v, fx->origins };
 	for (; args && *args; args++)
 		argv[argc++] = (char *)*args;
-	load_options(&(struct load){ &fx->set, actions, &fx->faults }, argc, argv);
+	load_options(&(struct load){ &fx->set, actions, NULL, &fx->faults }, argc, argv);
 }
 
 #define LOAD(fx, ...) load(fx, (const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })

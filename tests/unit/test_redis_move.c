@@ -33,16 +33,14 @@ prepare(struct engine_conf *conf, const char *shard)
 }
 
 static void
-prepare_default(struct engine_conf *conf, bool second)
+prepare_default(struct engine_conf *conf)
 {
-	(void)second;
 	prepare(conf, NULL);
 }
 
 static void
-prepare_heavy(struct engine_conf *conf, bool second)
+prepare_heavy(struct engine_conf *conf)
 {
-	(void)second;
 	prepare(conf, "heavy");
 }
 

@@ -1,0 +1,397 @@
+"""Several shards behind one server: which queue lives where, and what happens when that changes.
+
+Redis servers and embedded engines, mixed.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+from contextlib import ExitStack
+
+import pytest
+from redis import Redis
+from served import SLUICED, Refused, Server, until
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Two Redis servers that are never stopped; tests take databases of their own."""
+    folder = tmp_path_factory.mktemp("stores")
+    with Redis(folder / "a", "--databases", "64") as a, Redis(folder / "b", "--databases", "64") as b:
+        yield a, b
+
+
+numbers = iter(range(1, 64))
+
+
+@pytest.fixture
+def shards(stores):
+    """YAML of two shards in Redis, one in a log, one in memory."""
+    db = next(numbers)
+    return "".join((
+        "redis.shards:\n",
+        f"  red: {{address: '{stores[0].address}', db: {db}, poolSize: 2}}\n",
+        f"  blue: {{address: '{stores[1].address}', db: {db}}}\n",
+        "  disk: {engine: log, poolSize: 2}\n",
+        "  fast: {engine: memory}\n"))
+
+
+class Node(Server):
+    """One whose settings are in a file that can be changed."""
+
+    def __init__(self, folder, text, *options, engine="memory"):
+        self.file = folder / "sluice.yaml"
+        self.write(text)
+        super().__init__(folder / "data", "--config", str(self.file), *options, engine=engine)
+
+    def __exit__(self, *why):
+        super().__exit__(*why)
+        shutil.rmtree(self.folder, ignore_errors=True)  # a log is 256 MiB of prepared disk
+
+    def write(self, text):
+        self.file.write_text(text)
+
+    def lives(self, topic, namespace="test"):
+        """The shards that have messages of it, by what they have accepted."""
+        before = self.accepted()
+        self.enqueue({"namespace": namespace, "topic": topic, "text": "x"})
+        return [s for s, n in self.accepted().items() if n > before.get(s, 0)]
+
+    def accepted(self):
+        counts = {}
+        for name, lane, n in re.findall(
+                r'sluice_messages_accepted_total\{shard="([^"]+)"(?:,lane="(\d+)")?\} (\d+)',
+                self.get("/metrics").text):
+            counts[name] = counts.get(name, 0) + int(n)
+        return counts
+
+    def map(self):
+        return self.get("/readyz").body.get("shard_map")
+
+    def reload(self, text, word="reloaded"):
+        """The file is this now: wait until the server has said so."""
+        self.write(text)
+        n = self.said().count(word)
+        self.process.send_signal(signal.SIGHUP)
+        until(lambda: self.said().count(word) > n)
+
+
+MAPPED = """
+sharding:
+  enabled: true
+  version: {version}
+  commandMappings:
+    Render: red
+    email: blue
+    archive: disk
+  tenantOverrides:
+    ACME: fast
+"""
+
+
+def mapped(shards, version=1):
+    return MAPPED.format(version=version) + shards
+
+
+def test_a_tenant_goes_before_the_command_before_the_default(tmp_path, shards):
+    """SH-20, SH-22, SH-23, SH-24, SH-25, SH-16"""
+    with Node(tmp_path, mapped(shards)) as node:
+        assert node.lives("render") == ["red"]
+        assert node.lives("RENDER") == ["red"]
+        assert node.lives("email") == ["blue"]
+        assert node.lives("archive") == ["disk"]
+        assert node.lives("nobody-mapped-this") == ["default"]
+        for topic in ("render", "email", "nobody-mapped-this"):
+            assert node.lives(topic, "acme") == ["fast"]
+            assert node.lives(topic, "Acme") == ["fast"]
+
+
+def test_a_default_shard_has_another_name(tmp_path, shards):
+    """SH-22: and the one by the other settings is not even opened."""
+    with Node(tmp_path, mapped(shards).replace("enabled: true", "enabled: true\n  defaultShard: blue")
+              ) as node:
+        assert node.lives("other") == ["blue"]
+        assert node.lives("render") == ["red"]
+        assert set(node.accepted()) == {"red", "blue", "disk", "fast"}
+        assert not list((tmp_path / "data").glob("*.log"))
+
+
+def test_mappings_that_are_not_enabled_are_not_used(tmp_path, shards):
+    """SH-21"""
+    with Node(tmp_path, mapped(shards).replace("enabled: true", "enabled: false")) as node:
+        for topic in ("render", "email", "other"):
+            assert node.lives(topic) == ["default"]
+            assert node.lives(topic, "acme") == ["default"]
+
+
+def test_every_kind_of_shard_does_all_that_one_does(tmp_path, shards):
+    """Enqueue, dequeue, nack, ack, stats; ids and leases are of one kind."""
+    with Node(tmp_path, mapped(shards)) as node:
+        for topic in ("render", "email", "archive", "other"):
+            node.enqueue({"topic": topic, "text": "one", "key": "k"},
+                         {"topic": topic, "text": "two", "key": "k"})
+            first, = node.dequeue(topic=topic)
+            assert first["topic"] == topic
+            assert node.dequeue(topic=topic) == []
+            node.ack(first, topic=topic)
+            second, = node.dequeue(topic=topic)
+            node.ack(second, topic=topic)
+        shown, cursor = set(), {}
+        while cursor is not None:
+            page = node.get("/topics", namespace="test", **cursor).body
+            shown |= {t["topic"] for t in page["topics"]}
+            cursor = {"cursor": page["cursor"]} if page.get("cursor") else None
+        assert shown == {"render", "email", "archive", "other"}
+
+
+def test_one_call_may_go_to_several_shards(tmp_path, shards):
+    with Node(tmp_path, mapped(shards)) as node:
+        topics = ["render", "email", "archive", "other"] * 3
+        node.enqueue(*({"topic": t, "text": str(i)} for i, t in enumerate(topics)))
+        for topic in set(topics):
+            assert len(node.dequeue(topic=topic, limit=10)) == 3
+
+
+def test_what_a_shard_is_told_is_its_own(tmp_path):
+    """SH-27, SH-88: address, database, password and pool, each for itself. SH-28: by the
+    environment, and never shown."""
+    with Redis(tmp_path / "locked", "--requirepass", "correct-horse") as redis:
+        text = (f"sharding: {{enabled: true, commandMappings: {{a: one, b: two}}}}\n"
+                "redis.shards:\n"
+                f"  one: {{address: '{redis.address}', password: '${{ONE}}', db: 3, poolSize: 3,"
+                " keyPrefix: mine}\n"
+                f"  two: {{address: '{redis.address}', password_file: {tmp_path}/secret, db: 4}}\n")
+        (tmp_path / "secret").write_text("correct-horse\n")
+        os.environ["ONE"] = "correct-horse"
+        try:
+            with Node(tmp_path, text) as node:
+                assert node.lives("a") == ["one"]
+                assert node.lives("b") == ["two"]
+                lanes = set(re.findall(r'sluice_shard_up\{shard="one",lane="(\d)"\} 1',
+                                       node.get("/metrics").text))
+                assert lanes == {"0", "1", "2"}
+                printed = subprocess.run(
+                    [SLUICED, "--config", str(node.file), "--print-config"],
+                    capture_output=True, text=True, timeout=60, check=True).stdout
+                assert "redis.shards.one.password: ***" in printed
+                shown = printed + node.said() + node.get("/v1/admin/config").text
+            os.environ["ONE"] = "wrong-battery"
+            with pytest.raises(Refused) as refused:
+                Node(tmp_path, text)
+        finally:
+            del os.environ["ONE"]
+    assert "correct-horse" not in shown
+    assert "battery" not in str(refused.value)
+
+
+@pytest.mark.parametrize("supplier, more", [
+    ("ring", ""),
+    ("hash", "  shards: [blue, disk]\n"),
+    ("range", "  ranges: {a: red, m: blue}\n"),
+    ("range", "  ranges: {t: disk}\n  rangeBy: tenant\n")])
+def test_other_suppliers_choose(tmp_path, shards, supplier, more):
+    """SH-14: the same on every node and after every start; SH-F2: by the range."""
+    text = f"sharding:\n  enabled: true\n  supplier: {supplier}\n{more}{shards}"
+    topics = ["apple", "kiwi", "mango", "zucchini", "0"]
+    with Node(tmp_path, text) as node:
+        found = [node.lives(t) for t in topics]
+        maps = [node.map()]
+        node.restart()
+        assert [node.lives(t) for t in topics] == found
+        maps.append(node.map())
+    assert maps[0] == maps[1]
+    if supplier == "range" and "rangeBy" not in more:
+        assert found == [["red"], ["red"], ["blue"], ["blue"], ["default"]]
+    elif supplier == "range":
+        assert found == [["disk"]] * 5
+    elif more:
+        assert {f for f, in found} <= {"blue", "disk"}
+
+
+# --- faults -----------------------------------------------------------------------
+
+def refusal(tmp_path, text):
+    file = tmp_path / "sluice.yaml"
+    file.write_text(text)
+    done = subprocess.run([SLUICED, "--config", str(file), "--data", str(tmp_path / "data"),
+                           "--listen", "127.0.0.1:0"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "listening" not in done.stderr
+    return done.stderr
+
+
+def test_all_faults_are_told_at_once_and_nothing_is_served(tmp_path):
+    """SH-55, SH-56, SH-57, SH-58"""
+    said = refusal(tmp_path, """
+sharding:
+  enabled: true
+  defaultShard: primary
+  commandMappings: {render: heavy, Email: here, eMail: there, "no name": here}
+  tenantOverrides: {acme: gold}
+  previousShards: {commandMappings: {render: gone}}
+redis.shards:
+  here: {address: "h:1"}
+  there: {address: "h:1"}
+  local: {engine: log, address: "x:1"}
+  lost: {}
+  odd: {address: "h:2", poolSise: 3}
+""")
+    for part in ("command render: there is no shard heavy; there are: default, here, there",
+                 "defaultShard: there is no shard primary",
+                 "tenant acme: there is no shard gold",
+                 "previousShards.commandMappings: command render: there is no shard gone",
+                 "command email is there twice",
+                 "no name",
+                 "here and there have the same address, db and keyPrefix",
+                 "redis.shards.local: an embedded engine has no address",
+                 "redis.shards.lost: expected an address",
+                 "a shard has no setting poolSise"):
+        assert part in said, (part, said)
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_shard_that_nothing_uses_is_a_warning(tmp_path, shards):
+    with Node(tmp_path, "sharding: {enabled: true, commandMappings: {a: red}}\n" + shards) as node:
+        until(lambda: "redis.shards.fast: nothing lives there" in node.said())
+
+
+# --- as before --------------------------------------------------------------------
+
+def test_without_a_word_of_shards_all_is_as_it_was(tmp_path):
+    """SH-48, SH-33, SH-35: data of a server without shards is read by one that has some."""
+    with Server(tmp_path / "data", "--shards", "2") as server:
+        server.enqueue({"topic": "old", "text": "1"}, {"topic": "older", "text": "2"})
+        assert server.get("/readyz").body == {"status": "ready"}
+        text = server.get("/metrics").text
+        assert 'sluice_shard_up{shard="1"} 1' in text
+        assert "sluice_shard_map_info{" not in text
+        files = sorted(p.name for p in (tmp_path / "data").iterdir())
+        assert files == ["0", "1"]
+    with Node(tmp_path, "sharding: {enabled: true, commandMappings: {new: disk}}\n"
+                        "redis.shards: {disk: {engine: log}}\n", "--shards", "2", engine="log") as node:
+        assert len(node.dequeue(topic="old")) == 1
+        assert len(node.dequeue(topic="older")) == 1
+        assert node.lives("new") == ["disk"]
+        assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["0", "1", "disk"]
+
+
+def test_what_is_kept_is_there_after_a_restart(tmp_path, shards):
+    with Node(tmp_path, mapped(shards)) as node:
+        for topic in ("render", "email", "archive"):
+            node.enqueue({"topic": topic, "text": "x"})
+        node.restart("kill")
+        for topic in ("render", "email", "archive"):
+            assert len(node.dequeue(topic=topic)) == 1
+        assert sorted(p.name for p in (tmp_path / "data" / "disk").iterdir()) == ["0", "1"]
+
+
+# --- a shard that fails -----------------------------------------------------------
+
+def test_a_dead_shard_fails_its_own_queues_alone(tmp_path, stores):
+    """SH-105, SH-29: the others go on, and the server is not taken out of service."""
+    with Redis(tmp_path / "red") as red:
+        text = ("sharding: {enabled: true, commandMappings: {render: red, email: blue}}\n"
+                "redis.shards:\n"
+                f"  red: {{address: '{red.address}', timeout: 1s}}\n"
+                f"  blue: {{address: '{stores[1].address}', db: {next(numbers)}}}\n")
+        with Node(tmp_path, text) as node:
+            node.enqueue({"topic": "render", "text": "kept"})
+            red.kill()
+            for _ in range(3):
+                answer = node.post("/enqueue", [node.here(topic="render", text="x")])
+                assert answer.status == 503, answer
+                assert node.lives("email") == ["blue"]
+                assert node.lives("other") == ["default"]
+            ready = node.get("/readyz")
+            assert ready.status == 200 and ready.body["status"] == "degraded"
+            assert {r["name"] for r in ready.body["reasons"]} == {"red"}
+            up = dict(re.findall(r'sluice_shard_up\{shard="(\w+)",lane="0"\} (\d)',
+                                 node.get("/metrics").text))
+            assert up == {"red": "0", "blue": "1", "default": "1"}
+            red.start()
+            until(lambda: node.get("/readyz").body["status"] == "ready")
+            assert len(node.dequeue(topic="render")) == 1
+
+
+# --- changes ----------------------------------------------------------------------
+
+def test_a_file_changes_nothing_until_it_is_reloaded(tmp_path, shards):
+    """SH-26, SH-49: then the whole map is another one."""
+    with Node(tmp_path, mapped(shards)) as node:
+        before = node.map()
+        assert before["version"] == 1
+        node.write(mapped(shards, 2).replace("Render: red", "Render: blue"))
+        assert node.lives("render") == ["red"]
+        assert node.map() == before
+        node.reload(node.file.read_text())
+        assert node.map()["version"] == 2 and node.map()["hash"] != before["hash"]
+        assert node.lives("other") == ["default"]
+        assert f'hash="{node.map()["hash"]}",version="2"' in node.get("/metrics").text
+
+
+def test_a_mapping_that_is_removed_reverts_to_the_default(tmp_path, shards):
+    """SH-51"""
+    with Node(tmp_path, mapped(shards)) as node:
+        node.reload(mapped(shards, 2).replace("    email: blue\n", ""))
+        assert node.lives("email") == ["default"]
+
+
+def test_a_shard_is_added_while_the_server_runs(tmp_path, shards):
+    """SH-49: and what is faulty changes nothing."""
+    only = "sharding: {enabled: true, version: %d, commandMappings: {a: %s}}\n"
+    with Node(tmp_path, only % (1, "default")) as node:
+        assert node.lives("a") == ["default"]
+        node.reload(only % (2, "nowhere") + shards, "reload failed")
+        assert "command a: there is no shard nowhere" in node.said()
+        node.reload(only % (2, "dead") + "redis.shards: {dead: {address: '127.0.0.1:1'}}\n",
+                    "reload failed")
+        assert node.lives("a") == ["default"] and node.map()["version"] == 1
+        node.reload(only % (2, "fast") + shards)
+        assert node.lives("b") == ["default"]
+        assert node.map()["version"] == 2
+        assert "fast" in node.accepted()
+
+
+def test_a_mapping_that_differs_needs_a_higher_version(tmp_path, shards):
+    with Node(tmp_path, mapped(shards, 5)) as node:
+        node.reload(mapped(shards, 5).replace("email: blue", "email: red"), "reload failed")
+        assert "it must be higher than 5, for the mapping differs" in node.said()
+        node.reload(mapped(shards, 4), "reload failed")
+        assert node.map()["version"] == 5
+        assert node.lives("email") == ["blue"]
+        node.reload(mapped(shards, 5))
+
+
+def test_settings_of_a_shard_that_is_open_wait_for_a_restart(tmp_path, shards):
+    with Node(tmp_path, mapped(shards)) as node:
+        node.reload(mapped(shards, 2).replace("poolSize: 2}", "poolSize: 1}"),
+                    "setting needs a restart")
+        until(lambda: node.map()["version"] == 2)
+        assert re.search(r"setting needs a restart.*shard=red.*key=poolSize", node.said())
+
+
+def test_the_file_is_looked_at_by_itself(tmp_path, shards):
+    """SH-F4"""
+    text = mapped(shards).replace("enabled: true", "enabled: true\n  reloadInterval: 20ms")
+    with Node(tmp_path, text) as node:
+        node.write(text.replace("version: 1", "version: 2").replace("email: blue", "email: red"))
+        until(lambda: node.map()["version"] == 2)
+        node.write("sharding: [")
+        until(lambda: "reload failed" in node.said())
+        assert node.map()["version"] == 2
+
+
+def test_nodes_with_the_same_file_have_the_same_hash(tmp_path, shards):
+    """SH-61: whatever the order of the lines."""
+    with ExitStack() as stack:
+        (tmp_path / "a").mkdir()
+        one = stack.enter_context(Node(tmp_path / "a", mapped(shards), "--node-id", "1"))
+        lines = mapped(shards).replace("    Render: red\n    email: blue\n",
+                                       "    email: blue\n    Render: red\n")
+        (tmp_path / "b").mkdir()
+        two = stack.enter_context(Node(tmp_path / "b", lines, "--node-id", "2"))
+        assert one.map() == two.map()
+        two.reload(mapped(shards, 2))
+        assert one.map() != two.map()
