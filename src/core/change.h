@@ -26,6 +26,13 @@
  *   REMEMBER  idem id remember   an idempotency key whose message is gone
  *   RESULT    queue id keep where   a result whose message is gone
  *   ASIDE     id             it cannot be read: damaged, and its key goes on without it
+ *   MARK      queue move     where the queue lives, and since which epoch
+ *   TAKE      queue move number where   a batch of it is set aside; where: what names them
+ *   UNTAKE    queue move     that batch is as before
+ *   DROP      queue move     that batch is gone: it is on another shard now. ids: for a log,
+ *                            in which they may stand behind the TAKE
+ *   GIVEN     queue move number where   a batch has come from another shard, whose counter
+ *                            stood at number; where: who that was
  *
  * Repeating is idempotent: a change for a message that is not there is ignored (but a
  * result is kept), and so is an ACCEPT of one that is or a REMEMBER of what is known.
@@ -55,6 +62,11 @@ enum change_kind {
 	CHANGE_REMEMBER,
 	CHANGE_RESULT,
 	CHANGE_ASIDE,
+	CHANGE_MARK,
+	CHANGE_TAKE,
+	CHANGE_UNTAKE,
+	CHANGE_DROP,
+	CHANGE_GIVEN,
 	CHANGE_KINDS
 };
 
@@ -71,6 +83,28 @@ enum dead_reason {
 struct idem_mark {
 	uint64_t hash;
 	uint16_t check;
+};
+
+/* What a batch is made of. The numbers are written to disk. */
+enum batch_kind {
+	BATCH_NONE,
+	BATCH_MESSAGES,
+	BATCH_KEYS, /* idempotency keys that are remembered */
+	BATCH_RESULTS,
+	BATCH_LOCKS, /* lock keys; the ledger knows nothing of them */
+	BATCH_KINDS
+};
+
+/* What the kinds say that are about a move. Which fields count is said at the fields. */
+struct change_move {
+	uint64_t epoch;    /* MARK */
+	const char *shard; /* MARK: where the queue lives, empty: here; GIVEN: the giver */
+	uint64_t batch;    /* all others: its number */
+	enum batch_kind what;
+	const uint64_t *ids;           /* TAKE: of messages and results; of the message of each key.
+					* DROP read back: the same */
+	const struct idem_mark *marks; /* TAKE of keys */
+	uint32_t n;                    /* of these */
 };
 
 struct change {
@@ -95,7 +129,8 @@ struct change {
 	bool expired; /* RETRY, DIE: a lease that ran out; only for whoever counts */
 	uint8_t reason;
 
-	const struct policy *policy; /* borrowed until it is applied */
+	const struct policy *policy;    /* borrowed until it is applied, as the next */
+	const struct change_move *move; /* MARK, TAKE, UNTAKE, DROP, GIVEN */
 
 	/* RESTORE only */
 	uint8_t state;     /* enum msg_state */

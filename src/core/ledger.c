@@ -131,6 +131,7 @@ release_names(struct ledger *l)
 		queue_release(&t->queue);
 		queue_release(&t->trash);
 		queue_release(&t->spare);
+		ledger_moving_release(t);
 		mem_free(t->name);
 		mem_free(t->shown);
 	}

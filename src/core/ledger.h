@@ -85,6 +85,10 @@
 
 #define LEDGER_WHERE_MAX ((1ull << 48) - 1)
 
+enum {
+	LEDGER_SHARD = 64 /* bytes of a shard's name, with the end */
+};
+
 enum msg_state {
 	MSG_NONE, /* no message: free memory */
 	MSG_READY,
@@ -203,11 +207,12 @@ struct ledger_offer {
  *   SLU_EEXISTS  the idempotency key is known: out->id is the first message's id
  *   SLU_EQFULL   the queue is at its max_depth
  *   SLU_EBUSY    too many idempotency keys
+ *   SLU_ECONFLICT  the ordering key is set aside: V7 of engine/move.h
  */
 int ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer,
 		  slu_time now, struct change *out);
 
-/* Take back an ACCEPT that was applied just now, the latest first, and that is not
+/* Take back an ACCEPT (or what was given) that was applied just now, the latest first, and that is not
  * going to be written down: for calls that are accepted whole or not at all. */
 void ledger_undo(struct ledger *l, const struct change *accepted);
 
@@ -260,8 +265,9 @@ int ledger_nack(struct ledger *l, const struct ledger_ref *ref,
 
 /* What an operator may do; ref->token is not looked at. redrive: SLU_ENOTFOUND when
  * it is no dead letter; failures start again from 0, attempts go on, the ttl is no
- * more. delete: SLU_ELEASE when it is leased. purge: SLU_EBUSY while the purge
- * before is still being freed. */
+ * more; SLU_ECONFLICT: V5 of engine/move.h. delete: SLU_ELEASE when it is leased. purge:
+ * SLU_EBUSY while the purge before is still being freed, SLU_ECONFLICT while something is
+ * set aside. */
 int ledger_redrive(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 		   struct change *out);
 int ledger_delete(struct ledger *l, const struct ledger_ref *ref, slu_time now,
@@ -344,6 +350,7 @@ struct ledger_view {
 	uint64_t key;     /* hash, or 0 */
 	uint64_t where;
 	uint64_t error; /* place of the last error text, or 0 */
+	bool taken;     /* it is set aside */
 };
 
 /* The message, or SLAB_NONE. */
@@ -381,6 +388,104 @@ void ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct 
  * not remembered, or its message still exists. */
 bool ledger_describe_idem(const struct ledger *l, struct idem_mark idem, slu_time now,
 			  struct change *out);
+
+/*
+ * ---- Moves: engine/move.h has the rules, V1 to V10. ----
+ *
+ * A batch that is set aside is a list of messages (or of results, or of remembered keys)
+ * that nobody but a DROP or UNTAKE of its number touches: ledger_find finds its messages,
+ * what settles them does not.
+ */
+
+/* Does any queue live elsewhere? Saves asking for each. */
+bool ledger_has_moved(const struct ledger *l);
+
+struct ledger_moving {
+	uint64_t epoch;
+	const char *lives; /* empty: here */
+	uint64_t mark;     /* place of the mark */
+	uint64_t batch;    /* number of what is set aside, or 0 */
+	enum batch_kind what;
+	uint32_t n;
+	uint64_t where; /* what names it */
+};
+
+void ledger_moving(const struct ledger *l, uint32_t queue, struct ledger_moving *out);
+
+/* V1: NONE when the mark counts. lives must live until the change is applied, as what is
+ * said in `say` by the others. */
+int ledger_mark(struct ledger *l, uint32_t queue, const struct change_move *say, slu_time now,
+		struct change *out);
+
+/* Which messages go next (V6), up to max or max_bytes by what size says: *msgs is for
+ * mem_free. n 0: there are none that can. SLU_EBUSY: a purge is being freed. */
+struct ledger_bound {
+	uint32_t max;
+	uint64_t max_bytes; /* 0: any */
+	uint64_t (*size)(void *arg, uint64_t where);
+	void *arg;
+};
+
+int ledger_pick(struct ledger *l, uint32_t queue, const struct ledger_bound *bound,
+		uint32_t **msgs, uint32_t *n);
+
+/* Set aside; there must be no batch. say gets its number, the next of the counter. DROP and
+ * UNTAKE of another number than the one that is there: NONE. A batch that is known to have
+ * come, or one after it, is not given again (V8). */
+int ledger_take(struct ledger *l, uint32_t queue, struct change_move *say, slu_time now,
+		struct change *out);
+int ledger_end_batch(struct ledger *l, enum change_kind kind, uint32_t queue,
+		     const struct change_move *say, slu_time now, struct change *out);
+int ledger_given(struct ledger *l, uint32_t queue, const struct change_move *say,
+		 uint64_t counter, slu_time now, struct change *out);
+bool ledger_knows_given(const struct ledger *l, uint32_t queue, const struct change_move *say);
+
+/* The i-th of the batch: its id, and the message, or SLAB_NONE. */
+uint64_t ledger_batch_at(const struct ledger *l, uint32_t queue, uint32_t i, uint32_t *msg);
+
+/* A message as it stood on another shard; the rest as in an offer. EEXISTS: it is here. */
+struct ledger_gift {
+	struct ledger_offer offer; /* due and ttl are not looked at */
+	slu_time due;
+	slu_time expires; /* 0: never */
+	enum msg_state state;
+	uint8_t flags;
+	enum dead_reason reason;
+	uint16_t attempts, failures;
+};
+
+int ledger_give(struct ledger *l, uint32_t queue, const struct ledger_gift *gift,
+		slu_time now, struct change *out);
+
+/* Does the key have messages here that are not dead? Are they set aside? */
+enum ledger_key_is {
+	LEDGER_KEY_AWAY,
+	LEDGER_KEY_HERE,
+	LEDGER_KEY_TAKEN
+};
+
+enum ledger_key_is ledger_key_is(const struct ledger *l, uint32_t queue, struct slice key);
+
+/* The id of the message that the idempotency key is known by, or 0. */
+uint64_t ledger_idem_id(const struct ledger *l, uint32_t queue, struct slice key, slu_time now);
+
+/* Results of the queue, up to max of them: their ids, unless NULL. Looks at all there are. */
+uint32_t ledger_results_of(const struct ledger *l, uint32_t queue, uint64_t *ids, uint32_t max);
+
+/* A result whose message is gone, as a RESULT; NONE when there is one, or its time is over. */
+int ledger_keep_result(struct ledger *l, uint32_t queue, uint64_t id, slu_time until,
+		       slu_time now, struct change *out);
+
+/* Leased ones of the queue, up to max of them; and how many there are with what shares a key
+ * with one. */
+uint32_t ledger_leased(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max);
+uint64_t ledger_bound_by_lease(const struct ledger *l, uint32_t queue);
+
+/* For a log: where what was written down is now; false: nothing names that. */
+void ledger_mark_move(struct ledger *l, uint32_t queue, uint64_t where);
+void ledger_batch_move(struct ledger *l, uint32_t queue, uint64_t where);
+uint64_t ledger_given_where(const struct ledger *l, uint32_t queue, struct slice peer);
+void ledger_given_move(struct ledger *l, uint32_t queue, struct slice peer, uint64_t where);
 
 /* ---- Limits ---- */
 

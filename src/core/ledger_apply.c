@@ -91,9 +91,11 @@ apply_aside(struct ledger *l, struct topic *t, uint32_t h, const struct change *
 	ledger_enter(l, t, h, MSG_DAMAGED);
 }
 
-static void
-drop_message(struct ledger *l, struct topic *t, uint32_t h, slu_time remember)
+void
+ledger_drop_message(struct ledger *l, uint32_t h, slu_time remember)
 {
+	struct topic *t = ledger_topic_of(l, ledger_msg(l, h));
+
 	ledger_leave(l, t, h);
 	queue_drop(&t->queue, h);
 	ledger_pass(l, t, h);
@@ -116,8 +118,9 @@ apply_result(struct ledger *l, const struct change *c)
 static void
 apply_done(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
 {
+	(void)t;
 	apply_result(l, c);
-	drop_message(l, t, h, c->remember);
+	ledger_drop_message(l, h, c->remember);
 }
 
 static void
@@ -168,7 +171,7 @@ apply_step(struct ledger *l, uint32_t h, const struct change *c)
 	const struct msg *m = ledger_msg(l, h);
 
 	assert(m->id == c->id);
-	if (!(steps[c->kind].states >> msg_state(m) & 1))
+	if (!(steps[c->kind].states >> msg_state(m) & 1) || (m->flags & MSG_TAKEN))
 		return SLU_EINVAL;
 	count_step(&ledger_topic_of(l, m)->totals, c);
 	steps[c->kind].apply(l, ledger_topic_of(l, m), h, c);
@@ -234,6 +237,11 @@ static rest_fn *const rest[CHANGE_KINDS] = {
 	[CHANGE_RESTORE] = ledger_put_again,
 	[CHANGE_REMEMBER] = apply_remember,
 	[CHANGE_RESULT] = apply_result,
+	[CHANGE_MARK] = ledger_put_mark,
+	[CHANGE_TAKE] = ledger_put_aside,
+	[CHANGE_UNTAKE] = ledger_put_back,
+	[CHANGE_DROP] = ledger_put_out,
+	[CHANGE_GIVEN] = ledger_put_given,
 };
 
 /* The message is not there: a log that was cleaned has left it out. Its result may
@@ -278,8 +286,8 @@ ledger_undo(struct ledger *l, const struct change *accepted)
 	const uint32_t h = ledger_find_any(l, accepted->id);
 
 	assert(h != SLAB_NONE);
-	ledger_topic_of(l, ledger_msg(l, h))->totals.accepted--;
-	drop_message(l, ledger_topic_of(l, ledger_msg(l, h)), h, 0);
+	ledger_topic_of(l, ledger_msg(l, h))->totals.accepted -= accepted->kind == CHANGE_ACCEPT;
+	ledger_drop_message(l, h, 0);
 }
 
 /* Replaying */
@@ -324,7 +332,13 @@ is_sound(const struct ledger *l, const struct change *c)
 	case CHANGE_DONE:
 		return !c->keep || is_topic(l, c->queue);
 	case CHANGE_PURGE:
-		return is_topic(l, c->queue);
+		return is_topic(l, c->queue) && !ledger_batch_of(ledger_topic(l, c->queue));
+	case CHANGE_MARK:
+	case CHANGE_TAKE:
+	case CHANGE_UNTAKE:
+	case CHANGE_DROP:
+	case CHANGE_GIVEN:
+		return is_topic(l, c->queue) && ledger_moving_is_sound(l, c);
 	case CHANGE_POLICY:
 		return is_topic(l, c->queue) && c->policy &&
 		       policy_check(c->policy, NULL) == 0;

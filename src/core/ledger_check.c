@@ -2,6 +2,10 @@
 
 #include "core/ledger_in.h"
 
+enum {
+	COUNTED_KEYS = 1000
+};
+
 /* Digest: a hash of each thing, added up, so that their order does not count. */
 
 static const struct hash_key digest_key = { 0x736c75696365u, 0x6c6564676572u };
@@ -121,11 +125,44 @@ digest_kept(const struct ledger *l)
 	return sum;
 }
 
+/* What is set aside, in its order. */
+static uint64_t
+digest_batch(const struct batch *b)
+{
+	uint64_t sum = b ? b->number : 0;
+
+	for (uint32_t i = 0; b && i < b->n; i++) {
+		const uint64_t d[] = { sum, b->items[i].id, b->items[i].hash, b->what };
+
+		sum = hash_keyed(&digest_key, d, sizeof d);
+	}
+	return sum;
+}
+
+static uint64_t
+digest_moves(const struct ledger *l)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t h = 0; h < l->topics.used; h++) {
+		const struct topic *t = ledger_topic(l, h);
+		const struct moving *v = t->moving;
+		const uint64_t d[] = { t->hash, v ? v->epoch : 0, v ? digest_text(v->lives) : 0,
+				       digest_batch(ledger_batch_of(t)) };
+
+		if (v && (v->epoch || v->batch))
+			sum += hash_keyed(&digest_key, d, sizeof d);
+		for (uint32_t i = 0; v && i < v->n_given; i++)
+			sum += t->hash ^ digest_text(v->given[i].peer) ^ v->given[i].batch;
+	}
+	return sum;
+}
+
 uint64_t
 ledger_digest(const struct ledger *l)
 {
 	const uint64_t d[] = { digest_messages(l), digest_policies(l), digest_kept(l),
-			       digest_spellings(l), l->counter };
+			       digest_spellings(l), digest_moves(l), l->counter };
 
 	return hash_keyed(&digest_key, d, sizeof d);
 }
@@ -143,7 +180,12 @@ check_place(const struct ledger *l, const struct topic *t, uint32_t h)
 {
 	const struct msg *m = ledger_msg(l, h);
 	const bool out = m->q.place == QUEUE_OUT;
+	const struct batch *b = ledger_batch_of(t);
 
+	if (m->flags & MSG_TAKEN)
+		return out && b && m->q.pos < b->n && b->items[m->q.pos].msg == h
+			       ? NULL
+			       : "a message that is set aside is in no batch";
 	switch (msg_state(m)) {
 	case MSG_READY:
 		return m->q.place == QUEUE_READY && is_at(&t->queue.ready, m->q.pos, h)
@@ -169,8 +211,8 @@ check_ttl(const struct ledger *l, uint32_t h)
 
 	if (m->q.own32 == HEAP_OUT)
 		return NULL;
-	if (msg_state(m) == MSG_LEASED || msg_state(m) >= MSG_DEAD)
-		return "a ttl counts for a leased, dead or damaged message";
+	if (msg_state(m) == MSG_LEASED || msg_state(m) >= MSG_DEAD || (m->flags & MSG_TAKEN))
+		return "a ttl counts for a message that is leased, dead, damaged or set aside";
 	return is_at(&l->ttls, m->q.own32, h) ? NULL : "a ttl is not in its heap";
 }
 
@@ -210,6 +252,42 @@ check_head(const struct ledger *l, const struct key *k)
 	return NULL;
 }
 
+/* How many messages of that state are set aside. */
+static uint32_t
+taken_in(const struct ledger *l, const struct topic *t, enum msg_state state)
+{
+	const struct batch *b = ledger_batch_of(t);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; b && b->what == BATCH_MESSAGES && i < b->n; i++)
+		n += msg_state(ledger_msg(l, b->items[i].msg)) == state;
+	return n;
+}
+
+/* What a key counts of its messages is what they are; unless there are too many to look at
+ * all messages for each. */
+static const char *
+check_counts(const struct ledger *l, const struct key *k, uint32_t key)
+{
+	uint32_t refs = 0, idle = 0, taken = 0;
+
+	if (l->keys.used > COUNTED_KEYS)
+		return NULL;
+	for (uint32_t h = 0; h < l->msgs.fresh; h++) {
+		const struct msg *m = ledger_msg(l, h);
+		const bool dead = msg_state(m) >= MSG_DEAD;
+
+		if (msg_state(m) == MSG_NONE || !(m->flags & MSG_KEYED) || m->home != key)
+			continue;
+		refs++;
+		idle += dead;
+		taken += !dead && (m->flags & MSG_TAKEN);
+	}
+	if (refs != k->refs || idle != k->idle || taken != k->taken)
+		return "a key counts what it does not have";
+	return taken && taken != refs - idle ? "a key is set aside by halves" : NULL;
+}
+
 static const char *
 check_keys(const struct ledger *l, const struct topic *t)
 {
@@ -222,8 +300,10 @@ check_keys(const struct ledger *l, const struct topic *t)
 		wrong = check_chain(l, &k->line, MSG_HELD, &held);
 		if (!wrong && !t->purging)
 			wrong = check_head(l, k);
+		if (!wrong)
+			wrong = check_counts(l, k, h);
 	}
-	if (!wrong && !t->purging && held != t->count[MSG_HELD])
+	if (!wrong && !t->purging && held + taken_in(l, t, MSG_HELD) != t->count[MSG_HELD])
 		wrong = "held messages that are in no line";
 	return wrong;
 }
@@ -232,7 +312,8 @@ static const char *
 check_topic(const struct ledger *l, const struct topic *t,
 	    const uint32_t count[static MSG_STATES])
 {
-	const uint32_t in_heaps = count[MSG_READY] + count[MSG_DELAYED];
+	const uint32_t waiting = count[MSG_READY] + count[MSG_DELAYED];
+	const uint32_t in_heaps = waiting - taken_in(l, t, MSG_READY) - taken_in(l, t, MSG_DELAYED);
 	uint32_t dead = 0;
 	const char *wrong = check_chain(l, &t->dead, MSG_DEAD, &dead);
 
@@ -241,11 +322,11 @@ check_topic(const struct ledger *l, const struct topic *t,
 	for (int s = 0; s < MSG_STATES; s++)
 		if (count[s] != t->count[s])
 			return "a counter is not what is there";
-	if (dead != t->count[MSG_DEAD])
+	if (dead + taken_in(l, t, MSG_DEAD) != t->count[MSG_DEAD])
 		return "dead letters that are not listed";
 	if (in_heaps != t->queue.ready.n + t->queue.timed.n)
 		return "heaps hold what is not there";
-	if (t->queue.held != in_heaps + count[MSG_LEASED] + count[MSG_HELD] +
+	if (t->queue.held != waiting + count[MSG_LEASED] + count[MSG_HELD] +
 				     count[MSG_DEAD] + count[MSG_DAMAGED])
 		return "room is kept for what is not there";
 	return check_keys(l, t);

@@ -50,6 +50,15 @@ promise(struct ledger *l, const struct change *c, struct change *out)
 
 /* Producers */
 
+/* V7 of engine/move.h */
+static bool
+is_taken(const struct ledger *l, const struct topic *t, uint64_t key)
+{
+	const uint32_t h = key ? ledger_key_find(l, t->handle, key) : SLAB_NONE;
+
+	return h != SLAB_NONE && ledger_key(l, h)->taken;
+}
+
 static int
 check_limits(struct ledger *l, const struct topic *t, const struct change *c,
 	     struct change *out)
@@ -69,7 +78,7 @@ check_limits(struct ledger *l, const struct topic *t, const struct change *c,
 	}
 	if (most && ledger_depth(t) >= most)
 		return SLU_EQFULL;
-	return 0;
+	return ledger_batch_of(t) && is_taken(l, t, c->key) ? SLU_ECONFLICT : 0;
 }
 
 int
@@ -141,7 +150,7 @@ find_ref(const struct ledger *l, const struct ledger_ref *ref, uint32_t *out)
 {
 	const uint32_t h = ledger_find(l, ref->space, ref->id);
 
-	if (h == SLAB_NONE)
+	if (h == SLAB_NONE || (ledger_msg(l, h)->flags & MSG_TAKEN))
 		return SLU_ENOTFOUND;
 	if (ref->queue != SLAB_NONE && ledger_home(l, ledger_msg(l, h)) != ref->queue)
 		return SLU_ENOTFOUND;
@@ -280,6 +289,19 @@ ledger_nack(struct ledger *l, const struct ledger_ref *ref,
 
 /* Operators */
 
+/* V5 of engine/move.h: its key may have a line on another shard, or be on its way there. */
+static bool
+is_torn(const struct ledger *l, const struct msg *m)
+{
+	const struct topic *t = ledger_topic_of(l, m);
+	const struct key *k;
+
+	if (!t->moving || !(m->flags & MSG_KEYED))
+		return false;
+	k = ledger_key_of(l, m);
+	return k->taken || (t->moving->lives[0] && k->refs == k->idle);
+}
+
 int
 ledger_redrive(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	       struct change *out)
@@ -291,6 +313,8 @@ ledger_redrive(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 		return rc;
 	if (msg_state(ledger_msg(l, h)) != MSG_DEAD)
 		return SLU_ENOTFOUND;
+	if (is_torn(l, ledger_msg(l, h)))
+		return SLU_ECONFLICT;
 	*out = ledger_begin_for(l, CHANGE_REDRIVE, h, now);
 	out->number = l->counter + 1;
 	return 0;
@@ -320,6 +344,8 @@ ledger_purge(struct ledger *l, uint32_t queue, slu_time now, struct change *out)
 
 	if (t->purging)
 		return SLU_EBUSY;
+	if (ledger_batch_of(t))
+		return SLU_ECONFLICT;
 	c.queue = queue;
 	c.number = l->counter;
 	c.remember = later(c.at, t->policy.window);

@@ -40,6 +40,9 @@ struct key {
 	uint32_t head; /* in the queue, or handed out; or SLAB_NONE */
 	struct chain line;
 	uint32_t refs;       /* messages that have it, in whatever state */
+	uint32_t idle;       /* of these: dead or damaged */
+	uint32_t taken : 31; /* of the others: set aside; then all of them are */
+	uint32_t picked : 1; /* a batch that is being chosen has it */
 	uint32_t prev, next; /* keys of the topic */
 };
 
@@ -84,6 +87,44 @@ struct topic {
 	uint64_t purged;
 	uint32_t purge_key;      /* the next key to look at */
 	slu_time purge_remember; /* their idempotency keys, until */
+
+	struct moving *moving; /* what is known of its moves, or NULL */
+};
+
+/* A batch that is set aside. Its messages have their states and are counted, but are in no
+ * heap, line or chain. */
+struct batch_item {
+	uint64_t id;
+	uint64_t hash; /* of a key */
+	slu_time expires;
+	uint32_t msg;
+	uint16_t check;
+};
+
+struct batch {
+	uint64_t number;
+	uint64_t where;
+	enum batch_kind what;
+	uint32_t n;
+	struct batch_item items[];
+};
+
+/* The last batch that came from a shard. */
+struct given {
+	char peer[LEDGER_SHARD];
+	uint64_t batch;
+	uint64_t where;
+};
+
+struct moving {
+	uint64_t epoch; /* of the mark; 0: there is none */
+	char lives[LEDGER_SHARD];
+	uint64_t where; /* of the mark */
+	struct batch *batch;
+	struct batch *next; /* memory for the one that was decided */
+	struct given *given;
+	uint32_t n_given;
+	uint32_t max_given;
 };
 
 struct ledger {
@@ -92,7 +133,8 @@ struct ledger {
 	uint64_t highest_id; /* of any message that ever was here */
 	slu_time now;        /* of the last change; never back */
 	struct ledger_limits limits;
-	uint32_t rated; /* topics whose policy has a rate */
+	uint32_t rated;  /* topics whose policy has a rate */
+	uint32_t marked; /* topics that live elsewhere */
 
 	struct slab msgs;
 	struct map ids;
@@ -248,6 +290,29 @@ void ledger_lead(struct ledger *l, struct topic *t, uint32_t h); /* be the head 
 void ledger_pass(struct ledger *l, struct topic *t, uint32_t h); /* be it no more */
 void ledger_advance(struct ledger *l, struct topic *t, struct key *k);
 
+/* ledger_line.c: the key, or SLAB_NONE. */
+uint32_t ledger_key_find(const struct ledger *l, uint32_t topic, uint64_t hash);
+
+/* ledger_apply.c: gone, from whatever state; remember: as in ledger_forget. */
+void ledger_drop_message(struct ledger *l, uint32_t h, slu_time remember);
+
+/* ledger_moving.c */
+int ledger_moving_reserve(struct ledger *l, const struct change *c);
+bool ledger_moving_is_sound(const struct ledger *l, const struct change *c);
+void ledger_moving_release(struct topic *t);
+void ledger_put_mark(struct ledger *l, const struct change *c);
+void ledger_put_aside(struct ledger *l, const struct change *c);
+void ledger_put_back(struct ledger *l, const struct change *c);
+void ledger_put_out(struct ledger *l, const struct change *c);
+void ledger_put_given(struct ledger *l, const struct change *c);
+
+/* The batch that is set aside, or NULL. */
+static inline struct batch *
+ledger_batch_of(const struct topic *t)
+{
+	return t->moving ? t->moving->batch : NULL;
+}
+
 /* ledger_purge.c */
 bool ledger_is_purged(const struct topic *t, const struct msg *m, uint32_t h);
 int ledger_purge_reserve(struct topic *t);
@@ -270,6 +335,9 @@ void ledger_weigh(struct ledger *l, struct topic *t);
 
 /* ledger_tick.c: look at the topic no later than at. */
 void ledger_wake(struct ledger *l, struct topic *t, slu_time at);
+
+/* ledger_view.c: the first of a heap in order. SLU_ENOMEM. */
+int ledger_peek_heap(const struct heap *heap, uint32_t *msgs, uint32_t max, uint32_t *n);
 
 /* ledger_put.c: memory for a change; ACCEPT and RESTORE. */
 int ledger_reserve(struct ledger *l, const struct change *c);

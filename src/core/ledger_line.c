@@ -16,6 +16,14 @@ find_key(const struct ledger *l, uint32_t topic, uint64_t hash)
 }
 
 uint32_t
+ledger_key_find(const struct ledger *l, uint32_t topic, uint64_t hash)
+{
+	const uint32_t h = find_key(l, topic, hash);
+
+	return h == MAP_NONE ? SLAB_NONE : h;
+}
+
+uint32_t
 ledger_key_head(const struct ledger *l, uint32_t topic, uint64_t hash)
 {
 	const uint32_t h = find_key(l, topic, hash);

@@ -12,6 +12,8 @@ ledger_expires(const struct ledger *l, const struct msg *m)
 {
 	if (msg_state(m) == MSG_LEASED)
 		return ledger_lease(l, m)->expires;
+	if (m->flags & MSG_TAKEN)
+		return ledger_batch_of(ledger_topic_of(l, m))->items[m->q.pos].expires;
 	return m->q.own32 == HEAP_OUT ? SLU_NEVER : node_time(&l->ttls, m->q.own32);
 }
 
@@ -74,11 +76,22 @@ ledger_set_deadline(struct ledger *l, uint32_t h, slu_time until)
 
 /* States */
 
+/* A key knows how many of its messages go nowhere by themselves. */
+static void
+count_idle(const struct ledger *l, const struct msg *m, enum msg_state state, uint32_t by)
+{
+	if (state >= MSG_DEAD && (m->flags & MSG_KEYED))
+		ledger_key_of(l, m)->idle += by;
+}
+
 void
 ledger_leave(struct ledger *l, struct topic *t, uint32_t h)
 {
 	struct msg *m = ledger_msg(l, h);
 	const enum msg_state from = msg_state(m);
+
+	assert(!(m->flags & MSG_TAKEN));
+	count_idle(l, m, from, UINT32_MAX); /* one less */
 
 	if (from == MSG_READY || from == MSG_DELAYED)
 		queue_take(&t->queue, h);
@@ -122,6 +135,7 @@ set_state(struct ledger *l, struct topic *t, struct msg *m, enum msg_state to)
 	assert(msg_may_move(msg_state(m), to));
 	m->q.own8 = (uint8_t)to;
 	t->count[to]++;
+	count_idle(l, m, to, 1);
 	ledger_weigh(l, t);
 }
 

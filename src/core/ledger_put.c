@@ -64,6 +64,10 @@ ledger_reserve(struct ledger *l, const struct change *c)
 		return c->keep ? results_reserve(&l->results) : 0;
 	case CHANGE_REMEMBER:
 		return idem_reserve(&l->idem);
+	case CHANGE_MARK:
+	case CHANGE_TAKE:
+	case CHANGE_GIVEN:
+		return ledger_moving_reserve(l, c);
 	case CHANGE_PURGE:
 		return ledger_purge_reserve(ledger_topic(l, c->queue));
 	default:

@@ -39,9 +39,11 @@ ledger_wake(struct ledger *l, struct topic *t, slu_time at)
 static slu_time
 next_retired(const struct ledger *l, const struct topic *t)
 {
+	if (t->dead.first == SLAB_NONE) /* others may be set aside */
+		return SLU_NEVER;
 	if (t->policy.dlq_max && t->count[MSG_DEAD] > t->policy.dlq_max)
 		return 0;
-	if (!t->policy.dlq_retention || t->dead.first == SLAB_NONE)
+	if (!t->policy.dlq_retention)
 		return SLU_NEVER;
 	return later(ledger_msg(l, t->dead.first)->q.due, t->policy.dlq_retention);
 }

@@ -49,6 +49,7 @@ ledger_get(const struct ledger *l, uint32_t msg, struct ledger_view *out)
 		.max_attempts = (uint16_t)ledger_max_attempts(t, m),
 		.key = m->flags & MSG_KEYED ? ledger_key_of(l, m)->hash : 0,
 		.where = m->where,
+		.taken = m->flags & MSG_TAKEN,
 	};
 	if (out->state == MSG_LEASED)
 		get_lease(l, m, out);
@@ -71,10 +72,8 @@ add_candidates(struct heap *candidates, const struct heap *ready, uint64_t from,
 }
 
 int
-ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max,
-	    uint32_t *n)
+ledger_peek_heap(const struct heap *ready, uint32_t *msgs, uint32_t max, uint32_t *n)
 {
-	const struct heap *ready = &ledger_topic(l, queue)->queue.ready;
 	struct heap candidates;
 	int rc;
 
@@ -94,6 +93,13 @@ ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max
 	}
 	heap_release(&candidates);
 	return 0;
+}
+
+int
+ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max,
+	    uint32_t *n)
+{
+	return ledger_peek_heap(&ledger_topic(l, queue)->queue.ready, msgs, max, n);
 }
 
 uint16_t

@@ -21,9 +21,11 @@
 #include "core/ledger.h"
 #include "core/queue.h"
 
-/* Flag: home is the key, which knows the queue. */
+/* Flags: home is the key, which knows the queue; it is set aside (ledger_moving.c), and in
+ * no place but its batch, of which pos is the index. */
 enum {
-	MSG_KEYED = 4
+	MSG_KEYED = 4,
+	MSG_TAKEN = 8
 };
 
 struct msg {

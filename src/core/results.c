@@ -118,6 +118,27 @@ results_move(struct results *r, uint64_t id, uint64_t where)
 	return old == where ? 0 : old;
 }
 
+static uint64_t
+forget(struct results *r, uint32_t handle)
+{
+	const uint64_t where = at(r, handle)->where;
+
+	map_remove(&r->by_id, mixed(at(r, handle)->id), handle);
+	slab_free(&r->slab, handle);
+	return where;
+}
+
+uint64_t
+results_remove(struct results *r, uint64_t id)
+{
+	const uint32_t handle = find(r, id);
+
+	if (handle == MAP_NONE)
+		return 0;
+	heap_remove(&r->by_until, at(r, handle)->pos);
+	return forget(r, handle);
+}
+
 slu_time
 results_next_due(const struct results *r)
 {
@@ -129,14 +150,7 @@ results_next_due(const struct results *r)
 uint64_t
 results_expire(struct results *r, slu_time now)
 {
-	uint32_t handle;
-	uint64_t where;
-
 	if (r->by_until.n == 0 || results_next_due(r) > now)
 		return 0;
-	handle = heap_pop(&r->by_until);
-	where = at(r, handle)->where;
-	map_remove(&r->by_id, mixed(at(r, handle)->id), handle);
-	slab_free(&r->slab, handle);
-	return where;
+	return forget(r, heap_pop(&r->by_until));
 }

@@ -36,6 +36,9 @@ uint64_t results_add(struct results *r, uint64_t id, const struct ledger_result 
 bool results_find(const struct results *r, uint64_t id, struct ledger_result *out);
 uint64_t results_move(struct results *r, uint64_t id, uint64_t where);
 
+/* It is not kept any more. */
+uint64_t results_remove(struct results *r, uint64_t id);
+
 /* Drop one whose time is over, if there is any. */
 uint64_t results_expire(struct results *r, slu_time now);
 slu_time results_next_due(const struct results *r); /* or SLU_NEVER */

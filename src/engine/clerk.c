@@ -201,8 +201,32 @@ open_queue(struct clerk *k, const struct op_put *put, uint32_t *queue, struct sl
 	return rc ? refuse_put(rc, LIMIT_QUEUES, put, err) : 0;
 }
 
+/* V2: where the put belongs, if not here. */
+static bool
+is_elsewhere(const struct clerk *k, struct op *op, const struct op_put *put, uint32_t queue)
+{
+	const struct message *m = &put->m;
+	char lives[MOVE_SHARD];
+
+	if (!clerk_lives_elsewhere(k, queue, lives) ||
+	    ledger_key_is(k->ledger, queue, m->key) != LEDGER_KEY_AWAY ||
+	    ledger_idem_id(k->ledger, queue, m->idem, k->now))
+		return false;
+	memcpy(op->elsewhere, lives, sizeof lives);
+	return true;
+}
+
 static int
-put_decide(struct clerk *k, struct op_put *put, struct change *c, struct slu_err *err)
+refuse_accept(int rc, const struct op_put *put, struct slu_err *err)
+{
+	if (rc == SLU_ECONFLICT) /* V7 */
+		return refuse_put(SLU_EBUSY, LIMIT_MOVE, put, err);
+	return refuse_put(rc, rc == SLU_EQFULL ? LIMIT_DEPTH : LIMIT_IDEMPOTENCY, put, err);
+}
+
+static int
+put_decide(struct clerk *k, struct op *op, struct op_put *put, struct change *c,
+	   struct slu_err *err)
 {
 	const struct message *m = &put->m;
 	const struct ledger_offer offer = {
@@ -222,12 +246,11 @@ put_decide(struct clerk *k, struct op_put *put, struct change *c, struct slu_err
 	rc = open_queue(k, put, &queue, err);
 	if (rc)
 		return rc;
+	if (is_elsewhere(k, op, put, queue))
+		return SLU_EMOVED;
 	put->max_attempts = m->max_attempts ? m->max_attempts : ledger_attempts(k->ledger, queue);
 	rc = ledger_accept(k->ledger, queue, &offer, k->now, c);
-	if (rc == SLU_EEXISTS)
-		return rc;
-	return rc ? refuse_put(rc, rc == SLU_EQFULL ? LIMIT_DEPTH : LIMIT_IDEMPOTENCY, put, err)
-		  : 0;
+	return rc && rc != SLU_EEXISTS ? refuse_accept(rc, put, err) : rc;
 }
 
 static int
@@ -250,23 +273,40 @@ put_carry_out(struct clerk *k, struct op_put *put, struct change *c, struct slu_
 	return 0;
 }
 
+/* m.number says whether it was accepted. */
 static int
-put_one(struct clerk *k, struct op_put *put, struct slu_err *err)
+put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
 {
 	struct change c;
 	int rc;
 
 	put->existed = false;
+	put->m.number = 0;
 	rc = message_check(&put->m, err);
 	if (rc)
 		return rc;
-	rc = put_decide(k, put, &c, err);
+	rc = put_decide(k, op, put, &c, err);
 	if (rc == SLU_EEXISTS) {
 		put->m.id = c.id;
 		put->existed = true;
 		return 0;
 	}
 	return rc ? rc : put_carry_out(k, put, &c, err);
+}
+
+/* How many of the puts are for this shard: V4. Those of a queue that lives elsewhere are
+ * counted there. */
+static uint32_t
+charged(const struct clerk *k, const struct op_put *puts, uint32_t n)
+{
+	char lives[MOVE_SHARD];
+	uint32_t sum = 0;
+
+	if (clerk_lives_elsewhere(k, ledger_queue_find(k->ledger, puts->m.space, puts->m.queue), lives))
+		return 0;
+	for (uint32_t i = 0; i < n; i++)
+		sum += !puts[i].taken;
+	return sum;
 }
 
 /* Where the run of puts ends that begins at i and goes into one queue. */
@@ -315,12 +355,13 @@ keep_rates(struct clerk *k, struct op *op, struct slu_err *err)
 		return 0;
 	for (uint32_t i = 0; i < op->n_puts && !rc; i = run_end(op, i)) {
 		op->failed = i;
-		rc = check_rate(k, &op->puts[i], run_end(op, i) - i, err);
+		rc = check_rate(k, &op->puts[i], charged(k, &op->puts[i], run_end(op, i) - i), err);
 	}
 	for (uint32_t i = 0; i < op->n_puts && !rc; i = run_end(op, i)) {
 		rc = open_queue(k, &op->puts[i], &queue, err);
 		if (!rc)
-			ledger_rate_take(k->ledger, queue, run_end(op, i) - i, k->now);
+			ledger_rate_take(k->ledger, queue,
+					 charged(k, &op->puts[i], run_end(op, i) - i), k->now);
 	}
 	return rc;
 }
@@ -346,7 +387,7 @@ put_undo(struct clerk *k, struct op *op, uint32_t n)
 		struct change c = { .kind = CHANGE_ACCEPT, .id = op->puts[n].m.id };
 		struct ledger_view v;
 
-		if (op->puts[n].existed)
+		if (op->puts[n].taken || op->puts[n].existed || !op->puts[n].m.number)
 			continue;
 		c.msg = ledger_find_any(k->ledger, c.id);
 		assert(c.msg != SLAB_NONE);
@@ -357,6 +398,34 @@ put_undo(struct clerk *k, struct op *op, uint32_t n)
 		ledger_undo(k->ledger, &c);
 		if (k->ops->undo_message)
 			k->ops->undo_message(k, &c);
+	}
+}
+
+static bool
+is_done(const struct op_put *put)
+{
+	return put->taken || put->existed || put->m.number;
+}
+
+/* All that could be is done: V2. Who has no map, and meets no mark, knows nothing of puts
+ * that are taken. */
+static void
+end_puts(struct op *op)
+{
+	bool routed = op->epoch;
+	struct slu_err err;
+
+	for (uint32_t i = 0; i < op->n_puts; i++)
+		routed |= op->puts[i].taken || !is_done(&op->puts[i]);
+	for (uint32_t i = 0; routed && i < op->n_puts; i++) {
+		struct op_put *put = &op->puts[i];
+
+		put->taken = is_done(put);
+		if (!put->taken && !op->rc) {
+			op->failed = i;
+			op_fail(op, slu_fail(&err, SLU_EMOVED, "queue %.*s lives on shard %s", (int)put->m.queue.n, put->m.queue.p, op->elsewhere),
+				&err);
+		}
 	}
 }
 
@@ -373,14 +442,15 @@ run_enqueue(struct clerk *k, struct op *op)
 		return;
 	}
 	for (uint32_t i = 0; i < op->n_puts; i++) {
-		rc = put_one(k, &op->puts[i], &err);
-		if (!rc)
+		rc = op->puts[i].taken ? 0 : put_one(k, op, &op->puts[i], &err);
+		if (!rc || rc == SLU_EMOVED)
 			continue;
 		put_undo(k, op, i);
 		op->failed = i;
 		op_fail(op, rc, &err);
 		return;
 	}
+	end_puts(op);
 }
 
 /* ---- Claim ---- */
@@ -585,6 +655,21 @@ take_quota(struct clerk *k)
 				     });
 }
 
+static void
+run_one(struct clerk *k, struct op *op)
+{
+	struct slu_err err = { 0 };
+	const int rc = op->epoch ? clerk_mark(k, op, &err) : 0;
+
+	op->elsewhere[0] = 0;
+	if (rc) {
+		op_fail(op, rc, &err);
+		return;
+	}
+	verbs[op->verb](k, op);
+	clerk_point_elsewhere(k, op);
+}
+
 int
 clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 	  struct slu_err *err)
@@ -603,7 +688,7 @@ clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 		if (!rc)
 			rc = catch_up(k, op->before, err);
 		if (!rc)
-			verbs[op->verb](k, op);
+			run_one(k, op);
 	}
 	if (!rc)
 		rc = catch_up(k, due, err);

@@ -35,14 +35,20 @@ struct clerk_ops {
 	int (*keep_message)(struct clerk *k, const struct message *m, struct change *c,
 			    struct slu_err *err);
 
+	/* The same for one that comes from another shard, as it stood there: c is a RESTORE.
+	 * error, unless empty, is what c->error is to name. */
+	int (*keep_given)(struct clerk *k, const struct message *m, struct change *c,
+			  struct slice error, struct slu_err *err);
+
 	/* Optional: the change was undone, and was the last one kept: forget its
 	 * record. The ledger has dropped it. */
 	void (*undo_message)(struct clerk *k, const struct change *c);
 
 	/*
 	 * Keep any other change. text, unless empty, is what c->where is to name: the
-	 * error of a RETRY or DIE, the result of a DONE that keeps one. The names of
-	 * c->queue (PURGE, POLICY) are the ledger's to tell. A code means that it is
+	 * error of a RETRY or DIE, the result of a DONE that keeps one, what a TAKE sets
+	 * aside, whom a GIVEN came from. The names of c->queue (PURGE, POLICY, moves) are the
+	 * ledger's to tell. A code means that it is
 	 * not kept and does not happen.
 	 */
 	int (*keep)(struct clerk *k, struct change *c, struct slice text,

@@ -46,6 +46,16 @@ void clerk_tell_state(const struct clerk *k, struct op_row *row);
 /* clerk_settle.c */
 clerk_fn clerk_return, clerk_items, clerk_purge, clerk_pause, clerk_policy_set;
 
+/* clerk_move.c: V1, before any op that says an epoch; V5, after any. */
+int clerk_mark(struct clerk *k, struct op *op, struct slu_err *err);
+void clerk_point_elsewhere(struct clerk *k, struct op *op);
+
+/* Where the queue lives, if not here. */
+bool clerk_lives_elsewhere(const struct clerk *k, uint32_t queue, char out[static MOVE_SHARD]);
+
+/* clerk_give.c */
+int clerk_give(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err);
+
 /* clerk_look.c */
 clerk_fn clerk_get, clerk_peek, clerk_watch, clerk_list, clerk_result, clerk_stats, clerk_topics,
 	clerk_policy_get, clerk_backup, clerk_shard, clerk_move;

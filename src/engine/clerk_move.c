@@ -3,11 +3,452 @@
  */
 #include "engine/clerk_in.h"
 
+#include "base/le.h"
+#include "base/limit.h"
+#include "base/mem.h"
+
+#include <assert.h>
+
+_Static_assert((int)MOVE_SHARD == (int)LEDGER_SHARD, "a shard's name is as long everywhere");
+
+/* ---- Marks: V1 ---- */
+
+static int
+open_queue(struct clerk *k, const struct op *op, struct slice space, struct slice name,
+	   uint32_t *out, struct slu_err *err)
+{
+	const int rc = ledger_queue_open_as(k->ledger, space, name, &op->as, out);
+
+	if (rc == SLU_EBUSY)
+		return limit_fail(err, SLU_EBUSY, LIMIT_QUEUES, 0, "queue %.*s: %s", (int)name.n,
+				  name.p, slu_err_row(rc)->text);
+	return rc ? slu_fail(err, (enum slu_code)rc, "queue %.*s: %s", (int)name.n, name.p,
+			     slu_err_row(rc)->text)
+		  : 0;
+}
+
+static int
+mark(struct clerk *k, const struct op *op, struct slice space, struct slice name,
+     struct slu_err *err)
+{
+	const struct change_move say = { .epoch = op->epoch,
+					 .shard = op->lives ? op->lives : "" };
+	uint32_t queue = ledger_queue_find(k->ledger, space, name);
+	struct change c;
+	int rc = 0;
+
+	if (queue == SLAB_NONE && !say.shard[0])
+		return 0;
+	if (strlen(say.shard) >= MOVE_SHARD)
+		return slu_fail(err, SLU_EINVAL, "a shard's name has at most %d bytes",
+				MOVE_SHARD - 1);
+	if (queue == SLAB_NONE)
+		rc = open_queue(k, op, space, name, &queue, err);
+	if (!rc)
+		rc = ledger_mark(k->ledger, queue, &say, k->now, &c);
+	if (rc || c.kind == CHANGE_NONE)
+		return rc;
+	return clerk_carry_out(k, &c, (struct slice){ 0 }, err);
+}
+
+int
+clerk_mark(struct clerk *k, struct op *op, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < op->n_puts && !rc; i++)
+		if (op->puts[i].m.queue.n)
+			rc = mark(k, op, op->puts[i].m.space.n ? op->puts[i].m.space : op->space,
+				  op->puts[i].m.queue, err);
+	for (uint32_t i = 0; i < op->n_items && !rc; i++)
+		if (op->items[i].queue.n)
+			rc = mark(k, op, op->items[i].space.n ? op->items[i].space : op->space,
+				  op->items[i].queue, err);
+	return rc || !op->queue.n ? rc : mark(k, op, op->space, op->queue, err);
+}
+
+bool
+clerk_lives_elsewhere(const struct clerk *k, uint32_t queue, char out[static MOVE_SHARD])
+{
+	struct ledger_moving v;
+
+	if (!ledger_has_moved(k->ledger) || queue == SLAB_NONE)
+		return false;
+	ledger_moving(k->ledger, queue, &v);
+	if (!v.lives[0])
+		return false;
+	memcpy(out, v.lives, strlen(v.lives) + 1);
+	return true;
+}
+
+/* ---- Who finds nothing asks elsewhere: V4, V5 ---- */
+
+static bool
+items_miss(struct clerk *k, struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_items; i++) {
+		const struct op_item *it = &op->items[i];
+		const struct slice queue = it->queue.n ? it->queue : op->queue;
+
+		if (it->taken || it->rc != SLU_ENOTFOUND || !queue.n)
+			continue;
+		if (clerk_lives_elsewhere(k, ledger_queue_find(k->ledger, it->space.n ? it->space : op->space, queue),
+					  op->elsewhere))
+			return true;
+	}
+	return false;
+}
+
+static bool
+finds_nothing(const struct op *op)
+{
+	switch (op->verb) {
+	case OP_CLAIM:
+	case OP_PEEK:
+		return !op->rc && op->n_rows == 0;
+	case OP_GET:
+	case OP_RESULT:
+		return op->rc == SLU_ENOTFOUND;
+	case OP_WATCH:
+		return op->id == 0;
+	case OP_KEYS:
+		return !op->rc && op->n_keys == 0;
+	default:
+		return false;
+	}
+}
+
+void
+clerk_point_elsewhere(struct clerk *k, struct op *op)
+{
+	if (!ledger_has_moved(k->ledger))
+		return;
+	if (op->n_items)
+		(void)items_miss(k, op); /* it has said where */
+	else if (op->queue.n && finds_nothing(op))
+		(void)clerk_lives_elsewhere(k, clerk_queue(k, op), op->elsewhere); /* or not */
+}
+
+/* ---- TAKE ---- */
+
+static int
+carry_out_move(struct clerk *k, struct change *c, struct slice text, struct slu_err *err)
+{
+	return c->kind == CHANGE_NONE ? 0 : clerk_carry_out(k, c, text, err);
+}
+
+/* SH-75: what is leased goes back, as much as a batch may have. */
+static int
+end_leases(struct clerk *k, uint32_t queue, uint32_t max, struct slu_err *err)
+{
+	uint32_t *msgs = mem_array(max + 1, sizeof *msgs);
+	uint32_t n;
+	int rc = 0;
+
+	if (!msgs)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a batch");
+	n = ledger_leased(k->ledger, queue, msgs, max);
+	for (uint32_t i = 0; i < n && !rc; i++) {
+		struct ledger_ref ref = { .queue = queue };
+		struct ledger_queue_view q;
+		struct ledger_view v;
+		struct change c;
+
+		ledger_get(k->ledger, msgs[i], &v);
+		ledger_queue_get(k->ledger, queue, &q);
+		ref.space = q.space;
+		ref.id = v.id;
+		ref.token = v.token;
+		if (!ledger_return(k->ledger, &ref, k->now, &c)) /* else it has just ended */
+			rc = clerk_carry_out(k, &c, (struct slice){ 0 }, err);
+	}
+	mem_free(msgs);
+	return rc;
+}
+
+static uint64_t
+size_of(void *arg, uint64_t where)
+{
+	struct clerk *k = arg;
+	struct op_ref record = { 0 }, payload = { 0 };
+	uint64_t size;
+
+	if (k->ops->pin(k, where, &record, &payload, NULL))
+		return 0;
+	size = (uint64_t)record.size + payload.size;
+	engine_unpin(k->engine, &record);
+	engine_unpin(k->engine, &payload);
+	return size;
+}
+
+/* Write down what is set aside, and do it: ids are in the order of the batch. */
+static int
+set_aside(struct clerk *k, uint32_t queue, struct change_move *say, struct slu_err *err)
+{
+	const size_t size = say->n * sizeof(uint64_t);
+	char *text = mem_alloc(size);
+	struct change c;
+	int rc;
+
+	if (!text)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a batch");
+	for (uint32_t i = 0; i < say->n; i++)
+		le64_put(text + i * sizeof(uint64_t), say->ids[i]);
+	rc = ledger_take(k->ledger, queue, say, k->now, &c);
+	if (!rc)
+		rc = clerk_carry_out(k, &c, (struct slice){ text, size }, err);
+	mem_free(text);
+	return rc;
+}
+
+static int
+take_messages(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err)
+{
+	const struct ledger_bound bound = { op->max_rows, op->max_bytes, size_of, k };
+	struct change_move say = { .what = BATCH_MESSAGES };
+	uint32_t *msgs = NULL;
+	uint64_t *ids;
+	int rc;
+
+	rc = ledger_pick(k->ledger, queue, &bound, &msgs, &say.n);
+	if (rc == SLU_EBUSY)
+		return limit_fail(err, SLU_EBUSY, LIMIT_MOVE, 0, "a purge is being freed");
+	if (rc || say.n == 0)
+		return rc;
+	ids = mem_array(say.n, sizeof *ids);
+	for (uint32_t i = 0; ids && i < say.n; i++) {
+		struct ledger_view v;
+
+		ledger_get(k->ledger, msgs[i], &v);
+		ids[i] = v.id;
+	}
+	say.ids = ids;
+	rc = ids ? set_aside(k, queue, &say, err)
+		 : slu_fail(err, SLU_ENOMEM, "no memory for a batch");
+	mem_free(ids);
+	mem_free(msgs);
+	return rc;
+}
+
+static int
+take_results(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err)
+{
+	struct change_move say = { .what = BATCH_RESULTS };
+	uint64_t *ids = mem_array(op->max_rows, sizeof *ids);
+	int rc = 0;
+
+	if (!ids)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a batch");
+	say.ids = ids;
+	say.n = ledger_results_of(k->ledger, queue, ids, op->max_rows);
+	if (say.n)
+		rc = set_aside(k, queue, &say, err);
+	mem_free(ids);
+	return rc;
+}
+
+/* ---- What TAKE answers: a page of the batch ---- */
+
+static bool
+fits(const struct op *op, const struct op_row *row)
+{
+	return op->n_rows == 0 || !op->max_bytes ||
+	       op->bytes + row->record.size + row->payload.size <= op->max_bytes;
+}
+
+static int
+message_row(struct clerk *k, uint32_t msg, struct op_row *row, struct slu_err *err)
+{
+	const int rc = clerk_row(k, msg, true, row, err);
+
+	row->kind = MOVE_MESSAGE;
+	return rc;
+}
+
+static int
+result_row(struct clerk *k, uint64_t id, struct op_row *row, struct slu_err *err)
+{
+	struct ledger_result result;
+
+	*row = (struct op_row){ .id = id, .kind = MOVE_RESULT };
+	if (!ledger_result_any(k->ledger, id, &result))
+		return SLU_ENOTFOUND; /* its time is over */
+	row->due = result.until;
+	return result.where ? k->ops->pin(k, result.where, &row->payload, NULL, err) : 0;
+}
+
+static void
+unpin_row(struct clerk *k, struct op_row *row)
+{
+	engine_unpin(k->engine, &row->record);
+	engine_unpin(k->engine, &row->payload);
+	engine_unpin(k->engine, &row->error);
+}
+
+/* The i-th of the batch, if it fits. */
+static int
+add_row(struct clerk *k, struct op *op, uint32_t queue, uint32_t i, bool *more,
+	struct slu_err *err)
+{
+	struct op_row *row = &op->rows[op->n_rows];
+	uint32_t msg;
+	const uint64_t id = ledger_batch_at(k->ledger, queue, i, &msg);
+	int rc;
+
+	rc = msg == SLAB_NONE ? result_row(k, id, row, err) : message_row(k, msg, row, err);
+	if (rc)
+		return rc == SLU_ENOTFOUND ? 0 : rc;
+	*more = fits(op, row);
+	if (!*more) {
+		unpin_row(k, row);
+		return 0;
+	}
+	op->bytes += (uint64_t)row->record.size + row->payload.size;
+	op->n_rows++;
+	return 0;
+}
+
+static int
+show_batch(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
+{
+	struct ledger_moving v;
+	uint64_t i = op->cursor;
+	bool more = true;
+	int rc = 0;
+
+	ledger_moving(k->ledger, queue, &v);
+	op->n_rows = 0;
+	op->bytes = 0;
+	while (!rc && more && i < v.n && op->n_rows < op->max_rows) {
+		rc = add_row(k, op, queue, (uint32_t)i, &more, err);
+		i += more;
+	}
+	op->cursor = i < v.n ? i : 0;
+	if (!rc)
+		return 0;
+	op_unpin(op);
+	op->n_rows = 0;
+	return rc;
+}
+
+static bool
+has_batch(const struct clerk *k, uint32_t queue)
+{
+	struct ledger_moving v;
+
+	ledger_moving(k->ledger, queue, &v);
+	return v.batch != 0;
+}
+
+static int
+step_take(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
+{
+	int rc = 0;
+
+	op->n_rows = 0;
+	if (queue == SLAB_NONE)
+		return 0;
+	if (op->max_rows == 0)
+		return slu_fail(err, SLU_EINVAL, "a batch has one row or more");
+	if (!has_batch(k, queue)) {
+		op->cursor = 0;
+		if (op->move.force)
+			rc = end_leases(k, queue, op->max_rows, err);
+		if (!rc)
+			rc = take_messages(k, op, queue, err);
+		if (!rc && !has_batch(k, queue))
+			rc = take_results(k, op, queue, err);
+	}
+	return rc ? rc : show_batch(k, op, queue, err);
+}
+
+/* ---- DROP, UNTAKE ---- */
+
+static int
+step_end(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
+{
+	const enum change_kind kind = op->move.step == MOVE_DROP ? CHANGE_DROP : CHANGE_UNTAKE;
+	struct change_move say = { .batch = op->move.batch };
+	struct ledger_moving v;
+	struct change c;
+
+	if (queue == SLAB_NONE)
+		return 0;
+	ledger_moving(k->ledger, queue, &v);
+	say.what = v.what;
+	(void)ledger_end_batch(k->ledger, kind, queue, &say, k->now, &c); /* has no reason to fail */
+	return carry_out_move(k, &c, (struct slice){ 0 }, err);
+}
+
+/* ---- The rest ---- */
+
+static int
+step_look(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
+{
+	(void)k;
+	(void)op;
+	(void)queue;
+	(void)err;
+	return 0; /* a mark has been set by what every op does */
+}
+
+static void
+tell(struct clerk *k, struct op_move *m, uint32_t queue)
+{
+	struct ledger_queue_view q;
+	struct ledger_moving v;
+
+	ledger_queue_get(k->ledger, queue, &q);
+	ledger_moving(k->ledger, queue, &v);
+	for (int s = MSG_READY; s < MSG_STATES; s++)
+		m->messages += q.count[s];
+	m->damaged = q.count[MSG_DAMAGED];
+	m->leased = ledger_bound_by_lease(k->ledger, queue);
+	m->results = ledger_results_of(k->ledger, queue, NULL, UINT32_MAX);
+	m->epoch = v.epoch;
+	memcpy(m->lives, v.lives, strlen(v.lives) + 1);
+	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)
+		m->batch = v.batch;
+}
+
+static int (*const steps[])(struct clerk *k, struct op *op, uint32_t queue,
+			    struct slu_err *err) = {
+	[MOVE_LOOK] = step_look,
+	[MOVE_MARK] = step_look,
+	[MOVE_TAKE] = step_take,
+	[MOVE_UNTAKE] = step_end,
+	[MOVE_GIVE] = clerk_give,
+	[MOVE_DROP] = step_end,
+};
+
+static void
+clear_answer(struct op_move *m)
+{
+	m->epoch = m->messages = m->leased = m->damaged = 0;
+	m->remembered = m->results = m->given = 0;
+	m->lives[0] = 0;
+	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)
+		m->batch = 0;
+}
+
 void
 clerk_move(struct clerk *k, struct op *op)
 {
-	struct slu_err err;
+	const uint32_t queue = clerk_queue(k, op);
+	struct slu_err err = { 0 };
+	int rc;
 
-	(void)k;
-	op_fail(op, slu_fail(&err, SLU_EINVAL, "this engine moves no queues yet"), &err);
+	clear_answer(&op->move);
+	if (!op->queue.n || op->move.step > MOVE_DROP)
+		rc = slu_fail(&err, SLU_EINVAL, "a step of a move names a queue");
+	else
+		rc = steps[op->move.step](k, op, queue, &err);
+	if (rc) {
+		op_fail(op, rc, &err);
+		return;
+	}
+	if (op->move.step != MOVE_GIVE)
+		op->move.counter = ledger_counter(k->ledger);
+	if (clerk_queue(k, op) != SLAB_NONE)
+		tell(k, &op->move, clerk_queue(k, op));
 }

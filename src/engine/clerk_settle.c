@@ -3,6 +3,8 @@
  */
 #include "engine/clerk_in.h"
 
+#include "base/limit.h"
+
 enum {
 	ERROR_TEXT_MAX = 4096 /* of a nack; what is longer is cut */
 };
@@ -141,7 +143,8 @@ void
 clerk_items(struct clerk *k, struct op *op)
 {
 	for (uint32_t i = 0; i < op->n_items; i++)
-		op->items[i].rc = run_item(k, op, &op->items[i]);
+		if (!op->items[i].taken) /* V4 of move.h */
+			op->items[i].rc = run_item(k, op, &op->items[i]);
 }
 
 /* ---- Queues ---- */
@@ -160,6 +163,9 @@ clerk_purge(struct clerk *k, struct op *op)
 		return;
 	ledger_queue_get(k->ledger, queue, &v);
 	rc = ledger_purge(k->ledger, queue, k->now, &c);
+	if (rc == SLU_ECONFLICT)
+		rc = limit_fail(&err, SLU_EBUSY, LIMIT_MOVE, 0, "queue %.*s: it is being moved",
+				(int)op->queue.n, op->queue.p);
 	if (!rc)
 		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, &err);
 	if (rc)

@@ -11,7 +11,7 @@
  *                 +-------------- still there ------------------+
  *
  *  C1  Only what establishes something is looked at: message, result, remembered key,
- *      policy, spelling, ceiling, lock, document. What happened to a message afterwards
+ *      policy, spelling, ceiling, lock, document, mark, batch. What happened to a message afterwards
  *      stands behind its record in the log, so it is either in the log still or part of the
  *      RESTORE.
  *  C2  An error text goes with its message, so it never lies before it.
@@ -24,6 +24,9 @@
  *  C7  When the disk is full and the reserve is being used up, the oldest segment is cleaned
  *      as soon as that gives room, and there is room for it: its copies, each with its
  *      RESTORE, are likely to need three quarters of a segment at most.
+ *  C8  A message that is set aside and was moved stands behind the record that says so. So
+ *      that is written anew, too, before the segment goes. If the batch is dropped before:
+ *      that names its messages itself.
  */
 #include "engine/log_in.h"
 
@@ -121,6 +124,8 @@ move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
 	file = log_name_file_again(l, v->where);
 	at = log_append(l, LOG_MESSAGE, &rec->body, 1);
 	ledger_move(l->ledger, msg, log_name(l, at, rec->body.n, rec->body.n, file));
+	if (v->taken)
+		l->queues[v->queue].retake = true;
 	at = log_append(l, LOG_RESTORE, bytes.parts, bytes.n);
 	if (error)
 		ledger_move_error(l->ledger, msg,
@@ -297,6 +302,9 @@ static clean_fn *const steps[LOG_TYPES] = {
 	[LOG_SPELLING] = clean_spelling,
 	[LOG_LOCK] = log_clean_lock,
 	[LOG_DOCUMENT] = log_clean_document,
+	[LOG_MARK] = log_clean_move,
+	[LOG_TAKE] = log_clean_move,
+	[LOG_GIVEN] = log_clean_move,
 };
 
 /* ---- Slices ---- */
@@ -406,6 +414,8 @@ log_clean_slice(struct log_engine *l)
 		return;
 	while (!rc && !c->read && seen < 4 * slice && l->appended < slice)
 		rc = clean_one(l, &seen, &err);
+	if (!rc && c->read)
+		rc = log_retake(l, &err);
 	c->slice = l->appended;
 	c->copied += l->appended;
 	l->appended = 0;

@@ -24,6 +24,7 @@ struct log_note {
 struct log_queue {
 	struct log_note policy;
 	struct log_note spelling;
+	bool retake; /* its batch is to be written down anew: C8 of log_clean.c */
 };
 
 /* A slice of cleaning: log_clean.c. */
@@ -152,6 +153,27 @@ extern const struct clerk_ops log_keeping;
 
 /* The head of a message's record, into scratch. */
 int log_encode_head(struct log_engine *l, const struct message *m, struct slu_err *err);
+
+/* log_move.c: as clerk_ops has it; the text of a change of a move, perhaps in scratch; read
+ * back; and clean. */
+int log_keep_given(struct clerk *k, const struct message *m, struct change *c,
+		   struct slice error, struct slu_err *err);
+int log_move_text(struct log_engine *l, const struct change *c, struct slice *text,
+		  struct slu_err *err);
+int log_replay_move(struct log_engine *l, const struct wal_record *rec,
+		    struct log_entry *entry, struct slu_err *err);
+int log_clean_move(struct log_engine *l, const struct wal_record *rec,
+		   struct log_entry *entry, struct slu_err *err);
+int log_retake(struct log_engine *l, struct slu_err *err);
+
+/* log_replay.c: as the others of its kind. */
+int log_replay_apply(struct log_engine *l, const struct change *c, struct slu_err *err);
+int log_unsound(struct slu_err *err);
+
+/* log_keep.c: how a queue is spelled, once a log. */
+int log_keep_spelling(struct log_engine *l, uint32_t queue, enum wal_use use,
+		      struct slu_err *err);
+void log_owe_undo(struct log_engine *l);
 
 /* log_lock.c: as clerk_ops has them. */
 int log_keep_lock(struct clerk *k, struct lock_change *c, struct slu_err *err);

@@ -161,8 +161,8 @@ log_note(struct log_engine *l, struct log_note *note, struct wal_where at)
 }
 
 /* G8: before the first record that names the queue in this log. */
-static int
-keep_spelling(struct log_engine *l, uint32_t queue, enum wal_use use, struct slu_err *err)
+int
+log_keep_spelling(struct log_engine *l, uint32_t queue, enum wal_use use, struct slu_err *err)
 {
 	struct log_entry entry;
 	struct log_bytes bytes;
@@ -202,6 +202,12 @@ log_encode_head(struct log_engine *l, const struct message *m, struct slu_err *e
 	return 0;
 }
 
+void
+log_owe_undo(struct log_engine *l)
+{
+	l->owed += wal_size(UNDO_BODY);
+}
+
 static int
 log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 		 struct slu_err *err)
@@ -212,11 +218,11 @@ log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 	int rc;
 
 	assert(c->at == l->now);
-	rc = keep_spelling(l, c->queue, WAL_NEW, err);
+	rc = log_keep_spelling(l, c->queue, WAL_NEW, err);
 	if (!rc)
 		rc = log_encode_head(l, m, err);
 	if (!rc) {
-		l->owed += wal_size(UNDO_BODY);
+		log_owe_undo(l);
 		rc = log_reserve(l, WAL_NEW, size, err);
 	}
 	if (!rc && m->file)
@@ -269,13 +275,15 @@ use_of(const struct change *c, uint64_t size)
 {
 	const bool ends = c->kind == CHANGE_DONE && size <= END_BODY;
 
-	return ends || c->kind == CHANGE_OPENED || c->kind == CHANGE_PURGE ? WAL_FREE : WAL_SETTLE;
+	return ends || c->kind == CHANGE_OPENED || c->kind == CHANGE_PURGE || c->kind == CHANGE_DROP
+		       ? WAL_FREE
+		       : WAL_SETTLE;
 }
 
 static int
 reserve_policy(struct log_engine *l, uint32_t queue, struct slu_err *err)
 {
-	const int rc = keep_spelling(l, queue, WAL_SETTLE, err);
+	const int rc = log_keep_spelling(l, queue, WAL_SETTLE, err);
 
 	return rc ? rc : log_reserve_queue(l, queue, err);
 }
@@ -286,7 +294,7 @@ reserve_for(struct log_engine *l, const struct change *c, uint64_t size,
 {
 	int rc = 0;
 
-	if (c->kind == CHANGE_POLICY)
+	if (c->kind == CHANGE_POLICY || c->move || c->kind == CHANGE_RESULT)
 		rc = reserve_policy(l, c->queue, err);
 	else if (c->kind == CHANGE_PURGE)
 		rc = reserve_purge(l, err);
@@ -309,6 +317,12 @@ static const struct {
 	[CHANGE_POLICY] = { LOG_POLICY, true, false },
 	[CHANGE_OPENED] = { LOG_OPENED, false, false },
 	[CHANGE_ASIDE] = { LOG_ASIDE, false, false },
+	[CHANGE_RESULT] = { LOG_RESULT, true, false },
+	[CHANGE_MARK] = { LOG_MARK, true, false },
+	[CHANGE_TAKE] = { LOG_TAKE, true, false },
+	[CHANGE_UNTAKE] = { LOG_UNTAKE, true, false },
+	[CHANGE_DROP] = { LOG_DROP, true, false },
+	[CHANGE_GIVEN] = { LOG_GIVEN, true, false },
 };
 
 static uint32_t
@@ -333,6 +347,8 @@ fill_entry(const struct log_engine *l, const struct change *c, struct slice text
 		log_name_queue(l, queue_of(l, c->msg), entry);
 	else if (kinds[c->kind].names_queue)
 		log_name_queue(l, c->queue, entry);
+	if (c->move)
+		entry->move = *c->move;
 	if (c->kind == CHANGE_POLICY)
 		entry->policy = *c->policy;
 	if (c->kind == CHANGE_POLICY && c->policy->max_rate)
@@ -363,6 +379,9 @@ log_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err *e
 	struct wal_where at;
 	int rc;
 
+	rc = log_move_text(l, c, &text, err);
+	if (rc)
+		return rc;
 	fill_entry(l, c, text, &entry);
 	log_encode(&entry, &bytes);
 	rc = reserve_for(l, c, bytes.size, err);
@@ -371,7 +390,9 @@ log_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err *e
 	if (counter > l->ceiling)
 		log_put_ceiling(l, counter);
 	at = log_append(l, entry.type, bytes.parts, bytes.n);
-	if (text.n)
+	if (c->kind == CHANGE_MARK)
+		c->where = log_name(l, at, bytes.size, bytes.size, SLAB_NONE);
+	else if (text.n && c->kind != CHANGE_DROP)
 		c->where = log_name(l, at, bytes.size, text.n, SLAB_NONE);
 	note(l, c, at);
 	return 0;
@@ -414,6 +435,7 @@ log_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct op_ref *payl
 
 const struct clerk_ops log_keeping = {
 	.keep_message = log_keep_message,
+	.keep_given = log_keep_given,
 	.undo_message = log_undo_message,
 	.keep = log_keep,
 	.keep_document = log_keep_document,

@@ -14,7 +14,8 @@ enum kind {
 	FIELD_MAYBE,  /* the same, perhaps none */
 	FIELD_TXN,    /* LOCK_TXN bytes */
 	FIELD_REST,   /* what is left, perhaps nothing */
-	FIELD_DOCS    /* the same: the documents of a key */
+	FIELD_DOCS,   /* the same: the documents of a key */
+	FIELD_BATCH   /* the same: what is set aside */
 };
 
 struct field {
@@ -36,6 +37,7 @@ struct field {
 #define KEY(name, member)       { name, FIELD_TEXT16, 2, AT(member), MESSAGE_KEY_MAX }
 #define MAYBE(name, member, max) { name, FIELD_MAYBE, 2, AT(member), max }
 #define REST(name)              { name, FIELD_REST, 0, AT(text), 0 }
+#define BATCH(name)             { name, FIELD_BATCH, 0, AT(text), 0 }
 #define ID                      NUMBER("id", change.id)
 #define QUEUE                   NAME("namespace", space), NAME("queue", queue)
 #define POLICY \
@@ -125,6 +127,19 @@ static const struct row types[LOG_TYPES] = {
 		MAYBE("owner", lock.lock.owner, LOCK_OWNER_MAX),
 		{ "documents", FIELD_DOCS, 0, AT(text), 0 }) },
 	[LOG_DOCUMENT] = { "document", CHANGE_NONE, NULL },
+	[LOG_MARK] = { "mark", CHANGE_MARK, FIELDS(
+		QUEUE, NUMBER("epoch", move.epoch), REST("lives")) },
+	[LOG_TAKE] = { "take", CHANGE_TAKE, FIELDS(
+		QUEUE, NUMBER("batch", move.batch),
+		ENUM("what", move.what, BATCH_KINDS - 1), BATCH("bytes")) },
+	[LOG_UNTAKE] = { "untake", CHANGE_UNTAKE, FIELDS(
+		QUEUE, NUMBER("batch", move.batch)) },
+	[LOG_DROP] = { "drop", CHANGE_DROP, FIELDS(
+		QUEUE, NUMBER("batch", move.batch),
+		ENUM("what", move.what, BATCH_KINDS - 1), BATCH("bytes")) },
+	[LOG_GIVEN] = { "given", CHANGE_GIVEN, FIELDS(
+		QUEUE, NUMBER("batch", move.batch), NUMBER("counter", change.number),
+		REST("giver")) },
 };
 /* clang-format on */
 
@@ -143,6 +158,7 @@ load(const struct field *f, const void *entry)
 	enum slu_jitter number; /* as wide as any enum */
 
 	_Static_assert(sizeof(enum slu_jitter) == sizeof(enum slu_backoff_kind), "enums");
+	_Static_assert(sizeof(enum slu_jitter) == sizeof(enum batch_kind), "enums");
 	if (f->kind == FIELD_ENUM) {
 		memcpy(&number, p, sizeof number);
 		return (uint64_t)number;
@@ -310,6 +326,7 @@ log_decode(uint8_t type, struct slice body, struct log_entry *out, struct slu_er
 	out->type = type;
 	out->change = (struct change){ .kind = row->kind };
 	out->text = (struct slice){ 0 };
+	out->move = (struct change_move){ 0 };
 	out->policy.max_rate = 0;
 	out->policy.burst = 0;
 	if (!row->fields)
@@ -385,6 +402,8 @@ log_show(const struct log_entry *entry, log_show_fn *show, void *arg)
 			show(arg, f->name, (int64_t)load(f, entry), (struct slice){ 0 });
 		else if (f->kind == FIELD_DOCS)
 			show_documents(&entry->lock.lock, show, arg);
+		else if (f->kind == FIELD_BATCH)
+			show(arg, f->name, (int64_t)entry->text.n, (struct slice){ 0 });
 		else if (f->kind != FIELD_TXN && slice_at(f, entry)->n)
 			show(arg, f->name, 0, *slice_at(f, entry));
 }

@@ -45,6 +45,11 @@ enum log_type {
 	LOG_SPELLING,     /* how a queue and its namespace are shown */
 	LOG_LOCK,         /* a key as it stands */
 	LOG_DOCUMENT,     /* of a key, as the record of a message: number is its etag */
+	LOG_MARK,         /* where a queue lives */
+	LOG_TAKE,         /* a batch of it is set aside */
+	LOG_UNTAKE,       /* and back again */
+	LOG_DROP,         /* or gone to another shard */
+	LOG_GIVEN,        /* a batch has come from another shard: the last from there */
 	LOG_TYPES
 };
 
@@ -63,9 +68,10 @@ struct log_entry {
 	struct slice queue;
 	struct slice idem;
 	struct slice text; /* to the end of the record: error or result, may be empty; or
-			    * the documents of a key */
+			    * the documents of a key, what a batch has, a shard's name */
 	struct policy policy;
-	uint64_t highest; /* id that was ever given */
+	uint64_t highest;        /* id that was ever given */
+	struct change_move move; /* of a move: epoch, batch, what */
 };
 
 /* The bytes of a record: head, then text or payload. */

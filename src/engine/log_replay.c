@@ -18,14 +18,14 @@ no_memory(struct slu_err *err)
 	return slu_fail(err, SLU_ENOMEM, "out of memory");
 }
 
-static int
-unsound(struct slu_err *err)
+int
+log_unsound(struct slu_err *err)
 {
 	return slu_fail(err, SLU_ECORRUPT, "it does not follow from those before it");
 }
 
-static int
-apply(struct log_engine *l, const struct change *c, struct slu_err *err)
+int
+log_replay_apply(struct log_engine *l, const struct change *c, struct slu_err *err)
 {
 	const int rc = ledger_replay(l->ledger, c);
 
@@ -33,7 +33,7 @@ apply(struct log_engine *l, const struct change *c, struct slu_err *err)
 		return no_memory(err);
 	if (!rc)
 		clerk_follow(l->clerk.locks, c);
-	return rc ? unsound(err) : 0;
+	return rc ? log_unsound(err) : 0;
 }
 
 static int
@@ -76,7 +76,7 @@ name_record(struct log_engine *l, const struct wal_record *rec, const struct mes
 		return no_memory(err);
 	rc = m->file ? log_files_name(&l->files, m, &file, err) : 0;
 	if (rc)
-		return rc == SLU_ENOMEM ? rc : unsound(err);
+		return rc == SLU_ENOMEM ? rc : log_unsound(err);
 	*where = log_name(l, rec->where, rec->body.n, rec->body.n, file);
 	return 0;
 }
@@ -111,7 +111,7 @@ step_accept(struct log_engine *l, const struct wal_record *rec, struct log_entry
 {
 	const int rc = read_message(l, rec, &entry->message, &entry->change, err);
 
-	return rc ? rc : apply(l, &entry->change, err);
+	return rc ? rc : log_replay_apply(l, &entry->change, err);
 }
 
 static int
@@ -137,7 +137,7 @@ step_restore(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	if (!l->has_moved && l->records == 0)
 		return 0;
 	if (!l->has_moved || l->moved.id != c->id)
-		return unsound(err);
+		return log_unsound(err);
 	l->has_moved = false;
 	c->queue = l->moved.queue;
 	c->prio = l->moved.prio;
@@ -147,7 +147,7 @@ step_restore(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	c->idem = l->moved.idem;
 	c->where = l->moved.where;
 	rc = name_text(l, rec, entry->text, &c->error, err);
-	return rc ? rc : apply(l, c, err);
+	return rc ? rc : log_replay_apply(l, c, err);
 }
 
 static int
@@ -155,7 +155,7 @@ step_plain(struct log_engine *l, const struct wal_record *rec, struct log_entry 
 	   struct slu_err *err)
 {
 	(void)rec;
-	return apply(l, &entry->change, err);
+	return log_replay_apply(l, &entry->change, err);
 }
 
 static int
@@ -165,7 +165,7 @@ step_failure(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	struct change *c = &entry->change;
 	const int rc = name_text(l, rec, entry->text, &c->where, err);
 
-	return rc ? rc : apply(l, c, err);
+	return rc ? rc : log_replay_apply(l, c, err);
 }
 
 /* KEEP and RESULT: also for messages that are not there. */
@@ -177,11 +177,11 @@ step_result(struct log_engine *l, const struct wal_record *rec, struct log_entry
 	int rc;
 
 	if (entry->text.n && !c->keep)
-		return unsound(err);
+		return log_unsound(err);
 	rc = open_queue(l, entry->space, entry->queue, &c->queue, err);
 	if (!rc)
 		rc = name_text(l, rec, entry->text, &c->where, err);
-	return rc ? rc : apply(l, c, err);
+	return rc ? rc : log_replay_apply(l, c, err);
 }
 
 static int
@@ -195,7 +195,7 @@ step_queue(struct log_engine *l, const struct wal_record *rec, struct log_entry 
 	if (!rc && c->kind == CHANGE_POLICY)
 		rc = log_reserve_queue(l, c->queue, err);
 	if (!rc)
-		rc = apply(l, c, err);
+		rc = log_replay_apply(l, c, err);
 	if (!rc && c->kind == CHANGE_POLICY && !l->dry)
 		log_note(l, &l->queues[c->queue].policy, rec->where);
 	return rc;
@@ -212,7 +212,7 @@ step_remember(struct log_engine *l, const struct wal_record *rec,
 	if (rc)
 		return rc;
 	c->idem = ledger_idem_mark(l->ledger, c->queue, entry->idem);
-	return apply(l, c, err);
+	return log_replay_apply(l, c, err);
 }
 
 static int
@@ -264,6 +264,16 @@ step_document(struct log_engine *l, const struct wal_record *rec, struct log_ent
 	return rc ? rc : log_replay_document(l, &entry->message, where, err);
 }
 
+static int
+step_move(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	  struct slu_err *err)
+{
+	struct change *c = &entry->change;
+	const int rc = open_queue(l, entry->space, entry->queue, &c->queue, err);
+
+	return rc ? rc : log_replay_move(l, rec, entry, err);
+}
+
 static step_fn *const steps[LOG_TYPES] = {
 	[LOG_ACCEPT] = step_accept,
 	[LOG_CLAIM] = step_plain,
@@ -289,6 +299,11 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_SPELLING] = step_spelling,
 	[LOG_LOCK] = step_lock,
 	[LOG_DOCUMENT] = step_document,
+	[LOG_MARK] = step_move,
+	[LOG_TAKE] = step_move,
+	[LOG_UNTAKE] = step_move,
+	[LOG_DROP] = step_move,
+	[LOG_GIVEN] = step_move,
 };
 
 /* Add which record it was. */
@@ -326,7 +341,7 @@ log_replay(struct wal *w, const struct wal_record *rec, void *arg, struct slu_er
 		return tell(rec, rc, err);
 	entry.change.at = rec->time;
 	if (l->has_moved && rec->type != LOG_RESTORE)
-		return tell(rec, unsound(err), err);
+		return tell(rec, log_unsound(err), err);
 	rc = steps[rec->type](l, rec, &entry, err);
 	if (rc)
 		return tell(rec, rc, err);

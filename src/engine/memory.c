@@ -99,6 +99,25 @@ memory_keep_message(struct clerk *k, const struct message *msg, struct change *c
 }
 
 static int
+memory_keep_given(struct clerk *k, const struct message *msg, struct change *c,
+		  struct slice error, struct slu_err *err)
+{
+	struct piece *p = NULL;
+	int rc;
+
+	rc = memory_keep_message(k, msg, c, err);
+	if (rc || !error.n)
+		return rc;
+	p = piece_new(of_clerk(k), error.n, &c->error);
+	if (!p) {
+		memory_drop(of_clerk(k), c->where);
+		return slu_fail(err, SLU_ENOMEM, "no memory for an error of %zu bytes", error.n);
+	}
+	memcpy(p->bytes, error.p, error.n);
+	return 0;
+}
+
+static int
 memory_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err *err)
 {
 	struct piece *p;
@@ -156,6 +175,7 @@ memory_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct op_ref *p
 
 static const struct clerk_ops keeping = {
 	.keep_message = memory_keep_message,
+	.keep_given = memory_keep_given,
 	.keep = memory_keep,
 	.keep_document = memory_keep_document,
 	.keep_lock = memory_keep_lock,

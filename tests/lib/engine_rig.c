@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 static void
-prepare_log(struct engine_conf *conf)
+prepare_log(struct engine_conf *conf, bool second)
 {
-	conf->folder = "log";
+	conf->folder = second ? "log2" : "log";
 }
 
 /* Small segments, so that cases cross them; no thread; opening takes no time. */
@@ -32,21 +32,24 @@ open_log(struct engine **out, const struct engine_conf *conf, struct engine_foun
 /* A server of the test's own, that ends with it; or one that is there, as a cluster that
  * takes long to form, with a prefix of the test's own. */
 static void
-prepare_redis(struct engine_conf *conf)
+prepare_redis(struct engine_conf *conf, bool second)
 {
-	static struct redis_conf redis = { .wire = { .address = "unix:redis.sock" },
-					   .given_time = true };
-	static char prefix[32];
+	static struct redis_conf redis[] = {
+		{ .wire = { .address = "unix:redis.sock" }, .given_time = true },
+		{ .wire = { .address = "unix:redis.sock" }, .given_time = true, .prefix = "second" },
+	};
+	static char prefix[2][32];
 	const char *there = getenv("RIG_REDIS");
 
 	if (there) {
-		(void)snprintf(prefix, sizeof prefix, "rig%d", (int)getpid());
-		redis.wire.address = there;
-		redis.prefix = prefix;
+		(void)snprintf(prefix[second], sizeof prefix[0], "rig%d%s", (int)getpid(),
+			       second ? "-2" : "");
+		redis[second].wire.address = there;
+		redis[second].prefix = prefix[second];
 	} else {
 		redis_server_start("redis.sock");
 	}
-	conf->redis = &redis;
+	conf->redis = &redis[second];
 }
 
 const struct rig_row rig_rows[] = {
@@ -95,7 +98,7 @@ rig_open(struct rig *r)
 	int rc;
 
 	if (r->row->prepare)
-		r->row->prepare(&conf);
+		r->row->prepare(&conf, r->second);
 	rc = (r->row->open ? r->row->open : ops->open)(&r->e, &conf, &found, &err);
 	if (rc == SLU_ENOMEM && r->may_fail)
 		return;
@@ -127,6 +130,15 @@ rig_reopen(struct rig *r)
 	rig_open(r);
 }
 
+static void
+end_case(struct rig *r)
+{
+	rig_check(r);
+	rig_reopen(r);
+	rig_check(r);
+	rig_close(r);
+}
+
 void
 rig_run(enum rig_engine row, rig_case *test)
 {
@@ -135,10 +147,21 @@ rig_run(enum rig_engine row, rig_case *test)
 	r = (struct rig){ .row = &rig_rows[row], .now = RIG_START, .next_id = 1 };
 	rig_open(&r);
 	test(&r);
-	rig_check(&r);
-	rig_reopen(&r);
-	rig_check(&r);
-	rig_close(&r);
+	end_case(&r);
+}
+
+void
+rig_run_two(enum rig_engine row, rig_pair *test)
+{
+	static struct rig a, b;
+
+	a = (struct rig){ .row = &rig_rows[row], .now = RIG_START, .next_id = 1 };
+	b = (struct rig){ .row = a.row, .now = RIG_START, .next_id = 1000000, .second = true };
+	rig_open(&a);
+	rig_open(&b);
+	test(&a, &b);
+	end_case(&a);
+	end_case(&b);
 }
 
 bool

@@ -36,7 +36,7 @@ struct rig_row {
 	const struct engine_ops *engine;
 	/* Optional: fill in what the engine needs to be opened; the folder of the
 	 * test is empty at first. */
-	void (*prepare)(struct engine_conf *conf);
+	void (*prepare)(struct engine_conf *conf, bool second);
 
 	/* Optional: instead of the engine's own. */
 	int (*open)(struct engine **out, const struct engine_conf *conf,
@@ -49,6 +49,7 @@ struct rig {
 	slu_time now;
 	uint64_t next_id;
 	bool may_fail; /* SLU_ENOMEM is an answer */
+	bool second;   /* rig_run_two */
 
 	/* The last claim, get, peek or list. */
 	struct op op;
@@ -79,6 +80,10 @@ enum rig_engine {
 extern const struct rig_row rig_rows[];
 
 void rig_run(enum rig_engine row, rig_case *test);
+
+/* The same with two of them, each with a store of its own. */
+typedef void rig_pair(struct rig *a, struct rig *b);
+void rig_run_two(enum rig_engine row, rig_pair *test);
 
 #define CASE(fn)                         \
 	static void fn(struct rig *r);   \

@@ -31,6 +31,7 @@ example(enum log_type type)
 		.text = SLICE("why"),
 		.policy = policy_default,
 		.highest = 0x99,
+		.move = { .epoch = 0x12, .batch = 0x13, .what = BATCH_RESULTS },
 	};
 
 	e.policy.retry.kind = SLU_BACKOFF_FIXED;
@@ -93,6 +94,11 @@ static const struct {
 		"\x05\x00\x00\x00" "\x00" "\x01" "\x64\x00\x00\x00" "\x0a\x00\x00\x00"), false },
 	{ LOG_ASIDE, "aside", BYTES(ID), false },
 	{ LOG_SPELLING, "spelling", BYTES(QUEUE), false },
+	{ LOG_MARK, "mark", BYTES(QUEUE N("\x12") "why"), true },
+	{ LOG_TAKE, "take", BYTES(QUEUE N("\x13") "\x03why"), true },
+	{ LOG_UNTAKE, "untake", BYTES(QUEUE N("\x13")), false },
+	{ LOG_DROP, "drop", BYTES(QUEUE N("\x13") "\x03why"), true },
+	{ LOG_GIVEN, "given", BYTES(QUEUE N("\x13") N("\x0f") "why"), true },
 };
 /* clang-format on */
 
@@ -138,6 +144,8 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(22, LOG_SPELLING);
 	CHECK_EQ(23, LOG_LOCK);
 	CHECK_EQ(24, LOG_DOCUMENT);
+	CHECK_EQ(25, LOG_MARK);
+	CHECK_EQ(29, LOG_GIVEN);
 	CHECK_EQ(COUNT(golden) + 5, LOG_TYPES);
 }
 

@@ -33,14 +33,16 @@ prepare(struct engine_conf *conf, const char *shard)
 }
 
 static void
-prepare_default(struct engine_conf *conf)
+prepare_default(struct engine_conf *conf, bool second)
 {
+	(void)second;
 	prepare(conf, NULL);
 }
 
 static void
-prepare_heavy(struct engine_conf *conf)
+prepare_heavy(struct engine_conf *conf, bool second)
 {
+	(void)second;
 	prepare(conf, "heavy");
 }
 

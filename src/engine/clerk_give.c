@@ -1,0 +1,155 @@
+/*
+ * clerk_give.c - what comes from another shard is accepted: V8 and V9 of engine/move.h.
+ */
+#include "engine/clerk_in.h"
+
+#include "base/limit.h"
+
+#include <assert.h>
+
+/* Nothing of a batch stays when it cannot be accepted whole: what was given might be settled
+ * before it is given again. Keys and results that are known twice do no harm. */
+static void
+take_back(struct clerk *k, struct op *op, uint32_t n)
+{
+	while (n-- > 0) {
+		const struct op_put *put = &op->puts[n];
+		struct change c = { .kind = CHANGE_RESTORE, .id = put->m.id };
+
+		if (put->stood.kind != MOVE_MESSAGE || !put->taken)
+			continue;
+		ledger_undo(k->ledger, &c);
+		if (k->ops->undo_message)
+			k->ops->undo_message(k, &c);
+	}
+}
+
+static int
+check_stood(const struct op_put *put, struct slu_err *err)
+{
+	const struct op_stood *s = &put->stood;
+
+	if (put->m.id == 0 || s->state == MSG_LEASED || s->state < MSG_READY || s->state > MSG_DEAD)
+		return slu_fail(err, SLU_EINVAL, "a message without an id, or in a state that "
+						 "does not move");
+	return message_check(&put->m, err);
+}
+
+static int
+give_message(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err *err)
+{
+	const struct op_stood *s = &put->stood;
+	const struct message *m = &put->m;
+	const struct ledger_gift gift = {
+		.offer = {
+			.id = m->id,
+			.key = m->key,
+			.idem = m->idem,
+			.prio = m->prio,
+			.max_attempts = m->max_attempts,
+			.keep_result = m->keep,
+			.where = s->error_size, /* room for it */
+		},
+		.due = m->due,
+		.expires = m->expires,
+		.state = s->state,
+		.flags = s->flags,
+		.reason = s->reason,
+		.attempts = s->attempts,
+		.failures = s->failures,
+	};
+	struct change c;
+	int rc;
+
+	rc = check_stood(put, err);
+	if (!rc)
+		rc = ledger_give(k->ledger, queue, &gift, k->now, &c);
+	if (rc == SLU_EEXISTS)
+		return 0;
+	if (rc)
+		return rc;
+	put->m.number = c.number;
+	c.error = 0;
+	rc = k->ops->keep_given(k, &put->m, &c, (struct slice){ s->error, s->error_size }, err);
+	if (rc)
+		return rc;
+	rc = ledger_apply(k->ledger, &c);
+	assert(rc == 0); /* L9 of the ledger */
+	put->taken = true;
+	return 0;
+}
+
+static int
+give_result(struct clerk *k, uint32_t queue, const struct op_put *put, struct slu_err *err)
+{
+	struct change c;
+	int rc;
+
+	rc = ledger_keep_result(k->ledger, queue, put->m.id, put->m.due, k->now, &c);
+	if (rc || c.kind == CHANGE_NONE)
+		return rc;
+	return clerk_carry_out(k, &c, put->m.payload, err);
+}
+
+static int
+give_one(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err *err)
+{
+	switch (put->stood.kind) {
+	case MOVE_MESSAGE:
+		return give_message(k, queue, put, err);
+	case MOVE_RESULT:
+		return give_result(k, queue, put, err);
+	default:
+		return slu_fail(err, SLU_EINVAL, "a row of kind %d", (int)put->stood.kind);
+	}
+}
+
+static int
+give_all(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		struct op_put *put = &op->puts[i];
+		int rc;
+
+		put->m.space = put->m.space.n ? put->m.space : op->space;
+		put->m.queue = put->m.queue.n ? put->m.queue : op->queue;
+		put->taken = false;
+		rc = give_one(k, queue, put, err);
+		op->failed = i;
+		if (rc) {
+			take_back(k, op, i);
+			op->move.given = 0;
+			return rc;
+		}
+		op->move.given += put->taken;
+	}
+	return 0;
+}
+
+int
+clerk_give(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
+{
+	const struct change_move say = { .batch = op->move.batch, .shard = op->move.peer };
+	struct change c;
+	int rc;
+
+	if (!say.batch || !say.shard[0] || !memchr(say.shard, 0, MOVE_SHARD))
+		return slu_fail(err, SLU_EINVAL, "a batch has a number, and comes from a shard");
+	rc = queue == SLAB_NONE ? ledger_queue_open_as(k->ledger, op->space, op->queue, &op->as,
+						       &queue)
+				: 0;
+	if (rc)
+		return slu_fail(err, (enum slu_code)rc, "queue %.*s: %s", (int)op->queue.n,
+				op->queue.p, slu_err_row(rc)->text);
+	if (ledger_knows_given(k->ledger, queue, &say))
+		return 0;
+	rc = give_all(k, op, queue, err);
+	if (rc)
+		return rc;
+	rc = ledger_given(k->ledger, queue, &say, op->move.counter, k->now, &c);
+	if (!rc)
+		rc = clerk_carry_out(k, &c, slice_of(say.shard), err);
+	if (rc)
+		take_back(k, op, op->n_puts);
+	return rc;
+}

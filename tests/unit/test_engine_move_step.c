@@ -1,0 +1,486 @@
+/*
+ * The steps of a move one by one: engine/move.h, V1 to V10. Each is safe to repeat, and
+ * whoever died in between goes on.
+ */
+#include "move_rig.h"
+
+/* ---- Where a queue lives: V1 ---- */
+
+static void
+check_mark(struct rig *r, uint64_t epoch, const char *lives)
+{
+	CHECK_STR(lives, move_lives(r, "q"));
+	CHECK_EQ(epoch, r->op.move.epoch);
+}
+
+static void
+say(struct rig *r, enum op_verb verb, uint64_t epoch, const char *lives)
+{
+	rig_unpin(r);
+	rig_op(&r->op, verb, RIG_SPACE, "q");
+	r->op.epoch = epoch;
+	r->op.lives = lives;
+	r->op.rows = r->rows;
+	r->op.max_rows = 1;
+	(void)rig_do(r, &r->op); /* what it finds is not the question */
+	r->n = r->op.n_rows;
+}
+
+MOVE_CASE(the_highest_epoch_says_where_a_queue_lives)
+{
+	static const struct {
+		const char *label;
+		enum op_verb verb;
+		uint64_t epoch;
+		const char *lives;
+		uint64_t want;
+		const char *at;
+	} steps[] = {
+		{ "here, and no mark: it needs none", OP_CLAIM, 5, NULL, 0, "" },
+		{ "elsewhere", OP_CLAIM, 6, "b", 6, "b" },
+		{ "the same epoch does not count", OP_PEEK, 6, "c", 6, "b" },
+		{ "nor a lower one", OP_CLAIM, 5, "", 6, "b" },
+		{ "nor none", OP_CLAIM, 0, "c", 6, "b" },
+		{ "any op may say it", OP_PEEK, 8, "c", 8, "c" },
+		{ "a look, too", OP_POLICY_GET, 9, "d", 9, "d" },
+		{ "back here", OP_CLAIM, 10, "", 10, "" },
+		{ "an old node", OP_CLAIM, 9, "b", 10, "" },
+	};
+
+	(void)b;
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		say(a, steps[i].verb, steps[i].epoch, steps[i].lives);
+		rig_reopen(a);
+		CHECK_STR(steps[i].at, move_lives(a, "q"));
+		CHECK_EQ(steps[i].want, a->op.move.epoch, steps[i].label);
+	}
+}
+
+MOVE_CASE(a_mark_is_set_by_a_step_of_its_own)
+{
+	(void)b;
+	move_mark(a, "q", 7, "b");
+	check_mark(a, 7, "b");
+	move_mark(a, "q", 3, "");
+	check_mark(a, 7, "b");
+	move_mark(a, "q", 8, "");
+	rig_reopen(a);
+	check_mark(a, 8, "");
+	CHECK(rig_put(a, "q", NULL));
+}
+
+/* ---- A queue that lives elsewhere: V2 to V5 ---- */
+
+static int
+put_two(struct rig *r, struct op_put *puts)
+{
+	rig_op(&r->op, OP_ENQUEUE, RIG_SPACE, "q");
+	r->op.puts = puts;
+	r->op.n_puts = 2;
+	return rig_do(r, &r->op);
+}
+
+MOVE_CASE(an_enqueue_takes_only_what_must_stay_together)
+{
+	const uint64_t first = rig_put(a, "q", &(struct rig_msg){ .key = "k", .idem = "once" });
+	struct op_put puts[] = {
+		{ .m = { .id = 100, .key = SLICE("j") } },
+		{ .m = { .id = 101, .key = SLICE("k") } },
+	};
+
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	CHECK_EQ(first, rig_put(a, "q", &(struct rig_msg){ .idem = "once" }));
+	CHECK_EQ(0, rig_put(a, "q", NULL));
+	CHECK_EQ(SLU_EMOVED, a->op.rc);
+	CHECK_STR("b", a->op.elsewhere);
+	CHECK_EQ(SLU_EMOVED, put_two(a, puts));
+	CHECK(!puts[0].taken);
+	CHECK(puts[1].taken);
+	CHECK_STR("b", a->op.elsewhere);
+	CHECK_EQ(2, rig_count(a, "q", MSG_READY) + rig_count(a, "q", MSG_HELD));
+
+	/* V4: the same op goes on at the other shard, and brings what is left. */
+	CHECK_EQ(0, put_two(b, puts));
+	CHECK(puts[0].taken);
+	CHECK_STR("", b->op.elsewhere);
+	CHECK_EQ(1, rig_count(b, "q", MSG_READY));
+	CHECK_EQ(100, rig_claim_one(b, "q"));
+}
+
+MOVE_CASE(all_or_nothing_counts_for_what_is_not_taken)
+{
+	struct policy policy = policy_default;
+	struct op_put puts[] = {
+		{ .m = { .id = 100 }, .taken = true },
+		{ .m = { .id = 101 } },
+		{ .m = { .id = 102 } },
+	};
+
+	(void)b;
+	policy.max_depth = 1;
+	rig_policy(a, "q", &policy);
+	rig_op(&a->op, OP_ENQUEUE, RIG_SPACE, "q");
+	a->op.puts = puts;
+	a->op.n_puts = 3;
+	CHECK_EQ(SLU_EQFULL, rig_do(a, &a->op));
+	CHECK(puts[0].taken && !puts[1].taken && !puts[2].taken);
+	CHECK_EQ(0, rig_count(a, "q", MSG_READY));
+}
+
+/* V3: until it is empty. */
+MOVE_CASE(a_line_goes_on_where_it_is_until_it_is_empty)
+{
+	(void)b;
+	rig_put(a, "q", &(struct rig_msg){ .key = "k" });
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	CHECK(rig_put(a, "q", &(struct rig_msg){ .key = "k", .delay = SLU_MIN }));
+	CHECK_EQ(1, rig_claim(a, "q", 10));
+	CHECK_EQ(0, rig_settle_one(a, OP_ACK, a->rows[0].id, 0));
+	CHECK(rig_put(a, "q", &(struct rig_msg){ .key = "k" })); /* one is delayed */
+	rig_pass(a, SLU_MIN);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(1, rig_claim(a, "q", 10));
+		CHECK_EQ(0, rig_settle_one(a, OP_ACK, a->rows[0].id, 0));
+	}
+	CHECK_EQ(0, rig_put(a, "q", &(struct rig_msg){ .key = "k" }));
+	CHECK_EQ(SLU_EMOVED, a->op.rc);
+}
+
+MOVE_CASE(what_is_there_is_served_and_who_finds_nothing_is_told_where)
+{
+	const uint64_t id = rig_put(a, "q", NULL);
+	struct op_item item = { .id = id, .queue = SLICE("q") };
+
+	(void)b;
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	rig_reopen(a);
+	CHECK_EQ(1, rig_peek(a, "q", 1));
+	CHECK_STR("", a->op.elsewhere);
+	CHECK_EQ(id, rig_claim_one(a, "q"));
+	CHECK_STR("", a->op.elsewhere);
+	CHECK_EQ(0, rig_claim(a, "q", 1));
+	CHECK_STR("b", a->op.elsewhere);
+	CHECK_EQ(0, rig_peek(a, "q", 1));
+	CHECK_STR("b", a->op.elsewhere);
+	rig_op(&a->op, OP_ACK, RIG_SPACE, "");
+	a->op.items = &item;
+	a->op.n_items = 1;
+	CHECK_EQ(0, rig_do(a, &a->op));
+	CHECK_EQ(0, item.rc);
+	CHECK_STR("", a->op.elsewhere);
+	CHECK_EQ(0, rig_do(a, &a->op));
+	CHECK_EQ(SLU_ENOTFOUND, item.rc);
+	CHECK_STR("b", a->op.elsewhere);
+	item.taken = true; /* V4: somebody else's */
+	item.rc = 0;
+	CHECK_EQ(0, rig_do(a, &a->op));
+	CHECK_EQ(0, item.rc);
+	rig_op(&a->op, OP_GET, RIG_SPACE, "q");
+	a->op.id = id;
+	a->op.rows = a->rows;
+	a->op.max_rows = 1;
+	CHECK_EQ(SLU_ENOTFOUND, rig_do(a, &a->op));
+	CHECK_STR("b", a->op.elsewhere);
+	rig_op(&a->op, OP_RESULT, RIG_SPACE, "q");
+	a->op.id = id;
+	CHECK_EQ(SLU_ENOTFOUND, rig_do(a, &a->op));
+	CHECK_STR("b", a->op.elsewhere);
+}
+
+MOVE_CASE(a_redrive_waits_until_its_key_has_been_moved)
+{
+	struct op_item nack = { .dead = true };
+	uint64_t plain;
+
+	nack.id = rig_put(a, "q", &(struct rig_msg){ .key = "k" });
+	rig_claim(a, "q", 1);
+	rig_item(a, OP_NACK, &nack);
+	plain = rig_put(a, "q", NULL);
+	rig_claim(a, "q", 1);
+	rig_item(a, OP_NACK, &(struct op_item){ .id = plain, .dead = true });
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	CHECK_EQ(SLU_ECONFLICT, rig_settle_one(a, OP_REDRIVE, nack.id, 0));
+	CHECK_EQ(0, rig_settle_one(a, OP_REDRIVE, plain, 0));
+	move_all(a, b, "q", 10);
+	CHECK_EQ(0, rig_settle_one(b, OP_REDRIVE, nack.id, 0));
+}
+
+/* ---- TAKE: V6 ---- */
+
+MOVE_CASE(what_is_set_aside_is_left_alone_but_counted)
+{
+	const uint64_t id = rig_put(a, "q", &(struct rig_msg){ .ttl = SLU_SEC });
+	const uint64_t late = rig_put(a, "q", &(struct rig_msg){ .delay = SLU_SEC });
+
+	(void)b;
+	CHECK(move_take(a, "q", NULL));
+	rig_pass(a, SLU_MIN);
+	CHECK_EQ(0, rig_claim(a, "q", 10));
+	CHECK_EQ(SLU_ENOTFOUND, rig_settle_one(a, OP_DELETE, id, 0));
+	CHECK_EQ(SLU_ENOTFOUND, rig_settle_one(a, OP_DELETE, late, 0));
+	CHECK_EQ(SLU_ENOTFOUND, rig_settle_one(a, OP_ACK, id, 0));
+	CHECK_EQ(1, rig_count(a, "q", MSG_READY));
+	CHECK_EQ(1, rig_count(a, "q", MSG_DELAYED));
+	rig_op(&a->op, OP_PURGE, RIG_SPACE, "q");
+	CHECK_EQ(SLU_EBUSY, rig_do(a, &a->op));
+	rig_check(a);
+	rig_reopen(a);
+	rig_check(a);
+	CHECK_EQ(0, rig_claim(a, "q", 10));
+	CHECK_EQ(2, rig_count(a, "q", MSG_READY) + rig_count(a, "q", MSG_DELAYED));
+}
+
+MOVE_CASE(dead_letters_that_are_set_aside_are_not_retired)
+{
+	struct policy policy = policy_default;
+
+	policy.dlq_retention = SLU_MIN;
+	policy.dlq_max = 1;
+	rig_policy(a, "q", &policy);
+	rig_put(a, "q", NULL);
+	rig_claim(a, "q", 1);
+	rig_item(a, OP_NACK, &(struct op_item){ .id = a->rows[0].id, .dead = true });
+	CHECK(move_take(a, "q", NULL));
+	rig_put(a, "q", NULL);
+	rig_claim(a, "q", 1);
+	rig_item(a, OP_NACK, &(struct op_item){ .id = a->rows[0].id, .dead = true });
+	rig_pass(a, SLU_HOUR);
+	CHECK_EQ(1, rig_count(a, "q", MSG_DEAD));
+	CHECK_EQ(0, move_give(a, b, "q"));
+	CHECK_EQ(1, rig_count(b, "q", MSG_DEAD));
+}
+
+MOVE_CASE(a_take_again_answers_the_same_batch)
+{
+	uint64_t ids[5], batch;
+
+	(void)b;
+	for (int i = 0; i < 9; i++)
+		rig_put(a, "q", NULL);
+	batch = move_take(a, "q", &(struct move_take){ .max = 5 });
+	CHECK_EQ(5, move_n);
+	for (int i = 0; i < 5; i++)
+		ids[i] = move_rows[i].row.id;
+	rig_put(a, "q", &(struct rig_msg){ .prio = -5 });
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(batch, move_take(a, "q", &(struct move_take){ .max = 2 })); /* in pages */
+		CHECK_EQ(5, move_n);
+		for (int j = 0; j < 5; j++)
+			CHECK_EQ(ids[j], move_rows[j].row.id);
+		rig_reopen(a);
+	}
+	CHECK_EQ(0, move_step(a, "q", MOVE_LOOK, 0));
+	CHECK_EQ(batch, a->op.move.batch);
+	CHECK_EQ(10, a->op.move.messages);
+}
+
+MOVE_CASE(a_batch_ends_at_its_bytes)
+{
+	char payload[1001];
+
+	(void)b;
+	memset(payload, 'x', sizeof payload);
+	payload[1000] = 0;
+	for (int i = 0; i < 9; i++)
+		rig_put(a, "q", &(struct rig_msg){ .payload = payload });
+	CHECK(move_take(a, "q", &(struct move_take){ .max_bytes = 3000 }));
+	CHECK(move_n >= 2 && move_n <= 3);
+}
+
+MOVE_CASE(there_is_nothing_to_take_of_a_queue_without_messages)
+{
+	(void)b;
+	CHECK_EQ(0, move_take(a, "nobody", NULL));
+	rig_put(a, "q", NULL);
+	rig_claim(a, "q", 1);
+	CHECK_EQ(0, move_take(a, "q", NULL));
+	CHECK_EQ(0, move_step(a, "q", MOVE_LOOK, 0));
+	CHECK_EQ(1, a->op.move.leased);
+}
+
+/* ---- UNTAKE ---- */
+
+MOVE_CASE(what_is_given_up_is_as_before)
+{
+	uint64_t batch, want[8];
+
+	(void)b;
+	for (int i = 0; i < 8; i++)
+		rig_put(a, "q", &(struct rig_msg){ .key = i % 2 ? "k" : NULL, .prio = -i, .ttl = SLU_HOUR });
+	rig_claim(a, "q", 1);
+	rig_item(a, OP_NACK, &(struct op_item){ .id = a->rows[0].id, .dead = true });
+	CHECK_EQ(4, rig_peek(a, "q", 8));
+	for (uint32_t i = 0; i < a->n; i++)
+		want[i] = a->rows[i].id;
+	batch = move_take(a, "q", NULL);
+	CHECK_EQ(8, move_n);
+	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, batch + 1)); /* another: nothing */
+	CHECK_EQ(0, rig_peek(a, "q", 8));
+	rig_reopen(a);
+	rig_woken(a);
+	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, batch));
+	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, batch)); /* again: nothing */
+	CHECK_STR("q", rig_woken(a));
+	for (int again = 0; again < 2; again++) {
+		CHECK_EQ(4, rig_peek(a, "q", 8));
+		for (uint32_t i = 0; i < a->n; i++)
+			CHECK_EQ(want[i], a->rows[i].id);
+		CHECK_EQ(1, rig_count(a, "q", MSG_DEAD));
+		rig_reopen(a);
+	}
+	rig_pass(a, SLU_HOUR);
+	CHECK_EQ(8, rig_count(a, "q", MSG_DEAD));
+}
+
+/* ---- GIVE: V8 ---- */
+
+/* SH-71, SH-73: also when the message has been acked since. */
+MOVE_CASE(a_batch_is_accepted_once)
+{
+	const uint64_t id = rig_put(a, "q", NULL);
+
+	CHECK(move_take(a, "q", NULL));
+	CHECK_EQ(0, move_give(a, b, "q"));
+	CHECK_EQ(1, b->op.move.given);
+	CHECK_STR("q", rig_woken(b));
+	CHECK_EQ(0, move_give(a, b, "q"));
+	CHECK_EQ(0, b->op.move.given);
+	CHECK_EQ(1, rig_claim(b, "q", 10));
+	CHECK_EQ(0, rig_settle_one(b, OP_ACK, id, b->rows[0].token));
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(0, move_give(a, b, "q"));
+		CHECK_EQ(0, rig_claim(b, "q", 10));
+		CHECK_EQ(SLU_ENOTFOUND, rig_get(b, id));
+		rig_reopen(b);
+	}
+}
+
+MOVE_CASE(a_message_that_is_there_is_left_as_it_is)
+{
+	const uint64_t id = rig_put(a, "q", NULL);
+	uint64_t batch;
+
+	batch = move_take(a, "q", NULL);
+	CHECK_EQ(0, move_give(a, b, "q"));
+	CHECK_EQ(1, rig_claim(b, "q", 1));
+	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, batch)); /* somebody's mistake */
+	CHECK(move_take(a, "q", NULL) > batch);
+	CHECK_EQ(0, move_give(a, b, "q"));
+	CHECK_EQ(0, b->op.move.given);
+	CHECK_EQ(1, rig_count(b, "q", MSG_LEASED));
+	CHECK_EQ(0, rig_settle_one(b, OP_ACK, id, b->rows[0].token));
+}
+
+MOVE_CASE(what_is_no_batch_is_refused_and_changes_nothing)
+{
+	struct op_put puts[] = {
+		{ .m = { .id = 50 }, .stood = { .state = MSG_READY } },
+		{ .m = { .id = 51 }, .stood = { .state = MSG_LEASED } },
+	};
+
+	(void)a;
+	rig_op(&b->op, OP_MOVE, RIG_SPACE, "q");
+	b->op.move = (struct op_move){ .step = MOVE_GIVE, .peer = "a", .batch = 7 };
+	b->op.puts = puts;
+	b->op.n_puts = 2;
+	CHECK_EQ(SLU_EINVAL, rig_do(b, &b->op));
+	CHECK_EQ(1, b->op.failed);
+	CHECK_EQ(SLU_ENOTFOUND, rig_get(b, 50));
+	rig_reopen(b);
+	CHECK_EQ(SLU_ENOTFOUND, rig_get(b, 50));
+	rig_op(&b->op, OP_MOVE, RIG_SPACE, "q");
+	b->op.move = (struct op_move){ .step = MOVE_GIVE, .batch = 7 };
+	CHECK_EQ(SLU_EINVAL, rig_do(b, &b->op));
+}
+
+/* ---- DROP: V10 ---- */
+
+MOVE_CASE(a_drop_forgets_that_batch_and_no_other)
+{
+	uint64_t batch;
+
+	for (int i = 0; i < 4; i++)
+		rig_put(a, "q", &(struct rig_msg){ .idem = i == 0 ? "once" : NULL });
+	batch = move_take(a, "q", &(struct move_take){ .max = 2 });
+	CHECK_EQ(0, move_give(a, b, "q"));
+	CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch + 1));
+	CHECK_EQ(4, rig_count(a, "q", MSG_READY));
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
+		CHECK_EQ(2, rig_count(a, "q", MSG_READY));
+		rig_reopen(a);
+	}
+	CHECK_EQ(2, rig_claim(a, "q", 10));
+	CHECK(rig_put(a, "q", &(struct rig_msg){ .idem = "once" }) > 4);
+}
+
+/* SH-72: whoever dies, wherever. */
+MOVE_CASE(a_move_goes_on_after_each_step)
+{
+	uint64_t batch;
+
+	for (int i = 0; i < 30; i++)
+		rig_put(a, "q", &(struct rig_msg){ .key = i % 3 ? "k" : NULL, .delay = i % 5 ? 0 : SLU_SEC });
+	for (;;) {
+		rig_reopen(a);
+		batch = move_take(a, "q", &(struct move_take){ .max = 4 });
+		rig_reopen(a);
+		CHECK_EQ(batch, move_take(a, "q", &(struct move_take){ .max = 4 }));
+		if (!batch)
+			break;
+		CHECK_EQ(0, move_give(a, b, "q"));
+		rig_reopen(b);
+		CHECK_EQ(0, move_give(a, b, "q"));
+		CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
+		rig_reopen(a);
+		CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
+	}
+	rig_pass(b, SLU_MIN);
+	CHECK_EQ(30, rig_count(b, "q", MSG_READY) + rig_count(b, "q", MSG_HELD));
+}
+
+/* ---- A log that is cleaned meanwhile ---- */
+
+/* Segments fill up with what comes and goes, until none of the old ones is left. */
+static void
+churn(struct rig *r)
+{
+	char payload[4001];
+
+	memset(payload, 'x', sizeof payload);
+	payload[4000] = 0;
+	for (int i = 0; i < 200; i++) {
+		const uint64_t id = rig_put(r, "other", &(struct rig_msg){ .payload = payload });
+
+		CHECK_EQ(0, rig_settle_one(r, OP_DELETE, id, 0));
+		rig_pass(r, 0);
+	}
+}
+
+MOVE_CASE(what_is_known_of_moves_outlives_the_files_it_was_written_to)
+{
+	uint64_t batch;
+
+	for (int i = 0; i < 20; i++)
+		rig_put(a, "q", &(struct rig_msg){ .key = i % 3 ? "k" : NULL, .ttl = i % 2 ? SLU_HOUR : 0 });
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	batch = move_take(a, "q", &(struct move_take){ .max = 15 });
+	CHECK_EQ(0, move_give(a, b, "q"));
+	for (int i = 0; i < 3; i++) {
+		churn(a);
+		churn(b);
+		rig_check(a);
+		rig_reopen(a);
+		rig_reopen(b);
+		CHECK_STR("b", move_lives(a, "q"));
+		CHECK_EQ(batch, a->op.move.batch);
+		CHECK_EQ(batch, move_take(a, "q", NULL));
+		CHECK(move_n >= 15);
+		CHECK_EQ(0, move_give(a, b, "q"));
+		CHECK_EQ(0, b->op.move.given);
+	}
+	CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
+	churn(a);
+	rig_reopen(a);
+	CHECK_EQ(20 - move_n, rig_claim(a, "q", 20));
+}
