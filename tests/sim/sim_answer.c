@@ -571,6 +571,17 @@ put_aside(struct model_msg *x, bool dead)
 		x->delayed = x->holds = true;
 }
 
+/* Some claim found one that was over, and perhaps had no room to say that it is dead. */
+static bool
+is_vague(struct world *w, unsigned queue)
+{
+	bool vague = false;
+
+	EACH_MSG(x, &w->model)
+	vague |= x->queue == queue && x->vague;
+	return vague && w->tight;
+}
+
 static void
 end_peek(struct world *w, struct call *c, slu_time now)
 {
@@ -579,7 +590,7 @@ end_peek(struct world *w, struct call *c, slu_time now)
 
 	if (c->op.rc)
 		world_fail(w, "a peek was refused: %d, %s", c->op.rc, c->op.err.text);
-	if (c->op.wait && c->op.n_rows == 0)
+	if ((c->op.wait && c->op.n_rows == 0) || is_vague(w, c->queue))
 		return;
 	while (n < c->op.max_rows && (x = model_best(&w->model, c->queue)) != NULL) {
 		const bool shown = n < c->op.n_rows && c->rows[n].id == x->id;
@@ -607,6 +618,8 @@ end_stats(struct world *w, struct call *c, slu_time now)
 		return;
 	if (c->op.rc)
 		world_fail(w, "stats were refused: %d", c->op.rc);
+	if (is_vague(w, c->queue))
+		return;
 	EACH_MSG(x, &w->model)
 	{
 		if (x->queue == c->queue && x->fading)

@@ -261,13 +261,29 @@ see_row(struct world *w, const struct op_row *row, struct engine *engine)
 	x->error = row->error.pin != NULL;
 }
 
+/* As many dead letters as there may be are there, and died after it: of some of them that is
+ * known only now, when the power has taken what was known before. */
+static bool
+is_one_too_many(struct world *w, const struct model_msg *x)
+{
+	const struct policy *p = &w->model.queues[x->queue].policy;
+	uint32_t later = 0;
+
+	if (!w->lost || x->state != M_DEAD || !p->dlq_max)
+		return false;
+	EACH_MSG(y, &w->model)
+	later += y->seen && y->queue == x->queue && y->state == M_DEAD && y->died >= x->died;
+	return later >= p->dlq_max;
+}
+
 /* It may have died, and been one dead letter too many. */
 static bool
-may_be_retired(const struct world *w, const struct model_msg *x)
+may_be_retired(struct world *w, const struct model_msg *x)
 {
 	const struct policy *p = &w->model.queues[x->queue].policy;
 
-	return x->fading || (x->doubt && (p->dlq_max || p->dlq_retention));
+	return x->fading || is_one_too_many(w, x) ||
+	       (x->doubt && (p->dlq_max || p->dlq_retention));
 }
 
 /* I1, I2: accepted and not there. Of one call all or none. */

@@ -64,6 +64,11 @@ TEST(what_once_failed_does_not_fail_again)
 		{ 10018, "what a failed sync had lost was taken for kept at the next open" },
 		{ 20041, "the same, and a power cut long after" },
 		{ 6000455, "nobody was told of a failure after an answer; who waited, waited on" },
+		{ 1391, "a planted break: settling needed room for new work" },
+		{ 6387, "the model: a document's number was read beyond its end" },
+		{ 187763, "the model: a disk that dies may seem to be full" },
+		{ 271436, "the model: who is one dead letter too many was known after a power cut alone" },
+		{ 346277, "the model: a claim found one that was over, and no room to say so" },
 	};
 
 	EACH(i, kept)
