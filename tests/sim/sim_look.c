@@ -261,15 +261,15 @@ see_row(struct world *w, const struct op_row *row, struct engine *engine)
 	x->error = row->error.pin != NULL;
 }
 
-/* As many dead letters as there may be are there, and died after it: of some of them that is
- * known only now, when the power has taken what was known before. */
+/* As many dead letters as there may be are there, and died after it: of some of them, or of
+ * it, that is known only now, after a run of which nobody knew. */
 static bool
 is_one_too_many(struct world *w, const struct model_msg *x)
 {
 	const struct policy *p = &w->model.queues[x->queue].policy;
 	uint32_t later = 0;
 
-	if (!w->lost || x->state != M_DEAD || !p->dlq_max)
+	if (!p->dlq_max || (x->state != M_DEAD && !x->doubt))
 		return false;
 	EACH_MSG(y, &w->model)
 	later += y->seen && y->queue == x->queue && y->state == M_DEAD && y->died >= x->died;
@@ -294,6 +294,8 @@ miss(struct world *w, struct model_msg *x)
 		world_fail(w, "I1: %" PRIu64 " was accepted and is lost: state %d, doubts %x, died "
 			      "%" PRId64 ", expires %" PRId64,
 			   x->id, x->state, x->doubt, x->died, x->expires);
+	if (is_one_too_many(w, x))
+		return;
 	EACH_MSG(y, &w->model)
 	if ((x->doubt & DOUBT_IN) && y->seen && y->call == x->call && x->call &&
 	    !(x->doubt & DOUBT_OUT))
