@@ -75,7 +75,10 @@ struct conf {
 	struct conf_list listen;
 	char *engine;
 	char *redis_address;
+	char *redis_username;
 	char *redis_password;
+	bool redis_tls;
+	char *redis_tls_ca, *redis_tls_cert, *redis_tls_key, *redis_tls_name;
 	uint32_t redis_db;
 	char *redis_prefix;
 	slu_time redis_timeout;

@@ -60,11 +60,13 @@ struct sharding_shard {
 	char name[SHARDMAP_NAME];
 	unsigned line; /* of the file; 0: `default`, by the other settings */
 	enum sharding_engine engine;
-	char *address, *password;
+	char *address, *username, *password;
 	uint32_t db;
 	uint32_t pool; /* lanes */
 	char *prefix;
 	slu_time timeout;
+	bool tls;
+	char *tls_ca, *tls_cert, *tls_key, *tls_name;
 	char *folder;
 	char *origins[16]; /* a row each */
 };

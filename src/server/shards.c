@@ -147,7 +147,13 @@ tell_standard(const struct node *n, struct one *one, struct broker_shard_conf *o
 	one->redis = (struct redis_conf){
 		.wire = {
 			.address = conf->redis_address,
+			.username = conf->redis_username,
 			.password = conf->redis_password,
+			.tls = conf->redis_tls,
+			.tls_ca = conf->redis_tls_ca,
+			.tls_cert = conf->redis_tls_cert,
+			.tls_key = conf->redis_tls_key,
+			.tls_name = conf->redis_tls_name,
 			.db = conf->redis_db,
 			.timeout = conf->redis_timeout,
 		},
@@ -191,7 +197,13 @@ tell_named(const struct node *n, const struct sharding_shard *s, struct one *one
 	one->redis = (struct redis_conf){
 		.wire = {
 			.address = s->address,
+			.username = s->username,
 			.password = s->password,
+			.tls = s->tls,
+			.tls_ca = s->tls_ca,
+			.tls_cert = s->tls_cert,
+			.tls_key = s->tls_key,
+			.tls_name = s->tls_name,
 			.db = s->db,
 			.timeout = s->timeout,
 		},

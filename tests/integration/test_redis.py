@@ -200,6 +200,25 @@ def test_a_password_is_asked_for_and_never_shown(tmp_path, monkeypatch):
             assert "s3cret-word" not in server.get("/v1/admin/config").text
 
 
+def test_a_user_needs_no_more_than_is_written_down(tmp_path, monkeypatch):
+    """SH-88: the rules are those of docs/redis.md."""
+    page = (Path(__file__).parents[2] / "docs/redis.md").read_text()
+    rules = re.search(r"^ACL SETUSER sluice on (.*)$", page, re.M)[1].split()
+    with Redis(tmp_path / "own") as redis:
+        assert "OK" in redis.command("ACL", "SETUSER", "sluice", "on", *rules)
+        redis.command("ACL", "SETUSER", "default", "off")
+        options = "--redis-address", redis.address, "--redis-username", "sluice"
+        with pytest.raises(Refused) as refused:
+            Server(tmp_path / "a", *options, engine="redis")
+        assert "WRONGPASS" in str(refused.value)
+        monkeypatch.setenv("SLUICE_REDIS_PASSWORD", "s3cret")
+        with Server(tmp_path / "b", *options, engine="redis") as server:
+            server.enqueue({"text": "x", "priority": 3, "key": "k"}, {"text": "y", "delay": "1h"})
+            server.ack(server.take())
+            assert len(server.get("/topics", namespace="test").body["topics"]) == 1
+            assert "appendonly" not in server.said()  # it could ask
+
+
 def test_databases_are_apart(node):
     one, other = node(), node("--redis-db", "3")
     one.enqueue({"text": "x"})

@@ -25,6 +25,7 @@ class Redis:
         self.options = options
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
+        self.tls_port = int(options[options.index("--tls-port") + 1]) if "--tls-port" in options else None
         folder.mkdir(parents=True, exist_ok=True)
         self.start()
 
@@ -72,12 +73,12 @@ class Redis:
 class Cluster:
     """Masters that share the slots evenly, each with so many replicas."""
 
-    def __init__(self, folder, *options, masters=3, replicas=0):
+    def __init__(self, folder, *options, masters=3, replicas=0, each=tuple):
         self.nodes = []
         self.options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", *options)
         try:
             for i in range(masters * (1 + replicas)):
-                self.nodes.append(Redis(folder / str(i), *self.options,
+                self.nodes.append(Redis(folder / str(i), *self.options, *each(),
                                         "--cluster-port", str(free_port())))
             self.join(masters)
         except BaseException:
@@ -94,7 +95,7 @@ class Cluster:
                 node.command("CLUSTER", "ADDSLOTSRANGE", share * i, last)
             bus = node.options[node.options.index("--cluster-port") + 1]
             for other in self.nodes[:i]:
-                other.command("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
+                other.command("CLUSTER", "MEET", "127.0.0.1", node.tls_port or node.port, bus)
         self.until(lambda n: n.command("CLUSTER", "NODES").count("connected") == len(self.nodes)
                    and "handshake" not in n.command("CLUSTER", "NODES"))
         for i, node in enumerate(self.nodes[masters:]):

@@ -335,11 +335,12 @@ rnode_ready(struct rnodes *s, struct rnode *n, struct slu_err *err)
 	if (!rc && is_cluster != s->cluster)
 		rc = slu_fail(&why, SLU_EDOWN, "redis %s is %s cluster any more: start anew",
 			      n->address, s->cluster ? "no" : "not without a");
-	if (rc)
-		rnode_down(s, n, &why);
-	if (rc && err)
-		*err = why;
-	return rc;
+	if (!rc)
+		return 0;
+	rnode_down(s, n, &why);
+	if (err)
+		*err = n->down_why;
+	return SLU_EDOWN; /* whatever it was: nobody who calls us can do something about it */
 }
 
 int

@@ -1,6 +1,7 @@
 #include "engine/redis/wire.h"
 
 #include "base/clock.h"
+#include "engine/redis/secure.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,6 +48,8 @@ rwire_init(struct rwire *w, const struct rwire_conf *conf)
 void
 rwire_close(struct rwire *w)
 {
+	rtls_close(w->tls);
+	w->tls = NULL;
 	if (w->fd >= 0)
 		close(w->fd);
 	if (w->reader)
@@ -64,16 +67,31 @@ rwire_release(struct rwire *w)
 	buf_release(&w->out);
 }
 
+/* Why the other side has hung up: what it said before that may lie unread. */
+static const char *
+last_words(struct rwire *w)
+{
+	char byte;
+
+	if (!w->tls)
+		return "";
+	if (!*rtls_why(w->tls))
+		(void)rtls_recv(w->tls, &byte, 1, &w->events); /* only its reason counts */
+	return rtls_why(w->tls);
+}
+
 /* W1 */
 static int
 broke(struct rwire *w, struct slu_err *err, const char *what)
 {
 	const enum slu_code code = w->owed > 0 ? SLU_EUNKNOWN : SLU_EDOWN;
 	const int why = errno;
+	const char *tls = last_words(w);
+	char text[160];
 
+	(void)snprintf(text, sizeof text, "%s", *tls ? tls : strerror(why));
 	rwire_close(w);
-	errno = why;
-	return slu_fail(err, code, "redis %s: %s: %m", w->conf.address, what);
+	return slu_fail(err, code, "redis %s: %s: %s", w->conf.address, what, text);
 }
 
 /* ---- Sockets ---- */
@@ -195,6 +213,20 @@ rwire_number(struct rwire *w, int64_t n)
 	rwire_arg(w, slice_of(text));
 }
 
+static ssize_t
+put_bytes(struct rwire *w, const char *p, size_t n)
+{
+	w->events = POLLOUT;
+	return w->tls ? rtls_send(w->tls, p, n, &w->events) : send(w->fd, p, n, MSG_NOSIGNAL);
+}
+
+static ssize_t
+take_bytes(struct rwire *w, char *p, size_t n)
+{
+	w->events = POLLIN;
+	return w->tls ? rtls_recv(w->tls, p, n, &w->events) : recv(w->fd, p, n, 0);
+}
+
 int
 rwire_send(struct rwire *w, struct slu_err *err)
 {
@@ -206,11 +238,11 @@ rwire_send(struct rwire *w, struct slu_err *err)
 		return slu_fail(err, SLU_ENOMEM, "no memory for commands");
 	}
 	while (sent < w->out.n) {
-		const ssize_t n = send(w->fd, w->out.p + sent, w->out.n - sent, MSG_NOSIGNAL);
+		const ssize_t n = put_bytes(w, w->out.p + sent, w->out.n - sent);
 
 		if (n > 0)
 			sent += (size_t)n;
-		else if (errno == EAGAIN ? wait_for(w, POLLOUT, until) : errno != EINTR)
+		else if (errno == EAGAIN ? wait_for(w, w->events, until) : errno != EINTR)
 			return broke(w, err, "send");
 	}
 	buf_clear(&w->out);
@@ -221,7 +253,7 @@ int
 rwire_fill(struct rwire *w, struct slu_err *err)
 {
 	char bytes[READ_SIZE];
-	const ssize_t n = recv(w->fd, bytes, sizeof bytes, 0);
+	const ssize_t n = take_bytes(w, bytes, sizeof bytes);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
@@ -239,6 +271,7 @@ rwire_answer(struct rwire *w, redisReply **out, struct slu_err *err)
 	void *reply = NULL;
 	int rc;
 
+	w->events = POLLIN;
 	for (;;) {
 		if (redisReaderGetReply(w->reader, &reply) != REDIS_OK) {
 			errno = EPROTO;
@@ -246,7 +279,7 @@ rwire_answer(struct rwire *w, redisReply **out, struct slu_err *err)
 		}
 		if (reply)
 			break;
-		if (wait_for(w, POLLIN, until))
+		if (wait_for(w, w->events, until))
 			return broke(w, err, "receive");
 		rc = rwire_fill(w, err);
 		if (rc)
@@ -259,26 +292,60 @@ rwire_answer(struct rwire *w, redisReply **out, struct slu_err *err)
 
 /* ---- Opening ---- */
 
-/* One command of two words, before all others. */
 static int
-greet(struct rwire *w, const char *command, struct slice word, struct slu_err *err)
+shake_hands(struct rwire *w, struct slu_err *err)
+{
+	const slu_time until = clock_mono(&clock_system) + w->conf.timeout;
+	int rc = rtls_open(&w->tls, &w->conf, w->fd, err);
+
+	if (rc) {
+		rwire_close(w);
+		return rc;
+	}
+	while (rtls_shake(w->tls, &w->events) <= 0)
+		if (errno != EAGAIN || wait_for(w, w->events, until))
+			return broke(w, err, "connect");
+	return 0;
+}
+
+/* One command, before all others. */
+static int
+greet(struct rwire *w, const struct slice *words, size_t n, enum slu_code code,
+      struct slu_err *err)
 {
 	redisReply *reply = NULL;
 	int rc;
 
-	rwire_begin(w, 2);
-	rwire_arg(w, slice_of(command));
-	rwire_arg(w, word);
+	rwire_begin(w, n);
+	for (size_t i = 0; i < n; i++)
+		rwire_arg(w, words[i]);
 	rc = rwire_send(w, err);
 	if (!rc)
 		rc = rwire_answer(w, &reply, err);
 	if (!rc && reply->type == REDIS_REPLY_ERROR) {
-		rc = slu_fail(err, strcmp(command, "AUTH") == 0 ? SLU_EAUTH : SLU_EDOWN,
-			      "redis %s: %s: %s", w->conf.address, command, reply->str);
+		rc = slu_fail(err, code, "redis %s: %s: %s", w->conf.address, words[0].p, reply->str);
 		rwire_close(w);
 	}
 	if (reply)
 		freeReplyObject(reply);
+	return rc;
+}
+
+static int
+say_who(struct rwire *w, struct slu_err *err)
+{
+	const char *const name = w->conf.username, *const word = w->conf.password;
+	char db[16];
+	int rc = 0;
+
+	if (name)
+		rc = greet(w, (const struct slice[]){ SLICE("AUTH"), slice_of(name), slice_of(word ? word : "") },
+			   3, SLU_EAUTH, err);
+	else if (word)
+		rc = greet(w, (const struct slice[]){ SLICE("AUTH"), slice_of(word) }, 2, SLU_EAUTH, err);
+	(void)snprintf(db, sizeof db, "%u", w->conf.db);
+	if (!rc && w->conf.db)
+		rc = greet(w, (const struct slice[]){ SLICE("SELECT"), slice_of(db) }, 2, SLU_EDOWN, err);
 	return rc;
 }
 
@@ -287,13 +354,15 @@ rwire_open(struct rwire *w, struct slu_err *err)
 {
 	static const char scheme[] = "unix:";
 	const size_t n = sizeof scheme - 1;
-	char db[16];
+	const bool local = strncmp(w->conf.address, scheme, n) == 0;
 	int rc;
 
 	rwire_close(w);
-	rc = strncmp(w->conf.address, scheme, n) == 0
-		     ? connect_unix(w, w->conf.address + n, err)
-		     : connect_tcp(w, err);
+	if (local && w->conf.tls)
+		return slu_fail(err, SLU_EINVAL, "redis %s: TLS is for host:port", w->conf.address);
+	rc = local ? connect_unix(w, w->conf.address + n, err) : connect_tcp(w, err);
+	if (!rc && w->conf.tls)
+		rc = shake_hands(w, err);
 	if (rc)
 		return rc;
 	w->reader = redisReaderCreate();
@@ -301,10 +370,5 @@ rwire_open(struct rwire *w, struct slu_err *err)
 		rwire_close(w);
 		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");
 	}
-	if (w->conf.password)
-		rc = greet(w, "AUTH", slice_of(w->conf.password), err);
-	(void)snprintf(db, sizeof db, "%u", w->conf.db);
-	if (!rc && w->conf.db)
-		rc = greet(w, "SELECT", slice_of(db), err);
-	return rc;
+	return say_who(w, err);
 }

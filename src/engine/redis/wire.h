@@ -27,14 +27,23 @@
 
 struct rwire_conf {
 	const char *address;  /* "host:port", or "unix:PATH"; borrowed, and may change */
+	const char *username; /* NULL: that of who says nothing */
 	const char *password; /* NULL: none is asked for */
 	unsigned db;
-	slu_time timeout; /* of a connect, a send, an answer; 0: 5 s */
+	slu_time timeout;               /* of a connect, a send, an answer; 0: 5 s */
+	bool tls;                       /* secure.h; not for a unix socket */
+	const char *tls_ca;             /* PEM files. NULL: the authorities of the system */
+	const char *tls_cert, *tls_key; /* NULL: we show none */
+	const char *tls_name;           /* of the server; NULL: the host of the address */
 };
+
+struct rtls;
 
 struct rwire {
 	struct rwire_conf conf; /* borrowed */
 	int fd;                 /* -1: closed */
+	struct rtls *tls;       /* NULL: there is none */
+	short events;           /* what the last send or fill waits for */
 	redisReader *reader;
 	struct buf out;
 	unsigned owed; /* answers */
@@ -48,7 +57,8 @@ void rwire_init(struct rwire *w, const struct rwire_conf *conf);
 void rwire_close(struct rwire *w); /* again is fine */
 void rwire_release(struct rwire *w);
 
-/* Connect, and say who we are. SLU_EDOWN, SLU_EAUTH: the sentence names the address. */
+/* Connect, and say who we are. SLU_EDOWN, SLU_EAUTH, SLU_EINVAL: the sentence names the
+ * address. */
 int rwire_open(struct rwire *w, struct slu_err *err);
 
 void rwire_begin(struct rwire *w, size_t n_args);
