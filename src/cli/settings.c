@@ -2,6 +2,7 @@
  * settings.c - `sluice admin log-level` and `config`: what the server logs, and all that
  * it was told.
  */
+#include "cli/config.h"
 #include "cli/rows.h"
 
 #include "base/json.h"
@@ -123,14 +124,35 @@ print_settings(struct slice answer, struct slu_err *err)
 	return rc ? SLU_EUNKNOWN : 0;
 }
 
+/* What needs no server. */
+static int
+look_at_files(const struct session *s, int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[0], "check") == 0)
+		return config_check(argv[1], s->json);
+	if (argc == 3 && strcmp(argv[0], "diff") == 0)
+		return config_diff(argv[1], argv[2], s->json);
+	fprintf(stderr, "sluice admin config: say nothing, check FILE, or diff OLD NEW; see `sluice "
+			"admin config --help`\n");
+	return CLI_USAGE;
+}
+
 int
 cli_admin_config(int argc, char **argv)
 {
 	static const struct session_help help = {
-		.usage = "admin config [options]",
+		.usage = "admin config [check FILE | diff OLD NEW] [options]",
 		.text = "Every setting of the running server as it is in force, and where it came from.\n"
-			"Secrets are masked.\n",
-		.examples = "  sluice admin config\n  sluice admin config --json | jq '.\"log.level\"'\n",
+			"Secrets are masked.\n\n"
+			"check reads a file as sluiced would, with the variables of this environment,\n"
+			"and says all that is wrong with it (exit code 1) or odd. diff tells which commands\n"
+			"and tenants live on another shard by the second file; it exits with 1 when a file\n"
+			"is wrong, or the mapping differs and sharding.version does not rise. Both ask no\n"
+			"server.\n",
+		.examples = "  sluice admin config\n  sluice admin config --json | jq '.\"log.level\"'\n"
+			    "  sluice admin config check /etc/sluice/sluice.yaml\n"
+			    "  sluice admin config diff /etc/sluice/sluice.yaml new.yaml --json\n",
+		.max_words = 3,
 	};
 	struct session s = SESSION("admin config");
 	const struct arg args[] = { SESSION_SERVER_ROWS(&s) };
@@ -140,6 +162,10 @@ cli_admin_config(int argc, char **argv)
 
 	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
 		return s.exit;
+	if (argc) {
+		s.exit = look_at_files(&s, argc, argv);
+		return session_end(&s);
+	}
 	query_path(&s.query, "/v1/admin/config");
 	rc = query_get(&s.query, &answer, &err);
 	if (!rc && s.json)

@@ -41,6 +41,7 @@ def pattern(said):
 @pytest.fixture
 def place(tmp_path):
     folder = tmp_path
+    (folder / "sluice.yaml").write_text("log.level: info\n")
     with Server(folder / "data") as server:
         yield folder, {**os.environ, "SLUICE_SERVER": "%s:%d" % server.address,
                        "PATH": f"{SLUICE.parent}:{os.environ['PATH']}"}

@@ -3,9 +3,11 @@
  *
  *  F1  Whatever comes, there are values, faults or both, within their bounds.
  *  F2  A value is never empty of path, and its line lies in the file.
+ *  F3  Whatever is said of shards makes a map, or a fault.
  */
 #include "fuzz.h"
 
+#include "conf/options.h"
 #include "conf/yaml.h"
 
 #include <stdlib.h>
@@ -15,6 +17,33 @@ expect(bool holds)
 {
 	if (!holds)
 		abort();
+}
+
+/* F3 */
+static void
+make_map(const struct yaml_doc *doc)
+{
+	struct conf c = { .sharding = sharding_new() };
+	char name[] = "default";
+	struct conf_faults faults = { 0 };
+	struct shardmap *map = NULL;
+
+	c.sharding_default = name;
+	c.sharding_enabled = true;
+	c.shards = 1;
+	c.config = name;
+	for (unsigned i = 0; i < doc->n; i++) {
+		const struct yaml_entry *const e = &doc->entries[i];
+
+		if (sharding_is_part(e->path) && !strstr(e->path, "_file"))
+			sharding_take(c.sharding, "f", e, &faults);
+	}
+	sharding_check(&c, &faults);
+	if (!faults_any(&faults))
+		expect(sharding_map(&c, 1, &map, NULL) == 0);
+	shardmap_free(map);
+	faults_release(&faults);
+	sharding_unref(c.sharding);
 }
 
 int
@@ -37,6 +66,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		expect((e->kind == YAML_VALUE) == (e->value != NULL));
 		expect(e->line >= 1 && e->line <= lines);
 	}
+	make_map(&doc);
 	yaml_release(&doc);
 	faults_release(&faults);
 	return 0;

@@ -286,6 +286,7 @@ ELSEWHERE = {
     "sluice_http_slow_readers_total": ("tests/unit/test_server_limits.c", "SERVER_SLOW_READERS)"),
     "sluice_http_tls_handshakes_total": ("tests/integration/test_tls.py", 'tls_metric("handshakes")'),
     "sluice_http_tls_failures_total": ("tests/integration/test_tls.py", 'tls_metric("failures")'),
+    "sluice_shard_map_info": ("tests/integration/test_sharding.py", 'node.map()["hash"]}",version="2"'),
     "sluice_http_memory_refused_total": ("tests/unit/test_server_limits.c", "SERVER_NO_MEMORY) == 1"),
 }
 
