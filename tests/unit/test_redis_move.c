@@ -3,9 +3,9 @@
  * are on one server here: `default`, whose keys have no segment, and `heavy`, whose keys
  * have one.
  */
-#include "engine_rig.h"
+#include "lock_fixture.h"
 
-#include "base/le.h"
+#include "base/id.h"
 #include "engine/redis/redis.h"
 #include "redis_server.h"
 
@@ -51,7 +51,8 @@ static const struct rig_row rows[] = {
 	{ .engine = &engine_redis, .prepare = prepare_heavy },
 };
 
-static struct rig here, there; /* the queue moves from here to there */
+static struct rig here, there;  /* a queue moves from here to there */
+static const char *moved = "q"; /* this one */
 
 static void
 open_both(void)
@@ -88,7 +89,7 @@ step(struct rig *r, enum move_step which, uint64_t batch)
 {
 	struct op op;
 
-	rig_op(&op, OP_MOVE, RIG_SPACE, "q");
+	rig_op(&op, OP_MOVE, RIG_SPACE, moved);
 	op.move.step = which;
 	op.move.batch = batch;
 	CHECK_EQ(0, rig_do(r, &op));
@@ -101,7 +102,7 @@ mark(struct rig *r, uint64_t epoch, const char *lives)
 {
 	struct op op;
 
-	rig_op(&op, OP_MOVE, RIG_SPACE, "q");
+	rig_op(&op, OP_MOVE, RIG_SPACE, moved);
 	op.move.step = MOVE_MARK;
 	op.epoch = epoch;
 	op.lives = lives;
@@ -128,7 +129,7 @@ take_by(uint32_t max, bool force)
 	struct op op;
 
 	let_go();
-	rig_op(&op, OP_MOVE, RIG_SPACE, "q");
+	rig_op(&op, OP_MOVE, RIG_SPACE, moved);
 	op.move.step = MOVE_TAKE;
 	op.move.force = force;
 	op.max_rows = max;
@@ -166,14 +167,15 @@ put_of(const struct op_row *row)
 					 .flags = row->flags,
 					 .reason = row->reason,
 					 .attempts = row->attempts,
-					 .failures = row->failures } };
+					 .failures = row->failures,
+					 .version = row->state_version } };
 	const struct slice error = bytes_of(&row->error);
 
-	if (row->kind == MOVE_MESSAGE)
+	if (row->record.pin)
 		CHECK_EQ(0, message_decode(bytes_of(&row->record), &put.m, NULL));
 	else
 		put.m.payload = bytes_of(&row->payload);
-	put.m.id = row->id;
+	put.m.id = row->kind == MOVE_STATE ? put.m.id : row->id;
 	put.m.due = row->due;
 	put.m.expires = row->expires;
 	put.stood.error = error.p;
@@ -189,7 +191,7 @@ give(void)
 
 	for (uint32_t i = 0; i < n_taken; i++)
 		puts[i] = put_of(&taken[i]);
-	rig_op(&op, OP_MOVE, RIG_SPACE, "q");
+	rig_op(&op, OP_MOVE, RIG_SPACE, moved);
 	op.move = (struct op_move){ .step = MOVE_GIVE,
 				    .peer = "default",
 				    .batch = took.batch,
@@ -583,6 +585,95 @@ MOVE_TEST(batches_are_as_large_as_they_were_asked_for)
 		CHECK(there.rows[i].number > last);
 		last = there.rows[i].number;
 	}
+}
+
+/* ---- States ---- */
+
+static struct held *
+state_of(struct rig *r, struct held *h, enum op_verb verb, uint64_t id)
+{
+	static char key[128];
+	char uuid[ID_UUID_TEXT];
+
+	snprintf(key, sizeof key, "q/q/state/%s", id_to_uuid(id, uuid));
+	prepare_put(h, key, "", "state");
+	h->op.verb = verb;
+	h->op.queue = SLICE("q");
+	h->op.lock.token = verb == OP_STATE_GET ? 0 : r->rows[0].token;
+	lock_txn(h->op.lock.token, h->op.lock.txn);
+	return h;
+}
+
+MOVE_TEST(the_state_of_a_message_goes_with_it)
+{
+	const uint64_t id = put_here(NULL);
+	struct held h = { 0 };
+	uint64_t etag;
+
+	CHECK_EQ(id, rig_claim_one(&here, "q"));
+	CHECK_EQ(0, rig_do(&here, &state_of(&here, &h, OP_STATE_PUT, id)->op));
+	etag = h.op.lock.etag;
+	CHECK_EQ(0, rig_item(&here, OP_NACK, &(struct op_item){ .id = id, .time = 0 }));
+	CHECK_EQ(2, take());
+	CHECK_EQ(MOVE_STATE, taken[1].kind);
+	carry();
+	CHECK_EQ(0, rig_do(&there, &state_of(&there, &h, OP_STATE_GET, id)->op));
+	CHECK_EQ(etag, h.op.lock.etag);
+	CHECK_EQ(1, h.op.lock.version);
+	read_document(&there, &h.op.lock.record, &h);
+	op_unpin(&h.op);
+	CHECK_STR("state", h.text);
+	CHECK_EQ(0, rig_do(&here, &state_of(&here, &h, OP_STATE_GET, id)->op));
+	CHECK_EQ(0, h.op.lock.version);
+}
+
+MOVE_TEST(lock_keys_move_with_their_states_but_not_while_they_are_held)
+{
+	struct held a = { 0 }, b = { 0 }, c = { 0 };
+
+	moved = LOCK_QUEUE;
+	commit_state(&there, "other", "theirs");
+	commit_state(&here, "free", "one");
+	commit_state(&here, "free", "two");
+	CHECK_EQ(0, acquire(&here, &a, "free", "me", 0));
+	CHECK_EQ(0, attach(&here, &a, "free", "more", "three"));
+	CHECK_EQ(0, end(&here, &a, "free", false));
+	commit_state(&here, "held", "mine");
+	CHECK_EQ(0, acquire(&here, &a, "held", "me", 0));
+	mark(&here, EPOCH, "heavy");
+	CHECK_EQ(2, take());
+	CHECK_EQ(1, took.leased);
+	CHECK_EQ(SLU_EBUSY, acquire(&here, &b, "free", "you", 0)); /* V7 */
+	carry();
+	CHECK_EQ(SLU_EMOVED, acquire(&here, &b, "free", "you", 0)); /* V5 */
+	CHECK_STR("heavy", b.op.elsewhere);
+	CHECK_STR("", get_public(&here, "free"));
+	CHECK_STR("two", get_public(&there, "free"));
+	CHECK_STR("theirs", get_public(&there, "other"));
+	describe(&there, &c, "free");
+	CHECK_EQ(3, c.op.lock.version);
+	CHECK_EQ(0, acquire(&there, &b, "free", "you", 0));
+	CHECK_STR("three", get(&there, &b, "free", "more"));
+	CHECK(b.op.lock.token > a.op.lock.token); /* V9 */
+	CHECK_EQ(0, put(&there, &b, "free", "four"));
+	CHECK_EQ(0, end(&there, &b, "free", false));
+	CHECK_STR("four", get_public(&there, "free"));
+	CHECK_EQ(0, put(&here, &a, "held", "still")); /* what is held works as ever */
+	CHECK_EQ(0, end(&here, &a, "held", false));
+	carry_all();
+	CHECK_STR("still", get_public(&there, "held"));
+}
+
+MOVE_TEST(a_lock_key_that_is_given_up_can_be_had_again)
+{
+	struct held a = { 0 };
+
+	moved = LOCK_QUEUE;
+	commit_state(&here, "k", "one");
+	CHECK_EQ(1, take());
+	(void)step(&here, MOVE_UNTAKE, took.batch);
+	CHECK_EQ(0, acquire(&here, &a, "k", "me", 0));
+	CHECK_STR("one", get(&here, &a, "k", ""));
 }
 
 /* ---- Names of keys ---- */

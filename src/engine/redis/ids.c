@@ -4,7 +4,8 @@
  * A node that starts goes on behind the highest id that was ever given (engine_found). To
  * note each would cost a write a call; so, as the log does with its counter, a ceiling is
  * noted ahead: a field for each node and lane of the hash `<prefix>:ids`, each of which has
- * one writer.
+ * one writer. What came from another shard has the field `given`, of which several may write:
+ * what one of them takes from the other is less than the ceiling is ahead.
  */
 #include "engine/redis/redis_in.h"
 
@@ -35,17 +36,19 @@ redis_ids_open(struct redis *r, uint64_t *highest, struct slu_err *err)
 	return rc;
 }
 
-int
-redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err)
+static uint64_t
+ceiling_of(uint64_t id)
 {
-	const uint64_t ceiling = id < ID_MAX - AHEAD ? id + AHEAD : ID_MAX;
-	char field[32], text[24];
+	return id < ID_MAX - AHEAD ? id + AHEAD : ID_MAX;
+}
+
+static int
+note(struct redis *r, const char *field, uint64_t ceiling, struct slu_err *err)
+{
+	char text[24];
 	redisReply *reply = NULL;
 	int rc;
 
-	if (id <= r->ids_ceiling)
-		return 0;
-	(void)snprintf(field, sizeof field, "%u.%u", id_node(id), r->outer.lane);
 	(void)snprintf(text, sizeof text, "%" PRIu64, ceiling);
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("HSET"), slice_of(r->ids), slice_of(field),
@@ -53,6 +56,43 @@ redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err)
 		       4, &reply, err);
 	if (reply)
 		freeReplyObject(reply);
-	r->ids_ceiling = rc ? r->ids_ceiling : ceiling;
+	return rc;
+}
+
+int
+redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err)
+{
+	char field[32];
+	int rc;
+
+	if (id <= r->ids_ceiling)
+		return 0;
+	(void)snprintf(field, sizeof field, "%u.%u", id_node(id), r->outer.lane);
+	rc = note(r, field, ceiling_of(id), err);
+	r->ids_ceiling = rc ? r->ids_ceiling : ceiling_of(id);
+	return rc;
+}
+
+int
+redis_ids_note_given(struct redis *r, uint64_t id, struct slu_err *err)
+{
+	uint64_t known = 0;
+	redisReply *reply = NULL;
+	int rc;
+
+	if (id <= r->ids_given)
+		return 0;
+	rc = redis_ask(r,
+		       (const struct slice[]){ SLICE("HGET"), slice_of(r->ids), SLICE("given") }, 3,
+		       &reply, err);
+	if (!rc && reply->type == REDIS_REPLY_STRING)
+		known = strtoull(reply->str, NULL, 10);
+	if (reply)
+		freeReplyObject(reply);
+	if (!rc && known < id) {
+		known = ceiling_of(id);
+		rc = note(r, "given", known, err);
+	}
+	r->ids_given = rc ? r->ids_given : known;
 	return rc;
 }

@@ -3,6 +3,7 @@
  */
 #include "engine/redis/redis_in.h"
 
+#include "base/limit.h"
 #include "engine/redis/piece.h"
 
 #include <inttypes.h>
@@ -14,7 +15,9 @@ enum {
 	KEYS_ARGS = 3,
 	TELL_FIELDS = 11,
 	DOC_FIELDS = 7,
-	TOO_MANY = -1,
+	TOO_MANY = -1, /* and what else is no enum lock_why */
+	AWAY = -2,
+	MOVED = -3,
 	TXN_TEXT = 2 * LOCK_TXN + 1
 };
 
@@ -109,10 +112,9 @@ put_flags(struct redis *r, const struct op_lock *q)
 
 /* The record of a document is that of a message, in two. What the server decides of it is
  * put in when it is read. */
-static void
-put_document(struct redis *r, const struct op *op)
+void
+redis_put_document(struct redis *r, const struct message *m)
 {
-	const struct message *m = op->verb == OP_STATE_PUT ? &op->puts[0].m : NULL;
 	struct buf *out = &r->wire->out;
 	const size_t n = m ? message_head(m) : 0;
 	char *p;
@@ -142,7 +144,7 @@ ask_encode(struct redis *r, const struct rcall *c)
 	put_u64(r, q->if_etag);
 	put_flags(r, q);
 	put_u64(r, c->id);
-	put_document(r, c->op);
+	redis_put_document(r, c->op->verb == OP_STATE_PUT ? &c->op->puts[0].m : NULL);
 }
 
 static size_t
@@ -208,6 +210,11 @@ take_refusal(struct redis *r, struct rcall *c, int64_t why)
 		slu_fail(&r->why, SLU_ETOOBIG, "key %.*s: more than %d attachments", (int)key.n,
 			 key.p, LOCK_DOCS_MAX - 1);
 		op_fail(c->op, SLU_ETOOBIG, &r->why);
+	} else if (why == AWAY) {
+		c->op->rc = limit_fail(&c->op->err, SLU_EBUSY, LIMIT_MOVE, 0,
+				       "key %.*s is on its way to another shard", (int)key.n, key.p);
+	} else if (why == MOVED) {
+		op_fail(c->op, SLU_EMOVED, NULL);
 	} else {
 		redis_lock_refuse(r, c->op, why > 0 && why < LOCK_WHYS ? (enum lock_why)why : LOCK_NONE);
 	}
@@ -248,8 +255,8 @@ is_document(const redisReply *reply)
 }
 
 /* *out: NULL only without an etag. */
-static bool
-take_document(const redisReply *reply, struct op_ref *out)
+bool
+redis_take_document(const redisReply *reply, struct op_ref *out)
 {
 	const redisReply *const *f = (const redisReply *const *)reply->element;
 
@@ -282,7 +289,7 @@ take_keys(struct redis *r, struct op *op, const redisReply *docs)
 			op->lock.more = true;
 			return;
 		}
-		if (!take_document(docs->element[i], &record)) {
+		if (!redis_take_document(docs->element[i], &record)) {
 			damaged(r, op);
 			return;
 		}
@@ -347,7 +354,7 @@ ask_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	op->count = (uint64_t)redis_int(f[9]);
 	if (op->verb == OP_ATTACHMENTS)
 		take_keys(r, op, f[10]);
-	else if (f[10]->elements && !take_document(f[10]->element[0], &q->record))
+	else if (f[10]->elements && !redis_take_document(f[10]->element[0], &q->record))
 		damaged(r, op);
 }
 

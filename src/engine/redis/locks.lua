@@ -11,7 +11,8 @@
 -- noted, f there was no such key before this lease, v version, a when that was, kn known
 -- until, h hidden, hs and hd that and what is staged of it, op which op changed it last and
 -- c what that counted, docs: n name, e etag, at when it was put; s and sat the same of what
--- is staged, r its removal is. Of what is staged for a message none outlives the lease.
+-- is staged, r its removal is; f it came from another shard, and its record is that of another
+-- etag, f. Of what is staged for a message none outlives the lease.
 
 do
 
@@ -20,7 +21,7 @@ local DOCS_MAX = 65
 local LISTED = 65536 -- a larger payload is not listed with its document
 local PAGE = 4 * 1048576 -- bytes of documents
 local why = { held = 1, known = 2, none = 3, expired = 4, fence = 5, txn_missing = 6,
-	txn_other = 7, version = 8, etag = 9, too_many = -1 }
+	txn_other = 7, version = 8, etag = 9, too_many = -1, away = -2, moved = -3 }
 
 local function read_ask()
 	local ask = { key = arg(), id = arg(), t = now - num(), name = arg(), owner = arg(),
@@ -75,6 +76,11 @@ local function drop(q, etag)
 	end
 end
 
+local function drop_kept(q, doc)
+	drop(q, doc.f or doc.e)
+	doc.f = nil
+end
+
 local function unstage(lock)
 	local docs = {}
 
@@ -91,7 +97,7 @@ local function commit(q, lock, t)
 	end
 	for _, doc in ipairs(lock.docs) do
 		if doc.s or doc.r then
-			drop(q, doc.e)
+			drop_kept(q, doc)
 			doc.e, doc.at = doc.s, doc.sat
 		end
 	end
@@ -194,7 +200,7 @@ function fates.message(q, id, m, fate)
 	end
 	if fate == 'gone' or (lock.v == 0 and #lock.docs == 0) then
 		for _, doc in ipairs(lock.docs) do
-			drop(q, doc.e)
+			drop_kept(q, doc)
 		end
 		call('HDEL', q.msg, id .. ':s')
 		count(q, 'states', -1)
@@ -228,8 +234,18 @@ local function refuse(ask, lock, no)
 	return tell(ask, lock, false, { why = no, u = no == why.held and lock and lock.u })
 end
 
+-- Where the record of an etag is.
+local function kept_at(lock, etag)
+	for _, doc in ipairs(lock.docs) do
+		if doc.e == etag and doc.f then
+			return doc.f
+		end
+	end
+	return etag
+end
+
 local function document(q, lock, name, staged, etag, at, most)
-	local field = 'd:' .. int(etag)
+	local field = 'd:' .. int(kept_at(lock, etag))
 	local fits = most == nil or call('HSTRLEN', q.msg, field .. ':p') <= most
 
 	return { name, lock.v + (staged and is_staged(lock) and 1 or 0), etag, lock.a, at,
@@ -388,7 +404,11 @@ function verbs.acquire(queues)
 	local was_leased = lock and is_leased(lock)
 
 	if not (lock and is_held(lock) and lock.op == ask.op) then -- else its answer was lost
-		if ask.waited or (lock and is_held(lock)) then
+		if q.batch and call('ZSCORE', q.taken, 'l:' .. ask.key) then
+			return refuse(ask, lock, why.away)
+		elseif q.lives ~= '' and not (lock and (has_state(lock) or is_held(lock))) then
+			return refuse(ask, lock, why.moved)
+		elseif ask.waited or (lock and is_held(lock)) then
 			return refuse(ask, lock, why.held)
 		elseif known and ask.absent then
 			return refuse(ask, lock, why.known)
@@ -471,6 +491,76 @@ function verbs.keys(queues)
 		end
 	end
 	return { 0, docs }
+end
+-- ---- Moves: see move.lua ----
+
+-- How many documents there are, of a key ('l:<key>') or of the state of a message ('<id>:s').
+function fates.documents(q, field)
+	local lock = read_lock(q, field)
+
+	return lock and #lock.docs or 0
+end
+
+-- One of them, as rows have it; and whether its key is hidden.
+function fates.document(q, field, which)
+	local lock = read_lock(q, field)
+	local doc = lock.docs[which]
+
+	return document(q, lock, doc.n, false, doc.e, doc.at), lock.h and 1 or 0
+end
+
+-- Can the key move? Of one that has no state, and whose queue lives elsewhere, nobody asks here
+-- any more.
+function fates.can_move(q, key)
+	local lock = read_lock(q, 'l:' .. key)
+	local idle = not is_leased(lock)
+
+	if idle and not has_state(lock) and q.lives ~= '' then
+		fates.gone(q, key)
+	end
+	return idle and has_state(lock)
+end
+
+-- It is forgotten whole.
+function fates.gone(q, key)
+	for _, doc in ipairs(read_lock(q, 'l:' .. key).docs) do
+		drop_kept(q, doc)
+	end
+	call('HDEL', q.msg, 'l:' .. key)
+	call('ZREM', q.all, key)
+	call('ZREM', q.ends, 'l:' .. key)
+	count(q, 'locks', -1)
+	q.changed = true
+end
+
+function fates.is_known(q, key)
+	local lock = read_lock(q, 'l:' .. key)
+
+	return lock and (has_state(lock) or is_held(lock))
+end
+
+-- A document that was given, of a key or (id) of a message: given is version, when that was,
+-- hidden, and of the document name, etag, when, head, payload.
+function fates.accept(q, key, id, given)
+	local field = id and id .. ':s' or 'l:' .. key
+	local lock, at = read_lock(q, field) or fresh(), next_number(q)
+	local was_leased = is_leased(lock)
+
+	lock.v, lock.a, lock.h = given.version, given.updated, given.hidden == 1 or nil
+	lock.docs[#lock.docs + 1] = { n = given.name, e = given.etag, at = given.at, f = at }
+	call('HSET', q.msg, 'd:' .. int(at), given.head, 'd:' .. int(at) .. ':p', given.payload)
+	if not id then
+		save_key(q, key, lock, was_leased)
+		return
+	end
+	write_lock(q, field, lock)
+	local m = load(q, id)
+
+	if not m.st then
+		m.st = 1
+		save(q, id, m)
+		count(q, 'states', 1)
+	end
 end
 
 end

@@ -49,6 +49,16 @@ items_miss(const struct rcall *c)
 	return false;
 }
 
+/* What is there has a version, or somebody holds it. */
+static bool
+knows_no_key(const struct op *op)
+{
+	const struct op_lock *q = &op->lock;
+
+	return op->rc == SLU_EMOVED || q->why == LOCK_NONE ||
+	       (!op->rc && q->version == 0 && q->token == 0);
+}
+
 static bool
 finds_nothing(const struct rcall *c)
 {
@@ -65,8 +75,10 @@ finds_nothing(const struct rcall *c)
 		return op->rc == SLU_ENOTFOUND;
 	case OP_WATCH:
 		return op->id == 0;
+	case OP_KEYS:
+		return !op->rc && op->n_keys == 0;
 	default:
-		return op->n_items && items_miss(c);
+		return op->n_items ? items_miss(c) : op->verb >= OP_ACQUIRE && knows_no_key(op);
 	}
 }
 
@@ -117,9 +129,9 @@ count_keys(struct slice bytes)
 }
 
 static void
-give_keys(struct redis *r, const struct op_put *put)
+give_keys(struct redis *r, const struct op *op, uint32_t at)
 {
-	struct slice bytes = put->m.payload, key;
+	struct slice bytes = op->puts[at].m.payload, key;
 	char words[64];
 	slu_time until;
 	uint64_t id;
@@ -132,8 +144,9 @@ give_keys(struct redis *r, const struct op_put *put)
 }
 
 static void
-give_message(struct redis *r, const struct op_put *put)
+give_message(struct redis *r, const struct op *op, uint32_t at)
 {
+	const struct op_put *put = &op->puts[at];
 	const struct op_stood *s = &put->stood;
 	const struct message *m = &put->m;
 	const slu_time expires = m->expires == SLU_NEVER ? 0 : m->expires;
@@ -153,8 +166,9 @@ give_message(struct redis *r, const struct op_put *put)
 
 /* As an ack would have left it: a mark whether there was one, then the bytes. */
 static void
-give_result(struct redis *r, const struct op_put *put)
+give_result(struct redis *r, const struct op *op, uint32_t at)
 {
+	const struct op_put *put = &op->puts[at];
 	const struct slice text = put->m.payload;
 	char words[64];
 
@@ -166,13 +180,45 @@ give_result(struct redis *r, const struct op_put *put)
 	buf_put(&r->wire->out, "\r\n", 2);
 }
 
+/* The message that a document is beside; 0: it is a lock key's. */
+static uint64_t
+message_before(const struct op *op, uint32_t at)
+{
+	while (!slice_eq(op->queue, SLICE(LOCK_QUEUE)) && at-- > 0)
+		if (op->puts[at].stood.kind == MOVE_MESSAGE)
+			return op->puts[at].m.id;
+	return 0;
+}
+
+/* What the server decides is not in the record of a document: see lock_plan.c. */
+static void
+give_document(struct redis *r, const struct op *op, uint32_t at)
+{
+	const struct op_put *put = &op->puts[at];
+	struct message m = put->m;
+	char words[160];
+
+	m.id = message_before(op, at);
+	m.number = 0;
+	m.accepted = m.due = m.expires = m.keep = 0;
+	(void)snprintf(words, sizeof words,
+		       "3 %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %d %" PRId64, m.id,
+		       put->stood.version, put->m.number, redis_us(put->m.due),
+		       (put->stood.flags & MOVE_HIDDEN) != 0, redis_us(put->m.accepted));
+	rwire_arg(r->wire, slice_of(words));
+	rwire_arg(r->wire, m.key);
+	rwire_arg(r->wire, m.idem);
+	redis_put_document(r, &m);
+}
+
 static const struct {
-	void (*give)(struct redis *r, const struct op_put *put);
+	void (*give)(struct redis *r, const struct op *op, uint32_t at);
 	uint32_t args; /* of each */
 } kinds[] = {
 	[MOVE_MESSAGE] = { give_message, 4 },
 	[MOVE_REMEMBERED] = { give_keys, 2 },
 	[MOVE_RESULT] = { give_result, 2 },
+	[MOVE_STATE] = { give_document, 5 },
 };
 
 static uint32_t
@@ -240,7 +286,7 @@ encode_give(struct redis *r, const struct rcall *c)
 	put_u64(r, op->move.counter);
 	put_u64(r, n);
 	for (uint32_t i = 0; i < op->n_puts; i++)
-		kinds[op->puts[i].stood.kind].give(r, &op->puts[i]);
+		kinds[op->puts[i].stood.kind].give(r, op, i);
 }
 
 void
@@ -309,6 +355,25 @@ take_result(struct op *op, const redisReply *one)
 }
 
 static bool
+take_document(struct op *op, const redisReply *one)
+{
+	const redisReply *doc = one->element[1];
+	struct op_ref record;
+
+	if (!redis_take_document(doc, &record) || !record.pin)
+		return false;
+	op->rows[op->n_rows++] = (struct op_row){
+		.kind = MOVE_STATE,
+		.state_version = (uint64_t)redis_int(doc->element[1]),
+		.state_etag = (uint64_t)redis_int(doc->element[2]),
+		.due = redis_ns(redis_int(doc->element[3])),
+		.flags = redis_int(one->element[2]) ? MOVE_HIDDEN : 0,
+		.record = record,
+	};
+	return true;
+}
+
+static bool
 take_thing(struct op *op, const redisReply *one)
 {
 	const int64_t kind = one->elements > 1 ? redis_int(one->element[0]) : -1;
@@ -319,6 +384,8 @@ take_thing(struct op *op, const redisReply *one)
 		return redis_take_row(op, one->element[1]);
 	if (kind == MOVE_REMEMBERED)
 		return take_keys(op, one);
+	if (kind == MOVE_STATE && one->elements > 2)
+		return take_document(op, one);
 	return kind == MOVE_RESULT && one->elements > 3 && take_result(op, one);
 }
 
@@ -389,6 +456,8 @@ check_put(struct redis *r, const struct op_put *put)
 
 	if ((unsigned)put->stood.kind >= sizeof kinds / sizeof kinds[0])
 		return slu_fail(&r->why, SLU_EINVAL, "a row of kind %d", (int)put->stood.kind);
+	if (put->stood.kind == MOVE_STATE)
+		return message_check(&put->m, &r->why);
 	if (put->stood.kind != MOVE_MESSAGE)
 		return 0;
 	if (put->m.id == 0 || state == MSG_LEASED || state < MSG_READY || state > MSG_DEAD)
@@ -411,15 +480,22 @@ check_puts(struct redis *r, struct op *op)
 	return rc;
 }
 
+/* What has to be known of messages before they are given: priorities, and ids. */
 static int
-add_prios(struct redis *r, const struct op *op, uint32_t h)
+note_puts(struct redis *r, const struct op *op, uint32_t h, struct slu_err *err)
 {
+	uint64_t highest = 0;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < op->n_puts && !rc; i++)
-		if (op->puts[i].stood.kind == MOVE_MESSAGE)
-			rc = rqueue_add_prio(rqueue_at(r, h), op->puts[i].m.prio);
-	return rc;
+	for (uint32_t i = 0; i < op->n_puts && !rc; i++) {
+		if (op->puts[i].stood.kind != MOVE_MESSAGE)
+			continue;
+		rc = rqueue_add_prio(rqueue_at(r, h), op->puts[i].m.prio);
+		highest = op->puts[i].m.id > highest ? op->puts[i].m.id : highest;
+	}
+	if (rc)
+		return slu_fail(err, rc, "no memory for priorities");
+	return highest ? redis_ids_note_given(r, highest, err) : 0;
 }
 
 /* A queue that is not here has nothing, and no mark. */
@@ -454,7 +530,7 @@ redis_plan_move(struct redis *r, struct op *op, struct slu_err *err)
 	if (!rc && h == SLAB_NONE)
 		answer_none(op);
 	if (!rc && h != SLAB_NONE)
-		rc = add_prios(r, op, h);
+		rc = note_puts(r, op, h, err);
 	if (rc || h == SLAB_NONE)
 		return rc;
 	return rcall_add(r, &redis_verbs[OP_MOVE], op, h) ? 0 : slu_fail(err, SLU_ENOMEM, "no memory for a call");

@@ -5,8 +5,10 @@
 --      m:<id>      a message. It is in msg and all, with its state of before, and nowhere else
 --      i:<key>     an idempotency key; all those of a batch are one row. It stays in idem
 --      r:<id>      a result. It stays in results; when it ends is <id>:u of msg
+--      s:<n>:<field>   the nth document of a lock key, or of the message before it
 --
--- and k:<key>, at 0, is an ordering key that no message may be given now. In meta: the number
+-- and at 0 k:<key> is an ordering key that no message may be given now, l:<key> a lock key
+-- that nobody may have. In meta: the number
 -- of the batch, `away`: how many messages of each state there are in it, keys and results; and
 -- `given:<shard>`: the last batch that came from there.
 
@@ -16,6 +18,10 @@ local SCAN = 10000 -- so many that cannot be taken are passed over
 local KEYS_AWAY, RESULTS_AWAY = 6, 7
 
 -- ---- Taking ----
+
+local function has_locks(q)
+	return string.sub(q.name, -7) == '/.locks'
+end
 
 local function is_full(b)
 	return b.n >= b.max or (b.max_bytes > 0 and b.bytes >= b.max_bytes)
@@ -27,6 +33,12 @@ local function next_row(b)
 	return b.row
 end
 
+local function add_documents(q, b, field)
+	for i = 1, fates.documents(q, field) do
+		call('ZADD', q.taken, next_row(b), 's:' .. i .. ':' .. field)
+	end
+end
+
 local function set_aside(q, b, id, m)
 	leave(q, id, m)
 	call('ZREM', q.ttl, member(m, id))
@@ -35,6 +47,9 @@ local function set_aside(q, b, id, m)
 	call('ZADD', q.taken, next_row(b), 'm:' .. id)
 	q.away[m.s] = q.away[m.s] + 1
 	b.bytes = b.bytes + call('HSTRLEN', q.msg, id .. ':r')
+	if m.st then
+		add_documents(q, b, id .. ':s')
+	end
 end
 
 -- All that are not dead, in order; nil: one of them is leased.
@@ -94,6 +109,26 @@ local function take_from(q, b, key)
 	end
 end
 
+-- Lock keys that have a state and are not leased.
+local function take_keys(q, b)
+	local from = '-'
+
+	while not is_full(b) do
+		local keys = call('ZRANGEBYLEX', q.all, from, '+', 'LIMIT', 0, b.max)
+
+		for _, key in ipairs(keys) do
+			if not is_full(b) and fates.can_move(q, key) then
+				add_documents(q, b, 'l:' .. key)
+				call('ZADD', q.taken, 0, 'l:' .. key)
+			end
+			from = '(' .. key
+		end
+		if #keys == 0 then
+			return
+		end
+	end
+end
+
 -- What outlives messages: keys first, as one row, then results.
 local function take_ends(q, b)
 	local passed, results, keys_row = 0, {}, nil
@@ -142,12 +177,16 @@ end
 local function take(q, batch, max, max_bytes)
 	local b = { row = 0, n = 0, bytes = 0, max = max, max_bytes = max_bytes }
 
-	for _, p in ipairs(q.order) do
-		take_from(q, b, q.pending[p])
+	if has_locks(q) then
+		take_keys(q, b)
+	else
+		for _, p in ipairs(q.order) do
+			take_from(q, b, q.pending[p])
+		end
+		take_from(q, b, q.delayed)
+		take_from(q, b, q.dlq)
+		take_ends(q, b)
 	end
-	take_from(q, b, q.delayed)
-	take_from(q, b, q.dlq)
-	take_ends(q, b)
 	if b.row > 0 then
 		q.batch, q.changed = batch, true
 		call('HSET', q.meta, 'batch', batch, 'away', table.concat(q.away, ' '))
@@ -168,6 +207,13 @@ function row_of.r(q, id)
 	local text = call('HGET', q.results, id)
 
 	return { 2, id, call('HGET', q.msg, id .. ':u'), text }, #text
+end
+
+function row_of.s(q, name)
+	local which, field = string.match(name, '^(%d+):(.*)$')
+	local doc, hidden = fates.document(q, field, tonumber(which))
+
+	return { 3, doc, hidden }, #doc[7]
 end
 
 -- The row of the keys begins with any of them.
@@ -233,6 +279,8 @@ end
 
 function back.k() end
 
+back.l, back.s = back.k, back.k
+
 function gone.m(q, id)
 	forget(q, id, load(q, id), 0)
 end
@@ -249,6 +297,8 @@ end
 function gone.k(q, k)
 	call('HDEL', q.heads, k)
 end
+
+gone.l, gone.s = fates.gone, back.s
 
 local function end_batch(q, batch, each)
 	if q.batch ~= batch then
@@ -308,6 +358,7 @@ accepts['0'] = function(q, id, words)
 		call('ZADD', q.ttl, m.e, member(m, id))
 	end
 	stand(q, id, m, s)
+	q.last = id
 	return 1
 end
 
@@ -328,6 +379,25 @@ accepts['2'] = function(q, id, words)
 	return 0
 end
 
+accepts['3'] = function(q, id, words)
+	local given, key = {}, arg()
+
+	given.name, given.head, given.payload = arg(), arg(), arg()
+	for _, field in ipairs({ 'version', 'etag', 'updated', 'hidden', 'at' }) do
+		given[field] = tonumber(words())
+	end
+	if has_locks(q) then
+		if q.last ~= key and fates.is_known(q, key) then
+			return 0
+		end
+		q.last = key
+		fates.accept(q, key, nil, given)
+	elseif q.last == id then -- else the message was there already
+		fates.accept(q, nil, id, given)
+	end
+	return 0
+end
+
 local function accept_next(q)
 	local words = string.gmatch(arg(), '%S+')
 
@@ -342,6 +412,9 @@ end
 
 -- What is leased, and what waits behind it.
 local function leased(q)
+	if has_locks(q) then
+		return tonumber(call('HGET', q.meta, 'leases') or '0')
+	end
 	local n = call('ZCARD', q.inprog)
 
 	for _, mem in ipairs(call('ZRANGE', q.inprog, 0, SCAN - 1)) do
@@ -357,7 +430,7 @@ end
 local function kept_keys(q)
 	local results = call('HLEN', q.results) - q.away[RESULTS_AWAY]
 
-	return call('ZCARD', q.ends) - call('HLEN', q.ops) - results + q.away[KEYS_AWAY]
+	return has_locks(q) and 0 or call('ZCARD', q.ends) - call('HLEN', q.ops) - results + q.away[KEYS_AWAY]
 end
 
 local steps = {}
@@ -406,7 +479,7 @@ function verbs.move(queues)
 	local q = queues[1]
 	local rows, cursor, given = steps[arg()](q)
 
-	return { int(q.epoch), q.lives, call('ZCARD', q.all), leased(q), call('SCARD', q.aside),
+	return { int(q.epoch), q.lives, has_locks(q) and 0 or call('ZCARD', q.all), leased(q), call('SCARD', q.aside),
 		kept_keys(q), call('HLEN', q.results), q.batch or '0', int(counter(q)), cursor or 0,
 		given or 0, rows or {} }
 end

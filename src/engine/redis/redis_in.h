@@ -74,6 +74,7 @@ struct redis {
 	char channel[REDIS_PREFIX + 16]; /* of notices */
 	char ids[REDIS_PREFIX + 16];
 	uint64_t ids_ceiling; /* no id above it has been noted there */
+	uint64_t ids_given;   /* the same, of what came from other shards */
 	struct slab queues;   /* of struct rqueue, in the order in which they were used first */
 	struct map names;
 	struct rcall *calls;
@@ -144,6 +145,7 @@ int redis_ids_open(struct redis *r, uint64_t *highest, struct slu_err *err);
 
 /* Before a message with that id is sent. */
 int redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err);
+int redis_ids_note_given(struct redis *r, uint64_t id, struct slu_err *err);
 
 /* ---- verbs.c ---- */
 
@@ -170,6 +172,11 @@ redis_lock_of_message(const struct op *op)
 {
 	return !slice_eq(op->queue, SLICE(LOCK_QUEUE));
 }
+
+/* As two arguments: a document, of which m may be NULL: none. And one that was answered, its
+ * record; false: it is none, or there is no memory. */
+void redis_put_document(struct redis *r, const struct message *m);
+bool redis_take_document(const redisReply *reply, struct op_ref *out);
 
 void redis_lock_refuse(struct redis *r, struct op *op, enum lock_why why);
 
