@@ -16,19 +16,6 @@
 
 #define MOVE_EPOCH ((uint64_t)1 << MOVE_EPOCH_BITS)
 
-/* 1: the Redis engine moves queues, too. */
-#define REDIS_MOVES 0
-
-#if REDIS_MOVES
-#define REDIS_MOVE_TEST(fn)                 \
-	TEST(redis_##fn)                    \
-	{                                   \
-		rig_run_two(RIG_REDIS, fn); \
-	}
-#else
-#define REDIS_MOVE_TEST(fn)
-#endif
-
 #define MOVE_CASE(fn)                                 \
 	static void fn(struct rig *a, struct rig *b); \
 	TEST(memory_##fn)                             \
@@ -39,7 +26,10 @@
 	{                                             \
 		rig_run_two(RIG_LOG, fn);             \
 	}                                             \
-	REDIS_MOVE_TEST(fn)                           \
+	TEST(redis_##fn)                              \
+	{                                             \
+		rig_run_two(RIG_REDIS, fn);           \
+	}                                             \
 	static void fn(struct rig *a, struct rig *b)
 
 /* A step; r->op has the answer. */
