@@ -21,7 +21,7 @@
 
 struct request {
 	struct torture_conf conf;
-	uint64_t minutes, seed, producers, consumers, lockers;
+	uint64_t minutes, seed, producers, consumers, lockers, nodes, stores;
 	slu_time duration;
 	const char *faults;
 	const char *token_file;
@@ -183,7 +183,14 @@ help(const struct arg *rows, size_t n)
 	     "  sluice torture --minutes 10 --faults all\n"
 	     "  sluice torture --engine memory --faults pause,connections --seed 7\n"
 	     "  sluice torture --engine redis --faults kill,store,store-pause\n"
+	     "  sluice torture --engine redis --nodes 2 --stores 2 --faults kill,store,partition\n"
 	     "  sluice torture --server 127.0.0.1:7171 --minutes 1 --json");
+}
+
+static bool
+is_redis(const struct request *r)
+{
+	return r->conf.victim.engine && strcmp(r->conf.victim.engine, "redis") == 0;
 }
 
 static const char *
@@ -199,6 +206,10 @@ misuse(const struct request *r, int words)
 		return "at most 1000 producers, as many consumers and as many lockers";
 	if (r->conf.victim.server && r->conf.victim.engine)
 		return "--engine is for a server that is started here";
+	if (r->nodes < 1 || r->nodes > TORTURE_NODES || r->stores < 1 || r->stores > STORES_MAX)
+		return "--nodes and --stores are 1 to 8";
+	if ((r->nodes > 1 || r->stores > 1) && !is_redis(r))
+		return "several nodes or stores need --engine redis";
 	return NULL;
 }
 
@@ -206,11 +217,15 @@ static void
 write_again(struct request *r)
 {
 	const struct torture_conf *c = &r->conf;
-	char time[DURATION_TEXT];
+	char time[DURATION_TEXT], several[48] = "";
 
-	(void)snprintf(r->again, sizeof r->again, "sluice torture --seed %" PRIu64 " --for %s --faults %.60s%s%.20s",
-		       c->seed, format_duration(c->duration, time, sizeof time), r->faults,
-		       c->victim.engine ? " --engine " : "", c->victim.engine ? c->victim.engine : "");
+	if (r->nodes > 1 || r->stores > 1)
+		(void)snprintf(several, sizeof several, " --nodes %u --stores %u", c->nodes, c->stores);
+	(void)snprintf(r->again, sizeof r->again,
+		       "sluice torture --seed %" PRIu64 " --for %s --faults %.160s%s%.20s%s", c->seed,
+		       format_duration(c->duration, time, sizeof time), r->faults,
+		       c->victim.engine ? " --engine " : "", c->victim.engine ? c->victim.engine : "",
+		       several);
 }
 
 /* Of a server that is not ours. */
@@ -249,6 +264,9 @@ prepare(struct request *r, struct slu_err *err)
 	c->producers = (unsigned)r->producers;
 	c->consumers = (unsigned)r->consumers;
 	c->lockers = (unsigned)r->lockers;
+	c->nodes = (unsigned)r->nodes;
+	c->stores = is_redis(r) ? (unsigned)r->stores : 0;
+	c->cuts_stores = c->faults & fault_bit("partition");
 	c->victim.token = r->token;
 	c->victim.context = r->tls;
 	c->victim.small_disk = c->faults & fault_bit("disk");
@@ -268,6 +286,8 @@ cli_torture(int argc, char **argv)
 		.producers = 4,
 		.consumers = 10,
 		.lockers = 6,
+		.nodes = 1,
+		.stores = 1,
 		.conf.victim.dir = "/var/tmp",
 	};
 	const struct arg rows[] = {
@@ -279,6 +299,8 @@ cli_torture(int argc, char **argv)
 		{ "--consumers N", ARG_COUNT, &r.consumers, "clients that work (10)" },
 		{ "--lockers N", ARG_COUNT, &r.lockers, "clients that take locks and count in their state (6)" },
 		{ "--engine NAME", ARG_TEXT, &r.conf.victim.engine, "of our own server: log, memory, redis (log)" },
+		{ "--nodes N", ARG_COUNT, &r.nodes, "engine redis: servers of our own that share work (1)" },
+		{ "--stores N", ARG_COUNT, &r.stores, "engine redis: Redis servers, each a shard (1)" },
 		{ "--dir DIR", ARG_TEXT, &r.conf.victim.dir, "where our own server has its folder (/var/tmp)" },
 		{ "--server ADDRESS", ARG_TEXT, &r.conf.victim.server, "torture one that runs" },
 		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show it (SLUICE_TOKEN)" },

@@ -11,7 +11,8 @@
 enum {
 	PATH_MAX_BYTES = 1024,
 	BODY_MAX = 8 << 20,
-	CUT_PERCENT = 20 /* of calls, while connections are cut */
+	CUT_PERCENT = 20, /* of calls, while connections are cut */
+	WANDER_PERCENT = 10
 };
 
 #define PATIENCE (60 * SLU_SEC) /* for an answer: far more than any pause */
@@ -21,7 +22,8 @@ caller_init(struct caller *c, struct slu_err *err)
 {
 	struct address address;
 
-	c->life = victim_address(c->victim, &address);
+	c->node = &c->nodes[c->number % c->n_nodes];
+	c->life = victim_address(c->node, &address);
 	c->room = NULL;
 	c->room_n = 0;
 	http_init(&c->http, &address);
@@ -55,12 +57,24 @@ slam(struct caller *c)
 	http_hang_up(&c->http);
 }
 
+/* Another node, now and then: what one has given another must take. */
+static void
+wander(struct caller *c)
+{
+	if (c->n_nodes == 1 || !dice_chance(&c->dice, WANDER_PERCENT))
+		return;
+	c->node = &c->nodes[dice_below(&c->dice, c->n_nodes)];
+	c->life = 0;
+}
+
 static void
 follow(struct caller *c)
 {
 	struct address address;
-	const unsigned life = victim_address(c->victim, &address);
+	unsigned life;
 
+	wander(c);
+	life = victim_address(c->node, &address);
 	if (life == c->life)
 		return;
 	c->life = life;

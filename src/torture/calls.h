@@ -1,7 +1,7 @@
 /*
  * calls.h - a client whose every call ends up in the history, whatever becomes of it.
  *
- *         caller_init(&c, &victim, &history, number, dice);
+ *         caller_init(&c, &err);
  *         caller_push(&c, items, n);
  *         caller_claim(&c, &how, held, &n);
  *         caller_settle(&c, EVENT_ACK, &held[0], &(struct settle){ 0 });
@@ -30,7 +30,8 @@ enum {
 };
 
 struct caller {
-	struct victim *victim;
+	struct victim *nodes; /* it goes from one to another */
+	unsigned n_nodes;
 	struct history *history;
 	const char *queue;
 	struct dice dice;
@@ -40,7 +41,8 @@ struct caller {
 
 	/* Inner. */
 	struct http http;
-	unsigned life;
+	struct victim *node; /* where it is */
+	unsigned life;       /* of that one; 0: not seen yet */
 	struct buf path, body, payload;
 	char fields[CALLS_FIELDS]; /* more of the head; "": none */
 	char *room;                /* for what is decoded */

@@ -3,7 +3,6 @@
  */
 #include "torture/faults.h"
 #include "torture/times.h"
-#include "torture/victim_store.h"
 #include "torture/work.h"
 
 #include <signal.h>
@@ -22,13 +21,13 @@ enum {
 static const char *
 need_own(const struct torture *t)
 {
-	return t->victim.ours ? NULL : "the server is not ours; leave --server out to have one started";
+	return t->nodes[0].ours ? NULL : "the server is not ours; leave --server out to have one started";
 }
 
 static bool
 keeps_nothing(const struct torture *t)
 {
-	return strcmp(t->victim.served.engine, "memory") == 0;
+	return strcmp(t->nodes[0].served.engine, "memory") == 0;
 }
 
 static const char *
@@ -46,7 +45,7 @@ need_disk(const struct torture *t)
 		return need_own(t);
 	if (keeps_nothing(t))
 		return "the memory engine has no disk";
-	return t->victim.disk < 0 ? t->victim.no_disk : NULL;
+	return t->nodes[0].disk < 0 ? t->nodes[0].no_disk : NULL;
 }
 
 static const char *
@@ -54,7 +53,7 @@ need_store(const struct torture *t)
 {
 	if (need_own(t))
 		return need_own(t);
-	return t->victim.store_folder[0] ? NULL : "its messages are its own; --engine redis has a store";
+	return t->stores.n > 0 ? NULL : "its messages are its own; --engine redis has a store";
 }
 
 static const char *
@@ -62,7 +61,7 @@ need_clock(const struct torture *t)
 {
 	if (need_own(t))
 		return need_own(t);
-	return t->victim.clock_lib[0] ? NULL : t->victim.no_clock;
+	return t->nodes[0].clock_lib[0] ? NULL : t->nodes[0].no_clock;
 }
 
 static const char *
@@ -85,11 +84,33 @@ torture_missing(const struct torture *t, const struct torture_fault *f)
 	return f->missing(t);
 }
 
+/* --- who is hurt ------------------------------------------------------------------- */
+
+static struct victim *
+some_node(struct torture *t, struct dice *d)
+{
+	return &t->nodes[dice_below(d, t->n_nodes)];
+}
+
+static struct store *
+some_store(struct torture *t, struct dice *d)
+{
+	return &t->stores.all[dice_below(d, t->stores.n)];
+}
+
+static int
+in_trouble(struct torture *t, const struct victim *v, const char *what, const struct slu_err *err)
+{
+	t->troubled = v->conf.node;
+	(void)snprintf(t->trouble, sizeof t->trouble, "the server does not %s: %s", what, err->text);
+	return err->code;
+}
+
 /* --- its death --------------------------------------------------------------------- */
 
 /* It ended, and not because it was told to, or not as it should. */
 static void
-note_exit(struct torture *t, int status)
+note_exit(struct torture *t, const struct victim *v, int status)
 {
 	const slu_time now = time_now();
 	const struct event e = {
@@ -102,52 +123,66 @@ note_exit(struct torture *t, int status)
 
 	history_add(&t->history, &e);
 	t->crashed = true;
+	t->troubled = v->conf.node;
 	(void)snprintf(t->trouble, sizeof t->trouble, "the server ended by itself: %s %d",
 		       WIFSIGNALED(status) ? "signal" : "exit code",
 		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 static int
-start(struct torture *t, struct slu_err *err)
+start(struct torture *t, struct victim *v, struct slu_err *err)
 {
-	const int rc = victim_start(&t->victim, err);
-
-	if (rc)
-		(void)snprintf(t->trouble, sizeof t->trouble, "the server does not start again: %s", err->text);
-	return rc;
+	return victim_start(v, err) ? in_trouble(t, v, "start again", err) : 0;
 }
 
 int
 fault_look_after(struct torture *t, struct slu_err *err)
 {
-	int status;
+	int status, rc = 0;
 
-	if (!victim_is_gone(&t->victim, &status))
-		return 0;
-	note_exit(t, status);
-	return start(t, err);
+	for (struct victim *v = t->nodes; v < t->nodes + t->n_nodes && !rc; v++)
+		if (victim_is_gone(v, &status)) {
+			note_exit(t, v, status);
+			rc = start(t, v, err);
+		}
+	return rc;
 }
 
 static int
 kill_it(struct torture *t, struct dice *d, struct slu_err *err)
 {
+	struct victim *v = some_node(t, d);
 	int status;
 
-	if (victim_end(&t->victim, SIGKILL, &status))
-		note_exit(t, status);
+	if (victim_end(v, SIGKILL, &status))
+		note_exit(t, v, status);
 	if (dice_chance(d, 50)) /* clients find nobody for a while, or hardly notice */
 		sleep_ms(dice_below(d, 100));
-	return start(t, err);
+	return start(t, v, err);
 }
 
-/* It must find its store again by itself. */
 static int
-find_store(struct torture *t, struct slu_err *err)
+restart(struct torture *t, struct dice *d, struct slu_err *err)
 {
-	const int rc = victim_store_wait(&t->victim, err);
+	struct victim *v = some_node(t, d);
+	int status;
 
-	if (rc)
-		(void)snprintf(t->trouble, sizeof t->trouble, "the server does not go on: %s", err->text);
+	if (victim_end(v, SIGTERM, &status) || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		note_exit(t, v, status);
+	return start(t, v, err);
+}
+
+/* --- its stores -------------------------------------------------------------------- */
+
+/* All must find their stores again by themselves. */
+static int
+find_stores(struct torture *t, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (struct victim *v = t->nodes; v < t->nodes + t->n_nodes && !rc; v++)
+		if (victim_wait(v, err))
+			rc = in_trouble(t, v, "go on", err);
 	return rc;
 }
 
@@ -155,30 +190,40 @@ find_store(struct torture *t, struct slu_err *err)
 static int
 kill_store(struct torture *t, struct dice *d, struct slu_err *err)
 {
-	victim_store_kill(&t->victim);
+	struct store *s = some_store(t, d);
+
+	store_kill(s);
 	if (dice_chance(d, 50))
 		sleep_ms(dice_below(d, 400));
-	return victim_store_start(&t->victim, err) ? SLU_EDOWN : find_store(t, err);
+	return store_start(s, err) ? SLU_EDOWN : find_stores(t, err);
 }
 
 static int
 pause_store(struct torture *t, struct dice *d, struct slu_err *err)
 {
-	victim_store_pause(&t->victim);
+	const struct store *s = some_store(t, d);
+
+	store_pause(s);
 	sleep_ms(dice_chance(d, 30) ? 1200 + dice_below(d, 1800) : 20 + dice_below(d, 400));
-	victim_store_resume(&t->victim);
-	return find_store(t, err);
+	store_resume(s);
+	return find_stores(t, err);
 }
 
+/* One node, or all. */
 static int
-restart(struct torture *t, struct dice *d, struct slu_err *err)
+cut_store(struct torture *t, struct dice *d, struct slu_err *err)
 {
-	int status;
+	const struct store *s = some_store(t, d);
+	const enum proxy_cut how = (enum proxy_cut)(1 + dice_below(d, CUTS - 1));
+	const unsigned who = (unsigned)dice_below(d, 2 * t->n_nodes);
 
-	(void)d;
-	if (victim_end(&t->victim, SIGTERM, &status) || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		note_exit(t, status);
-	return start(t, err);
+	for (unsigned i = 0; i < t->n_nodes; i++)
+		if (i == who || who >= t->n_nodes)
+			store_cut(s, i, how);
+	sleep_ms(dice_chance(d, 30) ? 1200 + dice_below(d, 1800) : 20 + dice_below(d, 400));
+	for (unsigned i = 0; i < t->n_nodes; i++)
+		store_cut(s, i, CUT_NONE);
+	return find_stores(t, err);
 }
 
 /* --- others ------------------------------------------------------------------------ */
@@ -186,10 +231,12 @@ restart(struct torture *t, struct dice *d, struct slu_err *err)
 static int
 pause_it(struct torture *t, struct dice *d, struct slu_err *err)
 {
+	struct victim *v = some_node(t, d);
+
 	(void)err;
-	victim_pause(&t->victim);
+	victim_pause(v);
 	sleep_ms(dice_chance(d, 30) ? 2200 + dice_below(d, 800) : 20 + dice_below(d, 400));
-	victim_resume(&t->victim);
+	victim_resume(v);
 	return 0;
 }
 
@@ -220,12 +267,12 @@ fill_disk(struct torture *t, struct dice *d, struct slu_err *err)
 	int rc = work_caller(&c, t, FAULT_CALLER, err);
 
 	if (!rc)
-		rc = victim_fill(&t->victim, err);
+		rc = victim_fill(&t->nodes[0], err);
 	if (!rc) {
 		work_flood(&c, t, FLOOD_SIZE, FLOOD_CALLS);
 		sleep_ms(100 + dice_below(d, 400)); /* what is there is worked on meanwhile */
 	}
-	victim_empty(&t->victim);
+	victim_empty(&t->nodes[0]);
 	caller_release(&c);
 	return rc;
 }
@@ -236,7 +283,7 @@ step_clock(struct torture *t, struct dice *d, struct slu_err *err)
 {
 	static const slu_time steps[] = { 0, 3600, -3600, 86400, -86400, 1, -1 };
 	const slu_time step = steps[dice_below(d, sizeof steps / sizeof steps[0])];
-	const int rc = victim_step(&t->victim, step * SLU_SEC, err);
+	const int rc = victim_step(some_node(t, d), step * SLU_SEC, err);
 
 	sleep_ms(1100); /* libfaketime looks once a second */
 	return rc;
@@ -259,8 +306,9 @@ const struct torture_fault torture_faults[] = {
 	{ "connections", "connections lost at any moment of a call",             need_nothing, cut_connections },
 	{ "disk",        "a full disk, and room again",                          need_disk, fill_disk },
 	{ "clock",       "steps of the wall clock, up to a day",                 need_clock, step_clock },
-	{ "store",       "kill -9 of its Redis server, then a start on the same data", need_store, kill_store },
-	{ "store-pause", "SIGSTOP of its Redis server, up to longer than it is waited for", need_store, pause_store },
+	{ "store",       "kill -9 of a Redis server, then a start on the same data", need_store, kill_store },
+	{ "store-pause", "SIGSTOP of a Redis server, up to longer than it is waited for", need_store, pause_store },
+	{ "partition",   "what a node and a Redis server say to each other is lost, or late", need_store, cut_store },
 	{ "power",       "what was not synced is gone: the simulator does that",   need_simulator, impossible },
 	{ 0 }
 };

@@ -135,17 +135,17 @@ text_log(struct torture *t, FILE *out)
 {
 	char said[VICTIM_TAIL];
 
-	if (!t->victim.ours)
+	if (!t->nodes[0].ours)
 		return;
-	victim_said(&t->victim, said);
+	victim_said(&t->nodes[t->troubled], said);
 	fprintf(out, "\nthe server said last:\n%s", said);
 }
 
 void
 report_text(struct torture *t, const char *again, FILE *out)
 {
-	fprintf(out, "sluiced %s, engine %s, durability %s\n", t->victim.served.version,
-		t->victim.served.engine, t->victim.served.durability);
+	fprintf(out, "sluiced %s, engine %s, durability %s\n", t->nodes[0].served.version,
+		t->nodes[0].served.engine, t->nodes[0].served.durability);
 	fprintf(out, "%u rounds in %.1f s, seed %" PRIu64 "\n\n", t->rounds,
 		seconds(time_now() - t->begun), t->conf->seed);
 	text_faults(t, out);
@@ -252,9 +252,9 @@ json_all(struct torture *t, const char *again, struct json_out *w)
 	json_out_bool(w, "interrupted", t->interrupted);
 	json_out_u64(w, "seed", t->conf->seed);
 	json_out_str(w, "again", slice_of(again));
-	json_out_str(w, "version", slice_of(t->victim.served.version));
-	json_out_str(w, "engine", slice_of(t->victim.served.engine));
-	json_out_str(w, "durability", slice_of(t->victim.served.durability));
+	json_out_str(w, "version", slice_of(t->nodes[0].served.version));
+	json_out_str(w, "engine", slice_of(t->nodes[0].served.engine));
+	json_out_str(w, "durability", slice_of(t->nodes[0].served.durability));
 	json_out_u64(w, "rounds", t->rounds);
 	json_out_u64(w, "seconds", (uint64_t)seconds(time_now() - t->begun));
 	json_faults(t, w);

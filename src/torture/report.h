@@ -10,7 +10,7 @@
 
 /* The run again, as a command; "" options that were not given. Returns out. */
 enum {
-	REPORT_AGAIN = 200
+	REPORT_AGAIN = 400
 };
 
 void report_text(struct torture *t, const char *again, FILE *out);

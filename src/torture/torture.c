@@ -31,6 +31,30 @@ name_queue(struct torture *t, struct slu_err *err)
 	return rc;
 }
 
+static int
+open_stores(struct torture *t, struct slu_err *err)
+{
+	const struct stores_conf conf = {
+		.n = t->conf->stores,
+		.nodes = t->conf->nodes,
+		.proxies = t->conf->cuts_stores,
+		.dir = t->conf->victim.dir,
+		.queue = t->queue,
+	};
+
+	return stores_open(&t->stores, &conf, err);
+}
+
+static int
+open_node(struct torture *t, struct slu_err *err)
+{
+	struct victim_conf conf = t->conf->victim;
+
+	conf.stores = &t->stores;
+	conf.node = t->n_nodes;
+	return victim_open(&t->nodes[t->n_nodes++], &conf, err);
+}
+
 int
 torture_open(struct torture *t, const struct torture_conf *conf, struct slu_err *err)
 {
@@ -41,7 +65,9 @@ torture_open(struct torture *t, const struct torture_conf *conf, struct slu_err 
 	if (!rc)
 		rc = history_init(&t->history, HISTORY_EVENTS, err);
 	if (!rc)
-		rc = victim_open(&t->victim, &conf->victim, err);
+		rc = open_stores(t, err);
+	while (!rc && t->n_nodes < conf->nodes)
+		rc = open_node(t, err);
 	return rc;
 }
 
@@ -49,7 +75,9 @@ void
 torture_close(struct torture *t)
 {
 	check_release(&t->check);
-	victim_close(&t->victim);
+	for (unsigned i = 0; i < t->n_nodes; i++)
+		victim_close(&t->nodes[i]);
+	stores_close(&t->stores);
 	history_release(&t->history);
 }
 
@@ -185,18 +213,22 @@ come_to_rest(struct caller *c, struct torture *t, struct slu_err *err)
 	return rc;
 }
 
+/* Of all nodes together. */
 static void
 gauge(struct torture *t)
 {
 	const slu_time now = time_now();
 	struct event e = { .kind = EVENT_GAUGE, .start = now, .end = now };
-	const int64_t files = victim_files(&t->victim);
-	const int64_t memory = t->victim.ours ? served_memory(&t->victim.served) : -1;
 
-	if (files < 0 || memory < 0)
-		return;
-	e.name = (uint64_t)files;
-	e.id = (uint64_t)memory;
+	for (unsigned i = 0; i < t->n_nodes; i++) {
+		const int64_t files = victim_files(&t->nodes[i]);
+		const int64_t memory = t->nodes[i].ours ? served_memory(&t->nodes[i].served) : -1;
+
+		if (files < 0 || memory < 0)
+			return;
+		e.name += (uint64_t)files;
+		e.id += (uint64_t)memory;
+	}
 	if (t->gauge.kind != EVENT_GAUGE)
 		t->gauge = e;
 	history_add(&t->history, &t->gauge);
@@ -222,7 +254,7 @@ rest(struct torture *t, struct slu_err *err)
 	caller_release(&c);
 	if (rc)
 		(void)fault_look_after(t, &(struct slu_err){ 0 }); /* what came of it is trouble */
-	if (rc && t->victim.ours && !t->trouble[0])
+	if (rc && t->nodes[0].ours && !t->trouble[0])
 		(void)snprintf(t->trouble, sizeof t->trouble, "the server does not go on: %s", err->text);
 	if (!rc)
 		gauge(t);

@@ -1,5 +1,5 @@
 /*
- * torture.h - a server, clients that write down all they do, faults, and a verdict.
+ * torture.h - servers, clients that write down all they do, faults, and a verdict.
  *
  *      round:   clients work ── faults ──┬── clients stop ── look ── take all ── look
  *                                        │        ── dead letters back ── take all ── look
@@ -10,6 +10,9 @@
  * with an empty queue, so what a history must hold is bounded however long a run is. What
  * clients do and which faults come follows from the seed; how threads and processes
  * interleave does not: a real server is tortured. (tests/sim repeats bit for bit.)
+ *
+ * Servers of our own may be several nodes that share their stores. Clients go from one to
+ * another as they like, also with what they hold.
  *
  *         torture_open(&t, &conf, &err);
  *         rc = torture_run(&t, &err);
@@ -24,7 +27,8 @@
 
 enum {
 	TORTURE_FAULTS = 16, /* rows, at most */
-	TORTURE_QUEUE = 48
+	TORTURE_QUEUE = 48,
+	TORTURE_NODES = PROXY_GATES
 };
 
 struct torture;
@@ -43,6 +47,9 @@ extern const struct torture_fault torture_faults[];
 
 struct torture_conf {
 	struct victim_conf victim;
+	unsigned nodes;  /* servers of our own; at least 1 */
+	unsigned stores; /* of the engine redis; 0: another engine */
+	bool cuts_stores;
 	slu_time duration;
 	uint64_t seed;
 	uint32_t faults; /* bit a row */
@@ -55,7 +62,9 @@ struct torture_conf {
 
 struct torture {
 	const struct torture_conf *conf;
-	struct victim victim;
+	struct stores stores;
+	struct victim nodes[TORTURE_NODES];
+	unsigned n_nodes;
 	struct history history;
 	struct check check; /* of the last round */
 	char queue[TORTURE_QUEUE];
@@ -69,7 +78,8 @@ struct torture {
 	bool interrupted;
 	bool crashed;       /* the server ended by itself; the round ends */
 	bool failed;        /* a promise is broken: check, or the next */
-	char trouble[400];  /* the server could not go on; "" otherwise */
+	char trouble[400];  /* a server could not go on; "" otherwise */
+	unsigned troubled;  /* which of the nodes */
 	struct event gauge; /* at the first rest */
 
 	/* Shared by the clients. */

@@ -1,6 +1,7 @@
 #include "torture/victim.h"
 
-#include "base/clock.h"
+#include "client/http.h"
+#include "torture/times.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,7 +13,8 @@
 #include <unistd.h>
 
 #include "torture/victim_disk.h"
-#include "torture/victim_store.h"
+
+#define READY_TIME (30 * SLU_SEC) /* it tries its stores again each 5 s at least */
 
 /* --- what it says ----------------------------------------------------------------- */
 
@@ -151,6 +153,30 @@ victim_resume(struct victim *v)
 		(void)kill(v->served.pid, SIGCONT);
 }
 
+int
+victim_wait(struct victim *v, struct slu_err *err)
+{
+	const struct http_call call = {
+		.method = "GET",
+		.path = "/readyz",
+		.repeatable = true,
+		.until = { time_now() + READY_TIME, -1 },
+	};
+	struct address address;
+	struct http h;
+	bool ready = false;
+
+	(void)victim_address(v, &address);
+	http_init(&h, &address);
+	while (!ready && time_now() < call.until.deadline) {
+		ready = http_call(&h, &call, err) == 0 && h.answer.status == 200 &&
+			strstr(buf_str(&h.answer.body), "\"ready\""); /* not "degraded" */
+		sleep_ms(ready ? 0 : 20);
+	}
+	http_release(&h);
+	return ready ? 0 : slu_fail(err, SLU_EDOWN, "its store is back, and it is not ready");
+}
+
 /* --- open and close --------------------------------------------------------------- */
 
 static int
@@ -166,16 +192,14 @@ make_folder(struct victim *v, struct slu_err *err)
 static int
 prepare(struct victim *v, struct slu_err *err)
 {
-	int rc = make_folder(v, err);
+	const int rc = make_folder(v, err);
 
 	if (rc)
 		return rc;
-	if (v->conf.engine && strcmp(v->conf.engine, "redis") == 0) {
+	if (v->conf.stores->n > 0)
 		(void)snprintf(v->no_disk, sizeof v->no_disk, "its messages are not on its disk");
-		rc = victim_store_open(v, err);
-	} else if (v->conf.small_disk) {
+	else if (v->conf.small_disk)
 		victim_disk_make(v);
-	}
 	if (v->conf.own_clock)
 		victim_clock_make(v);
 	v->served_conf.folder = v->folder;
@@ -227,7 +251,6 @@ victim_close(struct victim *v)
 		(void)victim_end(v, SIGKILL, &status);
 	stop_reading(v);
 	served_close(&v->served);
-	victim_store_close(v);
 	victim_disk_drop(v);
 	if (v->folder[0])
 		served_remove(v->folder);

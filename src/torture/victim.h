@@ -1,5 +1,5 @@
 /*
- * victim.h - the server that is tortured: one that runs already, or one of our own in a
+ * victim.h - a server that is tortured: one that runs already, or one of our own in a
  * folder that is gone afterwards, which can be killed, paused and started again.
  *
  *      clients ── victim_address ──> where it is now; a new life has a new port
@@ -8,7 +8,8 @@
  * Of our own server its data may be on a small disk (a tmpfs in a mount namespace of its
  * own, which needs no rights where user namespaces are allowed), and its wall clock may be
  * moved (libfaketime, if it is installed). Both are asked for before it starts, and say
- * why they are not possible. With the engine redis it has a Redis server of its own, too.
+ * why they are not possible. With the engine redis its messages are in stores (store.h),
+ * which other nodes may share.
  *
  * victim_address is for any thread, all else for one.
  */
@@ -16,6 +17,7 @@
 #define TORTURE_VICTIM_H
 
 #include "bench/served.h"
+#include "torture/store.h"
 
 #include <pthread.h>
 
@@ -32,6 +34,8 @@ struct victim_conf {
 	const char *dir;             /* of our own: where its folder is made */
 	bool small_disk;             /* of our own: it is wanted, as is the next */
 	bool own_clock;
+	const struct stores *stores; /* of our own: where its messages are; n 0: with itself */
+	unsigned node;               /* which of those that share them */
 };
 
 struct victim {
@@ -56,10 +60,6 @@ struct victim {
 	char clock_file[320];
 	char no_clock[VICTIM_REASON];
 
-	/* Engine redis: where its messages are. */
-	pid_t store;
-	char store_folder[96]; /* "": there is none */
-
 	pthread_t reader; /* of what it says */
 	bool is_read;
 };
@@ -79,6 +79,9 @@ int victim_start(struct victim *v, struct slu_err *err);
 bool victim_is_gone(struct victim *v, int *status);
 void victim_pause(struct victim *v);
 void victim_resume(struct victim *v);
+
+/* Until it serves all of its shards, which it comes to by itself. SLU_EDOWN: it does not. */
+int victim_wait(struct victim *v, struct slu_err *err);
 
 /* Leave no room on its disk; or all of it. */
 int victim_fill(struct victim *v, struct slu_err *err);

@@ -1,5 +1,4 @@
 #include "torture/victim_disk.h"
-#include "torture/victim_store.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -223,7 +222,7 @@ victim_enter(void *victim)
 	     setenv("FAKETIME_CACHE_DURATION", "1", 1) != 0 ||
 	     setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1) != 0))
 		return -1;
-	if (victim_store_tell(v) != 0)
+	if (stores_tell(v->conf.stores, v->conf.node) != 0)
 		return -1;
 	if (v->disk < 0)
 		return 0;

@@ -268,7 +268,8 @@ int
 work_caller(struct caller *c, struct torture *t, unsigned number, struct slu_err *err)
 {
 	*c = (struct caller){
-		.victim = &t->victim,
+		.nodes = t->nodes,
+		.n_nodes = t->n_nodes,
 		.history = &t->history,
 		.queue = t->queue,
 		.dice = dice_of(t->conf->seed, t->rounds, number),

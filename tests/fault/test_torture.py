@@ -14,7 +14,7 @@ from served import SLUICED
 
 SLUICE = os.environ["SLUICE"]
 ALL = ("kill", "restart", "pause", "workers", "connections", "disk", "clock", "store", "store-pause",
-       "power")
+       "partition", "power")
 # A library that moves the clock wants to be loaded first, and so does the sanitizer.
 POSSIBLE = ",".join(name for name in ALL if not (ASAN and name == "clock"))
 
@@ -46,7 +46,7 @@ def skipped(answer):
 def test_a_server_in_all_kinds_of_trouble_keeps_every_promise():
     answer = passes("--for", "4s", "--faults", POSSIBLE)
     assert answer["engine"] == "log"
-    assert skipped(answer) - {"disk", "clock"} == {"power", "store", "store-pause"}
+    assert skipped(answer) - {"disk", "clock"} == {"power", "store", "store-pause", "partition"}
     assert sum(f["times"] for f in answer["faults"]) > 0
 
 
@@ -61,15 +61,23 @@ def test_a_server_whose_redis_is_killed_keeps_every_promise():
     assert sum(f["times"] for f in answer["faults"]) > 0
 
 
+def test_nodes_on_shards_that_are_hurt_keep_every_promise():
+    """Fault 13; SH-01, SH-105: one of them is killed, loses a shard, or is cut off from it."""
+    answer = passes("--for", "5s", "--engine", "redis", "--nodes", "3", "--stores", "2",
+                    "--faults", "kill,store,partition")
+    assert skipped(answer) == set()
+    assert answer["again"].endswith("--engine redis --nodes 3 --stores 2")
+
+
 @pytest.mark.skipif(not LONG, reason="part of make test-long, and of the planted breaks")
 def test_a_server_that_is_killed_keeps_every_promise():
     passes("--for", "8s", "--faults", "kill", *QUICK_DISK)
 
 
 @pytest.mark.skipif(not LONG, reason="part of make test-long")
-@pytest.mark.parametrize("engine", ["log", "memory", "redis"])
-def test_ten_minutes_of_all_faults(engine):
-    passes("--minutes", "10", "--faults", POSSIBLE, "--engine", engine, seconds=1500)
+@pytest.mark.parametrize("args", ["log", "memory", "redis", "redis --nodes 3 --stores 2"])
+def test_ten_minutes_of_all_faults(args):
+    passes("--minutes", "10", "--faults", POSSIBLE, "--engine", *args.split(), seconds=1500)
 
 
 class Forgetful:
@@ -148,6 +156,8 @@ def test_it_can_be_stopped_and_still_judges(tmp_path):
     (["--server", "127.0.0.1:1"], 3, "no server"),
     (["--server", "https://127.0.0.1:1", "--ca-file", "/none"], 2, "/none"),
     (["--dir", "/proc"], 3, "/proc"),
+    (["--nodes", "2"], 2, "need --engine redis"),
+    (["--engine", "redis", "--stores", "9"], 2, "1 to 8"),
     (["--engine", "quantum", "--faults", "none"], 3, "quantum"),
 ])
 def test_a_wrong_call_says_what_is_wrong(args, code, says):

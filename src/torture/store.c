@@ -1,0 +1,218 @@
+#include "torture/store.h"
+
+#include "bench/served.h"
+#include "torture/times.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	START_TRIES = 3000, /* of 10 ms: it reads back what it has */
+	NO_PROGRAM = 127,
+	PATH_TEXT = STORE_PATH + 16
+};
+
+/* --- one store -------------------------------------------------------------------- */
+
+static void
+socket_path(const struct store *s, char *out, size_t n)
+{
+	(void)snprintf(out, n, "%s/socket", s->folder);
+}
+
+static bool
+answers(const struct store *s)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char said[64] = "";
+	bool fine;
+
+	socket_path(s, to.sun_path, sizeof to.sun_path);
+	fine = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 &&
+	       write(fd, "PING\r\n", 6) == 6 && read(fd, said, sizeof said - 1) > 0 &&
+	       strncmp(said, "+PONG", 5) == 0; /* -LOADING: not yet */
+	if (fd >= 0)
+		close(fd);
+	return fine;
+}
+
+static void
+become(const struct store *s)
+{
+	char path[PATH_TEXT];
+	int null;
+
+	socket_path(s, path, sizeof path);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)setpgid(0, 0); /* Ctrl-C is for the torture, which ends it */
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	(void)dup2(null, STDOUT_FILENO);
+	(void)dup2(null, STDERR_FILENO);
+	execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path, "--dir",
+	       s->folder, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+	       (char *)NULL);
+	_exit(NO_PROGRAM);
+}
+
+int
+store_start(struct store *s, struct slu_err *err)
+{
+	int status;
+
+	s->pid = fork();
+	if (s->pid == 0)
+		become(s);
+	for (int i = 0; s->pid > 0 && i < START_TRIES; i++) {
+		if (answers(s))
+			return 0;
+		if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
+			s->pid = 0;
+			return slu_fail(err, SLU_EDOWN, "redis-server %s",
+					WIFEXITED(status) && WEXITSTATUS(status) == NO_PROGRAM
+						? "is not installed"
+						: "ended as soon as it was started");
+		}
+		sleep_ms(10);
+	}
+	store_kill(s);
+	return slu_fail(err, SLU_EDOWN, "redis-server does not answer");
+}
+
+void
+store_kill(struct store *s)
+{
+	if (s->pid <= 0)
+		return;
+	(void)kill(s->pid, SIGKILL);
+	(void)waitpid(s->pid, NULL, 0);
+	s->pid = 0;
+}
+
+void
+store_pause(const struct store *s)
+{
+	(void)kill(s->pid, SIGSTOP);
+}
+
+void
+store_resume(const struct store *s)
+{
+	(void)kill(s->pid, SIGCONT);
+}
+
+void
+store_cut(const struct store *s, unsigned node, enum proxy_cut how)
+{
+	proxy_cut(s->proxy, node, how);
+}
+
+/* --- where they are ----------------------------------------------------------------- */
+
+static void
+address_of(const struct store *s, unsigned node, char *out, size_t n)
+{
+	if (s->proxy)
+		(void)snprintf(out, n, "127.0.0.1:%u", proxy_port(s->proxy, node));
+	else
+		(void)snprintf(out, n, "unix:%s/socket", s->folder);
+}
+
+static void
+file_of(const struct stores *s, unsigned node, char *out, size_t n)
+{
+	(void)snprintf(out, n, "%s/node-%u.yaml", s->all[0].folder, node);
+}
+
+static int
+write_file(const struct stores *s, unsigned node, struct slu_err *err)
+{
+	char path[PATH_TEXT], address[ADDRESS_TEXT];
+	FILE *f;
+	int rc;
+
+	file_of(s, node, path, sizeof path);
+	f = fopen(path, "we");
+	if (!f)
+		return slu_fail(err, SLU_EDOWN, "%s: %m", path);
+	rc = fprintf(f, "sharding:\n  version: 1\n  defaultShard: s0\n  commandMappings:\n"
+			"    %s: s0\n    .locks: s1\nredis.shards:\n",
+		     s->conf.queue) < 0;
+	for (unsigned i = 0; i < s->n; i++) {
+		address_of(&s->all[i], node, address, sizeof address);
+		rc |= fprintf(f, "  s%u: {address: '%s', timeout: 1s}\n", i, address) < 0;
+	}
+	rc |= fclose(f) != 0;
+	return rc ? slu_fail(err, SLU_EDOWN, "%s: %m", path) : 0;
+}
+
+int
+stores_tell(const struct stores *s, unsigned node)
+{
+	char text[PATH_TEXT];
+
+	if (s->n == 0)
+		return 0;
+	(void)snprintf(text, sizeof text, "%u", node);
+	if (setenv("SLUICE_NODE_ID", text, 1))
+		return -1;
+	if (s->n > 1) {
+		file_of(s, node, text, sizeof text);
+		return setenv("SLUICE_CONFIG", text, 1);
+	}
+	address_of(&s->all[0], node, text, sizeof text);
+	return setenv("SLUICE_REDIS_ADDRESS", text, 1) || setenv("SLUICE_REDIS_TIMEOUT", "1s", 1);
+}
+
+/* --- open and close ----------------------------------------------------------------- */
+
+static int
+open_one(struct stores *s, struct store *one, struct slu_err *err)
+{
+	char path[PATH_TEXT];
+	int rc;
+
+	(void)snprintf(one->folder, sizeof one->folder, "%.60s/sluice-store-XXXXXX", s->conf.dir);
+	if (!mkdtemp(one->folder)) {
+		one->folder[0] = '\0';
+		return slu_fail(err, SLU_EDOWN, "%s: %m; name another folder with --dir", s->conf.dir);
+	}
+	rc = store_start(one, err);
+	socket_path(one, path, sizeof path);
+	if (!rc && s->conf.proxies)
+		rc = proxy_open(&one->proxy, path, s->conf.nodes, err);
+	return rc;
+}
+
+int
+stores_open(struct stores *s, const struct stores_conf *conf, struct slu_err *err)
+{
+	int rc = 0;
+
+	*s = (struct stores){ .conf = *conf };
+	while (!rc && s->n < conf->n)
+		rc = open_one(s, &s->all[s->n++], err);
+	for (unsigned i = 0; !rc && conf->n > 1 && i < conf->nodes; i++)
+		rc = write_file(s, i, err);
+	return rc;
+}
+
+void
+stores_close(struct stores *s)
+{
+	for (struct store *one = s->all; one < s->all + s->n; one++) {
+		proxy_close(one->proxy);
+		store_kill(one);
+		if (one->folder[0])
+			served_remove(one->folder);
+	}
+	*s = (struct stores){ 0 };
+}
