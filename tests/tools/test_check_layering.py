@@ -57,6 +57,18 @@ def test_what_points_elsewhere_is_refused(tmp_path, name, include, why):
     assert name in done.stdout and why in done.stdout
 
 
+@pytest.mark.parametrize("name, code", [("src/api/a.c", 1), ("src/engine/a.c", 1),
+                                        ("src/server/a.c", 1), ("src/broker/a.c", 0)])
+def test_the_broker_alone_chooses_a_shard(tmp_path, name, code):
+    """SH-30: no dialect and no engine has a word of where a queue lives."""
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text("	rc = shardmap_current(m, space, queue, &out, err);\n")
+    done = subprocess.run([TOOL, tmp_path], capture_output=True, text=True)
+    assert done.returncode == code
+    assert ("the broker chooses shards" in done.stdout) == bool(code)
+
+
 def test_the_project_passes():
     done = subprocess.run([TOOL], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
