@@ -74,6 +74,13 @@ def test_a_server_that_is_killed_keeps_every_promise():
     passes("--for", "8s", "--faults", "kill", *QUICK_DISK)
 
 
+@pytest.mark.skipif(not LONG, reason="part of make test-long, and of the planted breaks")
+def test_nodes_that_are_cut_off_keep_every_promise():
+    """Fault 13: what nobody knows is said to be unknown."""
+    passes("--for", "16s", "--engine", "redis", "--nodes", "2", "--stores", "2", "--faults",
+           "partition", *QUICK_DISK)
+
+
 @pytest.mark.skipif(not LONG, reason="part of make test-long")
 @pytest.mark.parametrize("args", ["log", "memory", "redis", "redis --nodes 3 --stores 2"])
 def test_ten_minutes_of_all_faults(args):
