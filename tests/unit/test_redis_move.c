@@ -239,7 +239,7 @@ SHARED_CASE(lock_keys_move_with_their_states_but_not_while_they_are_held)
 	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_DROP, batch));
 	CHECK_EQ(SLU_EMOVED, acquire(a, &other, "free", "you", 0)); /* V5 */
 	CHECK_STR("heavy", other.op.elsewhere);
-	CHECK_STR("", get_public(a, "free"));
+	CHECK_STR("refused", get_public(a, "free"));
 	CHECK_STR("two", get_public(b, "free"));
 	CHECK_STR("theirs", get_public(b, "other"));
 	describe(b, &seen, "free");

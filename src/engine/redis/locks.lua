@@ -266,6 +266,15 @@ local function open(q, ask)
 	return m and m.st and read_lock(q, ask.id .. ':s') or nil, m or {}, m
 end
 
+-- V5 of engine/move.h: is it to be asked for where its queue lives? Of a key without a state
+-- nobody needs to know here what it was.
+local function is_moved(q, ask, lock, m)
+	if q.lives == '' or ask.id ~= '' then
+		return q.lives ~= '' and not m
+	end
+	return not (lock and (has_state(lock) or is_leased(lock)))
+end
+
 -- Why not, or nil.
 local function check(ask, lock, lease, without_txn)
 	if ask.token == 0 or ask.token ~= lease.t then
@@ -298,6 +307,9 @@ local function holder(step)
 		local q, ask = queues[1], read_ask()
 		local lock, lease, m = open(q, ask)
 
+		if is_moved(q, ask, lock, m) then
+			return refuse(ask, lock, why.moved)
+		end
 		if not (lock and lock.op == ask.op) then
 			local no = check(ask, lock, lease, verb == 'keepalive' or ask.undo)
 			local same
@@ -406,7 +418,7 @@ function verbs.acquire(queues)
 	if not (lock and is_held(lock) and lock.op == ask.op) then -- else its answer was lost
 		if q.batch and call('ZSCORE', q.taken, 'l:' .. ask.key) then
 			return refuse(ask, lock, why.away)
-		elseif q.lives ~= '' and not (lock and (has_state(lock) or is_held(lock))) then
+		elseif is_moved(q, ask, lock) then
 			return refuse(ask, lock, why.moved)
 		elseif ask.waited or (lock and is_held(lock)) then
 			return refuse(ask, lock, why.held)
@@ -426,9 +438,9 @@ end
 
 function verbs.state_get(queues)
 	local q, ask = queues[1], read_ask()
-	local lock, lease = open(q, ask)
+	local lock, lease, m = open(q, ask)
 	local staged = ask.token ~= 0
-	local no = staged and check(ask, lock, lease, true)
+	local no = is_moved(q, ask, lock, m) and why.moved or staged and check(ask, lock, lease, true)
 	local doc = lock and doc_of(lock, ask.name)
 	local docs, etag, at = {}
 
@@ -444,9 +456,9 @@ end
 
 function verbs.attachments(queues)
 	local q, ask = queues[1], read_ask()
-	local lock, lease = open(q, ask)
+	local lock, lease, m = open(q, ask)
 	local staged = ask.token ~= 0
-	local no = staged and check(ask, lock, lease, true)
+	local no = is_moved(q, ask, lock, m) and why.moved or staged and check(ask, lock, lease, true)
 	local docs = {}
 
 	if no then
@@ -463,8 +475,11 @@ end
 
 function verbs.describe(queues)
 	local q, ask = queues[1], read_ask()
-	local lock, lease = open(q, ask)
+	local lock, lease, m = open(q, ask)
 
+	if is_moved(q, ask, lock, m) then
+		return refuse(ask, lock, why.moved)
+	end
 	return tell(ask, lock, false, is_held(lease) and
 		{ t = lease.t, u = lease.u, x = ask.id == '' and lease.x, w = ask.id == '' and lease.w } or {})
 end

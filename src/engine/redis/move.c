@@ -49,24 +49,12 @@ items_miss(const struct rcall *c)
 	return false;
 }
 
-/* What is there has a version, or somebody holds it. */
-static bool
-knows_no_key(const struct op *op)
-{
-	const struct op_lock *q = &op->lock;
-
-	return op->rc == SLU_EMOVED || q->why == LOCK_NONE ||
-	       (!op->rc && q->version == 0 && q->token == 0);
-}
-
 static bool
 finds_nothing(const struct rcall *c)
 {
 	const struct op *op = c->op;
 
 	switch (op->verb) {
-	case OP_ENQUEUE:
-		return op->rc == SLU_EMOVED;
 	case OP_CLAIM:
 	case OP_PEEK:
 		return !op->rc && op->n_rows == 0;
@@ -78,7 +66,7 @@ finds_nothing(const struct rcall *c)
 	case OP_KEYS:
 		return !op->rc && op->n_keys == 0;
 	default:
-		return op->n_items ? items_miss(c) : op->verb >= OP_ACQUIRE && knows_no_key(op);
+		return op->n_items ? items_miss(c) : op->rc == SLU_EMOVED;
 	}
 }
 
