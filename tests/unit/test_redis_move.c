@@ -326,6 +326,20 @@ SHARED_CASE(keys_have_the_form_of_the_design_and_a_named_shard_a_segment)
 		  keys_of("codeq:q:*:s:*"));
 }
 
+SHARED_CASE(each_shard_has_its_own_queues)
+{
+	rig_put(a, "old", NULL);
+	rig_put(b, "new", NULL);
+	rig_reopen(a);
+	rig_op(&a->op, OP_TOPICS, "", "");
+	a->op.queues = a->queues;
+	a->op.max_queues = RIG_QUEUES;
+	CHECK_EQ(0, rig_do(a, &a->op));
+	CHECK_EQ(1, a->op.n_queues);
+	CHECK_STR("old", a->queues[0].name);
+	CHECK_STR("codeq:queues codeq:queues:s:heavy", keys_of("codeq:queues*"));
+}
+
 /* SH-36: on one server, what has the old form is handed out as ever, what is new has the
  * new one. */
 SHARED_CASE(both_forms_of_keys_are_served_side_by_side)

@@ -117,7 +117,7 @@ put_default_policy(struct redis *r)
 static void
 put_notice(struct redis *r)
 {
-	char text[REDIS_PREFIX + 64];
+	char text[sizeof r->channel + 32];
 
 	(void)snprintf(text, sizeof text, "%s %" PRIu64, r->channel, r->self);
 	rwire_arg(r->wire, slice_of(text));

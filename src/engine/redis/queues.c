@@ -80,17 +80,15 @@ rqueue_find(const struct redis *r, struct slice space, struct slice queue)
 static int
 name_queue(const struct redis *r, struct rqueue *q, struct slice space, struct slice queue)
 {
-	const bool plain = !r->conf.shard || strcmp(r->conf.shard, "default") == 0;
-	const char *shard = plain ? "" : r->conf.shard;
 	const char *prefix = r->conf.prefix;
-	const size_t size = strlen(prefix) + strlen(shard) + 2 * (space.n + queue.n) + 32;
+	const size_t size = strlen(prefix) + strlen(r->segment) + 2 * (space.n + queue.n) + 32;
 	char *p = mem_alloc(size);
 	int n;
 
 	if (!p)
 		return SLU_ENOMEM;
-	n = snprintf(p, size, "%s:q:%s%.*s:%.*s%s%s%s:", prefix, r->conf.tags ? "{" : "",
-		     (int)queue.n, queue.p, (int)space.n, space.p, plain ? "" : ":s:", shard,
+	n = snprintf(p, size, "%s:q:%s%.*s:%.*s%s%s:", prefix, r->conf.tags ? "{" : "",
+		     (int)queue.n, queue.p, (int)space.n, space.p, r->segment,
 		     r->conf.tags ? "}" : "");
 	q->base = p;
 	q->slot = rnode_slot((struct slice){ p, (size_t)n });

@@ -133,15 +133,21 @@ static int
 name_keys(struct redis *r, struct slu_err *err)
 {
 	const char *const prefix = r->conf.prefix ? r->conf.prefix : "sluice";
+	const char *const shard = r->conf.shard ? r->conf.shard : "default";
 	const int rc = check_prefix(prefix, err);
 
 	if (rc)
 		return rc;
+	if (strlen(shard) >= MOVE_SHARD)
+		return slu_fail(err, SLU_EINVAL, "shard %s: a name has at most %d bytes", shard,
+				MOVE_SHARD - 1);
 	r->conf.prefix = prefix;
+	if (strcmp(shard, "default") != 0)
+		(void)snprintf(r->segment, sizeof r->segment, ":s:%s", shard);
 	(void)snprintf(r->counter, sizeof r->counter, "%s:counter", prefix);
 	(void)snprintf(r->ids, sizeof r->ids, "%s:ids", prefix);
-	(void)snprintf(r->listing, sizeof r->listing, "%s:queues", prefix);
-	(void)snprintf(r->channel, sizeof r->channel, "%s:ready", prefix);
+	(void)snprintf(r->listing, sizeof r->listing, "%s:queues%s", prefix, r->segment);
+	(void)snprintf(r->channel, sizeof r->channel, "%s:ready%s", prefix, r->segment);
 	(void)snprintf(r->spelled, sizeof r->spelled, "%s:spelled", prefix);
 	return 0;
 }

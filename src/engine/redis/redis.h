@@ -65,7 +65,8 @@
  *  D7  Times are kept in microseconds.
  *  D8  A queue moves from shard to shard by engine/move.h: each step is one call. What a map
  *      says of a queue goes with every call for it, and its mark is set by that call. Two
- *      shards may share a server: then what is not a queue's is one for both.
+ *      shards may share a server: each has its queues and its notices (sluice:queues:s:<shard>),
+ *      the rest is one for both.
  *  D8  A lease on a key ends in the first call of any node after its time; what was staged
  *      under it goes in the same step.
  */

@@ -69,9 +69,10 @@ struct redis {
 	struct buf heard; /* from it */
 	uint64_t self;    /* a number that no other engine has */
 	char sha[41];
+	char segment[MOVE_SHARD + 4];    /* of keys: ":s:<shard>", or "" */
 	char counter[REDIS_PREFIX + 16]; /* keys of the shard */
-	char listing[REDIS_PREFIX + 16], spelled[REDIS_PREFIX + 16];
-	char channel[REDIS_PREFIX + 16]; /* of notices */
+	char listing[REDIS_PREFIX + MOVE_SHARD + 16], spelled[REDIS_PREFIX + 16];
+	char channel[REDIS_PREFIX + MOVE_SHARD + 16]; /* of notices */
 	char ids[REDIS_PREFIX + 16];
 	uint64_t ids_ceiling; /* no id above it has been noted there */
 	uint64_t ids_given;   /* the same, of what came from other shards */
