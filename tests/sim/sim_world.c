@@ -158,8 +158,8 @@ see_over(struct world *w, unsigned shard, slu_time now)
 		uint32_t h;
 
 		if (w->model.queues[x->queue].shard != shard ||
-		    x->failures < model_max_attempts(&w->model, x) ||
-		    (x->state != M_WAIT && !x->vague))
+		    (!x->vague && (x->state != M_WAIT ||
+				   x->failures < model_max_attempts(&w->model, x))))
 			continue;
 		h = ledger_find_any(l, x->id);
 		if (h == SLAB_NONE) { /* and it was one dead letter too many, at once */

@@ -70,6 +70,7 @@ TEST(what_once_failed_does_not_fail_again)
 		{ 271436, "the model: who is one dead letter too many was known after an open alone" },
 		{ 392044, "the same, of a call of which nobody knew" },
 		{ 469400, "the same, after a kill" },
+		{ 518038, "the model: what was over was not, by a policy that came in the same run" },
 		{ 346277, "the model: a claim found one that was over, and no room to say so" },
 	};
 
