@@ -163,22 +163,24 @@ json_out_bool(struct json_out *w, const char *name, bool v)
 	buf_puts(w->b, v ? "true" : "false");
 }
 
-/* From the last digit to the first; printf would take longer than all the rest. */
+/* From the last digit to the first, two at a time: printf would take longer than all the
+ * rest. */
 static void
 put_u64(struct buf *b, uint64_t v)
 {
+	static const char pairs[] =
+		"0001020304050607080910111213141516171819"
+		"2021222324252627282930313233343536373839"
+		"4041424344454647484950515253545556575859"
+		"6061626364656667686970717273747576777879"
+		"8081828384858687888990919293949596979899";
 	char digits[20];
 	size_t at = sizeof digits;
 
-	for (; v >= 100; v /= 100) { /* half the divisions, which depend on each other */
-		const unsigned two = (unsigned)(v % 100);
-
-		digits[--at] = (char)('0' + two % 10);
-		digits[--at] = (char)('0' + two / 10);
-	}
-	if (v >= 10)
-		digits[--at] = (char)('0' + v % 10);
-	digits[--at] = (char)('0' + (v >= 10 ? v / 10 : v));
+	for (; v >= 10; v /= 100)
+		memcpy(digits + (at -= 2), pairs + v % 100 * 2, 2);
+	if (v > 0 || at == sizeof digits)
+		digits[--at] = (char)('0' + v);
 	buf_put(b, digits + at, sizeof digits - at);
 }
 

@@ -94,6 +94,8 @@ slab_reserve(struct slab *s, uint32_t n)
 	const uint32_t before = s->n_chunks;
 	int rc = 0;
 
+	if (capacity(s) - s->used >= n)
+		return 0;
 	if (n > most - s->used)
 		return SLU_ENOMEM;
 	while (!rc && capacity(s) - s->used < n)
