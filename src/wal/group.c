@@ -81,13 +81,14 @@ group_reserve(struct group *g, uint64_t bytes, uint32_t pieces)
 	return 0;
 }
 
-/* Zeros up to the end of the page in which the last record ends. */
+/* Zeros up to the end of the page in which the last record ends, unless they are there. */
 static void
 pad(struct group *g)
 {
 	const struct group_piece *piece = group_piece(g);
 	const size_t over = piece->end % SEGMENT_PAGE;
-	const size_t n = over && piece->end > piece->at ? SEGMENT_PAGE - over : 0;
+	const bool clear = piece->end == piece->at || piece->end <= piece->segment->clear;
+	const size_t n = over && !clear ? SEGMENT_PAGE - over : 0;
 
 	assert(g->size - g->n >= n);
 	if (n)

@@ -10,7 +10,8 @@
  *
  * A piece is filled with zeros up to the end of its last page: the kernel then never
  * has to read a page from disk in order to change a part of it, and behind the last
- * record of a recycled segment there are zeros for the eye.
+ * record of a recycled segment there are zeros for the eye. What goes behind it into the
+ * same page later finds them there.
  *
  * Nothing is allocated but in group_reserve, and there only when a group is larger
  * than any before.

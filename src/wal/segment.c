@@ -162,6 +162,7 @@ segment_plan(struct segment *s, uint32_t number, uint32_t seed)
 	assert(!segment_is_pinned(s)); /* S3 */
 	s->number = number;
 	s->end = SEGMENT_HEAD;
+	s->clear = 0;
 	s->live = 0;
 	s->seed = seed;
 }

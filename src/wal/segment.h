@@ -61,6 +61,7 @@ struct segment {
 	struct list node; /* of the stock */
 	uint32_t spare;   /* number in the file's name while it is a spare */
 	uint32_t end;     /* of the last record */
+	uint32_t clear;   /* and since the log was opened zeros were written up to here */
 	int64_t live;     /* bytes that the caller still needs */
 	bool was_written; /* every block was: syncs are faster than after allocate */
 };

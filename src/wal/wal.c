@@ -287,6 +287,7 @@ static int
 write_piece(struct wal *w, uint32_t i, struct slu_err *err)
 {
 	const struct group_piece *piece = &w->group.pieces[i];
+	const size_t size = group_piece_size(&w->group, i);
 	const char *p = w->group.p + piece->from;
 	struct segment *s = piece->segment;
 	int rc;
@@ -298,8 +299,7 @@ write_piece(struct wal *w, uint32_t i, struct slu_err *err)
 	}
 	if (piece->end == piece->at)
 		return 0;
-	rc = s->disk->ops->write(s->disk, s->file, p, group_piece_size(&w->group, i),
-				 piece->at);
+	rc = s->disk->ops->write(s->disk, s->file, p, size, piece->at);
 	if (rc) {
 		disk_fail(rc, "write", s->name, err);
 		return wal_fail(w, err);
@@ -307,6 +307,8 @@ write_piece(struct wal *w, uint32_t i, struct slu_err *err)
 	w->writes++;
 	w->dirty = true;
 	s->end = piece->end;
+	if (piece->at + size > s->clear)
+		s->clear = piece->at + (uint32_t)size;
 	return 0;
 }
 

@@ -41,6 +41,34 @@ TEST(a_group_costs_one_write_and_one_sync)
 	walkit_release(&k);
 }
 
+/* Whatever was there before: up to the end of its page, and of those after it. */
+TEST(zeros_follow_the_last_record)
+{
+	enum {
+		PAGE = 4096
+	};
+	struct walkit k;
+	char *file;
+	size_t size;
+
+	walkit_init(&k, 64 << 10);
+	CHECK_EQ(0, walkit_open(&k));
+	CHECK_EQ(0, walkit_group(&k, 1, 100, true));
+	walkit_close(&k);
+	file = simdisk_content(&k.disk, "wal/00000001.log", &size);
+	memset(file + k.where.offset + 8 * PAGE, 'x', 4 * PAGE); /* an earlier life */
+	CHECK_EQ(0, walkit_open(&k));
+	for (int i = 0; i < 300; i++) {
+		CHECK_EQ(0, walkit_group(&k, 1, 50 + (uint32_t)i, i % 3 == 0));
+		file = simdisk_content(&k.disk, "wal/00000001.log", &size);
+		for (size_t at = k.where.offset + k.where.length; k.where.segment == 1 && at % PAGE; at++)
+			CHECK_EQ(0, file[at]);
+	}
+	CHECK_EQ(2, k.where.segment);
+	walkit_close(&k);
+	walkit_release(&k);
+}
+
 TEST(a_group_like_the_last_one_allocates_nothing)
 {
 	const struct slice body = { (char[300]){ 0 }, 300 };
