@@ -223,10 +223,12 @@ model_tick(struct model *m, unsigned shard, slu_time until, slu_time now)
 	for (unsigned i = 0; i < m->n_results;) {
 		struct model_result *r = &m->results[i];
 
-		if (m->queues[r->queue].shard == shard && r->until <= until)
-			*r = m->results[--m->n_results];
-		else
+		if (m->queues[r->queue].shard != shard || r->until > until) {
 			i++;
+			continue;
+		}
+		m->over[shard] = r->until > m->over[shard] ? r->until : m->over[shard];
+		*r = m->results[--m->n_results];
 	}
 	return m->died != died || m->n_gone != gone;
 }

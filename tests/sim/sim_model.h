@@ -126,7 +126,8 @@ struct model {
 	struct model_idem idems[MODEL_QUEUES][MODEL_IDEMS];
 	struct model_result results[MODEL_RESULTS];
 	unsigned n_results;
-	uint64_t top[MODEL_SHARDS]; /* the highest number or token seen */
+	uint64_t top[MODEL_SHARDS];  /* the highest number or token seen */
+	slu_time over[MODEL_SHARDS]; /* the latest end of a result that was forgotten; by shard */
 	unsigned long expired, died;
 };
 

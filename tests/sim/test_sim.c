@@ -71,6 +71,7 @@ TEST(what_once_failed_does_not_fail_again)
 		{ 392044, "the same, of a call of which nobody knew" },
 		{ 469400, "the same, after a kill" },
 		{ 518038, "the model: what was over was not, by a policy that came in the same run" },
+		{ 609329, "the model: a result that was over is there again when a clock went back" },
 		{ 346277, "the model: a claim found one that was over, and no room to say so" },
 	};
 
