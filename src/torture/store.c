@@ -17,7 +17,8 @@
 enum {
 	START_TRIES = 3000, /* of 10 ms: it reads back what it has */
 	NO_PROGRAM = 127,
-	PATH_TEXT = STORE_PATH + 16
+	PATH_TEXT = STORE_PATH + 16,
+	DIR_MAX = 60 /* a socket has 108 bytes for its path */
 };
 
 /* --- one store -------------------------------------------------------------------- */
@@ -143,7 +144,7 @@ write_file(const struct stores *s, unsigned node, struct slu_err *err)
 	f = fopen(path, "we");
 	if (!f)
 		return slu_fail(err, SLU_EDOWN, "%s: %m", path);
-	rc = fprintf(f, "sharding:\n  version: 1\n  defaultShard: s0\n  commandMappings:\n"
+	rc = fprintf(f, "sharding:\n  enabled: true\n  version: 1\n  defaultShard: s0\n  commandMappings:\n"
 			"    %s: s0\n    .locks: s1\nredis.shards:\n",
 		     s->conf.queue) < 0;
 	for (unsigned i = 0; i < s->n; i++) {
@@ -180,7 +181,10 @@ open_one(struct stores *s, struct store *one, struct slu_err *err)
 	char path[PATH_TEXT];
 	int rc;
 
-	(void)snprintf(one->folder, sizeof one->folder, "%.60s/sluice-store-XXXXXX", s->conf.dir);
+	if (strlen(s->conf.dir) > DIR_MAX)
+		return slu_fail(err, SLU_EDOWN, "%s: too long for a socket; name another folder with --dir",
+				s->conf.dir);
+	(void)snprintf(one->folder, sizeof one->folder, "%s/sluice-store-XXXXXX", s->conf.dir);
 	if (!mkdtemp(one->folder)) {
 		one->folder[0] = '\0';
 		return slu_fail(err, SLU_EDOWN, "%s: %m; name another folder with --dir", s->conf.dir);

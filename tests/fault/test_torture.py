@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +69,25 @@ def test_nodes_on_shards_that_are_hurt_keep_every_promise():
                     "--faults", "kill,store,partition")
     assert skipped(answer) == set()
     assert answer["again"].endswith("--engine redis --nodes 3 --stores 2")
+
+
+def test_the_queue_and_the_locks_of_a_run_are_on_stores_of_their_own():
+    tmp_path = Path(tempfile.mkdtemp())  # a short name: there are sockets in it
+    run = subprocess.Popen([SLUICE, "torture", "--minutes", "5", "--engine", "redis", "--stores", "2",
+                            "--faults", "none", "--dir", tmp_path], stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: kept(tmp_path, b":s:s0:") and kept(tmp_path, b"q:.locks:torture:s:s1:"))
+        assert kept(tmp_path, b"q:.locks:torture:") != kept(tmp_path, b":s:s0:")
+    finally:
+        run.send_signal(signal.SIGINT)
+        run.wait(120)
+        tmp_path.rmdir()  # it leaves nothing there
+
+
+def kept(folder, key):
+    """The stores whose logs name such a key."""
+    return {path.parent.parent for path in folder.glob("sluice-store-*/appendonlydir/*.incr.aof")
+            if key in path.read_bytes()}
 
 
 @pytest.mark.skipif(not LONG, reason="part of make test-long, and of the planted breaks")
@@ -163,6 +184,7 @@ def test_it_can_be_stopped_and_still_judges(tmp_path):
     (["--server", "127.0.0.1:1"], 3, "no server"),
     (["--server", "https://127.0.0.1:1", "--ca-file", "/none"], 2, "/none"),
     (["--dir", "/proc"], 3, "/proc"),
+    (["--engine", "redis", "--dir", "/" + 70 * "d"], 3, "too long"),
     (["--nodes", "2"], 2, "need --engine redis"),
     (["--engine", "redis", "--stores", "9"], 2, "1 to 8"),
     (["--engine", "quantum", "--faults", "none"], 3, "quantum"),
