@@ -168,6 +168,7 @@ SCHEMAS = {
         "message": string(minLength=1),
         "status": string(enum=["not_ready"]),
         "reasons": array(ref("NotReadyReason")),
+        "warnings": array(ref("Warning")),
         "shard_map": ref("ShardMap"),
     }),
     "NotReadyReason": record(["reason", "message"], {
@@ -184,10 +185,17 @@ SCHEMAS = {
         "hash": string(pattern="^[0-9a-f]{16}$",
                        description="The same on every node whose map is the same."),
     }),
+    "Warning": record(["warning", "shard", "name", "message"], {
+        "warning": string(enum=["lost_writes", "weak_persistence"]),
+        "shard": integer(minimum=0),
+        "name": string(description="Of the shard."),
+        "message": string(minLength=1),
+    }),
     "Ready": record(["status"], {
         "status": string(enum=["ready", "degraded"],
                          description="degraded: some of several shards do not serve."),
         "reasons": array(ref("NotReadyReason")),
+        "warnings": array(ref("Warning")),
         "shard_map": ref("ShardMap"),
     }),
     "NewMessage": record(["namespace", "topic"], {

@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 enum {
-	REASONS_MAX = 16 /* more shards than that may have failed: the first are named */
+	WARNINGS_MAX = 8, /* of a shard */
+	REASONS_MAX = 16  /* more shards than that may have failed: the first are named */
 };
 
 void
@@ -87,6 +88,36 @@ write_map(struct json_out *w, const struct api *api)
 	json_out_close(w);
 }
 
+static void
+write_warnings(struct json_out *w, const struct api *api, uint32_t shard, bool *first)
+{
+	struct engine_warning found[WARNINGS_MAX];
+	const unsigned n = broker_warnings(api->broker, shard, found, WARNINGS_MAX);
+
+	if (n > 0 && *first)
+		json_out_array(w, "warnings");
+	*first &= n == 0;
+	for (unsigned i = 0; i < n; i++) {
+		json_out_object(w, NULL);
+		json_out_str(w, "warning", slice_of(found[i].name));
+		json_out_u64(w, "shard", shard);
+		json_out_str(w, "name", slice_of(broker_shard_name(api->broker, shard)));
+		json_out_str(w, "message", slice_of(found[i].text));
+		json_out_close(w);
+	}
+}
+
+static void
+write_all_warnings(struct json_out *w, const struct api *api)
+{
+	bool first = true;
+
+	for (uint32_t i = 0; api->broker && i < broker_shards(api->broker); i++)
+		write_warnings(w, api, i, &first);
+	if (!first)
+		json_out_close(w);
+}
+
 /* Where queues live on several shards, one that fails is no reason to turn away those who
  * need another. */
 static void
@@ -111,6 +142,7 @@ tell(struct call *c, const struct api *api, const struct state *s)
 			write_reason(&w, &s->reasons[i], api);
 		json_out_close(&w);
 	}
+	write_all_warnings(&w, api);
 	write_map(&w, api);
 	json_out_close(&w);
 	call_answer(c, ready ? 200 : 503, api_json, &c->out);

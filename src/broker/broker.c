@@ -175,6 +175,14 @@ broker_metrics(const struct broker *b, struct buf *out)
 	meter_write(meters, n, out);
 }
 
+unsigned
+broker_warnings(const struct broker *b, uint32_t shard, struct engine_warning *out, unsigned max)
+{
+	struct engine *const e = b->lanes[shard]->engine;
+
+	return e->ops->warnings ? e->ops->warnings(e, out, max) : 0;
+}
+
 int
 broker_health(const struct broker *b, uint32_t shard, struct slu_err *err)
 {

@@ -203,6 +203,10 @@ struct quota *broker_quota(struct broker *b);
 /* Append what the shards measure as Prometheus text. */
 void broker_metrics(const struct broker *b, struct buf *out);
 
+/* What an operator should know though the shard serves: how many, at most max. */
+unsigned broker_warnings(const struct broker *b, uint32_t shard, struct engine_warning *out,
+			 unsigned max);
+
 /* 0, or why the shard takes nothing any more. */
 int broker_health(const struct broker *b, uint32_t shard, struct slu_err *err);
 

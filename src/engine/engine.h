@@ -102,6 +102,12 @@ struct engine {
 	const struct engine_ops *ops; /* first member of every engine's struct */
 };
 
+/* What an operator should know though it serves. */
+struct engine_warning {
+	const char *name; /* "weak_persistence" */
+	char text[240];
+};
+
 struct engine_file; /* the engine's own: a file that is being written */
 
 /*
@@ -186,6 +192,9 @@ struct engine_ops {
 
 	/* Optional: 0, or why it cannot serve now, though it may again by itself. Any thread. */
 	int (*health)(struct engine *e, struct slu_err *err);
+
+	/* Optional: at most max of them; returns how many. Any thread. */
+	unsigned (*warnings)(struct engine *e, struct engine_warning *out, unsigned max);
 
 	/* Optional: an enqueue for several queues is refused (SLU_EINVAL), since it could not
 	 * be taken whole or not at all. The same from open to close; any thread. */

@@ -19,6 +19,8 @@ static const struct metric rows[METER_ROWS] = {
 			    "messages that failed and will be handed out again" },
 	[METER_REDRIVEN] = { "messages_redriven_total", METRIC_COUNTER,
 			     "dead letters that started anew" },
+	[METER_LOST_WRITES] = { "lost_writes_total", METRIC_COUNTER,
+				"times a store came back without writes that it had answered" },
 	[METER_SYNC] = { "sync_seconds", METRIC_HISTOGRAM, "syncs of the log to disk" },
 };
 

@@ -25,6 +25,7 @@ enum meter_row {
 	METER_RETRIES,        /* failed, and will be tried again */
 	METER_REDRIVEN,       /* dead letters that started anew */
 	METER_SYNC,           /* of the log */
+	METER_LOST_WRITES,    /* a store came back without what it had answered */
 	METER_ROWS
 };
 

@@ -287,6 +287,7 @@ ELSEWHERE = {
     "sluice_http_tls_handshakes_total": ("tests/integration/test_tls.py", 'tls_metric("handshakes")'),
     "sluice_http_tls_failures_total": ("tests/integration/test_tls.py", 'tls_metric("failures")'),
     "sluice_shard_map_info": ("tests/integration/test_sharding.py", 'node.map()["hash"]}",version="2"'),
+    "sluice_lost_writes_total": ("tests/integration/test_redis_loss.py", "assert lost(server) == 1"),
     "sluice_http_memory_refused_total": ("tests/unit/test_server_limits.c", "SERVER_NO_MEMORY) == 1"),
 }
 

@@ -32,7 +32,7 @@ class Redis:
     def start(self):
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-             "--dir", str(self.folder), "--appendonly", "yes", "--appendfsync", "always",
+             "--repl-diskless-sync-delay", "0", "--dir", str(self.folder), "--appendonly", "yes", "--appendfsync", "always",
              *self.options],
             stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60

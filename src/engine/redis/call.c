@@ -170,7 +170,7 @@ rcall_say(struct redis *r, const struct rcall *c)
 
 	for (uint32_t i = 0; i < c->n_queues; i++)
 		keys += N_KEYS + rqueue_at(r, queues[i])->n_prios;
-	rwire_begin(r->wire, 3 + keys + COMMON + 2 * (size_t)c->n_queues + c->verb->count(c));
+	rwire_begin(r->wire, 3 + keys + COMMON + 3 * (size_t)c->n_queues + c->verb->count(c));
 	rwire_arg(r->wire, SLICE("EVALSHA"));
 	rwire_arg(r->wire, slice_of(r->sha));
 	rwire_number(r->wire, (int64_t)keys);
@@ -180,6 +180,7 @@ rcall_say(struct redis *r, const struct rcall *c)
 	for (uint32_t i = 0; i < c->n_queues; i++) {
 		put_name(r, rqueue_at(r, queues[i]));
 		put_prios(r, rqueue_at(r, queues[i]));
+		rwire_number(r->wire, (int64_t)*redis_seen(r, rqueue_at(r, queues[i])));
 	}
 	c->verb->encode(r, c);
 }
@@ -222,7 +223,7 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 		struct rqueue *q = rqueue_at(r, queues_of(c)[i]);
 		int64_t ready;
 
-		if (!is_array(tail, 8) || !is_array(tail->element[5], 0) ||
+		if (!is_array(tail, 10) || !is_array(tail->element[5], 0) ||
 		    !is_array(tail->element[6], 0))
 			return odd(err, r, "an answer without its end");
 		q->next_due = tail->element[0]->len ? redis_ns(redis_int(tail->element[0]))
@@ -234,6 +235,8 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 		tell_ended(r, tail->element[5]);
 		redis_tell_freed(r, q, tail->element[6]);
 		redis_point_elsewhere(c, tail->element[7]);
+		redis_note_number(r, q, (uint64_t)redis_int(tail->element[8]),
+				  (uint64_t)redis_int(tail->element[9]));
 		if (ready > 0 && r->outer.ready)
 			r->outer.ready(r->outer.ready_arg, slice_of(q->space), slice_of(q->name),
 				       (uint32_t)ready);

@@ -4,7 +4,7 @@ local queues = {}
 local n_queues, epoch, lives = string.match(ARGV[8], '^(%d+) ?(%d*) ?(%S*)$')
 
 for i = 1, tonumber(n_queues) do
-	queues[i] = open_queue(arg(), arg())
+	queues[i] = open_queue(arg(), arg(), num())
 	local missing = unknown_prios(queues[i])
 
 	if #missing > 0 then
@@ -49,6 +49,7 @@ for i, q in ipairs(queues) do
 	for _, key in ipairs(q.freed) do
 		call('PUBLISH', channel, node .. ':' .. q.name .. ' ' .. key)
 	end
-	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed, q.lives }
+	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed, q.lives,
+		q.number, q.lost }
 end
 return { 'ok', int(now), before - budget, answer, tails }

@@ -160,6 +160,42 @@ says(const redisReply *info, const char *line)
 	return at && (at == info->str || at[-1] == '\n') && strchr("\r\n", at[strlen(line)]);
 }
 
+/* A setting of a server, or "" where it does not tell. */
+static void
+ask_setting(struct rnode *n, const char *name, char *out, size_t size)
+{
+	const struct slice words[] = { SLICE("CONFIG"), SLICE("GET"), slice_of(name) };
+	redisReply *reply = NULL;
+
+	*out = '\0';
+	if (n->wire.fd >= 0 && rnode_ask(n, words, 3, &reply, NULL) == 0 &&
+	    reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[1]->str)
+		(void)snprintf(out, size, "%s", reply->element[1]->str);
+	if (reply)
+		freeReplyObject(reply);
+}
+
+/* What an answer is worth is for the server's settings to say. */
+static void
+judge(struct rnode *n, const redisReply *info)
+{
+	char file[16], sync[16];
+
+	ask_setting(n, "appendonly", file, sizeof file);
+	ask_setting(n, "appendfsync", sync, sizeof sync);
+	*n->weak = '\0';
+	if (strcmp(file, "yes") != 0 || strcmp(sync, "always") != 0)
+		(void)snprintf(n->weak, sizeof n->weak,
+			       "appendonly is %s and appendfsync %s; set yes and always",
+			       *file ? file : "not told", *sync ? sync : "not told");
+	else if (!says(info, "maxmemory:0") && !says(info, "maxmemory_policy:noeviction"))
+		(void)snprintf(n->weak, sizeof n->weak, "maxmemory-policy is not noeviction");
+	else if (!says(info, "connected_slaves:0"))
+		(void)snprintf(n->weak, sizeof n->weak,
+			       "it has replicas, which may take its place and lack the last writes");
+	n->met = true;
+}
+
 /* Connect, and learn what it is. Who may not ask takes it for a server of its own. */
 static int
 meet(struct rnode *n, bool *is_cluster, struct slu_err *err)
@@ -175,6 +211,8 @@ meet(struct rnode *n, bool *is_cluster, struct slu_err *err)
 		rc = slu_fail(err, SLU_EDOWN, "redis %s is a replica", n->address);
 		rwire_close(&n->wire);
 	}
+	if (!rc)
+		judge(n, info);
 	if (info)
 		freeReplyObject(info);
 	return rc;

@@ -26,14 +26,17 @@
 enum {
 	RNODE_SLOTS = 16384,
 	RNODE_ADDRESS = 280, /* bytes of one address, with the end */
+	RNODE_WEAK = 120,
 	RNODES_MAX = 1024
 };
 
 struct rnode {
 	char address[RNODE_ADDRESS];
 	struct rwire wire;
-	bool loaded; /* it has the script */
-	bool listed; /* it is in the table */
+	bool loaded;           /* it has the script */
+	bool listed;           /* it is in the table */
+	bool met;              /* anew, since somebody has looked */
+	char weak[RNODE_WEAK]; /* why its answers are not on disk when they are given; or "" */
 
 	/* C2 */
 	bool refuses; /* it has said so; its connection still has answers */

@@ -4,7 +4,6 @@
 #include "engine/redis/redis_in.h"
 
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "core/supplier.h"
 #include "engine/redis/piece.h"
@@ -85,38 +84,6 @@ redis_know_all(struct redis *r, struct slu_err *err)
 	return rc;
 }
 
-/* A setting of a server, or "" where it does not tell. */
-static void
-ask_setting(struct rnode *n, const char *name, char *out, size_t size)
-{
-	const struct slice words[] = { SLICE("CONFIG"), SLICE("GET"), slice_of(name) };
-	redisReply *reply = NULL;
-
-	*out = '\0';
-	if (rnode_ask(n, words, 3, &reply, NULL) == 0 && reply->type == REDIS_REPLY_ARRAY &&
-	    reply->elements == 2 && reply->element[1]->str)
-		(void)snprintf(out, size, "%s", reply->element[1]->str);
-	if (reply)
-		freeReplyObject(reply);
-}
-
-/* What an answer is worth is for the server's settings to say. */
-static void
-tell_durability(struct redis *r, struct rnode *n)
-{
-	char file[16], sync[16];
-
-	if (r->outer.lane || !r->outer.log || rnode_ready(&r->nodes, n, NULL))
-		return;
-	ask_setting(n, "appendonly", file, sizeof file);
-	if (n->wire.fd >= 0)
-		ask_setting(n, "appendfsync", sync, sizeof sync);
-	if (strcmp(file, "yes") != 0 || strcmp(sync, "always") != 0)
-		log_warn(r->outer.log, "redis may lose what was accepted: set appendonly yes and appendfsync always",
-			 F_STR("address", n->address), F_STR("appendonly", file),
-			 F_STR("appendfsync", sync));
-}
-
 static int
 check_prefix(const char *prefix, struct slu_err *err)
 {
@@ -181,8 +148,9 @@ look_around(struct redis *r, uint64_t *highest, struct slu_err *err)
 	if (!rc)
 		rc = rcalls_run(r, err);
 	for (uint32_t i = 0; i < r->nodes.n && !rc; i++)
-		if (r->nodes.all[i]->listed || !r->nodes.cluster)
-			tell_durability(r, r->nodes.all[i]);
+		if (r->nodes.all[i]->listed)
+			(void)rnode_ready(&r->nodes, r->nodes.all[i], NULL); /* its health is told */
+	redis_tell_health(r);
 	return rc;
 }
 
@@ -267,23 +235,6 @@ take_news(struct redis *r)
 	}
 }
 
-/* D5 */
-static void
-tell_health(struct redis *r)
-{
-	const struct rnode *n = rnodes_who_is_down(&r->nodes);
-
-	if (n && !r->down && r->outer.log)
-		log_error(r->outer.log, "redis cannot be reached", F_STR("why", n->down_why.text));
-	if (!n && r->down && r->outer.log)
-		log_info(r->outer.log, "redis is back", F_STR("address", r->conf.wire.address));
-	pthread_mutex_lock(&r->mtx);
-	r->down = n;
-	if (n)
-		r->down_why = n->down_why;
-	pthread_mutex_unlock(&r->mtx);
-}
-
 static void
 plan_batch(struct redis *r, struct op *batch)
 {
@@ -315,7 +266,7 @@ redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct
 	(void)rcalls_run(r, err); /* its ops say so */
 	take_news(r);
 	run_due(r, due);
-	tell_health(r);
+	redis_tell_health(r);
 	return 0;
 }
 
@@ -329,19 +280,6 @@ redis_next_due(struct engine *e)
 		if (due_at(r, h) < first)
 			first = due_at(r, h);
 	return first;
-}
-
-static int
-redis_health(struct engine *e, struct slu_err *err)
-{
-	struct redis *r = of_engine(e);
-	int rc = 0;
-
-	pthread_mutex_lock(&r->mtx);
-	if (r->down)
-		rc = slu_fail(err, SLU_EDOWN, "%s", r->down_why.text);
-	pthread_mutex_unlock(&r->mtx);
-	return rc;
 }
 
 /* A slot has one master, and a call goes to one. */
@@ -384,6 +322,7 @@ const struct engine_ops engine_redis = {
 	.run = redis_run,
 	.next_due = redis_next_due,
 	.health = redis_health,
+	.warnings = redis_warnings,
 	.apart = redis_apart,
 	.read = redis_read,
 	.unpin = redis_unpin,

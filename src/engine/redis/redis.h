@@ -67,7 +67,10 @@
  *      says of a queue goes with every call for it, and its mark is set by that call. Two
  *      shards may share a server: each has its queues and its notices (sluice:queues:s:<shard>),
  *      the rest is one for both.
- *  D8  A lease on a key ends in the first call of any node after its time; what was staged
+ *  D9  A node sends the highest number that it has seen. A counter that is behind it has lost
+ *      writes that were answered: it is lifted in the same step, before a token is granted,
+ *      and that is said loudly (log, metric, warning).
+ *  D10 A lease on a key ends in the first call of any node after its time; what was staged
  *      under it goes in the same step.
  */
 #ifndef ENGINE_REDIS_REDIS_H

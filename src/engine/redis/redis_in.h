@@ -13,6 +13,10 @@
 #include "engine/redis/redis.h"
 #include "engine/redis/watch.h"
 
+enum {
+	REDIS_WEAK = 4 /* servers that are named in warnings */
+};
+
 /* A queue as this node knows it. */
 struct rqueue {
 	const char *space, *name; /* in one piece of memory, with base */
@@ -20,6 +24,7 @@ struct rqueue {
 	char *space_shown, *shown;
 	uint64_t hash;
 	unsigned slot; /* in a cluster */
+	uint64_t seen; /* D9: the highest number, of a counter of its own */
 	int32_t *prios;
 	uint32_t n_prios;
 	bool listed; /* in <prefix>:queues */
@@ -83,6 +88,7 @@ struct redis {
 	slu_time now;   /* of the run */
 	slu_time skew;  /* our time less the server's */
 	uint64_t op_id; /* of the last call */
+	uint64_t seen;  /* D9: the highest number, of the shard's counter */
 	uint32_t budget;
 	uint64_t random;
 	struct op_queue ignored; /* of queues of which only the sums are wanted */
@@ -92,6 +98,9 @@ struct redis {
 	pthread_mutex_t mtx;
 	bool down;
 	struct slu_err down_why;
+	struct engine_warning lost; /* no name: nothing is */
+	struct engine_warning weak[REDIS_WEAK];
+	unsigned n_weak;
 };
 
 /* ---- queues.c ---- */
@@ -147,6 +156,21 @@ int redis_ids_open(struct redis *r, uint64_t *highest, struct slu_err *err);
 /* Before a message with that id is sent. */
 int redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err);
 int redis_ids_note_given(struct redis *r, uint64_t id, struct slu_err *err);
+
+/* ---- health.c ---- */
+
+/* D9: the highest number that this node has met, of the counter of q. */
+uint64_t *redis_seen(struct redis *r, struct rqueue *q);
+
+/* The last number that a call took, or 0; and what the counter said, if it was too low. */
+void redis_note_number(struct redis *r, struct rqueue *q, uint64_t number, uint64_t found);
+
+/* At the end of each run. */
+void redis_tell_health(struct redis *r);
+
+/* engine_ops.health, engine_ops.warnings */
+int redis_health(struct engine *e, struct slu_err *err);
+unsigned redis_warnings(struct engine *e, struct engine_warning *out, unsigned max);
 
 /* ---- verbs.c ---- */
 

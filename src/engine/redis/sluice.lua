@@ -9,12 +9,13 @@
 --          us is left alone: the call came before it
 --          4 steps that may be spent on what is due  5 dice, 0 .. 1  6 the default policy
 --          7 'channel node' of notices  8 number of queues; from whoever has a map, 'number epoch
---          lives': see engine/move.h. Then for each queue: its name, and its priorities as
---          '0,5,10'; then what the verb needs
+--          lives': see engine/move.h. Then for each queue: its name, its priorities as
+--          '0,5,10', and the highest number that the caller has seen; then what the verb needs
 --
 -- Answer   { 'ok', time, steps used, answer of the verb, { of each queue: next due,
 --            ready if there is something new, failures, deaths, ends, ids
---            whose lease ran out, lock keys that can be had } }
+--            whose lease ran out, lock keys that can be had, where it lives, the last number
+--            that was taken, what the counter said if it was behind } }
 --          { 'prios', queue, priority... }: nothing has happened; call again with the keys
 --          of these priorities, too
 --
@@ -28,6 +29,7 @@ local READY, DELAYED, LEASED, HELD, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6
 local HOLDS, EXTENDED = 1, 2
 local MAX_ATTEMPTS, EXPIRED, REJECTED = 1, 2, 3
 local OK, ENOTFOUND, ELEASE, ECONFLICT = 0, 1, 2, 3
+local LIFT = 2 ^ 20 -- beyond what was seen of a counter that is behind
 local OP_KEPT = 30e6 -- so long the answer of a claim can be had again
 
 local call = redis.call
@@ -75,8 +77,8 @@ local function read_away(text)
 	return n
 end
 
-local function open_queue(name, prios)
-	local q = { name = name, pending = {}, order = {}, failed = 0, died = 0, done = 0, ended = {},
+local function open_queue(name, prios, seen)
+	local q = { name = name, seen = seen, number = 0, lost = 0, pending = {}, order = {}, failed = 0, died = 0, done = 0, ended = {},
 		freed = {} }
 
 	for i, name in ipairs(names) do
@@ -118,8 +120,15 @@ local function unknown_prios(q)
 	return missing
 end
 
+-- D9: what is not above all that the caller has seen was given before, and the server has
+-- forgotten it. How far others have seen nobody knows: hence the distance.
 local function next_number(q)
-	return call('INCR', q.counter)
+	q.number = call('INCR', q.counter)
+	if q.number <= q.seen then
+		q.lost, q.number = q.number, q.seen + LIFT
+		call('SET', q.counter, int(q.number))
+	end
+	return q.number
 end
 
 -- ---- Messages: s state, p priority, d due, n number, a attempts, x failures, m its own

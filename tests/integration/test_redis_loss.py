@@ -1,0 +1,110 @@
+"""A Redis that lost what it had answered, and one that may: both are said aloud."""
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
+from redis import Cluster, Redis  # noqa: E402
+from served import Server, texts, until  # noqa: E402
+
+
+def warnings(server):
+    answer = server.get("/readyz")
+    assert answer.status == 200, answer
+    return {w["warning"]: w["message"] for w in answer.body.get("warnings", [])}
+
+
+def lost(server):
+    return server.metric('sluice_lost_writes_total{shard="0"}')
+
+
+def again(server, **params):
+    """What there is, as soon as it is served again."""
+    return until(lambda: (a := server.get("/dequeue", **server.here(**params))).status == 200 and a.body)
+
+
+def test_a_replica_that_lacks_writes_is_told_and_tokens_rise(tmp_path):
+    """SH-F8, fault 14: what was answered is gone, and no old token is given again."""
+    with Redis(tmp_path / "master") as master, \
+            Redis(tmp_path / "replica", "--replicaof", f"127.0.0.1 {master.port}") as replica:
+        until(lambda: "master_link_status:up" in replica.command("INFO", "replication"))
+        with Server(tmp_path / "node", "--redis-address", f"{master.address},{replica.address}",
+                    engine="redis") as server:
+            server.enqueue({"text": "kept"})
+            assert master.command("WAIT", 1, 60000) == ":1\r\n"
+            replica.command("REPLICAOF", "NO", "ONE")
+            server.enqueue(*({"text": "lost"} for _ in range(10)))
+            held = server.take()
+            assert texts([held]) == ["kept"] and lost(server) == 0
+            master.kill()
+            found = again(server)
+            assert texts(found) == ["kept"]
+            assert found[0]["fencing_token"] > held["fencing_token"]
+            assert lost(server) == 1
+            assert replica.address in warnings(server)["lost_writes"]
+            assert re.search("level=error.*without writes", server.said())
+            assert server.settle("/ack", held).status == 409
+            server.ack(found[0])
+            server.enqueue({"text": "new"})
+            assert server.take()["fencing_token"] > found[0]["fencing_token"]
+            assert lost(server) == 1
+
+
+def test_an_older_copy_is_told(tmp_path):
+    with Redis(tmp_path / "r") as redis, \
+            Server(tmp_path / "n", "--redis-address", redis.address, engine="redis") as server:
+        server.enqueue({"text": "a"})
+        old = redis.command("GET", "sluice:counter").split("\r\n")[1]
+        server.enqueue({"text": "b"}, {"text": "c"})
+        tokens = [m["fencing_token"] for m in server.dequeue(limit=2)]
+        redis.command("SET", "sluice:counter", old)
+        tokens.append(server.take()["fencing_token"])
+        assert tokens == sorted(set(tokens))
+        assert "lost_writes" in warnings(server)
+
+
+def test_a_queue_of_a_cluster_has_a_counter_that_is_watched(tmp_path):
+    with Cluster(tmp_path / "c", "--appendonly", "no") as cluster, \
+            Server(tmp_path / "n", "--redis-address", cluster.address, engine="redis") as server:
+        server.enqueue({"text": "a"}, {"text": "b"})
+        first = server.take()["fencing_token"]
+        server.enqueue({"text": "x", "topic": "other"})
+        key = f"sluice:q:{{mail:{server.namespace}}}:counter"
+        assert sum(":1\r\n" in n.command("DEL", key) for n in cluster.nodes) == 1
+        assert server.take(topic="other")
+        assert lost(server) == 0
+        assert server.take()["fencing_token"] > first
+        assert lost(server) == 1
+        said = warnings(server)
+        assert "lost_writes" in said and "appendonly" in said["weak_persistence"]
+
+
+@pytest.mark.parametrize("options, word", [
+    (("--appendonly", "no"), "appendonly"),
+    (("--appendfsync", "everysec"), "everysec"),
+    (("--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru"), "maxmemory-policy"),
+    ((), None),
+])
+def test_what_an_answer_is_worth_is_shown(tmp_path, options, word):
+    with Redis(tmp_path / "r", *options) as redis, \
+            Server(tmp_path / "n", "--redis-address", redis.address, "--shards", "2", engine="redis") as server:
+        answer = server.get("/readyz")
+        assert answer.status == 200 and answer.body["status"] == "ready"
+        shown = answer.body.get("warnings", [])
+        assert len(shown) == (1 if word else 0)
+        if word:
+            assert shown[0]["warning"] == "weak_persistence" and shown[0]["name"] == "default"
+            assert redis.address in shown[0]["message"] and word in shown[0]["message"]
+            assert word in server.said()
+
+
+def test_a_server_with_replicas_says_so_when_it_is_met_again(tmp_path):
+    with Redis(tmp_path / "m") as master, \
+            Server(tmp_path / "n", "--redis-address", master.address, engine="redis") as server:
+        assert warnings(server) == {}
+        with Redis(tmp_path / "s", "--replicaof", f"127.0.0.1 {master.port}") as replica:
+            until(lambda: "master_link_status:up" in replica.command("INFO", "replication"))
+            master.command("CLIENT", "KILL", "TYPE", "normal")
+            assert "replicas" in until(lambda: warnings(server).get("weak_persistence"))
