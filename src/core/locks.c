@@ -74,13 +74,21 @@ hash_of(const struct locks *l, const struct lock_id *it)
 static uint64_t
 loose_hash(const void *slab, uint32_t h)
 {
-	return ((const struct loose *)slab_at(slab, h))->etag * 0x9e3779b97f4a7c15u;
+	return ((const struct loose *)slab_at(slab, h))->tag * 0x9e3779b97f4a7c15u;
 }
 
 static bool
 loose_is(const void *slab, uint32_t h, const void *key)
 {
-	return ((const struct loose *)slab_at(slab, h))->etag == *(const uint64_t *)key;
+	return ((const struct loose *)slab_at(slab, h))->tag == *(const uint64_t *)key;
+}
+
+uint64_t
+locks_tag(const struct locks *l, const struct lock_ref *ref, uint64_t etag)
+{
+	const struct lock_id it = { ref->space, ref->key, ref->id };
+
+	return is_key(&it) ? hash_of(l, &it) ^ etag : etag;
 }
 
 int

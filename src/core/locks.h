@@ -28,7 +28,7 @@
  *      rollback, and the end of the lease, forget all of it.
  *  K4  Committing something is one version more, however much was staged: the holder sees
  *      it as committed + 1. Committing nothing is none.
- *  K5  Every document has an etag of its own, which no other ever has.
+ *  K5  Every document has an etag of its own, which no other of its key ever has.
  *  K6  To release what one does not hold changes nothing and is no failure: it is asked
  *      again when an answer was lost.
  *  K7  The state of a message is held by whoever holds the message, and has no lease of its
@@ -149,6 +149,20 @@ struct lock_end {
 
 int locks_release(struct locks *l, const struct lock_ref *ref, struct lock_end end,
 		  slu_time now, struct lock_change *out, enum lock_why *why);
+
+/* A document as it was committed on another shard, of a key that has none of that name: else
+ * there is no change (out->next NULL). Put its place into next. SLU_ETOOBIG. */
+struct lock_gift {
+	struct slice space, key;
+	uint64_t id; /* of the message, if it is that one's state */
+	struct slice name;
+	uint64_t etag;
+	uint64_t version; /* of the key, as the next two */
+	slu_time updated;
+	bool hidden;
+};
+
+int locks_give(struct locks *l, const struct lock_gift *gift, struct lock_change *out);
 
 /* By what right: 0, or as above. without_txn: a transaction need not be said. */
 int locks_check(const struct locks *l, const struct lock_ref *ref, bool without_txn,

@@ -241,6 +241,36 @@ locks_put(struct locks *l, const struct lock_ref *ref, struct slice name, uint64
 	return rc;
 }
 
+int
+locks_give(struct locks *l, const struct lock_gift *gift, struct lock_change *out)
+{
+	const uint32_t h = locks_handle(l, gift->space, gift->key, gift->id);
+	struct lock_draft d;
+	struct lock_doc *doc;
+	int rc;
+
+	out->next = NULL;
+	lock_draft(&d, h == SLAB_NONE ? NULL : locks_entry(l, h)->lock);
+	if (h == SLAB_NONE) {
+		d.lock.space = gift->space;
+		d.lock.key = gift->key;
+		d.lock.id = gift->id;
+	}
+	if (lock_doc(&d.lock, gift->name))
+		return 0;
+	if (!has_room(&d.lock, gift->name))
+		return SLU_ETOOBIG;
+	doc = &d.docs[d.lock.n++];
+	*doc = (struct lock_doc){ .name = gift->name, .etag = gift->etag };
+	d.lock.version = gift->version > d.lock.version ? gift->version : d.lock.version;
+	d.lock.updated = gift->updated > d.lock.updated ? gift->updated : d.lock.updated;
+	d.lock.hidden = gift->hidden;
+	rc = promise(l, h, &d.lock, out);
+	out->number = gift->etag;
+	out->adds = true;
+	return rc;
+}
+
 /* True: there was something, and it is not to be. */
 static bool
 stage_removal(struct lock_doc *doc)

@@ -25,8 +25,10 @@ struct entry {
 	struct list freed;
 };
 
+/* Etags are one counter's, but keys come from other shards with theirs: only with the name
+ * of its key an etag says which document it is. */
 struct loose {
-	uint64_t etag;
+	uint64_t tag; /* locks_tag */
 	uint64_t where;
 };
 
@@ -66,6 +68,7 @@ lock_is_held(const struct lock *lock, slu_time now)
 /* locks.c */
 uint32_t locks_handle(const struct locks *l, struct slice space, struct slice key,
 		      uint64_t id); /* or SLAB_NONE */
+uint64_t locks_tag(const struct locks *l, const struct lock_ref *ref, uint64_t etag);
 int locks_reserve(struct locks *l); /* one key more: SLU_ENOMEM */
 void locks_put_in_place(struct locks *l, uint32_t h, struct lock *next, uint64_t where);
 void locks_set_due(struct locks *l, uint32_t h); /* its time has changed */

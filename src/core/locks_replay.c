@@ -13,15 +13,15 @@
 /* ---- Documents without a key ---- */
 
 static uint64_t
-loose_key(uint64_t etag)
+loose_key(uint64_t tag)
 {
-	return etag * 0x9e3779b97f4a7c15u;
+	return tag * 0x9e3779b97f4a7c15u;
 }
 
 static int
-add_loose(struct locks *l, uint64_t etag, uint64_t where)
+add_loose(struct locks *l, uint64_t tag, uint64_t where)
 {
-	uint32_t h = map_find(&l->loose_etags, loose_key(etag), &etag);
+	uint32_t h = map_find(&l->loose_etags, loose_key(tag), &tag);
 	struct loose *it;
 
 	if (h != MAP_NONE) {
@@ -36,21 +36,21 @@ add_loose(struct locks *l, uint64_t etag, uint64_t where)
 	if (h == SLAB_NONE)
 		return SLU_ENOMEM;
 	it = slab_at(&l->loose, h);
-	*it = (struct loose){ etag, where };
-	return map_insert(&l->loose_etags, loose_key(etag), h);
+	*it = (struct loose){ tag, where };
+	return map_insert(&l->loose_etags, loose_key(tag), h);
 }
 
 /* Its place, or 0; it is loose no more. */
 static uint64_t
-take_loose(struct locks *l, uint64_t etag)
+take_loose(struct locks *l, uint64_t tag)
 {
-	const uint32_t h = map_find(&l->loose_etags, loose_key(etag), &etag);
+	const uint32_t h = map_find(&l->loose_etags, loose_key(tag), &tag);
 	uint64_t where;
 
 	if (h == MAP_NONE)
 		return 0;
 	where = ((struct loose *)slab_at(&l->loose, h))->where;
-	map_remove(&l->loose_etags, loose_key(etag), h);
+	map_remove(&l->loose_etags, loose_key(tag), h);
 	slab_free(&l->loose, h);
 	return where;
 }
@@ -58,8 +58,10 @@ take_loose(struct locks *l, uint64_t etag)
 /* ---- Replay ---- */
 
 static uint64_t
-place_of(struct locks *l, const struct lock *old, uint64_t etag)
+place_of(struct locks *l, const struct lock *like, const struct lock *old, uint64_t etag)
 {
+	const struct lock_ref ref = { .space = like->space, .key = like->key, .id = like->id };
+
 	if (!etag)
 		return 0;
 	for (uint32_t i = 0; old && i < old->n; i++) {
@@ -68,7 +70,7 @@ place_of(struct locks *l, const struct lock *old, uint64_t etag)
 		if (old->docs[i].staged == etag)
 			return old->docs[i].staged_where;
 	}
-	return take_loose(l, etag);
+	return take_loose(l, locks_tag(l, &ref, etag));
 }
 
 int
@@ -84,8 +86,8 @@ locks_replay(struct locks *l, const struct lock *like, uint64_t where)
 	if (!next)
 		return SLU_ENOMEM;
 	for (uint32_t i = 0; i < next->n; i++) {
-		next->docs[i].where = place_of(l, old, next->docs[i].etag);
-		next->docs[i].staged_where = place_of(l, old, next->docs[i].staged);
+		next->docs[i].where = place_of(l, like, old, next->docs[i].etag);
+		next->docs[i].staged_where = place_of(l, like, old, next->docs[i].staged);
 	}
 	locks_put_in_place(l, h, next, where);
 	return 0;
@@ -107,7 +109,7 @@ locks_replay_doc(struct locks *l, const struct lock_ref *ref, uint64_t etag, uin
 	const struct lock *lock = h == SLAB_NONE ? NULL : locks_entry(l, h)->lock;
 
 	if (!lock || !has_etag(lock, etag))
-		return add_loose(l, etag, where);
+		return add_loose(l, locks_tag(l, ref, etag), where);
 	locks_move_doc(l, lock, etag, where);
 	return 0;
 }
@@ -143,8 +145,8 @@ drop_loose(struct locks *l)
 	for (uint32_t h = 0; l->loose.used && h < l->loose.fresh; h++) {
 		const struct loose *it = slab_at(&l->loose, h);
 
-		if (map_find(&l->loose_etags, loose_key(it->etag), &it->etag) == h)
-			locks_drop(l, take_loose(l, it->etag));
+		if (map_find(&l->loose_etags, loose_key(it->tag), &it->tag) == h)
+			locks_drop(l, take_loose(l, it->tag));
 	}
 }
 

@@ -91,14 +91,58 @@ give_result(struct clerk *k, uint32_t queue, const struct op_put *put, struct sl
 	return clerk_carry_out(k, &c, put->m.payload, err);
 }
 
+/* The document first, then the key that names it. Behind a message that was there before it
+ * is left out. */
 static int
-give_one(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err *err)
+give_state(struct clerk *k, const struct op_put *put, const struct op_put *message,
+	   struct slu_err *err)
+{
+	const struct message *m = &put->m;
+	const struct lock_gift gift = {
+		.space = m->key.n ? m->space : (struct slice){ 0 },
+		.key = m->key,
+		.id = m->key.n ? 0 : m->id,
+		.name = m->idem,
+		.etag = m->number,
+		.version = put->stood.version,
+		.updated = m->due,
+		.hidden = put->stood.flags & MOVE_HIDDEN,
+	};
+	struct lock_change c;
+	uint64_t where;
+	int rc;
+
+	if (m->key.n > LOCK_KEY_MAX || m->idem.n > LOCK_NAME_MAX || !m->id || !m->number ||
+	    (gift.id && (!message || message->m.id != m->id)))
+		return slu_fail(err, SLU_EINVAL, "a document of nothing that is in the batch");
+	if (gift.id && !message->taken)
+		return 0;
+	rc = locks_give(k->locks, &gift, &c);
+	if (rc || !c.next)
+		return rc;
+	rc = k->ops->keep_document(k, m, &where, err);
+	if (rc) {
+		locks_undo(&c);
+		return rc;
+	}
+	lock_doc(c.next, gift.name)->where = where;
+	rc = clerk_carry_out_lock(k, &c, err);
+	if (rc)
+		k->ops->drop(k, where);
+	return rc;
+}
+
+static int
+give_one(struct clerk *k, uint32_t queue, struct op_put *put, const struct op_put *message,
+	 struct slu_err *err)
 {
 	switch (put->stood.kind) {
 	case MOVE_MESSAGE:
 		return give_message(k, queue, put, err);
 	case MOVE_RESULT:
 		return give_result(k, queue, put, err);
+	case MOVE_STATE:
+		return give_state(k, put, message, err);
 	default:
 		return slu_fail(err, SLU_EINVAL, "a row of kind %d", (int)put->stood.kind);
 	}
@@ -107,6 +151,8 @@ give_one(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err *er
 static int
 give_all(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 {
+	const struct op_put *message = NULL;
+
 	for (uint32_t i = 0; i < op->n_puts; i++) {
 		struct op_put *put = &op->puts[i];
 		int rc;
@@ -114,7 +160,8 @@ give_all(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 		put->m.space = put->m.space.n ? put->m.space : op->space;
 		put->m.queue = put->m.queue.n ? put->m.queue : op->queue;
 		put->taken = false;
-		rc = give_one(k, queue, put, err);
+		rc = give_one(k, queue, put, message, err);
+		message = put->stood.kind == MOVE_MESSAGE ? put : message;
 		op->failed = i;
 		if (rc) {
 			take_back(k, op, i);

@@ -22,6 +22,7 @@ int clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row
 /* clerk_lock.c: the verbs of locks that change something; what falls due. */
 clerk_fn clerk_acquire, clerk_keepalive, clerk_release_lock, clerk_state_put,
 	clerk_state_remove, clerk_state_meta;
+int clerk_carry_out_lock(struct clerk *k, struct lock_change *c, struct slu_err *err);
 int clerk_tick_locks(struct clerk *k, slu_time until, struct slu_err *err);
 
 /* Which key an op is about, and by whose right; the key, or NULL. SLU_EINVAL. */

@@ -115,8 +115,8 @@ report_freed(struct clerk *k)
 			k->freed(k->ready_arg, space, key);
 }
 
-static int
-carry_out(struct clerk *k, struct lock_change *c, struct slu_err *err)
+int
+clerk_carry_out_lock(struct clerk *k, struct lock_change *c, struct slu_err *err)
 {
 	const int rc = k->ops->keep_lock(k, c, err);
 
@@ -180,7 +180,7 @@ clerk_acquire(struct clerk *k, struct op *op)
 	if (!rc)
 		rc = decide_acquire(k, op, &ref, &c, &err);
 	if (!rc)
-		rc = carry_out(k, &c, &err);
+		rc = clerk_carry_out_lock(k, &c, &err);
 	if (rc) {
 		clerk_lock_refuse(k, op, &ref, rc, &err);
 		return;
@@ -211,7 +211,7 @@ change_held(struct clerk *k, struct op *op, decide_fn *decide)
 	if (!rc)
 		rc = decide(k, op, &ref, &c);
 	if (!rc && c.next)
-		rc = carry_out(k, &c, &err);
+		rc = clerk_carry_out_lock(k, &c, &err);
 	if (rc) {
 		clerk_lock_refuse(k, op, &ref, rc, &err);
 		return;
@@ -316,7 +316,7 @@ put_document(struct clerk *k, struct op *op, const struct message *m, struct loc
 		return rc;
 	}
 	lock_doc(c->next, op->lock.name)->staged_where = where;
-	rc = carry_out(k, c, err);
+	rc = clerk_carry_out_lock(k, c, err);
 	if (rc)
 		k->ops->drop(k, where);
 	return rc;
@@ -369,7 +369,7 @@ clerk_tick_locks(struct clerk *k, slu_time until, struct slu_err *err)
 	int rc = 0;
 
 	while (!rc && locks_tick(k->locks, until, &k->budget, &c))
-		rc = carry_out(k, &c, err);
+		rc = clerk_carry_out_lock(k, &c, err);
 	if (!rc && k->budget > 0 && locks_next_due(k->locks) <= until)
 		return slu_fail(err, SLU_ENOMEM, "no memory for the end of a lease");
 	return rc;

@@ -285,7 +285,42 @@ unpin_row(struct clerk *k, struct op_row *row)
 	engine_unpin(k->engine, &row->error);
 }
 
-/* The i-th of the batch, if it fits. */
+static void
+count_row(struct op *op)
+{
+	const struct op_row *row = &op->rows[op->n_rows++];
+
+	op->bytes += (uint64_t)row->record.size + row->payload.size;
+}
+
+/* What is committed; nothing is staged, for nobody holds it. */
+static int
+add_states(struct clerk *k, struct op *op, const struct lock *lock, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; lock && i < lock->n && !rc; i++) {
+		const struct lock_doc *doc = &lock->docs[i];
+		struct op_row *row = &op->rows[op->n_rows];
+
+		*row = (struct op_row){
+			.id = lock->id,
+			.kind = MOVE_STATE,
+			.flags = lock->hidden ? MOVE_HIDDEN : 0,
+			.due = lock->updated,
+			.state_version = lock->version,
+			.state_etag = doc->etag,
+		};
+		if (!doc->etag || !doc->where) /* damaged: it is missed at every start */
+			continue;
+		rc = k->ops->pin(k, doc->where, &row->record, &row->payload, err);
+		if (!rc)
+			count_row(op);
+	}
+	return rc;
+}
+
+/* The i-th of the batch, if it fits, with its documents. */
 static int
 add_row(struct clerk *k, struct op *op, uint32_t queue, uint32_t i, bool *more,
 	struct slu_err *err)
@@ -293,8 +328,13 @@ add_row(struct clerk *k, struct op *op, uint32_t queue, uint32_t i, bool *more,
 	struct op_row *row = &op->rows[op->n_rows];
 	uint32_t msg;
 	const uint64_t id = ledger_batch_at(k->ledger, queue, i, &msg);
+	const struct lock *lock = msg == SLAB_NONE ? NULL : locks_of_message(k->locks, id);
 	int rc;
 
+	*more = op->n_rows + 1 + (lock ? lock->n : 0) <= op->max_rows;
+	if (!*more)
+		return op->n_rows ? 0 : slu_fail(err, SLU_EINVAL, "a message has documents: TAKE %d rows",
+						 LOCK_DOCS_MAX + 1);
 	rc = msg == SLAB_NONE ? result_row(k, id, row, err) : message_row(k, msg, row, err);
 	if (rc)
 		return rc == SLU_ENOTFOUND ? 0 : rc;
@@ -303,9 +343,8 @@ add_row(struct clerk *k, struct op *op, uint32_t queue, uint32_t i, bool *more,
 		unpin_row(k, row);
 		return 0;
 	}
-	op->bytes += (uint64_t)row->record.size + row->payload.size;
-	op->n_rows++;
-	return 0;
+	count_row(op);
+	return add_states(k, op, lock, err);
 }
 
 static int

@@ -3,6 +3,8 @@
  */
 #include "move_rig.h"
 
+#include "base/id.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -358,4 +360,49 @@ MOVE_CASE(to_and_fro_nothing_is_lost_and_lines_stay_in_order)
 	}
 	claim_and_ack(a, lines, &done);
 	CHECK_EQ(put, done);
+}
+
+/* ---- States ---- */
+
+static int
+lock_op(struct rig *r, enum op_verb verb, uint64_t id, uint64_t token, struct op_put *put)
+{
+	static char key[LOCK_KEY_MAX];
+	char uuid[ID_UUID_TEXT];
+
+	(void)snprintf(key, sizeof key, "q/q/state/%s", id_to_uuid(id, uuid));
+	rig_op(&r->op, verb, RIG_SPACE, "q");
+	r->op.lock.key = slice_of(key);
+	r->op.lock.token = token;
+	lock_txn(token, r->op.lock.txn);
+	r->op.puts = put;
+	r->op.n_puts = put != NULL;
+	return rig_do(r, &r->op);
+}
+
+MOVE_CASE(the_state_of_a_message_goes_with_it)
+{
+	struct op_put put = { .m = { .payload = SLICE("half done"), .payload_size = 9, .type = SLICE("text/plain") } };
+	const uint64_t id = rig_put(a, "q", NULL);
+	uint64_t etag = 0;
+	char text[256];
+
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(1, rig_claim(a, "q", 1));
+		CHECK_EQ(0, lock_op(a, OP_STATE_PUT, id, a->rows[0].token, &put));
+		etag = a->op.lock.etag;
+		rig_settle_one(a, OP_NACK, id, a->rows[0].token);
+	}
+	CHECK_EQ(1, move_all(a, b, "q", 70));
+	CHECK_EQ(0, lock_op(a, OP_DESCRIBE, id, 0, NULL));
+	CHECK_EQ(0, a->op.lock.version);
+	rig_reopen(b);
+	CHECK_EQ(0, lock_op(b, OP_STATE_GET, id, 0, NULL));
+	CHECK_EQ(2, b->op.lock.version);
+	CHECK_EQ(etag, b->op.lock.etag);
+	CHECK_EQ(0, engine_read(b->e, &b->op.lock.record, 0, b->op.lock.record.size, text, true, NULL));
+	CHECK_EQ(0, message_decode((struct slice){ text, b->op.lock.record.size }, &b->m, NULL));
+	CHECK(slice_eq(put.m.payload, b->m.payload));
+	CHECK(slice_eq(put.m.type, b->m.type));
+	op_unpin(&b->op);
 }
