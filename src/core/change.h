@@ -23,7 +23,7 @@
  *   OPENED                   leases end no earlier than at + LEDGER_GRACE
  *   RESTORE   queue id and every field above: a message as it stands now, for a log
  *             that moves records forward. ledger_describe makes it
- *   REMEMBER  idem id remember   an idempotency key whose message is gone
+ *   REMEMBER  queue idem id remember   an idempotency key whose message is gone
  *   RESULT    queue id keep where   a result whose message is gone
  *   ASIDE     id             it cannot be read: damaged, and its key goes on without it
  *   MARK      queue move     where the queue lives, and since which epoch

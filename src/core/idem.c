@@ -122,8 +122,17 @@ idem_reserve(struct idem *i)
 	return rc ? rc : map_reserve(&i->map, 1);
 }
 
+/* One more, or (UINT32_MAX) one less. */
+static void
+count(struct idem *i, const struct idem_entry *e, uint32_t by)
+{
+	i->remembered += by;
+	if (i->count)
+		*i->count(i->arg, e->queue) += by;
+}
+
 uint32_t
-idem_add(struct idem *i, struct idem_mark mark, uint64_t id, slu_time now)
+idem_add(struct idem *i, struct idem_mark mark, uint32_t queue, uint64_t id, slu_time now)
 {
 	const uint32_t old = map_find(&i->map, mark.hash, &mark);
 	uint32_t handle;
@@ -135,7 +144,7 @@ idem_add(struct idem *i, struct idem_mark mark, uint64_t id, slu_time now)
 	}
 	handle = slab_new(&i->entries);
 	assert(handle != SLAB_NONE); /* reserved, as is the next */
-	*at(i, handle) = (struct idem_entry){ .check = mark.check, .hour = IDEM_LIVE };
+	*at(i, handle) = (struct idem_entry){ .check = mark.check, .hour = IDEM_LIVE, .queue = queue };
 	split(mark.hash, at(i, handle)->hash);
 	split(id, at(i, handle)->id);
 	rc = map_insert(&i->map, mark.hash, handle);
@@ -152,7 +161,7 @@ idem_end(struct idem *i, uint32_t handle, slu_time until)
 
 	assert(e->hour == IDEM_LIVE);
 	e->hour = short_hour(hour);
-	i->remembered++;
+	count(i, e, 1);
 }
 
 void
@@ -161,7 +170,7 @@ idem_drop(struct idem *i, uint32_t handle)
 	struct idem_entry *e = at(i, handle);
 
 	if (e->hour != IDEM_LIVE)
-		i->remembered--;
+		count(i, e, UINT32_MAX);
 	map_remove(&i->map, joined(e->hash), handle);
 	e->id[0] = e->id[1] = 0;
 	slab_free(&i->entries, handle);

@@ -8,7 +8,7 @@
  * A key is known by 80 bits of keyed hash over namespace, queue and text: a second
  * key with the same bits would be taken for the first and its message lost, so 64
  * were too few. It is remembered to the end of an hour, never for less than asked.
- * 20 bytes and a slot of the map (at most 10.7) each. Once an hour, in slices, all
+ * 24 bytes and a slot of the map (at most 10.7) each. Once an hour, in slices, all
  * are looked at and those that are over are dropped; one that is over counts no
  * more, swept or not.
  *
@@ -26,9 +26,10 @@ struct idem_entry {
 	uint32_t id[2];   /* 0: this memory is free */
 	uint16_t check;
 	uint16_t hour; /* remembered until it begins, modulo 2^16; or IDEM_LIVE */
+	uint32_t queue;
 };
 
-_Static_assert(sizeof(struct idem_entry) == 20, "an idempotency key is small");
+_Static_assert(sizeof(struct idem_entry) == 24, "an idempotency key is small");
 
 struct idem {
 	struct slab entries;
@@ -37,6 +38,10 @@ struct idem {
 	uint32_t cursor;  /* the sweep goes on here */
 	int64_t sweeping; /* the hour it is for, or 0 when there is none */
 	int64_t swept;    /* all that was over at this hour is dropped */
+
+	/* How many are remembered of a queue is counted there; NULL: nobody wants to know. */
+	uint32_t *(*count)(void *arg, uint32_t queue);
+	void *arg;
 };
 
 void idem_init(struct idem *i);
@@ -66,7 +71,8 @@ slu_time idem_until(const struct idem *i, uint32_t handle, slu_time now);
 int idem_reserve(struct idem *i);
 
 /* A live one, which must not be known; room was reserved. */
-uint32_t idem_add(struct idem *i, struct idem_mark mark, uint64_t id, slu_time now);
+uint32_t idem_add(struct idem *i, struct idem_mark mark, uint32_t queue, uint64_t id,
+		  slu_time now);
 
 /* Its message is gone: remember it, or forget it. */
 void idem_end(struct idem *i, uint32_t handle, slu_time until);

@@ -86,6 +86,12 @@ key_is(const void *keys, uint32_t h, const void *key)
 	return k->hash == name->hash && k->topic == name->topic;
 }
 
+static uint32_t *
+remembered_of(void *arg, uint32_t queue)
+{
+	return &ledger_topic(arg, queue)->remembered;
+}
+
 static void
 init_parts(struct ledger *l)
 {
@@ -106,6 +112,8 @@ init_parts(struct ledger *l)
 	slab_init(&l->keys, sizeof(struct key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
 	idem_init(&l->idem);
+	l->idem.count = remembered_of;
+	l->idem.arg = l;
 	results_init(&l->results);
 }
 

@@ -469,6 +469,15 @@ enum ledger_key_is ledger_key_is(const struct ledger *l, uint32_t queue, struct 
 /* The id of the message that the idempotency key is known by, or 0. */
 uint64_t ledger_idem_id(const struct ledger *l, uint32_t queue, struct slice key, slu_time now);
 
+/* An idempotency key that is remembered, of a message that is gone: until when, or 0. */
+slu_time ledger_remembers(const struct ledger *l, uint32_t queue, struct slice key, uint64_t id,
+			  slu_time now, struct idem_mark *mark);
+uint32_t ledger_remembered(const struct ledger *l, uint32_t queue); /* how many */
+
+/* Such a key, as a REMEMBER; NONE when it is known, or its time is over. */
+int ledger_remember_key(struct ledger *l, uint32_t queue, struct slice key, uint64_t id,
+			slu_time until, slu_time now, struct change *out);
+
 /* Results of the queue, up to max of them: their ids, unless NULL. Looks at all there are. */
 uint32_t ledger_results_of(const struct ledger *l, uint32_t queue, uint64_t *ids, uint32_t max);
 

@@ -214,7 +214,7 @@ static void
 apply_remember(struct ledger *l, const struct change *c)
 {
 	if (idem_find(&l->idem, c->idem, c->at) == SLAB_NONE)
-		idem_end(&l->idem, idem_add(&l->idem, c->idem, c->id, c->at),
+		idem_end(&l->idem, idem_add(&l->idem, c->idem, c->queue, c->id, c->at),
 			 c->remember);
 }
 
@@ -326,6 +326,8 @@ is_sound(const struct ledger *l, const struct change *c)
 	switch (c->kind) {
 	case CHANGE_RESTORE:
 		return is_topic(l, c->queue) && c->id && is_state(c) && !two_heads(l, c);
+	case CHANGE_REMEMBER:
+		return is_topic(l, c->queue);
 	case CHANGE_ACCEPT:
 	case CHANGE_RESULT:
 		return is_topic(l, c->queue) && c->id;

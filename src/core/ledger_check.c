@@ -112,7 +112,7 @@ digest_kept(const struct ledger *l)
 		const struct idem_entry *e = slab_at(&l->idem.entries, h);
 
 		if (e->id[0] || e->id[1])
-			sum += hash_keyed(&digest_key, e, sizeof *e);
+			sum += hash_keyed(&digest_key, e, offsetof(struct idem_entry, queue));
 	}
 	for (uint32_t i = 0; i < l->results.by_until.n; i++) {
 		const struct heap_node *n = &l->results.by_until.nodes[i];
@@ -308,6 +308,19 @@ check_keys(const struct ledger *l, const struct topic *t)
 	return wrong;
 }
 
+static uint32_t
+remembered_in(const struct ledger *l, const struct topic *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t h = 0; h < l->idem.entries.fresh; h++) {
+		const struct idem_entry *e = slab_at(&l->idem.entries, h);
+
+		n += (e->id[0] || e->id[1]) && e->queue == t->handle && e->hour != UINT16_MAX;
+	}
+	return n;
+}
+
 static const char *
 check_topic(const struct ledger *l, const struct topic *t,
 	    const uint32_t count[static MSG_STATES])
@@ -322,6 +335,8 @@ check_topic(const struct ledger *l, const struct topic *t,
 	for (int s = 0; s < MSG_STATES; s++)
 		if (count[s] != t->count[s])
 			return "a counter is not what is there";
+	if (remembered_in(l, t) != t->remembered)
+		return "remembered keys are counted wrong";
 	if (dead + taken_in(l, t, MSG_DEAD) != t->count[MSG_DEAD])
 		return "dead letters that are not listed";
 	if (in_heaps != t->queue.ready.n + t->queue.timed.n)

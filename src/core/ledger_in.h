@@ -88,6 +88,7 @@ struct topic {
 	uint32_t purge_key;      /* the next key to look at */
 	slu_time purge_remember; /* their idempotency keys, until */
 
+	uint32_t remembered;   /* idempotency keys whose messages are gone */
 	struct moving *moving; /* what is known of its moves, or NULL */
 };
 

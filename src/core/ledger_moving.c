@@ -546,7 +546,39 @@ ledger_keep_result(struct ledger *l, uint32_t queue, uint64_t id, slu_time until
 	return promise(l, &c, out);
 }
 
+int
+ledger_remember_key(struct ledger *l, uint32_t queue, struct slice key, uint64_t id,
+		    slu_time until, slu_time now, struct change *out)
+{
+	struct change c = ledger_begin(l, CHANGE_REMEMBER, now);
+
+	*out = ledger_begin(l, CHANGE_NONE, now);
+	c.queue = queue;
+	c.id = id;
+	c.remember = until;
+	c.idem = ledger_idem_mark(l, queue, key);
+	if (until <= c.at || idem_find(&l->idem, c.idem, c.at) != SLAB_NONE)
+		return 0;
+	return promise(l, &c, out);
+}
+
 /* ---- Looking ---- */
+
+slu_time
+ledger_remembers(const struct ledger *l, uint32_t queue, struct slice key, uint64_t id,
+		 slu_time now, struct idem_mark *mark)
+{
+	struct change c;
+
+	*mark = ledger_idem_mark(l, queue, key);
+	return ledger_describe_idem(l, *mark, now, &c) && c.id == id ? c.remember : 0;
+}
+
+uint32_t
+ledger_remembered(const struct ledger *l, uint32_t queue)
+{
+	return ledger_topic(l, queue)->remembered;
+}
 
 uint32_t
 ledger_results_of(const struct ledger *l, uint32_t queue, uint64_t *ids, uint32_t max)

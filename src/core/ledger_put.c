@@ -115,7 +115,7 @@ fill_more(struct ledger *l, struct msg *m, const struct change *c)
 	if (c->kind == CHANGE_RESTORE && c->error)
 		ledger_need_more(l, m)->error = c->error;
 	if (idem_is_set(c->idem) && idem_find(&l->idem, c->idem, c->at) == SLAB_NONE)
-		ledger_need_more(l, m)->idem = idem_add(&l->idem, c->idem, c->id, c->at);
+		ledger_need_more(l, m)->idem = idem_add(&l->idem, c->idem, c->queue, c->id, c->at);
 }
 
 static uint32_t

@@ -26,6 +26,13 @@
 
 struct clerk;
 
+/* Whom keys are told to. */
+struct clerk_recall {
+	/* False: no more, now. */
+	bool (*tell)(struct clerk_recall *to, uint64_t id, struct slice key);
+	uint32_t wanted; /* how many it has taken */
+};
+
 struct clerk_ops {
 	/*
 	 * Keep the record of a message that is being accepted; set c->where. m is
@@ -47,7 +54,7 @@ struct clerk_ops {
 	/*
 	 * Keep any other change. text, unless empty, is what c->where is to name: the
 	 * error of a RETRY or DIE, the result of a DONE that keeps one, what a TAKE sets
-	 * aside, whom a GIVEN came from. The names of c->queue (PURGE, POLICY, moves) are the
+	 * aside, whom a GIVEN came from; of a REMEMBER it is the key itself. The names of c->queue (PURGE, POLICY, moves) are the
 	 * ledger's to tell. A code means that it is
 	 * not kept and does not happen.
 	 */
@@ -62,6 +69,16 @@ struct clerk_ops {
 	int (*keep_document)(struct clerk *k, const struct message *m, uint64_t *where,
 			     struct slu_err *err);
 	int (*keep_lock)(struct clerk *k, struct lock_change *c, struct slu_err *err);
+
+	/*
+	 * Tell of idempotency keys of a queue, whose messages are gone: some, each perhaps more
+	 * than once, and also such as are not remembered any more. Goes on with the next call,
+	 * behind the last one unless tell has returned false: it had enough. *end: all have
+	 * been told since the first, and none was wanted (tell returned true, and changed
+	 * nothing). SLU_ENOMEM, SLU_ECORRUPT.
+	 */
+	int (*recall)(struct clerk *k, uint32_t queue, struct clerk_recall *to, bool *end,
+		      struct slu_err *err);
 
 	/* A place that was given and that nothing names. */
 	void (*drop)(struct clerk *k, uint64_t where);

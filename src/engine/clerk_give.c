@@ -3,7 +3,7 @@
  */
 #include "engine/clerk_in.h"
 
-#include "base/limit.h"
+#include "engine/move_keys.h"
 
 #include <assert.h>
 
@@ -80,6 +80,25 @@ give_message(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err
 }
 
 static int
+give_keys(struct clerk *k, uint32_t queue, const struct op_put *put, struct slu_err *err)
+{
+	struct slice rest = put->m.payload;
+	struct move_key key;
+	uint32_t n;
+	int rc;
+
+	rc = move_keys_count(rest, &n, err);
+	while (!rc && move_key_next(&rest, &key)) {
+		struct change c;
+
+		rc = ledger_remember_key(k->ledger, queue, key.text, key.id, key.until, k->now, &c);
+		if (!rc && c.kind != CHANGE_NONE)
+			rc = clerk_carry_out(k, &c, key.text, err);
+	}
+	return rc;
+}
+
+static int
 give_result(struct clerk *k, uint32_t queue, const struct op_put *put, struct slu_err *err)
 {
 	struct change c;
@@ -139,6 +158,8 @@ give_one(struct clerk *k, uint32_t queue, struct op_put *put, const struct op_pu
 	switch (put->stood.kind) {
 	case MOVE_MESSAGE:
 		return give_message(k, queue, put, err);
+	case MOVE_REMEMBERED:
+		return give_keys(k, queue, put, err);
 	case MOVE_RESULT:
 		return give_result(k, queue, put, err);
 	case MOVE_STATE:

@@ -6,8 +6,14 @@
 #include "base/le.h"
 #include "base/limit.h"
 #include "base/mem.h"
+#include "engine/move_keys.h"
 
 #include <assert.h>
+
+enum {
+	KEYS_MAX = 1 << 20, /* bytes of the keys of a batch */
+	KEY_SIZE = 18       /* beside its text */
+};
 
 _Static_assert((int)MOVE_SHARD == (int)LEDGER_SHARD, "a shard's name is as long everywhere");
 
@@ -247,6 +253,84 @@ take_results(struct clerk *k, const struct op *op, uint32_t queue, struct slu_er
 	return rc;
 }
 
+/* ---- Remembered keys ---- */
+
+struct keys {
+	struct clerk_recall to;
+	struct clerk *k;
+	uint32_t queue;
+	uint64_t max_bytes;
+	struct buf text;  /* as move_keys.h has them */
+	struct buf ids;   /* of uint64_t */
+	struct buf marks; /* of struct idem_mark */
+};
+
+static bool
+add_key(struct clerk_recall *to, uint64_t id, struct slice text)
+{
+	struct keys *s = CONTAINER(to, struct keys, to);
+	struct idem_mark mark = { 0 };
+	struct move_key key = { .id = id, .text = text };
+
+	key.until = ledger_remembers(s->k->ledger, s->queue, text, id, s->k->now, &mark);
+	if (!key.until)
+		return true;
+	if (s->text.n + text.n + KEY_SIZE > s->max_bytes && to->wanted)
+		return false;
+	move_key_put(&s->text, &key);
+	buf_put(&s->ids, &id, sizeof id);
+	buf_put(&s->marks, &mark, sizeof mark);
+	to->wanted++;
+	return !s->text.failed && !s->ids.failed && !s->marks.failed;
+}
+
+static int
+set_keys_aside(struct keys *s, struct slu_err *err)
+{
+	struct change_move say = {
+		.what = BATCH_KEYS,
+		.ids = (const uint64_t *)s->ids.p,
+		.marks = (const struct idem_mark *)s->marks.p,
+		.n = s->to.wanted,
+	};
+	struct change c;
+	int rc;
+
+	if (s->text.failed || s->ids.failed || s->marks.failed)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a batch");
+	rc = ledger_take(s->k->ledger, s->queue, &say, s->k->now, &c);
+	return rc ? rc : clerk_carry_out(s->k, &c, buf_slice(&s->text), err);
+}
+
+static int
+take_keys(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err)
+{
+	struct keys s = {
+		.to = { .tell = add_key },
+		.k = k,
+		.queue = queue,
+		.max_bytes = op->max_bytes && op->max_bytes < KEYS_MAX ? op->max_bytes : KEYS_MAX,
+	};
+	bool end = false;
+	int rc;
+
+	if (ledger_remembered(k->ledger, queue) == 0)
+		return 0;
+	buf_init(&s.text, 2 * KEYS_MAX);
+	buf_init(&s.ids, 2 * KEYS_MAX);
+	buf_init(&s.marks, 2 * KEYS_MAX);
+	rc = k->ops->recall(k, queue, &s.to, &end, err);
+	if (!rc && s.to.wanted)
+		rc = set_keys_aside(&s, err);
+	else if (!rc && !end)
+		rc = limit_fail(err, SLU_EBUSY, LIMIT_MOVE, 0, "the log is being searched for "
+							       "idempotency keys");
+	buf_release(&s.text);
+	buf_release(&s.ids);
+	buf_release(&s.marks);
+	return rc;
+}
+
 /* ---- What TAKE answers: a page of the batch ---- */
 
 static bool
@@ -347,6 +431,21 @@ add_row(struct clerk *k, struct op *op, uint32_t queue, uint32_t i, bool *more,
 	return add_states(k, op, lock, err);
 }
 
+/* All of them are one row. */
+static int
+show_keys(struct clerk *k, struct op *op, const struct ledger_moving *v, struct slu_err *err)
+{
+	struct op_row *row = &op->rows[0];
+	const int rc = k->ops->pin(k, v->where, &row->payload, NULL, err);
+
+	if (rc)
+		return rc;
+	*row = (struct op_row){ .kind = MOVE_REMEMBERED, .payload = row->payload };
+	op->n_rows = 1;
+	op->cursor = 0;
+	return 0;
+}
+
 static int
 show_batch(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 {
@@ -358,6 +457,8 @@ show_batch(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 	ledger_moving(k->ledger, queue, &v);
 	op->n_rows = 0;
 	op->bytes = 0;
+	if (v.what == BATCH_KEYS)
+		return show_keys(k, op, &v, err);
 	while (!rc && more && i < v.n && op->n_rows < op->max_rows) {
 		rc = add_row(k, op, queue, (uint32_t)i, &more, err);
 		i += more;
@@ -395,6 +496,8 @@ step_take(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 			rc = end_leases(k, queue, op->max_rows, err);
 		if (!rc)
 			rc = take_messages(k, op, queue, err);
+		if (!rc && !has_batch(k, queue))
+			rc = take_keys(k, op, queue, err);
 		if (!rc && !has_batch(k, queue))
 			rc = take_results(k, op, queue, err);
 	}
@@ -443,6 +546,7 @@ tell(struct clerk *k, struct op_move *m, uint32_t queue)
 		m->messages += q.count[s];
 	m->damaged = q.count[MSG_DAMAGED];
 	m->leased = ledger_bound_by_lease(k->ledger, queue);
+	m->remembered = ledger_remembered(k->ledger, queue);
 	m->results = ledger_results_of(k->ledger, queue, NULL, UINT32_MAX);
 	m->epoch = v.epoch;
 	memcpy(m->lives, v.lives, strlen(v.lives) + 1);

@@ -40,6 +40,13 @@ struct log_clean {
 	uint64_t copied;  /* since open */
 };
 
+/* The search for remembered keys: log_move.c. */
+struct log_recall {
+	uint32_t queue;
+	uint32_t segment; /* the next to be read, or 0: from the first on */
+	bool wanted;      /* since that, some were */
+};
+
 /* Files that somebody copies: log_backup.c. */
 struct log_backup {
 	struct wal_copy copy;    /* files NULL: nobody does */
@@ -94,6 +101,7 @@ struct log_engine {
 	uint32_t max_purging;
 
 	struct log_clean clean;
+	struct log_recall recall;
 	struct log_backup backup;
 	struct log_helper helper;
 	bool failed; /* G5 */
@@ -154,12 +162,14 @@ extern const struct clerk_ops log_keeping;
 /* The head of a message's record, into scratch. */
 int log_encode_head(struct log_engine *l, const struct message *m, struct slu_err *err);
 
-/* log_move.c: as clerk_ops has it; the text of a change of a move, perhaps in scratch; read
+/* log_move.c: as clerk_ops has them; the text of a change of a move, perhaps in scratch; read
  * back; and clean. */
 int log_keep_given(struct clerk *k, const struct message *m, struct change *c,
 		   struct slice error, struct slu_err *err);
 int log_move_text(struct log_engine *l, const struct change *c, struct slice *text,
 		  struct slu_err *err);
+int log_recall(struct clerk *k, uint32_t queue, struct clerk_recall *to, bool *end,
+	       struct slu_err *err);
 int log_replay_move(struct log_engine *l, const struct wal_record *rec,
 		    struct log_entry *entry, struct slu_err *err);
 int log_clean_move(struct log_engine *l, const struct wal_record *rec,

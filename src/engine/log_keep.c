@@ -294,7 +294,8 @@ reserve_for(struct log_engine *l, const struct change *c, uint64_t size,
 {
 	int rc = 0;
 
-	if (c->kind == CHANGE_POLICY || c->move || c->kind == CHANGE_RESULT)
+	if (c->kind == CHANGE_POLICY || c->move || c->kind == CHANGE_RESULT ||
+	    c->kind == CHANGE_REMEMBER)
 		rc = reserve_policy(l, c->queue, err);
 	else if (c->kind == CHANGE_PURGE)
 		rc = reserve_purge(l, err);
@@ -317,6 +318,7 @@ static const struct {
 	[CHANGE_POLICY] = { LOG_POLICY, true, false },
 	[CHANGE_OPENED] = { LOG_OPENED, false, false },
 	[CHANGE_ASIDE] = { LOG_ASIDE, false, false },
+	[CHANGE_REMEMBER] = { LOG_REMEMBER, true, false },
 	[CHANGE_RESULT] = { LOG_RESULT, true, false },
 	[CHANGE_MARK] = { LOG_MARK, true, false },
 	[CHANGE_TAKE] = { LOG_TAKE, true, false },
@@ -341,6 +343,7 @@ fill_entry(const struct log_engine *l, const struct change *c, struct slice text
 	entry->type = kinds[c->kind].type;
 	entry->change = *c;
 	entry->text = text;
+	entry->idem = text;
 	if (c->kind == CHANGE_DONE && (c->remember || c->keep))
 		entry->type = LOG_KEEP;
 	if (entry->type == LOG_KEEP)
@@ -392,7 +395,7 @@ log_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err *e
 	at = log_append(l, entry.type, bytes.parts, bytes.n);
 	if (c->kind == CHANGE_MARK)
 		c->where = log_name(l, at, bytes.size, bytes.size, SLAB_NONE);
-	else if (text.n && c->kind != CHANGE_DROP)
+	else if (text.n && c->kind != CHANGE_DROP && c->kind != CHANGE_REMEMBER)
 		c->where = log_name(l, at, bytes.size, text.n, SLAB_NONE);
 	note(l, c, at);
 	return 0;
@@ -442,5 +445,6 @@ const struct clerk_ops log_keeping = {
 	.keep_lock = log_keep_lock,
 	.drop = log_drop_document,
 	.pin = log_pin,
+	.recall = log_recall,
 	.backup = log_backup,
 };

@@ -7,6 +7,7 @@
 #include "engine/log_in.h"
 
 #include "base/le.h"
+#include "engine/move_keys.h"
 
 #include <assert.h>
 
@@ -110,6 +111,72 @@ log_move_text(struct log_engine *l, const struct change *c, struct slice *text,
 	return v.what == BATCH_KEYS ? 0 : list_batch(l, c->queue, v.n, text, err);
 }
 
+/* ---- Remembered keys: their texts are in the records of their messages ---- */
+
+/* False: no more, now. */
+static bool
+tell_key(struct log_engine *l, const struct wal_record *rec, struct clerk_recall *to)
+{
+	struct log_entry entry;
+	struct slice space, queue, key;
+
+	if ((rec->type != LOG_ACCEPT && rec->type != LOG_MESSAGE && rec->type != LOG_REMEMBER) ||
+	    log_decode(rec->type, rec->body, &entry, NULL))
+		return true;
+	space = rec->type == LOG_REMEMBER ? entry.space : entry.message.space;
+	queue = rec->type == LOG_REMEMBER ? entry.queue : entry.message.queue;
+	key = rec->type == LOG_REMEMBER ? entry.idem : entry.message.idem;
+	if (!key.n || ledger_queue_find(l->ledger, space, queue) != l->recall.queue)
+		return true;
+	return to->tell(to, rec->type == LOG_REMEMBER ? entry.change.id : entry.message.id, key);
+}
+
+/* *more: whoever is told has not enough. */
+static int
+recall_segment(struct log_engine *l, uint32_t segment, struct clerk_recall *to, bool *more,
+	       struct slu_err *err)
+{
+	struct wal_cursor cursor;
+	struct wal_record rec;
+	int rc;
+
+	rc = wal_cursor_open(&cursor, l->wal, segment, err);
+	if (rc)
+		return rc == SLU_ENOTFOUND ? 0 : rc;
+	do
+		rc = wal_cursor_next(&cursor, &rec, err);
+	while (!rc && rec.type && (*more = tell_key(l, &rec, to)));
+	wal_cursor_close(&cursor);
+	return rc;
+}
+
+/* A segment at a time, until some were wanted. What has ended since its segment was read is
+ * found in the next round. */
+int
+log_recall(struct clerk *k, uint32_t queue, struct clerk_recall *to, bool *end,
+	   struct slu_err *err)
+{
+	struct log_engine *l = of_clerk(k);
+	struct log_recall *r = &l->recall;
+	const uint32_t oldest = wal_oldest(l->wal);
+	bool more = true;
+	int rc;
+
+	if (r->queue != queue || !r->segment)
+		*r = (struct log_recall){ .queue = queue };
+	if (r->segment < oldest || !r->segment)
+		r->segment = oldest ? oldest : l->places.newest;
+	rc = recall_segment(l, r->segment, to, &more, err);
+	r->wanted |= to->wanted > 0;
+	r->segment += more;
+	*end = false;
+	if (r->segment > l->places.newest) {
+		*end = !r->wanted;
+		r->segment = 0;
+	}
+	return rc;
+}
+
 /* ---- Reading back ---- */
 
 /* What the record names: its text, or of a mark all of it. */
@@ -139,6 +206,35 @@ read_ids(struct slice text, uint32_t *n)
 	return ids;
 }
 
+/* The marks of keys, and the ids of their messages. */
+static int
+replay_keys(struct log_engine *l, struct log_entry *entry, struct slu_err *err)
+{
+	struct slice rest = entry->text;
+	struct idem_mark *marks;
+	struct move_key key;
+	uint64_t *ids;
+	uint32_t n;
+	int rc;
+
+	if (move_keys_count(rest, &n, err) || n == 0)
+		return log_unsound(err);
+	ids = mem_array(n, sizeof *ids);
+	marks = mem_array(n, sizeof *marks);
+	for (uint32_t i = 0; ids && marks && move_key_next(&rest, &key); i++) {
+		ids[i] = key.id;
+		marks[i] = ledger_idem_mark(l->ledger, entry->change.queue, key.text);
+	}
+	entry->move.n = n;
+	entry->move.ids = ids;
+	entry->move.marks = marks;
+	rc = ids && marks ? log_replay_apply(l, &entry->change, err)
+			  : slu_fail(err, SLU_ENOMEM, "out of memory");
+	mem_free(ids);
+	mem_free(marks);
+	return rc;
+}
+
 /* Of those that have a list. */
 static int
 replay_list(struct log_engine *l, struct log_entry *entry, struct slu_err *err)
@@ -146,6 +242,8 @@ replay_list(struct log_engine *l, struct log_entry *entry, struct slu_err *err)
 	uint64_t *ids;
 	int rc;
 
+	if (entry->type == LOG_TAKE && entry->move.what == BATCH_KEYS)
+		return replay_keys(l, entry, err);
 	if (entry->move.what == BATCH_NONE || entry->text.n % ID ||
 	    (entry->type == LOG_TAKE && entry->text.n == 0))
 		return log_unsound(err);

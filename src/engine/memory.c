@@ -16,6 +16,7 @@
 struct piece {
 	_Atomic uint32_t refs;
 	uint32_t size;
+	bool message; /* the record of one, not of a document, nor a text */
 	struct list node; /* of all that the ledger names; the shard's thread's */
 	char bytes[];
 };
@@ -25,6 +26,21 @@ struct memory {
 	struct clerk clerk;
 	struct slab slots; /* of struct piece *: what the ledger names */
 	struct list named; /* the same pieces */
+	struct list keys;  /* of struct known: idempotency keys of messages that are gone */
+	uint32_t n_keys;
+};
+
+/* The ledger remembers a key by its hash; who takes it to another shard wants the text. */
+struct known {
+	struct list node;
+	uint64_t id;
+	uint32_t queue;
+	uint32_t n;
+	char text[];
+};
+
+enum {
+	KEYS_SLACK = 64 /* texts of keys that are not remembered any more */
 };
 
 static struct memory *
@@ -67,10 +83,35 @@ piece_new(struct memory *m, size_t size, uint64_t *where)
 	}
 	atomic_init(&p->refs, 1);
 	p->size = (uint32_t)size;
+	p->message = false;
 	*where = (uint64_t)h + 1;
 	*slot_at(m, *where) = p;
 	list_append(&m->named, &p->node);
 	return p;
+}
+
+/* Without memory it is not known, and stays behind when its queue moves. */
+static void
+know_key(struct memory *m, uint32_t queue, uint64_t id, struct slice key)
+{
+	struct known *known = key.n ? mem_alloc(sizeof *known + key.n) : NULL;
+
+	if (!known)
+		return;
+	known->id = id;
+	known->queue = queue;
+	known->n = (uint32_t)key.n;
+	memcpy(known->text, key.p, key.n);
+	list_append(&m->keys, &known->node);
+	m->n_keys++;
+}
+
+static void
+forget_key(struct memory *m, struct known *known)
+{
+	list_remove(&known->node);
+	mem_free(known);
+	m->n_keys--;
 }
 
 /* The ledger does not name it any more. */
@@ -78,7 +119,12 @@ static void
 memory_drop(void *arg, uint64_t where)
 {
 	struct memory *m = arg;
+	const struct piece *p = *slot_at(m, where);
+	struct message msg;
 
+	if (p->message && !message_decode((struct slice){ p->bytes, p->size }, &msg, NULL))
+		know_key(m, ledger_queue_find(m->clerk.ledger, msg.space, msg.queue), msg.id,
+			 msg.idem);
 	list_remove(&(*slot_at(m, where))->node);
 	piece_unref(*slot_at(m, where));
 	slab_free(&m->slots, (uint32_t)(where - 1));
@@ -95,6 +141,7 @@ memory_keep_message(struct clerk *k, const struct message *msg, struct change *c
 	if (!p)
 		return slu_fail(err, SLU_ENOMEM, "no memory for message %" PRIu64, msg->id);
 	message_encode(msg, p->bytes);
+	p->message = true;
 	return 0;
 }
 
@@ -122,7 +169,9 @@ memory_keep(struct clerk *k, struct change *c, struct slice text, struct slu_err
 {
 	struct piece *p;
 
-	if (text.n == 0)
+	if (c->kind == CHANGE_REMEMBER)
+		know_key(of_clerk(k), c->queue, c->id, text);
+	if (text.n == 0 || c->kind == CHANGE_REMEMBER)
 		return 0;
 	p = piece_new(of_clerk(k), text.n, &c->where);
 	if (!p)
@@ -173,6 +222,44 @@ memory_pin(struct clerk *k, uint64_t where, struct op_ref *out, struct op_ref *p
 	return 0;
 }
 
+static int
+memory_recall(struct clerk *k, uint32_t queue, struct clerk_recall *to, bool *end,
+	      struct slu_err *err)
+{
+	struct memory *m = of_clerk(k);
+
+	(void)err; /* nothing can fail */
+	LIST_EACH_SAFE(n, &m->keys) {
+		const struct known *known = CONTAINER(n, struct known, node);
+
+		if (known->queue == queue &&
+		    !to->tell(to, known->id, (struct slice){ known->text, known->n }))
+			break;
+	}
+	*end = !to->wanted;
+	return 0;
+}
+
+/* Texts that the ledger has no hash for go, when there are many of them. */
+static void
+forget_keys(struct memory *m)
+{
+	struct ledger_size size;
+
+	ledger_size(m->clerk.ledger, &size);
+	if (m->n_keys <= 2 * size.remembered + KEYS_SLACK)
+		return;
+	LIST_EACH_SAFE(n, &m->keys) {
+		struct known *known = CONTAINER(n, struct known, node);
+		const struct slice text = { known->text, known->n };
+		struct idem_mark mark;
+
+		if (!ledger_remembers(m->clerk.ledger, known->queue, text, known->id, m->clerk.now,
+				      &mark))
+			forget_key(m, known);
+	}
+}
+
 static const struct clerk_ops keeping = {
 	.keep_message = memory_keep_message,
 	.keep_given = memory_keep_given,
@@ -181,6 +268,7 @@ static const struct clerk_ops keeping = {
 	.keep_lock = memory_keep_lock,
 	.drop = memory_undo_document,
 	.pin = memory_pin,
+	.recall = memory_recall,
 };
 
 /* ---- The engine ---- */
@@ -192,6 +280,8 @@ memory_close(struct engine *e)
 
 	LIST_EACH_SAFE(n, &m->named)
 		piece_unref(CONTAINER(n, struct piece, node));
+	LIST_EACH_SAFE(n, &m->keys)
+		forget_key(m, CONTAINER(n, struct known, node));
 	clerk_release(&m->clerk);
 	slab_release(&m->slots);
 	mem_free(m);
@@ -236,6 +326,7 @@ memory_open(struct engine **out, const struct engine_conf *conf,
 	m->engine.ops = &engine_memory;
 	slab_init(&m->slots, sizeof(struct piece *));
 	list_init(&m->named);
+	list_init(&m->keys);
 	clerk_init(&m->clerk, &keeping, &m->engine, ledger, locks, conf, random);
 	*found = (struct engine_found){ .now = conf->wall };
 	*out = &m->engine;
@@ -246,7 +337,10 @@ static int
 memory_run(struct engine *e, struct op *batch, slu_time due, slu_time now,
 	   struct slu_err *err)
 {
-	return clerk_run(&of_engine(e)->clerk, batch, due, now, err);
+	const int rc = clerk_run(&of_engine(e)->clerk, batch, due, now, err);
+
+	forget_keys(of_engine(e));
+	return rc;
 }
 
 static slu_time

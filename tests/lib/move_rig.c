@@ -95,7 +95,9 @@ take_page(struct rig *r, const char *queue, const struct move_take *how, uint64_
 	r->op.max_rows = how->max ? how->max : RIG_ROWS;
 	r->op.max_bytes = how->max_bytes;
 	r->op.cursor = cursor;
-	CHECK_EQ(0, rig_do(r, &r->op), r->op.err.text);
+	for (int i = 0; rig_do(r, &r->op) == SLU_EBUSY && i < 1000; i++)
+		CHECK_STR("move", r->op.err.limit); /* the broker would ask again */
+	CHECK_EQ(0, r->op.rc, r->op.err.text);
 	r->n = r->op.n_rows;
 	CHECK(r->n <= r->op.max_rows);
 	for (uint32_t i = 0; i < r->n; i++)

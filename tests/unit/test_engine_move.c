@@ -406,3 +406,38 @@ MOVE_CASE(the_state_of_a_message_goes_with_it)
 	CHECK(slice_eq(put.m.type, b->m.type));
 	op_unpin(&b->op);
 }
+
+/* ---- Remembered keys ---- */
+
+/* SH-09 */
+MOVE_CASE(idempotency_keys_whose_messages_are_gone_move)
+{
+	char idem[32], big[3001];
+	uint64_t id[100];
+
+	memset(big, 'x', sizeof big);
+	big[3000] = 0;
+	for (int i = 0; i < 100; i++) { /* over several files */
+		(void)snprintf(idem, sizeof idem, "key-%d", i);
+		id[i] = rig_put(a, "q", &(struct rig_msg){ .idem = idem, .payload = big });
+		rig_put(a, "other", &(struct rig_msg){ .idem = idem });
+		if (i % 3)
+			CHECK_EQ(0, rig_settle_one(a, OP_DELETE, id[i], 0));
+	}
+	rig_reopen(a);
+	CHECK_EQ(0, move_step(a, "q", MOVE_LOOK, 0));
+	CHECK_EQ(66, a->op.move.remembered);
+	CHECK(move_all(a, b, "q", 100) > 0);
+	CHECK_EQ(0, move_step(a, "q", MOVE_LOOK, 0));
+	CHECK_EQ(0, a->op.move.remembered);
+	rig_reopen(a);
+	rig_reopen(b);
+	CHECK_EQ(0, move_step(b, "q", MOVE_LOOK, 0));
+	CHECK_EQ(66, b->op.move.remembered);
+	for (int i = 0; i < 100; i++) {
+		(void)snprintf(idem, sizeof idem, "key-%d", i);
+		CHECK_EQ(id[i], rig_put(b, "q", &(struct rig_msg){ .idem = idem }));
+		CHECK(rig_put(b, "other", &(struct rig_msg){ .idem = idem }) > id[99]);
+	}
+	CHECK(rig_put(a, "q", &(struct rig_msg){ .idem = "key-1" }) != id[1]);
+}
