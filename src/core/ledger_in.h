@@ -107,6 +107,7 @@ struct batch {
 	uint64_t where;
 	enum batch_kind what;
 	uint32_t n;
+	uint32_t room;
 	struct batch_item items[];
 };
 

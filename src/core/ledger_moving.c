@@ -54,9 +54,14 @@ reserve_given(struct moving *v)
 static int
 reserve_batch(struct moving *v, uint32_t n)
 {
+	if (v->next && v->next->room >= n) /* decided, and now it is applied */
+		return 0;
 	mem_free(v->next);
 	v->next = mem_zalloc(sizeof *v->next + n * sizeof v->next->items[0]);
-	return v->next ? 0 : SLU_ENOMEM;
+	if (!v->next)
+		return SLU_ENOMEM;
+	v->next->room = n;
+	return 0;
 }
 
 int

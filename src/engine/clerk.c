@@ -666,6 +666,11 @@ run_one(struct clerk *k, struct op *op)
 		op_fail(op, rc, &err);
 		return;
 	}
+	if (ledger_has_moved(k->ledger) && op->verb >= OP_ACQUIRE && op->verb != OP_KEYS &&
+	    clerk_lock_is_elsewhere(k, op)) {
+		op_fail(op, SLU_EMOVED, NULL);
+		return;
+	}
 	verbs[op->verb](k, op);
 	clerk_point_elsewhere(k, op);
 }

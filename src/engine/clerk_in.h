@@ -30,6 +30,9 @@ int clerk_lock_ref(const struct clerk *k, struct op *op, struct lock_ref *ref,
 		   struct slu_err *err);
 const struct lock *clerk_lock_find(const struct clerk *k, const struct lock_ref *ref);
 
+/* V5 of move.h: it is not known here, and its queue lives elsewhere: op says where. */
+bool clerk_lock_is_elsewhere(const struct clerk *k, struct op *op);
+
 /* Answer as it is committed, or (staged) as the holder sees it; or why not. */
 void clerk_lock_tell(struct op_lock *q, const struct lock *lock, bool staged);
 void clerk_lock_refuse(struct clerk *k, struct op *op, const struct lock_ref *ref, int rc,

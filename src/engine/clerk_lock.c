@@ -69,6 +69,21 @@ clerk_lock_find(const struct clerk *k, const struct lock_ref *ref)
 		       : locks_find(k->locks, ref->space, ref->key);
 }
 
+bool
+clerk_lock_is_elsewhere(const struct clerk *k, struct op *op)
+{
+	char lives[MOVE_SHARD];
+	struct lock_ref ref;
+
+	if (!clerk_lives_elsewhere(k, clerk_queue(k, op), lives) ||
+	    clerk_lock_ref(k, op, &ref, NULL)) /* what is wrong with it is said later */
+		return false;
+	if (ref.id ? ref.id != NOBODY : locks_find(k->locks, ref.space, ref.key) != NULL)
+		return false;
+	memcpy(op->elsewhere, lives, sizeof lives);
+	return true;
+}
+
 /* ---- Answers ---- */
 
 void

@@ -264,7 +264,7 @@ clerk_topics(struct clerk *k, struct op *op)
 	op->cursor = 0;
 	while ((queue = ledger_queue_next(k->ledger, queue)) != SLAB_NONE) {
 		ledger_queue_get(k->ledger, queue, &v);
-		if (op->space.n == 0 || v.space == space)
+		if ((op->space.n == 0 || v.space == space) && !slice_eq(slice_of(v.name), SLICE(LOCK_QUEUE)))
 			add_queue(k, op, queue);
 		if (--left == 0 || op->n_queues == op->max_queues) {
 			op->cursor = queue + 1ull;

@@ -417,8 +417,7 @@ add_row(struct clerk *k, struct op *op, uint32_t queue, uint32_t i, bool *more,
 
 	*more = op->n_rows + 1 + (lock ? lock->n : 0) <= op->max_rows;
 	if (!*more)
-		return op->n_rows ? 0 : slu_fail(err, SLU_EINVAL, "a message has documents: TAKE %d rows",
-						 LOCK_DOCS_MAX + 1);
+		return op->n_rows ? 0 : slu_fail(err, SLU_EINVAL, "a message has documents: TAKE %d rows", LOCK_DOCS_MAX + 1);
 	rc = msg == SLAB_NONE ? result_row(k, id, row, err) : message_row(k, msg, row, err);
 	if (rc)
 		return rc == SLU_ENOTFOUND ? 0 : rc;

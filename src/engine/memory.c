@@ -16,7 +16,7 @@
 struct piece {
 	_Atomic uint32_t refs;
 	uint32_t size;
-	bool message; /* the record of one, not of a document, nor a text */
+	bool message;     /* the record of one, not of a document, nor a text */
 	struct list node; /* of all that the ledger names; the shard's thread's */
 	char bytes[];
 };

@@ -29,8 +29,9 @@
  *      it is empty or has been moved whole.
  *  V4  An item (ack, nack, ...) that is not here is SLU_ENOTFOUND, as ever. Puts and items
  *      that are `taken` when the op comes are not for this shard: they are left alone.
- *  V5  Whatever else finds nothing here (claim, peek, get, result, the lock verbs on a key
- *      that is not known) has op->elsewhere set, too: its maker asks there.
+ *  V5  Whatever else finds nothing here (claim, peek, get, result, a list of keys) has
+ *      op->elsewhere set, too: its maker asks there. A lock verb on a key that is not known
+ *      here is SLU_EMOVED, and says where.
  *      A redrive of a keyed dead letter whose key has no messages here, or is set aside,
  *      is SLU_ECONFLICT: it has to be moved first.
  *

@@ -1,5 +1,7 @@
 #include "move_rig.h"
 
+#include "engine/payload.h"
+
 #include <stdlib.h>
 
 struct move_row *move_rows;
@@ -56,6 +58,7 @@ forget_rows(void)
 	for (uint32_t i = 0; i < move_n; i++) {
 		free(move_rows[i].bytes);
 		free(move_rows[i].error);
+		free(move_rows[i].large);
 	}
 	move_n = 0;
 }
@@ -73,7 +76,7 @@ keep_row(struct rig *r, const struct op_row *row)
 	if (row->record.pin) {
 		out->bytes = read_bytes(r, &row->record);
 		CHECK_EQ(0, message_decode((struct slice){ out->bytes, row->record.size }, &out->m, NULL));
-		CHECK(!row->payload.pin);
+		out->large = read_bytes(r, &row->payload);
 		if (row->kind == MOVE_MESSAGE)
 			CHECK_EQ(row->id, out->m.id);
 	} else {
@@ -142,6 +145,10 @@ fill_put(const struct move_row *row, struct op_put *put)
 			.version = row->row.state_version,
 		},
 	};
+	if (row->large) {
+		put->m.payload = (struct slice){ row->large, row->row.payload.size };
+		put->m.file = put->m.mark = 0;
+	}
 	put->m.due = row->row.due;
 	if (row->row.kind == MOVE_MESSAGE)
 		put->m.expires = row->row.expires;
@@ -151,11 +158,15 @@ int
 move_give(struct rig *a, struct rig *b, const char *queue)
 {
 	struct op_put *puts = calloc(move_n + 1, sizeof *puts);
+	struct payload **files = calloc(move_n + 1, sizeof *files);
 	int rc;
 
 	b->now = a->now > b->now ? a->now : b->now;
-	for (uint32_t i = 0; i < move_n; i++)
+	for (uint32_t i = 0; i < move_n; i++) {
 		fill_put(&move_rows[i], &puts[i]);
+		if (move_rows[i].large)
+			CHECK_EQ(0, payload_store(b->e, &puts[i].m, &files[i], NULL));
+	}
 	rig_unpin(b);
 	rig_op(&b->op, OP_MOVE, RIG_SPACE, queue);
 	b->op.move = (struct op_move){ .step = MOVE_GIVE, .batch = taken, .counter = counter };
@@ -163,6 +174,9 @@ move_give(struct rig *a, struct rig *b, const char *queue)
 	b->op.puts = puts;
 	b->op.n_puts = move_n;
 	rc = rig_do(b, &b->op);
+	for (uint32_t i = 0; i < move_n; i++)
+		payload_close(files[i]);
+	free(files);
 	free(puts);
 	b->op.puts = NULL;
 	return rc;

@@ -60,6 +60,7 @@ struct move_row {
 	struct message m;
 	char *bytes; /* of the record, or of the payload */
 	char *error;
+	char *large; /* the payload, if that has a file */
 };
 
 extern struct move_row *move_rows;

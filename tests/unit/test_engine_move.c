@@ -4,6 +4,7 @@
 #include "move_rig.h"
 
 #include "base/id.h"
+#include "engine/payload.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -440,4 +441,42 @@ MOVE_CASE(idempotency_keys_whose_messages_are_gone_move)
 		CHECK(rig_put(b, "other", &(struct rig_msg){ .idem = idem }) > id[99]);
 	}
 	CHECK(rig_put(a, "q", &(struct rig_msg){ .idem = "key-1" }) != id[1]);
+}
+
+/* ---- Payloads in files ---- */
+
+MOVE_CASE(a_large_payload_moves)
+{
+	enum {
+		SIZE = 3 << 20
+	};
+	struct op_put put = { .m = { .id = 5, .payload_size = SIZE } };
+	struct payload *file = NULL;
+	char *text = malloc(SIZE);
+
+	for (int i = 0; i < SIZE; i++)
+		text[i] = (char)(i * 31 >> 3);
+	put.m.payload = (struct slice){ text, SIZE };
+	if (payload_is_large(a->e, SIZE))
+		CHECK_EQ(0, payload_store(a->e, &put.m, &file, NULL));
+	rig_op(&a->op, OP_ENQUEUE, RIG_SPACE, "q");
+	a->op.puts = &put;
+	a->op.n_puts = 1;
+	CHECK_EQ(0, rig_do(a, &a->op), a->op.err.text);
+	payload_close(file);
+	CHECK_EQ(1, move_all(a, b, "q", 10));
+	rig_reopen(a);
+	rig_reopen(b);
+	CHECK_EQ(5, rig_claim_one(b, "q"));
+	if (b->rows[0].payload.pin) {
+		char *got = malloc(SIZE);
+
+		CHECK_EQ(SIZE, b->rows[0].payload.size);
+		CHECK_EQ(0, engine_read(b->e, &b->rows[0].payload, 0, SIZE, got, true, NULL));
+		CHECK(memcmp(text, got, SIZE) == 0);
+		free(got);
+	} else {
+		CHECK(slice_eq((struct slice){ text, SIZE }, rig_read(b, 0)->payload));
+	}
+	free(text);
 }

@@ -4,6 +4,8 @@
  */
 #include "move_rig.h"
 
+#include "base/mem.h"
+
 /* ---- Where a queue lives: V1 ---- */
 
 static void
@@ -483,4 +485,114 @@ MOVE_CASE(what_is_known_of_moves_outlives_the_files_it_was_written_to)
 	churn(a);
 	rig_reopen(a);
 	CHECK_EQ(20 - move_n, rig_claim(a, "q", 20));
+}
+
+/* ---- Lock keys: V5 ---- */
+
+static int
+ask_lock(struct rig *r, enum op_verb verb, const char *key)
+{
+	rig_op(&r->op, verb, RIG_SPACE, LOCK_QUEUE);
+	r->op.lock.key = slice_of(key);
+	r->op.lock.owner = SLICE("me");
+	return rig_do(r, &r->op);
+}
+
+MOVE_CASE(a_lock_key_that_is_not_known_is_where_its_keys_live)
+{
+	(void)b;
+	CHECK_EQ(0, ask_lock(a, OP_ACQUIRE, "known"));
+	move_mark(a, LOCK_QUEUE, MOVE_EPOCH, "b");
+	CHECK_EQ(SLU_EMOVED, ask_lock(a, OP_ACQUIRE, "new"));
+	CHECK_STR("b", a->op.elsewhere);
+	CHECK_EQ(SLU_EMOVED, ask_lock(a, OP_DESCRIBE, "new"));
+	CHECK_STR("b", a->op.elsewhere);
+	CHECK_EQ(0, ask_lock(a, OP_DESCRIBE, "known"));
+	CHECK_STR("", a->op.elsewhere);
+	CHECK_EQ(SLU_ELEASE, ask_lock(a, OP_ACQUIRE, "known"));
+	rig_op(&a->op, OP_TOPICS, RIG_SPACE, "");
+	a->op.queues = a->queues;
+	a->op.max_queues = RIG_QUEUES;
+	CHECK_EQ(0, rig_do(a, &a->op));
+	CHECK_EQ(0, a->op.n_queues);
+}
+
+/* ---- No memory ---- */
+
+/* Whatever fails, a batch is there whole or not at all, and the next try finds it so. */
+static void
+step_by_step(struct rig *a, struct rig *b, bool *failed)
+{
+	uint64_t batch;
+
+	rig_unpin(a);
+	rig_op(&a->op, OP_MOVE, RIG_SPACE, "q");
+	a->op.move.step = MOVE_TAKE;
+	a->op.rows = a->rows;
+	a->op.max_rows = RIG_ROWS;
+	*failed = rig_do(a, &a->op) != 0;
+	a->n = a->op.n_rows;
+	mem_fail_at(0);
+	batch = move_take(a, "q", NULL);
+	CHECK_EQ(12, move_n);
+	CHECK_EQ(0, move_give(a, b, "q"));
+	CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
+}
+
+static void
+take_without_memory(struct rig *a, struct rig *b)
+{
+	bool failed = true;
+
+	a->may_fail = true;
+	for (long n = 1; failed; n++) {
+		for (int i = 0; i < 12; i++)
+			rig_put(a, "q", &(struct rig_msg){ .key = i % 3 ? "k" : NULL, .delay = i % 4 ? 0 : SLU_SEC });
+		mem_fail_at(n);
+		step_by_step(a, b, &failed);
+		rig_check(a);
+		CHECK(n < 200);
+	}
+	a->may_fail = false;
+	rig_check(b);
+}
+
+static void
+give_without_memory(struct rig *a, struct rig *b)
+{
+	int rc = SLU_ENOMEM;
+
+	for (int i = 0; i < 12; i++)
+		rig_put(a, "q", &(struct rig_msg){ .key = i % 3 ? "k" : NULL, .idem = i % 3 ? NULL : "once", .ttl = SLU_HOUR });
+	CHECK(move_take(a, "q", NULL));
+	b->may_fail = true;
+	for (long n = 1; rc; n++) {
+		mem_fail_at(n);
+		rc = move_give(a, b, "q");
+		mem_fail_at(0);
+		CHECK_EQ(rc ? 0 : 9, rig_count(b, "q", MSG_READY) + rig_count(b, "q", MSG_HELD));
+		rig_check(b);
+		CHECK(n < 500);
+	}
+	b->may_fail = false;
+}
+
+TEST(memory_takes_without_memory)
+{
+	rig_run_two(RIG_MEMORY, take_without_memory);
+}
+
+TEST(log_takes_without_memory)
+{
+	rig_run_two(RIG_LOG, take_without_memory);
+}
+
+TEST(memory_gives_without_memory)
+{
+	rig_run_two(RIG_MEMORY, give_without_memory);
+}
+
+TEST(log_gives_without_memory)
+{
+	rig_run_two(RIG_LOG, give_without_memory);
 }
