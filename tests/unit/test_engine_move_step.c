@@ -445,13 +445,13 @@ MOVE_CASE(a_move_goes_on_after_each_step)
 
 /* Segments fill up with what comes and goes, until none of the old ones is left. */
 static void
-churn(struct rig *r)
+churn(struct rig *r, int n)
 {
 	char payload[4001];
 
 	memset(payload, 'x', sizeof payload);
 	payload[4000] = 0;
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < n; i++) {
 		const uint64_t id = rig_put(r, "other", &(struct rig_msg){ .payload = payload });
 
 		CHECK_EQ(0, rig_settle_one(r, OP_DELETE, id, 0));
@@ -466,11 +466,12 @@ MOVE_CASE(what_is_known_of_moves_outlives_the_files_it_was_written_to)
 	for (int i = 0; i < 20; i++)
 		rig_put(a, "q", &(struct rig_msg){ .key = i % 3 ? "k" : NULL, .ttl = i % 2 ? SLU_HOUR : 0 });
 	move_mark(a, "q", MOVE_EPOCH, "b");
+	churn(a, 20); /* what is set aside is in another file than what says so */
 	batch = move_take(a, "q", &(struct move_take){ .max = 15 });
 	CHECK_EQ(0, move_give(a, b, "q"));
-	for (int i = 0; i < 3; i++) {
-		churn(a);
-		churn(b);
+	for (int i = 0; i < 15; i++) {
+		churn(a, 12);
+		churn(b, 12);
 		rig_check(a);
 		rig_reopen(a);
 		rig_reopen(b);
@@ -482,7 +483,7 @@ MOVE_CASE(what_is_known_of_moves_outlives_the_files_it_was_written_to)
 		CHECK_EQ(0, b->op.move.given);
 	}
 	CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
-	churn(a);
+	churn(a, 200);
 	rig_reopen(a);
 	CHECK_EQ(20 - move_n, rig_claim(a, "q", 20));
 }
