@@ -219,6 +219,46 @@ def test_a_user_needs_no_more_than_is_written_down(tmp_path, monkeypatch):
             assert "appendonly" not in server.said()  # it could ask
 
 
+def test_a_long_queue_is_purged_step_by_step(tmp_path, node):
+    """Between the steps others are served; what comes meanwhile stays, and no line is stuck."""
+    def scripts(redis):
+        return int(re.search(r"cmdstat_evalsha:calls=(\d+)", redis.command("INFO", "commandstats"))[1])
+
+    with Redis(tmp_path / "own", "--appendonly", "no") as redis:
+        one, two = node(address=redis.address), node(address=redis.address)
+        for _ in range(6):
+            one.enqueue(*({"text": "old", "key": f"k{i % 7}"} for i in range(1000)))
+        before = scripts(redis)
+        sent, ended = [], threading.Event()
+
+        def produce():
+            while not ended.is_set() or len(sent) < 20:
+                sent.append(str(len(sent)))
+                two.enqueue({"text": sent[-1], "key": "k0"})
+
+        producer = threading.Thread(target=produce)
+        producer.start()
+        answer = one.post("/v1/admin/queue/purge", one.here())
+        ended.set()
+        producer.join(60)
+        assert answer.status == 200 and answer.body["purged"] >= 6000, answer
+        assert scripts(redis) >= before + len(sent) + 6
+        got = []
+        while messages := two.dequeue(limit=1):
+            got += texts(messages)
+            two.ack(messages[0])
+        assert "old" not in got and got == sent[answer.body["purged"] - 6000:]
+        assert two.stats()["held"] == 0
+
+
+def test_a_call_may_name_thousands_of_topics(tmp_path, node):
+    with Redis(tmp_path / "own", "--appendonly", "no") as redis:
+        server = node(address=redis.address)
+        ids = server.enqueue(*({"text": "x", "topic": f"t{i % 1500}"} for i in range(3000)))
+        assert len(set(ids)) == 3000
+        assert server.stats(topic="t0")["ready"] == server.stats(topic="t1499")["ready"] == 2
+
+
 def test_databases_are_apart(node):
     one, other = node(), node("--redis-db", "3")
     one.enqueue({"text": "x"})

@@ -111,6 +111,33 @@ CASE(a_purge_says_how_many_went)
 	CHECK_EQ(1, rig_count(r, "q", MSG_LEASED));
 }
 
+CASE(a_long_queue_is_purged_whole)
+{
+	static struct op_put puts[2500];
+	struct op op;
+
+	EACH(i, puts) {
+		puts[i] = (struct op_put){ .m = { .id = i + 1, .prio = (int)(i % 3) } };
+		if (i % 2)
+			puts[i].m.key = SLICE("k");
+		if (i % 5 == 4)
+			puts[i].delay = SLU_HOUR;
+	}
+	rig_op(&op, OP_ENQUEUE, RIG_SPACE, "q");
+	op.puts = puts;
+	op.n_puts = COUNT(puts);
+	CHECK_EQ(0, rig_do(r, &op));
+	CHECK_EQ(10, rig_claim(r, "q", 10));
+	rig_op(&op, OP_PURGE, RIG_SPACE, "q");
+	CHECK_EQ(0, rig_do(r, &op));
+	CHECK_EQ(COUNT(puts) - 10, op.count);
+	CHECK_EQ(0, rig_count(r, "q", MSG_READY) + rig_count(r, "q", MSG_DELAYED) +
+			    rig_count(r, "q", MSG_HELD));
+	CHECK_EQ(10, rig_count(r, "q", MSG_LEASED));
+	rig_return(r);
+	CHECK_EQ(10, rig_claim(r, "q", 20));
+}
+
 CASE(a_queue_counts_what_has_happened)
 {
 	struct op_item item = { .time = 0 };

@@ -140,11 +140,11 @@ no_memory(struct slu_err *err)
 }
 
 static void
-add_queue(struct rcall *c, uint32_t h)
+add_queue(const struct redis *r, struct rcall *c, uint32_t h)
 {
-	for (uint32_t i = 0; i < c->n_queues; i++)
-		if (c->queues[i] == h)
-			return;
+	if (rqueue_at(r, h)->call == c->id)
+		return;
+	rqueue_at(r, h)->call = c->id;
 	c->queues[c->n_queues++] = h;
 }
 
@@ -209,7 +209,7 @@ plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 	c->n_queues = 0;
 	for (uint32_t i = 0; i < op->n_puts; i++)
 		if (!op->puts[i].taken)
-			add_queue(c, rqueue_find(r, op->puts[i].m.space, op->puts[i].m.queue));
+			add_queue(r, c, rqueue_find(r, op->puts[i].m.space, op->puts[i].m.queue));
 	return 0;
 }
 

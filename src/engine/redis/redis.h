@@ -72,6 +72,8 @@
  *      and that is said loudly (log, metric, warning).
  *  D10 A lease on a key ends in the first call of any node after its time; what was staged
  *      under it goes in the same step.
+ *  D11 No call does unbounded work for one op, but for an enqueue, which is one step however
+ *      large. A purge is as many calls as it takes, of ENGINE_SCAN_MAX messages each.
  */
 #ifndef ENGINE_REDIS_REDIS_H
 #define ENGINE_REDIS_REDIS_H

@@ -25,6 +25,8 @@ struct rqueue {
 	uint64_t hash;
 	unsigned slot; /* in a cluster */
 	uint64_t seen; /* D9: the highest number, of a counter of its own */
+	uint64_t call; /* that was the last to be planned for it, of several queues */
+	uint32_t at;   /* which of the queues of the call it is that is being said, from 1 on */
 	int32_t *prios;
 	uint32_t n_prios;
 	bool listed; /* in <prefix>:queues */
@@ -59,9 +61,11 @@ struct rcall {
 	struct op_queue *stats;
 	uint64_t id; /* by which a claim is known */
 	bool done;
-	bool again;         /* it was sent before, and may have happened */
-	struct rnode *node; /* to which it was said last */
-	struct rnode *ask;  /* to which it is to be said, this once; or NULL */
+	bool goes_on;           /* it has done a part, and is to be made again from there on */
+	uint64_t cursor, limit; /* of a purge */
+	bool again;             /* it was sent before, and may have happened */
+	struct rnode *node;     /* to which it was said last */
+	struct rnode *ask;      /* to which it is to be said, this once; or NULL */
 };
 
 struct redis {

@@ -23,6 +23,7 @@ enum {
 struct round {
 	bool left;  /* there will be another */
 	bool waits; /* but not at once */
+	bool went;  /* a call is on its way through what it has to do */
 	unsigned waited;
 	int worst; /* of what failed: the first */
 	struct slu_err why;
@@ -61,7 +62,7 @@ rcall_fail(struct rcall *c, int rc, const struct slu_err *err)
 static void
 give_up(struct round *w, struct rcall *c, int rc, struct slu_err *err)
 {
-	rc = c->again && rc == SLU_EDOWN ? SLU_EUNKNOWN : rc;
+	rc = (c->again || c->cursor) && rc == SLU_EDOWN ? SLU_EUNKNOWN : rc;
 	err->code = (enum slu_code)rc;
 	rcall_fail(c, rc, err);
 	c->done = true;
@@ -236,6 +237,7 @@ hear_all(struct redis *r, struct round *w)
 			if (rc)
 				give_up(w, c, rc, &err);
 			w->left |= !c->done;
+			w->went |= c->goes_on;
 		}
 		c->node = NULL;
 		freeReplyObject(reply);
@@ -254,10 +256,11 @@ rcalls_run(struct redis *r, struct slu_err *err)
 	for (int i = 0; w.left && i < TRIES; i++) {
 		if (w.waits && !redis_wait(&w.waited))
 			break;
-		w.left = w.waits = false;
+		w.left = w.waits = w.went = false;
 		find_nodes(r, &w);
 		say_all(r, &w);
 		hear_all(r, &w);
+		i -= w.went;
 	}
 	for (uint32_t i = 0; i < r->n_calls; i++) {
 		if (!r->calls[i].done) {

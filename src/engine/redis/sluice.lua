@@ -959,35 +959,33 @@ end
 
 -- ---- Queues as a whole ----
 
--- It is gone, and nobody steps forward for it: all of its line go.
-local function purge_one(q, id)
-	local m = load(q, id)
-
-	if m.k and head(q, m.k) == id then
-		call('HDEL', q.heads, m.k)
-	end
+local function purge_one(q, id, m)
 	leave(q, id, m)
+	pass(q, id, m)
 	forget(q, id, m, remembered(q, m, now))
 end
 
+-- A slice of what had been accepted when the first was asked for (limit '0'), by number; the
+-- next begins behind the last that was looked at. What is held or dead stays.
 local function purge(queues)
-	local q, n = queues[1], 0
-	local places = { q.delayed, q.held }
+	local q, n, last, limit, max = queues[1], 0, arg(), arg(), num()
 
 	if q.batch then
-		return -1
+		return { -1 }
 	end
+	limit = limit ~= '0' and limit or call('GET', q.counter) or '0'
+	local found = call('ZRANGEBYSCORE', q.all, '(' .. last, limit, 'WITHSCORES', 'LIMIT', 0, max)
 
-	for _, p in ipairs(q.order) do
-		places[#places + 1] = q.pending[p]
-	end
-	for _, key in ipairs(places) do
-		for _, mem in ipairs(call('ZRANGE', key, 0, -1)) do
-			purge_one(q, string.match(mem, ':(%d+)$'))
+	for i = 1, #found, 2 do
+		local m = load(q, found[i])
+
+		if m.s == READY or m.s == DELAYED or m.s == HELD then
+			purge_one(q, found[i], m)
 			n = n + 1
 		end
+		last = int(found[i + 1])
 	end
-	return n
+	return { n, #found == 2 * max and last or '0', limit }
 end
 
 local function policy(queues)

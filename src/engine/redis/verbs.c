@@ -57,12 +57,7 @@ enqueue_count(const struct rcall *c)
 static uint32_t
 queue_index(const struct redis *r, const struct rcall *c, const struct message *m)
 {
-	const uint32_t h = rqueue_find(r, m->space, m->queue);
-
-	for (uint32_t i = 0; c->queues && i < c->n_queues; i++)
-		if (c->queues[i] == h)
-			return i + 1;
-	return 1;
+	return c->queues ? rqueue_at(r, rqueue_find(r, m->space, m->queue))->at : 1;
 }
 
 void
@@ -114,6 +109,8 @@ enqueue_encode(struct redis *r, const struct rcall *c)
 {
 	const struct quota *q = r->outer.quota;
 
+	for (uint32_t i = 0; c->queues && i < c->n_queues; i++)
+		rqueue_at(r, c->queues[i])->at = i + 1;
 	rwire_number(r->wire, q ? quota_get(&q->depth) : 0);
 	rwire_number(r->wire, q ? quota_get(&q->rate) : 0);
 	rwire_number(r->wire, q ? quota_get(&q->burst) : 0);
@@ -582,18 +579,40 @@ stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	c->op->on_shard.states += (uint64_t)redis_int(answer->element[14]);
 }
 
+static size_t
+purge_count(const struct rcall *c)
+{
+	(void)c;
+	return 3;
+}
+
+static void
+purge_encode(struct redis *r, const struct rcall *c)
+{
+	put_u64(r, c->cursor);
+	put_u64(r, c->limit);
+	rwire_number(r->wire, ENGINE_SCAN_MAX);
+}
+
+/* D11: slice after slice. What has gone is gone, whatever becomes of the rest. */
 static void
 purge_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	struct op *op = c->op;
 
 	(void)r;
-	if (redis_int(answer) < 0)
+	c->goes_on = false;
+	if (answer->elements < 3) {
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, 0,
 				    "queue %.*s: some of it is on its way to another shard",
 				    (int)op->queue.n, op->queue.p);
-	else
-		op->count = (uint64_t)redis_int(answer);
+		return;
+	}
+	op->count += (uint64_t)redis_int(answer->element[0]);
+	c->cursor = id_of(answer->element[1]);
+	c->limit = id_of(answer->element[2]);
+	c->goes_on = c->cursor != 0;
+	c->done = !c->goes_on;
 }
 
 static void
@@ -647,7 +666,7 @@ const struct rverb redis_verbs[OP_VERBS] = {
 	[OP_STATS]      = { "stats",   no_args,       encode_nothing, stats_decode },
 	[OP_TOPICS]     = { "stats",   no_args,       encode_nothing, stats_decode },
 	[OP_SHARD]      = { "stats",   no_args,       encode_nothing, stats_decode },
-	[OP_PURGE]      = { "purge",   no_args,       encode_nothing, purge_decode },
+	[OP_PURGE]      = { "purge",   purge_count,   purge_encode,   purge_decode },
 	[OP_PAUSE]      = { "pause",   one_arg,       pause_encode,   policy_decode },
 	[OP_POLICY_GET] = { "policy",  one_arg,       policy_encode,  policy_decode },
 	[OP_MOVE]       = { "move",    redis_move_count, redis_move_encode, redis_move_decode },
