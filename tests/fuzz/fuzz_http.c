@@ -14,7 +14,7 @@
  *   - Upgrade is ignored, as RFC 9110 allows; llhttp stops reading HTTP there;
  *   - chunk extensions are ignored: any printable text, where llhttp wants names and
  *     values;
- *   - a tab behind a Content-Length is white space, as RFC 9112 says.
+ *   - a tab behind a Content-Length or Transfer-Encoding is white space, as RFC 9112 says.
  * They end the comparison. llhttp accepts more, as it may: HTTP/0.9 and 2.0, two
  * hosts, and so on.
  */
@@ -199,7 +199,8 @@ is_meant(llhttp_errno_t why, const char *reason, struct slice in)
 {
 	return why == HPE_INVALID_METHOD || why == HPE_PAUSED_UPGRADE ||
 	       why == HPE_PAUSED_H2_UPGRADE || strstr(reason, "in chunk extensions") ||
-	       (why == HPE_INVALID_CONTENT_LENGTH && memchr(in.p, '\t', in.n));
+	       ((why == HPE_INVALID_CONTENT_LENGTH || why == HPE_INVALID_TRANSFER_ENCODING) &&
+		memchr(in.p, '\t', in.n));
 }
 
 static void

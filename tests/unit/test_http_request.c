@@ -89,6 +89,8 @@ TEST(a_request_is_read_the_same_however_it_is_cut)
 		  "chunked\nhost: h\ntransfer-encoding: chunked\n= hello!\nend\nmore\n" },
 		{ "chunked in capitals", TEXT(POST "Transfer-Encoding: CHUNKED\r\n\r\n00\r\n\r\n"),
 		  "CHUNKED\nend\nmore\n" },
+		{ "chunked between tabs", TEXT(POST "Transfer-Encoding:\tchunked\t\r\n\r\n0\r\n\r\n"),
+		  "transfer-encoding: chunked\nend\nmore\n" },
 		{ "a chunk size of many digits", TEXT(CHUNKED "00000000000000000002\r\nab\r\n0\r\n\r\n"),
 		  "= ab\nend\nmore\n" },
 		{ "trailers are dropped", TEXT(CHUNKED "1\r\na\r\n0\r\nX-T: 1\r\nX-U:\r\n\r\n"),
