@@ -64,6 +64,8 @@ struct api {
 	_Atomic uint32_t unsettled;     /* deliveries of one stream; fewer than its page: that */
 	_Atomic uint64_t flows;         /* numbers of streams, for op.flow */
 
+	_Atomic uint32_t disagreements; /* nodes whose shard map is not ours */
+	_Atomic uint32_t twins;         /* 1: another node has our number */
 	_Atomic uint32_t metric_queues; /* that have lines of their own in /metrics */
 };
 

@@ -185,8 +185,8 @@ SCHEMAS = {
         "hash": string(pattern="^[0-9a-f]{16}$",
                        description="The same on every node whose map is the same."),
     }),
-    "Warning": record(["warning", "shard", "name", "message"], {
-        "warning": string(enum=["lost_writes", "weak_persistence"]),
+    "Warning": record(["warning", "message"], {
+        "warning": string(enum=["lost_writes", "weak_persistence", "shard_map", "node_id"]),
         "shard": integer(minimum=0),
         "name": string(description="Of the shard."),
         "message": string(minLength=1),

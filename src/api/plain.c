@@ -89,22 +89,30 @@ write_map(struct json_out *w, const struct api *api)
 }
 
 static void
+write_warning(struct json_out *w, const struct api *api, int64_t shard, const char *name,
+	      const char *text, bool *first)
+{
+	if (*first)
+		json_out_array(w, "warnings");
+	*first = false;
+	json_out_object(w, NULL);
+	json_out_str(w, "warning", slice_of(name));
+	if (shard >= 0) {
+		json_out_i64(w, "shard", shard);
+		json_out_str(w, "name", slice_of(broker_shard_name(api->broker, (uint32_t)shard)));
+	}
+	json_out_str(w, "message", slice_of(text));
+	json_out_close(w);
+}
+
+static void
 write_warnings(struct json_out *w, const struct api *api, uint32_t shard, bool *first)
 {
 	struct engine_warning found[WARNINGS_MAX];
 	const unsigned n = broker_warnings(api->broker, shard, found, WARNINGS_MAX);
 
-	if (n > 0 && *first)
-		json_out_array(w, "warnings");
-	*first &= n == 0;
-	for (unsigned i = 0; i < n; i++) {
-		json_out_object(w, NULL);
-		json_out_str(w, "warning", slice_of(found[i].name));
-		json_out_u64(w, "shard", shard);
-		json_out_str(w, "name", slice_of(broker_shard_name(api->broker, shard)));
-		json_out_str(w, "message", slice_of(found[i].text));
-		json_out_close(w);
-	}
+	for (unsigned i = 0; i < n; i++)
+		write_warning(w, api, shard, found[i].name, found[i].text, first);
 }
 
 static void
@@ -114,6 +122,10 @@ write_all_warnings(struct json_out *w, const struct api *api)
 
 	for (uint32_t i = 0; api->broker && i < broker_shards(api->broker); i++)
 		write_warnings(w, api, i, &first);
+	if (atomic_load(&api->disagreements))
+		write_warning(w, api, -1, "shard_map", "other nodes have another shard map", &first);
+	if (atomic_load(&api->twins))
+		write_warning(w, api, -1, "node_id", "another server has the same node.id", &first);
 	if (!first)
 		json_out_close(w);
 }

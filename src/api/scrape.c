@@ -105,6 +105,13 @@ write_map(const struct api *api, struct buf *out)
 	if (m)
 		buf_printf(out, "sluice_shard_map_info{hash=\"%016" PRIx64 "\",version=\"%" PRIu64 "\"} 1\n",
 			   shardmap_hash(m), shardmap_version(m));
+	write_type(out, "sluice_shard_map_disagreements", "gauge",
+		   "nodes that live, share a shard with this one, and have another map");
+	buf_printf(out, "sluice_shard_map_disagreements %" PRIu32 "\n",
+		   atomic_load(&api->disagreements));
+	write_type(out, "sluice_node_id_conflict", "gauge",
+		   "1: another server that shares a shard has the same node.id");
+	buf_printf(out, "sluice_node_id_conflict %" PRIu32 "\n", atomic_load(&api->twins));
 }
 
 static void

@@ -131,6 +131,12 @@ broker_shard_lane(const struct broker *b, uint32_t lane)
 	return lane - b->shard_of[lane]->first;
 }
 
+bool
+broker_shard_shared(const struct broker *b, uint32_t lane)
+{
+	return b->lanes[lane]->engine->ops->shared;
+}
+
 const char *
 broker_shard_labels(const struct broker *b, uint32_t lane)
 {

@@ -155,6 +155,9 @@ uint32_t broker_shards(const struct broker *b);
 const char *broker_shard_name(const struct broker *b, uint32_t lane);
 uint32_t broker_shard_lane(const struct broker *b, uint32_t lane);
 
+/* Others may use it at the same time. */
+bool broker_shard_shared(const struct broker *b, uint32_t lane);
+
 /* As metrics have it: shard="0", and with a map shard="heavy",lane="0". Lives as long as the
  * broker. */
 const char *broker_shard_labels(const struct broker *b, uint32_t lane);

@@ -225,29 +225,22 @@ check_shard(struct check *k, const struct sharding_shard *a)
 		faults_add(k->faults, "%s:%u: redis.shards.%s: an embedded engine has no address or "
 				      "password",
 			   file, a->line, a->name);
+	if (!a->tls && (a->tls_cert || a->tls_key || a->tls_ca || a->tls_name))
+		faults_add(k->faults, "%s:%u: redis.shards.%s: settings of TLS, and tlsEnabled is not true",
+			   file, a->line, a->name);
+	if (!a->tls_cert != !a->tls_key)
+		faults_add(k->faults, "%s:%u: redis.shards.%s: tlsCertFile and tlsKeyFile go together",
+			   file, a->line, a->name);
 	if (a->folder && a->engine != SHARDING_LOG)
 		faults_add(k->faults, "%s:%u: redis.shards.%s: only the engine log has a folder", file,
 			   a->line, a->name);
 }
 
-static bool
-same_text(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
-/* Two shards with one store would each take the other's queues for its own. */
+/* Two logs in one folder. In one Redis server shards are apart by their keys. */
 static void
 check_apart(struct check *k, const struct sharding_shard *a, const struct sharding_shard *b)
 {
-	if (a->engine != b->engine)
-		return;
-	if (a->engine == SHARDING_REDIS && same_text(a->address, b->address) && a->db == b->db &&
-	    same_text(a->prefix, b->prefix))
-		faults_add(k->faults, "redis.shards: %s and %s have the same address, db and keyPrefix: "
-				      "give one of them another db or keyPrefix",
-			   a->name, b->name);
-	if (a->engine == SHARDING_LOG && a->folder && same_text(a->folder, b->folder))
+	if (a->folder && b->folder && strcmp(a->folder, b->folder) == 0)
 		faults_add(k->faults, "redis.shards: %s and %s have the same folder", a->name, b->name);
 }
 

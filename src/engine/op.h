@@ -197,8 +197,28 @@ struct op_backup {
 	char name[64]; /* READ: in the shard's folder */
 };
 
+/* A node, as it leaves its name on a shard that several share. */
+struct op_peer {
+	uint32_t node;          /* its number */
+	uint64_t self;          /* drawn at random by each process */
+	uint64_t hash, version; /* of its map */
+	uint64_t beat;          /* rises as long as it lives */
+};
+
+enum {
+	OP_PEERS = 1024 /* one for each number of a node */
+};
+
+struct op_meet {
+	struct op_peer me; /* to be left there */
+	unsigned n;        /* answer: who was there before, a former self too */
+	struct op_peer peers[OP_PEERS];
+};
+
 /* The shard itself: answer of OP_SHARD. What an engine does not have is 0. */
 struct op_shard {
+	struct op_meet *meet; /* the question; NULL: nobody asks. Where several share it: the
+			       * answer is that alone */
 	uint64_t messages;
 	uint64_t keys;        /* ordering keys that messages have */
 	uint64_t idempotency; /* keys that are remembered */

@@ -10,6 +10,7 @@
 #include "net/listen.h"
 #include "server/limits.h"
 #include "server/manager.h"
+#include "server/peers.h"
 #include "server/shards.h"
 
 #include <assert.h>
@@ -256,6 +257,7 @@ node_close(struct node *n)
 	server_close(n->server);
 	(void)broker_close(n->broker); /* it was not run: nothing is new */
 	shards_close(n);
+	peers_close(n);
 	api_release(&n->api);
 	login_close(&n->login);
 	secure_close(&n->secure);

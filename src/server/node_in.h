@@ -25,6 +25,7 @@ struct node {
 	const struct node_hand *hand; /* NULL: threads, the system's clock, conf's engine */
 	struct node_shards *shards;   /* server/shards.c: what they were told */
 	const char *place;            /* where messages are: a folder, or a server */
+	struct peers *peers;          /* server/peers.c: other nodes; NULL: not yet */
 	struct broker *broker;
 	struct server *server;
 	struct login login;
@@ -42,7 +43,7 @@ struct node {
 
 	/* The thread's that runs it: the file as it was read. */
 	struct stat seen;
-	slu_time looked;
+	slu_time look_at, meet_at, watch_at; /* when, by clock_mono */
 };
 
 /* node_run.c: has a signal to stop come that nobody has taken yet? */

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "server/manager.h"
+#include "server/peers.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -170,30 +171,42 @@ is_same(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* sharding.reloadInterval: a file that has changed is read once, be it right or wrong. */
+/* sharding.reloadInterval: a file that has changed is read once, be it right or wrong. The
+ * first look reads it in any case: it may be another one since the server began to start. */
 static void
 look_at_file(struct node *n)
 {
-	const slu_time every = atomic_load(&n->interval), now = clock_mono(&clock_system);
-	struct stat st;
+	const struct stat st = look(n);
 
-	if (every == 0 || now - n->looked < every)
-		return;
-	n->looked = now;
-	st = look(n);
 	if (is_same(&st, &n->seen))
 		return;
 	n->seen = st;
 	reload(n);
+	n->meet_at = 0;
 }
 
-/* Whichever comes first. */
-static slu_time
-wait_time(const struct node *n, slu_time watchdog)
+/* Is it time? Then the next one is so much later; 0: it is never. */
+static bool
+is_due(slu_time *at, slu_time every)
 {
-	const slu_time every = atomic_load(&n->interval);
+	const slu_time now = clock_mono(&clock_system);
 
-	return every && every < watchdog ? every : watchdog;
+	if (every == 0 || now < *at)
+		return false;
+	*at = time_add(now, every);
+	return true;
+}
+
+/* Until the first of what comes by itself. */
+static slu_time
+wait_time(const struct node *n)
+{
+	const slu_time now = clock_mono(&clock_system);
+	slu_time first = n->meet_at < n->watch_at ? n->meet_at : n->watch_at;
+
+	if (atomic_load(&n->interval) && n->look_at < first)
+		first = n->look_at;
+	return first > now ? first - now : 1;
 }
 
 /* Until it is told to stop: by which signal. */
@@ -202,20 +215,23 @@ serve(struct node *n)
 {
 	const slu_time watchdog = manager_watchdog();
 
-	n->seen = look(n);
-	n->looked = clock_mono(&clock_system);
+	n->watch_at = time_add(clock_mono(&clock_system), watchdog);
 	for (;;) {
-		const int sig = wait_signal(wait_time(n, watchdog));
+		const int sig = wait_signal(wait_time(n));
 
 		if (sig == SIGHUP) {
 			n->seen = look(n);
 			reload(n);
+			n->meet_at = 0; /* with other shards, perhaps */
 		} else if (sig) {
 			return sig;
-		} else if (watchdog != SLU_NEVER) {
-			watch(n);
 		}
-		look_at_file(n);
+		if (is_due(&n->watch_at, watchdog))
+			watch(n);
+		if (is_due(&n->look_at, atomic_load(&n->interval)))
+			look_at_file(n);
+		if (is_due(&n->meet_at, PEERS_EVERY) && !peers_tick(n))
+			n->meet_at = SLU_NEVER;
 	}
 }
 

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-from contextlib import ExitStack
 
 import pytest
 from redis import Redis
@@ -68,6 +67,9 @@ class Node(Server):
 
     def map(self):
         return self.get("/readyz").body.get("shard_map")
+
+    def warnings(self):
+        return [w["warning"] for w in self.get("/readyz").body.get("warnings", [])]
 
     def reload(self, text, word="reloaded"):
         """The file is this now: wait until the server has said so."""
@@ -233,7 +235,7 @@ sharding:
   previousShards: {commandMappings: {render: gone}}
 redis.shards:
   here: {address: "h:1"}
-  there: {address: "h:1"}
+  there: {address: "h:1", tlsCAFile: x}
   local: {engine: log, address: "x:1"}
   lost: {}
   odd: {address: "h:2", poolSise: 3}
@@ -244,7 +246,7 @@ redis.shards:
                  "previousShards.commandMappings: command render: there is no shard gone",
                  "command email is there twice",
                  "no name",
-                 "here and there have the same address, db and keyPrefix",
+                 "redis.shards.there: settings of TLS, and tlsEnabled is not true",
                  "redis.shards.local: an embedded engine has no address",
                  "redis.shards.lost: expected an address",
                  "a shard has no setting poolSise"):
@@ -383,15 +385,42 @@ def test_the_file_is_looked_at_by_itself(tmp_path, shards):
         assert node.map()["version"] == 2
 
 
-def test_nodes_with_the_same_file_have_the_same_hash(tmp_path, shards):
-    """SH-61: whatever the order of the lines."""
-    with ExitStack() as stack:
-        (tmp_path / "a").mkdir()
-        one = stack.enter_context(Node(tmp_path / "a", mapped(shards), "--node-id", "1"))
-        lines = mapped(shards).replace("    Render: red\n    email: blue\n",
-                                       "    email: blue\n    Render: red\n")
-        (tmp_path / "b").mkdir()
-        two = stack.enter_context(Node(tmp_path / "b", lines, "--node-id", "2"))
-        assert one.map() == two.map()
-        two.reload(mapped(shards, 2))
-        assert one.map() != two.map()
+@pytest.fixture
+def pair(tmp_path, shards):
+    """Two nodes on the same shards; the lines of the second stand in another order."""
+    lines = mapped(shards).replace("    Render: red\n    email: blue\n",
+                                   "    email: blue\n    Render: red\n")
+    assert lines != mapped(shards)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    with Node(tmp_path / "a", mapped(shards), "--node-id", "1") as one, \
+            Node(tmp_path / "b", lines, "--node-id", "2") as two:
+        yield one, two
+
+
+def test_nodes_that_disagree_are_told_and_told_again_when_they_agree(pair, shards):
+    """SH-61: the hash does not depend on the order of the lines."""
+    one, two = pair
+    assert one.map() == two.map()
+    two.reload(mapped(shards, 2))
+    assert one.map()["hash"] != two.map()["hash"]
+    for node in pair:
+        until(lambda node=node: "shard_map" in node.warnings())
+        assert node.metric("sluice_shard_map_disagreements") == 1
+        assert node.said().count("nodes disagree on the shard map") >= 1
+    one.reload(mapped(shards, 2))
+    for node in pair:
+        until(lambda node=node: node.metric("sluice_shard_map_disagreements") == 0)
+        assert "shard_map" not in node.warnings()
+        assert "nodes agree on the shard map" in node.said()
+
+
+def test_two_nodes_with_one_number_are_told(pair, tmp_path, shards):
+    one, _ = pair
+    assert one.metric("sluice_node_id_conflict") == 0
+    (tmp_path / "c").mkdir()
+    with Node(tmp_path / "c", mapped(shards), "--node-id", "1") as third:
+        until(lambda: "another server has the same node.id" in one.said() + third.said())
+        until(lambda: 1 in (one.metric("sluice_node_id_conflict"),
+                            third.metric("sluice_node_id_conflict")))
+    until(lambda: one.metric("sluice_node_id_conflict") == 0)  # the other one is gone

@@ -416,10 +416,14 @@ plan_topics(struct redis *r, struct op *op, struct slu_err *err)
 static int
 plan_shard(struct redis *r, struct op *op, struct slu_err *err)
 {
-	int rc = redis_know_all(r, err);
+	struct op_meet *const meet = op->on_shard.meet;
+	int rc;
 
 	op->cursor = 0;
-	op->on_shard = (struct op_shard){ .disk_free = -1 };
+	op->on_shard = (struct op_shard){ .meet = meet, .disk_free = -1 };
+	if (meet)
+		return redis_meet(r, meet, err);
+	rc = redis_know_all(r, err);
 	for (uint32_t h = 0; h < r->queues.used && !rc; h++)
 		rc = plan_one(r, op, h, &r->ignored, err);
 	return rc;

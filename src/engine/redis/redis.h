@@ -44,6 +44,7 @@
  *      sluice:queues       sorted set: every queue, by when it was first used
  *      sluice:spelled      hash: how namespaces and queues were first spelled
  *      sluice:counter      of tokens and numbers
+ *      sluice:nodes        hash: a node, its map and how often it has been here
  *      sluice:ids          hash: a node and lane, the ceiling of the ids it may have given
  *
  *  D1  Time is the server's. It never goes back in a queue.

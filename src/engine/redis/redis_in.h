@@ -176,6 +176,10 @@ void redis_tell_health(struct redis *r);
 int redis_health(struct engine *e, struct slu_err *err);
 unsigned redis_warnings(struct engine *e, struct engine_warning *out, unsigned max);
 
+/* ---- meet.c ---- */
+
+int redis_meet(struct redis *r, struct op_meet *m, struct slu_err *err);
+
 /* ---- verbs.c ---- */
 
 extern const struct rverb redis_verbs[OP_VERBS];
