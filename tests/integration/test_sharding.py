@@ -2,6 +2,7 @@
 
 Redis servers and embedded engines, mixed.
 """
+import itertools
 import os
 import re
 import shutil
@@ -15,23 +16,23 @@ from served import SLUICED, Refused, Server, until
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
-    """Two Redis servers that are never stopped; tests take databases of their own."""
+    """Two Redis servers that are never stopped; tests take a prefix of their own."""
     folder = tmp_path_factory.mktemp("stores")
-    with Redis(folder / "a", "--databases", "64") as a, Redis(folder / "b", "--databases", "64") as b:
+    with Redis(folder / "a") as a, Redis(folder / "b") as b:
         yield a, b
 
 
-numbers = iter(range(1, 64))
+numbers = itertools.count(1)
 
 
 @pytest.fixture
 def shards(stores):
     """YAML of two shards in Redis, one in a log, one in memory."""
-    db = next(numbers)
+    prefix = f"p{next(numbers)}"
     return "".join((
         "redis.shards:\n",
-        f"  red: {{address: '{stores[0].address}', db: {db}, poolSize: 2}}\n",
-        f"  blue: {{address: '{stores[1].address}', db: {db}}}\n",
+        f"  red: {{address: '{stores[0].address}', keyPrefix: {prefix}, poolSize: 2}}\n",
+        f"  blue: {{address: '{stores[1].address}', keyPrefix: {prefix}}}\n",
         "  disk: {engine: log, poolSize: 2}\n",
         "  fast: {engine: memory}\n"))
 
@@ -187,6 +188,19 @@ def test_what_a_shard_is_told_is_its_own(tmp_path):
     assert "battery" not in str(refused.value)
 
 
+def test_a_pool_that_a_server_cannot_take_is_a_warning(tmp_path):
+    """SH-96"""
+    with Redis(tmp_path / "small", "--maxclients", "20") as redis:
+        text = ("sharding: {{enabled: true, commandMappings: {{a: small}}}}\n"
+                f"redis.shards: {{{{small: {{{{address: '{redis.address}', poolSize: {{}}}}}}}}}}\n")
+        with Node(tmp_path, text.format(4)) as node:
+            assert "maxclients" not in node.said()
+        # Those that were there once count: they may come again.
+        redis.command("HSET", "sluice:nodes", *(w for n in "789" for w in (n, n + " 1 1 1 1")))
+        with Node(tmp_path, text.format(4)) as node:
+            until(lambda: "maxclients=20" in node.said())
+
+
 @pytest.mark.parametrize("supplier, more", [
     ("ring", ""),
     ("hash", "  shards: [blue, disk]\n"),
@@ -297,7 +311,7 @@ def test_a_dead_shard_fails_its_own_queues_alone(tmp_path, stores):
         text = ("sharding: {enabled: true, commandMappings: {render: red, email: blue}}\n"
                 "redis.shards:\n"
                 f"  red: {{address: '{red.address}', timeout: 1s}}\n"
-                f"  blue: {{address: '{stores[1].address}', db: {next(numbers)}}}\n")
+                f"  blue: {{address: '{stores[1].address}', keyPrefix: p{next(numbers)}}}\n")
         with Node(tmp_path, text) as node:
             node.enqueue({"topic": "render", "text": "kept"})
             red.kill()
@@ -424,3 +438,13 @@ def test_two_nodes_with_one_number_are_told(pair, tmp_path, shards):
         until(lambda: 1 in (one.metric("sluice_node_id_conflict"),
                             third.metric("sluice_node_id_conflict")))
     until(lambda: one.metric("sluice_node_id_conflict") == 0)  # the other one is gone
+
+
+def test_a_node_that_is_gone_alarms_nobody(tmp_path, stores, shards):
+    """SH-61: what it has left behind on the shard is no map that anybody has."""
+    key = re.search(r"keyPrefix: (\w+)", shards)[1] + ":nodes"
+    stores[0].command("HSET", key, "9", "9 abc 123 77 5")
+    with Node(tmp_path, mapped(shards), "--node-id", "1") as node:
+        until(lambda: re.search(r" [3-9]\r\n$", stores[0].command("HGET", key, "1")))  # third look
+        assert node.metric("sluice_shard_map_disagreements") == 0
+        assert "disagree" not in node.said()

@@ -6,6 +6,8 @@
  */
 #include "engine/redis/redis_in.h"
 
+#include "base/log.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,4 +59,41 @@ redis_meet(struct redis *r, struct op_meet *m, struct slu_err *err)
 	if (reply)
 		freeReplyObject(reply);
 	return rc ? rc : leave(r, key, &m->me, err);
+}
+
+/* How many nodes have ever been here, or this one. */
+static uint64_t
+count_nodes(struct redis *r)
+{
+	char key[REDIS_PREFIX + 16];
+	redisReply *reply = NULL;
+	uint64_t n = 0;
+
+	(void)snprintf(key, sizeof key, "%s:nodes", r->conf.prefix);
+	if (!redis_ask(r, (const struct slice[]){ SLICE("HLEN"), slice_of(key) }, 2, &reply, NULL) &&
+	    reply->type == REDIS_REPLY_INTEGER)
+		n = (uint64_t)reply->integer;
+	if (reply)
+		freeReplyObject(reply);
+	return n ? n : 1;
+}
+
+/* Each lane has two connections, one for its calls and one that listens. */
+void
+redis_tell_clients(struct redis *r)
+{
+	const uint64_t ours = 2 * (uint64_t)(r->outer.lanes ? r->outer.lanes : 1);
+	const uint64_t nodes = r->outer.lane || !r->outer.log ? 0 : count_nodes(r);
+
+	for (uint32_t i = 0; nodes && i < r->nodes.n; i++) {
+		char text[24];
+		uint64_t most;
+
+		rnode_setting(r->nodes.all[i], "maxclients", text, sizeof text);
+		most = strtoull(text, NULL, 10);
+		if (most && nodes * ours > most)
+			log_warn(r->outer.log, "redis may refuse connections: raise its maxclients, or lower the pool",
+				 F_STR("address", r->nodes.all[i]->address), F_U64("maxclients", most),
+				 F_U64("nodes", nodes), F_U64("connections_each", ours));
+	}
 }

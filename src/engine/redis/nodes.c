@@ -160,9 +160,8 @@ says(const redisReply *info, const char *line)
 	return at && (at == info->str || at[-1] == '\n') && strchr("\r\n", at[strlen(line)]);
 }
 
-/* A setting of a server, or "" where it does not tell. */
-static void
-ask_setting(struct rnode *n, const char *name, char *out, size_t size)
+void
+rnode_setting(struct rnode *n, const char *name, char *out, size_t size)
 {
 	const struct slice words[] = { SLICE("CONFIG"), SLICE("GET"), slice_of(name) };
 	redisReply *reply = NULL;
@@ -181,8 +180,8 @@ judge(struct rnode *n, const redisReply *info)
 {
 	char file[16], sync[16];
 
-	ask_setting(n, "appendonly", file, sizeof file);
-	ask_setting(n, "appendfsync", sync, sizeof sync);
+	rnode_setting(n, "appendonly", file, sizeof file);
+	rnode_setting(n, "appendfsync", sync, sizeof sync);
 	*n->weak = '\0';
 	if (strcmp(file, "yes") != 0 || strcmp(sync, "always") != 0)
 		(void)snprintf(n->weak, sizeof n->weak,

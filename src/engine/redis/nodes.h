@@ -93,6 +93,9 @@ enum rnode_turn rnodes_heed(struct rnodes *s, const struct rnode *n, const char 
 int rnode_ask(struct rnode *n, const struct slice *words, size_t n_words, redisReply **out,
 	      struct slu_err *err);
 
+/* A setting of a server, or "" where it does not tell. */
+void rnode_setting(struct rnode *n, const char *name, char *out, size_t size);
+
 /* Until when nothing for that slot is tried; 0: now. */
 slu_time rnodes_up_at(const struct rnodes *s, unsigned slot);
 

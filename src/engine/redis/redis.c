@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
 	HEARD_MAX = 2 << 20
@@ -151,6 +152,8 @@ look_around(struct redis *r, uint64_t *highest, struct slu_err *err)
 		if (r->nodes.all[i]->listed)
 			(void)rnode_ready(&r->nodes, r->nodes.all[i], NULL); /* its health is told */
 	redis_tell_health(r);
+	if (!rc)
+		redis_tell_clients(r);
 	return rc;
 }
 

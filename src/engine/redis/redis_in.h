@@ -180,6 +180,9 @@ unsigned redis_warnings(struct engine *e, struct engine_warning *out, unsigned m
 
 int redis_meet(struct redis *r, struct op_meet *m, struct slu_err *err);
 
+/* When it is opened: are there more connections than the servers take, with all nodes? */
+void redis_tell_clients(struct redis *r);
+
 /* ---- verbs.c ---- */
 
 extern const struct rverb redis_verbs[OP_VERBS];
