@@ -218,7 +218,7 @@ model_tick(struct model *m, unsigned shard, slu_time until, slu_time now)
 			continue;
 		fade(m, q);
 		while ((x = retired(m, q, until)) != NULL)
-			model_remove(m, x, x->doubt & DOUBT_OUT ? 0 : until, now);
+			model_remove(m, x, x->doubt & DOUBT_OUT || x->fading ? 0 : until, now);
 	}
 	for (unsigned i = 0; i < m->n_results;) {
 		struct model_result *r = &m->results[i];

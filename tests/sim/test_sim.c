@@ -72,6 +72,7 @@ TEST(what_once_failed_does_not_fail_again)
 		{ 469400, "the same, after a kill" },
 		{ 518038, "the model: what was over was not, by a policy that came in the same run" },
 		{ 609329, "the model: a result that was over is there again when a clock went back" },
+		{ 818012, "the model: by which policy a dead letter went, of two that came in one run" },
 		{ 346277, "the model: a claim found one that was over, and no room to say so" },
 	};
 
