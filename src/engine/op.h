@@ -232,6 +232,17 @@ struct op_shard {
 	uint64_t live;        /* of these, bytes that are needed */
 	int64_t disk_free;    /* bytes; negative: not known */
 	bool disk_full;       /* new work is refused: no room */
+
+	/* Of a server that keeps the shard, as it has told last. */
+	struct op_store {
+		bool told;      /* false: there is none, it has not yet, or another lane tells */
+		int64_t memory; /* bytes; what is not known is negative, also below */
+		int64_t max_memory;
+		int64_t disk;    /* of its append-only file */
+		int64_t cpu;     /* microseconds, since it was started */
+		int64_t clients; /* connections, from whomever */
+		int64_t max_clients;
+	} store;
 };
 
 /*
@@ -337,6 +348,7 @@ struct op {
 	struct op_item *items;
 	uint32_t n_items;
 
+	bool here;            /* STATS: what the queue has on the lane that cursor names, as in GET */
 	slu_time lease;       /* CLAIM: 0: the queue's */
 	bool stateful;        /* CLAIM: tell of the states of messages, too */
 	uint64_t flow;        /* CLAIM: of a stream, by its number, which has at most flow_max */

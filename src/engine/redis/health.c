@@ -121,7 +121,7 @@ redis_health(struct engine *e, struct slu_err *err)
 	if (r->down)
 		rc = slu_fail(err, SLU_EDOWN, "%s", r->down_why.text);
 	pthread_mutex_unlock(&r->mtx);
-	return rc;
+	return rc ? rc : store_lost(&r->store, err);
 }
 
 unsigned

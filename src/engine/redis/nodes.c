@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DOWN_FIRST (100 * SLU_MS)
-#define DOWN_MOST  (5 * SLU_SEC)
+#define DOWN_FIRST    (100 * SLU_MS)
+#define PROBE_TIMEOUT SLU_SEC /* for one that was down: whoever waits for the lane waits for it */
+#define DOWN_MOST     (5 * SLU_SEC)
 
 void
 rnodes_init(struct rnodes *s, const struct rwire_conf *conf)
@@ -357,6 +358,7 @@ refresh(struct rnodes *s)
 int
 rnode_ready(struct rnodes *s, struct rnode *n, struct slu_err *err)
 {
+	const slu_time timeout = n->wire.conf.timeout;
 	bool is_cluster;
 	struct slu_err why;
 	int rc;
@@ -368,7 +370,10 @@ rnode_ready(struct rnodes *s, struct rnode *n, struct slu_err *err)
 			*err = n->down_why;
 		return SLU_EDOWN;
 	}
+	if (n->down_step && timeout > PROBE_TIMEOUT)
+		n->wire.conf.timeout = PROBE_TIMEOUT;
 	rc = s->cluster ? meet(n, &is_cluster, &why) : meet_any(s, n, &is_cluster, &why);
+	n->wire.conf.timeout = timeout;
 	if (!rc && is_cluster != s->cluster)
 		rc = slu_fail(&why, SLU_EDOWN, "redis %s is %s cluster any more: start anew",
 			      n->address, s->cluster ? "no" : "not without a");

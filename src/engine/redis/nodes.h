@@ -13,7 +13,7 @@
  *      heard in that order.
  *  C2  A server that cannot be reached, or that says it cannot serve, is down: until it is
  *      tried again, whatever is for it fails at once. 100 ms, then twice as long each time,
- *      up to 5 s. The others are not touched by it.
+ *      up to 5 s; and a try may take a second, no more. The others are not touched by it.
  *  C3  A table is asked for between calls, never while answers are owed.
  *
  * Owned by one thread.

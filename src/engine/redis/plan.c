@@ -420,7 +420,11 @@ plan_shard(struct redis *r, struct op *op, struct slu_err *err)
 	int rc;
 
 	op->cursor = 0;
-	op->on_shard = (struct op_shard){ .meet = meet, .disk_free = -1 };
+	op->on_shard = (struct op_shard){
+		.meet = meet,
+		.disk_free = -1,
+		.store = store_take(&r->store),
+	};
 	if (meet)
 		return redis_meet(r, meet, err);
 	rc = redis_know_all(r, err);

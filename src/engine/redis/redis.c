@@ -28,6 +28,7 @@ redis_close(struct engine *e)
 	struct redis *r = of_engine(e);
 
 	watch_stop(&r->watch);
+	store_stop(&r->store);
 	buf_release(&r->heard);
 	rnodes_release(&r->nodes);
 	rqueues_release(r);
@@ -184,6 +185,8 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	if (!rc && conf->poke)
 		rc = watch_start(&r->watch, &r->conf.wire, r->channel, r->self, conf->poke,
 				 conf->poke_arg, err);
+	if (!rc && conf->poke && conf->lane == 0)
+		rc = store_start(&r->store, &r->conf.wire, err);
 	if (rc) {
 		(void)redis_close(&r->engine); /* what was first says more */
 		return rc;

@@ -53,7 +53,8 @@
  *      enqueue for several is refused, and the keys of the shard are used one at a time.
  *      Which priorities a queue has, a node learns from its first call, which is refused
  *      without a trace and repeated.
- *  D4  What was sent and not answered is sent once more on a new connection. An enqueue is
+ *  D4  What was sent and not answered is sent once more on a new connection, unless the
+ *      server hangs: then the outcome is SLU_EUNKNOWN, after one timeout. An enqueue is
  *      known by its ids, a claim by that of its op: neither happens twice. What settles is
  *      safe by its token; if that counts no more the outcome is SLU_EUNKNOWN. What changes
  *      a lock key leaves the id of its op there, so that it is found to have happened, if

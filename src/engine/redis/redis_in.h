@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "engine/redis/nodes.h"
 #include "engine/redis/redis.h"
+#include "engine/redis/store.h"
 #include "engine/redis/watch.h"
 
 enum {
@@ -75,8 +76,9 @@ struct redis {
 	struct rnodes nodes;
 	struct rwire *wire; /* of the node to which a call is being said */
 	struct watch watch;
-	struct buf heard; /* from it */
-	uint64_t self;    /* a number that no other engine has */
+	struct store store; /* of the first lane */
+	struct buf heard;   /* from it */
+	uint64_t self;      /* a number that no other engine has */
 	char sha[41];
 	char segment[MOVE_SHARD + 4];    /* of keys: ":s:<shard>", or "" */
 	char counter[REDIS_PREFIX + 16]; /* keys of the shard */

@@ -6,10 +6,12 @@
  *      and again, for those that were lost, sent elsewhere or told to wait
  *
  * Nothing has happened when a server sends a call elsewhere, or to wait. A call that was
- * lost may have: D4.
+ * lost may have: D4. It is not said again to a server that hangs: that would cost as long
+ * once more, for all that wait for this lane.
  */
 #include "engine/redis/redis_in.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -25,7 +27,8 @@ struct round {
 	bool waits; /* but not at once */
 	bool went;  /* a call is on its way through what it has to do */
 	unsigned waited;
-	int worst; /* of what failed: the first */
+	slu_time began; /* the round */
+	int worst;      /* of what failed: the first */
 	struct slu_err why;
 };
 
@@ -78,7 +81,8 @@ give_up(struct round *w, struct rcall *c, int rc, struct slu_err *err)
 static void
 lose(struct redis *r, struct round *w, struct rnode *n, int rc, struct slu_err *err)
 {
-	bool twice = rc != SLU_EUNKNOWN;
+	const bool hangs = rwire_is_late(&n->wire, w->began);
+	bool twice = rc != SLU_EUNKNOWN || hangs;
 
 	for (uint32_t i = 0; i < r->n_calls; i++) {
 		struct rcall *c = &r->calls[i];
@@ -87,7 +91,7 @@ lose(struct redis *r, struct round *w, struct rnode *n, int rc, struct slu_err *
 			continue;
 		c->node = NULL;
 		twice |= c->again;
-		if (rc != SLU_EUNKNOWN || c->again)
+		if (rc != SLU_EUNKNOWN || c->again || hangs)
 			give_up(w, c, rc, err);
 		c->again = true;
 		w->left |= !c->done;
@@ -257,6 +261,7 @@ rcalls_run(struct redis *r, struct slu_err *err)
 		if (w.waits && !redis_wait(&w.waited))
 			break;
 		w.left = w.waits = w.went = false;
+		w.began = clock_mono(&clock_system);
 		find_nodes(r, &w);
 		say_all(r, &w);
 		hear_all(r, &w);
@@ -325,6 +330,7 @@ redis_ask(struct redis *r, const struct slice *words, size_t n_words, redisReply
 
 	r->nodes.now = r->now;
 	for (int i = 0; i < TRIES; i++) {
+		const slu_time began = clock_mono(&clock_system);
 		struct rnode *const named = ask;
 		int rc = named ? rnode_ready(&r->nodes, named, &why)
 			       : rnodes_at(&r->nodes, slot, &n, &why);
@@ -334,6 +340,7 @@ redis_ask(struct redis *r, const struct slice *words, size_t n_words, redisReply
 		n = named ? named : n;
 		ask = NULL;
 		rc = ask_once(r, n, named, words, n_words, out, &why);
+		lost |= rc && rwire_is_late(&n->wire, began);
 		if (rc && lost)
 			rnode_down(&r->nodes, n, &why);
 		if (rc && (lost || rc != SLU_EUNKNOWN))

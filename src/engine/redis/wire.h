@@ -21,6 +21,7 @@
 #define ENGINE_REDIS_WIRE_H
 
 #include "base/bytes.h"
+#include "base/clock.h"
 
 #include <hiredis/hiredis.h>
 #include <sluice/err.h>
@@ -71,6 +72,13 @@ int rwire_send(struct rwire *w, struct slu_err *err);
 /* For who waits for the socket itself: what has come goes to the reader, without waiting.
  * W1. */
 int rwire_fill(struct rwire *w, struct slu_err *err);
+
+/* What was begun then has taken as long as it may. */
+static inline bool
+rwire_is_late(const struct rwire *w, slu_time began)
+{
+	return clock_mono(&clock_system) - began >= w->conf.timeout;
+}
 
 /* The next answer, the caller's to free. W1. */
 int rwire_answer(struct rwire *w, redisReply **out, struct slu_err *err);
