@@ -3,10 +3,10 @@
  */
 #include "api/admin.h"
 
-#include "api/ask.h"
 #include "api/flat_policy.h"
 #include "api/flat_view.h"
 #include "api/limits.h"
+#include "api/survey.h"
 
 #include <stdio.h>
 
@@ -15,7 +15,8 @@ struct state {
 	struct slice topic;
 	uint64_t cursor; /* of the list alone, as limit */
 	uint32_t limit;
-	struct op_queue queue; /* as it was found: for show and purge */
+	struct op_queue queue; /* as it was found: for pause and purge */
+	struct survey survey;  /* of the others */
 };
 
 static const struct param list_params[] = {
@@ -51,12 +52,23 @@ write_queue(struct json_out *w, const struct op_queue *q)
 	json_out_close(w);
 }
 
+enum {
+	NOT_THERE = 320 /* bytes of a sentence */
+};
+
+static const char *
+say_not_there(const struct state *s, char text[static NOT_THERE])
+{
+	(void)snprintf(text, NOT_THERE, "namespace %.*s has no queue %.*s", (int)s->namespace.n,
+		       s->namespace.p, (int)s->topic.n, s->topic.p);
+	return text;
+}
+
 /* False: it has been answered. */
 static bool
 is_there(struct ask *a)
 {
-	const struct state *const s = a->state;
-	char text[320];
+	char text[NOT_THERE];
 
 	if (!a->op.rc)
 		return true;
@@ -64,29 +76,30 @@ is_there(struct ask *a)
 		ask_refuse_op(a, &a->op);
 		return false;
 	}
-	(void)snprintf(text, sizeof text, "namespace %.*s has no queue %.*s",
-		       (int)s->namespace.n, s->namespace.p, (int)s->topic.n, s->topic.p);
-	ask_refuse(a, a->op.rc, text);
+	ask_refuse(a, a->op.rc, say_not_there(a->state, text));
 	return false;
 }
 
 static void
 answer_list(struct ask *a)
 {
+	const struct survey *const v = &((struct state *)a->state)->survey;
 	struct json_out w;
 
-	if (!is_there(a))
+	if (survey_refused(a, v, NULL))
 		return;
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	json_out_array(&w, "queues");
-	for (uint32_t i = 0; i < a->op.n_queues; i++) {
+	for (uint32_t i = 0; i < v->n_queues; i++) {
 		json_out_object(&w, NULL);
-		write_queue(&w, &a->op.queues[i]);
+		write_queue(&w, &v->queues[i]);
+		survey_write_shard(&w, a, v, i);
 		json_out_close(&w);
 	}
 	json_out_close(&w);
-	flat_view_cursor(&w, a->op.cursor);
+	flat_view_cursor(&w, v->cursor);
+	gather_write(&w, a, &v->missing);
 	json_out_close(&w);
 	ask_reply(a, 200);
 }
@@ -101,10 +114,12 @@ answer_one(struct ask *a)
 		return;
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	write_queue(&w, &s->queue);
+	write_queue(&w, &s->survey.sum);
+	survey_write_shards(&w, &s->survey);
 	json_out_object(&w, "policy");
 	flat_policy_encode(&a->op.policy, &w);
 	json_out_close(&w);
+	gather_write(&w, a, &s->survey.missing);
 	json_out_close(&w);
 	ask_reply(a, 200);
 }
@@ -160,27 +175,17 @@ admin_queues(struct call *c, void *api)
 	s->limit = API_PAGE_DEFAULT;
 	if (!ask_params(a, list_params, LIST_PARAMS, s))
 		return;
-	ask_op(a, &a->op, OP_TOPICS, s->namespace, (struct slice){ 0 });
-	a->op.cursor = s->cursor;
-	a->op.max_queues = s->limit;
-	a->op.queues = arena_array(&a->memory, s->limit, sizeof *a->op.queues);
-	if (a->op.queues)
-		ask_run(a, answer_list);
-	else
-		ask_refuse(a, SLU_ENOMEM, NULL);
+	survey_queues(a, &s->survey, s->namespace, s->cursor, s->limit, answer_list);
 }
 
 /* The queue that the call names, found: then `next`. */
 static void
-find(struct call *c, struct api *api, bool body, void (*next)(struct ask *a))
+find(struct call *c, struct api *api, void (*next)(struct ask *a))
 {
 	struct ask *const a = ask_new(api, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
 
-	if (!s)
-		return;
-	if (body ? !ask_body(a, one_params, ONE_PARAMS, s)
-		 : !ask_params(a, one_params, ONE_PARAMS, s))
+	if (!s || !ask_body(a, one_params, ONE_PARAMS, s))
 		return;
 	ask_op(a, &a->op, OP_STATS, s->namespace, s->topic);
 	a->op.queues = &s->queue;
@@ -201,12 +206,6 @@ go_on(struct ask *a, enum op_verb verb, bool paused, void (*next)(struct ask *a)
 }
 
 static void
-show(struct ask *a)
-{
-	go_on(a, OP_POLICY_GET, false, answer_one);
-}
-
-static void
 pause_it(struct ask *a)
 {
 	go_on(a, OP_PAUSE, true, answer_pause);
@@ -224,26 +223,43 @@ purge_it(struct ask *a)
 	go_on(a, OP_PURGE, false, answer_purge);
 }
 
+/* What it has, then its policy. */
+static void
+show(struct ask *a)
+{
+	const struct state *const s = a->state;
+	char text[NOT_THERE];
+
+	if (survey_refused(a, &s->survey, say_not_there(s, text)))
+		return;
+	ask_op(a, &a->op, OP_POLICY_GET, s->namespace, s->topic);
+	ask_run(a, answer_one);
+}
+
 void
 admin_queue(struct call *c, void *api)
 {
-	find(c, api, false, show);
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+
+	if (s && ask_params(a, one_params, ONE_PARAMS, s))
+		survey_queue(a, &s->survey, s->namespace, s->topic, show);
 }
 
 void
 admin_pause(struct call *c, void *api)
 {
-	find(c, api, true, pause_it);
+	find(c, api, pause_it);
 }
 
 void
 admin_resume(struct call *c, void *api)
 {
-	find(c, api, true, resume_it);
+	find(c, api, resume_it);
 }
 
 void
 admin_purge(struct call *c, void *api)
 {
-	find(c, api, true, purge_it);
+	find(c, api, purge_it);
 }

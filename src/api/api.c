@@ -1,8 +1,10 @@
 #include "api/api.h"
 
 #include "api/ask.h"
+#include "api/gather.h"
 #include "api/limits.h"
 #include "base/limit.h"
+#include "base/lines.h"
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "core/names.h"
@@ -71,6 +73,8 @@ api_init(struct api *api)
 	api->ops = mem_array(api->threads, sizeof *api->ops);
 	api->spares = mem_array(api->threads, sizeof *api->spares);
 	rc = api->ops && api->spares ? init_hits(&api->hits) : SLU_ENOMEM;
+	if (!rc)
+		rc = gathers_new(&api->gathers);
 	for (unsigned i = 0; i < api->threads && !rc; i++)
 		rc = init_ops(&api->ops[i]);
 	if (rc)
@@ -87,6 +91,8 @@ api_release(struct api *api)
 	api->ops = NULL;
 	ask_release_spares(api);
 	metrics_release(&api->hits);
+	gathers_free(api->gathers);
+	api->gathers = NULL;
 }
 
 void
@@ -114,6 +120,24 @@ write_ops(const struct api *api, struct buf *out)
 	metrics_release(&sum);
 }
 
+static void
+write_audit(const struct lines *audit, struct buf *out)
+{
+	const struct {
+		const char *name, *help;
+		uint64_t value;
+	} rows[] = {
+		{ "sluice_audit_records_total", "lines written to audit.file",
+		  audit ? lines_written(audit) : 0 },
+		{ "sluice_audit_dropped_total", "lines that could not be written there",
+		  audit ? lines_dropped(audit) : 0 },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		buf_printf(out, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", rows[i].name,
+			   rows[i].help, rows[i].name, rows[i].name, rows[i].value);
+}
+
 /* What the server refuses by itself is counted there. */
 void
 api_metrics(struct api *api, struct buf *out)
@@ -131,6 +155,8 @@ api_metrics(struct api *api, struct buf *out)
 		metrics_set(&api->hits, 0, own[i].limit, server_metric(api->server, own[i].row));
 	write_ops(api, out);
 	metrics_write(&api->hits, out);
+	gathers_metrics(api->gathers, out);
+	write_audit(api->audit, out);
 }
 
 /* How many messages it was about. */

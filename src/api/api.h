@@ -27,7 +27,9 @@ struct ask;
 struct broker;
 struct broker_progress;
 struct call;
+struct gathers;
 struct guard;
+struct lines;
 struct op;
 struct reload;
 struct server;
@@ -67,6 +69,10 @@ struct api {
 	_Atomic uint32_t disagreements; /* nodes whose shard map is not ours */
 	_Atomic uint32_t twins;         /* 1: another node has our number */
 	_Atomic uint32_t metric_queues; /* that have lines of their own in /metrics */
+
+	_Atomic slu_time stats_timeout; /* of a question to shards; 0: none */
+	struct gathers *gathers;        /* api/gather.h */
+	struct lines *audit;            /* api/audit.h; NULL: off */
 };
 
 /* How an API speaks that is not the flat one: what struct route has as its dialect. */

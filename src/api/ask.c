@@ -1,6 +1,7 @@
 #include "api/ask.h"
 
 #include "api/admit.h"
+#include "api/audit.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -149,6 +150,8 @@ answered(struct loop_work *w)
 
 	for (unsigned i = 0; i < a->n_ops; i++)
 		api_count(a->api, call_thread(a->call), &a->ops[i], took);
+	if (a->api->audit)
+		audit_ask(a);
 	a->answer(a);
 }
 

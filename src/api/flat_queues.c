@@ -3,15 +3,16 @@
  */
 #include "api/flat.h"
 
-#include "api/ask.h"
 #include "api/flat_view.h"
 #include "api/limits.h"
+#include "api/survey.h"
 
 struct state {
 	struct slice namespace;
 	struct slice topic; /* of stats alone */
 	uint64_t cursor;    /* of topics alone, as limit */
 	uint32_t limit;
+	struct survey survey;
 };
 
 static const struct param stats_params[] = {
@@ -28,19 +29,16 @@ static const struct param topics_params[] = {
 static void
 answer_stats(struct ask *a)
 {
+	const struct survey *const v = &((struct state *)a->state)->survey;
 	struct json_out w;
 
-	if (a->op.rc == SLU_ENOTFOUND) {
-		ask_refuse(a, a->op.rc, "no such topic in this namespace");
+	if (survey_refused(a, v, "no such topic in this namespace"))
 		return;
-	}
-	if (a->op.rc) {
-		ask_refuse_op(a, &a->op);
-		return;
-	}
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	flat_view_queue(&w, a->op.queues);
+	flat_view_queue(&w, &v->sum);
+	survey_write_shards(&w, v);
+	gather_write(&w, a, &v->missing);
 	json_out_close(&w);
 	ask_reply(a, 200);
 }
@@ -48,38 +46,25 @@ answer_stats(struct ask *a)
 static void
 answer_topics(struct ask *a)
 {
+	const struct survey *const v = &((struct state *)a->state)->survey;
 	struct json_out w;
 
-	if (a->op.rc) {
-		ask_refuse_op(a, &a->op);
+	if (survey_refused(a, v, NULL))
 		return;
-	}
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	json_out_array(&w, "topics");
-	for (uint32_t i = 0; i < a->op.n_queues; i++) {
+	for (uint32_t i = 0; i < v->n_queues; i++) {
 		json_out_object(&w, NULL);
-		flat_view_queue(&w, &a->op.queues[i]);
+		flat_view_queue(&w, &v->queues[i]);
+		survey_write_shard(&w, a, v, i);
 		json_out_close(&w);
 	}
 	json_out_close(&w);
-	flat_view_cursor(&w, a->op.cursor);
+	flat_view_cursor(&w, v->cursor);
+	gather_write(&w, a, &v->missing);
 	json_out_close(&w);
 	ask_reply(a, 200);
-}
-
-static void
-run(struct ask *a, const struct state *s, enum op_verb verb,
-    void (*answer)(struct ask *a))
-{
-	ask_op(a, &a->op, verb, s->namespace, s->topic);
-	a->op.cursor = s->cursor;
-	a->op.max_queues = s->limit;
-	a->op.queues = arena_array(&a->memory, s->limit, sizeof *a->op.queues);
-	if (a->op.queues)
-		ask_run(a, answer);
-	else
-		ask_refuse(a, SLU_ENOMEM, NULL);
 }
 
 void
@@ -90,8 +75,7 @@ flat_stats(struct call *c, void *api)
 
 	if (!s || !ask_params(a, stats_params, sizeof stats_params / sizeof stats_params[0], s))
 		return;
-	s->limit = 1;
-	run(a, s, OP_STATS, answer_stats);
+	survey_queue(a, &s->survey, s->namespace, s->topic, answer_stats);
 }
 
 void
@@ -104,5 +88,5 @@ flat_topics(struct call *c, void *api)
 		return;
 	s->limit = API_PAGE_DEFAULT;
 	if (ask_params(a, topics_params, sizeof topics_params / sizeof topics_params[0], s))
-		run(a, s, OP_TOPICS, answer_topics);
+		survey_queues(a, &s->survey, s->namespace, s->cursor, s->limit, answer_topics);
 }

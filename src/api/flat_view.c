@@ -144,19 +144,25 @@ flat_view_warns(const struct op_queue *q)
 }
 
 void
-flat_view_queue(struct json_out *w, const struct op_queue *q)
+flat_view_counts(struct json_out *w, const struct op_queue *q)
 {
 	uint64_t total = 0;
 
-	json_out_str(w, "namespace", slice_of(q->space));
-	json_out_str(w, "topic", slice_of(q->name));
-	json_out_str(w, "display_namespace", slice_of(q->space_shown));
-	json_out_str(w, "display_topic", slice_of(q->shown));
 	for (unsigned i = MSG_READY; i < MSG_STATES; i++) {
 		json_out_u64(w, flat_view_states[i], q->count[i]);
 		total += q->count[i];
 	}
 	json_out_u64(w, "total", total);
+}
+
+void
+flat_view_queue(struct json_out *w, const struct op_queue *q)
+{
+	json_out_str(w, "namespace", slice_of(q->space));
+	json_out_str(w, "topic", slice_of(q->name));
+	json_out_str(w, "display_namespace", slice_of(q->space_shown));
+	json_out_str(w, "display_topic", slice_of(q->shown));
+	flat_view_counts(w, q);
 	json_out_bool(w, "paused", q->paused);
 	json_out_bool(w, "warning", flat_view_warns(q));
 }

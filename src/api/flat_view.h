@@ -29,6 +29,7 @@ void flat_view_message(struct json_out *w, const struct op_row *row,
 		       const struct message *m, struct slice error, bool payload);
 
 void flat_view_queue(struct json_out *w, const struct op_queue *q);
+void flat_view_counts(struct json_out *w, const struct op_queue *q); /* by state, and total */
 
 /* Where a page goes on, as text: it may be beyond 2^53. 0: nowhere, no member. */
 void flat_view_cursor(struct json_out *w, uint64_t cursor);

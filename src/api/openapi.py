@@ -82,6 +82,17 @@ QUEUE_SHOWN = {
     **QUEUE,
     "since_start": record(COUNTS, {name: integer(minimum=0) for name in COUNTS}),
 }
+SHARDS = {  # where shards have names, or a topic is on several
+    "shard": string(),
+    "shards": array(record(["shard", *STATES, "total"], {
+        "shard": string(),
+        **{name: integer(minimum=0) for name in [*STATES, "total"]}})),
+}
+PARTIAL = {  # when shards did not answer in time
+    "partial": boolean(),
+    "missing": array(string()),
+    "message": string(),
+}
 KNOBS = {
     "lease": ref("Time"),
     "max_attempts": integer(minimum=1, maximum=65535),
@@ -273,14 +284,17 @@ SCHEMAS = {
         "result": True,
         "expires_at": ref("Moment"),
     }),
-    "Queue": record([*QUEUE], QUEUE),
-    "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor")}),
+    "Queue": record([*QUEUE], {**QUEUE, **SHARDS, **PARTIAL}),
+    "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor"),
+                                  **PARTIAL}),
     "QueueShown": record([*QUEUE_SHOWN], {
-        **QUEUE_SHOWN, "oldest_ready_ms": integer(minimum=0)}),
+        **QUEUE_SHOWN, **SHARDS, "oldest_ready_ms": integer(minimum=0)}),
     "QueuesShown": record(["queues"], {"queues": array(ref("QueueShown")),
-                                       "cursor": ref("Cursor")}),
+                                       "cursor": ref("Cursor"), **PARTIAL}),
     "QueueWithPolicy": record([*QUEUE_SHOWN, "policy"], {
         **QUEUE_SHOWN,
+        **SHARDS,
+        **PARTIAL,
         "oldest_ready_ms": integer(minimum=0),
         "policy": ref("Knobs"),
     }),

@@ -1,6 +1,6 @@
 #include "api/plain.h"
 
-#include "api/ask.h"
+#include "api/gather.h"
 #include "api/openapi.h"
 
 #include <inttypes.h>
@@ -160,45 +160,47 @@ tell(struct call *c, const struct api *api, const struct state *s)
 	call_answer(c, ready ? 200 : 503, api_json, &c->out);
 }
 
-/* Every shard has said how it is. */
+/* Every lane has said how it is, or is late to. */
 static void
-answer(struct ask *a)
+answer(struct gather *g)
 {
-	struct state *const s = a->state;
+	struct state *const s = g->arg;
+	const struct broker *const b = g->api->broker;
 	const bool stopping = s->n > 0;
-	const bool mapped = broker_map(broker_routes(a->api->broker));
+	const bool mapped = broker_map(broker_routes(b));
 	struct slu_err err;
 
-	for (unsigned i = 0; i < a->n_ops; i++) {
-		if (broker_health(a->api->broker, i, &err)) {
+	for (unsigned i = 0; i < g->n; i++) {
+		const struct gather_part *const p = &g->parts[i];
+
+		if (broker_health(b, p->lane, &err)) {
 			add(s, &err, i);
-		} else if (!a->ops[i].rc && a->ops[i].on_shard.disk_full) {
+		} else if (!gather_has(p)) {
+			gather_why(g, p, &err);
+			add(s, &err, i);
+		} else if (p->op.on_shard.disk_full) {
 			(void)slu_fail(&err, SLU_EFULL, "no room for new work on its disk");
 			add(s, &err, i);
 		} else {
 			s->sound += mapped && !stopping;
 		}
 	}
-	tell(a->call, a->api, s);
+	tell(g->ask->call, g->api, s);
 }
 
 static void
 ask_shards(struct ask *a)
 {
 	const uint32_t n = broker_shards(a->api->broker);
-	struct op *const ops = arena_array(&a->memory, n, sizeof *ops);
+	struct gather *const g = gather_new(a, n);
 
-	if (!ops) {
-		ask_refuse(a, SLU_ENOMEM, NULL);
+	if (!g)
 		return;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		ask_op(a, &ops[i], OP_SHARD, (struct slice){ 0 }, (struct slice){ 0 });
-		ops[i].cursor = (uint64_t)i << BROKER_CURSOR_BITS;
-	}
-	a->ops = ops;
-	a->n_ops = n;
-	ask_run(a, answer);
+	for (uint32_t i = 0; i < n; i++)
+		if (!gather_op(g, i, OP_SHARD, (struct slice){ 0 }, (struct slice){ 0 }, i, 0))
+			return;
+	g->arg = a->state;
+	gather_run(g, answer);
 }
 
 static void

@@ -1,7 +1,7 @@
 #include "api/scrape.h"
 
-#include "api/ask.h"
 #include "api/flat_view.h"
+#include "api/gather.h"
 #include "api/limits.h"
 #include "http/server.h"
 
@@ -12,8 +12,12 @@
 #include <unistd.h>
 
 enum {
-	FAMILY_MAX = 64 << 20 /* bytes of one metric of all queues */
+	FAMILY_MAX = 64 << 20, /* bytes of one metric of all queues */
+	PAGE_LANES = 64,       /* that are asked for queues at once */
+	LABELS_MAX = 2 * MESSAGE_NAME_MAX + SHARDMAP_NAME + 64
 };
+
+#define DONE UINT64_MAX /* cursor of a lane that has told all */
 
 static void
 write_type(struct buf *out, const char *name, const char *type, const char *help)
@@ -95,6 +99,26 @@ static const struct row totals[] = {
 };
 /* clang-format on */
 
+/* Of a shard as a whole, by its name: all of its lanes. */
+static void
+write_available(struct api *api, struct buf *out)
+{
+	const uint32_t n = broker_shards(api->broker);
+	bool serves = true;
+
+	write_type(out, "sluice_shard_available", "gauge",
+		   "1: all lanes of the shard serve; 0: one has failed, or cannot reach its store");
+	for (uint32_t lane = 0; lane < n; lane++) {
+		const char *const name = broker_shard_name(api->broker, lane);
+
+		serves &= broker_health(api->broker, lane, NULL) == 0;
+		if (lane + 1 < n && broker_shard_lane(api->broker, lane + 1) > 0)
+			continue;
+		buf_printf(out, "sluice_shard_available{shard=\"%s\"} %d\n", name, serves);
+		serves = true;
+	}
+}
+
 static void
 write_map(const struct api *api, struct buf *out)
 {
@@ -130,6 +154,7 @@ write_totals(struct api *api, struct buf *out)
 		}
 	}
 	write_map(api, out);
+	write_available(api, out);
 	write_type(out, "sluice_shard_up", "gauge", "1: it serves; 0: it has failed");
 	for (uint32_t shard = 0; shard < broker_shards(api->broker); shard++)
 		buf_printf(out, "sluice_shard_up{%s} %d\n", broker_shard_labels(api->broker, shard),
@@ -158,19 +183,63 @@ static const struct row gauges[] = {
 /* clang-format on */
 
 /* A shard that is down, and what is not known, have no line. */
-static void
-write_gauges(const struct ask *a, struct buf *out)
+static bool
+gauge_of(const struct gather_part *p, const struct row *row, int64_t *value)
 {
+	if (!gather_has(p))
+		return false;
+	memcpy(value, (const char *)&p->op.on_shard + row->offset, sizeof *value);
+	return *value >= 0;
+}
+
+static void
+write_gauges(const struct gather *g, struct buf *out)
+{
+	int64_t value;
+
 	for (size_t i = 0; i < sizeof gauges / sizeof gauges[0]; i++) {
 		write_type(out, gauges[i].name, gauges[i].type, gauges[i].help);
-		for (unsigned shard = 0; shard < a->n_ops; shard++) {
+		for (unsigned k = 0; k < g->n; k++)
+			if (gauge_of(&g->parts[k], &gauges[i], &value))
+				buf_printf(out, "%s{%s} %" PRId64 "\n", gauges[i].name,
+					   broker_shard_labels(g->api->broker, g->parts[k].lane),
+					   value);
+	}
+}
+
+#define STORE(name, type, member, help)                                                   \
+	{                                                                                 \
+		"sluice_store_" name, type, help, offsetof(struct op_shard, store.member) \
+	}
+
+/* Of the server that keeps a shard: one lane tells it for all. */
+/* clang-format off */
+static const struct row stores[] = {
+	STORE("memory_bytes", "gauge", memory, "memory that the Redis of a shard uses"),
+	STORE("memory_max_bytes", "gauge", max_memory, "its maxmemory; 0: none"),
+	STORE("disk_bytes", "gauge", disk, "its append-only file"),
+	STORE("clients", "gauge", clients, "connections it has, from all nodes and all else"),
+	STORE("clients_max", "gauge", max_clients, "its maxclients"),
+	STORE("cpu_seconds_total", "counter", cpu, "processor time it has used"),
+};
+/* clang-format on */
+
+static void
+write_stores(const struct gather *g, struct buf *out)
+{
+	for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
+		const bool micro = stores[i].offset == offsetof(struct op_shard, store.cpu);
+
+		write_type(out, stores[i].name, stores[i].type, stores[i].help);
+		for (unsigned k = 0; k < g->n; k++) {
+			const struct gather_part *const p = &g->parts[k];
 			int64_t value;
 
-			memcpy(&value, (const char *)&a->ops[shard].on_shard + gauges[i].offset,
-			       sizeof value);
-			if (a->ops[shard].rc == 0 && value >= 0)
-				buf_printf(out, "%s{%s} %" PRId64 "\n", gauges[i].name,
-					   broker_shard_labels(a->api->broker, shard), value);
+			if (!gauge_of(p, &stores[i], &value) || !p->op.on_shard.store.told)
+				continue;
+			buf_printf(out, "%s{shard=\"%s\"} %.*f\n", stores[i].name,
+				   broker_shard_name(g->api->broker, p->lane), micro ? 6 : 0,
+				   (double)value / (micro ? 1e6 : 1.));
 		}
 	}
 }
@@ -218,6 +287,11 @@ struct state {
 	uint32_t warnings;     /* queues that have more than their warn_depth */
 	struct op_queue other; /* all that are not shown; its counts are in others */
 	uint64_t others[MSG_STATES];
+
+	uint32_t lanes;
+	uint64_t *cursors; /* by lane: where it goes on, or DONE */
+	bool named;        /* lines of queues say on which shard */
+	struct gather_missing missing;
 };
 
 static uint64_t
@@ -229,21 +303,26 @@ total_of(const struct op_queue *q, enum family f)
 	return value;
 }
 
-/* Names have no character that would have to be escaped. */
+/* Names have no character that would have to be escaped. A queue that moves is on two
+ * shards, and has lines for each. */
 static void
-write_queue(struct state *s, const struct op_queue *q, const uint64_t *count)
+write_queue(struct state *s, const struct op_queue *q, const uint64_t *count,
+	    const char *shard)
 {
+	char labels[LABELS_MAX];
+
+	(void)snprintf(labels, sizeof labels, "namespace=\"%s\",topic=\"%s\"%s%s%s", q->space,
+		       q->name, shard ? ",shard=\"" : "", shard ? shard : "",
+		       shard ? "\"" : ""); /* always fits */
 	for (unsigned i = MSG_READY; i < MSG_STATES; i++)
 		buf_printf(&s->text[QUEUE_MESSAGES],
-			   "%s{namespace=\"%s\",topic=\"%s\",state=\"%s\"} %" PRIu64 "\n",
-			   families[QUEUE_MESSAGES].name, q->space, q->name, flat_view_states[i],
-			   count[i]);
-	buf_printf(&s->text[QUEUE_OLDEST], "%s{namespace=\"%s\",topic=\"%s\"} %.3f\n",
-		   families[QUEUE_OLDEST].name, q->space, q->name,
+			   "%s{%s,state=\"%s\"} %" PRIu64 "\n",
+			   families[QUEUE_MESSAGES].name, labels, flat_view_states[i], count[i]);
+	buf_printf(&s->text[QUEUE_OLDEST], "%s{%s} %.3f\n", families[QUEUE_OLDEST].name, labels,
 		   q->oldest < 0 ? 0. : (double)q->oldest / 1e9);
 	for (enum family f = QUEUE_ACCEPTED; f < FAMILIES; f++)
-		buf_printf(&s->text[f], "%s{namespace=\"%s\",topic=\"%s\"} %" PRIu64 "\n",
-			   families[f].name, q->space, q->name, total_of(q, f));
+		buf_printf(&s->text[f], "%s{%s} %" PRIu64 "\n", families[f].name, labels,
+			   total_of(q, f));
 }
 
 static void
@@ -263,7 +342,7 @@ add_other(struct state *s, const struct op_queue *q)
 }
 
 static void
-take_queue(const struct api *api, struct state *s, const struct op_queue *q)
+take_queue(const struct api *api, struct state *s, const struct op_queue *q, uint32_t lane)
 {
 	uint64_t count[MSG_STATES] = { 0 };
 
@@ -278,14 +357,14 @@ take_queue(const struct api *api, struct state *s, const struct op_queue *q)
 		return;
 	}
 	s->shown++;
-	write_queue(s, q, count);
+	write_queue(s, q, count, s->named ? broker_shard_name(api->broker, lane) : NULL);
 }
 
 static void
 write_queues(struct state *s, struct buf *out)
 {
 	if (s->other.name)
-		write_queue(s, &s->other, s->others);
+		write_queue(s, &s->other, s->others, NULL);
 	for (enum family f = 0; f < FAMILIES; f++) {
 		write_type(out, families[f].name, families[f].type, families[f].help);
 		buf_put(out, s->text[f].p, s->text[f].n);
@@ -328,12 +407,19 @@ release(struct state *s)
 		buf_release(&s->text[f]);
 }
 
-static void
-finish(struct ask *a)
-{
-	struct buf *const out = &a->call->out;
+/* --- all lanes ---------------------------------------------------------------- */
 
-	write_gauges(a, out);
+static void
+finish(struct gather *g)
+{
+	struct ask *const a = g->ask;
+	struct buf *const out = &a->call->out;
+	struct state *const s = g->arg;
+
+	gather_missing(g, &s->missing);
+	gather_warn(a, &s->missing);
+	write_gauges(g, out);
+	write_stores(g, out);
 	call_answer(a->call, 200, "text/plain; version=0.0.4; charset=utf-8", out);
 }
 
@@ -341,58 +427,69 @@ static void
 ask_shards(struct ask *a)
 {
 	const uint32_t n = broker_shards(a->api->broker);
-	struct op *const ops = arena_array(&a->memory, n, sizeof *ops);
+	struct gather *const g = gather_new(a, n);
 
-	if (!ops) {
-		ask_refuse(a, SLU_ENOMEM, NULL);
+	if (!g)
 		return;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		ask_op(a, &ops[i], OP_SHARD, (struct slice){ 0 }, (struct slice){ 0 });
-		ops[i].cursor = (uint64_t)i << BROKER_CURSOR_BITS;
-	}
-	a->ops = ops;
-	a->n_ops = n;
-	ask_run(a, finish);
+	for (uint32_t i = 0; i < n; i++)
+		if (!gather_op(g, i, OP_SHARD, (struct slice){ 0 }, (struct slice){ 0 }, i, 0))
+			return;
+	g->arg = a->state;
+	gather_run(g, finish);
 }
 
-static void take_page(struct ask *a);
+static void take_pages(struct gather *g);
 
+/* Those lanes that have more, at once; at most PAGE_LANES of them. */
 static void
-ask_page(struct ask *a, struct op_queue *queues, uint64_t cursor)
-{
-	ask_op(a, &a->op, OP_TOPICS, (struct slice){ 0 }, (struct slice){ 0 });
-	a->op.queues = queues;
-	a->op.max_queues = API_METRIC_PAGE;
-	a->op.cursor = cursor;
-	ask_run(a, take_page);
-}
-
-/* A shard that is down is left out. */
-static uint64_t
-next_page(const struct ask *a)
-{
-	const uint64_t next = (uint64_t)a->op.shard + 1;
-
-	if (!a->op.rc)
-		return a->op.cursor;
-	return next < broker_shards(a->api->broker) ? next << BROKER_CURSOR_BITS : 0;
-}
-
-static void
-take_page(struct ask *a)
+ask_pages(struct ask *a)
 {
 	struct state *const s = a->state;
+	struct gather *g;
+	unsigned n = 0;
 
-	for (uint32_t i = 0; i < a->op.n_queues && !a->op.rc; i++)
-		take_queue(a->api, s, &a->op.queues[i]);
-	if (next_page(a)) {
-		ask_page(a, a->op.queues, next_page(a));
+	for (uint32_t i = 0; i < s->lanes && n < PAGE_LANES; i++)
+		n += s->cursors[i] != DONE;
+	if (n == 0) {
+		write_queues(s, &a->call->out);
+		release(s);
+		ask_shards(a);
 		return;
 	}
-	write_queues(s, &a->call->out);
-	release(s);
-	ask_shards(a);
+	g = gather_new(a, n);
+	n = 0;
+	for (uint32_t i = 0; g && i < s->lanes && n < g->n; i++) {
+		if (s->cursors[i] == DONE)
+			continue;
+		if (!gather_op(g, n, OP_TOPICS, (struct slice){ 0 }, (struct slice){ 0 }, i,
+			       API_METRIC_PAGE))
+			break;
+		g->parts[n++].op.cursor = s->cursors[i];
+	}
+	if (!g || n < g->n) {
+		release(s);
+		return;
+	}
+	g->arg = s;
+	gather_run(g, take_pages);
+}
+
+/* A lane that does not answer is left out. */
+static void
+take_pages(struct gather *g)
+{
+	struct state *const s = g->arg;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		const struct gather_part *const p = &g->parts[i];
+		const uint64_t next = gather_has(p) ? p->op.cursor : 0;
+
+		for (uint32_t k = 0; gather_has(p) && k < p->op.n_queues; k++)
+			take_queue(g->api, s, &p->op.queues[k], p->lane);
+		s->cursors[p->lane] = next && next >> BROKER_CURSOR_BITS == p->lane ? next : DONE;
+	}
+	gather_missing(g, &s->missing);
+	ask_pages(g->ask);
 }
 
 void
@@ -400,18 +497,21 @@ scrape_metrics(struct call *c, void *api)
 {
 	struct ask *const a = ask_new(api, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
-	struct op_queue *const queues =
-		s ? arena_array(&a->memory, API_METRIC_PAGE, sizeof *queues) : NULL;
 
 	if (!s)
 		return;
-	if (!queues) {
+	s->lanes = broker_shards(a->api->broker);
+	s->named = broker_map(broker_routes(a->api->broker)) != NULL;
+	s->cursors = arena_array(&a->memory, s->lanes, sizeof *s->cursors);
+	if (!s->cursors) {
 		ask_refuse(a, SLU_ENOMEM, NULL);
 		return;
 	}
+	for (uint32_t i = 0; i < s->lanes; i++)
+		s->cursors[i] = (uint64_t)i << BROKER_CURSOR_BITS;
 	for (enum family f = 0; f < FAMILIES; f++)
 		buf_init(&s->text[f], FAMILY_MAX);
 	s->other.oldest = -1;
 	write_head(a);
-	ask_page(a, queues, 0);
+	ask_pages(a);
 }

@@ -437,7 +437,8 @@ write_row(const struct metrics *const *sets, unsigned n, unsigned row, struct bu
 	buf_printf(out, "\n# TYPE %s%s %s\n", sets[0]->prefix, r->name, kind_names[r->kind]);
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned series = 0; series < sets[i]->n_series; series++)
-			write_series(sets[i], row, series, out);
+			if (!sets[i]->quiet || metrics_get(sets[i], row, series))
+				write_series(sets[i], row, series, out);
 }
 
 void

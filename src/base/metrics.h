@@ -54,6 +54,7 @@ struct metrics {
 	unsigned n_series;
 	char **labels; /* per series, as they are shown; NULL: its number */
 	struct metric_cell *cells;
+	bool quiet; /* may be set: series that have counted nothing are not shown */
 };
 
 /* rows and label are kept, not copied. SLU_ENOMEM, or SLU_EINVAL when prefix is

@@ -118,7 +118,7 @@ name_lanes(const struct broker *b, struct broker_shard *s, struct slu_err *err)
 		labels[i] = memcpy(s->labels[i], text, sizeof text);
 	}
 	if (!rc)
-		rc = meter_init(&s->meter, s->lanes, labels);
+		rc = meter_init(&s->meter, s->lanes, labels, s->name);
 	mem_free(labels);
 	return rc ? slu_fail(err, SLU_ENOMEM, "no memory for shard %s", s->name) : 0;
 }

@@ -206,7 +206,7 @@ names_lane(const struct op *op, uint32_t *lane)
 {
 	if (op->verb == OP_BACKUP)
 		*lane = op->backup.shard;
-	else if (op->queue.n == 0 && (op->verb == OP_GET || is_one_delete(op)))
+	else if (op->here || (op->queue.n == 0 && (op->verb == OP_GET || is_one_delete(op))))
 		*lane = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
 	else
 		return false;

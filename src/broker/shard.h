@@ -81,6 +81,7 @@ struct shard {
 	bool deaths;      /* of messages, in a run */
 	struct op *roomy; /* claims whose flow has room again, by next; during a run */
 	slu_time now;
+	slu_time took; /* by the last run */
 	bool crowded;  /* the last batch had several ops */
 	uint64_t held; /* ops that have not been answered */
 	uint32_t told; /* ops that wait, as quota knows it */

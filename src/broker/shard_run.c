@@ -299,6 +299,7 @@ answer_one(struct shard *s, struct op *op)
 	if (op->verb == OP_CLAIM)
 		flow_grant(&s->flows, op);
 	leave_line(s, op);
+	meter_op(&s->meter, op->verb, s->took);
 	count_op(s, op);
 	span_cursor(s, op);
 	shard_answer(s, op);
@@ -383,7 +384,7 @@ shard_run(struct shard *s)
 {
 	struct slu_err err = { 0 };
 	struct batch b = { 0 };
-	slu_time due;
+	slu_time due, began;
 	int rc;
 
 	add_turns(s, &b);
@@ -397,7 +398,9 @@ shard_run(struct shard *s)
 	shard_count(s, SHARD_BATCHES, 1);
 	if (b.n)
 		meter_time(&s->meter, METER_BATCH, b.n);
+	began = clock_mono(s->clock);
 	rc = s->engine->ops->run(s->engine, b.first, due, s->now, &err);
+	s->took = clock_mono(s->clock) - began;
 	if (rc)
 		fail_all(s, b.first, rc, &err);
 	else

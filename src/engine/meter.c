@@ -1,5 +1,8 @@
 #include "engine/meter.h"
 
+#include "base/mem.h"
+#include "engine/op.h"
+
 #include <sluice/err.h>
 
 #include <assert.h>
@@ -28,6 +31,11 @@ static const struct metric dead_rows[] = {
 	{ "dead_letters_total", METRIC_COUNTER, "messages that became dead letters" },
 };
 
+static const struct metric op_rows[] = {
+	{ "shard_operation_duration_seconds", METRIC_HISTOGRAM,
+	  "what a shard needs for the batch that an operation is part of" },
+};
+
 static const char *const reasons[] = {
 	[DEAD_MAX_ATTEMPTS] = "max_attempts",
 	[DEAD_EXPIRED] = "expired",
@@ -52,17 +60,41 @@ name_shard(struct meter *m, unsigned shard, const char *labels)
 	return rc;
 }
 
+/* A series per verb. */
+static int
+init_ops(struct metrics *m, const char *name)
+{
+	char text[METER_LABELS + 64];
+	int rc = metrics_init(m, "sluice_", op_rows, 1, "operation", OP_VERBS);
+
+	m->quiet = true;
+	for (unsigned i = 0; i < OP_VERBS && !rc; i++) {
+		(void)snprintf(text, sizeof text, "shard=\"%s\",operation=\"%s\"", name,
+			       op_verb_name(i)); /* always fits */
+		rc = metrics_labels(m, i, text);
+	}
+	return rc;
+}
+
 int
-meter_init(struct meter *m, unsigned shards, const char *const *labels)
+meter_init(struct meter *m, unsigned shards, const char *const *labels, const char *name)
 {
 	int rc;
 
-	*m = (struct meter){ 0 };
+	*m = (struct meter){ .n = shards };
+	(void)snprintf(m->name, sizeof m->name, "%s", name); /* always fits */
+	m->ops = mem_array(shards, sizeof *m->ops);
+	if (!m->ops)
+		return SLU_ENOMEM;
+	memset(m->ops, 0, shards * sizeof *m->ops);
 	rc = metrics_init(&m->m, "sluice_", rows, METER_ROWS, "shard", shards);
 	if (!rc)
 		rc = metrics_init(&m->dead, "sluice_", dead_rows, 1, "shard", shards * REASONS);
-	for (unsigned i = 0; i < shards && !rc; i++)
+	for (unsigned i = 0; i < shards && !rc; i++) {
 		rc = name_shard(m, i, labels[i]);
+		if (!rc)
+			rc = init_ops(&m->ops[i], name);
+	}
 	if (rc)
 		meter_release(m);
 	return rc;
@@ -73,6 +105,42 @@ meter_release(struct meter *m)
 {
 	metrics_release(&m->m);
 	metrics_release(&m->dead);
+	for (unsigned i = 0; m->ops && i < m->n; i++)
+		metrics_release(&m->ops[i]);
+	mem_free(m->ops);
+	m->ops = NULL;
+}
+
+/* Lanes are an affair of ours. */
+static int
+sum_ops(const struct meter *m, struct metrics *sum)
+{
+	const int rc = init_ops(sum, m->name);
+
+	for (unsigned i = 0; i < m->n && !rc; i++)
+		metrics_merge(sum, &m->ops[i]);
+	return rc;
+}
+
+static void
+write_ops(const struct meter *const *meters, unsigned n, struct buf *out)
+{
+	struct metrics *const sums = mem_array(n, sizeof *sums);
+	const struct metrics *sets[METER_MOST] = { 0 };
+	int rc = sums ? 0 : SLU_ENOMEM;
+
+	for (unsigned i = 0; sums && i < n; i++) {
+		sums[i] = (struct metrics){ 0 };
+		sets[i] = &sums[i];
+		rc = rc ? rc : sum_ops(meters[i], &sums[i]);
+	}
+	if (rc)
+		out->failed = true;
+	else
+		metrics_write_all(sets, n, out);
+	for (unsigned i = 0; sums && i < n; i++)
+		metrics_release(&sums[i]);
+	mem_free(sums);
 }
 
 void
@@ -87,6 +155,7 @@ meter_write(const struct meter *const *meters, unsigned n, struct buf *out)
 	for (unsigned i = 0; i < n; i++)
 		sets[i] = &meters[i]->dead;
 	metrics_write_all(sets, n, out);
+	write_ops(meters, n, out);
 }
 
 void

@@ -2,7 +2,7 @@
  * meter.h - what happens inside shards, as metrics: one row each.
  *
  *         struct meter meter;                          one for the lanes of a shard
- *         meter_init(&meter, n_lanes, labels);         labels[i]: shard="heavy",lane="0"
+ *         meter_init(&meter, n_lanes, labels, "heavy"); labels[i]: shard="heavy",lane="0"
  *         conf.meter = (struct meter_shard){ &meter, i };
  *
  *         meter_time(&k->meter, METER_PROCESSING, took);     by the shard's thread
@@ -37,6 +37,9 @@ enum {
 struct meter {
 	struct metrics m;    /* a series per shard */
 	struct metrics dead; /* a series per shard and reason */
+	struct metrics *ops; /* a set a shard, and in it a series per verb: shown as one */
+	unsigned n;          /* shards */
+	char name[METER_LABELS];
 };
 
 /* What one shard writes to. */
@@ -45,8 +48,9 @@ struct meter_shard {
 	unsigned shard;
 };
 
-/* The labels of each shard, as they are shown; copied. SLU_ENOMEM. */
-int meter_init(struct meter *m, unsigned shards, const char *const *labels);
+/* The labels of each shard, as they are shown, and the name of all of them; copied.
+ * SLU_ENOMEM. */
+int meter_init(struct meter *m, unsigned shards, const char *const *labels, const char *name);
 void meter_release(struct meter *m); /* a zeroed one is fine */
 
 /* Several as one. */
@@ -65,6 +69,14 @@ meter_time(const struct meter_shard *s, enum meter_row row, slu_time t)
 {
 	if (s->meter)
 		metrics_observe_own(&s->meter->m, row, s->shard, t);
+}
+
+/* An op was answered; its batch took that long. */
+static inline void
+meter_op(const struct meter_shard *s, unsigned verb, slu_time took)
+{
+	if (s->meter)
+		metrics_observe_own(&s->meter->ops[s->shard], 0, verb, took);
 }
 
 /* A change has happened: retries, dead letters, leases that ran out, redrives. */

@@ -50,6 +50,7 @@ limits_commit(void *node, const struct conf *now)
 	set_quota(broker_quota(n->broker), &now->limits);
 	server_set_limits(n->server, now->limits.connections, (size_t)now->limits.memory);
 	atomic_store(&n->api.metric_queues, now->metric_queues);
+	atomic_store(&n->api.stats_timeout, now->stats_timeout);
 	atomic_store(&n->api.max_consumers, consumers(now->max_consumers));
 	atomic_store(&n->api.unsettled, now->unsettled);
 }

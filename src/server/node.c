@@ -5,6 +5,7 @@
 #include "api/flat.h"
 #include "api/lockd.h"
 #include "api/lockd_state.h"
+#include "base/lines.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
@@ -192,6 +193,20 @@ commit(void *arg, const struct conf *now)
 	atomic_store(&n->drain, now->drain);
 	atomic_store(&n->grace, now->grace);
 	atomic_store(&n->interval, now->sharding_interval);
+	if (n->api.audit)
+		lines_reopen(n->api.audit); /* a new one, if it was renamed */
+}
+
+static int
+open_audit(struct node *n, struct slu_err *err)
+{
+	struct slu_err why;
+	int rc;
+
+	if (!n->conf->audit_file)
+		return 0;
+	rc = lines_open(&n->api.audit, n->conf->audit_file, n->log, &why);
+	return rc ? slu_fail(err, rc, "--audit-file %s", why.text) : 0;
 }
 
 int
@@ -228,6 +243,8 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (!rc)
 		rc = api_init(&n->api);
 	if (!rc)
+		rc = open_audit(n, err);
+	if (!rc)
 		rc = join_routes(n, err);
 	if (!rc)
 		rc = open_server(n, err); /* first: whoever asks is told that it starts */
@@ -259,6 +276,7 @@ node_close(struct node *n)
 	shards_close(n);
 	peers_close(n);
 	api_release(&n->api);
+	lines_close(n->api.audit);
 	login_close(&n->login);
 	secure_close(&n->secure);
 	mem_free(n->routes);

@@ -65,6 +65,9 @@ EFFECTS = {
     "queue.unsettled":
         "integration/test_lockd_stream.py::test_a_setting_allows_more_unsettled_deliveries",
     "metrics.queues": "integration/test_metrics.py::test_beyond_so_many_queues_the_rest_is_one",
+    "stats.timeout": "integration/test_views.py::test_a_store_that_hangs_is_waited_for_so_long",
+    "audit.file":
+        "integration/test_audit.py::test_every_enqueue_has_a_record_with_its_shard_and_the_rule",
     "insecure": "integration/test_sluiced.py::test_insecure_listens_everywhere",
     "auth.keys": "integration/test_auth.py::test_keys_are_rotated_by_reloads",
     "auth.jwks": "integration/test_auth.py::test_all_algorithms_out_of_one_key_set",

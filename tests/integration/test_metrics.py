@@ -207,6 +207,14 @@ def requests(before, during, after):
     assert grown("GET /metrics", "2xx") >= 2
 
 
+def counts_all_ops(before, during, after):
+    """By shard and operation: as many as the shard has answered."""
+    name = "sluice_shard_operation_duration_seconds_count"
+    assert after(name, shard="default", operation="ack") >= 1
+    assert after(name, shard="default", operation="enqueue") >= 5
+    seen("sluice_shard_operation_duration_seconds", 0.000001)(before, during, after)
+
+
 CHECKS = {
     "sluice_info": info,
     "process_start_time_seconds": between(
@@ -252,6 +260,9 @@ CHECKS = {
     "sluice_messages_deleted_total": rose("sluice_messages_deleted_total", 1),
     "sluice_waiting": is_at_the_end("sluice_waiting", 0),  # wait_for_work saw it at 1
     "sluice_shard_up": is_at_the_end("sluice_shard_up", 1),
+    "sluice_shard_available": is_at_the_end("sluice_shard_available", 1, shard="default"),
+    "sluice_shard_operation_duration_seconds": counts_all_ops,
+    "sluice_cross_shard_queries_total": rose("sluice_cross_shard_queries_total"),
     "sluice_queue_messages": every(*(
         is_at_the_end("sluice_queue_messages", n, namespace="test", topic="mail", state=s)
         for s, n in {"ready": 1, "delayed": 2, "leased": 0, "held": 0, "dead": 1,
@@ -279,6 +290,9 @@ CHECKS = {
     "sluice_disk_free_bytes": between("sluice_disk_free_bytes", 1 << 20, 1 << 60),
 }
 
+VIEWS = "tests/integration/test_views.py"
+AUDIT = "tests/integration/test_audit.py"
+
 # What needs a client that is slow for long, or crowds: where that is done, and its row.
 ELSEWHERE = {
     "sluice_http_turned_away_total": ("tests/unit/test_server_limits.c", "SERVER_TURNED_AWAY) == 2"),
@@ -292,6 +306,17 @@ ELSEWHERE = {
                                 '1 in (one.metric("sluice_node_id_conflict")'),
     "sluice_shard_map_info": ("tests/integration/test_sharding.py", 'node.map()["hash"]}",version="2"'),
     "sluice_lost_writes_total": ("tests/integration/test_redis_loss.py", "assert lost(server) == 1"),
+    "sluice_cross_shard_partial_total": (VIEWS, '"sluice_cross_shard_partial_total"'),
+    "sluice_cross_shard_timeouts_total": (VIEWS, '"sluice_cross_shard_timeouts_total"'),
+    "sluice_cross_shard_skipped_total": (VIEWS, '"sluice_cross_shard_skipped_total"'),
+    "sluice_audit_records_total": (AUDIT, '"sluice_audit_records_total") == 1'),
+    "sluice_audit_dropped_total": (AUDIT, '"sluice_audit_dropped_total") == 3'),
+    "sluice_store_memory_bytes": (VIEWS, '"sluice_store_memory_bytes"'),
+    "sluice_store_memory_max_bytes": (VIEWS, '"sluice_store_memory_max_bytes"'),
+    "sluice_store_disk_bytes": (VIEWS, '"sluice_store_disk_bytes"'),
+    "sluice_store_clients": (VIEWS, '"sluice_store_clients"'),
+    "sluice_store_clients_max": (VIEWS, '"sluice_store_clients_max"'),
+    "sluice_store_cpu_seconds_total": (VIEWS, '"sluice_store_cpu_seconds_total"'),
     "sluice_http_memory_refused_total": ("tests/unit/test_server_limits.c", "SERVER_NO_MEMORY) == 1"),
 }
 

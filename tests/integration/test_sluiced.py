@@ -88,6 +88,8 @@ OPTIONS = [
     ("queue.max_consumers", "0", "5"),
     ("queue.unsettled", "0", "5"),
     ("metrics.queues", "1000", "5"),
+    ("stats.timeout", "2s", "500ms"),
+    ("audit.file", "", "/x.jsonl"),
     ("insecure", "false", "true"),
     ("auth.keys", "", "HS256:/x,a@ES256:/y"),
     ("auth.jwks", "", "/x.json"),

@@ -1,0 +1,131 @@
+"""The audit log: who has done what, to which queue, on which shard, and which rule chose it."""
+import json
+import signal
+
+import pytest
+
+from served import Refused, Server, until
+from tokens import Secret
+
+KEY = b"0123456789abcdef0123456789abcdef"
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def records(path, n):
+    """Soon after an answer its line is in the file."""
+    until(lambda: len(lines(path)) >= n)
+    found = lines(path)
+    assert len(found) == n, found
+    return found
+
+
+@pytest.fixture
+def audited(tmp_path):
+    with Server(tmp_path / "data", "--audit-file", str(tmp_path / "audit.jsonl")) as server:
+        server.audit = tmp_path / "audit.jsonl"
+        yield server
+
+
+def test_every_enqueue_has_a_record_with_its_shard_and_the_rule(audited):
+    """SH-89; of one call over several queues, one for each."""
+    ids = audited.enqueue({"text": "a"}, {"text": "b"}, {"text": "c", "topic": "other"})
+    one, two = records(audited.audit, 2)
+    assert (one["verb"], one["namespace"], one["queue"]) == ("enqueue", "test", "mail")
+    assert (one["shard"], one["rule"], one["outcome"]) == ("default", "default", "ok")
+    assert (one["count"], two["queue"], two["count"]) == (2, "other", 1)
+    assert one["ids"] + two["ids"] == [str(i) for i in ids]
+    assert one["time"].startswith("20") and one["time"].endswith("Z")
+
+
+def test_what_settles_and_what_an_operator_does_is_told(audited):
+    audited.enqueue({"text": "a"}, {"text": "b"})
+    first, second = audited.dequeue(limit=2)
+    audited.ack(first)
+    audited.nack(second, error="secret reason")
+    audited.policy(max_attempts=7)
+    audited.post("/v1/admin/queue/purge", audited.here())
+    assert audited.settle("/ack", first).status in (404, 409)
+    found = records(audited.audit, 7)
+    assert [r["verb"] for r in found] == ["enqueue", "claim", "ack", "nack", "policy_set", "purge",
+                                          "ack"]
+    assert found[1]["ids"] == found[0]["ids"] and found[1]["count"] == 2
+    assert found[2]["ids"] == [str(first["id"])]
+    assert found[5]["count"] == 1
+    assert found[6]["outcome"] != "ok" and found[6]["count"] == 0
+    assert all(r["shard"] == "default" for r in found)
+
+
+def test_what_changes_nothing_is_not_told(audited):
+    audited.enqueue({})
+    audited.dequeue(topic="empty")
+    audited.stats()
+    audited.peek()
+    audited.get("/metrics")
+    audited.enqueue({})
+    assert [r["verb"] for r in records(audited.audit, 2)] == ["enqueue", "enqueue"]
+
+
+def test_neither_payloads_nor_secrets_are_in_it(tmp_path):
+    key = tmp_path / "key"
+    key.write_bytes(KEY)
+    audit = tmp_path / "audit.jsonl"
+    bearer = Secret(KEY).bearer(sub="alice", scope="*:*")
+    headers = {**bearer, "X-Request-Id": "r-17"}
+    with Server(tmp_path / "data", "--auth-keys", f"HS256:{key}",
+                "--audit-file", str(audit)) as server:
+        def call(method, path, body=None, **params):
+            answer = server.call(method, path, body, headers, **params)
+            assert answer.status == 200, answer
+            return answer.body
+
+        call("POST", "/enqueue", [server.here(text="payload-text", key="k",
+                                              attributes={"a": "attr-text"})])
+        message = call("GET", "/dequeue", **server.here())[0]
+        call("POST", "/ack", server.here(id=message["id"], lease_id=message["lease_id"],
+                                         result={"r": "result-text"}))
+        found = records(audit, 3)
+        assert {r["who"] for r in found} == {"alice"}
+        assert {r["request_id"] for r in found} == {"r-17"}
+        text = audit.read_text()
+        for secret in ("payload-text", "attr-text", "result-text", message["lease_id"],
+                       bearer["Authorization"].split()[1], KEY.decode()):
+            assert secret not in text
+
+
+def test_a_hangup_signal_opens_a_renamed_file_anew(audited):
+    audited.enqueue({})
+    records(audited.audit, 1)
+    old = audited.audit.with_name("audit.1")
+    audited.audit.rename(old)
+    audited.process.send_signal(signal.SIGHUP)
+    until(audited.audit.exists)
+    audited.enqueue({})
+    records(audited.audit, 1)
+    assert len(lines(old)) == 1
+
+
+def test_a_full_disk_costs_the_records_and_nothing_else(tmp_path):
+    with Server(tmp_path / "data", "--audit-file", "/dev/full") as server:
+        server.enqueue({"text": "a"}, {"text": "b"})
+        server.ack(server.take())
+        assert server.stats()["ready"] == 1
+        until(lambda: server.metric("sluice_audit_dropped_total") == 3)
+        assert server.metric("sluice_audit_records_total") == 0
+        assert server.said().count("lines cannot be written and are dropped") == 1
+
+
+def test_records_are_counted_and_bounded(audited):
+    audited.enqueue(*({} for _ in range(100)))
+    record, = records(audited.audit, 1)
+    assert record["count"] == 100 and len(record["ids"]) == 16
+    until(lambda: audited.metric("sluice_audit_records_total") == 1)
+    assert audited.metric("sluice_audit_dropped_total") == 0
+
+
+def test_a_file_that_cannot_be_opened_is_refused_at_the_start(tmp_path):
+    with pytest.raises(Refused) as refused:
+        Server(tmp_path / "data", "--audit-file", str(tmp_path / "none" / "audit"))
+    assert "audit-file" in str(refused.value) and "none/audit" in str(refused.value)
