@@ -81,6 +81,10 @@ bench: build ## measure the library and the server beside bare references
 	$(BUILD)/sluice bench latency
 	$(BUILD)/sluice bench backlog --messages 1000000 --batch 100
 
+.PHONY: bench-shards
+bench-shards: setup-test build ## measure shards in Redis: beside the engine alone, one and three, stats: SHARDS='--seconds 1'
+	bench/shards/run --build $(BUILD) $(SHARDS)
+
 .PHONY: peers
 peers: setup-peers build ## measure beside other queues, refresh the tables: PEERS='--seconds 2'
 	@status=0; \

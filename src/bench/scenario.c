@@ -20,7 +20,7 @@ enum {
 /* What the connections of a scenario share. */
 struct shared {
 	const struct scenario_conf *conf;
-	char queue[48];
+	char queue[SCENARIO_QUEUE + 1];
 	struct buf put, take; /* whole requests */
 	uint64_t messages;    /* done */
 	uint64_t wanted;      /* 0: as many as there is time for */
@@ -321,7 +321,7 @@ run_steps(const struct served *v, const struct scenario_conf *c, struct load l,
 	  struct figures *f, struct slu_err *err)
 {
 	struct shared s;
-	int rc = shared_init(&s, c, NULL, c->batch, err);
+	int rc = shared_init(&s, c, c->queue, c->batch, err);
 
 	l.connections = c->connections;
 	l.arg = &s;

@@ -22,6 +22,10 @@
 struct load;
 struct load_conn;
 
+enum {
+	SCENARIO_QUEUE = 47 /* bytes of a queue's name */
+};
+
 struct scenario_conf {
 	unsigned connections;
 	unsigned batch;    /* messages a request */
@@ -29,6 +33,7 @@ struct scenario_conf {
 	slu_time duration; /* enqueue, cycle, healthz */
 	uint64_t messages; /* dequeue, backlog: how many; latency: how many at most */
 	const char *token; /* to show, or NULL */
+	const char *queue; /* enqueue, cycle: which; NULL: one of this run */
 	bool fresh;        /* a new connection for every request */
 };
 

@@ -354,6 +354,8 @@ misuse(const struct request *r, int words)
 		return "this takes options only";
 	if (r->connections > 20000 || r->batch > 1000 || r->size > 1 << 20)
 		return "at most 20000 connections, batches of 1000, 1048576 bytes";
+	if (r->load.queue && strlen(r->load.queue) > SCENARIO_QUEUE)
+		return "--queue: at most 47 bytes";
 	if (r->rounds > BENCH_ROUNDS_MAX)
 		return "at most 15 rounds";
 	if (strcmp(r->name, "backlog") == 0 && r->served.server)
@@ -389,6 +391,7 @@ cli_bench_load(int argc, char **argv)
 		{ "--connections", ARG_COUNT, &r.connections, "each has one request on its way (64)" },
 		{ "--batch", ARG_COUNT, &r.batch, "messages a request, at most 1000 (1)" },
 		{ "--size BYTES", ARG_COUNT, &r.size, "of a payload (300)" },
+		{ "--queue NAME", ARG_TEXT, &r.load.queue, "enqueue, cycle: which; one of this run if left out" },
 		{ "--fresh", ARG_FLAG, &r.load.fresh, "a new connection for every request" },
 		{ "--for", ARG_TIME, &r.load.duration, "how long; raw: each part of a round (5s)" },
 		{ "--messages", ARG_COUNT, &r.load.messages, "dequeue, latency, backlog: how many (200000)" },
