@@ -264,7 +264,7 @@ def test_a_replica_takes_over(tmp_path):
             server.enqueue({"text": "kept", "topic": "f0"})
             token = server.take(topic="f0", lease="1s")["fencing_token"]
             until(lambda: "master_link_status:up" in first.command("INFO", "replication"))
-            assert replica.command("WAIT", 1, 60000) == ":1\r\n"
+            until(lambda: first.has_all_of(replica))
             replica.signal(signal.SIGKILL)
             again = until(lambda: (a := server.get("/dequeue", **server.here(topic="f0"))).status == 200
                           and a.body)

@@ -33,7 +33,7 @@ def test_a_replica_that_lacks_writes_is_told_and_tokens_rise(tmp_path):
         with Server(tmp_path / "node", "--redis-address", f"{master.address},{replica.address}",
                     engine="redis") as server:
             server.enqueue({"text": "kept"})
-            assert master.command("WAIT", 1, 60000) == ":1\r\n"
+            until(lambda: replica.has_all_of(master))
             replica.command("REPLICAOF", "NO", "ONE")
             server.enqueue(*({"text": "lost"} for _ in range(10)))
             held = server.take()

@@ -3,6 +3,7 @@
     with Redis(folder) as redis:
         Server(folder / "data", "--redis-address", redis.address, engine="redis")
 """
+import re
 import shutil
 import signal
 import socket
@@ -54,6 +55,12 @@ class Redis:
             s.sendall(b"*%d\r\n" % len(words) + b"".join(
                 b"$%d\r\n%s\r\n" % (len(w), w) for w in (str(w).encode() for w in words)))
             return s.recv(1 << 20).decode(errors="replace")
+
+    def has_all_of(self, master):
+        """Has this replica received everything? WAIT speaks of the caller's own writes."""
+        has = re.search(r"slave_repl_offset:(\d+)", self.command("INFO", "replication"))
+        had = re.search(r"master_repl_offset:(\d+)", master.command("INFO", "replication"))
+        return has and int(has[1]) >= int(had[1])
 
     def signal(self, number):
         self.process.send_signal(number)
