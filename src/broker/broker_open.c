@@ -19,6 +19,14 @@ note_progress(void *arg, uint64_t done, uint64_t all)
 	return !p->stop || !p->stop();
 }
 
+static void
+note_given(void *arg, uint64_t id)
+{
+	struct broker *const b = arg;
+
+	(void)idgen_lift(&b->ids, id, NULL); /* what is no id was not given */
+}
+
 /* What the engine of a lane is told. */
 static int
 lane_storage(struct broker *b, struct broker_shard *s, uint32_t lane,
@@ -37,6 +45,8 @@ lane_storage(struct broker *b, struct broker_shard *s, uint32_t lane,
 	out->quota = &b->quota;
 	out->lane = lane;
 	out->lanes = s->lanes;
+	out->given = note_given;
+	out->given_arg = b;
 	return 0;
 }
 

@@ -85,6 +85,11 @@ struct engine_conf {
 	void (*poke)(void *arg);
 	void *poke_arg;
 
+	/* Of a store that could not be reached at open: an id that was given before. From the
+	 * thread that calls run; NULL: nobody gives ids. */
+	void (*given)(void *arg, uint64_t id);
+	void *given_arg;
+
 	/* Of a store that several engines of this process share: which of them this is. A
 	 * queue belongs to lane supplier_hash() % lanes; 0 or 1: there is one. */
 	uint32_t lane, lanes;

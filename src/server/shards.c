@@ -209,6 +209,7 @@ tell_named(const struct node *n, const struct sharding_shard *s, struct one *one
 		},
 		.prefix = s->prefix,
 		.shard = s->name,
+		.late = !n->broker, /* at a reload it is the new settings that are wrong */
 	};
 	out->storage.redis = &one->redis;
 	return s->engine == SHARDING_LOG ? tell_folder(n, s, one, out, err) : 0;

@@ -331,6 +331,27 @@ def test_a_dead_shard_fails_its_own_queues_alone(tmp_path, stores):
             assert len(node.dequeue(topic="render")) == 1
 
 
+def test_a_node_starts_while_a_shard_is_dead(tmp_path, stores):
+    """SH-105: and serves it when it is there, with ids behind all that were given."""
+    ahead = (1 << 62) // 4096 * 4096
+    with Redis(tmp_path / "red") as red:
+        red.command("HSET", "sluice:ids", "7.0", str(ahead))
+        red.kill()
+        text = ("sharding: {enabled: true, commandMappings: {render: red, email: blue}}\n"
+                "redis.shards:\n"
+                f"  red: {{address: '{red.address}', timeout: 1s, poolSize: 2}}\n"
+                f"  blue: {{address: '{stores[1].address}', keyPrefix: p{next(numbers)}}}\n")
+        with Node(tmp_path, text) as node:
+            assert node.post("/enqueue", [node.here(topic="render", text="x")]).status == 503
+            node.enqueue({"topic": "email", "text": "served"})
+            assert len(node.dequeue(topic="email")) == 1
+            assert node.get("/readyz").body["status"] == "degraded"
+            red.start()
+            until(lambda: node.get("/readyz").body["status"] == "ready")
+            assert node.enqueue({"topic": "render", "text": "x"})[0] > ahead
+            assert len(node.dequeue(topic="render")) == 1
+
+
 # --- changes ----------------------------------------------------------------------
 
 def test_a_file_changes_nothing_until_it_is_reloaded(tmp_path, shards):

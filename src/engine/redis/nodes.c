@@ -421,12 +421,16 @@ add_seeds(struct rnodes *s, struct slu_err *err)
 int
 rnodes_open(struct rnodes *s, struct slu_err *err)
 {
-	struct rnode *n = node_named(s, "", 0);
+	struct rnode *n = s->n ? s->all[0] : node_named(s, "", 0);
 	int rc;
 
 	if (!n)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");
 	rc = meet_any(s, n, &s->cluster, err);
+	if (rc)
+		rnode_down(s, n, err); /* for who tries again */
+	else
+		rnode_up(n);
 	if (rc || !s->cluster)
 		return rc;
 	rc = add_seeds(s, err);

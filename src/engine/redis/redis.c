@@ -182,6 +182,10 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 		rc = roll_dice(r, err);
 	if (!rc)
 		rc = look_around(r, &highest, err);
+	if (rc == SLU_EDOWN && r->conf.late) {
+		r->unmet = true;
+		rc = 0;
+	}
 	if (!rc && conf->poke)
 		rc = watch_start(&r->watch, &r->conf.wire, r->channel, r->self, conf->poke,
 				 conf->poke_arg, err);
@@ -194,6 +198,24 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	*found = (struct engine_found){ .now = conf->wall, .highest_id = highest };
 	*out = &r->engine;
 	return 0;
+}
+
+/* D12: reached at last? */
+static int
+meet_late(struct redis *r, struct slu_err *err)
+{
+	uint64_t highest = 0;
+	int rc;
+
+	if (r->now < rnodes_up_at(&r->nodes, 0)) {
+		*err = r->down_why;
+		return SLU_EDOWN;
+	}
+	rc = look_around(r, &highest, err);
+	r->unmet = rc != 0;
+	if (!rc && r->outer.given)
+		r->outer.given(r->outer.given_arg, highest);
+	return rc;
 }
 
 /* When something falls due in a queue, by our own clock; not while its server is down. */
@@ -258,6 +280,7 @@ static int
 redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_err *err)
 {
 	struct redis *r = of_engine(e);
+	int rc;
 
 	r->now = now;
 	r->budget = ENGINE_DUE_MAX;
@@ -267,6 +290,12 @@ redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct
 		op->lock.why = LOCK_OK;
 		op->elsewhere[0] = '\0';
 		op->engine = e;
+	}
+	rc = r->unmet ? meet_late(r, err) : 0;
+	if (rc) {
+		EACH_OP(op, batch)
+		rcall_fail(&(struct rcall){ .op = op, .to = op->n_items }, rc, err);
+		return 0;
 	}
 	plan_batch(r, batch);
 	(void)rcalls_run(r, err); /* its ops say so */
@@ -282,6 +311,8 @@ redis_next_due(struct engine *e)
 	const struct redis *r = of_engine(e);
 	slu_time first = watch_has_news(&r->watch) ? 0 : SLU_NEVER;
 
+	if (r->unmet)
+		return rnodes_up_at(&r->nodes, 0);
 	for (uint32_t h = 0; h < r->queues.used; h++)
 		if (due_at(r, h) < first)
 			first = due_at(r, h);

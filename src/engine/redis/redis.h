@@ -76,6 +76,8 @@
  *      under it goes in the same step.
  *  D11 No call does unbounded work for one op, but for an enqueue, which is one step however
  *      large. A purge is as many calls as it takes, of ENGINE_SCAN_MAX messages each.
+ *  D12 With `late` a server that cannot be reached at open is as one that is lost later (D5);
+ *      what open would have found is told when it is there (engine_conf.given).
  */
 #ifndef ENGINE_REDIS_REDIS_H
 #define ENGINE_REDIS_REDIS_H
@@ -92,6 +94,7 @@ struct redis_conf {
 	const char *prefix; /* NULL: sluice */
 	const char *shard;  /* NULL or "default": no segment in the keys */
 	bool tags;          /* as in a cluster, which has them in any case */
+	bool late;          /* D12 */
 	bool given_time;    /* for tests: the time of whoever runs, not the server's */
 };
 

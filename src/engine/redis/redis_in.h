@@ -85,6 +85,7 @@ struct redis {
 	char listing[REDIS_PREFIX + MOVE_SHARD + 16], spelled[REDIS_PREFIX + 16];
 	char channel[REDIS_PREFIX + MOVE_SHARD + 16]; /* of notices */
 	char ids[REDIS_PREFIX + 16];
+	bool unmet;           /* D12: it has not been reached yet */
 	uint64_t ids_ceiling; /* no id above it has been noted there */
 	uint64_t ids_given;   /* the same, of what came from other shards */
 	struct slab queues;   /* of struct rqueue, in the order in which they were used first */
