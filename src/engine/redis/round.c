@@ -182,6 +182,14 @@ say_all(struct redis *r, struct round *w)
 	}
 }
 
+/* The sum of a shard goes on without a queue whose slot is being moved: it is no reason to
+ * say that the shard fails. */
+static bool
+can_be_missed(const struct round *w, const struct rcall *c, enum rnode_turn turn)
+{
+	return turn == RNODE_WAIT && w->waited == WAITS && c->op && c->op->verb == OP_SHARD;
+}
+
 /* An error: has the call failed, or is it to be made again? */
 static void
 heed(struct redis *r, struct round *w, struct rcall *c, const redisReply *reply)
@@ -200,8 +208,10 @@ heed(struct redis *r, struct round *w, struct rcall *c, const redisReply *reply)
 		n->refuses = true; /* the others still have answers */
 		n->down_why = err;
 	}
-	if (turn == RNODE_FAIL || turn == RNODE_FULL || turn == RNODE_DOWN ||
-	    (turn == RNODE_WAIT && w->waited == WAITS))
+	if (can_be_missed(w, c, turn))
+		c->done = true;
+	else if (turn == RNODE_FAIL || turn == RNODE_FULL || turn == RNODE_DOWN ||
+		 (turn == RNODE_WAIT && w->waited == WAITS))
 		give_up(w, c, (int)err.code, &err);
 	w->left |= !c->done;
 }
