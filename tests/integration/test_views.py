@@ -131,6 +131,27 @@ def test_operations_are_timed_by_shard(three):
     assert (("operation", "claim"), ("shard", "blue")) not in counts
 
 
+def test_stats_add_up_over_the_shards_of_a_queue(three):
+    """SH-41, SH-102: what is on the old shard and on the new one, and the sum."""
+    three.enqueue({}, {}, {}, topic="a")
+    text = three.file.read_text().replace("a: red", "a: blue").replace(
+        "enabled: true", "enabled: true\n  version: 2\n  previousShards: {commandMappings: {a: red}}")
+    three.file.write_text(text)
+    three.process.send_signal(signal.SIGHUP)
+    until(lambda: three.get("/readyz").body["shard_map"]["version"] == 2)
+    three.enqueue({}, {}, topic="a")
+    stats = three.stats(topic="a")
+    assert stats["ready"] == stats["total"] == 5
+    assert [(s["shard"], s["ready"]) for s in stats["shards"]] == [("blue", 2), ("red", 3)]
+    found, _ = queues(three)
+    assert found["a", "blue"]["ready"] == 2 and found["a", "red"]["ready"] == 3
+    assert three.get("/v1/admin/queue", **three.here(topic="a")).body["ready"] == 5
+    three.red.signal(signal.SIGSTOP)
+    part = three.get("/stats", **three.here(topic="a"))
+    assert part.status == 200 and part.body["missing"] == ["red"] and part.body["ready"] == 2
+    three.red.signal(signal.SIGCONT)
+
+
 def test_uneven_load_is_seen(three):
     """SH-95"""
     for _ in range(20):

@@ -54,6 +54,7 @@ def test_the_rules_are_rules():
 
 @needs_promtool
 def test_alerts_fire_when_they_should_and_not_before():
+    """SH-84, SH-85: also that partial and total outage are two alerts, never both."""
     promtool("test", "rules", str(TESTS))
 
 
@@ -92,6 +93,25 @@ def test_every_panel_is_a_query(tmp_path):
     file = tmp_path / "panels.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     promtool("check", "rules", str(file))
+
+
+def test_there_are_panels_by_shard():
+    """SH-83; that their metrics exist, and that they are queries, is checked above."""
+    titles = [p["title"] for p in panels()]
+    by_shard = [p for p in panels()[titles.index("Shards") + 1:]
+                if any("by (shard" in t["expr"] for t in p["targets"])]
+    shown = {name for p in by_shard for t in p["targets"] for name in metrics_of(t["expr"])}
+    assert {"sluice_shard_available", "sluice_shard_operation_duration_seconds_bucket",
+            "sluice_queue_messages", "sluice_shard_ops_total", "sluice_store_cpu_seconds_total",
+            "sluice_store_memory_bytes", "sluice_store_disk_bytes"} <= shown
+
+
+def test_the_capacity_guide_has_the_rule_and_the_tree():
+    """SH-86, and that what it tells to look at exists."""
+    text = (ROOT / "docs/capacity.md").read_text()
+    assert "80 % of its processor" in text and "├─" in text.split("## Which step next")[1]
+    for name in metrics_of(text):
+        assert name in KINDS, name
 
 
 def test_the_dashboard_is_whole():
