@@ -92,6 +92,12 @@ remembered_of(void *arg, uint32_t queue)
 	return &ledger_topic(arg, queue)->remembered;
 }
 
+static uint32_t *
+results_of(void *arg, uint32_t queue)
+{
+	return &ledger_topic(arg, queue)->results;
+}
+
 static void
 init_parts(struct ledger *l)
 {
@@ -115,6 +121,8 @@ init_parts(struct ledger *l)
 	l->idem.count = remembered_of;
 	l->idem.arg = l;
 	results_init(&l->results);
+	l->results.count = results_of;
+	l->results.arg = l;
 }
 
 int

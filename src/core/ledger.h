@@ -478,7 +478,9 @@ uint32_t ledger_remembered(const struct ledger *l, uint32_t queue); /* how many 
 int ledger_remember_key(struct ledger *l, uint32_t queue, struct slice key, uint64_t id,
 			slu_time until, slu_time now, struct change *out);
 
-/* Results of the queue, up to max of them: their ids, unless NULL. Looks at all there are. */
+/* How many results of the queue there are; and up to max of them, their ids unless NULL, which
+ * looks at all of the shard. */
+uint32_t ledger_results(const struct ledger *l, uint32_t queue);
 uint32_t ledger_results_of(const struct ledger *l, uint32_t queue, uint64_t *ids, uint32_t max);
 
 /* A result whose message is gone, as a RESULT; NONE when there is one, or its time is over. */

@@ -337,6 +337,8 @@ check_topic(const struct ledger *l, const struct topic *t,
 			return "a counter is not what is there";
 	if (remembered_in(l, t) != t->remembered)
 		return "remembered keys are counted wrong";
+	if (ledger_results_of(l, t->handle, NULL, UINT32_MAX) != t->results)
+		return "results are counted wrong";
 	if (dead + taken_in(l, t, MSG_DEAD) != t->count[MSG_DEAD])
 		return "dead letters that are not listed";
 	if (in_heaps != t->queue.ready.n + t->queue.timed.n)

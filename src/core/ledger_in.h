@@ -89,6 +89,7 @@ struct topic {
 	slu_time purge_remember; /* their idempotency keys, until */
 
 	uint32_t remembered;   /* idempotency keys whose messages are gone */
+	uint32_t results;      /* of messages that are gone */
 	struct moving *moving; /* what is known of its moves, or NULL */
 };
 

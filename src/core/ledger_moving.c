@@ -586,6 +586,12 @@ ledger_remembered(const struct ledger *l, uint32_t queue)
 }
 
 uint32_t
+ledger_results(const struct ledger *l, uint32_t queue)
+{
+	return ledger_topic(l, queue)->results;
+}
+
+uint32_t
 ledger_results_of(const struct ledger *l, uint32_t queue, uint64_t *ids, uint32_t max)
 {
 	const struct heap *all = &l->results.by_until;

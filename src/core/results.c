@@ -64,6 +64,14 @@ find(const struct results *r, uint64_t id)
 	return map_find(&r->by_id, mixed(id), &id);
 }
 
+/* One more, or (UINT32_MAX) one less. */
+static void
+count(struct results *r, uint32_t queue, uint32_t by)
+{
+	if (r->count)
+		*r->count(r->arg, queue) += by;
+}
+
 uint64_t
 results_add(struct results *r, uint64_t id, const struct ledger_result *result)
 {
@@ -84,6 +92,7 @@ results_add(struct results *r, uint64_t id, const struct ledger_result *result)
 	(void)rc;
 	heap_push(&r->by_until, (struct rank){ .b = rank_time(result->until), .c = id },
 		  handle);
+	count(r, result->queue, 1);
 	return 0;
 }
 
@@ -123,6 +132,7 @@ forget(struct results *r, uint32_t handle)
 {
 	const uint64_t where = at(r, handle)->where;
 
+	count(r, at(r, handle)->queue, UINT32_MAX);
 	map_remove(&r->by_id, mixed(at(r, handle)->id), handle);
 	slab_free(&r->slab, handle);
 	return where;

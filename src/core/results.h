@@ -21,6 +21,10 @@ struct results {
 	struct slab slab;
 	struct map by_id;
 	struct heap by_until;
+
+	/* Those of a queue are counted there; NULL: nobody wants to know. */
+	uint32_t *(*count)(void *arg, uint32_t queue);
+	void *arg;
 };
 
 void results_init(struct results *r);

@@ -240,9 +240,12 @@ static int
 take_results(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err)
 {
 	struct change_move say = { .what = BATCH_RESULTS };
-	uint64_t *ids = mem_array(op->max_rows, sizeof *ids);
+	uint64_t *ids;
 	int rc = 0;
 
+	if (ledger_results(k->ledger, queue) == 0)
+		return 0;
+	ids = mem_array(op->max_rows, sizeof *ids);
 	if (!ids)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a batch");
 	say.ids = ids;
@@ -546,7 +549,7 @@ tell(struct clerk *k, struct op_move *m, uint32_t queue)
 	m->damaged = q.count[MSG_DAMAGED];
 	m->leased = ledger_bound_by_lease(k->ledger, queue);
 	m->remembered = ledger_remembered(k->ledger, queue);
-	m->results = ledger_results_of(k->ledger, queue, NULL, UINT32_MAX);
+	m->results = ledger_results(k->ledger, queue);
 	m->epoch = v.epoch;
 	memcpy(m->lives, v.lives, strlen(v.lives) + 1);
 	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)
