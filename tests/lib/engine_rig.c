@@ -187,12 +187,19 @@ rig_op(struct op *op, enum op_verb verb, const char *space, const char *queue)
 int
 rig_do(struct rig *r, struct op *op)
 {
+	const struct op as_asked = *op;
 	struct slu_err err = { 0 };
 	int rc;
 
 	op->arrived = op->before = r->now;
 	op->next = NULL;
 	rc = r->e->ops->run(r->e, op, r->now, r->now, &err);
+	if (rc && r->revive) {
+		op_unpin(op);
+		*op = as_asked;
+		r->revive(r);
+		return rig_do(r, op);
+	}
 	if (rc)
 		test_fail(__FILE__, __LINE__, "run: %s", err.text);
 	if (op->rc && !(r->may_fail && op->rc == SLU_ENOMEM))

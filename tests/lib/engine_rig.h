@@ -51,6 +51,10 @@ struct rig {
 	bool may_fail; /* SLU_ENOMEM is an answer */
 	bool second;   /* rig_run_two */
 
+	/* Optional: the engine has failed, as after a power cut: have it opened anew. The op is
+	 * run again. */
+	void (*revive)(struct rig *r);
+
 	/* The last claim, get, peek or list. */
 	struct op op;
 	struct op_row rows[RIG_ROWS];
