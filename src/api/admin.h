@@ -28,6 +28,6 @@ admin_handler admin_queues, admin_queue, admin_pause, admin_resume, admin_purge;
 admin_handler admin_messages, admin_dlq, admin_message, admin_delete;
 admin_handler admin_dead_redrive, admin_dead_delete;
 admin_handler admin_backup_begin, admin_backup_read, admin_backup_end;
-admin_handler admin_level_get, admin_level_put, admin_config;
+admin_handler admin_level_get, admin_level_put, admin_config, admin_reload;
 
 #endif

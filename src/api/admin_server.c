@@ -1,5 +1,5 @@
 /*
- * admin_server.c - the log level, and the settings in force.
+ * admin_server.c - the log level, the settings in force, and other ones.
  */
 #include "api/admin.h"
 
@@ -94,6 +94,51 @@ admin_level_put(struct call *c, void *arg)
 }
 
 /* --- settings ----------------------------------------------------------------- */
+
+static void
+reload_all(uv_work_t *work)
+{
+	struct state *const s = work->data;
+
+	s->rc = reload_now(s->ask->api->reload, &s->err);
+}
+
+static void
+all_reloaded(uv_work_t *work, int status)
+{
+	struct state *const s = work->data;
+	struct json_out w;
+
+	(void)status; /* nobody cancels it */
+	if (s->rc) {
+		ask_refuse(s->ask, s->rc, s->err.text);
+		return;
+	}
+	json_out_init(&w, &s->ask->call->out);
+	json_out_object(&w, NULL);
+	json_out_bool(&w, "reloaded", true);
+	json_out_close(&w);
+	ask_reply(s->ask, 200);
+}
+
+void
+admin_reload(struct call *c, void *arg)
+{
+	struct api *const api = arg;
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+
+	if (!s || !ask_body(a, NULL, 0, s))
+		return;
+	if (!api->reload) {
+		ask_refuse(a, SLU_ENOTFOUND, "this server has no settings to read again");
+		return;
+	}
+	s->ask = a;
+	s->work.data = s;
+	if (uv_queue_work(loop_uv(call_loop(c)), &s->work, reload_all, all_reloaded))
+		ask_refuse(a, SLU_ENOMEM, NULL);
+}
 
 void
 admin_config(struct call *c, void *arg)

@@ -519,6 +519,11 @@ PATHS = {
         "Config", "Every setting in force and where it came from, secrets masked",
         {"200": answer({"type": "object", "additionalProperties": ref("Setting")},
                        "By name.")})},
+    "/v1/admin/reload": {"post": admin(
+        "Reload", "Read all settings again, as SIGHUP does",
+        {"200": answer(record(["reloaded"], {"reloaded": boolean()}),
+                       "What can change while it runs has; 400: nothing has, and why.")},
+        body=record([], {}))},
 }
 
 

@@ -55,6 +55,7 @@ static const struct command admin_commands[] = {
 	RUN("restore",   cli_admin_restore,   "make a data folder out of a backup"),
 	RUN("journal",   cli_admin_journal,   "check, show or salvage the log of a shard"),
 	RUN("log-level", cli_admin_log_level, "see or change what the server logs"),
+	RUN("reload",    cli_admin_reload,    "have the server read its settings again"),
 	RUN("config",    cli_admin_config,    "every setting of the server, and where it came from"),
 	{ 0 }
 };

@@ -1,5 +1,5 @@
 /*
- * settings.c - `sluice admin log-level` and `config`: what the server logs, and all that
+ * settings.c - `sluice admin log-level`, `reload` and `config`: what the server logs, and all that
  * it was told.
  */
 #include "cli/config.h"
@@ -73,6 +73,34 @@ cli_admin_log_level(int argc, char **argv)
 		rc = print_level(&s, answer, &err);
 	if (rc)
 		session_fail(&s, &err);
+	return session_end(&s);
+}
+
+/* --- reload --------------------------------------------------------------------- */
+
+int
+cli_admin_reload(int argc, char **argv)
+{
+	static const struct session_help help = {
+		.usage = "admin reload [options]",
+		.text = "The server reads its settings again, as SIGHUP makes it do: all that can change\n"
+			"while it runs does, or, if anything is wrong, nothing.\n",
+		.examples = "  sluice admin reload\n",
+	};
+	struct session s = SESSION("admin reload");
+	const struct arg args[] = { SESSION_SERVER_ROWS(&s) };
+	struct slice answer;
+	struct slu_err err;
+
+	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
+		return s.exit;
+	query_path(&s.query, "/v1/admin/reload");
+	if (query_post(&s.query, SLICE("{}"), &answer, &err))
+		session_fail(&s, &err);
+	else if (s.json)
+		printf("%.*s\n", (int)answer.n, answer.p);
+	else
+		puts("reloaded");
 	return session_end(&s);
 }
 

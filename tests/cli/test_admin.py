@@ -239,6 +239,13 @@ def test_the_log_level_is_seen_and_set(own_server):
     assert own_server.lines("admin", "config")[0]["log.level"]["value"] == "debug"
 
 
+def test_a_server_reads_its_settings_again(own_server):
+    assert own_server("admin", "log-level", "debug") == "debug\n"
+    assert own_server("admin", "reload") == "reloaded\n"
+    assert own_server("admin", "log-level") == "info\n"
+    assert own_server.lines("admin", "reload") == [{"reloaded": True}]
+
+
 @pytest.fixture
 def own_server(tmp_path):
     with Server(tmp_path / "data", "--listen", f"unix:{tmp_path}/s") as server:

@@ -116,6 +116,7 @@ ROUTES = {
     ("GET", "/v1/admin/log-level"): ("server", {}, None),
     ("PUT", "/v1/admin/log-level"): ("server", {}, {"level": "debug"}),
     ("GET", "/v1/admin/config"): ("server", {}, None),
+    ("POST", "/v1/admin/reload"): ("server", {}, {}),
     ("GET", "/healthz"): ("nothing", {}, None),
     ("GET", "/readyz"): ("nothing", {}, None),
     ("GET", "/openapi.json"): ("nothing", {}, None),

@@ -222,6 +222,9 @@ def walk_server(walk):
     walk(200, "PUT", admin + "log-level", level)
     walk(400, "PUT", admin + "log-level", {"level": "loud"})
     walk.get(200, admin + "config")
+    walk.post(200, admin + "reload", {})
+    walk.post(400, admin + "reload", {"of": "what"})
+    walk.post(413, admin + "reload", " " * (1 << 20))
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
         walk.get(200, path)
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", admin + "log-level",

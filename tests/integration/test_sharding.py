@@ -364,8 +364,15 @@ def test_a_file_changes_nothing_until_it_is_reloaded(tmp_path, shards):
         assert node.map() == before
         node.reload(node.file.read_text())
         assert node.map()["version"] == 2 and node.map()["hash"] != before["hash"]
-        assert node.lives("other") == ["default"]
         assert f'hash="{node.map()["hash"]}",version="2"' in node.get("/metrics").text
+        node.write(mapped(shards, 3).replace("Render: red", "Render: nowhere"))
+        refused = node.post("/v1/admin/reload", {})
+        assert refused.status == 400 and "nowhere" in refused.body["message"], refused
+        assert node.map()["version"] == 2
+        node.write(mapped(shards, 3))
+        assert node.post("/v1/admin/reload", {}).body == {"reloaded": True}
+        assert node.map()["version"] == 3
+        assert node.lives("other") == ["default"]
 
 
 def test_a_mapping_that_is_removed_reverts_to_the_default(tmp_path, shards):

@@ -5,7 +5,8 @@
  * note each would cost a write a call; so, as the log does with its counter, a ceiling is
  * noted ahead: a field for each node and lane of the hash `<prefix>:ids`, each of which has
  * one writer. What came from another shard has the field `given`, of which several may write:
- * what one of them takes from the other is less than the ceiling is ahead.
+ * what one of them takes from the other is less than the ceiling is ahead. While the server
+ * that has the hash is down, the clock is trusted.
  */
 #include "engine/redis/redis_in.h"
 
@@ -69,6 +70,8 @@ redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err)
 		return 0;
 	(void)snprintf(field, sizeof field, "%u.%u", id_node(id), r->outer.lane);
 	rc = note(r, field, ceiling_of(id), err);
+	if (rc == SLU_EDOWN)
+		return 0; /* of a cluster, another server: its loss is no reason to stop */
 	r->ids_ceiling = rc ? r->ids_ceiling : ceiling_of(id);
 	return rc;
 }
