@@ -201,14 +201,15 @@ open_queue(struct clerk *k, const struct op_put *put, uint32_t *queue, struct sl
 	return rc ? refuse_put(rc, LIMIT_QUEUES, put, err) : 0;
 }
 
-/* V2: where the put belongs, if not here. */
+/* V2: where the put belongs, if not here; or V11: here, but somebody else is asked first. */
 static bool
 is_elsewhere(const struct clerk *k, struct op *op, const struct op_put *put, uint32_t queue)
 {
 	const struct message *m = &put->m;
 	char lives[MOVE_SHARD];
 
-	if (!clerk_lives_elsewhere(k, queue, lives) ||
+	if (!clerk_is_elsewhere(k, op, queue, lives) ||
+	    (lives[0] == MOVE_UNKNOWN[0] && !m->key.n && !m->idem.n) ||
 	    ledger_key_is(k->ledger, queue, m->key) != LEDGER_KEY_AWAY ||
 	    ledger_idem_id(k->ledger, queue, m->idem, k->now))
 		return false;
@@ -442,6 +443,8 @@ run_enqueue(struct clerk *k, struct op *op)
 		return;
 	}
 	for (uint32_t i = 0; i < op->n_puts; i++) {
+		if (!op->puts[i].taken)
+			op->puts[i].m.number = 0; /* it may have been refused before */
 		rc = op->puts[i].taken ? 0 : put_one(k, op, &op->puts[i], &err);
 		if (!rc || rc == SLU_EMOVED)
 			continue;

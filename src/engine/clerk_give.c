@@ -35,6 +35,16 @@ check_stood(const struct op_put *put, struct slu_err *err)
 	return message_check(&put->m, err);
 }
 
+/* What was due there is due here: the clock of the giver may be ahead of ours, and what comes
+ * to its key from now on is behind it. */
+static slu_time
+due_here(const struct clerk *k, const struct op_put *put)
+{
+	const bool was_due = put->stood.state == MSG_READY || put->stood.state == MSG_HELD;
+
+	return was_due && put->m.due > k->now ? k->now : put->m.due;
+}
+
 static int
 give_message(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err *err)
 {
@@ -50,7 +60,7 @@ give_message(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err
 			.keep_result = m->keep,
 			.where = s->error_size, /* room for it */
 		},
-		.due = m->due,
+		.due = due_here(k, put),
 		.expires = m->expires,
 		.state = s->state,
 		.flags = s->flags,

@@ -57,6 +57,10 @@ void clerk_point_elsewhere(struct clerk *k, struct op *op);
 /* Where the queue lives, if not here. */
 bool clerk_lives_elsewhere(const struct clerk *k, uint32_t queue, char out[static MOVE_SHARD]);
 
+/* The same for an op; and V11: MOVE_UNKNOWN. */
+bool clerk_is_elsewhere(const struct clerk *k, const struct op *op, uint32_t queue,
+			char out[static MOVE_SHARD]);
+
 /* clerk_give.c */
 int clerk_give(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err);
 

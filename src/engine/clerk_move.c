@@ -87,6 +87,21 @@ clerk_lives_elsewhere(const struct clerk *k, uint32_t queue, char out[static MOV
 	return true;
 }
 
+bool
+clerk_is_elsewhere(const struct clerk *k, const struct op *op, uint32_t queue,
+		   char out[static MOVE_SHARD])
+{
+	struct ledger_moving v;
+
+	if (queue == SLAB_NONE)
+		return false;
+	ledger_moving(k->ledger, queue, &v);
+	if (!v.lives[0] && (!op->epoch || op->epoch >= v.epoch))
+		return false;
+	strcpy(out, v.lives[0] ? v.lives : MOVE_UNKNOWN);
+	return true;
+}
+
 /* ---- Who finds nothing asks elsewhere: V4, V5 ---- */
 
 static bool
@@ -98,8 +113,8 @@ items_miss(struct clerk *k, struct op *op)
 
 		if (it->taken || it->rc != SLU_ENOTFOUND || !queue.n)
 			continue;
-		if (clerk_lives_elsewhere(k, ledger_queue_find(k->ledger, it->space.n ? it->space : op->space, queue),
-					  op->elsewhere))
+		if (clerk_is_elsewhere(k, op, ledger_queue_find(k->ledger, it->space.n ? it->space : op->space, queue),
+				       op->elsewhere))
 			return true;
 	}
 	return false;
@@ -119,6 +134,13 @@ finds_nothing(const struct op *op)
 		return op->id == 0;
 	case OP_KEYS:
 		return !op->rc && op->n_keys == 0;
+	case OP_STATS:
+	case OP_LIST:
+	case OP_PURGE:
+	case OP_PAUSE:
+	case OP_POLICY_GET:
+	case OP_POLICY_SET:
+		return true; /* there is more of it */
 	default:
 		return false;
 	}
@@ -127,12 +149,12 @@ finds_nothing(const struct op *op)
 void
 clerk_point_elsewhere(struct clerk *k, struct op *op)
 {
-	if (!ledger_has_moved(k->ledger))
+	if (op->epoch == 0 && !ledger_has_moved(k->ledger))
 		return;
 	if (op->n_items)
 		(void)items_miss(k, op); /* it has said where */
 	else if (op->queue.n && finds_nothing(op))
-		(void)clerk_lives_elsewhere(k, clerk_queue(k, op), op->elsewhere); /* or not */
+		(void)clerk_is_elsewhere(k, op, clerk_queue(k, op), op->elsewhere); /* or not */
 }
 
 /* ---- TAKE ---- */

@@ -51,12 +51,17 @@
  *      "move": the broker tries it again.
  *  V8  GIVE accepts a batch once, all rows of it in one op: a shard knows the last one of each queue and giver by its number,
  *      which TAKE drew at random, and given the same again does nothing (rc 0). Ids, times,
- *      priorities, attempts, states stay; numbers are new and rise in the order given. A
+ *      priorities, attempts, states stay; numbers are new and rise in the order given, and
+ *      what was due there is due here, whatever the clocks say. A
  *      message that is there already (by its id) is left as it is.
  *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a
  *      message is given for it again, and a former holder is refused.
  *  V10 DROP forgets the batch of that number, with its idempotency keys, states and errors;
  *      again: nothing. UNTAKE gives up a batch that was never given.
+ *  V11 A queue that lives here and has an epoch above the op's has been elsewhere, of which its
+ *      maker does not know: a message with an ordering or idempotency key that is not known here is
+ *      SLU_EMOVED, and in all that V4 and V5 name op->elsewhere is MOVE_UNKNOWN. Its maker
+ *      asks for the marks of all shards.
  */
 #ifndef ENGINE_MOVE_H
 #define ENGINE_MOVE_H
@@ -67,6 +72,8 @@ enum {
 	MOVE_SHARD = 64,     /* bytes of a shard's name, with the end */
 	MOVE_EPOCH_BITS = 16 /* epoch: version of the map << this | steps by hand since */
 };
+
+#define MOVE_UNKNOWN "." /* no name of a shard */
 
 enum move_step {
 	MOVE_LOOK, /* what is here */

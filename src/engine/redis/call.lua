@@ -28,7 +28,8 @@ local before = budget
 
 for _, q in ipairs(queues) do
 	if epoch ~= '' then
-		mark(q, tonumber(epoch), lives)
+		q.said = tonumber(epoch)
+		mark(q, q.said, lives)
 	end
 	tick(q, now - came)
 end
@@ -49,7 +50,7 @@ for i, q in ipairs(queues) do
 	for _, key in ipairs(q.freed) do
 		call('PUBLISH', channel, node .. ':' .. q.name .. ' ' .. key)
 	end
-	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed, q.lives,
-		q.number, q.lost }
+	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed,
+		is_late(q) and q.lives == '' and '.' or q.lives, q.number, q.lost }
 end
 return { 'ok', int(now), before - budget, answer, tails }

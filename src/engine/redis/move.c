@@ -65,6 +65,13 @@ finds_nothing(const struct rcall *c)
 		return op->id == 0;
 	case OP_KEYS:
 		return !op->rc && op->n_keys == 0;
+	case OP_STATS:
+	case OP_LIST:
+	case OP_PURGE:
+	case OP_PAUSE:
+	case OP_POLICY_GET:
+	case OP_POLICY_SET:
+		return true; /* there is more of it */
 	default:
 		return op->n_items ? items_miss(c) : op->rc == SLU_EMOVED;
 	}

@@ -345,6 +345,9 @@ accepts['0'] = function(q, id, words)
 	for _, field in ipairs(fields) do
 		m[field] = tonumber(words())
 	end
+	if s == READY or s == HELD then
+		m.d = math.min(m.d, now) -- the giver's clock may be ahead of ours
+	end
 	m.k, m.n, m.ad = words(), next_number(q), m.d
 	m.r, m.e = m.r > 0 and m.r or nil, s ~= DEAD and m.e or 0
 	call('HSET', q.msg, id .. ':r', record)

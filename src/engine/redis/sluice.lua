@@ -108,6 +108,11 @@ local function mark(q, epoch, lives)
 	end
 end
 
+-- V11: it has been elsewhere, of which the caller does not know.
+local function is_late(q)
+	return q.said and q.said > 0 and q.said < q.epoch
+end
+
 -- Priorities that are in use, and of which the caller does not know the key.
 local function unknown_prios(q)
 	local missing = {}
@@ -558,7 +563,8 @@ local function check_puts(queues, puts, limits)
 			put.again = true -- its first answer was lost
 		elseif is_away(q, not put.known and put.k) then
 			return { 'move', i - 1 }
-		elseif not put.known and q.lives ~= '' and not has_line(q, put.k) then
+		elseif not put.known and (q.lives ~= '' or (is_late(q) and (put.k or put.i))) and
+			not has_line(q, put.k) then
 			put.moved = true
 		elseif not put.known then
 			if put.i and q.idems < 1 then
