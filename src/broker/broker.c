@@ -66,23 +66,41 @@ prepare(struct broker *b, struct op *op)
 int
 broker_post(struct broker *b, struct op *op)
 {
-	uint32_t lane;
+	struct relay_path path;
 	int rc;
 
 	assert(op->verb < OP_VERBS && op->done);
 	if (b->draining && begins_work[op->verb])
 		return SLU_ECLOSED;
-	rc = is_sound(op) ? broker_route(b, op, &lane) : SLU_EINVAL;
+	rc = is_sound(op) ? broker_route(b, op, &path) : SLU_EINVAL;
 	if (rc)
 		return rc;
 	prepare(b, op);
+	op->relay = NULL;
+	op->elsewhere[0] = '\0';
+	if (op->epoch && (path.n > 1 || relays_any(b->relays)))
+		return relay_post(b->relays, op, &path);
+	if (op->verb == OP_LIST && !op->spans)
+		op->cursor = relay_list_cursor(op->cursor);
+	return shard_post(b->lanes[path.lanes[0]], op);
+}
+
+int
+broker_post_at(struct broker *b, uint32_t lane, struct op *op)
+{
+	if (lane >= broker_shards(b) || op->space.n == 0 || op->queue.n == 0)
+		return SLU_EINVAL;
+	prepare(b, op);
+	op->relay = NULL;
+	op->elsewhere[0] = '\0';
 	return shard_post(b->lanes[lane], op);
 }
 
 void
 broker_cancel(struct broker *b, struct op *op)
 {
-	shard_cancel(b->lanes[op->shard], op);
+	if (op_unwant(op, OP_CANCELED))
+		shard_stop(b->lanes[op->shard], op);
 }
 
 int

@@ -33,6 +33,7 @@
  *      close.
  *  B4  A queue whose shard cannot be said is refused, and nothing is written: "shard
  *      resolution: ..." or "unknown shard: x" (core/shardmap.h), in op->err.
+ *  B5  Ops of a queue that moves follow it over its shards: broker/relay.h.
  *
  * Any thread may call anything, but for close, which comes last and alone.
  */
@@ -125,6 +126,10 @@ int broker_close(struct broker *b);
  */
 int broker_post(struct broker *b, struct op *op);
 
+/* The same for whoever knows the lane: it is asked there and nowhere else, wherever the queue
+ * lives. op->epoch and op->lives are the caller's. */
+int broker_post_at(struct broker *b, uint32_t lane, struct op *op);
+
 /* End its wait: its done is called soon, if that has not been done. The op must not
  * have been freed: call it from the thread to which done hands the op over. */
 void broker_cancel(struct broker *b, struct op *op);
@@ -196,6 +201,11 @@ struct engine *broker_engine_of(const struct broker *b, const struct routes *r,
 
 /* Must an enqueue for that shard be for one queue alone? engine_ops.apart */
 bool broker_apart(const struct broker *b, uint32_t shard);
+
+/* The lane of a queue on the shard of that name, whatever the map says; UINT32_MAX: there is
+ * no such shard. */
+uint32_t broker_lane_on(const struct broker *b, const char *shard, struct slice space,
+			struct slice queue);
 
 /* Of one shard. */
 void broker_totals(const struct broker *b, uint32_t shard, struct broker_totals *out);

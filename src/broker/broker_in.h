@@ -5,6 +5,8 @@
 #define BROKER_BROKER_IN_H
 
 #include "broker/broker.h"
+#include "broker/mender.h"
+#include "broker/relay.h"
 #include "broker/shard.h"
 
 _Static_assert((int)BROKER_SHARDS_MAX <= (int)METER_MOST, "all can be written");
@@ -31,6 +33,8 @@ struct broker {
 	struct idgen ids;
 	struct quota quota;
 	bool by_hand;
+	struct relays *relays;
+	struct mender *mender;
 	bool named; /* there is, or will be, a map: what is opened is shown by its name */
 
 	/* Shared: written by open and reroute, in this order; what is below `open` stays. */
@@ -50,12 +54,17 @@ struct broker {
 int routes_new(const struct broker *b, struct shardmap *map, struct routes **out,
 	       struct slu_err *err);
 
-/* The lane an op goes to, and what it says of where its queue lives. */
-int broker_route(const struct broker *b, struct op *op, uint32_t *lane);
+/* The lane an op goes to, and then those that may have what it asks for, too; and what
+ * it says of where its queue lives. */
+int broker_route(const struct broker *b, struct op *op, struct relay_path *path);
 
 /* ---- broker_open.c ---- */
 
 /* NULL: there is none of that name. */
 const struct broker_shard *broker_find_shard(const struct broker *b, const char *name);
+
+/* ---- broker_move.c ---- */
+
+int broker_open_relays(struct broker *b, struct slu_log *log, struct slu_err *err);
 
 #endif

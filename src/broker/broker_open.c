@@ -76,6 +76,7 @@ open_lane(struct broker *b, struct broker_shard *s, uint32_t lane,
 		mem_free(made);
 		return rc;
 	}
+	made->relays = b->relays;
 	b->lanes[index] = made;
 	b->shard_of[index] = s;
 	return 0;
@@ -254,6 +255,8 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 	pthread_mutex_init(&b->stop, NULL); /* cannot fail with these attributes */
 	rc = idgen_init(&b->ids, b->clock, conf->node, 0, err);
 	if (!rc)
+		rc = broker_open_relays(b, conf->shards[0].storage.log, err);
+	if (!rc)
 		rc = open_shards(b, conf->shards, conf->n_shards, conf->progress, err);
 	if (rc)
 		shardmap_free(conf->map);
@@ -308,14 +311,12 @@ broker_round(struct broker *b)
 	slu_time first = SLU_NEVER;
 
 	assert(b->by_hand);
-	for (uint32_t i = 0; i < broker_shards(b); i++) {
-		struct shard *s = b->lanes[i];
-		slu_time until = shard_sleeps(s);
+	for (uint32_t i = 0; i < broker_shards(b); i++)
+		if (shard_sleeps(b->lanes[i]) <= clock_boot(b->clock))
+			(void)shard_round(b->lanes[i]);   /* only a stop ends it */
+	for (uint32_t i = 0; i < broker_shards(b); i++) { /* one may have woken another */
+		const slu_time until = shard_sleeps(b->lanes[i]);
 
-		if (until <= clock_boot(s->clock)) {
-			(void)shard_round(s); /* only a stop ends it */
-			until = shard_sleeps(s);
-		}
 		first = until < first ? until : first;
 	}
 	return first;
@@ -327,10 +328,13 @@ broker_stop(struct broker *b)
 {
 	pthread_mutex_lock(&b->stop);
 	if (!b->stopped) {
+		mender_stop(b->mender);
 		for (uint32_t i = 0; i < broker_shards(b); i++)
 			shard_close(b->lanes[i]);
 		for (uint32_t i = 0; i < broker_shards(b); i++)
 			end_lane(b, b->lanes[i]);
+		mender_free(b->mender);
+		b->mender = NULL;
 		b->stopped = true;
 	}
 	pthread_mutex_unlock(&b->stop);
@@ -365,6 +369,7 @@ broker_close(struct broker *b)
 		return 0;
 	broker_stop(b);
 	rc = release_shards(b);
+	relays_free(b->relays);
 	broker_routes_free(atomic_load(&b->routes));
 	pthread_mutex_destroy(&b->stop);
 	mem_free(b);

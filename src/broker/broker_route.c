@@ -135,7 +135,16 @@ struct engine *
 broker_engine_of(const struct broker *b, const struct routes *r, struct slice space,
 		 struct slice queue)
 {
-	return b->lanes[broker_shard_of(b, r, space, queue)]->engine;
+	const struct relay_path path = {
+		.epoch = (r ? r : broker_routes(b))->epoch,
+		.n = 1,
+		.lanes = { broker_shard_of(b, r, space, queue) },
+	};
+	uint32_t lane = path.lanes[0];
+
+	if (relays_any(b->relays))
+		lane = relay_home(b->relays, space, queue, &path);
+	return b->lanes[lane]->engine;
 }
 
 bool
@@ -215,39 +224,43 @@ names_lane(const struct op *op, uint32_t *lane)
 
 /* By the names of its queue. */
 static int
-route_queue(const struct broker *b, const struct routes *r, struct op *op, uint32_t *lane)
+route_queue(const struct broker *b, const struct routes *r, struct op *op,
+	    struct relay_path *path)
 {
 	struct slice space = op->space;
 	const struct slice queue = op->queue.n ? op->queue : first_queue(op, &space);
-	struct broker_place place;
+	struct broker_place places[SUPPLIED_MAX];
 	int rc;
 
-	*lane = 0;
 	if (!r->map && r->shards[0]->lanes == 1)
 		return 0;
 	if (queue.n == 0)
 		return SLU_EINVAL;
-	rc = broker_place(b, r, space, queue, &place, &op->err);
+	rc = broker_places(b, r, space, queue, places, &path->n, &op->err);
 	if (rc)
 		return rc;
-	*lane = place.lane;
-	return check_items(b, r, op, *lane);
+	for (unsigned i = 0; i < path->n; i++)
+		path->lanes[i] = places[i].lane;
+	return check_items(b, r, op, path->lanes[0]);
 }
 
 int
-broker_route(const struct broker *b, struct op *op, uint32_t *lane)
+broker_route(const struct broker *b, struct op *op, struct relay_path *path)
 {
 	const struct routes *const r = op->routes ? op->routes : broker_routes(b);
 
-	op->epoch = r->epoch;
+	*path = (struct relay_path){ .epoch = r->epoch, .n = 1 };
 	op->lives = NULL;
 	op->spans = op->verb == OP_TOPICS || op->verb == OP_SHARD ||
 		    (op->verb == OP_LIST && op->queue.n == 0);
-	if (names_lane(op, lane))
-		return *lane < broker_shards(b) ? 0 : SLU_EINVAL;
-	if (!op->spans)
-		return route_queue(b, r, op, lane);
-	*lane = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
+	op->epoch = 0;
+	if (names_lane(op, &path->lanes[0]))
+		return path->lanes[0] < broker_shards(b) ? 0 : SLU_EINVAL;
+	if (!op->spans) {
+		op->epoch = r->epoch;
+		return route_queue(b, r, op, path);
+	}
+	path->lanes[0] = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
 	op->cursor &= (1ull << BROKER_CURSOR_BITS) - 1;
-	return *lane < broker_shards(b) ? 0 : SLU_EINVAL;
+	return path->lanes[0] < broker_shards(b) ? 0 : SLU_EINVAL;
 }

@@ -4,6 +4,7 @@
 #include "broker/shard_in.h"
 
 #include "base/log.h"
+#include "broker/relay.h"
 #include "engine/quota.h"
 
 #include <assert.h>
@@ -11,6 +12,17 @@
 #include <stdio.h>
 
 /* ---- Answers (S6) ---- */
+
+/* To whoever asked, or to the relay, if other shards are asked, too. */
+static void
+hand_over(struct shard *s, struct op *op)
+{
+	s->held--;
+	if (s->relays && (op->relay || op->elsewhere[0] || op->rc == SLU_EBUSY))
+		relay_answered(s->relays, s, op);
+	else
+		op->done(op);
+}
 
 void
 shard_answer(struct shard *s, struct op *op)
@@ -22,8 +34,7 @@ shard_answer(struct shard *s, struct op *op)
 		op->ended = true; /* done when its cancel is here */
 		return;
 	}
-	s->held--;
-	op->done(op);
+	hand_over(s, op);
 }
 
 /* Nobody else can cancel it now. */
@@ -31,8 +42,26 @@ static void
 answer_canceled(struct shard *s, struct op *op)
 {
 	atomic_store(&op->canceled, OP_CANCEL_DONE);
-	s->held--;
-	op->done(op);
+	hand_over(s, op);
+}
+
+static void
+answer_unwanted(struct shard *s, struct op *op)
+{
+	op_fail(op, SLU_ECANCELED, NULL);
+	op->n_rows = 0;
+	answer_canceled(s, op);
+}
+
+/* From now on a cancel of it comes here. False: there was one while it was on its way. */
+static bool
+arrives(struct op *op)
+{
+	int none = OP_CANCEL_NONE;
+
+	atomic_store(&op->canceled, OP_CANCEL_NONE);
+	return atomic_load(&op->unwanted) == OP_WANTED ||
+	       !atomic_compare_exchange_strong(&op->canceled, &none, OP_CANCEL_DONE);
 }
 
 static void
@@ -55,8 +84,11 @@ take_cancel(struct shard *s, struct op *op)
 	if (!op->ended) {
 		if (op->waiter != SLAB_NONE)
 			dispatch_leave(&s->dispatch, op);
+		else if (op->later)
+			list_remove(&op->mail.node);
 		else
 			turns_remove(&s->turns, op);
+		op->later = 0;
 		op_fail(op, SLU_ECANCELED, NULL);
 		op->n_rows = 0;
 	}
@@ -71,7 +103,9 @@ take_op(struct shard *s, struct op *op)
 		op->arrived = s->now;
 	s->held++;
 	shard_count(s, SHARD_OPS, 1);
-	if (s->failed)
+	if (atomic_load(&op->canceled) == OP_CANCEL_AWAY && !arrives(op))
+		answer_unwanted(s, op);
+	else if (s->failed)
 		end_wait(s, op, SLU_EDOWN);
 	else if (turns_add(&s->turns, op))
 		end_wait(s, op, SLU_ENOMEM);
@@ -89,6 +123,45 @@ take_mail(struct shard *s, struct list *mail)
 		else
 			take_op(s, m->op);
 	}
+}
+
+/* ---- What runs later ---- */
+
+static struct op *
+first_later(const struct shard *s)
+{
+	if (list_is_empty(&s->later))
+		return NULL;
+	return CONTAINER(s->later.next, struct op, mail.node);
+}
+
+/* Those whose time has come, and all when nothing will be waited for. */
+static void
+run_later(struct shard *s)
+{
+	struct op *op;
+
+	while ((op = first_later(s)) != NULL && (op->later <= s->now || s->closed || s->failed)) {
+		list_remove(&op->mail.node);
+		op->later = 0;
+		op->arrived = s->now;
+		if (s->failed)
+			end_wait(s, op, SLU_EDOWN);
+		else if (turns_add(&s->turns, op))
+			end_wait(s, op, SLU_ENOMEM);
+	}
+}
+
+void
+shard_later(struct shard *s, struct op *op)
+{
+	s->held++;
+	if (!arrives(op)) {
+		answer_unwanted(s, op);
+		return;
+	}
+	op->later = s->now + SHARD_LATER;
+	list_append(&s->later, &op->mail.node);
 }
 
 /* ---- Waits that end ---- */
@@ -145,8 +218,11 @@ expire_waits(struct shard *s)
 static slu_time
 sleep_until(struct shard *s)
 {
+	const struct op *const later = first_later(s);
 	slu_time until = dispatch_next(&s->dispatch);
 
+	if (later && later->later < until)
+		until = later->later;
 	if (turns_first(&s->turns))
 		return 0;
 	if (!s->failed) {
@@ -185,6 +261,7 @@ shard_round(struct shard *s)
 	now = inbox_take(&s->inbox, sleep_until(s), &mail, &s->closed) + s->offset;
 	s->now = now > s->now ? now : s->now;
 	take_mail(s, &mail);
+	run_later(s);
 	end_waits(s);
 	if (!s->failed)
 		shard_run(s);
@@ -209,27 +286,44 @@ work(void *arg)
 
 /* ---- For others ---- */
 
-int
-shard_post(struct shard *s, struct op *op)
+static int
+post(struct shard *s, struct op *op, enum op_cancel state)
 {
 	op->shard = s->index;
 	op->waiter = SLAB_NONE;
 	op->stalled = false;
 	op->ended = false;
 	op->lock.waited = false;
-	atomic_store(&op->canceled, OP_CANCEL_NONE);
+	atomic_store(&op->canceled, state);
 	op->mail = (struct op_mail){ .op = op };
 	op->stop = (struct op_mail){ .op = op, .cancel = true };
 	return inbox_post(&s->inbox, &op->mail.node, &op->arrived);
 }
 
+int
+shard_post(struct shard *s, struct op *op)
+{
+	atomic_store(&op->unwanted, OP_WANTED);
+	return post(s, op, OP_CANCEL_NONE);
+}
+
+int
+shard_forward(struct shard *s, struct op *op)
+{
+	return post(s, op, OP_CANCEL_AWAY);
+}
+
+void
+shard_stop(struct shard *s, struct op *op)
+{
+	inbox_post_owed(&s->inbox, &op->stop.node);
+}
+
 void
 shard_cancel(struct shard *s, struct op *op)
 {
-	int none = OP_CANCEL_NONE;
-
-	if (atomic_compare_exchange_strong(&op->canceled, &none, OP_CANCEL_ASKED))
-		inbox_post_owed(&s->inbox, &op->stop.node);
+	if (op_unwant(op, OP_CANCELED))
+		shard_stop(s, op);
 }
 
 void
@@ -253,6 +347,8 @@ on_ready(void *arg, struct slice space, struct slice queue, uint32_t n)
 	struct shard *s = arg;
 
 	dispatch_ready(&s->dispatch, space, queue, n);
+	if (s->relays)
+		relay_ready(s->relays, s->index, space, queue, n);
 }
 
 static void
@@ -351,6 +447,7 @@ shard_open(struct shard *s, const struct engine_ops *ops, const struct engine_co
 	turns_init(&s->turns, &secret);
 	dispatch_init(&s->dispatch, &secret);
 	flows_init(&s->flows, &secret);
+	list_init(&s->later);
 	rc = open_engine(s, ops, conf, err);
 	if (rc)
 		(void)shard_release(s); /* what was first says more */

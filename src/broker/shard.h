@@ -24,6 +24,9 @@
  *      the quota says: SLU_EBUSY. What may not wait, and what settles, never is.
  *  S8  A claim whose flow has no room waits until it has, then it is as if it came just
  *      now.
+ *
+ * An op that is to be asked elsewhere, too, is answered to the relay (broker/relay.h), which
+ * forwards it to the next shard, lets it run here once more after a while, or ends it.
  */
 #ifndef BROKER_SHARD_H
 #define BROKER_SHARD_H
@@ -38,6 +41,8 @@ enum {
 	SHARD_BATCH_OPS = 4096,
 	SHARD_BATCH_BYTES = 1 << 20
 };
+
+#define SHARD_LATER (5 * SLU_MS)
 
 /* The rows of struct broker_totals; written by the shard's thread alone. */
 enum shard_total {
@@ -61,6 +66,7 @@ struct shard {
 	struct slu_log *log;
 	struct quota *quota; /* NULL: no limits */
 	struct meter_shard meter;
+	struct relays *relays; /* NULL: no queue ever moves */
 	struct engine *engine;
 	slu_time offset; /* shard time - clock_boot */
 	uint64_t highest_id;
@@ -78,8 +84,9 @@ struct shard {
 	struct turns turns;
 	struct dispatch dispatch;
 	struct flows flows;
-	bool deaths;      /* of messages, in a run */
-	struct op *roomy; /* claims whose flow has room again, by next; during a run */
+	bool deaths;       /* of messages, in a run */
+	struct list later; /* ops that run when their time has come, in that order */
+	struct op *roomy;  /* claims whose flow has room again, by next; during a run */
 	slu_time now;
 	slu_time took; /* by the last run */
 	bool crowded;  /* the last batch had several ops */
@@ -97,6 +104,15 @@ int shard_start(struct shard *s, struct slu_err *err);
 /* Any thread. SLU_ECLOSED. */
 int shard_post(struct shard *s, struct op *op);
 void shard_cancel(struct shard *s, struct op *op);
+
+/* For the relay. Any thread: post an op that another shard has answered. SLU_ECLOSED. */
+int shard_forward(struct shard *s, struct op *op);
+
+/* Any thread: op_unwant has said that this shard is to be told. */
+void shard_stop(struct shard *s, struct op *op);
+
+/* The shard's thread: the op it has just answered runs here again, SHARD_LATER from now on. */
+void shard_later(struct shard *s, struct op *op);
 
 void shard_drain(struct shard *s);
 void shard_close(struct shard *s); /* S5; returns at once */

@@ -191,7 +191,7 @@ count_items(struct shard *s, const struct op *op)
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < op->n_items; i++)
-		n += op->items[i].rc == 0;
+		n += op->items[i].rc == 0 && !op->items[i].taken;
 	if (op->verb == OP_ACK)
 		shard_count(s, SHARD_ACKED, n);
 	else if (op->verb == OP_NACK)
@@ -237,7 +237,7 @@ span_cursor(const struct shard *s, struct op *op)
 static void
 tell_gone(struct shard *s, const struct op *op)
 {
-	if (op->verb == OP_PURGE && op->rc == 0)
+	if ((op->verb == OP_PURGE || op->verb == OP_MOVE) && op->rc == 0)
 		dispatch_gone_all(&s->dispatch);
 	if (op->verb != OP_ACK && op->verb != OP_DELETE)
 		return;
@@ -252,6 +252,8 @@ still_waits(struct shard *s, struct op *op)
 {
 	struct slu_err err;
 
+	if (op->elsewhere[0] && s->relays)
+		return false; /* it waits where the queue lives */
 	if (op->verb == OP_ACQUIRE)
 		return op->rc && op->lock.why == LOCK_HELD && op->waiter != SLAB_NONE;
 	if (op->verb == OP_WATCH)
@@ -294,6 +296,8 @@ answer_one(struct shard *s, struct op *op)
 {
 	if (moves_head[op->verb] && op->rc == 0)
 		dispatch_moved(&s->dispatch, op->space, op->queue);
+	if (op->verb == OP_MOVE && op->move.step != MOVE_LOOK && op->rc == 0)
+		dispatch_ready(&s->dispatch, op->space, op->queue, UINT32_MAX);
 	if (op->verb == OP_STATS)
 		op->count = dispatch_waiting(&s->dispatch, op);
 	if (op->verb == OP_CLAIM)

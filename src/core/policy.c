@@ -47,3 +47,17 @@ policy_check(const struct policy *p, struct slu_err *err)
 		return slu_fail(err, SLU_EINVAL, "dlq retention is not negative");
 	return check_retry(&p->retry, err);
 }
+
+bool
+policy_is_default(const struct policy *p)
+{
+	const struct policy *const d = &policy_default;
+
+	return p->lease == d->lease && p->max_attempts == d->max_attempts &&
+	       p->retry.kind == d->retry.kind && p->retry.jitter == d->retry.jitter &&
+	       p->retry.base == d->retry.base && p->retry.max == d->retry.max &&
+	       p->ttl == d->ttl && p->max_depth == d->max_depth && p->max_rate == d->max_rate &&
+	       p->burst == d->burst && p->warn_depth == d->warn_depth && p->window == d->window &&
+	       p->dlq_retention == d->dlq_retention && p->dlq_max == d->dlq_max &&
+	       p->require_lease == d->require_lease && p->paused == d->paused;
+}

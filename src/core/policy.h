@@ -35,6 +35,8 @@ struct policy {
  * a window of 24 h, no limits. */
 extern const struct policy policy_default;
 
+bool policy_is_default(const struct policy *p);
+
 /* SLU_EINVAL, and in err which knob is out of range. SLU_BACKOFF_FUNCTION is: it
  * cannot be written down. */
 int policy_check(const struct policy *p, struct slu_err *err);

@@ -120,6 +120,19 @@ op_lock_reason(enum lock_why why)
 	return reasons[why];
 }
 
+bool
+op_unwant(struct op *op, enum op_unwanted why)
+{
+	int wanted = OP_WANTED;
+	int none = OP_CANCEL_NONE;
+
+	if (why == OP_CANCELED)
+		atomic_store(&op->unwanted, why);
+	else
+		(void)atomic_compare_exchange_strong(&op->unwanted, &wanted, why);
+	return atomic_compare_exchange_strong(&op->canceled, &none, OP_CANCEL_ASKED);
+}
+
 void
 op_unpin(struct op *op)
 {

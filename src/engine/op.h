@@ -38,6 +38,7 @@
 #include <stdatomic.h>
 
 struct engine;
+struct relay;
 
 /* Which fields a verb uses is said at the fields. */
 enum op_verb {
@@ -408,6 +409,9 @@ struct op {
 	struct op_mail stop;  /* the cancel on its way */
 	struct list age;      /* in order of arrival */
 	_Atomic int canceled; /* enum op_cancel */
+	_Atomic int unwanted; /* enum op_unwanted */
+	struct relay *relay;  /* while several shards are asked: broker/relay.h */
+	slu_time later;       /* it runs then, not now; 0: now */
 	bool stalled;         /* its flow has no room: it waits for that */
 	bool ended;           /* answered but for a cancel on its way */
 	bool spans;           /* its cursor goes over all shards */
@@ -416,11 +420,20 @@ struct op {
 };
 
 /* canceled: from NONE either to ASKED or to DONE; only DONE ops have had their done
- * called, and an op with a cancel on its way waits for it. */
+ * called, and an op with a cancel on its way waits for it. AWAY: no shard has it, it is on
+ * its way from one to another, and whoever takes it looks whether it is still wanted. */
 enum op_cancel {
 	OP_CANCEL_NONE,
 	OP_CANCEL_ASKED,
-	OP_CANCEL_DONE
+	OP_CANCEL_DONE,
+	OP_CANCEL_AWAY
+};
+
+/* Why a wait is to end: said before `canceled` is tried. */
+enum op_unwanted {
+	OP_WANTED,
+	OP_NUDGED,  /* another shard may have what it waits for */
+	OP_CANCELED /* nobody wants it: final */
 };
 
 #define EACH_OP(each, batch) for (struct op *each = (batch); each; each = each->next)
@@ -442,6 +455,10 @@ void op_fail(struct op *op, int rc, const struct slu_err *err);
 
 /* For engines: why a key was refused, in words. */
 const char *op_lock_reason(enum lock_why why);
+
+/* Say that nobody waits for it, before a cancel. True: its shard, op->shard, has to be told;
+ * it cannot end or leave until it has been. Any thread that may touch the op. */
+bool op_unwant(struct op *op, enum op_unwanted why);
 
 /* Let go of every record the answer refers to; again is fine. Any thread that has
  * the op. */

@@ -1,0 +1,92 @@
+/*
+ * broker_move.c - what the relay has to know of the broker.
+ */
+#include "broker/broker_in.h"
+
+#include "core/supplier.h"
+
+uint32_t
+broker_lane_on(const struct broker *b, const char *shard, struct slice space,
+	       struct slice queue)
+{
+	const struct broker_shard *const s = broker_find_shard(b, shard);
+
+	if (!s)
+		return UINT32_MAX;
+	return s->first + (s->lanes == 1 ? 0 : supplier_hash(space, queue) % s->lanes);
+}
+
+static uint32_t
+lane_of(void *arg, const char *name, struct slice space, struct slice queue)
+{
+	return broker_lane_on(arg, name, space, queue);
+}
+
+static uint32_t
+nth_lane(void *arg, uint32_t i, struct slice space, struct slice queue)
+{
+	const struct broker *const b = arg;
+	const uint32_t open = broker_shards(b);
+
+	for (uint32_t at = 0; at < open; at += b->shard_of[at]->lanes)
+		if (i-- == 0)
+			return broker_lane_on(b, b->shard_of[at]->name, space, queue);
+	return UINT32_MAX;
+}
+
+static const char *
+name_of(void *arg, uint32_t lane)
+{
+	return broker_shard_name(arg, lane);
+}
+
+static struct shard *
+shard_at(void *arg, uint32_t lane)
+{
+	const struct broker *const b = arg;
+
+	return b->lanes[lane];
+}
+
+static bool
+is_draining(void *arg)
+{
+	const struct broker *const b = arg;
+
+	return b->draining;
+}
+
+static int
+post(void *arg, struct op *op)
+{
+	return broker_post(arg, op);
+}
+
+static void
+on_stuck(void *arg, struct slice space, struct slice queue, uint32_t lane)
+{
+	const struct broker *const b = arg;
+
+	if (!b->by_hand)
+		mender_post(b->mender, space, queue, lane);
+}
+
+int
+broker_open_relays(struct broker *b, struct slu_log *log, struct slu_err *err)
+{
+	const struct relay_env env = {
+		.arg = b,
+		.clock = b->clock,
+		.log = log,
+		.lane = lane_of,
+		.nth = nth_lane,
+		.name = name_of,
+		.shard = shard_at,
+		.is_draining = is_draining,
+		.post = post,
+		.stuck = on_stuck,
+	};
+	int rc = relays_new(&b->relays, &env, err);
+
+	return rc ? rc : mender_new(&b->mender, b, log, err);
+}

@@ -1,0 +1,558 @@
+/*
+ * A queue is carried from shard to shard while it is in use: broker/mover.h. With threads;
+ * nothing depends on how long anything takes.
+ */
+#include "test.h"
+
+#include "base/mem.h"
+#include "broker/mover.h"
+#include "engine/log.h"
+#include "engine/memory.h"
+#include "engine/payload.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	A, /* lanes */
+	B,
+	KEYS = 7,
+	MANY = 3000,
+	WORKERS = 3,
+	LARGE = 3 << 20
+};
+
+struct call {
+	struct op op;
+	struct op_put put;
+	struct op_item item;
+	struct op_row row;
+	struct op_queue queue;
+	pthread_mutex_t mtx;
+	pthread_cond_t ended;
+	int done;
+};
+
+static struct broker *b;
+
+static void
+on_done(struct op *op)
+{
+	struct call *c = op->owner;
+
+	pthread_mutex_lock(&c->mtx);
+	c->done++;
+	pthread_cond_signal(&c->ended);
+	pthread_mutex_unlock(&c->mtx);
+}
+
+static struct shardmap *
+map_of(uint64_t version, const char *now, const char *before)
+{
+	static const char *const names[] = { "a", "b" };
+	const struct supplier_conf is = { .standard = now }, was = { .standard = before };
+	struct shardmap_conf conf = { .shards = names, .n_shards = 2, .version = version };
+	struct shardmap *m;
+
+	CHECK_EQ(0, supplier_new(&conf.now, &is, NULL));
+	if (before)
+		CHECK_EQ(0, supplier_new(&conf.before, &was, NULL));
+	CHECK_EQ(0, shardmap_new(&m, &conf, NULL));
+	return m;
+}
+
+static struct broker_shard_conf shards[2];
+
+static void
+start(const struct engine_ops *a, const struct engine_ops *to)
+{
+	struct broker_conf conf = { .shards = shards, .n_shards = 2, .map = map_of(1, "a", NULL) };
+	struct slu_err err;
+
+	shards[A] = (struct broker_shard_conf){ .name = "a", .engine = a };
+	shards[B] = (struct broker_shard_conf){ .name = "b", .engine = to };
+	shards[A].storage.folder = a->durable ? "a" : NULL;
+	shards[B].storage.folder = to->durable ? "b" : NULL;
+	if (broker_open(&b, &conf, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+}
+
+static void
+reroute(uint64_t version, const char *now, const char *before)
+{
+	struct routes *r;
+
+	CHECK_EQ(0, broker_routes_new(b, map_of(version, now, before), shards, 2, &r, NULL));
+	broker_routes_use(b, r);
+}
+
+static struct call *
+call(struct call *c, enum op_verb verb)
+{
+	memset(c, 0, sizeof *c);
+	pthread_mutex_init(&c->mtx, NULL);
+	pthread_cond_init(&c->ended, NULL);
+	op_init(&c->op, verb, SLICE("ns"), SLICE("q"), on_done, c);
+	c->op.puts = &c->put;
+	c->op.n_puts = verb == OP_ENQUEUE;
+	c->op.items = &c->item;
+	c->op.n_items = verb >= OP_ACK && verb <= OP_DELETE;
+	c->op.rows = &c->row;
+	c->op.max_rows = 1;
+	c->op.queues = &c->queue;
+	c->op.max_queues = 1;
+	return c;
+}
+
+static int
+run(struct call *c)
+{
+	CHECK_EQ(0, broker_post(b, &c->op));
+	pthread_mutex_lock(&c->mtx);
+	while (!c->done)
+		pthread_cond_wait(&c->ended, &c->mtx);
+	pthread_mutex_unlock(&c->mtx);
+	return c->op.rc;
+}
+
+static int
+run_at(struct call *c, uint32_t lane)
+{
+	CHECK_EQ(0, broker_post_at(b, lane, &c->op));
+	pthread_mutex_lock(&c->mtx);
+	while (!c->done)
+		pthread_cond_wait(&c->ended, &c->mtx);
+	pthread_mutex_unlock(&c->mtx);
+	return c->op.rc;
+}
+
+static uint64_t
+push(const char *key, int32_t prio, const char *text)
+{
+	struct call c;
+
+	call(&c, OP_ENQUEUE);
+	c.put.m.key = key ? slice_of(key) : (struct slice){ 0 };
+	c.put.m.prio = prio;
+	c.put.m.payload = slice_of(text);
+	c.put.m.payload_size = strlen(text);
+	CHECK_EQ(0, run(&c), c.op.err.text);
+	return c.put.m.id;
+}
+
+static uint64_t
+claim(struct call *c)
+{
+	CHECK_EQ(0, run(call(c, OP_CLAIM)));
+	return c->op.n_rows ? c->row.id : 0;
+}
+
+static int
+ack(uint64_t id, uint64_t token)
+{
+	struct call c;
+
+	call(&c, OP_ACK);
+	c.item.id = id;
+	c.item.token = token;
+	CHECK_EQ(0, run(&c));
+	return c.item.rc;
+}
+
+static uint64_t
+messages_at(uint32_t lane)
+{
+	struct call c;
+
+	call(&c, OP_MOVE);
+	c.op.move.step = MOVE_LOOK;
+	CHECK_EQ(0, run_at(&c, lane));
+	return c.op.move.messages;
+}
+
+static struct move_told
+move(const char *from, const char *to, struct move_ask ask)
+{
+	struct move_told told;
+	struct slu_err err = { 0 };
+
+	ask.from = from;
+	ask.to = to;
+	ask.space = SLICE("ns");
+	ask.queue = SLICE("q");
+	ask.budget = ask.budget ? ask.budget : SLU_HOUR;
+	CHECK_EQ(0, mover_move(b, &ask, &told, &err), err.text);
+	return told;
+}
+
+static void
+push_mixed(int n)
+{
+	for (int i = 0; i < n; i++) {
+		char key[8];
+
+		(void)snprintf(key, sizeof key, "k%d", i % KEYS);
+		push(i % 2 ? key : NULL, i % 3, "text");
+	}
+}
+
+/* ---- Alone ---- */
+
+/* SH-63, SH-68: batch by batch, in the order they would have been handed out. */
+TEST(a_queue_moves_in_its_order)
+{
+	uint64_t ids[60];
+	struct call c;
+
+	start(&engine_memory, &engine_memory);
+	EACH(i, ids)
+		ids[i] = push(NULL, 5, "x");
+	CHECK_EQ(60, move("a", "b", (struct move_ask){ .batch = 7 }).moved);
+	CHECK_EQ(0, messages_at(A));
+	CHECK_EQ(60, messages_at(B));
+	EACH(i, ids) {
+		CHECK_EQ(ids[i], claim(&c));
+		op_unpin(&c.op);
+	}
+	broker_close(b);
+}
+
+/* SH-71: the second time there is nothing to do. */
+TEST(a_move_that_is_done_again_moves_nothing)
+{
+	struct move_told told;
+
+	start(&engine_memory, &engine_log);
+	push_mixed(40);
+	told = move("a", "b", (struct move_ask){ .batch = 9 });
+	CHECK_EQ(40, told.moved);
+	CHECK(told.done && told.by_hand);
+	told = move("a", "b", (struct move_ask){ 0 });
+	CHECK_EQ(0, told.moved);
+	CHECK_EQ(0, told.batches);
+	CHECK_EQ(40, told.there);
+	broker_close(b);
+}
+
+/* SH-67 */
+TEST(a_dry_run_changes_nothing)
+{
+	struct move_told told;
+	struct call c;
+
+	start(&engine_memory, &engine_memory);
+	push_mixed(20);
+	CHECK(claim(&c) != 0);
+	op_unpin(&c.op);
+	told = move("a", "b", (struct move_ask){ .dry = true });
+	CHECK_EQ(20, told.left);
+	CHECK(told.leased > 0);
+	CHECK_EQ(0, told.there);
+	CHECK_EQ(0, told.moved);
+	push(NULL, 5, "x");
+	CHECK_EQ(21, messages_at(A));
+	broker_close(b);
+}
+
+/* SH-74, SH-75: what is leased waits for its lease, or loses it. */
+TEST(a_leased_message_moves_only_when_its_lease_is_taken_from_it)
+{
+	struct call c;
+	struct move_told told;
+	uint64_t id;
+
+	start(&engine_memory, &engine_memory);
+	id = push(NULL, 5, "x");
+	CHECK_EQ(id, claim(&c));
+	op_unpin(&c.op);
+	told = move("a", "b", (struct move_ask){ 0 });
+	CHECK_EQ(1, told.left);
+	CHECK_EQ(1, told.leased);
+	CHECK(!told.done);
+	told = move("a", "b", (struct move_ask){ .force = true });
+	CHECK_EQ(1, told.moved);
+	CHECK(told.done);
+	CHECK(ack(id, c.row.token) != 0);
+	CHECK_EQ(id, claim(&c));
+	op_unpin(&c.op);
+	CHECK_EQ(0, ack(id, c.row.token));
+	broker_close(b);
+}
+
+/* SH-76: there and back, against the map. */
+TEST(a_move_is_taken_back_by_one_in_the_other_direction)
+{
+	uint64_t ids[30];
+	struct move_told told;
+	struct call c;
+
+	start(&engine_memory, &engine_memory);
+	EACH(i, ids)
+		ids[i] = push(i % 2 ? "k" : NULL, 5, "x");
+	move("a", "b", (struct move_ask){ .batch = 10 });
+	told = move("b", "a", (struct move_ask){ .batch = 10 });
+	CHECK_EQ(30, told.moved);
+	CHECK_EQ(0, messages_at(B));
+	push(NULL, 9, "last");
+	CHECK_EQ(31, messages_at(A));
+	EACH(i, ids) {
+		const uint64_t id = claim(&c);
+
+		CHECK(id != 0);
+		op_unpin(&c.op);
+		CHECK_EQ(0, ack(id, c.row.token));
+	}
+	broker_close(b);
+}
+
+/* A payload that has a file of its own, with attributes and all. */
+TEST(large_payloads_are_carried_in_pieces)
+{
+	static const struct engine_ops *const ends[][2] = {
+		{ &engine_log, &engine_log },
+		{ &engine_log, &engine_memory },
+		{ &engine_memory, &engine_log },
+	};
+	char *large = malloc(LARGE), *back = malloc(LARGE);
+
+	for (int i = 0; i < LARGE; i++)
+		large[i] = (char)(i * 31 + i / 977);
+	EACH(i, ends) {
+		struct payload *stored = NULL;
+		struct message m;
+		char head[512];
+		struct call c;
+
+		CHECK_EQ(0, system("rm -rf a b"));
+		start(ends[i][0], ends[i][1]);
+		call(&c, OP_ENQUEUE);
+		c.put.m.payload = (struct slice){ large, LARGE };
+		c.put.m.payload_size = LARGE;
+		c.put.m.attributes = SLICE("{\"a\":1}");
+		CHECK_EQ(0, payload_store(broker_engine_of(b, NULL, SLICE("ns"), SLICE("q")),
+					  &c.put.m, &stored, NULL));
+		CHECK_EQ(0, run(&c));
+		payload_close(stored);
+		CHECK_EQ(1, move("a", "b", (struct move_ask){ 0 }).moved);
+		CHECK(claim(&c) != 0);
+		CHECK_EQ(B, c.op.shard);
+		if (c.row.payload.pin) {
+			CHECK_EQ(0, engine_read(c.op.engine, &c.row.payload, 0, LARGE, back, true, NULL));
+		} else {
+			const uint32_t at = c.row.record.size - LARGE;
+
+			CHECK_EQ(0, engine_read(c.op.engine, &c.row.record, at, LARGE, back, true, NULL));
+		}
+		CHECK_EQ(0, memcmp(large, back, LARGE));
+		CHECK_EQ(0, engine_read(c.op.engine, &c.row.record, 0,
+					c.row.record.size < sizeof head ? c.row.record.size : sizeof head,
+					head, true, NULL));
+		CHECK_EQ(0, message_decode_head((struct slice){ head, sizeof head }, &m, NULL));
+		CHECK_EQ(7, m.attributes.n);
+		op_unpin(&c.op);
+		broker_close(b);
+	}
+	free(large);
+	free(back);
+}
+
+/* SH-72, SH-73: whoever comes next goes on with the batch that somebody left, at whichever step. */
+TEST(a_batch_that_was_left_is_finished_by_the_next)
+{
+	for (int given = 0; given < 2; given++) {
+		struct op_row rows[10];
+		struct op_put puts[10] = { 0 };
+		struct call c, g;
+
+		start(&engine_memory, &engine_memory);
+		push_mixed(20);
+		move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 }); /* sets the marks */
+		call(&c, OP_MOVE);
+		c.op.move.step = MOVE_TAKE;
+		c.op.rows = rows;
+		c.op.max_rows = 10;
+		CHECK_EQ(0, run_at(&c, A));
+		CHECK(c.op.n_rows > 0 && c.op.n_rows <= 10);
+		call(&g, OP_MOVE);
+		g.op.move = c.op.move;
+		g.op.move.step = MOVE_GIVE;
+		memcpy(g.op.move.peer, "a", 2);
+		g.op.puts = puts;
+		for (uint32_t i = 0; given && i < c.op.n_rows; i++) {
+			puts[i].m.id = rows[i].id;
+			puts[i].m.space = SLICE("ns");
+			puts[i].m.queue = SLICE("q");
+			puts[i].m.due = rows[i].due;
+			puts[i].stood.state = rows[i].state;
+			g.op.n_puts++;
+		}
+		if (given)
+			CHECK_EQ(0, run_at(&g, B), g.op.err.text);
+		op_unpin(&c.op);
+		CHECK(move("a", "b", (struct move_ask){ 0 }).done);
+		CHECK_EQ(20, messages_at(B));
+		broker_close(b);
+	}
+}
+
+TEST(shards_that_are_none_are_refused)
+{
+	static const struct {
+		const char *from, *to;
+		int want;
+	} rows[] = { { "a", "a", SLU_EINVAL }, { "a", "x", SLU_ENOTFOUND }, { "x", "b", SLU_ENOTFOUND } };
+	struct move_told told;
+	struct slu_err err;
+
+	start(&engine_memory, &engine_memory);
+	EACH(i, rows) {
+		const struct move_ask ask = {
+			.from = rows[i].from,
+			.to = rows[i].to,
+			.space = SLICE("ns"),
+			.queue = SLICE("q"),
+		};
+
+		CHECK_EQ(rows[i].want, mover_move(b, &ask, &told, &err));
+	}
+	broker_close(b);
+}
+
+/* ---- In use ---- */
+
+struct load {
+	_Atomic bool stop;
+	_Atomic int pushed, acked;
+	pthread_mutex_t mtx;
+	int next[KEYS]; /* of each key, what comes next */
+};
+
+static struct load load;
+
+static void *
+produce(void *arg)
+{
+	int counts[KEYS] = { 0 };
+
+	(void)arg;
+	for (int i = 0; i < MANY; i++) {
+		const int k = i % KEYS;
+		char key[8], text[16];
+
+		(void)snprintf(key, sizeof key, "k%d", k);
+		(void)snprintf(text, sizeof text, "%d %d", k, counts[k]++);
+		push(key, i % 3, text);
+		load.pushed++;
+	}
+	return NULL;
+}
+
+/* One of a key at a time, and in its order. */
+static void
+check_order(const struct call *c)
+{
+	char record[512];
+	struct message m;
+	int k, n;
+
+	CHECK_EQ(0, engine_read(c->op.engine, &c->row.record, 0, c->row.record.size, record, true, NULL));
+	CHECK_EQ(0, message_decode((struct slice){ record, c->row.record.size }, &m, NULL));
+	CHECK_EQ(2, sscanf(m.payload.p, "%d %d", &k, &n));
+	pthread_mutex_lock(&load.mtx);
+	CHECK_EQ(load.next[k], n);
+	load.next[k]++;
+	pthread_mutex_unlock(&load.mtx);
+}
+
+static void *
+consume(void *arg)
+{
+	struct call c;
+
+	(void)arg;
+	while (!load.stop) {
+		call(&c, OP_CLAIM);
+		c.op.wait = 50 * SLU_MS;
+		CHECK_EQ(0, run(&c));
+		if (c.op.n_rows == 0)
+			continue;
+		check_order(&c);
+		op_unpin(&c.op);
+		CHECK_EQ(0, ack(c.row.id, c.row.token));
+		load.acked++;
+	}
+	return NULL;
+}
+
+/* SH-52, SH-77, SH-78: there and back again and again, while producers and workers go on:
+ * nothing lost, nothing doubled, the order of each key kept. */
+static void
+move_under_load(const struct engine_ops *a, const struct engine_ops *to)
+{
+	pthread_t producer, workers[WORKERS];
+	uint64_t version = 2;
+
+	start(a, to);
+	pthread_mutex_init(&load.mtx, NULL);
+	CHECK_EQ(0, pthread_create(&producer, NULL, produce, NULL));
+	EACH(i, workers)
+		CHECK_EQ(0, pthread_create(&workers[i], NULL, consume, NULL));
+	while (load.acked < MANY) {
+		move("a", "b", (struct move_ask){ .batch = 50 });
+		if (version < 6) {
+			reroute(version, version % 2 ? "a" : "b", version % 2 ? "b" : "a");
+			version++;
+		}
+		move("b", "a", (struct move_ask){ .batch = 50 });
+	}
+	load.stop = true;
+	pthread_join(producer, NULL);
+	EACH(i, workers)
+		pthread_join(workers[i], NULL);
+	CHECK_EQ(MANY, load.acked);
+	CHECK_EQ(0, messages_at(A) + messages_at(B));
+	broker_close(b);
+}
+
+TEST_LIMIT(a_queue_in_use_moves_between_memory_shards, 120)
+{
+	move_under_load(&engine_memory, &engine_memory);
+}
+
+TEST_LIMIT(a_queue_in_use_moves_between_log_and_memory, 240)
+{
+	move_under_load(&engine_log, &engine_memory);
+}
+
+/* The one who set it aside is dead: any node that serves the queue goes on with it. */
+TEST_LIMIT(a_batch_that_nobody_goes_on_with_is_finished_by_whoever_serves_the_queue, 60)
+{
+	struct op_row rows[10];
+	struct call c;
+	uint64_t id = 0;
+
+	start(&engine_memory, &engine_memory);
+	push(NULL, 5, "x");
+	reroute(2, "b", "a");
+	call(&c, OP_ENQUEUE);
+	c.put.m.key = SLICE("other");
+	CHECK_EQ(0, run(&c)); /* sets the mark */
+	call(&c, OP_MOVE);
+	c.op.move.step = MOVE_TAKE;
+	c.op.rows = rows;
+	c.op.max_rows = 10;
+	CHECK_EQ(0, run_at(&c, A));
+	CHECK_EQ(1, c.op.n_rows);
+	op_unpin(&c.op);
+	for (int got = 0; got < 2;) {
+		call(&c, OP_CLAIM);
+		c.op.wait = SLU_SEC;
+		CHECK_EQ(0, run(&c));
+		got += (int)c.op.n_rows;
+		id = c.op.n_rows ? c.row.id : id;
+		op_unpin(&c.op);
+	}
+	CHECK_EQ(B, c.op.shard);
+	broker_close(b);
+}
