@@ -25,6 +25,7 @@ const struct route admin_routes[] = {
 	{ "POST", "/v1/admin/backup/end",     admin_backup_end,   .needs = NEEDS_SERVER, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/log-level",      admin_level_get,    .needs = NEEDS_SERVER, .vital = true },
 	{ "PUT",  "/v1/admin/log-level",      admin_level_put,    .needs = NEEDS_SERVER, .max_body = API_SMALL_BODY, .vital = true },
+	{ "POST", "/v1/admin/shards/move",    admin_move,         .needs = NEEDS_SERVER, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/config",         admin_config,       .needs = NEEDS_SERVER, .vital = true },
 	{ "POST", "/v1/admin/reload",         admin_reload,       .needs = NEEDS_SERVER, .max_body = API_SMALL_BODY, .vital = true },
 };

@@ -6,6 +6,7 @@
  *      admin_messages  browse and search, one message and its history, delete
  *      admin_dead      dead letters: redrive, also to another queue, and delete
  *      admin_backup    the files of a running server
+ *      admin_move      a queue from shard to shard
  *      admin_server    log level, settings in force
  *      admin_filter    which messages are meant
  *
@@ -29,5 +30,6 @@ admin_handler admin_messages, admin_dlq, admin_message, admin_delete;
 admin_handler admin_dead_redrive, admin_dead_delete;
 admin_handler admin_backup_begin, admin_backup_read, admin_backup_end;
 admin_handler admin_level_get, admin_level_put, admin_config, admin_reload;
+admin_handler admin_move;
 
 #endif

@@ -389,6 +389,12 @@ def plain(name, summary, answers, free=True):
     return call(name, "plain", summary, answers, free=free)
 
 
+MOVED = {
+    **{name: integer(minimum=0) for name in (
+        "moved", "taken", "batches", "left", "leased", "dead", "damaged", "idempotency_keys",
+        "results", "there")},
+    **{name: boolean() for name in ("by_hand", "resumed", "done")},
+}
 DELIVERIES = answer(array(ref("Delivery")), "What was leased; nothing to be had is [].")
 PATHS = {
     "/enqueue": {"post": messages(
@@ -515,6 +521,15 @@ PATHS = {
         "put": admin("SetLogLevel", "Log more, or less, until the next start",
                      {"200": answer(ref("LogLevel"), "The level.")}, body=ref("LogLevel")),
     },
+    "/v1/admin/shards/move": {"post": admin(
+        "Move", "Carry a queue to another shard, for a second; again until it is done",
+        {"200": answer(record([*MOVED, "queues"], {**MOVED, "queues": array(
+            record([*MOVED, "namespace"], {**MOVED, "namespace": string()}))}),
+            "How far it has come."), **NO_SUCH},
+        body=record(["command", "from", "to"], {
+            "command": string(), "tenant": string(), "from": string(), "to": string(),
+            "batch": integer(minimum=1, maximum=10000), "dry_run": boolean(),
+            "force_expire": boolean()}))},
     "/v1/admin/config": {"get": admin(
         "Config", "Every setting in force and where it came from, secrets masked",
         {"200": answer({"type": "object", "additionalProperties": ref("Setting")},

@@ -35,6 +35,7 @@ void cli_list(const struct command *table, const char *said, FILE *out);
 cli_fn cli_ack, cli_nack, cli_extend;
 cli_fn cli_admin_backup, cli_admin_restore, cli_admin_journal;
 cli_fn cli_admin_log_level, cli_admin_config, cli_admin_reload;
+cli_fn cli_admin_migrate_shard;
 cli_fn cli_bench;
 cli_fn cli_certs;
 cli_fn cli_browse, cli_get, cli_delete;

@@ -56,6 +56,7 @@ static const struct command admin_commands[] = {
 	RUN("journal",   cli_admin_journal,   "check, show or salvage the log of a shard"),
 	RUN("log-level", cli_admin_log_level, "see or change what the server logs"),
 	RUN("reload",    cli_admin_reload,    "have the server read its settings again"),
+	RUN("migrate-shard", cli_admin_migrate_shard, "carry a queue from one shard to another"),
 	RUN("config",    cli_admin_config,    "every setting of the server, and where it came from"),
 	{ 0 }
 };

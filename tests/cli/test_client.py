@@ -20,7 +20,7 @@ LIMIT = 60  # seconds for what should take a moment
 COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,top,status,"
             "queue list,queue show,queue set,queue pause,queue resume,queue purge,dlq list,"
             "dlq show,dlq redrive,dlq delete,dlq purge,admin backup,admin restore,"
-            "admin log-level,admin reload,admin config,completion,queue dequeue,queue ack,queue nack,queue extend,"
+            "admin log-level,admin reload,admin config,admin migrate-shard,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
             "state rm,subscribe,watch,torture").split(",")
 count = itertools.count(1)

@@ -115,6 +115,8 @@ ROUTES = {
     ("POST", "/v1/admin/backup/end"): ("server", {}, {"backup": 1}),
     ("GET", "/v1/admin/log-level"): ("server", {}, None),
     ("PUT", "/v1/admin/log-level"): ("server", {}, {"level": "debug"}),
+    ("POST", "/v1/admin/shards/move"): ("server", {}, {"command": "q", "from": "default",
+                                                       "to": "default"}),
     ("GET", "/v1/admin/config"): ("server", {}, None),
     ("POST", "/v1/admin/reload"): ("server", {}, {}),
     ("GET", "/healthz"): ("nothing", {}, None),

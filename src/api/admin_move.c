@@ -1,0 +1,203 @@
+/*
+ * admin_move.c - a queue is carried from one shard to another: broker/mover.h. A call moves for
+ * MOVE_TIME at most and says what is left; whoever wants all of it calls again.
+ */
+#include "api/admin.h"
+
+#include "api/ask.h"
+#include "api/limits.h"
+#include "broker/mover.h"
+
+#include <stdio.h>
+
+enum {
+	MOVE_QUEUES = 200 /* that an answer tells of one by one */
+};
+
+#define MOVE_TIME SLU_SEC
+
+struct row {
+	char space[MESSAGE_NAME_MAX + 1];
+	struct move_told told;
+};
+
+struct state {
+	struct slice command;
+	struct slice tenant;
+	struct slice from, to;
+	uint32_t batch;
+	bool dry_run;
+	bool force_expire;
+
+	/* Of the job. */
+	char names[2][SHARDMAP_NAME];
+	slu_time until;
+	struct row *rows;
+	uint32_t n;
+	struct move_told sum;
+	struct slu_err err;
+};
+
+static const struct param move_params[] = {
+	PARAM(name, struct state, command, .required = true),
+	PARAM(name, struct state, tenant),
+	PARAM(name, struct state, from, .required = true),
+	PARAM(name, struct state, to, .required = true),
+	PARAM(count, struct state, batch, .min = 1, .max = MOVER_BATCH_MAX),
+	PARAM(flag, struct state, dry_run),
+	PARAM(flag, struct state, force_expire),
+};
+
+enum {
+	MOVE_PARAMS = sizeof move_params / sizeof move_params[0]
+};
+
+/* --- the job, on a file thread -------------------------------------------------- */
+
+static void
+add_up(struct move_told *sum, const struct move_told *one)
+{
+	sum->taken += one->taken;
+	sum->messages += one->messages;
+	sum->moved += one->moved;
+	sum->batches += one->batches;
+	sum->left += one->left;
+	sum->dead += one->dead;
+	sum->leased += one->leased;
+	sum->damaged += one->damaged;
+	sum->remembered += one->remembered;
+	sum->results += one->results;
+	sum->there += one->there;
+	sum->by_hand |= one->by_hand;
+	sum->resumed |= one->resumed;
+	sum->done &= one->done;
+}
+
+static int
+move_one(void *arg, struct slice space)
+{
+	struct ask *const a = arg;
+	struct state *const s = a->state;
+	const slu_time now = clock_mono(a->api->clock);
+	const struct move_ask ask = {
+		.from = s->names[0],
+		.to = s->names[1],
+		.space = space,
+		.queue = s->command,
+		.batch = s->batch,
+		.force = s->force_expire,
+		.dry = s->dry_run || now >= s->until,
+		.budget = s->until - now,
+	};
+	struct move_told told;
+	const int rc = mover_move(a->api->broker, &ask, &told, &s->err);
+
+	add_up(&s->sum, &told);
+	if (s->n < MOVE_QUEUES) {
+		struct row *const r = &s->rows[s->n++];
+
+		(void)snprintf(r->space, sizeof r->space, "%.*s", (int)space.n, space.p);
+		r->told = told;
+	}
+	return rc;
+}
+
+static int
+move(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	s->until = clock_mono(a->api->clock) + MOVE_TIME;
+	s->sum.done = true;
+	if (s->tenant.n)
+		return move_one(a, s->tenant);
+	return mover_spaces(a->api->broker, s->names[0], s->command, move_one, a, &s->err);
+}
+
+/* --- answer ------------------------------------------------------------------- */
+
+static void
+write_told(struct json_out *w, const struct move_told *t)
+{
+	json_out_u64(w, "moved", t->moved);
+	json_out_u64(w, "taken", t->messages);
+	json_out_u64(w, "batches", t->batches);
+	json_out_u64(w, "left", t->left);
+	json_out_u64(w, "leased", t->leased);
+	json_out_u64(w, "dead", t->dead);
+	json_out_u64(w, "damaged", t->damaged);
+	json_out_u64(w, "idempotency_keys", t->remembered);
+	json_out_u64(w, "results", t->results);
+	json_out_u64(w, "there", t->there);
+	json_out_bool(w, "by_hand", t->by_hand);
+	json_out_bool(w, "resumed", t->resumed);
+	json_out_bool(w, "done", t->done);
+}
+
+static void
+answer_move(struct ask *a, int rc)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	if (rc && s->err.code) {
+		ask_refuse_err(a, &s->err, -1);
+		return;
+	}
+	if (rc) {
+		ask_refuse(a, rc, NULL);
+		return;
+	}
+	json_out_init(&w, &a->call->out);
+	json_out_object(&w, NULL);
+	write_told(&w, &s->sum);
+	json_out_array(&w, "queues");
+	for (uint32_t i = 0; i < s->n; i++) {
+		json_out_object(&w, NULL);
+		json_out_str(&w, "namespace", slice_of(s->rows[i].space));
+		write_told(&w, &s->rows[i].told);
+		json_out_close(&w);
+	}
+	json_out_close(&w);
+	json_out_close(&w);
+	ask_reply(a, 200);
+}
+
+/* False: there is no such shard, or both are the same; it has been answered. */
+static bool
+take_shards(struct ask *a)
+{
+	struct state *const s = a->state;
+	const struct slice given[] = { s->from, s->to };
+	char text[200];
+
+	for (int i = 0; i < 2; i++) {
+		(void)snprintf(s->names[i], sizeof s->names[i], "%.*s", (int)given[i].n, given[i].p);
+		if (given[i].n < sizeof s->names[i] &&
+		    broker_lane_on(a->api->broker, s->names[i], SLICE("a"), s->command) != UINT32_MAX)
+			continue;
+		(void)snprintf(text, sizeof text, "there is no shard %.*s", (int)given[i].n, given[i].p);
+		ask_refuse(a, SLU_ENOTFOUND, text);
+		return false;
+	}
+	if (!slice_eq(s->from, s->to))
+		return true;
+	(void)snprintf(text, sizeof text, "from %s to %s: that is no move", s->names[0], s->names[1]);
+	ask_refuse(a, SLU_EINVAL, text);
+	return false;
+}
+
+void
+admin_move(struct call *c, void *api)
+{
+	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+
+	if (!s || !ask_body(a, move_params, MOVE_PARAMS, s) || !take_shards(a))
+		return;
+	s->rows = arena_array(&a->memory, MOVE_QUEUES, sizeof *s->rows);
+	if (s->rows)
+		ask_job(a, move, answer_move);
+	else
+		ask_refuse(a, SLU_ENOMEM, NULL);
+}

@@ -1,0 +1,270 @@
+"""A queue moves from shard to shard: `sluice admin migrate-shard`, and what goes on meanwhile."""
+import json
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from served import SLUICED, Server, texts, until
+
+SLUICE = str(Path(SLUICED).parent / "sluice")
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stores")
+    with Redis(folder / "a", "--databases", "64") as a, Redis(folder / "b", "--databases", "64") as b:
+        yield a, b
+
+
+numbers = iter(range(1, 64))
+
+
+@pytest.fixture
+def shards(stores):
+    db = next(numbers)
+    return ("redis.shards:\n"
+            f"  red: {{address: '{stores[0].address}', db: {db}}}\n"
+            f"  blue: {{address: '{stores[1].address}', db: {db}}}\n"
+            "  disk: {engine: log}\n"
+            "  fast: {engine: memory}\n")
+
+
+def mapped(shards, command, shard, version=1, before=None):
+    previous = f"  previousShards: {{commandMappings: {{{command}: {before}}}}}\n" if before else ""
+    return (f"sharding:\n  enabled: true\n  version: {version}\n"
+            f"  commandMappings: {{{command}: {shard}}}\n{previous}{shards}")
+
+
+class Node(Server):
+    def __init__(self, folder, text, *options, data="data"):
+        self.file = folder / f"{data}.yaml"
+        self.file.write_text(text)
+        super().__init__(folder / data, "--config", str(self.file), *options, engine="memory")
+
+    def __exit__(self, *why):
+        super().__exit__(*why)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def reload(self, text):
+        self.file.write_text(text)
+        n = self.said().count("reloaded")
+        self.process.send_signal(signal.SIGHUP)
+        until(lambda: self.said().count("reloaded") > n)
+
+    def migrate(self, command, source, target, *options, code=0):
+        """The command line's answer."""
+        done = subprocess.run(
+            [SLUICE, "admin", "migrate-shard", "--server", "http://%s:%d" % self.address, "--command",
+             command, "--from-shard", source, "--to-shard", target, "--json", *options],
+            capture_output=True, text=True, timeout=120)
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return json.loads(done.stdout) if code == 0 else done.stderr
+
+    def holds(self, shard, other, topic="q"):
+        """How many messages of it a shard has."""
+        return self.migrate(topic, shard, other, "--dry-run")["left"]
+
+    def drain(self, **params):
+        """All that can be had now, acked, by text."""
+        found = []
+        while True:
+            batch = self.dequeue(limit=100, **params)
+            if not batch:
+                return found
+            found += texts(batch)
+            for message in batch:
+                self.ack(message, **params)
+
+
+@pytest.mark.parametrize("source,target", [
+    ("red", "blue"), ("red", "disk"), ("disk", "red"), ("fast", "disk"), ("disk", "fast")])
+def test_a_queue_moves_whole_and_in_its_order(tmp_path, shards, source, target):
+    """SH-63, SH-68, SH-69, SH-71, SH-73, SH-09"""
+    with Node(tmp_path, mapped(shards, "q", source)) as node:
+        node.topic = "q"
+        node.enqueue(*({"text": f"{p}.{i:02}", "priority": p, **({"key": f"k{i % 3}"} if i % 2 else {})}
+                       for i in range(20) for p in (0, 5)))
+        node.enqueue({"text": "late", "delay": "1h"}, {"text": "once", "idempotency_key": "id-1"})
+        node.enqueue({"text": "dies", "priority": -1})
+        node.nack(node.take(), dead=True)
+        done = node.migrate("q", source, target, "--batch-size", "7", "--verify")
+        assert done["moved"] == 43 and done["verified"] and done["done"] and done["batches"] >= 5
+        again = node.migrate("q", source, target, "--verify")
+        assert again["moved"] == 0 and again["there"] == 43
+        known, = node.enqueue({"text": "twice", "idempotency_key": "id-1"})
+        assert len(node.dlq()) == 1
+        assert node.stats()["delayed"] == 1
+        found = node.drain()
+        assert len(found) == 41 and "once" in found and "twice" not in found
+        for p in "05":
+            plain = [t for t in found if t.startswith(p + ".") and int(t[2:]) % 2 == 0]
+            assert plain == sorted(plain)
+        for k in range(3):
+            line = [t for t in found if "." in t and int(t[2:]) % 2 and int(t[2:]) % 3 == k]
+            assert [t[2:] for t in line] == sorted(t[2:] for t in line)
+
+
+def test_back_by_one_command(tmp_path, shards):
+    """SH-76: though the map says nothing of either."""
+    with Node(tmp_path, mapped(shards, "q", "red")) as node:
+        node.topic = "q"
+        node.enqueue(*({"text": f"{i:02}"} for i in range(30)))
+        assert node.migrate("q", "red", "disk")["by_hand"]
+        assert (node.holds("red", "disk"), node.holds("disk", "red")) == (0, 30)
+        node.enqueue({"text": "30"})
+        assert node.migrate("q", "red", "disk", "--rollback", "--verify")["moved"] == 31
+        assert (node.holds("red", "disk"), node.holds("disk", "red")) == (31, 0)
+        assert node.drain() == [f"{i:02}" for i in range(31)]
+
+
+def test_what_is_asked_for_is_what_moves(tmp_path, shards):
+    """SH-64, SH-65, SH-66, SH-67"""
+    with Node(tmp_path, mapped(shards, "q", "red")) as node:
+        for namespace in ("one", "two"):
+            for topic in ("q", "other"):
+                node.enqueue({"namespace": namespace, "topic": topic, "text": "x"})
+        plan = node.migrate("q", "red", "blue", "--dry-run")
+        assert plan["left"] == 2 and plan["moved"] == 0
+        assert sorted(q["namespace"] for q in plan["queues"]) == ["one", "two"]
+        assert node.holds("blue", "red") == 0
+        assert node.migrate("q", "red", "blue", "--tenant", "one")["moved"] == 1
+        assert node.holds("red", "blue") == 1
+        assert node.migrate("q", "red", "blue")["moved"] == 1
+        assert node.holds("default", "blue", "other") == 2
+        assert "there is no shard nowhere" in node.migrate("q", "red", "nowhere", code=3)
+        assert "that is no move" in node.migrate("q", "red", "red", code=1)
+
+
+def test_what_is_leased_is_waited_for_or_taken_away(tmp_path, shards):
+    """SH-74, SH-75"""
+    with Node(tmp_path, mapped(shards, "q", "disk")) as node:
+        node.topic = "q"
+        node.enqueue({"text": "a"}, {"text": "b"})
+        held = node.take()
+        mover = threading.Thread(target=node.migrate, args=("q", "disk", "red"))
+        mover.start()
+        until(lambda: node.holds("disk", "red") == 1)
+        assert mover.is_alive()
+        node.ack(held)
+        mover.join(60)
+        assert not mover.is_alive() and node.holds("disk", "red") == 0
+        held = node.take()
+        node.migrate("q", "disk", "red", "--rollback", "--force-expire")
+        assert node.settle("/ack", held).status in (404, 409)
+        assert texts([node.take()]) == texts([held])
+
+
+def test_an_old_shard_drains_by_itself_when_the_map_changes(tmp_path, shards):
+    """SH-19, SH-50, SH-103: workers see no difference; SH-51, SH-52: and back again."""
+    with Node(tmp_path, mapped(shards, "q", "red")) as node:
+        node.topic = "q"
+        node.enqueue({"text": "old 1", "key": "k"}, {"text": "old 2"})
+        node.reload(mapped(shards, "q", "blue", 2, "red"))
+        node.enqueue({"text": "new 1"}, {"text": "k 2", "key": "k"})
+        assert (node.holds("red", "blue"), node.holds("blue", "red")) == (3, 1)
+        assert node.stats()["ready"] + node.stats().get("held", 0) == 4
+        assert sorted(node.drain()) == ["k 2", "new 1", "old 1", "old 2"]
+        assert node.holds("red", "blue") == 0
+        node.enqueue({"text": "there"})
+        node.reload(mapped(shards, "q", "red", 3, "blue"))
+        node.enqueue({"text": "here"})
+        assert (node.holds("red", "blue"), node.holds("blue", "red")) == (1, 1)
+        assert sorted(node.drain()) == ["here", "there"]
+
+
+def test_a_node_with_the_old_map_cannot_split_a_queue(tmp_path, shards):
+    """Two nodes on the same stores, of which one has not read the new map yet."""
+    with Node(tmp_path, mapped(shards, "q", "red")) as old, \
+            Node(tmp_path, mapped(shards, "q", "blue", 2, "red"), "--node-id", "1", data="new") as new:
+        old.topic = new.topic = "q"
+        old.enqueue({"text": "0", "key": "k"})
+        new.enqueue({"text": "1", "key": "k"}, {"text": "new"})
+        old.enqueue({"text": "2", "key": "k"}, {"text": "old"})
+        assert (new.holds("red", "blue"), new.holds("blue", "red")) == (3, 2)
+        new.migrate("q", "red", "blue", "--verify")
+        old.enqueue({"text": "3", "key": "k"})
+        assert (new.holds("red", "blue"), new.holds("blue", "red")) == (0, 6)
+        found = old.drain()
+        assert sorted(found) == ["0", "1", "2", "3", "new", "old"]
+        assert [t for t in found if t.isdigit()] == ["0", "1", "2", "3"]
+
+
+class Load:
+    """A producer and workers that go on whatever happens to the server."""
+
+    def __init__(self, node, messages, keys=5):
+        self.node = node
+        self.messages = messages
+        self.keys = keys
+        self.acked = []
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.produce)]
+        self.threads += [threading.Thread(target=self.work) for _ in range(2)]
+
+    def patiently(self, call):
+        """A call that may meet a server that is down; idempotent."""
+        while True:
+            try:
+                answer = call()
+            except (OSError, ValueError) + (__import__("http.client").client.HTTPException,):
+                time.sleep(0.02)
+                continue
+            if answer.status not in (429, 503):
+                return answer
+            time.sleep(0.02)
+
+    def produce(self):
+        for i in range(self.messages):
+            item = self.node.here(text=f"{i % self.keys} {i}", key=f"k{i % self.keys}",
+                                  priority=i % 3, idempotency_key=f"i{i}")
+            answer = self.patiently(lambda: self.node.post("/enqueue", [item]))
+            assert answer.status == 200, answer
+
+    def work(self):
+        while len(self.acked) < self.messages:
+            answer = self.patiently(lambda: self.node.get(
+                "/dequeue", **self.node.here(limit=5, wait="100ms", lease="20s")))
+            for message in answer.body:
+                done = self.patiently(lambda: self.node.settle("/ack", message))
+                if done.status in (200, 404):  # 404: its first answer was lost
+                    with self.lock:
+                        self.acked += texts([message])
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        for thread in self.threads:
+            thread.join(120)
+            assert not thread.is_alive()
+
+
+def test_nothing_is_lost_or_doubled_when_the_server_is_killed_on_the_way(tmp_path, shards):
+    """SH-72, SH-77, SH-78: killed again and again, run again: each once, each key in order."""
+    with Node(tmp_path, mapped(shards, "q", "disk")) as node:
+        node.topic = "q"
+        node.options = (*node.options, "--listen", "%s:%d" % node.address)
+        with Load(node, 400) as load:
+            for i in range(6):
+                until(lambda: len(load.acked) > 60 * i)
+                source, target = ("disk", "red") if i % 2 == 0 else ("red", "disk")
+                mover = subprocess.Popen(
+                    [SLUICE, "admin", "migrate-shard", "--server", "http://%s:%d" % node.address,
+                     "--command", "q", "--from-shard", source, "--to-shard", target,
+                     "--batch-size", "5"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(0.05 + 0.04 * i)  # at whichever step it is
+                node.restart("kill")
+                mover.wait(60)
+        assert len(load.acked) == len(set(load.acked)) == 400
+        for k in range(load.keys):
+            line = [int(t.split()[1]) for t in load.acked if t.startswith(f"{k} ")]
+            assert line == sorted(line)
+        node.migrate("q", "disk", "red", "--verify")
+        assert (node.holds("disk", "red"), node.holds("red", "disk")) == (0, 0)
