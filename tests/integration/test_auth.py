@@ -116,7 +116,7 @@ ROUTES = {
     ("GET", "/v1/admin/log-level"): ("server", {}, None),
     ("PUT", "/v1/admin/log-level"): ("server", {}, {"level": "debug"}),
     ("POST", "/v1/admin/shards/move"): ("server", {}, {"command": "q", "from": "default",
-                                                       "to": "default"}),
+                                                       "to": "none"}),
     ("GET", "/v1/admin/config"): ("server", {}, None),
     ("POST", "/v1/admin/reload"): ("server", {}, {}),
     ("GET", "/healthz"): ("nothing", {}, None),

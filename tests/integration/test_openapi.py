@@ -291,6 +291,20 @@ def walk_lockd_limit(walk):
                       *lockd.parts({"queue": "q"}, b"hello"))
 
 
+def walk_shards(walk):
+    """A server that has two: a queue moves from one to the other."""
+    folder = walk.server.folder.parent
+    file = folder / "shards.yaml"
+    file.write_text("sharding: {enabled: true}\nredis.shards: {fast: {engine: memory}}\n")
+    with Server(folder / "shards", "--config", str(file), engine="memory") as server:
+        there = walk.at(server)
+        there.post(200, "/enqueue", [{"namespace": "n", "topic": "q", "text": "x"}])
+        ends = {"from": "default", "to": "fast"}
+        there.post(200, "/v1/admin/shards/move", {"command": "q", **ends})
+        there.post(404, "/v1/admin/shards/move", {"command": "q", "from": "default", "to": "none"})
+        there.post(400, "/v1/admin/shards/move", {"command": "q", "from": "fast", "to": "fast"})
+
+
 def walk_locks(walk):
     here = {"namespace": "shop", "key": "cart"}
     lease = walk.post(200, "/v1/acquire", {**here, "owner": "me", "ttl_seconds": 60})
@@ -353,7 +367,7 @@ def walked(tmp_path_factory):
     try:
         walk = Walk(server)
         for part in (walk_messages, walk_results, walk_topics, walk_limits, walk_admin,
-                     walk_lockd, walk_lockd_limit, walk_locks, walk_server):
+                     walk_lockd, walk_lockd_limit, walk_shards, walk_locks, walk_server):
             part(walk)
         walk_policy(walk, "/policy")
         walk_policy(walk, "/v1/admin/queue/policy")

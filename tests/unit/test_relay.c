@@ -143,6 +143,30 @@ TEST(a_mark_that_was_set_by_hand_is_followed_though_the_map_says_otherwise)
 	end();
 }
 
+/* V11: it was away and came back, of which the map knows nothing; the line of a key did not
+ * come back yet. */
+TEST(a_key_is_not_split_by_a_map_that_knows_nothing_of_its_way)
+{
+	struct call c;
+	uint64_t id;
+
+	start();
+	push("q");
+	CHECK_EQ(0, mark_by_hand(OLD, (1ull << MOVE_EPOCH_BITS) + 1, "new"));
+	call(&c, OP_ENQUEUE, "q");
+	c.puts[0].m.key = SLICE("k");
+	CHECK_EQ(0, run_at(&c, NEW));
+	id = c.puts[0].m.id;
+	CHECK_EQ(0, mark_by_hand(OLD, (1ull << MOVE_EPOCH_BITS) + 2, ""));
+	CHECK_EQ(0, mark_by_hand(NEW, (1ull << MOVE_EPOCH_BITS) + 2, "old"));
+	push_with("q", "k", NULL, 0);
+	CHECK_EQ(1, count_at(OLD, "q", MSG_READY));
+	CHECK_EQ(1, count_at(NEW, "q", MSG_HELD));
+	CHECK_EQ(id, claim(&c, "q"));
+	CHECK_EQ(NEW, c.op.shard);
+	end();
+}
+
 TEST(a_queue_that_lives_where_nobody_knows_is_refused_with_a_name)
 {
 	struct call c;
