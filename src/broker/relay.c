@@ -3,6 +3,7 @@
  */
 #include "broker/relay_in.h"
 
+#include "base/limit.h"
 #include "base/mem.h"
 
 enum {
@@ -96,14 +97,32 @@ fail(struct relay *r, int rc, const struct slu_err *err)
 
 /* ---- Asking ---- */
 
+/* A payload that has a file is where that was written, and nowhere else. */
+static int
+check_files(struct op *op, const struct shard *s)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		const struct message *const m = &op->puts[i].m;
+
+		if (!op->puts[i].taken && m->file && m->keeper && m->keeper != s->engine)
+			return limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, SLU_SEC,
+					  "a payload with a file of its own waits until its queue has moved");
+	}
+	return 0;
+}
+
 /* One shard more is asked. */
 static int
 ask(struct relay *r, unsigned at)
 {
 	const struct relay_env *const env = &r->all->env;
 	const struct relay_verb *const verb = relay_verb_of(r->op->verb);
+	struct shard *const s = env->shard(env->arg, r->path.lanes[at]);
 	struct op *const op = r->op;
+	const int rc = check_files(op, s);
 
+	if (rc)
+		return rc;
 	r->at = at;
 	op->rc = 0;
 	op->n_rows = op->n_queues = op->n_keys = 0;
@@ -115,7 +134,7 @@ ask(struct relay *r, unsigned at)
 	op->wait = 0;
 	if (verb->ask)
 		verb->ask(r);
-	return shard_forward(env->shard(env->arg, r->path.lanes[at]), op);
+	return shard_forward(s, op);
 }
 
 static void
@@ -124,7 +143,7 @@ go(struct relay *r, unsigned at)
 	const int rc = ask(r, at);
 
 	if (rc)
-		fail(r, rc, NULL);
+		fail(r, rc, &r->op->err);
 }
 
 /* Messages that no former shard has a say in. */
@@ -211,7 +230,7 @@ begin_again(struct relay *r)
 	atomic_store(&r->op->canceled, OP_CANCEL_AWAY);
 	rc = begin(r);
 	if (rc)
-		fail(r, rc, NULL);
+		fail(r, rc, &r->op->err);
 }
 
 /* Whoever could not answer may now. */
@@ -281,6 +300,8 @@ relay_post(struct relays *rs, struct op *op, const struct relay_path *by_map)
 		r = join(rs, op, space, queue, by_map, &lane, &rc);
 		pthread_mutex_unlock(&rs->mtx);
 	}
+	if (!rc && !r)
+		rc = check_files(op, rs->env.shard(rs->env.arg, lane));
 	if (rc)
 		return rc;
 	if (op->verb == OP_LIST && !r)

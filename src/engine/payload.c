@@ -66,6 +66,7 @@ payload_write(struct payload *p, const void *bytes, size_t n, struct slu_err *er
 int
 payload_seal(struct payload *p, struct message *m, struct slu_err *err)
 {
+	m->keeper = p->file ? p->engine : NULL;
 	if (p->file)
 		return p->files->seal(p->file, m, err);
 	m->payload = buf_slice(&p->small);
