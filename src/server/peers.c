@@ -62,15 +62,19 @@ self_of(const struct node *n)
 static void
 ask(struct node *n, struct meeting *m)
 {
+	int rc;
+
 	op_init(&m->op, OP_SHARD, (struct slice){ 0 }, (struct slice){ 0 }, answered, m);
 	m->op.cursor = (uint64_t)m->lane << BROKER_CURSOR_BITS;
 	m->op.on_shard.meet = &m->meet;
 	m->meet.me = self_of(n);
 	m->meet.n = 0;
 	atomic_store(&m->asked, true);
-	m->op.rc = broker_post(n->broker, &m->op);
-	if (m->op.rc)
-		atomic_store(&m->asked, false);
+	rc = broker_post(n->broker, &m->op);
+	if (!rc)
+		return; /* the op is the lane's now */
+	m->op.rc = rc;
+	atomic_store(&m->asked, false);
 }
 
 /* ---- What was there ---- */
