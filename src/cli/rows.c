@@ -147,6 +147,21 @@ take_row(struct rows *r, struct json *in)
 }
 
 static void
+read_missing(struct rows *r, struct json *in)
+{
+	size_t n = 0;
+
+	json_array(in);
+	while (json_element(in)) {
+		const struct slice name = json_text(in);
+
+		if (n < sizeof r->missing)
+			n += (size_t)snprintf(r->missing + n, sizeof r->missing - n, "%s%.*s",
+					      n ? ", " : "", (int)name.n, name.p); /* or cut */
+	}
+}
+
+static void
 read_page(struct rows *r, struct json *in, const char *member)
 {
 	struct json_str name;
@@ -157,6 +172,8 @@ read_page(struct rows *r, struct json *in, const char *member)
 			json_array(in);
 			while (json_element(in))
 				take_row(r, in);
+		} else if (json_str_is(&name, SLICE("missing"))) {
+			read_missing(r, in);
 		} else if (json_str_is(&name, SLICE("cursor"))) {
 			const struct slice c = json_text(in);
 
@@ -192,6 +209,9 @@ rows_add(struct rows *r, struct slice document, const char *member, struct slu_e
 int
 rows_end(struct rows *r, struct slu_err *err)
 {
+	if (r->missing[0])
+		session_note(r->session, "without what is on shard %s: no answer from there",
+			     r->missing);
 	if (r->session->json || r->n == 0)
 		return 0;
 	if (table_print(&r->table, stdout, session_colours(stdout)))

@@ -32,8 +32,9 @@ struct rows {
 	const struct column *columns;
 	unsigned n_columns;
 	struct table table;
-	uint64_t n;      /* rows so far */
-	char cursor[32]; /* of the page read last; "" when it was the last */
+	uint64_t n;        /* rows so far */
+	char cursor[32];   /* of the page read last; "" when it was the last */
+	char missing[256]; /* shards that have not told what they have: the first page's */
 };
 
 void rows_init(struct rows *r, struct session *s, const struct column *columns, unsigned n);
@@ -44,7 +45,7 @@ void rows_release(struct rows *r);
 int rows_add(struct rows *r, struct slice document, const char *member,
 	     struct slu_err *err);
 
-/* Print what there is. */
+/* Print what there is, and on stderr which shards it lacks. */
 int rows_end(struct rows *r, struct slu_err *err);
 
 #endif

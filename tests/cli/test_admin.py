@@ -93,6 +93,21 @@ def test_queues_are_listed_and_shown(cli):
     assert cli.try_("queue", "show", "nosuch").returncode == 3
 
 
+def test_shards_that_do_not_answer_are_named(cli, tmp_path):
+    """SH-44: what is there is listed, and that something is missing is said."""
+    file = tmp_path / "sluice.yaml"
+    file.write_text("sharding:\n  enabled: true\n  defaultShard: local\n"
+                    "  commandMappings: {far: red}\nredis.shards:\n  local: {engine: memory}\n"
+                    "  red: {address: '127.0.0.1:1'}\n")
+    with Server(tmp_path / "data", "--config", str(file), engine="memory", namespace="default") as server:
+        server.enqueue({}, topic="near")
+        done = subprocess.run([SLUICE, "queue", "list"], capture_output=True, text=True, timeout=LIMIT,
+                              env={**cli.env, "SLUICE_SERVER": "http://%s:%d" % server.address})
+        assert "near" in done.stdout, done
+        assert "without what is on shard red" in done.stderr, done
+        server.kill()  # a stop is not clean without that shard
+
+
 def test_knobs_are_set_and_the_others_stay(cli):
     cli("queue", "set", cli.queue, "max_attempts=9", "retry.kind=linear", "retry.base=5s")
     cli("queue", "set", cli.queue, "require_lease=true", "lease=1m")
