@@ -98,7 +98,7 @@ cli_list(const struct command *table, const char *said, FILE *out)
 {
 	fprintf(out, "usage: %s COMMAND [options]\n\n", said);
 	for (const struct command *c = table; c->name; c++)
-		fprintf(out, "  %-11s %s\n", c->name, c->summary);
+		fprintf(out, "  %-14s %s\n", c->name, c->summary);
 	fprintf(out, "\n`%s COMMAND --help` says more, with examples.\n", said);
 }
 
