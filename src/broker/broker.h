@@ -185,7 +185,8 @@ struct broker_place {
 int broker_place(const struct broker *b, const struct routes *r, struct slice space,
 		 struct slice queue, struct broker_place *out, struct slu_err *err);
 
-/* That, and then the former ones that may still hold some. */
+/* That, and then the former ones that may still hold some; and ("moved") those to which it
+ * was moved by hand, as far as this node knows. */
 int broker_places(const struct broker *b, const struct routes *r, struct slice space,
 		  struct slice queue, struct broker_place out[SUPPLIED_MAX], unsigned *n,
 		  struct slu_err *err);

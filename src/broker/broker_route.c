@@ -105,8 +105,8 @@ broker_place(const struct broker *b, const struct routes *r, struct slice space,
 	return rc;
 }
 
-int
-broker_places(const struct broker *b, const struct routes *r, struct slice space,
+static int
+places_by_map(const struct broker *b, const struct routes *r, struct slice space,
 	      struct slice queue, struct broker_place out[SUPPLIED_MAX], unsigned *n,
 	      struct slu_err *err)
 {
@@ -120,6 +120,35 @@ broker_places(const struct broker *b, const struct routes *r, struct slice space
 	for (unsigned i = 0; !rc && i < *n; i++)
 		out[i] = place_on(r->shards[choices[i].shard], space, queue, choices[i].rule);
 	return rc;
+}
+
+static bool
+is_among(const struct broker_place *places, unsigned n, uint32_t lane)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (places[i].lane == lane)
+			return true;
+	return false;
+}
+
+int
+broker_places(const struct broker *b, const struct routes *r, struct slice space,
+	      struct slice queue, struct broker_place out[SUPPLIED_MAX], unsigned *n,
+	      struct slu_err *err)
+{
+	struct relay_path path = { 0 };
+	const int rc = places_by_map(b, r, space, queue, out, n, err);
+
+	if (rc || !relay_path_of(b->relays, space, queue, &path))
+		return rc;
+	for (unsigned i = 0; i < path.n && *n < SUPPLIED_MAX; i++)
+		if (!is_among(out, *n, path.lanes[i]))
+			out[(*n)++] = (struct broker_place){
+				.lane = path.lanes[i],
+				.shard = b->shard_of[path.lanes[i]]->name,
+				.rule = "moved",
+			};
+	return 0;
 }
 
 uint32_t
@@ -236,7 +265,7 @@ route_queue(const struct broker *b, const struct routes *r, struct op *op,
 		return 0;
 	if (queue.n == 0)
 		return SLU_EINVAL;
-	rc = broker_places(b, r, space, queue, places, &path->n, &op->err);
+	rc = places_by_map(b, r, space, queue, places, &path->n, &op->err);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < path->n; i++)

@@ -174,6 +174,21 @@ moving_follow(struct moving *m, const struct relay_path *by_map)
 	m->empty = false;
 }
 
+bool
+relay_path_of(struct relays *rs, struct slice space, struct slice queue, struct relay_path *out)
+{
+	const struct moving *m;
+
+	if (!relays_any(rs))
+		return false;
+	pthread_mutex_lock(&rs->mtx);
+	m = moving_find(rs, space, queue);
+	if (m)
+		*out = m->path;
+	pthread_mutex_unlock(&rs->mtx);
+	return m != NULL;
+}
+
 uint32_t
 relay_home(struct relays *rs, struct slice space, struct slice queue,
 	   const struct relay_path *by_map)

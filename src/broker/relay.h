@@ -83,6 +83,10 @@ bool relays_any(const struct relays *rs);
  * several queues goes on as an op each. SLU_ENOMEM, SLU_ECLOSED. */
 int relay_post(struct relays *rs, struct op *op, const struct relay_path *by_map);
 
+/* The path of a queue that moves; false: none is known. */
+bool relay_path_of(struct relays *rs, struct slice space, struct slice queue,
+		   struct relay_path *out);
+
 /* Where large payloads of a queue are written: lanes[0] of its path. */
 uint32_t relay_home(struct relays *rs, struct slice space, struct slice queue,
 		    const struct relay_path *by_map);

@@ -1,5 +1,6 @@
 """A queue moves from shard to shard: `sluice admin migrate-shard`, and what goes on meanwhile."""
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -115,6 +116,7 @@ def test_back_by_one_command(tmp_path, shards):
         node.topic = "q"
         node.enqueue(*({"text": f"{i:02}"} for i in range(30)))
         assert node.migrate("q", "red", "disk")["by_hand"]
+        assert node.stats()["ready"] == 30  # SH-41: found where they are
         assert (node.holds("red", "disk"), node.holds("disk", "red")) == (0, 30)
         node.enqueue({"text": "30"})
         assert node.migrate("q", "red", "disk", "--rollback", "--verify")["moved"] == 31
@@ -271,3 +273,32 @@ def test_nothing_is_lost_or_doubled_when_the_server_is_killed_on_the_way(tmp_pat
             assert line == sorted(line)
         node.migrate("q", "disk", "red", "--verify")
         assert (node.holds("disk", "red"), node.holds("red", "disk")) == (0, 0)
+
+
+def test_the_bar_tells_rate_and_what_remains(tmp_path, shards):
+    """SH-70: on a terminal."""
+    with Node(tmp_path, mapped(shards, "q", "disk")) as node:
+        node.enqueue(*({"topic": "q", "text": "x"} for _ in range(300)))
+        ours, theirs = os.openpty()
+        done = subprocess.Popen(
+            [SLUICE, "admin", "migrate-shard", "--server", "http://%s:%d" % node.address, "--command",
+             "q", "--from-shard", "disk", "--to-shard", "fast", "--batch-size", "20"],
+            stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 4096):
+                shown += piece
+        except OSError:  # how the end of a terminal reads
+            pass
+        assert done.wait(60) == 0
+        assert b"300 messages moved from disk to fast" in done.stdout.read()
+        assert b"moving" in shown and b" of 300" in shown and b"/s" in shown
+
+
+def test_the_runbook_is_there():
+    """SH-62: a checklist, stages, a way back."""
+    page = (Path(__file__).parents[2] / "docs" / "sharding.md").read_text()
+    runbook = page[page.index("### Runbook"):]
+    assert runbook.count("- [ ]") >= 5
+    assert "In stages:" in runbook and "--rollback" in runbook
