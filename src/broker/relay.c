@@ -201,20 +201,24 @@ release_held(struct relay *r, int rc)
 static int
 begin(struct relay *r)
 {
+	struct relays *const rs = r->all;
 	struct moving *const m = r->m;
-	bool first = false;
+	bool first = false, goes;
 	int rc;
 
-	probe_glance(r->all, m);
-	pthread_mutex_lock(&r->all->mtx);
+	probe_glance(rs, m);
+	pthread_mutex_lock(&rs->mtx);
 	r->path = m->path;
 	r->known = m->state == MOVING_KNOWN;
-	if (!r->known && !r->why)
+	goes = r->known || r->why;
+	if (!goes)
 		first = hold(r);
-	pthread_mutex_unlock(&r->all->mtx);
-	if (r->known || r->why)
+	pthread_mutex_unlock(&rs->mtx);
+	if (goes)
 		return ask(r, first_of(r));
-	rc = first ? probe_start(r->all, m) : 0;
+	if (!first)
+		return 0; /* it is whoever asks for the marks that has it now */
+	rc = probe_start(rs, m);
 	if (rc)
 		release_held(r, rc);
 	return rc;
@@ -295,6 +299,8 @@ relay_post(struct relays *rs, struct op *op, const struct relay_path *by_map)
 
 	if (relay_is_mixed(op, &space, &queue))
 		return relay_split(rs, op);
+	atomic_store(&op->unwanted, OP_WANTED);
+	atomic_store(&op->canceled, OP_CANCEL_AWAY); /* before anybody can nudge it */
 	if (relay_verb_of(op->verb)) {
 		pthread_mutex_lock(&rs->mtx);
 		r = join(rs, op, space, queue, by_map, &lane, &rc);
@@ -308,8 +314,6 @@ relay_post(struct relays *rs, struct op *op, const struct relay_path *by_map)
 		op->cursor = relay_list_cursor(op->cursor);
 	if (!r)
 		return shard_post(rs->env.shard(rs->env.arg, lane), op);
-	atomic_store(&op->unwanted, OP_WANTED);
-	atomic_store(&op->canceled, OP_CANCEL_AWAY);
 	rc = begin(r);
 	if (rc)
 		relay_free(r);
