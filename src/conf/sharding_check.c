@@ -360,14 +360,15 @@ add_rules(const struct sharding_layout *l, bool ranges, const struct sharding_la
 	}
 }
 
-/* G3: over what is in force, if it is not whole. */
+/* G3: over what is in force, if it is not whole; with sharding off that is the default alone. */
 static int
 make_supplier(const struct conf *c, const struct sharding_layout *l,
 	      const struct sharding_layout *below, struct supplier **out, struct slu_err *err)
 {
 	const struct sharding *const s = c->sharding;
 	const struct sharding_layout *const base = below ? below : l;
-	const char *const kind = supplier_of(c, base);
+	const bool off = below && !c->sharding_enabled;
+	const char *const kind = off ? "static" : supplier_of(c, base);
 	const bool ranges = strcmp(kind, "range") == 0;
 	const unsigned most = l->n_rules + (below ? below->n_rules : 0) + 1;
 	struct supplier_rule *const rules = mem_array(most, sizeof *rules);
@@ -387,7 +388,7 @@ make_supplier(const struct conf *c, const struct sharding_layout *l,
 	for (unsigned i = 0; i < s->n_shards; i++)
 		names[i] = s->shards[i]->name;
 	add_rules(l, ranges, NULL, rules, &conf.n_rules);
-	if (below)
+	if (below && !off)
 		add_rules(below, ranges, l, rules, &conf.n_rules);
 	rc = supplier_new(out, &conf, err);
 	mem_free(rules);
