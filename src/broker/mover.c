@@ -166,6 +166,20 @@ is_mapped(const struct move *mv, uint64_t *epoch)
 	       strcmp(place.shard, mv->to) == 0;
 }
 
+/* V9 */
+static int
+lift(const struct move *mv, struct slu_err *err)
+{
+	struct wait w;
+	int rc = 0;
+
+	wait_init(&w, mv, OP_MOVE);
+	if (move_lift(&w.op.move, mv->there.counter, mv->here.counter))
+		rc = run_at(&w, mv->b, mv->to_lane, err);
+	wait_release(&w);
+	return rc;
+}
+
 /* Z2. Where it lives from now on is told first, then where it lived. */
 static int
 set_marks(struct move *mv, struct slu_err *err)
@@ -181,6 +195,8 @@ set_marks(struct move *mv, struct slu_err *err)
 	if (!mapped || epoch <= before)
 		epoch = highest(epoch, before) + 1;
 	rc = copy_policy(mv, err);
+	if (!rc)
+		rc = lift(mv, err);
 	if (!rc)
 		rc = step(mv, mv->to_lane, MOVE_MARK, 0, epoch, "", &mv->there, err);
 	if (!rc)

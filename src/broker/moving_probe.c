@@ -23,6 +23,7 @@ enum probe_step {
 	PROBE_POLICY, /* of a former shard */
 	PROBE_ITS_OWN,
 	PROBE_COPY,
+	PROBE_LIFT,
 	PROBE_MARK,
 	PROBE_GLANCE /* alone: what is left on former shards? */
 };
@@ -33,6 +34,7 @@ struct probe {
 	struct moving *m;
 	struct relay_path path;
 	uint64_t marks[SUPPLIED_MAX];
+	uint64_t counters[SUPPLIED_MAX];
 	bool looked[SUPPLIED_MAX];
 	uint64_t by_map; /* epoch of the map that it began with */
 	bool wide;       /* all shards are asked */
@@ -117,14 +119,16 @@ static void
 swap(struct probe *p, unsigned a, unsigned b)
 {
 	const uint32_t lane = p->path.lanes[a];
-	const uint64_t mark = p->marks[a];
+	const uint64_t mark = p->marks[a], counter = p->counters[a];
 	const bool looked = p->looked[a];
 
 	p->path.lanes[a] = p->path.lanes[b];
 	p->marks[a] = p->marks[b];
+	p->counters[a] = p->counters[b];
 	p->looked[a] = p->looked[b];
 	p->path.lanes[b] = lane;
 	p->marks[b] = mark;
+	p->counters[b] = counter;
 	p->looked[b] = looked;
 }
 
@@ -155,6 +159,7 @@ take_look(struct probe *p, struct slu_err *err)
 	uint32_t lane = p->path.lanes[p->at];
 
 	p->marks[p->at] = mv->epoch;
+	p->counters[p->at] = mv->counter;
 	p->looked[p->at] = true;
 	if (mv->epoch < p->path.epoch || mv->epoch == 0)
 		return 0;
@@ -198,6 +203,24 @@ mark_next(struct probe *p)
 
 	p->step = PROBE_MARK;
 	return i == UINT_MAX ? -1 : ask_move(p, MOVE_MARK, i);
+}
+
+/* V9: before a mark says that it lives there. */
+static int
+lift(struct probe *p)
+{
+	const struct relay_env *const env = &p->all->env;
+	uint64_t former = 0;
+
+	for (unsigned i = 1; i < p->path.n; i++)
+		former = p->counters[i] > former ? p->counters[i] : former;
+	p->step = PROBE_LIFT;
+	op_init(&p->op, OP_MOVE, p->m->space, p->m->queue, probe_done, p);
+	p->at = 0;
+	p->op.cost = 1;
+	if (!move_lift(&p->op.move, p->counters[0], former))
+		return mark_next(p);
+	return shard_post(env->shard(env->arg, p->path.lanes[0]), &p->op);
 }
 
 /* The one that was guessed stays on the path only if it has something. */
@@ -258,7 +281,7 @@ static int
 after_policy(struct probe *p)
 {
 	if (policy_is_default(&p->op.policy))
-		return mark_next(p);
+		return lift(p);
 	p->policy = p->op.policy;
 	p->step = PROBE_ITS_OWN;
 	return ask(p, OP_POLICY_GET, 0);
@@ -268,7 +291,7 @@ static int
 after_its_own(struct probe *p)
 {
 	if (!policy_is_default(&p->op.policy))
-		return mark_next(p);
+		return lift(p);
 	p->step = PROBE_COPY;
 	p->op.policy = p->policy;
 	return ask(p, OP_POLICY_SET, 0);
@@ -307,6 +330,8 @@ next_step(struct probe *p, struct slu_err *err)
 	case PROBE_ITS_OWN:
 		return after_its_own(p);
 	case PROBE_COPY:
+		return lift(p);
+	case PROBE_LIFT:
 		return mark_next(p);
 	default:
 		return after_mark(p, err);

@@ -56,6 +56,9 @@
  *      message that is there already (by its id) is left as it is.
  *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a
  *      message is given for it again, and a former holder is refused.
+ *      Before a mark says that a queue lives here, the counter is lifted far above that
+ *      of its former shards (move_lift): both hand out from now on, and tokens of a key
+ *      rise when its line ends there and goes on here.
  *  V10 DROP forgets the batch of that number, with its idempotency keys, states and errors;
  *      again: nothing. UNTAKE gives up a batch that was never given.
  *  V11 A queue that lives here and has an epoch above the op's has been elsewhere, of which its
@@ -72,6 +75,8 @@ enum {
 	MOVE_SHARD = 64,     /* bytes of a shard's name, with the end */
 	MOVE_EPOCH_BITS = 16 /* epoch: version of the map << this | steps by hand since */
 };
+
+#define MOVE_LIFT (1ull << 32) /* more tokens than a former shard gives until it is empty */
 
 #define MOVE_UNKNOWN "." /* no name of a shard */
 
@@ -124,6 +129,20 @@ struct op_move {
 	uint64_t results;
 	uint64_t given; /* GIVE: how many of the puts are new */
 };
+
+/* V9: is the counter too low to follow one that stands there? Then a batch of nothing, from
+ * nobody, lifts it. */
+static inline bool
+move_lift(struct op_move *m, uint64_t counter, uint64_t former)
+{
+	if (counter >= former + MOVE_LIFT / 2)
+		return false;
+	m->step = MOVE_GIVE;
+	m->counter = m->batch = former + MOVE_LIFT;
+	m->peer[0] = '='; /* no shard has such a name */
+	m->peer[1] = '\0';
+	return true;
+}
 
 /* How a message stood where it came from: GIVE. */
 struct op_stood {

@@ -37,11 +37,12 @@ class Alone(Redis):
         return done.stdout.strip()
 
 
-def settings(version, mapping, stores, more="", **each):
-    """YAML: which queue is where, and the shards."""
-    return (f"sharding:\n  enabled: true\n  version: {version}\n  defaultShard: red\n{more}"
-            f"  commandMappings: {mapping}\nredis.shards:\n" + "".join(
-                f"  {name}: {{address: '{s.address}', timeout: 60s, {each.get(name, '')}}}\n"
+def settings(version, mapping, stores, former=None, default="red", enabled="true"):
+    """YAML: which queue is where, where it was, and the shards."""
+    before = f"  previousShards: {{commandMappings: {former}}}\n" if former else ""
+    return (f"sharding:\n  enabled: {enabled}\n  version: {version}\n  defaultShard: {default}\n"
+            f"  commandMappings: {mapping}\n{before}redis.shards:\n" + "".join(
+                f"  {name}: {{address: '{s.address}', timeout: 60s}}\n"
                 for name, s in stores.items()))
 
 
@@ -207,3 +208,131 @@ def test_shards_need_no_link_to_each_other(tmp_path):
             for topic in ("a", "b"):
                 assert texts(node.dequeue(topic=topic, limit=9)) == ["1"]
             assert node.get("/readyz").body["status"] == "ready"
+
+
+# --- moves ------------------------------------------------------------------------
+
+def migrate(node):
+    return subprocess.Popen(
+        [SLUICE, "admin", "migrate-shard", "--command", "a", "--tenant", "test", "--from-shard",
+         "red", "--to-shard", "blue", "--batch-size", "20", "--server", "%s:%d" % node.address],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+class Load:
+    """Producers and workers of the queue `a`, on any of the nodes. Producer i sends the messages
+    of the keys i.0, i.1, ..., so that it knows their order."""
+
+    def __init__(self, nodes, producers=2, workers=4):
+        self.nodes = nodes
+        self.stop = threading.Event()
+        self.sent, self.done, self.failed = [], [], []
+        self.order = {}  # key: (number, token) as they were handed out
+        self.mtx = threading.Lock()
+        self.crew = threads(producers, self.produce) + threads(workers, self.work)
+
+    def produce(self, i):
+        n = 0
+        while not self.stop.is_set():
+            n += 1
+            self.pause_when_far_ahead()
+            key = f"{i}.{n % 5}"
+            node = self.nodes[n % len(self.nodes)]
+            answer = node.post("/enqueue", [node.here(topic="a", key=key, text=f"{key} {n}")])
+            (self.sent if answer.status == 200 else self.failed).append(f"{key} {n}")
+
+    def pause_when_far_ahead(self):
+        while len(self.sent) > len(self.done) + 200 and not self.stop.is_set():
+            self.stop.wait(0.01)
+
+    def work(self, i):
+        node = self.nodes[i % len(self.nodes)]
+        while not self.stop.is_set() or len(self.done) < len(self.sent):
+            answer = node.get("/dequeue", **node.here(topic="a", limit=10, wait="100ms"))
+            if answer.status != 200:
+                self.failed.append(answer)
+                continue
+            for message in answer.body:
+                text, = texts([message])
+                key, number = text.split()
+                with self.mtx:
+                    self.order.setdefault(key, []).append((int(number), message["fencing_token"]))
+                answer = node.settle("/ack", message, topic="a")
+                (self.done if answer.status == 200 else self.failed).append(
+                    text if answer.status == 200 else answer)
+
+    def goes_on(self, n):
+        """So many more are done."""
+        enough = len(self.done) + n
+        until(lambda: len(self.done) >= enough or self.failed)
+
+    def ends_well(self):
+        """All that was sent was done, once, in the order of its key and with
+        tokens that rise; no call has failed."""
+        self.stop.set()
+        for one in self.crew:
+            one.join(60)
+        assert self.failed == []
+        assert sorted(self.done) == sorted(self.sent)
+        for key, came in self.order.items():
+            for what in zip(*came):  # numbers, tokens
+                assert list(what) == sorted(set(what)), key
+
+
+def test_a_shard_that_is_empty_is_taken_out_of_the_settings(tmp_path, fresh):
+    """SH-53: workers drain it; then it may be gone, and a node starts without it."""
+    with Node(tmp_path, settings(1, "{a: red}", fresh, default="blue")) as node:
+        node.enqueue(*({"text": str(i)} for i in range(10)), topic="a")
+        node.reload(settings(2, "{a: blue}", fresh, "{a: red}", "blue"))
+        node.enqueue({"text": "new"}, topic="a")
+        left = {*map(str, range(10)), "new"}
+        while left:
+            for message in node.dequeue(topic="a", limit=3, wait="10s"):
+                left.remove(*texts([message]))
+                node.ack(message, topic="a")
+        node.stop()
+        node.file.write_text(settings(3, "{a: blue}", {"blue": fresh["blue"]}, default="blue"))
+        fresh["red"].signal(signal.SIGSTOP)
+        node.start()
+        cycle(node, "a", 3)
+        assert node.get("/readyz").body["status"] == "ready"
+
+
+def test_sharding_is_turned_on_and_off_under_load(tmp_path, fresh):
+    """SH-54: by reload there is no window at all: no request fails, and nothing is lost."""
+    with Node(tmp_path, settings(1, "{a: blue}", fresh)) as node:
+        load = Load([node])
+        for version in range(2, 6):
+            load.goes_on(50)
+            off = version % 2 == 0
+            node.reload(settings(version, "{a: blue}", fresh, "{a: blue}" if off else "{a: red}",
+                                 enabled="false" if off else "true"))
+        load.goes_on(50)
+        load.ends_well()
+
+
+def test_a_queue_is_moved_under_load_and_whoever_moves_it_is_killed(tmp_path, fresh):
+    """Fault 44, SH-72, SH-77: from one Redis server to another while two nodes serve it; what
+    was begun is ended by whoever comes next."""
+    text = settings(1, "{a: red}", fresh)
+    moved = settings(2, "{a: blue}", fresh, "{a: red}")
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(Node(tmp_path / str(i), text, i)) for i in range(2)]
+        load = Load(nodes)
+        load.goes_on(100)
+        for node in nodes:
+            node.reload(moved)
+            load.goes_on(20)
+        for _ in range(3):
+            mover = migrate(nodes[0])
+            load.goes_on(5)
+            mover.kill()
+            mover.communicate()
+        mover = migrate(nodes[1])
+        load.goes_on(100)
+        load.stop.set()  # then nothing is leased any more
+        out, _ = mover.communicate(timeout=120)
+        assert mover.returncode == 0, out
+        load.ends_well()
+        assert nodes[0].stats(topic="a")["total"] == 0
+    assert fresh["red"].command("KEYS", "*q:a:test:s:red:all") == "*0\r\n"
