@@ -1,6 +1,7 @@
 /*
  * faults.c - the ways to hurt a server, a row each.
  */
+#include "torture/carry.h"
 #include "torture/faults.h"
 #include "torture/times.h"
 #include "torture/work.h"
@@ -15,6 +16,8 @@ enum {
 	FLOOD_CALLS = 400,
 	FAULT_CALLER = 1000 /* the number of a caller that is no client */
 };
+
+#define CARRY_TIME (60 * SLU_SEC) /* leases end sooner */
 
 /* --- what cannot be had ------------------------------------------------------------ */
 
@@ -54,6 +57,14 @@ need_store(const struct torture *t)
 	if (need_own(t))
 		return need_own(t);
 	return t->stores.n > 0 ? NULL : "its messages are its own; --engine redis has a store";
+}
+
+static const char *
+need_stores(const struct torture *t)
+{
+	if (need_store(t))
+		return need_store(t);
+	return t->stores.n > 1 ? NULL : "there is one store; --stores 2 has another to move to";
 }
 
 static const char *
@@ -226,6 +237,67 @@ cut_store(struct torture *t, struct dice *d, struct slu_err *err)
 	return find_stores(t, err);
 }
 
+/* --- moves ------------------------------------------------------------------------- */
+
+/* Nodes hear of it one after the other, and one may be killed on the way. */
+static int
+tell_nodes(struct torture *t, struct dice *d, struct slu_err *err)
+{
+	for (struct victim *v = t->nodes; v < t->nodes + t->n_nodes; v++) {
+		victim_reload(v);
+		sleep_ms(dice_below(d, 100));
+	}
+	if (dice_chance(d, 30) && kill_it(t, d, err))
+		return SLU_EDOWN;
+	return find_stores(t, err);
+}
+
+/* For a while: what is leased stays, and whoever carries may be killed, too, or its node. What
+ * the node had begun for it ends within a second. */
+static int
+carry_some(struct torture *t, struct dice *d, struct slu_err *err)
+{
+	const slu_time patience = (slu_time)dice_below(d, 2000) * SLU_MS;
+	struct slu_err why;
+	struct carry c;
+	int rc = carry_start(&c, some_node(t, d), TORTURE_SPACE, err);
+
+	if (!rc && dice_chance(d, 30))
+		rc = kill_it(t, d, err);
+	t->moves = carry_wait(&c, patience, &why) != 0;
+	sleep_ms(t->moves ? 1200 : 0);
+	return rc;
+}
+
+/* There and back again, but not before all of it has come. */
+static int
+move_queue(struct torture *t, struct dice *d, struct slu_err *err)
+{
+	int rc = 0;
+
+	if (!t->moves) {
+		rc = stores_move(&t->stores, err);
+		if (!rc)
+			rc = tell_nodes(t, d, err);
+	}
+	return rc ? rc : carry_some(t, d, err);
+}
+
+int
+fault_end_moves(struct torture *t, struct slu_err *err)
+{
+	struct carry c;
+	int rc;
+
+	if (!t->moves)
+		return 0;
+	rc = carry_start(&c, &t->nodes[0], TORTURE_SPACE, err);
+	if (!rc && carry_wait(&c, CARRY_TIME, err))
+		rc = in_trouble(t, &t->nodes[0], "move its queue", err);
+	t->moves = rc != 0;
+	return rc;
+}
+
 /* --- others ------------------------------------------------------------------------ */
 
 static int
@@ -309,6 +381,7 @@ const struct torture_fault torture_faults[] = {
 	{ "store",       "kill -9 of a Redis server, then a start on the same data", need_store, kill_store },
 	{ "store-pause", "SIGSTOP of a Redis server, up to longer than it is waited for", need_store, pause_store },
 	{ "partition",   "what a node and a Redis server say to each other is lost, or late", need_store, cut_store },
+	{ "move",        "its queue is moved to another Redis server, and back", need_stores, move_queue },
 	{ "power",       "what was not synced is gone: the simulator does that",   need_simulator, impossible },
 	{ 0 }
 };

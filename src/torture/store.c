@@ -17,7 +17,7 @@
 enum {
 	START_TRIES = 3000, /* of 10 ms: it reads back what it has */
 	NO_PROGRAM = 127,
-	PATH_TEXT = STORE_PATH + 16,
+	PATH_TEXT = STORE_PATH + 32,
 	DIR_MAX = 60 /* a socket has 108 bytes for its path */
 };
 
@@ -133,26 +133,64 @@ file_of(const struct stores *s, unsigned node, char *out, size_t n)
 	(void)snprintf(out, n, "%s/node-%u.yaml", s->all[0].folder, node);
 }
 
+static bool
+write_map(const struct stores *s, unsigned node, FILE *f)
+{
+	char address[PATH_TEXT];
+	bool fine;
+
+	fine = fprintf(f,
+		       "sharding:\n"
+		       "  enabled: true\n"
+		       "  version: %u\n"
+		       "  defaultShard: s0\n"
+		       "  commandMappings: {%s: s%u, .locks: s1}\n",
+		       s->version, s->conf.queue, s->home) > 0;
+	if (s->version > 1)
+		fine &= fprintf(f, "  previousShards: {commandMappings: {%s: s%u}}\n", s->conf.queue,
+				!s->home) > 0;
+	fine &= fputs("redis.shards:\n", f) >= 0;
+	for (unsigned i = 0; i < s->n; i++) {
+		address_of(&s->all[i], node, address, sizeof address);
+		fine &= fprintf(f, "  s%u: {address: '%s', timeout: 1s}\n", i, address) > 0;
+	}
+	return fine;
+}
+
+/* Written beside and renamed: a node that starts meanwhile never reads half. */
 static int
 write_file(const struct stores *s, unsigned node, struct slu_err *err)
 {
-	char path[PATH_TEXT], address[ADDRESS_TEXT];
+	char path[PATH_TEXT], fresh[PATH_TEXT + 8];
+	bool fine;
 	FILE *f;
-	int rc;
 
 	file_of(s, node, path, sizeof path);
-	f = fopen(path, "we");
+	(void)snprintf(fresh, sizeof fresh, "%s.new", path);
+	f = fopen(fresh, "we");
 	if (!f)
-		return slu_fail(err, SLU_EDOWN, "%s: %m", path);
-	rc = fprintf(f, "sharding:\n  enabled: true\n  version: 1\n  defaultShard: s0\n  commandMappings:\n"
-			"    %s: s0\n    .locks: s1\nredis.shards:\n",
-		     s->conf.queue) < 0;
-	for (unsigned i = 0; i < s->n; i++) {
-		address_of(&s->all[i], node, address, sizeof address);
-		rc |= fprintf(f, "  s%u: {address: '%s', timeout: 1s}\n", i, address) < 0;
-	}
-	rc |= fclose(f) != 0;
-	return rc ? slu_fail(err, SLU_EDOWN, "%s: %m", path) : 0;
+		return slu_fail(err, SLU_EDOWN, "%s: %m", fresh);
+	fine = write_map(s, node, f);
+	fine &= fclose(f) == 0;
+	return fine && rename(fresh, path) == 0 ? 0 : slu_fail(err, SLU_EDOWN, "%s: %m", path);
+}
+
+static int
+write_files(struct stores *s, struct slu_err *err)
+{
+	int rc = 0;
+
+	s->version++;
+	for (unsigned i = 0; s->n > 1 && i < s->conf.nodes && !rc; i++)
+		rc = write_file(s, i, err);
+	return rc;
+}
+
+int
+stores_move(struct stores *s, struct slu_err *err)
+{
+	s->home = !s->home;
+	return write_files(s, err);
 }
 
 int
@@ -204,9 +242,7 @@ stores_open(struct stores *s, const struct stores_conf *conf, struct slu_err *er
 	*s = (struct stores){ .conf = *conf };
 	while (!rc && s->n < conf->n)
 		rc = open_one(s, &s->all[s->n++], err);
-	for (unsigned i = 0; !rc && conf->n > 1 && i < conf->nodes; i++)
-		rc = write_file(s, i, err);
-	return rc;
+	return rc ? rc : write_files(s, err);
 }
 
 void

@@ -32,13 +32,15 @@ struct stores_conf {
 	unsigned nodes;    /* who use them */
 	bool proxies;      /* as above, by proxies */
 	const char *dir;   /* where their folders are made */
-	const char *queue; /* that lives on the first */
+	const char *queue; /* of the run */
 };
 
 struct stores {
 	struct stores_conf conf; /* what it points to is borrowed */
 	unsigned n;
 	struct store all[STORES_MAX];
+	unsigned version; /* of the map: one more with every change */
+	unsigned home;    /* where the queue lives: one of the first two */
 };
 
 /* SLU_EDOWN: one cannot be started, and why. */
@@ -51,6 +53,10 @@ int store_start(struct store *s, struct slu_err *err);
 
 void store_pause(const struct store *s);
 void store_resume(const struct store *s);
+
+/* Another map: the queue lives on the other of the first two, and the former one may still
+ * have some of it. Nodes are to be told. */
+int stores_move(struct stores *s, struct slu_err *err);
 
 /* Cut a node off, or let it through again. */
 void store_cut(const struct store *s, unsigned node, enum proxy_cut how);

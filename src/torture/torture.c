@@ -250,6 +250,8 @@ rest(struct torture *t, struct slu_err *err)
 	int rc = work_caller(&c, t, REST_CALLER, err);
 
 	if (!rc)
+		rc = fault_end_moves(t, err);
+	if (!rc)
 		rc = come_to_rest(&c, t, err);
 	caller_release(&c);
 	if (rc)

@@ -70,6 +70,7 @@ struct torture {
 	char queue[TORTURE_QUEUE];
 	slu_time begun, ends; /* of the run */
 	bool restarts;        /* the server will be ended and started again */
+	bool moves;           /* the queue has another store, and not all of it is there */
 
 	/* How it goes, and what came of it. */
 	unsigned rounds;

@@ -153,6 +153,24 @@ victim_resume(struct victim *v)
 		(void)kill(v->served.pid, SIGCONT);
 }
 
+void
+victim_reload(struct victim *v)
+{
+	if (v->running)
+		(void)kill(v->served.pid, SIGHUP);
+}
+
+/* Not "degraded", and with the current map. */
+static bool
+is_ready(const struct victim *v, const char *said)
+{
+	char version[32] = "";
+
+	if (v->conf.stores->n > 1)
+		(void)snprintf(version, sizeof version, "\"version\":%u,", v->conf.stores->version);
+	return strstr(said, "\"ready\"") && strstr(said, version);
+}
+
 int
 victim_wait(struct victim *v, struct slu_err *err)
 {
@@ -170,11 +188,11 @@ victim_wait(struct victim *v, struct slu_err *err)
 	http_init(&h, &address);
 	while (!ready && time_now() < call.until.deadline) {
 		ready = http_call(&h, &call, err) == 0 && h.answer.status == 200 &&
-			strstr(buf_str(&h.answer.body), "\"ready\""); /* not "degraded" */
+			is_ready(v, buf_str(&h.answer.body));
 		sleep_ms(ready ? 0 : 20);
 	}
 	http_release(&h);
-	return ready ? 0 : slu_fail(err, SLU_EDOWN, "its store is back, and it is not ready");
+	return ready ? 0 : slu_fail(err, SLU_EDOWN, "its stores are there, and it is not ready");
 }
 
 /* --- open and close --------------------------------------------------------------- */

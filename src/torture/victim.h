@@ -80,7 +80,11 @@ bool victim_is_gone(struct victim *v, int *status);
 void victim_pause(struct victim *v);
 void victim_resume(struct victim *v);
 
-/* Until it serves all of its shards, which it comes to by itself. SLU_EDOWN: it does not. */
+/* Its settings have changed. */
+void victim_reload(struct victim *v);
+
+/* Until it serves all of its shards by the map of its stores, which it comes to by itself.
+ * SLU_EDOWN: it does not. */
 int victim_wait(struct victim *v, struct slu_err *err);
 
 /* Leave no room on its disk; or all of it. */

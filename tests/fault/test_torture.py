@@ -16,7 +16,7 @@ from served import SLUICED
 
 SLUICE = os.environ["SLUICE"]
 ALL = ("kill", "restart", "pause", "workers", "connections", "disk", "clock", "store", "store-pause",
-       "partition", "power")
+       "partition", "move", "power")
 # A library that moves the clock wants to be loaded first, and so does the sanitizer.
 POSSIBLE = ",".join(name for name in ALL if not (ASAN and name == "clock"))
 
@@ -48,7 +48,7 @@ def skipped(answer):
 def test_a_server_in_all_kinds_of_trouble_keeps_every_promise():
     answer = passes("--for", "4s", "--faults", POSSIBLE)
     assert answer["engine"] == "log"
-    assert skipped(answer) - {"disk", "clock"} == {"power", "store", "store-pause", "partition"}
+    assert skipped(answer) - {"disk", "clock"} == {"power", "store", "store-pause", "partition", "move"}
     assert sum(f["times"] for f in answer["faults"]) > 0
 
 
@@ -69,6 +69,13 @@ def test_nodes_on_shards_that_are_hurt_keep_every_promise():
                     "--faults", "kill,store,partition")
     assert skipped(answer) == set()
     assert answer["again"].endswith("--engine redis --nodes 3 --stores 2")
+
+
+def test_a_queue_that_is_moved_keeps_every_promise():
+    """Fault 44, SH-78: nodes, and whoever moves it, are killed in the middle."""
+    answer = passes("--for", "4s", "--engine", "redis", "--nodes", "2", "--stores", "2",
+                    "--faults", "move")
+    assert skipped(answer) == set() and answer["faults"][0]["times"] > 0
 
 
 def test_the_queue_and_the_locks_of_a_run_are_on_stores_of_their_own():
