@@ -42,6 +42,7 @@
 #ifndef CORE_CHANGE_H
 #define CORE_CHANGE_H
 
+#include "base/bytes.h"
 #include "core/policy.h"
 
 enum change_kind {
@@ -104,6 +105,8 @@ struct change_move {
 	const uint64_t *ids;           /* TAKE: of messages and results; of the message of each key.
 					* DROP read back: the same */
 	const struct idem_mark *marks; /* TAKE of keys */
+	struct slice space;            /* of lock keys */
+	struct slice names;            /* TAKE, DROP of lock keys: locks.h has the form */
 	uint32_t n;                    /* of these */
 };
 

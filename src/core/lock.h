@@ -96,6 +96,13 @@ lock_seen(const struct lock_doc *doc)
 bool lock_is_staged(const struct lock *lock);
 bool lock_has_state(const struct lock *lock);
 
+/* Has it a lease of its own whose end has not been noticed? */
+static inline bool
+lock_is_leased(const struct lock *lock)
+{
+	return !lock->id && lock->token && !lock->over;
+}
+
 /* K4 of locks.h: staged: as the holder sees it. */
 static inline uint64_t
 lock_version(const struct lock *lock, bool staged)

@@ -196,20 +196,13 @@ drop_old(const struct locks *l, const struct lock *old, const struct lock *next)
 	}
 }
 
-/* A lease whose end has not been noticed. */
-static bool
-is_leased(const struct lock *lock)
-{
-	return !lock->id && lock->token && !lock->over;
-}
-
 /* When something of it falls due by itself. */
 static slu_time
 due_of(const struct lock *lock)
 {
 	if (lock->id)
 		return SLU_NEVER;
-	if (is_leased(lock))
+	if (lock_is_leased(lock))
 		return lock->until;
 	return lock_has_state(lock) ? SLU_NEVER : lock->known;
 }
@@ -240,7 +233,7 @@ locks_put_in_place(struct locks *l, uint32_t h, struct lock *next, uint64_t wher
 
 		e = locks_entry(l, h);
 		old = e->lock;
-		was_held = is_leased(old);
+		was_held = lock_is_leased(old);
 		e->lock = next;
 		drop_old(l, old, next);
 		if (e->where != where)
@@ -249,9 +242,9 @@ locks_put_in_place(struct locks *l, uint32_t h, struct lock *next, uint64_t wher
 	}
 	e->where = where;
 	locks_set_due(l, h);
-	l->leases += is_leased(next);
+	l->leases += lock_is_leased(next);
 	l->leases -= was_held;
-	if (was_held && !is_leased(next) && list_is_empty(&e->freed))
+	if (was_held && !lock_is_leased(next) && list_is_empty(&e->freed))
 		list_append(&l->freed, &e->freed);
 }
 
@@ -268,7 +261,7 @@ locks_forget(struct locks *l, uint32_t h)
 	if (e->pos != HEAP_OUT)
 		heap_remove(&l->ends, e->pos);
 	list_remove(&e->freed);
-	l->leases -= is_leased(e->lock);
+	l->leases -= lock_is_leased(e->lock);
 	drop_old(l, e->lock, NULL);
 	locks_drop(l, e->where);
 	mem_free(e->lock);

@@ -39,6 +39,9 @@
  *  K9  What deciding promised, applying has memory for; a change that was refused, or is
  *      undone, has changed nothing.
  *  K10 A place that was given and is named no more is told to conf.drop, once.
+ *  K11 A key that moves to another shard (engine/move.h) is set aside first. It has a state and
+ *      no lease, can be looked at as before, and it is for who acquires it to ask whether it
+ *      is.
  *
  * Pure: no clock, I/O, lock or log. Owned by the shard's thread.
  */
@@ -150,8 +153,9 @@ struct lock_end {
 int locks_release(struct locks *l, const struct lock_ref *ref, struct lock_end end,
 		  slu_time now, struct lock_change *out, enum lock_why *why);
 
-/* A document as it was committed on another shard, of a key that has none of that name: else
- * there is no change (out->next NULL). Put its place into next. SLU_ETOOBIG. */
+/* A document as it was committed on another shard. There is no change (out->next NULL) when the
+ * key is leased, has a higher version, or the same and one of that name; what it has of a lower
+ * one goes. Put its place into next. SLU_ETOOBIG. */
 struct lock_gift {
 	struct slice space, key;
 	uint64_t id; /* of the message, if it is that one's state */
@@ -163,6 +167,19 @@ struct lock_gift {
 };
 
 int locks_give(struct locks *l, const struct lock_gift *gift, struct lock_change *out);
+
+/*
+ * K11. names: each behind a byte that says how long it is; those that are not known are passed
+ * over. Bringing back is for all of a namespace. To let go is to forget; what is leased stays.
+ */
+void locks_set_aside(struct locks *l, struct slice space, struct slice names);
+void locks_bring_back(struct locks *l, struct slice space);
+void locks_let_go(struct locks *l, struct slice space, struct slice names);
+bool locks_is_aside(const struct locks *l, const struct lock *lock);
+bool locks_next_name(struct slice *names, struct slice *name); /* false: no more, or no name */
+
+/* How many keys of the namespace are leased. Looks at all that fall due. */
+uint32_t locks_leased(const struct locks *l, struct slice space);
 
 /* By what right: 0, or as above. without_txn: a transaction need not be said. */
 int locks_check(const struct locks *l, const struct lock_ref *ref, bool without_txn,

@@ -256,14 +256,16 @@ locks_give(struct locks *l, const struct lock_gift *gift, struct lock_change *ou
 		d.lock.key = gift->key;
 		d.lock.id = gift->id;
 	}
-	if (lock_doc(&d.lock, gift->name))
+	if (gift->version > d.lock.version && !lock_is_leased(&d.lock))
+		d.lock.n = 0; /* left over from a batch that was given up */
+	if (gift->version < d.lock.version || lock_is_leased(&d.lock) || lock_doc(&d.lock, gift->name))
 		return 0;
 	if (!has_room(&d.lock, gift->name))
 		return SLU_ETOOBIG;
 	doc = &d.docs[d.lock.n++];
 	*doc = (struct lock_doc){ .name = gift->name, .etag = gift->etag };
-	d.lock.version = gift->version > d.lock.version ? gift->version : d.lock.version;
-	d.lock.updated = gift->updated > d.lock.updated ? gift->updated : d.lock.updated;
+	d.lock.version = gift->version;
+	d.lock.updated = gift->updated;
 	d.lock.hidden = gift->hidden;
 	rc = promise(l, h, &d.lock, out);
 	out->number = gift->etag;

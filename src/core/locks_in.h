@@ -22,6 +22,7 @@ struct entry {
 	uint64_t where; /* of its record, or 0 */
 	struct tree_node node;
 	uint32_t pos; /* in ends, or HEAP_OUT */
+	bool aside;   /* K11 */
 	struct list freed;
 };
 

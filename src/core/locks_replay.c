@@ -183,6 +183,8 @@ check_entry(const struct locks *l, uint32_t h)
 		return "a key without state never ends";
 	if (!lock->id && lock->token && !lock->over && e->pos == HEAP_OUT)
 		return "a lease never ends";
+	if (e->aside && (lock_is_leased(lock) || !lock_has_state(lock)))
+		return "a key that moves is leased, or has no state";
 	if (lock->over && lock_is_staged(lock))
 		return "something is staged under a lease that is over";
 	if (!lock->id && !lock->token && lock_is_staged(lock))

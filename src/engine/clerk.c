@@ -71,6 +71,20 @@ clerk_books(const struct ledger_conf *conf, struct ledger **ledger, struct locks
 	return slu_fail(err, SLU_ENOMEM, "no memory for a ledger");
 }
 
+/* K11 */
+static void
+follow_batch(struct locks *l, const struct change *c)
+{
+	if (c->move->what != BATCH_LOCKS)
+		return;
+	if (c->kind == CHANGE_TAKE)
+		locks_set_aside(l, c->move->space, c->move->names);
+	else if (c->kind == CHANGE_DROP)
+		locks_let_go(l, c->move->space, c->move->names);
+	else
+		locks_bring_back(l, c->move->space);
+}
+
 void
 clerk_follow(struct locks *l, const struct change *c)
 {
@@ -89,6 +103,11 @@ clerk_follow(struct locks *l, const struct change *c)
 		break;
 	case CHANGE_OPENED:
 		locks_opened(l, c->at + LEDGER_GRACE);
+		break;
+	case CHANGE_TAKE:
+	case CHANGE_UNTAKE:
+	case CHANGE_DROP:
+		follow_batch(l, c);
 		break;
 	default:
 		break;

@@ -61,6 +61,18 @@ bool clerk_lives_elsewhere(const struct clerk *k, uint32_t queue, char out[stati
 bool clerk_is_elsewhere(const struct clerk *k, const struct op *op, uint32_t queue,
 			char out[static MOVE_SHARD]);
 
+/* Documents of a message or a key, as rows that there is room for; how large a record is. */
+int clerk_add_states(struct clerk *k, struct op *op, const struct lock *lock,
+		     struct slu_err *err);
+uint64_t clerk_record_size(struct clerk *k, uint64_t where);
+
+/* clerk_move_lock.c: the keys of LOCK_QUEUE. Set the next ones aside; answer a page of them;
+ * their names, for whoever ends the batch. */
+bool clerk_has_locks(const struct op *op);
+int clerk_take_locks(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err);
+int clerk_show_locks(struct clerk *k, struct op *op, uint32_t n, struct slu_err *err);
+void clerk_name_locks(const struct clerk *k, const struct op *op, struct buf *out);
+
 /* clerk_give.c */
 int clerk_give(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err);
 

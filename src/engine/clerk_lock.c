@@ -3,6 +3,8 @@
  */
 #include "engine/clerk_in.h"
 
+#include "base/limit.h"
+
 #include <assert.h>
 #include <inttypes.h>
 
@@ -69,6 +71,13 @@ clerk_lock_find(const struct clerk *k, const struct lock_ref *ref)
 		       : locks_find(k->locks, ref->space, ref->key);
 }
 
+/* Of a key without a state nobody needs to know here what it was. */
+static bool
+is_needed(const struct lock *lock)
+{
+	return lock && (lock_has_state(lock) || lock_is_leased(lock));
+}
+
 bool
 clerk_lock_is_elsewhere(const struct clerk *k, struct op *op)
 {
@@ -78,7 +87,7 @@ clerk_lock_is_elsewhere(const struct clerk *k, struct op *op)
 	if (!clerk_lives_elsewhere(k, clerk_queue(k, op), lives) ||
 	    clerk_lock_ref(k, op, &ref, NULL)) /* what is wrong with it is said later */
 		return false;
-	if (ref.id ? ref.id != NOBODY : locks_find(k->locks, ref.space, ref.key) != NULL)
+	if (ref.id ? ref.id != NOBODY : is_needed(locks_find(k->locks, ref.space, ref.key)))
 		return false;
 	memcpy(op->elsewhere, lives, sizeof lives);
 	return true;
@@ -153,6 +162,15 @@ ttl_of(const struct op_lock *q)
 	return ttl < POLICY_LEASE_MAX ? ttl : POLICY_LEASE_MAX;
 }
 
+/* K11, V7 */
+static bool
+is_moving(const struct clerk *k, const struct lock_ref *ref)
+{
+	const struct lock *lock = locks_find(k->locks, ref->space, ref->key);
+
+	return lock && locks_is_aside(k->locks, lock);
+}
+
 static int
 decide_acquire(struct clerk *k, struct op *op, const struct lock_ref *ref,
 	       struct lock_change *c, struct slu_err *err)
@@ -174,6 +192,9 @@ decide_acquire(struct clerk *k, struct op *op, const struct lock_ref *ref,
 		q->why = LOCK_OF_MESSAGE;
 		return SLU_EINVAL;
 	}
+	if (is_moving(k, ref))
+		return limit_fail(err, SLU_EBUSY, LIMIT_MOVE, 0, "key %.*s: it is being moved",
+				  (int)q->key.n, q->key.p);
 	if (q->waited) {
 		q->why = LOCK_HELD;
 		return SLU_ELEASE;

@@ -194,10 +194,9 @@ end_leases(struct clerk *k, uint32_t queue, uint32_t max, struct slu_err *err)
 	return rc;
 }
 
-static uint64_t
-size_of(void *arg, uint64_t where)
+uint64_t
+clerk_record_size(struct clerk *k, uint64_t where)
 {
-	struct clerk *k = arg;
 	struct op_ref record = { 0 }, payload = { 0 };
 	uint64_t size;
 
@@ -207,6 +206,12 @@ size_of(void *arg, uint64_t where)
 	engine_unpin(k->engine, &record);
 	engine_unpin(k->engine, &payload);
 	return size;
+}
+
+static uint64_t
+size_of(void *arg, uint64_t where)
+{
+	return clerk_record_size(arg, where);
 }
 
 /* Write down what is set aside, and do it: ids are in the order of the batch. */
@@ -403,8 +408,8 @@ count_row(struct op *op)
 }
 
 /* What is committed; nothing is staged, for nobody holds it. */
-static int
-add_states(struct clerk *k, struct op *op, const struct lock *lock, struct slu_err *err)
+int
+clerk_add_states(struct clerk *k, struct op *op, const struct lock *lock, struct slu_err *err)
 {
 	int rc = 0;
 
@@ -452,7 +457,7 @@ add_row(struct clerk *k, struct op *op, uint32_t queue, uint32_t i, bool *more,
 		return 0;
 	}
 	count_row(op);
-	return add_states(k, op, lock, err);
+	return clerk_add_states(k, op, lock, err);
 }
 
 /* All of them are one row. */
@@ -483,6 +488,8 @@ show_batch(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 	op->bytes = 0;
 	if (v.what == BATCH_KEYS)
 		return show_keys(k, op, &v, err);
+	if (v.what == BATCH_LOCKS)
+		return clerk_show_locks(k, op, v.n, err);
 	while (!rc && more && i < v.n && op->n_rows < op->max_rows) {
 		rc = add_row(k, op, queue, (uint32_t)i, &more, err);
 		i += more;
@@ -505,25 +512,38 @@ has_batch(const struct clerk *k, uint32_t queue)
 }
 
 static int
+take_next(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err)
+{
+	int rc = 0;
+
+	if (clerk_has_locks(op))
+		return clerk_take_locks(k, op, queue, err);
+	if (op->move.force)
+		rc = end_leases(k, queue, op->max_rows, err);
+	if (!rc)
+		rc = take_messages(k, op, queue, err);
+	if (!rc && !has_batch(k, queue))
+		rc = take_keys(k, op, queue, err);
+	if (!rc && !has_batch(k, queue))
+		rc = take_results(k, op, queue, err);
+	return rc;
+}
+
+static int
 step_take(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 {
 	int rc = 0;
 
 	op->n_rows = 0;
-	if (queue == SLAB_NONE)
-		return 0;
 	if (op->max_rows == 0)
 		return slu_fail(err, SLU_EINVAL, "a batch has one row or more");
+	if (queue == SLAB_NONE && clerk_has_locks(op)) /* there may be keys all the same */
+		rc = open_queue(k, op, op->space, op->queue, &queue, err);
+	if (rc || queue == SLAB_NONE)
+		return rc;
 	if (!has_batch(k, queue)) {
 		op->cursor = 0;
-		if (op->move.force)
-			rc = end_leases(k, queue, op->max_rows, err);
-		if (!rc)
-			rc = take_messages(k, op, queue, err);
-		if (!rc && !has_batch(k, queue))
-			rc = take_keys(k, op, queue, err);
-		if (!rc && !has_batch(k, queue))
-			rc = take_results(k, op, queue, err);
+		rc = take_next(k, op, queue, err);
 	}
 	return rc ? rc : show_batch(k, op, queue, err);
 }
@@ -534,16 +554,27 @@ static int
 step_end(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 {
 	const enum change_kind kind = op->move.step == MOVE_DROP ? CHANGE_DROP : CHANGE_UNTAKE;
-	struct change_move say = { .batch = op->move.batch };
+	struct change_move say = { .batch = op->move.batch, .space = op->space };
 	struct ledger_moving v;
 	struct change c;
+	struct buf names;
+	int rc;
 
 	if (queue == SLAB_NONE)
 		return 0;
 	ledger_moving(k->ledger, queue, &v);
 	say.what = v.what;
+	buf_init(&names, SIZE_MAX);
+	if (v.what == BATCH_LOCKS)
+		clerk_name_locks(k, op, &names);
+	say.names = buf_slice(&names);
 	(void)ledger_end_batch(k->ledger, kind, queue, &say, k->now, &c); /* has no reason to fail */
-	return carry_out_move(k, &c, (struct slice){ 0 }, err);
+	if (names.failed)
+		rc = slu_fail(err, SLU_ENOMEM, "no memory for the end of a batch");
+	else
+		rc = carry_out_move(k, &c, (struct slice){ 0 }, err);
+	buf_release(&names);
+	return rc;
 }
 
 /* ---- The rest ---- */
@@ -618,4 +649,6 @@ clerk_move(struct clerk *k, struct op *op)
 		op->move.counter = ledger_counter(k->ledger);
 	if (clerk_queue(k, op) != SLAB_NONE)
 		tell(k, &op->move, clerk_queue(k, op));
+	if (clerk_has_locks(op))
+		op->move.leased = locks_leased(k->locks, op->space);
 }

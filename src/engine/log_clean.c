@@ -26,7 +26,7 @@
  *      RESTORE, are likely to need three quarters of a segment at most.
  *  C8  A message that is set aside and was moved stands behind the record that says so. So
  *      that is written anew, too, before the segment goes. If the batch is dropped before:
- *      that names its messages itself.
+ *      that names its messages itself. The same goes for lock keys.
  */
 #include "engine/log_in.h"
 

@@ -207,6 +207,8 @@ log_clean_lock(struct log_engine *l, const struct wal_record *rec, struct log_en
 
 	if (!lock || !places_is(&l->places, locks_where(locks_of(l), lock), rec->where))
 		return 0;
+	if (locks_is_aside(locks_of(l), lock)) /* C8 */
+		l->queues[ledger_queue_find(l->ledger, lock->space, SLICE(LOCK_QUEUE))].retake = true;
 	rc = append_lock(l, lock, WAL_FREE, 0, &where, err);
 	if (!rc)
 		locks_move(locks_of(l), lock, where);

@@ -108,7 +108,11 @@ log_move_text(struct log_engine *l, const struct change *c, struct slice *text,
 	if (c->kind != CHANGE_DROP)
 		return 0;
 	ledger_moving(l->ledger, c->queue, &v);
-	return v.what == BATCH_KEYS ? 0 : list_batch(l, c->queue, v.n, text, err);
+	if (v.what == BATCH_LOCKS)
+		*text = c->move->names;
+	else if (v.what != BATCH_KEYS)
+		return list_batch(l, c->queue, v.n, text, err);
+	return 0;
 }
 
 /* ---- Remembered keys: their texts are in the records of their messages ---- */
@@ -235,6 +239,21 @@ replay_keys(struct log_engine *l, struct log_entry *entry, struct slu_err *err)
 	return rc;
 }
 
+/* Lock keys, by their names. */
+static int
+replay_names(struct log_engine *l, struct log_entry *entry, struct slu_err *err)
+{
+	struct slice rest = entry->text, name;
+
+	entry->move.n = 0;
+	while (locks_next_name(&rest, &name))
+		entry->move.n++;
+	if (rest.n || entry->move.n == 0)
+		return log_unsound(err);
+	entry->move.names = entry->text;
+	return log_replay_apply(l, &entry->change, err);
+}
+
 /* Of those that have a list. */
 static int
 replay_list(struct log_engine *l, struct log_entry *entry, struct slu_err *err)
@@ -244,6 +263,8 @@ replay_list(struct log_engine *l, struct log_entry *entry, struct slu_err *err)
 
 	if (entry->type == LOG_TAKE && entry->move.what == BATCH_KEYS)
 		return replay_keys(l, entry, err);
+	if (entry->move.what == BATCH_LOCKS)
+		return replay_names(l, entry, err);
 	if (entry->move.what == BATCH_NONE || entry->text.n % ID ||
 	    (entry->type == LOG_TAKE && entry->text.n == 0))
 		return log_unsound(err);
@@ -262,9 +283,14 @@ log_replay_move(struct log_engine *l, const struct wal_record *rec, struct log_e
 {
 	struct change *c = &entry->change;
 	char shard[LEDGER_SHARD] = "";
+	struct ledger_moving v;
 	int rc;
 
 	c->move = &entry->move;
+	entry->move.space = entry->space;
+	ledger_moving(l->ledger, c->queue, &v);
+	if (entry->type == LOG_UNTAKE)
+		entry->move.what = v.what;
 	if (entry->type == LOG_TAKE)
 		c->number = entry->move.batch;
 	if (entry->type == LOG_MARK || entry->type == LOG_GIVEN) {

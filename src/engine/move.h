@@ -30,8 +30,8 @@
  *  V4  An item (ack, nack, ...) that is not here is SLU_ENOTFOUND, as ever. Puts and items
  *      that are `taken` when the op comes are not for this shard: they are left alone.
  *  V5  Whatever else finds nothing here (claim, peek, get, result, a list of keys) has
- *      op->elsewhere set, too: its maker asks there. A lock verb on a key that is not known
- *      here is SLU_EMOVED, and says where.
+ *      op->elsewhere set, too: its maker asks there. A lock verb on a key that has neither state
+ *      nor lease here is SLU_EMOVED, and says where.
  *      A redrive of a keyed dead letter whose key has no messages here, or is set aside,
  *      is SLU_ECONFLICT: it has to be moved first.
  *
@@ -45,15 +45,17 @@
  *      an ordering key that are not dead go together, and only while none of them is leased, however
  *      large the batch gets by that: what TAKE answers begins with the row op->cursor of the
  *      batch (0: the first) and has at most max_rows; the answer's cursor is where it goes
- *      on, or 0. Damaged ones stay. A purge is SLU_EBUSY meanwhile, and so is
+ *      on, or 0. Damaged ones stay. Of LOCK_QUEUE it is the lock keys that have a state and no
+ *      lease, in their order. A purge is SLU_EBUSY meanwhile, and so is
  *      TAKE while a purge is being freed.
  *  V7  While the key of a message is set aside, an enqueue of that key is SLU_EBUSY with the limit
- *      "move": the broker tries it again.
+ *      "move": the broker tries it again. So is an acquire of a lock key.
  *  V8  GIVE accepts a batch once, all rows of it in one op: a shard knows the last one of each queue and giver by its number,
  *      which TAKE drew at random, and given the same again does nothing (rc 0). Ids, times,
  *      priorities, attempts, states stay; numbers are new and rise in the order given, and
  *      what was due there is due here, whatever the clocks say. A
- *      message that is there already (by its id) is left as it is.
+ *      message that is there already (by its id) is left as it is. So is a lock key that is
+ *      leased there, or whose version is as high.
  *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a
  *      message is given for it again, and a former holder is refused.
  *      Before a mark says that a queue lives here, the counter is lifted far above that

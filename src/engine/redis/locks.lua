@@ -548,10 +548,17 @@ function fates.gone(q, key)
 	q.changed = true
 end
 
-function fates.is_known(q, key)
+-- For a state of that version: what is held, or as new, stays; an older one was left over from a
+-- batch that was given up.
+function fates.makes_room(q, key, version)
 	local lock = read_lock(q, 'l:' .. key)
 
-	return lock and (has_state(lock) or is_held(lock))
+	if lock and (is_held(lock) or (has_state(lock) and lock.v >= version)) then
+		return false
+	elseif lock and has_state(lock) then
+		fates.gone(q, key)
+	end
+	return true
 end
 
 -- A document that was given, of a key or (id) of a message: given is version, when that was,

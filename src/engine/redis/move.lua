@@ -390,7 +390,7 @@ accepts['3'] = function(q, id, words)
 		given[field] = tonumber(words())
 	end
 	if has_locks(q) then
-		if q.last ~= key and fates.is_known(q, key) then
+		if q.last ~= key and not fates.makes_room(q, key, given.version) then
 			return 0
 		end
 		q.last = key

@@ -1,0 +1,77 @@
+/*
+ * locks_move.c - keys that move to another shard: K11.
+ */
+#include "core/locks_in.h"
+
+bool
+locks_next_name(struct slice *names, struct slice *name)
+{
+	size_t n;
+
+	if (names->n == 0)
+		return false;
+	n = (uint8_t)names->p[0];
+	if (n == 0 || n > LOCK_KEY_MAX || n >= names->n)
+		return false;
+	*name = (struct slice){ names->p + 1, n };
+	*names = (struct slice){ names->p + 1 + n, names->n - 1 - n };
+	return true;
+}
+
+void
+locks_set_aside(struct locks *l, struct slice space, struct slice names)
+{
+	struct slice name;
+
+	while (locks_next_name(&names, &name)) {
+		const uint32_t h = locks_handle(l, space, name, 0);
+
+		if (h != SLAB_NONE && !lock_is_leased(locks_entry(l, h)->lock))
+			locks_entry(l, h)->aside = true;
+	}
+}
+
+void
+locks_bring_back(struct locks *l, struct slice space)
+{
+	for (uint32_t h = 0; h < l->entries.fresh; h++) {
+		struct entry *e = locks_entry(l, h);
+
+		if (e->lock && slice_eq(e->lock->space, space))
+			e->aside = false;
+	}
+}
+
+void
+locks_let_go(struct locks *l, struct slice space, struct slice names)
+{
+	struct slice name;
+
+	while (locks_next_name(&names, &name)) {
+		const uint32_t h = locks_handle(l, space, name, 0);
+
+		if (h != SLAB_NONE && !lock_is_leased(locks_entry(l, h)->lock))
+			locks_forget(l, h);
+	}
+}
+
+bool
+locks_is_aside(const struct locks *l, const struct lock *lock)
+{
+	const uint32_t h = locks_handle(l, lock->space, lock->key, lock->id);
+
+	return h != SLAB_NONE && locks_entry(l, h)->aside;
+}
+
+uint32_t
+locks_leased(const struct locks *l, struct slice space)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; l->leases > 0 && i < l->ends.n; i++) {
+		const struct lock *lock = locks_entry(l, l->ends.nodes[i].handle)->lock;
+
+		n += lock_is_leased(lock) && slice_eq(lock->space, space);
+	}
+	return n;
+}

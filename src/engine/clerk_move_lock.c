@@ -1,0 +1,121 @@
+/*
+ * clerk_move_lock.c - lock keys that move to another shard: V6 of engine/move.h, K11 of
+ * core/locks.h. A batch is what is set aside of the namespace, in the order of the keys.
+ */
+#include "engine/clerk_in.h"
+
+bool
+clerk_has_locks(const struct op *op)
+{
+	return slice_eq(op->queue, SLICE(LOCK_QUEUE));
+}
+
+static void
+put_name(struct buf *names, struct slice key)
+{
+	buf_putc(names, (char)key.n);
+	buf_put(names, key.p, key.n);
+}
+
+/* ---- Taking ---- */
+
+struct pick {
+	struct buf names;
+	uint32_t n, rows;
+	uint64_t bytes;
+};
+
+static bool
+is_full(const struct pick *p, const struct op *op, const struct lock *next)
+{
+	return p->n > 0 && (p->rows + next->n > op->max_rows ||
+			    (op->max_bytes && p->bytes >= op->max_bytes));
+}
+
+static void
+pick_key(struct clerk *k, struct pick *p, const struct lock *lock)
+{
+	put_name(&p->names, lock->key);
+	p->n++;
+	p->rows += lock->n;
+	for (uint32_t i = 0; i < lock->n; i++)
+		if (lock->docs[i].where)
+			p->bytes += clerk_record_size(k, lock->docs[i].where);
+}
+
+int
+clerk_take_locks(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err)
+{
+	struct change_move say = { .what = BATCH_LOCKS, .space = op->space };
+	const struct lock *lock = locks_after(k->locks, op->space, (struct slice){ 0 });
+	struct pick p = { 0 };
+	struct change c;
+	int rc = 0;
+
+	buf_init(&p.names, SIZE_MAX);
+	for (; lock && !is_full(&p, op, lock); lock = locks_after(k->locks, op->space, lock->key))
+		if (lock_has_state(lock) && !lock_is_leased(lock))
+			pick_key(k, &p, lock);
+	say.names = buf_slice(&p.names);
+	say.n = p.n;
+	if (p.names.failed)
+		rc = slu_fail(err, SLU_ENOMEM, "no memory for a batch");
+	else if (p.n)
+		rc = ledger_take(k->ledger, queue, &say, k->now, &c);
+	if (!rc && p.n)
+		rc = clerk_carry_out(k, &c, say.names, err);
+	buf_release(&p.names);
+	return rc;
+}
+
+/* ---- The batch ---- */
+
+/* The next one that is set aside. */
+static const struct lock *
+next_aside(const struct clerk *k, const struct op *op, struct slice key)
+{
+	const struct lock *lock = locks_after(k->locks, op->space, key);
+
+	while (lock && !locks_is_aside(k->locks, lock))
+		lock = locks_after(k->locks, op->space, lock->key);
+	return lock;
+}
+
+static bool
+fits(const struct op *op, const struct lock *lock)
+{
+	return op->n_rows + lock->n <= op->max_rows &&
+	       (op->n_rows == 0 || !op->max_bytes || op->bytes < op->max_bytes);
+}
+
+int
+clerk_show_locks(struct clerk *k, struct op *op, uint32_t n, struct slu_err *err)
+{
+	const struct lock *lock = next_aside(k, op, (struct slice){ 0 });
+	uint64_t i = 0;
+	int rc = 0;
+
+	for (; lock && i < op->cursor; i++)
+		lock = next_aside(k, op, lock->key);
+	for (; !rc && lock && fits(op, lock); i++) {
+		rc = clerk_add_states(k, op, lock, err);
+		lock = next_aside(k, op, lock->key);
+	}
+	if (!rc && lock && op->n_rows == 0)
+		rc = slu_fail(err, SLU_EINVAL, "a key has documents: TAKE %d rows", LOCK_DOCS_MAX);
+	op->cursor = lock && i < n ? i : 0;
+	if (!rc)
+		return 0;
+	op_unpin(op);
+	op->n_rows = 0;
+	return rc;
+}
+
+void
+clerk_name_locks(const struct clerk *k, const struct op *op, struct buf *out)
+{
+	const struct lock *lock = next_aside(k, op, (struct slice){ 0 });
+
+	for (; lock; lock = next_aside(k, op, lock->key))
+		put_name(out, lock->key);
+}

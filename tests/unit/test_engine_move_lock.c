@@ -1,0 +1,183 @@
+/*
+ * Lock keys move to another shard with their states: engine/move.h, K11 of core/locks.h.
+ */
+#include "lock_fixture.h"
+#include "move_rig.h"
+
+/* One that is free and has a state and something attached; one that is held. */
+static void
+fill(struct rig *a, struct rig *b, struct held *h)
+{
+	commit_state(b, "other", "theirs");
+	commit_state(a, "free", "one");
+	commit_state(a, "free", "two");
+	CHECK_EQ(0, acquire(a, h, "free", "me", 0));
+	CHECK_EQ(0, attach(a, h, "free", "more", "three"));
+	CHECK_EQ(0, end(a, h, "free", false));
+	commit_state(a, "held", "mine");
+	CHECK_EQ(0, acquire(a, h, "held", "me", 0));
+	move_mark(a, LOCK_QUEUE, MOVE_EPOCH, "b");
+}
+
+/* V9: how a key is had where it has come to. */
+static void
+check_come(struct rig *b, uint64_t token)
+{
+	struct held h = { 0 }, seen = { 0 };
+
+	CHECK_STR("two", get_public(b, "free"));
+	CHECK_STR("theirs", get_public(b, "other"));
+	describe(b, &seen, "free");
+	CHECK_EQ(3, seen.op.lock.version);
+	CHECK_EQ(0, acquire(b, &h, "free", "you", 0));
+	CHECK_STR("three", get(b, &h, "free", "more"));
+	CHECK(h.op.lock.token > token);
+	CHECK_EQ(0, put(b, &h, "free", "four"));
+	CHECK_EQ(0, end(b, &h, "free", false));
+	CHECK_STR("four", get_public(b, "free"));
+}
+
+MOVE_CASE(lock_keys_move_with_their_states_but_not_while_they_are_held)
+{
+	struct held h = { 0 }, other = { 0 };
+	uint64_t batch;
+
+	fill(a, b, &h);
+	batch = move_take(a, LOCK_QUEUE, NULL);
+	CHECK(batch);
+	CHECK_EQ(2, move_n);
+	CHECK_EQ(1, a->op.move.leased);
+	rig_reopen(a);
+	CHECK_EQ(SLU_EBUSY, acquire(a, &other, "free", "you", 0)); /* V7 */
+	CHECK_STR("move", other.op.err.limit);
+	CHECK_STR("two", get_public(a, "free"));
+	CHECK_EQ(batch, move_take(a, LOCK_QUEUE, NULL));
+	CHECK_EQ(2, move_n);
+	CHECK_EQ(0, move_give(a, b, LOCK_QUEUE));
+	CHECK_EQ(0, move_give(a, b, LOCK_QUEUE));
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_DROP, batch));
+	rig_reopen(a);
+	rig_reopen(b);
+	CHECK_EQ(SLU_EMOVED, acquire(a, &other, "free", "you", 0)); /* V5 */
+	CHECK_STR("b", other.op.elsewhere);
+	CHECK_STR("refused", get_public(a, "free"));
+	check_come(b, h.op.lock.token);
+	CHECK_EQ(0, put(a, &h, "held", "still")); /* what is held works as ever */
+	CHECK_EQ(0, end(a, &h, "held", false));
+	CHECK_EQ(1, move_all(a, b, LOCK_QUEUE, 10));
+	rig_reopen(b);
+	CHECK_STR("still", get_public(b, "held"));
+}
+
+MOVE_CASE(a_lock_key_that_is_given_up_can_be_had_again)
+{
+	struct held h = { 0 };
+	uint64_t batch;
+
+	(void)b;
+	commit_state(a, "k", "one");
+	batch = move_take(a, LOCK_QUEUE, NULL);
+	CHECK(batch);
+	rig_reopen(a);
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_UNTAKE, batch + 1)); /* another: nothing */
+	CHECK_EQ(SLU_EBUSY, acquire(a, &h, "k", "me", 0));
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_UNTAKE, batch));
+	rig_reopen(a);
+	CHECK_EQ(0, acquire(a, &h, "k", "me", 0));
+	CHECK_STR("one", get(a, &h, "k", ""));
+}
+
+MOVE_CASE(lock_keys_move_in_batches_and_pages)
+{
+	char key[16];
+
+	for (int i = 0; i < 25; i++) {
+		(void)snprintf(key, sizeof key, "key-%d", i);
+		commit_state(a, key, key);
+	}
+	CHECK(move_take(a, LOCK_QUEUE, &(struct move_take){ .max = 7 }));
+	CHECK_EQ(7, move_n);
+	CHECK(move_take(a, LOCK_QUEUE, &(struct move_take){ .max = 2 })); /* in pages */
+	CHECK_EQ(7, move_n);
+	CHECK_EQ(4, move_all(a, b, LOCK_QUEUE, 7));
+	rig_reopen(a);
+	rig_reopen(b);
+	for (int i = 0; i < 25; i++) {
+		(void)snprintf(key, sizeof key, "key-%d", i);
+		CHECK_STR("", get_public(a, key));
+		CHECK_STR(key, get_public(b, key));
+	}
+}
+
+/* What a batch left behind that was given up does not count against a newer state. */
+MOVE_CASE(the_highest_version_of_a_lock_key_counts)
+{
+	struct held h = { 0 };
+
+	commit_state(a, "k", "one");
+	CHECK_EQ(0, acquire(a, &h, "k", "me", 0));
+	CHECK_EQ(0, attach(a, &h, "k", "more", "gone soon"));
+	CHECK_EQ(0, end(a, &h, "k", false));
+	CHECK(move_take(a, LOCK_QUEUE, NULL));
+	CHECK_EQ(0, move_give(a, b, LOCK_QUEUE));
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_UNTAKE, move_take(a, LOCK_QUEUE, NULL)));
+	CHECK_EQ(0, acquire(a, &h, "k", "me", 0));
+	CHECK_EQ(0, put(a, &h, "k", "two"));
+	begin(&h, OP_STATE_REMOVE, "k");
+	h.op.lock.all = true;
+	CHECK_EQ(0, rig_do(a, &h.op));
+	CHECK_EQ(0, end(a, &h, "k", false));
+	CHECK_EQ(1, move_all(a, b, LOCK_QUEUE, 10));
+	rig_reopen(b);
+	CHECK_STR("two", get_public(b, "k"));
+	CHECK_EQ(0, acquire(b, &h, "k", "you", 0));
+	CHECK_STR("", get(b, &h, "k", "more"));
+	commit_state(a, "k", "older");
+	CHECK_EQ(1, move_all(a, b, LOCK_QUEUE, 10));
+	CHECK_EQ(0, end(b, &h, "k", false));
+	CHECK_STR("two", get_public(b, "k"));
+}
+
+/* Its keys are asked for there, whatever is remembered of them here. */
+MOVE_CASE(a_lock_key_without_a_state_does_not_hold_its_shard)
+{
+	struct held h = { 0 };
+
+	(void)b;
+	CHECK_EQ(0, acquire(a, &h, "k", "me", 0));
+	move_mark(a, LOCK_QUEUE, MOVE_EPOCH, "b");
+	CHECK_EQ(0, move_take(a, LOCK_QUEUE, NULL));
+	CHECK_EQ(0, keepalive(a, &h, "k", SLU_MIN));
+	CHECK_EQ(0, end(a, &h, "k", false));
+	CHECK_EQ(SLU_EMOVED, acquire(a, &h, "k", "me", 0));
+	CHECK_EQ(0, move_take(a, LOCK_QUEUE, NULL));
+	CHECK_EQ(0, a->op.move.leased);
+}
+
+/* C8 of engine/log_clean.c */
+MOVE_CASE(lock_keys_that_are_set_aside_outlive_the_files_they_were_written_to)
+{
+	struct held h = { 0 };
+	char payload[4001];
+	uint64_t batch;
+
+	memset(payload, 'x', sizeof payload);
+	payload[4000] = 0;
+	commit_state(a, "k", "one");
+	commit_state(a, "j", "two");
+	for (int round = 0; round < 8; round++) {
+		batch = move_take(a, LOCK_QUEUE, NULL);
+		for (int i = 0; i < 12; i++)
+			CHECK_EQ(0, rig_settle_one(a, OP_DELETE, rig_put(a, "other", &(struct rig_msg){ .payload = payload }), 0));
+		rig_check(a);
+		rig_reopen(a);
+		CHECK_EQ(batch, move_take(a, LOCK_QUEUE, NULL));
+		CHECK_EQ(2, move_n);
+		CHECK_EQ(SLU_EBUSY, acquire(a, &h, "k", "me", 0));
+	}
+	CHECK_EQ(0, move_give(a, b, LOCK_QUEUE));
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_DROP, batch));
+	rig_reopen(a);
+	CHECK_STR("", get_public(a, "k"));
+	CHECK_STR("one", get_public(b, "k"));
+}
