@@ -8,6 +8,7 @@ struct move_row *move_rows;
 uint32_t move_n;
 
 static uint64_t taken, counter;
+static bool unread; /* the engine has failed meanwhile */
 
 int
 move_step(struct rig *r, const char *queue, enum move_step step, uint64_t batch)
@@ -46,9 +47,9 @@ read_bytes(struct rig *r, const struct op_ref *ref)
 
 	if (!ref->pin)
 		return NULL;
-	bytes = malloc((size_t)ref->size + 1);
-	CHECK_EQ(0, engine_read(r->e, ref, 0, ref->size, bytes, true, NULL));
-	bytes[ref->size] = 0;
+	bytes = calloc(1, (size_t)ref->size + 1);
+	unread |= engine_read(r->e, ref, 0, ref->size, bytes, true, NULL) != 0;
+	CHECK(!unread || r->revive);
 	return bytes;
 }
 
@@ -75,6 +76,8 @@ keep_row(struct rig *r, const struct op_row *row)
 	out->error = read_bytes(r, &row->error);
 	if (row->record.pin) {
 		out->bytes = read_bytes(r, &row->record);
+		if (unread)
+			return;
 		CHECK_EQ(0, message_decode((struct slice){ out->bytes, row->record.size }, &out->m, NULL));
 		out->large = read_bytes(r, &row->payload);
 		if (row->kind == MOVE_MESSAGE)
@@ -114,8 +117,13 @@ move_take(struct rig *r, const char *queue, const struct move_take *how)
 	uint64_t cursor = 0, batch;
 
 	forget_rows();
+	unread = false;
 	do {
 		take_page(r, queue, how ? how : &plain, cursor);
+		if (unread) {
+			r->revive(r);
+			return move_take(r, queue, how);
+		}
 		batch = r->op.move.batch;
 		counter = r->op.move.counter;
 		cursor = r->op.cursor;

@@ -2,6 +2,7 @@
  * Moves between two logs: when the power goes, and when a log is cleaned meanwhile (C8 of
  * engine/log_clean.c). What is true of moves in every engine is in test_engine_move*.c.
  */
+#include "lock_fixture.h"
 #include "move_rig.h"
 
 #include "engine/log.h"
@@ -38,7 +39,7 @@ open_log(struct engine **out, const struct engine_conf *conf, struct engine_foun
 static const struct rig_row row = { .engine = &engine_log, .prepare = prepare, .open = open_log };
 
 static void
-begin(struct rig *r, bool second)
+open_rig(struct rig *r, bool second)
 {
 	simdisk_init(&disks[second]);
 	*r = (struct rig){ .row = &row, .now = RIG_START, .next_id = second ? 1000000 : 1, .second = second };
@@ -46,7 +47,7 @@ begin(struct rig *r, bool second)
 }
 
 static void
-end(struct rig *r)
+close_rig(struct rig *r)
 {
 	rig_check(r);
 	rig_reopen(r);
@@ -87,7 +88,8 @@ churn(struct rig *r, unsigned n, size_t size)
 enum {
 	KEYS = 3,
 	WORK = 48,
-	RESULTS = 4
+	RESULTS = 4,
+	LOCKS = 5
 };
 
 /* What of the giver's messages is not acked; acked ones are 0. */
@@ -117,6 +119,10 @@ put_work(struct rig *a)
 		(void)snprintf(idem, sizeof idem, "idem-%u", i);
 		left[i] = rig_put(a, "q", &(struct rig_msg){ .key = key < 0 ? NULL : keys[key], .idem = i % 5 ? NULL : idem, .delay = i % 7 ? 0 : SLU_SEC, .ttl = i % 3 ? 0 : SLU_HOUR });
 		CHECK(left[i]);
+	}
+	for (unsigned i = 0; i < LOCKS; i++) {
+		(void)snprintf(idem, sizeof idem, "lock-%u", i);
+		commit_state(a, idem, idem);
 	}
 	move_mark(a, "q", MOVE_EPOCH, "b");
 }
@@ -163,17 +169,17 @@ claim_and_ack(struct rig *b, uint32_t n)
 
 /* The mover starts again with TAKE when somebody died. */
 static void
-move_work(struct rig *a, struct rig *b)
+move_work(struct rig *a, struct rig *b, const char *queue)
 {
 	uint64_t batch;
 
-	while ((batch = move_take(a, "q", &(struct move_take){ .max = 8 }))) {
+	while ((batch = move_take(a, queue, &(struct move_take){ .max = 8 }))) {
 		const unsigned before = cuts;
 
 		churn(a, 2, 3000);
-		if (move_take(a, "q", NULL) != batch)
+		if (move_take(a, queue, NULL) != batch)
 			test_fail(__FILE__, __LINE__, "another batch than %" PRIu64, batch);
-		if (move_give(a, b, "q")) { /* refused: no file could be made */
+		if (move_give(a, b, queue)) { /* refused: no file could be made */
 			CHECK(disks[1].dead);
 			revive(b);
 			continue;
@@ -182,7 +188,7 @@ move_work(struct rig *a, struct rig *b)
 		churn(b, 1, 3000);
 		if (cuts != before)
 			continue;
-		CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
+		CHECK_EQ(0, move_step(a, queue, MOVE_DROP, batch));
 	}
 }
 
@@ -207,6 +213,11 @@ check_arrived(struct rig *a, struct rig *b)
 		(void)snprintf(idem, sizeof idem, "gone-%u", i);
 		CHECK_EQ(i + 1, rig_put(b, "q", &(struct rig_msg){ .idem = idem }));
 	}
+	for (unsigned i = 0; i < LOCKS; i++) {
+		(void)snprintf(idem, sizeof idem, "lock-%u", i);
+		CHECK_STR("", get_public(a, idem));
+		CHECK_STR(idem, get_public(b, idem));
+	}
 }
 
 /* Cut the power of one of both at the n-th change of its disk. False: it needs no more. */
@@ -215,20 +226,21 @@ cut_at(bool second, unsigned long n, uint64_t seed)
 {
 	static struct rig a, b;
 
-	begin(&a, false);
-	begin(&b, true);
+	open_rig(&a, false);
+	open_rig(&b, true);
 	put_work(&a);
 	a.revive = b.revive = revive;
 	cuts = 0;
 	crash_seed = seed;
 	simdisk_power_off(&disks[second], n);
-	move_work(&a, &b);
+	move_work(&a, &b, "q");
+	move_work(&a, &b, LOCK_QUEUE);
 	disks[second].power_off = 0;
 	if (disks[second].dead)
 		revive(second ? &b : &a);
 	check_arrived(&a, &b);
-	end(&a);
-	end(&b);
+	close_rig(&a);
+	close_rig(&b);
 	return cuts > 0;
 }
 
@@ -281,7 +293,7 @@ clean_after_take(struct rig *a, unsigned n, bool apart)
 	uint64_t batch;
 
 	memset(payload, 'p', LARGE);
-	begin(a, false);
+	open_rig(a, false);
 	for (int i = 0; i < SET_ASIDE; i++)
 		rig_put(a, "q", &(struct rig_msg){ .payload = payload, .key = i % 3 ? "k" : NULL });
 	churn(a, apart ? 6 : 0, 60000);
@@ -309,7 +321,7 @@ take_and_clean(bool apart)
 		CHECK_EQ(0, rig_claim(&a, "q", 1));
 		CHECK_EQ(0, move_step(&a, "q", MOVE_DROP, batch));
 		CHECK_EQ(0, a.op.move.messages);
-		end(&a);
+		close_rig(&a);
 		CHECK(n < 200);
 	}
 }
@@ -340,7 +352,7 @@ drop_and_clean(bool apart)
 		CHECK_EQ(0, move_step(&a, "q", MOVE_LOOK, 0));
 		CHECK_EQ(0, a.op.move.messages);
 		CHECK_EQ(0, rig_claim(&a, "q", 1));
-		end(&a);
+		close_rig(&a);
 		CHECK(n < 200);
 	}
 }
