@@ -212,7 +212,7 @@ set_marks(struct move *mv, struct slu_err *err)
 /* ---- One batch ---- */
 
 static int
-take_page(const struct move *mv, const struct move_ask *ask, struct cargo *c,
+take_page(const struct move *mv, const struct move_ask *ask, uint32_t max, struct cargo *c,
 	  struct op_row *rows, uint64_t *cursor, struct slu_err *err)
 {
 	struct engine *const to = mv->b->lanes[mv->to_lane]->engine;
@@ -223,7 +223,7 @@ take_page(const struct move *mv, const struct move_ask *ask, struct cargo *c,
 	w.op.move.step = MOVE_TAKE;
 	w.op.move.force = ask->force;
 	w.op.rows = rows;
-	w.op.max_rows = c->n == 0 ? ask->batch : PAGE_ROWS;
+	w.op.max_rows = max;
 	w.op.max_bytes = BATCH_BYTES;
 	w.op.cursor = *cursor;
 	rc = run_at(&w, mv->b, mv->from_lane, err);
@@ -250,9 +250,11 @@ take(const struct move *mv, const struct move_ask *ask, struct cargo *c, struct 
 
 	if (!rows)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a batch");
-	do
-		rc = take_page(mv, ask, c, rows, &cursor, err);
-	while (!rc && cursor);
+	rc = take_page(mv, ask, ask->batch, c, rows, &cursor, err);
+	if (rc == SLU_EINVAL) /* the first of the batch has more documents than that */
+		rc = take_page(mv, ask, room, c, rows, &cursor, err);
+	while (!rc && cursor)
+		rc = take_page(mv, ask, PAGE_ROWS, c, rows, &cursor, err);
 	mem_free(rows);
 	return rc;
 }
@@ -402,7 +404,7 @@ tell(struct move *mv, struct move_told *out, struct slu_err *err)
 	out->results = mv->here.results;
 	out->there = mv->there.messages;
 	out->done = mv->here.messages <= mv->here.damaged && mv->here.batch == 0 &&
-		    mv->here.remembered == 0 && mv->here.results == 0;
+		    mv->here.remembered == 0 && mv->here.results == 0 && mv->here.leased == 0;
 	return 0;
 }
 

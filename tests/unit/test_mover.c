@@ -180,7 +180,7 @@ move(const char *from, const char *to, struct move_ask ask)
 	ask.from = from;
 	ask.to = to;
 	ask.space = SLICE("ns");
-	ask.queue = SLICE("q");
+	ask.queue = ask.queue.n ? ask.queue : SLICE("q");
 	ask.budget = ask.budget ? ask.budget : SLU_HOUR;
 	CHECK_EQ(0, mover_move(b, &ask, &told, &err), err.text);
 	return told;
@@ -394,6 +394,62 @@ TEST(a_batch_that_was_left_is_finished_by_the_next)
 		CHECK_EQ(20, messages_at(B));
 		broker_close(b);
 	}
+}
+
+/* ---- Lock keys ---- */
+
+/* As the holder of `lease`, whom an acquire makes. */
+static int
+lock(enum op_verb verb, struct call *lease, const char *key, const char *name)
+{
+	static struct call c;
+
+	call(&c, verb);
+	c.op.queue = SLICE(LOCK_QUEUE);
+	c.op.lock.key = slice_of(key);
+	c.op.lock.owner = SLICE("me");
+	c.op.lock.name = slice_of(name);
+	if (verb != OP_ACQUIRE) {
+		c.op.lock.token = lease->op.lock.token;
+		memcpy(c.op.lock.txn, lease->op.lock.txn, LOCK_TXN);
+	}
+	c.op.n_puts = verb == OP_STATE_PUT;
+	c.put.m.payload = SLICE("text");
+	c.put.m.payload_size = 4;
+	CHECK_EQ(0, run(&c), c.op.err.text);
+	if (verb == OP_ACQUIRE)
+		*lease = c;
+	return (int)c.op.lock.version;
+}
+
+/* However few rows are asked for at a time. */
+TEST(lock_keys_move_and_a_move_is_not_done_while_one_is_held)
+{
+	const struct move_ask ask = { .queue = SLICE(LOCK_QUEUE), .batch = 1 };
+	struct call free, held;
+	struct move_told told;
+	uint64_t token;
+
+	start(&engine_log, &engine_memory);
+	lock(OP_ACQUIRE, &free, "free", "");
+	lock(OP_STATE_PUT, &free, "free", "");
+	lock(OP_STATE_PUT, &free, "free", "attached");
+	lock(OP_RELEASE, &free, "free", "");
+	lock(OP_ACQUIRE, &held, "held", "");
+	lock(OP_STATE_PUT, &held, "held", "");
+	told = move("a", "b", ask);
+	CHECK_EQ(2, told.taken);
+	CHECK_EQ(1, told.leased);
+	CHECK(!told.done);
+	lock(OP_RELEASE, &held, "held", "");
+	token = held.op.lock.token;
+	told = move("a", "b", ask);
+	CHECK_EQ(1, told.taken);
+	CHECK(told.done);
+	CHECK_EQ(1, lock(OP_ACQUIRE, &held, "held", ""));
+	CHECK(held.op.lock.token > token);
+	CHECK_EQ(1, lock(OP_ACQUIRE, &free, "free", ""));
+	broker_close(b);
 }
 
 TEST(shards_that_are_none_are_refused)
