@@ -6,6 +6,35 @@
  */
 #include "sim_world.h"
 
+/* Has the key's message been there all the time? */
+static bool
+is_surely_there(struct world *w, const struct model_msg *x)
+{
+	if (x->doubt & DOUBT_OUT)
+		return false;
+	return !x->doubt || !w->model.queues[x->queue].doubt; /* dead, and too many by a new policy */
+}
+
+/* Must the key be known, whatever the run did? If its message went in the run, then after
+ * the run's first moment, and from then on the key is kept for a window. But an op is judged
+ * by the moment of the run, which may be long after. */
+static bool
+is_surely_known(struct world *w, unsigned queue, const struct model_idem *idem, slu_time now)
+{
+	const struct model_queue *q = &w->model.queues[queue];
+	const struct world_shard *s = world_shard(w, queue);
+	const struct model_msg *x;
+
+	if (idem->doubt || !idem->id)
+		return false;
+	if (!idem->live)
+		return now < idem->must;
+	x = model_find(&w->model, idem->id);
+	if (x && is_surely_there(w, x))
+		return true;
+	return !q->doubt && !s->late && now < s->first + q->policy.window;
+}
+
 static void
 doubt_put(struct world *w, struct call *c, unsigned i)
 {
@@ -15,7 +44,7 @@ doubt_put(struct world *w, struct call *c, unsigned i)
 	struct model_idem *idem = f->idem < 0 ? NULL : &w->model.idems[c->queue][f->idem];
 	struct model_msg *x;
 
-	if (f->too_big || (idem && !idem->doubt && idem->id && (idem->live || now < idem->must)))
+	if (f->too_big || (idem && is_surely_known(w, c->queue, idem, now)))
 		return;
 	x = model_add(&w->model);
 	if (!x)
@@ -85,6 +114,7 @@ doubt_policy(struct world *w, const struct call *c)
 void
 world_doubt(struct world *w, struct call *c)
 {
+	world_doubt_run(w, w->model.queues[c->queue].shard); /* before it, too */
 	for (unsigned i = 0; i < c->op.n_puts && c->op.verb == OP_ENQUEUE; i++)
 		doubt_put(w, c, i);
 	for (unsigned i = 0; i < c->op.n_items; i++)

@@ -174,6 +174,16 @@ adopt_result(struct world *w, unsigned i)
 	return true;
 }
 
+/* I2: of two messages that are there, one was accepted though its key was known. */
+static void
+check_idems(struct world *w)
+{
+	EACH_MSG(x, &w->model)
+	for (const struct model_msg *y = w->model.msgs; y < x; y++)
+		if (x->idem >= 0 && x->idem == y->idem && x->queue == y->queue)
+			world_fail(w, "I2: %" PRIu64 " and %" PRIu64 " have one key", y->id, x->id);
+}
+
 static void
 adopt_idems(struct world *w)
 {
@@ -371,6 +381,7 @@ adopt(struct world *w)
 	for (unsigned i = 0; i < w->model.n_results; i++)
 		if (!adopt_result(w, i))
 			return false;
+	check_idems(w);
 	adopt_idems(w);
 	EACH_MSG(x, &w->model)
 	w->model.queues[x->queue].known = true;

@@ -74,6 +74,7 @@ TEST(what_once_failed_does_not_fail_again)
 		{ 609329, "the model: a result that was over is there again when a clock went back" },
 		{ 818012, "the model: by which policy a dead letter went, of two that came in one run" },
 		{ 346277, "the model: a claim found one that was over, and no room to say so" },
+		{ 991243, "the model: in a run without an answer a key's message went, and its window" },
 	};
 
 	EACH(i, kept)

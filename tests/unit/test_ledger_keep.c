@@ -289,6 +289,32 @@ TEST(dead_letters_go_by_number_and_by_age)
 	teardown(&f);
 }
 
+/* E3 of engine.h: what fell due happens as of op->before, and the op itself is judged by the
+ * moment of the run. */
+TEST(a_dead_letter_and_its_key_may_be_over_in_one_run)
+{
+	struct fixture f;
+	uint64_t first, second;
+
+	setup(&f);
+	f.policy.dlq_retention = SLU_SEC;
+	f.policy.window = 49 * SLU_MIN;
+	set_policy(&f);
+	CHECK_EQ(0, put_idem(&f, "k", &first));
+	CHECK_EQ(first, claim(&f));
+	CHECK_EQ(0, nack_as(&f, first, f.token, (struct ledger_nack){ .dead = true }));
+	CHECK_EQ(SLU_EEXISTS, put_idem(&f, "k", &second), "as long as it is there");
+	pass(&f, 30 * SLU_SEC);
+	CHECK_EQ(MSG_NONE, state(&f, first));
+	f.now += 49 * SLU_MIN - 1;
+	CHECK_EQ(SLU_EEXISTS, put_idem(&f, "k", &second), "its window has begun when it went");
+	CHECK_EQ(first, second);
+	f.now += SLU_HOUR + 1;
+	CHECK_EQ(0, put_idem(&f, "k", &second), "and is over");
+	CHECK(first != second);
+	teardown(&f);
+}
+
 /* Purges */
 
 static void
