@@ -270,6 +270,7 @@ give(const struct move *mv, struct cargo *c, uint64_t *given, struct slu_err *er
 	w.op.move.batch = c->batch;
 	w.op.move.counter = c->counter;
 	(void)snprintf(w.op.move.peer, sizeof w.op.move.peer, "%s", mv->from);
+	w.op.epoch = mv->here.epoch; /* V12 */
 	w.op.puts = c->puts;
 	w.op.n_puts = c->n;
 	rc = run_at(&w, mv->b, mv->to_lane, err);
@@ -327,6 +328,43 @@ carry_batch(const struct move *mv, const struct move_ask *ask, struct move_told 
 
 /* ---- What others began ---- */
 
+/* Has that shard accepted the batch, before the queue came back? If not it never will: V12. */
+static int
+has_given(const struct move *mv, uint32_t lane, bool *out, struct slu_err *err)
+{
+	struct wait w;
+	int rc;
+
+	wait_init(&w, mv, OP_MOVE);
+	w.op.move.step = MOVE_GIVE;
+	w.op.move.batch = mv->here.batch;
+	(void)snprintf(w.op.move.peer, sizeof w.op.move.peer, "%s", mv->from);
+	w.op.epoch = mv->here.epoch;
+	w.op.lives = mv->from;
+	rc = run_at(&w, mv->b, lane, err);
+	wait_release(&w);
+	*out = rc == 0;
+	return rc == SLU_EMOVED ? 0 : rc;
+}
+
+/* Z4 */
+static int
+take_back(const struct move *mv, struct slu_err *err)
+{
+	const uint32_t lanes = broker_shards(mv->b);
+	bool given = false;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && !given && i < lanes; i++) {
+		const uint32_t lane = broker_lane_on(mv->b, broker_shard_name(mv->b, i), mv->space, mv->queue);
+
+		if (lane == i && lane != mv->from_lane)
+			rc = has_given(mv, lane, &given, err);
+	}
+	return rc ? rc
+		  : step(mv, mv->from_lane, given ? MOVE_DROP : MOVE_UNTAKE, mv->here.batch, 0, NULL, NULL, err);
+}
+
 int
 mover_finish(struct broker *b, struct slice space, struct slice queue, uint32_t lane,
 	     struct slu_err *err)
@@ -340,6 +378,8 @@ mover_finish(struct broker *b, struct slice space, struct slice queue, uint32_t 
 	if (rc || mv.here.batch == 0)
 		return rc;
 	mv.from = broker_shard_name(b, lane);
+	if (!mv.here.lives[0])
+		return take_back(&mv, err);
 	mv.to = mv.here.lives;
 	mv.to_lane = broker_lane_on(b, mv.to, space, queue);
 	if (mv.to_lane == UINT32_MAX || mv.to_lane == lane)

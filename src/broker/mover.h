@@ -14,6 +14,7 @@
  *      epoch of both and of the map. So it works against the map, too: then it is a move by hand,
  *      and told as such.
  *  Z3  A batch that was refused with certainty goes back to where it was.
+ *  Z4  So does one whose queue lives there again, unless another shard has it.
  *
  * Blocks: for threads that may wait, never a shard's.
  */

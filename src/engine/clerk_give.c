@@ -221,6 +221,9 @@ clerk_give(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 				op->queue.p, slu_err_row(rc)->text);
 	if (ledger_knows_given(k->ledger, queue, &say))
 		return 0;
+	if (op->epoch && clerk_is_elsewhere(k, op, queue, op->elsewhere)) /* V12 */
+		return slu_fail(err, SLU_EMOVED, "queue %.*s lives on another shard, or has since",
+				(int)op->queue.n, op->queue.p);
 	rc = give_all(k, op, queue, err);
 	if (rc)
 		return rc;

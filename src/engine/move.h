@@ -51,7 +51,7 @@
  *  V7  While the key of a message is set aside, an enqueue of that key is SLU_EBUSY with the limit
  *      "move": the broker tries it again. So is an acquire of a lock key.
  *  V8  GIVE accepts a batch once, all rows of it in one op: a shard knows the last one of each queue and giver by its number,
- *      which TAKE drew at random, and given the same again does nothing (rc 0). Ids, times,
+ *      which rises from batch to batch, and given the same or an older one does nothing (rc 0). Ids, times,
  *      priorities, attempts, states stay; numbers are new and rise in the order given, and
  *      what was due there is due here, whatever the clocks say. A
  *      message that is there already (by its id) is left as it is. So is a lock key that is
@@ -67,6 +67,10 @@
  *      maker does not know: a message with an ordering or idempotency key that is not known here is
  *      SLU_EMOVED, and in all that V4 and V5 name op->elsewhere is MOVE_UNKNOWN. Its maker
  *      asks for the marks of all shards.
+ *  V12 A GIVE that says an epoch, and brings a batch that is not known, is SLU_EMOVED where the
+ *      queue does not live, or where its mark is newer: so messages go from former shards to
+ *      the current one and never back, whoever comes late; and what was asked for on a former
+ *      shard and not found is not carried there behind the back of who asks on.
  */
 #ifndef ENGINE_MOVE_H
 #define ENGINE_MOVE_H

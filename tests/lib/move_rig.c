@@ -165,6 +165,12 @@ fill_put(const struct move_row *row, struct op_put *put)
 int
 move_give(struct rig *a, struct rig *b, const char *queue)
 {
+	return move_give_by(a, b, queue, 0);
+}
+
+int
+move_give_by(struct rig *a, struct rig *b, const char *queue, uint64_t epoch)
+{
 	struct op_put *puts = calloc(move_n + 1, sizeof *puts);
 	struct payload **files = calloc(move_n + 1, sizeof *files);
 	int rc;
@@ -181,6 +187,7 @@ move_give(struct rig *a, struct rig *b, const char *queue)
 	b->op.move.peer[0] = a->second ? 'b' : 'a';
 	b->op.puts = puts;
 	b->op.n_puts = move_n;
+	b->op.epoch = epoch;
 	rc = rig_do(b, &b->op);
 	for (uint32_t i = 0; i < move_n; i++)
 		payload_close(files[i]);

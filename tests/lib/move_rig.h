@@ -48,8 +48,10 @@ struct move_take {
 
 uint64_t move_take(struct rig *r, const char *queue, const struct move_take *how);
 
-/* GIVE what a's last TAKE answered to b; its rc. */
+/* GIVE what a's last TAKE answered to b; its rc. And saying that by this epoch the queue lives
+ * there. */
 int move_give(struct rig *a, struct rig *b, const char *queue);
+int move_give_by(struct rig *a, struct rig *b, const char *queue, uint64_t epoch);
 
 /* TAKE, GIVE, DROP until there is nothing more; how many batches that were. */
 unsigned move_all(struct rig *a, struct rig *b, const char *queue, uint32_t max);

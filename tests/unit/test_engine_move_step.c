@@ -357,6 +357,48 @@ MOVE_CASE(a_batch_is_accepted_once)
 	}
 }
 
+/* V8: whoever knows the last one knows what is new, and what comes late. */
+MOVE_CASE(the_numbers_of_batches_rise)
+{
+	uint64_t batch = 0;
+
+	for (int i = 0; i < 4; i++) {
+		rig_put(a, "q", NULL);
+		CHECK(move_take(a, "q", NULL) > batch);
+		batch = a->op.move.batch;
+		CHECK_EQ(0, move_give(a, b, "q"));
+		CHECK_EQ(1, b->op.move.given);
+		CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
+		rig_reopen(a);
+	}
+	rig_op(&b->op, OP_MOVE, RIG_SPACE, "q");
+	b->op.move = (struct op_move){ .step = MOVE_GIVE, .peer = "a", .batch = batch - 1 };
+	CHECK_EQ(0, rig_do(b, &b->op));
+	CHECK(move_take(a, "q", NULL) == 0);
+	CHECK_EQ(4, rig_claim(b, "q", 10));
+}
+
+/* V12 */
+MOVE_CASE(a_batch_for_a_shard_where_the_queue_does_not_live_is_refused)
+{
+	const uint64_t id = rig_put(a, "q", NULL);
+	uint64_t batch;
+
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	move_mark(b, "q", MOVE_EPOCH, "c");
+	batch = move_take(a, "q", NULL);
+	CHECK_EQ(SLU_EMOVED, move_give_by(a, b, "q", MOVE_EPOCH));
+	move_mark(b, "q", 2 * MOVE_EPOCH, "");
+	CHECK_EQ(SLU_EMOVED, move_give_by(a, b, "q", MOVE_EPOCH)); /* it was elsewhere since */
+	CHECK_EQ(0, rig_claim(b, "q", 10));
+	CHECK_EQ(0, move_give_by(a, b, "q", 3 * MOVE_EPOCH)); /* and sets the mark, as any op */
+	CHECK_EQ(1, b->op.move.given);
+	move_mark(b, "q", 4 * MOVE_EPOCH, "a");
+	CHECK_EQ(0, move_give_by(a, b, "q", 3 * MOVE_EPOCH)); /* known: nothing happens */
+	CHECK_EQ(0, move_step(a, "q", MOVE_DROP, batch));
+	CHECK_EQ(id, rig_claim_one(b, "q"));
+}
+
 MOVE_CASE(a_message_that_is_there_is_left_as_it_is)
 {
 	const uint64_t id = rig_put(a, "q", NULL);

@@ -508,13 +508,15 @@ produce(void *arg)
 static void
 check_order(const struct call *c)
 {
-	char record[512];
+	char record[512], text[16] = "";
 	struct message m;
 	int k, n;
 
 	CHECK_EQ(0, engine_read(c->op.engine, &c->row.record, 0, c->row.record.size, record, true, NULL));
 	CHECK_EQ(0, message_decode((struct slice){ record, c->row.record.size }, &m, NULL));
-	CHECK_EQ(2, sscanf(m.payload.p, "%d %d", &k, &n));
+	CHECK(m.payload.n < sizeof text);
+	memcpy(text, m.payload.p, m.payload.n);
+	CHECK_EQ(2, sscanf(text, "%d %d", &k, &n));
 	pthread_mutex_lock(&load.mtx);
 	CHECK_EQ(load.next[k], n);
 	load.next[k]++;

@@ -230,7 +230,7 @@ static const struct {
 } steps[] = {
 	[MOVE_LOOK] = { "look", 0 },
 	[MOVE_MARK] = { "look", 0 },
-	[MOVE_TAKE] = { "take", 5 },
+	[MOVE_TAKE] = { "take", 4 },
 	[MOVE_UNTAKE] = { "untake", 1 },
 	[MOVE_GIVE] = { "give", 4 },
 	[MOVE_DROP] = { "drop", 1 },
@@ -261,7 +261,6 @@ encode_take(struct redis *r, const struct rcall *c)
 {
 	const struct op *op = c->op;
 
-	put_u64(r, c->id);
 	put_u64(r, op->cursor);
 	rwire_number(r->wire, op->max_rows);
 	put_u64(r, op->max_bytes);
@@ -414,7 +413,10 @@ redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	m->damaged = (uint64_t)redis_int(f[4]);
 	m->remembered = (uint64_t)redis_int(f[5]);
 	m->results = (uint64_t)redis_int(f[6]);
-	m->given = (uint64_t)redis_int(f[10]);
+	if (redis_int(f[10]) < 0)
+		redis_refuse(r, c->op, SLU_EMOVED, slu_err_row(SLU_EMOVED)->text);
+	else
+		m->given = (uint64_t)redis_int(f[10]);
 	if (m->step != MOVE_GIVE)
 		m->counter = (uint64_t)redis_int(f[8]);
 	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)

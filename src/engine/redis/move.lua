@@ -174,7 +174,7 @@ local function force(q, max)
 	end
 end
 
-local function take(q, batch, max, max_bytes)
+local function take(q, max, max_bytes)
 	local b = { row = 0, n = 0, bytes = 0, max = max, max_bytes = max_bytes }
 
 	if has_locks(q) then
@@ -188,8 +188,8 @@ local function take(q, batch, max, max_bytes)
 		take_ends(q, b)
 	end
 	if b.row > 0 then
-		q.batch, q.changed = batch, true
-		call('HSET', q.meta, 'batch', batch, 'away', table.concat(q.away, ' '))
+		q.batch, q.changed = int(next_number(q)), true -- V8: later ones are higher
+		call('HSET', q.meta, 'batch', q.batch, 'away', table.concat(q.away, ' '))
 	end
 end
 
@@ -441,13 +441,13 @@ local steps = {}
 function steps.look() end
 
 function steps.take(q)
-	local batch, from, max, max_bytes, forced = arg(), num(), num(), num(), num()
+	local from, max, max_bytes, forced = num(), num(), num(), num()
 
 	if not q.batch and from == 0 then
 		if forced == 1 then
 			force(q, max)
 		end
-		take(q, batch, max, max_bytes)
+		take(q, max, max_bytes)
 	end
 	if q.batch then
 		return page(q, from, max, max_bytes)
@@ -468,13 +468,16 @@ function steps.give(q)
 	if counter(q) < least then
 		call('SET', q.counter, int(least)) -- V9
 	end
-	if call('HGET', q.meta, field) ~= batch then
-		for _ = 1, n do
-			given = given + accept_next(q)
-		end
-		call('HSET', q.meta, field, batch)
-		q.changed = true
+	if tonumber(call('HGET', q.meta, field) or '0') >= tonumber(batch) then
+		return {}, 0, 0
+	elseif q.said and (q.lives ~= '' or is_late(q)) then
+		return {}, 0, -1 -- V12
 	end
+	for _ = 1, n do
+		given = given + accept_next(q)
+	end
+	call('HSET', q.meta, field, batch)
+	q.changed = true
 	return {}, 0, given
 end
 
