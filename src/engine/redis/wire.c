@@ -302,10 +302,16 @@ shake_hands(struct rwire *w, struct slu_err *err)
 		rwire_close(w);
 		return rc;
 	}
-	while (rtls_shake(w->tls, &w->events) <= 0)
-		if (errno != EAGAIN || wait_for(w, w->events, until))
-			return broke(w, err, "connect");
-	return 0;
+	while (!rc && rtls_shake(w->tls, &w->events) <= 0) {
+		const bool silent = errno == EAGAIN || !*rtls_why(w->tls);
+
+		if (errno == EAGAIN && !wait_for(w, w->events, until))
+			continue;
+		rc = broke(w, err, "connect");
+		if (!silent) /* it is there, and one does not trust the other */
+			rc = (int)(err->code = SLU_EAUTH);
+	}
+	return rc;
 }
 
 /* One command, before all others. */
