@@ -41,7 +41,9 @@
  *      or promoted any more, and what settles them finds SLU_ENOTFOUND. They are counted as before. A
  *      shard has one such batch a queue; as long as it is there TAKE answers the same one.
  *      Ready ones go first, in the order they would be handed out, then delayed ones, dead
- *      ones, what is remembered of idempotency keys, then results. The messages of
+ *      ones; and once there is nothing but dead ones, what is remembered of idempotency
+ *      keys, then results. (Else who repeats a message of a key that has others here would be
+ *      taken at its word: V2.) The messages of
  *      an ordering key that are not dead go together, and only while none of them is leased, however
  *      large the batch gets by that: what TAKE answers begins with the row op->cursor of the
  *      batch (0: the first) and has at most max_rows; the answer's cursor is where it goes

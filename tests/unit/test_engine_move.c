@@ -410,6 +410,25 @@ MOVE_CASE(the_state_of_a_message_goes_with_it)
 
 /* ---- Remembered keys ---- */
 
+/* V6: a message that is sent again is asked for where its ordering key has messages. */
+MOVE_CASE(idempotency_keys_stay_until_no_message_is_left)
+{
+	const struct rig_msg once = { .key = "k", .idem = "once" };
+	const uint64_t id = rig_put(a, "q", &once);
+
+	CHECK_EQ(1, rig_claim(a, "q", 1));
+	rig_put(a, "q", &(struct rig_msg){ .key = "k" });
+	CHECK_EQ(0, rig_settle_one(a, OP_ACK, id, a->rows[0].token));
+	CHECK_EQ(1, rig_claim(a, "q", 1));
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	CHECK_EQ(0, move_take(a, "q", NULL)); /* what is leased is waited for */
+	CHECK_EQ(1, a->op.move.remembered);
+	CHECK_EQ(id, rig_put(a, "q", &once));
+	CHECK_EQ(0, rig_settle_one(a, OP_ACK, a->rows[0].id, a->rows[0].token));
+	CHECK(move_all(a, b, "q", 10) > 0);
+	CHECK_EQ(id, rig_put(b, "q", &once));
+}
+
 /* SH-09 */
 MOVE_CASE(idempotency_keys_whose_messages_are_gone_move)
 {
