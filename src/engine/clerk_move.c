@@ -511,6 +511,16 @@ has_batch(const struct clerk *k, uint32_t queue)
 	return v.batch != 0;
 }
 
+/* Nothing is left that a message could have its key in common with. */
+static bool
+is_drained(const struct clerk *k, uint32_t queue)
+{
+	struct ledger_queue_view v;
+
+	ledger_queue_get(k->ledger, queue, &v);
+	return v.depth == 0;
+}
+
 static int
 take_next(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err)
 {
@@ -522,9 +532,9 @@ take_next(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *
 		rc = end_leases(k, queue, op->max_rows, err);
 	if (!rc)
 		rc = take_messages(k, op, queue, err);
-	if (!rc && !has_batch(k, queue))
+	if (!rc && !has_batch(k, queue) && is_drained(k, queue))
 		rc = take_keys(k, op, queue, err);
-	if (!rc && !has_batch(k, queue))
+	if (!rc && !has_batch(k, queue) && is_drained(k, queue))
 		rc = take_results(k, op, queue, err);
 	return rc;
 }

@@ -174,6 +174,12 @@ local function force(q, max)
 	end
 end
 
+-- Nothing is left that a message could have its key in common with.
+local function is_drained(q)
+	return ready_count(q) == 0 and call('ZCARD', q.delayed) == 0 and call('ZCARD', q.inprog) == 0 and
+		call('ZCARD', q.held) == 0
+end
+
 local function take(q, max, max_bytes)
 	local b = { row = 0, n = 0, bytes = 0, max = max, max_bytes = max_bytes }
 
@@ -185,7 +191,9 @@ local function take(q, max, max_bytes)
 		end
 		take_from(q, b, q.delayed)
 		take_from(q, b, q.dlq)
-		take_ends(q, b)
+		if is_drained(q) then
+			take_ends(q, b)
+		end
 	end
 	if b.row > 0 then
 		q.batch, q.changed = int(next_number(q)), true -- V8: later ones are higher
