@@ -153,8 +153,8 @@ rule_order(struct check *c, struct line claims)
 
 	EACH_EVENT(e, claims)
 	{
-		if (!check_note(c, *e)->is_first || check_is_redriven(c, *e))
-			continue;
+		if (!check_note(c, *e)->is_first || check_is_redriven(c, *e) || (*e)->attempts > 1)
+			continue; /* of one whose first delivery nobody saw, due is that of its retry */
 		if (last)
 			check_turn(c, last, *e);
 		last = *e;
