@@ -208,12 +208,21 @@ broker_warnings(const struct broker *b, uint32_t shard, struct engine_warning *o
 }
 
 int
+broker_failure(const struct broker *b, uint32_t shard, struct slu_err *err)
+{
+	const struct shard *const s = b->lanes[shard];
+	const int rc = s->failed;
+
+	if (rc && err)
+		*err = s->why;
+	return rc;
+}
+
+int
 broker_health(const struct broker *b, uint32_t shard, struct slu_err *err)
 {
 	struct engine *const e = b->lanes[shard]->engine;
-	const int rc = b->lanes[shard]->failed;
+	const int rc = broker_failure(b, shard, err);
 
-	if (rc && err)
-		*err = b->lanes[shard]->why;
 	return rc || !e->ops->health ? rc : e->ops->health(e, err);
 }

@@ -224,4 +224,7 @@ unsigned broker_warnings(const struct broker *b, uint32_t shard, struct engine_w
 /* 0, or why the shard takes nothing any more. */
 int broker_health(const struct broker *b, uint32_t shard, struct slu_err *err);
 
+/* The same, but for a store that may come back by itself: what was answered is in it. */
+int broker_failure(const struct broker *b, uint32_t shard, struct slu_err *err);
+
 #endif

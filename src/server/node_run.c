@@ -261,7 +261,7 @@ finish(struct node *n, unsigned cut)
 
 	broker_stop(n->broker);
 	for (uint32_t i = 0; i < broker_shards(n->broker) && !rc; i++)
-		rc = broker_health(n->broker, i, &why);
+		rc = broker_failure(n->broker, i, &why);
 	if (!rc && cut > 0)
 		rc = slu_fail(&why, SLU_ETIMEOUT, "requests were running when their time was over");
 	if (broker_close(n->broker) && !rc)

@@ -331,6 +331,19 @@ def test_a_dead_shard_fails_its_own_queues_alone(tmp_path, stores):
             assert len(node.dequeue(topic="render")) == 1
 
 
+def test_a_stop_while_a_shard_is_dead_is_a_clean_one(tmp_path):
+    """Nothing that was answered is anywhere but in that store."""
+    with Redis(tmp_path / "red") as red:
+        text = ("sharding: {enabled: true, commandMappings: {render: red}}\n"
+                f"redis.shards: {{red: {{address: '{red.address}', timeout: 1s}}}}\n")
+        with Node(tmp_path, text) as node:
+            node.enqueue({"topic": "render", "text": "kept"})
+            red.kill()
+            assert node.post("/enqueue", [node.here(topic="render", text="x")]).status == 503
+            node.process.terminate()
+            assert node.process.wait(60) == 0
+
+
 def test_a_node_starts_while_a_shard_is_dead(tmp_path, stores):
     """SH-105: and serves it when it is there, with ids behind all that were given."""
     ahead = (1 << 62) // 4096 * 4096
