@@ -457,16 +457,16 @@ ask_pages(struct ask *a)
 		return;
 	}
 	g = gather_new(a, n);
-	n = 0;
-	for (uint32_t i = 0; g && i < s->lanes && n < g->n; i++) {
+	for (uint32_t i = 0, at = 0; g && at < n; i++) {
 		if (s->cursors[i] == DONE)
 			continue;
-		if (!gather_op(g, n, OP_TOPICS, (struct slice){ 0 }, (struct slice){ 0 }, i,
+		if (!gather_op(g, at, OP_TOPICS, (struct slice){ 0 }, (struct slice){ 0 }, i,
 			       API_METRIC_PAGE))
-			break;
-		g->parts[n++].op.cursor = s->cursors[i];
+			g = NULL; /* it is no more */
+		else
+			g->parts[at++].op.cursor = s->cursors[i];
 	}
-	if (!g || n < g->n) {
+	if (!g) {
 		release(s);
 		return;
 	}
