@@ -425,6 +425,14 @@ sharding_take(struct sharding *s, const char *file, const struct yaml_entry *e,
 
 /* ---- Shown ---- */
 
+static void
+forget(struct buf *text)
+{
+	if (text->p)
+		explicit_bzero(text->p, text->n); /* it may be a secret */
+	buf_release(text);
+}
+
 const char *
 sharding_differs(const struct sharding_shard *a, const struct sharding_shard *b)
 {
@@ -439,10 +447,8 @@ sharding_differs(const struct sharding_shard *a, const struct sharding_shard *b)
 		rows[i].kind->show(&rows[i], option_place(&one, i), &x);
 		rows[i].kind->show(&rows[i], option_place(&two, i), &y);
 		same = slice_eq(buf_slice(&x), buf_slice(&y));
-		explicit_bzero(x.p, x.p ? x.n : 0); /* it may be a secret */
-		explicit_bzero(y.p, y.p ? y.n : 0);
-		buf_release(&x);
-		buf_release(&y);
+		forget(&x);
+		forget(&y);
 		if (!same)
 			return rows[i].key;
 	}
