@@ -110,6 +110,33 @@ def test_a_queue_moves_whole_and_in_its_order(tmp_path, shards, source, target):
             assert [t[2:] for t in line] == sorted(t[2:] for t in line)
 
 
+def test_what_a_memory_shard_gives_after_a_restart_is_taken(tmp_path, shards):
+    """SH-78: it begins anew, and is not mistaken for what it gave before."""
+    with Node(tmp_path, mapped(shards, "q", "fast")) as node:
+        node.topic = "q"
+        node.enqueue(*({"text": "before"} for _ in range(20)))
+        assert node.migrate("q", "fast", "disk", "--batch-size", "1")["moved"] == 20
+        node.restart("kill")
+        node.enqueue({"text": "after"})
+        assert node.migrate("q", "fast", "disk", "--verify")["moved"] == 1
+        assert sorted(node.drain()) == ["after"] + ["before"] * 20
+
+
+def test_cleaning_up_spans_shards(tmp_path, shards):
+    """SH-46: dead letters, and what waits, of a queue that has some on two shards."""
+    with Node(tmp_path, mapped(shards, "q", "red")) as node:
+        node.topic = "q"
+        for version in (1, 2):
+            node.enqueue({"text": "dies", "priority": 0}, {"text": "waits", "ttl": "1h"})
+            node.nack(node.take(), dead=True)
+            if version == 1:
+                node.reload(mapped(shards, "q", "blue", 2, before="red"))
+        assert (node.holds("red", "blue"), node.holds("blue", "red")) == (2, 2)
+        assert node.post("/v1/admin/dlq/delete", node.here()).body["deleted"] == 2
+        assert node.post("/v1/admin/queue/purge", node.here()).body["purged"] == 2
+        assert (node.holds("red", "blue"), node.holds("blue", "red")) == (0, 0)
+
+
 def test_back_by_one_command(tmp_path, shards):
     """SH-76: though the map says nothing of either."""
     with Node(tmp_path, mapped(shards, "q", "red")) as node:
