@@ -120,32 +120,6 @@ items_miss(struct clerk *k, struct op *op)
 	return false;
 }
 
-static bool
-finds_nothing(const struct op *op)
-{
-	switch (op->verb) {
-	case OP_CLAIM:
-	case OP_PEEK:
-		return !op->rc && op->n_rows == 0;
-	case OP_GET:
-	case OP_RESULT:
-		return op->rc == SLU_ENOTFOUND;
-	case OP_WATCH:
-		return op->id == 0;
-	case OP_KEYS:
-		return !op->rc && op->n_keys == 0;
-	case OP_STATS:
-	case OP_LIST:
-	case OP_PURGE:
-	case OP_PAUSE:
-	case OP_POLICY_GET:
-	case OP_POLICY_SET:
-		return true; /* there is more of it */
-	default:
-		return false;
-	}
-}
-
 void
 clerk_point_elsewhere(struct clerk *k, struct op *op)
 {
@@ -153,7 +127,7 @@ clerk_point_elsewhere(struct clerk *k, struct op *op)
 		return;
 	if (op->n_items)
 		(void)items_miss(k, op); /* it has said where */
-	else if (op->queue.n && finds_nothing(op))
+	else if (op->queue.n && op_finds_nothing(op))
 		(void)clerk_is_elsewhere(k, op, clerk_queue(k, op), op->elsewhere); /* or not */
 }
 

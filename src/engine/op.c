@@ -91,6 +91,32 @@ op_watch(struct op *op, uint64_t head)
 	op->id = head;
 }
 
+bool
+op_finds_nothing(const struct op *op)
+{
+	switch (op->verb) {
+	case OP_CLAIM:
+	case OP_PEEK:
+		return !op->rc && op->n_rows == 0;
+	case OP_GET:
+	case OP_RESULT:
+		return op->rc == SLU_ENOTFOUND;
+	case OP_WATCH:
+		return op->id == 0;
+	case OP_KEYS:
+		return !op->rc && op->n_keys == 0;
+	case OP_STATS:
+	case OP_LIST:
+	case OP_PURGE:
+	case OP_PAUSE:
+	case OP_POLICY_GET:
+	case OP_POLICY_SET:
+		return true; /* there is more of it */
+	default:
+		return false;
+	}
+}
+
 void
 op_fail(struct op *op, int rc, const struct slu_err *err)
 {

@@ -450,6 +450,10 @@ bool op_changes(enum op_verb verb);
 /* For engines: answer a WATCH; head: the first ready message, or 0. */
 void op_watch(struct op *op, uint64_t head);
 
+/* V5 of engine/move.h: an op without items whose answer leaves something to be asked where its
+ * queue lives. */
+bool op_finds_nothing(const struct op *op);
+
 /* Say that it failed: in these words, or those of the code. */
 void op_fail(struct op *op, int rc, const struct slu_err *err);
 

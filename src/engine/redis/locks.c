@@ -57,15 +57,6 @@ ask_count(const struct rcall *c)
 	return ASK_ARGS;
 }
 
-static void
-put_u64(struct redis *r, uint64_t n)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof text, "%" PRIu64, n);
-	rwire_arg(r->wire, slice_of(text));
-}
-
 /* Which: a key, or a message. */
 static void
 put_which(struct redis *r, const struct op *op)
@@ -136,14 +127,14 @@ ask_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, redis_us(r->now - c->op->arrived));
 	rwire_arg(r->wire, q->name);
 	rwire_arg(r->wire, q->owner);
-	put_u64(r, q->token);
-	put_u64(r, q->fence);
+	rwire_u64(r->wire, q->token);
+	rwire_u64(r->wire, q->fence);
 	put_txns(r, q);
 	rwire_number(r->wire, redis_us(ttl_of(q)));
 	rwire_number(r->wire, q->if_version);
-	put_u64(r, q->if_etag);
+	rwire_u64(r->wire, q->if_etag);
 	put_flags(r, q);
-	put_u64(r, c->id);
+	rwire_u64(r->wire, c->id);
 	redis_put_document(r, c->op->verb == OP_STATE_PUT ? &c->op->puts[0].m : NULL);
 }
 

@@ -49,38 +49,16 @@ items_miss(const struct rcall *c)
 	return false;
 }
 
-static bool
-finds_nothing(const struct rcall *c)
-{
-	const struct op *op = c->op;
-
-	switch (op->verb) {
-	case OP_CLAIM:
-	case OP_PEEK:
-		return !op->rc && op->n_rows == 0;
-	case OP_GET:
-	case OP_RESULT:
-		return op->rc == SLU_ENOTFOUND;
-	case OP_WATCH:
-		return op->id == 0;
-	case OP_KEYS:
-		return !op->rc && op->n_keys == 0;
-	case OP_STATS:
-	case OP_LIST:
-	case OP_PURGE:
-	case OP_PAUSE:
-	case OP_POLICY_GET:
-	case OP_POLICY_SET:
-		return true; /* there is more of it */
-	default:
-		return op->n_items ? items_miss(c) : op->rc == SLU_EMOVED;
-	}
-}
-
 void
 redis_point_elsewhere(const struct rcall *c, const redisReply *lives)
 {
-	if (lives->len && is_routed(c) && finds_nothing(c))
+	const struct op *op = c->op;
+	bool misses;
+
+	if (!lives->len || !is_routed(c))
+		return;
+	misses = op->n_items ? items_miss(c) : op_finds_nothing(op) || op->rc == SLU_EMOVED;
+	if (misses)
 		(void)snprintf(c->op->elsewhere, sizeof c->op->elsewhere, "%s", lives->str);
 }
 
@@ -248,22 +226,13 @@ redis_move_count(const struct rcall *c)
 }
 
 static void
-put_u64(struct redis *r, uint64_t n)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof text, "%" PRIu64, n);
-	rwire_arg(r->wire, slice_of(text));
-}
-
-static void
 encode_take(struct redis *r, const struct rcall *c)
 {
 	const struct op *op = c->op;
 
-	put_u64(r, op->cursor);
+	rwire_u64(r->wire, op->cursor);
 	rwire_number(r->wire, op->max_rows);
-	put_u64(r, op->max_bytes);
+	rwire_u64(r->wire, op->max_bytes);
 	rwire_number(r->wire, op->move.force);
 }
 
@@ -276,9 +245,9 @@ encode_give(struct redis *r, const struct rcall *c)
 	for (uint32_t i = 0; i < op->n_puts; i++)
 		n += things_in(&op->puts[i]);
 	rwire_arg(r->wire, slice_of(op->move.peer));
-	put_u64(r, op->move.batch);
-	put_u64(r, op->move.counter);
-	put_u64(r, n);
+	rwire_u64(r->wire, op->move.batch);
+	rwire_u64(r->wire, op->move.counter);
+	rwire_u64(r->wire, n);
 	for (uint32_t i = 0; i < op->n_puts; i++)
 		kinds[op->puts[i].stood.kind].give(r, op, i);
 }
@@ -294,7 +263,7 @@ redis_move_encode(struct redis *r, const struct rcall *c)
 	else if (step == MOVE_GIVE)
 		encode_give(r, c);
 	else if (steps[step].args)
-		put_u64(r, c->op->move.batch);
+		rwire_u64(r->wire, c->op->move.batch);
 }
 
 /* ---- In ---- */

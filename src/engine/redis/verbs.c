@@ -20,15 +20,6 @@ enum {
 	ROW_FIELDS = 20
 };
 
-static void
-put_u64(struct redis *r, uint64_t n)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof text, "%" PRIu64, n);
-	rwire_arg(r->wire, slice_of(text));
-}
-
 static uint64_t
 id_of(const redisReply *reply)
 {
@@ -92,7 +83,7 @@ encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
 	char line[REDIS_LINE];
 
 	rwire_number(r->wire, queue_index(r, c, m));
-	put_u64(r, m->id);
+	rwire_u64(r->wire, m->id);
 	rwire_number(r->wire, m->prio);
 	rwire_number(r->wire, redis_us(put->delay));
 	rwire_number(r->wire, redis_us(m->due));
@@ -306,7 +297,7 @@ claim_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, op->max_rows);
 	rwire_number(r->wire, redis_us(lease));
 	rwire_number(r->wire, (int64_t)op->max_bytes);
-	put_u64(r, c->id);
+	rwire_u64(r->wire, c->id);
 }
 
 static void
@@ -336,8 +327,8 @@ encode_item(struct redis *r, const struct rcall *c, const struct op_item *it)
 
 	if (c->op->verb == OP_NACK && text.n > ERROR_TEXT_MAX)
 		text.n = ERROR_TEXT_MAX;
-	put_u64(r, it->id);
-	put_u64(r, it->token);
+	rwire_u64(r->wire, it->id);
+	rwire_u64(r->wire, it->token);
 	rwire_number(r->wire, it->time < 0 ? -1 : redis_us(lease ? POLICY_LEASE_MAX : it->time));
 	rwire_number(r->wire, it->defer);
 	rwire_number(r->wire, it->dead);
@@ -436,7 +427,7 @@ one_arg(const struct rcall *c)
 static void
 id_encode(struct redis *r, const struct rcall *c)
 {
-	put_u64(r, c->op->id);
+	rwire_u64(r->wire, c->op->id);
 }
 
 static void
@@ -489,7 +480,7 @@ static void
 list_encode(struct redis *r, const struct rcall *c)
 {
 	rwire_number(r->wire, c->op->state);
-	put_u64(r, c->op->cursor);
+	rwire_u64(r->wire, c->op->cursor);
 	rwire_number(r->wire, c->op->max_rows - c->op->n_rows);
 	rwire_number(r->wire, ENGINE_SCAN_MAX);
 }
@@ -589,8 +580,8 @@ purge_count(const struct rcall *c)
 static void
 purge_encode(struct redis *r, const struct rcall *c)
 {
-	put_u64(r, c->cursor);
-	put_u64(r, c->limit);
+	rwire_u64(r->wire, c->cursor);
+	rwire_u64(r->wire, c->limit);
 	rwire_number(r->wire, ENGINE_SCAN_MAX);
 }
 

@@ -213,6 +213,15 @@ rwire_number(struct rwire *w, int64_t n)
 	rwire_arg(w, slice_of(text));
 }
 
+void
+rwire_u64(struct rwire *w, uint64_t n)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRIu64, n);
+	rwire_arg(w, slice_of(text));
+}
+
 static ssize_t
 put_bytes(struct rwire *w, const char *p, size_t n)
 {

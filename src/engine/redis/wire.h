@@ -65,6 +65,7 @@ int rwire_open(struct rwire *w, struct slu_err *err);
 void rwire_begin(struct rwire *w, size_t n_args);
 void rwire_arg(struct rwire *w, struct slice arg);
 void rwire_number(struct rwire *w, int64_t n);
+void rwire_u64(struct rwire *w, uint64_t n);
 
 /* Everything since the last send. SLU_ENOMEM, or W1. */
 int rwire_send(struct rwire *w, struct slu_err *err);
