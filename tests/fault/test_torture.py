@@ -123,10 +123,10 @@ class Forgetful:
         self.folder = folder
         self.start()
 
-    def start(self):
+    def start(self, *options):
         self.process = subprocess.Popen(
             [SLUICED, "--data", str(self.folder / "data"), "--engine", "memory", "--listen",
-             self.socket], stderr=subprocess.PIPE, text=True)
+             self.socket, *options], stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if "listening on" in line:
                 break
@@ -137,7 +137,8 @@ class Forgetful:
         self.process.wait()
 
 
-def test_a_server_that_forgets_is_found_out(tmp_path):
+@pytest.mark.parametrize("options", [(), ("--limits-payload", "1")], ids=["goes on", "takes nothing"])
+def test_a_server_that_forgets_is_found_out(tmp_path, options):
     server = Forgetful(tmp_path)
     run = subprocess.Popen(
         [SLUICE, "torture", "--server", server.socket, "--minutes", "5", "--faults", "kill,workers",
@@ -145,7 +146,7 @@ def test_a_server_that_forgets_is_found_out(tmp_path):
     try:
         until(lambda: delivered(server.socket) > 20)
         server.kill()
-        server.start()
+        server.start(*options)
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=120)
     finally:
