@@ -13,7 +13,7 @@ for i = 1, tonumber(n_queues) do
 end
 
 if now == '' then
-	local t = call('TIME')
+	local t = redis.call('TIME')
 
 	now = tonumber(t[1]) * 1e6 + tonumber(t[2])
 else
@@ -53,4 +53,5 @@ for i, q in ipairs(queues) do
 	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed,
 		is_late(q) and q.lives == '' and '.' or q.lives, q.number, q.lost }
 end
+write_out(queues)
 return { 'ok', int(now), before - budget, answer, tails }

@@ -35,16 +35,17 @@ end
 
 local function add_documents(q, b, field)
 	for i = 1, fates.documents(q, field) do
-		call('ZADD', q.taken, next_row(b), 's:' .. i .. ':' .. field)
+		write('ZADD', q.taken, next_row(b), 's:' .. i .. ':' .. field)
 	end
 end
 
 local function set_aside(q, b, id, m)
 	leave(q, id, m)
-	call('ZREM', q.ttl, member(m, id))
-	m.b = 1
-	save(q, id, m)
-	call('ZADD', q.taken, next_row(b), 'm:' .. id)
+	if m.e > 0 then
+		write('ZREM', q.ttl, member(m, id))
+	end
+	q.loaded[id] = m
+	write('ZADD', q.taken, next_row(b), 'm:' .. id)
 	q.away[m.s] = q.away[m.s] + 1
 	b.bytes = b.bytes + call('HSTRLEN', q.msg, id .. ':r')
 	if m.st then
@@ -83,7 +84,7 @@ local function take_message(q, b, id, m)
 		set_aside(q, b, each, load(q, each))
 	end
 	if ids then
-		call('ZADD', q.taken, 0, 'k:' .. m.k)
+		write('ZADD', q.taken, 0, 'k:' .. m.k)
 	end
 	return ids
 end
@@ -99,7 +100,7 @@ local function take_from(q, b, key)
 			local id = id_of(mem)
 			local m = load(q, id)
 
-			if not m.b and not is_full(b) and not take_message(q, b, id, m) then
+			if not q.loaded[id] and not is_full(b) and not take_message(q, b, id, m) then
 				passed = passed + 1
 			end
 		end
@@ -119,7 +120,7 @@ local function take_keys(q, b)
 		for _, key in ipairs(keys) do
 			if not is_full(b) and fates.can_move(q, key) then
 				add_documents(q, b, 'l:' .. key)
-				call('ZADD', q.taken, 0, 'l:' .. key)
+				write('ZADD', q.taken, 0, 'l:' .. key)
 			end
 			from = '(' .. key
 		end
@@ -142,16 +143,16 @@ local function take_ends(q, b)
 			if kind == 'i' then
 				keys_row = keys_row or next_row(b)
 				b.n = b.n + 1
-				call('ZADD', q.taken, keys_row, mems[i])
+				write('ZADD', q.taken, keys_row, mems[i])
 				q.away[KEYS_AWAY] = q.away[KEYS_AWAY] + 1
 			elseif kind == 'r' then
 				results[#results + 1] = mems[i]
-				call('HSET', q.msg, name .. ':u', mems[i + 1])
+				write('HSET', q.msg, name .. ':u', mems[i + 1])
 			else
 				passed = passed + 1
 			end
 			if kind == 'i' or kind == 'r' then
-				call('ZREM', q.ends, mems[i])
+				write('ZREM', q.ends, mems[i])
 			end
 		end
 		if #mems == 0 then
@@ -159,7 +160,7 @@ local function take_ends(q, b)
 		end
 	end
 	for _, mem in ipairs(results) do
-		call('ZADD', q.taken, next_row(b), mem)
+		write('ZADD', q.taken, next_row(b), mem)
 	end
 	q.away[RESULTS_AWAY] = #results
 end
@@ -182,6 +183,8 @@ end
 
 local function take(q, max, max_bytes)
 	local b = { row = 0, n = 0, bytes = 0, max = max, max_bytes = max_bytes }
+
+	q.loaded = {} -- what is set aside now
 
 	if has_locks(q) then
 		take_keys(q, b)
@@ -206,7 +209,7 @@ end
 local row_of = {} -- and how large it is
 
 function row_of.m(q, id)
-	local m = row(q, id, load(q, id), true)
+	local m = row(q, id, q.loaded and q.loaded[id] or load(q, id), true)
 
 	return { 0, m }, #m[17]
 end
@@ -224,40 +227,33 @@ function row_of.s(q, name)
 	return { 3, doc, hidden }, #doc[7]
 end
 
--- The row of the keys begins with any of them.
-function row_of.i(q, _, place)
-	local out = { 1 }
+-- All keys are one row.
+function row_of.i(q, key, row_before)
+	local id, until_ = string.match(call('HGET', q.idem, key), '^(%d+):(%d+)$')
+	local out = row_before or { 1 }
 
-	for _, mem in ipairs(call('ZRANGEBYSCORE', q.taken, place, place)) do
-		local key = string.sub(mem, 3)
-		local id, until_ = string.match(call('HGET', q.idem, key), '^(%d+):(%d+)$')
-
-		for _, word in ipairs({ id, until_, key }) do
-			out[#out + 1] = word
-		end
+	for _, word in ipairs({ id, until_, key }) do
+		out[#out + 1] = word
 	end
 	return out, 0
 end
 
 -- Rows behind that one; and which is the last, or 0: there are no more.
 local function page(q, from, max, max_bytes)
-	local rows, total, place = {}, 0, from
+	local rows, total, last = {}, 0, from
+	local mems = call('ZRANGEBYSCORE', q.taken, int(from + 1), int(from + max), 'WITHSCORES')
 
-	while #rows < max do
-		local mem = call('ZRANGEBYSCORE', q.taken, int(place + 1), int(place + 1), 'LIMIT', 0, 1)[1]
-
-		if not mem then
-			return rows, 0
-		end
-		local next_one, size = row_of[string.sub(mem, 1, 1)](q, string.sub(mem, 3), int(place + 1))
+	for i = 1, #mems, 2 do
+		local mem, place = mems[i], tonumber(mems[i + 1])
+		local one, size = row_of[string.sub(mem, 1, 1)](q, string.sub(mem, 3), rows[place - from])
 
 		if #rows > 0 and max_bytes > 0 and total + size > max_bytes then
 			break
 		end
-		total, place = total + size, place + 1
-		rows[#rows + 1] = next_one
+		total, last = total + size, place
+		rows[place - from] = one
 	end
-	return rows, call('ZCOUNT', q.taken, int(place + 1), '+inf') > 0 and place or 0
+	return rows, call('ZCOUNT', q.taken, int(last + 1), '+inf') > 0 and last or 0
 end
 
 -- ---- Putting back, and letting go ----
@@ -267,9 +263,8 @@ local back, gone = {}, {}
 function back.m(q, id)
 	local m = load(q, id)
 
-	m.b = nil
 	if m.e > 0 then
-		call('ZADD', q.ttl, m.e, member(m, id))
+		write('ZADD', q.ttl, m.e, member(m, id))
 	end
 	enter(q, id, m, m.s)
 end
@@ -277,12 +272,12 @@ end
 function back.i(q, key)
 	local until_ = string.match(call('HGET', q.idem, key), ':(%d+)$')
 
-	call('ZADD', q.ends, until_, 'i:' .. key)
+	write('ZADD', q.ends, until_, 'i:' .. key)
 end
 
 function back.r(q, id)
-	call('ZADD', q.ends, call('HGET', q.msg, id .. ':u'), 'r:' .. id)
-	call('HDEL', q.msg, id .. ':u')
+	write('ZADD', q.ends, call('HGET', q.msg, id .. ':u'), 'r:' .. id)
+	write('HDEL', q.msg, id .. ':u')
 end
 
 function back.k() end
@@ -294,16 +289,16 @@ function gone.m(q, id)
 end
 
 function gone.i(q, key)
-	call('HDEL', q.idem, key)
+	write('HDEL', q.idem, key)
 end
 
 function gone.r(q, id)
-	call('HDEL', q.results, id)
-	call('HDEL', q.msg, id .. ':u')
+	write('HDEL', q.results, id)
+	write('HDEL', q.msg, id .. ':u')
 end
 
 function gone.k(q, k)
-	call('HDEL', q.heads, k)
+	write('HDEL', q.heads, k)
 end
 
 gone.l, gone.s = fates.gone, back.s
@@ -327,7 +322,7 @@ local function stand(q, id, m, s)
 		enter(q, id, m, DEAD)
 	elseif s == DELAYED then
 		if m.k and m.g % 2 == HOLDS and not head(q, m.k) then
-			call('HSET', q.heads, m.k, id) -- it waits for its next attempt
+			write('HSET', q.heads, m.k, id) -- it waits for its next attempt
 		end
 		enter(q, id, m, DELAYED)
 	elseif m.k then
@@ -358,15 +353,15 @@ accepts['0'] = function(q, id, words)
 	end
 	m.k, m.n, m.ad = words(), next_number(q), m.d
 	m.r, m.e = m.r > 0 and m.r or nil, s ~= DEAD and m.e or 0
-	call('HSET', q.msg, id .. ':r', record)
+	write('HSET', q.msg, id .. ':r', record)
 	note_error(q, id, text)
-	call('ZADD', q.all, m.n, id)
-	call('HINCRBY', q.prios, int(m.p), 1)
+	write('ZADD', q.all, m.n, id)
+	count_prio(q, m.p, 1)
 	if m.i and not known(q, m.i) then
-		call('HSET', q.idem, m.i, id .. ':0')
+		write('HSET', q.idem, m.i, id .. ':0')
 	end
 	if m.e > 0 then
-		call('ZADD', q.ttl, m.e, member(m, id))
+		write('ZADD', q.ttl, m.e, member(m, id))
 	end
 	stand(q, id, m, s)
 	q.last = id
@@ -379,13 +374,13 @@ accepts['1'] = function(q, id, words)
 	if known(q, key) then
 		return 0
 	end
-	call('HSET', q.idem, key, id .. ':' .. until_)
-	call('ZADD', q.ends, until_, 'i:' .. key)
+	write('HSET', q.idem, key, id .. ':' .. until_)
+	write('ZADD', q.ends, until_, 'i:' .. key)
 	return 0
 end
 
 accepts['2'] = function(q, id, words)
-	call('ZADD', q.ends, words(), 'r:' .. id)
+	write('ZADD', q.ends, words(), 'r:' .. id)
 	call('HSETNX', q.results, id, arg())
 	return 0
 end
@@ -416,10 +411,6 @@ local function accept_next(q)
 end
 
 -- ---- Steps ----
-
-local function counter(q)
-	return tonumber(call('GET', q.counter) or '0')
-end
 
 -- What is leased, and what waits behind it.
 local function leased(q)
@@ -474,7 +465,7 @@ function steps.give(q)
 	local field, batch, least, n, given = 'given:' .. arg(), arg(), num(), num(), 0
 
 	if counter(q) < least then
-		call('SET', q.counter, int(least)) -- V9
+		counted[q.counter] = least -- V9
 	end
 	if tonumber(call('HGET', q.meta, field) or '0') >= tonumber(batch) then
 		return {}, 0, 0

@@ -32,7 +32,6 @@ local OK, ENOTFOUND, ELEASE, ECONFLICT = 0, 1, 2, 3
 local LIFT = 2 ^ 20 -- beyond what was seen of a counter that is behind
 local OP_KEPT = 30e6 -- so long the answer of a claim can be had again
 
-local call = redis.call
 local verb, now, came, budget, dice = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local at = 8 -- the argument that was read last
 local key_at = 0
@@ -48,7 +47,50 @@ local function num()
 end
 
 local function int(n)
-	return string.format('%.0f', n)
+	return string.format('%d', n)
+end
+
+-- ---- Writes ----
+
+-- Those to one key that follow each other go out as one command: they wait until somebody reads
+-- what they write, or the call ends.
+local WAIT_MAX = 1000 -- arguments; Lua has room for a few thousand
+local waiting, touched = {}, {} -- by key: the command, with `has`: its fields; keys, in order
+local of_field = { HGET = true, HEXISTS = true, HSTRLEN = true }
+
+local function flush(key)
+	local w = waiting[key]
+
+	if w then
+		waiting[key] = nil
+		redis.call(unpack(w))
+	end
+end
+
+local function write(command, key, a, b)
+	local w = waiting[key]
+
+	if w and (w[1] ~= command or w.n > WAIT_MAX) then
+		flush(key)
+		w = nil
+	end
+	if not w then
+		w = { command, key, n = 2, has = {} }
+		waiting[key] = w
+		touched[#touched + 1] = key
+	end
+	w[w.n + 1], w[w.n + 2] = a, b
+	w.n = w.n + (b and 2 or 1)
+	w.has[a] = true
+end
+
+local function call(command, key, ...)
+	local w = waiting[key]
+
+	if w and not (of_field[command] and not w.has[...]) then
+		flush(key)
+	end
+	return redis.call(command, key, ...)
 end
 
 -- ---- Queues ----
@@ -78,7 +120,7 @@ local function read_away(text)
 end
 
 local function open_queue(name, prios, seen)
-	local q = { name = name, seen = seen, number = 0, lost = 0, pending = {}, order = {}, failed = 0, died = 0, done = 0, ended = {},
+	local q = { name = name, seen = seen, number = 0, lost = 0, pending = {}, order = {}, prio_count = {}, failed = 0, died = 0, done = 0, ended = {},
 		freed = {} }
 
 	for i, name in ipairs(names) do
@@ -127,19 +169,46 @@ end
 
 -- D9: what is not above all that the caller has seen was given before, and the server has
 -- forgotten it. How far others have seen nobody knows: hence the distance.
+local counted = {} -- by key; written at the end
+
+local function counter(q)
+	return counted[q.counter] or tonumber(call('GET', q.counter) or '0')
+end
+
 local function next_number(q)
-	q.number = call('INCR', q.counter)
+	q.number = counter(q) + 1
 	if q.number <= q.seen then
 		q.lost, q.number = q.number, q.seen + LIFT
-		call('SET', q.counter, int(q.number))
 	end
+	counted[q.counter] = q.number
 	return q.number
+end
+
+-- So many more messages of a priority, or fewer; written at the end.
+local function count_prio(q, p, n)
+	q.prio_count[p] = (q.prio_count[p] or 0) + n
+end
+
+local function write_out(queues)
+	for _, q in ipairs(queues) do
+		for p, n in pairs(q.prio_count) do
+			if call('HINCRBY', q.prios, int(p), n) <= 0 then
+				call('HDEL', q.prios, int(p))
+			end
+		end
+	end
+	for key, n in pairs(counted) do
+		call('SET', key, int(n))
+	end
+	for _, key in ipairs(touched) do
+		flush(key)
+	end
 end
 
 -- ---- Messages: s state, p priority, d due, n number, a attempts, x failures, m its own
 -- max_attempts, t token, u until, c claimed, e expires or 0, g flags, r reason, k key, i
 -- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for, st it
--- has a state, b it is set aside (and s what it was) ----
+-- has a state ----
 
 local function load(q, id)
 	local text = call('HGET', q.msg, id)
@@ -149,11 +218,11 @@ end
 
 local function save(q, id, m)
 	q.changed = true
-	call('HSET', q.msg, id, cmsgpack.pack(m))
+	write('HSET', q.msg, id, cmsgpack.pack(m))
 end
 
 local function member(m, id)
-	return string.format('%016.0f:%s', m.n, id)
+	return string.format('%016d:%s', m.n, id)
 end
 
 local function id_of(mem)
@@ -161,7 +230,7 @@ local function id_of(mem)
 end
 
 local function place(m, id)
-	return string.format('%s:%016.0f:%016.0f:%s', m.k, m.d, m.n, id)
+	return string.format('%s:%016d:%016d:%s', m.k, m.d, m.n, id)
 end
 
 local function first_in(key, k)
@@ -177,46 +246,46 @@ end
 local function leave(q, id, m)
 	q.changed = true
 	if m.s == READY then
-		call('ZREM', q.pending[m.p], member(m, id))
+		write('ZREM', q.pending[m.p], member(m, id))
 	elseif m.s == DELAYED then
-		call('ZREM', q.delayed, member(m, id))
+		write('ZREM', q.delayed, member(m, id))
 		if m.k then
-			call('ZREM', q.later, place(m, id))
+			write('ZREM', q.later, place(m, id))
 		end
 	elseif m.s == LEASED then
-		call('ZREM', q.inprog, member(m, id))
+		write('ZREM', q.inprog, member(m, id))
 		m.t, m.u, m.c = nil, nil, nil
 		if m.e > 0 then
-			call('ZADD', q.ttl, m.e, member(m, id))
+			write('ZADD', q.ttl, m.e, member(m, id))
 		end
 	elseif m.s == HELD then
-		call('ZREM', q.held, place(m, id))
+		write('ZREM', q.held, place(m, id))
 	elseif m.s == DEAD then
-		call('ZREM', q.dlq, member(m, id))
+		write('ZREM', q.dlq, member(m, id))
 	elseif m.s == DAMAGED then
-		call('SREM', q.aside, id)
+		write('SREM', q.aside, id)
 	end
 end
 
 local function enter(q, id, m, s)
 	m.s = s
 	if s == READY then
-		call('ZADD', q.pending[m.p], m.d, member(m, id))
+		write('ZADD', q.pending[m.p], m.d, member(m, id))
 		q.woken = true
 	elseif s == DELAYED then
-		call('ZADD', q.delayed, m.d, member(m, id))
+		write('ZADD', q.delayed, m.d, member(m, id))
 		if m.k then
-			call('ZADD', q.later, 0, place(m, id))
+			write('ZADD', q.later, 0, place(m, id))
 		end
 	elseif s == LEASED then
-		call('ZADD', q.inprog, m.u, member(m, id))
-		call('ZREM', q.ttl, member(m, id))
+		write('ZADD', q.inprog, m.u, member(m, id))
+		write('ZREM', q.ttl, member(m, id))
 	elseif s == HELD then
-		call('ZADD', q.held, 0, place(m, id))
+		write('ZADD', q.held, 0, place(m, id))
 	elseif s == DEAD then
-		call('ZADD', q.dlq, m.d, member(m, id))
+		write('ZADD', q.dlq, m.d, member(m, id))
 	elseif s == DAMAGED then
-		call('SADD', q.aside, id)
+		write('SADD', q.aside, id)
 	end
 	save(q, id, m)
 end
@@ -235,6 +304,11 @@ end
 -- Is the key on its way to another shard?
 local function is_away(q, k)
 	return k and q.batch and call('ZSCORE', q.taken, 'k:' .. k)
+end
+
+-- Is the message? Its s is what it was.
+local function is_set_aside(q, id)
+	return q.batch and call('ZSCORE', q.taken, 'm:' .. id)
 end
 
 local function advance(q, k)
@@ -287,18 +361,20 @@ end
 
 local function forget(q, id, m, remember)
 	fates.message(q, id, m, 'gone')
-	call('HDEL', q.msg, id, id .. ':r', id .. ':e')
-	call('ZREM', q.all, id)
-	call('ZREM', q.ttl, member(m, id))
+	for _, field in ipairs({ id, id .. ':r', id .. ':e' }) do
+		write('HDEL', q.msg, field)
+	end
+	write('ZREM', q.all, id)
+	if m.e > 0 then
+		write('ZREM', q.ttl, member(m, id))
+	end
 	if m.i and remember > 0 then
-		call('HSET', q.idem, m.i, id .. ':' .. int(remember))
-		call('ZADD', q.ends, remember, 'i:' .. m.i)
+		write('HSET', q.idem, m.i, id .. ':' .. int(remember))
+		write('ZADD', q.ends, remember, 'i:' .. m.i)
 	elseif m.i then
-		call('HDEL', q.idem, m.i)
+		write('HDEL', q.idem, m.i)
 	end
-	if call('HINCRBY', q.prios, int(m.p), -1) <= 0 then
-		call('HDEL', q.prios, int(m.p))
-	end
+	count_prio(q, m.p, -1)
 end
 
 local function remembered(q, m, t)
@@ -524,14 +600,14 @@ local function accept(q, put)
 	m.ad = put.ad > 0 and put.ad or m.d
 	m.d = math.max(m.d, now)
 	m.e = ttl > 0 and now + ttl or 0
-	call('HSET', q.msg, put.id .. ':r', put.record)
-	call('ZADD', q.all, m.n, put.id)
-	call('HINCRBY', q.prios, int(m.p), 1)
+	write('HSET', q.msg, put.id .. ':r', put.record)
+	write('ZADD', q.all, m.n, put.id)
+	count_prio(q, m.p, 1)
 	if m.i then
-		call('HSET', q.idem, m.i, put.id .. ':0')
+		write('HSET', q.idem, m.i, put.id .. ':0')
 	end
 	if m.e > 0 then
-		call('ZADD', q.ttl, m.e, member(m, put.id))
+		write('ZADD', q.ttl, m.e, member(m, put.id))
 	end
 	settle(q, put.id, m, now)
 	return { put.id, m.n, m.ac, m.ad, m.e, most(q, m) }
@@ -629,10 +705,11 @@ end
 
 local function row(q, id, m, with_error)
 	local version, etag = fates.seen(q, id, m)
+	local texts = with_error and call('HMGET', q.msg, id .. ':r', id .. ':e') or
+		{ call('HGET', q.msg, id .. ':r') }
 
 	return { id, m.s, m.p, m.d, m.n, m.a, m.x, most(q, m), m.t or 0, m.u or 0, m.c or 0, m.e,
-		m.g, m.r or 0, m.ac, m.ad, call('HGET', q.msg, id .. ':r') or '',
-		with_error and call('HGET', q.msg, id .. ':e') or '', version, etag }
+		m.g, m.r or 0, m.ac, m.ad, texts[1] or '', texts[2] or '', version, etag }
 end
 
 -- ---- Claim ----
@@ -716,7 +793,7 @@ end
 local function held(q, id, token, t)
 	local m = load(q, id)
 
-	if not m or m.b then
+	if not m or is_set_aside(q, id) then
 		return nil, ENOTFOUND
 	end
 	if m.s ~= LEASED or m.u <= t then
@@ -753,8 +830,8 @@ function settles.ack(q, it, t)
 	local claimed = m.c
 
 	if m.kp > 0 then
-		call('HSET', q.results, it.id, (it.has_text == 1 and '1' or '0') .. it.text)
-		call('ZADD', q.ends, now + m.kp, 'r:' .. it.id)
+		write('HSET', q.results, it.id, (it.has_text == 1 and '1' or '0') .. it.text)
+		write('ZADD', q.ends, now + m.kp, 'r:' .. it.id)
 	end
 	finish(q, it.id, m, now)
 	return { OK, now, 0, claimed }
@@ -831,7 +908,7 @@ end
 function settles.redrive(q, it)
 	local m = load(q, it.id)
 
-	if not m or m.s ~= DEAD or m.b then
+	if not m or m.s ~= DEAD or is_set_aside(q, it.id) then
 		return { ENOTFOUND }
 	end
 	if is_away(q, m.k) or (m.k and q.lives ~= '' and not has_line(q, m.k)) then
@@ -848,7 +925,7 @@ end
 function settles.delete(q, it)
 	local m = load(q, it.id)
 
-	if not m or m.b then
+	if not m or is_set_aside(q, it.id) then
 		return { ENOTFOUND }
 	end
 	if m.s == LEASED then
@@ -979,7 +1056,7 @@ local function purge(queues)
 	if q.batch then
 		return { -1 }
 	end
-	limit = limit ~= '0' and limit or call('GET', q.counter) or '0'
+	limit = limit ~= '0' and limit or int(counter(q))
 	local found = call('ZRANGEBYSCORE', q.all, '(' .. last, limit, 'WITHSCORES', 'LIMIT', 0, max)
 
 	for i = 1, #found, 2 do
