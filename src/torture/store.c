@@ -64,11 +64,13 @@ become(const struct store *s)
 	_exit(NO_PROGRAM);
 }
 
-int
-store_start(struct store *s, struct slu_err *err)
+/* SLU_EDOWN; *ended: it did so by itself. */
+static int
+try_start(struct store *s, bool *ended, struct slu_err *err)
 {
 	int status;
 
+	*ended = false;
 	s->pid = fork();
 	if (s->pid == 0)
 		become(s);
@@ -76,6 +78,7 @@ store_start(struct store *s, struct slu_err *err)
 		if (answers(s))
 			return 0;
 		if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
+			*ended = true;
 			s->pid = 0;
 			return slu_fail(err, SLU_EDOWN, "redis-server %s",
 					WIFEXITED(status) && WEXITSTATUS(status) == NO_PROGRAM
@@ -86,6 +89,17 @@ store_start(struct store *s, struct slu_err *err)
 	}
 	store_kill(s);
 	return slu_fail(err, SLU_EDOWN, "redis-server does not answer");
+}
+
+/* Redis mends a file that ends inside a transaction; but if it is not the last one, it ends then,
+ * and wants to be started again. */
+int
+store_start(struct store *s, struct slu_err *err)
+{
+	bool ended;
+	int rc = try_start(s, &ended, err);
+
+	return rc && ended ? try_start(s, &ended, err) : rc;
 }
 
 void

@@ -62,7 +62,10 @@ note_weak(struct redis *r)
 		if (node->met && *node->weak && counts && r->outer.lane == 0 && r->outer.log)
 			log_warn(r->outer.log, "redis may lose what was accepted",
 				 F_STR("address", node->address), F_STR("why", node->weak));
-		node->met = false;
+		if (node->mended && r->outer.log)
+			log_info(r->outer.log, "redis has started anew and rewrites its append-only file",
+				 F_STR("address", node->address));
+		node->met = node->mended = false;
 		if (*node->weak && counts && n < REDIS_WEAK) {
 			r->weak[n].name = "weak_persistence";
 			(void)snprintf(r->weak[n++].text, sizeof r->weak[0].text,

@@ -196,6 +196,25 @@ judge(struct rnode *n, const redisReply *info)
 	n->met = true;
 }
 
+/*
+ * C4: a server that was killed while it wrote what a script had done may have cut its file
+ * inside of that; then the next start but one does half of the script. A rewrite, of which
+ * there was none since it started, begins a new file. Who may not ask for it is told nothing.
+ */
+static void
+mend_file(struct rnode *n, const redisReply *info)
+{
+	redisReply *reply = NULL;
+
+	if (!says(info, "aof_enabled:1") || !says(info, "aof_last_rewrite_time_sec:-1") ||
+	    !says(info, "aof_rewrite_in_progress:0"))
+		return;
+	n->mended = rnode_ask(n, (const struct slice[]){ SLICE("BGREWRITEAOF") }, 1, &reply, NULL) == 0 &&
+		    reply->type != REDIS_REPLY_ERROR;
+	if (reply)
+		freeReplyObject(reply);
+}
+
 /* Connect, and learn what it is. Who may not ask takes it for a server of its own. */
 static int
 meet(struct rnode *n, bool *is_cluster, struct slu_err *err)
@@ -211,8 +230,10 @@ meet(struct rnode *n, bool *is_cluster, struct slu_err *err)
 		rc = slu_fail(err, SLU_EDOWN, "redis %s is a replica", n->address);
 		rwire_close(&n->wire);
 	}
-	if (!rc)
+	if (!rc) {
+		mend_file(n, info);
 		judge(n, info);
+	}
 	if (info)
 		freeReplyObject(info);
 	return rc;

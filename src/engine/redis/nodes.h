@@ -15,6 +15,8 @@
  *      tried again, whatever is for it fails at once. 100 ms, then twice as long each time,
  *      up to 5 s; and a try may take a second, no more. The others are not touched by it.
  *  C3  A table is asked for between calls, never while answers are owed.
+ *  C4  A server that has not rewritten its append-only file since it started is asked to, before
+ *      anything else: what it was cut off in must not come back later.
  *
  * Owned by one thread.
  */
@@ -36,6 +38,7 @@ struct rnode {
 	bool loaded;           /* it has the script */
 	bool listed;           /* it is in the table */
 	bool met;              /* anew, since somebody has looked */
+	bool mended;           /* C4, likewise */
 	char weak[RNODE_WEAK]; /* why its answers are not on disk when they are given; or "" */
 
 	/* C2 */
