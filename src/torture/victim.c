@@ -14,6 +14,10 @@
 
 #include "torture/victim_disk.h"
 
+enum {
+	START_TRIES = 3
+};
+
 #define READY_TIME (30 * SLU_SEC) /* it tries its stores again each 5 s at least */
 
 /* --- what it says ----------------------------------------------------------------- */
@@ -101,11 +105,17 @@ begin_life(struct victim *v)
 	publish(v);
 }
 
+/* A node whose store is on a busy disk may have waited too long for it: who runs one starts it
+ * again, and so is it done here. */
 int
 victim_start(struct victim *v, struct slu_err *err)
 {
-	const int rc = served_start(&v->served, err);
+	int rc = served_start(&v->served, err);
 
+	for (unsigned i = 1; rc == SLU_EDOWN && i < START_TRIES; i++) {
+		served_kill(&v->served);
+		rc = served_start(&v->served, err);
+	}
 	if (!rc)
 		begin_life(v);
 	return rc;
