@@ -45,22 +45,7 @@ system_wait(struct clock *c, pthread_cond_t *cond, pthread_mutex_t *mtx,
 	if (until == SLU_NEVER)
 		pthread_cond_wait(cond, mtx);
 	else
-		pthread_cond_timedwait(cond, mtx, &ts);
-}
-
-int
-clock_cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-	int rc;
-
-	rc = pthread_condattr_init(&attr);
-	if (rc)
-		return rc;
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	rc = pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-	return rc;
+		pthread_cond_clockwait(cond, mtx, CLOCK_MONOTONIC, &ts);
 }
 
 static const struct clock_ops system_ops = {

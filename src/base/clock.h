@@ -60,9 +60,6 @@ clock_wait(struct clock *c, pthread_cond_t *cond, pthread_mutex_t *mtx,
 	c->ops->wait(c, cond, mtx, until);
 }
 
-/* A condition variable that clock_wait may use: timed on CLOCK_MONOTONIC. */
-int clock_cond_init(pthread_cond_t *cond);
-
 /* a + b without overflow: SLU_NEVER is more than any moment. Both >= 0. */
 static inline slu_time
 time_add(slu_time a, slu_time b)

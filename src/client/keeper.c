@@ -63,7 +63,7 @@ keeper_start(struct keeper *k, struct slu_err *err)
 {
 	*k = (struct keeper){ 0 };
 	pthread_mutex_init(&k->mtx, NULL);
-	clock_cond_init(&k->changed);
+	pthread_cond_init(&k->changed, NULL);
 	list_init(&k->items);
 	if (pthread_create(&k->thread, NULL, keeper_main, k) == 0)
 		return 0;

@@ -121,7 +121,7 @@ slu_service_new(struct slu_service **out, struct slu_client *client,
 	}
 	s->client = client;
 	pthread_mutex_init(&s->mtx, NULL);
-	clock_cond_init(&s->changed);
+	pthread_cond_init(&s->changed, NULL);
 	if (n == 0 || n > CONSUMERS_MAX)
 		rc = slu_fail(err, SLU_EINVAL, "%zu consumers; a service has 1 to %d", n, CONSUMERS_MAX);
 	for (size_t i = 0; i < n && !rc; i++) {

@@ -121,7 +121,7 @@ executor_start_on(struct slu_executor **out, const struct slu_executor_config *c
 	if (!ex)
 		return slu_fail(err, SLU_ENOMEM, "no memory for an executor");
 	pthread_mutex_init(&ex->mtx, NULL);
-	clock_cond_init(&ex->ended);
+	pthread_cond_init(&ex->ended, NULL);
 	ex->shared.clock = clock;
 	ex->shared.executor = ex;
 	ex->shared.ended = worker_ended;
@@ -247,7 +247,7 @@ barrier_new(void)
 	if (!b)
 		return NULL;
 	pthread_mutex_init(&b->mtx, NULL);
-	clock_cond_init(&b->cond);
+	pthread_cond_init(&b->cond, NULL);
 	b->refs = 1;
 	return b;
 }

@@ -5,7 +5,7 @@ inbox_init(struct inbox *in, struct clock *clock, struct slu_err *err)
 {
 	*in = (struct inbox){ .clock = clock };
 	list_init(&in->mail);
-	if (clock_cond_init(&in->wake))
+	if (pthread_cond_init(&in->wake, NULL))
 		return slu_fail(err, SLU_EDOWN, "inbox: no condition variable");
 	pthread_mutex_init(&in->mtx, NULL); /* cannot fail with these attributes */
 	return 0;

@@ -90,8 +90,8 @@ lane_open(struct lane *l, struct lane_shared *shared, uint32_t index,
 	l->capacity = shared->config.queue_size;
 	l->random = first_dice(shared->clock, index);
 	pthread_mutex_init(&l->mtx, NULL);
-	clock_cond_init(&l->work);
-	clock_cond_init(&l->room);
+	pthread_cond_init(&l->work, NULL);
+	pthread_cond_init(&l->room, NULL);
 	if (open_slots(l)) {
 		lane_release(l);
 		return slu_fail(err, SLU_ENOMEM, "no memory for shard %u of %u tasks",

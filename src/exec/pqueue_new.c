@@ -63,8 +63,8 @@ init_locks(struct slu_pqueue *q)
 	int rc;
 
 	rc = pthread_mutex_init(&q->mtx, NULL);
-	rc |= clock_cond_init(&q->work);
-	rc |= clock_cond_init(&q->drained);
+	rc |= pthread_cond_init(&q->work, NULL);
+	rc |= pthread_cond_init(&q->drained, NULL);
 	assert(rc == 0); /* none of them needs anything */
 }
 

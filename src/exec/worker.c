@@ -118,7 +118,7 @@ slu_worker_new(struct slu_worker **out, const struct slu_worker_config *config,
 	fill_defaults(&w->config);
 	w->clock = pqueue_clock(config->queue);
 	pthread_mutex_init(&w->mtx, NULL);
-	clock_cond_init(&w->ended);
+	pthread_cond_init(&w->ended, NULL);
 	rc = open_parts(w, err);
 	if (rc) {
 		slu_worker_free(w);
