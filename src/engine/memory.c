@@ -16,7 +16,7 @@
 struct piece {
 	_Atomic uint32_t refs;
 	uint32_t size;
-	bool message;     /* the record of one, not of a document, nor a text */
+	bool has_idem;    /* the record of a message that has an idempotency key */
 	struct list node; /* of all that the ledger names; the shard's thread's */
 	char bytes[];
 };
@@ -83,7 +83,7 @@ piece_new(struct memory *m, size_t size, uint64_t *where)
 	}
 	atomic_init(&p->refs, 1);
 	p->size = (uint32_t)size;
-	p->message = false;
+	p->has_idem = false;
 	*where = (uint64_t)h + 1;
 	*slot_at(m, *where) = p;
 	list_append(&m->named, &p->node);
@@ -122,7 +122,7 @@ memory_drop(void *arg, uint64_t where)
 	const struct piece *p = *slot_at(m, where);
 	struct message msg;
 
-	if (p->message && !message_decode((struct slice){ p->bytes, p->size }, &msg, NULL))
+	if (p->has_idem && !message_decode((struct slice){ p->bytes, p->size }, &msg, NULL))
 		know_key(m, ledger_queue_find(m->clerk.ledger, msg.space, msg.queue), msg.id,
 			 msg.idem);
 	list_remove(&(*slot_at(m, where))->node);
@@ -141,7 +141,7 @@ memory_keep_message(struct clerk *k, const struct message *msg, struct change *c
 	if (!p)
 		return slu_fail(err, SLU_ENOMEM, "no memory for message %" PRIu64, msg->id);
 	message_encode(msg, p->bytes);
-	p->message = true;
+	p->has_idem = msg->idem.n > 0;
 	return 0;
 }
 
