@@ -293,6 +293,28 @@ def test_without_a_word_of_shards_all_is_as_it_was(tmp_path):
         assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["0", "1", "disk"]
 
 
+@pytest.mark.parametrize("text", ["", "sharding: {enabled: false}\n"], ids=["unset", "off"])
+def test_nothing_tells_of_shards_where_there_are_none(tmp_path, stores, text):
+    """SH-106: answers, labels of metrics and keys are those of a server that knows of no shards."""
+    prefix = f"p{next(numbers)}"
+    with Node(tmp_path, text, "--redis-address", stores[0].address, "--redis-prefix", prefix,
+              engine="redis") as node:
+        node.enqueue({"text": "x", "key": "k", "idempotency_key": "i"}, {"text": "y", "delay": "1h"})
+        node.ack(node.take())
+        queue, space = node.here(), {"namespace": node.namespace}
+        for path, params in (("/stats", queue), ("/peek", queue), ("/v1/admin/queue", queue),
+                             ("/topics", space), ("/v1/admin/queues", space)):
+            answer = node.get(path, **params)
+            assert answer.status == 200 and "shard" not in answer.text, answer
+        assert node.get("/readyz").body == {"status": "ready"}
+        text = node.get("/metrics").text
+        assert "sluice_shard_map_info{" not in text and 'lane="' not in text
+        assert node.metric('sluice_messages_accepted_total{shard="0"}') == 2
+        assert node.metric('sluice_queue_messages{namespace="test",topic="mail",state="delayed"}') == 1
+        keys = re.findall(rf"{prefix}:q:\S+", stores[0].command("KEYS", prefix + ":*"))
+        assert keys and all(re.fullmatch(rf"{prefix}:q:mail:test:\w+(:\d+)?", k) for k in keys), keys
+
+
 def test_what_is_kept_is_there_after_a_restart(tmp_path, shards):
     with Node(tmp_path, mapped(shards)) as node:
         for topic in ("render", "email", "archive"):
