@@ -38,8 +38,21 @@ struct state {
 	struct slu_err err;
 };
 
+/* A queue; or the lock keys, which live in one that nobody else can name. */
+static int
+param_read_command(const struct param *p, struct param_text text, void *place,
+		   struct slu_err *err)
+{
+	const struct slice name = { text.p, text.n };
+
+	if (!slice_eq(name, SLICE(LOCK_QUEUE)))
+		return param_read_name(p, text, place, err);
+	*(struct slice *)place = name;
+	return 0;
+}
+
 static const struct param move_params[] = {
-	PARAM(name, struct state, command, .required = true),
+	PARAM(command, struct state, command, .required = true),
 	PARAM(name, struct state, tenant),
 	PARAM(name, struct state, from, .required = true),
 	PARAM(name, struct state, to, .required = true),

@@ -448,17 +448,18 @@ tell(struct move *mv, struct move_told *out, struct slu_err *err)
 	return 0;
 }
 
+/* *more: the time was over before there was nothing to take. */
 static int
-move_all(struct move *mv, const struct move_ask *ask, struct move_told *out,
+move_all(struct move *mv, const struct move_ask *ask, struct move_told *out, bool *more,
 	 struct slu_err *err)
 {
-	bool more = true;
 	int rc = finish_both(mv, out, err);
 
 	if (!rc)
 		rc = set_marks(mv, err);
-	while (!rc && more) {
-		rc = carry_batch(mv, ask, out, &more, err);
+	*more = true;
+	while (!rc && *more) {
+		rc = carry_batch(mv, ask, out, more, err);
 		if (clock_boot(mv->b->clock) >= mv->until)
 			break;
 	}
@@ -481,6 +482,7 @@ mover_move(struct broker *b, const struct move_ask *asked, struct move_told *out
 		.until = clock_boot(b->clock) + ask.budget,
 	};
 	struct slu_err ignored;
+	bool more;
 	int rc;
 
 	*out = (struct move_told){ 0 };
@@ -493,23 +495,24 @@ mover_move(struct broker *b, const struct move_ask *asked, struct move_told *out
 		ask.batch = MOVER_BATCH;
 	if (ask.dry)
 		return tell(&mv, out, err);
-	rc = move_all(&mv, &ask, out, err);
+	rc = move_all(&mv, &ask, out, &more, err);
 	if (rc)
 		(void)tell(&mv, out, &ignored); /* the first failure says more */
-	return rc ? rc : tell(&mv, out, err);
+	else
+		rc = tell(&mv, out, err);
+	out->done = out->done && !more; /* lock keys are not counted: they are taken, or none is left */
+	return rc;
 }
 
 /* ---- Namespaces ---- */
 
 static int
-each_of_page(const struct op *op, struct slice queue, int (*each)(void *arg, struct slice space),
-	     void *arg)
+each_of_page(const struct op *op, int (*each)(void *arg, struct slice space), void *arg)
 {
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < op->n_queues; i++)
-		if (slice_eq(slice_of(op->queues[i].name), queue))
-			rc = each(arg, slice_of(op->queues[i].space));
+		rc = each(arg, slice_of(op->queues[i].space));
 	return rc;
 }
 
@@ -517,7 +520,7 @@ static int
 each_of_lane(struct broker *b, uint32_t lane, struct slice queue,
 	     int (*each)(void *arg, struct slice space), void *arg, struct slu_err *err)
 {
-	const struct move mv = { .b = b };
+	const struct move mv = { .b = b, .queue = queue };
 	struct op_queue *const room = mem_array(PAGE_QUEUES, sizeof *room);
 	uint64_t cursor = (uint64_t)lane << BROKER_CURSOR_BITS;
 	int rc = room ? 0 : slu_fail(err, SLU_ENOMEM, "no memory for a page of queues");
@@ -533,7 +536,7 @@ each_of_lane(struct broker *b, uint32_t lane, struct slice queue,
 		cursor = w.op.cursor;
 		wait_release(&w);
 		if (!rc)
-			rc = each_of_page(&w.op, queue, each, arg);
+			rc = each_of_page(&w.op, each, arg);
 		if (cursor >> BROKER_CURSOR_BITS != lane || (cursor & 0xffffffffffff) == 0)
 			break;
 	}

@@ -340,6 +340,21 @@ locks_after(const struct locks *l, struct slice space, struct slice key)
 	return lock && slice_eq(lock->space, space) ? lock : NULL;
 }
 
+/* No name has a zero in it, so what comes after the name with one is of other namespaces. */
+const struct lock *
+locks_space_after(const struct locks *l, struct slice space)
+{
+	char text[LOCK_KEY_MAX + 1] = "";
+	const struct lock_id it = { .space = { text, space.n + 1 } };
+	uint32_t h;
+
+	assert(space.n <= LOCK_KEY_MAX);
+	if (space.n)
+		memcpy(text, space.p, space.n);
+	h = tree_after(&l->order, &it);
+	return h == SLAB_NONE ? NULL : locks_entry(l, h)->lock;
+}
+
 /* An entry that is in use has a lock. */
 const struct lock *
 locks_scan(const struct locks *l, uint32_t *cursor)

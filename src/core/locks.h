@@ -224,6 +224,9 @@ const struct lock *locks_of_message(const struct locks *l, uint64_t id);
  * bytes; NULL: no more. Not those of messages. */
 const struct lock *locks_after(const struct locks *l, struct slice space, struct slice key);
 
+/* The first key of the namespace that comes after that one (n 0: the first), in the same order. */
+const struct lock *locks_space_after(const struct locks *l, struct slice space);
+
 /* All, in no order; *cursor is 0 at first and LOCKS_END after the last, with NULL. */
 #define LOCKS_END UINT32_MAX
 const struct lock *locks_scan(const struct locks *l, uint32_t *cursor);

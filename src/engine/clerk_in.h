@@ -66,9 +66,14 @@ int clerk_add_states(struct clerk *k, struct op *op, const struct lock *lock,
 		     struct slu_err *err);
 uint64_t clerk_record_size(struct clerk *k, uint64_t where);
 
-/* clerk_move_lock.c: the keys of LOCK_QUEUE. Set the next ones aside; answer a page of them;
- * their names, for whoever ends the batch. */
+/* Make a queue, if there is none: of the op's spelling. */
+int clerk_open_queue(struct clerk *k, const struct op *op, struct slice space, struct slice name,
+		     uint32_t *out, struct slu_err *err);
+
+/* clerk_move_lock.c: the keys of LOCK_QUEUE. Let the ledger know of those that have some; set
+ * the next ones aside; answer a page of them; their names, for whoever ends the batch. */
 bool clerk_has_locks(const struct op *op);
+int clerk_open_locks(struct clerk *k, const struct op *op, struct slu_err *err);
 int clerk_take_locks(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err);
 int clerk_show_locks(struct clerk *k, struct op *op, uint32_t n, struct slu_err *err);
 void clerk_name_locks(const struct clerk *k, const struct op *op, struct buf *out);

@@ -251,6 +251,15 @@ clerk_stats(struct clerk *k, struct op *op)
 		add_queue(k, op, queue);
 }
 
+static bool
+is_asked_for(const struct ledger_queue_view *v, const struct op *op, uint32_t space)
+{
+	if (op->space.n && v->space != space)
+		return false;
+	return op->queue.n ? slice_eq(slice_of(v->name), op->queue)
+			   : !slice_eq(slice_of(v->name), SLICE(LOCK_QUEUE));
+}
+
 void
 clerk_topics(struct clerk *k, struct op *op)
 {
@@ -259,12 +268,18 @@ clerk_topics(struct clerk *k, struct op *op)
 	uint32_t queue = op->cursor ? (uint32_t)(op->cursor - 1) : SLAB_NONE;
 	struct ledger_queue_view v;
 	uint32_t left = ENGINE_SCAN_MAX;
+	struct slu_err err = { 0 };
+	const int rc = !op->cursor && clerk_has_locks(op) ? clerk_open_locks(k, op, &err) : 0;
 
 	op->n_queues = 0;
 	op->cursor = 0;
+	if (rc) {
+		op_fail(op, rc, &err);
+		return;
+	}
 	while ((queue = ledger_queue_next(k->ledger, queue)) != SLAB_NONE) {
 		ledger_queue_get(k->ledger, queue, &v);
-		if ((op->space.n == 0 || v.space == space) && !slice_eq(slice_of(v.name), SLICE(LOCK_QUEUE)))
+		if (is_asked_for(&v, op, space))
 			add_queue(k, op, queue);
 		if (--left == 0 || op->n_queues == op->max_queues) {
 			op->cursor = queue + 1ull;

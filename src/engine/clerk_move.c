@@ -19,9 +19,9 @@ _Static_assert((int)MOVE_SHARD == (int)LEDGER_SHARD, "a shard's name is as long 
 
 /* ---- Marks: V1 ---- */
 
-static int
-open_queue(struct clerk *k, const struct op *op, struct slice space, struct slice name,
-	   uint32_t *out, struct slu_err *err)
+int
+clerk_open_queue(struct clerk *k, const struct op *op, struct slice space, struct slice name,
+		 uint32_t *out, struct slu_err *err)
 {
 	const int rc = ledger_queue_open_as(k->ledger, space, name, &op->as, out);
 
@@ -49,7 +49,7 @@ mark(struct clerk *k, const struct op *op, struct slice space, struct slice name
 		return slu_fail(err, SLU_EINVAL, "a shard's name has at most %d bytes",
 				MOVE_SHARD - 1);
 	if (queue == SLAB_NONE)
-		rc = open_queue(k, op, space, name, &queue, err);
+		rc = clerk_open_queue(k, op, space, name, &queue, err);
 	if (!rc)
 		rc = ledger_mark(k->ledger, queue, &say, k->now, &c);
 	if (rc || c.kind == CHANGE_NONE)
@@ -522,7 +522,7 @@ step_take(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 	if (op->max_rows == 0)
 		return slu_fail(err, SLU_EINVAL, "a batch has one row or more");
 	if (queue == SLAB_NONE && clerk_has_locks(op)) /* there may be keys all the same */
-		rc = open_queue(k, op, op->space, op->queue, &queue, err);
+		rc = clerk_open_queue(k, op, op->space, op->queue, &queue, err);
 	if (rc || queue == SLAB_NONE)
 		return rc;
 	if (!has_batch(k, queue)) {

@@ -10,6 +10,19 @@ clerk_has_locks(const struct op *op)
 	return slice_eq(op->queue, SLICE(LOCK_QUEUE));
 }
 
+/* Until they move it has no need to. */
+int
+clerk_open_locks(struct clerk *k, const struct op *op, struct slu_err *err)
+{
+	const struct lock *lock = locks_space_after(k->locks, (struct slice){ 0 });
+	uint32_t queue;
+	int rc = 0;
+
+	for (; lock && !rc; lock = locks_space_after(k->locks, lock->space))
+		rc = clerk_open_queue(k, op, lock->space, SLICE(LOCK_QUEUE), &queue, err);
+	return rc;
+}
+
 static void
 put_name(struct buf *names, struct slice key)
 {

@@ -57,7 +57,8 @@ enum op_verb {
 	OP_LIST,       /* messages by state, page by page */
 	OP_RESULT,     /* of a message that was acked; may wait */
 	OP_STATS,      /* of one queue */
-	OP_TOPICS,     /* of all queues, page by page */
+	OP_TOPICS,     /* of all queues, page by page; queue: of those of that name, and of
+			* LOCK_QUEUE only so */
 	OP_PURGE,      /* all of a queue that is neither leased nor dead */
 	OP_PAUSE,      /* a queue that exists: policy.paused alone is set, or cleared */
 	OP_POLICY_GET, /* a queue that nobody used has the default one */

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from locked import commit, public
 from redis import Redis
 from served import SLUICED, Server, texts, until
 
@@ -69,6 +70,9 @@ class Node(Server):
     def holds(self, shard, other, topic="q"):
         """How many messages of it a shard has."""
         return self.migrate(topic, shard, other, "--dry-run")["left"]
+
+    def lock_keys(self, shard):
+        return self.metric(f'sluice_lock_keys{{shard="{shard}",lane="0"}}')
 
     def drain(self, **params):
         """All that can be had now, acked, by text."""
@@ -167,6 +171,23 @@ def test_what_is_asked_for_is_what_moves(tmp_path, shards):
         assert node.holds("default", "blue", "other") == 2
         assert "there is no shard nowhere" in node.migrate("q", "red", "nowhere", code=3)
         assert "that is no move" in node.migrate("q", "red", "red", code=1)
+
+
+@pytest.mark.parametrize("source,target", [("red", "blue"), ("disk", "red"), ("fast", "disk")])
+def test_lock_keys_of_every_namespace_move(tmp_path, shards, source, target):
+    """SH-65: they are the queue `.locks`, which no list of queues shows."""
+    with Node(tmp_path, mapped(shards, ".locks", source)) as node:
+        for node.namespace in ("one", "one-more", "two"):
+            for key in ("a", "b/c"):
+                commit(node, key, {"of": node.namespace})
+        plan = node.migrate(".locks", source, target, "--dry-run")
+        assert sorted(q["namespace"] for q in plan["queues"]) == ["one", "one-more", "two"]
+        assert (node.lock_keys(source), node.lock_keys(target)) == (6, 0)
+        assert node.migrate(".locks", source, target, "--batch-size", "1", "--verify")["done"]
+        assert (node.lock_keys(source), node.lock_keys(target)) == (0, 6)
+        for node.namespace in ("one", "one-more", "two"):
+            assert public(node, "b/c").body == {"of": node.namespace}
+            assert node.get("/topics", namespace=node.namespace).body["topics"] == []
 
 
 def test_what_is_leased_is_waited_for_or_taken_away(tmp_path, shards):

@@ -344,6 +344,41 @@ CASE(keys_are_listed_in_order_page_by_page)
 	CHECK_STR("a a/1 a/2 z ", all);
 }
 
+/* Whoever moves them, SH-65, asks for LOCK_QUEUE; nobody else is told. */
+CASE(namespaces_that_have_keys_are_told_to_who_asks_for_them)
+{
+	static const char *const spaces[] = { "b", "a", "ab", "b" };
+	char all[64] = "";
+	struct held a;
+
+	rig_put(r, "q", NULL);
+	EACH(i, spaces) {
+		rig_op(&a.op, OP_ACQUIRE, spaces[i], LOCK_QUEUE);
+		a.op.lock.key = slice_of(i ? "k" : "other");
+		a.op.lock.owner = slice_of("me");
+		CHECK_EQ(0, rig_do(r, &a.op));
+	}
+	rig_reopen(r);
+	rig_op(&a.op, OP_TOPICS, "", LOCK_QUEUE);
+	a.op.queues = r->queues;
+	a.op.max_queues = 2;
+	do {
+		CHECK_EQ(0, rig_do(r, &a.op));
+		for (uint32_t i = 0; i < a.op.n_queues; i++) {
+			CHECK_STR(LOCK_QUEUE, r->queues[i].name);
+			snprintf(all + strlen(all), sizeof all - strlen(all), "%.9s ", r->queues[i].space);
+		}
+	} while (a.op.cursor);
+	CHECK_EQ(strlen("a ab b "), strlen(all), "each once");
+	CHECK(strstr(all, "a ") && strstr(all, "ab ") && strstr(all, "b "));
+	rig_op(&a.op, OP_TOPICS, "", "");
+	a.op.queues = r->queues;
+	a.op.max_queues = 9;
+	CHECK_EQ(0, rig_do(r, &a.op));
+	CHECK_EQ(1, a.op.n_queues);
+	CHECK_STR("q", r->queues[0].name);
+}
+
 CASE(namespaces_do_not_see_each_other)
 {
 	struct held a;

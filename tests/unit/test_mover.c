@@ -452,6 +452,31 @@ TEST(lock_keys_move_and_a_move_is_not_done_while_one_is_held)
 	broker_close(b);
 }
 
+/* Nobody counts them: that there is nothing to take says that all have moved. */
+TEST(a_move_of_lock_keys_is_not_done_when_its_time_is_over)
+{
+	const struct move_ask ask = { .queue = SLICE(LOCK_QUEUE), .batch = 1, .budget = 1 };
+	static const char *const keys[] = { "one", "two" };
+	struct move_told told;
+	struct call c;
+
+	start(&engine_memory, &engine_memory);
+	EACH(i, keys) {
+		lock(OP_ACQUIRE, &c, keys[i], "");
+		lock(OP_STATE_PUT, &c, keys[i], "");
+		lock(OP_RELEASE, &c, keys[i], "");
+	}
+	EACH(i, keys) {
+		told = move("a", "b", ask);
+		CHECK_EQ(1, told.taken);
+		CHECK(!told.done);
+	}
+	told = move("a", "b", ask);
+	CHECK_EQ(0, told.taken);
+	CHECK(told.done);
+	broker_close(b);
+}
+
 TEST(shards_that_are_none_are_refused)
 {
 	static const struct {

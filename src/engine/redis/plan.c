@@ -222,12 +222,15 @@ redis_make_queue(struct redis *r, const struct op *op, uint32_t *out, struct slu
 	return rc;
 }
 
-/* Is it a queue of the namespace, or (n 0) of any? Lock keys are not messages. */
+/* Is it one of those that the op names, by namespace, queue or neither? Lock keys are not messages:
+ * they are shown to who asks for them. */
 static bool
-is_shown(const struct rqueue *q, struct slice space)
+is_shown(const struct rqueue *q, const struct op *op)
 {
-	return strcmp(q->name, LOCK_QUEUE) != 0 &&
-	       (space.n == 0 || slice_eq(slice_of(q->space), space));
+	if (op->space.n && !slice_eq(slice_of(q->space), op->space))
+		return false;
+	return op->queue.n ? slice_eq(slice_of(q->name), op->queue)
+			   : strcmp(q->name, LOCK_QUEUE) != 0;
 }
 
 /* A queue that another node may have made meanwhile; SLAB_NONE: there is none. */
@@ -402,7 +405,7 @@ plan_topics(struct redis *r, struct op *op, struct slu_err *err)
 	op->n_queues = 0;
 	op->cursor = 0;
 	for (; !rc && h < r->queues.used; h++) {
-		if (!is_shown(rqueue_at(r, h), op->space))
+		if (!is_shown(rqueue_at(r, h), op))
 			continue;
 		rc = plan_one(r, op, h, &op->queues[op->n_queues++], err);
 		if (op->n_queues == op->max_queues) {
@@ -448,7 +451,7 @@ plan_list_all(struct redis *r, struct op *op, struct slu_err *err)
 	op->n_rows = 0;
 	while (h < r->queues.used && op->n_rows < op->max_rows && !rc && !op->rc) {
 		op->cursor = cursor;
-		if (is_shown(rqueue_at(r, h), op->space)) {
+		if (is_shown(rqueue_at(r, h), op)) {
 			rc = plan_one(r, op, h, NULL, err);
 			if (!rc)
 				rc = rcalls_run(r, err);
