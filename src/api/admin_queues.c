@@ -115,7 +115,7 @@ answer_one(struct ask *a)
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	write_queue(&w, &s->survey.sum);
-	survey_write_shards(&w, &s->survey);
+	survey_write_shards(&w, a, &s->survey);
 	json_out_object(&w, "policy");
 	flat_policy_encode(&a->op.policy, &w);
 	json_out_close(&w);

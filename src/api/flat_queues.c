@@ -37,7 +37,7 @@ answer_stats(struct ask *a)
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	flat_view_queue(&w, &v->sum);
-	survey_write_shards(&w, v);
+	survey_write_shards(&w, a, v);
 	gather_write(&w, a, &v->missing);
 	json_out_close(&w);
 	ask_reply(a, 200);

@@ -82,7 +82,7 @@ QUEUE_SHOWN = {
     **QUEUE,
     "since_start": record(COUNTS, {name: integer(minimum=0) for name in COUNTS}),
 }
-SHARDS = {  # where shards have names, or a topic is on several
+SHARDS = {  # where there are several: on which it is, or what of it on each
     "shard": string(),
     "shards": array(record(["shard", *STATES, "total"], {
         "shard": string(),

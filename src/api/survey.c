@@ -183,11 +183,21 @@ survey_refused(struct ask *a, const struct survey *s, const char *not_there)
 	return true;
 }
 
-void
-survey_write_shards(struct json_out *w, const struct survey *s)
+/* The lanes of one stand side by side. */
+static bool
+has_shards(const struct broker *b)
 {
-	if (s->n < 2)
+	return strcmp(broker_shard_name(b, 0), broker_shard_name(b, broker_shards(b) - 1)) != 0;
+}
+
+void
+survey_write_shards(struct json_out *w, const struct ask *a, const struct survey *s)
+{
+	if (s->n < 2) {
+		if (has_shards(a->api->broker))
+			json_out_str(w, "shard", slice_of(s->shard[0]));
 		return;
+	}
 	json_out_array(w, "shards");
 	for (unsigned i = 0; i < s->n; i++) {
 		json_out_object(w, NULL);
@@ -201,6 +211,6 @@ survey_write_shards(struct json_out *w, const struct survey *s)
 void
 survey_write_shard(struct json_out *w, const struct ask *a, const struct survey *s, uint32_t i)
 {
-	if (broker_map(broker_routes(a->api->broker)))
+	if (has_shards(a->api->broker))
 		json_out_str(w, "shard", slice_of(broker_shard_name(a->api->broker, s->lanes[i])));
 }

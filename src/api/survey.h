@@ -43,9 +43,9 @@ void survey_queues(struct ask *a, struct survey *s, struct slice space, uint64_t
 /* Refuse what has failed; a queue that is not there in these words. False: it has not. */
 bool survey_refused(struct ask *a, const struct survey *s, const char *not_there);
 
-/* Members of an object: the shards of a queue that is on several; on which the i-th of a
- * list is, where shards have names; and which are missing. */
-void survey_write_shards(struct json_out *w, const struct survey *s);
+/* Members of an object, where there are several shards: on which the queue is, or how much of it on
+ * each; and on which the i-th of a list is. */
+void survey_write_shards(struct json_out *w, const struct ask *a, const struct survey *s);
 void survey_write_shard(struct json_out *w, const struct ask *a, const struct survey *s,
 			uint32_t i);
 

@@ -7,6 +7,7 @@
 
 static const struct column queue_columns[] = {
 	{ "display_topic", "QUEUE", COLUMN_TEXT },
+	{ "shard", "SHARD", COLUMN_MAYBE },
 	{ "ready", "READY", COLUMN_NUMBER },
 	{ "delayed", "DELAYED", COLUMN_NUMBER },
 	{ "leased", "LEASED", COLUMN_NUMBER },
@@ -19,6 +20,7 @@ static const struct column queue_columns[] = {
 
 static const struct column topic_columns[] = {
 	{ "display_topic", "QUEUE", COLUMN_TEXT },
+	{ "shard", "SHARD", COLUMN_MAYBE },
 	{ "total", "MESSAGES", COLUMN_NUMBER },
 };
 

@@ -14,6 +14,7 @@
 static const struct column columns[] = {
 	{ "display_namespace", "NAMESPACE", COLUMN_TEXT },
 	{ "display_topic", "QUEUE", COLUMN_TEXT },
+	{ "shard", "SHARD", COLUMN_MAYBE },
 	{ "ready", "READY", COLUMN_NUMBER },
 	{ "delayed", "DELAYED", COLUMN_NUMBER },
 	{ "leased", "LEASED", COLUMN_NUMBER },
@@ -50,7 +51,8 @@ cli_queue_list(int argc, char **argv)
 	static const struct session_help help = {
 		.usage = "queue list [options]",
 		.text = "The queues of a namespace, or of all: how much is where, how long the oldest\n"
-			"ready message has been waiting, and whether the queue is paused.\n",
+			"ready message has been waiting, and whether the queue is paused. Where there\n"
+			"are several shards, on which it is: one that moves has a line for each.\n",
 		.examples = "  sluice queue list\n  sluice queue list --all\n"
 			    "  sluice queue list --json | jq 'select(.dead > 0)'\n",
 	};

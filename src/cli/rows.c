@@ -15,7 +15,7 @@ void
 rows_init(struct rows *r, struct session *s, const struct column *columns, unsigned n)
 {
 	const char *heads[TABLE_COLUMNS_MAX];
-	uint32_t right = 0;
+	uint32_t right = 0, hidden = 0;
 
 	*r = (struct rows){ .session = s, .columns = columns, .n_columns = n };
 	for (unsigned i = 0; i < n; i++) {
@@ -23,8 +23,10 @@ rows_init(struct rows *r, struct session *s, const struct column *columns, unsig
 		right |= (uint32_t)(columns[i].kind == COLUMN_NUMBER ||
 				    columns[i].kind == COLUMN_MILLIS)
 			 << i;
+		hidden |= (uint32_t)(columns[i].kind == COLUMN_MAYBE) << i;
 	}
 	table_init(&r->table, heads, n, right);
+	r->table.hidden = hidden;
 }
 
 void
@@ -128,6 +130,7 @@ read_row(struct rows *r, struct json *in)
 			continue;
 		cells[c - r->columns] = json_peek(in) == JSON_STRING ? json_text(in)
 								     : json_skip(in);
+		r->table.hidden &= ~(1u << (c - r->columns));
 	}
 	for (unsigned i = 0; i < r->n_columns; i++)
 		show(&r->table, &r->columns[i], cells[i]);

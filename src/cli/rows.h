@@ -15,6 +15,7 @@
 
 enum column_kind {
 	COLUMN_TEXT,
+	COLUMN_MAYBE,  /* text; the column is not shown if no row has any */
 	COLUMN_NUMBER, /* to the right */
 	COLUMN_MILLIS, /* a length of time in ms */
 	COLUMN_TIME,   /* a moment: shown as how long ago, or how long until then */

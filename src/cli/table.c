@@ -72,6 +72,8 @@ print_cell(const struct table *t, unsigned column, const char *cell, FILE *out)
 	const int pad = (int)(t->width[column] - width_of(cell));
 	const bool right = t->right >> column & 1;
 
+	if (t->hidden >> column & 1)
+		return;
 	if (column > 0)
 		fputs("  ", out);
 	if (right)

@@ -24,7 +24,8 @@ enum {
 
 struct table {
 	unsigned n;      /* columns */
-	uint32_t right;  /* bit a column */
+	uint32_t right;  /* bit a column, as in the next */
+	uint32_t hidden; /* not printed: neither the first nor the last */
 	unsigned cells;  /* so far; the heads are the first n */
 	struct buf text; /* of all cells, each with its end */
 	unsigned width[TABLE_COLUMNS_MAX];

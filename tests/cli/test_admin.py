@@ -93,6 +93,37 @@ def test_queues_are_listed_and_shown(cli):
     assert cli.try_("queue", "show", "nosuch").returncode == 3
 
 
+def test_a_queue_is_listed_with_its_shard_where_there_are_several(cli, tmp_path):
+    """SH-102: with both, while it moves."""
+    text = ("sharding:\n  enabled: true\n  version: %d\n  defaultShard: one\n"
+            "  commandMappings: {b: %s}\n%sredis.shards:\n  one: {engine: memory}\n  two: {engine: memory}\n")
+    (tmp_path / "sluice.yaml").write_text(text % (1, "two", ""))
+    cli.push("a")
+    assert "SHARD" not in cli("queue", "list", "--all") + cli("stats") + cli("topics")
+    with Server(tmp_path / "data", "--config", str(tmp_path / "sluice.yaml"), engine="memory",
+                namespace="default") as server:
+        def tells(*words):
+            return subprocess.run([SLUICE, *words], check=True, capture_output=True, text=True, timeout=LIMIT,
+                                  env={**cli.env, "SLUICE_SERVER": "http://%s:%d" % server.address}).stdout
+
+        server.enqueue({}, topic="a")
+        server.enqueue({}, {}, topic="b")
+        assert re.findall(r"^default +(\w+) +(\w+) +(\d+) ", tells("queue", "list"), re.M) == [
+            ("a", "one", "1"), ("b", "two", "2")]
+        assert re.search(r"^NAMESPACE +QUEUE +SHARD +READY ", tells("queue", "list"))
+        assert re.search(r"^shard +two$", tells("queue", "show", "b"), re.M)
+        assert re.search(r"^b +two +2 ", tells("stats", "b"), re.M)
+        (tmp_path / "sluice.yaml").write_text(
+            text % (2, "one", "  previousShards: {commandMappings: {b: two}}\n"))
+        tells("admin", "reload")
+        server.enqueue({}, topic="b")
+        assert sorted(re.findall(r"^default +(b) +(\w+) +(\d+) ", tells("queue", "list"), re.M)) == [
+            ("b", "one", "1"), ("b", "two", "2")]
+        assert sorted(re.findall(r"^b +(\w+) +(\d+)$", tells("topics"), re.M)) == [("one", "1"), ("two", "2")]
+        assert re.findall(r"^shards +shard=(\w+) ready=(\d)", tells("queue", "show", "b"), re.M) == [
+            ("one", "1"), ("two", "2")]
+
+
 def test_shards_that_do_not_answer_are_named(cli, tmp_path):
     """SH-44: what is there is listed, and that something is missing is said."""
     file = tmp_path / "sluice.yaml"

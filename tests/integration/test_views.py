@@ -96,6 +96,9 @@ def test_lists_are_of_all_shards(three):
     assert not any("partial" in a for a in answers)
     assert set(queues(three, limit=1)[0]) == set(found)
     assert set(queues(three, "/topics", "topics", namespace="test", limit=2)[0]) == set(found)
+    for topic, name in found:
+        assert three.stats(topic=topic)["shard"] == name
+        assert three.get("/v1/admin/queue", **three.here(topic=topic)).body["shard"] == name
 
 
 def test_stats_and_depth_by_shard_equal_what_was_done(three):
@@ -143,6 +146,7 @@ def test_stats_add_up_over_the_shards_of_a_queue(three):
     stats = three.stats(topic="a")
     assert stats["ready"] == stats["total"] == 5
     assert [(s["shard"], s["ready"]) for s in stats["shards"]] == [("blue", 2), ("red", 3)]
+    assert "shard" not in stats
     found, _ = queues(three)
     assert found["a", "blue"]["ready"] == 2 and found["a", "red"]["ready"] == 3
     assert three.get("/v1/admin/queue", **three.here(topic="a")).body["ready"] == 5
