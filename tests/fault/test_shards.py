@@ -1,6 +1,5 @@
 """Several nodes, several shards, and one of them in trouble: what is hurt is its own."""
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 
-from faults import Server, until
+from faults import until  # which knows where the next is
+import served
 from redis import Redis
 from served import texts
 
@@ -46,19 +46,10 @@ def settings(version, mapping, stores, former=None, default="red", enabled="true
                 for name, s in stores.items()))
 
 
-class Node(Server):
+class Node(served.Node):
     def __init__(self, folder, text, number=0):
         folder.mkdir(parents=True, exist_ok=True)
-        self.file = folder / "sluice.yaml"
-        self.file.write_text(text)
-        super().__init__(folder / "data", "--config", str(self.file), "--node-id", str(number),
-                         engine="memory")
-
-    def reload(self, text):
-        self.file.write_text(text)
-        n = self.said().count("reloaded")
-        self.process.send_signal(signal.SIGHUP)
-        until(lambda: self.said().count("reloaded") > n)
+        super().__init__(folder, text, "--node-id", str(number))
 
 
 @pytest.fixture(scope="module")

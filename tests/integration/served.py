@@ -9,15 +9,18 @@ Every call answers (status, body) or, where it must succeed, the body.
 """
 import base64
 import http.client
+import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
 import urllib.parse
+from contextlib import contextmanager
 
 SLUICED = os.environ["SLUICED"]
 START = 60  # seconds; the sanitizers are slow
@@ -217,6 +220,62 @@ class Server:
             if name == line:
                 return float(value)
         raise KeyError(line)
+
+
+class Node(Server):
+    """One whose settings are in a file, which can be changed."""
+
+    def __init__(self, folder, text, *options, data="data", engine="memory"):
+        self.file = folder / f"{data}.yaml"
+        self.write(text)
+        super().__init__(folder / data, "--config", str(self.file), *options, engine=engine)
+
+    def __exit__(self, *why):
+        super().__exit__(*why)
+        shutil.rmtree(self.folder, ignore_errors=True)  # a log is 256 MiB of prepared disk
+
+    def write(self, text):
+        self.file.write_text(text)
+
+    def reload(self, text, word="reloaded"):
+        """The file is this now: wait until the server has said so."""
+        self.write(text)
+        n = self.said().count(word)
+        self.process.send_signal(signal.SIGHUP)
+        until(lambda: self.said().count(word) > n)
+
+
+@contextmanager
+def several(make):
+    """start(...) is make(n, ...), n from 0 on; those that run at the end are killed."""
+    started = []
+
+    def start(*args, **named):
+        started.append(make(len(started), *args, **named))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for server in started:
+            if server.process.poll() is None:
+                server.kill()
+
+
+prefixes = (f"t{n}" for n in itertools.count(1))
+
+
+def on_redis(folder, address):
+    """Several that share a prefix there, which nobody else has."""
+    shared = next(prefixes)
+
+    def make(n, *options, address=address, prefix=shared):
+        server = Server(folder / f"node{n}", "--redis-address", address, "--redis-prefix", prefix,
+                        "--node-id", str(n), *options, engine="redis")
+        server.prefix = prefix
+        return server
+
+    return several(make)
 
 
 def texts(messages):

@@ -1,17 +1,16 @@
 """A queue moves from shard to shard: `sluice admin migrate-shard`, and what goes on meanwhile."""
 import json
 import os
-import shutil
-import signal
 import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
+import served
 from locked import commit, public
 from redis import Redis
-from served import SLUICED, Server, texts, until
+from served import SLUICED, texts, until
 
 SLUICE = str(Path(SLUICED).parent / "sluice")
 
@@ -42,22 +41,7 @@ def mapped(shards, command, shard, version=1, before=None):
             f"  commandMappings: {{{command}: {shard}}}\n{previous}{shards}")
 
 
-class Node(Server):
-    def __init__(self, folder, text, *options, data="data"):
-        self.file = folder / f"{data}.yaml"
-        self.file.write_text(text)
-        super().__init__(folder / data, "--config", str(self.file), *options, engine="memory")
-
-    def __exit__(self, *why):
-        super().__exit__(*why)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def reload(self, text):
-        self.file.write_text(text)
-        n = self.said().count("reloaded")
-        self.process.send_signal(signal.SIGHUP)
-        until(lambda: self.said().count("reloaded") > n)
-
+class Node(served.Node):
     def migrate(self, command, source, target, *options, code=0):
         """The command line's answer."""
         done = subprocess.run(

@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from lockd import Client  # noqa: E402
 from redis import Proxy, Redis  # noqa: E402
-from served import Refused, Server, texts, until  # noqa: E402
+from served import Refused, Server, on_redis, texts, until  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -21,22 +21,10 @@ def redis(tmp_path_factory):
 
 
 @pytest.fixture
-def node(redis, tmp_path, request):
+def node(redis, tmp_path):
     """node() starts a server on it: all of a test's share a prefix that no other has."""
-    started = []
-
-    def start(*options, address=None, prefix=None):
-        server = Server(tmp_path / f"node{len(started)}",
-                        "--redis-address", address or redis.address,
-                        "--redis-prefix", prefix or f"t{abs(hash(request.node.name)) % 10**8}",
-                        "--node-id", str(len(started)), *options, engine="redis")
-        started.append(server)
-        return server
-
-    yield start
-    for server in started:
-        if server.process.poll() is None:
-            server.kill()
+    with on_redis(tmp_path, redis.address) as start:
+        yield start
 
 
 def topics(server):

@@ -1,5 +1,4 @@
 """Queues in a Redis Cluster: every call goes to the master of its slot, wherever that is."""
-import itertools
 import re
 import signal
 import sys
@@ -13,9 +12,7 @@ from locked import acquire, ask, commit, refused
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from redis import Cluster, free_port  # noqa: E402
-from served import Refused, Server, texts, until  # noqa: E402
-
-numbers = itertools.count(1)
+from served import Refused, Server, on_redis, texts, until  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -29,21 +26,8 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def node(cluster, tmp_path):
-    started = []
-    prefix = f"t{next(numbers)}"
-
-    def start(*options, address=cluster.address):
-        server = Server(tmp_path / f"node{len(started)}", "--redis-address", address,
-                        "--redis-prefix", prefix, "--node-id", str(len(started)), *options,
-                        engine="redis")
-        server.prefix = prefix
-        started.append(server)
-        return server
-
-    yield start
-    for server in started:
-        if server.process.poll() is None:
-            server.kill()
+    with on_redis(tmp_path, cluster.address) as start:
+        yield start
 
 
 def slot_of(cluster, server, topic):

@@ -5,11 +5,10 @@ Redis servers and embedded engines, mixed.
 import itertools
 import os
 import re
-import shutil
-import signal
 import subprocess
 
 import pytest
+import served
 from redis import Redis
 from served import SLUICED, Refused, Server, until
 
@@ -37,21 +36,7 @@ def shards(stores):
         "  fast: {engine: memory}\n"))
 
 
-class Node(Server):
-    """One whose settings are in a file that can be changed."""
-
-    def __init__(self, folder, text, *options, engine="memory"):
-        self.file = folder / "sluice.yaml"
-        self.write(text)
-        super().__init__(folder / "data", "--config", str(self.file), *options, engine=engine)
-
-    def __exit__(self, *why):
-        super().__exit__(*why)
-        shutil.rmtree(self.folder, ignore_errors=True)  # a log is 256 MiB of prepared disk
-
-    def write(self, text):
-        self.file.write_text(text)
-
+class Node(served.Node):
     def lives(self, topic, namespace="test"):
         """The shards that have messages of it, by what they have accepted."""
         before = self.accepted()
@@ -71,13 +56,6 @@ class Node(Server):
 
     def warnings(self):
         return [w["warning"] for w in self.get("/readyz").body.get("warnings", [])]
-
-    def reload(self, text, word="reloaded"):
-        """The file is this now: wait until the server has said so."""
-        self.write(text)
-        n = self.said().count(word)
-        self.process.send_signal(signal.SIGHUP)
-        until(lambda: self.said().count(word) > n)
 
 
 MAPPED = """

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from redis import Redis  # noqa: E402
-from served import Server, until  # noqa: E402
+from served import Node, Server, several, until  # noqa: E402
 
 MAP = """
 sharding:
@@ -35,21 +35,8 @@ def stores(tmp_path):
 @pytest.fixture
 def node(tmp_path):
     """node(text) starts a server whose file is that."""
-    started = []
-
-    def start(text, *options):
-        file = tmp_path / f"sluice{len(started)}.yaml"
-        file.write_text(text)
-        server = Server(tmp_path / f"data{len(started)}", "--config", str(file), *options,
-                        engine="memory")
-        server.file = file
-        started.append(server)
-        return server
-
-    yield start
-    for server in started:
-        if server.process.poll() is None:
-            server.kill()
+    with several(lambda n, text, *options: Node(tmp_path, text, *options, data=f"data{n}")) as start:
+        yield start
 
 
 @pytest.fixture
