@@ -254,11 +254,13 @@ shard_sleeps(struct shard *s)
 bool
 shard_round(struct shard *s)
 {
+	const slu_time began = clock_mono(s->clock);
 	struct list mail;
 	slu_time now;
 
 	list_init(&mail);
 	now = inbox_take(&s->inbox, sleep_until(s), &mail, &s->closed) + s->offset;
+	s->brisk = !list_is_empty(&mail) && clock_mono(s->clock) < began + SHARD_LINGER;
 	s->now = now > s->now ? now : s->now;
 	take_mail(s, &mail);
 	run_later(s);
@@ -271,6 +273,16 @@ shard_round(struct shard *s)
 	return !s->closed || s->held > 0;
 }
 
+/* S9 */
+static void
+linger(struct shard *s)
+{
+	const slu_time end = clock_mono(s->clock) + SHARD_LINGER;
+
+	while (!inbox_has_news(&s->inbox) && clock_mono(s->clock) < end)
+		sched_yield();
+}
+
 /* Where several are served at once, those who were just answered have more to ask: to
  * let them go first makes the next batch larger, and its sync is paid by more. */
 static void *
@@ -281,6 +293,8 @@ work(void *arg)
 	while (shard_round(s))
 		if (s->crowded)
 			sched_yield();
+		else if (s->brisk)
+			linger(s);
 	return NULL;
 }
 

@@ -24,6 +24,8 @@
  *      the quota says: SLU_EBUSY. What may not wait, and what settles, never is.
  *  S8  A claim whose flow has no room waits until it has, then it is as if it came just
  *      now.
+ *  S9  A shard that serves one op at a time, whose last one came within SHARD_LINGER, looks for
+ *      the next that long before it sleeps: to wake a thread takes longer than an op does.
  *
  * An op that is to be asked elsewhere, too, is answered to the relay (broker/relay.h), which
  * forwards it to the next shard, lets it run here once more after a while, or ends it.
@@ -42,7 +44,8 @@ enum {
 	SHARD_BATCH_BYTES = 1 << 20
 };
 
-#define SHARD_LATER (5 * SLU_MS)
+#define SHARD_LATER  (5 * SLU_MS)
+#define SHARD_LINGER (150 * SLU_US)
 
 /* The rows of struct broker_totals; written by the shard's thread alone. */
 enum shard_total {
@@ -90,6 +93,7 @@ struct shard {
 	slu_time now;
 	slu_time took; /* by the last run */
 	bool crowded;  /* the last batch had several ops */
+	bool brisk;    /* the last mail came soon */
 	uint64_t held; /* ops that have not been answered */
 	uint32_t told; /* ops that wait, as quota knows it */
 	bool closed;

@@ -25,6 +25,7 @@ unlock_and_wake(struct inbox *in)
 {
 	const bool wake = in->sleeping;
 
+	atomic_store_explicit(&in->any, true, memory_order_release);
 	in->sleeping = false;
 	pthread_mutex_unlock(&in->mtx);
 	if (wake)
@@ -97,19 +98,9 @@ inbox_take(struct inbox *in, slu_time until, struct list *out, bool *closed)
 	pthread_mutex_lock(&in->mtx);
 	now = sleep_until(in, until);
 	in->news = false;
+	atomic_store_explicit(&in->any, false, memory_order_relaxed);
 	*closed = in->closed;
 	list_take(&in->mail, out);
 	pthread_mutex_unlock(&in->mtx);
 	return now;
-}
-
-bool
-inbox_has_news(struct inbox *in)
-{
-	bool has;
-
-	pthread_mutex_lock(&in->mtx);
-	has = !list_is_empty(&in->mail) || in->news;
-	pthread_mutex_unlock(&in->mtx);
-	return has;
 }

@@ -28,6 +28,8 @@
 
 #include <sluice/err.h>
 
+#include <stdatomic.h>
+
 struct inbox {
 	struct clock *clock;
 	pthread_mutex_t mtx;
@@ -38,6 +40,7 @@ struct inbox {
 	bool sleeping;
 	bool news; /* for the owner, beside mail */
 	bool closed;
+	_Atomic bool any; /* mail or news: also without mtx, as a hint */
 };
 
 /* SLU_EDOWN: the system gives no lock. */
@@ -61,6 +64,10 @@ void inbox_poke(struct inbox *in);
 slu_time inbox_take(struct inbox *in, slu_time until, struct list *out, bool *closed);
 
 /* Would a take return at once, whatever the time is? */
-bool inbox_has_news(struct inbox *in);
+static inline bool
+inbox_has_news(const struct inbox *in)
+{
+	return atomic_load_explicit(&in->any, memory_order_acquire);
+}
 
 #endif
