@@ -43,9 +43,9 @@ spell(struct redis *r, struct slice field, struct slice as, char **out, struct s
 }
 
 int
-redis_spell(struct redis *r, uint32_t h, const struct spelling *as, struct slu_err *err)
+redis_spell(struct redis *r, uint32_t queue, const struct spelling *as, struct slu_err *err)
 {
-	struct rqueue *q = rqueue_at(r, h);
+	struct rqueue *q = rqueue_at(r, queue);
 	char field[2 * MESSAGE_NAME_MAX + 2];
 	int rc = spell(r, slice_of(q->space), as->space, &q->space_shown, err);
 
