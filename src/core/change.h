@@ -68,6 +68,7 @@ enum change_kind {
 	CHANGE_UNTAKE,
 	CHANGE_DROP,
 	CHANGE_GIVEN,
+	CHANGE_REFUSE,
 	CHANGE_KINDS
 };
 
@@ -99,8 +100,9 @@ enum batch_kind {
 /* What the kinds say that are about a move. Which fields count is said at the fields. */
 struct change_move {
 	uint64_t epoch;    /* MARK */
-	const char *shard; /* MARK: where the queue lives, empty: here; GIVEN: the giver */
-	uint64_t batch;    /* all others: its number */
+	const char *shard; /* MARK: where the queue lives, empty: here; TAKE: for whom, empty:
+			    * nobody knows; GIVEN, REFUSE: the giver */
+	uint64_t batch;    /* all but MARK: its number */
 	enum batch_kind what;
 	const uint64_t *ids;           /* TAKE: of messages and results; of the message of each key.
 					* DROP read back: the same */
@@ -133,7 +135,7 @@ struct change {
 	uint8_t reason;
 
 	const struct policy *policy;    /* borrowed until it is applied, as the next */
-	const struct change_move *move; /* MARK, TAKE, UNTAKE, DROP, GIVEN */
+	const struct change_move *move; /* MARK, TAKE, UNTAKE, DROP, GIVEN, REFUSE */
 
 	/* RESTORE only */
 	uint8_t state;     /* enum msg_state */

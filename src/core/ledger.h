@@ -405,6 +405,7 @@ struct ledger_moving {
 	const char *lives; /* empty: here */
 	uint64_t mark;     /* place of the mark */
 	uint64_t batch;    /* number of what is set aside, or 0 */
+	const char *whom;  /* and for which shard; empty: nobody knows */
 	enum batch_kind what;
 	uint32_t n;
 	uint64_t where; /* what names it */
@@ -412,10 +413,11 @@ struct ledger_moving {
 
 void ledger_moving(const struct ledger *l, uint32_t queue, struct ledger_moving *out);
 
-/* V1: NONE when the mark counts. lives must live until the change is applied, as what is
- * said in `say` by the others. */
-int ledger_mark(struct ledger *l, uint32_t queue, const struct change_move *say, slu_time now,
-		struct change *out);
+/* V1: NONE when the mark counts; or when there is none, and the queue is said to live here: unless
+ * that is to be written all the same. say->shard must live until the change is applied, as what
+ * is said in `say` by the others. */
+int ledger_mark(struct ledger *l, uint32_t queue, const struct change_move *say, bool written,
+		slu_time now, struct change *out);
 
 /* Which messages go next (V6), up to max or max_bytes by what size says: *msgs is for
  * mem_free. n 0: there are none that can. SLU_EBUSY: a purge is being freed. */
@@ -430,15 +432,24 @@ int ledger_pick(struct ledger *l, uint32_t queue, const struct ledger_bound *bou
 		uint32_t **msgs, uint32_t *n);
 
 /* Set aside; there must be no batch. say gets its number, the next of the counter. DROP and
- * UNTAKE of another number than the one that is there: NONE. A batch that is known to have
- * come, or one after it, is not given again (V8). */
+ * UNTAKE of another number than the one that is there: NONE. A batch that has come, or one
+ * after it, is not given again (V8); nor one that was refused. */
 int ledger_take(struct ledger *l, uint32_t queue, struct change_move *say, slu_time now,
 		struct change *out);
 int ledger_end_batch(struct ledger *l, enum change_kind kind, uint32_t queue,
 		     const struct change_move *say, slu_time now, struct change *out);
 int ledger_given(struct ledger *l, uint32_t queue, const struct change_move *say,
 		 uint64_t counter, slu_time now, struct change *out);
-bool ledger_knows_given(const struct ledger *l, uint32_t queue, const struct change_move *say);
+int ledger_refuse(struct ledger *l, uint32_t queue, const struct change_move *say, slu_time now,
+		  struct change *out);
+enum ledger_batch_is {
+	LEDGER_BATCH_NEW,
+	LEDGER_BATCH_GIVEN,
+	LEDGER_BATCH_REFUSED
+};
+
+enum ledger_batch_is ledger_batch_is(const struct ledger *l, uint32_t queue,
+				     const struct change_move *say);
 
 /* The i-th of the batch: its id, and the message, or SLAB_NONE. */
 uint64_t ledger_batch_at(const struct ledger *l, uint32_t queue, uint32_t i, uint32_t *msg);

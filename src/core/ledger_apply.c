@@ -242,6 +242,7 @@ static rest_fn *const rest[CHANGE_KINDS] = {
 	[CHANGE_UNTAKE] = ledger_put_back,
 	[CHANGE_DROP] = ledger_put_out,
 	[CHANGE_GIVEN] = ledger_put_given,
+	[CHANGE_REFUSE] = ledger_put_given,
 };
 
 /* The message is not there: a log that was cleaned has left it out. Its result may
@@ -340,6 +341,7 @@ is_sound(const struct ledger *l, const struct change *c)
 	case CHANGE_UNTAKE:
 	case CHANGE_DROP:
 	case CHANGE_GIVEN:
+	case CHANGE_REFUSE:
 		return is_topic(l, c->queue) && ledger_moving_is_sound(l, c);
 	case CHANGE_POLICY:
 		return is_topic(l, c->queue) && c->policy &&

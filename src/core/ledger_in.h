@@ -106,16 +106,18 @@ struct batch_item {
 struct batch {
 	uint64_t number;
 	uint64_t where;
+	char whom[LEDGER_SHARD]; /* V6 */
 	enum batch_kind what;
 	uint32_t n;
 	uint32_t room;
 	struct batch_item items[];
 };
 
-/* The last batch that came from a shard. */
+/* The last batch that came from a shard, or was refused. */
 struct given {
 	char peer[LEDGER_SHARD];
 	uint64_t batch;
+	bool refused;
 	uint64_t where;
 };
 

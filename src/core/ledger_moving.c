@@ -1,5 +1,5 @@
 /*
- * ledger_moving.c - where a queue lives, what of it is set aside, what has come: V1 to V10
+ * ledger_moving.c - where a queue lives, what of it is set aside, what has come: V1 to V12
  * of engine/move.h, as changes.
  */
 #include "core/ledger_in.h"
@@ -19,7 +19,7 @@ ledger_moving(const struct ledger *l, uint32_t queue, struct ledger_moving *out)
 {
 	const struct moving *v = ledger_topic(l, queue)->moving;
 
-	*out = (struct ledger_moving){ .lives = "" };
+	*out = (struct ledger_moving){ .lives = "", .whom = "" };
 	if (!v)
 		return;
 	out->epoch = v->epoch;
@@ -28,6 +28,7 @@ ledger_moving(const struct ledger *l, uint32_t queue, struct ledger_moving *out)
 	if (!v->batch)
 		return;
 	out->batch = v->batch->number;
+	out->whom = v->batch->whom;
 	out->what = v->batch->what;
 	out->n = v->batch->n;
 	out->where = v->batch->where;
@@ -75,7 +76,7 @@ ledger_moving_reserve(struct ledger *l, const struct change *c)
 		return SLU_ENOMEM;
 	if (c->kind == CHANGE_TAKE)
 		return reserve_batch(t->moving, c->move->n);
-	return c->kind == CHANGE_GIVEN ? reserve_given(t->moving) : 0;
+	return c->kind == CHANGE_MARK ? 0 : reserve_given(t->moving);
 }
 
 void
@@ -126,16 +127,17 @@ begin(const struct ledger *l, enum change_kind kind, uint32_t queue,
 }
 
 int
-ledger_mark(struct ledger *l, uint32_t queue, const struct change_move *say, slu_time now,
-	    struct change *out)
+ledger_mark(struct ledger *l, uint32_t queue, const struct change_move *say, bool written,
+	    slu_time now, struct change *out)
 {
 	const struct moving *v = ledger_topic(l, queue)->moving;
 	const struct change c = begin(l, CHANGE_MARK, queue, say, now);
+	const uint64_t epoch = v ? v->epoch : 0;
 
 	*out = ledger_begin(l, CHANGE_NONE, now);
-	if (!v || !v->epoch ? !say->shard[0] : say->epoch <= v->epoch)
+	if (say->epoch <= epoch || (!epoch && !say->shard[0] && !written))
 		return 0;
-	return say->epoch ? promise(l, &c, out) : 0;
+	return promise(l, &c, out);
 }
 
 void
@@ -210,9 +212,11 @@ int
 ledger_take(struct ledger *l, uint32_t queue, struct change_move *say, slu_time now,
 	    struct change *out)
 {
+	const struct moving *v = ledger_topic(l, queue)->moving;
 	struct change c = begin(l, CHANGE_TAKE, queue, say, now);
 
 	assert(!ledger_batch_of(ledger_topic(l, queue)));
+	say->shard = v ? v->lives : "";
 	say->batch = c.number = l->counter + 1;
 	return promise(l, &c, out);
 }
@@ -295,6 +299,8 @@ ledger_put_aside(struct ledger *l, const struct change *c)
 	struct batch *old = t->moving->batch;
 
 	t->moving->next = NULL;
+	assert(strlen(c->move->shard) < sizeof b->whom);
+	strcpy(b->whom, c->move->shard);
 	b->number = c->move->batch;
 	b->where = c->where;
 	b->what = c->move->what;
@@ -442,12 +448,14 @@ find_given(const struct ledger *l, uint32_t queue, struct slice peer)
 	return NULL;
 }
 
-bool
-ledger_knows_given(const struct ledger *l, uint32_t queue, const struct change_move *say)
+enum ledger_batch_is
+ledger_batch_is(const struct ledger *l, uint32_t queue, const struct change_move *say)
 {
 	const struct given *g = find_given(l, queue, slice_of(say->shard));
 
-	return g && g->batch >= say->batch;
+	if (!g || g->batch < say->batch)
+		return LEDGER_BATCH_NEW;
+	return g->batch == say->batch && g->refused ? LEDGER_BATCH_REFUSED : LEDGER_BATCH_GIVEN;
 }
 
 int
@@ -458,6 +466,16 @@ ledger_given(struct ledger *l, uint32_t queue, const struct change_move *say,
 
 	c.number = counter; /* V9 */
 	return promise(l, &c, out);
+}
+
+int
+ledger_refuse(struct ledger *l, uint32_t queue, const struct change_move *say, slu_time now,
+	      struct change *out)
+{
+	const struct change c = begin(l, CHANGE_REFUSE, queue, say, now);
+
+	*out = ledger_begin(l, CHANGE_NONE, now);
+	return ledger_batch_is(l, queue, say) == LEDGER_BATCH_NEW ? promise(l, &c, out) : 0;
 }
 
 void
@@ -473,6 +491,7 @@ ledger_put_given(struct ledger *l, const struct change *c)
 		g = &v->given[v->n_given++];
 	memcpy(g->peer, c->move->shard, n + 1);
 	g->batch = c->move->batch;
+	g->refused = c->kind == CHANGE_REFUSE;
 	g->where = c->where;
 	if (old != c->where)
 		ledger_drop(l, old);

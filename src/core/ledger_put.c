@@ -67,6 +67,7 @@ ledger_reserve(struct ledger *l, const struct change *c)
 	case CHANGE_MARK:
 	case CHANGE_TAKE:
 	case CHANGE_GIVEN:
+	case CHANGE_REFUSE:
 		return ledger_moving_reserve(l, c);
 	case CHANGE_PURGE:
 		return ledger_purge_reserve(ledger_topic(l, c->queue));

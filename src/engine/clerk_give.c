@@ -1,11 +1,13 @@
 /*
- * clerk_give.c - what comes from another shard is accepted: V8 and V9 of engine/move.h.
+ * clerk_give.c - what comes from another shard is accepted, or never will be: V8 and V9 of
+ * engine/move.h.
  */
 #include "engine/clerk_in.h"
 
 #include "engine/move_keys.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 /* Nothing of a batch stays when it cannot be accepted whole: what was given might be settled
  * before it is given again. Keys and results that are known twice do no harm. */
@@ -204,23 +206,53 @@ give_all(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 	return 0;
 }
 
+/* The queue that a batch is for, and whether it is known. */
+static int
+meet_batch(struct clerk *k, const struct op *op, const struct change_move *say, uint32_t *queue,
+	   enum ledger_batch_is *is, struct slu_err *err)
+{
+	int rc = 0;
+
+	if (!say->batch || !say->shard[0] || !memchr(say->shard, 0, MOVE_SHARD))
+		return slu_fail(err, SLU_EINVAL, "a batch has a number, and comes from a shard");
+	if (*queue == SLAB_NONE)
+		rc = ledger_queue_open_as(k->ledger, op->space, op->queue, &op->as, queue);
+	if (rc)
+		return slu_fail(err, (enum slu_code)rc, "queue %.*s: %s", (int)op->queue.n,
+				op->queue.p, slu_err_row(rc)->text);
+	*is = ledger_batch_is(k->ledger, *queue, say);
+	return 0;
+}
+
+int
+clerk_refuse(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
+{
+	const struct change_move say = { .batch = op->move.batch, .shard = op->move.peer };
+	enum ledger_batch_is is;
+	struct change c;
+	int rc = meet_batch(k, op, &say, &queue, &is, err);
+
+	if (!rc)
+		rc = ledger_refuse(k->ledger, queue, &say, k->now, &c);
+	if (!rc && c.kind != CHANGE_NONE)
+		rc = clerk_carry_out(k, &c, slice_of(say.shard), err);
+	op->move.given = !rc && is == LEDGER_BATCH_GIVEN;
+	return rc;
+}
+
 int
 clerk_give(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 {
 	const struct change_move say = { .batch = op->move.batch, .shard = op->move.peer };
+	enum ledger_batch_is is;
 	struct change c;
-	int rc;
+	int rc = meet_batch(k, op, &say, &queue, &is, err);
 
-	if (!say.batch || !say.shard[0] || !memchr(say.shard, 0, MOVE_SHARD))
-		return slu_fail(err, SLU_EINVAL, "a batch has a number, and comes from a shard");
-	rc = queue == SLAB_NONE ? ledger_queue_open_as(k->ledger, op->space, op->queue, &op->as,
-						       &queue)
-				: 0;
-	if (rc)
-		return slu_fail(err, (enum slu_code)rc, "queue %.*s: %s", (int)op->queue.n,
-				op->queue.p, slu_err_row(rc)->text);
-	if (ledger_knows_given(k->ledger, queue, &say))
-		return 0;
+	if (rc || is == LEDGER_BATCH_GIVEN)
+		return rc;
+	if (is == LEDGER_BATCH_REFUSED)
+		return slu_fail(err, SLU_EMOVED, "batch %" PRIu64 " of shard %s was refused",
+				say.batch, say.shard);
 	if (op->epoch && clerk_is_elsewhere(k, op, queue, op->elsewhere)) /* V12 */
 		return slu_fail(err, SLU_EMOVED, "queue %.*s lives on another shard, or has since",
 				(int)op->queue.n, op->queue.p);

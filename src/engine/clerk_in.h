@@ -80,6 +80,7 @@ void clerk_name_locks(const struct clerk *k, const struct op *op, struct buf *ou
 
 /* clerk_give.c */
 int clerk_give(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err);
+int clerk_refuse(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err);
 
 /* clerk_look.c */
 clerk_fn clerk_get, clerk_peek, clerk_watch, clerk_list, clerk_result, clerk_stats, clerk_topics,

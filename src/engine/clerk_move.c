@@ -39,11 +39,12 @@ mark(struct clerk *k, const struct op *op, struct slice space, struct slice name
 {
 	const struct change_move say = { .epoch = op->epoch,
 					 .shard = op->lives ? op->lives : "" };
+	const bool written = op->verb == OP_MOVE && op->move.step == MOVE_MARK;
 	uint32_t queue = ledger_queue_find(k->ledger, space, name);
 	struct change c;
 	int rc = 0;
 
-	if (queue == SLAB_NONE && !say.shard[0])
+	if (queue == SLAB_NONE && !say.shard[0] && !written)
 		return 0;
 	if (strlen(say.shard) >= MOVE_SHARD)
 		return slu_fail(err, SLU_EINVAL, "a shard's name has at most %d bytes",
@@ -51,7 +52,7 @@ mark(struct clerk *k, const struct op *op, struct slice space, struct slice name
 	if (queue == SLAB_NONE)
 		rc = clerk_open_queue(k, op, space, name, &queue, err);
 	if (!rc)
-		rc = ledger_mark(k->ledger, queue, &say, k->now, &c);
+		rc = ledger_mark(k->ledger, queue, &say, written, k->now, &c);
 	if (rc || c.kind == CHANGE_NONE)
 		return rc;
 	return clerk_carry_out(k, &c, (struct slice){ 0 }, err);
@@ -513,6 +514,15 @@ take_next(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *
 	return rc;
 }
 
+static bool
+is_late(const struct clerk *k, const struct op *op, uint32_t queue)
+{
+	struct ledger_moving v;
+
+	ledger_moving(k->ledger, queue, &v);
+	return op->epoch && op->epoch < v.epoch;
+}
+
 static int
 step_take(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 {
@@ -521,6 +531,9 @@ step_take(struct clerk *k, struct op *op, uint32_t queue, struct slu_err *err)
 	op->n_rows = 0;
 	if (op->max_rows == 0)
 		return slu_fail(err, SLU_EINVAL, "a batch has one row or more");
+	if (queue != SLAB_NONE && is_late(k, op, queue))
+		return slu_fail(err, SLU_EMOVED, "queue %.*s has been sent elsewhere since",
+				(int)op->queue.n, op->queue.p);
 	if (queue == SLAB_NONE && clerk_has_locks(op)) /* there may be keys all the same */
 		rc = clerk_open_queue(k, op, op->space, op->queue, &queue, err);
 	if (rc || queue == SLAB_NONE)
@@ -591,6 +604,7 @@ tell(struct clerk *k, struct op_move *m, uint32_t queue)
 	memcpy(m->lives, v.lives, strlen(v.lives) + 1);
 	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)
 		m->batch = v.batch;
+	memcpy(m->whom, v.whom, strlen(v.whom) + 1);
 }
 
 static int (*const steps[])(struct clerk *k, struct op *op, uint32_t queue,
@@ -601,6 +615,7 @@ static int (*const steps[])(struct clerk *k, struct op *op, uint32_t queue,
 	[MOVE_UNTAKE] = step_end,
 	[MOVE_GIVE] = clerk_give,
 	[MOVE_DROP] = step_end,
+	[MOVE_REFUSE] = clerk_refuse,
 };
 
 static void
@@ -608,7 +623,7 @@ clear_answer(struct op_move *m)
 {
 	m->epoch = m->messages = m->leased = m->damaged = 0;
 	m->remembered = m->results = m->given = 0;
-	m->lives[0] = 0;
+	m->lives[0] = m->whom[0] = 0;
 	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)
 		m->batch = 0;
 }
@@ -621,7 +636,7 @@ clerk_move(struct clerk *k, struct op *op)
 	int rc;
 
 	clear_answer(&op->move);
-	if (!op->queue.n || op->move.step > MOVE_DROP)
+	if (!op->queue.n || op->move.step >= MOVE_STEPS)
 		rc = slu_fail(&err, SLU_EINVAL, "a step of a move names a queue");
 	else
 		rc = steps[op->move.step](k, op, queue, &err);

@@ -305,6 +305,8 @@ static clean_fn *const steps[LOG_TYPES] = {
 	[LOG_MARK] = log_clean_move,
 	[LOG_TAKE] = log_clean_move,
 	[LOG_GIVEN] = log_clean_move,
+	[LOG_TAKEN] = log_clean_move,
+	[LOG_REFUSED] = log_clean_move,
 };
 
 /* ---- Slices ---- */

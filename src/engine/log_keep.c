@@ -321,10 +321,11 @@ static const struct {
 	[CHANGE_REMEMBER] = { LOG_REMEMBER, true, false },
 	[CHANGE_RESULT] = { LOG_RESULT, true, false },
 	[CHANGE_MARK] = { LOG_MARK, true, false },
-	[CHANGE_TAKE] = { LOG_TAKE, true, false },
+	[CHANGE_TAKE] = { LOG_TAKEN, true, false },
 	[CHANGE_UNTAKE] = { LOG_UNTAKE, true, false },
 	[CHANGE_DROP] = { LOG_DROP, true, false },
 	[CHANGE_GIVEN] = { LOG_GIVEN, true, false },
+	[CHANGE_REFUSE] = { LOG_REFUSED, true, false },
 };
 
 static uint32_t
@@ -352,6 +353,8 @@ fill_entry(const struct log_engine *l, const struct change *c, struct slice text
 		log_name_queue(l, c->queue, entry);
 	if (c->move)
 		entry->move = *c->move;
+	if (c->kind == CHANGE_TAKE)
+		entry->whom = slice_of(c->move->shard);
 	if (c->kind == CHANGE_POLICY)
 		entry->policy = *c->policy;
 	if (c->kind == CHANGE_POLICY && c->policy->max_rate)

@@ -183,6 +183,19 @@ log_recall(struct clerk *k, uint32_t queue, struct clerk_recall *to, bool *end,
 
 /* ---- Reading back ---- */
 
+static bool
+is_take(const struct log_entry *entry)
+{
+	return entry->type == LOG_TAKE || entry->type == LOG_TAKEN;
+}
+
+/* Of what came from a shard, or did not. */
+static bool
+is_given(const struct log_entry *entry)
+{
+	return entry->type == LOG_GIVEN || entry->type == LOG_REFUSED;
+}
+
 /* What the record names: its text, or of a mark all of it. */
 static int
 name(struct log_engine *l, const struct wal_record *rec, const struct log_entry *entry,
@@ -191,7 +204,7 @@ name(struct log_engine *l, const struct wal_record *rec, const struct log_entry 
 	const bool whole = entry->type == LOG_MARK;
 
 	*where = 0;
-	if (l->dry || (!whole && entry->type != LOG_TAKE && entry->type != LOG_GIVEN))
+	if (l->dry || !(whole || is_take(entry) || is_given(entry)))
 		return 0;
 	if (places_reserve(&l->places))
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
@@ -261,12 +274,12 @@ replay_list(struct log_engine *l, struct log_entry *entry, struct slu_err *err)
 	uint64_t *ids;
 	int rc;
 
-	if (entry->type == LOG_TAKE && entry->move.what == BATCH_KEYS)
+	if (is_take(entry) && entry->move.what == BATCH_KEYS)
 		return replay_keys(l, entry, err);
 	if (entry->move.what == BATCH_LOCKS)
 		return replay_names(l, entry, err);
 	if (entry->move.what == BATCH_NONE || entry->text.n % ID ||
-	    (entry->type == LOG_TAKE && entry->text.n == 0))
+	    (is_take(entry) && entry->text.n == 0))
 		return log_unsound(err);
 	ids = read_ids(entry->text, &entry->move.n);
 	if (!ids)
@@ -282,6 +295,7 @@ log_replay_move(struct log_engine *l, const struct wal_record *rec, struct log_e
 		struct slu_err *err)
 {
 	struct change *c = &entry->change;
+	struct slice named = entry->whom;
 	char shard[LEDGER_SHARD] = "";
 	struct ledger_moving v;
 	int rc;
@@ -291,20 +305,21 @@ log_replay_move(struct log_engine *l, const struct wal_record *rec, struct log_e
 	ledger_moving(l->ledger, c->queue, &v);
 	if (entry->type == LOG_UNTAKE)
 		entry->move.what = v.what;
-	if (entry->type == LOG_TAKE)
+	if (is_take(entry))
 		c->number = entry->move.batch;
-	if (entry->type == LOG_MARK || entry->type == LOG_GIVEN) {
-		if (entry->text.n >= sizeof shard || (!entry->text.n && entry->type == LOG_GIVEN))
-			return log_unsound(err);
-		memcpy(shard, entry->text.p, entry->text.n);
-		entry->move.shard = shard;
-	}
+	if (entry->type == LOG_MARK || is_given(entry))
+		named = entry->text;
+	if (named.n >= sizeof shard || (!named.n && is_given(entry)))
+		return log_unsound(err);
+	if (named.n)
+		memcpy(shard, named.p, named.n);
+	entry->move.shard = shard;
 	rc = log_reserve_queue(l, c->queue, err);
 	if (!rc)
 		rc = name(l, rec, entry, &c->where, err);
 	if (rc)
 		return rc;
-	if (entry->type == LOG_TAKE || entry->type == LOG_DROP)
+	if (is_take(entry) || entry->type == LOG_DROP)
 		return replay_list(l, entry, err);
 	return log_replay_apply(l, c, err);
 }
@@ -335,7 +350,7 @@ log_clean_move(struct log_engine *l, const struct wal_record *rec, struct log_en
 	if (queue == SLAB_NONE)
 		return 0;
 	ledger_moving(l->ledger, queue, &v);
-	if (entry->type == LOG_TAKE) {
+	if (is_take(entry)) {
 		if (v.batch && places_is(&l->places, v.where, rec->where))
 			l->queues[queue].retake = true;
 		return 0;
@@ -368,7 +383,7 @@ retake(struct log_engine *l, uint32_t queue, uint64_t where, struct slu_err *err
 		return slu_fail(err, SLU_ENOMEM, "no memory for the record of a batch");
 	rc = wal_read(l->wal, place.at, bytes, place.at.length, &rec, err);
 	if (!rc)
-		rc = append_again(l, LOG_TAKE, rec.body, place.size, &moved, err);
+		rc = append_again(l, rec.type, rec.body, place.size, &moved, err);
 	if (!rc)
 		ledger_batch_move(l->ledger, queue, moved);
 	mem_free(bytes);

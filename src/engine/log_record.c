@@ -1,6 +1,7 @@
 #include "engine/log_record.h"
 
 #include "base/le.h"
+#include "core/ledger.h"
 
 #include <assert.h>
 
@@ -140,6 +141,12 @@ static const struct row types[LOG_TYPES] = {
 	[LOG_GIVEN] = { "given", CHANGE_GIVEN, FIELDS(
 		QUEUE, NUMBER("batch", move.batch), NUMBER("counter", change.number),
 		REST("giver")) },
+	[LOG_TAKEN] = { "taken", CHANGE_TAKE, FIELDS(
+		QUEUE, NUMBER("batch", move.batch),
+		ENUM("what", move.what, BATCH_KINDS - 1),
+		MAYBE("for", whom, LEDGER_SHARD - 1), BATCH("bytes")) },
+	[LOG_REFUSED] = { "refused", CHANGE_REFUSE, FIELDS(
+		QUEUE, NUMBER("batch", move.batch), REST("giver")) },
 };
 /* clang-format on */
 
@@ -325,7 +332,7 @@ log_decode(uint8_t type, struct slice body, struct log_entry *out, struct slu_er
 				"a record of type %u: written by a newer version", type);
 	out->type = type;
 	out->change = (struct change){ .kind = row->kind };
-	out->text = (struct slice){ 0 };
+	out->text = out->whom = (struct slice){ 0 };
 	out->move = (struct change_move){ 0 };
 	out->policy.max_rate = 0;
 	out->policy.burst = 0;

@@ -46,10 +46,12 @@ enum log_type {
 	LOG_LOCK,         /* a key as it stands */
 	LOG_DOCUMENT,     /* of a key, as the record of a message: number is its etag */
 	LOG_MARK,         /* where a queue lives */
-	LOG_TAKE,         /* a batch of it is set aside */
+	LOG_TAKE,         /* a batch of it is set aside: as it was written before LOG_TAKEN */
 	LOG_UNTAKE,       /* and back again */
 	LOG_DROP,         /* or gone to another shard */
 	LOG_GIVEN,        /* a batch has come from another shard: the last from there */
+	LOG_TAKEN,        /* a batch is set aside for a shard */
+	LOG_REFUSED,      /* a batch will never come from another shard */
 	LOG_TYPES
 };
 
@@ -67,6 +69,7 @@ struct log_entry {
 	struct slice space;     /* of the queue that the change is about */
 	struct slice queue;
 	struct slice idem;
+	struct slice whom; /* TAKEN: a shard's name, or nothing */
 	struct slice text; /* to the end of the record: error or result, may be empty; or
 			    * the documents of a key, what a batch has, a shard's name */
 	struct policy policy;

@@ -304,6 +304,8 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_UNTAKE] = step_move,
 	[LOG_DROP] = step_move,
 	[LOG_GIVEN] = step_move,
+	[LOG_TAKEN] = step_move,
+	[LOG_REFUSED] = step_move,
 };
 
 /* Add which record it was. */

@@ -16,9 +16,12 @@
  * current one).
  *
  *  V1  An op whose epoch is higher than the mark's sets the mark to what it says, durably,
- *      with its own answer; a queue without a mark that is said to live here needs none. If
- *      it is lower or the same, the mark counts and not what the op says. So the
+ *      with its own answer; a queue without a mark that is said to live here needs none, but
+ *      MARK sets one all the same. If it is lower or the same, the mark counts and not what the op says. So the
  *      highest epoch wins on every node, and a node with an old map cannot split a queue.
+ *      Whoever sends a queue elsewhere marks the shard first where it lives: there
+ *      can be no two that take it to different shards by the same epoch, and marks
+ *      lead from wherever it lived to where it lives.
  *  V2  A queue that lives elsewhere still has what it had, and all that settles, extends, looks
  *      at or hands out works as ever on what is there. An enqueue takes only what must
  *      stay together: a message whose idempotency key is known (`existed`), or
@@ -39,7 +42,10 @@
  *
  *  V6  TAKE sets the next batch aside, durably: its messages are not handed out, deleted
  *      or promoted any more, and what settles them finds SLU_ENOTFOUND. They are counted as before. A
- *      shard has one such batch a queue; as long as it is there TAKE answers the same one.
+ *      shard has one such batch a queue; as long as it is there TAKE answers the same one, and
+ *      for whom it was set aside: where the queue lived by its mark then. To that shard it is given
+ *      and to no other, wherever the queue may live since. A TAKE that says an epoch is
+ *      SLU_EMOVED where the mark is newer.
  *      Ready ones go first, in the order they would be handed out, then delayed ones, dead
  *      ones; and once there is nothing but dead ones, what is remembered of idempotency
  *      keys, then results. (Else who repeats a message of a key that has others here would be
@@ -58,13 +64,15 @@
  *      what was due there is due here, whatever the clocks say. A
  *      message that is there already (by its id) is left as it is. So is a lock key that is
  *      leased there, or whose version is as high.
+ *      REFUSE asks whether a batch has come; if not, it never will: it is SLU_EMOVED from then on.
  *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a
  *      message is given for it again, and a former holder is refused.
  *      Before a mark says that a queue lives here, the counter is lifted far above that
  *      of its former shards (move_lift): both hand out from now on, and tokens of a key
  *      rise when its line ends there and goes on here.
  *  V10 DROP forgets the batch of that number, with its idempotency keys, states and errors;
- *      again: nothing. UNTAKE gives up a batch that was never given.
+ *      again: nothing. UNTAKE gives up a batch that was never given, and was refused: so it is either
+ *      on one shard or on the other, whoever else still carries it.
  *  V11 A queue that lives here and has an epoch above the op's has been elsewhere, of which its
  *      maker does not know: a message with an ordering or idempotency key that is not known here is
  *      SLU_EMOVED, and in all that V4 and V5 name op->elsewhere is MOVE_UNKNOWN. Its maker
@@ -94,7 +102,9 @@ enum move_step {
 	MOVE_TAKE, /* rows, up to max_rows and max_bytes, and whole keys; cursor */
 	MOVE_UNTAKE,
 	MOVE_GIVE, /* puts */
-	MOVE_DROP
+	MOVE_DROP,
+	MOVE_REFUSE,
+	MOVE_STEPS
 };
 
 /*
@@ -122,20 +132,21 @@ enum {
 
 struct op_move {
 	enum move_step step;
-	char peer[MOVE_SHARD]; /* GIVE: the giver */
-	uint64_t batch;        /* GIVE, DROP, UNTAKE; answer of TAKE and LOOK, 0: none */
+	char peer[MOVE_SHARD]; /* GIVE, REFUSE: the giver */
+	uint64_t batch;        /* GIVE, DROP, UNTAKE, REFUSE; answer of TAKE and LOOK, 0: none */
 	uint64_t counter;      /* GIVE; answer of TAKE */
 	bool force;            /* TAKE: what is leased goes back first, as by a return */
 
 	/* Answer of all. */
 	uint64_t epoch; /* the mark */
 	char lives[MOVE_SHARD];
-	uint64_t messages; /* that are here, in any state */
+	char whom[MOVE_SHARD]; /* for which shard the batch was set aside; empty: for none */
+	uint64_t messages;     /* that are here, in any state */
 	uint64_t leased;   /* of these, and what shares a key with one that is */
 	uint64_t damaged;
 	uint64_t remembered;
 	uint64_t results;
-	uint64_t given; /* GIVE: how many of the puts are new */
+	uint64_t given; /* GIVE: how many of the puts are new; REFUSE: 1, the batch has come */
 };
 
 /* V9: is the counter too low to follow one that stands there? Then a batch of nothing, from

@@ -28,6 +28,7 @@ example(enum log_type type)
 		.space = SLICE("ns"),
 		.queue = SLICE("mail"),
 		.idem = SLICE("once"),
+		.whom = SLICE("heavy"),
 		.text = SLICE("why"),
 		.policy = policy_default,
 		.highest = 0x99,
@@ -99,6 +100,8 @@ static const struct {
 	{ LOG_UNTAKE, "untake", BYTES(QUEUE N("\x13")), false },
 	{ LOG_DROP, "drop", BYTES(QUEUE N("\x13") "\x03why"), true },
 	{ LOG_GIVEN, "given", BYTES(QUEUE N("\x13") N("\x0f") "why"), true },
+	{ LOG_TAKEN, "taken", BYTES(QUEUE N("\x13") "\x03" "\x05\x00" "heavy" "why"), true },
+	{ LOG_REFUSED, "refused", BYTES(QUEUE N("\x13") "why"), true },
 };
 /* clang-format on */
 
@@ -146,6 +149,7 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(24, LOG_DOCUMENT);
 	CHECK_EQ(25, LOG_MARK);
 	CHECK_EQ(29, LOG_GIVEN);
+	CHECK_EQ(31, LOG_REFUSED);
 	CHECK_EQ(COUNT(golden) + 5, LOG_TYPES);
 }
 
