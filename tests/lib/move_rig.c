@@ -197,6 +197,17 @@ move_give_by(struct rig *a, struct rig *b, const char *queue, uint64_t epoch)
 	return rc;
 }
 
+bool
+move_has(struct rig *a, struct rig *b, const char *queue, uint64_t batch)
+{
+	rig_unpin(b);
+	rig_op(&b->op, OP_MOVE, RIG_SPACE, queue);
+	b->op.move = (struct op_move){ .step = MOVE_REFUSE, .batch = batch };
+	b->op.move.peer[0] = a->second ? 'b' : 'a';
+	CHECK_EQ(0, rig_do(b, &b->op), b->op.err.text);
+	return b->op.move.given;
+}
+
 unsigned
 move_all(struct rig *a, struct rig *b, const char *queue, uint32_t max)
 {

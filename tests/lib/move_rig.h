@@ -53,6 +53,9 @@ uint64_t move_take(struct rig *r, const char *queue, const struct move_take *how
 int move_give(struct rig *a, struct rig *b, const char *queue);
 int move_give_by(struct rig *a, struct rig *b, const char *queue, uint64_t epoch);
 
+/* Does b have that batch of a's? Else it refuses it for ever. */
+bool move_has(struct rig *a, struct rig *b, const char *queue, uint64_t batch);
+
 /* TAKE, GIVE, DROP until there is nothing more; how many batches that were. */
 unsigned move_all(struct rig *a, struct rig *b, const char *queue, uint32_t max);
 

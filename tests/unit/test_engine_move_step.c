@@ -69,6 +69,9 @@ MOVE_CASE(a_mark_is_set_by_a_step_of_its_own)
 	rig_reopen(a);
 	check_mark(a, 8, "");
 	CHECK(rig_put(a, "q", NULL));
+	move_mark(b, "q", 9, ""); /* though it was never elsewhere */
+	rig_reopen(b);
+	check_mark(b, 9, "");
 }
 
 /* ---- A queue that lives elsewhere: V2 to V5 ---- */
@@ -276,6 +279,56 @@ MOVE_CASE(a_take_again_answers_the_same_batch)
 	CHECK_EQ(10, a->op.move.messages);
 }
 
+/* V6: by then, and whatever becomes of the queue. */
+MOVE_CASE(a_batch_is_for_the_shard_where_its_queue_lived)
+{
+	uint64_t batch;
+
+	(void)b;
+	rig_put(a, "q", NULL);
+	CHECK(move_take(a, "q", NULL));
+	CHECK_STR("", a->op.move.whom);
+	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, a->op.move.batch));
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	batch = move_take(a, "q", NULL);
+	move_mark(a, "q", 2 * MOVE_EPOCH, "c");
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(0, move_step(a, "q", MOVE_LOOK, 0));
+		CHECK_EQ(batch, a->op.move.batch);
+		CHECK_STR("b", a->op.move.whom);
+		CHECK_STR("c", a->op.move.lives);
+		rig_reopen(a);
+	}
+	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, batch));
+	CHECK_EQ(0, move_step(a, "q", MOVE_LOOK, 0));
+	CHECK_STR("", a->op.move.whom);
+}
+
+/* V6 */
+MOVE_CASE(who_knows_less_than_the_mark_takes_nothing)
+{
+	static const struct {
+		uint64_t epoch;
+		int want;
+	} rows[] = { { MOVE_EPOCH, SLU_EMOVED }, { 2 * MOVE_EPOCH, 0 }, { 0, 0 } };
+
+	(void)b;
+	rig_put(a, "q", NULL);
+	move_mark(a, "q", 2 * MOVE_EPOCH, "b");
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		rig_unpin(a);
+		rig_op(&a->op, OP_MOVE, RIG_SPACE, "q");
+		a->op.move.step = MOVE_TAKE;
+		a->op.epoch = rows[i].epoch;
+		a->op.lives = "b";
+		a->op.rows = a->rows;
+		a->op.max_rows = 1;
+		CHECK_EQ(rows[i].want, rig_do(a, &a->op));
+		a->n = a->op.n_rows;
+		CHECK_EQ(rows[i].want ? 0 : 1, a->n);
+	}
+}
+
 MOVE_CASE(a_batch_ends_at_its_bytes)
 {
 	char payload[1001];
@@ -376,6 +429,30 @@ MOVE_CASE(the_numbers_of_batches_rise)
 	CHECK_EQ(0, rig_do(b, &b->op));
 	CHECK(move_take(a, "q", NULL) == 0);
 	CHECK_EQ(4, rig_claim(b, "q", 10));
+}
+
+/* V8: and then it is no matter who comes late with it. */
+MOVE_CASE(a_batch_that_was_refused_never_comes)
+{
+	const uint64_t id = rig_put(a, "q", NULL);
+	const uint64_t batch = move_take(a, "q", NULL);
+
+	for (int i = 0; i < 2; i++) {
+		CHECK(!move_has(a, b, "q", batch));
+		CHECK_EQ(SLU_EMOVED, move_give(a, b, "q"));
+		CHECK_EQ(0, rig_claim(b, "q", 10));
+		rig_reopen(b);
+	}
+	CHECK(move_has(a, b, "q", batch - 1)); /* whatever became of it, it is over */
+	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, batch));
+	CHECK(move_take(a, "q", NULL) > batch);
+	CHECK_EQ(0, move_give(a, b, "q"));
+	for (int i = 0; i < 2; i++) {
+		CHECK(move_has(a, b, "q", a->op.move.batch));
+		CHECK_EQ(0, move_give(a, b, "q"));
+		rig_reopen(b);
+	}
+	CHECK_EQ(id, rig_claim_one(b, "q"));
 }
 
 /* V12 */
@@ -511,13 +588,17 @@ MOVE_CASE(what_is_known_of_moves_outlives_the_files_it_was_written_to)
 	churn(a, 20); /* what is set aside is in another file than what says so */
 	batch = move_take(a, "q", &(struct move_take){ .max = 15 });
 	CHECK_EQ(0, move_give(a, b, "q"));
+	move_mark(a, "q", 2 * MOVE_EPOCH, "c");
+	CHECK(!move_has(b, a, "q", 5));
 	for (int i = 0; i < 15; i++) {
 		churn(a, 12);
 		churn(b, 12);
 		rig_check(a);
 		rig_reopen(a);
 		rig_reopen(b);
-		CHECK_STR("b", move_lives(a, "q"));
+		CHECK(move_has(b, a, "q", 4)); /* over, for a later one was refused */
+		CHECK_STR("c", move_lives(a, "q"));
+		CHECK_STR("b", a->op.move.whom);
 		CHECK_EQ(batch, a->op.move.batch);
 		CHECK_EQ(batch, move_take(a, "q", NULL));
 		CHECK(move_n >= 15);

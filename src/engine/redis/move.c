@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 enum {
-	ANSWER_FIELDS = 12,
+	ANSWER_FIELDS = 13,
 	KEY_HEAD = 18,   /* bytes of a remembered key before its text */
 	HEADER_MAX = 320 /* of what is given, as words */
 };
@@ -207,11 +207,12 @@ static const struct {
 	size_t args;
 } steps[] = {
 	[MOVE_LOOK] = { "look", 0 },
-	[MOVE_MARK] = { "look", 0 },
+	[MOVE_MARK] = { "mark", 0 },
 	[MOVE_TAKE] = { "take", 4 },
 	[MOVE_UNTAKE] = { "untake", 1 },
 	[MOVE_GIVE] = { "give", 4 },
 	[MOVE_DROP] = { "drop", 1 },
+	[MOVE_REFUSE] = { "refuse", 2 },
 };
 
 size_t
@@ -258,6 +259,8 @@ redis_move_encode(struct redis *r, const struct rcall *c)
 	const enum move_step step = c->op->move.step;
 
 	rwire_arg(r->wire, slice_of(steps[step].name));
+	if (step == MOVE_REFUSE)
+		rwire_arg(r->wire, slice_of(c->op->move.peer));
 	if (step == MOVE_TAKE)
 		encode_take(r, c);
 	else if (step == MOVE_GIVE)
@@ -377,6 +380,7 @@ redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	}
 	m->epoch = (uint64_t)redis_int(f[0]);
 	(void)snprintf(m->lives, sizeof m->lives, "%s", f[1]->str);
+	(void)snprintf(m->whom, sizeof m->whom, "%s", f[12]->str);
 	m->messages = (uint64_t)redis_int(f[2]);
 	m->leased = (uint64_t)redis_int(f[3]);
 	m->damaged = (uint64_t)redis_int(f[4]);
@@ -402,12 +406,13 @@ static int
 check_step(struct redis *r, struct op *op)
 {
 	const enum move_step step = op->move.step;
+	const bool comes = step == MOVE_GIVE || step == MOVE_REFUSE;
 
-	if (!op->queue.n || step > MOVE_DROP)
+	if (!op->queue.n || step >= MOVE_STEPS)
 		return slu_fail(&r->why, SLU_EINVAL, "a step of a move names a queue");
 	if (step == MOVE_TAKE && op->max_rows == 0)
 		return slu_fail(&r->why, SLU_EINVAL, "a batch has one row or more");
-	if (step == MOVE_GIVE && (!op->move.batch || !op->move.peer[0]))
+	if (comes && (!op->move.batch || !op->move.peer[0]))
 		return slu_fail(&r->why, SLU_EINVAL, "a batch has a number, and comes from a shard");
 	if (op->lives && strlen(op->lives) >= MOVE_SHARD)
 		return slu_fail(&r->why, SLU_EINVAL, "a shard's name has at most %d bytes",
@@ -471,10 +476,17 @@ answer_none(struct op *op)
 	struct op_move *m = &op->move;
 
 	m->epoch = m->messages = m->leased = m->damaged = m->remembered = m->results = 0;
-	m->lives[0] = '\0';
+	m->lives[0] = m->whom[0] = '\0';
 	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)
 		m->batch = 0;
 	op->cursor = 0;
+}
+
+/* A queue that is not here is made for what has to be remembered of it. */
+static bool
+makes_queue(enum move_step step)
+{
+	return step == MOVE_GIVE || step == MOVE_REFUSE || step == MOVE_MARK;
 }
 
 int
@@ -491,7 +503,7 @@ redis_plan_move(struct redis *r, struct op *op, struct slu_err *err)
 		op_fail(op, rc, &r->why);
 		return 0;
 	}
-	rc = op->move.step == MOVE_GIVE ? redis_make_queue(r, op, &h, err)
+	rc = makes_queue(op->move.step) ? redis_make_queue(r, op, &h, err)
 					: redis_find_queue(r, op, op->space, op->queue, &h, err);
 	if (!rc && h == SLAB_NONE)
 		answer_none(op);

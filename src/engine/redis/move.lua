@@ -9,8 +9,9 @@
 --
 -- and at 0 k:<key> is an ordering key that no message may be given now, l:<key> a lock key
 -- that nobody may have. In meta: the number
--- of the batch, `away`: how many messages of each state there are in it, keys and results; and
--- `given:<shard>`: the last batch that came from there.
+-- of the batch, `away`: how many messages of each state there are in it, keys and results, `whom`:
+-- for which shard it is; and `given:<shard>`: the last batch that came from there, negative if it
+-- was refused.
 
 do
 
@@ -200,7 +201,7 @@ local function take(q, max, max_bytes)
 	end
 	if b.row > 0 then
 		q.batch, q.changed = int(next_number(q)), true -- V8: later ones are higher
-		call('HSET', q.meta, 'batch', q.batch, 'away', table.concat(q.away, ' '))
+		call('HSET', q.meta, 'batch', q.batch, 'away', table.concat(q.away, ' '), 'whom', q.lives)
 	end
 end
 
@@ -311,7 +312,7 @@ local function end_batch(q, batch, each)
 		each[string.sub(mem, 1, 1)](q, string.sub(mem, 3))
 	end
 	call('DEL', q.taken)
-	call('HDEL', q.meta, 'batch', 'away')
+	call('HDEL', q.meta, 'batch', 'away', 'whom')
 	q.batch, q.away, q.changed = false, read_away(), true
 end
 
@@ -439,9 +440,18 @@ local steps = {}
 
 function steps.look() end
 
+function steps.mark(q)
+	if q.said then
+		mark(q, q.said, '', true) -- what is elsewhere has its mark by now
+	end
+end
+
 function steps.take(q)
 	local from, max, max_bytes, forced = num(), num(), num(), num()
 
+	if is_late(q) then
+		return {}, 0, -1
+	end
 	if not q.batch and from == 0 then
 		if forced == 1 then
 			force(q, max)
@@ -461,13 +471,31 @@ function steps.drop(q)
 	end_batch(q, arg(), gone)
 end
 
+local function last_given(q, field)
+	return tonumber(call('HGET', q.meta, field) or '0')
+end
+
+function steps.refuse(q)
+	local field, batch = 'given:' .. arg(), num()
+	local last = last_given(q, field)
+
+	if math.abs(last) < batch then
+		call('HSET', q.meta, field, int(-batch))
+		q.changed, last = true, -batch
+	end
+	return {}, 0, last == -batch and 0 or 1
+end
+
 function steps.give(q)
-	local field, batch, least, n, given = 'given:' .. arg(), arg(), num(), num(), 0
+	local field, batch, least, n, given = 'given:' .. arg(), num(), num(), num(), 0
+	local last = last_given(q, field)
 
 	if counter(q) < least then
 		counted[q.counter] = least -- V9
 	end
-	if tonumber(call('HGET', q.meta, field) or '0') >= tonumber(batch) then
+	if last == -batch then
+		return {}, 0, -1
+	elseif math.abs(last) >= batch then
 		return {}, 0, 0
 	elseif q.said and (q.lives ~= '' or is_late(q)) then
 		return {}, 0, -1 -- V12
@@ -475,7 +503,7 @@ function steps.give(q)
 	for _ = 1, n do
 		given = given + accept_next(q)
 	end
-	call('HSET', q.meta, field, batch)
+	call('HSET', q.meta, field, int(batch))
 	q.changed = true
 	return {}, 0, given
 end
@@ -486,7 +514,7 @@ function verbs.move(queues)
 
 	return { int(q.epoch), q.lives, has_locks(q) and 0 or call('ZCARD', q.all), leased(q), call('SCARD', q.aside),
 		kept_keys(q), call('HLEN', q.results), q.batch or '0', int(counter(q)), cursor or 0,
-		given or 0, rows or {} }
+		given or 0, rows or {}, call('HGET', q.meta, 'whom') or '' }
 end
 
 end

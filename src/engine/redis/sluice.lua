@@ -142,9 +142,10 @@ local function open_queue(name, prios, seen)
 	return q
 end
 
--- V1: the highest epoch wins. What was never said to be elsewhere is here without a mark.
-local function mark(q, epoch, lives)
-	if epoch > q.epoch and (lives ~= '' or q.epoch > 0) then
+-- V1: the highest epoch wins. What was never said to be elsewhere is here without a mark,
+-- unless that is to be written all the same.
+local function mark(q, epoch, lives, written)
+	if epoch > q.epoch and (lives ~= '' or q.epoch > 0 or written) then
 		q.epoch, q.lives, q.changed = epoch, lives, true
 		call('HSET', q.meta, 'epoch', int(epoch), 'lives', lives)
 	end
