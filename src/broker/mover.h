@@ -9,12 +9,14 @@
  * (engine/move.h). Several at once do no harm.
  *
  *  Z1  A batch that is set aside is finished before anything else is done, whoever began it:
- *      it goes where the mark of its queue points.
- *  Z2  Marks: if the one on `from` does not point to `to`, both are set, one step above the highest
- *      epoch of both and of the map. So it works against the map, too: then it is a move by hand,
- *      and told as such.
- *  Z3  A batch that was refused with certainty goes back to where it was.
- *  Z4  So does one whose queue lives there again, unless another shard has it.
+ *      it goes to the shard for which it was taken, and to no other.
+ *  Z2  Marks: if the queue does not live on `to`, it is sent there, one step above the epoch since
+ *      which it lives where it does: the map and the marks say where that is, which may be a third
+ *      shard. So it works against the map, too: then it is a move by hand, and told as such.
+ *      Where it lives has its mark first, so of two that send it elsewhere one is told.
+ *  Z3  A batch that was refused goes back to where it was, once its shard has promised that it
+ *      will never have it.
+ *  Z4  So does one whose queue lives elsewhere by now.
  *
  * Blocks: for threads that may wait, never a shard's.
  */

@@ -17,6 +17,8 @@
 enum {
 	A, /* lanes */
 	B,
+	C,
+	SHARDS,
 	KEYS = 7,
 	MANY = 3000,
 	WORKERS = 3,
@@ -34,6 +36,9 @@ struct call {
 	int done;
 };
 
+static const char *const names[SHARDS] = { "a", "b", "c" };
+static struct broker_shard_conf shards[SHARDS];
+static unsigned n_shards;
 static struct broker *b;
 
 static void
@@ -50,9 +55,8 @@ on_done(struct op *op)
 static struct shardmap *
 map_of(uint64_t version, const char *now, const char *before)
 {
-	static const char *const names[] = { "a", "b" };
 	const struct supplier_conf is = { .standard = now }, was = { .standard = before };
-	struct shardmap_conf conf = { .shards = names, .n_shards = 2, .version = version };
+	struct shardmap_conf conf = { .shards = names, .n_shards = n_shards, .version = version };
 	struct shardmap *m;
 
 	CHECK_EQ(0, supplier_new(&conf.now, &is, NULL));
@@ -62,20 +66,32 @@ map_of(uint64_t version, const char *now, const char *before)
 	return m;
 }
 
-static struct broker_shard_conf shards[2];
+static void
+start_all(const struct engine_ops *const kinds[], unsigned n)
+{
+	struct broker_conf conf = { .shards = shards, .n_shards = n };
+	struct slu_err err;
+
+	n_shards = n;
+	conf.map = map_of(1, "a", NULL);
+	for (unsigned i = 0; i < n; i++) {
+		shards[i] = (struct broker_shard_conf){ .name = names[i], .engine = kinds[i] };
+		shards[i].storage.folder = kinds[i]->durable ? names[i] : NULL;
+	}
+	if (broker_open(&b, &conf, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+}
 
 static void
 start(const struct engine_ops *a, const struct engine_ops *to)
 {
-	struct broker_conf conf = { .shards = shards, .n_shards = 2, .map = map_of(1, "a", NULL) };
-	struct slu_err err;
+	start_all((const struct engine_ops *const[]){ a, to }, 2);
+}
 
-	shards[A] = (struct broker_shard_conf){ .name = "a", .engine = a };
-	shards[B] = (struct broker_shard_conf){ .name = "b", .engine = to };
-	shards[A].storage.folder = a->durable ? "a" : NULL;
-	shards[B].storage.folder = to->durable ? "b" : NULL;
-	if (broker_open(&b, &conf, &err))
-		test_fail(__FILE__, __LINE__, "%s", err.text);
+static void
+start_three(void)
+{
+	start_all((const struct engine_ops *const[]){ &engine_memory, &engine_log, &engine_memory }, SHARDS);
 }
 
 static void
@@ -83,7 +99,7 @@ reroute(uint64_t version, const char *now, const char *before)
 {
 	struct routes *r;
 
-	CHECK_EQ(0, broker_routes_new(b, map_of(version, now, before), shards, 2, &r, NULL));
+	CHECK_EQ(0, broker_routes_new(b, map_of(version, now, before), shards, n_shards, &r, NULL));
 	broker_routes_use(b, r);
 }
 
@@ -160,15 +176,21 @@ ack(uint64_t id, uint64_t token)
 	return c.item.rc;
 }
 
-static uint64_t
-messages_at(uint32_t lane)
+static struct op_move
+look_at(uint32_t lane)
 {
 	struct call c;
 
 	call(&c, OP_MOVE);
 	c.op.move.step = MOVE_LOOK;
 	CHECK_EQ(0, run_at(&c, lane));
-	return c.op.move.messages;
+	return c.op.move;
+}
+
+static uint64_t
+messages_at(uint32_t lane)
+{
+	return look_at(lane).messages;
 }
 
 static struct move_told
@@ -357,43 +379,180 @@ TEST(large_payloads_are_carried_in_pieces)
 	free(back);
 }
 
+/* ---- Marks ---- */
+
+/* V1, Z2: and not from where it is carried. */
+TEST(a_queue_is_sent_elsewhere_from_where_it_lives)
+{
+	uint64_t epoch;
+
+	start_three();
+	push(NULL, 5, "x");
+	move("a", "b", (struct move_ask){ 0 });
+	epoch = look_at(B).epoch;
+	CHECK_STR("", look_at(B).lives);
+	move("a", "c", (struct move_ask){ 0 });
+	CHECK_STR("c", look_at(A).lives);
+	CHECK_STR("c", look_at(B).lives);
+	CHECK_STR("", look_at(C).lives);
+	for (uint32_t lane = A; lane < SHARDS; lane++)
+		CHECK_EQ(epoch + 1, look_at(lane).epoch);
+	CHECK_EQ(1, messages_at(B));
+	push(NULL, 5, "x");
+	CHECK_EQ(1, messages_at(C));
+	CHECK(move("b", "c", (struct move_ask){ 0 }).done);
+	CHECK_EQ(2, messages_at(C));
+	CHECK_EQ(epoch + 1, look_at(C).epoch); /* it lives there: nothing to be said */
+	broker_close(b);
+}
+
+/* ---- Batches that were left ---- */
+
+/* What somebody set aside on A before it died. */
+struct left {
+	struct call c;
+	struct op_row rows[10];
+};
+
+static void
+set_aside(struct left *l)
+{
+	call(&l->c, OP_MOVE);
+	l->c.op.move.step = MOVE_TAKE;
+	l->c.op.rows = l->rows;
+	l->c.op.max_rows = COUNT(l->rows);
+	CHECK_EQ(0, run_at(&l->c, A));
+	CHECK(l->c.op.n_rows > 0);
+	op_unpin(&l->c.op);
+}
+
+static int
+hand_over(const struct left *l, uint32_t lane)
+{
+	struct op_put puts[COUNT(l->rows)] = { 0 };
+	struct call c;
+
+	call(&c, OP_MOVE);
+	c.op.move = l->c.op.move;
+	c.op.move.step = MOVE_GIVE;
+	c.op.epoch = l->c.op.move.epoch;
+	memcpy(c.op.move.peer, "a", 2);
+	c.op.puts = puts;
+	c.op.n_puts = l->c.op.n_rows;
+	for (uint32_t i = 0; i < l->c.op.n_rows; i++) {
+		puts[i].m.id = l->rows[i].id;
+		puts[i].m.space = SLICE("ns");
+		puts[i].m.queue = SLICE("q");
+		puts[i].m.due = l->rows[i].due;
+		puts[i].stood.state = l->rows[i].state;
+	}
+	return run_at(&c, lane);
+}
+
 /* SH-72, SH-73: whoever comes next goes on with the batch that somebody left, at whichever step. */
 TEST(a_batch_that_was_left_is_finished_by_the_next)
 {
 	for (int given = 0; given < 2; given++) {
-		struct op_row rows[10];
-		struct op_put puts[10] = { 0 };
-		struct call c, g;
+		struct left left;
 
 		start(&engine_memory, &engine_memory);
 		push_mixed(20);
 		move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 }); /* sets the marks */
-		call(&c, OP_MOVE);
-		c.op.move.step = MOVE_TAKE;
-		c.op.rows = rows;
-		c.op.max_rows = 10;
-		CHECK_EQ(0, run_at(&c, A));
-		CHECK(c.op.n_rows > 0 && c.op.n_rows <= 10);
-		call(&g, OP_MOVE);
-		g.op.move = c.op.move;
-		g.op.move.step = MOVE_GIVE;
-		memcpy(g.op.move.peer, "a", 2);
-		g.op.puts = puts;
-		for (uint32_t i = 0; given && i < c.op.n_rows; i++) {
-			puts[i].m.id = rows[i].id;
-			puts[i].m.space = SLICE("ns");
-			puts[i].m.queue = SLICE("q");
-			puts[i].m.due = rows[i].due;
-			puts[i].stood.state = rows[i].state;
-			g.op.n_puts++;
-		}
+		set_aside(&left);
 		if (given)
-			CHECK_EQ(0, run_at(&g, B), g.op.err.text);
-		op_unpin(&c.op);
+			CHECK_EQ(0, hand_over(&left, B));
 		CHECK(move("a", "b", (struct move_ask){ 0 }).done);
 		CHECK_EQ(20, messages_at(B));
 		broker_close(b);
 	}
+}
+
+static void
+mark_at(uint32_t lane, uint64_t epoch, const char *lives)
+{
+	struct call c;
+
+	call(&c, OP_MOVE);
+	c.op.move.step = MOVE_MARK;
+	c.op.epoch = epoch;
+	c.op.lives = lives;
+	CHECK_EQ(0, run_at(&c, lane));
+}
+
+/* All that can be had there, which is acked. */
+static uint64_t
+consume_at(uint32_t lane)
+{
+	struct call c;
+
+	for (uint64_t n = 0;; n++) {
+		uint64_t id;
+
+		CHECK_EQ(0, run_at(call(&c, OP_CLAIM), lane));
+		if (c.op.n_rows == 0)
+			return n;
+		op_unpin(&c.op);
+		id = c.row.id;
+		call(&c, OP_ACK);
+		c.item.id = id;
+		CHECK_EQ(0, run_at(&c, lane));
+		CHECK_EQ(0, c.item.rc);
+	}
+}
+
+/* V6, V10: the one for which it was set aside may have it, and it may be gone again there. */
+TEST(a_batch_that_one_shard_has_is_not_given_to_another)
+{
+	for (int given = 0; given < 2; given++) {
+		struct slu_err err;
+		struct move_told told;
+		struct left left;
+		uint64_t done;
+
+		CHECK_EQ(0, system("rm -rf b"));
+		start_three();
+		push_mixed(20);
+		move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 });
+		set_aside(&left);
+		if (given)
+			CHECK_EQ(0, hand_over(&left, B));
+		told = move("b", "c", (struct move_ask){ 0 });
+		CHECK(told.done);
+		done = consume_at(C);
+		CHECK_EQ(1 + (given ? left.c.op.n_rows : 0), done);
+		mark_at(A, told.epoch, "c"); /* as whoever serves the queue would */
+		CHECK_EQ(0, mover_finish(b, SLICE("ns"), SLICE("q"), A, &err), err.text);
+		CHECK(move("a", "c", (struct move_ask){ 0 }).done);
+		CHECK_EQ(20, done + messages_at(A) + messages_at(B) + messages_at(C));
+		broker_close(b);
+	}
+}
+
+/* Z3: somebody was refused, and died before it could say so; another still carries it. */
+TEST(a_batch_that_was_refused_goes_back_and_comes_as_another)
+{
+	const struct move_ask ask = { .from = "a", .to = "b", .space = SLICE("ns"), .queue = SLICE("q") };
+	struct move_told told;
+	struct slu_err err;
+	struct left left;
+	struct call c;
+
+	start(&engine_memory, &engine_memory);
+	push_mixed(20);
+	move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 });
+	set_aside(&left);
+	call(&c, OP_MOVE);
+	c.op.move = (struct op_move){ .step = MOVE_REFUSE, .peer = "a", .batch = left.c.op.move.batch };
+	CHECK_EQ(0, run_at(&c, B));
+	CHECK_EQ(0, c.op.move.given);
+	CHECK_EQ(SLU_EMOVED, mover_move(b, &ask, &told, &err));
+	CHECK_EQ(0, look_at(A).batch);
+	CHECK_EQ(19, messages_at(A));
+	CHECK_EQ(SLU_EMOVED, hand_over(&left, B));
+	CHECK(move("a", "b", (struct move_ask){ 0 }).done);
+	CHECK_EQ(0, hand_over(&left, B)); /* it is over */
+	CHECK_EQ(20, messages_at(B));
+	broker_close(b);
 }
 
 /* ---- Lock keys ---- */
@@ -563,7 +722,8 @@ consume(void *arg)
 		check_order(&c);
 		op_unpin(&c.op);
 		CHECK_EQ(0, ack(c.row.id, c.row.token));
-		load.acked++;
+		if (++load.acked == MANY)
+			load.stop = true;
 	}
 	return NULL;
 }
@@ -589,12 +749,62 @@ move_under_load(const struct engine_ops *a, const struct engine_ops *to)
 		}
 		move("b", "a", (struct move_ask){ .batch = 50 });
 	}
-	load.stop = true;
 	pthread_join(producer, NULL);
 	EACH(i, workers)
 		pthread_join(workers[i], NULL);
 	CHECK_EQ(MANY, load.acked);
 	CHECK_EQ(0, messages_at(A) + messages_at(B));
+	broker_close(b);
+}
+
+/* Sends the queue from any shard to any other, whatever others do. */
+static void *
+send_about(void *arg)
+{
+	uint64_t *const dice = arg;
+
+	while (!load.stop) {
+		const uint64_t from = test_random(dice) % SHARDS;
+		const struct move_ask ask = {
+			.from = names[from],
+			.to = names[(from + 1 + test_random(dice) % (SHARDS - 1)) % SHARDS],
+			.space = SLICE("ns"),
+			.queue = SLICE("q"),
+			.batch = (uint32_t)(1 + test_random(dice) % 60),
+			.budget = (slu_time)(test_random(dice) % 20) * SLU_MS,
+		};
+		struct move_told told;
+		struct slu_err err;
+		const int rc = mover_move(b, &ask, &told, &err);
+
+		if (rc && rc != SLU_ECONFLICT && rc != SLU_EMOVED)
+			test_fail(__FILE__, __LINE__, "%d: %s", rc, err.text);
+	}
+	return NULL;
+}
+
+/* V1 to V12: several at once, none of whom knows of the others. */
+TEST_LIMIT(a_queue_that_several_send_about_loses_and_doubles_nothing, 240)
+{
+	pthread_t producer, workers[WORKERS], movers[3];
+	uint64_t dice[COUNT(movers)];
+
+	start_three();
+	pthread_mutex_init(&load.mtx, NULL);
+	CHECK_EQ(0, pthread_create(&producer, NULL, produce, NULL));
+	EACH(i, workers)
+		CHECK_EQ(0, pthread_create(&workers[i], NULL, consume, NULL));
+	EACH(i, movers) {
+		dice[i] = test_seed() + i;
+		CHECK_EQ(0, pthread_create(&movers[i], NULL, send_about, &dice[i]));
+	}
+	pthread_join(producer, NULL);
+	EACH(i, workers)
+		pthread_join(workers[i], NULL);
+	EACH(i, movers)
+		pthread_join(movers[i], NULL);
+	CHECK_EQ(MANY, load.acked);
+	CHECK_EQ(0, messages_at(A) + messages_at(B) + messages_at(C));
 	broker_close(b);
 }
 

@@ -1,0 +1,209 @@
+/*
+ * mover_marks.c - a queue is sent to another shard: Z2 of broker/mover.h.
+ *
+ *      MARK ──> where it lives ──> to ──> from, if it lived elsewhere
+ *
+ * Where it lives decides: of two that send it somewhere at the same time, one comes second there,
+ * and has done nothing. Whoever dies between two marks leaves the others to the next who serves
+ * the queue (broker/moving.h), for they are older.
+ */
+#include "broker/broker_in.h"
+#include "broker/mover_in.h"
+
+#include "core/policy.h"
+
+#include <stdio.h>
+
+enum {
+	CHAIN = 16 /* marks that are followed, one to the next */
+};
+
+/* Where the queue lives, and since which epoch. */
+struct home {
+	uint32_t lane;
+	uint64_t epoch;
+	char name[MOVE_SHARD];
+	struct op_move at; /* the look at it */
+};
+
+/* ---- The policy ---- */
+
+static int
+policy_of(const struct move *mv, uint32_t lane, struct policy *out, struct slu_err *err)
+{
+	struct wait w;
+	int rc;
+
+	wait_init(&w, mv, OP_POLICY_GET);
+	rc = wait_at(&w, mv->b, lane, err);
+	*out = w.op.policy;
+	wait_release(&w);
+	return rc;
+}
+
+/* A queue that has a policy of its own keeps it. */
+static int
+copy_policy(const struct move *mv, uint32_t from, struct slu_err *err)
+{
+	struct policy here, there;
+	struct wait w;
+	int rc = policy_of(mv, from, &here, err);
+
+	if (!rc)
+		rc = policy_of(mv, mv->to_lane, &there, err);
+	if (rc || policy_is_default(&here) || !policy_is_default(&there))
+		return rc;
+	wait_init(&w, mv, OP_POLICY_SET);
+	w.op.policy = here;
+	rc = wait_at(&w, mv->b, mv->to_lane, err);
+	wait_release(&w);
+	return rc;
+}
+
+/* ---- Where it lives ---- */
+
+static int
+by_map(const struct move *mv, struct broker_place *place, uint64_t *epoch, struct slu_err *err)
+{
+	const struct routes *const r = broker_routes(mv->b);
+	const struct shardmap *const map = broker_map(r);
+
+	*epoch = map ? shardmap_version(map) << MOVE_EPOCH_BITS : 0;
+	return broker_place(mv->b, r, mv->space, mv->queue, place, err);
+}
+
+bool
+is_mapped(const struct move *mv)
+{
+	struct broker_place place;
+	uint64_t epoch;
+
+	return by_map(mv, &place, &epoch, NULL) == 0 && strcmp(place.shard, mv->to) == 0;
+}
+
+/* The highest epoch says so; of the same, the one where we take it to live. */
+static void
+consider(const struct move *mv, struct home *h, uint32_t lane, const struct op_move *m)
+{
+	if (m->epoch < h->epoch || m->epoch == 0)
+		return;
+	if (m->epoch == h->epoch && (lane != h->lane || !m->lives[0]))
+		return;
+	h->epoch = m->epoch;
+	h->lane = lane;
+	if (!m->lives[0])
+		return;
+	h->lane = broker_lane_on(mv->b, m->lives, mv->space, mv->queue);
+	memcpy(h->name, m->lives, sizeof h->name);
+}
+
+/* The map, and the marks as far as they lead. */
+static int
+find_home(const struct move *mv, struct home *h, struct slu_err *err)
+{
+	struct broker_place place;
+	uint32_t looked = UINT32_MAX;
+	int rc;
+
+	*h = (struct home){ 0 };
+	rc = by_map(mv, &place, &h->epoch, err);
+	h->lane = place.lane;
+	if (!rc)
+		consider(mv, h, mv->from_lane, &mv->here);
+	if (!rc)
+		consider(mv, h, mv->to_lane, &mv->there);
+	for (int i = 0; !rc && h->lane != looked && i < CHAIN; i++) {
+		looked = h->lane;
+		if (looked == UINT32_MAX)
+			return no_such_shard(mv, h->name, err);
+		rc = step(mv, looked, MOVE_LOOK, 0, &h->at, err);
+		if (!rc)
+			consider(mv, h, looked, &h->at);
+	}
+	if (!rc && h->lane != looked)
+		rc = slu_fail(err, SLU_EBUSY, "queue %.*s of %.*s moves again and again",
+			      (int)mv->queue.n, mv->queue.p, (int)mv->space.n, mv->space.p);
+	return rc;
+}
+
+/* ---- Marks ---- */
+
+/* V9 */
+static int
+lift(const struct move *mv, const struct home *h, struct slu_err *err)
+{
+	const uint64_t here = mv->here.counter, there = h->at.counter;
+	struct wait w;
+	int rc = 0;
+
+	wait_init(&w, mv, OP_MOVE);
+	if (move_lift(&w.op.move, mv->there.counter, here > there ? here : there))
+		rc = wait_at(&w, mv->b, mv->to_lane, err);
+	wait_release(&w);
+	return rc;
+}
+
+static int
+mark(const struct move *mv, uint32_t lane, uint64_t epoch, struct op_move *out,
+     struct slu_err *err)
+{
+	struct wait w;
+	int rc;
+
+	wait_init(&w, mv, OP_MOVE);
+	w.op.move.step = MOVE_MARK;
+	w.op.epoch = epoch;
+	w.op.lives = lane == mv->to_lane ? "" : mv->to;
+	rc = wait_at(&w, mv->b, lane, err);
+	*out = w.op.move;
+	wait_release(&w);
+	if (!rc && strcmp(out->lives, lane == mv->to_lane ? "" : mv->to) != 0)
+		rc = slu_fail(err, SLU_ECONFLICT,
+			      "queue %.*s of %.*s has just been sent to shard %s: run this again",
+			      (int)mv->queue.n, mv->queue.p, (int)mv->space.n, mv->space.p,
+			      out->lives[0] ? out->lives : broker_shard_name(mv->b, lane));
+	return rc;
+}
+
+/* It is sent to `to` from where it lives. */
+static int
+send(struct move *mv, const struct home *h, uint64_t epoch, struct slu_err *err)
+{
+	struct op_move ignored;
+	int rc = copy_policy(mv, h->lane, err);
+
+	if (!rc)
+		rc = lift(mv, h, err);
+	if (!rc)
+		rc = mark(mv, h->lane, epoch, h->lane == mv->from_lane ? &mv->here : &ignored, err);
+	return rc ? rc : mark(mv, mv->to_lane, epoch, &mv->there, err);
+}
+
+/* It lives there already; `from` may not know. */
+static int
+tell_from(struct move *mv, const struct home *h, uint64_t epoch, struct slu_err *err)
+{
+	int rc = copy_policy(mv, mv->from_lane, err);
+
+	if (!rc)
+		rc = lift(mv, h, err);
+	return rc ? rc : mark(mv, mv->from_lane, epoch, &mv->here, err);
+}
+
+int
+set_marks(struct move *mv, struct slu_err *err)
+{
+	struct home h;
+	int rc = find_home(mv, &h, err);
+
+	if (rc)
+		return rc;
+	if (h.lane == mv->to_lane && mv->here.epoch < h.epoch)
+		return tell_from(mv, &h, h.epoch, err);
+	if (h.lane == mv->to_lane && strcmp(mv->here.lives, mv->to) == 0)
+		return 0;
+	rc = send(mv, &h, h.epoch + 1, err);
+	if (!rc && h.lane != mv->from_lane)
+		rc = mark(mv, mv->from_lane, h.epoch + 1, &mv->here, err);
+	return rc;
+}

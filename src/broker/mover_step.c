@@ -1,0 +1,85 @@
+/*
+ * mover_step.c - an op, and whoever waits for it; the steps of a move as such ops.
+ */
+#include "broker/broker_in.h"
+#include "broker/mover_in.h"
+
+static void
+on_done(struct op *op)
+{
+	struct wait *const w = op->owner;
+
+	pthread_mutex_lock(&w->mtx);
+	w->done = true;
+	pthread_cond_signal(&w->ended);
+	pthread_mutex_unlock(&w->mtx);
+}
+
+void
+wait_init(struct wait *w, const struct move *mv, enum op_verb verb)
+{
+	op_init(&w->op, verb, mv->space, mv->queue, on_done, w);
+	w->done = false;
+	pthread_mutex_init(&w->mtx, NULL); /* cannot fail with these attributes */
+	pthread_cond_init(&w->ended, NULL);
+}
+
+void
+wait_release(struct wait *w)
+{
+	pthread_cond_destroy(&w->ended);
+	pthread_mutex_destroy(&w->mtx);
+}
+
+int
+wait_for(struct wait *w, int posted, struct slu_err *err)
+{
+	if (posted)
+		return slu_fail(err, (enum slu_code)posted, "%s", slu_err_row(posted)->text);
+	pthread_mutex_lock(&w->mtx);
+	while (!w->done)
+		pthread_cond_wait(&w->ended, &w->mtx);
+	pthread_mutex_unlock(&w->mtx);
+	if (w->op.rc)
+		*err = w->op.err;
+	return w->op.rc;
+}
+
+int
+wait_at(struct wait *w, struct broker *b, uint32_t lane, struct slu_err *err)
+{
+	return wait_for(w, broker_post_at(b, lane, &w->op), err);
+}
+
+int
+step(const struct move *mv, uint32_t lane, enum move_step what, uint64_t batch,
+     struct op_move *out, struct slu_err *err)
+{
+	struct wait w;
+	int rc;
+
+	wait_init(&w, mv, OP_MOVE);
+	w.op.move.step = what;
+	w.op.move.batch = batch;
+	rc = wait_at(&w, mv->b, lane, err);
+	if (!rc && out)
+		*out = w.op.move;
+	wait_release(&w);
+	return rc;
+}
+
+int
+look(struct move *mv, struct slu_err *err)
+{
+	int rc = step(mv, mv->from_lane, MOVE_LOOK, 0, &mv->here, err);
+
+	return rc ? rc : step(mv, mv->to_lane, MOVE_LOOK, 0, &mv->there, err);
+}
+
+int
+no_such_shard(const struct move *mv, const char *shard, struct slu_err *err)
+{
+	return slu_fail(err, SLU_EMOVED,
+			"queue %.*s of %.*s moves to shard %s, which this node does not know",
+			(int)mv->queue.n, mv->queue.p, (int)mv->space.n, mv->space.p, shard);
+}
