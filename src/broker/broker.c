@@ -78,6 +78,7 @@ broker_post(struct broker *b, struct op *op)
 	prepare(b, op);
 	op->relay = NULL;
 	op->elsewhere[0] = '\0';
+	op->above = 0;
 	if (op->epoch && (path.n > 1 || relays_any(b->relays)))
 		return relay_post(b->relays, op, &path);
 	if (op->verb == OP_LIST && !op->spans)

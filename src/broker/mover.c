@@ -103,7 +103,7 @@ mover_move(struct broker *b, const struct move_ask *asked, struct move_told *out
 	else
 		rc = tell(&mv, out, err);
 	out->done = out->done && !more; /* lock keys are not counted: they are taken, or none is left */
-	return rc;
+	return rc || !out->done ? rc : lift(&mv, mv.here.counter, err);
 }
 
 /* ---- Namespaces ---- */

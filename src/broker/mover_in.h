@@ -43,6 +43,9 @@ int no_such_shard(const struct move *mv, const char *shard, struct slu_err *err)
 bool is_mapped(const struct move *mv); /* does the map say that the queue lives on `to`? */
 int set_marks(struct move *mv, struct slu_err *err); /* Z2, after a look */
 
+/* V9: tokens of `to` are above those of a shard whose counter stands there. After a look. */
+int lift(const struct move *mv, uint64_t former, struct slu_err *err);
+
 /* ---- mover_batch.c ---- */
 
 /* False in *more: there was nothing to take. */

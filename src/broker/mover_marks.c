@@ -128,16 +128,14 @@ find_home(const struct move *mv, struct home *h, struct slu_err *err)
 
 /* ---- Marks ---- */
 
-/* V9 */
-static int
-lift(const struct move *mv, const struct home *h, struct slu_err *err)
+int
+lift(const struct move *mv, uint64_t former, struct slu_err *err)
 {
-	const uint64_t here = mv->here.counter, there = h->at.counter;
 	struct wait w;
 	int rc = 0;
 
 	wait_init(&w, mv, OP_MOVE);
-	if (move_lift(&w.op.move, mv->there.counter, here > there ? here : there))
+	if (move_lift(&w.op.move, mv->there.counter, former))
 		rc = wait_at(&w, mv->b, mv->to_lane, err);
 	wait_release(&w);
 	return rc;
@@ -173,7 +171,7 @@ send(struct move *mv, const struct home *h, uint64_t epoch, struct slu_err *err)
 	int rc = copy_policy(mv, h->lane, err);
 
 	if (!rc)
-		rc = lift(mv, h, err);
+		rc = lift(mv, h->at.counter, err);
 	if (!rc)
 		rc = mark(mv, h->lane, epoch, h->lane == mv->from_lane ? &mv->here : &ignored, err);
 	return rc ? rc : mark(mv, mv->to_lane, epoch, &mv->there, err);
@@ -181,12 +179,12 @@ send(struct move *mv, const struct home *h, uint64_t epoch, struct slu_err *err)
 
 /* It lives there already; `from` may not know. */
 static int
-tell_from(struct move *mv, const struct home *h, uint64_t epoch, struct slu_err *err)
+tell_from(struct move *mv, uint64_t epoch, struct slu_err *err)
 {
 	int rc = copy_policy(mv, mv->from_lane, err);
 
 	if (!rc)
-		rc = lift(mv, h, err);
+		rc = lift(mv, mv->here.counter, err);
 	return rc ? rc : mark(mv, mv->from_lane, epoch, &mv->here, err);
 }
 
@@ -199,7 +197,7 @@ set_marks(struct move *mv, struct slu_err *err)
 	if (rc)
 		return rc;
 	if (h.lane == mv->to_lane && mv->here.epoch < h.epoch)
-		return tell_from(mv, &h, h.epoch, err);
+		return tell_from(mv, h.epoch, err);
 	if (h.lane == mv->to_lane && strcmp(mv->here.lives, mv->to) == 0)
 		return 0;
 	rc = send(mv, &h, h.epoch + 1, err);

@@ -25,7 +25,8 @@ enum probe_step {
 	PROBE_COPY,
 	PROBE_LIFT,
 	PROBE_MARK,
-	PROBE_GLANCE /* alone: what is left on former shards? */
+	PROBE_GLANCE, /* alone: what is left on former shards? */
+	PROBE_LEAVE   /* behind it: nothing, and they will be asked no more */
 };
 
 struct probe {
@@ -36,6 +37,7 @@ struct probe {
 	uint64_t marks[SUPPLIED_MAX];
 	uint64_t counters[SUPPLIED_MAX];
 	bool looked[SUPPLIED_MAX];
+	uint64_t highest; /* counter of all that were looked at, on the path or not */
 	uint64_t by_map; /* epoch of the map that it began with */
 	bool wide;       /* all shards are asked */
 	bool guess;      /* the last of the path may have nothing */
@@ -143,7 +145,7 @@ set_home(struct probe *p, uint32_t lane)
 			p->path.n++;
 		i = p->path.n - 1;
 		p->path.lanes[i] = lane;
-		p->marks[i] = 0;
+		p->marks[i] = p->counters[i] = 0;
 		p->looked[i] = false;
 	}
 	swap(p, 0, i);
@@ -161,6 +163,7 @@ take_look(struct probe *p, struct slu_err *err)
 	p->marks[p->at] = mv->epoch;
 	p->counters[p->at] = mv->counter;
 	p->looked[p->at] = true;
+	p->highest = mv->counter > p->highest ? mv->counter : p->highest;
 	if (mv->epoch < p->path.epoch || mv->epoch == 0)
 		return 0;
 	if (mv->epoch == p->path.epoch && (p->at > 0 || !mv->lives[0]))
@@ -205,22 +208,30 @@ mark_next(struct probe *p)
 	return i == UINT_MAX ? -1 : ask_move(p, MOVE_MARK, i);
 }
 
-/* V9: before a mark says that it lives there. */
-static int
-lift(struct probe *p)
+/* V9. False: there is no need, or rc says why not. */
+static bool
+lift(struct probe *p, enum probe_step step, int *rc)
 {
 	const struct relay_env *const env = &p->all->env;
-	uint64_t former = 0;
 
-	for (unsigned i = 1; i < p->path.n; i++)
-		former = p->counters[i] > former ? p->counters[i] : former;
-	p->step = PROBE_LIFT;
+	*rc = 0;
 	op_init(&p->op, OP_MOVE, p->m->space, p->m->queue, probe_done, p);
+	if (!move_lift(&p->op.move, p->counters[0], p->highest))
+		return false;
+	p->step = step;
 	p->at = 0;
 	p->op.cost = 1;
-	if (!move_lift(&p->op.move, p->counters[0], former))
-		return mark_next(p);
-	return shard_post(env->shard(env->arg, p->path.lanes[0]), &p->op);
+	*rc = shard_post(env->shard(env->arg, p->path.lanes[0]), &p->op);
+	return *rc == 0;
+}
+
+/* Before a mark says that it lives there. */
+static int
+lift_and_mark(struct probe *p)
+{
+	int rc;
+
+	return lift(p, PROBE_LIFT, &rc) || rc ? rc : mark_next(p);
 }
 
 /* The one that was guessed stays on the path only if it has something. */
@@ -249,7 +260,7 @@ guess_next(struct probe *p)
 		if (path_find(&p->path, lane) != UINT_MAX)
 			continue;
 		p->guess = true;
-		p->marks[p->path.n] = 0;
+		p->marks[p->path.n] = p->counters[p->path.n] = 0;
 		p->looked[p->path.n] = false;
 		p->path.lanes[p->path.n++] = lane;
 		return true;
@@ -272,7 +283,7 @@ after_look(struct probe *p, struct slu_err *err)
 	if (i != UINT_MAX)
 		return ask_move(p, MOVE_LOOK, i);
 	if (next_mark(p) == UINT_MAX || p->path.n == 1)
-		return mark_next(p);
+		return lift_and_mark(p);
 	p->step = PROBE_POLICY;
 	return ask(p, OP_POLICY_GET, 1);
 }
@@ -281,7 +292,7 @@ static int
 after_policy(struct probe *p)
 {
 	if (policy_is_default(&p->op.policy))
-		return lift(p);
+		return lift_and_mark(p);
 	p->policy = p->op.policy;
 	p->step = PROBE_ITS_OWN;
 	return ask(p, OP_POLICY_GET, 0);
@@ -291,7 +302,7 @@ static int
 after_its_own(struct probe *p)
 {
 	if (!policy_is_default(&p->op.policy))
-		return lift(p);
+		return lift_and_mark(p);
 	p->step = PROBE_COPY;
 	p->op.policy = p->policy;
 	return ask(p, OP_POLICY_SET, 0);
@@ -330,7 +341,7 @@ next_step(struct probe *p, struct slu_err *err)
 	case PROBE_ITS_OWN:
 		return after_its_own(p);
 	case PROBE_COPY:
-		return lift(p);
+		return lift_and_mark(p);
 	case PROBE_LIFT:
 		return mark_next(p);
 	default:
@@ -340,6 +351,14 @@ next_step(struct probe *p, struct slu_err *err)
 
 /* ---- A glance ---- */
 
+/* Will former shards be asked no more? Whose lock keys they are is not counted. */
+static bool
+is_left(const struct probe *p)
+{
+	return p->left == 0 && !slice_eq(p->m->queue, SLICE(LOCK_QUEUE));
+}
+
+/* Whole: all were asked, and where it lives knows what there is to know of them. */
 static void
 glance_end(struct probe *p, bool whole)
 {
@@ -356,7 +375,7 @@ glance_end(struct probe *p, bool whole)
 	m->batch = p->batch;
 	is_stuck = p->batch && now - m->since >= RELAY_STUCK;
 	if (whole && m->state == MOVING_KNOWN && m->path.epoch == p->path.epoch)
-		m->empty = p->left == 0 && !slice_eq(m->queue, SLICE(LOCK_QUEUE));
+		m->empty = is_left(p);
 	pthread_mutex_unlock(&rs->mtx);
 	if (is_stuck && rs->env.stuck)
 		rs->env.stuck(rs->env.arg, m->space, m->queue, p->batch_lane);
@@ -370,19 +389,26 @@ static void
 glance_next(struct probe *p)
 {
 	const struct op_move *const mv = &p->op.move;
+	int rc = 0;
 
-	if (p->op.rc) {
-		glance_end(p, false);
+	if (p->op.rc || p->step == PROBE_LEAVE) {
+		glance_end(p, p->op.rc == 0);
 		return;
 	}
 	p->left += mv->messages + mv->remembered + mv->results + mv->damaged;
+	p->highest = mv->counter > p->highest ? mv->counter : p->highest;
 	if (mv->batch) {
 		p->left++;
 		p->batch = mv->batch;
 		p->batch_lane = p->path.lanes[p->at];
 	}
-	if (p->at + 1 == p->path.n || ask_move(p, MOVE_LOOK, p->at + 1))
-		glance_end(p, p->at + 1 == p->path.n);
+	if (p->at + 1 < p->path.n) {
+		if (ask_move(p, MOVE_LOOK, p->at + 1))
+			glance_end(p, false);
+		return;
+	}
+	if (!is_left(p) || !lift(p, PROBE_LEAVE, &rc))
+		glance_end(p, rc == 0);
 }
 
 static void
@@ -392,7 +418,7 @@ probe_done(struct op *op)
 	struct slu_err err = { 0 };
 	int rc;
 
-	if (p->step == PROBE_GLANCE) {
+	if (p->step >= PROBE_GLANCE) {
 		glance_next(p);
 		return;
 	}

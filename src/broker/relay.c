@@ -131,6 +131,7 @@ ask(struct relay *r, unsigned at)
 	op->elsewhere[0] = '\0';
 	op->epoch = r->known ? r->path.epoch : 0;
 	op->lives = at == 0 ? NULL : env->name(env->arg, r->path.lanes[0]);
+	op->above = r->above;
 	op->wait = 0;
 	if (verb->ask)
 		verb->ask(r);
@@ -439,6 +440,8 @@ relay_answered(struct relays *rs, struct shard *s, struct op *op)
 		op->done(op);
 		return;
 	}
+	if (op->elsewhere[0] && op->counter > r->above)
+		r->above = op->counter;
 	if (op->rc == SLU_ECANCELED)
 		next = atomic_load(&op->unwanted) == OP_NUDGED ? RELAY_AGAIN : RELAY_DONE;
 	else

@@ -40,6 +40,7 @@ struct relay {
 
 	/* So far. */
 	slu_time patient; /* when RELAY_STAY ends, by clock_boot; 0: never met */
+	uint64_t above;   /* V9: of all shards that had not what it asks for */
 	bool took;        /* a part of it is done */
 	bool waited;      /* it has waited for a slice */
 	bool some;        /* a shard had something to add */

@@ -688,13 +688,15 @@ run_one(struct clerk *k, struct op *op)
 		op_fail(op, rc, &err);
 		return;
 	}
+	ledger_set_counter(k->ledger, op->above); /* written down with the first that is drawn */
 	if (ledger_has_moved(k->ledger) && op->verb >= OP_ACQUIRE && op->verb != OP_KEYS &&
 	    clerk_lock_is_elsewhere(k, op)) {
 		op_fail(op, SLU_EMOVED, NULL);
-		return;
+	} else {
+		verbs[op->verb](k, op);
+		clerk_point_elsewhere(k, op);
 	}
-	verbs[op->verb](k, op);
-	clerk_point_elsewhere(k, op);
+	op->counter = ledger_counter(k->ledger);
 }
 
 int

@@ -67,9 +67,11 @@
  *      REFUSE asks whether a batch has come; if not, it never will: it is SLU_EMOVED from then on.
  *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a
  *      message is given for it again, and a former holder is refused.
- *      Before a mark says that a queue lives here, the counter is lifted far above that
- *      of its former shards (move_lift): both hand out from now on, and tokens of a key
- *      rise when its line ends there and goes on here.
+ *      Former shards hand out, too, and tokens of a key rise when its line ends there and goes on here: with
+ *      op->elsewhere comes the counter, and the shard that is asked next is told it
+ *      (op->above) and lifts its own to that. Whoever asks a former shard no more, because nothing is left
+ *      there, lifts it before (move_lift). Never higher than needed: counters of
+ *      shards between which queues go to and fro would run away.
  *  V10 DROP forgets the batch of that number, with its idempotency keys, states and errors;
  *      again: nothing. UNTAKE gives up a batch that was never given, and was refused: so it is either
  *      on one shard or on the other, whoever else still carries it.
@@ -91,8 +93,6 @@ enum {
 	MOVE_SHARD = 64,     /* bytes of a shard's name, with the end */
 	MOVE_EPOCH_BITS = 16 /* epoch: version of the map << this | steps by hand since */
 };
-
-#define MOVE_LIFT (1ull << 32) /* more tokens than a former shard gives until it is empty */
 
 #define MOVE_UNKNOWN "." /* no name of a shard */
 
@@ -154,10 +154,10 @@ struct op_move {
 static inline bool
 move_lift(struct op_move *m, uint64_t counter, uint64_t former)
 {
-	if (counter >= former + MOVE_LIFT / 2)
+	if (counter >= former)
 		return false;
 	m->step = MOVE_GIVE;
-	m->counter = m->batch = former + MOVE_LIFT;
+	m->counter = m->batch = former;
 	m->peer[0] = '='; /* no shard has such a name */
 	m->peer[1] = '\0';
 	return true;

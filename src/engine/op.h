@@ -384,7 +384,8 @@ struct op {
 	slu_time until;       /* RESULT: kept so long */
 	struct op_backup backup;
 	struct op_move move;
-	char elsewhere[MOVE_SHARD]; /* where its queue lives, if not here; else empty */
+	char elsewhere[MOVE_SHARD]; /* where its queue lives, if not here; else empty. Then also: */
+	uint64_t counter;           /* no token above it was given here: V9 of engine/move.h */
 	struct op_lock lock;
 	struct op_key *keys; /* KEYS, ATTACHMENTS: room for max_keys */
 	uint32_t max_keys;
@@ -418,6 +419,7 @@ struct op {
 	bool spans;           /* its cursor goes over all shards */
 	uint64_t epoch;       /* of the map it was routed by; 0: there is none */
 	const char *lives;    /* by that map: the shard the queue lives on; NULL or "": this one */
+	uint64_t above;       /* its tokens, and all later ones, are above this: V9 */
 };
 
 /* canceled: from NONE either to ASKED or to DONE; only DONE ops have had their done

@@ -659,13 +659,87 @@ TEST(shards_that_are_none_are_refused)
 	broker_close(b);
 }
 
+/* ---- Tokens: V9 ---- */
+
+static uint64_t
+settle(enum op_verb verb, const struct call *claimed)
+{
+	struct call c;
+
+	call(&c, verb);
+	c.item.id = claimed->row.id;
+	c.item.token = claimed->row.token;
+	CHECK_EQ(0, run(&c));
+	CHECK_EQ(0, c.item.rc);
+	return claimed->row.token;
+}
+
+/* The next one of the queue, from that shard: its token. */
+static uint64_t
+claim_from(uint32_t lane, struct call *c)
+{
+	CHECK(claim(c) != 0);
+	op_unpin(&c->op);
+	CHECK_EQ(lane, c->op.shard);
+	return c->row.token;
+}
+
+/* Queues that move in opposite directions share the counters of two shards. */
+TEST(tokens_of_a_key_rise_whatever_else_moves)
+{
+	const struct move_ask other = { .queue = SLICE("other") };
+	uint64_t token;
+	struct call c;
+
+	start(&engine_memory, &engine_log);
+	push("k", 5, "first");
+	token = claim_from(A, &c);
+	move("a", "b", (struct move_ask){ 0 });
+	for (int i = 0; i < 3; i++) {
+		move("a", "b", other);
+		move("b", "a", other);
+		settle(OP_NACK, &c);
+		CHECK(claim_from(A, &c) > token);
+		token = c.row.token;
+	}
+	settle(OP_ACK, &c);
+	push("k", 5, "second");
+	CHECK(claim_from(B, &c) > token);
+	broker_close(b);
+}
+
+/* Numbers stay below 2^53, however often queues move: a lift is never higher than needed. */
+TEST(counters_do_not_run_away_when_queues_move_to_and_fro)
+{
+	const struct move_ask other = { .queue = SLICE("other") };
+	uint64_t highest, before;
+	struct call c;
+
+	start(&engine_memory, &engine_log);
+	push("k", 5, "x");
+	before = look_at(A).counter > look_at(B).counter ? look_at(A).counter : look_at(B).counter;
+	for (int i = 0; i < 100; i++) {
+		move(names[i % 2], names[!(i % 2)], (struct move_ask){ 0 });
+		move(names[!(i % 2)], names[i % 2], other);
+		CHECK(claim(&c) != 0);
+		op_unpin(&c.op);
+		settle(OP_ACK, &c);
+		push("k", 5, "x");
+	}
+	highest = look_at(A).counter > look_at(B).counter ? look_at(A).counter : look_at(B).counter;
+	CHECK(highest > before);
+	CHECK(highest < before + 10 * 100);
+	broker_close(b);
+}
+
 /* ---- In use ---- */
 
 struct load {
 	_Atomic bool stop;
 	_Atomic int pushed, acked;
 	pthread_mutex_t mtx;
-	int next[KEYS]; /* of each key, what comes next */
+	int next[KEYS];       /* of each key, what comes next */
+	uint64_t token[KEYS]; /* and its last one */
 };
 
 static struct load load;
@@ -703,6 +777,8 @@ check_order(const struct call *c)
 	CHECK_EQ(2, sscanf(text, "%d %d", &k, &n));
 	pthread_mutex_lock(&load.mtx);
 	CHECK_EQ(load.next[k], n);
+	CHECK(c->row.token > load.token[k]);
+	load.token[k] = c->row.token;
 	load.next[k]++;
 	pthread_mutex_unlock(&load.mtx);
 }
@@ -769,7 +845,7 @@ send_about(void *arg)
 			.from = names[from],
 			.to = names[(from + 1 + test_random(dice) % (SHARDS - 1)) % SHARDS],
 			.space = SLICE("ns"),
-			.queue = SLICE("q"),
+			.queue = test_random(dice) % 4 ? SLICE("q") : SLICE("other"),
 			.batch = (uint32_t)(1 + test_random(dice) % 60),
 			.budget = (slu_time)(test_random(dice) % 20) * SLU_MS,
 		};

@@ -356,6 +356,31 @@ TEST(an_old_shard_that_has_nothing_left_is_asked_no_more)
 	end();
 }
 
+/* V9: whatever else the old shard did meanwhile. */
+TEST(tokens_of_a_key_rise_when_the_old_shard_is_asked_no_more)
+{
+	uint64_t token;
+	struct call c;
+
+	start();
+	push_with("q", "k", NULL, 0);
+	reroute(2, "new", "old");
+	CHECK(claim(&c, "q") != 0); /* marks stand */
+	CHECK_EQ(0, settle(&c, OP_NACK, c.rows[0].id, c.rows[0].token));
+	for (int i = 0; i < 100; i++)
+		push("busy"); /* which lives on the old one */
+	pass(SLU_MIN);
+	CHECK(claim(&c, "q") != 0);
+	token = c.rows[0].token;
+	CHECK_EQ(0, settle(&c, OP_ACK, c.rows[0].id, token));
+	pass(2 * SLU_SEC);
+	CHECK_EQ(0, claim(&c, "q")); /* it looks */
+	push_with("q", "k", NULL, 0);
+	CHECK(claim(&c, "q") != 0);
+	CHECK(c.rows[0].token > token);
+	end();
+}
+
 TEST(a_queue_that_does_not_move_has_one_shard_asked)
 {
 	struct call c;
