@@ -132,6 +132,38 @@ MOVE_CASE(all_or_nothing_counts_for_what_is_not_taken)
 	CHECK_EQ(0, rig_count(a, "q", MSG_READY));
 }
 
+/* V9: of a key whose line ended on one shard and goes on at another. */
+MOVE_CASE(who_asks_on_brings_the_counter_along)
+{
+	struct op_put put = { .m = { .id = 900, .key = SLICE("k") } };
+	uint64_t token;
+
+	for (int i = 0; i < 20; i++)
+		rig_put(a, "other", NULL);
+	rig_put(a, "q", &(struct rig_msg){ .key = "k" });
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	CHECK_EQ(1, rig_claim(a, "q", 1));
+	token = a->rows[0].token;
+	CHECK_EQ(0, rig_settle_one(a, OP_ACK, a->rows[0].id, token));
+	rig_op(&a->op, OP_ENQUEUE, RIG_SPACE, "q");
+	a->op.epoch = MOVE_EPOCH;
+	a->op.lives = "b";
+	a->op.puts = &put;
+	a->op.n_puts = 1;
+	CHECK_EQ(SLU_EMOVED, rig_do(a, &a->op));
+	CHECK(a->op.counter >= token);
+	rig_op(&b->op, OP_ENQUEUE, RIG_SPACE, "q");
+	b->op.epoch = MOVE_EPOCH;
+	b->op.above = a->op.counter;
+	b->op.puts = &put;
+	b->op.n_puts = 1;
+	CHECK_EQ(0, rig_do(b, &b->op));
+	rig_reopen(b);
+	CHECK_EQ(1, rig_claim(b, "q", 1));
+	CHECK(b->rows[0].token > token);
+	a->op.puts = b->op.puts = NULL;
+}
+
 /* V3: until it is empty. */
 MOVE_CASE(a_line_goes_on_where_it_is_until_it_is_empty)
 {

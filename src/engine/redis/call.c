@@ -234,9 +234,9 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 		q->totals.done += (uint64_t)redis_int(tail->element[4]);
 		tell_ended(r, tail->element[5]);
 		redis_tell_freed(r, q, tail->element[6]);
-		redis_point_elsewhere(c, tail->element[7]);
 		redis_note_number(r, q, (uint64_t)redis_int(tail->element[8]),
 				  (uint64_t)redis_int(tail->element[9]));
+		redis_point_elsewhere(c, tail->element[7], *redis_seen(r, q));
 		if (ready > 0 && r->outer.ready)
 			r->outer.ready(r->outer.ready_arg, slice_of(q->space), slice_of(q->name),
 				       (uint32_t)ready);

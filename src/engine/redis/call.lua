@@ -1,7 +1,7 @@
 -- call.lua - the end of the script: one call, now that all verbs are known.
 
 local queues = {}
-local n_queues, epoch, lives = string.match(ARGV[8], '^(%d+) ?(%d*) ?(%S*)$')
+local n_queues, epoch, above, lives = string.match(ARGV[8], '^(%d+) ?(%d*) ?(%d*) ?(%S*)$')
 
 for i = 1, tonumber(n_queues) do
 	queues[i] = open_queue(arg(), arg(), num())
@@ -30,6 +30,7 @@ for _, q in ipairs(queues) do
 	if epoch ~= '' then
 		q.said = tonumber(epoch)
 		mark(q, q.said, lives)
+		lift(q, tonumber(above))
 	end
 	tick(q, now - came)
 end
@@ -51,7 +52,7 @@ for i, q in ipairs(queues) do
 		call('PUBLISH', channel, node .. ':' .. q.name .. ' ' .. key)
 	end
 	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed,
-		is_late(q) and q.lives == '' and '.' or q.lives, q.number, q.lost }
+		is_late(q) and q.lives == '' and '.' or q.lives, q.lives == '' and q.number or counter(q), q.lost }
 end
 write_out(queues)
 return { 'ok', int(now), before - budget, answer, tails }

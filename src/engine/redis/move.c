@@ -36,7 +36,7 @@ redis_route(const struct rcall *c, char *out, size_t size)
 {
 	*out = '\0';
 	if (is_routed(c) && c->op->epoch)
-		(void)snprintf(out, size, " %" PRIu64 " %s", c->op->epoch,
+		(void)snprintf(out, size, " %" PRIu64 " %" PRIu64 " %s", c->op->epoch, c->op->above,
 			       c->op->lives ? c->op->lives : "");
 }
 
@@ -50,16 +50,18 @@ items_miss(const struct rcall *c)
 }
 
 void
-redis_point_elsewhere(const struct rcall *c, const redisReply *lives)
+redis_point_elsewhere(const struct rcall *c, const redisReply *lives, uint64_t counter)
 {
-	const struct op *op = c->op;
+	struct op *op = c->op;
 	bool misses;
 
 	if (!lives->len || !is_routed(c))
 		return;
 	misses = op->n_items ? items_miss(c) : op_finds_nothing(op) || op->rc == SLU_EMOVED;
-	if (misses)
-		(void)snprintf(c->op->elsewhere, sizeof c->op->elsewhere, "%s", lives->str);
+	if (!misses)
+		return;
+	(void)snprintf(op->elsewhere, sizeof op->elsewhere, "%s", lives->str);
+	op->counter = counter;
 }
 
 /* ---- What is given ---- */

@@ -490,9 +490,7 @@ function steps.give(q)
 	local field, batch, least, n, given = 'given:' .. arg(), num(), num(), num(), 0
 	local last = last_given(q, field)
 
-	if counter(q) < least then
-		counted[q.counter] = least -- V9
-	end
+	lift(q, least)
 	if last == -batch then
 		return {}, 0, -1
 	elseif math.abs(last) >= batch then

@@ -239,7 +239,7 @@ void redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answe
 void redis_route(const struct rcall *c, char *out, size_t size);
 
 /* V2, V4, V5: of an op that has found nothing, and whose queue lives on that shard. */
-void redis_point_elsewhere(const struct rcall *c, const redisReply *lives);
+void redis_point_elsewhere(const struct rcall *c, const redisReply *lives, uint64_t counter);
 
 /* ---- plan.c ---- */
 

@@ -9,13 +9,13 @@
 --          us is left alone: the call came before it
 --          4 steps that may be spent on what is due  5 dice, 0 .. 1  6 the default policy
 --          7 'channel node' of notices  8 number of queues; from whoever has a map, 'number epoch
---          lives': see engine/move.h. Then for each queue: its name, its priorities as
+--          above lives': see engine/move.h. Then for each queue: its name, its priorities as
 --          '0,5,10', and the highest number that the caller has seen; then what the verb needs
 --
 -- Answer   { 'ok', time, steps used, answer of the verb, { of each queue: next due,
 --            ready if there is something new, failures, deaths, ends, ids
 --            whose lease ran out, lock keys that can be had, where it lives, the last number
---            that was taken, what the counter said if it was behind } }
+--            that was taken (if it lives elsewhere by anybody), what the counter said if it was behind } }
 --          { 'prios', queue, priority... }: nothing has happened; call again with the keys
 --          of these priorities, too
 --
@@ -174,6 +174,13 @@ local counted = {} -- by key; written at the end
 
 local function counter(q)
 	return counted[q.counter] or tonumber(call('GET', q.counter) or '0')
+end
+
+-- V9
+local function lift(q, least)
+	if counter(q) < least then
+		counted[q.counter] = least
+	end
 end
 
 local function next_number(q)
