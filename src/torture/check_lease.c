@@ -82,10 +82,17 @@ rule_key_rising(struct check *c, struct line claims)
 	check_rising(c, claims, true);
 }
 
+/* What several shards have in common has one token at a time: a message, and a key. */
+static bool
+may_share(const struct check *c, const struct event *a, const struct event *b)
+{
+	return c->history->several && a->id != b->id && (!a->key || a->key != b->key);
+}
+
 void
 rule_unique(struct check *c)
 {
-	const uint64_t floor = c->history->token_floor;
+	const uint64_t floor = c->history->several ? 0 : c->history->token_floor;
 
 	for (size_t i = 0; i < c->n_tokens; i++) {
 		const struct event **e = c->by_token + i;
@@ -94,8 +101,9 @@ rule_unique(struct check *c)
 			check_found(c, (struct line){ e, 1 },
 				    "token %" PRIu64 " is not above %" PRIu64 ", which an earlier round saw",
 				    (*e)->token, floor);
-		if (i > 0 && e[-1]->token == (*e)->token)
-			check_pair(c, e[-1], *e, "token %" PRIu64 " was given twice", (*e)->token);
+		for (size_t k = i; k-- > 0 && c->by_token[k]->token == (*e)->token;)
+			if (!may_share(c, c->by_token[k], *e))
+				check_pair(c, c->by_token[k], *e, "token %" PRIu64 " was given twice", (*e)->token);
 	}
 }
 

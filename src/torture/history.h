@@ -107,6 +107,7 @@ struct history {
 	unsigned n_looks;
 
 	bool must_be_empty; /* all was taken at the end: what the last look finds is stuck */
+	bool several;       /* shards: each has tokens of its own, which rise for a message and a key */
 	bool overflown;     /* events are missing: nothing can be said of this round */
 
 	atomic_bool full; /* no client should begin another call */

@@ -64,6 +64,7 @@ torture_open(struct torture *t, const struct torture_conf *conf, struct slu_err 
 	rc = name_queue(t, err);
 	if (!rc)
 		rc = history_init(&t->history, HISTORY_EVENTS, err);
+	t->history.several = conf->stores > 1;
 	if (!rc)
 		rc = open_stores(t, err);
 	while (!rc && t->n_nodes < conf->nodes)

@@ -211,6 +211,13 @@ repeat_token(struct history *h)
 }
 
 static void
+repeat_token_of_a_key(struct history *h)
+{
+	h->several = true;
+	h->events[CLAIM_B].token = h->events[ACK_B].token = 11;
+}
+
+static void
 token_of_the_past(struct history *h)
 {
 	h->token_floor = 10;
@@ -426,6 +433,7 @@ static const struct {
 	{ "lease", overlap, "two leases of a message" },
 	{ "key", overlap_of_key, "two leases of a key" },
 	{ "unique", repeat_token, "one token twice" },
+	{ "unique", repeat_token_of_a_key, "one token twice for a key, by two shards" },
 	{ "unique", token_of_the_past, "a token of an earlier round" },
 	{ "rising", tokens_fall, "a lower token after a higher one" },
 	{ "key-rising", tokens_of_key_fall, "a lower token of the key after a higher one" },
@@ -661,6 +669,14 @@ unknown_release_did_not(struct history *h)
 }
 
 static void
+shards_have_tokens_of_their_own(struct history *h)
+{
+	h->several = true;
+	h->token_floor = 10;
+	repeat_token(h);
+}
+
+static void
 row_without_a_payload(struct history *h)
 {
 	h->events[ROW_D].name = 0;
@@ -687,6 +703,7 @@ TEST(what_comes_close_and_keeps_the_promises_is_left_alone)
 		{ "a release that came too late commits nothing", release_came_too_late },
 		{ "an unknown release committed", unknown_release_committed },
 		{ "an unknown release did not", unknown_release_did_not },
+		{ "tokens of several shards", shards_have_tokens_of_their_own },
 		{ "a row whose payload was left out", row_without_a_payload },
 	};
 
