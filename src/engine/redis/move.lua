@@ -74,7 +74,11 @@ local function line_of(q, k)
 	return ids
 end
 
+-- A dead one that is redriven joins the line of its key: it stays where that is.
 local function take_message(q, b, id, m)
+	if m.k and m.s == DEAD and not b.keys[m.k] and has_line(q, m.k) then
+		return false
+	end
 	if not m.k or m.s == DEAD then
 		set_aside(q, b, id, m)
 		return true
@@ -86,6 +90,7 @@ local function take_message(q, b, id, m)
 	end
 	if ids then
 		write('ZADD', q.taken, 0, 'k:' .. m.k)
+		b.keys[m.k] = true
 	end
 	return ids
 end
@@ -183,7 +188,7 @@ local function is_drained(q)
 end
 
 local function take(q, max, max_bytes)
-	local b = { row = 0, n = 0, bytes = 0, max = max, max_bytes = max_bytes }
+	local b = { row = 0, n = 0, bytes = 0, max = max, max_bytes = max_bytes, keys = {} }
 
 	q.loaded = {} -- what is set aside now
 
