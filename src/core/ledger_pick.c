@@ -3,7 +3,7 @@
  *
  *      ready, best first      an unkeyed one alone; a head with all that has its key
  *      delayed, earliest first    the same, unless a key's head is leased
- *      dead, oldest first
+ *      dead, oldest first         unless others of its key stay
  *
  * What is delayed and has the key of another that goes is found by looking at all that is
  * delayed, once, and comes last: behind the line of its key, in the order in which it would
@@ -109,12 +109,22 @@ pick_any(struct pick *p, const struct heap *heap)
 		add_message(p, heap->nodes[i].handle);
 }
 
+/* One that is redriven joins the line of its key: it is where that is. */
+static bool
+stays_with_its_key(const struct ledger *l, const struct msg *m)
+{
+	const struct key *k = m->flags & MSG_KEYED ? ledger_key_of(l, m) : NULL;
+
+	return k && !k->picked && k->refs > k->idle;
+}
+
 static void
 pick_dead(struct pick *p)
 {
 	for (uint32_t h = p->t->dead.first; h != SLAB_NONE && !is_full(p);
 	     h = chain_next(&p->l->msgs, h))
-		add(p, h);
+		if (!stays_with_its_key(p->l, ledger_msg(p->l, h)))
+			add(p, h);
 }
 
 /* qsort has no argument for the ledger: sort what is compared. */

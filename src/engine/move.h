@@ -51,7 +51,8 @@
  *      keys, then results. (Else who repeats a message of a key that has others here would be
  *      taken at its word: V2.) The messages of
  *      an ordering key that are not dead go together, and only while none of them is leased, however
- *      large the batch gets by that: what TAKE answers begins with the row op->cursor of the
+ *      large the batch gets by that; dead ones with them or after them, for one that is redriven
+ *      joins their line. What TAKE answers begins with the row op->cursor of the
  *      batch (0: the first) and has at most max_rows; the answer's cursor is where it goes
  *      on, or 0. Damaged ones stay. Of LOCK_QUEUE it is the lock keys that have a state and no
  *      lease, in their order. A purge is SLU_EBUSY meanwhile, and so is

@@ -224,6 +224,34 @@ MOVE_CASE(what_is_there_is_served_and_who_finds_nothing_is_told_where)
 	CHECK_STR("b", a->op.elsewhere);
 }
 
+/* V6: one that is redriven joins a line, which is on one shard. */
+MOVE_CASE(dead_letters_stay_with_the_line_of_their_key)
+{
+	struct op_item dead = { .dead = true };
+	uint64_t next;
+
+	dead.id = rig_put(a, "q", &(struct rig_msg){ .key = "k" });
+	rig_claim(a, "q", 1);
+	rig_item(a, OP_NACK, &dead);
+	next = rig_put(a, "q", &(struct rig_msg){ .key = "k" });
+	rig_claim(a, "q", 1);
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	CHECK_EQ(0, move_take(a, "q", NULL)); /* it is leased */
+	CHECK_EQ(0, rig_settle_one(a, OP_NACK, next, 0));
+	CHECK(move_take(a, "q", NULL)); /* and now both go */
+	CHECK_EQ(2, move_n);
+	CHECK_EQ(next, move_rows[0].row.id);
+	CHECK_EQ(dead.id, move_rows[1].row.id);
+	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, a->op.move.batch));
+	rig_pass(a, SLU_HOUR);
+	rig_claim(a, "q", 1);
+	CHECK_EQ(0, rig_settle_one(a, OP_ACK, next, 0));
+	CHECK(move_take(a, "q", NULL)); /* alone */
+	CHECK_EQ(1, move_n);
+	CHECK_EQ(0, move_give(a, b, "q"));
+	CHECK_EQ(0, rig_settle_one(b, OP_REDRIVE, dead.id, 0));
+}
+
 MOVE_CASE(a_redrive_waits_until_its_key_has_been_moved)
 {
 	struct op_item nack = { .dead = true };
