@@ -40,7 +40,7 @@ int no_such_shard(const struct move *mv, const char *shard, struct slu_err *err)
 
 /* ---- mover_marks.c ---- */
 
-bool is_mapped(const struct move *mv); /* does the map say that the queue lives on `to`? */
+bool is_mapped(const struct move *mv);               /* does the map say that the queue lives on `to`? */
 int set_marks(struct move *mv, struct slu_err *err); /* Z2, after a look */
 
 /* V9: tokens of `to` are above those of a shard whose counter stands there. After a look. */

@@ -38,10 +38,10 @@ struct probe {
 	uint64_t counters[SUPPLIED_MAX];
 	bool looked[SUPPLIED_MAX];
 	uint64_t highest; /* counter of all that were looked at, on the path or not */
-	uint64_t by_map; /* epoch of the map that it began with */
-	bool wide;       /* all shards are asked */
-	bool guess;      /* the last of the path may have nothing */
-	uint32_t next;   /* shard to be asked, when wide */
+	uint64_t by_map;  /* epoch of the map that it began with */
+	bool wide;        /* all shards are asked */
+	bool guess;       /* the last of the path may have nothing */
+	uint32_t next;    /* shard to be asked, when wide */
 	enum probe_step step;
 	unsigned at;
 	unsigned rounds;

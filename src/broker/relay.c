@@ -131,7 +131,7 @@ ask(struct relay *r, unsigned at)
 	op->elsewhere[0] = '\0';
 	op->epoch = r->known ? r->path.epoch : 0;
 	op->lives = at == 0 ? NULL : env->name(env->arg, r->path.lanes[0]);
-	op->above = r->above;
+	op->above = verb->key ? r->above : 0;
 	op->wait = 0;
 	if (verb->ask)
 		verb->ask(r);

@@ -62,6 +62,7 @@ struct relay_verb {
 	enum relay_next (*answered)(struct relay *r);
 	bool waits; /* for messages: it is nudged when a former shard has some */
 	bool home;  /* it asks lanes[0] alone */
+	bool key;   /* what it brings may go on with a key that was elsewhere: V9 */
 };
 
 /* relay_verbs.c. NULL: such ops are never relayed. */

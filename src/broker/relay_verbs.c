@@ -499,7 +499,7 @@ keys_answered(struct relay *r)
 
 /* clang-format off */
 static const struct relay_verb verbs[OP_VERBS] = {
-	[OP_ENQUEUE]      = { .answered = put_answered },
+	[OP_ENQUEUE]      = { .answered = put_answered, .key = true },
 	[OP_CLAIM]        = { claim_ask, claim_answered, .waits = true },
 	[OP_PEEK]         = { claim_ask, claim_answered, .waits = true },
 	[OP_WATCH]        = { watch_ask, watch_answered, .waits = true },
@@ -517,7 +517,7 @@ static const struct relay_verb verbs[OP_VERBS] = {
 	[OP_PAUSE]        = { .answered = all_answered },
 	[OP_POLICY_SET]   = { .answered = all_answered },
 	[OP_POLICY_GET]   = { .answered = home_answered, .home = true },
-	[OP_ACQUIRE]      = { wait_whole, first_answered },
+	[OP_ACQUIRE]      = { wait_whole, first_answered, .key = true },
 	[OP_KEEPALIVE]    = { .answered = first_answered },
 	[OP_RELEASE]      = { .answered = first_answered },
 	[OP_STATE_GET]    = { .answered = first_answered },

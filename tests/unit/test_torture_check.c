@@ -124,14 +124,7 @@ count(struct history *h, enum event_state state, int more)
 static void
 add_row(struct history *h, uint64_t id, uint64_t name, enum event_state state)
 {
-	const struct event e = {
-		.kind = EVENT_ROW,
-		.start = 300,
-		.end = 310,
-		.id = id,
-		.name = name,
-		.state = (uint8_t)state,
-	};
+	const struct event e = { .kind = EVENT_ROW, .start = 300, .end = 310, .id = id, .name = name, .state = (uint8_t)state };
 
 	history_add(h, &e);
 	count(h, state, 1);

@@ -1,0 +1,271 @@
+/*
+ * What a mover leaves to the next, and to the shards: where a queue lives, batches that nobody
+ * went on with, tokens. The rules are V1 to V12 of engine/move.h and Z1 to Z4 of broker/mover.h.
+ */
+#include "mover_fixture.h"
+
+#include <stdlib.h>
+
+/* ---- Marks ---- */
+
+/* V1, Z2: and not from where it is carried. */
+TEST(a_queue_is_sent_elsewhere_from_where_it_lives)
+{
+	uint64_t epoch;
+
+	start_three();
+	push(NULL, 5, "x");
+	move("a", "b", (struct move_ask){ 0 });
+	epoch = look_at(B).epoch;
+	CHECK_STR("", look_at(B).lives);
+	move("a", "c", (struct move_ask){ 0 });
+	CHECK_STR("c", look_at(A).lives);
+	CHECK_STR("c", look_at(B).lives);
+	CHECK_STR("", look_at(C).lives);
+	for (uint32_t lane = A; lane < SHARDS; lane++)
+		CHECK_EQ(epoch + 1, look_at(lane).epoch);
+	CHECK_EQ(1, messages_at(B));
+	push(NULL, 5, "x");
+	CHECK_EQ(1, messages_at(C));
+	CHECK(move("b", "c", (struct move_ask){ 0 }).done);
+	CHECK_EQ(2, messages_at(C));
+	CHECK_EQ(epoch + 1, look_at(C).epoch); /* it lives there: nothing to be said */
+	broker_close(b);
+}
+
+/* ---- Batches that were left ---- */
+
+/* What somebody set aside on A before it died. */
+struct left {
+	struct call c;
+	struct op_row rows[10];
+};
+
+static void
+set_aside(struct left *l)
+{
+	call(&l->c, OP_MOVE);
+	l->c.op.move.step = MOVE_TAKE;
+	l->c.op.rows = l->rows;
+	l->c.op.max_rows = COUNT(l->rows);
+	CHECK_EQ(0, run_at(&l->c, A));
+	CHECK(l->c.op.n_rows > 0);
+	op_unpin(&l->c.op);
+}
+
+static int
+hand_over(const struct left *l, uint32_t lane)
+{
+	struct op_put puts[COUNT(l->rows)] = { 0 };
+	struct call c;
+
+	call(&c, OP_MOVE);
+	c.op.move = l->c.op.move;
+	c.op.move.step = MOVE_GIVE;
+	c.op.epoch = l->c.op.move.epoch;
+	memcpy(c.op.move.peer, "a", 2);
+	c.op.puts = puts;
+	c.op.n_puts = l->c.op.n_rows;
+	for (uint32_t i = 0; i < l->c.op.n_rows; i++) {
+		puts[i].m.id = l->rows[i].id;
+		puts[i].m.space = SLICE("ns");
+		puts[i].m.queue = SLICE("q");
+		puts[i].m.due = l->rows[i].due;
+		puts[i].stood.state = l->rows[i].state;
+	}
+	return run_at(&c, lane);
+}
+
+/* SH-72, SH-73: whoever comes next goes on with the batch that somebody left, at whichever step. */
+TEST(a_batch_that_was_left_is_finished_by_the_next)
+{
+	for (int given = 0; given < 2; given++) {
+		struct left left;
+
+		start(&engine_memory, &engine_memory);
+		push_mixed(20);
+		move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 }); /* sets the marks */
+		set_aside(&left);
+		if (given)
+			CHECK_EQ(0, hand_over(&left, B));
+		CHECK(move("a", "b", (struct move_ask){ 0 }).done);
+		CHECK_EQ(20, messages_at(B));
+		broker_close(b);
+	}
+}
+
+static void
+mark_at(uint32_t lane, uint64_t epoch, const char *lives)
+{
+	struct call c;
+
+	call(&c, OP_MOVE);
+	c.op.move.step = MOVE_MARK;
+	c.op.epoch = epoch;
+	c.op.lives = lives;
+	CHECK_EQ(0, run_at(&c, lane));
+}
+
+/* All that can be had there, which is acked. */
+static uint64_t
+consume_at(uint32_t lane)
+{
+	struct call c;
+
+	for (uint64_t n = 0;; n++) {
+		uint64_t id;
+
+		CHECK_EQ(0, run_at(call(&c, OP_CLAIM), lane));
+		if (c.op.n_rows == 0)
+			return n;
+		op_unpin(&c.op);
+		id = c.row.id;
+		call(&c, OP_ACK);
+		c.item.id = id;
+		CHECK_EQ(0, run_at(&c, lane));
+		CHECK_EQ(0, c.item.rc);
+	}
+}
+
+/* V6, V10: the one for which it was set aside may have it, and it may be gone again there. */
+TEST(a_batch_that_one_shard_has_is_not_given_to_another)
+{
+	for (int given = 0; given < 2; given++) {
+		struct slu_err err;
+		struct move_told told;
+		struct left left;
+		uint64_t done;
+
+		CHECK_EQ(0, system("rm -rf b"));
+		start_three();
+		push_mixed(20);
+		move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 });
+		set_aside(&left);
+		if (given)
+			CHECK_EQ(0, hand_over(&left, B));
+		told = move("b", "c", (struct move_ask){ 0 });
+		CHECK(told.done);
+		done = consume_at(C);
+		CHECK_EQ(1 + (given ? left.c.op.n_rows : 0), done);
+		mark_at(A, told.epoch, "c"); /* as whoever serves the queue would */
+		CHECK_EQ(0, mover_finish(b, SLICE("ns"), SLICE("q"), A, &err), err.text);
+		CHECK(move("a", "c", (struct move_ask){ 0 }).done);
+		CHECK_EQ(20, done + messages_at(A) + messages_at(B) + messages_at(C));
+		broker_close(b);
+	}
+}
+
+/* Z3: somebody was refused, and died before it could say so; another still carries it. */
+TEST(a_batch_that_was_refused_goes_back_and_comes_as_another)
+{
+	const struct move_ask ask = { .from = "a", .to = "b", .space = SLICE("ns"), .queue = SLICE("q") };
+	struct move_told told;
+	struct slu_err err;
+	struct left left;
+	struct call c;
+
+	start(&engine_memory, &engine_memory);
+	push_mixed(20);
+	move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 });
+	set_aside(&left);
+	call(&c, OP_MOVE);
+	c.op.move = (struct op_move){ .step = MOVE_REFUSE, .peer = "a", .batch = left.c.op.move.batch };
+	CHECK_EQ(0, run_at(&c, B));
+	CHECK_EQ(0, c.op.move.given);
+	CHECK_EQ(SLU_EMOVED, mover_move(b, &ask, &told, &err));
+	CHECK_EQ(0, look_at(A).batch);
+	CHECK_EQ(19, messages_at(A));
+	CHECK_EQ(SLU_EMOVED, hand_over(&left, B));
+	CHECK(move("a", "b", (struct move_ask){ 0 }).done);
+	CHECK_EQ(0, hand_over(&left, B)); /* it is over */
+	CHECK_EQ(20, messages_at(B));
+	broker_close(b);
+}
+
+/* ---- Tokens: V9 ---- */
+
+static uint64_t
+settle(enum op_verb verb, const struct call *claimed)
+{
+	struct call c;
+
+	call(&c, verb);
+	c.item.id = claimed->row.id;
+	c.item.token = claimed->row.token;
+	CHECK_EQ(0, run(&c));
+	CHECK_EQ(0, c.item.rc);
+	return claimed->row.token;
+}
+
+/* The next one of the queue, from that shard: its token. */
+static uint64_t
+claim_from(uint32_t lane, struct call *c)
+{
+	CHECK(claim(c) != 0);
+	op_unpin(&c->op);
+	CHECK_EQ(lane, c->op.shard);
+	return c->row.token;
+}
+
+/* So many numbers are drawn for another queue. */
+static void
+push_elsewhere(uint32_t lane, int n)
+{
+	struct call c;
+
+	for (int i = 0; i < n; i++) {
+		call(&c, OP_ENQUEUE);
+		c.op.queue = SLICE("elsewhere");
+		CHECK_EQ(0, run_at(&c, lane));
+	}
+}
+
+/* Queues that move in opposite directions share the counters of two shards. */
+TEST(tokens_of_a_key_rise_whatever_else_moves)
+{
+	const struct move_ask other = { .queue = SLICE("other") };
+	struct call c, none;
+	uint64_t token;
+
+	start(&engine_memory, &engine_log);
+	push("k", 5, "first");
+	token = claim_from(A, &c);
+	move("a", "b", (struct move_ask){ 0 });
+	CHECK_EQ(0, claim(&none)); /* and so its way is known */
+	for (int i = 0; i < 3; i++) {
+		move("a", "b", other);
+		move("b", "a", other);
+		push_elsewhere(A, 20);
+		settle(OP_NACK, &c);
+		CHECK(claim_from(A, &c) > token);
+		token = c.row.token;
+	}
+	settle(OP_ACK, &c);
+	push("k", 5, "second");
+	CHECK(claim_from(B, &c) > token);
+	broker_close(b);
+}
+
+/* Numbers stay below 2^53, however often queues move: a lift is never higher than needed. */
+TEST(counters_do_not_run_away_when_queues_move_to_and_fro)
+{
+	const struct move_ask other = { .queue = SLICE("other") };
+	uint64_t highest, before;
+	struct call c;
+
+	start(&engine_memory, &engine_log);
+	push("k", 5, "x");
+	before = look_at(A).counter > look_at(B).counter ? look_at(A).counter : look_at(B).counter;
+	for (int i = 0; i < 100; i++) {
+		move(names[i % 2], names[!(i % 2)], (struct move_ask){ 0 });
+		move(names[!(i % 2)], names[i % 2], other);
+		CHECK(claim(&c) != 0);
+		op_unpin(&c.op);
+		settle(OP_ACK, &c);
+		push("k", 5, "x");
+	}
+	highest = look_at(A).counter > look_at(B).counter ? look_at(A).counter : look_at(B).counter;
+	CHECK(highest > before);
+	CHECK(highest < before + 10 * 100);
+	broker_close(b);
+}
