@@ -50,18 +50,17 @@ tell(struct move *mv, struct move_told *out, struct slu_err *err)
 	return 0;
 }
 
-/* *more: the time was over before there was nothing to take. */
 static int
-move_all(struct move *mv, const struct move_ask *ask, struct move_told *out, bool *more,
+move_all(struct move *mv, const struct move_ask *ask, struct move_told *out,
 	 struct slu_err *err)
 {
+	bool more = true;
 	int rc = finish_both(mv, out, err);
 
 	if (!rc)
 		rc = set_marks(mv, err);
-	*more = true;
-	while (!rc && *more) {
-		rc = carry_batch(mv, ask, out, more, err);
+	while (!rc && more) {
+		rc = carry_batch(mv, ask, out, &more, err);
 		if (clock_boot(mv->b->clock) >= mv->until)
 			break;
 	}
@@ -84,7 +83,6 @@ mover_move(struct broker *b, const struct move_ask *asked, struct move_told *out
 		.until = clock_boot(b->clock) + ask.budget,
 	};
 	struct slu_err ignored;
-	bool more;
 	int rc;
 
 	*out = (struct move_told){ 0 };
@@ -97,12 +95,11 @@ mover_move(struct broker *b, const struct move_ask *asked, struct move_told *out
 		ask.batch = MOVER_BATCH;
 	if (ask.dry)
 		return tell(&mv, out, err);
-	rc = move_all(&mv, &ask, out, &more, err);
+	rc = move_all(&mv, &ask, out, err);
 	if (rc)
 		(void)tell(&mv, out, &ignored); /* the first failure says more */
 	else
 		rc = tell(&mv, out, err);
-	out->done = out->done && !more; /* lock keys are not counted: they are taken, or none is left */
 	return rc || !out->done ? rc : lift(&mv, mv.here.counter, err);
 }
 

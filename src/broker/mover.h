@@ -42,7 +42,7 @@ struct move_ask {
 struct move_told {
 	/* What was done. */
 	uint64_t taken;    /* rows, with keys, results and states */
-	uint64_t messages; /* of these */
+	uint64_t messages; /* of these; of LOCK_QUEUE, here and below: lock keys */
 	uint64_t moved;    /* messages that are new on `to` */
 	uint64_t batches;
 	bool resumed; /* a batch that was left was finished first */

@@ -133,13 +133,24 @@ end_batch(const struct move *mv, uint64_t batch, const char *whom, struct slu_er
 	return rc ? rc : step(mv, mv->from_lane, given ? MOVE_DROP : MOVE_UNTAKE, batch, NULL, err);
 }
 
+static bool
+has_locks(const struct move *mv)
+{
+	return slice_eq(mv->queue, SLICE(LOCK_QUEUE));
+}
+
+/* Messages; or lock keys, of each of which the documents stand side by side. */
 static uint64_t
-messages_of(const struct cargo *c)
+messages_of(const struct move *mv, const struct cargo *c)
 {
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < c->n; i++)
-		n += c->puts[i].stood.kind == MOVE_MESSAGE;
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct op_put *const put = &c->puts[i];
+
+		n += has_locks(mv) ? i == 0 || !slice_eq(put->m.key, put[-1].m.key)
+				   : put->stood.kind == MOVE_MESSAGE;
+	}
 	return n;
 }
 
@@ -158,8 +169,8 @@ bring(const struct move *mv, struct cargo *c, struct move_told *out, struct slu_
 	if (rc)
 		return rc;
 	out->taken += c->n;
-	out->messages += messages_of(c);
-	out->moved += given;
+	out->messages += messages_of(mv, c);
+	out->moved += has_locks(mv) ? messages_of(mv, c) : given;
 	out->batches++;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/json_out.h"
 #include "base/json_table.h"
+#include "core/lock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,20 +102,36 @@ print_json(const struct migrate *m, const struct outcome *o, bool verified)
 	       verified ? "true" : "false", (int)o->queues.n, o->queues.p);
 }
 
+static bool
+has_locks(const struct migrate *m)
+{
+	return strcmp(m->command, LOCK_QUEUE) == 0;
+}
+
+static const char *
+what_moves(const struct migrate *m)
+{
+	return has_locks(m) ? "lock keys" : "messages";
+}
+
 static void
 print_plan(const struct migrate *m, const struct outcome *o)
 {
 	printf("%s: from %s to %s, in batches of %" PRIu64 "\n"
-	       "  messages          %" PRIu64 ", of which %" PRIu64 " are dead letters\n"
+	       "  %-16s  %" PRIu64,
+	       m->command, m->back ? m->to : m->from, m->back ? m->from : m->to, m->batch,
+	       what_moves(m), o->left);
+	if (!has_locks(m))
+		printf(", of which %" PRIu64 " are dead letters\n"
+		       "  idempotency keys  %" PRIu64 "\n"
+		       "  results           %" PRIu64,
+		       o->dead, o->idempotency_keys, o->results);
+	printf("\n"
 	       "  leased            %" PRIu64 "%s\n"
-	       "  idempotency keys  %" PRIu64 "\n"
-	       "  results           %" PRIu64 "\n"
 	       "  on %s already  %" PRIu64 "\n"
 	       "nothing was changed\n",
-	       m->command, m->back ? m->to : m->from, m->back ? m->from : m->to, m->batch, o->left,
-	       o->dead, o->leased,
-	       m->force ? ": their leases would end" : ": they are waited for",
-	       o->idempotency_keys, o->results, m->back ? m->from : m->to, o->there);
+	       o->leased, m->force && !has_locks(m) ? ": their leases would end" : ": they are waited for",
+	       m->back ? m->from : m->to, o->there);
 	if (o->damaged)
 		printf("  damaged           %" PRIu64 ": they stay\n", o->damaged);
 }
@@ -161,8 +178,8 @@ static bool
 is_right(struct migrate *m, const struct outcome *o)
 {
 	if (!o->done || o->left > o->damaged) {
-		session_note(&m->s, "verify: %s still has %" PRIu64 " messages",
-			     m->back ? m->to : m->from, o->left);
+		session_note(&m->s, "verify: %s still has %" PRIu64 " %s",
+			     m->back ? m->to : m->from, o->left, what_moves(m));
 		return false;
 	}
 	if (m->moved != m->taken && !m->resumed) {
@@ -197,7 +214,7 @@ run(struct migrate *m)
 	else if (m->dry_run)
 		print_plan(m, &o);
 	else
-		printf("%" PRIu64 " messages moved from %s to %s%s\n", m->moved,
+		printf("%" PRIu64 " %s moved from %s to %s%s\n", m->moved, what_moves(m),
 		       m->back ? m->to : m->from, m->back ? m->from : m->to,
 		       verified ? ", verified" : "");
 	if (!m->dry_run)

@@ -7,12 +7,6 @@
 
 #include <assert.h>
 
-/* What an entry is looked up by: a name, or (id other than 0) a message. */
-struct lock_id {
-	struct slice space, key;
-	uint64_t id;
-};
-
 static int
 cmp_slices(struct slice a, struct slice b)
 {
@@ -106,6 +100,7 @@ locks_new(struct locks **out, const struct locks_conf *conf)
 	list_init(&l->freed);
 	slab_init_chunked(&l->loose, sizeof(struct loose), 8);
 	map_init(&l->loose_etags, &l->loose, loose_hash, loose_is);
+	locks_spaces_init(l);
 	*out = l;
 	return 0;
 }
@@ -124,6 +119,7 @@ locks_free(struct locks *l)
 	map_release(&l->names);
 	map_release(&l->loose_etags);
 	slab_release(&l->loose);
+	locks_spaces_release(l);
 	slab_release(&l->entries);
 	mem_free(l);
 }
@@ -147,6 +143,8 @@ locks_reserve(struct locks *l)
 
 	if (!rc)
 		rc = map_reserve(&l->names, 1);
+	if (!rc)
+		rc = locks_spaces_reserve(l);
 	return rc ? rc : heap_reserve(&l->ends, l->entries.used + 1);
 }
 
@@ -166,10 +164,12 @@ add_entry(struct locks *l, struct lock *lock)
 	rc = map_insert(&l->names, e->hash, h);
 	assert(rc == 0);
 	(void)rc;
-	if (lock->id)
+	if (lock->id) {
 		l->of_messages++;
-	else
-		tree_insert(&l->order, h, &it);
+		return h;
+	}
+	tree_insert(&l->order, h, &it);
+	e->space = locks_space_enter(l, lock->space);
 	return h;
 }
 
@@ -234,6 +234,8 @@ locks_put_in_place(struct locks *l, uint32_t h, struct lock *next, uint64_t wher
 		e = locks_entry(l, h);
 		old = e->lock;
 		was_held = lock_is_leased(old);
+		if (!old->id)
+			locks_space_count(l, e->space, old, false);
 		e->lock = next;
 		drop_old(l, old, next);
 		if (e->where != where)
@@ -241,6 +243,8 @@ locks_put_in_place(struct locks *l, uint32_t h, struct lock *next, uint64_t wher
 		mem_free(old);
 	}
 	e->where = where;
+	if (!next->id)
+		locks_space_count(l, e->space, next, true);
 	locks_set_due(l, h);
 	l->leases += lock_is_leased(next);
 	l->leases -= was_held;
@@ -254,10 +258,13 @@ locks_forget(struct locks *l, uint32_t h)
 	struct entry *e = locks_entry(l, h);
 
 	map_remove(&l->names, e->hash, h);
-	if (e->lock->id)
+	if (e->lock->id) {
 		l->of_messages--;
-	else
+	} else {
 		tree_remove(&l->order, h);
+		locks_space_count(l, e->space, e->lock, false);
+		locks_space_leave(l, e->space);
+	}
 	if (e->pos != HEAP_OUT)
 		heap_remove(&l->ends, e->pos);
 	list_remove(&e->freed);
@@ -338,21 +345,6 @@ locks_after(const struct locks *l, struct slice space, struct slice key)
 	const struct lock *lock = h == SLAB_NONE ? NULL : locks_entry(l, h)->lock;
 
 	return lock && slice_eq(lock->space, space) ? lock : NULL;
-}
-
-/* No name has a zero in it, so what comes after the name with one is of other namespaces. */
-const struct lock *
-locks_space_after(const struct locks *l, struct slice space)
-{
-	char text[LOCK_KEY_MAX + 1] = "";
-	const struct lock_id it = { .space = { text, space.n + 1 } };
-	uint32_t h;
-
-	assert(space.n <= LOCK_KEY_MAX);
-	if (space.n)
-		memcpy(text, space.p, space.n);
-	h = tree_after(&l->order, &it);
-	return h == SLAB_NONE ? NULL : locks_entry(l, h)->lock;
 }
 
 /* An entry that is in use has a lock. */

@@ -178,9 +178,6 @@ void locks_let_go(struct locks *l, struct slice space, struct slice names);
 bool locks_is_aside(const struct locks *l, const struct lock *lock);
 bool locks_next_name(struct slice *names, struct slice *name); /* false: no more, or no name */
 
-/* How many keys of the namespace are leased. Looks at all that fall due. */
-uint32_t locks_leased(const struct locks *l, struct slice space);
-
 /* By what right: 0, or as above. without_txn: a transaction need not be said. */
 int locks_check(const struct locks *l, const struct lock_ref *ref, bool without_txn,
 		slu_time now, enum lock_why *why);
@@ -226,6 +223,14 @@ const struct lock *locks_after(const struct locks *l, struct slice space, struct
 
 /* The first key of the namespace that comes after that one (n 0: the first), in the same order. */
 const struct lock *locks_space_after(const struct locks *l, struct slice space);
+
+/* Keys of a namespace that have a state, or a lease whose end has not been noticed. */
+struct locks_kept {
+	uint32_t n;
+	uint32_t leased; /* of these */
+};
+
+void locks_of_space(const struct locks *l, struct slice space, struct locks_kept *out);
 
 /* All, in no order; *cursor is 0 at first and LOCKS_END after the last, with NULL. */
 #define LOCKS_END UINT32_MAX

@@ -62,16 +62,3 @@ locks_is_aside(const struct locks *l, const struct lock *lock)
 
 	return h != SLAB_NONE && locks_entry(l, h)->aside;
 }
-
-uint32_t
-locks_leased(const struct locks *l, struct slice space)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; l->leases > 0 && i < l->ends.n; i++) {
-		const struct lock *lock = locks_entry(l, l->ends.nodes[i].handle)->lock;
-
-		n += lock_is_leased(lock) && slice_eq(lock->space, space);
-	}
-	return n;
-}

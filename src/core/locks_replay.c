@@ -209,6 +209,26 @@ check_order(const struct locks *l, uint32_t keys)
 	return n == keys ? NULL : "a key is not in the order";
 }
 
+static const char *
+check_spaces(const struct locks *l)
+{
+	const struct lock *first = locks_space_after(l, (struct slice){ 0 });
+	uint32_t n = 0;
+
+	for (; first; first = locks_space_after(l, first->space), n++) {
+		struct locks_kept found = { 0 }, known;
+
+		for (const struct lock *k = first; k; k = locks_after(l, k->space, k->key)) {
+			found.n += lock_is_kept(k);
+			found.leased += lock_is_leased(k);
+		}
+		locks_of_space(l, first->space, &known);
+		if (known.n != found.n || known.leased != found.leased)
+			return "keys of a namespace are counted wrong";
+	}
+	return n == l->spaces.used ? NULL : "a namespace has no keys";
+}
+
 const char *
 locks_scan_check(const struct locks *l)
 {
@@ -229,7 +249,8 @@ locks_scan_check(const struct locks *l)
 		return wrong;
 	if (n != l->entries.used || messages != l->of_messages || leases != l->leases)
 		return "keys are counted wrong";
-	return check_order(l, n - messages);
+	wrong = check_order(l, n - messages);
+	return wrong ? wrong : check_spaces(l);
 }
 
 /* ---- Likeness ---- */

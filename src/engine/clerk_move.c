@@ -633,6 +633,7 @@ clerk_move(struct clerk *k, struct op *op)
 {
 	const uint32_t queue = clerk_queue(k, op);
 	struct slu_err err = { 0 };
+	struct locks_kept kept;
 	int rc;
 
 	clear_answer(&op->move);
@@ -648,6 +649,9 @@ clerk_move(struct clerk *k, struct op *op)
 		op->move.counter = ledger_counter(k->ledger);
 	if (clerk_queue(k, op) != SLAB_NONE)
 		tell(k, &op->move, clerk_queue(k, op));
-	if (clerk_has_locks(op))
-		op->move.leased = locks_leased(k->locks, op->space);
+	if (clerk_has_locks(op)) {
+		locks_of_space(k->locks, op->space, &kept);
+		op->move.messages = kept.n;
+		op->move.leased = kept.leased;
+	}
 }

@@ -142,7 +142,7 @@ struct op_move {
 	uint64_t epoch; /* the mark */
 	char lives[MOVE_SHARD];
 	char whom[MOVE_SHARD]; /* for which shard the batch was set aside; empty: for none */
-	uint64_t messages;     /* that are here, in any state */
+	uint64_t messages;     /* that are here, in any state; LOCK_QUEUE: keys with a state or a lease */
 	uint64_t leased;       /* of these, and what shares a key with one that is */
 	uint64_t damaged;
 	uint64_t remembered;

@@ -158,6 +158,44 @@ MOVE_CASE(a_lock_key_without_a_state_does_not_hold_its_shard)
 	CHECK_EQ(0, a->op.move.leased);
 }
 
+static uint64_t
+count(struct rig *r)
+{
+	CHECK_EQ(0, move_step(r, LOCK_QUEUE, MOVE_LOOK, 0));
+	return r->op.move.messages;
+}
+
+/* So whoever moves them knows when it is done, and whoever looks for them which shard has some. */
+MOVE_CASE(lock_keys_that_have_a_state_or_a_lease_are_counted)
+{
+	struct held h = { 0 }, other = { 0 };
+	uint64_t batch;
+
+	CHECK_EQ(0, count(a));
+	commit_state(a, "one", "1");
+	commit_state(a, "two", "2");
+	commit_state(a, "two", "3");
+	CHECK_EQ(2, count(a));
+	CHECK_EQ(0, acquire(a, &h, "two", "me", 0));
+	CHECK_EQ(0, acquire(a, &other, "none", "me", 0));
+	CHECK_EQ(3, count(a));
+	CHECK_EQ(2, a->op.move.leased);
+	rig_reopen(a);
+	CHECK_EQ(3, count(a));
+	CHECK_EQ(0, end(a, &other, "none", false));
+	CHECK_EQ(2, count(a), "it is only known");
+	CHECK_EQ(0, take_away(a, &h, "two", ""));
+	CHECK_EQ(0, end(a, &h, "two", false));
+	CHECK_EQ(1, count(a));
+	move_mark(a, LOCK_QUEUE, MOVE_EPOCH, "b");
+	batch = move_take(a, LOCK_QUEUE, NULL);
+	CHECK_EQ(1, count(a), "until it is dropped");
+	CHECK_EQ(0, move_give(a, b, LOCK_QUEUE));
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_DROP, batch));
+	CHECK_EQ(0, count(a));
+	CHECK_EQ(1, count(b));
+}
+
 /* C8 of engine/log_clean.c: they are in another file than what sets them aside. */
 MOVE_CASE(lock_keys_that_are_set_aside_outlive_the_files_they_were_written_to)
 {

@@ -435,6 +435,13 @@ local function leased(q)
 	return n
 end
 
+-- A lock key is in ends if it is leased, or has no state.
+local function messages(q)
+	local n = call('ZCARD', q.all)
+
+	return has_locks(q) and n - call('ZCARD', q.ends) + leased(q) or n
+end
+
 local function kept_keys(q)
 	local results = call('HLEN', q.results) - q.away[RESULTS_AWAY]
 
@@ -515,7 +522,7 @@ function verbs.move(queues)
 	local q = queues[1]
 	local rows, cursor, given = steps[arg()](q)
 
-	return { int(q.epoch), q.lives, has_locks(q) and 0 or call('ZCARD', q.all), leased(q), call('SCARD', q.aside),
+	return { int(q.epoch), q.lives, messages(q), leased(q), call('SCARD', q.aside),
 		kept_keys(q), call('HLEN', q.results), q.batch or '0', int(counter(q)), cursor or 0,
 		given or 0, rows or {}, call('HGET', q.meta, 'whom') or '' }
 end
