@@ -93,13 +93,15 @@ clerk_is_elsewhere(const struct clerk *k, const struct op *op, uint32_t queue,
 		   char out[static MOVE_SHARD])
 {
 	struct ledger_moving v;
+	const char *where;
 
 	if (queue == SLAB_NONE)
 		return false;
 	ledger_moving(k->ledger, queue, &v);
 	if (!v.lives[0] && (!op->epoch || op->epoch >= v.epoch))
 		return false;
-	strcpy(out, v.lives[0] ? v.lives : MOVE_UNKNOWN);
+	where = v.lives[0] ? v.lives : MOVE_UNKNOWN;
+	memcpy(out, where, strlen(where) + 1);
 	return true;
 }
 
