@@ -154,6 +154,29 @@ def test_an_answer_that_is_lost_costs_nothing_twice(redis, node):
     proxy.close()
 
 
+def test_what_was_acked_before_its_enqueue_was_repeated_does_not_come_again(redis, node):
+    proxy = Proxy(redis.port)
+    one, two = node(address=proxy.address), node()
+    one.enqueue({"text": "before"})
+    two.ack(two.take())
+    for extra in {}, {"key": "k"}, {"idempotency_key": "once"}:
+        sent, lost = [], proxy.lost
+        proxy.passes.clear()
+        proxy.lose = 1
+        producer = threading.Thread(target=lambda: sent.extend(one.enqueue({"text": "a", **extra})))
+        producer.start()
+        until(lambda: proxy.lost > lost)
+        got = until(two.dequeue)
+        two.ack(got[0])
+        proxy.passes.set()
+        producer.join()
+        assert sent == [got[0]["id"]]
+        assert two.stats()["total"] == 0
+    one.enqueue({"text": "after"})
+    assert texts(two.dequeue(limit=5)) == ["after"]
+    proxy.close()
+
+
 def test_a_server_that_hangs_is_waited_for_so_long_and_no_longer(tmp_path, node):
     with Redis(tmp_path / "own") as redis:
         server = node("--redis-timeout", "300ms", address=redis.address)

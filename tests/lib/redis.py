@@ -164,7 +164,8 @@ NOTICE = b"*3\r\n$7\r\nmessage"  # what a subscriber is told: no answer
 
 class Proxy:
     """Passes bytes between clients and a port. `lose` drops the next answers, and the
-    connection with them, after the request has gone through."""
+    connection with them, after the request has gone through. While `passes` is not set, new
+    connections wait."""
 
     def __init__(self, port):
         self.to = port
@@ -173,6 +174,8 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.open = True
+        self.passes = threading.Event()
+        self.passes.set()
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -181,6 +184,7 @@ class Proxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
+            self.passes.wait()
             server = socket.create_connection(("127.0.0.1", self.to))
             for args in (client, server, False), (server, client, True):
                 threading.Thread(target=self.pump, args=args, daemon=True).start()

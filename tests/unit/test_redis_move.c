@@ -326,6 +326,39 @@ SHARED_CASE(keys_have_the_form_of_the_design_and_a_named_shard_a_segment)
 		  keys_of("codeq:q:*:s:*"));
 }
 
+/* Of how many engines the queue knows what they enqueued last. */
+static size_t
+callers_of(const char *meta)
+{
+	redisContext *c = connect_to();
+	redisReply *all = redisCommand(c, "HKEYS %s", meta);
+	size_t n = 0;
+
+	CHECK(all && all->type == REDIS_REPLY_ARRAY && all->elements > 0);
+	for (size_t i = 0; i < all->elements; i++)
+		n += strncmp(all->element[i]->str, "did:", 4) == 0;
+	freeReplyObject(all);
+	redisFree(c);
+	return n;
+}
+
+/* D4 */
+SHARED_CASE(who_has_not_come_for_a_day_is_forgotten)
+{
+	static const char meta[] = "codeq:q:mail:" RIG_SPACE ":meta";
+
+	(void)b;
+	for (size_t i = 1; i <= 3; i++) {
+		(void)rig_put(a, "mail", NULL);
+		(void)rig_put(a, "mail", NULL);
+		CHECK_EQ(i, callers_of(meta));
+		rig_reopen(a);
+	}
+	rig_pass(a, 25 * SLU_HOUR);
+	(void)rig_put(a, "mail", NULL);
+	CHECK_EQ(1, callers_of(meta));
+}
+
 SHARED_CASE(each_shard_has_its_own_queues)
 {
 	rig_put(a, "old", NULL);

@@ -35,21 +35,20 @@ for _, q in ipairs(queues) do
 	tick(q, now - came)
 end
 
-local channel, node = string.match(ARGV[7], '^(%S+) (%S+)$')
 local answer = verbs[verb](queues)
 local tails = {}
 
 for i, q in ipairs(queues) do
 	if q.changed then
-		call('HSET', q.meta, 'time', int(now))
+		write('HSET', q.meta, 'time', int(now))
 	end
 	local ready = q.woken and q.policy.paused == 0 and ready_count(q) or -1
 
 	if ready > 0 then
-		call('PUBLISH', channel, node .. ':' .. q.name)
+		call('PUBLISH', channel, caller .. ':' .. q.name)
 	end
 	for _, key in ipairs(q.freed) do
-		call('PUBLISH', channel, node .. ':' .. q.name .. ' ' .. key)
+		call('PUBLISH', channel, caller .. ':' .. q.name .. ' ' .. key)
 	end
 	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed,
 		is_late(q) and q.lives == '' and '.' or q.lives, q.lives == '' and q.number or counter(q), q.lost }

@@ -55,7 +55,8 @@
  *      without a trace and repeated.
  *  D4  What was sent and not answered is sent once more on a new connection, unless the
  *      server hangs: then the outcome is SLU_EUNKNOWN, after one timeout. An enqueue is
- *      known by its ids, a claim by that of its op: neither happens twice. What settles is
+ *      known by its number, which each queue keeps of each engine (`did:<engine>` of its meta), a
+ *      claim by that of its op: neither happens twice, whatever became of the messages. What settles is
  *      safe by its token; if that counts no more the outcome is SLU_EUNKNOWN. What changes
  *      a lock key leaves the id of its op there, so that it is found to have happened, if
  *      nobody has changed it since.

@@ -65,6 +65,7 @@ struct rcall {
 	bool goes_on;           /* it has done a part, and is to be made again from there on */
 	uint64_t cursor, limit; /* of a purge */
 	bool again;             /* it was sent before, and may have happened */
+	uint64_t said;          /* by which it is known then; rises from call to call */
 	struct rnode *node;     /* to which it was said last */
 	struct rnode *ask;      /* to which it is to be said, this once; or NULL */
 };
@@ -79,6 +80,7 @@ struct redis {
 	struct store store; /* of the first lane */
 	struct buf heard;   /* from it */
 	uint64_t self;      /* a number that no other engine has */
+	uint64_t said;      /* of the last call */
 	char sha[41];
 	char segment[MOVE_SHARD + 4];    /* of keys: ":s:<shard>", or "" */
 	char counter[REDIS_PREFIX + 16]; /* keys of the shard */

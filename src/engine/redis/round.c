@@ -75,7 +75,7 @@ give_up(struct round *w, struct rcall *c, int rc, struct slu_err *err)
 	}
 }
 
-/* D4: enqueues are known by their ids, claims by that of the op. What settles is safe to
+/* D4: enqueues are known by their numbers, claims by that of the op. What settles is safe to
  * repeat, too: a token counts once; but when it counts no more nobody knows whether it
  * was this one that used it. */
 static void
@@ -152,6 +152,18 @@ find_nodes(struct redis *r, struct round *w)
 	}
 }
 
+/* A microsecond, so that it can be told how long ago it was. */
+static void
+number_call(struct redis *r, struct rcall *c)
+{
+	const uint64_t now = (uint64_t)(r->now / 1000);
+
+	if (c->again)
+		return;
+	r->said = now > r->said ? now : r->said + 1;
+	c->said = r->said;
+}
+
 static void
 say_all(struct redis *r, struct round *w)
 {
@@ -170,6 +182,7 @@ say_all(struct redis *r, struct round *w)
 			rwire_begin(r->wire, 1);
 			rwire_arg(r->wire, SLICE("ASKING"));
 		}
+		number_call(r, c);
 		rcall_say(r, c);
 	}
 	for (uint32_t i = 0; i < r->nodes.n; i++) {

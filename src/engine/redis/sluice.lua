@@ -8,7 +8,7 @@
 -- ARGV     1 verb  2 time in us, '' for the server's own  3 what fell due in the last so many
 --          us is left alone: the call came before it
 --          4 steps that may be spent on what is due  5 dice, 0 .. 1  6 the default policy
---          7 'channel node' of notices  8 number of queues; from whoever has a map, 'number epoch
+--          7 'channel caller' of notices  8 number of queues; from whoever has a map, 'number epoch
 --          above lives': see engine/move.h. Then for each queue: its name, its priorities as
 --          '0,5,10', and the highest number that the caller has seen; then what the verb needs
 --
@@ -32,7 +32,10 @@ local OK, ENOTFOUND, ELEASE, ECONFLICT = 0, 1, 2, 3
 local LIFT = 2 ^ 20 -- beyond what was seen of a counter that is behind
 local OP_KEPT = 30e6 -- so long the answer of a claim can be had again
 
+local CALLER_KEPT = 86400e6 -- so long it is known what a caller has said last
+
 local verb, now, came, budget, dice = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local channel, caller = string.match(ARGV[7], '^(%S+) (%S+)$')
 local at = 8 -- the argument that was read last
 local key_at = 0
 local fates = {} -- locks.lua: what becomes of keys, and of the states of messages
@@ -133,12 +136,13 @@ local function open_queue(name, prios, seen)
 		q.order[#q.order + 1] = tonumber(p)
 	end
 	table.sort(q.order)
-	local meta = call('HMGET', q.meta, 'policy', 'time', 'epoch', 'lives', 'batch', 'away')
+	local meta = call('HMGET', q.meta, 'policy', 'time', 'epoch', 'lives', 'batch', 'away', 'did:' .. caller)
 	q.has_policy = meta[1]
 	q.policy = read_policy(meta[1] or ARGV[6])
 	q.time = tonumber(meta[2] or '0')
 	q.epoch, q.lives = tonumber(meta[3] or '0'), meta[4] or ''
 	q.batch, q.away = meta[5], read_away(meta[6])
+	q.did = tonumber(meta[7] or '0')
 	return q
 end
 
@@ -666,7 +670,51 @@ local function check_puts(queues, puts, limits)
 	end
 end
 
+-- D4: the calls of a caller have numbers that rise. Has this one been here before?
+local function was_here(queues, said)
+	for _, q in ipairs(queues) do
+		if said <= q.did then
+			return true
+		end
+	end
+end
+
+-- Its answer was lost. What it brought may be gone by now; but of a queue that has moved some
+-- may not have been for this shard.
+local function answer_again(queues, puts)
+	local out = {}
+
+	for i, put in ipairs(puts) do
+		local q = queues[put.queue]
+		local m, first = load(q, put.id), put.i and known(q, put.i)
+
+		if first and first ~= put.id then
+			out[i] = { first, most(q, put) }
+		elseif m then
+			out[i] = { put.id, m.n, m.ac, m.ad, m.e, most(q, m) }
+		elseif q.epoch > 0 then
+			return { 'unknown', i - 1 }
+		else
+			out[i] = { put.id, 0, now, put.ad > 0 and put.ad or now + put.delay, 0, most(q, put) }
+		end
+	end
+	return { 'taken', out }
+end
+
+-- With the first enqueue of a caller those are forgotten who have not come for long.
+local function note_caller(q, said)
+	local fields = q.did == 0 and call('HGETALL', q.meta) or {}
+
+	for i = 1, #fields, 2 do
+		if string.sub(fields[i], 1, 4) == 'did:' and tonumber(fields[i + 1]) < now - CALLER_KEPT then
+			write('HDEL', q.meta, fields[i])
+		end
+	end
+	write('HSET', q.meta, 'did:' .. caller, int(said))
+end
+
 local function enqueue(queues)
+	local said = num()
 	local limits = { depth = num(), rate = num(), burst = num(), idem = num() }
 	local n = num()
 	local puts, out = {}, {}
@@ -680,6 +728,9 @@ local function enqueue(queues)
 	end
 	for _, q in ipairs(queues) do
 		q.puts = q.puts or 0
+	end
+	if was_here(queues, said) then
+		return answer_again(queues, puts)
 	end
 	local refused = check_puts(queues, puts, limits)
 
@@ -699,11 +750,15 @@ local function enqueue(queues)
 			out[i] = { put.id, m.n, m.ac, m.ad, m.e, most(q, m) }
 		else
 			out[i] = accept(q, put)
+			q.took = true
 		end
 	end
 	for _, q in ipairs(queues) do
+		if q.took then
+			note_caller(q, said)
+		end
 		if q.full then
-			call('HSET', q.meta, 'full', int(q.full))
+			write('HSET', q.meta, 'full', int(q.full))
 		end
 	end
 	return { 'taken', out }

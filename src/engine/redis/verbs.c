@@ -42,7 +42,7 @@ enqueue_count(const struct rcall *c)
 
 	for (uint32_t i = 0; i < c->op->n_puts; i++)
 		n += !c->op->puts[i].taken;
-	return 5 + PUT_ARGS * n;
+	return 6 + PUT_ARGS * n;
 }
 
 static uint32_t
@@ -102,6 +102,7 @@ enqueue_encode(struct redis *r, const struct rcall *c)
 
 	for (uint32_t i = 0; c->queues && i < c->n_queues; i++)
 		rqueue_at(r, c->queues[i])->at = i + 1;
+	rwire_u64(r->wire, c->said);
 	rwire_number(r->wire, q ? quota_get(&q->depth) : 0);
 	rwire_number(r->wire, q ? quota_get(&q->rate) : 0);
 	rwire_number(r->wire, q ? quota_get(&q->burst) : 0);
@@ -135,7 +136,9 @@ enqueue_refused(struct rcall *c, const redisReply *answer)
 
 	op->failed = sent_put(op, redis_int(answer->element[1]));
 	queue = &op->puts[op->failed].m.queue;
-	if (strcmp(what, "rate") == 0)
+	if (strcmp(what, "unknown") == 0)
+		op_fail(op, SLU_EUNKNOWN, NULL);
+	else if (strcmp(what, "rate") == 0)
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_QUEUE_RATE,
 				    redis_ns(redis_int(answer->element[2])),
 				    "queue %.*s: more than %u messages a second", (int)queue->n,
