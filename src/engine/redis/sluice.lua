@@ -654,6 +654,8 @@ local function check_puts(queues, puts, limits)
 		elseif not put.known and (q.lives ~= '' or (is_late(q) and (put.k or put.i))) and
 			not has_line(q, put.k) then
 			put.moved = true
+		elseif not put.known and put.record == '' then
+			return { 'move', i - 1 } -- V2: its payload is elsewhere
 		elseif not put.known then
 			if put.i and q.idems < 1 then
 				return { 'idem', i - 1 }

@@ -92,7 +92,10 @@ encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
 	rwire_number(r->wire, redis_us(m->keep));
 	rwire_arg(r->wire, slice_of(redis_line(m, line)));
 	rwire_arg(r->wire, m->idem);
-	redis_put_record(r, m);
+	if (m->file)
+		rwire_arg(r->wire, SLICE("")); /* V2: it cannot be taken */
+	else
+		redis_put_record(r, m);
 }
 
 static void
