@@ -97,7 +97,8 @@ fail(struct relay *r, int rc, const struct slu_err *err)
 
 /* ---- Asking ---- */
 
-/* A payload that has a file is where that was written, and nowhere else. */
+/* A payload that has a file is where that was written, and nowhere else: it is not worth
+ * waiting for. */
 static int
 check_files(struct op *op, const struct shard *s)
 {
@@ -119,8 +120,10 @@ ask(struct relay *r, unsigned at)
 	const struct relay_verb *const verb = relay_verb_of(r->op->verb);
 	struct shard *const s = env->shard(env->arg, r->path.lanes[at]);
 	struct op *const op = r->op;
-	const int rc = check_files(op, s);
+	int rc = 0;
 
+	if (at == 0 || op->verb != OP_ENQUEUE) /* V2: a former shard may not want it */
+		rc = check_files(op, s);
 	if (rc)
 		return rc;
 	r->at = at;

@@ -244,6 +244,13 @@ refuse_accept(int rc, const struct op_put *put, struct slu_err *err)
 	return refuse_put(rc, rc == SLU_EQFULL ? LIMIT_DEPTH : LIMIT_IDEMPOTENCY, put, err);
 }
 
+/* V2: is its payload in a file that another engine has? */
+static bool
+is_kept_elsewhere(const struct clerk *k, const struct message *m)
+{
+	return m->file && m->keeper && m->keeper != k->engine;
+}
+
 static int
 put_decide(struct clerk *k, struct op *op, struct op_put *put, struct change *c,
 	   struct slu_err *err)
@@ -270,6 +277,8 @@ put_decide(struct clerk *k, struct op *op, struct op_put *put, struct change *c,
 		return SLU_EMOVED;
 	put->max_attempts = m->max_attempts ? m->max_attempts : ledger_attempts(k->ledger, queue);
 	rc = ledger_accept(k->ledger, queue, &offer, k->now, c);
+	if (!rc && is_kept_elsewhere(k, m))
+		return refuse_put(SLU_EBUSY, LIMIT_MOVE, put, err);
 	return rc && rc != SLU_EEXISTS ? refuse_accept(rc, put, err) : rc;
 }
 

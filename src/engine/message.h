@@ -69,8 +69,8 @@ struct message {
 	uint64_t file;         /* that has the payload, or 0: it is in the record */
 	uint64_t payload_size; /* wherever it is; payload.n unless file is set */
 	uint32_t mark;         /* of that file: another one of its number is not it */
-	const void *keeper;    /* the engine that has the file, while it is on its way in; not in
-				* the record */
+	const void *keeper;    /* the engine that has the file, while it is on its way in, and can
+				* alone accept it; not in the record */
 
 	struct slice space; /* namespace; folded, as the queue */
 	struct slice queue;

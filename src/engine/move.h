@@ -25,7 +25,8 @@
  *  V2  A queue that lives elsewhere still has what it had, and all that settles, extends, looks
  *      at or hands out works as ever on what is there. An enqueue takes only what must
  *      stay together: a message whose idempotency key is known (`existed`), or
- *      whose ordering key has messages here that are not dead. Each put that was dealt
+ *      whose ordering key has messages here that are not dead: if its payload is in a file that
+ *      another engine keeps, that is SLU_EBUSY with the limit "move". Each put that was dealt
  *      with is `taken`; if one was not, rc is SLU_EMOVED, op->elsewhere says where it
  *      belongs, and those that are taken are done.
  *  V3  So a key has messages on one shard at a time: its line goes on where it is, until

@@ -119,9 +119,8 @@ call(struct call *c, enum op_verb verb)
 }
 
 static inline int
-run(struct call *c)
+wait_for_end(struct call *c)
 {
-	CHECK_EQ(0, broker_post(b, &c->op));
 	pthread_mutex_lock(&c->mtx);
 	while (!c->done)
 		pthread_cond_wait(&c->ended, &c->mtx);
@@ -130,14 +129,17 @@ run(struct call *c)
 }
 
 static inline int
+run(struct call *c)
+{
+	CHECK_EQ(0, broker_post(b, &c->op));
+	return wait_for_end(c);
+}
+
+static inline int
 run_at(struct call *c, uint32_t lane)
 {
 	CHECK_EQ(0, broker_post_at(b, lane, &c->op));
-	pthread_mutex_lock(&c->mtx);
-	while (!c->done)
-		pthread_cond_wait(&c->ended, &c->mtx);
-	pthread_mutex_unlock(&c->mtx);
-	return c->op.rc;
+	return wait_for_end(c);
 }
 
 static inline uint64_t

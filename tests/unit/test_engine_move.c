@@ -499,3 +499,40 @@ MOVE_CASE(a_large_payload_moves)
 	}
 	free(text);
 }
+
+/* ---- Payloads in files ---- */
+
+/* V2: it is asked for all the same, for it may not be wanted. */
+MOVE_CASE(a_payload_that_another_engine_keeps_is_not_taken)
+{
+	static const struct {
+		const char *label;
+		struct slice key, idem;
+		int want;
+	} rows[] = {
+		{ "its key is not here", SLICE("j"), { 0 }, SLU_EMOVED },
+		{ "its key is here", SLICE("k"), { 0 }, SLU_EBUSY },
+		{ "its idempotency key is known", { 0 }, SLICE("once"), 0 },
+	};
+
+	rig_put(a, "q", &(struct rig_msg){ .key = "k", .idem = "once" });
+	move_mark(a, "q", MOVE_EPOCH, "b");
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct op_put put = {
+			.m = { .id = 100 + i, .key = rows[i].key, .idem = rows[i].idem },
+		};
+
+		put.m.file = 7;
+		put.m.payload_size = 2 << 20;
+		put.m.keeper = b->e;
+		rig_op(&a->op, OP_ENQUEUE, RIG_SPACE, "q");
+		a->op.puts = &put;
+		a->op.n_puts = 1;
+		CHECK_EQ(rows[i].want, rig_do(a, &a->op), rows[i].label);
+		CHECK_EQ(i == 2, put.existed);
+		if (rows[i].want == SLU_EBUSY)
+			CHECK_STR("move", a->op.err.limit);
+		a->op.puts = NULL;
+	}
+	CHECK_EQ(1, rig_count(a, "q", MSG_READY) + rig_count(a, "q", MSG_HELD));
+}

@@ -174,6 +174,39 @@ TEST(large_payloads_are_carried_in_pieces)
 	free(back);
 }
 
+/* A large payload is where the queue lives, and nobody carries it to the line of its key. */
+TEST(a_large_payload_waits_for_its_key_and_no_other)
+{
+	static char large[2 << 20];
+	struct call first, same, other;
+	struct call *const calls[] = { &other, &same };
+	struct payload *stored[2];
+
+	start(&engine_log, &engine_log);
+	push("k", 5, "x");
+	reroute(2, "b", "a");
+	CHECK(claim(&first) != 0); /* its way is known */
+	op_unpin(&first.op);
+	CHECK_EQ(A, first.op.shard);
+	EACH(i, calls) {
+		call(calls[i], OP_ENQUEUE);
+		calls[i]->put.m.key = i ? SLICE("k") : SLICE("j");
+		calls[i]->put.m.payload = (struct slice){ large, sizeof large };
+		calls[i]->put.m.payload_size = sizeof large;
+		CHECK_EQ(0, payload_store(broker_engine_of(b, NULL, SLICE("ns"), SLICE("q")),
+					  &calls[i]->put.m, &stored[i], NULL));
+	}
+	CHECK_EQ(0, run(&other), other.op.err.text);
+	CHECK_EQ(B, other.op.shard);
+	CHECK_EQ(0, broker_post(b, &same.op));
+	CHECK_EQ(0, ack(first.row.id, first.row.token));
+	CHECK_EQ(0, wait_for_end(&same), same.op.err.text);
+	CHECK_EQ(B, same.op.shard);
+	EACH(i, stored)
+		payload_close(stored[i]);
+	broker_close(b);
+}
+
 /* ---- Lock keys ---- */
 
 /* As the holder of `lease`, whom an acquire makes. */
