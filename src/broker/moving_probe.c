@@ -1,7 +1,8 @@
 /*
  * moving_probe.c - ask the shards of a path for the marks of a queue, and set them.
  *
- *      LOOK at all of them          the highest epoch says where the queue lives
+ *      LOOK at all of them          the highest epoch says where the queue lives; older marks
+ *                                   where it lived, and those are looked at, too
  *      GET_POLICY of the first      former one, if marks are to be set,
  *      GET_POLICY, SET_POLICY       to where it lives, if that has none of its own
  *      MARK where one is missing    where it lives first
@@ -41,6 +42,7 @@ struct probe {
 	uint64_t by_map;  /* epoch of the map that it began with */
 	bool wide;        /* all shards are asked */
 	bool guess;       /* the last of the path may have nothing */
+	uint32_t rumor;   /* a lane on which it lived, by an older mark; UINT32_MAX: none */
 	uint32_t next;    /* shard to be asked, when wide */
 	enum probe_step step;
 	unsigned at;
@@ -164,15 +166,16 @@ take_look(struct probe *p, struct slu_err *err)
 	p->counters[p->at] = mv->counter;
 	p->looked[p->at] = true;
 	p->highest = mv->counter > p->highest ? mv->counter : p->highest;
+	if (mv->lives[0])
+		p->rumor = lane = env->lane(env->arg, mv->lives, p->m->space, p->m->queue);
 	if (mv->epoch < p->path.epoch || mv->epoch == 0)
 		return 0;
 	if (mv->epoch == p->path.epoch && (p->at > 0 || !mv->lives[0]))
 		return 0;
-	if (mv->lives[0])
-		lane = env->lane(env->arg, mv->lives, p->m->space, p->m->queue);
 	if (lane == UINT32_MAX)
 		return lost(p, mv->lives, err);
 	p->wide = true;
+	p->guess &= lane != p->path.lanes[p->at]; /* it lives there */
 	p->path.epoch = mv->epoch;
 	set_home(p, lane);
 	return 0;
@@ -234,36 +237,52 @@ lift_and_mark(struct probe *p)
 	return lift(p, PROBE_LIFT, &rc) || rc ? rc : mark_next(p);
 }
 
-/* The one that was guessed stays on the path only if it has something. */
+/* The one that was guessed stays on the path only if it has something, or takes itself for
+ * where the queue lives. */
 static void
 end_guess(struct probe *p)
 {
 	const struct op_move *const mv = &p->op.move;
-	const bool has = mv->messages || mv->remembered || mv->results || mv->batch;
+	const bool has = mv->messages || mv->remembered || mv->results || mv->batch ||
+			 (mv->epoch && !mv->lives[0]);
 
 	if (p->guess && p->at + 1 == p->path.n && p->at > 0 && (p->op.rc || !has))
 		p->path.n--;
 	p->guess = false;
 }
 
-/* One more shard that is not on the path yet. */
+/* One more shard that may not be on the path yet. */
+static bool
+guess(struct probe *p, uint32_t lane)
+{
+	const unsigned i = p->path.n;
+
+	if (i == SUPPLIED_MAX || path_find(&p->path, lane) != UINT_MAX)
+		return false;
+	p->guess = true;
+	p->marks[i] = p->counters[i] = 0;
+	p->looked[i] = false;
+	p->path.lanes[i] = lane;
+	p->path.n++;
+	return true;
+}
+
+/* Where it was once, by what the last one said; then, when wide, anybody. */
 static bool
 guess_next(struct probe *p)
 {
 	const struct relay_env *const env = &p->all->env;
-	uint32_t lane;
+	uint32_t lane = p->rumor;
 
+	p->rumor = UINT32_MAX;
+	if (lane != UINT32_MAX && guess(p, lane))
+		return true;
 	while (p->wide && p->path.n < SUPPLIED_MAX) {
 		lane = env->nth(env->arg, p->next++, p->m->space, p->m->queue);
 		if (lane == UINT32_MAX)
 			return false;
-		if (path_find(&p->path, lane) != UINT_MAX)
-			continue;
-		p->guess = true;
-		p->marks[p->path.n] = p->counters[p->path.n] = 0;
-		p->looked[p->path.n] = false;
-		p->path.lanes[p->path.n++] = lane;
-		return true;
+		if (guess(p, lane))
+			return true;
 	}
 	return false;
 }
@@ -271,13 +290,15 @@ guess_next(struct probe *p)
 static int
 after_look(struct probe *p, struct slu_err *err)
 {
-	const int rc = p->op.rc ? 0 : take_look(p, err);
+	int rc;
 	unsigned i;
 
+	p->rumor = UINT32_MAX;
+	rc = p->op.rc ? 0 : take_look(p, err);
 	if (rc)
 		return rc;
 	end_guess(p);
-	i = next_look(p);
+	i = p->rumor != UINT32_MAX && guess_next(p) ? p->path.n - 1 : next_look(p);
 	if (i == UINT_MAX && guess_next(p))
 		i = p->path.n - 1;
 	if (i != UINT_MAX)

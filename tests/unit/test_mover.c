@@ -7,6 +7,7 @@
 #include "engine/payload.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 enum {
 	MANY = 3000,
@@ -438,10 +439,28 @@ send_about(void *arg)
 	return NULL;
 }
 
+/* The map, too, names one shard after the other. */
+static void *
+map_about(void *arg)
+{
+	uint64_t *const dice = arg;
+	uint64_t now = 0;
+
+	for (uint64_t version = 2; !load.stop; version++) {
+		const uint64_t next = (now + 1 + test_random(dice) % (SHARDS - 1)) % SHARDS;
+		const struct timespec pause = { .tv_nsec = (long)(test_random(dice) % 100000000) };
+
+		reroute(version, names[next], names[now]);
+		now = next;
+		(void)nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
 /* V1 to V12: several at once, none of whom knows of the others. */
 TEST_LIMIT(a_queue_that_several_send_about_loses_and_doubles_nothing, 240)
 {
-	pthread_t producer, workers[WORKERS], movers[3];
+	pthread_t producer, workers[WORKERS], movers[4];
 	uint64_t dice[COUNT(movers)];
 
 	start_three();
@@ -451,7 +470,7 @@ TEST_LIMIT(a_queue_that_several_send_about_loses_and_doubles_nothing, 240)
 		CHECK_EQ(0, pthread_create(&workers[i], NULL, consume, NULL));
 	EACH(i, movers) {
 		dice[i] = test_seed() + i;
-		CHECK_EQ(0, pthread_create(&movers[i], NULL, send_about, &dice[i]));
+		CHECK_EQ(0, pthread_create(&movers[i], NULL, i ? send_about : map_about, &dice[i]));
 	}
 	pthread_join(producer, NULL);
 	EACH(i, workers)

@@ -33,6 +33,29 @@ TEST(a_queue_is_sent_elsewhere_from_where_it_lives)
 	broker_close(b);
 }
 
+/* A map that knows nothing of a move by hand. What was there is found by the marks. */
+TEST(a_shard_to_which_a_queue_was_sent_by_hand_is_not_forgotten)
+{
+	uint64_t ids[2];
+	struct call c;
+
+	start_three();
+	ids[0] = push("k", 5, "x");
+	move("a", "b", (struct move_ask){ 0 });
+	reroute(2, "c", "a");
+	ids[1] = push("k", 5, "x");
+	CHECK_EQ(2, messages_at(B)); /* its line is there */
+	CHECK_STR("c", look_at(B).lives);
+	push(NULL, 5, "x");
+	CHECK_EQ(1, messages_at(C));
+	EACH(i, ids) {
+		CHECK_EQ(ids[i], claim(&c));
+		op_unpin(&c.op);
+		CHECK_EQ(0, ack(ids[i], c.row.token));
+	}
+	broker_close(b);
+}
+
 /* ---- Batches that were left ---- */
 
 /* What somebody set aside on A before it died. */
