@@ -244,8 +244,8 @@ class Load:
         self.over = set()  # these, and those of which an ack said that they are gone
         self.seen = {}  # in the order of their first delivery
         self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self.produce)]
-        self.threads += [threading.Thread(target=self.work) for _ in range(2)]
+        self.threads = [threading.Thread(target=self.produce, daemon=True)]
+        self.threads += [threading.Thread(target=self.work, daemon=True) for _ in range(2)]
 
     def patiently(self, call):
         """A call that may meet a server that is down; idempotent."""
@@ -269,7 +269,7 @@ class Load:
     def work(self, limit=5):
         while len(self.over) < self.messages:
             answer = self.patiently(lambda: self.node.get(
-                "/dequeue", **self.node.here(limit=limit, wait="100ms", lease="20s")))
+                "/dequeue", **self.node.here(limit=limit, wait="100ms", lease="3s")))
             with self.lock:
                 self.seen.update(dict.fromkeys(texts(answer.body), True))
             for message in answer.body:
