@@ -73,6 +73,17 @@ struct broker_shard_conf {
 	uint32_t lanes;             /* 0: one */
 };
 
+/* For tests without threads: what else would block, or has a thread of its own. */
+struct broker_hand {
+	void *arg;
+
+	/* Whoever moves a queue waits for an op: returns when *done is set. */
+	void (*await)(void *arg, const bool *done);
+
+	/* The mender has something to do: mover_finish. Must not wait for it. */
+	void (*stuck)(void *arg, struct slice space, struct slice queue, uint32_t lane);
+};
+
 struct broker_conf {
 	const struct broker_shard_conf *shards;
 	unsigned n_shards;
@@ -82,6 +93,7 @@ struct broker_conf {
 	unsigned node;                    /* of the ids */
 	struct broker_progress *progress; /* NULL: nobody asks */
 	bool by_hand;                     /* for tests: no threads, but broker_round */
+	const struct broker_hand *hand;   /* by_hand: who moves queues; NULL: nobody does */
 };
 
 /* What the shards have done since they were opened. */

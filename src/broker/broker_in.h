@@ -33,8 +33,10 @@ struct broker {
 	struct idgen ids;
 	struct quota quota;
 	bool by_hand;
+	const struct broker_hand *hand; /* NULL: nobody moves queues, or by threads */
 	struct relays *relays;
 	struct mender *mender;
+	struct list left; /* struct left: of whoever opens */
 	bool named; /* there is, or will be, a map: what is opened is shown by its name */
 
 	/* Shared: written by open and reroute, in this order; what is below `open` stays. */
@@ -66,5 +68,10 @@ const struct broker_shard *broker_find_shard(const struct broker *b, const char 
 /* ---- broker_move.c ---- */
 
 int broker_open_relays(struct broker *b, struct slu_log *log, struct slu_err *err);
+
+/* Batches that an engine tells of at open: they are finished once all are open. */
+void broker_note_left(struct broker *b, uint32_t lane, struct slice space, struct slice queue);
+void broker_finish_left(struct broker *b);
+void broker_forget_left(struct broker *b);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "broker/broker_in.h"
 
+#include "base/mem.h"
 #include "core/supplier.h"
 
 uint32_t
@@ -69,6 +70,53 @@ on_stuck(void *arg, struct slice space, struct slice queue, uint32_t lane)
 
 	if (!b->by_hand)
 		mender_post(b->mender, space, queue, lane);
+	else if (b->hand)
+		b->hand->stuck(b->hand->arg, space, queue, lane);
+}
+
+/* ---- What was left when a process died ---- */
+
+struct left {
+	struct list node; /* in broker.left */
+	uint32_t lane;
+	struct slice space, queue;
+	char names[];
+};
+
+/* Without memory it waits until somebody moves the queue again. */
+void
+broker_note_left(struct broker *b, uint32_t lane, struct slice space, struct slice queue)
+{
+	struct left *const l = mem_alloc(sizeof *l + space.n + queue.n);
+
+	if (!l)
+		return;
+	l->lane = lane;
+	memcpy(l->names, space.p, space.n);
+	memcpy(l->names + space.n, queue.p, queue.n);
+	l->space = (struct slice){ l->names, space.n };
+	l->queue = (struct slice){ l->names + space.n, queue.n };
+	list_append(&b->left, &l->node);
+}
+
+void
+broker_finish_left(struct broker *b)
+{
+	LIST_EACH(each, &b->left) {
+		const struct left *const l = CONTAINER(each, struct left, node);
+
+		on_stuck(b, l->space, l->queue, l->lane);
+	}
+	broker_forget_left(b);
+}
+
+void
+broker_forget_left(struct broker *b)
+{
+	LIST_EACH_SAFE(each, &b->left) {
+		list_remove(each);
+		mem_free(CONTAINER(each, struct left, node));
+	}
 }
 
 int

@@ -27,6 +27,19 @@ note_given(void *arg, uint64_t id)
 	(void)idgen_lift(&b->ids, id, NULL); /* what is no id was not given */
 }
 
+struct lane_at {
+	struct broker *b;
+	uint32_t index;
+};
+
+static void
+note_left(void *arg, struct slice space, struct slice queue)
+{
+	const struct lane_at *const at = arg;
+
+	broker_note_left(at->b, at->index, space, queue);
+}
+
 /* What the engine of a lane is told. */
 static int
 lane_storage(struct broker *b, struct broker_shard *s, uint32_t lane,
@@ -56,6 +69,7 @@ open_lane(struct broker *b, struct broker_shard *s, uint32_t lane,
 	  struct slu_err *err)
 {
 	const uint32_t index = s->first + lane;
+	struct lane_at at = { b, index };
 	struct engine_conf storage;
 	char folder[4096];
 	struct shard *made;
@@ -63,6 +77,8 @@ open_lane(struct broker *b, struct broker_shard *s, uint32_t lane,
 
 	if (rc)
 		return rc;
+	storage.left = note_left;
+	storage.left_arg = &at;
 	if (progress) {
 		atomic_store(&progress->shard, index);
 		storage.reading = note_progress;
@@ -250,8 +266,10 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 		return slu_fail(err, SLU_ENOMEM, "no memory for the broker");
 	}
 	b->by_hand = conf->by_hand;
+	b->hand = conf->hand;
 	b->named = conf->map != NULL;
 	b->clock = conf->clock ? conf->clock : &clock_system;
+	list_init(&b->left);
 	pthread_mutex_init(&b->stop, NULL); /* cannot fail with these attributes */
 	rc = idgen_init(&b->ids, b->clock, conf->node, 0, err);
 	if (!rc)
@@ -270,6 +288,7 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 		(void)broker_close(b); /* what was first says more */
 		return rc;
 	}
+	broker_finish_left(b);
 	*out = b;
 	return 0;
 }
@@ -286,6 +305,8 @@ broker_routes_new(struct broker *b, struct shardmap *map, const struct broker_sh
 		rc = slu_fail(err, SLU_ECLOSED, "stopping");
 	if (!rc)
 		rc = open_shards(b, shards, n, NULL, err);
+	if (!rc)
+		broker_finish_left(b);
 	pthread_mutex_unlock(&b->stop);
 	if (!rc)
 		return routes_new(b, map, out, err);
@@ -370,6 +391,7 @@ broker_close(struct broker *b)
 	broker_stop(b);
 	rc = release_shards(b);
 	relays_free(b->relays);
+	broker_forget_left(b);
 	broker_routes_free(atomic_load(&b->routes));
 	pthread_mutex_destroy(&b->stop);
 	mem_free(b);

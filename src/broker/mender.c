@@ -94,10 +94,10 @@ work(void *arg)
 }
 
 static bool
-is_in_line(const struct mender *m, struct slice space, struct slice queue)
+is_in_line(const struct mender *m, struct slice space, struct slice queue, uint32_t lane)
 {
 	for (unsigned i = 0; i < m->n; i++)
-		if (slice_eq(slice_of(m->jobs[i].space), space) &&
+		if (m->jobs[i].lane == lane && slice_eq(slice_of(m->jobs[i].space), space) &&
 		    slice_eq(slice_of(m->jobs[i].queue), queue))
 			return true;
 	return false;
@@ -109,7 +109,7 @@ mender_post(struct mender *m, struct slice space, struct slice queue, uint32_t l
 	pthread_mutex_lock(&m->mtx);
 	if (!m->started && !m->stopping)
 		m->started = pthread_create(&m->thread, NULL, work, m) == 0;
-	if (m->started && m->n < JOBS && !is_in_line(m, space, queue)) {
+	if (m->started && m->n < JOBS && !is_in_line(m, space, queue, lane)) {
 		struct job *const job = &m->jobs[m->n++];
 
 		*job = (struct job){ .lane = lane };

@@ -1,7 +1,8 @@
 /*
  * mender.h - batches that somebody set aside and never went on with are finished.
  *
- *      relay: it is still there after RELAY_STUCK ──> mender_post ──> a thread: mover_finish
+ *      relay: it is still there after RELAY_STUCK ──┬──> mender_post ──> a thread: mover_finish
+ *      open: it was there, in a store of our own ───┘
  *
  * So messages are never stuck, whoever dies in a move: any node that serves the queue does
  * it. The thread begins with the first job.

@@ -23,6 +23,7 @@ struct move {
 
 struct wait {
 	struct op op;
+	const struct broker *b;
 	pthread_mutex_t mtx;
 	pthread_cond_t ended;
 	bool done;

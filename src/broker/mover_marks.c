@@ -24,6 +24,7 @@ struct home {
 	uint64_t epoch;
 	char name[MOVE_SHARD];
 	struct op_move at; /* the look at it */
+	bool marked;       /* a mark of that epoch says so, not the map alone */
 };
 
 /* ---- The policy ---- */
@@ -41,20 +42,14 @@ policy_of(const struct move *mv, uint32_t lane, struct policy *out, struct slu_e
 	return rc;
 }
 
-/* A queue that has a policy of its own keeps it. */
 static int
-copy_policy(const struct move *mv, uint32_t from, struct slu_err *err)
+set_policy(const struct move *mv, const struct policy *p, struct slu_err *err)
 {
-	struct policy here, there;
 	struct wait w;
-	int rc = policy_of(mv, from, &here, err);
+	int rc;
 
-	if (!rc)
-		rc = policy_of(mv, mv->to_lane, &there, err);
-	if (rc || policy_is_default(&here) || !policy_is_default(&there))
-		return rc;
 	wait_init(&w, mv, OP_POLICY_SET);
-	w.op.policy = here;
+	w.op.policy = *p;
 	rc = wait_at(&w, mv->b, mv->to_lane, err);
 	wait_release(&w);
 	return rc;
@@ -87,6 +82,7 @@ consider(const struct move *mv, struct home *h, uint32_t lane, const struct op_m
 {
 	if (m->epoch < h->epoch || m->epoch == 0)
 		return;
+	h->marked = true;
 	if (m->epoch == h->epoch && (lane != h->lane || !m->lives[0]))
 		return;
 	h->epoch = m->epoch;
@@ -124,6 +120,103 @@ find_home(const struct move *mv, struct home *h, struct slu_err *err)
 		rc = slu_fail(err, SLU_EBUSY, "queue %.*s of %.*s moves again and again",
 			      (int)mv->queue.n, mv->queue.p, (int)mv->space.n, mv->space.p);
 	return rc;
+}
+
+/* ---- The policy goes ahead ---- */
+
+/* Where it lived, by the newest mark that we have seen, also if a newer map says otherwise of
+ * which nobody has heard; without any mark only perhaps. */
+struct former {
+	uint32_t lane;
+	bool sure;
+	struct op_move at; /* the look at it */
+	struct policy policy;
+};
+
+static void
+consider_former(const struct move *mv, struct former *f, uint32_t lane, const struct op_move *m)
+{
+	if (m->epoch <= f->at.epoch)
+		return;
+	f->at = *m;
+	f->sure = true;
+	f->lane = m->lives[0] ? broker_lane_on(mv->b, m->lives, mv->space, mv->queue) : lane;
+}
+
+static int
+find_former(const struct move *mv, const struct home *h, struct former *f, struct slu_err *err)
+{
+	*f = (struct former){ .lane = h->lane, .sure = h->marked };
+	if (!h->marked) {
+		f->lane = h->lane == mv->to_lane ? mv->from_lane : h->lane;
+		consider_former(mv, f, h->lane, &h->at);
+		consider_former(mv, f, mv->from_lane, &mv->here);
+		consider_former(mv, f, mv->to_lane, &mv->there);
+	}
+	if (f->lane == UINT32_MAX || f->lane == mv->to_lane)
+		return 0;
+	return step(mv, f->lane, MOVE_LOOK, 0, &f->at, err);
+}
+
+/* Somebody has been faster: the policy that we know may be an old one. */
+static int
+check_former(const struct move *mv, const struct former *f, struct slu_err *err)
+{
+	struct op_move is;
+	const int rc = step(mv, f->lane, MOVE_LOOK, 0, &is, err);
+
+	return rc || is.epoch == f->at.epoch
+		       ? rc
+		       : slu_fail(err, SLU_ECONFLICT,
+				  "queue %.*s of %.*s has just been sent somewhere: run this again",
+				  (int)mv->queue.n, mv->queue.p, (int)mv->space.n, mv->space.p);
+}
+
+/* What `to` has is as old as the queue's last stay there, or was copied by somebody who died. But
+ * if it may have been there all the time, by the map, its own counts. */
+static bool
+is_newer(const struct move *mv, const struct home *h, const struct former *f,
+	 const struct policy *own)
+{
+	if (policy_is_same(&f->policy, own))
+		return false;
+	if (f->sure)
+		return true;
+	return h->lane == mv->to_lane ? policy_is_same(own, &policy_default)
+				      : !policy_is_same(&f->policy, &policy_default);
+}
+
+static int
+copy_policy(const struct move *mv, const struct home *h, struct former *f, struct slu_err *err)
+{
+	struct policy own;
+	int rc = find_former(mv, h, f, err);
+
+	if (rc || f->lane == UINT32_MAX || f->lane == mv->to_lane)
+		return rc;
+	rc = policy_of(mv, f->lane, &f->policy, err);
+	if (!rc)
+		rc = policy_of(mv, mv->to_lane, &own, err);
+	if (rc || !is_newer(mv, h, f, &own))
+		return rc;
+	rc = check_former(mv, f, err);
+	return rc ? rc : set_policy(mv, &f->policy, err);
+}
+
+/* Somebody may have set another one there until the mark stood. From then on both have it. */
+static int
+follow_policy(const struct move *mv, const struct former *f, struct slu_err *err)
+{
+	struct policy is, now;
+	int rc;
+
+	if (f->lane == UINT32_MAX || f->lane == mv->to_lane)
+		return 0;
+	rc = policy_of(mv, f->lane, &is, err);
+	if (rc || policy_is_same(&is, &f->policy))
+		return rc;
+	rc = policy_of(mv, mv->to_lane, &now, err);
+	return rc || !policy_is_same(&now, &f->policy) ? rc : set_policy(mv, &is, err);
 }
 
 /* ---- Marks ---- */
@@ -168,40 +261,40 @@ static int
 send(struct move *mv, const struct home *h, uint64_t epoch, struct slu_err *err)
 {
 	struct op_move ignored;
-	int rc = copy_policy(mv, h->lane, err);
+	int rc = lift(mv, h->at.counter, err);
 
 	if (!rc)
-		rc = lift(mv, h->at.counter, err);
-	if (!rc)
 		rc = mark(mv, h->lane, epoch, h->lane == mv->from_lane ? &mv->here : &ignored, err);
-	return rc ? rc : mark(mv, mv->to_lane, epoch, &mv->there, err);
+	if (!rc)
+		rc = mark(mv, mv->to_lane, epoch, &mv->there, err);
+	if (!rc && h->lane != mv->from_lane)
+		rc = mark(mv, mv->from_lane, epoch, &mv->here, err);
+	return rc;
 }
 
 /* It lives there already; `from` may not know. */
 static int
 tell_from(struct move *mv, uint64_t epoch, struct slu_err *err)
 {
-	int rc = copy_policy(mv, mv->from_lane, err);
+	const int rc = lift(mv, mv->here.counter, err);
 
-	if (!rc)
-		rc = lift(mv, mv->here.counter, err);
 	return rc ? rc : mark(mv, mv->from_lane, epoch, &mv->here, err);
 }
 
 int
 set_marks(struct move *mv, struct slu_err *err)
 {
+	struct former former;
 	struct home h;
 	int rc = find_home(mv, &h, err);
 
-	if (rc)
-		return rc;
-	if (h.lane == mv->to_lane && mv->here.epoch < h.epoch)
-		return tell_from(mv, h.epoch, err);
-	if (h.lane == mv->to_lane && strcmp(mv->here.lives, mv->to) == 0)
+	if (!rc && h.lane == mv->to_lane && mv->here.epoch >= h.epoch && strcmp(mv->here.lives, mv->to) == 0)
 		return 0;
-	rc = send(mv, &h, h.epoch + 1, err);
-	if (!rc && h.lane != mv->from_lane)
-		rc = mark(mv, mv->from_lane, h.epoch + 1, &mv->here, err);
-	return rc;
+	if (!rc)
+		rc = copy_policy(mv, &h, &former, err);
+	if (!rc && h.lane == mv->to_lane && mv->here.epoch < h.epoch)
+		rc = tell_from(mv, h.epoch, err);
+	else if (!rc)
+		rc = send(mv, &h, h.epoch + 1, err);
+	return rc ? rc : follow_policy(mv, &former, err);
 }

@@ -19,6 +19,7 @@ void
 wait_init(struct wait *w, const struct move *mv, enum op_verb verb)
 {
 	op_init(&w->op, verb, mv->space, mv->queue, on_done, w);
+	w->b = mv->b;
 	w->done = false;
 	pthread_mutex_init(&w->mtx, NULL); /* cannot fail with these attributes */
 	pthread_cond_init(&w->ended, NULL);
@@ -31,15 +32,27 @@ wait_release(struct wait *w)
 	pthread_mutex_destroy(&w->mtx);
 }
 
+static void
+await(struct wait *w)
+{
+	const struct broker_hand *const hand = w->b->hand;
+
+	if (hand) {
+		hand->await(hand->arg, &w->done);
+		return;
+	}
+	pthread_mutex_lock(&w->mtx);
+	while (!w->done)
+		pthread_cond_wait(&w->ended, &w->mtx);
+	pthread_mutex_unlock(&w->mtx);
+}
+
 int
 wait_for(struct wait *w, int posted, struct slu_err *err)
 {
 	if (posted)
 		return slu_fail(err, (enum slu_code)posted, "%s", slu_err_row(posted)->text);
-	pthread_mutex_lock(&w->mtx);
-	while (!w->done)
-		pthread_cond_wait(&w->ended, &w->mtx);
-	pthread_mutex_unlock(&w->mtx);
+	await(w);
 	if (w->op.rc)
 		*err = w->op.err;
 	return w->op.rc;

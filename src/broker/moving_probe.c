@@ -1,11 +1,12 @@
 /*
  * moving_probe.c - ask the shards of a path for the marks of a queue, and set them.
  *
- *      LOOK at all of them          the highest epoch says where the queue lives; older marks
- *                                   where it lived, and those are looked at, too
- *      GET_POLICY of the first      former one, if marks are to be set,
- *      GET_POLICY, SET_POLICY       to where it lives, if that has none of its own
+ *      LOOK at all of them          the highest epoch says where the queue lives
+ *      GET_POLICY of where          it lived, if nobody has set marks of this epoch yet,
+ *      GET_POLICY, SET_POLICY       to where it lives, if that has another one (but without
+ *                                   any mark none that is the default)
  *      MARK where one is missing    where it lives first
+ *      GET_POLICY, ...              once more: until then it may have been set where it lived
  *
  * One op, asked again and again by the threads of the shards that answer it.
  */
@@ -21,11 +22,14 @@ enum {
 
 enum probe_step {
 	PROBE_LOOK,
-	PROBE_POLICY, /* of a former shard */
+	PROBE_POLICY, /* of where it lived */
 	PROBE_ITS_OWN,
 	PROBE_COPY,
 	PROBE_LIFT,
 	PROBE_MARK,
+	PROBE_NEWER, /* policy of where it lived */
+	PROBE_COPIED,
+	PROBE_RENEW,
 	PROBE_GLANCE, /* alone: what is left on former shards? */
 	PROBE_LEAVE   /* behind it: nothing, and they will be asked no more */
 };
@@ -36,18 +40,21 @@ struct probe {
 	struct moving *m;
 	struct relay_path path;
 	uint64_t marks[SUPPLIED_MAX];
+	uint32_t lives[SUPPLIED_MAX]; /* the lane that they say */
 	uint64_t counters[SUPPLIED_MAX];
 	bool looked[SUPPLIED_MAX];
 	uint64_t highest; /* counter of all that were looked at, on the path or not */
 	uint64_t by_map;  /* epoch of the map that it began with */
 	bool wide;        /* all shards are asked */
-	bool guess;       /* the last of the path may have nothing */
-	uint32_t rumor;   /* a lane on which it lived, by an older mark; UINT32_MAX: none */
+	bool guess;       /* the last of the path may have nothing: */
+	uint32_t guessed;
+	bool unsure;      /* no mark says where it lived */
 	uint32_t next;    /* shard to be asked, when wide */
 	enum probe_step step;
 	unsigned at;
 	unsigned rounds;
-	struct policy policy;
+	unsigned lived; /* where on the path; 0: nobody was asked for a policy */
+	struct policy policy, newer;
 	uint64_t left; /* GLANCE: of all former ones */
 	uint64_t batch;
 	uint32_t batch_lane;
@@ -124,14 +131,17 @@ swap(struct probe *p, unsigned a, unsigned b)
 {
 	const uint32_t lane = p->path.lanes[a];
 	const uint64_t mark = p->marks[a], counter = p->counters[a];
+	const uint32_t lives = p->lives[a];
 	const bool looked = p->looked[a];
 
 	p->path.lanes[a] = p->path.lanes[b];
 	p->marks[a] = p->marks[b];
+	p->lives[a] = p->lives[b];
 	p->counters[a] = p->counters[b];
 	p->looked[a] = p->looked[b];
 	p->path.lanes[b] = lane;
 	p->marks[b] = mark;
+	p->lives[b] = lives;
 	p->counters[b] = counter;
 	p->looked[b] = looked;
 }
@@ -153,6 +163,17 @@ set_home(struct probe *p, uint32_t lane)
 	swap(p, 0, i);
 }
 
+/* Where an older mark points to, some of it may be. */
+static void
+add_former(struct probe *p, uint32_t lane)
+{
+	if (lane == UINT32_MAX || path_find(&p->path, lane) != UINT_MAX || p->path.n == SUPPLIED_MAX)
+		return;
+	p->marks[p->path.n] = p->counters[p->path.n] = 0;
+	p->looked[p->path.n] = false;
+	p->path.lanes[p->path.n++] = lane;
+}
+
 /* A mark counts that is newer than what we go by, and one of the same epoch where we take the
  * queue to live: whoever was first is right. */
 static int
@@ -167,15 +188,17 @@ take_look(struct probe *p, struct slu_err *err)
 	p->looked[p->at] = true;
 	p->highest = mv->counter > p->highest ? mv->counter : p->highest;
 	if (mv->lives[0])
-		p->rumor = lane = env->lane(env->arg, mv->lives, p->m->space, p->m->queue);
-	if (mv->epoch < p->path.epoch || mv->epoch == 0)
+		lane = env->lane(env->arg, mv->lives, p->m->space, p->m->queue);
+	p->lives[p->at] = lane;
+	if (mv->epoch < p->path.epoch || mv->epoch == 0) {
+		add_former(p, lane);
 		return 0;
+	}
 	if (mv->epoch == p->path.epoch && (p->at > 0 || !mv->lives[0]))
 		return 0;
 	if (lane == UINT32_MAX)
 		return lost(p, mv->lives, err);
 	p->wide = true;
-	p->guess &= lane != p->path.lanes[p->at]; /* it lives there */
 	p->path.epoch = mv->epoch;
 	set_home(p, lane);
 	return 0;
@@ -207,8 +230,31 @@ mark_next(struct probe *p)
 {
 	const unsigned i = next_mark(p);
 
-	p->step = PROBE_MARK;
-	return i == UINT_MAX ? -1 : ask_move(p, MOVE_MARK, i);
+	p->step = i == UINT_MAX ? PROBE_NEWER : PROBE_MARK;
+	if (i != UINT_MAX)
+		return ask_move(p, MOVE_MARK, i);
+	return p->lived ? ask(p, OP_POLICY_GET, p->lived) : -1;
+}
+
+/* An op that knew no better may have set it there until the mark stood. */
+static int
+after_newer(struct probe *p)
+{
+	if (policy_is_same(&p->op.policy, &p->policy))
+		return -1;
+	p->newer = p->op.policy;
+	p->step = PROBE_COPIED;
+	return ask(p, OP_POLICY_GET, 0);
+}
+
+static int
+after_copied(struct probe *p)
+{
+	if (!policy_is_same(&p->op.policy, &p->policy))
+		return -1;
+	p->step = PROBE_RENEW;
+	p->op.policy = p->newer;
+	return ask(p, OP_POLICY_SET, 0);
 }
 
 /* V9. False: there is no need, or rc says why not. */
@@ -237,83 +283,104 @@ lift_and_mark(struct probe *p)
 	return lift(p, PROBE_LIFT, &rc) || rc ? rc : mark_next(p);
 }
 
-/* The one that was guessed stays on the path only if it has something, or takes itself for
- * where the queue lives. */
+/* The one that was guessed stays on the path only if it has something, or the queue lives there:
+ * then another is the last. */
 static void
 end_guess(struct probe *p)
 {
 	const struct op_move *const mv = &p->op.move;
-	const bool has = mv->messages || mv->remembered || mv->results || mv->batch ||
-			 (mv->epoch && !mv->lives[0]);
+	const bool has = mv->messages || mv->remembered || mv->results || mv->batch;
 
-	if (p->guess && p->at + 1 == p->path.n && p->at > 0 && (p->op.rc || !has))
+	if (p->guess && p->path.n > 1 && p->path.lanes[p->path.n - 1] == p->guessed && (p->op.rc || !has))
 		p->path.n--;
 	p->guess = false;
 }
 
-/* One more shard that may not be on the path yet. */
-static bool
-guess(struct probe *p, uint32_t lane)
-{
-	const unsigned i = p->path.n;
-
-	if (i == SUPPLIED_MAX || path_find(&p->path, lane) != UINT_MAX)
-		return false;
-	p->guess = true;
-	p->marks[i] = p->counters[i] = 0;
-	p->looked[i] = false;
-	p->path.lanes[i] = lane;
-	p->path.n++;
-	return true;
-}
-
-/* Where it was once, by what the last one said; then, when wide, anybody. */
+/* One more shard that is not on the path yet. */
 static bool
 guess_next(struct probe *p)
 {
 	const struct relay_env *const env = &p->all->env;
-	uint32_t lane = p->rumor;
+	uint32_t lane;
 
-	p->rumor = UINT32_MAX;
-	if (lane != UINT32_MAX && guess(p, lane))
-		return true;
 	while (p->wide && p->path.n < SUPPLIED_MAX) {
 		lane = env->nth(env->arg, p->next++, p->m->space, p->m->queue);
 		if (lane == UINT32_MAX)
 			return false;
-		if (guess(p, lane))
-			return true;
+		if (path_find(&p->path, lane) != UINT_MAX)
+			continue;
+		p->guess = true;
+		p->guessed = lane;
+		p->marks[p->path.n] = p->counters[p->path.n] = 0;
+		p->looked[p->path.n] = false;
+		p->path.lanes[p->path.n++] = lane;
+		return true;
 	}
 	return false;
+}
+
+/* A mark that says "here" may be of somebody who died before the others were set: only one that
+ * points elsewhere counts. */
+static bool
+points(const struct probe *p, unsigned i)
+{
+	return p->marks[i] && p->lives[i] != p->path.lanes[i];
+}
+
+/* Where it lived before this epoch; 0: there, or nobody knows. */
+static unsigned
+lived_at(struct probe *p)
+{
+	uint64_t epoch = 0;
+	unsigned at = 1;
+
+	for (unsigned i = 0; i < p->path.n; i++)
+		if (points(p, i) && p->marks[i] > epoch && p->marks[i] < p->path.epoch) {
+			epoch = p->marks[i];
+			at = path_find(&p->path, p->lives[i]);
+		}
+	p->unsure = epoch == 0;
+	return at == UINT_MAX ? 0 : at;
+}
+
+/* Whoever set the first mark of this epoch has done so before. */
+static int
+copy_policy(struct probe *p)
+{
+	const unsigned lived = lived_at(p);
+	bool done = lived == 0;
+
+	for (unsigned i = 0; i < p->path.n; i++)
+		done |= points(p, i) && p->marks[i] == p->path.epoch;
+	if (done)
+		return lift_and_mark(p);
+	p->step = PROBE_POLICY;
+	p->lived = lived;
+	return ask(p, OP_POLICY_GET, lived);
 }
 
 static int
 after_look(struct probe *p, struct slu_err *err)
 {
-	int rc;
+	const int rc = p->op.rc ? 0 : take_look(p, err);
 	unsigned i;
 
-	p->rumor = UINT32_MAX;
-	rc = p->op.rc ? 0 : take_look(p, err);
 	if (rc)
 		return rc;
 	end_guess(p);
-	i = p->rumor != UINT32_MAX && guess_next(p) ? p->path.n - 1 : next_look(p);
+	i = next_look(p);
 	if (i == UINT_MAX && guess_next(p))
 		i = p->path.n - 1;
 	if (i != UINT_MAX)
 		return ask_move(p, MOVE_LOOK, i);
 	if (next_mark(p) == UINT_MAX || p->path.n == 1)
 		return lift_and_mark(p);
-	p->step = PROBE_POLICY;
-	return ask(p, OP_POLICY_GET, 1);
+	return copy_policy(p);
 }
 
 static int
 after_policy(struct probe *p)
 {
-	if (policy_is_default(&p->op.policy))
-		return lift_and_mark(p);
 	p->policy = p->op.policy;
 	p->step = PROBE_ITS_OWN;
 	return ask(p, OP_POLICY_GET, 0);
@@ -322,7 +389,8 @@ after_policy(struct probe *p)
 static int
 after_its_own(struct probe *p)
 {
-	if (!policy_is_default(&p->op.policy))
+	if (policy_is_same(&p->op.policy, &p->policy) ||
+	    (p->unsure && policy_is_same(&p->policy, &policy_default)))
 		return lift_and_mark(p);
 	p->step = PROBE_COPY;
 	p->op.policy = p->policy;
@@ -339,6 +407,7 @@ after_mark(struct probe *p, struct slu_err *err)
 					(int)p->m->queue.n, p->m->queue.p, (int)p->m->space.n,
 					p->m->space.p);
 		memset(p->looked, 0, sizeof p->looked);
+		p->lived = 0;
 		p->step = PROBE_LOOK;
 		return ask_move(p, MOVE_LOOK, p->at);
 	}
@@ -365,6 +434,12 @@ next_step(struct probe *p, struct slu_err *err)
 		return lift_and_mark(p);
 	case PROBE_LIFT:
 		return mark_next(p);
+	case PROBE_NEWER:
+		return after_newer(p);
+	case PROBE_COPIED:
+		return after_copied(p);
+	case PROBE_RENEW:
+		return -1;
 	default:
 		return after_mark(p, err);
 	}
@@ -416,9 +491,11 @@ glance_next(struct probe *p)
 		glance_end(p, p->op.rc == 0);
 		return;
 	}
-	p->left += mv->messages + mv->remembered + mv->results + mv->damaged;
+	p->counters[p->at] = mv->counter;
+	if (p->at > 0)
+		p->left += mv->messages + mv->remembered + mv->results + mv->damaged;
 	p->highest = mv->counter > p->highest ? mv->counter : p->highest;
-	if (mv->batch) {
+	if (mv->batch && !p->batch) { /* that of where it lives comes first: others may wait for it */
 		p->left++;
 		p->batch = mv->batch;
 		p->batch_lane = p->path.lanes[p->at];
@@ -514,6 +591,6 @@ probe_glance(struct relays *rs, struct moving *m)
 		m->looking = false;
 		pthread_mutex_unlock(&rs->mtx);
 	}
-	if (p && ask_move(p, MOVE_LOOK, 1))
+	if (p && ask_move(p, MOVE_LOOK, 0))
 		probe_give_up(p);
 }

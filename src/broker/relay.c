@@ -31,6 +31,7 @@ relay_new(struct relays *rs, struct moving *m, struct op *op)
 		.op = op,
 		.m = m,
 		.path = m->path,
+		.verb = op->verb,
 		.wait = op->wait,
 		.max_rows = op->max_rows,
 		.max_keys = op->max_keys,
@@ -60,12 +61,14 @@ relay_free(struct relay *r)
 	list_remove(&r->waiting);
 	r->m->uses--;
 	pthread_mutex_unlock(&r->all->mtx);
+	op->verb = r->verb;
 	op->wait = r->wait;
 	op->max_rows = r->max_rows;
 	op->max_keys = r->max_keys;
 	op->relay = NULL;
 	op->epoch = 0; /* whatever comes of the answer belongs to the shard that gave it */
 	op->lives = NULL;
+	op->known = op->formers = false;
 	mem_free(r);
 }
 
@@ -88,7 +91,7 @@ fail(struct relay *r, int rc, const struct slu_err *err)
 	op->n_rows = 0;
 	op->n_queues = 0;
 	op->n_keys = 0;
-	if (r->took && rc != SLU_EUNKNOWN)
+	if ((r->took || r->unknown) && rc != SLU_EUNKNOWN)
 		op_fail(op, SLU_EUNKNOWN, NULL); /* Y1 */
 	else
 		op_fail(op, rc, err);
@@ -136,6 +139,8 @@ ask(struct relay *r, unsigned at)
 	op->lives = at == 0 ? NULL : env->name(env->arg, r->path.lanes[0]);
 	op->above = verb->key ? r->above : 0;
 	op->wait = 0;
+	op->known = r->recalls;
+	op->formers = r->path.n > 1 || !r->known;
 	if (verb->ask)
 		verb->ask(r);
 	return shard_forward(s, op);
@@ -160,15 +165,46 @@ is_keyless(const struct op *op)
 	return true;
 }
 
+/* A message whose line may be on one shard, and its idempotency key on another. */
+static bool
+has_both_keys(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++)
+		if (!op->puts[i].taken && op->puts[i].m.key.n && op->puts[i].m.idem.n)
+			return true;
+	return false;
+}
+
+/* The next shard from `at` on that is asked for idempotency keys; 1: the last one has been,
+ * and now the op itself goes its way. That begins there, so shard 1 need not be asked. */
 static unsigned
-first_of(const struct relay *r)
+next_recall(struct relay *r, unsigned at)
+{
+	const struct relay_env *const env = &r->all->env;
+
+	for (; at <= r->path.n; at++) {
+		const unsigned i = at % r->path.n; /* where it lives is the last */
+
+		r->recalls = env->shard(env->arg, r->path.lanes[i])->engine->ops->recalls;
+		if (r->recalls)
+			return i;
+	}
+	r->recalls = false;
+	return 1;
+}
+
+static unsigned
+first_of(struct relay *r)
 {
 	const struct op *const op = r->op;
 
+	r->recalls = false;
 	if (r->path.n == 1 || relay_verb_of(op->verb)->home)
 		return 0;
 	if (op->verb == OP_LIST)
 		return relay_list_at(r);
+	if (op->verb == OP_ENQUEUE && has_both_keys(op))
+		return next_recall(r, 2);
 	return op->verb == OP_ENQUEUE && is_keyless(op) ? 0 : 1;
 }
 
@@ -249,6 +285,14 @@ start_over(struct relay *r)
 	begin_again(r);
 }
 
+/* Y3; and the policy of a queue is where it lives only when the marks say so. */
+static bool
+needs_marks(enum op_verb verb)
+{
+	return verb == OP_ENQUEUE || verb == OP_POLICY_GET || verb == OP_POLICY_SET ||
+	       verb == OP_PAUSE || verb >= OP_ACQUIRE;
+}
+
 void
 relay_begin_all(struct list *held, int rc, const struct slu_err *err)
 {
@@ -256,7 +300,7 @@ relay_begin_all(struct list *held, int rc, const struct slu_err *err)
 		struct relay *const r = CONTAINER(held->next, struct relay, node);
 
 		list_remove(&r->node);
-		if (rc && (r->op->verb == OP_ENQUEUE || rc == SLU_ECLOSED)) {
+		if (rc && (needs_marks(r->op->verb) || rc == SLU_ECLOSED)) {
 			fail(r, rc, err); /* Y3 */
 			continue;
 		}
@@ -342,8 +386,11 @@ adopt(struct relays *rs, const struct shard *s, struct op *op)
 		m = moving_add(rs, space, queue, &here);
 	r = m ? relay_new(rs, m, op) : NULL;
 	pthread_mutex_unlock(&rs->mtx);
-	if (r)
-		r->path = here;
+	if (!r)
+		return NULL;
+	r->path = here;
+	if (r->until != SLU_NEVER)
+		r->until -= s->now - op->arrived; /* it has waited there */
 	return r;
 }
 
@@ -386,14 +433,16 @@ stay(struct relay *r, struct shard *s)
 	if (!r->patient)
 		r->patient = now_of(r) + RELAY_BUSY;
 	if (s->closed || now_of(r) >= r->patient)
-		finish(r);
+		fail(r, r->op->rc, &r->op->err);
 	else
 		shard_later(s, r->op);
 }
 
 static unsigned
-after(const struct relay *r)
+after(struct relay *r)
 {
+	if (r->recalls)
+		return next_recall(r, (r->at == 0 ? r->path.n : r->at) + 1);
 	return r->at + 1 < r->path.n ? r->at + 1 : 0;
 }
 
@@ -445,8 +494,12 @@ relay_answered(struct relays *rs, struct shard *s, struct op *op)
 	}
 	if (op->elsewhere[0] && op->counter > r->above)
 		r->above = op->counter;
+	if (op->rc == SLU_ECANCELED && atomic_load(&op->unwanted) != OP_NUDGED) {
+		fail(r, SLU_ECANCELED, NULL);
+		return;
+	}
 	if (op->rc == SLU_ECANCELED)
-		next = atomic_load(&op->unwanted) == OP_NUDGED ? RELAY_AGAIN : RELAY_DONE;
+		next = RELAY_AGAIN;
 	else
 		next = relay_verb_of(op->verb)->answered(r);
 	if (next != RELAY_DONE) {

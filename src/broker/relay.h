@@ -12,7 +12,9 @@
  * op of such a queue follows the path as one op, whatever becomes of it on the way:
  *
  *   enqueue              what a former shard does not take goes to the next. Once its mark is
- *                        known to stand, messages without keys go straight to the last
+ *                        known to stand, messages without keys go straight to the last. If one
+ *                        has both keys, first all are asked for its idempotency key: the line of
+ *                        the other one may be on a shard that does not know it
  *   claim, peek, watch   the first that has something; the wait is at the last, in slices of
  *                        RELAY_SLICE, and ends early when a former one has something
  *   ack, nack, ...       items that are not found go on to the next
@@ -25,8 +27,8 @@
  *      answered last, a cancel finds it wherever it is, the wait is one. But
  *      an op whose first part was done and whose second was refused has SLU_EUNKNOWN.
  *  Y2  What a claim was granted is of one shard: op->shard and op->engine say of which.
- *  Y3  A former shard that does not answer stops what must not happen twice (keyed messages, locks);
- *      whatever only looks goes on, and has that failure as its answer if nobody else knows.
+ *  Y3  A former shard that does not answer stops what must not happen twice (keyed messages), and
+ *      all that is about locks; whatever else only looks goes on, and has that failure as its answer if nobody else knows.
  *  Y4  SLU_EBUSY "move" (V7) is tried again for RELAY_BUSY, without a busy loop.
  *
  * Any thread; shards call answered and ready by their own.

@@ -31,6 +31,7 @@ struct relay {
 	bool known; /* marks stand: path.epoch counts */
 
 	/* The question, as it came. */
+	enum op_verb verb;
 	slu_time wait;
 	uint32_t max_rows;
 	uint32_t max_keys;
@@ -42,6 +43,8 @@ struct relay {
 	slu_time patient; /* when RELAY_STAY ends, by clock_boot; 0: never met */
 	uint64_t above;   /* V9: of all shards that had not what it asks for */
 	bool took;        /* a part of it is done */
+	bool unknown;     /* or may be: a shard failed over it */
+	bool recalls;     /* ENQUEUE: it asks who knows its idempotency keys */
 	bool waited;      /* it has waited for a slice */
 	bool some;        /* a shard had something to add */
 	bool same;        /* WATCH: a former shard has the head that is known */

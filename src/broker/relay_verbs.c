@@ -98,6 +98,15 @@ note_taken(struct relay *r)
 		r->took |= r->op->puts[i].taken;
 }
 
+/* Does a former shard say that the queue lives where we think? */
+static bool
+leads_home(const struct relay *r)
+{
+	const struct relay_env *const env = &r->all->env;
+
+	return strcmp(r->op->elsewhere, env->name(env->arg, r->path.lanes[0])) == 0;
+}
+
 static enum relay_next
 put_answered(struct relay *r)
 {
@@ -107,7 +116,9 @@ put_answered(struct relay *r)
 		return RELAY_STAY;
 	if (op->rc == SLU_EMOVED) {
 		note_taken(r);
-		return relay_is_home(r) || op->elsewhere[0] == MOVE_UNKNOWN[0] ? RELAY_LEARN : RELAY_ON;
+		if (r->recalls)
+			return RELAY_ON;
+		return relay_is_home(r) || !leads_home(r) ? RELAY_LEARN : RELAY_ON;
 	}
 	if (op->rc && r->took)
 		op_fail(op, SLU_EUNKNOWN, NULL); /* Y1 */
@@ -137,10 +148,15 @@ static enum relay_next
 end_items(struct relay *r, uint32_t open)
 {
 	struct op *const op = r->op;
-	const int rc = op->rc ? op->rc : r->why;
+	int rc = op->rc ? op->rc : r->why;
 
-	if (open == op->n_items && op->rc)
+	if (r->unknown)
+		rc = SLU_EUNKNOWN;
+	if (open == op->n_items && op->rc) {
+		if (rc != op->rc)
+			op_fail(op, rc, NULL); /* a former shard may have done it */
 		return RELAY_DONE;
+	}
 	for (uint32_t i = 0; rc && i < op->n_items; i++)
 		if (!op->items[i].taken)
 			op->items[i].rc = rc;
@@ -157,6 +173,8 @@ items_answered(struct relay *r)
 	if (relay_in_move(op))
 		return RELAY_STAY;
 	open = settle_items(op);
+	r->took |= open < op->n_items;
+	r->unknown |= op->rc == SLU_EUNKNOWN;
 	if (open && op->rc == 0 && relay_is_home(r) && is_elsewhere(r))
 		return RELAY_LEARN;
 	if (open == 0 || relay_is_home(r))
@@ -251,12 +269,6 @@ wait_whole(struct relay *r)
 	r->op->wait = rest(r);
 }
 
-static void
-wait_slice(struct relay *r)
-{
-	r->op->wait = slice_of_wait(r);
-}
-
 static enum relay_next
 first_answered(struct relay *r)
 {
@@ -267,20 +279,37 @@ first_answered(struct relay *r)
 	if (op->rc == SLU_ENOTFOUND || op->elsewhere[0])
 		return relay_is_home(r) ? nobody(r) : RELAY_ON;
 	if (relay_is_home(r) || !is_failure(op->rc) || op_changes(op->verb) ||
-	    op->verb == OP_ACQUIRE)
+	    op->verb >= OP_ACQUIRE) /* an unknown key is no failure: who does not know it says so */
 		return RELAY_DONE;
 	remember_why(r);
 	return RELAY_ON;
 }
 
+/* A former shard that waits for an ack may not know that the message was given away, and acked
+ * there: then it is asked for where the queue lives, too. */
+static void
+result_ask(struct relay *r)
+{
+	r->op->wait = r->some && relay_is_home(r) ? 0 : slice_of_wait(r);
+}
+
 static enum relay_next
 result_answered(struct relay *r)
 {
-	if (r->op->rc == SLU_ETIMEOUT && !is_over(r))
+	struct op *const op = r->op;
+	const bool pending = op->rc == SLU_ETIMEOUT || (op->rc == SLU_ENOTFOUND && r->some);
+
+	if (!relay_is_home(r) && pending) {
+		r->some = true;
+		return RELAY_ON;
+	}
+	if (!pending || is_elsewhere(r))
+		return first_answered(r);
+	r->some = false;
+	if (!is_over(r))
 		return RELAY_AGAIN; /* it may have moved meanwhile */
-	if (r->op->rc == SLU_ETIMEOUT)
-		return RELAY_DONE;
-	return first_answered(r);
+	op_fail(op, SLU_ETIMEOUT, NULL);
+	return RELAY_DONE;
 }
 
 static enum relay_next
@@ -364,14 +393,21 @@ all_answered(struct relay *r)
 
 	if (relay_in_move(op))
 		return RELAY_STAY;
+	if (op->rc && op->rc != SLU_ENOTFOUND && r->took)
+		op_fail(op, SLU_EUNKNOWN, NULL); /* Y1 */
 	if (op->rc && op->rc != SLU_ENOTFOUND)
 		return RELAY_DONE;
 	r->some |= op->rc == 0;
+	r->took |= op->rc == 0 && (op->verb != OP_PURGE || op->count);
 	r->count += op->count;
 	if (!relay_is_home(r))
 		return RELAY_ON;
 	if (is_elsewhere(r))
 		return RELAY_LEARN; /* what was purged is counted */
+	if (op->rc && r->some && op->verb == OP_PAUSE) {
+		op->verb = OP_POLICY_SET; /* nobody has used it there yet: it gets the one that is known */
+		return RELAY_ON;
+	}
 	if (r->some)
 		op->rc = 0;
 	op->count = r->count;
@@ -510,7 +546,7 @@ static const struct relay_verb verbs[OP_VERBS] = {
 	[OP_DELETE]       = { .answered = items_answered },
 	[OP_ASIDE]        = { .answered = items_answered },
 	[OP_GET]          = { .answered = first_answered },
-	[OP_RESULT]       = { wait_slice, result_answered },
+	[OP_RESULT]       = { result_ask, result_answered },
 	[OP_STATS]        = { .answered = stats_answered },
 	[OP_LIST]         = { list_ask, list_answered },
 	[OP_PURGE]        = { .answered = all_answered },

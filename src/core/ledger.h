@@ -229,6 +229,7 @@ struct ledger_ref {
 	uint32_t queue; /* SLAB_NONE: whichever of the namespace */
 	uint64_t id;
 	uint64_t token; /* 0: whoever holds the lease now */
+	bool apart;     /* redrive: another shard may have messages of its key */
 };
 
 /*

@@ -291,15 +291,16 @@ ledger_nack(struct ledger *l, const struct ledger_ref *ref,
 
 /* V5 of engine/move.h: its key may have a line on another shard, or be on its way there. */
 static bool
-is_torn(const struct ledger *l, const struct msg *m)
+is_torn(const struct ledger *l, const struct ledger_ref *ref, const struct msg *m)
 {
 	const struct topic *t = ledger_topic_of(l, m);
+	const bool apart = ref->apart || (t->moving && t->moving->lives[0]);
 	const struct key *k;
 
-	if (!t->moving || !(m->flags & MSG_KEYED))
+	if (!(m->flags & MSG_KEYED))
 		return false;
 	k = ledger_key_of(l, m);
-	return k->taken || (t->moving->lives[0] && k->refs == k->idle);
+	return k->taken || (apart && k->refs == k->idle);
 }
 
 int
@@ -313,7 +314,7 @@ ledger_redrive(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 		return rc;
 	if (msg_state(ledger_msg(l, h)) != MSG_DEAD)
 		return SLU_ENOTFOUND;
-	if (is_torn(l, ledger_msg(l, h)))
+	if (is_torn(l, ref, ledger_msg(l, h)))
 		return SLU_ECONFLICT;
 	*out = ledger_begin_for(l, CHANGE_REDRIVE, h, now);
 	out->number = l->counter + 1;

@@ -258,7 +258,8 @@ locks_give(struct locks *l, const struct lock_gift *gift, struct lock_change *ou
 	}
 	if (gift->version > d.lock.version && !lock_is_leased(&d.lock))
 		d.lock.n = 0; /* left over from a batch that was given up */
-	if (gift->version < d.lock.version || lock_is_leased(&d.lock) || lock_doc(&d.lock, gift->name))
+	if ((gift->version < d.lock.version && lock_has_state(&d.lock)) || lock_is_leased(&d.lock) ||
+	    lock_doc(&d.lock, gift->name))
 		return 0;
 	if (!has_room(&d.lock, gift->name))
 		return SLU_ETOOBIG;

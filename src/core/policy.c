@@ -49,15 +49,13 @@ policy_check(const struct policy *p, struct slu_err *err)
 }
 
 bool
-policy_is_default(const struct policy *p)
+policy_is_same(const struct policy *a, const struct policy *b)
 {
-	const struct policy *const d = &policy_default;
-
-	return p->lease == d->lease && p->max_attempts == d->max_attempts &&
-	       p->retry.kind == d->retry.kind && p->retry.jitter == d->retry.jitter &&
-	       p->retry.base == d->retry.base && p->retry.max == d->retry.max &&
-	       p->ttl == d->ttl && p->max_depth == d->max_depth && p->max_rate == d->max_rate &&
-	       p->burst == d->burst && p->warn_depth == d->warn_depth && p->window == d->window &&
-	       p->dlq_retention == d->dlq_retention && p->dlq_max == d->dlq_max &&
-	       p->require_lease == d->require_lease && p->paused == d->paused;
+	return a->lease == b->lease && a->max_attempts == b->max_attempts &&
+	       a->retry.kind == b->retry.kind && a->retry.jitter == b->retry.jitter &&
+	       a->retry.base == b->retry.base && a->retry.max == b->retry.max &&
+	       a->ttl == b->ttl && a->max_depth == b->max_depth && a->max_rate == b->max_rate &&
+	       a->burst == b->burst && a->warn_depth == b->warn_depth && a->window == b->window &&
+	       a->dlq_retention == b->dlq_retention && a->dlq_max == b->dlq_max &&
+	       a->require_lease == b->require_lease && a->paused == b->paused;
 }

@@ -35,7 +35,7 @@ struct policy {
  * a window of 24 h, no limits. */
 extern const struct policy policy_default;
 
-bool policy_is_default(const struct policy *p);
+bool policy_is_same(const struct policy *a, const struct policy *b);
 
 /* SLU_EINVAL, and in err which knob is out of range. SLU_BACKOFF_FUNCTION is: it
  * cannot be written down. */

@@ -227,6 +227,8 @@ is_elsewhere(const struct clerk *k, struct op *op, const struct op_put *put, uin
 	const struct message *m = &put->m;
 	char lives[MOVE_SHARD];
 
+	if (op->known)
+		return !ledger_idem_id(k->ledger, queue, m->idem, k->now);
 	if (!clerk_is_elsewhere(k, op, queue, lives) ||
 	    (lives[0] == MOVE_UNKNOWN[0] && !m->key.n && !m->idem.n) ||
 	    ledger_key_is(k->ledger, queue, m->key) != LEDGER_KEY_AWAY ||
@@ -302,6 +304,20 @@ put_carry_out(struct clerk *k, struct op_put *put, struct change *c, struct slu_
 	return 0;
 }
 
+/* Its call was refused before, perhaps by another shard: what that found counts no more. */
+static void
+forget_try(struct op_put *put)
+{
+	if (put->own_id)
+		put->m.id = put->own_id;
+	if (put->undated)
+		put->m.due = 0;
+	put->own_id = 0;
+	put->undated = put->m.due == 0;
+	put->existed = false;
+	put->m.number = 0;
+}
+
 /* m.number says whether it was accepted. */
 static int
 put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
@@ -309,13 +325,13 @@ put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
 	struct change c;
 	int rc;
 
-	put->existed = false;
-	put->m.number = 0;
+	forget_try(put);
 	rc = message_check(&put->m, err);
 	if (rc)
 		return rc;
 	rc = put_decide(k, op, put, &c, err);
 	if (rc == SLU_EEXISTS) {
+		put->own_id = put->m.id;
 		put->m.id = c.id;
 		put->existed = true;
 		return 0;
@@ -326,12 +342,12 @@ put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
 /* How many of the puts are for this shard: V4. Those of a queue that lives elsewhere are
  * counted there. */
 static uint32_t
-charged(const struct clerk *k, const struct op_put *puts, uint32_t n)
+charged(const struct clerk *k, const struct op *op, const struct op_put *puts, uint32_t n)
 {
 	char lives[MOVE_SHARD];
 	uint32_t sum = 0;
 
-	if (clerk_lives_elsewhere(k, ledger_queue_find(k->ledger, puts->m.space, puts->m.queue), lives))
+	if (op->known || clerk_lives_elsewhere(k, ledger_queue_find(k->ledger, puts->m.space, puts->m.queue), lives))
 		return 0;
 	for (uint32_t i = 0; i < n; i++)
 		sum += !puts[i].taken;
@@ -384,13 +400,13 @@ keep_rates(struct clerk *k, struct op *op, struct slu_err *err)
 		return 0;
 	for (uint32_t i = 0; i < op->n_puts && !rc; i = run_end(op, i)) {
 		op->failed = i;
-		rc = check_rate(k, &op->puts[i], charged(k, &op->puts[i], run_end(op, i) - i), err);
+		rc = check_rate(k, &op->puts[i], charged(k, op, &op->puts[i], run_end(op, i) - i), err);
 	}
 	for (uint32_t i = 0; i < op->n_puts && !rc; i = run_end(op, i)) {
 		rc = open_queue(k, &op->puts[i], &queue, err);
 		if (!rc)
 			ledger_rate_take(k->ledger, queue,
-					 charged(k, &op->puts[i], run_end(op, i) - i), k->now);
+					 charged(k, op, &op->puts[i], run_end(op, i) - i), k->now);
 	}
 	return rc;
 }
@@ -698,9 +714,11 @@ run_one(struct clerk *k, struct op *op)
 		return;
 	}
 	ledger_set_counter(k->ledger, op->above); /* written down with the first that is drawn */
-	if (ledger_has_moved(k->ledger) && op->verb >= OP_ACQUIRE && op->verb != OP_KEYS &&
+	if ((op->epoch || ledger_has_moved(k->ledger)) && op->verb >= OP_ACQUIRE && op->verb != OP_KEYS &&
 	    clerk_lock_is_elsewhere(k, op)) {
 		op_fail(op, SLU_EMOVED, NULL);
+		if (op->verb == OP_ACQUIRE && k->ops->sync)
+			k->ops->sync(k); /* or its last lease here would be back after a power cut */
 	} else {
 		verbs[op->verb](k, op);
 		clerk_point_elsewhere(k, op);

@@ -80,6 +80,9 @@ struct clerk_ops {
 	int (*recall)(struct clerk *k, uint32_t queue, struct clerk_recall *to, bool *end,
 		      struct slu_err *err);
 
+	/* Optional: what needed no sync so far does with this run. */
+	void (*sync)(struct clerk *k);
+
 	/* A place that was given and that nothing names. */
 	void (*drop)(struct clerk *k, uint64_t where);
 

@@ -4,6 +4,7 @@
  */
 #include "engine/clerk_in.h"
 
+#include "base/limit.h"
 #include "engine/move_keys.h"
 
 #include <assert.h>
@@ -47,6 +48,18 @@ due_here(const struct clerk *k, const struct op_put *put)
 	return was_due && put->m.due > k->now ? k->now : put->m.due;
 }
 
+/* What is there already is left as it is; but if it is set aside, it may go soon. */
+static int
+check_kept(const struct clerk *k, const struct op_put *put, struct slu_err *err)
+{
+	struct ledger_view v;
+
+	ledger_get(k->ledger, ledger_find_any(k->ledger, put->m.id), &v);
+	return v.taken ? limit_fail(err, SLU_EBUSY, LIMIT_MOVE, SLU_SEC,
+				    "a message of this batch is on its way from here")
+		       : 0;
+}
+
 static int
 give_message(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err *err)
 {
@@ -77,7 +90,7 @@ give_message(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err
 	if (!rc)
 		rc = ledger_give(k->ledger, queue, &gift, k->now, &c);
 	if (rc == SLU_EEXISTS)
-		return 0;
+		return check_kept(k, put, err);
 	if (rc)
 		return rc;
 	put->m.number = c.number;
@@ -122,6 +135,14 @@ give_result(struct clerk *k, uint32_t queue, const struct op_put *put, struct sl
 	return clerk_carry_out(k, &c, put->m.payload, err);
 }
 
+static bool
+is_lock_aside(const struct clerk *k, const struct lock_gift *gift)
+{
+	const struct lock *lock = locks_find(k->locks, gift->space, gift->key);
+
+	return lock && locks_is_aside(k->locks, lock);
+}
+
 /* The document first, then the key that names it. Behind a message that was there before it
  * is left out. */
 static int
@@ -148,6 +169,9 @@ give_state(struct clerk *k, const struct op_put *put, const struct op_put *messa
 		return slu_fail(err, SLU_EINVAL, "a document of nothing that is in the batch");
 	if (gift.id && !message->taken)
 		return 0;
+	if (!gift.id && is_lock_aside(k, &gift))
+		return limit_fail(err, SLU_EBUSY, LIMIT_MOVE, SLU_SEC,
+				  "a key of this batch is on its way from here");
 	rc = locks_give(k->locks, &gift, &c);
 	if (rc || !c.next)
 		return rc;

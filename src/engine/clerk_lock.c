@@ -78,16 +78,27 @@ is_needed(const struct lock *lock)
 	return lock && (lock_has_state(lock) || lock_is_leased(lock));
 }
 
+/* A message that is set aside is held by nobody, or by somebody who got it elsewhere. */
+static bool
+is_taken(const struct clerk *k, uint64_t id)
+{
+	struct ledger_view v;
+
+	ledger_get(k->ledger, ledger_find_any(k->ledger, id), &v);
+	return v.taken;
+}
+
 bool
 clerk_lock_is_elsewhere(const struct clerk *k, struct op *op)
 {
 	char lives[MOVE_SHARD];
 	struct lock_ref ref;
 
-	if (!clerk_lives_elsewhere(k, clerk_queue(k, op), lives) ||
+	if (!clerk_is_elsewhere(k, op, clerk_queue(k, op), lives) ||
 	    clerk_lock_ref(k, op, &ref, NULL)) /* what is wrong with it is said later */
 		return false;
-	if (ref.id ? ref.id != NOBODY : is_needed(locks_find(k->locks, ref.space, ref.key)))
+	if (ref.id ? ref.id != NOBODY && !(op->lock.token && is_taken(k, ref.id))
+		   : is_needed(locks_find(k->locks, ref.space, ref.key)))
 		return false;
 	memcpy(op->elsewhere, lives, sizeof lives);
 	return true;

@@ -39,6 +39,7 @@ item_ref(const struct clerk *k, const struct op *op, const struct op_item *it,
 {
 	const struct slice space = it->space.n ? it->space : op->space;
 	const struct slice queue = it->queue.n ? it->queue : op->queue;
+	char lives[MOVE_SHARD];
 
 	*ref = (struct ledger_ref){
 		.space = ledger_space_find(k->ledger, space),
@@ -51,6 +52,7 @@ item_ref(const struct clerk *k, const struct op *op, const struct op_item *it,
 	if (queue.n == 0)
 		return 0;
 	ref->queue = ledger_queue_find(k->ledger, space, queue);
+	ref->apart = op->verb == OP_REDRIVE && (op->formers || clerk_is_elsewhere(k, op, ref->queue, lives));
 	return ref->queue == SLAB_NONE ? SLU_ENOTFOUND : 0;
 }
 

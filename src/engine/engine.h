@@ -90,6 +90,11 @@ struct engine_conf {
 	void (*given)(void *arg, uint64_t id);
 	void *given_arg;
 
+	/* Optional, during open: a batch of that queue is set aside (engine/move.h), and whoever
+	 * began it is gone with the process. The names are borrowed for the call. */
+	void (*left)(void *arg, struct slice space, struct slice queue);
+	void *left_arg;
+
 	/* Of a store that several engines of this process share: which of them this is. A
 	 * queue belongs to lane supplier_hash() % lanes; 0 or 1: there is one. */
 	uint32_t lane, lanes;
@@ -152,6 +157,7 @@ struct engine_ops {
 	const char *name; /* the word users write: `engine: log` */
 	bool durable;     /* what it holds is there after close and open */
 	bool shared;      /* and others may use it at the same time: it is no folder */
+	bool recalls;     /* it knows op->known; others are not asked that */
 
 	int (*open)(struct engine **out, const struct engine_conf *conf,
 		    struct engine_found *found, struct slu_err *err);

@@ -196,6 +196,22 @@ start(struct log_engine *l, slu_time wall, struct slu_err *err)
 	return wal_commit(l->wal, true, err);
 }
 
+static void
+tell_left(const struct log_engine *l, const struct engine_conf *conf)
+{
+	uint32_t q = SLAB_NONE;
+
+	while (conf->left && (q = ledger_queue_next(l->ledger, q)) != SLAB_NONE) {
+		struct ledger_queue_view view;
+		struct ledger_moving moving;
+
+		ledger_moving(l->ledger, q, &moving);
+		ledger_queue_get(l->ledger, q, &view);
+		if (moving.batch)
+			conf->left(conf->left_arg, slice_of(view.space_name), slice_of(view.name));
+	}
+}
+
 int
 log_open(struct engine **out, const struct engine_conf *conf, const struct log_conf *more,
 	 struct engine_found *found, struct slu_err *err)
@@ -221,6 +237,7 @@ log_open(struct engine **out, const struct engine_conf *conf, const struct log_c
 	}
 	*found = (struct engine_found){ .now = l->now, .highest_id = l->highest_id };
 	*out = &l->engine;
+	tell_left(l, conf);
 	return 0;
 }
 
@@ -439,6 +456,7 @@ log_is_late(struct engine *e)
 const struct engine_ops engine_log = {
 	.name = "log",
 	.durable = true,
+	.recalls = true,
 	.open = open_engine,
 	.close = close_engine,
 	.run = run,

@@ -187,6 +187,7 @@ void log_owe_undo(struct log_engine *l);
 
 /* log_lock.c: as clerk_ops has them. */
 int log_keep_lock(struct clerk *k, struct lock_change *c, struct slu_err *err);
+void log_sync_all(struct clerk *k);
 int log_keep_document(struct clerk *k, const struct message *m, uint64_t *where,
 		      struct slu_err *err);
 void log_drop_document(struct clerk *k, uint64_t where);

@@ -446,6 +446,7 @@ const struct clerk_ops log_keeping = {
 	.keep = log_keep,
 	.keep_document = log_keep_document,
 	.keep_lock = log_keep_lock,
+	.sync = log_sync_all,
 	.drop = log_drop_document,
 	.pin = log_pin,
 	.recall = log_recall,

@@ -77,6 +77,12 @@ log_keep_lock(struct clerk *k, struct lock_change *c, struct slu_err *err)
 	return rc;
 }
 
+void
+log_sync_all(struct clerk *k)
+{
+	of_clerk(k)->must_sync = true;
+}
+
 int
 log_keep_document(struct clerk *k, const struct message *m, uint64_t *where,
 		  struct slu_err *err)

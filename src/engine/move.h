@@ -37,7 +37,8 @@
  *      op->elsewhere set, too: its maker asks there. A lock verb on a key that has neither state
  *      nor lease here is SLU_EMOVED, and says where.
  *      A redrive of a keyed dead letter whose key has no messages here, or is set aside,
- *      is SLU_ECONFLICT: it has to be moved first.
+ *      is SLU_ECONFLICT: it has to be moved first. So it is where the queue lives, as long as
+ *      former shards may have some (op->formers).
  *
  * The mover's steps are safe to repeat, whoever dies:
  *

@@ -101,6 +101,8 @@ struct op_put {
 	struct spelling as;    /* n 0: the op's */
 	struct op_stood stood; /* OP_MOVE: beside m, due and expires of which count */
 	bool taken;            /* V2, V4 of engine/move.h */
+	bool undated;          /* the engine's: due is of its making, and of no other try */
+	uint64_t own_id;       /* the same: its id, while m.id is the first message's; or 0 */
 
 	/* Answer: its idempotency key was known; m.id is the first message's. */
 	bool existed;
@@ -420,6 +422,8 @@ struct op {
 	uint64_t epoch;       /* of the map it was routed by; 0: there is none */
 	const char *lives;    /* by that map: the shard the queue lives on; NULL or "": this one */
 	uint64_t above;       /* its tokens, and all later ones, are above this: V9 */
+	bool known;           /* ENQUEUE: only what has a known idempotency key; V2 */
+	bool formers;         /* REDRIVE: its queue may have messages on other shards; V5 */
 };
 
 /* canceled: from NONE either to ASKED or to DONE; only DONE ops have had their done
