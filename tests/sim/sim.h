@@ -16,6 +16,9 @@
  *         struct sim_conf conf = { .seed = 42 };
  *         sim_run(&conf, &result);       ends the process when a promise is broken
  *
+ * In some schedules (`moves`) there are two or three shards with names, and queues move from
+ * one to another, while all this goes on: sim_move.c.
+ *
  * A schedule is `steps` steps, each one thing that happens: a client posts an op, a
  * round of the shards is run, time passes, a fault. It ends with a clean stop, an open,
  * and a look at everything.
@@ -34,6 +37,7 @@ struct sim_conf {
 	uint64_t seed;
 	unsigned steps;    /* 0: by the dice, 30 to 150 */
 	bool trace;        /* print every step */
+	bool moves;        /* queues move between shards that have names */
 	unsigned long cut; /* take the power at this change of the disk, and no other
 			    * fault; 0: faults by the dice */
 	enum sim_tear tear;
@@ -48,6 +52,8 @@ struct sim_result {
 	unsigned long ops, claims, settled, opens, cuts, kills, damages, fulls, fails;
 	unsigned long recycled;
 	unsigned long locked, committed, rolled_back; /* lock keys; the last two: with something staged */
+	unsigned long movers, moved, mended;          /* those who move, messages that did, batches that
+						       * somebody had left */
 };
 
 void sim_run(const struct sim_conf *conf, struct sim_result *out);

@@ -741,20 +741,29 @@ pass_until(struct world *w, const struct call *c, slu_time now)
 	s->synced |= synced;
 }
 
+bool
+world_hear(struct world *w, struct call *c)
+{
+	const slu_time now = world_now(w, c->queue);
+
+	if (is_no_answer(w, c))
+		return false;
+	pass_until(w, c, now);
+	ends[c->op.verb](w, c, now);
+	return true;
+}
+
 void
 world_answered(struct op *op)
 {
 	struct call *c = op->owner;
 	struct world *w = c->w;
-	const slu_time now = world_now(w, c->queue);
 
 	if (c->state != CALL_POSTED)
 		world_fail(w, "%u was answered twice", c->serial);
 	world_note(w, "answer", c->serial, (uint64_t)op->rc, op->n_rows);
 	c->state = CALL_FREE;
-	if (!is_no_answer(w, c)) {
-		pass_until(w, c, now);
-		ends[op->verb](w, c, now);
+	if (w->judge->hears(w, c)) {
 		if (op->verb == OP_ACQUIRE && op->rc == 0 && world_chance(w, 60))
 			world_keep_lock(w, c);
 		else if (!w->draining && ((op->verb == OP_CLAIM && op->n_rows) ||

@@ -15,6 +15,36 @@ enum {
 /* The one that is running: an engine's open has no argument for it. */
 static struct world *current;
 
+/* A trace tells what each shard ran: an op of a queue that moves asks several. */
+static int
+run_traced(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_err *err)
+{
+	const int rc = engine_log.run(e, batch, due, now, err);
+	unsigned shard = 0;
+
+	while (current->shards[shard].engine != e)
+		shard++;
+	EACH_OP(op, batch)
+	{
+		printf("# %4u   %s: %s", current->step, broker_shard_name(current->broker, shard),
+		       op_verb_name(op->verb));
+		if (op->verb == OP_MOVE)
+			printf(" %d, batch %" PRIu64 ", counter %" PRIu64 ", mark %" PRIx64 " %s, %" PRIu64 " messages",
+			       op->move.step, op->move.batch, op->move.counter, op->move.epoch, op->move.lives,
+			       op->move.messages);
+		for (uint32_t i = 0; i < op->n_puts; i++)
+			printf(", %" PRIu64 " %.*s %.*s%s", op->puts[i].m.id, (int)op->puts[i].m.key.n,
+			       op->puts[i].m.key.p, (int)op->puts[i].m.idem.n, op->puts[i].m.idem.p,
+			       op->puts[i].taken ? " taken" : "");
+		for (uint32_t i = 0; i < op->n_items; i++)
+			printf(", %" PRIu64 ": %d", op->items[i].id, op->items[i].rc);
+		for (uint32_t i = 0; i < op->n_rows && !rc; i++)
+			printf(", row %" PRIu64, op->rows[i].id);
+		printf(" (%.*s/%.*s, epoch %" PRIx64 "): %d %s%s\n", (int)op->space.n, op->space.p, (int)op->queue.n, op->queue.p, op->epoch, rc ? rc : op->rc, op->elsewhere[0] ? "-> " : "", op->elsewhere);
+	}
+	return rc;
+}
+
 static int
 open_log(struct engine **out, const struct engine_conf *conf, struct engine_found *found,
 	 struct slu_err *err)
@@ -25,6 +55,8 @@ open_log(struct engine **out, const struct engine_conf *conf, struct engine_foun
 
 	if (rc)
 		return rc;
+	if (w->conf.moves && w->conf.trace)
+		(*out)->ops = &w->engine;
 	*s = (struct world_shard){
 		.engine = *out,
 		.offset = found->now - clock_boot(&w->clock.clock),
@@ -36,21 +68,30 @@ open_log(struct engine **out, const struct engine_conf *conf, struct engine_foun
 static int
 try_open(struct world *w)
 {
-	const struct broker_shard_conf shard = {
+	struct broker_shard_conf shards[MODEL_SHARDS] = { {
 		.engine = &w->engine,
 		.lanes = w->n_shards,
 		.storage = { .folder = "log", .disk = &w->disk->disk, .log = w->log },
-	};
-	const struct broker_conf conf = {
-		.shards = &shard,
+	} };
+	struct broker_conf conf = {
+		.shards = shards,
 		.n_shards = 1,
 		.clock = &w->clock.clock,
 		.by_hand = true,
 	};
 
+	if (w->conf.moves) {
+		conf.n_shards = w->n_shards;
+		for (unsigned i = 0; i < w->n_shards; i++)
+			shards[i] = world_shard_conf(w, i);
+		conf.map = world_map(w);
+		conf.hand = &w->hand;
+	}
+
 	w->opened = 0;
 	w->engine = engine_log;
 	w->engine.open = open_log;
+	w->engine.run = run_traced;
 	current = w;
 	return broker_open(&w->broker, &conf, &w->err);
 }
@@ -203,8 +244,8 @@ world_open(struct world *w)
 		step_wall(w);
 		if (i < 5)
 			spoil_open(w);
-		rc = try_open(w);
 		w->draining = w->dying = false;
+		rc = try_open(w);
 		w->want = (struct broker_totals){ 0 };
 		if (rc) {
 			after_refusal(w, rc);
@@ -214,7 +255,7 @@ world_open(struct world *w)
 		place_queues(w);
 		w->lost = w->lost || w->hurt.path[0];
 		world_note(w, "open", w->model.n, (uint64_t)w->shards[0].offset, 0);
-		done = world_adopt(w);
+		done = w->judge->adopts(w);
 		if (!done) {
 			world_crash(w, world_chance(w, 50));
 			continue;
@@ -236,6 +277,8 @@ close_broker(struct world *w)
 			op_unpin(&w->calls[i].op);
 			w->calls[i].state = CALL_FREE;
 		}
+	broker_stop(w->broker);
+	world_end_movers(w);
 	(void)broker_close(w->broker); /* a dead disk keeps nothing */
 	w->broker = NULL;
 	EACH(i, w->calls)
@@ -304,7 +347,7 @@ world_stop(struct world *w)
 	sound = sound && !w->disk->dead && !w->failing;
 	for (unsigned i = 0; i < w->n_shards; i++)
 		sound = sound && !w->shards[i].late && !broker_health(w->broker, i, NULL);
-	if (sound)
+	if (sound && !w->conf.moves)
 		check_totals(w);
 	close_broker(w);
 	w->failing = w->limited = w->tight = false;

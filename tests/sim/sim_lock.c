@@ -27,6 +27,25 @@ is_held(const struct model_lock *l, slu_time now)
 	return l->token && l->until > now;
 }
 
+/* By the clock of who gave the lease; of queues that move that may be another shard. */
+static slu_time
+its_now(struct world *w, const struct model_lock *l, const struct call *c, slu_time now)
+{
+	return !w->conf.moves || (c && c->op.shard == l->lane) ? now : world_lane_now(w, l->lane);
+}
+
+/* Of one key they rise on whichever shard it is, and of all that are on one. */
+static void
+see_number(struct world *w, const struct call *c, struct model_lock *l, uint64_t number,
+	   const char *what)
+{
+	if (number <= l->top)
+		world_fail(w, "I4: %s %" PRIu64 " after %" PRIu64, what, number, l->top);
+	l->top = number;
+	if (!w->conf.moves)
+		world_see_number(w, c->queue, number, what);
+}
+
 bool
 world_is_free(struct world *w, const struct call *c)
 {
@@ -127,6 +146,8 @@ check_version(struct world *w, struct model_lock *l, uint64_t version, slu_time 
 {
 	const slu_time known = l->token ? l->until + LOCK_KNOWN : l->known;
 
+	if (w->conf.moves && !l->etag)
+		l->version = version; /* without a state it does not move: K11 */
 	if (version != l->version && version == 0 && !l->etag && !is_held(l, now) && known <= now)
 		l->version = 0;
 	if (version != l->version)
@@ -188,25 +209,27 @@ end_acquire(struct world *w, struct call *c, slu_time now)
 	struct model_lock *l = lock_of(w, c);
 
 	if (c->op.rc == SLU_ELEASE && c->op.lock.why == LOCK_HELD) {
-		if (!l->doubt && !is_held(l, now) && !c->op.lock.waited)
+		if (!l->doubt && !is_held(l, its_now(w, l, c, now)) && !c->op.lock.waited)
 			world_fail(w, "K2: acquire %u was refused, and nobody has the key", c->serial);
 		return;
 	}
 	if (c->op.rc)
 		world_fail(w, "an acquire was refused: %d, %s", c->op.rc, c->op.err.text);
-	if (!l->doubt && is_held(l, now))
+	if (!l->doubt && is_held(l, its_now(w, l, c, now)))
 		world_fail(w, "K1: acquire %u got what %" PRIu64 " holds", c->serial, l->token);
-	check_line(w, c);
-	world_see_number(w, c->queue, c->op.lock.token, "token");
+	if (!w->conf.moves)
+		check_line(w, c);
+	see_number(w, c, l, c->op.lock.token, "token");
 	if (c->op.lock.until != now + c->op.lock.ttl)
 		world_fail(w, "acquire %u: another end", c->serial);
 	check_version(w, l, c->op.lock.version, now);
-	if (c->op.lock.etag != l->etag)
+	if (c->op.lock.etag != l->etag && !l->doubt)
 		world_fail(w, "acquire %u: another state", c->serial);
 	w->sum.locked++;
 	l->fresh = !l->token && !l->etag && l->known <= now;
 	l->token = c->op.lock.token;
 	l->until = c->op.lock.until;
+	l->lane = c->op.shard;
 	l->stages = false;
 	world_shard(w, c->queue)->synced = true;
 }
@@ -244,7 +267,7 @@ end_held(struct world *w, struct call *c, struct model_lock *l)
 			world_fail(w, "keepalive %u: another end", c->serial);
 	}
 	if (c->op.verb == OP_STATE_PUT) {
-		world_see_number(w, c->queue, c->op.lock.etag, "etag");
+		see_number(w, c, l, c->op.lock.etag, "etag");
 		stage(l, c->op.lock.etag, c->doc);
 	}
 	if (c->op.verb == OP_STATE_REMOVE && (l->stages ? l->staged : l->etag))
@@ -272,7 +295,7 @@ end_look(struct world *w, struct call *c, struct model_lock *l, slu_time now)
 	check_version(w, l, c->op.lock.version, now);
 	if (c->op.verb == OP_STATE_GET)
 		check_seen(w, l, &c->op, false);
-	else if (c->op.lock.token != (is_held(l, now) ? l->token : 0))
+	else if (c->op.lock.token != (is_held(l, its_now(w, l, c, now)) ? l->token : 0))
 		world_fail(w, "K2: token %" PRIu64 " is said to hold", c->op.lock.token);
 }
 
@@ -300,7 +323,7 @@ world_end_lock(struct world *w, struct call *c, slu_time now)
 		end_look(w, c, l, now);
 		return;
 	}
-	if (c->op.lock.token != l->token || !is_held(l, c->op.arrived)) {
+	if (c->op.lock.token != l->token || !is_held(l, its_now(w, l, c, c->op.arrived))) {
 		check_refused(w, c);
 		return;
 	}
@@ -344,7 +367,7 @@ ask(struct world *w, struct op *op, enum op_verb verb, unsigned place, const cha
 	op->lock.token = token;
 	if (!world_call_now(w, op))
 		return false;
-	if (op->rc && !w->disk->dead && !w->failing)
+	if (op->rc && !w->disk->dead && !w->failing && !(w->conf.moves && w->limited))
 		world_fail(w, "%s of %s: %d, %s", op_verb_name(verb), key, op->rc, op->err.text);
 	return op->rc == 0;
 }
@@ -408,6 +431,8 @@ learn(struct world *w, struct model_lock *l, struct found *f, unsigned place)
 		.staged = f->held.lock.etag,
 		.staged_doc = read_number(w, &f->held),
 		.known = l->known,
+		.lane = f->lease.shard,
+		.top = seen > l->top ? seen : l->top,
 	};
 	*top = seen > *top ? seen : *top;
 }
@@ -415,7 +440,7 @@ learn(struct world *w, struct model_lock *l, struct found *f, unsigned place)
 static void
 check_key(struct world *w, struct model_lock *l, struct found *f, unsigned place, bool adopt)
 {
-	const slu_time now = world_now(w, place);
+	const slu_time now = its_now(w, l, NULL, world_now(w, place));
 	const uint64_t token = f->lease.lock.token;
 
 	if (l->doubt && adopt)
@@ -424,8 +449,10 @@ check_key(struct world *w, struct model_lock *l, struct found *f, unsigned place
 		return;
 	if (is_held(l, now) ? token != l->token : token && (!adopt || token != l->token))
 		world_fail(w, "K1, K2: token %" PRIu64 " holds, not %" PRIu64, token, l->token);
-	if (token && adopt)
+	if (token && adopt) {
 		l->until = f->lease.lock.until; /* five seconds, at least */
+		l->lane = f->lease.shard;
+	}
 	if (token && f->lease.lock.until != l->until)
 		world_fail(w, "token %" PRIu64 " has another end", token);
 	check_version(w, l, f->open.lock.version, now);

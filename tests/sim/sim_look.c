@@ -67,7 +67,7 @@ world_call_now(struct world *w, struct op *op)
 	if (broker_post(w->broker, op))
 		world_fail(w, "%s was not taken", op_verb_name(op->verb));
 	w->want.ops++;
-	for (int i = 0; !done && i < 10; i++)
+	for (int i = 0; !done && i < 100; i++)
 		broker_round(w->broker);
 	if (!done)
 		world_fail(w, "%s is not answered", op_verb_name(op->verb));
@@ -82,9 +82,8 @@ op_for(struct op *op, enum op_verb verb, unsigned queue)
 	op_init(op, verb, world_space(queue), world_queue(queue), on_done, NULL);
 }
 
-/* Every message, into w->rows, pinned. SIZE_MAX: the disk failed. */
-static size_t
-list_all(struct world *w)
+size_t
+world_list(struct world *w)
 {
 	size_t n = 0;
 	struct op op;
@@ -104,8 +103,8 @@ list_all(struct world *w)
 	return n;
 }
 
-static void
-unpin_all(struct world *w, size_t n)
+void
+world_unlist(struct world *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		engine_unpin(w->engines[i], &w->rows[i].record);
@@ -348,7 +347,7 @@ check_states(struct world *w, size_t n)
 static bool
 adopt_messages(struct world *w)
 {
-	const size_t n = list_all(w);
+	const size_t n = world_list(w);
 
 	if (n == SIZE_MAX)
 		return false;
@@ -360,7 +359,7 @@ adopt_messages(struct world *w)
 	}
 	drop_missing(w);
 	check_states(w, n);
-	unpin_all(w, n);
+	world_unlist(w, n);
 	return true;
 }
 
@@ -411,7 +410,7 @@ world_verify(struct world *w)
 	for (unsigned i = 0; i < w->n_shards; i++)
 		if (w->shards[i].failed)
 			return;
-	n = list_all(w);
+	n = world_list(w);
 	if (n == SIZE_MAX)
 		return;
 	if (n != w->model.n)
@@ -424,7 +423,7 @@ world_verify(struct world *w)
 		world_check_row(w, &w->rows[i], x);
 		world_check_record(w, w->engines[i], &w->rows[i], x);
 	}
-	unpin_all(w, n);
+	world_unlist(w, n);
 	check_ledgers(w);
 	(void)world_check_locks(w, false); /* a disk that failed is met by others */
 	world_count_states(w);

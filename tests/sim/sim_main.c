@@ -68,6 +68,8 @@ parse(struct job *j, int argc, char **argv)
 
 		if (!strcmp(argv[i], "--trace"))
 			j->conf.trace = true;
+		else if (!strcmp(argv[i], "--moves"))
+			j->conf.moves = true;
 		else if (!strcmp(argv[i], "--shorten"))
 			j->shorten = true;
 		else if (i + 1 == argc || !parse_number(j, argv[i], strtoull(argv[i + 1], &end, 10)) ||

@@ -8,8 +8,13 @@ model_init(struct model *m)
 	memset(m->idems, 0, sizeof m->idems);
 	memset(m->top, 0, sizeof m->top);
 	memset(m->locks, 0, sizeof m->locks);
+	memset(m->key_top, 0, sizeof m->key_top);
 	EACH(q, m->queues)
-		m->queues[q] = (struct model_queue){ .policy = policy_default };
+		m->queues[q] = (struct model_queue){
+			.policy = policy_default,
+			.least_window = policy_default.window,
+			.least_attempts = policy_default.max_attempts,
+		};
 }
 
 struct model_msg *

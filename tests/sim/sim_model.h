@@ -24,7 +24,7 @@ enum {
 	MODEL_MSGS = 300,
 	MODEL_GONE = 2000,
 	MODEL_RESULTS = 300,
-	MODEL_SHARDS = 2,
+	MODEL_SHARDS = 3,
 	MODEL_SPACES = 2,
 	MODEL_LOCKS = 3,                           /* keys of each */
 	MODEL_PLACES = MODEL_QUEUES + MODEL_SPACES /* queues, and where lock keys are */
@@ -76,6 +76,12 @@ struct model_msg {
 	uint64_t staged; /* by the lease staged_by, and by no other */
 	uint64_t staged_by;
 	bool vague_state; /* who knows */
+
+	/* Of a queue that moves. */
+	unsigned from, to; /* it was posted and accepted then, by world.turn; to 0: no answer yet */
+	unsigned since;    /* it waits since then */
+	unsigned lane;     /* that handed it out */
+	bool weak;         /* its lease may have been ended by whoever moves it */
 };
 
 struct model_idem {
@@ -84,6 +90,7 @@ struct model_idem {
 	bool doubt;    /* who knows */
 	slu_time must; /* known until then */
 	slu_time may;  /* forgotten from then on */
+	unsigned turn; /* of a queue that moves: when it was accepted */
 };
 
 struct model_result {
@@ -99,6 +106,13 @@ struct model_queue {
 	bool doubt;
 	bool known; /* it must exist */
 	unsigned shard;
+
+	/* Of a queue that moves, by all policies that it ever had. */
+	slu_time least_window;
+	unsigned least_attempts;
+	bool retires;     /* dead letters may go by themselves */
+	unsigned forcing; /* movers that end leases */
+	unsigned set;     /* when its policy was, by world.turn */
 };
 
 /* A lock key. Its documents are known by numbers, from which their bytes follow. */
@@ -114,6 +128,8 @@ struct model_lock {
 	slu_time known; /* until then, without lease and state */
 	bool fresh;     /* the lease made it */
 	bool doubt;     /* nobody knows */
+	unsigned lane;  /* that gave the lease */
+	uint64_t top;   /* the highest token or etag */
 };
 
 struct model {
@@ -129,6 +145,7 @@ struct model {
 	uint64_t top[MODEL_SHARDS];  /* the highest number or token seen */
 	slu_time over[MODEL_SHARDS]; /* the latest end of a result that was forgotten; by shard */
 	unsigned long expired, died;
+	uint64_t key_top[MODEL_QUEUES][MODEL_KEYS]; /* queues that move: the last token of each key */
 };
 
 #define EACH_MSG(x, m) for (struct model_msg *x = (m)->msgs; x < (m)->msgs + (m)->n; x++)

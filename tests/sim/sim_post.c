@@ -55,6 +55,8 @@ make_put(struct world *w, struct call *c, unsigned i)
 		.size = (unsigned)world_dice(w, w->max_payload),
 		.too_big = world_chance(w, 1),
 	};
+	if (w->conf.moves && f->idem >= 0) /* who sends a message again does not change its key */
+		f->key = f->idem % (MODEL_KEYS + 1) - 1;
 	f->id = broker_new_id(w->broker);
 	*put = (struct op_put){ .m.id = f->id };
 	m->prio = (int32_t)world_dice(w, 3);
@@ -112,7 +114,7 @@ make_item(struct world *w, struct call *c, unsigned i)
 		return false;
 	*it = (struct op_item){ .id = l.id, .token = l.token };
 	if (world_chance(w, 5))
-		it->token = world_chance(w, 50) ? 0 : l.token - 1;
+		it->token = world_chance(w, 50) && !w->conf.moves ? 0 : l.token - 1;
 	if (!world_chance(w, 20)) /* a few say it twice, or come back with it later */
 		w->leases[at] = w->leases[--w->n_leases];
 	return true;
@@ -260,14 +262,16 @@ choose(struct world *w)
 	return w->n_leases && world_chance(w, 50) ? make_settle : make_claim;
 }
 
-static void
-send(struct world *w, struct call *c)
+void
+world_send(struct world *w, struct call *c)
 {
 	const bool adds = c->op.verb == OP_ENQUEUE || c->op.verb == OP_CLAIM ||
 			  c->op.verb == OP_ACQUIRE;
 	int rc;
 
 	c->posted = world_now(w, c->queue);
+	c->ends = clock_boot(&w->clock.clock) + c->op.wait;
+	c->rested = c->starved = 0;
 	world_note(w, op_verb_name(c->op.verb), c->serial, c->queue,
 		   c->op.n_items ? c->items[0].id : c->op.n_puts);
 	rc = broker_post(w->broker, &c->op);
@@ -276,6 +280,7 @@ send(struct world *w, struct call *c)
 	if (rc)
 		world_fail(w, "%s was not taken: %d", op_verb_name(c->op.verb), rc);
 	c->state = CALL_POSTED;
+	w->judge->posts(w, c);
 	w->sum.ops++;
 	w->want.ops++;
 }
@@ -287,7 +292,7 @@ world_post(struct world *w)
 	struct call *c = world_free_call(w);
 
 	if (c && choose(w)(w, c, queue))
-		send(w, c);
+		world_send(w, c);
 }
 
 void
@@ -322,6 +327,8 @@ world_read_on(struct world *w, struct call *c)
 		engine_unpin(c->op.engine, &c->op.rows[i].record);
 	c->returning = true;
 	c->posted = world_now(w, c->queue);
+	c->ends = clock_boot(&w->clock.clock);
+	c->rested = c->starved = 0;
 	if (broker_return(w->broker, &c->op, from))
 		world_fail(w, "a return was not taken");
 	c->state = CALL_POSTED;

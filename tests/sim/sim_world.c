@@ -82,8 +82,8 @@ world_fail(struct world *w, const char *fmt, ...)
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
-	printf("\n# replay with: sim --seed %" PRIu64 " --steps %u", w->conf.seed,
-	       w->conf.steps);
+	printf("\n# replay with: sim --seed %" PRIu64 " --steps %u%s", w->conf.seed, w->conf.steps,
+	       w->conf.moves ? " --moves" : "");
 	if (w->conf.cut)
 		printf(" --cut %lu", w->conf.cut);
 	if (w->conf.tear == SIM_TEAR_BYTE)
@@ -100,17 +100,26 @@ world_shard(struct world *w, unsigned queue)
 }
 
 slu_time
+world_lane_now(struct world *w, unsigned lane)
+{
+	return clock_boot(&w->clock.clock) + w->shards[lane].offset;
+}
+
+slu_time
 world_now(struct world *w, unsigned queue)
 {
-	return clock_boot(&w->clock.clock) + world_shard(w, queue)->offset;
+	return world_lane_now(w, w->model.queues[queue].shard);
 }
 
 bool
 world_is_down(struct world *w, unsigned queue)
 {
-	const struct world_shard *s = world_shard(w, queue);
+	bool down = w->disk->dead || w->failing;
 
-	return w->disk->dead || w->failing || s->failed || s->hurt || s->late;
+	for (unsigned i = 0; i < w->n_shards; i++)
+		if (w->conf.moves || i == w->model.queues[queue].shard)
+			down |= w->shards[i].failed || w->shards[i].hurt || w->shards[i].late;
+	return down;
 }
 
 /* ---- Rounds ---- */
@@ -185,28 +194,11 @@ see_over(struct world *w, unsigned shard, slu_time now)
 
 /* Claims and extends are synced within a second. */
 static void
-end_round(struct world *w, unsigned i)
+exact_ends(struct world *w, unsigned i)
 {
 	struct world_shard *s = &w->shards[i];
 	const slu_time mono = clock_mono(&w->clock.clock);
-	struct wal_stats stats;
 
-	if (!s->failed && broker_health(w->broker, i, NULL)) {
-		s->failed = true;
-		world_note(w, "failed", i, 0, 0);
-		if (!w->disk->dead && !w->failing)
-			world_fail(w, "shard %u failed", i);
-		world_doubt_run(w, i);
-	}
-	if (!s->failed && log_is_late(s->engine)) {
-		world_note(w, "late", i, 0, 0);
-		if (!w->limited && !w->failing && !w->disk->dead)
-			world_fail(w, "shard %u is late, and there is room", i);
-		s->late = true;
-		world_doubt_run(w, i);
-	}
-	if (s->failed || s->hurt || s->late)
-		return;
 	if (model_tick(&w->model, i, mono + s->offset, mono + s->offset))
 		s->synced = true;
 	see_over(w, i, mono + s->offset);
@@ -214,13 +206,44 @@ end_round(struct world *w, unsigned i)
 	for (unsigned q = 0; q < MODEL_QUEUES; q++)
 		if (w->model.queues[q].shard == i)
 			see_faded(w, i, q, mono + s->offset);
-	log_stats(s->engine, &stats);
-	s->hurt = stats.failed;
+	world_see_hurt(w, i);
 	if (s->synced)
 		model_synced(&w->model, i);
 	else if (!s->hurt)
 		model_settle(&w->model, i, mono);
 	s->synced = s->purged = s->buried = false;
+}
+
+void
+world_see_hurt(struct world *w, unsigned i)
+{
+	struct wal_stats stats;
+
+	log_stats(w->shards[i].engine, &stats);
+	w->shards[i].hurt = stats.failed;
+}
+
+static void
+end_round(struct world *w, unsigned i)
+{
+	struct world_shard *s = &w->shards[i];
+
+	if (!s->failed && broker_health(w->broker, i, NULL)) {
+		s->failed = true;
+		world_note(w, "failed", i, 0, 0);
+		if (!w->disk->dead && !w->failing)
+			world_fail(w, "shard %u failed", i);
+		w->judge->misses(w, i);
+	}
+	if (!s->failed && log_is_late(s->engine)) {
+		world_note(w, "late", i, 0, 0);
+		if (!w->limited && !w->failing && !w->disk->dead)
+			world_fail(w, "shard %u is late, and there is room", i);
+		s->late = true;
+		w->judge->misses(w, i);
+	}
+	if (!s->failed && !s->hurt && !s->late)
+		w->judge->ends(w, i);
 }
 
 static bool
@@ -288,16 +311,21 @@ find_lines(struct world *w)
 	}
 }
 
+static void
+exact_begins(struct world *w)
+{
+	for (unsigned i = 0; i < w->n_shards; i++)
+		find_first(w, i);
+	find_lines(w);
+}
+
 static slu_time
 round_until(struct world *w)
 {
 	slu_time until;
 
-	for (unsigned i = 0; i < w->n_shards; i++)
-		find_first(w, i);
-	find_lines(w);
+	w->judge->begins(w);
 	until = broker_round(w->broker);
-
 	for (unsigned i = 0; i < w->n_shards; i++)
 		end_round(w, i);
 	return until;
@@ -311,7 +339,7 @@ world_round(struct world *w)
 
 /* Nobody waits for what is there, or longer than he wanted: D3, D4 of dispatch.h. */
 static void
-check_waits(struct world *w)
+exact_rests(struct world *w)
 {
 	EACH(i, w->calls) {
 		const struct call *c = &w->calls[i];
@@ -336,8 +364,26 @@ world_idle(struct world *w)
 	for (int i = 0; round_until(w) <= clock_boot(&w->clock.clock); i++)
 		if (i == 1000)
 			world_fail(w, "the shards never rest");
-	check_waits(w);
+	w->judge->rests(w);
 }
+
+static void
+exact_posts(struct world *w, struct call *c)
+{
+	(void)w;
+	(void)c;
+}
+
+const struct judge judge_exact = {
+	.posts = exact_posts,
+	.hears = world_hear,
+	.begins = exact_begins,
+	.ends = exact_ends,
+	.misses = world_doubt_run,
+	.rests = exact_rests,
+	.adopts = world_adopt,
+	.verifies = world_verify,
+};
 
 /* ---- Steps ---- */
 
@@ -387,7 +433,7 @@ check_all(struct world *w)
 {
 	world_idle(w);
 	if (!w->disk->dead && !w->failing && !any_late(w))
-		world_verify(w);
+		w->judge->verifies(w);
 }
 
 static bool
@@ -405,6 +451,10 @@ do_step(struct world *w)
 {
 	const uint64_t what = world_dice(w, 100);
 
+	if (w->conf.moves && world_chance(w, 30)) {
+		world_move(w);
+		return;
+	}
 	if (what < 50)
 		world_post(w);
 	else if (what < 74)
@@ -469,6 +519,7 @@ begin(struct world *w, const struct sim_conf *conf)
 		.secret = { 1 + world_dice(w, 1000), 2 },
 	};
 	w->n_shards = world_chance(w, 80) ? 1 : 2;
+	w->n_shards += conf->moves;
 	w->n_queues = 1 + (unsigned)world_dice(w, MODEL_QUEUES);
 	w->producers = 20 + (unsigned)world_dice(w, 40);
 	w->max_payload = 1 + (unsigned)world_dice(w, world_chance(w, 30) ? 3000 : 200);
@@ -484,6 +535,8 @@ begin(struct world *w, const struct sim_conf *conf)
 	w->room_at = SLU_NEVER;
 	w->hurt.path[0] = 0;
 	w->locks = conf->seed % 3 == 0; /* so that other schedules stay what they were */
+	w->judge = conf->moves ? &judge_moving : &judge_exact;
+	world_begin_moves(w);
 	w->serial = w->step = w->n_leases = w->n_held = w->docs = 0;
 	EACH(i, w->calls)
 		w->calls[i].state = CALL_FREE;
@@ -513,12 +566,16 @@ finish(struct world *w)
 	w->failing = w->limited = false;
 	fakeclock_advance(&w->clock, SLU_SEC); /* it tries again after a while */
 	check_all(w);
+	if (w->conf.moves)
+		world_gather(w);
 	w->sum.changes = w->disk->changes;
 	world_stop(w);
 	world_open(w);
 	world_crash(w, false);
 	world_open(w);
 	check_all(w);
+	if (w->conf.moves)
+		world_drain(w);
 	world_stop(w);
 }
 

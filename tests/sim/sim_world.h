@@ -10,6 +10,7 @@
 #include "simdisk.h"
 
 #include "broker/broker.h"
+#include "broker/mover.h"
 #include "engine/log.h"
 #include "engine/message.h"
 #include "wal/wal.h"
@@ -22,7 +23,9 @@ enum {
 	WORLD_PAYLOAD = 4096,
 	WORLD_TEXT = 48,
 	WORLD_KEY = 16,
-	WORLD_HELD = 12
+	WORLD_HELD = 12,
+	WORLD_MOVERS = 3,
+	WORLD_JOBS = 16
 };
 
 enum call_state {
@@ -51,6 +54,12 @@ struct call {
 	bool canceled;
 	bool returning;
 	bool parked; /* when the round began: it waited already */
+	slu_time came;          /* by the clock of any shard, then or later */
+	slu_time ends;          /* its wait, by clock_boot */
+	slu_time rested;        /* it was on its way when all rested; 0: never */
+	slu_time starved;       /* there was something for it when all rested; 0: not the last time */
+	unsigned turn;          /* of the world, when it was posted */
+	bool early[WORLD_EACH]; /* items: that it was settled was seen before the answer */
 	struct op_put puts[WORLD_EACH];
 	struct put_facts facts[WORLD_EACH];
 	char keys[WORLD_EACH][WORLD_KEY], idems[WORLD_EACH][WORLD_KEY];
@@ -84,6 +93,38 @@ struct world_shard {
 	bool synced;    /* in this round */
 	slu_time first; /* until when time has passed before the first op of the run */
 	bool buried;    /* world_bury was done in this round */
+};
+
+/* Who says whether what happens is right. */
+struct judge {
+	void (*posts)(struct world *w, struct call *c);   /* it is posted */
+	bool (*hears)(struct world *w, struct call *c);   /* its answer; false: it says nothing */
+	void (*begins)(struct world *w);                  /* a round */
+	void (*ends)(struct world *w, unsigned shard);    /* a round, of a shard that is well */
+	void (*misses)(struct world *w, unsigned shard);  /* it failed, or had no room */
+	void (*rests)(struct world *w);                   /* nothing can happen before time passes */
+	bool (*adopts)(struct world *w);                  /* world_adopt */
+	void (*verifies)(struct world *w);                /* world_verify */
+};
+
+extern const struct judge judge_exact;  /* sim_world.c: knows every answer */
+extern const struct judge judge_moving; /* sim_moving.c: knows what must not be */
+
+/* Somebody who moves a queue, or finishes a batch that was left. */
+struct mover {
+	struct world *w;
+	struct fiber *fiber; /* NULL: nobody */
+	const bool *awaits;  /* an op: set when it is done; NULL: it has not begun */
+	unsigned serial;
+	unsigned queue;
+	bool mends;
+	bool crowded;  /* somebody else moved the same queue meanwhile */
+	bool behind;   /* a policy was set meanwhile: if he dies now, it may be left behind */
+	uint32_t lane; /* mends */
+	struct move_ask ask;
+	struct move_told told;
+	struct slu_err err;
+	int rc;
 };
 
 struct world {
@@ -131,7 +172,26 @@ struct world {
 	unsigned n_held;
 	unsigned docs;             /* the last one */
 	struct broker_totals want; /* since open */
+	const struct judge *judge;
 	struct model model;
+
+	/* Queues that move. */
+	unsigned turn; /* of posts and answers: which came first */
+	struct {
+		uint64_t version;
+		unsigned now;
+		int before; /* -1: none */
+	} map;
+	slu_time skew; /* by which clocks of shards differed at most */
+	struct broker_hand hand;
+	struct mover movers[WORLD_MOVERS];
+	struct mover *running; /* NULL: the world itself */
+	struct {
+		unsigned queue;
+		uint32_t lane;
+	} jobs[WORLD_JOBS]; /* of the mender, who is the last of movers */
+	unsigned n_jobs;
+	unsigned n_movers;     /* so far */
 	struct op_row rows[WORLD_ROWS];
 	struct engine *engines[WORLD_ROWS]; /* whose they are */
 	char bytes[2 * WORLD_PAYLOAD];
@@ -153,12 +213,40 @@ void world_note(struct world *w, const char *what, uint64_t a, uint64_t b, uint6
 void world_fail(struct world *w, const char *fmt, ...) SLU_NORETURN SLU_PRINTF(2, 3);
 
 slu_time world_now(struct world *w, unsigned queue); /* shard time of a queue's shard */
+slu_time world_lane_now(struct world *w, unsigned lane);
 struct world_shard *world_shard(struct world *w, unsigned queue);
 bool world_is_down(struct world *w, unsigned queue); /* its shard cannot answer now */
 
 /* sim_world.c: everything that can happen now happens; then everything is checked. */
 void world_idle(struct world *w);
 void world_round(struct world *w);
+
+void world_see_hurt(struct world *w, unsigned shard); /* a failure that nobody was told of yet */
+
+/* sim_move.c: the map, and those who move queues. A step of one of them; all of them until
+ * they have ended; all that there is to one shard. */
+void world_begin_moves(struct world *w);
+struct shardmap *world_map(struct world *w);
+struct broker_shard_conf world_shard_conf(struct world *w, unsigned i);
+void world_move(struct world *w);
+void world_end_movers(struct world *w);
+bool world_is_behind(const struct world *w, unsigned queue); /* one who has to fetch a policy */
+void world_gather(struct world *w);
+
+/* sim_moving.c */
+slu_time world_latest(struct world *w); /* of the clocks of all shards */
+bool world_is_sure(struct world *w, const struct model_msg *x);
+bool world_is_lease_over(struct world *w, const struct model_msg *x);
+bool world_may_be_dead(struct world *w, const struct model_msg *x);
+void world_gone(struct world *w, struct model_msg *x, slu_time at);
+
+/* sim_moving_look.c: all that is there; adopt: after an open. */
+bool world_look(struct world *w, bool adopt);
+bool world_is_taken(struct world *w, unsigned lane, uint64_t id); /* set aside there */
+void world_drain(struct world *w); /* all is handed out and acked */
+void world_check_counts(struct world *w); /* at rest: I9 */
+void world_ask(struct world *w, unsigned queue);
+uint64_t world_batch(struct world *w, unsigned lane, unsigned queue); /* that is set aside, or 0 */
 
 /* sim_life.c: the process and its disk. */
 void world_open(struct world *w);
@@ -170,13 +258,15 @@ void world_hurt(struct world *w);  /* damage while it is down, found at the next
 /* sim_post.c: a client does something. */
 void world_post(struct world *w);
 void world_start(struct world *w, struct call *c, enum op_verb verb, unsigned queue);
+void world_send(struct world *w, struct call *c);
 slu_time world_some_time(struct world *w);
 void world_hang_up(struct world *w);
 void world_read_on(struct world *w, struct call *c);
 struct call *world_free_call(struct world *w);
 
-/* sim_answer.c: the answer of an op, checked against the model. */
+/* sim_answer.c: an op is answered; and what the exact judge makes of it. */
 void world_answered(struct op *op);
+bool world_hear(struct world *w, struct call *c);
 
 /* Claims that wait are run first, and say nothing unless they got something; but what
  * they found to be over is dead. Once a round. */
@@ -214,6 +304,8 @@ void world_see_number(struct world *w, unsigned queue, uint64_t number, const ch
 
 /* sim_look.c: answered at once; false: the disk failed meanwhile. */
 bool world_call_now(struct world *w, struct op *op);
+size_t world_list(struct world *w); /* every message, into rows, pinned; SIZE_MAX: the disk failed */
+void world_unlist(struct world *w, size_t n);
 void world_verify(struct world *w); /* all that is there, against the model */
 bool world_adopt(struct world *w);  /* the same after an open: doubts end; false: the
 				     * disk failed meanwhile */
