@@ -4,6 +4,7 @@
 #include "broker/relay_in.h"
 
 #include "base/limit.h"
+#include "core/policy.h"
 
 #include <stdio.h>
 
@@ -405,7 +406,11 @@ all_answered(struct relay *r)
 	if (is_elsewhere(r))
 		return RELAY_LEARN; /* what was purged is counted */
 	if (op->rc && r->some && op->verb == OP_PAUSE) {
-		op->verb = OP_POLICY_SET; /* nobody has used it there yet: it gets the one that is known */
+		const bool paused = op->policy.paused;
+
+		op->verb = OP_POLICY_SET; /* nobody has used it there yet, so it has the default */
+		op->policy = policy_default;
+		op->policy.paused = paused;
 		return RELAY_ON;
 	}
 	if (r->some)

@@ -99,6 +99,7 @@ struct model_result {
 	bool text;
 	bool doubt;
 	slu_time from, until; /* it is over between these */
+	unsigned turn;        /* of a queue that moves: when it was given, by world.turn */
 };
 
 struct model_queue {

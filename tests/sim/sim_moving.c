@@ -460,6 +460,7 @@ ack_one(struct world *w, struct call *c, const struct op_item *it, struct model_
 						    .queue = c->queue,
 						    .text = it->text.n > 0,
 						    .from = c->came + x->keep,
+						    .turn = w->turn,
 					    });
 	world_gone(w, x, c->came);
 	w->sum.settled++;
@@ -709,7 +710,7 @@ end_result(struct world *w, struct call *c)
 	    !(rc == SLU_ECLOSED && w->draining))
 		world_fail(w, "a result was refused: %d", rc);
 	if ((rc == SLU_ENOTFOUND || rc == SLU_ETIMEOUT) && mine && r->queue == c->queue &&
-	    !r->doubt && world_latest(w) < r->from && c->op.wait == 0)
+	    !r->doubt && world_latest(w) < r->from && c->op.wait == 0 && r->turn < c->turn)
 		world_fail(w, "the result of %" PRIu64 " is lost: %d", c->op.id, rc);
 }
 
