@@ -576,10 +576,25 @@ end_manage(struct world *w, struct call *c)
 	x->weak = false;
 }
 
+/* Is a claim on its way? It may have been granted something just before, and not be answered. */
+static bool
+is_claiming(const struct world *w, unsigned queue)
+{
+	bool found = false;
+
+	EACH(i, w->calls) {
+		const struct call *c = &w->calls[i];
+
+		found |= c->state == CALL_POSTED && c->queue == queue && c->op.verb == OP_CLAIM;
+	}
+	return found;
+}
+
 /* What waited all the time is gone. */
 static void
 end_purge(struct world *w, struct call *c)
 {
+	const bool claiming = is_claiming(w, c->queue);
 	struct model *m = &w->model;
 
 	if (c->op.rc) {
@@ -592,7 +607,7 @@ end_purge(struct world *w, struct call *c)
 		const bool mine = x->queue == c->queue;
 
 		if (mine && world_is_sure(w, x) && x->state == M_WAIT && x->to && x->since < c->turn &&
-		    !world_may_be_dead(w, x)) {
+		    !claiming && !world_may_be_dead(w, x)) {
 			world_gone(w, x, c->came);
 			continue;
 		}
