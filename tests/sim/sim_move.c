@@ -132,8 +132,10 @@ start(struct world *w, struct mover *m, const struct mover *job)
 	m->ask.space = world_space(m->queue);
 	m->ask.queue = world_queue(m->queue);
 	EACH(i, w->movers)
-		if (w->movers[i].fiber && w->movers[i].queue == m->queue)
+		if (w->movers[i].fiber && w->movers[i].queue == m->queue) {
 			m->crowded = w->movers[i].crowded = true;
+			w->model.queues[m->queue].doubt |= w->movers[i].behind; /* it may be overtaken */
+		}
 	m->fiber = fiber_new(run_mover, m);
 	w->model.queues[m->queue].forcing += m->ask.force;
 	EACH_MSG(x, &w->model)
