@@ -80,6 +80,7 @@ struct model_msg {
 	/* Of a queue that moves. */
 	unsigned from, to; /* it was posted and accepted then, by world.turn; to 0: no answer yet */
 	unsigned since;    /* it waits since then */
+	unsigned extended; /* when that was answered the last time */
 	unsigned lane;     /* that handed it out */
 	bool weak;         /* its lease may have been ended by whoever moves it */
 };

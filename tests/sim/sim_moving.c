@@ -483,11 +483,13 @@ nack_one(struct world *w, const struct op_item *it, struct model_msg *x)
 	x->due = it->until;
 }
 
+/* Of two that were on their way at once the one that is answered last may have been the first. */
 static void
-extend_one(struct world *w, const struct op_item *it, struct model_msg *x)
+extend_one(struct world *w, const struct call *c, const struct op_item *it, struct model_msg *x)
 {
 	x->until = it->until;
-	x->doubt |= DOUBT_FRESH;
+	x->doubt |= DOUBT_FRESH | (c->turn < x->extended ? DOUBT_STATE : 0);
+	x->extended = w->turn;
 	if (w->n_leases < WORLD_LEASES)
 		w->leases[w->n_leases++] = (struct lease){ x->id, x->token, x->queue };
 }
@@ -514,7 +516,7 @@ end_settled(struct world *w, struct call *c, unsigned i)
 	else if (c->op.verb == OP_NACK)
 		nack_one(w, it, x);
 	else
-		extend_one(w, it, x);
+		extend_one(w, c, it, x);
 }
 
 static void
