@@ -59,6 +59,8 @@ move_all(struct move *mv, const struct move_ask *ask, struct move_told *out,
 
 	if (!rc)
 		rc = set_marks(mv, err);
+	if (!rc)
+		rc = mover_finish(mv->b, mv->space, mv->queue, mv->to_lane, err); /* begun before */
 	while (!rc && more) {
 		rc = carry_batch(mv, ask, out, &more, err);
 		if (clock_boot(mv->b->clock) >= mv->until)

@@ -42,9 +42,11 @@ take_page(const struct move *mv, const struct move_ask *ask, uint32_t max, struc
 	rc = wait_at(&w, mv->b, mv->from_lane, err);
 	if (!rc && *cursor && w.op.move.batch != c->batch)
 		rc = slu_fail(err, SLU_ECONFLICT, "somebody else has gone on with this batch");
-	c->batch = w.op.move.batch;
-	c->counter = w.op.move.counter;
-	memcpy(c->whom, w.op.move.whom, sizeof c->whom);
+	if (!rc) {
+		c->batch = w.op.move.batch;
+		c->counter = w.op.move.counter;
+		memcpy(c->whom, w.op.move.whom, sizeof c->whom);
+	}
 	if (!rc && is_ours(mv, c))
 		rc = cargo_add(c, &w.op, to, err);
 	*cursor = w.op.cursor;
@@ -179,10 +181,13 @@ int
 carry_batch(const struct move *mv, const struct move_ask *ask, struct move_told *out, bool *more,
 	    struct slu_err *err)
 {
+	struct slu_err ignored;
 	struct cargo c = { 0 };
 	int rc = take(mv, ask, &c, err);
 
 	*more = !rc && c.batch != 0;
+	if (rc == SLU_EMOVED && c.batch)
+		(void)end_batch(mv, c.batch, c.whom, &ignored); /* Z4; the refusal says more */
 	if (*more && is_ours(mv, &c))
 		rc = bring(mv, &c, out, err);
 	else if (*more)
