@@ -15,6 +15,27 @@ enum {
 /* The one that is running: an engine's open has no argument for it. */
 static struct world *current;
 
+static void
+trace_op(const char *shard, const struct op *op, int rc)
+{
+	printf("# %4u   %s: %s", current->step, shard, op_verb_name(op->verb));
+	if (op->verb == OP_MOVE)
+		printf(" %d, batch %" PRIu64 ", counter %" PRIu64 ", mark %" PRIx64 " %s, %" PRIu64 " messages",
+		       op->move.step, op->move.batch, op->move.counter, op->move.epoch,
+		       op->move.lives, op->move.messages);
+	for (uint32_t i = 0; i < op->n_puts; i++)
+		printf(", %" PRIu64 " %.*s %.*s%s", op->puts[i].m.id, (int)op->puts[i].m.key.n,
+		       op->puts[i].m.key.p, (int)op->puts[i].m.idem.n, op->puts[i].m.idem.p,
+		       op->puts[i].taken ? " taken" : "");
+	for (uint32_t i = 0; i < op->n_items; i++)
+		printf(", %" PRIu64 ": %d", op->items[i].id, op->items[i].rc);
+	for (uint32_t i = 0; i < op->n_rows && !rc; i++)
+		printf(", row %" PRIu64, op->rows[i].id);
+	printf(" (%.*s/%.*s, epoch %" PRIx64 "): %d %s%s\n", (int)op->space.n, op->space.p,
+	       (int)op->queue.n, op->queue.p, op->epoch, rc ? rc : op->rc,
+	       op->elsewhere[0] ? "-> " : "", op->elsewhere);
+}
+
 /* A trace tells what each shard ran: an op of a queue that moves asks several. */
 static int
 run_traced(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_err *err)
@@ -25,23 +46,7 @@ run_traced(struct engine *e, struct op *batch, slu_time due, slu_time now, struc
 	while (current->shards[shard].engine != e)
 		shard++;
 	EACH_OP(op, batch)
-	{
-		printf("# %4u   %s: %s", current->step, broker_shard_name(current->broker, shard),
-		       op_verb_name(op->verb));
-		if (op->verb == OP_MOVE)
-			printf(" %d, batch %" PRIu64 ", counter %" PRIu64 ", mark %" PRIx64 " %s, %" PRIu64 " messages",
-			       op->move.step, op->move.batch, op->move.counter, op->move.epoch, op->move.lives,
-			       op->move.messages);
-		for (uint32_t i = 0; i < op->n_puts; i++)
-			printf(", %" PRIu64 " %.*s %.*s%s", op->puts[i].m.id, (int)op->puts[i].m.key.n,
-			       op->puts[i].m.key.p, (int)op->puts[i].m.idem.n, op->puts[i].m.idem.p,
-			       op->puts[i].taken ? " taken" : "");
-		for (uint32_t i = 0; i < op->n_items; i++)
-			printf(", %" PRIu64 ": %d", op->items[i].id, op->items[i].rc);
-		for (uint32_t i = 0; i < op->n_rows && !rc; i++)
-			printf(", row %" PRIu64, op->rows[i].id);
-		printf(" (%.*s/%.*s, epoch %" PRIx64 "): %d %s%s\n", (int)op->space.n, op->space.p, (int)op->queue.n, op->queue.p, op->epoch, rc ? rc : op->rc, op->elsewhere[0] ? "-> " : "", op->elsewhere);
-	}
+	trace_op(broker_shard_name(current->broker, shard), op, rc);
 	return rc;
 }
 
@@ -87,7 +92,6 @@ try_open(struct world *w)
 		conf.map = world_map(w);
 		conf.hand = &w->hand;
 	}
-
 	w->opened = 0;
 	w->engine = engine_log;
 	w->engine.open = open_log;

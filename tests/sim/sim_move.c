@@ -10,9 +10,8 @@
  * that they post from then on is refused.
  */
 #include "fiber.h"
-#include "sim_world.h"
+#include "sim_moving.h"
 
-#include "broker/relay.h"
 #include "core/supplier.h"
 
 static const char *const names[MODEL_SHARDS] = { "a", "b", "c" };
@@ -281,9 +280,8 @@ any_mover(const struct world *w)
 	return any;
 }
 
-/* Until they have ended by themselves. */
-static void
-let_end(struct world *w)
+void
+world_let_movers_end(struct world *w)
 {
 	for (int i = 0; any_mover(w); i++) {
 		if (i == 10000)
@@ -296,9 +294,8 @@ let_end(struct world *w)
 	}
 }
 
-/* All that a shard has of a queue: nothing of it can stay. */
-static void
-gather_queue(struct world *w, unsigned queue, unsigned from, unsigned to, bool force)
+void
+world_move_queue(struct world *w, unsigned queue, unsigned from, unsigned to, bool force)
 {
 	struct mover *m = &w->movers[0];
 	const struct mover job = {
@@ -314,86 +311,14 @@ gather_queue(struct world *w, unsigned queue, unsigned from, unsigned to, bool f
 
 	for (int i = 0; i < 100; i++) {
 		start(w, m, &job);
-		let_end(w);
+		world_let_movers_end(w);
 		if (m->rc != SLU_EBUSY) /* the log is searched for keys */
 			break;
 	}
 	if (m->rc || !m->told.done)
-		world_fail(w, "SH-72: queue %u does not leave %s: %d, %s; left %" PRIu64 ", leased %" PRIu64 ", keys %" PRIu64 ", results %" PRIu64,
+		world_fail(w,
+			   "SH-72: queue %u does not leave %s: %d, %s; left %" PRIu64
+			   ", leased %" PRIu64 ", keys %" PRIu64 ", results %" PRIu64,
 			   queue, names[from], m->rc, m->err.text, m->told.left, m->told.leased,
 			   m->told.remembered, m->told.results);
-}
-
-/* Leases end, and waits; the mender has come. */
-static void
-pass_hours(struct world *w)
-{
-	for (int i = 0; i < 4; i++) {
-		fakeclock_advance(&w->clock, SLU_HOUR);
-		world_idle(w);
-		let_end(w);
-	}
-}
-
-static void
-gather(struct world *w, unsigned queue, unsigned to, bool force)
-{
-	for (unsigned i = 0; i < w->n_shards; i++)
-		if (i != to)
-			gather_queue(w, queue, i, to, force);
-}
-
-static void
-check_left(struct world *w, unsigned to)
-{
-	for (unsigned i = 0; i < w->n_shards; i++) {
-		struct ledger_size size;
-		struct locks_size locks;
-
-		ledger_size(log_ledger(w->shards[i].engine), &size);
-		locks_size(log_locks(w->shards[i].engine), &locks);
-		if (i != to && (size.messages || size.results || locks.messages || locks.leases))
-			world_fail(w, "SH-72: shard %s still has %u messages, %u results, %u states, %u leases",
-				   names[i], size.messages, size.results, locks.messages, locks.leases);
-	}
-	world_count_states(w);
-}
-
-/* Somebody asks for each queue now and then. So whatever was left is found, and finished. */
-static void
-wait_for_mender(struct world *w)
-{
-	for (int i = 0; i < 12; i++) {
-		for (unsigned q = 0; q < w->n_queues; q++)
-			world_ask(w, q);
-		fakeclock_advance(&w->clock, RELAY_STUCK / 2);
-		world_idle(w);
-		let_end(w);
-	}
-	for (unsigned i = 0; i < w->n_shards; i++)
-		for (unsigned q = 0; q < w->n_queues; q++)
-			if (world_batch(w, i, q))
-				world_fail(w, "SH-72: a batch of queue %u is left on %s, and nobody finishes it",
-					   q, names[i]);
-}
-
-void
-world_gather(struct world *w)
-{
-	const unsigned to = (unsigned)world_dice(w, w->n_shards);
-	const bool force = world_chance(w, 50);
-
-	let_end(w);
-	wait_for_mender(w);
-	if (!force)
-		pass_hours(w);
-	for (unsigned q = 0; q < w->n_queues; q++)
-		gather(w, q, to, force);
-	(void)world_look(w, false);
-	world_check_counts(w);
-	pass_hours(w);
-	for (unsigned q = MODEL_QUEUES; w->locks && q < MODEL_PLACES; q++)
-		gather(w, q, to, false); /* no mover ends the lease of a key */
-	(void)world_look(w, false);
-	check_left(w, to);
 }

@@ -4,11 +4,9 @@
  * A message that is set aside (V6 of engine/move.h) may be on the other shard already, or have
  * been there and be gone: then what is set aside is a shadow, and will be dropped.
  */
-#include "sim_world.h"
+#include "sim_moving.h"
 
 #include "core/ledger_check.h"
-
-#include <stdio.h>
 
 /* ---- One row ---- */
 
@@ -42,7 +40,8 @@ fits_wait(struct world *w, const struct op_row *row, const struct model_msg *x)
 		return world_may_be_dead(w, x) || row->failures >= row->max_attempts;
 	if (!is_waiting(row))
 		return false;
-	return row->expires == x->expires && (row->due == x->due || (row->due < x->due && x->due <= world_latest(w)));
+	return row->expires == x->expires &&
+	       (row->due == x->due || (row->due < x->due && x->due <= world_latest(w)));
 }
 
 static bool
@@ -74,6 +73,13 @@ check_row(struct world *w, const struct op_row *row, const struct model_msg *x, 
 		   row->failures, x->failures, x->weak);
 }
 
+/* Nobody doubts it but for an op that is on its way: that will say. */
+static bool
+is_going(struct world *w, const struct model_msg *x)
+{
+	return !world_is_sure(w, x) && !(x->doubt & (DOUBT_IN | DOUBT_OUT | DOUBT_STATE));
+}
+
 /* What is there is right from now on; but what is only set aside may have been given, and gone.
  * An end of a lease that nobody has synced may be undone. */
 static void
@@ -81,11 +87,10 @@ take_over(struct world *w, const struct op_row *row, struct model_msg *x, unsign
 	  bool adopt)
 {
 	const bool ended = x->state == M_LEASED && row->state != MSG_LEASED;
-	const bool settling = !(x->doubt & (DOUBT_IN | DOUBT_OUT | DOUBT_STATE)) && !world_is_sure(w, x);
 
 	x->seen = true;
 	x->error = row->error.pin != NULL;
-	if (settling && !adopt)
+	if (is_going(w, x) && !adopt)
 		return;
 	x->state = row->state == MSG_LEASED ? M_LEASED : row->state == MSG_DEAD ? M_DEAD
 										: M_WAIT;
@@ -119,6 +124,18 @@ world_is_taken(struct world *w, unsigned lane, uint64_t id)
 	if (msg != SLAB_NONE)
 		ledger_get(l, msg, &v);
 	return v.taken;
+}
+
+uint64_t
+world_batch(struct world *w, unsigned lane, unsigned queue)
+{
+	struct ledger *l = log_ledger(w->shards[lane].engine);
+	const uint32_t h = ledger_queue_find(l, world_space(queue), world_queue(queue));
+	struct ledger_moving v = { 0 };
+
+	if (h != SLAB_NONE)
+		ledger_moving(l, h, &v);
+	return v.batch;
 }
 
 static unsigned
@@ -157,7 +174,6 @@ see_row(struct world *w, size_t i, bool adopt)
 	world_check_record(w, engine, row, x);
 	if (row->error.pin)
 		world_check_text(w, engine, &row->error, 'e', row->id);
-	if (w->conf.trace) world_note(w, "row", row->id, row->state, (uint64_t)row->due);
 	check_row(w, row, x, adopt);
 	take_over(w, row, x, lane, taken, adopt);
 }
@@ -182,6 +198,21 @@ is_coming(const struct world *w, const struct model_msg *x)
 	return found;
 }
 
+/* It was never there, or may have been: then nobody knows what has become of its key. */
+static void
+drop(struct world *w, struct model_msg *x)
+{
+	struct model *m = &w->model;
+
+	if ((x->doubt & DOUBT_IN) && !(x->doubt & DOUBT_OUT) && !m->queues[x->queue].retires) {
+		model_forget(m, x);
+		return;
+	}
+	if (x->idem >= 0)
+		m->idems[x->queue][x->idem].doubt = true;
+	world_gone(w, x, 0);
+}
+
 static void
 drop_missing(struct world *w)
 {
@@ -192,19 +223,10 @@ drop_missing(struct world *w)
 
 		if (!x->seen)
 			miss(w, x);
-		if (x->seen || is_coming(w, x) || (!world_is_sure(w, x) && !(x->doubt & ~(unsigned)(DOUBT_POWER | DOUBT_FRESH)))) {
+		if (x->seen || is_coming(w, x) || is_going(w, x))
 			i++;
-			continue;
-		}
-		if ((x->doubt & DOUBT_IN) && !(x->doubt & DOUBT_OUT) && !m->queues[x->queue].retires) {
-			model_forget(m, x);
-		} else {
-			struct model_idem *idem = x->idem < 0 ? NULL : &m->idems[x->queue][x->idem];
-
-			if (idem)
-				idem->doubt = true;
-			world_gone(w, x, 0);
-		}
+		else
+			drop(w, x);
 	}
 }
 
@@ -223,7 +245,11 @@ adopt_idems(struct world *w)
 {
 	EACH_MSG(x, &w->model)
 	if (x->idem >= 0 && x->seen && w->model.idems[x->queue][x->idem].doubt)
-		w->model.idems[x->queue][x->idem] = (struct model_idem){ .id = x->id, .live = true, .turn = w->turn };
+		w->model.idems[x->queue][x->idem] = (struct model_idem){
+			.id = x->id,
+			.live = true,
+			.turn = w->turn,
+		};
 }
 
 static void
@@ -332,126 +358,4 @@ world_look(struct world *w, bool adopt)
 	if (!whole)
 		w->model = before; /* but what fell due may have happened, and been written */
 	return whole;
-}
-
-/* ---- Rest ---- */
-
-uint64_t
-world_batch(struct world *w, unsigned lane, unsigned queue)
-{
-	struct ledger *l = log_ledger(w->shards[lane].engine);
-	const uint32_t h = ledger_queue_find(l, world_space(queue), world_queue(queue));
-	struct ledger_moving v = { 0 };
-
-	if (h != SLAB_NONE)
-		ledger_moving(l, h, &v);
-	return v.batch;
-}
-
-/* What anybody may want to know of a queue. */
-void
-world_ask(struct world *w, unsigned queue)
-{
-	struct op_queue stats;
-	struct op op;
-
-	op_init(&op, OP_STATS, world_space(queue), world_queue(queue), NULL, NULL);
-	op.queues = &stats;
-	op.max_queues = 1;
-	(void)world_call_now(w, &op); /* it is asked, no matter what comes of it */
-}
-
-/* What the shards count of a queue is what was just seen. */
-void
-world_check_counts(struct world *w)
-{
-	for (unsigned q = 0; q < w->n_queues; q++) {
-		struct op_queue stats = { 0 };
-		uint32_t dead = 0, leased = 0, waits = 0;
-		struct op op;
-
-		op_init(&op, OP_STATS, world_space(q), world_queue(q), NULL, NULL);
-		op.queues = &stats;
-		op.max_queues = 1;
-		if (!world_call_now(w, &op))
-			return;
-		EACH_MSG(x, &w->model)
-		{
-			if (x->queue != q || !x->seen)
-				continue;
-			dead += x->state == M_DEAD;
-			leased += x->state == M_LEASED;
-			waits += x->state == M_WAIT;
-		}
-		if (stats.count[MSG_DEAD] != dead || stats.count[MSG_LEASED] != leased ||
-		    stats.count[MSG_READY] + stats.count[MSG_DELAYED] + stats.count[MSG_HELD] != waits)
-			world_fail(w, "I9: queue %u counts %u dead, %u leased; there are %u, %u and %u that wait",
-				   q, stats.count[MSG_DEAD], stats.count[MSG_LEASED], dead, leased, waits);
-	}
-}
-
-/* ---- The end ---- */
-
-static void
-call_now(struct world *w, struct op *op)
-{
-	if (!world_call_now(w, op) || op->rc)
-		world_fail(w, "%s at the end: %d, %s", op_verb_name(op->verb), op->rc, op->err.text);
-}
-
-static unsigned
-claim_all(struct world *w, unsigned queue)
-{
-	unsigned n = 0;
-	struct call *c;
-
-	do {
-		c = world_free_call(w);
-		world_start(w, c, OP_CLAIM, queue);
-		c->op.max_rows = 1;
-		world_send(w, c);
-		for (int i = 0; i < 100 && c->state == CALL_POSTED; i++)
-			world_round(w);
-		if (c->state == CALL_POSTED)
-			world_fail(w, "a claim is not answered at the end");
-		if (c->state == CALL_READING) {
-			struct lease l = w->leases[w->n_leases - 1];
-			op_unpin(&c->op);
-			c->state = CALL_FREE;
-			n++;
-			world_start(w, c, OP_ACK, queue);
-			c->items[0] = (struct op_item){ .id = l.id, .token = l.token };
-			c->op.n_items = 1;
-			w->n_leases = 0;
-			world_send(w, c);
-			for (int i = 0; i < 100 && c->state == CALL_POSTED; i++)
-				world_round(w);
-		} else {
-			return n;
-		}
-	} while (true);
-}
-
-/* All that was accepted can be had, in its order, but for what is dead. */
-void
-world_drain(struct world *w)
-{
-	w->n_leases = 0;
-	for (unsigned q = 0; q < w->n_queues; q++) {
-		struct op op;
-
-		op_init(&op, OP_POLICY_SET, world_space(q), world_queue(q), NULL, NULL);
-		op.policy = policy_default;
-		call_now(w, &op);
-		w->model.queues[q].policy = policy_default;
-		for (int i = 0; i < 4; i++) {
-			claim_all(w, q);
-			fakeclock_advance(&w->clock, SLU_HOUR + w->skew);
-			world_idle(w);
-		}
-	}
-	(void)world_look(w, false);
-	EACH_MSG(x, &w->model)
-	if (x->state != M_DEAD)
-		world_fail(w, "I1: %" PRIu64 " is there, and cannot be had: state %d, due %" PRId64 " at %" PRId64, x->id, x->state, x->due, world_latest(w));
 }

@@ -224,6 +224,13 @@ world_see_hurt(struct world *w, unsigned i)
 }
 
 static void
+miss(struct world *w, unsigned i)
+{
+	if (w->judge->misses)
+		w->judge->misses(w, i);
+}
+
+static void
 end_round(struct world *w, unsigned i)
 {
 	struct world_shard *s = &w->shards[i];
@@ -233,14 +240,14 @@ end_round(struct world *w, unsigned i)
 		world_note(w, "failed", i, 0, 0);
 		if (!w->disk->dead && !w->failing)
 			world_fail(w, "shard %u failed", i);
-		w->judge->misses(w, i);
+		miss(w, i);
 	}
 	if (!s->failed && log_is_late(s->engine)) {
 		world_note(w, "late", i, 0, 0);
 		if (!w->limited && !w->failing && !w->disk->dead)
 			world_fail(w, "shard %u is late, and there is room", i);
 		s->late = true;
-		w->judge->misses(w, i);
+		miss(w, i);
 	}
 	if (!s->failed && !s->hurt && !s->late)
 		w->judge->ends(w, i);
@@ -324,7 +331,8 @@ round_until(struct world *w)
 {
 	slu_time until;
 
-	w->judge->begins(w);
+	if (w->judge->begins)
+		w->judge->begins(w);
 	until = broker_round(w->broker);
 	for (unsigned i = 0; i < w->n_shards; i++)
 		end_round(w, i);
@@ -367,15 +375,7 @@ world_idle(struct world *w)
 	w->judge->rests(w);
 }
 
-static void
-exact_posts(struct world *w, struct call *c)
-{
-	(void)w;
-	(void)c;
-}
-
 const struct judge judge_exact = {
-	.posts = exact_posts,
 	.hears = world_hear,
 	.begins = exact_begins,
 	.ends = exact_ends,

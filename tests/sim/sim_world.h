@@ -53,7 +53,7 @@ struct call {
 	slu_time posted; /* shard time */
 	bool canceled;
 	bool returning;
-	bool parked; /* when the round began: it waited already */
+	bool parked;            /* when the round began: it waited already */
 	slu_time came;          /* by the clock of any shard, then or later */
 	slu_time ends;          /* its wait, by clock_boot */
 	slu_time rested;        /* it was on its way when all rested; 0: never */
@@ -95,16 +95,16 @@ struct world_shard {
 	bool buried;    /* world_bury was done in this round */
 };
 
-/* Who says whether what happens is right. */
+/* Who says whether what happens is right. Those marked so may be NULL. */
 struct judge {
-	void (*posts)(struct world *w, struct call *c);   /* it is posted */
-	bool (*hears)(struct world *w, struct call *c);   /* its answer; false: it says nothing */
-	void (*begins)(struct world *w);                  /* a round */
-	void (*ends)(struct world *w, unsigned shard);    /* a round, of a shard that is well */
-	void (*misses)(struct world *w, unsigned shard);  /* it failed, or had no room */
-	void (*rests)(struct world *w);                   /* nothing can happen before time passes */
-	bool (*adopts)(struct world *w);                  /* world_adopt */
-	void (*verifies)(struct world *w);                /* world_verify */
+	void (*posts)(struct world *w, struct call *c);  /* optional: it is posted */
+	bool (*hears)(struct world *w, struct call *c);  /* its answer; false: it says nothing */
+	void (*begins)(struct world *w);                 /* optional: a round */
+	void (*ends)(struct world *w, unsigned shard);   /* a round, of a shard that is well */
+	void (*misses)(struct world *w, unsigned shard); /* optional: it failed, or had no room */
+	void (*rests)(struct world *w);                  /* nothing can happen before time passes */
+	bool (*adopts)(struct world *w);                 /* world_adopt */
+	void (*verifies)(struct world *w);               /* world_verify */
 };
 
 extern const struct judge judge_exact;  /* sim_world.c: knows every answer */
@@ -191,7 +191,7 @@ struct world {
 		uint32_t lane;
 	} jobs[WORLD_JOBS]; /* of the mender, who is the last of movers */
 	unsigned n_jobs;
-	unsigned n_movers;     /* so far */
+	unsigned n_movers; /* so far */
 	struct op_row rows[WORLD_ROWS];
 	struct engine *engines[WORLD_ROWS]; /* whose they are */
 	char bytes[2 * WORLD_PAYLOAD];
@@ -223,30 +223,16 @@ void world_round(struct world *w);
 
 void world_see_hurt(struct world *w, unsigned shard); /* a failure that nobody was told of yet */
 
-/* sim_move.c: the map, and those who move queues. A step of one of them; all of them until
- * they have ended; all that there is to one shard. */
+/* sim_move.c: the map, and those who move queues. */
 void world_begin_moves(struct world *w);
 struct shardmap *world_map(struct world *w);
 struct broker_shard_conf world_shard_conf(struct world *w, unsigned i);
-void world_move(struct world *w);
-void world_end_movers(struct world *w);
-bool world_is_behind(const struct world *w, unsigned queue); /* one who has to fetch a policy */
+void world_move(struct world *w);       /* a step of one of them, a new one, or a new map */
+void world_end_movers(struct world *w); /* the broker is stopped */
+
+/* sim_moving_end.c: one shard gets all; all is handed out and acked. */
 void world_gather(struct world *w);
-
-/* sim_moving.c */
-slu_time world_latest(struct world *w); /* of the clocks of all shards */
-bool world_is_sure(struct world *w, const struct model_msg *x);
-bool world_is_lease_over(struct world *w, const struct model_msg *x);
-bool world_may_be_dead(struct world *w, const struct model_msg *x);
-void world_gone(struct world *w, struct model_msg *x, slu_time at);
-
-/* sim_moving_look.c: all that is there; adopt: after an open. */
-bool world_look(struct world *w, bool adopt);
-bool world_is_taken(struct world *w, unsigned lane, uint64_t id); /* set aside there */
-void world_drain(struct world *w); /* all is handed out and acked */
-void world_check_counts(struct world *w); /* at rest: I9 */
-void world_ask(struct world *w, unsigned queue);
-uint64_t world_batch(struct world *w, unsigned lane, unsigned queue); /* that is set aside, or 0 */
+void world_drain(struct world *w);
 
 /* sim_life.c: the process and its disk. */
 void world_open(struct world *w);

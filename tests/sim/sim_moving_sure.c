@@ -1,0 +1,163 @@
+/*
+ * sim_moving_sure.c - what is sure of a message that may be on any shard, and what nobody knows.
+ */
+#include "sim_moving.h"
+
+/* ---- What is sure ---- */
+
+slu_time
+world_latest(struct world *w)
+{
+	slu_time t = 0;
+
+	for (unsigned i = 0; i < w->n_shards; i++)
+		t = world_lane_now(w, i) > t ? world_lane_now(w, i) : t;
+	return t;
+}
+
+slu_time
+world_earliest(struct world *w)
+{
+	return world_latest(w) - w->skew;
+}
+
+/* Is an op on its way that may settle it? One that asks several shards may have done so
+ * long before it is answered. */
+bool
+world_is_settling(struct world *w, const struct model_msg *x, bool note)
+{
+	bool found = false;
+
+	EACH(i, w->calls) {
+		struct call *c = &w->calls[i];
+		const bool purge = c->op.verb == OP_PURGE && c->queue == x->queue;
+
+		if (c->state != CALL_POSTED || c->returning)
+			continue;
+		found |= purge;
+		for (unsigned k = 0; k < c->op.n_items; k++)
+			if (c->items[k].id == x->id) {
+				found = true;
+				c->early[k] |= note;
+			}
+	}
+	return found;
+}
+
+bool
+world_is_sure(struct world *w, const struct model_msg *x)
+{
+	return !(x->doubt & (DOUBT_IN | DOUBT_OUT | DOUBT_STATE)) && !world_is_settling(w, x, false);
+}
+
+bool
+world_is_lease_over(struct world *w, const struct model_msg *x)
+{
+	return x->state == M_LEASED && x->until <= world_lane_now(w, x->lane);
+}
+
+/* Somebody has it for sure. */
+bool
+world_is_held(struct world *w, const struct model_msg *x)
+{
+	return world_is_sure(w, x) && x->state == M_LEASED && !x->weak && !world_is_lease_over(w, x);
+}
+
+bool
+world_may_be_dead(struct world *w, const struct model_msg *x)
+{
+	const unsigned most = x->max_attempts ? x->max_attempts
+					      : w->model.queues[x->queue].least_attempts;
+
+	return x->state == M_DEAD || x->expires <= world_latest(w) || !world_is_sure(w, x) ||
+	       x->failures + world_is_lease_over(w, x) >= most;
+}
+
+/* ---- On their way ---- */
+
+/* Is a claim on its way? It may have been granted something just before, and not be answered. */
+bool
+world_is_claiming(const struct world *w, unsigned queue)
+{
+	bool found = false;
+
+	EACH(i, w->calls) {
+		const struct call *c = &w->calls[i];
+
+		found |= c->state == CALL_POSTED && c->queue == queue && c->op.verb == OP_CLAIM;
+	}
+	return found;
+}
+
+/* Is another op on its way that sets it? */
+bool
+world_is_setting(const struct world *w, unsigned queue)
+{
+	bool found = false;
+
+	EACH(i, w->calls) {
+		const struct call *c = &w->calls[i];
+
+		found |= c->state == CALL_POSTED && c->queue == queue &&
+			 (c->op.verb == OP_POLICY_SET || c->op.verb == OP_PAUSE);
+	}
+	return found;
+}
+
+/* Calls of the disk fail, and what needs one is refused: nothing has happened. */
+bool
+world_cannot(struct world *w, const struct call *c, int rc)
+{
+	if (rc == SLU_EFULL)
+		return w->failing || w->tight || w->disk->dead;
+	return (rc == SLU_EDOWN || rc == SLU_EUNKNOWN) && world_is_down(w, c->queue);
+}
+
+/* ---- Doubts ---- */
+
+void
+world_doubt_item(struct world *w, const struct call *c, const struct op_item *it)
+{
+	struct model_msg *x = model_find(&w->model, it->id);
+
+	if (!x || x->queue != c->queue)
+		return;
+	x->doubt |= c->op.verb == OP_ACK || c->op.verb == OP_DELETE ? DOUBT_OUT : DOUBT_STATE;
+	x->vague_state |= c->op.verb == OP_NACK;
+	x->redriven |= c->op.verb == OP_REDRIVE;
+	if (c->op.verb == OP_ACK && x->keep)
+		model_add_result(&w->model, &(struct model_result){
+						    .id = x->id,
+						    .queue = x->queue,
+						    .doubt = true,
+						    .text = it->text.n > 0,
+					    });
+}
+
+void
+world_doubt_queue(struct world *w, unsigned queue, unsigned doubt)
+{
+	EACH_MSG(x, &w->model)
+	if (x->queue == queue)
+		x->doubt |= doubt;
+}
+
+/* Nobody knows what became of it. */
+void
+world_doubt_call(struct world *w, struct call *c)
+{
+	for (unsigned i = 0; i < c->op.n_items; i++)
+		world_doubt_item(w, c, &c->items[i]);
+	if (c->op.verb == OP_ENQUEUE)
+		for (unsigned i = 0; i < c->op.n_puts; i++)
+			if (c->facts[i].idem >= 0)
+				w->model.idems[c->queue][c->facts[i].idem].doubt = true;
+	if (c->op.verb == OP_CLAIM || c->op.verb == OP_RETURN)
+		world_doubt_queue(w, c->queue, DOUBT_STATE);
+	if (c->op.verb == OP_PURGE)
+		world_doubt_queue(w, c->queue, DOUBT_OUT);
+	if (c->op.verb == OP_POLICY_SET || c->op.verb == OP_PAUSE)
+		w->model.queues[c->queue].doubt = true;
+	if (c->op.verb >= OP_ACQUIRE)
+		world_doubt_lock(w, c);
+}
