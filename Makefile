@@ -56,8 +56,12 @@ test-long: setup-test build $(ASAN)/build.ninja ## the long tests, and the plant
 	exit $$status
 
 .PHONY: soak
-soak: build ## schedules of the simulator: SEEDS=1000000 FROM=1 on both cores
-	$(BUILD)/tests/sim/sim --from $(FROM) --seeds $(SEEDS) --jobs $(JOBS)
+soak: build ## schedules of the simulator, and a tenth as many with moves: SEEDS=1000000 FROM=1 on both cores
+	@status=0; \
+	$(BUILD)/tests/sim/sim --from $(FROM) --seeds $(SEEDS) --jobs $(JOBS) || status=1; \
+	$(BUILD)/tests/sim/sim --moves --from $(FROM) --seeds $$((($(SEEDS) + 9) / 10)) \
+		--jobs $(JOBS) || status=1; \
+	exit $$status
 
 .PHONY: fuzz
 fuzz: $(FUZZ)/build.ninja ## libFuzzer on every parser and a whole server: FUZZ_SECONDS=600 TARGETS=

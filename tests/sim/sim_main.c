@@ -4,6 +4,7 @@
  *      sim --seed N [--trace]          one, again: the same steps, bit for bit
  *      sim --seed N --shorten          how few steps of it still fail
  *      sim --from N --seeds COUNT --jobs J     many; says how many there were
+ *      sim --moves ...                 in which queues move between shards
  *
  * What a failure prints can be given back: --steps, --cut, --bytes.
  */
@@ -33,8 +34,8 @@ struct job {
 static int
 usage(void)
 {
-	fputs("usage: sim --seed N [--trace] [--shorten] [--steps N] [--cut N] [--bytes N]\n"
-	      "       sim [--from N] --seeds COUNT [--jobs J]\n",
+	fputs("usage: sim [--moves] --seed N [--trace] [--shorten] [--steps N] [--cut N] [--bytes N]\n"
+	      "       sim [--moves] [--from N] --seeds COUNT [--jobs J]\n",
 	      stderr);
 	return 2;
 }
@@ -125,9 +126,10 @@ run_one(const struct sim_conf *conf)
 	sim_run(conf, &r);
 	printf("seed %" PRIu64 " passes: %u steps, %lu ops, %lu claims, %lu settled, "
 	       "%lu opens, %lu power cuts, %lu kills, %lu damages, %lu full disks, "
-	       "%lu failing calls; hash %016" PRIx64 "\n",
+	       "%lu failing calls, %lu movers, %lu messages moved, %lu batches mended; "
+	       "hash %016" PRIx64 "\n",
 	       conf->seed, r.steps, r.ops, r.claims, r.settled, r.opens, r.cuts, r.kills,
-	       r.damages, r.fulls, r.fails, r.hash);
+	       r.damages, r.fulls, r.fails, r.movers, r.moved, r.mended, r.hash);
 	return 0;
 }
 
@@ -135,6 +137,7 @@ run_one(const struct sim_conf *conf)
 
 struct sum {
 	_Atomic uint64_t seeds, ops, claims, opens, cuts, kills, damages, fulls, fails;
+	_Atomic uint64_t movers, moved, mended;
 };
 
 static void
@@ -148,6 +151,9 @@ add(struct sum *sum, const struct sim_result *r)
 	sum->damages += r->damages;
 	sum->fulls += r->fulls;
 	sum->fails += r->fails;
+	sum->movers += r->movers;
+	sum->moved += r->moved;
+	sum->mended += r->mended;
 	if (++sum->seeds % SAY_EVERY == 0) {
 		printf("%" PRIu64 " schedules\n", sum->seeds);
 		fflush(stdout);
@@ -184,12 +190,17 @@ run_many(const struct job *j)
 		}
 	while (wait(&status) > 0)
 		failed += status != 0;
-	printf("%" PRIu64 " of %" PRIu64 " schedules from seed %" PRIu64 ": %" PRIu64
+	printf("%" PRIu64 " of %" PRIu64 " schedules%s from seed %" PRIu64 ": %" PRIu64
 	       " ops, %" PRIu64 " messages handed out, %" PRIu64 " opens, %" PRIu64
 	       " power cuts, %" PRIu64 " kills, %" PRIu64 " damages, %" PRIu64
-	       " full disks, %" PRIu64 " times failing calls; %d failed\n",
-	       s->seeds, j->seeds, j->conf.seed, s->ops, s->claims, s->opens, s->cuts, s->kills,
-	       s->damages, s->fulls, s->fails, failed);
+	       " full disks, %" PRIu64 " times failing calls",
+	       s->seeds, j->seeds, j->conf.moves ? " with moves" : "", j->conf.seed, s->ops,
+	       s->claims, s->opens, s->cuts, s->kills, s->damages, s->fulls, s->fails);
+	if (j->conf.moves)
+		printf(", %" PRIu64 " movers, %" PRIu64 " messages moved, %" PRIu64
+		       " batches mended",
+		       s->movers, s->moved, s->mended);
+	printf("; %d failed\n", failed);
 	return failed ? 1 : 0;
 }
 
