@@ -141,6 +141,7 @@ TEST(what_once_failed_in_a_move_does_not_fail_again)
 		{ 684, "the same: a shard had failed over an ack, and the next one said no" },
 		{ 2071, "the same: a policy that was set before the mark stood was left behind" },
 		{ 2025, "the same: who waited on a former shard waited as long again on the next" },
+		{ 9949, "the same: a message came back to where it was set aside, and went with that" },
 		{ 10749, "the same: after a power cut the last lease of a lock key was back, too" },
 	};
 
