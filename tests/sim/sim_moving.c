@@ -12,6 +12,7 @@ moving_posts(struct world *w, struct call *c)
 {
 	c->turn = ++w->turn;
 	c->came = world_earliest(w);
+	c->tight = w->tight;
 	memset(c->early, 0, sizeof c->early);
 	if (c->op.verb == OP_POLICY_SET)
 		world_note_policy(w, c->queue, &c->op.policy);

@@ -109,7 +109,7 @@ bool
 world_cannot(struct world *w, const struct call *c, int rc)
 {
 	if (rc == SLU_EFULL)
-		return w->failing || w->tight || w->disk->dead;
+		return w->failing || w->tight || c->tight || w->disk->dead;
 	return (rc == SLU_EDOWN || rc == SLU_EUNKNOWN) && world_is_down(w, c->queue);
 }
 

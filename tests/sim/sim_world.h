@@ -59,6 +59,7 @@ struct call {
 	slu_time rested;        /* it was on its way when all rested; 0: never */
 	slu_time starved;       /* there was something for it when all rested; 0: not the last time */
 	unsigned turn;          /* of the world, when it was posted */
+	bool tight;             /* world.tight, then */
 	bool early[WORLD_EACH]; /* items: that it was settled was seen before the answer */
 	struct op_put puts[WORLD_EACH];
 	struct put_facts facts[WORLD_EACH];
