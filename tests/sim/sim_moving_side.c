@@ -96,12 +96,26 @@ is_crowded(struct world *w, unsigned queue)
 	return crowded;
 }
 
+/* Of a queue that has nothing, and the policy that all have, nothing moves: where it lives then
+ * nobody may have heard of it. */
+static bool
+is_blank(struct world *w, unsigned queue)
+{
+	const struct model_queue *q = &w->model.queues[queue];
+	bool has = q->doubt || !model_same_policy(&q->policy, &policy_default);
+
+	EACH_MSG(x, &w->model)
+	has |= x->queue == queue && x->to;
+	return !has;
+}
+
 void
 moving_policy(struct world *w, struct call *c)
 {
 	struct model_queue *q = &w->model.queues[c->queue];
 
-	if (c->op.rc == SLU_ENOTFOUND && c->op.verb == OP_PAUSE && !q->known)
+	if (c->op.rc == SLU_ENOTFOUND && c->op.verb == OP_PAUSE &&
+	    (!q->known || is_blank(w, c->queue)))
 		return;
 	if (world_cannot(w, c, c->op.rc))
 		return;
