@@ -67,6 +67,22 @@ check_stood(struct world *w, const struct op_row *row, const struct model_msg *x
 }
 
 static void
+keep_lease(struct world *w, const struct call *c, const struct op_row *row)
+{
+	if (w->n_leases < WORLD_LEASES)
+		w->leases[w->n_leases++] = (struct lease){ row->id, row->token, c->queue };
+	w->sum.claims++;
+	world_note(w, "granted", row->id, row->token, c->op.shard);
+}
+
+/* Somebody who moves it by force has ended this lease, and the next one was heard of first. */
+static bool
+is_stale(const struct op_row *row, const struct model_msg *x)
+{
+	return x->weak && row->token < x->token;
+}
+
+static void
 grant(struct world *w, struct call *c, const struct op_row *row)
 {
 	struct model_msg *x = model_find(&w->model, row->id);
@@ -76,6 +92,9 @@ grant(struct world *w, struct call *c, const struct op_row *row)
 			   model_is_gone(&w->model, row->id) ? "gone" : "not known");
 	if (x->queue != c->queue)
 		world_fail(w, "%" PRIu64 " is of another queue", row->id);
+	keep_lease(w, c, row);
+	if (is_stale(row, x))
+		return;
 	check_stood(w, row, x, c->op.shard);
 	check_key(w, x);
 	check_token(w, x, row->token);
@@ -94,10 +113,6 @@ grant(struct world *w, struct call *c, const struct op_row *row)
 	world_check_record(w, c->op.engine, row, x);
 	if (c->op.stateful)
 		world_check_state(w, row, x);
-	if (w->n_leases < WORLD_LEASES)
-		w->leases[w->n_leases++] = (struct lease){ x->id, x->token, c->queue };
-	w->sum.claims++;
-	world_note(w, "granted", row->id, row->token, c->op.shard);
 }
 
 void
