@@ -132,11 +132,11 @@ is_ready(struct world *w, unsigned queue)
 }
 
 /* Who waits where the queue lives is told when another shard has something, or asks there again
- * after a second. */
+ * after a second; but on a full disk it may not be handed out. */
 static void
 check_starving(struct world *w, struct call *c, slu_time now)
 {
-	if (!is_ready(w, c->queue))
+	if (w->tight || !is_ready(w, c->queue))
 		c->starved = 0;
 	else if (!c->starved)
 		c->starved = now;

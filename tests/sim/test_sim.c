@@ -140,6 +140,7 @@ TEST(what_once_failed_in_a_move_does_not_fail_again)
 		{ 1062137, "the model: which of two extends came last" },
 		{ 2006317, "the model: of a queue that was empty, and had moved, nobody knew" },
 		{ 3006086, "the model: the answer to a claim came after a move by force and the next" },
+		{ 3011063, "the model: a claim waits for what a full disk does not hand out" },
 		{ 278, "a planted break: the shard of a line did not know its idempotency keys" },
 		{ 669, "the same: who has a message could not write its state where it had come" },
 		{ 684, "the same: a shard had failed over an ack, and the next one said no" },
