@@ -12,7 +12,8 @@ moving_posts(struct world *w, struct call *c)
 {
 	c->turn = ++w->turn;
 	c->came = world_earliest(w);
-	c->tight = w->tight;
+	c->tight = c->limited = c->failing = false;
+	c->shadow = c->op.verb == OP_GET && world_has_shadow(w, c->op.id);
 	memset(c->early, 0, sizeof c->early);
 	if (c->op.verb == OP_POLICY_SET)
 		world_note_policy(w, c->queue, &c->op.policy);
@@ -85,6 +86,19 @@ moving_hears(struct world *w, struct call *c)
 }
 
 /* ---- Rounds ---- */
+
+/* What one shard could not do may be the answer of another, much later. */
+static void
+moving_begins(struct world *w)
+{
+	EACH(i, w->calls) {
+		struct call *c = &w->calls[i];
+
+		c->tight |= w->tight;
+		c->limited |= w->limited;
+		c->failing |= w->failing;
+	}
+}
 
 /* Claims and extends are synced within a second. */
 static void
@@ -187,6 +201,7 @@ moving_verifies(struct world *w)
 const struct judge judge_moving = {
 	.posts = moving_posts,
 	.hears = moving_hears,
+	.begins = moving_begins,
 	.ends = moving_ends,
 	.rests = moving_rests,
 	.adopts = moving_adopts,

@@ -74,6 +74,7 @@ void moving_lock(struct world *w, struct call *c);
 /* All that is there against the model, which knows it from then on. adopt: after an open, doubts
  * end. False: the disk failed meanwhile, and the model is as it was. */
 bool world_look(struct world *w, bool adopt);
+bool world_has_shadow(struct world *w, uint64_t id);                  /* set aside on any shard */
 bool world_is_taken(struct world *w, unsigned lane, uint64_t id);     /* set aside there */
 uint64_t world_batch(struct world *w, unsigned lane, unsigned queue); /* that is set aside, or 0 */
 

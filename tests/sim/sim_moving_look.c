@@ -126,6 +126,16 @@ world_is_taken(struct world *w, unsigned lane, uint64_t id)
 	return v.taken;
 }
 
+bool
+world_has_shadow(struct world *w, uint64_t id)
+{
+	bool has = false;
+
+	for (unsigned i = 0; i < w->n_shards; i++)
+		has |= world_is_taken(w, i, id);
+	return has;
+}
+
 uint64_t
 world_batch(struct world *w, unsigned lane, unsigned queue)
 {

@@ -104,12 +104,21 @@ world_is_setting(const struct world *w, unsigned queue)
 	return found;
 }
 
-/* Calls of the disk fail, and what needs one is refused: nothing has happened. */
+static bool
+only_looks(enum op_verb verb)
+{
+	return verb == OP_GET || verb == OP_PEEK || verb == OP_RESULT || verb == OP_STATS;
+}
+
+/* Calls of the disk fail, and what needs one is refused: nothing has happened. Who looks is told
+ * of a full disk when there is no room for the marks of a new map. */
 bool
 world_cannot(struct world *w, const struct call *c, int rc)
 {
+	if (rc == SLU_EFULL && only_looks(c->op.verb) && c->limited)
+		return true;
 	if (rc == SLU_EFULL)
-		return w->failing || w->tight || c->tight || w->disk->dead;
+		return w->failing || w->tight || c->failing || c->tight || w->disk->dead;
 	return (rc == SLU_EDOWN || rc == SLU_EUNKNOWN) && world_is_down(w, c->queue);
 }
 

@@ -53,14 +53,15 @@ struct call {
 	slu_time posted; /* shard time */
 	bool canceled;
 	bool returning;
-	bool parked;            /* when the round began: it waited already */
-	slu_time came;          /* by the clock of any shard, then or later */
-	slu_time ends;          /* its wait, by clock_boot */
-	slu_time rested;        /* it was on its way when all rested; 0: never */
-	slu_time starved;       /* there was something for it when all rested; 0: not the last time */
-	unsigned turn;          /* of the world, when it was posted */
-	bool tight;             /* world.tight, then */
-	bool early[WORLD_EACH]; /* items: that it was settled was seen before the answer */
+	bool parked;                  /* when the round began: it waited already */
+	slu_time came;                /* by the clock of any shard, then or later */
+	slu_time ends;                /* its wait, by clock_boot */
+	slu_time rested;              /* it was on its way when all rested; 0: never */
+	slu_time starved;             /* there was something for it when all rested; 0: not the last time */
+	unsigned turn;                /* of the world, when it was posted */
+	bool tight, limited, failing; /* the world was so while it was on its way */
+	bool shadow;                  /* GET: it was set aside on some shard then */
+	bool early[WORLD_EACH];       /* items: that it was settled was seen before the answer */
 	struct op_put puts[WORLD_EACH];
 	struct put_facts facts[WORLD_EACH];
 	char keys[WORLD_EACH][WORLD_KEY], idems[WORLD_EACH][WORLD_KEY];
