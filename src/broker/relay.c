@@ -285,14 +285,6 @@ start_over(struct relay *r)
 	begin_again(r);
 }
 
-/* Y3; and the policy of a queue is where it lives only when the marks say so. */
-static bool
-needs_marks(enum op_verb verb)
-{
-	return verb == OP_ENQUEUE || verb == OP_POLICY_GET || verb == OP_POLICY_SET ||
-	       verb == OP_PAUSE || verb >= OP_ACQUIRE;
-}
-
 void
 relay_begin_all(struct list *held, int rc, const struct slu_err *err)
 {
@@ -300,7 +292,7 @@ relay_begin_all(struct list *held, int rc, const struct slu_err *err)
 		struct relay *const r = CONTAINER(held->next, struct relay, node);
 
 		list_remove(&r->node);
-		if (rc && (needs_marks(r->op->verb) || rc == SLU_ECLOSED)) {
+		if (rc && (relay_verb_of(r->op->verb)->strict || rc == SLU_ECLOSED)) {
 			fail(r, rc, err); /* Y3 */
 			continue;
 		}

@@ -27,8 +27,9 @@
  *      answered last, a cancel finds it wherever it is, the wait is one. But
  *      an op whose first part was done and whose second was refused has SLU_EUNKNOWN.
  *  Y2  What a claim was granted is of one shard: op->shard and op->engine say of which.
- *  Y3  A former shard that does not answer stops what must not happen twice (keyed messages), and
- *      all that is about locks; whatever else only looks goes on, and has that failure as its answer if nobody else knows.
+ *  Y3  A shard that does not answer, also when it is asked for its mark, stops what must not
+ *      happen twice (messages), what is about the policy, and all that is about locks. Whatever
+ *      else looks or settles goes on, and has that failure as its answer if nobody else knows.
  *  Y4  SLU_EBUSY "move" (V7) is tried again for RELAY_BUSY, without a busy loop.
  *
  * Any thread; shards call answered and ready by their own.

@@ -63,9 +63,10 @@ struct relay_verb {
 	/* Set up op for the shard r->at, beside what every op gets. NULL: nothing. */
 	void (*ask)(struct relay *r);
 	enum relay_next (*answered)(struct relay *r);
-	bool waits; /* for messages: it is nudged when a former shard has some */
-	bool home;  /* it asks lanes[0] alone */
-	bool key;   /* what it brings may go on with a key that was elsewhere: V9 */
+	bool waits;  /* for messages: it is nudged when a former shard has some */
+	bool home;   /* it asks lanes[0] alone */
+	bool key;    /* what it brings may go on with a key that was elsewhere: V9 */
+	bool strict; /* Y3: a shard that does not answer stops it */
 };
 
 /* relay_verbs.c. NULL: such ops are never relayed. */

@@ -279,8 +279,7 @@ first_answered(struct relay *r)
 		return RELAY_STAY;
 	if (op->rc == SLU_ENOTFOUND || op->elsewhere[0])
 		return relay_is_home(r) ? nobody(r) : RELAY_ON;
-	if (relay_is_home(r) || !is_failure(op->rc) || op_changes(op->verb) ||
-	    op->verb >= OP_ACQUIRE) /* an unknown key is no failure: who does not know it says so */
+	if (relay_is_home(r) || !is_failure(op->rc) || relay_verb_of(op->verb)->strict)
 		return RELAY_DONE;
 	remember_why(r);
 	return RELAY_ON;
@@ -540,7 +539,7 @@ keys_answered(struct relay *r)
 
 /* clang-format off */
 static const struct relay_verb verbs[OP_VERBS] = {
-	[OP_ENQUEUE]      = { .answered = put_answered, .key = true },
+	[OP_ENQUEUE]      = { .answered = put_answered, .key = true, .strict = true },
 	[OP_CLAIM]        = { claim_ask, claim_answered, .waits = true },
 	[OP_PEEK]         = { claim_ask, claim_answered, .waits = true },
 	[OP_WATCH]        = { watch_ask, watch_answered, .waits = true },
@@ -555,19 +554,19 @@ static const struct relay_verb verbs[OP_VERBS] = {
 	[OP_STATS]        = { .answered = stats_answered },
 	[OP_LIST]         = { list_ask, list_answered },
 	[OP_PURGE]        = { .answered = all_answered },
-	[OP_PAUSE]        = { .answered = all_answered },
-	[OP_POLICY_SET]   = { .answered = all_answered },
-	[OP_POLICY_GET]   = { .answered = home_answered, .home = true },
-	[OP_ACQUIRE]      = { wait_whole, first_answered, .key = true },
-	[OP_KEEPALIVE]    = { .answered = first_answered },
-	[OP_RELEASE]      = { .answered = first_answered },
-	[OP_STATE_GET]    = { .answered = first_answered },
-	[OP_STATE_PUT]    = { .answered = first_answered },
-	[OP_STATE_REMOVE] = { .answered = first_answered },
-	[OP_STATE_META]   = { .answered = first_answered },
-	[OP_DESCRIBE]     = { .answered = first_answered },
-	[OP_ATTACHMENTS]  = { .answered = first_answered },
-	[OP_KEYS]         = { keys_ask, keys_answered },
+	[OP_PAUSE]        = { .answered = all_answered, .strict = true },
+	[OP_POLICY_SET]   = { .answered = all_answered, .strict = true },
+	[OP_POLICY_GET]   = { .answered = home_answered, .home = true, .strict = true },
+	[OP_ACQUIRE]      = { wait_whole, first_answered, .key = true, .strict = true },
+	[OP_KEEPALIVE]    = { .answered = first_answered, .strict = true },
+	[OP_RELEASE]      = { .answered = first_answered, .strict = true },
+	[OP_STATE_GET]    = { .answered = first_answered, .strict = true },
+	[OP_STATE_PUT]    = { .answered = first_answered, .strict = true },
+	[OP_STATE_REMOVE] = { .answered = first_answered, .strict = true },
+	[OP_STATE_META]   = { .answered = first_answered, .strict = true },
+	[OP_DESCRIBE]     = { .answered = first_answered, .strict = true },
+	[OP_ATTACHMENTS]  = { .answered = first_answered, .strict = true },
+	[OP_KEYS]         = { keys_ask, keys_answered, .strict = true },
 };
 /* clang-format on */
 
