@@ -17,6 +17,9 @@
  *  Z3  A batch that was refused goes back to where it was, once its shard has promised that it
  *      will never have it.
  *  Z4  So does one whose queue lives elsewhere by now.
+ *  Z5  The policy goes ahead: before the first mark it is copied from where the queue lived, also
+ *      over one that `to` has of an earlier stay; and once more after the last, if somebody has
+ *      changed it there meanwhile. From then on whoever sets it sets both (broker/relay.h).
  *
  * Blocks: for threads that may wait, never a shard's.
  */
@@ -68,7 +71,8 @@ struct move_told {
 int mover_move(struct broker *b, const struct move_ask *ask, struct move_told *out,
 	       struct slu_err *err);
 
-/* Finish the batch that is set aside on a lane, if there is one: Z1. */
+/* Finish the batch that is set aside on a lane, if there is one: Z1. The mender does so for batches
+ * that nobody goes on with, and for those that were there when a shard was opened. */
 int mover_finish(struct broker *b, struct slice space, struct slice queue, uint32_t lane,
 		 struct slu_err *err);
 

@@ -127,7 +127,7 @@ find_home(const struct move *mv, struct home *h, struct slu_err *err)
 /* Where it lived, by the newest mark that we have seen, also if a newer map says otherwise of
  * which nobody has heard; without any mark only perhaps. */
 struct former {
-	uint32_t lane;
+	uint32_t lane; /* UINT32_MAX: on `to`, or nobody knows */
 	bool sure;
 	struct op_move at; /* the look at it */
 	struct policy policy;
@@ -153,9 +153,9 @@ find_former(const struct move *mv, const struct home *h, struct former *f, struc
 		consider_former(mv, f, mv->from_lane, &mv->here);
 		consider_former(mv, f, mv->to_lane, &mv->there);
 	}
-	if (f->lane == UINT32_MAX || f->lane == mv->to_lane)
-		return 0;
-	return step(mv, f->lane, MOVE_LOOK, 0, &f->at, err);
+	if (f->lane == mv->to_lane)
+		f->lane = UINT32_MAX;
+	return f->lane == UINT32_MAX ? 0 : step(mv, f->lane, MOVE_LOOK, 0, &f->at, err);
 }
 
 /* Somebody has been faster: the policy that we know may be an old one. */
@@ -172,18 +172,14 @@ check_former(const struct move *mv, const struct former *f, struct slu_err *err)
 				  (int)mv->queue.n, mv->queue.p, (int)mv->space.n, mv->space.p);
 }
 
-/* What `to` has is as old as the queue's last stay there, or was copied by somebody who died. But
- * if it may have been there all the time, by the map, its own counts. */
+/* If it may have been on `to` all the time, by the map, the policy there counts. */
 static bool
 is_newer(const struct move *mv, const struct home *h, const struct former *f,
 	 const struct policy *own)
 {
-	if (policy_is_same(&f->policy, own))
+	if (!f->sure && h->lane == mv->to_lane && !policy_is_same(own, &policy_default))
 		return false;
-	if (f->sure)
-		return true;
-	return h->lane == mv->to_lane ? policy_is_same(own, &policy_default)
-				      : !policy_is_same(&f->policy, &policy_default);
+	return policy_replaces(&f->policy, own, f->sure);
 }
 
 static int
@@ -192,7 +188,7 @@ copy_policy(const struct move *mv, const struct home *h, struct former *f, struc
 	struct policy own;
 	int rc = find_former(mv, h, f, err);
 
-	if (rc || f->lane == UINT32_MAX || f->lane == mv->to_lane)
+	if (rc || f->lane == UINT32_MAX)
 		return rc;
 	rc = policy_of(mv, f->lane, &f->policy, err);
 	if (!rc)
@@ -210,7 +206,7 @@ follow_policy(const struct move *mv, const struct former *f, struct slu_err *err
 	struct policy is, now;
 	int rc;
 
-	if (f->lane == UINT32_MAX || f->lane == mv->to_lane)
+	if (f->lane == UINT32_MAX)
 		return 0;
 	rc = policy_of(mv, f->lane, &is, err);
 	if (rc || policy_is_same(&is, &f->policy))

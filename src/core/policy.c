@@ -59,3 +59,9 @@ policy_is_same(const struct policy *a, const struct policy *b)
 	       a->dlq_retention == b->dlq_retention && a->dlq_max == b->dlq_max &&
 	       a->require_lease == b->require_lease && a->paused == b->paused;
 }
+
+bool
+policy_replaces(const struct policy *former, const struct policy *own, bool sure)
+{
+	return !policy_is_same(former, own) && (sure || !policy_is_same(former, &policy_default));
+}

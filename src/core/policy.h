@@ -37,6 +37,11 @@ extern const struct policy policy_default;
 
 bool policy_is_same(const struct policy *a, const struct policy *b);
 
+/* A queue is sent from one shard to another, which has a policy of its own for it: as old as its
+ * last stay there, or the default. Does the former one's replace that? Sure: it is known that
+ * the queue lived there; else a default says nothing. */
+bool policy_replaces(const struct policy *former, const struct policy *own, bool sure);
+
 /* SLU_EINVAL, and in err which knob is out of range. SLU_BACKOFF_FUNCTION is: it
  * cannot be written down. */
 int policy_check(const struct policy *p, struct slu_err *err);
