@@ -8,10 +8,12 @@
  * A row is made when the map names a former shard of a queue, or when a shard says that the queue
  * lives elsewhere. Before ops follow its path, the shards on it are asked for their marks (a
  * probe): the one with the highest epoch says where the queue lives, which may be another shard
- * than the map has. Where there is none of this epoch the probe sets it, after the policy of
- * the queue, if it has one of its own, was copied to where it lives now. Ops that come
- * meanwhile are held. Later, once a second at most and only while ops come, former shards are
- * looked at: once nothing is left there, ops go where the queue lives alone.
+ * than the map has. Older marks say where it lived: there may be some of it, so that shard is on
+ * the path, too, and has to answer; unless this node has none of that name. Where a mark of this
+ * epoch is missing the probe sets it, after the policy of the queue was copied from where it lived
+ * to where it lives now. Ops that come meanwhile are held. Later, once a second at most and only
+ * while ops come, former shards are looked at: once nothing is left there, ops go where the queue
+ * lives alone.
  *
  * Shared: everything here is under relays.mtx, but a probe, which is its shard's.
  */

@@ -1,11 +1,12 @@
 /*
  * moving_probe.c - ask the shards of a path for the marks of a queue, and set them.
  *
- *      LOOK at all of them          the highest epoch says where the queue lives
+ *      LOOK at all of them          the highest epoch says where the queue lives; older marks
+ *                                   where it lived, and those are looked at, too
  *      GET_POLICY of where          it lived, if nobody has set marks of this epoch yet,
  *      GET_POLICY, SET_POLICY       to where it lives, if that has another one (but without
  *                                   any mark none that is the default)
- *      MARK where one is missing    where it lives first
+ *      MARK where one is missing    where it lives first, and what leads somewhere last
  *      GET_POLICY, ...              once more: until then it may have been set where it lived
  *
  * One op, asked again and again by the threads of the shards that answer it.
@@ -46,14 +47,13 @@ struct probe {
 	uint64_t highest; /* counter of all that were looked at, on the path or not */
 	uint64_t by_map;  /* epoch of the map that it began with */
 	bool wide;        /* all shards are asked */
-	bool guess;       /* the last of the path may have nothing: */
-	uint32_t guessed;
-	bool unsure;      /* no mark says where it lived */
+	uint32_t guess;   /* lane that is asked though nothing names it; UINT32_MAX: none */
 	uint32_t next;    /* shard to be asked, when wide */
 	enum probe_step step;
 	unsigned at;
 	unsigned rounds;
 	unsigned lived; /* where on the path; 0: nobody was asked for a policy */
+	bool sure;      /* a mark says so */
 	struct policy policy, newer;
 	uint64_t left; /* GLANCE: of all former ones */
 	uint64_t batch;
@@ -146,32 +146,37 @@ swap(struct probe *p, unsigned a, unsigned b)
 	p->looked[b] = looked;
 }
 
+static unsigned
+append(struct probe *p, uint32_t lane)
+{
+	const unsigned i = p->path.n++;
+
+	p->path.lanes[i] = lane;
+	p->marks[i] = p->counters[i] = 0;
+	p->looked[i] = false;
+	return i;
+}
+
 /* It lives on that lane. */
 static void
 set_home(struct probe *p, uint32_t lane)
 {
 	unsigned i = path_find(&p->path, lane);
 
-	if (i == UINT_MAX) {
-		if (p->path.n < SUPPLIED_MAX)
-			p->path.n++;
-		i = p->path.n - 1;
-		p->path.lanes[i] = lane;
-		p->marks[i] = p->counters[i] = 0;
-		p->looked[i] = false;
-	}
+	if (i == UINT_MAX && p->path.n == SUPPLIED_MAX)
+		p->path.n--;
+	if (i == UINT_MAX)
+		i = append(p, lane);
 	swap(p, 0, i);
 }
 
-/* Where an older mark points to, some of it may be. */
+/* Where an older mark points to, some of it may be: the line of a key, too. So it must answer,
+ * unless there is no such shard any more. */
 static void
 add_former(struct probe *p, uint32_t lane)
 {
-	if (lane == UINT32_MAX || path_find(&p->path, lane) != UINT_MAX || p->path.n == SUPPLIED_MAX)
-		return;
-	p->marks[p->path.n] = p->counters[p->path.n] = 0;
-	p->looked[p->path.n] = false;
-	p->path.lanes[p->path.n++] = lane;
+	if (lane != UINT32_MAX && path_find(&p->path, lane) == UINT_MAX && p->path.n < SUPPLIED_MAX)
+		(void)append(p, lane);
 }
 
 /* A mark counts that is newer than what we go by, and one of the same epoch where we take the
@@ -213,12 +218,15 @@ next_look(const struct probe *p)
 	return UINT_MAX;
 }
 
-/* The next shard whose mark is older; where the queue lives there need not be one. */
+/* The next shard whose mark is older. Where the queue lives is the first, and need have none; then
+ * the last: only the mark of one before it may lead there, so if we die that still does. */
 static unsigned
 next_mark(const struct probe *p)
 {
-	for (unsigned i = 0; i < p->path.n; i++)
-		if (p->marks[i] < p->path.epoch && (i > 0 || p->marks[i] > 0))
+	if (p->marks[0] > 0 && p->marks[0] < p->path.epoch)
+		return 0;
+	for (unsigned i = p->path.n - 1; i > 0; i--)
+		if (p->marks[i] < p->path.epoch)
 			return i;
 	return UINT_MAX;
 }
@@ -283,17 +291,18 @@ lift_and_mark(struct probe *p)
 	return lift(p, PROBE_LIFT, &rc) || rc ? rc : mark_next(p);
 }
 
-/* The one that was guessed stays on the path only if it has something, or the queue lives there:
- * then another is the last. */
+/* The one that was guessed stays on the path only if it has something, takes itself for where the
+ * queue lives, or is that: then another is the last. */
 static void
 end_guess(struct probe *p)
 {
 	const struct op_move *const mv = &p->op.move;
-	const bool has = mv->messages || mv->remembered || mv->results || mv->batch;
+	const bool has = mv->messages || mv->remembered || mv->results || mv->batch ||
+			 (mv->epoch && !mv->lives[0]);
 
-	if (p->guess && p->path.n > 1 && p->path.lanes[p->path.n - 1] == p->guessed && (p->op.rc || !has))
+	if (p->path.lanes[p->path.n - 1] == p->guess && (p->op.rc || !has))
 		p->path.n--;
-	p->guess = false;
+	p->guess = UINT32_MAX;
 }
 
 /* One more shard that is not on the path yet. */
@@ -309,11 +318,8 @@ guess_next(struct probe *p)
 			return false;
 		if (path_find(&p->path, lane) != UINT_MAX)
 			continue;
-		p->guess = true;
-		p->guessed = lane;
-		p->marks[p->path.n] = p->counters[p->path.n] = 0;
-		p->looked[p->path.n] = false;
-		p->path.lanes[p->path.n++] = lane;
+		p->guess = lane;
+		(void)append(p, lane);
 		return true;
 	}
 	return false;
@@ -339,7 +345,7 @@ lived_at(struct probe *p)
 			epoch = p->marks[i];
 			at = path_find(&p->path, p->lives[i]);
 		}
-	p->unsure = epoch == 0;
+	p->sure = epoch > 0;
 	return at == UINT_MAX ? 0 : at;
 }
 
@@ -389,8 +395,7 @@ after_policy(struct probe *p)
 static int
 after_its_own(struct probe *p)
 {
-	if (policy_is_same(&p->op.policy, &p->policy) ||
-	    (p->unsure && policy_is_same(&p->policy, &policy_default)))
+	if (!policy_replaces(&p->policy, &p->op.policy, p->sure))
 		return lift_and_mark(p);
 	p->step = PROBE_COPY;
 	p->op.policy = p->policy;
@@ -419,7 +424,7 @@ after_mark(struct probe *p, struct slu_err *err)
 static int
 next_step(struct probe *p, struct slu_err *err)
 {
-	if (p->op.rc && !p->guess) {
+	if (p->op.rc && p->guess == UINT32_MAX) {
 		*err = p->op.err;
 		return p->op.rc;
 	}
@@ -539,6 +544,7 @@ probe_new(struct relays *rs, struct moving *m, enum probe_step step)
 	p->all = rs;
 	p->m = m;
 	p->step = step;
+	p->guess = UINT32_MAX;
 	pthread_mutex_lock(&rs->mtx);
 	p->path = m->path;
 	p->wide = m->wide;
