@@ -83,7 +83,7 @@ struct left {
 	char names[];
 };
 
-/* Without memory it waits until somebody moves the queue again. */
+/* Without memory it waits until somebody uses or moves the queue. */
 void
 broker_note_left(struct broker *b, uint32_t lane, struct slice space, struct slice queue)
 {
@@ -105,7 +105,8 @@ broker_finish_left(struct broker *b)
 	LIST_EACH(each, &b->left) {
 		const struct left *const l = CONTAINER(each, struct left, node);
 
-		on_stuck(b, l->space, l->queue, l->lane);
+		if (l->lane < broker_shards(b)) /* its shard was opened whole */
+			on_stuck(b, l->space, l->queue, l->lane);
 	}
 	broker_forget_left(b);
 }

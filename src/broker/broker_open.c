@@ -305,8 +305,7 @@ broker_routes_new(struct broker *b, struct shardmap *map, const struct broker_sh
 		rc = slu_fail(err, SLU_ECLOSED, "stopping");
 	if (!rc)
 		rc = open_shards(b, shards, n, NULL, err);
-	if (!rc)
-		broker_finish_left(b);
+	broker_finish_left(b); /* also of those that were opened before another failed */
 	pthread_mutex_unlock(&b->stop);
 	if (!rc)
 		return routes_new(b, map, out, err);
