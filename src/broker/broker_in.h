@@ -37,7 +37,7 @@ struct broker {
 	struct relays *relays;
 	struct mender *mender;
 	struct list left; /* struct left: of whoever opens */
-	bool named; /* there is, or will be, a map: what is opened is shown by its name */
+	bool named;       /* there is, or will be, a map: what is opened is shown by its name */
 
 	/* Shared: written by open and reroute, in this order; what is below `open` stays. */
 	struct shard *lanes[BROKER_SHARDS_MAX];

@@ -28,7 +28,8 @@
  *      whose ordering key has messages here that are not dead: if its payload is in a file that
  *      another engine keeps, that is SLU_EBUSY with the limit "move". Each put that was dealt
  *      with is `taken`; if one was not, rc is SLU_EMOVED, op->elsewhere says where it
- *      belongs, and those that are taken are done.
+ *      belongs, and those that are taken are done. An enqueue that only asks (op->known) takes
+ *      those whose idempotency key is known and no other, wherever the queue lives.
  *  V3  So a key has messages on one shard at a time: its line goes on where it is, until
  *      it is empty or has been moved whole.
  *  V4  An item (ack, nack, ...) that is not here is SLU_ENOTFOUND, as ever. Puts and items
