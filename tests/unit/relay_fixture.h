@@ -1,8 +1,8 @@
 /*
- * relay_fixture.h - a broker without threads, with two shards between which queues move.
+ * relay_fixture.h - a broker without threads, with two shards between which queues move, or three.
  *
  * Queue "q" lives on "old" by the first map, and on "new" by the second, which knows of the
- * old one. "other" lives on "new" by both.
+ * old one. "other" lives on "new" by both. No map has a queue on "third", but marks may.
  */
 #ifndef TESTS_RELAY_FIXTURE_H
 #define TESTS_RELAY_FIXTURE_H
@@ -17,6 +17,8 @@
 enum {
 	OLD, /* lanes */
 	NEW,
+	THIRD,
+	SHARDS,
 	ROWS = 10
 };
 
@@ -32,6 +34,12 @@ struct call {
 
 static struct fakeclock fake;
 static struct broker *b;
+static struct broker_shard_conf shards[SHARDS] = {
+	{ .name = "old", .engine = &engine_memory },
+	{ .name = "new", .engine = &engine_memory },
+	{ .name = "third", .engine = &engine_memory },
+};
+static unsigned n_shards = 2;
 
 static inline void
 on_done(struct op *op)
@@ -63,10 +71,10 @@ lives_on(const char *shard)
 static inline struct shardmap *
 map_of(uint64_t version, const char *now, const char *before)
 {
-	static const char *const names[] = { "old", "new" };
+	static const char *const names[SHARDS] = { "old", "new", "third" };
 	const struct shardmap_conf conf = {
 		.shards = names,
-		.n_shards = COUNT(names),
+		.n_shards = n_shards,
 		.now = lives_on(now),
 		.before = before ? lives_on(before) : NULL,
 		.version = version,
@@ -77,17 +85,12 @@ map_of(uint64_t version, const char *now, const char *before)
 	return m;
 }
 
-static const struct broker_shard_conf two_shards[] = {
-	{ .name = "old", .engine = &engine_memory },
-	{ .name = "new", .engine = &engine_memory },
-};
-
 static inline void
 start(void)
 {
 	const struct broker_conf conf = {
-		.shards = two_shards,
-		.n_shards = COUNT(two_shards),
+		.shards = shards,
+		.n_shards = n_shards,
 		.map = map_of(1, "old", NULL),
 		.clock = &fake.clock,
 		.by_hand = true,
@@ -103,7 +106,7 @@ reroute(uint64_t version, const char *now, const char *before)
 {
 	struct routes *r;
 
-	CHECK_EQ(0, broker_routes_new(b, map_of(version, now, before), two_shards, 2, &r, NULL));
+	CHECK_EQ(0, broker_routes_new(b, map_of(version, now, before), shards, n_shards, &r, NULL));
 	broker_routes_use(b, r);
 }
 
@@ -245,6 +248,19 @@ move_step(struct call *c, uint32_t lane, enum move_step step, uint64_t batch)
 	c->op.move.step = step;
 	c->op.move.batch = batch;
 	return run_at(c, lane);
+}
+
+/* The mark of q there, as somebody else would set it. */
+static inline int
+mark_by_hand(uint32_t lane, uint64_t epoch, const char *shard)
+{
+	struct call c;
+
+	call(&c, OP_MOVE, "q");
+	c.op.move.step = MOVE_MARK;
+	c.op.epoch = epoch;
+	c.op.lives = shard;
+	return run_at(&c, lane);
 }
 
 static inline const char *

@@ -4,9 +4,25 @@
  */
 #include "mover_fixture.h"
 
+#include "core/policy.h"
+#include "hooked.h"
+
+#include <sched.h>
 #include <stdlib.h>
 
 /* ---- Marks ---- */
+
+static void
+mark_at(uint32_t lane, uint64_t epoch, const char *lives)
+{
+	struct call c;
+
+	call(&c, OP_MOVE);
+	c.op.move.step = MOVE_MARK;
+	c.op.epoch = epoch;
+	c.op.lives = lives;
+	CHECK_EQ(0, run_at(&c, lane));
+}
 
 /* V1, Z2: and not from where it is carried. */
 TEST(a_queue_is_sent_elsewhere_from_where_it_lives)
@@ -56,22 +72,122 @@ TEST(a_shard_to_which_a_queue_was_sent_by_hand_is_not_forgotten)
 	broker_close(b);
 }
 
+/* ---- The policy ---- */
+
+static void
+start_hooked(bool (*f)(struct engine *e, uint32_t lane, struct op *op, slu_time now))
+{
+	const struct engine_ops *const all = engine_hooked();
+
+	hook = f;
+	start_all((const struct engine_ops *const[]){ all, all, all }, SHARDS);
+}
+
+static struct call *
+with_policy(struct call *c, uint16_t max_attempts)
+{
+	call(c, OP_POLICY_SET);
+	c->op.policy = policy_default;
+	c->op.policy.max_attempts = max_attempts;
+	return c;
+}
+
+static uint16_t
+attempts_at(uint32_t lane)
+{
+	struct call c;
+
+	CHECK_EQ(0, run_at(call(&c, OP_POLICY_GET), lane));
+	return c.op.policy.max_attempts;
+}
+
+/* Somebody else, just before the mark of the shard where it lives stands. */
+static bool
+set_before_mark(struct engine *e, uint32_t lane, struct op *op, slu_time now)
+{
+	struct call c;
+
+	if (lane == A && op->verb == OP_MOVE && op->move.step == MOVE_MARK)
+		hooked_first(e, &with_policy(&c, 7)->op, now);
+	return false;
+}
+
+/* Z2 */
+TEST(a_policy_that_is_set_while_its_queue_is_sent_comes_along)
+{
+	struct call c;
+
+	start_hooked(set_before_mark);
+	mark_at(A, (1ull << MOVE_EPOCH_BITS) + 1, "");
+	CHECK_EQ(0, run_at(with_policy(&c, 3), A));
+	CHECK_EQ(0, run_at(with_policy(&c, 9), B)); /* of an earlier stay */
+	move("a", "b", (struct move_ask){ 0 });
+	CHECK_EQ(7, attempts_at(B));
+	broker_close(b);
+}
+
+/* Somebody else sends it to c, after we have looked where it lives. */
+static bool
+mark_before_get(struct engine *e, uint32_t lane, struct op *op, slu_time now)
+{
+	struct call c;
+
+	if (lane != A || op->verb != OP_POLICY_GET)
+		return false;
+	call(&c, OP_MOVE);
+	c.op.move.step = MOVE_MARK;
+	c.op.epoch = (1ull << MOVE_EPOCH_BITS) + 1;
+	c.op.lives = "c";
+	hooked_first(e, &c.op, now);
+	return false;
+}
+
+TEST(the_policy_of_a_queue_that_has_just_been_sent_elsewhere_is_not_copied)
+{
+	const struct move_ask ask = { .from = "a", .to = "b", .space = SLICE("ns"), .queue = SLICE("q") };
+	struct move_told told;
+	struct slu_err err;
+	struct call c;
+
+	start_hooked(mark_before_get);
+	CHECK_EQ(0, run(with_policy(&c, 3)));
+	CHECK_EQ(SLU_ECONFLICT, mover_move(b, &ask, &told, &err));
+	CHECK_STR("queue q of ns has just been sent somewhere: run this again", err.text);
+	CHECK_EQ(policy_default.max_attempts, attempts_at(B));
+	broker_close(b);
+}
+
+/* By the map it may have been there all the time, and no mark says otherwise. */
+TEST(a_policy_of_where_the_map_has_the_queue_is_not_replaced_without_a_mark)
+{
+	struct call c;
+
+	start_hooked(NULL);
+	CHECK_EQ(0, run_at(with_policy(&c, 3), A)); /* where the map has it */
+	CHECK_EQ(0, run_at(with_policy(&c, 9), B));
+	move("b", "a", (struct move_ask){ 0 });
+	CHECK_EQ(3, attempts_at(A));
+	move("a", "b", (struct move_ask){ 0 }); /* marks say that it lived on a */
+	CHECK_EQ(3, attempts_at(B));
+	broker_close(b);
+}
+
 /* ---- Batches that were left ---- */
 
-/* What somebody set aside on A before it died. */
+/* What somebody set aside before it died. */
 struct left {
 	struct call c;
 	struct op_row rows[10];
 };
 
 static void
-set_aside(struct left *l)
+set_aside(struct left *l, uint32_t lane)
 {
 	call(&l->c, OP_MOVE);
 	l->c.op.move.step = MOVE_TAKE;
 	l->c.op.rows = l->rows;
 	l->c.op.max_rows = COUNT(l->rows);
-	CHECK_EQ(0, run_at(&l->c, A));
+	CHECK_EQ(0, run_at(&l->c, lane));
 	CHECK(l->c.op.n_rows > 0);
 	op_unpin(&l->c.op);
 }
@@ -108,7 +224,7 @@ TEST(a_batch_that_was_left_is_finished_by_the_next)
 		start(&engine_memory, &engine_memory);
 		push_mixed(20);
 		move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 }); /* sets the marks */
-		set_aside(&left);
+		set_aside(&left, A);
 		if (given)
 			CHECK_EQ(0, hand_over(&left, B));
 		CHECK(move("a", "b", (struct move_ask){ 0 }).done);
@@ -117,16 +233,55 @@ TEST(a_batch_that_was_left_is_finished_by_the_next)
 	}
 }
 
+/* Nobody uses the queue. */
 static void
-mark_at(uint32_t lane, uint64_t epoch, const char *lives)
+await_finish(uint32_t lane)
 {
-	struct call c;
+	while (look_at(lane).batch)
+		(void)sched_yield();
+}
 
-	call(&c, OP_MOVE);
-	c.op.move.step = MOVE_MARK;
-	c.op.epoch = epoch;
-	c.op.lives = lives;
-	CHECK_EQ(0, run_at(&c, lane));
+/* A process that died left it in its own store, which the next one opens. */
+TEST_LIMIT(a_batch_that_was_left_is_finished_when_its_shard_is_opened_again, 30)
+{
+	struct left left;
+	uint64_t there;
+
+	start(&engine_log, &engine_log);
+	push_mixed(20);
+	move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 });
+	there = messages_at(B);
+	set_aside(&left, A);
+	broker_close(b);
+	start(&engine_log, &engine_log);
+	await_finish(A);
+	CHECK(messages_at(B) > there);
+	CHECK_EQ(20, messages_at(A) + messages_at(B));
+	broker_close(b);
+}
+
+/* Of one queue, for it was sent on: one goes back, for it was for a shard where the queue lives no
+ * more. */
+TEST_LIMIT(batches_that_were_left_on_two_shards_are_both_finished, 30)
+{
+	static const struct engine_ops *const logs[] = { &engine_log, &engine_log, &engine_log };
+	struct left left;
+	uint64_t there;
+
+	start_all(logs, SHARDS);
+	push_mixed(30);
+	move("a", "b", (struct move_ask){ .batch = 15, .budget = 1 });
+	set_aside(&left, A);
+	move("b", "c", (struct move_ask){ .batch = 1, .budget = 1 });
+	there = messages_at(C);
+	set_aside(&left, B);
+	broker_close(b);
+	start_all(logs, SHARDS);
+	await_finish(A);
+	await_finish(B);
+	CHECK(messages_at(C) > there);
+	CHECK_EQ(30, messages_at(A) + messages_at(B) + messages_at(C));
+	broker_close(b);
 }
 
 /* All that can be had there, which is acked. */
@@ -163,7 +318,7 @@ TEST(a_batch_that_one_shard_has_is_not_given_to_another)
 		start_three();
 		push_mixed(20);
 		move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 });
-		set_aside(&left);
+		set_aside(&left, A);
 		if (given)
 			CHECK_EQ(0, hand_over(&left, B));
 		told = move("b", "c", (struct move_ask){ 0 });
@@ -190,7 +345,7 @@ TEST(a_batch_that_was_refused_goes_back_and_comes_as_another)
 	start(&engine_memory, &engine_memory);
 	push_mixed(20);
 	move("a", "b", (struct move_ask){ .batch = 1, .budget = 1 });
-	set_aside(&left);
+	set_aside(&left, A);
 	call(&c, OP_MOVE);
 	c.op.move = (struct op_move){ .step = MOVE_REFUSE, .peer = "a", .batch = left.c.op.move.batch };
 	CHECK_EQ(0, run_at(&c, B));

@@ -114,18 +114,6 @@ TEST(a_node_with_an_old_map_cannot_split_a_queue)
 	end();
 }
 
-static int
-mark_by_hand(uint32_t lane, uint64_t epoch, const char *shard)
-{
-	struct call c;
-
-	call(&c, OP_MOVE, "q");
-	c.op.move.step = MOVE_MARK;
-	c.op.epoch = epoch;
-	c.op.lives = shard;
-	return run_at(&c, lane);
-}
-
 TEST(a_mark_that_was_set_by_hand_is_followed_though_the_map_says_otherwise)
 {
 	struct call c;
@@ -736,8 +724,8 @@ try(struct call *c)
 TORTURE(without_memory_an_op_is_refused_and_nothing_is_lost)
 {
 	struct broker_conf conf = {
-		.shards = two_shards,
-		.n_shards = COUNT(two_shards),
+		.shards = shards,
+		.n_shards = n_shards,
 		.map = try_map(),
 		.clock = &fake.clock,
 		.by_hand = true,
