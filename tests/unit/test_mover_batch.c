@@ -360,6 +360,72 @@ TEST(a_batch_that_was_refused_goes_back_and_comes_as_another)
 	broker_close(b);
 }
 
+static bool sent; /* back, by the mover whom the next one disturbs */
+
+/* Somebody who still carries it the other way, just before the queue is sent back. */
+static bool
+take_before_mark(struct engine *e, uint32_t lane, struct op *op, slu_time now)
+{
+	struct call c;
+
+	if (lane != B || op->verb != OP_MOVE || op->move.step != MOVE_MARK || !sent)
+		return false;
+	call(&c, OP_MOVE);
+	c.op.move.step = MOVE_TAKE;
+	c.op.engine = e;
+	hooked_first(e, &c.op, now);
+	CHECK(c.op.move.batch != 0);
+	op_unpin(&c.op);
+	return false;
+}
+
+/* Z4: nobody else would see it, for the queue lives there again. */
+TEST(a_batch_that_was_begun_before_the_queue_came_back_goes_back)
+{
+	start_hooked(take_before_mark);
+	for (int i = 0; i < 5; i++)
+		push(NULL, 5, "x");
+	move("a", "b", (struct move_ask){ 0 });
+	move("b", "a", (struct move_ask){ .batch = 1, .budget = 1 });
+	sent = true;
+	move("a", "b", (struct move_ask){ 0 });
+	CHECK_EQ(0, look_at(B).batch);
+	CHECK_EQ(5, messages_at(B));
+	broker_close(b);
+}
+
+/* After the first page of a batch its queue is sent elsewhere. */
+static bool
+mark_before_page(struct engine *e, uint32_t lane, struct op *op, slu_time now)
+{
+	struct call c;
+
+	if (lane != A || op->verb != OP_MOVE || op->move.step != MOVE_TAKE || !op->cursor)
+		return false;
+	call(&c, OP_MOVE);
+	c.op.move.step = MOVE_MARK;
+	c.op.epoch = 2ull << MOVE_EPOCH_BITS;
+	c.op.lives = "c";
+	hooked_first(e, &c.op, now);
+	return false;
+}
+
+/* Z4 */
+TEST(a_batch_that_was_read_in_part_goes_back_when_its_queue_is_sent_elsewhere)
+{
+	const struct move_ask ask = { .from = "a", .to = "b", .space = SLICE("ns"), .queue = SLICE("q") };
+	struct move_told told;
+	struct slu_err err;
+
+	start_hooked(mark_before_page);
+	for (int i = 0; i < MOVER_BATCH + 1; i++)
+		push("k", 5, "x"); /* all of a key go together */
+	CHECK_EQ(SLU_EMOVED, mover_move(b, &ask, &told, &err));
+	CHECK_EQ(0, look_at(A).batch);
+	CHECK_EQ(MOVER_BATCH + 1, messages_at(A));
+	broker_close(b);
+}
+
 /* ---- Tokens: V9 ---- */
 
 static uint64_t
