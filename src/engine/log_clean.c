@@ -23,7 +23,8 @@
  *  C6  A payload that has a file stays there: only the record that names it moves.
  *  C7  When the disk is full and the reserve is being used up, the oldest segment is cleaned
  *      as soon as that gives room, and there is room for it: its copies, each with its
- *      RESTORE, are likely to need three quarters of a segment at most.
+ *      RESTORE, are likely to need three quarters of a segment at most. Once all of them were
+ *      cleaned so it is not done again before less lives: it would go round for ever.
  *  C8  A message that is set aside and was moved stands behind the record that says so. So
  *      that is written anew, too, before the segment goes. If the batch is dropped before:
  *      that names its messages itself. The same goes for lock keys.
@@ -337,6 +338,8 @@ is_worth_it(struct log_engine *l, uint32_t oldest, uint32_t messages)
 	if (!wal_is_short(l->wal))
 		return false;
 	wal_stats(l->wal, &stats);
+	if (l->clean.tried >= stats.segments && stats.live >= l->clean.least)
+		return false;
 	copies += copies * messages / (stats.live + 1) * RESTORE;
 	return copies <= size / 4 * 3 && copies <= (stats.spares + 1) * size - stats.end;
 }
@@ -353,6 +356,21 @@ is_due(struct log_engine *l)
 			  is_worth_it(l, oldest, size.messages));
 }
 
+/* C7 */
+static void
+count_tries(struct log_engine *l)
+{
+	struct log_clean *c = &l->clean;
+	struct wal_stats stats;
+
+	wal_stats(l->wal, &stats);
+	if (c->tried == 0 || stats.live < c->least) {
+		c->tried = 0;
+		c->least = stats.live;
+	}
+	c->tried = wal_is_short(l->wal) ? c->tried + 1 : 0;
+}
+
 static bool
 begin(struct log_engine *l, struct slu_err *err)
 {
@@ -362,6 +380,7 @@ begin(struct log_engine *l, struct slu_err *err)
 		return true;
 	if (!is_due(l))
 		return false;
+	count_tries(l);
 	c->segment = wal_oldest(l->wal);
 	c->read = false;
 	if (wal_cursor_open(&c->cursor, l->wal, c->segment, err)) {

@@ -35,6 +35,8 @@ struct log_clean {
 	bool again;       /* there is more to do as soon as possible */
 	bool blocked;     /* it had no room or memory: try with the next run */
 	bool damaged;     /* it met a record that cannot be read: no more cleaning */
+	uint32_t tried;   /* C7: segments since then, and: */
+	uint64_t least;   /* what lived when the first of them was begun */
 	uint64_t kept;    /* mean size of a remembered key's record */
 	uint64_t slice;   /* bytes that this run's has copied */
 	uint64_t copied;  /* since open */
