@@ -143,10 +143,22 @@ consider_former(const struct move *mv, struct former *f, uint32_t lane, const st
 	f->lane = m->lives[0] ? broker_lane_on(mv->b, m->lives, mv->space, mv->queue) : lane;
 }
 
+/* By the map, and for all that this node knows, it has never been on another shard. */
+static bool
+is_alone(const struct move *mv)
+{
+	struct broker_place places[SUPPLIED_MAX];
+	unsigned n;
+
+	return broker_places(mv->b, NULL, mv->space, mv->queue, places, &n, NULL) == 0 && n == 1;
+}
+
 static int
 find_former(const struct move *mv, const struct home *h, struct former *f, struct slu_err *err)
 {
-	*f = (struct former){ .lane = h->lane, .sure = h->marked };
+	const bool sure = h->marked || (h->lane != mv->to_lane && is_alone(mv));
+
+	*f = (struct former){ .lane = h->lane, .sure = sure };
 	if (!h->marked) {
 		f->lane = h->lane == mv->to_lane ? mv->from_lane : h->lane;
 		consider_former(mv, f, h->lane, &h->at);
@@ -212,7 +224,7 @@ follow_policy(const struct move *mv, const struct former *f, struct slu_err *err
 	if (rc || policy_is_same(&is, &f->policy))
 		return rc;
 	rc = policy_of(mv, mv->to_lane, &now, err);
-	return rc || !policy_is_same(&now, &f->policy) ? rc : set_policy(mv, &is, err);
+	return rc || !policy_follows(&now, &f->policy, &is) ? rc : set_policy(mv, &now, err);
 }
 
 /* ---- Marks ---- */

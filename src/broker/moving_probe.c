@@ -258,10 +258,9 @@ after_newer(struct probe *p)
 static int
 after_copied(struct probe *p)
 {
-	if (!policy_is_same(&p->op.policy, &p->policy))
+	if (!policy_follows(&p->op.policy, &p->policy, &p->newer))
 		return -1;
 	p->step = PROBE_RENEW;
-	p->op.policy = p->newer;
 	return ask(p, OP_POLICY_SET, 0);
 }
 

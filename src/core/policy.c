@@ -65,3 +65,17 @@ policy_replaces(const struct policy *former, const struct policy *own, bool sure
 {
 	return !policy_is_same(former, own) && (sure || !policy_is_same(former, &policy_default));
 }
+
+bool
+policy_follows(struct policy *now, const struct policy *was, const struct policy *is)
+{
+	struct policy next = *is, rest = *now;
+
+	rest.paused = was->paused;
+	if (now->paused != was->paused)
+		next.paused = now->paused;
+	if (!policy_is_same(&rest, was) || policy_is_same(&next, now))
+		return false;
+	*now = next;
+	return true;
+}

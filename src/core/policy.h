@@ -42,6 +42,11 @@ bool policy_is_same(const struct policy *a, const struct policy *b);
  * the queue lived there; else a default says nothing. */
 bool policy_replaces(const struct policy *former, const struct policy *own, bool sure);
 
+/* It was copied as `was`, and is `is` by now where it was copied from. True: the copy, which is
+ * *now, has to follow, and *now says to what. One that was set there meanwhile is newer; but to
+ * pause changes one knob, and leaves the others to follow. */
+bool policy_follows(struct policy *now, const struct policy *was, const struct policy *is);
+
 /* SLU_EINVAL, and in err which knob is out of range. SLU_BACKOFF_FUNCTION is: it
  * cannot be written down. */
 int policy_check(const struct policy *p, struct slu_err *err);
