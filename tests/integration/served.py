@@ -125,10 +125,11 @@ class Server:
     def connect(self):
         return http.client.HTTPConnection(*self.address, timeout=START)
 
-    def close(self):
-        if getattr(self.local, "connection", None):
-            self.local.connection.close()
-            self.local.connection = None
+    def close(self, local=None):
+        local = local or self.local
+        if getattr(local, "connection", None):
+            local.connection.close()
+            local.connection = None
 
     def call(self, method, path, body=None, headers=None, **params):
         """One request on this thread's connection."""
@@ -136,17 +137,18 @@ class Server:
             path += "?" + urllib.parse.urlencode(params)
         if body is not None and not isinstance(body, (str, bytes)):
             body = json.dumps(body)
-        if not getattr(self.local, "connection", None):
-            self.local.connection = self.connect()
+        local = self.local  # whoever restarts the server makes another
+        if not getattr(local, "connection", None):
+            local.connection = self.connect()
         try:
-            self.local.connection.request(method, path, body, headers or {})
-            response = self.local.connection.getresponse()
+            local.connection.request(method, path, body, headers or {})
+            response = local.connection.getresponse()
             answer = Answer(response)
             if not response.isclosed():
-                self.close()
+                self.close(local)
             return answer
         except (OSError, http.client.HTTPException):
-            self.close()
+            self.close(local)
             raise
 
     def get(self, path, **params):
