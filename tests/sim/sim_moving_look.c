@@ -110,6 +110,8 @@ take_over(struct world *w, const struct op_row *row, struct model_msg *x, unsign
 	x->doubt &= (taken ? DOUBT_OUT : 0) | (adopt ? 0 : DOUBT_POWER | DOUBT_FRESH);
 	if (ended && !adopt)
 		x->doubt |= DOUBT_FRESH;
+	if (ended && taken) /* a mover ended the lease; or it was given, handed out and has died there */
+		x->doubt |= DOUBT_OUT | DOUBT_STATE;
 }
 
 /* ---- All rows ---- */
