@@ -304,20 +304,6 @@ put_carry_out(struct clerk *k, struct op_put *put, struct change *c, struct slu_
 	return 0;
 }
 
-/* Its call was refused before, perhaps by another shard: what that found counts no more. */
-static void
-forget_try(struct op_put *put)
-{
-	if (put->own_id)
-		put->m.id = put->own_id;
-	if (put->undated)
-		put->m.due = 0;
-	put->own_id = 0;
-	put->undated = put->m.due == 0;
-	put->existed = false;
-	put->m.number = 0;
-}
-
 /* m.number says whether it was accepted. */
 static int
 put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
@@ -325,7 +311,7 @@ put_one(struct clerk *k, struct op *op, struct op_put *put, struct slu_err *err)
 	struct change c;
 	int rc;
 
-	forget_try(put);
+	op_begin_put(put);
 	rc = message_check(&put->m, err);
 	if (rc)
 		return rc;
@@ -487,8 +473,6 @@ run_enqueue(struct clerk *k, struct op *op)
 		return;
 	}
 	for (uint32_t i = 0; i < op->n_puts; i++) {
-		if (!op->puts[i].taken)
-			op->puts[i].m.number = 0; /* it may have been refused before */
 		rc = op->puts[i].taken ? 0 : put_one(k, op, &op->puts[i], &err);
 		if (!rc || rc == SLU_EMOVED)
 			continue;

@@ -84,6 +84,19 @@ op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue
 }
 
 void
+op_begin_put(struct op_put *put)
+{
+	if (put->own_id)
+		put->m.id = put->own_id;
+	if (put->undated)
+		put->m.due = 0;
+	put->own_id = 0;
+	put->undated = put->m.due == 0;
+	put->existed = false;
+	put->m.number = 0;
+}
+
+void
 op_watch(struct op *op, uint64_t head)
 {
 	if (head == op->id)

@@ -454,6 +454,10 @@ const char *op_verb_name(enum op_verb verb); /* "enqueue" */
 /* Whoever does not get the answer of such an op cannot take it for refused. */
 bool op_changes(enum op_verb verb);
 
+/* For engines: a put is looked at. Its call may have been refused before, perhaps by another
+ * shard: what that found counts no more. */
+void op_begin_put(struct op_put *put);
+
 /* For engines: answer a WATCH; head: the first ready message, or 0. */
 void op_watch(struct op *op, uint64_t head);
 

@@ -185,6 +185,7 @@ plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 
 		if (op->puts[i].taken)
 			continue;
+		op_begin_put(&op->puts[i]);
 		m->space = m->space.n ? m->space : op->space;
 		m->queue = m->queue.n ? m->queue : op->queue;
 		op->failed = i;
