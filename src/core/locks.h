@@ -154,8 +154,8 @@ int locks_release(struct locks *l, const struct lock_ref *ref, struct lock_end e
 		  slu_time now, struct lock_change *out, enum lock_why *why);
 
 /* A document as it was committed on another shard. There is no change (out->next NULL) when the
- * key is leased, has a higher version, or the same and one of that name; what it has of a lower
- * one goes. Put its place into next. SLU_ETOOBIG. */
+ * key is leased, has a state of a higher version, or of the same and one of that name; what it has
+ * of a lower one goes. Put its place into next. SLU_ETOOBIG. */
 struct lock_gift {
 	struct slice space, key;
 	uint64_t id; /* of the message, if it is that one's state */

@@ -29,14 +29,16 @@
  *      another engine keeps, that is SLU_EBUSY with the limit "move". Each put that was dealt
  *      with is `taken`; if one was not, rc is SLU_EMOVED, op->elsewhere says where it
  *      belongs, and those that are taken are done. An enqueue that only asks (op->known) takes
- *      those whose idempotency key is known and no other, wherever the queue lives.
+ *      those whose idempotency key is known and no other, wherever the queue lives, and is
+ *      charged no rate.
  *  V3  So a key has messages on one shard at a time: its line goes on where it is, until
  *      it is empty or has been moved whole.
  *  V4  An item (ack, nack, ...) that is not here is SLU_ENOTFOUND, as ever. Puts and items
  *      that are `taken` when the op comes are not for this shard: they are left alone.
  *  V5  Whatever else finds nothing here (claim, peek, get, result, a list of keys) has
  *      op->elsewhere set, too: its maker asks there. A lock verb on a key that has neither state
- *      nor lease here is SLU_EMOVED, and says where.
+ *      nor lease here is SLU_EMOVED, and says where. So is one that has a token for the state of a
+ *      message that is set aside: whoever holds that got it elsewhere.
  *      A redrive of a keyed dead letter whose key has no messages here, or is set aside,
  *      is SLU_ECONFLICT: it has to be moved first. So it is where the queue lives, as long as
  *      former shards may have some (op->formers).
@@ -67,7 +69,8 @@
  *      priorities, attempts, states stay; numbers are new and rise in the order given, and
  *      what was due there is due here, whatever the clocks say. A
  *      message that is there already (by its id) is left as it is. So is a lock key that is
- *      leased there, or whose version is as high.
+ *      leased there, or has a state whose version is as high. If one of them is set aside there,
+ *      and may be gone soon, GIVE is SLU_EBUSY with the limit "move".
  *      REFUSE asks whether a batch has come; if not, it never will: it is SLU_EMOVED from then on.
  *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a
  *      message is given for it again, and a former holder is refused.

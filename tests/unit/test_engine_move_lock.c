@@ -142,6 +142,44 @@ MOVE_CASE(the_highest_version_of_a_lock_key_counts)
 	CHECK_STR("two", get_public(b, "k"));
 }
 
+/* Versions are compared with a state alone: that of one that was removed means nothing. */
+MOVE_CASE(a_lock_key_comes_where_there_is_no_state_whatever_the_version)
+{
+	struct held h = { 0 };
+
+	commit_state(b, "k", "one");
+	commit_state(b, "k", "two");
+	CHECK_EQ(0, acquire(b, &h, "k", "you", 0));
+	CHECK_EQ(0, take_away(b, &h, "k", ""));
+	CHECK_EQ(0, end(b, &h, "k", false));
+	commit_state(a, "k", "theirs");
+	CHECK_EQ(1, move_all(a, b, LOCK_QUEUE, 10));
+	rig_reopen(b);
+	CHECK_STR("theirs", get_public(b, "k"));
+}
+
+/* V8 */
+MOVE_CASE(a_batch_waits_for_a_lock_key_that_is_on_its_way_from_there)
+{
+	uint64_t batch;
+
+	commit_state(a, "k", "one");
+	batch = move_take(a, LOCK_QUEUE, NULL);
+	CHECK_EQ(0, move_give(a, b, LOCK_QUEUE));
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_UNTAKE, batch)); /* somebody's mistake */
+	batch = move_take(b, LOCK_QUEUE, NULL);
+	CHECK(batch);
+	rig_reopen(b);
+	commit_state(a, "k", "two");
+	CHECK(move_take(a, LOCK_QUEUE, NULL));
+	CHECK_EQ(SLU_EBUSY, move_give(a, b, LOCK_QUEUE));
+	CHECK_STR("move", b->op.err.limit);
+	CHECK_STR("one", get_public(b, "k"));
+	CHECK_EQ(0, move_step(b, LOCK_QUEUE, MOVE_UNTAKE, batch));
+	CHECK_EQ(0, move_give(a, b, LOCK_QUEUE));
+	CHECK_STR("two", get_public(b, "k"));
+}
+
 /* Its keys are asked for there, whatever is remembered of them here. */
 MOVE_CASE(a_lock_key_without_a_state_does_not_hold_its_shard)
 {

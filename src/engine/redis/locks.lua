@@ -267,10 +267,12 @@ local function open(q, ask)
 end
 
 -- V5 of engine/move.h: is it to be asked for where its queue lives? Of a key without a state
--- nobody needs to know here what it was.
+-- nobody needs to know here what it was; and who holds a message that is set aside got it elsewhere.
 local function is_moved(q, ask, lock, m)
-	if q.lives == '' or ask.id ~= '' then
-		return q.lives ~= '' and not m
+	if not is_elsewhere(q) then
+		return false
+	elseif ask.id ~= '' then
+		return not m or (ask.token ~= 0 and is_set_aside(q, ask.id))
 	end
 	return not (lock and (has_state(lock) or is_leased(lock)))
 end
@@ -553,7 +555,7 @@ end
 function fates.makes_room(q, key, version)
 	local lock = read_lock(q, 'l:' .. key)
 
-	if lock and (is_held(lock) or (has_state(lock) and lock.v >= version)) then
+	if lock and (is_leased(lock) or (has_state(lock) and lock.v >= version)) then
 		return false
 	elseif lock and has_state(lock) then
 		fates.gone(q, key)

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/le.h"
+#include "base/limit.h"
 #include "engine/redis/piece.h"
 
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 
 enum {
 	ANSWER_FIELDS = 13,
+	LEAVING = -2,    /* of what was given: why nothing was */
 	KEY_HEAD = 18,   /* bytes of a remembered key before its text */
 	HEADER_MAX = 320 /* of what is given, as words */
 };
@@ -370,6 +372,18 @@ take_things(struct redis *r, struct op *op, const redisReply *things)
 	}
 }
 
+static void
+take_given(struct redis *r, struct op *op, int64_t given)
+{
+	if (given == LEAVING)
+		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, SLU_SEC,
+				    "something of this batch is on its way from here");
+	else if (given < 0)
+		redis_refuse(r, op, SLU_EMOVED, slu_err_row(SLU_EMOVED)->text);
+	else
+		op->move.given = (uint64_t)given;
+}
+
 void
 redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
@@ -388,10 +402,7 @@ redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	m->damaged = (uint64_t)redis_int(f[4]);
 	m->remembered = (uint64_t)redis_int(f[5]);
 	m->results = (uint64_t)redis_int(f[6]);
-	if (redis_int(f[10]) < 0)
-		redis_refuse(r, c->op, SLU_EMOVED, slu_err_row(SLU_EMOVED)->text);
-	else
-		m->given = (uint64_t)redis_int(f[10]);
+	take_given(r, c->op, redis_int(f[10]));
 	if (m->step != MOVE_GIVE)
 		m->counter = (uint64_t)redis_int(f[8]);
 	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)

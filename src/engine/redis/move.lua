@@ -416,6 +416,27 @@ local function accept_next(q)
 	return accepts[words()](q, words(), words)
 end
 
+-- Arguments of a thing of each kind, its words among them.
+local sizes = { ['0'] = 4, ['1'] = 2, ['2'] = 2, ['3'] = 5 }
+
+-- V8: is one of the things here, but on its way from here? Nothing is done yet.
+local function is_leaving(q, n)
+	local from, found = at, false
+
+	for _ = 1, q.batch and n or 0 do
+		local kind, id = string.match(arg(), '^(%d) (%d+)')
+
+		if kind == '0' then
+			found = found or is_set_aside(q, id)
+		elseif kind == '3' and has_locks(q) then
+			found = found or call('ZSCORE', q.taken, 'l:' .. ARGV[at + 1])
+		end
+		at = at + sizes[kind] - 1
+	end
+	at = from
+	return found
+end
+
 -- ---- Steps ----
 
 -- What is leased, and what waits behind it.
@@ -507,8 +528,10 @@ function steps.give(q)
 		return {}, 0, -1
 	elseif math.abs(last) >= batch then
 		return {}, 0, 0
-	elseif q.said and (q.lives ~= '' or is_late(q)) then
+	elseif q.said and is_elsewhere(q) then
 		return {}, 0, -1 -- V12
+	elseif is_leaving(q, n) then
+		return {}, 0, -2
 	end
 	for _ = 1, n do
 		given = given + accept_next(q)

@@ -160,6 +160,11 @@ local function is_late(q)
 	return q.said and q.said > 0 and q.said < q.epoch
 end
 
+-- Is some of it on another shard, perhaps?
+local function is_elsewhere(q)
+	return q.lives ~= '' or is_late(q)
+end
+
 -- Priorities that are in use, and of which the caller does not know the key.
 local function unknown_prios(q)
 	local missing = {}
@@ -632,7 +637,7 @@ local function check_puts(queues, puts, limits)
 	for i, q in ipairs(queues) do
 		local rate = q.policy.max_rate > 0 and q.policy.max_rate or limits.rate
 		local burst = q.policy.max_rate > 0 and q.policy.burst or limits.burst
-		local wait = rate > 0 and q.puts > 0 and q.lives == '' and
+		local wait = rate > 0 and q.puts > 0 and q.lives == '' and not limits.known and
 			rate_wait(q, q.puts, rate, burst) or 0
 
 		if wait > 0 then
@@ -647,7 +652,9 @@ local function check_puts(queues, puts, limits)
 		local q = queues[put.queue]
 
 		put.known = put.i and (waiting[put.queue][put.i] or known(q, put.i))
-		if not put.known and call('HEXISTS', q.msg, put.id) == 1 then
+		if limits.known then
+			put.moved = not put.known
+		elseif not put.known and call('HEXISTS', q.msg, put.id) == 1 then
 			put.again = true -- its first answer was lost
 		elseif is_away(q, not put.known and put.k) then
 			return { 'move', i - 1 }
@@ -717,7 +724,7 @@ end
 
 local function enqueue(queues)
 	local said = num()
-	local limits = { depth = num(), rate = num(), burst = num(), idem = num() }
+	local limits = { depth = num(), rate = num(), burst = num(), idem = num(), known = num() == 1 }
 	local n = num()
 	local puts, out = {}, {}
 
@@ -731,7 +738,7 @@ local function enqueue(queues)
 	for _, q in ipairs(queues) do
 		q.puts = q.puts or 0
 	end
-	if was_here(queues, said) then
+	if not limits.known and was_here(queues, said) then -- else it changes nothing
 		return answer_again(queues, puts)
 	end
 	local refused = check_puts(queues, puts, limits)
@@ -976,7 +983,7 @@ function settles.redrive(q, it)
 	if not m or m.s ~= DEAD or is_set_aside(q, it.id) then
 		return { ENOTFOUND }
 	end
-	if is_away(q, m.k) or (m.k and q.lives ~= '' and not has_line(q, m.k)) then
+	if is_away(q, m.k) or (m.k and (q.apart or is_elsewhere(q)) and not has_line(q, m.k)) then
 		return { ECONFLICT }
 	end
 	leave(q, it.id, m)
@@ -1002,8 +1009,9 @@ end
 
 local function items(queues)
 	local q, out = queues[1], {}
-	local t, n = now - num(), num()
+	local t, apart, n = now - num(), num(), num()
 
+	q.apart = apart == 1
 	for i = 1, n do
 		out[i] = settles[verb](q, { id = arg(), token = num(), time = num(), defer = num(),
 			dead = num(), has_text = num(), text = arg() }, t)

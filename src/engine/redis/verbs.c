@@ -42,7 +42,7 @@ enqueue_count(const struct rcall *c)
 
 	for (uint32_t i = 0; i < c->op->n_puts; i++)
 		n += !c->op->puts[i].taken;
-	return 6 + PUT_ARGS * n;
+	return 7 + PUT_ARGS * n;
 }
 
 static uint32_t
@@ -110,6 +110,7 @@ enqueue_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, q ? quota_get(&q->rate) : 0);
 	rwire_number(r->wire, q ? quota_get(&q->burst) : 0);
 	rwire_number(r->wire, r->outer.max_idem);
+	rwire_number(r->wire, c->op->known);
 	rwire_number(r->wire, (int64_t)(enqueue_count(c) / PUT_ARGS));
 	for (uint32_t i = 0; i < c->op->n_puts; i++)
 		if (!c->op->puts[i].taken)
@@ -164,6 +165,7 @@ put_accepted(struct redis *r, struct op_put *put, const redisReply *one)
 	struct message *m = &put->m;
 
 	put->existed = one->elements < 6;
+	put->own_id = put->existed ? m->id : 0;
 	put->max_attempts = (uint16_t)redis_int(one->element[one->elements - 1]);
 	m->id = id_of(one->element[0]);
 	if (put->existed)
@@ -322,7 +324,7 @@ claim_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 static size_t
 items_count(const struct rcall *c)
 {
-	return 2 + (size_t)ITEM_ARGS * (c->to - c->from);
+	return 3 + (size_t)ITEM_ARGS * (c->to - c->from);
 }
 
 static void
@@ -343,10 +345,17 @@ encode_item(struct redis *r, const struct rcall *c, const struct op_item *it)
 }
 
 static void
-items_encode(struct redis *r, const struct rcall *c)
+begin_items(struct redis *r, const struct rcall *c)
 {
 	rwire_number(r->wire, redis_us(r->now - c->op->arrived));
+	rwire_number(r->wire, c->op->formers);
 	rwire_number(r->wire, c->to - c->from);
+}
+
+static void
+items_encode(struct redis *r, const struct rcall *c)
+{
+	begin_items(r, c);
 	for (uint32_t i = c->from; i < c->to; i++)
 		encode_item(r, c, &c->op->items[i]);
 }
@@ -403,8 +412,7 @@ items_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 static void
 return_encode(struct redis *r, const struct rcall *c)
 {
-	rwire_number(r->wire, redis_us(r->now - c->op->arrived));
-	rwire_number(r->wire, c->to - c->from);
+	begin_items(r, c);
 	for (uint32_t i = c->from; i < c->to; i++) {
 		const struct op_item it = { .id = c->op->rows[i].id, .token = c->op->rows[i].token };
 
