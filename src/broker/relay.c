@@ -180,17 +180,8 @@ has_both_keys(const struct op *op)
 static unsigned
 next_recall(struct relay *r, unsigned at)
 {
-	const struct relay_env *const env = &r->all->env;
-
-	for (; at <= r->path.n; at++) {
-		const unsigned i = at % r->path.n; /* where it lives is the last */
-
-		r->recalls = env->shard(env->arg, r->path.lanes[i])->engine->ops->recalls;
-		if (r->recalls)
-			return i;
-	}
-	r->recalls = false;
-	return 1;
+	r->recalls = at <= r->path.n;
+	return r->recalls ? at % r->path.n : 1; /* where it lives is the last */
 }
 
 static unsigned

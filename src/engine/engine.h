@@ -157,7 +157,6 @@ struct engine_ops {
 	const char *name; /* the word users write: `engine: log` */
 	bool durable;     /* what it holds is there after close and open */
 	bool shared;      /* and others may use it at the same time: it is no folder */
-	bool recalls;     /* it knows op->known; others are not asked that */
 
 	int (*open)(struct engine **out, const struct engine_conf *conf,
 		    struct engine_found *found, struct slu_err *err);

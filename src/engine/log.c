@@ -456,7 +456,6 @@ log_is_late(struct engine *e)
 const struct engine_ops engine_log = {
 	.name = "log",
 	.durable = true,
-	.recalls = true,
 	.open = open_engine,
 	.close = close_engine,
 	.run = run,

@@ -389,7 +389,6 @@ memory_locks(struct engine *e)
 
 const struct engine_ops engine_memory = {
 	.name = "memory",
-	.recalls = true,
 	.open = memory_open,
 	.close = memory_close,
 	.run = memory_run,
