@@ -6,6 +6,26 @@
 
 #include "base/id.h"
 
+/* ---- Marks: V1 ---- */
+
+MOVE_CASE(a_shard_is_told_whole_however_long_its_name_is)
+{
+	char name[MOVE_SHARD];
+
+	(void)b;
+	memset(name, 'x', sizeof name - 1);
+	name[sizeof name - 1] = 0;
+	rig_op(&a->op, OP_CLAIM, RIG_SPACE, "q");
+	a->op.epoch = (uint64_t)1 << 52;
+	a->op.above = (uint64_t)1 << 51;
+	a->op.lives = name;
+	a->op.rows = a->rows;
+	a->op.max_rows = 1;
+	CHECK_EQ(0, rig_do(a, &a->op));
+	CHECK_STR(name, a->op.elsewhere);
+	CHECK_STR(name, move_lives(a, "q"));
+}
+
 /* ---- Enqueue: V2 ---- */
 
 static int

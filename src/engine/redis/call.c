@@ -127,7 +127,7 @@ put_notice(struct redis *r)
 static void
 put_queues(struct redis *r, const struct rcall *c)
 {
-	char route[MOVE_SHARD + 24], text[MOVE_SHARD + 48];
+	char route[MOVE_SHARD + 48], text[MOVE_SHARD + 64];
 
 	redis_route(c, route, sizeof route);
 	(void)snprintf(text, sizeof text, "%" PRIu32 "%s", c->n_queues, route);
