@@ -130,7 +130,7 @@ print_plan(const struct migrate *m, const struct outcome *o)
 	       "  leased            %" PRIu64 "%s\n"
 	       "  on %s already  %" PRIu64 "\n"
 	       "nothing was changed\n",
-	       o->leased, m->force && !has_locks(m) ? ": their leases would end" : ": they are waited for",
+	       o->leased, m->force ? ": their leases would end" : ": they are waited for",
 	       m->back ? m->from : m->to, o->there);
 	if (o->damaged)
 		printf("  damaged           %" PRIu64 ": they stay\n", o->damaged);
@@ -228,7 +228,7 @@ cli_admin_migrate_shard(int argc, char **argv)
 		.usage = "admin migrate-shard --command C --from-shard A --to-shard B [options]",
 		.text = "Carry all that a shard has of a queue to another one, while producers and\n"
 			"workers go on: messages in their order, delayed ones, dead letters, idempotency\n"
-			"keys and results. Leased messages are waited for. It can be stopped at any time\n"
+			"keys and results. What is leased is waited for. It can be stopped at any time\n"
 			"and run again. Exits 1 when --verify finds a difference.\n",
 		.examples = "  sluice admin migrate-shard --command mail --from-shard primary --to-shard heavy --dry-run\n"
 			    "  sluice admin migrate-shard --command mail --from-shard primary --to-shard heavy --verify\n"
@@ -243,7 +243,7 @@ cli_admin_migrate_shard(int argc, char **argv)
 		{ "--batch-size", ARG_COUNT, &m.batch, "messages of a batch (1000)" },
 		{ "--dry-run", ARG_FLAG, &m.dry_run, "say what there is, change nothing" },
 		{ "--verify", ARG_FLAG, &m.verify, "look afterwards; exit 1 if it is not right" },
-		{ "--force-expire", ARG_FLAG, &m.force, "end leases: what is in work is delivered again" },
+		{ "--force-expire", ARG_FLAG, &m.force, "end leases: work is delivered again, locks are free" },
 		{ "--rollback", ARG_FLAG, &m.back, "move it back: from B to A" },
 		SESSION_ROWS(&m.s),
 	};

@@ -35,6 +35,7 @@ put_name(struct buf *names, struct slice key)
 struct pick {
 	struct buf names;
 	uint32_t n, rows;
+	uint32_t ended; /* leases */
 	uint64_t bytes;
 };
 
@@ -56,24 +57,58 @@ pick_key(struct clerk *k, struct pick *p, const struct lock *lock)
 			p->bytes += clerk_record_size(k, lock->docs[i].where);
 }
 
+/* SH-75: as by a release that commits nothing. *lock is the key as it is then. */
+static int
+end_lease(struct clerk *k, const struct lock **lock, struct slu_err *err)
+{
+	struct lock_ref ref = { .space = (*lock)->space, .key = (*lock)->key, .token = (*lock)->token };
+	const struct lock *next;
+	struct lock_change c;
+	enum lock_why why;
+	int rc;
+
+	memcpy(ref.txn, (*lock)->txn, LOCK_TXN);
+	rc = locks_release(k->locks, &ref, (struct lock_end){ .commit = false }, k->now, &c, &why);
+	next = c.next;
+	if (rc)
+		return slu_fail(err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
+	if (next) /* else it has just ended */
+		rc = clerk_carry_out_lock(k, &c, err);
+	if (next && !rc)
+		*lock = next;
+	return rc;
+}
+
+static int
+pick_keys(struct clerk *k, const struct op *op, struct pick *p, struct slu_err *err)
+{
+	const struct lock *lock = locks_after(k->locks, op->space, (struct slice){ 0 });
+	int rc = 0;
+
+	for (; lock && !is_full(p, op, lock); lock = locks_after(k->locks, op->space, lock->key)) {
+		if (op->move.force && lock_is_leased(lock) && p->ended++ < op->max_rows)
+			rc = end_lease(k, &lock, err);
+		if (rc)
+			return rc;
+		if (lock_has_state(lock) && !lock_is_leased(lock))
+			pick_key(k, p, lock);
+	}
+	return p->names.failed ? slu_fail(err, SLU_ENOMEM, "no memory for a batch") : 0;
+}
+
 int
 clerk_take_locks(struct clerk *k, const struct op *op, uint32_t queue, struct slu_err *err)
 {
 	struct change_move say = { .what = BATCH_LOCKS, .space = op->space };
-	const struct lock *lock = locks_after(k->locks, op->space, (struct slice){ 0 });
 	struct pick p = { 0 };
 	struct change c;
-	int rc = 0;
+	int rc;
 
 	buf_init(&p.names, SIZE_MAX);
-	for (; lock && !is_full(&p, op, lock); lock = locks_after(k->locks, op->space, lock->key))
-		if (lock_has_state(lock) && !lock_is_leased(lock))
-			pick_key(k, &p, lock);
+	rc = pick_keys(k, op, &p, err);
 	say.names = buf_slice(&p.names);
 	say.n = p.n;
-	if (p.names.failed)
-		rc = slu_fail(err, SLU_ENOMEM, "no memory for a batch");
-	else if (p.n)
+	if (!rc && p.n)
 		rc = ledger_take(k->ledger, queue, &say, k->now, &c);
 	if (!rc && p.n)
 		rc = clerk_carry_out(k, &c, say.names, err);

@@ -142,7 +142,8 @@ struct op_move {
 	char peer[MOVE_SHARD]; /* GIVE, REFUSE: the giver */
 	uint64_t batch;        /* GIVE, DROP, UNTAKE, REFUSE; answer of TAKE and LOOK, 0: none */
 	uint64_t counter;      /* GIVE; answer of TAKE */
-	bool force;            /* TAKE: what is leased goes back first, as by a return */
+	bool force;            /* TAKE: leases end first, as by a return; those of lock keys as by a
+				* release that commits nothing. No more than max_rows at a time */
 
 	/* Answer of all. */
 	uint64_t epoch; /* the mark */

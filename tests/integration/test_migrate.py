@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import served
-from locked import commit, public
+from locked import acquire, commit, public
 from redis import Redis
 from served import SLUICED, texts, until
 
@@ -196,6 +196,23 @@ def test_what_is_leased_is_waited_for_or_taken_away(tmp_path, shards):
         node.migrate("q", "disk", "red", "--rollback", "--force-expire")
         assert node.settle("/ack", held).status in (404, 409)
         assert texts([node.take()]) == texts([held])
+
+
+@pytest.mark.parametrize("source,target", [("red", "blue"), ("disk", "red"), ("fast", "disk")])
+def test_a_lock_key_that_is_held_is_taken_away(tmp_path, shards, source, target):
+    """SH-75: as if its holder had released it without committing."""
+    with Node(tmp_path, mapped(shards, ".locks", source)) as node:
+        node.namespace = "one"
+        commit(node, "k", {"n": 1})
+        held = acquire(node, "k")
+        assert held.update({"n": 2}).status == 200
+        plan = node.says(".locks", source, target, "--dry-run", "--force-expire")
+        assert re.search(r"^  leased +1: their leases would end$", plan, re.M)
+        done = node.migrate(".locks", source, target, "--force-expire", "--verify")
+        assert done["moved"] == 1 and done["verified"]
+        assert (held.keepalive().status, held.update({"n": 3}).status) == (403, 403)
+        assert public(node, "k").body == {"n": 1}
+        assert acquire(node, "k").token > held.token
 
 
 def test_an_old_shard_drains_by_itself_when_the_map_changes(tmp_path, shards):

@@ -142,6 +142,67 @@ MOVE_CASE(the_highest_version_of_a_lock_key_counts)
 	CHECK_STR("two", get_public(b, "k"));
 }
 
+/* SH-75: whoever had it is refused, here and there, and what was staged is gone. */
+static void
+check_refused(struct rig *r, struct held *h)
+{
+	CHECK_EQ(SLU_ELEASE, keepalive(r, h, "k", SLU_MIN));
+	CHECK_EQ(SLU_ELEASE, put(r, h, "k", "late"));
+	CHECK_EQ(0, end(r, h, "k", false)); /* K6 */
+	CHECK_EQ(LOCK_NONE, h->op.lock.why);
+	CHECK_STR("one", get_public(r, "k"));
+}
+
+MOVE_CASE(force_ends_the_leases_of_lock_keys)
+{
+	struct held h = { 0 }, none = { 0 }, other = { 0 };
+	uint64_t batch;
+
+	commit_state(a, "k", "one");
+	CHECK_EQ(0, acquire(a, &none, "none", "me", 0));
+	CHECK_EQ(0, acquire(a, &h, "k", "me", 0));
+	CHECK_EQ(0, put(a, &h, "k", "staged"));
+	move_mark(a, LOCK_QUEUE, MOVE_EPOCH, "b");
+	CHECK_EQ(0, move_take(a, LOCK_QUEUE, NULL));
+	CHECK_EQ(2, a->op.move.leased);
+	rig_woken(a);
+	batch = move_take(a, LOCK_QUEUE, &(struct move_take){ .force = true });
+	CHECK(batch);
+	CHECK_EQ(1, move_n);
+	CHECK_EQ(0, a->op.move.leased);
+	CHECK_STR("k none", rig_woken(a));
+	for (int i = 0; i < 2; i++) {
+		check_refused(a, &h);
+		CHECK_EQ(SLU_EMOVED, keepalive(a, &none, "none", SLU_MIN));
+		rig_reopen(a);
+	}
+	CHECK_EQ(0, move_give(a, b, LOCK_QUEUE));
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_DROP, batch));
+	rig_reopen(b);
+	CHECK_EQ(SLU_EMOVED, keepalive(a, &h, "k", SLU_MIN));
+	check_refused(b, &h);
+	CHECK_EQ(0, acquire(b, &other, "k", "you", 0));
+	CHECK(other.op.lock.token > h.op.lock.token); /* V9 */
+	check_refused(b, &h);
+}
+
+/* D11: as much at a time as a batch may have. */
+MOVE_CASE(force_ends_no_more_leases_than_a_batch_has_rows)
+{
+	struct held h = { 0 };
+	char key[16];
+
+	(void)b;
+	for (int i = 0; i < 5; i++) {
+		(void)snprintf(key, sizeof key, "key-%d", i);
+		CHECK_EQ(0, acquire(a, &h, key, "me", 0));
+	}
+	for (int left = 3; left >= 1; left -= 2) {
+		CHECK_EQ(0, move_take(a, LOCK_QUEUE, &(struct move_take){ .max = 2, .force = true }));
+		CHECK_EQ(left, a->op.move.leased);
+	}
+}
+
 /* Versions are compared with a state alone: that of one that was removed means nothing. */
 MOVE_CASE(a_lock_key_comes_where_there_is_no_state_whatever_the_version)
 {

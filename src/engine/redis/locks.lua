@@ -347,6 +347,11 @@ verbs.keepalive = holder(function(_, ask, lock)
 	lock.u = ask.t + ask.ttl
 end)
 
+local function let_go(lock, known)
+	lock.kn = known
+	lock.t, lock.u, lock.w, lock.x, lock.f = nil, nil, nil, nil, nil
+end
+
 verbs.release = holder(function(q, ask, lock, m)
 	if m and not is_staged(lock) then
 		return nil, true
@@ -357,8 +362,7 @@ verbs.release = holder(function(q, ask, lock, m)
 		commit(q, lock, ask.t)
 	end
 	if not m then
-		lock.kn = ask.undo and lock.f and ask.t or ask.t + KNOWN
-		lock.t, lock.u, lock.w, lock.x, lock.f = nil, nil, nil, nil, nil
+		let_go(lock, ask.undo and lock.f and ask.t or ask.t + KNOWN)
 	end
 end)
 
@@ -524,6 +528,20 @@ function fates.document(q, field, which)
 	local doc = lock.docs[which]
 
 	return document(q, lock, doc.n, false, doc.e, doc.at), lock.h and 1 or 0
+end
+
+-- Its lease ends, as by a release that commits nothing. False: it has none.
+function fates.release(q, key)
+	local lock = read_lock(q, 'l:' .. key)
+
+	if not is_leased(lock) then
+		return false
+	end
+	rollback(q, lock)
+	let_go(lock, now + KNOWN)
+	lock.op = nil -- what its holder asked for last is undone
+	save_key(q, key, lock, true)
+	return true
 end
 
 -- Can the key move? Of one that has no state, and whose queue lives elsewhere, nobody asks here

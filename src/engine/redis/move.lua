@@ -116,14 +116,24 @@ local function take_from(q, b, key)
 	end
 end
 
+-- Leases of lock keys that may end, as messages of a batch.
+local function take_lease(q, b, key)
+	if b.ended < b.max and fates.release(q, key) then
+		b.ended = b.ended + 1
+	end
+end
+
 -- Lock keys that have a state and are not leased.
-local function take_keys(q, b)
+local function take_keys(q, b, forced)
 	local from = '-'
 
 	while not is_full(b) do
 		local keys = call('ZRANGEBYLEX', q.all, from, '+', 'LIMIT', 0, b.max)
 
 		for _, key in ipairs(keys) do
+			if forced and not is_full(b) then
+				take_lease(q, b, key)
+			end
 			if not is_full(b) and fates.can_move(q, key) then
 				add_documents(q, b, 'l:' .. key)
 				write('ZADD', q.taken, 0, 'l:' .. key)
@@ -187,14 +197,17 @@ local function is_drained(q)
 		call('ZCARD', q.held) == 0
 end
 
-local function take(q, max, max_bytes)
-	local b = { row = 0, n = 0, bytes = 0, max = max, max_bytes = max_bytes, keys = {} }
+local function take(q, max, max_bytes, forced)
+	local b = { row = 0, n = 0, bytes = 0, ended = 0, max = max, max_bytes = max_bytes, keys = {} }
 
 	q.loaded = {} -- what is set aside now
 
 	if has_locks(q) then
-		take_keys(q, b)
+		take_keys(q, b, forced)
 	else
+		if forced then
+			force(q, max)
+		end
 		for _, p in ipairs(q.order) do
 			take_from(q, b, q.pending[p])
 		end
@@ -486,10 +499,7 @@ function steps.take(q)
 		return {}, 0, -1
 	end
 	if not q.batch and from == 0 then
-		if forced == 1 then
-			force(q, max)
-		end
-		take(q, max, max_bytes)
+		take(q, max, max_bytes, forced == 1)
 	end
 	if q.batch then
 		return page(q, from, max, max_bytes)
