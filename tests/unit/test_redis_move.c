@@ -359,6 +359,34 @@ SHARED_CASE(who_has_not_come_for_a_day_is_forgotten)
 	CHECK_EQ(1, callers_of(meta));
 }
 
+/* The queue takes the next so many enqueues of its only engine for some that it has seen. */
+static void
+pretend_seen(const char *meta, int n)
+{
+	redisContext *c = connect_to();
+	redisReply *all = redisCommand(c, "HKEYS %s", meta);
+
+	for (size_t i = 0; i < all->elements; i++)
+		if (strncmp(all->element[i]->str, "did:", 4) == 0)
+			freeReplyObject(redisCommand(c, "HINCRBY %s %s %d", meta, all->element[i]->str, n));
+	freeReplyObject(all);
+	redisFree(c);
+}
+
+/* D4: the last one was taken; of those before it nobody knows, if nothing is left of them. */
+SHARED_CASE(an_enqueue_that_may_have_been_refused_is_not_said_to_be_taken)
+{
+	static const char meta[] = "codeq:q:mail:" RIG_SPACE ":meta";
+
+	(void)b;
+	CHECK(rig_put(a, "mail", NULL));
+	pretend_seen(meta, 2);
+	CHECK_EQ(0, rig_put(a, "mail", NULL));
+	CHECK_EQ(SLU_EUNKNOWN, a->op.rc);
+	CHECK(rig_put(a, "mail", NULL)); /* it was this one, and has been settled since */
+	CHECK_EQ(1, rig_count(a, "mail", MSG_READY));
+}
+
 SHARED_CASE(each_shard_has_its_own_queues)
 {
 	rig_put(a, "old", NULL);

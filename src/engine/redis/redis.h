@@ -56,7 +56,8 @@
  *  D4  What was sent and not answered is sent once more on a new connection, unless the
  *      server hangs: then the outcome is SLU_EUNKNOWN, after one timeout. An enqueue is
  *      known by its number, which each queue keeps of each engine (`did:<engine>` of its meta), a
- *      claim by that of its op: neither happens twice, whatever became of the messages. What settles is
+ *      claim by that of its op: neither happens twice, whatever became of the messages. An enqueue of
+ *      which nothing is left, and that was followed by others, may have been refused: SLU_EUNKNOWN. What settles is
  *      safe by its token; if that counts no more the outcome is SLU_EUNKNOWN. What changes
  *      a lock key leaves the id of its op there, so that it is found to have happened, if
  *      nobody has changed it since.

@@ -689,8 +689,8 @@ local function was_here(queues, said)
 end
 
 -- Its answer was lost. What it brought may be gone by now; but of a queue that has moved some
--- may not have been for this shard.
-local function answer_again(queues, puts)
+-- may not have been for this shard, and a call that others followed may have been refused.
+local function answer_again(queues, puts, said)
 	local out = {}
 
 	for i, put in ipairs(puts) do
@@ -701,7 +701,7 @@ local function answer_again(queues, puts)
 			out[i] = { first, most(q, put) }
 		elseif m then
 			out[i] = { put.id, m.n, m.ac, m.ad, m.e, most(q, m) }
-		elseif q.epoch > 0 then
+		elseif q.epoch > 0 or said < q.did then
 			return { 'unknown', i - 1 }
 		else
 			out[i] = { put.id, 0, now, put.ad > 0 and put.ad or now + put.delay, 0, most(q, put) }
@@ -739,7 +739,7 @@ local function enqueue(queues)
 		q.puts = q.puts or 0
 	end
 	if not limits.known and was_here(queues, said) then -- else it changes nothing
-		return answer_again(queues, puts)
+		return answer_again(queues, puts, said)
 	end
 	local refused = check_puts(queues, puts, limits)
 
