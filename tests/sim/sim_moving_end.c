@@ -114,7 +114,7 @@ world_gather(struct world *w)
 		check_counts(w, q);
 	pass_hours(w);
 	for (unsigned q = MODEL_QUEUES; w->locks && q < MODEL_PLACES; q++)
-		gather(w, q, to, false); /* no mover ends the lease of a key */
+		gather(w, q, to, false); /* leases have ended by themselves */
 	(void)world_look(w, false);
 	check_left(w, to);
 }
