@@ -25,6 +25,7 @@ struct home {
 	char name[MOVE_SHARD];
 	struct op_move at; /* the look at it */
 	bool marked;       /* a mark of that epoch says so, not the map alone */
+	bool alone;        /* the map names no other */
 };
 
 /* ---- The policy ---- */
@@ -57,23 +58,32 @@ set_policy(const struct move *mv, const struct policy *p, struct slu_err *err)
 
 /* ---- Where it lives ---- */
 
+/* Where it lives by the map, and whether that is the only place it ever had: by the map, and for
+ * all that this node knows. */
 static int
-by_map(const struct move *mv, struct broker_place *place, uint64_t *epoch, struct slu_err *err)
+by_map(const struct move *mv, struct home *h, struct slu_err *err)
 {
 	const struct routes *const r = broker_routes(mv->b);
 	const struct shardmap *const map = broker_map(r);
+	struct broker_place places[SUPPLIED_MAX];
+	unsigned n;
+	const int rc = broker_places(mv->b, r, mv->space, mv->queue, places, &n, err);
 
-	*epoch = map ? shardmap_version(map) << MOVE_EPOCH_BITS : 0;
-	return broker_place(mv->b, r, mv->space, mv->queue, place, err);
+	*h = (struct home){ 0 };
+	if (rc)
+		return rc;
+	h->lane = places[0].lane;
+	h->epoch = map ? shardmap_version(map) << MOVE_EPOCH_BITS : 0;
+	h->alone = n == 1;
+	return 0;
 }
 
 bool
 is_mapped(const struct move *mv)
 {
-	struct broker_place place;
-	uint64_t epoch;
+	struct home h;
 
-	return by_map(mv, &place, &epoch, NULL) == 0 && strcmp(place.shard, mv->to) == 0;
+	return by_map(mv, &h, NULL) == 0 && h.lane == mv->to_lane;
 }
 
 /* The highest epoch says so; of the same, the one where we take it to live. */
@@ -97,13 +107,9 @@ consider(const struct move *mv, struct home *h, uint32_t lane, const struct op_m
 static int
 find_home(const struct move *mv, struct home *h, struct slu_err *err)
 {
-	struct broker_place place;
 	uint32_t looked = UINT32_MAX;
-	int rc;
+	int rc = by_map(mv, h, err);
 
-	*h = (struct home){ 0 };
-	rc = by_map(mv, &place, &h->epoch, err);
-	h->lane = place.lane;
 	if (!rc)
 		consider(mv, h, mv->from_lane, &mv->here);
 	if (!rc)
@@ -143,24 +149,13 @@ consider_former(const struct move *mv, struct former *f, uint32_t lane, const st
 	f->lane = m->lives[0] ? broker_lane_on(mv->b, m->lives, mv->space, mv->queue) : lane;
 }
 
-/* By the map, and for all that this node knows, it has never been on another shard. */
-static bool
-is_alone(const struct move *mv)
-{
-	struct broker_place places[SUPPLIED_MAX];
-	unsigned n;
-
-	return broker_places(mv->b, NULL, mv->space, mv->queue, places, &n, NULL) == 0 && n == 1;
-}
-
 static int
 find_former(const struct move *mv, const struct home *h, struct former *f, struct slu_err *err)
 {
-	const bool sure = h->marked || (h->lane != mv->to_lane && is_alone(mv));
-
-	*f = (struct former){ .lane = h->lane, .sure = sure };
+	*f = (struct former){ .lane = h->lane, .sure = h->marked || h->alone };
+	if (!f->sure && h->lane == mv->to_lane)
+		f->lane = mv->from_lane;
 	if (!h->marked) {
-		f->lane = h->lane == mv->to_lane ? mv->from_lane : h->lane;
 		consider_former(mv, f, h->lane, &h->at);
 		consider_former(mv, f, mv->from_lane, &mv->here);
 		consider_former(mv, f, mv->to_lane, &mv->there);
@@ -211,20 +206,27 @@ copy_policy(const struct move *mv, const struct home *h, struct former *f, struc
 	return rc ? rc : set_policy(mv, &f->policy, err);
 }
 
-/* Somebody may have set another one there until the mark stood. From then on both have it. */
+/* Somebody may have set another one there until the mark stood. From then on both have it, where
+ * the queue lived first: so what is there when ours is set is the last that we could have hidden. */
 static int
-follow_policy(const struct move *mv, const struct former *f, struct slu_err *err)
+follow_policy(const struct move *mv, struct former *f, struct slu_err *err)
 {
 	struct policy is, now;
-	int rc;
+	int rc = 0;
 
-	if (f->lane == UINT32_MAX)
-		return 0;
-	rc = policy_of(mv, f->lane, &is, err);
-	if (rc || policy_is_same(&is, &f->policy))
-		return rc;
-	rc = policy_of(mv, mv->to_lane, &now, err);
-	return rc || !policy_follows(&now, &f->policy, &is) ? rc : set_policy(mv, &now, err);
+	for (int i = 0; f->lane != UINT32_MAX && i < CHAIN; i++) {
+		rc = policy_of(mv, f->lane, &is, err);
+		if (rc || policy_is_same(&is, &f->policy))
+			break;
+		rc = policy_of(mv, mv->to_lane, &now, err);
+		if (rc || !policy_follows(&now, &f->policy, &is))
+			break;
+		rc = set_policy(mv, &now, err);
+		if (rc)
+			break;
+		f->policy = is;
+	}
+	return rc;
 }
 
 /* ---- Marks ---- */

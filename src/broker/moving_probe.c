@@ -264,6 +264,15 @@ after_copied(struct probe *p)
 	return ask(p, OP_POLICY_SET, 0);
 }
 
+/* Whoever sets one meanwhile does so where it lived first: that would be seen. */
+static int
+after_renewed(struct probe *p)
+{
+	p->policy = p->newer;
+	p->step = PROBE_NEWER;
+	return ++p->rounds > ROUNDS ? -1 : ask(p, OP_POLICY_GET, p->lived);
+}
+
 /* V9. False: there is no need, or rc says why not. */
 static bool
 lift(struct probe *p, enum probe_step step, int *rc)
@@ -443,7 +452,7 @@ next_step(struct probe *p, struct slu_err *err)
 	case PROBE_COPIED:
 		return after_copied(p);
 	case PROBE_RENEW:
-		return -1;
+		return after_renewed(p);
 	default:
 		return after_mark(p, err);
 	}

@@ -277,7 +277,7 @@ first_answered(struct relay *r)
 
 	if (relay_in_move(op))
 		return RELAY_STAY;
-	if (op->rc == SLU_ENOTFOUND || op->elsewhere[0])
+	if (op->rc == SLU_ENOTFOUND || (op->elsewhere[0] && !is_failure(op->rc)))
 		return relay_is_home(r) ? nobody(r) : RELAY_ON;
 	if (relay_is_home(r) || !is_failure(op->rc) || relay_verb_of(op->verb)->strict)
 		return RELAY_DONE;

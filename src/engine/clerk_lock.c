@@ -71,19 +71,26 @@ clerk_lock_find(const struct clerk *k, const struct lock_ref *ref)
 		       : locks_find(k->locks, ref->space, ref->key);
 }
 
-/* Of a key without a state nobody needs to know here what it was. */
+/* Of a key without a state nobody needs to know here what it was. And who would be granted one by
+ * an old map has to hear first that a former shard may still have it set aside. */
 static bool
-is_needed(const struct lock *lock)
+is_key_elsewhere(const struct clerk *k, const struct op *op, const struct lock_ref *ref,
+		 const char *lives)
 {
-	return lock && (lock_has_state(lock) || lock_is_leased(lock));
+	const struct lock *lock = locks_find(k->locks, ref->space, ref->key);
+	const bool late = lives[0] == MOVE_UNKNOWN[0] && op->verb == OP_ACQUIRE && !op->lock.waited;
+
+	return !lock || (!lock_is_leased(lock) && (late || !lock_has_state(lock)));
 }
 
 /* A message that is set aside is held by nobody, or by somebody who got it elsewhere. */
 static bool
-is_taken(const struct clerk *k, uint64_t id)
+is_message_elsewhere(const struct clerk *k, const struct op *op, uint64_t id)
 {
 	struct ledger_view v;
 
+	if (id == NOBODY || !op->lock.token)
+		return id == NOBODY;
 	ledger_get(k->ledger, ledger_find_any(k->ledger, id), &v);
 	return v.taken;
 }
@@ -97,8 +104,7 @@ clerk_lock_is_elsewhere(const struct clerk *k, struct op *op)
 	if (!clerk_is_elsewhere(k, op, clerk_queue(k, op), lives) ||
 	    clerk_lock_ref(k, op, &ref, NULL)) /* what is wrong with it is said later */
 		return false;
-	if (ref.id ? ref.id != NOBODY && !(op->lock.token && is_taken(k, ref.id))
-		   : is_needed(locks_find(k->locks, ref.space, ref.key)))
+	if (ref.id ? !is_message_elsewhere(k, op, ref.id) : !is_key_elsewhere(k, op, &ref, lives))
 		return false;
 	memcpy(op->elsewhere, lives, sizeof lives);
 	return true;

@@ -196,20 +196,29 @@ start(struct log_engine *l, slu_time wall, struct slu_err *err)
 	return wal_commit(l->wal, true, err);
 }
 
-static void
-tell_left(const struct log_engine *l, const struct engine_conf *conf)
+/* Batches that are set aside. Some of one may have been moved by cleaning already: C8. */
+static int
+note_left(struct log_engine *l, const struct engine_conf *conf, struct slu_err *err)
 {
 	uint32_t q = SLAB_NONE;
+	int rc = 0;
 
-	while (conf->left && (q = ledger_queue_next(l->ledger, q)) != SLAB_NONE) {
+	while (!rc && (q = ledger_queue_next(l->ledger, q)) != SLAB_NONE) {
 		struct ledger_queue_view view;
 		struct ledger_moving moving;
 
 		ledger_moving(l->ledger, q, &moving);
+		if (!moving.batch)
+			continue;
+		rc = log_reserve_queue(l, q, err);
+		if (rc)
+			break;
+		l->queues[q].retake = true;
 		ledger_queue_get(l->ledger, q, &view);
-		if (moving.batch)
+		if (conf->left)
 			conf->left(conf->left_arg, slice_of(view.space_name), slice_of(view.name));
 	}
+	return rc;
 }
 
 int
@@ -229,6 +238,8 @@ log_open(struct engine **out, const struct engine_conf *conf, const struct log_c
 		rc = start(l, conf->wall + (clock_boot(clock) - began), err);
 	if (!rc)
 		rc = log_files_settle(&l->files, err);
+	if (!rc)
+		rc = note_left(l, conf, err);
 	if (!rc && !more->no_helper)
 		rc = log_helper_start(l, err);
 	if (rc) {
@@ -237,7 +248,6 @@ log_open(struct engine **out, const struct engine_conf *conf, const struct log_c
 	}
 	*found = (struct engine_found){ .now = l->now, .highest_id = l->highest_id };
 	*out = &l->engine;
-	tell_left(l, conf);
 	return 0;
 }
 

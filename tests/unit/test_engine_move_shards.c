@@ -213,6 +213,18 @@ MOVE_CASE(who_knows_less_than_the_mark_is_told_of_no_new_lock_key)
 	CHECK_STR("", a->op.elsewhere);
 }
 
+/* It came by a move, of which that map knows nothing: a former shard may not have dropped it yet. */
+MOVE_CASE(who_knows_less_than_the_mark_does_not_get_a_lock_key)
+{
+	(void)b;
+	commit_state(a, "kept", "one");
+	move_mark(a, LOCK_QUEUE, 2 * MOVE_EPOCH, "");
+	CHECK_EQ(SLU_EMOVED, ask_by(a, OP_ACQUIRE, "kept", MOVE_EPOCH));
+	CHECK_STR(MOVE_UNKNOWN, a->op.elsewhere);
+	CHECK_EQ(0, ask_by(a, OP_STATE_GET, "kept", MOVE_EPOCH));
+	CHECK_EQ(0, ask_by(a, OP_ACQUIRE, "kept", 2 * MOVE_EPOCH));
+}
+
 static int
 ask_state(struct rig *r, uint64_t id, uint64_t token)
 {

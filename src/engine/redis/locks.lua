@@ -424,8 +424,8 @@ function verbs.acquire(queues)
 	if not (lock and is_held(lock) and lock.op == ask.op) then -- else its answer was lost
 		if q.batch and call('ZSCORE', q.taken, 'l:' .. ask.key) then
 			return refuse(ask, lock, why.away)
-		elseif is_moved(q, ask, lock) then
-			return refuse(ask, lock, why.moved)
+		elseif is_moved(q, ask, lock) or (is_late(q) and not ask.waited and not was_leased) then
+			return refuse(ask, lock, why.moved) -- V5: a former shard may have it set aside
 		elseif ask.waited or (lock and is_held(lock)) then
 			return refuse(ask, lock, why.held)
 		elseif known and ask.absent then
