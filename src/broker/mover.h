@@ -6,7 +6,8 @@
  *
  * Producers and workers go on meanwhile: broker/relay.h. Whoever moves may die, or stand still,
  * at any point: nothing is lost, nothing doubled, and whoever comes next goes on where it was
- * (engine/move.h). Several at once do no harm.
+ * (engine/move.h). Several at once do no harm, but a policy that is set
+ * meanwhile may be overtaken by an older one.
  *
  *  Z1  A batch that is set aside is finished before anything else is done, whoever began it:
  *      it goes to the shard for which it was taken, and to no other.
