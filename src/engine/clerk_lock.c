@@ -71,8 +71,9 @@ clerk_lock_find(const struct clerk *k, const struct lock_ref *ref)
 		       : locks_find(k->locks, ref->space, ref->key);
 }
 
-/* Of a key without a state nobody needs to know here what it was. And who would be granted one by
- * an old map has to hear first that a former shard may still have it set aside. */
+/* Of a key without a state nobody needs to know here what it was; and who holds one that is set
+ * aside got it elsewhere. Who would be granted one by an old map has to hear first that a former
+ * shard may still have it set aside. */
 static bool
 is_key_elsewhere(const struct clerk *k, const struct op *op, const struct lock_ref *ref,
 		 const char *lives)
@@ -80,6 +81,8 @@ is_key_elsewhere(const struct clerk *k, const struct op *op, const struct lock_r
 	const struct lock *lock = locks_find(k->locks, ref->space, ref->key);
 	const bool late = lives[0] == MOVE_UNKNOWN[0] && op->verb == OP_ACQUIRE && !op->lock.waited;
 
+	if (lock && op->lock.token && locks_is_aside(k->locks, lock))
+		return true;
 	return !lock || (!lock_is_leased(lock) && (late || !lock_has_state(lock)));
 }
 

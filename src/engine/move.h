@@ -38,8 +38,8 @@
  *  V5  Whatever else finds nothing here (claim, peek, get, result, a list of keys) has
  *      op->elsewhere set, too: its maker asks there. A lock verb on a key that has neither state
  *      nor lease here is SLU_EMOVED, and says where. So is an acquire of a free key by an older map
- *      than the mark: a former shard may have the key set aside. And so is one that has a token for the state of a
- *      message that is set aside: whoever holds that got it elsewhere.
+ *      than the mark: a former shard may have the key set aside. And so is one with a token, when the
+ *      key, or the message, is set aside: whoever holds that got it elsewhere.
  *      A redrive of a keyed dead letter whose key has no messages here, or is set aside,
  *      is SLU_ECONFLICT: it has to be moved first. So it is where the queue lives, as long as
  *      former shards may have some (op->formers).

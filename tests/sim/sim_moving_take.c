@@ -87,6 +87,8 @@ grant(struct world *w, struct call *c, const struct op_row *row)
 {
 	struct model_msg *x = model_find(&w->model, row->id);
 
+	if (!x && w->model.queues[c->queue].forcing && model_is_gone(&w->model, row->id))
+		return; /* it went back by force, and was deleted, before this was answered */
 	if (!x)
 		world_fail(w, "I3: %" PRIu64 " was handed out and is %s", row->id,
 			   model_is_gone(&w->model, row->id) ? "gone" : "not known");

@@ -151,6 +151,8 @@ TEST(what_once_failed_in_a_move_does_not_fail_again)
 		{ 188499, "a policy that somebody who died had copied came back with the next move" },
 		{ 2023391, "a policy that was set in the moment in which a mover set one was lost" },
 		{ 1090425, "a shard failed to write down a lease's end, and the key was had elsewhere" },
+		{ 75080, "the model: a claim was answered after a move by force, and a delete" },
+		{ 98847, "who had a lock key was refused by a shard that had it set aside" },
 		{ 161164, "on a full disk what lived was written anew for ever" },
 		{ 485, "a planted break: the shard of a line did not know its idempotency keys" },
 		{ 2010, "the same: who has a message could not write its state where it had come" },

@@ -261,3 +261,24 @@ MOVE_CASE(who_holds_a_message_that_is_set_aside_got_it_elsewhere)
 	CHECK_EQ(0, move_step(a, "q", MOVE_UNTAKE, batch));
 	CHECK_EQ(SLU_ELEASE, ask_state(a, id, token));
 }
+
+MOVE_CASE(who_holds_a_lock_key_that_is_set_aside_got_it_elsewhere)
+{
+	struct held h = { 0 };
+	uint64_t batch;
+
+	(void)b;
+	commit_state(a, "kept", "one");
+	CHECK_EQ(0, acquire(a, &h, "kept", "me", 0));
+	CHECK_EQ(0, end(a, &h, "kept", false));
+	move_mark(a, LOCK_QUEUE, MOVE_EPOCH, "b");
+	CHECK_EQ(SLU_ELEASE, put(a, &h, "kept", "two")); /* nobody does */
+	batch = move_take(a, LOCK_QUEUE, NULL);
+	CHECK(batch);
+	CHECK_EQ(SLU_EMOVED, put(a, &h, "kept", "two"));
+	CHECK_STR("b", h.op.elsewhere);
+	CHECK_EQ(SLU_EMOVED, keepalive(a, &h, "kept", SLU_MIN));
+	CHECK_STR("one", get_public(a, "kept")); /* anybody may look */
+	CHECK_EQ(0, move_step(a, LOCK_QUEUE, MOVE_UNTAKE, batch));
+	CHECK_EQ(SLU_ELEASE, put(a, &h, "kept", "two"));
+}

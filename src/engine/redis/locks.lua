@@ -266,13 +266,19 @@ local function open(q, ask)
 	return m and m.st and read_lock(q, ask.id .. ':s') or nil, m or {}, m
 end
 
+local function is_key_aside(q, key)
+	return q.batch and call('ZSCORE', q.taken, 'l:' .. key)
+end
+
 -- V5 of engine/move.h: is it to be asked for where its queue lives? Of a key without a state
--- nobody needs to know here what it was; and who holds a message that is set aside got it elsewhere.
+-- nobody needs to know here what it was; and who holds what is set aside got it elsewhere.
 local function is_moved(q, ask, lock, m)
 	if not is_elsewhere(q) then
 		return false
 	elseif ask.id ~= '' then
 		return not m or (ask.token ~= 0 and is_set_aside(q, ask.id))
+	elseif ask.token ~= 0 and is_key_aside(q, ask.key) then
+		return true
 	end
 	return not (lock and (has_state(lock) or is_leased(lock)))
 end
@@ -422,7 +428,7 @@ function verbs.acquire(queues)
 	local was_leased = lock and is_leased(lock)
 
 	if not (lock and is_held(lock) and lock.op == ask.op) then -- else its answer was lost
-		if q.batch and call('ZSCORE', q.taken, 'l:' .. ask.key) then
+		if is_key_aside(q, ask.key) then
 			return refuse(ask, lock, why.away)
 		elseif is_moved(q, ask, lock) or (is_late(q) and not ask.waited and not was_leased) then
 			return refuse(ask, lock, why.moved) -- V5: a former shard may have it set aside
