@@ -462,12 +462,12 @@ def test_nodes_that_disagree_are_told_and_told_again_when_they_agree(pair, shard
     for node in pair:
         until(lambda node=node: "shard_map" in node.warnings())
         assert node.metric("sluice_shard_map_disagreements") == 1
-        assert node.said().count("nodes disagree on the shard map") >= 1
+        until(lambda node=node: "nodes disagree on the shard map" in node.said())
     one.reload(mapped(shards, 2))
     for node in pair:
         until(lambda node=node: node.metric("sluice_shard_map_disagreements") == 0)
         assert "shard_map" not in node.warnings()
-        assert "nodes agree on the shard map" in node.said()
+        until(lambda node=node: "nodes agree on the shard map" in node.said())
 
 
 def test_two_nodes_with_one_number_are_told(pair, tmp_path, shards):

@@ -35,8 +35,10 @@ static void
 prepare_redis(struct engine_conf *conf, bool second)
 {
 	static struct redis_conf redis[] = {
-		{ .wire = { .address = "unix:redis.sock" }, .given_time = true },
-		{ .wire = { .address = "unix:redis.sock" }, .given_time = true, .prefix = "second" },
+		{ .wire = { .address = "unix:redis.sock", .timeout = SLU_MIN }, .given_time = true },
+		{ .wire = { .address = "unix:redis.sock", .timeout = SLU_MIN },
+		  .given_time = true,
+		  .prefix = "second" },
 	};
 	static char prefix[2][32];
 	const char *there = getenv("RIG_REDIS");
