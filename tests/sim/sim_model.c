@@ -263,18 +263,23 @@ model_synced(struct model *m, unsigned shard)
 }
 
 void
+model_settle_one(struct model_msg *x, slu_time mono)
+{
+	if (x->written + SLU_SEC <= mono)
+		x->doubt &= (unsigned)~DOUBT_POWER;
+	if (x->doubt & DOUBT_FRESH) {
+		x->doubt = (x->doubt | DOUBT_POWER) & (unsigned)~DOUBT_FRESH;
+		x->written = mono;
+	}
+}
+
+void
 model_settle(struct model *m, unsigned shard, slu_time mono)
 {
 	EACH_MSG(x, m)
 	{
-		if (m->queues[x->queue].shard != shard)
-			continue;
-		if (x->written + SLU_SEC <= mono)
-			x->doubt &= (unsigned)~DOUBT_POWER;
-		if (x->doubt & DOUBT_FRESH) {
-			x->doubt = (x->doubt | DOUBT_POWER) & (unsigned)~DOUBT_FRESH;
-			x->written = mono;
-		}
+		if (m->queues[x->queue].shard == shard)
+			model_settle_one(x, mono);
 	}
 }
 

@@ -185,6 +185,7 @@ void model_synced(struct model *m, unsigned shard);
 
 /* The round is over at this moment: what was written a second ago is synced. */
 void model_settle(struct model *m, unsigned shard, slu_time mono);
+void model_settle_one(struct model_msg *x, slu_time mono);
 
 bool model_same_policy(const struct policy *a, const struct policy *b);
 bool model_keeps_result(const struct model *m, uint64_t id, unsigned *at);

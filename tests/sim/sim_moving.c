@@ -109,14 +109,8 @@ moving_ends(struct world *w, unsigned shard)
 	world_see_hurt(w, shard);
 	EACH_MSG(x, &w->model)
 	{
-		if (x->lane != shard || w->shards[shard].hurt)
-			continue;
-		if (x->written + SLU_SEC <= mono)
-			x->doubt &= (unsigned)~DOUBT_POWER;
-		if (x->doubt & DOUBT_FRESH) {
-			x->doubt = (x->doubt | DOUBT_POWER) & (unsigned)~DOUBT_FRESH;
-			x->written = mono;
-		}
+		if (x->lane == shard && !w->shards[shard].hurt)
+			model_settle_one(x, mono);
 	}
 }
 
