@@ -102,9 +102,11 @@ static int
 connect_later(struct session *s, struct slu_err *err)
 {
 	const char *const server = session_or_variable(s->server, "SLUICE_SERVER");
+	const char *const space = session_or_variable(s->space, "SLUICE_NAMESPACE");
 	int rc;
 
 	s->server = server ? server : ADDRESS_DEFAULT;
+	s->space = space ? space : "default";
 	s->ca_file = session_or_variable(s->ca_file, "SLUICE_CA_FILE");
 	s->cert = session_or_variable(s->cert, "SLUICE_CERT");
 	s->cert_key = session_or_variable(s->cert_key, "SLUICE_CERT_KEY");

@@ -10,7 +10,8 @@
  *         ...
  *         return session_end(&s);
  *
- * The server is that of --server, or SLUICE_SERVER, or 127.0.0.1:7171.
+ * The server is that of --server, or SLUICE_SERVER, or 127.0.0.1:7171. The namespace is that of
+ * --namespace, or SLUICE_NAMESPACE, or "default".
  */
 #ifndef CLI_SESSION_H
 #define CLI_SESSION_H
@@ -26,7 +27,7 @@
 struct session {
 	const char *command; /* "push" */
 	const char *server;
-	const char *space;                     /* the namespace */
+	const char *space;                     /* the namespace; session_begin resolves it */
 	const char *ca_file, *cert, *cert_key; /* of TLS; NULL: none */
 	const char *token_file;
 	slu_time timeout;
@@ -41,11 +42,11 @@ struct session {
 };
 
 /* clang-format off */
-#define SESSION(name) { .command = (name), .space = "default", .timeout = 30 * SLU_SEC }
+#define SESSION(name) { .command = (name), .timeout = 30 * SLU_SEC }
 
 /* The rows that every command ends with. */
 #define SESSION_ROWS(s) \
-	{ "--namespace NAME", ARG_TEXT, &(s)->space, "whose queue it is (default)" }, \
+	{ "--namespace NAME", ARG_TEXT, &(s)->space, "whose queue it is (SLUICE_NAMESPACE, default)" }, \
 	SESSION_SERVER_ROWS(s)
 
 /* Without a namespace: for what is about the whole server. */

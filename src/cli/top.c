@@ -131,10 +131,11 @@ cli_top(int argc, char **argv)
 			    "  sluice top --once\n  sluice top --once --json | jq 'select(.failed_per_s > 0)'\n",
 	};
 	struct top t = { .s = SESSION("top"), .interval = SLU_SEC, .utf8 = speaks_utf8() };
-	bool once = false;
+	bool once = false, all = false;
 	const char *space = NULL;
 	const struct arg args[] = {
-		{ "--namespace NAME", ARG_TEXT, &space, "only the queues of this one" },
+		{ "--namespace NAME", ARG_TEXT, &space, "only the queues of this one (SLUICE_NAMESPACE, all)" },
+		{ "--all", ARG_FLAG, &all, "of all namespaces, whatever SLUICE_NAMESPACE says" },
 		{ "--interval", ARG_TIME, &t.interval, "how often it looks (1s)" },
 		{ "--once", ARG_FLAG, &once, "print one table and end" },
 		SESSION_SERVER_ROWS(&t.s),
@@ -143,7 +144,8 @@ cli_top(int argc, char **argv)
 
 	if (!session_begin(&t.s, &help, &argc, &argv, args, COUNT(args)))
 		return t.s.exit;
-	t.all = !space;
+	space = session_or_variable(space, "SLUICE_NAMESPACE");
+	t.all = all || !space;
 	t.s.space = space ? space : t.s.space;
 	t.interval = t.interval < 10 * SLU_MS ? 10 * SLU_MS : t.interval;
 	if (once || t.s.json || !terminal_open(&terminal)) {

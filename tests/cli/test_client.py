@@ -462,6 +462,32 @@ def test_a_child_gets_payload_and_metadata_and_its_exit_0_acks(cli):
     assert cli.stats()["total"] == 0
 
 
+def test_sluice_in_a_command_uses_the_namespace_of_its_worker(cli):
+    cli("push", cli.queue, "x", "--namespace", "shop")
+    done = cli.start("work", cli.queue, "--json", "--max", "1", "--namespace", "shop", "--",
+                     "sh", "-c", f"{SLUICE} push {cli.queue}-made y")
+    assert cli.counts(done) == {"done": 1}
+    assert cli("pull", f"{cli.queue}-made", "--namespace", "shop") == "y"
+    assert cli.try_("pull", f"{cli.queue}-made").returncode == 3
+
+
+def test_every_command_reads_the_namespace_of_the_environment(cli):
+    cli.env["SLUICE_NAMESPACE"] = f"env-{cli.queue}"
+    id_, = cli.push("x")
+    assert [m["id"] for m in cli.lines("peek", cli.queue)] == [id_]
+    assert cli.lines("stats")[0]["ready"] == 1 and len(cli.lines("topics")) == 1
+    assert {q["namespace"] for q in cli.lines("queue", "list")} == {f"env-{cli.queue}"}
+    assert {q["namespace"] for q in cli.lines("top", "--once")} == {f"env-{cli.queue}"}
+    assert len(cli.lines("queue", "list", "--all")) >= 1 and len(cli.lines("top", "--once", "--all")) >= 1
+    assert cli.try_("pull", cli.queue, "--namespace", "default").returncode == 3  # the option wins
+    cli("queue", "pause", cli.queue)
+    cli("queue", "resume", cli.queue)
+    cli("lock", "acquire", "k")
+    assert cli.try_("lock", "acquire", "k", "--block", "0").returncode != 0
+    cli("lock", "acquire", "k", "--block", "0", "--namespace", f"other-{cli.queue}")
+    assert cli("pull", cli.queue, "--ack") == "x"
+
+
 @pytest.mark.parametrize("command, outcome, error", [
     ("echo oops >&2; exit 3", "failed", "exit status 3: oops"),
     ("kill -SEGV $$", "failed", "killed by signal 11 (Segmentation fault)"),
