@@ -51,6 +51,29 @@ add_certificate(const struct call *c, struct guard_request *q,
 		uris[q->n_uris] = slice_of(peer->uris[q->n_uris]);
 }
 
+static bool
+is_named(const void *arg, struct slice host)
+{
+	return call_is_named(arg, host);
+}
+
+/* What the browser says of the page that sends this, if a browser sends it. */
+static struct web_request
+page_of(const struct call *c)
+{
+	return (struct web_request){
+		.host = call_field(c, "host"),
+		.origin = call_field(c, "origin"),
+		.fetch_site = call_field(c, "sec-fetch-site"),
+		.referer = call_field(c, "referer"),
+		.agent = call_field(c, "user-agent"),
+		.get_changes = slice_eq(c->method, SLICE("GET")) &&
+			       c->route->needs & (RIGHT_WRITE | RIGHT_CONSUME),
+		.is_named = is_named,
+		.named_arg = c,
+	};
+}
+
 bool
 admit(struct call *c, void *arg)
 {
@@ -61,9 +84,7 @@ admit(struct call *c, void *arg)
 		.thread = call_thread(c),
 		.listener = c->listener,
 		.authorization = call_field(c, "authorization"),
-		.host = call_field(c, "host"),
-		.origin = call_field(c, "origin"),
-		.fetch_site = call_field(c, "sec-fetch-site"),
+		.web = page_of(c),
 	};
 	struct slu_err err = { 0 };
 	struct identity *who;

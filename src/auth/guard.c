@@ -9,20 +9,23 @@ guard_is_on(const struct guard *g)
 	return atomic_load(&g->certificates) || auth_is_on(g->auth);
 }
 
+/* For callers whose credentials a browser sends by itself. */
+static int
+check_page(const struct guard *g, const struct guard_request *q, struct slu_err *err)
+{
+	struct web_request web = q->web;
+
+	web.local = g->places[q->listener].local;
+	web.is_unix = g->places[q->listener].is_unix;
+	return web_check(&web, g->hosts, g->n_hosts, err);
+}
+
 static int
 as_anyone(const struct guard *g, const struct guard_request *q, struct identity **who,
 	  struct slu_err *err)
 {
-	const struct web_request web = {
-		.host = q->host,
-		.origin = q->origin,
-		.fetch_site = q->fetch_site,
-		.local = g->places[q->listener].local,
-		.is_unix = g->places[q->listener].is_unix,
-	};
-
 	*who = identity_anyone();
-	return web_check(&web, g->hosts, g->n_hosts, err);
+	return check_page(g, q, err);
 }
 
 /* "Bearer", spaces, and the token, which has none. */
@@ -46,8 +49,10 @@ static int
 by_certificate(const struct guard *g, const struct guard_request *q, struct identity **who,
 	       struct slu_err *err)
 {
-	const int rc = cert_identity(who, q->subject, q->uris, q->n_uris, atomic_load(&g->map), err);
+	int rc = check_page(g, q, err);
 
+	if (!rc)
+		rc = cert_identity(who, q->subject, q->uris, q->n_uris, atomic_load(&g->map), err);
 	if (rc == SLU_EINVAL)
 		err->code = SLU_EAUTH;
 	return rc == SLU_EINVAL ? SLU_EAUTH : rc;

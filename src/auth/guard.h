@@ -7,7 +7,8 @@
  *         │  /metrics where it is open                 └─────────> 403
  *         ├─ Authorization: Bearer ... ── auth.h ──┬─────────────> in, as its subject
  *         │                                        └─────────────> 401
- *         ├─ a client certificate ── cert.h ─────────────────────> in, as its name
+ *         ├─ a client certificate ── web.h ── cert.h ────────────> in, as its name
+ *         │                             └────────────────────────> 403
  *         └─ else ───────────────────────────────────────────────> 401
  *
  * Who is let in must have the right that the route needs in some namespace, else 403.
@@ -67,9 +68,9 @@ struct guard_request {
 	unsigned needs;
 	unsigned thread;
 	unsigned listener;
-	struct slice authorization; /* as sent; .p NULL: not, as the next three */
-	struct slice host, origin, fetch_site;
-	struct slice subject; /* of a certificate that was checked; .p NULL: none */
+	struct slice authorization; /* as sent; .p NULL: not sent */
+	struct web_request web;     /* the guard itself fills in what it knows of the listener */
+	struct slice subject;       /* of a certificate that was checked; .p NULL: none */
 	const struct slice *uris;
 	unsigned n_uris;
 };

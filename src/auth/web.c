@@ -15,17 +15,25 @@ same(struct slice a, struct slice b)
 	return a.n == b.n && strncasecmp(a.p, b.p, a.n) == 0;
 }
 
-/* Without its port: "h:1", "[::1]:1". */
+static bool
+is_port(struct slice s)
+{
+	for (size_t i = 1; i < s.n; i++)
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	return s.n == 0 || s.p[0] == ':';
+}
+
+/* Without its port: "h:1", "[::1]:1". Text with anything else behind the host is returned
+ * whole: "[::1].evil.com" is not "[::1]". */
 static struct slice
 host_of(struct slice s)
 {
-	const char *end = s.n ? memchr(s.p, ':', s.n) : NULL;
+	const bool bracketed = s.n > 0 && s.p[0] == '[';
+	const char *const end = s.n ? memchr(s.p, bracketed ? ']' : ':', s.n) : NULL;
+	const size_t n = end ? (size_t)(end - s.p) + bracketed : s.n;
 
-	if (s.n > 0 && s.p[0] == '[') {
-		end = memchr(s.p, ']', s.n);
-		end = end ? end + 1 : NULL;
-	}
-	return (struct slice){ s.p, end ? (size_t)(end - s.p) : s.n };
+	return end && is_port((struct slice){ s.p + n, s.n - n }) ? (struct slice){ s.p, n } : s;
 }
 
 /* A host in numbers. */
@@ -36,7 +44,7 @@ struct number {
 static struct number
 number_of(struct slice host)
 {
-	const bool bracketed = host.n > 2 && host.p[0] == '[';
+	const bool bracketed = host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']';
 	struct in6_addr v6;
 	struct in_addr v4;
 	char text[NUMBER_MAX];
@@ -72,16 +80,47 @@ may_call(const struct web_request *q, char *const *hosts, unsigned n_hosts)
 	for (unsigned i = 0; i < n_hosts; i++)
 		if (same(host, slice_of(hosts[i])) || strcmp(hosts[i], "*") == 0)
 			return true;
-	return !q->local && number_of(host).is_one;
+	if (!q->local && number_of(host).is_one)
+		return true;
+	return q->is_named && q->is_named(q->named_arg, host);
 }
 
+/* Is SCHEME://HOST[/PATH] at this host? */
 static bool
-is_own_origin(struct slice origin, struct slice host)
+is_own(struct slice url, struct slice host)
 {
-	const char *const mark = memmem(origin.p, origin.n, "://", 3);
-	const size_t skip = mark ? (size_t)(mark - origin.p) + 3 : 0;
+	const char *const mark = memmem(url.p, url.n, "://", 3);
+	const size_t skip = mark ? (size_t)(mark - url.p) + 3 : 0;
+	const char *const slash = mark ? memchr(url.p + skip, '/', url.n - skip) : NULL;
+	const size_t end = slash ? (size_t)(slash - url.p) : url.n;
 
-	return mark && same((struct slice){ origin.p + skip, origin.n - skip }, host);
+	return mark && same((struct slice){ url.p + skip, end - skip }, host);
+}
+
+static int
+refuse_page(const char *field, struct slice value, struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+
+	return slu_fail(err, SLU_EFORBIDDEN, "a web page of another site may not call this server (%s %s)",
+			field, parse_shown(value, shown));
+}
+
+/* P4 */
+static int
+check_get(const struct web_request *q, struct slu_err *err)
+{
+	static const char browser[] = "Mozilla/";
+	const size_t n = sizeof browser - 1;
+
+	if (q->fetch_site.p || q->origin.p)
+		return 0;
+	if (q->referer.p)
+		return is_own(q->referer, q->host) ? 0 : refuse_page("Referer", q->referer, err);
+	if (q->agent.n >= n && strncasecmp(q->agent.p, browser, n) == 0)
+		return slu_fail(err, SLU_EFORBIDDEN, "a browser that does not tell which page it shows may not "
+						     "change anything by GET; use POST");
+	return 0;
 }
 
 int
@@ -92,18 +131,13 @@ web_check(const struct web_request *q, char *const *hosts, unsigned n_hosts,
 
 	if (q->fetch_site.p && !slice_eq(q->fetch_site, SLICE("same-origin")) &&
 	    !slice_eq(q->fetch_site, SLICE("none")))
-		return slu_fail(err, SLU_EFORBIDDEN,
-				"a web page of another site may not call this server "
-				"(Sec-Fetch-Site %s)",
-				parse_shown(q->fetch_site, shown));
-	if (q->origin.p && !is_own_origin(q->origin, q->host))
-		return slu_fail(err, SLU_EFORBIDDEN,
-				"a web page of another site may not call this server (Origin %s)",
-				parse_shown(q->origin, shown));
+		return refuse_page("Sec-Fetch-Site", q->fetch_site, err);
+	if (q->origin.p && !is_own(q->origin, q->host))
+		return refuse_page("Origin", q->origin, err);
 	if (!may_call(q, hosts, n_hosts))
 		return slu_fail(err, SLU_EFORBIDDEN,
 				"Host %s is not a name of this server: add it to auth.hosts, or "
-				"configure tokens",
+				"use a token",
 				parse_shown(host_of(q->host), shown));
-	return 0;
+	return q->get_changes ? check_get(q, err) : 0;
 }

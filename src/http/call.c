@@ -185,6 +185,15 @@ call_peer(const struct call *c)
 	return conn->tls ? tls_peer(conn->tls) : NULL;
 }
 
+bool
+call_is_named(const struct call *c, struct slice host)
+{
+	const struct conn *conn = conn_of(c);
+
+	assert(loop_is_here(c->front->loop) && conn);
+	return conn->tls && tls_is_named(conn->tls, host);
+}
+
 struct loop *
 call_loop(const struct call *c)
 {

@@ -142,6 +142,10 @@ struct slice call_field(const struct call *c, const char *name);
  * returns. */
 const struct tls_peer *call_peer(const struct call *c);
 
+/* Does the certificate that the server showed on this connection have this name? False
+ * without TLS. Until the handler returns. */
+bool call_is_named(const struct call *c, struct slice host);
+
 /* The loop that the call came by: post to it what must be done there. */
 struct loop *call_loop(const struct call *c);
 

@@ -14,7 +14,8 @@
 #include <stdio.h>
 
 enum {
-	MARKS = TLS_CHUNK / TLS_RECORD + 2
+	MARKS = TLS_CHUNK / TLS_RECORD + 2,
+	NAMED = 256 /* a name in DNS is shorter */
 };
 
 /* A record: where it ends in `out`, and what it carries. */
@@ -38,6 +39,7 @@ struct tls {
 	uint8_t n_marks;
 	uint8_t state; /* enum tls_state */
 	bool fresh;
+	char named[NAMED]; /* the last host that tls_is_named found; "": none */
 	bool said_bye;
 };
 
@@ -355,6 +357,40 @@ const struct tls_peer *
 tls_peer(const struct tls *t)
 {
 	return t->peer;
+}
+
+static bool
+has_name(X509 *cert, const char *host)
+{
+	char address[NAMED];
+	const size_t n = strlen(host);
+
+	if (host[0] == '[' && host[n - 1] == ']') {
+		memcpy(address, host + 1, n - 2);
+		address[n - 2] = '\0';
+		return X509_check_ip_asc(cert, address, 0) == 1;
+	}
+	return X509_check_ip_asc(cert, host, 0) == 1 || X509_check_host(cert, host, n, 0, NULL) == 1;
+}
+
+bool
+tls_is_named(struct tls *t, struct slice host)
+{
+	X509 *const cert = SSL_get_certificate(t->ssl);
+	char text[NAMED];
+
+	if (!cert || host.n == 0 || host.n >= sizeof text || memchr(host.p, '\0', host.n))
+		return false;
+	if (slice_eq(slice_of(t->named), host))
+		return true;
+	memcpy(text, host.p, host.n);
+	text[host.n] = '\0';
+	if (!has_name(cert, text)) {
+		ERR_clear_error();
+		return false;
+	}
+	memcpy(t->named, text, host.n + 1);
+	return true;
 }
 
 const char *

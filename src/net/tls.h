@@ -89,6 +89,10 @@ enum tls_state tls_state(const struct tls *t);
 
 /* Of a client that has shown its certificate, once open; else NULL. */
 const struct tls_peer *tls_peer(const struct tls *t);
+
+/* Of a server, once open: does the certificate it has shown have this name, or this
+ * address ("[::1]" or "10.0.0.1")? */
+bool tls_is_named(struct tls *t, struct slice host);
 const char *tls_version(const struct tls *t); /* "TLSv1.3" */
 
 /* Room for this many plain bytes. */

@@ -36,7 +36,8 @@ def call(server, method, path, scope=None, body=None, fields=None, **params):
     """With a token for that scope; None: without."""
     headers = KEY.bearer(scope=scope) if scope is not None else {}
     if path == "/v1/queue/enqueue":
-        body, fields = lockd.parts(body, b"x")
+        body, more = lockd.parts(body, b"x")
+        fields = {**(fields or {}), **more}
     return server.call(method, path, body, headers={**headers, **(fields or {})}, **params)
 
 
@@ -562,6 +563,8 @@ def test_a_reload_may_bring_the_first_key(tmp_path):
     ({"Authorization": "Bearer nonsense"}, 200),
     ({"Host": "evil.example"}, 403),
     ({"Host": "127.0.0.1.evil.example"}, 403),
+    ({"Host": "[::1].evil.com"}, 403),
+    ({"Host": "[::1].evil.com:80"}, 403),
     ({"Origin": "https://evil.example"}, 403),
     ({"Origin": "http://localhost:1"}, 403),
     ({"Origin": "null"}, 403),
@@ -578,6 +581,41 @@ def test_web_pages_are_refused_where_no_token_is_asked_for(open_server, headers,
                             headers=headers)
     assert post.status == status
     assert open_server.call("GET", "/healthz", headers=headers).status == 200
+
+
+# Every route that changes something or tells something, called by a page of another site.
+PAGES = {
+    "by Origin": {"Origin": "https://evil.example"},
+    "by Sec-Fetch-Site": {"Sec-Fetch-Site": "cross-site"},
+    "by Host": {"Host": "evil.example"},
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_route_serves_a_page_of_another_site(open_server, page):
+    for method, path in ROUTES:
+        need, query, body = in_namespace(method, path, A)
+        answer = call(open_server, method, path, None, body, {**NOBODY, **PAGES[page]}, **query)
+        assert answer.status == (403 if need != "nothing" or path == "/metrics" else 200), (path, answer)
+
+
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0"
+
+
+@pytest.mark.parametrize("headers, status", [
+    ({}, 200),
+    ({"User-Agent": "curl/8.5.0"}, 200),
+    ({"User-Agent": BROWSER, "Sec-Fetch-Site": "none"}, 200),
+    ({"User-Agent": BROWSER}, 403),  # <img referrerpolicy="no-referrer">
+    ({"User-Agent": BROWSER, "Referer": "http://evil.example/page"}, 403),
+    ({"Referer": "http://evil.example/page"}, 403),
+])
+def test_a_browser_without_sec_fetch_does_not_dequeue_by_get(open_server, headers, status):
+    """Browsers send Sec-Fetch-Site to https and loopback only, old ones nowhere."""
+    open_server.call("POST", "/enqueue", [{"namespace": A, "topic": "img", "text": "x"}])
+    answer = open_server.call("GET", "/dequeue", headers=headers, namespace=A, topic="img")
+    assert answer.status == status, answer
+    assert open_server.call("GET", "/stats", headers=headers, namespace=A, topic="img").status == 200
 
 
 @pytest.fixture(scope="module")

@@ -270,6 +270,44 @@ def test_a_claim_that_cannot_be_read_is_refused(strict):
     assert status == 401 and "perm" in json.loads(body)["message"]
 
 
+@pytest.fixture(scope="module")
+def named(certs):
+    certs.make("named", "DNS:localhost", "IP:127.0.0.1", "DNS:*.queue.example")
+    with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--tls-client-auth", "required",
+                "--auth-certificates", names_file(certs), cert="named") as server:
+        yield server
+
+
+def names_file(certs):
+    path = certs["names"]
+    with open(path, "w") as f:
+        f.write("*:* CN=nobody\n")
+    return path
+
+
+@pytest.mark.parametrize("headers, status", [
+    ({}, 200),
+    ({"Host": "a.queue.example:7171"}, 200),  # by the server's certificate
+    ({"Host": "localhost", "Origin": "https://localhost", "Sec-Fetch-Site": "same-origin"}, 200),
+    ({"Host": "evil.example"}, 403),
+    ({"Host": "queue.example.evil"}, 403),
+    ({"Host": "[::1].evil.com"}, 403),
+    ({"Origin": "https://evil.example"}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ({"Sec-Fetch-Site": "same-site"}, 403),
+])
+def test_a_page_of_another_site_cannot_use_the_certificate_of_a_browser(named, headers, status):
+    connection = named.secure("nobody")
+    queue = json.dumps({"namespace": "test", "topic": "t"})
+    for method, path, body in [("GET", "/v1/admin/config", None), ("POST", "/v1/admin/queue/purge", queue),
+                               ("GET", "/dequeue?namespace=test&topic=t", None)]:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        said = answer.read()
+        assert answer.status == status or (status == 200 and answer.status == 404), (path, said)
+
+
 def test_without_a_certificate_the_plain_address_asks_for_one(strict):
     answer = strict.get("/stats", namespace="test", topic="t")
     assert answer.status == 401 and "certificate" in answer.body["message"]

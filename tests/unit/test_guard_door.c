@@ -83,6 +83,9 @@ TEST(without_tokens_web_pages_are_refused)
 		{ "almost configured", LOOPBACK, "queue.example.evil", NULL, NULL, false },
 		{ "no name", LOOPBACK, "", NULL, NULL, false },
 		{ "no bracket", LOOPBACK, "[::1", NULL, NULL, false },
+		{ "almost IPv6", LOOPBACK, "[::1].evil.com", NULL, NULL, false },
+		{ "almost IPv6, with a port", LOOPBACK, "[::1].evil.com:7171", NULL, NULL, false },
+		{ "almost a port", LOOPBACK, "127.0.0.1:80.evil.com", NULL, NULL, false },
 		{ "another site", LOOPBACK, "127.0.0.1:7171", "https://evil.example", NULL, false },
 		{ "another port", LOOPBACK, "127.0.0.1:7171", "http://127.0.0.1:3000", NULL, false },
 		{ "a sandbox", LOOPBACK, "127.0.0.1:7171", "null", NULL, false },
@@ -106,9 +109,9 @@ TEST(without_tokens_web_pages_are_refused)
 		const struct guard_request q = {
 			.needs = RIGHT_ADMIN,
 			.listener = cases[i].place,
-			.host = field(cases[i].host),
-			.origin = field(cases[i].origin),
-			.fetch_site = field(cases[i].site),
+			.web.host = field(cases[i].host),
+			.web.origin = field(cases[i].origin),
+			.web.fetch_site = field(cases[i].site),
 		};
 
 		CHECK_EQ(cases[i].good ? 0 : SLU_EFORBIDDEN, check(&g, &q), cases[i].label);
@@ -116,10 +119,48 @@ TEST(without_tokens_web_pages_are_refused)
 	auth_close(g.auth);
 }
 
+TEST(without_tokens_a_get_that_changes_something_is_not_a_browsers)
+{
+	static const struct {
+		const char *label, *site, *origin, *referer, *agent;
+		bool good;
+	} cases[] = {
+		{ "a program", NULL, NULL, NULL, "curl/8.0", true },
+		{ "a program without a name", NULL, NULL, NULL, NULL, true },
+		{ "an image of another page", NULL, NULL, "http://evil.example/", "Mozilla/5.0 (X11)", false },
+		{ "any Referer of another page", NULL, NULL, "http://evil.example/", NULL, false },
+		{ "a page that hides its address", NULL, NULL, NULL, "Mozilla/5.0 (X11)", false },
+		{ "a Referer without a host", NULL, NULL, "about:client", NULL, false },
+		{ "an almost own Referer", NULL, NULL, "http://localhost:7171.evil.example/", NULL, false },
+		{ "our own page, an old browser", NULL, NULL, "http://localhost:7171/x", "Mozilla/5.0", true },
+		{ "our own page", "same-origin", NULL, NULL, "Mozilla/5.0", true },
+		{ "our own page by Origin", NULL, "http://localhost:7171", NULL, "Mozilla/5.0", true },
+		{ "another page by Origin", NULL, "http://evil.example", NULL, "Mozilla/5.0", false },
+	};
+	struct guard g = start(NULL);
+
+	EACH(i, cases) {
+		struct guard_request q = {
+			.needs = RIGHT_WRITE,
+			.web.host = SLICE("localhost:7171"),
+			.web.origin = field(cases[i].origin),
+			.web.fetch_site = field(cases[i].site),
+			.web.referer = field(cases[i].referer),
+			.web.agent = field(cases[i].agent),
+			.web.get_changes = true,
+		};
+
+		CHECK_EQ(cases[i].good ? 0 : SLU_EFORBIDDEN, check(&g, &q), cases[i].label);
+		q.web.get_changes = false;
+		CHECK_EQ(cases[i].good || !cases[i].origin ? 0 : SLU_EFORBIDDEN, check(&g, &q), cases[i].label);
+	}
+	auth_close(g.auth);
+}
+
 TEST(a_star_is_any_host)
 {
 	static char *const hosts[] = { (char *)"*" };
-	const struct guard_request q = { .needs = RIGHT_READ, .host = SLICE("any.example") };
+	const struct guard_request q = { .needs = RIGHT_READ, .web.host = SLICE("any.example") };
 	struct guard g = start(NULL);
 
 	g.hosts = hosts;
@@ -181,8 +222,8 @@ TEST(with_keys_a_token_is_needed)
 		const struct guard_request q = {
 			.needs = cases[i].needs,
 			.authorization = cases[i].scope ? slice_of(bearer(cases[i].scheme, cases[i].scope)) : (struct slice){ 0 },
-			.host = SLICE("any.example"), /* a page has no token */
-			.origin = SLICE("https://any.example"),
+			.web.host = SLICE("any.example"), /* a page has no token */
+			.web.origin = SLICE("https://any.example"),
 		};
 
 		CHECK_EQ(cases[i].want, check(&g, &q), cases[i].label);
@@ -215,7 +256,7 @@ TEST(metrics_have_a_setting_of_their_own)
 		const struct guard_request q = {
 			.needs = NEEDS_METRICS,
 			.listener = cases[i].place,
-			.host = slice_of(cases[i].host),
+			.web.host = slice_of(cases[i].host),
 			.authorization = cases[i].scope ? slice_of(bearer("Bearer ", cases[i].scope)) : (struct slice){ 0 },
 		};
 
@@ -251,5 +292,48 @@ TEST(a_certificate_is_as_good_as_a_token_and_a_token_goes_first)
 	q.authorization = SLICE("Bearer nonsense");
 	q.needs = RIGHT_READ;
 	CHECK_EQ(SLU_EAUTH, check(&g, &q), "not saved by the certificate");
+	auth_close(g.auth);
+}
+
+static bool
+is_queue_internal(const void *arg, struct slice host)
+{
+	return arg == places && slice_eq(host, SLICE("queue.internal"));
+}
+
+/* A browser shows its certificate to the server whatever page asks it to. */
+TEST(a_certificate_that_a_page_makes_a_browser_show_is_refused)
+{
+	static const struct {
+		const char *label, *host, *origin, *site;
+		bool good;
+	} cases[] = {
+		{ "a program", "127.0.0.1:7171", NULL, NULL, true },
+		{ "a program, by the name in the server's certificate", "queue.internal:7171", NULL, NULL, true },
+		{ "our own page", "queue.internal:7171", "https://queue.internal:7171", "same-origin", true },
+		{ "another name", "evil.example:7171", NULL, NULL, false },
+		{ "another page", "queue.internal:7171", "https://evil.example", NULL, false },
+		{ "another site", "queue.internal:7171", NULL, "cross-site", false },
+	};
+	const struct slice read = SLICE("lockd://ns/pay?perm=r");
+	struct guard g = start(NULL);
+
+	g.certificates = true;
+	EACH(i, cases) {
+		const struct guard_request q = {
+			.needs = RIGHT_READ,
+			.listener = PUBLIC,
+			.subject = SLICE("CN=a"),
+			.uris = &read,
+			.n_uris = 1,
+			.web.host = field(cases[i].host),
+			.web.origin = field(cases[i].origin),
+			.web.fetch_site = field(cases[i].site),
+			.web.is_named = is_queue_internal,
+			.web.named_arg = places,
+		};
+
+		CHECK_EQ(cases[i].good ? 0 : SLU_EFORBIDDEN, check(&g, &q), cases[i].label);
+	}
 	auth_close(g.auth);
 }
