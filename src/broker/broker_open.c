@@ -3,6 +3,7 @@
  */
 #include "base/mem.h"
 #include "broker/broker_in.h"
+#include "broker/layout.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -215,6 +216,18 @@ lift_ids(struct broker *b, const struct broker_shard *s, struct slu_err *err)
 	return rc;
 }
 
+/* LAYOUT-1. Only the log engine has a folder of its own. */
+static int
+check_layout(const struct broker_shard *s, const struct broker_shard_conf *conf,
+	     struct slu_err *err)
+{
+	const struct engine_conf *const at = &conf->storage;
+
+	if (!at->folder || at->disk || !conf->engine->durable || conf->engine->shared)
+		return 0;
+	return layout_check(at->folder, s->lanes, conf->name ? "poolSize" : "--shards", err);
+}
+
 /* All of its lanes, or none. What is opened while others serve runs before it is seen. */
 static int
 open_shard(struct broker *b, const struct broker_shard_conf *conf,
@@ -225,6 +238,8 @@ open_shard(struct broker *b, const struct broker_shard_conf *conf,
 	uint32_t opened = 0;
 	int rc = make_shard(b, conf, &s, err);
 
+	if (!rc)
+		rc = check_layout(s, conf, err);
 	for (; !rc && opened < s->lanes; opened += rc == 0)
 		rc = open_lane(b, s, opened, conf, progress, err);
 	if (!rc)

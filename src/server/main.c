@@ -75,7 +75,7 @@ static int
 fail(int rc, const struct slu_err *err)
 {
 	fprintf(stderr, "sluiced: %s\n", *err->text ? err->text : slu_err_row(rc)->text);
-	return EXIT_FAILED;
+	return rc == SLU_EINVAL ? EXIT_SETTINGS : EXIT_FAILED;
 }
 
 /* The exit code. */
@@ -87,7 +87,7 @@ check(const struct conf *conf)
 
 	if (rc) {
 		(void)fail(rc, &err);
-		return EXIT_SETTINGS;
+		return EXIT_SETTINGS; /* whatever the code */
 	}
 	puts("sluiced: the settings are fine");
 	return 0;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "broker/layout.h"
 #include "engine/log.h"
 #include "engine/memory.h"
 
@@ -384,6 +385,66 @@ abandon(void *arg)
 	n->shards->next = NULL;
 }
 
+/* ---- What the data folder holds ---- */
+
+struct unused {
+	const struct node *node;
+	const struct node_shards *shards;
+	unsigned used;
+	unsigned n;
+	char first[FOLDER]; /* that no shard uses */
+};
+
+static bool
+is_used(const struct node_shards *s, const char *folder)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->confs[i].storage.folder && strcmp(s->confs[i].storage.folder, folder) == 0)
+			return true;
+	return false;
+}
+
+static void
+see_logs(void *arg, const char *folder)
+{
+	struct unused *const u = arg;
+
+	if (is_used(u->shards, folder)) {
+		u->used++;
+		return;
+	}
+	if (u->n++ == 0)
+		(void)snprintf(u->first, sizeof u->first, "%s", folder);
+	log_warn(u->node->log, "no shard uses the log in this folder", F_STR("folder", folder));
+}
+
+/* Would these settings open empty logs beside those that are there? M3 */
+static int
+check_data(const struct node *n, const struct node_shards *s, struct slu_err *err)
+{
+	const char *const data = n->conf->data;
+	struct unused u = { .node = n, .shards = s };
+	bool needs_data = false;
+	int rc;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		const char *const folder = s->confs[i].storage.folder;
+
+		needs_data |= folder && strncmp(folder, data, strlen(data)) == 0;
+	}
+	if (n->hand || !needs_data)
+		return 0;
+	rc = layout_each(data, see_logs, &u, err);
+	if (rc || u.n == 0 || u.used)
+		return rc;
+	return slu_fail(err, SLU_EINVAL,
+			"%.100s holds messages, and no shard of these settings uses it; %s",
+			u.first,
+			strcmp(u.first, data) == 0
+				? "name the shard `default` in sharding: docs/sharding.md"
+				: "start with the --config that names this shard in redis.shards");
+}
+
 /* ---- Open and close ---- */
 
 int
@@ -401,9 +462,10 @@ shards_open(struct node *n, struct slu_err *err)
 	if (rc)
 		return rc;
 	keep(n, s);
+	rc = check_data(n, s, err);
 	conf.shards = s->confs;
 	conf.n_shards = s->n;
-	if (sharding_is_used(n->conf))
+	if (!rc && sharding_is_used(n->conf))
 		rc = sharding_map(n->conf, n->conf->sharding_version, &conf.map, err);
 	if (!rc)
 		rc = broker_open(&n->broker, &conf, err);

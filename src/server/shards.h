@@ -8,6 +8,8 @@
  *      anything in it differs.
  *  M2  A shard that is open keeps its settings; the log names those that wait for a restart.
  *      One that no map names any more stays open until then.
+ *  M3  A server does not start when the data folder holds logs and its settings use none of
+ *      them: it would come up empty. Logs beside those in use are named by a warning.
  *
  * What the node is told at start and by reloads; one thread at a time.
  */

@@ -262,13 +262,13 @@ def test_without_a_word_of_shards_all_is_as_it_was(tmp_path):
         assert 'sluice_shard_up{shard="1"} 1' in text
         assert "sluice_shard_map_info{" not in text
         files = sorted(p.name for p in (tmp_path / "data").iterdir())
-        assert files == ["0", "1"]
+        assert files == ["0", "1", "shards"]
     with Node(tmp_path, "sharding: {enabled: true, commandMappings: {new: disk}}\n"
                         "redis.shards: {disk: {engine: log}}\n", "--shards", "2", engine="log") as node:
         assert len(node.dequeue(topic="old")) == 1
         assert len(node.dequeue(topic="older")) == 1
         assert node.lives("new") == ["disk"]
-        assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["0", "1", "disk"]
+        assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["0", "1", "disk", "shards"]
 
 
 @pytest.mark.parametrize("text", ["", "sharding: {enabled: false}\n"], ids=["unset", "off"])
@@ -300,7 +300,7 @@ def test_what_is_kept_is_there_after_a_restart(tmp_path, shards):
         node.restart("kill")
         for topic in ("render", "email", "archive"):
             assert len(node.dequeue(topic=topic)) == 1
-        assert sorted(p.name for p in (tmp_path / "data" / "disk").iterdir()) == ["0", "1"]
+        assert sorted(p.name for p in (tmp_path / "data" / "disk").iterdir()) == ["0", "1", "shards"]
 
 
 # --- a shard that fails -----------------------------------------------------------

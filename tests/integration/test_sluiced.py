@@ -199,7 +199,7 @@ def test_a_wrong_variable_is_named():
                                      "192.168.1.1:0"])
 def test_addresses_beyond_this_machine_need_a_word(address, folder):
     out = run("--data", str(folder), "--listen", address)
-    assert out.returncode == 1 and "--insecure" in out.stderr
+    assert out.returncode == 2 and "--insecure" in out.stderr
     assert not folder.exists()
 
 
@@ -264,7 +264,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
 
 def test_no_such_engine_lists_those_there_are():
     out = run("--engine", "cloud")
-    assert out.returncode == 1 and "memory" in out.stderr and "log" in out.stderr
+    assert out.returncode == 2 and "memory" in out.stderr and "log" in out.stderr
 
 
 def test_it_serves_a_unix_socket(folder, tmp_path):
