@@ -137,7 +137,7 @@ def test_a_descriptor_that_is_no_listener_is_refused(tmp_path, listen, says):
     sock, _ = tcp()
     datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     with Passed(tmp_path, sock, datagrams, args=["--insecure", "--listen", listen]) as server:
-        assert server.process.wait(START) == 1
+        assert server.process.wait(START) == 2
         assert listen in server.said() and says in server.said()
 
 
@@ -145,7 +145,7 @@ def test_a_passed_socket_beyond_this_machine_needs_a_login(tmp_path):
     """Who passes it is no less careless than who writes it down."""
     everywhere = socket.create_server(("", 0))
     with Passed(tmp_path, everywhere) as server:
-        assert server.process.wait(START) == 1
+        assert server.process.wait(START) == 2
         assert "--insecure" in server.said()
 
 
