@@ -295,7 +295,8 @@ init_topic(struct ledger *l, uint32_t h, uint32_t space, uint64_t hash)
 		.secret = { l->conf.secret.k0 ^ hash, l->conf.secret.k1 + hash },
 		.handle = h,
 		.space = space,
-		.keys = SLAB_NONE,
+		.leased = SLAB_NONE,
+		.keys = { SLAB_NONE, SLAB_NONE },
 		.wake = SLU_NEVER,
 		.pos = HEAP_OUT,
 		.purge_key = SLAB_NONE,
@@ -306,6 +307,7 @@ init_topic(struct ledger *l, uint32_t h, uint32_t space, uint64_t hash)
 	queue_time_by_arrival(&t->queue);
 	queue_time_by_arrival(&t->spare);
 	chain_init(&t->dead);
+	chain_init(&t->damaged);
 }
 
 static int

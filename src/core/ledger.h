@@ -373,6 +373,23 @@ uint32_t ledger_dead_next(const struct ledger *l, uint32_t queue, uint32_t msg);
 #define LEDGER_SCAN_END UINT32_MAX
 uint32_t ledger_scan(const struct ledger *l, uint32_t *cursor, uint32_t *msgs, uint32_t max);
 
+/* Which messages to browse. */
+struct ledger_browse {
+	uint32_t space;       /* SLAB_NONE: of any namespace */
+	uint32_t queue;       /* SLAB_NONE: of any queue */
+	enum msg_state state; /* MSG_NONE: in any state */
+};
+
+/*
+ * Up to max messages from *cursor (0 at first) on; returns how many. *cursor is where the
+ * next page begins, LEDGER_SCAN_END after the last; a page that begins behind one message
+ * has the cursor (its handle + 1). A message that is there, and in the state, during the
+ * whole walk is seen once. A page before the last may be short, but is not empty. It costs
+ * no more than the queue has in that state, nor than a scan of the shard would.
+ */
+uint32_t ledger_browse(const struct ledger *l, const struct ledger_browse *what,
+		       uint32_t *cursor, uint32_t *msgs, uint32_t max);
+
 /* ---- What a log that moves records forward needs ---- */
 
 /* Where the record of a message is now. Not a change: the record says it itself. */

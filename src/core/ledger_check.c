@@ -294,7 +294,8 @@ check_keys(const struct ledger *l, const struct topic *t)
 	uint32_t held = 0;
 	const char *wrong = NULL;
 
-	for (uint32_t h = t->keys; !wrong && h != SLAB_NONE; h = ledger_key(l, h)->next) {
+	for (uint32_t h = ledger_key_next(l, t, SLAB_NONE); !wrong && h != SLAB_NONE;
+	     h = ledger_key_next(l, t, h)) {
 		const struct key *k = ledger_key(l, h);
 
 		wrong = check_chain(l, &k->line, MSG_HELD, &held);
@@ -306,6 +307,22 @@ check_keys(const struct ledger *l, const struct topic *t)
 	if (!wrong && !t->purging && held + taken_in(l, t, MSG_HELD) != t->count[MSG_HELD])
 		wrong = "held messages that are in no line";
 	return wrong;
+}
+
+static const char *
+check_leased(const struct ledger *l, const struct topic *t)
+{
+	uint32_t last = SLAB_NONE, n = 0;
+
+	for (uint32_t h = t->leased; h != SLAB_NONE; h = ledger_lease_next(l, h)) {
+		const struct msg *m = ledger_msg(l, h);
+
+		if (msg_state(m) != MSG_LEASED || ledger_lease(l, m)->prev != last)
+			return "a list of leased messages is broken";
+		last = h;
+		n++;
+	}
+	return n == t->count[MSG_LEASED] ? NULL : "leased messages that are not listed";
 }
 
 static uint32_t
@@ -327,9 +344,13 @@ check_topic(const struct ledger *l, const struct topic *t,
 {
 	const uint32_t waiting = count[MSG_READY] + count[MSG_DELAYED];
 	const uint32_t in_heaps = waiting - taken_in(l, t, MSG_READY) - taken_in(l, t, MSG_DELAYED);
-	uint32_t dead = 0;
+	uint32_t dead = 0, damaged = 0;
 	const char *wrong = check_chain(l, &t->dead, MSG_DEAD, &dead);
 
+	if (!wrong)
+		wrong = check_chain(l, &t->damaged, MSG_DAMAGED, &damaged);
+	if (!wrong)
+		wrong = check_leased(l, t);
 	if (wrong)
 		return wrong;
 	for (int s = 0; s < MSG_STATES; s++)
@@ -341,6 +362,8 @@ check_topic(const struct ledger *l, const struct topic *t,
 		return "results are counted wrong";
 	if (dead + taken_in(l, t, MSG_DEAD) != t->count[MSG_DEAD])
 		return "dead letters that are not listed";
+	if (damaged != t->count[MSG_DAMAGED])
+		return "damaged messages that are not listed";
 	if (in_heaps != t->queue.ready.n + t->queue.timed.n)
 		return "heaps hold what is not there";
 	if (t->queue.held != waiting + count[MSG_LEASED] + count[MSG_HELD] +

@@ -43,10 +43,18 @@ struct key {
 	uint32_t idle;       /* of these: dead or damaged */
 	uint32_t taken : 31; /* of the others: set aside; then all of them are */
 	uint32_t picked : 1; /* a batch that is being chosen has it */
-	uint32_t prev, next; /* keys of the topic */
+	uint32_t prev, next; /* keys of the topic, in one of its two lists */
 };
 
 _Static_assert(sizeof(struct key) <= 64 - 11, "a key is small");
+
+/* The lists of a topic's keys: those behind whose head nobody waits, and those with a line.
+ * Held messages are found through the second, however many keys there are. */
+enum key_list {
+	KEYS_PLAIN,
+	KEYS_LINED,
+	KEY_LISTS
+};
 
 /* What a key is looked up by. */
 struct key_name {
@@ -66,7 +74,9 @@ struct topic {
 	uint32_t count[MSG_STATES];
 	struct ledger_totals totals;
 	struct chain dead;
-	uint32_t keys; /* the first of its keys; new ones come before it */
+	struct chain damaged;
+	uint32_t leased;          /* the first leased message, or SLAB_NONE */
+	uint32_t keys[KEY_LISTS]; /* the first of each list; new ones come before it */
 	bool has_policy;
 	bool woken;          /* for ledger_woken, as the next */
 	uint32_t next_woken; /* or SLAB_NONE */
@@ -85,7 +95,7 @@ struct topic {
 	struct queue trash;
 	struct queue spare; /* the heaps to swap in, made when a purge is decided */
 	uint64_t purged;
-	uint32_t purge_key;      /* the next key to look at */
+	uint32_t purge_key;      /* the next key with a line to look at */
 	slu_time purge_remember; /* their idempotency keys, until */
 
 	uint32_t remembered;   /* idempotency keys whose messages are gone */
@@ -187,6 +197,13 @@ static inline struct lease *
 ledger_lease(const struct ledger *l, const struct msg *m)
 {
 	return slab_at(&l->leases, m->link);
+}
+
+/* The next leased message of the queue, or SLAB_NONE. */
+static inline uint32_t
+ledger_lease_next(const struct ledger *l, uint32_t h)
+{
+	return ledger_lease(l, ledger_msg(l, h))->next;
 }
 
 static inline struct more *
@@ -297,6 +314,13 @@ void ledger_advance(struct ledger *l, struct topic *t, struct key *k);
 
 /* ledger_line.c: the key, or SLAB_NONE. */
 uint32_t ledger_key_find(const struct ledger *l, uint32_t topic, uint64_t hash);
+
+/* All keys of a topic, those with a line first; SLAB_NONE starts, and ends. */
+uint32_t ledger_key_next(const struct ledger *l, const struct topic *t, uint32_t key);
+
+/* Put a message into the line of its key, or take it out. */
+void ledger_line_insert(struct ledger *l, struct topic *t, uint32_t h);
+void ledger_line_remove(struct ledger *l, struct topic *t, uint32_t h);
 
 /* ledger_apply.c: gone, from whatever state; remember: as in ledger_forget. */
 void ledger_drop_message(struct ledger *l, uint32_t h, slu_time remember);

@@ -42,6 +42,72 @@ ledger_key_reserve(struct ledger *l, uint32_t topic, uint64_t hash)
 	return rc ? rc : map_reserve(&l->key_hashes, 1);
 }
 
+/* The lists of keys */
+
+static void
+list_key(struct ledger *l, struct topic *t, uint32_t key, enum key_list list)
+{
+	struct key *k = ledger_key(l, key);
+
+	k->prev = SLAB_NONE;
+	k->next = t->keys[list];
+	if (k->next != SLAB_NONE)
+		ledger_key(l, k->next)->prev = key;
+	t->keys[list] = key;
+}
+
+static void
+unlist_key(struct ledger *l, struct topic *t, uint32_t key, enum key_list list)
+{
+	const struct key *k = ledger_key(l, key);
+
+	if (t->purge_key == key)
+		t->purge_key = k->next;
+	if (k->prev == SLAB_NONE)
+		t->keys[list] = k->next;
+	else
+		ledger_key(l, k->prev)->next = k->next;
+	if (k->next != SLAB_NONE)
+		ledger_key(l, k->next)->prev = k->prev;
+}
+
+uint32_t
+ledger_key_next(const struct ledger *l, const struct topic *t, uint32_t key)
+{
+	const struct key *k = key == SLAB_NONE ? NULL : ledger_key(l, key);
+	const uint32_t next = k ? k->next : t->keys[KEYS_LINED];
+
+	if (next != SLAB_NONE || (k && k->line.first == SLAB_NONE))
+		return next;
+	return t->keys[KEYS_PLAIN];
+}
+
+void
+ledger_line_insert(struct ledger *l, struct topic *t, uint32_t h)
+{
+	const uint32_t key = ledger_msg(l, h)->home;
+	struct key *k = ledger_key(l, key);
+
+	if (k->line.first == SLAB_NONE) {
+		unlist_key(l, t, key, KEYS_PLAIN);
+		list_key(l, t, key, KEYS_LINED);
+	}
+	chain_insert(&k->line, &l->msgs, h);
+}
+
+void
+ledger_line_remove(struct ledger *l, struct topic *t, uint32_t h)
+{
+	const uint32_t key = ledger_msg(l, h)->home;
+	struct key *k = ledger_key(l, key);
+
+	chain_remove(&k->line, &l->msgs, h);
+	if (k->line.first == SLAB_NONE) {
+		unlist_key(l, t, key, KEYS_LINED);
+		list_key(l, t, key, KEYS_PLAIN);
+	}
+}
+
 static uint32_t
 make_key(struct ledger *l, uint32_t topic, uint64_t hash)
 {
@@ -56,13 +122,9 @@ make_key(struct ledger *l, uint32_t topic, uint64_t hash)
 		.hash = hash,
 		.topic = topic,
 		.head = SLAB_NONE,
-		.prev = SLAB_NONE,
-		.next = t->keys,
 	};
 	chain_init(&k->line);
-	if (t->keys != SLAB_NONE)
-		ledger_key(l, t->keys)->prev = h;
-	t->keys = h;
+	list_key(l, t, h, KEYS_PLAIN);
 	rc = map_insert(&l->key_hashes, hash, h);
 	assert(rc == 0); /* reserved */
 	(void)rc;
@@ -88,14 +150,7 @@ ledger_key_detach(struct ledger *l, struct topic *t, uint32_t key)
 	if (--k->refs > 0)
 		return;
 	assert(k->head == SLAB_NONE && k->line.first == SLAB_NONE);
-	if (t->purge_key == key)
-		t->purge_key = k->next;
-	if (k->prev == SLAB_NONE)
-		t->keys = k->next;
-	else
-		ledger_key(l, k->prev)->next = k->next;
-	if (k->next != SLAB_NONE)
-		ledger_key(l, k->next)->prev = k->prev;
+	unlist_key(l, t, key, KEYS_PLAIN);
 	map_remove(&l->key_hashes, k->hash, key);
 	slab_free(&l->keys, key);
 }

@@ -48,11 +48,37 @@ ledger_ttl_stop(struct ledger *l, uint32_t h)
 /* Leases */
 
 static void
-end_lease(struct ledger *l, uint32_t h)
+list_lease(const struct ledger *l, struct topic *t, uint32_t h)
+{
+	struct lease *lease = ledger_lease(l, ledger_msg(l, h));
+
+	lease->prev = SLAB_NONE;
+	lease->next = t->leased;
+	if (lease->next != SLAB_NONE)
+		ledger_lease(l, ledger_msg(l, lease->next))->prev = h;
+	t->leased = h;
+}
+
+static void
+unlist_lease(const struct ledger *l, struct topic *t, uint32_t h)
+{
+	const struct lease *lease = ledger_lease(l, ledger_msg(l, h));
+
+	if (lease->prev == SLAB_NONE)
+		t->leased = lease->next;
+	else
+		ledger_lease(l, ledger_msg(l, lease->prev))->next = lease->next;
+	if (lease->next != SLAB_NONE)
+		ledger_lease(l, ledger_msg(l, lease->next))->prev = lease->prev;
+}
+
+static void
+end_lease(struct ledger *l, struct topic *t, uint32_t h)
 {
 	struct msg *m = ledger_msg(l, h);
 	const slu_time expires = ledger_lease(l, m)->expires;
 
+	unlist_lease(l, t, h);
 	heap_remove(&l->deadlines, m->q.pos);
 	slab_free(&l->leases, m->link);
 	m->link = SLAB_NONE;
@@ -96,11 +122,13 @@ ledger_leave(struct ledger *l, struct topic *t, uint32_t h)
 	if (from == MSG_READY || from == MSG_DELAYED)
 		queue_take(&t->queue, h);
 	else if (from == MSG_LEASED)
-		end_lease(l, h);
+		end_lease(l, t, h);
 	else if (from == MSG_HELD)
-		chain_remove(&ledger_key_of(l, m)->line, &l->msgs, h);
+		ledger_line_remove(l, t, h);
 	else if (from == MSG_DEAD)
 		chain_remove(&t->dead, &l->msgs, h);
+	else if (from == MSG_DAMAGED)
+		chain_remove(&t->damaged, &l->msgs, h);
 	assert(t->count[from] > 0);
 	t->count[from]--;
 	ledger_weigh(l, t);
@@ -153,12 +181,13 @@ ledger_enter(struct ledger *l, struct topic *t, uint32_t h, enum msg_state to)
 		queue_wait(&t->queue, h, due, due - 1);
 		ledger_wake(l, t, due);
 	} else if (to == MSG_HELD) {
-		chain_insert(&ledger_key_of(l, m)->line, &l->msgs, h);
+		ledger_line_insert(l, t, h);
 	} else if (to == MSG_DEAD) {
 		chain_insert(&t->dead, &l->msgs, h);
 		ledger_wake(l, t, due); /* retention and maximum */
 	} else {
 		assert(to == MSG_DAMAGED);
+		chain_insert(&t->damaged, &l->msgs, h);
 	}
 }
 
@@ -174,6 +203,7 @@ ledger_enter_lease(struct ledger *l, struct topic *t, uint32_t h,
 	m->link = slab_new(&l->leases);
 	assert(m->link != SLAB_NONE); /* reserved */
 	*ledger_lease(l, m) = *lease;
+	list_lease(l, t, h);
 	push_deadline(l, h, until);
 }
 

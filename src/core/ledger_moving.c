@@ -228,7 +228,7 @@ unlink_message(struct ledger *l, struct topic *t, uint32_t h)
 	struct msg *m = ledger_msg(l, h);
 
 	if (msg_state(m) == MSG_HELD)
-		chain_remove(&ledger_key_of(l, m)->line, &l->msgs, h);
+		ledger_line_remove(l, t, h);
 	else if (msg_state(m) == MSG_DEAD)
 		chain_remove(&t->dead, &l->msgs, h);
 	else
@@ -655,12 +655,9 @@ ledger_leased(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t m
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < l->deadlines.n && n < max; i++) {
-		const uint32_t h = l->deadlines.nodes[i].handle;
-
-		if (ledger_home(l, ledger_msg(l, h)) == queue)
-			msgs[n++] = h;
-	}
+	for (uint32_t h = ledger_topic(l, queue)->leased; h != SLAB_NONE && n < max;
+	     h = ledger_lease_next(l, h))
+		msgs[n++] = h;
 	return n;
 }
 
@@ -669,13 +666,10 @@ ledger_bound_by_lease(const struct ledger *l, uint32_t queue)
 {
 	uint64_t n = 0;
 
-	if (ledger_topic(l, queue)->count[MSG_LEASED] == 0)
-		return 0;
-	for (uint32_t i = 0; i < l->deadlines.n; i++) {
-		const struct msg *m = ledger_msg(l, l->deadlines.nodes[i].handle);
+	for (uint32_t h = ledger_topic(l, queue)->leased; h != SLAB_NONE;
+	     h = ledger_lease_next(l, h)) {
+		const struct msg *m = ledger_msg(l, h);
 
-		if (ledger_home(l, m) != queue)
-			continue;
 		n += m->flags & MSG_KEYED ? ledger_key_of(l, m)->refs - ledger_key_of(l, m)->idle : 1;
 	}
 	return n;

@@ -190,8 +190,8 @@ unmark(struct pick *p)
 		if (m->flags & MSG_KEYED)
 			ledger_key_of(p->l, m)->picked = false;
 	}
-	for (uint32_t k = p->t->keys; p->no_memory && k != SLAB_NONE;
-	     k = ledger_key(p->l, k)->next)
+	for (uint32_t k = ledger_key_next(p->l, p->t, SLAB_NONE); p->no_memory && k != SLAB_NONE;
+	     k = ledger_key_next(p->l, p->t, k))
 		ledger_key(p->l, k)->picked = false;
 }
 

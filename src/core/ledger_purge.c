@@ -59,7 +59,7 @@ ledger_purge_start(struct ledger *l, uint32_t topic, const struct change *c)
 	t->count[MSG_READY] = t->count[MSG_DELAYED] = t->count[MSG_HELD] = 0;
 	t->purging = true;
 	t->purged = c->number;
-	t->purge_key = t->keys;
+	t->purge_key = t->keys[KEYS_LINED];
 	t->purge_remember = c->remember;
 	ledger_weigh(l, t);
 	ledger_wake(l, t, 0);
@@ -73,7 +73,7 @@ free_held(struct ledger *l, struct topic *t)
 	const uint32_t h = k->line.first;
 
 	if (h != SLAB_NONE && ledger_is_purged(t, ledger_msg(l, h), h)) {
-		chain_remove(&k->line, &l->msgs, h);
+		ledger_line_remove(l, t, h);
 		ledger_forget(l, h, t->purge_remember);
 		return;
 	}

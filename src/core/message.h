@@ -8,10 +8,11 @@
  *
  *      READY    heap `ready` of its queue        pos: there
  *      DELAYED  heap `timed` of its queue        pos: there
- *      LEASED   heap of deadlines                pos: there    link: its lease
+ *      LEASED   heap of deadlines                pos: there    link: its lease, which is in
+ *                                                              a list of its queue
  *      HELD     line of its key                  pos: next     link: previous
  *      DEAD     dead letters of its queue        pos: next     link: previous
- *      DAMAGED  none
+ *      DAMAGED  damaged ones of its queue        pos: next     link: previous
  *
  * The queue keeps room for it in both heaps all the time. Inner part of the ledger.
  */
@@ -57,6 +58,8 @@ struct lease {
 	uint64_t token;
 	slu_time claimed;
 	slu_time expires; /* its ttl, which does not count meanwhile; or SLU_NEVER */
+	uint32_t prev;    /* leased messages of the queue, or SLAB_NONE */
+	uint32_t next;
 };
 
 static inline struct msg *

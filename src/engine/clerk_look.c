@@ -3,11 +3,6 @@
  */
 #include "engine/clerk_in.h"
 
-enum {
-	LOOK_STEP = 64,                /* entries of a scan at a time */
-	LOOK_MAX = 8 * ENGINE_SCAN_MAX /* and in all: most are of other queues, passed over */
-};
-
 static void
 add_row(struct clerk *k, struct op *op, uint32_t msg, uint64_t after)
 {
@@ -125,55 +120,26 @@ list_dead(struct clerk *k, struct op *op, uint32_t queue)
 	op->cursor = msg == SLAB_NONE || op->rc ? 0 : op->rows[op->n_rows - 1].id;
 }
 
-/* Is the message one that the op asks for? */
-static bool
-is_listed(struct clerk *k, const struct op *op, uint32_t space, uint32_t queue,
-	  uint32_t msg)
-{
-	struct ledger_queue_view q;
-	struct ledger_view v;
-
-	ledger_get(k->ledger, msg, &v);
-	if (op->state != MSG_NONE && v.state != op->state)
-		return false;
-	if (op->queue.n)
-		return v.queue == queue;
-	if (op->space.n == 0)
-		return true;
-	ledger_queue_get(k->ledger, v.queue, &q);
-	return q.space == space;
-}
-
 static void
-list_step(struct clerk *k, struct op *op, uint32_t queue, uint32_t *cursor, uint32_t max)
+list_any(struct clerk *k, struct op *op, uint32_t queue)
 {
-	const uint32_t space = op->space.n ? ledger_space_find(k->ledger, op->space)
-					   : SLAB_NONE;
-	uint32_t msgs[LOOK_STEP];
-	const uint32_t n = ledger_scan(k->ledger, cursor, msgs, max);
-
-	for (uint32_t i = 0; i < n && !op->rc; i++)
-		if (is_listed(k, op, space, queue, msgs[i]))
-			add_row(k, op, msgs[i], (uint64_t)msgs[i] + 1);
-}
-
-static void
-list_scan(struct clerk *k, struct op *op, uint32_t queue)
-{
+	const struct ledger_browse what = {
+		.space = op->space.n ? ledger_space_find(k->ledger, op->space) : SLAB_NONE,
+		.queue = queue,
+		.state = op->state,
+	};
 	uint32_t cursor = op->cursor < LEDGER_SCAN_END ? (uint32_t)op->cursor
 						       : LEDGER_SCAN_END;
-	uint32_t left = LOOK_MAX;
+	uint32_t msgs[ENGINE_SCAN_MAX];
+	const uint32_t max = op->max_rows < ENGINE_SCAN_MAX ? op->max_rows : ENGINE_SCAN_MAX;
+	uint32_t n = 0;
 
-	while (cursor != LEDGER_SCAN_END && left > 0 && op->n_rows < op->max_rows && !op->rc) {
-		uint32_t max = op->max_rows - op->n_rows;
-
-		if (max > LOOK_STEP)
-			max = LOOK_STEP;
-		if (max > left)
-			max = left;
-		left -= max;
-		list_step(k, op, queue, &cursor, max);
-	}
+	if (op->space.n == 0 || what.space != SLAB_NONE)
+		n = ledger_browse(k->ledger, &what, &cursor, msgs, max);
+	else
+		cursor = LEDGER_SCAN_END;
+	for (uint32_t i = 0; i < n && !op->rc; i++)
+		add_row(k, op, msgs[i], (uint64_t)msgs[i] + 1);
 	op->cursor = cursor == LEDGER_SCAN_END ? 0 : cursor;
 }
 
@@ -188,7 +154,7 @@ clerk_list(struct clerk *k, struct op *op)
 	else if (op->queue.n && op->state == MSG_DEAD)
 		list_dead(k, op, queue);
 	else
-		list_scan(k, op, queue);
+		list_any(k, op, queue);
 	end_rows(op);
 }
 

@@ -363,7 +363,8 @@ struct op {
 	uint64_t id;          /* GET, RESULT. WATCH: the one that is known, or 0: none; then the
 			       * answer. Rc SLU_ETIMEOUT: it is still the same */
 	enum msg_state state; /* LIST: only those; MSG_NONE: all. Dead letters come
-			       * oldest first, others in no order */
+			       * oldest first, others in no order, but each that stays
+			       * exactly once */
 	uint64_t cursor;      /* GET, and DELETE of one item, without a queue: the shard
 			       * to look at, above BROKER_CURSOR_BITS. LIST, TOPICS, MOVE_TAKE: 0,
 			       * then what the answer has put here.

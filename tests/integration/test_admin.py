@@ -151,6 +151,21 @@ def test_messages_are_browsed_by_state(server):
     assert server.get("/v1/admin/messages", **server.here(state="redy")).status == 400
 
 
+def test_the_first_page_of_a_small_queue_takes_one_call(server):
+    for _ in range(20):
+        server.enqueue(*[{"text": "x", "topic": "big"}] * 1000)
+    server.enqueue({"text": "waits"}, {"text": "later", "delay": "1h"})
+    taken = server.take()
+    server.enqueue({"text": "next"})
+    for state, want in (("ready", ["next"]), ("delayed", ["later"]), ("leased", ["waits"])):
+        for path in ("/v1/admin/messages", "/peek"):
+            page = server.get(path, **server.here(state=state)).body
+            assert texts(page["messages"]) == want and "cursor" not in page, (path, state)
+    found = admin(server, "messages", **server.here(text="a"))
+    assert texts(found["messages"]) and found["looked"] == 3 and "cursor" not in found
+    server.ack(taken)
+
+
 @pytest.mark.parametrize("params, wanted", [
     ({"key": "k7"}, {7, 17, 27}), ({"correlation_id": "c-11"}, {11}),
     ({"text": "number 2"}, {2, *range(20, 30)}), ({"text": "no such text"}, set()),

@@ -207,6 +207,107 @@ CASE(a_list_goes_on_behind_any_of_its_rows)
 	}
 }
 
+/* Many messages, a thousand a call. */
+static void
+fill(struct rig *r, const char *queue, uint32_t n)
+{
+	static struct op_put puts[1000];
+
+	while (n > 0) {
+		struct op op;
+		const uint32_t some = n < COUNT(puts) ? n : COUNT(puts);
+
+		for (uint32_t i = 0; i < some; i++)
+			puts[i] = (struct op_put){ .m = { .id = r->next_id++, .prio = 9 } };
+		rig_op(&op, OP_ENQUEUE, RIG_SPACE, queue);
+		op.puts = puts;
+		op.n_puts = some;
+		CHECK_EQ(0, rig_do(r, &op));
+		n -= some;
+	}
+}
+
+static uint32_t
+first_page(struct rig *r, const char *queue, enum msg_state state)
+{
+	r->cursor = 0;
+	return rig_list(r, queue, state, 10);
+}
+
+/* One message in each state. */
+static void
+put_each_state(struct rig *r, const char *queue)
+{
+	struct op_item dead = { .dead = true };
+
+	rig_put(r, queue, NULL);
+	dead.id = rig_claim_one(r, queue);
+	CHECK_EQ(0, rig_item(r, OP_NACK, &dead));
+	rig_put(r, queue, NULL);
+	CHECK_EQ(1, rig_claim(r, queue, 1));
+	CHECK_EQ(0, rig_settle_one(r, OP_ASIDE, r->rows[0].id, r->rows[0].token));
+	rig_put(r, queue, NULL);
+	CHECK_EQ(1, rig_claim_for(r, queue, SLU_HOUR));
+	rig_put(r, queue, &(struct rig_msg){ .delay = SLU_HOUR });
+	rig_put(r, queue, &(struct rig_msg){ .key = "k" });
+	rig_put(r, queue, &(struct rig_msg){ .key = "k" });
+}
+
+CASE(the_first_page_of_a_small_queue_takes_one_call)
+{
+	fill(r, "big", 50000);
+	put_each_state(r, "small");
+	fill(r, "big", 50000);
+	for (enum msg_state state = MSG_READY; state < MSG_STATES; state++) {
+		CHECK_EQ(1, first_page(r, "small", state));
+		CHECK_EQ(state, r->rows[0].state);
+		CHECK_EQ(0, r->cursor, "that was all");
+	}
+	CHECK_EQ(6, first_page(r, "small", MSG_NONE));
+	CHECK_EQ(0, r->cursor);
+}
+
+CASE(few_messages_of_a_state_are_found_among_many_of_another)
+{
+	fill(r, "q", 50000);
+	put_each_state(r, "q");
+	fill(r, "q", 50000);
+	for (enum msg_state state = MSG_DELAYED; state < MSG_STATES; state++) {
+		CHECK_EQ(1, first_page(r, "q", state));
+		CHECK_EQ(state, r->rows[0].state);
+		CHECK_EQ(0, r->cursor);
+	}
+	CHECK_EQ(10, first_page(r, "q", MSG_READY));
+}
+
+CASE(a_walk_sees_what_stays_once_while_others_come_and_go)
+{
+	enum {
+		STAY = 3000
+	};
+	uint8_t seen[STAY + 1] = { 0 };
+	uint32_t pages = 0;
+
+	r->next_id = 1;
+	fill(r, "q", STAY); /* of the lowest priority: others are claimed before them */
+	for (uint64_t cursor = 0; pages == 0 || cursor; pages++) {
+		r->cursor = cursor;
+		rig_list(r, "q", MSG_READY, 300);
+		cursor = r->cursor;
+		for (uint32_t i = 0; i < r->n; i++)
+			if (r->rows[i].id <= STAY)
+				seen[r->rows[i].id]++;
+		for (int i = 0; i < 40; i++)
+			rig_put(r, "q", &(struct rig_msg){ .prio = i % 7 });
+		CHECK_EQ(30, rig_claim(r, "q", 30));
+		for (uint32_t i = 0; i < 30; i++)
+			CHECK_EQ(0, rig_settle_one(r, OP_ACK, r->rows[i].id, r->rows[i].token));
+	}
+	for (uint32_t id = 1; id <= STAY; id++)
+		CHECK_EQ(1, seen[id]);
+	CHECK(pages >= 10);
+}
+
 /* ---- Backup ---- */
 
 static int

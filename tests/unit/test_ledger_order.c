@@ -297,6 +297,112 @@ TEST(peek_shows_what_is_next_and_touches_nothing)
 	teardown(&f);
 }
 
+/* How many messages of the queue a walk sees, each once; each page but the last has some. */
+static uint32_t
+walk(struct fixture *f, enum msg_state state, uint32_t max)
+{
+	const struct ledger_browse what = { .space = SLAB_NONE, .queue = f->queue, .state = state };
+	uint32_t msgs[1000], cursor = 0, seen = 0, before = 0;
+
+	while (cursor != LEDGER_SCAN_END) {
+		const uint32_t n = ledger_browse(f->l, &what, &cursor, msgs, max);
+
+		CHECK(n > 0 || cursor == LEDGER_SCAN_END);
+		for (uint32_t i = 0; i < n; i++) {
+			struct ledger_view v;
+
+			CHECK(seen + i == 0 || msgs[i] > before);
+			before = msgs[i];
+			ledger_get(f->l, msgs[i], &v);
+			CHECK_EQ(f->queue, v.queue);
+			CHECK(state == MSG_NONE || v.state == state);
+		}
+		seen += n;
+	}
+	return seen;
+}
+
+TEST(a_walk_sees_a_queue_of_any_share_of_the_shard)
+{
+	static const struct {
+		const char *label;
+		uint32_t before, own, behind, max;
+	} cases[] = {
+		{ "one beside many", 20000, 1, 20000, 10 },
+		{ "more than a scan looks at, few of all", 30000, 9000, 30000, 1000 },
+		{ "half of the shard", 20000, 20000, 0, 300 },
+		{ "nearly all of it", 3, 30000, 3, 1000 },
+		{ "many that lie behind many others", 40000, 20000, 0, 7 },
+	};
+
+	EACH(i, cases) {
+		struct fixture f;
+		uint32_t own, other;
+
+		setup(&f);
+		own = f.queue;
+		CHECK_EQ(0, ledger_queue_open(f.l, SLICE("shop"), SLICE("other"), &other));
+		f.queue = other;
+		for (uint32_t n = 0; n < cases[i].before; n++)
+			put(&f, 5);
+		f.queue = own;
+		for (uint32_t n = 0; n < cases[i].own; n++)
+			put_keyed(&f, n % 3 ? "k" : "j", 5, n % 5 ? 0 : f.now + SLU_HOUR);
+		f.queue = other;
+		for (uint32_t n = 0; n < cases[i].behind; n++)
+			put(&f, 5);
+		f.queue = own;
+		CHECK_EQ(cases[i].own, walk(&f, MSG_NONE, cases[i].max), cases[i].label);
+		CHECK_EQ((cases[i].own + 4) / 5, walk(&f, MSG_DELAYED, cases[i].max), cases[i].label);
+		ledger_free(f.l); /* too many to check each */
+	}
+}
+
+TEST(a_walk_of_a_namespace_sees_its_queues_alone)
+{
+	const struct slice spaces[] = { SLICE("shop"), SLICE("else") };
+	struct fixture f;
+	uint32_t msgs[10], cursor = 0;
+
+	setup(&f);
+	EACH(i, spaces) {
+		CHECK_EQ(0, ledger_queue_open(f.l, spaces[i], SLICE("a"), &f.queue));
+		put(&f, 5);
+		CHECK_EQ(0, ledger_queue_open(f.l, spaces[i], SLICE("b"), &f.queue));
+		put(&f, 5);
+		CHECK(claim(&f) != 0);
+	}
+	CHECK_EQ(2, ledger_browse(f.l, &(struct ledger_browse){ .space = f.space, .queue = SLAB_NONE }, &cursor, msgs, COUNT(msgs)));
+	CHECK_EQ(LEDGER_SCAN_END, cursor);
+	cursor = 0;
+	CHECK_EQ(1, ledger_browse(f.l, &(struct ledger_browse){ f.space, SLAB_NONE, MSG_LEASED }, &cursor, msgs, COUNT(msgs)));
+	teardown(&f);
+}
+
+/* I4: what was purged is not there, freed or not. */
+TEST(a_walk_passes_over_what_was_purged)
+{
+	struct fixture f;
+	struct change c;
+	uint32_t some = 3;
+
+	setup(&f);
+	for (int i = 0; i < 30; i++)
+		put_keyed(&f, i % 2 ? "a" : "b", 5, i % 3 ? 0 : f.now + SLU_HOUR);
+	CHECK(claim(&f) != 0);
+	CHECK_EQ(0, ledger_purge(f.l, f.queue, f.now, &c));
+	apply(&f, &c);
+	for (int i = 0; i < 4; i++)
+		put_keyed(&f, i % 2 ? "a" : "c", 5, 0);
+	CHECK_EQ(5, walk(&f, MSG_NONE, 2));
+	CHECK(!ledger_tick(f.l, f.now, &some, &c));
+	CHECK_EQ(5, walk(&f, MSG_NONE, 2));
+	some = UINT32_MAX;
+	CHECK(!ledger_tick(f.l, f.now, &some, &c));
+	CHECK_EQ(5, walk(&f, MSG_NONE, 2));
+	teardown(&f);
+}
+
 TEST(a_scan_in_steps_sees_every_message_once)
 {
 	struct fixture f;

@@ -1062,7 +1062,64 @@ local function list_dead(q, cursor, max)
 	return { call('ZCARD', q.dlq) > first + #mems and rows[#rows][1] or '0', rows }
 end
 
--- By number; the cursor is the number that was looked at last.
+-- The sorted sets (damaged messages: the set) that have the messages of a state.
+local function sets_of(q, state)
+	local one = { [DELAYED] = q.delayed, [LEASED] = q.inprog, [HELD] = q.held, [DAMAGED] = q.aside }
+	local sets = { one[state] }
+
+	for _, p in ipairs(state == READY and q.order or {}) do
+		sets[#sets + 1] = q.pending[p]
+	end
+	return sets
+end
+
+local function count_of(q, sets)
+	local n = q.batch and call('ZCARD', q.taken) or 0
+
+	for _, key in ipairs(sets) do
+		n = n + call(key == q.aside and 'SCARD' or 'ZCARD', key)
+	end
+	return n
+end
+
+-- Ids of a state that are in no sorted set by their number: damaged ones, and what is set aside.
+local function unnumbered(q, state)
+	local ids = state == DAMAGED and call('SMEMBERS', q.aside) or {}
+
+	for _, mem in ipairs(q.batch and call('ZRANGE', q.taken, 0, -1) or {}) do
+		ids[#ids + 1] = string.match(mem, '^m:(%d+)$')
+	end
+	return ids
+end
+
+-- { number, id } of all messages of a state behind a number, in order; nil when there are more
+-- than `most`.
+local function all_of(q, state, cursor, most)
+	local sets, found = sets_of(q, state), {}
+
+	if count_of(q, sets) > most then
+		return nil
+	end
+	for _, key in ipairs(state ~= DAMAGED and sets or {}) do
+		for _, mem in ipairs(call('ZRANGE', key, 0, -1)) do
+			local n, id = string.match(mem, '(%d+):(%d+)$')
+
+			found[#found + 1] = tonumber(n) > cursor and { tonumber(n), id } or nil
+		end
+	end
+	for _, id in ipairs(unnumbered(q, state)) do
+		local m = load(q, id)
+
+		found[#found + 1] = m and m.s == state and m.n > cursor and { m.n, id } or nil
+	end
+	table.sort(found, function(a, b)
+		return a[1] < b[1]
+	end)
+	return found
+end
+
+-- By number; the cursor is the number that was looked at last. Few messages of a state are found
+-- in the sets of that state, many by a scan of all.
 local function list(queues)
 	local q, state, cursor, max, scan = queues[1], num(), arg(), num(), num()
 
@@ -1070,6 +1127,14 @@ local function list(queues)
 		return list_dead(q, cursor, max)
 	end
 	local rows, last = {}, cursor
+	local few = state ~= 0 and all_of(q, state, tonumber(cursor), 8 * scan)
+
+	if few then
+		for i = 1, math.min(#few, max) do
+			rows[i] = row(q, few[i][2], load(q, few[i][2]), true)
+		end
+		return { #few > max and int(few[max][1]) or '0', rows }
+	end
 	local found = call('ZRANGEBYSCORE', q.all, '(' .. cursor, '+inf', 'WITHSCORES', 'LIMIT', 0, scan)
 
 	for i = 1, #found, 2 do
