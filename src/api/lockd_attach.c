@@ -81,16 +81,27 @@ begin(struct call *c, void *api, bool writes)
 
 /* --- one ---------------------------------------------------------------------- */
 
+/* The uploader chose bytes and type: a browser saves them and runs nothing of them as a page
+ * of this server. False: no memory for the fields. */
+static bool
+add_harmless(struct call *c)
+{
+	return !call_add(c, "X-Content-Type-Options", SLICE("nosniff")) &&
+	       !call_add(c, "Content-Security-Policy", SLICE("sandbox")) &&
+	       !call_add(c, "Content-Disposition", SLICE("attachment"));
+}
+
 static void
 add_head(struct document *d, const struct message *m)
 {
 	const struct state *const s = d->ask->state;
 	const struct attach_info i = attach_info(s->name, d->op->lock.etag, m);
 	struct call *const c = d->ask->call;
+	const bool typed = add_harmless(c) && i.type.n > 0;
 	char id[LOCKD_ETAG_TEXT];
 
-	/* Whoever gets the bytes can do without these. */
-	(void)call_add(c, "Content-Type", i.type.n > 0 ? i.type : SLICE("application/octet-stream"));
+	/* The reader of the bytes can do without these. */
+	(void)call_add(c, "Content-Type", typed ? i.type : SLICE("application/octet-stream"));
 	(void)call_add(c, "X-Attachment-ID", slice_of(lockd_etag_text(i.etag, id)));
 	(void)call_add(c, "X-Attachment-Name", i.name);
 	lockd_add_number(c, "X-Attachment-Size", i.size);

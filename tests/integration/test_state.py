@@ -333,6 +333,19 @@ def test_an_attachment_is_staged_then_committed(server):
         assert seen[2]["X-Attachment-Created-At"] == seen[2]["X-Attachment-Updated-At"]
 
 
+@pytest.mark.parametrize("size", [100, 3 << 20])
+def test_a_browser_does_not_show_an_attachment_as_a_page(server, size):
+    lock = acquire(server, "a")
+    data = b"<script>fetch('/dequeue')</script>".ljust(size)
+    assert lock.attach("page.html", data, {"content_type": "text/html"}).status == 200
+    lock.release()
+    status, body, headers = raw_attachment(server, name="page.html")
+    assert status == 200 and body == data and headers["Content-Type"] == "text/html"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Content-Security-Policy"] == "sandbox"
+    assert headers["Content-Disposition"] == "attachment"
+
+
 def raw_attachment(server, **which):
     import urllib.parse
     connection = server.connect()
