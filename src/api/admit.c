@@ -1,6 +1,7 @@
 #include "api/admit.h"
 
 #include "api/api.h"
+#include "api/params.h"
 #include "auth/guard.h"
 #include "base/log.h"
 #include "core/names.h"
@@ -51,6 +52,22 @@ add_certificate(const struct call *c, struct guard_request *q,
 		uris[q->n_uris] = slice_of(peer->uris[q->n_uris]);
 }
 
+/* Of a query that the handler does not read strictly itself. */
+static bool
+check_query(struct call *c)
+{
+	const struct route *const r = c->route;
+	struct slu_err err = { 0 };
+	int rc;
+
+	if (c->query.n == 0 || r->query == QUERY_READ)
+		return true;
+	rc = params_check(c->query, r->dialect ? r->dialect->params : NULL, r->query == QUERY_ANY, &err);
+	if (rc)
+		api_refuse(c, rc, err.text, -1);
+	return rc == 0;
+}
+
 static bool
 is_named(const void *arg, struct slice host)
 {
@@ -68,7 +85,7 @@ page_of(const struct call *c)
 		.referer = call_field(c, "referer"),
 		.agent = call_field(c, "user-agent"),
 		.get_changes = slice_eq(c->method, SLICE("GET")) &&
-			       c->route->needs & (RIGHT_WRITE | RIGHT_CONSUME),
+			       c->route->needs & (RIGHT_WRITE | RIGHT_CONSUME | NEEDS_HOLDER),
 		.is_named = is_named,
 		.named_arg = c,
 	};
@@ -97,7 +114,7 @@ admit(struct call *c, void *arg)
 	c->who = who;
 	if (rc)
 		refuse(c, api, rc, &err);
-	return rc == 0;
+	return rc == 0 && check_query(c);
 }
 
 void

@@ -1,9 +1,12 @@
 /*
  * admit.h - the guard at the door of the API, and behind it.
  *
- *      head of a request ── admit ──> in, with an identity; or 401, 403
+ *      head of a request ── admit ──> in, with an identity; or 401, 403, 400
  *                                       │
  *      its ops ─────────── admit_ops ───┴──> posted; or 403
+ *
+ * The door refuses a malformed query, too, and unknown parameters where the route takes
+ * none (400). A route with QUERY_READ does so itself.
  *
  * A 401 says WWW-Authenticate, a 403 which scope is missing (RFC 6750, section 3).
  * Whether what was asked for exists makes no difference to either.

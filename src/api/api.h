@@ -81,6 +81,9 @@ struct dialect {
 
 	/* Answers, instead of api_refuse_err. */
 	void (*refuse)(struct call *c, const struct slu_err *err, int64_t index);
+
+	/* Parameters of queries that may be given once; behind the last is NULL. */
+	const char *const *params;
 };
 
 /* SLU_ENOMEM. The caller has set the pointers. */

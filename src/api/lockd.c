@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* clang-format off */
-#define QUEUE .dialect = &lockd_dialect, .no_head = true
+#define QUEUE .dialect = &lockd_dialect, .query = QUERY_ANY, .no_head = true
 #define SMALL .max_body = API_SMALL_BODY
 const struct route lockd_routes[] = {
 	{ NULL, "/v1/queue/enqueue", lockd_enqueue, .take = lockd_enqueue_take, .needs = RIGHT_WRITE, .max_body = LOCKD_BODY_MAX, QUEUE },
@@ -144,6 +144,21 @@ refuse_err(struct call *c, const struct slu_err *err, int64_t index)
 	lockd_refuse(c, &e);
 }
 
+/* Clients of lockd may send more parameters than these, which are passed over. */
+static const char *const params[] = {
+	"namespace", "queue", "key", "owner", "public", "name", "id", "limit", "cursor", "return",
+	"engine", "selector", "content_type", "max_bytes", "prevent_overwrite", NULL
+};
+
+static bool
+is_param(const char *name)
+{
+	for (const char *const *p = params; *p; p++)
+		if (strcmp(*p, name) == 0)
+			return true;
+	return false;
+}
+
 /* At the door. */
 static void
 greet(struct call *c, const struct api *api)
@@ -159,6 +174,7 @@ greet(struct call *c, const struct api *api)
 const struct dialect lockd_dialect = {
 	.greet = greet,
 	.refuse = refuse_err,
+	.params = params,
 };
 
 void
@@ -218,6 +234,7 @@ lockd_query(struct ask *a, const char *name)
 	struct query_param p;
 	struct query q;
 
+	assert(is_param(name));
 	a->starved |= query.n > 0 && !room;
 	if (!room)
 		return (struct slice){ 0 };

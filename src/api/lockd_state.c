@@ -27,7 +27,7 @@ refuse_server(struct call *c, void *api)
 }
 
 /* clang-format off */
-#define LOCKD    .dialect = &lockd_dialect, .no_head = true
+#define LOCKD    .dialect = &lockd_dialect, .query = QUERY_ANY, .no_head = true
 #define SMALL    .max_body = API_SMALL_BODY
 #define BOTH     (RIGHT_READ | RIGHT_WRITE)
 const struct route lockd_state_routes[] = {

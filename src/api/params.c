@@ -2,11 +2,18 @@
 
 #include "api/values.h"
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "core/names.h"
 #include "http/query.h"
 
 #include <assert.h>
+#include <stdio.h>
+
+enum {
+	SMALL_QUERY = 1024 /* longer ones need memory to be checked */
+};
 
 static struct slice
 slice_in(struct param_text text)
@@ -130,11 +137,58 @@ read_one(const struct param *p, struct param_text text, void *place, struct slu_
 	return slu_fail(err, SLU_EINVAL, "%s: %s; got %s", p->name, why.text, shown);
 }
 
+enum {
+	NAMES_TEXT = 512 /* of all the names that are expected */
+};
+
+static int
+refuse_repeated(const char *name, struct slu_err *err)
+{
+	return slu_fail(err, SLU_EINVAL, "invalid parameter %s: given twice; expected once", name);
+}
+
+static int
+refuse_escapes(struct slu_err *err)
+{
+	return slu_fail(err, SLU_EINVAL, "invalid query; expected name=value&name=value after the ?, "
+					 "with %% as %%25");
+}
+
+/* The names of the rows as "a, b, c". */
+static const char *
+list_names(const struct filling *f, char text[static NAMES_TEXT])
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < f->n && n < NAMES_TEXT; i++)
+		n += (size_t)snprintf(text + n, NAMES_TEXT - n, "%s%s", i ? ", " : "", f->rows[i].name);
+	return text;
+}
+
+static int
+refuse_unknown(const struct filling *f, struct slice name, struct slu_err *err)
+{
+	char shown[SHOWN_TEXT], names[NAMES_TEXT], written[NEAREST_MAX + 1] = "";
+	const size_t n = name.n < sizeof written ? name.n : 0; /* longer: near to nothing */
+	struct nearest best = nearest_to(written);
+
+	(void)parse_shown(name, shown);
+	if (f->n == 0)
+		return slu_fail(err, SLU_EINVAL, "invalid parameter %s; expected none", shown);
+	memcpy(written, name.p, n);
+	for (size_t i = 0; i < f->n; i++)
+		nearest_try(&best, f->rows[i].name);
+	(void)list_names(f, names);
+	if (best.name)
+		return slu_fail(err, SLU_EINVAL, "invalid parameter %s; did you mean %s? Expected one of %s",
+				shown, best.name, names);
+	return slu_fail(err, SLU_EINVAL, "invalid parameter %s; expected one of %s", shown, names);
+}
+
 static int
 take(struct filling *f, struct slice name, struct param_text text, struct slu_err *err)
 {
-	char shown[SHOWN_TEXT];
-
 	for (size_t i = 0; i < f->n; i++) {
 		const struct param *const p = &f->rows[i];
 		const uint64_t bit = (uint64_t)1 << i;
@@ -142,11 +196,11 @@ take(struct filling *f, struct slice name, struct param_text text, struct slu_er
 		if (!slice_eq(name, slice_of(p->name)))
 			continue;
 		if (f->given & bit)
-			return slu_fail(err, SLU_EINVAL, "%s: expected once", p->name);
+			return refuse_repeated(p->name, err);
 		f->given |= bit;
 		return read_one(p, text, f->out + p->offset, err);
 	}
-	return slu_fail(err, SLU_EINVAL, "there is no parameter %s", parse_shown(name, shown));
+	return refuse_unknown(f, name, err);
 }
 
 static int
@@ -178,8 +232,58 @@ params_query(const struct param *rows, size_t n, struct slice query, char *room,
 			return rc;
 	}
 	if (q.rc)
-		return slu_fail(err, SLU_EINVAL, "expected name=value&name=value after the ?");
+		return refuse_escapes(err);
 	return check_required(&f, err);
+}
+
+/* Its bit, or 0: not one of these. */
+static uint64_t
+bit_of(struct slice name, const char *const *names)
+{
+	for (unsigned i = 0; names && names[i]; i++) {
+		assert(i < 64);
+		if (slice_eq(name, slice_of(names[i])))
+			return (uint64_t)1 << i;
+	}
+	return 0;
+}
+
+static int
+check(struct query *q, const char *const *once, bool open, struct slu_err *err)
+{
+	const struct filling none = { 0 };
+	char name[NEAREST_MAX + 1];
+	struct query_param p;
+	uint64_t given = 0;
+
+	while (query_next(q, &p)) {
+		const uint64_t bit = bit_of(p.name, once);
+
+		if (!bit && !open)
+			return refuse_unknown(&none, p.name, err);
+		if (bit & given) {
+			(void)snprintf(name, sizeof name, "%.*s", (int)p.name.n, p.name.p); /* a known name fits */
+			return refuse_repeated(name, err);
+		}
+		given |= bit;
+	}
+	return q->rc ? refuse_escapes(err) : 0;
+}
+
+int
+params_check(struct slice query, const char *const *once, bool open, struct slu_err *err)
+{
+	char small[SMALL_QUERY];
+	char *const large = query.n > sizeof small ? mem_alloc(query.n) : NULL;
+	struct query q;
+	int rc;
+
+	if (query.n > sizeof small && !large)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a query");
+	query_init(&q, query, large ? large : small, query.n);
+	rc = check(&q, once, open, err);
+	mem_free(large);
+	return rc;
 }
 
 /* The text of the value that comes next, in the room of the reader. */

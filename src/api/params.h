@@ -10,8 +10,8 @@
  *         rc = params_query(rows, COUNT(rows), c->query, room, &claim, &err);
  *
  * They come as ?name=value&name=value, or as the members of a JSON object, whose
- * numbers and strings are then read alike. Strict: what has no row, and what is said
- * twice, is refused. The sentence names the parameter and the value.
+ * numbers and strings are then read alike. Strict: unknown and repeated parameters are
+ * refused. The error names the parameter, the value and the names that are known.
  */
 #ifndef API_PARAMS_H
 #define API_PARAMS_H
@@ -66,6 +66,11 @@ param_read param_read_number, param_read_flag, param_read_word;
 /* room has query.n bytes and must outlive out. SLU_EINVAL leaves out half filled. */
 int params_query(const struct param *rows, size_t n, struct slice query, char *room,
 		 void *out, struct slu_err *err);
+
+/* Check a query that is read later: its escapes are well formed and no name of `once`
+ * (until NULL; may be NULL) is repeated. open: other names are passed over; otherwise they
+ * are refused. SLU_EINVAL, SLU_ENOMEM. */
+int params_check(struct slice query, const char *const *once, bool open, struct slu_err *err);
 
 /* The same from a JSON object; room has 2 * body.n bytes. */
 int params_json(const struct param *rows, size_t n, struct slice body, char *room,

@@ -28,6 +28,13 @@
 struct call;
 struct dialect;
 
+/* What may stand behind the '?' of a request. Malformed escapes are refused on every route. */
+enum route_query {
+	QUERY_NONE, /* no parameter */
+	QUERY_READ, /* the handler reads it and refuses what it does not know */
+	QUERY_ANY   /* unknown parameters are passed over */
+};
+
 struct route {
 	const char *method; /* NULL: any */
 	const char *path;
@@ -37,6 +44,7 @@ struct route {
 	void (*take)(struct call *c, void *arg); /* a piece of its body: C8; or NULL */
 	const struct dialect *dialect;           /* whatever its maker means by it */
 	size_t max_body;                         /* 0: no body */
+	enum route_query query;                  /* for server_conf.admit */
 	unsigned needs;                          /* what its caller must be allowed: for server_conf.admit */
 	bool below;                              /* and what begins with path */
 	bool no_head;                            /* GET does not stand for HEAD */

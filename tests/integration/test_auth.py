@@ -197,6 +197,66 @@ def test_every_route_and_role_and_namespace(guarded, role, namespace):
             assert answer.body["error"] in ("forbidden", "namespace_forbidden"), (path, answer)
 
 
+# --- queries of every route ---------------------------------------------------------------
+
+OPEN_PATHS = ("/healthz", "/readyz")  # balancers and clients of lockd ask for these
+
+
+def is_lockd(path):
+    return path.startswith("/v1/") and not path.startswith("/v1/admin/")
+
+
+def ask_raw(server, method, path, query, body):
+    headers = KEY.bearer(scope="*:*")
+    if path == "/v1/queue/enqueue":
+        body, more = lockd.parts(body, b"x")
+        headers.update(more)
+    return server.call(method, f"{path}?{query}", body, headers={**headers, **NOBODY})
+
+
+@pytest.mark.parametrize("query", ["key=50%off", "key=%", "key=%2", "key=a%00", "x=%zz&key=k", "key=k&=x"])
+def test_a_malformed_query_is_400_on_every_route(guarded, query):
+    """A key that cannot be decoded was no key, and acquire made one up."""
+    for method, path in ROUTES:
+        body = ROUTES[method, path][2] if path != "/dequeue" else None  # a query or a body
+        answer = ask_raw(guarded, method, path, query, body)
+        assert answer.status == 400, (method, path, answer)
+        assert "invalid query" in answer.text or "invalid parameter" in answer.text, (method, path, answer)
+
+
+@pytest.mark.parametrize("query", ["namespace=a&namespace=b", "key=a&key=a", "queue=q&%71ueue=r"])
+def test_a_repeated_parameter_is_400_on_every_route(guarded, query):
+    for method, path in ROUTES:
+        if path in OPEN_PATHS:
+            continue
+        body = ROUTES[method, path][2] if path != "/dequeue" else None  # a query or a body
+        answer = ask_raw(guarded, method, path, query, body)
+        assert answer.status == 400, (method, path, answer)
+        assert "invalid parameter" in answer.text, (method, path, answer)
+
+
+def test_an_unknown_parameter_is_400_but_where_clients_of_lockd_may_send_more(guarded):
+    for method, path in ROUTES:
+        need, query, body = in_namespace(method, path, A)
+        answer = call(guarded, method, path, "*:*", body, NOBODY, **query, colour="blue", nmespace="x")
+        if is_lockd(path) or path in OPEN_PATHS:
+            assert answer.status != 400, (method, path, answer)
+        elif method == "POST" and path == "/dequeue":
+            assert answer.status == 400 and "not in both" in answer.text
+        else:
+            assert answer.status == 400 and 'invalid parameter "colour"' in answer.body["message"], answer
+
+
+def test_a_parameter_with_a_slip_has_a_suggestion(guarded):
+    answer = call(guarded, "GET", "/peek", "*:*", namespace=A, topic="t", limti=3)
+    assert answer.status == 400
+    assert 'invalid parameter "limti"; did you mean limit? Expected one of ' in answer.body["message"]
+
+
+def test_a_query_is_not_looked_at_for_who_may_not_call(guarded):
+    assert guarded.call("GET", "/peek?x=%zz").status == 401
+
+
 # --- isolation ----------------------------------------------------------------------------
 
 
