@@ -17,6 +17,7 @@
 
 #include "api/ask.h"
 #include "api/limits.h"
+#include "api/values.h"
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -27,7 +28,7 @@
 static const char octets[] = "application/octet-stream";
 
 struct state {
-	uint64_t backup;
+	struct given_id backup;
 	uint32_t shard;
 	uint32_t file;
 	uint64_t at;
@@ -76,7 +77,7 @@ run_all(struct ask *a, enum backup_step step, void (*next)(struct ask *a))
 		a->ops[i].backup = (struct op_backup){
 			.step = step,
 			.shard = i,
-			.id = s->backup,
+			.id = s->backup.id,
 		};
 	}
 	ask_run(a, next);
@@ -132,8 +133,8 @@ begun(struct ask *a)
 		run_all(a, BACKUP_END, given_up);
 		return;
 	}
-	log_info(a->api->log, "backup begun", F_U64("backup", s->backup), F_CALL(a->call));
-	write_list(a, s->backup);
+	log_info(a->api->log, "backup begun", F_U64("backup", s->backup.id), F_CALL(a->call));
+	write_list(a, s->backup.id);
 	ask_reply(a, 200);
 }
 
@@ -171,7 +172,7 @@ admin_backup_begin(struct call *c, void *arg)
 
 	if (!a)
 		return;
-	((struct state *)a->state)->backup = broker_new_id(api->broker);
+	((struct state *)a->state)->backup.id = broker_new_id(api->broker);
 	run_all(a, BACKUP_BEGIN, begun);
 }
 
@@ -284,7 +285,7 @@ admin_backup_read(struct call *c, void *api)
 	a->op.backup = (struct op_backup){
 		.step = BACKUP_READ,
 		.shard = s->shard,
-		.id = s->backup,
+		.id = s->backup.id,
 		.file = s->file,
 	};
 	ask_run(a, found);

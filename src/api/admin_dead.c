@@ -151,8 +151,11 @@ static void
 change(struct ask *a)
 {
 	struct state *const s = a->state;
+	struct slu_err err;
 
-	if (s->n == 0 || s->dry_run)
+	if (s->n == 0 && s->cursor == 0 && !s->more && admin_filter_is_rounded(&s->filter, &err))
+		ask_refuse(a, err.code, err.text);
+	else if (s->n == 0 || s->dry_run)
 		answer(a);
 	else if (s->to.n > 0)
 		copy(a);

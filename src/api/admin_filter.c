@@ -17,11 +17,24 @@ admin_filter_check(const struct admin_filter *f, struct slu_err *err)
 			(int)(f->reason.n < 64 ? f->reason.n : 64), f->reason.p);
 }
 
+static bool
+asks_for_id_at_most(const struct admin_filter *f)
+{
+	return f->key.n + f->correlation_id.n + f->text.n + f->error.n + f->reason.n == 0 &&
+	       f->older_than == 0 && f->newer_than == 0;
+}
+
 bool
 admin_filter_is_empty(const struct admin_filter *f)
 {
-	return !f->id && f->key.n + f->correlation_id.n + f->text.n + f->error.n + f->reason.n == 0 &&
-	       f->older_than == 0 && f->newer_than == 0;
+	return !f->id.id && asks_for_id_at_most(f);
+}
+
+bool
+admin_filter_is_rounded(const struct admin_filter *f, struct slu_err *err)
+{
+	return asks_for_id_at_most(f) &&
+	       value_id_failed(f->id, SLU_ENOTFOUND, err) == SLU_EROUNDED;
 }
 
 static bool
@@ -86,7 +99,7 @@ admin_filter_matches(const struct admin_filter *f, slu_time now, struct engine *
 {
 	const slu_time since = row->state == MSG_DEAD ? row->due : m->accepted;
 
-	return (!f->id || f->id == row->id) && equals_if_asked(f->key, m->key) &&
+	return (!f->id.id || f->id.id == row->id) && equals_if_asked(f->key, m->key) &&
 	       equals_if_asked(f->correlation_id, m->correlation) &&
 	       equals_if_asked(f->reason, slice_of(flat_view_reasons[row->reason])) &&
 	       is_of_age(f, now - since) && contains(error, f->error) &&

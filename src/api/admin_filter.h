@@ -16,11 +16,12 @@
 
 #include "api/limits.h"
 #include "api/params.h"
+#include "api/values.h"
 #include "base/json_table.h"
 #include "engine/op.h"
 
 struct admin_filter {
-	uint64_t id;                                           /* 0: not asked for */
+	struct given_id id;                                    /* 0: not asked for */
 	struct slice key, correlation_id, text, error, reason; /* n 0: not asked for */
 	slu_time older_than, newer_than;                       /* 0: not asked for */
 };
@@ -49,6 +50,10 @@ struct admin_filter {
 int admin_filter_check(const struct admin_filter *f, struct slu_err *err);
 
 bool admin_filter_is_empty(const struct admin_filter *f);
+
+/* For a search of a whole queue that found nothing: does it ask for an id alone, and was
+ * that id rounded? Then err is SLU_EROUNDED. */
+bool admin_filter_is_rounded(const struct admin_filter *f, struct slu_err *err);
 
 /* now: of the wall clock. A payload that has a file of its own is read from e, which may
  * wait for the disk; *bytes grows by what was read. One that cannot be read does not

@@ -71,9 +71,15 @@ written(struct ask *a, int rc)
 {
 	struct state *const s = a->state;
 	struct json_out *const w = &s->rows.w;
+	struct slu_err err;
 
 	if (rc) {
 		ask_refuse(a, rc, NULL);
+		return;
+	}
+	if (s->shown == 0 && s->cursor == 0 && cursor_after(&a->op, s->rows.at) == 0 &&
+	    admin_filter_is_rounded(&s->filter, &err)) {
+		ask_refuse(a, err.code, err.text);
 		return;
 	}
 	json_out_close(w);
@@ -165,7 +171,7 @@ admin_dlq(struct call *c, void *api)
 struct one {
 	struct slice namespace;
 	struct slice topic; /* n 0: whichever it is in */
-	uint64_t id;
+	struct given_id id;
 	struct op_row *row;    /* a shard */
 	struct op_item *items; /* delete: a shard */
 	struct rows rows;
@@ -200,10 +206,10 @@ spread(struct ask *a, struct one *o, enum op_verb verb)
 
 		ask_op(a, op, verb, o->namespace, o->topic);
 		op->cursor = (uint64_t)i << BROKER_CURSOR_BITS;
-		op->id = o->id;
+		op->id = o->id.id;
 		op->rows = &o->row[i];
 		op->max_rows = 1;
-		o->items[i] = (struct op_item){ .id = o->id };
+		o->items[i] = (struct op_item){ .id = o->id.id };
 		op->items = &o->items[i];
 		op->n_items = verb == OP_DELETE;
 	}
@@ -234,15 +240,19 @@ refuse_one(struct ask *a, const struct op *op, const struct one *o)
 {
 	char text[160];
 
+	if (op->rc == SLU_ENOTFOUND && o->id.rounded) {
+		ask_refuse_id(a, op, o->id);
+		return;
+	}
 	if (op->rc == SLU_ENOTFOUND)
 		(void)snprintf(text, sizeof text,
 			       "no message %" PRIu64 " here; perhaps it was finished before",
-			       o->id);
+			       o->id.id);
 	else if (op->rc == SLU_ELEASE)
 		(void)snprintf(text, sizeof text,
 			       "message %" PRIu64 " is leased; wait for its holder or for the "
 			       "end of the lease",
-			       o->id);
+			       o->id.id);
 	if (op->rc == SLU_ENOTFOUND || op->rc == SLU_ELEASE)
 		ask_refuse(a, op->rc, text);
 	else
@@ -354,7 +364,7 @@ answer_delete(struct ask *a)
 	}
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	flat_view_id(&w, o->id);
+	flat_view_id(&w, o->id.id);
 	json_out_bool(&w, "deleted", true);
 	json_out_close(&w);
 	ask_reply(a, 200);

@@ -339,6 +339,15 @@ ask_refuse_err(struct ask *a, const struct slu_err *err, int64_t index)
 }
 
 void
+ask_refuse_id(struct ask *a, const struct op *op, struct given_id id)
+{
+	struct slu_err err = ask_err_of(op);
+
+	(void)value_id_failed(id, op->rc, &err); /* err has the code */
+	ask_refuse_err(a, &err, -1);
+}
+
+void
 ask_refuse_op(struct ask *a, const struct op *op)
 {
 	const struct slu_err err = ask_err_of(op);

@@ -31,6 +31,7 @@
 #include "api/arena.h"
 #include "api/params.h"
 #include "api/split.h"
+#include "api/values.h"
 #include "broker/broker.h"
 #include "http/call.h"
 
@@ -127,6 +128,10 @@ void ask_refuse(struct ask *a, int rc, const char *text);
 /* The same for an item of a list, or for an op that failed. */
 void ask_refuse_item(struct ask *a, int rc, const char *text, int64_t index);
 void ask_refuse_op(struct ask *a, const struct op *op);
+
+/* The same for an op that looked for one message: SLU_EROUNDED if there is none because
+ * the id was rounded. */
+void ask_refuse_id(struct ask *a, const struct op *op, struct given_id id);
 
 /* The same with all that err says; a limit is counted. */
 void ask_refuse_err(struct ask *a, const struct slu_err *err, int64_t index);

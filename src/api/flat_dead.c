@@ -43,7 +43,8 @@ static const struct json_field fields[] = {
 static int
 decode_ids(struct state *s, struct arena *a, struct slu_err *err)
 {
-	const struct json_field id = { .size = sizeof(uint64_t) };
+	const struct json_field field = { .size = sizeof(struct given_id) };
+	struct given_id id = { 0 };
 	struct json r;
 
 	s->items = arena_array(a, API_PAGE_MAX, sizeof *s->items);
@@ -56,8 +57,12 @@ decode_ids(struct state *s, struct arena *a, struct slu_err *err)
 			json_fail(&r, SLU_EINVAL, r.p, "expected at most %d ids", API_PAGE_MAX);
 			continue;
 		}
-		s->items[s->n] = (struct op_item){ .rc = SLU_ENOTFOUND };
-		json_read_id(&r, &id, &s->items[s->n++].id);
+		json_read_id(&r, &field, &id);
+		s->items[s->n++] = (struct op_item){
+			.id = id.id,
+			.rounded = id.rounded,
+			.rc = SLU_ENOTFOUND,
+		};
 	}
 	json_blame(&r, SLICE("ids"));
 	return json_end(&r, NULL) ? json_explain(&r, -1, err) : 0;

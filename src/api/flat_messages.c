@@ -16,7 +16,7 @@ struct state {
 	struct slice namespace;
 	struct slice topic;
 	struct slice state;
-	uint64_t id;
+	struct given_id id; /* 0: not asked for */
 	uint64_t cursor;
 	uint32_t limit;
 	struct rows rows;
@@ -78,7 +78,7 @@ answer(struct ask *a)
 	struct state *const s = a->state;
 
 	if (a->op.rc) {
-		ask_refuse_op(a, &a->op);
+		ask_refuse_id(a, &a->op, s->id);
 		return;
 	}
 	s->rows = (struct rows){
@@ -106,7 +106,7 @@ static void
 run(struct ask *a, struct state *s, enum op_verb verb, enum msg_state only)
 {
 	ask_op(a, &a->op, verb, s->namespace, s->topic);
-	a->op.id = s->id;
+	a->op.id = s->id.id;
 	a->op.state = only;
 	a->op.cursor = s->cursor;
 	a->op.max_rows = verb == OP_GET ? 1 : s->limit;
@@ -132,7 +132,7 @@ flat_peek(struct call *c, void *api)
 		return;
 	if (flat_view_only(s->state, &only, &err))
 		ask_refuse(a, err.code, err.text);
-	else if (s->id)
+	else if (s->id.id)
 		run(a, s, OP_GET, MSG_NONE);
 	else
 		run(a, s, s->state.n > 0 ? OP_LIST : OP_PEEK, only);

@@ -13,7 +13,7 @@
 #include "engine/engine.h"
 
 struct state {
-	uint64_t id;
+	struct given_id id;
 	struct slice namespace;
 	struct slice topic;
 	slu_time wait;
@@ -38,7 +38,7 @@ answer_pending(struct ask *a)
 
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	flat_view_id(&w, s->id);
+	flat_view_id(&w, s->id.id);
 	json_out_str(&w, "status", SLICE("pending"));
 	json_out_close(&w);
 	ask_reply(a, 202);
@@ -57,7 +57,7 @@ answer_done(struct ask *a)
 	}
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	flat_view_id(&w, s->id);
+	flat_view_id(&w, s->id.id);
 	json_out_str(&w, "status", SLICE("done"));
 	if (s->text)
 		json_out_raw(&w, "result", (struct slice){ s->text, a->op.result.size });
@@ -107,7 +107,7 @@ answer(struct ask *a)
 		return;
 	}
 	if (a->op.rc) {
-		ask_refuse_op(a, &a->op);
+		ask_refuse_id(a, &a->op, s->id);
 		return;
 	}
 	if (a->op.result.pin)
@@ -134,7 +134,7 @@ flat_result(struct call *c, void *api)
 	}
 	(void)call_add(c, "Cache-Control", SLICE("no-store")); /* a wish, no more */
 	ask_op(a, &a->op, OP_RESULT, s->namespace, s->topic);
-	a->op.id = s->id;
+	a->op.id = s->id.id;
 	a->op.wait = s->wait;
 	if (s->wait > 0)
 		c->gone = ask_gone;

@@ -12,6 +12,7 @@
 
 struct item {
 	struct op_item op;
+	struct given_id id;
 	uint64_t lease_id;
 };
 
@@ -27,7 +28,7 @@ struct item {
 /* Which message, and by whose right: the first rows of every table. */
 /* clang-format off */
 #define WHICH                                             \
-	FIELD("id", id, op.id, .required = true),         \
+	FIELD("id", id, id, .required = true),            \
 	FIELD("namespace", name, op.space, .required = true), \
 	FIELD("topic", name, op.queue), \
 	FIELD("lease_id", lease, lease_id),               \
@@ -101,6 +102,8 @@ decode_item(struct json *r, const struct table *t, struct op_item *out)
 	given = json_fields(r, t->fields, t->n, JSON_STRICT, &item);
 	if (item.op.defer && item.op.dead)
 		json_fail(r, SLU_EINVAL, NULL, "expected defer or dead, not both");
+	item.op.id = item.id.id;
+	item.op.rounded = item.id.rounded;
 	item.op.token = token_of(&item, given & HAS_TOKEN);
 	*out = item.op;
 }
@@ -165,25 +168,35 @@ write_good(enum op_verb verb, const struct op_item *item, struct json_out *w)
 		json_out_time(w, "deliver_after", item->until);
 }
 
-/* NULL: as the table has it. */
-static const char *
-sentence(int rc)
+/* Why an item was refused, for people. Returns its code. */
+static int
+explain(const struct op_item *item, int rc, struct slu_err *err)
 {
-	return rc == SLU_ENOTFOUND ? "no such message here; perhaps it was finished before"
-				   : NULL;
+	const int code = value_id_failed((struct given_id){ item->id, item->rounded }, rc, err);
+
+	if (code != rc)
+		return code;
+	if (rc == SLU_ENOTFOUND)
+		return slu_fail(err, SLU_ENOTFOUND,
+				"no such message here; perhaps it was finished before");
+	return slu_fail(err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
 }
 
 void
 flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
 		    struct json_out *w)
 {
+	struct slu_err err;
+
 	if (!rc)
 		rc = item->rc;
+	if (rc)
+		rc = explain(item, rc, &err);
 	json_out_object(w, NULL);
 	flat_view_id(w, item->id);
 	json_out_i64(w, "status", rc ? slu_err_row(rc)->flat_status : 200);
 	if (rc)
-		api_write_error(w, rc, sentence(rc));
+		api_write_error(w, rc, err.text);
 	else
 		write_good(verb, item, w);
 	json_out_close(w);
@@ -261,6 +274,7 @@ static void
 answer(struct ask *a)
 {
 	const struct state *const s = a->state;
+	struct slu_err err;
 	struct json_out w;
 
 	if (a->n_ops == 1 && a->ops->rc) {
@@ -272,7 +286,8 @@ answer(struct ask *a)
 		return;
 	}
 	if (s->s.items->rc) {
-		ask_refuse(a, s->s.items->rc, sentence(s->s.items->rc));
+		(void)explain(s->s.items, s->s.items->rc, &err);
+		ask_refuse(a, err.code, err.text);
 		return;
 	}
 	json_out_init(&w, &a->call->out);

@@ -54,7 +54,7 @@ int
 param_read_id(const struct param *p, struct param_text text, void *place,
 	      struct slu_err *err)
 {
-	assert(p->size == sizeof(uint64_t));
+	assert(p->size == sizeof(struct given_id));
 	return value_id(slice_in(text), place, err);
 }
 
@@ -133,8 +133,8 @@ read_one(const struct param *p, struct param_text text, void *place, struct slu_
 		return 0;
 	(void)parse_shown(slice_in(text), shown);
 	if (strstr(why.text, shown)) /* it has been said */
-		return slu_fail(err, SLU_EINVAL, "%s: %s", p->name, why.text);
-	return slu_fail(err, SLU_EINVAL, "%s: %s; got %s", p->name, why.text, shown);
+		return slu_fail(err, why.code, "%s: %s", p->name, why.text);
+	return slu_fail(err, why.code, "%s: %s; got %s", p->name, why.text, shown);
 }
 
 enum {

@@ -52,7 +52,7 @@ struct param {
 
 /*      reader             C member       text
  *      param_read_name    struct slice   as api/values.h has it, as the next two
- *      param_read_id      uint64_t
+ *      param_read_id      struct given_id
  *      param_read_span    slu_time       min, max in ns
  *      param_read_count   uint32_t       min, max
  *      param_read_number  uint64_t       any

@@ -21,12 +21,53 @@ static const struct label labels[] = {
 };
 /* clang-format on */
 
-int
-value_id(struct slice s, uint64_t *out, struct slu_err *err)
+static int
+fail_rounded(struct slice id, struct slu_err *err)
 {
-	if (id_parse(s, out, NULL))
+	return slu_fail(err, SLU_EROUNDED,
+			"id %.*s was rounded by a JSON parser; send the receipt, or the id as "
+			"\"uid\" string",
+			(int)id.n, id.p);
+}
+
+/* A double as Python, PHP, Perl and others print it: 3.184972668021309e+17. */
+static bool
+has_exponent(struct slice s)
+{
+	static const char letters[] = "0123456789.eE+";
+
+	for (size_t i = 0; i < s.n; i++)
+		if (!memchr(letters, s.p[i], sizeof letters - 1))
+			return false;
+	return s.n > 0 && (memmem(s.p, s.n, "e+", 2) || memmem(s.p, s.n, "E+", 2));
+}
+
+int
+value_id(struct slice s, struct given_id *out, struct slu_err *err)
+{
+	uint64_t id;
+
+	if (parse_u64(s, 1, ID_MAX, &id, NULL) == 0)
+		*out = (struct given_id){ id, id_is_rounded(id) };
+	else if (id_from_uuid(s, &id, NULL) == 0)
+		*out = (struct given_id){ id, false };
+	else if (has_exponent(s))
+		return fail_rounded(s, err);
+	else
 		return slu_fail(err, SLU_EINVAL, "expected an id: a number or a UUID");
 	return 0;
+}
+
+int
+value_id_failed(struct given_id id, int rc, struct slu_err *err)
+{
+	char text[24];
+	int n;
+
+	if (rc != SLU_ENOTFOUND || !id.rounded)
+		return rc;
+	n = snprintf(text, sizeof text, "%" PRIu64, id.id);
+	return fail_rounded((struct slice){ text, (size_t)n }, err);
 }
 
 /* Digits, perhaps with a fraction: seconds. */
@@ -165,9 +206,9 @@ json_read_id(struct json *r, const struct json_field *f, void *place)
 	char room[WORD_MAX];
 	struct slu_err err;
 
-	assert(f->size == sizeof(uint64_t));
+	assert(f->size == sizeof(struct given_id));
 	if (value_id(read_word(r, room), place, &err))
-		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+		json_fail(r, err.code, NULL, "%s", err.text);
 }
 
 void

@@ -12,9 +12,10 @@ enum {
 	UUID_LEN = ID_UUID_TEXT - 1
 };
 
-#define SEQ_MASK (((uint64_t)1 << ID_SEQ_BITS) - 1)
-#define MS_MAX   (ID_MAX >> LOW_BITS)
-#define EPOCH_MS ((uint64_t)(ID_EPOCH / SLU_MS))
+#define SEQ_MASK  (((uint64_t)1 << ID_SEQ_BITS) - 1)
+#define MS_MAX    (ID_MAX >> LOW_BITS)
+#define EPOCH_MS  ((uint64_t)(ID_EPOCH / SLU_MS))
+#define EXACT_MAX ((uint64_t)1 << 53) /* a double has every whole number up to this */
 
 /* Its ms and seq as one number, without the node between them. */
 static uint64_t
@@ -62,6 +63,25 @@ idgen_init(struct idgen *g, struct clock *clock, unsigned node,
 	return idgen_lift(g, highest, err);
 }
 
+static bool
+is_skipped(uint64_t id)
+{
+	return id % 64 == 0 || id % 10 == 0;
+}
+
+bool
+id_is_rounded(uint64_t id)
+{
+	return id > EXACT_MAX && is_skipped(id);
+}
+
+static uint64_t
+id_of(const struct idgen *g, uint64_t count)
+{
+	return count >> ID_SEQ_BITS << LOW_BITS | g->node << ID_SEQ_BITS |
+	       (count & SEQ_MASK);
+}
+
 uint64_t
 idgen_next(struct idgen *g)
 {
@@ -69,14 +89,15 @@ idgen_next(struct idgen *g)
 	uint64_t last = atomic_load_explicit(&g->last, memory_order_relaxed);
 	uint64_t count;
 
-	do
+	do {
 		count = last < now ? now : last + 1;
-	while (!atomic_compare_exchange_weak_explicit(&g->last, &last, count,
-						      memory_order_relaxed,
-						      memory_order_relaxed));
+		while (is_skipped(id_of(g, count)))
+			count++;
+	} while (!atomic_compare_exchange_weak_explicit(&g->last, &last, count,
+							memory_order_relaxed,
+							memory_order_relaxed));
 	assert(count >> COUNT_BITS == 0); /* 2093 */
-	return count >> ID_SEQ_BITS << LOW_BITS | g->node << ID_SEQ_BITS |
-	       (count & SEQ_MASK);
+	return id_of(g, count);
 }
 
 slu_time

@@ -16,6 +16,12 @@
  * waiting, and a clock that steps back changes nothing, the count goes on. Two
  * processes must not have the same node at the same time. 0 is never an id. The
  * count lasts until 2093.
+ *
+ * The generator skips multiples of 10 and of 64. A JSON parser that keeps numbers as
+ * doubles rounds an id above 2^53 to such a multiple: of 10 where the double is printed
+ * with 17 digits (JavaScript, jq, Go), of 64 where it is cast to an integer. So a rounded
+ * id is never the id of another message. Version 0.1.0 did not skip them: a message that
+ * it stored may still have such an id.
  */
 #ifndef BASE_ID_H
 #define BASE_ID_H
@@ -55,6 +61,10 @@ int idgen_lift(struct idgen *g, uint64_t highest, struct slu_err *err);
 /* When it was made, on the wall clock, to the ms; and by which node. */
 slu_time id_time(uint64_t id);
 unsigned id_node(uint64_t id);
+
+/* Is it an id that the generator skips, above 2^53? Unless a message of version 0.1.0
+ * has it, a JSON parser rounded it. */
+bool id_is_rounded(uint64_t id);
 
 /* Lower-case. Returns out. */
 const char *id_to_uuid(uint64_t id, char out[static ID_UUID_TEXT]);

@@ -121,6 +121,7 @@ struct op_item {
 	bool defer;        /* nack: no failure, just not now */
 	bool dead;         /* nack: to the dead letters */
 	bool taken;        /* V4 of engine/move.h */
+	bool rounded;      /* the API's: what id was sent as. See struct given_id */
 
 	/* Answer. extend: the end of the lease; nack: when it is due, or dead. */
 	int rc;

@@ -30,9 +30,8 @@ TEST(an_id_holds_time_node_and_sequence)
 
 	fakeclock_init(&f, 0, START + 7 * SLU_MS + 999);
 	start(&g, &f, 1023, 0);
-	(void)idgen_next(&g);
 	id = idgen_next(&g);
-	CHECK_EQ((uint64_t)(1000LL * 86400000 + 7) << 22 | 1023 << 12 | 1, id);
+	CHECK_EQ((uint64_t)(1000LL * 86400000 + 7) << 22 | 1023 << 12 | 1, id, "0 is skipped");
 	CHECK_EQ(START + 7 * SLU_MS, id_time(id), "to the ms");
 	CHECK_EQ(1023, id_node(id));
 	CHECK_EQ(0, id >> 63, "63 bits");
@@ -94,15 +93,16 @@ TEST(a_ms_that_is_used_up_goes_on_in_the_next)
 
 	fakeclock_init(&f, 0, START);
 	start(&g, &f, 1, 0);
-	for (int i = 0; i < 4096; i++)
+	for (int i = 0; i < 3600; i++)
 		id = idgen_next(&g);
-	CHECK_EQ(START, id_time(id), "4096 fit into one");
-	id = idgen_next(&g);
+	CHECK_EQ(START, id_time(id), "3600 fit into one, with those that are skipped");
+	for (int i = 3600; i < 4096; i++)
+		id = idgen_next(&g);
 	CHECK_EQ(START + SLU_MS, id_time(id));
 	CHECK_EQ(1, id_node(id), "the node is not touched");
 
 	fakeclock_advance(&f, SLU_MS);
-	CHECK_EQ(id + 1, idgen_next(&g), "the clock catches up");
+	CHECK(idgen_next(&g) > id); /* the clock catches up */
 	fakeclock_advance(&f, SLU_MS);
 	CHECK_EQ(START + 2 * SLU_MS, id_time(idgen_next(&g)));
 	fakeclock_release(&f);
@@ -140,7 +140,7 @@ TEST(a_new_start_goes_on_above_the_highest_id_known)
 	id = idgen_next(&g);
 	CHECK_EQ(START, id_time(id));
 	CHECK_EQ(2, id_node(id));
-	CHECK_EQ(1, id & 4095, "one more than the sequence known");
+	CHECK_EQ((highest & 4095) + 1, id & 4095, "one more than the sequence known");
 
 	fakeclock_set_wall(&f, START + SLU_MS);
 	start(&g, &f, 2, highest);
@@ -157,6 +157,44 @@ TEST(zero_is_never_an_id)
 	start(&g, &f, 0, 0);
 	CHECK_EQ(1, idgen_next(&g));
 	fakeclock_release(&f);
+}
+
+/* The generator never gives what a JSON parser makes of another id. */
+TEST(a_rounded_id_is_never_an_id)
+{
+	struct fakeclock f;
+	struct idgen g;
+
+	fakeclock_init(&f, 0, START);
+	start(&g, &f, 3, 0);
+	for (int i = 0; i < MILLION; i++) {
+		const uint64_t id = idgen_next(&g);
+
+		CHECK(id % 10 != 0 && id % 64 != 0 && !id_is_rounded(id));
+		CHECK(id_is_rounded((uint64_t)(double)id));
+		if (i % 4000 == 0)
+			fakeclock_advance(&f, SLU_MS);
+	}
+	fakeclock_release(&f);
+}
+
+TEST(a_rounded_id_is_told_by_its_form)
+{
+	static const struct {
+		const char *label;
+		uint64_t id;
+		bool rounded;
+	} cases[] = {
+		{ "JavaScript, jq and Go print 17 digits", 362387865600004100, true },
+		{ "a cast of a double", 362387865600004096, true },
+		{ "as it was given", 362387865600004097, false },
+		{ "a double has it exactly", (uint64_t)1 << 53, false },
+		{ "beyond it", ((uint64_t)1 << 53) + 64, true },
+		{ "small", 640, false },
+	};
+
+	EACH(i, cases)
+		CHECK_EQ(cases[i].rounded, id_is_rounded(cases[i].id), cases[i].label);
 }
 
 static int

@@ -1,6 +1,8 @@
 /*
- * make_log.c - a log for test_journal.py: message 1 is acked, 2 is dead, 3 waits; key
- * jobs/7 has a state.
+ * make_log.c - a log with three messages: 1 is acked, 2 is dead, 3 waits; key jobs/7 has a
+ * state.
+ *
+ *      make_log FOLDER [ID]      ID: of the first message, 1; the others follow
  */
 #include "engine/log.h"
 
@@ -33,9 +35,9 @@ settle(enum op_verb verb, struct op_item item)
 }
 
 static void
-work(void)
+work(uint64_t id)
 {
-	struct op_put puts[3] = { { .m = { .id = 1 } }, { .m = { .id = 2 } }, { .m = { .id = 3 } } };
+	struct op_put puts[3] = { { .m = { .id = id } }, { .m = { .id = id + 1 } }, { .m = { .id = id + 2 } } };
 	struct op op;
 
 	op_init(&op, OP_ENQUEUE, SLICE("ns"), SLICE("mail"), NULL, NULL);
@@ -46,8 +48,8 @@ work(void)
 	op.rows = rows;
 	op.max_rows = 2;
 	run(&op);
-	settle(OP_ACK, (struct op_item){ .id = 1, .token = rows[0].token });
-	settle(OP_NACK, (struct op_item){ .id = 2, .token = rows[1].token, .dead = true, .text = SLICE("no such address") });
+	settle(OP_ACK, (struct op_item){ .id = id, .token = rows[0].token });
+	settle(OP_NACK, (struct op_item){ .id = id + 1, .token = rows[1].token, .dead = true, .text = SLICE("no such address") });
 	op_unpin(&op);
 }
 
@@ -81,7 +83,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "open: %s\n", err.text);
 		return 1;
 	}
-	work();
+	work(argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
 	lock();
 	e->ops->close(e);
 	return 0;
