@@ -1,6 +1,7 @@
 #include "cli/child.h"
 
 #include "base/clock.h"
+#include "cli/supervisor.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +12,11 @@
 #include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define GRACE_MAX (2 * SLU_SEC)
 
 int
 child_check(const char *program, struct slu_err *err)
@@ -42,13 +46,15 @@ child_check(const char *program, struct slu_err *err)
 struct pipes {
 	int in[2], out[2], err[2];
 	int failed[2]; /* closes when the program runs, or tells errno */
+	int socket[2]; /* [0] is the supervisor's */
 };
 
 static bool
 open_pipes(struct pipes *p, bool lines)
 {
-	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
-	return pipe2(p->in, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0 &&
+	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p->socket) == 0 &&
+	       pipe2(p->in, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0 &&
 	       pipe2(p->failed, O_CLOEXEC) == 0 && (!lines || pipe2(p->out, O_CLOEXEC) == 0);
 }
 
@@ -63,7 +69,7 @@ shut(int *fd)
 static void
 close_pipes(struct pipes *p)
 {
-	int *const all[] = { p->in, p->out, p->err, p->failed };
+	int *const all[] = { p->in, p->out, p->err, p->failed, p->socket };
 
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		shut(&all[i][0]);
@@ -72,25 +78,47 @@ close_pipes(struct pipes *p)
 }
 
 /* Between fork and exec, in a program with threads: system calls alone. */
-static void
-become(const struct pipes *p, pid_t parent, char *const *argv, char *const *env)
+static _Noreturn void
+fail(const struct pipes *p)
+{
+	const int why = errno;
+
+	(void)!write(p->failed[1], &why, sizeof why); /* nobody else to tell */
+	_exit(127);
+}
+
+static _Noreturn void
+become(const struct pipes *p, pid_t supervisor, const struct child_start *how)
 {
 	sigset_t none;
-	int why;
 
 	(void)setpgid(0, 0);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* of the supervisor */
+	if (getppid() != supervisor)
 		_exit(127);
 	(void)signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (dup2(p->in[0], STDIN_FILENO) >= 0 && dup2(p->err[1], STDERR_FILENO) >= 0 &&
 	    (p->out[1] < 0 || dup2(p->out[1], STDOUT_FILENO) >= 0))
-		execvpe(argv[0], argv, env);
-	why = errno;
-	(void)!write(p->failed[1], &why, sizeof why); /* nobody else to tell */
-	_exit(127);
+		execvpe(how->argv[0], how->argv, how->env);
+	fail(p);
+}
+
+static _Noreturn void
+supervise(const struct pipes *p, const struct child_start *how)
+{
+	pid_t self, command;
+
+	supervisor_prepare();
+	self = getpid();
+	command = fork();
+	if (command < 0)
+		fail(p);
+	if (command == 0)
+		become(p, self, how);
+	(void)setpgid(command, command); /* whoever is first: a signal finds the group */
+	supervisor_run(p->socket[0], command, how->grace);
 }
 
 /* 0 when the program runs, or errno. */
@@ -113,7 +141,8 @@ keep_ends(struct child *c, struct pipes *p)
 	c->in = p->in[1];
 	c->out = p->out[0];
 	c->err = p->err[0];
-	p->in[1] = p->out[0] = p->err[0] = -1;
+	c->socket = p->socket[1];
+	p->in[1] = p->out[0] = p->err[0] = p->socket[1] = -1;
 	(void)fcntl(c->in, F_SETFL, O_NONBLOCK);
 	(void)fcntl(c->err, F_SETFL, O_NONBLOCK);
 	if (c->out >= 0)
@@ -123,27 +152,31 @@ keep_ends(struct child *c, struct pipes *p)
 void
 child_init(struct child *c)
 {
-	*c = (struct child){ .in = -1, .out = -1, .err = -1, .pidfd = -1 };
+	*c = (struct child){ .in = -1, .out = -1, .err = -1, .pidfd = -1, .socket = -1 };
 	buf_init(&c->lines, CHILD_LINE_MAX);
 }
 
-int
-child_start(struct child *c, char *const *argv, char *const *env, bool lines,
-	    struct slu_err *err)
+slu_time
+child_grace(slu_time lease)
 {
-	const pid_t parent = getpid();
+	return lease / 4 < GRACE_MAX ? lease / 4 : GRACE_MAX;
+}
+
+int
+child_start(struct child *c, const struct child_start *how, struct slu_err *err)
+{
 	struct pipes p;
 	int why;
 
 	child_init(c);
-	c->more_input = lines;
-	if (!open_pipes(&p, lines)) {
+	c->more_input = how->lines;
+	if (!open_pipes(&p, how->lines)) {
 		close_pipes(&p);
 		return slu_fail(err, SLU_EFAILED, "no pipe: %m");
 	}
 	c->pid = fork();
 	if (c->pid == 0)
-		become(&p, parent, argv, env);
+		supervise(&p, how);
 	why = c->pid < 0 ? errno : exec_failure(&p);
 	keep_ends(c, &p);
 	close_pipes(&p);
@@ -156,7 +189,7 @@ child_start(struct child *c, char *const *argv, char *const *env, bool lines,
 	c->pid = c->pid > 0 ? c->pid : 0;
 	child_release(c);
 	errno = why;
-	return slu_fail(err, SLU_EFAILED, "%s cannot be run: %m", argv[0]);
+	return slu_fail(err, SLU_EFAILED, "%s cannot be run: %m", how->argv[0]);
 }
 
 /* --- bytes ---------------------------------------------------------------------- */
@@ -289,6 +322,7 @@ reap(struct child *c)
 	shut(&c->out);
 	shut(&c->err);
 	shut(&c->pidfd);
+	shut(&c->socket);
 }
 
 static int
@@ -340,11 +374,24 @@ child_wait(struct child *c, slu_time until, int stop_fd)
 }
 
 void
+child_signal(struct child *c, int signo)
+{
+	const unsigned char byte = (unsigned char)signo;
+
+	if (c->socket >= 0)
+		(void)send(c->socket, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* it may have ended */
+}
+
+void
 child_kill(struct child *c)
 {
-	if (c->pid <= 0)
-		return;
-	(void)kill(-c->pid, SIGKILL); /* the group is there since before its exec */
+	child_signal(c, SIGKILL);
+}
+
+void
+child_end(struct child *c)
+{
+	child_signal(c, SUPERVISOR_END);
 }
 
 void
@@ -358,6 +405,7 @@ child_release(struct child *c)
 	shut(&c->out);
 	shut(&c->err);
 	shut(&c->pidfd);
+	shut(&c->socket);
 	buf_release(&c->lines);
 	child_init(c);
 }

@@ -183,7 +183,7 @@ pass_signal(struct run *r)
 	struct signalfd_siginfo got;
 
 	if (read(r->signals, &got, sizeof got) == (ssize_t)sizeof got)
-		(void)kill(-r->child.pid, (int)got.ssi_signo); /* it may be gone */
+		child_signal(&r->child, (int)got.ssi_signo);
 }
 
 /* At half of its time; a lease that has ended is lost, anything else is tried again
@@ -260,13 +260,15 @@ static int
 run_command(struct run *r, char **argv, struct slu_err *err)
 {
 	extern char **environ;
+	struct child_start how = { .argv = argv, .grace = child_grace(r->ttl) };
 	int rc;
 
 	if (set_variables(&r->l.lease))
 		return slu_fail(err, SLU_ENOMEM, "no memory for the environment");
+	how.env = environ;
 	block_signals(r);
 	child_init(&r->child);
-	rc = child_start(&r->child, argv, environ, false, err);
+	rc = child_start(&r->child, &how, err);
 	if (!rc) {
 		child_feed(&r->child, (struct slice){ 0 });
 		attend(r);

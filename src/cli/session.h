@@ -45,12 +45,18 @@ struct session {
 #define SESSION(name) { .command = (name), .timeout = 30 * SLU_SEC }
 
 /* The rows that every command ends with. */
-#define SESSION_ROWS(s) \
-	{ "--namespace NAME", ARG_TEXT, &(s)->space, "whose queue it is (SLUICE_NAMESPACE, default)" }, \
-	SESSION_SERVER_ROWS(s)
+#define SESSION_ROWS(s) SESSION_NAMESPACE_ROW(s), SESSION_SERVER_ROWS(s)
+#define SESSION_NAMESPACE_ROW(s) \
+	{ "--namespace NAME", ARG_TEXT, &(s)->space, "whose queue it is (SLUICE_NAMESPACE, default)" }
 
 /* Without a namespace: for what is about the whole server. */
 #define SESSION_SERVER_ROWS(s) \
+	SESSION_CONNECTION_ROWS(s), \
+	{ "--timeout", ARG_TIME, &(s)->timeout, "how long an answer may take (30s)" }, \
+	SESSION_OUTPUT_ROWS(s)
+
+/* The parts, for a command that uses --timeout for something else. */
+#define SESSION_CONNECTION_ROWS(s) \
 	{ "--server ADDRESS", ARG_TEXT, &(s)->server, \
 	  "host:port, https://host:port or unix:PATH (SLUICE_SERVER, 127.0.0.1:7171)" }, \
 	{ "--ca-file FILE", ARG_TEXT, &(s)->ca_file, \
@@ -59,8 +65,8 @@ struct session {
 	  "https: the certificate to show to the server (SLUICE_CERT)" }, \
 	{ "--cert-key FILE", ARG_TEXT, &(s)->cert_key, "https: its key (SLUICE_CERT_KEY)" }, \
 	{ "--token-file FILE", ARG_TEXT, &(s)->token_file, \
-	  "the token to show (SLUICE_TOKEN, SLUICE_TOKEN_FILE)" }, \
-	{ "--timeout", ARG_TIME, &(s)->timeout, "how long an answer may take (30s)" }, \
+	  "the token to show (SLUICE_TOKEN, SLUICE_TOKEN_FILE)" }
+#define SESSION_OUTPUT_ROWS(s) \
 	{ "--json", ARG_FLAG, &(s)->json, "print JSON, for scripts" }, \
 	{ "--help", ARG_FLAG, &(s)->help, "this text" }
 /* clang-format on */

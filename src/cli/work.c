@@ -166,12 +166,14 @@ static const struct session_help work_help = {
 		"SLUICE_FENCING_TOKEN, SLUICE_CORRELATION_ID and others. Its exit decides: 0 done,\n"
 		"75 not now, 100 never, anything else failed, and is tried again later. The lease\n"
 		"is kept while it runs. Ctrl-C lets what runs finish; a second one kills it and\n"
-		"gives its messages back.\n\n"
+		"gives its messages back. What COMMAND started and left in the background ends\n"
+		"with it, and everything ends when this worker is killed.\n\n"
 		"With --lines COMMAND lives on: it reads a message a line, as JSON, and answers\n"
 		"each with a line: {\"outcome\":\"ack\"}, or nack, defer, dead, with \"error\",\n"
 		"\"delay\" and \"result\" as wanted.\n",
 	.examples = "  sluice work mail -- ./send-mail\n"
 		    "  sluice work thumbnails --concurrency 4 -- sh -c 'convert - out/$SLUICE_ID.png'\n"
+		    "  sluice work mail --timeout 30s -- ./send-mail\n"
 		    "  sluice work numbers --lines -- python3 worker.py\n"
 		    "  sluice work numbers --idle 5s -- cat\n",
 	.min_words = 2,
@@ -190,7 +192,11 @@ cli_work(int argc, char **argv)
 		{ "--lines", ARG_FLAG, &w.lines, "the command lives on, and speaks lines" },
 		{ "--max", ARG_COUNT, &max, "exit after so many messages" },
 		{ "--idle", ARG_TIME, &w.idle, "exit when nothing came for so long" },
-		SESSION_ROWS(&s),
+		{ "--timeout", ARG_TIME, &w.timeout, "end a command that runs longer; it has failed (no limit)" },
+		SESSION_NAMESPACE_ROW(&s),
+		SESSION_CONNECTION_ROWS(&s),
+		{ "--answer-timeout", ARG_TIME, &s.timeout, "how long an answer of the server may take (30s)" },
+		SESSION_OUTPUT_ROWS(&s),
 	};
 	struct slu_err err;
 

@@ -12,7 +12,8 @@
  *      somebody else may have the message.
  *  R4  Stop: no new messages, what runs may finish. Force: children are killed and
  *      their messages go back at once, without a failure.
- *  R5  A server that does not answer is asked again, later and later; a refusal that
+ *  R5  A command that runs longer than `timeout` is ended, and has failed.
+ *  R6  A server that does not answer is asked again, later and later; a refusal that
  *      would come again ends the work.
  */
 #ifndef CLI_WORK_H
@@ -48,8 +49,9 @@ struct work {
 	char **argv; /* the command */
 	bool lines;
 	slu_time lease;
-	slu_time idle; /* 0: work on for ever */
-	int stop_fd;   /* readable: R4 */
+	slu_time idle;    /* 0: work on for ever */
+	slu_time timeout; /* R5; 0: no limit */
+	int stop_fd;      /* readable: R4 */
 	int force_fd;
 	int done_fd; /* the last slot makes it readable */
 
@@ -59,7 +61,7 @@ struct work {
 	_Atomic unsigned slots;  /* that have not ended */
 	_Atomic slu_time active; /* when a message came or was settled last */
 	_Atomic bool away;       /* it was said that the server does not answer */
-	_Atomic bool broken;     /* R5, or the command cannot be run */
+	_Atomic bool broken;     /* R6, or the command cannot be run */
 	_Atomic uint64_t counts[WORK_N_OUTCOMES];
 };
 
@@ -78,6 +80,8 @@ struct slot {
 	const struct slu_client_message *message; /* of got, while it runs */
 	struct child child;
 	slu_time keep_at;   /* when the lease is to be extended */
+	slu_time end_at;    /* R5; SLU_NEVER: no limit, or the child is being ended */
+	bool timed_out;     /* the child is being ended because of R5 */
 	slu_time lease_end; /* until when it is ours for certain */
 	struct verdict verdict;
 	struct buf line; /* lines: what the child is told */
@@ -87,13 +91,16 @@ struct slot {
 /* The life of a slot: until stop, or nothing is left. */
 void *slot_main(void *arg); /* a struct slot */
 
-/* Have the child work on slot->message; fills slot->verdict. An error is R5's. */
+/* Have the child work on slot->message; fills slot->verdict. An error is R6's. */
 int slot_run(struct slot *s, struct slu_err *err);
 
 /* Wait for the child and keep the lease meanwhile: CHILD_ENDED or CHILD_LINE; or
- * CHILD_STOP, when it was forced or the lease is lost and the child is dead. Then the
- * verdict says which. */
+ * CHILD_STOP, when the child is dead because it was forced, the lease is lost or the time is
+ * over (R5). Then the verdict is set. */
 enum child_event slot_wait(struct slot *s);
+
+/* Add what the child wrote to stderr last to the verdict's error. */
+void slot_put_tail(struct slot *s);
 
 /* A long-lived child is told to end, and waited for. */
 void slot_dismiss(struct slot *s);

@@ -10,6 +10,7 @@
  */
 #include "cli/work.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/json_out.h"
 #include "base/json_table.h"
@@ -116,7 +117,7 @@ put_server(struct slot *s)
 	const struct {
 		const char *name, *value;
 	} rows[] = {
-		{ "SERVER", session->shown },
+		{ "SERVER", session->server },
 		{ "TOKEN", session->token },
 		{ "CA_FILE", session->ca_file },
 		{ "CERT", session->cert },
@@ -131,6 +132,11 @@ put_server(struct slot *s)
 static int
 start(struct slot *s, struct slu_err *err)
 {
+	struct child_start how = {
+		.argv = s->work->argv,
+		.lines = s->work->lines,
+		.grace = child_grace(s->work->lease),
+	};
 	char **env;
 	int rc;
 
@@ -143,15 +149,16 @@ start(struct slot *s, struct slu_err *err)
 	env = s->env.failed ? NULL : environment(s);
 	if (!env)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a child");
-	rc = child_start(&s->child, s->work->argv, env, s->work->lines, err);
+	how.env = env;
+	rc = child_start(&s->child, &how, err);
 	mem_free(env);
 	return rc;
 }
 
 /* --- what becomes of the message ------------------------------------------------ */
 
-static void
-put_tail(struct slot *s)
+void
+slot_put_tail(struct slot *s)
 {
 	struct slice tail = { s->child.tail, s->child.tail_n };
 
@@ -185,7 +192,7 @@ judge_exit(struct slot *s)
 		s->verdict.outcome = WORK_FAILED;
 	}
 	buf_puts(&s->verdict.error, child_death(&s->child, death));
-	put_tail(s);
+	slot_put_tail(s);
 }
 
 static int
@@ -360,6 +367,8 @@ slot_run(struct slot *s, struct slu_err *err)
 	buf_clear(&s->verdict.error);
 	buf_clear(&s->verdict.result);
 	s->verdict.delay = -1;
+	s->timed_out = false;
+	s->end_at = s->work->timeout ? time_add(clock_mono(&clock_system), s->work->timeout) : SLU_NEVER;
 	return s->work->lines ? run_line(s, err) : run_once(s, err);
 }
 

@@ -4,6 +4,7 @@
 #include "cli/work.h"
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "client/address.h"
 
 #include <inttypes.h>
@@ -62,7 +63,7 @@ say_back(struct slot *s)
 		session_note(s->work->session, "%s answers again", s->work->session->shown);
 }
 
-/* R5: will the same come again? */
+/* R6: will the same come again? */
 static bool
 is_final(int rc)
 {
@@ -123,17 +124,48 @@ keep_lease(struct slot *s)
 	return now() < s->lease_end;
 }
 
+/* At keep_at or end_at. False: R3, the lease is lost. */
+static bool
+go_on(struct slot *s)
+{
+	if (now() < s->end_at)
+		return keep_lease(s);
+	s->end_at = SLU_NEVER;
+	s->timed_out = true;
+	child_end(&s->child);
+	return true;
+}
+
+static void
+judge_timeout(struct slot *s)
+{
+	char text[DURATION_TEXT];
+
+	s->verdict.outcome = WORK_FAILED;
+	buf_printf(&s->verdict.error, "timed out after %s",
+		   format_duration(s->work->timeout, text, sizeof text));
+	slot_put_tail(s);
+}
+
 enum child_event
 slot_wait(struct slot *s)
 {
 	for (;;) {
-		const enum child_event e = child_wait(&s->child, s->keep_at, s->work->force_fd);
+		const slu_time until = s->end_at < s->keep_at ? s->end_at : s->keep_at;
+		const enum child_event e = child_wait(&s->child, until, s->work->force_fd);
 
-		if (e == CHILD_TIME && keep_lease(s))
+		if (e == CHILD_TIME && go_on(s))
 			continue;
-		if (e == CHILD_ENDED || e == CHILD_LINE)
+		if (!s->timed_out && (e == CHILD_ENDED || e == CHILD_LINE))
 			return e;
-		s->verdict.outcome = e == CHILD_STOP ? WORK_RETURNED : WORK_LOST;
+		if (e == CHILD_LINE) {
+			(void)child_line(&s->child); /* too late */
+			continue;
+		}
+		if (e == CHILD_ENDED)
+			judge_timeout(s);
+		else
+			s->verdict.outcome = e == CHILD_STOP ? WORK_RETURNED : WORK_LOST;
 		child_release(&s->child);
 		return CHILD_STOP;
 	}

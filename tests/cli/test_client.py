@@ -614,14 +614,80 @@ def test_a_second_signal_kills_and_gives_back_without_a_failure(cli):
     assert (got["id"], got["failure_attempts"]) == (id_, 0)
 
 
-def test_a_killed_worker_takes_its_children_along(cli):
+def runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def pids(cli, n):
+    """The n processes that a command named in the file pids."""
+    return until(lambda: [int(p) for p in cli.file("pids").split()] if
+                 len(cli.file("pids").splitlines()) == n and cli.file("pids").endswith("\n") else None)
+
+
+# A child, a grandchild in a session of its own, one whose parent has ended, one that ignores SIGTERM.
+FAMILY = """
+echo $$ >> pids
+setsid sh -c 'echo $$ >> pids; exec sleep 600' &
+(setsid sh -c 'echo $$ >> pids; exec sleep 600' &)
+sh -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 600; done' &
+"""
+
+
+def test_a_killed_worker_takes_all_that_its_command_started_along(cli):
     cli.push("x")
-    done = work(cli, "sh", "-c", "echo $$ > pid; exec sleep 60", options=())
-    pid = int(until(lambda: cli.file("pid").strip() or None))
+    done = work(cli, "sh", "-c", FAMILY + "wait", options=())
+    family = pids(cli, 4)
+    assert all(runs(p) for p in family)
     done.kill()
     done.communicate(timeout=LIMIT)
-    until(lambda: not os.path.exists(f"/proc/{pid}") or
-          open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] == "Z")
+    until(lambda: not any(runs(p) for p in family))
+
+
+def test_what_a_command_left_in_the_background_has_ended_when_its_message_is_settled(cli):
+    cli.push("x")
+    done = work(cli, "sh", "-c", FAMILY + "while [ $(wc -l < pids) -lt 4 ]; do sleep 0.02; done",
+                options=["--max", "1"])
+    assert cli.counts(done) == {"done": 1}
+    assert not any(runs(p) for p in pids(cli, 4))
+
+
+def test_a_command_that_hangs_is_ended_and_has_failed_once(cli):
+    cli.server.policy(retry={"kind": "fixed", "base": "1h", "jitter": "none"})
+    cli.push("x")
+    done = work(cli, "sh", "-c", "echo stuck >&2; trap '' TERM;" + FAMILY + "while :; do sleep 1; done",
+                options=["--max", "1", "--timeout", "2s"])
+    assert cli.counts(done) == {"failed": 1}
+    m, = cli.lines("peek", cli.queue, "--state", "all")
+    assert (m["failure_attempts"], m["error"]) == (1, "timed out after 2s: stuck")
+    assert not any(runs(int(p)) for p in cli.file("pids").split())
+
+
+def test_a_command_that_hangs_may_end_in_its_own_way(cli):
+    cli.push("x")
+    done = work(cli, "sh", "-c", "trap 'echo bye > bye; exit 0' TERM; while :; do sleep 0.02; done",
+                options=["--max", "1", "--timeout", "500ms"])
+    assert cli.counts(done) == {"failed": 1}
+    assert cli.file("bye") == "bye\n"
+
+
+def test_a_long_lived_child_that_hangs_is_replaced(cli):
+    cli.server.policy(retry={"kind": "fixed", "base": "1h", "jitter": "none"})
+    (cli.folder / "worker.sh").write_text(
+        'while read -r line; do case $line in *hang*) sleep 600;; esac; echo \'{"outcome":"ack"}\'; done\n')
+    ids = cli.push("hang", "go")
+    done = work(cli, "sh", "worker.sh", options=["--max", "2", "--lines", "--timeout", "2s"])
+    assert cli.counts(done) == {"done": 1, "failed": 1}
+    m, = cli.lines("peek", cli.queue, "--state", "all")
+    assert (m["id"], m["error"]) == (ids[0], "timed out after 2s")
+
+
+def test_a_command_that_kills_its_own_group_decides_by_its_exit(cli):
+    cli.push("x")
+    done = work(cli, "sh", "-c", "trap 'exit 0' TERM; kill 0; exit 3", options=["--max", "1"])
+    assert cli.counts(done) == {"done": 1}
 
 
 def test_a_command_that_cannot_be_run_costs_no_message_an_attempt(cli):
