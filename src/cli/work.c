@@ -193,6 +193,7 @@ cli_work(int argc, char **argv)
 		{ "--max", ARG_COUNT, &max, "exit after so many messages" },
 		{ "--idle", ARG_TIME, &w.idle, "exit when nothing came for so long" },
 		{ "--timeout", ARG_TIME, &w.timeout, "end a command that runs longer; it has failed (no limit)" },
+		{ "--pass-token", ARG_FLAG, &w.pass_token, "the command gets the token, in SLUICE_TOKEN" },
 		SESSION_NAMESPACE_ROW(&s),
 		SESSION_CONNECTION_ROWS(&s),
 		{ "--answer-timeout", ARG_TIME, &s.timeout, "how long an answer of the server may take (30s)" },

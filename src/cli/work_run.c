@@ -35,7 +35,7 @@ enum {
 static const char *const variables[] = {
 	"ID", "UID", "QUEUE", "NAMESPACE", "ATTEMPTS", "FAILURE_ATTEMPTS", "PRIORITY", "KEY",
 	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "LEASE_ID", "LEASE_EXPIRES_AT",
-	"FENCING_TOKEN", "SERVER", "TOKEN", "CA_FILE", "CERT", "CERT_KEY"
+	"FENCING_TOKEN", "SERVER", "TOKEN", "TOKEN_FILE", "CA_FILE", "CERT", "CERT_KEY"
 };
 
 static bool
@@ -109,7 +109,8 @@ environment(struct slot *s)
 	return env;
 }
 
-/* How the server is reached, so that `sluice` in the child does the same. */
+/* How the server is reached, so that `sluice` in the child does the same. The command may log
+ * its environment or hand it on, so it gets the token only if the user says so. */
 static void
 put_server(struct slot *s)
 {
@@ -118,7 +119,7 @@ put_server(struct slot *s)
 		const char *name, *value;
 	} rows[] = {
 		{ "SERVER", session->server },
-		{ "TOKEN", session->token },
+		{ "TOKEN", s->work->pass_token ? session->token : NULL },
 		{ "CA_FILE", session->ca_file },
 		{ "CERT", session->cert },
 		{ "CERT_KEY", session->cert_key },

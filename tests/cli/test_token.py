@@ -153,13 +153,17 @@ def test_every_command_shows_it(here, tmp_path):
     assert "one" in out
 
 
-def test_work_hands_the_token_on(here, tmp_path):
+def test_work_hands_the_token_on_only_if_it_may(here, tmp_path):
     (tmp_path / "token").write_text(KEY.token(scope="default:*"))
     shown = ["--token-file", tmp_path / "token"]
-    good("push", "handed", "x", *shown, **here)
-    out = good("work", "handed", "--idle", "100ms", *shown, "--",
+    good("push", "handed", "x", "y", *shown, **here)
+    out = good("work", "handed", "--max", "1", "--pass-token", *shown, "--",
                "sh", "-c", f"{SLUICE} stats handed >/dev/null && echo fine", **here)
     assert "fine" in out
+    token = (tmp_path / "token").read_text()
+    out = good("work", "handed", "--max", "1", "--", "env",
+               **here, SLUICE_TOKEN=token, SLUICE_TOKEN_FILE=tmp_path / "token")
+    assert "SLUICE_SERVER" in out and "SLUICE_TOKEN" not in out and token not in out
 
 
 def test_a_refusal_says_what_to_do(here, tmp_path):
