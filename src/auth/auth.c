@@ -99,6 +99,16 @@ rules_new(struct rules **out, const struct auth_conf *conf, struct slu_err *err)
 	return rc;
 }
 
+int
+auth_conf_check(const struct auth_conf *conf, struct slu_err *err)
+{
+	struct rules *r = NULL;
+	const int rc = rules_new(&r, conf, err);
+
+	rules_unref(r);
+	return rc;
+}
+
 static struct rules *
 rules_now(struct auth *a, uint64_t *generation)
 {

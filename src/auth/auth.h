@@ -57,6 +57,9 @@ int auth_reload(struct auth *a, const struct auth_conf *conf, struct slu_err *er
 bool auth_is_on(const struct auth *a);
 bool auth_conf_has_keys(const struct auth_conf *conf);
 
+/* Would auth_open take it? Codes as there. */
+int auth_conf_check(const struct auth_conf *conf, struct slu_err *err);
+
 /* Whose token this is: a reference, to be given back. SLU_EAUTH, with a sentence for
  * who sent it; SLU_ENOMEM. */
 int auth_check(struct auth *a, unsigned thread, struct slice token,

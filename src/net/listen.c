@@ -83,8 +83,8 @@ resolve(const char *address, struct sockaddr_storage *sa, socklen_t *len,
 		return rc;
 	rc = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
 	if (rc)
-		return slu_fail(err, SLU_EINVAL, "listen address \"%s\": %s", address,
-				gai_strerror(rc));
+		return slu_fail(err, rc == EAI_AGAIN ? SLU_EDOWN : SLU_EINVAL,
+				"listen address \"%s\": %s", address, gai_strerror(rc));
 	*len = found->ai_addrlen;
 	memcpy(sa, found->ai_addr, found->ai_addrlen);
 	freeaddrinfo(found);
@@ -107,11 +107,10 @@ bind_failed(const char *address, struct slu_err *err)
 				"it) or choose another address",
 				address);
 	case EACCES:
-		return slu_fail(err, SLU_EFORBIDDEN,
+		return slu_fail(err, SLU_EINVAL,
 				"%s: not allowed: choose a port above 1023", address);
-	case EADDRNOTAVAIL:
-		return slu_fail(err, SLU_EINVAL, "%s is no address of this machine",
-				address);
+	case EADDRNOTAVAIL: /* yet: its network may come up later */
+		return slu_fail(err, SLU_EDOWN, "%s is no address of this machine", address);
 	default:
 		return slu_fail(err, SLU_EDOWN, "bind %s: %m", address);
 	}
@@ -352,6 +351,71 @@ open_unix(struct listener *l, const char *rest, struct slu_err *err)
 			rc = slu_fail(err, SLU_EDOWN, "share %s: %m", l->name);
 	}
 	return rc;
+}
+
+/* --- check ----------------------------------------------------------------- */
+
+/* A bind without listening disturbs nobody. That it is in use may have passed by the start. */
+static int
+check_tcp(const char *address, struct slu_err *err)
+{
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = 0;
+	int fd = -1, rc = resolve(address, &sa, &len, err);
+
+	if (rc)
+		return rc;
+	rc = bind_tcp(address, &sa, len, false, &fd, err);
+	if (fd >= 0)
+		close(fd);
+	return rc == SLU_EINVAL ? rc : 0;
+}
+
+static int
+check_unix(const char *rest, struct slu_err *err)
+{
+	struct sockaddr_un sa;
+	mode_t mode;
+	int rc = split_unix(rest, &sa, &mode, err);
+	char *slash = rc ? NULL : strrchr(sa.sun_path, '/');
+
+	if (!slash || slash == sa.sun_path)
+		return rc;
+	*slash = '\0';
+	if (access(sa.sun_path, W_OK | X_OK))
+		return slu_fail(err, SLU_EINVAL, "listen address \"unix:%s\": folder %s: %m", rest,
+				sa.sun_path);
+	return 0;
+}
+
+int
+listen_spelled(const char *address, struct slu_err *err)
+{
+	char host[LISTEN_NAME];
+	const char *port;
+	struct sockaddr_un sa;
+	mode_t mode;
+	bool tls;
+	const char *const target = listen_target(address, &tls);
+
+	if (strncmp(target, "unix:", 5) == 0 && !tls)
+		return split_unix(target + 5, &sa, &mode, err);
+	if (strncmp(target, "fd:", 3) == 0)
+		return listen_fd_check(target, err);
+	return split_tcp(target, host, &port, err);
+}
+
+int
+listen_check(const char *address, struct slu_err *err)
+{
+	bool tls;
+	const char *const target = listen_target(address, &tls);
+
+	if (strncmp(target, "unix:", 5) == 0 && !tls)
+		return check_unix(target + 5, err);
+	if (strncmp(target, "fd:", 3) == 0)
+		return listen_fd_check(target, err);
+	return check_tcp(target, err);
 }
 
 /* --- all ------------------------------------------------------------------- */

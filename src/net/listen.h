@@ -49,6 +49,15 @@ const char *listen_target(const char *address, bool *tls);
 int listener_open(struct listener *l, const char *address, unsigned threads,
 		  struct slu_err *err);
 
+/* Is the address spelled right? Nothing is looked up. SLU_EINVAL. */
+int listen_spelled(const char *address, struct slu_err *err);
+
+/* Is the address one that listener_open would take, as far as one can know without taking it:
+ * spelled right, a name that stands for something, a port that this user may bind, a folder
+ * for a unix socket. Of fd:3 only the spelling is checked. SLU_EINVAL; SLU_EDOWN: the name
+ * could not be looked up now. */
+int listen_check(const char *address, struct slu_err *err);
+
 /* Closes what is not taken; who has taken one closes that first. A zeroed listener is
  * fine. */
 void listener_close(struct listener *l);

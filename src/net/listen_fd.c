@@ -27,6 +27,14 @@ fd_of(const char *address, int *fd, struct slu_err *err)
 	return 0;
 }
 
+int
+listen_fd_check(const char *address, struct slu_err *err)
+{
+	int fd;
+
+	return fd_of(address, &fd, err);
+}
+
 static bool
 has_option(int fd, int option, int value)
 {

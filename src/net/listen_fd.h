@@ -12,6 +12,9 @@
 int listen_adopt(struct listener *l, const char *address, char name[static LISTEN_NAME],
 		 struct slu_err *err);
 
+/* Is it spelled right? SLU_EINVAL. */
+int listen_fd_check(const char *address, struct slu_err *err);
+
 /* Is the socket behind "fd:3" one that only this machine can reach? */
 bool listen_fd_is_local(const char *address);
 

@@ -27,6 +27,24 @@ login_is_on(const struct conf *conf)
 	return auth_conf_has_keys(&auth) || conf->tls_client_auth != CONF_AUTH_OFF;
 }
 
+/* A file that cannot be read is a wrong setting, too. */
+static int
+as_setting(int rc, struct slu_err *err)
+{
+	if (rc != SLU_EDOWN)
+		return rc;
+	err->code = SLU_EINVAL;
+	return SLU_EINVAL;
+}
+
+int
+login_check(const struct conf *conf, struct slu_err *err)
+{
+	const struct auth_conf auth = auth_of(conf);
+
+	return as_setting(auth_conf_check(&auth, err), err);
+}
+
 /* --- reload ----------------------------------------------------------------------- */
 
 static int
@@ -73,7 +91,7 @@ login_open(struct login *l, const struct conf *conf, struct reload *reload,
 	};
 	rc = auth_open(&l->guard.auth, &auth, conf->threads, &clock_system, err);
 	if (rc)
-		return rc;
+		return as_setting(rc, err);
 	reload_add(reload, &(struct reload_part){ "auth", prepare, commit, abandon, l });
 	if (!guard_is_on(&l->guard) && (auth.audience || auth.issuer))
 		log_warn(log, "auth.audience and auth.issuer are not used: no key is set");

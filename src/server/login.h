@@ -22,8 +22,11 @@ struct login {
 /* Must a caller say who he is, by these settings? */
 bool login_is_on(const struct conf *conf);
 
-/* Keys, audience, issuer and leeway may change while it runs: a part of reload. SLU_EINVAL,
- * SLU_EDOWN: the sentence names the setting or the file. */
+/* Can the keys be read? SLU_EINVAL names the setting or the file. */
+int login_check(const struct conf *conf, struct slu_err *err);
+
+/* Keys, audience, issuer and leeway may change while it runs: a part of reload. SLU_EINVAL:
+ * the sentence names the setting or the file. */
 int login_open(struct login *l, const struct conf *conf, struct reload *reload,
 	       struct slu_log *log, struct slu_err *err);
 void login_close(struct login *l); /* of a zeroed one: fine */

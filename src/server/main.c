@@ -7,7 +7,7 @@
 /* How it ended; 128 and more: by a signal, at once. */
 enum {
 	EXIT_FAILED = 1,   /* it could not start */
-	EXIT_SETTINGS = 2, /* what it was told is wrong */
+	EXIT_SETTINGS = 2, /* its settings are wrong: another try is of no use */
 };
 
 static void
@@ -60,21 +60,41 @@ tell(const struct conf *conf)
 	return true;
 }
 
+/* What ends a start: a line of the log, if that is JSON, as everything else that it writes. */
+static void
+complain(const struct conf *conf, const char *event, const char *why)
+{
+	struct slu_log *const log =
+		conf->log_format == SLU_LOG_JSON && !conf->check_config
+			? slu_log_new(SLU_LOG_ERROR, SLU_LOG_JSON, NULL, NULL)
+			: NULL;
+
+	if (log)
+		log_error(log, event, F_STR("why", why));
+	else
+		fprintf(stderr, "sluiced: %s\n", why);
+	slu_log_free(log);
+}
+
 /* The exit code. */
 static int
-tell_faults(const struct conf_faults *faults)
+tell_faults(const struct conf *conf, const struct conf_faults *faults)
 {
+	char more[32];
+
 	for (unsigned i = 0; i < faults->n; i++)
-		fprintf(stderr, "sluiced: %s\n", faults->items[i]);
+		complain(conf, "setting refused", faults->items[i]);
+	(void)snprintf(more, sizeof more, "and %u more", faults->more); /* fits */
 	if (faults->more)
-		fprintf(stderr, "sluiced: and %u more\n", faults->more);
+		complain(conf, "setting refused", more);
 	return EXIT_SETTINGS;
 }
 
+/* The exit code. */
 static int
-fail(int rc, const struct slu_err *err)
+fail(const struct conf *conf, int rc, const struct slu_err *err)
 {
-	fprintf(stderr, "sluiced: %s\n", *err->text ? err->text : slu_err_row(rc)->text);
+	complain(conf, "cannot start", *err->text ? err->text : slu_err_row(rc)->text);
 	return rc == SLU_EINVAL ? EXIT_SETTINGS : EXIT_FAILED;
 }
 
@@ -82,15 +102,16 @@ fail(int rc, const struct slu_err *err)
 static int
 check(const struct conf *conf)
 {
-	struct slu_err err = { 0 };
-	const int rc = node_check(conf, &err);
+	struct conf_faults faults = { 0 };
+	int code = 0;
 
-	if (rc) {
-		(void)fail(rc, &err);
-		return EXIT_SETTINGS; /* whatever the code */
-	}
-	puts("sluiced: the settings are fine");
-	return 0;
+	node_faults(conf, &faults);
+	if (faults_any(&faults))
+		code = tell_faults(conf, &faults);
+	else
+		puts("sluiced: the settings are fine");
+	faults_release(&faults);
+	return code;
 }
 
 /* The exit code. */
@@ -105,7 +126,7 @@ serve(struct conf *conf, int argc, char **argv)
 	int code = 0, rc;
 
 	if (!log)
-		return fail(SLU_ENOMEM, &err);
+		return fail(conf, SLU_ENOMEM, &err);
 	node_signals();
 	rc = reload_open(&reload, conf, argc, argv, node_check, log, &err);
 	if (!rc)
@@ -113,7 +134,7 @@ serve(struct conf *conf, int argc, char **argv)
 	if (rc == SLU_ECANCELED)
 		log_info(log, "stopped while starting", F_STR("why", err.text));
 	else if (rc)
-		code = fail(rc, &err);
+		code = fail(conf, rc, &err);
 	else if (node_run(node))
 		code = NODE_UNCLEAN;
 	node_close(node);
@@ -130,7 +151,7 @@ main(int argc, char **argv)
 	int code = 0;
 
 	if (conf_load(&conf, argc, argv, &faults) && !conf.help && !conf.version)
-		code = tell_faults(&faults);
+		code = tell_faults(&conf, &faults);
 	else if (conf.check_config)
 		code = check(&conf);
 	else if (!tell(&conf))

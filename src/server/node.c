@@ -9,108 +9,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
+#include "server/addresses.h"
 #include "server/limits.h"
-#include "server/manager.h"
 #include "server/peers.h"
 #include "server/shards.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <sys/resource.h>
-
-enum {
-	FILES = 32, /* that a server has open, with a few connections */
-	SHARD_FILES = 8,
-	ADDRESSES_MAX = 16
-};
-
-_Static_assert((int)CONF_LIST_MAX <= (int)ADDRESSES_MAX &&
-		       (int)MANAGER_FDS_MAX <= (int)ADDRESSES_MAX,
-	       "ADDRESSES_MAX");
-
-/* Where to listen. */
-struct addresses {
-	const char *items[ADDRESSES_MAX];
-	unsigned n;
-	char passed[ADDRESSES_MAX][16];
-};
 
 /* --- open --------------------------------------------------------------------- */
-
-/* Those of the settings, unless the service manager has passed sockets and nobody said
- * otherwise. Returns how many. */
-static unsigned
-addresses(const struct conf *conf, struct addresses *out)
-{
-	const unsigned passed = manager_sockets();
-
-	*out = (struct addresses){ 0 };
-	if (passed && !conf_origin(conf, "listen")) {
-		for (; out->n < passed; out->n++) {
-			(void)snprintf(out->passed[out->n], sizeof out->passed[0], "fd:%u",
-				       MANAGER_FIRST_FD + out->n);
-			out->items[out->n] = out->passed[out->n];
-		}
-		return out->n;
-	}
-	for (; out->n < conf->listen.n; out->n++)
-		out->items[out->n] = conf->listen.items[out->n];
-	return out->n;
-}
-
-static void
-tell_unused(const struct node *n, const struct addresses *list)
-{
-	bool used = false;
-
-	for (unsigned i = 0; i < list->n; i++)
-		used |= strstr(list->items[i], "fd:") != NULL;
-	if (manager_sockets() && !used)
-		log_warn(n->log, "passed sockets are not served: listen is set, and without fd:3",
-			 F_U64("sockets", manager_sockets()));
-}
-
-static int
-check_addresses(const struct conf *conf, struct slu_err *err)
-{
-	const bool fine = conf->insecure || login_is_on(conf);
-	struct addresses list;
-
-	for (unsigned i = 0; i < addresses(conf, &list) && !fine; i++)
-		if (!listen_is_local(list.items[i]))
-			return slu_fail(err, SLU_EINVAL,
-					"--listen %s: other machines could reach it, and nobody has to "
-					"say who he is; set auth.keys, ask for certificates "
-					"(tls.client_auth), listen on 127.0.0.1, or say "
-					"--insecure",
-					list.items[i]);
-	return 0;
-}
-
-/* With fewer, what is opened last fails, and libuv aborts where it must have some. */
-static int
-check_files(const struct conf *conf, struct slu_err *err)
-{
-	const unsigned need = FILES + SHARD_FILES * shards_lanes(conf);
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= need)
-		return 0;
-	return slu_fail(err, SLU_EINVAL,
-			"only %lu files may be open, %u are needed at least: raise "
-			"the limit (ulimit -n)",
-			(unsigned long)limit.rlim_max, need);
-}
-
-int
-node_check(const struct conf *conf, struct slu_err *err)
-{
-	const int rc = check_addresses(conf, err);
-
-	if (rc)
-		return rc;
-	return shards_check(conf, err);
-}
 
 static int
 join_routes(struct node *n, struct slu_err *err)
@@ -179,7 +85,7 @@ open_server(struct node *n, struct slu_err *err)
 	}
 	n->api.server = n->server;
 	if (!rc)
-		tell_unused(n, &list);
+		addresses_tell_unused(&list, n->log);
 	return rc || n->hand ? rc : server_start(n->server, err);
 }
 
@@ -235,9 +141,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	n->api.guard = &n->login.guard;
 	n->api.progress = &n->progress;
 	n->api.reload = reload;
-	rc = node_check(conf, err);
-	if (!rc)
-		rc = check_files(conf, err);
+	rc = hand ? 0 : node_check(conf, err);
 	if (!rc)
 		rc = login_open(&n->login, conf, reload, log, err);
 	if (!rc)

@@ -40,8 +40,12 @@ struct node;
 /* Block the signals that node_run waits for, in this thread and all it will start. */
 void node_signals(void);
 
-/* Settings that are well-formed each and yet make no server. SLU_EINVAL. */
+/* Settings that are well-formed each and yet make no server: the first fault that can be found
+ * without reading keys and certificates, which node_open does. SLU_EINVAL. */
 int node_check(const struct conf *conf, struct slu_err *err);
+
+/* For --check-config: every fault of the settings that node_open would meet. */
+void node_faults(const struct conf *conf, struct conf_faults *faults);
 
 /* For tests: no threads, but node_round, and on these. */
 struct node_hand {
@@ -50,8 +54,9 @@ struct node_hand {
 	struct disk *disk;
 };
 
-/* Borrows all; adds itself to reload. hand is NULL but in tests. SLU_ECANCELED, SLU_EINVAL,
- * SLU_EEXISTS, SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM: the sentence names the address, folder or file. */
+/* Borrows all; adds itself to reload. hand is NULL but in tests. SLU_EINVAL:
+ * the settings are wrong, and another try is of no use. SLU_ECANCELED, SLU_EEXISTS,
+ * SLU_EDOWN, SLU_ECORRUPT, SLU_ENOMEM. The sentence names the address, folder or file. */
 int node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	      struct slu_log *log, const struct node_hand *hand, struct slu_err *err);
 

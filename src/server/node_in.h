@@ -23,6 +23,7 @@ struct node {
 	struct reload *reload;
 	struct slu_log *log;
 	const struct node_hand *hand; /* NULL: threads, the system's clock, conf's engine */
+	bool only_checks;             /* server/shards.c: make nothing */
 	struct node_shards *shards;   /* server/shards.c: what they were told */
 	const char *place;            /* where messages are: a folder, or a server */
 	struct peers *peers;          /* server/peers.c: other nodes; NULL: not yet */

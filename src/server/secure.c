@@ -11,13 +11,24 @@ _Static_assert((int)CONF_AUTH_REQUIRED == (int)TLS_AUTH_REQUIRED &&
 	       "words of conf/options.c");
 
 static int
-check(const struct secure *s, const struct conf *conf, struct slu_err *err)
+check_settings(const struct conf *conf, struct slu_err *err)
 {
 	if (!conf->tls_cert != !conf->tls_key)
 		return slu_fail(err, SLU_EINVAL,
 				"%s is set and %s is not: a certificate and its key go together",
 				conf->tls_cert ? "tls.cert" : "tls.key",
 				conf->tls_cert ? "tls.key" : "tls.cert");
+	if (conf->tls_client_auth != CONF_AUTH_OFF && !conf->tls_client_ca)
+		return slu_fail(err, SLU_EINVAL,
+				"tls.client_auth asks for certificates: name the CA to trust with "
+				"tls.client_ca");
+	return 0;
+}
+
+/* What a running server had must not go without a restart. */
+static int
+check_change(const struct secure *s, const struct conf *conf, struct slu_err *err)
+{
 	if (!conf->tls_cert && s->used)
 		return slu_fail(err, SLU_EINVAL,
 				"tls.cert is no longer set: TLS can only be left by a restart");
@@ -25,10 +36,6 @@ check(const struct secure *s, const struct conf *conf, struct slu_err *err)
 		return slu_fail(err, SLU_EINVAL,
 				"tls.client_auth is off and there are no keys: that nobody is asked who he "
 				"is can only be had by a restart");
-	if (conf->tls_client_auth != CONF_AUTH_OFF && !conf->tls_client_ca)
-		return slu_fail(err, SLU_EINVAL,
-				"tls.client_auth asks for certificates: name the CA to trust with "
-				"tls.client_ca");
 	return 0;
 }
 
@@ -89,9 +96,11 @@ static int
 prepare(void *arg, const struct conf *old, const struct conf *conf, struct slu_err *err)
 {
 	struct secure *const s = arg;
-	int rc = check(s, conf, err);
+	int rc = check_settings(conf, err);
 
 	(void)old; /* files that it names may have changed */
+	if (!rc)
+		rc = check_change(s, conf, err);
 	if (!rc && conf->tls_cert)
 		rc = read_certificate(&s->next, conf, err);
 	if (!rc && conf->auth_certificates)
@@ -161,6 +170,17 @@ secure_open(struct secure *s, const struct conf *conf, struct reload *reload,
 	install(s, conf, false);
 	reload_add(reload, &(struct reload_part){ "tls", prepare, commit, abandon, s });
 	return 0;
+}
+
+int
+secure_check(const struct conf *conf, struct slu_err *err)
+{
+	struct guard none = { 0 };
+	struct secure s = { .guard = &none };
+	const int rc = prepare(&s, conf, conf, err);
+
+	abandon(&s);
+	return rc;
 }
 
 void

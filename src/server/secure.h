@@ -31,6 +31,9 @@ struct secure {
  * tls.cert nothing is done. SLU_EINVAL names the setting or the file, and the reason. */
 int secure_open(struct secure *s, const struct conf *conf, struct reload *reload,
 		struct slu_err *err);
+
+/* The same settings and files, without a server. SLU_EINVAL. */
+int secure_check(const struct conf *conf, struct slu_err *err);
 void secure_close(struct secure *s); /* after the server; a zeroed one is fine */
 
 #endif

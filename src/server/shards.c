@@ -5,12 +5,14 @@
 #include "broker/layout.h"
 #include "engine/log.h"
 #include "engine/memory.h"
+#include "server/place.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
 	FOLDER = 4096
@@ -64,12 +66,6 @@ const struct engine_ops *
 shards_standard(const struct node *n, struct slu_err *err)
 {
 	return n->hand ? n->hand->engine : find_engine(n->conf, err);
-}
-
-int
-shards_check(const struct conf *conf, struct slu_err *err)
-{
-	return find_engine(conf, err) ? 0 : SLU_EINVAL;
 }
 
 unsigned
@@ -126,6 +122,8 @@ storage_of(const struct node *n)
 static int
 make_folder(const struct node *n, const char *folder, const char *what, struct slu_err *err)
 {
+	if (n->only_checks)
+		return place_check(what, folder, PLACE_FOLDER, err);
 	if (!n->hand && mkdir(folder, 0700) && errno != EEXIST)
 		return slu_fail(err, SLU_EDOWN, "%s %s: %m", what, folder);
 	return 0;
@@ -182,6 +180,8 @@ tell_folder(const struct node *n, const struct sharding_shard *s, struct one *on
 	out->storage.folder = one->folder;
 	if (!s->folder)
 		rc = make_folder(n, n->conf->data, "--data", err);
+	if (n->only_checks && !s->folder && access(n->conf->data, F_OK))
+		return rc; /* it would be made, and this one in it */
 	return rc ? rc : make_folder(n, one->folder, "folder of a shard,", err);
 }
 
@@ -252,6 +252,26 @@ tell_shards(const struct node *n, const struct conf *conf, struct node_shards **
 		free_shards(s);
 	else
 		*out = s;
+	return rc;
+}
+
+int
+shards_check(const struct conf *conf, struct slu_err *err)
+{
+	struct node *const n = mem_zalloc(sizeof *n);
+	struct node_shards *s = NULL;
+	int rc = n ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");
+
+	if (!rc) {
+		n->conf = conf;
+		n->only_checks = true;
+		rc = tell_shards(n, conf, &s, err);
+	}
+	for (unsigned i = 0; !rc && i < s->n; i++)
+		if (s->confs[i].engine == &engine_redis)
+			rc = redis_check(&s->ones[i].redis, err);
+	free_shards(s);
+	mem_free(n);
 	return rc;
 }
 

@@ -32,6 +32,9 @@ const char *shards_engine(const struct conf *conf, const struct engine_ops *stan
 
 /* The engine that the settings name beside the shards. NULL: there is none. */
 const struct engine_ops *shards_standard(const struct node *n, struct slu_err *err);
+
+/* Folders that are not there and cannot be made, addresses that are none, files of TLS that
+ * cannot be read. Opens and makes nothing. SLU_EINVAL, SLU_ENOMEM. */
 int shards_check(const struct conf *conf, struct slu_err *err);
 
 #endif

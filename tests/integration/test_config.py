@@ -142,10 +142,75 @@ def test_a_file_that_is_not_there_or_too_large_is_said(file):
     assert out.returncode == 2 and "larger than 1048576 bytes" in out.stderr
 
 
-def test_a_check_sees_what_a_start_would_refuse(file):
+# What a server cannot start with, and what is said of it.
+UNUSABLE = {
+    "engine: cloud": "no such engine",
+    "listen: ':0'": "--insecure",
+    "listen: 127.0.0.1": "want host:port",
+    "listen: 127.0.0.1:70000": "want a port of 0 to 65535",
+    "listen: no such host:0\ninsecure: true": "no such host",
+    "listen: unix:{tmp}/none/socket": "{tmp}/none",
+    "listen: unix:{tmp}/socket?mode=rw": "want a mode",
+    "listen: https://127.0.0.1:0": "TLS needs a certificate",
+    "listen: fd:2": "3 or more",
+    "data: {tmp}/none/data": "--data {tmp}/none/data: folder {tmp}/none: No such file",
+    "data: {tmp}/file": "expected a folder",
+    "data: {tmp}/file/data": "Not a directory",
+    "audit.file: {tmp}/none/audit": "--audit-file {tmp}/none/audit: folder {tmp}/none: No such file",
+    "audit.file: {tmp}": "expected a file",
+    "tls.cert: {tmp}/none\ntls.key: {tmp}/none": "{tmp}/none",
+    "tls.cert: {tmp}/file\ntls.key: {tmp}/file": "{tmp}/file",
+    "tls.cert: {tmp}/file": "go together",
+    "tls.client_auth: required": "tls.client_ca",
+    "auth.keys: HS256:{tmp}/none": "{tmp}/none: No such file",
+    "auth.keys: HS999:{tmp}/file": "expected [KID@]ALG:FILE",
+    "auth.keys: HS256:{tmp}/file": "HS256 needs at least 32",
+    "auth.jwks: {tmp}/none": "{tmp}/none: No such file",
+    "auth.certificates: {tmp}/none": "{tmp}/none: No such file",
+    "auth.certificates: {tmp}/file": "expected SCOPES NAME",
+    "engine: redis\nredis.address: localhost": "expected host:port",
+    "engine: redis\nredis.address: localhost:6379,localhost:x": "expected host:port",
+    "engine: redis\nredis.prefix: '{{x'": "braces",
+    "engine: redis\nredis.tls.enabled: true\nredis.tls.ca: {tmp}/none": "{tmp}/none",
+    "engine: redis\nredis.tls.enabled: true\nredis.address: unix:/x": "TLS is for host:port",
+}
+
+
+@pytest.mark.parametrize("text", UNUSABLE)
+def test_a_check_sees_what_a_start_would_refuse(file, tmp_path, text):
+    """A start exits with 2, so that a service manager does not try the same again for ever."""
+    (tmp_path / "file").write_text("text\n")
+    says = UNUSABLE[text].format(tmp=tmp_path)
+    config = "\n".join(line.format(tmp=tmp_path) for line in text.split("\n")) + "\n"
+    assert any(says in fault for fault in faults(file, config)), faults(file, config)
+    more = [] if "data:" in config else ["--data", str(tmp_path / "data")]
+    more += [] if "listen:" in config else ["--listen", "127.0.0.1:0"]
+    out = run("--config", str(file), *more)
+    assert out.returncode == 2 and says in out.stderr, out
+    out = run("--config", str(file), "--log-format", "json", *more)
+    assert any(says in json.loads(line).get("why", "") for line in out.stderr.splitlines())
+
+
+def test_a_check_makes_nothing_and_tells_all(file, tmp_path):
     assert run("--check-config").returncode == 0
-    assert "no such engine" in faults(file, "engine: cloud\n")[0]
-    assert "--insecure" in faults(file, "listen: ':0'\n")[0]
+    found = faults(file, f"listen: 127.0.0.1\ndata: {tmp_path}/none/data\n"
+                         f"audit.file: {tmp_path}/none/x\nauth.keys: HS256:{tmp_path}/none\n"
+                         f"tls.cert: {tmp_path}/none\ntls.key: {tmp_path}/none\n")
+    assert len(found) == 5
+    file.write_text(f"data: {tmp_path}/data\naudit.file: {tmp_path}/audit\n"
+                    f"listen: unix:{tmp_path}/socket\n")
+    assert run("--config", str(file), "--check-config").returncode == 0
+    assert os.listdir(tmp_path) == [file.name]
+
+
+def test_what_may_be_gone_at_the_next_try_is_no_wrong_setting(folder):
+    """An address in use, a folder in use, a store that is down: 1."""
+    with Server(folder) as server:
+        for args in (["--listen", "%s:%d" % server.address, "--engine", "memory"],
+                     ["--listen", "127.0.0.1:0", "--data", str(folder)],
+                     ["--listen", "127.0.0.1:0", "--engine", "redis", "--redis-address", "127.0.0.1:1"]):
+            assert run(*args, "--check-config").returncode == 0, args
+            assert run(*args).returncode == 1, args
 
 
 def test_help_is_there_also_for_who_has_everything_wrong():

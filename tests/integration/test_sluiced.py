@@ -259,7 +259,7 @@ def test_damaged_data_is_said_and_left_alone(folder):
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     out = run("--data", str(tmp_path / "file" / "data"), "--listen", "127.0.0.1:0")
-    assert out.returncode == 1 and "--data" in out.stderr
+    assert out.returncode == 2 and "--data" in out.stderr
 
 
 def test_no_such_engine_lists_those_there_are():

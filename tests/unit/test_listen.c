@@ -36,7 +36,6 @@ TEST(addresses_that_make_no_sense_are_refused)
 		{ "127.0.0.1:65536", "want a port" },
 		{ "127.0.0.1:-1", "want a port" },
 		{ "127.0.0.1:http", "want a port" },
-		{ "203.0.113.7:0", "no address of this machine" },
 		{ "unix:", "want a path" },
 		{ "unix:/tmp/x?mode=999", "want a mode" },
 		{ "unix:/tmp/x?mode=", "want a mode" },
@@ -49,7 +48,31 @@ TEST(addresses_that_make_no_sense_are_refused)
 		CHECK_EQ(SLU_EINVAL, listener_open(&l, cases[i].address, 1, &err),
 			 cases[i].address);
 		CHECK_CONTAINS(cases[i].says, err.text);
+		CHECK_EQ(SLU_EINVAL, listen_spelled(cases[i].address, &err), cases[i].address);
+		CHECK_EQ(SLU_EINVAL, listen_check(cases[i].address, &err), cases[i].address);
+		CHECK_CONTAINS(cases[i].says, err.text);
 	}
+}
+
+TEST(a_check_takes_no_address_and_knows_what_time_may_mend)
+{
+	struct slu_err err = { 0 };
+	struct listener l;
+	char address[64];
+
+	open_ok(&l, "127.0.0.1:0", 2);
+	(void)snprintf(address, sizeof address, "127.0.0.1:%u", l.port);
+	CHECK_EQ(0, listen_check(address, &err)); /* in use, now */
+	listener_close(&l);
+	CHECK_EQ(0, listen_check(address, &err));
+	open_ok(&l, address, 2);
+	listener_close(&l);
+	CHECK_EQ(0, listen_check("203.0.113.7:0", &err)); /* an interface may come up */
+	CHECK_EQ(SLU_EDOWN, listener_open(&l, "203.0.113.7:0", 1, &err));
+	CHECK_CONTAINS("no address of this machine", err.text);
+	CHECK_EQ(SLU_EINVAL, listen_check("unix:none/socket", &err));
+	CHECK_EQ(0, listen_check("unix:socket", &err));
+	CHECK(access("socket", F_OK) != 0);
 }
 
 TEST(port_0_becomes_a_real_one_for_all_threads)

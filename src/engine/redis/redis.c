@@ -98,18 +98,48 @@ check_prefix(const char *prefix, struct slu_err *err)
 	return 0;
 }
 
-static int
-name_keys(struct redis *r, struct slu_err *err)
+static const char *
+prefix_of(const struct redis_conf *conf)
 {
-	const char *const prefix = r->conf.prefix ? r->conf.prefix : "sluice";
-	const char *const shard = r->conf.shard ? r->conf.shard : "default";
-	const int rc = check_prefix(prefix, err);
+	return conf->prefix ? conf->prefix : "sluice";
+}
+
+static const char *
+shard_of(const struct redis_conf *conf)
+{
+	return conf->shard ? conf->shard : "default";
+}
+
+static int
+check_names(const struct redis_conf *conf, struct slu_err *err)
+{
+	const int rc = check_prefix(prefix_of(conf), err);
 
 	if (rc)
 		return rc;
-	if (strlen(shard) >= MOVE_SHARD)
-		return slu_fail(err, SLU_EINVAL, "shard %s: a name has at most %d bytes", shard,
-				MOVE_SHARD - 1);
+	if (strlen(shard_of(conf)) >= MOVE_SHARD)
+		return slu_fail(err, SLU_EINVAL, "shard %s: a name has at most %d bytes",
+				shard_of(conf), MOVE_SHARD - 1);
+	return 0;
+}
+
+int
+redis_check(const struct redis_conf *conf, struct slu_err *err)
+{
+	const int rc = check_names(conf, err);
+
+	return rc ? rc : rwire_check(&conf->wire, err);
+}
+
+static int
+name_keys(struct redis *r, struct slu_err *err)
+{
+	const char *const prefix = prefix_of(&r->conf);
+	const char *const shard = shard_of(&r->conf);
+	const int rc = check_names(&r->conf, err);
+
+	if (rc)
+		return rc;
 	r->conf.prefix = prefix;
 	if (strcmp(shard, "default") != 0)
 		(void)snprintf(r->segment, sizeof r->segment, ":s:%s", shard);

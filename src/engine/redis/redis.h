@@ -102,4 +102,8 @@ struct redis_conf {
 
 extern const struct engine_ops engine_redis;
 
+/* Would redis_open refuse these settings, whatever the server says? Connects to nothing.
+ * SLU_EINVAL names the setting or the file. */
+int redis_check(const struct redis_conf *conf, struct slu_err *err);
+
 #endif

@@ -89,6 +89,19 @@ expect_name(SSL *ssl, const struct rwire_conf *conf)
 }
 
 int
+rtls_check(const struct rwire_conf *conf, struct slu_err *err)
+{
+	SSL_CTX *c;
+	int rc;
+
+	ERR_clear_error();
+	c = new_context();
+	rc = c ? load_files(c, conf, err) : slu_fail(err, SLU_ENOMEM, "no memory for TLS");
+	SSL_CTX_free(c); /* NULL is fine */
+	return rc;
+}
+
+int
 rtls_open(struct rtls **out, const struct rwire_conf *conf, int fd, struct slu_err *err)
 {
 	struct rtls *t = mem_zalloc(sizeof *t);

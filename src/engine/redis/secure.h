@@ -25,6 +25,8 @@ struct rtls;
 
 /* Says nothing yet. SLU_EINVAL names the file and what is wrong with it; SLU_ENOMEM. */
 int rtls_open(struct rtls **out, const struct rwire_conf *conf, int fd, struct slu_err *err);
+/* Are its files good? SLU_EINVAL, SLU_ENOMEM. */
+int rtls_check(const struct rwire_conf *conf, struct slu_err *err);
 void rtls_close(struct rtls *t); /* NULL is fine; the socket stays */
 
 /* -1 and EAGAIN: wait for *events. -1 and EPROTO: see rtls_why. */

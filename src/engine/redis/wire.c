@@ -1,6 +1,7 @@
 #include "engine/redis/wire.h"
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "engine/redis/secure.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 
 enum {
 	OUT_MAX = 1 << 30,
+	HOST_MAX = 256,
 	READ_SIZE = 64 << 10
 };
 
@@ -149,14 +151,50 @@ connect_to(struct rwire *w, int family, const struct sockaddr *to, socklen_t siz
 	return 0;
 }
 
+static const char unix_scheme[] = "unix:";
+
+static bool
+is_unix(const char *address)
+{
+	return strncmp(address, unix_scheme, sizeof unix_scheme - 1) == 0;
+}
+
+/* One address, as it is written. */
+static int
+check_address(const struct rwire_conf *conf, const char *address, struct slu_err *err)
+{
+	const char *const colon = strrchr(address, ':');
+	const size_t n = sizeof unix_scheme - 1;
+	uint64_t port;
+
+	if (is_unix(address) && conf->tls)
+		return slu_fail(err, SLU_EINVAL, "redis %s: TLS is for host:port", address);
+	if (is_unix(address) && strlen(address) - n >= sizeof((struct sockaddr_un *)0)->sun_path)
+		return slu_fail(err, SLU_EINVAL, "redis %s: the path is too long", address);
+	if (is_unix(address))
+		return 0;
+	if (!colon || colon == address || colon - address >= HOST_MAX ||
+	    parse_u64(slice_of(colon + 1), 1, 65535, &port, NULL))
+		return slu_fail(err, SLU_EINVAL, "redis %s: expected host:port or unix:PATH", address);
+	return 0;
+}
+
+int
+rwire_check(const struct rwire_conf *conf, struct slu_err *err)
+{
+	char address[HOST_MAX + 16];
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && rwire_address(conf->address, i, address, sizeof address); i++)
+		rc = check_address(conf, address, err);
+	return rc || !conf->tls ? rc : rtls_check(conf, err);
+}
+
 static int
 connect_unix(struct rwire *w, const char *path, struct slu_err *err)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 
-	if (strlen(path) >= sizeof to.sun_path)
-		return slu_fail(err, SLU_EINVAL, "redis %s: the path is too long",
-				w->conf.address);
 	memcpy(to.sun_path, path, strlen(path) + 1);
 	return connect_to(w, AF_UNIX, (struct sockaddr *)&to, sizeof to)
 		       ? broke(w, err, "connect")
@@ -169,12 +207,9 @@ connect_tcp(struct rwire *w, struct slu_err *err)
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	const char *colon = strrchr(w->conf.address, ':');
 	struct addrinfo *found, *each;
-	char host[256];
+	char host[HOST_MAX];
 	int rc;
 
-	if (!colon || colon - w->conf.address >= (ptrdiff_t)sizeof host)
-		return slu_fail(err, SLU_EINVAL, "redis %s: expected host:port or unix:PATH",
-				w->conf.address);
 	(void)snprintf(host, sizeof host, "%.*s", (int)(colon - w->conf.address),
 		       w->conf.address);
 	rc = getaddrinfo(host, colon + 1, &hints, &found);
@@ -367,15 +402,14 @@ say_who(struct rwire *w, struct slu_err *err)
 int
 rwire_open(struct rwire *w, struct slu_err *err)
 {
-	static const char scheme[] = "unix:";
-	const size_t n = sizeof scheme - 1;
-	const bool local = strncmp(w->conf.address, scheme, n) == 0;
+	const char *const address = w->conf.address;
 	int rc;
 
 	rwire_close(w);
-	if (local && w->conf.tls)
-		return slu_fail(err, SLU_EINVAL, "redis %s: TLS is for host:port", w->conf.address);
-	rc = local ? connect_unix(w, w->conf.address + n, err) : connect_tcp(w, err);
+	rc = check_address(&w->conf, address, err);
+	if (!rc)
+		rc = is_unix(address) ? connect_unix(w, address + sizeof unix_scheme - 1, err)
+				      : connect_tcp(w, err);
 	if (!rc && w->conf.tls)
 		rc = shake_hands(w, err);
 	if (rc)

@@ -58,6 +58,10 @@ void rwire_init(struct rwire *w, const struct rwire_conf *conf);
 void rwire_close(struct rwire *w); /* again is fine */
 void rwire_release(struct rwire *w);
 
+/* Would rwire_open refuse these settings, whatever the server says? All addresses of the list
+ * and the files of TLS. SLU_EINVAL. */
+int rwire_check(const struct rwire_conf *conf, struct slu_err *err);
+
 /* Connect, and say who we are. SLU_EDOWN, SLU_EAUTH, SLU_EINVAL: the sentence names the
  * address. */
 int rwire_open(struct rwire *w, struct slu_err *err);
