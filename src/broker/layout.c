@@ -194,6 +194,33 @@ refuse(const struct layout *l, uint32_t logs, const char *setting, struct slu_er
 			l->path, was, was == 1 ? "" : "s", logs, setting, was);
 }
 
+static int
+check_number(const struct layout *l, uint32_t logs, const char *setting, struct slu_err *err)
+{
+	if (l->single && l->numbered && !l->noted)
+		return slu_fail(err, SLU_EINVAL,
+				"%s has the log of 1 shard (00000001.log ...) and the logs of %u "
+				"shards (0, 1, ...); move those you do not want to another "
+				"folder: docs/sharding.md, \"Another number of shards\"",
+				l->path, l->numbered > 2 ? l->numbered : 2);
+	if (written(l) && written(l) != logs)
+		return refuse(l, logs, setting, err);
+	return 0;
+}
+
+int
+layout_fits(const char *folder, uint32_t logs, const char *setting, struct slu_err *err)
+{
+	struct slu_err local = { 0 };
+	struct layout l;
+	int rc;
+
+	if (!is_folder(folder))
+		return 0;
+	rc = read_layout(&l, folder, err ? err : &local);
+	return rc ? rc : check_number(&l, logs, setting, err);
+}
+
 int
 layout_check(const char *folder, uint32_t logs, const char *setting, struct slu_err *err)
 {
@@ -201,18 +228,10 @@ layout_check(const char *folder, uint32_t logs, const char *setting, struct slu_
 	struct layout l;
 	int rc = read_layout(&l, folder, err ? err : &local);
 
-	if (rc)
+	if (!rc)
+		rc = check_number(&l, logs, setting, err);
+	if (rc || l.noted == logs)
 		return rc;
-	if (l.single && l.numbered && !l.noted)
-		return slu_fail(err, SLU_EINVAL,
-				"%s has the log of 1 shard (00000001.log ...) and the logs of %u "
-				"shards (0, 1, ...); move those you do not want to another "
-				"folder: docs/sharding.md, \"Another number of shards\"",
-				folder, l.numbered > 2 ? l.numbered : 2);
-	if (written(&l) && written(&l) != logs)
-		return refuse(&l, logs, setting, err);
-	if (l.noted == logs)
-		return 0;
 	rc = write_note(folder, logs, err);
 	return written(&l) ? 0 : rc; /* a full disk keeps no old folder shut */
 }

@@ -22,9 +22,11 @@
 
 #include <sluice/err.h>
 
-/* May `folder` be opened with that many logs? Notes the number if it is not there yet, and
- * makes the folder. setting: what an operator calls the number, "--shards" or "poolSize".
+/* May `folder` be opened with that many logs? A folder that is missing may. setting: what an operator calls the number, "--shards" or "poolSize".
  * SLU_EINVAL: LAYOUT-1. SLU_EDOWN, SLU_EFULL, SLU_ENOMEM. */
+int layout_fits(const char *folder, uint32_t logs, const char *setting, struct slu_err *err);
+
+/* The same, and notes the number in the folder if it is not there yet. */
 int layout_check(const char *folder, uint32_t logs, const char *setting, struct slu_err *err);
 
 /* Call fn for `data` if it holds logs, and for each folder in it that is a shard of its own.

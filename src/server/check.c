@@ -46,6 +46,7 @@ static const struct {
 	{ check_files, false },
 	{ shards_check, false },
 	{ check_audit, false },
+	{ shards_check_stored, true },
 	{ login_check, true },
 	{ secure_check, true },
 };

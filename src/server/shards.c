@@ -255,26 +255,6 @@ tell_shards(const struct node *n, const struct conf *conf, struct node_shards **
 	return rc;
 }
 
-int
-shards_check(const struct conf *conf, struct slu_err *err)
-{
-	struct node *const n = mem_zalloc(sizeof *n);
-	struct node_shards *s = NULL;
-	int rc = n ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");
-
-	if (!rc) {
-		n->conf = conf;
-		n->only_checks = true;
-		rc = tell_shards(n, conf, &s, err);
-	}
-	for (unsigned i = 0; !rc && i < s->n; i++)
-		if (s->confs[i].engine == &engine_redis)
-			rc = redis_check(&s->ones[i].redis, err);
-	free_shards(s);
-	mem_free(n);
-	return rc;
-}
-
 static void
 keep(struct node *n, struct node_shards *s)
 {
@@ -435,7 +415,8 @@ see_logs(void *arg, const char *folder)
 	}
 	if (u->n++ == 0)
 		(void)snprintf(u->first, sizeof u->first, "%s", folder);
-	log_warn(u->node->log, "no shard uses the log in this folder", F_STR("folder", folder));
+	if (!u->node->only_checks)
+		log_warn(u->node->log, "no shard uses the log in this folder", F_STR("folder", folder));
 }
 
 /* Would these settings open empty logs beside those that are there? M3 */
@@ -463,6 +444,72 @@ check_data(const struct node *n, const struct node_shards *s, struct slu_err *er
 			strcmp(u.first, data) == 0
 				? "name the shard `default` in sharding: docs/sharding.md"
 				: "start with the --config that names this shard in redis.shards");
+}
+
+static int
+check_layout(const struct broker_shard_conf *conf, struct slu_err *err)
+{
+	if (conf->engine != &engine_log)
+		return 0;
+	return layout_fits(conf->storage.folder, conf->lanes, conf->name ? "poolSize" : "--shards", err);
+}
+
+/* ---- Check ---- */
+
+typedef int shards_fn(const struct node *n, const struct node_shards *s, struct slu_err *err);
+
+/* Run check with what the shards of these settings are told. */
+static int
+with_shards(const struct conf *conf, shards_fn *check, struct slu_err *err)
+{
+	struct node *const n = mem_zalloc(sizeof *n);
+	struct node_shards *s = NULL;
+	int rc = n ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");
+
+	if (!rc) {
+		n->conf = conf;
+		n->only_checks = true;
+		rc = tell_shards(n, conf, &s, err);
+	}
+	if (!rc)
+		rc = check(n, s, err);
+	free_shards(s);
+	mem_free(n);
+	return rc;
+}
+
+static int
+check_addresses(const struct node *n, const struct node_shards *s, struct slu_err *err)
+{
+	int rc = 0;
+
+	(void)n; /* for who needs it */
+	for (unsigned i = 0; !rc && i < s->n; i++)
+		if (s->confs[i].engine == &engine_redis)
+			rc = redis_check(&s->ones[i].redis, err);
+	return rc;
+}
+
+int
+shards_check(const struct conf *conf, struct slu_err *err)
+{
+	return with_shards(conf, check_addresses, err);
+}
+
+static int
+check_stored(const struct node *n, const struct node_shards *s, struct slu_err *err)
+{
+	int rc = check_data(n, s, err);
+
+	for (unsigned i = 0; !rc && i < s->n; i++)
+		rc = check_layout(&s->confs[i], err);
+	return rc;
+}
+
+int
+shards_check_stored(const struct conf *conf, struct slu_err *err)
+{
+	return shards_check(conf, err) ? 0 : with_shards(conf, check_stored, err);
 }
 
 /* ---- Open and close ---- */

@@ -37,4 +37,8 @@ const struct engine_ops *shards_standard(const struct node *n, struct slu_err *e
  * cannot be read. Opens and makes nothing. SLU_EINVAL, SLU_ENOMEM. */
 int shards_check(const struct conf *conf, struct slu_err *err);
 
+/* Does what the folders hold fit the number of shards? 0 also if shards_check has found
+ * something. SLU_EINVAL. */
+int shards_check_stored(const struct conf *conf, struct slu_err *err);
+
 #endif

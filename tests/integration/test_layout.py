@@ -36,9 +36,11 @@ def forget_note(data):
 def refusal(data, *options):
     """What a server says that must not start on the folder, and that it names no data lost."""
     before = sorted(p.relative_to(data) for p in data.rglob("*.log"))
-    done = subprocess.run([SLUICED, "--data", str(data), "--engine", "log", "--listen",
-                           "127.0.0.1:0", *options], capture_output=True, text=True, timeout=60)
+    start = [SLUICED, "--data", str(data), "--engine", "log", "--listen", "127.0.0.1:0", *options]
+    done = subprocess.run(start, capture_output=True, text=True, timeout=60)
     assert done.returncode == WRONG_SETTINGS, (done.returncode, done.stderr)
+    check = subprocess.run([*start, "--check-config"], capture_output=True, text=True, timeout=60)
+    assert check.returncode == WRONG_SETTINGS and check.stderr == done.stderr.splitlines(True)[-1]
     assert sorted(p.relative_to(data) for p in data.rglob("*.log")) == before, "nothing is made"
     return done.stderr
 
