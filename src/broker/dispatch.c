@@ -270,11 +270,16 @@ dispatch_leave(struct dispatch *d, struct op *op)
 
 /* ---- Waking ---- */
 
+/* All but claims that wait for room: messages make none. */
 static void
 mark_all(struct dispatch *d, uint32_t n)
 {
-	LIST_EACH(any, &d->claims)
-		mark(d, line_at(d, CONTAINER(any, struct waiter, any)->line), n);
+	LIST_EACH(any, &d->claims) {
+		const struct waiter *const w = CONTAINER(any, struct waiter, any);
+
+		if (!w->op->stalled)
+			mark(d, line_at(d, w->line), n);
+	}
 }
 
 void

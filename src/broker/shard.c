@@ -225,6 +225,8 @@ sleep_until(struct shard *s)
 		until = later->later;
 	if (turns_first(&s->turns))
 		return 0;
+	if (flows_next(&s->flows) < until)
+		until = flows_next(&s->flows);
 	if (!s->failed) {
 		const slu_time due = s->engine->ops->next_due(s->engine);
 
@@ -382,22 +384,28 @@ static const bool ends_lease[CHANGE_KINDS] = {
 	[CHANGE_ASIDE] = true,
 };
 
-static void
-on_changed(void *arg, const struct change *c)
+void
+shard_make_room(struct shard *s, uint64_t flow)
 {
-	struct shard *s = arg;
-	uint64_t flow;
-	struct op *op;
+	struct op *const op = flow ? dispatch_room(&s->dispatch, flow) : NULL;
 
-	s->deaths |= c->kind == CHANGE_DIE;
-	if (!ends_lease[c->kind])
-		return;
-	flow = flow_settle(&s->flows, c->id);
-	op = flow ? dispatch_room(&s->dispatch, flow) : NULL;
 	if (!op)
 		return;
 	op->next = s->roomy;
 	s->roomy = op;
+}
+
+static void
+on_changed(void *arg, const struct change *c)
+{
+	struct shard *s = arg;
+
+	s->deaths |= c->kind == CHANGE_DIE;
+	if (c->kind == CHANGE_EXTEND)
+		flow_extend(&s->flows, c->id, c->until);
+	if (!ends_lease[c->kind])
+		return;
+	shard_make_room(s, flow_settle(&s->flows, c->id, c->token));
 }
 
 static void
@@ -461,6 +469,7 @@ shard_open(struct shard *s, const struct engine_ops *ops, const struct engine_co
 	turns_init(&s->turns, &secret);
 	dispatch_init(&s->dispatch, &secret);
 	flows_init(&s->flows, &secret);
+	s->flows.by_time = ops->shared;
 	list_init(&s->later);
 	rc = open_engine(s, ops, conf, err);
 	if (rc)

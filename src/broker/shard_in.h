@@ -18,6 +18,9 @@ shard_count(struct shard *s, enum shard_total row, uint64_t n)
 /* S6: the op has its answer. */
 void shard_answer(struct shard *s, struct op *op);
 
+/* S8: the flow has room; 0: none has. Its claim that waits for that runs once more. */
+void shard_make_room(struct shard *s, uint64_t flow);
+
 /* shard_run.c: form a batch, run it, answer it. */
 void shard_run(struct shard *s);
 

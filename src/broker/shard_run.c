@@ -100,16 +100,12 @@ put_into_line(struct shard *s, struct op *op)
 	shard_answer(s, op);
 }
 
-/* S8. Only its own claims make a flow fuller, and it has one at a time. Where others may
- * settle what we handed out, we do not hear of it: nothing is counted. */
+/* S8. Only its own claims make a flow fuller, and it has one at a time. */
 static void
 limit_rows(const struct shard *s, struct op *op)
 {
-	uint32_t room;
+	const uint32_t room = op->verb == OP_CLAIM ? flow_room(&s->flows, op) : UINT32_MAX;
 
-	if (s->engine->ops->shared)
-		op->flow = 0;
-	room = op->verb == OP_CLAIM ? flow_room(&s->flows, op) : UINT32_MAX;
 	op->stalled = room == 0;
 	if (room > 0 && room < op->max_rows)
 		op->max_rows = room;
@@ -291,6 +287,16 @@ static const bool moves_head[OP_VERBS] = {
 	[OP_POLICY_SET] = true,
 };
 
+/* A message that was granted has no other lease: in a shared store the end of the lease before
+ * may not have been reported yet. */
+static void
+count_leases(struct shard *s, const struct op *op)
+{
+	for (uint32_t i = 0; s->flows.by_time && i < op->n_rows; i++)
+		shard_make_room(s, flow_settle(&s->flows, op->rows[i].id, 0));
+	flow_grant(&s->flows, op, s->now);
+}
+
 static void
 answer_one(struct shard *s, struct op *op)
 {
@@ -301,7 +307,7 @@ answer_one(struct shard *s, struct op *op)
 	if (op->verb == OP_STATS)
 		op->count = dispatch_waiting(&s->dispatch, op);
 	if (op->verb == OP_CLAIM)
-		flow_grant(&s->flows, op);
+		count_leases(s, op);
 	leave_line(s, op);
 	meter_op(&s->meter, op->verb, s->took);
 	count_op(s, op);
@@ -383,6 +389,17 @@ fail_all(struct shard *s, struct op *batch, int rc, const struct slu_err *err)
 
 /* ---- Running ---- */
 
+/* Leases of streams that ended unreported. */
+static void
+expire_flows(struct shard *s)
+{
+	uint64_t flow;
+
+	while ((flow = flow_expire(&s->flows, s->now)) != 0)
+		shard_make_room(s, flow);
+	readmit(s);
+}
+
 void
 shard_run(struct shard *s)
 {
@@ -391,6 +408,7 @@ shard_run(struct shard *s)
 	slu_time due, began;
 	int rc;
 
+	expire_flows(s);
 	add_turns(s, &b);
 	add_joined(s, &b);
 	due = turns_oldest(&s->turns);

@@ -93,31 +93,6 @@ def test_a_stream_that_does_not_wait_ends_with_the_queue(client, producer):
         [b"1", b"2", b"3"]
 
 
-@pytest.mark.parametrize("how", ["ack", "nack", "expire", "defer"])
-def test_a_page_of_deliveries_is_unsettled_at_most(client, producer, how):
-    """The next comes when one is settled, in whatever way."""
-    put(producer, b"1", b"2", b"3")
-    stream = client.subscribe(page_size=2, wait_seconds=0,
-                              visibility_timeout_seconds=1 if how == "expire" else 30)
-    one, two = next(stream), next(stream)
-    assert {one["payload"], two["payload"]} == {b"1", b"2"}
-    other = Client(client.address, **client.names)
-    if how != "expire":
-        until(lambda: producer.stats()["pending_candidates"] == 1)
-        assert producer.stats()["available"]  # it is there, and not handed out
-    if how == "ack":
-        producer.ack(one)
-    elif how == "nack":
-        producer.nack(one, delay_seconds=3600)
-    elif how == "defer":
-        producer.nack(one, intent="defer", delay_seconds=3600)
-    three = next(stream)
-    assert three["payload"] == b"3" or how == "expire"
-    stream.close()
-    if how != "expire":
-        other.ack(three)
-
-
 def test_a_stream_does_not_take_what_others_wait_for(client, producer, server):
     """LQ-80: nobody idles while a ready message exists."""
     put(producer, b"1", b"2")

@@ -63,7 +63,7 @@ def test_streams_of_lockd_clients_over_two_nodes(node):
     one, two = node(), node()
     here, there = (Client(s.address, namespace=s.namespace, queue="mail") for s in (one, two))
     here.enqueue(payload=b"0")
-    stream = here.subscribe(page_size=1, wait_seconds=0)
+    stream = here.subscribe(page_size=1, wait_seconds=0, visibility_timeout_seconds=3600)
     for i in range(5):
         message = next(stream)
         assert message["payload"] == b"%d" % i

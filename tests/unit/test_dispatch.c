@@ -148,6 +148,21 @@ TEST(an_engine_that_knows_no_queue_wakes_every_claim)
 	end();
 }
 
+/* News of any queue makes no room in a stream. */
+TEST(a_claim_that_waits_for_room_is_not_served_when_any_queue_may_be_ready)
+{
+	start();
+	op_init(&ops[0], OP_CLAIM, SLICE("ns"), SLICE("q"), NULL, NULL);
+	ops[0].flow = 7;
+	ops[0].stalled = true;
+	CHECK_EQ(0, dispatch_park(&d, &ops[0], false));
+	claim_waits(1, "q", SLU_SEC);
+	dispatch_ready(&d, (struct slice){ 0 }, (struct slice){ 0 }, UINT32_MAX);
+	CHECK_STR("1", join(10));
+	CHECK(dispatch_room(&d, 7) == &ops[0]);
+	end();
+}
+
 TEST(a_first_claim_may_be_the_one_to_run)
 {
 	start();

@@ -25,7 +25,7 @@ grant(uint64_t flow, uint64_t id, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		rows[i].id = id + i;
 	op.n_rows = n;
-	flow_grant(&f, &op);
+	flow_grant(&f, &op, 1000);
 }
 
 static uint32_t
@@ -44,10 +44,10 @@ TEST(what_is_leased_takes_room_until_it_is_settled)
 	CHECK_EQ(1u, room(7, 3));
 	CHECK_EQ(0u, room(7, 2));
 	CHECK_EQ(0u, room(7, 1), "a setting that was lowered");
-	CHECK_EQ(7u, flow_settle(&f, 101));
+	CHECK_EQ(7u, flow_settle(&f, 101, 0));
 	CHECK_EQ(2u, room(7, 3));
-	CHECK_EQ(0u, flow_settle(&f, 101), "once");
-	CHECK_EQ(7u, flow_settle(&f, 100));
+	CHECK_EQ(0u, flow_settle(&f, 101, 0), "once");
+	CHECK_EQ(7u, flow_settle(&f, 100, 0));
 	CHECK_EQ(3u, room(7, 3));
 	flows_release(&f);
 }
@@ -59,8 +59,8 @@ TEST(flows_know_nothing_of_each_other)
 	grant(2, 200, 1);
 	CHECK_EQ(0u, room(1, 3));
 	CHECK_EQ(2u, room(2, 3));
-	CHECK_EQ(2u, flow_settle(&f, 200));
-	CHECK_EQ(1u, flow_settle(&f, 102));
+	CHECK_EQ(2u, flow_settle(&f, 200, 0));
+	CHECK_EQ(1u, flow_settle(&f, 102, 0));
 	CHECK_EQ(1u, room(1, 3));
 	flows_release(&f);
 }
@@ -70,7 +70,7 @@ TEST(what_has_no_flow_has_no_limit)
 	start();
 	grant(0, 100, 3);
 	CHECK_EQ(UINT32_MAX, room(0, 1));
-	CHECK_EQ(0u, flow_settle(&f, 100));
+	CHECK_EQ(0u, flow_settle(&f, 100, 0));
 	flows_release(&f);
 }
 
@@ -81,7 +81,7 @@ TEST(a_flow_costs_nothing_after_its_last_lease)
 	for (uint64_t i = 1; i <= 1000; i++) {
 		grant(i, i * 10, 4);
 		for (uint64_t k = 0; k < 4; k++)
-			CHECK_EQ(i, flow_settle(&f, i * 10 + k));
+			CHECK_EQ(i, flow_settle(&f, i * 10 + k, 0));
 	}
 	CHECK_EQ(0u, f.flows.used);
 	CHECK_EQ(0u, f.leases.used);
@@ -95,8 +95,69 @@ TORTURE(without_memory_a_lease_is_not_counted)
 	start();
 	grant(7, 100, 4);
 	for (uint64_t k = 0; k < 4; k++)
-		(void)flow_settle(&f, 100 + k);
+		(void)flow_settle(&f, 100 + k, 0);
 	CHECK_EQ(4u, room(7, 4));
 	CHECK_EQ(0u, f.flows.used);
+	flows_release(&f);
+}
+
+/* ---- Stores that do not report every end ---- */
+
+static void
+start_by_time(void)
+{
+	start();
+	f.by_time = true;
+}
+
+/* A lease of the message, `lease` long, is granted at 1000. */
+static void
+grant_for(uint64_t flow, uint64_t id, uint64_t token, slu_time lease)
+{
+	struct op op = claim(flow, 100);
+
+	rows[0] = (struct op_row){ .id = id, .token = token, .claimed = 77, .until = 77 + lease };
+	op.n_rows = 1;
+	flow_grant(&f, &op, 1000);
+}
+
+TEST(an_end_that_nobody_reports_makes_room_when_the_lease_is_over)
+{
+	start_by_time();
+	CHECK(flows_next(&f) == SLU_NEVER);
+	grant_for(7, 100, 1, SLU_MIN);
+	grant_for(7, 101, 2, SLU_SEC);
+	CHECK_EQ(1000 + SLU_SEC + FLOW_LATE, flows_next(&f));
+	CHECK_EQ(0u, flow_expire(&f, 1000 + SLU_SEC + FLOW_LATE - 1));
+	CHECK_EQ(7u, flow_expire(&f, 1000 + SLU_SEC + FLOW_LATE));
+	CHECK_EQ(1u, room(7, 2));
+	CHECK_EQ(0u, flow_settle(&f, 101, 0), "once");
+	CHECK_EQ(7u, flow_expire(&f, SLU_HOUR));
+	CHECK_EQ(0u, flow_expire(&f, SLU_HOUR));
+	CHECK_EQ(0u, f.flows.used);
+	flows_release(&f);
+}
+
+TEST(a_lease_that_is_extended_takes_room_for_longer)
+{
+	start_by_time();
+	grant_for(7, 100, 1, SLU_SEC);
+	flow_extend(&f, 100, SLU_MIN);
+	flow_extend(&f, 999, SLU_MIN); /* not of a stream */
+	CHECK_EQ(SLU_MIN + FLOW_LATE, flows_next(&f));
+	CHECK_EQ(0u, flow_expire(&f, SLU_MIN));
+	CHECK_EQ(7u, flow_settle(&f, 100, 0));
+	CHECK(flows_next(&f) == SLU_NEVER);
+	flows_release(&f);
+}
+
+/* A notice that is late tells of a lease that the message had before. */
+TEST(the_end_of_another_lease_makes_no_room)
+{
+	start_by_time();
+	grant_for(7, 100, 5, SLU_MIN);
+	CHECK_EQ(0u, flow_settle(&f, 100, 4));
+	CHECK_EQ(0u, room(7, 1));
+	CHECK_EQ(7u, flow_settle(&f, 100, 5));
 	flows_release(&f);
 }

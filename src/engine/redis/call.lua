@@ -50,6 +50,9 @@ for i, q in ipairs(queues) do
 	for _, key in ipairs(q.freed) do
 		call('PUBLISH', channel, caller .. ':' .. q.name .. ' ' .. key)
 	end
+	for node, leases in pairs(q.told) do
+		call('PUBLISH', channel, caller .. ':=' .. node .. ':' .. leases)
+	end
 	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed,
 		is_late(q) and q.lives == '' and '.' or q.lives, q.lives == '' and q.number or counter(q), q.lost }
 end

@@ -285,6 +285,10 @@ take_news(struct redis *r)
 	for (size_t i = 0; i < r->heard.n; i += strlen(r->heard.p + i) + 1) {
 		const char *name = r->heard.p + i, *slash = strchr(name, '/');
 
+		if (*name == '=') {
+			redis_hear_leases(r, strchr(name, ':') + 1);
+			continue;
+		}
 		if (redis_hear_freed(r, name) || !slash || !is_ours(r, name, slash))
 			continue;
 		(void)redis_know(r, name, &err); /* whoever asks for it will, too */

@@ -65,7 +65,9 @@
  *      tried again after 100 ms, and after twice as long each time, up to 5 s (nodes.h). A run
  *      never fails.
  *  D6  What a call makes claimable is published (sluice:ready), so that consumers who wait at
- *      other nodes are woken; and so are keys that can be had: `namespace/.locks key`.
+ *      other nodes are woken; and so are keys that can be had: `namespace/.locks key`. A node
+ *      counts what its streams hold: a lease of theirs that another node ends or extends is
+ *      published, too (`=node: id token left`), and counts no more after its time.
  *  D7  Times are kept in microseconds.
  *  D8  A queue moves from shard to shard by engine/move.h: each step is one call. What a map
  *      says of a queue goes with every call for it, and its mark is set by that call. Two

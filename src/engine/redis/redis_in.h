@@ -230,6 +230,12 @@ int redis_plan_lock(struct redis *r, struct op *op, struct slu_err *err);
 void redis_tell_freed(struct redis *r, const struct rqueue *q, const redisReply *keys);
 bool redis_hear_freed(struct redis *r, const char *notice);
 
+/* ---- verbs.c ---- */
+
+/* What another node did to leases of our streams: " id token left" of each, left: us until it
+ * ends, 0: it has ended. */
+void redis_hear_leases(struct redis *r, const char *text);
+
 /* ---- move.c ---- */
 
 int redis_plan_move(struct redis *r, struct op *op, struct slu_err *err);

@@ -124,7 +124,7 @@ end
 
 local function open_queue(name, prios, seen)
 	local q = { name = name, seen = seen, number = 0, lost = 0, pending = {}, order = {}, prio_count = {}, failed = 0, died = 0, done = 0, ended = {},
-		freed = {} }
+		freed = {}, told = {} }
 
 	for i, name in ipairs(names) do
 		q[name] = KEYS[key_at + i]
@@ -225,7 +225,7 @@ end
 -- ---- Messages: s state, p priority, d due, n number, a attempts, x failures, m its own
 -- max_attempts, t token, u until, c claimed, e expires or 0, g flags, r reason, k key, i
 -- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for, st it
--- has a state ----
+-- has a state, f the stream that has its lease: '<node>.<number>' ----
 
 local function load(q, id)
 	local text = call('HGET', q.msg, id)
@@ -260,6 +260,16 @@ local function first_of_line(q, k)
 	return first_in(q.held, k)
 end
 
+-- The lease of a stream ends or is extended. The node of the stream counts what is unsettled: it
+-- is told, unless it is the caller, which sees it in the answer.
+local function tell_stream(q, id, m, until_)
+	local node = m.f and string.match(m.f, '^%d+')
+
+	if node and node ~= caller then
+		q.told[node] = (q.told[node] or '') .. ' ' .. id .. ' ' .. int(m.t) .. ' ' .. int(until_)
+	end
+end
+
 local function leave(q, id, m)
 	q.changed = true
 	if m.s == READY then
@@ -271,7 +281,8 @@ local function leave(q, id, m)
 		end
 	elseif m.s == LEASED then
 		write('ZREM', q.inprog, member(m, id))
-		m.t, m.u, m.c = nil, nil, nil
+		tell_stream(q, id, m, 0)
+		m.t, m.u, m.c, m.f = nil, nil, nil, nil
 		if m.e > 0 then
 			write('ZADD', q.ttl, m.e, member(m, id))
 		end
@@ -803,8 +814,9 @@ local function over(q, m)
 	return m.x >= most(q, m) and MAX_ATTEMPTS
 end
 
-local function grant(q, id, m, lease)
+local function grant(q, id, m, lease, stream)
 	leave(q, id, m)
+	m.f = stream
 	m.t = next_number(q)
 	m.c, m.u = now, now + lease
 	m.a = math.min(m.a + 1, 65535)
@@ -814,7 +826,8 @@ end
 
 local function claim(queues)
 	local q = queues[1]
-	local max, lease, bytes, op = num(), num(), num(), arg()
+	local max, lease, bytes, op, flow = num(), num(), num(), arg(), arg()
+	local stream = flow ~= '0' and caller .. '.' .. flow or nil
 	local rows, granted, total, ids = {}, {}, 0, call('HGET', q.ops, op)
 
 	if ids then -- the answer was lost: the same again
@@ -846,7 +859,7 @@ local function claim(queues)
 			if #rows > 0 and bytes > 0 and total + size > bytes then
 				break
 			end
-			grant(q, id, m, lease)
+			grant(q, id, m, lease, stream)
 			total = total + size
 			rows[#rows + 1] = row(q, id, m)
 			granted[#granted + 1] = id
@@ -944,6 +957,7 @@ function settles.extend(q, it, t)
 	m.u = now + (it.time > 0 and it.time or q.policy.lease)
 	m.g = HOLDS + EXTENDED
 	call('ZADD', q.inprog, m.u, member(m, it.id))
+	tell_stream(q, it.id, m, m.u - now)
 	save(q, it.id, m)
 	return { OK, m.u, 0, 0 }
 end

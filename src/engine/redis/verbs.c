@@ -293,7 +293,7 @@ static size_t
 claim_count(const struct rcall *c)
 {
 	(void)c;
-	return 4;
+	return 5;
 }
 
 static void
@@ -306,6 +306,7 @@ claim_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, redis_us(lease));
 	rwire_number(r->wire, (int64_t)op->max_bytes);
 	rwire_u64(r->wire, c->id);
+	rwire_u64(r->wire, op->flow);
 }
 
 static void
@@ -364,18 +365,39 @@ items_encode(struct redis *r, const struct rcall *c)
 static const enum change_kind change_kinds[OP_VERBS] = {
 	[OP_ACK] = CHANGE_DONE,
 	[OP_NACK] = CHANGE_RETRY,
+	[OP_EXTEND] = CHANGE_EXTEND,
 	[OP_RETURN] = CHANGE_RETURN,
 	[OP_ASIDE] = CHANGE_ASIDE,
 	[OP_DELETE] = CHANGE_DONE,
 };
 
 static void
-tell_changed(struct redis *r, const struct op *op, uint64_t id, bool died)
+tell_changed(struct redis *r, enum change_kind kind, uint64_t id, slu_time until)
 {
-	const enum change_kind kind = died ? CHANGE_DIE : change_kinds[op->verb];
-
 	if (kind && r->outer.changed)
-		r->outer.changed(r->outer.changed_arg, &(struct change){ .kind = kind, .id = id });
+		r->outer.changed(r->outer.changed_arg,
+				 &(struct change){ .kind = kind, .id = id, .until = until });
+}
+
+void
+redis_hear_leases(struct redis *r, const char *text)
+{
+	uint64_t id, token;
+	int64_t left;
+	int n;
+
+	while (sscanf(text, " %" SCNu64 " %" SCNu64 " %" SCNd64 "%n", &id, &token, &left, &n) == 3) {
+		const struct change c = {
+			.kind = left ? CHANGE_EXTEND : CHANGE_RETURN,
+			.id = id,
+			.token = token,
+			.until = time_add(r->now, redis_ns(left)),
+		};
+
+		if (r->outer.changed)
+			r->outer.changed(r->outer.changed_arg, &c);
+		text += n;
+	}
 }
 
 static const int item_codes[] = { 0, SLU_ENOTFOUND, SLU_ELEASE, SLU_ECONFLICT };
@@ -402,7 +424,8 @@ items_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 			continue;
 		it->until = redis_ns(redis_int(one->element[1]));
 		it->died = redis_int(one->element[2]);
-		tell_changed(r, c->op, it->id, it->died);
+		tell_changed(r, it->died ? CHANGE_DIE : change_kinds[c->op->verb], it->id,
+			     it->until + r->skew);
 		if (c->op->verb == OP_ACK || c->op->verb == OP_NACK)
 			meter_time(&r->outer.meter, METER_PROCESSING,
 				   r->now - redis_ns(redis_int(one->element[3])));
@@ -423,10 +446,13 @@ return_encode(struct redis *r, const struct rcall *c)
 static void
 return_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
-	(void)r;
-	for (uint32_t i = c->from; i < c->to && i - c->from < answer->elements; i++)
-		c->op->rows[i].state = code_of(answer->element[i - c->from]) ? MSG_NONE
-									     : MSG_READY;
+	for (uint32_t i = c->from; i < c->to && i - c->from < answer->elements; i++) {
+		struct op_row *const row = &c->op->rows[i];
+
+		row->state = code_of(answer->element[i - c->from]) ? MSG_NONE : MSG_READY;
+		if (row->state == MSG_READY)
+			tell_changed(r, CHANGE_RETURN, row->id, 0);
+	}
 }
 
 /* ---- Looking ---- */

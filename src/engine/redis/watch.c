@@ -56,7 +56,8 @@ sleep_on(const struct watch *w, int fd, int ms, bool *readable)
 	return p[0].revents == 0;
 }
 
-/* "message", channel, "<own>:namespace/queue". */
+/* "message", channel, "<caller>:namespace/queue" or "<caller>:=<node>: leases": those are for
+ * one node alone. */
 static void
 hear(struct watch *w, const redisReply *reply)
 {
@@ -67,7 +68,9 @@ hear(struct watch *w, const redisReply *reply)
 		return; /* that we subscribed */
 	text = reply->element[2]->str;
 	colon = strchr(text, ':');
-	if (colon && strncmp(text, w->own, strlen(w->own)) != 0)
+	if (!colon || strncmp(text, w->own, strlen(w->own)) == 0)
+		return;
+	if (colon[1] != '=' || strncmp(colon + 2, w->own, strlen(w->own)) == 0)
 		tell(w, colon + 1);
 }
 

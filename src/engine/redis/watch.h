@@ -1,5 +1,6 @@
 /*
- * watch.h - what other nodes have made claimable: names of queues, heard from the server.
+ * watch.h - what other nodes have made claimable: names of queues, heard from the server; and
+ * which leases of our streams they have ended or extended.
  *
  *      another node's script ── PUBLISH sluice:ready ──> our thread ──> list ──> poke
  *                                                                         │
@@ -50,7 +51,8 @@ watch_has_news(const struct watch *w)
 	return atomic_load_explicit(&w->news, memory_order_relaxed);
 }
 
-/* What has come, into out: names "namespace/queue" with a NUL behind each. True: any
+/* What has come, into out: names "namespace/queue", or "=<own>: leases" (redis_hear_leases), with
+ * a NUL behind each. True: any
  * other may be ready, too. */
 bool watch_take(struct watch *w, struct buf *out);
 
