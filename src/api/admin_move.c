@@ -21,6 +21,12 @@ struct row {
 	struct move_told told;
 };
 
+/* A namespace whose override in the shard map names a third shard. */
+struct skip {
+	char space[MESSAGE_NAME_MAX + 1];
+	const char *shard; /* lives as long as the broker */
+};
+
 struct state {
 	struct slice command;
 	struct slice tenant;
@@ -34,6 +40,8 @@ struct state {
 	slu_time until;
 	struct row *rows;
 	uint32_t n;
+	struct skip *skipped;
+	uint32_t n_skipped;
 	struct move_told sum;
 	struct slu_err err;
 };
@@ -115,6 +123,41 @@ move_one(void *arg, struct slice space)
 	return rc;
 }
 
+/* The shard that the override of a namespace names, if it is neither of the two; or NULL. */
+static const char *
+third_shard(const struct ask *a, struct slice space)
+{
+	const struct state *const s = a->state;
+	struct broker_place place;
+	struct slu_err err;
+
+	if (broker_place(a->api->broker, NULL, space, s->command, &place, &err) ||
+	    strcmp(place.rule, "tenant") != 0 || strcmp(place.shard, s->names[0]) == 0 ||
+	    strcmp(place.shard, s->names[1]) == 0)
+		return NULL;
+	return place.shard;
+}
+
+/* Unless the caller names it, a namespace with a home of its own has nothing to do with a move
+ * between two other shards. */
+static int
+move_unless_third(void *arg, struct slice space)
+{
+	struct ask *const a = arg;
+	struct state *const s = a->state;
+	const char *const shard = third_shard(a, space);
+
+	if (!shard)
+		return move_one(a, space);
+	if (s->n_skipped < MOVE_QUEUES) {
+		struct skip *const skip = &s->skipped[s->n_skipped++];
+
+		(void)snprintf(skip->space, sizeof skip->space, "%.*s", (int)space.n, space.p);
+		skip->shard = shard;
+	}
+	return 0;
+}
+
 static int
 move(struct ask *a)
 {
@@ -124,7 +167,7 @@ move(struct ask *a)
 	s->sum.done = true;
 	if (s->tenant.n)
 		return move_one(a, s->tenant);
-	return mover_spaces(a->api->broker, s->names[0], s->command, move_one, a, &s->err);
+	return mover_spaces(a->api->broker, s->names[0], s->command, move_unless_third, a, &s->err);
 }
 
 /* --- answer ------------------------------------------------------------------- */
@@ -145,6 +188,19 @@ write_told(struct json_out *w, const struct move_told *t)
 	json_out_bool(w, "by_hand", t->by_hand);
 	json_out_bool(w, "resumed", t->resumed);
 	json_out_bool(w, "done", t->done);
+}
+
+static void
+write_skipped(struct json_out *w, const struct state *s)
+{
+	json_out_array(w, "skipped");
+	for (uint32_t i = 0; i < s->n_skipped; i++) {
+		json_out_object(w, NULL);
+		json_out_str(w, "namespace", slice_of(s->skipped[i].space));
+		json_out_str(w, "shard", slice_of(s->skipped[i].shard));
+		json_out_close(w);
+	}
+	json_out_close(w);
 }
 
 static void
@@ -172,6 +228,7 @@ answer_move(struct ask *a, int rc)
 		json_out_close(&w);
 	}
 	json_out_close(&w);
+	write_skipped(&w, s);
 	json_out_close(&w);
 	ask_reply(a, 200);
 }
@@ -209,7 +266,8 @@ admin_move(struct call *c, void *api)
 	if (!s || !ask_body(a, move_params, MOVE_PARAMS, s) || !take_shards(a))
 		return;
 	s->rows = arena_array(&a->memory, MOVE_QUEUES, sizeof *s->rows);
-	if (s->rows)
+	s->skipped = arena_array(&a->memory, MOVE_QUEUES, sizeof *s->skipped);
+	if (s->rows && s->skipped)
 		ask_job(a, move, answer_move);
 	else
 		ask_refuse(a, SLU_ENOMEM, NULL);

@@ -523,8 +523,9 @@ PATHS = {
     },
     "/v1/admin/shards/move": {"post": admin(
         "Move", "Carry a queue to another shard, for a second; again until it is done",
-        {"200": answer(record([*MOVED, "queues"], {**MOVED, "queues": array(
-            record([*MOVED, "namespace"], {**MOVED, "namespace": string()}))}),
+        {"200": answer(record([*MOVED, "queues", "skipped"], {**MOVED, "queues": array(
+            record([*MOVED, "namespace"], {**MOVED, "namespace": string()})), "skipped": array(
+            record(["namespace", "shard"], {"namespace": string(), "shard": string()}))}),
             "How far it has come."), **NO_SUCH},
         body=record(["command", "from", "to"], {
             "command": string(), "tenant": string(), "from": string(), "to": string(),

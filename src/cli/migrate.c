@@ -33,7 +33,7 @@ struct migrate {
 struct outcome {
 	uint64_t moved, taken, batches, left, leased, dead, damaged, idempotency_keys, results, there;
 	bool by_hand, resumed, done;
-	struct slice queues;
+	struct slice queues, skipped;
 };
 
 static const struct json_field outcome_fields[] = {
@@ -51,6 +51,7 @@ static const struct json_field outcome_fields[] = {
 	JSON_FIELD(bool, struct outcome, resumed),
 	JSON_FIELD(bool, struct outcome, done),
 	JSON_FIELD(raw, struct outcome, queues),
+	JSON_FIELD(raw, struct outcome, skipped),
 };
 
 static int
@@ -94,12 +95,13 @@ print_json(const struct migrate *m, const struct outcome *o, bool verified)
 	       ",\"taken\":%" PRIu64 ",\"batches\":%" PRIu64 ",\"left\":%" PRIu64
 	       ",\"leased\":%" PRIu64 ",\"dead\":%" PRIu64 ",\"damaged\":%" PRIu64
 	       ",\"idempotency_keys\":%" PRIu64 ",\"results\":%" PRIu64 ",\"there\":%" PRIu64
-	       ",\"by_hand\":%s,\"done\":%s,\"verified\":%s,\"queues\":%.*s}\n",
+	       ",\"by_hand\":%s,\"done\":%s,\"verified\":%s,\"queues\":%.*s,\"skipped\":%.*s}\n",
 	       m->command, m->back ? m->to : m->from, m->back ? m->from : m->to,
 	       m->dry_run ? "true" : "false", m->moved, m->taken, m->batches, o->left, o->leased,
 	       o->dead, o->damaged, o->idempotency_keys, o->results, o->there,
 	       o->by_hand ? "true" : "false", o->done ? "true" : "false",
-	       verified ? "true" : "false", (int)o->queues.n, o->queues.p);
+	       verified ? "true" : "false", (int)o->queues.n, o->queues.p, o->skipped.n ? (int)o->skipped.n : 2,
+	       o->skipped.n ? o->skipped.p : "[]");
 }
 
 static bool
@@ -144,6 +146,34 @@ say_what_follows(struct migrate *m, const struct outcome *o)
 	if (o->by_hand)
 		session_note(&m->s, "the map does not say so yet: let the configuration follow "
 				    "(commandMappings, and a higher version), or the next one takes it back");
+}
+
+struct skipped {
+	struct slice namespace, shard;
+};
+
+static void
+say_what_was_skipped(struct migrate *m, const struct outcome *o)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELD(text, struct skipped, namespace, .required = true),
+		JSON_FIELD(text, struct skipped, shard, .required = true),
+	};
+	struct json r;
+
+	if (!o->skipped.n)
+		return; /* an older server */
+	json_init(&r, o->skipped, JSON_DEPTH);
+	json_array(&r);
+	while (json_element(&r)) {
+		struct skipped one = { 0 };
+
+		json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &one);
+		session_note(&m->s, "namespace %.*s is skipped: its override names shard %.*s; "
+				    "--tenant %.*s moves it",
+			     (int)one.namespace.n, one.namespace.p, (int)one.shard.n, one.shard.p,
+			     (int)one.namespace.n, one.namespace.p);
+	}
 }
 
 /* --- moving ------------------------------------------------------------------------ */
@@ -217,6 +247,7 @@ run(struct migrate *m)
 		printf("%" PRIu64 " %s moved from %s to %s%s\n", m->moved, what_moves(m),
 		       m->back ? m->to : m->from, m->back ? m->from : m->to,
 		       verified ? ", verified" : "");
+	say_what_was_skipped(m, &o);
 	if (!m->dry_run)
 		say_what_follows(m, &o);
 }
@@ -229,7 +260,8 @@ cli_admin_migrate_shard(int argc, char **argv)
 		.text = "Carry all that a shard has of a queue to another one, while producers and\n"
 			"workers go on: messages in their order, delayed ones, dead letters, idempotency\n"
 			"keys and results. What is leased is waited for. It can be stopped at any time\n"
-			"and run again. Exits 1 when --verify finds a difference.\n",
+			"and run again. Exits 1 when --verify finds a difference. A namespace whose override\n"
+			"names a third shard is skipped unless --tenant names it.\n",
 		.examples = "  sluice admin migrate-shard --command mail --from-shard primary --to-shard heavy --dry-run\n"
 			    "  sluice admin migrate-shard --command mail --from-shard primary --to-shard heavy --verify\n"
 			    "  sluice admin migrate-shard --command mail --from-shard primary --to-shard heavy --rollback\n",

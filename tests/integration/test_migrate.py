@@ -159,6 +159,24 @@ def test_what_is_asked_for_is_what_moves(tmp_path, shards):
         assert "that is no move" in node.migrate("q", "red", "red", code=1)
 
 
+def test_a_tenant_whose_override_names_a_third_shard_stays(tmp_path, shards):
+    """SH-63: unless it is named."""
+    config = mapped(shards, "q", "fast")
+    with Node(tmp_path, config) as node:
+        node.topic = "q"
+        for space in ("a", "b"):
+            node.enqueue({"text": space}, namespace=space)
+        node.reload(mapped(shards, "q", "disk", 2).replace(
+            "sharding:\n", "sharding:\n  tenantOverrides: {b: red}\n  previousShards: {defaultShard: fast}\n"))
+        plan = node.migrate("q", "fast", "disk", "--dry-run")
+        assert plan["left"] == 1 and plan["skipped"] == [{"namespace": "b", "shard": "red"}]
+        done = node.migrate("q", "fast", "disk", "--verify")
+        assert done["moved"] == 1 and done["verified"] and [q["namespace"] for q in done["queues"]] == ["a"]
+        assert node.migrate("q", "fast", "disk", "--tenant", "b", "--dry-run")["left"] == 1
+        assert node.migrate("q", "fast", "disk", "--tenant", "b")["moved"] == 1  # by hand, against the map
+        assert node.migrate("q", "fast", "red")["skipped"] == []  # it names one of the two
+
+
 @pytest.mark.parametrize("source,target", [("red", "blue"), ("disk", "red"), ("fast", "disk")])
 def test_lock_keys_of_every_namespace_move(tmp_path, shards, source, target):
     """SH-65: they are the queue `.locks`, which no list of queues shows."""
