@@ -67,6 +67,7 @@ api_init(struct api *api)
 	api->started = clock_wall(api->clock);
 	api->threads = api->threads ? api->threads : 1;
 	atomic_store(&api->metric_queues, API_METRIC_QUEUES);
+	lane_init(&api->lane, LANE_MAX);
 	rc = gate_init(&api->gate, NULL);
 	if (rc)
 		return rc;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/json_out.h"
 #include "base/metrics.h"
+#include "net/lane.h"
 
 #include <sluice/err.h>
 #include <sluice/log.h>
@@ -59,6 +60,7 @@ struct api {
 	struct ask_spares *spares; /* a thread each */
 	struct metrics hits;       /* a series per limit */
 	struct gate gate;
+	struct lane lane; /* of ask_long_job */
 
 	/* Of the lockd dialect. */
 	_Atomic uint32_t consumers;     /* calls that wait for messages, or stream them, now */

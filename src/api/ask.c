@@ -251,31 +251,44 @@ ask_run(struct ask *a, void (*answer)(struct ask *a))
 		answered(&a->work);
 }
 
-static void
-run_on_file_thread(uv_work_t *job)
+static int
+run_on_file_thread(struct lane_job *j)
 {
-	struct ask *const a = job->data;
+	struct ask *const a = CONTAINER(j, struct ask, job);
 
-	a->job_rc = a->job_run(a);
+	return a->job_run(a);
 }
 
 static void
-back_on_loop(uv_work_t *job, int status)
+back_on_loop(struct lane_job *j, int rc)
 {
-	struct ask *const a = job->data;
+	struct ask *const a = CONTAINER(j, struct ask, job);
 
-	(void)status; /* nobody cancels it */
-	a->job_done(a, a->job_rc);
+	a->job_done(a, rc);
+}
+
+static void
+run_job(struct ask *a, struct lane *lane, int (*run)(struct ask *a),
+	void (*then)(struct ask *a, int rc))
+{
+	a->job_run = run;
+	a->job_done = then;
+	a->job.loop = call_loop(a->call);
+	a->job.run = run_on_file_thread;
+	a->job.then = back_on_loop;
+	lane_run(lane, &a->job);
 }
 
 void
 ask_job(struct ask *a, int (*run)(struct ask *a), void (*then)(struct ask *a, int rc))
 {
-	a->job.data = a;
-	a->job_run = run;
-	a->job_done = then;
-	if (uv_queue_work(loop_uv(call_loop(a->call)), &a->job, run_on_file_thread, back_on_loop))
-		then(a, SLU_ENOMEM);
+	run_job(a, NULL, run, then);
+}
+
+void
+ask_long_job(struct ask *a, int (*run)(struct ask *a), void (*then)(struct ask *a, int rc))
+{
+	run_job(a, &a->api->lane, run, then);
 }
 
 void

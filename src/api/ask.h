@@ -63,10 +63,9 @@ struct ask {
 	bool passed;                 /* ask_pass */
 	void (*answer)(struct ask *a);
 	struct loop_work work;
-	uv_work_t job; /* ask_job */
+	struct lane_job job; /* ask_job, ask_long_job */
 	int (*job_run)(struct ask *a);
 	void (*job_done)(struct ask *a, int rc);
-	int job_rc;
 	_Atomic unsigned left; /* ops that have no answer yet, and ask_run itself */
 	struct ask *next_spare;
 	alignas(max_align_t) char room[ASK_ROOM]; /* of memory, at first */
@@ -115,6 +114,10 @@ void ask_run(struct ask *a, void (*answer)(struct ask *a));
 /* Call run on a file thread, where it may wait, and `then` on the loop with what it returned;
  * or with SLU_ENOMEM, and perhaps before this returns. */
 void ask_job(struct ask *a, int (*run)(struct ask *a), void (*then)(struct ask *a, int rc));
+
+/* The same for work that computes for long: only a few such jobs run at once, so that others
+ * find a file thread (net/lane.h). */
+void ask_long_job(struct ask *a, int (*run)(struct ask *a), void (*then)(struct ask *a, int rc));
 
 /* For call->gone: ends the waits of its ops. */
 void ask_gone(struct call *c);

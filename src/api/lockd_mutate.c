@@ -2,7 +2,7 @@
  * lockd_mutate.c - /v1/mutate: the document as its holder sees it is read, changed
  * (core/mutation.h) and staged again.
  *
- *      STATE_GET ──> read, change, store: on a file thread if large ──> STATE_PUT
+ *      STATE_GET ──> read, change, store: on a lane's thread if large ──> STATE_PUT
  *          ^                                                              │
  *          └───────── its holder has put another one meanwhile ──────────┘
  *
@@ -32,6 +32,7 @@ struct state {
 	struct payload *stored;
 	uint64_t etag; /* of the document that was read; 0: there was none */
 	unsigned tries;
+	struct stop gone; /* the client is */
 	struct slu_err err;
 };
 
@@ -54,6 +55,16 @@ ended(struct call *c, bool sent)
 	(void)sent; /* what was asked has happened, whoever knows it */
 	let_go(a->state);
 	ask_free(a);
+}
+
+/* What is not changed yet stays as it is. */
+static void
+hung_up(struct call *c)
+{
+	const struct ask *const a = c->user;
+	struct state *const s = a->state;
+
+	stop_set(&s->gone);
 }
 
 /* --- put ---------------------------------------------------------------------- */
@@ -121,12 +132,12 @@ change(struct ask *a, bool may_block)
 		buf_puts(&s->document, "{}");
 	if (rc)
 		return rc;
-	if (!may_block && s->document.n > INTAKE_INLINE) {
+	if (!may_block && s->document.n + a->call->body.n > INTAKE_INLINE) {
 		buf_clear(&s->document);
 		return SLU_EBUSY; /* it takes its time */
 	}
 	rc = mutations_apply(s->texts, s->n, buf_slice(&s->document), clock_wall(a->api->clock),
-			     &s->changed, &s->err);
+			     &s->gone, &s->changed, &s->err);
 	s->put.m.payload = buf_slice(&s->changed);
 	s->put.m.payload_size = s->changed.n;
 	if (!rc && payload_is_large(a->op.engine, s->changed.n))
@@ -179,7 +190,7 @@ got(struct ask *a)
 	s->put = (struct op_put){ .m.type = SLICE("application/json") };
 	rc = change(a, false);
 	if (rc == SLU_EBUSY)
-		ask_job(a, change_slowly, changed);
+		ask_long_job(a, change_slowly, changed);
 	else
 		changed(a, rc);
 }
@@ -229,6 +240,7 @@ lockd_mutate(struct call *c, void *api)
 	if (!s)
 		return;
 	c->ended = ended;
+	c->gone = hung_up;
 	if (!lockd_body(a, fields, sizeof fields / sizeof fields[0], s) ||
 	    !lockd_lock_key(a, &s->l) || !lockd_lock_right(a, &s->l, LOCKD_HOLDER) ||
 	    !lockd_lock_conditions(a, &s->l))

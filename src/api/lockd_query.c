@@ -2,16 +2,18 @@
  * lockd_query.c - /v1/query: committed documents of a namespace, in the order of their
  * keys; /v1/index/flush, for which there is nothing to do.
  *
- *      KEYS ──> a page of keys ──> a file thread: read, match, write ──┐
+ *      KEYS ──> a page of keys ──> a lane's thread: read, match, write ┐
  *       ^                                                             │
  *       ├────────────── the page is done ─────────────────────────────┤
  *       │                                                             │
  *       └─ more <── piece sent <────── rows of documents are large ───┘
  *
  * There is no index: documents are read. So a call does bounded work: it ends at its limit,
- * or when it has looked at KEYS_MAX keys or read BYTES_MAX bytes, and says where to go on.
- * A document that is too large to be read in memory cannot be matched: that is an error,
- * not a miss.
+ * when it has looked at KEYS_MAX keys, read BYTES_MAX bytes or taken STEPS_MAX steps
+ * (selector_cost for each byte), and when the server stops; and says where to go on. It
+ * ends, too, when its client hangs up. After SLICE_STEPS it lets other queries go first.
+ * A document that is too large to be read in memory, or for this selector, cannot be
+ * matched: that is an error, not a miss.
  */
 #include "api/admit.h"
 #include "api/document.h"
@@ -30,6 +32,9 @@ enum {
 	PAGE = 64,            /* keys that are pinned at once */
 	KEYS_MAX = 10000,     /* that a call looks at */
 	BYTES_MAX = 32 << 20, /* of documents that it reads */
+	STEPS_MAX = 128 << 20,
+	SLICE_STEPS = 16 << 20,
+	DOCUMENT_STEPS = 512 << 20, /* of one document */
 	CURSOR_TEXT = LOCK_KEY_MAX + 1
 };
 
@@ -45,10 +50,11 @@ struct state {
 	char last[CURSOR_TEXT]; /* the last key that was looked at */
 	unsigned at;            /* in the page */
 	uint32_t found, seen;
-	uint64_t bytes;
-	bool more;  /* keys behind the page */
-	bool ended; /* nothing more is looked at */
-	bool begun; /* call_begin */
+	uint64_t bytes, steps, slice; /* slice: steps of this job */
+	struct stop gone;             /* the client is */
+	bool more;                    /* keys behind the page */
+	bool ended;                   /* nothing more is looked at */
+	bool begun;                   /* call_begin */
 	struct json_out w;
 	struct buf document;
 	struct slu_err err;
@@ -69,6 +75,15 @@ call_ended(struct call *c, bool sent)
 	ask_free(a);
 }
 
+static void
+hung_up(struct call *c)
+{
+	const struct ask *const a = c->user;
+	struct state *const s = a->state;
+
+	stop_set(&s->gone);
+}
+
 /* --- matching, on a file thread ------------------------------------------------ */
 
 /* Keys of ours have what no name has. */
@@ -78,15 +93,31 @@ is_reserved(const char *key)
 	return key[0] == '~';
 }
 
+/* Steps that it takes to match this document. */
+static uint64_t
+steps_of(const struct state *s, const struct op_key *k)
+{
+	const uint64_t bytes = k->payload.pin ? k->payload.size : k->record.size;
+
+	return bytes * selector_cost(s->conditions);
+}
+
 static int
 matches(struct ask *a, const struct op_key *k, bool *fits)
 {
 	struct state *const s = a->state;
+	const uint64_t steps = steps_of(s, k);
 	int rc;
 
 	*fits = true;
 	if (!s->documents && selector_is_empty(s->conditions))
 		return 0;
+	if (steps > DOCUMENT_STEPS)
+		return slu_fail(&s->err, SLU_ETOOBIG, "key %s: its document is too large for so many "
+						      "conditions: ask for less, or hide it (query_hidden)",
+				k->name);
+	s->steps += steps;
+	s->slice += steps;
 	buf_clear(&s->document);
 	rc = document_read(a->op.engine, &k->record, &k->payload, LOCKD_MUTATE_MAX, true,
 			   &s->document, &s->err);
@@ -103,7 +134,7 @@ matches(struct ask *a, const struct op_key *k, bool *fits)
 	}
 	if (rc || selector_is_empty(s->conditions))
 		return rc;
-	return selector_match(s->conditions, buf_slice(&s->document), fits, &s->err);
+	return selector_match(s->conditions, buf_slice(&s->document), &s->gone, fits, &s->err);
 }
 
 static void
@@ -135,16 +166,34 @@ is_full(const struct ask *a)
 	return s->documents && a->call->out.n >= DOCUMENT_PIECE;
 }
 
-/* Go through the page as far as a piece goes. */
+/* Is this document left to the next call? Every call looks at one at least. */
+static bool
+is_enough(const struct ask *a, const struct op_key *k)
+{
+	const struct state *const s = a->state;
+
+	return s->seen > 0 && (s->steps + steps_of(s, k) > STEPS_MAX ||
+			       atomic_load_explicit(&a->api->draining, memory_order_relaxed));
+}
+
+/* Go through the page as far as a piece goes, or a slice. */
 static int
 look(struct ask *a)
 {
 	struct state *const s = a->state;
 	int rc = 0;
 
-	while (!rc && s->at < a->op.n_keys && !s->ended && !is_full(a)) {
-		const struct op_key *const k = &s->keys[s->at++];
+	s->slice = 0;
+	while (!rc && s->at < a->op.n_keys && !s->ended && !is_full(a) && s->slice < SLICE_STEPS) {
+		const struct op_key *const k = &s->keys[s->at];
 		bool fits = false;
+
+		if (stop_is_set(&s->gone))
+			return slu_fail(&s->err, SLU_ECANCELED, "the client is gone");
+		s->ended = is_enough(a, k);
+		if (s->ended)
+			return 0;
+		s->at++;
 
 		if (!is_reserved(k->name))
 			rc = matches(a, k, &fits);
@@ -247,6 +296,8 @@ go_on(struct ask *a, int rc)
 		call_piece(a->call, false);
 	} else if (is_full(a)) {
 		begin_rows(a);
+	} else if (!s->ended && s->at < a->op.n_keys) {
+		ask_long_job(a, look, go_on);
 	} else if (!s->ended && s->more) {
 		op_unpin(&a->op);
 		page(a);
@@ -260,7 +311,7 @@ go_on(struct ask *a, int rc)
 static void
 more(struct call *c)
 {
-	ask_job(c->user, look, go_on);
+	ask_long_job(c->user, look, go_on);
 }
 
 static void
@@ -275,7 +326,7 @@ got_page(struct ask *a)
 	}
 	s->more = a->op.lock.more;
 	s->at = 0;
-	ask_job(a, look, go_on);
+	ask_long_job(a, look, go_on);
 }
 
 static void
@@ -411,6 +462,7 @@ lockd_search(struct call *c, void *api)
 	ask_op(a, &a->op, OP_KEYS, (struct slice){ 0 }, (struct slice){ 0 });
 	buf_init(&s->document, LOCKD_MUTATE_MAX);
 	c->ended = call_ended;
+	c->gone = hung_up;
 	if (!lockd_body(a, fields, sizeof fields / sizeof fields[0], s) ||
 	    !lockd_space(a, &s->namespace) || !read_limit(a, s) || !read_cursor(a, s) ||
 	    !read_return(a, s) || !read_engine(a) || !read_selector(a, s))

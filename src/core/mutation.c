@@ -284,36 +284,63 @@ struct job {
 	struct buf spare; /* the next one is written here, then they are swapped */
 	struct buf value;
 	unsigned count;
+	uint64_t work; /* bytes of documents that were written */
+	slu_time now;
+	const struct stop *stop;
 };
 
-static int
-apply_text(struct job *j, struct slice text, char *room, slu_time now, struct slu_err *err)
-{
-	struct mutation_parser p;
-	struct mutation m;
-	struct buf swap;
-	int rc;
+typedef int with_mutation(struct job *j, const struct mutation *m, struct slu_err *err);
 
-	mutation_parse(&p, text, room, &j->value, now);
-	for (;;) {
-		rc = mutation_next(&p, &m, err);
-		if (rc || p.ended)
-			return rc;
-		if (++j->count > MUTATIONS_MAX)
-			return slu_fail(err, SLU_EINVAL, "more than %d mutations", MUTATIONS_MAX);
-		buf_clear(&j->spare);
-		rc = mutation_apply(&m, buf_slice(j->out), &j->spare, err);
-		if (rc)
-			return rc;
-		swap = *j->out;
-		*j->out = j->spare;
-		j->spare = swap;
-	}
+static int
+count_one(struct job *j, const struct mutation *m, struct slu_err *err)
+{
+	(void)m;
+	if (++j->count > MUTATIONS_MAX)
+		return slu_fail(err, SLU_EINVAL, "more than %d mutations", MUTATIONS_MAX);
+	return 0;
 }
 
 static int
-apply_texts(struct job *j, const struct slice *texts, unsigned n, slu_time now,
-	    struct slu_err *err)
+apply_one(struct job *j, const struct mutation *m, struct slu_err *err)
+{
+	struct buf swap;
+	int rc;
+
+	if (stop_is_set(j->stop))
+		return slu_fail(err, SLU_ECANCELED, "the change was ended");
+	buf_clear(&j->spare);
+	rc = mutation_apply(m, buf_slice(j->out), &j->spare, err);
+	if (rc)
+		return rc;
+	j->work += j->spare.n;
+	if (j->work > MUTATION_WORK)
+		return slu_fail(err, SLU_ETOOBIG, "%u mutations make so large a document that they "
+						  "take too long: make fewer in one call",
+				j->count);
+	swap = *j->out;
+	*j->out = j->spare;
+	j->spare = swap;
+	return 0;
+}
+
+static int
+each_in_text(struct job *j, struct slice text, char *room, with_mutation *f, struct slu_err *err)
+{
+	struct mutation_parser p;
+	struct mutation m;
+	int rc;
+
+	mutation_parse(&p, text, room, &j->value, j->now);
+	do {
+		rc = mutation_next(&p, &m, err);
+		if (!rc && !p.ended)
+			rc = f(j, &m, err);
+	} while (!rc && !p.ended);
+	return rc;
+}
+
+static int
+each(struct job *j, const struct slice *texts, unsigned n, with_mutation *f, struct slu_err *err)
 {
 	int rc = 0;
 
@@ -323,7 +350,7 @@ apply_texts(struct job *j, const struct slice *texts, unsigned n, slu_time now,
 
 		if (!room)
 			return slu_fail(err, SLU_ENOMEM, "out of memory");
-		rc = apply_text(j, texts[i], room, now, &why);
+		rc = each_in_text(j, texts[i], room, f, &why);
 		mem_free(room);
 		if (rc == SLU_EINVAL)
 			return slu_fail(err, rc, "mutation %u: %s", i + 1, why.text);
@@ -333,11 +360,24 @@ apply_texts(struct job *j, const struct slice *texts, unsigned n, slu_time now,
 	return rc;
 }
 
+/* What is known to be too much before it is begun. */
+static int
+check_work(const struct job *j, size_t bytes, struct slu_err *err)
+{
+	if (j->count == 0)
+		return slu_fail(err, SLU_EINVAL, "expected at least one mutation");
+	if (j->count * (uint64_t)bytes > MUTATION_WORK)
+		return slu_fail(err, SLU_ETOOBIG, "%u mutations of a document of %zu bytes; expected at most "
+						  "%zu in one call",
+				j->count, bytes, MUTATION_WORK / bytes);
+	return 0;
+}
+
 int
 mutations_apply(const struct slice *texts, unsigned n, struct slice document, slu_time now,
-		struct buf *out, struct slu_err *err)
+		const struct stop *stop, struct buf *out, struct slu_err *err)
 {
-	struct job j = { .out = out };
+	struct job j = { .out = out, .now = now, .stop = stop };
 	struct json r;
 	int rc;
 
@@ -354,9 +394,11 @@ mutations_apply(const struct slice *texts, unsigned n, struct slice document, sl
 	else if (out->failed)
 		rc = no_room(out, document.n, err);
 	else
-		rc = apply_texts(&j, texts, n, now, err);
-	if (rc == 0 && j.count == 0)
-		rc = slu_fail(err, SLU_EINVAL, "expected at least one mutation");
+		rc = each(&j, texts, n, count_one, err);
+	if (rc == 0)
+		rc = check_work(&j, document.n, err);
+	if (rc == 0)
+		rc = each(&j, texts, n, apply_one, err);
 	if (rc == 0) {
 		json_init(&r, buf_slice(out), JSON_DEPTH_MAX); /* not nested too deep now? */
 		rc = json_end(&r, err);

@@ -15,16 +15,19 @@
  * element that is there. Whole numbers are added exactly as long as they fit 64 bits.
  *
  * The document is changed as text, one mutation after another: memory is two copies of
- * it, whatever it holds. No wildcards.
+ * it, whatever it holds. So the work is mutations times bytes. It is bounded by
+ * MUTATION_WORK, checked before the first mutation is applied. No wildcards.
  */
 #ifndef CORE_MUTATION_H
 #define CORE_MUTATION_H
 
 #include "base/json_path.h"
+#include "base/stop.h"
 
 enum {
-	MUTATIONS_MAX = 128, /* of a call, and of the texts that bring them */
-	MUTATION_NESTING = 8 /* braces */
+	MUTATIONS_MAX = 128,       /* of a call, and of the texts that bring them */
+	MUTATION_WORK = 256 << 20, /* bytes of documents that a call may write, one after another */
+	MUTATION_NESTING = 8       /* braces */
 };
 
 enum mutation_kind {
@@ -70,8 +73,9 @@ int mutation_apply(const struct mutation *m, struct slice document, struct buf *
 		   struct slu_err *err);
 
 /* All of them, in order; document is valid JSON. out: the new one, at most out->max
- * bytes. SLU_EINVAL names the text and the place in it. */
+ * bytes. stop: another thread sets it to end early (SLU_ECANCELED); NULL: nobody does.
+ * SLU_EINVAL names the text and the place in it; SLU_ETOOBIG: out or MUTATION_WORK. */
 int mutations_apply(const struct slice *texts, unsigned n, struct slice document,
-		    slu_time now, struct buf *out, struct slu_err *err);
+		    slu_time now, const struct stop *stop, struct buf *out, struct slu_err *err);
 
 #endif

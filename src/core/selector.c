@@ -49,14 +49,17 @@ struct node {
 
 /* What a field is compared with. */
 struct value {
-	struct slice text;
+	struct slice text;    /* in small letters, if the node ignores case */
+	const uint32_t *back; /* of a node that searches; back_of */
 	bool is_number, is_null;
 	double number;
 };
 
 struct selector {
-	char *text; /* a copy of the JSON, and room for what is unescaped */
+	char *text;     /* a copy of the JSON, and room for what is unescaped */
+	uint32_t *back; /* of all values: value.back */
 	unsigned n_nodes, n_values;
+	unsigned cost;
 	struct node nodes[SELECTOR_NODES];
 	struct value values[SELECTOR_VALUES];
 };
@@ -124,33 +127,53 @@ small(char c)
 }
 
 static bool
-begins_with(struct slice text, struct slice part, bool ignore_case)
+begins_with(struct slice text, const struct value *part, bool ignore_case)
 {
-	if (text.n < part.n)
+	const struct slice want = part->text;
+
+	if (text.n < want.n)
 		return false;
 	if (!ignore_case)
-		return part.n == 0 || memcmp(text.p, part.p, part.n) == 0;
-	for (size_t i = 0; i < part.n; i++)
-		if (small(text.p[i]) != small(part.p[i]))
+		return want.n == 0 || memcmp(text.p, want.p, want.n) == 0;
+	for (size_t i = 0; i < want.n; i++)
+		if (small(text.p[i]) != want.p[i])
 			return false;
 	return true;
 }
 
-static bool
-contains(struct slice text, struct slice part, bool ignore_case)
+/* Knuth, Morris and Pratt: back[i] is how many bytes at the beginning of the text are also
+ * the end of its first i + 1 bytes. A search that has matched i + 1 bytes and meets another
+ * byte goes on there, and never back in what it searches. */
+static void
+back_of(struct slice text, uint32_t *back)
 {
-	if (!ignore_case)
-		return part.n == 0 || (text.n > 0 && memmem(text.p, text.n, part.p, part.n));
-	for (; text.n >= part.n; text.p++, text.n--) {
-		if (begins_with(text, part, true))
-			return true;
-		if (text.n == 0)
-			break;
+	uint32_t matched = 0;
+
+	for (size_t i = 0; i < text.n; i++) {
+		while (i > 0 && matched > 0 && text.p[i] != text.p[matched])
+			matched = back[matched - 1];
+		matched += i > 0 && text.p[i] == text.p[matched];
+		back[i] = matched;
 	}
-	return false;
 }
 
-typedef bool text_test(struct slice text, struct slice part, bool ignore_case);
+static bool
+contains(struct slice text, const struct value *part, bool ignore_case)
+{
+	const struct slice want = part->text;
+	size_t matched = 0;
+
+	for (size_t i = 0; i < text.n && matched < want.n; i++) {
+		const char c = ignore_case ? small(text.p[i]) : text.p[i];
+
+		while (matched > 0 && c != want.p[matched])
+			matched = part->back[matched - 1];
+		matched += c == want.p[matched];
+	}
+	return matched == want.n;
+}
+
+typedef bool text_test(struct slice text, const struct value *part, bool ignore_case);
 
 /* Without a value it is enough that the field is there. */
 static bool
@@ -160,7 +183,7 @@ test_text(const struct selector *s, const struct node *n, const struct found *v,
 	if (n->n_values == 0)
 		return true;
 	for (unsigned i = 0; i < n->n_values && is_scalar(v); i++)
-		if (fits(v->text, s->values[n->values + i].text, n->ignore_case))
+		if (fits(v->text, &s->values[n->values + i], n->ignore_case))
 			return true;
 	return false;
 }
@@ -461,6 +484,52 @@ read_all(struct reader *rd)
 	}
 }
 
+/* Text of the selector is its own copy. */
+static void
+make_small(struct selector *s, struct slice text)
+{
+	char *const p = text.n ? s->text + (text.p - s->text) : NULL;
+
+	for (size_t i = 0; i < text.n; i++)
+		p[i] = small(p[i]);
+}
+
+static unsigned
+cost_of(const struct node *n)
+{
+	unsigned steps = 1;
+
+	for (unsigned i = 0; i < n->path.n; i++)
+		if (n->path.steps[i].kind == JSON_STEP_DEEP)
+			steps = n->path.n; /* each value is at several places of the path */
+	return steps + n->n_values;
+}
+
+/* When all is read: what matching needs to be linear. back has a place for each byte of
+ * the JSON. */
+static void
+prepare(struct selector *s)
+{
+	uint32_t *back = s->back;
+
+	for (unsigned i = 0; i < s->n_nodes; i++) {
+		const struct node *const n = &s->nodes[i];
+
+		s->cost += n->kind->read ? cost_of(n) : 0;
+		for (unsigned k = 0; k < n->n_values; k++) {
+			struct value *const v = &s->values[n->values + k];
+
+			if (n->ignore_case && n->kind->test != test_eq)
+				make_small(s, v->text);
+			if (n->kind->test != test_contains)
+				continue;
+			v->back = back;
+			back_of(v->text, back);
+			back += v->text.n;
+		}
+	}
+}
+
 int
 selector_new(struct selector **out, struct slice json, struct slu_err *err)
 {
@@ -472,7 +541,8 @@ selector_new(struct selector **out, struct slice json, struct slu_err *err)
 	if (!s)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	s->text = mem_alloc(3 * json.n + 1);
-	if (!s->text) {
+	s->back = mem_array(json.n + 1, sizeof *s->back);
+	if (!s->text || !s->back) {
 		selector_free(s);
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	}
@@ -481,11 +551,13 @@ selector_new(struct selector **out, struct slice json, struct slu_err *err)
 	json_room(&rd.r, s->text + json.n, 2 * json.n + 1);
 	read_all(&rd);
 	rc = json_end(&rd.r, err);
-	if (rc)
+	if (rc) {
 		selector_free(s);
-	else
-		*out = s;
-	return rc;
+		return rc;
+	}
+	prepare(s);
+	*out = s;
+	return 0;
 }
 
 void
@@ -494,6 +566,7 @@ selector_free(struct selector *s)
 	if (!s)
 		return;
 	mem_free(s->text);
+	mem_free(s->back);
 	mem_free(s);
 }
 
@@ -501,6 +574,12 @@ bool
 selector_is_empty(const struct selector *s)
 {
 	return s->n_nodes == 1;
+}
+
+unsigned
+selector_cost(const struct selector *s)
+{
+	return s->cost;
 }
 
 /* ---- Matching. ---- */
@@ -566,8 +645,8 @@ try_node(struct trial *t, struct slice document, struct slu_err *err)
 }
 
 int
-selector_match(const struct selector *s, struct slice document, bool *out,
-	       struct slu_err *err)
+selector_match(const struct selector *s, struct slice document, const struct stop *stop,
+	       bool *out, struct slu_err *err)
 {
 	bool fits[SELECTOR_NODES];
 	int rc = 0;
@@ -578,6 +657,8 @@ selector_match(const struct selector *s, struct slice document, bool *out,
 	for (unsigned i = s->n_nodes; i-- > 0 && rc == 0;) {
 		struct trial t = { .s = s, .n = &s->nodes[i] };
 
+		if (stop_is_set(stop))
+			return slu_fail(err, SLU_ECANCELED, "the search was ended");
 		if (t.n->kind->read)
 			rc = try_node(&t, document, err);
 		fits[i] = t.n->kind->read ? t.fits : combine(s, i, fits);

@@ -21,8 +21,7 @@
 #include <unistd.h>
 
 enum {
-	FILE_THREADS = 4, /* libuv has so many, for all loops */
-	STACK = 8 << 20   /* of a thread, unless ulimit says otherwise */
+	STACK = 8 << 20 /* of a thread, unless ulimit says otherwise */
 };
 
 struct loop {
@@ -159,7 +158,7 @@ do_nothing(uv_work_t *work)
 int
 loop_reserve(struct loop *l, unsigned files, struct slu_err *err)
 {
-	const size_t bytes = 2 * files * sizeof(void *) + FILE_THREADS * STACK;
+	const size_t bytes = 2 * files * sizeof(void *) + LOOP_FILE_THREADS * STACK;
 	const unsigned long limit = files_allow(files);
 	void *const room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -46,6 +46,10 @@ int loop_reserve(struct loop *l, unsigned files, struct slu_err *err);
 int loop_start(struct loop *l, const char *name, struct slu_err *err);
 
 enum {
+	LOOP_FILE_THREADS = 4 /* libuv has so many, for all loops */
+};
+
+enum {
 	LOOP_QUIET = 4 /* turns in a row with nothing to do: that is all until something comes */
 };
 

@@ -49,7 +49,7 @@ check_mutation(struct slice document, struct slice text)
 	int rc;
 
 	buf_init(&out, MOST * 4);
-	rc = mutations_apply(&text, 1, document, 0, &out, &err);
+	rc = mutations_apply(&text, 1, document, 0, NULL, &out, &err);
 	FUZZ_CHECK(rc == 0 ? is_valid(buf_slice(&out)) : err.text[0] != '\0');
 	buf_release(&out);
 }
@@ -62,7 +62,7 @@ check_selector(struct slice document, struct slice text)
 
 	if (selector_new(&s, text, NULL))
 		return;
-	FUZZ_CHECK(selector_match(s, document, &fits, NULL) == 0);
+	FUZZ_CHECK(selector_match(s, document, NULL, &fits, NULL) == 0);
 	selector_free(s);
 }
 

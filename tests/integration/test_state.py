@@ -480,6 +480,63 @@ def test_many_and_large_documents_are_streamed(server):
     assert found[-1]["doc"]["pad"] == "y" * 2000000
 
 
+def any_of(n):
+    return {"contains": {"field": "/t", "any": [f"none-{i}" for i in range(n)]}}
+
+
+def test_a_query_takes_a_bounded_number_of_steps_and_says_where_to_go_on(server):
+    for i in range(8):
+        commit(server, f"k{i}", {"t": "x" * (1 << 20)})
+    wanted = {"not": any_of(20)}
+    answer = search(server, wanted)
+    assert answer.status == 200 and 0 < len(answer.body["keys"]) < 8 and answer.body["cursor"]
+    keys, calls = answer.body["keys"], 1
+    while "cursor" in answer.body and calls < 8:
+        answer = search(server, wanted, cursor=answer.body["cursor"])
+        keys += answer.body["keys"]
+        calls += 1
+    assert keys == [f"k{i}" for i in range(8)]
+
+
+def test_a_document_that_is_too_large_for_so_many_conditions_is_named(server):
+    commit(server, "large", {"t": "x" * (4 << 20)})
+    assert search(server, {"not": any_of(20)}).body["keys"] == ["large"]
+    answer = search(server, any_of(200))
+    refused(answer, 413, "document_too_large")
+    assert "key large" in answer.body["detail"]
+
+
+def test_queries_that_search_long_texts_stop_nobody(server):
+    """Letter by letter each of these takes minutes."""
+    commit(server, "long", {"t": "a" * (4 << 20)})
+    slow = {"icontains": {"field": "/t", "value": "A" * (60 << 10) + "b"}}
+    raw = json.dumps({"namespace": server.namespace, "selector": slow}).encode()
+    head = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(raw)
+    socks = [server.raw() for _ in range(8)]
+    for sock in socks:
+        sock.sendall(head + raw)
+    lock = acquire(server, "a")
+    assert lock.attach("file", os.urandom(2 << 20)).status == 200
+    lock.release()
+    for sock in socks[:4]:
+        sock.close()
+    assert search(server, {"exists": "/t"}).body["keys"] == ["long"]
+    for sock in socks[4:]:
+        said = b""
+        while b'"keys":[]' not in said:
+            chunk = sock.recv(65536)
+            assert chunk, said
+            said += chunk
+        sock.close()
+
+
+def test_many_mutations_of_a_large_document_are_refused(server):
+    lock = acquire(server, "a")
+    lock.update({"t": "x" * (15 << 20)})
+    refused(lock.mutate(*["/n++"] * 128), 413, "document_too_large")
+    assert lock.mutate("/n++", "/n++").status == 200
+
+
 def test_a_query_may_come_in_parameters(server):
     commit(server, "a", {"n": 1})
     commit(server, "b", {"n": 2})

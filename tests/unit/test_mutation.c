@@ -2,6 +2,8 @@
 
 #include "core/mutation.h"
 
+#include <stdio.h>
+
 static const slu_time noon = 1700000000 * SLU_SEC;
 
 static int
@@ -10,7 +12,7 @@ mutate(const char *document, const char *text, struct buf *out, struct slu_err *
 	const struct slice texts[] = { slice_of(text) };
 
 	buf_init(out, 4096);
-	return mutations_apply(texts, 1, slice_of(document), noon, out, err);
+	return mutations_apply(texts, 1, slice_of(document), noon, NULL, out, err);
 }
 
 static void
@@ -137,9 +139,9 @@ TEST(texts_are_applied_in_order_and_counted)
 	EACH(i, texts)
 		texts[i] = SLICE("/n++");
 	buf_init(&out, 4096);
-	CHECK_EQ(0, mutations_apply(texts, MUTATIONS_MAX, SLICE("{}"), noon, &out, &err));
+	CHECK_EQ(0, mutations_apply(texts, MUTATIONS_MAX, SLICE("{}"), noon, NULL, &out, &err));
 	CHECK_STR("{\"n\":128}", buf_str(&out));
-	CHECK_EQ(SLU_EINVAL, mutations_apply(texts, COUNT(texts), SLICE("{}"), noon, &out, &err));
+	CHECK_EQ(SLU_EINVAL, mutations_apply(texts, COUNT(texts), SLICE("{}"), noon, NULL, &out, &err));
 	CHECK_STR("mutation 129: more than 128 mutations", err.text);
 	buf_release(&out);
 }
@@ -151,10 +153,67 @@ TEST(a_document_that_grows_too_large_is_refused)
 	struct buf out;
 
 	buf_init(&out, 16);
-	CHECK_EQ(SLU_ETOOBIG, mutations_apply(&text, 1, SLICE("{\"b\":1}"), noon, &out, &err));
+	CHECK_EQ(SLU_ETOOBIG, mutations_apply(&text, 1, SLICE("{\"b\":1}"), noon, NULL, &out, &err));
 	buf_release(&out);
 	buf_init(&out, 10);
-	CHECK_EQ(SLU_ETOOBIG, mutations_apply(&text, 1, SLICE("{}"), noon, &out, &err));
+	CHECK_EQ(SLU_ETOOBIG, mutations_apply(&text, 1, SLICE("{}"), noon, NULL, &out, &err));
+	buf_release(&out);
+}
+
+/* Before any is applied: the last text cannot be, and nobody comes to it. */
+TEST(many_mutations_of_a_large_document_are_refused_at_once)
+{
+	enum {
+		SIZE = 15 << 20
+	};
+	static char doc[SIZE + 16];
+	struct slice texts[MUTATIONS_MAX];
+	struct slu_err err;
+	struct buf out;
+	size_t n;
+
+	n = (size_t)snprintf(doc, sizeof doc, "{\"t\":\"");
+	memset(doc + n, 'a', SIZE);
+	memcpy(doc + n + SIZE, "\"}", 3);
+	for (unsigned i = 0; i < MUTATIONS_MAX; i++)
+		texts[i] = i ? SLICE("/n++") : SLICE("/t/0/x++");
+	buf_init(&out, 16 << 20);
+	CHECK_EQ(SLU_ETOOBIG, mutations_apply(texts, MUTATIONS_MAX, slice_of(doc), noon, NULL, &out, &err));
+	CHECK_STR("128 mutations of a document of 15728648 bytes; expected at most 17 in one call", err.text);
+	CHECK_EQ(0, mutations_apply(texts, 2, slice_of(doc), noon, NULL, &out, &err), err.text);
+	buf_release(&out);
+}
+
+TEST(mutations_that_make_a_document_large_end_at_the_same_bound)
+{
+	enum {
+		SIZE = 15 << 20
+	};
+	static char first[SIZE + 16];
+	struct slice texts[MUTATIONS_MAX];
+	struct slu_err err;
+	struct buf out;
+
+	memcpy(first, "/t=\"", 4);
+	memset(first + 4, 'a', SIZE);
+	first[4 + SIZE] = '"';
+	for (unsigned i = 0; i < MUTATIONS_MAX; i++)
+		texts[i] = i ? SLICE("/n++") : slice_of(first);
+	buf_init(&out, 16 << 20);
+	CHECK_EQ(SLU_ETOOBIG, mutations_apply(texts, MUTATIONS_MAX, SLICE("{}"), noon, NULL, &out, &err));
+	CHECK_CONTAINS("take too long", err.text);
+	buf_release(&out);
+}
+
+TEST(mutations_can_be_ended)
+{
+	static struct stop stop = { .set = true };
+	const struct slice text = SLICE("/n++");
+	struct slu_err err;
+	struct buf out;
+
+	buf_init(&out, 64);
+	CHECK_EQ(SLU_ECANCELED, mutations_apply(&text, 1, SLICE("{}"), noon, &stop, &out, &err));
 	buf_release(&out);
 }
 
@@ -168,7 +227,7 @@ TORTURE(mutations_survive_a_lack_of_memory)
 	struct buf out;
 
 	buf_init(&out, 4096);
-	if (mutations_apply(texts, 2, SLICE("{\"old\":1}"), noon, &out, &err) == 0)
+	if (mutations_apply(texts, 2, SLICE("{\"old\":1}"), noon, NULL, &out, &err) == 0)
 		CHECK_STR("{\"a\":{\"b\":\"x\\ny\"},\"n\":1,\"s\":{\"t\":1}}", buf_str(&out));
 	buf_release(&out);
 }

@@ -18,7 +18,7 @@ matches(const char *json, const char *text)
 
 	if (selector_new(&s, slice_of(json), &err))
 		test_fail(__FILE__, __LINE__, "%s: %s", json, err.text);
-	CHECK_EQ(0, selector_match(s, slice_of(text), &fits, &err));
+	CHECK_EQ(0, selector_match(s, slice_of(text), NULL, &fits, &err));
 	selector_free(s);
 	return fits;
 }
@@ -146,6 +146,99 @@ TEST(there_is_a_limit_of_conditions_and_of_values)
 	CHECK_CONTAINS("at most 256 values", err.text);
 }
 
+static bool
+has_part(const char *text, const char *part)
+{
+	return strcasestr(text, part) != NULL;
+}
+
+TEST(a_search_finds_what_a_simple_one_finds)
+{
+	uint64_t state = test_seed();
+
+	for (unsigned round = 0; round < 5000; round++) {
+		char text[24] = "", part[8] = "", json[96], doc[64];
+		const unsigned n = (unsigned)(test_random(&state) % 20), m = (unsigned)(test_random(&state) % 7);
+
+		for (unsigned i = 0; i < n; i++)
+			text[i] = "aAb"[test_random(&state) % 3];
+		for (unsigned i = 0; i < m; i++)
+			part[i] = "aAb"[test_random(&state) % 3];
+		(void)snprintf(doc, sizeof doc, "{\"t\":\"%s\"}", text);
+		(void)snprintf(json, sizeof json, "{\"icontains\":{\"field\":\"/t\",\"value\":\"%s\"}}", part);
+		CHECK_EQ(has_part(text, part), matches(json, doc), json);
+		(void)snprintf(json, sizeof json, "{\"contains\":{\"field\":\"/t\",\"value\":\"%s\"}}", part);
+		CHECK_EQ(strstr(text, part) != NULL, matches(json, doc), json);
+	}
+}
+
+/* {"t":"aaaa..."} in 4 MB, searched for "aaaa...b" in 60 KB: each place of the text fits
+ * but for the last letter. Letter by letter this takes hours. */
+TEST(the_time_of_a_search_does_not_depend_on_the_texts)
+{
+	enum {
+		TEXT = 4 << 20,
+		PART = 60 << 10
+	};
+	static char doc[TEXT + 16], json[PART + 128];
+	struct selector *s;
+	struct slu_err err;
+	bool fits = true;
+	size_t n;
+
+	n = (size_t)snprintf(doc, sizeof doc, "{\"t\":\"");
+	memset(doc + n, 'a', TEXT);
+	memcpy(doc + n + TEXT, "\"}", 3);
+	for (unsigned i = 0; i < 2; i++) {
+		n = (size_t)snprintf(json, sizeof json, "{\"%s\":{\"field\":\"/t\",\"value\":\"",
+				     i ? "icontains" : "contains");
+		memset(json + n, i ? 'A' : 'a', PART);
+		memcpy(json + n + PART, "b\"}}", 5);
+		CHECK_EQ(0, selector_new(&s, slice_of(json), &err), err.text);
+		CHECK_EQ(2, selector_cost(s));
+		for (unsigned k = 0; k < 8; k++)
+			CHECK_EQ(0, selector_match(s, slice_of(doc), NULL, &fits, &err));
+		CHECK(!fits);
+		selector_free(s);
+	}
+}
+
+TEST(a_match_can_be_ended)
+{
+	static struct stop stop = { .set = true };
+	struct selector *s;
+	struct slu_err err;
+	bool fits;
+
+	CHECK_EQ(0, selector_new(&s, SLICE("{\"exists\":\"/n\"}"), &err));
+	CHECK_EQ(SLU_ECANCELED, selector_match(s, slice_of(document), &stop, &fits, &err));
+	CHECK(!fits);
+	selector_free(s);
+}
+
+TEST(the_cost_of_a_selector_is_that_of_its_conditions)
+{
+	static const struct {
+		const char *json;
+		unsigned want;
+	} cases[] = {
+		{ "{}", 0 },
+		{ "{\"exists\":\"/a/b\"}", 1 },
+		{ "{\"exists\":\"/a/.../b\"}", 3 },
+		{ "{\"in\":{\"field\":\"/a\",\"any\":[1,2,3]}}", 4 },
+		{ "{\"or\":[{\"exists\":\"/a\"},{\"not\":{\"eq\":{\"field\":\"/b\",\"value\":1}}}]}", 3 },
+	};
+
+	EACH(i, cases) {
+		struct selector *s;
+		struct slu_err err;
+
+		CHECK_EQ(0, selector_new(&s, slice_of(cases[i].json), &err), err.text);
+		CHECK_EQ(cases[i].want, selector_cost(s), cases[i].json);
+		selector_free(s);
+	}
+}
+
 TORTURE(selectors_survive_a_lack_of_memory)
 {
 	struct selector *s;
@@ -155,7 +248,7 @@ TORTURE(selectors_survive_a_lack_of_memory)
 
 	rc = selector_new(&s, SLICE("{\"prefix\":{\"field\":\"/msg\",\"value\":\"Timeo\"}}"), &err);
 	if (rc == 0) {
-		rc = selector_match(s, slice_of(document), &fits, &err);
+		rc = selector_match(s, slice_of(document), NULL, &fits, &err);
 		CHECK(rc || fits);
 	}
 	CHECK(rc == 0 || rc == SLU_ENOMEM);
