@@ -3,9 +3,15 @@
 #include <assert.h>
 
 enum {
-	IDEM_LIVE = UINT16_MAX,
-	SWEEP_STEP = 64 /* entries looked at for one step of a budget */
+	SWEEP_STEP = 64, /* entries looked at for one step of a budget */
+	BRIEF = 0x8000,  /* the rest of `until` counts seconds, not hours */
+	COUNTED = 0x7fff
 };
+
+#define BRIEF_MAX (2 * SLU_HOUR + 3 * SLU_SEC) /* what two hours are, rounded up */
+#define LATE      (7 * SLU_HOUR)               /* and BRIEF_MAX: less than 2^15 seconds, IDEM-3 */
+
+_Static_assert((LATE + BRIEF_MAX) / SLU_SEC + 1 < COUNTED, "IDEM-3");
 
 static struct idem_entry *
 at(const struct idem *i, uint32_t handle)
@@ -58,33 +64,67 @@ idem_release(struct idem *i)
 	slab_release(&i->entries);
 }
 
-/* The hour that looks like IDEM_LIVE is rounded up to the next. */
-static uint16_t
-short_hour(int64_t hour)
-{
-	const uint16_t h = (uint16_t)hour;
+/* ---- `until`: IDEM-1 ---- */
 
-	return h == IDEM_LIVE ? 0 : h;
+static slu_time
+unit_of(uint16_t until)
+{
+	return until & BRIEF ? SLU_SEC : SLU_HOUR;
 }
 
-static int64_t
-hours_from(uint16_t hour, int64_t now_hour)
+/* Up to the next second; what would look like IDEM_LIVE, to the one after. */
+static slu_time
+whole_second(slu_time until)
 {
-	return (int16_t)(uint16_t)(hour - (uint16_t)now_hour);
+	const int64_t n = until / SLU_SEC + (until % SLU_SEC > 0);
+
+	return (n + ((n & COUNTED) == COUNTED)) * SLU_SEC;
+}
+
+slu_time
+idem_round(slu_time until, slu_time now)
+{
+	const slu_time second = whole_second(until);
+	const int64_t hours = until / SLU_HOUR + (until % SLU_HOUR > 0);
+
+	if (until <= now)
+		return until;
+	return second - now / SLU_SEC * SLU_SEC <= BRIEF_MAX ? second : hours * SLU_HOUR;
+}
+
+/* Of what was rounded. */
+static uint16_t
+packed(slu_time until)
+{
+	if (until % SLU_HOUR)
+		return (uint16_t)(BRIEF | ((uint64_t)(until / SLU_SEC) & COUNTED));
+	return (uint16_t)((uint64_t)(until / SLU_HOUR) & COUNTED);
+}
+
+/* The first moment after `swept` that looks so: IDEM-3. */
+static slu_time
+unpacked(const struct idem *i, uint16_t until)
+{
+	const slu_time unit = unit_of(until);
+	const int64_t from = i->swept / unit;
+
+	return (from + (int64_t)((until - (uint64_t)from) & COUNTED)) * unit;
 }
 
 static bool
-is_over(const struct idem_entry *e, int64_t now_hour)
+is_over(const struct idem *i, const struct idem_entry *e, slu_time now)
 {
-	return e->hour != IDEM_LIVE && hours_from(e->hour, now_hour) <= 0;
+	return e->until != IDEM_LIVE && unpacked(i, e->until) <= now;
 }
+
+/* ---- Looking ---- */
 
 uint32_t
 idem_find(const struct idem *i, struct idem_mark mark, slu_time now)
 {
 	const uint32_t handle = map_find(&i->map, mark.hash, &mark);
 
-	if (handle == MAP_NONE || is_over(at(i, handle), now / SLU_HOUR))
+	if (handle == MAP_NONE || is_over(i, at(i, handle), now))
 		return SLAB_NONE;
 	return handle;
 }
@@ -104,15 +144,14 @@ idem_mark(const struct idem *i, uint32_t handle)
 }
 
 slu_time
-idem_until(const struct idem *i, uint32_t handle, slu_time now)
+idem_until(const struct idem *i, uint32_t handle)
 {
 	const struct idem_entry *e = at(i, handle);
-	const int64_t now_hour = now / SLU_HOUR;
 
-	if (e->hour == IDEM_LIVE)
-		return 0;
-	return (now_hour + hours_from(e->hour, now_hour)) * SLU_HOUR;
+	return e->until == IDEM_LIVE ? 0 : unpacked(i, e->until);
 }
+
+/* ---- Changing ---- */
 
 int
 idem_reserve(struct idem *i)
@@ -127,6 +166,8 @@ static void
 count(struct idem *i, const struct idem_entry *e, uint32_t by)
 {
 	i->remembered += by;
+	if (e->until & BRIEF)
+		i->brief += by;
 	if (i->count)
 		*i->count(i->arg, e->queue) += by;
 }
@@ -139,12 +180,12 @@ idem_add(struct idem *i, struct idem_mark mark, uint32_t queue, uint64_t id, slu
 	int rc;
 
 	if (old != MAP_NONE) {
-		assert(is_over(at(i, old), now / SLU_HOUR));
+		assert(is_over(i, at(i, old), now));
 		idem_drop(i, old);
 	}
 	handle = slab_new(&i->entries);
 	assert(handle != SLAB_NONE); /* reserved, as is the next */
-	*at(i, handle) = (struct idem_entry){ .check = mark.check, .hour = IDEM_LIVE, .queue = queue };
+	*at(i, handle) = (struct idem_entry){ .check = mark.check, .until = IDEM_LIVE, .queue = queue };
 	split(mark.hash, at(i, handle)->hash);
 	split(id, at(i, handle)->id);
 	rc = map_insert(&i->map, mark.hash, handle);
@@ -154,27 +195,18 @@ idem_add(struct idem *i, struct idem_mark mark, uint32_t queue, uint64_t id, slu
 }
 
 void
-idem_end(struct idem *i, uint32_t handle, slu_time until)
-{
-	struct idem_entry *e = at(i, handle);
-	const int64_t hour = until / SLU_HOUR + (until % SLU_HOUR > 0);
-
-	assert(e->hour == IDEM_LIVE);
-	e->hour = short_hour(hour);
-	count(i, e, 1);
-}
-
-void
 idem_drop(struct idem *i, uint32_t handle)
 {
 	struct idem_entry *e = at(i, handle);
 
-	if (e->hour != IDEM_LIVE)
+	if (e->until != IDEM_LIVE)
 		count(i, e, UINT32_MAX);
 	map_remove(&i->map, joined(e->hash), handle);
 	e->id[0] = e->id[1] = 0;
 	slab_free(&i->entries, handle);
 }
+
+/* ---- Sweeping ---- */
 
 static void
 sweep_some(struct idem *i)
@@ -183,19 +215,45 @@ sweep_some(struct idem *i)
 		const uint32_t handle = i->cursor++;
 		const struct idem_entry *e = at(i, handle);
 
-		if (joined(e->id) != 0 && is_over(e, i->sweeping))
+		if (joined(e->id) != 0 && is_over(i, e, i->sweeping))
 			idem_drop(i, handle);
 	}
+}
+
+/* To the minute, so that what is there does not depend on when somebody looked. */
+static void
+begin_sweep(struct idem *i, slu_time now)
+{
+	i->sweeping = now - now % SLU_MIN;
+	i->cursor = 0;
+}
+
+static void
+end_sweep(struct idem *i)
+{
+	i->swept = i->sweeping;
+	i->sweeping = 0;
+}
+
+slu_time
+idem_next_due(const struct idem *i)
+{
+	const slu_time period = i->brief ? SLU_MIN : SLU_HOUR;
+
+	if (i->sweeping)
+		return 0;
+	if (i->remembered == 0)
+		return SLU_NEVER;
+	return i->swept - i->swept % period + period;
 }
 
 bool
 idem_sweep(struct idem *i, slu_time now, uint32_t *budget)
 {
 	if (i->sweeping == 0) {
-		if (i->remembered == 0 || now / SLU_HOUR <= i->swept)
+		if (now < idem_next_due(i))
 			return false;
-		i->sweeping = now / SLU_HOUR;
-		i->cursor = 0;
+		begin_sweep(i, now);
 	}
 	while (*budget > 0 && i->cursor < i->entries.fresh) {
 		--*budget;
@@ -203,15 +261,34 @@ idem_sweep(struct idem *i, slu_time now, uint32_t *budget)
 	}
 	if (i->cursor < i->entries.fresh)
 		return true;
-	i->swept = i->sweeping;
-	i->sweeping = 0;
+	end_sweep(i);
 	return false;
 }
 
-slu_time
-idem_next_due(const struct idem *i)
+/* IDEM-3 for one more key, at the moment now. */
+static void
+catch_up(struct idem *i, slu_time now)
 {
-	if (i->sweeping)
-		return 0;
-	return i->remembered ? (i->swept + 1) * SLU_HOUR : SLU_NEVER;
+	if (i->remembered && now - i->swept <= LATE)
+		return;
+	begin_sweep(i, now);
+	while (i->remembered && i->cursor < i->entries.fresh)
+		sweep_some(i);
+	end_sweep(i);
+}
+
+void
+idem_end(struct idem *i, uint32_t handle, slu_time until, slu_time now)
+{
+	struct idem_entry *e = at(i, handle);
+	const slu_time swept = i->sweeping ? i->sweeping : i->swept;
+
+	assert(e->until == IDEM_LIVE);
+	if (until <= now || until <= swept) { /* IDEM-3 */
+		idem_drop(i, handle);
+		return;
+	}
+	catch_up(i, now);
+	e->until = packed(idem_round(until, now));
+	count(i, e, 1);
 }

@@ -215,7 +215,7 @@ apply_remember(struct ledger *l, const struct change *c)
 {
 	if (idem_find(&l->idem, c->idem, c->at) == SLAB_NONE)
 		idem_end(&l->idem, idem_add(&l->idem, c->idem, c->queue, c->id, c->at),
-			 c->remember);
+			 c->remember, c->at);
 }
 
 static void
@@ -262,16 +262,18 @@ apply(struct ledger *l, uint32_t h, const struct change *c)
 {
 	int rc = ledger_reserve(l, c);
 
-	if (!rc && rest[c->kind])
+	if (rc)
+		return rc;
+	l->now = c->at > l->now ? c->at : l->now;
+	if (rest[c->kind])
 		rest[c->kind](l, c);
-	else if (!rc && h != SLAB_NONE)
+	else if (h != SLAB_NONE)
 		rc = apply_step(l, h, c);
-	else if (!rc)
+	else
 		pass_over(l, c);
 	if (rc)
 		return rc;
 	ledger_set_counter(l, c->number > c->token ? c->number : c->token);
-	l->now = c->at > l->now ? c->at : l->now;
 	return 0;
 }
 

@@ -104,14 +104,16 @@ digest_spellings(const struct ledger *l)
 }
 
 static uint64_t
-digest_kept(const struct ledger *l)
+digest_kept(const struct ledger *l, slu_time now)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t h = 0; h < l->idem.entries.fresh; h++) {
 		const struct idem_entry *e = slab_at(&l->idem.entries, h);
+		const bool there = e->id[0] || e->id[1];
+		const slu_time until = there ? idem_until(&l->idem, h) : 0;
 
-		if (e->id[0] || e->id[1])
+		if (there && (until == 0 || until > now)) /* what is over may have been swept */
 			sum += hash_keyed(&digest_key, e, offsetof(struct idem_entry, queue));
 	}
 	for (uint32_t i = 0; i < l->results.by_until.n; i++) {
@@ -159,12 +161,18 @@ digest_moves(const struct ledger *l)
 }
 
 uint64_t
-ledger_digest(const struct ledger *l)
+ledger_digest_at(const struct ledger *l, slu_time now)
 {
-	const uint64_t d[] = { digest_messages(l), digest_policies(l), digest_kept(l),
+	const uint64_t d[] = { digest_messages(l), digest_policies(l), digest_kept(l, now),
 			       digest_spellings(l), digest_moves(l), l->counter };
 
 	return hash_keyed(&digest_key, d, sizeof d);
+}
+
+uint64_t
+ledger_digest(const struct ledger *l)
+{
+	return ledger_digest_at(l, l->now);
 }
 
 /* Scan */
@@ -333,7 +341,7 @@ remembered_in(const struct ledger *l, const struct topic *t)
 	for (uint32_t h = 0; h < l->idem.entries.fresh; h++) {
 		const struct idem_entry *e = slab_at(&l->idem.entries, h);
 
-		n += (e->id[0] || e->id[1]) && e->queue == t->handle && e->hour != UINT16_MAX;
+		n += (e->id[0] || e->id[1]) && e->queue == t->handle && e->until != IDEM_LIVE;
 	}
 	return n;
 }

@@ -13,6 +13,9 @@
  * first. */
 uint64_t ledger_digest(const struct ledger *l);
 
+/* The same without the idempotency keys that are over at the moment now. */
+uint64_t ledger_digest_at(const struct ledger *l, slu_time now);
+
 /* NULL when every message is where its state says, every counter equals what is
  * there (L1), every line is in order and has its head (L3, I2); or what is wrong. */
 const char *ledger_scan_check(const struct ledger *l);

@@ -253,7 +253,7 @@ forget_more(struct ledger *l, const struct msg *m, slu_time remember)
 	const struct more *more = ledger_more(l, m);
 
 	if (more->idem != SLAB_NONE && remember)
-		idem_end(&l->idem, more->idem, remember);
+		idem_end(&l->idem, more->idem, remember, l->now);
 	else if (more->idem != SLAB_NONE)
 		idem_drop(&l->idem, more->idem);
 	ledger_drop(l, more->error);

@@ -365,7 +365,7 @@ key_out(struct ledger *l, const struct batch_item *item, slu_time now)
 	const uint32_t known = idem_find(&l->idem, mark, now);
 
 	if (known != SLAB_NONE && idem_id(&l->idem, known) == item->id &&
-	    idem_until(&l->idem, known, now))
+	    idem_until(&l->idem, known))
 		idem_drop(&l->idem, known);
 }
 

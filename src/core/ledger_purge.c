@@ -60,7 +60,7 @@ ledger_purge_start(struct ledger *l, uint32_t topic, const struct change *c)
 	t->purging = true;
 	t->purged = c->number;
 	t->purge_key = t->keys[KEYS_LINED];
-	t->purge_remember = c->remember;
+	t->purge_remember = idem_round(c->remember, c->at);
 	ledger_weigh(l, t);
 	ledger_wake(l, t, 0);
 }

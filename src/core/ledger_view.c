@@ -209,9 +209,9 @@ ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct chang
 /* Until when it is known, or 0 while its message is there. One that was purged is
  * not there, though it has not been freed yet. */
 static slu_time
-known_until(const struct ledger *l, uint32_t known, slu_time now)
+known_until(const struct ledger *l, uint32_t known)
 {
-	const slu_time until = idem_until(&l->idem, known, now);
+	const slu_time until = idem_until(&l->idem, known);
 	const struct topic *t;
 	uint32_t h;
 
@@ -236,7 +236,7 @@ ledger_describe_idem(const struct ledger *l, struct idem_mark idem, slu_time now
 	*out = c;
 	out->idem = idem;
 	out->id = idem_id(&l->idem, known);
-	out->remember = known_until(l, known, c.at);
+	out->remember = known_until(l, known);
 	return out->remember != 0;
 }
 

@@ -62,7 +62,7 @@ model_remove(struct model *m, struct model_msg *x, slu_time must, slu_time may)
 			i->live = false;
 			i->doubt = must == 0; /* by which policy? */
 			i->must = must + window;
-			i->may = may + window + SLU_HOUR; /* to the end of an hour */
+			i->may = may + window + (window <= 2 * SLU_HOUR ? 2 * SLU_SEC : SLU_HOUR);
 		}
 	}
 	if (m->n_gone < MODEL_GONE)

@@ -178,7 +178,24 @@ model_die(struct model_msg *x, enum dead_reason reason, slu_time now)
 	x->holds = x->extended = false;
 }
 
-/* Gone: its idempotency key is remembered to the end of an hour. */
+/* IDEM-1: to the second up to two hours ahead, else to the end of an hour. 15 bits of ones
+ * mean something else. */
+static inline slu_time
+model_until(slu_time now, slu_time window)
+{
+	const slu_time until = now + window;
+	slu_time second = (until + SLU_SEC - 1) / SLU_SEC * SLU_SEC;
+
+	if (window == 0)
+		return now;
+	if (second / SLU_SEC % 0x8000 == 0x7fff)
+		second += SLU_SEC;
+	if (window <= 2 * SLU_HOUR && second % SLU_HOUR)
+		return second;
+	return (until + SLU_HOUR - 1) / SLU_HOUR * SLU_HOUR;
+}
+
+/* Gone: its idempotency key is remembered for the window. */
 static inline void
 model_end(struct model *m, struct model_msg *x, slu_time now)
 {
@@ -186,10 +203,9 @@ model_end(struct model *m, struct model_msg *x, slu_time now)
 
 	if (x->idem >= 0) {
 		struct model_idem *i = &m->idems[x->queue][x->idem];
-		const slu_time until = now + window;
 
 		i->live = false;
-		i->until = (until + SLU_HOUR - 1) / SLU_HOUR * SLU_HOUR;
+		i->until = model_until(now, window);
 	}
 	x->state = M_FREE;
 }

@@ -262,6 +262,22 @@ CASE(a_key_is_remembered_for_a_day_after_the_end)
 	CHECK(id != put_once(r, "q", "x"));
 }
 
+CASE(a_window_of_seconds_ends_in_seconds)
+{
+	struct policy policy = policy_default;
+	uint64_t id;
+
+	policy.window = 3 * SLU_SEC;
+	rig_policy(r, "q", &policy);
+	id = put_once(r, "q", "x");
+	rig_claim(r, "q", 1);
+	ack_first(r);
+	rig_pass(r, 3 * SLU_SEC - 1);
+	CHECK_EQ(id, put_once(r, "q", "x"));
+	rig_pass(r, SLU_SEC + 1);
+	CHECK(id != put_once(r, "q", "x"));
+}
+
 CASE(a_call_may_have_the_same_key_twice)
 {
 	struct op_put puts[2] = {

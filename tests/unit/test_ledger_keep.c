@@ -67,6 +67,75 @@ TEST(an_idempotency_key_is_remembered_at_least_for_its_window)
 	teardown(&f);
 }
 
+/* IDEM-1, IDEM-2 */
+TEST(a_short_window_ends_at_its_second)
+{
+	static const slu_time windows[] = { 1, SLU_SEC, 10 * SLU_SEC, SLU_HOUR + 1, 2 * SLU_HOUR };
+	struct fixture f;
+
+	setup(&f);
+	f.now += 17 * SLU_MIN;
+	for (size_t i = 0; i < COUNT(windows); i++) {
+		uint64_t first, second;
+
+		f.policy.window = windows[i];
+		set_policy(&f);
+		CHECK_EQ(0, put_idem(&f, "k", &first));
+		finish(&f, first);
+		f.now += windows[i] - 1;
+		CHECK_EQ(SLU_EEXISTS, put_idem(&f, "k", &second), "a window of this length");
+		f.now += 2 * SLU_SEC; /* not swept, and over all the same */
+		CHECK_EQ(0, put_idem(&f, "k", &second), "a window of this length");
+		finish(&f, second);
+		pass(&f, windows[i] + SLU_MIN);
+	}
+	teardown(&f);
+}
+
+/* IDEM-3: 15 bits of seconds are 9.1 hours. */
+TEST(a_key_that_is_over_does_not_come_back_when_its_number_does)
+{
+	struct fixture f;
+
+	setup(&f);
+	f.policy.window = 10 * SLU_SEC;
+	set_policy(&f);
+	for (slu_time later = SLU_MIN; later < 40 * SLU_HOUR; later += 37 * SLU_MIN) {
+		uint64_t first, second, other;
+
+		CHECK_EQ(0, put_idem(&f, "k", &first));
+		finish(&f, first);
+		f.now += later; /* nobody sweeps: a machine that slept, a log that is read back */
+		CHECK_EQ(0, put_idem(&f, "l", &other));
+		finish(&f, other);
+		CHECK_EQ(SLU_EEXISTS, put_idem(&f, "l", &second), "its number is new");
+		CHECK_EQ(0, put_idem(&f, "k", &second), "this one is over");
+		finish(&f, second);
+		f.now += 11 * SLU_SEC;
+	}
+	teardown(&f);
+}
+
+TEST(keys_of_short_windows_are_swept_every_minute)
+{
+	struct fixture f;
+	struct ledger_size size;
+	uint64_t id;
+
+	setup(&f);
+	f.now += 17 * SLU_MIN;
+	f.policy.window = SLU_SEC;
+	set_policy(&f);
+	CHECK_EQ(0, put_idem(&f, "k", &id));
+	finish(&f, id);
+	CHECK(ledger_next_due(f.l) <= f.now + SLU_MIN);
+	pass(&f, SLU_MIN);
+	ledger_size(f.l, &size);
+	CHECK_EQ(0, size.idem);
+	CHECK_EQ(SLU_NEVER, ledger_next_due(f.l), "and nothing is left to do");
+	teardown(&f);
+}
+
 TEST(too_many_idempotency_keys_are_refused_not_forgotten)
 {
 	struct fixture f;
