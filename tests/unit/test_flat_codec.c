@@ -360,6 +360,25 @@ TEST(a_settling_becomes_an_item)
 	CHECK_EQ(0, settle_of(OP_EXTEND, "").time);
 }
 
+TEST(the_shortest_items_fit)
+{
+	struct flat_settle s = { .verb = OP_ACK };
+	struct arena own = { 0 };
+	struct slu_err err = { 0 };
+	struct buf body;
+	int64_t index;
+
+	buf_init(&body, 1 << 16);
+	for (int i = 0; i < API_SETTLE_MAX; i++)
+		buf_printf(&body, "%s{\"id\":1,\"namespace\":\"a\"}", i ? "," : "[");
+	buf_putc(&body, ']');
+	CHECK_EQ(0, flat_settle_decode(&s, &own, buf_slice(&body), &index, &err), err.text);
+	CHECK_EQ(API_SETTLE_MAX, s.n);
+	CHECK_EQ(1, s.items[s.n - 1].id);
+	buf_release(&body);
+	arena_release(&own);
+}
+
 TEST(the_right_to_settle_is_lease_and_token)
 {
 	static const struct {
