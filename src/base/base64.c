@@ -6,6 +6,8 @@
 
 static const char letters[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char url_letters[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 enum {
 	GOOD = 0x40 /* marks what is a letter; below it stand its six bits */
@@ -33,23 +35,23 @@ static const uint8_t values[256] = {
 #undef L
 
 static void
-encode_group(uint32_t bits, char *out)
+encode_group(const char *alphabet, uint32_t bits, char *out)
 {
-	out[0] = letters[bits >> 18];
-	out[1] = letters[bits >> 12 & 63];
-	out[2] = letters[bits >> 6 & 63];
-	out[3] = letters[bits & 63];
+	out[0] = alphabet[bits >> 18];
+	out[1] = alphabet[bits >> 12 & 63];
+	out[2] = alphabet[bits >> 6 & 63];
+	out[3] = alphabet[bits & 63];
 }
 
 /* The last group, of one or two bytes, with its padding. */
 static void
-encode_rest(struct slice rest, char *out)
+encode_rest(const char *alphabet, struct slice rest, char *out)
 {
 	const unsigned char *p = (const unsigned char *)rest.p;
 
 	if (rest.n == 0)
 		return;
-	encode_group((uint32_t)p[0] << 16 | (rest.n == 2 ? (uint32_t)p[1] << 8 : 0), out);
+	encode_group(alphabet, (uint32_t)p[0] << 16 | (rest.n == 2 ? (uint32_t)p[1] << 8 : 0), out);
 	out[3] = '=';
 	if (rest.n == 1)
 		out[2] = '=';
@@ -57,13 +59,14 @@ encode_rest(struct slice rest, char *out)
 
 /* Whole groups, as many as there are; returns how many bytes those were. */
 static size_t
-encode_groups(struct slice bytes, char *out)
+encode_groups(const char *alphabet, struct slice bytes, char *out)
 {
 	const unsigned char *p = (const unsigned char *)bytes.p;
 	size_t i = 0;
 
 	for (; i + 3 <= bytes.n; i += 3, out += 4)
-		encode_group((uint32_t)p[i] << 16 | (uint32_t)p[i + 1] << 8 | p[i + 2], out);
+		encode_group(alphabet,
+			     (uint32_t)p[i] << 16 | (uint32_t)p[i + 1] << 8 | p[i + 2], out);
 	return i;
 }
 
@@ -120,8 +123,8 @@ base64_encode(struct slice bytes, char *out)
 #endif
 	out += base64_text(done);
 	bytes = (struct slice){ bytes.p + done, bytes.n - done };
-	done = encode_groups(bytes, out);
-	encode_rest((struct slice){ bytes.p + done, bytes.n - done }, out + base64_text(done));
+	done = encode_groups(letters, bytes, out);
+	encode_rest(letters, (struct slice){ bytes.p + done, bytes.n - done }, out + base64_text(done));
 }
 
 /* A whole group as its 24 bits. */
@@ -198,15 +201,6 @@ base64_decode(struct slice text, char *out, size_t *n, struct slu_err *err)
 
 /* --- for URLs ------------------------------------------------------------------- */
 
-/* The letter of the one alphabet that stands for the same bits in the other. */
-static char
-to_url(char c)
-{
-	if (c == '+')
-		return '-';
-	return c == '/' ? '_' : c;
-}
-
 /* A letter that is not of the alphabet becomes one of neither. */
 static char
 from_url(char c)
@@ -218,20 +212,18 @@ from_url(char c)
 	return c == '+' || c == '/' || c == '=' ? '\0' : c;
 }
 
+/* What is written so is short: a token, a receipt. */
 void
 base64url_encode(struct slice bytes, char *out)
 {
-	const size_t whole = bytes.n / 3 * 3;
-	const size_t n = base64url_text(bytes.n);
+	const size_t done = encode_groups(url_letters, bytes, out);
+	const struct slice rest = { bytes.p + done, bytes.n - done };
 	char last[4];
 
-	base64_encode((struct slice){ bytes.p, whole }, out);
-	if (whole < bytes.n) {
-		base64_encode((struct slice){ bytes.p + whole, bytes.n - whole }, last);
-		memcpy(out + base64_text(whole), last, n - base64_text(whole));
-	}
-	for (size_t i = 0; i < n; i++)
-		out[i] = to_url(out[i]);
+	if (rest.n == 0)
+		return;
+	encode_rest(url_letters, rest, last);
+	memcpy(out + base64_text(done), last, rest.n + 1);
 }
 
 int
