@@ -14,6 +14,7 @@
 
 struct state {
 	struct given_id id;
+	struct receipt receipt; /* instead of id, namespace and topic */
 	struct slice namespace;
 	struct slice topic;
 	slu_time wait;
@@ -24,8 +25,9 @@ struct state {
 };
 
 static const struct param params[] = {
-	PARAM(id, struct state, id, .required = true),
-	PARAM(name, struct state, namespace, .required = true),
+	PARAM(id, struct state, id),
+	PARAM(receipt, struct state, receipt),
+	PARAM(name, struct state, namespace),
 	PARAM(name, struct state, topic),
 	PARAM(span, struct state, wait, .max = API_WAIT_MAX),
 };
@@ -120,14 +122,40 @@ answer(struct ask *a)
 	answer_done(a);
 }
 
+/* The names and the id, out of the receipt if there is one. */
+static int
+take_which(struct state *s, struct slu_err *err)
+{
+	const bool named = s->id.id || s->namespace.n > 0 || s->topic.n > 0;
+
+	if (s->receipt.id && named)
+		return slu_fail(err, SLU_EINVAL,
+				"expected a receipt alone, or id and namespace; not both");
+	if (s->receipt.id) {
+		s->id.id = s->receipt.id;
+		s->namespace = s->receipt.space;
+		s->topic = s->receipt.queue;
+	}
+	if (s->id.id == 0)
+		return slu_fail(err, SLU_EINVAL, "receipt or id: is required");
+	if (s->namespace.n == 0)
+		return slu_fail(err, SLU_EINVAL, "namespace: is required");
+	return 0;
+}
+
 void
 flat_result(struct call *c, void *api)
 {
 	struct ask *const a = ask_new(api, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	struct slu_err err;
 
 	if (!s || !ask_params(a, params, sizeof params / sizeof params[0], s))
 		return;
+	if (take_which(s, &err)) {
+		ask_refuse(a, err.code, err.text);
+		return;
+	}
 	if (s->topic.n == 0 && broker_shards(a->api->broker) > 1) {
 		ask_refuse(a, SLU_EINVAL, "topic: is required where there are several shards");
 		return;

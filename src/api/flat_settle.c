@@ -13,6 +13,7 @@
 struct item {
 	struct op_item op;
 	struct given_id id;
+	struct receipt receipt;
 	uint64_t lease_id;
 };
 
@@ -25,19 +26,29 @@ struct item {
 		__VA_ARGS__                                    \
 	}
 
-/* Which message, and by whose right: the first rows of every table. */
+/* Which message, and by whose right: the first rows of every table. The receipt says all
+ * of it. */
 /* clang-format off */
 #define WHICH                                             \
-	FIELD("id", id, id, .required = true),            \
-	FIELD("namespace", name, op.space, .required = true), \
+	FIELD("id", id, id),                              \
+	FIELD("namespace", name, op.space),               \
 	FIELD("topic", name, op.queue), \
 	FIELD("lease_id", lease, lease_id),               \
-	FIELD("fencing_token", u64, op.token)
+	FIELD("fencing_token", u64, op.token),            \
+	FIELD("receipt", receipt, receipt)
 /* clang-format on */
 
+/* A bit for each row. */
 enum {
-	ITEM_BYTES = 24,   /* no valid item is shorter than {"id":1,"namespace":"a"} */
-	HAS_TOKEN = 1 << 4 /* the place of its row */
+	HAS_ID = 1 << 0,
+	HAS_SPACE = 1 << 1,
+	HAS_TOKEN = 1 << 4,
+	HAS_RECEIPT = 1 << 5,
+	HAS_OTHERS = HAS_RECEIPT - 1 /* any of those before it */
+};
+
+enum {
+	ITEM_BYTES = 24 /* no valid item is shorter than {"id":1,"namespace":"a"} */
 };
 
 static void
@@ -94,17 +105,46 @@ token_of(const struct item *item, bool has_token)
 }
 
 static void
+check_given(struct json *r, const char *object, uint64_t given)
+{
+	if (given & HAS_RECEIPT && given & HAS_OTHERS)
+		json_fail(r, SLU_EINVAL, object,
+			  "expected a receipt alone, or id and namespace; not both");
+	if (!(given & HAS_RECEIPT) && !(given & HAS_ID))
+		json_fail(r, SLU_EINVAL, object, "expected a member \"receipt\" or \"id\"");
+	if (!(given & HAS_RECEIPT) && !(given & HAS_SPACE))
+		json_fail(r, SLU_EINVAL, object, "expected a member \"namespace\"");
+}
+
+static void
+take_which(struct item *item, uint64_t given)
+{
+	if (given & HAS_RECEIPT) {
+		item->op.space = item->receipt.space;
+		item->op.queue = item->receipt.queue;
+		item->op.id = item->receipt.id;
+		item->op.token = item->receipt.token;
+		return;
+	}
+	item->op.id = item->id.id;
+	item->op.rounded = item->id.rounded;
+	item->op.token = token_of(item, given & HAS_TOKEN);
+}
+
+static void
 decode_item(struct json *r, const struct table *t, struct op_item *out)
 {
 	struct item item = { .op.time = t->time };
+	const char *object;
 	uint64_t given;
 
+	(void)json_peek(r); /* its type is checked by json_fields */
+	object = r->p;
 	given = json_fields(r, t->fields, t->n, JSON_STRICT, &item);
+	check_given(r, object, given);
 	if (item.op.defer && item.op.dead)
 		json_fail(r, SLU_EINVAL, NULL, "expected defer or dead, not both");
-	item.op.id = item.id.id;
-	item.op.rounded = item.id.rounded;
-	item.op.token = token_of(&item, given & HAS_TOKEN);
+	take_which(&item, given);
 	*out = item.op;
 }
 

@@ -1,12 +1,14 @@
 /*
  * flat_settle.h - POST /ack, /nack and /extend: what the holder of a lease says.
  *
+ *      {"receipt":"AQiBAAB..."}
  *      {"id":1234567890,"namespace":"payments","topic":"process-refund"}
  *      {"id":1234567890,"uid":"0190...","status":200}
  *
  * One object, or an array of them. For one, the status of the answer is that of the
  * item; an array is 200 and each item has a status of its own.
  *
+ * A receipt (base/receipt.h) stands for namespace, topic, id and lease. Without one,
  * `topic` may be left out where there is one shard: then it is whichever queue the
  * message is in.
  *

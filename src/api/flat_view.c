@@ -2,6 +2,7 @@
 
 #include "api/values.h"
 #include "base/id.h"
+#include "base/receipt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,10 +76,20 @@ write_lease(struct json_out *w, const struct op_row *row)
 	json_out_u64(w, "fencing_token", row->token);
 }
 
+static void
+write_receipt(struct json_out *w, const struct op_row *row, const struct message *m)
+{
+	const struct receipt r = { m->space, m->queue, row->id, row->token };
+	char bytes[RECEIPT_BYTES];
+
+	json_out_base64url(w, "receipt", (struct slice){ bytes, receipt_encode(&r, bytes) });
+}
+
 void
 flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m)
 {
 	flat_view_id(w, row->id);
+	write_receipt(w, row, m);
 	if (flat_view_has_payload(m))
 		json_out_base64(w, "payload", m->payload);
 	write_lease(w, row);

@@ -26,6 +26,7 @@ COUNTS = ["accepted", "delivered", "finished", "failed", "died"]
 
 ID = {"id": integer(minimum=1), "uid": string(format="uuid")}
 PLACE = {"namespace": ref("Name"), "topic": ref("Name")}
+RECEIPT = string(pattern="^[A-Za-z0-9_-]+$", maxLength=512)
 LEASE = {
     "lease_expires_at": ref("Moment"),
     "lease_id": string(pattern="^l-[0-9]+$"),
@@ -114,11 +115,20 @@ KNOBS = {
     "paused": boolean(),
 }
 SETTLE = {
+    "receipt": RECEIPT,
     "id": ref("Id"),
     **PLACE,
     "lease_id": LEASE["lease_id"],
     "fencing_token": LEASE["fencing_token"],
 }
+
+
+def settling(more):
+    """A message by its receipt, or by its id; and what becomes of it."""
+    return record([], {**SETTLE, **more}, oneOf=[
+        {"required": ["receipt"]}, {"required": ["id", "namespace"]}])
+
+
 SOME = {
     **PLACE,
     "ids": array(ref("Id"), minItems=1, maxItems=1000),
@@ -235,8 +245,9 @@ SCHEMAS = {
         "wait": ref("Time"),
         "lease": ref("Time"),
     }),
-    "Delivery": record([*ID, "payload", *LEASE, *GIVEN],
-                       {**ID, "payload": BASE64, **LEASE, **GIVEN, **GIVEN_IF_ANY}),
+    "Delivery": record([*ID, "receipt", "payload", *LEASE, *GIVEN],
+                       {**ID, "receipt": RECEIPT, "payload": BASE64, **LEASE, **GIVEN,
+                        **GIVEN_IF_ANY}),
     "Message": record([*MESSAGE], {**MESSAGE, **MESSAGE_IF_ANY}),
     "Event": record(["event", "at"], {
         "event": string(enum=["accepted", "due", "leased", "retry", "dead"]),
@@ -259,16 +270,14 @@ SCHEMAS = {
         "looked": integer(**UINT32),
         "cursor": ref("Cursor"),
     }),
-    "Ack": record(["id", "namespace"], {
-        **SETTLE, "result": {"description": "Any JSON of at most 1 MiB."}}),
-    "Nack": record(["id", "namespace"], {
-        **SETTLE,
+    "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}}),
+    "Nack": settling({
         "error": string(),
         "delay": ref("Time"),
         "defer": boolean(),
         "dead": boolean(),
     }),
-    "Extend": record(["id", "namespace"], {**SETTLE, "lease": ref("Time")}),
+    "Extend": settling({"lease": ref("Time")}),
     "Outcome": record([*ID, "status"], {
         **ID,
         "status": integer(minimum=200, maximum=599),
@@ -423,7 +432,8 @@ PATHS = {
         "result", "What the ack of a message brought",
         {"200": answer(ref("Result"), "It was acked."),
          "202": answer(ref("Result"), "It was not acked yet."), **NO_SUCH},
-        [query("id", ref("Id"), required=True), NAMESPACE, TOPIC_OR_ANY,
+        [query("receipt", RECEIPT, text="Instead of id, namespace and topic."),
+         query("id", ref("Id")), query("namespace", ref("Name")), TOPIC_OR_ANY,
          query("wait", ref("Time"), text="For the ack, at most 1 h.")])},
     "/peek": {"get": messages(
         "peek", "Look at messages without taking them",

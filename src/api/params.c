@@ -59,6 +59,14 @@ param_read_id(const struct param *p, struct param_text text, void *place,
 }
 
 int
+param_read_receipt(const struct param *p, struct param_text text, void *place,
+		   struct slu_err *err)
+{
+	assert(p->size == sizeof(struct receipt));
+	return value_receipt(slice_in(text), text.p, place, err);
+}
+
+int
 param_read_span(const struct param *p, struct param_text text, void *place,
 		struct slu_err *err)
 {

@@ -53,6 +53,7 @@ struct param {
 /*      reader             C member       text
  *      param_read_name    struct slice   as api/values.h has it, as the next two
  *      param_read_id      struct given_id
+ *      param_read_receipt struct receipt
  *      param_read_span    slu_time       min, max in ns
  *      param_read_count   uint32_t       min, max
  *      param_read_number  uint64_t       any
@@ -61,7 +62,7 @@ struct param {
  *      param_read_spelling               the same, if it is a name: not folded
  */
 param_read param_read_name, param_read_spelling, param_read_id, param_read_span, param_read_count;
-param_read param_read_number, param_read_flag, param_read_word;
+param_read param_read_receipt, param_read_number, param_read_flag, param_read_word;
 
 /* room has query.n bytes and must outlive out. SLU_EINVAL leaves out half filled. */
 int params_query(const struct param *rows, size_t n, struct slice query, char *room,

@@ -70,6 +70,43 @@ value_id_failed(struct given_id id, int rc, struct slu_err *err)
 	return fail_rounded((struct slice){ text, (size_t)n }, err);
 }
 
+_Static_assert((int)RECEIPT_NAME == (int)NAME_LONGEST, "every queue has receipts");
+
+static bool
+is_folded_name(struct slice name)
+{
+	char folded[NAME_TEXT];
+
+	return name_fold(name, "", folded, NULL) == 0 && memcmp(folded, name.p, name.n) == 0;
+}
+
+/* Behind *at, which moves on. */
+static struct slice
+keep_name(struct slice name, char **at)
+{
+	const struct slice kept = { memcpy(*at, name.p, name.n), name.n };
+
+	*at += name.n;
+	return kept;
+}
+
+int
+value_receipt(struct slice s, char *names, struct receipt *out, struct slu_err *err)
+{
+	char room[RECEIPT_TEXT];
+	struct receipt r;
+	const int rc = receipt_parse(s, room, &r, err);
+
+	if (rc)
+		return rc;
+	if (!is_folded_name(r.space) || !is_folded_name(r.queue) || r.token == VALUE_NO_LEASE)
+		return slu_fail(err, SLU_EINVAL, "invalid receipt: it names no queue");
+	r.space = keep_name(r.space, &names);
+	r.queue = keep_name(r.queue, &names);
+	*out = r;
+	return 0;
+}
+
 /* Digits, perhaps with a fraction: seconds. */
 static bool
 is_seconds(struct slice s)
@@ -209,6 +246,24 @@ json_read_id(struct json *r, const struct json_field *f, void *place)
 	assert(f->size == sizeof(struct given_id));
 	if (value_id(read_word(r, room), place, &err))
 		json_fail(r, err.code, NULL, "%s", err.text);
+}
+
+void
+json_read_receipt(struct json *r, const struct json_field *f, void *place)
+{
+	char room[RECEIPT_TEXT];
+	struct slice text;
+	struct slu_err err;
+	struct json_str s;
+	char *names;
+
+	assert(f->size == sizeof(struct receipt));
+	if (!json_string(r, &s))
+		return;
+	text = s.n <= sizeof room ? json_str_text(&s, room) : s.raw; /* which is too long */
+	names = json_take_room(r, text.n);
+	if (names && value_receipt(text, names, place, &err))
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
 }
 
 void

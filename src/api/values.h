@@ -10,6 +10,7 @@
  *      span        2, 1.5 (seconds), 500ms, 1h30m     slu_time
  *      priority    -3, high, normal, low              int32_t
  *      lease       l-12345                            uint64_t, the fencing token
+ *      receipt     as base/receipt.h has it           struct receipt
  *
  * A lease id is the fencing token of the lease with a mark before it, so that nobody
  * takes it for a number to compare. One of another form is a lease we never gave:
@@ -27,6 +28,7 @@
 
 #include "base/bytes.h"
 #include "base/json_table.h"
+#include "base/receipt.h"
 
 #include <sluice/err.h>
 
@@ -54,6 +56,9 @@ int value_id(struct slice s, struct given_id *out, struct slu_err *err);
  * SLU_ENOTFOUND and the id was rounded. Else rc, and err is left alone. */
 int value_id_failed(struct given_id id, int rc, struct slu_err *err);
 
+/* names has s.n bytes, and the names of out point into it. */
+int value_receipt(struct slice s, char *names, struct receipt *out, struct slu_err *err);
+
 int value_span(struct slice s, slu_time min, slu_time max, slu_time *out,
 	       struct slu_err *err);
 int value_priority(struct slice s, int32_t *out, struct slu_err *err);
@@ -68,6 +73,7 @@ const char *value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT]);
  *      json_read_name      struct slice   string
  *      json_read_spelled   struct spelled string
  *      json_read_id        struct given_id  number or string
+ *      json_read_receipt   struct receipt   string
  *      json_read_span      slu_time       number or string; min and max in ns
  *      json_read_priority  int32_t        number or string
  *      json_read_lease     uint64_t       string
@@ -75,8 +81,8 @@ const char *value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT]);
  *      json_read_line      struct slice   string
  *      json_read_object    struct slice   object, as it is written; max: its bytes
  */
-json_read json_read_name, json_read_spelled, json_read_id, json_read_span, json_read_priority;
-json_read json_read_lease, json_read_key, json_read_line, json_read_object;
+json_read json_read_name, json_read_spelled, json_read_id, json_read_receipt, json_read_span;
+json_read json_read_priority, json_read_lease, json_read_key, json_read_line, json_read_object;
 
 /* Why a document was refused, for people: which element of its array (or -1), what
  * was expected, what was there instead, where. The reader has failed. */

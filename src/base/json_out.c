@@ -207,19 +207,36 @@ json_out_str(struct json_out *w, const char *name, struct slice text)
 	put_string(w->b, text);
 }
 
-void
-json_out_base64(struct json_out *w, const char *name, struct slice bytes)
+/* Room for n characters that need no escapes, between quotes; NULL: no memory. */
+static char *
+add_quoted(struct json_out *w, const char *name, size_t n)
 {
-	const size_t n = base64_text(bytes.n);
 	char *p;
 
 	begin(w, name);
 	p = buf_add(w->b, n + 2);
 	if (!p)
-		return;
-	p[0] = '"';
-	base64_encode(bytes, p + 1);
-	p[n + 1] = '"';
+		return NULL;
+	p[0] = p[n + 1] = '"';
+	return p + 1;
+}
+
+void
+json_out_base64(struct json_out *w, const char *name, struct slice bytes)
+{
+	char *const p = add_quoted(w, name, base64_text(bytes.n));
+
+	if (p)
+		base64_encode(bytes, p);
+}
+
+void
+json_out_base64url(struct json_out *w, const char *name, struct slice bytes)
+{
+	char *const p = add_quoted(w, name, base64url_text(bytes.n));
+
+	if (p)
+		base64url_encode(bytes, p);
 }
 
 void

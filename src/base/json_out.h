@@ -61,6 +61,7 @@ void json_out_u64(struct json_out *w, const char *name, uint64_t v);
  * U+FFFD. */
 void json_out_str(struct json_out *w, const char *name, struct slice text);
 void json_out_base64(struct json_out *w, const char *name, struct slice bytes);
+void json_out_base64url(struct json_out *w, const char *name, struct slice bytes);
 
 /* The same in parts, each but the last a multiple of 3 bytes; the buffer may be emptied
  * between them:

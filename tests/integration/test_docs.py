@@ -16,7 +16,7 @@ from served import Server
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/api.md").read_text()
 BLOCK = re.compile(r"^```(sh|json)\n(.*?)^```", re.M | re.S)
-OWN = {"id", "uid", "lease_id", "fencing_token"}
+OWN = {"id", "uid", "receipt", "lease_id", "fencing_token"}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 
 
@@ -68,6 +68,18 @@ def test_the_examples_of_the_api_page_run(folder):
             if said is not None:
                 compare(said, json.loads(done.stdout), names)
     assert len(names) >= 8
+
+
+def test_the_first_minute_with_curl_runs_as_pasted(folder):
+    readme = (ROOT / "README.md").read_text()
+    block, = (text for kind, text in BLOCK.findall(readme) if "7171/enqueue" in text)
+    with Server(folder) as server:
+        done = subprocess.run(["bash", "-euc", block.replace("localhost:7171", "%s:%d" % server.address)],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        acked = json.loads(done.stdout[done.stdout.rindex("{"):])
+        assert acked["status"] == 200, done.stdout
+        assert server.get("/stats", namespace="default", topic="mail").body["total"] == 0
 
 
 def test_every_route_is_on_the_page():

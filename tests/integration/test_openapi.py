@@ -123,6 +123,12 @@ def walk_messages(walk):
         walk.post(409, path, settle(one))
         walk.post(400, path, {"id": "x"})
     walk.post(200, "/ack", [{**HERE, "id": 1}])
+    put(walk, *({"text": "by receipt"} for _ in range(3)))
+    for path in ("/ack", "/nack", "/extend"):
+        message, = take(walk, limit=1)
+        walk.post(200, path, {"receipt": message["receipt"]})
+        walk.post(400, path, {"receipt": "x"})
+        walk.post(400, path, {**HERE, "id": 380252006595428352})
 
 
 def walk_results(walk):
@@ -130,6 +136,7 @@ def walk_results(walk):
     there = {"namespace": "shop", "topic": "sums"}
     walk.get(202, "/result", id=kept, **there)
     message, = walk.get(200, "/dequeue", **there)
+    walk.get(202, "/result", receipt=message["receipt"])
     walk.post(200, "/ack", {**there, "id": message["id"], "result": {"sum": 3}})
     walk.get(200, "/result", id=kept, wait="1s", namespace="shop")
     walk.get(404, "/result", id=1, **there)

@@ -303,6 +303,7 @@ TEST(a_claimed_message_is_shown_whole)
 	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m);
 			json_out_close(&w); });
 	CHECK_STR("{\"id\":4194305,\"uid\":\"018cc251-f401-7000-8010-000000000000\","
+		  "\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\","
 		  "\"payload\":\"aGk=\",\"lease_expires_at\":\"1970-01-01T00:00:31Z\","
 		  "\"lease_id\":\"l-12\",\"fencing_token\":12,"
 		  "\"namespace\":\"a\",\"topic\":\"b\",\"priority\":3,\"attempts\":2,"
@@ -358,6 +359,59 @@ TEST(a_settling_becomes_an_item)
 	CHECK(settle_of(OP_NACK, ",\"dead\":true").dead);
 	CHECK_EQ(SLU_MIN, settle_of(OP_EXTEND, ",\"lease\":60").time);
 	CHECK_EQ(0, settle_of(OP_EXTEND, "").time);
+}
+
+/* What decode makes of a body, in an arena of its own. */
+static int
+settle_body(const char *body, struct op_item *first, struct slu_err *err)
+{
+	struct flat_settle s = { .verb = OP_ACK };
+	int64_t index;
+	const int rc = flat_settle_decode(&s, &memory, slice_of(body), &index, err);
+
+	if (!rc)
+		*first = s.items[0];
+	return rc;
+}
+
+TEST(a_receipt_says_all_that_settling_needs)
+{
+	struct slu_err err = { 0 };
+	struct op_item item;
+
+	CHECK_EQ(0, settle_body("{\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\",\"result\":1}", &item, &err),
+		 err.text);
+	CHECK(slice_eq(SLICE("a"), item.space) && slice_eq(SLICE("b"), item.queue));
+	CHECK_EQ(4194305, item.id);
+	CHECK_EQ(12, item.token);
+	CHECK(slice_eq(SLICE("1"), item.text));
+	CHECK(!item.rounded);
+}
+
+TEST(a_receipt_stands_alone_and_whole)
+{
+	static const struct {
+		const char *body, *says;
+	} cases[] = {
+		{ "{\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\",\"id\":1}", "not both" },
+		{ "{\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\",\"namespace\":\"a\"}", "not both" },
+		{ "{\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\",\"lease_id\":\"l-12\"}", "not both" },
+		{ "{\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTg\"}", "invalid receipt: \"AQEBAEAA" },
+		{ "{\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYmLejTgT\"}", "invalid receipt" },
+		{ "{\"receipt\":\"\"}", "invalid receipt" },
+		{ "{\"receipt\":1}", "receipt: expected a string" },
+		{ "{\"receipt\":null}", "expected a member \"receipt\" or \"id\"" },
+		{ "{\"id\":1}", "expected a member \"namespace\"" },
+		{ "{}", "expected a member \"receipt\" or \"id\"" },
+	};
+
+	EACH(i, cases) {
+		struct slu_err err = { 0 };
+		struct op_item item;
+
+		CHECK_EQ(SLU_EINVAL, settle_body(cases[i].body, &item, &err), cases[i].body);
+		CHECK_CONTAINS(cases[i].says, err.text);
+	}
 }
 
 TEST(the_shortest_items_fit)
