@@ -45,6 +45,25 @@ add(struct state *s, const struct slu_err *err, int64_t shard)
 		s->reasons[s->n++] = (struct reason){ *err, shard };
 }
 
+/* The lanes of a shared shard have one store; those of others have a log each. */
+static bool
+same_store(const struct broker *b, int64_t x, int64_t y)
+{
+	return x == y || (x >= 0 && y >= 0 && broker_shard_shared(b, (uint32_t)x) &&
+			  broker_shard_shared(b, (uint32_t)y) &&
+			  strcmp(broker_shard_name(b, (uint32_t)x), broker_shard_name(b, (uint32_t)y)) == 0);
+}
+
+/* A store is named once, however many lanes it has. */
+static void
+add_lane(struct state *s, const struct broker *b, const struct slu_err *err, uint32_t lane)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (same_store(b, s->reasons[i].shard, lane))
+			return;
+	add(s, err, lane);
+}
+
 static void
 write_progress(struct json_out *w, const struct api *api)
 {
@@ -105,14 +124,33 @@ write_warning(struct json_out *w, const struct api *api, int64_t shard, const ch
 	json_out_close(w);
 }
 
-static void
-write_warnings(struct json_out *w, const struct api *api, uint32_t shard, bool *first)
+/* Has a lane before this one of the same store that warning? */
+static bool
+is_known(const struct api *api, uint32_t lane, const char *name)
 {
 	struct engine_warning found[WARNINGS_MAX];
-	const unsigned n = broker_warnings(api->broker, shard, found, WARNINGS_MAX);
+
+	for (uint32_t i = 0; i < lane; i++) {
+		const unsigned n = same_store(api->broker, i, lane)
+					   ? broker_warnings(api->broker, i, found, WARNINGS_MAX)
+					   : 0;
+
+		for (unsigned k = 0; k < n; k++)
+			if (strcmp(found[k].name, name) == 0)
+				return true;
+	}
+	return false;
+}
+
+static void
+write_warnings(struct json_out *w, const struct api *api, uint32_t lane, bool *first)
+{
+	struct engine_warning found[WARNINGS_MAX];
+	const unsigned n = broker_warnings(api->broker, lane, found, WARNINGS_MAX);
 
 	for (unsigned i = 0; i < n; i++)
-		write_warning(w, api, shard, found[i].name, found[i].text, first);
+		if (!is_known(api, lane, found[i].name))
+			write_warning(w, api, lane, found[i].name, found[i].text, first);
 }
 
 static void
@@ -174,13 +212,13 @@ answer(struct gather *g)
 		const struct gather_part *const p = &g->parts[i];
 
 		if (broker_health(b, p->lane, &err)) {
-			add(s, &err, i);
+			add_lane(s, b, &err, i);
 		} else if (!gather_has(p)) {
 			gather_why(g, p, &err);
-			add(s, &err, i);
+			add_lane(s, b, &err, i);
 		} else if (p->op.on_shard.disk_full) {
 			(void)slu_fail(&err, SLU_EFULL, "no room for new work on its disk");
-			add(s, &err, i);
+			add_lane(s, b, &err, i);
 		} else {
 			s->sound += mapped && !stopping;
 		}

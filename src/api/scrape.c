@@ -284,6 +284,7 @@ struct state {
 	uint64_t count[MSG_STATES]; /* of all queues */
 	uint32_t shown;             /* queues with lines of their own */
 	uint32_t queues;
+	bool answered;         /* a lane has told its queues; else nothing is known of them */
 	uint32_t warnings;     /* queues that have more than their warn_depth */
 	struct op_queue other; /* all that are not shown; its counts are in others */
 	uint64_t others[MSG_STATES];
@@ -360,6 +361,23 @@ take_queue(const struct api *api, struct state *s, const struct op_queue *q, uin
 	write_queue(s, q, count, s->named ? broker_shard_name(api->broker, lane) : NULL);
 }
 
+/* No lines if no shard has answered: unknown is not 0. */
+static void
+write_sums(const struct state *s, struct buf *out)
+{
+	write_type(out, "sluice_messages", "gauge", "messages of all queues by state");
+	for (unsigned i = MSG_READY; s->answered && i < MSG_STATES; i++)
+		buf_printf(out, "sluice_messages{state=\"%s\"} %" PRIu64 "\n",
+			   flat_view_states[i], s->count[i]);
+	write_type(out, "sluice_queues", "gauge", "queues that exist");
+	if (s->answered)
+		buf_printf(out, "sluice_queues %" PRIu32 "\n", s->queues);
+	write_type(out, "sluice_queues_warning", "gauge",
+		   "queues with more messages than their warn_depth");
+	if (s->answered)
+		buf_printf(out, "sluice_queues_warning %" PRIu32 "\n", s->warnings);
+}
+
 static void
 write_queues(struct state *s, struct buf *out)
 {
@@ -370,15 +388,7 @@ write_queues(struct state *s, struct buf *out)
 		buf_put(out, s->text[f].p, s->text[f].n);
 		out->failed |= s->text[f].failed;
 	}
-	write_type(out, "sluice_messages", "gauge", "messages of all queues by state");
-	for (unsigned i = MSG_READY; i < MSG_STATES; i++)
-		buf_printf(out, "sluice_messages{state=\"%s\"} %" PRIu64 "\n",
-			   flat_view_states[i], s->count[i]);
-	write_type(out, "sluice_queues", "gauge", "queues that exist");
-	buf_printf(out, "sluice_queues %" PRIu32 "\n", s->queues);
-	write_type(out, "sluice_queues_warning", "gauge",
-		   "queues with more messages than their warn_depth");
-	buf_printf(out, "sluice_queues_warning %" PRIu32 "\n", s->warnings);
+	write_sums(s, out);
 }
 
 /* --- the call ----------------------------------------------------------------- */
@@ -484,6 +494,7 @@ take_pages(struct gather *g)
 		const struct gather_part *const p = &g->parts[i];
 		const uint64_t next = gather_has(p) ? p->op.cursor : 0;
 
+		s->answered |= gather_has(p);
 		for (uint32_t k = 0; gather_has(p) && k < p->op.n_queues; k++)
 			take_queue(g->api, s, &p->op.queues[k], p->lane);
 		s->cursors[p->lane] = next && next >> BROKER_CURSOR_BITS == p->lane ? next : DONE;

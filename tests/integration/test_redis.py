@@ -132,6 +132,19 @@ def test_a_server_that_is_gone_is_503_at_once_and_back_without_a_restart(tmp_pat
         assert server.get("/readyz").status == 200
 
 
+def test_a_store_is_named_once_however_many_lanes_it_has(tmp_path):
+    with Redis(tmp_path / "own") as redis, \
+            Server(tmp_path / "n", "--redis-address", redis.address, "--shards", "4", engine="redis") as server:
+        assert server.get("/readyz").body == {"status": "ready"}
+        redis.kill()
+        for topic in "abcdefgh":  # every lane finds out
+            server.post("/enqueue", [server.here(text="x", topic=topic)])
+        answer = until(lambda: (a := server.get("/readyz")).status == 503 and a)
+        reason, = answer.body["reasons"]
+        assert reason["name"] == "default" and redis.address in reason["message"]
+        assert not re.search(r"^sluice_(queues|messages)\b", server.get("/metrics").text, re.M)
+
+
 def test_an_answer_that_is_lost_costs_nothing_twice(redis, node):
     """An enqueue is repeated by its ids, a claim is found again by its own."""
     proxy = Proxy(redis.port)
