@@ -148,6 +148,30 @@ def test_what_an_answer_is_worth_is_shown(tmp_path, options, word):
             assert word in server.said()
 
 
+def test_settings_that_are_weakened_while_it_runs_are_noticed(tmp_path):
+    """Nobody uses the queue, and no connection is lost."""
+    with Redis(tmp_path / "r") as redis, \
+            Server(tmp_path / "n", "--redis-address", redis.address, "--shards", "2", engine="redis") as server:
+        assert warnings(server) == {}
+        redis.command("CONFIG", "SET", "appendfsync", "everysec")
+        assert "everysec" in until(lambda: warnings(server).get("weak_persistence"))
+        redis.command("CONFIG", "SET", "appendonly", "no")
+        until(lambda: "appendonly is no" in warnings(server)["weak_persistence"])
+        redis.command("CONFIG", "SET", "appendonly", "yes")
+        redis.command("CONFIG", "SET", "appendfsync", "always")
+        until(lambda: warnings(server) == {})
+        said = until(lambda: "keeps what was accepted again" in server.said() and server.said())
+        assert said.count("may lose what was accepted") in (2, 3) and said.count("accepted again") == 1
+
+
+def test_settings_of_a_cluster_that_are_weakened_are_noticed(tmp_path):
+    with Cluster(tmp_path / "c") as cluster, \
+            Server(tmp_path / "n", "--redis-address", cluster.nodes[0].address, engine="redis") as server:
+        assert warnings(server) == {}
+        cluster.nodes[2].command("CONFIG", "SET", "appendfsync", "no")
+        assert cluster.nodes[2].address in until(lambda: warnings(server).get("weak_persistence"))
+
+
 def test_a_server_with_replicas_says_so_when_it_is_met_again(tmp_path):
     with Redis(tmp_path / "m") as master, \
             Server(tmp_path / "n", "--redis-address", master.address, engine="redis") as server:

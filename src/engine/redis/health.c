@@ -48,7 +48,24 @@ redis_note_number(struct redis *r, struct rqueue *q, uint64_t number, uint64_t f
 
 /* ---- Servers ---- */
 
-/* A server that was met anew has settings that may be new, too. */
+/* The log has it once when it begins, changes and ends. */
+static void
+log_weak(const struct redis *r, struct rnode *n)
+{
+	if (strcmp(n->told, n->weak) == 0)
+		return;
+	memcpy(n->told, n->weak, sizeof n->told);
+	if (r->outer.lane != 0 || !r->outer.log)
+		return;
+	if (*n->weak)
+		log_warn(r->outer.log, "redis may lose what was accepted",
+			 F_STR("address", n->address), F_STR("why", n->weak));
+	else
+		log_info(r->outer.log, "redis keeps what was accepted again",
+			 F_STR("address", n->address));
+}
+
+/* A server that was met or asked anew has settings that may be new, too. */
 static void
 note_weak(struct redis *r)
 {
@@ -59,9 +76,8 @@ note_weak(struct redis *r)
 		struct rnode *node = r->nodes.all[i];
 		const bool counts = node->listed || !r->nodes.cluster;
 
-		if (node->met && *node->weak && counts && r->outer.lane == 0 && r->outer.log)
-			log_warn(r->outer.log, "redis may lose what was accepted",
-				 F_STR("address", node->address), F_STR("why", node->weak));
+		if (node->met && counts)
+			log_weak(r, node);
 		if (node->mended && r->outer.log)
 			log_info(r->outer.log, "redis has started anew and rewrites its append-only file",
 				 F_STR("address", node->address));

@@ -406,6 +406,37 @@ rnode_ready(struct rnodes *s, struct rnode *n, struct slu_err *err)
 	return SLU_EDOWN; /* whatever it was: nobody who calls us can do something about it */
 }
 
+/* A server that is lost meanwhile keeps what was known of it. */
+static void
+judge_again(struct rnode *n)
+{
+	redisReply *info = NULL;
+	char before[RNODE_WEAK];
+
+	memcpy(before, n->weak, sizeof before);
+	if (rnode_ask(n, (const struct slice[]){ SLICE("INFO") }, 1, &info, NULL) == 0)
+		judge(n, info);
+	if (info)
+		freeReplyObject(info);
+	if (n->wire.fd < 0)
+		memcpy(n->weak, before, sizeof n->weak);
+}
+
+void
+rnodes_judge(struct rnodes *s)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		struct rnode *const n = s->all[i];
+
+		if (s->cluster && !n->listed)
+			continue;
+		if (n->wire.fd >= 0)
+			judge_again(n);
+		else
+			(void)rnode_ready(s, n, NULL); /* redis_tell_health has the failure */
+	}
+}
+
 int
 rnodes_at(struct rnodes *s, unsigned slot, struct rnode **out, struct slu_err *err)
 {

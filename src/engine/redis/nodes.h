@@ -40,6 +40,7 @@ struct rnode {
 	bool met;              /* anew, since somebody has looked */
 	bool mended;           /* C4, likewise */
 	char weak[RNODE_WEAK]; /* why its answers are not on disk when they are given; or "" */
+	char told[RNODE_WEAK]; /* what the log has of that */
 
 	/* C2 */
 	bool refuses; /* it has said so; its connection still has answers */
@@ -95,6 +96,10 @@ enum rnode_turn rnodes_heed(struct rnodes *s, const struct rnode *n, const char 
 /* One plain command, of words: its answer, which may be an error. W1. */
 int rnode_ask(struct rnode *n, const struct slice *words, size_t n_words, redisReply **out,
 	      struct slu_err *err);
+
+/* Ask every server again what its answers are worth, and connect to those that are not: their
+ * settings may have changed since they were met. Between calls, as C3. */
+void rnodes_judge(struct rnodes *s);
 
 /* A setting of a server, or "" where it does not tell. */
 void rnode_setting(struct rnode *n, const char *name, char *out, size_t size);

@@ -16,6 +16,9 @@ enum {
 	HEARD_MAX = 2 << 20
 };
 
+/* A server whose settings were weakened is known within twice as long. */
+#define JUDGE_EVERY (5 * SLU_SEC)
+
 static struct redis *
 of_engine(struct engine *e)
 {
@@ -219,8 +222,11 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	if (!rc && conf->poke)
 		rc = watch_start(&r->watch, &r->conf.wire, r->channel, r->self, conf->poke,
 				 conf->poke_arg, err);
-	if (!rc && conf->poke && conf->lane == 0)
+	r->judge_at = SLU_NEVER;
+	if (!rc && conf->poke && conf->lane == 0) {
+		r->judge_at = r->now + JUDGE_EVERY;
 		rc = store_start(&r->store, &r->conf.wire, err);
+	}
 	if (rc) {
 		(void)redis_close(&r->engine); /* what was first says more */
 		return rc;
@@ -310,6 +316,17 @@ plan_batch(struct redis *r, struct op *batch)
 	}
 }
 
+/* One lane does it for all: they have the same servers. */
+static void
+judge_servers(struct redis *r)
+{
+	if (r->now < r->judge_at)
+		return;
+	r->nodes.now = r->now;
+	rnodes_judge(&r->nodes);
+	r->judge_at = r->now + JUDGE_EVERY;
+}
+
 static int
 redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_err *err)
 {
@@ -335,6 +352,7 @@ redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct
 	(void)rcalls_run(r, err); /* its ops say so */
 	take_news(r);
 	run_due(r, due);
+	judge_servers(r);
 	redis_tell_health(r);
 	return 0;
 }
@@ -343,7 +361,7 @@ static slu_time
 redis_next_due(struct engine *e)
 {
 	const struct redis *r = of_engine(e);
-	slu_time first = watch_has_news(&r->watch) ? 0 : SLU_NEVER;
+	slu_time first = watch_has_news(&r->watch) ? 0 : r->judge_at;
 
 	if (r->unmet)
 		return rnodes_up_at(&r->nodes, 0);

@@ -102,6 +102,7 @@ struct redis {
 	uint64_t random;
 	struct op_queue ignored; /* of queues of which only the sums are wanted */
 	struct slu_err why;      /* of the last failure */
+	slu_time judge_at;       /* when the servers are asked what answers are worth; SLU_NEVER */
 
 	/* For whoever asks, on any thread: under mtx. */
 	pthread_mutex_t mtx;
