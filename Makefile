@@ -46,6 +46,13 @@ test: setup-test ## all tests but the long ones, also under the sanitizers
 	done
 	@tools/test-summary $(BUILD) $(ASAN) $(TSAN)
 
+.PHONY: test-quick
+test-quick: setup-test build ## the daily loop: no sanitizers, no Redis suites, no faults; under 4 minutes
+	@status=0; \
+	$(MESON_TEST) -C $(BUILD) --no-suite long --no-suite fault --no-suite redis || status=1; \
+	tools/test-summary $(BUILD) || status=1; \
+	exit $$status
+
 .PHONY: test-long
 test-long: setup-test build $(ASAN)/build.ninja ## the long tests, and the planted breaks
 	@$(NINJA) $(ASAN)
