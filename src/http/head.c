@@ -155,6 +155,16 @@ take_host(struct request *r, struct slice value)
 }
 
 static int
+take_authorization(struct request *r, struct slice value)
+{
+	(void)value; /* whose it is, is for others to say */
+	if (r->has_auth)
+		return REFUSE_AUTH_TWICE;
+	r->has_auth = true;
+	return 0;
+}
+
+static int
 take_connection(struct request *r, struct slice value)
 {
 	bool more = true;
@@ -180,7 +190,7 @@ take_expect(struct request *r, struct slice value)
 	return r->said_continue ? 0 : REFUSE_EXPECT;
 }
 
-/* The fields that decide how a message is read: none may come as a trailer. */
+/* The fields that decide how a message is read, and for whom: none may come as a trailer. */
 static const struct special {
 	struct slice name;
 	int (*take)(struct request *r, struct slice value);
@@ -188,6 +198,7 @@ static const struct special {
 	{ { "host", 4 }, take_host },
 	{ { "expect", 6 }, take_expect },
 	{ { "connection", 10 }, take_connection },
+	{ { "authorization", 13 }, take_authorization },
 	{ { "content-length", 14 }, take_length },
 	{ { "transfer-encoding", 17 }, take_coding },
 };

@@ -37,7 +37,8 @@
  *      127 in values only.
  *  H4  One space between the parts of a request line. Targets: /path?query,
  *      http://host/path?query, and * for OPTIONS. No fragment, no host:port.
- *  H5  HTTP/1.1 has exactly one Host. HTTP/1.0 has at most one.
+ *  H5  HTTP/1.1 has exactly one Host. HTTP/1.0 has at most one. There is at most one
+ *      Authorization: a proxy and this server must not take two for different callers.
  *  H6  Chunk extensions begin right behind the size, are ignored, and share with the
  *      trailers a budget of limits.head bytes a request. A line of either has at most
  *      REQUEST_LINE bytes. Trailers are checked and dropped; one that would change
@@ -70,6 +71,7 @@
 	X(HOST_MISSING,    400, "host_missing") \
 	X(HOST_TWICE,      400, "host_twice") \
 	X(HOST,            400, "host") \
+	X(AUTH_TWICE,      400, "authorization_twice") \
 	X(LENGTH,          400, "content_length") \
 	X(LENGTH_TWICE,    400, "content_length_twice") \
 	X(CODING_TWICE,    400, "transfer_encoding_twice") \
@@ -146,7 +148,7 @@ struct request {
 	bool expect_continue; /* it waits for 100 before it sends the body */
 
 	/* Inner. */
-	bool has_host;
+	bool has_host, has_auth;
 	bool said_close, said_keep_alive, said_continue;
 	uint8_t state;
 	uint8_t blank_lines;

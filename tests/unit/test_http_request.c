@@ -292,6 +292,7 @@ TEST(malformed_fields_are_refused)
 		{ "no host", TEXT("GET / HTTP/1.1\r\n\r\n"), "refused 400 host_missing" },
 		{ "no host in absolute form's field", TEXT("GET http://h/ HTTP/1.1\r\n\r\n"), "refused 400 host_missing" },
 		{ "two hosts", TEXT("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"), "refused 400 host_twice" },
+		{ "two authorizations", TEXT("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nauthorization: Bearer a\r\n\r\n"), "refused 400 authorization_twice" },
 		{ "two hosts in 1.0", TEXT("GET / HTTP/1.0\r\nHost: a\r\nhost: b\r\n\r\n"), "refused 400 host_twice" },
 		{ "a list of hosts", TEXT("GET / HTTP/1.1\r\nHost: a,b\r\n\r\n"), "refused 400 host\n" },
 		{ "a host with a path", TEXT("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"), "refused 400 host\n" },
