@@ -2,6 +2,7 @@
 
 #include "api/api.h"
 #include "api/params.h"
+#include "api/refusals.h"
 #include "auth/guard.h"
 #include "base/log.h"
 #include "core/names.h"
@@ -10,6 +11,23 @@
 #include "net/tls_peer.h"
 
 #include <stdio.h>
+
+static void
+forbid(struct call *c, struct slice namespace, unsigned missing_right)
+{
+	const char *const right = right_name(missing_right);
+	char text[NAME_TEXT + 64], value[NAME_TEXT + 128];
+	const int n = namespace.n ? (int)namespace.n : 1;
+	const char *const name = namespace.n ? namespace.p : "*";
+
+	(void)snprintf(text, sizeof text, "needs the scope %.*s:%s", n, name, right); /* fits */
+	(void)snprintf(value, sizeof value,                                           /* too */
+		       "Bearer realm=\"sluice\", error=\"insufficient_scope\", scope=\"%.*s:%s\"",
+		       n, name, right);
+	(void)call_add(c, "WWW-Authenticate", slice_of(value)); /* the status says it, too */
+	refusals_caller(call_arg(c), c, REFUSAL_SCOPE, text);
+	api_refuse(c, SLU_EFORBIDDEN, text, -1);
+}
 
 /* --- at the door ------------------------------------------------------------------ */
 
@@ -28,8 +46,14 @@ challenge(struct call *c, bool had_token, const char *text)
 }
 
 static void
-refuse(struct call *c, struct api *api, int rc, const struct slu_err *err)
+refuse(struct call *c, struct api *api, int rc, enum refusal why, const struct slu_err *err)
 {
+	if (rc == SLU_EFORBIDDEN && why == REFUSAL_SCOPE) { /* over all namespaces */
+		forbid(c, (struct slice){ 0 }, c->route->needs == NEEDS_METRICS ? RIGHT_READ : RIGHT_ADMIN);
+		return;
+	}
+	if (rc != SLU_ENOMEM)
+		refusals_caller(api, c, why, err->text);
 	if (rc == SLU_EAUTH)
 		challenge(c, call_field(c, "authorization").p != NULL, err->text);
 	log_debug(api->log, "request refused", F_STR("route", c->route->path),
@@ -113,7 +137,7 @@ admit(struct call *c, void *arg)
 	rc = guard_check(api->guard, &q, &who, &err);
 	c->who = who;
 	if (rc)
-		refuse(c, api, rc, &err);
+		refuse(c, api, rc, q.refusal, &err);
 	return rc == 0 && check_query(c);
 }
 
@@ -138,22 +162,6 @@ struct pass {
 	struct call *call;
 	struct slice last; /* the namespace that was asked about last, and may be used */
 };
-
-static void
-forbid(struct call *c, struct slice namespace, unsigned missing_right)
-{
-	const char *const right = right_name(missing_right);
-	char text[NAME_TEXT + 64], value[NAME_TEXT + 128];
-	const int n = namespace.n ? (int)namespace.n : 1;
-	const char *const name = namespace.n ? namespace.p : "*";
-
-	(void)snprintf(text, sizeof text, "needs the scope %.*s:%s", n, name, right); /* fits */
-	(void)snprintf(value, sizeof value,                                           /* too */
-		       "Bearer realm=\"sluice\", error=\"insufficient_scope\", scope=\"%.*s:%s\"",
-		       n, name, right);
-	(void)call_add(c, "WWW-Authenticate", slice_of(value)); /* the status says it, too */
-	api_refuse(c, SLU_EFORBIDDEN, text, -1);
-}
 
 /* A right that the call needs there and has not, or 0. */
 static unsigned

@@ -3,6 +3,7 @@
 #include "api/ask.h"
 #include "api/gather.h"
 #include "api/limits.h"
+#include "api/refusals.h"
 #include "base/limit.h"
 #include "base/lines.h"
 #include "base/mem.h"
@@ -68,9 +69,13 @@ api_init(struct api *api)
 	api->threads = api->threads ? api->threads : 1;
 	atomic_store(&api->metric_queues, API_METRIC_QUEUES);
 	lane_init(&api->lane, LANE_MAX);
-	rc = gate_init(&api->gate, NULL);
-	if (rc)
+	rc = refusals_init(api);
+	if (!rc)
+		rc = gate_init(&api->gate, NULL);
+	if (rc) {
+		api_release(api);
 		return rc;
+	}
 	api->ops = mem_array(api->threads, sizeof *api->ops);
 	api->spares = mem_array(api->threads, sizeof *api->spares);
 	rc = api->ops && api->spares ? init_hits(&api->hits) : SLU_ENOMEM;
@@ -92,6 +97,7 @@ api_release(struct api *api)
 	api->ops = NULL;
 	ask_release_spares(api);
 	metrics_release(&api->hits);
+	refusals_release(api);
 	gathers_free(api->gathers);
 	api->gathers = NULL;
 }
@@ -156,6 +162,7 @@ api_metrics(struct api *api, struct buf *out)
 		metrics_set(&api->hits, 0, own[i].limit, server_metric(api->server, own[i].row));
 	write_ops(api, out);
 	metrics_write(&api->hits, out);
+	refusals_metrics(api, out);
 	gathers_metrics(api->gathers, out);
 	write_audit(api->audit, out);
 }
@@ -345,24 +352,39 @@ name_of_reason(unsigned status, const char *reason, bool busy, struct slice path
 	return name_of_status(status, is_lockd(path));
 }
 
+/* The server itself has no memory for a request, or others hold what it may use. */
+static void
+note_memory(struct api *api, const char *reason)
+{
+	if (strcmp(reason, slu_err_row(SLU_ENOMEM)->flat_name) == 0)
+		refusals_request(api, SLU_ENOMEM, NULL);
+	else if (limit_by_name(reason) == LIMIT_MEMORY)
+		refusals_request(api, SLU_ENOMEM, "limits.memory");
+}
+
 void
-api_describe(struct buf *out, unsigned status, const char *reason, struct slice path,
-	     void *arg)
+api_describe(struct buf *out, unsigned status, const char *reason, struct slice method,
+	     struct slice path, void *arg)
 {
 	const enum limit limit = limit_of(status, reason);
 	const bool busy = limit != LIMIT_COUNT && status == 503;
-	const bool lockd = is_lockd(path);
+	const bool lockd = is_lockd(path), no_route = status == 404 || status == 405;
 	struct json_out w;
-	char text[128];
+	char text[320];
+	int n = snprintf(text, sizeof text, "%s: %s", http_reason(status), reason);
 
-	(void)arg;
-	(void)snprintf(text, sizeof text, "%s: %s", http_reason(status), reason); /* may be cut */
+	note_memory(arg, reason);
+	if (no_route)
+		(void)snprintf(text + n, sizeof text - (size_t)n, ": %.*s %.*s", /* may be cut */
+			       (int)method.n, method.p, (int)path.n, path.p);
 	json_out_init(&w, out);
 	json_out_object(&w, NULL);
 	json_out_str(&w, "error", slice_of(name_of_reason(status, reason, busy, path)));
-	json_out_str(&w, is_lockd(path) ? "detail" : "message", slice_of(text));
-	if (limit != LIMIT_COUNT && !is_lockd(path))
+	json_out_str(&w, lockd ? "detail" : "message", slice_of(text));
+	if (limit != LIMIT_COUNT && !lockd)
 		json_out_str(&w, "limit", slice_of(limit_name(limit)));
+	if (no_route && !lockd)
+		json_out_str(&w, "method", method);
 	if (path.n > 0 && !lockd)
 		json_out_str(&w, "path", path);
 	json_out_close(&w);

@@ -15,6 +15,7 @@
 
 #include "api/gate.h"
 #include "base/clock.h"
+#include "base/episode.h"
 #include "base/json_out.h"
 #include "base/metrics.h"
 #include "net/lane.h"
@@ -59,6 +60,8 @@ struct api {
 	struct metrics *ops;       /* a set a thread, and in it a series per verb */
 	struct ask_spares *spares; /* a thread each */
 	struct metrics hits;       /* a series per limit */
+	struct metrics refused;    /* api/refusals.h: a series per reason */
+	struct episodes episodes;  /* what goes wrong again and again; ticked by the node */
 	struct gate gate;
 	struct lane lane; /* of ask_long_job */
 
@@ -121,7 +124,7 @@ void api_echo(struct call *c, const struct api *api);
 
 /* For server_conf: the body of what the server answers by itself. */
 void api_describe(struct buf *out, unsigned status, const char *reason,
-		  struct slice path, void *arg);
+		  struct slice method, struct slice path, void *arg);
 
 extern const char api_json[]; /* the content type */
 

@@ -2,6 +2,7 @@
 
 #include "api/admit.h"
 #include "api/audit.h"
+#include "api/refusals.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -73,6 +74,7 @@ ask_new(struct api *api, struct call *c)
 	}
 	a = take_spare(spares_of(api, c));
 	if (!a) {
+		refusals_request(api, SLU_ENOMEM, NULL);
 		api_refuse(c, SLU_ENOMEM, NULL, -1);
 		return NULL;
 	}
@@ -82,6 +84,7 @@ ask_new(struct api *api, struct call *c)
 	a->state = NULL;
 	a->part = NULL;
 	a->gone = false;
+	a->lacked = false;
 	a->starved = false;
 	a->item_of = NULL;
 	a->routes = NULL;
@@ -150,6 +153,8 @@ answered(struct loop_work *w)
 
 	for (unsigned i = 0; i < a->n_ops; i++)
 		api_count(a->api, call_thread(a->call), &a->ops[i], took);
+	for (unsigned i = 0; i < a->n_ops; i++)
+		a->lacked |= refusals_op(a->api, &a->ops[i]);
 	if (a->api->audit)
 		audit_ask(a);
 	a->answer(a);
@@ -322,15 +327,24 @@ ask_reply(struct ask *a, unsigned status)
 		call_answer(a->call, status, api_json, &a->call->out);
 }
 
+static void
+note(const struct ask *a, int rc)
+{
+	if (!a->lacked)
+		refusals_request(a->api, rc, NULL);
+}
+
 void
 ask_refuse(struct ask *a, int rc, const char *text)
 {
+	note(a, rc);
 	api_refuse(a->call, rc, text, -1);
 }
 
 void
 ask_refuse_item(struct ask *a, int rc, const char *text, int64_t index)
 {
+	note(a, rc);
 	api_refuse(a->call, rc, text, index);
 }
 
@@ -347,6 +361,7 @@ ask_err_of(const struct op *op)
 void
 ask_refuse_err(struct ask *a, const struct slu_err *err, int64_t index)
 {
+	note(a, (int)err->code);
 	api_count_limit(a->api, err);
 	api_refuse_err(a->call, err, index);
 }

@@ -48,6 +48,7 @@ struct ask {
 	void *state;  /* the maker's */
 	void *part;   /* of who helps it: api/stream.h */
 	bool gone;    /* K4 */
+	bool lacked;  /* that an op had no room or memory was noted */
 	bool starved; /* there was no memory to read what it asks for: it is refused */
 
 	struct op op;    /* for an ask that has one */

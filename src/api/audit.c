@@ -1,6 +1,7 @@
 #include "api/audit.h"
 
 #include "api/ask.h"
+#include "api/refusals.h"
 #include "auth/identity.h"
 #include "base/lines.h"
 
@@ -64,6 +65,18 @@ write_ids(struct json_out *w, const struct part *p)
 	json_out_close(w);
 }
 
+/* Takes the line. */
+static void
+add_line(const struct api *api, struct buf *line)
+{
+	buf_putc(line, '\n');
+	if (!line->failed)
+		lines_add(api->audit, buf_slice(line));
+	else
+		lines_drop(api->audit);
+	buf_release(line);
+}
+
 static void
 write_line(const struct ask *a, const struct op *op, const struct part *p)
 {
@@ -89,12 +102,7 @@ write_line(const struct ask *a, const struct op *op, const struct part *p)
 	if (request)
 		json_out_str(&w, "request_id", slice_of(request));
 	json_out_close(&w);
-	buf_putc(&line, '\n');
-	if (!line.failed)
-		lines_add(a->api->audit, buf_slice(&line));
-	else
-		lines_drop(a->api->audit);
-	buf_release(&line);
+	add_line(a->api, &line);
 }
 
 /* --- which parts -------------------------------------------------------------- */
@@ -129,7 +137,7 @@ write_puts(const struct ask *a, const struct op *op)
 		p.space = space;
 		p.queue = queue;
 		p.count += op->rc == 0;
-		if (m->id)
+		if (m->id && op->rc == 0)
 			add_id(&p, m->id);
 	}
 	write_line(a, op, &p);
@@ -217,4 +225,25 @@ audit_ask(const struct ask *a)
 		else
 			write_other(a, op);
 	}
+}
+
+void
+audit_episode(void *arg, const struct episode *e, uint64_t n)
+{
+	const struct api *const api = arg;
+	struct json_out w;
+	struct buf line;
+
+	if (!api->audit || e->kind != &refusals_of_callers)
+		return;
+	buf_init(&line, AUDIT_LINE);
+	json_out_init(&w, &line);
+	json_out_object(&w, NULL);
+	json_out_time(&w, "time", clock_wall(api->clock));
+	json_out_str(&w, "verb", SLICE("refuse"));
+	json_out_str(&w, "reason", slice_of(e->reason));
+	json_out_str(&w, "address", slice_of(e->place));
+	json_out_u64(&w, "count", n);
+	json_out_close(&w);
+	add_line(api, &line);
 }

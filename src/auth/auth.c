@@ -86,6 +86,7 @@ rules_new(struct rules **out, const struct auth_conf *conf, struct slu_err *err)
 	atomic_init(&r->refs, 1);
 	r->keys = keyring_new();
 	r->jwt.leeway = conf->leeway;
+	r->jwt.max_age = conf->max_age;
 	r->audience = copy(conf->audience, &r->jwt.audience, &failed);
 	r->issuer = copy(conf->issuer, &r->jwt.issuer, &failed);
 	if (!r->keys || failed)
@@ -216,7 +217,7 @@ auth_reload(struct auth *a, const struct auth_conf *conf, struct slu_err *err)
 /* *until: when it ends. */
 static int
 verify(const struct rules *r, struct slice token, slu_time now, struct identity **out,
-       slu_time *until, struct slu_err *err)
+       slu_time *until, enum refusal *why, struct slu_err *err)
 {
 	char room[JWT_ROOM];
 	struct jwt_claims claims;
@@ -228,6 +229,7 @@ verify(const struct rules *r, struct slice token, slu_time now, struct identity 
 		rc = keyring_verify(r->keys, &t, err);
 	if (!rc)
 		rc = jwt_claims(&claims, &t, err);
+	*why = rc ? REFUSAL_BAD_TOKEN : jwt_judge(&claims, &r->jwt, now);
 	if (!rc)
 		rc = jwt_check(&claims, &r->jwt, now, err);
 	if (rc)
@@ -239,7 +241,7 @@ verify(const struct rules *r, struct slice token, slu_time now, struct identity 
 
 int
 auth_check(struct auth *a, unsigned thread, struct slice token, struct identity **out,
-	   struct slu_err *err)
+	   enum refusal *why, struct slu_err *err)
 {
 	struct token_cache *const cache = &a->caches[thread];
 	const slu_time now = clock_wall(a->clock);
@@ -258,7 +260,7 @@ auth_check(struct auth *a, unsigned thread, struct slice token, struct identity 
 	if (cache->generation != generation)
 		token_cache_flush(cache);
 	cache->generation = generation;
-	rc = verify(rules, token, now, out, &until, err);
+	rc = verify(rules, token, now, out, &until, why, err);
 	rules_unref(rules);
 	if (!rc)
 		token_cache_put(cache, token, *out, until);

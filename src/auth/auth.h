@@ -16,6 +16,7 @@
 #define AUTH_AUTH_H
 
 #include "auth/identity.h"
+#include "auth/refusal.h"
 
 #include <sluice/err.h>
 
@@ -35,6 +36,7 @@ struct auth_conf {
 	const char *audience;
 	const char *issuer;
 	slu_time leeway;
+	slu_time max_age; /* the longest lifetime of a token; 0: any */
 };
 
 /* threads: how many may ask, each with its number. SLU_EINVAL and SLU_EDOWN name the
@@ -61,8 +63,8 @@ bool auth_conf_has_keys(const struct auth_conf *conf);
 int auth_conf_check(const struct auth_conf *conf, struct slu_err *err);
 
 /* Whose token this is: a reference, to be given back. SLU_EAUTH, with a sentence for
- * who sent it; SLU_ENOMEM. */
+ * who sent it, and *why; SLU_ENOMEM. */
 int auth_check(struct auth *a, unsigned thread, struct slice token,
-	       struct identity **out, struct slu_err *err);
+	       struct identity **out, enum refusal *why, struct slu_err *err);
 
 #endif

@@ -11,17 +11,18 @@ guard_is_on(const struct guard *g)
 
 /* For callers whose credentials a browser sends by itself. */
 static int
-check_page(const struct guard *g, const struct guard_request *q, struct slu_err *err)
+check_page(const struct guard *g, struct guard_request *q, struct slu_err *err)
 {
 	struct web_request web = q->web;
 
 	web.local = g->places[q->listener].local;
 	web.is_unix = g->places[q->listener].is_unix;
+	q->refusal = REFUSAL_WEB_PAGE;
 	return web_check(&web, g->hosts, g->n_hosts, err);
 }
 
 static int
-as_anyone(const struct guard *g, const struct guard_request *q, struct identity **who,
+as_anyone(const struct guard *g, struct guard_request *q, struct identity **who,
 	  struct slu_err *err)
 {
 	*who = identity_anyone();
@@ -30,32 +31,35 @@ as_anyone(const struct guard *g, const struct guard_request *q, struct identity 
 
 /* "Bearer", spaces, and the token, which has none. */
 static int
-by_token(const struct guard *g, const struct guard_request *q, struct identity **who,
+by_token(const struct guard *g, struct guard_request *q, struct identity **who,
 	 struct slu_err *err)
 {
 	static const char scheme[] = "bearer ";
 	const size_t n = sizeof scheme - 1;
 	struct slice token = q->authorization;
 
+	q->refusal = REFUSAL_BAD_TOKEN;
 	if (token.n <= n || strncasecmp(token.p, scheme, n) != 0)
 		return slu_fail(err, SLU_EAUTH, "expected Authorization: Bearer TOKEN");
 	token = (struct slice){ token.p + n, token.n - n };
 	while (token.n > 0 && token.p[0] == ' ')
 		token = (struct slice){ token.p + 1, token.n - 1 };
-	return auth_check(g->auth, q->thread, token, who, err);
+	return auth_check(g->auth, q->thread, token, who, &q->refusal, err);
 }
 
 static int
-by_certificate(const struct guard *g, const struct guard_request *q, struct identity **who,
+by_certificate(const struct guard *g, struct guard_request *q, struct identity **who,
 	       struct slu_err *err)
 {
 	int rc = check_page(g, q, err);
 
 	if (!rc)
 		rc = cert_identity(who, q->subject, q->uris, q->n_uris, atomic_load(&g->map), err);
-	if (rc == SLU_EINVAL)
-		err->code = SLU_EAUTH;
-	return rc == SLU_EINVAL ? SLU_EAUTH : rc;
+	if (rc != SLU_EINVAL)
+		return rc;
+	q->refusal = REFUSAL_CERTIFICATE;
+	err->code = SLU_EAUTH;
+	return SLU_EAUTH;
 }
 
 static bool
@@ -66,7 +70,7 @@ has_open_metrics(const struct guard *g, const struct guard_request *q)
 }
 
 static int
-identify(const struct guard *g, const struct guard_request *q, struct identity **who,
+identify(const struct guard *g, struct guard_request *q, struct identity **who,
 	 struct slu_err *err)
 {
 	if (!guard_is_on(g) || has_open_metrics(g, q))
@@ -75,41 +79,28 @@ identify(const struct guard *g, const struct guard_request *q, struct identity *
 		return by_token(g, q, who, err);
 	if (atomic_load(&g->certificates) && q->subject.p)
 		return by_certificate(g, q, who, err);
+	q->refusal = REFUSAL_NO_TOKEN;
 	if (!auth_is_on(g->auth))
 		return slu_fail(err, SLU_EAUTH, "this server asks for a client certificate: use https://");
 	return slu_fail(err, SLU_EAUTH, "this server asks for a token: Authorization: Bearer TOKEN");
 }
 
+/* What needs a right in one namespace is checked there, when it is known. */
 static int
-check_one_of(const struct identity *id, unsigned rights, struct slu_err *err)
-{
-	for (unsigned right = RIGHT_READ; right < RIGHT_ALL; right <<= 1)
-		if (rights & right && identity_may_somewhere(id, right))
-			return 0;
-	return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:%s",
-			rights & RIGHT_READ ? "read" : "consume");
-}
-
-static int
-check_right(const struct guard_request *q, const struct identity *id, struct slu_err *err)
+check_right(struct guard_request *q, const struct identity *id, struct slu_err *err)
 {
 	const struct slice all = { 0 };
 
+	q->refusal = REFUSAL_SCOPE;
 	if (q->needs == NEEDS_METRICS && !identity_may(id, all, RIGHT_READ))
 		return slu_fail(err, SLU_EFORBIDDEN, "needs the scope *:read");
 	if (q->needs == NEEDS_SERVER && !identity_may(id, all, RIGHT_ADMIN))
 		return slu_fail(err, SLU_EFORBIDDEN, "needs the scope *:admin");
-	if (needs_one_of(q->needs))
-		return check_one_of(id, needs_one_of(q->needs), err);
-	for (unsigned right = RIGHT_READ; right < RIGHT_ALL && q->needs <= RIGHT_ALL; right <<= 1)
-		if (q->needs & right && !identity_may_somewhere(id, right))
-			return slu_fail(err, SLU_EFORBIDDEN, "needs a scope NAMESPACE:%s",
-					right_name(right));
 	return 0;
 }
 
 int
-guard_check(const struct guard *g, const struct guard_request *q, struct identity **who,
+guard_check(const struct guard *g, struct guard_request *q, struct identity **who,
 	    struct slu_err *err)
 {
 	int rc;

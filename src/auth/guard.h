@@ -11,8 +11,8 @@
  *         │                             └────────────────────────> 403
  *         └─ else ───────────────────────────────────────────────> 401
  *
- * Who is let in must have the right that the route needs in some namespace, else 403.
- * In which one is not known yet: that is asked for each op (api/ask.h).
+ * What needs a right over all namespaces is refused here, 403. In which namespace another right
+ * is needed is not known yet, and so is checked for each op (api/ask.h).
  *
  * Pure but for the clock and the keys of auth.h. A token is taken from the
  * Authorization field and from nowhere else: addresses are logged and kept.
@@ -30,7 +30,8 @@ enum {
 	NEEDS_METRICS = 32, /* *:read, unless the guard has them open */
 	NEEDS_SERVER = 64,  /* *:admin: it is about more than namespaces */
 	NEEDS_HOLDER = 128, /* consume or write */
-	NEEDS_ANY = 256     /* read, consume or write */
+	NEEDS_ANY = 256,    /* read, consume or write */
+	NEEDS_VIEW = 512    /* read or admin */
 };
 
 /* The rights of which one is enough; 0: it needs all that it names. */
@@ -39,6 +40,8 @@ needs_one_of(unsigned needs)
 {
 	if (needs == NEEDS_HOLDER)
 		return RIGHT_CONSUME | RIGHT_WRITE;
+	if (needs == NEEDS_VIEW)
+		return RIGHT_READ | RIGHT_ADMIN;
 	return needs == NEEDS_ANY ? RIGHT_READ | RIGHT_CONSUME | RIGHT_WRITE : 0;
 }
 
@@ -73,13 +76,14 @@ struct guard_request {
 	struct slice subject;       /* of a certificate that was checked; .p NULL: none */
 	const struct slice *uris;
 	unsigned n_uris;
+	enum refusal refusal; /* set by guard_check, if it refuses */
 };
 
 bool guard_is_on(const struct guard *g);
 
 /* *who: a reference to be given back, NULL for who needs nothing. SLU_EAUTH or
- * SLU_EFORBIDDEN, with a sentence for the caller; SLU_ENOMEM. */
-int guard_check(const struct guard *g, const struct guard_request *q,
+ * SLU_EFORBIDDEN, with a sentence for the caller, and q->refusal; SLU_ENOMEM. */
+int guard_check(const struct guard *g, struct guard_request *q,
 		struct identity **who, struct slu_err *err);
 
 #endif

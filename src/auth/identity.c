@@ -154,15 +154,6 @@ identity_may(const struct identity *id, struct slice namespace, enum right right
 	return false;
 }
 
-bool
-identity_may_somewhere(const struct identity *id, enum right right)
-{
-	for (unsigned i = 0; id && i < id->n_grants; i++)
-		if ((id->grants[i].rights & right) == right)
-			return true;
-	return false;
-}
-
 /* --- grants ------------------------------------------------------------------- */
 
 static bool

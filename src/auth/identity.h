@@ -65,9 +65,6 @@ struct identity *identity_anyone(void);
 /* In a folded namespace (core/names.h). A2, A3. */
 bool identity_may(const struct identity *id, struct slice namespace, enum right right);
 
-/* Has it this right anywhere? For who must answer before the namespace is known. */
-bool identity_may_somewhere(const struct identity *id, enum right right);
-
 /* False, and nothing is added: no pattern, or no rights. */
 bool grants_add(struct grants *g, struct slice pattern, unsigned rights);
 

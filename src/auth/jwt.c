@@ -198,6 +198,7 @@ static const struct json_field claim_fields[] = {
 	JSON_FIELD(text, struct jwt_claims, sub),
 	JSON_FIELD(text, struct jwt_claims, iss),
 	{ .name = { "exp", 3 }, .read = read_date, .offset = offsetof(struct jwt_claims, exp) },
+	{ .name = { "iat", 3 }, .read = read_date, .offset = offsetof(struct jwt_claims, iat) },
 	{ .name = { "nbf", 3 }, .read = read_date, .offset = offsetof(struct jwt_claims, nbf) },
 	CLAIM("aud", read_audience),
 	CLAIM("scope", read_scope),
@@ -234,19 +235,54 @@ has_audience(const struct jwt_claims *c, struct slice audience)
 	return false;
 }
 
+/* A token that does not say when it was issued was issued now, at the latest. */
+static bool
+is_too_long(const struct jwt_claims *c, const struct jwt_rules *rules, slu_time now)
+{
+	const slu_time issued = c->iat > 0 && c->iat < now ? c->iat : now;
+
+	return rules->max_age > 0 && c->exp - issued > time_add(rules->max_age, rules->leeway);
+}
+
+enum refusal
+jwt_judge(const struct jwt_claims *c, const struct jwt_rules *rules, slu_time now)
+{
+	if (c->exp == SLU_NEVER)
+		return REFUSAL_BAD_TOKEN;
+	if (now >= time_add(c->exp, rules->leeway))
+		return REFUSAL_EXPIRED;
+	if (c->nbf > time_add(now, rules->leeway))
+		return REFUSAL_NOT_YET;
+	if (is_too_long(c, rules, now))
+		return REFUSAL_LIFETIME;
+	if (rules->issuer.n > 0 && !slice_eq(rules->issuer, c->iss))
+		return REFUSAL_ISSUER;
+	if (rules->audience.n > 0 && !has_audience(c, rules->audience))
+		return REFUSAL_AUDIENCE;
+	return REFUSAL_NONE;
+}
+
 int
 jwt_check(const struct jwt_claims *c, const struct jwt_rules *rules, slu_time now,
 	  struct slu_err *err)
 {
-	if (c->exp == SLU_NEVER)
-		return slu_fail(err, SLU_EAUTH, "the token has no end (exp)");
-	if (now >= time_add(c->exp, rules->leeway))
+	switch (jwt_judge(c, rules, now)) {
+	case REFUSAL_NONE:
+		return 0;
+	case REFUSAL_EXPIRED:
 		return slu_fail(err, SLU_EAUTH, "the token has expired");
-	if (c->nbf > time_add(now, rules->leeway))
+	case REFUSAL_NOT_YET:
 		return slu_fail(err, SLU_EAUTH, "the token is not valid yet");
-	if (rules->issuer.n > 0 && !slice_eq(rules->issuer, c->iss))
+	case REFUSAL_LIFETIME:
+		return slu_fail(err, SLU_EAUTH,
+				"the token is valid for too long: this server takes at most %lld "
+				"seconds (auth.max_age)",
+				(long long)(rules->max_age / SLU_SEC));
+	case REFUSAL_ISSUER:
 		return slu_fail(err, SLU_EAUTH, "the token is not from the issuer that is accepted here");
-	if (rules->audience.n > 0 && !has_audience(c, rules->audience))
+	case REFUSAL_AUDIENCE:
 		return slu_fail(err, SLU_EAUTH, "the token is not for this audience");
-	return 0;
+	default:
+		return slu_fail(err, SLU_EAUTH, "the token has no end (exp)");
+	}
 }

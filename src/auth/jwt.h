@@ -24,6 +24,7 @@
 #define AUTH_JWT_H
 
 #include "auth/identity.h"
+#include "auth/refusal.h"
 
 #include <sluice/err.h>
 
@@ -79,6 +80,7 @@ struct jwt_claims {
 	unsigned n_aud;
 	slu_time exp; /* SLU_NEVER: not said */
 	slu_time nbf; /* 0: not said */
+	slu_time iat; /* when it was issued; 0: not said */
 	struct grants grants;
 };
 
@@ -90,9 +92,14 @@ struct jwt_rules {
 	struct slice audience; /* n 0: any */
 	struct slice issuer;   /* the same */
 	slu_time leeway;       /* clocks differ */
+	slu_time max_age;      /* of exp - iat, or without iat of exp - now; 0: any */
 };
 
-/* At this moment of the wall clock. SLU_EAUTH. A token without an end is refused. */
+/* At this moment of the wall clock. REFUSAL_NONE: it will do. A token without an end is
+ * refused. */
+enum refusal jwt_judge(const struct jwt_claims *c, const struct jwt_rules *rules, slu_time now);
+
+/* The same as SLU_EAUTH and a sentence. */
 int jwt_check(const struct jwt_claims *c, const struct jwt_rules *rules, slu_time now,
 	      struct slu_err *err);
 

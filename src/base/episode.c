@@ -17,7 +17,9 @@ episodes_init(struct episodes *es, struct slu_log *log, struct clock *clock)
 void
 episodes_release(struct episodes *es)
 {
-	pthread_mutex_destroy(&es->mtx);
+	if (es->clock)
+		pthread_mutex_destroy(&es->mtx);
+	es->clock = NULL;
 }
 
 static void
@@ -102,7 +104,7 @@ log_end(const struct episodes *es, const struct episode *e)
 
 /* The next episode that has ended, or that is to be told of. False: there is none. */
 static bool
-take_due(struct episodes *es, slu_time now, struct episode *out, bool *ended)
+take_due(struct episodes *es, slu_time now, bool all, struct episode *out, bool *ended)
 {
 	bool found = false;
 
@@ -110,7 +112,7 @@ take_due(struct episodes *es, slu_time now, struct episode *out, bool *ended)
 	for (unsigned i = 0; i < es->n && !found; i++) {
 		struct episode *const e = &es->items[i];
 
-		*ended = now - e->last >= EPISODE_QUIET;
+		*ended = all || now - e->last >= EPISODE_QUIET;
 		found = *ended || (e->untold > 0 && now - e->told_at >= EPISODE_QUIET);
 		if (!found)
 			continue;
@@ -124,16 +126,28 @@ take_due(struct episodes *es, slu_time now, struct episode *out, bool *ended)
 	return found;
 }
 
-void
-episodes_tick(struct episodes *es)
+static void
+end_due(struct episodes *es, bool all)
 {
 	const slu_time now = clock_mono(es->clock);
 	struct episode e;
 	bool ended;
 
-	while (take_due(es, now, &e, &ended)) {
+	while (take_due(es, now, all, &e, &ended)) {
 		tell(es, &e, e.untold);
 		if (ended)
 			log_end(es, &e);
 	}
+}
+
+void
+episodes_tick(struct episodes *es)
+{
+	end_due(es, false);
+}
+
+void
+episodes_end(struct episodes *es)
+{
+	end_due(es, true);
 }

@@ -70,7 +70,7 @@ struct episodes {
 };
 
 void episodes_init(struct episodes *es, struct slu_log *log, struct clock *clock);
-void episodes_release(struct episodes *es);
+void episodes_release(struct episodes *es); /* a zeroed one is fine */
 
 /* The fault has happened once more. reason is a literal, or NULL. place is copied, and cut
  * to EPISODE_PLACE - 1 bytes. why: a sentence for the first log line, or NULL. */
@@ -80,5 +80,8 @@ void episode_note(struct episodes *es, const struct episode_kind *kind, const ch
 /* End what has been quiet for EPISODE_QUIET, and tell what is untold. To be called each
  * second or so. */
 void episodes_tick(struct episodes *es);
+
+/* End all that are open: before a stop. */
+void episodes_end(struct episodes *es);
 
 #endif

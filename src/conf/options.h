@@ -110,6 +110,7 @@ struct conf {
 	char *auth_audience;
 	char *auth_issuer;
 	slu_time auth_leeway;
+	slu_time auth_max_age;
 	struct conf_list auth_hosts;
 	char *auth_certificates;
 	unsigned auth_metrics; /* enum guard_metrics (auth/guard.h) */

@@ -9,6 +9,7 @@
 #include "http/front.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 enum {
 	SPARE_CALLS = 256,     /* more are given back to the system */
@@ -194,6 +195,20 @@ call_is_named(const struct call *c, struct slice host)
 	return conn->tls && tls_is_named(conn->tls, host);
 }
 
+void
+call_address(const struct call *c, char out[static CALL_ADDRESS])
+{
+	const struct conn *conn = conn_of(c);
+	struct sockaddr_storage sa;
+	int n = sizeof sa;
+
+	out[0] = '\0';
+	if (conn && conn->uv.handle.type != UV_TCP)
+		(void)snprintf(out, CALL_ADDRESS, "unix");
+	else if (conn && !uv_tcp_getpeername(&conn->uv.tcp, (struct sockaddr *)&sa, &n))
+		(void)uv_ip_name((struct sockaddr *)&sa, out, CALL_ADDRESS); /* or it stays empty */
+}
+
 struct loop *
 call_loop(const struct call *c)
 {
@@ -280,13 +295,13 @@ static void
 explain_lack(struct call *c)
 {
 	const struct server_conf *conf = &c->front->shared->conf;
-	const struct slice no_path = { 0 };
+	const struct slice none = { 0 };
 
 	buf_clear(&c->out);
 	if (!conf->describe)
 		return;
 	c->type = conf->describe_type;
-	conf->describe(&c->out, c->status, "out_of_memory", no_path, conf->arg);
+	conf->describe(&c->out, c->status, "out_of_memory", none, none, conf->arg);
 }
 
 static void

@@ -72,7 +72,8 @@
 #include "net/loop.h"
 
 enum {
-	CALL_PIECE = 256 * 1024 /* C8 */
+	CALL_PIECE = 256 * 1024, /* C8 */
+	CALL_ADDRESS = 64        /* bytes of an address as text, with its end */
 };
 
 struct tls_peer;
@@ -145,6 +146,9 @@ const struct tls_peer *call_peer(const struct call *c);
 /* Does the certificate that the server showed on this connection have this name? False
  * without TLS. Until the handler returns. */
 bool call_is_named(const struct call *c, struct slice host);
+
+/* Where the client is: "10.0.0.7", "2001:db8::7", "unix", or "" if it is gone. On the loop. */
+void call_address(const struct call *c, char out[static CALL_ADDRESS]);
 
 /* The loop that the call came by: post to it what must be done there. */
 struct loop *call_loop(const struct call *c);

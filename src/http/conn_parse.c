@@ -8,9 +8,11 @@
 #include "http/front.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 enum {
-	BODY_AHEAD = 64 * 1024 /* set aside at once for a body whose length is known */
+	BODY_AHEAD = 64 * 1024, /* set aside at once for a body whose length is known */
+	LOGGED = 128            /* bytes of a path that no route has */
 };
 
 static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -27,13 +29,14 @@ conn_may_parse(const struct conn *c)
 /* --- refusals ---------------------------------------------------------------- */
 
 static void
-describe(struct conn *c, struct call *call, const char *reason, struct slice path)
+describe(struct conn *c, struct call *call, const char *reason, struct slice method,
+	 struct slice path)
 {
 	const struct server_conf *conf = &c->front->shared->conf;
 
 	call->type = conf->describe ? conf->describe_type : "text/plain";
 	if (conf->describe)
-		conf->describe(&call->out, call->status, reason, path, conf->arg);
+		conf->describe(&call->out, call->status, reason, method, path, conf->arg);
 	else
 		buf_printf(&call->out, "%u %s: %s\n", call->status,
 			   http_reason(call->status), reason);
@@ -69,6 +72,7 @@ refused_call(struct conn *c)
 void
 conn_refuse(struct conn *c, unsigned status, const char *reason)
 {
+	const struct slice method = c->reading ? c->request.method : (struct slice){ 0 };
 	const struct slice path = c->reading ? c->request.path : (struct slice){ 0 };
 	struct call *call = refused_call(c);
 
@@ -84,10 +88,24 @@ conn_refuse(struct conn *c, unsigned status, const char *reason)
 	call->answered = true;
 	call->status = status;
 	buf_clear(&call->out);
-	describe(c, call, reason, path);
+	describe(c, call, reason, method, path);
 	if (status == 503)
 		(void)call_add(call, "Retry-After", SLICE("1")); /* better without */
 	conn_answer(c, call);
+}
+
+/* What no route has is told as it was sent, up to LOGGED bytes; the log escapes it. */
+static void
+log_refused_route(const struct conn *c, const struct call *call, const char *reason)
+{
+	const struct request *r = &c->request;
+	char method[LOGGED + 1], path[LOGGED + 1];
+
+	(void)snprintf(method, sizeof method, "%.*s", (int)r->method.n, r->method.p);
+	(void)snprintf(path, sizeof path, "%.*s", (int)r->path.n, r->path.p);
+	log_debug(c->front->shared->conf.log, "request refused", F_U64("status", call->status),
+		  F_STR("reason", reason), F_STR("method", method), F_STR("path", path),
+		  F_CALL(call));
 }
 
 /* No row for it. With a body it is also the end of the connection: nobody wants to
@@ -96,6 +114,7 @@ static void
 refuse_route(struct conn *c, struct call *call, unsigned status)
 {
 	const struct request *r = &c->request;
+	const char *const reason = status == 405 ? "method_not_allowed" : "no_such_path";
 	const bool has_body = r->chunked || r->length > 0;
 	struct buf allow;
 
@@ -107,7 +126,8 @@ refuse_route(struct conn *c, struct call *call, unsigned status)
 	buf_release(&allow);
 	call->answered = true;
 	call->status = status;
-	describe(c, call, status == 405 ? "method_not_allowed" : "no_such_path", r->path);
+	describe(c, call, reason, r->method, r->path);
+	log_refused_route(c, call, reason);
 	if (has_body) {
 		call->response.keep_alive = false;
 		c->unread = true;

@@ -166,7 +166,7 @@ write_busy(struct front_shared *s)
 	buf_init(&s->busy, 2048);
 	if (s->conf.describe)
 		s->conf.describe(&body, 503, "connections", (struct slice){ 0 },
-				 s->conf.arg);
+				 (struct slice){ 0 }, s->conf.arg);
 	buf_printf(&s->busy,
 		   "HTTP/1.1 503 Service Unavailable\r\n"
 		   "Content-Length: %zu\r\n"

@@ -71,9 +71,10 @@ struct server_conf {
 
 	/* Writes the body of an answer that the server gives by itself; describe_type is
 	 * its content type. NULL: "404 Not Found: no such path\n" as text/plain. On the
-	 * loop. path is empty when there was none. reason is a word for machines. */
+	 * loop. method and path are empty when there were none. reason is a word for
+	 * machines. */
 	void (*describe)(struct buf *out, unsigned status, const char *reason,
-			 struct slice path, void *arg);
+			 struct slice method, struct slice path, void *arg);
 	const char *describe_type;
 
 	unsigned threads;                    /* 1; at most 64 */

@@ -16,6 +16,7 @@ auth_of(const struct conf *conf)
 		.audience = conf->auth_audience,
 		.issuer = conf->auth_issuer,
 		.leeway = conf->auth_leeway,
+		.max_age = conf->auth_max_age,
 	};
 }
 

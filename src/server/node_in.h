@@ -44,7 +44,7 @@ struct node {
 
 	/* The thread's that runs it: the file as it was read. */
 	struct stat seen;
-	slu_time look_at, meet_at, watch_at; /* when, by clock_mono */
+	slu_time look_at, meet_at, watch_at, tick_at; /* when, by clock_mono */
 };
 
 /* node_run.c: has a signal to stop come that nobody has taken yet? */

@@ -13,6 +13,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#define TICK SLU_SEC /* how often episodes are looked at */
+
 /* --- signals ------------------------------------------------------------------ */
 
 static sigset_t
@@ -204,6 +206,8 @@ wait_time(const struct node *n)
 	const slu_time now = clock_mono(&clock_system);
 	slu_time first = n->meet_at < n->watch_at ? n->meet_at : n->watch_at;
 
+	if (n->tick_at < first)
+		first = n->tick_at;
 	if (atomic_load(&n->interval) && n->look_at < first)
 		first = n->look_at;
 	return first > now ? first - now : 1;
@@ -228,6 +232,8 @@ serve(struct node *n)
 		}
 		if (is_due(&n->watch_at, watchdog))
 			watch(n);
+		if (is_due(&n->tick_at, TICK))
+			episodes_tick(&n->api.episodes);
 		if (is_due(&n->look_at, atomic_load(&n->interval)))
 			look_at_file(n);
 		if (is_due(&n->meet_at, PEERS_EVERY) && !peers_tick(n))
@@ -292,5 +298,6 @@ node_run(struct node *n)
 	set_bound(2 * grace);
 	cut = server_stop(n->server, grace);
 	set_bound(0);
+	episodes_end(&n->api.episodes);
 	return finish(n, cut);
 }

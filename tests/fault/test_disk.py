@@ -53,6 +53,9 @@ def full_disk(server, make_room):
     make_room()
     until(lambda: client.push(names(64, BIG), 1000) == OK)
     assert client.push(names(64, BIG), 1001) == OK
+    until(lambda: "disk full no more" in server.said())
+    assert server.said().count("disk full: new messages are refused") == 1, server.said()
+    assert server.said().count("disk full no more") == 1
     server.kill()
     server.start()
     history.add(snapshot(server))

@@ -1,5 +1,6 @@
 """The audit log: who has done what, to which queue, on which shard, and which rule chose it."""
 import json
+import re
 import signal
 
 import pytest
@@ -129,3 +130,37 @@ def test_a_file_that_cannot_be_opened_is_refused_at_the_start(tmp_path):
     with pytest.raises(Refused) as refused:
         Server(tmp_path / "data", "--audit-file", str(tmp_path / "none" / "audit"))
     assert "audit-file" in str(refused.value) and "none/audit" in str(refused.value)
+
+
+def test_a_refused_enqueue_lists_no_ids(audited):
+    audited.policy(max_depth=1)
+    assert audited.post("/enqueue", [audited.here(text=t) for t in "ab"]).status == 429
+    found = records(audited.audit, 2)[1]
+    assert (found["verb"], found["outcome"], found["count"]) == ("enqueue", "queue_full", 0)
+    assert "ids" not in found
+
+
+def test_refused_callers_have_a_line_and_then_a_count(tmp_path):
+    """One log line when it begins, one when it ends; of the audit one, and then how many more."""
+    (tmp_path / "key").write_bytes(KEY)
+    audit = tmp_path / "audit.jsonl"
+    with Server(tmp_path / "data", "--auth-keys", f"HS256:{tmp_path}/key", "--auth-metrics", "open",
+                "--audit-file", str(audit), engine="memory") as server:
+        good = Secret(KEY).bearer(scope="mine:read")
+        old = Secret(KEY).bearer(scope="mine:read", exp=1000)
+        for _ in range(20):
+            assert server.get("/topics", namespace="mine").status == 401
+            assert server.call("GET", "/topics", headers=old, namespace="mine").status == 401
+            assert server.call("GET", "/topics", headers=good, namespace="other").status == 403
+        for reason in "no_token", "expired", "scope":
+            assert server.metric(f'sluice_auth_refused_total{{reason="{reason}"}}') == 20
+        assert server.metric('sluice_auth_refused_total{reason="web_page"}') == 0
+        until(lambda: server.said().count("callers refused no more") == 3)
+        assert server.said().count('event="callers refused"') == 3
+        assert "reason=expired address=127.0.0.1 why=\"the token has expired\"" in server.said()
+        assert re.search(r'"callers refused no more" reason=scope address=127.0.0.1 count=20 ', server.said())
+        until(lambda: sum(r["count"] for r in lines(audit)) == 60)
+        found = lines(audit)
+        assert {(r["verb"], r["address"]) for r in found} == {("refuse", "127.0.0.1")}
+        assert [r["reason"] for r in found[:3]] == ["no_token", "expired", "scope"]
+        assert [r["count"] for r in found[:3]] == [1, 1, 1] and len(found) <= 9

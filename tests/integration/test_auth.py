@@ -97,18 +97,18 @@ ROUTES = {
     ("PUT", "/v1/namespace"): ("both", {}, {}),
     ("POST", "/v1/txn/"): ("refused", {}, {}),
     ("POST", "/v1/tc/"): ("refused", {}, {}),
-    ("GET", "/v1/admin/queues"): ("admin", {}, None),
-    ("GET", "/v1/admin/queue"): ("admin", Q, None),
+    ("GET", "/v1/admin/queues"): ("view", {}, None),
+    ("GET", "/v1/admin/queue"): ("view", Q, None),
     ("POST", "/v1/admin/queue/pause"): ("admin", {}, Q),
     ("POST", "/v1/admin/queue/resume"): ("admin", {}, Q),
     ("POST", "/v1/admin/queue/purge"): ("admin", {}, Q),
-    ("GET", "/v1/admin/queue/policy"): ("admin", Q, None),
+    ("GET", "/v1/admin/queue/policy"): ("view", Q, None),
     ("PUT", "/v1/admin/queue/policy"): ("admin", Q, {}),
     ("POST", "/v1/admin/queue/policy"): ("admin", Q, {}),
-    ("GET", "/v1/admin/messages"): ("admin", Q, None),
-    ("GET", "/v1/admin/message"): ("admin", {"id": 1}, None),
+    ("GET", "/v1/admin/messages"): ("view", Q, None),
+    ("GET", "/v1/admin/message"): ("view", {"id": 1}, None),
     ("POST", "/v1/admin/message/delete"): ("admin", {}, {**Q, "id": 1}),
-    ("GET", "/v1/admin/dlq"): ("admin", Q, None),
+    ("GET", "/v1/admin/dlq"): ("view", Q, None),
     ("POST", "/v1/admin/dlq/redrive"): ("admin", {}, Q),
     ("POST", "/v1/admin/dlq/delete"): ("admin", {}, Q),
     ("POST", "/v1/admin/backup"): ("server", {}, {}),
@@ -123,7 +123,7 @@ ROUTES = {
     ("GET", "/healthz"): ("nothing", {}, None),
     ("GET", "/readyz"): ("nothing", {}, None),
     ("GET", "/openapi.json"): ("nothing", {}, None),
-    ("GET", "/metrics"): ("nothing", {}, None),  # on loopback
+    ("GET", "/metrics"): ("metrics", {}, None),
 }
 
 # A role is the scopes of its token; what it may is written down here once more, by hand.
@@ -139,14 +139,18 @@ ROLES = {
     "both": (f"{A}:read {B}:write", {(A, "read"), (B, "write"), (B, "consume")}),
     "all of b": (f"{B}:*", {(B, "read"), (B, "write"), (B, "consume"), (B, "admin")}),
     "prefix": ("tenant-*:read", {(A, "read"), (B, "read")}),
-    "read all": ("*:read", {(A, "read"), (B, "read")}),
+    "read all": ("*:read", {(A, "read"), (B, "read"), (None, "metrics")}),
     "admin of all": ("*:admin", {(A, "admin"), (B, "admin"), (None, "server")}),
     "star": ("*:*", {(n, r) for n in (A, B) for r in ("read", "write", "consume", "admin")}
-             | {(None, "server")}),
+             | {(None, "server"), (None, "metrics")}),
 }
 
+# How the right is called that a refusal asks for.
+NAMED = {"holder": "consume", "any": "read", "both": "read|write", "view": "read"}
 
-ONE_OF = {"holder": ("consume", "write"), "any": ("read", "consume", "write")}
+
+ONE_OF = {"holder": ("consume", "write"), "any": ("read", "consume", "write"),
+          "view": ("read", "admin")}
 
 
 def is_allowed(may, namespace, need):
@@ -154,12 +158,19 @@ def is_allowed(may, namespace, need):
         return any((namespace, right) in may for right in ONE_OF[need])
     if need == "both":
         return (namespace, "read") in may and (namespace, "write") in may
-    return (None if need == "server" else namespace, need) in may
+    return (None if need in ("server", "metrics") else namespace, need) in may
+
+
+def missing(namespace, need):
+    """The scope that a refusal names, as a pattern."""
+    if need in ("server", "metrics"):
+        return r"\*:admin" if need == "server" else r"\*:read"
+    return f"{namespace}:({NAMED.get(need, need)})"
 
 
 def in_namespace(method, path, namespace):
     need, query, body = ROUTES[method, path]
-    if need in ("server", "nothing"):
+    if need in ("server", "nothing", "metrics"):
         return need, query, body
     if method in ("GET", "PUT") or query:
         return need, {**query, "namespace": namespace}, body
@@ -195,6 +206,9 @@ def test_every_route_and_role_and_namespace(guarded, role, namespace):
         else:
             assert answer.status == 403, (path, answer)
             assert answer.body["error"] in ("forbidden", "namespace_forbidden"), (path, answer)
+            said = answer.headers["WWW-Authenticate"]
+            assert re.search('scope="%s"$' % missing(namespace, need), said), (path, said)
+            assert re.search("needs the scope " + missing(namespace, need), answer.text), (path, answer)
 
 
 # --- queries of every route ---------------------------------------------------------------
@@ -301,7 +315,7 @@ def test_a_namespace_that_is_not_yours_may_exist_or_not(guarded):
         found = set()
         for namespace in (A, "tenant-0"):
             need, query, body = in_namespace(method, path, namespace)
-            if need in ("nothing", "server"):
+            if need in ("nothing", "server", "metrics"):
                 continue
             answer = call(guarded, method, path, f"{B}:*", body, NOBODY, **query)
             found.add((answer.status, answer.text.replace(namespace, "NAMESPACE")))
@@ -318,7 +332,10 @@ def test_lists_show_nothing_of_others(guarded):
     seen = call(guarded, "GET", "/v1/admin/queues", f"{A}:admin", namespace=A).text
     assert f"only-{A}" in seen and B not in seen
     assert call(guarded, "GET", "/v1/admin/queues", f"{A}:admin").status == 403
-    assert B in call(guarded, "GET", "/v1/admin/queues", "*:admin").text
+    answer = call(guarded, "GET", "/v1/admin/queues", f"{A}:read {A}:admin")
+    assert answer.status == 403 and "needs the scope *:read" in answer.text
+    for scope in "*:read", "*:admin":
+        assert B in call(guarded, "GET", "/v1/admin/queues", scope).text
 
 
 def test_one_item_that_is_not_allowed_refuses_the_whole_call(guarded):
@@ -436,6 +453,35 @@ def test_the_clock_has_some_leeway(guarded):
     for claims in {"exp": int(time.time()) - 3}, {"nbf": int(time.time()) + 5}:
         assert guarded.call("GET", "/topics", headers=KEY.bearer(**GOOD, **claims),
                             namespace=A).status == 200
+
+
+def test_two_authorizations_are_400(guarded):
+    """A proxy may look at one of them, and this server at the other."""
+    with guarded.raw() as sock:
+        field = f"Authorization: Bearer {KEY.token(**GOOD)}\r\n".encode()
+        sock.sendall(b"GET /topics?namespace=x HTTP/1.1\r\nHost: localhost\r\n" + field + field + b"\r\n")
+        said = b""
+        while chunk := sock.recv(4096):
+            said += chunk
+    assert said.startswith(b"HTTP/1.1 400") and b"authorization_twice" in said
+
+
+@pytest.mark.parametrize("claims, status", [
+    ({"iat": -60, "exp": 600}, 200),
+    ({"exp": 600}, 200),
+    ({"exp": 7200}, 401),
+    ({"iat": 0, "exp": 7200}, 401),
+    ({"iat": -86400, "exp": 60}, 401),
+])
+def test_a_token_may_have_a_longest_lifetime(tmp_path, claims, status):
+    with Server(tmp_path / "data", "--auth-keys", "HS256:" + secret_file(tmp_path),
+                "--auth-max-age", "1h", engine="memory") as server:
+        now = int(time.time())
+        answer = server.call("GET", "/topics", namespace=A, headers=KEY.bearer(
+            **GOOD, **{name: now + after for name, after in claims.items()}))
+        assert answer.status == status, answer
+        if status == 401:
+            assert "auth.max_age" in answer.text and "3600 seconds" in answer.text
 
 
 def test_no_body_is_read_before_the_token(guarded):
@@ -656,7 +702,7 @@ def test_no_route_serves_a_page_of_another_site(open_server, page):
     for method, path in ROUTES:
         need, query, body = in_namespace(method, path, A)
         answer = call(open_server, method, path, None, body, {**NOBODY, **PAGES[page]}, **query)
-        assert answer.status == (403 if need != "nothing" or path == "/metrics" else 200), (path, answer)
+        assert answer.status == (403 if need != "nothing" else 200), (path, answer)
 
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0"
@@ -739,10 +785,12 @@ def test_beyond_loopback_there_must_be_keys(tmp_path):
 
 
 @pytest.mark.parametrize("mode, near, far", [("local", 200, 401), ("open", 200, 200),
-                                             ("token", 401, 401)])
+                                             ("token", 401, 401), (None, 401, 401)])
 def test_metrics_have_a_setting_of_their_own(tmp_path, mode, near, far):
+    """Without it they ask for a token where others do."""
+    setting = ["--auth-metrics", mode] if mode else []
     with Server(tmp_path, "--listen", "0.0.0.0:0", "--auth-keys", "HS256:" + secret_file(tmp_path),
-                "--auth-metrics", mode, engine="memory") as server:
+                *setting, engine="memory") as server:
         home, port = server.address, everywhere(server)
         for address, status in (home, near), (("127.0.0.1", port), far):
             server.close()

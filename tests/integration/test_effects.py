@@ -74,6 +74,7 @@ EFFECTS = {
     "auth.secret": "integration/test_auth.py::test_a_secret_in_the_environment",
     "auth.audience": "integration/test_auth.py::test_audience_and_issuer",
     "auth.issuer": "integration/test_auth.py::test_audience_and_issuer",
+    "auth.max_age": "integration/test_auth.py::test_a_token_may_have_a_longest_lifetime",
     "auth.leeway": "integration/test_effects.py::test_clocks_may_differ_by_the_leeway",
     "auth.hosts": "integration/test_auth.py::test_web_pages_are_refused_where_no_token_is_asked_for",
     "auth.metrics": "integration/test_auth.py::test_metrics_have_a_setting_of_their_own",

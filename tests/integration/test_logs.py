@@ -98,14 +98,23 @@ def test_an_id_with_harmful_bytes_is_not_taken(server, raw):
     assert all(re.fullmatch(r"[\x20-\x7e]*\n", e) for e in server.errors)
 
 
-@pytest.mark.parametrize("path", ["/%0a%0devent=forged", "/enqueue%00", "/../x", "/\u00e9"])
-def test_a_path_is_not_logged(server, path):
+@pytest.mark.parametrize("path", ["/%0a%0devent=forged", "/enqueue%00", "/../x", "/\u00e9",
+                                  '/"x=y', "/" + "x" * 300])
+def test_a_request_without_a_route_is_logged_with_method_and_path(server, path):
+    """What was sent stays inside of its value."""
     with server.raw() as sock:
-        sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-        while sock.recv(4096):
-            pass
-    until(lambda: lines(server, "request"))
-    assert "forged" not in server.said()
+        sock.sendall(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while piece := sock.recv(4096):
+            answer += piece
+    if answer.startswith(b"HTTP/1.1 400"):  # not even a path
+        return
+    body = json.loads(answer.split(b"\r\n\r\n", 1)[1])
+    assert answer.startswith(b"HTTP/1.1 404") and body["method"] == "PUT" and body["path"] == path
+    line = line_of(server, "request refused", "status=404")
+    value = re.search(r' method=PUT path=("(?:[^"\\]|\\.)*"|[^\s"=]+)( |\n)', line)[1]
+    assert (json.loads(value) if value[0] == '"' else value) == path[:128]
+    assert not lines(server, "forged")
 
 
 def test_json_lines_are_json_whatever_is_sent(folder):

@@ -295,6 +295,7 @@ AUDIT = "tests/integration/test_audit.py"
 
 # What needs a client that is slow for long, or crowds: where that is done, and its row.
 ELSEWHERE = {
+    "sluice_auth_refused_total": ("tests/integration/test_audit.py", "sluice_auth_refused_total{{reason="),
     "sluice_http_turned_away_total": ("tests/unit/test_server_limits.c", "SERVER_TURNED_AWAY) == 2"),
     "sluice_http_timeouts_total": ("tests/unit/test_server_limits.c", "SERVER_TIMEOUTS) == 1"),
     "sluice_http_slow_readers_total": ("tests/unit/test_server_limits.c", "SERVER_SLOW_READERS)"),

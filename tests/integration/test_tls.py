@@ -77,7 +77,8 @@ def open_server(certs):
 
 @pytest.fixture(scope="module")
 def strict(certs):
-    with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--tls-client-auth", "required") as server:
+    with Secure(certs, "--tls-client-ca", certs["ca.pem"], "--tls-client-auth", "required",
+                "--auth-metrics", "local") as server:
         yield server
 
 

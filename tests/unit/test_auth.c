@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+static _Thread_local enum refusal why;
 static struct fakeclock fake;
 
 static void
@@ -62,7 +63,7 @@ static int
 check(struct auth *a, struct slice token, struct identity **out)
 {
 	struct identity *id = NULL;
-	const int rc = auth_check(a, 0, token, &id, NULL);
+	const int rc = auth_check(a, 0, token, &id, &why, NULL);
 
 	if (out)
 		*out = id;
@@ -84,7 +85,7 @@ TEST(a_good_token_is_remembered_by_its_thread)
 	CHECK_EQ(0, check(a, token, &second));
 	CHECK(first == second);
 	CHECK(slice_eq(SLICE("alice"), first->name));
-	CHECK_EQ(0, auth_check(a, 1, token, &other, NULL));
+	CHECK_EQ(0, auth_check(a, 1, token, &other, &why, NULL));
 	CHECK(other != first);
 	identity_unref(other);
 	auth_close(a);
@@ -271,7 +272,7 @@ ask_on(void *arg)
 	while (!atomic_load(asker->stop)) {
 		struct identity *id;
 
-		CHECK_EQ(0, auth_check(asker->a, asker->number, asker->token, &id, NULL));
+		CHECK_EQ(0, auth_check(asker->a, asker->number, asker->token, &id, &why, NULL));
 		CHECK(identity_may(id, SLICE("pay"), RIGHT_READ));
 		identity_unref(id);
 	}
@@ -320,7 +321,7 @@ TORTURE(auth_survives_lack_of_memory)
 
 		buf_init(&token, JWT_MAX);
 		if (mint_token(&(struct mint){ .audience = "sluice", .issuer = "me", .now = NOW, .ttl = SLU_HOUR }, &k, &token, NULL) == 0) {
-			rc = auth_check(a, 0, buf_slice(&token), &id, NULL);
+			rc = auth_check(a, 0, buf_slice(&token), &id, &why, NULL);
 			CHECK(rc == 0 || rc == SLU_ENOMEM);
 			identity_unref(id);
 			rc = auth_reload(a, &conf, NULL);

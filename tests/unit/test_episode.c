@@ -83,6 +83,8 @@ TEST(a_fault_that_repeats_has_two_lines)
 	CHECK(strstr(b.text, "level=info event=\"disk full has ended\" shard=heavy count=100 seconds=9.9\n"));
 	episode_note(&b.episodes, &disk, NULL, "heavy", "no room");
 	CHECK_EQ(3, b.lines); /* it begins again */
+	episodes_end(&b.episodes);
+	CHECK_EQ(4, b.lines);
 	bench_release(&b);
 }
 

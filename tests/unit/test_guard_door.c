@@ -41,7 +41,7 @@ field(const char *text)
 
 /* Its code, and that an identity comes with success alone. */
 static int
-check(const struct guard *g, const struct guard_request *q)
+check(const struct guard *g, struct guard_request *q)
 {
 	struct identity *who = NULL;
 	struct slu_err err = { 0 };
@@ -106,7 +106,7 @@ TEST(without_tokens_web_pages_are_refused)
 	g.hosts = hosts;
 	g.n_hosts = 1;
 	EACH(i, cases) {
-		const struct guard_request q = {
+		struct guard_request q = {
 			.needs = RIGHT_ADMIN,
 			.listener = cases[i].place,
 			.web.host = field(cases[i].host),
@@ -201,16 +201,17 @@ TEST(with_keys_a_token_is_needed)
 		{ "no scheme", "", "pay:read", RIGHT_READ, SLU_EAUTH },
 		{ "another scheme", "Basic ", "pay:read", RIGHT_READ, SLU_EAUTH },
 		{ "a tab", "Bearer\t", "pay:read", RIGHT_READ, SLU_EAUTH },
-		{ "another right", "Bearer ", "pay:read", RIGHT_WRITE, SLU_EFORBIDDEN },
-		{ "no right", "Bearer ", "openid", RIGHT_READ, SLU_EFORBIDDEN },
+		/* In which namespace a right is needed is asked later. */
+		{ "another right", "Bearer ", "pay:read", RIGHT_WRITE, 0 },
+		{ "no right", "Bearer ", "openid", RIGHT_READ, 0 },
 		{ "any, with read", "Bearer ", "pay:read", NEEDS_ANY, 0 },
 		{ "any, with write", "Bearer ", "pay:write", NEEDS_ANY, 0 },
-		{ "any, with none", "Bearer ", "pay:admin", NEEDS_ANY, SLU_EFORBIDDEN },
+		{ "any, with none", "Bearer ", "pay:admin", NEEDS_ANY, 0 },
 		{ "a holder, with consume", "Bearer ", "pay:consume", NEEDS_HOLDER, 0 },
 		{ "a holder, with write", "Bearer ", "pay:write", NEEDS_HOLDER, 0 },
-		{ "a holder, with read", "Bearer ", "pay:read", NEEDS_HOLDER, SLU_EFORBIDDEN },
+		{ "a holder, with read", "Bearer ", "pay:read", NEEDS_HOLDER, 0 },
 		{ "both, in two scopes", "Bearer ", "pay:read pay:write", RIGHT_READ | RIGHT_WRITE, 0 },
-		{ "both, with one", "Bearer ", "pay:read", RIGHT_READ | RIGHT_WRITE, SLU_EFORBIDDEN },
+		{ "both, with one", "Bearer ", "pay:read", RIGHT_READ | RIGHT_WRITE, 0 },
 		{ "the server, of one namespace", "Bearer ", "pay:*", NEEDS_SERVER, SLU_EFORBIDDEN },
 		{ "the server, to look", "Bearer ", "*:read", NEEDS_SERVER, SLU_EFORBIDDEN },
 		{ "the server", "Bearer ", "*:admin", NEEDS_SERVER, 0 },
@@ -219,7 +220,7 @@ TEST(with_keys_a_token_is_needed)
 	const struct guard g = start(SECRET);
 
 	EACH(i, cases) {
-		const struct guard_request q = {
+		struct guard_request q = {
 			.needs = cases[i].needs,
 			.authorization = cases[i].scope ? slice_of(bearer(cases[i].scheme, cases[i].scope)) : (struct slice){ 0 },
 			.web.host = SLICE("any.example"), /* a page has no token */
@@ -253,7 +254,7 @@ TEST(metrics_have_a_setting_of_their_own)
 	struct guard g = start(SECRET);
 
 	EACH(i, cases) {
-		const struct guard_request q = {
+		struct guard_request q = {
 			.needs = NEEDS_METRICS,
 			.listener = cases[i].place,
 			.web.host = slice_of(cases[i].host),
@@ -264,6 +265,39 @@ TEST(metrics_have_a_setting_of_their_own)
 		CHECK_EQ(cases[i].want, check(&g, &q));
 	}
 	auth_close(g.auth);
+}
+
+TEST(a_refusal_has_a_reason)
+{
+	static const struct {
+		const char *authorization;
+		unsigned needs;
+		enum refusal want;
+	} cases[] = {
+		{ NULL, RIGHT_READ, REFUSAL_NO_TOKEN },
+		{ "Basic x", RIGHT_READ, REFUSAL_BAD_TOKEN },
+		{ "Bearer a.b.c", RIGHT_READ, REFUSAL_BAD_TOKEN },
+	};
+	struct guard g = start(SECRET);
+	struct guard_request late = { .needs = RIGHT_READ, .authorization = slice_of(bearer("Bearer ", "pay:read")) };
+
+	EACH(i, cases) {
+		struct guard_request q = { .needs = cases[i].needs, .authorization = field(cases[i].authorization) };
+
+		CHECK_EQ(SLU_EAUTH, check(&g, &q));
+		CHECK_EQ(cases[i].want, q.refusal);
+	}
+	fakeclock_set_wall(&fake, NOW + 100 * SLU_HOUR);
+	CHECK_EQ(SLU_EAUTH, check(&g, &late));
+	CHECK_EQ(REFUSAL_EXPIRED, late.refusal);
+	auth_close(g.auth);
+	g = start(NULL);
+	late.web.host = SLICE("evil.example");
+	CHECK_EQ(SLU_EFORBIDDEN, check(&g, &late));
+	CHECK_EQ(REFUSAL_WEB_PAGE, late.refusal);
+	auth_close(g.auth);
+	for (unsigned i = 0; i < REFUSALS_COUNT; i++)
+		CHECK(*refusal_name((enum refusal)i));
 }
 
 /* --- certificates ----------------------------------------------------------------- */
@@ -277,8 +311,9 @@ TEST(a_certificate_is_as_good_as_a_token_and_a_token_goes_first)
 	g.certificates = true;
 	CHECK(guard_is_on(&g));
 	CHECK_EQ(0, check(&g, &q));
-	q.needs = RIGHT_WRITE;
+	q.needs = NEEDS_SERVER;
 	CHECK_EQ(SLU_EFORBIDDEN, check(&g, &q));
+	CHECK_EQ(REFUSAL_SCOPE, q.refusal);
 	q.uris = &broken;
 	CHECK_EQ(SLU_EAUTH, check(&g, &q));
 	q.subject = (struct slice){ 0 };
@@ -320,7 +355,7 @@ TEST(a_certificate_that_a_page_makes_a_browser_show_is_refused)
 
 	g.certificates = true;
 	EACH(i, cases) {
-		const struct guard_request q = {
+		struct guard_request q = {
 			.needs = RIGHT_READ,
 			.listener = PUBLIC,
 			.subject = SLICE("CN=a"),

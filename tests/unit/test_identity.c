@@ -83,21 +83,16 @@ TEST(what_is_no_scope_grants_nothing)
 TEST(nobody_may_do_nothing_and_anyone_everything)
 {
 	CHECK(!identity_may(NULL, SLICE("pay"), RIGHT_READ));
-	CHECK(!identity_may_somewhere(NULL, RIGHT_READ));
 	CHECK(identity_may(identity_anyone(), SLICE("pay"), RIGHT_ADMIN));
 	CHECK(identity_may(identity_anyone(), (struct slice){ 0 }, RIGHT_WRITE));
 	identity_unref(identity_ref(identity_anyone()));
 	identity_unref(identity_anyone());
-	CHECK(identity_may_somewhere(identity_anyone(), RIGHT_ADMIN));
 }
 
 TEST(a_right_anywhere_is_found)
 {
 	struct identity *const id = identity_of("pay:read shop:admin");
 
-	CHECK(identity_may_somewhere(id, RIGHT_READ));
-	CHECK(identity_may_somewhere(id, RIGHT_ADMIN));
-	CHECK(!identity_may_somewhere(id, RIGHT_WRITE));
 	identity_unref(id);
 }
 
@@ -191,7 +186,6 @@ TEST(a_certificate_is_granted_what_its_names_say)
 		CHECK_EQ(0, identify(&id, cases[i].subject, cases[i].uris, file, NULL));
 		CHECK(slice_eq(slice_of(cases[i].name), id->name));
 		EACH(j, names) {
-			CHECK_EQ(names[j] != NULL, identity_may_somewhere(id, rights[j]), cases[i].name);
 			CHECK(!names[j] || identity_may(id, slice_of(names[j]), rights[j]));
 		}
 		identity_unref(id);

@@ -387,3 +387,36 @@ TEST(scopes_come_as_a_text_or_as_an_array)
 	key_release(&k);
 	keyring_free(r);
 }
+
+TEST(a_token_may_not_live_longer_than_the_rules_say)
+{
+	static const struct {
+		const char *label;
+		slu_time max_age, iat, exp; /* iat, exp: after NOW */
+		enum refusal want;
+	} cases[] = {
+		{ "no bound", 0, 0, 10000 * SLU_HOUR, REFUSAL_NONE },
+		{ "as long as it may", SLU_HOUR, -SLU_HOUR / 2, SLU_HOUR / 2, REFUSAL_NONE },
+		{ "clocks that differ", SLU_HOUR, 5 * SLU_SEC, SLU_HOUR + 5 * SLU_SEC, REFUSAL_NONE },
+		{ "too long", SLU_HOUR, -SLU_HOUR / 2, SLU_HOUR, REFUSAL_LIFETIME },
+		{ "issued long ago", SLU_HOUR, -100 * SLU_HOUR, SLU_MIN, REFUSAL_LIFETIME },
+		{ "issued in the future", SLU_HOUR, 99 * SLU_HOUR, 100 * SLU_HOUR, REFUSAL_LIFETIME },
+		{ "no iat, soon over", SLU_HOUR, INT64_MIN, SLU_HOUR, REFUSAL_NONE },
+		{ "no iat, too long", SLU_HOUR, INT64_MIN, 2 * SLU_HOUR, REFUSAL_LIFETIME },
+		{ "no iat, for ever", SLU_HOUR, INT64_MIN, SLU_NEVER - 1 - NOW, REFUSAL_LIFETIME },
+	};
+
+	EACH(i, cases) {
+		const struct jwt_rules rules = { .leeway = 10 * SLU_SEC, .max_age = cases[i].max_age };
+		const struct jwt_claims c = {
+			.iat = cases[i].iat == INT64_MIN ? 0 : NOW + cases[i].iat,
+			.exp = NOW + cases[i].exp,
+		};
+		struct slu_err err = { 0 };
+
+		CHECK_EQ(cases[i].want, jwt_judge(&c, &rules, NOW), cases[i].label);
+		CHECK_EQ(cases[i].want == REFUSAL_NONE ? 0 : SLU_EAUTH, jwt_check(&c, &rules, NOW, &err));
+		if (cases[i].want != REFUSAL_NONE)
+			CHECK_CONTAINS("auth.max_age", err.text);
+	}
+}

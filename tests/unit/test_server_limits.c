@@ -470,12 +470,12 @@ TEST(a_thousand_clients_wait_at_once)
 /* --- numbers and words --------------------------------------------------------------- */
 
 static void
-describe(struct buf *out, unsigned status, const char *reason, struct slice path,
+describe(struct buf *out, unsigned status, const char *reason, struct slice method, struct slice path,
 	 void *arg)
 {
 	(void)arg;
-	buf_printf(out, "<%u %s %.*s>", status, reason, (int)path.n,
-		   path.n ? path.p : "");
+	buf_printf(out, "<%u %s %.*s %.*s>", status, reason, (int)method.n,
+		   method.n ? method.p : "", (int)path.n, path.n ? path.p : "");
 }
 
 TEST(the_owner_may_word_refusals)
@@ -485,10 +485,10 @@ TEST(the_owner_may_word_refusals)
 	conf.describe = describe;
 	conf.describe_type = "text/x-mine";
 	start(conf);
-	CHECK_CONTAINS("<404 no_such_path /no>", ask(&fx, "GET /no HTTP/1.1" BYE));
+	CHECK_CONTAINS("<404 no_such_path GET /no>", ask(&fx, "GET /no HTTP/1.1" BYE));
 	CHECK_CONTAINS("text/x-mine", ask(&fx, "GET /no HTTP/1.1" BYE));
-	CHECK_CONTAINS("<400 request_line >", ask(&fx, "NONSENSE\r\n\r\n"));
-	CHECK_CONTAINS("<413 body_too_large /echo>",
+	CHECK_CONTAINS("<400 request_line  >", ask(&fx, "NONSENSE\r\n\r\n"));
+	CHECK_CONTAINS("<413 body_too_large POST /echo>",
 		       ask(&fx, "POST /echo HTTP/1.1\r\nContent-Length: 200001" BYE));
 	fx_close(&fx);
 }
