@@ -30,10 +30,10 @@ take(struct slu_client *c, struct slu_err *err)
 
 	for (size_t i = 0; i < got.n && !rc; i++) {
 		const struct slu_client_message *m = &got.items[i];
-		struct slu_settle done = { .id = m->id, .lease_id = m->lease_id };
+		struct slu_settle done = { .receipt = m->receipt };
 
 		printf("%" PRIu64 ": %.*s\n", m->id, (int)m->size, (const char *)m->payload);
-		rc = slu_client_settle(c, SLU_ACK, "example-batch", &done, 1, NULL, err);
+		rc = slu_client_settle(c, SLU_ACK, NULL, &done, 1, NULL, err);
 	}
 	slu_client_messages_release(&got);
 	return rc;

@@ -131,6 +131,8 @@ struct slu_client_message {
 	int32_t priority;
 	const char *raw; /* all of it, as the server wrote it: JSON, not terminated */
 	size_t raw_size;
+	const char *receipt; /* one text that settles it: for slu_settle, for slu_receipt_parse,
+			      * or for another program */
 };
 
 struct slu_client_messages {
@@ -165,12 +167,16 @@ struct slu_settle {
 	bool dead;              /* nack: no use to try again */
 
 	/* Answer. */
-	enum slu_code code; /* 0, or why not: SLU_ENOTFOUND, SLU_ELEASE */
+	enum slu_code code; /* 0, or why not: SLU_ENOTFOUND, SLU_ELEASE, SLU_EROUNDED */
 	slu_time at;        /* wall clock: nack: due again; extend: when the lease ends */
 	bool died;          /* nack: it is a dead letter now */
+
+	/* The receipt of the message, or NULL. It stands for its namespace, queue, id, lease_id
+	 * and fencing_token, which are not sent then; id is set by the answer. */
+	const char *receipt;
 };
 
-/* Up to 1,000. queue may be NULL: whichever they are in. The first code that is not 0, and
+/* Up to 1,000. queue may be NULL: whichever they are in, or as their receipts say. The first code that is not 0, and
  * err names its id; the others are settled all the same. */
 SLU_API int slu_client_settle(struct slu_client *c, enum slu_settle_verb verb,
 			      const char *queue, struct slu_settle *items, size_t n,
@@ -348,7 +354,9 @@ SLU_API int slu_client_nack(struct slu_client *c, const struct slu_receipt *r,
 SLU_API int slu_client_extend(struct slu_client *c, struct slu_receipt *r, slu_time by,
 			      const struct slu_call *call, struct slu_err *err);
 
-/* A receipt as one line of text, to be handed on: slu_free it. NULL: no memory. */
+/* A receipt as one line of text, to be handed on: slu_free it. NULL: no memory.
+ * slu_receipt_parse also reads the receipt of a slu_client_message: then lease_id, txn, etag
+ * and state are "", and slu_receipt_write gives the same text back. */
 SLU_API char *slu_receipt_write(const struct slu_receipt *r);
 SLU_API int slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err);
 

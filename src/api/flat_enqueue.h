@@ -3,7 +3,7 @@
  *
  *      [{"namespace":"payments","topic":"process-refund","priority":1,
  *        "payload":"aGVsbG8=","deliver_after":"2023-10-27T10:00:00Z"}, ...]
- *      [318497266802130944, ...]
+ *      [318497266802130945, ...]
  *
  * A payload is base64 in `payload`, a string in `text`, or any value in `json`, whose
  * bytes are kept as they were written. docs/api.md lists all members.

@@ -23,7 +23,7 @@
 	"Content-Type: application/json\r\n"
 
 static const char plain_answer[] = HEAD "Content-Length: 15\r\n\r\n{\"status\":\"ok\"}";
-static const char durable_answer[] = HEAD "Content-Length: 20\r\n\r\n[318497266802130944]";
+static const char durable_answer[] = HEAD "Content-Length: 20\r\n\r\n[318497266802130945]";
 static const char plain_request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /* What is measured in a round; a column each. */

@@ -89,7 +89,7 @@ cli_dlq_show(int argc, char **argv)
 	static const struct session_help help = {
 		.usage = "dlq show ID... [options]",
 		.text = "Dead letters, whole, with their last error and history.\n",
-		.examples = "  sluice dlq show 318497266802130944\n",
+		.examples = "  sluice dlq show 318497266802130945\n",
 		.min_words = 1,
 		.max_words = SESSION_ANY,
 	};
@@ -403,7 +403,7 @@ cli_dlq_redrive(int argc, char **argv)
 		.text = "Give dead letters another chance: they start anew, without failures, at the end\n"
 			"of the line; or, with --to, as new messages of another queue. Those that are\n"
 			"named, all of them, or those for which all conditions hold.\n",
-		.examples = "  sluice dlq redrive mail 318497266802130944\n"
+		.examples = "  sluice dlq redrive mail 318497266802130945\n"
 			    "  sluice dlq redrive mail --error timeout --dry-run\n"
 			    "  sluice dlq redrive mail --all --rate 100\n"
 			    "  sluice dlq redrive mail --reason expired --to mail-slow\n",
@@ -434,7 +434,7 @@ cli_dlq_delete(int argc, char **argv)
 		.usage = "dlq delete QUEUE [ID...|--all|CONDITION...] [options]",
 		.text = "Delete dead letters: those that are named, all of them, or those for which all\n"
 			"conditions hold. They cannot be had back.\n",
-		.examples = "  sluice dlq delete mail 318497266802130944\n"
+		.examples = "  sluice dlq delete mail 318497266802130945\n"
 			    "  sluice dlq delete mail --older-than 30d --dry-run\n"
 			    "  sluice dlq delete mail --older-than 30d --yes\n",
 		.min_words = 1,

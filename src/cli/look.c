@@ -178,7 +178,7 @@ cli_peek(int argc, char **argv)
 			"would be handed out, or those of a state. Exits 3 when there are none.\n",
 		.examples = "  sluice peek mail\n"
 			    "  sluice peek mail --state leased\n"
-			    "  sluice peek mail --id 318497266802130944 --json\n",
+			    "  sluice peek mail --id 318497266802130945 --json\n",
 		.min_words = 1,
 		.max_words = 1,
 	};

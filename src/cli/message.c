@@ -89,7 +89,7 @@ cli_get(int argc, char **argv)
 		.usage = "get ID... [options]",
 		.text = "A message as it stands, whichever queue of the namespace it is in, and what is\n"
 			"known of its history. Exits 3 when there is none.\n",
-		.examples = "  sluice get 318497266802130944\n"
+		.examples = "  sluice get 318497266802130945\n"
 			    "  sluice get 01a1de06-b1c9-7000-8000-000000000000 --json | jq .history\n",
 		.min_words = 1,
 		.max_words = SESSION_ANY,
@@ -136,8 +136,8 @@ cli_delete(int argc, char **argv)
 	static const struct session_help help = {
 		.usage = "delete ID... [options]",
 		.text = "Delete messages, in whatever state but leased: they cannot be had back.\n",
-		.examples = "  sluice delete 318497266802130944\n"
-			    "  sluice delete 318497266802130944 --yes\n",
+		.examples = "  sluice delete 318497266802130945\n"
+			    "  sluice delete 318497266802130945 --yes\n",
 		.min_words = 1,
 		.max_words = SESSION_ANY,
 	};

@@ -125,11 +125,11 @@ static const struct session_help pull_help = {
 	.usage = "pull QUEUE [options]",
 	.text = "Takes the next messages under a lease: payloads to stdout, what else there is\n"
 		"to say to stderr; with --json all of it to stdout, a line each. Without --ack,\n"
-		"settle each with `sluice ack` or `sluice nack` before the lease ends, or it is\n"
-		"given to somebody else. Exits 3 when there is nothing.\n",
+		"settle each by its receipt, with `sluice ack` or `sluice nack`, before the lease\n"
+		"ends, or it is given to somebody else. Exits 3 when there is nothing.\n",
 	.examples = "  sluice pull mail --ack\n"
 		    "  sluice pull mail --wait 1m --lease 5m\n"
-		    "  sluice pull mail --limit 100 --json | jq -r .uid\n",
+		    "  sluice pull mail --json | jq -r .receipt\n",
 	.min_words = 1,
 	.max_words = 1,
 };

@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/json_out.h"
+#include "base/receipt.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,15 +43,33 @@ print_outcome(const struct settle *t)
 	buf_release(&b);
 }
 
+/* An id or a receipt. False: it is neither. */
+static bool
+take_word(struct settle *t, const char *word)
+{
+	char room[RECEIPT_TEXT];
+	struct receipt r;
+
+	t->item.receipt = NULL;
+	if (id_parse(slice_of(word), &t->item.id, NULL) == 0)
+		return true;
+	t->item.receipt = word;
+	return receipt_parse(slice_of(word), room, &r, NULL) == 0;
+}
+
 static int
 settle_one(struct settle *t, const char *word)
 {
-	struct slu_err err, why;
+	struct slu_err err;
 	int rc;
 
-	if (id_parse(slice_of(word), &t->item.id, &why))
-		return session_usage(&t->s, "%s is no id: %s", word, why.text);
+	if (!take_word(t, word))
+		return session_usage(&t->s, "invalid message: \"%s\"; expected a receipt, an id or a UUID", word);
+	if (t->item.receipt && (t->queue || t->item.lease_id || t->item.fencing_token))
+		return session_usage(&t->s, "--queue, --lease-id and --token go with an id; a receipt has them");
 	rc = slu_client_settle(t->s.client, t->verb, t->queue, &t->item, 1, NULL, &err);
+	if (rc == SLU_EROUNDED && strchr(word, '-'))
+		(void)slu_fail(&err, SLU_ENOTFOUND, "%s: no such message here; perhaps it was finished before", word); /* a UUID is never rounded */
 	if (rc)
 		return session_fail(&t->s, &err);
 	if (t->s.json)
@@ -93,11 +112,13 @@ int
 cli_ack(int argc, char **argv)
 {
 	static const struct session_help help = {
-		.usage = "ack ID... [options]",
-		.text = "The work is done: the messages are gone. With a lease or token, only if they\n"
-			"still hold; exits 3 when there is no such message (or it was acked before).\n",
-		.examples = "  sluice ack 318497266802130944\n"
-			    "  sluice ack 318497266802130944 --lease-id l-17 --result '{\"ok\":true}'\n",
+		.usage = "ack RECEIPT|ID... [options]",
+		.text = "The work is done: the messages are gone. By a receipt, or an id with a lease or\n"
+			"token, only while the lease holds; by an id alone, for whoever holds it. Exits 3\n"
+			"when there is no such message (or it was acked before).\n",
+		.examples = "  sluice ack \"$receipt\"\n"
+			    "  sluice ack \"$receipt\" --result '{\"ok\":true}'\n"
+			    "  sluice ack 318497266802130945 --lease-id l-17\n",
 		.min_words = 1,
 		.max_words = SESSION_ANY,
 	};
@@ -119,13 +140,13 @@ int
 cli_nack(int argc, char **argv)
 {
 	static const struct session_help help = {
-		.usage = "nack ID... [options]",
+		.usage = "nack RECEIPT|ID... [options]",
 		.text = "The work failed: the messages are tried again later, or are dead letters when\n"
 			"they failed too often.\n",
-		.examples = "  sluice nack 318497266802130944 --error 'no carrier'\n"
-			    "  sluice nack 318497266802130944 --delay 10m\n"
-			    "  sluice nack 318497266802130944 --defer --delay 1h\n"
-			    "  sluice nack 318497266802130944 --dead --error 'no such customer'\n",
+		.examples = "  sluice nack \"$receipt\" --error 'no carrier'\n"
+			    "  sluice nack \"$receipt\" --delay 10m\n"
+			    "  sluice nack \"$receipt\" --defer --delay 1h\n"
+			    "  sluice nack 318497266802130945 --dead --error 'no such customer'\n",
 		.min_words = 1,
 		.max_words = SESSION_ANY,
 	};
@@ -153,9 +174,10 @@ int
 cli_extend(int argc, char **argv)
 {
 	static const struct session_help help = {
-		.usage = "extend ID... [options]",
+		.usage = "extend RECEIPT|ID... [options]",
 		.text = "Keeps a lease: from now on for as long as --lease says.\n",
-		.examples = "  sluice extend 318497266802130944 --lease-id l-17 --lease 5m\n",
+		.examples = "  sluice extend \"$receipt\" --lease 5m\n"
+			    "  sluice extend 318497266802130945 --lease-id l-17 --lease 5m\n",
 		.min_words = 1,
 		.max_words = SESSION_ANY,
 	};

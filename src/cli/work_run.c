@@ -2,7 +2,7 @@
  * work_run.c - a message and a child: a process for each message, or (lines) one that
  * lives long and is told a message a line:
  *
- *      {"id":318497266802130944,"uid":"...","queue":"mail","attempts":1,...,"text":"hello"}
+ *      {"id":318497266802130945,"uid":"...","queue":"mail","attempts":1,...,"text":"hello"}
  *      {"outcome":"ack"}     or nack, defer, dead; with "error", "delay", "result"; an
  *                            "id" is compared with that of the message
  *

@@ -186,6 +186,17 @@ out_nack(struct json_out *w, const struct slu_settle *s)
 }
 
 static void
+out_named(struct json_out *w, const char *space, const char *queue, const struct slu_settle *s)
+{
+	json_out_u64(w, "id", s->id);
+	out_text(w, "namespace", space);
+	out_text(w, "topic", queue);
+	out_text(w, "lease_id", s->lease_id);
+	if (s->fencing_token)
+		json_out_u64(w, "fencing_token", s->fencing_token);
+}
+
+static void
 out_settle(struct ask *a, enum slu_settle_verb verb, const char *queue,
 	   const struct slu_settle *s)
 {
@@ -193,12 +204,10 @@ out_settle(struct ask *a, enum slu_settle_verb verb, const char *queue,
 
 	json_out_init(&w, &a->body);
 	json_out_object(&w, NULL);
-	json_out_u64(&w, "id", s->id);
-	out_text(&w, "namespace", a->space);
-	out_text(&w, "topic", queue);
-	out_text(&w, "lease_id", s->lease_id);
-	if (s->fencing_token)
-		json_out_u64(&w, "fencing_token", s->fencing_token);
+	if (s->receipt)
+		json_out_str(&w, "receipt", slice_of(s->receipt));
+	else
+		out_named(&w, a->space, queue, s);
 	if (verb == SLU_ACK && s->result)
 		json_out_raw(&w, "result", slice_of(s->result));
 	if (verb == SLU_EXTEND)
@@ -210,6 +219,7 @@ out_settle(struct ask *a, enum slu_settle_verb verb, const char *queue,
 }
 
 struct outcome {
+	uint64_t id;
 	struct slice error, message;
 	slu_time deliver_after, lease_expires_at;
 	bool dead;
@@ -220,10 +230,12 @@ take_outcome(const struct ask *a, const struct outcome *o, bool is_ack, struct s
 {
 	enum refusal_kind kind;
 
+	if (item->receipt)
+		item->id = o->id;
 	item->at = o->deliver_after ? o->deliver_after : o->lease_expires_at;
 	item->died = o->dead;
 	item->code = o->error.n ? (enum slu_code)refusal_code(o->error, 409, &kind) : SLU_OK;
-	if (item->code == SLU_ENOTFOUND && a->retried && is_ack)
+	if ((item->code == SLU_ENOTFOUND || item->code == SLU_EROUNDED) && a->retried && is_ack)
 		item->code = SLU_OK; /* the first try had done it */
 }
 
@@ -233,6 +245,7 @@ read_outcomes(const struct ask *a, enum slu_settle_verb verb, struct slu_settle 
 	      size_t n, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
+		JSON_FIELD(u64, struct outcome, id),
 		JSON_FIELD(text, struct outcome, error),
 		JSON_FIELD(text, struct outcome, message),
 		JSON_FIELD(time, struct outcome, deliver_after),

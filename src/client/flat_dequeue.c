@@ -18,7 +18,7 @@ enum {
 struct row {
 	uint64_t id, fencing_token, attempts, failure_attempts, max_attempts;
 	int64_t priority;
-	struct slice uid, lease_id, lease_expires_at, content_type, key, correlation_id;
+	struct slice uid, lease_id, lease_expires_at, content_type, key, correlation_id, receipt;
 	struct slice attributes;
 	struct slice payload;
 	struct slice raw; /* no member: all of it */
@@ -27,6 +27,7 @@ struct row {
 static const struct json_field row_fields[] = {
 	JSON_FIELD(u64, struct row, id, .required = true, .min = 1, .max = INT64_MAX),
 	JSON_FIELD(text, struct row, uid),
+	JSON_FIELD(text, struct row, receipt),
 	JSON_FIELD(text, struct row, content_type),
 	JSON_FIELD(text, struct row, key),
 	JSON_FIELD(text, struct row, correlation_id),
@@ -77,6 +78,7 @@ take_row(struct batch *b, const struct row *w, struct slu_client_message *m)
 		.key = keep_text(b, w->key),
 		.correlation_id = keep_text(b, w->correlation_id),
 		.attributes = keep_text(b, w->attributes),
+		.receipt = keep_text(b, w->receipt),
 		.raw = w->raw.p,
 		.raw_size = w->raw.n,
 	};
@@ -99,7 +101,7 @@ count_elements(struct slice document, size_t *n, struct slu_err *err)
 static int
 reserve(struct batch *b, struct slu_client_messages *out, size_t n)
 {
-	const size_t texts = b->document.n + 8 * n + 1; /* 7 ends a message */
+	const size_t texts = b->document.n + 8 * n + 1; /* 8 ends a message */
 
 	b->room = mem_alloc(b->document.n + 1);
 	out->items = mem_array(n + 1, sizeof out->items[0]);

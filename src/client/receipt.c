@@ -1,13 +1,106 @@
 /*
  * receipt.c - ack, nack and extend by what was received with a message; and the same as a
  * line of text, for another process.
+ *
+ *      received by       its receipt            as text            settled by
+ *      lease API         has a lease_id         a JSON object      the lease API
+ *      flat API          has none, but a token  base/receipt.h     the flat API
  */
 #include "client/receipt.h"
 
+#include "base/id.h"
 #include "base/json_out.h"
 #include "base/mem.h"
+#include "base/receipt.h"
 
 #include <stdio.h>
+
+/* --- of the flat API -------------------------------------------------------------------- */
+
+static bool
+is_flat(const struct slu_receipt *r)
+{
+	return !r->lease_id[0];
+}
+
+static char *
+write_flat(const struct slu_receipt *r)
+{
+	struct receipt flat = { slice_of(r->space), slice_of(r->queue), 0, r->token };
+	struct buf b;
+
+	if (id_from_uuid(slice_of(r->id), &flat.id, NULL) || flat.space.n > RECEIPT_NAME ||
+	    flat.queue.n > RECEIPT_NAME)
+		return NULL;
+	buf_init(&b, RECEIPT_TEXT + 1);
+	receipt_write(&flat, &b);
+	buf_putc(&b, '\0');
+	if (!b.failed)
+		return b.p;
+	buf_release(&b);
+	return NULL;
+}
+
+static int
+parse_flat(struct slu_receipt *r, struct slice text, struct slu_err *err)
+{
+	char room[RECEIPT_TEXT];
+	struct receipt flat;
+	const int rc = receipt_parse(text, room, &flat, err);
+
+	if (rc)
+		return rc;
+	memcpy(r->space, flat.space.p, flat.space.n);
+	memcpy(r->queue, flat.queue.p, flat.queue.n);
+	id_to_uuid(flat.id, r->id);
+	r->token = flat.token;
+	return 0;
+}
+
+/* item says what becomes of it. */
+static int
+settle_flat(struct slu_client *c, enum slu_settle_verb verb, const struct slu_receipt *r,
+	    struct slu_settle *item, const struct slu_call *call, struct slu_err *err)
+{
+	char *const text = write_flat(r);
+	int rc;
+
+	if (!text)
+		return slu_fail(err, SLU_EINVAL, "invalid receipt: it names no message");
+	item->receipt = text;
+	rc = slu_client_settle(c, verb, NULL, item, 1, call, err);
+	item->receipt = NULL;
+	slu_free(text);
+	return rc;
+}
+
+static int
+nack_flat(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *nack,
+	  const struct slu_call *call, struct slu_err *err)
+{
+	struct slu_settle item = {
+		.error = nack->error,
+		.time = nack->delay,
+		.at_once = nack->delay == 0,
+		.defer = nack->defer,
+		.dead = nack->dead,
+	};
+
+	return settle_flat(c, SLU_NACK, r, &item, call, err);
+}
+
+static int
+extend_flat(struct slu_client *c, const struct slu_receipt *r, slu_time by, slu_time *until,
+	    const struct slu_call *call, struct slu_err *err)
+{
+	struct slu_settle item = { .time = by };
+	const int rc = settle_flat(c, SLU_EXTEND, r, &item, call, err);
+
+	*until = item.at;
+	return rc;
+}
+
+/* --- of the lease API ------------------------------------------------------------------- */
 
 static void
 out_some(struct json_out *w, const char *name, const char *text)
@@ -48,10 +141,13 @@ int
 slu_client_ack(struct slu_client *c, const struct slu_receipt *r, const struct slu_call *call,
 	       struct slu_err *err)
 {
+	struct slu_settle item = { 0 };
 	struct json_out w;
 	struct ask a;
 	int rc;
 
+	if (is_flat(r))
+		return settle_flat(c, SLU_ACK, r, &item, call, err);
 	ask_init(&a, c, call, "POST", "/v1/queue/ack");
 	a.repeatable = true;
 	out_receipt(&w, &a.body, r);
@@ -96,6 +192,8 @@ slu_client_nack(struct slu_client *c, const struct slu_receipt *r, const struct 
 	int rc;
 
 	nack = nack ? nack : &none;
+	if (is_flat(r))
+		return nack_flat(c, r, nack, call, err);
 	if (nack->dead)
 		return bury(c, r, nack, call, err);
 	ask_init(&a, c, call, "POST", "/v1/queue/nack");
@@ -154,6 +252,8 @@ receipt_extend(struct slu_client *c, struct slu_receipt *r, slu_time by, slu_tim
 	struct ask a;
 	int rc;
 
+	if (is_flat(r))
+		return extend_flat(c, r, by, until, call, err);
 	ask_init(&a, c, call, "POST", "/v1/queue/extend");
 	a.repeatable = true;
 	out_receipt(&w, &a.body, r);
@@ -173,6 +273,8 @@ slu_receipt_write(const struct slu_receipt *r)
 	struct json_out w;
 	struct buf b;
 
+	if (is_flat(r))
+		return write_flat(r);
 	buf_init(&b, 4096);
 	out_receipt(&w, &b, r);
 	if (r->state.id[0])
@@ -206,12 +308,14 @@ slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err)
 	struct json j;
 
 	*r = (struct slu_receipt){ 0 };
+	if (text[strspn(text, " \t\r\n")] != '{')
+		return parse_flat(r, slice_of(text), err);
 	json_init(&j, slice_of(text), JSON_DEPTH);
 	json_fields(&j, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, r);
 	if (json_end(&j, &why))
-		return slu_fail(err, SLU_EINVAL, "no receipt: %s", why.text);
+		return slu_fail(err, SLU_EINVAL, "invalid receipt: %s", why.text);
 	if (!r->queue[0] || !r->id[0] || !r->lease_id[0])
-		return slu_fail(err, SLU_EINVAL, "no receipt: it has no queue, message or lease");
+		return slu_fail(err, SLU_EINVAL, "invalid receipt: it has no queue, message or lease");
 	receipt_name_state(r, "");
 	return 0;
 }

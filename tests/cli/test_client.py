@@ -221,6 +221,54 @@ def test_ack_by_id_and_a_second_time(cli):
     assert again.returncode == 3 and str(id_).encode() in again.stderr
 
 
+def test_a_receipt_settles_alone(cli):
+    cli.push("x", "y")
+    one, two = cli.lines("pull", cli.queue, "--limit", 2)
+    cli("extend", one["receipt"], "--lease", "10m")
+    cli("nack", one["receipt"], "--delay", "0", "--error", "no")
+    again, = cli.lines("pull", cli.queue)
+    assert again["id"] == one["id"] and again["failure_attempts"] == 1
+    late = cli.try_("ack", one["receipt"])
+    assert late.returncode == 1 and b"lease" in late.stderr
+    outcomes = cli.lines("ack", again["receipt"], two["receipt"], "--result", "1")
+    assert [o["id"] for o in outcomes] == [one["id"], two["id"]]
+    gone = cli.try_("ack", two["receipt"])
+    assert gone.returncode == 3 and str(two["id"]).encode() in gone.stderr
+
+
+def test_a_receipt_of_pull_is_taken_by_the_queue_commands(cli):
+    cli.push("x")
+    got, = cli.lines("pull", cli.queue)
+    cli("queue", "extend", "--receipt", got["receipt"], "--by", "5m")
+    cli("queue", "nack", "--receipt", got["receipt"])
+    got, = cli.lines("pull", cli.queue)
+    cli("queue", "ack", "--receipt", got["receipt"])
+    assert cli.try_("queue", "ack", "--receipt", got["receipt"]).returncode == 3
+    assert cli.stats()["total"] == 0
+
+
+def test_what_is_neither_receipt_nor_id_is_a_wrong_call(cli):
+    cli.push("x")
+    receipt = cli.lines("pull", cli.queue)[0]["receipt"]
+    for word in (receipt[:-1], "x", "l-17"):
+        done = cli.try_("ack", word)
+        assert done.returncode == 2 and b"expected a receipt, an id or a UUID" in done.stderr
+    done = cli.try_("ack", receipt, "--token", 1)
+    assert done.returncode == 2 and b"a receipt has them" in done.stderr
+
+
+def test_a_rounded_id_is_refused_as_such(cli):
+    """What jq makes of an id; a UUID is never taken for that."""
+    cli.push("x")
+    cli("pull", cli.queue)
+    for verb in ("ack", "nack", "extend"):
+        done = cli.try_(verb, 362387865600004096)
+        assert done.returncode == 1 and b"rounded by a JSON parser" in done.stderr, done
+        assert cli.try_(verb, "01a0e029-5400-7004-8000-000000000000").returncode == 3
+    done = cli.try_("get", cli.queue, 362387865600004100)
+    assert done.returncode == 1 and b"rounded by a JSON parser" in done.stderr, done
+
+
 def test_a_wrong_lease_is_refused(cli):
     id_, = cli.push("x")
     cli("pull", cli.queue)

@@ -34,7 +34,7 @@ def commands(page):
 
 def pattern(said):
     said = re.escape(said).replace(r"\.\.\.", "(?:.|\n)*?")
-    said = re.sub(r"(\\ ){2,}", " +", said.replace("318497266802130944", r"\d+"))
+    said = re.sub(r"(\\ ){2,}", " +", said.replace("318497266802130945", r"\d+"))
     return re.compile(rf"\s*{said}\s*")
 
 

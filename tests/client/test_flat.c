@@ -57,6 +57,7 @@ TEST(a_batch_goes_in_comes_out_and_is_settled)
 	CHECK_STR("", got.items[0].attributes);
 	CHECK_STR("{\"a\":[1]}", got.items[2].attributes);
 	CHECK_EQ(1, got.items[1].attempts);
+	CHECK(strncmp(got.items[0].receipt, "AQ", 2) == 0);
 	CHECK(got.items[0].raw[0] == '{' && got.items[0].raw[got.items[0].raw_size - 1] == '}');
 	for (int i = 0; i < 3; i++)
 		s[i] = (struct slu_settle){ .id = got.items[i].id,
@@ -73,6 +74,73 @@ TEST(a_batch_goes_in_comes_out_and_is_settled)
 	CHECK_EQ(SLU_OK, s[2].code, "the others are settled all the same");
 	slu_client_messages_release(&got);
 	slu_client_free(c);
+}
+
+TEST(a_receipt_settles_alone)
+{
+	struct slu_client_messages got = { 0 };
+	struct slu_settle s[3];
+	struct slu_client *c;
+	struct slu_err why;
+	struct served srv;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	for (int i = 0; i < 3; i++)
+		(void)put(c, "x");
+	take(c, &got, 0);
+	CHECK_EQ(3, got.n);
+	for (int i = 0; i < 3; i++)
+		s[i] = (struct slu_settle){ .receipt = got.items[i].receipt };
+	FINE(slu_client_settle(c, SLU_EXTEND, NULL, s, 3, NULL, &err));
+	CHECK(s[2].at > 0);
+	CHECK_EQ(got.items[2].id, s[2].id, "the answer has told it");
+	FINE(slu_client_settle(c, SLU_NACK, NULL, s, 1, NULL, &err));
+	FINE(slu_client_settle(c, SLU_ACK, NULL, s + 1, 2, NULL, &err));
+	CHECK_EQ(SLU_ENOTFOUND, slu_client_settle(c, SLU_ACK, NULL, s + 1, 1, NULL, &why));
+	s[0].receipt = "AQ";
+	CHECK_EQ(SLU_EINVAL, slu_client_settle(c, SLU_ACK, NULL, s, 1, NULL, &why));
+	CHECK_CONTAINS("invalid receipt", why.text);
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+	served_stop(&srv);
+}
+
+/* What another program has dequeued over HTTP is settled by ack, nack and extend of the
+ * library, which know no difference. */
+TEST(a_receipt_of_the_http_api_is_one_of_the_library)
+{
+	struct slu_client_messages got = { 0 };
+	struct slu_client *c;
+	struct slu_receipt r;
+	struct served srv;
+	struct slu_err why;
+	char *text;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	(void)put(c, "x");
+	take(c, &got, 0);
+	FINE(slu_receipt_parse(&r, got.items[0].receipt, &err));
+	CHECK_STR("mail", r.queue);
+	CHECK_STR(got.items[0].uid, r.id);
+	CHECK_EQ(got.items[0].fencing_token, r.token);
+	text = slu_receipt_write(&r);
+	CHECK_STR(got.items[0].receipt, text);
+	slu_free(text);
+	FINE(slu_client_extend(c, &r, SLU_MIN, NULL, &err));
+	FINE(slu_client_nack(c, &r, &(struct slu_nack){ .error = "no" }, NULL, &err));
+	CHECK_EQ(SLU_ELEASE, slu_client_ack(c, &r, NULL, &why));
+	take(c, &got, 0);
+	CHECK_EQ(2, got.items[0].attempts);
+	FINE(slu_receipt_parse(&r, got.items[0].receipt, &err));
+	FINE(slu_client_ack(c, &r, NULL, &err));
+	CHECK_EQ(SLU_ENOTFOUND, slu_client_ack(c, &r, NULL, &why));
+	CHECK_EQ(SLU_EINVAL, slu_receipt_parse(&r, "AQ", &why));
+	CHECK_CONTAINS("invalid receipt: \"AQ\"", why.text);
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+	served_stop(&srv);
 }
 
 TEST(what_is_wrong_is_said_and_nothing_is_sent)
