@@ -1,6 +1,7 @@
 /*
  * pull.c - `sluice pull`: take messages out of a queue, once.
  */
+#include "cli/escape.h"
 #include "cli/session.h"
 
 #include "base/clock.h"
@@ -19,15 +20,19 @@ struct pull {
 	struct slu_client_claim claim;
 	uint64_t limit;
 	bool ack;
+	bool raw;
 };
 
-/* Bytes as they are; where several follow each other, or a person looks, a line ends. */
+/* Bytes as they are unless a person looks; where several follow each other, or a person looks, a line ends. */
 static void
 print_payload(const struct pull *p, const struct slu_client_message *m)
 {
 	const bool ended = m->size > 0 && ((const char *)m->payload)[m->size - 1] == '\n';
 
-	(void)fwrite(m->payload, 1, m->size, stdout); /* print asks at its end */
+	if (escape_wanted(stdout, p->raw))
+		escape_print(stdout, (struct slice){ m->payload, m->size });
+	else
+		(void)fwrite(m->payload, 1, m->size, stdout); /* print asks at its end */
 	if (!ended && (p->limit > 1 || isatty(STDOUT_FILENO)))
 		putchar('\n');
 }
@@ -35,8 +40,10 @@ print_payload(const struct pull *p, const struct slu_client_message *m)
 static void
 say(FILE *out, const char *name, const char *value)
 {
-	if (*value)
-		fprintf(out, "  %s %s", name, value);
+	if (!*value)
+		return;
+	fprintf(out, "  %s ", name);
+	escape_print(out, slice_of(value));
 }
 
 static void
@@ -143,6 +150,7 @@ cli_pull(int argc, char **argv)
 		{ "--wait", ARG_TIME, &p.claim.wait, "wait so long for the first (0)" },
 		{ "--lease", ARG_TIME, &p.claim.lease, "hold them so long (the queue's)" },
 		{ "--ack", ARG_FLAG, &p.ack, "settle them once they are printed, 100 at a time" },
+		{ "--raw", ARG_FLAG, &p.raw, "payloads as they are, also on a terminal" },
 		SESSION_ROWS(&p.s),
 	};
 	struct slu_client_messages got = { 0 };

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "cli/credentials.h"
+#include "cli/escape.h"
 #include "client/address.h"
 
 #include <stdarg.h>
@@ -22,6 +23,18 @@ session_usage(struct session *s, const char *fmt, ...)
 	return s->exit;
 }
 
+/* The text may be the server's. One write: threads say things, too. */
+static void
+say(const struct session *s, const char *text)
+{
+	struct buf shown;
+
+	buf_init(&shown, SIZE_MAX);
+	escape_put(&shown, slice_of(text), true);
+	fprintf(stderr, "sluice %s: %s\n", s->command, buf_str(&shown));
+	buf_release(&shown);
+}
+
 void
 session_note(const struct session *s, const char *fmt, ...)
 {
@@ -31,13 +44,13 @@ session_note(const struct session *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof text, fmt, ap); /* cut is fine */
 	va_end(ap);
-	fprintf(stderr, "sluice %s: %s\n", s->command, text); /* one write: threads */
+	say(s, text);
 }
 
 int
 session_fail(struct session *s, const struct slu_err *err)
 {
-	fprintf(stderr, "sluice %s: %s\n", s->command, err->text);
+	say(s, err->text);
 	s->exit = err->code == SLU_ENOTFOUND ? CLI_NOTHING : CLI_FAILED;
 	return s->exit;
 }

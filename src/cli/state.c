@@ -4,6 +4,7 @@
  * Who has acquired the key (SLUICE_LOCK_*) works under that lease: what is put is seen by
  * all when it is released. Otherwise a change takes the lease itself, for its own time.
  */
+#include "cli/escape.h"
 #include "cli/exports.h"
 
 #include "base/json.h"
@@ -87,7 +88,11 @@ cli_state_get(int argc, char **argv)
 		.max_words = 1,
 	};
 	struct state t = { .s = SESSION("state get") };
-	const struct arg rows[] = { SESSION_ROWS(&t.s) };
+	bool raw = false;
+	const struct arg rows[] = {
+		{ "--raw", ARG_FLAG, &raw, "as it is, also on a terminal" },
+		SESSION_ROWS(&t.s),
+	};
 	struct slu_state found = { 0 };
 	struct slu_err err;
 
@@ -102,6 +107,9 @@ cli_state_get(int argc, char **argv)
 	} else if (t.s.json) {
 		printf("{\"version\":%" PRId64 ",\"etag\":\"%s\",\"state\":%s}\n", found.version,
 		       found.etag, found.text);
+	} else if (escape_wanted(stdout, raw)) {
+		escape_print(stdout, slice_of(found.text));
+		putchar('\n');
 	} else {
 		puts(found.text);
 	}

@@ -1,6 +1,7 @@
 /*
  * stream.c - `sluice subscribe` and `sluice watch`: what comes, as it comes.
  */
+#include "cli/escape.h"
 #include "cli/exports.h"
 
 #include <inttypes.h>
@@ -19,6 +20,7 @@ struct subscribe {
 	const char *block;
 	uint64_t prefetch, count;
 	bool keep;
+	bool raw;
 	uint64_t got;
 };
 
@@ -76,6 +78,27 @@ print_json(struct slu_delivery *d, const char *receipt, struct slu_err *err)
 	return rc;
 }
 
+/* A character may begin in one piece and end in the next. */
+static int
+print_escaped(struct slu_delivery *d, struct slu_err *err)
+{
+	char piece[48 << 10];
+	size_t kept = 0, n = 0;
+	int rc;
+
+	do {
+		rc = slu_delivery_read(d, piece + kept, sizeof piece - kept, &n, err);
+		if (!rc) {
+			const size_t all = kept + n;
+
+			kept = n > 0 ? escape_cut((struct slice){ piece, all }) : 0;
+			escape_print(stdout, (struct slice){ piece, all - kept });
+			memmove(piece, piece + all - kept, kept);
+		}
+	} while (!rc && n > 0);
+	return rc;
+}
+
 static int
 print_plain(const struct subscribe *p, struct slu_delivery *d, const char *receipt,
 	    struct slu_err *err)
@@ -85,7 +108,9 @@ print_plain(const struct subscribe *p, struct slu_delivery *d, const char *recei
 
 	if (p->keep)
 		fprintf(stderr, "%s  attempt %u  receipt %s\n", i->receipt.id, i->attempts, receipt);
-	if (fflush(stdout) == 0)
+	if (escape_wanted(stdout, p->raw))
+		rc = print_escaped(d, err);
+	else if (fflush(stdout) == 0)
 		rc = slu_delivery_write(d, STDOUT_FILENO, err);
 	if (!rc)
 		putchar('\n');
@@ -163,6 +188,7 @@ cli_subscribe(int argc, char **argv)
 		{ "--visibility", ARG_TIME, &p.how.visibility, "their leases, at most 30m (30s)" },
 		{ "--owner NAME", ARG_TEXT, &p.how.owner, "who takes them (host, process, number)" },
 		{ "--keep", ARG_FLAG, &p.keep, "do not ack them" },
+		{ "--raw", ARG_FLAG, &p.raw, "payloads as they are, also on a terminal" },
 		SESSION_ROWS(&p.s),
 	};
 	struct slu_err err;

@@ -1,5 +1,7 @@
 #include "cli/table.h"
 
+#include "cli/escape.h"
+
 #include <sluice/err.h>
 
 #include <assert.h>
@@ -40,12 +42,12 @@ void
 table_text(struct table *t, struct slice text)
 {
 	unsigned *width = &t->width[t->cells % t->n];
-	char cell[CELL_MAX];
-	size_t n = text.n < sizeof cell ? text.n : sizeof cell - 1;
+	char cell[CELL_MAX + ESCAPE_MAX];
+	size_t n = 0;
 	unsigned w;
 
-	for (size_t i = 0; i < n; i++)
-		cell[i] = (unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f ? '?' : text.p[i];
+	while (text.n > 0 && n < CELL_MAX - 1)
+		n += escape_next(&text, false, cell + n);
 	cell[n] = '\0';
 	buf_put(&t->text, cell, n + 1);
 	w = width_of(cell);

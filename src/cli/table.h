@@ -9,7 +9,7 @@
  *         table_print(&t, stdout, session_colours(stdout));
  *         table_release(&t);
  *
- * Control characters are shown as ?, so that no payload can play with a terminal.
+ * Control characters are escaped (escape.h), so that no payload can play with a terminal.
  */
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H

@@ -1,3 +1,4 @@
+#include "cli/escape.h"
 #include "cli/top.h"
 
 #include "base/json_out.h"
@@ -220,13 +221,16 @@ static void
 put_text(struct buf *out, unsigned columns, const char *fmt, ...)
 {
 	char line[512];
+	struct buf shown;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(line, sizeof line, fmt, ap);
+	(void)vsnprintf(line, sizeof line, fmt, ap); /* cut is fine */
 	va_end(ap);
-	put_line(out, columns, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+	buf_init(&shown, ESCAPE_MAX * sizeof line);
+	escape_put(&shown, slice_of(line), false);
+	put_line(out, columns, shown.p, shown.n);
+	buf_release(&shown);
 }
 
 static void

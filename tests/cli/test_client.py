@@ -478,6 +478,39 @@ def test_colours_are_for_terminals_alone(cli):
     assert b"\x1b" not in cli.try_("stats", cli.queue).stdout
 
 
+# Clear the screen, its C1 form, text that runs backwards, a byte that is no character.
+NASTY = "ä\x1b[2J\u009b2J\u202egpj.exe\x7f\n".encode() + b"\xff\xe2\x80"
+SHOWN = "ä\\x1b[2J\\u009b2J\\u202egpj.exe\\x7f"
+
+
+def test_control_characters_are_escaped_in_tables(cli):
+    id_, = cli.push("-", stdin=NASTY)
+    for args in (["peek", cli.queue], ["browse", cli.queue], ["get", id_]):
+        table = cli(*args)
+        assert SHOWN + "\\n\\xff\\xe2\\x80" in table, args
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", table)
+
+
+def test_a_terminal_gets_payloads_escaped_unless_raw_is_wanted(cli):
+    for command in (["pull", cli.queue, "--ack"], ["subscribe", cli.queue, "--count", "1"]):
+        cli.push("-", stdin=NASTY)
+        shown = on_terminal(cli, *command).decode().replace("\r\n", "\n")
+        assert shown.rstrip("\n") == SHOWN + "\n\\xff\\xe2\\x80"
+        cli.push("-", stdin=NASTY)
+        assert on_terminal(cli, *command, "--raw").replace(b"\r\n", b"\n").rstrip(b"\n") == NASTY
+        cli.push("-", stdin=NASTY)
+        assert cli.try_(*command).stdout.rstrip(b"\n") == NASTY  # no terminal
+    cli("state", "put", f"{cli.queue}/s", '"\u202e"')
+    assert b'"\\u202e"' in on_terminal(cli, "state", "get", f"{cli.queue}/s")
+    assert "\u202e".encode() in on_terminal(cli, "state", "get", f"{cli.queue}/s", "--raw")
+
+
+def test_a_character_that_two_pieces_share_is_shown_whole(cli):
+    cli.push("-", stdin=b"x" + "\u20ac".encode() * 40000)
+    shown = on_terminal(cli, "subscribe", cli.queue, "--count", "1").decode()
+    assert shown.strip() == "x" + "\u20ac" * 40000
+
+
 def test_a_full_stdout_is_a_failure_and_acks_nothing(cli):
     cli.push("x")
     with open("/dev/full", "w") as full:
