@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+/* The names of `sluice topics`. A name that no queue can have is dropped, whatever server sent
+ * it: it might do something in a shell. */
+#define TOPICS "sed -n '2,$s/^\\([A-Za-z0-9._-][A-Za-z0-9._-]*\\) .*/\\1/p'"
+
 /* --- bash ----------------------------------------------------------------------- */
 
 static void
@@ -28,8 +32,8 @@ print_bash(void)
 	     "\t\t[[ $word == -* ]] || words+=(\"$word\")\n"
 	     "\tdone\n"
 	     "\tCOMPREPLY=()\n"
-	     "\tlocal command=${words[0]} all=()\n"
-	     "\tcase $command in");
+	     "\tlocal command=(\"${words[@]:0:1}\") all=()\n"
+	     "\tcase ${words[0]} in");
 	fputs("\t'') all=(", stdout);
 	print_words(cli_commands);
 	puts(") ;;");
@@ -38,15 +42,18 @@ print_bash(void)
 			continue;
 		printf("\t%s)\n\t\tif [[ ${#words[@]} -eq 1 ]]; then\n\t\t\tall=(", c->name);
 		print_words(c->subs);
-		puts(")\n\t\telse\n\t\t\tcommand=\"$command ${words[1]}\"\n\t\tfi ;;");
+		puts(")\n\t\telse\n\t\t\tcommand+=(\"${words[1]}\")\n\t\tfi ;;");
 	}
+	/* compgen -W would run $(...) in a name; so would the shell in what is completed. */
 	puts("\tesac\n"
-	     "\tif [[ $cur == -* && $command ]]; then\n"
-	     "\t\tall=($(${COMP_WORDS[0]} $command --help 2>/dev/null | sed -n 's/^  \\(--[a-z-]*\\).*/\\1/p'))\n"
+	     "\tif [[ $cur == -* && ${#command[@]} -gt 0 ]]; then\n"
+	     "\t\tmapfile -t all < <(\"${COMP_WORDS[0]}\" \"${command[@]}\" --help 2>/dev/null | sed -n 's/^  \\(--[a-z-]*\\).*/\\1/p')\n"
 	     "\telif [[ ${#all[@]} -eq 0 ]]; then\n"
-	     "\t\tall=($(${COMP_WORDS[0]} topics --timeout 500ms 2>/dev/null | sed -n '2,$s/ .*//p'))\n"
+	     "\t\tmapfile -t all < <(\"${COMP_WORDS[0]}\" topics --timeout 500ms 2>/dev/null | " TOPICS ")\n"
 	     "\tfi\n"
-	     "\tCOMPREPLY=($(compgen -W \"${all[*]}\" -- \"$cur\"))\n"
+	     "\tfor word in \"${all[@]}\"; do\n"
+	     "\t\t[[ $word == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$word\")\")\n"
+	     "\tdone\n"
 	     "}\n"
 	     "complete -o default -F _sluice sluice");
 }
@@ -88,7 +95,7 @@ print_zsh(void)
 	     "\tif [[ ${words[CURRENT]} == -* ]]; then\n"
 	     "\t\tcompadd -- ${(f)\"$(sluice $command --help 2>/dev/null | sed -n 's/^  \\(--[a-z-]*\\).*/\\1/p')\"}\n"
 	     "\telse\n"
-	     "\t\tcompadd -- ${(f)\"$(sluice topics --timeout 500ms 2>/dev/null | sed -n '2,$s/ .*//p')\"}\n"
+	     "\t\tcompadd -- ${(f)\"$(sluice topics --timeout 500ms 2>/dev/null | " TOPICS ")\"}\n"
 	     "\t\t_files\n"
 	     "\tfi\n"
 	     "}\n"

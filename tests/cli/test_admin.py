@@ -13,6 +13,7 @@ import subprocess
 import termios
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -572,6 +573,35 @@ def test_bash_completes_commands_options_and_queues(cli):
     assert cli.queue in complete(cli, "pull", cli.queue)
     listed = re.findall(r"^  (\S+) ", cli("--help"), re.M)
     assert complete(cli, "") == listed
+
+
+class Hostile(BaseHTTPRequestHandler):
+    """A server whose queues have names for a shell."""
+    names = ["good", "$(touch${IFS}ran)", "`touch ran`", "a;touch ran", "*"]
+
+    def do_GET(self):
+        body = json.dumps({"topics": [{"topic": n, "display_topic": n, "messages": 1, "ready": 1}
+                                      for n in self.names]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_completion_runs_no_name_that_a_server_sent(cli, monkeypatch):
+    with HTTPServer(("127.0.0.1", 0), Hostile) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        cli.env["SLUICE_SERVER"] = "127.0.0.1:%d" % server.server_port
+        monkeypatch.chdir(cli.folder)
+        assert "$(touch" in cli("topics")
+        assert complete(cli, "pull", "") == ["good"]
+        assert complete(cli, "pull", "g") == ["good"]
+        server.shutdown()
+    assert not (cli.folder / "ran").exists()
 
 
 @pytest.mark.parametrize("line, offers", [
