@@ -244,13 +244,17 @@ lockd_release(struct call *c, void *api)
 
 /* --- describe ----------------------------------------------------------------- */
 
+/* With a lease id anybody could release the key, so it is shown to a caller that has sent it,
+ * and to no other. */
 static void
 write_holder(struct json_out *w, const struct state *s, const struct op_lock *l)
 {
-	char lease[LOCKD_XID_TEXT];
+	char text[LOCKD_XID_TEXT];
+	const struct slice lease = slice_of(lockd_lock_lease(l->token, l->txn, text));
 
 	json_out_str(w, "owner", slice_of(s->holder));
-	json_out_str(w, "lease_id", slice_of(lockd_lock_lease(l->token, l->txn, lease)));
+	if (slice_eq(lease, s->l.lease))
+		json_out_str(w, "lease_id", lease);
 	json_out_i64(w, "expires_at_unix", l->until / SLU_SEC);
 }
 
@@ -293,6 +297,7 @@ lockd_describe(struct call *c, void *api)
 
 	if (!s || !lockd_lock_key(a, &s->l))
 		return;
+	s->l.lease = lockd_field(a, "x-lease-id");
 	lockd_lock_op(a, &s->l, &a->op, OP_DESCRIBE);
 	a->op.lock.holder = s->holder;
 	ask_run(a, described);

@@ -81,8 +81,9 @@ def public(server, key):
     return server.get("/v1/get", key=key, namespace=server.namespace, public="1")
 
 
-def describe(server, key):
-    answer = server.get("/v1/describe", key=key, namespace=server.namespace)
+def describe(server, key, lease=None):
+    headers = {"X-Lease-ID": lease} if lease else {}
+    answer = server.call("GET", "/v1/describe", headers=headers, key=key, namespace=server.namespace)
     assert answer.status == 200, answer
     return answer.body
 

@@ -232,7 +232,7 @@ def test_a_release_needs_its_transaction(server):
     refused(lock.release(txn_id=None), 400, "missing_txn")
     refused(lock.release(txn_id=acquire(server, "b").txn), 409, "txn_mismatch")
     refused(server.post("/v1/release", lock.about()), 400, "missing_fencing_token")
-    assert describe(server, "a")["lease_id"] == lock.lease
+    assert describe(server, "a", lock.lease)["lease_id"] == lock.lease
 
 
 def test_leases_may_share_a_transaction(server):
@@ -250,7 +250,7 @@ def test_a_key_is_described(server):
     commit(server, "a", {"n": 1})
     lock = acquire(server, "a", owner="me")
     lock.hide()
-    seen = describe(server, "a")
+    seen = describe(server, "a", lock.lease)
     assert seen["owner"] == "me" and seen["lease_id"] == lock.lease and seen["version"] == 1
     assert seen["expires_at_unix"] == lock.body["expires_at_unix"]
     assert seen["state_etag"] == lock.body["state_etag"] and seen["metadata"] == {}
@@ -258,6 +258,16 @@ def test_a_key_is_described(server):
     lock.release()
     assert describe(server, "a")["metadata"] == {"query_hidden": True}
     refused(server.get("/v1/describe"), 400, "missing_key")
+
+
+def test_a_lease_id_is_told_to_its_holder_alone(server):
+    """Who has it could release what is not his."""
+    lock, other = acquire(server, "a", owner="me"), acquire(server, "b")
+    for lease in None, other.lease, lock.lease[:-1], lock.lease + "0", "x":
+        seen = describe(server, "a", lease)
+        assert seen["owner"] == "me" and "lease_id" not in seen
+        assert lock.lease not in str(seen)
+    assert describe(server, "a", lock.lease)["lease_id"] == lock.lease
 
 
 # --- how others call -------------------------------------------------------------
@@ -317,7 +327,7 @@ def test_leases_tokens_and_state_outlive_the_server(folder, how):
         server.restart(how)
         assert public(server, "a").body == {"n": 1}
         assert lock.get().body == {"n": 2}
-        assert describe(server, "a")["lease_id"] == lock.lease
+        assert describe(server, "a", lock.lease)["lease_id"] == lock.lease
         refused(ask(server, "a"), 409, "waiting")
         assert acquire(server, "b").token > max(lock.token, free.token)
         refused(ask(server, "b", if_not_exists=True), 409, "already_exists")

@@ -99,7 +99,7 @@ def test_an_answer_that_is_lost_changes_nothing_twice(node, redis):
         return answer
 
     lock = Lock(server, losing(lambda: ask(server, "a")).body)
-    assert describe(server, "a")["lease_id"] == lock.lease
+    assert describe(server, "a", lock.lease)["lease_id"] == lock.lease
     answer = losing(lambda: lock.update({"n": 2}, X_If_Version=1))
     assert answer.status == 200 and answer.body["new_version"] == 2
     assert losing(lambda: lock.attach("file", b"bytes")).status == 200
