@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "integration"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "lib"))
+from redis import Redis  # noqa: E402
 from served import Server, until  # noqa: E402
 
 SLUICE = os.environ["SLUICE"]
@@ -389,6 +391,59 @@ def test_status_names_the_server(cli):
     status, = cli.lines("status")
     assert status["shards"] >= 1 and status["ready"] is True and status["version"]
     assert 0 <= status["uptime_seconds"] < 3600 and re.match(r"[0-9hm]+s?$", said["uptime"])
+
+
+def status_of(server, *args, code=0):
+    done = subprocess.run([SLUICE, "status", *args], capture_output=True, text=True, timeout=LIMIT,
+                          env={**os.environ, "SLUICE_SERVER": "%s:%d" % server.address})
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return json.loads(done.stdout) if "--json" in args else done.stdout
+
+
+def test_status_needs_no_token_and_shows_the_rest_if_it_may(tmp_path):
+    (tmp_path / "secret").write_text("x" * 40)
+    with Server(tmp_path / "data", "--auth-secret-file", str(tmp_path / "secret"), engine="memory") as server:
+        told = status_of(server, "--json")
+        assert told["ready"] is True and told["status"] == "ready" and "token" in told["details_error"]
+        assert [told[k] for k in ("version", "shards", "queues", "messages", "uptime_seconds")] == [None] * 5
+        said = status_of(server)
+        assert re.search("^ready +yes$", said, re.M) and re.search("^more .*token", said, re.M)
+        assert "messages" not in said and "queues" not in said
+        (tmp_path / "token").write_text(subprocess.run(
+            [SLUICE, "token", "--secret-file", tmp_path / "secret", "*:read"], capture_output=True, text=True).stdout)
+        told = status_of(server, "--json", "--token-file", tmp_path / "token")
+        assert told["queues"] == 0 and told["messages"]["ready"] == 0 and told["details_error"] is None
+
+
+@pytest.mark.parametrize("lanes, engine, shards", [(3, "memory", 3), (3, "redis", 1)])
+def test_status_counts_shards_and_not_lanes(tmp_path, lanes, engine, shards):
+    with Redis(tmp_path / "redis") as redis:
+        more = ["--redis-address", redis.address] if engine == "redis" else []
+        with Server(tmp_path / "data", "--shards", str(lanes), *more, engine=engine) as server:
+            assert status_of(server, "--json")["shards"] == shards
+
+
+def test_status_counts_a_shard_of_several_connections_once(tmp_path):
+    (tmp_path / "map.yaml").write_text("sharding: {enabled: true, defaultShard: fast}\n"
+                                       "redis.shards: {fast: {engine: memory, poolSize: 4}}\n")
+    with Server(tmp_path / "data", "--config", str(tmp_path / "map.yaml"), engine="memory") as server:
+        told = status_of(server, "--json")
+        assert told["shards"] == 1 and told["shard_map"]["version"] is not None
+
+
+def test_status_shows_warnings_and_what_is_unknown(tmp_path):
+    with Redis(tmp_path / "redis", "--appendfsync", "everysec") as redis, \
+            Server(tmp_path / "data", "--shards", "2", "--redis-address", redis.address, engine="redis") as server:
+        warning, = status_of(server, "--json")["warnings"]
+        assert warning["warning"] == "weak_persistence" and redis.address in warning["message"]
+        assert re.search("^warning +weak_persistence: default: redis .*everysec", status_of(server), re.M)
+        redis.kill()
+        until(lambda: server.get("/readyz").status == 503)
+        until(lambda: "sluice_queues 0" not in server.get("/metrics").text)
+        told = status_of(server, "--json", code=1)
+        assert told["ready"] is False and len(told["reasons"]) == 1 and told["partial"] is True
+        assert told["queues"] is None and told["messages"] is None and told["version"]
+        assert re.search("^ready +no: .*redis", status_of(server, code=1), re.M)
 
 
 # --- calls that go wrong -----------------------------------------------------------
