@@ -361,9 +361,8 @@ SLU_API char *slu_receipt_write(const struct slu_receipt *r);
 SLU_API int slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err);
 
 /*
- * A stream of deliveries: the server hands out what comes, without being asked again. It
- * does not wait for acks, so this is for receivers that keep up; others receive, or have a
- * consumer. next gives one delivery at a time: the payload of the one before is to be read
+ * A stream of deliveries: the server hands out what comes, without being asked again, but no more
+ * than `prefetch` that are not settled. next gives one delivery at a time: the payload of the one before is to be read
  * by then, or the rest of it is dropped (it may still be acked). *out is NULL when nothing
  * came within `wait`; the subscription goes on. A server that goes away meanwhile is
  * waited for as Q2 says, and the stream begun anew.
@@ -376,7 +375,8 @@ SLU_API int slu_client_subscribe(struct slu_client *c, const char *queue,
 SLU_API int slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
 				  const struct slu_call *call, struct slu_err *err);
 
-/* What was received stays received. NULL is fine. */
+/* Ends the stream. The last delivery, if it is open and not settled, is extended and stays the
+ * caller's; deliveries before it keep their leases. NULL is fine. */
 SLU_API void slu_subscription_close(struct slu_subscription *s);
 
 /* What a watcher is told: at once, and whenever one of the two changes. */

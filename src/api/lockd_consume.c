@@ -6,7 +6,9 @@
  *        └────────── subscribe ────────────────┘
  *
  *  D1  What the kernel was not given whole when the client went is returned: to its place,
- *      with no attempt counted, claimable at once.
+ *      with no attempt counted, claimable at once. So does the newest delivery of a
+ *      subscription, if the client goes within a second of it and has neither extended nor
+ *      settled it: once (ledger_spare), so that a message that kills its consumers still dies.
  *  D2  A subscription has at most `page_size` deliveries that nobody has settled, or as
  *      many as the setting says if that is more: the broker counts them (op.flow).
  *  D3  The head of an answer is held back until there is a message; without one there is
@@ -35,6 +37,8 @@ struct state {
 	bool counted; /* in api.consumers */
 	uint32_t page;
 	struct lockd_parts parts;
+	struct op_row *newest; /* the last delivery before those under way, id 0: none. The rows of
+				* the op follow it in memory */
 	struct rows rows;
 	struct stream stream;
 };
@@ -58,16 +62,30 @@ returned(struct op *op)
 	ask_free(op->owner);
 }
 
+/* The newest delivery is given up, too: the row before `from`. */
+static void
+give_up_newest(struct ask *a, const struct state *s, uint32_t from)
+{
+	if (!s->subscribes || s->newest[from].id == 0)
+		return;
+	a->op.rows = s->newest;
+	a->op.n_rows++;
+	a->op.spare = true;
+}
+
 /* D1 */
 static void
 ended(struct call *c, bool sent)
 {
 	struct ask *const a = c->user;
 	const struct state *const s = a->state;
-	const uint32_t from = sent && s->stream.whole ? a->op.n_rows : s->stream.sent;
+	const bool whole = sent && s->stream.whole;
+	const uint32_t from = whole ? a->op.n_rows : s->stream.sent;
 
 	if (s->counted)
 		atomic_fetch_sub(&a->api->consumers, 1);
+	if (!whole)
+		give_up_newest(a, s, from);
 	if (from < a->op.n_rows) {
 		log_debug(a->api->log, "deliveries not received",
 			  F_U64("messages", a->op.n_rows - from), F_CALL(c));
@@ -123,6 +141,8 @@ drained(struct stream *stream)
 	const struct state *const s = a->state;
 
 	op_unpin(&a->op);
+	if (a->op.n_rows > 0)
+		*s->newest = a->op.rows[a->op.n_rows - 1];
 	a->op.n_rows = 0;
 	stream->sent = 0;
 	if (stream->begun)
@@ -242,7 +262,10 @@ decode(struct ask *a, struct state *s)
 								  : PAGE_MAX;
 	if (s->parts.stateful)
 		s->page = 1;
-	a->op.rows = arena_array(&a->memory, s->page, sizeof *a->op.rows);
+	s->newest = arena_array(&a->memory, s->page + 1, sizeof *s->newest);
+	a->op.rows = s->newest ? s->newest + 1 : NULL;
+	if (s->newest)
+		s->newest->id = 0;
 	if (a->op.rows && lockd_parts_init(&s->parts, &txn, &err) == 0)
 		return true;
 	ask_refuse(a, a->op.rows ? (int)err.code : SLU_ENOMEM, err.text);

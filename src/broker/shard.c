@@ -152,16 +152,26 @@ run_later(struct shard *s)
 	}
 }
 
+/* Behind all that run earlier, or at the same time. */
+void
+shard_put_off(struct shard *s, struct op *op, slu_time until)
+{
+	struct list *before = s->later.prev;
+
+	while (before != &s->later && CONTAINER(before, struct op, mail.node)->later > until)
+		before = before->prev;
+	op->later = until;
+	list_append(before->next, &op->mail.node);
+}
+
 void
 shard_later(struct shard *s, struct op *op)
 {
 	s->held++;
-	if (!arrives(op)) {
+	if (arrives(op))
+		shard_put_off(s, op, s->now + SHARD_LATER);
+	else
 		answer_unwanted(s, op);
-		return;
-	}
-	op->later = s->now + SHARD_LATER;
-	list_append(&s->later, &op->mail.node);
 }
 
 /* ---- Waits that end ---- */
@@ -382,6 +392,7 @@ static const bool ends_lease[CHANGE_KINDS] = {
 	[CHANGE_DIE] = true,
 	[CHANGE_DONE] = true,
 	[CHANGE_ASIDE] = true,
+	[CHANGE_SPARE] = true,
 };
 
 void

@@ -26,6 +26,8 @@
  *      now.
  *  S9  A shard that serves one op at a time, whose last one came within SHARD_LINGER, looks for
  *      the next that long before it sleeps: to wake a thread takes longer than an op does.
+ *  S10 A claim that found only messages its stream has just failed (L13 of core/ledger.h) leaves
+ *      them to those who wait behind it, and runs once more when it may have one.
  *
  * An op that is to be asked elsewhere, too, is answered to the relay (broker/relay.h), which
  * forwards it to the next shard, lets it run here once more after a while, or ends it.

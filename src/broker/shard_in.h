@@ -21,6 +21,9 @@ void shard_answer(struct shard *s, struct op *op);
 /* S8: the flow has room; 0: none has. Its claim that waits for that runs once more. */
 void shard_make_room(struct shard *s, uint64_t flow);
 
+/* An op that is not answered and in no line runs at the moment `until`, from turns. */
+void shard_put_off(struct shard *s, struct op *op, slu_time until);
+
 /* shard_run.c: form a batch, run it, answer it. */
 void shard_run(struct shard *s);
 

@@ -265,6 +265,20 @@ still_waits(struct shard *s, struct op *op)
 	return dispatch_park(&s->dispatch, op, false) == 0;
 }
 
+/* S10. A queue that lives elsewhere is asked there, at once. */
+static bool
+steps_back(struct shard *s, struct op *op)
+{
+	if (op->verb != OP_CLAIM || op->rc || op->n_rows || !op->passed)
+		return false;
+	if (s->closed || s->draining || (op->elsewhere[0] && s->relays))
+		return false;
+	dispatch_leave(&s->dispatch, op);
+	dispatch_ready(&s->dispatch, op->space, op->queue, op->passed);
+	shard_put_off(s, op, op->again);
+	return true;
+}
+
 /* What a claim or acquire could not take is for the next in line. */
 static void
 leave_line(struct shard *s, struct op *op)
@@ -344,7 +358,7 @@ answer_all(struct shard *s, struct op *batch)
 
 	for (struct op *op = batch; op; op = next) {
 		next = op->next;
-		if (still_waits(s, op))
+		if (steps_back(s, op) || still_waits(s, op))
 			continue;
 		*tail = op;
 		tail = &op->next;

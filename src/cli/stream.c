@@ -117,13 +117,16 @@ print_plain(const struct subscribe *p, struct slu_delivery *d, const char *recei
 	return rc;
 }
 
-/* What cannot be written was not received: it goes back and comes again. */
+/* What cannot be written was not received: it goes back and comes again. What is kept is extended:
+ * a message that is not would go back with the end of the stream. */
 static int
 print(struct subscribe *p, struct slu_delivery *d, struct slu_err *err)
 {
-	char *receipt = slu_receipt_write(&slu_delivery_info(d)->receipt);
-	int rc = receipt ? 0 : slu_fail(err, SLU_ENOMEM, "no memory for a receipt");
+	int rc = p->keep ? slu_delivery_extend(d, 0, NULL, err) : 0;
+	char *receipt = rc ? NULL : slu_receipt_write(&slu_delivery_info(d)->receipt);
 
+	if (!rc && !receipt)
+		rc = slu_fail(err, SLU_ENOMEM, "no memory for a receipt");
 	if (!rc)
 		rc = p->s.json ? print_json(d, receipt, err) : print_plain(p, d, receipt, err);
 	slu_free(receipt);

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#define KEEP_TIMEOUT (5 * SLU_SEC)
+
 struct slu_subscription {
 	struct slu_client *client;
 	struct receiving receiving;
@@ -38,11 +40,22 @@ hang_up(struct slu_subscription *s)
 	parts_release(&s->parts);
 }
 
+/* The server takes the newest delivery for unread when the stream ends, unless it was extended. */
+static void
+keep_current(struct slu_subscription *s)
+{
+	const struct slu_call call = { .timeout = KEEP_TIMEOUT };
+
+	if (s->current && s->link)
+		(void)slu_delivery_extend(s->current, 0, &call, NULL); /* or it goes back */
+}
+
 void
 slu_subscription_close(struct slu_subscription *s)
 {
 	if (!s)
 		return;
+	keep_current(s);
 	hang_up(s);
 	mem_free(s->queue);
 	mem_free(s);

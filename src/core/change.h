@@ -7,10 +7,12 @@
  *
  *   ACCEPT    queue id number prio due, and if set: key idem expires max_attempts
  *             keep where. number is the place of the message in arrival order
- *   CLAIM     id token until
+ *   CLAIM     id token until, and if set, but not in a record: flow
  *   EXTEND    id until
  *   RETURN    id             the claim was not delivered: as if it had not been,
  *                            but its token stays spent
+ *   SPARE     id             the same, for what was handed over to a stream that ended at once;
+ *                            once, until the message is settled or extended
  *   RETRY     id due failed where    a nack, a defer (not failed), or a lease that
  *                            ran out (failed, expired); where: its error text, or 0
  *   DIE       id reason failed where    to the dead letters
@@ -69,6 +71,7 @@ enum change_kind {
 	CHANGE_DROP,
 	CHANGE_GIVEN,
 	CHANGE_REFUSE,
+	CHANGE_SPARE,
 	CHANGE_KINDS
 };
 
@@ -131,15 +134,16 @@ struct change {
 	struct idem_mark idem;
 	uint16_t max_attempts; /* 0: the queue's */
 	bool failed;
-	bool expired; /* RETRY, DIE: a lease that ran out; only for whoever counts */
+	bool expired; /* RETRY, DIE: a lease that ran out */
 	uint8_t reason;
+	uint32_t flow; /* CLAIM: of a stream, or 0 */
 
 	const struct policy *policy;    /* borrowed until it is applied, as the next */
 	const struct change_move *move; /* MARK, TAKE, UNTAKE, DROP, GIVEN, REFUSE */
 
 	/* RESTORE only */
 	uint8_t state;     /* enum msg_state */
-	uint8_t flags;     /* MSG_HOLDS, MSG_EXTENDED */
+	uint8_t flags;     /* enum msg_flags */
 	uint16_t attempts; /* deliveries */
 	uint16_t failures; /* since it was accepted or redriven */
 	slu_time claimed;  /* LEASED: since when. Of an ack or nack: for whoever counts */

@@ -52,7 +52,8 @@
  *  L6  A lease ends at its deadline: from then on its token is refused, ticked or
  *      not. The moment counts that is passed as now.
  *  L7  attempts counts deliveries, failures counts failing nacks and leases that ran
- *      out. At max_attempts failures the message dies. A return moves neither.
+ *      out. At max_attempts failures the message dies. A return moves neither, nor does a
+ *      spare: that is a return once, until the message is settled or extended.
  *  L8  A ttl never ends a lease; a message whose ttl or failures are used up is not
  *      handed out but dies.
  *  L9  What deciding promised, applying has memory for.
@@ -61,6 +62,8 @@
  *  L12 A place (`where`) that the ledger was given and does not name any more is told
  *      to conf.drop, once: of a message that is gone, of an error or result that has
  *      been replaced, moved, or is over.
+ *
+ *  L13 A message that a stream has failed is not handed to that stream for SHUN_TIME.
  *
  * Handles name namespaces, queues and messages as long as they exist; they are not
  * the same after a restart. `where` is 48 bits of the engine's own: where the record
@@ -83,6 +86,9 @@
  * holder could not reach us. */
 #define LEDGER_GRACE (5 * SLU_SEC)
 
+/* A stream that ends so soon after it was handed a message has not read it, perhaps. */
+#define LEDGER_SPARE_TIME SLU_SEC
+
 #define LEDGER_WHERE_MAX ((1ull << 48) - 1)
 
 enum {
@@ -101,9 +107,13 @@ enum msg_state {
 };
 
 enum msg_flags {
-	MSG_HOLDS = 1,   /* was handed out: stays the head of its key */
-	MSG_EXTENDED = 2 /* its lease was extended: shown as `processing` */
+	MSG_HOLDS = 1,    /* was handed out: stays the head of its key */
+	MSG_EXTENDED = 2, /* its lease was extended: shown as `processing` */
+	MSG_SPARED = 16   /* it was spared (ledger_spare): not again before it is settled */
 };
+
+/* The flags that a record, a view and a move have; the others are the ledger's own. */
+#define MSG_FLAGS (MSG_HOLDS | MSG_EXTENDED | MSG_SPARED)
 
 struct ledger;
 
@@ -223,6 +233,21 @@ void ledger_undo(struct ledger *l, const struct change *accepted);
 int ledger_claim(struct ledger *l, uint32_t queue, slu_time lease, slu_time now,
 		 struct change *out);
 
+/* The same for a consumer of which more is known. */
+struct ledger_taker {
+	slu_time lease; /* 0: the queue's */
+	uint32_t flow;  /* of a stream, or 0 */
+};
+
+/* What a claim left to others: L13. */
+struct ledger_passed {
+	uint32_t n;     /* ready messages that were passed over */
+	slu_time until; /* when the first of them may be had */
+};
+
+int ledger_claim_for(struct ledger *l, uint32_t queue, const struct ledger_taker *taker,
+		     slu_time now, struct change *out, struct ledger_passed *passed);
+
 /* Which message, and by whose right. */
 struct ledger_ref {
 	uint32_t space;
@@ -249,6 +274,12 @@ int ledger_extend(struct ledger *l, const struct ledger_ref *ref, slu_time lease
 int ledger_return(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 		  struct change *out);
 int ledger_aside(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+		 struct change *out);
+
+/* A return of what was handed over to a stream that has ended. CHANGE_NONE, the lease stays: if
+ * it is older than LEDGER_SPARE_TIME, was extended, or the message was spared before and has not
+ * been settled since. */
+int ledger_spare(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 		 struct change *out);
 
 #define LEDGER_BY_POLICY ((slu_time)-1)

@@ -15,6 +15,7 @@ apply_claim(struct ledger *l, struct topic *t, uint32_t h, const struct change *
 		.token = c->token,
 		.claimed = c->at,
 		.expires = ledger_expires(l, m),
+		.flow = c->flow,
 	};
 
 	ledger_leave(l, t, h);
@@ -26,9 +27,11 @@ apply_claim(struct ledger *l, struct topic *t, uint32_t h, const struct change *
 static void
 apply_extend(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
 {
+	struct msg *m = ledger_msg(l, h);
+
 	(void)t;
 	ledger_set_deadline(l, h, c->until);
-	ledger_msg(l, h)->flags |= MSG_EXTENDED;
+	m->flags = (uint8_t)((m->flags | MSG_EXTENDED) & ~MSG_SPARED);
 }
 
 static void
@@ -39,6 +42,13 @@ apply_return(struct ledger *l, struct topic *t, uint32_t h, const struct change 
 	ledger_leave(l, t, h);
 	m->q.own16 -= m->q.own16 > 0;
 	ledger_settle(l, t, h, c->at);
+}
+
+static void
+apply_spare(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
+{
+	ledger_msg(l, h)->flags |= MSG_SPARED;
+	apply_return(l, t, h, c);
 }
 
 static void
@@ -54,9 +64,14 @@ static void
 apply_retry(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
 {
 	struct msg *m = ledger_msg(l, h);
+	const uint32_t flow = ledger_lease(l, m)->flow;
 
 	ledger_leave(l, t, h);
 	note_failure(l, m, c);
+	if (!c->expired)
+		m->flags &= (uint8_t)~MSG_SPARED;
+	if (flow && c->failed && !c->expired)
+		shun_add(&l->shun, m->id, flow, c->at);
 	m->q.due = c->due;
 	ledger_settle(l, t, h, c->at);
 }
@@ -72,7 +87,7 @@ apply_die(struct ledger *l, struct topic *t, uint32_t h, const struct change *c)
 	ledger_pass(l, t, h);
 	m->q.due = c->at;
 	m->reason = c->reason;
-	m->flags &= (uint8_t) ~(MSG_HOLDS | MSG_EXTENDED);
+	m->flags &= (uint8_t)~MSG_FLAGS;
 	ledger_enter(l, t, h, MSG_DEAD);
 }
 
@@ -87,7 +102,7 @@ apply_aside(struct ledger *l, struct topic *t, uint32_t h, const struct change *
 	ledger_pass(l, t, h);
 	m->q.own16 -= m->q.own16 > 0;
 	m->q.due = c->at;
-	m->flags &= (uint8_t) ~(MSG_HOLDS | MSG_EXTENDED);
+	m->flags &= (uint8_t)~MSG_FLAGS;
 	ledger_enter(l, t, h, MSG_DAMAGED);
 }
 
@@ -154,6 +169,7 @@ static const struct {
 	[CHANGE_DONE] = { apply_done, ~IN(NONE) },
 	[CHANGE_REDRIVE] = { apply_redrive, IN(DEAD) },
 	[CHANGE_ASIDE] = { apply_aside, IN(LEASED) },
+	[CHANGE_SPARE] = { apply_spare, IN(LEASED) },
 };
 
 static void

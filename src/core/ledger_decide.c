@@ -122,25 +122,71 @@ is_over(const struct ledger *l, const struct topic *t, const struct msg *m,
 	return DEAD_NOT;
 }
 
+/* L13: the best ready message but those that the stream has just failed; or SLAB_NONE. */
+static int
+pick_other(const struct ledger *l, const struct topic *t, uint32_t flow, slu_time now,
+	   uint32_t *best, struct ledger_passed *passed)
+{
+	uint32_t msgs[SHUN_MAX + 1], n;
+	const int rc = ledger_peek_heap(&t->queue.ready, msgs, shun_count(&l->shun, flow, now) + 1, &n);
+
+	*best = SLAB_NONE;
+	*passed = (struct ledger_passed){ .until = SLU_NEVER };
+	for (uint32_t i = 0; !rc && i < n; i++) {
+		const slu_time until = shun_until(&l->shun, ledger_msg(l, msgs[i])->id, flow, now);
+
+		if (!until) {
+			*best = msgs[i];
+			return 0;
+		}
+		passed->n++;
+		passed->until = until < passed->until ? until : passed->until;
+	}
+	return rc;
+}
+
+static int
+pick_best(const struct ledger *l, const struct topic *t, uint32_t flow, slu_time now,
+	  uint32_t *best, struct ledger_passed *passed)
+{
+	*passed = (struct ledger_passed){ 0 };
+	*best = t->policy.paused ? SLAB_NONE : queue_best(&t->queue);
+	if (!flow || *best == SLAB_NONE || !shun_until(&l->shun, ledger_msg(l, *best)->id, flow, now))
+		return 0;
+	return pick_other(l, t, flow, now, best, passed);
+}
+
 int
 ledger_claim(struct ledger *l, uint32_t queue, slu_time lease, slu_time now,
 	     struct change *out)
 {
-	const struct topic *t = ledger_topic(l, queue);
-	const uint32_t h = t->policy.paused ? SLAB_NONE : queue_best(&t->queue);
-	struct change c;
+	struct ledger_passed passed;
 
-	assert(lease >= 0);
+	return ledger_claim_for(l, queue, &(struct ledger_taker){ .lease = lease }, now, out, &passed);
+}
+
+int
+ledger_claim_for(struct ledger *l, uint32_t queue, const struct ledger_taker *taker,
+		 slu_time now, struct change *out, struct ledger_passed *passed)
+{
+	const struct topic *t = ledger_topic(l, queue);
+	struct change c;
+	uint32_t h;
+	int rc;
+
+	assert(taker->lease >= 0);
 	*out = ledger_begin(l, CHANGE_NONE, now);
-	if (h == SLAB_NONE)
-		return 0;
+	rc = pick_best(l, t, taker->flow, out->at, &h, passed);
+	if (rc || h == SLAB_NONE)
+		return rc;
 	c = ledger_begin_for(l, CHANGE_CLAIM, h, now);
 	c.reason = (uint8_t)is_over(l, t, ledger_msg(l, h), c.at);
 	if (c.reason) {
 		c.kind = CHANGE_DIE;
 	} else {
 		c.token = l->counter + 1;
-		c.until = later(c.at, lease ? lease : t->policy.lease);
+		c.until = later(c.at, taker->lease ? taker->lease : t->policy.lease);
+		c.flow = taker->flow;
 	}
 	return promise(l, &c, out);
 }
@@ -231,6 +277,24 @@ ledger_return(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	if (!rc)
 		*out = ledger_begin_for(l, CHANGE_RETURN, h, now);
 	return rc;
+}
+
+int
+ledger_spare(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+	     struct change *out)
+{
+	const struct msg *m;
+	uint32_t h;
+	const int rc = find_held(l, ref, now, &h);
+
+	if (rc)
+		return rc;
+	m = ledger_msg(l, h);
+	*out = ledger_begin(l, CHANGE_NONE, now);
+	if (!(m->flags & (MSG_EXTENDED | MSG_SPARED)) &&
+	    now - ledger_lease(l, m)->claimed <= LEDGER_SPARE_TIME)
+		*out = ledger_begin_for(l, CHANGE_SPARE, h, now);
+	return 0;
 }
 
 int

@@ -26,6 +26,7 @@
 #include "core/chain.h"
 #include "core/idem.h"
 #include "core/results.h"
+#include "core/shun.h"
 
 struct space {
 	uint64_t hash;
@@ -172,6 +173,7 @@ struct ledger {
 	struct map key_hashes;
 
 	struct idem idem;
+	struct shun shun; /* L13 */
 	struct results results;
 };
 

@@ -196,7 +196,7 @@ restore_state(struct ledger *l, struct topic *t, uint32_t h, const struct change
 	m->q.own16 = c->attempts;
 	m->failures = c->failures;
 	m->reason = c->reason;
-	m->flags |= c->flags & (MSG_HOLDS | MSG_EXTENDED);
+	m->flags |= c->flags & MSG_FLAGS;
 	if ((m->flags & MSG_KEYED) && (m->flags & MSG_HOLDS))
 		ledger_lead(l, t, h);
 	if (c->state == MSG_LEASED)

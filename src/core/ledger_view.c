@@ -38,7 +38,7 @@ ledger_get(const struct ledger *l, uint32_t msg, struct ledger_view *out)
 		.id = m->id,
 		.queue = t->handle,
 		.state = msg_state(m),
-		.flags = m->flags & (MSG_HOLDS | MSG_EXTENDED),
+		.flags = m->flags & MSG_FLAGS,
 		.reason = m->reason,
 		.prio = m->q.prio,
 		.due = m->q.due,

@@ -95,6 +95,7 @@ clerk_follow(struct locks *l, const struct change *c)
 		break;
 	case CHANGE_CLAIM:
 	case CHANGE_RETURN:
+	case CHANGE_SPARE:
 	case CHANGE_ASIDE:
 		locks_message(l, c->id, LOCK_FORGET, c->at);
 		break;
@@ -534,12 +535,18 @@ grant(struct clerk *k, struct op *op, struct change *c, bool *more, struct slu_e
 static int
 claim_one(struct clerk *k, struct op *op, uint32_t queue, bool *more, struct slu_err *err)
 {
-	const slu_time lease = op->lease < POLICY_LEASE_MAX ? op->lease : POLICY_LEASE_MAX;
+	const struct ledger_taker taker = {
+		.lease = op->lease < POLICY_LEASE_MAX ? op->lease : POLICY_LEASE_MAX,
+		.flow = (uint32_t)op->flow,
+	};
+	struct ledger_passed passed;
 	struct change c;
 	int rc;
 
 	*more = false;
-	rc = ledger_claim(k->ledger, queue, lease, k->now, &c);
+	rc = ledger_claim_for(k->ledger, queue, &taker, k->now, &c, &passed);
+	op->passed = passed.n;
+	op->again = passed.until;
 	if (rc || c.kind == CHANGE_NONE)
 		return rc;
 	if (c.kind == CHANGE_CLAIM)
@@ -562,6 +569,7 @@ run_claim(struct clerk *k, struct op *op)
 	int rc = 0;
 
 	op->n_rows = 0;
+	op->passed = 0;
 	op->bytes = 0;
 	while (more && op->n_rows < op->max_rows) {
 		rc = claim_one(k, op, queue, &more, &err);

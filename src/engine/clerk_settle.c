@@ -24,10 +24,11 @@ clerk_return(struct clerk *k, struct op *op)
 
 		ref.id = op->rows[i].id;
 		ref.token = op->rows[i].token;
-		rc = ledger_return(k->ledger, &ref, op->arrived, &c);
-		if (!rc)
-			rc = clerk_carry_out(k, &c, (struct slice){ 0 }, NULL);
-		op->rows[i].state = rc ? MSG_NONE : MSG_READY;
+		rc = op->spare && i == 0 ? ledger_spare(k->ledger, &ref, op->arrived, &c)
+					 : ledger_return(k->ledger, &ref, op->arrived, &c);
+		op->rows[i].state = MSG_NONE;
+		if (!rc && c.kind && !clerk_carry_out(k, &c, (struct slice){ 0 }, NULL))
+			op->rows[i].state = MSG_READY;
 	}
 }
 

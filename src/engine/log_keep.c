@@ -310,6 +310,7 @@ static const struct {
 	[CHANGE_CLAIM] = { LOG_CLAIM, false, true },
 	[CHANGE_EXTEND] = { LOG_EXTEND, false, true },
 	[CHANGE_RETURN] = { LOG_RETURN, false, true },
+	[CHANGE_SPARE] = { LOG_SPARE, false, true },
 	[CHANGE_RETRY] = { LOG_RETRY, false, false },
 	[CHANGE_DIE] = { LOG_DIE, false, false },
 	[CHANGE_DONE] = { LOG_DONE, false, false },

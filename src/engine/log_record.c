@@ -147,6 +147,7 @@ static const struct row types[LOG_TYPES] = {
 		MAYBE("for", whom, LEDGER_SHARD - 1), BATCH("bytes")) },
 	[LOG_REFUSED] = { "refused", CHANGE_REFUSE, FIELDS(
 		QUEUE, NUMBER("batch", move.batch), REST("giver")) },
+	[LOG_SPARE] = { "spare", CHANGE_SPARE, FIELDS(ID) },
 };
 /* clang-format on */
 

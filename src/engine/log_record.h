@@ -52,6 +52,7 @@ enum log_type {
 	LOG_GIVEN,        /* a batch has come from another shard: the last from there */
 	LOG_TAKEN,        /* a batch is set aside for a shard */
 	LOG_REFUSED,      /* a batch will never come from another shard */
+	LOG_SPARE = 33,   /* what was handed over to a stream that ended at once goes back */
 	LOG_TYPES
 };
 

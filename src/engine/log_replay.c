@@ -306,6 +306,7 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_GIVEN] = step_move,
 	[LOG_TAKEN] = step_move,
 	[LOG_REFUSED] = step_move,
+	[LOG_SPARE] = step_plain,
 };
 
 /* Add which record it was. */

@@ -44,7 +44,7 @@ struct relay;
 enum op_verb {
 	OP_ENQUEUE,
 	OP_CLAIM,      /* the best messages of a queue; may wait */
-	OP_RETURN,     /* what a claim granted and nobody received: rows */
+	OP_RETURN,     /* what a claim granted and nobody received: rows; see spare */
 	OP_ACK,        /* items */
 	OP_NACK,       /* items */
 	OP_EXTEND,     /* items */
@@ -358,6 +358,8 @@ struct op {
 	bool stateful;        /* CLAIM: tell of the states of messages, too */
 	uint64_t flow;        /* CLAIM: of a stream, by its number, which has at most flow_max */
 	uint32_t flow_max;    /* messages leased at a time; else it waits. 0: of none */
+	bool spare;           /* RETURN: the first row was handed over, to a stream that ended: it
+			       * goes back by the rule of ledger_spare */
 	uint64_t max_bytes;   /* CLAIM: ends when its records have more; 0: no limit.
 			       * It gives at least one */
 	struct spelling as;   /* ENQUEUE, POLICY_SET: for a queue that they make */
@@ -380,6 +382,8 @@ struct op {
 			      * RETURN: n_rows that go back */
 	uint32_t max_rows;
 	uint32_t n_rows;
+	uint32_t passed;         /* CLAIM without rows: so many messages are ready, but the stream has just */
+	slu_time again;          /* failed them (L13 of core/ledger.h); it may have one of them then */
 	struct op_queue *queues; /* STATS: room for 1, TOPICS: for max_queues */
 	uint32_t max_queues;
 	uint32_t n_queues;

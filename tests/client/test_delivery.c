@@ -463,6 +463,27 @@ TEST(a_subscription_gives_what_comes)
 	slu_client_free(c);
 }
 
+TEST(what_was_received_stays_received_when_its_subscription_closes)
+{
+	const struct slu_receive how = { .wait = SLU_NEVER };
+	struct slu_client *c = start("memory");
+	struct slu_subscription *s;
+	struct slu_delivery *d, *other;
+
+	send_text(c, "x");
+	FINE(slu_client_subscribe(c, "mail", &how, &s, &err));
+	FINE(slu_subscription_next(s, &d, NULL, &err));
+	check_text(d, "x");
+	slu_subscription_close(s);
+	FINE(slu_client_subscribe(c, "mail", &(struct slu_receive){ .wait = 0 }, &s, &err));
+	(void)slu_subscription_next(s, &other, NULL, NULL);
+	CHECK(!other);
+	slu_subscription_close(s);
+	FINE(slu_delivery_ack(d, NULL, &err));
+	slu_delivery_close(d);
+	slu_client_free(c);
+}
+
 TEST(a_subscription_that_finds_nothing_goes_on)
 {
 	const struct slu_receive how = { .wait = 100 * SLU_MS };

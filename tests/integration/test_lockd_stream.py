@@ -123,10 +123,11 @@ def test_what_an_ended_stream_did_not_hand_over_goes_back_unharmed(client, produ
 
 
 def test_a_stream_that_was_handed_over_keeps_its_lease(client, producer, server):
-    """Its client may still settle what it has read."""
+    """Its client may still settle what it has read, and extended."""
     put(producer, b"x")
     stream = client.subscribe(wait_seconds=0)
     message = next(stream)
+    message = {**message, **producer.extend(message)}
     stream.close()
     until(lambda: waiting(producer) == 0)
     assert texts(client, server) == []

@@ -273,6 +273,15 @@ end_claim(struct world *w, struct call *c, slu_time now)
 
 /* ---- Settle ---- */
 
+/* A message that was spared is not once more, before it is settled or extended. */
+static void
+end_spare(struct world *w, struct model_msg *x)
+{
+	if (x->spared == w->sum.opens)
+		world_fail(w, "L7: %" PRIu64 " was spared twice", x->id);
+	x->spared = w->sum.opens;
+}
+
 static void
 end_return(struct world *w, struct call *c, slu_time now)
 {
@@ -283,13 +292,17 @@ end_return(struct world *w, struct call *c, slu_time now)
 		const int rc = model_right(&w->model, c->queue, row->id, row->token,
 					   c->op.arrived, &x);
 
-		if ((w->tight || w->failing) && row->state != MSG_READY)
+		const bool spare = c->op.spare && i == 0;
+
+		if ((w->tight || w->failing || spare) && row->state != MSG_READY)
 			continue; /* its lease will run out */
 		if ((rc == 0) != (row->state == MSG_READY))
 			world_fail(w, "I5: %" PRIu64 " did %sgo back", row->id,
 				   rc ? "" : "not ");
 		if (rc)
 			continue;
+		if (spare)
+			end_spare(w, x);
 		x->state = M_WAIT;
 		x->attempts--;
 		x->doubt |= DOUBT_FRESH;
@@ -357,6 +370,7 @@ nack_one(struct world *w, struct call *c, const struct op_item *it, struct model
 	if (!dies)
 		check_delay(w, c, it, x, now);
 	x->failures += failed;
+	x->spared = 0;
 	x->error = x->error || it->text.n;
 	if (x->staged && x->staged_by == x->token)
 		x->etag = x->staged;
@@ -379,6 +393,7 @@ extend_one(struct world *w, struct call *c, const struct op_item *it, struct mod
 
 	check_moment(w, c, it, lease, lease, now);
 	x->until = it->until;
+	x->spared = 0;
 	x->doubt |= DOUBT_FRESH;
 	if (w->n_leases < WORLD_LEASES)
 		w->leases[w->n_leases++] = (struct lease){ x->id, x->token, x->queue };

@@ -68,9 +68,10 @@ struct model_msg {
 	bool redriven; /* its number is not exactly known, but where it stands */
 	unsigned size; /* of its payload */
 	unsigned doubt;
-	unsigned call;    /* DOUBT_IN: of one call all are there or none */
-	slu_time written; /* DOUBT_POWER: when, by the clock */
-	bool seen;        /* by the look under way */
+	unsigned long spared; /* as sum.opens, in which life; 0: not since it was settled or extended */
+	unsigned call;        /* DOUBT_IN: of one call all are there or none */
+	slu_time written;     /* DOUBT_POWER: when, by the clock */
+	bool seen;            /* by the look under way */
 
 	uint64_t etag;   /* of its state, committed; 0: it has none */
 	uint64_t staged; /* by the lease staged_by, and by no other */

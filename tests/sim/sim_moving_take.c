@@ -145,8 +145,9 @@ moving_return(struct world *w, struct call *c)
 		const struct op_row *row = &c->op.rows[i];
 		struct model_msg *x = model_find(&w->model, row->id);
 		const bool mine = x && x->token == row->token;
+		const bool may_stay = w->tight || w->failing || (c->op.spare && i == 0);
 
-		if (row->state != MSG_READY && mine && world_is_held(w, x) && !w->tight && !w->failing)
+		if (row->state != MSG_READY && mine && world_is_held(w, x) && !may_stay)
 			world_fail(w, "I5: %" PRIu64 " did not go back", row->id);
 		if (row->state != MSG_READY)
 			continue;

@@ -327,6 +327,7 @@ world_read_on(struct world *w, struct call *c)
 	for (uint32_t i = 0; i < from; i++)
 		engine_unpin(c->op.engine, &c->op.rows[i].record);
 	c->returning = true;
+	c->op.spare = !lock && world_chance(w, 40); /* a stream that ends has had the first */
 	c->posted = world_now(w, c->queue);
 	c->ends = clock_boot(&w->clock.clock);
 	c->rested = c->starved = 0;

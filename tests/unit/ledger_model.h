@@ -34,9 +34,9 @@ struct model_msg {
 	int key;  /* or -1 */
 	int idem; /* or -1 */
 	int32_t prio;
-	slu_time due, first_due, expires, until, died, keep;
+	slu_time due, first_due, expires, claimed, until, died, keep;
 	unsigned attempts, failures, max_attempts;
-	bool holds, extended;
+	bool holds, extended, spared;
 	enum dead_reason reason;
 };
 
@@ -175,7 +175,7 @@ model_die(struct model_msg *x, enum dead_reason reason, slu_time now)
 	x->reason = reason;
 	x->died = now;
 	x->expires = SLU_NEVER;
-	x->holds = x->extended = false;
+	x->holds = x->extended = x->spared = false;
 }
 
 /* IDEM-1: to the second up to two hours ahead, else to the end of an hour. 15 bits of ones

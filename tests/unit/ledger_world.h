@@ -223,6 +223,7 @@ check_message(struct world *w, struct model_msg *x)
 	CHECK_EQ(x->state == M_LEASED ? x->token : 0, v.token);
 	CHECK_EQ(x->state == M_LEASED ? x->until : 0, v.until);
 	CHECK_EQ(x->extended, (v.flags & MSG_EXTENDED) != 0);
+	CHECK_EQ(x->spared, (v.flags & MSG_SPARED) != 0);
 }
 
 /* L12: what is named, and nothing else, is kept. */

@@ -1,5 +1,7 @@
 #include "ledger_fixture.h"
 
+#include "core/shun.h"
+
 static int
 extend(struct fixture *f, uint64_t id, uint64_t token, slu_time lease)
 {
@@ -173,6 +175,119 @@ TEST(what_was_not_handed_over_goes_back_to_its_place)
 	f.token = spent;
 	CHECK_EQ(SLU_ELEASE, act(&f, ledger_return, first));
 	CHECK_EQ(second, claim(&f));
+	teardown(&f);
+}
+
+/* ---- Streams ---- */
+
+static uint64_t
+claim_by(struct fixture *f, uint32_t flow, struct ledger_passed *passed)
+{
+	const struct ledger_taker taker = { .flow = flow };
+	struct change c;
+
+	CHECK_EQ(0, ledger_claim_for(f->l, f->queue, &taker, f->now, &c, passed));
+	if (c.kind == CHANGE_NONE)
+		return 0;
+	apply(f, &c);
+	f->token = c.token;
+	return c.id;
+}
+
+static bool
+spare(struct fixture *f, uint64_t id)
+{
+	const unsigned before = view(f, id).attempts;
+
+	CHECK_EQ(0, act(f, ledger_spare, id));
+	CHECK_EQ(state(f, id) == MSG_READY ? before - 1 : before, view(f, id).attempts);
+	return state(f, id) == MSG_READY;
+}
+
+TEST(what_is_handed_to_a_stream_that_ends_at_once_goes_back_once)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t id = put(&f, 5);
+
+	claim(&f);
+	f.now += LEDGER_SPARE_TIME;
+	CHECK(spare(&f, id));
+	CHECK_EQ(0, view(&f, id).failures);
+	claim(&f);
+	CHECK_EQ(0, spare(&f, id), "it was spared just now");
+	pass(&f, policy_default.lease);
+	CHECK_EQ(1, view(&f, id).failures);
+	claim(&f);
+	CHECK_EQ(0, spare(&f, id), "a lease that ran out settles nothing");
+	fail(&f, id);
+	claim(&f);
+	CHECK_EQ(1, spare(&f, id), "a nack does");
+	claim(&f);
+	CHECK_EQ(0, extend(&f, id, f.token, SLU_MIN));
+	CHECK_EQ(0, spare(&f, id), "it was extended");
+	pass(&f, SLU_MIN);
+	claim(&f);
+	CHECK_EQ(1, spare(&f, id), "an extension does, too");
+	teardown(&f);
+}
+
+TEST(what_a_stream_has_had_for_a_while_stays_leased)
+{
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t id = put(&f, 5);
+
+	claim(&f);
+	f.now += LEDGER_SPARE_TIME + 1;
+	CHECK(!spare(&f, id));
+	pass(&f, policy_default.lease);
+	CHECK_EQ(SLU_ELEASE, act(&f, ledger_spare, id));
+	teardown(&f);
+}
+
+/* L13 */
+TEST(a_stream_is_not_handed_at_once_what_it_has_failed)
+{
+	struct ledger_passed passed;
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t first = put(&f, 1), second = put(&f, 2), third = put(&f, 3);
+
+	CHECK_EQ(first, claim_by(&f, 7, &passed));
+	fail(&f, first);
+	CHECK_EQ(second, claim_by(&f, 7, &passed));
+	fail(&f, second);
+	CHECK_EQ(third, claim_by(&f, 7, &passed));
+	CHECK_EQ(0, claim_by(&f, 7, &passed));
+	CHECK_EQ(2u, passed.n);
+	CHECK_EQ(f.now + SHUN_TIME, passed.until);
+	CHECK_EQ(first, claim_by(&f, 8, &passed), "others are");
+	CHECK_EQ(0u, passed.n);
+	CHECK_EQ(second, claim_by(&f, 0, &passed));
+	fail(&f, second);
+	CHECK_EQ(0, claim_by(&f, 7, &passed), "whoever failed it meanwhile");
+	f.now += SHUN_TIME;
+	CHECK_EQ(second, claim_by(&f, 7, &passed));
+	teardown(&f);
+}
+
+TEST(what_a_stream_deferred_or_let_run_out_it_may_have_at_once)
+{
+	struct ledger_passed passed;
+	struct fixture f;
+
+	setup(&f);
+	const uint64_t id = put(&f, 5);
+
+	claim_by(&f, 7, &passed);
+	CHECK_EQ(0, nack_as(&f, id, f.token, (struct ledger_nack){ .defer = true }));
+	CHECK_EQ(id, claim_by(&f, 7, &passed));
+	pass(&f, policy_default.lease);
+	CHECK_EQ(id, claim_by(&f, 7, &passed));
 	teardown(&f);
 }
 

@@ -170,6 +170,7 @@ do_claim(struct world *w)
 	x->attempts++;
 	x->holds = true;
 	x->extended = false;
+	x->claimed = w->now;
 }
 
 /* Somebody's message, rightly or wrongly named. */
@@ -220,6 +221,14 @@ do_ack(struct world *w)
 }
 
 static void
+model_return(struct world *w, struct model_msg *x)
+{
+	x->attempts--;
+	x->state = M_WAIT;
+	w->ticked = w->ticked && x->expires > w->now;
+}
+
+static void
 do_extend_or_return(struct world *w)
 {
 	const bool extend = one_in(w, 2);
@@ -241,11 +250,34 @@ do_extend_or_return(struct world *w)
 	if (extend) {
 		x->until = w->now + 7 * SLU_SEC;
 		x->extended = true;
+		x->spared = false;
 	} else {
-		x->attempts--;
-		x->state = M_WAIT;
-		w->ticked = w->ticked && x->expires > w->now;
+		model_return(w, x);
 	}
+}
+
+static void
+do_spare(struct world *w)
+{
+	struct ledger_ref ref;
+	struct model_msg *x;
+	struct change c;
+	unsigned space;
+	int queue, want;
+	bool spares;
+
+	random_ref(w, &ref, &space, &queue);
+	want = model_right(&w->m, &ref, space, queue, w->now, &x);
+	CHECK_EQ(want, ledger_spare(w->l, &ref, w->now, &c));
+	if (want)
+		return;
+	spares = !x->extended && !x->spared && w->now - x->claimed <= LEDGER_SPARE_TIME;
+	CHECK_EQ(spares ? CHANGE_SPARE : CHANGE_NONE, c.kind);
+	if (!spares)
+		return;
+	emit(w, &c);
+	x->spared = true;
+	model_return(w, x);
 }
 
 static void
@@ -255,6 +287,7 @@ model_nack(struct world *w, struct model_msg *x, const struct ledger_nack *n,
 	const bool failed = n->dead || !n->defer;
 
 	x->failures += failed;
+	x->spared = false;
 	if (c->where)
 		x->error = c->where;
 	x->state = M_WAIT;
@@ -547,6 +580,7 @@ one_step(struct world *w)
 		{ do_ack, 12 },
 		{ do_nack, 12 },
 		{ do_extend_or_return, 5 },
+		{ do_spare, 3 },
 		{ do_redrive, 3 },
 		{ do_delete, 2 },
 		{ do_time, 12 },

@@ -102,6 +102,7 @@ static const struct {
 	{ LOG_GIVEN, "given", BYTES(QUEUE N("\x13") N("\x0f") "why"), true },
 	{ LOG_TAKEN, "taken", BYTES(QUEUE N("\x13") "\x03" "\x05\x00" "heavy" "why"), true },
 	{ LOG_REFUSED, "refused", BYTES(QUEUE N("\x13") "why"), true },
+	{ LOG_SPARE, "spare", BYTES(ID), false },
 };
 /* clang-format on */
 
@@ -137,6 +138,8 @@ TEST(records_have_the_bytes_of_the_format)
 /* The numbers of the types are part of the format. */
 TEST(types_have_their_numbers)
 {
+	size_t n = 0;
+
 	CHECK_EQ(1, LOG_ACCEPT);
 	CHECK_EQ(7, LOG_DONE);
 	CHECK_EQ(12, LOG_CEILING);
@@ -150,7 +153,10 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(25, LOG_MARK);
 	CHECK_EQ(29, LOG_GIVEN);
 	CHECK_EQ(31, LOG_REFUSED);
-	CHECK_EQ(COUNT(golden) + 5, LOG_TYPES);
+	CHECK_EQ(33, LOG_SPARE);
+	for (unsigned i = 0; i < LOG_TYPES; i++)
+		n += log_type_name((uint8_t)i) != NULL;
+	CHECK_EQ(COUNT(golden) + 4, n); /* those are accept, message, lock, document */
 }
 
 /* ---- Keys ---- */

@@ -3,6 +3,8 @@
  */
 #include "shard_fixture.h"
 
+#include "core/shun.h"
+
 /* A claim of a stream that may have `most` messages. */
 static void
 stream(struct call *c, uint64_t flow, uint32_t most, slu_time wait)
@@ -146,6 +148,80 @@ TEST(who_waits_for_room_stands_behind_who_waits_for_messages)
 	turn();
 	CHECK_EQ(n.put.m.id, got(&b));
 	end();
+}
+
+/* ---- Messages that a stream has failed (S10) ---- */
+
+TEST(what_a_stream_fails_goes_to_who_waits_behind_it)
+{
+	struct call m, a, b, c, nack;
+
+	start();
+	push(&m, "q", 0);
+	turn();
+	stream(&a, 1, 2, 0);
+	turn();
+	stream(&b, 1, 2, SLU_MIN);
+	stream(&c, 2, 2, SLU_MIN);
+	turn();
+	settle(&nack, OP_NACK, a.rows, 0);
+	turn();
+	CHECK_EQ(m.put.m.id, got(&c));
+	CHECK_EQ(0, b.done);
+	push(&m, "q", 0);
+	turn();
+	pass(SHUN_TIME);
+	CHECK_EQ(m.put.m.id, got(&b));
+	end();
+}
+
+TEST(a_stream_gets_what_it_has_failed_after_a_moment)
+{
+	static const slu_time waits[] = { 0, SLU_MIN };
+
+	EACH(i, waits) {
+		struct call m, a, b, nack;
+
+		start();
+		push(&m, "q", 0);
+		turn();
+		stream(&a, 1, 2, 0);
+		turn();
+		settle(&nack, OP_NACK, a.rows, 0);
+		turn();
+		stream(&b, 1, 2, waits[i]);
+		turn();
+		CHECK_EQ(0, b.done, "though it may not wait");
+		pass(SHUN_TIME - 1);
+		CHECK_EQ(0, b.done);
+		pass(1);
+		CHECK_EQ(m.put.m.id, got(&b));
+		end();
+	}
+}
+
+TEST(a_claim_that_has_stepped_back_can_be_canceled_and_ends_with_the_shard)
+{
+	struct call m, a, b, nack;
+
+	for (int cancel = 0; cancel < 2; cancel++) {
+		start();
+		push(&m, "q", 0);
+		turn();
+		stream(&a, 1, 2, 0);
+		turn();
+		settle(&nack, OP_NACK, a.rows, 0);
+		stream(&b, 1, 2, SLU_MIN);
+		turn();
+		CHECK_EQ(0, b.done);
+		if (cancel) {
+			shard_cancel(&s, &b.op);
+			turn();
+			CHECK_EQ(SLU_ECANCELED, b.op.rc);
+		}
+		end();
+		CHECK_EQ(1, b.done);
+	}
 }
 
 TEST(streams_do_not_hold_each_other_up)

@@ -26,11 +26,14 @@ local names = { 'meta', 'msg', 'delayed', 'inprog', 'dlq', 'held', 'heads', 'ttl
 	'results', 'all', 'prios', 'ends', 'aside', 'ops', 'later', 'taken', 'counter' }
 
 local READY, DELAYED, LEASED, HELD, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6
-local HOLDS, EXTENDED = 1, 2
+local HOLDS, EXTENDED, SPARED = 1, 2, 16
 local MAX_ATTEMPTS, EXPIRED, REJECTED = 1, 2, 3
 local OK, ENOTFOUND, ELEASE, ECONFLICT = 0, 1, 2, 3
 local LIFT = 2 ^ 20 -- beyond what was seen of a counter that is behind
 local OP_KEPT = 30e6 -- so long the answer of a claim can be had again
+
+local SPARE_TIME = 1e6 -- see ledger_spare in core/ledger.h
+local SHUN_TIME = 20e3 -- L13 there
 
 local CALLER_KEPT = 86400e6 -- so long it is known what a caller has said last
 
@@ -225,7 +228,8 @@ end
 -- ---- Messages: s state, p priority, d due, n number, a attempts, x failures, m its own
 -- max_attempts, t token, u until, c claimed, e expires or 0, g flags, r reason, k key, i
 -- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for, st it
--- has a state, f the stream that has its lease: '<node>.<number>' ----
+-- has a state, f the stream that has its lease, or failed it: '<node>.<number>', w until when that
+-- stream does not get it ----
 
 local function load(q, id)
 	local text = call('HGET', q.msg, id)
@@ -797,12 +801,21 @@ end
 
 -- ---- Claim ----
 
-local function best(q)
+-- The first ready message but those that the stream has just failed: they are counted in passed.
+local function best(q, stream, passed)
 	for _, p in ipairs(q.order) do
-		local mem = call('ZRANGE', q.pending[p], 0, 0)[1]
+		local mem = call('ZRANGE', q.pending[p], passed[p] or 0, passed[p] or 0)[1]
 
-		if mem then
-			return id_of(mem)
+		while mem do
+			local id = id_of(mem)
+			local m = load(q, id)
+
+			if not stream or m.f ~= stream or (m.w or 0) <= now then
+				return id, m
+			end
+			passed.n, passed[p] = passed.n + 1, (passed[p] or 0) + 1
+			passed.wait = math.min(passed.wait or SHUN_TIME, m.w - now)
+			mem = call('ZRANGE', q.pending[p], passed[p], passed[p])[1]
 		end
 	end
 end
@@ -814,13 +827,17 @@ local function over(q, m)
 	return m.x >= most(q, m) and MAX_ATTEMPTS
 end
 
+local function spared(m)
+	return m.g >= SPARED and SPARED or 0
+end
+
 local function grant(q, id, m, lease, stream)
 	leave(q, id, m)
-	m.f = stream
+	m.f, m.w = stream, nil
 	m.t = next_number(q)
 	m.c, m.u = now, now + lease
 	m.a = math.min(m.a + 1, 65535)
-	m.g = HOLDS
+	m.g = HOLDS + spared(m)
 	enter(q, id, m, LEASED)
 end
 
@@ -829,6 +846,7 @@ local function claim(queues)
 	local max, lease, bytes, op, flow = num(), num(), num(), arg(), arg()
 	local stream = flow ~= '0' and caller .. '.' .. flow or nil
 	local rows, granted, total, ids = {}, {}, 0, call('HGET', q.ops, op)
+	local passed = { n = 0 }
 
 	if ids then -- the answer was lost: the same again
 		for id in string.gmatch(ids, '%d+') do
@@ -838,12 +856,11 @@ local function claim(queues)
 				rows[#rows + 1] = row(q, id, m)
 			end
 		end
-		return rows
+		return { rows, 0, 0 }
 	end
 	lease = lease > 0 and lease or q.policy.lease
 	while #rows < max and q.policy.paused == 0 do
-		local id = best(q)
-		local m = id and load(q, id)
+		local id, m = best(q, stream, passed)
 		local reason = m and over(q, m)
 
 		if not m or (reason and budget <= 0) then
@@ -869,7 +886,7 @@ local function claim(queues)
 		call('HSET', q.ops, op, table.concat(granted, ' '))
 		call('ZADD', q.ends, now + OP_KEPT, 'o:' .. op)
 	end
-	return rows
+	return { rows, passed.n, passed.wait or 0 }
 end
 
 -- ---- Settling ----
@@ -928,7 +945,7 @@ function settles.nack(q, it, t)
 	if not m then
 		return { rc }
 	end
-	local claimed, delay = m.c, it.time
+	local claimed, delay, stream = m.c, it.time, m.f
 
 	fates.message(q, it.id, m, 'commit')
 	note_error(q, it.id, it.text)
@@ -943,7 +960,10 @@ function settles.nack(q, it, t)
 		delay = it.defer == 1 and 0 or backoff(q.policy, m.x)
 	end
 	leave(q, it.id, m)
-	m.d = now + delay
+	m.d, m.g = now + delay, m.g % SPARED
+	if stream and it.defer == 0 then
+		m.f, m.w = stream, now + SHUN_TIME
+	end
 	settle(q, it.id, m, now)
 	return { OK, m.d, 0, claimed }
 end
@@ -962,11 +982,18 @@ function settles.extend(q, it, t)
 	return { OK, m.u, 0, 0 }
 end
 
+-- With `defer` it was handed over, to a stream that has ended: ledger_spare.
 settles['return'] = function(q, it, t)
 	local m, rc = held(q, it.id, it.token, t)
 
 	if not m then
 		return { rc }
+	end
+	if it.defer == 1 then
+		if m.g ~= HOLDS or t - m.c > SPARE_TIME then
+			return { ELEASE }
+		end
+		m.g = m.g + SPARED
 	end
 	fates.message(q, it.id, m, 'forget')
 	leave(q, it.id, m)

@@ -313,7 +313,13 @@ static void
 claim_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	c->op->n_rows = 0;
-	take_rows(r, c->op, answer);
+	if (answer->elements < 3) {
+		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: malformed reply to a claim");
+		return;
+	}
+	c->op->passed = (uint32_t)redis_int(answer->element[1]);
+	c->op->again = time_add(r->now, redis_ns(redis_int(answer->element[2])));
+	take_rows(r, c->op, answer->element[0]);
 	rqueue_at(r, c->queue)->totals.delivered += c->op->n_rows;
 	for (uint32_t i = 0; i < c->op->n_rows; i++)
 		meter_time(&r->outer.meter, METER_MESSAGE_WAIT,
@@ -437,7 +443,11 @@ return_encode(struct redis *r, const struct rcall *c)
 {
 	begin_items(r, c);
 	for (uint32_t i = c->from; i < c->to; i++) {
-		const struct op_item it = { .id = c->op->rows[i].id, .token = c->op->rows[i].token };
+		const struct op_item it = {
+			.id = c->op->rows[i].id,
+			.token = c->op->rows[i].token,
+			.defer = c->op->spare && i == 0,
+		};
 
 		encode_item(r, c, &it);
 	}

@@ -1,0 +1,120 @@
+/*
+ * test_engine_stream.c - what a claim of a stream gets, and what goes back when the stream ends.
+ */
+#include "engine_rig.h"
+
+#include "core/shun.h"
+
+/* Claims for a stream; the id, or 0. */
+static uint64_t
+claim_by(struct rig *r, uint64_t flow)
+{
+	rig_unpin(r);
+	rig_op(&r->op, OP_CLAIM, RIG_SPACE, "q");
+	r->op.flow = flow;
+	r->op.flow_max = 10;
+	r->op.rows = r->rows;
+	r->op.max_rows = 1;
+	CHECK_EQ(0, rig_do(r, &r->op));
+	r->n = r->op.n_rows;
+	return r->n ? r->rows[0].id : 0;
+}
+
+static void
+fail(struct rig *r)
+{
+	struct op_item item = { .id = r->rows[0].id, .token = r->rows[0].token };
+
+	CHECK_EQ(0, rig_item(r, OP_NACK, &item));
+}
+
+/* The stream of the last claim ends. Is the message given back? */
+static bool
+end_stream(struct rig *r)
+{
+	struct op op;
+
+	rig_op(&op, OP_RETURN, RIG_SPACE, "q");
+	op.rows = r->rows;
+	op.n_rows = 1;
+	op.spare = true;
+	CHECK_EQ(0, rig_do(r, &op));
+	return r->rows[0].state == MSG_READY;
+}
+
+CASE(a_stream_that_ends_gives_its_newest_message_back_once)
+{
+	const uint64_t id = rig_put(r, "q", NULL);
+
+	CHECK_EQ(id, claim_by(r, 1));
+	CHECK(end_stream(r));
+	CHECK_EQ(0, rig_get(r, id));
+	CHECK_EQ(0, r->rows[0].attempts);
+	CHECK_EQ(MSG_READY, r->rows[0].state);
+	CHECK_EQ(id, claim_by(r, 2));
+	CHECK(!end_stream(r));
+	rig_pass(r, policy_default.lease);
+	CHECK_EQ(id, claim_by(r, 3));
+	CHECK_EQ(1, r->rows[0].failures);
+	CHECK(!end_stream(r));
+	fail(r);
+	rig_pass(r, SHUN_TIME);
+	CHECK_EQ(id, claim_by(r, 3));
+	CHECK(end_stream(r));
+}
+
+CASE(a_message_that_was_extended_is_not_given_back)
+{
+	struct op_item item = { .time = SLU_MIN };
+
+	rig_put(r, "q", NULL);
+	claim_by(r, 1);
+	item.id = r->rows[0].id;
+	item.token = r->rows[0].token;
+	CHECK_EQ(0, rig_item(r, OP_EXTEND, &item));
+	CHECK(!end_stream(r));
+	CHECK_EQ(0, rig_settle_one(r, OP_ACK, item.id, item.token));
+}
+
+CASE(a_message_that_its_stream_had_for_more_than_a_second_is_not_given_back)
+{
+	rig_put(r, "q", NULL);
+	claim_by(r, 1);
+	rig_pass(r, LEDGER_SPARE_TIME + SLU_MS);
+	CHECK(!end_stream(r));
+	CHECK_EQ(0u, rig_claim(r, "q", 1));
+}
+
+/* Or a poison message would live for ever on a server that is restarted often. */
+CASE(that_a_message_was_given_back_is_known_after_a_restart)
+{
+	uint64_t id;
+
+	if (!r->row->engine->durable)
+		return;
+	id = rig_put(r, "q", NULL);
+	claim_by(r, 1);
+	CHECK(end_stream(r));
+	rig_reopen(r);
+	CHECK_EQ(id, claim_by(r, 1));
+	CHECK_EQ(1, r->rows[0].attempts);
+	CHECK(!end_stream(r));
+}
+
+CASE(a_stream_passes_over_what_it_has_just_failed)
+{
+	static const struct rig_msg second = { .prio = 1 };
+	const uint64_t id = rig_put(r, "q", NULL), other = rig_put(r, "q", &second);
+
+	CHECK_EQ(id, claim_by(r, 1));
+	fail(r);
+	CHECK_EQ(other, claim_by(r, 1));
+	CHECK_EQ(0, claim_by(r, 1));
+	CHECK_EQ(1u, r->op.passed);
+	CHECK_EQ(r->now + SHUN_TIME, r->op.again);
+	CHECK_EQ(id, claim_by(r, 2));
+	CHECK_EQ(0u, r->op.passed);
+	fail(r);
+	rig_pass(r, SHUN_TIME);
+	CHECK_EQ(id, claim_by(r, 1));
+}
