@@ -19,7 +19,8 @@
 enum {
 	ARITY = 4,
 	CACHE_LINE = 64,
-	FIRST_MAX = 64
+	FIRST_MAX = 4, /* most queues hold little, and a server has many */
+	TRIM_PART = 8  /* heap_trim keeps an array of which this part is needed */
 };
 
 void
@@ -35,25 +36,52 @@ heap_release(struct heap *h)
 	heap_init(h, h->slab, h->pos_offset);
 }
 
-/* By realloc: for a large array the kernel then moves pages and copies nothing. */
-int
-heap_reserve(struct heap *h, uint32_t n)
+/* How many nodes there is room for once n are reserved. */
+static uint32_t
+room_for(const struct heap *h, uint32_t n)
 {
-	struct heap_node *nodes;
 	size_t max = h->max ? h->max : FIRST_MAX;
 
-	if (n <= h->max)
-		return 0;
 	while (max < n)
 		max *= 2;
-	if (max > HEAP_OUT)
-		max = HEAP_OUT;
-	nodes = mem_realloc(h->nodes, max * sizeof *nodes);
+	return max > HEAP_OUT ? HEAP_OUT : (uint32_t)max;
+}
+
+/* By realloc: for a large array the kernel then moves pages and copies nothing. */
+static int
+resize(struct heap *h, uint32_t max)
+{
+	struct heap_node *nodes = mem_realloc(h->nodes, max * sizeof *nodes);
+
 	if (!nodes)
 		return SLU_ENOMEM;
 	h->nodes = nodes;
-	h->max = (uint32_t)max;
+	h->max = max;
 	return 0;
+}
+
+int
+heap_reserve(struct heap *h, uint32_t n)
+{
+	return n <= h->max ? 0 : resize(h, room_for(h, n));
+}
+
+size_t
+heap_growth(const struct heap *h, uint32_t n)
+{
+	return n <= h->max ? 0 : (room_for(h, n) - h->max) * sizeof *h->nodes;
+}
+
+void
+heap_trim(struct heap *h, uint32_t n)
+{
+	uint32_t max = h->max;
+
+	assert(n >= h->n);
+	while (max > FIRST_MAX && max / TRIM_PART > n)
+		max /= 2;
+	if (max < h->max)
+		(void)resize(h, max); /* without memory it stays as large as it is */
 }
 
 /* x < y as numbers of 160 bits. The low 128 give a borrow, which decides between

@@ -52,6 +52,19 @@ void heap_release(struct heap *h);
  * doubling, so asking for one more each time is cheap. SLU_ENOMEM changes nothing. */
 int heap_reserve(struct heap *h, uint32_t n);
 
+/* Give memory back if there is room for more than eight times n nodes, which are all that
+ * the owner has promised room for. n is at least the number of nodes. */
+void heap_trim(struct heap *h, uint32_t n);
+
+/* How many bytes the heap has allocated, and how many more heap_reserve(h, n) takes. */
+static inline size_t
+heap_bytes(const struct heap *h)
+{
+	return (size_t)h->max * sizeof *h->nodes;
+}
+
+size_t heap_growth(const struct heap *h, uint32_t n);
+
 /* Room must have been reserved. */
 void heap_push(struct heap *h, struct rank rank, uint32_t handle);
 

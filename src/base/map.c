@@ -5,7 +5,8 @@
  *      its table is empty. Removal closes its gap to keep this (close_gap), and
  *      growth empties whole runs of slots, never a part of one (move_some).
  *  M2  All of `old` fits into `now` below the highest load, so growing, once it has
- *      its memory, cannot fail.
+ *      its memory, cannot fail. A smaller table is half full at most when all of `old` is in
+ *      it; SHRINK_SLOTS a call empty `old` before inserts have filled the other half.
  *  M3  A handle is in one of the two tables, once.
  */
 #include "base/map.h"
@@ -20,7 +21,10 @@ enum {
 	FIRST_SLOTS = 16,
 	/* Slots of `old` looked at with each call. Two would do: `old` is gone after
 	 * at most as many inserts as it takes to fill `now`. */
-	MOVE_SLOTS = 4
+	MOVE_SLOTS = 4,
+	SHRINK_SLOTS = 16, /* the same while `old` is the larger one */
+	SHRINK_PART = 8,   /* shrink when less than this part is in use, */
+	SHRINK_BY = 4      /* to this part */
 };
 
 static const uint64_t max_slots = 1ull << 31;
@@ -119,15 +123,22 @@ move_some(struct map *m, uint64_t slots)
 		table_release(&m->old);
 }
 
-/* Start to grow into a table that has a good load with n handles. */
-static int
-grow(struct map *m, uint64_t n)
+/* The slots of a table that has a good load with n handles, and is not smaller than it was. */
+static uint64_t
+slots_for(const struct map *m, uint64_t n)
 {
 	uint64_t slots = n_slots(&m->now) ? n_slots(&m->now) : FIRST_SLOTS;
-	uint32_t *fresh;
 
 	while (good_load(slots) < n)
 		slots *= 2;
+	return slots;
+}
+
+static int
+resize(struct map *m, uint64_t slots)
+{
+	uint32_t *fresh;
+
 	if (slots > max_slots)
 		return SLU_ENOMEM;
 	fresh = mem_array(slots, sizeof *fresh);
@@ -146,9 +157,53 @@ map_reserve(struct map *m, uint32_t n)
 	const uint64_t want = (uint64_t)map_count(m) + n;
 	const uint64_t slots = n_slots(&m->now);
 
-	if (want <= good_load(slots) || grow(m, want) == 0)
+	if (want <= good_load(slots) || resize(m, slots_for(m, want)) == 0)
 		return 0;
 	return want <= highest_load(slots) ? 0 : SLU_ENOMEM;
+}
+
+static bool
+is_shrinking(const struct map *m)
+{
+	return n_slots(&m->old) > n_slots(&m->now);
+}
+
+/* With every call that changes the map. */
+static void
+move_on(struct map *m)
+{
+	if (m->old.slots)
+		move_some(m, is_shrinking(m) ? SHRINK_SLOTS : MOVE_SLOTS);
+}
+
+bool
+map_trim(struct map *m, uint32_t max)
+{
+	const uint64_t slots = n_slots(&m->now);
+
+	if (map_count(m) == 0)
+		map_release(m);
+	else if (!m->old.slots && slots > FIRST_SLOTS * SHRINK_BY && m->now.n < slots / SHRINK_PART)
+		(void)resize(m, slots / SHRINK_BY); /* without memory it stays as large as it is */
+	if (is_shrinking(m))
+		move_some(m, max);
+	return is_shrinking(m);
+}
+
+size_t
+map_bytes(const struct map *m)
+{
+	return (size_t)(n_slots(&m->now) + n_slots(&m->old)) * sizeof *m->now.slots;
+}
+
+size_t
+map_growth(const struct map *m)
+{
+	const uint64_t want = (uint64_t)map_count(m) + 1;
+
+	if (want <= good_load(n_slots(&m->now)))
+		return 0;
+	return (size_t)slots_for(m, want) * sizeof *m->now.slots;
 }
 
 int
@@ -160,7 +215,7 @@ map_insert(struct map *m, uint64_t hash, uint32_t handle)
 		return rc;
 	assert(handle != MAP_NONE);
 	table_put(&m->now, hash, handle);
-	move_some(m, MOVE_SLOTS);
+	move_on(m);
 	return 0;
 }
 
@@ -206,5 +261,5 @@ map_remove(struct map *m, uint64_t hash, uint32_t handle)
 			   table_remove(m, &m->old, hash, handle);
 
 	assert(found);
-	move_some(m, MOVE_SLOTS);
+	move_on(m);
 }

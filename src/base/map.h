@@ -18,7 +18,7 @@
  *                             ^ next_move
  *      now:  | h . h . . h . . . h h . . . h . . . . h . . |      inserts go here
  *
- * and a look-up tries both. It never shrinks. The low bits of a hash choose the
+ * and a look-up tries both. map_trim makes it smaller in the same way. The low bits of a hash choose the
  * slot: give it one that mixes well and that an outsider cannot steer (equal hashes
  * work, slowly). An item's hash must not change, and the item must stay readable,
  * while its handle is in the map. One thread at a time.
@@ -65,6 +65,14 @@ uint32_t map_find(const struct map *m, uint64_t hash, const void *key);
 /* Make sure that the next n inserts succeed. SLU_ENOMEM changes nothing. When there
  * is no memory to grow, the slots are used up to 7/8 before it says so. */
 int map_reserve(struct map *m, uint32_t n);
+
+/* Begin to shrink if less than an eighth of the slots is in use, or go on with it: look at up to
+ * max slots. True: there are more. Undoes map_reserve. */
+bool map_trim(struct map *m, uint32_t max);
+
+/* How many bytes the map has allocated, and how many more one insert takes. */
+size_t map_bytes(const struct map *m);
+size_t map_growth(const struct map *m);
 
 /* The key must not be in the map yet. 0, or SLU_ENOMEM and nothing has changed. */
 int map_insert(struct map *m, uint64_t hash, uint32_t handle);

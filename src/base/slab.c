@@ -9,7 +9,9 @@
 
 enum {
 	CHUNK_ALIGN = 64, /* items of 64 bytes never straddle a cache line */
-	FIRST_CHUNKS = 8
+	FIRST_CHUNKS = 8,
+	KEEP_IDLE = 2, /* chunks that slab_trim keeps, */
+	KEEP_PART = 8  /* and one more for so many in use */
 };
 
 /* What a free item holds. The mark only fits when the item has 8 bytes. */
@@ -28,7 +30,7 @@ slab_init_chunked(struct slab *s, size_t item_size, unsigned chunk_bits)
 	*s = (struct slab){
 		.item_size = (uint32_t)item_size,
 		.chunk_bits = chunk_bits,
-		.free = SLAB_NONE,
+		.lists = { SLAB_NONE, SLAB_NONE, SLAB_NONE },
 	};
 }
 
@@ -42,19 +44,27 @@ void
 slab_release(struct slab *s)
 {
 	for (uint32_t i = 0; i < s->n_chunks; i++)
-		mem_free(s->chunks[i]);
+		mem_free(s->chunks[i].items);
 	mem_free(s->chunks);
 	*s = (struct slab){
 		.item_size = s->item_size,
 		.chunk_bits = s->chunk_bits,
-		.free = SLAB_NONE,
+		.lists = { SLAB_NONE, SLAB_NONE, SLAB_NONE },
 	};
 }
 
+/* ---- Chunks ---- */
+
 static uint32_t
+chunk_items(const struct slab *s)
+{
+	return 1u << s->chunk_bits;
+}
+
+static uint64_t
 capacity(const struct slab *s)
 {
-	return s->n_chunks << s->chunk_bits;
+	return (uint64_t)(s->n_chunks - s->n_gone) << s->chunk_bits;
 }
 
 /* One chunk less than 32 bits can name, so SLAB_NONE is no item. */
@@ -64,46 +74,157 @@ most_chunks(const struct slab *s)
 	return (1u << (32 - s->chunk_bits)) - 1;
 }
 
+/* The first chunk of a list has the last one as its `prev`. */
+static void
+list_in(struct slab *s, enum slab_list list, uint32_t i)
+{
+	struct slab_chunk *c = &s->chunks[i];
+	const uint32_t first = s->lists[list];
+
+	c->next = first;
+	c->prev = first == SLAB_NONE ? i : s->chunks[first].prev;
+	if (first != SLAB_NONE)
+		s->chunks[first].prev = i;
+	s->lists[list] = i;
+}
+
+static void
+list_in_last(struct slab *s, enum slab_list list, uint32_t i)
+{
+	const uint32_t first = s->lists[list];
+	uint32_t last;
+
+	if (first == SLAB_NONE) {
+		list_in(s, list, i);
+		return;
+	}
+	last = s->chunks[first].prev;
+	s->chunks[last].next = i;
+	s->chunks[i].prev = last;
+	s->chunks[i].next = SLAB_NONE;
+	s->chunks[first].prev = i;
+}
+
+static void
+list_out(struct slab *s, enum slab_list list, uint32_t i)
+{
+	const struct slab_chunk *c = &s->chunks[i];
+	const uint32_t first = s->lists[list];
+
+	if (c->next != SLAB_NONE)
+		s->chunks[c->next].prev = c->prev;
+	else
+		s->chunks[first].prev = c->prev;
+	if (i == first)
+		s->lists[list] = c->next;
+	else
+		s->chunks[c->prev].next = c->next;
+}
+
+static uint32_t
+last_of(const struct slab *s, enum slab_list list)
+{
+	return s->chunks[s->lists[list]].prev;
+}
+
+static int
+grow_array(struct slab *s)
+{
+	const uint32_t max = s->max_chunks ? 2 * s->max_chunks : FIRST_CHUNKS;
+	struct slab_chunk *chunks;
+
+	if (s->n_chunks == most_chunks(s))
+		return SLU_ENOMEM;
+	if (s->n_chunks < s->max_chunks)
+		return 0;
+	chunks = mem_realloc(s->chunks, max * sizeof *chunks);
+	if (!chunks)
+		return SLU_ENOMEM;
+	s->chunks = chunks;
+	s->max_chunks = max;
+	return 0;
+}
+
 static int
 add_chunk(struct slab *s)
 {
-	if (s->n_chunks == most_chunks(s))
-		return SLU_ENOMEM;
-	if (s->n_chunks == s->max_chunks) {
-		const uint32_t max = s->max_chunks ? 2 * s->max_chunks : FIRST_CHUNKS;
-		char **chunks = mem_realloc(s->chunks, max * sizeof *chunks);
+	const uint32_t gone = s->lists[SLAB_GONE];
+	const uint32_t i = gone == SLAB_NONE ? s->n_chunks : gone;
+	char *items;
+	int rc;
 
-		if (!chunks)
-			return SLU_ENOMEM;
-		s->chunks = chunks;
-		s->max_chunks = max;
+	rc = gone == SLAB_NONE ? grow_array(s) : 0;
+	if (rc)
+		return rc;
+	items = mem_aligned(CHUNK_ALIGN, slab_chunk_size(s));
+	if (!items)
+		return SLU_ENOMEM;
+	if (gone == SLAB_NONE) {
+		s->n_chunks++;
+	} else {
+		list_out(s, SLAB_GONE, i);
+		s->n_gone--;
 	}
-
-	char *chunk = mem_aligned(CHUNK_ALIGN, (size_t)s->item_size << s->chunk_bits);
-
-	if (!chunk)
-		return SLU_ENOMEM;
-	s->chunks[s->n_chunks++] = chunk;
+	s->chunks[i] = (struct slab_chunk){ .items = items, .free = SLAB_NONE };
+	list_in_last(s, SLAB_IDLE, i); /* so that handles rise */
+	s->n_idle++;
 	return 0;
+}
+
+/* An idle chunk gives its memory back. The last one has no number any more, unless its
+ * handles were handed out once: then scans still come by. */
+static void
+drop_chunk(struct slab *s, uint32_t i)
+{
+	struct slab_chunk *c = &s->chunks[i];
+
+	list_out(s, SLAB_IDLE, i);
+	s->n_idle--;
+	mem_free(c->items);
+	c->items = NULL;
+	if (i + 1 == s->n_chunks && (uint64_t)i << s->chunk_bits >= s->fresh) {
+		s->n_chunks--;
+		return;
+	}
+	list_in(s, SLAB_GONE, i);
+	s->n_gone++;
 }
 
 int
 slab_reserve(struct slab *s, uint32_t n)
 {
 	const uint64_t most = (uint64_t)most_chunks(s) << s->chunk_bits;
-	const uint32_t before = s->n_chunks;
+	uint32_t added = 0;
 	int rc = 0;
 
 	if (capacity(s) - s->used >= n)
 		return 0;
 	if (n > most - s->used)
 		return SLU_ENOMEM;
-	while (!rc && capacity(s) - s->used < n)
+	while (!rc && capacity(s) - s->used < n) {
 		rc = add_chunk(s);
-	while (rc && s->n_chunks > before)
-		mem_free(s->chunks[--s->n_chunks]);
+		added += !rc;
+	}
+	while (rc && added-- > 0)
+		drop_chunk(s, last_of(s, SLAB_IDLE));
 	return rc;
 }
+
+size_t
+slab_trim(struct slab *s)
+{
+	const uint32_t in_use = s->n_chunks - s->n_gone - s->n_idle;
+	const uint32_t keep = KEEP_IDLE + in_use / KEEP_PART;
+	size_t freed = 0;
+
+	while (s->n_idle > keep) {
+		drop_chunk(s, last_of(s, SLAB_IDLE));
+		freed += slab_chunk_size(s);
+	}
+	return freed;
+}
+
+/* ---- Items ---- */
 
 /* Items may be of any type and alignment, so links go in and out by memcpy. */
 static size_t
@@ -122,17 +243,49 @@ read_link(const struct slab *s, uint32_t handle)
 	return link;
 }
 
+/* A chunk with a free item: SLAB_NONE when memory is out. */
+static uint32_t
+chunk_with_room(struct slab *s)
+{
+	uint32_t i = s->lists[SLAB_PART];
+
+	if (i != SLAB_NONE)
+		return i;
+	if (slab_reserve(s, 1))
+		return SLAB_NONE;
+	i = s->lists[SLAB_IDLE];
+	list_out(s, SLAB_IDLE, i);
+	s->n_idle--;
+	list_in(s, SLAB_PART, i);
+	return i;
+}
+
+static uint32_t
+take_item(struct slab *s, uint32_t i)
+{
+	struct slab_chunk *c = &s->chunks[i];
+	uint32_t handle = c->free;
+
+	if (handle == SLAB_NONE)
+		handle = (i << s->chunk_bits) + c->fresh++;
+	else
+		c->free = read_link(s, handle).next;
+	if (handle >= s->fresh)
+		s->fresh = handle + 1;
+	if (++c->used == chunk_items(s))
+		list_out(s, SLAB_PART, i);
+	return handle;
+}
+
 uint32_t
 slab_new(struct slab *s)
 {
-	uint32_t handle = s->free;
+	const uint32_t i = chunk_with_room(s);
+	uint32_t handle;
 
-	if (slab_reserve(s, 1))
+	if (i == SLAB_NONE)
 		return SLAB_NONE;
-	if (handle == SLAB_NONE)
-		handle = s->fresh++;
-	else
-		s->free = read_link(s, handle).next;
+	handle = take_item(s, i);
 	s->used++;
 	memset(slab_at(s, handle), 0, s->item_size);
 	return handle;
@@ -141,9 +294,9 @@ slab_new(struct slab *s)
 /* The mark makes this cheap; an item in use may hold the same bytes by chance,
  * so only the list itself is proof. */
 static bool
-is_free(const struct slab *s, uint32_t handle)
+is_free(const struct slab *s, const struct slab_chunk *c, uint32_t handle)
 {
-	uint32_t at = s->free;
+	uint32_t at = c->free;
 
 	if (at == handle)
 		return true;
@@ -157,11 +310,20 @@ is_free(const struct slab *s, uint32_t handle)
 void
 slab_free(struct slab *s, uint32_t handle)
 {
-	const struct free_item link = { .next = s->free, .mark = free_mark };
+	const uint32_t i = handle >> s->chunk_bits;
+	struct slab_chunk *c = &s->chunks[i];
+	const struct free_item link = { .next = c->free, .mark = free_mark };
 
-	assert(handle < s->fresh);
-	assert(!is_free(s, handle));
+	assert(handle < s->fresh && slab_has(s, handle));
+	assert(!is_free(s, c, handle));
 	memcpy(slab_at(s, handle), &link, link_size(s));
-	s->free = handle;
+	c->free = handle;
 	s->used--;
+	if (c->used-- == chunk_items(s))
+		list_in(s, SLAB_PART, i);
+	if (c->used > 0)
+		return;
+	list_out(s, SLAB_PART, i);
+	list_in(s, SLAB_IDLE, i);
+	s->n_idle++;
 }

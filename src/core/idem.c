@@ -129,6 +129,12 @@ idem_find(const struct idem *i, struct idem_mark mark, slu_time now)
 	return handle;
 }
 
+const struct idem_entry *
+idem_entry(const struct idem *i, uint32_t handle)
+{
+	return slab_has(&i->entries, handle) && joined(at(i, handle)->id) ? at(i, handle) : NULL;
+}
+
 uint64_t
 idem_id(const struct idem *i, uint32_t handle)
 {
@@ -213,9 +219,9 @@ sweep_some(struct idem *i)
 {
 	for (int n = 0; n < SWEEP_STEP && i->cursor < i->entries.fresh; n++) {
 		const uint32_t handle = i->cursor++;
-		const struct idem_entry *e = at(i, handle);
+		const struct idem_entry *e = idem_entry(i, handle);
 
-		if (joined(e->id) != 0 && is_over(i, e, i->sweeping))
+		if (e && is_over(i, e, i->sweeping))
 			idem_drop(i, handle);
 	}
 }

@@ -73,6 +73,9 @@ idem_is_set(struct idem_mark m)
 	return m.hash != 0;
 }
 
+/* For a scan of all handles below entries.fresh: NULL if there is no key of this handle. */
+const struct idem_entry *idem_entry(const struct idem *i, uint32_t handle);
+
 /* What is known at the moment now, or SLAB_NONE. */
 uint32_t idem_find(const struct idem *i, struct idem_mark mark, slu_time now);
 uint64_t idem_id(const struct idem *i, uint32_t handle);

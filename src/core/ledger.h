@@ -76,6 +76,7 @@
 #define CORE_LEDGER_H
 
 #include "base/bytes.h"
+#include "base/footprint.h"
 #include "base/hash.h"
 #include "base/slab.h"
 #include "core/bucket.h"
@@ -608,5 +609,17 @@ struct ledger_size {
 };
 
 void ledger_size(const struct ledger *l, struct ledger_size *out);
+
+/* ---- Memory ---- */
+
+/* Add the memory of the ledger. */
+void ledger_footprint(const struct ledger *l, struct footprint *out);
+
+/* How many bytes will be allocated to accept one message more; SLAB_NONE: into a new queue. */
+size_t ledger_growth(const struct ledger *l, uint32_t queue, const struct ledger_offer *offer);
+
+/* Give back memory that is not needed any more, not between deciding and applying. True: there
+ * is more to do. */
+bool ledger_trim(struct ledger *l);
 
 #endif

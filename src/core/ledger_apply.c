@@ -113,6 +113,8 @@ ledger_drop_message(struct ledger *l, uint32_t h, slu_time remember)
 
 	ledger_leave(l, t, h);
 	queue_drop(&t->queue, h);
+	if (queue_trim(&t->queue))
+		ledger_count_topic(l, t);
 	ledger_pass(l, t, h);
 	ledger_forget(l, h, remember);
 }

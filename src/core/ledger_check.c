@@ -57,7 +57,7 @@ digest_messages(const struct ledger *l)
 	uint64_t sum = 0;
 
 	for (uint32_t h = 0; h < l->msgs.fresh; h++)
-		if (msg_state(ledger_msg(l, h)) != MSG_NONE)
+		if (ledger_scan_msg(l, h))
 			sum += digest_message(l, h);
 	return sum;
 }
@@ -109,11 +109,10 @@ digest_kept(const struct ledger *l, slu_time now)
 	uint64_t sum = 0;
 
 	for (uint32_t h = 0; h < l->idem.entries.fresh; h++) {
-		const struct idem_entry *e = slab_at(&l->idem.entries, h);
-		const bool there = e->id[0] || e->id[1];
-		const slu_time until = there ? idem_until(&l->idem, h) : 0;
+		const struct idem_entry *e = idem_entry(&l->idem, h);
+		const slu_time until = e ? idem_until(&l->idem, h) : 0;
 
-		if (there && (until == 0 || until > now)) /* what is over may have been swept */
+		if (e && (until == 0 || until > now)) /* what is over may have been swept */
 			sum += hash_keyed(&digest_key, e, offsetof(struct idem_entry, queue));
 	}
 	for (uint32_t i = 0; i < l->results.by_until.n; i++) {
@@ -282,10 +281,10 @@ check_counts(const struct ledger *l, const struct key *k, uint32_t key)
 	if (l->keys.used > COUNTED_KEYS)
 		return NULL;
 	for (uint32_t h = 0; h < l->msgs.fresh; h++) {
-		const struct msg *m = ledger_msg(l, h);
-		const bool dead = msg_state(m) >= MSG_DEAD;
+		const struct msg *m = ledger_scan_msg(l, h);
+		const bool dead = m && msg_state(m) >= MSG_DEAD;
 
-		if (msg_state(m) == MSG_NONE || !(m->flags & MSG_KEYED) || m->home != key)
+		if (!m || !(m->flags & MSG_KEYED) || m->home != key)
 			continue;
 		refs++;
 		idle += dead;
@@ -339,9 +338,9 @@ remembered_in(const struct ledger *l, const struct topic *t)
 	uint32_t n = 0;
 
 	for (uint32_t h = 0; h < l->idem.entries.fresh; h++) {
-		const struct idem_entry *e = slab_at(&l->idem.entries, h);
+		const struct idem_entry *e = idem_entry(&l->idem, h);
 
-		n += (e->id[0] || e->id[1]) && e->queue == t->handle && e->until != IDEM_LIVE;
+		n += e && e->queue == t->handle && e->until != IDEM_LIVE;
 	}
 	return n;
 }
@@ -388,9 +387,9 @@ check_messages(const struct ledger *l, const struct topic *t)
 	const char *wrong = NULL;
 
 	for (uint32_t h = 0; !wrong && h < l->msgs.fresh; h++) {
-		const struct msg *m = ledger_msg(l, h);
+		const struct msg *m = ledger_scan_msg(l, h);
 
-		if (msg_state(m) == MSG_NONE || ledger_topic_of(l, m) != t ||
+		if (!m || ledger_topic_of(l, m) != t ||
 		    ledger_is_purged(t, m, h))
 			continue;
 		count[msg_state(m)]++;

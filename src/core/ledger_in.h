@@ -99,6 +99,7 @@ struct topic {
 	uint32_t purge_key;      /* the next key with a line to look at */
 	slu_time purge_remember; /* their idempotency keys, until */
 
+	size_t bytes;          /* of its heaps, as ledger_count_topic saw them last */
 	uint32_t remembered;   /* idempotency keys whose messages are gone */
 	uint32_t results;      /* of messages that are gone */
 	struct moving *moving; /* what is known of its moves, or NULL */
@@ -168,6 +169,7 @@ struct ledger {
 	uint32_t weighed; /* the same */
 	uint32_t found;   /* the topic that was asked for last, or SLAB_NONE: names come in runs */
 	struct heap agenda;
+	size_t topic_bytes; /* of the heaps of all topics */
 
 	struct slab keys;
 	struct map key_hashes;
@@ -181,6 +183,14 @@ static inline struct msg *
 ledger_msg(const struct ledger *l, uint32_t h)
 {
 	return slab_at(&l->msgs, h);
+}
+
+/* For a scan of all handles below msgs.fresh: NULL if there is no message of this handle. */
+static inline struct msg *
+ledger_scan_msg(const struct ledger *l, uint32_t h)
+{
+	return slab_has(&l->msgs, h) && msg_state(ledger_msg(l, h)) != MSG_NONE ? ledger_msg(l, h)
+										: NULL;
 }
 
 static inline struct topic *
@@ -344,9 +354,12 @@ ledger_batch_of(const struct topic *t)
 	return t->moving ? t->moving->batch : NULL;
 }
 
+/* ledger_memory.c: heaps of the topic have grown or shrunk. */
+void ledger_count_topic(struct ledger *l, struct topic *t);
+
 /* ledger_purge.c */
 bool ledger_is_purged(const struct topic *t, const struct msg *m, uint32_t h);
-int ledger_purge_reserve(struct topic *t);
+int ledger_purge_reserve(struct ledger *l, struct topic *t);
 void ledger_purge_start(struct ledger *l, uint32_t topic, const struct change *c);
 void ledger_purge_some(struct ledger *l, struct topic *t, uint32_t *budget);
 

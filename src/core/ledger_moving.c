@@ -355,6 +355,8 @@ message_out(struct ledger *l, struct topic *t, const struct batch_item *item)
 {
 	(void)loosen(l, t, item); /* whatever it was */
 	queue_drop(&t->queue, item->msg);
+	if (queue_trim(&t->queue))
+		ledger_count_topic(l, t);
 	ledger_forget(l, item->msg, 0);
 }
 

@@ -35,13 +35,16 @@ staying(const struct topic *t)
 }
 
 int
-ledger_purge_reserve(struct topic *t)
+ledger_purge_reserve(struct ledger *l, struct topic *t)
 {
 	const uint32_t stay = staying(t);
 	int rc;
 
 	rc = heap_reserve(&t->spare.ready, stay);
-	return rc ? rc : heap_reserve(&t->spare.timed, stay);
+	if (!rc)
+		rc = heap_reserve(&t->spare.timed, stay);
+	ledger_count_topic(l, t);
+	return rc;
 }
 
 void
@@ -116,6 +119,7 @@ ledger_purge_some(struct ledger *l, struct topic *t, uint32_t *budget)
 		if (free_one(l, t))
 			continue;
 		queue_release(&t->trash);
+		ledger_count_topic(l, t);
 		t->purging = false;
 		return;
 	}

@@ -8,6 +8,21 @@
 /* Memory (L9). What deciding has reserved costs a few compares here. */
 
 static int
+reserve_place(struct ledger *l, struct topic *t)
+{
+	const uint32_t n = t->queue.held + 1;
+	int rc;
+
+	if (n <= t->queue.ready.max && n <= t->queue.timed.max)
+		return 0;
+	rc = heap_reserve(&t->queue.ready, n);
+	if (!rc)
+		rc = heap_reserve(&t->queue.timed, n);
+	ledger_count_topic(l, t);
+	return rc;
+}
+
+static int
 reserve_message(struct ledger *l, const struct change *c)
 {
 	struct topic *t = ledger_topic(l, c->queue);
@@ -16,9 +31,7 @@ reserve_message(struct ledger *l, const struct change *c)
 	if (!rc)
 		rc = map_reserve(&l->ids, 1);
 	if (!rc)
-		rc = heap_reserve(&t->queue.ready, t->queue.held + 1);
-	if (!rc)
-		rc = heap_reserve(&t->queue.timed, t->queue.held + 1);
+		rc = reserve_place(l, t);
 	if (!rc)
 		rc = ledger_key_reserve(l, c->queue, c->key);
 	if (!rc && c->expires)
@@ -70,7 +83,7 @@ ledger_reserve(struct ledger *l, const struct change *c)
 	case CHANGE_REFUSE:
 		return ledger_moving_reserve(l, c);
 	case CHANGE_PURGE:
-		return ledger_purge_reserve(ledger_topic(l, c->queue));
+		return ledger_purge_reserve(l, ledger_topic(l, c->queue));
 	default:
 		return 0;
 	}

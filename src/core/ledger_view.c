@@ -136,10 +136,9 @@ ledger_scan(const struct ledger *l, uint32_t *cursor, uint32_t *msgs, uint32_t m
 	uint32_t n = 0;
 
 	for (; max > 0 && *cursor < l->msgs.fresh; ++*cursor, max--) {
-		const struct msg *m = ledger_msg(l, *cursor);
+		const struct msg *m = ledger_scan_msg(l, *cursor);
 
-		if (msg_state(m) != MSG_NONE &&
-		    !ledger_is_purged(ledger_topic_of(l, m), m, *cursor))
+		if (m && !ledger_is_purged(ledger_topic_of(l, m), m, *cursor))
 			msgs[n++] = *cursor;
 	}
 	if (*cursor >= l->msgs.fresh)

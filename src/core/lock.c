@@ -46,12 +46,14 @@ keep_text(struct slice *s, char **end)
 struct lock *
 lock_new(const struct lock *like)
 {
-	struct lock *lock = mem_alloc(size_of(like));
+	const size_t size = size_of(like);
+	struct lock *lock = mem_alloc(size);
 	char *end;
 
 	if (!lock)
 		return NULL;
 	*lock = *like;
+	lock->size = (uint32_t)size;
 	lock->docs = (struct lock_doc *)(lock + 1);
 	lock->n = 0;
 	for (uint32_t i = 0; i < like->n; i++)

@@ -65,6 +65,7 @@ struct lock {
 	bool hide;
 
 	uint32_t n;
+	uint32_t size; /* bytes of its memory, the texts and documents with it */
 	struct lock_doc *docs;
 };
 

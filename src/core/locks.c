@@ -7,6 +7,10 @@
 
 #include <assert.h>
 
+enum {
+	TRIM_SLOTS = 16 << 10 /* of a map, in one call */
+};
+
 static int
 cmp_slices(struct slice a, struct slice b)
 {
@@ -240,8 +244,10 @@ locks_put_in_place(struct locks *l, uint32_t h, struct lock *next, uint64_t wher
 		drop_old(l, old, next);
 		if (e->where != where)
 			locks_drop(l, e->where);
+		l->lock_bytes -= old->size;
 		mem_free(old);
 	}
+	l->lock_bytes += next->size;
 	e->where = where;
 	if (!next->id)
 		locks_space_count(l, e->space, next, true);
@@ -271,6 +277,7 @@ locks_forget(struct locks *l, uint32_t h)
 	l->leases -= lock_is_leased(e->lock);
 	drop_old(l, e->lock, NULL);
 	locks_drop(l, e->where);
+	l->lock_bytes -= e->lock->size;
 	mem_free(e->lock);
 	e->lock = NULL; /* for locks_scan */
 	slab_free(&l->entries, h);
@@ -352,10 +359,10 @@ const struct lock *
 locks_scan(const struct locks *l, uint32_t *cursor)
 {
 	while (*cursor < l->entries.fresh) {
-		const struct entry *e = locks_entry(l, (*cursor)++);
+		const struct lock *lock = locks_scan_lock(l, (*cursor)++);
 
-		if (e->lock)
-			return e->lock;
+		if (lock)
+			return lock;
 	}
 	*cursor = LOCKS_END;
 	return NULL;
@@ -369,6 +376,38 @@ locks_size(const struct locks *l, struct locks_size *out)
 		.messages = l->of_messages,
 		.leases = l->leases,
 	};
+}
+
+void
+locks_footprint(const struct locks *l, struct footprint *out)
+{
+	footprint_slab(out, &l->entries);
+	footprint_map(out, &l->names);
+	footprint_heap(out, &l->ends);
+	footprint_slab(out, &l->loose);
+	footprint_map(out, &l->loose_etags);
+	footprint_slab(out, &l->spaces);
+	footprint_map(out, &l->space_names);
+	footprint_bytes(out, l->lock_bytes);
+}
+
+size_t
+locks_growth(const struct locks *l)
+{
+	return slab_growth(&l->entries) + map_growth(&l->names) +
+	       heap_growth(&l->ends, l->entries.used + 1) + sizeof(struct lock);
+}
+
+bool
+locks_trim(struct locks *l)
+{
+	bool more;
+
+	(void)slab_trim(&l->entries);
+	(void)slab_trim(&l->loose);
+	heap_trim(&l->ends, l->entries.used);
+	more = map_trim(&l->names, TRIM_SLOTS);
+	return map_trim(&l->loose_etags, TRIM_SLOTS) || more;
 }
 
 bool

@@ -48,6 +48,7 @@
 #ifndef CORE_LOCKS_H
 #define CORE_LOCKS_H
 
+#include "base/footprint.h"
 #include "base/hash.h"
 #include "base/slab.h"
 #include "core/lock.h"
@@ -243,6 +244,11 @@ struct locks_size {
 };
 
 void locks_size(const struct locks *l, struct locks_size *out);
+
+/* Memory, as of a ledger: core/ledger.h. */
+void locks_footprint(const struct locks *l, struct footprint *out);
+size_t locks_growth(const struct locks *l); /* of one key more */
+bool locks_trim(struct locks *l);
 
 /* ---- What a log needs ---- */
 

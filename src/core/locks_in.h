@@ -54,6 +54,7 @@ struct locks {
 	struct slab entries;
 	struct map names;
 	struct tree order;
+	size_t lock_bytes; /* of what the entries point to */
 	struct heap ends;
 	struct list freed;
 	uint32_t of_messages; /* entries that are */
@@ -68,6 +69,13 @@ static inline struct entry *
 locks_entry(const struct locks *l, uint32_t h)
 {
 	return slab_at(&l->entries, h);
+}
+
+/* For a scan of all handles below entries.fresh: NULL if there is no key of this handle. */
+static inline struct lock *
+locks_scan_lock(const struct locks *l, uint32_t h)
+{
+	return slab_has(&l->entries, h) ? locks_entry(l, h)->lock : NULL;
 }
 
 static inline void

@@ -35,10 +35,10 @@ void
 locks_bring_back(struct locks *l, struct slice space)
 {
 	for (uint32_t h = 0; h < l->entries.fresh; h++) {
-		struct entry *e = locks_entry(l, h);
+		const struct lock *lock = locks_scan_lock(l, h);
 
-		if (e->lock && slice_eq(e->lock->space, space))
-			e->aside = false;
+		if (lock && slice_eq(lock->space, space))
+			locks_entry(l, h)->aside = false;
 	}
 }
 

@@ -118,7 +118,7 @@ void
 locks_opened(struct locks *l, slu_time until)
 {
 	for (uint32_t h = 0; h < l->entries.fresh; h++) {
-		struct lock *const lock = locks_entry(l, h)->lock;
+		struct lock *const lock = locks_scan_lock(l, h);
 
 		if (!lock || lock->id || !lock->token || lock->over || lock->until >= until)
 			continue;
@@ -143,9 +143,9 @@ static void
 drop_loose(struct locks *l)
 {
 	for (uint32_t h = 0; l->loose.used && h < l->loose.fresh; h++) {
-		const struct loose *it = slab_at(&l->loose, h);
+		const struct loose *it = slab_has(&l->loose, h) ? slab_at(&l->loose, h) : NULL;
 
-		if (map_find(&l->loose_etags, loose_key(it->tag), &it->tag) == h)
+		if (it && map_find(&l->loose_etags, loose_key(it->tag), &it->tag) == h)
 			locks_drop(l, take_loose(l, it->tag));
 	}
 }
@@ -156,7 +156,7 @@ locks_replayed(struct locks *l, bool (*lives)(void *arg, uint64_t id), void *arg
 	uint32_t missing = 0;
 
 	for (uint32_t h = 0; h < l->entries.fresh; h++) {
-		const struct lock *lock = locks_entry(l, h)->lock;
+		const struct lock *lock = locks_scan_lock(l, h);
 
 		if (lock && lock->id && !lives(arg, lock->id))
 			locks_forget(l, h);
@@ -236,7 +236,7 @@ locks_scan_check(const struct locks *l)
 	const char *wrong = NULL;
 
 	for (uint32_t h = 0; h < l->entries.fresh && !wrong; h++) {
-		const struct lock *lock = locks_entry(l, h)->lock;
+		const struct lock *lock = locks_scan_lock(l, h);
 
 		if (!lock)
 			continue;

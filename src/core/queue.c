@@ -187,6 +187,16 @@ queue_drop(struct queue *q, uint32_t item)
 	q->held--;
 }
 
+bool
+queue_trim(struct queue *q)
+{
+	const size_t before = queue_bytes(q);
+
+	heap_trim(&q->ready, q->held);
+	heap_trim(&q->timed, q->held);
+	return queue_bytes(q) < before;
+}
+
 /* The last node of a heap can go without any other moving. */
 static void
 clear_heap(struct queue *q, struct heap *h, queue_each_fn *dropped, void *arg)

@@ -102,6 +102,15 @@ void queue_wait(struct queue *q, uint32_t item, slu_time due, slu_time now);
 /* The queue forgets the item, wherever it is; the owner frees it. */
 void queue_drop(struct queue *q, uint32_t item);
 
+/* Give memory back that the queue needs for a few of its items no more: true when it has. */
+bool queue_trim(struct queue *q);
+
+static inline size_t
+queue_bytes(const struct queue *q)
+{
+	return heap_bytes(&q->ready) + heap_bytes(&q->timed);
+}
+
 /* Drop all that is in either heap, in no order, and tell the owner of each. */
 typedef void queue_each_fn(void *arg, uint32_t item);
 void queue_clear(struct queue *q, queue_each_fn *dropped, void *arg);

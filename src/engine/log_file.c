@@ -340,7 +340,7 @@ log_files_pin_all(struct log_files *s, struct log_file ***out, uint32_t *n)
 	if (s->slab.used)
 		all = mem_array(s->slab.used, sizeof *all);
 	for (uint32_t h = 0; all && h < s->slab.fresh; h++)
-		if (is_copied(at(s, h))) {
+		if (slab_has(&s->slab, h) && is_copied(at(s, h))) {
 			at(s, h)->pins++;
 			all[(*n)++] = at(s, h);
 		}
@@ -353,10 +353,10 @@ struct log_file *
 log_files_next(struct log_files *s, uint32_t *handle)
 {
 	while (*handle < s->slab.fresh) {
-		struct log_file *f = at(s, (*handle)++);
+		const uint32_t h = (*handle)++;
 
-		if (f->number && f->names > 0)
-			return f;
+		if (slab_has(&s->slab, h) && at(s, h)->number && at(s, h)->names > 0)
+			return at(s, h);
 	}
 	return NULL;
 }

@@ -374,3 +374,30 @@ TORTURE(a_heap_without_memory_keeps_what_it_has)
 	check_whole(&f);
 	teardown(&f);
 }
+
+TEST(a_trimmed_heap_gives_memory_back_and_keeps_its_order)
+{
+	struct fixture f;
+
+	setup(&f);
+	for (uint32_t i = 0; i < 10000; i++)
+		push(&f, (struct rank){ .b = i * 7919u % 10007u });
+	while (f.heap.n > 100)
+		(void)heap_pop(&f.heap);
+
+	const size_t before = heap_bytes(&f.heap);
+
+	heap_trim(&f.heap, before / sizeof(struct heap_node)); /* promised: nothing to give */
+	CHECK_EQ(before, heap_bytes(&f.heap));
+	heap_trim(&f.heap, 100);
+	CHECK(heap_bytes(&f.heap) <= 16 * 100 * sizeof(struct heap_node));
+	CHECK(f.heap.max > 100);
+	CHECK_EQ(0, heap_growth(&f.heap, f.heap.max));
+	CHECK_EQ(heap_bytes(&f.heap), heap_growth(&f.heap, f.heap.max + 1));
+	for (uint64_t last = 0; f.heap.n > 0;) {
+		CHECK(heap_first(&f.heap)->b >= last);
+		last = heap_first(&f.heap)->b;
+		(void)heap_pop(&f.heap);
+	}
+	teardown(&f);
+}

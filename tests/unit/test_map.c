@@ -523,3 +523,58 @@ TORTURE(a_map_without_memory_keeps_what_it_has)
 	check_whole(&m);
 	teardown(&m);
 }
+
+TEST(a_trimmed_map_gives_memory_back_and_finds_what_is_left)
+{
+	enum {
+		N = 100000,
+		LEFT = 50
+	};
+	struct map m;
+	size_t full;
+
+	setup(&m, N);
+	for (uint32_t h = 0; h < N; h++)
+		CHECK_EQ(0, insert(&m, h));
+	full = map_bytes(&m);
+	CHECK(!map_trim(&m, 1000));
+	for (uint32_t h = LEFT; h < N; h++)
+		take_out(&m, h);
+	CHECK(map_trim(&m, 1000)); /* in slices */
+	while (map_trim(&m, 1000) || map_bytes(&m) > 64 * LEFT)
+		for (uint32_t h = 0; h < LEFT; h++)
+			CHECK_EQ(h, find(&m, keys[h]));
+	CHECK(map_bytes(&m) < full / 100);
+	for (uint32_t h = 0; h < LEFT; h++)
+		take_out(&m, h);
+	CHECK(!map_trim(&m, 1));
+	CHECK_EQ(0, map_bytes(&m));
+	CHECK(map_growth(&m) > 0);
+	CHECK_EQ(0, insert(&m, 7));
+	CHECK_EQ(7, find(&m, keys[7]));
+	teardown(&m);
+}
+
+/* M2: inserts while a map shrinks find room and lose nothing. */
+TEST(a_map_that_shrinks_takes_as_many_as_before)
+{
+	enum {
+		N = 100000
+	};
+	struct map m;
+
+	setup(&m, N);
+	for (uint32_t h = 0; h < N; h++)
+		CHECK_EQ(0, insert(&m, h));
+	for (uint32_t h = 0; h < N - 100; h++)
+		take_out(&m, h);
+	CHECK(map_trim(&m, 1));
+	for (uint32_t h = 0; h < N - 100; h++) {
+		CHECK_EQ(0, insert(&m, h));
+		CHECK_EQ(h, find(&m, keys[h]));
+		CHECK_EQ(N - 1, find(&m, keys[N - 1]));
+	}
+	for (uint32_t h = 0; h < N; h++)
+		CHECK_EQ(h, find(&m, keys[h]));
+	teardown(&m);
+}

@@ -181,6 +181,75 @@ TEST(the_last_handle_is_never_handed_out)
 	slab_release(&s);
 }
 
+TEST(trimmed_chunks_are_freed_and_their_handles_come_again)
+{
+	enum {
+		BITS = 4,
+		CHUNKS = 100,
+		N = CHUNKS << BITS
+	};
+	struct slab s;
+
+	slab_init_chunked(&s, sizeof(struct item), BITS);
+	for (uint32_t i = 0; i < N; i++)
+		at(&s, slab_new(&s))->value = i;
+	CHECK_EQ(0, slab_trim(&s));
+	for (uint32_t i = 0; i < N; i++)
+		if (i != N / 2)
+			slab_free(&s, i);
+	CHECK_EQ((CHUNKS - 3) * slab_chunk_size(&s), slab_trim(&s)); /* two are kept */
+	CHECK_EQ(3 * slab_chunk_size(&s) + s.max_chunks * sizeof *s.chunks, slab_bytes(&s));
+	CHECK_EQ(sizeof(struct item), slab_used_bytes(&s));
+	CHECK_EQ(N / 2, at(&s, N / 2)->value);
+	CHECK(slab_has(&s, N / 2));
+
+	uint32_t found = 0;
+
+	for (uint32_t h = 0; h < s.fresh; h++)
+		found += slab_has(&s, h);
+	CHECK_EQ(3u << BITS, found);
+	for (uint32_t i = 1; i < N; i++)
+		CHECK(slab_new(&s) < N);
+	CHECK_EQ(N, s.used);
+	CHECK_EQ(N, s.fresh);
+	CHECK_EQ(slab_chunk_size(&s), slab_growth(&s));
+	slab_release(&s);
+}
+
+/* Chunks of 2 items, so that they fill, empty and go all the time. */
+TEST(any_order_of_new_free_and_trim_keeps_every_item)
+{
+	enum {
+		N = 64
+	};
+	uint64_t seed = test_seed();
+	uint32_t held[N];
+	uint32_t n = 0;
+	struct slab s;
+
+	slab_init_chunked(&s, sizeof(struct item), 1);
+	for (int i = 0; i < 200000; i++) {
+		const uint64_t dice = test_random(&seed);
+
+		if (dice % 100 == 0) {
+			(void)slab_trim(&s);
+		} else if (n < N && (n == 0 || dice >> 8 & 1)) {
+			held[n] = slab_new(&s);
+			CHECK_EQ(0, at(&s, held[n])->value);
+			at(&s, held[n])->value = held[n] + 1ull;
+			n++;
+		} else {
+			const uint32_t k = (uint32_t)(dice >> 16) % n;
+
+			CHECK_EQ(held[k] + 1ull, at(&s, held[k])->value);
+			slab_free(&s, held[k]);
+			held[k] = held[--n];
+		}
+		CHECK_EQ(n, s.used);
+	}
+	slab_release(&s);
+}
+
 TEST(release_works_on_a_zeroed_slab_and_twice)
 {
 	struct slab s = { 0 };
