@@ -153,11 +153,26 @@ write_warnings(struct json_out *w, const struct api *api, uint32_t lane, bool *f
 			write_warning(w, api, lane, found[i].name, found[i].text, first);
 }
 
+/* limits.index_memory: what is written at 80 % of it. */
+static void
+write_index_warning(struct json_out *w, const struct api *api, bool *first)
+{
+	const struct quota *const q = api->broker ? broker_quota(api->broker) : NULL;
+	char text[160];
+
+	if (!q || !atomic_load(&q->index_warns))
+		return;
+	(void)snprintf(text, sizeof text, "the index has %" PRIu64 " of the %" PRIu64 " bytes of limits.index_memory; at all of them new work is refused",
+		       quota_bytes(&q->index_held), quota_bytes(&q->index_limit));
+	write_warning(w, api, -1, "index_memory", text, first);
+}
+
 static void
 write_all_warnings(struct json_out *w, const struct api *api)
 {
 	bool first = true;
 
+	write_index_warning(w, api, &first);
 	for (uint32_t i = 0; api->broker && i < broker_shards(api->broker); i++)
 		write_warnings(w, api, i, &first);
 	if (atomic_load(&api->disagreements))

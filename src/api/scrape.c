@@ -139,6 +139,20 @@ write_map(const struct api *api, struct buf *out)
 }
 
 static void
+write_index(const struct api *api, struct buf *out)
+{
+	const struct quota *const q = broker_quota(api->broker);
+
+	write_type(out, "sluice_index_memory_bytes", "gauge",
+		   "memory that the index of all shards has: messages, keys and documents");
+	buf_printf(out, "sluice_index_memory_bytes %" PRIu64 "\n", quota_bytes(&q->index_held));
+	write_type(out, "sluice_index_memory_limit_bytes", "gauge",
+		   "limits.index_memory: beyond, new work is refused");
+	buf_printf(out, "sluice_index_memory_limit_bytes %" PRIu64 "\n",
+		   quota_bytes(&q->index_limit));
+}
+
+static void
 write_totals(struct api *api, struct buf *out)
 {
 	for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
@@ -153,6 +167,7 @@ write_totals(struct api *api, struct buf *out)
 				   broker_shard_labels(api->broker, shard), value);
 		}
 	}
+	write_index(api, out);
 	write_map(api, out);
 	write_available(api, out);
 	write_type(out, "sluice_shard_up", "gauge", "1: it serves; 0: it has failed");

@@ -20,6 +20,7 @@ enum {
 	ARITY = 4,
 	CACHE_LINE = 64,
 	FIRST_MAX = 4, /* most queues hold little, and a server has many */
+	LARGE = 4096,  /* nodes: a larger array grows by a quarter, not to the double */
 	TRIM_PART = 8  /* heap_trim keeps an array of which this part is needed */
 };
 
@@ -43,7 +44,7 @@ room_for(const struct heap *h, uint32_t n)
 	size_t max = h->max ? h->max : FIRST_MAX;
 
 	while (max < n)
-		max *= 2;
+		max += max < LARGE ? max : max / 4;
 	return max > HEAP_OUT ? HEAP_OUT : (uint32_t)max;
 }
 

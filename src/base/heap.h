@@ -48,8 +48,8 @@ struct heap {
 void heap_init(struct heap *h, const struct slab *slab, size_t pos_offset);
 void heap_release(struct heap *h);
 
-/* Make room for n nodes in all, so that pushes up to there cannot fail. Grows by
- * doubling, so asking for one more each time is cheap. SLU_ENOMEM changes nothing. */
+/* Make room for n nodes in all, so that pushes up to there cannot fail. Grows by a part of what
+ * there is, so asking for one more each time is cheap. SLU_ENOMEM changes nothing. */
 int heap_reserve(struct heap *h, uint32_t n);
 
 /* Give memory back if there is room for more than eight times n nodes, which are all that

@@ -27,7 +27,10 @@
 	X(CONSUMERS,     "consumers") \
 	X(CONNECTIONS,   "connections") \
 	X(MEMORY,        "request_memory") \
-	X(MOVE,          "move")
+	X(MOVE,          "move") \
+	X(INDEX_MEMORY,  "index_memory") \
+	X(NAMESPACE_MESSAGES, "namespace_messages") \
+	X(NAMESPACE_BYTES, "namespace_bytes")
 /* clang-format on */
 
 enum limit {

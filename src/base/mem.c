@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -113,4 +114,12 @@ void
 slu_free(void *p)
 {
 	mem_free(p);
+}
+
+void
+mem_trim(void)
+{
+#ifdef __GLIBC__
+	(void)malloc_trim(0); /* whether there was any */
+#endif
 }

@@ -16,6 +16,10 @@ void *mem_aligned(size_t align, size_t size);
 char *mem_strdup(const char *s);
 void mem_free(void *p); /* NULL is fine */
 
+/* Give memory that was freed back to the system, as far as the C library can. Slow: for when
+ * much of it was. */
+void mem_trim(void);
+
 /*
  * The seam for tests. After mem_fail_at(n) the n-th allocation from now fails
  * (n = 1: the next one), and the ones after it succeed again; 0 turns it off.

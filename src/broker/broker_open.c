@@ -2,6 +2,7 @@
  * broker_open.c - shards are opened, others are added, all are closed.
  */
 #include "base/mem.h"
+#include "engine/spaces.h"
 #include "broker/broker_in.h"
 #include "broker/layout.h"
 
@@ -288,6 +289,8 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 	pthread_mutex_init(&b->stop, NULL); /* cannot fail with these attributes */
 	rc = idgen_init(&b->ids, b->clock, conf->node, 0, err);
 	if (!rc)
+		rc = spaces_new(&b->quota.spaces, err);
+	if (!rc)
 		rc = broker_open_relays(b, conf->shards[0].storage.log, err);
 	if (!rc)
 		rc = open_shards(b, conf->shards, conf->n_shards, conf->progress, err);
@@ -408,6 +411,7 @@ broker_close(struct broker *b)
 	broker_forget_left(b);
 	broker_routes_free(atomic_load(&b->routes));
 	pthread_mutex_destroy(&b->stop);
+	spaces_free(b->quota.spaces);
 	mem_free(b);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "conf/options.h"
+#include "conf/quotas.h"
 
 #include <inttypes.h>
 
@@ -66,18 +67,26 @@ clear_list(void *place)
 
 	while (l->n > 0)
 		mem_free(l->items[--l->n]);
+	mem_free(l->items);
+	l->items = NULL;
 }
 
 static int
-add_item(struct conf_list *l, const char *value, size_t n, struct slu_err *err)
+add_item(const struct option *o, struct conf_list *l, const char *value, size_t n,
+	 struct slu_err *err)
 {
+	const unsigned max = o->max ? (unsigned)o->max : CONF_LIST_MAX;
+	char **items;
 	char *item;
 
 	if (n == 0)
 		return slu_fail(err, SLU_EINVAL, "expected a value");
-	if (l->n == CONF_LIST_MAX)
-		return slu_fail(err, SLU_EINVAL, "expected at most %d of them",
-				CONF_LIST_MAX);
+	if (l->n == max)
+		return slu_fail(err, SLU_EINVAL, "expected at most %u of them", max);
+	items = mem_realloc(l->items, (l->n + 1) * sizeof *items);
+	if (!items)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	l->items = items;
 	item = mem_zalloc(n + 1);
 	if (!item)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
@@ -95,7 +104,7 @@ read_list(const struct option *o, void *place, const char *value, struct slu_err
 		return check_empty(o, err);
 	for (;;) {
 		const size_t n = strcspn(value, ",");
-		const int rc = add_item(l, value, n, err);
+		const int rc = add_item(o, l, value, n, err);
 
 		if (rc || value[n] == '\0')
 			return rc;
@@ -111,6 +120,23 @@ show_list(const struct option *o, const void *place, struct buf *out)
 	(void)o; /* every list is shown alike */
 	for (unsigned i = 0; i < l->n; i++)
 		buf_printf(out, "%s%s", i ? "," : "", l->items[i]);
+}
+
+/* Every item is well-formed, or none of this value is taken. */
+static int
+read_quotas(const struct option *o, void *place, const char *value, struct slu_err *err)
+{
+	struct conf_list *const l = place;
+	const unsigned before = l->n;
+	struct conf_quota quota;
+	int rc;
+
+	rc = read_list(o, place, value, err);
+	for (unsigned i = before; i < l->n && !rc; i++)
+		rc = conf_quota_parse(l->items[i], &quota, err);
+	while (rc && l->n > before)
+		mem_free(l->items[--l->n]);
+	return rc;
 }
 
 /* --- numbers ------------------------------------------------------------------ */
@@ -290,6 +316,15 @@ const struct option_kind secret_kind = {
 const struct option_kind list_kind = {
 	.name = "list",
 	.read = read_list,
+	.show = show_list,
+	.clear = clear_list,
+	.size = sizeof(struct conf_list),
+	.shape = SHAPE_LIST,
+};
+
+const struct option_kind quota_kind = {
+	.name = "list",
+	.read = read_quotas,
 	.show = show_list,
 	.clear = clear_list,
 	.size = sizeof(struct conf_list),

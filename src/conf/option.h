@@ -51,7 +51,8 @@ struct option_kind {
 
 extern const struct option_kind text_kind;   /* char *; NULL: not set */
 extern const struct option_kind secret_kind; /* char *; NULL: not set */
-extern const struct option_kind list_kind;   /* struct conf_list */
+extern const struct option_kind list_kind;   /* struct conf_list, of max or CONF_LIST_MAX items */
+extern const struct option_kind quota_kind;  /* the same, of conf/quotas.h */
 extern const struct option_kind bool_kind;   /* bool */
 extern const struct option_kind count_kind;  /* uint32_t, min to max */
 extern const struct option_kind size_kind;   /* uint64_t bytes, min to max */

@@ -26,13 +26,13 @@
 #include <stdio.h>
 
 enum {
-	CONF_LIST_MAX = 16,
+	CONF_LIST_MAX = 16, /* unless its row says more */
 	CONF_JSON_MAX = 1024 * 1024
 };
 
 /* What is said more than once, or with commas between. */
 struct conf_list {
-	char *items[CONF_LIST_MAX];
+	char **items;
 	unsigned n;
 };
 
@@ -66,6 +66,11 @@ struct conf_limits {
 	uint32_t waiting, queue_waiting;
 	uint32_t connections;
 	uint64_t memory;
+	uint64_t index_memory; /* 0: a part of what the machine has */
+	uint32_t queues, namespace_queues;
+	uint32_t namespace_messages;
+	uint64_t namespace_bytes;
+	struct conf_list quotas; /* conf/quotas.h */
 };
 
 /* Texts that need not be set are NULL when they are not. */

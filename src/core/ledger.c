@@ -114,7 +114,7 @@ init_parts(struct ledger *l)
 	slab_init_chunked(&l->topics, sizeof(struct topic), FEW_BITS);
 	map_init(&l->topic_names, &l->topics, topic_hash, topic_is);
 	heap_init(&l->agenda, &l->topics, offsetof(struct topic, pos));
-	l->found = l->woken = l->weighed = SLAB_NONE;
+	l->found = l->woken = l->weighed = l->changed = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
 	idem_init(&l->idem);
@@ -334,6 +334,7 @@ make_topic(struct ledger *l, uint32_t space, struct slice name, struct slice as,
 	init_topic(l, *out, space, hash);
 	ledger_topic(l, *out)->name = copy;
 	ledger_topic(l, *out)->shown = shown;
+	ledger_space_add(l, space, 0, 0, 1);
 	rc = map_insert(&l->topic_names, hash, *out);
 	assert(rc == 0); /* reserved */
 	return rc;

@@ -125,7 +125,11 @@ struct ledger_conf {
 	uint32_t max_queues;    /* 0: no limit */
 
 	void (*drop)(void *arg, uint64_t where); /* L12; may be NULL */
-	void *drop_arg;
+
+	/* How many bytes a message takes whose record is there; may be NULL: none. Always the
+	 * same for one message, wherever its record is. */
+	uint64_t (*size)(void *arg, uint64_t where);
+	void *drop_arg; /* of both */
 
 	/* A message is no more, for whatever reason; may be NULL. */
 	void (*forgot)(void *arg, uint64_t id);
@@ -609,6 +613,21 @@ struct ledger_size {
 };
 
 void ledger_size(const struct ledger *l, struct ledger_size *out);
+
+/* What a namespace has in this ledger. Messages are counted in whatever state; those of a purge
+ * until their memory is freed. */
+struct ledger_space {
+	const char *name;
+	uint64_t messages;
+	uint64_t bytes; /* of their records: ledger_conf.size */
+	uint32_t queues;
+};
+
+void ledger_space_get(const struct ledger *l, uint32_t space, struct ledger_space *out);
+
+/* The next namespace for which one of these numbers has changed since the last call that named
+ * it; SLAB_NONE: there is no more. */
+uint32_t ledger_space_changed(struct ledger *l);
 
 /* ---- Memory ---- */
 

@@ -32,6 +32,11 @@ struct space {
 	uint64_t hash;
 	char *name;
 	char *shown; /* NULL: as the name is */
+	uint64_t messages;
+	uint64_t bytes;
+	uint32_t queues;
+	bool changed;          /* for ledger_space_changed, as the next */
+	uint32_t next_changed; /* or SLAB_NONE */
 };
 
 /* An ordering key: at most 64 bytes with its slot in the map. */
@@ -167,6 +172,7 @@ struct ledger {
 	struct map topic_names;
 	uint32_t woken;   /* the first of those topics, or SLAB_NONE */
 	uint32_t weighed; /* the same */
+	uint32_t changed; /* the same of spaces */
 	uint32_t found;   /* the topic that was asked for last, or SLAB_NONE: names come in runs */
 	struct heap agenda;
 	size_t topic_bytes; /* of the heaps of all topics */
@@ -352,6 +358,17 @@ static inline struct batch *
 ledger_batch_of(const struct topic *t)
 {
 	return t->moving ? t->moving->batch : NULL;
+}
+
+/* ledger_limit.c: so many messages, bytes and queues more in a namespace, modulo 2^64: less. */
+void ledger_space_add(struct ledger *l, uint32_t space, uint64_t messages, uint64_t bytes,
+		      uint32_t queues);
+
+/* Bytes of the record there. */
+static inline uint64_t
+ledger_record_size(const struct ledger *l, uint64_t where)
+{
+	return where && l->conf.size ? l->conf.size(l->conf.drop_arg, where) : 0;
 }
 
 /* ledger_memory.c: heaps of the topic have grown or shrunk. */

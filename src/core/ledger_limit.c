@@ -85,3 +85,48 @@ ledger_deep(struct ledger *l, bool *deep)
 	}
 	return SLAB_NONE;
 }
+
+/* ---- Namespaces ---- */
+
+void
+ledger_space_add(struct ledger *l, uint32_t space, uint64_t messages, uint64_t bytes,
+		 uint32_t queues)
+{
+	struct space *s = slab_at(&l->spaces, space);
+
+	s->messages += messages;
+	s->bytes += bytes;
+	s->queues += queues;
+	if (s->changed)
+		return;
+	s->changed = true;
+	s->next_changed = l->changed;
+	l->changed = space;
+}
+
+uint32_t
+ledger_space_changed(struct ledger *l)
+{
+	const uint32_t space = l->changed;
+	struct space *s;
+
+	if (space == SLAB_NONE)
+		return SLAB_NONE;
+	s = slab_at(&l->spaces, space);
+	l->changed = s->next_changed;
+	s->changed = false;
+	return space;
+}
+
+void
+ledger_space_get(const struct ledger *l, uint32_t space, struct ledger_space *out)
+{
+	const struct space *s = slab_at(&l->spaces, space);
+
+	*out = (struct ledger_space){
+		.name = s->name,
+		.messages = s->messages,
+		.bytes = s->bytes,
+		.queues = s->queues,
+	};
+}

@@ -269,6 +269,7 @@ ledger_forget(struct ledger *l, uint32_t h, slu_time remember)
 	if (l->conf.forgot)
 		l->conf.forgot(l->conf.forgot_arg, m->id);
 	ledger_ttl_stop(l, h);
+	ledger_space_add(l, t->space, -1ull, -ledger_record_size(l, m->where), 0);
 	ledger_drop(l, m->where);
 	if (m->more != SLAB_NONE)
 		forget_more(l, m, remember);

@@ -154,6 +154,7 @@ make_message(struct ledger *l, const struct change *c)
 		m->flags |= MSG_KEYED;
 	}
 	fill_more(l, m, c);
+	ledger_space_add(l, ledger_topic(l, c->queue)->space, 1, ledger_record_size(l, c->where), 0);
 	ledger_list(l, h);
 	if (c->id > l->highest_id)
 		l->highest_id = c->id;

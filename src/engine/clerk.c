@@ -37,6 +37,7 @@ clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
 void
 clerk_release(struct clerk *k)
 {
+	clerk_limit_release(k);
 	ledger_free(k->ledger);
 	locks_free(k->locks);
 	k->ledger = NULL;
@@ -122,6 +123,8 @@ clerk_next_due(struct clerk *k)
 	const slu_time due = messages < locks ? messages : locks;
 	const slu_time again = time_add(k->now, LATER);
 
+	if (k->trims)
+		return k->now;
 	return k->late && due < again ? again : due;
 }
 
@@ -215,9 +218,15 @@ refuse_put(int rc, enum limit limit, const struct op_put *put, struct slu_err *e
 static int
 open_queue(struct clerk *k, const struct op_put *put, uint32_t *queue, struct slu_err *err)
 {
-	const int rc = ledger_queue_open_as(k->ledger, put->m.space, put->m.queue,
-					    &put->as, queue);
+	int rc;
 
+	*queue = ledger_queue_find(k->ledger, put->m.space, put->m.queue);
+	if (*queue != SLAB_NONE)
+		return 0;
+	rc = clerk_limit_queue(k, put->m.space, put->m.queue, err);
+	if (rc)
+		return rc;
+	rc = ledger_queue_open_as(k->ledger, put->m.space, put->m.queue, &put->as, queue);
 	return rc ? refuse_put(rc, LIMIT_QUEUES, put, err) : 0;
 }
 
@@ -279,6 +288,9 @@ put_decide(struct clerk *k, struct op *op, struct op_put *put, struct change *c,
 	if (is_elsewhere(k, op, put, queue))
 		return SLU_EMOVED;
 	put->max_attempts = m->max_attempts ? m->max_attempts : ledger_attempts(k->ledger, queue);
+	rc = clerk_limit_put(k, queue, &offer, m, err);
+	if (rc)
+		return rc;
 	rc = ledger_accept(k->ledger, queue, &offer, k->now, c);
 	if (!rc && is_kept_elsewhere(k, m))
 		return refuse_put(SLU_EBUSY, LIMIT_MOVE, put, err);
@@ -729,6 +741,7 @@ clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 	k->cut_short = SLAB_NONE;
 	k->late = false;
 	take_quota(k);
+	clerk_limit_begin(k);
 	EACH_OP(op, batch)
 	{
 		op->rc = 0;
@@ -742,5 +755,6 @@ clerk_run(struct clerk *k, struct op *batch, slu_time due, slu_time now,
 		rc = catch_up(k, due, err);
 	report_all_ready(k);
 	report_depths(k);
+	clerk_limit_end(k);
 	return rc;
 }

@@ -22,9 +22,11 @@
 #ifndef ENGINE_CLERK_H
 #define ENGINE_CLERK_H
 
+#include "base/footprint.h"
 #include "engine/engine.h"
 
 struct clerk;
+struct clerk_space;
 
 /* Whom keys are told to. */
 struct clerk_recall {
@@ -95,6 +97,12 @@ struct clerk_ops {
 	/* Optional: OP_BACKUP; without it there are no files to copy. */
 	void (*backup)(struct clerk *k, struct op *op);
 
+	/* Memory beside that of ledger and locks: what a message more, or a document, takes; how
+	 * much there is; giving back what is not needed, true when there is more to do. */
+	size_t (*growth)(struct clerk *k, const struct message *m);
+	void (*footprint)(const struct clerk *k, struct footprint *out);
+	bool (*trim)(struct clerk *k);
+
 	/* Optional: the change, of whatever kind, has been applied. */
 	void (*applied)(struct clerk *k, const struct change *c);
 };
@@ -109,15 +117,26 @@ struct clerk {
 	void *ready_arg;
 	void (*changed)(void *arg, const struct change *c);
 	void *changed_arg;
-	uint64_t random; /* dice of the jitter */
-	const struct quota *quota;
+	uint64_t random;     /* dice of the jitter */
+	struct quota *quota; /* NULL: no limits */
 	struct slu_log *log;
 	struct meter_shard meter;
 
 	slu_time now;       /* of the run */
 	uint32_t budget;    /* E3: steps left in it */
 	uint32_t cut_short; /* a queue in which a claim stopped early, or SLAB_NONE */
-	bool late;          /* what fell due could not be kept: there was no room, or memory */
+	uint64_t left;      /* bytes that may still be allocated, by what was known last */
+	bool full;          /* what is there takes as much as limits.index_memory: no new work */
+
+	/* What the sums of quota have of this shard: clerk_limit.c. */
+	struct footprint told;
+	uint32_t told_queues;
+	struct clerk_space *spaces; /* by handle */
+	uint32_t n_spaces;
+	uint64_t highest; /* bytes held since memory went back to the system last */
+	bool trims;       /* there is more memory to be given back */
+
+	bool late; /* what fell due could not be kept: there was no room, or memory */
 };
 
 /* Takes ledger and locks. conf: for ready. random: any number. */
@@ -132,6 +151,10 @@ int clerk_books(const struct ledger_conf *conf, struct ledger **ledger,
 
 /* K7 of core/locks.h: what the change of a message means for its state. For who replays. */
 void clerk_follow(struct locks *l, const struct change *c);
+
+/* Add what this shard holds to the sums of conf->quota, and give back memory that is not needed:
+ * at the end of a run, and once when all was read back. */
+void clerk_limit_end(struct clerk *k);
 
 /* When something falls due in either, or is to be tried again. */
 slu_time clerk_next_due(struct clerk *k);

@@ -47,6 +47,21 @@ clerk_fn clerk_state_get, clerk_describe, clerk_keys, clerk_attachments;
 /* The version and etag of its state. */
 void clerk_tell_state(const struct clerk *k, struct op_row *row);
 
+/* clerk_limit.c: around a run; and when the clerk goes. */
+void clerk_limit_begin(struct clerk *k);
+void clerk_limit_release(struct clerk *k);
+
+/* May this message be accepted, a queue be made, a document be kept, a lock key be made?
+ * SLU_EMEMORY, SLU_EQUOTA, SLU_EBUSY. */
+int clerk_limit_put(struct clerk *k, uint32_t queue, const struct ledger_offer *offer,
+		    const struct message *m, struct slu_err *err);
+int clerk_limit_queue(struct clerk *k, struct slice space, struct slice name, struct slu_err *err);
+int clerk_limit_document(struct clerk *k, const struct message *m, struct slu_err *err);
+int clerk_limit_key(struct clerk *k, struct slu_err *err);
+
+/* Bytes that a message counts for the quota of its namespace. */
+uint64_t clerk_message_bytes(const struct message *m);
+
 /* clerk_settle.c */
 clerk_fn clerk_return, clerk_items, clerk_purge, clerk_pause, clerk_policy_set;
 

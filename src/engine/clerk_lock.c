@@ -219,6 +219,12 @@ decide_acquire(struct clerk *k, struct op *op, const struct lock_ref *ref,
 		q->why = LOCK_HELD;
 		return SLU_ELEASE;
 	}
+	if (!locks_find(k->locks, op->space, q->key)) {
+		const int rc = clerk_limit_key(k, err);
+
+		if (rc)
+			return rc;
+	}
 	return locks_acquire(k->locks, &want, k->now, c, &q->why);
 }
 
@@ -378,6 +384,14 @@ put_document(struct clerk *k, struct op *op, const struct message *m, struct loc
 	return rc;
 }
 
+static bool
+is_new_document(const struct clerk *k, const struct lock_ref *ref, struct slice name)
+{
+	const struct lock *lock = clerk_lock_find(k, ref);
+
+	return !lock || !lock_doc(lock, name);
+}
+
 static int
 put(struct clerk *k, struct op *op, const struct lock_ref *ref, struct slu_err *err)
 {
@@ -390,6 +404,10 @@ put(struct clerk *k, struct op *op, const struct lock_ref *ref, struct slu_err *
 	assert(op->n_puts == 1);
 	fill_document(k, op, ref, etag, m);
 	rc = message_check(m, err);
+	if (rc)
+		return rc;
+	if (is_new_document(k, ref, q->name))
+		rc = clerk_limit_document(k, m, err);
 	if (rc)
 		return rc;
 	rc = locks_put(k->locks, ref, q->name, etag, q->if_absent, op->arrived, &c, &q->why);

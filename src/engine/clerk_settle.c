@@ -219,6 +219,8 @@ clerk_policy_set(struct clerk *k, struct op *op)
 	int rc;
 
 	rc = policy_check(&op->policy, &err);
+	if (!rc && clerk_queue(k, op) == SLAB_NONE)
+		rc = clerk_limit_queue(k, op->space, op->queue, &err);
 	if (!rc)
 		rc = ledger_queue_open_as(k->ledger, op->space, op->queue, &op->as,
 					  &queue);

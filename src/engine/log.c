@@ -69,6 +69,7 @@ new_books(struct log_engine *l, const struct engine_conf *conf,
 		.max_idem = conf->max_idem,
 		.max_queues = conf->max_queues,
 		.drop = log_drop,
+		.size = log_size,
 		.drop_arg = l,
 	};
 	int rc;
@@ -240,6 +241,8 @@ log_open(struct engine **out, const struct engine_conf *conf, const struct log_c
 		rc = log_files_settle(&l->files, err);
 	if (!rc)
 		rc = note_left(l, conf, err);
+	if (!rc)
+		clerk_limit_end(&l->clerk);
 	if (!rc && !more->no_helper)
 		rc = log_helper_start(l, err);
 	if (rc) {

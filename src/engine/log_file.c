@@ -176,6 +176,17 @@ log_files_unname(struct log_files *s, uint32_t handle)
 	pthread_mutex_unlock(&s->mtx);
 }
 
+uint64_t
+log_files_size(struct log_files *s, uint32_t handle)
+{
+	uint64_t size;
+
+	pthread_mutex_lock(&s->mtx);
+	size = at(s, handle)->size;
+	pthread_mutex_unlock(&s->mtx);
+	return size;
+}
+
 /* ---- Going ---- */
 
 static void

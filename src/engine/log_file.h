@@ -117,6 +117,9 @@ void log_files_committed(struct log_files *s, uint64_t seq, uint64_t durable);
 /* Remove what may go. Any thread that may wait. */
 void log_files_sweep(struct log_files *s);
 
+/* Bytes of the payload. */
+uint64_t log_files_size(struct log_files *s, uint32_t handle);
+
 /* For reading; any thread may read and unpin. */
 struct log_file *log_files_pin(struct log_files *s, uint32_t handle);
 void log_file_pin(struct log_file *f); /* once more, or by who found it */

@@ -144,6 +144,7 @@ uint64_t log_name(struct log_engine *l, struct wal_where at, uint64_t body, uint
 
 /* L12 of the ledger: arg is the engine. */
 void log_drop(void *arg, uint64_t where);
+uint64_t log_size(void *arg, uint64_t where); /* ledger_conf.size */
 
 /* Room for what is noted of a queue; and that it is. */
 int log_reserve_queue(struct log_engine *l, uint32_t queue, struct slu_err *err);

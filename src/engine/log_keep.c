@@ -98,6 +98,40 @@ log_drop(void *arg, uint64_t where)
 		log_files_unname(&l->files, place.file);
 }
 
+uint64_t
+log_size(void *arg, uint64_t where)
+{
+	struct log_engine *l = arg;
+	struct place place;
+
+	places_get(&l->places, where, &place);
+	return place.file == SLAB_NONE ? place.size
+				       : place.size + log_files_size(&l->files, place.file);
+}
+
+/* Most places have no row. */
+static size_t
+log_growth(struct clerk *k, const struct message *m)
+{
+	return message_size(m) > PLACE_SMALL || m->file ? places_growth(&of_clerk(k)->places) : 0;
+}
+
+static void
+log_footprint(const struct clerk *k, struct footprint *out)
+{
+	const struct log_engine *l = CONTAINER(k, const struct log_engine, clerk);
+
+	footprint_slab(out, &l->places.rows);
+	footprint_map(out, &l->places.map);
+	footprint_bytes(out, (uint64_t)l->n_queues * sizeof *l->queues);
+}
+
+static bool
+log_trim(struct clerk *k)
+{
+	return places_trim(&of_clerk(k)->places);
+}
+
 /* ---- Queues ---- */
 
 void
@@ -452,4 +486,7 @@ const struct clerk_ops log_keeping = {
 	.pin = log_pin,
 	.recall = log_recall,
 	.backup = log_backup,
+	.growth = log_growth,
+	.footprint = log_footprint,
+	.trim = log_trim,
 };

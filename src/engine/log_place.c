@@ -8,8 +8,11 @@ enum {
 	OFFSET_BIT = TIME_BIT + 1,
 	OFFSET_BITS = 23,
 	SEGMENT_BIT = OFFSET_BIT + OFFSET_BITS,
-	SIZE_MAX_SMALL = (1 << SIZE_BITS) - 1
+	SIZE_MAX_SMALL = (1 << SIZE_BITS) - 1,
+	TRIM_SLOTS = 16 << 10 /* of the map, in one call */
 };
+
+_Static_assert((int)SIZE_MAX_SMALL == (int)PLACE_SMALL, "as the header says");
 
 #define SIZE_MASK ((uint64_t)SIZE_MAX_SMALL)
 
@@ -66,6 +69,19 @@ places_reserve(struct places *p)
 	const int rc = slab_reserve(&p->rows, 1);
 
 	return rc ? rc : map_reserve(&p->map, 1);
+}
+
+size_t
+places_growth(const struct places *p)
+{
+	return slab_growth(&p->rows) + map_growth(&p->map);
+}
+
+bool
+places_trim(struct places *p)
+{
+	(void)slab_trim(&p->rows);
+	return map_trim(&p->map, TRIM_SLOTS);
 }
 
 static uint64_t

@@ -26,7 +26,8 @@
 
 enum {
 	LOG_SEGMENTS_MAX = 1 << 13,
-	LOG_SEGMENT_SIZE_MAX = 1 << 26
+	LOG_SEGMENT_SIZE_MAX = 1 << 26,
+	PLACE_SMALL = (1 << 11) - 1 /* bytes of a body that needs no row */
 };
 
 struct place {
@@ -46,6 +47,10 @@ void places_release(struct places *p);
 
 /* Room for one more. SLU_ENOMEM. */
 int places_reserve(struct places *p);
+
+/* Memory for one row more; and give back what is not needed: true when there is more to do. */
+size_t places_growth(const struct places *p);
+bool places_trim(struct places *p);
 
 /* There is a segment of this number. */
 static inline void

@@ -28,6 +28,7 @@ struct memory {
 	struct list named; /* the same pieces */
 	struct list keys;  /* of struct known: idempotency keys of messages that are gone */
 	uint32_t n_keys;
+	uint64_t bytes; /* of the named pieces and the keys */
 };
 
 /* The ledger remembers a key by its hash; who takes it to another shard wants the text. */
@@ -87,6 +88,7 @@ piece_new(struct memory *m, size_t size, uint64_t *where)
 	*where = (uint64_t)h + 1;
 	*slot_at(m, *where) = p;
 	list_append(&m->named, &p->node);
+	m->bytes += sizeof *p + size;
 	return p;
 }
 
@@ -103,6 +105,7 @@ know_key(struct memory *m, uint32_t queue, uint64_t id, struct slice key)
 	known->n = (uint32_t)key.n;
 	memcpy(known->text, key.p, key.n);
 	list_append(&m->keys, &known->node);
+	m->bytes += sizeof *known + key.n;
 	m->n_keys++;
 }
 
@@ -110,6 +113,7 @@ static void
 forget_key(struct memory *m, struct known *known)
 {
 	list_remove(&known->node);
+	m->bytes -= sizeof *known + known->n;
 	mem_free(known);
 	m->n_keys--;
 }
@@ -126,8 +130,15 @@ memory_drop(void *arg, uint64_t where)
 		know_key(m, ledger_queue_find(m->clerk.ledger, msg.space, msg.queue), msg.id,
 			 msg.idem);
 	list_remove(&(*slot_at(m, where))->node);
+	m->bytes -= sizeof *p + p->size;
 	piece_unref(*slot_at(m, where));
 	slab_free(&m->slots, (uint32_t)(where - 1));
+}
+
+static uint64_t
+memory_size(void *arg, uint64_t where)
+{
+	return (*slot_at(arg, where))->size;
 }
 
 /* ---- What the clerk wants to be kept ---- */
@@ -260,6 +271,29 @@ forget_keys(struct memory *m)
 	}
 }
 
+/* A payload is in memory like all else of a message. */
+static size_t
+memory_growth(struct clerk *k, const struct message *msg)
+{
+	return slab_growth(&of_clerk(k)->slots) + sizeof(struct piece) + message_size(msg);
+}
+
+static void
+memory_footprint(const struct clerk *k, struct footprint *out)
+{
+	const struct memory *m = CONTAINER(k, const struct memory, clerk);
+
+	footprint_slab(out, &m->slots);
+	footprint_bytes(out, m->bytes);
+}
+
+static bool
+memory_trim(struct clerk *k)
+{
+	(void)slab_trim(&of_clerk(k)->slots);
+	return false;
+}
+
 static const struct clerk_ops keeping = {
 	.keep_message = memory_keep_message,
 	.keep_given = memory_keep_given,
@@ -269,6 +303,9 @@ static const struct clerk_ops keeping = {
 	.drop = memory_undo_document,
 	.pin = memory_pin,
 	.recall = memory_recall,
+	.growth = memory_growth,
+	.footprint = memory_footprint,
+	.trim = memory_trim,
 };
 
 /* ---- The engine ---- */
@@ -294,6 +331,7 @@ make_books(struct memory *m, const struct engine_conf *conf, struct ledger **led
 {
 	struct ledger_conf lc = {
 		.drop = memory_drop,
+		.size = memory_size,
 		.drop_arg = m,
 		.max_idem = conf->max_idem,
 		.max_queues = conf->max_queues,

@@ -2,6 +2,7 @@
  * check.c - is what a server was told good enough to start it? (node.h)
  */
 #include "server/addresses.h"
+#include "server/limits.h"
 #include "server/login.h"
 #include "server/node.h"
 #include "server/place.h"
@@ -45,6 +46,7 @@ static const struct {
 	{ addresses_check, false },
 	{ check_files, false },
 	{ shards_check, false },
+	{ limits_check, false },
 	{ check_audit, false },
 	{ shards_check_stored, true },
 	{ login_check, true },

@@ -1,11 +1,17 @@
 #include "server/limits.h"
 
+#include "base/mem.h"
+#include "conf/quotas.h"
+#include "server/machine.h"
+#include "server/shards.h"
+
 #include <unistd.h>
 
 enum {
 	CONSUMERS_EACH = 64,
 	CONSUMERS_LEAST = 128,
-	CONSUMERS_MOST = 4096
+	CONSUMERS_MOST = 4096,
+	INDEX_PERCENT = 70 /* of the memory of the machine, unless it was said */
 };
 
 static void
@@ -17,6 +23,13 @@ set_gate(struct gate *g, const struct conf_limits *l)
 	atomic_store(&g->payload, l->payload);
 }
 
+/* A part of what there is: the rest is for payloads on their way, and for the system. */
+static uint64_t
+index_limit(uint64_t said)
+{
+	return said ? said : machine_memory() / 100 * INDEX_PERCENT;
+}
+
 static void
 set_quota(struct quota *q, const struct conf_limits *l)
 {
@@ -25,6 +38,68 @@ set_quota(struct quota *q, const struct conf_limits *l)
 	quota_set(&q->depth, l->queue_depth);
 	quota_set(&q->waiting, l->waiting);
 	quota_set(&q->queue_waiting, l->queue_waiting);
+	quota_set(&q->max_queues, l->queues);
+	quota_set(&q->max_space_queues, l->namespace_queues);
+	atomic_store(&q->index_limit, index_limit(l->index_memory));
+	atomic_store(&q->index_full, 0);
+}
+
+int
+limits_prepare(void *node, const struct conf *old, const struct conf *next, struct slu_err *err)
+{
+	const struct conf_limits *const l = &next->limits;
+	struct node *const n = node;
+	struct space_quota *const rows = mem_array(l->quotas.n + 1, sizeof *rows);
+	struct conf_quota q;
+	int rc = rows ? 0 : slu_fail(err, SLU_ENOMEM, "no memory for limits.quotas");
+
+	(void)old;
+	for (unsigned i = 0; i < l->quotas.n && !rc; i++) {
+		rc = conf_quota_parse(l->quotas.items[i], &q, err);
+		rows[i] = (struct space_quota){
+			.messages = q.messages,
+			.bytes = q.bytes,
+			.has_messages = q.has_messages,
+			.has_bytes = q.has_bytes,
+		};
+		memcpy(rows[i].name, q.name, sizeof q.name);
+	}
+	if (rc) {
+		mem_free(rows);
+		return rc;
+	}
+	n->quotas = (struct space_quotas){
+		.messages = l->namespace_messages,
+		.bytes = l->namespace_bytes,
+		.rows = rows,
+		.n = l->quotas.n,
+	};
+	return 0;
+}
+
+void
+limits_abandon(void *node)
+{
+	struct node *const n = node;
+
+	mem_free(n->quotas.rows);
+	n->quotas = (struct space_quotas){ 0 };
+}
+
+int
+limits_check(const struct conf *conf, struct slu_err *err)
+{
+	const struct conf_limits *const l = &conf->limits;
+	const char *const key = l->namespace_messages ? "limits.namespace_messages"
+				: l->namespace_bytes  ? "limits.namespace_bytes"
+				: l->quotas.n         ? "limits.quotas"
+						      : NULL;
+
+	if (!key || !shards_use_redis(conf))
+		return 0;
+	return slu_fail(err, SLU_EINVAL, "%s: a store in Redis does not count what a namespace holds; "
+					 "leave it unset, or use the engine log or memory",
+			key);
 }
 
 /* As many as the processors can serve, unless it was said. */
@@ -48,6 +123,8 @@ limits_commit(void *node, const struct conf *now)
 
 	set_gate(&n->api.gate, &now->limits);
 	set_quota(broker_quota(n->broker), &now->limits);
+	spaces_limit(broker_quota(n->broker)->spaces, &n->quotas);
+	n->quotas = (struct space_quotas){ 0 };
 	server_set_limits(n->server, now->limits.connections, (size_t)now->limits.memory);
 	atomic_store(&n->api.metric_queues, now->metric_queues);
 	atomic_store(&n->api.stats_timeout, now->stats_timeout);

@@ -3,6 +3,8 @@
  *
  *      limits.rate, .burst, .batch, .payload       the gate of the api
  *      limits.queue_*, .waiting                    the quota of the shards
+ *      limits.index_memory, .queues                the same
+ *      limits.namespace_*, .quotas                 the namespaces of the shards
  *      limits.connections, .memory                 the HTTP server
  *      metrics.queues, queue.*                     the api
  *
@@ -13,7 +15,13 @@
 
 #include "server/node_in.h"
 
-/* A reload_part.commit; arg is the node, whose broker and server are open. */
+/* A reload_part; arg is the node, whose broker and server are open when it is committed. */
+int limits_prepare(void *node, const struct conf *old, const struct conf *next,
+		   struct slu_err *err);
 void limits_commit(void *node, const struct conf *now);
+void limits_abandon(void *node);
+
+/* Can the limits be kept by the engines of the settings? SLU_EINVAL. */
+int limits_check(const struct conf *conf, struct slu_err *err);
 
 #endif

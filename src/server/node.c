@@ -135,7 +135,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	n->progress.stop = node_stop_pending;
 	reload_add(reload, &(struct reload_part){ "node", NULL, commit, NULL, n });
 	n->api.log = log;
-	reload_add(reload, &(struct reload_part){ "limits", NULL, limits_commit, NULL, n });
+	reload_add(reload, &(struct reload_part){ "limits", limits_prepare, limits_commit, limits_abandon, n });
 	n->api.clock = hand ? hand->clock : &clock_system;
 	n->api.threads = conf->threads;
 	n->api.guard = &n->login.guard;
@@ -154,6 +154,8 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 		rc = open_server(n, err); /* first: whoever asks is told that it starts */
 	if (!rc)
 		rc = shards_open(n, err);
+	if (!rc)
+		rc = limits_prepare(n, conf, conf, err);
 	if (rc)
 		return rc;
 	n->api.broker = n->broker;

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "broker/broker.h"
 #include "engine/redis/redis.h"
+#include "engine/spaces.h"
 #include "http/server.h"
 #include "server/login.h"
 #include "server/node.h"
@@ -36,6 +37,8 @@ struct node {
 	unsigned n_routes;
 	struct broker_progress progress;
 	char sync[NODE_SYNC_TEXT];
+
+	struct space_quotas quotas; /* prepared, not in force; its rows are owned */
 
 	/* Set by reloads. */
 	_Atomic slu_time drain;

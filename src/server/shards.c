@@ -68,6 +68,19 @@ shards_standard(const struct node *n, struct slu_err *err)
 	return n->hand ? n->hand->engine : find_engine(n->conf, err);
 }
 
+bool
+shards_use_redis(const struct conf *conf)
+{
+	const struct engine_ops *const standard = find_engine(conf, NULL);
+	const struct sharding *const s = conf->sharding;
+	bool any = standard == &engine_redis && !sharding_is_used(conf);
+
+	for (unsigned i = 0; sharding_is_used(conf) && i < s->n_shards; i++)
+		any |= (s->shards[i]->line ? engines_of_shards[s->shards[i]->engine] : standard) ==
+		       &engine_redis;
+	return any;
+}
+
 unsigned
 shards_lanes(const struct conf *conf)
 {

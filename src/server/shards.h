@@ -30,6 +30,9 @@ unsigned shards_lanes(const struct conf *conf);
 /* The engine of all of them, or "mixed"; standard: of the one by the other settings. */
 const char *shards_engine(const struct conf *conf, const struct engine_ops *standard);
 
+/* Is any of them in Redis? */
+bool shards_use_redis(const struct conf *conf);
+
 /* The engine that the settings name beside the shards. NULL: there is none. */
 const struct engine_ops *shards_standard(const struct node *n, struct slu_err *err);
 

@@ -60,6 +60,15 @@ EFFECTS = {
     "limits.connections":
         "integration/test_limits.py::test_an_operator_gets_in_when_all_connections_are_taken",
     "limits.memory": "integration/test_limits.py::test_bodies_of_requests_take_so_much_memory",
+    "limits.index_memory": "integration/test_memory.py::test_the_limit_is_changed_while_it_runs",
+    "limits.queues": "integration/test_memory.py::test_there_are_so_many_queues_and_no_more",
+    "limits.namespace_queues": "integration/test_memory.py::test_there_are_so_many_queues_and_no_more",
+    "limits.namespace_messages":
+        "integration/test_memory.py::test_a_namespace_has_a_quota_of_messages_over_all_shards",
+    "limits.namespace_bytes":
+        "integration/test_memory.py::test_a_quota_of_bytes_is_exact_after_all_that_happens",
+    "limits.quotas":
+        "integration/test_memory.py::test_quotas_of_one_namespace_go_before_those_of_all_and_are_reloaded",
     "queue.max_consumers":
         "integration/test_lockd_stream.py::test_one_consumer_more_than_the_cap_is_refused",
     "queue.unsettled":

@@ -213,7 +213,7 @@ heed(struct redis *r, struct round *w, struct rcall *c, const redisReply *reply)
 
 	c->ask = NULL;
 	turn = rnodes_heed(&r->nodes, n, reply->str, &c->ask);
-	(void)slu_fail(&err, turn == RNODE_FULL ? SLU_EFULL : SLU_EDOWN, "redis %s: %.160s",
+	(void)slu_fail(&err, turn == RNODE_FULL ? SLU_EMEMORY : SLU_EDOWN, "redis %s: %.160s",
 		       n->address, reply->str);
 	w->waits |= turn == RNODE_WAIT;
 	n->loaded &= turn != RNODE_LOAD;

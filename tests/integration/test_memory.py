@@ -1,0 +1,316 @@
+"""Memory: the index is bounded, nothing is lost for it, and what is not needed goes back."""
+import contextlib
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from locked import acquire
+from served import Node, Refused, Server, until
+
+BATCH = 1000
+PAGE = os.sysconf("SC_PAGESIZE")
+
+
+def resident(server):
+    """Bytes of memory that the process has."""
+    return int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]) * PAGE
+
+
+def offer(server, n=BATCH, **common):
+    """An enqueue of n messages that may be refused."""
+    return server.post("/enqueue", [server.here(**common) for _ in range(n)])
+
+
+def fill(server, **common):
+    """Enqueue until the server has no memory for more: how many messages it took."""
+    taken, batch = 0, BATCH
+    while True:
+        answer = offer(server, batch, **common)
+        if answer.status == 200:
+            taken += batch
+        elif batch > 1:
+            batch //= 10  # the last few
+        else:
+            return taken, answer
+
+
+def refused(answer, error, limit=None):
+    """429; no limit: as a lockd client is told."""
+    assert answer.status == 429, answer
+    assert int(answer.headers["Retry-After"]) >= 1
+    if not limit:
+        assert answer.body["error"] == error
+        return answer.body["detail"]
+    assert answer.body["error"] == error and answer.body["limit"] == limit
+    return answer.body["message"]
+
+
+def drain(server):
+    """Take and ack all there is: how many that were."""
+    n = 0
+    while True:
+        messages = server.dequeue(limit=1000, lease=600)
+        if not messages:
+            return n
+        items = [server.here(id=m["id"], lease_id=m["lease_id"],
+                             fencing_token=m["fencing_token"]) for m in messages]
+        assert server.post("/ack", items).status == 200
+        n += len(messages)
+
+
+def purge(server):
+    answer = server.post("/v1/admin/queue/purge", server.here())
+    assert answer.status == 200, answer
+
+
+def warnings(server):
+    answer = server.get("/readyz")
+    assert answer.status == 200, answer
+    return [w["warning"] for w in answer.body.get("warnings", [])]
+
+
+# --- limits.index_memory ----------------------------------------------------------
+
+@pytest.mark.parametrize("engine", ["log", "memory"])
+def test_a_full_index_refuses_new_work_and_goes_on_with_the_rest(folder, engine):
+    with Server(folder, "--limits-index-memory", "4M", engine=engine) as server:
+        server.enqueue({"text": "first", "idempotency_key": "known", "max_attempts": 1})
+        holder = acquire(server, "orders")
+        assert holder.update({"n": 1}).status == 200
+        taken, answer = fill(server)
+        message = refused(answer, "memory_full", "index_memory")
+        assert f"of the {4 << 20} bytes of limits.index_memory" in message, message
+        assert 10_000 < taken < 100_000
+        refused(offer(server, 1, idempotency_key="new"), "memory_full", "index_memory")
+        refused(holder.attach("more", b"x" * 100), "memory_full")
+        refused(server.call("POST", "/v1/acquire", {"namespace": "test", "key": "other", "owner": "me",
+                                                    "ttl_seconds": 30}), "memory_full")
+        assert server.metric('sluice_limits_hit_total{limit="index_memory"}') >= 2
+
+        # What was enqueued before is told again; a document that is there can be replaced.
+        again = server.enqueue({"idempotency_key": "known"})
+        assert holder.update({"n": 2}).status == 200
+        assert holder.release().status == 200
+
+        # Claims, settles and redrives go on.
+        first = server.take()
+        assert first["id"] == again[0]
+        server.nack(first, error="no")
+        assert len(server.dlq()) == 1
+        assert server.post("/dlq/redrive", server.here(ids=[first["id"]])).status == 200
+        assert server.stats()["total"] == taken + 1
+        assert drain(server) == taken + 1
+        until(lambda: offer(server, 1).status == 200)
+
+
+def test_a_warning_begins_at_80_percent_and_ends_when_there_is_room(folder):
+    with Server(folder, "--limits-index-memory", "8M") as server:
+        assert server.metric("sluice_index_memory_limit_bytes") == 8 << 20
+        assert warnings(server) == []
+        taken, _ = fill(server)
+        assert server.metric("sluice_index_memory_bytes") > 0.8 * (8 << 20)
+        assert "index_memory" in warnings(server)
+        assert server.said().count("the index has little memory left") == 1
+        assert re.search(r"little memory left.*bytes=\d+ limit=8388608", server.said())
+        assert drain(server) == taken
+        until(lambda: warnings(server) == [])
+        assert server.said().count("the index has little memory left") == 1
+        assert server.said().count("the index has enough memory again") == 1
+        assert server.metric("sluice_index_memory_bytes") < 0.75 * (8 << 20)
+
+
+def test_a_folder_is_opened_whatever_the_limit(folder):
+    """Nothing is lost, and new work is taken again when there is room."""
+    with Server(folder, "--limits-index-memory", "8M", "--shards", "2") as server:
+        taken, _ = fill(server)
+        server.kill()
+        server.options = ("--limits-index-memory", "1M", "--shards", "2")
+        server.start()
+        assert server.stats()["total"] == taken
+        assert server.metric("sluice_index_memory_bytes") > 1 << 20
+        refused(offer(server, 1), "memory_full", "index_memory")
+        assert drain(server) == taken
+        until(lambda: offer(server, 1).status == 200)
+
+
+def test_the_limit_is_changed_while_it_runs(tmp_path):
+    with Node(tmp_path, "limits: {index_memory: 4M}\n") as server:
+        fill(server)
+        server.reload("limits: {index_memory: 64M}\n")
+        assert offer(server).status == 200
+
+
+def test_without_a_setting_the_limit_is_a_part_of_the_machine(folder):
+    with Server(folder, engine="memory") as server:
+        all_of_it = os.sysconf("SC_PHYS_PAGES") * PAGE
+        assert 0 < server.metric("sluice_index_memory_limit_bytes") <= 0.7 * all_of_it
+
+
+@contextlib.contextmanager
+def cgroup(limit):
+    """A memory cgroup below ours, or the test is skipped."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, kinds, path = line.split(":", 2)
+        if kinds in ("", "memory"):
+            root = Path("/sys/fs/cgroup") / kinds
+            group = root / path.strip("/") / f"sluice-test-{os.getpid()}"
+            file = group / ("memory.limit_in_bytes" if kinds else "memory.max")
+            try:
+                group.mkdir()
+            except OSError:
+                continue
+            try:
+                file.write_text(str(limit))
+                yield group
+            except OSError:
+                pytest.skip("a cgroup cannot be limited here")
+            finally:
+                with contextlib.suppress(OSError):
+                    until(lambda: not (group / "cgroup.procs").read_text().strip())
+                    group.rmdir()
+            return
+    pytest.skip("no cgroup can be made here")
+
+
+def test_in_a_small_cgroup_the_server_is_not_killed_and_loses_nothing(folder, monkeypatch):
+    limit = 64 << 20
+    with cgroup(limit) as group:
+        start = subprocess.Popen
+
+        def inside(args, **more):
+            enter = 'echo $$ >"$0" && exec "$@"'
+            return start(["sh", "-c", enter, str(group / "cgroup.procs"), *args], **more)
+
+        monkeypatch.setattr(subprocess, "Popen", inside)
+        with Server(folder) as server:
+            assert server.metric("sluice_index_memory_limit_bytes") <= 0.7 * limit
+            taken, answer = fill(server)
+            refused(answer, "memory_full", "index_memory")
+            server.restart("kill")
+            assert server.stats()["total"] == taken
+            assert len(server.dequeue(limit=10)) == 10
+
+
+# --- giving back ------------------------------------------------------------------
+
+@pytest.mark.parametrize("engine", ["log", "memory"])
+def test_a_purge_gives_memory_back_to_the_system(folder, engine):
+    with Server(folder, engine=engine) as server:
+        offer(server, 10, topic="stays")
+        before = resident(server)
+        for _ in range(300):
+            assert offer(server, text="x" * 50).status == 200
+        full = resident(server)
+        index = server.metric("sluice_index_memory_bytes")
+        assert full - before > 20 << 20
+        purge(server)
+        until(lambda: server.metric("sluice_index_memory_bytes") < index / 4)
+        until(lambda: resident(server) < before + (full - before) / 2)
+        assert server.stats(topic="stays")["total"] == 10
+        assert offer(server, 10).status == 200
+
+
+# --- quotas -----------------------------------------------------------------------
+
+def test_a_namespace_has_a_quota_of_messages_over_all_shards(folder):
+    with Server(folder, "--limits-namespace-messages", "10", "--shards", "4") as server:
+        for n in range(10):
+            server.enqueue({"topic": f"q{n}"})
+        for n in range(4):
+            message = refused(offer(server, 1, topic=f"q{n}"), "quota", "namespace_messages")
+            assert message == "namespace test has 10 messages; its quota is 10"
+        assert offer(server, 5, namespace="other").status == 200
+        refused(offer(server, 6, namespace="other"), "quota", "namespace_messages")
+        held = server.take(topic="q0")
+        refused(offer(server, 1), "quota", "namespace_messages")
+        assert server.settle("/ack", held, topic="q0").status == 200
+        assert offer(server, 1).status == 200
+        assert server.metric('sluice_limits_hit_total{limit="namespace_messages"}') == 6
+
+
+def bytes_of(server, **common):
+    """How much of its quota the namespace has, as a refusal says it."""
+    message = refused(offer(server, 1, text="x" * 1_000_000, **common), "quota", "namespace_bytes")
+    return int(re.search(r"has messages of (\d+) bytes", message)[1])
+
+
+@pytest.mark.parametrize("engine", ["log", "memory"])
+def test_a_quota_of_bytes_is_exact_after_all_that_happens(folder, engine):
+    """Whatever messages go through, what is counted is what is there: also after a restart."""
+    with Server(folder, "--limits-namespace-bytes", "1M", engine=engine) as server:
+        server.enqueue(*({"text": "x" * n, "key": f"k{n % 3}"} for n in range(1000)))
+        full = bytes_of(server)
+        assert 499_500 < full < 499_500 + 1000 * 200
+        for message in server.dequeue(limit=100):
+            server.nack(message, delay=0)
+        assert bytes_of(server) == full
+        if engine == "log":
+            server.restart("kill")
+            assert bytes_of(server) == full
+        assert drain(server) == 1000
+        assert server.enqueue({"text": "x" * 999_000})
+        assert drain(server) == 1
+        server.enqueue(*({"text": "x" * n} for n in range(1000)))
+        assert bytes_of(server) < full, "no keys"
+        purge(server)
+        until(lambda: offer(server, 1, text="x" * 999_000).status == 200)
+
+
+def test_quotas_of_one_namespace_go_before_those_of_all_and_are_reloaded(tmp_path):
+    some = "limits: {namespace_messages: 5, quotas: ['big:messages=8', 'Small:messages=1:bytes=1k']}\n"
+    with Node(tmp_path, some) as server:
+        assert offer(server, 5).status == 200
+        refused(offer(server, 1), "quota", "namespace_messages")
+        assert offer(server, 8, namespace="big").status == 200
+        refused(offer(server, 1, namespace="big"), "quota", "namespace_messages")
+        refused(offer(server, 1, namespace="small", text="x" * 2000), "quota", "namespace_bytes")
+        assert offer(server, 1, namespace="small").status == 200
+        refused(offer(server, 1, namespace="small"), "quota", "namespace_messages")
+        server.reload("limits: {quotas: ['big:messages=9:bytes=0']}\n")
+        assert offer(server, 10).status == 200
+        assert offer(server, 10, namespace="small").status == 200
+        assert offer(server, 1, namespace="big").status == 200
+        refused(offer(server, 1, namespace="big"), "quota", "namespace_messages")
+
+
+def test_a_quota_that_cannot_be_read_is_named(folder):
+    for value in ("big", "big:", "big:messages", "big:messages=x", "big:bytes=1:bytes=2", "a b:bytes=1"):
+        with pytest.raises(Refused) as why:
+            Server(folder, "--limits-quotas", value)
+        assert "limits" in str(why.value) and "quotas" in str(why.value), value
+
+
+def test_redis_refuses_quotas_at_the_start(folder):
+    with pytest.raises(Refused, match="limits.namespace_messages: a store in Redis"):
+        Server(folder, "--limits-namespace-messages", "5", engine="redis")
+
+
+# --- queues -----------------------------------------------------------------------
+
+def test_there_are_so_many_queues_and_no_more(folder):
+    with Server(folder, "--limits-queues", "5", "--limits-namespace-queues", "3", "--shards", "2") as server:
+        for n in range(3):
+            server.enqueue({"topic": f"q{n}"})
+        message = refused(offer(server, 1, topic="q3"), "limit_reached", "queues")
+        assert message == ("queue q3 would be new; namespace test has 3 queues, "
+                           "limits.namespace_queues allows 3")
+        assert server.call("PUT", "/policy", {"max_depth": 5}, **server.here(topic="q4")).status == 429
+        assert offer(server, 1, topic="q1").status == 200
+        for n in range(2):
+            server.enqueue({"topic": f"q{n}"}, namespace="other")
+        message = refused(offer(server, 1, namespace="third"), "limit_reached", "queues")
+        assert message == "queue mail would be new; there are 5 queues, limits.queues allows 5"
+        server.restart("kill")
+        refused(offer(server, 1, namespace="third"), "limit_reached", "queues")
+        assert offer(server, 1, topic="q2").status == 200
+
+
+def test_a_queue_takes_little_memory(folder):
+    with Server(folder, engine="memory") as server:
+        before = server.metric("sluice_index_memory_bytes")
+        server.enqueue(*({"topic": f"q{n}"} for n in range(2000)))
+        each = (server.metric("sluice_index_memory_bytes") - before) / 2000
+        assert each < 2000, "with a message"
