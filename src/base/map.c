@@ -22,9 +22,10 @@ enum {
 	/* Slots of `old` looked at with each call. Two would do: `old` is gone after
 	 * at most as many inserts as it takes to fill `now`. */
 	MOVE_SLOTS = 4,
-	SHRINK_SLOTS = 16, /* the same while `old` is the larger one */
-	SHRINK_PART = 8,   /* shrink when less than this part is in use, */
-	SHRINK_BY = 4      /* to this part */
+	SHRINK_SLOTS = 16,   /* the same while `old` is the larger one */
+	SHRINK_LEAST = 1024, /* slots: a smaller table stays as it is */
+	SHRINK_PART = 8,     /* shrink when less than this part is in use, */
+	SHRINK_BY = 4        /* to this part */
 };
 
 static const uint64_t max_slots = 1ull << 31;
@@ -181,9 +182,11 @@ map_trim(struct map *m, uint32_t max)
 {
 	const uint64_t slots = n_slots(&m->now);
 
+	if (slots <= SHRINK_LEAST && !m->old.slots)
+		return false;
 	if (map_count(m) == 0)
 		map_release(m);
-	else if (!m->old.slots && slots > FIRST_SLOTS * SHRINK_BY && m->now.n < slots / SHRINK_PART)
+	else if (!m->old.slots && m->now.n < slots / SHRINK_PART)
 		(void)resize(m, slots / SHRINK_BY); /* without memory it stays as large as it is */
 	if (is_shrinking(m))
 		move_some(m, max);

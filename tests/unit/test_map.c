@@ -541,11 +541,29 @@ TEST(a_trimmed_map_gives_memory_back_and_finds_what_is_left)
 	for (uint32_t h = LEFT; h < N; h++)
 		take_out(&m, h);
 	CHECK(map_trim(&m, 1000)); /* in slices */
-	while (map_trim(&m, 1000) || map_bytes(&m) > 64 * LEFT)
+	while (map_trim(&m, 1000) || map_bytes(&m) > 4096)
 		for (uint32_t h = 0; h < LEFT; h++)
 			CHECK_EQ(h, find(&m, keys[h]));
 	CHECK(map_bytes(&m) < full / 100);
-	for (uint32_t h = 0; h < LEFT; h++)
+	CHECK(!map_trim(&m, 1000));
+	teardown(&m);
+}
+
+TEST(an_empty_map_gives_all_back_at_once_unless_it_is_small)
+{
+	enum {
+		N = 5000
+	};
+	struct map m;
+
+	setup(&m, N);
+	CHECK_EQ(0, insert(&m, 0));
+	take_out(&m, 0);
+	CHECK(!map_trim(&m, 1));
+	CHECK(map_bytes(&m) > 0);
+	for (uint32_t h = 0; h < N; h++)
+		CHECK_EQ(0, insert(&m, h));
+	for (uint32_t h = 0; h < N; h++)
 		take_out(&m, h);
 	CHECK(!map_trim(&m, 1));
 	CHECK_EQ(0, map_bytes(&m));
