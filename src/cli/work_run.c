@@ -4,13 +4,14 @@
  *
  *      {"id":318497266802130945,"uid":"...","queue":"mail","attempts":1,...,"text":"hello"}
  *      {"outcome":"ack"}     or nack, defer, dead; with "error", "delay", "result"; an
- *                            "id" is compared with that of the message
+ *                            "id" or "uid" is compared with that of the message
  *
  * A payload that is no UTF-8 text is `payload`, in base64, instead of `text`.
  */
 #include "cli/work.h"
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "base/json_out.h"
 #include "base/json_table.h"
@@ -252,7 +253,7 @@ write_line(struct slot *s)
 
 struct reply {
 	uint64_t id;
-	struct slice outcome, error, delay, result;
+	struct slice uid, outcome, error, delay, result;
 };
 
 static bool
@@ -277,11 +278,23 @@ take_outcome(struct verdict *v, struct slice word)
 	return false;
 }
 
+/* An id may come back rounded: a child in Node has never seen another. */
+static bool
+is_about(const struct reply *reply, const struct slu_client_message *m)
+{
+	const bool rounded = id_is_rounded(reply->id) && (double)reply->id == (double)m->id;
+
+	if (reply->uid.n > 0 && !slice_eq(reply->uid, slice_of(m->uid)))
+		return false;
+	return reply->id == 0 || reply->id == m->id || rounded;
+}
+
 static int
 read_reply(struct slot *s, struct slice line, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
 		JSON_FIELD(u64, struct reply, id),
+		JSON_FIELD(text, struct reply, uid),
 		JSON_FIELD(text, struct reply, outcome, .required = true),
 		JSON_FIELD(text, struct reply, error),
 		JSON_FIELD(text, struct reply, delay),
@@ -299,7 +312,7 @@ read_reply(struct slot *s, struct slice line, struct slu_err *err)
 	json_room(&r, room, line.n);
 	json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &reply);
 	rc = json_end(&r, err);
-	if (!rc && reply.id && reply.id != s->message->id)
+	if (!rc && !is_about(&reply, s->message))
 		rc = slu_fail(err, SLU_EINVAL, "id: it answers another message");
 	if (!rc && !take_outcome(v, reply.outcome))
 		rc = slu_fail(err, SLU_EINVAL, "outcome: expected ack, nack, defer or dead");

@@ -860,6 +860,8 @@ for line in sys.stdin:
     if word == "nonsense": print("what?", flush=True); continue
     if word == "twice": sys.stdout.write('{"outcome":"ack"}\\n' * 2); sys.stdout.flush(); continue
     if word == "other": print('{"outcome":"ack","id":1}', flush=True); continue
+    if word == "other uid": print('{"outcome":"ack","uid":"x"}', flush=True); continue
+    if word == "other rounded": print('{"outcome":"ack","id":362387865600004096}', flush=True); continue
     answer = {"outcome": word if word in ("nack", "defer", "dead") else "ack"}
     if word != "ack": answer["error"] = "because"
     if word == "ack": answer["result"] = {"id": m["id"]}
@@ -888,9 +890,27 @@ def test_a_long_lived_child_answers_lines(cli):
     assert errors[ids[3]][:2] == ("dead", "because")
 
 
+NODE_LINES = """
+const lines = require("readline").createInterface({ input: process.stdin });
+lines.on("line", (line) => {
+  const { id, uid } = JSON.parse(line);
+  console.log(JSON.stringify({ outcome: "ack", id, uid }));
+});
+"""
+
+
+def test_a_long_lived_child_in_node_may_repeat_the_id(cli):
+    """JSON.parse rounds it."""
+    cli.push(*(str(i) for i in range(20)))
+    (cli.folder / "worker.js").write_text(NODE_LINES)
+    done = work(cli, "node", "worker.js", options=["--lines", "--max", "20"])
+    assert cli.counts(done) == {"done": 20}
+
+
 @pytest.mark.parametrize("word, error", [
     ("crash", "signal 11"), ("leave", "without an answer"), ("nonsense", "not understood"),
-    ("twice", "one line"), ("other", "another message")])
+    ("twice", "one line"), ("other", "another message"), ("other uid", "another message"),
+    ("other rounded", "another message")])
 def test_a_long_lived_child_that_breaks_is_replaced(cli, word, error):
     cli.push(word, "--max-attempts", 1)
     cli.push("ack", "again")
