@@ -69,7 +69,7 @@ int
 rows_read(struct rows *r, bool may_block, struct message *m, struct slice *error,
 	  struct slu_err *err)
 {
-	return read_rest(r, (struct slice){ 0 }, may_block, m, error, err);
+	return read_rest(r, read_near(r, may_block), may_block, m, error, err);
 }
 
 /* Shown as damaged, whatever its state is, with what is known without its record. */

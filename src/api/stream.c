@@ -14,9 +14,13 @@ is_long(const struct op *op, const struct op_row *row)
 bool
 stream_is_needed(const struct op *op)
 {
-	for (uint32_t i = 0; i < op->n_rows; i++)
-		if (op->rows[i].payload.pin || is_long(op, &op->rows[i]))
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < op->n_rows; i++) {
+		bytes += op->rows[i].record.size;
+		if (op->rows[i].payload.pin || is_long(op, &op->rows[i]) || bytes > STREAM_PIECE)
 			return true;
+	}
 	return false;
 }
 
@@ -225,6 +229,7 @@ stream_ended(struct call *c, bool sent)
 		s->sent = s->rows->at;
 	op_unpin(s->rows->op); /* T1 */
 	mem_free(s->rows->room);
+	mem_free(s->rows->near);
 	mem_free(s->piece);
 	s->ended(c, sent);
 }
@@ -314,6 +319,7 @@ void
 stream_next(struct stream *s)
 {
 	s->rows->at = 0;
+	s->rows->near_end = 0;
 	s->rows->bytes = 0;
 	s->sent = 0;
 	go(s);
@@ -344,6 +350,8 @@ stream_start(struct stream *s)
 	r->bytes = 0;
 	r->room = NULL;
 	r->room_size = 0;
+	r->near = NULL;
+	r->near_end = 0;
 	r->ask->part = s;
 	s->ended = c->ended;
 	c->ended = stream_ended;

@@ -9,9 +9,9 @@
  *                            call_piece <───────────
  *      ... the last piece: `finish` ends the JSON
  *
- * As rows.h, for answers that hold a payload with a file of its own, or one that is
- * large in the memory of its engine. Such a payload is the last member of its object.
- * However large it is and however slowly it is read, the answer takes one piece of
+ * As rows.h, for answers that are larger than a piece, hold a payload with a file of its own, or
+ * one that is large in the memory of its engine. Such a payload is the last member of its object.
+ * However large the answer is and however slowly it is read, it takes one piece of
  * memory, about STREAM_PIECE bytes.
  *
  * One that stays open has no last row: when the kernel has all that was given, `drained`
@@ -60,7 +60,7 @@ struct stream {
 	int rc;
 };
 
-/* Has the answer of op such a payload? */
+/* Is the answer of op one of those? */
 bool stream_is_needed(const struct op *op);
 
 /* Answer the call. In the memory of the ask. */

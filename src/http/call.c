@@ -18,7 +18,8 @@ enum {
 	COPIED_BODY = 512, /* a shorter one goes behind the head, into one piece */
 	ERROR_HEAD = 512,  /* what a call has from the start, so that it can always be */
 	ERROR_BODY = 767,  /* refused: room for a head, and for an error behind it */
-	FIELDS_MAX = 16 * 1024
+	FIELDS_MAX = 16 * 1024,
+	SMALL_ANSWER = 16 * 1024 /* not counted: S8 */
 };
 
 /* --- pool -------------------------------------------------------------------- */
@@ -149,8 +150,9 @@ call_end(struct call *c, bool sent)
 	if (c->who)
 		f->shared->conf.dismiss(c->who);
 	f->n_calls--;
-	f->bodies -= c->charged;
+	f->bodies -= c->charged + c->held;
 	front_count(f, SERVER_BODIES, -(uint64_t)c->charged);
+	front_count(f, SERVER_ANSWERS, -(uint64_t)c->held);
 	front_count(f, SERVER_CALLS, (uint64_t)-1);
 	front_count(f, SERVER_UNSENT, !sent);
 	if (f->n_spare < SPARE_CALLS)
@@ -473,6 +475,18 @@ call_answer_text(struct call *c, unsigned status, const char *type, struct slice
 	buf_clear(&c->out);
 	buf_put(&c->out, body.p, body.n);
 	give(c, status, type);
+}
+
+/* S8: the memory of the answer, as it is now. */
+void
+call_charge(struct call *c)
+{
+	const bool small = c->out.n + c->head.n < SMALL_ANSWER;
+	const size_t held = small ? 0 : c->out.size + c->head.size;
+
+	c->front->bodies += held - c->held;
+	front_count(c->front, SERVER_ANSWERS, held - c->held);
+	c->held = held;
 }
 
 typedef int put_field(struct response *w, const char *name, struct slice value);

@@ -111,6 +111,7 @@ struct call {
 	struct slice interim;     /* "100 Continue", what is unsent of it */
 	const char *type;
 	size_t charged; /* bytes of its body in the front's `bodies` */
+	size_t held;    /* the same of its answer */
 	size_t written; /* bytes of head and out that the kernel has */
 	size_t headed;  /* bytes of fields that went into the head */
 	slu_time began; /* on the clock of the loop */

@@ -296,6 +296,7 @@ conn_answer(struct conn *c, struct call *call)
 	if (call->holds)
 		c->n_held--;
 	c->output += call_unsent(call);
+	call_charge(call);
 	metrics_add_own(&f->answers, 0, front_series(f->shared, call->route, call->status), 1);
 	c->broken |= call->head.failed;
 	if (!c->in_turn)
@@ -311,6 +312,7 @@ conn_piece(struct conn *c, struct call *call)
 	else
 		call_format_piece(call);
 	c->output += call_unsent(call);
+	call_charge(call);
 	c->broken |= call->broke || call->head.failed || call->out.failed;
 	if (!c->in_turn)
 		front_dirty(c->front, c);

@@ -223,7 +223,14 @@ static bool
 has_memory(const struct front *f, const struct call *call)
 {
 	return f->bodies <= atomic_load_explicit(&f->shared->max_bodies, memory_order_relaxed) ||
-	       f->bodies == call->charged || call->route->settles;
+	       f->bodies == call->charged || call->route->settles || call->route->vital;
+}
+
+static void
+refuse_memory(struct conn *c)
+{
+	front_count(c->front, SERVER_NO_MEMORY, 1);
+	conn_refuse(c, 503, "request_memory");
 }
 
 static void
@@ -249,8 +256,7 @@ on_body(struct conn *c, struct slice body)
 	} else if (call->in.failed) {
 		conn_refuse(c, 503, "out_of_memory");
 	} else if (!call->taking && !has_memory(c->front, call)) {
-		front_count(c->front, SERVER_NO_MEMORY, 1);
-		conn_refuse(c, 503, "request_memory");
+		refuse_memory(c);
 	}
 }
 
@@ -273,6 +279,10 @@ on_end(struct conn *c)
 	call->arrived = true;
 	if (call->route->take)
 		return; /* C8: conn_hand_on goes on */
+	if (!call->charged && !has_memory(c->front, call)) {
+		refuse_memory(c);
+		return;
+	}
 	c->reading = NULL;
 	call->body = buf_slice(&call->in);
 	conn_run(c, call);

@@ -96,7 +96,7 @@ struct front {
 	slu_time date_read;
 	uint64_t counts[SERVER_METRICS]; /* since they were made public; gauges too */
 	struct metrics answers;          /* as the shared ones, by this thread alone */
-	size_t bodies;                   /* S8 */
+	size_t bodies;                   /* S8: of bodies and answers */
 	char read[FRONT_READ];           /* every read goes here first */
 };
 
@@ -159,6 +159,9 @@ void call_free_spare(struct front *f);
 
 /* Write the head of the answer; c->out has the body. */
 void call_format(struct call *c, const char *date);
+
+/* Count the memory of an answer, or of the piece under way, until the call ends: S8. */
+void call_charge(struct call *c);
 
 /* C7: a piece of it; then the next one is wanted. */
 void call_format_piece(struct call *c);

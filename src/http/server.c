@@ -50,6 +50,8 @@ static const struct metric rows[SERVER_METRICS] = {
 			    "answers that did not reach their client whole" },
 	[SERVER_BODIES] = { "request_bytes", METRIC_GAUGE,
 			    "bytes of request bodies that are held now" },
+	[SERVER_ANSWERS] = { "response_bytes", METRIC_GAUGE,
+			     "bytes of large answers that are held now" },
 	[SERVER_NO_MEMORY] = { "memory_refused_total", METRIC_COUNTER,
 			       "requests refused for the bytes that others hold" },
 	[SERVER_TOO_LARGE] = { "too_large_total", METRIC_COUNTER,

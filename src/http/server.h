@@ -40,9 +40,9 @@
  *  S6  When more than max_output bytes of answers wait for a client to read them, it
  *      is closed.
  *  S7  An idle connection has no buffers beyond its parser's.
- *  S8  While the bodies of calls that have not ended take more than max_bodies (each
- *      thread has its share), one that is being read is answered 503, unless it is
- *      alone or its route `settles`.
+ *  S8  While the bodies and the answers of calls that have not ended take more than max_bodies
+ *      (each thread has its share), a call that is being read is answered 503, unless it is
+ *      alone or its route `settles` or is `vital`. Answers under 16 KiB are not counted.
  *  S9  Under TLS all of this holds for the plain bytes. The handshake must be done
  *      within header_timeout. An end that TLS did not announce is a hang-up.
  */
@@ -159,6 +159,7 @@ enum server_metric {
 	SERVER_HANG_UPS,     /* connections closed with calls unanswered */
 	SERVER_UNSENT,       /* answers that did not reach the kernel whole */
 	SERVER_BODIES,       /* bytes of them that are held now */
+	SERVER_ANSWERS,      /* the same of answers: S8 */
 	SERVER_NO_MEMORY,    /* S8: refused */
 	SERVER_TOO_LARGE,    /* 413 */
 	SERVER_HANDSHAKES,

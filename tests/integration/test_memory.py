@@ -2,13 +2,14 @@
 import contextlib
 import os
 import re
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from locked import acquire
-from served import Node, Refused, Server, until
+from served import START, Node, Refused, Server, texts, until
 
 BATCH = 1000
 PAGE = os.sysconf("SC_PAGESIZE")
@@ -314,3 +315,71 @@ def test_a_queue_takes_little_memory(folder):
         server.enqueue(*({"topic": f"q{n}"} for n in range(2000)))
         each = (server.metric("sluice_index_memory_bytes") - before) / 2000
         assert each < 2000, "with a message"
+
+
+# --- answers that nobody reads ----------------------------------------------------
+
+@contextlib.contextmanager
+def unread(server, n):
+    """So many calls for 5 MB of messages whose clients do not read the answer."""
+    with contextlib.ExitStack() as stack:
+        sockets = []
+        for _ in range(n):
+            s = stack.enter_context(socket.socket())
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.settimeout(START)
+            s.connect(server.address)
+            s.sendall(b"GET /peek?namespace=test&topic=mail&limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            sockets.append(s)
+        yield sockets
+
+
+def status(s):
+    """Of the answer: its first bytes are there, or the connection ended without."""
+    return int(s.recv(12).split()[1])
+
+
+@pytest.mark.parametrize("engine", ["log", "memory"])
+def test_200_answers_that_nobody_reads_take_little_memory(folder, engine):
+    with Server(folder, engine=engine) as server:
+        for _ in range(10):
+            assert offer(server, 100, text="x" * 4000).status == 200
+        assert len(server.peek(limit=1000)) == 1000
+        before = resident(server)
+        with unread(server, 200) as sockets:
+            assert [status(s) for s in sockets] == [200] * 200
+            assert resident(server) - before < 250 << 20, "200 answers of 5 MB"
+            assert server.metric("sluice_http_response_bytes") > 8 << 20
+        until(lambda: server.metric("sluice_http_response_bytes") < 1 << 20)
+
+
+def test_answers_that_nobody_reads_count_as_memory_of_requests(folder):
+    with Server(folder, "--limits-memory", "8M", engine="memory") as server:
+        for _ in range(10):
+            assert offer(server, 100, text="x" * 4000).status == 200
+        held = server.take()
+        with unread(server, 50) as first:
+            assert {status(s) for s in first} <= {200, 503}
+            until(lambda: server.metric("sluice_http_response_bytes") > 8 << 20)
+            with unread(server, 5) as late:
+                assert [status(s) for s in late] == [503] * 5
+            answer = offer(server, 1)
+            assert (answer.status, answer.body["limit"]) == (503, "request_memory")
+            server.close()
+            server.ack(held)  # settling goes on
+            assert server.get("/readyz").status == 200
+        until(lambda: offer(server, 1).status == 200)
+
+
+def test_an_answer_in_pieces_is_as_whole_as_another(folder):
+    with Server(folder) as server:
+        for n in range(10):
+            server.enqueue(*({"text": f"{n}-{i}-" + "x" * 4000} for i in range(100)))
+        assert len(server.peek(limit=1000)) == 1000
+        taken = server.dequeue(limit=1000)
+        names = [t.rstrip("x") for t in texts(taken)]
+        assert names == [f"{n}-{i}-" for n in range(10) for i in range(100)]
+        assert server.dequeue(limit=1) == []
+        for message in taken[:3]:
+            server.ack(message)
+        assert server.stats()["total"] == 997

@@ -301,6 +301,8 @@ ELSEWHERE = {
     "sluice_http_slow_readers_total": ("tests/unit/test_server_limits.c", "SERVER_SLOW_READERS)"),
     "sluice_http_tls_handshakes_total": ("tests/integration/test_tls.py", 'tls_metric("handshakes")'),
     "sluice_http_tls_failures_total": ("tests/integration/test_tls.py", 'tls_metric("failures")'),
+    "sluice_http_response_bytes": ("tests/integration/test_memory.py",
+                                   'metric("sluice_http_response_bytes") > 8 << 20'),
     "sluice_index_memory_bytes": ("tests/integration/test_memory.py",
                                   'metric("sluice_index_memory_bytes") > 0.8 * (8 << 20)'),
     "sluice_index_memory_limit_bytes": ("tests/integration/test_memory.py",
