@@ -473,7 +473,7 @@ def test_a_command_with_commands_of_its_own_lists_them(cli, group):
     (["pull", "q", "extra"], "extra"),
     (["pull", "q", "--limit", "1001"], "at most 1000"),
     (["pull", "q", "--server", "nohost:x"], "host:port"),
-    (["ack", "abc"], "abc is no id"),
+    (["ack", "abc"], "invalid message: \"abc\""),
     (["nack", "1", "--defer", "--dead"], "not both"),
     (["work", "q"], "COMMAND"),
     (["work", "q", "--concurrency", "5000", "--", "true"], "at most 1024"),
