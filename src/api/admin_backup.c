@@ -1,7 +1,8 @@
 /*
  * admin_backup.c - the files of a running server, piece by piece.
  *
- *      POST /v1/admin/backup                      every shard holds its files: the list
+ *      POST /v1/admin/backup                      every shard that keeps files holds them: the
+ *                                                 list, and which shards are left out
  *      GET  /v1/admin/backup?backup=..&shard=..&file=..&at=..     up to 1 MiB of one
  *      POST /v1/admin/backup/end                  every shard lets them go
  *
@@ -32,6 +33,8 @@ struct state {
 	uint32_t shard;
 	uint32_t file;
 	uint64_t at;
+
+	uint32_t *lanes; /* begin, end: those that keep files, one for each op */
 
 	/* A failed begin: what went wrong, while the others are let go. */
 	struct slu_err err;
@@ -66,7 +69,7 @@ failed(struct ask *a)
 	return NULL;
 }
 
-/* One op a shard. */
+/* One op for each lane that keeps files. */
 static void
 run_all(struct ask *a, enum backup_step step, void (*next)(struct ask *a))
 {
@@ -76,7 +79,7 @@ run_all(struct ask *a, enum backup_step step, void (*next)(struct ask *a))
 		ask_op(a, &a->ops[i], OP_BACKUP, (struct slice){ 0 }, (struct slice){ 0 });
 		a->ops[i].backup = (struct op_backup){
 			.step = step,
-			.shard = i,
+			.shard = s->lanes[i],
 			.id = s->backup.id,
 		};
 	}
@@ -89,6 +92,41 @@ given_up(struct ask *a)
 	const struct state *const s = a->state;
 
 	ask_refuse(a, (int)s->err.code, s->err.text);
+}
+
+static void
+write_shard(struct json_out *w, const struct broker *b, const struct op_backup *op)
+{
+	char folder[BROKER_FOLDER];
+
+	(void)broker_shard_folder(b, op->shard, folder);
+	json_out_object(w, NULL);
+	json_out_u64(w, "shard", op->shard);
+	json_out_str(w, "name", slice_of(broker_shard_name(b, op->shard)));
+	json_out_str(w, "folder", slice_of(folder));
+	json_out_u64(w, "files", op->files);
+	json_out_u64(w, "bytes", op->bytes);
+	json_out_u64(w, "last", op->last);
+	json_out_time(w, "time", op->time);
+	json_out_close(w);
+}
+
+/* Each shard once, whatever number of lanes it has. */
+static void
+write_left_out(struct json_out *w, const struct broker *b)
+{
+	char folder[BROKER_FOLDER];
+
+	json_out_array(w, "left_out");
+	for (uint32_t i = 0; i < broker_shards(b); i++) {
+		if (broker_shard_folder(b, i, folder) || broker_shard_lane(b, i) > 0)
+			continue;
+		json_out_object(w, NULL);
+		json_out_str(w, "name", slice_of(broker_shard_name(b, i)));
+		json_out_str(w, "engine", slice_of(broker_shard_engine(b, i)));
+		json_out_close(w);
+	}
+	json_out_close(w);
 }
 
 static void
@@ -106,17 +144,11 @@ write_list(struct ask *a, uint64_t id)
 	json_out_str(&w, "engine", slice_of(a->api->engine));
 	json_out_array(&w, "shards");
 	for (unsigned i = 0; i < a->n_ops; i++) {
-		const struct op_backup *const b = &a->ops[i].backup;
-
-		bytes += b->bytes;
-		json_out_object(&w, NULL);
-		json_out_u64(&w, "files", b->files);
-		json_out_u64(&w, "bytes", b->bytes);
-		json_out_u64(&w, "last", b->last);
-		json_out_time(&w, "time", b->time);
-		json_out_close(&w);
+		bytes += a->ops[i].backup.bytes;
+		write_shard(&w, a->api->broker, &a->ops[i].backup);
 	}
 	json_out_close(&w);
+	write_left_out(&w, a->api->broker);
 	json_out_u64(&w, "bytes", bytes);
 	json_out_close(&w);
 }
@@ -149,18 +181,47 @@ ended(struct ask *a)
 		call_answer_text(a->call, 200, api_json, SLICE("{\"ended\":true}"));
 }
 
+/* Those that keep files. Returns how many. */
+static uint32_t
+find_lanes(struct ask *a, struct state *s)
+{
+	const struct broker *const b = a->api->broker;
+	char folder[BROKER_FOLDER];
+
+	a->n_ops = 0;
+	for (uint32_t i = 0; i < broker_shards(b); i++)
+		if (broker_shard_folder(b, i, folder))
+			s->lanes[a->n_ops++] = i;
+	return a->n_ops;
+}
+
+static void
+refuse_engine(struct ask *a)
+{
+	char text[80];
+
+	(void)snprintf(text, sizeof text, "engine %s keeps no files: there is nothing to copy",
+		       broker_shard_engine(a->api->broker, 0));
+	ask_refuse(a, SLU_EINVAL, text);
+}
+
 static struct ask *
 begin_all(struct call *c, struct api *api)
 {
+	const uint32_t n = broker_shards(api->broker);
 	struct ask *const a = ask_new(api, c);
+	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
 
-	if (!a || !ask_state(a, sizeof(struct state)))
+	if (!s)
 		return NULL;
-	a->n_ops = broker_shards(api->broker);
-	a->ops = arena_array(&a->memory, a->n_ops, sizeof *a->ops);
-	if (a->ops)
+	a->ops = arena_array(&a->memory, n, sizeof *a->ops);
+	s->lanes = arena_array(&a->memory, n, sizeof *s->lanes);
+	if (!a->ops || !s->lanes)
+		ask_refuse(a, SLU_ENOMEM, NULL);
+	else if (find_lanes(a, s))
 		return a;
-	ask_refuse(a, SLU_ENOMEM, NULL);
+	else
+		refuse_engine(a);
 	return NULL;
 }
 
@@ -191,13 +252,11 @@ static void
 write_head(struct ask *a, const struct state *s)
 {
 	const struct op_backup *const b = &a->op.backup;
-	char name[96];
+	char folder[BROKER_FOLDER], name[BROKER_FOLDER + sizeof b->name];
 	struct json_out w;
 
-	if (broker_shards(a->api->broker) > 1)
-		(void)snprintf(name, sizeof name, "%" PRIu32 "/%s", s->shard, b->name);
-	else
-		(void)snprintf(name, sizeof name, "%s", b->name);
+	(void)broker_shard_folder(a->api->broker, s->shard, folder);
+	(void)snprintf(name, sizeof name, "%s%s%s", folder, *folder ? "/" : "", b->name);
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	json_out_str(&w, "name", slice_of(name));

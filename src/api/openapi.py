@@ -317,16 +317,20 @@ SCHEMAS = {
     "SomeDeadTo": record([*PLACE], {**SOME_DEAD, "to": ref("Name")}),
     "Redriven": progress("redriven"),
     "Deleted": progress("deleted"),
-    "Backup": record(["backup", "version", "engine", "shards", "bytes"], {
+    "Backup": record(["backup", "version", "engine", "shards", "left_out", "bytes"], {
         "backup": BACKUP,
         "version": string(),
         "engine": string(),
-        "shards": array(record(["files", "bytes", "last", "time"], {
+        "shards": array(record(["shard", "name", "folder", "files", "bytes", "last", "time"], {
+            "shard": integer(minimum=0),
+            "name": string(),
+            "folder": string(),
             "files": integer(minimum=0),
             "bytes": integer(minimum=0),
             "last": integer(minimum=0),
             "time": ref("Moment"),
         })),
+        "left_out": array(record(["name", "engine"], {"name": string(), "engine": string()})),
         "bytes": integer(minimum=0),
     }),
     "Setting": record(["value", "from", "kind", "reload", "secret"], {

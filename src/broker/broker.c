@@ -1,6 +1,8 @@
 #include "broker/broker_in.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 enum {
 	OP_BYTES = 256 /* what an op weighs beside its payloads */
@@ -148,6 +150,26 @@ uint32_t
 broker_shard_lane(const struct broker *b, uint32_t lane)
 {
 	return lane - b->shard_of[lane]->first;
+}
+
+bool
+broker_shard_folder(const struct broker *b, uint32_t lane, char out[static BROKER_FOLDER])
+{
+	const struct broker_shard *const s = b->shard_of[lane];
+	const char *const name = s->standard ? "" : s->name;
+	const char *const slash = *name && s->lanes > 1 ? "/" : "";
+	char number[12] = "";
+
+	if (s->lanes > 1)
+		(void)snprintf(number, sizeof number, "%" PRIu32, lane - s->first);
+	(void)snprintf(out, BROKER_FOLDER, "%s%s%s", name, slash, number); /* always fits */
+	return b->lanes[lane]->engine->ops->read_file != NULL;
+}
+
+const char *
+broker_shard_engine(const struct broker *b, uint32_t lane)
+{
+	return b->lanes[lane]->engine->ops->name;
 }
 
 bool

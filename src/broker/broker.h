@@ -48,7 +48,8 @@
 
 enum {
 	BROKER_SHARDS_MAX = 1024, /* lanes, all that were ever opened */
-	BROKER_CURSOR_BITS = 48   /* of a cursor that goes over shards; above: which */
+	BROKER_FOLDER = SHARDMAP_NAME + 12,
+	BROKER_CURSOR_BITS = 48 /* of a cursor that goes over shards; above: which */
 };
 
 struct broker;
@@ -171,6 +172,13 @@ uint32_t broker_shards(const struct broker *b);
 /* The name of the shard that a lane is of, and which of its lanes it is. */
 const char *broker_shard_name(const struct broker *b, uint32_t lane);
 uint32_t broker_shard_lane(const struct broker *b, uint32_t lane);
+
+/* Where its files are, from the data folder on: "", "1" (a lane of several), "heavy", "heavy/1".
+ * False: its engine keeps no files. */
+bool broker_shard_folder(const struct broker *b, uint32_t lane, char out[static BROKER_FOLDER]);
+
+/* The word that users write for the engine of a lane. */
+const char *broker_shard_engine(const struct broker *b, uint32_t lane);
 
 /* Others may use it at the same time. */
 bool broker_shard_shared(const struct broker *b, uint32_t lane);

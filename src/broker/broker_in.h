@@ -15,6 +15,7 @@ _Static_assert((int)SHARDMAP_SHARDS >= (int)BROKER_SHARDS_MAX, "a map can name a
 /* A shard: its lanes stand one after the other. Fixed once it is listed. */
 struct broker_shard {
 	char name[SHARDMAP_NAME];
+	bool standard; /* the settings give it no name: its folder is the data folder itself */
 	uint32_t first, lanes;
 	struct meter meter;
 	char labels[][METER_LABELS]; /* by lane */

@@ -169,6 +169,7 @@ make_shard(const struct broker *b, const struct broker_shard_conf *conf,
 		return slu_fail(err, SLU_ENOMEM, "no memory for shard %s", name);
 	assert(strlen(name) < sizeof s->name);
 	memcpy(s->name, name, strlen(name) + 1);
+	s->standard = conf->name == NULL;
 	s->first = first;
 	s->lanes = lanes;
 	*out = s;

@@ -1,10 +1,13 @@
 #include "cli/archive.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,12 +15,14 @@
 enum {
 	BLOCK = 512, /* of a tar file */
 	TAR_NAME = 100,
+	TAR_PREFIX = 155,
 	AT_MODE = 100,
 	AT_SIZE = 124,
 	AT_TIME = 136,
 	AT_SUM = 148,
 	AT_TYPE = 156,
-	AT_MAGIC = 257
+	AT_MAGIC = 257,
+	AT_PREFIX = 345
 };
 
 static int
@@ -89,26 +94,150 @@ open_new(const char *path)
 
 /* --- write ---------------------------------------------------------------------- */
 
+static bool
+is_stream(const char *path)
+{
+	return strcmp(path, "-") == 0;
+}
+
 int
-archive_create(struct archive *a, const char *path, struct slu_err *err)
+archive_check_new(const char *path, struct slu_err *err)
 {
 	struct stat st;
 
-	*a = (struct archive){ .tar = is_tar(path) };
-	if (snprintf(a->path, ARCHIVE_PATH, "%s", path) >= ARCHIVE_PATH ||
-	    snprintf(a->work, ARCHIVE_PATH, "%s.partial", path) >= ARCHIVE_PATH)
+	if (is_stream(path))
+		return isatty(STDOUT_FILENO)
+			       ? slu_fail(err, SLU_EINVAL, "--out -: standard output is a terminal; "
+							   "send it to a file or a pipe")
+			       : 0;
+	if (strlen(path) + sizeof ".partial" > ARCHIVE_PATH)
 		return slu_fail(err, SLU_EINVAL, "the name is too long: %.40s...", path);
 	if (lstat(path, &st) == 0)
 		return slu_fail(err, SLU_EEXISTS, "%s is there already: name another", path);
-	if (lstat(a->work, &st) == 0)
-		return slu_fail(err, SLU_EEXISTS,
-				"%s is there already: a backup is under way, or was cut short; "
-				"remove it",
-				a->work);
-	if (!a->tar)
-		return mkdir(a->work, 0700) ? fail(err, "make", a->work) : 0;
-	a->file = open_new(a->work);
-	return a->file ? 0 : fail(err, "make", a->work);
+	return 0;
+}
+
+/* ARCHIVE-1. A file system without locks has none. */
+static int
+take_lock(int fd, const char *name, struct slu_err *err)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+		return 0;
+	return slu_fail(err, SLU_ECONFLICT, "another backup writes %s", name);
+}
+
+/* Is the open file still what has that name? Whoever had the lock before may have finished. */
+static bool
+is_at(int fd, const char *path)
+{
+	struct stat open_file, named;
+
+	return fstat(fd, &open_file) == 0 && lstat(path, &named) == 0 &&
+	       open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+static int
+create_tar(struct archive *a, struct slu_err *err)
+{
+	const int fd = open(a->work, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int rc;
+
+	if (fd < 0)
+		return fail(err, "make", a->work);
+	rc = take_lock(fd, a->work, err);
+	if (!rc && (!is_at(fd, a->work) || ftruncate(fd, 0) || fchmod(fd, 0600)))
+		rc = fail(err, "make", a->work);
+	a->file = rc ? NULL : fdopen(fd, "w");
+	if (!a->file)
+		close(fd);
+	a->made = a->file != NULL;
+	return rc || a->file ? rc : fail(err, "make", a->work);
+}
+
+static int
+remove_inner(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	return at->level > 0 ? remove(path) : 0;
+}
+
+static bool
+is_empty(const char *path)
+{
+	DIR *const d = opendir(path);
+	const struct dirent *e;
+	bool found = false;
+
+	while (d && !found && (e = readdir(d)) != NULL)
+		found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	if (d)
+		closedir(d);
+	return d && !found;
+}
+
+/* ARCHIVE-2 */
+static int
+empty_folder(const char *path, struct slu_err *err)
+{
+	char mark[ARCHIVE_PATH];
+	struct stat st;
+
+	if (join(mark, path, ARCHIVE_MARK, err))
+		return SLU_EINVAL;
+	if (lstat(mark, &st) && !is_empty(path))
+		return slu_fail(err, SLU_EEXISTS, "%s is there already, and is no unfinished backup: "
+						  "remove it",
+				path);
+	return nftw(path, remove_inner, 16, FTW_DEPTH | FTW_PHYS) ? fail(err, "empty", path) : 0;
+}
+
+static int
+mark_folder(struct archive *a, struct slu_err *err)
+{
+	FILE *f;
+
+	if (join(a->name, a->work, ARCHIVE_MARK, err))
+		return SLU_EINVAL;
+	f = open_new(a->name);
+	return !f || fclose(f) ? fail(err, "make", a->name) : 0;
+}
+
+static int
+create_folder(struct archive *a, struct slu_err *err)
+{
+	const bool is_new = mkdir(a->work, 0700) == 0;
+	int rc = 0;
+
+	if (!is_new && errno != EEXIST)
+		return fail(err, "make", a->work);
+	a->lock = open(a->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (a->lock < 0)
+		rc = fail(err, "make", a->work);
+	if (!rc)
+		rc = take_lock(a->lock, a->work, err);
+	if (!rc && !is_new)
+		rc = empty_folder(a->work, err);
+	a->made = !rc;
+	return rc ? rc : mark_folder(a, err);
+}
+
+int
+archive_create(struct archive *a, const char *path, struct slu_err *err)
+{
+	int rc = archive_check_new(path, err);
+
+	*a = (struct archive){ .stream = is_stream(path), .tar = is_stream(path) || is_tar(path) };
+	if (rc)
+		return rc;
+	if (a->stream) {
+		a->file = stdout;
+		(void)snprintf(a->work, ARCHIVE_PATH, "standard output");
+		return 0;
+	}
+	(void)snprintf(a->path, ARCHIVE_PATH, "%s", path); /* both fit: it was checked */
+	(void)snprintf(a->work, ARCHIVE_PATH, "%s.partial", path);
+	return a->tar ? create_tar(a, err) : create_folder(a, err);
 }
 
 static void
@@ -119,6 +248,32 @@ put_octal(char *at, size_t width, uint64_t value)
 		at[i] = (char)('0' + value % 8);
 }
 
+/* A long name is two: the folders, and the rest behind a slash. */
+static bool
+put_name(char *head, const char *name)
+{
+	const char *rest = name;
+
+	if (strlen(name) >= TAR_NAME)
+		rest = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+	if (strlen(rest) >= TAR_NAME || rest - name > TAR_PREFIX)
+		return false;
+	(void)snprintf(head, TAR_NAME, "%s", rest);
+	if (rest > name)
+		(void)snprintf(head + AT_PREFIX, TAR_PREFIX, "%.*s", (int)(rest - name - 1), name);
+	return true;
+}
+
+static bool
+has_name(const char *head, const char *name)
+{
+	char whole[TAR_PREFIX + TAR_NAME + 2];
+
+	(void)snprintf(whole, sizeof whole, "%.*s%s%.*s", TAR_PREFIX, head + AT_PREFIX,
+		       head[AT_PREFIX] ? "/" : "", TAR_NAME, head);
+	return strcmp(whole, name) == 0;
+}
+
 static int
 write_tar_head(struct archive *a, const char *name, uint64_t bytes, struct slu_err *err)
 {
@@ -126,10 +281,9 @@ write_tar_head(struct archive *a, const char *name, uint64_t bytes, struct slu_e
 	char head[BLOCK] = { 0 };
 	unsigned sum = 0;
 
-	if (strlen(name) >= TAR_NAME || bytes >= 1ull << 33)
+	if (!put_name(head, name) || bytes >= 1ull << 33)
 		return slu_fail(err, SLU_ETOOBIG, "%s: too long or large for a tar file; name a folder",
 				name);
-	(void)snprintf(head, TAR_NAME, "%s", name); /* fits */
 	put_octal(head + AT_MODE, 8, 0600);
 	put_octal(head + AT_MODE + 8, 8, 0);
 	put_octal(head + AT_MODE + 16, 8, 0);
@@ -197,19 +351,39 @@ archive_end(struct archive *a, struct slu_err *err)
 	return rc ? rc : archive_sync_folder_of(a->name, err);
 }
 
+static int
+finish_tar(struct archive *a, struct slu_err *err)
+{
+	static const char zeros[2 * BLOCK];
+
+	if (fwrite(zeros, 1, sizeof zeros, a->file) != sizeof zeros)
+		return fail(err, "write", a->work);
+	if (a->stream)
+		return fflush(a->file) ? fail(err, "write", a->work) : 0;
+	return sync_file(a->file, a->work, err);
+}
+
+static int
+finish_folder(struct archive *a, struct slu_err *err)
+{
+	int rc = join(a->name, a->work, ARCHIVE_MARK, err);
+
+	if (!rc && unlink(a->name))
+		rc = fail(err, "remove", a->name);
+	return rc ? rc : archive_sync_folder_of(a->name, err);
+}
+
 int
 archive_finish(struct archive *a, struct slu_err *err)
 {
-	static const char zeros[2 * BLOCK];
-	int rc = 0;
+	int rc = a->tar ? finish_tar(a, err) : finish_folder(a, err);
 
-	if (a->tar && fwrite(zeros, 1, sizeof zeros, a->file) != sizeof zeros)
-		return fail(err, "write", a->work);
-	if (a->tar)
-		rc = sync_file(a->file, a->work, err);
-	if (!rc && rename(a->work, a->path))
-		rc = fail(err, "rename", a->work);
-	return rc ? rc : archive_sync_folder_of(a->path, err);
+	if (rc || a->stream)
+		return rc;
+	if (rename(a->work, a->path))
+		return fail(err, "rename", a->work);
+	a->made = false;
+	return archive_sync_folder_of(a->path, err);
 }
 
 /* --- read ----------------------------------------------------------------------- */
@@ -255,7 +429,7 @@ scan_tar(struct archive *a, const char *name, uint64_t *bytes, struct slu_err *e
 		if (memcmp(head + AT_MAGIC, "ustar", 5) != 0 || read_octal(head + AT_SIZE, 12, bytes))
 			return slu_fail(err, SLU_EINVAL, "%s is no tar file", a->path);
 		a->next += BLOCK + (*bytes + BLOCK - 1) / BLOCK * BLOCK;
-		if (strncmp(head, name, TAR_NAME) == 0)
+		if (has_name(head, name))
 			return 0;
 		if (fseeko(a->file, (off_t)a->next, SEEK_SET))
 			return fail(err, "read", a->path);
@@ -312,7 +486,15 @@ archive_read(struct archive *a, void *p, size_t n, struct slu_err *err)
 void
 archive_close(struct archive *a)
 {
-	if (a->file)
+	if (a->made && !a->tar)
+		(void)nftw(a->work, remove_inner, 16, FTW_DEPTH | FTW_PHYS); /* the next one will */
+	if (a->made)
+		(void)remove(a->work);
+	if (a->file && !a->stream)
 		(void)fclose(a->file); /* what counts was synced */
+	if (a->lock > 0)
+		close(a->lock);
 	a->file = NULL;
+	a->lock = 0;
+	a->made = false;
 }

@@ -1,11 +1,10 @@
 /*
  * backup.c - `sluice admin backup`: the files of a running server, copied to where this
- * command runs.
+ * command runs; or a backup that is there, compared with its sums.
  */
-#include "cli/archive.h"
-#include "cli/manifest.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/stored.h"
 
 #include "base/clock.h"
 #include "base/crc32c.h"
@@ -14,10 +13,16 @@
 #include "base/json_table.h"
 
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+/* A little longer than a server holds a backup that nobody reads. */
+#define PATIENCE (70 * SLU_SEC)
 
 struct backup {
 	struct session s;
-	const char *out;
+	const char *out, *verify;
 	struct archive archive;
 	struct manifest manifest;
 	struct progress progress;
@@ -28,30 +33,28 @@ struct backup {
 /* --- begin and end -------------------------------------------------------------- */
 
 struct begun {
-	struct slice backup, version, engine, shards;
+	struct slice backup, version, engine, shards, left_out;
 	uint64_t bytes;
 };
 
+/* A backup that was killed is over when nobody has read it for a minute: wait for that. */
 static int
-take_shards(struct manifest *m, struct slice list, struct slu_err *err)
+ask_begin(struct backup *b, struct slice *answer, struct slu_err *err)
 {
-	static const struct json_field fields[] = {
-		JSON_FIELD(u64, struct manifest_shard, files, .required = true),
-		JSON_FIELD(u64, struct manifest_shard, last, .required = true),
-		JSON_FIELD(time, struct manifest_shard, time, .required = true),
-	};
-	struct json r;
+	const slu_time until = clock_mono(&clock_system) + PATIENCE;
+	bool said = false;
+	int rc;
 
-	json_init(&r, list, JSON_DEPTH);
-	json_array(&r);
-	while (json_element(&r)) {
-		struct manifest_shard shard = { 0 };
-
-		json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &shard);
-		if (manifest_add_shard(m, &shard))
-			return slu_fail(err, SLU_ENOMEM, "no memory for the list of shards");
+	for (;;) {
+		query_path(&b->s.query, "/v1/admin/backup");
+		rc = query_post(&b->s.query, SLICE("{}"), answer, err);
+		if (rc != SLU_ECONFLICT || clock_mono(&clock_system) >= until)
+			return rc;
+		if (!said)
+			session_note(&b->s, "%s; waiting", err->text);
+		said = true;
+		(void)poll(&(struct pollfd){ .fd = b->s.query.cancel_fd, .events = POLLIN }, 1, 1000);
 	}
-	return json_end(&r, err) ? SLU_EUNKNOWN : 0;
 }
 
 static int
@@ -62,6 +65,7 @@ begin(struct backup *b, struct slu_err *err)
 		JSON_FIELD(text, struct begun, version),
 		JSON_FIELD(text, struct begun, engine),
 		JSON_FIELD(raw, struct begun, shards, .required = true),
+		JSON_FIELD(raw, struct begun, left_out),
 		JSON_FIELD(u64, struct begun, bytes),
 	};
 	struct manifest *m = &b->manifest;
@@ -70,11 +74,10 @@ begin(struct backup *b, struct slu_err *err)
 	struct json r;
 	int rc;
 
-	m->began_at = clock_wall(&clock_system);
-	query_path(&b->s.query, "/v1/admin/backup");
-	rc = query_post(&b->s.query, SLICE("{}"), &answer, err);
+	rc = ask_begin(b, &answer, err);
 	if (rc)
 		return rc;
+	m->began_at = clock_wall(&clock_system);
 	json_init(&r, answer, JSON_DEPTH);
 	json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &begun);
 	if (json_end(&r, err))
@@ -84,7 +87,8 @@ begin(struct backup *b, struct slu_err *err)
 		       begun.version.p);
 	(void)snprintf(m->engine, sizeof m->engine, "%.*s", (int)begun.engine.n, begun.engine.p);
 	b->total = begun.bytes;
-	return take_shards(m, begun.shards, err);
+	rc = manifest_read_shards(m, begun.shards, err);
+	return rc ? rc : manifest_read_left_out(m, begun.left_out, err);
 }
 
 /* The server lets the files go; if it does not hear of it, it does so by itself. */
@@ -98,6 +102,7 @@ end(struct backup *b)
 
 	if (!b->manifest.backup[0])
 		return;
+	b->s.query.cancel_fd = 0; /* also after a signal */
 	buf_init(&body, 256);
 	json_out_init(&w, &body);
 	json_out_object(&w, NULL);
@@ -210,7 +215,7 @@ copy_all(struct backup *b, struct slu_err *err)
 	progress_begin(&b->progress, "backing up", b->total, true);
 	for (uint32_t i = 0; i < b->manifest.n_shards && !rc; i++)
 		for (uint64_t j = 0; j < b->manifest.shards[i].files && !rc; j++)
-			rc = copy_file(b, i, j, err);
+			rc = copy_file(b, (uint32_t)b->manifest.shards[i].shard, j, err);
 	progress_end(&b->progress);
 	return rc;
 }
@@ -236,47 +241,103 @@ write_manifest(struct backup *b, struct slu_err *err)
 	return rc;
 }
 
+/* Ctrl-C ends the call that is under way: then the server and the disk are tidied up. */
+static void
+stop_on_signals(struct backup *b)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	b->s.query.cancel_fd = fd; /* open until the end of the process */
+}
+
+/* Nothing is made here before the server has agreed. */
 static int
 run(struct backup *b, struct slu_err *err)
 {
-	int rc;
+	int rc = archive_check_new(b->out, err);
 
-	rc = archive_create(&b->archive, b->out, err);
-	if (rc)
-		return rc;
-	rc = begin(b, err);
+	stop_on_signals(b);
+	if (!rc)
+		rc = begin(b, err);
+	if (!rc)
+		rc = archive_create(&b->archive, b->out, err);
 	if (!rc)
 		rc = copy_all(b, err);
 	end(b);
 	if (!rc)
 		rc = write_manifest(b, err);
+	return rc ? rc : archive_finish(&b->archive, err);
+}
+
+static int
+verify(struct backup *b, struct slu_err *err)
+{
+	struct stored stored;
+	int rc = stored_open(&stored, b->verify, err);
+
 	if (!rc)
-		rc = archive_finish(&b->archive, err);
-	if (rc)
-		session_note(&b->s, "%s is not whole", b->archive.work);
+		progress_begin(&b->progress, "verifying", stored.manifest.bytes, true);
+	for (uint32_t i = 0; i < stored.manifest.n_files && !rc; i++) {
+		rc = stored_read(&stored, &stored.manifest.files[i], NULL, NULL, err);
+		b->done += stored.manifest.files[i].bytes;
+		progress_at(&b->progress, b->done);
+	}
+	if (b->done)
+		progress_end(&b->progress);
+	b->manifest = stored.manifest;
+	stored.manifest = (struct manifest){ 0 };
+	stored_close(&stored);
 	return rc;
 }
 
+/* --- what is said ---------------------------------------------------------------- */
+
 static void
-tell(const struct backup *b)
+tell_left_out(const struct backup *b)
 {
 	const struct manifest *m = &b->manifest;
+
+	for (uint32_t i = 0; i < m->n_left_out; i++)
+		session_note(&b->s, "shard %s is not in the backup: engine %s keeps no files%s",
+			     m->left_out[i].name, m->left_out[i].engine,
+			     strcmp(m->left_out[i].engine, "redis") == 0 ? "; back up its server" : "");
+}
+
+/* What was copied or verified; beside a backup on standard output it goes to stderr. */
+static void
+tell(const struct backup *b, const char *name)
+{
+	const struct manifest *m = &b->manifest;
+	FILE *const out = b->archive.stream ? stderr : stdout;
 	struct json_out w;
 	struct buf line;
 
+	tell_left_out(b);
 	if (!b->s.json) {
-		printf("%s: %" PRIu32 " files, %" PRIu64 " bytes\n", b->out, m->n_files, m->bytes);
+		fprintf(out, "%s: %" PRIu32 " files, %" PRIu64 " bytes%s\n", name, m->n_files, m->bytes,
+			b->verify ? ", sound" : "");
 		return;
 	}
-	buf_init(&line, 64 * 1024);
+	buf_init(&line, SIZE_MAX);
 	json_out_init(&w, &line);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "out", slice_of(b->out));
+	json_out_str(&w, b->verify ? "verified" : "out", slice_of(name));
 	json_out_u64(&w, "files", m->n_files);
 	json_out_u64(&w, "bytes", m->bytes);
 	json_out_u64(&w, "shards", m->n_shards);
+	manifest_write_left_out(m, &w);
 	json_out_close(&w);
-	puts(buf_str(&line));
+	json_out_end(&w);
+	fprintf(out, "%s\n", buf_str(&line));
 	buf_release(&line);
 }
 
@@ -284,28 +345,35 @@ int
 cli_admin_backup(int argc, char **argv)
 {
 	static const struct session_help help = {
-		.usage = "admin backup --out FOLDER|FILE.tar [options]",
-		.text = "Copy everything that a running server keeps to a new folder, or to a tar file,\n"
-			"here. The server goes on serving. What it had answered before is in the backup.\n"
-			"Until it is whole, it is called FOLDER.partial.\n",
+		.usage = "admin backup --out FOLDER|FILE.tar|- [options]\n"
+			 "       sluice admin backup --verify FOLDER|FILE.tar",
+		.text = "Copy everything that a running server keeps in files to a new folder, or to a tar\n"
+			"file, here; - is a tar file on standard output. The server goes on serving. What it\n"
+			"had answered before is in the backup. Shards that keep no files (Redis, memory) are\n"
+			"named and left out. Until it is whole, it is called FOLDER.partial.\n\n"
+			"--verify reads a backup and compares every file with its size and sum; it asks no\n"
+			"server and makes no files.\n",
 		.examples = "  sluice admin backup --out /backup/sluice-monday\n"
-			    "  sluice admin backup --out sluice.tar --server 10.0.0.7:7171\n",
+			    "  sluice admin backup --out sluice.tar --server 10.0.0.7:7171\n"
+			    "  sluice admin backup --out - | zstd > sluice.tar.zst\n"
+			    "  sluice admin backup --verify sluice.tar\n",
 	};
 	struct backup b = { .s = SESSION("admin backup") };
 	const struct arg args[] = {
-		{ "--out PATH", ARG_TEXT, &b.out, "the new folder, or a name that ends in .tar" },
+		{ "--out PATH", ARG_TEXT, &b.out, "the new folder, a name that ends in .tar, or - (standard output)" },
+		{ "--verify PATH", ARG_TEXT, &b.verify, "check a backup that is there; nothing else happens" },
 		SESSION_SERVER_ROWS(&b.s),
 	};
 	struct slu_err err;
 
 	if (!session_begin(&b.s, &help, &argc, &argv, args, COUNT(args)))
 		return b.s.exit;
-	if (!b.out)
-		session_usage(&b.s, "where to? Say --out FOLDER, or --out FILE.tar");
-	else if (run(&b, &err))
+	if (!b.out == !b.verify)
+		session_usage(&b.s, "say where to (--out FOLDER, --out FILE.tar or --out -), or --verify FILE");
+	else if (b.verify ? verify(&b, &err) : run(&b, &err))
 		session_fail(&b.s, &err);
 	else
-		tell(&b);
+		tell(&b, b.verify ? b.verify : b.out);
 	archive_close(&b.archive);
 	manifest_release(&b.manifest);
 	return session_end(&b.s);

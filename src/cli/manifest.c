@@ -1,7 +1,6 @@
 #include "cli/manifest.h"
 
 #include "base/json.h"
-#include "base/json_out.h"
 #include "base/json_table.h"
 #include "base/mem.h"
 
@@ -13,6 +12,7 @@ void
 manifest_release(struct manifest *m)
 {
 	mem_free(m->shards);
+	mem_free(m->left_out);
 	mem_free(m->files);
 	*m = (struct manifest){ 0 };
 }
@@ -26,8 +26,8 @@ grown(void *old, uint32_t n, size_t size)
 	return full ? mem_realloc(old, (n ? 2 * (size_t)n : 1) * size) : old;
 }
 
-int
-manifest_add_shard(struct manifest *m, const struct manifest_shard *shard)
+static int
+add_shard(struct manifest *m, const struct manifest_shard *shard)
 {
 	struct manifest_shard *const p = grown(m->shards, m->n_shards, sizeof *p);
 
@@ -35,6 +35,18 @@ manifest_add_shard(struct manifest *m, const struct manifest_shard *shard)
 		return SLU_ENOMEM;
 	m->shards = p;
 	p[m->n_shards++] = *shard;
+	return 0;
+}
+
+static int
+add_left_out(struct manifest *m, const struct manifest_left_out *one)
+{
+	struct manifest_left_out *const p = grown(m->left_out, m->n_left_out, sizeof *p);
+
+	if (!p)
+		return SLU_ENOMEM;
+	m->left_out = p;
+	p[m->n_left_out++] = *one;
 	return 0;
 }
 
@@ -70,6 +82,36 @@ write_files(const struct manifest *m, struct json_out *w)
 	json_out_close(w);
 }
 
+static void
+write_shards(const struct manifest *m, struct json_out *w)
+{
+	json_out_array(w, "shards");
+	for (uint32_t i = 0; i < m->n_shards; i++) {
+		const struct manifest_shard *s = &m->shards[i];
+
+		json_out_object(w, NULL);
+		json_out_str(w, "name", slice_of(s->name));
+		json_out_str(w, "folder", slice_of(s->folder));
+		json_out_u64(w, "last", s->last);
+		json_out_time(w, "time", s->time);
+		json_out_close(w);
+	}
+	json_out_close(w);
+}
+
+void
+manifest_write_left_out(const struct manifest *m, struct json_out *w)
+{
+	json_out_array(w, "left_out");
+	for (uint32_t i = 0; i < m->n_left_out; i++) {
+		json_out_object(w, NULL);
+		json_out_str(w, "name", slice_of(m->left_out[i].name));
+		json_out_str(w, "engine", slice_of(m->left_out[i].engine));
+		json_out_close(w);
+	}
+	json_out_close(w);
+}
+
 void
 manifest_write(const struct manifest *m, struct buf *out)
 {
@@ -82,14 +124,8 @@ manifest_write(const struct manifest *m, struct buf *out)
 	json_out_str(&w, "engine", slice_of(m->engine));
 	json_out_str(&w, "backup", slice_of(m->backup));
 	json_out_time(&w, "began_at", m->began_at);
-	json_out_array(&w, "shards");
-	for (uint32_t i = 0; i < m->n_shards; i++) {
-		json_out_object(&w, NULL);
-		json_out_u64(&w, "last", m->shards[i].last);
-		json_out_time(&w, "time", m->shards[i].time);
-		json_out_close(&w);
-	}
-	json_out_close(&w);
+	write_shards(m, &w);
+	manifest_write_left_out(m, &w);
 	write_files(m, &w);
 	json_out_close(&w);
 	json_out_end(&w);
@@ -101,7 +137,7 @@ manifest_write(const struct manifest *m, struct buf *out)
 struct head {
 	uint64_t sluice_backup;
 	struct slice version, engine, backup;
-	struct slice shards, files;
+	struct slice shards, left_out, files;
 	slu_time began_at;
 };
 
@@ -112,6 +148,7 @@ static const struct json_field head_fields[] = {
 	JSON_FIELD(text, struct head, backup),
 	JSON_FIELD(time, struct head, began_at),
 	JSON_FIELD(raw, struct head, shards, .required = true),
+	JSON_FIELD(raw, struct head, left_out),
 	JSON_FIELD(raw, struct head, files, .required = true),
 };
 
@@ -166,19 +203,73 @@ read_file(struct manifest *m, struct json *r)
 	return manifest_add_file(m, &f);
 }
 
+struct shard_row {
+	uint64_t shard, files, last;
+	struct slice name, folder;
+	slu_time time;
+};
+
+static bool
+fits(struct slice text, size_t room)
+{
+	return text.n < room && (text.n == 0 || is_safe(text));
+}
+
 static int
 read_shard(struct manifest *m, struct json *r)
 {
-	static const struct json_field fields[] = {
-		JSON_FIELD(u64, struct manifest_shard, last, .required = true),
-		JSON_FIELD(time, struct manifest_shard, time, .required = true),
+	enum {
+		FOLDER_FIELD /* the first */
 	};
+	static const struct json_field fields[] = {
+		JSON_FIELD(text, struct shard_row, folder),
+		JSON_FIELD(u64, struct shard_row, shard),
+		JSON_FIELD(u64, struct shard_row, files),
+		JSON_FIELD(text, struct shard_row, name),
+		JSON_FIELD(u64, struct shard_row, last, .required = true),
+		JSON_FIELD(time, struct shard_row, time, .required = true),
+	};
+	struct shard_row row = { .shard = m->n_shards };
 	struct manifest_shard shard = { 0 };
 
-	json_fields(r, fields, COUNT(fields), JSON_LENIENT, &shard);
+	shard.placed = json_fields(r, fields, COUNT(fields), JSON_LENIENT, &row) >> FOLDER_FIELD & 1;
 	if (m->n_shards == MANIFEST_SHARDS_MAX)
 		json_fail(r, SLU_EINVAL, NULL, "expected at most %d shards", MANIFEST_SHARDS_MAX);
-	return r->state == JSON_FAILED ? 0 : manifest_add_shard(m, &shard);
+	if (!fits(row.name, sizeof shard.name) || !fits(row.folder, sizeof shard.folder))
+		json_fail(r, SLU_EINVAL, NULL, "expected a shard with a plain name");
+	if (r->state == JSON_FAILED)
+		return 0;
+	shard.shard = row.shard;
+	shard.files = row.files;
+	shard.last = row.last;
+	shard.time = row.time;
+	memcpy(shard.name, row.name.n ? row.name.p : "", row.name.n);
+	memcpy(shard.folder, row.folder.n ? row.folder.p : "", row.folder.n);
+	return add_shard(m, &shard);
+}
+
+struct left_out_row {
+	struct slice name, engine;
+};
+
+static int
+read_left_out(struct manifest *m, struct json *r)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELD(text, struct left_out_row, name, .required = true),
+		JSON_FIELD(text, struct left_out_row, engine),
+	};
+	struct left_out_row row = { 0 };
+	struct manifest_left_out one = { 0 };
+
+	json_fields(r, fields, COUNT(fields), JSON_LENIENT, &row);
+	if (!fits(row.name, sizeof one.name) || !fits(row.engine, sizeof one.engine))
+		json_fail(r, SLU_EINVAL, NULL, "expected a shard with a plain name");
+	if (r->state == JSON_FAILED)
+		return 0;
+	memcpy(one.name, row.name.p, row.name.n);
+	memcpy(one.engine, row.engine.n ? row.engine.p : "", row.engine.n);
+	return add_left_out(m, &one);
 }
 
 static int
@@ -195,6 +286,23 @@ read_list(struct manifest *m, struct slice list,
 	if (rc)
 		return slu_fail(err, SLU_ENOMEM, "no memory for the list of files");
 	return json_end(&r, err);
+}
+
+int
+manifest_read_shards(struct manifest *m, struct slice list, struct slu_err *err)
+{
+	const int rc = read_list(m, list, read_shard, err);
+
+	for (uint32_t i = 0; i < m->n_shards && m->n_shards > 1; i++)
+		if (!m->shards[i].placed) /* M2 */
+			(void)snprintf(m->shards[i].folder, sizeof m->shards[i].folder, "%u", i);
+	return rc;
+}
+
+int
+manifest_read_left_out(struct manifest *m, struct slice list, struct slu_err *err)
+{
+	return list.n ? read_list(m, list, read_left_out, err) : 0;
 }
 
 int
@@ -217,7 +325,9 @@ manifest_read(struct manifest *m, struct slice document, struct slu_err *err)
 	(void)snprintf(m->engine, sizeof m->engine, "%.*s", (int)h.engine.n, h.engine.p);
 	(void)snprintf(m->backup, sizeof m->backup, "%.*s", (int)h.backup.n, h.backup.p);
 	m->began_at = h.began_at;
-	rc = read_list(m, h.shards, read_shard, err);
+	rc = manifest_read_shards(m, h.shards, err);
+	if (!rc)
+		rc = manifest_read_left_out(m, h.left_out, err);
 	if (!rc)
 		rc = read_list(m, h.files, read_file, err);
 	if (!rc && (m->n_shards == 0 || m->n_files == 0))

@@ -6,12 +6,10 @@
  *                      v
  *                     DIR: one rename
  */
-#include "cli/archive.h"
-#include "cli/manifest.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/stored.h"
 
-#include "base/crc32c.h"
 #include "base/disk.h"
 #include "base/json_out.h"
 #include "base/mem.h"
@@ -25,20 +23,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-	PIECE = 1 << 20
-};
-
 struct restore {
 	struct session s;
 	const char *data;
 	char work[ARCHIVE_PATH]; /* DIR.partial */
-	struct archive archive;
-	struct manifest manifest;
+	struct stored backup;
 	struct progress progress;
 	uint64_t done;
 	uint64_t messages;
-	char *room; /* PIECE bytes */
 };
 
 /* --- where to ------------------------------------------------------------------- */
@@ -85,57 +77,23 @@ make_folder(struct restore *r, struct slu_err *err)
 	return slu_fail(err, SLU_EDOWN, "make %s: %m", r->work);
 }
 
-/* --- what ----------------------------------------------------------------------- */
-
-static int
-load_manifest(struct restore *r, struct slu_err *err)
-{
-	struct slu_err why;
-	uint64_t bytes;
-	char *text;
-	int rc;
-
-	rc = archive_find(&r->archive, MANIFEST_NAME, &bytes, &why);
-	if (rc == SLU_ENOTFOUND)
-		return slu_fail(err, SLU_EINVAL, "it has no %s: it is no backup, or was cut short",
-				MANIFEST_NAME);
-	if (rc)
-		return slu_fail(err, (enum slu_code)rc, "%s", why.text);
-	text = bytes <= MANIFEST_BYTES_MAX ? mem_alloc(bytes + 1) : NULL;
-	if (!text)
-		return slu_fail(err, SLU_ENOMEM, "no memory for %s", MANIFEST_NAME);
-	rc = archive_read(&r->archive, text, bytes, err);
-	if (!rc && manifest_read(&r->manifest, (struct slice){ text, bytes }, &why))
-		rc = slu_fail(err, SLU_EINVAL, "%s: %s", MANIFEST_NAME, why.text);
-	mem_free(text);
-	return rc;
-}
-
 /* --- a file --------------------------------------------------------------------- */
 
+struct target {
+	struct restore *r;
+	const struct manifest_file *file;
+	int fd;
+};
+
 static int
-copy_bytes(struct restore *r, const struct manifest_file *f, int fd, struct slu_err *err)
+write_piece(void *arg, const char *p, size_t n, struct slu_err *err)
 {
-	uint64_t at = 0;
-	uint32_t sum = 0;
+	const struct target *const t = arg;
 
-	while (at < f->bytes) {
-		const uint64_t left = f->bytes - at;
-		const size_t n = left < PIECE ? (size_t)left : PIECE;
-		const int rc = archive_read(&r->archive, r->room, n, err);
-
-		if (rc)
-			return rc;
-		if (write(fd, r->room, n) != (ssize_t)n)
-			return slu_fail(err, SLU_EFULL, "write %s/%s: %m", r->work, f->name);
-		sum = crc32c(sum, r->room, n);
-		at += n;
-		r->done += n;
-		progress_at(&r->progress, r->done);
-	}
-	if (sum != f->sum)
-		return slu_fail(err, SLU_ECORRUPT, "%s is damaged in the backup: its sum is wrong",
-				f->name);
+	if (write(t->fd, p, n) != (ssize_t)n)
+		return slu_fail(err, SLU_EFULL, "write %s/%s: %m", t->r->work, t->file->name);
+	t->r->done += n;
+	progress_at(&t->r->progress, t->r->done);
 	return 0;
 }
 
@@ -160,27 +118,19 @@ static int
 copy_file(struct restore *r, const struct manifest_file *f, struct slu_err *err)
 {
 	char path[ARCHIVE_PATH + MANIFEST_FILE_NAME];
-	uint64_t bytes;
-	int fd, rc;
+	struct target t = { .r = r, .file = f };
+	int rc = archive_make_folders(r->work, f->name, err);
 
-	rc = archive_find(&r->archive, f->name, &bytes, err);
-	if (rc == SLU_ENOTFOUND)
-		rc = slu_fail(err, SLU_ECORRUPT, "the backup lacks %s", f->name);
-	if (!rc && bytes != f->bytes)
-		rc = slu_fail(err, SLU_ECORRUPT, "%s has %" PRIu64 " bytes in the backup, not %" PRIu64,
-			      f->name, bytes, f->bytes);
-	if (!rc)
-		rc = archive_make_folders(r->work, f->name, err);
 	if (rc)
 		return rc;
 	(void)snprintf(path, sizeof path, "%s/%s", r->work, f->name); /* fits */
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
+	t.fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (t.fd < 0)
 		return slu_fail(err, SLU_EDOWN, "make %s: %m", path);
-	rc = copy_bytes(r, f, fd, err);
+	rc = stored_read(&r->backup, f, write_piece, &t, err);
 	if (!rc)
-		rc = finish_file(r, f, fd, err);
-	close(fd);
+		rc = finish_file(r, f, t.fd, err);
+	close(t.fd);
 	return rc ? rc : archive_sync_folder_of(path, err);
 }
 
@@ -189,9 +139,9 @@ copy_all(struct restore *r, struct slu_err *err)
 {
 	int rc = 0;
 
-	progress_begin(&r->progress, "restoring", r->manifest.bytes, true);
-	for (uint32_t i = 0; i < r->manifest.n_files && !rc; i++)
-		rc = copy_file(r, &r->manifest.files[i], err);
+	progress_begin(&r->progress, "restoring", r->backup.manifest.bytes, true);
+	for (uint32_t i = 0; i < r->backup.manifest.n_files && !rc; i++)
+		rc = copy_file(r, &r->backup.manifest.files[i], err);
 	progress_end(&r->progress);
 	return rc;
 }
@@ -220,16 +170,14 @@ put_durable(const char *folder, const struct manifest_shard *shard, struct slu_e
 static int
 check_shard(struct restore *r, uint32_t i, struct slu_err *err)
 {
-	const struct manifest_shard *shard = &r->manifest.shards[i];
-	char folder[ARCHIVE_PATH + 16];
+	const struct manifest_shard *shard = &r->backup.manifest.shards[i];
+	char folder[ARCHIVE_PATH + MANIFEST_FOLDER + 1];
 	const struct engine_conf conf = { .folder = folder };
 	struct log_facts facts;
 	int rc;
 
-	if (r->manifest.n_shards == 1)
-		(void)snprintf(folder, sizeof folder, "%s", r->work);
-	else
-		(void)snprintf(folder, sizeof folder, "%s/%" PRIu32, r->work, i);
+	(void)snprintf(folder, sizeof folder, "%s%s%s", r->work, *shard->folder ? "/" : "",
+		       shard->folder);
 	rc = put_durable(folder, shard, err);
 	if (!rc)
 		rc = log_check(&conf, &facts, err);
@@ -239,8 +187,8 @@ check_shard(struct restore *r, uint32_t i, struct slu_err *err)
 		return slu_fail(err, SLU_ECORRUPT, "the records do not fit together: %s", facts.wrong);
 	if (facts.last_seq != shard->last)
 		return slu_fail(err, SLU_ECORRUPT,
-				"shard %" PRIu32 " ends with record %" PRIu64 ", not %" PRIu64, i,
-				facts.last_seq, shard->last);
+				"shard %s ends with record %" PRIu64 ", not %" PRIu64,
+				*shard->folder ? shard->folder : "0", facts.last_seq, shard->last);
 	r->messages += facts.messages;
 	return 0;
 }
@@ -250,7 +198,7 @@ check_all(struct restore *r, struct slu_err *err)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; i < r->manifest.n_shards && !rc; i++)
+	for (uint32_t i = 0; i < r->backup.manifest.n_shards && !rc; i++)
 		rc = check_shard(r, i, err);
 	return rc;
 }
@@ -260,14 +208,8 @@ check_all(struct restore *r, struct slu_err *err)
 static int
 run(struct restore *r, const char *backup, struct slu_err *err)
 {
-	struct slu_err why;
-	int rc;
+	int rc = stored_open(&r->backup, backup, err);
 
-	r->room = mem_alloc(PIECE);
-	rc = r->room ? archive_open(&r->archive, backup, err)
-		     : slu_fail(err, SLU_ENOMEM, "out of memory");
-	if (!rc && load_manifest(r, &why))
-		rc = slu_fail(err, why.code, "%s: %.200s", backup, why.text);
 	if (!rc)
 		rc = make_folder(r, err);
 	if (rc)
@@ -295,25 +237,49 @@ tell_json(const struct restore *r)
 	json_out_object(&w, NULL);
 	json_out_str(&w, "data", slice_of(r->data));
 	json_out_u64(&w, "messages", r->messages);
-	json_out_u64(&w, "bytes", r->manifest.bytes);
-	json_out_u64(&w, "shards", r->manifest.n_shards);
+	json_out_u64(&w, "bytes", r->backup.manifest.bytes);
+	json_out_u64(&w, "shards", r->backup.manifest.n_shards);
+	manifest_write_left_out(&r->backup.manifest, &w);
 	json_out_close(&w);
 	puts(buf_str(&line));
 	buf_release(&line);
 }
 
+/* In the data folder itself, or in its folder of that number: what --shards counts. */
+static bool
+is_standard(const struct manifest_shard *shard)
+{
+	return strspn(shard->folder, "0123456789") == strlen(shard->folder);
+}
+
+static void
+tell_left_out(const struct restore *r)
+{
+	const struct manifest *m = &r->backup.manifest;
+
+	for (uint32_t i = 0; i < m->n_left_out; i++)
+		session_note(&r->s, "shard %s (engine %s) is not in the backup", m->left_out[i].name,
+			     m->left_out[i].engine);
+}
+
 static void
 tell(const struct restore *r)
 {
+	const struct manifest *m = &r->backup.manifest;
+	uint32_t standard = 0;
+
+	tell_left_out(r);
 	if (r->s.json) {
 		tell_json(r);
 		return;
 	}
+	for (uint32_t i = 0; i < m->n_shards; i++)
+		standard += is_standard(&m->shards[i]);
 	printf("%s: %" PRIu64 " messages, checked\nstart it with: sluiced --data %s", r->data,
 	       r->messages, r->data);
-	if (r->manifest.n_shards > 1)
-		printf(" --shards %" PRIu32, r->manifest.n_shards);
-	putchar('\n');
+	if (standard > 1)
+		printf(" --shards %" PRIu32, standard);
+	puts(standard < m->n_shards || m->n_left_out ? " --config FILE, with the shards of the server that was backed up" : "");
 }
 
 int
@@ -346,8 +312,6 @@ cli_admin_restore(int argc, char **argv)
 		session_fail(&r.s, &err);
 	else
 		tell(&r);
-	archive_close(&r.archive);
-	manifest_release(&r.manifest);
-	mem_free(r.room);
+	stored_close(&r.backup);
 	return session_end(&r.s);
 }

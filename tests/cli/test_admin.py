@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from test_client import LIMIT, SLUICE, Cli, cli, shared  # noqa: F401
+from redis import Redis
 from served import Server, texts, until
 
 ROOT = Path(__file__).parents[2]
@@ -387,21 +388,152 @@ def test_a_backup_that_is_not_whole_is_not_restored(own_server, how, says):
     assert not (cli.folder / "restored").exists()
 
 
-def test_a_backup_that_is_killed_is_not_taken_for_one(own_server):
-    cli = own_server
+def begin_slow_backup(cli, out):
+    """One that has begun and has a while to go."""
     payload = os.urandom(1 << 20).hex()
     for _ in range(8):
         cli.push("-", stdin=payload)
-    started = cli.start("admin", "backup", "--out", "copy", stdin=subprocess.DEVNULL)
-    until(lambda: (cli.folder / "copy.partial").exists() or started.poll() is not None)
+    started = cli.start("admin", "backup", "--out", out, stdin=subprocess.DEVNULL)
+    until(lambda: (cli.folder / f"{out}.partial").exists() or started.poll() is not None)
+    return started
+
+
+def end_at_server(cli):
+    """As if a minute had passed: who is killed cannot say that it is over."""
+    busy = cli.server.post("/v1/admin/backup", {})
+    if busy.status == 409:
+        busy = re.search(r"backup (\d+) is", busy.body["message"])[1]
+    else:
+        busy = busy.body["backup"]
+    assert cli.server.post("/v1/admin/backup/end", {"backup": busy}).status == 200
+
+
+@pytest.mark.parametrize("out", ["copy", "copy.tar"])
+def test_a_backup_that_is_killed_is_not_taken_for_one_and_does_not_block_the_next(own_server, out):
+    cli = own_server
+    started = begin_slow_backup(cli, out)
     started.kill()
     started.communicate()
-    assert not (cli.folder / "copy").exists() or started.returncode == 0
+    assert not (cli.folder / out).exists() or started.returncode == 0
     if started.returncode != 0:
-        done = cli.try_("admin", "restore", "copy.partial", "--data", "restored")
+        done = cli.try_("admin", "restore", f"{out}.partial", "--data", "restored")
         assert done.returncode == 1 and b"cut short" in done.stderr
-        again = cli.try_("admin", "backup", "--out", "copy")
-        assert again.returncode == 1 and b"copy.partial" in again.stderr
+        end_at_server(cli)
+        cli("admin", "backup", "--out", out)
+    assert not (cli.folder / f"{out}.partial").exists()
+    assert "sound" in cli("admin", "backup", "--verify", out)
+    if out == "copy":
+        assert sorted(p.name for p in (cli.folder / out).iterdir() if p.is_file()) == ["00000001.log", "backup.json"]
+
+
+def test_a_backup_that_is_stopped_leaves_nothing_behind(own_server):
+    cli = own_server
+    started = begin_slow_backup(cli, "copy")
+    started.send_signal(signal.SIGTERM)
+    started.communicate(timeout=LIMIT)
+    assert not (cli.folder / "copy.partial").exists()
+    assert started.returncode == 0 or not (cli.folder / "copy").exists()
+    cli("admin", "backup", "--out", "other")  # the server holds nothing any more
+
+
+def test_a_backup_replaces_no_folder_of_others(own_server):
+    cli = own_server
+    (cli.folder / "copy.partial").mkdir()
+    (cli.folder / "copy.partial/mine").write_text("mine")
+    done = cli.try_("admin", "backup", "--out", "copy")
+    assert done.returncode == 1 and b"no unfinished backup" in done.stderr
+    assert (cli.folder / "copy.partial/mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", ["copy", "copy.tar"])
+def test_a_backup_that_the_server_refuses_makes_nothing(tmp_path, out):
+    with Server(tmp_path / "data", "--listen", f"unix:{tmp_path}/s", engine="memory") as server:
+        cli = Cli(server, f"unix:{tmp_path}/s", tmp_path)
+        done = cli.try_("admin", "backup", "--out", out)
+        assert done.returncode == 1 and b"memory keeps no files" in done.stderr
+        assert not list(tmp_path.glob("copy*"))
+
+
+def test_a_backup_goes_to_standard_output(own_server):
+    cli = own_server
+    cli.push("kept")
+    done = cli.try_("admin", "backup", "--out", "-")
+    assert done.returncode == 0 and b"-: 1 files" in done.stderr
+    (cli.folder / "copy.tar").write_bytes(done.stdout)
+    assert cli.lines("admin", "restore", "copy.tar", "--data", "restored")[0]["messages"] == 1
+    with Terminal(cli, "admin", "backup", "--out", "-") as terminal:
+        terminal.expect("is a terminal")
+        assert terminal.end()[0] == 1
+
+
+@pytest.mark.parametrize("out", ["copy", "copy.tar"])
+def test_a_backup_is_verified_without_a_server_or_a_folder(own_server, out):
+    cli = own_server
+    cli.push("-", stdin=os.urandom(3 << 20))
+    cli("admin", "backup", "--out", out)
+    cli.env["SLUICE_SERVER"] = "127.0.0.1:1"
+    before = sorted(cli.folder.iterdir())
+    assert "2 files" in cli("admin", "backup", "--verify", out)
+    assert cli.lines("admin", "backup", "--verify", out)[0] == {
+        "verified": out, "files": 2, "bytes": cli.lines("admin", "backup", "--verify", out)[0]["bytes"],
+        "shards": 1, "left_out": []}
+    if out == "copy":
+        damage(cli.folder / out / "00000001.log", 100)
+    else:
+        damage(cli.folder / out, 512 + 100)  # behind the head of the tar file
+    done = cli.try_("admin", "backup", "--verify", out)
+    assert done.returncode == 1 and b"sum is wrong" in done.stderr
+    assert cli.try_("admin", "backup", "--verify", "nosuch").returncode == 1
+    assert cli.try_("admin", "backup").returncode == 2
+    assert sorted(cli.folder.iterdir()) == before
+
+
+MIXED = """
+sharding:
+  enabled: true
+  commandMappings: {a: disk, b: wide, c: fast, d: red}
+redis.shards:
+  disk: {engine: log}
+  wide: {engine: log, poolSize: 2}
+  fast: {engine: memory}
+  red: {address: '%s'}
+"""
+
+
+def test_a_backup_of_log_and_other_shards_has_what_has_files_and_names_the_rest(tmp_path):
+    with Redis(tmp_path / "redis") as redis:
+        (tmp_path / "map.yaml").write_text(MIXED % redis.address)
+        options = ["--config", str(tmp_path / "map.yaml"), "--listen", f"unix:{tmp_path}/s"]
+        with Server(tmp_path / "data", *options) as server:
+            cli = Cli(server, f"unix:{tmp_path}/s", tmp_path)
+            for queue in ("a", "b", "c", "d", "e"):
+                cli("push", queue, queue)
+            redis.kill()  # it is not asked
+            done = cli.try_("admin", "backup", "--out", "copy.tar", "--json")
+            said = json.loads(done.stdout)
+            assert sorted(s["name"] + ":" + s["engine"] for s in said["left_out"]) == ["fast:memory", "red:redis"]
+            assert said["shards"] == 4  # default, disk, and both logs of wide
+            assert b"shard red is not in the backup: engine redis keeps no files" in done.stderr
+            redis.start()
+        assert b"shard red" in cli.try_("admin", "backup", "--verify", "copy.tar").stderr
+        assert "--config FILE" in cli("admin", "restore", "copy.tar", "--data", "restored")
+        with Server(tmp_path / "restored", *options) as server:
+            server.namespace = "default"
+            assert [texts(server.dequeue(topic=q)) for q in ("a", "b", "c", "e")] == [["a"], ["b"], [], ["e"]]
+
+
+@pytest.mark.parametrize("size", ["9007199254740992", "2000"])
+def test_a_restore_compares_sizes_with_the_files(own_server, size):
+    cli = own_server
+    cli.push("x")
+    cli("admin", "backup", "--out", "copy")
+    manifest = cli.folder / "copy/backup.json"
+    text = manifest.read_text()
+    bytes_ = re.search(r'"bytes":(\d+)', text)[1]
+    manifest.write_text(re.sub(r'"size":\d+', f'"size":{max(int(size), int(bytes_))}', text))
+    for command in (["restore", "copy", "--data", "restored"], ["backup", "--verify", "copy"]):
+        done = cli.try_("admin", *command)
+        assert done.returncode == 1 and b"00000001.log: backup.json says" in done.stderr, done.stderr
 
 
 def test_a_backup_shows_how_far_it_is(own_server):
