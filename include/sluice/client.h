@@ -98,7 +98,10 @@ struct slu_client_put {
 	slu_time keep_result;
 	unsigned max_attempts;
 
-	uint64_t id; /* answer */
+	/* Answer. */
+	uint64_t id;
+	bool duplicate; /* its idempotency key was known: id is the first message's, and
+			 * this one was not accepted */
 };
 
 /* Up to 10,000, all or (of one shard) none; when it returns 0 they are on disk. */

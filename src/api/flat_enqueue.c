@@ -189,22 +189,42 @@ flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
 
 /* --- encode ------------------------------------------------------------------- */
 
-void
-flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, bool uuids,
-		 const bool *ok, struct json_out *w)
+static void
+write_detail(const struct op_put *put, struct json_out *w)
 {
 	char uuid[ID_UUID_TEXT];
 
+	json_out_object(w, NULL);
+	json_out_u64(w, "id", put->m.id);
+	json_out_str(w, "uid", slice_of(id_to_uuid(put->m.id, uuid)));
+	json_out_bool(w, "duplicate", put->existed);
+	json_out_close(w);
+}
+
+static void
+write_id(const struct op_put *put, enum flat_ids form, struct json_out *w)
+{
+	char uuid[ID_UUID_TEXT];
+
+	if (form == FLAT_DETAIL)
+		write_detail(put, w);
+	else if (form == FLAT_UUIDS)
+		json_out_str(w, NULL, slice_of(id_to_uuid(put->m.id, uuid)));
+	else
+		json_out_u64(w, NULL, put->m.id);
+}
+
+void
+flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, enum flat_ids form,
+		 const bool *ok, struct json_out *w)
+{
 	for (uint32_t i = 0; i < e->n; i++) {
 		const uint32_t at = place ? place[i] : i;
-		const uint64_t id = e->puts[at].m.id;
 
 		if (ok && !ok[at])
 			json_out_null(w, NULL);
-		else if (uuids)
-			json_out_str(w, NULL, slice_of(id_to_uuid(id, uuid)));
 		else
-			json_out_u64(w, NULL, id);
+			write_id(&e->puts[at], form, w);
 	}
 }
 
@@ -212,8 +232,10 @@ flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, bool uuids
 
 struct state {
 	struct flat_enqueue e;
-	struct split split; /* when there are many shards */
-	struct slice ids;   /* "uid" */
+	struct split split;  /* when there are many shards */
+	struct slice ids;    /* "uid" */
+	struct slice detail; /* "1" */
+	enum flat_ids form;  /* what the two ask for */
 
 	/* Of large payloads. */
 	struct payload **stored; /* per put; NULL: there are none */
@@ -224,6 +246,7 @@ struct state {
 
 static const struct param params[] = {
 	PARAM(word, struct state, ids),
+	PARAM(word, struct state, detail),
 };
 
 static int
@@ -340,7 +363,7 @@ answer_in_part(struct ask *a, const struct op *failed)
 	if (failed_item(a, failed) >= 0)
 		json_out_i64(&w, "index", failed_item(a, failed));
 	json_out_array(&w, "ids");
-	flat_enqueue_ids(&s->e, s->split.place, s->ids.n > 0, ok, &w);
+	flat_enqueue_ids(&s->e, s->split.place, s->form, ok, &w);
 	json_out_close(&w);
 	json_out_close(&w);
 	ask_reply(a, (unsigned)slu_err_row(failed->rc)->flat_status);
@@ -369,7 +392,7 @@ answer(struct ask *a)
 	}
 	json_out_init(&w, &a->call->out);
 	json_out_array(&w, NULL);
-	flat_enqueue_ids(&s->e, s->split.place, s->ids.n > 0, NULL, &w);
+	flat_enqueue_ids(&s->e, s->split.place, s->form, NULL, &w);
 	json_out_close(&w);
 	ask_reply(a, 200);
 }
@@ -420,13 +443,28 @@ inherit_trace(struct ask *a, struct flat_enqueue *e)
 }
 
 static int
+choose_form(struct state *s, struct slu_err *err)
+{
+	if (s->ids.n > 0 && !slice_eq(s->ids, SLICE("uid")))
+		return slu_fail(err, SLU_EINVAL, "ids: expected uid, or no such parameter");
+	if (s->detail.n > 0 && !slice_eq(s->detail, SLICE("1")) &&
+	    !slice_eq(s->detail, SLICE("0")))
+		return slu_fail(err, SLU_EINVAL, "detail: expected 1, or no such parameter");
+	s->form = slice_eq(s->detail, SLICE("1")) ? FLAT_DETAIL
+		  : s->ids.n                      ? FLAT_UUIDS
+						  : FLAT_NUMBERS;
+	return 0;
+}
+
+static int
 decode(struct ask *a, struct state *s, int64_t *index, struct slu_err *err)
 {
 	int rc;
 
 	*index = -1;
-	if (s->ids.n > 0 && !slice_eq(s->ids, SLICE("uid")))
-		return slu_fail(err, SLU_EINVAL, "ids: expected uid, or no such parameter");
+	rc = choose_form(s, err);
+	if (rc)
+		return rc;
 	rc = flat_enqueue_decode(&s->e, &a->memory, a->call->body, index, err);
 	if (!rc && inherit_trace(a, &s->e))
 		rc = slu_fail(err, SLU_ENOMEM, "out of memory");
@@ -447,7 +485,7 @@ flat_enqueue(struct call *c, void *api)
 	int64_t index;
 	int rc;
 
-	if (!s || !ask_params(a, params, 1, s))
+	if (!s || !ask_params(a, params, sizeof params / sizeof params[0], s))
 		return;
 	rc = decode(a, s, &index, &err);
 	if (rc) {

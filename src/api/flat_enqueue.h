@@ -27,9 +27,16 @@ struct flat_enqueue {
 int flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
 			int64_t *index, struct slu_err *err);
 
-/* The ids in order of place (NULL: as the puts are); as UUIDs or numbers. ok[i] false:
- * null stands for it; NULL: all are. */
-void flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, bool uuids,
+/* How ids are answered. */
+enum flat_ids {
+	FLAT_NUMBERS,
+	FLAT_UUIDS,
+	FLAT_DETAIL /* {"id": 318497266802130944, "uid": "...", "duplicate": false} */
+};
+
+/* The ids in order of place (NULL: as the puts are). ok[i] false: null stands for it;
+ * NULL: all are. */
+void flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, enum flat_ids form,
 		      const bool *ok, struct json_out *w);
 
 void flat_enqueue(struct call *c, void *api);

@@ -27,6 +27,19 @@ static const struct word jitters[] = {
 	{ "full", SLU_JITTER_FULL },
 };
 
+static const struct word idempotencies[] = {
+	{ "first", false },
+	{ "strict", true },
+};
+
+static const char *
+expected(const struct word *words)
+{
+	if (words == kinds)
+		return "exponential, linear, fixed or none";
+	return words == jitters ? "none or full" : "first or strict";
+}
+
 static int
 read_word(struct json *r, const struct word *words, size_t n, int otherwise)
 {
@@ -37,8 +50,7 @@ read_word(struct json *r, const struct word *words, size_t n, int otherwise)
 	for (size_t i = 0; i < n; i++)
 		if (json_str_is(&s, slice_of(words[i].name)))
 			return words[i].value;
-	json_fail(r, SLU_EINVAL, NULL, "expected %s",
-		  words == kinds ? "exponential, linear, fixed or none" : "none or full");
+	json_fail(r, SLU_EINVAL, NULL, "expected %s", expected(words));
 	return otherwise;
 }
 
@@ -58,6 +70,16 @@ read_jitter(struct json *r, const struct json_field *f, void *place)
 
 	assert(f->size == sizeof *jitter);
 	*jitter = read_word(r, jitters, sizeof jitters / sizeof jitters[0], *jitter);
+}
+
+static void
+read_idempotency(struct json *r, const struct json_field *f, void *place)
+{
+	bool *const strict = place;
+
+	assert(f->size == sizeof *strict);
+	*strict = read_word(r, idempotencies, sizeof idempotencies / sizeof idempotencies[0],
+			    *strict);
 }
 
 static const struct json_field retry_fields[] = {
@@ -107,6 +129,7 @@ static const struct json_field fields[] = {
 	FIELD("burst", read_u32, burst, .max = BUCKET_RATE_MAX),
 	FIELD("warn_depth", read_u32, warn_depth, .max = UINT32_MAX),
 	FIELD("idempotency_window", json_read_span, window, .max = POLICY_WINDOW_MAX),
+	FIELD("idempotency", read_idempotency, strict),
 	FIELD("dlq_retention", json_read_span, dlq_retention, .max = API_DELAY_MAX),
 	FIELD("dlq_max", read_u32, dlq_max, .max = UINT32_MAX),
 	FIELD("require_lease", json_read_bool, require_lease),
@@ -152,6 +175,7 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 	json_out_u64(w, "burst", p->burst);
 	json_out_u64(w, "warn_depth", p->warn_depth);
 	write_span(w, "idempotency_window", p->window);
+	json_out_str(w, "idempotency", slice_of(idempotencies[p->strict].name));
 	write_span(w, "dlq_retention", p->dlq_retention);
 	json_out_u64(w, "dlq_max", p->dlq_max);
 	json_out_bool(w, "require_lease", p->require_lease);

@@ -109,6 +109,7 @@ KNOBS = {
     "burst": integer(minimum=0, maximum=10**9),
     "warn_depth": integer(**UINT32),
     "idempotency_window": ref("Time"),
+    "idempotency": string(enum=["first", "strict"]),
     "dlq_retention": ref("Time"),
     "dlq_max": integer(**UINT32),
     "require_lease": boolean(),
@@ -218,6 +219,11 @@ SCHEMAS = {
         "reasons": array(ref("NotReadyReason")),
         "warnings": array(ref("Warning")),
         "shard_map": ref("ShardMap"),
+    }),
+    "Accepted": record(["id", "uid", "duplicate"], {
+        "id": integer(minimum=1),
+        "uid": string(format="uuid"),
+        "duplicate": boolean(),
     }),
     "NewMessage": record(["namespace", "topic"], {
         **PLACE,
@@ -412,9 +418,14 @@ DELIVERIES = answer(array(ref("Delivery")), "What was leased; nothing to be had 
 PATHS = {
     "/enqueue": {"post": messages(
         "enqueue", "Accept messages; answered when they are on disk",
-        {"200": answer(array({"oneOf": [integer(minimum=1), string(format="uuid")]}),
-                       "The ids, in the order of the items."), **FULL},
-        [query("ids", string(enum=["uid"]), text="Answer UUIDs.")],
+        {"200": answer(array({"oneOf": [integer(minimum=1), string(format="uuid"),
+                                        ref("Accepted")]}),
+                       "The ids, in the order of the items."), **FULL,
+         "409": error("The topic is strict, and another payload was sent under an idempotency "
+                      "key. Nothing was accepted.")},
+        [query("ids", string(enum=["uid"]), text="Answer UUIDs."),
+         query("detail", string(enum=["0", "1"]),
+               text="1: answer objects that say which items are duplicates.")],
         array(ref("NewMessage"), minItems=1, maxItems=10000))},
     "/dequeue": {
         "get": messages(

@@ -36,14 +36,15 @@ struct push {
 /* --- batches ---------------------------------------------------------------- */
 
 static void
-print_id(const struct push *p, uint64_t id)
+print_id(const struct push *p, const struct slu_client_put *put)
 {
 	char uid[ID_UUID_TEXT];
 
 	if (p->s.json)
-		printf("{\"id\":%" PRIu64 ",\"uid\":\"%s\"}\n", id, id_to_uuid(id, uid));
+		printf("{\"id\":%" PRIu64 ",\"uid\":\"%s\",\"duplicate\":%s}\n", put->id,
+		       id_to_uuid(put->id, uid), put->duplicate ? "true" : "false");
 	else if (!p->quiet)
-		printf("%" PRIu64 "\n", id);
+		printf("%" PRIu64 "\n", put->id);
 }
 
 static int
@@ -62,7 +63,7 @@ flush_batch(struct push *p, struct slu_err *err)
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < p->n; i++)
-		print_id(p, p->puts[i].id);
+		print_id(p, &p->puts[i]);
 	if (fflush(stdout) != 0)
 		return slu_fail(err, SLU_EFAILED, "stdout: %m");
 	p->accepted += p->n;

@@ -198,8 +198,8 @@ cli_queue_set(int argc, char **argv)
 		.usage = "queue set QUEUE KNOB=VALUE... [options]",
 		.text = "Change the knobs of a queue; those that are not named stay. Knobs: lease,\n"
 			"max_attempts, retry.kind, retry.base, retry.max, retry.jitter, ttl, max_depth,\n"
-			"warn_depth, max_rate, burst, idempotency_window, dlq_retention, dlq_max,\n"
-			"require_lease, paused.\n"
+			"warn_depth, max_rate, burst, idempotency_window, idempotency, dlq_retention,\n"
+			"dlq_max, require_lease, paused.\n"
 			"docs/api.md says what each does.\n",
 		.examples = "  sluice queue set mail max_attempts=10 lease=1m\n"
 			    "  sluice queue set mail retry.kind=linear retry.base=5s\n"

@@ -122,19 +122,46 @@ check_put(const struct slu_client_put *p, struct slu_err *err)
 	return rc;
 }
 
-static int
-read_ids(const struct ask *a, struct slu_client_put *puts, size_t n, struct slu_err *err)
+struct accepted {
+	uint64_t id;
+	bool duplicate;
+	struct slice uid;
+};
+
+static const struct json_field accepted_fields[] = {
+	JSON_FIELD(u64, struct accepted, id, .min = 1, .max = INT64_MAX),
+	JSON_FIELD(bool, struct accepted, duplicate),
+	JSON_FIELD(raw, struct accepted, uid),
+};
+
+/* An id, or with `detail` an object. */
+static void
+read_accepted(struct json *r, bool detail, struct accepted *out)
 {
+	*out = (struct accepted){ 0 };
+	if (detail)
+		(void)json_fields(r, accepted_fields,
+				  sizeof accepted_fields / sizeof accepted_fields[0], 0, out);
+	else
+		out->id = json_u64(r, 1, INT64_MAX);
+}
+
+static int
+read_ids(const struct ask *a, struct slu_client_put *puts, size_t n, bool detail,
+	 struct slu_err *err)
+{
+	struct accepted one;
 	struct json r;
 	size_t i = 0;
 
 	json_init(&r, ask_body(a), JSON_DEPTH);
 	json_array(&r);
 	while (json_element(&r)) {
-		const uint64_t id = json_u64(&r, 1, INT64_MAX);
-
-		if (i < n)
-			puts[i].id = id;
+		read_accepted(&r, detail, &one);
+		if (i < n) {
+			puts[i].id = one.id;
+			puts[i].duplicate = one.duplicate;
+		}
 		i++;
 	}
 	if (i != n || json_end(&r, NULL))
@@ -146,12 +173,15 @@ int
 slu_client_enqueue(struct slu_client *c, const char *queue, struct slu_client_put *puts,
 		   size_t n, const struct slu_call *call, struct slu_err *err)
 {
+	bool keyed = c->idempotent; /* else nothing can be a duplicate */
 	struct ask a;
 	int rc = 0;
 
 	if (n == 0 || n > PUTS_MAX)
 		return slu_fail(err, SLU_EINVAL, "%zu messages; a call has 1 to %d", n, PUTS_MAX);
-	ask_init(&a, c, call, "POST", "/enqueue");
+	for (size_t i = 0; i < n; i++)
+		keyed |= puts[i].idempotency_key != NULL;
+	ask_init(&a, c, call, "POST", keyed ? "/enqueue?detail=1" : "/enqueue");
 	a.repeatable = true;
 	for (size_t i = 0; i < n && !rc; i++) {
 		a.repeatable &= puts[i].idempotency_key != NULL || c->idempotent;
@@ -164,7 +194,7 @@ slu_client_enqueue(struct slu_client *c, const char *queue, struct slu_client_pu
 	if (!rc)
 		rc = ask_run(&a, err);
 	if (!rc)
-		rc = read_ids(&a, puts, n, err);
+		rc = read_ids(&a, puts, n, keyed, err);
 	ask_release(&a);
 	return rc;
 }

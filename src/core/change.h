@@ -5,7 +5,7 @@
  * policy. Which fields a kind uses, beside `kind` and `at` (a record of a log needs
  * these and no others):
  *
- *   ACCEPT    queue id number prio due, and if set: key idem expires max_attempts
+ *   ACCEPT    queue id number prio due, and if set: key idem digest expires max_attempts
  *             keep where. number is the place of the message in arrival order
  *   CLAIM     id token until, and if set, but not in a record: flow
  *   EXTEND    id until
@@ -27,6 +27,7 @@
  *             that moves records forward. ledger_describe makes it
  *   REMEMBER  queue idem id remember   an idempotency key whose message is gone
  *   RESULT    queue id keep where   a result whose message is gone
+ *   DIGEST    idem id digest    of the payload that came under an idempotency key
  *   ASIDE     id             it cannot be read: damaged, and its key goes on without it
  *   MARK      queue move     where the queue lives, and since which epoch
  *   TAKE      queue move number where   a batch of it is set aside; where: what names them
@@ -72,6 +73,7 @@ enum change_kind {
 	CHANGE_GIVEN,
 	CHANGE_REFUSE,
 	CHANGE_SPARE,
+	CHANGE_DIGEST,
 	CHANGE_KINDS
 };
 
@@ -132,6 +134,7 @@ struct change {
 	uint64_t where;
 	uint64_t key; /* hash of the ordering key, or 0: ledger_key_hash */
 	struct idem_mark idem;
+	uint64_t digest;       /* of the payload, if the queue is strict; 0: not known */
 	uint16_t max_attempts; /* 0: the queue's */
 	bool failed;
 	bool expired; /* RETRY, DIE: a lease that ran out */

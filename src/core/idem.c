@@ -49,10 +49,35 @@ entry_is(const void *entries, uint32_t handle, const void *key)
 	return joined(e->hash) == mark->hash && e->check == mark->check;
 }
 
+/* Handles are dense: one multiplication spreads them. */
+static uint64_t
+handle_hash(uint32_t handle)
+{
+	return (handle + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint64_t
+digest_hash(const void *digests, uint32_t at)
+{
+	const struct idem_digest *d = slab_at(digests, at);
+
+	return handle_hash(d->key);
+}
+
+static bool
+digest_is(const void *digests, uint32_t at, const void *key)
+{
+	const struct idem_digest *d = slab_at(digests, at);
+
+	return d->key == *(const uint32_t *)key;
+}
+
 void
 idem_init(struct idem *i)
 {
 	*i = (struct idem){ 0 };
+	slab_init(&i->digests, sizeof(struct idem_digest));
+	map_init(&i->digest_of, &i->digests, digest_hash, digest_is);
 	slab_init(&i->entries, sizeof(struct idem_entry));
 	map_init(&i->map, &i->entries, entry_hash, entry_is);
 }
@@ -62,6 +87,8 @@ idem_release(struct idem *i)
 {
 	map_release(&i->map);
 	slab_release(&i->entries);
+	map_release(&i->digest_of);
+	slab_release(&i->digests);
 }
 
 /* ---- `until`: IDEM-1 ---- */
@@ -167,6 +194,62 @@ idem_reserve(struct idem *i)
 	return rc ? rc : map_reserve(&i->map, 1);
 }
 
+/* ---- Digests ---- */
+
+int
+idem_reserve_digest(struct idem *i)
+{
+	const int rc = slab_reserve(&i->digests, 1);
+
+	return rc ? rc : map_reserve(&i->digest_of, 1);
+}
+
+static uint32_t
+find_digest(const struct idem *i, uint32_t handle)
+{
+	return map_count(&i->digest_of) ? map_find(&i->digest_of, handle_hash(handle), &handle)
+					: MAP_NONE;
+}
+
+uint64_t
+idem_digest(const struct idem *i, uint32_t handle)
+{
+	const uint32_t found = find_digest(i, handle);
+	const struct idem_digest *d = found == MAP_NONE ? NULL : slab_at(&i->digests, found);
+
+	return d ? d->digest : 0;
+}
+
+void
+idem_set_digest(struct idem *i, uint32_t handle, uint64_t digest)
+{
+	uint32_t place;
+	int rc;
+
+	if (digest == 0 || find_digest(i, handle) != MAP_NONE)
+		return;
+	place = slab_new(&i->digests);
+	assert(place != SLAB_NONE); /* reserved, as is the next */
+	*(struct idem_digest *)slab_at(&i->digests, place) =
+		(struct idem_digest){ .digest = digest, .key = handle };
+	rc = map_insert(&i->digest_of, handle_hash(handle), place);
+	assert(rc == 0);
+	(void)rc;
+}
+
+static void
+drop_digest(struct idem *i, uint32_t handle)
+{
+	const uint32_t found = find_digest(i, handle);
+
+	if (found == MAP_NONE)
+		return;
+	map_remove(&i->digest_of, handle_hash(handle), found);
+	slab_free(&i->digests, found);
+}
+
+/* ---- Keys ---- */
+
 /* One more, or (UINT32_MAX) one less. */
 static void
 count(struct idem *i, const struct idem_entry *e, uint32_t by)
@@ -207,6 +290,7 @@ idem_drop(struct idem *i, uint32_t handle)
 
 	if (e->until != IDEM_LIVE)
 		count(i, e, UINT32_MAX);
+	drop_digest(i, handle);
 	map_remove(&i->map, joined(e->hash), handle);
 	e->id[0] = e->id[1] = 0;
 	slab_free(&i->entries, handle);

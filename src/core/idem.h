@@ -21,6 +21,9 @@
  * (a machine that slept, a log that is read back), the next key to be remembered
  * first sweeps whole: IDEM-3.
  *
+ * A strict queue remembers a digest of the payload beside the key: 16 bytes and a slot
+ * of a second map. Keys of other queues have none.
+ *
  * Inner part of the ledger.
  */
 #ifndef CORE_IDEM_H
@@ -44,9 +47,17 @@ struct idem_entry {
 
 _Static_assert(sizeof(struct idem_entry) == 24, "an idempotency key is small");
 
+struct idem_digest {
+	uint64_t digest; /* not 0 */
+	uint32_t key;    /* handle of the entry */
+	uint32_t pad;
+};
+
 struct idem {
 	struct slab entries;
 	struct map map;
+	struct slab digests;
+	struct map digest_of; /* by handle of the entry */
 	uint32_t remembered;
 	uint32_t brief;    /* of these: to the second */
 	uint32_t cursor;   /* the sweep goes on here */
@@ -84,12 +95,17 @@ struct idem_mark idem_mark(const struct idem *i, uint32_t handle);
 /* Until when it is remembered, or 0 while it is live. */
 slu_time idem_until(const struct idem *i, uint32_t handle);
 
-/* Room for one more. SLU_ENOMEM. */
+/* Room for one more, and for its digest. SLU_ENOMEM. */
 int idem_reserve(struct idem *i);
+int idem_reserve_digest(struct idem *i);
 
 /* A live one, which must not be known; room was reserved. */
 uint32_t idem_add(struct idem *i, struct idem_mark mark, uint32_t queue, uint64_t id,
 		  slu_time now);
+
+/* What the payload under a key was, or 0: not known. Once set it stays. */
+uint64_t idem_digest(const struct idem *i, uint32_t handle);
+void idem_set_digest(struct idem *i, uint32_t handle, uint64_t digest); /* reserved */
 
 /* IDEM-1: how long a key is remembered that shall be so until then. What was rounded,
  * rounded once more and perhaps later, is the same: a log that moves a key forward does

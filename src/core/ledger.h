@@ -192,6 +192,9 @@ void ledger_queue_get(const struct ledger *l, uint32_t queue, struct ledger_queu
 /* max_attempts of its policy. */
 uint16_t ledger_attempts(const struct ledger *l, uint32_t queue);
 
+/* Does the queue compare payloads under one idempotency key? */
+bool ledger_is_strict(const struct ledger *l, uint32_t queue);
+
 /* Since when the oldest ready message could be had, or SLU_NEVER. Looks at no more than
  * the first LEDGER_OLDEST_LOOK of the heap, the next to be handed out among them: exact
  * for a queue with so few, and for one whose messages have one priority. */
@@ -210,6 +213,7 @@ struct ledger_offer {
 	uint64_t id;       /* new, from the id generator */
 	struct slice key;  /* n 0: none */
 	struct slice idem; /* n 0: none */
+	uint64_t digest;   /* of the payload; needed with an idem if ledger_is_strict */
 	int32_t prio;
 	slu_time due;          /* a moment; one that has passed means now */
 	slu_time ttl;          /* 0: the queue's */
@@ -220,6 +224,7 @@ struct ledger_offer {
 
 /*
  *   SLU_EEXISTS  the idempotency key is known: out->id is the first message's id
+ *   SLU_EIDEM    the same, the queue is strict, and the digest is another one
  *   SLU_EQFULL   the queue is at its max_depth
  *   SLU_EBUSY    too many idempotency keys
  *   SLU_ECONFLICT  the ordering key is set aside: V7 of engine/move.h

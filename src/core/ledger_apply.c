@@ -236,6 +236,16 @@ apply_remember(struct ledger *l, const struct change *c)
 			 c->remember, c->at);
 }
 
+/* A log tells the digest behind the record that has the key. */
+static void
+apply_digest(struct ledger *l, const struct change *c)
+{
+	const uint32_t known = idem_find(&l->idem, c->idem, c->at);
+
+	if (known != SLAB_NONE && idem_id(&l->idem, known) == c->id)
+		idem_set_digest(&l->idem, known, c->digest);
+}
+
 static void
 apply_nothing(struct ledger *l, const struct change *c)
 {
@@ -261,6 +271,7 @@ static rest_fn *const rest[CHANGE_KINDS] = {
 	[CHANGE_DROP] = ledger_put_out,
 	[CHANGE_GIVEN] = ledger_put_given,
 	[CHANGE_REFUSE] = ledger_put_given,
+	[CHANGE_DIGEST] = apply_digest,
 };
 
 /* The message is not there: a log that was cleaned has left it out. Its result may

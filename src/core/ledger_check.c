@@ -74,7 +74,7 @@ digest_policies(const struct ledger *l)
 			(int64_t)t->hash, p->lease, p->max_attempts, p->retry.kind,
 			p->retry.jitter, p->retry.base, p->retry.max, p->ttl,
 			p->max_depth, p->warn_depth, p->window, p->dlq_retention,
-			p->dlq_max, p->require_lease, p->paused, p->max_rate, p->burst
+			p->dlq_max, p->require_lease, p->paused, p->max_rate, p->burst, p->strict
 		};
 
 		if (t->has_policy)

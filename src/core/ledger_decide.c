@@ -59,6 +59,15 @@ is_taken(const struct ledger *l, const struct topic *t, uint64_t key)
 	return h != SLAB_NONE && ledger_key(l, h)->taken;
 }
 
+/* Did another payload come under this key? What is not known is no other one. */
+static bool
+is_other(const struct ledger *l, uint32_t known, uint64_t digest)
+{
+	const uint64_t first = digest ? idem_digest(&l->idem, known) : 0;
+
+	return first && first != digest;
+}
+
 static int
 check_limits(struct ledger *l, const struct topic *t, const struct change *c,
 	     struct change *out)
@@ -71,7 +80,7 @@ check_limits(struct ledger *l, const struct topic *t, const struct change *c,
 		if (known != SLAB_NONE) {
 			*out = ledger_begin(l, CHANGE_NONE, c->at);
 			out->id = idem_id(&l->idem, known);
-			return SLU_EEXISTS;
+			return is_other(l, known, c->digest) ? SLU_EIDEM : SLU_EEXISTS;
 		}
 		if (l->conf.max_idem && idem_count(&l->idem) >= l->conf.max_idem)
 			return SLU_EBUSY;
@@ -102,8 +111,10 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 	c.where = offer->where;
 	if (offer->key.n)
 		c.key = ledger_key_hash(l, queue, offer->key);
-	if (offer->idem.n)
+	if (offer->idem.n) {
 		c.idem = ledger_idem_mark(l, queue, offer->idem);
+		c.digest = t->policy.strict ? offer->digest : 0;
+	}
 	rc = check_limits(l, t, &c, out);
 	return rc ? rc : promise(l, &c, out);
 }

@@ -550,8 +550,10 @@ ledger_give(struct ledger *l, uint32_t queue, const struct ledger_gift *gift, sl
 	c.failures = gift->failures;
 	if (offer->key.n)
 		c.key = ledger_key_hash(l, queue, offer->key);
-	if (offer->idem.n)
+	if (offer->idem.n) {
 		c.idem = ledger_idem_mark(l, queue, offer->idem);
+		c.digest = ledger_is_strict(l, queue) ? offer->digest : 0;
+	}
 	c.flags = gift->flags & (may_lead(l, &c) ? MSG_HOLDS | MSG_SPARED : MSG_SPARED);
 	return promise(l, &c, out);
 }

@@ -38,6 +38,8 @@ reserve_message(struct ledger *l, const struct change *c)
 		rc = heap_reserve(&l->ttls, l->with_ttl + 1);
 	if (!rc && idem_is_set(c->idem))
 		rc = idem_reserve(&l->idem);
+	if (!rc && c->digest)
+		rc = idem_reserve_digest(&l->idem);
 	if (!rc && (c->keep || c->error || idem_is_set(c->idem)))
 		rc = slab_reserve(&l->more, 1);
 	return rc;
@@ -77,6 +79,8 @@ ledger_reserve(struct ledger *l, const struct change *c)
 		return c->keep ? results_reserve(&l->results) : 0;
 	case CHANGE_REMEMBER:
 		return idem_reserve(&l->idem);
+	case CHANGE_DIGEST:
+		return idem_reserve_digest(&l->idem);
 	case CHANGE_MARK:
 	case CHANGE_TAKE:
 	case CHANGE_GIVEN:
@@ -128,8 +132,12 @@ fill_more(struct ledger *l, struct msg *m, const struct change *c)
 		ledger_need_more(l, m)->keep = whole_seconds(c->keep);
 	if (c->kind == CHANGE_RESTORE && c->error)
 		ledger_need_more(l, m)->error = c->error;
-	if (idem_is_set(c->idem) && idem_find(&l->idem, c->idem, c->at) == SLAB_NONE)
-		ledger_need_more(l, m)->idem = idem_add(&l->idem, c->idem, c->queue, c->id, c->at);
+	if (idem_is_set(c->idem) && idem_find(&l->idem, c->idem, c->at) == SLAB_NONE) {
+		const uint32_t known = idem_add(&l->idem, c->idem, c->queue, c->id, c->at);
+
+		ledger_need_more(l, m)->idem = known;
+		idem_set_digest(&l->idem, known, c->digest);
+	}
 }
 
 static uint32_t

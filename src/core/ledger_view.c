@@ -102,6 +102,12 @@ ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max
 	return ledger_peek_heap(&ledger_topic(l, queue)->queue.ready, msgs, max, n);
 }
 
+bool
+ledger_is_strict(const struct ledger *l, uint32_t queue)
+{
+	return ledger_topic(l, queue)->policy.strict;
+}
+
 uint16_t
 ledger_attempts(const struct ledger *l, uint32_t queue)
 {
@@ -191,6 +197,13 @@ fill_restore(const struct ledger_view *v, struct change *out)
 	out->error = v->error;
 }
 
+static void
+fill_key(const struct ledger *l, uint32_t known, struct change *out)
+{
+	out->idem = idem_mark(&l->idem, known);
+	out->digest = idem_digest(&l->idem, known);
+}
+
 void
 ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct change *out)
 {
@@ -202,7 +215,7 @@ ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct chang
 	fill_restore(&v, out);
 	out->max_attempts = m->max_attempts;
 	if (m->more != SLAB_NONE && ledger_more(l, m)->idem != SLAB_NONE)
-		out->idem = idem_mark(&l->idem, ledger_more(l, m)->idem);
+		fill_key(l, ledger_more(l, m)->idem, out);
 }
 
 /* Until when it is known, or 0 while its message is there. One that was purged is
@@ -233,7 +246,7 @@ ledger_describe_idem(const struct ledger *l, struct idem_mark idem, slu_time now
 	if (known == SLAB_NONE)
 		return false;
 	*out = c;
-	out->idem = idem;
+	fill_key(l, known, out);
 	out->id = idem_id(&l->idem, known);
 	out->remember = known_until(l, known);
 	return out->remember != 0;

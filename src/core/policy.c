@@ -57,7 +57,7 @@ policy_is_same(const struct policy *a, const struct policy *b)
 	       a->ttl == b->ttl && a->max_depth == b->max_depth && a->max_rate == b->max_rate &&
 	       a->burst == b->burst && a->warn_depth == b->warn_depth && a->window == b->window &&
 	       a->dlq_retention == b->dlq_retention && a->dlq_max == b->dlq_max &&
-	       a->require_lease == b->require_lease && a->paused == b->paused;
+	       a->strict == b->strict && a->require_lease == b->require_lease && a->paused == b->paused;
 }
 
 bool

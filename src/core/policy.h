@@ -27,6 +27,7 @@ struct policy {
 				 * end of its message; 0 .. POLICY_WINDOW_MAX */
 	slu_time dlq_retention; /* dead letters are deleted after it; 0: never */
 	uint32_t dlq_max;       /* beyond, the oldest are deleted; 0: no limit */
+	bool strict;            /* another payload under a known idempotency key is refused */
 	bool require_lease;     /* an ack, nack or extend by id alone is refused */
 	bool paused;            /* nothing is handed out */
 };

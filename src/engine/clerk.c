@@ -263,12 +263,20 @@ is_kept_elsewhere(const struct clerk *k, const struct message *m)
 	return m->file && m->keeper && m->keeper != k->engine;
 }
 
+uint64_t
+clerk_digest(const struct clerk *k, uint32_t queue, const struct message *m)
+{
+	if (m->idem.n == 0 || !ledger_is_strict(k->ledger, queue))
+		return 0;
+	return m->file ? m->digest : message_digest(m->payload);
+}
+
 static int
 put_decide(struct clerk *k, struct op *op, struct op_put *put, struct change *c,
 	   struct slu_err *err)
 {
 	const struct message *m = &put->m;
-	const struct ledger_offer offer = {
+	struct ledger_offer offer = {
 		.id = m->id,
 		.key = m->key,
 		.idem = m->idem,
@@ -291,7 +299,10 @@ put_decide(struct clerk *k, struct op *op, struct op_put *put, struct change *c,
 	rc = clerk_limit_put(k, queue, &offer, m, err);
 	if (rc)
 		return rc;
+	offer.digest = clerk_digest(k, queue, m);
 	rc = ledger_accept(k->ledger, queue, &offer, k->now, c);
+	if (rc == SLU_EIDEM)
+		return op_fail_key(m, err);
 	if (!rc && is_kept_elsewhere(k, m))
 		return refuse_put(SLU_EBUSY, LIMIT_MOVE, put, err);
 	return rc && rc != SLU_EEXISTS ? refuse_accept(rc, put, err) : rc;

@@ -70,6 +70,7 @@ give_message(struct clerk *k, uint32_t queue, struct op_put *put, struct slu_err
 			.id = m->id,
 			.key = m->key,
 			.idem = m->idem,
+			.digest = clerk_digest(k, queue, m),
 			.prio = m->prio,
 			.max_attempts = m->max_attempts,
 			.keep_result = m->keep,

@@ -61,6 +61,8 @@ int clerk_limit_key(struct clerk *k, struct slu_err *err);
 
 /* Bytes that a message counts for the quota of its namespace. */
 uint64_t clerk_message_bytes(const struct message *m);
+/* What a strict queue compares under an idempotency key; 0: it does not. */
+uint64_t clerk_digest(const struct clerk *k, uint32_t queue, const struct message *m);
 
 /* clerk_settle.c */
 clerk_fn clerk_return, clerk_items, clerk_purge, clerk_pause, clerk_policy_set;

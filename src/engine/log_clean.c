@@ -74,16 +74,18 @@ read_text(struct log_engine *l, uint64_t where, struct slice *out, struct slu_er
 	return 0;
 }
 
-/* Room for two records, and for two places. */
+/* Room for two records and a digest, and for two places. */
 static int
-reserve_move(struct log_engine *l, uint64_t message, uint64_t restore, struct slu_err *err)
+reserve_move(struct log_engine *l, uint64_t message, uint64_t restore, uint64_t digest,
+	     struct slu_err *err)
 {
 	int rc;
 
 	if (slab_reserve(&l->places.rows, 2) || map_reserve(&l->places.map, 2))
 		return slu_fail(err, SLU_ENOMEM, "no memory for the place of a record");
 	l->owed += wal_size(restore);
-	rc = log_reserve(l, WAL_FREE, message > restore ? message : restore, err);
+	rc = log_reserve_with_digest(l, WAL_FREE, message > restore ? message : restore, digest,
+				     err);
 	l->owed -= wal_size(restore);
 	return rc;
 }
@@ -119,7 +121,7 @@ move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
 		return rc;
 	ledger_describe(l->ledger, msg, l->now, &entry.change);
 	log_encode(&entry, &bytes);
-	rc = reserve_move(l, rec->body.n, bytes.size, err);
+	rc = reserve_move(l, rec->body.n, bytes.size, entry.change.digest, err);
 	if (rc)
 		return rc;
 	file = log_name_file_again(l, v->where);
@@ -128,6 +130,7 @@ move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
 	if (v->taken)
 		l->queues[v->queue].retake = true;
 	at = log_append(l, LOG_RESTORE, bytes.parts, bytes.n);
+	(void)log_put_digest(l, &entry.change);
 	if (error)
 		ledger_move_error(l->ledger, msg,
 				  log_name(l, at, bytes.size, entry.text.n, SLAB_NONE));
@@ -157,8 +160,9 @@ static int
 move_idem(struct log_engine *l, struct log_entry *entry, uint64_t id, struct slu_err *err)
 {
 	const uint32_t queue = ledger_queue_find(l->ledger, entry->space, entry->queue);
-	struct wal_where at;
+	struct log_bytes bytes;
 	struct change c;
+	uint32_t length;
 	int rc;
 
 	if (queue == SLAB_NONE)
@@ -169,10 +173,14 @@ move_idem(struct log_engine *l, struct log_entry *entry, uint64_t id, struct slu
 		return 0;
 	entry->type = LOG_REMEMBER;
 	entry->change = c;
-	rc = append_one(l, entry, &at, NULL, err);
-	if (!rc)
-		l->clean.kept = (15 * l->clean.kept + at.length) / 16;
-	return rc;
+	log_encode(entry, &bytes);
+	rc = log_reserve_with_digest(l, WAL_FREE, bytes.size, c.digest, err);
+	if (rc)
+		return rc;
+	length = log_append(l, LOG_REMEMBER, bytes.parts, bytes.n).length;
+	length += log_put_digest(l, &c);
+	l->clean.kept = (15 * l->clean.kept + length) / 16;
+	return 0;
 }
 
 static int
@@ -244,6 +252,7 @@ clean_policy(struct log_engine *l, const struct wal_record *rec, struct log_entr
 		return 0;
 	ledger_queue_get(l->ledger, queue, &v);
 	entry->policy = *v.policy;
+	entry->type = log_policy_type(v.policy); /* which another of this segment may not be */
 	rc = append_one(l, entry, &at, NULL, err);
 	if (!rc)
 		log_note(l, &l->queues[queue].policy, at);
@@ -308,6 +317,7 @@ static clean_fn *const steps[LOG_TYPES] = {
 	[LOG_GIVEN] = log_clean_move,
 	[LOG_TAKEN] = log_clean_move,
 	[LOG_REFUSED] = log_clean_move,
+	[LOG_POLICY_FIELDS] = clean_policy,
 };
 
 /* ---- Slices ---- */

@@ -115,8 +115,12 @@ struct log_engine {
 	uint64_t records;
 	uint64_t first_seq;
 	uint64_t last_seq;
-	uint32_t missing;    /* documents that keys name and the log does not have */
-	bool closed;         /* the last record was CLOSED */
+	uint32_t missing; /* documents that keys name and the log does not have */
+	bool closed;      /* the last record was CLOSED */
+	struct {
+		uint64_t id;
+		struct idem_mark idem;
+	} keyed;             /* replay: the last accept, restore or remember; for LOG_DIGEST */
 	bool has_moved;      /* the last record was MESSAGE: */
 	struct change moved; /* what it says */
 };
@@ -131,6 +135,12 @@ void log_free(struct log_engine *l);
 /* log_keep.c: room for a record whose body has so many bytes, and for what may have to
  * be written with it. */
 int log_reserve(struct log_engine *l, enum wal_use use, uint64_t size, struct slu_err *err);
+
+/* The same, and for a digest behind it unless that is 0; and write c's digest. Returns how
+ * many bytes that took. */
+int log_reserve_with_digest(struct log_engine *l, enum wal_use use, uint64_t size,
+			    uint64_t digest, struct slu_err *err);
+uint32_t log_put_digest(struct log_engine *l, const struct change *c);
 
 /* Room was reserved. */
 struct wal_where log_append(struct log_engine *l, uint8_t type, const struct slice *parts,

@@ -9,6 +9,7 @@
 enum {
 	CEILING_BODY = 16,
 	UNDO_BODY = 8,
+	DIGEST_BODY = 16,
 	END_BODY = 256,       /* of an ack that keeps no result */
 	BLOCK = 1 << 20,      /* numbers set aside at a time */
 	SETTLE_SEGMENTS = 256 /* of those that may be named: not for new work */
@@ -47,6 +48,34 @@ log_reserve(struct log_engine *l, enum wal_use use, uint64_t size, struct slu_er
 	if (!rc && places_reserve(&l->places))
 		rc = slu_fail(err, SLU_ENOMEM, "no memory for the place of a record");
 	return rc;
+}
+
+int
+log_reserve_with_digest(struct log_engine *l, enum wal_use use, uint64_t size, uint64_t digest,
+			struct slu_err *err)
+{
+	const uint64_t more = digest ? wal_size(DIGEST_BODY) : 0;
+	int rc;
+
+	l->owed += more;
+	rc = log_reserve(l, use, size, err);
+	l->owed -= more;
+	return rc;
+}
+
+uint32_t
+log_put_digest(struct log_engine *l, const struct change *c)
+{
+	const struct log_entry entry = {
+		.type = LOG_DIGEST,
+		.change = { .id = c->id, .digest = c->digest },
+	};
+	struct log_bytes bytes;
+
+	if (!c->digest)
+		return 0;
+	log_encode(&entry, &bytes);
+	return log_append(l, LOG_DIGEST, bytes.parts, bytes.n).length;
 }
 
 struct wal_where
@@ -257,7 +286,7 @@ log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 		rc = log_encode_head(l, m, err);
 	if (!rc) {
 		log_owe_undo(l);
-		rc = log_reserve(l, WAL_NEW, size, err);
+		rc = log_reserve_with_digest(l, WAL_NEW, size, c->digest, err);
 	}
 	if (!rc && m->file)
 		rc = log_files_name(&l->files, m, &file, err);
@@ -269,6 +298,7 @@ log_keep_message(struct clerk *k, const struct message *m, struct change *c,
 	const struct slice parts[] = { { l->scratch.p, message_head(m) }, m->payload };
 
 	c->where = log_name(l, log_append(l, LOG_ACCEPT, parts, 2), size, size, file);
+	log_put_digest(l, c);
 	l->highest_id = m->id > l->highest_id ? m->id : l->highest_id;
 	l->must_sync = true;
 	return 0;
@@ -390,10 +420,10 @@ fill_entry(const struct log_engine *l, const struct change *c, struct slice text
 		entry->move = *c->move;
 	if (c->kind == CHANGE_TAKE)
 		entry->whom = slice_of(c->move->shard);
-	if (c->kind == CHANGE_POLICY)
+	if (c->kind == CHANGE_POLICY) {
 		entry->policy = *c->policy;
-	if (c->kind == CHANGE_POLICY && c->policy->max_rate)
-		entry->type = LOG_POLICY_RATED;
+		entry->type = log_policy_type(c->policy);
+	}
 }
 
 /* The record is in the group. */

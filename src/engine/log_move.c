@@ -25,7 +25,8 @@ of_clerk(struct clerk *k)
 
 /* Room for two records, and for two places. */
 static int
-reserve_given(struct log_engine *l, uint64_t message, uint64_t restore, struct slu_err *err)
+reserve_given(struct log_engine *l, uint64_t digest, uint64_t message, uint64_t restore,
+	      struct slu_err *err)
 {
 	int rc;
 
@@ -33,7 +34,7 @@ reserve_given(struct log_engine *l, uint64_t message, uint64_t restore, struct s
 		return slu_fail(err, SLU_ENOMEM, "no memory for the place of a record");
 	log_owe_undo(l);
 	l->owed += wal_size(restore);
-	rc = log_reserve(l, WAL_NEW, message > restore ? message : restore, err);
+	rc = log_reserve_with_digest(l, WAL_NEW, message > restore ? message : restore, digest, err);
 	l->owed -= wal_size(restore);
 	return rc;
 }
@@ -58,7 +59,7 @@ log_keep_given(struct clerk *k, const struct message *m, struct change *c,
 	if (!rc)
 		rc = log_encode_head(l, m, err);
 	if (!rc)
-		rc = reserve_given(l, size, bytes.size, err);
+		rc = reserve_given(l, c->digest, size, bytes.size, err);
 	if (!rc && m->file)
 		rc = log_files_name(&l->files, m, &file, err);
 	if (rc)
@@ -71,6 +72,7 @@ log_keep_given(struct clerk *k, const struct message *m, struct change *c,
 
 	c->where = log_name(l, log_append(l, LOG_MESSAGE, parts, 2), size, size, file);
 	at = log_append(l, LOG_RESTORE, bytes.parts, bytes.n);
+	(void)log_put_digest(l, c);
 	if (error.n)
 		c->error = log_name(l, at, bytes.size, error.n, SLAB_NONE);
 	l->highest_id = m->id > l->highest_id ? m->id : l->highest_id;

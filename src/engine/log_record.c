@@ -14,6 +14,7 @@ enum kind {
 	FIELD_TEXT16, /* length in two bytes, then so many */
 	FIELD_MAYBE,  /* the same, perhaps none */
 	FIELD_TXN,    /* LOCK_TXN bytes */
+	FIELD_TAGS,   /* all that is left: the fields of a policy, see tags */
 	FIELD_REST,   /* what is left, perhaps nothing */
 	FIELD_DOCS,   /* the same: the documents of a key */
 	FIELD_BATCH   /* the same: what is set aside */
@@ -60,6 +61,33 @@ struct field {
 #define FIELDS(...) \
 	((const struct field[]){ __VA_ARGS__ __VA_OPT__(,) { .kind = FIELD_END } })
 /* clang-format on */
+
+/* LOG_POLICY_FIELDS: each field is its tag (1 byte), its width (1 byte) and its value. Tags
+ * are never used again. A field that is not there has its default; a tag that nobody knows
+ * was written by a newer version. */
+static const struct field tags[] = {
+	[1] = NUMBER("lease", policy.lease),
+	[2] = NUMBER("max_attempts", policy.max_attempts),
+	[3] = ENUM("retry", policy.retry.kind, SLU_BACKOFF_NONE),
+	[4] = ENUM("jitter", policy.retry.jitter, SLU_JITTER_FULL),
+	[5] = NUMBER("retry_base", policy.retry.base),
+	[6] = NUMBER("retry_max", policy.retry.max),
+	[7] = NUMBER("ttl", policy.ttl),
+	[8] = NUMBER("max_depth", policy.max_depth),
+	[9] = NUMBER("warn_depth", policy.warn_depth),
+	[10] = NUMBER("window", policy.window),
+	[11] = NUMBER("dlq_retention", policy.dlq_retention),
+	[12] = NUMBER("dlq_max", policy.dlq_max),
+	[13] = BOOL("require_lease", policy.require_lease),
+	[14] = BOOL("paused", policy.paused),
+	[15] = NUMBER("max_rate", policy.max_rate),
+	[16] = NUMBER("burst", policy.burst),
+	[17] = BOOL("strict", policy.strict),
+};
+
+enum {
+	TAGS = sizeof tags / sizeof tags[0]
+};
 
 struct row {
 	const char *name;
@@ -148,6 +176,10 @@ static const struct row types[LOG_TYPES] = {
 	[LOG_REFUSED] = { "refused", CHANGE_REFUSE, FIELDS(
 		QUEUE, NUMBER("batch", move.batch), REST("giver")) },
 	[LOG_SPARE] = { "spare", CHANGE_SPARE, FIELDS(ID) },
+	[LOG_POLICY_FIELDS] = { "policy_fields", CHANGE_POLICY, FIELDS(
+		QUEUE, { "fields", FIELD_TAGS, 0, 0, 0 }) },
+	[LOG_DIGEST] = { "digest", CHANGE_DIGEST, FIELDS(
+		ID, NUMBER("digest", change.digest)) },
 };
 /* clang-format on */
 
@@ -155,6 +187,14 @@ const char *
 log_type_name(uint8_t type)
 {
 	return type < LOG_TYPES ? types[type].name : NULL;
+}
+
+enum log_type
+log_policy_type(const struct policy *p)
+{
+	if (p->strict)
+		return LOG_POLICY_FIELDS;
+	return p->max_rate ? LOG_POLICY_RATED : LOG_POLICY;
 }
 
 /* ---- Numbers ---- */
@@ -227,12 +267,27 @@ put_number(char *p, uint64_t v, unsigned width)
 }
 
 static char *
+put_tags(char *p, const struct log_entry *entry)
+{
+	for (unsigned tag = 1; tag < TAGS; tag++) {
+		const struct field *f = &tags[tag];
+
+		p = put_number(p, tag, 1);
+		p = put_number(p, f->width, 1);
+		p = put_number(p, load(f, entry), f->width);
+	}
+	return p;
+}
+
+static char *
 put_field(char *p, const struct field *f, const struct log_entry *entry)
 {
 	const struct slice *s;
 
 	if (f->kind < FIELD_NAME)
 		return put_number(p, load(f, entry), f->width);
+	if (f->kind == FIELD_TAGS)
+		return put_tags(p, entry);
 	if (f->kind == FIELD_TXN)
 		return (char *)memcpy(p, (const char *)entry + f->at, LOCK_TXN) + LOCK_TXN;
 	s = slice_at(f, entry);
@@ -298,6 +353,24 @@ take_txn(struct slice *body, char *out)
 	return true;
 }
 
+/* False: nobody writes that. A tag of a newer version ends it, with body behind the tag. */
+static bool
+take_tags(struct slice *body, struct log_entry *out)
+{
+	while (body->n) {
+		uint64_t tag, width, v;
+
+		if (!take_number(body, 1, &tag) || tag >= TAGS || tag == 0)
+			return tag >= TAGS;
+		if (!take_number(body, 1, &width) || width != tags[tag].width ||
+		    !take_number(body, tags[tag].width, &v) ||
+		    (tags[tag].max && v > tags[tag].max))
+			return false;
+		store(&tags[tag], out, v);
+	}
+	return true;
+}
+
 static bool
 take_field(struct slice *body, const struct field *f, struct log_entry *out)
 {
@@ -305,6 +378,8 @@ take_field(struct slice *body, const struct field *f, struct log_entry *out)
 
 	if (f->kind >= FIELD_REST)
 		return take_slice(body, body->n, slice_at(f, out));
+	if (f->kind == FIELD_TAGS)
+		return take_tags(body, out);
 	if (f->kind == FIELD_TXN)
 		return take_txn(body, (char *)out + f->at);
 	if (!take_number(body, f->width, &v) || (f->max && v > f->max))
@@ -335,8 +410,7 @@ log_decode(uint8_t type, struct slice body, struct log_entry *out, struct slu_er
 	out->change = (struct change){ .kind = row->kind };
 	out->text = out->whom = (struct slice){ 0 };
 	out->move = (struct change_move){ 0 };
-	out->policy.max_rate = 0;
-	out->policy.burst = 0;
+	out->policy = policy_default;
 	if (!row->fields)
 		return message_decode(body, &out->message, err);
 	for (const struct field *f = row->fields; f->kind; f++)
@@ -349,6 +423,8 @@ log_decode(uint8_t type, struct slice body, struct log_entry *out, struct slu_er
 	}
 	if (type == LOG_LOCK && !log_take_lock(out))
 		return bad(type, err);
+	if (body.n && type == LOG_POLICY_FIELDS)
+		return slu_fail(err, SLU_EINVAL, "a policy with fields of a newer version");
 	return body.n ? bad(type, err) : 0;
 }
 
@@ -396,6 +472,13 @@ show_documents(const struct lock *lock, log_show_fn *show, void *arg)
 	show(arg, "removed", doc->removed, none);
 }
 
+static void
+show_tags(const struct log_entry *entry, log_show_fn *show, void *arg)
+{
+	for (unsigned tag = 1; tag < TAGS; tag++)
+		show(arg, tags[tag].name, (int64_t)load(&tags[tag], entry), (struct slice){ 0 });
+}
+
 void
 log_show(const struct log_entry *entry, log_show_fn *show, void *arg)
 {
@@ -406,7 +489,9 @@ log_show(const struct log_entry *entry, log_show_fn *show, void *arg)
 		return;
 	}
 	for (const struct field *f = row->fields; f->kind; f++)
-		if (f->kind < FIELD_NAME)
+		if (f->kind == FIELD_TAGS)
+			show_tags(entry, show, arg);
+		else if (f->kind < FIELD_NAME)
 			show(arg, f->name, (int64_t)load(f, entry), (struct slice){ 0 });
 		else if (f->kind == FIELD_DOCS)
 			show_documents(&entry->lock.lock, show, arg);

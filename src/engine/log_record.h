@@ -40,19 +40,21 @@ enum log_type {
 	LOG_RESTORE,
 	LOG_REMEMBER,
 	LOG_RESULT,
-	LOG_POLICY_RATED, /* a policy with a rate */
-	LOG_ASIDE,        /* a message that cannot be read */
-	LOG_SPELLING,     /* how a queue and its namespace are shown */
-	LOG_LOCK,         /* a key as it stands */
-	LOG_DOCUMENT,     /* of a key, as the record of a message: number is its etag */
-	LOG_MARK,         /* where a queue lives */
-	LOG_TAKE,         /* a batch of it is set aside: as it was written before LOG_TAKEN */
-	LOG_UNTAKE,       /* and back again */
-	LOG_DROP,         /* or gone to another shard */
-	LOG_GIVEN,        /* a batch has come from another shard: the last from there */
-	LOG_TAKEN,        /* a batch is set aside for a shard */
-	LOG_REFUSED,      /* a batch will never come from another shard */
-	LOG_SPARE = 33,   /* what was handed over to a stream that ended at once goes back */
+	LOG_POLICY_RATED,       /* a policy with a rate */
+	LOG_ASIDE,              /* a message that cannot be read */
+	LOG_SPELLING,           /* how a queue and its namespace are shown */
+	LOG_LOCK,               /* a key as it stands */
+	LOG_DOCUMENT,           /* of a key, as the record of a message: number is its etag */
+	LOG_MARK,               /* where a queue lives */
+	LOG_TAKE,               /* a batch of it is set aside: as it was written before LOG_TAKEN */
+	LOG_UNTAKE,             /* and back again */
+	LOG_DROP,               /* or gone to another shard */
+	LOG_GIVEN,              /* a batch has come from another shard: the last from there */
+	LOG_TAKEN,              /* a batch is set aside for a shard */
+	LOG_REFUSED,            /* a batch will never come from another shard */
+	LOG_SPARE = 33,         /* what was handed over to a stream that ended at once goes back */
+	LOG_POLICY_FIELDS = 36, /* a policy with what the two before cannot say */
+	LOG_DIGEST,             /* of the payload of the accept, restore or remember before */
 	LOG_TYPES
 };
 
@@ -89,6 +91,9 @@ struct log_bytes {
 /* Not for types that have a message: their body is the message's record. out->parts
  * points into out and into the entry's text. */
 void log_encode(const struct log_entry *entry, struct log_bytes *out);
+
+/* The oldest type that can say all of a policy: an older version reads it, too. */
+enum log_type log_policy_type(const struct policy *p);
 
 /* The slices of out point into body. SLU_ECORRUPT. */
 int log_decode(uint8_t type, struct slice body, struct log_entry *out,

@@ -105,12 +105,36 @@ read_message(struct log_engine *l, const struct wal_record *rec, const struct me
 	return name_record(l, rec, m, &c->where, err);
 }
 
+/* A digest that follows is about this. */
+static void
+note_key(struct log_engine *l, const struct change *c)
+{
+	l->keyed.id = c->id;
+	l->keyed.idem = c->idem;
+}
+
+/* A digest of something else says nothing: its key was in the segment before, where the log
+ * does not begin any more, and was written once more, with its digest. */
+static int
+step_digest(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	    struct slu_err *err)
+{
+	struct change *c = &entry->change;
+
+	(void)rec;
+	if (l->keyed.id != c->id)
+		return 0;
+	c->idem = l->keyed.idem;
+	return log_replay_apply(l, c, err);
+}
+
 static int
 step_accept(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
 	    struct slu_err *err)
 {
 	const int rc = read_message(l, rec, &entry->message, &entry->change, err);
 
+	note_key(l, &entry->change);
 	return rc ? rc : log_replay_apply(l, &entry->change, err);
 }
 
@@ -146,6 +170,7 @@ step_restore(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	c->key = l->moved.key;
 	c->idem = l->moved.idem;
 	c->where = l->moved.where;
+	note_key(l, c);
 	rc = name_text(l, rec, entry->text, &c->error, err);
 	return rc ? rc : log_replay_apply(l, c, err);
 }
@@ -212,6 +237,7 @@ step_remember(struct log_engine *l, const struct wal_record *rec,
 	if (rc)
 		return rc;
 	c->idem = ledger_idem_mark(l->ledger, c->queue, entry->idem);
+	note_key(l, c);
 	return log_replay_apply(l, c, err);
 }
 
@@ -307,6 +333,8 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_TAKEN] = step_move,
 	[LOG_REFUSED] = step_move,
 	[LOG_SPARE] = step_plain,
+	[LOG_POLICY_FIELDS] = step_queue,
+	[LOG_DIGEST] = step_digest,
 };
 
 /* Add which record it was. */

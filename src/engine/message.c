@@ -1,5 +1,6 @@
 #include "engine/message.h"
 
+#include "base/hash.h"
 #include "base/le.h"
 
 #include <assert.h>
@@ -61,6 +62,15 @@ check_text(const struct message *m, unsigned i, struct slu_err *err)
 		return slu_fail(err, SLU_ETOOBIG, "a %s of %zu bytes: at most %zu", t->what,
 				n, t->max);
 	return 0;
+}
+
+uint64_t
+message_digest(struct slice payload)
+{
+	static const struct hash_key key = { 0x736c75696365, 0x696465 }; /* written to disk */
+	const uint64_t h = hash_keyed(&key, payload.p ? payload.p : "", payload.n);
+
+	return h ? h : 1;
 }
 
 int

@@ -69,6 +69,8 @@ struct message {
 	uint64_t file;         /* that has the payload, or 0: it is in the record */
 	uint64_t payload_size; /* wherever it is; payload.n unless file is set */
 	uint32_t mark;         /* of that file: another one of its number is not it */
+	uint64_t digest;       /* message_digest of a payload that is in a file; 0: not known. Not in
+				* the record */
 	const void *keeper;    /* the engine that has the file, while it is on its way in, and can
 				* alone accept it; not in the record */
 
@@ -82,6 +84,11 @@ struct message {
 	struct slice trace;      /* traceparent, tracestate: core/trace.h */
 	struct slice payload;    /* n 0 when file is set */
 };
+
+/* A payload under an idempotency key, for queues that are strict: the same on every
+ * machine, never 0. It guards against mistakes, not against somebody who looks for two
+ * payloads with the same digest. */
+uint64_t message_digest(struct slice payload);
 
 /* SLU_EINVAL, or SLU_ETOOBIG: what is missing or longer than a record may have. For
  * edges that accept messages. Says nothing about characters. */

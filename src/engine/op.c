@@ -2,6 +2,10 @@
 
 #include "engine/engine.h"
 
+enum {
+	SHOWN_KEY = 100 /* bytes: a longer idempotency key is not part of an error's text */
+};
+
 static const char *const verb_names[OP_VERBS] = {
 	[OP_ENQUEUE] = "enqueue",
 	[OP_CLAIM] = "claim",
@@ -138,6 +142,17 @@ op_fail(struct op *op, int rc, const struct slu_err *err)
 		op->err = *err;
 	else
 		(void)slu_fail(&op->err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
+}
+
+int
+op_fail_key(const struct message *m, struct slu_err *err)
+{
+	if (m->idem.n > SHOWN_KEY)
+		return slu_fail(err, SLU_EIDEM, "queue %.*s: %s", (int)m->queue.n, m->queue.p,
+				slu_err_row(SLU_EIDEM)->text);
+	return slu_fail(err, SLU_EIDEM, "queue %.*s: another payload was sent under the "
+					"idempotency key %.*s",
+			(int)m->queue.n, m->queue.p, (int)m->idem.n, m->idem.p);
 }
 
 static const char *const reasons[LOCK_WHYS] = {

@@ -474,6 +474,9 @@ bool op_finds_nothing(const struct op *op);
 /* Say that it failed: in these words, or those of the code. */
 void op_fail(struct op *op, int rc, const struct slu_err *err);
 
+/* SLU_EIDEM, with the queue and the idempotency key of the message in err. */
+int op_fail_key(const struct message *m, struct slu_err *err);
+
 /* For engines: why a key was refused, in words. */
 const char *op_lock_reason(enum lock_why why);
 

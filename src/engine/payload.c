@@ -93,6 +93,8 @@ payload_store(struct engine *e, struct message *m, struct payload **out,
 {
 	int rc;
 
+	if (m->idem.n)
+		m->digest = message_digest(m->payload);
 	rc = payload_open(e, out, err);
 	if (rc) {
 		*out = NULL;

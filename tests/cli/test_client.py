@@ -177,6 +177,12 @@ def test_an_idempotency_key_is_accepted_once(cli):
     assert cli.stats()["total"] == 1
 
 
+def test_push_tells_scripts_what_is_a_duplicate(cli):
+    first, = cli.lines("push", cli.queue, "a", "--idempotency-key", "k", "--json")
+    again, = cli.lines("push", cli.queue, "b", "--idempotency-key", "k", "--json")
+    assert not first["duplicate"] and again == {**first, "duplicate": True}
+
+
 def test_push_prints_json_for_scripts(cli):
     pushed, = cli.lines("push", cli.queue, "x")
     got, = cli.lines("pull", cli.queue)

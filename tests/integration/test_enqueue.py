@@ -94,6 +94,47 @@ def test_a_payload_is_base64_or_text_or_json(server, given, payload, kind):
     assert got.get("content_type") == kind
 
 
+def detail(server, *items):
+    return server.post("/enqueue", [server.here(**item) for item in items], detail=1)
+
+
+def test_the_answer_says_which_items_are_duplicates(server):
+    first, again, other = detail(server, {"idempotency_key": "a"}, {"idempotency_key": "a"},
+                                 {"idempotency_key": "b"}).body
+    assert [m["duplicate"] for m in (first, again, other)] == [False, True, False]
+    assert again == {**first, "duplicate": True} and other["id"] != first["id"]
+    plain, known = detail(server, {"text": "x"}, {"idempotency_key": "b"}).body
+    assert not plain["duplicate"] and known == {**other, "duplicate": True}
+    got = server.dequeue(limit=10)
+    assert {m["id"]: m["uid"] for m in got} == {m["id"]: m["uid"] for m in (first, other, plain)}
+
+
+@pytest.mark.parametrize("value", ["2", "yes", "true"])
+def test_detail_is_one_or_not_said(server, value):
+    answer = server.post("/enqueue", [server.here()], detail=value)
+    assert answer.status == 400 and "detail: expected 1" in answer.body["message"]
+
+
+@pytest.mark.parametrize("size", [10, 3_000_000], ids=["small", "in a file"])
+def test_a_strict_topic_refuses_another_payload_under_a_known_key(server, size):
+    server.policy(idempotency="strict")
+    one, two = ({"text": c * size, "idempotency_key": "k"} for c in "ab")
+    first, = detail(server, one).body
+    again, = detail(server, {**one, "priority": 1, "attributes": {"x": 1}}).body
+    assert again == {**first, "duplicate": True}, "only payloads are compared"
+    answer = detail(server, {"text": "new"}, two)
+    assert answer.status == 409 and answer.body["error"] == "idempotency_conflict"
+    assert answer.body["index"] == 1 and "idempotency key k" in answer.body["message"]
+    assert server.stats()["total"] == 1, "nothing of the call was accepted"
+
+
+def test_a_window_of_a_second_swallows_messages_for_a_second(server):
+    server.policy(idempotency_window="1s")
+    first, = server.enqueue({"idempotency_key": "k"})
+    server.ack(server.take())
+    until(lambda: not detail(server, {"idempotency_key": "k"}).body[0]["duplicate"])
+
+
 def test_ids_can_be_had_as_uuids(server):
     uid, = server.post("/enqueue", [server.here()], ids="uid").body
     assert isinstance(uid, str)

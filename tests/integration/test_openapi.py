@@ -110,6 +110,11 @@ def walk_messages(walk):
         {"payload": "aGVsbG8=", "priority": "high", "ttl": "1h", "idempotency_key": "i"},
         {"json": {"n": 1}, "delay": 0.001, "max_attempts": 3}, {"json": 5, "keep_result": "1h"})
     put(walk, {"text": "later", "deliver_after": "2100-01-01T00:00:00Z"}, ids="uid")
+    put(walk, {"text": "again", "idempotency_key": "i"}, detail=1)
+    strict = {"namespace": "shop", "topic": "strict"}
+    walk(200, "PUT", "/policy", {"idempotency": "strict"}, **strict)
+    walk.post(200, "/enqueue", [{**strict, "text": "one", "idempotency_key": "i"}])
+    walk.post(409, "/enqueue", [{**strict, "text": "two", "idempotency_key": "i"}])
     walk.post(400, "/enqueue", [{"topic": "orders"}])
     one, two, *_ = take(walk, limit=2, lease="1m")
     walk.post(200, "/dequeue", {**HERE, "limit": 1, "wait": "100ms"})

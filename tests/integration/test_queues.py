@@ -116,7 +116,7 @@ def test_a_policy_comes_back_as_it_was_put(server):
     put = {"lease": "1m", "max_attempts": 2,
            "retry": {"kind": "linear", "jitter": "none", "base": "2s", "max": "1m"},
            "ttl": "1h", "max_depth": 10, "max_rate": 100, "burst": 20,
-           "warn_depth": 5, "idempotency_window": "1h",
+           "warn_depth": 5, "idempotency_window": "1h", "idempotency": "strict",
            "dlq_retention": "1d", "dlq_max": 7, "require_lease": True, "paused": True}
     assert server.policy(**put) == {**server.here(), **put}
     assert server.get("/policy", **server.here()).body == {**server.here(), **put}
@@ -133,6 +133,7 @@ def test_put_sets_all_and_post_sets_what_it_names(server):
     ({"lease": "13h"}, "lease"), ({"max_attempts": 0}, "max_attempts"),
     ({"burst": 5}, "max_rate"), ({"max_rate": 2_000_000_000}, "max_rate"),
     ({"retry": {"kind": "cubic"}}, "kind"), ({"speed": 1}, "speed"), ([], "object"),
+    ({"idempotency": "loose"}, "first or strict"),
     ({"max_depth": -1}, "max_depth")])
 def test_a_bad_policy_is_refused_and_nothing_changes(server, knobs, says):
     before = server.get("/policy", **server.here()).body

@@ -164,6 +164,22 @@ MOVE_CASE(an_idempotency_key_goes_with_its_message)
 	CHECK(rig_put(a, "q", &once) != id); /* V10: it is forgotten here */
 }
 
+MOVE_CASE(a_strict_queue_knows_the_payloads_of_messages_that_came)
+{
+	struct policy policy = policy_default;
+	uint64_t id;
+
+	policy.strict = true;
+	rig_policy(a, "q", &policy);
+	rig_policy(b, "q", &policy);
+	id = rig_put(a, "q", &(struct rig_msg){ .idem = "once", .payload = "one" });
+	CHECK_EQ(1, move_all(a, b, "q", 10));
+	rig_reopen(b);
+	CHECK_EQ(id, rig_put(b, "q", &(struct rig_msg){ .idem = "once", .payload = "one" }));
+	CHECK_EQ(0, rig_put(b, "q", &(struct rig_msg){ .idem = "once", .payload = "two" }));
+	CHECK_EQ(SLU_EIDEM, b->op.rc);
+}
+
 /* SH-09 */
 MOVE_CASE(results_move)
 {

@@ -295,6 +295,75 @@ CASE(a_call_may_have_the_same_key_twice)
 	CHECK_EQ(1, rig_count(r, "q", MSG_READY));
 }
 
+static uint64_t
+put_as(struct rig *r, const char *queue, const char *idem, const char *payload)
+{
+	return rig_put(r, queue, &(struct rig_msg){ .idem = idem, .payload = payload });
+}
+
+CASE(a_strict_queue_refuses_another_payload_under_a_known_key)
+{
+	struct policy policy = policy_default;
+	uint64_t id;
+
+	policy.strict = true;
+	rig_policy(r, "q", &policy);
+	id = put_as(r, "q", "x", "one");
+	for (int life = 0; life < 2; life++) {
+		CHECK_EQ(id, put_as(r, "q", "x", "one"));
+		CHECK_EQ(0, put_as(r, "q", "x", "two"));
+		CHECK_EQ(SLU_EIDEM, r->op.rc);
+		rig_reopen(r);
+	}
+	rig_claim(r, "q", 1);
+	ack_first(r);
+	for (int life = 0; life < 2; life++) {
+		CHECK_EQ(id, put_as(r, "q", "x", "one"));
+		CHECK_EQ(0, put_as(r, "q", "x", "two"));
+		CHECK_EQ(SLU_EIDEM, r->op.rc);
+		rig_reopen(r);
+	}
+	rig_pass(r, 25 * SLU_HOUR);
+	CHECK(put_as(r, "q", "x", "two") > id);
+}
+
+CASE(other_queues_compare_no_payloads)
+{
+	struct policy policy = policy_default;
+	const uint64_t id = put_as(r, "q", "x", "one");
+
+	CHECK_EQ(id, put_as(r, "q", "x", "two"));
+	policy.strict = true;
+	rig_policy(r, "q", &policy);
+	CHECK_EQ(id, put_as(r, "q", "x", "two")); /* it came before the queue was strict */
+	CHECK(put_as(r, "q", "y", "one") > id);
+	policy.strict = false;
+	rig_policy(r, "q", &policy);
+	CHECK(put_as(r, "q", "y", "two") > id);
+}
+
+CASE(a_call_with_another_payload_is_refused_whole)
+{
+	struct policy policy = policy_default;
+	struct op_put puts[3] = {
+		{ .m = { .id = 5, .payload = SLICE("new") } },
+		{ .m = { .id = 6, .idem = SLICE("x"), .payload = SLICE("one") } },
+		{ .m = { .id = 7, .idem = SLICE("x"), .payload = SLICE("two") } },
+	};
+
+	policy.strict = true;
+	rig_policy(r, "q", &policy);
+	for (int i = 0; i < 3; i++)
+		puts[i].m.payload_size = puts[i].m.payload.n;
+	rig_op(&r->op, OP_ENQUEUE, RIG_SPACE, "q");
+	r->op.puts = puts;
+	r->op.n_puts = 3;
+	CHECK_EQ(SLU_EIDEM, rig_do(r, &r->op));
+	CHECK_EQ(2, r->op.failed);
+	CHECK_EQ(0, rig_count(r, "q", MSG_READY));
+	CHECK(put_as(r, "q", "x", "two") != 0);
+}
+
 /* ---- All or nothing ---- */
 
 CASE(a_call_that_does_not_fit_leaves_nothing_behind)

@@ -225,13 +225,13 @@ TEST(ids_are_numbers_or_uuids_in_input_order)
 	struct buf b;
 
 	buf_init(&b, 4096);
-	WRITTEN(b, w, { json_out_array(&w, NULL); flat_enqueue_ids(&e, NULL, false, NULL, &w);
+	WRITTEN(b, w, { json_out_array(&w, NULL); flat_enqueue_ids(&e, NULL, FLAT_NUMBERS, NULL, &w);
 			json_out_close(&w); });
 	CHECK_STR("[4194305,2,3]", buf_str(&b));
-	WRITTEN(b, w, { json_out_array(&w, NULL); flat_enqueue_ids(&e, place, false, ok, &w);
+	WRITTEN(b, w, { json_out_array(&w, NULL); flat_enqueue_ids(&e, place, FLAT_NUMBERS, ok, &w);
 			json_out_close(&w); });
 	CHECK_STR("[null,4194305,2]", buf_str(&b));
-	WRITTEN(b, w, { json_out_array(&w, NULL); flat_enqueue_ids(&e, NULL, true, NULL, &w);
+	WRITTEN(b, w, { json_out_array(&w, NULL); flat_enqueue_ids(&e, NULL, FLAT_UUIDS, NULL, &w);
 			json_out_close(&w); });
 	CHECK_CONTAINS("[\"018cc251-f401-7000-8010-000000000000\",", buf_str(&b));
 	buf_release(&b);

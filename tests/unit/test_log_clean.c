@@ -14,10 +14,16 @@ enum {
 static const struct slice space = { "ns", 2 }, queue = { "q", 1 };
 
 static void
-run(struct logkit *k, struct op *op)
+run_any(struct logkit *k, struct op *op)
 {
 	if (logkit_run(k, op))
 		test_fail(__FILE__, __LINE__, "run: %s", k->err.text);
+}
+
+static void
+run(struct logkit *k, struct op *op)
+{
+	run_any(k, op);
 	CHECK_EQ(0, op->rc);
 }
 
@@ -71,6 +77,12 @@ every(uint64_t id)
 {
 	(void)id;
 	return true;
+}
+
+static bool
+is_odd(uint64_t id)
+{
+	return id % 2;
 }
 
 static void
@@ -134,6 +146,71 @@ TEST_LIMIT(remembered_keys_and_results_survive_cleaning, 120)
 		}
 		logkit_close(k);
 		CHECK_EQ(0, logkit_open(k));
+	}
+	logkit_free(k);
+}
+
+static void
+set_strict(struct logkit *k)
+{
+	struct op op;
+
+	op_init(&op, OP_POLICY_SET, space, queue, NULL, NULL);
+	op.policy = policy_default;
+	op.policy.strict = true;
+	run(k, &op);
+	CHECK_EQ(0, op.rc);
+}
+
+/* As logkit_open, for messages that it has not put itself. */
+static void
+open_bare(struct logkit *k)
+{
+	const struct engine_conf conf = {
+		.folder = k->folder,
+		.disk = &k->disk->disk,
+		.log = k->log,
+		.wall = k->now,
+	};
+
+	CHECK_EQ(0, log_open(&k->e, &conf, &k->more, &k->found, &k->err));
+}
+
+/* Of messages that are there (the even ones) and of those that are gone. */
+TEST_LIMIT(a_strict_queue_knows_payloads_after_cleaning, 120)
+{
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	size_t size;
+
+	CHECK_EQ(0, logkit_open(k));
+	set_strict(k);
+	for (uint64_t id = 1; id <= 2000; id++) {
+		char idem[32];
+
+		snprintf(idem, sizeof idem, "key-%" PRIu64, id);
+		put(k, id, id > 100 ? SLICE("first") : SLICE("one"), idem);
+		if (id > 100)
+			claim_and_ack(k, is_odd, (struct slice){ 0 });
+	}
+	CHECK_EQ(0, logkit_settle(k));
+	CHECK(!simdisk_content(k->disk, "log/00000001.log", &size));
+	k->next_id = 2001;
+	for (int life = 0; life < 2; life++) {
+		for (uint64_t id = 1; id <= 100; id++) {
+			struct op_put p = { .m = { .id = 100000 + id, .payload = SLICE("two"), .payload_size = 3 } };
+			char idem[32];
+			struct op op;
+
+			snprintf(idem, sizeof idem, "key-%" PRIu64, id);
+			p.m.idem = slice_of(idem);
+			op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
+			op.puts = &p;
+			op.n_puts = 1;
+			run_any(k, &op);
+			CHECK_EQ(SLU_EIDEM, op.rc);
+		}
+		logkit_close(k);
+		open_bare(k);
 	}
 	logkit_free(k);
 }

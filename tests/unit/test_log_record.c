@@ -24,6 +24,7 @@ example(enum log_type type)
 			.failures = 0x0201,
 			.state = 5,
 			.flags = 3,
+			.digest = 0x14,
 		},
 		.space = SLICE("ns"),
 		.queue = SLICE("mail"),
@@ -103,6 +104,7 @@ static const struct {
 	{ LOG_TAKEN, "taken", BYTES(QUEUE N("\x13") "\x03" "\x05\x00" "heavy" "why"), true },
 	{ LOG_REFUSED, "refused", BYTES(QUEUE N("\x13") "why"), true },
 	{ LOG_SPARE, "spare", BYTES(ID), false },
+	{ LOG_DIGEST, "digest", BYTES(ID N("\x14")), false },
 };
 /* clang-format on */
 
@@ -138,7 +140,7 @@ TEST(records_have_the_bytes_of_the_format)
 /* The numbers of the types are part of the format. */
 TEST(types_have_their_numbers)
 {
-	size_t n = 0;
+	unsigned named = 0;
 
 	CHECK_EQ(1, LOG_ACCEPT);
 	CHECK_EQ(7, LOG_DONE);
@@ -154,9 +156,65 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(29, LOG_GIVEN);
 	CHECK_EQ(31, LOG_REFUSED);
 	CHECK_EQ(33, LOG_SPARE);
-	for (unsigned i = 0; i < LOG_TYPES; i++)
-		n += log_type_name((uint8_t)i) != NULL;
-	CHECK_EQ(COUNT(golden) + 4, n); /* those are accept, message, lock, document */
+	CHECK_EQ(36, LOG_POLICY_FIELDS);
+	CHECK_EQ(37, LOG_DIGEST);
+	for (uint8_t type = 0; type < LOG_TYPES; type++)
+		named += log_type_name(type) != NULL;
+	CHECK_EQ(COUNT(golden) + 5, named, "those with a message, a lock and tagged fields beside");
+}
+
+/* ---- Tagged fields ---- */
+
+/* clang-format off */
+#define TAGGED QUEUE \
+	"\x01\x08\x00\xac\x23\xfc\x06\x00\x00\x00" "\x02\x04\x05\x00\x00\x00" "\x03\x01\x02" "\x04\x01\x00" \
+	"\x05\x08\x00\xca\x9a\x3b\x00\x00\x00\x00" "\x06\x08\x00\x28\x2e\x8c\xd1\x00\x00\x00" \
+	"\x07\x08\x00\x00\x00\x00\x00\x00\x00\x00" "\x08\x04\x07\x00\x00\x00" "\x09\x04\x06\x00\x00\x00" \
+	"\x0a\x08\x00\x00\x4f\x91\x94\x4e\x00\x00" "\x0b\x08\x00\x00\x00\x00\x00\x00\x00\x00" \
+	"\x0c\x04\x05\x00\x00\x00" "\x0d\x01\x00" "\x0e\x01\x01" "\x0f\x04\x00\x00\x00\x00" \
+	"\x10\x04\x00\x00\x00\x00" "\x11\x01\x01"
+/* clang-format on */
+
+TEST(a_policy_with_tags_has_the_bytes_of_the_format)
+{
+	struct log_entry e = example(LOG_POLICY_FIELDS), back;
+	char bytes[LOG_FIXED_MAX + 16];
+	struct log_bytes b;
+
+	e.policy.strict = true;
+	log_encode(&e, &b);
+	CHECK_EQ(sizeof TAGGED - 1, join(&b, bytes));
+	CHECK(memcmp(TAGGED, bytes, b.size) == 0);
+	CHECK_STR("policy_fields", log_type_name(36));
+	CHECK_EQ(0, log_decode(LOG_POLICY_FIELDS, (struct slice)BYTES(TAGGED), &back, NULL));
+	CHECK(policy_is_same(&e.policy, &back.policy));
+}
+
+TEST(tags_that_are_missing_or_unknown)
+{
+	static const struct {
+		struct slice bytes;
+		int rc;
+		const char *what;
+	} rows[] = {
+		{ BYTES(QUEUE), 0, "none: the default" },
+		{ BYTES(QUEUE "\x11\x01\x01"), 0, "one" },
+		{ BYTES(QUEUE "\xf0\x01\x01"), SLU_EINVAL, "of a newer version" },
+		{ BYTES(QUEUE "\x00\x01\x01"), SLU_ECORRUPT, "never" },
+		{ BYTES(QUEUE "\x11"), SLU_ECORRUPT, "cut behind the tag" },
+		{ BYTES(QUEUE "\x11\x01"), SLU_ECORRUPT, "cut before the value" },
+		{ BYTES(QUEUE "\x11\x04\x01\x00\x00\x00"), SLU_ECORRUPT, "of another width" },
+		{ BYTES(QUEUE "\x11\x01\x02"), SLU_ECORRUPT, "no flag" },
+	};
+
+	EACH(i, rows) {
+		struct slu_err err;
+		struct log_entry e;
+
+		CHECK_EQ(rows[i].rc, log_decode(LOG_POLICY_FIELDS, rows[i].bytes, &e, &err), rows[i].what);
+		if (i < 2)
+			CHECK_EQ(i == 1, e.policy.strict);
+	}
 }
 
 /* ---- Keys ---- */

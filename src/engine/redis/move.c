@@ -127,14 +127,15 @@ give_message(struct redis *r, const struct op *op, uint32_t at)
 	const struct op_stood *s = &put->stood;
 	const struct message *m = &put->m;
 	const slu_time expires = m->expires == SLU_NEVER ? 0 : m->expires;
-	char line[REDIS_LINE], words[HEADER_MAX];
+	char line[REDIS_LINE], digest[REDIS_LINE], words[HEADER_MAX];
 
 	(void)snprintf(words, sizeof words,
 		       "0 %" PRIu64 " %u %" PRId32 " %" PRId64 " %" PRId64 " %" PRId64 " %u %" PRId64
-		       " %u %u %u %u %s",
+		       " %u %u %u %u x%s %s",
 		       m->id, s->state, m->prio, redis_us(m->due), redis_us(expires),
 		       redis_us(m->accepted), m->max_attempts, redis_us(m->keep), s->attempts,
-		       s->failures, s->flags, s->reason, redis_line(m, line));
+		       s->failures, s->flags, s->reason, redis_digest(m, digest),
+		       redis_line(m, line));
 	rwire_arg(r->wire, slice_of(words));
 	rwire_arg(r->wire, m->idem);
 	rwire_arg(r->wire, (struct slice){ s->error, s->error_size });

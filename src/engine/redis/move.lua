@@ -248,7 +248,7 @@ end
 
 -- All keys are one row.
 function row_of.i(q, key, row_before)
-	local id, until_ = string.match(call('HGET', q.idem, key), '^(%d+):(%d+)$')
+	local id, until_ = read_key(q, key)
 	local out = row_before or { 1 }
 
 	for _, word in ipairs({ id, until_, key }) do
@@ -289,7 +289,7 @@ function back.m(q, id)
 end
 
 function back.i(q, key)
-	local until_ = string.match(call('HGET', q.idem, key), ':(%d+)$')
+	local _, until_ = read_key(q, key)
 
 	write('ZADD', q.ends, until_, 'i:' .. key)
 end
@@ -370,6 +370,8 @@ accepts['0'] = function(q, id, words)
 	if s == READY or s == HELD then
 		m.d = math.min(m.d, now) -- the giver's clock may be ahead of ours
 	end
+	local digest = string.sub(words(), 2) -- behind an x, for it may be empty
+
 	m.k, m.n, m.ad = words(), next_number(q), m.d
 	m.r, m.e = m.r > 0 and m.r or nil, s ~= DEAD and m.e or 0
 	write('HSET', q.msg, id .. ':r', record)
@@ -377,7 +379,7 @@ accepts['0'] = function(q, id, words)
 	write('ZADD', q.all, m.n, id)
 	count_prio(q, m.p, 1)
 	if m.i and not known(q, m.i) then
-		write('HSET', q.idem, m.i, id .. ':0')
+		write('HSET', q.idem, m.i, id .. ':0' .. (q.policy.strict == 1 and ':' .. digest or ''))
 	end
 	if m.e > 0 then
 		write('ZADD', q.ttl, m.e, member(m, id))

@@ -198,6 +198,9 @@ extern const struct rverb redis_tick_verb;
 void redis_put_record(struct redis *r, const struct message *m);
 const char *redis_line(const struct message *m, char out[static REDIS_LINE]);
 
+/* What a strict queue compares under an idempotency key; "" without one. */
+const char *redis_digest(const struct message *m, char out[static REDIS_LINE]);
+
 /* The next of the op's rows; false: it is none, or there is no memory. */
 bool redis_take_row(struct op *op, const redisReply *reply);
 

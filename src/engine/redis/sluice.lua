@@ -105,7 +105,7 @@ local function read_policy(text)
 	local p, i = {}, 0
 	local fields = { 'lease', 'max_attempts', 'kind', 'base', 'max', 'jitter', 'ttl',
 		'max_depth', 'max_rate', 'burst', 'warn_depth', 'window', 'dlq_retention',
-		'dlq_max', 'require_lease', 'paused' }
+		'dlq_max', 'require_lease', 'paused', 'strict' }
 
 	for word in string.gmatch(text, '%S+') do
 		i = i + 1
@@ -391,6 +391,22 @@ end
 
 -- ---- Ends ----
 
+-- What is known by an idempotency key: the id of the first message, until when (0: as long as
+-- that is there), and of a strict queue the digest of its payload, or ''.
+local function read_key(q, key)
+	return string.match(call('HGET', q.idem, key) or '', '^(%d+):(%d+):?(%x*)$')
+end
+
+-- As the end of such a value.
+local function digest_of(q, key)
+	local _, _, digest = nil, nil, nil
+
+	if q.policy.strict == 1 then
+		_, _, digest = read_key(q, key)
+	end
+	return digest and digest ~= '' and ':' .. digest or ''
+end
+
 local function forget(q, id, m, remember)
 	fates.message(q, id, m, 'gone')
 	for _, field in ipairs({ id, id .. ':r', id .. ':e' }) do
@@ -401,7 +417,7 @@ local function forget(q, id, m, remember)
 		write('ZREM', q.ttl, member(m, id))
 	end
 	if m.i and remember > 0 then
-		write('HSET', q.idem, m.i, id .. ':' .. int(remember))
+		write('HSET', q.idem, m.i, id .. ':' .. int(remember) .. digest_of(q, m.i))
 		write('ZADD', q.ends, remember, 'i:' .. m.i)
 	elseif m.i then
 		write('HDEL', q.idem, m.i)
@@ -537,7 +553,7 @@ local function forget_ends(q, t)
 		elseif kind == 'l' then
 			fates.key(q, name)
 		else
-			local until_ = string.match(call('HGET', q.idem, name) or '', ':(%d+)$')
+			local _, until_ = read_key(q, name)
 
 			if until_ and until_ ~= '0' and tonumber(until_) <= t then
 				call('HDEL', q.idem, name)
@@ -604,18 +620,18 @@ local function rate_wait(q, n, rate, burst)
 	return math.ceil((took - left) * 1e6 / rate)
 end
 
--- The id that is known by an idempotency key, or nil.
+-- The id that is known by an idempotency key, and the digest; or nil.
 local function known(q, key)
-	local id, until_ = string.match(call('HGET', q.idem, key) or '', '^(%d+):(%d+)$')
+	local id, until_, digest = read_key(q, key)
 
 	if id and (until_ == '0' or tonumber(until_) > now) then
-		return id
+		return id, digest
 	end
 end
 
 local function read_put()
 	local m = { queue = num(), id = arg(), p = num(), delay = num(), ad = num(), ttl = num(),
-		m = num(), kp = num(), k = arg(), i = arg() }
+		m = num(), kp = num(), k = arg(), i = arg(), digest = arg() }
 
 	m.record = arg()
 	m.k = m.k ~= '' and m.k or nil
@@ -636,13 +652,26 @@ local function accept(q, put)
 	write('ZADD', q.all, m.n, put.id)
 	count_prio(q, m.p, 1)
 	if m.i then
-		write('HSET', q.idem, m.i, put.id .. ':0')
+		write('HSET', q.idem, m.i, put.id .. ':0' .. (q.policy.strict == 1 and ':' .. put.digest or ''))
 	end
 	if m.e > 0 then
 		write('ZADD', q.ttl, m.e, member(m, put.id))
 	end
 	settle(q, put.id, m, now)
 	return { put.id, m.n, m.ac, m.ad, m.e, most(q, m) }
+end
+
+-- Of a put: the first message under its key, this call's included, and whether the queue is
+-- strict and that had another payload.
+local function find_first(q, put, waiting)
+	local before, id, digest = waiting[put.i], nil, nil
+
+	if before then
+		id, digest = before.id, before.digest
+	else
+		id, digest = known(q, put.i)
+	end
+	return id, id and q.policy.strict == 1 and digest ~= '' and put.digest ~= '' and digest ~= put.digest
 end
 
 -- All is looked at before anything is done: a call is taken whole or not at all.
@@ -664,10 +693,14 @@ local function check_puts(queues, puts, limits)
 		q.idems = limits.idem > 0 and limits.idem - call('HLEN', q.idem) or math.huge
 	end
 	for i, put in ipairs(puts) do
-		local q = queues[put.queue]
+		local q, other = queues[put.queue], nil
 
-		put.known = put.i and (waiting[put.queue][put.i] or known(q, put.i))
-		if limits.known then
+		if put.i then
+			put.known, other = find_first(q, put, waiting[put.queue])
+		end
+		if other then
+			return { 'body', i - 1 }
+		elseif limits.known then
 			put.moved = not put.known
 		elseif not put.known and call('HEXISTS', q.msg, put.id) == 1 then
 			put.again = true -- its first answer was lost
@@ -688,7 +721,7 @@ local function check_puts(queues, puts, limits)
 			q.room = q.room - 1
 			q.idems = q.idems - (put.i and 1 or 0)
 			if put.i then
-				waiting[put.queue][put.i] = put.id
+				waiting[put.queue][put.i] = put
 			end
 		end
 	end
@@ -1264,7 +1297,8 @@ end
 -- Only this one knob, so that no change of another is lost.
 local function pause(queues)
 	local q, paused = queues[1], arg()
-	local text = string.gsub(q.has_policy or ARGV[6], '%d+%s*$', paused)
+	local before = '^(' .. string.rep('%S+%s+', 15) .. ')%S+' -- the 16th word says it
+	local text = string.gsub(q.has_policy or ARGV[6], before, '%1' .. paused)
 
 	call('HSET', q.meta, 'policy', text)
 	q.policy = read_policy(text)

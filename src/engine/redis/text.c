@@ -37,27 +37,28 @@ redis_policy_text(const struct policy *p, char *out, size_t size)
 {
 	(void)snprintf(out, size,
 		       "%" PRId64 " %u %d %" PRId64 " %" PRId64 " %d %" PRId64
-		       " %u %u %u %u %" PRId64 " %" PRId64 " %u %d %d",
+		       " %u %u %u %u %" PRId64 " %" PRId64 " %u %d %d%s",
 		       redis_us(p->lease), p->max_attempts, (int)p->retry.kind,
 		       redis_us(p->retry.base), redis_us(p->retry.max), (int)p->retry.jitter,
 		       redis_us(p->ttl), p->max_depth, p->max_rate, p->burst, p->warn_depth,
 		       redis_us(p->window), redis_us(p->dlq_retention), p->dlq_max,
-		       p->require_lease, p->paused);
+		       p->require_lease, p->paused,
+		       p->strict ? " 1" : ""); /* older versions know 16 words */
 }
 
 int
 redis_policy_read(const char *text, struct policy *out)
 {
 	int64_t lease, base, max, ttl, window, retention;
-	int kind, jitter, require, paused;
+	int kind, jitter, require, paused, strict = 0;
 	struct policy p = policy_default;
 
 	if (sscanf(text,
 		   "%" SCNd64 " %u %d %" SCNd64 " %" SCNd64 " %d %" SCNd64
-		   " %u %u %u %u %" SCNd64 " %" SCNd64 " %u %d %d",
+		   " %u %u %u %u %" SCNd64 " %" SCNd64 " %u %d %d %d",
 		   &lease, &p.max_attempts, &kind, &base, &max, &jitter, &ttl, &p.max_depth,
 		   &p.max_rate, &p.burst, &p.warn_depth, &window, &retention, &p.dlq_max,
-		   &require, &paused) != 16)
+		   &require, &paused, &strict) < 16)
 		return SLU_ECORRUPT;
 	p.lease = redis_ns(lease);
 	p.retry.kind = (enum slu_backoff_kind)kind;
@@ -69,6 +70,7 @@ redis_policy_read(const char *text, struct policy *out)
 	p.dlq_retention = redis_ns(retention);
 	p.require_lease = require;
 	p.paused = paused;
+	p.strict = strict;
 	*out = p;
 	return 0;
 }

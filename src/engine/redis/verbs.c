@@ -15,7 +15,7 @@
 
 enum {
 	ERROR_TEXT_MAX = 4096,
-	PUT_ARGS = 11,
+	PUT_ARGS = 12,
 	ITEM_ARGS = 7,
 	ROW_FIELDS = 20
 };
@@ -76,11 +76,25 @@ redis_line(const struct message *m, char out[static REDIS_LINE])
 	return out;
 }
 
+/* What a strict queue compares under an idempotency key. Whether it is, the script knows. */
+const char *
+redis_digest(const struct message *m, char out[static REDIS_LINE])
+{
+	uint64_t digest = m->digest;
+
+	*out = '\0';
+	if (m->idem.n && !m->file)
+		digest = message_digest(m->payload);
+	if (m->idem.n && digest)
+		(void)snprintf(out, REDIS_LINE, "%016" PRIx64, digest);
+	return out;
+}
+
 static void
 encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
 {
 	const struct message *m = &put->m;
-	char line[REDIS_LINE];
+	char line[REDIS_LINE], digest[REDIS_LINE];
 
 	rwire_number(r->wire, queue_index(r, c, m));
 	rwire_u64(r->wire, m->id);
@@ -92,6 +106,7 @@ encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
 	rwire_number(r->wire, redis_us(m->keep));
 	rwire_arg(r->wire, slice_of(redis_line(m, line)));
 	rwire_arg(r->wire, m->idem);
+	rwire_arg(r->wire, slice_of(redis_digest(m, digest)));
 	if (m->file)
 		rwire_arg(r->wire, SLICE("")); /* V2: it cannot be taken */
 	else
@@ -150,6 +165,8 @@ enqueue_refused(struct rcall *c, const redisReply *answer)
 	else if (strcmp(what, "depth") == 0)
 		op->rc = limit_fail(&op->err, SLU_EQFULL, LIMIT_DEPTH, 0, "queue %.*s: %s",
 				    (int)queue->n, queue->p, slu_err_row(SLU_EQFULL)->text);
+	else if (strcmp(what, "body") == 0)
+		op->rc = op_fail_key(&op->puts[op->failed].m, &op->err);
 	else if (strcmp(what, "move") == 0)
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, 0,
 				    "queue %.*s: an ordering key is on its way to another shard",
