@@ -39,6 +39,8 @@ ledger_footprint(const struct ledger *l, struct footprint *out)
 	footprint_map(out, &l->key_hashes);
 	footprint_slab(out, &l->idem.entries);
 	footprint_map(out, &l->idem.map);
+	footprint_slab(out, &l->idem.digests);
+	footprint_map(out, &l->idem.digest_of);
 	footprint_slab(out, &l->results.slab);
 	footprint_map(out, &l->results.by_id);
 	footprint_heap(out, &l->results.by_until);
@@ -67,6 +69,8 @@ ledger_growth(const struct ledger *l, uint32_t queue, const struct ledger_offer 
 		n += heap_growth(&l->ttls, l->with_ttl + 1);
 	if (idem)
 		n += slab_growth(&l->idem.entries) + map_growth(&l->idem.map);
+	if (idem && offer->digest)
+		n += slab_growth(&l->idem.digests) + map_growth(&l->idem.digest_of);
 	if (idem || offer->keep_result)
 		n += slab_growth(&l->more);
 	return n;
@@ -76,8 +80,9 @@ bool
 ledger_trim(struct ledger *l)
 {
 	struct slab *const slabs[] = { &l->msgs, &l->leases, &l->more, &l->keys,
-				       &l->idem.entries, &l->results.slab };
-	struct map *const maps[] = { &l->ids, &l->key_hashes, &l->idem.map, &l->results.by_id };
+				       &l->idem.entries, &l->idem.digests, &l->results.slab };
+	struct map *const maps[] = { &l->ids, &l->key_hashes, &l->idem.map, &l->idem.digest_of,
+				     &l->results.by_id };
 	bool more = false;
 
 	for (size_t i = 0; i < sizeof slabs / sizeof slabs[0]; i++)

@@ -296,10 +296,10 @@ put_decide(struct clerk *k, struct op *op, struct op_put *put, struct change *c,
 	if (is_elsewhere(k, op, put, queue))
 		return SLU_EMOVED;
 	put->max_attempts = m->max_attempts ? m->max_attempts : ledger_attempts(k->ledger, queue);
+	offer.digest = clerk_digest(k, queue, m);
 	rc = clerk_limit_put(k, queue, &offer, m, err);
 	if (rc)
 		return rc;
-	offer.digest = clerk_digest(k, queue, m);
 	rc = ledger_accept(k->ledger, queue, &offer, k->now, c);
 	if (rc == SLU_EIDEM)
 		return op_fail_key(m, err);
