@@ -428,8 +428,8 @@ SLU_API int slu_lock_release(struct slu_client *c, const struct slu_lease *l,
 			     enum slu_lock_end how, const struct slu_call *call,
 			     struct slu_err *err);
 
-/* What anybody may know of a key: id and owner are "" when nobody has it. A key that was
- * never used has version 0. */
+/* What anybody may know of a key: owner is "" when nobody has it. The lease id is its holder's
+ * alone: id is "". A key that was never used has version 0. */
 SLU_API int slu_lock_describe(struct slu_client *c, const char *key, struct slu_lease *out,
 			      const struct slu_call *call, struct slu_err *err);
 

@@ -179,7 +179,7 @@ def test_a_command_whose_lease_is_lost_is_killed(tmp_path):
         env = {**os.environ, "SLUICE_SERVER": "%s:%d" % server.address}
         runs = subprocess.Popen([SLUICE, "lock", "run", "x", "--ttl", "1s", "--", "sleep", "600"],
                                 env=env, stderr=subprocess.PIPE, text=True)
-        until(lambda: server.get("/v1/describe", key="x").body.get("lease_id"))
+        until(lambda: server.get("/v1/describe", key="x").body.get("owner"))
         server.kill()
         _, said = runs.communicate(timeout=120)
         assert runs.returncode == 4 and "lost" in said

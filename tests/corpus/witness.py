@@ -56,7 +56,13 @@ def results(server, ids):
     return answers
 
 
-def states(server):
+def lease_of(before, key):
+    """A lease id is shown to who sends it: the one that was told before."""
+    lease = before["states"][key]["described"].get("lease_id") if before else None
+    return {"X-Lease-ID": lease} if lease else {}
+
+
+def states(server, before):
     """What is committed beside lock keys, and what is attached to them."""
     found = {}
     for key in LOCK_KEYS:
@@ -66,19 +72,19 @@ def states(server):
         found[key] = {
             "state": [state.status, state.text if state.status == 200 else ""],
             "attached": attached.body if attached.status == 200 else attached.status,
-            "described": server.get("/v1/describe", **at).body,
+            "described": server.call("GET", "/v1/describe", headers=lease_of(before, key), **at).body,
         }
     return found
 
 
-def witness(server, result_ids):
+def witness(server, result_ids, before=None):
     all_queues = queues(server)
     return {
         "queues": all_queues,
         "messages": {name: messages(server, name) for name in all_queues},
         "policies": policies(server, all_queues),
         "results": results(server, result_ids),
-        "states": states(server),
+        "states": states(server, before),
     }
 
 

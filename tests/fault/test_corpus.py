@@ -55,7 +55,7 @@ def test_a_later_version_tells_the_same_and_again_after_a_restart(written):
     told, start = written
     with start() as server:
         for _ in range(2):
-            now = witness(server, told["results_of"])
+            now = witness(server, told["results_of"], told["witness"])
             assert list(differences(told["witness"], now)) == []
             server.restart("kill")
 
