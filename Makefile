@@ -63,10 +63,14 @@ test-long: setup-test build $(ASAN)/build.ninja ## the long tests, and the plant
 	exit $$status
 
 .PHONY: soak
-soak: build ## schedules of the simulator, and a tenth as many with moves: SEEDS=1000000 FROM=1 on both cores
+soak: build ## schedules of the simulator, and a tenth as many with moves and with deletes: SEEDS=1000000 FROM=1 on both cores
 	@status=0; \
 	$(BUILD)/tests/sim/sim --from $(FROM) --seeds $(SEEDS) --jobs $(JOBS) || status=1; \
 	$(BUILD)/tests/sim/sim --moves --from $(FROM) --seeds $$((($(SEEDS) + 9) / 10)) \
+		--jobs $(JOBS) || status=1; \
+	$(BUILD)/tests/sim/sim --forgets --from $(FROM) --seeds $$((($(SEEDS) + 9) / 10)) \
+		--jobs $(JOBS) || status=1; \
+	$(BUILD)/tests/sim/sim --forgets --moves --from $(FROM) --seeds $$((($(SEEDS) + 19) / 20)) \
 		--jobs $(JOBS) || status=1; \
 	exit $$status
 

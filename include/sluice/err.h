@@ -60,7 +60,8 @@ enum slu_retry_hint {
 	X(EROUNDED,   "rounded_id",      400, "rounded_id",      400, NO,  "a JSON parser rounded the id; send the receipt or the uid") \
 	X(EMEMORY,    "memory_full",     429, "memory_full",     429, YES, "no memory for more messages, keys and documents") \
 	X(EQUOTA,     "quota",           429, "quota",           429, YES, "the namespace holds as much as it may") \
-	X(EIDEM,      "idempotency_conflict", 409, "idempotency_conflict", 409, NO, "another payload was sent under this idempotency key")
+	X(EIDEM,      "idempotency_conflict", 409, "idempotency_conflict", 409, NO, "another payload was sent under this idempotency key") \
+	X(ENOTEMPTY,  "not_empty",       409, "not_empty",       409, NO,  "it holds messages")
 /* clang-format on */
 
 /* The codes lie above any errno: a task that returns an errno value just failed. */

@@ -342,19 +342,40 @@ write_queue(struct state *s, const struct op_queue *q, const uint64_t *count,
 }
 
 static void
+add_totals(struct state *s, const struct ledger_totals *t)
+{
+	struct op_queue *const o = &s->other;
+
+	op_name_queue(o, ".other", ".other", NULL, NULL);
+	o->totals.accepted += t->accepted;
+	o->totals.delivered += t->delivered;
+	o->totals.done += t->done;
+	o->totals.failed += t->failed;
+	o->totals.died += t->died;
+}
+
+static void
 add_other(struct state *s, const struct op_queue *q)
 {
 	struct op_queue *const o = &s->other;
 
 	for (unsigned i = MSG_READY; i < MSG_STATES; i++)
 		s->others[i] += q->count[i];
-	o->space = o->name = ".other";
 	o->oldest = q->oldest > o->oldest ? q->oldest : o->oldest;
-	o->totals.accepted += q->totals.accepted;
-	o->totals.delivered += q->totals.delivered;
-	o->totals.done += q->totals.done;
-	o->totals.failed += q->totals.failed;
-	o->totals.died += q->totals.died;
+	add_totals(s, &q->totals);
+}
+
+/* Of queues that are no more, so that no sum goes back. Without a message nothing else is
+ * counted of a queue. */
+static void
+add_forgotten(struct state *s, const struct gather *g)
+{
+	for (unsigned i = 0; i < g->n; i++) {
+		const struct gather_part *const p = &g->parts[i];
+
+		if (gather_has(p) && p->op.on_shard.forgotten.accepted)
+			add_totals(s, &p->op.on_shard.forgotten);
+	}
 }
 
 static void
@@ -396,7 +417,7 @@ write_sums(const struct state *s, struct buf *out)
 static void
 write_queues(struct state *s, struct buf *out)
 {
-	if (s->other.name)
+	if (s->other.name[0])
 		write_queue(s, &s->other, s->others, NULL);
 	for (enum family f = 0; f < FAMILIES; f++) {
 		write_type(out, families[f].name, families[f].type, families[f].help);
@@ -443,6 +464,9 @@ finish(struct gather *g)
 
 	gather_missing(g, &s->missing);
 	gather_warn(a, &s->missing);
+	add_forgotten(s, g);
+	write_queues(s, out);
+	release(s);
 	write_gauges(g, out);
 	write_stores(g, out);
 	call_answer(a->call, 200, "text/plain; version=0.0.4; charset=utf-8", out);
@@ -452,14 +476,17 @@ static void
 ask_shards(struct ask *a)
 {
 	const uint32_t n = broker_shards(a->api->broker);
-	struct gather *const g = gather_new(a, n);
+	struct state *const s = a->state;
+	struct gather *g = gather_new(a, n);
 
-	if (!g)
-		return;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; g && i < n; i++)
 		if (!gather_op(g, i, OP_SHARD, (struct slice){ 0 }, (struct slice){ 0 }, i, 0))
-			return;
-	g->arg = a->state;
+			g = NULL; /* it is no more */
+	if (!g) {
+		release(s);
+		return;
+	}
+	g->arg = s;
 	gather_run(g, finish);
 }
 
@@ -476,8 +503,6 @@ ask_pages(struct ask *a)
 	for (uint32_t i = 0; i < s->lanes && n < PAGE_LANES; i++)
 		n += s->cursors[i] != DONE;
 	if (n == 0) {
-		write_queues(s, &a->call->out);
-		release(s);
 		ask_shards(a);
 		return;
 	}

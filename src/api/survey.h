@@ -13,7 +13,7 @@
 #include "api/gather.h"
 
 enum {
-	SURVEY_ROWS = 16384 /* of all lanes together, that one page asks for */
+	SURVEY_ROWS = 8192 /* of all lanes together, that one page asks for */
 };
 
 struct survey {

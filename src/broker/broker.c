@@ -81,6 +81,12 @@ broker_post(struct broker *b, struct op *op)
 	op->relay = NULL;
 	op->elsewhere[0] = '\0';
 	op->above = 0;
+	if (op->verb == OP_FORGET) {
+		rc = relay_check_forget(b->relays, op, &path);
+		op->epoch = 0; /* it leaves no mark */
+	}
+	if (rc)
+		return rc;
 	if (op->epoch && (path.n > 1 || relays_any(b->relays)))
 		return relay_post(b->relays, op, &path);
 	if (op->verb == OP_LIST && !op->spans)

@@ -181,6 +181,17 @@ dispatch_has_line(const struct dispatch *d, const struct op *op)
 	return find_line(d, &want) != NULL;
 }
 
+bool
+dispatch_is_waited_for(const struct dispatch *d, struct slice space, struct slice queue)
+{
+	static const enum want_kind kinds[] = { WANT_MESSAGE, WANT_LOOK, WANT_HEAD };
+
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (find_line(d, &(struct want){ kinds[i], space, queue, 0 }))
+			return true;
+	return false;
+}
+
 uint32_t
 dispatch_waiting(const struct dispatch *d, const struct op *op)
 {

@@ -57,6 +57,9 @@ dispatch_count(const struct dispatch *d)
 /* Does anybody wait for what this op wants? Then it has to go behind them, D1. */
 bool dispatch_has_line(const struct dispatch *d, const struct op *op);
 
+/* Does anybody wait for messages of the queue, to take them or to look at them? */
+bool dispatch_is_waited_for(const struct dispatch *d, struct slice space, struct slice queue);
+
 /* How many wait for what this op wants. */
 uint32_t dispatch_waiting(const struct dispatch *d, const struct op *op);
 

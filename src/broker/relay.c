@@ -321,6 +321,23 @@ join(struct relays *rs, struct op *op, struct slice space, struct slice queue,
 }
 
 int
+relay_check_forget(struct relays *rs, struct op *op, const struct relay_path *by_map)
+{
+	const struct moving *m;
+	bool moves;
+
+	pthread_mutex_lock(&rs->mtx);
+	m = moving_find(rs, op->space, op->queue);
+	moves = m ? !m->empty || by_map->epoch > m->by_map : by_map->n > 1;
+	pthread_mutex_unlock(&rs->mtx);
+	if (!moves)
+		return 0;
+	return slu_fail(&op->err, SLU_ECONFLICT,
+			"queue %.*s is on its way between shards; delete it when its move has ended",
+			(int)op->queue.n, op->queue.p);
+}
+
+int
 relay_post(struct relays *rs, struct op *op, const struct relay_path *by_map)
 {
 	struct relay *r = NULL;

@@ -86,6 +86,10 @@ bool relays_any(const struct relays *rs);
  * several queues goes on as an op each. SLU_ENOMEM, SLU_ECLOSED. */
 int relay_post(struct relays *rs, struct op *op, const struct relay_path *by_map);
 
+/* OP_FORGET: SLU_ECONFLICT for a queue that is on several shards, or may be: the one that has
+ * some of it would make it anew. */
+int relay_check_forget(struct relays *rs, struct op *op, const struct relay_path *by_map);
+
 /* The path of a queue that moves; false: none is known. */
 bool relay_path_of(struct relays *rs, struct slice space, struct slice queue,
 		   struct relay_path *out);

@@ -385,6 +385,14 @@ on_freed(void *arg, struct slice space, struct slice key)
 	dispatch_freed(&s->dispatch, space, key);
 }
 
+static bool
+is_waited_for(void *arg, struct slice space, struct slice queue)
+{
+	struct shard *s = arg;
+
+	return dispatch_is_waited_for(&s->dispatch, space, queue);
+}
+
 /* Kinds that end a lease, if there was one. */
 static const bool ends_lease[CHANGE_KINDS] = {
 	[CHANGE_RETURN] = true,
@@ -440,6 +448,7 @@ open_engine(struct shard *s, const struct engine_ops *ops, const struct engine_c
 	opening = own.wall - clock_boot(s->clock);
 	own.ready = on_ready;
 	own.freed = on_freed;
+	own.waited_for = is_waited_for;
 	own.ready_arg = s;
 	own.changed = on_changed;
 	own.changed_arg = s;

@@ -233,7 +233,7 @@ span_cursor(const struct shard *s, struct op *op)
 static void
 tell_gone(struct shard *s, const struct op *op)
 {
-	if ((op->verb == OP_PURGE || op->verb == OP_MOVE) && op->rc == 0)
+	if ((op->verb == OP_PURGE || op->verb == OP_MOVE || op->verb == OP_FORGET) && op->rc == 0)
 		dispatch_gone_all(&s->dispatch);
 	if (op->verb != OP_ACK && op->verb != OP_DELETE)
 		return;
@@ -299,6 +299,7 @@ static const bool moves_head[OP_VERBS] = {
 	[OP_PURGE] = true,
 	[OP_PAUSE] = true,
 	[OP_POLICY_SET] = true,
+	[OP_FORGET] = true,
 };
 
 /* A message that was granted has no other lease: in a shared store the end of the lease before

@@ -110,6 +110,8 @@ static const struct option options[] = {
 	  .value = "N", .doc = "calls of /v1/queue/dequeue and subscribe that wait or stream, in all; 0: 64 for each processor, 128 to 4096" },
 	{ .key = "queue.unsettled", .kind = &count_kind, .offset = AT(unsettled), .standard = "0", .max = 1000000, .reload = true,
 	  .value = "N", .doc = "deliveries that one /v1/queue/subscribe may have before they are settled; never fewer than its page_size" },
+	{ .key = "queues.idle", .kind = &time_kind, .offset = AT(queues_idle), .standard = "7d", .max = 100000 * SLU_HOUR, .reload = true,
+	  .value = "TIME", .doc = "a queue without messages and policy, that nobody has used for so long, is forgotten; 0: never; engine redis: it is not" },
 	{ .key = "metrics.queues", .kind = &count_kind, .offset = AT(metric_queues), .standard = "1000", .max = 100000, .reload = true,
 	  .value = "N", .doc = "queues with lines of their own in /metrics; the others are added up as .other" },
 	{ .key = "stats.timeout", .kind = &time_kind, .offset = AT(stats_timeout), .standard = "2s", .min = SLU_MS, .max = 300 * SLU_SEC, .reload = true,

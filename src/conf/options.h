@@ -104,6 +104,7 @@ struct conf {
 	enum slu_log_format log_format;
 	struct conf_limits limits;
 	uint32_t metric_queues;
+	slu_time queues_idle;
 	slu_time stats_timeout;
 	char *audit_file;
 	uint32_t max_consumers;

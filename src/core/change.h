@@ -36,6 +36,8 @@
  *                            in which they may stand behind the TAKE
  *   GIVEN     queue move number where   a batch has come from another shard, whose counter
  *                            stood at number; where: who that was
+ *   FORGET    queue          it is gone, with its policy, remembered keys and results. It
+ *                            has no messages
  *
  * Repeating is idempotent: a change for a message that is not there is ignored (but a
  * result is kept), and so is an ACCEPT of one that is or a REMEMBER of what is known.
@@ -74,6 +76,7 @@ enum change_kind {
 	CHANGE_REFUSE,
 	CHANGE_SPARE,
 	CHANGE_DIGEST,
+	CHANGE_FORGET,
 	CHANGE_KINDS
 };
 

@@ -296,6 +296,17 @@ idem_drop(struct idem *i, uint32_t handle)
 	slab_free(&i->entries, handle);
 }
 
+void
+idem_drop_all(struct idem *i, uint32_t queue, const uint32_t *left)
+{
+	for (uint32_t handle = 0; *left > 0 && handle < i->entries.fresh; handle++) {
+		const struct idem_entry *e = idem_entry(i, handle);
+
+		if (e && e->queue == queue && e->until != IDEM_LIVE)
+			idem_drop(i, handle);
+	}
+}
+
 /* ---- Sweeping ---- */
 
 static void

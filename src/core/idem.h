@@ -116,6 +116,10 @@ slu_time idem_round(slu_time until, slu_time now);
 void idem_end(struct idem *i, uint32_t handle, slu_time until, slu_time now);
 void idem_drop(struct idem *i, uint32_t handle);
 
+/* Forget all that are remembered of a queue; *left is how many that are, counted down by
+ * dropping them. Looks at all keys of the shard, unless there are none. */
+void idem_drop_all(struct idem *i, uint32_t queue, const uint32_t *left);
+
 /* Drop what is over. False when there is nothing (more) to do. */
 bool idem_sweep(struct idem *i, slu_time now, uint32_t *budget);
 slu_time idem_next_due(const struct idem *i); /* or SLU_NEVER */

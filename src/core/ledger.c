@@ -138,20 +138,29 @@ ledger_new(struct ledger **out, const struct ledger_conf *conf)
 	return 0;
 }
 
+void
+ledger_topic_release(struct ledger *l, struct topic *t)
+{
+	map_remove(&l->topic_names, t->hash, t->handle);
+	ledger_space_add(l, t->space, 0, 0, UINT32_MAX); /* one less */
+	l->topic_bytes -= t->bytes;
+	queue_release(&t->queue);
+	queue_release(&t->trash);
+	queue_release(&t->spare);
+	ledger_moving_release(t);
+	mem_free(t->name);
+	mem_free(t->shown);
+	t->name = NULL; /* so ledger_queue_next passes it over */
+	slab_free(&l->topics, t->handle);
+}
+
 static void
 release_names(struct ledger *l)
 {
-	for (uint32_t h = 0; h < l->topics.used; h++) {
-		struct topic *t = ledger_topic(l, h);
-
-		queue_release(&t->queue);
-		queue_release(&t->trash);
-		queue_release(&t->spare);
-		ledger_moving_release(t);
-		mem_free(t->name);
-		mem_free(t->shown);
-	}
-	for (uint32_t h = 0; h < l->spaces.used; h++) {
+	for (uint32_t h = ledger_queue_next(l, SLAB_NONE); h != SLAB_NONE;
+	     h = ledger_queue_next(l, h))
+		ledger_topic_release(l, ledger_topic(l, h));
+	for (uint32_t h = 0; h < l->spaces.used; h++) { /* none is ever freed */
 		const struct space *s = slab_at(&l->spaces, h);
 
 		mem_free(s->name);
@@ -383,9 +392,11 @@ ledger_queue_is_spelled(const struct ledger *l, uint32_t queue)
 uint32_t
 ledger_queue_next(const struct ledger *l, uint32_t queue)
 {
-	const uint32_t next = queue == SLAB_NONE ? 0 : queue + 1;
+	uint32_t next = queue == SLAB_NONE ? 0 : queue + 1;
 
-	return next < l->topics.used ? next : SLAB_NONE; /* none is ever freed */
+	while (next < l->topics.fresh && !ledger_has_topic(l, next))
+		next++;
+	return next < l->topics.fresh ? next : SLAB_NONE;
 }
 
 void

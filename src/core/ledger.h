@@ -158,11 +158,29 @@ int ledger_queue_spell(struct ledger *l, uint32_t queue, const struct spelling *
 /* Is the queue, or its namespace, shown otherwise than it is named? */
 bool ledger_queue_is_spelled(const struct ledger *l, uint32_t queue);
 
+/*
+ * A queue that is not there any more, with its policy, spelling, remembered idempotency keys
+ * and results; a record that names it later makes it anew. Its handle may name another queue
+ * from then on.
+ *   SLU_ENOTEMPTY  it has messages, in whatever state
+ *   SLU_EBUSY      a purge of it is still being freed
+ *   SLU_ECONFLICT  it has been moved, or is: it has a mark, a batch or the number of one
+ */
+int ledger_queue_forget(struct ledger *l, uint32_t queue, slu_time now, struct change *out);
+
+/* The next change that empties a queue, leased messages and dead letters too; idempotency
+ * keys are not remembered. CHANGE_NONE: there is nothing left to do but perhaps to wait for a
+ * purge. SLU_ECONFLICT as above; SLU_ENOMEM. */
+int ledger_queue_clear(struct ledger *l, uint32_t queue, slu_time now, struct change *out);
+
+/* The queue was used at that moment: it is not idle. See limits.idle. */
+void ledger_queue_use(struct ledger *l, uint32_t queue, slu_time now);
+
 /* SLAB_NONE when there is none. */
 uint32_t ledger_queue_find(struct ledger *l, struct slice space, struct slice name);
 uint32_t ledger_space_find(struct ledger *l, struct slice space);
 
-/* All queues in order of their making: SLAB_NONE starts, and ends. */
+/* All queues, in the order of their handles: SLAB_NONE starts, and ends. */
 uint32_t ledger_queue_next(const struct ledger *l, uint32_t queue);
 
 /* What has happened in a queue since the ledger was opened. */
@@ -176,7 +194,7 @@ struct ledger_totals {
 
 struct ledger_queue_view {
 	uint32_t space;
-	const char *space_name; /* as given; live as long as the ledger */
+	const char *space_name; /* as given; live as long as the queue */
 	const char *name;
 	const char *space_shown; /* as first spelled */
 	const char *shown;
@@ -575,6 +593,8 @@ void ledger_given_move(struct ledger *l, uint32_t queue, struct slice peer, uint
 struct ledger_limits {
 	uint32_t max_depth;
 	struct bucket_rule rate; /* of messages into a queue; rate 0: none */
+	slu_time idle;           /* a queue without messages, remembered keys, results and
+				  * policy is forgotten after so long without use */
 };
 
 void ledger_set_limits(struct ledger *l, const struct ledger_limits *limits);
@@ -615,6 +635,7 @@ struct ledger_size {
 	uint32_t idem;
 	uint32_t remembered; /* of those: the message is gone */
 	uint32_t results;
+	struct ledger_totals forgotten; /* of queues that are no more, since it was opened */
 };
 
 void ledger_size(const struct ledger *l, struct ledger_size *out);

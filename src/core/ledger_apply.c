@@ -192,6 +192,7 @@ apply_step(struct ledger *l, uint32_t h, const struct change *c)
 	if (!(steps[c->kind].states >> msg_state(m) & 1) || (m->flags & MSG_TAKEN))
 		return SLU_EINVAL;
 	count_step(&ledger_topic_of(l, m)->totals, c);
+	ledger_queue_use(l, ledger_home(l, m), c->at);
 	steps[c->kind].apply(l, ledger_topic_of(l, m), h, c);
 	return 0;
 }
@@ -224,8 +225,12 @@ apply_opened(struct ledger *l, const struct change *c)
 
 	while (first_time(&l->deadlines) < grace)
 		ledger_set_deadline(l, l->deadlines.nodes[0].handle, grace);
-	for (uint32_t i = 0; i < l->topics.used; i++)
-		ledger_topic(l, i)->totals = (struct ledger_totals){ 0 };
+	for (uint32_t h = ledger_queue_next(l, SLAB_NONE); h != SLAB_NONE;
+	     h = ledger_queue_next(l, h)) {
+		ledger_topic(l, h)->totals = (struct ledger_totals){ 0 };
+		ledger_queue_use(l, h, c->at);
+	}
+	l->forgotten = (struct ledger_totals){ 0 };
 }
 
 static void
@@ -272,6 +277,7 @@ static rest_fn *const rest[CHANGE_KINDS] = {
 	[CHANGE_GIVEN] = ledger_put_given,
 	[CHANGE_REFUSE] = ledger_put_given,
 	[CHANGE_DIGEST] = apply_digest,
+	[CHANGE_FORGET] = ledger_put_forgotten,
 };
 
 /* The message is not there: a log that was cleaned has left it out. Its result may
@@ -327,7 +333,7 @@ ledger_undo(struct ledger *l, const struct change *accepted)
 static bool
 is_topic(const struct ledger *l, uint32_t queue)
 {
-	return queue < l->topics.used;
+	return ledger_has_topic(l, queue);
 }
 
 /* A second message that was handed out for one key: nobody decided that. */
@@ -374,6 +380,8 @@ is_sound(const struct ledger *l, const struct change *c)
 	case CHANGE_GIVEN:
 	case CHANGE_REFUSE:
 		return is_topic(l, c->queue) && ledger_moving_is_sound(l, c);
+	case CHANGE_FORGET:
+		return is_topic(l, c->queue) && ledger_queue_may_go(l, c->queue);
 	case CHANGE_POLICY:
 		return is_topic(l, c->queue) && c->policy &&
 		       policy_check(c->policy, NULL) == 0;

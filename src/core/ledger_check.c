@@ -67,7 +67,8 @@ digest_policies(const struct ledger *l)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t h = 0; h < l->topics.used; h++) {
+	for (uint32_t h = ledger_queue_next(l, SLAB_NONE); h != SLAB_NONE;
+	     h = ledger_queue_next(l, h)) {
 		const struct topic *t = ledger_topic(l, h);
 		const struct policy *p = &t->policy;
 		const int64_t d[] = {
@@ -94,7 +95,8 @@ digest_spellings(const struct ledger *l)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t h = 0; h < l->topics.used; h++) {
+	for (uint32_t h = ledger_queue_next(l, SLAB_NONE); h != SLAB_NONE;
+	     h = ledger_queue_next(l, h)) {
 		const struct topic *t = ledger_topic(l, h);
 		const struct space *s = slab_at(&l->spaces, t->space);
 
@@ -145,7 +147,8 @@ digest_moves(const struct ledger *l)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t h = 0; h < l->topics.used; h++) {
+	for (uint32_t h = ledger_queue_next(l, SLAB_NONE); h != SLAB_NONE;
+	     h = ledger_queue_next(l, h)) {
 		const struct topic *t = ledger_topic(l, h);
 		const struct moving *v = t->moving;
 		const uint64_t d[] = { t->hash, v ? v->epoch : 0, v ? digest_text(v->lives) : 0,
@@ -405,7 +408,8 @@ ledger_scan_check(const struct ledger *l)
 {
 	const char *wrong = NULL;
 
-	for (uint32_t h = 0; !wrong && h < l->topics.used; h++)
+	for (uint32_t h = ledger_queue_next(l, SLAB_NONE); !wrong && h != SLAB_NONE;
+	     h = ledger_queue_next(l, h))
 		wrong = check_messages(l, ledger_topic(l, h));
 	if (!wrong && map_count(&l->ids) != l->msgs.used)
 		wrong = "messages that no id leads to";

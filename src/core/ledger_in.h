@@ -88,6 +88,7 @@ struct topic {
 	uint32_t next_woken; /* or SLAB_NONE */
 
 	slu_time full; /* its bucket: core/bucket.h */
+	slu_time used; /* when it was used last; 0: it is not known */
 
 	bool deep;             /* as ledger_deep told it last */
 	bool weighed;          /* for ledger_deep, as the next */
@@ -176,6 +177,9 @@ struct ledger {
 	uint32_t found;   /* the topic that was asked for last, or SLAB_NONE: names come in runs */
 	struct heap agenda;
 	size_t topic_bytes; /* of the heaps of all topics */
+	uint32_t look;      /* the next topic that may be idle, while they are looked at; else 0 */
+	slu_time look_at;   /* when that begins again */
+	struct ledger_totals forgotten;
 
 	struct slab keys;
 	struct map key_hashes;
@@ -203,6 +207,12 @@ static inline struct topic *
 ledger_topic(const struct ledger *l, uint32_t h)
 {
 	return slab_at(&l->topics, h);
+}
+
+static inline bool
+ledger_has_topic(const struct ledger *l, uint32_t h)
+{
+	return h < l->topics.fresh && slab_has(&l->topics, h) && ledger_topic(l, h)->name;
 }
 
 static inline struct key *
@@ -373,6 +383,16 @@ ledger_record_size(const struct ledger *l, uint64_t where)
 
 /* ledger_memory.c: heaps of the topic have grown or shrunk. */
 void ledger_count_topic(struct ledger *l, struct topic *t);
+/* ledger.c: the memory of a topic, and its names. It is in no list. */
+void ledger_topic_release(struct ledger *l, struct topic *t);
+
+/* ledger_queue.c: Q1 to Q4. When to look for idle ones, and a slice of that: true, *out is
+ * to be done. */
+bool ledger_queue_may_go(const struct ledger *l, uint32_t queue);
+void ledger_put_forgotten(struct ledger *l, const struct change *c);
+slu_time ledger_next_look(const struct ledger *l);
+bool ledger_look_for_idle(struct ledger *l, slu_time now, uint32_t *budget,
+			  struct change *out);
 
 /* ledger_purge.c */
 bool ledger_is_purged(const struct topic *t, const struct msg *m, uint32_t h);

@@ -10,6 +10,8 @@
 void
 ledger_set_limits(struct ledger *l, const struct ledger_limits *limits)
 {
+	if (limits->idle != l->limits.idle)
+		l->look_at = 0; /* it may be shorter */
 	l->limits = *limits;
 }
 

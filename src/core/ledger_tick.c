@@ -147,7 +147,8 @@ enum source {
 	SOURCE_TTL,
 	SOURCE_TOPIC,
 	SOURCE_RESULT,
-	SOURCE_IDEM
+	SOURCE_IDEM,
+	SOURCE_IDLE
 };
 
 /* What falls due first; of two at once the one that comes first above. */
@@ -162,10 +163,11 @@ next_source(struct ledger *l, slu_time *at)
 		[SOURCE_TOPIC] = t ? t->wake : SLU_NEVER,
 		[SOURCE_RESULT] = results_next_due(&l->results),
 		[SOURCE_IDEM] = idem_next_due(&l->idem),
+		[SOURCE_IDLE] = ledger_next_look(l),
 	};
 	enum source first = SOURCE_NONE;
 
-	for (enum source s = SOURCE_LEASE; s <= SOURCE_IDEM; s++)
+	for (enum source s = SOURCE_LEASE; s <= SOURCE_IDLE; s++)
 		if (times[s] < times[first])
 			first = s;
 	*at = times[first];
@@ -198,6 +200,8 @@ step(struct ledger *l, enum source source, slu_time now, uint32_t *budget,
 		--*budget;
 		ledger_drop(l, results_expire(&l->results, now));
 		return false;
+	case SOURCE_IDLE:
+		return ledger_look_for_idle(l, now, budget, out);
 	default:
 		idem_sweep(&l->idem, now, budget);
 		return false;

@@ -284,5 +284,6 @@ ledger_size(const struct ledger *l, struct ledger_size *out)
 		.idem = idem_count(&l->idem),
 		.remembered = l->idem.remembered,
 		.results = results_count(&l->results),
+		.forgotten = l->forgotten,
 	};
 }

@@ -149,6 +149,20 @@ results_remove(struct results *r, uint64_t id)
 	return forget(r, handle);
 }
 
+uint64_t
+results_remove_of(struct results *r, uint32_t queue, uint32_t *from)
+{
+	uint32_t handle;
+
+	do {
+		*from = *from < r->by_until.n ? *from : 0;
+		handle = r->by_until.nodes[(*from)++].handle;
+	} while (at(r, handle)->queue != queue);
+	--*from; /* another one takes its place */
+	heap_remove(&r->by_until, at(r, handle)->pos);
+	return forget(r, handle);
+}
+
 slu_time
 results_next_due(const struct results *r)
 {

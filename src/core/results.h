@@ -43,6 +43,10 @@ uint64_t results_move(struct results *r, uint64_t id, uint64_t where);
 /* It is not kept any more. */
 uint64_t results_remove(struct results *r, uint64_t id);
 
+/* One of a queue that has some. Looks at those of the shard from *from on (0 at first), and
+ * goes round. */
+uint64_t results_remove_of(struct results *r, uint32_t queue, uint32_t *from);
+
 /* Drop one whose time is over, if there is any. */
 uint64_t results_expire(struct results *r, slu_time now);
 slu_time results_next_due(const struct results *r); /* or SLU_NEVER */

@@ -27,6 +27,7 @@ clerk_init(struct clerk *k, const struct clerk_ops *ops, struct engine *engine,
 		.ready_arg = conf->ready_arg,
 		.changed = conf->changed,
 		.changed_arg = conf->changed_arg,
+		.waited_for = conf->waited_for,
 		.random = random | 1,
 		.quota = conf->quota,
 		.log = conf->log,
@@ -138,6 +139,8 @@ clerk_carry_out(struct clerk *k, struct change *c, struct slice text, struct slu
 		return rc;
 	rc = ledger_apply(k->ledger, c);
 	assert(rc == 0); /* L9 of the ledger */
+	if (c->kind == CHANGE_FORGET && k->cut_short == c->queue)
+		k->cut_short = SLAB_NONE;
 	clerk_follow(k->locks, c);
 	meter_change(&k->meter, c);
 	if (k->ops->applied)
@@ -150,7 +153,11 @@ clerk_carry_out(struct clerk *k, struct change *c, struct slice text, struct slu
 uint32_t
 clerk_queue(const struct clerk *k, const struct op *op)
 {
-	return ledger_queue_find(k->ledger, op->space, op->queue);
+	const uint32_t queue = ledger_queue_find(k->ledger, op->space, op->queue);
+
+	if (queue != SLAB_NONE)
+		ledger_queue_use(k->ledger, queue, k->now);
+	return queue;
 }
 
 static void
@@ -216,18 +223,26 @@ refuse_put(int rc, enum limit limit, const struct op_put *put, struct slu_err *e
 }
 
 static int
+make_queue(struct clerk *k, const struct op_put *put, uint32_t *queue, struct slu_err *err)
+{
+	int rc = clerk_limit_queue(k, put->m.space, put->m.queue, err);
+
+	if (rc)
+		return rc;
+	rc = ledger_queue_open_as(k->ledger, put->m.space, put->m.queue, &put->as, queue);
+	return rc ? refuse_put(rc, LIMIT_QUEUES, put, err) : 0;
+}
+
+static int
 open_queue(struct clerk *k, const struct op_put *put, uint32_t *queue, struct slu_err *err)
 {
 	int rc;
 
 	*queue = ledger_queue_find(k->ledger, put->m.space, put->m.queue);
-	if (*queue != SLAB_NONE)
-		return 0;
-	rc = clerk_limit_queue(k, put->m.space, put->m.queue, err);
-	if (rc)
-		return rc;
-	rc = ledger_queue_open_as(k->ledger, put->m.space, put->m.queue, &put->as, queue);
-	return rc ? refuse_put(rc, LIMIT_QUEUES, put, err) : 0;
+	rc = *queue != SLAB_NONE ? 0 : make_queue(k, put, queue, err);
+	if (!rc)
+		ledger_queue_use(k->ledger, *queue, k->now);
+	return rc;
 }
 
 /* V2: where the put belongs, if not here; or V11: here, but somebody else is asked first. */
@@ -626,6 +641,7 @@ static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_PAUSE] = clerk_pause,
 	[OP_POLICY_GET] = clerk_policy_get,
 	[OP_POLICY_SET] = clerk_policy_set,
+	[OP_FORGET] = clerk_forget,
 	[OP_BACKUP] = clerk_backup,
 	[OP_SHARD] = clerk_shard,
 	[OP_MOVE] = clerk_move,
@@ -649,7 +665,8 @@ catch_up(struct clerk *k, slu_time until, struct slu_err *err)
 	int rc = 0;
 
 	while (!rc && ledger_tick(k->ledger, until, &k->budget, &c))
-		rc = clerk_carry_out(k, &c, (struct slice){ 0 }, err);
+		if (c.kind != CHANGE_FORGET || clerk_may_forget(k, c.queue))
+			rc = clerk_carry_out(k, &c, (struct slice){ 0 }, err);
 	if (!rc)
 		rc = clerk_tick_locks(k, until, err);
 	if (rc != SLU_ENOMEM && rc != SLU_EFULL)
@@ -714,6 +731,7 @@ take_quota(struct clerk *k)
 						     .rate = quota_get(&k->quota->rate),
 						     .burst = quota_get(&k->quota->burst),
 					     },
+					     .idle = atomic_load_explicit(&k->quota->idle, memory_order_relaxed),
 				     });
 }
 

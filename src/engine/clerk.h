@@ -117,8 +117,9 @@ struct clerk {
 	void *ready_arg;
 	void (*changed)(void *arg, const struct change *c);
 	void *changed_arg;
-	uint64_t random;     /* dice of the jitter */
-	struct quota *quota; /* NULL: no limits */
+	bool (*waited_for)(void *arg, struct slice space, struct slice queue); /* ready_arg */
+	uint64_t random;                                                       /* dice of the jitter */
+	struct quota *quota;                                                   /* NULL: no limits */
 	struct slu_log *log;
 	struct meter_shard meter;
 

@@ -67,6 +67,10 @@ uint64_t clerk_digest(const struct clerk *k, uint32_t queue, const struct messag
 /* clerk_settle.c */
 clerk_fn clerk_return, clerk_items, clerk_purge, clerk_pause, clerk_policy_set;
 
+/* clerk_forget.c: OP_FORGET; and whether a queue that is idle is to be forgotten. */
+clerk_fn clerk_forget;
+bool clerk_may_forget(struct clerk *k, uint32_t queue);
+
 /* clerk_move.c: V1, before any op that says an epoch; V5, after any. */
 int clerk_mark(struct clerk *k, struct op *op, struct slu_err *err);
 void clerk_point_elsewhere(struct clerk *k, struct op *op);

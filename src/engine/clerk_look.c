@@ -192,10 +192,6 @@ add_queue(struct clerk *k, struct op *op, uint32_t queue)
 
 	ledger_queue_get(k->ledger, queue, &v);
 	*out = (struct op_queue){
-		.space = v.space_name,
-		.name = v.name,
-		.space_shown = v.space_shown,
-		.shown = v.shown,
 		.totals = v.totals,
 		.oldest = oldest == SLU_NEVER ? -1 : oldest < k->now ? k->now - oldest
 								     : 0,
@@ -203,6 +199,7 @@ add_queue(struct clerk *k, struct op *op, uint32_t queue)
 		.paused = v.policy->paused,
 	};
 	memcpy(out->count, v.count, sizeof out->count);
+	op_name_queue(out, v.space_name, v.name, v.space_shown, v.shown);
 }
 
 void
@@ -300,6 +297,7 @@ clerk_shard(struct clerk *k, struct op *op)
 		.keys = size.keys,
 		.idempotency = size.idem,
 		.results = size.results,
+		.forgotten = size.forgotten,
 		.locks = locks.keys,
 		.leases = locks.leases,
 		.states = locks.messages,

@@ -73,7 +73,11 @@ struct engine_conf {
 	 * NULL: nobody waits. */
 	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
 	void (*freed)(void *arg, struct slice space, struct slice key);
-	void *ready_arg; /* of both */
+
+	/* Does anybody wait for messages of the queue? It is not forgotten then. The same
+	 * thread; NULL: nobody does. */
+	bool (*waited_for)(void *arg, struct slice space, struct slice queue);
+	void *ready_arg; /* of these three */
 
 	/* A change has been applied, of whatever kind but ACCEPT: during run, by its
 	 * thread; NULL: nobody asks. */

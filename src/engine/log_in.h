@@ -160,6 +160,9 @@ uint64_t log_size(void *arg, uint64_t where); /* ledger_conf.size */
 int log_reserve_queue(struct log_engine *l, uint32_t queue, struct slu_err *err);
 void log_note(struct log_engine *l, struct log_note *note, struct wal_where at);
 
+/* The queue is being forgotten: nothing of it is needed, and its handle may be another's. */
+void log_forget_queue(struct log_engine *l, uint32_t queue);
+
 void log_name_queue(const struct log_engine *l, uint32_t queue, struct log_entry *entry);
 
 /* A LOG_SPELLING of the queue; and what is spelled there: SLU_ECORRUPT. */

@@ -212,15 +212,40 @@ log_reserve_queue(struct log_engine *l, uint32_t queue, struct slu_err *err)
 	return 0;
 }
 
-void
-log_note(struct log_engine *l, struct log_note *note, struct wal_where at)
+static void
+unnote(struct log_engine *l, const struct log_note *note)
 {
 	const struct wal_where old = { .segment = note->segment };
 
 	if (note->segment)
 		wal_live(l->wal, old, -(int64_t)note->length);
+}
+
+void
+log_note(struct log_engine *l, struct log_note *note, struct wal_where at)
+{
+	unnote(l, note);
 	wal_live(l->wal, at, at.length);
 	*note = (struct log_note){ at.segment, at.length };
+}
+
+void
+log_forget_queue(struct log_engine *l, uint32_t queue)
+{
+	struct log_queue *const q = queue < l->n_queues ? &l->queues[queue] : NULL;
+	uint32_t n = 0;
+
+	if (q) {
+		unnote(l, &q->policy);
+		unnote(l, &q->spelling);
+		*q = (struct log_queue){ 0 };
+	}
+	for (uint32_t i = 0; i < l->n_purging; i++)
+		if (l->purging[i] != queue)
+			l->purging[n++] = l->purging[i];
+	l->n_purging = n;
+	if (l->recall.queue == queue)
+		l->recall = (struct log_recall){ .queue = SLAB_NONE };
 }
 
 /* G8: before the first record that names the queue in this log. */
@@ -339,7 +364,8 @@ use_of(const struct change *c, uint64_t size)
 {
 	const bool ends = c->kind == CHANGE_DONE && size <= END_BODY;
 
-	return ends || c->kind == CHANGE_OPENED || c->kind == CHANGE_PURGE || c->kind == CHANGE_DROP
+	return ends || c->kind == CHANGE_OPENED || c->kind == CHANGE_PURGE ||
+			       c->kind == CHANGE_DROP || c->kind == CHANGE_FORGET
 		       ? WAL_FREE
 		       : WAL_SETTLE;
 }
@@ -391,6 +417,7 @@ static const struct {
 	[CHANGE_DROP] = { LOG_DROP, true, false },
 	[CHANGE_GIVEN] = { LOG_GIVEN, true, false },
 	[CHANGE_REFUSE] = { LOG_REFUSED, true, false },
+	[CHANGE_FORGET] = { LOG_FORGET, true, false },
 };
 
 static uint32_t
@@ -437,6 +464,8 @@ note(struct log_engine *l, struct change *c, struct wal_where at)
 		log_note(l, &l->queues[c->queue].policy, at);
 	if (c->kind == CHANGE_PURGE)
 		l->purging[l->n_purging++] = c->queue;
+	if (c->kind == CHANGE_FORGET)
+		log_forget_queue(l, c->queue);
 	c->at = l->now; /* the only time that the record has */
 }
 

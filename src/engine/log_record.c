@@ -176,6 +176,7 @@ static const struct row types[LOG_TYPES] = {
 	[LOG_REFUSED] = { "refused", CHANGE_REFUSE, FIELDS(
 		QUEUE, NUMBER("batch", move.batch), REST("giver")) },
 	[LOG_SPARE] = { "spare", CHANGE_SPARE, FIELDS(ID) },
+	[LOG_FORGET] = { "forget", CHANGE_FORGET, FIELDS(QUEUE) },
 	[LOG_POLICY_FIELDS] = { "policy_fields", CHANGE_POLICY, FIELDS(
 		QUEUE, { "fields", FIELD_TAGS, 0, 0, 0 }) },
 	[LOG_DIGEST] = { "digest", CHANGE_DIGEST, FIELDS(

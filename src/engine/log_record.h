@@ -53,6 +53,7 @@ enum log_type {
 	LOG_TAKEN,              /* a batch is set aside for a shard */
 	LOG_REFUSED,            /* a batch will never come from another shard */
 	LOG_SPARE = 33,         /* what was handed over to a stream that ended at once goes back */
+	LOG_FORGET = 35,        /* a queue is gone; it had no messages */
 	LOG_POLICY_FIELDS = 36, /* a policy with what the two before cannot say */
 	LOG_DIGEST,             /* of the payload of the accept, restore or remember before */
 	LOG_TYPES

@@ -226,6 +226,24 @@ step_queue(struct log_engine *l, const struct wal_record *rec, struct log_entry 
 	return rc;
 }
 
+/* A queue that the log does not tell of any more is forgotten already. */
+static int
+step_forget(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+	    struct slu_err *err)
+{
+	struct change *c = &entry->change;
+	int rc;
+
+	(void)rec;
+	c->queue = ledger_queue_find(l->ledger, entry->space, entry->queue);
+	if (c->queue == SLAB_NONE)
+		return 0;
+	rc = log_replay_apply(l, c, err);
+	if (!rc)
+		log_forget_queue(l, c->queue);
+	return rc;
+}
+
 static int
 step_remember(struct log_engine *l, const struct wal_record *rec,
 	      struct log_entry *entry, struct slu_err *err)
@@ -333,6 +351,7 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_TAKEN] = step_move,
 	[LOG_REFUSED] = step_move,
 	[LOG_SPARE] = step_plain,
+	[LOG_FORGET] = step_forget,
 	[LOG_POLICY_FIELDS] = step_queue,
 	[LOG_DIGEST] = step_digest,
 };

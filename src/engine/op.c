@@ -2,6 +2,9 @@
 
 #include "engine/engine.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 enum {
 	SHOWN_KEY = 100 /* bytes: a longer idempotency key is not part of an error's text */
 };
@@ -27,6 +30,7 @@ static const char *const verb_names[OP_VERBS] = {
 	[OP_PAUSE] = "pause",
 	[OP_POLICY_GET] = "policy_get",
 	[OP_POLICY_SET] = "policy_set",
+	[OP_FORGET] = "forget",
 	[OP_BACKUP] = "backup",
 	[OP_SHARD] = "shard",
 	[OP_MOVE] = "move",
@@ -142,6 +146,40 @@ op_fail(struct op *op, int rc, const struct slu_err *err)
 		op->err = *err;
 	else
 		(void)slu_fail(&op->err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
+}
+
+static void
+copy_name(char out[static NAME_TEXT], const char *name)
+{
+	(void)snprintf(out, NAME_TEXT, "%s", name); /* always fits */
+}
+
+void
+op_name_queue(struct op_queue *q, const char *space, const char *name,
+	      const char *space_shown, const char *shown)
+{
+	copy_name(q->space, space);
+	copy_name(q->name, name);
+	copy_name(q->space_shown, space_shown ? space_shown : space);
+	copy_name(q->shown, shown ? shown : name);
+}
+
+int
+op_fail_moved(const struct op *op, struct slu_err *err)
+{
+	return slu_fail(err, SLU_ECONFLICT,
+			"queue %.*s has been moved between shards; its shard keeps the number of the "
+			"move, and with it the queue",
+			(int)op->queue.n, op->queue.p);
+}
+
+int
+op_fail_not_empty(const struct op *op, uint64_t messages, struct slu_err *err)
+{
+	return slu_fail(err, SLU_ENOTEMPTY,
+			"queue %.*s holds %" PRIu64 " messages; purge it and its dead letters, or "
+			"delete it with force",
+			(int)op->queue.n, op->queue.p, messages);
 }
 
 int

@@ -63,6 +63,9 @@ enum op_verb {
 	OP_PAUSE,      /* a queue that exists: policy.paused alone is set, or cleared */
 	OP_POLICY_GET, /* a queue that nobody used has the default one */
 	OP_POLICY_SET,
+	OP_FORGET, /* a queue that exists: it is no more, with all that it has. SLU_ENOTEMPTY:
+		    * it has messages, and force is not set; SLU_ECONFLICT: it has been
+		    * moved. cursor other than 0: not yet, ask again */
 	OP_BACKUP, /* backup: the files of a shard, held while somebody copies them */
 	OP_SHARD,  /* of the shard itself, which cursor names as TOPICS does */
 	OP_MOVE,   /* move: a step of a queue's move to another shard; see engine/move.h */
@@ -157,12 +160,13 @@ struct op_row {
 	uint64_t state_etag; /* 0: it has none */
 };
 
-/* A queue: answer of stats and topics. The names live as long as the engine. */
+/* A queue: answer of stats and topics. It has copies of the names: the queue may be gone
+ * when the answer is read. */
 struct op_queue {
-	const char *space;
-	const char *name;
-	const char *space_shown; /* as they were first spelled */
-	const char *shown;
+	char space[NAME_TEXT];
+	char name[NAME_TEXT];
+	char space_shown[NAME_TEXT]; /* as they were first spelled */
+	char shown[NAME_TEXT];
 	uint32_t count[MSG_STATES];
 	struct ledger_totals totals; /* since the shard was opened */
 	slu_time oldest;             /* how long the oldest ready message waits, or -1; see
@@ -225,18 +229,19 @@ struct op_shard {
 	struct op_meet *meet; /* the question; NULL: nobody asks. Where several share it: the
 			       * answer is that alone */
 	uint64_t messages;
-	uint64_t keys;        /* ordering keys that messages have */
-	uint64_t idempotency; /* keys that are remembered */
-	uint64_t results;     /* that are kept */
-	uint64_t locks;       /* lock keys that are known */
-	uint64_t leases;      /* of these are held */
-	uint64_t states;      /* messages that have one */
-	uint64_t segments;    /* files of the log */
-	uint64_t spares;      /* and those made ahead */
-	uint64_t bytes;       /* of all of them */
-	uint64_t live;        /* of these, bytes that are needed */
-	int64_t disk_free;    /* bytes; negative: not known */
-	bool disk_full;       /* new work is refused: no room */
+	uint64_t keys;                  /* ordering keys that messages have */
+	uint64_t idempotency;           /* keys that are remembered */
+	uint64_t results;               /* that are kept */
+	struct ledger_totals forgotten; /* of queues that are no more, since it was opened */
+	uint64_t locks;                 /* lock keys that are known */
+	uint64_t leases;                /* of these are held */
+	uint64_t states;                /* messages that have one */
+	uint64_t segments;              /* files of the log */
+	uint64_t spares;                /* and those made ahead */
+	uint64_t bytes;                 /* of all of them */
+	uint64_t live;                  /* of these, bytes that are needed */
+	int64_t disk_free;              /* bytes; negative: not known */
+	bool disk_full;                 /* new work is refused: no room */
 
 	/* Of a server that keeps the shard, as it has told last. */
 	struct op_store {
@@ -356,6 +361,7 @@ struct op {
 	bool here;            /* STATS: what the queue has on the lane that cursor names, as in GET */
 	slu_time lease;       /* CLAIM: 0: the queue's */
 	bool stateful;        /* CLAIM: tell of the states of messages, too */
+	bool force;           /* FORGET: its messages go first, in whatever state they are */
 	uint64_t flow;        /* CLAIM: of a stream, by its number, which has at most flow_max */
 	uint32_t flow_max;    /* messages leased at a time; else it waits. 0: of none */
 	bool spare;           /* RETURN: the first row was handed over, to a stream that ended: it
@@ -400,7 +406,7 @@ struct op {
 	uint32_t n_keys;
 	struct op_shard on_shard; /* SHARD */
 	struct policy policy;     /* POLICY_GET, PAUSE, and the question of POLICY_SET */
-	uint64_t count;           /* PURGE: messages that went. STATS: claims that wait, even
+	uint64_t count;           /* PURGE, FORGET: messages that went. STATS: claims that wait, even
 				   * for a queue that nobody has used. STATE_REMOVE:
 				   * documents that were there */
 	struct engine *engine;    /* whose refs these are */
@@ -476,6 +482,14 @@ void op_fail(struct op *op, int rc, const struct slu_err *err);
 
 /* SLU_EIDEM, with the queue and the idempotency key of the message in err. */
 int op_fail_key(const struct message *m, struct slu_err *err);
+
+/* For engines: copy the names of a queue; shown NULL: as the name is. */
+void op_name_queue(struct op_queue *q, const char *space, const char *name,
+		   const char *space_shown, const char *shown);
+
+/* For engines: why a FORGET is refused. They return the code. */
+int op_fail_moved(const struct op *op, struct slu_err *err);
+int op_fail_not_empty(const struct op *op, uint64_t messages, struct slu_err *err);
 
 /* For engines: why a key was refused, in words. */
 const char *op_lock_reason(enum lock_why why);

@@ -20,6 +20,7 @@ struct quota {
 	_Atomic uint32_t burst;
 	_Atomic uint32_t queue_waiting; /* ops that wait for one queue */
 	_Atomic uint32_t waiting;       /* and in all */
+	_Atomic int64_t idle;           /* slu_time: unused queues are forgotten after it */
 
 	_Atomic uint32_t waits; /* how many do now; the shards' */
 

@@ -125,6 +125,7 @@ limits_commit(void *node, const struct conf *now)
 	set_quota(broker_quota(n->broker), &now->limits);
 	spaces_limit(broker_quota(n->broker)->spaces, &n->quotas);
 	n->quotas = (struct space_quotas){ 0 };
+	atomic_store_explicit(&broker_quota(n->broker)->idle, now->queues_idle, memory_order_relaxed);
 	server_set_limits(n->server, now->limits.connections, (size_t)now->limits.memory);
 	atomic_store(&n->api.metric_queues, now->metric_queues);
 	atomic_store(&n->api.stats_timeout, now->stats_timeout);

@@ -73,6 +73,7 @@ EFFECTS = {
         "integration/test_lockd_stream.py::test_one_consumer_more_than_the_cap_is_refused",
     "queue.unsettled":
         "integration/test_lockd_stream.py::test_a_setting_allows_more_unsettled_deliveries",
+    "queues.idle": "integration/test_queues.py::test_an_unused_queue_is_forgotten",
     "metrics.queues": "integration/test_metrics.py::test_beyond_so_many_queues_the_rest_is_one",
     "stats.timeout": "integration/test_views.py::test_a_store_that_hangs_is_waited_for_so_long",
     "audit.file":

@@ -1,4 +1,6 @@
-"""What can be looked at: peek, stats, topics, policy, health, metrics."""
+"""What can be looked at: peek, stats, topics, policy, health, metrics; queues nobody uses."""
+import re
+
 import pytest
 
 from served import Server, texts, until
@@ -223,3 +225,39 @@ def test_the_same_with_many_shards(folder):
         assert [i["status"] for i in answer] == [200] * 5 + [409] + [200] * 30
         assert server.post("/ack", {"id": 1, "namespace": "test"}).status == 400
         until(lambda: server.metric('sluice_messages{state="leased"}') == 1)
+
+
+# --- queues that nobody uses -------------------------------------------------------
+
+def topics(server):
+    queues = server.get("/v1/admin/queues", namespace=server.namespace).body["queues"]
+    return [q["topic"] for q in queues]
+
+
+@pytest.mark.parametrize("engine", ["log", "memory"])
+def test_an_unused_queue_is_forgotten(tmp_path, engine):
+    with Server(tmp_path, "--queues-idle", "300ms", engine=engine) as server:
+        for topic in ("old", "full", "set"):
+            server.enqueue({"text": "x"}, topic=topic)
+        server.ack(server.take(topic="old"), topic="old")
+        server.ack(server.take(topic="set"), topic="set")
+        server.call("PUT", "/policy", {"max_attempts": 3}, **server.here(topic="set"))
+        until(lambda: topics(server) == ["full", "set"])
+        assert server.get("/stats", namespace=server.namespace, topic="old").status == 404
+        # Counters never go back.
+        text = server.get("/metrics").text
+        accepted = re.findall(r"^sluice_queue_accepted_total\{.*\} (\d+)", text, re.M)
+        assert sum(map(int, accepted)) == 3 and 'topic=".other"' in text
+        server.enqueue({"text": "again"}, topic="old")
+        assert "old" in topics(server)
+
+
+def test_a_forgotten_queue_is_not_back_after_a_restart(tmp_path):
+    with Server(tmp_path, "--queues-idle", "300ms") as server:
+        server.enqueue({"text": "x"}, topic="Old")
+        server.enqueue({"text": "x"}, topic="full")
+        server.ack(server.take(topic="old"), topic="old")
+        until(lambda: topics(server) == ["full"])
+        server.options = [o for o in server.options if o not in ("--queues-idle", "300ms")]
+        server.restart("kill")
+        assert topics(server) == ["full"]

@@ -93,6 +93,7 @@ OPTIONS = [
     ("limits.quotas", "", "a:messages=7,b:bytes=1M"),
     ("queue.max_consumers", "0", "5"),
     ("queue.unsettled", "0", "5"),
+    ("queues.idle", "7d", "1h"),
     ("metrics.queues", "1000", "5"),
     ("stats.timeout", "2s", "500ms"),
     ("audit.file", "", "/x.jsonl"),

@@ -19,6 +19,9 @@
  * In some schedules (`moves`) there are two or three shards with names, and queues move from
  * one to another, while all this goes on: sim_move.c.
  *
+ * In some (`forgets`) queues are deleted, and those that nobody uses are forgotten:
+ * sim_forget.c.
+ *
  * A schedule is `steps` steps, each one thing that happens: a client posts an op, a
  * round of the shards is run, time passes, a fault. It ends with a clean stop, an open,
  * and a look at everything.
@@ -38,6 +41,7 @@ struct sim_conf {
 	unsigned steps;    /* 0: by the dice, 30 to 150 */
 	bool trace;        /* print every step */
 	bool moves;        /* queues move between shards that have names */
+	bool forgets;      /* queues are deleted, and forgotten */
 	unsigned long cut; /* take the power at this change of the disk, and no other
 			    * fault; 0: faults by the dice */
 	enum sim_tear tear;
@@ -52,6 +56,7 @@ struct sim_result {
 	unsigned long ops, claims, settled, opens, cuts, kills, damages, fulls, fails;
 	unsigned long recycled;
 	unsigned long locked, committed, rolled_back; /* lock keys; the last two: with something staged */
+	unsigned long forgotten;                      /* queues that were deleted */
 	unsigned long movers, moved, mended;          /* those who move, messages that did, batches that
 						       * somebody had left */
 };

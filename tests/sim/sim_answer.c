@@ -540,7 +540,7 @@ end_policy(struct world *w, struct call *c, slu_time now)
 	struct model_queue *q = &w->model.queues[c->queue];
 
 	(void)now;
-	if (c->op.rc == SLU_ENOTFOUND && c->op.verb == OP_PAUSE && !q->known)
+	if (c->op.rc == SLU_ENOTFOUND && c->op.verb == OP_PAUSE && world_may_lack(w, c->queue))
 		return;
 	if (cannot(w, c, c->op.rc))
 		return;
@@ -629,7 +629,7 @@ end_stats(struct world *w, struct call *c, slu_time now)
 	uint32_t count[MSG_STATES] = { 0 };
 
 	(void)now;
-	if (c->op.rc == SLU_ENOTFOUND && !w->model.queues[c->queue].known)
+	if (c->op.rc == SLU_ENOTFOUND && world_may_lack(w, c->queue))
 		return;
 	if (c->op.rc)
 		world_fail(w, "stats were refused: %d", c->op.rc);
@@ -693,6 +693,7 @@ static end_fn *const ends[OP_VERBS] = {
 	[OP_PAUSE] = end_policy,
 	[OP_POLICY_GET] = end_policy,
 	[OP_POLICY_SET] = end_policy,
+	[OP_FORGET] = world_end_forget,
 	[OP_ACQUIRE] = world_end_lock,
 	[OP_KEEPALIVE] = world_end_lock,
 	[OP_RELEASE] = world_end_lock,

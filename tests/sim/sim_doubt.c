@@ -127,6 +127,8 @@ world_doubt(struct world *w, struct call *c)
 		doubt_all(w, c->queue, DOUBT_OUT);
 	if (c->op.verb == OP_POLICY_SET || c->op.verb == OP_PAUSE)
 		doubt_policy(w, c);
+	if (c->op.verb == OP_FORGET)
+		world_doubt_forget(w, c);
 	world_doubt_run(w, w->model.queues[c->queue].shard);
 }
 

@@ -4,6 +4,8 @@
  */
 #include "sim_world.h"
 
+#include "engine/quota.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +86,7 @@ try_open(struct world *w)
 		.clock = &w->clock.clock,
 		.by_hand = true,
 	};
+	int rc;
 
 	if (w->conf.moves) {
 		conf.n_shards = w->n_shards;
@@ -97,7 +100,10 @@ try_open(struct world *w)
 	w->engine.open = open_log;
 	w->engine.run = run_traced;
 	current = w;
-	return broker_open(&w->broker, &conf, &w->err);
+	rc = broker_open(&w->broker, &conf, &w->err);
+	if (!rc)
+		atomic_store(&broker_quota(w->broker)->idle, w->idle);
+	return rc;
 }
 
 /* ---- Damage ---- */

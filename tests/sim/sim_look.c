@@ -141,10 +141,11 @@ adopt_policy(struct world *w, unsigned queue)
 	if (!world_call_now(w, &op))
 		return false;
 	if (!model_same_policy(&op.policy, &q->policy) &&
-	    !(q->doubt && model_same_policy(&op.policy, &q->other)))
+	    !(q->doubt && model_same_policy(&op.policy, &q->other)) &&
+	    !(q->blank && model_same_policy(&op.policy, &policy_default)))
 		world_fail(w, "the policy of queue %u is lost", queue);
 	q->policy = op.policy;
-	q->doubt = false;
+	q->doubt = q->blank = false;
 	q->known = !model_same_policy(&op.policy, &policy_default);
 	return true;
 }

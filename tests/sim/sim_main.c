@@ -5,6 +5,7 @@
  *      sim --seed N --shorten          how few steps of it still fail
  *      sim --from N --seeds COUNT --jobs J     many; says how many there were
  *      sim --moves ...                 in which queues move between shards
+ *      sim --forgets ...               in which queues are deleted and forgotten
  *
  * What a failure prints can be given back: --steps, --cut, --bytes.
  */
@@ -34,8 +35,8 @@ struct job {
 static int
 usage(void)
 {
-	fputs("usage: sim [--moves] --seed N [--trace] [--shorten] [--steps N] [--cut N] [--bytes N]\n"
-	      "       sim [--moves] [--from N] --seeds COUNT [--jobs J]\n",
+	fputs("usage: sim [--moves] [--forgets] --seed N [--trace] [--shorten] [--steps N] [--cut N] [--bytes N]\n"
+	      "       sim [--moves] [--forgets] [--from N] --seeds COUNT [--jobs J]\n",
 	      stderr);
 	return 2;
 }
@@ -71,6 +72,8 @@ parse(struct job *j, int argc, char **argv)
 			j->conf.trace = true;
 		else if (!strcmp(argv[i], "--moves"))
 			j->conf.moves = true;
+		else if (!strcmp(argv[i], "--forgets"))
+			j->conf.forgets = true;
 		else if (!strcmp(argv[i], "--shorten"))
 			j->shorten = true;
 		else if (i + 1 == argc || !parse_number(j, argv[i], strtoull(argv[i + 1], &end, 10)) ||
@@ -137,7 +140,7 @@ run_one(const struct sim_conf *conf)
 
 struct sum {
 	_Atomic uint64_t seeds, ops, claims, opens, cuts, kills, damages, fulls, fails;
-	_Atomic uint64_t movers, moved, mended;
+	_Atomic uint64_t movers, moved, mended, forgotten;
 };
 
 static void
@@ -154,6 +157,7 @@ add(struct sum *sum, const struct sim_result *r)
 	sum->movers += r->movers;
 	sum->moved += r->moved;
 	sum->mended += r->mended;
+	sum->forgotten += r->forgotten;
 	if (++sum->seeds % SAY_EVERY == 0) {
 		printf("%" PRIu64 " schedules\n", sum->seeds);
 		fflush(stdout);
@@ -200,6 +204,8 @@ run_many(const struct job *j)
 		printf(", %" PRIu64 " movers, %" PRIu64 " messages moved, %" PRIu64
 		       " batches mended",
 		       s->movers, s->moved, s->mended);
+	if (j->conf.forgets)
+		printf(", %" PRIu64 " queues deleted", s->forgotten);
 	printf("; %d failed\n", failed);
 	return failed ? 1 : 0;
 }

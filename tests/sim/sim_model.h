@@ -107,6 +107,7 @@ struct model_result {
 struct model_queue {
 	struct policy policy, other; /* other: with doubt, the one it may have as well */
 	bool doubt;
+	bool blank; /* perhaps it was deleted: it may have the policy that all have */
 	bool known; /* it must exist */
 	unsigned shard;
 

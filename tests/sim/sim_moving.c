@@ -17,6 +17,8 @@ moving_posts(struct world *w, struct call *c)
 	memset(c->early, 0, sizeof c->early);
 	if (c->op.verb == OP_POLICY_SET)
 		world_note_policy(w, c->queue, &c->op.policy);
+	if (c->op.verb == OP_FORGET)
+		world_note_policy(w, c->queue, &policy_default);
 	world_expect_puts(w, c);
 }
 
@@ -39,6 +41,7 @@ static end_fn *const ends[OP_VERBS] = {
 	[OP_PAUSE] = moving_policy,
 	[OP_POLICY_GET] = moving_policy,
 	[OP_POLICY_SET] = moving_policy,
+	[OP_FORGET] = moving_forget,
 	[OP_ACQUIRE] = moving_lock,
 	[OP_KEEPALIVE] = moving_lock,
 	[OP_RELEASE] = moving_lock,

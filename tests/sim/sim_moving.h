@@ -64,6 +64,7 @@ void moving_settle(struct world *w, struct call *c);
 void moving_manage(struct world *w, struct call *c); /* redrive, delete */
 void moving_purge(struct world *w, struct call *c);
 void moving_policy(struct world *w, struct call *c);
+void moving_forget(struct world *w, struct call *c);
 void moving_get(struct world *w, struct call *c);
 void moving_look(struct world *w, struct call *c); /* peek, stats */
 void moving_result(struct world *w, struct call *c);

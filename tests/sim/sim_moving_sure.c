@@ -30,7 +30,8 @@ world_is_settling(struct world *w, const struct model_msg *x, bool note)
 
 	EACH(i, w->calls) {
 		struct call *c = &w->calls[i];
-		const bool purge = c->op.verb == OP_PURGE && c->queue == x->queue;
+		const bool purge = (c->op.verb == OP_PURGE || c->op.verb == OP_FORGET) &&
+				   c->queue == x->queue;
 
 		if (c->state != CALL_POSTED || c->returning)
 			continue;
@@ -99,7 +100,7 @@ world_is_setting(const struct world *w, unsigned queue)
 		const struct call *c = &w->calls[i];
 
 		found |= c->state == CALL_POSTED && c->queue == queue &&
-			 (c->op.verb == OP_POLICY_SET || c->op.verb == OP_PAUSE);
+			 (c->op.verb == OP_POLICY_SET || c->op.verb == OP_PAUSE || c->op.verb == OP_FORGET);
 	}
 	return found;
 }
@@ -167,6 +168,8 @@ world_doubt_call(struct world *w, struct call *c)
 		world_doubt_queue(w, c->queue, DOUBT_OUT);
 	if (c->op.verb == OP_POLICY_SET || c->op.verb == OP_PAUSE)
 		w->model.queues[c->queue].doubt = true;
+	if (c->op.verb == OP_FORGET)
+		world_doubt_forget(w, c);
 	if (c->op.verb >= OP_ACQUIRE)
 		world_doubt_lock(w, c);
 }

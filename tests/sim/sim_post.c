@@ -253,6 +253,8 @@ choose(struct world *w)
 	static make_fn *const rare[] = { make_manage, make_manage, make_policy, make_purge,
 					 make_pause, make_look, make_look, make_look };
 
+	if (w->conf.forgets && world_chance(w, 5))
+		return world_make_forget;
 	if (w->locks && world_chance(w, 45))
 		return world_make_lock;
 	if (world_chance(w, w->producers))
@@ -276,6 +278,8 @@ world_send(struct world *w, struct call *c)
 		   c->op.n_items ? c->items[0].id : c->op.n_puts);
 	rc = broker_post(w->broker, &c->op);
 	if (rc == SLU_ECLOSED && adds && w->draining)
+		return;
+	if (rc == SLU_ECONFLICT && c->op.verb == OP_FORGET && w->conf.moves)
 		return;
 	if (rc)
 		world_fail(w, "%s was not taken: %d", op_verb_name(c->op.verb), rc);

@@ -84,6 +84,8 @@ world_fail(struct world *w, const char *fmt, ...)
 	va_end(ap);
 	printf("\n# replay with: sim --seed %" PRIu64 " --steps %u%s", w->conf.seed, w->conf.steps,
 	       w->conf.moves ? " --moves" : "");
+	if (w->conf.forgets)
+		printf(" --forgets");
 	if (w->conf.cut)
 		printf(" --cut %lu", w->conf.cut);
 	if (w->conf.tear == SIM_TEAR_BYTE)
@@ -535,6 +537,7 @@ begin(struct world *w, const struct sim_conf *conf)
 	w->room_at = SLU_NEVER;
 	w->hurt.path[0] = 0;
 	w->locks = conf->seed % 3 == 0; /* so that other schedules stay what they were */
+	w->idle = conf->forgets && world_chance(w, 50) ? world_some_time(w) : 0;
 	w->judge = conf->moves ? &judge_moving : &judge_exact;
 	world_begin_moves(w);
 	w->serial = w->step = w->n_leases = w->n_held = w->docs = 0;

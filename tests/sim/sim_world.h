@@ -159,6 +159,7 @@ struct world {
 	} hurt;
 	bool stopped; /* cleaning was */
 
+	slu_time idle;  /* after so long queues are forgotten; 0: never */
 	unsigned steps; /* of the schedule, unless it is told */
 	unsigned n_queues;
 	unsigned producers; /* of a hundred ops */
@@ -278,6 +279,13 @@ bool world_make_state(struct world *w, struct call *c);
 void world_end_state(struct world *w, struct call *c);
 void world_check_state(struct world *w, const struct op_row *row, struct model_msg *x);
 void world_count_states(struct world *w);
+
+/* sim_forget.c: queues that are deleted or forgotten; nobody knows whether one is; may it not
+ * be there? */
+bool world_make_forget(struct world *w, struct call *c, unsigned queue);
+void world_end_forget(struct world *w, struct call *c, slu_time now);
+void world_doubt_forget(struct world *w, const struct call *c);
+bool world_may_lack(const struct world *w, unsigned queue);
 
 /* sim_text.c: what messages, results and errors say; all of it follows from ids. */
 const char *world_payload(uint64_t id);

@@ -116,6 +116,23 @@ TEST_LIMIT(queues_move_and_every_promise_is_kept, 120)
 	       MOVES, cuts, claims, movers, moved, mended);
 }
 
+/* Q1 to Q4 of core/ledger_queue.c */
+TEST_LIMIT(queues_are_forgotten_and_every_promise_is_kept, 120)
+{
+	unsigned long forgotten = 0, moved = 0;
+
+	for (uint64_t seed = 1; seed <= 600 / FEWER; seed++) {
+		const struct sim_conf conf = { .seed = seed, .forgets = true, .moves = seed % 3 == 0 };
+		struct sim_result r;
+
+		sim_run(&conf, &r);
+		forgotten += r.forgotten;
+		moved += r.moved;
+	}
+	CHECK(forgotten > 0 && moved > 0);
+	printf("# %d schedules, %lu queues deleted\n", 600 / FEWER, forgotten);
+}
+
 TEST(a_seed_with_moves_replays_bit_for_bit)
 {
 	for (uint64_t seed = 1; seed <= 30; seed++) {

@@ -104,6 +104,7 @@ static const struct {
 	{ LOG_TAKEN, "taken", BYTES(QUEUE N("\x13") "\x03" "\x05\x00" "heavy" "why"), true },
 	{ LOG_REFUSED, "refused", BYTES(QUEUE N("\x13") "why"), true },
 	{ LOG_SPARE, "spare", BYTES(ID), false },
+	{ LOG_FORGET, "forget", BYTES(QUEUE), false },
 	{ LOG_DIGEST, "digest", BYTES(ID N("\x14")), false },
 };
 /* clang-format on */
@@ -156,6 +157,7 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(29, LOG_GIVEN);
 	CHECK_EQ(31, LOG_REFUSED);
 	CHECK_EQ(33, LOG_SPARE);
+	CHECK_EQ(35, LOG_FORGET);
 	CHECK_EQ(36, LOG_POLICY_FIELDS);
 	CHECK_EQ(37, LOG_DIGEST);
 	for (uint8_t type = 0; type < LOG_TYPES; type++)

@@ -1,5 +1,7 @@
 #include "shard_fixture.h"
 
+#include "engine/quota.h"
+
 /* ---- Waiting ---- */
 
 /* LQ-43 */
@@ -535,5 +537,57 @@ TEST(when_a_run_fails_everybody_is_told)
 	CHECK_EQ(1, later.done);
 	CHECK_EQ(SLU_EDOWN, later.op.rc);
 	CHECK_EQ(SLU_EUNKNOWN, s.failed);
+	end();
+}
+
+/* ---- Queues that nobody uses ---- */
+
+/* A memory engine that forgets queues after a second. */
+static struct quota idle_quota;
+
+static int
+idle_open(struct engine **out, const struct engine_conf *conf, struct engine_found *found,
+	  struct slu_err *err)
+{
+	struct engine_conf own = *conf;
+
+	own.quota = &idle_quota;
+	return engine_memory.open(out, &own, found, err);
+}
+
+static bool
+is_there(const char *queue)
+{
+	return ledger_queue_find(memory_ledger(s.engine), SLICE("ns"), slice_of(queue)) !=
+	       SLAB_NONE;
+}
+
+TEST(a_queue_that_is_waited_for_is_not_forgotten)
+{
+	struct engine_ops ops = engine_memory;
+	struct call m, other, a, waits, done;
+	uint64_t id;
+
+	ops.open = idle_open;
+	atomic_store(&idle_quota.idle, SLU_SEC);
+	start_with(&ops);
+	push(&m, "q", 0);
+	push(&other, "other", 0);
+	claim(&a, "q", 0);
+	turn();
+	settle(&done, OP_ACK, &a.rows[0], 0);
+	claim(&waits, "q", SLU_HOUR);
+	turn();
+	for (int i = 0; i < 10; i++)
+		pass(SLU_SEC);
+	CHECK(is_there("q") && is_there("other"));
+	id = push(&m, "q", 0);
+	turn();
+	CHECK_EQ(id, got(&waits));
+	settle(&done, OP_ACK, &waits.rows[0], 0);
+	for (int i = 0; i < 3; i++)
+		pass(SLU_SEC);
+	CHECK(!is_there("q"));
+	CHECK(is_there("other")); /* it has a message */
 	end();
 }

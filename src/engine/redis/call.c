@@ -237,6 +237,10 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 		redis_note_number(r, q, (uint64_t)redis_int(tail->element[8]),
 				  (uint64_t)redis_int(tail->element[9]));
 		redis_point_elsewhere(c, tail->element[7], *redis_seen(r, q));
+		if (tail->elements > 10 && redis_int(tail->element[10])) {
+			r->anew += !q->anew;
+			q->anew = true;
+		}
 		if (ready > 0 && r->outer.ready)
 			r->outer.ready(r->outer.ready_arg, slice_of(q->space), slice_of(q->name),
 				       (uint32_t)ready);

@@ -54,7 +54,8 @@ for i, q in ipairs(queues) do
 		call('PUBLISH', channel, caller .. ':=' .. node .. ':' .. leases)
 	end
 	tails[i] = { next_due(q), ready, q.failed, q.died, q.done, q.ended, q.freed,
-		is_late(q) and q.lives == '' and '.' or q.lives, q.lives == '' and q.number or counter(q), q.lost }
+		is_late(q) and q.lives == '' and '.' or q.lives, q.lives == '' and q.number or counter(q), q.lost,
+		q.changed and q.fresh and 1 or 0 }
 end
 write_out(queues)
 return { 'ok', int(now), before - budget, answer, tails }

@@ -79,7 +79,30 @@ list_queue(struct redis *r, struct slice space, struct slice queue, const struct
 	if (!rc)
 		rc = redis_spell(r, h, as, err);
 	rqueue_at(r, h)->listed = rc == 0;
+	rqueue_at(r, h)->gone = false;
 	return rc;
+}
+
+/* It was deleted by another node, and made anew by this one, which took it for listed. */
+void
+redis_list_anew(struct redis *r)
+{
+	struct slu_err err;
+
+	for (uint32_t h = 0; h < r->queues.used && r->anew; h++) {
+		struct rqueue *q = rqueue_at(r, h);
+
+		if (!q->anew)
+			continue;
+		q->listed = false;
+		if (list_queue(r, slice_of(q->space), slice_of(q->name),
+			       &(struct spelling){ slice_of(q->space_shown ? q->space_shown : ""),
+						   slice_of(q->shown ? q->shown : "") },
+			       &err))
+			return; /* with the next run */
+		q->anew = false;
+		r->anew--;
+	}
 }
 
 /* Does the queue have that message? */
@@ -228,7 +251,7 @@ redis_make_queue(struct redis *r, const struct op *op, uint32_t *out, struct slu
 static bool
 is_shown(const struct rqueue *q, const struct op *op)
 {
-	if (op->space.n && !slice_eq(slice_of(q->space), op->space))
+	if (q->gone || (op->space.n && !slice_eq(slice_of(q->space), op->space)))
 		return false;
 	return op->queue.n ? slice_eq(slice_of(q->name), op->queue)
 			   : strcmp(q->name, LOCK_QUEUE) != 0;
@@ -244,7 +267,7 @@ find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *ou
 	int rc;
 
 	*out = rqueue_find(r, space, queue);
-	if (*out != SLAB_NONE || space.n == 0 || queue.n == 0)
+	if ((*out != SLAB_NONE && !rqueue_at(r, *out)->gone) || space.n == 0 || queue.n == 0)
 		return 0;
 	(void)snprintf(member, sizeof member, "%.*s/%.*s", (int)space.n, space.p, (int)queue.n,
 		       queue.p);
@@ -257,6 +280,8 @@ find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *ou
 	if (reply)
 		freeReplyObject(reply);
 	*out = rqueue_find(r, space, queue);
+	if (*out != SLAB_NONE && rqueue_at(r, *out)->gone)
+		*out = SLAB_NONE;
 	return rc;
 }
 
@@ -428,12 +453,14 @@ plan_shard(struct redis *r, struct op *op, struct slu_err *err)
 		.meet = meet,
 		.disk_free = -1,
 		.store = store_take(&r->store),
+		.forgotten = r->forgotten,
 	};
 	if (meet)
 		return redis_meet(r, meet, err);
 	rc = redis_know_all(r, err);
 	for (uint32_t h = 0; h < r->queues.used && !rc; h++)
-		rc = plan_one(r, op, h, &r->ignored, err);
+		if (!rqueue_at(r, h)->gone)
+			rc = plan_one(r, op, h, &r->ignored, err);
 	return rc;
 }
 
@@ -478,6 +505,67 @@ plan_backup(struct redis *r, struct op *op, struct slu_err *err)
 	return 0;
 }
 
+/* Out of the list, unless another node has made it anew meanwhile: that may have been before or
+ * after, so it is looked for when the name is out. */
+static int
+unlist_queue(struct redis *r, uint32_t h, struct slu_err *err)
+{
+	struct rqueue *q = rqueue_at(r, h);
+	char member[2 * MESSAGE_NAME_MAX + 2], key[1024];
+	redisReply *reply = NULL;
+	int rc;
+
+	(void)snprintf(member, sizeof member, "%s/%s", q->space, q->name);
+	(void)snprintf(key, sizeof key, "%smeta", q->base);
+	rc = redis_ask(r,
+		       (const struct slice[]){ SLICE("ZREM"), slice_of(r->listing), slice_of(member) },
+		       3, &reply, err);
+	if (!rc) {
+		freeReplyObject(reply);
+		rc = redis_ask(r,
+			       (const struct slice[]){ SLICE("HDEL"), slice_of(r->spelled),
+						       slice_of(member) },
+			       3, &reply, err);
+	}
+	if (!rc) {
+		freeReplyObject(reply);
+		rc = redis_ask(r, (const struct slice[]){ SLICE("EXISTS"), slice_of(key) }, 2, &reply,
+			       err);
+	}
+	if (rc)
+		return rc;
+	if (reply->integer == 1) {
+		r->anew += !q->anew;
+		q->anew = true;
+	} else {
+		rqueue_forget(r, h);
+		mem_free(q->shown);
+		q->shown = NULL;
+	}
+	freeReplyObject(reply);
+	return 0;
+}
+
+/* At once, so that an op behind it in the batch finds the queue gone. */
+static int
+plan_forget(struct redis *r, struct op *op, struct slu_err *err)
+{
+	uint32_t h;
+	int rc = find_queue(r, op->space, op->queue, &h, err);
+
+	op->count = 0;
+	op->cursor = 0;
+	if (!rc && h == SLAB_NONE) {
+		op_fail(op, SLU_ENOTFOUND, NULL);
+		return 0;
+	}
+	if (!rc)
+		rc = plan_one(r, op, h, NULL, err);
+	if (!rc)
+		rc = rcalls_run(r, err);
+	return rc || op->rc ? rc : unlist_queue(r, h, err);
+}
+
 typedef int plan_fn(struct redis *r, struct op *op, struct slu_err *err);
 
 static plan_fn *const plans[OP_VERBS] = {
@@ -501,6 +589,7 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_PAUSE] = plan_queue,
 	[OP_POLICY_GET] = plan_queue,
 	[OP_POLICY_SET] = plan_policy_set,
+	[OP_FORGET] = plan_forget,
 	[OP_BACKUP] = plan_backup,
 	[OP_SHARD] = plan_shard,
 	[OP_MOVE] = redis_plan_move,

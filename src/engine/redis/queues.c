@@ -127,6 +127,22 @@ rqueue_open(struct redis *r, struct slice space, struct slice queue, uint32_t *o
 	return rc;
 }
 
+void
+rqueue_forget(struct redis *r, uint32_t h)
+{
+	struct rqueue *q = rqueue_at(r, h);
+
+	r->forgotten.accepted += q->totals.accepted;
+	r->forgotten.delivered += q->totals.delivered;
+	r->forgotten.done += q->totals.done;
+	r->forgotten.failed += q->totals.failed;
+	r->forgotten.died += q->totals.died;
+	q->totals = (struct ledger_totals){ 0 };
+	q->next_due = SLU_NEVER;
+	q->listed = false;
+	q->gone = true;
+}
+
 int
 rqueue_add_prio(struct rqueue *q, int32_t prio)
 {

@@ -66,7 +66,43 @@ redis_know(struct redis *r, const char *name, struct slu_err *err)
 		return 0;
 	rc = redis_spell(r, h, &(struct spelling){ 0 }, err);
 	rqueue_at(r, h)->listed = rc == 0;
+	rqueue_at(r, h)->gone = false;
 	return rc ? rc : redis_tick(r, h, r->now, err);
+}
+
+/* Another node may have deleted some. */
+static void
+miss_queues(struct redis *r)
+{
+	for (uint32_t h = 0; h < r->queues.used; h++) {
+		const struct rqueue *q = rqueue_at(r, h);
+
+		if (q->listed && !q->there && !q->anew)
+			rqueue_forget(r, h);
+	}
+}
+
+static int
+know_listed(struct redis *r, const redisReply *names, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t h = 0; h < r->queues.used; h++)
+		rqueue_at(r, h)->there = false;
+	for (size_t i = 0; !rc && i < names->elements; i++) {
+		const char *name = names->element[i]->str, *slash = strchr(name, '/');
+		uint32_t h;
+
+		rc = redis_know(r, name, err);
+		h = slash ? rqueue_find(r, (struct slice){ name, (size_t)(slash - name) },
+					slice_of(slash + 1))
+			  : SLAB_NONE;
+		if (h != SLAB_NONE)
+			rqueue_at(r, h)->there = true;
+	}
+	if (!rc)
+		miss_queues(r);
+	return rc;
 }
 
 int
@@ -82,8 +118,8 @@ redis_know_all(struct redis *r, struct slu_err *err)
 	if (!rc && reply->type != REDIS_REPLY_ARRAY)
 		rc = slu_fail(err, SLU_EDOWN, "redis %s: %s", r->conf.wire.address,
 			      reply->str ? reply->str : "no list of queues");
-	for (size_t i = 0; !rc && i < reply->elements; i++)
-		rc = redis_know(r, reply->element[i]->str, err);
+	if (!rc)
+		rc = know_listed(r, reply, err);
 	if (reply)
 		freeReplyObject(reply);
 	return rc;
@@ -353,6 +389,7 @@ redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct
 	take_news(r);
 	run_due(r, due);
 	judge_servers(r);
+	redis_list_anew(r);
 	redis_tell_health(r);
 	return 0;
 }

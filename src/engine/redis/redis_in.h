@@ -31,6 +31,9 @@ struct rqueue {
 	int32_t *prios;
 	uint32_t n_prios;
 	bool listed; /* in <prefix>:queues */
+	bool there;  /* the same, while they are read */
+	bool gone;   /* it was deleted, and nobody has made it anew */
+	bool anew;   /* a call has; the list may not have it */
 	slu_time next_due;
 	struct ledger_totals totals;
 };
@@ -100,9 +103,11 @@ struct redis {
 	uint64_t seen;  /* D9: the highest number, of the shard's counter */
 	uint32_t budget;
 	uint64_t random;
-	struct op_queue ignored; /* of queues of which only the sums are wanted */
-	struct slu_err why;      /* of the last failure */
-	slu_time judge_at;       /* when the servers are asked what answers are worth; SLU_NEVER */
+	struct op_queue ignored;        /* of queues of which only the sums are wanted */
+	struct ledger_totals forgotten; /* of queues that are gone */
+	uint32_t anew;                  /* queues that are so */
+	struct slu_err why;             /* of the last failure */
+	slu_time judge_at;              /* when the servers are asked what answers are worth; SLU_NEVER */
 
 	/* For whoever asks, on any thread: under mtx. */
 	pthread_mutex_t mtx;
@@ -123,6 +128,8 @@ struct rqueue *rqueue_at(const struct redis *r, uint32_t h);
 uint32_t rqueue_find(const struct redis *r, struct slice space, struct slice queue);
 int rqueue_open(struct redis *r, struct slice space, struct slice queue, uint32_t *out);
 int rqueue_add_prio(struct rqueue *q, int32_t prio); /* SLU_ENOMEM */
+
+void rqueue_forget(struct redis *r, uint32_t h); /* it is gone; its totals stay in the sum */
 
 /* ---- call.c ---- */
 
@@ -260,6 +267,9 @@ void redis_point_elsewhere(const struct rcall *c, const redisReply *lives, uint6
 int redis_find_queue(struct redis *r, const struct op *op, struct slice space,
 		     struct slice queue, uint32_t *out, struct slu_err *err);
 int redis_make_queue(struct redis *r, const struct op *op, uint32_t *out, struct slu_err *err);
+
+/* Have those queues listed that a call has made anew. */
+void redis_list_anew(struct redis *r);
 
 /* SLU_EDOWN, SLU_EUNKNOWN, SLU_ENOMEM. */
 int redis_plan(struct redis *r, struct op *op, struct slu_err *err);

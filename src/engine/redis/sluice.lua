@@ -15,7 +15,8 @@
 -- Answer   { 'ok', time, steps used, answer of the verb, { of each queue: next due,
 --            ready if there is something new, failures, deaths, ends, ids
 --            whose lease ran out, lock keys that can be had, where it lives, the last number
---            that was taken (if it lives elsewhere by anybody), what the counter said if it was behind } }
+--            that was taken (if it lives elsewhere by anybody), what the counter said if it was behind,
+--            1 if this call was the first to change the queue } }
 --          { 'prios', queue, priority... }: nothing has happened; call again with the keys
 --          of these priorities, too
 --
@@ -142,6 +143,7 @@ local function open_queue(name, prios, seen)
 	local meta = call('HMGET', q.meta, 'policy', 'time', 'epoch', 'lives', 'batch', 'away', 'did:' .. caller)
 	q.has_policy = meta[1]
 	q.policy = read_policy(meta[1] or ARGV[6])
+	q.fresh = not meta[2] -- nobody has changed it yet, or it was deleted
 	q.time = tonumber(meta[2] or '0')
 	q.epoch, q.lives = tonumber(meta[3] or '0'), meta[4] or ''
 	q.batch, q.away = meta[5], read_away(meta[6])
@@ -1289,7 +1291,7 @@ local function policy(queues)
 	if text ~= '' then
 		call('HSET', q.meta, 'policy', text)
 		q.policy = read_policy(text)
-		q.woken = true
+		q.woken, q.changed = true, true
 	end
 	return call('HGET', q.meta, 'policy') or ''
 end
@@ -1302,8 +1304,56 @@ local function pause(queues)
 
 	call('HSET', q.meta, 'policy', text)
 	q.policy = read_policy(text)
-	q.woken = true
+	q.woken, q.changed = true, true
 	return text
+end
+
+-- Has the queue been on another shard, or is it on its way? The mark and the numbers of
+-- batches stay.
+local function has_moved(q)
+	if q.epoch > 0 or q.batch then
+		return true
+	end
+	for _, field in ipairs(call('HKEYS', q.meta)) do
+		if string.sub(field, 1, 6) == 'given:' then
+			return true
+		end
+	end
+end
+
+-- All keys of the queue but the counter: tokens rise, also those of a queue of the same name.
+local function drop_keys(q)
+	for _, name in ipairs(names) do
+		if name ~= 'counter' then
+			call('DEL', q[name])
+		end
+	end
+	q.prio_count, q.changed, q.woken = {}, false, false
+end
+
+-- A slice of its messages goes, in whatever state they are; then the queue. { how many, 1 if there
+-- are more }; { -1 }: it has been moved; { -2, how many it has }: it is not empty.
+local function forget_queue(queues)
+	local q, force, max = queues[1], num() == 1, num()
+	local found = call('ZRANGE', q.all, 0, max - 1)
+
+	if has_moved(q) then
+		return { -1 }
+	elseif #found > 0 and not force then
+		return { -2, call('ZCARD', q.all) }
+	end
+	for _, id in ipairs(found) do
+		local m = load(q, id)
+
+		leave(q, id, m)
+		pass(q, id, m)
+		forget(q, id, m, 0)
+	end
+	if call('ZCARD', q.all) > 0 then
+		return { #found, 1 }
+	end
+	drop_keys(q)
+	return { #found, 0 }
 end
 
 local function nothing()
@@ -1313,4 +1363,4 @@ end
 local verbs = { enqueue = enqueue, claim = claim, ack = items, nack = items, extend = items,
 	['return'] = items, aside = items, redrive = items, delete = items, get = get, peek = peek,
 	watch = watch, list = list, result = result, stats = stats, purge = purge, policy = policy,
-	pause = pause, tick = nothing }
+	pause = pause, forget = forget_queue, tick = nothing }

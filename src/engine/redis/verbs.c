@@ -611,13 +611,8 @@ stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 
 	if (answer->elements < 9)
 		return;
-	*out = (struct op_queue){
-		.space = q->space,
-		.name = q->name,
-		.space_shown = q->space_shown ? q->space_shown : q->space,
-		.shown = q->shown ? q->shown : q->name,
-		.totals = q->totals,
-	};
+	*out = (struct op_queue){ .totals = q->totals };
+	op_name_queue(out, q->space, q->name, q->space_shown, q->shown);
 	for (int i = 0; i < 6; i++)
 		out->count[states[i]] = (uint32_t)redis_int(answer->element[i]);
 	oldest = redis_int(answer->element[6]) < 0 ? -1 : redis_ns(redis_int(answer->element[6]));
@@ -673,6 +668,40 @@ purge_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	c->done = !c->goes_on;
 }
 
+static size_t
+forget_count(const struct rcall *c)
+{
+	(void)c;
+	return 2;
+}
+
+static void
+forget_encode(struct redis *r, const struct rcall *c)
+{
+	rwire_number(r->wire, c->op->force);
+	rwire_number(r->wire, ENGINE_SCAN_MAX);
+}
+
+/* D11, as a purge. */
+static void
+forget_decode(struct redis *r, struct rcall *c, const redisReply *answer)
+{
+	const int64_t n = answer->elements ? redis_int(answer->element[0]) : 0;
+	const int64_t more = answer->elements > 1 ? redis_int(answer->element[1]) : 0;
+	struct op *op = c->op;
+	struct slu_err err = { 0 };
+
+	(void)r;
+	c->goes_on = n >= 0 && more;
+	c->done = !c->goes_on;
+	if (n == -1)
+		op_fail(op, op_fail_moved(op, &err), &err);
+	else if (n < 0)
+		op_fail(op, op_fail_not_empty(op, (uint64_t)more, &err), &err);
+	else
+		op->count += (uint64_t)n;
+}
+
 static void
 policy_encode(struct redis *r, const struct rcall *c)
 {
@@ -725,6 +754,7 @@ const struct rverb redis_verbs[OP_VERBS] = {
 	[OP_TOPICS]     = { "stats",   no_args,       encode_nothing, stats_decode },
 	[OP_SHARD]      = { "stats",   no_args,       encode_nothing, stats_decode },
 	[OP_PURGE]      = { "purge",   purge_count,   purge_encode,   purge_decode },
+	[OP_FORGET]     = { "forget",  forget_count,  forget_encode,  forget_decode },
 	[OP_PAUSE]      = { "pause",   one_arg,       pause_encode,   policy_decode },
 	[OP_POLICY_GET] = { "policy",  one_arg,       policy_encode,  policy_decode },
 	[OP_MOVE]       = { "move",    redis_move_count, redis_move_encode, redis_move_decode },
