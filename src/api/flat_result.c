@@ -62,7 +62,7 @@ answer_done(struct ask *a)
 	flat_view_id(&w, s->id.id);
 	json_out_str(&w, "status", SLICE("done"));
 	if (s->text)
-		json_out_raw(&w, "result", (struct slice){ s->text, a->op.result.size });
+		json_out_stored(&w, "result", (struct slice){ s->text, a->op.result.size });
 	else
 		json_out_null(&w, "result");
 	json_out_time(&w, "expires_at", a->op.until);

@@ -56,7 +56,7 @@ write_given(struct json_out *w, const struct op_row *row, const struct message *
 	text_if_any(w, "key", m->key);
 	text_if_any(w, "correlation_id", m->correlation);
 	if (m->attributes.n > 0)
-		json_out_raw(w, "attributes", m->attributes);
+		json_out_stored(w, "attributes", m->attributes);
 	text_if_any(w, "content_type", m->type);
 	write_trace(w, m->trace);
 	if (m->accepted == 0)

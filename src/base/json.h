@@ -164,6 +164,11 @@ struct json_event {
 /* False after the last one, and when the reader has failed. */
 bool json_next(struct json *r, struct json_event *e);
 
+/* Check that text is one JSON value of this type (JSON_NONE: of any), nested at most
+ * max_depth deep. SLU_EINVAL: `invalid WHAT: why`. */
+int json_check(struct slice text, enum json_type type, unsigned max_depth, const char *what,
+	       struct slu_err *err);
+
 /* "a string", "null", ... for messages. */
 const char *json_type_name(enum json_type type);
 

@@ -1,7 +1,7 @@
 #include "base/json_out.h"
 
 #include "base/base64.h"
-#include "base/json_text.h"
+#include "base/json.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -302,4 +302,13 @@ json_out_raw(struct json_out *w, const char *name, struct slice value)
 {
 	begin(w, name);
 	buf_put(w->b, value.p, value.n);
+}
+
+void
+json_out_stored(struct json_out *w, const char *name, struct slice value)
+{
+	if (json_check(value, JSON_NONE, JSON_DEPTH_MAX, "value", NULL) == 0)
+		json_out_raw(w, name, value);
+	else
+		json_out_str(w, name, value);
 }

@@ -82,4 +82,8 @@ void json_out_time(struct json_out *w, const char *name, slu_time t); /* RFC 333
 /* A value that is valid JSON already, byte for byte. */
 void json_out_raw(struct json_out *w, const char *name, struct slice value);
 
+/* A value that should be JSON, from a place that may hold anything (a store that another
+ * program wrote): byte for byte if it is valid, as a string if it is not. */
+void json_out_stored(struct json_out *w, const char *name, struct slice value);
+
 #endif

@@ -36,6 +36,21 @@ json_type_name(enum json_type type)
 	return names[type];
 }
 
+int
+json_check(struct slice text, enum json_type type, unsigned max_depth, const char *what,
+	   struct slu_err *err)
+{
+	struct slu_err why;
+	struct json r;
+
+	json_init(&r, text, max_depth);
+	if (type != JSON_NONE && json_peek(&r) != type)
+		json_fail(&r, SLU_EINVAL, r.p, "expected %s", json_type_name(type));
+	if (json_end(&r, &why))
+		return slu_fail(err, SLU_EINVAL, "invalid %s: %s", what, why.text);
+	return 0;
+}
+
 bool
 json_null(struct json *r)
 {

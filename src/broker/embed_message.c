@@ -3,6 +3,7 @@
  */
 #include "broker/embed.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "engine/payload.h"
 
@@ -31,6 +32,8 @@ check_texts(const struct message *m, struct slu_err *err)
 		rc = key_check(m->idem, "idempotency key", err);
 	if (!rc && m->correlation.p)
 		rc = correlation_check(m->correlation, "correlation id", err);
+	if (!rc && m->attributes.p) /* at most as deep as an answer of the server can nest it */
+		rc = json_check(m->attributes, JSON_OBJECT, JSON_DEPTH - 2, "attributes", err);
 	return rc ? rc : message_check(m, err);
 }
 

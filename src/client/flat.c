@@ -99,26 +99,18 @@ out_put(struct ask *a, const char *queue, const struct slu_client_put *p, struct
 	return rc;
 }
 
-/* What is written as it is must be JSON, or it would be more than it says. */
-static int
-check_json(const char *name, struct slice text, struct slu_err *err)
-{
-	struct slu_err why;
-	struct json r;
-
-	json_init(&r, text, JSON_DEPTH);
-	return json_end(&r, &why) ? slu_fail(err, SLU_EINVAL, "%s: %s", name, why.text) : 0;
-}
-
+/* What is written as it is must be JSON, or it could add members of its own. */
 static int
 check_put(const struct slu_client_put *p, struct slu_err *err)
 {
+	const struct slice payload = { p->payload, p->size };
 	int rc = 0;
 
 	if (p->is_json)
-		rc = check_json("payload", (struct slice){ p->payload, p->size }, err);
+		rc = json_check(payload, JSON_NONE, JSON_DEPTH - 2, "payload", err);
 	if (!rc && p->attributes)
-		rc = check_json("attributes", slice_of(p->attributes), err);
+		rc = json_check(slice_of(p->attributes), JSON_OBJECT, JSON_DEPTH - 2, "attributes",
+				err);
 	return rc;
 }
 
@@ -328,7 +320,8 @@ slu_client_settle(struct slu_client *c, enum slu_settle_verb verb, const char *q
 		items[i].code = SLU_OK;
 		buf_putc(&a.body, i ? ',' : '[');
 		if (items[i].result)
-			rc = check_json("result", slice_of(items[i].result), err);
+			rc = json_check(slice_of(items[i].result), JSON_NONE, JSON_DEPTH - 2,
+					"result", err);
 		out_settle(&a, verb, queue, &items[i]);
 	}
 	buf_putc(&a.body, ']');

@@ -149,18 +149,6 @@ read_sent(const struct ask *a, struct slu_sent *out, struct slu_err *err)
 	return 0;
 }
 
-static int
-check_attributes(const struct slu_send *s, struct slu_err *err)
-{
-	struct slu_err why;
-	struct json r;
-
-	if (!s->attributes)
-		return 0;
-	json_init(&r, slice_of(s->attributes), JSON_DEPTH);
-	return json_end(&r, &why) ? slu_fail(err, SLU_EINVAL, "attributes: %s", why.text) : 0;
-}
-
 int
 slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *what,
 		struct slu_sent *out, const struct slu_call *call, struct slu_err *err)
@@ -168,8 +156,11 @@ slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *
 	struct sending s = { .what = what };
 	struct slu_sent unused;
 	struct ask a;
-	int rc = check_attributes(what, err);
+	int rc = 0;
 
+	if (what->attributes)
+		rc = json_check(slice_of(what->attributes), JSON_OBJECT, JSON_DEPTH - 2,
+				"attributes", err);
 	if (!rc)
 		rc = make_boundary(&s, err);
 	if (rc)

@@ -156,6 +156,11 @@ TEST(what_is_wrong_is_said_and_nothing_is_sent)
 	CHECK_EQ(SLU_EINVAL, slu_client_enqueue(c, "mail", &bad, 1, NULL, &why));
 	CHECK_CONTAINS("payload", why.text);
 	CHECK_EQ(SLU_EINVAL, slu_client_enqueue(c, "mail", &bad, 0, NULL, &why));
+	bad = (struct slu_client_put){ .attributes = "[]" };
+	CHECK_EQ(SLU_EINVAL, slu_client_enqueue(c, "mail", &bad, 1, NULL, &why));
+	CHECK_CONTAINS("invalid attributes", why.text);
+	CHECK_EQ(SLU_EINVAL, slu_client_send(c, "mail", &(struct slu_send){ .attributes = "{},\"queue\":\"x\"" }, NULL, NULL, &why));
+	CHECK_CONTAINS("invalid attributes", why.text);
 	slu_client_free(c);
 	slu_client_free(NULL);
 }

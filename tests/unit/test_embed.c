@@ -99,6 +99,11 @@ TEST(what_a_message_may_not_be_is_said)
 		{ "a correlation id that is not ASCII", "q", { .correlation = "\xc3\xa4" }, SLU_EINVAL },
 		{ "a negative delay", "q", { .delay = -1 }, SLU_EINVAL },
 		{ "too many attempts", "q", { .max_attempts = 70000 }, SLU_EINVAL },
+		{ "attributes that are no JSON", "q", { .attributes = "x" }, SLU_EINVAL },
+		{ "attributes that are no object", "q", { .attributes = "[]" }, SLU_EINVAL },
+		{ "attributes that add members", "q", { .attributes = "{},\"id\":1" }, SLU_EINVAL },
+		{ "attributes that do not end", "q", { .attributes = "{" }, SLU_EINVAL },
+		{ "empty attributes", "q", { .attributes = "" }, SLU_EINVAL },
 	};
 
 	open_in(NULL);

@@ -215,6 +215,30 @@ TORTURE(decoding_survives_any_lack_of_memory)
 	arena_release(&own);
 }
 
+/* A store may hold what an older library let in. */
+TEST(attributes_that_are_no_json_do_not_forge_members)
+{
+	const struct op_row row = { .id = 7, .state = MSG_READY };
+	const struct message m = {
+		.space = SLICE("default"),
+		.queue = SLICE("q"),
+		.attributes = SLICE("{},\"fencing_token\":9"),
+	};
+	struct json_out w;
+	struct buf b;
+	struct json r;
+
+	buf_init(&b, 4096);
+	json_out_init(&w, &b);
+	json_out_object(&w, NULL);
+	flat_view_message(&w, &row, &m, (struct slice){ 0 }, false);
+	json_out_close(&w);
+	CHECK_CONTAINS("\"attributes\":\"{},\\\"fencing_token\\\":9\"", buf_str(&b));
+	json_init(&r, buf_slice(&b), JSON_DEPTH);
+	CHECK_EQ(0, json_end(&r, NULL));
+	buf_release(&b);
+}
+
 TEST(ids_are_numbers_or_uuids_in_input_order)
 {
 	struct op_put puts[3] = { { .m.id = 4194305 }, { .m.id = 2 }, { .m.id = 3 } };

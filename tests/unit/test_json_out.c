@@ -49,6 +49,33 @@ TEST(the_writer_puts_the_commas)
 	buf_release(&b);
 }
 
+TEST(a_stored_value_that_is_no_json_cannot_add_members)
+{
+	static const struct {
+		const char *stored, *written;
+	} cases[] = {
+		{ "{ \"a\" : 1 }", "{\"v\":{ \"a\" : 1 }}" },
+		{ "1", "{\"v\":1}" },
+		{ "", "{\"v\":\"\"}" },
+		{ "{},\"id\":1", "{\"v\":\"{},\\\"id\\\":1\"}" },
+		{ "x", "{\"v\":\"x\"}" },
+	};
+
+	EACH(i, cases) {
+		struct json_out w;
+		struct buf b;
+
+		buf_init(&b, 4096);
+		json_out_init(&w, &b);
+		json_out_object(&w, NULL);
+		json_out_stored(&w, "v", slice_of(cases[i].stored));
+		json_out_close(&w);
+		json_out_end(&w);
+		CHECK_STR(cases[i].written, buf_str(&b));
+		buf_release(&b);
+	}
+}
+
 /* The writer keeps the last two for when they come again. */
 TEST(moments_are_written_each_as_it_is_whatever_came_before)
 {
