@@ -7,6 +7,7 @@
 /* clang-format off */
 const struct route admin_routes[] = {
 	{ "GET",  "/v1/admin/queues",         admin_queues,       .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
+	{ "DELETE", "/v1/admin/queues/",      admin_forget,       .query = QUERY_READ, .needs = RIGHT_ADMIN, .below = true, .vital = true },
 	{ "GET",  "/v1/admin/queue",          admin_queue,        .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
 	{ "POST", "/v1/admin/queue/pause",    admin_pause,        .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/queue/resume",   admin_resume,       .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },

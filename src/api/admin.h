@@ -3,6 +3,7 @@
  * contract.
  *
  *      admin_queues    queues as they stand; pause, resume, purge
+ *      admin_forget    a queue goes
  *      admin_messages  browse and search, one message and its history, delete
  *      admin_dead      dead letters: redrive, also to another queue, and delete
  *      admin_backup    the files of a running server
@@ -25,7 +26,7 @@ extern const unsigned admin_n_routes;
 
 typedef void admin_handler(struct call *c, void *api);
 
-admin_handler admin_queues, admin_queue, admin_pause, admin_resume, admin_purge;
+admin_handler admin_queues, admin_queue, admin_pause, admin_resume, admin_purge, admin_forget;
 admin_handler admin_messages, admin_dlq, admin_message, admin_delete;
 admin_handler admin_dead_redrive, admin_dead_delete;
 admin_handler admin_backup_begin, admin_backup_read, admin_backup_end;

@@ -194,6 +194,7 @@ static const bool is_told[OP_VERBS] = {
 	[OP_PURGE] = true,
 	[OP_PAUSE] = true,
 	[OP_POLICY_SET] = true,
+	[OP_FORGET] = true,
 	[OP_BACKUP] = true,
 	[OP_MOVE] = true,
 	[OP_ACQUIRE] = true,

@@ -12,7 +12,7 @@ import sys
 
 import openapi_lockd
 import openapi_locks
-from openapi_words import (answer, array, boolean, call, content, integer, parameter, query,
+from openapi_words import (answer, array, boolean, call, content, in_path, integer, parameter, query,
                            record, ref, string)
 
 # --- what is sent and answered ----------------------------------------------------
@@ -485,6 +485,16 @@ PATHS = {
         "Queues", "Queues of a namespace, or of all",
         {"200": answer(ref("QueuesShown"), "A page of them.")},
         [query("namespace", ref("Name")), LIMIT, CURSOR])},
+    "/v1/admin/queues/{namespace}/{topic}": {"delete": admin(
+        "DeleteQueue", "Delete a queue with its policy, remembered keys and results",
+        {"200": answer(record([*PLACE, "deleted", "messages"], {
+            **PLACE, "deleted": boolean(), "messages": integer(minimum=0)}),
+            "It is gone, and how many messages went with it."), **NO_SUCH,
+         "409": error("It holds messages, and force is not set; or it has been moved between "
+                      "shards.")},
+        [in_path("namespace", ref("Name")), in_path("topic", ref("Name")),
+         query("force", boolean(), text="Delete its messages too, leased ones and dead letters "
+                                        "as well.")])},
     "/v1/admin/queue": {"get": admin(
         "Queue", "One queue with its counts and its policy",
         {"200": answer(ref("QueueWithPolicy"), "The queue."), **NO_SUCH}, [NAMESPACE, TOPIC])},

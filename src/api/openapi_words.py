@@ -48,6 +48,10 @@ def query(name, schema, required=False, text=None):
     return row
 
 
+def in_path(name, schema):
+    return {"name": name, "in": "path", "schema": schema, "required": True}
+
+
 def call(name, tag, summary, answers, parameters=(), body=None, free=False,
          other="Error"):
     """An operation; answers: of codes. Any other code is an error."""

@@ -151,6 +151,44 @@ def test_messages_are_browsed_by_state(server):
     assert server.get("/v1/admin/messages", **server.here(state="redy")).status == 400
 
 
+def drop(server, topic, **params):
+    return server.call("DELETE", f"/v1/admin/queues/{server.namespace}/{topic}", **params)
+
+
+def test_an_empty_queue_can_be_deleted(server):
+    server.enqueue({"text": "x", "topic": "Brief"})
+    refused = drop(server, "brief")
+    assert (refused.status, refused.body["error"]) == (409, "not_empty")
+    assert "queue brief holds 1 messages" in refused.body["message"]
+    server.ack(server.take(topic="brief"), topic="brief")
+    assert drop(server, "Brief").body == {"namespace": server.namespace, "topic": "brief",
+                                          "deleted": True, "messages": 0}
+    gone = drop(server, "brief")
+    assert gone.status == 404 and f"namespace {server.namespace} has no queue brief" in gone.text
+    assert server.get("/stats", **server.here(topic="brief")).status == 404
+
+
+def test_by_force_a_queue_is_deleted_with_all_it_has(server):
+    here = server.here(topic="full")
+    server.call("PUT", "/policy", {"max_attempts": 9}, **here)
+    server.enqueue(*[{"text": "x"}] * 1500, {"text": "later", "delay": "1h"},
+                   {"text": "held", "key": "k"}, {"text": "held", "key": "k"}, topic="full")
+    leased = server.take(topic="full")
+    server.nack(server.take(topic="full"), topic="full", dead=True)
+    assert drop(server, "full").status == 409
+    answer = drop(server, "full", force="true")
+    assert answer.status == 200 and answer.body["messages"] == 1503
+    lost = server.post("/ack", {**here, "id": leased["id"], "lease_id": leased["lease_id"]})
+    assert lost.status == 404
+    assert server.get("/policy", **here).body["max_attempts"] == 5
+
+
+@pytest.mark.parametrize("path", ["/v1/admin/queues/", "/v1/admin/queues/ns", "/v1/admin/queues/a/b/c",
+                                  "/v1/admin/queues/a/.locks", "/v1/admin/queues//q"])
+def test_a_path_that_names_no_queue_is_refused(server, path):
+    assert server.call("DELETE", path).status == 400
+
+
 def test_the_first_page_of_a_small_queue_takes_one_call(server):
     for _ in range(20):
         server.enqueue(*[{"text": "x", "topic": "big"}] * 1000)

@@ -35,6 +35,8 @@ def guarded(tmp_path_factory):
 def call(server, method, path, scope=None, body=None, fields=None, **params):
     """With a token for that scope; None: without."""
     headers = KEY.bearer(scope=scope) if scope is not None else {}
+    if path == QUEUE_PATH:
+        path = path.format(namespace=params.pop("namespace"), topic="jobs")
     if path == "/v1/queue/enqueue":
         body, more = lockd.parts(body, b"x")
         fields = {**(fields or {}), **more}
@@ -48,6 +50,7 @@ Q = {"topic": "jobs"}
 K = {"key": "k"}
 NOBODY = {"X-Lease-ID": "0" * 19 + "g", "X-Txn-ID": "0" * 19 + "g", "X-Fencing-Token": "1"}
 HELD = {"queue": "q", "owner": "o", "message_id": "1", "lease_id": "x", "meta_etag": "x"}
+QUEUE_PATH = "/v1/admin/queues/{namespace}/{topic}"
 ROUTES = {
     ("POST", "/enqueue"): ("write", {}, [{**Q, "text": "x"}]),
     ("GET", "/dequeue"): ("write", Q, None),
@@ -98,6 +101,7 @@ ROUTES = {
     ("POST", "/v1/txn/"): ("refused", {}, {}),
     ("POST", "/v1/tc/"): ("refused", {}, {}),
     ("GET", "/v1/admin/queues"): ("view", {}, None),
+    ("DELETE", QUEUE_PATH): ("admin", {}, None),
     ("GET", "/v1/admin/queue"): ("view", Q, None),
     ("POST", "/v1/admin/queue/pause"): ("admin", {}, Q),
     ("POST", "/v1/admin/queue/resume"): ("admin", {}, Q),
@@ -170,6 +174,8 @@ def missing(namespace, need):
 
 def in_namespace(method, path, namespace):
     need, query, body = ROUTES[method, path]
+    if path == QUEUE_PATH:
+        return need, {"namespace": namespace}, body
     if need in ("server", "nothing", "metrics"):
         return need, query, body
     if method in ("GET", "PUT") or query:
@@ -225,6 +231,7 @@ def ask_raw(server, method, path, query, body):
     if path == "/v1/queue/enqueue":
         body, more = lockd.parts(body, b"x")
         headers.update(more)
+    path = path.format(namespace=A, topic="jobs")
     return server.call(method, f"{path}?{query}", body, headers={**headers, **NOBODY})
 
 
