@@ -267,16 +267,14 @@ void
 supervisor_run(int socket, pid_t command, slu_time grace)
 {
 	struct supervisor s = {
-		.socket = socket,
+		.socket = dup3(socket, 0, O_CLOEXEC) == 0 ? 0 : socket,
 		.command = command,
 		.grace = grace,
 		.kill_at = SLU_NEVER,
 		.again = AGAIN_MS,
 	};
 
-	if (socket > 0)
-		(void)close_range(0, (unsigned)socket - 1, 0);
-	(void)close_range((unsigned)socket + 1, ~0U, 0);
+	closefrom(s.socket + 1); /* what is open here would not end for others */
 	s.children = watch_children();
 	while (reap(&s)) {
 		if (!s.command)

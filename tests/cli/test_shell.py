@@ -185,6 +185,17 @@ def test_a_command_whose_lease_is_lost_is_killed(tmp_path):
         assert runs.returncode == 4 and "lost" in said
 
 
+def test_a_killed_lock_run_takes_all_that_its_command_started_along(server, tmp_path):
+    env = {**os.environ, "SLUICE_SERVER": "%s:%d" % server.address}
+    runs = subprocess.Popen([SLUICE, "lock", "run", "killed", "--", "sh", "-c",
+                             "setsid sh -c 'echo $$ > pid; exec sleep 600' & wait"], env=env, cwd=tmp_path)
+    pid = int(until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip()))
+    runs.kill()
+    runs.wait()
+    until(lambda: not Path(f"/proc/{pid}").exists() or
+          Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z")
+
+
 @pytest.mark.parametrize("words", [["queue", "dequeue"], ["queue", "ack"], ["queue", "nack"],
                                    ["queue", "extend"], ["lock", "acquire"], ["lock", "keepalive"],
                                    ["lock", "release"], ["lock", "run"], ["state", "get"],
