@@ -403,14 +403,47 @@ check_messages(const struct ledger *l, const struct topic *t)
 	return wrong ? wrong : check_topic(l, t, count);
 }
 
+/* A namespace counts its messages until they are freed, also those of a purge. */
+static const char *
+check_space(const struct ledger *l, uint32_t space)
+{
+	const struct space *s = slab_at(&l->spaces, space);
+	uint64_t messages = 0, bytes = 0;
+
+	for (uint32_t h = 0; h < l->msgs.fresh; h++) {
+		const struct msg *m = ledger_scan_msg(l, h);
+
+		if (!m || ledger_topic_of(l, m)->space != space)
+			continue;
+		messages++;
+		bytes += ledger_record_size(l, m->where);
+	}
+	return messages == s->messages && bytes == s->bytes ? NULL : "a namespace counts what it does not have";
+}
+
+static const char *
+check_memory(const struct ledger *l)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t h = 0; h < l->topics.used; h++) {
+		const struct topic *t = ledger_topic(l, h);
+
+		bytes += queue_bytes(&t->queue) + queue_bytes(&t->trash) + queue_bytes(&t->spare);
+	}
+	return bytes == l->topic_bytes ? NULL : "heaps of queues are not counted as they are";
+}
+
 const char *
 ledger_scan_check(const struct ledger *l)
 {
-	const char *wrong = NULL;
+	const char *wrong = check_memory(l);
 
 	for (uint32_t h = ledger_queue_next(l, SLAB_NONE); !wrong && h != SLAB_NONE;
 	     h = ledger_queue_next(l, h))
 		wrong = check_messages(l, ledger_topic(l, h));
+	for (uint32_t h = 0; !wrong && h < l->spaces.used; h++)
+		wrong = check_space(l, h);
 	if (!wrong && map_count(&l->ids) != l->msgs.used)
 		wrong = "messages that no id leads to";
 	if (!wrong && l->deadlines.n != l->leases.used)

@@ -233,6 +233,7 @@ const char *
 locks_scan_check(const struct locks *l)
 {
 	uint32_t messages = 0, leases = 0, n = 0;
+	size_t bytes = 0;
 	const char *wrong = NULL;
 
 	for (uint32_t h = 0; h < l->entries.fresh && !wrong; h++) {
@@ -241,12 +242,15 @@ locks_scan_check(const struct locks *l)
 		if (!lock)
 			continue;
 		n++;
+		bytes += lock->size;
 		messages += lock->id != 0;
 		leases += !lock->id && lock->token && !lock->over;
 		wrong = check_entry(l, h);
 	}
 	if (wrong)
 		return wrong;
+	if (bytes != l->lock_bytes)
+		return "the memory of keys is counted wrong";
 	if (n != l->entries.used || messages != l->of_messages || leases != l->leases)
 		return "keys are counted wrong";
 	wrong = check_order(l, n - messages);
