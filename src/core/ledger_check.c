@@ -409,7 +409,10 @@ check_space(const struct ledger *l, uint32_t space)
 {
 	const struct space *s = slab_at(&l->spaces, space);
 	uint64_t messages = 0, bytes = 0;
+	uint32_t queues = 0;
 
+	for (uint32_t h = SLAB_NONE; (h = ledger_queue_next(l, h)) != SLAB_NONE;)
+		queues += ledger_topic(l, h)->space == space;
 	for (uint32_t h = 0; h < l->msgs.fresh; h++) {
 		const struct msg *m = ledger_scan_msg(l, h);
 
@@ -418,7 +421,7 @@ check_space(const struct ledger *l, uint32_t space)
 		messages++;
 		bytes += ledger_record_size(l, m->where);
 	}
-	return messages == s->messages && bytes == s->bytes ? NULL : "a namespace counts what it does not have";
+	return messages == s->messages && bytes == s->bytes && queues == s->queues ? NULL : "a namespace counts what it does not have";
 }
 
 static const char *
@@ -426,7 +429,7 @@ check_memory(const struct ledger *l)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t h = 0; h < l->topics.used; h++) {
+	for (uint32_t h = SLAB_NONE; (h = ledger_queue_next(l, h)) != SLAB_NONE;) {
 		const struct topic *t = ledger_topic(l, h);
 
 		bytes += queue_bytes(&t->queue) + queue_bytes(&t->trash) + queue_bytes(&t->spare);

@@ -79,9 +79,9 @@ ledger_growth(const struct ledger *l, uint32_t queue, const struct ledger_offer 
 bool
 ledger_trim(struct ledger *l)
 {
-	struct slab *const slabs[] = { &l->msgs, &l->leases, &l->more, &l->keys,
+	struct slab *const slabs[] = { &l->msgs, &l->leases, &l->more, &l->keys, &l->topics,
 				       &l->idem.entries, &l->idem.digests, &l->results.slab };
-	struct map *const maps[] = { &l->ids, &l->key_hashes, &l->idem.map, &l->idem.digest_of,
+	struct map *const maps[] = { &l->ids, &l->key_hashes, &l->topic_names, &l->idem.map, &l->idem.digest_of,
 				     &l->results.by_id };
 	bool more = false;
 
@@ -91,6 +91,7 @@ ledger_trim(struct ledger *l)
 		more |= map_trim(maps[i], TRIM_SLOTS);
 	heap_trim(&l->deadlines, l->deadlines.n);
 	heap_trim(&l->ttls, l->with_ttl);
+	heap_trim(&l->agenda, l->topics.used);
 	heap_trim(&l->results.by_until, l->results.by_until.n);
 	return more;
 }

@@ -329,6 +329,15 @@ def test_there_are_so_many_queues_and_no_more(folder):
         assert offer(server, 1, topic="q2").status == 200
 
 
+def test_queues_that_are_forgotten_make_room_for_others(folder):
+    with Server(folder, "--limits-queues", "2", "--queues-idle", "100ms") as server:
+        server.enqueue({"topic": "stays"}, {"topic": "goes"})
+        refused(offer(server, 1, topic="new"), "limit_reached", "queues")
+        taken = server.take(topic="goes")
+        assert server.settle("/ack", taken, topic="goes").status == 200
+        until(lambda: offer(server, 1, topic="new").status == 200)
+
+
 def test_a_queue_takes_little_memory(folder):
     with Server(folder, engine="memory") as server:
         before = server.metric("sluice_index_memory_bytes")
