@@ -4,10 +4,14 @@
 #include "cli/credentials.h"
 #include "cli/escape.h"
 #include "client/address.h"
+#include "client/client.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* Nobody listens there: that may be a restart, or a wrong address, which is to be told soon. */
+#define ABSENCE SLU_SEC
 
 int
 session_usage(struct session *s, const char *fmt, ...)
@@ -102,13 +106,15 @@ open_client(struct session *s, struct slu_err *err)
 		.cert = s->cert,
 		.cert_key = s->cert_key,
 		.timeout = s->timeout > 0 ? s->timeout : 1,
-		.patience = -1, /* a person, or a script, would rather know */
+		.patience = s->timeout > 0 && !s->impatient ? s->timeout : -1,
 	};
 	const int rc = slu_client_new(&s->client, &config, err);
 
-	if (!rc)
-		query_init(&s->query, s->client);
-	return rc;
+	if (rc)
+		return rc;
+	client_set_absence(s->client, ABSENCE);
+	query_init(&s->query, s->client);
+	return 0;
 }
 
 static int

@@ -31,6 +31,7 @@ struct session {
 	const char *ca_file, *cert, *cert_key; /* of TLS; NULL: none */
 	const char *token_file;
 	slu_time timeout;
+	bool impatient; /* a server that is away or starts is not waited for: the command sees to that */
 	bool json;
 	bool help;
 

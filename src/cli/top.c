@@ -142,6 +142,7 @@ cli_top(int argc, char **argv)
 	};
 	struct terminal terminal;
 
+	t.s.impatient = true;
 	if (!session_begin(&t.s, &help, &argc, &argv, args, COUNT(args)))
 		return t.s.exit;
 	space = session_or_variable(space, "SLUICE_NAMESPACE");

@@ -201,6 +201,7 @@ cli_work(int argc, char **argv)
 	};
 	struct slu_err err;
 
+	s.impatient = true;
 	if (!session_begin(&s, &work_help, &argc, &argv, rows, COUNT(rows)))
 		return s.exit;
 	if (concurrency > SLOTS_MAX || w.lease < 100 * SLU_MS) {

@@ -188,6 +188,7 @@ judge(struct ask *a, int rc, bool *again, struct slu_err *err)
 	enum refusal_kind kind;
 
 	a->too_early = false;
+	a->met |= rc == 0 || rc == SLU_EUNKNOWN;
 	if (rc) {
 		*again = may_repeat(a, rc);
 		return rc;
@@ -219,8 +220,9 @@ rest(const struct ask *a, slu_time pause, slu_time give_up)
 
 struct tries {
 	slu_time began, give_up, pause;
-	unsigned server; /* to try */
-	unsigned n;      /* tried since the last pause */
+	slu_time give_up_alone; /* while no server was met */
+	unsigned server;        /* to try */
+	unsigned n;             /* tried since the last pause */
 };
 
 /* After a try that another may follow: 0 when there is one, else why not. */
@@ -237,7 +239,7 @@ next_try(struct ask *a, struct tries *t, int failed)
 	if (a->too_early)
 		rc = rest(a, t->pause, time_add(t->began, a->wait));
 	else
-		rc = a->patience < 0 ? failed : rest(a, t->pause, t->give_up);
+		rc = a->patience < 0 ? failed : rest(a, t->pause, a->met ? t->give_up : t->give_up_alone);
 	t->pause = 2 * t->pause < PAUSE_MAX ? 2 * t->pause : PAUSE_MAX;
 	return rc == SLU_ETIMEOUT ? failed : rc;
 }
@@ -253,6 +255,7 @@ ask_run(struct ask *a, struct slu_err *err)
 	int rc;
 
 	t.give_up = time_add(t.began, patience < 0 ? 0 : patience);
+	t.give_up_alone = c->absence < a->patience ? time_add(t.began, c->absence) : t.give_up;
 	t.server = first;
 	for (;;) {
 		const slu_time spent = clock_mono(&clock_system) - t.began;

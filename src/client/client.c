@@ -95,6 +95,7 @@ slu_client_new(struct slu_client **out, const struct slu_client_config *config,
 	list_init(&c->idle);
 	c->timeout = config->timeout > 0 ? config->timeout : 30 * SLU_SEC;
 	c->patience = config->patience == 0 ? 30 * SLU_SEC : config->patience;
+	c->absence = c->patience;
 	c->idempotent = config->idempotent;
 	rc = copy_texts(c, config, err);
 	if (!rc)
@@ -107,6 +108,12 @@ slu_client_new(struct slu_client **out, const struct slu_client_config *config,
 	}
 	*out = c;
 	return 0;
+}
+
+void
+client_set_absence(struct slu_client *c, slu_time t)
+{
+	c->absence = t;
 }
 
 static void

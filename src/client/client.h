@@ -42,6 +42,7 @@ struct slu_client {
 	char *space, *token;
 	struct tls_context *tls;
 	slu_time timeout, patience;
+	slu_time absence; /* as patience, while no server was met in a call */
 	bool idempotent;
 
 	_Atomic uint64_t owners; /* made so far */
@@ -90,6 +91,7 @@ struct ask {
 	unsigned status;
 	bool too_early; /* it waited, but not for as long as it was asked to */
 	bool in_doubt;  /* a try was sent and not answered */
+	bool met;       /* a server was there, and answered or broke off */
 	bool retried;   /* and then another */
 };
 
@@ -123,6 +125,10 @@ void ask_release(struct ask *a);
 
 /* Take the link out of the ask, for who reads on; then link_end. */
 struct link *ask_take(struct ask *a);
+
+/* How long a call tries while nobody listens at any address, instead of patience: for a person
+ * who has mistyped it. Before the first call. */
+void client_set_absence(struct slu_client *c, slu_time t);
 
 /* One that rests and leads to that server, or a new one; NULL: no memory. */
 struct link *link_begin(struct slu_client *c, unsigned server);

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -1069,3 +1070,45 @@ def test_a_wrong_bench_says_what_is_wrong(args, says):
     done = subprocess.run([SLUICE, "bench", *args], capture_output=True, text=True,
                           timeout=LIMIT)
     assert done.returncode == 2 and says in done.stderr
+
+
+# --- a server that restarts -------------------------------------------------------------
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return sock.getsockname()[1]
+
+
+@pytest.mark.parametrize("words", [["push", "q", "x"], ["stats"], ["queue", "list"]])
+def test_a_command_waits_for_a_server_that_restarts(tmp_path, words):
+    """It stops: 503. Then nobody is there, then another. Nothing of that has been work."""
+    address = f"127.0.0.1:{free_port()}"
+    options = ("--listen", address, "--drain", "60s", "--log-level", "debug")
+    with Server(tmp_path / "data", *options, engine="log") as server:
+        kept = server.connect()  # as long as it is there, the server drains
+        kept.request("GET", "/healthz")
+        kept.getresponse().read()
+        server.enqueue({"text": "first"}, namespace="default", topic="q")
+        server.close()
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: "event=stopping" in server.said())
+        runs = subprocess.Popen([SLUICE, *words, "--server", address, "--timeout", "60s"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if words[0] == "push":  # others are answered to the end
+            until(lambda: server.said().count("route=/enqueue status=503") >= 2)
+        kept.close()
+        assert server.wait() == 0
+        server.start()
+        said, errors = runs.communicate(timeout=LIMIT)
+        assert runs.returncode == 0 and not errors, (said, errors)
+        server.namespace, server.topic = "default", "q"
+        assert server.stats()["ready"] == (2 if words[0] == "push" else 1)
+
+
+def test_an_address_where_nobody_listens_is_told_soon(tmp_path):
+    began = time.monotonic()
+    done = subprocess.run([SLUICE, "push", "q", "x", "--server", f"127.0.0.1:{free_port()}"],
+                          capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 1 and "no server at" in done.stderr
+    assert time.monotonic() - began < 25, "and not after --timeout"
