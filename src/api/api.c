@@ -339,6 +339,13 @@ name_of_body(struct slice path)
 	return NULL;
 }
 
+/* A request has waited for the start for too long: S10 of http/server.h. */
+static bool
+is_starting(const char *reason)
+{
+	return strcmp(reason, slu_err_row(SLU_ESTARTING)->flat_name) == 0;
+}
+
 /* What a refusal that the server gives by itself is called. */
 static const char *
 name_of_reason(unsigned status, const char *reason, bool busy, struct slice path)
@@ -347,7 +354,7 @@ name_of_reason(unsigned status, const char *reason, bool busy, struct slice path
 		return name_of_body(path);
 	if (busy)
 		return name_in(SLU_EBUSY, is_lockd(path));
-	if (strcmp(reason, slu_err_row(SLU_ENOMEM)->flat_name) == 0)
+	if (strcmp(reason, slu_err_row(SLU_ENOMEM)->flat_name) == 0 || is_starting(reason))
 		return reason;
 	return name_of_status(status, is_lockd(path));
 }
@@ -370,10 +377,15 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 	const bool busy = limit != LIMIT_COUNT && status == 503;
 	const bool lockd = is_lockd(path), no_route = status == 404 || status == 405;
 	struct json_out w;
+	struct slu_err err;
 	char text[320];
 	int n = snprintf(text, sizeof text, "%s: %s", http_reason(status), reason);
 
 	note_memory(arg, reason);
+	if (is_starting(reason)) {
+		(void)api_starting(arg, &err);
+		(void)snprintf(text, sizeof text, "%s", err.text);
+	}
 	if (no_route)
 		(void)snprintf(text + n, sizeof text - (size_t)n, ": %.*s %.*s", /* may be cut */
 			       (int)method.n, method.p, (int)path.n, path.p);

@@ -45,7 +45,7 @@ struct ask_spares {
 
 struct api {
 	struct broker *broker;                  /* borrowed, as all pointers; there once it is `open` */
-	_Atomic bool open;                      /* set last; until then all but /healthz is 503 `starting` */
+	_Atomic bool open;                      /* set last; until then all but /healthz waits, or is 503 `starting` */
 	const struct broker_progress *progress; /* of the opening; NULL: not known */
 	struct server *server;                  /* for its metrics; NULL: none */
 	struct guard *guard;

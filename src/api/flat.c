@@ -27,10 +27,10 @@ const struct route flat_routes[] = {
 	{ "GET",  "/policy",      flat_policy_get,  .query = QUERY_READ, .needs = RIGHT_READ },
 	{ "PUT",  "/policy",      flat_policy_put,  .query = QUERY_READ, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY },
 	{ "POST", "/policy",      flat_policy_post, .query = QUERY_READ, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY },
-	{ "GET",  "/healthz",     plain_healthz,    .query = QUERY_ANY, .needs = NEEDS_NOTHING, .vital = true },
-	{ "GET",  "/readyz",      plain_readyz,     .query = QUERY_ANY, .needs = NEEDS_NOTHING, .vital = true },
+	{ "GET",  "/healthz",     plain_healthz,    .query = QUERY_ANY, .needs = NEEDS_NOTHING, .early = true, .vital = true },
+	{ "GET",  "/readyz",      plain_readyz,     .query = QUERY_ANY, .needs = NEEDS_NOTHING, .early = true, .vital = true },
 	{ "GET",  "/metrics",     scrape_metrics,   .needs = NEEDS_METRICS, .vital = true },
-	{ "GET",  "/openapi.json", plain_openapi,   .needs = NEEDS_NOTHING },
+	{ "GET",  "/openapi.json", plain_openapi,   .needs = NEEDS_NOTHING, .early = true },
 };
 /* clang-format on */
 

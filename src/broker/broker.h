@@ -157,6 +157,10 @@ int broker_return(struct broker *b, struct op *op, uint32_t from);
  * SLU_ECLOSED; the holders of leases may still settle. */
 void broker_drain(struct broker *b);
 
+/* Only the waits: what waits ends as if its time was over, and nothing waits from now on. What
+ * need not wait is done as ever. */
+void broker_end_waits(struct broker *b);
+
 /* Answer all that was taken, refuse what comes, end the threads. */
 void broker_stop(struct broker *b);
 

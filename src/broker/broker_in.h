@@ -46,9 +46,10 @@ struct broker {
 	_Atomic uint32_t open;                            /* lanes that are */
 	_Atomic(struct routes *) routes;
 
-	_Atomic bool draining; /* no enqueue, no claim */
-	pthread_mutex_t stop;  /* held by whoever stops, or opens more */
-	bool stopped;          /* under stop */
+	_Atomic bool draining;  /* no enqueue, no claim */
+	_Atomic bool waits_end; /* what would wait does not */
+	pthread_mutex_t stop;   /* held by whoever stops, or opens more */
+	bool stopped;           /* under stop */
 };
 
 /* ---- broker_route.c ---- */

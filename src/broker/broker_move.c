@@ -54,7 +54,7 @@ is_draining(void *arg)
 {
 	const struct broker *const b = arg;
 
-	return b->draining;
+	return b->waits_end;
 }
 
 static int

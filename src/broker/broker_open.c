@@ -334,14 +334,27 @@ broker_routes_new(struct broker *b, struct shardmap *map, const struct broker_sh
 
 /* ---- Close ---- */
 
+static void
+end_waits(struct broker *b, void (*end)(struct shard *s))
+{
+	b->waits_end = true;
+	pthread_mutex_lock(&b->stop); /* what is being opened is, or will not be */
+	for (uint32_t i = 0; i < broker_shards(b); i++)
+		end(b->lanes[i]);
+	pthread_mutex_unlock(&b->stop);
+}
+
 void
 broker_drain(struct broker *b)
 {
 	b->draining = true;
-	pthread_mutex_lock(&b->stop); /* what is being opened is, or will not be */
-	for (uint32_t i = 0; i < broker_shards(b); i++)
-		shard_drain(b->lanes[i]);
-	pthread_mutex_unlock(&b->stop);
+	end_waits(b, shard_drain);
+}
+
+void
+broker_end_waits(struct broker *b)
+{
+	end_waits(b, shard_hurry);
 }
 
 slu_time

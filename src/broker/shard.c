@@ -187,18 +187,6 @@ ends_with(const struct shard *s, const struct op *op)
 	return told ? SLU_ECLOSED : 0;
 }
 
-static void
-end_waits(struct shard *s)
-{
-	const bool all = s->closed || s->failed;
-	struct op *op;
-
-	if (!all && !s->draining)
-		return;
-	while ((op = dispatch_any(&s->dispatch, !all)) != NULL)
-		end_wait(s, op, ends_with(s, op));
-}
-
 /* Who waited for a key in vain is told who has it: that is for the engine to say. */
 static void
 expire_wait(struct shard *s, struct op *op)
@@ -211,6 +199,22 @@ expire_wait(struct shard *s, struct op *op)
 	op->arrived = s->now; /* or S2 would hold up the rest */
 	if (turns_add(&s->turns, op))
 		end_wait(s, op, SLU_ENOMEM);
+}
+
+static void
+end_waits(struct shard *s)
+{
+	const bool all = s->closed || s->failed;
+	struct op *op;
+
+	if (!all && !s->draining)
+		return;
+	while ((op = dispatch_any(&s->dispatch, !all)) != NULL) {
+		if (s->hurried && !all)
+			expire_wait(s, op);
+		else
+			end_wait(s, op, ends_with(s, op));
+	}
 }
 
 static void
@@ -357,6 +361,13 @@ shard_drain(struct shard *s)
 {
 	s->draining = true;
 	inbox_poke(&s->inbox);
+}
+
+void
+shard_hurry(struct shard *s)
+{
+	s->hurried = true;
+	shard_drain(s);
 }
 
 void

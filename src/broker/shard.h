@@ -82,6 +82,7 @@ struct shard {
 	struct inbox inbox;
 	_Atomic uint64_t totals[SHARD_TOTALS];
 	_Atomic bool draining; /* waiting claims end */
+	_Atomic bool hurried;  /* they end as if their time was over */
 	_Atomic int failed;    /* 0, or why nothing runs any more; then why is set */
 	struct slu_err why;
 
@@ -121,6 +122,9 @@ void shard_stop(struct shard *s, struct op *op);
 void shard_later(struct shard *s, struct op *op);
 
 void shard_drain(struct shard *s);
+
+/* The same, but what waits ends as if its time was over, and is not refused. */
+void shard_hurry(struct shard *s);
 void shard_close(struct shard *s); /* S5; returns at once */
 void shard_join(struct shard *s);  /* waits for the thread */
 

@@ -64,6 +64,8 @@ static const struct option options[] = {
 	  .value = "N", .doc = "threads that serve connections" },
 	{ .key = "node.id", .kind = &count_kind, .offset = AT(node_id), .standard = "0", .min = 0, .max = 1023,
 	  .value = "N", .doc = "part of every id: no two servers that share work may have the same" },
+	{ .key = "start.wait", .kind = &time_kind, .offset = AT(start_wait), .standard = "30s", .max = 10 * SLU_MIN,
+	  .value = "TIME", .doc = "how long a request may wait while the server starts; then it is answered 503 starting; 0: at once" },
 	{ .key = "drain", .kind = &time_kind, .offset = AT(drain), .standard = "1s", .reload = true,
 	  .value = "TIME", .doc = "when stopping: how long connected clients may still settle what they hold" },
 	{ .key = "grace", .kind = &time_kind, .offset = AT(grace), .standard = "10s", .min = SLU_MS, .max = SLU_HOUR, .reload = true,

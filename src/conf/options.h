@@ -98,6 +98,7 @@ struct conf {
 	uint32_t shards;
 	uint32_t threads;
 	uint32_t node_id;
+	slu_time start_wait;
 	slu_time drain;
 	slu_time grace;
 	enum slu_log_level log_level;

@@ -120,9 +120,10 @@ struct call {
 	bool answered; /* the handler's: C2 */
 	bool has_body; /* out is sent behind head */
 	bool holds;
-	bool streams; /* C7 */
-	bool whole;   /* and there are no more pieces */
-	bool asks;    /* the kernel has all pieces; `more` is about to be told */
+	bool awaits_start; /* S10 */
+	bool streams;      /* C7 */
+	bool whole;        /* and there are no more pieces */
+	bool asks;         /* the kernel has all pieces; `more` is about to be told */
 	bool broke;
 	bool taking; /* C8: the handler has a piece */
 

@@ -186,6 +186,8 @@ waits_for(const struct conn *c)
 		return WAIT_SHAKE;
 	if (c->writing > 0)
 		return WAIT_SEND;
+	if (conn_is_held(c))
+		return WAIT_START;
 	if (c->reading && (c->reading->interim.n > 0 || c->reading->taking))
 		return WAIT_CALL;
 	if (c->reading)
@@ -203,6 +205,7 @@ time_for(const struct conn *c, enum conn_wait wait)
 		[WAIT_CALL] = SLU_NEVER,
 		[WAIT_IDLE] = c->reserved ? conf->header_timeout : conf->idle_timeout,
 		[WAIT_SHAKE] = conf->header_timeout,
+		[WAIT_START] = conf->start_wait,
 		[WAIT_HEAD] = conf->header_timeout,
 		[WAIT_BODY] = conf->rate_period,
 		[WAIT_SEND] = conf->rate_period,
@@ -233,10 +236,12 @@ rest(struct conn *c)
 	const bool ended = c->last || c->front->draining ||
 			   (c->eof && c->in.n == 0);
 
-	if (c->eof && has_fragile_call(c)) {
-		conn_close(c); /* C5 */
+	if (c->eof && (has_fragile_call(c) || conn_is_held(c))) {
+		conn_close(c); /* C5, S10 */
 		return;
 	}
+	if (conn_is_held(c))
+		conn_charge_held(c);
 	if (c->eof && c->in.n == 0 && (c->reading ? !c->reading->arrived : c->begun))
 		drop_cut_off(c);
 	if (ended && c->n_calls == 0 && (!c->begun || c->last))
@@ -285,7 +290,7 @@ conn_answer(struct conn *c, struct call *call)
 		buf_clear(&call->out); /* an explanation that found no memory */
 	if (call == c->reading)
 		conn_end_body(c, call);
-	if (f->draining && is_last)
+	if ((f->draining || f->hands_over) && is_last)
 		call->response.keep_alive = false;
 	if (!call->response.keep_alive)
 		c->last = true;
@@ -318,6 +323,14 @@ conn_piece(struct conn *c, struct call *call)
 		front_dirty(c->front, c);
 }
 
+/* After it was refused, outside of a turn. */
+static void
+turn_again(struct conn *c)
+{
+	if (c->generation != 0)
+		conn_turn(c);
+}
+
 /* --- deadlines ---------------------------------------------------------------- */
 
 static bool
@@ -340,6 +353,11 @@ conn_expire(struct conn *c)
 
 	if ((wait == WAIT_BODY || wait == WAIT_SEND) && moved_enough(c))
 		return;
+	if (wait == WAIT_START) {
+		conn_refuse_held(c, "starting");
+		turn_again(c);
+		return;
+	}
 	if (wait != WAIT_IDLE && wait != WAIT_LINGER)
 		front_count(c->front, SERVER_TIMEOUTS, 1);
 	if (wait != WAIT_HEAD && wait != WAIT_BODY) {
@@ -347,8 +365,7 @@ conn_expire(struct conn *c)
 		return;
 	}
 	conn_refuse(c, 408, wait == WAIT_HEAD ? "head_too_slow" : "body_too_slow");
-	if (c->generation != 0)
-		conn_turn(c);
+	turn_again(c);
 }
 
 /* --- open --------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ enum conn_wait {
 	WAIT_CALL, /* a handler: for ever */
 	WAIT_IDLE,
 	WAIT_SHAKE, /* the handshake of TLS */
+	WAIT_START, /* the server: conn_hold.c */
 	WAIT_HEAD,
 	WAIT_BODY,
 	WAIT_SEND,
@@ -109,6 +110,23 @@ void conn_refuse(struct conn *c, unsigned status, const char *reason);
 
 /* Its request is whole: the handler's turn. */
 void conn_run(struct conn *c, struct call *call);
+
+/* S8: count n more bytes of a body that are held; may it go on? */
+void conn_charge(struct front *f, struct call *call, size_t n);
+bool conn_has_memory(const struct front *f, const struct call *call);
+
+/* --- conn_hold.c ------------------------------------------------------------- */
+
+/* Must this call, whose head is there, wait for the server? Then it is held. */
+bool conn_hold(struct conn *c, struct call *call);
+bool conn_is_held(const struct conn *c);
+
+/* Of a connection whose call is held: count what was read; refuse it; let it go on. */
+void conn_charge_held(struct conn *c);
+void conn_refuse_held(struct conn *c, const char *reason);
+void conn_go_ahead(struct conn *c);
+
+extern const char conn_go_on[]; /* 100 Continue */
 
 /* --- conn_body.c ------------------------------------------------------------- */
 

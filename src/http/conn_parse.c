@@ -15,13 +15,11 @@ enum {
 	LOGGED = 128            /* bytes of a path that no route has */
 };
 
-static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
 bool
 conn_may_parse(const struct conn *c)
 {
 	return c->generation != 0 && !c->last && !c->lingering && c->n_held == 0 &&
-	       !conn_is_paused(c) &&
+	       !conn_is_paused(c) && !conn_is_held(c) &&
 	       c->n_calls < c->front->shared->conf.max_pipeline &&
 	       c->output <= CONN_OUTPUT_LOW;
 }
@@ -213,14 +211,15 @@ on_head(struct conn *c)
 	if (r->refused)
 		return;
 	conn_begin_body(call);
+	if (conn_hold(c, call))
+		return;
 	reserve_body(call, r->length);
 	if (r->expect_continue && c->rest.n == 0)
-		call->interim = SLICE(go_on);
+		call->interim = slice_of(conn_go_on);
 }
 
-/* S8 */
-static bool
-has_memory(const struct front *f, const struct call *call)
+bool
+conn_has_memory(const struct front *f, const struct call *call)
 {
 	return f->bodies <= atomic_load_explicit(&f->shared->max_bodies, memory_order_relaxed) ||
 	       f->bodies == call->charged || call->route->settles || call->route->vital;
@@ -233,8 +232,8 @@ refuse_memory(struct conn *c)
 	conn_refuse(c, 503, "request_memory");
 }
 
-static void
-charge(struct front *f, struct call *call, size_t n)
+void
+conn_charge(struct front *f, struct call *call, size_t n)
 {
 	f->bodies += n;
 	call->charged += n;
@@ -250,12 +249,12 @@ on_body(struct conn *c, struct slice body)
 	if (!call)
 		return; /* of a request that was refused */
 	buf_put(&call->in, body.p, body.n);
-	charge(c->front, call, body.n);
+	conn_charge(c->front, call, body.n);
 	if (call->in.failed && call->taking) {
 		conn_close(c); /* it cannot be answered now */
 	} else if (call->in.failed) {
 		conn_refuse(c, 503, "out_of_memory");
-	} else if (!call->taking && !has_memory(c->front, call)) {
+	} else if (!call->taking && !conn_has_memory(c->front, call)) {
 		refuse_memory(c);
 	}
 }
@@ -274,12 +273,12 @@ on_end(struct conn *c)
 		c->reading = NULL;
 		return;
 	}
-	if (call->interim.n == sizeof go_on - 1)
+	if (call->interim.n == strlen(conn_go_on))
 		call->interim.n = 0; /* it did not wait to be told */
 	call->arrived = true;
 	if (call->route->take)
 		return; /* C8: conn_hand_on goes on */
-	if (!call->charged && !has_memory(c->front, call)) {
+	if (!call->charged && !conn_has_memory(c->front, call)) {
 		refuse_memory(c);
 		return;
 	}
@@ -348,7 +347,7 @@ conn_parse(struct conn *c)
 {
 	while (c->generation != 0) {
 		/* Also of the last request: what has arrived of it is handed on. */
-		if (!conn_hand_on(c) || c->last || (!c->reading && !conn_may_parse(c)))
+		if (conn_is_held(c) || !conn_hand_on(c) || c->last || (!c->reading && !conn_may_parse(c)))
 			return;
 		if (!c->reading && c->rest.n == 0 && !c->begun)
 			return;

@@ -115,6 +115,44 @@ front_date(struct front *f)
 	return f->date.text;
 }
 
+/* --- S10 ---------------------------------------------------------------------- */
+
+static void
+release(struct loop_work *w)
+{
+	struct front *f = CONTAINER(w, struct front, release_work);
+
+	LIST_EACH(n, &f->conns) {
+		struct conn *c = CONTAINER(n, struct conn, node);
+
+		if (conn_is_held(c))
+			conn_go_ahead(c);
+	}
+}
+
+void
+front_release(struct front *f)
+{
+	f->release_work.run = release;
+	loop_post(f->loop, &f->release_work);
+}
+
+static void
+hand_over(struct loop_work *w)
+{
+	struct front *f = CONTAINER(w, struct front, hand_over_work);
+
+	f->hands_over = true;
+	front_close_listeners(f);
+}
+
+void
+front_hand_over(struct front *f)
+{
+	f->hand_over_work.run = hand_over;
+	loop_post(f->loop, &f->hand_over_work);
+}
+
 /* --- the end ------------------------------------------------------------------ */
 
 void
@@ -151,8 +189,14 @@ drain(struct loop_work *w)
 
 	f->draining = true;
 	front_close_listeners(f);
-	LIST_EACH_SAFE(n, &f->conns)
-		conn_turn(CONTAINER(n, struct conn, node)); /* idle ones close */
+	LIST_EACH_SAFE(n, &f->conns) {
+		struct conn *c = CONTAINER(n, struct conn, node);
+
+		if (conn_is_held(c))
+			conn_refuse_held(c, "starting"); /* it will not come to that */
+		if (c->generation != 0)
+			conn_turn(c); /* idle ones close */
+	}
 	loop_timer_set(&f->drain_end, time_add(loop_now(f->loop), f->drain_grace));
 	front_check_end(f);
 }

@@ -43,6 +43,7 @@ struct front_shared {
 	_Atomic unsigned connections;
 	_Atomic unsigned cut; /* connections that a stop closed with calls unanswered */
 	_Atomic unsigned max_connections;
+	_Atomic bool held;         /* S10 */
 	_Atomic size_t max_bodies; /* of one thread */
 	struct tls_slot tls;       /* for new connections */
 };
@@ -71,6 +72,8 @@ struct front {
 	struct loop_timer drain_end;
 	struct loop_work drain_work;
 	slu_time drain_grace;
+	struct loop_work release_work; /* server_release */
+	struct loop_work hand_over_work;
 	struct loop_work sign_work; /* server_alive */
 	_Atomic bool sign_owed;
 
@@ -87,6 +90,7 @@ struct front {
 	size_t spare_bytes; /* in buffers of spare calls */
 	unsigned n_calls;   /* not spare; also those whose connection is gone */
 	bool draining;
+	bool hands_over; /* takes no connections; every answer is the last of its connection */
 	bool ended;
 	bool owed; /* of some listener */
 	slu_time tick;
@@ -109,6 +113,10 @@ int front_listen(struct front *f, int fd, const struct listener *from, unsigned 
 		 unsigned flags, struct slu_err *err);
 void front_close_listeners(struct front *f);
 void front_take_owed(struct front *f);
+
+/* As server_release and server_hand_over say. Any thread; once. */
+void front_release(struct front *f);
+void front_hand_over(struct front *f);
 
 /* End as server_stop says. Any thread; once. */
 void front_drain(struct front *f, slu_time grace);

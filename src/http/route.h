@@ -50,6 +50,7 @@ struct route {
 	bool no_head;                            /* GET does not stand for HEAD */
 	bool alone;                              /* waits, or has much to say: as call_hold, from the start */
 	bool vital;                              /* served to connections of the reserve, too: S5 of server.h */
+	bool early;                              /* answered also while the server starts: S10 */
 	bool settles;                            /* never refused for memory: S8 */
 };
 

@@ -78,6 +78,7 @@ fill_defaults(struct server_conf *c)
 	DEFAULT(idle_timeout, 75 * SLU_SEC);
 	DEFAULT(rate_period, 10 * SLU_SEC);
 	DEFAULT(min_rate, 512);
+	DEFAULT(start_wait, 30 * SLU_SEC);
 	DEFAULT(linger, 2 * SLU_SEC);
 	DEFAULT(limits, &request_limits_default);
 	DEFAULT(metrics_prefix, "sluice_http_");
@@ -289,6 +290,27 @@ server_start(struct server *s, struct slu_err *err)
 			  F_STR("name", name));
 	}
 	return 0;
+}
+
+void
+server_hold(struct server *s)
+{
+	atomic_store(&s->shared.held, true);
+}
+
+void
+server_release(struct server *s)
+{
+	atomic_store(&s->shared.held, false);
+	for (unsigned i = 0; i < s->shared.conf.threads; i++)
+		front_release(s->fronts[i]);
+}
+
+void
+server_hand_over(struct server *s)
+{
+	for (unsigned i = 0; i < s->shared.conf.threads; i++)
+		front_hand_over(s->fronts[i]);
 }
 
 bool

@@ -45,6 +45,10 @@
  *      alone or its route `settles` or is `vital`. Answers under 16 KiB are not counted.
  *  S9  Under TLS all of this holds for the plain bytes. The handshake must be done
  *      within header_timeout. An end that TLS did not announce is a hang-up.
+ *  S10 Between server_hold and server_release a request whose route is not `early` waits behind
+ *      its head: it was admitted, and nothing of its body is parsed. After start_wait it is
+ *      answered 503 `starting`. One whose client closes its side meanwhile is dropped, unless
+ *      it has sent more than is read ahead (CONN_HELD). What is read counts for S8.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
@@ -87,6 +91,7 @@ struct server_conf {
 	slu_time idle_timeout;               /* 75 s */
 	slu_time rate_period;                /* 10 s */
 	size_t min_rate;                     /* 512 bytes a second */
+	slu_time start_wait;                 /* S10; 30 s */
 	slu_time linger;                     /* 2 s: for a client to read the last answer */
 	const struct request_limits *limits; /* request_limits_default */
 
@@ -112,6 +117,10 @@ int server_listen(struct server *s, const char *address, unsigned flags,
 
 int server_start(struct server *s, struct slu_err *err);
 
+/* S10: before server_start; then once, from any thread, before server_stop. */
+void server_hold(struct server *s);
+void server_release(struct server *s);
+
 /* By hand, instead of server_start: every thread does its next turn, here. What it
  * returns is what loop_round does. */
 bool server_round(struct server *s);
@@ -120,6 +129,10 @@ bool server_round(struct server *s);
  * "http://127.0.0.1:7171", "unix:/run/sluice.sock". */
 const char *server_address(const struct server *s, unsigned i);
 unsigned server_port(const struct server *s, unsigned i); /* 0 for unix sockets */
+
+/* Another process will serve the same sockets: take no more connections, and let every answer
+ * be the last of its connection. server_stop follows. Any thread; once. */
+void server_hand_over(struct server *s);
 
 /* Take no more connections, close idle ones, answer what runs; after grace close the
  * rest, whose calls are then told `gone`. Returns when all calls have come back (C2)

@@ -56,6 +56,7 @@ open_server(struct node *n, struct slu_err *err)
 		.threads = n->conf->threads,
 		.max_connections = n->conf->limits.connections,
 		.max_bodies = (size_t)n->conf->limits.memory,
+		.start_wait = n->conf->start_wait,
 		.log = n->log,
 	};
 	const struct engine_ops *const engine = shards_standard(n, err);
@@ -86,7 +87,12 @@ open_server(struct node *n, struct slu_err *err)
 	n->api.server = n->server;
 	if (!rc)
 		addresses_tell_unused(&list, n->log);
-	return rc || n->hand ? rc : server_start(n->server, err);
+	n->hands_over = list.are_passed;
+	if (rc || n->hand)
+		return rc;
+	if (n->conf->start_wait > 0)
+		server_hold(n->server); /* whoever asks meanwhile waits for shards_open */
+	return server_start(n->server, err);
 }
 
 /* What a node itself takes from a reload. */
@@ -151,7 +157,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (!rc)
 		rc = join_routes(n, err);
 	if (!rc)
-		rc = open_server(n, err); /* first: whoever asks is told that it starts */
+		rc = open_server(n, err); /* first: who asks how it is learns that it starts */
 	if (!rc)
 		rc = shards_open(n, err);
 	if (!rc)
@@ -161,6 +167,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	n->api.broker = n->broker;
 	limits_commit(n, conf);
 	atomic_store_explicit(&n->api.open, true, memory_order_release);
+	server_release(n->server);
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 /*
  * node.h - a running server: a broker, and the APIs in front of it.
  *
- *      node_open   addresses are bound, then shards are recovered: until they are, all but
- *                  /healthz is answered 503 `starting`, and /readyz says how far it is
+ *      node_open   addresses are bound, then shards are recovered: until they are, requests
+ *                  wait for `start.wait` at most and are then answered 503 `starting`;
+ *                  /healthz answers at once, and /readyz says how far it is
  *      node_run    serves until told to stop by SIGTERM or SIGINT; SIGHUP reloads
  *      node_close
  *
@@ -10,6 +11,9 @@
  *  1  New work is refused: enqueue and dequeue get 503. Waiting dequeues end with
  *     nothing. /readyz says 503.
  *  2  While clients are connected, for `drain` at most: they may settle what they hold.
+ *     If all sockets belong to the service manager, the next process takes new connections:
+ *     this one accepts no more, refuses nothing, and closes each connection behind its next
+ *     answer. Waiting dequeues end with nothing.
  *  3  No more connections; what runs is answered, for `grace` at most. What has not come
  *     back when that has passed twice (a disk that hangs) is given up, and the process
  *     exits with NODE_UNCLEAN: what was answered is on disk.

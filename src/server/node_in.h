@@ -24,6 +24,7 @@ struct node {
 	struct reload *reload;
 	struct slu_log *log;
 	const struct node_hand *hand; /* NULL: threads, the system's clock, conf's engine */
+	bool hands_over;              /* its sockets are the service manager's: node.h, 2 */
 	bool only_checks;             /* server/shards.c: make nothing */
 	struct node_shards *shards;   /* server/shards.c: what they were told */
 	const char *place;            /* where messages are: a folder, or a server */

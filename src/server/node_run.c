@@ -247,8 +247,13 @@ drain(struct node *n)
 {
 	const slu_time until = time_add(clock_mono(&clock_system), atomic_load(&n->drain));
 
-	atomic_store(&n->api.draining, true);
-	broker_drain(n->broker);
+	if (n->hands_over) {
+		server_hand_over(n->server);
+		broker_end_waits(n->broker);
+	} else {
+		atomic_store(&n->api.draining, true);
+		broker_drain(n->broker);
+	}
 	while (server_metric(n->server, SERVER_CONNECTIONS) > 0 &&
 	       clock_mono(&clock_system) < until) {
 		const int sig = wait_signal(10 * SLU_MS);

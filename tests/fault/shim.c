@@ -88,20 +88,31 @@ take(_Atomic int64_t *n)
 	return false;
 }
 
-static void
-wait_for(int64_t ns)
+static int64_t
+now(void)
 {
-	const struct timespec t = { ns / 1000000000, ns % 1000000000 };
+	struct timespec t;
 
-	if (ns)
-		nanosleep(&t, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* A stall that is made shorter ends then. */
+static void
+wait_for(const _Atomic int64_t *ns)
+{
+	const struct timespec slice = { 0, 2000000 };
+	const int64_t began = *ns ? now() : 0;
+
+	while (*ns && now() - began < *ns)
+		nanosleep(&slice, NULL);
 }
 
 int
 fdatasync(int fd)
 {
 	faults->syncs++;
-	wait_for(faults->sync_stall);
+	wait_for(&faults->sync_stall);
 	return take(&faults->sync_fails) ? fail(EIO) : NEXT(fdatasync)(fd);
 }
 
@@ -124,7 +135,7 @@ fstatvfs(int fd, struct statvfs *st)
 ssize_t
 pread(int fd, void *p, size_t n, off_t at)
 {
-	wait_for(faults->read_stall);
+	wait_for(&faults->read_stall);
 	return NEXT(pread)(fd, p, n, at);
 }
 

@@ -39,6 +39,7 @@ EFFECTS = {
     "shards": "integration/test_effects.py::test_shards_are_logs_of_their_own",
     "threads": "integration/test_effects.py::test_threads_serve_connections",
     "node.id": "integration/test_effects.py::test_the_number_of_the_node_is_in_every_id",
+    "start.wait": "fault/test_ready.py::test_a_request_does_not_wait_for_ever",
     "drain": "integration/test_config.py::test_a_reload_changes_how_long_a_stop_may_take",
     "grace": "fault/test_exit.py::test_a_disk_that_hangs_does_not_hold_up_a_stop_for_ever",
     "log.level": "integration/test_config.py::test_a_reload_changes_the_log_level",

@@ -1,11 +1,14 @@
 """Under a service manager: passed sockets, what it is told, the units and the image."""
 import fcntl
+import http.client
+import json
 import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -101,6 +104,89 @@ def test_a_client_that_comes_during_a_restart_is_served(tmp_path):
         assert server.stop() == 0
     between = socket.create_connection(address)
     with Passed(tmp_path, sock) as server:
+        assert ask(between)
+
+
+class Clients:
+    """Threads that enqueue and dequeue all the time; what they were told, and what broke."""
+
+    def __init__(self, address, n=4):
+        self.address = address
+        self.statuses, self.broken = [], []
+        self.enough = threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(n)]
+        for thread in self.threads:
+            thread.start()
+
+    def ask(self, connection, i):
+        if i % 2:
+            connection.request("GET", "/dequeue?namespace=n&topic=t&wait=200ms&limit=10")
+        else:
+            connection.request("POST", "/enqueue", json.dumps([{"namespace": "n", "topic": "t", "text": "x"}]))
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+    def run(self, i):
+        connection = http.client.HTTPConnection(*self.address, timeout=START)
+        while not self.enough.is_set():
+            try:
+                self.statuses.append(self.ask(connection, i))
+            except (OSError, http.client.HTTPException) as error:
+                # An idle connection that the server closed in the very moment: sent again, as every
+                # client of HTTP does.
+                self.broken.append(error)
+                connection.close()
+        connection.close()
+
+    def end(self):
+        self.enough.set()
+        for thread in self.threads:
+            thread.join(START)
+
+
+def test_no_client_is_refused_while_the_server_restarts(tmp_path):
+    """Work that comes meanwhile waits for the next process."""
+    sock, address = tcp()
+    clients = Clients(address)
+    for _ in range(4):
+        with Passed(tmp_path, sock, args=["--drain", "300ms"]) as server:
+            until(lambda: "listening" in server.said())
+            n = len(clients.statuses)
+            until(lambda: len(clients.statuses) > n + 50)
+            assert server.stop() == 0, server.said()
+    with Passed(tmp_path, sock):
+        n = len(clients.statuses)
+        until(lambda: len(clients.statuses) > n + 50)
+        clients.end()
+    assert set(clients.statuses) == {200}, clients.statuses
+    assert len(clients.broken) <= 4 * len(clients.threads), clients.broken
+
+
+def test_a_stop_hands_new_connections_over(tmp_path):
+    """A connection that is open gets its answer and is closed; another one waits."""
+    sock, address = tcp()
+    with Passed(tmp_path, sock, args=["--drain", "30s"]) as server:
+        kept = http.client.HTTPConnection(*address, timeout=START)
+
+        def waits():
+            kept.request("GET", "/metrics")
+            return b'sluice_waiting{shard="0"} 1' in kept.getresponse().read()
+
+        waiting = http.client.HTTPConnection(*address, timeout=START)
+        waiting.request("GET", "/dequeue?namespace=n&topic=t&wait=600")
+        until(waits)
+        server.process.send_signal(signal.SIGTERM)
+        answer = waiting.getresponse()
+        assert answer.status == 200 and answer.read() == b"[]"
+        waiting.close()
+        between = socket.create_connection(address)
+        kept.request("POST", "/enqueue", json.dumps([{"namespace": "n", "topic": "t", "text": "x"}]))
+        answer = kept.getresponse()
+        assert answer.status == 200 and answer.headers["Connection"] == "close"
+        answer.read()
+        assert server.process.wait(START) == 0
+    with Passed(tmp_path, sock):
         assert ask(between)
 
 

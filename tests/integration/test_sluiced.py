@@ -70,6 +70,7 @@ OPTIONS = [
     ("shards", "1", "3"),
     ("threads", "1", "2"),
     ("node.id", "0", "1023"),
+    ("start.wait", "30s", "0s"),
     ("drain", "1s", "5s"),
     ("grace", "10s", "5s"),
     ("log.level", "info", "debug"),

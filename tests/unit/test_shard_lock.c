@@ -235,6 +235,29 @@ TEST(a_drain_ends_waiting_acquires_and_lets_holders_release)
 	end();
 }
 
+TEST(what_waits_ends_as_if_its_time_was_over_when_the_shard_is_in_a_hurry)
+{
+	struct call a, b, c, release;
+
+	start();
+	acquire(&a, "k", 0, 0);
+	turn();
+	acquire(&b, "k", 0, SLU_HOUR);
+	turn();
+	shard_hurry(&s);
+	turn();
+	CHECK_EQ(1, b.done);
+	CHECK_EQ(SLU_ELEASE, b.op.rc); /* and not SLU_ECLOSED */
+	acquire(&c, "k", 0, SLU_HOUR);
+	turn();
+	CHECK_EQ(1, c.done);
+	CHECK_EQ(SLU_ELEASE, c.op.rc);
+	give_up(&release, &a);
+	turn();
+	CHECK_EQ(0, release.op.rc);
+	end();
+}
+
 TEST(a_key_that_is_too_long_to_wait_for_is_refused)
 {
 	static char key[400];
