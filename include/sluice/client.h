@@ -113,6 +113,9 @@ struct slu_client_claim {
 	unsigned limit; /* 0: 10; at most 1,000 */
 	slu_time lease; /* 0: the queue's */
 	slu_time wait;  /* for the first; 0: not at all; SLU_NEVER */
+
+	/* Who takes them, shown with their leases; at most 128 bytes. NULL: host and process. */
+	const char *owner;
 };
 
 /* Strings are terminated, and "" where there is nothing to say. */

@@ -4,6 +4,7 @@
 #include "api/limits.h"
 #include "api/params.h"
 #include "api/stream.h"
+#include "api/taker.h"
 #include "base/log.h"
 
 static const struct param params[] = {
@@ -12,6 +13,7 @@ static const struct param params[] = {
 	PARAM(count, struct flat_claim, limit, .min = 1, .max = API_CLAIM_MAX),
 	PARAM(span, struct flat_claim, wait, .max = API_WAIT_MAX),
 	PARAM(span, struct flat_claim, lease, .min = SLU_MS, .max = API_LEASE_MAX),
+	PARAM(owner, struct flat_claim, owner),
 };
 
 enum {
@@ -146,6 +148,7 @@ decode(struct ask *a, struct state *s, struct slu_err *err)
 	ask_op(a, &a->op, OP_CLAIM, s->q.namespace, s->q.topic);
 	a->op.wait = s->q.wait;
 	a->op.lease = s->q.lease;
+	a->op.taker = taker_of(a, s->q.owner);
 	a->op.max_bytes = API_PAYLOAD_BYTES;
 	a->op.max_rows = s->q.limit;
 	a->op.rows = arena_array(&a->memory, s->q.limit, sizeof *a->op.rows);

@@ -1,7 +1,7 @@
 /*
  * flat_claim.h - GET or POST /dequeue: the best messages of a queue, leased.
  *
- *      GET /dequeue?namespace=payments&topic=process-refund&limit=10&wait=20&lease=30s
+ *      GET /dequeue?namespace=payments&topic=process-refund&limit=10&wait=20&lease=30s&owner=web-7
  *      [{"id":1234567890,"payload":"aGVsbG8=","lease_expires_at":"...", ...}]
  *
  * With `wait` it stays until there is something. A client that goes meanwhile, or
@@ -22,7 +22,8 @@ struct flat_claim {
 	struct slice topic;
 	uint32_t limit;
 	slu_time wait;
-	slu_time lease; /* 0: the queue's */
+	slu_time lease;     /* 0: the queue's */
+	struct slice owner; /* n 0: the caller's name */
 };
 
 /* Out of the query, or else out of the JSON of the body. room: as many bytes as the

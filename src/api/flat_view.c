@@ -135,7 +135,9 @@ flat_view_message(struct json_out *w, const struct op_row *row, const struct mes
 		json_out_time(w, "expires_at", row->expires);
 	if (row->state == MSG_LEASED)
 		write_lease(w, row);
-	else
+	if (row->state == MSG_LEASED && row->owner)
+		json_out_str(w, "owner", slice_of(row->owner->p));
+	if (row->state != MSG_LEASED)
 		json_out_null(w, "lease_expires_at");
 	if (row->state == MSG_DEAD)
 		write_dead(w, row);

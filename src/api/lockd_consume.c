@@ -21,6 +21,7 @@
 #include "api/limits.h"
 #include "api/lockd_parts.h"
 #include "api/stream.h"
+#include "api/taker.h"
 #include "base/limit.h"
 #include "base/log.h"
 
@@ -230,6 +231,7 @@ claim(struct ask *a, slu_time wait)
 	ask_op(a, &a->op, OP_CLAIM, s->namespace, s->queue);
 	a->op.wait = wait;
 	a->op.stateful = s->parts.stateful;
+	a->op.taker = s->owner;
 	a->op.lease = lockd_span(s->visibility_timeout_seconds, LOCKD_VISIBILITY_MAX);
 	a->op.max_bytes = API_PAYLOAD_BYTES;
 	a->op.rows = rows;
@@ -254,10 +256,13 @@ decode(struct ask *a, struct state *s)
 	    !lockd_txn(a, s->txn_id, &txn))
 		return false;
 	s->owner = lockd_trim(s->owner);
-	if (s->owner.n == 0 && lockd_query(a, "owner").n == 0) {
+	if (s->owner.n == 0)
+		s->owner = lockd_query(a, "owner");
+	if (s->owner.n == 0) {
 		lockd_refuse_code(a->call, LOCKD_MISSING_OWNER, NULL);
 		return false;
 	}
+	s->owner = taker_of(a, s->owner);
 	s->page = s->page_size <= 1 ? 1 : s->page_size < PAGE_MAX ? (uint32_t)s->page_size
 								  : PAGE_MAX;
 	if (s->parts.stateful)

@@ -27,6 +27,7 @@ COUNTS = ["accepted", "delivered", "finished", "failed", "died"]
 ID = {"id": integer(minimum=1), "uid": string(format="uuid")}
 PLACE = {"namespace": ref("Name"), "topic": ref("Name")}
 RECEIPT = string(pattern="^[A-Za-z0-9_-]+$", maxLength=512)
+OWNER = string(minLength=1, maxLength=128)
 LEASE = {
     "lease_expires_at": ref("Moment"),
     "lease_id": string(pattern="^l-[0-9]+$"),
@@ -62,6 +63,7 @@ MESSAGE_IF_ANY = {
     **GIVEN_IF_ANY,
     "lease_id": LEASE["lease_id"],
     "fencing_token": LEASE["fencing_token"],
+    "owner": string(),
     "payload": BASE64,
     "payload_size": integer(minimum=0),
     "next_delivery": ref("Moment"),
@@ -250,6 +252,7 @@ SCHEMAS = {
         "limit": integer(minimum=1, maximum=1000),
         "wait": ref("Time"),
         "lease": ref("Time"),
+        "owner": OWNER,
     }),
     "Delivery": record([*ID, "receipt", "payload", *LEASE, *GIVEN],
                        {**ID, "receipt": RECEIPT, "payload": BASE64, **LEASE, **GIVEN,
@@ -432,7 +435,8 @@ PATHS = {
             "dequeue", "Lease the best messages of a topic", {"200": DELIVERIES},
             [NAMESPACE, TOPIC, LIMIT,
              query("wait", ref("Time"), text="For the first message, at most 1 h."),
-             query("lease", ref("Time"), text="1 ms to 12 h.")]),
+             query("lease", ref("Time"), text="1 ms to 12 h."),
+             query("owner", OWNER, text="Who takes them; else the name of the caller.")]),
         "post": messages("dequeueByBody", "The same, asked for by a body",
                          {"200": DELIVERIES}, body=ref("Claim")),
     },

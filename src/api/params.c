@@ -1,5 +1,6 @@
 #include "api/params.h"
 
+#include "api/taker.h"
 #include "api/values.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -120,6 +121,15 @@ param_read_word(const struct param *p, struct param_text text, void *place,
 	assert(p->size == sizeof(struct slice));
 	*(struct slice *)place = slice_in(text);
 	return 0;
+}
+
+int
+param_read_owner(const struct param *p, struct param_text text, void *place,
+		 struct slu_err *err)
+{
+	assert(p->size == sizeof(struct slice));
+	*(struct slice *)place = slice_in(text);
+	return taker_check(slice_in(text), err);
 }
 
 /* --- one after the other ------------------------------------------------------ */

@@ -59,10 +59,12 @@ struct param {
  *      param_read_number  uint64_t       any
  *      param_read_flag    bool           true or false
  *      param_read_word    struct slice   anything
+ *      param_read_owner   struct slice   as api/taker.h has it
  *      param_read_spelling               the same, if it is a name: not folded
  */
 param_read param_read_name, param_read_spelling, param_read_id, param_read_span, param_read_count;
 param_read param_read_receipt, param_read_number, param_read_flag, param_read_word;
+param_read param_read_owner;
 
 /* room has query.n bytes and must outlive out. SLU_EINVAL leaves out half filled. */
 int params_query(const struct param *rows, size_t n, struct slice query, char *room,

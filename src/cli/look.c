@@ -29,6 +29,7 @@ static const struct column message_columns[] = {
 	{ "status", "STATE", COLUMN_TEXT },
 	{ "priority", "PRIO", COLUMN_NUMBER },
 	{ "attempts", "ATTEMPTS", COLUMN_NUMBER },
+	{ "owner", "OWNER", COLUMN_MAYBE },
 	{ "key", "KEY", COLUMN_TEXT },
 	{ "enqueued_at", "ENQUEUED", COLUMN_TIME },
 	{ "payload_size", "BYTES", COLUMN_NUMBER },

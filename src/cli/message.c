@@ -18,6 +18,7 @@ static const struct column columns[] = {
 	{ "status", "STATE", COLUMN_TEXT },
 	{ "priority", "PRIO", COLUMN_NUMBER },
 	{ "attempts", "ATTEMPTS", COLUMN_NUMBER },
+	{ "owner", "OWNER", COLUMN_MAYBE },
 	{ "key", "KEY", COLUMN_TEXT },
 	{ "correlation_id", "CORRELATION", COLUMN_TEXT },
 	{ "enqueued_at", "ENQUEUED", COLUMN_TIME },

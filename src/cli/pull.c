@@ -149,6 +149,7 @@ cli_pull(int argc, char **argv)
 		{ "--limit", ARG_COUNT, &p.limit, "messages to take, 1 to 1000 (1)" },
 		{ "--wait", ARG_TIME, &p.claim.wait, "wait so long for the first (0)" },
 		{ "--lease", ARG_TIME, &p.claim.lease, "hold them so long (the queue's)" },
+		{ "--owner NAME", ARG_TEXT, &p.claim.owner, "who takes them, as browse shows it (host:process)" },
 		{ "--ack", ARG_FLAG, &p.ack, "settle them once they are printed, 100 at a time" },
 		{ "--raw", ARG_FLAG, &p.raw, "payloads as they are, also on a terminal" },
 		SESSION_ROWS(&p.s),

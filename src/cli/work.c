@@ -189,6 +189,7 @@ cli_work(int argc, char **argv)
 	const struct arg rows[] = {
 		{ "--concurrency", ARG_COUNT, &concurrency, "messages at a time (1)" },
 		{ "--lease", ARG_TIME, &w.lease, "kept alive at half of it (30s)" },
+		{ "--owner NAME", ARG_TEXT, &w.owner, "who takes them, as browse shows it (host:process)" },
 		{ "--lines", ARG_FLAG, &w.lines, "the command lives on, and speaks lines" },
 		{ "--max", ARG_COUNT, &max, "exit after so many messages" },
 		{ "--idle", ARG_TIME, &w.idle, "exit when nothing came for so long" },

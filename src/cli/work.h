@@ -49,10 +49,11 @@ struct work {
 	char **argv; /* the command */
 	bool lines;
 	slu_time lease;
-	slu_time idle;    /* 0: work on for ever */
-	slu_time timeout; /* R5; 0: no limit */
-	bool pass_token;  /* the command gets the token of the session */
-	int stop_fd;      /* readable: R4 */
+	const char *owner; /* NULL: host and process */
+	slu_time idle;     /* 0: work on for ever */
+	slu_time timeout;  /* R5; 0: no limit */
+	bool pass_token;   /* the command gets the token of the session */
+	int stop_fd;       /* readable: R4 */
 	int force_fd;
 	int done_fd; /* the last slot makes it readable */
 

@@ -312,7 +312,12 @@ static int
 claim(struct slot *s, slu_time wait, struct slu_err *err)
 {
 	const struct session *const session = s->work->session;
-	const struct slu_client_claim what = { .limit = 1, .lease = s->work->lease, .wait = wait };
+	const struct slu_client_claim what = {
+		.limit = 1,
+		.lease = s->work->lease,
+		.wait = wait,
+		.owner = s->work->owner,
+	};
 	const struct slu_call call = {
 		.timeout = time_add(wait, session->timeout),
 		.cancel_fd = s->work->stop_fd,

@@ -138,17 +138,38 @@ slu_client_free(struct slu_client *c)
 	mem_free(c);
 }
 
+enum {
+	HOST_TEXT = 64
+};
+
+static void
+name_host(char out[static HOST_TEXT])
+{
+	(void)snprintf(out, HOST_TEXT, "host");
+	(void)gethostname(out, HOST_TEXT - 1);
+	out[HOST_TEXT - 1] = '\0';
+	out[strcspn(out, ".")] = '\0';
+}
+
+void
+client_process(char out[static CLIENT_OWNER_TEXT])
+{
+	char host[HOST_TEXT];
+
+	name_host(host);
+	(void)snprintf(out, CLIENT_OWNER_TEXT, "%s:%ld", host, (long)getpid());
+}
+
 void
 client_owner(struct slu_client *c, const char *given, char out[static CLIENT_OWNER_TEXT])
 {
-	char host[64] = "host";
+	char host[HOST_TEXT];
 
 	if (given) {
 		(void)snprintf(out, CLIENT_OWNER_TEXT, "%s", given); /* cut is the server's to refuse */
 		return;
 	}
-	(void)gethostname(host, sizeof host - 1);
-	host[strcspn(host, ".")] = '\0';
+	name_host(host);
 	(void)snprintf(out, CLIENT_OWNER_TEXT, "%s-%ld-%" PRIx64 "-%" PRIu64, host, (long)getpid(),
 		       (uint64_t)clock_boot(&clock_system) / SLU_MS,
 		       atomic_fetch_add(&c->owners, 1) + 1);

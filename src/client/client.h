@@ -147,6 +147,7 @@ int refusal_read(const struct ask *a, enum refusal_kind *kind, struct slu_err *e
 int refusal_code(struct slice name, unsigned status, enum refusal_kind *kind);
 
 /* "host-pid-number": no other client of the world has it. */
+void client_process(char out[static CLIENT_OWNER_TEXT]); /* "host:pid" */
 void client_owner(struct slu_client *c, const char *given, char out[static CLIENT_OWNER_TEXT]);
 
 /* Whole seconds, rounded up, as the lease API has them; and how it is told to wait. */

@@ -177,6 +177,8 @@ take_answer(struct ask *a, struct slu_client_messages *out, struct slu_err *err)
 struct claiming {
 	const char *queue;
 	const struct slu_client_claim *claim;
+	char process[CLIENT_OWNER_TEXT];
+	const char *owner;
 };
 
 static void
@@ -191,6 +193,7 @@ write_claim(struct ask *a, slu_time left)
 	ask_param_u64(a, "limit", q->claim->limit ? q->claim->limit : CLAIM_DEFAULT);
 	ask_param_time(a, "lease", q->claim->lease);
 	ask_param_time(a, "wait", left < WAIT_MAX ? left : WAIT_MAX);
+	ask_param(a, "owner", q->owner);
 }
 
 /* A part of the wait. */
@@ -218,12 +221,14 @@ slu_client_dequeue(struct slu_client *c, const char *queue, const struct slu_cli
 		   struct slu_err *err)
 {
 	static const struct slu_client_claim none;
-	struct claiming q = { queue, claim ? claim : &none };
+	struct claiming q = { .queue = queue, .claim = claim ? claim : &none };
 	const slu_time began = clock_mono(&clock_system);
 	slu_time left = q.claim->wait;
 	struct slu_call rest = call ? *call : (struct slu_call){ 0 };
 	int rc;
 
+	client_process(q.process);
+	q.owner = q.claim->owner ? q.claim->owner : q.process;
 	do {
 		slu_client_messages_release(out);
 		rc = claim_once(c, &q, left, out, &rest, err);

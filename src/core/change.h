@@ -7,7 +7,7 @@
  *
  *   ACCEPT    queue id number prio due, and if set: key idem digest expires max_attempts
  *             keep where. number is the place of the message in arrival order
- *   CLAIM     id token until, and if set, but not in a record: flow
+ *   CLAIM     id token until, and if set: owner; flow, which no record has
  *   EXTEND    id until
  *   RETURN    id             the claim was not delivered: as if it had not been,
  *                            but its token stays spent
@@ -142,7 +142,8 @@ struct change {
 	bool failed;
 	bool expired; /* RETRY, DIE: a lease that ran out */
 	uint8_t reason;
-	uint32_t flow; /* CLAIM: of a stream, or 0 */
+	uint32_t flow;  /* CLAIM: of a stream, or 0 */
+	uint32_t owner; /* CLAIM, RESTORE: of the lease; a handle of core/owners.h */
 
 	const struct policy *policy;    /* borrowed until it is applied, as the next */
 	const struct change_move *move; /* MARK, TAKE, UNTAKE, DROP, GIVEN, REFUSE */

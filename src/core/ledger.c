@@ -106,6 +106,7 @@ init_parts(struct ledger *l)
 	slab_init(&l->msgs, sizeof(struct msg));
 	map_init(&l->ids, &l->msgs, msg_hash, msg_is);
 	slab_init(&l->leases, sizeof(struct lease));
+	owners_init(&l->owners, &l->conf.secret);
 	slab_init(&l->more, sizeof(struct more));
 	heap_init(&l->deadlines, &l->msgs, pos);
 	heap_init(&l->ttls, &l->msgs, offsetof(struct msg, q.own32));
@@ -187,6 +188,7 @@ ledger_free(struct ledger *l)
 	heap_release(&l->deadlines);
 	slab_release(&l->more);
 	slab_release(&l->leases);
+	owners_release(&l->owners);
 	map_release(&l->ids);
 	slab_release(&l->msgs);
 	mem_free(l);

@@ -82,6 +82,7 @@
 #include "core/bucket.h"
 #include "core/change.h"
 #include "core/names.h"
+#include "core/owners.h"
 
 /* A lease that is found when a shard is opened lasts at least so long: meanwhile its
  * holder could not reach us. */
@@ -407,6 +408,7 @@ struct ledger_view {
 	uint64_t token;   /* LEASED, as the next two; else 0 */
 	slu_time until;   /* end of the lease */
 	slu_time claimed; /* begin of the lease */
+	uint32_t owner;   /* of the lease: ledger_owner_text */
 	uint64_t key;     /* hash, or 0 */
 	uint64_t where;
 	uint64_t error; /* place of the last error text, or 0 */
@@ -625,6 +627,15 @@ int ledger_result(const struct ledger *l, uint32_t space, uint64_t id,
 /* The same by id alone, and its new place. */
 bool ledger_result_any(const struct ledger *l, uint64_t id, struct ledger_result *out);
 void ledger_result_move(struct ledger *l, uint64_t id, uint64_t where);
+
+/* ---- Owners of leases: core/owners.h has the rules. ---- */
+
+/* The handle of a name, to be closed when the changes that name it are applied. SLU_ENOMEM. */
+int ledger_owner_open(struct ledger *l, struct slice name, uint32_t *out);
+void ledger_owner_close(struct ledger *l, uint32_t owner);
+
+struct slice ledger_owner_text(const struct ledger *l, uint32_t owner);
+struct shared_text *ledger_owner_share(const struct ledger *l, uint32_t owner);
 
 /* ---- Numbers ---- */
 

@@ -15,6 +15,7 @@ apply_claim(struct ledger *l, struct topic *t, uint32_t h, const struct change *
 		.token = c->token,
 		.claimed = c->at,
 		.expires = ledger_expires(l, m),
+		.owner = c->owner,
 		.flow = c->flow,
 	};
 

@@ -25,6 +25,7 @@
 #include "base/map.h"
 #include "core/chain.h"
 #include "core/idem.h"
+#include "core/owners.h"
 #include "core/results.h"
 #include "core/shun.h"
 
@@ -185,7 +186,8 @@ struct ledger {
 	struct map key_hashes;
 
 	struct idem idem;
-	struct shun shun; /* L13 */
+	struct shun shun;     /* L13 */
+	struct owners owners; /* of leases */
 	struct results results;
 };
 

@@ -78,6 +78,7 @@ end_lease(struct ledger *l, struct topic *t, uint32_t h)
 	struct msg *m = ledger_msg(l, h);
 	const slu_time expires = ledger_lease(l, m)->expires;
 
+	owners_drop(&l->owners, ledger_lease(l, m)->owner);
 	unlist_lease(l, t, h);
 	heap_remove(&l->deadlines, m->q.pos);
 	slab_free(&l->leases, m->link);
@@ -203,6 +204,7 @@ ledger_enter_lease(struct ledger *l, struct topic *t, uint32_t h,
 	m->link = slab_new(&l->leases);
 	assert(m->link != SLAB_NONE); /* reserved */
 	*ledger_lease(l, m) = *lease;
+	owners_use(&l->owners, lease->owner);
 	list_lease(l, t, h);
 	push_deadline(l, h, until);
 }

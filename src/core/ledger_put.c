@@ -205,6 +205,7 @@ restore_lease(struct ledger *l, struct topic *t, uint32_t h, const struct change
 		.token = c->token,
 		.claimed = c->claimed,
 		.expires = c->expires ? c->expires : SLU_NEVER,
+		.owner = c->owner,
 	};
 
 	ledger_enter_lease(l, t, h, &lease, c->until);

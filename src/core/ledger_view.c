@@ -16,6 +16,7 @@ get_lease(const struct ledger *l, const struct msg *m, struct ledger_view *out)
 
 	out->token = lease->token;
 	out->claimed = lease->claimed;
+	out->owner = lease->owner;
 	out->until = node_time(&l->deadlines, m->q.pos);
 }
 
@@ -194,6 +195,7 @@ fill_restore(const struct ledger_view *v, struct change *out)
 	out->token = v->token;
 	out->until = v->until;
 	out->claimed = v->claimed;
+	out->owner = v->owner;
 	out->error = v->error;
 }
 
@@ -250,6 +252,30 @@ ledger_describe_idem(const struct ledger *l, struct idem_mark idem, slu_time now
 	out->id = idem_id(&l->idem, known);
 	out->remember = known_until(l, known);
 	return out->remember != 0;
+}
+
+int
+ledger_owner_open(struct ledger *l, struct slice name, uint32_t *out)
+{
+	return owners_open(&l->owners, name, out);
+}
+
+void
+ledger_owner_close(struct ledger *l, uint32_t owner)
+{
+	owners_drop(&l->owners, owner);
+}
+
+struct slice
+ledger_owner_text(const struct ledger *l, uint32_t owner)
+{
+	return owners_text(&l->owners, owner);
+}
+
+struct shared_text *
+ledger_owner_share(const struct ledger *l, uint32_t owner)
+{
+	return owners_share(&l->owners, owner);
 }
 
 int

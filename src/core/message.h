@@ -60,7 +60,8 @@ struct lease {
 	slu_time expires; /* its ttl, which does not count meanwhile; or SLU_NEVER */
 	uint32_t prev;    /* leased messages of the queue, or SLAB_NONE */
 	uint32_t next;
-	uint32_t flow; /* of the stream that has it, or 0. Not known after a restart */
+	uint32_t owner; /* core/owners.h */
+	uint32_t flow;  /* of the stream that has it, or 0. Not known after a restart */
 };
 
 static inline struct msg *

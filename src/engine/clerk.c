@@ -160,11 +160,13 @@ clerk_queue(const struct clerk *k, const struct op *op)
 	return queue;
 }
 
-static void
-unpin_row(struct clerk *k, struct op_row *row)
+void
+clerk_unpin_row(struct clerk *k, struct op_row *row)
 {
 	engine_unpin(k->engine, &row->record);
 	engine_unpin(k->engine, &row->payload);
+	shared_text_unref(row->owner);
+	row->owner = NULL;
 }
 
 int
@@ -190,12 +192,13 @@ clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row,
 		.state = (uint8_t)v.state,
 		.flags = v.flags,
 		.reason = (uint8_t)v.reason,
+		.owner = ledger_owner_share(k->ledger, v.owner),
 	};
 	rc = k->ops->pin(k, v.where, &row->record, &row->payload, err);
 	if (!rc && with_error && v.error)
 		rc = k->ops->pin(k, v.error, &row->error, NULL, err);
 	if (rc)
-		unpin_row(k, row);
+		clerk_unpin_row(k, row);
 	return rc;
 }
 
@@ -523,106 +526,11 @@ run_enqueue(struct clerk *k, struct op *op)
 	end_puts(op);
 }
 
-/* ---- Claim ---- */
-
-static uint64_t
-bytes_of(const struct op_row *row)
-{
-	return (uint64_t)row->record.size + row->payload.size;
-}
-
-/* The message of c, which is ready, fits into what the op may still take. */
-static bool
-fits(const struct op *op, const struct op_row *row)
-{
-	return op->n_rows == 0 || !op->max_bytes ||
-	       op->bytes + bytes_of(row) <= op->max_bytes;
-}
-
-/* Hand out what c says. False: the op has enough. */
-static int
-grant(struct clerk *k, struct op *op, struct change *c, bool *more, struct slu_err *err)
-{
-	struct op_row *row = &op->rows[op->n_rows];
-	int rc;
-
-	rc = clerk_row(k, c->msg, false, row, err);
-	if (rc)
-		return rc;
-	*more = fits(op, row);
-	if (*more)
-		rc = clerk_carry_out(k, c, (struct slice){ 0 }, err);
-	if (rc || !*more) {
-		unpin_row(k, row);
-		return rc;
-	}
-	meter_time(&k->meter, METER_MESSAGE_WAIT, c->at - row->due);
-	row->state = MSG_LEASED;
-	row->token = c->token;
-	row->until = c->until;
-	row->claimed = c->at;
-	row->attempts += row->attempts < UINT16_MAX;
-	if (op->stateful)
-		clerk_tell_state(k, row);
-	op->bytes += bytes_of(row);
-	op->n_rows++;
-	return 0;
-}
-
-/* One message handed out, or found dead. */
-static int
-claim_one(struct clerk *k, struct op *op, uint32_t queue, bool *more, struct slu_err *err)
-{
-	const struct ledger_taker taker = {
-		.lease = op->lease < POLICY_LEASE_MAX ? op->lease : POLICY_LEASE_MAX,
-		.flow = (uint32_t)op->flow,
-	};
-	struct ledger_passed passed;
-	struct change c;
-	int rc;
-
-	*more = false;
-	rc = ledger_claim_for(k->ledger, queue, &taker, k->now, &c, &passed);
-	op->passed = passed.n;
-	op->again = passed.until;
-	if (rc || c.kind == CHANGE_NONE)
-		return rc;
-	if (c.kind == CHANGE_CLAIM)
-		return grant(k, op, &c, more, err);
-	if (k->budget == 0) {
-		k->cut_short = queue;
-		return 0;
-	}
-	k->budget--;
-	*more = true;
-	return clerk_carry_out(k, &c, (struct slice){ 0 }, err);
-}
-
-static void
-run_claim(struct clerk *k, struct op *op)
-{
-	const uint32_t queue = clerk_queue(k, op);
-	struct slu_err err = { 0 };
-	bool more = queue != SLAB_NONE;
-	int rc = 0;
-
-	op->n_rows = 0;
-	op->passed = 0;
-	op->bytes = 0;
-	while (more && op->n_rows < op->max_rows) {
-		rc = claim_one(k, op, queue, &more, &err);
-		if (rc)
-			break;
-	}
-	if (rc && op->n_rows == 0)
-		op_fail(op, rc, &err);
-}
-
 /* ---- A run ---- */
 
 static clerk_fn *const verbs[OP_VERBS] = {
 	[OP_ENQUEUE] = run_enqueue,
-	[OP_CLAIM] = run_claim,
+	[OP_CLAIM] = clerk_claim,
 	[OP_RETURN] = clerk_return,
 	[OP_ACK] = clerk_items,
 	[OP_NACK] = clerk_items,

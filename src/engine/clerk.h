@@ -125,6 +125,7 @@ struct clerk {
 
 	slu_time now;       /* of the run */
 	uint32_t budget;    /* E3: steps left in it */
+	uint32_t taker;     /* of the claim under way: its owner, or OWNER_NONE */
 	uint32_t cut_short; /* a queue in which a claim stopped early, or SLAB_NONE */
 	uint64_t left;      /* bytes that may still be allocated, by what was known last */
 	bool full;          /* what is there takes as much as limits.index_memory: no new work */

@@ -19,6 +19,12 @@ uint32_t clerk_queue(const struct clerk *k, const struct op *op);
 int clerk_row(struct clerk *k, uint32_t msg, bool with_error, struct op_row *row,
 	      struct slu_err *err);
 
+/* Let go of what the row has pinned. */
+void clerk_unpin_row(struct clerk *k, struct op_row *row);
+
+/* clerk_claim.c */
+clerk_fn clerk_claim;
+
 /* clerk_lock.c: the verbs of locks that change something; what falls due. */
 clerk_fn clerk_acquire, clerk_keepalive, clerk_release_lock, clerk_state_put,
 	clerk_state_remove, clerk_state_meta;

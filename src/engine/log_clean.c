@@ -120,6 +120,9 @@ move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
 	if (rc)
 		return rc;
 	ledger_describe(l->ledger, msg, l->now, &entry.change);
+	entry.owner = ledger_owner_text(l->ledger, entry.change.owner);
+	if (entry.owner.n)
+		entry.type = LOG_RESTORE_OWNED;
 	log_encode(&entry, &bytes);
 	rc = reserve_move(l, rec->body.n, bytes.size, entry.change.digest, err);
 	if (rc)
@@ -129,7 +132,7 @@ move_message(struct log_engine *l, const struct wal_record *rec, uint32_t msg,
 	ledger_move(l->ledger, msg, log_name(l, at, rec->body.n, rec->body.n, file));
 	if (v->taken)
 		l->queues[v->queue].retake = true;
-	at = log_append(l, LOG_RESTORE, bytes.parts, bytes.n);
+	at = log_append(l, entry.type, bytes.parts, bytes.n);
 	(void)log_put_digest(l, &entry.change);
 	if (error)
 		ledger_move_error(l->ledger, msg,

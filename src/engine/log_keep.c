@@ -437,6 +437,10 @@ fill_entry(const struct log_engine *l, const struct change *c, struct slice text
 	entry->change = *c;
 	entry->text = text;
 	entry->idem = text;
+	if (c->kind == CHANGE_CLAIM && c->owner != OWNER_NONE) {
+		entry->type = LOG_CLAIM_OWNED;
+		entry->text = ledger_owner_text(l->ledger, c->owner);
+	}
 	if (c->kind == CHANGE_DONE && (c->remember || c->keep))
 		entry->type = LOG_KEEP;
 	if (entry->type == LOG_KEEP)

@@ -58,6 +58,13 @@ struct field {
 	NUMBER("dlq_max", policy.dlq_max), \
 	BOOL("require_lease", policy.require_lease), \
 	BOOL("paused", policy.paused)
+#define RESTORE \
+	ID, NUMBER("number", change.number), NUMBER("due", change.due), \
+	NUMBER("expires", change.expires), NUMBER("token", change.token), \
+	NUMBER("until", change.until), NUMBER("claimed", change.claimed), \
+	NUMBER("attempts", change.attempts), NUMBER("failures", change.failures), \
+	NUMBER("state", change.state), NUMBER("flags", change.flags), \
+	NUMBER("reason", change.reason)
 #define FIELDS(...) \
 	((const struct field[]){ __VA_ARGS__ __VA_OPT__(,) { .kind = FIELD_END } })
 /* clang-format on */
@@ -126,14 +133,7 @@ static const struct row types[LOG_TYPES] = {
 		NUMBER("counter", change.number), NUMBER("highest_id", highest)) },
 	[LOG_UNDO] = { "undo", CHANGE_DONE, FIELDS(ID) },
 	[LOG_MESSAGE] = { "message", CHANGE_NONE, NULL },
-	[LOG_RESTORE] = { "restore", CHANGE_RESTORE, FIELDS(
-		ID, NUMBER("number", change.number), NUMBER("due", change.due),
-		NUMBER("expires", change.expires), NUMBER("token", change.token),
-		NUMBER("until", change.until), NUMBER("claimed", change.claimed),
-		NUMBER("attempts", change.attempts),
-		NUMBER("failures", change.failures),
-		NUMBER("state", change.state), NUMBER("flags", change.flags),
-		NUMBER("reason", change.reason), REST("error")) },
+	[LOG_RESTORE] = { "restore", CHANGE_RESTORE, FIELDS(RESTORE, REST("error")) },
 	[LOG_REMEMBER] = { "remember", CHANGE_REMEMBER, FIELDS(
 		ID, NUMBER("remember", change.remember), QUEUE,
 		KEY("idempotency_key", idem)) },
@@ -175,7 +175,12 @@ static const struct row types[LOG_TYPES] = {
 		MAYBE("for", whom, LEDGER_SHARD - 1), BATCH("bytes")) },
 	[LOG_REFUSED] = { "refused", CHANGE_REFUSE, FIELDS(
 		QUEUE, NUMBER("batch", move.batch), REST("giver")) },
+	[LOG_CLAIM_OWNED] = { "claim_owned", CHANGE_CLAIM, FIELDS(
+		ID, NUMBER("token", change.token), NUMBER("until", change.until),
+		REST("owner")) },
 	[LOG_SPARE] = { "spare", CHANGE_SPARE, FIELDS(ID) },
+	[LOG_RESTORE_OWNED] = { "restore_owned", CHANGE_RESTORE, FIELDS(
+		RESTORE, NAME("owner", owner), REST("error")) },
 	[LOG_FORGET] = { "forget", CHANGE_FORGET, FIELDS(QUEUE) },
 	[LOG_POLICY_FIELDS] = { "policy_fields", CHANGE_POLICY, FIELDS(
 		QUEUE, { "fields", FIELD_TAGS, 0, 0, 0 }) },
@@ -409,7 +414,7 @@ log_decode(uint8_t type, struct slice body, struct log_entry *out, struct slu_er
 				"a record of type %u: written by a newer version", type);
 	out->type = type;
 	out->change = (struct change){ .kind = row->kind };
-	out->text = out->whom = (struct slice){ 0 };
+	out->text = out->whom = out->owner = (struct slice){ 0 };
 	out->move = (struct change_move){ 0 };
 	out->policy = policy_default;
 	if (!row->fields)

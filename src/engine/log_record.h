@@ -52,7 +52,9 @@ enum log_type {
 	LOG_GIVEN,              /* a batch has come from another shard: the last from there */
 	LOG_TAKEN,              /* a batch is set aside for a shard */
 	LOG_REFUSED,            /* a batch will never come from another shard */
-	LOG_SPARE = 33,         /* what was handed over to a stream that ended at once goes back */
+	LOG_CLAIM_OWNED,        /* a claim, and who has it */
+	LOG_SPARE,              /* what was handed over to a stream that ended at once goes back */
+	LOG_RESTORE_OWNED,      /* a restore, and who has the lease */
 	LOG_FORGET = 35,        /* a queue is gone; it had no messages */
 	LOG_POLICY_FIELDS = 36, /* a policy with what the two before cannot say */
 	LOG_DIGEST,             /* of the payload of the accept, restore or remember before */
@@ -70,6 +72,7 @@ struct log_entry {
 	struct message message; /* ACCEPT, MESSAGE, DOCUMENT */
 	struct lock_draft lock; /* LOCK; places are not part of it */
 	uint8_t lock_flags;     /* the same, as bits */
+	struct slice owner;     /* RESTORE_OWNED: of the lease */
 	struct slice space;     /* of the queue that the change is about */
 	struct slice queue;
 	struct slice idem;
@@ -112,6 +115,13 @@ uint64_t log_lock_top(const struct lock *lock);
 
 /* "accept"; NULL when there is no such type. */
 const char *log_type_name(uint8_t type);
+
+/* Is it behind the MESSAGE that it is about? */
+static inline bool
+log_is_restore(uint8_t type)
+{
+	return type == LOG_RESTORE || type == LOG_RESTORE_OWNED;
+}
 
 /* Called for every field of a record by its name, with its value as a number, or as
  * text when text.p is not NULL. */

@@ -149,6 +149,19 @@ step_message(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	return rc;
 }
 
+/* A lease, and who has it; n 0: nobody knows. */
+static int
+apply_owned(struct log_engine *l, struct change *c, struct slice owner, struct slu_err *err)
+{
+	int rc;
+
+	if (ledger_owner_open(l->ledger, owner, &c->owner))
+		return no_memory(err);
+	rc = log_replay_apply(l, c, err);
+	ledger_owner_close(l->ledger, c->owner);
+	return rc;
+}
+
 /* A group may cross segments, so the log may begin with a RESTORE whose MESSAGE was in
  * the segment before. It has been moved once more then. */
 static int
@@ -172,7 +185,17 @@ step_restore(struct log_engine *l, const struct wal_record *rec, struct log_entr
 	c->where = l->moved.where;
 	note_key(l, c);
 	rc = name_text(l, rec, entry->text, &c->error, err);
-	return rc ? rc : log_replay_apply(l, c, err);
+	return rc ? rc : apply_owned(l, c, entry->owner, err);
+}
+
+static int
+step_claim_owned(struct log_engine *l, const struct wal_record *rec, struct log_entry *entry,
+		 struct slu_err *err)
+{
+	(void)rec;
+	if (entry->text.n == 0 || entry->text.n > OWNER_MAX)
+		return log_unsound(err);
+	return apply_owned(l, &entry->change, entry->text, err);
 }
 
 static int
@@ -350,7 +373,9 @@ static step_fn *const steps[LOG_TYPES] = {
 	[LOG_GIVEN] = step_move,
 	[LOG_TAKEN] = step_move,
 	[LOG_REFUSED] = step_move,
+	[LOG_CLAIM_OWNED] = step_claim_owned,
 	[LOG_SPARE] = step_plain,
+	[LOG_RESTORE_OWNED] = step_restore,
 	[LOG_FORGET] = step_forget,
 	[LOG_POLICY_FIELDS] = step_queue,
 	[LOG_DIGEST] = step_digest,
@@ -390,7 +415,7 @@ log_replay(struct wal *w, const struct wal_record *rec, void *arg, struct slu_er
 	if (rc)
 		return tell(rec, rc, err);
 	entry.change.at = rec->time;
-	if (l->has_moved && rec->type != LOG_RESTORE)
+	if (l->has_moved && !log_is_restore(rec->type))
 		return tell(rec, log_unsound(err), err);
 	rc = steps[rec->type](l, rec, &entry, err);
 	if (rc)

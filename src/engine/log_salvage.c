@@ -170,9 +170,9 @@ keep(struct salvager *s, const struct wal_record *rec, struct slu_err *err)
 		buf_put(&s->message, rec->body.p, rec->body.n);
 		return s->message.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : 0;
 	}
-	if (rec->type == LOG_RESTORE && s->message.n == 0)
+	if (log_is_restore(rec->type) && s->message.n == 0)
 		return 0; /* the log began with it */
-	if (rec->type == LOG_RESTORE)
+	if (log_is_restore(rec->type))
 		rc = write_record(s, LOG_MESSAGE, buf_slice(&s->message), err);
 	if (!rc)
 		rc = write_record(s, rec->type, rec->body, err);

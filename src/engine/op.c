@@ -232,6 +232,8 @@ op_unpin(struct op *op)
 		engine_unpin(op->engine, &op->rows[i].record);
 		engine_unpin(op->engine, &op->rows[i].payload);
 		engine_unpin(op->engine, &op->rows[i].error);
+		shared_text_unref(op->rows[i].owner);
+		op->rows[i].owner = NULL;
 	}
 	for (uint32_t i = 0; i < op->n_keys; i++) {
 		engine_unpin(op->engine, &op->keys[i].record);

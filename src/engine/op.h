@@ -152,8 +152,9 @@ struct op_row {
 	uint8_t kind;   /* MOVE: enum move_kind */
 	uint64_t after; /* LIST of a queue: the cursor that goes on behind this row */
 	struct op_ref record;
-	struct op_ref payload; /* when that has a file of its own: then the record has none */
-	struct op_ref error;   /* text of the last failure, or none. Not with claims */
+	struct op_ref payload;     /* when that has a file of its own: then the record has none */
+	struct op_ref error;       /* text of the last failure, or none. Not with claims */
+	struct shared_text *owner; /* LEASED, not with claims: who holds it, or NULL: not known */
 
 	/* CLAIM, stateful: of the state of the message. Its lease is the message's. */
 	uint64_t state_version;
@@ -364,6 +365,8 @@ struct op {
 	bool force;           /* FORGET: its messages go first, in whatever state they are */
 	uint64_t flow;        /* CLAIM: of a stream, by its number, which has at most flow_max */
 	uint32_t flow_max;    /* messages leased at a time; else it waits. 0: of none */
+	struct slice taker;   /* CLAIM: who takes them, shown as the owner of the leases; n 0: not said.
+			       * What is longer than OWNER_MAX is cut */
 	bool spare;           /* RETURN: the first row was handed over, to a stream that ended: it
 			       * goes back by the rule of ledger_spare */
 	uint64_t max_bytes;   /* CLAIM: ends when its records have more; 0: no limit.

@@ -198,6 +198,21 @@ def test_on_a_terminal_it_asks(cli, answer, code, left):
 
 # --- messages --------------------------------------------------------------------
 
+def test_who_holds_a_message_is_shown(cli):
+    cli.push("one")
+    assert "OWNER" not in cli("browse", cli.queue)
+    cli.push("two")
+    cli("pull", cli.queue, "--owner", "till-3", "--lease", "1h")
+    cli("pull", cli.queue, "--lease", "1h")
+    owners = {m["owner"] for m in cli.lines("browse", cli.queue, "--state", "leased")}
+    made, = owners - {"till-3"}
+    assert "till-3" in owners
+    assert re.fullmatch(r"[^:]+:\d+", made)
+    for command in (["browse", cli.queue], ["peek", cli.queue, "--state", "leased"]):
+        out = cli(*command)
+        assert "OWNER" in out and "till-3" in out and made in out
+
+
 def test_messages_are_searched(cli):
     cli.push("hello alice", "--key", "a", "--correlation-id", "run-1")
     cli.push("hello bob", "--delay", "1h")

@@ -360,6 +360,18 @@ def test_one_item_that_is_not_allowed_refuses_the_whole_call(guarded):
     assert [r["status"] for r in call(guarded, "POST", "/ack", scope, acks).body] == [200, 200]
 
 
+def test_a_lease_is_shown_with_the_name_of_the_token(guarded):
+    """Unless its caller says another; and only to who may read."""
+    here = {"namespace": A, "topic": "owned"}
+    call(guarded, "POST", "/enqueue", f"{A}:write", [{**here, "text": t} for t in "ab"])
+    headers = KEY.bearer(scope=f"{A}:write", sub="billing-worker")
+    for more in ({}, {"owner": "web-7"}):
+        guarded.call("GET", "/dequeue", headers=headers, limit=1, **here, **more)
+    shown = call(guarded, "GET", "/peek", f"{A}:read", state="leased", **here).body["messages"]
+    assert sorted(m["owner"] for m in shown) == ["billing-worker", "web-7"]
+    assert call(guarded, "GET", "/peek", f"{A}:consume", state="leased", **here).status == 403
+
+
 def test_names_are_compared_folded(guarded):
     body = [{"namespace": "Tenant-A", "topic": "t", "text": "x"}]
     assert call(guarded, "POST", "/enqueue", "TENANT-a:write", body).status == 200

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import lockd
 from served import seconds_of, texts, until
 
 
@@ -244,3 +245,64 @@ def test_payloads_that_are_not_in_memory_are_read_from_disk(server):
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     assert texts(server.peek(limit=1000)) == sent
     assert texts(server.dequeue(limit=1000)) == sent
+
+
+# --- who holds a message ---------------------------------------------------------
+
+
+def owners(server, **params):
+    return [m.get("owner") for m in server.peek(state="leased", **params)]
+
+
+@pytest.mark.parametrize("by", ["query", "body"])
+def test_a_lease_is_shown_with_its_owner(server, by):
+    id_, = server.enqueue({"text": "x"})
+    if by == "query":
+        message = server.take(owner="web-7:311")
+    else:
+        message, = server.post("/dequeue", server.here(owner="web-7:311")).body
+    assert owners(server) == ["web-7:311"]
+    assert [m["owner"] for m in server.peek(id=id_)] == ["web-7:311"]
+    listed = server.get("/v1/admin/messages", **server.here(state="leased"))
+    assert [m["owner"] for m in listed.body["messages"]] == ["web-7:311"]
+    shown = server.get("/v1/admin/message", **server.here(id=id_)).body
+    assert shown["owner"] == "web-7:311"
+    server.nack(message, delay="1h")
+    assert "owner" not in server.peek(id=id_)[0]
+
+
+def test_who_does_not_say_who_takes_a_message_has_no_name(server):
+    server.enqueue({"text": "x"})
+    server.take()
+    assert owners(server) == [None]
+
+
+@pytest.mark.parametrize("owner", ["", "a\nb", "x" * 129, b"\xff"])
+def test_an_owner_that_is_no_name_is_refused(server, owner):
+    server.enqueue({"text": "x"})
+    answer = server.get("/dequeue", **server.here(owner=owner))
+    assert (answer.status, answer.body["error"]) == (400, "invalid")
+    assert "128 bytes" in answer.body["message"]
+    assert len(server.dequeue(owner="\u00e9" * 64)) == 1
+
+
+def test_the_owner_of_a_lockd_client_is_shown_cut_and_printable(server):
+    server.enqueue({"text": "x"}, {"text": "y"})
+    for owner in ("worker-7", " w\u00e9\n" + "z" * 200):
+        client = lockd.Client(server.address, owner=owner, namespace=server.namespace,
+                              queue=server.topic)
+        client.take(visibility_timeout_seconds=3600)
+    assert sorted(owners(server)) == ["worker-7", "w\u00e9?" + "z" * 124]
+
+
+def test_many_owners_are_told_apart(server):
+    ids = server.enqueue(*({"text": str(i)} for i in range(200)))
+    for i in range(100):
+        server.dequeue(limit=2, owner=f"host-{i}:1", lease="1h")
+    found, cursor = [], {}
+    while cursor is not None:
+        page = server.get("/peek", **server.here(state="leased", limit=50, **cursor)).body
+        found += page["messages"]
+        cursor = {"cursor": page["cursor"]} if "cursor" in page else None
+    assert {m["id"]: m["owner"] for m in found} == \
+        {id_: f"host-{i // 2}:1" for i, id_ in enumerate(ids)}

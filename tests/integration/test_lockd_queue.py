@@ -418,6 +418,7 @@ def test_both_apis_see_the_same_messages(client, server):
     uids = {m["id"]: m["uid"] for m in server.get(
         "/peek", **server.here(state="leased")).body["messages"]}
     assert [uids[here], there["message_id"]] == [m["message_id"] for m in got]
+    got[1] |= client.extend(got[1])  # or it would go back with the end of the stream
     stream.close()
     client.nack(got[1])
     taken = server.take()

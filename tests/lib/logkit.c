@@ -327,6 +327,8 @@ see_row(struct logkit *k, const struct op_row *row)
 	if ((!k->lossy && (m->status == KIT_OUT || m->status == KIT_NEVER)) || m->seen)
 		test_fail(__FILE__, __LINE__, "%" PRIu64 " is there, status %u, seen %d",
 			  row->id, m->status, m->seen);
+	if (row->state == MSG_LEASED)
+		CHECK_STR(KIT_OWNER, row->owner ? row->owner->p : "");
 	m->seen = true;
 	m->number = row->number;
 	k->named += row->payload.pin != NULL;

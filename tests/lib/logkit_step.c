@@ -174,6 +174,7 @@ make_claim(struct logkit *k, struct kit_op *o)
 	o->op.max_rows = 1 + (uint32_t)kit_dice(k, KIT_EACH);
 	o->op.lease = (slu_time)(5 + kit_dice(k, 100)) * SLU_SEC;
 	o->op.stateful = !k->no_locks;
+	o->op.taker = slice_of(KIT_OWNER);
 }
 
 /* I6 */

@@ -1,5 +1,6 @@
 /*
- * test_engine_stream.c - what a claim of a stream gets, and what goes back when the stream ends.
+ * test_engine_stream.c - what a claim of a stream gets, what goes back when the stream ends, and
+ * who holds a lease.
  */
 #include "engine_rig.h"
 
@@ -117,4 +118,61 @@ CASE(a_stream_passes_over_what_it_has_just_failed)
 	fail(r);
 	rig_pass(r, SHUN_TIME);
 	CHECK_EQ(id, claim_by(r, 1));
+}
+
+/* ---- Owners ---- */
+
+static void
+claim_as(struct rig *r, const char *name, uint32_t n)
+{
+	rig_unpin(r);
+	rig_op(&r->op, OP_CLAIM, RIG_SPACE, "q");
+	r->op.taker = slice_of(name);
+	r->op.rows = r->rows;
+	r->op.max_rows = n;
+	CHECK_EQ(0, rig_do(r, &r->op));
+	r->n = r->op.n_rows;
+	CHECK_EQ(n, r->n);
+}
+
+/* Who holds the message, as a get has it. */
+static const char *
+owner_of(struct rig *r, uint64_t id)
+{
+	CHECK_EQ(0, rig_get(r, id));
+	return r->rows[0].owner ? r->rows[0].owner->p : "";
+}
+
+CASE(a_lease_knows_its_owner_until_it_ends)
+{
+	const uint64_t one = rig_put(r, "q", NULL), two = rig_put(r, "q", NULL);
+	uint64_t token;
+
+	CHECK_STR("", owner_of(r, one));
+	claim_as(r, "web-7:311", 2);
+	token = r->rows[0].token;
+	CHECK_STR("web-7:311", owner_of(r, one));
+	CHECK_EQ(2u, rig_list(r, "q", MSG_LEASED, 10));
+	CHECK_STR("web-7:311", r->rows[1].owner->p);
+	CHECK_EQ(0, rig_settle_one(r, OP_NACK, one, token));
+	CHECK_STR("", owner_of(r, one));
+	claim_as(r, "web-8:5", 1);
+	CHECK_STR("web-8:5", owner_of(r, one));
+	CHECK_STR("web-7:311", owner_of(r, two));
+	rig_pass(r, policy_default.lease);
+	CHECK_STR("", owner_of(r, two));
+	claim_as(r, "", 2);
+	CHECK_STR("", owner_of(r, one));
+}
+
+CASE(an_owner_is_known_after_a_restart)
+{
+	uint64_t id;
+
+	if (!r->row->engine->durable)
+		return;
+	id = rig_put(r, "q", NULL);
+	claim_as(r, "web-7:311", 1);
+	rig_reopen(r);
+	CHECK_STR("web-7:311", owner_of(r, id));
 }

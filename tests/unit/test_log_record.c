@@ -30,6 +30,7 @@ example(enum log_type type)
 		.queue = SLICE("mail"),
 		.idem = SLICE("once"),
 		.whom = SLICE("heavy"),
+		.owner = SLICE("me"),
 		.text = SLICE("why"),
 		.policy = policy_default,
 		.highest = 0x99,
@@ -103,7 +104,10 @@ static const struct {
 	{ LOG_GIVEN, "given", BYTES(QUEUE N("\x13") N("\x0f") "why"), true },
 	{ LOG_TAKEN, "taken", BYTES(QUEUE N("\x13") "\x03" "\x05\x00" "heavy" "why"), true },
 	{ LOG_REFUSED, "refused", BYTES(QUEUE N("\x13") "why"), true },
+	{ LOG_CLAIM_OWNED, "claim_owned", BYTES(ID N("\x0a") N("\x0b") "why"), true },
 	{ LOG_SPARE, "spare", BYTES(ID), false },
+	{ LOG_RESTORE_OWNED, "restore_owned", BYTES(ID N("\x0f") N("\x0c") N("\x10") N("\x0a") N("\x0b")
+		N("\x11") "\x02\x03\x01\x02\x05\x03\x03" "\x02me" "why"), true },
 	{ LOG_FORGET, "forget", BYTES(QUEUE), false },
 	{ LOG_DIGEST, "digest", BYTES(ID N("\x14")), false },
 };
@@ -156,7 +160,9 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(25, LOG_MARK);
 	CHECK_EQ(29, LOG_GIVEN);
 	CHECK_EQ(31, LOG_REFUSED);
+	CHECK_EQ(32, LOG_CLAIM_OWNED);
 	CHECK_EQ(33, LOG_SPARE);
+	CHECK_EQ(34, LOG_RESTORE_OWNED);
 	CHECK_EQ(35, LOG_FORGET);
 	CHECK_EQ(36, LOG_POLICY_FIELDS);
 	CHECK_EQ(37, LOG_DIGEST);

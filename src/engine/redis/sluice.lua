@@ -231,7 +231,7 @@ end
 -- max_attempts, t token, u until, c claimed, e expires or 0, g flags, r reason, k key, i
 -- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for, st it
 -- has a state, f the stream that has its lease, or failed it: '<node>.<number>', w until when that
--- stream does not get it ----
+-- stream does not get it, o the owner of the lease ----
 
 local function load(q, id)
 	local text = call('HGET', q.msg, id)
@@ -288,7 +288,7 @@ local function leave(q, id, m)
 	elseif m.s == LEASED then
 		write('ZREM', q.inprog, member(m, id))
 		tell_stream(q, id, m, 0)
-		m.t, m.u, m.c, m.f = nil, nil, nil, nil
+		m.t, m.u, m.c, m.f, m.o = nil, nil, nil, nil, nil
 		if m.e > 0 then
 			write('ZADD', q.ttl, m.e, member(m, id))
 		end
@@ -831,7 +831,8 @@ local function row(q, id, m, with_error)
 		{ call('HGET', q.msg, id .. ':r') }
 
 	return { id, m.s, m.p, m.d, m.n, m.a, m.x, most(q, m), m.t or 0, m.u or 0, m.c or 0, m.e,
-		m.g, m.r or 0, m.ac, m.ad, texts[1] or '', texts[2] or '', version, etag }
+		m.g, m.r or 0, m.ac, m.ad, texts[1] or '', texts[2] or '', version, etag,
+		with_error and m.o or '' }
 end
 
 -- ---- Claim ----
@@ -866,9 +867,9 @@ local function spared(m)
 	return m.g >= SPARED and SPARED or 0
 end
 
-local function grant(q, id, m, lease, stream)
+local function grant(q, id, m, lease, stream, owner)
 	leave(q, id, m)
-	m.f, m.w = stream, nil
+	m.f, m.w, m.o = stream, nil, owner
 	m.t = next_number(q)
 	m.c, m.u = now, now + lease
 	m.a = math.min(m.a + 1, 65535)
@@ -878,7 +879,7 @@ end
 
 local function claim(queues)
 	local q = queues[1]
-	local max, lease, bytes, op, flow = num(), num(), num(), arg(), arg()
+	local max, lease, bytes, op, flow, owner = num(), num(), num(), arg(), arg(), arg()
 	local stream = flow ~= '0' and caller .. '.' .. flow or nil
 	local rows, granted, total, ids = {}, {}, 0, call('HGET', q.ops, op)
 	local passed = { n = 0 }
@@ -911,7 +912,7 @@ local function claim(queues)
 			if #rows > 0 and bytes > 0 and total + size > bytes then
 				break
 			end
-			grant(q, id, m, lease, stream)
+			grant(q, id, m, lease, stream, owner ~= '' and owner or nil)
 			total = total + size
 			rows[#rows + 1] = row(q, id, m)
 			granted[#granted + 1] = id

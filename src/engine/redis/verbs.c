@@ -17,7 +17,7 @@ enum {
 	ERROR_TEXT_MAX = 4096,
 	PUT_ARGS = 12,
 	ITEM_ARGS = 7,
-	ROW_FIELDS = 20
+	ROW_FIELDS = 21
 };
 
 static uint64_t
@@ -280,6 +280,7 @@ redis_take_row(struct op *op, const redisReply *reply)
 		.flags = (uint8_t)redis_int(f[12]),
 		.reason = (uint8_t)redis_int(f[13]),
 		.record = piece_ref(record),
+		.owner = shared_text_new((struct slice){ f[20]->str, (size_t)f[20]->len }),
 	};
 	if (op->stateful) {
 		row->state_version = (uint64_t)redis_int(f[18]);
@@ -310,7 +311,7 @@ static size_t
 claim_count(const struct rcall *c)
 {
 	(void)c;
-	return 5;
+	return 6;
 }
 
 static void
@@ -324,6 +325,7 @@ claim_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, (int64_t)op->max_bytes);
 	rwire_u64(r->wire, c->id);
 	rwire_u64(r->wire, op->flow);
+	rwire_arg(r->wire, (struct slice){ op->taker.p, op->taker.n < OWNER_MAX ? op->taker.n : OWNER_MAX });
 }
 
 static void
