@@ -153,6 +153,26 @@ def test_every_command_shows_it(here, tmp_path):
     assert "one" in out
 
 
+def test_who_may_read_may_look(here):
+    """And change nothing; a list over all namespaces needs *:read."""
+    writer = {**here, "SLUICE_TOKEN": KEY.token(scope="default:write")}
+    reader = {**here, "SLUICE_TOKEN": KEY.token(scope="default:read")}
+    uid = json.loads(good("push", "looked", "x", "--json", **writer))["uid"]
+    looks = [["queue", "list"], ["queue", "show", "looked"], ["browse", "looked"], ["get", uid],
+             ["dlq", "list", "looked"], ["stats", "looked"], ["peek", "looked"],
+             ["top", "--once", "--interval", "10ms", "--namespace", "default"]]
+    for args in looks:
+        done = run(*args, **reader)
+        assert done.returncode == (3 if args[0] == "dlq" else 0), (args, done)  # 3: there are none
+    for args in ["queue", "pause", "looked"], ["delete", uid, "--yes"], ["queue", "purge", "looked", "--yes"]:
+        done = run(*args, **reader)
+        assert done.returncode == 1 and "needs the scope default:admin" in done.stderr, done
+    done = run("top", "--once", "--all", **reader)
+    assert done.returncode == 1 and "needs the scope *:read" in done.stderr, done
+    assert "looked" in good("top", "--once", "--all", "--interval", "10ms", **here,
+                            SLUICE_TOKEN=KEY.token(scope="*:read"))
+
+
 def test_work_hands_the_token_on_only_if_it_may(here, tmp_path):
     (tmp_path / "token").write_text(KEY.token(scope="default:*"))
     shown = ["--token-file", tmp_path / "token"]

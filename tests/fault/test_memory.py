@@ -1,6 +1,7 @@
 """Fault 10: any allocation of a running server fails. No crash, an answer that is true or
 none, nothing that was accepted is lost, and it goes on."""
 import random
+import re
 import threading
 
 import pytest
@@ -298,3 +299,21 @@ def test_failing_allocations_under_load_break_no_promise(starved, shim):
     history.add(look(starved))
     found = check(history)
     assert not found, report(found)
+
+
+def test_a_lack_of_memory_is_logged_when_it_begins_and_when_it_ends(starved, shim):
+    """However many requests it costs."""
+    starved.topic = "lacking"
+    trial = Trial(starved, shim)
+    item = [starved.here(text="x" * 70000, key="k", attributes={"a": 1})]
+    begins, ends = "out of memory: requests are refused", "out of memory no more"
+    until(lambda: starved.said().count(begins) == starved.said().count(ends))
+    before = starved.said().count(begins)
+    results = set()
+    for n in range(40):
+        found = trial.starved(n, 1, lambda: trial.ask("POST", "/enqueue", item))
+        results.add(found and found[0])
+    assert FAIL in results
+    until(lambda: starved.said().count(ends) == starved.said().count(begins) > before)
+    places = re.findall(begins + r'"[^\n]* shard=(\w+)', starved.said())[before:]
+    assert len(places) == len(set(places)), places

@@ -357,6 +357,10 @@ def test_systemd_takes_the_units(units):
     assert out.returncode == 0, out.stdout.splitlines()[-1]
 
 
+def test_wrong_settings_are_not_tried_again():
+    assert "RestartPreventExitStatus=2\n" in SERVICE.read_text()
+
+
 def test_the_options_of_the_unit_and_the_example_are_right(units):
     _, options = units
     example = ROOT / "deploy/sluice.yaml"

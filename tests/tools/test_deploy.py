@@ -22,6 +22,11 @@ def promtool(*args):
     return done.stdout
 
 
+@needs_promtool
+def test_the_example_of_a_scrape_is_right():
+    promtool("check", "config", "--syntax-only", str(RULES.parent / "sluice-scrape.yaml"))
+
+
 def alerts():
     return {rule["alert"]: rule for group in yaml.safe_load(RULES.read_text())["groups"]
             for rule in group["rules"]}
