@@ -1,5 +1,5 @@
 /*
- * api.h - what every public header needs: linkage, visibility, time.
+ * api.h - what every public header needs: version, linkage, visibility, time.
  *
  * Everything exported is named slu_ or SLU_. The headers compile as C11 and as
  * C++11 and include nothing beyond the C standard library.
@@ -10,6 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* The version of these headers. Programs can compare SLU_VERSION in #if. */
+#define SLU_VERSION_MAJOR 0
+#define SLU_VERSION_MINOR 2
+#define SLU_VERSION_PATCH 0
+#define SLU_VERSION_TEXT  "0.2.0"
+#define SLU_VERSION       (SLU_VERSION_MAJOR * 10000 + SLU_VERSION_MINOR * 100 + SLU_VERSION_PATCH)
 
 #ifdef __cplusplus
 #define SLU_BEGIN_DECLS extern "C" {
@@ -41,6 +48,10 @@ typedef int64_t slu_time;
 #define SLU_NEVER INT64_MAX /* no deadline; wait for as long as it takes */
 
 SLU_BEGIN_DECLS
+
+/* The version of the library that runs, as SLU_VERSION_TEXT has it: a program that was built
+ * with older headers sees a newer one here. */
+SLU_API const char *slu_version(void);
 
 /* Free what a function of the library says is yours to free. NULL is fine. */
 SLU_API void slu_free(void *p);

@@ -29,46 +29,47 @@ enum slu_retry_hint {
 
 /*
  * One row is the whole truth about a failure:
- *    C name, name and status on the flat API, name and status on the lockd API,
+ *    C name, number, name and status on the flat API, name and status on the lockd API,
  *    may the caller try again, what a person reads.
+ * A number never changes and is never used again: a new row comes last and has the next.
  */
 /* clang-format off */
 #define SLU_ERRORS(X) \
-	X(EINVAL,     "invalid",         400, "invalid_body",    400, NO,  "invalid request") \
-	X(EAUTH,      "unauthorized",    401, "unauthorized",    401, NO,  "no valid credentials") \
-	X(EFORBIDDEN, "forbidden",       403, "namespace_forbidden", 403, NO,  "not allowed for these credentials") \
-	X(ENOTFOUND,  "not_found",       404, "not_found",       404, NO,  "no such thing") \
-	X(ETIMEOUT,   "timeout",         408, "waiting",         409, YES, "the time allowed has passed") \
-	X(ELEASE,     "lease_lost",      409, "lease_required",  403, NO,  "lease expired or not yours") \
-	X(EEXISTS,    "exists",          409, "already_exists",  409, NO,  "it is there already") \
-	X(ECONFLICT,  "conflict",        409, "version_conflict", 409, NO, "changed by someone else meanwhile") \
-	X(ETOOBIG,    "too_large",       413, "payload_too_large", 413, NO, "larger than the limit") \
-	X(EBUSY,      "limit_reached",   429, "throttled",       429, YES, "limit reached") \
-	X(EQFULL,     "queue_full",      429, "queue_full",      429, YES, "no room in the queue") \
-	X(ECANCELED,  "canceled",        499, "waiting",         409, NO,  "canceled by the caller") \
-	X(ECORRUPT,   "corrupt",         500, "internal_error",  500, NO,  "stored data is damaged") \
-	X(EFAILED,    "failed",          500, "failed",          500, YES, "the task failed") \
-	X(EPANIC,     "panic",           500, "panic",           500, YES, "the task panicked") \
-	X(EPERMANENT, "permanent",       500, "permanent",       500, NO,  "the task failed for good") \
-	X(ENOMEM,     "out_of_memory",   503, "out_of_memory",   503, YES, "out of memory") \
-	X(EFULL,      "disk_full",       503, "disk_full",       503, YES, "no room for new work") \
-	X(EDOWN,      "shard_failed",    503, "shard_failed",    503, YES, "not available now") \
-	X(ECLOSED,    "closed",          503, "shutdown_draining", 503, YES, "stopped, takes no new work") \
-	X(EUNKNOWN,   "outcome_unknown", 503, "outcome_unknown", 503, KEY, "may or may not have happened") \
-	X(EMOVED,     "moved",           503, "moved",           503, YES, "the queue has moved to another shard") \
-	X(ESTARTING,  "starting",        503, "starting",        503, YES, "reads back what is stored, takes no work yet") \
-	X(EROUNDED,   "rounded_id",      400, "rounded_id",      400, NO,  "a JSON parser rounded the id; send the receipt or the uid") \
-	X(EMEMORY,    "memory_full",     429, "memory_full",     429, YES, "no memory for more messages, keys and documents") \
-	X(EQUOTA,     "quota",           429, "quota",           429, YES, "the namespace holds as much as it may") \
-	X(EIDEM,      "idempotency_conflict", 409, "idempotency_conflict", 409, NO, "another payload was sent under this idempotency key") \
-	X(ENOTEMPTY,  "not_empty",       409, "not_empty",       409, NO,  "it holds messages")
+	X(EINVAL,     1001, "invalid",         400, "invalid_body",    400, NO,  "invalid request") \
+	X(EAUTH,      1002, "unauthorized",    401, "unauthorized",    401, NO,  "no valid credentials") \
+	X(EFORBIDDEN, 1003, "forbidden",       403, "namespace_forbidden", 403, NO,  "not allowed for these credentials") \
+	X(ENOTFOUND,  1004, "not_found",       404, "not_found",       404, NO,  "no such thing") \
+	X(ETIMEOUT,   1005, "timeout",         408, "waiting",         409, YES, "the time allowed has passed") \
+	X(ELEASE,     1006, "lease_lost",      409, "lease_required",  403, NO,  "lease expired or not yours") \
+	X(EEXISTS,    1007, "exists",          409, "already_exists",  409, NO,  "it is there already") \
+	X(ECONFLICT,  1008, "conflict",        409, "version_conflict", 409, NO, "changed by someone else meanwhile") \
+	X(ETOOBIG,    1009, "too_large",       413, "payload_too_large", 413, NO, "larger than the limit") \
+	X(EBUSY,      1010, "limit_reached",   429, "throttled",       429, YES, "limit reached") \
+	X(EQFULL,     1011, "queue_full",      429, "queue_full",      429, YES, "no room in the queue") \
+	X(ECANCELED,  1012, "canceled",        499, "waiting",         409, NO,  "canceled by the caller") \
+	X(ECORRUPT,   1013, "corrupt",         500, "internal_error",  500, NO,  "stored data is damaged") \
+	X(EFAILED,    1014, "failed",          500, "failed",          500, YES, "the task failed") \
+	X(EPANIC,     1015, "panic",           500, "panic",           500, YES, "the task panicked") \
+	X(EPERMANENT, 1016, "permanent",       500, "permanent",       500, NO,  "the task failed for good") \
+	X(ENOMEM,     1017, "out_of_memory",   503, "out_of_memory",   503, YES, "out of memory") \
+	X(EFULL,      1018, "disk_full",       503, "disk_full",       503, YES, "no room for new work") \
+	X(EDOWN,      1019, "shard_failed",    503, "shard_failed",    503, YES, "not available now") \
+	X(ECLOSED,    1020, "closed",          503, "shutdown_draining", 503, YES, "stopped, takes no new work") \
+	X(EUNKNOWN,   1021, "outcome_unknown", 503, "outcome_unknown", 503, KEY, "may or may not have happened") \
+	X(EMOVED,     1022, "moved",           503, "moved",           503, YES, "the queue has moved to another shard") \
+	X(ESTARTING,  1023, "starting",        503, "starting",        503, YES, "reads back what is stored, takes no work yet") \
+	X(EROUNDED,   1024, "rounded_id",      400, "rounded_id",      400, NO,  "a JSON parser rounded the id; send the receipt or the uid") \
+	X(EMEMORY,    1025, "memory_full",     429, "memory_full",     429, YES, "no memory for more messages, keys and documents") \
+	X(EQUOTA,     1026, "quota",           429, "quota",           429, YES, "the namespace holds as much as it may") \
+	X(EIDEM,      1027, "idempotency_conflict", 409, "idempotency_conflict", 409, NO, "another payload was sent under this idempotency key") \
+	X(ENOTEMPTY,  1028, "not_empty",       409, "not_empty",       409, NO,  "it holds messages")
 /* clang-format on */
 
 /* The codes lie above any errno: a task that returns an errno value just failed. */
 enum slu_code {
 	SLU_OK,
 	SLU_CODE_BASE = 1000,
-#define X(name, ...) SLU_##name,
+#define X(name, number, ...) SLU_##name = number,
 	SLU_ERRORS(X)
 #undef X
 	SLU_CODE_END

@@ -43,9 +43,9 @@ def flags(root, libdir, *args, package="sluice"):
 
 
 def symbols(path, *options):
-    """Names as nm prints them, without the versions of libc's."""
+    """Names as nm prints them, without their versions (each of which is an A of its own)."""
     lines = call(["nm", *options, path]).splitlines()
-    return {line.split()[-1].split("@")[0] for line in lines if re.match(r".* [A-Za-z] ", line)}
+    return {line.split()[-1].split("@")[0] for line in lines if re.match(r".* [B-Za-z] ", line)}
 
 
 def test_every_public_header_is_installed(root):
@@ -114,6 +114,64 @@ def test_a_program_outside_of_the_tree_builds_and_runs(root, libdir, tmp_path, k
           *flags(root, libdir, *options, package=package)], cwd=tmp_path)
     env = dict(os.environ, LD_LIBRARY_PATH=str(libdir))
     assert call([program], cwd=tmp_path, env=env) == "works\n"
+
+
+CMAKE = """\
+cmake_minimum_required(VERSION 3.10)
+project(outside C)
+find_package(sluice {version} REQUIRED)
+add_executable(program {source})
+target_link_libraries(program {target})
+"""
+
+
+def cmake(root, libdir, folder, **facts):
+    (folder / "CMakeLists.txt").write_text(CMAKE.format(**facts))
+    return subprocess.run(["cmake", "-S", folder, "-B", folder / "out",
+                           f"-Dsluice_DIR={libdir / 'cmake/sluice'}"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+
+
+@pytest.mark.parametrize("target, name", [
+    ("sluice::sluice", "consumer"), ("sluice::sluice_static", "consumer"),
+    ("sluice::client", "remote"), ("sluice::client_static", "remote")])
+def test_a_program_builds_with_cmake(root, libdir, tmp_path, target, name):
+    found = cmake(root, libdir, tmp_path, version="0.2", target=target,
+                  source=ROOT / f"tests/install/{name}.c")
+    assert found.returncode == 0, found.stdout
+    call(["cmake", "--build", tmp_path / "out"])
+    env = dict(os.environ, LD_LIBRARY_PATH=str(libdir))
+    assert call([tmp_path / "out/program"], cwd=tmp_path, env=env) == "works\n"
+
+
+@pytest.mark.parametrize("version", ["0.1", "0.3", "1.0"])
+def test_cmake_refuses_another_series(root, libdir, tmp_path, version):
+    found = cmake(root, libdir, tmp_path, version=version, target="sluice::sluice",
+                  source=ROOT / "tests/install/consumer.c")
+    assert found.returncode and "0.2.0" in found.stdout
+
+
+def test_the_version_is_the_same_everywhere(root, libdir, tmp_path):
+    """In the header, in the library that runs, and for pkg-config."""
+    source = tmp_path / "version.c"
+    source.write_text("""
+        #include <sluice/api.h>
+        #include <stdio.h>
+        #if SLU_VERSION < 200
+        #error "SLU_VERSION"
+        #endif
+        int main(void) { printf("%s %s %d.%d.%d", SLU_VERSION_TEXT, slu_version(),
+            SLU_VERSION_MAJOR, SLU_VERSION_MINOR, SLU_VERSION_PATCH); return 0; }
+    """)
+    call(["cc", source, "-o", tmp_path / "version", *flags(root, libdir)])
+    printed = call([tmp_path / "version"], env=dict(os.environ, LD_LIBRARY_PATH=str(libdir)))
+    assert printed.split() == flags(root, libdir, "--modversion")[-1:] * 3
+
+
+@pytest.mark.parametrize("name", ["libsluice", "libsluice-client"])
+def test_every_symbol_has_a_version(libdir, name):
+    lines = call(["nm", "-D", "--defined-only", libdir / f"{name}.so"]).splitlines()
+    assert [line for line in lines if " A " not in line and "@@SLUICE_" not in line] == []
 
 
 @pytest.mark.parametrize("name", ["sluice.1", "sluiced.8"])
