@@ -176,7 +176,8 @@ cli_admin_config(int argc, char **argv)
 			"and says all that is wrong with it (exit code 1) or odd. diff tells which commands\n"
 			"and tenants live on another shard by the second file; it exits with 1 when a file\n"
 			"is wrong, or the mapping differs and sharding.version does not rise. Both ask no\n"
-			"server.\n",
+			"server. `sluiced --check-config` also looks at the files, folders and addresses\n"
+			"that the settings name.\n",
 		.examples = "  sluice admin config\n  sluice admin config --json | jq '.\"log.level\"'\n"
 			    "  sluice admin config check /etc/sluice/sluice.yaml\n"
 			    "  sluice admin config diff /etc/sluice/sluice.yaml new.yaml --json\n",

@@ -70,13 +70,23 @@ wait_signal(slu_time timeout)
 	return sig > 0 ? sig : 0;
 }
 
+static volatile sig_atomic_t logs_json; /* set before a handler is */
+
+/* What a signal handler says, in the format of the log; it cannot spell the time. */
+static void
+say_last(const char *text, const char *json)
+{
+	const char *const line = logs_json ? json : text;
+	const ssize_t n = write(STDERR_FILENO, line, strlen(line));
+
+	(void)n; /* nobody is left to tell */
+}
+
 static void
 exit_at_once(int sig)
 {
-	static const char text[] = "sluiced: second signal, exit at once\n";
-	const ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
-
-	(void)n; /* nobody is left to tell */
+	say_last("sluiced: second signal, exit at once\n",
+		 "{\"level\":\"error\",\"event\":\"second signal, exit at once\"}\n");
 	_exit(128 + sig);
 }
 
@@ -95,12 +105,11 @@ arm_second_signal(void)
 static void
 give_up(int sig)
 {
-	static const char text[] = "sluiced: requests did not come back in time; exit without "
-				   "them, what was answered is on disk\n";
-	const ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
-
-	(void)n; /* as above */
-	(void)sig;
+	(void)sig; /* of the alarm */
+	say_last("sluiced: requests did not come back in time; exit without them, what was "
+		 "answered is on disk\n",
+		 "{\"level\":\"error\",\"event\":\"requests did not come back in time; exit without "
+		 "them, what was answered is on disk\"}\n");
 	_exit(NODE_UNCLEAN);
 }
 
@@ -292,6 +301,7 @@ node_run(struct node *n)
 	unsigned cut;
 	int sig;
 
+	logs_json = n->conf->log_format == SLU_LOG_JSON;
 	announce(n);
 	manager_ready("serving");
 	sig = serve(n);

@@ -371,6 +371,26 @@ def whole(server):
         cursor = {"cursor": page["cursor"]}
 
 
+def test_json_logs_are_json_to_the_last_line(folder):
+    process = subprocess.Popen(
+        [SLUICED, "--engine", "memory", "--listen", "127.0.0.1:0", "--log-format", "json",
+         "--drain", "60s", "--data", str(folder)], stderr=subprocess.PIPE, text=True)
+    line = next(line for line in process.stderr if "listening" in line)
+    port = int(json.loads(line)["address"].rsplit(":", 1)[1])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/healthz")
+    connection.getresponse().read()  # it is there: the server drains as long as it is
+    process.terminate()
+    for line in process.stderr:
+        if json.loads(line)["event"] == "stopping":
+            break
+    process.terminate()
+    last = [json.loads(line) for line in process.stderr][-1]
+    assert "second signal" in last["event"] and process.wait(60) == 128 + signal.SIGTERM
+    process.stderr.close()
+    connection.close()
+
+
 def test_a_second_signal_ends_it_at_once(folder):
     server = Server(folder, "--drain", "60s")
     connection = server.raw()
