@@ -190,11 +190,20 @@ struct state {
 	char space[NAME_TEXT]; /* the same, folded */
 	char queue[NAME_TEXT];
 	struct slice body;
+	bool dry_run;
+	struct policy would; /* dry_run: what it would be set to */
 };
 
 static const struct param params[] = {
 	PARAM(spelling, struct state, namespace, .required = true),
 	PARAM(spelling, struct state, topic, .required = true),
+	/* of what sets it alone */
+	PARAM(flag, struct state, dry_run),
+};
+
+enum {
+	SET_PARAMS = sizeof params / sizeof params[0],
+	GET_PARAMS = SET_PARAMS - 1
 };
 
 static void
@@ -216,17 +225,33 @@ answer(struct ask *a)
 	ask_reply(a, 200);
 }
 
+/* Nothing was set. */
+static void
+answer_dry(struct ask *a)
+{
+	const struct state *const s = a->state;
+
+	a->op.policy = s->would;
+	answer(a);
+}
+
 /* base: what it is where the body names nothing. */
 static void
 set(struct ask *a, const struct policy *base)
 {
-	const struct state *const s = a->state;
+	struct state *const s = a->state;
 	struct policy policy = *base;
 	struct slu_err err = { 0 };
 	const int rc = flat_policy_decode(&policy, s->body, &err);
 
 	if (rc) {
 		ask_refuse(a, rc, err.text);
+		return;
+	}
+	if (s->dry_run) {
+		s->would = policy;
+		ask_op(a, &a->op, OP_POLICY_GET, slice_of(s->space), slice_of(s->queue));
+		ask_run(a, answer_dry);
 		return;
 	}
 	ask_op(a, &a->op, OP_POLICY_SET, slice_of(s->space), slice_of(s->queue));
@@ -245,12 +270,12 @@ change(struct ask *a)
 }
 
 static struct ask *
-begin(struct call *c, struct api *api)
+begin(struct call *c, struct api *api, size_t n_params)
 {
 	struct ask *const a = ask_new(api, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
 
-	if (!s || !ask_params(a, params, sizeof params / sizeof params[0], s))
+	if (!s || !ask_params(a, params, n_params, s))
 		return NULL;
 	s->body = c->body;
 	(void)name_fold(s->namespace, "", s->space, NULL); /* both are names */
@@ -262,7 +287,7 @@ begin(struct call *c, struct api *api)
 void
 flat_policy_get(struct call *c, void *api)
 {
-	struct ask *const a = begin(c, api);
+	struct ask *const a = begin(c, api, GET_PARAMS);
 
 	if (a)
 		ask_run(a, answer);
@@ -271,7 +296,7 @@ flat_policy_get(struct call *c, void *api)
 void
 flat_policy_put(struct call *c, void *api)
 {
-	struct ask *const a = begin(c, api);
+	struct ask *const a = begin(c, api, SET_PARAMS);
 
 	if (a)
 		set(a, &policy_default);
@@ -280,7 +305,7 @@ flat_policy_put(struct call *c, void *api)
 void
 flat_policy_post(struct call *c, void *api)
 {
-	struct ask *const a = begin(c, api);
+	struct ask *const a = begin(c, api, SET_PARAMS);
 
 	if (a)
 		ask_run(a, change);

@@ -389,13 +389,15 @@ def one_or_many(name):
 def policy_calls(prefix, tag):
     shown = {"200": answer(ref("Policy"), "All knobs as they are now.")}
     place = [NAMESPACE, TOPIC]
+    dry_run = query("dry_run", boolean(), text="Check the knobs, set nothing, and answer with what "
+                                               "they would be.")
     return {
         "get": call(prefix + "Policy", tag, "The knobs of a topic", shown, place),
         "put": call(prefix + "SetPolicy", tag,
-                    "Set all knobs, those that are not named to their defaults", shown, place,
-                    ref("Knobs")),
-        "post": call(prefix + "ChangePolicy", tag, "Set the knobs that are named", shown, place,
-                     ref("Knobs")),
+                    "Set all knobs, those that are not named to their defaults", shown,
+                    [*place, dry_run], ref("Knobs")),
+        "post": call(prefix + "ChangePolicy", tag, "Set the knobs that are named", shown,
+                     [*place, dry_run], ref("Knobs")),
     }
 
 

@@ -47,6 +47,7 @@ cli_fn cli_pull;
 cli_fn cli_push;
 cli_fn cli_queue_list, cli_queue_show, cli_queue_set;
 cli_fn cli_queue_pause, cli_queue_resume, cli_queue_purge;
+cli_fn cli_queue_delete, cli_queue_apply, cli_queue_export;
 cli_fn cli_queue_dequeue, cli_queue_ack, cli_queue_nack, cli_queue_extend;
 cli_fn cli_lock_acquire, cli_lock_keepalive, cli_lock_release, cli_lock_run;
 cli_fn cli_state_get, cli_state_put, cli_state_edit, cli_state_rm;

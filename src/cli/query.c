@@ -55,7 +55,7 @@ call(struct query *q, const char *method, struct slice body, struct slice *out,
 		.path = buf_str(&q->path),
 		.body = body.p,
 		.size = body.n,
-		.repeatable = strcmp(method, "POST") != 0,
+		.repeatable = strcmp(method, "GET") == 0 || strcmp(method, "PUT") == 0,
 	};
 	int rc;
 
@@ -79,6 +79,13 @@ int
 query_post(struct query *q, struct slice body, struct slice *out, struct slu_err *err)
 {
 	return call(q, "POST", body, out, err);
+}
+
+/* When it is repeated, what it has deleted is not found: that says something else. */
+int
+query_delete(struct query *q, struct slice *out, struct slu_err *err)
+{
+	return call(q, "DELETE", (struct slice){ NULL, 0 }, out, err);
 }
 
 int

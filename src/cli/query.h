@@ -32,6 +32,8 @@ void query_param_u64(struct query *q, const char *name, uint64_t value);
 int query_get(struct query *q, struct slice *out, struct slu_err *err);
 int query_post(struct query *q, struct slice body, struct slice *out, struct slu_err *err);
 
+int query_delete(struct query *q, struct slice *out, struct slu_err *err);
+
 /* May be repeated. */
 int query_put(struct query *q, struct slice body, struct slice *out, struct slu_err *err);
 

@@ -2,6 +2,7 @@
  * queue.c - `sluice queue`: queues as they stand, their knobs, pause, resume, purge.
  */
 #include "cli/facts.h"
+#include "cli/knobs.h"
 #include "cli/progress.h"
 #include "cli/rows.h"
 
@@ -115,20 +116,6 @@ cli_queue_show(int argc, char **argv)
 
 /* --- set ------------------------------------------------------------------------ */
 
-/* true, false and numbers as they are, anything else as text. */
-static void
-write_value(struct json_out *w, const char *name, const char *value)
-{
-	const size_t digits = strspn(value, "0123456789");
-
-	if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
-		json_out_bool(w, name, value[0] == 't');
-	else if (*value && !value[digits] && digits < 19 && (value[0] != '0' || digits == 1))
-		json_out_raw(w, name, slice_of(value));
-	else
-		json_out_str(w, name, slice_of(value));
-}
-
 /* name=value into name, and the value; NULL: it is none. */
 static char *
 split(char *word, struct slu_err *err)
@@ -159,7 +146,7 @@ write_knobs(struct json_out *w, int n, char **words, struct slu_err *err)
 		value = split(words[i], err);
 		if (!value)
 			return SLU_EINVAL;
-		write_value(w, words[i], value);
+		knob_write(w, words[i], value);
 	}
 	for (int i = 0; i < n; i++) {
 		const char *value;
@@ -172,7 +159,7 @@ write_knobs(struct json_out *w, int n, char **words, struct slu_err *err)
 		if (!inner)
 			json_out_object(w, "retry");
 		inner = true;
-		write_value(w, words[i] + sizeof retry - 1, value);
+		knob_write(w, words[i] + sizeof retry - 1, value);
 	}
 	if (inner)
 		json_out_close(w);

@@ -207,9 +207,10 @@ static void
 take_key(struct reader *r, const char *name)
 {
 	struct level *const top = &r->levels[r->depth - 1];
+	const char *const separator = r->doc->separator ? r->doc->separator : ".";
 
 	top->keyed = true;
-	extend_path(r, "%s%s", r->path_n ? "." : "", name);
+	extend_path(r, "%s%s", r->path_n ? separator : "", name);
 }
 
 /* --- events ------------------------------------------------------------------- */

@@ -27,8 +27,8 @@
 enum {
 	YAML_BYTES = 1024 * 1024,
 	YAML_DEPTH = 16,
-	YAML_ENTRIES = 4096,
-	YAML_PATH = 256
+	YAML_ENTRIES = 65536,
+	YAML_PATH = 512
 };
 
 enum yaml_kind {
@@ -47,6 +47,7 @@ struct yaml_entry {
 struct yaml_doc {
 	struct yaml_entry *entries; /* as they stand in the file */
 	unsigned n, size;
+	const char *separator; /* between the keys of a path; NULL: "." */
 };
 
 /* Adds a fault for everything that is wrong, with file and line; what could be read is

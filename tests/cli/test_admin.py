@@ -698,6 +698,112 @@ def test_top_goes_on_when_the_server_is_away(own_server):
         assert terminal.end()[0] == 0
 
 
+# --- queues come and go -----------------------------------------------------------------
+
+def test_queue_delete(cli):
+    cli.push("a")
+    refused = cli.try_("queue", "delete", cli.queue)
+    assert refused.returncode == 1 and f"queue {cli.queue} holds 1 messages" in refused.stderr.decode()
+    asked = cli.try_("queue", "delete", cli.queue, "--force")
+    assert asked.returncode != 0 and b"--yes" in asked.stderr
+    assert cli("queue", "delete", cli.queue, "--force", "--yes") == f"{cli.queue} deleted, with 1 messages\n"
+    assert cli.try_("queue", "delete", cli.queue).returncode == 3
+    cli("queue", "set", cli.queue, "max_attempts=3")
+    told = json.loads(cli("queue", "delete", cli.queue, "--json"))
+    assert told["deleted"] and told["messages"] == 0
+    assert cli.try_("queue", "delete", "../config").returncode == 2
+
+
+QUEUES = """\
+{space}:
+  Orders:
+    max_attempts: 9
+    retry: {{kind: linear, base: 5s}}
+  plain.one: {{}}
+"{space}-2":
+  mail:
+    paused: true
+"""
+
+
+@pytest.fixture
+def file(cli, tmp_path):
+    def write(text, name="queues.yaml"):
+        (tmp_path / name).write_text(text.format(space=f"ns-{cli.queue}"))
+        return tmp_path / name
+    return write
+
+
+def test_queue_apply_makes_queues_as_a_file_says(cli, file):
+    space = f"ns-{cli.queue}"
+    names = ["--namespace", space]
+    queues = file(QUEUES)
+    dry = cli("queue", "apply", "-f", queues, "--dry-run")
+    assert f"+ {space}/Orders max_attempts: 9\n" in dry
+    assert dry.endswith("3 queues: 3 to be created, 0 to be changed, 0 as the file says\n")
+    assert cli("queue", "list", "--json", *names, "--all").count(space) == 0
+    done = cli("queue", "apply", "-f", queues)
+    assert done.endswith("3 queues: 3 created, 0 changed, 0 as the file says\n")
+    shown = json.loads(cli("queue", "show", "orders", "--json", *names))
+    assert shown["display_topic"] == "Orders" and shown["policy"]["max_attempts"] == 9
+    assert (shown["policy"]["retry"]["kind"], shown["policy"]["retry"]["base"]) == ("linear", "5s")
+    assert cli("queue", "apply", "-f", queues) == "3 queues: 0 created, 0 changed, 3 as the file says\n"
+
+
+def test_queue_apply_shows_what_changes_and_what_goes_back(cli, file):
+    space = f"ns-{cli.queue}"
+    cli("queue", "set", "orders", "max_attempts=3", "ttl=1h", "--namespace", space)
+    queues = file("{space}:\n  orders:\n    max_attempts: 9\n")
+    lines = cli("queue", "apply", "-f", queues, "--dry-run").splitlines()
+    assert lines[:2] == [f"~ {space}/orders max_attempts: 3 -> 9", f"- {space}/orders ttl: 1h -> 0s"]
+    told = json.loads(cli("queue", "apply", "-f", queues, "--json"))
+    assert told == {"namespace": space, "queue": "orders", "change": "changed", "knobs": {
+        "max_attempts": {"old": 3, "new": 9}, "ttl": {"old": "1h", "new": "0s"}}}
+    assert json.loads(cli("queue", "apply", "-f", queues, "--json"))["change"] == "none"
+
+
+@pytest.mark.parametrize("text, said", [
+    ("{space}:\n  good: {{lease: 1m}}\n  bad:\n    lease: 1m\n    leas: 5\n", "queues.yaml:5: queue bad of namespace"),
+    ("{space}:\n  good: {{}}\n  bad:\n    retry:\n      base: soon\n", "queues.yaml:5: queue bad of namespace"),
+    ("{space}:\n  good: {{}}\n  bad: 5\n", "queues.yaml:3: invalid entry"),
+    ("{space}:\n  good: {{}}\n  bad: [1]\n", "expected NAMESPACE: QUEUE: KNOB: VALUE"),
+    ("{space}:\n  good: {{}}\n  GOOD: {{}}\n  bad: {{}}\n  Good: {{}}\n", "is named twice"),
+    ("{space}:\n  good: {{}}\n bad", "queues.yaml:"),
+    ("{space}:\n  good: {{}}\n  'no name!': {{}}\n", "queues.yaml:3: "),
+])
+def test_queue_apply_changes_nothing_if_anything_is_wrong(cli, file, text, said):
+    failed = cli.try_("queue", "apply", "-f", file(text))
+    assert failed.returncode == 2 and said in failed.stderr.decode(), failed
+    assert b"(line 1, column" not in failed.stderr and b"nothing was changed" in failed.stderr
+    shown = cli.try_("queue", "show", "good", "--namespace", f"ns-{cli.queue}")
+    assert shown.returncode == 3, shown
+
+
+def test_queue_apply_takes_json_and_needs_a_file(cli, file):
+    queues = file('{{"{space}": {{"mail": {{"lease": "2m", "dlq_max": 5}}}}}}', "queues.json")
+    assert "1 created" in cli("queue", "apply", "-f", queues)
+    assert cli.try_("queue", "apply").returncode == 2
+    assert b"nosuch" in cli.try_("queue", "apply", "-f", "nosuch.yaml").stderr
+
+
+def test_what_queue_export_prints_can_be_applied(cli, file, tmp_path):
+    space = f"ns-{cli.queue}"
+    cli("queue", "apply", "-f", file(QUEUES))
+    cli("queue", "set", "true", "lease=7s", "--namespace", space)  # YAML has a meaning for it
+    text = cli("queue", "export", "--namespace", space)
+    saved = file(text.replace("{", "{{").replace("}", "}}"), "saved.yaml")
+    assert cli("queue", "apply", "-f", saved) == "3 queues: 0 created, 0 changed, 3 as the file says\n"
+    for queue in ("orders", "plain.one", "true"):
+        cli("queue", "delete", queue, "--namespace", space)
+    assert "3 created" in cli("queue", "apply", "-f", saved)
+    assert cli("queue", "export", "--namespace", space) == text
+    rows = [json.loads(line) for line in cli("queue", "export", "--json", "--namespace", space).splitlines()]
+    assert [r["queue"] for r in rows] == ["Orders", "plain.one", "true"]
+    assert rows[2]["policy"]["lease"] == "7s"
+    assert f"{space}-2" in cli("queue", "export", "--all")
+
+
+
 # --- completion and manual pages -------------------------------------------------
 
 def complete(cli, *words):

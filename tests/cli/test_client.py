@@ -21,7 +21,8 @@ from served import Server, until  # noqa: E402
 SLUICE = os.environ["SLUICE"]
 LIMIT = 60  # seconds for what should take a moment
 COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,top,status,"
-            "queue list,queue show,queue set,queue pause,queue resume,queue purge,dlq list,"
+            "queue list,queue show,queue set,queue pause,queue resume,queue purge,"
+            "queue delete,queue apply,queue export,dlq list,"
             "dlq show,dlq redrive,dlq delete,dlq purge,admin backup,admin restore,"
             "admin log-level,admin reload,admin config,admin migrate-shard,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
