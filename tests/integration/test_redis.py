@@ -294,3 +294,33 @@ def test_a_prefix_that_is_too_long_is_refused(redis, tmp_path):
     with pytest.raises(Refused) as refused:
         Server(tmp_path, "--redis-address", redis.address, "--redis-prefix", "x" * 64, engine="redis")
     assert "redis.prefix" in str(refused.value)
+
+
+# --- queues that are deleted -------------------------------------------------------------
+
+def drop(server, topic, **params):
+    return server.call("DELETE", f"/v1/admin/queues/{server.namespace}/{topic}", **params)
+
+
+def test_a_queue_that_one_node_deletes_is_gone_for_the_others(node, redis):
+    one, two = node(), node()
+    two.enqueue({"text": "a"}, {"text": "b", "key": "k", "idempotency_key": "once"}, topic="brief")
+    two.enqueue({"text": "c"}, topic="stays")
+    assert topics(one) == topics(two) == ["brief", "stays"]
+    assert drop(one, "brief").status == 409
+    assert drop(one, "brief", force="true").body["messages"] == 2
+    assert topics(one) == topics(two) == ["stays"]
+    assert "brief" not in redis.command("KEYS", "*:brief:*")
+    assert drop(two, "brief").status == 404
+
+
+def test_a_queue_that_comes_again_at_a_node_that_knew_it_is_in_the_list(node):
+    """That node took it for listed; whoever starts later finds its messages all the same."""
+    one, two = node(), node()
+    two.enqueue({"text": "a"}, topic="brief")
+    assert drop(one, "brief", force="true").status == 200
+    two.enqueue({"text": "b"}, topic="brief")
+    until(lambda: topics(one) == ["brief"])
+    three = node()
+    assert topics(three) == ["brief"]
+    assert texts(three.dequeue(topic="brief")) == ["b"]

@@ -47,13 +47,17 @@ world_may_lack(const struct world *w, unsigned queue)
 	return !q->known || (w->idle && !messages(w, queue));
 }
 
+/* All of them, or (some) those that are not there: a full disk stopped it, and which went
+ * first is for the ledger to say. */
 static void
-drop_messages(struct world *w, unsigned queue, slu_time now)
+drop_messages(struct world *w, unsigned queue, slu_time now, bool some)
 {
+	const struct ledger *l = log_ledger(world_shard(w, queue)->engine);
 	struct model *m = &w->model;
 
 	for (unsigned i = 0; i < m->n;)
-		if (m->msgs[i].queue == queue)
+		if (m->msgs[i].queue == queue &&
+		    (!some || ledger_find_any(l, m->msgs[i].id) == SLAB_NONE))
 			model_remove(m, &m->msgs[i], now, now);
 		else
 			i++;
@@ -100,10 +104,13 @@ world_doubt_forget(struct world *w, const struct call *c)
 static void
 end_cleared(struct world *w, struct call *c, slu_time now)
 {
-	if (c->op.count != messages(w, c->queue) && !is_unsure(w, c->queue))
+	const bool some = c->op.cursor && c->op.count < messages(w, c->queue) &&
+			  (w->tight || w->failing || w->disk->dead);
+
+	if (!some && c->op.count != messages(w, c->queue) && !is_unsure(w, c->queue))
 		world_fail(w, "I9: %" PRIu64 " went with queue %u, not %u", c->op.count, c->queue,
 			   messages(w, c->queue));
-	drop_messages(w, c->queue, now);
+	drop_messages(w, c->queue, now, some);
 	drop_rest(w, c->queue, false);
 	w->sum.forgotten += c->op.cursor == 0;
 }
