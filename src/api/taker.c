@@ -9,9 +9,7 @@ taker_check(struct slice owner, struct slu_err *err)
 {
 	if (owner.n > 0 && owner.n <= OWNER_MAX && key_check(owner, "the owner", NULL) == 0)
 		return 0;
-	return slu_fail(err, SLU_EINVAL,
-			"invalid owner: %.*s; expected 1 to %d bytes without control characters",
-			(int)(owner.n < OWNER_MAX ? owner.n : OWNER_MAX), owner.p, OWNER_MAX);
+	return slu_fail(err, SLU_EINVAL, "expected 1 to %d bytes without control characters", OWNER_MAX);
 }
 
 /* Whole characters of it, up to OWNER_MAX bytes. */
