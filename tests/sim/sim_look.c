@@ -217,6 +217,8 @@ take_over(struct world *w, struct model_msg *x, const struct op_row *row)
 {
 	uint64_t *top = &w->model.top[w->model.queues[x->queue].shard];
 
+	if (row->state == MSG_LEASED && !(row->owner && strcmp(row->owner->p, WORLD_OWNER) == 0))
+		world_fail(w, "%" PRIu64 " is leased, and nobody has it", row->id);
 	*top = row->number > *top ? row->number : *top;
 	x->state = row->state == MSG_LEASED ? M_LEASED : row->state == MSG_DEAD ? M_DEAD
 										: M_WAIT;

@@ -99,6 +99,7 @@ make_claim(struct world *w, struct call *c, unsigned queue)
 	c->op.lease = world_chance(w, 70) ? world_some_time(w) : 0;
 	c->op.max_bytes = world_chance(w, 5) ? w->max_payload : 0;
 	c->op.stateful = w->locks;
+	c->op.taker = SLICE(WORLD_OWNER);
 	return true;
 }
 

@@ -15,6 +15,8 @@
 #include "engine/message.h"
 #include "wal/wal.h"
 
+#define WORLD_OWNER "sim-7:311" /* of every lease of a message */
+
 enum {
 	WORLD_CALLS = 20,
 	WORLD_EACH = 4, /* puts, items or rows of an op */
