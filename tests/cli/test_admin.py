@@ -779,6 +779,12 @@ def test_queue_apply_changes_nothing_if_anything_is_wrong(cli, file, text, said)
     assert shown.returncode == 3, shown
 
 
+def test_queue_apply_sets_no_queue_before_all_are_checked(cli, file):
+    failed = cli.try_("queue", "apply", "-f", file("{space}:\n  first: {{lease: 1m}}\n  last: {{lease: -1}}\n"))
+    assert failed.returncode == 2
+    assert cli.try_("queue", "show", "first", "--namespace", f"ns-{cli.queue}").returncode == 3
+
+
 def test_queue_apply_takes_json_and_needs_a_file(cli, file):
     queues = file('{{"{space}": {{"mail": {{"lease": "2m", "dlq_max": 5}}}}}}', "queues.json")
     assert "1 created" in cli("queue", "apply", "-f", queues)

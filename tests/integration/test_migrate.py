@@ -127,6 +127,23 @@ def test_cleaning_up_spans_shards(tmp_path, shards):
         assert (node.holds("red", "blue"), node.holds("blue", "red")) == (0, 0)
 
 
+def test_a_queue_that_moves_or_has_moved_is_not_deleted(tmp_path, shards):
+    """Who has some of it, or knows the number of a batch, would make it anew."""
+    with Node(tmp_path, mapped(shards, "q", "red")) as node:
+        node.topic = "q"
+        node.enqueue({"text": "a"})
+        node.reload(mapped(shards, "q", "blue", 2, before="red"))
+        path = f"/v1/admin/queues/{node.namespace}/"
+        for _ in range(2):
+            refused = node.call("DELETE", path + "q", force="true")
+            assert (refused.status, refused.body["error"]) == (409, "conflict"), refused
+            assert "between shards" in refused.body["message"]
+            assert node.stats()["ready"] == 1
+            node.migrate("q", "red", "blue", "--verify")
+        node.enqueue({"text": "x"}, topic="never-moved")
+        assert node.call("DELETE", path + "never-moved", force="true").body["messages"] == 1
+
+
 def test_back_by_one_command(tmp_path, shards):
     """SH-76: though the map says nothing of either."""
     with Node(tmp_path, mapped(shards, "q", "red")) as node:
