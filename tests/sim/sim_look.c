@@ -109,6 +109,7 @@ world_unlist(struct world *w, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		engine_unpin(w->engines[i], &w->rows[i].record);
 		engine_unpin(w->engines[i], &w->rows[i].error);
+		shared_text_unref(w->rows[i].owner);
 	}
 }
 
