@@ -187,16 +187,14 @@ rcall_say(struct redis *r, const struct rcall *c)
 
 /* ---- In ---- */
 
-static int
-odd(struct slu_err *err, const struct redis *r, const char *what)
-{
-	return slu_fail(err, SLU_EDOWN, "redis %s: %.160s", r->conf.wire.address, what);
-}
+/* What happened to a queue; and an answer whole, or that priorities are missing. */
+#define TAIL_SHAPE   "[nnuuu[(i)][(t)]tunu]"
+#define ANSWER_SHAPE "{[tuu.[(" TAIL_SHAPE ")]]|[tn[(p)]]}"
 
-static bool
-is_array(const redisReply *reply, size_t least)
+static int
+malformed(struct slu_err *err)
 {
-	return reply->type == REDIS_REPLY_ARRAY && reply->elements >= least;
+	return slu_fail(err, SLU_EUNKNOWN, "malformed reply");
 }
 
 static void
@@ -207,37 +205,31 @@ tell_ended(struct redis *r, const redisReply *ids)
 		if (r->outer.changed)
 			r->outer.changed(r->outer.changed_arg,
 					 &(struct change){ .kind = CHANGE_RETRY,
-							   .id = (uint64_t)redis_int(ids->element[i]) });
+							   .id = reply_id(ids->element[i]) });
 	}
 }
 
 /* What happened to the queues of a call, besides what it was for. */
-static int
-take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
-	   struct slu_err *err)
+static void
+take_tails(struct redis *r, const struct rcall *c, const redisReply *tails)
 {
-	if (!is_array(tails, c->n_queues))
-		return odd(err, r, "an answer without its end");
 	for (uint32_t i = 0; i < c->n_queues; i++) {
 		const redisReply *tail = tails->element[i];
 		struct rqueue *q = rqueue_at(r, queues_of(c)[i]);
 		int64_t ready;
 
-		if (!is_array(tail, 10) || !is_array(tail->element[5], 0) ||
-		    !is_array(tail->element[6], 0))
-			return odd(err, r, "an answer without its end");
-		q->next_due = tail->element[0]->len ? redis_ns(redis_int(tail->element[0]))
+		q->next_due = tail->element[0]->len ? redis_ns(reply_int(tail->element[0]))
 						    : SLU_NEVER;
-		ready = redis_int(tail->element[1]);
-		q->totals.failed += (uint64_t)redis_int(tail->element[2]);
-		q->totals.died += (uint64_t)redis_int(tail->element[3]);
-		q->totals.done += (uint64_t)redis_int(tail->element[4]);
+		ready = reply_int(tail->element[1]);
+		q->totals.failed += (uint64_t)reply_int(tail->element[2]);
+		q->totals.died += (uint64_t)reply_int(tail->element[3]);
+		q->totals.done += (uint64_t)reply_int(tail->element[4]);
 		tell_ended(r, tail->element[5]);
 		redis_tell_freed(r, q, tail->element[6]);
-		redis_note_number(r, q, (uint64_t)redis_int(tail->element[8]),
-				  (uint64_t)redis_int(tail->element[9]));
+		redis_note_number(r, q, (uint64_t)reply_int(tail->element[8]),
+				  (uint64_t)reply_int(tail->element[9]));
 		redis_point_elsewhere(c, tail->element[7], *redis_seen(r, q));
-		if (tail->elements > 10 && redis_int(tail->element[10])) {
+		if (reply_int(tail->element[10])) {
 			r->anew += !q->anew;
 			q->anew = true;
 		}
@@ -245,7 +237,6 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails,
 			r->outer.ready(r->outer.ready_arg, slice_of(q->space), slice_of(q->name),
 				       (uint32_t)ready);
 	}
-	return 0;
 }
 
 /* D3: nothing has happened. */
@@ -254,32 +245,35 @@ learn_prios(struct redis *r, const struct rcall *c, const redisReply *reply,
 	    struct slu_err *err)
 {
 	const redisReply *prios = reply->element[2];
-	const int64_t which = redis_int(reply->element[1]);
+	const int64_t which = reply_int(reply->element[1]);
 	int rc = 0;
 
-	if (which < 0 || which >= c->n_queues || !is_array(prios, 1))
-		return odd(err, r, "priorities of no queue");
+	if (which < 0 || which >= c->n_queues || prios->elements == 0)
+		return malformed(err);
 	for (size_t i = 0; i < prios->elements && !rc; i++)
 		rc = rqueue_add_prio(rqueue_at(r, queues_of(c)[which]),
-				     (int32_t)redis_int(prios->element[i]));
+				     (int32_t)reply_int(prios->element[i]));
 	return rc ? slu_fail(err, rc, "no memory for priorities") : 0;
 }
 
 int
 rcall_hear(struct redis *r, struct rcall *c, const redisReply *reply, struct slu_err *err)
 {
-	if (!is_array(reply, 3))
-		return odd(err, r, "an answer that is none");
-	if (strcmp(reply->element[0]->str, "prios") == 0)
-		return learn_prios(r, c, reply, err);
-	if (!is_array(reply, 5))
-		return odd(err, r, "an answer that is none");
+	if (!reply_fits(reply, ANSWER_SHAPE))
+		return malformed(err);
+	if (reply->elements == 3)
+		return reply_is(reply->element[0], "prios") ? learn_prios(r, c, reply, err) : malformed(err);
+	if (!reply_is(reply->element[0], "ok") || !reply_fits(reply->element[3], c->verb->shape) ||
+	    reply->element[4]->elements != c->n_queues)
+		return malformed(err);
 	c->done = true;
 	if (!r->conf.given_time)
-		r->skew = r->now - redis_ns(redis_int(reply->element[1]));
-	r->budget -= (uint32_t)redis_int(reply->element[2]) < r->budget
-			     ? (uint32_t)redis_int(reply->element[2])
+		r->skew = r->now - redis_ns(reply_int(reply->element[1]));
+	r->budget -= (uint32_t)reply_int(reply->element[2]) < r->budget
+			     ? (uint32_t)reply_int(reply->element[2])
 			     : r->budget;
-	c->verb->decode(r, c, reply->element[3]);
-	return take_tails(r, c, reply->element[4], err);
+	if (!c->verb->decode(r, c, reply->element[3]))
+		return malformed(err);
+	take_tails(r, c, reply->element[4]);
+	return 0;
 }

@@ -14,7 +14,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Ids of ten seconds: so seldom it is noted, and so far ahead a restart begins. */
 #define AHEAD ((uint64_t)10000 << (ID_NODE_BITS + ID_SEQ_BITS))
@@ -24,11 +23,11 @@ redis_ids_open(struct redis *r, uint64_t *highest, struct slu_err *err)
 {
 	redisReply *reply = NULL;
 	int rc = redis_ask(r, (const struct slice[]){ SLICE("HVALS"), slice_of(r->ids) }, 2,
-			   &reply, err);
+			   "[(i)]", &reply, err);
 
 	*highest = 0;
 	for (size_t i = 0; !rc && i < reply->elements; i++) {
-		const uint64_t id = strtoull(reply->element[i]->str, NULL, 10);
+		const uint64_t id = reply_id(reply->element[i]);
 
 		*highest = id > *highest && id <= ID_MAX ? id : *highest;
 	}
@@ -54,7 +53,7 @@ note(struct redis *r, const char *field, uint64_t ceiling, struct slu_err *err)
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("HSET"), slice_of(r->ids), slice_of(field),
 					       slice_of(text) },
-		       4, &reply, err);
+		       4, "n", &reply, err);
 	if (reply)
 		freeReplyObject(reply);
 	return rc;
@@ -87,9 +86,9 @@ redis_ids_note_given(struct redis *r, uint64_t id, struct slu_err *err)
 		return 0;
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("HGET"), slice_of(r->ids), SLICE("given") }, 3,
-		       &reply, err);
-	if (!rc && reply->type == REDIS_REPLY_STRING)
-		known = strtoull(reply->str, NULL, 10);
+		       "i", &reply, err);
+	if (!rc)
+		known = reply_id(reply);
 	if (reply)
 		freeReplyObject(reply);
 	if (!rc && known < id) {

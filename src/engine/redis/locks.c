@@ -13,8 +13,6 @@
 enum {
 	ASK_ARGS = 16,
 	KEYS_ARGS = 3,
-	TELL_FIELDS = 11,
-	DOC_FIELDS = 7,
 	TOO_MANY = -1, /* and what else is no enum lock_why */
 	AWAY = -2,
 	MOVED = -3,
@@ -221,11 +219,12 @@ document_of(const redisReply *const *f)
 	struct message m;
 	struct piece *p;
 
-	if (message_decode_head(head, &m, NULL) || (n > 0 && n != m.payload_size))
+	if (message_decode_head(head, &m, NULL) || message_head(&m) != head.n ||
+	    (n > 0 && n != m.payload_size))
 		return NULL;
-	m.number = (uint64_t)redis_int(f[2]);
+	m.number = (uint64_t)reply_int(f[2]);
 	m.id = m.id ? m.id : m.number;
-	m.accepted = m.due = redis_ns(redis_int(f[4]));
+	m.accepted = m.due = redis_ns(reply_int(f[4]));
 	m.payload = (struct slice){ f[6]->str, (size_t)m.payload_size }; /* only told, not read */
 	p = piece_new(head.n + n);
 	if (!p)
@@ -236,13 +235,10 @@ document_of(const redisReply *const *f)
 	return p;
 }
 
-static bool
-is_document(const redisReply *reply)
+bool
+redis_is_document(const redisReply *reply)
 {
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements < DOC_FIELDS)
-		return false;
-	return reply->element[0]->str && reply->element[0]->len <= LOCK_KEY_MAX &&
-	       reply->element[5]->str && reply->element[6]->str;
+	return reply_fits(reply, DOC_SHAPE) && reply->element[0]->len <= LOCK_KEY_MAX;
 }
 
 /* *out: NULL only without an etag. */
@@ -252,9 +248,7 @@ redis_take_document(const redisReply *reply, struct op_ref *out)
 	const redisReply *const *f = (const redisReply *const *)reply->element;
 
 	*out = (struct op_ref){ 0 };
-	if (!is_document(reply))
-		return false;
-	if (redis_int(f[2]) == 0)
+	if (reply_int(f[2]) == 0)
 		return true;
 	*out = piece_ref(document_of(f));
 	return out->pin != NULL;
@@ -268,9 +262,13 @@ damaged(struct redis *r, struct op *op)
 	redis_refuse(r, op, SLU_ECORRUPT, "redis: a document that is none");
 }
 
-static void
+/* False: one cannot be a document. */
+static bool
 take_keys(struct redis *r, struct op *op, const redisReply *docs)
 {
+	for (size_t i = 0; i < docs->elements; i++)
+		if (!redis_is_document(docs->element[i]))
+			return false;
 	for (size_t i = 0; i < docs->elements; i++) {
 		const redisReply *const *f = (const redisReply *const *)docs->element[i]->element;
 		struct op_key *row = &op->keys[op->n_keys];
@@ -278,27 +276,28 @@ take_keys(struct redis *r, struct op *op, const redisReply *docs)
 
 		if (op->n_keys == op->max_keys) {
 			op->lock.more = true;
-			return;
+			return true;
 		}
 		if (!redis_take_document(docs->element[i], &record)) {
 			damaged(r, op);
-			return;
+			return true;
 		}
 		*row = (struct op_key){
-			.version = (uint64_t)redis_int(f[1]),
-			.etag = (uint64_t)redis_int(f[2]),
-			.updated = redis_ns(redis_int(f[3])),
+			.version = (uint64_t)reply_int(f[1]),
+			.etag = (uint64_t)reply_int(f[2]),
+			.updated = redis_ns(reply_int(f[3])),
 			.record = record,
 		};
 		memcpy(row->name, f[0]->str, (size_t)f[0]->len);
 		op->n_keys++;
 	}
+	return true;
 }
 
 static void
 take_lease(struct op_lock *q, const redisReply *const *f)
 {
-	q->token = (uint64_t)redis_int(f[5]);
+	q->token = (uint64_t)reply_int(f[5]);
 	txn_read(f[6]->str, q->token, q->txn);
 	if (q->holder)
 		(void)snprintf(q->holder, LOCK_OWNER_MAX + 1, "%.*s", (int)f[7]->len, f[7]->str);
@@ -308,67 +307,62 @@ take_lease(struct op_lock *q, const redisReply *const *f)
 static void
 take_told(struct op_lock *q, const redisReply *const *f)
 {
-	q->version = (uint64_t)redis_int(f[1]);
-	q->etag = (uint64_t)redis_int(f[2]);
-	q->updated = redis_ns(redis_int(f[3]));
-	q->until = redis_ns(redis_int(f[4]));
+	q->version = (uint64_t)reply_int(f[1]);
+	q->etag = (uint64_t)reply_int(f[2]);
+	q->updated = redis_ns(reply_int(f[3]));
+	q->until = redis_ns(reply_int(f[4]));
 }
 
 static bool
-is_told(const redisReply *answer)
-{
-	return answer->type == REDIS_REPLY_ARRAY && answer->elements >= TELL_FIELDS &&
-	       answer->element[6]->str && answer->element[7]->str &&
-	       answer->element[10]->type == REDIS_REPLY_ARRAY;
-}
-
-static void
 ask_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	const redisReply *const *f = (const redisReply *const *)answer->element;
 	struct op *op = c->op;
 	struct op_lock *q = &op->lock;
 
-	if (!is_told(answer)) {
-		redis_refuse(r, op, SLU_ECORRUPT, "redis: a key that is none");
-		return;
-	}
 	take_told(q, f);
-	if (redis_int(f[0]) != LOCK_OK) {
-		take_refusal(r, c, redis_int(f[0]));
-		return;
+	if (reply_int(f[0]) != LOCK_OK) {
+		take_refusal(r, c, reply_int(f[0]));
+		return true;
 	}
 	if (op->verb == OP_ACQUIRE || op->verb == OP_DESCRIBE)
 		take_lease(q, f);
 	if (op->verb == OP_DESCRIBE)
-		q->hidden = redis_int(f[8]);
-	op->count = (uint64_t)redis_int(f[9]);
+		q->hidden = reply_int(f[8]);
+	op->count = (uint64_t)reply_int(f[9]);
 	if (op->verb == OP_ATTACHMENTS)
-		take_keys(r, op, f[10]);
-	else if (f[10]->elements && !redis_take_document(f[10]->element[0], &q->record))
+		return take_keys(r, op, f[10]);
+	if (f[10]->elements && !redis_is_document(f[10]->element[0]))
+		return false;
+	if (f[10]->elements && !redis_take_document(f[10]->element[0], &q->record))
 		damaged(r, op);
+	return true;
 }
 
-static void
+static bool
 keys_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
-	if (answer->elements < 2)
-		return;
-	take_keys(r, c->op, answer->element[1]);
-	c->op->lock.more |= redis_int(answer->element[0]) == 1;
+	if (!take_keys(r, c->op, answer->element[1]))
+		return false;
+	c->op->lock.more |= reply_int(answer->element[0]) == 1;
+	return true;
 }
+
+/* What locks.lua tells of every key; and a page of keys. */
+#define TELL_SHAPE "[nuunnuttuu[(" DOC_SHAPE ")]]"
+#define KEYS_SHAPE "[u[(" DOC_SHAPE ")]]"
 
 /* clang-format off */
 const struct rverb redis_lock_verbs[OP_VERBS] = {
-	[OP_ACQUIRE]      = { "acquire",      ask_count,  ask_encode,  ask_decode },
-	[OP_KEEPALIVE]    = { "keepalive",    ask_count,  ask_encode,  ask_decode },
-	[OP_RELEASE]      = { "release",      ask_count,  ask_encode,  ask_decode },
-	[OP_STATE_GET]    = { "state_get",    ask_count,  ask_encode,  ask_decode },
-	[OP_STATE_PUT]    = { "state_put",    ask_count,  ask_encode,  ask_decode },
-	[OP_STATE_REMOVE] = { "state_remove", ask_count,  ask_encode,  ask_decode },
-	[OP_STATE_META]   = { "state_meta",   ask_count,  ask_encode,  ask_decode },
-	[OP_DESCRIBE]     = { "describe",     ask_count,  ask_encode,  ask_decode },
-	[OP_KEYS]         = { "keys",         keys_count, keys_encode, keys_decode },
-	[OP_ATTACHMENTS]  = { "attachments",  ask_count,  ask_encode,  ask_decode },
+	[OP_ACQUIRE]      = { "acquire",      ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_KEEPALIVE]    = { "keepalive",    ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_RELEASE]      = { "release",      ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_STATE_GET]    = { "state_get",    ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_STATE_PUT]    = { "state_put",    ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_STATE_REMOVE] = { "state_remove", ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_STATE_META]   = { "state_meta",   ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_DESCRIBE]     = { "describe",     ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_KEYS]         = { "keys",         keys_count, keys_encode, keys_decode, KEYS_SHAPE },
+	[OP_ATTACHMENTS]  = { "attachments",  ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
 };
 /* clang-format on */

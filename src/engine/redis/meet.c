@@ -38,7 +38,7 @@ leave(struct redis *r, const char *key, const struct op_peer *me, struct slu_err
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("HSET"), slice_of(key), slice_of(field),
 					       slice_of(text) },
-		       4, &reply, err);
+		       4, "n", &reply, err);
 	if (reply)
 		freeReplyObject(reply);
 	return rc;
@@ -52,7 +52,8 @@ redis_meet(struct redis *r, struct op_meet *m, struct slu_err *err)
 	int rc;
 
 	(void)snprintf(key, sizeof key, "%s:nodes", r->conf.prefix);
-	rc = redis_ask(r, (const struct slice[]){ SLICE("HVALS"), slice_of(key) }, 2, &reply, err);
+	rc = redis_ask(r, (const struct slice[]){ SLICE("HVALS"), slice_of(key) }, 2, "[(t)]", &reply,
+		       err);
 	m->n = 0;
 	for (size_t i = 0; !rc && i < reply->elements && m->n < OP_PEERS; i++)
 		m->n += read_peer(reply->element[i]->str, &m->peers[m->n]);
@@ -70,9 +71,8 @@ count_nodes(struct redis *r)
 	uint64_t n = 0;
 
 	(void)snprintf(key, sizeof key, "%s:nodes", r->conf.prefix);
-	if (!redis_ask(r, (const struct slice[]){ SLICE("HLEN"), slice_of(key) }, 2, &reply, NULL) &&
-	    reply->type == REDIS_REPLY_INTEGER)
-		n = (uint64_t)reply->integer;
+	if (!redis_ask(r, (const struct slice[]){ SLICE("HLEN"), slice_of(key) }, 2, "u", &reply, NULL))
+		n = (uint64_t)reply_int(reply);
 	if (reply)
 		freeReplyObject(reply);
 	return n ? n : 1;

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 enum {
-	ANSWER_FIELDS = 13,
 	LEAVING = -2,    /* of what was given: why nothing was */
 	KEY_HEAD = 18,   /* bytes of a remembered key before its text */
 	HEADER_MAX = 320 /* of what is given, as words */
@@ -284,17 +283,17 @@ take_keys(struct op *op, const redisReply *one)
 	size_t size = 0;
 	char *at;
 
-	for (size_t i = 1; i + 2 < one->elements; i += 3)
+	for (size_t i = 1; i < one->elements; i += 3)
 		size += KEY_HEAD + (size_t)one->element[i + 2]->len;
 	p = piece_new(size);
 	if (!p)
 		return false;
 	at = p->bytes;
-	for (size_t i = 1; i + 2 < one->elements; i += 3) {
+	for (size_t i = 1; i < one->elements; i += 3) {
 		const redisReply *key = one->element[i + 2];
 
-		le64_put(at, (uint64_t)redis_ns(redis_int(one->element[i + 1])));
-		le64_put(at + 8, strtoull(one->element[i]->str, NULL, 10));
+		le64_put(at, (uint64_t)redis_ns(reply_int(one->element[i + 1])));
+		le64_put(at + 8, reply_id(one->element[i]));
 		at[16] = (char)(key->len & 0xff);
 		at[17] = (char)(key->len >> 8);
 		memcpy(at + KEY_HEAD, key->str, (size_t)key->len);
@@ -313,8 +312,8 @@ take_result(struct op *op, const redisReply *one)
 
 	*row = (struct op_row){
 		.kind = MOVE_RESULT,
-		.id = strtoull(one->element[1]->str, NULL, 10),
-		.due = redis_ns(redis_int(one->element[2])),
+		.id = reply_id(one->element[1]),
+		.due = redis_ns(reply_int(one->element[2])),
 	};
 	if (text->len > 1) {
 		row->payload = piece_ref(piece_of(text->str + 1, (size_t)text->len - 1));
@@ -335,42 +334,78 @@ take_document(struct op *op, const redisReply *one)
 		return false;
 	op->rows[op->n_rows++] = (struct op_row){
 		.kind = MOVE_STATE,
-		.state_version = (uint64_t)redis_int(doc->element[1]),
-		.state_etag = (uint64_t)redis_int(doc->element[2]),
-		.due = redis_ns(redis_int(doc->element[3])),
-		.flags = redis_int(one->element[2]) ? MOVE_HIDDEN : 0,
+		.state_version = (uint64_t)reply_int(doc->element[1]),
+		.state_etag = (uint64_t)reply_int(doc->element[2]),
+		.due = redis_ns(reply_int(doc->element[3])),
+		.flags = reply_int(one->element[2]) ? MOVE_HIDDEN : 0,
 		.record = record,
 	};
 	return true;
 }
 
 static bool
-take_thing(struct op *op, const redisReply *one)
+are_keys(const redisReply *one)
 {
-	const int64_t kind = one->elements > 1 ? redis_int(one->element[0]) : -1;
-
-	if (op->n_rows == op->max_rows)
+	if (!reply_fits(one, "[u(iut)]"))
 		return false;
-	if (kind == MOVE_MESSAGE)
-		return redis_take_row(op, one->element[1]);
-	if (kind == MOVE_REMEMBERED)
-		return take_keys(op, one);
-	if (kind == MOVE_STATE && one->elements > 2)
-		return take_document(op, one);
-	return kind == MOVE_RESULT && one->elements > 3 && take_result(op, one);
+	for (size_t i = 1; i < one->elements; i += 3)
+		if (one->element[i + 2]->len > MESSAGE_KEY_MAX)
+			return false;
+	return true;
 }
 
-static void
+/* Is it what its kind says? */
+static bool
+is_thing(const redisReply *one)
+{
+	switch (reply_int(one->element[0])) {
+	case MOVE_MESSAGE:
+		return one->elements == 2 && redis_is_row(one->element[1]);
+	case MOVE_REMEMBERED:
+		return are_keys(one);
+	case MOVE_STATE:
+		return one->elements == 3 && redis_is_document(one->element[1]) &&
+		       reply_fits(one->element[2], "u");
+	case MOVE_RESULT:
+		return reply_fits(one, "[uiut]");
+	default:
+		return false;
+	}
+}
+
+static bool
+take_thing(struct op *op, const redisReply *one)
+{
+	switch (reply_int(one->element[0])) {
+	case MOVE_MESSAGE:
+		return redis_take_row(op, one->element[1]);
+	case MOVE_REMEMBERED:
+		return take_keys(op, one);
+	case MOVE_STATE:
+		return take_document(op, one);
+	default:
+		return take_result(op, one);
+	}
+}
+
+/* False: there are more than were asked for, or one is not what it says. */
+static bool
 take_things(struct redis *r, struct op *op, const redisReply *things)
 {
+	if (things->elements > op->max_rows - op->n_rows)
+		return false;
+	for (size_t i = 0; i < things->elements; i++)
+		if (!is_thing(things->element[i]))
+			return false;
 	for (size_t i = 0; i < things->elements; i++) {
 		if (take_thing(op, things->element[i]))
 			continue;
 		op_unpin(op);
 		op->n_rows = 0;
 		redis_refuse(r, op, SLU_ECORRUPT, "redis: what was taken cannot be told");
-		return;
+		break;
 	}
+	return true;
 }
 
 static void
@@ -385,33 +420,29 @@ take_given(struct redis *r, struct op *op, int64_t given)
 		op->move.given = (uint64_t)given;
 }
 
-void
+bool
 redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	const redisReply *const *f = (const redisReply *const *)answer->element;
 	struct op_move *m = &c->op->move;
 
-	if (answer->elements < ANSWER_FIELDS) {
-		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: a move that is none");
-		return;
-	}
-	m->epoch = (uint64_t)redis_int(f[0]);
+	m->epoch = (uint64_t)reply_int(f[0]);
 	(void)snprintf(m->lives, sizeof m->lives, "%s", f[1]->str);
 	(void)snprintf(m->whom, sizeof m->whom, "%s", f[12]->str);
-	m->messages = (uint64_t)redis_int(f[2]);
-	m->leased = (uint64_t)redis_int(f[3]);
-	m->damaged = (uint64_t)redis_int(f[4]);
-	m->remembered = (uint64_t)redis_int(f[5]);
-	m->results = (uint64_t)redis_int(f[6]);
-	take_given(r, c->op, redis_int(f[10]));
+	m->messages = (uint64_t)reply_int(f[2]);
+	m->leased = (uint64_t)reply_int(f[3]);
+	m->damaged = (uint64_t)reply_int(f[4]);
+	m->remembered = (uint64_t)reply_int(f[5]);
+	m->results = (uint64_t)reply_int(f[6]);
+	take_given(r, c->op, reply_int(f[10]));
 	if (m->step != MOVE_GIVE)
-		m->counter = (uint64_t)redis_int(f[8]);
+		m->counter = (uint64_t)reply_int(f[8]);
 	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)
-		m->batch = strtoull(f[7]->str, NULL, 10);
+		m->batch = reply_id(f[7]);
 	if (m->step != MOVE_TAKE)
-		return;
-	c->op->cursor = (uint64_t)redis_int(f[9]);
-	take_things(r, c->op, f[11]);
+		return true;
+	c->op->cursor = (uint64_t)reply_int(f[9]);
+	return take_things(r, c->op, f[11]);
 }
 
 /* ---- Which calls ---- */

@@ -62,7 +62,7 @@ add(struct rnodes *s)
 	return n;
 }
 
-/* NULL: no memory, or it is too long. */
+/* NULL: no memory, or it is too long or not a host. */
 static struct rnode *
 node_named(struct rnodes *s, const char *address, size_t size)
 {
@@ -90,6 +90,8 @@ node_at(struct rnodes *s, const struct rnode *n, const char *host, size_t host_n
 	char address[RNODE_ADDRESS + 16];
 	int size;
 
+	if (host_n > 0 && (memchr(host, '/', host_n) || memchr(host, ',', host_n)))
+		return NULL; /* a path, or a list: no host */
 	if (host_n == 0) {
 		host = n->address;
 		host_n = (size_t)(strrchr(n->address, ':') - n->address);
@@ -168,8 +170,7 @@ rnode_setting(struct rnode *n, const char *name, char *out, size_t size)
 	redisReply *reply = NULL;
 
 	*out = '\0';
-	if (n->wire.fd >= 0 && rnode_ask(n, words, 3, &reply, NULL) == 0 &&
-	    reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[1]->str)
+	if (n->wire.fd >= 0 && rnode_ask(n, words, 3, &reply, NULL) == 0 && reply_fits(reply, "[tt]"))
 		(void)snprintf(out, size, "%s", reply->element[1]->str);
 	if (reply)
 		freeReplyObject(reply);
@@ -225,6 +226,10 @@ meet(struct rnode *n, bool *is_cluster, struct slu_err *err)
 	n->loaded = false;
 	if (!rc)
 		rc = rnode_ask(n, (const struct slice[]){ SLICE("INFO") }, 1, &info, err);
+	if (!rc && info->type != REDIS_REPLY_ERROR && !reply_fits(info, "t")) {
+		rc = slu_fail(err, SLU_EDOWN, "redis %s: malformed reply to INFO", n->address);
+		rwire_close(&n->wire);
+	}
 	*is_cluster = !rc && says(info, "cluster_enabled:1");
 	if (!rc && !*is_cluster && says(info, "role:slave")) {
 		rc = slu_fail(err, SLU_EDOWN, "redis %s is a replica", n->address);
@@ -289,18 +294,15 @@ static bool
 take_range(struct rnodes *s, const struct rnode *from, const redisReply *line,
 	   struct rnode **owners)
 {
-	const redisReply *who;
+	const redisReply *const who = line->element[2];
+	const int64_t last = reply_int(line->element[1]);
 	struct rnode *n;
 
-	if (line->type != REDIS_REPLY_ARRAY || line->elements < 3)
+	if (last >= RNODE_SLOTS)
 		return false;
-	who = line->element[2];
-	if (line->element[0]->integer < 0 || line->element[1]->integer >= RNODE_SLOTS ||
-	    who->type != REDIS_REPLY_ARRAY || who->elements < 2)
-		return false;
-	n = node_at(s, from, who->element[0]->str, who->element[0]->len,
-		    (unsigned)who->element[1]->integer);
-	for (long long i = line->element[0]->integer; n && i <= line->element[1]->integer; i++)
+	n = node_at(s, from, who->element[0]->str, (size_t)who->element[0]->len,
+		    (unsigned)reply_int(who->element[1]));
+	for (int64_t i = reply_int(line->element[0]); n && i <= last; i++)
 		owners[i] = n;
 	return n;
 }
@@ -326,7 +328,7 @@ take_table(struct rnodes *s, const struct rnode *from, const redisReply *table,
 	   struct slu_err *err)
 {
 	struct rnode **owners = mem_zalloc(RNODE_SLOTS * sizeof(struct rnode *));
-	bool fine = owners && table->type == REDIS_REPLY_ARRAY;
+	bool fine = owners && reply_fits(table, "[([uu[Tu(.)](.)])]");
 
 	for (size_t i = 0; fine && i < table->elements; i++)
 		fine = take_range(s, from, table->element[i], owners);
@@ -414,7 +416,8 @@ judge_again(struct rnode *n)
 	char before[RNODE_WEAK];
 
 	memcpy(before, n->weak, sizeof before);
-	if (rnode_ask(n, (const struct slice[]){ SLICE("INFO") }, 1, &info, NULL) == 0)
+	if (rnode_ask(n, (const struct slice[]){ SLICE("INFO") }, 1, &info, NULL) == 0 &&
+	    reply_fits(info, "t"))
 		judge(n, info);
 	if (info)
 		freeReplyObject(info);

@@ -21,6 +21,13 @@ redis_tick(struct redis *r, uint32_t queue, slu_time due, struct slu_err *err)
 
 /* ---- Which queue ---- */
 
+static bool
+is_spelling(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_STRING && reply->len <= MESSAGE_NAME_MAX &&
+	       strlen(reply->str) == (size_t)reply->len;
+}
+
 /* One word of the first spelling that somebody used: HSETNX, then what is there. */
 static int
 spell(struct redis *r, struct slice field, struct slice as, char **out, struct slu_err *err)
@@ -28,15 +35,15 @@ spell(struct redis *r, struct slice field, struct slice as, char **out, struct s
 	const struct slice set[] = { SLICE("HSETNX"), slice_of(r->spelled), field, as };
 	const struct slice get[] = { SLICE("HGET"), slice_of(r->spelled), field };
 	redisReply *reply = NULL;
-	int rc = as.n ? redis_ask(r, set, 4, &reply, err) : 0;
+	int rc = as.n ? redis_ask(r, set, 4, "n", &reply, err) : 0;
 
 	if (reply)
 		freeReplyObject(reply);
 	reply = NULL;
 	if (!rc)
-		rc = redis_ask(r, get, 3, &reply, err);
+		rc = redis_ask(r, get, 3, "T", &reply, err);
 	mem_free(*out);
-	*out = !rc && reply->type == REDIS_REPLY_STRING ? mem_strdup(reply->str) : NULL;
+	*out = !rc && is_spelling(reply) ? mem_strdup(reply->str) : NULL;
 	if (reply)
 		freeReplyObject(reply);
 	return rc;
@@ -73,7 +80,7 @@ list_queue(struct redis *r, struct slice space, struct slice queue, const struct
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("ZADD"), slice_of(r->listing), SLICE("NX"),
 					       slice_of(score), slice_of(member) },
-		       5, &reply, err);
+		       5, "n", &reply, err);
 	if (reply)
 		freeReplyObject(reply);
 	if (!rc)
@@ -118,16 +125,16 @@ has_message(struct redis *r, const struct rqueue *q, uint64_t id, bool *out,
 	(void)snprintf(field, sizeof field, "%" PRIu64, id);
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("HEXISTS"), slice_of(key), slice_of(field) },
-		       3, &reply, err);
-	*out = !rc && reply->integer == 1;
+		       3, "n", &reply, err);
+	*out = !rc && reply_int(reply) == 1;
 	if (!rc && !*out) {
 		freeReplyObject(reply);
 		(void)snprintf(key, sizeof key, "%sresults", q->base);
 		rc = redis_ask(r,
 			       (const struct slice[]){ SLICE("HEXISTS"), slice_of(key),
 						       slice_of(field) },
-			       3, &reply, err);
-		*out = !rc && reply->integer == 1;
+			       3, "n", &reply, err);
+		*out = !rc && reply_int(reply) == 1;
 	}
 	if (!rc)
 		freeReplyObject(reply);
@@ -274,7 +281,7 @@ find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *ou
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("ZSCORE"), slice_of(r->listing),
 					       slice_of(member) },
-		       3, &reply, err);
+		       3, "T", &reply, err);
 	if (!rc && reply->type == REDIS_REPLY_STRING)
 		rc = redis_know(r, member, err);
 	if (reply)
@@ -519,22 +526,22 @@ unlist_queue(struct redis *r, uint32_t h, struct slu_err *err)
 	(void)snprintf(key, sizeof key, "%smeta", q->base);
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("ZREM"), slice_of(r->listing), slice_of(member) },
-		       3, &reply, err);
+		       3, "n", &reply, err);
 	if (!rc) {
 		freeReplyObject(reply);
 		rc = redis_ask(r,
 			       (const struct slice[]){ SLICE("HDEL"), slice_of(r->spelled),
 						       slice_of(member) },
-			       3, &reply, err);
+			       3, "n", &reply, err);
 	}
 	if (!rc) {
 		freeReplyObject(reply);
-		rc = redis_ask(r, (const struct slice[]){ SLICE("EXISTS"), slice_of(key) }, 2, &reply,
-			       err);
+		rc = redis_ask(r, (const struct slice[]){ SLICE("EXISTS"), slice_of(key) }, 2, "n",
+			       &reply, err);
 	}
 	if (rc)
 		return rc;
-	if (reply->integer == 1) {
+	if (reply_int(reply) == 1) {
 		r->anew += !q->anew;
 		q->anew = true;
 	} else {

@@ -71,7 +71,7 @@ rqueue_find(const struct redis *r, struct slice space, struct slice queue)
 {
 	const struct qname name = { space, queue };
 
-	if (space.n == 0 || queue.n == 0)
+	if (space.n == 0 || space.n > MESSAGE_NAME_MAX || queue.n == 0 || queue.n > MESSAGE_NAME_MAX)
 		return SLAB_NONE;
 	return map_find(&r->names, hash_of(space, queue), &name);
 }

@@ -51,6 +51,15 @@ is_ours(const struct redis *r, const char *name, const char *slash)
 	       supplier_hash(space, slice_of(slash + 1)) % r->outer.lanes == r->outer.lane;
 }
 
+/* Keys are made of names: what is none is not a queue of ours. */
+static bool
+are_names(const char *name, const char *slash)
+{
+	const size_t space = (size_t)(slash - name), queue = strlen(slash + 1);
+
+	return space > 0 && space <= MESSAGE_NAME_MAX && queue > 0 && queue <= MESSAGE_NAME_MAX;
+}
+
 int
 redis_know(struct redis *r, const char *name, struct slu_err *err)
 {
@@ -58,7 +67,7 @@ redis_know(struct redis *r, const char *name, struct slu_err *err)
 	uint32_t h;
 	int rc;
 
-	if (!slash || !is_ours(r, name, slash))
+	if (!slash || !are_names(name, slash) || !is_ours(r, name, slash))
 		return 0;
 	if (rqueue_open(r, (struct slice){ name, (size_t)(slash - name) }, slice_of(slash + 1), &h))
 		return slu_fail(err, SLU_ENOMEM, "no memory for a queue");
@@ -114,10 +123,7 @@ redis_know_all(struct redis *r, struct slu_err *err)
 	rc = redis_ask(r,
 		       (const struct slice[]){ SLICE("ZRANGE"), slice_of(r->listing), SLICE("0"),
 					       SLICE("-1") },
-		       4, &reply, err);
-	if (!rc && reply->type != REDIS_REPLY_ARRAY)
-		rc = slu_fail(err, SLU_EDOWN, "redis %s: %s", r->conf.wire.address,
-			      reply->str ? reply->str : "no list of queues");
+		       4, "[(t)]", &reply, err);
 	if (!rc)
 		rc = know_listed(r, reply, err);
 	if (reply)
@@ -224,6 +230,8 @@ look_around(struct redis *r, uint64_t *highest, struct slu_err *err)
 	redis_tell_health(r);
 	if (!rc)
 		redis_tell_clients(r);
+	if (rc == SLU_EUNKNOWN) /* nothing was changed */
+		rc = (int)(err->code = SLU_EDOWN);
 	return rc;
 }
 
@@ -295,7 +303,7 @@ static slu_time
 due_at(const struct redis *r, uint32_t h)
 {
 	const struct rqueue *q = rqueue_at(r, h);
-	const slu_time due = q->next_due == SLU_NEVER ? SLU_NEVER : q->next_due + r->skew;
+	const slu_time due = q->next_due == SLU_NEVER ? SLU_NEVER : redis_later(q->next_due, r->skew);
 	const slu_time up = rnodes_up_at(&r->nodes, q->slot);
 
 	return due > up ? due : up;

@@ -50,7 +50,9 @@ struct rverb {
 	const char *name;
 	size_t (*count)(const struct rcall *c); /* arguments behind the common ones */
 	void (*encode)(struct redis *r, const struct rcall *c);
-	void (*decode)(struct redis *r, struct rcall *c, const redisReply *answer);
+	/* False: the answer fits its shape, and not the call. */
+	bool (*decode)(struct redis *r, struct rcall *c, const redisReply *answer);
+	const char *shape; /* of the answer: reply.h */
 };
 
 /* One EVALSHA. */
@@ -136,8 +138,12 @@ void rqueue_forget(struct redis *r, uint32_t h); /* it is gone; its totals stay 
 /* Add a call to the run; NULL: no memory. */
 struct rcall *rcall_add(struct redis *r, const struct rverb *verb, struct op *op, uint32_t queue);
 
+/* Shapes of what several verbs are answered: a message, a document. */
+#define ROW_SHAPE "[iupnuuuuunnnuunnttuut]"
+#define DOC_SHAPE "[tuunntt]"
+
 /* Onto r->wire; and what was answered. An answer may leave it undone: then it is to be said
- * again. SLU_EDOWN, SLU_ENOMEM. */
+ * again. SLU_EUNKNOWN: the reply is malformed. SLU_ENOMEM. */
 void rcall_say(struct redis *r, const struct rcall *c);
 int rcall_hear(struct redis *r, struct rcall *c, const redisReply *reply, struct slu_err *err);
 
@@ -149,9 +155,14 @@ int rcall_hear(struct redis *r, struct rcall *c, const redisReply *reply, struct
 int rcalls_run(struct redis *r, struct slu_err *err);
 
 /* One plain command, of words: the second is a key, and says where. It may be repeated,
- * so it must be one that can. Its answer, which is no error: those are SLU_EDOWN. */
-int redis_ask(struct redis *r, const struct slice *words, size_t n, redisReply **out,
-	      struct slu_err *err);
+ * so it must be one that can. Its answer, which is no error, and has the shape: errors are
+ * SLU_EDOWN, malformed replies SLU_EUNKNOWN. */
+int redis_ask(struct redis *r, const struct slice *words, size_t n, const char *shape,
+	      redisReply **out, struct slu_err *err);
+
+/* A reply of that server, to this command or call, is malformed: into the log, and close the
+ * connection. SLU_EUNKNOWN. */
+int redis_distrust(const struct redis *r, struct rnode *n, const char *what, struct slu_err *err);
 
 /* The op, or its items from .. to, cannot be answered. */
 void rcall_fail(struct rcall *c, int rc, const struct slu_err *err);
@@ -208,11 +219,16 @@ const char *redis_line(const struct message *m, char out[static REDIS_LINE]);
 /* What a strict queue compares under an idempotency key; "" without one. */
 const char *redis_digest(const struct message *m, char out[static REDIS_LINE]);
 
-/* The next of the op's rows; false: it is none, or there is no memory. */
-bool redis_take_row(struct op *op, const redisReply *reply);
-
 /* The op failed by itself. */
 void redis_refuse(struct redis *r, struct op *op, int rc, const char *text);
+
+/* ---- row.c ---- */
+
+/* Of what has ROW_SHAPE: can it be a message? */
+bool redis_is_row(const redisReply *reply);
+
+/* The next of the op's rows; false: its record is none, or there is no memory. */
+bool redis_take_row(struct op *op, const redisReply *reply);
 
 /* ---- locks.c ---- */
 
@@ -229,6 +245,9 @@ redis_lock_of_message(const struct op *op)
  * record; false: it is none, or there is no memory. */
 void redis_put_document(struct redis *r, const struct message *m);
 bool redis_take_document(const redisReply *reply, struct op_ref *out);
+
+/* Of what has DOC_SHAPE: can it be a document? */
+bool redis_is_document(const redisReply *reply);
 
 void redis_lock_refuse(struct redis *r, struct op *op, enum lock_why why);
 
@@ -249,10 +268,13 @@ void redis_hear_leases(struct redis *r, const char *text);
 
 /* ---- move.c ---- */
 
+/* What a step is answered; the rows, of which each begins with its kind, are checked apart. */
+#define MOVE_SHAPE "[utuuuuuiuun[([n(.)])]t]"
+
 int redis_plan_move(struct redis *r, struct op *op, struct slu_err *err);
 size_t redis_move_count(const struct rcall *c);
 void redis_move_encode(struct redis *r, const struct rcall *c);
-void redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer);
+bool redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer);
 
 /* What a call says of where its queues live: the epoch and the shard, "" without. */
 void redis_route(const struct rcall *c, char *out, size_t size);
@@ -277,9 +299,9 @@ int redis_spell(struct redis *r, uint32_t queue, const struct spelling *as, stru
 int redis_tick(struct redis *r, uint32_t queue, slu_time due, struct slu_err *err);
 void redis_policy_text(const struct policy *p, char *out, size_t size);
 int redis_policy_read(const char *text, struct policy *out);
-int64_t redis_us(slu_time t);               /* to microseconds, upwards */
-slu_time redis_ns(int64_t us);              /* and back */
-int64_t redis_int(const redisReply *reply); /* of a number or a text */
+int64_t redis_us(slu_time t);                  /* to microseconds, upwards */
+slu_time redis_ns(int64_t us);                 /* and back; REPLY_NUMBER_MAX is SLU_NEVER */
+slu_time redis_later(slu_time t, slu_time by); /* within the range of slu_time */
 extern const char redis_script[];
 
 #endif

@@ -12,6 +12,7 @@
 #include "engine/redis/redis_in.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -31,6 +32,16 @@ struct round {
 	int worst;      /* of what failed: the first */
 	struct slu_err why;
 };
+
+int
+redis_distrust(const struct redis *r, struct rnode *n, const char *what, struct slu_err *err)
+{
+	if (r->outer.log)
+		log_error(r->outer.log, "malformed reply from redis; the connection is closed",
+			  F_STR("address", n->address), F_STR("to", what));
+	rwire_close(&n->wire);
+	return slu_fail(err, SLU_EUNKNOWN, "redis %s: malformed reply to %s", n->address, what);
+}
 
 bool
 redis_wait(unsigned *waited)
@@ -99,6 +110,17 @@ lose(struct redis *r, struct round *w, struct rnode *n, int rc, struct slu_err *
 	r->nodes.stale = r->nodes.cluster;
 	if (twice && rc != SLU_ENOMEM)
 		rnode_down(&r->nodes, n, err);
+}
+
+/* Its reply is malformed. What else was sent to that server has been lost with it. */
+static void
+distrust(struct redis *r, struct round *w, struct rcall *c, struct slu_err *err)
+{
+	struct rnode *const n = c->node;
+	const int rc = redis_distrust(r, n, c->verb->name, err);
+
+	give_up(w, c, rc, err);
+	lose(r, w, n, rc, err);
 }
 
 /* ---- A round ---- */
@@ -261,7 +283,9 @@ hear_all(struct redis *r, struct round *w)
 			rnode_up(c->node);
 			c->ask = NULL;
 			rc = rcall_hear(r, c, reply, &err);
-			if (rc)
+			if (rc == SLU_EUNKNOWN)
+				distrust(r, w, c, &err);
+			else if (rc)
 				give_up(w, c, rc, &err);
 			w->left |= !c->done;
 			w->went |= c->goes_on;
@@ -342,8 +366,8 @@ heed_plain(struct redis *r, struct rnode *n, redisReply **out, struct rnode **as
 }
 
 int
-redis_ask(struct redis *r, const struct slice *words, size_t n_words, redisReply **out,
-	  struct slu_err *err)
+redis_ask(struct redis *r, const struct slice *words, size_t n_words, const char *shape,
+	  redisReply **out, struct slu_err *err)
 {
 	const unsigned slot = rnode_slot(words[1]);
 	struct rnode *n, *ask = NULL;
@@ -369,8 +393,13 @@ redis_ask(struct redis *r, const struct slice *words, size_t n_words, redisReply
 		if (rc && (lost || rc != SLU_EUNKNOWN))
 			break;
 		lost |= rc != 0;
-		if (!rc && (*out)->type != REDIS_REPLY_ERROR)
+		if (!rc && (*out)->type != REDIS_REPLY_ERROR && reply_fits(*out, shape))
 			return 0;
+		if (!rc && (*out)->type != REDIS_REPLY_ERROR) {
+			freeReplyObject(*out);
+			*out = NULL;
+			return redis_distrust(r, n, words[0].p, err);
+		}
 		if (!rc && !heed_plain(r, n, out, &ask, &waited, &why))
 			break;
 	}

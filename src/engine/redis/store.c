@@ -6,6 +6,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+enum {
+	MICRO_MAX = 1000000000 /* seconds; more is no time of a processor */
+};
+
 /* ---- The answer ---- */
 
 /* The text behind "name:", or NULL. */
@@ -36,7 +40,9 @@ micro(const char *info, const char *name)
 {
 	const char *const text = find(info, name);
 
-	return text ? (int64_t)(strtod(text, NULL) * 1e6) : -1;
+	const double seconds = text ? strtod(text, NULL) : -1;
+
+	return seconds >= 0 && seconds < MICRO_MAX ? (int64_t)(seconds * 1e6) : -1;
 }
 
 static struct op_store
@@ -82,7 +88,7 @@ ask(struct rwire *wire, struct op_store *out, struct slu_err *err)
 	rc = rwire_send(wire, err);
 	if (!rc)
 		rc = rwire_answer(wire, &reply, err);
-	if (!rc && reply->type == REDIS_REPLY_STRING)
+	if (!rc && reply_fits(reply, "t"))
 		*out = read_info(reply->str);
 	if (reply)
 		freeReplyObject(reply); /* who may not ask is not told: that is no failure */

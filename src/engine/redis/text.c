@@ -5,10 +5,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* The last number that is exact in Lua stands for all that are larger. */
-#define US_MAX ((int64_t)1 << 53)
+#define US_MAX REPLY_NUMBER_MAX
 
 int64_t
 redis_us(slu_time t)
@@ -21,15 +20,19 @@ redis_us(slu_time t)
 slu_time
 redis_ns(int64_t us)
 {
-	return us >= US_MAX ? SLU_NEVER : us * 1000;
+	if (us >= US_MAX)
+		return SLU_NEVER;
+	return us > -US_MAX ? us * 1000 : -US_MAX * 1000;
 }
 
-int64_t
-redis_int(const redisReply *reply)
+slu_time
+redis_later(slu_time t, slu_time by)
 {
-	if (reply->type == REDIS_REPLY_INTEGER)
-		return reply->integer;
-	return reply->str ? strtoll(reply->str, NULL, 10) : 0;
+	slu_time sum;
+
+	if (__builtin_add_overflow(t, by, &sum))
+		return by > 0 ? SLU_NEVER : INT64_MIN;
+	return sum;
 }
 
 void
@@ -71,6 +74,8 @@ redis_policy_read(const char *text, struct policy *out)
 	p.require_lease = require;
 	p.paused = paused;
 	p.strict = strict;
+	if (policy_check(&p, NULL))
+		return SLU_ECORRUPT;
 	*out = p;
 	return 0;
 }

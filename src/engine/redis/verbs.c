@@ -4,6 +4,7 @@
 #include "engine/redis/redis_in.h"
 
 #include "base/hash.h"
+#include "base/id.h"
 #include "base/limit.h"
 #include "base/mem.h"
 #include "engine/redis/piece.h"
@@ -16,15 +17,8 @@
 enum {
 	ERROR_TEXT_MAX = 4096,
 	PUT_ARGS = 12,
-	ITEM_ARGS = 7,
-	ROW_FIELDS = 21
+	ITEM_ARGS = 7
 };
-
-static uint64_t
-id_of(const redisReply *reply)
-{
-	return reply->str ? strtoull(reply->str, NULL, 10) : (uint64_t)reply->integer;
-}
 
 void
 redis_refuse(struct redis *r, struct op *op, int rc, const char *text)
@@ -150,24 +144,24 @@ static void
 enqueue_refused(struct rcall *c, const redisReply *answer)
 {
 	struct op *op = c->op;
-	const char *what = answer->element[0]->str;
+	const redisReply *const what = answer->element[0];
 	const struct slice *queue;
 
-	op->failed = sent_put(op, redis_int(answer->element[1]));
+	op->failed = sent_put(op, reply_int(answer->element[1]));
 	queue = &op->puts[op->failed].m.queue;
-	if (strcmp(what, "unknown") == 0)
+	if (reply_is(what, "unknown"))
 		op_fail(op, SLU_EUNKNOWN, NULL);
-	else if (strcmp(what, "rate") == 0)
+	else if (reply_is(what, "rate") && answer->elements == 4)
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_QUEUE_RATE,
-				    redis_ns(redis_int(answer->element[2])),
+				    redis_ns(reply_int(answer->element[2])),
 				    "queue %.*s: more than %u messages a second", (int)queue->n,
-				    queue->p, (unsigned)redis_int(answer->element[3]));
-	else if (strcmp(what, "depth") == 0)
+				    queue->p, (unsigned)reply_int(answer->element[3]));
+	else if (reply_is(what, "depth"))
 		op->rc = limit_fail(&op->err, SLU_EQFULL, LIMIT_DEPTH, 0, "queue %.*s: %s",
 				    (int)queue->n, queue->p, slu_err_row(SLU_EQFULL)->text);
-	else if (strcmp(what, "body") == 0)
+	else if (reply_is(what, "body"))
 		op->rc = op_fail_key(&op->puts[op->failed].m, &op->err);
-	else if (strcmp(what, "move") == 0)
+	else if (reply_is(what, "move"))
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, 0,
 				    "queue %.*s: an ordering key is on its way to another shard",
 				    (int)queue->n, queue->p);
@@ -183,14 +177,14 @@ put_accepted(struct redis *r, struct op_put *put, const redisReply *one)
 
 	put->existed = one->elements < 6;
 	put->own_id = put->existed ? m->id : 0;
-	put->max_attempts = (uint16_t)redis_int(one->element[one->elements - 1]);
-	m->id = id_of(one->element[0]);
+	put->max_attempts = (uint16_t)reply_int(one->element[one->elements - 1]);
+	m->id = reply_id(one->element[0]);
 	if (put->existed)
 		return;
-	m->number = (uint64_t)redis_int(one->element[1]);
-	m->accepted = redis_ns(redis_int(one->element[2]));
-	m->due = redis_ns(redis_int(one->element[3]));
-	m->expires = redis_ns(redis_int(one->element[4]));
+	m->number = (uint64_t)reply_int(one->element[1]);
+	m->accepted = redis_ns(reply_int(one->element[2]));
+	m->due = redis_ns(reply_int(one->element[3]));
+	m->expires = redis_ns(reply_int(one->element[4]));
 	rqueue_at(r, rqueue_find(r, m->space, m->queue))->totals.accepted++;
 }
 
@@ -204,19 +198,23 @@ first_moved(const struct op *op, const redisReply *puts)
 	return op->n_puts;
 }
 
-static void
+static bool
 enqueue_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	const redisReply *puts = answer->element[1];
 	struct op *op = c->op;
 	uint32_t moved, at = 0;
 
-	if (strcmp(answer->element[0]->str, "taken") != 0) {
+	if (reply_is(answer->element[0], "taken") != (puts->type == REDIS_REPLY_ARRAY))
+		return false;
+	if (puts->type != REDIS_REPLY_ARRAY) {
 		enqueue_refused(c, answer);
-		return;
+		return true;
 	}
+	if (puts->elements != enqueue_count(c) / PUT_ARGS)
+		return false;
 	moved = first_moved(op, puts);
-	for (uint32_t i = 0; i < op->n_puts && at < puts->elements; i++) {
+	for (uint32_t i = 0; i < op->n_puts; i++) {
 		const redisReply *one = op->puts[i].taken ? NULL : puts->element[at++];
 
 		if (!one || !one->elements)
@@ -225,84 +223,32 @@ enqueue_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 		op->puts[i].taken = true;
 	}
 	if (moved == op->n_puts)
-		return;
+		return true;
 	op->failed = moved; /* V2 */
 	redis_refuse(r, op, SLU_EMOVED, slu_err_row(SLU_EMOVED)->text);
+	return true;
 }
 
 /* ---- Rows ---- */
 
-/* What the server decided is not in the bytes that it was given. */
-static struct piece *
-record_of(const redisReply *bytes, const redisReply *const *f)
-{
-	struct message m;
-	struct piece *p;
-
-	if (message_decode((struct slice){ bytes->str, (size_t)bytes->len }, &m, NULL))
-		return NULL;
-	m.number = (uint64_t)redis_int(f[4]);
-	m.expires = redis_ns(redis_int(f[11]));
-	m.accepted = redis_ns(redis_int(f[14]));
-	m.due = m.due ? m.due : redis_ns(redis_int(f[15])); /* as it was asked for */
-	p = piece_new(message_size(&m));
-	if (p)
-		message_encode(&m, p->bytes);
-	return p;
-}
-
-bool
-redis_take_row(struct op *op, const redisReply *reply)
-{
-	const redisReply *const *f = (const redisReply *const *)reply->element;
-	struct op_row *row = &op->rows[op->n_rows];
-	struct piece *record;
-	const int64_t expires = reply->elements >= ROW_FIELDS ? redis_int(f[11]) : 0;
-
-	if (reply->elements < ROW_FIELDS || op->n_rows == op->max_rows)
-		return false;
-	record = record_of(f[16], f);
-	if (!record)
-		return false;
-	*row = (struct op_row){
-		.id = id_of(f[0]),
-		.state = (uint8_t)redis_int(f[1]),
-		.prio = (int32_t)redis_int(f[2]),
-		.due = redis_ns(redis_int(f[3])),
-		.number = (uint64_t)redis_int(f[4]),
-		.attempts = (uint16_t)redis_int(f[5]),
-		.failures = (uint16_t)redis_int(f[6]),
-		.max_attempts = (uint16_t)redis_int(f[7]),
-		.token = (uint64_t)redis_int(f[8]),
-		.until = redis_ns(redis_int(f[9])),
-		.claimed = redis_ns(redis_int(f[10])),
-		.expires = expires ? redis_ns(expires) : SLU_NEVER,
-		.flags = (uint8_t)redis_int(f[12]),
-		.reason = (uint8_t)redis_int(f[13]),
-		.record = piece_ref(record),
-		.owner = shared_text_new((struct slice){ f[20]->str, (size_t)f[20]->len }),
-	};
-	if (op->stateful) {
-		row->state_version = (uint64_t)redis_int(f[18]);
-		row->state_etag = (uint64_t)redis_int(f[19]);
-	}
-	if (f[17]->len > 0)
-		row->error = piece_ref(piece_of(f[17]->str, (size_t)f[17]->len));
-	op->n_rows++;
-	return true;
-}
-
-static void
+/* False: there are more than were asked for, or one cannot be a message. */
+static bool
 take_rows(struct redis *r, struct op *op, const redisReply *rows)
 {
+	if (rows->elements > op->max_rows - op->n_rows)
+		return false;
+	for (size_t i = 0; i < rows->elements; i++)
+		if (!redis_is_row(rows->element[i]))
+			return false;
 	for (size_t i = 0; i < rows->elements; i++) {
 		if (redis_take_row(op, rows->element[i]))
 			continue;
 		op_unpin(op);
 		op->n_rows = 0;
 		redis_refuse(r, op, SLU_ECORRUPT, "redis: a message that is none");
-		return;
+		break;
 	}
+	return true;
 }
 
 /* ---- Claim ---- */
@@ -328,21 +274,19 @@ claim_encode(struct redis *r, const struct rcall *c)
 	rwire_arg(r->wire, (struct slice){ op->taker.p, op->taker.n < OWNER_MAX ? op->taker.n : OWNER_MAX });
 }
 
-static void
+static bool
 claim_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	c->op->n_rows = 0;
-	if (answer->elements < 3) {
-		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: malformed reply to a claim");
-		return;
-	}
-	c->op->passed = (uint32_t)redis_int(answer->element[1]);
-	c->op->again = time_add(r->now, redis_ns(redis_int(answer->element[2])));
-	take_rows(r, c->op, answer->element[0]);
+	if (!take_rows(r, c->op, answer->element[0]))
+		return false;
+	c->op->passed = (uint32_t)reply_int(answer->element[1]);
+	c->op->again = redis_later(r->now, redis_ns(reply_int(answer->element[2])));
 	rqueue_at(r, c->queue)->totals.delivered += c->op->n_rows;
 	for (uint32_t i = 0; i < c->op->n_rows; i++)
 		meter_time(&r->outer.meter, METER_MESSAGE_WAIT,
-			   c->op->rows[i].claimed - c->op->rows[i].due);
+			   redis_later(c->op->rows[i].claimed, -c->op->rows[i].due));
+	return true;
 }
 
 /* ---- Items ---- */
@@ -430,31 +374,46 @@ static const int item_codes[] = { 0, SLU_ENOTFOUND, SLU_ELEASE, SLU_ECONFLICT };
 static int
 code_of(const redisReply *one)
 {
-	const int64_t code = one->elements ? redis_int(one->element[0]) : 1;
+	const int64_t code = reply_int(one->element[0]);
 
-	return code >= 0 && code < 4 ? item_codes[code] : SLU_ENOTFOUND;
+	return code < 4 ? item_codes[code] : SLU_ENOTFOUND;
 }
 
-static void
+/* One for each, and a success has all that it is told by. */
+static bool
+are_items(const struct rcall *c, const redisReply *answer)
+{
+	if (answer->elements != c->to - c->from)
+		return false;
+	for (size_t i = 0; i < answer->elements; i++)
+		if ((code_of(answer->element[i]) == 0) != (answer->element[i]->elements == 4))
+			return false;
+	return true;
+}
+
+static bool
 items_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
-	for (uint32_t i = c->from; i < c->to && i - c->from < answer->elements; i++) {
+	if (!are_items(c, answer))
+		return false;
+	for (uint32_t i = c->from; i < c->to; i++) {
 		const redisReply *one = answer->element[i - c->from];
 		struct op_item *it = &c->op->items[i];
 
 		it->rc = code_of(one);
 		if (it->rc && c->again)
 			it->rc = SLU_EUNKNOWN;
-		if (it->rc || one->elements < 4)
+		if (it->rc)
 			continue;
-		it->until = redis_ns(redis_int(one->element[1]));
-		it->died = redis_int(one->element[2]);
+		it->until = redis_ns(reply_int(one->element[1]));
+		it->died = reply_int(one->element[2]);
 		tell_changed(r, it->died ? CHANGE_DIE : change_kinds[c->op->verb], it->id,
-			     it->until + r->skew);
+			     redis_later(it->until, r->skew));
 		if (c->op->verb == OP_ACK || c->op->verb == OP_NACK)
 			meter_time(&r->outer.meter, METER_PROCESSING,
-				   r->now - redis_ns(redis_int(one->element[3])));
+				   redis_later(r->now, -redis_ns(reply_int(one->element[3]))));
 	}
+	return true;
 }
 
 static void
@@ -472,16 +431,19 @@ return_encode(struct redis *r, const struct rcall *c)
 	}
 }
 
-static void
+static bool
 return_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
-	for (uint32_t i = c->from; i < c->to && i - c->from < answer->elements; i++) {
+	if (!are_items(c, answer))
+		return false;
+	for (uint32_t i = c->from; i < c->to; i++) {
 		struct op_row *const row = &c->op->rows[i];
 
 		row->state = code_of(answer->element[i - c->from]) ? MSG_NONE : MSG_READY;
 		if (row->state == MSG_READY)
 			tell_changed(r, CHANGE_RETURN, row->id, 0);
 	}
+	return true;
 }
 
 /* ---- Looking ---- */
@@ -499,14 +461,17 @@ id_encode(struct redis *r, const struct rcall *c)
 	rwire_u64(r->wire, c->op->id);
 }
 
-static void
+static bool
 get_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	c->op->n_rows = 0;
+	if (answer->elements > 0 && (!redis_is_row(answer) || c->op->max_rows == 0))
+		return false;
 	if (answer->elements == 0)
 		op_fail(c->op, SLU_ENOTFOUND, NULL);
 	else if (!redis_take_row(c->op, answer))
 		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: a message that is none");
+	return true;
 }
 
 static void
@@ -515,11 +480,11 @@ peek_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, c->op->max_rows < LEDGER_PEEK_MAX ? c->op->max_rows : LEDGER_PEEK_MAX);
 }
 
-static void
+static bool
 peek_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	c->op->n_rows = 0;
-	take_rows(r, c->op, answer);
+	return take_rows(r, c->op, answer);
 }
 
 static void
@@ -529,13 +494,16 @@ watch_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, 1);
 }
 
-static void
+static bool
 watch_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	const redisReply *const row = answer->elements > 0 ? answer->element[0] : NULL;
 
 	(void)r;
-	op_watch(c->op, row && row->elements > 0 ? id_of(row->element[0]) : 0);
+	if (row && !redis_is_row(row))
+		return false;
+	op_watch(c->op, row ? reply_id(row->element[0]) : 0);
+	return true;
 }
 
 static size_t
@@ -554,37 +522,48 @@ list_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, ENGINE_SCAN_MAX);
 }
 
-static void
+/* A list goes on: by numbers that rise, dead letters by their ids, and then one at least. */
+static bool
+goes_on(const struct op *op, uint64_t cursor, size_t rows)
+{
+	return cursor == 0 || (op->state == MSG_DEAD ? rows > 0 : cursor > op->cursor);
+}
+
+static bool
 list_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
+	const uint64_t cursor = reply_id(answer->element[0]);
 	const uint32_t first = c->op->n_rows;
 	struct op *op = c->op;
 
-	if (answer->elements < 2)
-		return;
-	op->cursor = id_of(answer->element[0]);
-	take_rows(r, op, answer->element[1]);
+	if (!goes_on(op, cursor, answer->element[1]->elements) || !take_rows(r, op, answer->element[1]))
+		return false;
+	op->cursor = cursor;
 	for (uint32_t i = first; i < op->n_rows; i++)
 		op->rows[i].after = op->state == MSG_DEAD ? op->rows[i].id : op->rows[i].number;
+	return true;
 }
 
-static void
+static bool
 result_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
-	const int64_t found = answer->elements ? redis_int(answer->element[0]) : 0;
+	const int64_t found = reply_int(answer->element[0]);
 	struct op *op = c->op;
 
+	(void)r;
+	if ((found == 1) != (answer->elements == 3))
+		return false;
 	op->result = (struct op_ref){ 0 };
-	if (found == 1 && answer->elements >= 3) {
+	if (found == 1) {
 		const redisReply *text = answer->element[2];
 
-		op->until = redis_ns(redis_int(answer->element[1]));
+		op->until = redis_ns(reply_int(answer->element[1]));
 		if (text->len > 1 || (text->len == 1 && *text->str == '1'))
 			op->result = piece_ref(piece_of(text->str + 1, (size_t)text->len - 1));
-		return;
+		return true;
 	}
-	(void)r;
 	op_fail(op, found == 2 ? SLU_ETIMEOUT : SLU_ENOTFOUND, NULL);
+	return true;
 }
 
 /* ---- Queues ---- */
@@ -602,7 +581,7 @@ encode_nothing(struct redis *r, const struct rcall *c)
 	(void)r, (void)c;
 }
 
-static void
+static bool
 stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	static const enum msg_state states[] = { MSG_READY, MSG_DELAYED, MSG_LEASED,
@@ -611,27 +590,26 @@ stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	struct op_queue *out = c->stats;
 	slu_time oldest;
 
-	if (answer->elements < 9)
-		return;
 	*out = (struct op_queue){ .totals = q->totals };
 	op_name_queue(out, q->space, q->name, q->space_shown, q->shown);
 	for (int i = 0; i < 6; i++)
-		out->count[states[i]] = (uint32_t)redis_int(answer->element[i]);
-	oldest = redis_int(answer->element[6]) < 0 ? -1 : redis_ns(redis_int(answer->element[6]));
+		out->count[states[i]] = (uint32_t)reply_int(answer->element[i]);
+	oldest = reply_int(answer->element[6]) < 0 ? -1 : redis_ns(reply_int(answer->element[6]));
 	out->oldest = oldest < 0 ? -1 : oldest < r->now ? r->now - oldest
 							: 0;
-	out->warn_depth = (uint32_t)redis_int(answer->element[7]);
-	out->paused = redis_int(answer->element[8]);
-	if (c->op->verb != OP_SHARD || answer->elements < 15)
-		return;
+	out->warn_depth = (uint32_t)reply_int(answer->element[7]);
+	out->paused = reply_int(answer->element[8]);
+	if (c->op->verb != OP_SHARD)
+		return true;
 	for (int i = 0; i < 6; i++)
 		c->op->on_shard.messages += out->count[states[i]];
-	c->op->on_shard.keys += (uint64_t)redis_int(answer->element[9]);
-	c->op->on_shard.idempotency += (uint64_t)redis_int(answer->element[10]);
-	c->op->on_shard.results += (uint64_t)redis_int(answer->element[11]);
-	c->op->on_shard.locks += (uint64_t)redis_int(answer->element[12]);
-	c->op->on_shard.leases += (uint64_t)redis_int(answer->element[13]);
-	c->op->on_shard.states += (uint64_t)redis_int(answer->element[14]);
+	c->op->on_shard.keys += (uint64_t)reply_int(answer->element[9]);
+	c->op->on_shard.idempotency += (uint64_t)reply_int(answer->element[10]);
+	c->op->on_shard.results += (uint64_t)reply_int(answer->element[11]);
+	c->op->on_shard.locks += (uint64_t)reply_int(answer->element[12]);
+	c->op->on_shard.leases += (uint64_t)reply_int(answer->element[13]);
+	c->op->on_shard.states += (uint64_t)reply_int(answer->element[14]);
+	return true;
 }
 
 static size_t
@@ -650,24 +628,28 @@ purge_encode(struct redis *r, const struct rcall *c)
 }
 
 /* D11: slice after slice. What has gone is gone, whatever becomes of the rest. */
-static void
+static bool
 purge_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
+	const uint64_t next = answer->elements == 3 ? reply_id(answer->element[1]) : 0;
 	struct op *op = c->op;
 
 	(void)r;
+	if (next && next <= c->cursor)
+		return false; /* it would never end */
 	c->goes_on = false;
 	if (answer->elements < 3) {
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, 0,
 				    "queue %.*s: some of it is on its way to another shard",
 				    (int)op->queue.n, op->queue.p);
-		return;
+		return true;
 	}
-	op->count += (uint64_t)redis_int(answer->element[0]);
-	c->cursor = id_of(answer->element[1]);
-	c->limit = id_of(answer->element[2]);
+	op->count += (uint64_t)reply_int(answer->element[0]);
+	c->cursor = next;
+	c->limit = reply_id(answer->element[2]);
 	c->goes_on = c->cursor != 0;
 	c->done = !c->goes_on;
+	return true;
 }
 
 static size_t
@@ -685,15 +667,17 @@ forget_encode(struct redis *r, const struct rcall *c)
 }
 
 /* D11, as a purge. */
-static void
+static bool
 forget_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
-	const int64_t n = answer->elements ? redis_int(answer->element[0]) : 0;
-	const int64_t more = answer->elements > 1 ? redis_int(answer->element[1]) : 0;
+	const int64_t n = reply_int(answer->element[0]);
+	const int64_t more = answer->elements > 1 ? reply_int(answer->element[1]) : 0;
 	struct op *op = c->op;
 	struct slu_err err = { 0 };
 
 	(void)r;
+	if (n == 0 && more)
+		return false; /* it would never end */
 	c->goes_on = n >= 0 && more;
 	c->done = !c->goes_on;
 	if (n == -1)
@@ -702,6 +686,7 @@ forget_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 		op_fail(op, op_fail_not_empty(op, (uint64_t)more, &err), &err);
 	else
 		op->count += (uint64_t)n;
+	return true;
 }
 
 static void
@@ -720,48 +705,62 @@ pause_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, c->op->policy.paused);
 }
 
-static void
+static bool
 policy_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	if (c->op->verb == OP_POLICY_SET)
-		return;
+		return true;
 	c->op->policy = policy_default;
 	if (answer->len > 0 && redis_policy_read(answer->str, &c->op->policy))
 		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: a policy that is none");
+	return true;
 }
 
-static void
+static bool
 decode_nothing(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	(void)r, (void)c, (void)answer;
+	return true;
 }
+
+/* Answers. An enqueue: of each message nothing (it lives elsewhere), the id of the former,
+ * or what was decided; or a refusal. An item: why not, or what came of it. */
+#define PUTS_SHAPE   "{[t[({[]|[iu]|[iunnnu]})]]|[tu]|[tuuu]}"
+#define ITEMS_SHAPE  "[({[u]|[unun]})]"
+#define ROWS_SHAPE   "[(" ROW_SHAPE ")]"
+#define CLAIM_SHAPE  "[" ROWS_SHAPE "uu]"
+#define GET_SHAPE    "{[]|" ROW_SHAPE "}"
+#define LIST_SHAPE   "[i" ROWS_SHAPE "]"
+#define RESULT_SHAPE "{[u]|[unt]}"
+#define STATS_SHAPE  "[uuuuuunuuuuuuuu]"
+#define PURGE_SHAPE  "{[n]|[uii]}"
 
 /* clang-format off */
 const struct rverb redis_verbs[OP_VERBS] = {
-	[OP_ENQUEUE]    = { "enqueue", enqueue_count, enqueue_encode, enqueue_decode },
-	[OP_CLAIM]      = { "claim",   claim_count,   claim_encode,   claim_decode },
-	[OP_RETURN]     = { "return",  items_count,   return_encode,  return_decode },
-	[OP_ACK]        = { "ack",     items_count,   items_encode,   items_decode },
-	[OP_NACK]       = { "nack",    items_count,   items_encode,   items_decode },
-	[OP_EXTEND]     = { "extend",  items_count,   items_encode,   items_decode },
-	[OP_REDRIVE]    = { "redrive", items_count,   items_encode,   items_decode },
-	[OP_DELETE]     = { "delete",  items_count,   items_encode,   items_decode },
-	[OP_ASIDE]      = { "aside",   items_count,   items_encode,   items_decode },
-	[OP_GET]        = { "get",     one_arg,       id_encode,      get_decode },
-	[OP_PEEK]       = { "peek",    one_arg,       peek_encode,    peek_decode },
-	[OP_WATCH]      = { "watch",   one_arg,       watch_encode,   watch_decode },
-	[OP_LIST]       = { "list",    list_count,    list_encode,    list_decode },
-	[OP_RESULT]     = { "result",  one_arg,       id_encode,      result_decode },
-	[OP_STATS]      = { "stats",   no_args,       encode_nothing, stats_decode },
-	[OP_TOPICS]     = { "stats",   no_args,       encode_nothing, stats_decode },
-	[OP_SHARD]      = { "stats",   no_args,       encode_nothing, stats_decode },
-	[OP_PURGE]      = { "purge",   purge_count,   purge_encode,   purge_decode },
-	[OP_FORGET]     = { "forget",  forget_count,  forget_encode,  forget_decode },
-	[OP_PAUSE]      = { "pause",   one_arg,       pause_encode,   policy_decode },
-	[OP_POLICY_GET] = { "policy",  one_arg,       policy_encode,  policy_decode },
-	[OP_MOVE]       = { "move",    redis_move_count, redis_move_encode, redis_move_decode },
-	[OP_POLICY_SET] = { "policy",  one_arg,       policy_encode,  policy_decode },
+	[OP_ENQUEUE]    = { "enqueue", enqueue_count, enqueue_encode, enqueue_decode, PUTS_SHAPE },
+	[OP_CLAIM]      = { "claim",   claim_count,   claim_encode,   claim_decode, CLAIM_SHAPE },
+	[OP_RETURN]     = { "return",  items_count,   return_encode,  return_decode, ITEMS_SHAPE },
+	[OP_ACK]        = { "ack",     items_count,   items_encode,   items_decode, ITEMS_SHAPE },
+	[OP_NACK]       = { "nack",    items_count,   items_encode,   items_decode, ITEMS_SHAPE },
+	[OP_EXTEND]     = { "extend",  items_count,   items_encode,   items_decode, ITEMS_SHAPE },
+	[OP_REDRIVE]    = { "redrive", items_count,   items_encode,   items_decode, ITEMS_SHAPE },
+	[OP_DELETE]     = { "delete",  items_count,   items_encode,   items_decode, ITEMS_SHAPE },
+	[OP_ASIDE]      = { "aside",   items_count,   items_encode,   items_decode, ITEMS_SHAPE },
+	[OP_GET]        = { "get",     one_arg,       id_encode,      get_decode, GET_SHAPE },
+	[OP_PEEK]       = { "peek",    one_arg,       peek_encode,    peek_decode, ROWS_SHAPE },
+	[OP_WATCH]      = { "watch",   one_arg,       watch_encode,   watch_decode, ROWS_SHAPE },
+	[OP_LIST]       = { "list",    list_count,    list_encode,    list_decode, LIST_SHAPE },
+	[OP_RESULT]     = { "result",  one_arg,       id_encode,      result_decode, RESULT_SHAPE },
+	[OP_STATS]      = { "stats",   no_args,       encode_nothing, stats_decode, STATS_SHAPE },
+	[OP_TOPICS]     = { "stats",   no_args,       encode_nothing, stats_decode, STATS_SHAPE },
+	[OP_SHARD]      = { "stats",   no_args,       encode_nothing, stats_decode, STATS_SHAPE },
+	[OP_PURGE]      = { "purge",   purge_count,   purge_encode,   purge_decode, PURGE_SHAPE },
+	[OP_FORGET]     = { "forget",  forget_count,  forget_encode,  forget_decode, "{[n]|[nu]}" },
+	[OP_PAUSE]      = { "pause",   one_arg,       pause_encode,   policy_decode, "t" },
+	[OP_POLICY_GET] = { "policy",  one_arg,       policy_encode,  policy_decode, "t" },
+	[OP_MOVE]       = { "move",    redis_move_count, redis_move_encode, redis_move_decode, MOVE_SHAPE },
+	[OP_POLICY_SET] = { "policy",  one_arg,       policy_encode,  policy_decode, "t" },
 };
 /* clang-format on */
 
-const struct rverb redis_tick_verb = { "tick", no_args, encode_nothing, decode_nothing };
+const struct rverb redis_tick_verb = { "tick", no_args, encode_nothing, decode_nothing, "n" };

@@ -63,8 +63,7 @@ hear(struct watch *w, const redisReply *reply)
 {
 	const char *text, *colon;
 
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
-	    reply->element[2]->type != REDIS_REPLY_STRING)
+	if (!reply_fits(reply, "[ttt]"))
 		return; /* that we subscribed */
 	text = reply->element[2]->str;
 	colon = strchr(text, ':');
@@ -82,11 +81,14 @@ hear_all(struct watch *w, struct rwire *wire)
 	int rc;
 
 	rc = rwire_fill(wire, NULL);
-	while (!rc && redisReaderGetReply(wire->reader, &reply) == REDIS_OK && reply) {
+	if (rc)
+		return rc;
+	while (redisReaderGetReply(wire->reader, &reply) == REDIS_OK && reply) {
 		hear(w, reply);
 		freeReplyObject(reply);
+		wire->heard = 0;
 	}
-	return rc;
+	return wire->reader->err ? SLU_EDOWN : 0;
 }
 
 /* To the first server that can be reached: each hears what is published at any. */

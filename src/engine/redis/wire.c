@@ -59,6 +59,7 @@ rwire_close(struct rwire *w)
 	w->fd = -1;
 	w->reader = NULL;
 	w->owed = 0;
+	w->heard = 0;
 	buf_clear(&w->out);
 }
 
@@ -89,11 +90,11 @@ broke(struct rwire *w, struct slu_err *err, const char *what)
 	const enum slu_code code = w->owed > 0 ? SLU_EUNKNOWN : SLU_EDOWN;
 	const int why = errno;
 	const char *tls = last_words(w);
-	char text[160];
+	char text[200];
 
-	(void)snprintf(text, sizeof text, "%s", *tls ? tls : strerror(why));
-	rwire_close(w);
-	return slu_fail(err, code, "redis %s: %s: %s", w->conf.address, what, text);
+	(void)snprintf(text, sizeof text, "%s: %s", what, *tls ? tls : strerror(why)); /* may be cut */
+	rwire_close(w);                                                                /* what may have been a text of the reader */
+	return slu_fail(err, code, "redis %s: %s", w->conf.address, text);
 }
 
 /* ---- Sockets ---- */
@@ -301,11 +302,23 @@ rwire_fill(struct rwire *w, struct slu_err *err)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
+	w->heard += n > 0 ? (size_t)n : 0;
+	if (w->heard > REPLY_BYTES_MAX) {
+		errno = EMSGSIZE;
+		return broke(w, err, "receive");
+	}
 	if (n > 0 && redisReaderFeed(w->reader, bytes, (size_t)n) == REDIS_OK)
 		return 0;
 	if (n >= 0)
 		errno = n ? ENOMEM : ECONNRESET;
 	return broke(w, err, "receive");
+}
+
+/* W2: is something there that nobody has asked for? */
+static bool
+is_ahead(const struct rwire *w)
+{
+	return w->owed == 0 && w->reader && w->reader->pos < w->reader->len;
 }
 
 int
@@ -330,8 +343,15 @@ rwire_answer(struct rwire *w, redisReply **out, struct slu_err *err)
 			return rc;
 	}
 	w->owed--;
+	w->heard = 0;
 	*out = reply;
-	return 0;
+	if (!is_ahead(w))
+		return 0;
+	freeReplyObject(reply);
+	*out = NULL;
+	w->owed++; /* which of the answers is the wrong one nobody knows */
+	errno = EPROTO;
+	return broke(w, err, "an answer that nobody has asked for");
 }
 
 /* ---- Opening ---- */
@@ -375,6 +395,9 @@ greet(struct rwire *w, const struct slice *words, size_t n, enum slu_code code,
 	if (!rc && reply->type == REDIS_REPLY_ERROR) {
 		rc = slu_fail(err, code, "redis %s: %s: %s", w->conf.address, words[0].p, reply->str);
 		rwire_close(w);
+	} else if (!rc && !reply_fits(reply, "t")) {
+		rc = slu_fail(err, SLU_EDOWN, "redis %s: malformed reply to %s", w->conf.address, words[0].p);
+		rwire_close(w);
 	}
 	if (reply)
 		freeReplyObject(reply);
@@ -414,7 +437,7 @@ rwire_open(struct rwire *w, struct slu_err *err)
 		rc = shake_hands(w, err);
 	if (rc)
 		return rc;
-	w->reader = redisReaderCreate();
+	w->reader = reply_reader();
 	if (!w->reader) {
 		rwire_close(w);
 		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");

@@ -12,6 +12,8 @@
  * Blocking, with a deadline for each send and each answer. The words of the protocol are
  * hiredis' reader's; the socket is ours.
  *
+ *  W2  A reply has at most REPLY_BYTES_MAX bytes, and none comes before it is asked for:
+ *      else the connection has failed.
  *  W1  After a failure the connection is closed. What was sent and has no answer may or
  *      may not have happened: SLU_EUNKNOWN. When nothing was sent it is SLU_EDOWN.
  *
@@ -22,8 +24,8 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "engine/redis/reply.h"
 
-#include <hiredis/hiredis.h>
 #include <sluice/err.h>
 
 struct rwire_conf {
@@ -48,6 +50,7 @@ struct rwire {
 	redisReader *reader;
 	struct buf out;
 	unsigned owed; /* answers */
+	size_t heard;  /* bytes since the last whole answer */
 };
 
 /* The i-th of addresses with commas between them. False: there are fewer. One that is too
