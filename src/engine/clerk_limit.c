@@ -18,6 +18,7 @@
 enum {
 	WARN_PERCENT = 80,       /* of the limit: the warning begins, */
 	CALM_PERCENT = 75,       /* and ends */
+	USED_STEP = 16 << 10,    /* bytes more or less that are worth telling */
 	RELEASE_LEAST = 16 << 20 /* bytes that must be free before the system gets them back */
 };
 
@@ -288,16 +289,27 @@ warn(const struct clerk *k, uint64_t held)
 	       F_U64("bytes", held), F_U64("limit", limit));
 }
 
+/* How much is used is told in steps, so that shards do not write to one place all the time. */
+static bool
+is_worth_telling(const struct clerk *k, const struct footprint *now)
+{
+	const uint64_t more = now->used > k->told.used ? now->used - k->told.used : k->told.used - now->used;
+
+	return now->held != k->told.held || more >= USED_STEP;
+}
+
 static void
 tell_memory(struct clerk *k, const struct footprint *now)
 {
-	const uint64_t held = atomic_fetch_add_explicit(&k->quota->index_held, now->held - k->told.held,
-							memory_order_relaxed) +
-			      now->held - k->told.held;
+	const uint64_t more = now->held - k->told.held; /* modulo 2^64: it may be less */
 
-	atomic_fetch_add_explicit(&k->quota->index_used, now->used - k->told.used, memory_order_relaxed);
-	k->told = *now;
-	warn(k, held);
+	if (is_worth_telling(k, now)) {
+		atomic_fetch_add_explicit(&k->quota->index_held, more, memory_order_relaxed);
+		atomic_fetch_add_explicit(&k->quota->index_used, now->used - k->told.used,
+					  memory_order_relaxed);
+		k->told = *now;
+	}
+	warn(k, quota_bytes(&k->quota->index_held));
 }
 
 static void

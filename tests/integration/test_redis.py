@@ -324,3 +324,19 @@ def test_a_queue_that_comes_again_at_a_node_that_knew_it_is_in_the_list(node):
     three = node()
     assert topics(three) == ["brief"]
     assert texts(three.dequeue(topic="brief")) == ["b"]
+
+
+def test_a_redis_without_memory_is_memory_full(node, redis):
+    """429, as when the index of a log is full; when there is memory again it goes on."""
+    server = node()
+    server.enqueue({"text": "held"})
+    redis.command("CONFIG", "SET", "maxmemory", "1")
+    try:
+        answer = server.post("/enqueue", [server.here(text="more")])
+        assert (answer.status, answer.body["error"]) == (429, "memory_full"), answer
+        assert "OOM" in answer.body["message"] and int(answer.headers["Retry-After"]) >= 1
+        assert server.stats()["total"] == 1
+    finally:
+        redis.command("CONFIG", "SET", "maxmemory", "0")
+    assert texts([server.take()]) == ["held"]
+    server.enqueue({"text": "more"})
