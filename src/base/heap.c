@@ -19,9 +19,10 @@
 enum {
 	ARITY = 4,
 	CACHE_LINE = 64,
-	FIRST_MAX = 4, /* most queues hold little, and a server has many */
-	LARGE = 4096,  /* nodes: a larger array grows by a quarter, not to the double */
-	TRIM_PART = 8  /* heap_trim keeps an array of which this part is needed */
+	FIRST_MAX = 4,   /* most queues hold little, and a server has many */
+	LARGE = 4096,    /* nodes: a larger array grows by a quarter, not to the double */
+	TRIM_LEAST = 32, /* nodes: a smaller array stays as it is */
+	TRIM_PART = 8    /* heap_trim keeps an array of which this part is needed */
 };
 
 void
@@ -79,7 +80,7 @@ heap_trim(struct heap *h, uint32_t n)
 	uint32_t max = h->max;
 
 	assert(n >= h->n);
-	while (max > FIRST_MAX && max / TRIM_PART > n)
+	while (max > TRIM_LEAST && max / TRIM_PART > n)
 		max /= 2;
 	if (max < h->max)
 		(void)resize(h, max); /* without memory it stays as large as it is */

@@ -314,7 +314,7 @@ slab_free(struct slab *s, uint32_t handle)
 	struct slab_chunk *c = &s->chunks[i];
 	const struct free_item link = { .next = c->free, .mark = free_mark };
 
-	assert(handle < s->fresh && slab_has(s, handle));
+	assert(handle < s->fresh && c->items);
 	assert(!is_free(s, c, handle));
 	memcpy(slab_at(s, handle), &link, link_size(s));
 	c->free = handle;

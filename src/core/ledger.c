@@ -392,6 +392,12 @@ ledger_queue_is_spelled(const struct ledger *l, uint32_t queue)
 }
 
 uint32_t
+ledger_queue_space(const struct ledger *l, uint32_t queue)
+{
+	return ledger_topic(l, queue)->space;
+}
+
+uint32_t
 ledger_queue_next(const struct ledger *l, uint32_t queue)
 {
 	uint32_t next = queue == SLAB_NONE ? 0 : queue + 1;

@@ -181,6 +181,9 @@ void ledger_queue_use(struct ledger *l, uint32_t queue, slu_time now);
 uint32_t ledger_queue_find(struct ledger *l, struct slice space, struct slice name);
 uint32_t ledger_space_find(struct ledger *l, struct slice space);
 
+/* The namespace of a queue. */
+uint32_t ledger_queue_space(const struct ledger *l, uint32_t queue);
+
 /* All queues, in the order of their handles: SLAB_NONE starts, and ends. */
 uint32_t ledger_queue_next(const struct ledger *l, uint32_t queue);
 
@@ -673,6 +676,9 @@ void ledger_footprint(const struct ledger *l, struct footprint *out);
 
 /* How many bytes will be allocated to accept one message more; SLAB_NONE: into a new queue. */
 size_t ledger_growth(const struct ledger *l, uint32_t queue, const struct ledger_offer *offer);
+
+/* A number that changes by about the bytes of what comes and goes: cheaper than the footprint. */
+uint64_t ledger_mass(const struct ledger *l);
 
 /* Give back memory that is not needed any more, not between deciding and applying. True: there
  * is more to do. */

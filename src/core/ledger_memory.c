@@ -76,6 +76,14 @@ ledger_growth(const struct ledger *l, uint32_t queue, const struct ledger_offer 
 	return n;
 }
 
+uint64_t
+ledger_mass(const struct ledger *l)
+{
+	return slab_used_bytes(&l->msgs) + slab_used_bytes(&l->leases) + slab_used_bytes(&l->keys) +
+	       slab_used_bytes(&l->idem.entries) + slab_used_bytes(&l->results.slab) +
+	       slab_used_bytes(&l->topics) + l->topic_bytes;
+}
+
 bool
 ledger_trim(struct ledger *l)
 {

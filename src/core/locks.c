@@ -391,6 +391,12 @@ locks_footprint(const struct locks *l, struct footprint *out)
 	footprint_bytes(out, l->lock_bytes);
 }
 
+uint64_t
+locks_mass(const struct locks *l)
+{
+	return slab_used_bytes(&l->entries) + l->lock_bytes;
+}
+
 size_t
 locks_growth(const struct locks *l)
 {

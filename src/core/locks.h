@@ -247,6 +247,7 @@ void locks_size(const struct locks *l, struct locks_size *out);
 
 /* Memory, as of a ledger: core/ledger.h. */
 void locks_footprint(const struct locks *l, struct footprint *out);
+uint64_t locks_mass(const struct locks *l);
 size_t locks_growth(const struct locks *l); /* of one key more */
 bool locks_trim(struct locks *l);
 

@@ -192,6 +192,8 @@ queue_trim(struct queue *q)
 {
 	const size_t before = queue_bytes(q);
 
+	if (before / sizeof(struct heap_node) / 16 <= q->held)
+		return false; /* nearly always */
 	heap_trim(&q->ready, q->held);
 	heap_trim(&q->timed, q->held);
 	return queue_bytes(q) < before;

@@ -127,7 +127,8 @@ struct clerk {
 	uint32_t budget;    /* E3: steps left in it */
 	uint32_t taker;     /* of the claim under way: its owner, or OWNER_NONE */
 	uint32_t cut_short; /* a queue in which a claim stopped early, or SLAB_NONE */
-	uint64_t left;      /* bytes that may still be allocated, by what was known last */
+	uint64_t limit;     /* of the index, as the run found it */
+	uint64_t left;      /* bytes that may be allocated before the sums are looked at again */
 	bool full;          /* what is there takes as much as limits.index_memory: no new work */
 
 	/* What the sums of quota have of this shard: clerk_limit.c. */
@@ -135,8 +136,10 @@ struct clerk {
 	uint32_t told_queues;
 	struct clerk_space *spaces; /* by handle */
 	uint32_t n_spaces;
-	uint64_t highest; /* bytes held since memory went back to the system last */
-	bool trims;       /* there is more memory to be given back */
+	uint64_t mass;       /* what has stirred since is measured by it */
+	uint64_t seen_limit; /* at that time */
+	uint64_t highest;    /* bytes held since memory went back to the system last */
+	bool trims;          /* there is more memory to be given back */
 
 	bool late; /* what fell due could not be kept: there was no room, or memory */
 };

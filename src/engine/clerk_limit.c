@@ -18,7 +18,9 @@
 enum {
 	WARN_PERCENT = 80,       /* of the limit: the warning begins, */
 	CALM_PERCENT = 75,       /* and ends */
-	USED_STEP = 16 << 10,    /* bytes more or less that are worth telling */
+	STEP = 16 << 10,         /* bytes more or less that are worth telling */
+	GRANT = 1 << 20,         /* bytes that a shard takes from the limit before it looks again, */
+	GRANT_PART = 64,         /* or this part of the limit */
 	RELEASE_LEAST = 16 << 20 /* bytes that must be free before the system gets them back */
 };
 
@@ -58,7 +60,9 @@ clerk_limit_begin(struct clerk *k)
 {
 	const uint64_t limit = k->quota ? quota_bytes(&k->quota->index_limit) : 0;
 
-	k->left = limit ? 0 : UINT64_MAX;
+	if (limit != k->limit || !limit)
+		k->left = limit ? 0 : UINT64_MAX;
+	k->limit = limit;
 	k->full = limit && quota_bytes(&k->quota->index_used) >= limit;
 }
 
@@ -77,12 +81,17 @@ refuse(const struct clerk *k, uint64_t need, struct slu_err *err)
 static bool
 has_memory(struct clerk *k, uint64_t need)
 {
+	const uint64_t grant = k->limit / GRANT_PART < GRANT ? k->limit / GRANT_PART : GRANT;
+	uint64_t left;
+
 	if (k->full)
 		return false;
-	if (need > k->left)
-		k->left = memory_left(k);
-	if (need > k->left)
-		return false;
+	if (need > k->left) {
+		left = memory_left(k);
+		if (need > left)
+			return false;
+		k->left = left < grant || need > grant ? need : grant;
+	}
 	k->left -= need;
 	return true;
 }
@@ -147,16 +156,17 @@ sum_of(const _Atomic int64_t *sum, uint64_t told, uint64_t own)
 static int
 check_quota(struct clerk *k, uint32_t queue, const struct message *m, struct slu_err *err)
 {
-	struct ledger_queue_view v;
+	const uint32_t space = ledger_queue_space(k->ledger, queue);
 	struct ledger_space own;
 	struct clerk_space *s;
 	uint64_t max, is;
 
-	ledger_queue_get(k->ledger, queue, &v);
-	s = space_of(k, v.space);
+	if (!atomic_load_explicit(&k->quota->has_quotas, memory_order_relaxed))
+		return 0;
+	s = space_of(k, space);
 	if (!s)
 		return 0;
-	ledger_space_get(k->ledger, v.space, &own);
+	ledger_space_get(k->ledger, space, &own);
 	max = atomic_load_explicit(&s->use->max_messages, memory_order_relaxed);
 	is = max ? sum_of(&s->use->messages, s->told.messages, own.messages) : 0;
 	if (max && is + 1 > max)
@@ -289,26 +299,15 @@ warn(const struct clerk *k, uint64_t held)
 	       F_U64("bytes", held), F_U64("limit", limit));
 }
 
-/* How much is used is told in steps, so that shards do not write to one place all the time. */
-static bool
-is_worth_telling(const struct clerk *k, const struct footprint *now)
-{
-	const uint64_t more = now->used > k->told.used ? now->used - k->told.used : k->told.used - now->used;
-
-	return now->held != k->told.held || more >= USED_STEP;
-}
-
 static void
 tell_memory(struct clerk *k, const struct footprint *now)
 {
 	const uint64_t more = now->held - k->told.held; /* modulo 2^64: it may be less */
 
-	if (is_worth_telling(k, now)) {
-		atomic_fetch_add_explicit(&k->quota->index_held, more, memory_order_relaxed);
-		atomic_fetch_add_explicit(&k->quota->index_used, now->used - k->told.used,
-					  memory_order_relaxed);
-		k->told = *now;
-	}
+	atomic_fetch_add_explicit(&k->quota->index_held, more, memory_order_relaxed);
+	atomic_fetch_add_explicit(&k->quota->index_used, now->used - k->told.used,
+				  memory_order_relaxed);
+	k->told = *now;
 	warn(k, quota_bytes(&k->quota->index_held));
 }
 
@@ -360,10 +359,28 @@ release(struct clerk *k, uint64_t held)
 	k->highest = held;
 }
 
-void
-clerk_limit_end(struct clerk *k)
+/* Has so much come or gone that it is worth a look? */
+static bool
+has_stirred(struct clerk *k)
 {
-	struct ledger_size size;
+	const uint64_t limit = k->quota ? quota_bytes(&k->quota->index_limit) : 0;
+	struct footprint own = { 0 };
+	uint64_t mass;
+
+	if (k->ops->footprint)
+		k->ops->footprint(k, &own);
+	mass = own.used + ledger_mass(k->ledger) + locks_mass(k->locks);
+	if (!k->trims && k->seen_limit == limit &&
+	    (mass > k->mass ? mass - k->mass : k->mass - mass) < STEP)
+		return false;
+	k->seen_limit = limit;
+	k->mass = mass;
+	return true;
+}
+
+static void
+look_at_memory(struct clerk *k)
+{
 	struct footprint now;
 
 	k->trims = ledger_trim(k->ledger);
@@ -372,10 +389,20 @@ clerk_limit_end(struct clerk *k)
 		k->trims |= k->ops->trim(k);
 	now = footprint(k);
 	release(k, now.held);
+	if (k->quota)
+		tell_memory(k, &now);
+}
+
+void
+clerk_limit_end(struct clerk *k)
+{
+	struct ledger_size size;
+
+	if (has_stirred(k))
+		look_at_memory(k);
 	if (!k->quota)
 		return;
 	ledger_size(k->ledger, &size);
-	tell_memory(k, &now);
 	tell_queues(k, size.queues);
 	tell_spaces(k);
 }

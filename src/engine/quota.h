@@ -35,7 +35,8 @@ struct quota {
 	_Atomic uint64_t index_full; /* index_used when a message was refused last; 0: none was */
 	_Atomic bool index_warns;    /* it is nearly all of the limit; the shards' */
 
-	struct spaces *spaces; /* engine/spaces.h; NULL: namespaces have no quotas */
+	struct spaces *spaces;   /* engine/spaces.h; NULL: namespaces have no quotas */
+	_Atomic bool has_quotas; /* some namespace has one */
 };
 
 static inline uint64_t

@@ -123,6 +123,8 @@ limits_commit(void *node, const struct conf *now)
 
 	set_gate(&n->api.gate, &now->limits);
 	set_quota(broker_quota(n->broker), &now->limits);
+	atomic_store(&broker_quota(n->broker)->has_quotas,
+		     n->quotas.messages || n->quotas.bytes || n->quotas.n);
 	spaces_limit(broker_quota(n->broker)->spaces, &n->quotas);
 	n->quotas = (struct space_quotas){ 0 };
 	atomic_store_explicit(&broker_quota(n->broker)->idle, now->queues_idle, memory_order_relaxed);
