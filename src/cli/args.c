@@ -3,12 +3,79 @@
 #include "base/nearest.h"
 #include "base/parse.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
-	WORD_MAX = 32,
-	ARGS_MAX = 32
+	WORD_MAX = 64
 };
+
+/* --- rows ----------------------------------------------------------------------- */
+
+/* '\0': it has none. */
+static char
+letter_of(const struct arg *row)
+{
+	return row->name[1] == '-' ? '\0' : row->name[1];
+}
+
+/* "--file FILE" of "-f, --file FILE" */
+static const char *
+long_name(const struct arg *row)
+{
+	return letter_of(row) ? row->name + strlen("-f, ") : row->name;
+}
+
+/* Without the form of its value. */
+static int
+name_length(const struct arg *row)
+{
+	return (int)strcspn(long_name(row), " ");
+}
+
+/* The form of its value as the row has it; "": the kind's. */
+static const char *
+own_form(const struct arg *row)
+{
+	const char *const end = long_name(row) + name_length(row);
+
+	return *end ? end + 1 : end;
+}
+
+static const char *
+form_of(const struct arg *row)
+{
+	static const char *const forms[] = {
+		[ARG_FLAG] = "",
+		[ARG_COUNT] = "N",
+		[ARG_NUMBER] = "N",
+		[ARG_TIME] = "TIME",
+		[ARG_TEXT] = "TEXT",
+	};
+
+	return *own_form(row) ? own_form(row) : forms[row->kind];
+}
+
+static const struct arg *
+find(const char *word, size_t len, const struct arg *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((size_t)name_length(&rows[i]) == len && memcmp(long_name(&rows[i]), word, len) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+static const struct arg *
+find_letter(char letter, const struct arg *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (letter_of(&rows[i]) == letter)
+			return &rows[i];
+	return NULL;
+}
+
+/* --- suggestions ---------------------------------------------------------------- */
 
 const char *
 args_nearest(const char *word, const char *const *list, size_t n)
@@ -20,46 +87,93 @@ args_nearest(const char *word, const char *const *list, size_t n)
 	return best.name;
 }
 
-/* Without what the help calls its value. */
-static int
-name_length(const struct arg *row)
+/* The name of n letters becomes the best, kept in room, if it is. */
+static void
+try_name(struct nearest *best, const char *name, size_t n, char room[static WORD_MAX])
 {
-	return (int)strcspn(row->name, " ");
+	char word[WORD_MAX];
+
+	if (n >= sizeof word)
+		return;
+	memcpy(word, name, n);
+	word[n] = '\0';
+	nearest_try(best, word);
+	if (best->name != word)
+		return;
+	memcpy(room, word, n + 1);
+	best->name = room;
 }
 
 static int
 unknown(const char *word, const struct arg *rows, size_t n, struct slu_err *err)
 {
-	char room[ARGS_MAX][WORD_MAX];
-	const char *names[ARGS_MAX];
-	const char *near;
+	struct nearest best = nearest_to(word);
+	char room[WORD_MAX];
 
-	for (size_t i = 0; i < n && i < ARGS_MAX; i++) {
-		(void)snprintf(room[i], WORD_MAX, "%.*s", name_length(&rows[i]), rows[i].name);
-		names[i] = room[i];
-	}
-	near = args_nearest(word, names, n < ARGS_MAX ? n : ARGS_MAX);
-	if (near)
-		return slu_fail(err, SLU_EINVAL, "no option %s; did you mean %s?", word, near);
+	for (size_t i = 0; i < n; i++)
+		try_name(&best, long_name(&rows[i]), (size_t)name_length(&rows[i]), room);
+	if (best.name)
+		return slu_fail(err, SLU_EINVAL, "no option %s; did you mean %s?", word, best.name);
 	return slu_fail(err, SLU_EINVAL, "no option %s; see --help", word);
 }
 
-static const struct arg *
-find(const char *word, size_t len, const struct arg *rows, size_t n)
+/* --- values --------------------------------------------------------------------- */
+
+/* An alternative that stands for other values ends in capitals: N, TIME, interval=TIME. */
+static bool
+is_open(const char *p, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if ((size_t)name_length(&rows[i]) == len && memcmp(rows[i].name, word, len) == 0)
-			return &rows[i];
-	return NULL;
+	const char *const equals = memchr(p, '=', n);
+	const char *const end = p + n;
+
+	for (p = equals ? equals + 1 : p; p < end; p++)
+		if (!isupper((unsigned char)*p))
+			return false;
+	return true;
+}
+
+static bool
+is_number(const char *value)
+{
+	const char *const digits = value + (*value == '-');
+
+	return *digits && !digits[strspn(digits, "0123456789")];
+}
+
+int
+args_check_form(const char *what, const char *form, const char *value, struct slu_err *err)
+{
+	struct nearest best = nearest_to(value);
+	char room[WORD_MAX];
+
+	if (!strchr(form, '|'))
+		return 0;
+	for (const char *p = form; *p; p += *p == '|') {
+		const size_t n = strcspn(p, "|");
+
+		if (n == 1 && *p == 'N' ? is_number(value) : is_open(p, n))
+			return 0;
+		if (strlen(value) == n && memcmp(p, value, n) == 0)
+			return 0;
+		if (!is_open(p, n))
+			try_name(&best, p, n, room);
+		p += n;
+	}
+	return slu_fail(err, SLU_EINVAL, "invalid %s: %s; expected %s%s%s%s", what, value, form,
+			best.name ? "; did you mean " : "", best.name ? best.name : "",
+			best.name ? "?" : "");
 }
 
 static int
-take_text(const char *value, const char **out, struct slu_err *err)
+take_text(const struct arg *row, const char *value, struct slu_err *err)
 {
+	char name[WORD_MAX];
+
+	(void)snprintf(name, sizeof name, "%.*s", name_length(row), long_name(row));
 	if (!*value)
-		return slu_fail(err, SLU_EINVAL, "is empty");
-	*out = value;
-	return 0;
+		return slu_fail(err, SLU_EINVAL, "%s: is empty", name);
+	*(const char **)row->out = value;
+	return args_check_form(name, own_form(row), value, err);
 }
 
 static int
@@ -69,15 +183,40 @@ take_value(const struct arg *row, const char *value, struct slu_err *err)
 	int rc;
 
 	if (!value)
-		return slu_fail(err, SLU_EINVAL, "%.*s needs a value", name_length(row), row->name);
+		return slu_fail(err, SLU_EINVAL, "%.*s needs a value", name_length(row),
+				long_name(row));
+	if (row->kind == ARG_TEXT)
+		return take_text(row, value, err);
 	if (row->kind == ARG_TIME)
 		rc = parse_duration(slice_of(value), row->out, &why);
-	else if (row->kind == ARG_TEXT)
-		rc = take_text(value, row->out, &why);
 	else
 		rc = parse_u64(slice_of(value), 1,
 			       row->kind == ARG_COUNT ? UINT32_MAX : UINT64_MAX, row->out, &why);
-	return rc ? slu_fail(err, rc, "%.*s: %s", name_length(row), row->name, why.text) : 0;
+	return rc ? slu_fail(err, rc, "%.*s: %s", name_length(row), long_name(row), why.text) : 0;
+}
+
+/* --- words ---------------------------------------------------------------------- */
+
+/* "-y", "-nNAME" or "-n NAME"; several flags may be one word. */
+static int
+take_letters(int *i, int argc, char **argv, const struct arg *rows, size_t n,
+	     struct slu_err *err)
+{
+	for (const char *p = argv[*i] + 1; *p; p++) {
+		const struct arg *row = find_letter(*p, rows, n);
+
+		if (!row)
+			return slu_fail(err, SLU_EINVAL, "no option -%c; see --help", *p);
+		if (row->kind == ARG_FLAG) {
+			*(bool *)row->out = true;
+			continue;
+		}
+		if (p[1])
+			return take_value(row, p + 1, err);
+		*i += 1;
+		return take_value(row, *i < argc ? argv[*i] : NULL, err);
+	}
+	return 0;
 }
 
 /* One option at argv[*i]; *i moves on to its last word. */
@@ -88,14 +227,17 @@ take_option(int *i, int argc, char **argv, const struct arg *rows, size_t n,
 	char *word = argv[*i];
 	char *equals = strchr(word, '=');
 	const size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	const struct arg *row = find(word, len, rows, n);
+	const struct arg *row;
 
+	if (word[1] != '-')
+		return take_letters(i, argc, argv, rows, n, err);
+	row = find(word, len, rows, n);
 	if (!row)
 		return unknown(word, rows, n, err);
 	if (row->kind == ARG_FLAG) {
 		*(bool *)row->out = true;
 		return equals ? slu_fail(err, SLU_EINVAL, "%.*s takes no value", name_length(row),
-					 row->name)
+					 long_name(row))
 			      : 0;
 	}
 	if (equals)
@@ -108,9 +250,14 @@ int
 args_parse(int *argc, char **argv, const struct arg *rows, size_t n,
 	   struct slu_err *err)
 {
+	struct arg_blank unused;
 	bool options = true;
 	int words = 0;
 
+	if (*argc > 0 && strcmp(argv[0], ARGS_COMPLETE) == 0) {
+		(void)args_complete(*argc - 1, argv + 1, rows, n, &unused);
+		exit(0);
+	}
 	for (int i = 0; i < *argc; i++) {
 		int rc;
 
@@ -130,35 +277,123 @@ args_parse(int *argc, char **argv, const struct arg *rows, size_t n,
 	return 0;
 }
 
-/* "--jobs N" */
+bool
+args_have_json(int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
+}
+
+/* --- completion ----------------------------------------------------------------- */
+
+void
+args_print_completion(const char *word, const char *begun, const char *description)
+{
+	if (strncmp(word, begun, strlen(begun)) == 0)
+		printf("%s%s%s\n", word, description ? "\t" : "", description ? description : "");
+}
+
+void
+args_print_form(const char *form, const char *begun)
+{
+	char word[WORD_MAX];
+
+	if (!strchr(form, '|'))
+		return;
+	for (const char *p = form; *p; p += *p == '|') {
+		const size_t n = strcspn(p, "|");
+
+		if (!is_open(p, n) && n < sizeof word) {
+			(void)snprintf(word, sizeof word, "%.*s", (int)n, p);
+			args_print_completion(word, begun, NULL);
+		}
+		p += n;
+	}
+}
+
+/* The option whose value comes next, or NULL. */
+static const struct arg *
+wants_value(const char *word, const struct arg *rows, size_t n)
+{
+	const struct arg *row = NULL;
+
+	if (word[0] == '-' && word[1] == '-' && !strchr(word, '='))
+		row = find(word, strlen(word), rows, n);
+	else if (word[0] == '-' && word[1] && !word[2])
+		row = find_letter(word[1], rows, n);
+	return row && row->kind != ARG_FLAG ? row : NULL;
+}
+
+static void
+print_options(const char *begun, const struct arg *rows, size_t n)
+{
+	char name[WORD_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(name, sizeof name, "%.*s", name_length(&rows[i]), long_name(&rows[i]));
+		args_print_completion(name, begun, rows[i].help);
+	}
+}
+
+bool
+args_complete(int argc, char **argv, const struct arg *rows, size_t n, struct arg_blank *out)
+{
+	const struct arg *pending = NULL;
+	const char *const last = argc > 0 ? argv[argc - 1] : "";
+
+	*out = (struct arg_blank){ 0 };
+	for (int i = 0; i + 1 < argc; i++) {
+		if (strcmp(argv[i], "--") == 0)
+			return true; /* words of another command */
+		out->word += !pending && argv[i][0] != '-';
+		pending = pending ? NULL : wants_value(argv[i], rows, n);
+	}
+	if (pending) {
+		out->form = form_of(pending);
+		args_print_form(out->form, last);
+		return strchr(out->form, '|') != NULL;
+	}
+	if (last[0] == '-')
+		print_options(last, rows, n);
+	return last[0] == '-';
+}
+
+/* --- help ----------------------------------------------------------------------- */
+
+/* "-f, --file FILE"; a name without a letter begins below the other names. */
 static int
 print_name(const struct arg *row, char *out, size_t n)
 {
-	static const char *const values[] = {
-		[ARG_FLAG] = "",
-		[ARG_COUNT] = " N",
-		[ARG_NUMBER] = " N",
-		[ARG_TIME] = " TIME",
-		[ARG_TEXT] = " TEXT",
-	};
-	const bool named = row->name[name_length(row)] != '\0';
+	const char *const form = form_of(row);
 
-	return snprintf(out, n, "%s%s", row->name, named ? "" : values[row->kind]);
+	return snprintf(out, n, "%s%.*s%s%s", letter_of(row) ? "" : "    ",
+			(int)(long_name(row) - row->name) + name_length(row), row->name,
+			*form ? " " : "", form);
 }
 
 void
 args_help(const struct arg *rows, size_t n, FILE *out)
 {
-	int width = 18;
-	char name[64];
+	enum {
+		WIDTH_MIN = 18,
+		WIDTH_MAX = 34 /* what is longer has its text on a line of its own */
+	};
+	int width = WIDTH_MIN;
+	char name[128];
 
 	for (size_t i = 0; i < n; i++) {
 		const int w = print_name(&rows[i], name, sizeof name);
 
-		width = w > width ? w : width;
+		width = w > width && w <= WIDTH_MAX ? w : width;
 	}
 	for (size_t i = 0; i < n; i++) {
-		print_name(&rows[i], name, sizeof name);
-		fprintf(out, "  %-*s  %s\n", width, name, rows[i].help);
+		const int w = print_name(&rows[i], name, sizeof name);
+
+		fprintf(out, "  %-*s", width, name);
+		if (w > width)
+			fprintf(out, "\n  %-*s", width, "");
+		fprintf(out, "  %s\n", rows[i].help);
 	}
 }

@@ -360,7 +360,7 @@ cli_admin_backup(int argc, char **argv)
 	};
 	struct backup b = { .s = SESSION("admin backup") };
 	const struct arg args[] = {
-		{ "--out PATH", ARG_TEXT, &b.out, "the new folder, a name that ends in .tar, or - (standard output)" },
+		{ "-o, --out PATH", ARG_TEXT, &b.out, "the new folder, a name that ends in .tar, or - (standard output)" },
 		{ "--verify PATH", ARG_TEXT, &b.verify, "check a backup that is there; nothing else happens" },
 		SESSION_SERVER_ROWS(&b.s),
 	};

@@ -5,6 +5,8 @@
 #include "cli/args.h"
 #include "cli/bench_load.h"
 #include "cli/cli.h"
+#include "cli/report.h"
+#include "cli/ticker.h"
 
 #include <string.h>
 
@@ -22,7 +24,8 @@ static const struct bench_command benches[] = {
 /* clang-format on */
 
 enum {
-	N_BENCHES = sizeof benches / sizeof benches[0]
+	N_BENCHES = sizeof benches / sizeof benches[0],
+	BENCHES_MAX = 32
 };
 
 struct request {
@@ -66,12 +69,14 @@ run(const struct bench_command *which, const struct request *r)
 		.jobs = r->jobs,
 		.items = r->items,
 	};
-	const int rc = which->run(&b);
+	struct ticker ticker;
+	int rc;
 
-	if (rc) {
-		fprintf(stderr, "sluice bench %s: %s\n", which->name, slu_err_row(rc)->text);
-		return CLI_FAILED;
-	}
+	ticker_start(&ticker, which->name, 0);
+	rc = which->run(&b);
+	ticker_stop(&ticker);
+	if (rc)
+		return cli_report("bench", r->json, rc, CLI_FAILED, slu_err_row(rc)->text);
 	if (r->json)
 		bench_json(&b, stdout);
 	else
@@ -80,6 +85,54 @@ run(const struct bench_command *which, const struct request *r)
 		if (r->strict && !b.rows[i].reached)
 			return CLI_FAILED;
 	return CLI_OK;
+}
+
+static size_t
+list_names(const char *out[static BENCHES_MAX])
+{
+	size_t n = bench_load_names(out, BENCHES_MAX - N_BENCHES);
+
+	for (int i = 0; i < N_BENCHES; i++)
+		out[n++] = benches[i].name;
+	return n;
+}
+
+/* The name of a bench, or an option of the one that is named. */
+static int
+complete(int argc, char **argv, const struct arg *rows, size_t n_rows)
+{
+	const char *names[BENCHES_MAX];
+	const size_t n = argc == 2 ? list_names(names) : 0;
+	struct slu_err err;
+
+	for (size_t i = 0; i < n; i++)
+		args_print_completion(names[i], argv[1], NULL);
+	if (argc > 2 && bench_load_has(argv[1])) {
+		char *const name = argv[1];
+
+		argv[1] = argv[0];
+		argv[0] = name;
+		return cli_bench_load(argc, argv);
+	}
+	return args_parse(&argc, argv, rows, n_rows, &err);
+}
+
+static int
+misuse(const struct request *r, const char *name)
+{
+	const char *names[BENCHES_MAX];
+	const size_t n = list_names(names);
+	const char *near;
+	char text[160];
+
+	near = name ? args_nearest(name, names, n) : NULL;
+	if (name && !find(name))
+		(void)snprintf(text, sizeof text, "no bench %.40s%s%s%s; see --help", name,
+			       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	else
+		(void)snprintf(text, sizeof text, "name one bench first, as exec or cycle, and at most 15 "
+						  "rounds; see --help");
+	return cli_report("bench", r->json, SLU_EINVAL, CLI_USAGE, text);
 }
 
 int
@@ -92,28 +145,26 @@ cli_bench(int argc, char **argv)
 		{ "--items", ARG_COUNT, &r.items, "pqueue: items queued meanwhile (10000000)" },
 		{ "--json", ARG_FLAG, &r.json, "print JSON" },
 		{ "--strict", ARG_FLAG, &r.strict, "exit 1 when an aim is not reached" },
-		{ "--help", ARG_FLAG, &r.help, "this text" },
+		{ "-h, --help", ARG_FLAG, &r.help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
 	struct slu_err err;
+	bool json;
 
 	argc--;
 	argv++;
+	if (argc > 1 && strcmp(argv[0], ARGS_COMPLETE) == 0)
+		return complete(argc, argv, rows, n);
 	if (argc > 0 && bench_load_has(argv[0]))
 		return cli_bench_load(argc, argv);
-	if (args_parse(&argc, argv, rows, n, &err)) {
-		fprintf(stderr, "sluice bench: %s\n", err.text);
-		return CLI_USAGE;
-	}
+	json = args_have_json(argc, argv);
+	if (args_parse(&argc, argv, rows, n, &err))
+		return cli_report("bench", json, SLU_EINVAL, CLI_USAGE, err.text);
 	if (r.help) {
 		help(rows, n);
 		return CLI_OK;
 	}
-	if (argc != 1 || !find(argv[0]) || r.rounds > BENCH_ROUNDS_MAX) {
-		fputs("sluice bench: name one bench first, as exec or cycle, and at most 15 rounds; "
-		      "see --help\n",
-		      stderr);
-		return CLI_USAGE;
-	}
+	if (argc != 1 || !find(argv[0]) || r.rounds > BENCH_ROUNDS_MAX)
+		return misuse(&r, argc > 0 ? argv[0] : NULL);
 	return run(find(argv[0]), &r);
 }

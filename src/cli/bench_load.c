@@ -9,7 +9,9 @@
 #include "cli/bench_load.h"
 #include "cli/cli.h"
 #include "cli/credentials.h"
+#include "cli/report.h"
 #include "cli/table.h"
+#include "cli/ticker.h"
 
 #include "base/json_out.h"
 #include "base/mem.h"
@@ -222,8 +224,13 @@ print_json(const struct request *r)
 static int
 run_scenario(struct request *r, struct slu_err *err)
 {
-	int rc = scenario_find(r->name)->run(&r->server, &r->load, &r->figures, err);
+	const bool counts = strcmp(r->name, "dequeue") == 0 || strcmp(r->name, "latency") == 0;
+	struct ticker ticker;
+	int rc;
 
+	ticker_start(&ticker, r->name, counts ? 0 : r->load.duration);
+	rc = scenario_find(r->name)->run(&r->server, &r->load, &r->figures, err);
+	ticker_stop(&ticker);
 	if (rc)
 		return rc;
 	rc = r->json ? print_json(r) : print_table(r);
@@ -272,8 +279,12 @@ static int
 run_aimed(struct request *r, int *missed, struct slu_err *err)
 {
 	struct bench b = { .rounds = (uint32_t)r->rounds };
-	const int rc = aimed_find(r->name)->run(r, &b, err);
+	struct ticker ticker;
+	int rc;
 
+	ticker_start(&ticker, r->name, 0);
+	rc = aimed_find(r->name)->run(r, &b, err);
+	ticker_stop(&ticker);
 	if (rc)
 		return rc;
 	if (r->json) {
@@ -307,7 +318,7 @@ run(struct request *r)
 	bare_file_close(&r->file);
 	mem_free(r->token);
 	if (rc)
-		fprintf(stderr, "sluice bench %s: %s\n", r->name, err.text);
+		(void)cli_report("bench", r->json, rc, CLI_FAILED, err.text);
 	return rc || missed ? CLI_FAILED : CLI_OK;
 }
 
@@ -320,6 +331,18 @@ bench_load_list(FILE *out)
 		fprintf(out, "  %-10s%s\n", s->name, s->summary);
 	for (size_t i = 0; i < sizeof aimed / sizeof aimed[0]; i++)
 		fprintf(out, "  %-10s%s\n", aimed[i].name, aimed[i].summary);
+}
+
+size_t
+bench_load_names(const char **out, size_t max)
+{
+	size_t n = 0;
+
+	for (const struct scenario *s = scenarios; s->name && n < max; s++)
+		out[n++] = s->name;
+	for (size_t i = 0; i < sizeof aimed / sizeof aimed[0] && n < max; i++)
+		out[n++] = aimed[i].name;
+	return n;
 }
 
 bool
@@ -396,26 +419,26 @@ cli_bench_load(int argc, char **argv)
 		{ "--for", ARG_TIME, &r.load.duration, "how long; raw: each part of a round (5s)" },
 		{ "--messages", ARG_COUNT, &r.load.messages, "dequeue, latency, backlog: how many (200000)" },
 		{ "--rounds", ARG_COUNT, &r.rounds, "raw, backlog: 1 to 15 (5)" },
-		{ "--server ADDRESS", ARG_TEXT, &r.served.server, "measure one that runs" },
+		{ "-s, --server ADDRESS", ARG_TEXT, &r.served.server, "measure one that runs" },
 		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show (SLUICE_TOKEN)" },
 		{ "--pid", ARG_COUNT, &r.served.pid, "of that one, for its processor time" },
 		{ "--dir DIR", ARG_TEXT, &r.served.dir, "where our own server writes (/var/tmp)" },
-		{ "--sync MODE", ARG_TEXT, &r.served.sync, "of our own: always, interval=TIME, none" },
-		{ "--engine NAME", ARG_TEXT, &r.served.engine, "of our own: log, memory" },
+		{ "--sync sync|interval=TIME|none", ARG_TEXT, &r.served.sync, "of our own server (sync)" },
+		{ "--engine log|memory|redis", ARG_TEXT, &r.served.engine, "of our own server (log)" },
 		{ "--json", ARG_FLAG, &r.json, "print JSON" },
 		{ "--strict", ARG_FLAG, &r.strict, "raw, backlog: exit 1 when an aim is missed" },
-		{ "--help", ARG_FLAG, &r.help, "this text" },
+		{ "-h, --help", ARG_FLAG, &r.help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
 	struct slu_err err;
 	const char *wrong;
+	bool json;
 
 	argc--;
 	argv++;
-	if (args_parse(&argc, argv, rows, n, &err)) {
-		fprintf(stderr, "sluice bench %s: %s\n", r.name, err.text);
-		return CLI_USAGE;
-	}
+	json = args_have_json(argc, argv);
+	if (args_parse(&argc, argv, rows, n, &err))
+		return cli_report("bench", json, SLU_EINVAL, CLI_USAGE, err.text);
 	if (r.help) {
 		help(&r, rows, n);
 		return CLI_OK;
@@ -423,10 +446,8 @@ cli_bench_load(int argc, char **argv)
 	if (strcmp(r.name, "latency") == 0 || strcmp(r.name, "watch") == 0)
 		r.connections = r.batch = 1;
 	wrong = misuse(&r, argc);
-	if (wrong) {
-		fprintf(stderr, "sluice bench %s: %s; see --help\n", r.name, wrong);
-		return CLI_USAGE;
-	}
+	if (wrong)
+		return cli_report("bench", r.json, SLU_EINVAL, CLI_USAGE, wrong);
 	r.load.connections = (unsigned)r.connections;
 	r.load.batch = (unsigned)r.batch;
 	r.load.size = (unsigned)r.size;

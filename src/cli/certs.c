@@ -175,7 +175,7 @@ cli_certs(int argc, char **argv)
 		{ "--client NAME", ARG_TEXT, &c.client, "who the client is, and its file (client)" },
 		{ "--grant NS:PERM", ARG_TEXT, &c.grant, "namespaces it may use: r, w or rw; commas between (ALL:rw)" },
 		{ "--days", ARG_COUNT, &c.days, "how long they are good for (365)" },
-		{ "--help", ARG_FLAG, &c.wants_help, "this text" },
+		{ "-h, --help", ARG_FLAG, &c.wants_help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
 	struct slu_err err = { 0 };

@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#define CLI_TITLE "sluice: a queue for work"
+
 /* What a command exits with. */
 enum cli_exit {
 	CLI_OK = 0,
@@ -24,6 +26,7 @@ struct command {
 	cli_fn *run;
 	const char *summary;
 	const struct command *subs; /* NULL: it has none */
+	const char *group;          /* the heading of the help that it stands below; NULL: none */
 };
 
 extern const struct command cli_commands[];
@@ -41,6 +44,7 @@ cli_fn cli_certs;
 cli_fn cli_browse, cli_get, cli_delete;
 cli_fn cli_completion;
 cli_fn cli_demo;
+cli_fn cli_help, cli_version;
 cli_fn cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purge;
 cli_fn cli_peek, cli_stats, cli_topics;
 cli_fn cli_pull;

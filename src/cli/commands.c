@@ -1,15 +1,17 @@
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/report.h"
 
 #include <string.h>
 
 enum {
-	COMMANDS_MAX = 32 /* of a table */
+	COMMANDS_MAX = 64 /* of a table */
 };
 
 /* clang-format off */
 #define RUN(word, fn, text)     { .name = (word), .run = (fn), .summary = (text) }
-#define GROUP(word, table, text) { .name = (word), .summary = (text), .subs = (table) }
+#define MAIN(head, word, fn, text) { .name = (word), .run = (fn), .summary = (text), .group = (head) }
+#define HEAD(head, word, table, text) { .name = (word), .summary = (text), .subs = (table), .group = (head) }
 
 static const struct command queue_commands[] = {
 	RUN("list",   cli_queue_list,   "queues: depth, age, what has happened in them"),
@@ -64,34 +66,37 @@ static const struct command admin_commands[] = {
 	{ 0 }
 };
 
+/* In the order of the groups. */
 const struct command cli_commands[] = {
-	RUN("push",       cli_push,       "put messages into a queue"),
-	RUN("pull",       cli_pull,       "take messages out of a queue"),
-	RUN("work",       cli_work,       "run a command for every message of a queue"),
-	RUN("ack",        cli_ack,        "a message is done"),
-	RUN("nack",       cli_nack,       "a message failed, or has to wait"),
-	RUN("extend",     cli_extend,     "keep the lease of a message"),
-	RUN("stats",      cli_stats,      "how many messages the queues have"),
-	RUN("topics",     cli_topics,     "which queues there are"),
-	RUN("peek",       cli_peek,       "look at messages without taking them"),
-	RUN("browse",     cli_browse,     "search the messages of a queue"),
-	RUN("get",        cli_get,        "one message, with its history"),
-	RUN("delete",     cli_delete,     "delete messages"),
-	GROUP("queue",    queue_commands, "list, show, set, pause, resume, purge, delete, apply or export queues; dequeue, ack, nack, extend"),
-	GROUP("dlq",      dlq_commands,   "list, show, redrive, delete or purge dead letters"),
-	RUN("subscribe",  cli_subscribe,  "print messages as they come, over one connection"),
-	RUN("watch",      cli_watch,      "tell whenever a queue has something to take, or no more"),
-	GROUP("lock",     lock_commands,  "acquire, keep or release the lease of a key, or run under it"),
-	GROUP("state",    state_commands, "get, put, edit or remove the document of a key"),
-	RUN("top",        cli_top,        "watch the queues live"),
-	RUN("status",     cli_status,     "which server this is, and how it is"),
-	RUN("token",      cli_token,      "make a token, or a key, for development"),
-	RUN("certs",      cli_certs,      "certificates to try TLS with"),
-	GROUP("admin",    admin_commands, "backup, restore, log of a shard, log level, settings"),
-	RUN("bench",      cli_bench,      "measure a server, the executor or the priority queue"),
-	RUN("torture",    cli_torture,    "hurt a server and see whether it keeps its promises"),
-	RUN("demo",       cli_demo,       "watch keys run in parallel, each in its own order"),
-	RUN("completion", cli_completion, "print a script that completes commands in a shell"),
+	MAIN("Messages", "push",       cli_push,       "put messages into a queue"),
+	MAIN("Messages", "pull",       cli_pull,       "take messages out of a queue"),
+	MAIN("Messages", "work",       cli_work,       "run a command for every message of a queue"),
+	MAIN("Messages", "subscribe",  cli_subscribe,  "print messages as they come, over one connection"),
+	MAIN("Messages", "ack",        cli_ack,        "a message is done"),
+	MAIN("Messages", "nack",       cli_nack,       "a message failed, or has to wait"),
+	MAIN("Messages", "extend",     cli_extend,     "keep the lease of a message"),
+	MAIN("Messages", "get",        cli_get,        "one message, with its history"),
+	MAIN("Messages", "delete",     cli_delete,     "delete messages"),
+	MAIN("Queues",   "stats",      cli_stats,      "how many messages the queues have"),
+	MAIN("Queues",   "topics",     cli_topics,     "which queues there are"),
+	MAIN("Queues",   "peek",       cli_peek,       "look at messages without taking them"),
+	MAIN("Queues",   "browse",     cli_browse,     "search the messages of a queue"),
+	MAIN("Queues",   "top",        cli_top,        "watch the queues live"),
+	MAIN("Queues",   "watch",      cli_watch,      "tell whenever a queue has something to take, or no more"),
+	HEAD("Queues",   "queue",      queue_commands, "list, show, set, pause, resume, purge, delete, apply or export queues; dequeue, ack, nack, extend"),
+	HEAD("Queues",   "dlq",        dlq_commands,   "list, show, redrive, delete or purge dead letters"),
+	HEAD("Locks",    "lock",       lock_commands,  "acquire, keep or release the lease of a key, or run under it"),
+	HEAD("Locks",    "state",      state_commands, "get, put, edit or remove the document of a key"),
+	MAIN("Server",   "status",     cli_status,     "which server this is, and how it is"),
+	HEAD("Server",   "admin",      admin_commands, "backup, restore, log of a shard, log level, settings"),
+	MAIN("Server",   "bench",      cli_bench,      "measure a server, the executor or the priority queue"),
+	MAIN("Server",   "torture",    cli_torture,    "hurt a server and see whether it keeps its promises"),
+	MAIN("Setup",    "token",      cli_token,      "make a token, or a key, for development"),
+	MAIN("Setup",    "certs",      cli_certs,      "certificates to try TLS with"),
+	MAIN("Setup",    "completion", cli_completion, "print a script that completes commands in a shell"),
+	MAIN("Help",     "help",       cli_help,       "the help of a command"),
+	MAIN("Help",     "version",    cli_version,    "the version of this program"),
+	MAIN("Help",     "demo",       cli_demo,       "watch keys run in parallel, each in its own order"),
 	{ 0 }
 };
 /* clang-format on */
@@ -99,15 +104,22 @@ const struct command cli_commands[] = {
 void
 cli_list(const struct command *table, const char *said, FILE *out)
 {
-	fprintf(out, "usage: %s COMMAND [options]\n\n", said);
-	for (const struct command *c = table; c->name; c++)
+	const char *group = NULL;
+
+	fprintf(out, "usage: %s COMMAND [options]\n%s", said, table->group ? "" : "\n");
+	for (const struct command *c = table; c->name; c++) {
+		if (c->group && c->group != group && (!group || strcmp(c->group, group) != 0))
+			fprintf(out, "\n%s:\n", c->group);
+		group = c->group;
 		fprintf(out, "  %-14s %s\n", c->name, c->summary);
+	}
 	fprintf(out, "\n`%s COMMAND --help` says more, with examples.\n", said);
 }
 
 static int
-unknown(const struct command *table, const char *said, const char *word)
+unknown(const struct command *table, const char *said, const char *word, bool json)
 {
+	char text[256];
 	const char *names[COMMANDS_MAX];
 	const char *near;
 	size_t n = 0;
@@ -115,11 +127,9 @@ unknown(const struct command *table, const char *said, const char *word)
 	for (const struct command *c = table; c->name && n < COMMANDS_MAX; c++)
 		names[n++] = c->name;
 	near = args_nearest(word, names, n);
-	fprintf(stderr, "%s: no command %s", said, word);
-	if (near)
-		fprintf(stderr, "; did you mean %s?", near);
-	fprintf(stderr, "\nsee `%s --help`\n", said);
-	return CLI_USAGE;
+	(void)snprintf(text, sizeof text, "no command %.64s%s%s%s\nsee `%s --help`", word,
+		       near ? "; did you mean " : "", near ? near : "", near ? "?" : "", said);
+	return cli_report(said + strlen("sluice") + (said[6] == ' '), json, SLU_EINVAL, CLI_USAGE, text);
 }
 
 int
@@ -143,5 +153,5 @@ cli_run(const struct command *table, const char *said, int argc, char **argv)
 		(void)snprintf(words, sizeof words, "%s %s", said, c->name); /* fits */
 		return cli_run(c->subs, words, argc - 1, argv + 1);
 	}
-	return unknown(table, said, argv[0]);
+	return unknown(table, said, argv[0], args_have_json(argc, argv));
 }

@@ -1,177 +1,236 @@
 /*
- * completion.c - `sluice completion`: scripts that complete commands in a shell. Commands
- * come out of the table; options are asked of `sluice COMMAND --help` when they are wanted,
- * names of queues of the server, if there is one.
+ * completion.c - `sluice completion`: scripts that complete words in a shell. Those for sluice
+ * ask `sluice --complete` (complete.h) each time; those for sluiced hold its options and their
+ * values, from the table of its settings.
  */
 #include "cli/cli.h"
 
 #include "cli/session.h"
+#include "conf/options.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-/* The names of `sluice topics`. A name that no queue can have is dropped, whatever server sent
- * it: it might do something in a shell. */
-#define TOPICS "sed -n '2,$s/^\\([A-Za-z0-9._-][A-Za-z0-9._-]*\\) .*/\\1/p'"
+/* --- sluice --------------------------------------------------------------------- */
 
-/* --- bash ----------------------------------------------------------------------- */
+static const char bash_sluice[] =
+	"# bash completion for sluice; made by `sluice completion bash`\n"
+	"_sluice() {\n"
+	"\tlocal word\n"
+	"\tCOMPREPLY=()\n"
+	"\twhile IFS=$'\\t' read -r word _; do\n"
+	"\t\tCOMPREPLY+=(\"$word\")\n"
+	"\t\t[[ $word != *= ]] || compopt -o nospace 2>/dev/null\n"
+	"\tdone < <(\"${COMP_WORDS[0]}\" --complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+	"}\n"
+	"complete -o default -F _sluice sluice\n";
 
+static const char zsh_sluice[] =
+	"#compdef sluice\n"
+	"# zsh completion for sluice; made by `sluice completion zsh`\n"
+	"_sluice() {\n"
+	"\tlocal -a all open\n"
+	"\tlocal line\n"
+	"\tfor line in \"${(@f)$(sluice --complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\"; do\n"
+	"\t\tif [[ $line == *= ]]; then\n"
+	"\t\t\topen+=(\"$line\")\n"
+	"\t\telif [[ $line == *$'\\t'* ]]; then\n"
+	"\t\t\tall+=(\"${line%%$'\\t'*}:${line#*$'\\t'}\")\n"
+	"\t\telif [[ -n $line ]]; then\n"
+	"\t\t\tall+=(\"$line\")\n"
+	"\t\tfi\n"
+	"\tdone\n"
+	"\t(( ! $#open )) || compadd -S '' -- \"${open[@]}\"\n"
+	"\tif (( $#all )); then\n"
+	"\t\t_describe sluice all\n"
+	"\telif (( ! $#open )); then\n"
+	"\t\t_files\n"
+	"\tfi\n"
+	"}\n"
+	"if [[ ${funcstack[1]} == _sluice ]]; then\n"
+	"\t_sluice \"$@\"\n"
+	"else\n"
+	"\tcompdef _sluice sluice\n"
+	"fi\n";
+
+static const char fish_sluice[] =
+	"# fish completion for sluice; made by `sluice completion fish`\n"
+	"function __sluice\n"
+	"\tset -l last (commandline -ct)\n"
+	"\tset -l all (sluice --complete (commandline -opc)[2..] \"$last\" 2>/dev/null)\n"
+	"\tif set -q all[1]\n"
+	"\t\tprintf '%s\\n' $all\n"
+	"\telse\n"
+	"\t\t__fish_complete_path \"$last\"\n"
+	"\tend\n"
+	"end\n"
+	"complete -c sluice -f -a '(__sluice)'\n";
+
+/* --- sluiced -------------------------------------------------------------------- */
+
+/* An option of sluiced: "engine" and its form, "log|memory|redis". */
+typedef void option_fn(const char *name, const char *form);
+
+/* Each option of `sluiced --help`: "  --engine log|memory|redis" */
 static void
-print_words(const struct command *table)
+each_option(option_fn *fn)
 {
-	for (const struct command *c = table; c->name; c++)
-		printf("%s%s", c == table ? "" : " ", c->name);
-}
+	char *text = NULL, *rest = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
 
-static void
-print_bash(void)
-{
-	puts("# bash completion for sluice; made by `sluice completion bash`\n"
-	     "_sluice() {\n"
-	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=() word\n"
-	     "\tfor word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-	     "\t\t[[ $word == -* ]] || words+=(\"$word\")\n"
-	     "\tdone\n"
-	     "\tCOMPREPLY=()\n"
-	     "\tlocal command=(\"${words[@]:0:1}\") all=()\n"
-	     "\tcase ${words[0]} in");
-	fputs("\t'') all=(", stdout);
-	print_words(cli_commands);
-	puts(") ;;");
-	for (const struct command *c = cli_commands; c->name; c++) {
-		if (!c->subs)
-			continue;
-		printf("\t%s)\n\t\tif [[ ${#words[@]} -eq 1 ]]; then\n\t\t\tall=(", c->name);
-		print_words(c->subs);
-		puts(")\n\t\telse\n\t\t\tcommand+=(\"${words[1]}\")\n\t\tfi ;;");
+	if (!f)
+		return;
+	conf_help(f);
+	(void)fclose(f); /* to memory */
+	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+		char *const name = strncmp(line, "  --", 4) == 0 ? line + 4 : NULL;
+		char *const space = name ? strchr(name, ' ') : NULL;
+
+		if (space)
+			*space = '\0';
+		if (name)
+			fn(name, space ? space + 1 : "");
 	}
-	/* compgen -W would run $(...) in a name; so would the shell in what is completed. */
-	puts("\tesac\n"
-	     "\tif [[ $cur == -* && ${#command[@]} -gt 0 ]]; then\n"
-	     "\t\tmapfile -t all < <(\"${COMP_WORDS[0]}\" \"${command[@]}\" --help 2>/dev/null | sed -n 's/^  \\(--[a-z-]*\\).*/\\1/p')\n"
-	     "\telif [[ ${#all[@]} -eq 0 ]]; then\n"
-	     "\t\tmapfile -t all < <(\"${COMP_WORDS[0]}\" topics --timeout 500ms 2>/dev/null | " TOPICS ")\n"
-	     "\tfi\n"
-	     "\tfor word in \"${all[@]}\"; do\n"
-	     "\t\t[[ $word == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$word\")\")\n"
-	     "\tdone\n"
-	     "}\n"
-	     "complete -o default -F _sluice sluice");
-}
-
-/* --- zsh ------------------------------------------------------------------------ */
-
-static void
-print_described(const struct command *table, const char *name)
-{
-	printf("\tlocal -a %s=(\n", name);
-	for (const struct command *c = table; c->name; c++)
-		printf("\t\t'%s:%s'\n", c->name, c->summary);
-	puts("\t)");
+	free(text);
 }
 
 static void
-print_zsh(void)
+bash_name(const char *name, const char *form)
 {
-	puts("#compdef sluice\n"
-	     "# zsh completion for sluice; made by `sluice completion zsh`\n"
-	     "_sluice() {");
-	print_described(cli_commands, "commands");
-	for (const struct command *c = cli_commands; c->name; c++)
-		if (c->subs)
-			print_described(c->subs, c->name);
-	puts("\tlocal -a command=(${words[2]})\n"
-	     "\tif (( CURRENT == 2 )); then\n"
-	     "\t\t_describe command commands\n"
-	     "\t\treturn\n"
-	     "\tfi\n"
-	     "\tcase $command in");
-	for (const struct command *c = cli_commands; c->name; c++)
-		if (c->subs)
-			printf("\t%s)\n\t\tif (( CURRENT == 3 )); then\n"
-			       "\t\t\t_describe command %s\n\t\t\treturn\n\t\tfi\n"
-			       "\t\tcommand+=(${words[3]}) ;;\n",
-			       c->name, c->name);
-	puts("\tesac\n"
-	     "\tif [[ ${words[CURRENT]} == -* ]]; then\n"
-	     "\t\tcompadd -- ${(f)\"$(sluice $command --help 2>/dev/null | sed -n 's/^  \\(--[a-z-]*\\).*/\\1/p')\"}\n"
-	     "\telse\n"
-	     "\t\tcompadd -- ${(f)\"$(sluice topics --timeout 500ms 2>/dev/null | " TOPICS ")\"}\n"
-	     "\t\t_files\n"
-	     "\tfi\n"
+	(void)form;
+	printf(" --%s", name);
+}
+
+/* Those in capitals stand for any value. */
+static void
+print_choices(const char *form)
+{
+	char word[SESSION_WORD];
+
+	for (const char *p = form; *p; p += *p == '|') {
+		const size_t n = strcspn(p, "|");
+
+		(void)snprintf(word, sizeof word, "%.*s", (int)n, p);
+		if (n > 0 && !strpbrk(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+			printf(" %s", word);
+		p += n;
+	}
+}
+
+static void
+bash_choices(const char *name, const char *form)
+{
+	if (!strchr(form, '|'))
+		return;
+	printf("\t--%s) all='", name);
+	print_choices(form);
+	puts("' ;;");
+}
+
+static void
+print_bash_sluiced(void)
+{
+	puts("# bash completion for sluiced; made by `sluice completion bash sluiced`\n"
+	     "_sluiced() {\n"
+	     "\tlocal all= cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+	     "\tcase $prev in");
+	each_option(bash_choices);
+	fputs("\t*) [[ $cur != -* ]] || all='", stdout);
+	each_option(bash_name);
+	puts("' ;;\n"
+	     "\tesac\n"
+	     "\tmapfile -t COMPREPLY < <(compgen -W \"$all\" -- \"$cur\")\n"
 	     "}\n"
-	     "if [[ ${funcstack[1]} == _sluice ]]; then\n"
-	     "\t_sluice \"$@\"\n"
+	     "complete -o default -F _sluiced sluiced");
+}
+
+static void
+zsh_option(const char *name, const char *form)
+{
+	if (strchr(form, '|')) {
+		printf("\t\t'--%s:value:(", name);
+		print_choices(form);
+		puts(")' \\");
+	} else {
+		printf("\t\t'--%s%s' \\\n", name, *form ? ":value:_files" : "");
+	}
+}
+
+static void
+print_zsh_sluiced(void)
+{
+	puts("#compdef sluiced\n"
+	     "# zsh completion for sluiced; made by `sluice completion zsh sluiced`\n"
+	     "_sluiced() {\n"
+	     "\t_arguments \\");
+	each_option(zsh_option);
+	puts("\n}\n"
+	     "if [[ ${funcstack[1]} == _sluiced ]]; then\n"
+	     "\t_sluiced \"$@\"\n"
 	     "else\n"
-	     "\tcompdef _sluice sluice\n"
+	     "\tcompdef _sluiced sluiced\n"
 	     "fi");
 }
 
-/* --- fish ----------------------------------------------------------------------- */
+static void
+fish_option(const char *name, const char *form)
+{
+	printf("complete -c sluiced -l %s", name);
+	if (strchr(form, '|')) {
+		fputs(" -x -a '", stdout);
+		print_choices(form);
+		fputs("'", stdout);
+	} else if (*form) {
+		fputs(" -r", stdout);
+	}
+	puts("");
+}
 
 static void
-print_fish(void)
+print_fish_sluiced(void)
 {
-	puts("# fish completion for sluice; made by `sluice completion fish`\n"
-	     "function __sluice_words\n"
-	     "\tstring match -v -- '-*' (commandline -opc)[2..]\n"
-	     "end\n"
-	     "function __sluice_options\n"
-	     "\tsluice (__sluice_words)[1..2] --help 2>/dev/null |"
-	     " string replace -rf '^  (--[a-z-]+)(?: [A-Za-z0-9|.]+)? {2,}(.*)' '$1\\t$2'\n"
-	     "\tor sluice (__sluice_words)[1] --help 2>/dev/null |"
-	     " string replace -rf '^  (--[a-z-]+)(?: [A-Za-z0-9|.]+)? {2,}(.*)' '$1\\t$2'\n"
-	     "end\n"
-	     "function __sluice_queues\n"
-	     "\tsluice topics --timeout 500ms 2>/dev/null | string replace -rf '^([A-Za-z0-9._-]+) +[0-9].*' '$1'\n"
-	     "end\n"
-	     "complete -c sluice -n 'test (count (__sluice_words)) -ge 1; and string match -q -- \"-*\" (commandline -ct)' -a '(__sluice_options)'\n"
-	     "complete -c sluice -n 'test (count (__sluice_words)) -ge 1' -a '(__sluice_queues)'");
-	for (const struct command *c = cli_commands; c->name; c++) {
-		printf("complete -c sluice -f -n 'test (count (__sluice_words)) -eq 0' -a %s -d '%s'\n",
-		       c->name, c->summary);
-		for (const struct command *sub = c->subs; sub && sub->name; sub++)
-			printf("complete -c sluice -f -n 'string join -- \" \" (__sluice_words) | string match -q -- %s' -a %s -d '%s'\n",
-			       c->name, sub->name, sub->summary);
-	}
+	puts("# fish completion for sluiced; made by `sluice completion fish sluiced`");
+	each_option(fish_option);
 }
 
 /* --- the command ---------------------------------------------------------------- */
 
 static const struct {
-	const char *name;
-	void (*print)(void);
+	const char *name, *sluice;
+	void (*print_sluiced)(void);
 } shells[] = {
-	{ "bash", print_bash },
-	{ "zsh", print_zsh },
-	{ "fish", print_fish },
+	{ "bash", bash_sluice, print_bash_sluiced },
+	{ "zsh", zsh_sluice, print_zsh_sluiced },
+	{ "fish", fish_sluice, print_fish_sluiced },
 };
 
 int
 cli_completion(int argc, char **argv)
 {
 	static const struct session_help help = {
-		.usage = "completion bash|zsh|fish",
-		.text = "Print a script that completes commands, options and names of queues. `make\n"
-			"install` puts it where the shells look for it.\n",
+		.usage = "completion bash|zsh|fish [sluice|sluiced]",
+		.text = "Print a script that completes commands, options, their values, and names of queues\n"
+			"and namespaces, for `sluice` or for the server, `sluiced`. `make install` puts both\n"
+			"where the shells look for them.\n",
 		.examples = "  source <(sluice completion bash)\n"
+			    "  source <(sluice completion bash sluiced)\n"
 			    "  sluice completion zsh > ~/.zfunc/_sluice\n"
 			    "  sluice completion fish > ~/.config/fish/completions/sluice.fish\n",
 		.min_words = 1,
-		.max_words = 1,
+		.max_words = 2,
 	};
 	struct session s = SESSION("completion");
-	const struct arg args[] = { { "--help", ARG_FLAG, &s.help, "this text" } };
-	bool known = false;
+	const struct arg args[] = { { "-h, --help", ARG_FLAG, &s.help, "this text" } };
 
 	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
 		return s.exit;
 	for (size_t i = 0; i < COUNT(shells); i++) {
 		if (strcmp(argv[0], shells[i].name) != 0)
 			continue;
-		shells[i].print();
-		known = true;
+		if (argc > 1 && strcmp(argv[1], "sluiced") == 0)
+			shells[i].print_sluiced();
+		else
+			fputs(shells[i].sluice, stdout);
 	}
-	if (!known)
-		session_usage(&s, "%s: expected bash, zsh or fish", argv[0]);
 	return session_end(&s);
 }

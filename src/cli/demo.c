@@ -264,7 +264,7 @@ cli_demo(int argc, char **argv)
 	bool wants_help = false;
 	const struct arg rows[] = {
 		{ "--for", ARG_TIME, &seconds, "how long to run (15s)" },
-		{ "--help", ARG_FLAG, &wants_help, "this text" },
+		{ "-h, --help", ARG_FLAG, &wants_help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
 	struct slu_err err;

@@ -63,7 +63,7 @@ cli_dlq_list(int argc, char **argv)
 	struct session s = SESSION("dlq list");
 	struct find f = { .limit = 100 };
 	const struct arg args[] = {
-		{ "--limit", ARG_COUNT, &f.limit, "how many to show (100)" },
+		{ "-l, --limit", ARG_COUNT, &f.limit, "how many to show (100)" },
 		FIND_ROWS(&f),
 		SESSION_ROWS(&s),
 	};
@@ -76,8 +76,7 @@ cli_dlq_list(int argc, char **argv)
 	if (find_show(&f, &s, "/v1/admin/dlq", argv[0], &r, &err)) {
 		session_fail(&s, &err);
 	} else if (r.n == 0) {
-		session_note(&s, "no %sdead letters in %s", find_is_any(&f) ? "such " : "", argv[0]);
-		s.exit = CLI_NOTHING;
+		session_nothing(&s, "no %sdead letters in %s", find_is_any(&f) ? "such " : "", argv[0]);
 	}
 	rows_release(&r);
 	return session_end(&s);
@@ -185,8 +184,7 @@ say_missing(struct dlq *d, struct slice results)
 		json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &one);
 		if (one.status < 300)
 			continue;
-		session_note(&d->s, "%" PRIu64 " is no dead letter of %s", one.id, d->queue);
-		d->s.exit = CLI_NOTHING;
+		session_nothing(&d->s, "%" PRIu64 " is no dead letter of %s", one.id, d->queue);
 	}
 }
 
@@ -326,8 +324,7 @@ copy_ids(struct dlq *d, uint64_t total, int n, char **words, struct slu_err *err
 		rc = change_pages(d, total, words[i], err);
 		if (rc || d->matched > before)
 			continue;
-		session_note(&d->s, "%s is no dead letter of %s", words[i], d->queue);
-		d->s.exit = CLI_NOTHING;
+		session_nothing(&d->s, "%s is no dead letter of %s", words[i], d->queue);
 	}
 	return rc;
 }
@@ -412,7 +409,7 @@ cli_dlq_redrive(int argc, char **argv)
 	};
 	struct dlq d = { .s = SESSION("dlq redrive"), .verb = "redrive" };
 	const struct arg args[] = {
-		{ "--all", ARG_FLAG, &d.all, "all of them" },
+		{ "-a, --all", ARG_FLAG, &d.all, "all of them" },
 		FIND_ROWS(&d.find),
 		{ "--to QUEUE", ARG_TEXT, &d.to, "to this queue instead, as new messages" },
 		{ "--rate", ARG_COUNT, &d.rate, "at most so many a second" },
@@ -442,11 +439,11 @@ cli_dlq_delete(int argc, char **argv)
 	};
 	struct dlq d = { .s = SESSION("dlq delete"), .verb = "delete" };
 	const struct arg args[] = {
-		{ "--all", ARG_FLAG, &d.all, "all of them" },
+		{ "-a, --all", ARG_FLAG, &d.all, "all of them" },
 		FIND_ROWS(&d.find),
 		{ "--rate", ARG_COUNT, &d.rate, "at most so many a second" },
 		{ "--dry-run", ARG_FLAG, &d.dry_run, "only count them" },
-		{ "--yes", ARG_FLAG, &d.yes, "do not ask" },
+		{ "-y, --yes", ARG_FLAG, &d.yes, "do not ask" },
 		SESSION_ROWS(&d.s),
 	};
 
@@ -469,7 +466,7 @@ cli_dlq_purge(int argc, char **argv)
 	};
 	struct dlq d = { .s = SESSION("dlq purge"), .verb = "delete", .all = true };
 	const struct arg args[] = {
-		{ "--yes", ARG_FLAG, &d.yes, "do not ask" },
+		{ "-y, --yes", ARG_FLAG, &d.yes, "do not ask" },
 		SESSION_ROWS(&d.s),
 	};
 

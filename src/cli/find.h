@@ -16,14 +16,16 @@ struct find {
 	uint64_t limit;
 };
 
+#define STATE_FORM "--state all|ready|delayed|leased|held|dead|damaged"
+
 /* clang-format off */
 #define FIND_ROWS(f) \
-	{ "--key KEY", ARG_TEXT, &(f)->key, "with this ordering key" }, \
+	{ "-k, --key KEY", ARG_TEXT, &(f)->key, "with this ordering key" }, \
 	{ "--correlation-id ID", ARG_TEXT, &(f)->correlation, "with this correlation id" }, \
 	{ "--text TEXT", ARG_TEXT, &(f)->text, "with this text in the payload" }, \
 	{ "--error TEXT", ARG_TEXT, &(f)->error, "with this text in the last error" }, \
-	{ "--reason WHY", ARG_TEXT, &(f)->reason, \
-	  "dead letters: max_attempts, expired or rejected" }, \
+	{ "--reason max_attempts|expired|rejected", ARG_TEXT, &(f)->reason, \
+	  "only letters that died for this reason" }, \
 	{ "--older-than", ARG_TIME, &(f)->older, "accepted (or dead) longer ago than that" }, \
 	{ "--newer-than", ARG_TIME, &(f)->newer, "accepted (or dead) later than that" }
 /* clang-format on */

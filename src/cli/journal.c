@@ -3,6 +3,7 @@
  */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/report.h"
 
 #include "base/json_out.h"
 #include "base/rfc3339.h"
@@ -241,22 +242,33 @@ help(const struct arg *rows, size_t n)
 }
 
 static int
-usage(const char *what)
+usage(const struct journal *j, const char *what)
 {
-	fprintf(stderr, "sluice admin journal: %s; see `sluice admin journal --help`\n", what);
-	return CLI_USAGE;
+	char text[320];
+
+	(void)snprintf(text, sizeof text, "%s; see `sluice admin journal --help`", what);
+	return cli_report("admin journal", j->json, SLU_EINVAL, CLI_USAGE, text);
+}
+
+static int
+unknown(const struct journal *j, const char *verb)
+{
+	struct slu_err err;
+
+	(void)args_check_form("word", "check|dump|salvage", verb, &err);
+	return usage(j, err.text);
 }
 
 static int
 run(struct journal *j, const char *verb)
 {
-	struct slu_err err = { 0 };
+	struct slu_err err = { 0 }, why;
 	struct stat st;
 	int rc = SLU_EINVAL;
 
 	if (stat(j->folder, &st) || !S_ISDIR(st.st_mode)) {
-		fprintf(stderr, "sluice admin journal: %s: no such folder\n", j->folder);
-		return CLI_FAILED;
+		slu_fail(&err, SLU_EFAILED, "%s: no such folder", j->folder);
+		return cli_report("admin journal", j->json, SLU_EFAILED, CLI_FAILED, err.text);
 	}
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		if (strcmp(verb, verbs[i].name) == 0)
@@ -264,9 +276,10 @@ run(struct journal *j, const char *verb)
 	if (!rc)
 		return CLI_OK;
 	if (!err.text[0])
-		return usage("say check, dump or salvage");
-	fprintf(stderr, "sluice admin journal: %s: %s\n", j->folder, err.text);
-	return CLI_FAILED;
+		return unknown(j, verb);
+	why = err;
+	slu_fail(&err, rc, "%s: %s", j->folder, why.text);
+	return cli_report("admin journal", j->json, rc, CLI_FAILED, err.text);
 }
 
 int
@@ -276,22 +289,23 @@ cli_admin_journal(int argc, char **argv)
 	const struct arg rows[] = {
 		{ "--json", ARG_FLAG, &j.json, "JSON, dump: a line for each record" },
 		{ "--from", ARG_NUMBER, &j.from, "dump: the first record to show" },
-		{ "--limit", ARG_NUMBER, &j.limit, "dump: how many" },
-		{ "--help", ARG_FLAG, &j.wants_help, "this text" },
+		{ "-l, --limit", ARG_NUMBER, &j.limit, "dump: how many" },
+		{ "-h, --help", ARG_FLAG, &j.wants_help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
 	struct slu_err err;
 
 	argc--;
 	argv++;
+	j.json = args_have_json(argc, argv);
 	if (args_parse(&argc, argv, rows, n, &err))
-		return usage(err.text);
+		return usage(&j, err.text);
 	if (j.wants_help) {
 		help(rows, n);
 		return CLI_OK;
 	}
 	if (argc != 2 && argc != 3)
-		return usage("say check, dump or salvage, and a folder");
+		return usage(&j, "say check, dump or salvage, and a folder");
 	j.folder = argv[1];
 	j.to = argc == 3 ? argv[2] : NULL;
 	return run(&j, argv[0]);

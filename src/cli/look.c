@@ -1,7 +1,8 @@
 /*
  * look.c - `sluice stats`, `topics` and `peek`: what is there, without touching it.
  */
-#include "cli/rows.h"
+#include "cli/find.h"
+#include "cli/names.h"
 
 #include <inttypes.h>
 
@@ -87,8 +88,7 @@ show_queues(struct session *s, const struct column *columns, unsigned n, const c
 	if (rc) {
 		session_fail(s, &err);
 	} else if (r.n == 0) {
-		session_note(s, "no queues in namespace %s yet", s->space);
-		s->exit = CLI_NOTHING;
+		names_no_queues(s);
 	}
 	rows_release(&r);
 	return session_end(s);
@@ -185,10 +185,9 @@ cli_peek(int argc, char **argv)
 	};
 	struct peek p = { .s = SESSION("peek"), .limit = 10 };
 	const struct arg rows[] = {
-		{ "--state STATE", ARG_TEXT, &p.state,
-		  "all, ready, delayed, leased, held, dead or damaged" },
+		{ STATE_FORM, ARG_TEXT, &p.state, "only messages in this state (ready)" },
 		{ "--id ID", ARG_TEXT, &p.id, "one message" },
-		{ "--limit", ARG_COUNT, &p.limit, "how many, at most 1000 (10)" },
+		{ "-l, --limit", ARG_COUNT, &p.limit, "how many, at most 1000 (10)" },
 		SESSION_ROWS(&p.s),
 	};
 	struct slu_err err;
@@ -200,11 +199,10 @@ cli_peek(int argc, char **argv)
 	if (peek(&p, argv[0], &r, &err)) {
 		session_fail(&p.s, &err);
 	} else if (r.n == 0) {
-		session_note(&p.s, "no such message in %s: %s", argv[0],
-			     p.id      ? p.id
-			     : p.state ? p.state
-				       : "ready");
-		p.s.exit = CLI_NOTHING;
+		session_nothing(&p.s, "no such message in %s: %s", argv[0],
+				p.id      ? p.id
+				: p.state ? p.state
+					  : "ready");
 	}
 	rows_release(&r);
 	return session_end(&p.s);

@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "cli/complete.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,11 +24,11 @@ int
 main(int argc, char **argv)
 {
 	open_standard_files();
-	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
-		puts("sluice " SLUICE_VERSION);
-		return CLI_OK;
-	}
+	if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
+		return cli_version(1, argv);
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-		puts("sluice: a queue for work\n");
+		return cli_help(1, argv);
+	if (argc > 1 && strcmp(argv[1], ARGS_COMPLETE) == 0)
+		return complete_commands(cli_commands, argc - 2, argv + 2);
 	return cli_run(cli_commands, "sluice", argc - 1, argv + 1);
 }

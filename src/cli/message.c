@@ -43,8 +43,8 @@ cli_browse(int argc, char **argv)
 	struct session s = SESSION("browse");
 	struct find f = { .limit = 100 };
 	const struct arg args[] = {
-		{ "--state STATE", ARG_TEXT, &f.state, "all, ready, delayed, leased, held, dead or damaged" },
-		{ "--limit", ARG_COUNT, &f.limit, "how many to show (100)" },
+		{ STATE_FORM, ARG_TEXT, &f.state, "only messages in this state (all)" },
+		{ "-l, --limit", ARG_COUNT, &f.limit, "how many to show (100)" },
 		FIND_ROWS(&f),
 		SESSION_ROWS(&s),
 	};
@@ -57,8 +57,7 @@ cli_browse(int argc, char **argv)
 	if (find_show(&f, &s, "/v1/admin/messages", argv[0], &r, &err)) {
 		session_fail(&s, &err);
 	} else if (r.n == 0) {
-		session_note(&s, "no such message in %s", argv[0]);
-		s.exit = CLI_NOTHING;
+		session_nothing(&s, "no such message in %s", argv[0]);
 	}
 	rows_release(&r);
 	return session_end(&s);
@@ -145,7 +144,7 @@ cli_delete(int argc, char **argv)
 	struct session s = SESSION("delete");
 	bool yes = false;
 	const struct arg args[] = {
-		{ "--yes", ARG_FLAG, &yes, "do not ask" },
+		{ "-y, --yes", ARG_FLAG, &yes, "do not ask" },
 		SESSION_ROWS(&s),
 	};
 	struct slu_err err;

@@ -122,8 +122,7 @@ pull(struct pull *p, struct slu_client_messages *got, struct slu_err *err)
 	for (size_t i = 0; i < got->n && !rc; i += ACKS)
 		rc = deliver(p, &got->items[i], got->n - i < ACKS ? got->n - i : ACKS, err);
 	if (!rc && got->n == 0) {
-		session_note(&p->s, "nothing to take in %s", p->queue);
-		p->s.exit = CLI_NOTHING;
+		session_nothing(&p->s, "nothing to take in %s", p->queue);
 	}
 	return rc;
 }
@@ -146,8 +145,8 @@ cli_pull(int argc, char **argv)
 {
 	struct pull p = { .s = SESSION("pull"), .limit = 1 };
 	const struct arg rows[] = {
-		{ "--limit", ARG_COUNT, &p.limit, "messages to take, 1 to 1000 (1)" },
-		{ "--wait", ARG_TIME, &p.claim.wait, "wait so long for the first (0)" },
+		{ "-l, --limit", ARG_COUNT, &p.limit, "messages to take, 1 to 1000 (1)" },
+		{ "-w, --wait", ARG_TIME, &p.claim.wait, "wait so long for the first (0)" },
 		{ "--lease", ARG_TIME, &p.claim.lease, "hold them so long (the queue's)" },
 		{ "--owner NAME", ARG_TEXT, &p.claim.owner, "who takes them, as browse shows it (host:process)" },
 		{ "--ack", ARG_FLAG, &p.ack, "settle them once they are printed, 100 at a time" },

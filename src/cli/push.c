@@ -314,12 +314,12 @@ cli_push(int argc, char **argv)
 {
 	struct push p = { .s = SESSION("push") };
 	const struct arg rows[] = {
-		{ "--file FILE", ARG_TEXT, &p.file, "the payload is in a file" },
+		{ "-f, --file FILE", ARG_TEXT, &p.file, "the payload is in a file" },
 		{ "--lines", ARG_FLAG, &p.lines, "a message for every line of stdin" },
 		{ "--json-lines", ARG_FLAG, &p.json_lines, "the same; every line is JSON" },
-		{ "--priority P", ARG_TEXT, &p.put.priority, "high, normal, low or a number, lower first" },
-		{ "--delay", ARG_TIME, &p.put.delay, "not before that time has passed" },
-		{ "--key KEY", ARG_TEXT, &p.put.key, "in order with others of this key" },
+		{ "-p, --priority high|normal|low|N", ARG_TEXT, &p.put.priority, "lower first (normal, 5)" },
+		{ "-d, --delay", ARG_TIME, &p.put.delay, "not before that time has passed" },
+		{ "-k, --key KEY", ARG_TEXT, &p.put.key, "in order with others of this key" },
 		{ "--ttl", ARG_TIME, &p.put.ttl, "a dead letter when not taken by then" },
 		{ "--idempotency-key KEY", ARG_TEXT, &p.put.idempotency_key,
 		  "accepted once, however often it is pushed" },
@@ -327,7 +327,7 @@ cli_push(int argc, char **argv)
 		{ "--max-attempts", ARG_COUNT, &p.max_attempts,
 		  "failures until it is a dead letter" },
 		{ "--keep-result", ARG_TIME, &p.put.keep_result, "keep the consumer's result so long" },
-		{ "--quiet", ARG_FLAG, &p.quiet, "print no ids" },
+		{ "-q, --quiet", ARG_FLAG, &p.quiet, "print no ids" },
 		SESSION_ROWS(&p.s),
 	};
 	struct slu_err err;

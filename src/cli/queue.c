@@ -2,7 +2,9 @@
  * queue.c - `sluice queue`: queues as they stand, their knobs, pause, resume, purge.
  */
 #include "cli/facts.h"
+#include "cli/knob_names.h"
 #include "cli/knobs.h"
+#include "cli/names.h"
 #include "cli/progress.h"
 #include "cli/rows.h"
 
@@ -60,7 +62,7 @@ cli_queue_list(int argc, char **argv)
 	struct session s = SESSION("queue list");
 	bool all = false;
 	const struct arg args[] = {
-		{ "--all", ARG_FLAG, &all, "of all namespaces" },
+		{ "-a, --all", ARG_FLAG, &all, "of all namespaces" },
 		SESSION_ROWS(&s),
 	};
 	struct slu_err err;
@@ -71,9 +73,10 @@ cli_queue_list(int argc, char **argv)
 	rows_init(&r, &s, columns, COUNT(columns));
 	if (list(&r, all, &err)) {
 		session_fail(&s, &err);
+	} else if (r.n == 0 && all) {
+		session_nothing(&s, "no queues yet");
 	} else if (r.n == 0) {
-		session_note(&s, all ? "no queues yet" : "no queues in namespace %s yet", s.space);
-		s.exit = CLI_NOTHING;
+		names_no_queues(&s);
 	}
 	rows_release(&r);
 	return session_end(&s);
@@ -178,6 +181,21 @@ set(struct session *s, const char *queue, bool reset, struct slice body, struct 
 		     : query_post(&s->query, body, out, err);
 }
 
+/* A refusal may be for a name that is almost one. argv[i] is the name alone by now. */
+static void
+suggest_knob(struct slu_err *err, int n, char **names)
+{
+	for (int i = 0; i < n && err->code == SLU_EINVAL; i++) {
+		const char *near = knob_nearest(names[i]);
+		struct slu_err why = *err;
+
+		if (!near)
+			continue;
+		slu_fail(err, SLU_EINVAL, "no knob %s; did you mean %s? (%s)", names[i], near, why.text);
+		return;
+	}
+}
+
 int
 cli_queue_set(int argc, char **argv)
 {
@@ -224,8 +242,10 @@ cli_queue_set(int argc, char **argv)
 		printf("%.*s\n", (int)answer.n, answer.p);
 	else if (!rc)
 		rc = facts_print(answer, session_colours(stdout), &err);
-	if (rc)
+	if (rc) {
+		suggest_knob(&err, argc - 1, argv + 1);
 		session_fail(&s, &err);
+	}
 	buf_release(&body);
 	return session_end(&s);
 }
@@ -280,7 +300,8 @@ cli_queue_pause(int argc, char **argv)
 	static const struct session_help help = {
 		.usage = "queue pause QUEUE... [options]",
 		.text = "A paused queue takes messages and hands out none, also after a restart. Whoever\n"
-			"waits for one goes on waiting; what is handed out can be settled.\n",
+			"waits for one goes on waiting; what is handed out can be settled. Exits 3 when there\n"
+			"is no such queue; `sluice queue set QUEUE paused=true` makes a new one paused.\n",
 		.examples = "  sluice queue pause mail\n  sluice queue pause mail sms\n",
 		.min_words = 1,
 		.max_words = SESSION_ANY,
@@ -371,7 +392,7 @@ cli_queue_purge(int argc, char **argv)
 	struct session s = SESSION("queue purge");
 	bool yes = false;
 	const struct arg args[] = {
-		{ "--yes", ARG_FLAG, &yes, "do not ask" },
+		{ "-y, --yes", ARG_FLAG, &yes, "do not ask" },
 		SESSION_ROWS(&s),
 	};
 	struct slu_err err;

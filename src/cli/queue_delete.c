@@ -66,7 +66,7 @@ cli_queue_delete(int argc, char **argv)
 	bool force = false, yes = false;
 	const struct arg args[] = {
 		{ "--force", ARG_FLAG, &force, "with all messages, in whatever state they are" },
-		{ "--yes", ARG_FLAG, &yes, "do not ask" },
+		{ "-y, --yes", ARG_FLAG, &yes, "do not ask" },
 		SESSION_ROWS(&s),
 	};
 	struct slu_err err;

@@ -212,7 +212,7 @@ cli_queue_export(int argc, char **argv)
 	struct session s = SESSION("queue export");
 	bool all = false;
 	const struct arg args[] = {
-		{ "--all", ARG_FLAG, &all, "of all namespaces" },
+		{ "-a, --all", ARG_FLAG, &all, "of all namespaces" },
 		SESSION_ROWS(&s),
 	};
 	struct names names = { 0 };

@@ -103,8 +103,7 @@ dequeue(struct dequeue *q, const char *queue, struct slu_err *err)
 	if (!rc)
 		rc = slu_client_receive(q->s.client, queue, &q->how, &d, NULL, err);
 	if (!rc && !d) {
-		session_note(&q->s, "nothing to take in %s", queue);
-		q->s.exit = CLI_NOTHING;
+		session_nothing(&q->s, "nothing to take in %s", queue);
 	}
 	if (!rc && d)
 		rc = take(q, d, err);
@@ -244,7 +243,7 @@ cli_queue_nack(int argc, char **argv)
 	};
 	struct settle p = { .s = SESSION("queue nack") };
 	const struct arg rows[] = {
-		{ "--delay", ARG_TIME, &p.nack.delay, "not before (0)" },
+		{ "-d, --delay", ARG_TIME, &p.nack.delay, "not before (0)" },
 		{ "--error TEXT", ARG_TEXT, &p.nack.error, "why; kept with the message" },
 		{ "--defer", ARG_FLAG, &p.nack.defer, "no failure: just not now" },
 		{ "--dead", ARG_FLAG, &p.nack.dead, "no use to try again: to the dead letters" },

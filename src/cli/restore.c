@@ -300,7 +300,7 @@ cli_admin_restore(int argc, char **argv)
 	const struct arg args[] = {
 		{ "--data FOLDER", ARG_TEXT, &r.data, "the new data folder" },
 		{ "--json", ARG_FLAG, &r.s.json, "print JSON, for scripts" },
-		{ "--help", ARG_FLAG, &r.s.help, "this text" },
+		{ "-h, --help", ARG_FLAG, &r.s.help, "this text" },
 	};
 	struct slu_err err;
 

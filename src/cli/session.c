@@ -1,8 +1,9 @@
 #include "cli/session.h"
 
 #include "base/mem.h"
+#include "cli/complete.h"
 #include "cli/credentials.h"
-#include "cli/escape.h"
+#include "cli/report.h"
 #include "client/address.h"
 #include "client/client.h"
 
@@ -13,50 +14,58 @@
 /* Nobody listens there: that may be a restart, or a wrong address, which is to be told soon. */
 #define ABSENCE SLU_SEC
 
+enum {
+	TEXT_MAX = 512 /* of a message; what is longer is cut */
+};
+
+static int
+complain(struct session *s, int code, int exit, const char *text)
+{
+	s->exit = exit;
+	return cli_report(s->command, s->json, code, exit, text);
+}
+
 int
 session_usage(struct session *s, const char *fmt, ...)
 {
+	char text[TEXT_MAX];
 	va_list ap;
 
-	fprintf(stderr, "sluice %s: ", s->command);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
-	s->exit = CLI_USAGE;
-	return s->exit;
+	return complain(s, SLU_EINVAL, CLI_USAGE, text);
 }
 
-/* The text may be the server's. One write: threads say things, too. */
-static void
-say(const struct session *s, const char *text)
+int
+session_nothing(struct session *s, const char *fmt, ...)
 {
-	struct buf shown;
+	char text[TEXT_MAX];
+	va_list ap;
 
-	buf_init(&shown, SIZE_MAX);
-	escape_put(&shown, slice_of(text), true);
-	fprintf(stderr, "sluice %s: %s\n", s->command, buf_str(&shown));
-	buf_release(&shown);
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	return complain(s, SLU_ENOTFOUND, CLI_NOTHING, text);
 }
 
 void
 session_note(const struct session *s, const char *fmt, ...)
 {
-	char text[512];
+	char text[TEXT_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof text, fmt, ap); /* cut is fine */
+	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	say(s, text);
+	(void)cli_report(s->command, false, SLU_OK, CLI_OK, text);
 }
 
 int
 session_fail(struct session *s, const struct slu_err *err)
 {
-	say(s, err->text);
-	s->exit = err->code == SLU_ENOTFOUND ? CLI_NOTHING : CLI_FAILED;
-	return s->exit;
+	return complain(s, err->code, err->code == SLU_ENOTFOUND ? CLI_NOTHING : CLI_FAILED,
+			err->text);
 }
 
 bool
@@ -117,8 +126,8 @@ open_client(struct session *s, struct slu_err *err)
 	return 0;
 }
 
-static int
-connect_later(struct session *s, struct slu_err *err)
+int
+session_connect(struct session *s, struct slu_err *err)
 {
 	const char *const server = session_or_variable(s->server, "SLUICE_SERVER");
 	const char *const space = session_or_variable(s->space, "SLUICE_NAMESPACE");
@@ -134,6 +143,73 @@ connect_later(struct session *s, struct slu_err *err)
 	return rc ? rc : open_client(s, err);
 }
 
+/* --- words ---------------------------------------------------------------------- */
+
+/* "[ID...]": ID */
+static void
+bare_word(const char *p, size_t n, char out[static SESSION_WORD])
+{
+	if (n > 0 && p[0] == '[')
+		p++, n--;
+	while (n > 0 && (p[n - 1] == ']' || p[n - 1] == '.'))
+		n--;
+	(void)snprintf(out, SESSION_WORD, "%.*s", (int)n, p);
+}
+
+/* Words of the usage that stand for none of the call. */
+static bool
+is_no_word(const char *p, size_t n)
+{
+	return (n > 1 && p[0] == '-' && p[1] == '-') || (n == 9 && memcmp(p, "[options]", n) == 0);
+}
+
+void
+session_usage_word(const struct session *s, const struct session_help *help, int i,
+		   char out[static SESSION_WORD])
+{
+	const char *p = help->usage + strlen(s->command);
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (p += strspn(p, " "); *p && *p != '\n'; p += n + strspn(p + n, " ")) {
+		n = strcspn(p, " \n");
+		if (is_no_word(p, n))
+			continue;
+		if (i == 0 || memmem(p, n, "...", 3)) {
+			bare_word(p, n, out);
+			return;
+		}
+		i--;
+	}
+}
+
+/* False: the words do not fit the usage; s->exit is set. */
+static bool
+check_words(struct session *s, const struct session_help *help, int argc, char **argv)
+{
+	char form[SESSION_WORD];
+	struct slu_err err;
+
+	if (argc < help->min_words) {
+		session_usage_word(s, help, argc, form);
+		session_usage(s, "missing %s\nusage: sluice %s; see --help", form, help->usage);
+		return false;
+	}
+	if (argc > help->max_words) {
+		session_usage(s, "unexpected word: %s\nusage: sluice %s; see --help",
+			      argv[help->max_words], help->usage);
+		return false;
+	}
+	for (int i = 0; i < argc; i++) {
+		session_usage_word(s, help, i, form);
+		if (args_check_form("word", form, argv[i], &err)) {
+			session_usage(s, "%s", err.text);
+			return false;
+		}
+	}
+	return true;
+}
+
 bool
 session_begin(struct session *s, const struct session_help *help, int *argc, char ***argv,
 	      const struct arg *rows, size_t n)
@@ -142,7 +218,13 @@ session_begin(struct session *s, const struct session_help *help, int *argc, cha
 
 	(*argc)--;
 	(*argv)++;
+	if (*argc > 0 && strcmp(**argv, ARGS_COMPLETE) == 0) {
+		complete_session(s, help, *argc - 1, *argv + 1, rows, n);
+		(void)session_end(s);
+		return false;
+	}
 	if (args_parse(argc, *argv, rows, n, &err)) {
+		s->json = s->json || args_have_json(*argc, *argv);
 		session_usage(s, "%s", err.text);
 		return false;
 	}
@@ -151,13 +233,9 @@ session_begin(struct session *s, const struct session_help *help, int *argc, cha
 		s->exit = CLI_OK;
 		return false;
 	}
-	if (*argc < help->min_words || *argc > help->max_words) {
-		session_usage(s, "%s\nusage: sluice %s; see --help",
-			      *argc < help->min_words ? "something is missing" : (*argv)[help->max_words],
-			      help->usage);
+	if (!check_words(s, help, *argc, *argv))
 		return false;
-	}
-	if (connect_later(s, &err)) {
+	if (session_connect(s, &err)) {
 		mem_free(s->token);
 		session_usage(s, "%s", err.text);
 		return false;
@@ -174,8 +252,10 @@ session_end(struct session *s)
 	mem_free(s->token);
 	s->token = NULL;
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "sluice %s: stdout: %m\n", s->command);
-		s->exit = CLI_FAILED;
+		struct slu_err err;
+
+		slu_fail(&err, SLU_EFAILED, "stdout: %m");
+		session_fail(s, &err);
 	}
 	return s->exit;
 }

@@ -48,7 +48,7 @@ struct session {
 /* The rows that every command ends with. */
 #define SESSION_ROWS(s) SESSION_NAMESPACE_ROW(s), SESSION_SERVER_ROWS(s)
 #define SESSION_NAMESPACE_ROW(s) \
-	{ "--namespace NAME", ARG_TEXT, &(s)->space, "whose queue it is (SLUICE_NAMESPACE, default)" }
+	{ "-n, --namespace NAMESPACE", ARG_TEXT, &(s)->space, "whose queue it is (SLUICE_NAMESPACE, default)" }
 
 /* Without a namespace: for what is about the whole server. */
 #define SESSION_SERVER_ROWS(s) \
@@ -58,7 +58,7 @@ struct session {
 
 /* The parts, for a command that uses --timeout for something else. */
 #define SESSION_CONNECTION_ROWS(s) \
-	{ "--server ADDRESS", ARG_TEXT, &(s)->server, \
+	{ "-s, --server ADDRESS", ARG_TEXT, &(s)->server, \
 	  "host:port, https://host:port or unix:PATH (SLUICE_SERVER, 127.0.0.1:7171)" }, \
 	{ "--ca-file FILE", ARG_TEXT, &(s)->ca_file, \
 	  "https: who may have signed the server's certificate (SLUICE_CA_FILE, the system's)" }, \
@@ -69,7 +69,7 @@ struct session {
 	  "the token to show (SLUICE_TOKEN, SLUICE_TOKEN_FILE)" }
 #define SESSION_OUTPUT_ROWS(s) \
 	{ "--json", ARG_FLAG, &(s)->json, "print JSON, for scripts" }, \
-	{ "--help", ARG_FLAG, &(s)->help, "this text" }
+	{ "-h, --help", ARG_FLAG, &(s)->help, "this text" }
 /* clang-format on */
 
 struct session_help {
@@ -80,7 +80,8 @@ struct session_help {
 };
 
 enum {
-	SESSION_ANY = 1 << 20 /* max_words: no limit */
+	SESSION_ANY = 1 << 20, /* max_words: no limit */
+	SESSION_WORD = 64
 };
 
 /* Takes the options off and the command's name; the words are left in argv. False: the
@@ -88,16 +89,24 @@ enum {
 bool session_begin(struct session *s, const struct session_help *help, int *argc,
 		   char ***argv, const struct arg *rows, size_t n);
 
-/* Say on stderr what went wrong, as "sluice push: ..."; what comes back also stands in
- * s->exit: SLU_ENOTFOUND is CLI_NOTHING, SLU_EINVAL from the server CLI_FAILED. */
+/* Report an error on stderr (report.h) and set s->exit, which is also returned. fail: CLI_NOTHING for
+ * SLU_ENOTFOUND, else CLI_FAILED; usage: CLI_USAGE; nothing: CLI_NOTHING, there is no such thing. */
 int session_fail(struct session *s, const struct slu_err *err);
 int session_usage(struct session *s, const char *fmt, ...) SLU_PRINTF(2, 3);
+int session_nothing(struct session *s, const char *fmt, ...) SLU_PRINTF(2, 3);
 
 /* Something to know that is no failure, on stderr. */
 void session_note(const struct session *s, const char *fmt, ...) SLU_PRINTF(2, 3);
 
 /* Close, make sure that stdout took everything. Returns s->exit. */
 int session_end(struct session *s);
+
+/* For complete.h: find server, namespace and credentials, and make the client. */
+int session_connect(struct session *s, struct slu_err *err);
+
+/* What the usage calls word i ("QUEUE", "bash|zsh|fish"); "": it has no such word. */
+void session_usage_word(const struct session *s, const struct session_help *help, int i,
+			char out[static SESSION_WORD]);
 
 /* What an option said, or else the variable; NULL: neither says anything. */
 const char *session_or_variable(const char *said, const char *name);

@@ -154,15 +154,13 @@ print_settings(struct slice answer, struct slu_err *err)
 
 /* What needs no server. */
 static int
-look_at_files(const struct session *s, int argc, char **argv)
+look_at_files(struct session *s, int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[0], "check") == 0)
 		return config_check(argv[1], s->json);
 	if (argc == 3 && strcmp(argv[0], "diff") == 0)
 		return config_diff(argv[1], argv[2], s->json);
-	fprintf(stderr, "sluice admin config: say nothing, check FILE, or diff OLD NEW; see `sluice "
-			"admin config --help`\n");
-	return CLI_USAGE;
+	return session_usage(s, "say nothing, check FILE, or diff OLD NEW; see `sluice admin config --help`");
 }
 
 int

@@ -154,7 +154,7 @@ cli_nack(int argc, char **argv)
 	const struct arg rows[] = {
 		LEASE_ROWS(&t),
 		{ "--error TEXT", ARG_TEXT, &t.item.error, "why" },
-		{ "--delay", ARG_TIME, &t.item.time, "try again after that time (the queue's)" },
+		{ "-d, --delay", ARG_TIME, &t.item.time, "try again after that time (the queue's)" },
 		{ "--defer", ARG_FLAG, &t.item.defer, "no failure, just not now" },
 		{ "--dead", ARG_FLAG, &t.item.dead, "never again: a dead letter at once" },
 		SESSION_ROWS(&t.s),

@@ -102,8 +102,7 @@ cli_state_get(int argc, char **argv)
 	if (get(&t, &found, &err)) {
 		session_fail(&t.s, &err);
 	} else if (!found.text) {
-		session_note(&t.s, "%s has no state", t.key);
-		t.s.exit = CLI_NOTHING;
+		session_nothing(&t.s, "%s has no state", t.key);
 	} else if (t.s.json) {
 		printf("{\"version\":%" PRId64 ",\"etag\":\"%s\",\"state\":%s}\n", found.version,
 		       found.etag, found.text);

@@ -161,8 +161,7 @@ subscribe(struct subscribe *p, const char *queue, struct slu_err *err)
 	}
 	slu_subscription_close(sub);
 	if (!rc && p->got == 0) {
-		session_note(&p->s, "nothing came in %s", queue);
-		p->s.exit = CLI_NOTHING;
+		session_nothing(&p->s, "nothing came in %s", queue);
 	}
 	return rc;
 }
@@ -186,7 +185,7 @@ cli_subscribe(int argc, char **argv)
 	struct subscribe p = { .s = SESSION("subscribe"), .block = "forever", .prefetch = 1 };
 	const struct arg rows[] = {
 		{ "--block TIME", ARG_TEXT, &p.block, "end when nothing came for so long (forever)" },
-		{ "--count", ARG_COUNT, &p.count, "end after so many (never)" },
+		{ "-c, --count", ARG_COUNT, &p.count, "end after so many (never)" },
 		{ "--prefetch", ARG_COUNT, &p.prefetch, "messages on their way at once, at most 64 (1)" },
 		{ "--visibility", ARG_TIME, &p.how.visibility, "their leases, at most 30m (30s)" },
 		{ "--owner NAME", ARG_TEXT, &p.how.owner, "who takes them (host, process, number)" },
@@ -242,7 +241,7 @@ cli_watch(int argc, char **argv)
 	struct watch w = { .s = SESSION("watch") };
 	const struct slu_call call = { .timeout = SLU_NEVER };
 	const struct arg rows[] = {
-		{ "--count", ARG_COUNT, &w.count, "end after so many lines (never)" },
+		{ "-c, --count", ARG_COUNT, &w.count, "end after so many lines (never)" },
 		SESSION_ROWS(&w.s),
 	};
 	struct slu_err err;

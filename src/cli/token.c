@@ -237,7 +237,7 @@ cli_token(int argc, char **argv)
 	const struct arg rows[] = {
 		{ "--secret-file FILE", ARG_TEXT, &r.secret_file, "sign with this secret; - is stdin" },
 		{ "--key-file FILE", ARG_TEXT, &r.key_file, "sign with this private key (PEM)" },
-		{ "--alg ALG", ARG_TEXT, &r.alg, "HS256 (default), HS384, HS512, RS256, ES256, EdDSA" },
+		{ "--alg HS256|HS384|HS512|RS256|ES256|EdDSA", ARG_TEXT, &r.alg, "how to sign (HS256)" },
 		{ "--kid NAME", ARG_TEXT, &r.kid, "which key this is, where the server has several" },
 		{ "--sub NAME", ARG_TEXT, &r.sub, "who the token is for (USER)" },
 		{ "--scope SCOPES", ARG_TEXT, &r.scope, "what it may do, with spaces between; as the words" },
@@ -246,7 +246,7 @@ cli_token(int argc, char **argv)
 		{ "--ttl", ARG_TIME, &r.ttl, "how long it is good (1h)" },
 		{ "--new-key", ARG_FLAG, &r.new_key, "print a fresh secret or private key for --alg" },
 		{ "--public", ARG_FLAG, &r.public, "print the public half of --key-file" },
-		{ "--help", ARG_FLAG, &r.help, "this text" },
+		{ "-h, --help", ARG_FLAG, &r.help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
 	struct slu_err err;

@@ -134,8 +134,8 @@ cli_top(int argc, char **argv)
 	bool once = false, all = false;
 	const char *space = NULL;
 	const struct arg args[] = {
-		{ "--namespace NAME", ARG_TEXT, &space, "only the queues of this one (SLUICE_NAMESPACE, all)" },
-		{ "--all", ARG_FLAG, &all, "of all namespaces, whatever SLUICE_NAMESPACE says" },
+		{ "-n, --namespace NAMESPACE", ARG_TEXT, &space, "only the queues of this one (SLUICE_NAMESPACE, all)" },
+		{ "-a, --all", ARG_FLAG, &all, "of all namespaces, whatever SLUICE_NAMESPACE says" },
 		{ "--interval", ARG_TIME, &t.interval, "how often it looks (1s)" },
 		{ "--once", ARG_FLAG, &once, "print one table and end" },
 		SESSION_SERVER_ROWS(&t.s),

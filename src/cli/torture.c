@@ -3,6 +3,7 @@
  */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/report.h"
 #include "cli/credentials.h"
 #include "cli/session.h"
 #include "net/tls_context.h"
@@ -144,13 +145,11 @@ run(struct request *r)
 	int rc;
 
 	r->exit = CLI_NOTHING;
-	if (!t) {
-		fputs("sluice torture: no memory\n", stderr);
-		return r->exit;
-	}
+	if (!t)
+		return cli_report("torture", r->json, SLU_ENOMEM, r->exit, "no memory");
 	rc = torture(r, t, &err);
 	if (rc)
-		fprintf(stderr, "sluice torture: %s\n", err.text);
+		(void)cli_report("torture", r->json, rc, r->exit, err.text);
 	torture_close(t);
 	mem_free(t);
 	return r->exit;
@@ -298,30 +297,30 @@ cli_torture(int argc, char **argv)
 		{ "--producers N", ARG_COUNT, &r.producers, "clients that push (4)" },
 		{ "--consumers N", ARG_COUNT, &r.consumers, "clients that work (10)" },
 		{ "--lockers N", ARG_COUNT, &r.lockers, "clients that take locks and count in their state (6)" },
-		{ "--engine NAME", ARG_TEXT, &r.conf.victim.engine, "of our own server: log, memory, redis (log)" },
+		{ "--engine log|memory|redis", ARG_TEXT, &r.conf.victim.engine, "of our own server (log)" },
 		{ "--nodes N", ARG_COUNT, &r.nodes, "engine redis: servers of our own that share work (1)" },
 		{ "--stores N", ARG_COUNT, &r.stores, "engine redis: Redis servers, each a shard (1)" },
 		{ "--dir DIR", ARG_TEXT, &r.conf.victim.dir, "where our own server has its folder (/var/tmp)" },
-		{ "--server ADDRESS", ARG_TEXT, &r.conf.victim.server, "torture one that runs" },
+		{ "-s, --server ADDRESS", ARG_TEXT, &r.conf.victim.server, "torture one that runs" },
 		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show it (SLUICE_TOKEN)" },
 		{ "--ca-file FILE", ARG_TEXT, &r.ca_file, "https: who may have signed its certificate (SLUICE_CA_FILE)" },
 		{ "--cert FILE", ARG_TEXT, &r.cert, "https: the certificate to show it (SLUICE_CERT)" },
 		{ "--cert-key FILE", ARG_TEXT, &r.cert_key, "https: its key (SLUICE_CERT_KEY)" },
 		{ "--history FILE", ARG_TEXT, &r.history, "write the calls of the last round there, as JSON" },
 		{ "--json", ARG_FLAG, &r.json, "print JSON" },
-		{ "--help", ARG_FLAG, &r.help, "this text" },
+		{ "-h, --help", ARG_FLAG, &r.help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
 	struct slu_err err;
 	const char *wrong;
+	bool json;
 	int exit;
 
 	argc--;
 	argv++;
-	if (args_parse(&argc, argv, rows, n, &err)) {
-		fprintf(stderr, "sluice torture: %s\n", err.text);
-		return CLI_USAGE;
-	}
+	json = args_have_json(argc, argv);
+	if (args_parse(&argc, argv, rows, n, &err))
+		return cli_report("torture", json, SLU_EINVAL, CLI_USAGE, err.text);
 	if (r.help) {
 		help(rows, n);
 		return CLI_OK;
@@ -330,8 +329,7 @@ cli_torture(int argc, char **argv)
 	if (!wrong && prepare(&r, &err))
 		wrong = err.text;
 	if (wrong) {
-		fprintf(stderr, "sluice torture: %s; see --help\n", wrong);
-		exit = CLI_USAGE;
+		exit = cli_report("torture", r.json, SLU_EINVAL, CLI_USAGE, wrong);
 	} else {
 		signal(SIGINT, interrupt);
 		signal(SIGTERM, interrupt);

@@ -187,7 +187,7 @@ cli_work(int argc, char **argv)
 	struct work w = { .session = &s, .lease = 30 * SLU_SEC };
 	uint64_t concurrency = 1, max = UINT64_MAX;
 	const struct arg rows[] = {
-		{ "--concurrency", ARG_COUNT, &concurrency, "messages at a time (1)" },
+		{ "-c, --concurrency", ARG_COUNT, &concurrency, "messages at a time (1)" },
 		{ "--lease", ARG_TIME, &w.lease, "kept alive at half of it (30s)" },
 		{ "--owner NAME", ARG_TEXT, &w.owner, "who takes them, as browse shows it (host:process)" },
 		{ "--lines", ARG_FLAG, &w.lines, "the command lives on, and speaks lines" },

@@ -26,7 +26,7 @@ COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,
             "dlq show,dlq redrive,dlq delete,dlq purge,admin backup,admin restore,"
             "admin log-level,admin reload,admin config,admin migrate-shard,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
-            "state rm,subscribe,watch,torture").split(",")
+            "state rm,subscribe,watch,torture,help,version").split(",")
 count = itertools.count(1)
 
 
@@ -497,7 +497,7 @@ def test_the_server_names_what_it_refuses(cli):
     done = cli.try_("push", ".bad", "x")
     assert done.returncode == 1 and b"topic" in done.stderr and b".bad" in done.stderr
     done = cli.try_("push", cli.queue, "x", "--priority", "urgent")
-    assert done.returncode == 1 and b"priority" in done.stderr and b"urgent" in done.stderr
+    assert done.returncode == 2 and b"priority" in done.stderr and b"urgent" in done.stderr
 
 
 @pytest.mark.parametrize("command", [["push", "q", "x"], ["pull", "q"], ["stats"], ["status"],

@@ -195,8 +195,9 @@ def test_the_manual_page_has_every_command(root):
 
 @pytest.mark.parametrize("shell, path", [
     ("bash", "bash-completion/completions/sluice"), ("zsh", "zsh/site-functions/_sluice"),
-    ("fish", "fish/vendor_completions.d/sluice.fish")])
+    ("fish", "fish/vendor_completions.d/sluice.fish"), ("bash", "bash-completion/completions/sluiced"),
+    ("zsh", "zsh/site-functions/_sluiced"), ("fish", "fish/vendor_completions.d/sluiced.fish")])
 def test_completions_are_installed(root, shell, path):
     script = next(root.rglob(f"share/{path}"))
-    assert "redrive" in script.read_text()
+    assert "--complete" in script.read_text() or "log-level" in script.read_text()
     assert call([shell, "-n", script]) == ""
