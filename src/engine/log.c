@@ -9,7 +9,8 @@
 
 enum {
 	RESERVE = 2,                   /* G6 */
-	MESSAGES_PER_SEGMENT = 500000, /* one more for so many */
+	MESSAGES_PER_SEGMENT = 500000, /* one more for so many, if segments are as large as may be */
+	LEAST_ROOM = 8 << 20,          /* bytes: what an empty log takes, and a little more */
 	ROOM_LOW = 1 << 20,            /* with less room than this the disk counts as full */
 	KEPT_GUESS = 128,              /* bytes of a remembered key's record */
 	MOST = 1 << 20,                /* G7 */
@@ -141,6 +142,8 @@ log_open_wal(struct log_engine *l, const struct engine_conf *conf, const struct 
 		.log = conf->log,
 		.folder = conf->folder,
 		.segment_size = more->segment_size,
+		.first_size = more->segment_size ? more->first_size : WAL_FIRST_SIZE,
+		.least_room = conf->disk ? 0 : LEAST_ROOM,
 		.max_segments = more->max_segments,
 		.mode = modes[conf->sync],
 		.interval = conf->sync == ENGINE_SYNC_INTERVAL ? conf->sync_interval : 0,
@@ -159,6 +162,7 @@ log_open_wal(struct log_engine *l, const struct engine_conf *conf, const struct 
 	rc = log_files_open(&l->files, conf->disk, conf->log, conf->folder, read_only, err);
 	if (rc)
 		return rc;
+	l->largest_segment = more->segment_size ? more->segment_size : WAL_SEGMENT_SIZE;
 	l->conf = conf;
 	rc = wal_open(&l->wal, &wc, log_replay, l, err);
 	l->conf = NULL;
@@ -306,10 +310,12 @@ set_reserve(struct log_engine *l)
 	struct ledger_size size;
 	struct locks_size locks;
 	uint32_t reserve;
+	uint64_t each;
 
 	ledger_size(l->ledger, &size);
 	locks_size(l->clerk.locks, &locks);
-	reserve = RESERVE + (size.messages + locks.keys) / MESSAGES_PER_SEGMENT;
+	each = (uint64_t)MESSAGES_PER_SEGMENT * wal_segment_size(l->wal) / l->largest_segment;
+	reserve = RESERVE + (uint32_t)((size.messages + locks.keys) / (each ? each : 1));
 	if (reserve == l->reserve)
 		return;
 	l->reserve = reserve;

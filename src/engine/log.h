@@ -31,7 +31,8 @@
  *      when it was made, or whose namespace was, has a record of its own that says so,
  *      before the first that names it.
  *
- * Limits: 8,192 segments of 64 MiB; a record is smaller than a segment.
+ * Limits: 8,192 segments, which grow from 1 MiB to 64 MiB; a record is smaller than the
+ * largest.
  */
 #ifndef ENGINE_LOG_H
 #define ENGINE_LOG_H
@@ -46,7 +47,9 @@ extern const struct engine_ops engine_log;
 /* What tests set beside the engine's conf; zeros are the defaults. */
 struct log_conf {
 	struct clock *clock;    /* when to sync what may wait; NULL: clock_system */
-	uint32_t segment_size;  /* 64 MiB, which is also the most */
+	uint32_t segment_size;  /* of the largest: 64 MiB, which is also the most */
+	uint32_t first_size;    /* of the first, if segment_size is set; 0: all are as large. Else
+				 * 1 MiB */
 	uint32_t max_segments;  /* files in all; 0: until the disk is full */
 	bool no_helper;         /* no thread that makes spare segments ahead, or removes files */
 	uint64_t most;          /* bytes of a payload that needs no file; 0: 1 MiB */

@@ -344,9 +344,10 @@ is_purging(struct log_engine *l)
 static bool
 is_worth_it(struct log_engine *l, uint32_t oldest, uint32_t messages)
 {
-	const uint64_t size = wal_segment_size(l->wal);
+	const uint64_t size = wal_size_of(l->wal, oldest);
 	uint64_t copies = (uint64_t)wal_live_in(l->wal, oldest);
 	struct wal_stats stats;
+	uint64_t rest;
 
 	if (!wal_is_short(l->wal))
 		return false;
@@ -354,7 +355,8 @@ is_worth_it(struct log_engine *l, uint32_t oldest, uint32_t messages)
 	if (l->clean.tried >= stats.segments && stats.live >= l->clean.least)
 		return false;
 	copies += copies * messages / (stats.live + 1) * RESTORE;
-	return copies <= size / 4 * 3 && copies <= (stats.spares + 1) * size - stats.end;
+	rest = wal_size_of(l->wal, oldest + stats.segments - 1) - stats.end;
+	return copies <= size / 4 * 3 && copies <= stats.spare_bytes + rest;
 }
 
 /* What the log may have beyond twice what lives; remembered keys live, too. */

@@ -96,6 +96,7 @@ struct log_engine {
 	uint64_t ceiling; /* G3 */
 	uint32_t ceiling_segment;
 	uint32_t reserve;         /* G6 */
+	uint32_t largest_segment; /* bytes, once segments have grown: W9 of wal.h */
 	struct log_queue *queues; /* by handle */
 	uint32_t n_queues;
 	uint32_t *purging; /* queues whose purge is being freed, or was */

@@ -238,7 +238,7 @@ static int
 copy(struct salvager *s, struct disk *disk, const char *from, const char *to,
      struct slu_err *err)
 {
-	const struct wal_conf conf = { .disk = disk, .folder = to };
+	const struct wal_conf conf = { .disk = disk, .folder = to, .first_size = WAL_FIRST_SIZE };
 	int rc;
 
 	rc = wal_open(&s->to, &conf, count_old, NULL, err);

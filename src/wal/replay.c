@@ -175,6 +175,7 @@ replay_segment(struct replay *rp, uint32_t i, uint64_t until, struct slu_err *er
 			rc = reader_peek(&rp->reader, &rec, err);
 		if (rc || rec.size == 0 || !follows(rp, &rec))
 			break;
+		wal_note_record(rp->w, rec.size);
 		rc = take(rp, &rec, err);
 	}
 	s->end = rp->reader.at;

@@ -45,14 +45,14 @@ add(struct stock *st, struct segment *s)
 }
 
 static int
-write_zeros(const struct stock *st, int file)
+write_zeros(const struct stock *st, int file, uint32_t size)
 {
 	static const char zeros[ZEROS];
 	const struct disk_ops *ops = st->conf.disk->ops;
 	int rc = 0;
 
-	for (uint32_t at = 0; at < st->conf.segment_size && !rc;) {
-		const uint32_t rest = st->conf.segment_size - at;
+	for (uint32_t at = 0; at < size && !rc;) {
+		const uint32_t rest = size - at;
 		const uint32_t n = rest < ZEROS ? rest : ZEROS;
 
 		rc = ops->write(st->conf.disk, file, zeros, n, at);
@@ -66,14 +66,14 @@ write_zeros(const struct stock *st, int file)
 /* Full size, on disk, under its name. K2. */
 static int
 fill_file(const struct stock *st, int file, const char *tmp, const char *name,
-	  bool with_zeros)
+	  uint32_t size, bool with_zeros)
 {
 	const struct disk_ops *ops = st->conf.disk->ops;
 	int rc;
 
-	rc = ops->allocate(st->conf.disk, file, st->conf.segment_size);
+	rc = ops->allocate(st->conf.disk, file, size);
 	if (!rc && with_zeros)
-		rc = write_zeros(st, file);
+		rc = write_zeros(st, file, size);
 	if (!rc)
 		rc = ops->sync(st->conf.disk, file);
 	if (!rc)
@@ -83,7 +83,7 @@ fill_file(const struct stock *st, int file, const char *tmp, const char *name,
 
 /* The file is open; whatever fails, the caller removes it again. */
 static int
-make_file(const struct stock *st, int file, uint32_t number, bool with_zeros,
+make_file(const struct stock *st, int file, uint32_t number, uint32_t size, bool with_zeros,
 	  struct segment **out, struct slu_err *err)
 {
 	char tmp[SEGMENT_NAME + 4], name[SEGMENT_NAME];
@@ -91,10 +91,10 @@ make_file(const struct stock *st, int file, uint32_t number, bool with_zeros,
 
 	segment_spare_name(number, name);
 	snprintf(tmp, sizeof tmp, "%s.tmp", name);
-	rc = fill_file(st, file, tmp, name, with_zeros);
+	rc = fill_file(st, file, tmp, name, size, with_zeros);
 	if (rc)
 		return disk_fail(rc, "make", name, err);
-	*out = segment_new(st->conf.disk, file, st->conf.segment_size);
+	*out = segment_new(st->conf.disk, file, size);
 	if (!*out)
 		return slu_fail(err, SLU_ENOMEM, "make %s: out of memory", name);
 	memcpy((*out)->name, name, sizeof name);
@@ -104,7 +104,7 @@ make_file(const struct stock *st, int file, uint32_t number, bool with_zeros,
 }
 
 static int
-make_spare(const struct stock *st, uint32_t number, bool with_zeros,
+make_spare(const struct stock *st, uint32_t number, uint32_t size, bool with_zeros,
 	   struct segment **out, struct slu_err *err)
 {
 	struct disk *disk = st->conf.disk;
@@ -116,7 +116,7 @@ make_spare(const struct stock *st, uint32_t number, bool with_zeros,
 	file = disk->ops->create(disk, st->conf.folder, tmp);
 	if (file < 0)
 		return disk_fail(file, "create", tmp, err);
-	rc = make_file(st, file, number, with_zeros, out, err);
+	rc = make_file(st, file, number, size, with_zeros, out, err);
 	if (rc) {
 		disk->ops->close(disk, file);
 		/* It has one of the two names; what stays, the next open sees to. */
@@ -142,13 +142,24 @@ begin_making(struct stock *st, uint32_t *number, struct slu_err *err)
 	return 0;
 }
 
+/* Spares of the size that is made now. Under mtx. */
+static uint32_t
+right_sized(const struct stock *st)
+{
+	uint32_t n = 0;
+
+	LIST_EACH(node, &st->spares)
+		n += CONTAINER(node, struct segment, node)->size == st->conf.size;
+	return n;
+}
+
 /* K4. Under mtx. */
 static uint32_t
 have(const struct stock *st)
 {
 	const uint32_t ahead = st->conf.ahead;
 
-	return st->n + st->making + (st->planned < ahead ? st->planned : ahead);
+	return right_sized(st) + st->making + (st->planned < ahead ? st->planned : ahead);
 }
 
 /* Under mtx. */
@@ -177,20 +188,21 @@ discard(struct stock *st, struct segment *s, struct slu_err *err)
 	return 0;
 }
 
-/* A new one goes to the stock. False: it is not missing any more (K4). Under mtx. */
+/* A new one goes to the stock. False: it is not missing any more (K4), or another size is
+ * made by now. Under mtx. */
 static bool
 keep_made(struct stock *st, struct segment *s, bool with_zeros)
 {
 	st->making--;
 	st->retry_at = 0;
-	if (with_zeros && have(st) >= target(st))
+	if (with_zeros && (have(st) >= target(st) || s->size != st->conf.size))
 		return false;
 	add(st, s);
 	return true;
 }
 
 static int
-make_one(struct stock *st, bool with_zeros, struct slu_err *err)
+make_one(struct stock *st, uint32_t size, bool with_zeros, struct slu_err *err)
 {
 	struct segment *s = NULL;
 	uint32_t number = 0;
@@ -202,7 +214,7 @@ make_one(struct stock *st, bool with_zeros, struct slu_err *err)
 	pthread_mutex_unlock(&st->mtx);
 	if (rc)
 		return rc;
-	rc = make_spare(st, number, with_zeros, &s, err);
+	rc = make_spare(st, number, size, with_zeros, &s, err);
 	pthread_mutex_lock(&st->mtx);
 	if (s) {
 		kept = keep_made(st, s, with_zeros);
@@ -220,21 +232,22 @@ make_one(struct stock *st, bool with_zeros, struct slu_err *err)
 	return rc;
 }
 
-/* A spare of another size is of no use. */
+/* A spare of a size that is never made is of no use. */
 static int
 adopt_file(struct stock *st, int file, uint32_t number, const char *name,
 	   struct slu_err *err)
 {
 	struct disk *disk = st->conf.disk;
+	const int64_t size = disk->ops->size(disk, file);
 	struct segment *s;
 	int rc;
 
-	if (disk->ops->size(disk, file) != st->conf.segment_size) {
+	if (size < st->conf.smallest || size > st->conf.largest || size % SEGMENT_PAGE) {
 		disk->ops->close(disk, file);
 		rc = disk->ops->remove(disk, st->conf.folder, name);
 		return rc ? disk_fail(rc, "remove", name, err) : 0;
 	}
-	s = segment_new(disk, file, st->conf.segment_size);
+	s = segment_new(disk, file, (uint32_t)size);
 	if (!s) {
 		disk->ops->close(disk, file);
 		return slu_fail(err, SLU_ENOMEM, "open %s: out of memory", name);
@@ -244,6 +257,8 @@ adopt_file(struct stock *st, int file, uint32_t number, const char *name,
 	s->was_written = true;
 	st->total++;
 	add(st, s);
+	if (s->size > st->conf.size)
+		st->conf.size = s->size; /* as it was before */
 	return 0;
 }
 
@@ -278,13 +293,48 @@ stock_set_reserve(struct stock *st, uint32_t reserve)
 	pthread_mutex_unlock(&st->mtx);
 }
 
+void
+stock_set_size(struct stock *st, uint32_t size)
+{
+	pthread_mutex_lock(&st->mtx);
+	st->conf.size = size;
+	pthread_mutex_unlock(&st->mtx);
+}
+
+uint32_t
+stock_segment_size(struct stock *st)
+{
+	uint32_t size;
+
+	pthread_mutex_lock(&st->mtx);
+	size = st->conf.size;
+	pthread_mutex_unlock(&st->mtx);
+	return size;
+}
+
+/* A spare of another size that nobody reads, when there are enough of the right one; or
+ * NULL. Under mtx. */
+static struct segment *
+find_odd(const struct stock *st)
+{
+	if (have(st) < target(st))
+		return NULL;
+	LIST_EACH(node, &st->spares) {
+		struct segment *s = CONTAINER(node, struct segment, node);
+
+		if (s->size != st->conf.size && !segment_is_pinned(s))
+			return s;
+	}
+	return NULL;
+}
+
 bool
 stock_wants(struct stock *st)
 {
 	bool wants;
 
 	pthread_mutex_lock(&st->mtx);
-	wants = have(st) < target(st);
+	wants = have(st) < target(st) || find_odd(st);
 	pthread_mutex_unlock(&st->mtx);
 	return wants;
 }
@@ -292,58 +342,113 @@ stock_wants(struct stock *st)
 int
 stock_prepare(struct stock *st, struct slu_err *err)
 {
-	return stock_wants(st) ? make_one(st, true, err) : 0;
+	struct segment *odd;
+	uint32_t size;
+	bool missing;
+
+	pthread_mutex_lock(&st->mtx);
+	missing = have(st) < target(st);
+	size = st->conf.size;
+	odd = find_odd(st);
+	if (odd) {
+		list_remove(&odd->node);
+		st->n--;
+	}
+	pthread_mutex_unlock(&st->mtx);
+	if (missing)
+		return make_one(st, size, true, err);
+	if (odd && discard(st, odd, err)) {
+		segment_unref(odd); /* the next open finds the file */
+		return SLU_EDOWN;
+	}
+	return 0;
 }
 
-/* Spares that can be taken now: K3. */
+/* Spares that can be taken now (K3): how many of at least that size, and the bytes of all. */
 static uint32_t
-available(struct stock *st)
+available(struct stock *st, uint32_t size, uint64_t *bytes)
 {
 	uint32_t n = 0;
 
+	*bytes = 0;
 	pthread_mutex_lock(&st->mtx);
-	LIST_EACH(node, &st->spares)
-		n += !segment_is_pinned(CONTAINER(node, struct segment, node));
+	LIST_EACH(node, &st->spares) {
+		const struct segment *s = CONTAINER(node, struct segment, node);
+
+		if (segment_is_pinned(s))
+			continue;
+		n += s->size >= size;
+		*bytes += s->size;
+	}
 	pthread_mutex_unlock(&st->mtx);
 	return n;
+}
+
+/* K1 */
+static uint64_t
+reserve_bytes(struct stock *st)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&st->mtx);
+	bytes = (uint64_t)st->conf.reserve * st->conf.size;
+	pthread_mutex_unlock(&st->mtx);
+	return bytes;
 }
 
 bool
 stock_is_short(struct stock *st)
 {
-	const uint32_t n = available(st);
+	const uint64_t reserve = reserve_bytes(st);
+	uint64_t bytes;
 	bool is_short;
 
+	(void)available(st, 0, &bytes);
 	pthread_mutex_lock(&st->mtx);
-	is_short = n < st->conf.reserve &&
+	is_short = bytes < reserve &&
 		   (st->retry_at || (st->conf.max_segments && st->total >= st->conf.max_segments));
 	pthread_mutex_unlock(&st->mtx);
 	return is_short;
 }
 
 int
-stock_need(struct stock *st, uint32_t n, enum wal_use use, struct slu_err *err)
+stock_need(struct stock *st, uint32_t n, uint32_t size, enum wal_use use, struct slu_err *err)
 {
-	const uint32_t want = n + (use == WAL_NEW ? st->conf.reserve : 0);
+	const uint64_t reserve = use == WAL_NEW ? reserve_bytes(st) : 0;
+	const uint32_t usual = stock_segment_size(st);
+	uint64_t bytes;
 	int rc = 0;
 
-	while (!rc && available(st) < want)
-		rc = make_one(st, false, err);
+	while (!rc && (available(st, size, &bytes) < n || bytes < (uint64_t)n * size + reserve))
+		rc = make_one(st, size > usual || use != WAL_NEW ? size : usual, false, err);
 	return rc;
 }
 
-struct segment *
-stock_take(struct stock *st)
+/* Best first; of the right size, or else of a larger one. Under mtx. */
+static struct segment *
+find_spare(const struct stock *st, uint32_t size)
 {
-	struct segment *found = NULL;
+	struct segment *larger = NULL;
+
+	LIST_EACH(node, &st->spares) {
+		struct segment *s = CONTAINER(node, struct segment, node);
+
+		if (segment_is_pinned(s) || s->size < size)
+			continue;
+		if (s->size == size)
+			return s;
+		larger = larger ? larger : s;
+	}
+	return larger;
+}
+
+struct segment *
+stock_take(struct stock *st, uint32_t size)
+{
+	struct segment *found;
 
 	pthread_mutex_lock(&st->mtx);
-	LIST_EACH(node, &st->spares) {
-		found = CONTAINER(node, struct segment, node);
-		if (!segment_is_pinned(found))
-			break;
-		found = NULL;
-	}
+	found = find_spare(st, size);
 	if (found) {
 		list_remove(&found->node);
 		st->n--;
@@ -351,6 +456,16 @@ stock_take(struct stock *st)
 	}
 	pthread_mutex_unlock(&st->mtx);
 	return found;
+}
+
+void
+stock_untake(struct stock *st, struct segment *s)
+{
+	pthread_mutex_lock(&st->mtx);
+	assert(st->planned > 0);
+	st->planned--;
+	add(st, s);
+	pthread_mutex_unlock(&st->mtx);
 }
 
 void
@@ -382,6 +497,21 @@ to_spare(struct stock *st, struct segment *s, uint32_t number, struct slu_err *e
 	return 0;
 }
 
+/* Is a segment that was recycled worth keeping? One of another size is while the stock is
+ * short: a disk that is full may not give its room back in another form. Under mtx. */
+static bool
+is_wanted(const struct stock *st, const struct segment *s)
+{
+	uint64_t bytes = 0;
+
+	if (s->size == st->conf.size)
+		return have(st) < target(st) + (st->total - st->n) / KEEP_ONE_IN;
+	LIST_EACH(node, &st->spares)
+		bytes += CONTAINER(node, struct segment, node)->size;
+	return s->size >= st->conf.smallest && s->size <= st->conf.largest &&
+	       bytes < (uint64_t)target(st) * st->conf.size;
+}
+
 int
 stock_give(struct stock *st, struct segment *s, struct slu_err *err)
 {
@@ -389,8 +519,7 @@ stock_give(struct stock *st, struct segment *s, struct slu_err *err)
 	bool enough;
 
 	pthread_mutex_lock(&st->mtx);
-	enough = have(st) >= target(st) + (st->total - st->n) / KEEP_ONE_IN ||
-		 s->size != st->conf.segment_size;
+	enough = !is_wanted(st, s);
 	number = ++st->last_name;
 	pthread_mutex_unlock(&st->mtx);
 	return enough ? discard(st, s, err) : to_spare(st, s, number, err);
@@ -400,27 +529,34 @@ int64_t
 stock_room(struct stock *st)
 {
 	const int64_t free = st->conf.disk->ops->room(st->conf.disk, st->conf.folder);
-	int64_t more = free < 0 ? 0 : free / st->conf.segment_size;
-	int64_t have = available(st);
+	int64_t more, have;
+	uint64_t bytes;
+	const int64_t spares = available(st, 0, &bytes);
 
 	pthread_mutex_lock(&st->mtx);
+	more = free < 0 ? 0 : free / st->conf.size;
 	if (st->conf.max_segments) {
 		const int64_t rest = (int64_t)st->conf.max_segments - st->total;
 
 		more = more < rest ? more : rest;
 	}
-	have += (more > 0 ? more : 0) - (int64_t)st->conf.reserve;
+	have = (int64_t)bytes - spares * SEGMENT_HEAD +
+	       ((more > 0 ? more : 0) - (int64_t)st->conf.reserve) *
+		       ((int64_t)st->conf.size - SEGMENT_HEAD);
 	pthread_mutex_unlock(&st->mtx);
 	return have;
 }
 
 uint32_t
-stock_size(struct stock *st)
+stock_count_spares(struct stock *st, uint64_t *bytes)
 {
 	uint32_t n;
 
+	*bytes = 0;
 	pthread_mutex_lock(&st->mtx);
 	n = st->n;
+	LIST_EACH(node, &st->spares)
+		*bytes += CONTAINER(node, struct segment, node)->size;
 	pthread_mutex_unlock(&st->mtx);
 	return n;
 }
@@ -428,10 +564,9 @@ stock_size(struct stock *st)
 uint64_t
 stock_owed(struct stock *st)
 {
-	uint64_t missing;
+	const uint64_t reserve = reserve_bytes(st);
+	uint64_t bytes;
 
-	pthread_mutex_lock(&st->mtx);
-	missing = st->conf.reserve > st->n ? st->conf.reserve - st->n : 0;
-	pthread_mutex_unlock(&st->mtx);
-	return missing * st->conf.segment_size;
+	(void)stock_count_spares(st, &bytes);
+	return reserve > bytes ? reserve - bytes : 0;
 }

@@ -8,8 +8,14 @@
 #include <stdio.h>
 
 enum {
-	LEFT_OF_LAST = 4 /* one part in so many */
+	LEFT_OF_LAST = 4, /* one part in so many */
+	MANY = 64,        /* segments: with more, they grow */
+	FEW = 16,         /* with less, they may shrink */
+	ROOM_FOR = 16     /* segments that the disk has to have room for before they grow */
 };
+
+#define QUICK SLU_MIN  /* a segment that was full so soon is followed by larger ones, */
+#define SLOW  SLU_HOUR /* one that was not for so long by smaller ones */
 
 struct segment *
 wal_segment(const struct wal *w, uint32_t number)
@@ -89,11 +95,11 @@ wal_begin(struct wal *w, slu_time now)
 }
 
 int
-wal_plan(struct wal *w, uint32_t n, enum wal_use use, struct slu_err *err)
+wal_plan(struct wal *w, uint32_t n, uint32_t size, enum wal_use use, struct slu_err *err)
 {
 	int rc;
 
-	rc = stock_need(&w->stock, n, use, err);
+	rc = stock_need(&w->stock, n, size, use, err);
 	while (!rc && n--) {
 		const uint32_t number = w->n_segments ? wal_current(w)->number : 0;
 		struct segment *s;
@@ -102,7 +108,7 @@ wal_plan(struct wal *w, uint32_t n, enum wal_use use, struct slu_err *err)
 		rc = hash_random(&seed, sizeof seed, err);
 		if (rc)
 			break;
-		s = stock_take(&w->stock);
+		s = stock_take(&w->stock, size);
 		assert(s); /* stock_need */
 		w->planned[w->n_planned++] = s;
 		w->reserve_there = false;
@@ -111,12 +117,36 @@ wal_plan(struct wal *w, uint32_t n, enum wal_use use, struct slu_err *err)
 	return rc;
 }
 
-/* In how many further segments may records of so many bytes end up? rest is what the
- * last one has left. */
-static uint64_t
-segments_for(const struct wal *w, uint64_t rest, uint64_t bytes, uint64_t largest)
+/* W9: the smallest segment that holds such a record, whether it begins the segment or not. */
+static uint32_t
+size_for(const struct wal *w, uint64_t largest)
 {
-	const uint64_t capacity = w->conf.segment_size - SEGMENT_HEAD;
+	uint64_t size = w->smallest;
+
+	while (size < w->conf.segment_size && size - SEGMENT_HEAD < largest)
+		size *= 2;
+	return size < w->conf.segment_size ? (uint32_t)size : w->conf.segment_size;
+}
+
+/* The same for a group: it lies in no more than a few. */
+static uint32_t
+size_for_group(struct wal *w, uint64_t bytes, uint64_t largest)
+{
+	const uint32_t least = size_for(w, largest);
+	uint64_t size = stock_segment_size(&w->stock);
+
+	size = size < least ? least : size;
+	while (size < w->conf.segment_size && size < bytes / 2)
+		size *= 2;
+	return size < w->conf.segment_size ? (uint32_t)size : w->conf.segment_size;
+}
+
+/* In how many further segments of that size may records of so many bytes end up? rest is
+ * what the last one has left. */
+static uint64_t
+segments_for(uint32_t size, uint64_t rest, uint64_t bytes, uint64_t largest)
+{
+	const uint64_t capacity = size - SEGMENT_HEAD;
 	const uint64_t waste = largest - RECORD_ALIGN; /* at the end of each, at most */
 	const uint64_t here = rest > waste ? rest - waste : 0;
 	uint64_t tight, loose;
@@ -133,14 +163,31 @@ segments_for(const struct wal *w, uint64_t rest, uint64_t bytes, uint64_t larges
 	return tight < loose ? tight : loose;
 }
 
+/* What was planned, has no record yet and is too small is not needed any more. */
+static void
+unplan_small(struct wal *w, uint64_t used, uint32_t size)
+{
+	bool fits = true;
+
+	for (uint64_t i = used; i < w->n_planned; i++)
+		fits &= w->planned[i]->size >= size;
+	while (!fits && w->n_planned > used)
+		stock_untake(&w->stock, w->planned[--w->n_planned]);
+}
+
 static int
-reserve_segments(struct wal *w, enum wal_use use, uint64_t more, struct slu_err *err)
+reserve_segments(struct wal *w, enum wal_use use, uint64_t more, uint32_t size,
+		 struct slu_err *err)
 {
 	const struct group *g = &w->group;
 	const uint64_t used = g->n_pieces ? g->n_pieces - 1 : 0;
-	const uint64_t have = w->n_planned - used;
 	const bool ask = use == WAL_NEW && !w->reserve_there;
+	uint64_t have;
 	int rc;
+
+	if (more > 0)
+		unplan_small(w, used, size);
+	have = w->n_planned - used;
 
 	if (more <= have && !ask)
 		return 0;
@@ -149,7 +196,7 @@ reserve_segments(struct wal *w, enum wal_use use, uint64_t more, struct slu_err 
 		return slu_fail(err, SLU_ETOOBIG, "a group of so many segments");
 	rc = wal_make_room(w, w->n_planned + (uint32_t)more, err);
 	if (!rc)
-		rc = wal_plan(w, (uint32_t)more, use, err);
+		rc = wal_plan(w, (uint32_t)more, size, use, err);
 	if (!rc && use == WAL_NEW)
 		w->reserve_there = true;
 	return rc;
@@ -157,9 +204,28 @@ reserve_segments(struct wal *w, enum wal_use use, uint64_t more, struct slu_err 
 
 /* W4: how much this use leaves of the last segment. */
 static uint64_t
-left_by(const struct wal *w, enum wal_use use)
+left_by(uint32_t size, enum wal_use use)
 {
-	return use == WAL_SETTLE ? w->conf.segment_size / LEFT_OF_LAST : 0;
+	return use == WAL_SETTLE ? size / LEFT_OF_LAST : 0;
+}
+
+/* On a full disk smaller spares are taken, too, if there are any. */
+static int
+reserve_some(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest, uint64_t *more,
+	     struct slu_err *err)
+{
+	const struct group_piece *piece = group_piece(&w->group);
+	const uint64_t rest = piece->segment->size - piece->end;
+	const uint32_t least = size_for(w, largest);
+	uint32_t size = size_for_group(w, bytes, largest);
+	int rc;
+
+	for (;; size /= 2) {
+		*more = segments_for(size, rest, bytes + left_by(size, use), largest);
+		rc = reserve_segments(w, use, *more, size, err);
+		if (rc != SLU_EFULL || size / 2 < least)
+			return rc;
+	}
 }
 
 int
@@ -168,7 +234,7 @@ wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest,
 {
 	const uint64_t capacity = w->conf.segment_size - SEGMENT_HEAD;
 	struct group *g = &w->group;
-	uint64_t rest, more;
+	uint64_t more;
 	int rc;
 
 	rc = wal_check(w, err);
@@ -181,12 +247,23 @@ wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest,
 				largest, capacity);
 	if (g->n_pieces == 0)
 		group_add_piece(g, wal_current(w), wal_current(w)->end);
-	rest = group_piece(g)->segment->size - group_piece(g)->end;
-	more = segments_for(w, rest, bytes + left_by(w, use), largest);
-	rc = reserve_segments(w, use, more, err);
+	wal_note_record(w, largest);
+	rc = reserve_some(w, use, bytes, largest, &more, err);
 	if (!rc && group_reserve(g, bytes, (uint32_t)more))
 		rc = slu_fail(err, SLU_ENOMEM, "no memory for %" PRIu64 " bytes", bytes);
 	return rc;
+}
+
+void
+wal_note_record(struct wal *w, uint64_t size)
+{
+	const uint32_t least = size_for(w, size);
+
+	if (least <= w->smallest)
+		return;
+	w->smallest = least;
+	if (least > stock_segment_size(&w->stock))
+		stock_set_size(&w->stock, least);
 }
 
 /* The piece in which a body of n bytes has room, and the record's flags there. */
@@ -260,11 +337,30 @@ wal_sync(struct wal *w, struct slu_err *err)
 	return durable_put(&w->durable, w->seq, w->time, err) ? wal_fail(w, err) : 0;
 }
 
+/* W9: how large those are that follow the one that is full now. */
+static uint32_t
+next_size(struct wal *w, const struct segment *full)
+{
+	const uint32_t size = stock_segment_size(&w->stock);
+	const slu_time took = clock_wall(w->conf.clock) - full->time;
+	const int64_t room = w->conf.disk->ops->room(w->conf.disk, w->folder);
+	const uint64_t larger = 2 * (uint64_t)size;
+
+	if (larger <= w->conf.segment_size && full->size >= size &&
+	    (took < QUICK || w->used > (uint64_t)MANY * size) &&
+	    (room < 0 || (uint64_t)room > ROOM_FOR * larger))
+		return (uint32_t)larger;
+	if (size / 2 >= w->smallest && took > SLOW && w->used < (uint64_t)FEW * size)
+		return size / 2;
+	return size;
+}
+
 /* W2: all that was written before is synced before the next segment is begun. seq is
  * that of its first record. */
 static int
 rotate(struct wal *w, uint64_t seq, struct slu_err *err)
 {
+	const struct segment *const full = wal_current(w);
 	struct segment *s = w->planned[0];
 	int rc;
 
@@ -278,6 +374,8 @@ rotate(struct wal *w, uint64_t seq, struct slu_err *err)
 	stock_use(&w->stock);
 	w->n_planned--;
 	memmove(w->planned, w->planned + 1, w->n_planned * sizeof(void *));
+	if (w->smallest < w->conf.segment_size)
+		stock_set_size(&w->stock, next_size(w, full));
 	wal_push(w, s);
 	return 0;
 }

@@ -36,6 +36,11 @@
  *  W6  The strictly oldest segment is cleaned, and recycled when the copies are synced.
  *  W7  One process has the folder: flock on the file `lock`.
  *  W8  Files carry a version; a newer one is refused.
+ *  W9  Segments begin with first_size. Those that follow are twice as large, and again
+ *      after each that was full within a minute, or when there are more than 64, up to
+ *      segment_size, if the disk has room for 16 of them. After one that took more than
+ *      an hour they are half as large. They are never smaller than the largest record that
+ *      the log was seen to have, and a record or group that needs larger ones gets them.
  *
  * The log belongs to one thread. Others may call wal_prepare, wal_wants_spare, wal_owed,
  * and read what was pinned for them.
@@ -59,7 +64,9 @@ struct wal_conf {
 	struct clock *clock; /* NULL: clock_system */
 	struct slu_log *log;
 	const char *folder;    /* made when it is missing */
-	uint32_t segment_size; /* a multiple of 4096, 8 KiB .. 1 GiB; 0: 64 MiB */
+	uint32_t segment_size; /* the largest; a multiple of 4096, 8 KiB .. 1 GiB; 0: 64 MiB */
+	uint32_t first_size;   /* the first; the same; 0: segment_size, and all are as large */
+	uint64_t least_room;   /* a new log is refused if the disk has fewer bytes free */
 	enum wal_mode mode;
 	slu_time interval;     /* 0: a second. WAL_SYNC: for commits that did not ask */
 	uint32_t reserve;      /* spare segments kept for settling: W4 */
@@ -76,7 +83,8 @@ struct wal_conf {
 };
 
 enum {
-	WAL_SEGMENT_SIZE = 64 * 1024 * 1024
+	WAL_SEGMENT_SIZE = 64 * 1024 * 1024,
+	WAL_FIRST_SIZE = 1024 * 1024
 };
 
 /* Where a record is. Good until its segment is recycled. */
@@ -214,7 +222,9 @@ uint64_t wal_excess(const struct wal *w);
 /* The disk is full, and the reserve of W4 is being used up. */
 bool wal_is_short(struct wal *w);
 
-uint32_t wal_segment_size(const struct wal *w);
+/* Of the segments that are begun now: W9. */
+uint32_t wal_segment_size(struct wal *w);
+uint32_t wal_size_of(const struct wal *w, uint32_t segment); /* 0 when there is none */
 
 /* The oldest segment that is sealed, 0 when there is none. */
 uint32_t wal_oldest(const struct wal *w);
@@ -284,6 +294,7 @@ struct wal_stats {
 	slu_time time;    /* of the last group */
 	uint32_t segments;
 	uint32_t spares;
+	uint64_t spare_bytes;
 	uint32_t end;   /* offset of the next record in the last segment */
 	uint64_t bytes; /* of all files */
 	uint64_t live;

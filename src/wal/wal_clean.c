@@ -43,9 +43,17 @@ wal_is_short(struct wal *w)
 }
 
 uint32_t
-wal_segment_size(const struct wal *w)
+wal_segment_size(struct wal *w)
 {
-	return w->conf.segment_size;
+	return stock_segment_size(&w->stock);
+}
+
+uint32_t
+wal_size_of(const struct wal *w, uint32_t segment)
+{
+	const struct segment *s = wal_segment(w, segment);
+
+	return s ? s->size : 0;
 }
 
 uint32_t
@@ -179,13 +187,14 @@ wal_owed(struct wal *w)
 uint64_t
 wal_room(struct wal *w)
 {
-	const uint64_t capacity = w->conf.segment_size - SEGMENT_HEAD;
-	const uint64_t here = wal_current(w)->size - wal_current(w)->end;
+	uint64_t here = wal_current(w)->size - wal_current(w)->end;
 	const int64_t more = stock_room(&w->stock);
 
 	if (w->failed || more < 0)
 		return 0;
-	return here + ((uint64_t)more + w->n_planned) * capacity;
+	for (uint32_t i = 0; i < w->n_planned; i++)
+		here += w->planned[i]->size - SEGMENT_HEAD;
+	return here + (uint64_t)more;
 }
 
 int64_t
@@ -203,11 +212,14 @@ wal_stats(struct wal *w, struct wal_stats *stats)
 		.time = w->time,
 		.segments = w->n_segments,
 		.end = w->n_segments ? wal_current(w)->end : 0,
-		.spares = stock_size(&w->stock) + w->n_planned,
+		.spares = w->n_planned,
 		.live = (uint64_t)w->live,
 		.writes = w->writes,
 		.syncs = w->syncs,
 		.failed = w->failed,
 	};
-	stats->bytes = w->used + (uint64_t)stats->spares * w->conf.segment_size;
+	stats->spares += stock_count_spares(&w->stock, &stats->spare_bytes);
+	for (uint32_t i = 0; i < w->n_planned; i++)
+		stats->spare_bytes += w->planned[i]->size;
+	stats->bytes = w->used + stats->spare_bytes;
 }

@@ -43,6 +43,7 @@ struct wal {
 	bool failed;        /* W3 */
 	char why[240];      /* and what it was */
 
+	uint32_t smallest; /* W9: every record that was seen fits into a segment of this size */
 	int64_t live;
 	uint64_t used; /* bytes of the files in segments[] */
 	uint64_t writes;
@@ -78,7 +79,10 @@ int wal_check(const struct wal *w, struct slu_err *err);
 int wal_sync(struct wal *w, struct slu_err *err);
 
 /* Plan n more spares, for which there is room: I1. */
-int wal_plan(struct wal *w, uint32_t n, enum wal_use use, struct slu_err *err);
+int wal_plan(struct wal *w, uint32_t n, uint32_t size, enum wal_use use, struct slu_err *err);
+
+/* W9: the log has, or gets, a record of so many bytes. */
+void wal_note_record(struct wal *w, uint64_t size);
 
 /* In replay.c: read segments[] and hand out their records; find the end; cut the
  * tail. */

@@ -31,10 +31,12 @@ fill_conf(struct wal_conf *c, const struct wal_conf *conf, struct slu_err *err)
 	c->disk = c->disk ? c->disk : &disk_posix;
 	c->clock = c->clock ? c->clock : &clock_system;
 	c->segment_size = c->segment_size ? c->segment_size : WAL_SEGMENT_SIZE;
+	c->first_size = c->first_size ? c->first_size : c->segment_size;
 	c->interval = c->interval ? c->interval : SLU_SEC;
 	c->ahead = c->ahead ? c->ahead : 1;
 	if (c->segment_size % SEGMENT_PAGE || c->segment_size < SMALLEST ||
-	    c->segment_size > LARGEST)
+	    c->segment_size > LARGEST || c->first_size % SEGMENT_PAGE ||
+	    c->first_size < SMALLEST || c->first_size > c->segment_size)
 		return slu_fail(err, SLU_EINVAL,
 				"a segment size of %" PRIu32 ": a multiple of %d from %d to %d",
 				c->segment_size, SEGMENT_PAGE, SMALLEST, LARGEST);
@@ -137,15 +139,30 @@ open_kind(struct wal *w, const struct folder *f, enum folder_kind kind,
 	return rc;
 }
 
+/* Better now than when the first messages have come. */
+static int
+check_room(struct wal *w, struct slu_err *err)
+{
+	const int64_t room = w->conf.disk->ops->room(w->conf.disk, w->folder);
+
+	if (room < 0 || (uint64_t)room >= w->conf.least_room)
+		return 0;
+	return slu_fail(err, SLU_EFULL, "%s: the volume has %" PRId64 " KiB free; a new log "
+					"needs at least %" PRIu64 " KiB",
+			w->conf.folder, room / 1024, w->conf.least_room / 1024);
+}
+
 static int
 first_segment(struct wal *w, struct slu_err *err)
 {
 	struct segment *s;
 	int rc;
 
-	rc = wal_make_room(w, 1, err);
+	rc = check_room(w, err);
 	if (!rc)
-		rc = wal_plan(w, 1, WAL_FREE, err);
+		rc = wal_make_room(w, 1, err);
+	if (!rc)
+		rc = wal_plan(w, 1, w->conf.first_size, WAL_FREE, err);
 	if (rc)
 		return rc;
 	s = w->planned[0];
@@ -218,11 +235,22 @@ open_log(struct wal *w, const struct folder *f, wal_replay_fn *replay, void *arg
 	return wal_replay(w, replay, arg, err);
 }
 
+/* W9: as large as the last one, which is what an older version had for all. */
+static void
+choose_size(struct wal *w)
+{
+	const uint32_t last = w->n_segments ? wal_current(w)->size : 0;
+
+	if (w->smallest < w->conf.segment_size && last > stock_segment_size(&w->stock))
+		stock_set_size(&w->stock, last < w->conf.segment_size ? last : w->conf.segment_size);
+}
+
 static int
 make_ready(struct wal *w, const struct folder *f, struct slu_err *err)
 {
 	int rc;
 
+	choose_size(w);
 	rc = open_kind(w, f, FOLDER_TMP, err);
 	if (!rc)
 		rc = open_kind(w, f, FOLDER_SPARE, err);
@@ -255,6 +283,13 @@ open_all(struct wal *w, wal_replay_fn *replay, void *arg, struct slu_err *err)
 	return rc;
 }
 
+/* Of all segments but the first, to begin with. */
+static uint32_t
+second_size(const struct wal_conf *conf)
+{
+	return conf->first_size < conf->segment_size / 2 ? 2 * conf->first_size : conf->segment_size;
+}
+
 static struct wal *
 new_wal(const struct wal_conf *conf)
 {
@@ -262,7 +297,9 @@ new_wal(const struct wal_conf *conf)
 		.disk = conf->disk,
 		.clock = conf->clock,
 		.log = conf->log,
-		.segment_size = conf->segment_size,
+		.size = second_size(conf),
+		.smallest = second_size(conf),
+		.largest = conf->segment_size,
 		.reserve = conf->reserve,
 		.ahead = conf->ahead,
 		.max_segments = conf->max_segments,
@@ -274,6 +311,7 @@ new_wal(const struct wal_conf *conf)
 		return NULL;
 	}
 	w->conf = *conf;
+	w->smallest = second_size(conf);
 	w->folder = w->lock = w->durable.file = -1;
 	w->sync_by = SLU_NEVER;
 	return w;

@@ -5,7 +5,7 @@ from faults import Hurt, Shim, remove
 
 @pytest.fixture
 def folder(tmp_path):
-    """A data folder; a log is 256 MiB of prepared disk, so it is not left behind."""
+    """A data folder; a log grows to 256 MiB and more, so it is not left behind."""
     yield tmp_path / "data"
     remove(tmp_path / "data")
 

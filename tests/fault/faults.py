@@ -48,6 +48,9 @@ class Shim:
         return {"LD_PRELOAD": f"{ASAN}:{SHIM}", "FAULT_SHIM": str(self.path)}
 
 
+SEGMENT = 64 << 20  # bytes, once it has grown
+
+
 class Hurt(Server):
     """A server with a command before its own (prlimit, nsenter) and faults in its libc."""
 
@@ -85,6 +88,16 @@ class Hurt(Server):
         """The helper has made its spare segments: from here on only the log syncs."""
         until(lambda: len(list(Path(self.folder).rglob("spare-*"))) >= 3
               and not list(Path(self.folder).rglob("*.tmp")))
+
+    def grown(self):
+        """Enough was written that segments have their full size; nothing is left of it."""
+        topic = {"namespace": "grow", "topic": "grow"}
+        while not any(f.stat().st_size == SEGMENT for f in Path(self.folder).rglob("spare-*[0-9]")):
+            ids = self.post("/enqueue", [{**topic, "text": "x" * (64 << 10)}] * 100).body
+            assert self.get("/dequeue", **topic, limit=1000).status == 200
+            self.post("/v1/admin/queue/purge", topic)
+            self.post("/ack", [{**topic, "id": id} for id in ids])
+        self.prepared()
 
     def files(self):
         """The log, oldest first."""

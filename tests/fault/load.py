@@ -74,16 +74,29 @@ class Wire:
             raise Gone(True)
         self.rest += got
 
+    def take(self, size):
+        while len(self.rest) < size:
+            self.more()
+        raw, self.rest = self.rest[:size], self.rest[size:]
+        return raw
+
+    def chunk(self):
+        """Of an answer in pieces; empty: it was the last."""
+        while b"\r\n" not in self.rest:
+            self.more()
+        size, self.rest = self.rest.split(b"\r\n", 1)
+        return self.take(int(size, 16) + 2)[:-2]
+
     def receive(self):
         while b"\r\n\r\n" not in self.rest:
             self.more()
         head, self.rest = self.rest.split(b"\r\n\r\n", 1)
         lines = head.decode().lower().split("\r\n")
         fields = dict(line.split(": ", 1) for line in lines[1:])
-        size = int(fields.get("content-length", 0))
-        while len(self.rest) < size:
-            self.more()
-        raw, self.rest = self.rest[:size], self.rest[size:]
+        if fields.get("transfer-encoding") == "chunked":
+            raw = b"".join(iter(self.chunk, b""))
+        else:
+            raw = self.take(int(fields.get("content-length", 0)))
         if fields.get("connection") == "close":
             self.close()
         return int(lines[0].split()[1]), json.loads(raw) if raw else None

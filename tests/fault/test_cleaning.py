@@ -1,6 +1,6 @@
 """Faults 40 and 41: acks out of order, and a server killed while it cleans.
 
-Segments are 64 MiB, so this writes some hundred MiB and removes them.
+Segments grow to 64 MiB, so this writes some hundred MiB and removes them.
 """
 import random
 import threading
@@ -95,7 +95,7 @@ def test_a_full_disk_is_cleaned_from_the_reserve(folder, shim):
     """Fault 41: acks alone make room for new work, on a disk that stays full; MQ-51"""
     with Hurt(folder, shim=shim) as server:
         server.namespace, server.topic = "fault", "work"
-        server.prepared()
+        server.grown()
         shim.set("full", 1)
         work = Worker(server)
         client = Client(server, work.history)
@@ -122,6 +122,7 @@ def test_a_kill_while_cleaning_loses_and_revives_nothing(folder):
     dice = random.Random(seed(41))
     with Hurt(folder) as server:
         server.namespace, server.topic = "fault", "work"
+        server.grown()
         work = Worker(server)
         amid = 0
         for _ in range(ROUNDS):

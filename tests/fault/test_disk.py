@@ -70,7 +70,7 @@ def full_disk(server, make_room):
 
 def test_a_full_disk_refuses_new_work_and_finishes_old(folder, shim):
     with Hurt(folder, shim=shim) as server:
-        server.prepared()
+        server.grown()
         shim.set("full", 1)
         full_disk(server, lambda: shim.set("full", 0))
         assert shim.get("failed") > 0

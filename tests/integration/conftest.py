@@ -27,7 +27,7 @@ def redis_for_all(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """One server a file of tests: a log is 256 MiB of prepared disk."""
+    """One server a file of tests: starting one takes a while."""
     folder = tmp_path_factory.mktemp("served") / "data"
     with Server(folder) as server:
         yield server

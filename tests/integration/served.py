@@ -234,7 +234,7 @@ class Node(Server):
 
     def __exit__(self, *why):
         super().__exit__(*why)
-        shutil.rmtree(self.folder, ignore_errors=True)  # a log is 256 MiB of prepared disk
+        shutil.rmtree(self.folder, ignore_errors=True)  # a log grows to 256 MiB and more
 
     def write(self, text):
         self.file.write_text(text)

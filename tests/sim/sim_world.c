@@ -532,6 +532,8 @@ begin(struct world *w, const struct sim_conf *conf)
 		w->producers = 35;
 		w->steps += 150;
 	}
+	if (conf->seed % 3 == 0) /* W9 of wal.h: segments grow */
+		w->log_conf.first_size = sizes[0];
 	w->faults = conf->cut == 0;
 	w->limited = w->lost = w->failing = w->draining = w->dying = false;
 	w->room_at = SLU_NEVER;

@@ -1,0 +1,89 @@
+"""How much disk a server takes, and a volume that is too small."""
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from served import SLUICED, Server, until
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+def used(data):
+    """As du counts."""
+    return sum(f.stat().st_blocks * 512 for f in [data, *data.rglob("*")])
+
+
+def prepared(data):
+    """The spares are there: nothing more is made ahead."""
+    until(lambda: len(list(data.rglob("spare-*"))) >= 3 and not list(data.rglob("*.tmp")))
+
+
+def test_an_empty_server_takes_at_most_8_mib(data):
+    with Server(data, engine="log") as server:
+        prepared(data)
+        assert used(data) <= 8 * MIB
+        server.restart()
+        prepared(data)
+        assert used(data) <= 8 * MIB
+
+
+def test_a_thousand_small_messages_take_at_most_16_mib(data):
+    with Server(data, engine="log") as server:
+        for _ in range(10):
+            server.enqueue(*({"text": "x" * 1000} for _ in range(100)))
+        prepared(data)
+        assert used(data) <= 16 * MIB
+        for _ in range(10):
+            for message in server.dequeue(limit=100):
+                server.ack(message)
+        assert used(data) <= 16 * MIB
+
+
+def test_a_payload_and_a_call_that_are_larger_than_a_segment(data):
+    with Server(data, engine="log") as server:
+        large = "x" * (MIB - 100)  # the most that is kept in the log, not in a file
+        many = ["y" * 100_000 + str(i) for i in range(100)]
+        server.enqueue({"text": large})
+        server.enqueue(*({"text": text} for text in many))
+        server.restart("kill")
+        assert server.stats()["total"] == 101
+        got = []
+        while messages := server.dequeue(limit=100):
+            got += [m["payload"] for m in messages]
+        assert len(got) == 101
+
+
+@pytest.fixture
+def volume(tmp_path):
+    """A file system of 6 MiB; the process that keeps it, and where it is."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    keeper = subprocess.Popen(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+         f"mount -t tmpfs -o size={6 * MIB} none {mount} && echo ready && exec sleep 600"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if keeper.stdout.readline() != "ready\n":
+        keeper.wait()
+        pytest.skip("no user namespaces here")
+    yield keeper, mount
+    keeper.kill()
+    keeper.wait()
+
+
+def test_a_volume_that_is_too_small_is_refused_with_the_sizes(volume):
+    keeper, mount = volume
+    done = subprocess.run(
+        ["nsenter", "-t", str(keeper.pid), "-U", "-m", "--preserve-credentials", SLUICED,
+         "--data", str(mount / "data"), "--engine", "log", "--listen", "127.0.0.1:0"],
+        capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, (done.returncode, done.stderr)
+    assert "KiB free; a new log needs at least 8192 KiB" in done.stderr, done.stderr
+    assert str(mount / "data") in done.stderr
+    inside = Path(f"/proc/{keeper.pid}/root{mount}/data")
+    assert not list(inside.glob("*.log"))
