@@ -159,6 +159,7 @@ def test_a_shard_that_failed_is_named(folder, shim):
 
 def test_a_full_disk_is_named_until_there_is_room(folder, shim):
     with Hurt(folder, shim=shim) as server:
+        server.enqueue({"text": "there is work to finish"})
         server.prepared()
         assert server.get("/readyz").status == 200
         shim.set("full", 1)
