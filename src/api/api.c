@@ -69,6 +69,7 @@ api_init(struct api *api)
 	api->threads = api->threads ? api->threads : 1;
 	atomic_store(&api->metric_queues, API_METRIC_QUEUES);
 	lane_init(&api->lane, LANE_MAX);
+	uploads_init(&api->uploads);
 	rc = refusals_init(api);
 	if (!rc)
 		rc = gate_init(&api->gate, NULL);

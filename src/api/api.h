@@ -14,6 +14,7 @@
 #define API_API_H
 
 #include "api/gate.h"
+#include "api/uploads.h"
 #include "base/clock.h"
 #include "base/episode.h"
 #include "base/json_out.h"
@@ -64,6 +65,7 @@ struct api {
 	struct episodes episodes;  /* what goes wrong again and again; ticked by the node */
 	struct gate gate;
 	struct lane lane; /* of ask_long_job */
+	struct uploads uploads;
 
 	/* Of the lockd dialect. */
 	_Atomic uint32_t consumers;     /* calls that wait for messages, or stream them, now */

@@ -45,6 +45,9 @@ write_piece(struct intake *i, struct slice piece)
 	if (!rc && i->bytes > i->max)
 		rc = slu_fail(&i->err, SLU_ETOOBIG, "more than %llu bytes",
 			      (unsigned long long)i->max);
+	if (!rc)
+		rc = upload_grow(&i->ask->api->uploads, &i->upload, i->ask->op.space,
+				 payload_is_in_memory(i->engine), i->bytes, &i->err);
 	if (!rc && i->sums && EVP_DigestUpdate(i->digest, piece.p, piece.n) != 1)
 		rc = slu_fail(&i->err, SLU_ENOMEM, "no memory for a sum");
 	while (!rc && piece.n > 0) {
@@ -78,7 +81,7 @@ refuse(struct intake *i)
 	else if (i->rc == SLU_EINVAL)
 		lockd_refuse_code(c, LOCKD_INVALID_BODY, i->err.text);
 	else
-		ask_refuse(i->ask, i->rc, i->err.text);
+		ask_refuse_err(i->ask, &i->err, -1);
 }
 
 static void
@@ -121,7 +124,7 @@ run(struct intake *i, uint64_t bytes)
 		go_on(i);
 	} else if (uv_queue_work(loop_uv(call_loop(i->ask->call)), &i->work, run_on_file_thread,
 				 back_on_loop)) {
-		i->rc = SLU_ENOMEM;
+		i->rc = slu_fail(&i->err, SLU_ENOMEM, "no memory for an upload");
 		go_on(i);
 	}
 }
@@ -145,6 +148,8 @@ intake_close(struct intake *i)
 {
 	payload_close(i->payload);
 	i->payload = NULL;
+	if (i->ask)
+		upload_end(&i->ask->api->uploads, &i->upload);
 	EVP_MD_CTX_free(i->digest);
 	i->digest = NULL;
 	if (i->opened)

@@ -16,8 +16,8 @@
 #include "engine/payload.h"
 
 enum {
-	INTAKE_SUM = 32,         /* bytes of SHA-256 */
-	INTAKE_INLINE = 64 << 10 /* of a body, in all, are handled on the loop */
+	INTAKE_SUM = 32,             /* bytes of SHA-256 */
+	INTAKE_INLINE = UPLOAD_SMALL /* of a body, in all, are handled on the loop */
 };
 
 struct intake {
@@ -35,6 +35,7 @@ struct intake {
 
 	/* Inner. */
 	struct payload *payload;
+	struct upload upload;
 	struct json_compact compact;
 	struct buf out;
 	void *digest;

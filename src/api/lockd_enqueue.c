@@ -52,6 +52,7 @@ struct state {
 	struct slice first;      /* its bytes, while they are one slice of the last piece */
 	struct payload *payload; /* or here; NULL: not yet */
 	uint64_t bytes;
+	struct upload upload;
 
 	/* Of the piece that is being read. */
 	bool last;
@@ -81,6 +82,7 @@ ended(struct call *c, bool sent)
 	(void)sent; /* what was asked has happened, whoever knows it */
 	if (s) {
 		payload_close(s->payload);
+		upload_end(&a->api->uploads, &s->upload);
 		buf_release(&s->meta);
 	}
 	ask_free(a);
@@ -196,7 +198,9 @@ static int
 take_data(struct ask *a, struct state *s, struct slice data, struct slu_err *err)
 {
 	s->bytes += data.n;
-	if (check_size(a, s->bytes, err))
+	if (check_size(a, s->bytes, err) ||
+	    upload_grow(&a->api->uploads, &s->upload, s->namespace,
+			payload_is_in_memory(engine_of(a)), s->bytes, err))
 		return (int)err->code;
 	if (s->last && !s->payload && s->first.n == 0 && !payload_is_large(engine_of(a), data.n)) {
 		s->first = data;

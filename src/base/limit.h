@@ -30,7 +30,8 @@
 	X(MOVE,          "move") \
 	X(INDEX_MEMORY,  "index_memory") \
 	X(NAMESPACE_MESSAGES, "namespace_messages") \
-	X(NAMESPACE_BYTES, "namespace_bytes")
+	X(NAMESPACE_BYTES, "namespace_bytes") \
+	X(UPLOADS,       "uploads")
 /* clang-format on */
 
 enum limit {

@@ -66,6 +66,8 @@ struct conf_limits {
 	uint32_t waiting, queue_waiting;
 	uint32_t connections;
 	uint64_t memory;
+	uint32_t uploads;
+	uint64_t upload_bytes;
 	uint64_t index_memory; /* 0: a part of what the machine has */
 	uint32_t queues, namespace_queues;
 	uint32_t namespace_messages;

@@ -15,6 +15,12 @@ payload_is_large(const struct engine *e, uint64_t n)
 	return e->ops->files && n > e->ops->files->most(e);
 }
 
+bool
+payload_is_in_memory(const struct engine *e)
+{
+	return !e->ops->files;
+}
+
 int
 payload_open(struct engine *e, struct payload **out, struct slu_err *err)
 {

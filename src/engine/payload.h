@@ -42,6 +42,9 @@ void payload_close(struct payload *p); /* NULL is fine */
 /* Does a payload of n bytes need all this? Else give it to the message as it is. */
 bool payload_is_large(const struct engine *e, uint64_t n);
 
+/* Does an unfinished payload of any size stay in memory? */
+bool payload_is_in_memory(const struct engine *e);
+
 /* All of a large payload at once: m.payload goes to a file. close *out after the op. */
 int payload_store(struct engine *e, struct message *m, struct payload **out,
 		  struct slu_err *err);

@@ -133,4 +133,5 @@ limits_commit(void *node, const struct conf *now)
 	atomic_store(&n->api.stats_timeout, now->stats_timeout);
 	atomic_store(&n->api.max_consumers, consumers(now->max_consumers));
 	atomic_store(&n->api.unsettled, now->unsettled);
+	uploads_limit(&n->api.uploads, now->limits.uploads, now->limits.upload_bytes, now->limits.memory);
 }

@@ -61,6 +61,8 @@ EFFECTS = {
     "limits.connections":
         "integration/test_limits.py::test_an_operator_gets_in_when_all_connections_are_taken",
     "limits.memory": "integration/test_limits.py::test_bodies_of_requests_take_so_much_memory",
+    "limits.uploads": "integration/test_uploads.py::test_unfinished_uploads_are_so_many",
+    "limits.upload_bytes": "integration/test_uploads.py::test_unfinished_uploads_have_so_many_bytes",
     "limits.index_memory": "integration/test_memory.py::test_the_limit_is_changed_while_it_runs",
     "limits.queues": "integration/test_memory.py::test_there_are_so_many_queues_and_no_more",
     "limits.namespace_queues": "integration/test_memory.py::test_there_are_so_many_queues_and_no_more",

@@ -86,6 +86,8 @@ OPTIONS = [
     ("limits.queue_waiting", "0", "7"),
     ("limits.connections", "50000", "100"),
     ("limits.memory", "256M", "64M"),
+    ("limits.uploads", "1024", "7"),
+    ("limits.upload_bytes", "8G", "2G"),
     ("limits.index_memory", "0", "2G"),
     ("limits.queues", "1000000", "7"),
     ("limits.namespace_queues", "100000", "7"),
