@@ -101,18 +101,6 @@ json_path_add(struct json_path *path, struct slice text, char *room, struct slu_
 	return rc;
 }
 
-/* The walk. Level 0 is the document itself. */
-struct walk {
-	struct json r;
-	const struct json_path *path;
-	unsigned level;
-	struct {
-		uint64_t places; /* of the array or object that is open */
-		int64_t index;   /* of the element read last */
-		bool object;
-	} open[JSON_DEPTH_MAX + 2]; /* one too deep is entered, and then refused */
-};
-
 #define PLACE(i) ((uint64_t)1 << (i))
 
 /* What is deep begins with itself. */
@@ -125,38 +113,80 @@ with_self(const struct json_path *path, uint64_t places)
 	return places;
 }
 
+uint64_t
+json_path_start(const struct json_path *path)
+{
+	assert(path->n <= JSON_PATH_MAX);
+	return with_self(path, PLACE(0));
+}
+
 static bool
-takes(const struct json_step *step, bool object, const struct json_str *name, int64_t index)
+takes(const struct json_step *step, const struct json_str *name, int64_t index)
 {
 	switch (step->kind) {
 	case JSON_STEP_NAME:
-		return object ? json_str_is(name, step->name) : step->index == index;
+		return name ? json_str_is(name, step->name) : step->index == index;
 	case JSON_STEP_MEMBER:
-		return object;
+		return name;
 	case JSON_STEP_ELEMENT:
-		return !object;
+		return !name;
 	default:
 		return step->kind == JSON_STEP_CHILD;
 	}
 }
 
-static uint64_t
-places_of(const struct walk *w, const struct json_str *name)
+uint64_t
+json_path_child(const struct json_path *path, uint64_t from, const struct json_str *name,
+		int64_t index)
 {
-	const uint64_t from = w->open[w->level].places;
 	uint64_t places = 0;
 
-	for (unsigned i = 0; i < w->path->n; i++) {
+	for (unsigned i = 0; i < path->n; i++) {
 		if (!(from & PLACE(i)))
 			continue;
-		if (w->path->steps[i].kind == JSON_STEP_DEEP)
+		if (path->steps[i].kind == JSON_STEP_DEEP)
 			places |= PLACE(i);
-		else if (takes(&w->path->steps[i], w->open[w->level].object, name,
-			       w->open[w->level].index))
+		else if (takes(&path->steps[i], name, index))
 			places |= PLACE(i + 1);
 	}
-	return with_self(w->path, places);
+	return with_self(path, places);
 }
+
+bool
+json_path_ends(const struct json_path *path, uint64_t places)
+{
+	return places & PLACE(path->n);
+}
+
+bool
+json_path_has_wildcard(const struct json_path *path)
+{
+	for (unsigned i = 0; i < path->n; i++)
+		if (path->steps[i].kind != JSON_STEP_NAME)
+			return true;
+	return false;
+}
+
+unsigned
+json_path_cost(const struct json_path *path)
+{
+	for (unsigned i = 0; i < path->n; i++)
+		if (path->steps[i].kind == JSON_STEP_DEEP)
+			return path->n;
+	return 1;
+}
+
+/* The walk. Level 0 is the document itself. */
+struct walk {
+	struct json r;
+	const struct json_path *path;
+	unsigned level;
+	struct {
+		uint64_t places; /* of the array or object that is open */
+		int64_t index;   /* of the element read last */
+		bool object;
+	} open[JSON_DEPTH_MAX + 2]; /* one too deep is entered, and then refused */
+};
 
 /* The next child of what is open, or false: that is over. */
 static bool
@@ -169,7 +199,8 @@ next_child(struct walk *w, uint64_t *places)
 	if (!more)
 		return false;
 	w->open[w->level].index++;
-	*places = places_of(w, &name);
+	*places = json_path_child(w->path, w->open[w->level].places,
+				  w->open[w->level].object ? &name : NULL, w->open[w->level].index);
 	return true;
 }
 
@@ -192,7 +223,7 @@ see(struct walk *w, uint64_t places, json_visit *visit, void *arg)
 {
 	struct json_event value = { .type = json_peek(&w->r) };
 	const bool nested = value.type == JSON_ARRAY || value.type == JSON_OBJECT;
-	const bool reached = places & PLACE(w->path->n);
+	const bool reached = json_path_ends(w->path, places);
 
 	if (nested && places & (PLACE(w->path->n) - 1))
 		enter(w, value.type, places);
@@ -207,10 +238,9 @@ int
 json_walk(struct slice document, const struct json_path *path, json_visit *visit, void *arg,
 	  struct slu_err *err)
 {
-	uint64_t places = with_self(path, PLACE(0));
+	uint64_t places = json_path_start(path);
 	struct walk w; /* is large: set as far as it is used */
 
-	assert(path->n <= JSON_PATH_MAX);
 	w.path = path;
 	w.level = 0;
 	json_init(&w.r, document, JSON_DEPTH_MAX);

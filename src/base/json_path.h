@@ -51,6 +51,28 @@ struct json_path {
 int json_path_add(struct json_path *path, struct slice text, char *room,
 		  struct slu_err *err);
 
+/*
+ * For a caller that walks a document on its own: the set of places of each value.
+ *
+ *      places = json_path_start(path)                       of the document itself
+ *      places = json_path_child(path, places, ...)          of a member or element below it
+ *
+ * 0: no value below can be reached.
+ */
+uint64_t json_path_start(const struct json_path *path);
+
+/* name: of a member, NULL for an element; index: of an element. */
+uint64_t json_path_child(const struct json_path *path, uint64_t places,
+			 const struct json_str *name, int64_t index);
+
+/* Does the path lead to the value with these places? */
+bool json_path_ends(const struct json_path *path, uint64_t places);
+
+bool json_path_has_wildcard(const struct json_path *path);
+
+/* How many places one value may have: 1, or more in a path with `...`. */
+unsigned json_path_cost(const struct json_path *path);
+
 /* A value that the path leads to; str is set for a string, raw for other scalars. True:
  * go on. */
 typedef bool json_visit(void *arg, const struct json_event *value);

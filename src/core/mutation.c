@@ -1,4 +1,4 @@
-#include "core/mutation.h"
+#include "core/mutation_in.h"
 
 #include "base/json_out.h"
 #include "base/mem.h"
@@ -102,9 +102,8 @@ locate(const struct json_path *path, struct slice document, struct spot *out,
 	return 0;
 }
 
-/* out has failed, which was to take so many bytes: why. */
-static int
-no_room(const struct buf *out, size_t bytes, struct slu_err *err)
+int
+mutation_no_room(const struct buf *out, size_t bytes, struct slu_err *err)
 {
 	if (bytes <= out->max)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
@@ -122,7 +121,7 @@ splice(struct slice document, struct slice old, struct slice new, struct buf *ou
 	buf_put(out, document.p, (size_t)(old.p - document.p));
 	buf_put(out, new.p, new.n);
 	buf_put(out, rest, (size_t)(document.p + document.n - rest));
-	return out->failed ? no_room(out, bytes, err) : 0;
+	return out->failed ? mutation_no_room(out, bytes, err) : 0;
 }
 
 /* {"b":{"c":value}}, for what is missing of /a/b/c. */
@@ -157,7 +156,7 @@ add_members(struct slice document, struct slice object, struct slice more, struc
 		buf_putc(out, ',');
 	buf_put(out, more.p + 1, more.n - 2);
 	buf_put(out, brace, (size_t)(document.p + document.n - brace));
-	return out->failed ? no_room(out, document.n + more.n - 1, err) : 0;
+	return out->failed ? mutation_no_room(out, document.n + more.n - 1, err) : 0;
 }
 
 static int
@@ -179,7 +178,7 @@ make(const struct mutation *m, struct slice document, const struct spot *spot,
 	buf_init(&missing, out->max);
 	put_missing(&missing, m->path, spot->depth, m->value);
 	if (missing.failed)
-		rc = no_room(out, m->value.n + missing.n, err);
+		rc = mutation_no_room(out, m->value.n + missing.n, err);
 	else if (type == JSON_OBJECT)
 		rc = add_members(document, spot->value, buf_slice(&missing), out, err);
 	else
@@ -228,8 +227,8 @@ put_double(struct buf *out, double v)
 	return isfinite(v);
 }
 
-static int
-add_numbers(struct slice a, struct slice b, struct buf *out, struct slu_err *err)
+int
+mutation_add(struct slice a, struct slice b, struct buf *out, struct slu_err *err)
 {
 	int64_t i, j, sum;
 	double x, y;
@@ -239,7 +238,7 @@ add_numbers(struct slice a, struct slice b, struct buf *out, struct slu_err *err
 		return 0;
 	}
 	if (!read_double(a, &x) || !read_double(b, &y))
-		return slu_fail(err, SLU_EINVAL, "what is added to is no number");
+		return slu_fail(err, SLU_EINVAL, "invalid value to add to; expected a number");
 	if (!put_double(out, x + y))
 		return slu_fail(err, SLU_EINVAL, "the sum is too large for a number");
 	return 0;
@@ -253,7 +252,7 @@ add(const struct mutation *m, struct slice document, const struct spot *spot, st
 	int rc;
 
 	buf_init(&sum, 64);
-	rc = add_numbers(spot->value, m->value, &sum, err);
+	rc = mutation_add(spot->value, m->value, &sum, err);
 	if (rc == 0)
 		rc = splice(document, spot->value, buf_slice(&sum), out, err);
 	buf_release(&sum);
@@ -265,8 +264,11 @@ mutation_apply(const struct mutation *m, struct slice document, struct buf *out,
 	       struct slu_err *err)
 {
 	struct spot spot;
-	const int rc = locate(m->path, document, &spot, err);
+	int rc;
 
+	if (json_path_has_wildcard(m->path))
+		return mutation_apply_each(m, document, out, err);
+	rc = locate(m->path, document, &spot, err);
 	if (rc)
 		return rc;
 	if (m->kind == MUTATION_REMOVE)
@@ -312,7 +314,7 @@ apply_one(struct job *j, const struct mutation *m, struct slu_err *err)
 	rc = mutation_apply(m, buf_slice(j->out), &j->spare, err);
 	if (rc)
 		return rc;
-	j->work += j->spare.n;
+	j->work += j->spare.n * (uint64_t)json_path_cost(m->path);
 	if (j->work > MUTATION_WORK)
 		return slu_fail(err, SLU_ETOOBIG, "%u mutations make so large a document that they "
 						  "take too long: make fewer in one call",
@@ -392,7 +394,7 @@ mutations_apply(const struct slice *texts, unsigned n, struct slice document, sl
 		rc = slu_fail(err, SLU_EINVAL, "the document is %s, not an object",
 			      json_type_name(json_peek(&r)));
 	else if (out->failed)
-		rc = no_room(out, document.n, err);
+		rc = mutation_no_room(out, document.n, err);
 	else
 		rc = each(&j, texts, n, count_one, err);
 	if (rc == 0)

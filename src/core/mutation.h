@@ -1,22 +1,29 @@
 /*
  * mutation.h - changes to a JSON document, in the words of lockd's query language.
  *
- *      /a/b=1              set; a bare word, "text", 'text', true, null, 1.5, [..], {..}
- *      /n++  /n--          count up and down; a member that is not there counts from 0
+ *      /a/b=1              set
+ *      /n++  /n--          count up and down; a member that is missing counts from 0
  *      /n=+3  /n=-2        add; also /n+=3 and /n-=2
  *      rm:/a/b             remove, if it is there; also remove: del: delete:
  *      time:/t=NOW         the time, in UTC; or a moment of RFC 3339
- *      /a{/b=1,/c++}       several below a path
- *      /a=1,/b=2           several in one text, with commas or on lines of their own
+ *      /a{/b=1,/c++}       several below a path, with commas or line feeds between
  *
- * As in lockd, quotes only keep commas and spaces together: "5" is the number 5. Objects
- * that are missing on the way are made, and what stands in their place and is no object
- * gives way; but an array is never replaced by that: a step into it is the index of an
- * element that is there. Whole numbers are added exactly as long as they fit 64 bits.
+ * A text is one mutation: commas and line feeds separate mutations only inside braces, and are
+ * part of a value elsewhere. A value is true, false or null (in small or large letters), a
+ * number (007 is 7), or else text. Quotes around a value are not part of it, and keep commas
+ * together inside braces; "5" is the number 5. Values are never arrays or objects.
+ *
+ * Objects that are missing on the way are made, and what stands in their place and is neither
+ * object nor array gives way. A step into an array is the index of an element that is there.
+ * Whole numbers are added exactly as long as they fit 64 bits.
+ *
+ * A path with wildcards (base/json_path.h: * [] ** ...) changes every value it leads to.
+ * Nothing is made then, and a value that was changed is not searched again. Removing an
+ * element makes its array shorter.
  *
  * The document is changed as text, one mutation after another: memory is two copies of
- * it, whatever it holds. So the work is mutations times bytes. It is bounded by
- * MUTATION_WORK, checked before the first mutation is applied. No wildcards.
+ * it, whatever it holds. So the work is mutations times bytes (times the steps of a path with
+ * `...`). It is bounded by MUTATION_WORK, checked before the first mutation is applied.
  */
 #ifndef CORE_MUTATION_H
 #define CORE_MUTATION_H
@@ -40,7 +47,7 @@ enum mutation_kind {
 struct mutation {
 	enum mutation_kind kind;
 	const struct json_path *path;
-	struct slice value; /* SET: JSON; ADD: a number */
+	struct slice value; /* SET: JSON; ADD: a number of JSON */
 };
 
 /*
@@ -58,6 +65,7 @@ struct mutation_parser {
 	struct json_path path;
 	unsigned nesting;
 	unsigned prefix[MUTATION_NESTING + 1]; /* steps of the path, a level */
+	bool begun;                            /* the text's one mutation was met */
 	bool ended;                            /* there was no more */
 };
 

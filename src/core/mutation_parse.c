@@ -29,33 +29,34 @@ expected(const struct mutation_parser *p, struct slu_err *err, const char *what)
 			(size_t)(p->p - p->text.p) + 1, what);
 }
 
+/* Line feeds separate mutations inside braces, and are blank elsewhere. */
 static bool
-is_blank(char c)
+is_blank(const struct mutation_parser *p, char c)
 {
-	return c == ' ' || c == '\t' || c == '\r';
+	return c == ' ' || c == '\t' || c == '\r' || (c == '\n' && p->nesting == 0);
 }
 
 static bool
 ends_mutation(const struct mutation_parser *p, char c)
 {
-	return c == ',' || c == '\n' || (c == '}' && p->nesting > 0);
+	return p->nesting > 0 && (c == ',' || c == '\n' || c == '}');
 }
 
 static void
 skip_blanks(struct mutation_parser *p)
 {
-	while (p->p < end_of(p) && is_blank(*p->p))
+	while (p->p < end_of(p) && is_blank(p, *p->p))
 		p->p++;
 }
 
 static struct slice
-trim(struct slice s)
+trim(const struct mutation_parser *p, struct slice s)
 {
-	while (s.n > 0 && is_blank(s.p[0])) {
+	while (s.n > 0 && is_blank(p, s.p[0])) {
 		s.p++;
 		s.n--;
 	}
-	while (s.n > 0 && is_blank(s.p[s.n - 1]))
+	while (s.n > 0 && is_blank(p, s.p[s.n - 1]))
 		s.n--;
 	return s;
 }
@@ -93,16 +94,16 @@ take_path(struct mutation_parser *p)
 
 	while (p->p < end_of(p) && *p->p != '=' && *p->p != '{' && !ends_mutation(p, *p->p))
 		p->p++;
-	return trim((struct slice){ start, (size_t)(p->p - start) });
+	return trim(p, (struct slice){ start, (size_t)(p->p - start) });
 }
 
 static bool
-take_end(struct slice *s, struct slice end)
+take_end(const struct mutation_parser *p, struct slice *s, struct slice end)
 {
 	if (s->n < end.n || memcmp(s->p + s->n - end.n, end.p, end.n) != 0)
 		return false;
 	s->n -= end.n;
-	*s = trim(*s);
+	*s = trim(p, *s);
 	return true;
 }
 
@@ -116,9 +117,6 @@ set_path(struct mutation_parser *p, struct slice path, struct slu_err *err)
 		return expected(p, err, "a path as in /a/b before this");
 	if (json_path_add(&p->path, path, p->room + (path.p - p->text.p), &why))
 		return expected(p, err, why.text + strlen("expected "));
-	for (unsigned i = 0; i < p->path.n; i++)
-		if (p->path.steps[i].kind != JSON_STEP_NAME)
-			return expected(p, err, "a path without wildcards before this");
 	return 0;
 }
 
@@ -131,15 +129,98 @@ word_is(struct slice s, const char *word)
 	return word[s.n] == '\0';
 }
 
-/* Is all of it one number of JSON? */
+/* A number as people write it: 007, .5, +1. */
+struct number {
+	bool minus;
+	struct slice whole, part, power; /* power: with its e */
+};
+
+static struct slice
+take_digits(const char **p, const char *end)
+{
+	const char *const start = *p;
+
+	while (*p < end && **p >= '0' && **p <= '9')
+		++*p;
+	return (struct slice){ start, (size_t)(*p - start) };
+}
+
 static bool
-is_number(struct slice s)
+is_sign(const char *p, const char *end)
+{
+	return p < end && (*p == '+' || *p == '-');
+}
+
+static bool
+read_number(struct slice s, struct number *n)
+{
+	const char *p = s.p;
+	const char *const end = s.p + s.n;
+
+	*n = (struct number){ 0 };
+	if (is_sign(p, end))
+		n->minus = *p++ == '-';
+	n->whole = take_digits(&p, end);
+	if (p < end && *p == '.') {
+		p++;
+		n->part = take_digits(&p, end);
+	}
+	if (n->whole.n + n->part.n == 0)
+		return false;
+	if (p < end && (*p | 0x20) == 'e') {
+		n->power.p = p++;
+		p += is_sign(p, end);
+		if (take_digits(&p, end).n == 0)
+			return false;
+		n->power.n = (size_t)(p - n->power.p);
+	}
+	return p == end;
+}
+
+/* Writes the number as JSON does. */
+static void
+put_number(struct buf *out, struct number n)
+{
+	while (n.whole.n > 0 && n.whole.p[0] == '0') {
+		n.whole.p++;
+		n.whole.n--;
+	}
+	if (n.minus)
+		buf_putc(out, '-');
+	if (n.whole.n == 0)
+		buf_putc(out, '0');
+	buf_put(out, n.whole.p, n.whole.n);
+	if (n.part.n > 0)
+		buf_putc(out, '.');
+	buf_put(out, n.part.p, n.part.n);
+	buf_put(out, n.power.p, n.power.n);
+}
+
+/* Is it a number that fits a double? */
+static bool
+is_finite(struct slice json)
 {
 	struct json r;
 
-	json_init(&r, s, 0);
-	(void)json_number(&r);
-	return s.n > 0 && !is_blank(s.p[0]) && json_end(&r, NULL) == 0;
+	json_init(&r, json, 0);
+	(void)json_double(&r);
+	return json_end(&r, NULL) == 0;
+}
+
+/* Puts text to out as a number. False: it is not one, and out is as it was. */
+static bool
+try_number(struct buf *out, struct slice text)
+{
+	const size_t start = out->n;
+	struct number n;
+
+	if (!read_number(text, &n))
+		return false;
+	put_number(out, n);
+	if (out->failed || is_finite((struct slice){ out->p + start, out->n - start }))
+		return true;
+	out->n = start;
+	return false;
 }
 
 static void
@@ -162,9 +243,7 @@ put_plain(struct buf *out, struct slice text)
 			buf_puts(out, words[i]);
 			return;
 		}
-	if (is_number(text))
-		buf_put(out, text.p, text.n);
-	else
+	if (!try_number(out, text))
 		put_str(out, text);
 }
 
@@ -181,53 +260,28 @@ put_time(struct mutation_parser *p, struct slice text, struct slu_err *err)
 	return 0;
 }
 
-/* Text in quotes; "..." with the escapes of JSON, '...' without any. */
-static int
-take_quoted(struct mutation_parser *p, struct buf *room, struct slice *text,
-	    struct slu_err *err)
+static bool
+is_quote(char c)
 {
-	const char *const start = p->p + 1;
-	struct json_flaw flaw = { 0 };
-	struct json_str s = { 0 };
-	const char *end;
-
-	if (*p->p == '\'') {
-		end = memchr(start, '\'', (size_t)(end_of(p) - start));
-		if (!end)
-			return expected(p, err, "a ' that ends this text");
-		*text = (struct slice){ start, (size_t)(end - start) };
-	} else {
-		char *place;
-
-		end = json_str_scan(start, end_of(p), &s, &flaw);
-		if (!end) {
-			p->p = flaw.at;
-			return expected(p, err, flaw.expected);
-		}
-		place = buf_add(room, s.n);
-		if (!place && s.n > 0)
-			return slu_fail(err, SLU_ENOMEM, "out of memory");
-		*text = json_str_text(&s, place);
-	}
-	p->p = end + 1;
-	return 0;
+	return c == '"' || c == '\'';
 }
 
-/* An array or object, as it stands. */
+/* The text between quotes: "..." with the escapes of JSON, if they all are; '...' without. */
 static int
-take_json(struct mutation_parser *p, struct slu_err *err)
+unquote(struct slice quoted, struct buf *room, struct slice *text, struct slu_err *err)
 {
-	struct slice value;
-	struct json r;
+	const char *const last = quoted.p + quoted.n - 1;
+	struct json_flaw flaw = { 0 };
+	struct json_str s = { 0 };
+	char *place;
 
-	json_init(&r, (struct slice){ p->p, (size_t)(end_of(p) - p->p) }, JSON_DEPTH);
-	value = json_skip(&r);
-	if (r.state == JSON_FAILED) {
-		p->p += json_pos(&r).offset;
-		return expected(p, err, "JSON");
-	}
-	buf_put(p->value, value.p, value.n);
-	p->p += value.n;
+	*text = (struct slice){ quoted.p + 1, quoted.n - 2 };
+	if (quoted.p[0] == '\'' || json_str_scan(text->p, last + 1, &s, &flaw) != last)
+		return 0;
+	place = buf_add(room, s.n);
+	if (!place && s.n > 0)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	*text = json_str_text(&s, place);
 	return 0;
 }
 
@@ -238,43 +292,92 @@ take_bare(struct mutation_parser *p)
 
 	while (p->p < end_of(p) && !ends_mutation(p, *p->p))
 		p->p++;
-	return trim((struct slice){ start, (size_t)(p->p - start) });
+	return trim(p, (struct slice){ start, (size_t)(p->p - start) });
 }
 
-/* A number with its sign, so that a plus is one, too. */
+/* Inside braces, up to the quote that ends this text. */
+static int
+take_quoted(struct mutation_parser *p, struct slice *quoted, struct slu_err *err)
+{
+	const char *const start = p->p;
+	struct json_flaw flaw = { 0 };
+	struct json_str s = { 0 };
+	const char *end;
+
+	if (*start == '\'') {
+		end = memchr(start + 1, '\'', (size_t)(end_of(p) - start - 1));
+		if (!end)
+			return expected(p, err, "a ' that ends this text");
+	} else {
+		end = json_str_scan(start + 1, end_of(p), &s, &flaw);
+		if (!end) {
+			p->p = flaw.at;
+			return expected(p, err, flaw.expected);
+		}
+	}
+	p->p = end + 1;
+	*quoted = (struct slice){ start, (size_t)(p->p - start) };
+	return 0;
+}
+
+/* Inside braces, text that looks like an array or object of JSON: its commas are its own. */
+static struct slice
+take_nested(struct mutation_parser *p)
+{
+	struct slice text;
+	struct json r;
+
+	json_init(&r, (struct slice){ p->p, (size_t)(end_of(p) - p->p) }, JSON_DEPTH);
+	text = json_skip(&r);
+	if (r.state == JSON_FAILED)
+		return take_bare(p);
+	p->p += text.n;
+	return text;
+}
+
+/* The value as it is written, with its quotes. */
+static int
+take_raw(struct mutation_parser *p, struct slice *raw, struct slu_err *err)
+{
+	const char first = p->p < end_of(p) ? *p->p : '\0';
+
+	if (p->nesting > 0 && is_quote(first))
+		return take_quoted(p, raw, err);
+	*raw = p->nesting > 0 && (first == '{' || first == '[') ? take_nested(p) : take_bare(p);
+	return 0;
+}
+
+/* A number with its sign is added. */
 static bool
 is_delta(struct slice s)
 {
-	if (s.n < 2 || (s.p[0] != '+' && s.p[0] != '-'))
-		return false;
-	return is_number((struct slice){ s.p + 1, s.n - 1 }) && s.p[1] != '-';
+	struct number n;
+
+	return s.n > 1 && is_sign(s.p, s.p + s.n) && read_number(s, &n);
 }
 
 static int
 take_value(struct mutation_parser *p, bool is_time, struct mutation *m, struct slu_err *err)
 {
-	const char first = p->p < end_of(p) ? *p->p : '\0';
-	struct slice text = { 0 };
+	struct slice raw = { 0 }, text;
 	struct buf room;
-	int rc = 0;
+	int rc;
 
-	if (!is_time && (first == '{' || first == '['))
-		return take_json(p, err);
-	buf_init(&room, p->text.n);
-	if (first == '"' || first == '\'')
-		rc = take_quoted(p, &room, &text, err);
-	else
-		text = take_bare(p);
+	rc = take_raw(p, &raw, err);
 	if (rc)
-		goto out;
-	if (is_time)
-		rc = put_time(p, text, err);
-	else if (first != '"' && first != '\'' && is_delta(text)) {
+		return rc;
+	if (!is_time && is_delta(raw) && try_number(p->value, raw)) {
 		m->kind = MUTATION_ADD;
-		buf_put(p->value, text.p + (first == '+'), text.n - (first == '+'));
-	} else
+		return 0;
+	}
+	text = raw;
+	buf_init(&room, p->text.n);
+	if (raw.n > 1 && is_quote(raw.p[0]) && raw.p[raw.n - 1] == raw.p[0])
+		rc = unquote(raw, &room, &text, err);
+	if (rc == 0 && is_time)
+		rc = put_time(p, text, err);
+	else if (rc == 0)
 		put_plain(p->value, text);
-out:
 	buf_release(&room);
 	return rc;
 }
@@ -284,8 +387,9 @@ static int
 take_set(struct mutation_parser *p, struct slice path, bool is_time, struct mutation *m,
 	 struct slu_err *err)
 {
-	const bool minus = !is_time && take_end(&path, SLICE("-"));
-	const bool add = minus || (!is_time && take_end(&path, SLICE("+")));
+	const bool minus = !is_time && take_end(p, &path, SLICE("-"));
+	const bool add = minus || (!is_time && take_end(p, &path, SLICE("+")));
+	struct number number;
 	struct slice delta;
 	int rc;
 
@@ -297,15 +401,11 @@ take_set(struct mutation_parser *p, struct slice path, bool is_time, struct muta
 	if (!add)
 		return take_value(p, is_time, m, err);
 	delta = take_bare(p);
-	if (!is_number(delta))
-		return expected(p, err, "a number before this");
 	m->kind = MUTATION_ADD;
-	if (minus && delta.p[0] == '-') {
-		delta.p++;
-		delta.n--;
-	} else if (minus)
-		buf_putc(p->value, '-');
-	buf_put(p->value, delta.p, delta.n);
+	if (!read_number(delta, &number))
+		return expected(p, err, "a number before this");
+	number.minus ^= minus;
+	put_number(p->value, number);
 	return 0;
 }
 
@@ -314,9 +414,9 @@ static int
 take_count(struct mutation_parser *p, struct slice path, bool is_time, struct mutation *m,
 	   struct slu_err *err)
 {
-	const bool up = take_end(&path, SLICE("++"));
+	const bool up = take_end(p, &path, SLICE("++"));
 
-	if (is_time || (!up && !take_end(&path, SLICE("--"))))
+	if (is_time || (!up && !take_end(p, &path, SLICE("--"))))
 		return expected(p, err, "=, ++, -- or { behind a path");
 	m->kind = MUTATION_ADD;
 	buf_puts(p->value, up ? "1" : "-1");
@@ -342,7 +442,7 @@ open_brace(struct mutation_parser *p, struct slice path, struct slu_err *err)
 static void
 skip_between(struct mutation_parser *p)
 {
-	while (p->p < end_of(p) && (is_blank(*p->p) || ends_mutation(p, *p->p))) {
+	while (p->p < end_of(p) && (is_blank(p, *p->p) || ends_mutation(p, *p->p))) {
 		p->nesting -= *p->p == '}';
 		p->p++;
 	}
@@ -376,6 +476,8 @@ enter_braces(struct mutation_parser *p, struct slu_err *err)
 
 		skip_between(p);
 		start = p->p;
+		if (p->begun && p->nesting == 0 && p->p < end_of(p))
+			return expected(p, err, "the end: each text is one mutation");
 		path = take_path(p);
 		if (p->p == end_of(p) || *p->p != '{') {
 			p->p = start;
@@ -384,6 +486,7 @@ enter_braces(struct mutation_parser *p, struct slu_err *err)
 		rc = open_brace(p, path, err);
 		if (rc)
 			return rc;
+		p->begun = true;
 	}
 }
 
@@ -400,6 +503,7 @@ mutation_next(struct mutation_parser *p, struct mutation *m, struct slu_err *err
 	p->ended = p->p == end_of(p);
 	if (p->ended)
 		return p->nesting > 0 ? expected(p, err, "a } that ends the braces") : 0;
+	p->begun = true;
 	rc = take_one(p, m, err);
 	if (rc)
 		return rc;

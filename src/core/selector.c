@@ -497,12 +497,7 @@ make_small(struct selector *s, struct slice text)
 static unsigned
 cost_of(const struct node *n)
 {
-	unsigned steps = 1;
-
-	for (unsigned i = 0; i < n->path.n; i++)
-		if (n->path.steps[i].kind == JSON_STEP_DEEP)
-			steps = n->path.n; /* each value is at several places of the path */
-	return steps + n->n_values;
+	return json_path_cost(&n->path) + n->n_values;
 }
 
 /* When all is read: what matching needs to be linear. back has a place for each byte of

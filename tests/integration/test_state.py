@@ -236,16 +236,28 @@ def test_a_document_is_changed_in_place(server):
     assert answer.status == 200 and answer.body["new_version"] == 1
     assert answer.headers["X-Lockd-Mutate-Candidates-Written"] == "1"
     assert answer.headers["X-Lockd-Mutate-Bytes-Written"] == str(answer.body["bytes"])
-    assert lock.get().body == {"count": 1, "user": {"name": "Ann", "tags": [1]}}
-    lock.mutate("/count=+4,/user/name=Bob", "time:/at=NOW")
+    assert lock.get().body == {"count": 1, "user": {"name": "Ann", "tags": "[1]"}}
+    lock.mutate("/count=+4", "/user/name=Bob", "time:/at=NOW")
     seen = lock.get().body
     assert seen["count"] == 5 and seen["user"]["name"] == "Bob" and seen["at"].endswith("Z")
     lock.release()
     assert public(server, "a").body == seen
 
 
+def test_each_element_of_mutations_is_one_mutation(server):
+    lock = acquire(server, "a")
+    lock.update({"items": [{"n": 1}, {"n": 2}], "deep": {"er": {"n": 3}}})
+    assert lock.mutate("/note=a,/x=1", "/text=hello, world", "/lines=one\ntwo", "/id=007",
+                       "/flag{/on=true,/off=null}").status == 200
+    assert lock.mutate("/items[]/n++", "/.../er/n=0", "rm:/flag/*").status == 200
+    assert lock.get().body == {
+        "items": [{"n": 2}, {"n": 3}], "deep": {"er": {"n": 0}}, "note": "a,/x=1",
+        "text": "hello, world", "lines": "one\ntwo", "id": 7, "flag": {}}
+
+
 @pytest.mark.parametrize("body, code", [
     ({"mutations": ["/n"]}, "invalid_mutations"),
+    ({"mutations": ["/a{/b=1},/n=1"]}, "invalid_mutations"),
     ({"mutations": ["/n=1", "n=1"]}, "invalid_mutations"),
     ({"mutations": ["/text++"]}, "invalid_mutations"),
     ({"mutations": []}, "invalid_mutations"),
