@@ -97,6 +97,8 @@ struct slu_client_put {
 	slu_time ttl;
 	slu_time keep_result;
 	unsigned max_attempts;
+	slu_time deliver_at;     /* instead of delay: wall clock, not before then */
+	const char *traceparent; /* of W3C Trace Context, handed on */
 
 	/* Answer. */
 	uint64_t id;

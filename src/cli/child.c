@@ -50,12 +50,12 @@ struct pipes {
 };
 
 static bool
-open_pipes(struct pipes *p, bool lines)
+open_pipes(struct pipes *p, bool reads)
 {
 	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p->socket) == 0 &&
 	       pipe2(p->in, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0 &&
-	       pipe2(p->failed, O_CLOEXEC) == 0 && (!lines || pipe2(p->out, O_CLOEXEC) == 0);
+	       pipe2(p->failed, O_CLOEXEC) == 0 && (!reads || pipe2(p->out, O_CLOEXEC) == 0);
 }
 
 static void
@@ -170,7 +170,8 @@ child_start(struct child *c, const struct child_start *how, struct slu_err *err)
 
 	child_init(c);
 	c->more_input = how->lines;
-	if (!open_pipes(&p, how->lines)) {
+	c->whole = how->whole;
+	if (!open_pipes(&p, how->lines || how->whole)) {
 		close_pipes(&p);
 		return slu_fail(err, SLU_EFAILED, "no pipe: %m");
 	}
@@ -287,13 +288,19 @@ drop_taken(struct child *c)
 static bool
 has_line(const struct child *c)
 {
-	return c->lines.n > 0 && memchr(c->lines.p, '\n', c->lines.n);
+	return !c->whole && c->lines.n > 0 && memchr(c->lines.p, '\n', c->lines.n);
 }
 
 bool
 child_is_quiet(const struct child *c)
 {
 	return c->input.n == 0 && c->lines.n == c->taken;
+}
+
+struct slice
+child_output(const struct child *c)
+{
+	return buf_slice(&c->lines);
 }
 
 struct slice

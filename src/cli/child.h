@@ -1,7 +1,7 @@
 /*
  * child.h - a process that works on a message, and the pipes to it.
  *
- *      payload ──> stdin                     ┌──> stdout: ours, or (lines) read here
+ *      payload ──> stdin                     ┌──> stdout: ours, or (lines, whole) read here
  *                     └── command, its own ──┤
  *                         process group      └──> stderr: passed on, its tail kept
  *
@@ -41,6 +41,7 @@ struct child {
 	struct slice input; /* what stdin has not taken yet; borrowed */
 	bool more_input;    /* stdin stays open behind it */
 	int status;         /* as waitpid has it */
+	bool whole;         /* stdout is kept to its end, no line is told of */
 	struct buf lines;   /* what it wrote and nobody took */
 	size_t taken;       /* bytes of lines that child_line gave out */
 	char tail[CHILD_TAIL];
@@ -56,6 +57,7 @@ struct child_start {
 	char *const *argv; /* argv[0] is found in PATH */
 	char *const *env;
 	bool lines;     /* stdin stays open and stdout is read */
+	bool whole;     /* stdout is read and kept: child_output */
 	slu_time grace; /* between SIGTERM and SIGKILL */
 };
 
@@ -75,6 +77,9 @@ enum child_event child_wait(struct child *c, slu_time until, int stop_fd);
 
 /* The line of CHILD_LINE, without its end; good until the next wait. */
 struct slice child_line(struct child *c);
+
+/* All that it wrote to stdout; good until it is released. */
+struct slice child_output(const struct child *c);
 
 /* It has read all it was told, and said nothing that was not taken. */
 bool child_is_quiet(const struct child *c);

@@ -49,6 +49,7 @@ cli_fn cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purg
 cli_fn cli_peek, cli_stats, cli_topics;
 cli_fn cli_pull;
 cli_fn cli_push;
+cli_fn cli_result;
 cli_fn cli_queue_list, cli_queue_show, cli_queue_set;
 cli_fn cli_queue_pause, cli_queue_resume, cli_queue_purge;
 cli_fn cli_queue_delete, cli_queue_apply, cli_queue_export;

@@ -75,6 +75,7 @@ const struct command cli_commands[] = {
 	MAIN("Messages", "ack",        cli_ack,        "a message is done"),
 	MAIN("Messages", "nack",       cli_nack,       "a message failed, or has to wait"),
 	MAIN("Messages", "extend",     cli_extend,     "keep the lease of a message"),
+	MAIN("Messages", "result",     cli_result,     "what the ack of a message brought"),
 	MAIN("Messages", "get",        cli_get,        "one message, with its history"),
 	MAIN("Messages", "delete",     cli_delete,     "delete messages"),
 	MAIN("Queues",   "stats",      cli_stats,      "how many messages the queues have"),

@@ -1,10 +1,14 @@
 /*
  * push.c - `sluice push`: messages into a queue, from words, a file, stdin or its lines.
  */
+#include "cli/progress.h"
+#include "cli/push_large.h"
 #include "cli/session.h"
+#include "cli/template.h"
 
 #include "base/id.h"
 #include "base/json.h"
+#include "base/rfc3339.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +28,9 @@ struct push {
 	uint64_t max_attempts;
 	const char *queue;
 	const char *file;
+	const char *template; /* template.h */
+	uint64_t count;       /* of copies */
+	const char *at;
 	bool lines, json_lines, quiet;
 
 	struct slu_client_put puts[BATCH_LINES];
@@ -31,6 +38,7 @@ struct push {
 	size_t n;            /* messages of the batch */
 	uint64_t accepted;   /* of those before it */
 	uint64_t line;       /* number of the last one read */
+	struct progress progress;
 };
 
 /* --- batches ---------------------------------------------------------------- */
@@ -67,6 +75,7 @@ flush_batch(struct push *p, struct slu_err *err)
 	if (fflush(stdout) != 0)
 		return slu_fail(err, SLU_EFAILED, "stdout: %m");
 	p->accepted += p->n;
+	progress_at(&p->progress, p->accepted);
 	p->n = 0;
 	buf_clear(&p->payloads);
 	return 0;
@@ -77,10 +86,6 @@ add(struct push *p, struct slice payload, struct slu_err *err)
 {
 	int rc = 0;
 
-	if (payload.n > PAYLOAD_MAX)
-		return slu_fail(err, SLU_ETOOBIG,
-				"a payload of %zu bytes; at most %d go through this API",
-				payload.n, PAYLOAD_MAX);
 	if (p->payloads.n + payload.n > BATCH_BYTES)
 		rc = flush_batch(p, err);
 	if (rc)
@@ -93,22 +98,52 @@ add(struct push *p, struct slice payload, struct slu_err *err)
 	return p->n < BATCH_LINES ? 0 : flush_batch(p, err);
 }
 
+static int
+add_copies(struct push *p, struct slice payload, struct slu_err *err)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < p->count && !rc; i++)
+		rc = add(p, payload, err);
+	return rc;
+}
+
 /* --- where payloads come from ------------------------------------------------- */
 
+/* All of it, or as much as shows that it is too large for a batch. */
 static int
 read_all(int fd, const char *name, struct buf *out, struct slu_err *err)
 {
 	char room[64 * 1024];
-	ssize_t n;
+	ssize_t n = 1;
 
-	while ((n = read(fd, room, sizeof room)) > 0)
-		buf_put(out, room, (size_t)n);
+	while (n > 0 && out->n <= PAYLOAD_MAX) {
+		n = read(fd, room, sizeof room);
+		if (n > 0)
+			buf_put(out, room, (size_t)n);
+	}
 	if (n < 0)
 		return slu_fail(err, SLU_EFAILED, "%s: %m", name);
-	if (out->failed)
-		return slu_fail(err, SLU_ETOOBIG, "%s: more than %d bytes do not go through "
-						  "this API",
-				name, PAYLOAD_MAX);
+	return out->failed ? slu_fail(err, SLU_ENOMEM, "%s: no memory for it", name) : 0;
+}
+
+static int
+add_large(struct push *p, struct slice head, int fd, const char *name, struct slu_err *err)
+{
+	struct slu_client_put put = p->put;
+	int rc = flush_batch(p, err);
+
+	if (rc)
+		return rc;
+	if (p->count > 1)
+		return slu_fail(err, SLU_EINVAL, "--count: not with a payload of more than 12 MiB");
+	p->n = 1; /* for push_failed */
+	rc = push_large(&p->s, p->queue, &put, &(struct large){ head, fd, name }, err);
+	if (rc)
+		return rc;
+	p->n = 0;
+	p->accepted++;
+	print_id(p, &put);
 	return 0;
 }
 
@@ -118,10 +153,11 @@ add_whole(struct push *p, int fd, const char *name, struct slu_err *err)
 	struct buf all;
 	int rc;
 
-	buf_init(&all, PAYLOAD_MAX);
+	buf_init(&all, PAYLOAD_MAX + (1 << 20));
 	rc = read_all(fd, name, &all, err);
 	if (!rc)
-		rc = add(p, buf_slice(&all), err);
+		rc = all.n > PAYLOAD_MAX ? add_large(p, buf_slice(&all), fd, name, err)
+					 : add_copies(p, buf_slice(&all), err);
 	buf_release(&all);
 	return rc;
 }
@@ -241,8 +277,24 @@ add_words(struct push *p, int n, char **words, struct slu_err *err)
 		if (strcmp(words[i], "-") == 0)
 			rc = add_whole(p, STDIN_FILENO, "stdin", err);
 		else
-			rc = add(p, slice_of(words[i]), err);
+			rc = add_copies(p, slice_of(words[i]), err);
 	}
+	return rc;
+}
+
+static int
+add_made(struct push *p, struct slu_err *err)
+{
+	struct buf payload;
+	int rc = 0;
+
+	buf_init(&payload, PAYLOAD_MAX);
+	for (uint64_t i = 1; i <= p->count && !rc; i++) {
+		rc = template_fill(p->template, i, &payload, err);
+		if (!rc)
+			rc = add(p, buf_slice(&payload), err);
+	}
+	buf_release(&payload);
 	return rc;
 }
 
@@ -251,12 +303,14 @@ add_words(struct push *p, int n, char **words, struct slu_err *err)
 static const struct session_help push_help = {
 	.usage = "push QUEUE [PAYLOAD...] [options]",
 	.text = "Every PAYLOAD is a message of its own; - is all of stdin. Prints their ids, a\n"
-		"line each. What was printed is safe on the server's disk.\n",
+		"line each. What was printed is safe on the server's disk. A file, or stdin, of more\n"
+		"than 12 MiB is sent as it is read; it takes no priority, key, trace or kept result.\n",
 	.examples = "  sluice push mail 'hello'\n"
 		    "  sluice push mail --file letter.txt --priority high\n"
 		    "  date | sluice push mail -\n"
 		    "  seq 1000 | sluice push numbers --lines --quiet\n"
 		    "  sluice push orders --key customer-7 --delay 5m '{\"order\":1}'\n"
+		    "  sluice push load -q --count 10000 --template '{\"n\":{n},\"id\":\"{uuid}\"}'\n"
 		    "  sluice push orders --idempotency-key order-1 '{\"order\":1}'\n",
 	.min_words = 1,
 	.max_words = SESSION_ANY,
@@ -266,25 +320,47 @@ static const struct session_help push_help = {
 static const char *
 misuse(const struct push *p, int words)
 {
-	const int sources = (words > 0) + (p->file != NULL) + p->lines + p->json_lines;
+	const int sources = (words > 0) + (p->file != NULL) + p->lines + p->json_lines + (p->template != NULL);
 
 	if (sources == 0)
-		return "no payload; give words, - for stdin, --file or --lines";
+		return "no payload; give words, - for stdin, --file, --lines or --template";
 	if (sources > 1)
-		return "payloads come from words, --file, --lines or --json-lines, not from two";
-	if (p->put.idempotency_key && (words > 1 || p->lines || p->json_lines))
+		return "payloads come from words, --file, --lines, --json-lines or --template, not from two";
+	if (p->count > 1 && (p->lines || p->json_lines))
+		return "--count: not with --lines, which has as many messages as lines";
+	if (p->at && p->put.delay)
+		return "--at or --delay, not both";
+	if (p->put.idempotency_key && (words > 1 || p->count > 1 || p->lines || p->json_lines))
 		return "--idempotency-key names one message; push them one at a time";
 	return NULL;
 }
 
 static int
+read_moment(struct push *p, struct slu_err *err)
+{
+	struct slu_err why;
+
+	if (!p->at || rfc3339_parse(slice_of(p->at), &p->put.deliver_at, &why) == 0)
+		return 0;
+	return slu_fail(err, SLU_EINVAL, "invalid --at: %s; expected a moment as 2026-11-16T08:00:00Z (%s)",
+			p->at, why.text);
+}
+
+static int
 push(struct push *p, int words, char **argv, struct slu_err *err)
 {
-	int rc;
+	const uint64_t each = words > 0 ? (uint64_t)words : 1;
+	int rc = read_moment(p, err);
 
+	if (rc)
+		return rc;
 	p->put.is_json = p->json_lines;
 	buf_init(&p->payloads, PAYLOAD_MAX);
-	if (p->file)
+	if (p->count > 1)
+		progress_begin(&p->progress, "pushing", p->count * each, false);
+	if (p->template)
+		rc = add_made(p, err);
+	else if (p->file)
 		rc = add_file(p, err);
 	else if (p->lines || p->json_lines)
 		rc = add_lines(p, err);
@@ -292,6 +368,7 @@ push(struct push *p, int words, char **argv, struct slu_err *err)
 		rc = add_words(p, words, argv, err);
 	if (!rc)
 		rc = flush_batch(p, err);
+	progress_end(&p->progress);
 	buf_release(&p->payloads);
 	return rc;
 }
@@ -312,18 +389,25 @@ push_failed(struct push *p, struct slu_err *err)
 int
 cli_push(int argc, char **argv)
 {
-	struct push p = { .s = SESSION("push") };
+	struct push p = { .s = SESSION("push"), .count = 1 };
 	const struct arg rows[] = {
 		{ "-f, --file FILE", ARG_TEXT, &p.file, "the payload is in a file" },
 		{ "--lines", ARG_FLAG, &p.lines, "a message for every line of stdin" },
 		{ "--json-lines", ARG_FLAG, &p.json_lines, "the same; every line is JSON" },
 		{ "-p, --priority high|normal|low|N", ARG_TEXT, &p.put.priority, "lower first (normal, 5)" },
+		{ "-c, --count", ARG_COUNT, &p.count, "so many messages of each payload (1)" },
+		{ "-t, --template TEXT", ARG_TEXT, &p.template,
+		  "the payload, with {n}, {uuid} and {time} replaced for each of --count" },
 		{ "-d, --delay", ARG_TIME, &p.put.delay, "not before that time has passed" },
+		{ "--at MOMENT", ARG_TEXT, &p.at, "not before then: 2026-11-16T08:00:00Z" },
 		{ "-k, --key KEY", ARG_TEXT, &p.put.key, "in order with others of this key" },
 		{ "--ttl", ARG_TIME, &p.put.ttl, "a dead letter when not taken by then" },
 		{ "--idempotency-key KEY", ARG_TEXT, &p.put.idempotency_key,
 		  "accepted once, however often it is pushed" },
 		{ "--correlation-id ID", ARG_TEXT, &p.put.correlation_id, "given to the consumer" },
+		{ "--attributes JSON", ARG_TEXT, &p.put.attributes, "an object, given to the consumer" },
+		{ "--content-type TYPE", ARG_TEXT, &p.put.content_type, "of the payload, given to the consumer" },
+		{ "--traceparent TEXT", ARG_TEXT, &p.put.traceparent, "the trace it belongs to (W3C)" },
 		{ "--max-attempts", ARG_COUNT, &p.max_attempts,
 		  "failures until it is a dead letter" },
 		{ "--keep-result", ARG_TIME, &p.put.keep_result, "keep the consumer's result so long" },

@@ -17,6 +17,7 @@
 struct query {
 	struct slu_client *client; /* borrowed */
 	int cancel_fd;             /* readable: nobody wants the answer any more; 0: none */
+	slu_time timeout;          /* of a call; 0: the client's */
 	struct buf path;
 	struct slu_answer answer; /* of the last call; status 0: there was none */
 };

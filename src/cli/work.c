@@ -175,7 +175,8 @@ static const struct session_help work_help = {
 		    "  sluice work thumbnails --concurrency 4 -- sh -c 'convert - out/$SLUICE_ID.png'\n"
 		    "  sluice work mail --timeout 30s -- ./send-mail\n"
 		    "  sluice work numbers --lines -- python3 worker.py\n"
-		    "  sluice work numbers --idle 5s -- cat\n",
+		    "  sluice work numbers --idle 5s -- cat\n"
+		    "  sluice work sums --result stdout -- jq add\n",
 	.min_words = 2,
 	.max_words = SESSION_ANY,
 };
@@ -191,6 +192,8 @@ cli_work(int argc, char **argv)
 		{ "--lease", ARG_TIME, &w.lease, "kept alive at half of it (30s)" },
 		{ "--owner NAME", ARG_TEXT, &w.owner, "who takes them, as browse shows it (host:process)" },
 		{ "--lines", ARG_FLAG, &w.lines, "the command lives on, and speaks lines" },
+		{ "--result none|stdout", ARG_TEXT, &w.result,
+		  "stdout: what the command prints is the result of the message (none)" },
 		{ "--max", ARG_COUNT, &max, "exit after so many messages" },
 		{ "--idle", ARG_TIME, &w.idle, "exit when nothing came for so long" },
 		{ "--timeout", ARG_TIME, &w.timeout, "end a command that runs longer; it has failed (no limit)" },
@@ -207,6 +210,10 @@ cli_work(int argc, char **argv)
 		return s.exit;
 	if (concurrency > SLOTS_MAX || w.lease < 100 * SLU_MS) {
 		session_usage(&s, "--concurrency: at most %d; --lease: at least 100ms", SLOTS_MAX);
+		return session_end(&s);
+	}
+	if (w.lines && w.result) {
+		session_usage(&s, "--result: not with --lines, whose answers bring results");
 		return session_end(&s);
 	}
 	w.queue = argv[0];

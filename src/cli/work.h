@@ -48,6 +48,7 @@ struct work {
 	const char *queue;
 	char **argv; /* the command */
 	bool lines;
+	const char *result; /* "stdout": what the command prints is the result; NULL, "none" */
 	slu_time lease;
 	const char *owner; /* NULL: host and process */
 	slu_time idle;     /* 0: work on for ever */

@@ -26,7 +26,8 @@
 
 enum {
 	EXIT_DEFER = 75, /* EX_TEMPFAIL of sysexits.h */
-	EXIT_DEAD = 100  /* as mail transports have it */
+	EXIT_DEAD = 100, /* as mail transports have it */
+	RESULT_MAX = 1 << 20
 };
 
 /* --- what a child is told in its environment ---------------------------------- */
@@ -131,12 +132,19 @@ put_server(struct slot *s)
 			put_text(&s->env, rows[i].name, rows[i].value);
 }
 
+static bool
+takes_output(const struct slot *s)
+{
+	return s->work->result && strcmp(s->work->result, "stdout") == 0;
+}
+
 static int
 start(struct slot *s, struct slu_err *err)
 {
 	struct child_start how = {
 		.argv = s->work->argv,
 		.lines = s->work->lines,
+		.whole = takes_output(s),
 		.grace = child_grace(s->work->lease),
 	};
 	char **env;
@@ -197,6 +205,38 @@ judge_exit(struct slot *s)
 	slot_put_tail(s);
 }
 
+/* JSON as it is, other text as a string without the end of its last line. */
+static void
+put_result(struct buf *b, struct slice out)
+{
+	struct json_out w;
+
+	if (out.n > 0 && out.p[out.n - 1] == '\n')
+		out.n--;
+	if (json_check(out, JSON_NONE, JSON_DEPTH - 2, "result", NULL) == 0) {
+		buf_put(b, out.p, out.n);
+	} else if (out.n > 0) {
+		json_out_init(&w, b);
+		json_out_str(&w, NULL, out);
+		json_out_end(&w);
+	}
+}
+
+static void
+take_output(struct slot *s)
+{
+	struct verdict *const v = &s->verdict;
+	const struct slice out = child_output(&s->child);
+
+	if (utf8_valid(out))
+		put_result(&v->result, out);
+	if (utf8_valid(out) && !v->result.failed && v->result.n <= RESULT_MAX)
+		return;
+	v->outcome = WORK_FAILED;
+	buf_printf(&v->error, "invalid result: %zu bytes of output; expected JSON, or text in UTF-8, of at most %d",
+		   out.n, RESULT_MAX);
+}
+
 static int
 run_once(struct slot *s, struct slu_err *err)
 {
@@ -207,6 +247,8 @@ run_once(struct slot *s, struct slu_err *err)
 	child_feed(&s->child, (struct slice){ s->message->payload, s->message->size });
 	if (slot_wait(s) == CHILD_ENDED)
 		judge_exit(s);
+	if (takes_output(s) && s->verdict.outcome == WORK_DONE)
+		take_output(s);
 	child_release(&s->child);
 	return 0;
 }

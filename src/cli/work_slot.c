@@ -381,7 +381,7 @@ slot_main(void *arg)
 
 	child_init(&s->child);
 	buf_init(&s->verdict.error, 4 * CHILD_TAIL);
-	buf_init(&s->verdict.result, 1 << 20);
+	buf_init(&s->verdict.result, 8 << 20);
 	buf_init(&s->line, 2 * CHILD_LINE_MAX);
 	buf_init(&s->env, 1 << 20);
 	slot_loop(s);

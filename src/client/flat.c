@@ -88,7 +88,11 @@ out_put(struct ask *a, const char *queue, const struct slu_client_put *p, struct
 	out_text(&w, "content_type", p->content_type);
 	if (p->attributes)
 		json_out_raw(&w, "attributes", slice_of(p->attributes));
-	out_time(&w, "delay", p->delay);
+	if (p->deliver_at)
+		json_out_time(&w, "deliver_after", p->deliver_at);
+	else
+		out_time(&w, "delay", p->delay);
+	out_text(&w, "traceparent", p->traceparent);
 	out_time(&w, "ttl", p->ttl);
 	out_time(&w, "keep_result", p->keep_result);
 	if (p->max_attempts)

@@ -26,7 +26,7 @@ COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,
             "dlq show,dlq redrive,dlq delete,dlq purge,admin backup,admin restore,"
             "admin log-level,admin reload,admin config,admin migrate-shard,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
-            "state rm,subscribe,watch,torture,help,version").split(",")
+            "state rm,subscribe,watch,torture,help,version,result").split(",")
 count = itertools.count(1)
 
 

@@ -64,7 +64,7 @@ def test_every_command_is_on_the_page():
     assert names and [n for n in names if f"`{n}`" not in PAGE] == []
 
 
-@pytest.mark.parametrize("command", ["push", "work", "browse", "top", "dlq redrive"])
+@pytest.mark.parametrize("command", ["push", "work", "result", "browse", "top", "dlq redrive"])
 def test_every_option_of_its_own_is_on_the_page(command):
     help_ = subprocess.run([SLUICE, *command.split(), "--help"], capture_output=True, text=True,
                            timeout=60).stdout
