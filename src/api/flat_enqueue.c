@@ -171,6 +171,7 @@ flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
 							     : API_ENQUEUE_MAX;
 	char *const room = arena_alloc(a, body.n);
 	struct json r;
+	bool many;
 
 	*index = -1;
 	e->n = 0;
@@ -179,10 +180,16 @@ flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	json_init(&r, body, JSON_DEPTH);
 	json_room(&r, room, body.n);
-	decode_items(e, a, &r, size);
+	many = json_peek(&r) != JSON_OBJECT;
+	if (many) {
+		decode_items(e, a, &r, size);
+	} else {
+		decode_item(&r, a, e->puts);
+		e->n = 1;
+	}
 	if (!json_end(&r, NULL))
 		return 0;
-	if (r.depth > 0)
+	if (many && r.depth > 0)
 		*index = e->n;
 	return json_explain(&r, *index, err);
 }

@@ -5,6 +5,9 @@
  *        "payload":"aGVsbG8=","deliver_after":"2023-10-27T10:00:00Z"}, ...]
  *      [318497266802130945, ...]
  *
+ * One message may also come as an object without the brackets. It is answered like an
+ * array of one.
+ *
  * A payload is base64 in `payload`, a string in `text`, or any value in `json`, whose
  * bytes are kept as they were written. docs/api.md lists all members.
  */

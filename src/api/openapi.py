@@ -431,7 +431,7 @@ PATHS = {
         [query("ids", string(enum=["uid"]), text="Answer UUIDs."),
          query("detail", string(enum=["0", "1"]),
                text="1: answer objects that say which items are duplicates.")],
-        array(ref("NewMessage"), minItems=1, maxItems=10000))},
+        {"oneOf": [array(ref("NewMessage"), minItems=1, maxItems=10000), ref("NewMessage")]})},
     "/dequeue": {
         "get": messages(
             "dequeue", "Lease the best messages of a topic", {"200": DELIVERIES},

@@ -156,7 +156,8 @@ def test_names_are_folded(server):
 
 BAD = [
     ("not json", "{", "expected"),
-    ("not an array", {}, "expected an array"),
+    ("not an array", 7, "expected an array"),
+    ("an empty object", {}, "expected a member"),
     ("empty", [], "at least one item"),
     ("not an object", [5], "expected an object"),
     ("no namespace", [{"topic": "b"}], "namespace"),
@@ -285,3 +286,13 @@ def test_a_payload_of_9_mib_comes_back_whole(server):
     payload = b64(json.dumps(list(range(1000))).encode() * 2000)
     server.enqueue({"payload": payload})
     assert server.take()["payload"] == payload
+
+
+def test_one_object_is_answered_as_an_array_of_one(server):
+    """No brackets are needed for one message."""
+    answer = server.post("/enqueue", server.here(text="alone"))
+    assert answer.status == 200 and len(answer.body) == 1, answer
+    assert texts(server.dequeue()) == ["alone"]
+    refused = server.post("/enqueue", server.here(priority="urgent"))
+    assert refused.status == 400 and "index" not in refused.body
+    assert refused.body["message"].startswith("priority: "), refused

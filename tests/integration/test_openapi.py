@@ -112,6 +112,7 @@ def walk_messages(walk):
         {"json": {"n": 1}, "delay": 0.001, "max_attempts": 3}, {"json": 5, "keep_result": "1h"})
     put(walk, {"text": "later", "deliver_after": "2100-01-01T00:00:00Z"}, ids="uid")
     put(walk, {"text": "again", "idempotency_key": "i"}, detail=1)
+    walk.post(200, "/enqueue", {**HERE, "text": "alone"})
     strict = {"namespace": "shop", "topic": "strict"}
     walk(200, "PUT", "/policy", {"idempotency": "strict"}, **strict)
     walk.post(200, "/enqueue", [{**strict, "text": "one", "idempotency_key": "i"}])

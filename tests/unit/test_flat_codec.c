@@ -156,7 +156,8 @@ TEST(a_refusal_names_item_field_and_value)
 		const char *says;
 	} cases[] = {
 		{ "no JSON", "nonsense", -1, "expected" },
-		{ "an object", ITEM(""), -1, "expected an array" },
+		{ "a number", "7", -1, "expected an array" },
+		{ "an object that is wrong", ITEM(",\"delay\":-1"), -1, "delay" },
 		{ "empty", "[]", -1, "at least one" },
 		{ "behind it", "[" ITEM("") "] x", -1, "expected" },
 		{ "value", "[" ITEM("") "," ITEM(",\"priority\":\"urgent\"") "]", 1,
