@@ -109,6 +109,7 @@ static void
 answer(struct ask *a)
 {
 	struct state *const s = a->state;
+	uint32_t failed = 0;
 	struct json_out w;
 
 	if (a->op.rc) {
@@ -123,7 +124,8 @@ answer(struct ask *a)
 	if (!s->limit)
 		json_out_array(&w, "results");
 	for (uint32_t i = 0; i < s->n; i++)
-		flat_settle_outcome(s->verb, &s->items[i], 0, &w);
+		failed += flat_settle_outcome(s->verb, &s->items[i], 0, &w) != 0;
+	flat_settle_failed(a->call, failed);
 	if (!s->limit)
 		json_out_close(&w);
 	json_out_close(&w);

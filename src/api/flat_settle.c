@@ -8,6 +8,9 @@
 
 #include "base/json_out.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* --- decode ------------------------------------------------------------------- */
 
 struct item {
@@ -222,7 +225,7 @@ explain(const struct op_item *item, int rc, struct slu_err *err)
 	return slu_fail(err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
 }
 
-void
+int
 flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
 		    struct json_out *w)
 {
@@ -240,6 +243,18 @@ flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
 	else
 		write_good(verb, item, w);
 	json_out_close(w);
+	return rc;
+}
+
+void
+flat_settle_failed(struct call *c, uint32_t n)
+{
+	char text[16];
+
+	if (n == 0)
+		return;
+	(void)snprintf(text, sizeof text, "%" PRIu32, n);   /* fits */
+	(void)call_add(c, "Sluice-Failed", slice_of(text)); /* the body tells it, too */
 }
 
 /* --- the call ----------------------------------------------------------------- */
@@ -297,6 +312,7 @@ static void
 answer_many(struct ask *a)
 {
 	const struct state *const s = a->state;
+	uint32_t failed = 0;
 	struct json_out w;
 
 	json_out_init(&w, &a->call->out);
@@ -304,9 +320,10 @@ answer_many(struct ask *a)
 	for (uint32_t i = 0; i < s->s.n; i++) {
 		const uint32_t place = s->split.place ? s->split.place[i] : i;
 
-		flat_settle_outcome(s->s.verb, &s->s.items[place], rc_at(a, s, place), &w);
+		failed += flat_settle_outcome(s->s.verb, &s->s.items[place], rc_at(a, s, place), &w) != 0;
 	}
 	json_out_close(&w);
+	flat_settle_failed(a->call, failed);
 	ask_reply(a, 200);
 }
 
@@ -331,7 +348,7 @@ answer(struct ask *a)
 		return;
 	}
 	json_out_init(&w, &a->call->out);
-	flat_settle_outcome(s->s.verb, s->s.items, 0, &w);
+	(void)flat_settle_outcome(s->s.verb, s->s.items, 0, &w); /* it is good */
 	ask_reply(a, 200);
 }
 

@@ -6,7 +6,8 @@
  *      {"id":1234567890,"uid":"0190...","status":200}
  *
  * One object, or an array of them. For one, the status of the answer is that of the
- * item; an array is 200 and each item has a status of its own.
+ * item; an array is 200 and each item has a status of its own. If items failed, the field
+ * Sluice-Failed has their number.
  *
  * A receipt (base/receipt.h) stands for namespace, topic, id and lease. Without one,
  * `topic` may be left out where there is one shard: then it is whichever queue the
@@ -36,9 +37,13 @@ struct flat_settle {
 int flat_settle_decode(struct flat_settle *s, struct arena *a, struct slice body,
 		       int64_t *index, struct slu_err *err);
 
-/* The outcome of one item as an object; rc: of its op. */
-void flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
-			 struct json_out *w);
+/* The outcome of one item as an object; rc: of its op. Returns the error that it tells, or
+ * 0. */
+int flat_settle_outcome(enum op_verb verb, const struct op_item *item, int rc,
+			struct json_out *w);
+
+/* Adds the field `Sluice-Failed: n` to an answer with several outcomes, unless n is 0. */
+void flat_settle_failed(struct call *c, uint32_t n);
 
 void flat_ack(struct call *c, void *api);
 void flat_nack(struct call *c, void *api);

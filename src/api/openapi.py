@@ -380,6 +380,9 @@ FULL = {"429": {
 }}
 OUTCOME = answer({"oneOf": [ref("Outcome"), array(ref("Outcome"))]},
                  "Done; of an array each item has a status of its own.")
+OUTCOME["headers"] = {"Sluice-Failed": {
+    "schema": integer(minimum=1),
+    "description": "How many items of an array failed; without failures it is left out."}}
 
 
 def one_or_many(name):

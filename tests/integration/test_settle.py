@@ -173,7 +173,15 @@ def test_arrays_have_an_outcome_for_each_item(server):
     assert [i["status"] for i in answer.body] == [200, 409, 404]
     assert [i.get("error") for i in answer.body] == [None, "lease_lost", "not_found"]
     assert [i["id"] for i in answer.body] == [a["id"], b["id"], 4711]
+    assert answer.headers["Sluice-Failed"] == "2"
     assert server.stats()["leased"] == 1
+
+
+def test_an_array_without_failures_has_no_field_that_counts_them(server):
+    server.enqueue({"text": "a"}, {"text": "b"})
+    answer = server.post("/ack", [{"receipt": m["receipt"]} for m in server.dequeue()])
+    assert [i["status"] for i in answer.body] == [200, 200]
+    assert answer.headers["Sluice-Failed"] is None
 
 
 def test_a_bad_item_leaves_the_others_undone(server):
@@ -261,6 +269,7 @@ def test_delete_removes_dead_letters_and_nothing_else(server):
     answer = server.post("/dlq/delete", server.here(ids=[ids[0], live]))
     assert answer.body["deleted"] == 1
     assert [r["status"] for r in answer.body["results"]] == [200, 404]
+    assert answer.headers["Sluice-Failed"] == "1"
     assert server.stats()["ready"] == 1 and server.stats()["dead"] == 1
     assert server.post("/dlq/delete", server.here(limit=10)).body["deleted"] == 1
     assert server.dlq() == []
