@@ -178,7 +178,7 @@ ended(struct ask *a)
 	if (bad)
 		ask_refuse_op(a, bad);
 	else
-		call_answer_text(a->call, 200, api_json, SLICE("{\"ended\":true}"));
+		call_answer_text(a->call, 200, api_json, SLICE("{\"ended\":true}\n"));
 }
 
 /* Those that keep files. Returns how many. */

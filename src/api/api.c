@@ -220,6 +220,13 @@ api_write_err(struct json_out *w, const struct slu_err *err)
 }
 
 void
+api_end_line(struct buf *out)
+{
+	if (out->n > 0 && out->p[out->n - 1] != '\n')
+		buf_putc(out, '\n');
+}
+
+void
 api_add_retry(struct call *c, const struct slu_err *err)
 {
 	const int status = slu_err_row((int)err->code)->flat_status;
@@ -251,6 +258,7 @@ api_refuse_err(struct call *c, const struct slu_err *err, int64_t index)
 	if (index >= 0)
 		json_out_i64(&w, "index", index);
 	json_out_close(&w);
+	api_end_line(&c->out);
 	call_answer(c, status, api_json, &c->out);
 }
 
@@ -401,6 +409,5 @@ api_describe(struct buf *out, unsigned status, const char *reason, struct slice 
 	if (path.n > 0 && !lockd)
 		json_out_str(&w, "path", path);
 	json_out_close(&w);
-	if (lockd)
-		buf_putc(out, '\n');
+	api_end_line(out);
 }

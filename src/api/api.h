@@ -112,6 +112,10 @@ int api_starting(const struct api *api, struct slu_err *err);
 /* The members of an error, inside an object that the caller has opened. */
 void api_write_error(struct json_out *w, int rc, const char *text);
 
+/* Every JSON answer ends with a newline, so that a shell shows its prompt on a line of its
+ * own. Adds the newline unless it is there. */
+void api_end_line(struct buf *out);
+
 /* Answer a call with an error; text NULL: what the table says. index: which item of
  * a list, or -1. */
 void api_refuse(struct call *c, int rc, const char *text, int64_t index);

@@ -319,6 +319,7 @@ has_changed(const struct ask *a)
 void
 ask_reply(struct ask *a, unsigned status)
 {
+	api_end_line(&a->call->out);
 	if (a->call->out.failed && has_changed(a))
 		ask_refuse(a, SLU_EUNKNOWN, "it was done, but there is no memory to say what");
 	else if (a->call->out.failed)

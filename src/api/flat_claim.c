@@ -91,6 +91,7 @@ written(struct ask *a, int rc)
 		return;
 	}
 	json_out_close(&s->rows.w);
+	api_end_line(&a->call->out); /* now: if there is no memory for it, nothing is kept */
 	s->kept = !a->call->out.failed;
 	ask_reply(a, 200);
 }

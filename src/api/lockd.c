@@ -91,7 +91,7 @@ refuse(struct call *c, unsigned status, const char *code, const struct lockd_err
 	if (e->retry_after > 0)
 		json_out_i64(&w, "retry_after_seconds", e->retry_after);
 	json_out_close(&w);
-	buf_putc(&c->out, '\n');
+	api_end_line(&c->out);
 	call_answer(c, status, api_json, &c->out);
 }
 

@@ -626,9 +626,9 @@ def as_c(text):
 
 
 def main():
-    text = json.dumps(document(sys.argv[1]), separators=(",", ":"))
+    text = json.dumps(document(sys.argv[1]), separators=(",", ":")) + "\n"
     if len(sys.argv) == 2:
-        print(text)
+        sys.stdout.write(text)
         return
     with open(sys.argv[2], "w", encoding="ascii") as out:
         out.writelines(as_c(text))

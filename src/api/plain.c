@@ -15,7 +15,7 @@ void
 plain_healthz(struct call *c, void *arg)
 {
 	(void)arg;
-	call_answer_text(c, 200, api_json, SLICE("{\"status\":\"ok\"}"));
+	call_answer_text(c, 200, api_json, SLICE("{\"status\":\"ok\"}\n"));
 }
 
 void
@@ -210,6 +210,7 @@ tell(struct call *c, const struct api *api, const struct state *s)
 	write_all_warnings(&w, api);
 	write_map(&w, api);
 	json_out_close(&w);
+	api_end_line(&c->out);
 	call_answer(c, ready ? 200 : 503, api_json, &c->out);
 }
 

@@ -213,6 +213,8 @@ produce(struct stream *s, bool may_block)
 	if (r->at == r->op->n_rows && !s->last && !s->stays && !has_none(s)) {
 		s->last = true;
 		s->finish(r);
+		if (!s->type)
+			api_end_line(out_of(s));
 	}
 	return 0;
 }

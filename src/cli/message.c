@@ -76,7 +76,7 @@ message_show(struct session *s, const char *id, struct slu_err *err)
 	query_param(&s->query, "id", id);
 	rc = query_get(&s->query, &body, err);
 	if (!rc && s->json)
-		printf("%.*s\n", (int)body.n, body.p);
+		query_print(body);
 	else if (!rc)
 		rc = facts_print(body, session_colours(stdout), err);
 	return rc;
@@ -126,7 +126,7 @@ delete_one(struct session *s, const char *id, struct slu_err *err)
 	rc = query_post(&s->query, buf_slice(&body), &answer, err);
 	buf_release(&body);
 	if (!rc && s->json)
-		printf("%.*s\n", (int)answer.n, answer.p);
+		query_print(answer);
 	return rc;
 }
 

@@ -93,3 +93,19 @@ query_put(struct query *q, struct slice body, struct slice *out, struct slu_err 
 {
 	return call(q, "PUT", body, out, err);
 }
+
+struct slice
+query_value(struct slice answer)
+{
+	const bool ended = answer.n > 0 && answer.p[answer.n - 1] == '\n';
+
+	return (struct slice){ answer.p, answer.n - ended };
+}
+
+void
+query_print(struct slice answer)
+{
+	const struct slice value = query_value(answer);
+
+	printf("%.*s\n", (int)value.n, value.p);
+}

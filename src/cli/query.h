@@ -38,4 +38,10 @@ int query_delete(struct query *q, struct slice *out, struct slu_err *err);
 /* May be repeated. */
 int query_put(struct query *q, struct slice body, struct slice *out, struct slu_err *err);
 
+/* A JSON answer without the newline at its end. Older servers send none. */
+struct slice query_value(struct slice answer);
+
+/* Print a JSON answer as one line. */
+void query_print(struct slice answer);
+
 #endif

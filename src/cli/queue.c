@@ -109,7 +109,7 @@ cli_queue_show(int argc, char **argv)
 	query_param(&s.query, "topic", argv[0]);
 	rc = query_get(&s.query, &body, &err);
 	if (!rc && s.json)
-		printf("%.*s\n", (int)body.n, body.p);
+		query_print(body);
 	else if (!rc)
 		rc = facts_print(body, session_colours(stdout), &err);
 	if (rc)
@@ -239,7 +239,7 @@ cli_queue_set(int argc, char **argv)
 	}
 	rc = set(&s, argv[0], reset, buf_slice(&body), &answer, &err);
 	if (!rc && s.json)
-		printf("%.*s\n", (int)answer.n, answer.p);
+		query_print(answer);
 	else if (!rc)
 		rc = facts_print(answer, session_colours(stdout), &err);
 	if (rc) {
@@ -289,7 +289,7 @@ pause_or_resume(int argc, char **argv, const char *name, const struct session_he
 			 &answer, &err))
 			session_fail(&s, &err);
 		else if (s.json)
-			printf("%.*s\n", (int)answer.n, answer.p);
+			query_print(answer);
 	}
 	return session_end(&s);
 }
@@ -372,7 +372,7 @@ purge(struct session *s, const char *queue, struct slu_err *err)
 	if (json_end(&r, err))
 		return SLU_EUNKNOWN;
 	if (s->json)
-		printf("%.*s\n", (int)answer.n, answer.p);
+		query_print(answer);
 	else
 		printf("%" PRIu64 " purged\n", n);
 	return 0;

@@ -34,7 +34,7 @@ drop(struct session *s, const char *queue, bool force, struct slu_err *err)
 	if (json_end(&r, err))
 		return SLU_EUNKNOWN;
 	if (s->json)
-		printf("%.*s\n", (int)answer.n, answer.p);
+		query_print(answer);
 	else if (force)
 		printf("%s deleted, with %" PRIu64 " messages\n", queue, n);
 	else

@@ -165,7 +165,7 @@ print_json(const struct name *name, struct slice policy)
 	json_out_object(&w, NULL);
 	json_out_str(&w, "namespace", slice_of(name->space));
 	json_out_str(&w, "queue", slice_of(name->queue));
-	json_out_raw(&w, "policy", policy);
+	json_out_raw(&w, "policy", query_value(policy));
 	json_out_close(&w);
 	printf("%s\n", buf_str(&line));
 	buf_release(&line);

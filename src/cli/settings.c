@@ -43,7 +43,7 @@ print_level(const struct session *s, struct slice answer, struct slu_err *err)
 	if (json_end(&r, err))
 		return SLU_EUNKNOWN;
 	if (s->json)
-		printf("%.*s\n", (int)answer.n, answer.p);
+		query_print(answer);
 	else
 		printf("%.*s\n", (int)level.n, level.p);
 	return 0;
@@ -98,7 +98,7 @@ cli_admin_reload(int argc, char **argv)
 	if (query_post(&s.query, SLICE("{}"), &answer, &err))
 		session_fail(&s, &err);
 	else if (s.json)
-		printf("%.*s\n", (int)answer.n, answer.p);
+		query_print(answer);
 	else
 		puts("reloaded");
 	return session_end(&s);
@@ -196,7 +196,7 @@ cli_admin_config(int argc, char **argv)
 	query_path(&s.query, "/v1/admin/config");
 	rc = query_get(&s.query, &answer, &err);
 	if (!rc && s.json)
-		printf("%.*s\n", (int)answer.n, answer.p);
+		query_print(answer);
 	else if (!rc)
 		rc = print_settings(answer, &err);
 	if (rc)
