@@ -17,7 +17,7 @@ static const struct slu_priority labels[] = {
 static int
 put(struct slu_pqueue *q, const char *label)
 {
-	return slu_pqueue_enqueue(q, &(struct slu_job){ .priority = label }, NULL, NULL);
+	return slu_pqueue_enqueue(q, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job), .priority = label }, NULL, NULL);
 }
 
 /* A parcel, then 40 ms later an express letter. Who comes out first? */
@@ -25,6 +25,7 @@ static int
 race(slu_time max_wait, const char *want)
 {
 	const struct slu_pqueue_config config = {
+		SLU_OPTIONS_INIT(struct slu_pqueue_config),
 		.priorities = labels,
 		.n_priorities = sizeof labels / sizeof labels[0],
 		.default_label = "letter",

@@ -28,8 +28,8 @@ wait_at_gate(struct slu_run *run, void *arg)
 static int
 submit(struct slu_executor *ex, const char *key, slu_time timeout)
 {
-	const struct slu_task task = { .run = wait_at_gate };
-	const struct slu_submit opts = { .timeout = timeout };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = wait_at_gate };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = timeout };
 	struct slu_err err;
 	int rc = slu_executor_submit(ex, key, &task, &opts, NULL, &err);
 
@@ -53,7 +53,7 @@ submit(struct slu_executor *ex, const char *key, slu_time timeout)
 int
 main(void)
 {
-	const struct slu_executor_config config = { .shards = 1, .queue_size = 2 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1, .queue_size = 2 };
 	struct slu_executor *ex;
 	int right = 0;
 

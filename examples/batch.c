@@ -21,7 +21,7 @@ say(struct slu_run *run, void *arg)
 int
 main(void)
 {
-	const struct slu_executor_config config = { .queue_size = 3 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .queue_size = 3 };
 	struct slu_executor_stats stats;
 	struct slu_executor *ex;
 	struct slu_task tasks[4];
@@ -30,7 +30,7 @@ main(void)
 	int rc;
 
 	for (int i = 0; i < 4; i++)
-		tasks[i] = (struct slu_task){ .run = say, .arg = &last };
+		tasks[i] = (struct slu_task){ SLU_OPTIONS_INIT(struct slu_task), .run = say, .arg = &last };
 	if (slu_executor_start(&ex, &config, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;

@@ -42,6 +42,7 @@ int
 main(void)
 {
 	const struct slu_breaker_config config = {
+		SLU_OPTIONS_INIT(struct slu_breaker_config),
 		.failures = 3,
 		.open_cooldown = 200 * SLU_MS,
 		.jitter_percent = 10,

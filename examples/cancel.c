@@ -45,12 +45,12 @@ report(const struct slu_run *run, void *arg, int rc)
 int
 main(void)
 {
-	const struct slu_executor_config config = { .base_backoff = SLU_HOUR,
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .base_backoff = SLU_HOUR,
 						    .max_interval = SLU_HOUR };
-	const struct slu_task busy = { .run = work_until_called_off, .done = report };
-	const struct slu_task failing = { .run = fail, .done = report };
-	struct slu_submit opts = { .cancel = slu_cancel_new() };
-	const struct slu_submit brief = { .expire = SLU_MIN }; /* ends before the retry */
+	const struct slu_task busy = { SLU_OPTIONS_INIT(struct slu_task), .run = work_until_called_off, .done = report };
+	const struct slu_task failing = { SLU_OPTIONS_INIT(struct slu_task), .run = fail, .done = report };
+	struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .cancel = slu_cancel_new() };
+	const struct slu_submit brief = { SLU_OPTIONS_INIT(struct slu_submit), .expire = SLU_MIN }; /* ends before the retry */
 	struct slu_executor *ex;
 
 	if (!opts.cancel || slu_executor_start(&ex, &config, NULL))

@@ -12,9 +12,9 @@ static int
 put(struct slu_client *c, struct slu_err *err)
 {
 	struct slu_client_put puts[] = {
-		{ .payload = "first", .size = 5, .key = "customer-7" },
-		{ .payload = "second", .size = 6, .key = "customer-7" },
-		{ .payload = "{\"urgent\":true}", .size = 15, .is_json = true, .priority = "high" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "first", .size = 5, .key = "customer-7" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "second", .size = 6, .key = "customer-7" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "{\"urgent\":true}", .size = 15, .is_json = true, .priority = "high" },
 	};
 
 	return slu_client_enqueue(c, "example-batch", puts, 3, NULL, err);
@@ -24,13 +24,13 @@ put(struct slu_client *c, struct slu_err *err)
 static int
 take(struct slu_client *c, struct slu_err *err)
 {
-	const struct slu_client_claim claim = { .limit = 10, .wait = 5 * SLU_SEC };
+	const struct slu_client_claim claim = { SLU_OPTIONS_INIT(struct slu_client_claim), .limit = 10, .wait = 5 * SLU_SEC };
 	struct slu_client_messages got = { 0 };
 	int rc = slu_client_dequeue(c, "example-batch", &claim, &got, NULL, err);
 
 	for (size_t i = 0; i < got.n && !rc; i++) {
 		const struct slu_client_message *m = &got.items[i];
-		struct slu_settle done = { .receipt = m->receipt };
+		struct slu_settle done = { SLU_OPTIONS_INIT(struct slu_settle), .receipt = m->receipt };
 
 		printf("%" PRIu64 ": %.*s\n", m->id, (int)m->size, (const char *)m->payload);
 		rc = slu_client_settle(c, SLU_ACK, NULL, &done, 1, NULL, err);
@@ -44,6 +44,7 @@ static int
 look(struct slu_client *c, struct slu_err *err)
 {
 	const struct slu_request r = {
+		SLU_OPTIONS_INIT(struct slu_request),
 		.method = "GET",
 		.path = "/stats?namespace=default&topic=example-batch",
 	};
@@ -59,7 +60,7 @@ look(struct slu_client *c, struct slu_err *err)
 int
 main(void)
 {
-	const struct slu_client_config config = { .servers = getenv("SLUICE_SERVER") };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = getenv("SLUICE_SERVER") };
 	struct slu_client *c;
 	struct slu_err err;
 	int rc = slu_client_new(&c, &config, &err);

@@ -60,9 +60,9 @@ fill(struct slu_client *c, struct slu_err *err)
 	int rc = 0;
 
 	for (int i = 0; i < 3 && !rc; i++) {
-		rc = slu_client_send(c, "example-mail", &(struct slu_send){ .payload = "mail", .size = 4 }, NULL, NULL, err);
+		rc = slu_client_send(c, "example-mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = "mail", .size = 4 }, NULL, NULL, err);
 		if (!rc)
-			rc = slu_client_send(c, "example-bills", &(struct slu_send){ .payload = "bill", .size = 4 }, NULL, NULL, err);
+			rc = slu_client_send(c, "example-bills", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = "bill", .size = 4 }, NULL, NULL, err);
 	}
 	return rc;
 }
@@ -71,10 +71,10 @@ int
 main(void)
 {
 	static struct shop shop;
-	const struct slu_client_config config = { .servers = getenv("SLUICE_SERVER") };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = getenv("SLUICE_SERVER") };
 	const struct slu_consumer consumers[] = {
-		{ .name = "mail", .queue = "example-mail", .handle = send_mail, .arg = &shop, .concurrency = 2, .on_error = say_error },
-		{ .name = "bills", .queue = "example-bills", .handle = send_bill, .arg = &shop, .prefetch = 4, .on_error = say_error },
+		{ SLU_OPTIONS_INIT(struct slu_consumer), .name = "mail", .queue = "example-mail", .handle = send_mail, .arg = &shop, .concurrency = 2, .on_error = say_error },
+		{ SLU_OPTIONS_INIT(struct slu_consumer), .name = "bills", .queue = "example-bills", .handle = send_bill, .arg = &shop, .prefetch = 4, .on_error = say_error },
 	};
 	struct slu_client *c;
 	struct slu_err err;

@@ -29,7 +29,7 @@ static int
 send_one(struct slu_client *c, struct slu_err *err)
 {
 	int64_t left = LARGE;
-	const struct slu_send what = { .source = make, .source_arg = &left };
+	const struct slu_send what = { SLU_OPTIONS_INIT(struct slu_send), .source = make, .source_arg = &left };
 
 	return slu_client_send(c, "example-large", &what, NULL, NULL, err);
 }
@@ -71,7 +71,7 @@ int
 main(void)
 {
 	static int (*const ways[])(struct slu_delivery *, struct slu_err *) = { count, save, pass_on };
-	const struct slu_client_config config = { .servers = getenv("SLUICE_SERVER") };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = getenv("SLUICE_SERVER") };
 	struct slu_delivery *d;
 	struct slu_client *c;
 	struct slu_err err;
@@ -81,7 +81,7 @@ main(void)
 		rc = send_one(c, &err);
 		if (rc)
 			break;
-		rc = slu_client_receive(c, "example-large", &(struct slu_receive){ .wait = SLU_NEVER }, &d, NULL, &err);
+		rc = slu_client_receive(c, "example-large", &(struct slu_receive){ SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER }, &d, NULL, &err);
 		if (!rc)
 			rc = ways[i](d, &err);
 		if (!rc)

@@ -12,7 +12,7 @@
 static int
 nightly(struct slu_client *c, struct slu_err *err)
 {
-	const struct slu_acquire what = { .key = "example/nightly", .ttl = 10 * SLU_SEC, .wait = SLU_MIN };
+	const struct slu_acquire what = { SLU_OPTIONS_INIT(struct slu_acquire), .key = "example/nightly", .ttl = 10 * SLU_SEC, .wait = SLU_MIN };
 	struct slu_lease lease, seen;
 	int rc = slu_lock_acquire(c, &what, &lease, NULL, err);
 
@@ -45,8 +45,8 @@ add_one(struct slu_client *c, struct slu_lease *lease, struct slu_state *state, 
 int
 main(void)
 {
-	const struct slu_client_config config = { .servers = getenv("SLUICE_SERVER") };
-	const struct slu_acquire what = { .key = "example/count", .wait = SLU_NEVER };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = getenv("SLUICE_SERVER") };
+	const struct slu_acquire what = { SLU_OPTIONS_INIT(struct slu_acquire), .key = "example/count", .wait = SLU_NEVER };
 	struct slu_client *c;
 	struct slu_err err;
 	int sum = 0;

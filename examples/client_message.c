@@ -29,7 +29,7 @@ work(struct slu_delivery *d, struct slu_err *err)
 		return rc;
 	printf("attempt %u: %s orders for %" PRId64 "\n", info->attempts, order.customer, order.amount);
 	if (info->attempts == 1) /* the shop is closed */
-		return slu_delivery_nack(d, &(struct slu_nack){ .defer = true }, NULL, err);
+		return slu_delivery_nack(d, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .defer = true }, NULL, err);
 	rc = slu_delivery_extend(d, SLU_MIN, NULL, err); /* this may take a while */
 	return rc ? rc : slu_delivery_ack(d, NULL, err);
 }
@@ -38,9 +38,9 @@ int
 main(void)
 {
 	static const char text[] = "{\"customer\":\"Anna\",\"amount\":12}";
-	const struct slu_client_config config = { .servers = getenv("SLUICE_SERVER") };
-	const struct slu_send order = { .payload = text, .size = sizeof text - 1, .content_type = "application/json" };
-	const struct slu_receive how = { .wait = SLU_NEVER, .on_close = SLU_SEC };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = getenv("SLUICE_SERVER") };
+	const struct slu_send order = { SLU_OPTIONS_INIT(struct slu_send), .payload = text, .size = sizeof text - 1, .content_type = "application/json" };
+	const struct slu_receive how = { SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER, .on_close = SLU_SEC };
 	struct slu_delivery *d;
 	struct slu_client *c;
 	struct slu_sent sent;

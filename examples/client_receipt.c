@@ -38,7 +38,7 @@ note(struct slu_client *c, struct slu_lease *state, struct slu_err *err)
 static int
 attempt(struct slu_client *c, bool done, struct slu_err *err)
 {
-	const struct slu_receive how = { .wait = SLU_NEVER, .stateful = true };
+	const struct slu_receive how = { SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER, .stateful = true };
 	struct slu_delivery *d;
 	char *text = NULL;
 	int rc = slu_client_receive(c, "example-receipt", &how, &d, NULL, err);
@@ -57,8 +57,8 @@ attempt(struct slu_client *c, bool done, struct slu_err *err)
 int
 main(void)
 {
-	const struct slu_client_config config = { .servers = getenv("SLUICE_SERVER") };
-	const struct slu_send what = { .payload = "x", .size = 1 };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = getenv("SLUICE_SERVER") };
+	const struct slu_send what = { SLU_OPTIONS_INIT(struct slu_send), .payload = "x", .size = 1 };
 	struct slu_client *c;
 	struct slu_err err;
 	int rc = slu_client_new(&c, &config, &err);

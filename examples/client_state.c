@@ -53,7 +53,7 @@ change(struct slu_client *c, struct slu_lease *lease, struct slu_err *err)
 {
 	static const char text[] = "{\"colour\":\"green\",\"size\":12}";
 	struct slu_state s;
-	struct slu_state_if same = { .has_version = true };
+	struct slu_state_if same = { SLU_OPTIONS_INIT(struct slu_state_if), .has_version = true };
 	int rc = slu_state_get(c, lease, &s, NULL, err);
 
 	if (rc)
@@ -66,8 +66,8 @@ change(struct slu_client *c, struct slu_lease *lease, struct slu_err *err)
 int
 main(void)
 {
-	const struct slu_client_config config = { .servers = getenv("SLUICE_SERVER") };
-	const struct slu_acquire what = { .key = "example/settings", .wait = SLU_MIN };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = getenv("SLUICE_SERVER") };
+	const struct slu_acquire what = { SLU_OPTIONS_INIT(struct slu_acquire), .key = "example/settings", .wait = SLU_MIN };
 	struct slu_lease lease;
 	struct slu_client *c;
 	struct slu_err err;

@@ -16,7 +16,7 @@ send_some(struct slu_client *c, struct slu_err *err)
 	for (int i = 0; i < 5 && !rc; i++) {
 		const int n = snprintf(text, sizeof text, "news %d", i);
 
-		rc = slu_client_send(c, "example-news", &(struct slu_send){ .payload = text, .size = (size_t)n }, NULL, NULL, err);
+		rc = slu_client_send(c, "example-news", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = text, .size = (size_t)n }, NULL, NULL, err);
 	}
 	return rc;
 }
@@ -32,7 +32,7 @@ seen(const struct slu_queue_event *e, void *arg)
 static int
 read_news(struct slu_client *c, struct slu_err *err)
 {
-	const struct slu_receive how = { .wait = SLU_SEC, .prefetch = 4 };
+	const struct slu_receive how = { SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_SEC, .prefetch = 4 };
 	struct slu_subscription *s;
 	struct slu_delivery *d = NULL;
 	int rc = slu_client_subscribe(c, "example-news", &how, &s, err);
@@ -58,7 +58,7 @@ read_news(struct slu_client *c, struct slu_err *err)
 int
 main(void)
 {
-	const struct slu_client_config config = { .servers = getenv("SLUICE_SERVER") };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = getenv("SLUICE_SERVER") };
 	struct slu_client *c;
 	struct slu_err err;
 	int rc = slu_client_new(&c, &config, &err);

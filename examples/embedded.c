@@ -13,9 +13,9 @@ static int
 produce(struct slu_broker *b, uint64_t *id, struct slu_err *err)
 {
 	struct slu_put puts[] = {
-		{ .payload = "resize cat.png", .size = 14, .keep_result = SLU_MIN },
-		{ .payload = "charge 12.50", .size = 12, .key = "customer-7", .priority = -1 },
-		{ .payload = "refund 12.50", .size = 12, .key = "customer-7" },
+		{ SLU_OPTIONS_INIT(struct slu_put), .payload = "resize cat.png", .size = 14, .keep_result = SLU_MIN },
+		{ SLU_OPTIONS_INIT(struct slu_put), .payload = "charge 12.50", .size = 12, .key = "customer-7", .priority = -1 },
+		{ SLU_OPTIONS_INIT(struct slu_put), .payload = "refund 12.50", .size = 12, .key = "customer-7" },
 	};
 	int rc;
 
@@ -28,7 +28,7 @@ produce(struct slu_broker *b, uint64_t *id, struct slu_err *err)
 static int
 work_on(struct slu_broker *b, struct slu_message *m, struct slu_err *err)
 {
-	const struct slu_nack_options again = { .error = "card declined", .has_delay = true };
+	const struct slu_nack_options again = { SLU_OPTIONS_INIT(struct slu_nack_options), .error = "card declined", .has_delay = true };
 
 	printf("%.*s (attempt %u)\n", (int)m->size, (const char *)m->payload, m->attempts);
 	if (strncmp(m->payload, "charge", 6) == 0 && m->attempts == 1)

@@ -32,5 +32,6 @@ main(void)
 	if (read_age("forty", &age, &err) != SLU_EINVAL)
 		return 1;
 	printf("%s: %s\n", slu_err_row(err.code)->c_name, err.text);
+	printf("built with %s, runs with %s\n", SLU_VERSION_TEXT, slu_version());
 	return strcmp(slu_err_row(-1)->c_name, "SLU_?") != 0; /* never NULL */
 }

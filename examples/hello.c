@@ -16,8 +16,8 @@ greet(struct slu_run *run, void *arg)
 int
 main(void)
 {
-	struct slu_task hello = { .run = greet, .arg = (void *)"hello" };
-	struct slu_task goodbye = { .run = greet, .arg = (void *)"goodbye" };
+	struct slu_task hello = { SLU_OPTIONS_INIT(struct slu_task), .run = greet, .arg = (void *)"hello" };
+	struct slu_task goodbye = { SLU_OPTIONS_INIT(struct slu_task), .run = greet, .arg = (void *)"goodbye" };
 	struct slu_executor *ex;
 	struct slu_err err;
 	int rc;

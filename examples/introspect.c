@@ -36,8 +36,8 @@ show_status(struct slu_executor *ex, uint64_t id)
 int
 main(void)
 {
-	const struct slu_executor_config config = { .shards = 2, .metrics_namespace = "shop" };
-	const struct slu_task task = { .run = wait_at_gate };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 2, .metrics_namespace = "shop" };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = wait_at_gate };
 	struct slu_executor_stats stats;
 	struct slu_executor *ex;
 	uint64_t id;

@@ -29,7 +29,7 @@ next_block(void *arg, void *p, size_t size)
 static int
 consume(struct slu_broker *b, struct slu_err *err)
 {
-	const struct slu_claim_options in_pieces = { .in_pieces = true };
+	const struct slu_claim_options in_pieces = { SLU_OPTIONS_INIT(struct slu_claim_options), .in_pieces = true };
 	char block[BLOCK];
 	struct slu_message m;
 	size_t n;
@@ -53,7 +53,7 @@ main(int argc, char **argv)
 	struct slu_broker *b = NULL;
 	struct slu_err err = { 0 };
 	int left = BLOCKS, rc;
-	struct slu_put film = { .read = next_block, .read_arg = &left };
+	struct slu_put film = { SLU_OPTIONS_INIT(struct slu_put), .read = next_block, .read_arg = &left };
 
 	rc = slu_open(&b, argc > 1 ? argv[1] : NULL, NULL, &err);
 	if (!rc)

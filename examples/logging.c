@@ -36,8 +36,8 @@ crash(struct slu_run *run, void *arg)
 int
 main(void)
 {
-	const struct slu_task task = { .run = crash };
-	struct slu_executor_config config = { .max_attempts = 1 };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = crash };
+	struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .max_attempts = 1 };
 	struct counts counts = { 0 };
 	struct slu_executor *ex;
 

@@ -53,7 +53,7 @@ write_note(struct slu_executor *ex, struct note *note, struct slu_err *err)
 
 	for (int i = 0; i < 4 && !rc; i++)
 		rc = slu_executor_submit(ex, note->id,
-					 &(struct slu_task){ .run = writes[i], .arg = note },
+					 &(struct slu_task){ SLU_OPTIONS_INIT(struct slu_task), .run = writes[i], .arg = note },
 					 NULL, NULL, err);
 	return rc ? rc : slu_executor_await(ex, note->id, 5 * SLU_SEC, err);
 }

@@ -47,12 +47,13 @@ main(void)
 {
 	int panics = 0, apples = 5;
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = 1,
 		.max_attempts = 1,
 		.on_error = on_error,
 		.on_error_arg = &panics,
 	};
-	const struct slu_task task = { .run = sell, .arg = &apples };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = sell, .arg = &apples };
 	struct slu_executor_stats stats;
 	struct slu_executor *ex;
 

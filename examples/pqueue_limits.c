@@ -26,7 +26,7 @@ consume(void *arg)
 static int
 put(struct slu_pqueue *q, slu_time delay)
 {
-	const struct slu_job job = { .delay = delay, .data = malloc(16) };
+	const struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job), .delay = delay, .data = malloc(16) };
 	struct slu_err err;
 	int rc = slu_pqueue_enqueue(q, &job, NULL, &err);
 
@@ -41,6 +41,7 @@ int
 main(void)
 {
 	const struct slu_pqueue_config config = {
+		SLU_OPTIONS_INIT(struct slu_pqueue_config),
 		.max_in_memory = 4,
 		.max_scheduled = 1,
 		.warn_depth = 3, /* one line on stderr each time it is reached */

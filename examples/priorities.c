@@ -11,11 +11,11 @@ static struct slu_pqueue *
 fill_queue(void)
 {
 	static const struct slu_job jobs[] = {
-		{ .object_id = "backfill", .priority = "low" },
-		{ .object_id = "alarm", .priority = "high", .delay = 300 * SLU_MS },
-		{ .object_id = "report-1" }, /* no label: normal */
-		{ .object_id = "report-2", .correlation_id = "request-77" },
-		{ .object_id = "far-off", .delay = SLU_HOUR },
+		{ SLU_OPTIONS_INIT(struct slu_job), .object_id = "backfill", .priority = "low" },
+		{ SLU_OPTIONS_INIT(struct slu_job), .object_id = "alarm", .priority = "high", .delay = 300 * SLU_MS },
+		{ SLU_OPTIONS_INIT(struct slu_job), .object_id = "report-1" }, /* no label: normal */
+		{ SLU_OPTIONS_INIT(struct slu_job), .object_id = "report-2", .correlation_id = "request-77" },
+		{ SLU_OPTIONS_INIT(struct slu_job), .object_id = "far-off", .delay = SLU_HOUR },
 	};
 	struct slu_pqueue *q;
 	struct slu_err err;
@@ -25,7 +25,7 @@ fill_queue(void)
 	for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
 		if (slu_pqueue_enqueue(q, &jobs[i], NULL, &err))
 			fprintf(stderr, "%s\n", err.text);
-	if (slu_pqueue_enqueue(q, &(struct slu_job){ .priority = "urgent" }, NULL, &err))
+	if (slu_pqueue_enqueue(q, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job), .priority = "urgent" }, NULL, &err))
 		printf("refused: %s\n", err.text);
 	return q;
 }

@@ -45,6 +45,7 @@ static int
 try_policy(struct trial *t)
 {
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = 1,
 		.max_attempts = 4,
 		.base_backoff = 10 * SLU_MS,
@@ -52,7 +53,7 @@ try_policy(struct trial *t)
 		.backoff = t->kind,
 		.backoff_fn = own_delay, /* for SLU_BACKOFF_FUNCTION */
 	};
-	const struct slu_task task = { .run = fail_thrice, .arg = t };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = fail_thrice, .arg = t };
 	struct slu_executor *ex;
 	int waits = 0;
 

@@ -11,7 +11,7 @@
 int
 main(void)
 {
-	struct slu_executor_config config;
+	struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config) };
 	struct slu_executor *ex;
 	struct slu_err err;
 
@@ -31,7 +31,7 @@ main(void)
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	slu_executor_config_get(ex, &config); /* in force, defaults filled in */
+	(void)slu_executor_config_get(ex, &config, NULL); /* in force, defaults filled in */
 	printf("%u shards, %u tasks each, %u attempts, first wait %lld ms\n",
 	       config.shards, config.queue_size, config.max_attempts,
 	       (long long)(config.base_backoff / SLU_MS));

@@ -26,7 +26,7 @@ take_long(struct slu_run *run, void *arg)
 int
 main(void)
 {
-	const struct slu_task task = { .run = take_long };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = take_long };
 	struct slu_executor *ex;
 	int first, late, second;
 

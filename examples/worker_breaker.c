@@ -36,7 +36,7 @@ deliver_all(struct slu_worker_config *config)
 	for (int i = 0; i < 3; i++) {
 		char id[] = { 'm', '1' + (char)i, 0 };
 
-		slu_pqueue_enqueue(config->queue, &(struct slu_job){ .object_id = id }, NULL, NULL);
+		slu_pqueue_enqueue(config->queue, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job), .object_id = id }, NULL, NULL);
 	}
 	if (slu_worker_start(w, &err) == 0)
 		slu_worker_stop(w, SLU_STOP_ALL, 0);
@@ -50,8 +50,9 @@ deliver_all(struct slu_worker_config *config)
 int
 main(void)
 {
-	const struct slu_breaker_config rules = { .failures = 2, .open_cooldown = 200 * SLU_MS };
+	const struct slu_breaker_config rules = { SLU_OPTIONS_INIT(struct slu_breaker_config), .failures = 2, .open_cooldown = 200 * SLU_MS };
 	struct slu_worker_config config = {
+		SLU_OPTIONS_INIT(struct slu_worker_config),
 		.handler = deliver,
 		.backoff = { .kind = SLU_BACKOFF_FIXED, .base = 10 * SLU_MS },
 	};

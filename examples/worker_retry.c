@@ -55,6 +55,7 @@ main(void)
 {
 	static const char *const ids[] = { "fine", "flaky", "broken" };
 	struct slu_worker_config config = {
+		SLU_OPTIONS_INIT(struct slu_worker_config),
 		.handler = handle,
 		.backoff = { .kind = SLU_BACKOFF_FIXED, .base = 10 * SLU_MS },
 		.dead_letter = bury,
@@ -65,7 +66,7 @@ main(void)
 	if (slu_pqueue_new(&config.queue, NULL, NULL) || slu_worker_new(&w, &config, NULL))
 		return 1;
 	for (int i = 0; i < 3; i++)
-		slu_pqueue_enqueue(config.queue, &(struct slu_job){ .object_id = ids[i] }, NULL, NULL);
+		slu_pqueue_enqueue(config.queue, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job), .object_id = ids[i] }, NULL, NULL);
 	rc = run_jobs(w); /* the failures are logged to stderr, too */
 	slu_worker_free(w);
 	slu_pqueue_free(config.queue, NULL);

@@ -50,6 +50,7 @@ int
 main(void)
 {
 	struct slu_worker_config config = {
+		SLU_OPTIONS_INIT(struct slu_worker_config),
 		.handler = handle,
 		.threads = 2,
 		.backoff = { .base = SLU_MS },
@@ -64,7 +65,7 @@ main(void)
 	    slu_worker_new(&w, &config, NULL))
 		return 1;
 	for (int i = 0; i < 100; i++)
-		slu_pqueue_enqueue(config.queue, &(struct slu_job){ 0 }, NULL, NULL);
+		slu_pqueue_enqueue(config.queue, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job) }, NULL, NULL);
 	rc = slu_worker_start(w, NULL) || slu_worker_stop(w, SLU_STOP_ALL, 0);
 	slu_worker_free(w);
 	slu_pqueue_free(config.queue, NULL);

@@ -42,15 +42,15 @@ run_until(struct slu_worker *w, struct slu_pqueue *q, enum slu_stop_mode mode,
 int
 main(void)
 {
-	struct slu_worker_config config = { .handler = handle, .threads = 2 };
+	struct slu_worker_config config = { SLU_OPTIONS_INIT(struct slu_worker_config), .handler = handle, .threads = 2 };
 	struct slu_worker *w;
 	int now, ready, all;
 
 	if (slu_pqueue_new(&config.queue, NULL, NULL) || slu_worker_new(&w, &config, NULL))
 		return 1;
 	for (int i = 0; i < 10; i++)
-		slu_pqueue_enqueue(config.queue, &(struct slu_job){ 0 }, NULL, NULL);
-	slu_pqueue_enqueue(config.queue, &(struct slu_job){ .delay = 600 * SLU_MS }, NULL, NULL);
+		slu_pqueue_enqueue(config.queue, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job) }, NULL, NULL);
+	slu_pqueue_enqueue(config.queue, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job), .delay = 600 * SLU_MS }, NULL, NULL);
 
 	now = run_until(w, config.queue, SLU_STOP_NOW, "now");
 	ready = run_until(w, config.queue, SLU_STOP_READY, "ready");

@@ -36,6 +36,42 @@
 #define SLU_NORETURN
 #endif
 
+/*
+ * How the ABI grows. Within one soname a later library runs programs that were built with
+ * older headers:
+ *
+ *   - A struct that you fill (options, configs, tasks, messages to send) begins with
+ *     struct_size, which SLU_OPTIONS_INIT sets. Later versions add members behind its end; the
+ *     library reads as much as there is and takes the rest as 0. SLU_EINVAL says that
+ *     struct_size was not set, or that a member is set which an older library does not
+ *     know. In an array every element has it.
+ *   - A struct that the library fills (messages, stats, leases, struct slu_err) keeps its
+ *     size: later versions take new members from its `reserved` words, which are 0.
+ *   - Structs without either that the library hands out (slu_run, slu_delivery_info) grow
+ *     at their end: use them where they are, do not copy them. Rows of tables that you write
+ *     (slu_priority, slu_json_field) stay as they are.
+ *   - Error codes keep their numbers, functions their symbol versions.
+ *
+ *         struct slu_put put = { SLU_OPTIONS_INIT(struct slu_put), .payload = "x", .size = 1 };
+ *
+ * C++ has no designated initialisers before C++20: slu_options<slu_put>() is a zeroed struct
+ * with its size.
+ */
+#ifdef __cplusplus
+#define SLU_OPTIONS_INIT(type) sizeof(type)
+template <typename T>
+inline T
+slu_options()
+{
+	T options = T();
+
+	options.struct_size = sizeof options;
+	return options;
+}
+#else
+#define SLU_OPTIONS_INIT(type) .struct_size = sizeof(type)
+#endif
+
 /* Nanoseconds: a length of time, or a moment on a clock. Signed, so that
  * differences need no care; 292 years is enough of both. */
 typedef int64_t slu_time;

@@ -45,6 +45,7 @@ enum slu_breaker_state {
 };
 
 struct slu_breaker_config {
+	size_t struct_size;             /* SLU_OPTIONS_INIT */
 	uint32_t failures;              /* in a row, then it opens; 0: 5 */
 	slu_time open_cooldown;         /* 0: 30 s */
 	uint32_t half_open_probe_count; /* calls let through to try; 0: 1 */

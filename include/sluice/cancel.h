@@ -3,7 +3,7 @@
  *
  *         struct slu_cancel *stop = slu_cancel_new();
  *
- *         slu_executor_submit(ex, "a", &task, &(struct slu_submit){ .cancel = stop }, ...);
+ *         slu_executor_submit(ex, "a", &task, &(struct slu_submit){ SLU_OPTIONS_INIT(struct slu_submit), .cancel = stop }, ...);
  *         ...
  *         slu_cancel_fire(stop, "user closed the window");
  *         slu_cancel_free(stop);

@@ -5,10 +5,10 @@
  *         struct slu_delivery *d;
  *         struct slu_err err;
  *
- *         if (slu_client_new(&c, &(struct slu_client_config){ .servers = "127.0.0.1:7171" }, &err))
+ *         if (slu_client_new(&c, &(struct slu_client_config){ SLU_OPTIONS_INIT(struct slu_client_config), .servers = "127.0.0.1:7171" }, &err))
  *                 ...
- *         slu_client_send(c, "mail", &(struct slu_send){ .payload = "hi", .size = 2 }, NULL, NULL, &err);
- *         if (slu_client_receive(c, "mail", &(struct slu_receive){ .wait = SLU_NEVER }, &d, NULL, &err) == 0) {
+ *         slu_client_send(c, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = "hi", .size = 2 }, NULL, NULL, &err);
+ *         if (slu_client_receive(c, "mail", &(struct slu_receive){ SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER }, &d, NULL, &err) == 0) {
  *                 slu_delivery_write(d, STDOUT_FILENO, &err);
  *                 slu_delivery_ack(d, NULL, &err);
  *         }
@@ -51,6 +51,7 @@ struct slu_client;
 
 /* Zeros are the defaults. Everything is copied. */
 struct slu_client_config {
+	size_t struct_size;  /* SLU_OPTIONS_INIT */
 	const char *servers; /* "host:port", "https://host:port" or "unix:/path"; several, with
 			      * commas between them: the first that serves. NULL: 127.0.0.1:7171 */
 	const char *space;   /* namespace; NULL: "default" */
@@ -74,16 +75,18 @@ SLU_API void slu_client_free(struct slu_client *c);
 /* How a call may end, and whose queue it is about. Zeros are the defaults; NULL is all
  * zeros. */
 struct slu_call {
-	slu_time timeout;  /* SLU_ETIMEOUT so long from now; 0: Q1; SLU_NEVER: none */
-	int cancel_fd;     /* SLU_ECANCELED once this is readable (an eventfd, a pipe, a
-			    * signalfd); 0: none. Nobody reads from it */
-	const char *space; /* NULL: the client's */
+	size_t struct_size; /* SLU_OPTIONS_INIT */
+	slu_time timeout;   /* SLU_ETIMEOUT so long from now; 0: Q1; SLU_NEVER: none */
+	int cancel_fd;      /* SLU_ECANCELED once this is readable (an eventfd, a pipe, a
+			     * signalfd); 0: none. Nobody reads from it */
+	const char *space;  /* NULL: the client's */
 };
 
 /* --- many at once ----------------------------------------------------------------- */
 
 /* A message to enqueue. NULL and 0: not said, the queue's default. */
 struct slu_client_put {
+	size_t struct_size; /* SLU_OPTIONS_INIT */
 	const void *payload;
 	size_t size;          /* all of a call together: some 12 MB */
 	bool is_json;         /* payload is a JSON value, to be kept as one */
@@ -112,9 +115,10 @@ SLU_API int slu_client_enqueue(struct slu_client *c, const char *queue,
 			       const struct slu_call *call, struct slu_err *err);
 
 struct slu_client_claim {
-	unsigned limit; /* 0: 10; at most 1,000 */
-	slu_time lease; /* 0: the queue's */
-	slu_time wait;  /* for the first; 0: not at all; SLU_NEVER */
+	size_t struct_size; /* SLU_OPTIONS_INIT */
+	unsigned limit;     /* 0: 10; at most 1,000 */
+	slu_time lease;     /* 0: the queue's */
+	slu_time wait;      /* for the first; 0: not at all; SLU_NEVER */
 
 	/* Who takes them, shown with their leases; at most 128 bytes. NULL: host and process. */
 	const char *owner;
@@ -139,14 +143,16 @@ struct slu_client_message {
 	int32_t priority;
 	const char *raw; /* all of it, as the server wrote it: JSON, not terminated */
 	size_t raw_size;
-	const char *receipt; /* one text that settles it: for slu_settle, for slu_receipt_parse,
-			      * or for another program */
+	const char *receipt;  /* one text that settles it: for slu_settle, for slu_receipt_parse,
+			       * or for another program */
+	uint64_t reserved[4]; /* 0 */
 };
 
 struct slu_client_messages {
 	struct slu_client_message *items;
 	size_t n;
-	void *memory; /* the library's */
+	void *memory;         /* the library's */
+	uint64_t reserved[2]; /* 0 */
 };
 
 /* Zeroed is a fine start for out. n is 0 when nothing came within the wait. What the
@@ -164,6 +170,7 @@ enum slu_settle_verb {
 };
 
 struct slu_settle {
+	size_t struct_size; /* SLU_OPTIONS_INIT */
 	uint64_t id;
 	const char *lease_id;   /* NULL: not said; then it acts for the current lease */
 	uint64_t fencing_token; /* 0: not said */
@@ -198,6 +205,7 @@ typedef int64_t slu_source_fn(void *arg, void *p, size_t size);
 
 /* Times are whole seconds, rounded up. */
 struct slu_send {
+	size_t struct_size; /* SLU_OPTIONS_INIT */
 	const void *payload;
 	size_t size;
 	slu_source_fn *source; /* the payload comes from there; NULL: it is in payload */
@@ -214,6 +222,7 @@ struct slu_send {
 struct slu_sent {
 	char id[40]; /* a UUID */
 	char correlation_id[132];
+	uint64_t reserved[2]; /* 0 */
 };
 
 /* out may be NULL. */
@@ -231,8 +240,9 @@ struct slu_lease {
 	char txn[24];
 	uint64_t token; /* rises with every lease of the key: for fencing */
 	int64_t version;
-	char etag[72];  /* of the state; "": there is none */
-	slu_time until; /* wall clock, whole seconds */
+	char etag[72];        /* of the state; "": there is none */
+	slu_time until;       /* wall clock, whole seconds */
+	uint64_t reserved[2]; /* 0 */
 };
 
 /* All that it takes to settle a message. Plain data, as above. */
@@ -245,6 +255,7 @@ struct slu_receipt {
 	char etag[72]; /* of the message's metadata; a new one with every extend */
 	uint64_t token;
 	struct slu_lease state; /* of a stateful message; else id is "" */
+	uint64_t reserved[2];   /* 0 */
 };
 
 struct slu_delivery_info {
@@ -261,6 +272,7 @@ struct slu_delivery_info {
 };
 
 struct slu_receive {
+	size_t struct_size;  /* SLU_OPTIONS_INIT */
 	const char *owner;   /* NULL: a name made of host, process and a number */
 	slu_time visibility; /* the lease; 0: 30 s; at most 30 min; whole seconds, rounded up */
 	slu_time wait;       /* 0: not at all; SLU_NEVER; whole seconds, rounded up */
@@ -328,10 +340,11 @@ SLU_API int slu_delivery_decode(struct slu_delivery *d, const struct slu_json_fi
 SLU_API struct slu_lease *slu_delivery_state(struct slu_delivery *d);
 
 struct slu_nack {
-	slu_time delay;    /* whole seconds, rounded up */
-	const char *error; /* why; kept with the message */
-	bool defer;        /* no failure: just not now */
-	bool dead;         /* no use to try again */
+	size_t struct_size; /* SLU_OPTIONS_INIT */
+	slu_time delay;     /* whole seconds, rounded up */
+	const char *error;  /* why; kept with the message */
+	bool defer;         /* no failure: just not now */
+	bool dead;          /* no use to try again */
 };
 
 /*
@@ -406,12 +419,13 @@ SLU_API int slu_client_watch(struct slu_client *c, const char *queue, slu_watch_
  * when it is rolled back, or ends by itself.
  */
 struct slu_acquire {
-	const char *key;   /* names joined by /; NULL: the server makes one */
-	const char *owner; /* NULL: made, as for slu_receive */
-	slu_time ttl;      /* 0: 30 s; at most 30 min; whole seconds, rounded up */
-	slu_time wait;     /* while somebody else has it: as for slu_receive */
-	bool if_absent;    /* SLU_EEXISTS when there was such a key before */
-	const char *txn;   /* join this one; NULL: a new one */
+	size_t struct_size; /* SLU_OPTIONS_INIT */
+	const char *key;    /* names joined by /; NULL: the server makes one */
+	const char *owner;  /* NULL: made, as for slu_receive */
+	slu_time ttl;       /* 0: 30 s; at most 30 min; whole seconds, rounded up */
+	slu_time wait;      /* while somebody else has it: as for slu_receive */
+	bool if_absent;     /* SLU_EEXISTS when there was such a key before */
+	const char *txn;    /* join this one; NULL: a new one */
 };
 
 /* SLU_EBUSY: somebody else has it; err.retry_after: until when, at most. */
@@ -444,10 +458,12 @@ struct slu_state {
 	size_t size;
 	int64_t version;
 	char etag[72];
+	uint64_t reserved[2]; /* 0 */
 };
 
 /* Change it only if it is still this: SLU_ECONFLICT. NULL: whatever it is. */
 struct slu_state_if {
+	size_t struct_size; /* SLU_OPTIONS_INIT */
 	bool has_version;
 	int64_t version;
 	const char *etag; /* NULL: any */
@@ -486,6 +502,7 @@ SLU_API int slu_lock_update(struct slu_client *c, const struct slu_acquire *a,
 
 /* A call to any path of the server's API. */
 struct slu_request {
+	size_t struct_size; /* SLU_OPTIONS_INIT */
 	const char *method; /* "GET" */
 	const char *path;   /* with its query, encoded: "/stats?namespace=a&topic=b" */
 	const void *body;
@@ -499,6 +516,7 @@ struct slu_answer {
 	unsigned status; /* 0: there was no answer */
 	char *body;      /* terminated; slu_free it */
 	size_t size;
+	uint64_t reserved[2]; /* 0 */
 };
 
 /* 0: the status is below 300. Else what the server said is in err, and whole in out. */

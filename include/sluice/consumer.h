@@ -9,8 +9,8 @@
  *         }
  *
  *         const struct slu_consumer consumers[] = {
- *                 { .name = "mail", .queue = "mail", .handle = handle, .concurrency = 4 },
- *                 { .name = "bills", .queue = "bills", .handle = bill, .stateful = true },
+ *                 { SLU_OPTIONS_INIT(struct slu_consumer), .name = "mail", .queue = "mail", .handle = handle, .concurrency = 4 },
+ *                 { SLU_OPTIONS_INIT(struct slu_consumer), .name = "bills", .queue = "bills", .handle = bill, .stateful = true },
  *         };
  *
  *         slu_service_new(&s, client, consumers, 2, &err);
@@ -79,6 +79,7 @@ struct slu_restart {
 };
 
 struct slu_consumer {
+	size_t struct_size;     /* SLU_OPTIONS_INIT */
 	const char *name;       /* NULL: the queue's */
 	const char *queue;      /* required */
 	slu_consume_fn *handle; /* required */

@@ -88,6 +88,7 @@ struct slu_err {
 	const char *limit;
 	slu_time retry_after;
 	char text[240];
+	uint64_t reserved[2]; /* 0 */
 };
 
 struct slu_err_row {

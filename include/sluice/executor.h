@@ -14,7 +14,7 @@
  *         }
  *
  *         struct slu_executor *ex;
- *         struct slu_task task = { .run = greet, .arg = (void *)"hello" };
+ *         struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = greet, .arg = (void *)"hello" };
  *
  *         slu_executor_start(&ex, NULL, NULL);
  *         slu_executor_submit(ex, "alice", &task, NULL, NULL, NULL);
@@ -83,12 +83,14 @@ typedef void slu_task_done_fn(const struct slu_run *run, void *arg, int rc);
 typedef void slu_error_fn(const struct slu_run *run, int rc, void *arg);
 
 struct slu_task {
+	size_t struct_size; /* SLU_OPTIONS_INIT */
 	slu_task_fn *run;
 	void *arg;
 	slu_task_done_fn *done; /* may be NULL */
 };
 
 struct slu_executor_config {
+	size_t struct_size;            /* SLU_OPTIONS_INIT */
 	uint32_t shards;               /* 4; SQ_SHARDS: workers, each with its own queue */
 	uint32_t queue_size;           /* 128; SQ_QUEUE_SIZE: tasks that may wait in a shard */
 	slu_time enqueue_timeout;      /* 100 ms; SQ_ENQUEUE_TIMEOUT: submit waits for room */
@@ -105,8 +107,8 @@ struct slu_executor_config {
 	struct slu_log *log;           /* NULL: warnings to stderr */
 };
 
-/* Fill config from the SQ_* variables that are set; what is not set becomes 0, the
- * default. SLU_EINVAL names the variable, its value and what would be right. */
+/* Fill config (which says its size) from the SQ_* variables that are set; what is not set
+ * becomes 0, the default. SLU_EINVAL names the variable, its value and what would be right. */
 SLU_API int slu_executor_config_env(struct slu_executor_config *config,
 				    struct slu_err *err);
 
@@ -116,14 +118,15 @@ SLU_API int slu_executor_start(struct slu_executor **out,
 			       const struct slu_executor_config *config,
 			       struct slu_err *err);
 
-/* The settings in force, defaults filled in. */
-SLU_API void slu_executor_config_get(const struct slu_executor *ex,
-				     struct slu_executor_config *config);
+/* The settings in force, defaults filled in. config says its size, as everywhere. */
+SLU_API int slu_executor_config_get(const struct slu_executor *ex,
+				    struct slu_executor_config *config, struct slu_err *err);
 
 /* The shard a key belongs to: 32-bit FNV-1a modulo shards, on every machine. */
 SLU_API uint32_t slu_executor_shard_of(const struct slu_executor *ex, const char *key);
 
 struct slu_submit {
+	size_t struct_size;        /* SLU_OPTIONS_INIT */
 	slu_time timeout;          /* wait for room; 0: enqueue_timeout; SLU_NOWAIT; SLU_NEVER */
 	slu_time expire;           /* final report SLU_ETIMEOUT when the task has not ended (or
 				    * cannot be retried) this long after submit; 0: never */
@@ -167,9 +170,10 @@ enum slu_task_state {
 
 struct slu_task_status {
 	enum slu_task_state state;
-	unsigned attempts; /* runs begun so far; 0 once finished */
-	uint32_t position; /* QUEUED: tasks before it in its shard; HELD: in its key */
-	slu_time retry_in; /* RETRYING: until the next run */
+	unsigned attempts;    /* runs begun so far; 0 once finished */
+	uint32_t position;    /* QUEUED: tasks before it in its shard; HELD: in its key */
+	slu_time retry_in;    /* RETRYING: until the next run */
+	uint64_t reserved[2]; /* 0 */
 };
 
 /* SLU_ENOTFOUND when no task has had this id yet. */
@@ -189,6 +193,7 @@ struct slu_executor_stats {
 	uint64_t panics;
 	size_t buffer_bytes; /* memory of the queues */
 	bool stopping;
+	uint64_t reserved[4]; /* 0 */
 };
 
 /* Of one shard, or of SLU_ALL_SHARDS together. SLU_EINVAL for a wrong number. */

@@ -38,6 +38,7 @@ struct slu_priority {
 };
 
 struct slu_pqueue_config {
+	size_t struct_size;                    /* SLU_OPTIONS_INIT */
 	const struct slu_priority *priorities; /* NULL: high 0, normal 5, low 10 */
 	uint32_t n_priorities;
 	const char *default_label;     /* "normal", or the first when there is none */
@@ -52,6 +53,7 @@ struct slu_pqueue_config {
 
 /* What goes in. Strings are copied; data is yours. */
 struct slu_job {
+	size_t struct_size;         /* SLU_OPTIONS_INIT */
 	const char *object_id;      /* what it is about; NULL: none */
 	const char *correlation_id; /* to follow it through the logs; NULL: none */
 	const char *priority;       /* a label; NULL: the default one */
@@ -71,6 +73,7 @@ struct slu_job_item {
 	uint64_t seq;         /* arrival, from 1 */
 	unsigned attempts;    /* deliveries so far, this one included */
 	void *data;
+	uint64_t reserved[4]; /* 0 */
 };
 
 enum slu_stop_mode {
@@ -109,6 +112,7 @@ struct slu_pqueue_stats {
 	uint32_t scheduled;
 	uint32_t running; /* handed to a worker (worker.h), not settled yet */
 	bool shutdown;
+	uint64_t reserved[4]; /* 0 */
 };
 
 SLU_API void slu_pqueue_snapshot(struct slu_pqueue *q, struct slu_pqueue_stats *stats);

@@ -40,6 +40,7 @@ struct slu_backoff {
 	slu_time max;
 	slu_backoff_fn *fn; /* SLU_BACKOFF_FUNCTION only */
 	void *arg;
+	uint64_t reserved[2]; /* 0 */
 };
 
 SLU_END_DECLS

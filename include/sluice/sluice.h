@@ -34,7 +34,8 @@ enum slu_durability {
 
 /* Zeros are the defaults. */
 struct slu_open_config {
-	const char *space; /* namespace of all queues; NULL: "default" */
+	size_t struct_size; /* SLU_OPTIONS_INIT */
+	const char *space;  /* namespace of all queues; NULL: "default" */
 	enum slu_durability durability;
 	slu_time sync_interval; /* 0: 10 ms */
 	unsigned node;          /* 0 .. 1023, part of every id */
@@ -63,6 +64,7 @@ typedef int64_t slu_read_fn(void *arg, void *p, size_t size);
  * may have up to 1 GiB; more than 1 MiB goes to a file of its own, from where it is (a
  * file that you have mapped) or as read brings it: memory does not grow with it. */
 struct slu_put {
+	size_t struct_size; /* SLU_OPTIONS_INIT */
 	const void *payload;
 	size_t size;
 	slu_read_fn *read; /* the payload comes from there; NULL: it is in payload */
@@ -110,14 +112,16 @@ struct slu_message {
 	const char *correlation;
 	const char *content_type;
 	const char *attributes;
-	void *memory; /* the library's */
+	void *memory;         /* the library's */
+	uint64_t reserved[4]; /* 0 */
 };
 
 struct slu_claim_options {
-	slu_time lease; /* 0: the queue's, 30 s */
-	slu_time wait;  /* for the first message; 0: not at all; SLU_NEVER */
-	bool in_pieces; /* payloads over 1 MiB are not read into memory: their payload is
-			 * NULL, and they are to be released before slu_close */
+	size_t struct_size; /* SLU_OPTIONS_INIT */
+	slu_time lease;     /* 0: the queue's, 30 s */
+	slu_time wait;      /* for the first message; 0: not at all; SLU_NEVER */
+	bool in_pieces;     /* payloads over 1 MiB are not read into memory: their payload is
+			     * NULL, and they are to be released before slu_close */
 };
 
 /* Up to max messages; *n is how many. None is no error. options may be NULL. What is found
@@ -143,8 +147,9 @@ SLU_API int slu_ack(struct slu_broker *b, const struct slu_message *m, const voi
 		    size_t size, struct slu_err *err);
 
 struct slu_nack_options {
-	const char *error; /* why; kept with the message */
-	bool has_delay;    /* else as the queue's retry policy says */
+	size_t struct_size; /* SLU_OPTIONS_INIT */
+	const char *error;  /* why; kept with the message */
+	bool has_delay;     /* else as the queue's retry policy says */
 	slu_time delay;
 	bool defer; /* no failure: just not now */
 	bool dead;  /* no use to try again */
@@ -176,7 +181,8 @@ struct slu_queue_stats {
 	uint64_t leased;
 	uint64_t held; /* behind another message of their key */
 	uint64_t dead;
-	uint64_t damaged; /* set aside: their bytes on disk are not those that were written */
+	uint64_t damaged;     /* set aside: their bytes on disk are not those that were written */
+	uint64_t reserved[4]; /* 0 */
 };
 
 /* A queue that nobody used has zeros. */

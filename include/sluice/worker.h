@@ -37,6 +37,7 @@ typedef void slu_dead_fn(const struct slu_job_item *job, const struct slu_err *e
 			 void *arg);
 
 struct slu_worker_config {
+	size_t struct_size;         /* SLU_OPTIONS_INIT */
 	struct slu_pqueue *queue;   /* required; outlives the worker */
 	slu_job_fn *handler;        /* required */
 	void *arg;                  /* for all callbacks here */
@@ -90,7 +91,8 @@ struct slu_failure {
 	char error[160];
 	const char *type; /* of the error, as in err.h: "SLU_EDOWN" */
 	unsigned attempt;
-	slu_time at; /* wall clock */
+	slu_time at;          /* wall clock */
+	uint64_t reserved[2]; /* 0 */
 };
 
 /* The most recent failures, newest first: up to n of them. Returns how many. */
@@ -101,11 +103,12 @@ struct slu_worker_stats {
 	uint32_t threads; /* alive now */
 	uint32_t running; /* jobs running now */
 	uint64_t done;
-	uint64_t failed;   /* attempts that failed */
-	uint64_t retried;  /* failed attempts that went back into the queue */
-	uint64_t dead;     /* jobs that went to dead_letter */
-	uint64_t deferred; /* put back because the breaker was open */
-	uint64_t polls;    /* times a thread looked and found nothing */
+	uint64_t failed;      /* attempts that failed */
+	uint64_t retried;     /* failed attempts that went back into the queue */
+	uint64_t dead;        /* jobs that went to dead_letter */
+	uint64_t deferred;    /* put back because the breaker was open */
+	uint64_t polls;       /* times a thread looked and found nothing */
+	uint64_t reserved[4]; /* 0 */
 };
 
 SLU_API void slu_worker_snapshot(struct slu_worker *w, struct slu_worker_stats *stats);

@@ -82,8 +82,8 @@ produce_ours(void *arg)
 {
 	const struct producer *p = arg;
 	const struct load *load = p->load;
-	const struct slu_task task = { .run = empty_task };
-	const struct slu_submit opts = { .timeout = SLU_NEVER };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = empty_task };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NEVER };
 
 	char key[KEY_SIZE];
 
@@ -132,6 +132,7 @@ run_ours(const struct load *wanted)
 {
 	struct load load = *wanted;
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = load.workers,
 		.queue_size = load.queue_size,
 	};
@@ -224,7 +225,7 @@ busy_task(struct slu_run *run, void *arg)
 static void
 time_submits(struct slu_executor *ex, slu_time *times, uint32_t n, slu_time pause)
 {
-	const struct slu_task task = { .run = empty_task };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = empty_task };
 
 	for (uint32_t i = 0; i < n; i++) {
 		slu_time begin;
@@ -240,7 +241,7 @@ time_submits(struct slu_executor *ex, slu_time *times, uint32_t n, slu_time paus
 static int
 submit_latency(struct bench *b, struct load *load)
 {
-	const struct slu_executor_config config = { .shards = 1, .queue_size = SUBMITS + 1 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1, .queue_size = SUBMITS + 1 };
 	slu_time *times = mem_array(SUBMITS, sizeof *times);
 	_Atomic bool release = false;
 	struct bench_row row = { .name = "submit p99, worker awake", .unit = "us" };
@@ -253,7 +254,7 @@ submit_latency(struct bench *b, struct load *load)
 	time_submits(load->ex, times, SUBMITS, 0); /* touches all memory once */
 	slu_executor_await(load->ex, "key-000001", 0, NULL);
 	slu_executor_submit(load->ex, "key-000001",
-			    &(struct slu_task){ .run = busy_task, .arg = (void *)&release },
+			    &(struct slu_task){ SLU_OPTIONS_INIT(struct slu_task), .run = busy_task, .arg = (void *)&release },
 			    NULL, NULL, NULL);
 	time_submits(load->ex, times, SUBMITS, 0);
 	atomic_store(&release, true);
@@ -305,6 +306,7 @@ static double
 run_tasks(uint32_t shards, uint32_t n, slu_task_fn *fn)
 {
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = shards,
 		.queue_size = n,
 	};
@@ -320,7 +322,7 @@ run_tasks(uint32_t shards, uint32_t n, slu_task_fn *fn)
 		spell_key(key, number);
 		if (slu_executor_shard_of(ex, key) != i % shards)
 			continue;
-		slu_executor_submit(ex, key, &(struct slu_task){ .run = fn, .arg = &sink },
+		slu_executor_submit(ex, key, &(struct slu_task){ SLU_OPTIONS_INIT(struct slu_task), .run = fn, .arg = &sink },
 				    NULL, NULL, NULL);
 		i++;
 	}

@@ -60,7 +60,7 @@ run_bare(const struct bench *b)
 static double
 run_ours(const struct bench *b)
 {
-	const struct slu_pqueue_config config = { .max_in_memory = (uint32_t)b->items + 1 };
+	const struct slu_pqueue_config config = { SLU_OPTIONS_INIT(struct slu_pqueue_config), .max_in_memory = (uint32_t)b->items + 1 };
 	struct slu_pqueue *q;
 	struct slu_job_item item;
 	uint64_t dice = 1;
@@ -69,11 +69,11 @@ run_ours(const struct bench *b)
 	if (slu_pqueue_new(&q, &config, NULL))
 		return 0;
 	for (uint64_t i = 0; i < b->items; i++)
-		slu_pqueue_enqueue(q, &(struct slu_job){ .priority = labels[roll(&dice)] }, NULL,
+		slu_pqueue_enqueue(q, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job), .priority = labels[roll(&dice)] }, NULL,
 				   NULL);
 	begin = bench_now();
 	for (uint64_t i = 0; i < b->jobs; i++) {
-		slu_pqueue_enqueue(q, &(struct slu_job){ .priority = labels[roll(&dice)] }, NULL,
+		slu_pqueue_enqueue(q, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job), .priority = labels[roll(&dice)] }, NULL,
 				   NULL);
 		(void)slu_pqueue_dequeue(q, 0, &item);
 	}
@@ -135,7 +135,7 @@ pick_up(struct slu_pqueue *q, struct pickup *p)
 
 	nanosleep(&pause, NULL); /* let the worker fall asleep */
 	p->enqueued = bench_now();
-	slu_pqueue_enqueue(q, &(struct slu_job){ .data = p }, NULL, NULL);
+	slu_pqueue_enqueue(q, &(struct slu_job){ SLU_OPTIONS_INIT(struct slu_job), .data = p }, NULL, NULL);
 	while (!atomic_load(&p->done))
 		nanosleep(&pause, NULL);
 }
@@ -158,7 +158,7 @@ static int
 pickup_latency(struct bench *b)
 {
 	slu_time *times = mem_array(PICKUPS, sizeof *times);
-	struct slu_worker_config config = { .handler = note_time };
+	struct slu_worker_config config = { SLU_OPTIONS_INIT(struct slu_worker_config), .handler = note_time };
 	struct slu_worker *w = NULL;
 	int rc;
 

@@ -35,8 +35,8 @@ sleep_for(slu_time t)
 static int
 consume_one(struct consumer *c, struct slu_client_messages *got, struct slu_err *err)
 {
-	const struct slu_client_claim claim = { .limit = 1, .wait = SLU_SEC };
-	struct slu_settle done = { 0 };
+	const struct slu_client_claim claim = { SLU_OPTIONS_INIT(struct slu_client_claim), .limit = 1, .wait = SLU_SEC };
+	struct slu_settle done = { SLU_OPTIONS_INIT(struct slu_settle) };
 	int rc = slu_client_dequeue(c->client, c->queue, &claim, got, NULL, err);
 
 	if (rc || got->n == 0)
@@ -69,7 +69,7 @@ static int
 produce_one(struct consumer *c, struct slice payload, uint64_t n, struct figures *f,
 	    struct slu_err *err)
 {
-	struct slu_client_put put = { .payload = payload.p, .size = payload.n };
+	struct slu_client_put put = { SLU_OPTIONS_INIT(struct slu_client_put), .payload = payload.p, .size = payload.n };
 	slu_time begin, durable;
 	int rc;
 
@@ -112,6 +112,7 @@ latency_run(const struct served *s, const struct scenario_conf *conf, struct fig
 {
 	const slu_time before = served_cpu(s);
 	const struct slu_client_config config = {
+		SLU_OPTIONS_INIT(struct slu_client_config),
 		.servers = s->address.text,
 		.space = "bench",
 		.token = s->address.token,

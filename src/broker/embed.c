@@ -4,6 +4,7 @@
 #include "broker/embed.h"
 
 #include "base/mem.h"
+#include "base/sized.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,18 +110,20 @@ open_broker(struct slu_broker *b, const char *folder, const struct slu_open_conf
 }
 
 int
-slu_open(struct slu_broker **out, const char *folder, const struct slu_open_config *config,
+slu_open(struct slu_broker **out, const char *folder, const struct slu_open_config *given,
 	 struct slu_err *err)
 {
-	static const struct slu_open_config defaults;
-	struct slu_broker *b = mem_zalloc(sizeof *b);
+	struct slu_open_config room;
+	const struct slu_open_config *config = SIZED(slu_open_config, given, &room, err);
+	struct slu_broker *b;
 	const char *space;
 	int rc;
 
+	if (!config)
+		return SLU_EINVAL;
+	b = mem_zalloc(sizeof *b);
 	if (!b)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a broker");
-	if (!config)
-		config = &defaults;
 	pthread_mutex_init(&b->mtx, NULL); /* these cannot fail without attributes */
 	pthread_cond_init(&b->idle, NULL);
 	space = config->space ? config->space : "default";
@@ -192,16 +195,15 @@ int
 slu_nack(struct slu_broker *b, const struct slu_message *m,
 	 const struct slu_nack_options *options, struct slu_err *err)
 {
-	static const struct slu_nack_options defaults;
-	const struct slu_nack_options *o = options ? options : &defaults;
-	struct op_item item = {
-		.id = m->id,
-		.token = m->token,
-		.time = o->has_delay ? o->delay : LEDGER_BY_POLICY,
-		.defer = o->defer,
-		.dead = o->dead,
-	};
+	struct slu_nack_options room;
+	const struct slu_nack_options *o = SIZED(slu_nack_options, options, &room, err);
+	struct op_item item = { .id = m->id, .token = m->token };
 
+	if (!o)
+		return SLU_EINVAL;
+	item.time = o->has_delay ? o->delay : LEDGER_BY_POLICY;
+	item.defer = o->defer;
+	item.dead = o->dead;
 	if (o->has_delay && o->delay < 0)
 		return slu_fail(err, SLU_EINVAL, "a negative delay");
 	if (o->error)

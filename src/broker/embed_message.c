@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "engine/payload.h"
 
 #include <inttypes.h>
@@ -167,6 +168,21 @@ enqueue(struct slu_broker *b, struct embed_call *c, struct slu_put *puts,
 	return rc;
 }
 
+static int
+enqueue_sized(struct slu_broker *b, struct embed_call *c, struct slu_put *puts,
+	      struct slu_err *err)
+{
+	struct sized_array a;
+	int rc = sized_array(&a, puts, c->op.n_puts, sizeof *puts, "slu_put", err);
+
+	if (!rc)
+		rc = enqueue(b, c, a.items, err);
+	if (!rc)
+		sized_array_answer(&a, puts, c->op.n_puts, sizeof *puts);
+	sized_array_release(&a);
+	return rc;
+}
+
 int
 slu_enqueue(struct slu_broker *b, const char *queue, struct slu_put *puts, size_t n,
 	    struct slu_err *err)
@@ -185,7 +201,7 @@ slu_enqueue(struct slu_broker *b, const char *queue, struct slu_put *puts, size_
 	if (!rc) {
 		c.op.puts = many;
 		c.op.n_puts = (uint32_t)n;
-		rc = enqueue(b, &c, puts, err);
+		rc = enqueue_sized(b, &c, puts, err);
 		embed_end(b, &c);
 	}
 	if (n > 1)
@@ -365,13 +381,15 @@ int
 slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_options *options,
 	  struct slu_message *messages, size_t max, size_t *n, struct slu_err *err)
 {
-	static const struct slu_claim_options defaults;
-	const struct slu_claim_options *o = options ? options : &defaults;
+	struct slu_claim_options room;
+	const struct slu_claim_options *o = SIZED(slu_claim_options, options, &room, err);
 	struct op_row one, *rows = &one;
 	struct embed_call c;
 	int rc;
 
 	*n = 0;
+	if (!o)
+		return SLU_EINVAL;
 	if (max == 0 || max > LEDGER_PEEK_MAX || o->lease < 0)
 		return slu_fail(err, SLU_EINVAL, "1 to %d messages, and a lease of 0 or more",
 				LEDGER_PEEK_MAX);

@@ -102,14 +102,14 @@ shipped(const struct slu_run *run, void *arg, int rc)
 static void
 place_orders(struct demo *d)
 {
-	const struct slu_submit now = { .timeout = SLU_NOWAIT };
+	const struct slu_submit now = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NOWAIT };
 
 	for (int i = 0; i < CUSTOMERS; i++) {
 		struct customer *c = &d->customers[i];
 
 		while (c->submitted - atomic_load(&c->shipped) < AHEAD) {
 			struct order *o = mem_alloc(sizeof *o);
-			const struct slu_task task = { ship, o, shipped };
+			const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), ship, o, shipped };
 
 			if (!o)
 				return;
@@ -226,6 +226,7 @@ run(slu_time seconds)
 		"alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi"
 	};
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.base_backoff = 500 * SLU_MS,
 		.max_interval = 2 * SLU_SEC,
 	};

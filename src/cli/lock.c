@@ -38,6 +38,7 @@ acquire(struct lock *l, const char *key, struct slu_err *err)
 {
 	int rc = exports_wait(l->block, &l->want.wait, err);
 
+	l->want.struct_size = sizeof l->want;
 	l->want.key = key;
 	return rc ? rc : slu_lock_acquire(l->s.client, &l->want, &l->lease, NULL, err);
 }
@@ -192,7 +193,7 @@ static void
 keep(struct run *r, slu_time *next, slu_time *ends)
 {
 	const slu_time now = clock_mono(&clock_system);
-	const struct slu_call call = { .timeout = *ends > now ? *ends - now : SLU_MS };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .timeout = *ends > now ? *ends - now : SLU_MS };
 	struct slu_err err;
 	const int rc = slu_lock_keep(r->l.s.client, &r->l.lease, r->ttl, &call, &err);
 

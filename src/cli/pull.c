@@ -90,6 +90,7 @@ settle(struct pull *p, const struct slu_client_message *m, size_t n, struct slu_
 
 	for (size_t i = 0; i < n; i++)
 		items[i] = (struct slu_settle){
+			SLU_OPTIONS_INIT(struct slu_settle),
 			.id = m[i].id,
 			.lease_id = m[i].lease_id,
 			.fencing_token = m[i].fencing_token,
@@ -116,7 +117,7 @@ deliver(struct pull *p, const struct slu_client_message *m, size_t n, struct slu
 static int
 pull(struct pull *p, struct slu_client_messages *got, struct slu_err *err)
 {
-	const struct slu_call call = { .timeout = time_add(p->claim.wait, p->s.timeout) };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .timeout = time_add(p->claim.wait, p->s.timeout) };
 	int rc = slu_client_dequeue(p->s.client, p->queue, &p->claim, got, &call, err);
 
 	for (size_t i = 0; i < got->n && !rc; i += ACKS)
@@ -162,6 +163,7 @@ cli_pull(int argc, char **argv)
 		session_usage(&p.s, "--limit: at most %d", CLAIM_MAX);
 		return session_end(&p.s);
 	}
+	p.claim.struct_size = sizeof p.claim;
 	p.claim.limit = (unsigned)p.limit;
 	p.queue = argv[0];
 	if (pull(&p, &got, &err))

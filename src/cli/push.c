@@ -94,6 +94,7 @@ add(struct push *p, struct slice payload, struct slu_err *err)
 	if (p->payloads.failed)
 		return slu_fail(err, SLU_ENOMEM, "no memory for the payloads");
 	p->puts[p->n] = p->put;
+	p->puts[p->n].struct_size = sizeof p->put;
 	p->puts[p->n++].size = payload.n;
 	return p->n < BATCH_LINES ? 0 : flush_batch(p, err);
 }

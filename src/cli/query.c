@@ -51,6 +51,7 @@ call(struct query *q, const char *method, struct slice body, struct slice *out,
      struct slu_err *err)
 {
 	const struct slu_request r = {
+		SLU_OPTIONS_INIT(struct slu_request),
 		.method = method,
 		.path = buf_str(&q->path),
 		.body = body.p,
@@ -64,7 +65,8 @@ call(struct query *q, const char *method, struct slice body, struct slice *out,
 	if (q->path.failed)
 		return slu_fail(err, SLU_ETOOBIG, "%.40s: too long for a request", r.path);
 	rc = slu_client_call(q->client, &r, &q->answer,
-			     &(struct slu_call){ .timeout = q->timeout, .cancel_fd = q->cancel_fd }, err);
+			     &(struct slu_call){ SLU_OPTIONS_INIT(struct slu_call), .timeout = q->timeout, .cancel_fd = q->cancel_fd },
+			     err);
 	*out = (struct slice){ q->answer.body, q->answer.size };
 	return rc;
 }

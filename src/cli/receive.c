@@ -90,7 +90,7 @@ take(struct dequeue *q, struct slu_delivery *d, struct slu_err *err)
 	if (!rc)
 		rc = print_delivery(q, slu_delivery_info(d), err);
 	if (rc)
-		(void)slu_delivery_nack(d, &(struct slu_nack){ .defer = true }, NULL, NULL);
+		(void)slu_delivery_nack(d, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .defer = true }, NULL, NULL);
 	return rc;
 }
 
@@ -100,6 +100,7 @@ dequeue(struct dequeue *q, const char *queue, struct slu_err *err)
 	struct slu_delivery *d = NULL;
 	int rc = exports_wait(q->block, &q->how.wait, err);
 
+	q->how.struct_size = sizeof q->how;
 	if (!rc)
 		rc = slu_client_receive(q->s.client, queue, &q->how, &d, NULL, err);
 	if (!rc && !d) {
@@ -181,6 +182,7 @@ ack(struct settle *p, struct slu_err *err)
 static int
 nack(struct settle *p, struct slu_err *err)
 {
+	p->nack.struct_size = sizeof p->nack;
 	return slu_client_nack(p->s.client, &p->r, &p->nack, NULL, err);
 }
 

@@ -108,6 +108,7 @@ static int
 open_client(struct session *s, struct slu_err *err)
 {
 	const struct slu_client_config config = {
+		SLU_OPTIONS_INIT(struct slu_client_config),
 		.servers = s->server,
 		.space = s->space,
 		.token = s->token,

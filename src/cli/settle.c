@@ -67,6 +67,7 @@ settle_one(struct settle *t, const char *word)
 		return session_usage(&t->s, "invalid message: \"%s\"; expected a receipt, an id or a UUID", word);
 	if (t->item.receipt && (t->queue || t->item.lease_id || t->item.fencing_token))
 		return session_usage(&t->s, "--queue, --lease-id and --token go with an id; a receipt has them");
+	t->item.struct_size = sizeof t->item;
 	rc = slu_client_settle(t->s.client, t->verb, t->queue, &t->item, 1, NULL, &err);
 	if (rc == SLU_EROUNDED && strchr(word, '-'))
 		(void)slu_fail(&err, SLU_ENOTFOUND, "%s: no such message here; perhaps it was finished before", word); /* a UUID is never rounded */

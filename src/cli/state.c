@@ -46,6 +46,7 @@ find_lease(struct state *t, struct slu_err *err)
 static int
 read_only(struct state *t, struct slu_err *err)
 {
+	t->only.struct_size = sizeof t->only;
 	t->only.etag = t->if_etag;
 	t->only.has_version = t->if_version;
 	return t->if_version ? parse_i64(slice_of(t->if_version), 0, INT64_MAX, &t->only.version, err)
@@ -142,7 +143,7 @@ on_update(struct slu_client *c, struct slu_lease *l, struct slu_state *s, void *
 static int
 apply(struct state *t, struct slu_err *err)
 {
-	struct slu_acquire want = { .key = t->key };
+	struct slu_acquire want = { SLU_OPTIONS_INIT(struct slu_acquire), .key = t->key };
 	int rc = find_lease(t, err);
 
 	if (!rc)
@@ -315,7 +316,7 @@ cli_state_edit(int argc, char **argv)
 	};
 	struct state t = { .s = SESSION("state edit"), .block = "forever" };
 	const struct arg rows[] = { CHANGE_ROWS(&t) };
-	struct slu_acquire want = { 0 };
+	struct slu_acquire want = { SLU_OPTIONS_INIT(struct slu_acquire) };
 	struct slu_err err;
 	int rc;
 

@@ -148,6 +148,7 @@ subscribe(struct subscribe *p, const char *queue, struct slu_err *err)
 	struct slu_delivery *d = NULL;
 	int rc = exports_wait(p->block, &p->how.wait, err);
 
+	p->how.struct_size = sizeof p->how;
 	p->how.prefetch = (unsigned)p->prefetch;
 	if (!rc)
 		rc = slu_client_subscribe(p->s.client, queue, &p->how, &sub, err);
@@ -239,7 +240,7 @@ int
 cli_watch(int argc, char **argv)
 {
 	struct watch w = { .s = SESSION("watch") };
-	const struct slu_call call = { .timeout = SLU_NEVER };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .timeout = SLU_NEVER };
 	const struct arg rows[] = {
 		{ "-c, --count", ARG_COUNT, &w.count, "end after so many lines (never)" },
 		SESSION_ROWS(&w.s),

@@ -76,6 +76,7 @@ static struct slu_settle
 item_of(const struct slot *s)
 {
 	return (struct slu_settle){
+		SLU_OPTIONS_INIT(struct slu_settle),
 		.id = s->message->id,
 		.lease_id = s->message->lease_id,
 		.fencing_token = s->message->fencing_token,
@@ -104,6 +105,7 @@ keep_lease(struct slot *s)
 	struct slu_settle item = item_of(s);
 	const slu_time at = now();
 	const struct slu_call call = {
+		SLU_OPTIONS_INIT(struct slu_call),
 		.timeout = s->lease_end > at ? s->lease_end - at : 1,
 		.cancel_fd = s->work->force_fd,
 	};
@@ -200,7 +202,7 @@ settle(struct slot *s, struct slu_err *err)
 	struct slu_settle item = item_of(s);
 	const enum slu_settle_verb verb = fill(s, &item);
 	const bool forced = s->verdict.outcome == WORK_RETURNED;
-	const struct slu_call call = { .cancel_fd = forced ? 0 : s->work->force_fd };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .cancel_fd = forced ? 0 : s->work->force_fd };
 	bool doubtful = false;
 	slu_time pause = 0;
 	int rc;
@@ -313,12 +315,14 @@ claim(struct slot *s, slu_time wait, struct slu_err *err)
 {
 	const struct session *const session = s->work->session;
 	const struct slu_client_claim what = {
+		SLU_OPTIONS_INIT(struct slu_client_claim),
 		.limit = 1,
 		.lease = s->work->lease,
 		.wait = wait,
 		.owner = s->work->owner,
 	};
 	const struct slu_call call = {
+		SLU_OPTIONS_INIT(struct slu_call),
 		.timeout = time_add(wait, session->timeout),
 		.cancel_fd = s->work->stop_fd,
 	};

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/sized.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -30,26 +31,28 @@ enum {
 #define CONNECT_TIME (5 * SLU_SEC)
 
 void
-ask_init(struct ask *a, struct slu_client *c, const struct slu_call *call, const char *method,
+ask_init(struct ask *a, struct slu_client *c, const struct slu_call *given, const char *method,
 	 const char *path)
 {
 	const slu_time now = clock_mono(&clock_system);
-	const slu_time timeout = call && call->timeout ? call->timeout : c->timeout;
+	struct slu_call room, none = { 0 };
+	const struct slu_call *call;
 
 	*a = (struct ask){ .client = c, .method = method, .patience = c->patience };
-	a->space = call && call->space ? call->space : c->space;
+	call = SIZED(slu_call, given, &room, &a->refused);
+	call = call ? call : &none;
+	a->space = call->space ? call->space : c->space;
 	a->until = (struct patience){
-		.deadline = time_add(now, timeout < 0 ? 0 : timeout),
-		.stop_fd = call && call->cancel_fd > 0 ? call->cancel_fd : -1,
+		.deadline = time_add(now, call->timeout ? call->timeout : c->timeout),
+		.stop_fd = call->cancel_fd > 0 ? call->cancel_fd : -1,
 	};
+	a->has_timeout = call->timeout != 0;
 	a->repeatable = strcmp(method, "GET") == 0;
 	buf_init(&a->path, PATH_MAX_BYTES);
 	buf_init(&a->body, BODY_MAX_BYTES);
 	buf_init(&a->fields, PATH_MAX_BYTES);
 	if (path)
 		buf_puts(&a->path, path);
-	if (call && call->timeout)
-		a->has_timeout = true;
 }
 
 void
@@ -254,6 +257,8 @@ ask_run(struct ask *a, struct slu_err *err)
 	bool again = true;
 	int rc;
 
+	if (a->refused.code)
+		return slu_fail(err, a->refused.code, "%s", a->refused.text);
 	t.give_up = time_add(t.began, patience < 0 ? 0 : patience);
 	t.give_up_alone = c->absence < a->patience ? time_add(t.began, c->absence) : t.give_up;
 	t.server = first;

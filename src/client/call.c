@@ -4,6 +4,7 @@
 #include "client/client.h"
 
 #include "base/mem.h"
+#include "base/sized.h"
 
 static int
 take_body(struct ask *a, struct slu_answer *out, struct slu_err *err)
@@ -29,13 +30,17 @@ is_health(const char *path)
 }
 
 int
-slu_client_call(struct slu_client *c, const struct slu_request *r, struct slu_answer *out,
+slu_client_call(struct slu_client *c, const struct slu_request *given, struct slu_answer *out,
 		const struct slu_call *call, struct slu_err *err)
 {
+	struct slu_request room;
+	const struct slu_request *r = SIZED(slu_request, given, &room, err);
 	struct ask a;
 	int rc, taken = 0;
 
 	*out = (struct slu_answer){ 0 };
+	if (!r)
+		return SLU_EINVAL;
 	ask_init(&a, c, call, r->method, r->path);
 	buf_put(&a.body, r->body, r->size);
 	a.content_type = r->content_type;

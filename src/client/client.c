@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "net/tls_context.h"
 
 #include <inttypes.h>
@@ -80,17 +81,20 @@ open_tls(struct slu_client *c, const struct slu_client_config *config, struct sl
 }
 
 int
-slu_client_new(struct slu_client **out, const struct slu_client_config *config,
+slu_client_new(struct slu_client **out, const struct slu_client_config *given,
 	       struct slu_err *err)
 {
-	static const struct slu_client_config none;
-	struct slu_client *c = mem_zalloc(sizeof *c);
+	struct slu_client_config room;
+	const struct slu_client_config *config = SIZED(slu_client_config, given, &room, err);
+	struct slu_client *c;
 	int rc;
 
 	*out = NULL;
+	if (!config)
+		return SLU_EINVAL;
+	c = mem_zalloc(sizeof *c);
 	if (!c)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a client");
-	config = config ? config : &none;
 	pthread_mutex_init(&c->mtx, NULL);
 	list_init(&c->idle);
 	c->timeout = config->timeout > 0 ? config->timeout : 30 * SLU_SEC;

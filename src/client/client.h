@@ -83,8 +83,9 @@ struct ask {
 	/* From the caller. */
 	const char *space;
 	struct patience until;
-	bool has_timeout;  /* it is the caller's own */
-	slu_time patience; /* Q2 */
+	bool has_timeout;       /* it is the caller's own */
+	struct slu_err refused; /* the caller's slu_call is not valid: ask_run returns it */
+	slu_time patience;      /* Q2 */
 
 	/* The answer; NULL: there was none. */
 	struct link *link;

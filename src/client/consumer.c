@@ -90,7 +90,7 @@ keep_delivery(struct kept *k, slu_time until)
 {
 	struct slu_delivery *const d = CONTAINER(k, struct slu_delivery, kept);
 	const slu_time left = until - clock_mono(&clock_system);
-	const struct slu_call call = { .timeout = left > 0 ? left : 1 };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .timeout = left > 0 ? left : 1 };
 	const int rc = slu_delivery_extend(d, d->info.visibility, &call, NULL);
 
 	return rc == SLU_ECONFLICT ? 0 : rc; /* the handler has settled it */
@@ -110,7 +110,7 @@ static int
 receive_some(struct worker *w, struct receiving *r, struct slu_delivery **got, unsigned *n,
 	     struct slu_err *err)
 {
-	const struct slu_call call = { .cancel_fd = w->stop_fd, .space = w->conf.space };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .cancel_fd = w->stop_fd, .space = w->conf.space };
 	int rc;
 
 	if (r->page > 1)
@@ -137,6 +137,7 @@ static void
 consume(struct worker *w)
 {
 	const struct slu_receive how = {
+		SLU_OPTIONS_INIT(struct slu_receive),
 		.owner = w->owner,
 		.visibility = w->conf.visibility,
 		.wait = SLU_NEVER,
@@ -146,7 +147,8 @@ consume(struct worker *w)
 	struct receiving r;
 	unsigned failures = 0;
 
-	receiving_init(&r, w->client, w->conf.queue, &how, w->conf.stateful ? 1 : w->conf.prefetch);
+	(void)receiving_init(&r, w->client, w->conf.queue, &how, NULL); /* ours is valid */
+	r.page = w->conf.stateful ? 1 : w->conf.prefetch;
 	while (!worker_is_ending(w)) {
 		struct slu_err err = { .code = SLU_OK };
 		unsigned n = 0;

@@ -361,7 +361,7 @@ slu_delivery_close(struct slu_delivery *d)
 	if (!d)
 		return;
 	if (!d->settled) /* before the link goes: what was not taken whole would be returned */
-		(void)slu_delivery_nack(d, &(struct slu_nack){ .delay = d->on_close }, NULL, NULL);
+		(void)slu_delivery_nack(d, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .delay = d->on_close }, NULL, NULL);
 	delivery_free(d);
 }
 

@@ -7,6 +7,7 @@
 #include "base/json_out.h"
 #include "base/json_table.h"
 #include "base/parse.h"
+#include "base/sized.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -165,16 +166,14 @@ read_ids(const struct ask *a, struct slu_client_put *puts, size_t n, bool detail
 	return 0;
 }
 
-int
-slu_client_enqueue(struct slu_client *c, const char *queue, struct slu_client_put *puts,
-		   size_t n, const struct slu_call *call, struct slu_err *err)
+static int
+enqueue(struct slu_client *c, const char *queue, struct slu_client_put *puts, size_t n,
+	const struct slu_call *call, struct slu_err *err)
 {
 	bool keyed = c->idempotent; /* else nothing can be a duplicate */
 	struct ask a;
 	int rc = 0;
 
-	if (n == 0 || n > PUTS_MAX)
-		return slu_fail(err, SLU_EINVAL, "%zu messages; a call has 1 to %d", n, PUTS_MAX);
 	for (size_t i = 0; i < n; i++)
 		keyed |= puts[i].idempotency_key != NULL;
 	ask_init(&a, c, call, "POST", keyed ? "/enqueue?detail=1" : "/enqueue");
@@ -192,6 +191,24 @@ slu_client_enqueue(struct slu_client *c, const char *queue, struct slu_client_pu
 	if (!rc)
 		rc = read_ids(&a, puts, n, keyed, err);
 	ask_release(&a);
+	return rc;
+}
+
+int
+slu_client_enqueue(struct slu_client *c, const char *queue, struct slu_client_put *puts,
+		   size_t n, const struct slu_call *call, struct slu_err *err)
+{
+	struct sized_array a;
+	int rc;
+
+	if (n == 0 || n > PUTS_MAX)
+		return slu_fail(err, SLU_EINVAL, "%zu messages; a call has 1 to %d", n, PUTS_MAX);
+	rc = sized_array(&a, puts, n, sizeof *puts, "slu_client_put", err);
+	if (!rc)
+		rc = enqueue(c, queue, a.items, n, call, err);
+	if (!rc)
+		sized_array_answer(&a, puts, n, sizeof *puts);
+	sized_array_release(&a);
 	return rc;
 }
 
@@ -303,10 +320,9 @@ read_outcomes(const struct ask *a, enum slu_settle_verb verb, struct slu_settle 
 	return rc;
 }
 
-int
-slu_client_settle(struct slu_client *c, enum slu_settle_verb verb, const char *queue,
-		  struct slu_settle *items, size_t n, const struct slu_call *call,
-		  struct slu_err *err)
+static int
+settle(struct slu_client *c, enum slu_settle_verb verb, const char *queue,
+       struct slu_settle *items, size_t n, const struct slu_call *call, struct slu_err *err)
 {
 	static const char *const paths[] = {
 		[SLU_ACK] = "/ack",
@@ -316,8 +332,6 @@ slu_client_settle(struct slu_client *c, enum slu_settle_verb verb, const char *q
 	struct ask a;
 	int rc = 0;
 
-	if (n == 0 || n > SETTLES_MAX)
-		return slu_fail(err, SLU_EINVAL, "%zu messages; a call has 1 to %d", n, SETTLES_MAX);
 	ask_init(&a, c, call, "POST", paths[verb]);
 	a.repeatable = verb != SLU_NACK;
 	for (size_t i = 0; i < n && !rc; i++) {
@@ -334,5 +348,24 @@ slu_client_settle(struct slu_client *c, enum slu_settle_verb verb, const char *q
 	if (!rc)
 		rc = read_outcomes(&a, verb, items, n, err);
 	ask_release(&a);
+	return rc;
+}
+
+int
+slu_client_settle(struct slu_client *c, enum slu_settle_verb verb, const char *queue,
+		  struct slu_settle *items, size_t n, const struct slu_call *call,
+		  struct slu_err *err)
+{
+	struct sized_array a;
+	int rc;
+
+	if (n == 0 || n > SETTLES_MAX)
+		return slu_fail(err, SLU_EINVAL, "%zu messages; a call has 1 to %d", n, SETTLES_MAX);
+	rc = sized_array(&a, items, n, sizeof *items, "slu_settle", err);
+	if (!rc) {
+		rc = settle(c, verb, queue, a.items, n, call, err);
+		sized_array_answer(&a, items, n, sizeof *items); /* also of those that failed */
+	}
+	sized_array_release(&a);
 	return rc;
 }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/json_table.h"
 #include "base/mem.h"
+#include "base/sized.h"
 
 enum {
 	CLAIM_DEFAULT = 10
@@ -216,17 +217,23 @@ claim_once(struct slu_client *c, struct claiming *q, slu_time left,
 }
 
 int
-slu_client_dequeue(struct slu_client *c, const char *queue, const struct slu_client_claim *claim,
-		   struct slu_client_messages *out, const struct slu_call *call,
+slu_client_dequeue(struct slu_client *c, const char *queue, const struct slu_client_claim *given,
+		   struct slu_client_messages *out, const struct slu_call *given_call,
 		   struct slu_err *err)
 {
-	static const struct slu_client_claim none;
-	struct claiming q = { .queue = queue, .claim = claim ? claim : &none };
+	struct slu_client_claim claim_room;
+	struct slu_call call_room, rest;
+	const struct slu_client_claim *claim = SIZED(slu_client_claim, given, &claim_room, err);
+	const struct slu_call *call = SIZED(slu_call, given_call, &call_room, err);
+	struct claiming q = { .queue = queue, .claim = claim };
 	const slu_time began = clock_mono(&clock_system);
-	slu_time left = q.claim->wait;
-	struct slu_call rest = call ? *call : (struct slu_call){ 0 };
+	slu_time left;
 	int rc;
 
+	if (!claim || !call)
+		return SLU_EINVAL;
+	left = claim->wait;
+	rest = *call;
 	client_process(q.process);
 	q.owner = q.claim->owner ? q.claim->owner : q.process;
 	do {
@@ -234,7 +241,7 @@ slu_client_dequeue(struct slu_client *c, const char *queue, const struct slu_cli
 		rc = claim_once(c, &q, left, out, &rest, err);
 		left = q.claim->wait == SLU_NEVER ? SLU_NEVER
 						  : began + q.claim->wait - clock_mono(&clock_system);
-		if (call && call->timeout && call->timeout != SLU_NEVER) {
+		if (call->timeout && call->timeout != SLU_NEVER) {
 			rest.timeout = began + call->timeout - clock_mono(&clock_system);
 			rest.timeout = rest.timeout > 0 ? rest.timeout : 1;
 		}

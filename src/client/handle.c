@@ -115,9 +115,9 @@ settle(struct worker *w, struct handling *h, struct slu_err *err)
 {
 	const char *const why = h->err.text[0] ? h->err.text : NULL;
 	const struct slu_nack nacks[] = {
-		[SLU_RETRY] = { .delay = w->conf.retry_delay, .error = why },
-		[SLU_DEFER] = { .delay = w->conf.defer_delay, .defer = true },
-		[SLU_DEAD] = { .dead = true, .error = why },
+		[SLU_RETRY] = { SLU_OPTIONS_INIT(struct slu_nack), .delay = w->conf.retry_delay, .error = why },
+		[SLU_DEFER] = { SLU_OPTIONS_INIT(struct slu_nack), .delay = w->conf.defer_delay, .defer = true },
+		[SLU_DEAD] = { SLU_OPTIONS_INIT(struct slu_nack), .dead = true, .error = why },
 	};
 
 	if (h->verdict == SLU_DONE)
@@ -162,7 +162,7 @@ worker_return(struct worker *w, struct slu_delivery *d)
 {
 	struct slu_err err;
 
-	if (is_ours(w, d) && slu_delivery_nack(d, &(struct slu_nack){ .defer = true }, NULL, &err))
+	if (is_ours(w, d) && slu_delivery_nack(d, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .defer = true }, NULL, &err))
 		worker_tell_error(w, &err);
 	delivery_free(d);
 }

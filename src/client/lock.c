@@ -5,6 +5,7 @@
 #include "client/decode.h"
 
 #include "base/json_out.h"
+#include "base/sized.h"
 
 static const struct json_field lease_fields[] = {
 	DECODE(decode_chars, struct slu_lease, space, "namespace"),
@@ -82,14 +83,18 @@ write_acquire(struct ask *a, slu_time left)
 }
 
 int
-slu_lock_acquire(struct slu_client *c, const struct slu_acquire *what, struct slu_lease *out,
+slu_lock_acquire(struct slu_client *c, const struct slu_acquire *given, struct slu_lease *out,
 		 const struct slu_call *call, struct slu_err *err)
 {
+	struct slu_acquire room;
+	const struct slu_acquire *what = SIZED(slu_acquire, given, &room, err);
 	struct acquiring q = { .what = what };
 	struct ask a;
 	int rc;
 
 	*out = (struct slu_lease){ 0 };
+	if (!what)
+		return SLU_EINVAL;
 	client_owner(c, what->owner, q.owner);
 	ask_init(&a, c, call, "POST", "/v1/acquire");
 	ask_waits(&a, what->wait);

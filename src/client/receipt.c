@@ -12,6 +12,7 @@
 #include "base/json_out.h"
 #include "base/mem.h"
 #include "base/receipt.h"
+#include "base/sized.h"
 
 #include <stdio.h>
 
@@ -79,6 +80,7 @@ nack_flat(struct slu_client *c, const struct slu_receipt *r, const struct slu_na
 	  const struct slu_call *call, struct slu_err *err)
 {
 	struct slu_settle item = {
+		SLU_OPTIONS_INIT(struct slu_settle),
 		.error = nack->error,
 		.time = nack->delay,
 		.at_once = nack->delay == 0,
@@ -93,7 +95,7 @@ static int
 extend_flat(struct slu_client *c, const struct slu_receipt *r, slu_time by, slu_time *until,
 	    const struct slu_call *call, struct slu_err *err)
 {
-	struct slu_settle item = { .time = by };
+	struct slu_settle item = { SLU_OPTIONS_INIT(struct slu_settle), .time = by };
 	const int rc = settle_flat(c, SLU_EXTEND, r, &item, call, err);
 
 	*until = item.at;
@@ -141,7 +143,7 @@ int
 slu_client_ack(struct slu_client *c, const struct slu_receipt *r, const struct slu_call *call,
 	       struct slu_err *err)
 {
-	struct slu_settle item = { 0 };
+	struct slu_settle item = { SLU_OPTIONS_INIT(struct slu_settle) };
 	struct json_out w;
 	struct ask a;
 	int rc;
@@ -183,15 +185,17 @@ bury(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *n
 }
 
 int
-slu_client_nack(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *nack,
+slu_client_nack(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *given,
 		const struct slu_call *call, struct slu_err *err)
 {
-	static const struct slu_nack none;
+	struct slu_nack room;
+	const struct slu_nack *nack = SIZED(slu_nack, given, &room, err);
 	struct json_out w;
 	struct ask a;
 	int rc;
 
-	nack = nack ? nack : &none;
+	if (!nack)
+		return SLU_EINVAL;
 	if (is_flat(r))
 		return nack_flat(c, r, nack, call, err);
 	if (nack->dead)

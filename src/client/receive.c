@@ -2,15 +2,20 @@
 
 #include "base/clock.h"
 #include "base/json_out.h"
+#include "base/sized.h"
 
-void
+int
 receiving_init(struct receiving *r, struct slu_client *c, const char *queue,
-	       const struct slu_receive *how, unsigned page)
+	       const struct slu_receive *given, struct slu_err *err)
 {
-	*r = (struct receiving){ .queue = queue, .page = page };
-	if (how)
-		r->how = *how;
+	struct slu_receive room;
+	const struct slu_receive *how = SIZED(slu_receive, given, &room, err);
+
+	if (!how)
+		return SLU_EINVAL;
+	*r = (struct receiving){ .queue = queue, .how = *how, .page = 1 };
 	client_owner(c, r->how.owner, r->owner);
+	return 0;
 }
 
 static void
@@ -145,7 +150,7 @@ slu_client_receive(struct slu_client *c, const char *queue, const struct slu_rec
 		   struct slu_delivery **out, const struct slu_call *call, struct slu_err *err)
 {
 	struct receiving r;
+	const int rc = receiving_init(&r, c, queue, how, err);
 
-	receiving_init(&r, c, queue, how, 1);
-	return receive_one(&r, c, c->patience, call, out, err);
+	return rc ? rc : receive_one(&r, c, c->patience, call, out, err);
 }

@@ -18,9 +18,9 @@ struct receiving {
 	unsigned page;
 };
 
-/* owner: made if it is not given. */
-void receiving_init(struct receiving *r, struct slu_client *c, const char *queue,
-		    const struct slu_receive *how, unsigned page);
+/* owner: made if it is not given. page is 1. SLU_EINVAL: how is not valid. */
+int receiving_init(struct receiving *r, struct slu_client *c, const char *queue,
+		   const struct slu_receive *how, struct slu_err *err);
 
 /* Ask at path: *link has the answer's head, and its body is to come; NULL: nothing came. */
 int receiving_ask(struct receiving *r, struct slu_client *c, const char *path, slu_time patience,

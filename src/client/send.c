@@ -6,6 +6,7 @@
 #include "client/decode.h"
 
 #include "base/json_out.h"
+#include "base/sized.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -150,14 +151,18 @@ read_sent(const struct ask *a, struct slu_sent *out, struct slu_err *err)
 }
 
 int
-slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *what,
+slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *given,
 		struct slu_sent *out, const struct slu_call *call, struct slu_err *err)
 {
+	struct slu_send room;
+	const struct slu_send *what = SIZED(slu_send, given, &room, err);
 	struct sending s = { .what = what };
 	struct slu_sent unused;
 	struct ask a;
 	int rc = 0;
 
+	if (!what)
+		return SLU_EINVAL;
 	if (what->attributes)
 		rc = json_check(slice_of(what->attributes), JSON_OBJECT, JSON_DEPTH - 2,
 				"attributes", err);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sized.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -105,9 +106,9 @@ worker_release(struct worker *w)
 		close(w->stop_fd);
 }
 
-int
-slu_service_new(struct slu_service **out, struct slu_client *client,
-		const struct slu_consumer *consumers, size_t n, struct slu_err *err)
+static int
+service_new(struct slu_service **out, struct slu_client *client,
+	    const struct slu_consumer *consumers, size_t n, struct slu_err *err)
 {
 	struct slu_service *s = mem_zalloc(sizeof *s);
 	int rc = 0;
@@ -122,8 +123,6 @@ slu_service_new(struct slu_service **out, struct slu_client *client,
 	s->client = client;
 	pthread_mutex_init(&s->mtx, NULL);
 	pthread_cond_init(&s->changed, NULL);
-	if (n == 0 || n > CONSUMERS_MAX)
-		rc = slu_fail(err, SLU_EINVAL, "%zu consumers; a service has 1 to %d", n, CONSUMERS_MAX);
 	for (size_t i = 0; i < n && !rc; i++) {
 		rc = check(&consumers[i], i, err);
 		if (!rc)
@@ -135,6 +134,23 @@ slu_service_new(struct slu_service **out, struct slu_client *client,
 	}
 	*out = s;
 	return 0;
+}
+
+int
+slu_service_new(struct slu_service **out, struct slu_client *client,
+		const struct slu_consumer *consumers, size_t n, struct slu_err *err)
+{
+	struct sized_array a;
+	int rc;
+
+	*out = NULL;
+	if (n == 0 || n > CONSUMERS_MAX)
+		return slu_fail(err, SLU_EINVAL, "%zu consumers; a service has 1 to %d", n, CONSUMERS_MAX);
+	rc = sized_array(&a, consumers, n, sizeof *consumers, "slu_consumer", err);
+	if (!rc)
+		rc = service_new(out, client, a.items, n, err);
+	sized_array_release(&a);
+	return rc;
 }
 
 void

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/sized.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -131,13 +132,17 @@ only_if(struct ask *a, const struct slu_state_if *only)
 }
 
 static int
-change(struct ask *a, struct slu_lease *l, const struct slu_state_if *only, struct slu_err *err)
+change(struct ask *a, struct slu_lease *l, const struct slu_state_if *given, struct slu_err *err)
 {
-	int rc;
+	struct slu_state_if room;
+	const struct slu_state_if *only = SIZED(slu_state_if, given, &room, err);
+	int rc = only ? 0 : SLU_EINVAL;
 
 	of_lease(a, l);
-	only_if(a, only);
-	rc = ask_run(a, err);
+	if (!rc) {
+		only_if(a, given ? only : NULL);
+		rc = ask_run(a, err);
+	}
 	if (!rc)
 		rc = read_written(a, l, err);
 	ask_release(a);

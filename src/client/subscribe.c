@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sized.h"
 
 #define KEEP_TIMEOUT (5 * SLU_SEC)
 
@@ -44,7 +45,7 @@ hang_up(struct slu_subscription *s)
 static void
 keep_current(struct slu_subscription *s)
 {
-	const struct slu_call call = { .timeout = KEEP_TIMEOUT };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .timeout = KEEP_TIMEOUT };
 
 	if (s->current && s->link)
 		(void)slu_delivery_extend(s->current, 0, &call, NULL); /* or it goes back */
@@ -66,7 +67,7 @@ slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_r
 		     struct slu_subscription **out, struct slu_err *err)
 {
 	struct slu_subscription *s = mem_zalloc(sizeof *s);
-	const unsigned page = how && how->prefetch ? how->prefetch : 1;
+	int rc;
 
 	*out = NULL;
 	if (s)
@@ -76,8 +77,15 @@ slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_r
 		return slu_fail(err, SLU_ENOMEM, "no memory for a subscription");
 	}
 	s->client = c;
-	s->wait = how ? how->wait : 0;
-	receiving_init(&s->receiving, c, s->queue, how, page);
+	rc = receiving_init(&s->receiving, c, s->queue, how, err);
+	if (rc) {
+		mem_free(s->queue);
+		mem_free(s);
+		return rc;
+	}
+	s->wait = s->receiving.how.wait;
+	if (s->receiving.how.prefetch)
+		s->receiving.page = s->receiving.how.prefetch;
 	s->receiving.how.owner = NULL; /* receiving has it */
 	*out = s;
 	return 0;
@@ -136,21 +144,19 @@ left_until(slu_time end)
 							: 0;
 }
 
-int
-slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
-		      const struct slu_call *call, struct slu_err *err)
+static int
+next(struct slu_subscription *s, struct slu_call rest, struct slu_delivery **out,
+     struct slu_err *err)
 {
 	const slu_time now = clock_mono(&clock_system);
 	const slu_time end = time_add(now, s->wait);
-	const slu_time timeout = call && call->timeout ? time_add(now, call->timeout) : SLU_NEVER;
+	const slu_time timeout = rest.timeout ? time_add(now, rest.timeout) : SLU_NEVER;
 	const struct patience idle = {
 		.deadline = end < timeout ? end : timeout,
-		.stop_fd = call && call->cancel_fd > 0 ? call->cancel_fd : -1,
+		.stop_fd = rest.cancel_fd > 0 ? rest.cancel_fd : -1,
 	};
-	struct slu_call rest = call ? *call : (struct slu_call){ 0 };
 	int rc;
 
-	*out = NULL;
 	for (;;) {
 		if (rest.timeout && rest.timeout != SLU_NEVER)
 			rest.timeout = left_until(timeout) > 0 ? left_until(timeout) : 1;
@@ -164,4 +170,15 @@ slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
 			return rc;
 		hang_up(s);
 	}
+}
+
+int
+slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
+		      const struct slu_call *call, struct slu_err *err)
+{
+	struct slu_call room;
+	const struct slu_call *known = SIZED(slu_call, call, &room, err);
+
+	*out = NULL;
+	return known ? next(s, *known, out, err) : SLU_EINVAL;
 }

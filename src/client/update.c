@@ -12,6 +12,7 @@
 #include "client/keeper.h"
 
 #include "base/clock.h"
+#include "base/sized.h"
 
 #include <sluice/panic.h>
 
@@ -34,7 +35,7 @@ keep_until(struct slu_client *c, struct slu_lease *l, slu_time ttl, slu_time unt
 	   struct slu_err *err)
 {
 	const slu_time left = until - clock_mono(&clock_system);
-	const struct slu_call call = { .timeout = left > 0 ? left : 1, .space = l->space };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .timeout = left > 0 ? left : 1, .space = l->space };
 
 	return slu_lock_keep(c, l, ttl, &call, err);
 }
@@ -113,13 +114,17 @@ work(struct update *u, slu_time began, struct slu_err *err)
 }
 
 int
-slu_lock_update(struct slu_client *c, const struct slu_acquire *a, slu_update_fn *fn, void *arg,
+slu_lock_update(struct slu_client *c, const struct slu_acquire *given, slu_update_fn *fn, void *arg,
 		const struct slu_call *call, struct slu_err *err)
 {
+	struct slu_acquire room;
+	const struct slu_acquire *a = SIZED(slu_acquire, given, &room, err);
 	struct update u = { .client = c, .fn = fn, .arg = arg };
 	slu_time began;
 	int rc;
 
+	if (!a)
+		return SLU_EINVAL;
 	u.ttl = a->ttl > 0 ? seconds_up(a->ttl) * SLU_SEC : TTL_DEFAULT;
 	rc = slu_lock_acquire(c, a, &u.lease, call, err);
 	began = clock_mono(&clock_system);

@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/metrics.h"
 #include "core/breaker.h"
 
@@ -110,22 +111,23 @@ int
 breakers_new_on(struct slu_breakers **out, const struct slu_breaker_config *config,
 		struct clock *clock, struct slu_err *err)
 {
-	const struct slu_breaker_config c = config ? *config : (struct slu_breaker_config){ 0 };
+	struct slu_breaker_config room;
+	const struct slu_breaker_config *c = SIZED(slu_breaker_config, config, &room, err);
 	struct slu_breakers *set;
 	int rc;
 
-	rc = check_config(&c, err);
+	rc = c ? check_config(c, err) : SLU_EINVAL;
 	if (rc)
 		return rc;
 	set = mem_zalloc(sizeof *set);
 	if (!set)
 		return slu_fail(err, SLU_ENOMEM, "no memory for breakers");
-	set->rules = rules_of(&c);
+	set->rules = rules_of(c);
 	set->clock = clock;
-	set->log = c.log;
+	set->log = c->log;
 	list_init(&set->members);
 	pthread_mutex_init(&set->mtx, NULL);
-	rc = set_prefix(set, c.metrics_namespace, err);
+	rc = set_prefix(set, c->metrics_namespace, err);
 	if (rc) {
 		slu_breakers_free(set);
 		return rc;

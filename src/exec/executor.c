@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "exec/lane.h"
 
 #include <stdio.h>
@@ -42,15 +43,17 @@ worker_ended(void *arg)
 }
 
 static int
-take_config(struct slu_executor *ex, const struct slu_executor_config *config,
+take_config(struct slu_executor *ex, const struct slu_executor_config *given,
 	    struct slu_err *err)
 {
 	struct slu_executor_config *own = &ex->shared.config;
+	const struct slu_executor_config *config = SIZED(slu_executor_config, given, own, err);
 	char prefix[64];
 	int rc;
 
-	if (config)
-		*own = *config;
+	if (!config)
+		return SLU_EINVAL;
+	*own = *config;
 	rc = executor_config_check(own, err);
 	if (rc)
 		return rc;
@@ -146,10 +149,11 @@ slu_executor_start(struct slu_executor **out, const struct slu_executor_config *
 	return executor_start_on(out, config, &clock_system, err);
 }
 
-void
-slu_executor_config_get(const struct slu_executor *ex, struct slu_executor_config *config)
+int
+slu_executor_config_get(const struct slu_executor *ex, struct slu_executor_config *config,
+			struct slu_err *err)
 {
-	*config = ex->shared.config;
+	return executor_config_give(&ex->shared.config, config, err);
 }
 
 /* --- submit ------------------------------------------------------------------- */
@@ -193,22 +197,24 @@ check_tasks(const struct slu_executor *ex, const struct slu_task *tasks, uint32_
 		return slu_fail(err, SLU_EINVAL, "a batch has 1 to %u tasks, this one %u",
 				ex->shared.config.queue_size, n);
 	for (uint32_t i = 0; i < n; i++)
-		if (!tasks || !tasks[i].run)
+		if (!tasks[i].run)
 			return slu_fail(err, SLU_EINVAL, "task %u has no function", i);
 	return 0;
 }
 
-int
-slu_executor_submit_batch(struct slu_executor *ex, const char *key,
-			  const struct slu_task *tasks, uint32_t n,
-			  const struct slu_submit *opts, uint64_t *first_id,
-			  struct slu_err *err)
+static int
+submit(struct slu_executor *ex, const char *key, const struct slu_task *tasks, uint32_t n,
+       const struct slu_submit *given, uint64_t *first_id, struct slu_err *err)
 {
+	struct slu_submit room;
+	const struct slu_submit *opts = SIZED(slu_submit, given, &room, err);
 	struct lane_key taken = { 0 };
 	struct lane *lane;
 	uint64_t first;
 	int rc;
 
+	if (!opts)
+		return SLU_EINVAL;
 	rc = take_key(&taken, key, err);
 	if (!rc)
 		rc = check_tasks(ex, tasks, n, err);
@@ -222,11 +228,35 @@ slu_executor_submit_batch(struct slu_executor *ex, const char *key,
 }
 
 int
+slu_executor_submit_batch(struct slu_executor *ex, const char *key,
+			  const struct slu_task *tasks, uint32_t n,
+			  const struct slu_submit *opts, uint64_t *first_id,
+			  struct slu_err *err)
+{
+	struct sized_array a;
+	int rc;
+
+	if (n && !tasks)
+		return slu_fail(err, SLU_EINVAL, "tasks is NULL");
+	rc = sized_array(&a, tasks, n, sizeof *tasks, "slu_task", err);
+	if (!rc)
+		rc = submit(ex, key, a.items, n, opts, first_id, err);
+	sized_array_release(&a);
+	return rc;
+}
+
+int
 slu_executor_submit(struct slu_executor *ex, const char *key,
 		    const struct slu_task *task, const struct slu_submit *opts,
 		    uint64_t *id, struct slu_err *err)
 {
-	return slu_executor_submit_batch(ex, key, task, 1, opts, id, err);
+	struct slu_task room;
+	const struct slu_task *known;
+
+	if (!task)
+		return slu_fail(err, SLU_EINVAL, "task is NULL");
+	known = SIZED(slu_task, task, &room, err);
+	return known ? submit(ex, key, known, 1, opts, id, err) : SLU_EINVAL;
 }
 
 /* --- await ----------------------------------------------------------------------- */
@@ -318,8 +348,8 @@ slu_executor_await(struct slu_executor *ex, const char *key, slu_time timeout,
 		return slu_fail(err, SLU_ENOMEM, "no memory to await a key");
 	b->refs = 2;
 	rc = slu_executor_submit(ex, key,
-				 &(struct slu_task){ barrier_run, b, barrier_done },
-				 &(struct slu_submit){ .timeout = wait }, NULL, err);
+				 &(struct slu_task){ SLU_OPTIONS_INIT(struct slu_task), barrier_run, b, barrier_done },
+				 &(struct slu_submit){ SLU_OPTIONS_INIT(struct slu_submit), .timeout = wait }, NULL, err);
 	if (rc) {
 		b->refs = 1; /* no task has it */
 		pthread_mutex_lock(&b->mtx);

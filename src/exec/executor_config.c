@@ -1,8 +1,10 @@
 #include "exec/executor.h"
 
 #include "base/parse.h"
+#include "base/sized.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum setting_kind {
 	SETTING_COUNT, /* a uint32_t */
@@ -68,10 +70,26 @@ parse_setting(const struct setting *s, const char *text, int64_t *value,
 	return rc ? slu_fail(err, rc, "%s: %s", s->variable, why.text) : 0;
 }
 
+/* into says how much of it there is. */
+int
+executor_config_give(const struct slu_executor_config *from, struct slu_executor_config *into,
+		     struct slu_err *err)
+{
+	struct slu_executor_config room;
+	size_t size;
+
+	if (!into || !SIZED(slu_executor_config, into, &room, err))
+		return into ? SLU_EINVAL : slu_fail(err, SLU_EINVAL, "config is NULL");
+	size = into->struct_size;
+	memcpy(into, from, size < sizeof *from ? size : sizeof *from);
+	into->struct_size = size;
+	return 0;
+}
+
 int
 slu_executor_config_env(struct slu_executor_config *config, struct slu_err *err)
 {
-	struct slu_executor_config loaded = { 0 };
+	struct slu_executor_config loaded = { SLU_OPTIONS_INIT(struct slu_executor_config) };
 
 	for (int i = 0; i < N_SETTINGS; i++) {
 		const char *text = getenv(settings[i].variable);
@@ -85,8 +103,7 @@ slu_executor_config_env(struct slu_executor_config *config, struct slu_err *err)
 			return rc;
 		set(&loaded, &settings[i], value);
 	}
-	*config = loaded;
-	return 0;
+	return executor_config_give(&loaded, config, err);
 }
 
 int

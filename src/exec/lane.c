@@ -332,7 +332,7 @@ lane_submit(struct lane *l, const struct lane_key *key,
 	    const struct slu_task *tasks, uint32_t n,
 	    const struct slu_submit *opts, uint64_t *first, struct slu_err *err)
 {
-	static const struct slu_submit plain = { 0 };
+	static const struct slu_submit plain = { SLU_OPTIONS_INIT(struct slu_submit) };
 	bool wake = false;
 	int rc = 0;
 

@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sized.h"
 
 #include <assert.h>
 
@@ -156,13 +157,18 @@ explain(int rc, const struct fill *fill, struct slu_err *err)
 }
 
 int
-slu_pqueue_enqueue(struct slu_pqueue *q, const struct slu_job *job, uint64_t *seq,
+slu_pqueue_enqueue(struct slu_pqueue *q, const struct slu_job *given, uint64_t *seq,
 		   struct slu_err *err)
 {
-	struct item it = { .data = job->data };
+	struct slu_job room;
+	const struct slu_job *job = SIZED(slu_job, given, &room, err);
+	struct item it = { 0 };
 	struct fill fill;
 	int rc;
 
+	if (!job)
+		return SLU_EINVAL;
+	it.data = job->data;
 	rc = check_job(q, job, &it.label, err);
 	if (!rc)
 		rc = copy_ids(job, &it.strings, err);
@@ -277,6 +283,7 @@ pqueue_show(const struct slu_pqueue *q, const struct item *it, slu_time now,
 	out->seq = it->q.seq;
 	out->attempts = it->attempts;
 	out->data = it->data;
+	memset(out->reserved, 0, sizeof out->reserved);
 }
 
 /* With millions of items the next one to go out is not in the cache. */

@@ -1,6 +1,7 @@
 #include "exec/pqueue_lock.h"
 
 #include "base/mem.h"
+#include "base/sized.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -98,12 +99,14 @@ int
 pqueue_new_on(struct slu_pqueue **out, const struct slu_pqueue_config *config,
 	      struct clock *clock, struct slu_err *err)
 {
-	static const struct slu_pqueue_config defaults = { 0 };
-	const struct slu_pqueue_config *c = config ? config : &defaults;
+	struct slu_pqueue_config room;
+	const struct slu_pqueue_config *c = SIZED(slu_pqueue_config, config, &room, err);
 	struct slu_pqueue *q;
 	int rc;
 
 	*out = NULL;
+	if (!c)
+		return SLU_EINVAL;
 	if (c->max_wait < 0)
 		return slu_fail(err, SLU_EINVAL, "max_wait is negative");
 	q = mem_zalloc(sizeof *q);

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sized.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ check_backoff(const struct slu_backoff *b, struct slu_err *err)
 static int
 check_config(const struct slu_worker_config *c, struct slu_err *err)
 {
-	if (!c || !c->queue || !c->handler)
+	if (!c->queue || !c->handler)
 		return slu_fail(err, SLU_EINVAL, "a worker needs a queue and a handler");
 	if (c->threads > THREADS_MAX)
 		return slu_fail(err, SLU_EINVAL, "threads is %u, at most %d", c->threads,
@@ -102,13 +103,15 @@ open_parts(struct slu_worker *w, struct slu_err *err)
 }
 
 int
-slu_worker_new(struct slu_worker **out, const struct slu_worker_config *config,
+slu_worker_new(struct slu_worker **out, const struct slu_worker_config *given,
 	       struct slu_err *err)
 {
+	struct slu_worker_config room;
+	const struct slu_worker_config *config = SIZED(slu_worker_config, given, &room, err);
 	struct slu_worker *w;
 	int rc;
 
-	rc = check_config(config, err);
+	rc = config ? check_config(config, err) : SLU_EINVAL;
 	if (rc)
 		return rc;
 	w = mem_zalloc(sizeof *w);

@@ -98,7 +98,7 @@ served_thaw(struct served *s)
 struct slu_client *
 served_client(const struct served *s)
 {
-	const struct slu_client_config config = { .servers = s->address, .space = "test" };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = s->address, .space = "test" };
 	struct slu_client *c;
 	struct slu_err err;
 

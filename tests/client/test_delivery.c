@@ -25,7 +25,7 @@ start(const char *engine)
 static void
 send_text(struct slu_client *c, const char *text)
 {
-	FINE(slu_client_send(c, "mail", &(struct slu_send){ .payload = text, .size = strlen(text) }, NULL, NULL, &err));
+	FINE(slu_client_send(c, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = text, .size = strlen(text) }, NULL, NULL, &err));
 }
 
 static struct slu_delivery *
@@ -37,7 +37,7 @@ receive(struct slu_client *c, const struct slu_receive *how)
 	return d;
 }
 
-static const struct slu_receive wait_long = { .wait = SLU_NEVER };
+static const struct slu_receive wait_long = { SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER };
 
 static void
 check_text(struct slu_delivery *d, const char *want)
@@ -58,6 +58,7 @@ TEST(a_message_is_sent_and_received)
 {
 	static const char text[] = "hello\r\n--there\r\n";
 	const struct slu_send what = {
+		SLU_OPTIONS_INIT(struct slu_send),
 		.payload = text,
 		.size = sizeof text - 1,
 		.content_type = "text/plain",
@@ -72,7 +73,7 @@ TEST(a_message_is_sent_and_received)
 
 	FINE(slu_client_send(c, "mail", &what, &sent, NULL, &err));
 	CHECK_STR("c-17", sent.correlation_id);
-	d = receive(c, &(struct slu_receive){ .visibility = 90 * SLU_SEC });
+	d = receive(c, &(struct slu_receive){ SLU_OPTIONS_INIT(struct slu_receive), .visibility = 90 * SLU_SEC });
 	CHECK(d);
 	info = slu_delivery_info(d);
 	CHECK_STR(sent.id, info->receipt.id);
@@ -98,7 +99,7 @@ TEST(nothing_is_had_at_once_or_after_the_wait)
 	struct slu_client *c = start("memory");
 
 	CHECK(!receive(c, NULL));
-	CHECK(!receive(c, &(struct slu_receive){ .wait = 100 * SLU_MS }));
+	CHECK(!receive(c, &(struct slu_receive){ SLU_OPTIONS_INIT(struct slu_receive), .wait = 100 * SLU_MS }));
 	slu_client_free(c);
 }
 
@@ -129,7 +130,7 @@ until_parked(struct slu_client *c)
 	while (!found) {
 		struct slu_answer a;
 
-		FINE(slu_client_call(c, &(struct slu_request){ .method = "GET", .path = "/metrics" }, &a, NULL, &err));
+		FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "GET", .path = "/metrics" }, &a, NULL, &err));
 		found = strstr(a.body, "sluice_waiting{shard=\"0\"} 1\n");
 		slu_free(a.body);
 	}
@@ -141,7 +142,7 @@ TEST(a_wait_for_a_message_has_no_timeout_of_its_own)
 {
 	const struct timespec a_while = { 0, 400000000 };
 	struct slu_client *c, *other = start("memory");
-	const struct slu_client_config config = { .servers = srv.address, .space = "test", .timeout = 50 * SLU_MS };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = srv.address, .space = "test", .timeout = 50 * SLU_MS };
 	struct waiter w = { 0 };
 
 	FINE(slu_client_new(&c, &config, &err));
@@ -220,7 +221,7 @@ TEST(a_large_payload_streams_both_ways)
 	struct pattern p = { .size = size };
 	struct slu_delivery *d;
 
-	FINE(slu_client_send(c, "mail", &(struct slu_send){ .source = read_pattern, .source_arg = &p }, NULL, NULL, &err));
+	FINE(slu_client_send(c, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .source = read_pattern, .source_arg = &p }, NULL, NULL, &err));
 	d = receive(c, &wait_long);
 	CHECK_EQ(size, slu_delivery_info(d)->size);
 	check_pattern(d, size);
@@ -234,7 +235,7 @@ TEST(a_payload_that_breaks_off_is_not_accepted)
 	struct slu_client *c = start("memory");
 	struct pattern p = { .size = 1 << 20, .breaks = true };
 
-	CHECK_EQ(SLU_EFAILED, slu_client_send(c, "mail", &(struct slu_send){ .source = read_pattern, .source_arg = &p }, NULL, NULL, NULL));
+	CHECK_EQ(SLU_EFAILED, slu_client_send(c, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .source = read_pattern, .source_arg = &p }, NULL, NULL, NULL));
 	CHECK(!receive(c, NULL));
 	slu_client_free(c);
 }
@@ -249,7 +250,7 @@ TEST(a_payload_goes_to_a_file)
 	int fd;
 
 	CHECK_EQ(3 << 20, read_pattern(&p, large, 3 << 20));
-	FINE(slu_client_send(c, "mail", &(struct slu_send){ .payload = large, .size = 3 << 20 }, NULL, NULL, &err));
+	FINE(slu_client_send(c, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = large, .size = 3 << 20 }, NULL, NULL, &err));
 	d = receive(c, &wait_long);
 	FINE(slu_delivery_save(d, "saved", &err));
 	CHECK_EQ(SLU_EFAILED, slu_delivery_save(d, "saved", NULL));
@@ -312,23 +313,23 @@ TEST(a_message_that_is_not_acked_comes_again)
 
 	send_text(c, "x");
 	d = receive(c, &wait_long);
-	FINE(slu_delivery_nack(d, &(struct slu_nack){ .error = "broken" }, NULL, &err));
+	FINE(slu_delivery_nack(d, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .error = "broken" }, NULL, &err));
 	slu_delivery_close(d);
 	d = receive(c, &wait_long);
 	CHECK_EQ(1, slu_delivery_info(d)->failures);
-	FINE(slu_delivery_nack(d, &(struct slu_nack){ .defer = true }, NULL, &err));
+	FINE(slu_delivery_nack(d, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .defer = true }, NULL, &err));
 	slu_delivery_close(d);
 	d = receive(c, &wait_long);
 	CHECK_EQ(1, slu_delivery_info(d)->failures);
 	CHECK_EQ(3, slu_delivery_info(d)->attempts);
 	slu_delivery_close(d);
-	d = receive(c, &(struct slu_receive){ .wait = SLU_NEVER, .on_close = SLU_SEC });
+	d = receive(c, &(struct slu_receive){ SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER, .on_close = SLU_SEC });
 	CHECK_EQ(2, slu_delivery_info(d)->failures);
 	slu_delivery_close(d);
 	CHECK(!receive(c, NULL));
 	d = receive(c, &wait_long);
 	CHECK_EQ(3, slu_delivery_info(d)->failures);
-	FINE(slu_delivery_nack(d, &(struct slu_nack){ .dead = true, .error = "never" }, NULL, &err));
+	FINE(slu_delivery_nack(d, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .dead = true, .error = "never" }, NULL, &err));
 	slu_delivery_close(d);
 	CHECK(!receive(c, NULL));
 	slu_client_free(c);
@@ -340,7 +341,7 @@ TEST(closing_a_large_one_unread_is_a_nack_too)
 	struct slu_client *c = start("log");
 	struct slu_delivery *d;
 
-	FINE(slu_client_send(c, "mail", &(struct slu_send){ .source = read_pattern, .source_arg = &p }, NULL, NULL, &err));
+	FINE(slu_client_send(c, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .source = read_pattern, .source_arg = &p }, NULL, NULL, &err));
 	d = receive(c, &wait_long);
 	slu_delivery_close(d);
 	d = receive(c, &wait_long);
@@ -358,7 +359,7 @@ TEST(a_lease_is_extended_and_can_be_lost)
 	slu_time until;
 
 	send_text(c, "x");
-	d = receive(c, &(struct slu_receive){ .visibility = SLU_SEC });
+	d = receive(c, &(struct slu_receive){ SLU_OPTIONS_INIT(struct slu_receive), .visibility = SLU_SEC });
 	until = slu_delivery_info(d)->until;
 	FINE(slu_delivery_extend(d, 5 * SLU_SEC, NULL, &err));
 	CHECK(slu_delivery_info(d)->until > until);
@@ -410,7 +411,7 @@ TEST(a_receipt_is_enough_for_another_process)
 /* LQ-67: the handle of its state. */
 TEST(a_message_has_a_state_that_survives_a_nack)
 {
-	const struct slu_receive how = { .wait = SLU_NEVER, .stateful = true };
+	const struct slu_receive how = { SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER, .stateful = true };
 	struct slu_client *c = start("memory");
 	struct slu_delivery *d;
 	struct slu_state s;
@@ -436,7 +437,7 @@ TEST(a_message_has_a_state_that_survives_a_nack)
 
 TEST(a_subscription_gives_what_comes)
 {
-	const struct slu_receive how = { .wait = SLU_NEVER, .prefetch = 4 };
+	const struct slu_receive how = { SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER, .prefetch = 4 };
 	struct slu_client *c = start("memory");
 	struct slu_subscription *s;
 	struct slu_delivery *d;
@@ -452,7 +453,7 @@ TEST(a_subscription_gives_what_comes)
 		FINE(slu_delivery_ack(d, NULL, &err));
 		slu_delivery_close(d);
 	}
-	CHECK_EQ(SLU_ETIMEOUT, slu_subscription_next(s, &d, &(struct slu_call){ .timeout = 50 * SLU_MS }, NULL));
+	CHECK_EQ(SLU_ETIMEOUT, slu_subscription_next(s, &d, &(struct slu_call){ SLU_OPTIONS_INIT(struct slu_call), .timeout = 50 * SLU_MS }, NULL));
 	CHECK(!d);
 	send_text(c, "after a pause");
 	FINE(slu_subscription_next(s, &d, NULL, &err));
@@ -465,7 +466,7 @@ TEST(a_subscription_gives_what_comes)
 
 TEST(what_was_received_stays_received_when_its_subscription_closes)
 {
-	const struct slu_receive how = { .wait = SLU_NEVER };
+	const struct slu_receive how = { SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER };
 	struct slu_client *c = start("memory");
 	struct slu_subscription *s;
 	struct slu_delivery *d, *other;
@@ -475,7 +476,7 @@ TEST(what_was_received_stays_received_when_its_subscription_closes)
 	FINE(slu_subscription_next(s, &d, NULL, &err));
 	check_text(d, "x");
 	slu_subscription_close(s);
-	FINE(slu_client_subscribe(c, "mail", &(struct slu_receive){ .wait = 0 }, &s, &err));
+	FINE(slu_client_subscribe(c, "mail", &(struct slu_receive){ SLU_OPTIONS_INIT(struct slu_receive), .wait = 0 }, &s, &err));
 	(void)slu_subscription_next(s, &other, NULL, NULL);
 	CHECK(!other);
 	slu_subscription_close(s);
@@ -486,7 +487,7 @@ TEST(what_was_received_stays_received_when_its_subscription_closes)
 
 TEST(a_subscription_that_finds_nothing_goes_on)
 {
-	const struct slu_receive how = { .wait = 100 * SLU_MS };
+	const struct slu_receive how = { SLU_OPTIONS_INIT(struct slu_receive), .wait = 100 * SLU_MS };
 	struct slu_client *c = start("memory");
 	struct slu_subscription *s;
 	struct slu_delivery *d;
@@ -552,6 +553,6 @@ TEST(a_watcher_sees_a_queue_that_gets_something)
 
 	FINE(slu_client_watch(c, "mail", on_event, &s, NULL, &err));
 	CHECK(s.n >= 2 && s.head[0]);
-	CHECK_EQ(SLU_ETIMEOUT, slu_client_watch(c, "empty", on_event, &s, &(struct slu_call){ .timeout = 50 * SLU_MS }, NULL));
+	CHECK_EQ(SLU_ETIMEOUT, slu_client_watch(c, "empty", on_event, &s, &(struct slu_call){ SLU_OPTIONS_INIT(struct slu_call), .timeout = 50 * SLU_MS }, NULL));
 	slu_client_free(c);
 }

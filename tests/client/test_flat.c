@@ -16,7 +16,7 @@
 static uint64_t
 put(struct slu_client *c, const char *text)
 {
-	struct slu_client_put p = { .payload = text, .size = strlen(text) };
+	struct slu_client_put p = { SLU_OPTIONS_INIT(struct slu_client_put), .payload = text, .size = strlen(text) };
 
 	FINE(slu_client_enqueue(c, "mail", &p, 1, NULL, &err));
 	return p.id;
@@ -25,7 +25,7 @@ put(struct slu_client *c, const char *text)
 static void
 take(struct slu_client *c, struct slu_client_messages *got, slu_time wait)
 {
-	const struct slu_client_claim claim = { .limit = 100, .wait = wait };
+	const struct slu_client_claim claim = { SLU_OPTIONS_INIT(struct slu_client_claim), .limit = 100, .wait = wait };
 
 	FINE(slu_client_dequeue(c, "mail", &claim, got, NULL, &err));
 }
@@ -34,9 +34,9 @@ TEST(a_batch_goes_in_comes_out_and_is_settled)
 {
 	static const char bytes[] = { 0, 1, (char)0xff, '"' };
 	struct slu_client_put puts[] = {
-		{ .payload = "low", .size = 3, .priority = "low", .attributes = "{\"a\":[1]}" },
-		{ .payload = bytes, .size = sizeof bytes, .priority = "high", .key = "k", .correlation_id = "c-1", .content_type = "image/png" },
-		{ .payload = "{\"x\":1}", .size = 7, .is_json = true, .max_attempts = 1 },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "low", .size = 3, .priority = "low", .attributes = "{\"a\":[1]}" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = bytes, .size = sizeof bytes, .priority = "high", .key = "k", .correlation_id = "c-1", .content_type = "image/png" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "{\"x\":1}", .size = 7, .is_json = true, .max_attempts = 1 },
 	};
 	struct slu_client_messages got = { 0 };
 	struct slu_settle s[3];
@@ -60,7 +60,7 @@ TEST(a_batch_goes_in_comes_out_and_is_settled)
 	CHECK(strncmp(got.items[0].receipt, "AQ", 2) == 0);
 	CHECK(got.items[0].raw[0] == '{' && got.items[0].raw[got.items[0].raw_size - 1] == '}');
 	for (int i = 0; i < 3; i++)
-		s[i] = (struct slu_settle){ .id = got.items[i].id,
+		s[i] = (struct slu_settle){ SLU_OPTIONS_INIT(struct slu_settle), .id = got.items[i].id,
 					    .lease_id = got.items[i].lease_id,
 					    .fencing_token = got.items[i].fencing_token };
 	s[1].error = "broken";
@@ -91,7 +91,7 @@ TEST(a_receipt_settles_alone)
 	take(c, &got, 0);
 	CHECK_EQ(3, got.n);
 	for (int i = 0; i < 3; i++)
-		s[i] = (struct slu_settle){ .receipt = got.items[i].receipt };
+		s[i] = (struct slu_settle){ SLU_OPTIONS_INIT(struct slu_settle), .receipt = got.items[i].receipt };
 	FINE(slu_client_settle(c, SLU_EXTEND, NULL, s, 3, NULL, &err));
 	CHECK(s[2].at > 0);
 	CHECK_EQ(got.items[2].id, s[2].id, "the answer has told it");
@@ -129,7 +129,7 @@ TEST(a_receipt_of_the_http_api_is_one_of_the_library)
 	CHECK_STR(got.items[0].receipt, text);
 	slu_free(text);
 	FINE(slu_client_extend(c, &r, SLU_MIN, NULL, &err));
-	FINE(slu_client_nack(c, &r, &(struct slu_nack){ .error = "no" }, NULL, &err));
+	FINE(slu_client_nack(c, &r, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .error = "no" }, NULL, &err));
 	CHECK_EQ(SLU_ELEASE, slu_client_ack(c, &r, NULL, &why));
 	take(c, &got, 0);
 	CHECK_EQ(2, got.items[0].attempts);
@@ -145,21 +145,21 @@ TEST(a_receipt_of_the_http_api_is_one_of_the_library)
 
 TEST(what_is_wrong_is_said_and_nothing_is_sent)
 {
-	struct slu_client_put bad = { .payload = "{", .size = 1, .is_json = true };
+	struct slu_client_put bad = { SLU_OPTIONS_INIT(struct slu_client_put), .payload = "{", .size = 1, .is_json = true };
 	struct slu_client *c;
 	struct slu_err why;
 
-	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ .servers = "a:b:c" }, &why));
-	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ .servers = " , " }, &why));
-	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ .token = "a\nb" }, &why));
+	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ SLU_OPTIONS_INIT(struct slu_client_config), .servers = "a:b:c" }, &why));
+	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ SLU_OPTIONS_INIT(struct slu_client_config), .servers = " , " }, &why));
+	CHECK_EQ(SLU_EINVAL, slu_client_new(&c, &(struct slu_client_config){ SLU_OPTIONS_INIT(struct slu_client_config), .token = "a\nb" }, &why));
 	FINE(slu_client_new(&c, NULL, &err));
 	CHECK_EQ(SLU_EINVAL, slu_client_enqueue(c, "mail", &bad, 1, NULL, &why));
 	CHECK_CONTAINS("payload", why.text);
 	CHECK_EQ(SLU_EINVAL, slu_client_enqueue(c, "mail", &bad, 0, NULL, &why));
-	bad = (struct slu_client_put){ .attributes = "[]" };
+	bad = (struct slu_client_put){ SLU_OPTIONS_INIT(struct slu_client_put), .attributes = "[]" };
 	CHECK_EQ(SLU_EINVAL, slu_client_enqueue(c, "mail", &bad, 1, NULL, &why));
 	CHECK_CONTAINS("invalid attributes", why.text);
-	CHECK_EQ(SLU_EINVAL, slu_client_send(c, "mail", &(struct slu_send){ .attributes = "{},\"queue\":\"x\"" }, NULL, NULL, &why));
+	CHECK_EQ(SLU_EINVAL, slu_client_send(c, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .attributes = "{},\"queue\":\"x\"" }, NULL, NULL, &why));
 	CHECK_CONTAINS("invalid attributes", why.text);
 	slu_client_free(c);
 	slu_client_free(NULL);
@@ -180,7 +180,7 @@ struct waiter {
 static void *
 wait_for_mail(void *arg)
 {
-	const struct slu_client_claim claim = { .limit = 1, .wait = SLU_NEVER };
+	const struct slu_client_claim claim = { SLU_OPTIONS_INIT(struct slu_client_claim), .limit = 1, .wait = SLU_NEVER };
 	struct waiter *w = arg;
 
 	w->rc = slu_client_dequeue(w->client, "mail", &claim, &w->got, &w->call, &w->err);
@@ -192,6 +192,7 @@ static void
 begin(struct waiter *w, struct slu_client *c)
 {
 	*w = (struct waiter){ .client = c, .call = w->call };
+	w->call.struct_size = sizeof w->call;
 	CHECK(pthread_create(&w->thread, NULL, wait_for_mail, w) == 0);
 }
 
@@ -215,7 +216,7 @@ until_parked(struct slu_client *c, unsigned n)
 	while (!found) {
 		struct slu_answer a;
 
-		FINE(slu_client_call(c, &(struct slu_request){ .method = "GET", .path = "/metrics" },
+		FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "GET", .path = "/metrics" },
 				     &a, NULL, &err));
 		found = strstr(a.body, want);
 		slu_free(a.body);
@@ -227,7 +228,7 @@ TEST(a_wait_has_no_timeout_of_its_own)
 {
 	const struct timespec a_while = { 0, 300000000 };
 	struct slu_client *c, *other;
-	struct slu_client_config config = { .space = "test", .timeout = SLU_MS };
+	struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .space = "test", .timeout = SLU_MS };
 	struct waiter w = { 0 };
 	struct served srv;
 
@@ -249,18 +250,18 @@ TEST(a_wait_has_no_timeout_of_its_own)
 
 TEST(a_call_ends_at_its_timeout_and_when_it_is_canceled)
 {
-	const struct slu_client_claim claim = { .wait = SLU_NEVER };
+	const struct slu_client_claim claim = { SLU_OPTIONS_INIT(struct slu_client_claim), .wait = SLU_NEVER };
 	const int fd = eventfd(0, EFD_CLOEXEC);
 	const uint64_t one = 1;
 	struct slu_client_messages got = { 0 };
 	struct slu_client *c;
-	struct waiter w = { .call = { .cancel_fd = fd } };
+	struct waiter w = { .call = { SLU_OPTIONS_INIT(struct slu_call), .cancel_fd = fd } };
 	struct served srv;
 
 	served_start(&srv, 1, "memory");
 	c = served_client(&srv);
 	CHECK_EQ(SLU_ETIMEOUT, slu_client_dequeue(c, "mail", &claim, &got,
-						  &(struct slu_call){ .timeout = 20 * SLU_MS }, NULL));
+						  &(struct slu_call){ SLU_OPTIONS_INIT(struct slu_call), .timeout = 20 * SLU_MS }, NULL));
 	begin(&w, c);
 	until_parked(c, 1);
 	CHECK(write(fd, &one, sizeof one) == sizeof one);
@@ -273,7 +274,7 @@ TEST(a_call_ends_at_its_timeout_and_when_it_is_canceled)
 TEST(a_server_killed_in_the_middle_loses_nothing_and_needs_no_code)
 {
 	struct slu_client_messages got = { 0 };
-	struct slu_settle done = { 0 };
+	struct slu_settle done = { SLU_OPTIONS_INIT(struct slu_settle) };
 	struct slu_client *c;
 	struct waiter w = { 0 };
 	struct served srv;
@@ -328,8 +329,8 @@ TEST(a_server_that_is_away_is_waited_for)
 
 TEST(without_patience_the_first_failure_is_the_answer)
 {
-	const struct slu_client_config config = { .servers = "unix:nobody.sock", .patience = -1 };
-	struct slu_client_put p = { .payload = "x", .size = 1 };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = "unix:nobody.sock", .patience = -1 };
+	struct slu_client_put p = { SLU_OPTIONS_INIT(struct slu_client_put), .payload = "x", .size = 1 };
 	struct slu_client *c;
 	struct slu_err why;
 
@@ -342,7 +343,7 @@ TEST(without_patience_the_first_failure_is_the_answer)
 TEST(the_next_server_of_the_list_takes_over)
 {
 	char servers[300];
-	struct slu_client_config config = { .servers = servers, .space = "test", .patience = -1 };
+	struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = servers, .space = "test", .patience = -1 };
 	struct served one, two;
 	struct slu_client *c;
 	struct slu_answer a;
@@ -357,7 +358,7 @@ TEST(the_next_server_of_the_list_takes_over)
 	served_kill(&two);
 	served_again(&one);
 	put(c, "one again");
-	FINE(slu_client_call(c, &(struct slu_request){ .method = "GET", .path = "/stats?namespace=test&topic=mail" },
+	FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "GET", .path = "/stats?namespace=test&topic=mail" },
 			     &a, NULL, &err));
 	CHECK_CONTAINS("\"ready\":1", a.body);
 	slu_free(a.body);
@@ -366,8 +367,8 @@ TEST(the_next_server_of_the_list_takes_over)
 
 TEST(with_idempotent_every_message_has_a_key_of_its_own)
 {
-	struct slu_client_put p[2] = { { .payload = "x", .size = 1 }, { .payload = "y", .size = 1 } };
-	struct slu_client_config config = { .space = "test", .idempotent = true };
+	struct slu_client_put p[2] = { { SLU_OPTIONS_INIT(struct slu_client_put), .payload = "x", .size = 1 }, { SLU_OPTIONS_INIT(struct slu_client_put), .payload = "y", .size = 1 } };
+	struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .space = "test", .idempotent = true };
 	struct slu_client_messages got = { 0 };
 	struct slu_client *c;
 	struct served srv;
@@ -401,7 +402,7 @@ work(void *arg)
 
 		take(w->client, &got, 10 * SLU_MS);
 		for (size_t i = 0; i < got.n; i++) {
-			struct slu_settle s = { .id = got.items[i].id, .lease_id = got.items[i].lease_id };
+			struct slu_settle s = { SLU_OPTIONS_INIT(struct slu_settle), .id = got.items[i].id, .lease_id = got.items[i].lease_id };
 
 			FINE(slu_client_settle(w->client, SLU_ACK, "mail", &s, 1, NULL, &err));
 			atomic_fetch_sub(w->left, 1);
@@ -438,8 +439,8 @@ TEST(many_threads_share_a_client)
 
 TORTURE(a_client_survives_a_lack_of_memory)
 {
-	const struct slu_client_config config = { .servers = "unix:nobody.sock", .token = "t", .patience = -1 };
-	struct slu_client_put p = { .payload = "x", .size = 1 };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = "unix:nobody.sock", .token = "t", .patience = -1 };
+	struct slu_client_put p = { SLU_OPTIONS_INIT(struct slu_client_put), .payload = "x", .size = 1 };
 	struct slu_client_messages got = { 0 };
 	struct slu_delivery *d;
 	struct slu_client *c;
@@ -451,7 +452,7 @@ TORTURE(a_client_survives_a_lack_of_memory)
 	}
 	CHECK(slu_client_enqueue(c, "mail", &p, 1, NULL, NULL) != 0);
 	CHECK(slu_client_dequeue(c, "mail", NULL, &got, NULL, NULL) != 0);
-	CHECK(slu_client_send(c, "mail", &(struct slu_send){ .payload = "x", .size = 1 }, NULL, NULL, NULL) != 0);
+	CHECK(slu_client_send(c, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = "x", .size = 1 }, NULL, NULL, NULL) != 0);
 	CHECK(slu_client_receive(c, "mail", NULL, &d, NULL, NULL) != 0);
 	slu_client_free(c);
 }

@@ -24,7 +24,7 @@ acquire(struct slu_client *c, const char *key)
 {
 	struct slu_lease l;
 
-	FINE(slu_lock_acquire(c, &(struct slu_acquire){ .key = key, .ttl = 20 * SLU_SEC }, &l, NULL, &err));
+	FINE(slu_lock_acquire(c, &(struct slu_acquire){ SLU_OPTIONS_INIT(struct slu_acquire), .key = key, .ttl = 20 * SLU_SEC }, &l, NULL, &err));
 	return l;
 }
 
@@ -43,7 +43,7 @@ TEST(a_key_has_one_holder_and_tokens_rise)
 	CHECK_STR("jobs/nightly", one.key);
 	CHECK_STR("test", one.space);
 	CHECK(one.id[0] && one.txn[0] && one.owner[0] && one.until > 0);
-	CHECK_EQ(SLU_EBUSY, slu_lock_acquire(c, &(struct slu_acquire){ .key = "jobs/nightly" }, &two, NULL, &why));
+	CHECK_EQ(SLU_EBUSY, slu_lock_acquire(c, &(struct slu_acquire){ SLU_OPTIONS_INIT(struct slu_acquire), .key = "jobs/nightly" }, &two, NULL, &why));
 	CHECK(why.retry_after > 0);
 	FINE(slu_lock_keep(c, &one, 25 * SLU_SEC, NULL, &err));
 	FINE(slu_lock_describe(c, "jobs/nightly", &seen, NULL, &err));
@@ -55,9 +55,9 @@ TEST(a_key_has_one_holder_and_tokens_rise)
 	CHECK_EQ(SLU_ELEASE, slu_lock_keep(c, &one, 0, NULL, NULL));
 	FINE(slu_lock_release(c, &one, SLU_COMMIT, NULL, &err));
 	FINE(slu_lock_keep(c, &two, 0, NULL, &err));
-	CHECK_EQ(SLU_EEXISTS, slu_lock_acquire(c, &(struct slu_acquire){ .key = "jobs/nightly", .if_absent = true, .wait = SLU_SEC },
+	CHECK_EQ(SLU_EEXISTS, slu_lock_acquire(c, &(struct slu_acquire){ SLU_OPTIONS_INIT(struct slu_acquire), .key = "jobs/nightly", .if_absent = true, .wait = SLU_SEC },
 					       &one, NULL, NULL));
-	FINE(slu_lock_acquire(c, &(struct slu_acquire){ .ttl = SLU_SEC }, &one, NULL, &err));
+	FINE(slu_lock_acquire(c, &(struct slu_acquire){ SLU_OPTIONS_INIT(struct slu_acquire), .ttl = SLU_SEC }, &one, NULL, &err));
 	CHECK(one.key[0]);
 	slu_client_free(c);
 }
@@ -100,11 +100,11 @@ TEST(a_change_may_depend_on_what_was_there)
 {
 	struct slu_client *c = start("memory");
 	struct slu_lease l = acquire(c, "doc");
-	struct slu_state_if only = { .has_version = true, .version = 7 };
+	struct slu_state_if only = { SLU_OPTIONS_INIT(struct slu_state_if), .has_version = true, .version = 7 };
 
 	put(c, &l, "1");
 	CHECK_EQ(SLU_ECONFLICT, slu_state_put(c, &l, "2", 1, &only, NULL, NULL));
-	only = (struct slu_state_if){ .etag = "nonsense" };
+	only = (struct slu_state_if){ SLU_OPTIONS_INIT(struct slu_state_if), .etag = "nonsense" };
 	CHECK_EQ(SLU_ECONFLICT, slu_state_remove(c, &l, &only, NULL, NULL));
 	only.etag = l.etag;
 	FINE(slu_state_put(c, &l, "2", 1, &only, NULL, &err));
@@ -118,6 +118,7 @@ TEST(a_lease_goes_along_with_any_call)
 	struct slu_client *c = start("memory");
 	struct slu_lease l = acquire(c, "doc");
 	const struct slu_request r = {
+		SLU_OPTIONS_INIT(struct slu_request),
 		.method = "POST",
 		.path = "/v1/update?namespace=test&key=doc",
 		.body = "{\"a\":1}",
@@ -147,7 +148,7 @@ add_one(struct slu_client *c, struct slu_lease *l, struct slu_state *s, void *ar
 static void *
 add_many(void *arg)
 {
-	const struct slu_acquire what = { .key = "count", .wait = SLU_NEVER };
+	const struct slu_acquire what = { SLU_OPTIONS_INIT(struct slu_acquire), .key = "count", .wait = SLU_NEVER };
 
 	for (int i = 0; i < 10; i++)
 		FINE(slu_lock_update(arg, &what, add_one, NULL, NULL, &err));
@@ -189,7 +190,7 @@ add_and_fail(struct slu_client *c, struct slu_lease *l, struct slu_state *s, voi
 
 TEST(an_update_that_fails_or_panics_changes_nothing)
 {
-	const struct slu_acquire what = { .key = "count", .wait = SLU_SEC };
+	const struct slu_acquire what = { SLU_OPTIONS_INIT(struct slu_acquire), .key = "count", .wait = SLU_SEC };
 	struct slu_client *c = start("memory");
 	struct slu_err why;
 
@@ -220,7 +221,7 @@ TEST(the_lease_is_kept_alive_while_the_function_runs)
 {
 	struct slu_client *c = start("memory");
 
-	FINE(slu_lock_update(c, &(struct slu_acquire){ .key = "count", .ttl = 2 * SLU_SEC }, add_slowly, NULL, NULL, &err));
+	FINE(slu_lock_update(c, &(struct slu_acquire){ SLU_OPTIONS_INIT(struct slu_acquire), .key = "count", .ttl = 2 * SLU_SEC }, add_slowly, NULL, NULL, &err));
 	check_count(c, "1");
 	slu_client_free(c);
 }
@@ -231,7 +232,7 @@ lose_the_lease(struct slu_client *c, struct slu_lease *l, struct slu_state *s, v
 	const int rc = add_one(c, l, s, arg, why);
 
 	FINE(slu_lock_release(c, l, SLU_ROLLBACK, NULL, &err)); /* as if its time had come */
-	FINE(slu_lock_update(c, &(struct slu_acquire){ .key = "count", .wait = SLU_NEVER }, add_one, NULL, NULL, &err));
+	FINE(slu_lock_update(c, &(struct slu_acquire){ SLU_OPTIONS_INIT(struct slu_acquire), .key = "count", .wait = SLU_NEVER }, add_one, NULL, NULL, &err));
 	return rc;
 }
 
@@ -239,7 +240,7 @@ TEST(an_update_whose_lease_was_lost_says_so)
 {
 	struct slu_client *c = start("memory");
 
-	CHECK_EQ(SLU_ELEASE, slu_lock_update(c, &(struct slu_acquire){ .key = "count" }, lose_the_lease, NULL, NULL, NULL));
+	CHECK_EQ(SLU_ELEASE, slu_lock_update(c, &(struct slu_acquire){ SLU_OPTIONS_INIT(struct slu_acquire), .key = "count" }, lose_the_lease, NULL, NULL, NULL));
 	check_count(c, "1");
 	slu_client_free(c);
 }
@@ -254,7 +255,7 @@ restart_and_add(struct slu_client *c, struct slu_lease *l, struct slu_state *s, 
 
 TEST(a_server_killed_during_an_update_loses_nothing)
 {
-	const struct slu_acquire what = { .key = "count" };
+	const struct slu_acquire what = { SLU_OPTIONS_INIT(struct slu_acquire), .key = "count" };
 	struct slu_client *c = start("log");
 
 	FINE(slu_lock_update(c, &what, add_one, NULL, NULL, &err));

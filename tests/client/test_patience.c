@@ -19,7 +19,7 @@ wait_for_mail(void *arg)
 {
 	struct waiter *w = arg;
 
-	w->rc = slu_client_receive(w->client, "mail", &(struct slu_receive){ .wait = SLU_NEVER }, &w->got, NULL, &w->err);
+	w->rc = slu_client_receive(w->client, "mail", &(struct slu_receive){ SLU_OPTIONS_INIT(struct slu_receive), .wait = SLU_NEVER }, &w->got, NULL, &w->err);
 	return NULL;
 }
 
@@ -35,7 +35,7 @@ TEST_LIMIT(a_wait_of_ten_minutes_ends_with_a_message, 900)
 	w.client = served_client(&srv);
 	CHECK(pthread_create(&t, NULL, wait_for_mail, &w) == 0);
 	nanosleep(&ten_minutes, NULL);
-	FINE(slu_client_send(w.client, "mail", &(struct slu_send){ .payload = "x", .size = 1 }, NULL, NULL, &err));
+	FINE(slu_client_send(w.client, "mail", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = "x", .size = 1 }, NULL, NULL, &err));
 	pthread_join(t, NULL);
 	CHECK_EQ(0, w.rc);
 	CHECK(w.got);

@@ -38,7 +38,7 @@ static void
 send_some(struct slu_client *c, const char *queue, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		FINE(slu_client_send(c, queue, &(struct slu_send){ .payload = "hello", .size = 5, .max_attempts = 9 }, NULL, NULL, &err));
+		FINE(slu_client_send(c, queue, &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = "hello", .size = 5, .max_attempts = 9 }, NULL, NULL, &err));
 }
 
 /* Messages that are left in a queue, whatever their state. */
@@ -51,7 +51,7 @@ left_in(struct slu_client *c, const char *queue)
 	unsigned n;
 
 	(void)snprintf(path, sizeof path, "/stats?namespace=test&topic=%s", queue);
-	FINE(slu_client_call(c, &(struct slu_request){ .method = "GET", .path = path }, &a, NULL, &err));
+	FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "GET", .path = path }, &a, NULL, &err));
 	total = strstr(a.body, "\"total\":");
 	CHECK(total);
 	n = (unsigned)atoi(total + 8);
@@ -113,6 +113,7 @@ static struct slu_consumer
 consumer(const char *queue, struct seen *s)
 {
 	return (struct slu_consumer){
+		SLU_OPTIONS_INIT(struct slu_consumer),
 		.queue = queue,
 		.handle = handle,
 		.arg = s,
@@ -294,7 +295,7 @@ TEST(a_service_outlives_its_server)
 TEST(failures_have_a_budget)
 {
 	static struct seen seen;
-	const struct slu_client_config config = { .servers = "unix:nobody.sock" };
+	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = "unix:nobody.sock" };
 	struct slu_consumer one = consumer("mail", &seen);
 	struct slu_service *s;
 	struct slu_client *c;
@@ -395,7 +396,7 @@ TEST(a_handler_in_a_child_may_crash)
 	static struct seen seen;
 	_Atomic unsigned *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct slu_client *c = start("memory");
-	struct slu_consumer one = { .queue = "mail", .handle = die_once, .arg = done, .in_child = true };
+	struct slu_consumer one = { SLU_OPTIONS_INIT(struct slu_consumer), .queue = "mail", .handle = die_once, .arg = done, .in_child = true };
 	struct slu_service *s;
 
 	(void)seen;

@@ -50,6 +50,7 @@ check_executor(void)
 	int sum = 0;
 
 	memset(&task, 0, sizeof task);
+	task.struct_size = sizeof task;
 	task.run = add_one;
 	task.arg = &sum;
 	if (slu_executor_start(&ex, NULL, NULL))

@@ -24,6 +24,8 @@ main(void)
 
 	memset(&config, 0, sizeof config);
 	memset(&put, 0, sizeof put);
+	config.struct_size = sizeof config;
+	put.struct_size = sizeof put;
 	config.servers = "unix:/nowhere/at/all";
 	config.patience = -1;
 	if (slu_client_new(&c, &config, &err))

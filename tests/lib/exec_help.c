@@ -100,6 +100,7 @@ rig_start(struct rig *r, struct slu_executor_config config)
 	r->clock.clock.ops = &count_ops;
 	r->log = slu_log_new(SLU_LOG_DEBUG, SLU_LOG_LOGFMT, keep_line, r);
 	log_set_clock(r->log, &r->clock.clock);
+	config.struct_size = sizeof config;
 	config.log = r->log;
 	if (!config.on_error) {
 		config.on_error = note_error;
@@ -187,7 +188,7 @@ struct slu_task
 rig_task(struct rig *r, struct probe *p)
 {
 	p->rig = r;
-	return (struct slu_task){ run_probe, p, end_probe };
+	return (struct slu_task){ SLU_OPTIONS_INIT(struct slu_task), run_probe, p, end_probe };
 }
 
 int
@@ -338,8 +339,8 @@ rig_key(const struct slu_executor *ex, uint32_t shard, int n, char *buf)
 uint64_t
 submit_fn(struct slu_executor *ex, const char *key, slu_task_fn *run, void *arg)
 {
-	const struct slu_task task = { .run = run, .arg = arg };
-	const struct slu_submit patient = { .timeout = SLU_NEVER };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = run, .arg = arg };
+	const struct slu_submit patient = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NEVER };
 	uint64_t id = 0;
 
 	CHECK_EQ(0, slu_executor_submit(ex, key, &task, &patient, &id, NULL));

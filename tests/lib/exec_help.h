@@ -5,7 +5,7 @@
  *         struct rig r;
  *         struct probe a = PROBE("a1", .fails = 1);
  *
- *         rig_start(&r, (struct slu_executor_config){ .shards = 1 });
+ *         rig_start(&r, (struct slu_executor_config){ SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1 });
  *         rig_submit(&r, "a", &a);
  *         rig_settle(&r);                        it has failed and waits
  *         fakeclock_advance(&r.clock, rig_wait(&r));

@@ -7,7 +7,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools" / "setup"
 HELPERS = "bash cat chmod env id mkdir sed sort".split()
-SIGNS = ("cc objcopy make meson ninja pkg-config beanstalkd c++ curl fish git mandoc node openssl patch "
+SIGNS = ("cc objcopy make meson ninja pkg-config beanstalkd c++ cmake curl fish git mandoc node openssl patch "
          "promtool pytest-3 redis-server systemd-analyze zsh").split()
 
 

@@ -45,6 +45,7 @@ setup(struct fixture *f, enum slu_log_level level, struct slu_pqueue_config conf
 	memset(f, 0, sizeof *f);
 	fakeclock_init(&f->clock, 1000 * SLU_SEC, WALL_AT_START);
 	f->log = slu_log_new(level, SLU_LOG_LOGFMT, keep_line, f);
+	config.struct_size = sizeof config;
 	config.log = f->log;
 	CHECK_EQ(0, pqueue_new_on(&f->q, &config, &f->clock.clock, &err));
 }
@@ -61,7 +62,7 @@ teardown(struct fixture *f)
 static inline uint64_t
 put(struct fixture *f, const char *label, slu_time delay)
 {
-	const struct slu_job job = { .priority = label, .delay = delay };
+	const struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job), .priority = label, .delay = delay };
 	struct slu_err err;
 	uint64_t seq;
 

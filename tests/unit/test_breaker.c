@@ -265,6 +265,7 @@ setup(struct fixture *f, struct slu_breaker_config config)
 	f->lines[0] = 0;
 	fakeclock_init(&f->clock, 1000 * SLU_SEC, 0);
 	f->log = slu_log_new(SLU_LOG_DEBUG, SLU_LOG_LOGFMT, keep_line, f);
+	config.struct_size = sizeof config;
 	config.log = f->log;
 	CHECK_EQ(0, breakers_new_on(&f->set, &config, &f->clock.clock, NULL));
 }
@@ -431,10 +432,12 @@ TEST(what_makes_no_sense_is_refused)
 	};
 
 	EACH(i, cases) {
+		struct slu_breaker_config config = cases[i].config;
 		struct slu_breakers *set;
 		struct slu_err err;
 
-		CHECK_EQ(SLU_EINVAL, slu_breakers_new(&set, &cases[i].config, &err));
+		config.struct_size = sizeof config;
+		CHECK_EQ(SLU_EINVAL, slu_breakers_new(&set, &config, &err));
 		CHECK_CONTAINS(cases[i].says, err.text);
 	}
 }

@@ -36,7 +36,7 @@ open_in(const char *folder)
 static uint64_t
 put(const char *queue, const char *payload)
 {
-	struct slu_put p = { .payload = payload, .size = strlen(payload) };
+	struct slu_put p = { SLU_OPTIONS_INIT(struct slu_put), .payload = payload, .size = strlen(payload) };
 
 	CHECK_EQ(0, slu_enqueue(b, queue, &p, 1, &err));
 	CHECK(p.id > 0);
@@ -55,6 +55,7 @@ claim(const char *queue, struct slu_message *m)
 TEST(a_message_goes_in_and_comes_out)
 {
 	struct slu_put p = {
+		SLU_OPTIONS_INIT(struct slu_put),
 		.payload = "hello",
 		.size = 5,
 		.priority = 3,
@@ -110,6 +111,7 @@ TEST(what_a_message_may_not_be_is_said)
 	EACH(i, cases) {
 		struct slu_put p = cases[i].put;
 
+		p.struct_size = sizeof p;
 		err.text[0] = 0;
 		CHECK_EQ(cases[i].rc, slu_enqueue(b, cases[i].queue, &p, 1, &err),
 			 cases[i].label);
@@ -120,8 +122,8 @@ TEST(what_a_message_may_not_be_is_said)
 
 TEST(a_failed_message_comes_again_and_dies_at_last)
 {
-	struct slu_put p = { .payload = "x", .size = 1, .max_attempts = 2 };
-	const struct slu_nack_options now = { .error = "no", .has_delay = true };
+	struct slu_put p = { SLU_OPTIONS_INIT(struct slu_put), .payload = "x", .size = 1, .max_attempts = 2 };
+	const struct slu_nack_options now = { SLU_OPTIONS_INIT(struct slu_nack_options), .error = "no", .has_delay = true };
 	struct slu_queue_stats stats;
 	struct slu_message m;
 
@@ -152,7 +154,7 @@ put_later(void *queue)
 
 TEST(a_claim_waits_for_a_message)
 {
-	const struct slu_claim_options wait = { .wait = SLU_MIN };
+	const struct slu_claim_options wait = { SLU_OPTIONS_INIT(struct slu_claim_options), .wait = SLU_MIN };
 	struct slu_message m;
 	pthread_t thread;
 	size_t n;
@@ -192,7 +194,7 @@ ack_later(void *m)
 
 TEST(a_result_can_be_waited_for)
 {
-	struct slu_put p = { .keep_result = SLU_MIN };
+	struct slu_put p = { SLU_OPTIONS_INIT(struct slu_put), .keep_result = SLU_MIN };
 	struct slu_message m;
 	pthread_t thread;
 	void *result;
@@ -216,7 +218,7 @@ TEST(a_result_can_be_waited_for)
 static void *
 wait_for_ever(void *arg)
 {
-	const struct slu_claim_options wait = { .wait = SLU_NEVER };
+	const struct slu_claim_options wait = { SLU_OPTIONS_INIT(struct slu_claim_options), .wait = SLU_NEVER };
 	struct slu_message m;
 	size_t n;
 
@@ -406,7 +408,7 @@ check_pieces(const struct slu_message *m)
 TEST_LIMIT(a_stream_of_any_length_takes_no_memory, 120)
 {
 	struct source source = { .size = LARGE };
-	struct slu_put p = { .read = read_source, .read_arg = &source, .key = "k" };
+	struct slu_put p = { SLU_OPTIONS_INIT(struct slu_put), .read = read_source, .read_arg = &source, .key = "k" };
 	struct slu_message m;
 	long before;
 	size_t n;
@@ -417,7 +419,7 @@ TEST_LIMIT(a_stream_of_any_length_takes_no_memory, 120)
 	slu_message_release(&m);
 	before = memory_in_use();
 	CHECK_EQ(0, slu_enqueue(b, "q", &p, 1, &err));
-	CHECK_EQ(0, slu_claim(b, "q", &(struct slu_claim_options){ .in_pieces = true }, &m, 1, &n, &err));
+	CHECK_EQ(0, slu_claim(b, "q", &(struct slu_claim_options){ SLU_OPTIONS_INIT(struct slu_claim_options), .in_pieces = true }, &m, 1, &n, &err));
 	CHECK_EQ(1, n);
 	CHECK_EQ(p.id, m.id);
 	CHECK(m.payload == NULL);
@@ -435,8 +437,8 @@ TEST_LIMIT(a_stream_of_any_length_takes_no_memory, 120)
 TEST(a_large_payload_is_given_whole_unless_asked_otherwise)
 {
 	static char payload[3 << 20];
-	struct slu_put p[2] = { { .payload = payload, .size = sizeof payload },
-				{ .payload = "small", .size = 5 } };
+	struct slu_put p[2] = { { SLU_OPTIONS_INIT(struct slu_put), .payload = payload, .size = sizeof payload },
+				{ SLU_OPTIONS_INIT(struct slu_put), .payload = "small", .size = 5 } };
 	struct slu_message m;
 
 	for (size_t i = 0; i < sizeof payload; i++)
@@ -459,7 +461,7 @@ TEST(a_large_payload_is_given_whole_unless_asked_otherwise)
 TEST(a_stream_that_fails_is_not_accepted)
 {
 	struct source source = { .size = 3 << 20, .fails = true };
-	struct slu_put p = { .read = read_source, .read_arg = &source };
+	struct slu_put p = { SLU_OPTIONS_INIT(struct slu_put), .read = read_source, .read_arg = &source };
 	struct slu_queue_stats stats;
 
 	open_in("data");
@@ -484,8 +486,8 @@ spoil(const char *path, long at)
 TEST(a_damaged_message_is_set_aside_and_the_next_is_handed_out)
 {
 	static char payload[2 << 20];
-	struct slu_put p = { .payload = payload, .size = sizeof payload, .key = "k" };
-	struct slu_put next = { .payload = "next", .size = 4, .key = "k" };
+	struct slu_put p = { SLU_OPTIONS_INIT(struct slu_put), .payload = payload, .size = sizeof payload, .key = "k" };
+	struct slu_put next = { SLU_OPTIONS_INIT(struct slu_put), .payload = "next", .size = 4, .key = "k" };
 	struct slu_queue_stats stats;
 	struct slu_message m;
 
@@ -510,7 +512,7 @@ TEST(a_damaged_message_is_set_aside_and_the_next_is_handed_out)
 
 TORTURE(every_call_survives_a_failed_allocation)
 {
-	struct slu_put puts[2] = { { .payload = "a", .size = 1 }, { .keep_result = SLU_MIN } };
+	struct slu_put puts[2] = { { SLU_OPTIONS_INIT(struct slu_put), .payload = "a", .size = 1 }, { SLU_OPTIONS_INIT(struct slu_put), .keep_result = SLU_MIN } };
 	struct slu_queue_stats stats;
 	struct slu_message m[2];
 	size_t n = 0;

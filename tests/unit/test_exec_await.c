@@ -250,7 +250,7 @@ read_object(struct slu_run *run, void *arg)
 
 TEST(a_read_sees_every_write_queued_before_it)
 {
-	const struct slu_executor_config config = { .backoff = SLU_BACKOFF_NONE };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .backoff = SLU_BACKOFF_NONE };
 	static struct object objects[OBJECTS];
 	static struct operation ops[OBJECTS][6];
 	struct slu_executor *ex;
@@ -344,6 +344,7 @@ receive_one(struct target *t)
 TEST(queued_work_survives_the_loss_of_its_target)
 {
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.backoff = SLU_BACKOFF_FIXED, .base_backoff = SLU_MS, .max_attempts = UINT32_MAX
 	};
 	struct message messages[MESSAGES];

@@ -6,7 +6,7 @@
 static const struct slu_submit *
 with(struct slu_submit *opts, struct slu_cancel *token)
 {
-	*opts = (struct slu_submit){ .cancel = token };
+	*opts = (struct slu_submit){ SLU_OPTIONS_INIT(struct slu_submit), .cancel = token };
 	return opts;
 }
 
@@ -166,6 +166,7 @@ TEST_LIMIT(a_cancel_is_not_overlooked_while_another_is_handled, 20)
 	static struct probe others[OTHERS];
 	_Atomic slu_time wait = SLU_HOUR;
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = 1,
 		.queue_size = 2 * OTHERS,
 		.backoff = SLU_BACKOFF_FUNCTION,
@@ -199,6 +200,7 @@ TEST_LIMIT(calling_off_half_of_many_does_not_look_through_the_other_half, 60)
 	};
 	_Atomic slu_time wait = SLU_SEC;
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = 1,
 		.queue_size = 2 * EACH_HALF + 1,
 		.backoff = SLU_BACKOFF_FUNCTION,
@@ -305,7 +307,7 @@ TEST_LIMIT(a_submit_that_waits_for_room_returns_when_canceled, 20)
 	struct probe block = PROBE("block"), wait = PROBE("wait"), p = PROBE("p");
 	struct slu_cancel *token = slu_cancel_new();
 	struct rig r;
-	struct blocked b = { &r, &p, { .cancel = token, .timeout = SLU_NEVER }, .rc = -1 };
+	struct blocked b = { &r, &p, { SLU_OPTIONS_INIT(struct slu_submit), .cancel = token, .timeout = SLU_NEVER }, .rc = -1 };
 
 	fill_shard(&r, &block, &wait);
 	CHECK_EQ(0, pthread_create(&b.thread, NULL, submit_blocked, &b));
@@ -325,7 +327,7 @@ TEST_LIMIT(a_submit_that_waits_for_room_returns_when_canceled, 20)
 TEST(a_task_that_waited_too_long_is_not_run)
 {
 	struct probe block = PROBE("block"), a = PROBE("a"), b = PROBE("b");
-	const struct slu_submit opts = { .expire = 10 * SLU_SEC };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .expire = 10 * SLU_SEC };
 	struct rig r;
 
 	rig_start(&r, (struct slu_executor_config){ .shards = 1 });
@@ -346,7 +348,7 @@ TEST(a_task_that_waited_too_long_is_not_run)
 TEST(no_retry_is_begun_after_the_expiry)
 {
 	struct probe a = PROBE("a", .fails = -1);
-	const struct slu_submit opts = { .expire = 300 * SLU_MS };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .expire = 300 * SLU_MS };
 	struct rig r;
 
 	rig_start(&r, (struct slu_executor_config){ .shards = 1 });
@@ -362,7 +364,7 @@ TEST(no_retry_is_begun_after_the_expiry)
 TEST(a_held_task_expires_in_its_turn)
 {
 	struct probe a1 = PROBE("a1", .fails = 1), a2 = PROBE("a2");
-	const struct slu_submit opts = { .expire = 50 * SLU_MS };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .expire = 50 * SLU_MS };
 	struct rig r;
 
 	rig_start(&r, (struct slu_executor_config){ .shards = 1 });
@@ -396,10 +398,10 @@ do_nothing(struct slu_run *run, void *arg)
 
 TEST(a_task_that_expires_during_the_report_before_it_is_not_run)
 {
-	const struct slu_submit opts = { .expire = SLU_SEC };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .expire = SLU_SEC };
 	struct probe a = PROBE("a");
 	struct rig r;
-	const struct slu_task slow = { do_nothing, &r, take_a_minute };
+	const struct slu_task slow = { SLU_OPTIONS_INIT(struct slu_task), do_nothing, &r, take_a_minute };
 
 	rig_start(&r, (struct slu_executor_config){ .shards = 1 });
 	CHECK_EQ(0, slu_executor_submit(r.ex, "x", &slow, NULL, NULL, NULL));
@@ -452,6 +454,7 @@ stress_round(struct rig *r, struct probe *p, uint64_t *dice)
 	CHECK_EQ(0, pthread_create(&thread, NULL, fire_tokens, &s));
 	for (int i = 0; i < STRESS_TASKS; i++) {
 		const struct slu_submit opts = {
+			SLU_OPTIONS_INIT(struct slu_submit),
 			.cancel = s.tokens[test_random(dice) % STRESS_TOKENS],
 			.timeout = SLU_NEVER,
 		};
@@ -473,6 +476,7 @@ TEST(stress_cancel_gives_one_report_and_no_run_after_it)
 {
 	static struct probe p[STRESS_TASKS];
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = 2, .queue_size = 16, .backoff = SLU_BACKOFF_NONE, .max_attempts = 3
 	};
 	const int rounds = SANITIZED ? 20 : 100;

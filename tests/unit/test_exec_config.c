@@ -11,11 +11,11 @@
 static struct slu_executor_config
 in_force(const struct slu_executor_config *config)
 {
-	struct slu_executor_config got;
+	struct slu_executor_config got = { SLU_OPTIONS_INIT(struct slu_executor_config) };
 	struct slu_executor *ex;
 
 	CHECK_EQ(0, slu_executor_start(&ex, config, NULL));
-	slu_executor_config_get(ex, &got);
+	CHECK_EQ(0, slu_executor_config_get(ex, &got, NULL));
 	CHECK_EQ(0, slu_executor_close(ex));
 	return got;
 }
@@ -36,7 +36,7 @@ check_defaults(const struct slu_executor_config *c)
 
 TEST(zeros_take_the_defaults)
 {
-	const struct slu_executor_config zeros = { 0 };
+	const struct slu_executor_config zeros = { SLU_OPTIONS_INIT(struct slu_executor_config) };
 	struct slu_executor_config got = in_force(&zeros);
 
 	check_defaults(&got); /* SQ-07 */
@@ -53,6 +53,7 @@ load(void)
 	struct slu_err err;
 
 	memset(&config, 0xff, sizeof config);
+	config.struct_size = sizeof config;
 	if (slu_executor_config_env(&config, &err))
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 	return config;
@@ -126,7 +127,7 @@ TEST(a_bad_value_is_an_error_that_names_the_variable)
 		{ "SQ_BASE_BACKOFF", "fast" },
 		{ "SQ_MAX_INTERVAL", "20 parsecs" },
 	};
-	const struct slu_executor_config untouched = { .shards = 77 };
+	const struct slu_executor_config untouched = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 77 };
 
 	EACH(i, cases) {
 		struct slu_executor_config c = untouched;
@@ -193,10 +194,11 @@ TEST(changing_the_struct_after_start_has_no_effect)
 {
 	char name[] = "mine";
 	struct slu_executor_config c = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = 1, .max_attempts = 2, .metrics_namespace = name
 	};
 	struct probe a = PROBE("a", .fails = -1);
-	struct slu_executor_config got;
+	struct slu_executor_config got = { SLU_OPTIONS_INIT(struct slu_executor_config) };
 	char *text;
 	struct rig r;
 
@@ -208,7 +210,7 @@ TEST(changing_the_struct_after_start_has_no_effect)
 	c.backoff = SLU_BACKOFF_NONE;
 	c.on_error = ignore_error;
 	memcpy(name, "gone", sizeof name);
-	slu_executor_config_get(r.ex, &got);
+	CHECK_EQ(0, slu_executor_config_get(r.ex, &got, NULL));
 	CHECK_EQ(2, got.max_attempts); /* SQ-52 */
 	CHECK_EQ(1, got.shards);
 	CHECK(got.on_error == NULL);
@@ -220,7 +222,7 @@ TEST(changing_the_struct_after_start_has_no_effect)
 	CHECK_CONTAINS("mine_shardqueue_queue_depth", text);
 	slu_free(text);
 	got.max_attempts = 1; /* what config_get gave is a copy, too */
-	slu_executor_config_get(r.ex, &got);
+	CHECK_EQ(0, slu_executor_config_get(r.ex, &got, NULL));
 	CHECK_EQ(2, got.max_attempts);
 	rig_release(&r);
 }
@@ -247,14 +249,16 @@ TEST(settings_that_make_no_sense_are_refused)
 	};
 
 	EACH(i, cases) {
+		struct slu_executor_config config = cases[i].config;
 		struct slu_executor *ex = NULL;
 		struct slu_err err = { 0 };
 
-		CHECK_EQ(SLU_EINVAL, slu_executor_start(&ex, &cases[i].config, &err),
+		config.struct_size = sizeof config;
+		CHECK_EQ(SLU_EINVAL, slu_executor_start(&ex, &config, &err),
 			 cases[i].label);
 		CHECK_CONTAINS(cases[i].says, err.text);
 		CHECK(ex == NULL);
-		CHECK_EQ(SLU_EINVAL, slu_executor_start(&ex, &cases[i].config, NULL));
+		CHECK_EQ(SLU_EINVAL, slu_executor_start(&ex, &config, NULL));
 	}
 }
 
@@ -262,7 +266,7 @@ TEST(settings_that_make_no_sense_are_refused)
 
 TEST(without_threads_start_fails_and_leaves_nothing)
 {
-	const struct slu_executor_config config = { .shards = 200, .queue_size = 1 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 200, .queue_size = 1 };
 	const int before = count_threads();
 	struct slu_executor *ex = NULL;
 	struct slu_err err = { 0 };
@@ -295,8 +299,8 @@ do_nothing(struct slu_run *run, void *arg)
 /* One life of an executor, each call of which may be the one that gets no memory. */
 TORTURE(out_of_memory_is_an_answer_everywhere)
 {
-	const struct slu_executor_config config = { .shards = 2, .queue_size = 70 };
-	const struct slu_task task = { .run = do_nothing };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 2, .queue_size = 70 };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = do_nothing };
 	const struct slu_task three[] = { task, task, task };
 	struct slu_executor *ex;
 	struct slu_err err;

@@ -36,7 +36,7 @@ check_family(const char *text, const char *name, const char *kind)
 
 TEST(with_namespace_mycelian_there_are_exactly_the_four_names_of_the_design)
 {
-	const struct slu_executor_config config = { .metrics_namespace = "mycelian" };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .metrics_namespace = "mycelian" };
 	struct slu_executor *ex;
 	char *text;
 	int families = 0;
@@ -59,7 +59,7 @@ TEST(with_namespace_mycelian_there_are_exactly_the_four_names_of_the_design)
 
 TEST(submissions_and_refusals_are_counted_per_shard)
 {
-	const struct slu_submit nowait = { .timeout = SLU_NOWAIT };
+	const struct slu_submit nowait = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NOWAIT };
 	struct probe block = PROBE("block"), p[4], q = PROBE("q");
 	struct rig r;
 	char key[32];
@@ -83,7 +83,7 @@ TEST(submissions_and_refusals_are_counted_per_shard)
 TEST(runs_are_counted_with_retries_and_without_skipped_tasks)
 {
 	struct slu_cancel *token = slu_cancel_new();
-	const struct slu_submit opts = { .cancel = token };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .cancel = token };
 	struct probe block = PROBE("block"), a = PROBE("a", .fails = 2);
 	struct probe skipped = PROBE("skipped");
 	struct probe panics = PROBE("panics", .fails = -1, .rc = 0, .panic = "x");
@@ -130,7 +130,7 @@ take_sixty(const struct slu_run *run, void *arg, int rc)
 TEST(a_run_lasts_from_its_begin_to_its_end)
 {
 	struct rig r;
-	const struct slu_task task = { take_three, &r, take_sixty };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), take_three, &r, take_sixty };
 	const struct slu_task two[] = { task, task };
 	char *text;
 
@@ -203,7 +203,7 @@ submit_load(void *arg)
 
 TEST(scrapes_during_load_are_safe_and_never_go_back)
 {
-	const struct slu_executor_config config = { .shards = 2, .base_backoff = SLU_US };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 2, .base_backoff = SLU_US };
 	const int scrapes = SANITIZED ? 100 : 500;
 	struct load load = { .stop = false };
 	struct slu_executor_stats s;
@@ -427,7 +427,7 @@ TEST(an_id_that_was_never_given_is_not_found)
 /* A task is seen in one of its states at any moment, and never goes back. */
 TEST(status_asked_during_load_never_goes_back)
 {
-	const struct slu_executor_config config = { .shards = 1, .base_backoff = SLU_US };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1, .base_backoff = SLU_US };
 	const int tasks = SANITIZED ? 500 : 5000;
 	struct slu_executor *ex;
 

@@ -138,8 +138,8 @@ TEST(a_task_sees_what_its_caller_gave_it)
 {
 	struct slu_cancel *token = slu_cancel_new();
 	struct seen seen = { .given = 41 };
-	const struct slu_task task = { .run = look_around, .arg = &seen };
-	const struct slu_submit opts = { .cancel = token };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = look_around, .arg = &seen };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .cancel = token };
 	struct slu_executor *ex;
 	uint64_t id;
 
@@ -181,7 +181,7 @@ TEST(keys_from_1_to_256_bytes_reach_the_task_whole)
 
 TEST(a_submit_that_makes_no_sense_is_refused)
 {
-	static const struct slu_task fine = { .run = run_step }, none = { 0 };
+	static const struct slu_task fine = { SLU_OPTIONS_INIT(struct slu_task), .run = run_step }, none = { SLU_OPTIONS_INIT(struct slu_task) };
 	char too_long[SLU_KEY_MAX + 2];
 	const struct {
 		const char *label;
@@ -193,7 +193,7 @@ TEST(a_submit_that_makes_no_sense_is_refused)
 		{ "empty key", "", &fine, "1 to 256 bytes" },
 		{ "no key", NULL, &fine, "1 to 256 bytes" },
 		{ "no function", "k", &none, "no function" },
-		{ "no task", "k", NULL, "no function" },
+		{ "no task", "k", NULL, "task is NULL" },
 	};
 	struct slu_executor *ex;
 	struct slu_err err;
@@ -217,7 +217,7 @@ TEST(a_submit_that_makes_no_sense_is_refused)
 static struct slu_executor *
 start_with(uint32_t shards)
 {
-	const struct slu_executor_config config = { .shards = shards };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = shards };
 	struct slu_executor *ex;
 
 	CHECK_EQ(0, slu_executor_start(&ex, &config, NULL));
@@ -526,6 +526,7 @@ static void
 trace_run(struct traces *t, enum slu_backoff_kind backoff)
 {
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = 3, .queue_size = 32, .backoff = backoff, .base_backoff = SLU_US
 	};
 	uint64_t dice = test_seed();

@@ -40,9 +40,9 @@ count_report(const struct slu_run *run, void *arg, int rc)
 static int
 submit_once(struct race *race, int i)
 {
-	const struct slu_task task = { count_run, race, count_report };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), count_run, race, count_report };
 	const struct slu_task three[] = { task, task, task };
-	const struct slu_submit opts = { .timeout = SLU_NEVER };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NEVER };
 	const char key[] = { (char)('a' + i % 26), 0 };
 	const uint32_t n = race->batches && i % race->batches == 0 ? 3 : 1;
 	const int rc = slu_executor_submit_batch(race->ex, key, three, n, &opts, NULL, NULL);
@@ -73,7 +73,7 @@ submit_until_closed(void *arg)
 static void
 race_round(struct race *race, uint64_t stop_after)
 {
-	const struct slu_executor_config config = { .shards = 2, .queue_size = 64 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 2, .queue_size = 64 };
 	pthread_t threads[SUBMITTERS];
 	struct slu_executor_stats stats;
 

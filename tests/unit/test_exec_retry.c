@@ -162,6 +162,7 @@ TEST(full_jitter_stays_between_nothing_and_the_delay)
 		N = 50
 	};
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.backoff = SLU_BACKOFF_FIXED,
 		.base_backoff = SLU_SEC,
 		.jitter = SLU_JITTER_FULL,
@@ -191,6 +192,7 @@ static slu_time
 first_jittered_wait(slu_time wall)
 {
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.base_backoff = SLU_SEC, .jitter = SLU_JITTER_FULL, .on_error = NULL
 	};
 	struct probe a = PROBE("a", .fails = 1);
@@ -231,6 +233,7 @@ never(unsigned attempt, void *arg)
 TEST(a_retry_may_wait_for_ever)
 {
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.backoff = SLU_BACKOFF_FUNCTION, .backoff_fn = never, .max_interval = SLU_NEVER
 	};
 	struct probe a = PROBE("a", .fails = 1);
@@ -305,6 +308,7 @@ TEST(a_task_behind_may_fail_too_and_the_order_stays)
 TEST_LIMIT(retries_that_are_always_due_do_not_starve_the_other_keys, 20)
 {
 	const struct slu_executor_config config = {
+		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = 1,
 		.backoff = SLU_BACKOFF_NONE,
 		.max_attempts = UINT32_MAX,
@@ -391,7 +395,7 @@ TEST(an_error_without_a_sentence_gets_one)
 
 TEST(without_a_handler_the_next_task_runs)
 {
-	const struct slu_executor_config config = { .shards = 1, .max_attempts = 1 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1, .max_attempts = 1 };
 	struct probe bad = PROBE("bad", .fails = -1), good = PROBE("good");
 	struct probe worse = PROBE("worse", .fails = -1, .panic = "x");
 	struct rig r;
@@ -496,7 +500,7 @@ TEST(a_done_that_panics_is_contained_and_called_once)
 {
 	struct probe good = PROBE("good");
 	_Atomic int calls = 0;
-	const struct slu_task task = { succeed, &calls, panic_in_done };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), succeed, &calls, panic_in_done };
 	struct rig r;
 
 	rig_start(&r, (struct slu_executor_config){ .shards = 1 });

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static const struct slu_submit nowait = { .timeout = SLU_NOWAIT };
+static const struct slu_submit nowait = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NOWAIT };
 
 /* Submit to a shard whose worker is blocked until it is full; returns how many. */
 static uint32_t
@@ -93,7 +93,7 @@ run_waiter(void *arg)
 static void
 wait_begin(struct waiter *w, struct rig *r, struct probe *p, slu_time timeout)
 {
-	*w = (struct waiter){ .rig = r, .probe = p, .opts.timeout = timeout, .rc = -1 };
+	*w = (struct waiter){ .rig = r, .probe = p, .opts = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = timeout }, .rc = -1 };
 	CHECK_EQ(0, pthread_create(&w->thread, NULL, run_waiter, w));
 }
 
@@ -176,7 +176,7 @@ TEST(full_closed_and_other_are_told_apart_by_code)
 {
 	struct probe block = PROBE("block"), p = PROBE("p"), q = PROBE("q");
 	struct slu_cancel *token = slu_cancel_new();
-	const struct slu_submit canceled = { .cancel = token };
+	const struct slu_submit canceled = { SLU_OPTIONS_INIT(struct slu_submit), .cancel = token };
 	struct rig r;
 
 	slu_cancel_fire(token, NULL);
@@ -211,8 +211,8 @@ static int
 fill_own_shard(struct slu_run *run, void *arg)
 {
 	struct nested *n = arg;
-	const struct slu_task task = { .run = do_nothing };
-	const struct slu_submit soon = { .timeout = SLU_MS };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = do_nothing };
+	const struct slu_submit soon = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_MS };
 	int rc;
 
 	do {
@@ -225,7 +225,7 @@ fill_own_shard(struct slu_run *run, void *arg)
 
 TEST(a_task_that_fills_its_own_shard_is_told_and_goes_on)
 {
-	const struct slu_executor_config config = { .shards = 1, .queue_size = 10 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1, .queue_size = 10 };
 	struct nested n = { .rc = -1 };
 
 	CHECK_EQ(0, slu_executor_start(&n.ex, &config, NULL));
@@ -376,7 +376,7 @@ TEST(a_batch_that_does_not_fit_is_refused_whole)
 
 TEST(a_submit_allocates_nothing_once_the_shard_is_warm)
 {
-	const struct slu_executor_config config = { .shards = 1, .queue_size = 8 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1, .queue_size = 8 };
 	char key[SLU_KEY_MAX + 1];
 	struct slu_executor *ex;
 
@@ -403,7 +403,7 @@ TEST(a_submit_allocates_nothing_once_the_shard_is_warm)
 TEST(retries_and_cancels_allocate_nothing)
 {
 	struct slu_cancel *token = slu_cancel_new();
-	const struct slu_submit opts = { .cancel = token };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .cancel = token };
 	struct probe a = PROBE("a", .fails = 2), b = PROBE("b", .fails = -1);
 	struct rig r;
 
@@ -448,7 +448,7 @@ TEST(a_thousand_shards_run)
 	enum {
 		SHARDS = 1000
 	};
-	const struct slu_executor_config config = { .shards = SHARDS, .queue_size = 4 };
+	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = SHARDS, .queue_size = 4 };
 	struct slu_executor_stats stats;
 	struct slu_executor *ex;
 	char key[32];

@@ -99,7 +99,7 @@ TEST(a_stop_that_returned_has_closed_the_door_whoever_came_first)
 {
 	struct probe late = PROBE("late");
 	struct stopper first, second;
-	struct slu_executor_config config = { .shards = 2 };
+	struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 2 };
 	struct rig r;
 
 	rig_start(&r, config);
@@ -135,7 +135,7 @@ static void *
 submit_blocked(void *arg)
 {
 	struct blocked *b = arg;
-	const struct slu_submit patient = { .timeout = SLU_NEVER };
+	const struct slu_submit patient = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NEVER };
 
 	rig_count_looks();
 	atomic_store(&b->rc, rig_try(b->rig, "a", b->probe, &patient, NULL));
@@ -261,7 +261,7 @@ TEST(a_drain_heeds_cancel_panics_and_handlers_like_normal_work)
 	struct probe panics = PROBE("panics", .fails = -1, .panic = "in the drain");
 	struct probe last = PROBE("last");
 	struct slu_cancel *token = slu_cancel_new();
-	const struct slu_submit opts = { .cancel = token };
+	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .cancel = token };
 	struct stopper s;
 	struct rig r;
 
@@ -359,7 +359,7 @@ TEST(no_worker_is_left_after_stop)
 	const int before = count_threads();
 	struct slu_executor *ex;
 
-	CHECK_EQ(0, slu_executor_start(&ex, &(struct slu_executor_config){ .shards = 16 }, NULL));
+	CHECK_EQ(0, slu_executor_start(&ex, &(struct slu_executor_config){ SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 16 }, NULL));
 	CHECK_EQ(before + 16, count_threads());
 	CHECK_EQ(0, slu_executor_stop(ex, 0));
 	WAIT_UNTIL(count_threads() == before); /* SQ-24: joined, gone from the list soon */
@@ -409,7 +409,7 @@ static int
 stop_from_inside(struct slu_run *run, void *arg)
 {
 	struct inside *in = arg;
-	const struct slu_task next = { .run = do_nothing };
+	const struct slu_task next = { SLU_OPTIONS_INIT(struct slu_task), .run = do_nothing };
 
 	atomic_store(&in->stop, slu_executor_stop(in->ex, 0));
 	atomic_store(&in->close, slu_executor_close(in->ex));
@@ -431,7 +431,7 @@ stop_in_done(const struct slu_run *run, void *arg, int rc)
 TEST(a_task_may_submit_but_not_stop_or_await_its_executor)
 {
 	struct inside in = { .stop = -1 };
-	const struct slu_task task = { stop_from_inside, &in, stop_in_done };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), stop_from_inside, &in, stop_in_done };
 	struct slu_executor *ex;
 
 	CHECK_EQ(0, slu_executor_start(&ex, NULL, NULL));

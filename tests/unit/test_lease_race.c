@@ -60,6 +60,7 @@ fill(void)
 		memset(puts, 0, sizeof puts);
 		EACH(j, puts) {
 			names[j] = i + (uint32_t)j;
+			puts[j].struct_size = sizeof puts[j];
 			puts[j].payload = &names[j];
 			puts[j].size = sizeof names[j];
 		}
@@ -123,7 +124,7 @@ settle(struct slu_message *m)
 static void *
 hold(void *arg)
 {
-	const struct slu_claim_options options = { .lease = LEASE, .wait = 10 * SLU_MS };
+	const struct slu_claim_options options = { SLU_OPTIONS_INIT(struct slu_claim_options), .lease = LEASE, .wait = 10 * SLU_MS };
 	struct slu_message hand[HAND];
 	uint64_t dice = test_seed() + (uint64_t)(uintptr_t)arg;
 

@@ -45,7 +45,7 @@ TEST(standard_labels_are_high_normal_and_low)
 TEST(labels_mean_what_is_configured)
 {
 	static const struct slu_priority rows[] = { { "bulk", -3 }, { "high", 7 } };
-	const struct slu_pqueue_config config = { .priorities = rows, .n_priorities = 2 };
+	const struct slu_pqueue_config config = { SLU_OPTIONS_INIT(struct slu_pqueue_config), .priorities = rows, .n_priorities = 2 };
 	struct slu_job_item item;
 	struct fixture f;
 
@@ -63,7 +63,7 @@ TEST(labels_mean_what_is_configured)
 
 TEST(the_default_label_can_be_chosen)
 {
-	const struct slu_pqueue_config config = { .default_label = "low" };
+	const struct slu_pqueue_config config = { SLU_OPTIONS_INIT(struct slu_pqueue_config), .default_label = "low" };
 	struct slu_job_item item;
 	struct fixture f;
 
@@ -154,7 +154,7 @@ TEST(all_that_is_due_becomes_ready_together)
 
 TEST(with_max_wait_priorities_age)
 {
-	const struct slu_pqueue_config config = { .max_wait = 10 * SLU_SEC };
+	const struct slu_pqueue_config config = { SLU_OPTIONS_INIT(struct slu_pqueue_config), .max_wait = 10 * SLU_SEC };
 	struct fixture f;
 
 	setup(&f, SLU_LOG_OFF, config);
@@ -196,7 +196,10 @@ TEST(bad_jobs_are_refused_and_nothing_is_stored)
 	memset(long_id, 'x', sizeof long_id - 1);
 	setup(&f, SLU_LOG_OFF, defaults);
 	EACH(i, cases) {
-		if (slu_pqueue_enqueue(f.q, &cases[i].job, NULL, &err) != SLU_EINVAL)
+		struct slu_job job = cases[i].job;
+
+		job.struct_size = sizeof job;
+		if (slu_pqueue_enqueue(f.q, &job, NULL, &err) != SLU_EINVAL)
 			test_fail(__FILE__, __LINE__, "%s", cases[i].label);
 		CHECK_CONTAINS(cases[i].text, err.text);
 	}
@@ -208,7 +211,7 @@ TEST(bad_jobs_are_refused_and_nothing_is_stored)
 TEST(ids_may_be_as_long_as_promised)
 {
 	char object_id[SLU_OBJECT_ID_MAX + 1] = "", correlation_id[SLU_CORRELATION_MAX + 1] = "";
-	const struct slu_job job = { .object_id = object_id, .correlation_id = correlation_id };
+	const struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job), .object_id = object_id, .correlation_id = correlation_id };
 	struct slu_job_item item;
 	struct slu_err err;
 	struct fixture f;
@@ -225,8 +228,8 @@ TEST(ids_may_be_as_long_as_promised)
 
 TEST(a_full_queue_refuses_and_says_how_full)
 {
-	const struct slu_pqueue_config config = { .max_in_memory = 3 };
-	const struct slu_job job = { 0 };
+	const struct slu_pqueue_config config = { SLU_OPTIONS_INIT(struct slu_pqueue_config), .max_in_memory = 3 };
+	const struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job) };
 	struct slu_job_item item;
 	struct slu_err err;
 	struct fixture f;
@@ -250,8 +253,8 @@ TEST(a_full_queue_refuses_and_says_how_full)
 
 TEST(scheduled_jobs_have_a_limit_of_their_own)
 {
-	const struct slu_pqueue_config config = { .max_scheduled = 2 };
-	const struct slu_job later = { .delay = SLU_SEC };
+	const struct slu_pqueue_config config = { SLU_OPTIONS_INIT(struct slu_pqueue_config), .max_scheduled = 2 };
+	const struct slu_job later = { SLU_OPTIONS_INIT(struct slu_job), .delay = SLU_SEC };
 	struct slu_err err;
 	struct fixture f;
 
@@ -268,7 +271,7 @@ TEST(scheduled_jobs_have_a_limit_of_their_own)
 
 TEST(a_stopped_queue_takes_nothing_new)
 {
-	const struct slu_job job = { 0 };
+	const struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job) };
 	struct slu_err err;
 	struct fixture f;
 
@@ -287,16 +290,16 @@ TEST(bad_configurations_are_refused)
 	static const struct slu_priority null[] = { { NULL, 1 } };
 	static const struct slu_priority spaced[] = { { "a b", 1 } };
 	static const struct slu_pqueue_config cases[] = {
-		{ .max_wait = -1 },
-		{ .priorities = twice, .n_priorities = 2 },
-		{ .priorities = twice, .n_priorities = 0 },
-		{ .priorities = unnamed, .n_priorities = 1 },
-		{ .priorities = null, .n_priorities = 1 },
-		{ .priorities = spaced, .n_priorities = 1 },
-		{ .default_label = "urgent" },
-		{ .metrics_namespace = "my-app" },
-		{ .metrics_namespace = "a_namespace_that_is_much_too_long_to_be_one_"
-				       "of_any_metric" },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .max_wait = -1 },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .priorities = twice, .n_priorities = 2 },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .priorities = twice, .n_priorities = 0 },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .priorities = unnamed, .n_priorities = 1 },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .priorities = null, .n_priorities = 1 },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .priorities = spaced, .n_priorities = 1 },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .default_label = "urgent" },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .metrics_namespace = "my-app" },
+		{ SLU_OPTIONS_INIT(struct slu_pqueue_config), .metrics_namespace = "a_namespace_that_is_much_too_long_to_be_one_"
+										   "of_any_metric" },
 	};
 
 	EACH(i, cases) {
@@ -329,6 +332,7 @@ TEST(a_job_is_kept_whole_from_end_to_end)
 {
 	char payload[] = "payload";
 	const struct slu_job job = {
+		SLU_OPTIONS_INIT(struct slu_job),
 		.object_id = "order-7",
 		.correlation_id = "req-42",
 		.priority = "high",
@@ -407,6 +411,7 @@ TEST(a_job_for_never_stays)
 TEST(a_job_can_be_followed_through_the_log)
 {
 	const struct slu_job job = {
+		SLU_OPTIONS_INIT(struct slu_job),
 		.object_id = "order-7", .correlation_id = "req-42", .delay = SLU_SEC
 	};
 	static const char *const steps[] = {
@@ -452,7 +457,7 @@ TEST(many_promotions_are_all_logged_and_nothing_is_taken_before_its_turn)
 
 TEST(a_backlog_is_warned_of_once_per_crossing)
 {
-	const struct slu_pqueue_config config = { .warn_depth = 3, .warn_scheduled = 2 };
+	const struct slu_pqueue_config config = { SLU_OPTIONS_INIT(struct slu_pqueue_config), .warn_depth = 3, .warn_scheduled = 2 };
 	struct fixture f;
 
 	setup(&f, SLU_LOG_WARN, config);
@@ -511,7 +516,7 @@ drop_and_look(void *data)
 TEST(a_callback_may_call_the_queue)
 {
 	struct fixture f;
-	const struct slu_job job = { .object_id = "x", .data = &f };
+	const struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job), .object_id = "x", .data = &f };
 	struct slu_err err;
 
 	purged = &f;
@@ -633,9 +638,10 @@ check_metric(struct fixture *f, const char *name, uint64_t want)
 TEST(metrics_equal_the_snapshot)
 {
 	const struct slu_pqueue_config config = {
+		SLU_OPTIONS_INIT(struct slu_pqueue_config),
 		.metrics_namespace = "shop", .max_in_memory = 5
 	};
-	const struct slu_job job = { 0 };
+	const struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job) };
 	struct slu_err err;
 	struct fixture f;
 
@@ -706,7 +712,7 @@ static int
 torture_once(struct slu_pqueue *q)
 {
 	static const struct slu_job jobs[] = {
-		{ .object_id = "a", .correlation_id = "b" }, { .delay = 1 }, { 0 }
+		{ SLU_OPTIONS_INIT(struct slu_job), .object_id = "a", .correlation_id = "b" }, { SLU_OPTIONS_INIT(struct slu_job), .delay = 1 }, { SLU_OPTIONS_INIT(struct slu_job) }
 	};
 	struct slu_job_item item;
 	struct slu_err err;

@@ -404,6 +404,7 @@ produce(void *arg)
 	for (int i = 0; i < JOBS_EACH; i++) {
 		const uint64_t roll = test_random(&dice);
 		const struct slu_job job = {
+			SLU_OPTIONS_INIT(struct slu_job),
 			.object_id = roll % 2 ? "object" : NULL,
 			.priority = labels[roll % 3],
 			.delay = roll % 5 ? 0 : (slu_time)(roll >> 40),
@@ -464,7 +465,7 @@ look(void *arg)
 /* PW-27: with the thread sanitizer this finds any race between them. */
 TEST(everybody_at_once_loses_and_doubles_nothing)
 {
-	const struct slu_pqueue_config config = { .max_in_memory = 2000 };
+	const struct slu_pqueue_config config = { SLU_OPTIONS_INIT(struct slu_pqueue_config), .max_in_memory = 2000 };
 	struct crowd c = { 0 };
 	pthread_t producers[PRODUCERS], consumers[CONSUMERS], looker;
 	struct slu_err err;

@@ -344,7 +344,7 @@ TEST(a_dead_letter_that_panics_is_logged_and_the_worker_goes_on)
 TEST(a_retry_has_room_in_a_full_queue)
 {
 	struct plan plan = { .fails = 1 };
-	struct slu_job job = { .object_id = "b", .data = &plan };
+	struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job), .object_id = "b", .data = &plan };
 	struct slu_worker_config config;
 	struct fixture f;
 
@@ -532,6 +532,7 @@ static void
 setup_breaker(struct broken *b, struct slu_breaker_config breaker, struct slu_worker_config worker)
 {
 	setup_queue(&b->f, (struct slu_pqueue_config){ 0 });
+	breaker.struct_size = sizeof breaker;
 	breaker.log = b->f.log;
 	CHECK_EQ(0, breakers_new_on(&b->set, &breaker, &b->f.clock.clock, NULL));
 	b->breaker = slu_breaker_get(b->set, "mail");

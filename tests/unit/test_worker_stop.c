@@ -384,7 +384,7 @@ fail_now(const struct slu_job_item *job, void *session, void *arg, struct slu_er
 static void
 live_once(struct slu_worker *w, struct slu_pqueue *q)
 {
-	const struct slu_job job = { .object_id = "a" };
+	const struct slu_job job = { SLU_OPTIONS_INIT(struct slu_job), .object_id = "a" };
 	const int rc = slu_pqueue_enqueue(q, &job, NULL, NULL);
 	struct slu_worker_stats s;
 	char *text = NULL;
@@ -403,6 +403,7 @@ TORTURE(out_of_memory_refuses_but_never_loses)
 {
 	struct slu_log *log = slu_log_new(SLU_LOG_OFF, SLU_LOG_LOGFMT, NULL, NULL);
 	struct slu_worker_config config = {
+		SLU_OPTIONS_INIT(struct slu_worker_config),
 		.handler = fail_now,
 		.dead_letter = drop_nothing,
 		.max_attempts = 3,

@@ -160,6 +160,7 @@ setup_queue(struct fixture *f, struct slu_pqueue_config queue)
 	fakeclock_init(&f->clock, START_MONO, START_WALL);
 	f->log = slu_log_new(SLU_LOG_DEBUG, SLU_LOG_LOGFMT, keep_line, f);
 	log_set_clock(f->log, &f->clock.clock);
+	queue.struct_size = sizeof queue;
 	queue.log = f->log;
 	CHECK_EQ(0, pqueue_new_on(&f->queue, &queue, &f->clock.clock, NULL));
 }
@@ -167,6 +168,7 @@ setup_queue(struct fixture *f, struct slu_pqueue_config queue)
 static inline struct slu_worker_config
 fill(struct fixture *f, struct slu_worker_config config)
 {
+	config.struct_size = sizeof config;
 	config.queue = f->queue;
 	config.handler = config.handler ? config.handler : run_plan;
 	config.dead_letter = config.dead_letter ? config.dead_letter : note_dead;
@@ -180,7 +182,7 @@ fill(struct fixture *f, struct slu_worker_config config)
 static inline void
 setup(struct fixture *f, struct slu_worker_config config)
 {
-	setup_queue(f, (struct slu_pqueue_config){ 0 });
+	setup_queue(f, (struct slu_pqueue_config){ SLU_OPTIONS_INIT(struct slu_pqueue_config) });
 	config = fill(f, config);
 	CHECK_EQ(0, slu_worker_new(&f->worker, &config, NULL));
 }
@@ -209,6 +211,7 @@ static inline void
 put_later(struct fixture *f, const char *id, struct plan *plan, slu_time delay)
 {
 	const struct slu_job job = {
+		SLU_OPTIONS_INIT(struct slu_job),
 		.object_id = id,
 		.correlation_id = "req-7",
 		.delay = delay,
