@@ -161,30 +161,35 @@ def test_without_a_setting_the_limit_is_a_part_of_the_machine(folder):
         assert 0 < server.metric("sluice_index_memory_limit_bytes") <= 0.7 * all_of_it
 
 
-@contextlib.contextmanager
-def cgroup(limit):
-    """A memory cgroup below ours, or the test is skipped."""
+def limited_group(limit):
+    """A new memory cgroup below ours; None: there can be none."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, kinds, path = line.split(":", 2)
-        if kinds in ("", "memory"):
-            root = Path("/sys/fs/cgroup") / kinds
-            group = root / path.strip("/") / f"sluice-test-{os.getpid()}"
-            file = group / ("memory.limit_in_bytes" if kinds else "memory.max")
-            try:
-                group.mkdir()
-            except OSError:
-                continue
-            try:
-                file.write_text(str(limit))
-                yield group
-            except OSError:
-                pytest.skip("a cgroup cannot be limited here")
-            finally:
-                with contextlib.suppress(OSError):
-                    until(lambda: not (group / "cgroup.procs").read_text().strip())
-                    group.rmdir()
-            return
-    pytest.skip("no cgroup can be made here")
+        if kinds not in ("", "memory"):
+            continue
+        group = Path("/sys/fs/cgroup") / kinds / path.strip("/") / f"sluice-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / ("memory.limit_in_bytes" if kinds else "memory.max")).write_text(str(limit))
+            return group
+        except OSError:
+            group.rmdir()
+    return None
+
+
+@contextlib.contextmanager
+def cgroup(limit):
+    group = limited_group(limit)
+    if not group:
+        pytest.skip("no cgroup can be made here")
+    try:
+        yield group
+    finally:
+        until(lambda: not (group / "cgroup.procs").read_text().strip())
+        group.rmdir()
 
 
 @measured
