@@ -141,7 +141,7 @@ static const struct option options[] = {
 	{ .key = "auth.max_age", .kind = &time_kind, .offset = AT(auth_max_age), .standard = "0", .max = 3650 * 24 * SLU_HOUR, .reload = true,
 	  .value = "TIME", .doc = "the longest lifetime of a token, from iat (or from now, if it has none) to exp; 0: any" },
 	{ .key = "auth.hosts", .kind = &list_kind, .offset = AT(auth_hosts), .standard = "",
-	  .value = "NAME", .doc = "what a Host field may say beside localhost where no token is asked for; * is anything; may be given again" },
+	  .value = "NAME", .doc = "what a Host field may say, beside localhost and the names in tls.cert, in a request without a token; * is anything; may be given again" },
 	{ .key = "auth.metrics", .kind = &word_kind, .offset = AT(auth_metrics), .standard = "token", .words = metrics,
 	  .value = "local|open|token", .doc = "where /metrics needs no token though other requests do: where only this machine reaches, everywhere, or nowhere" },
 	{ .key = "auth.certificates", .kind = &text_kind, .offset = AT(auth_certificates), .standard = "", .reload = true,
