@@ -302,14 +302,9 @@ stock_set_size(struct stock *st, uint32_t size)
 }
 
 uint32_t
-stock_segment_size(struct stock *st)
+stock_segment_size(const struct stock *st)
 {
-	uint32_t size;
-
-	pthread_mutex_lock(&st->mtx);
-	size = st->conf.size;
-	pthread_mutex_unlock(&st->mtx);
-	return size;
+	return st->conf.size; /* which the log's thread alone changes */
 }
 
 /* A spare of another size that nobody reads, when there are enough of the right one; or

@@ -81,7 +81,7 @@ void stock_set_reserve(struct stock *st, uint32_t reserve);
 
 /* From now on spares are made so large. */
 void stock_set_size(struct stock *st, uint32_t size);
-uint32_t stock_segment_size(struct stock *st);
+uint32_t stock_segment_size(const struct stock *st);
 
 bool stock_wants(struct stock *st);
 

@@ -223,7 +223,7 @@ uint64_t wal_excess(const struct wal *w);
 bool wal_is_short(struct wal *w);
 
 /* Of the segments that are begun now: W9. */
-uint32_t wal_segment_size(struct wal *w);
+uint32_t wal_segment_size(const struct wal *w);
 uint32_t wal_size_of(const struct wal *w, uint32_t segment); /* 0 when there is none */
 
 /* The oldest segment that is sealed, 0 when there is none. */

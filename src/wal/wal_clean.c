@@ -43,7 +43,7 @@ wal_is_short(struct wal *w)
 }
 
 uint32_t
-wal_segment_size(struct wal *w)
+wal_segment_size(const struct wal *w)
 {
 	return stock_segment_size(&w->stock);
 }
