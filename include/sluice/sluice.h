@@ -47,6 +47,7 @@ struct slu_open_config {
  * when closed. config may be NULL.
  *   SLU_EBUSY     another process has the folder
  *   SLU_ECORRUPT  the files are damaged; err names file and offset. Nothing is changed
+ *   SLU_EINVAL    a server wrote the folder with several shards; here there is one
  */
 SLU_API int slu_open(struct slu_broker **out, const char *folder,
 		     const struct slu_open_config *config, struct slu_err *err);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -265,6 +266,21 @@ TEST(a_folder_keeps_what_was_not_acked)
 	slu_message_release(&m);
 	CHECK_EQ(0, claim("q", &m));
 	slu_close(b);
+}
+
+/* LAYOUT-1 */
+TEST(a_folder_of_several_shards_is_refused)
+{
+	CHECK_EQ(0, mkdir("many", 0700));
+	for (int i = 0; i < 2; i++) {
+		char folder[16];
+
+		(void)snprintf(folder, sizeof folder, "many/%d", i);
+		open_in(folder);
+		slu_close(b);
+	}
+	CHECK_EQ(SLU_EINVAL, slu_open(&b, "many", NULL, &err));
+	CHECK(strstr(err.text, "written with 2 shards and would be opened with 1"));
 }
 
 TEST(a_folder_has_one_owner)
