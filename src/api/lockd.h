@@ -81,6 +81,7 @@ extern const struct dialect lockd_dialect;
 	X(VERSION_CONFLICT,        409, "version_conflict",        "the version is another now") \
 	X(ETAG_MISMATCH,           409, "etag_mismatch",           "the etag is another now") \
 	X(TXN_MISMATCH,            409, "txn_mismatch",            "the lease has another transaction") \
+	X(TXN_CONFLICT,            409, "txn_conflict",            "the transaction belongs to another lease: leave txn_id out, and commit each lease by its own release or ack") \
 	X(TXN_PENDING,             409, "txn_pending",             "the transaction is not decided") \
 	X(EXPECTED_BYTES,          409, "expected_bytes_mismatch", "the body has another length") \
 	X(EXPECTED_SHA256,         409, "expected_sha256_mismatch", "the body has another sum") \

@@ -20,6 +20,7 @@
 
 #include "api/limits.h"
 #include "api/lockd_parts.h"
+#include "api/lockd_txn.h"
 #include "api/stream.h"
 #include "api/taker.h"
 #include "base/limit.h"
@@ -38,6 +39,8 @@ struct state {
 	bool counted; /* in api.consumers */
 	uint32_t page;
 	struct lockd_parts parts;
+	struct lockd_xid txn; /* zeros: none was brought */
+	struct lockd_txn_lock txn_lock;
 	struct op_row *newest; /* the last delivery before those under way, id 0: none. The rows of
 				* the op follow it in memory */
 	struct rows rows;
@@ -200,13 +203,27 @@ end_stream(struct ask *a, struct state *s)
 }
 
 static void
+txn_taken(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (s->txn_lock.op.rc)
+		lockd_txn_refuse(a, &s->txn_lock); /* and the message goes back */
+	else
+		deliver(a, s);
+}
+
+static void
 answer(struct ask *a)
 {
 	struct state *const s = a->state;
 	const bool begun = s->stream.begun;
 
 	if (!a->op.rc && a->op.n_rows > 0 && !a->gone) {
-		deliver(a, s);
+		if (lockd_txn_is_brought(&s->txn))
+			lockd_txn_take(a, &s->txn_lock, s->namespace, &s->txn, a->op.rows[0].until - clock_wall(a->api->clock), txn_taken);
+		else
+			deliver(a, s);
 	} else if (begun && (a->op.rc || a->op.n_rows == 0)) {
 		end_stream(a, s);
 	} else if (begun) {
@@ -248,13 +265,16 @@ claim(struct ask *a, slu_time wait)
 static bool
 decode(struct ask *a, struct state *s)
 {
-	struct lockd_xid txn;
 	struct slu_err err = { 0 };
 
 	if (!lockd_body(a, fields, sizeof fields / sizeof fields[0], s) ||
 	    !lockd_space(a, &s->namespace) || !lockd_queue(a, &s->queue, LOCKD_MISSING_QUEUE) ||
-	    !lockd_txn(a, s->txn_id, &txn))
+	    !lockd_txn(a, s->txn_id, &s->txn) || !lockd_txn_check(a, &s->txn))
 		return false;
+	if (s->subscribes && s->txn_id.n > 0) {
+		lockd_refuse_code(a->call, LOCKD_TXN_CONFLICT, "a stream has many leases, and a transaction one: leave txn_id out");
+		return false;
+	}
 	s->owner = lockd_trim(s->owner);
 	if (s->owner.n == 0)
 		s->owner = lockd_query(a, "owner");
@@ -265,13 +285,13 @@ decode(struct ask *a, struct state *s)
 	s->owner = taker_of(a, s->owner);
 	s->page = s->page_size <= 1 ? 1 : s->page_size < PAGE_MAX ? (uint32_t)s->page_size
 								  : PAGE_MAX;
-	if (s->parts.stateful)
+	if (s->parts.stateful || s->txn_id.n > 0)
 		s->page = 1;
 	s->newest = arena_array(&a->memory, s->page + 1, sizeof *s->newest);
 	a->op.rows = s->newest ? s->newest + 1 : NULL;
 	if (s->newest)
 		s->newest->id = 0;
-	if (a->op.rows && lockd_parts_init(&s->parts, &txn, &err) == 0)
+	if (a->op.rows && lockd_parts_init(&s->parts, &s->txn, &err) == 0)
 		return true;
 	ask_refuse(a, a->op.rows ? (int)err.code : SLU_ENOMEM, err.text);
 	return false;

@@ -171,6 +171,14 @@ lockd_lease_parse(struct slice s, const struct lockd_xid *txn, unsigned *flags)
 	return memcmp(&x, &want, sizeof x) == 0 ? token : LOCKD_NO_TOKEN;
 }
 
+bool
+lockd_txn_is_ours(const struct lockd_xid *txn)
+{
+	const struct lockd_xid own = lockd_txn_of(token_of(txn));
+
+	return memcmp(&own, txn, sizeof own) == 0;
+}
+
 /* --- etags -------------------------------------------------------------------- */
 
 const char *

@@ -45,6 +45,9 @@ bool lockd_xid_is_zero(const struct lockd_xid *x);
 /* Of a lease whose client brought none. */
 struct lockd_xid lockd_txn_of(uint64_t token);
 
+/* Is it an id that lockd_txn_of makes? */
+bool lockd_txn_is_ours(const struct lockd_xid *txn);
+
 /* flags: LOCKD_TXN_GIVEN is set here. txn zero: none was brought. */
 const char *lockd_lease_text(uint64_t token, const struct lockd_xid *txn, unsigned flags,
 			     char out[static LOCKD_XID_TEXT]);

@@ -3,6 +3,7 @@
  */
 #include "api/lockd_lock.h"
 #include "api/lockd_state.h"
+#include "api/lockd_txn.h"
 
 #include "api/limits.h"
 #include "base/hash.h"
@@ -14,6 +15,7 @@
 struct state {
 	struct lockd_lock l;
 	char holder[LOCK_OWNER_MAX + 1];
+	struct lockd_txn_lock txn;
 };
 
 static struct ask *
@@ -42,14 +44,15 @@ returned(struct op *op)
 	ask_free(op->owner);
 }
 
-/* A lease that its holder never heard of goes back. */
+/* A lease that its holder did not get goes back. */
 static void
 acquire_ended(struct call *c, bool sent)
 {
 	struct ask *const a = c->user;
+	const struct state *const s = a->state;
 	struct op *const op = &a->op;
 
-	if (sent || op->rc || op->lock.token == 0) {
+	if ((sent && !s->txn.op.rc) || op->rc || op->lock.token == 0) {
 		ask_free(a);
 		return;
 	}
@@ -60,7 +63,7 @@ acquire_ended(struct call *c, bool sent)
 }
 
 static void
-acquired(struct ask *a)
+answer_acquired(struct ask *a)
 {
 	const struct state *const s = a->state;
 	const struct op *const op = &a->op;
@@ -68,12 +71,8 @@ acquired(struct ask *a)
 	struct lockd_xid own;
 	struct json_out w;
 
-	if (op->rc && op->lock.why == LOCK_HELD && s->l.if_not_exists) {
-		lockd_refuse_code(a->call, LOCKD_ALREADY_EXISTS, NULL);
-		return;
-	}
-	if (op->rc) {
-		lockd_lock_refuse(a, op);
+	if (s->txn.op.rc) {
+		lockd_txn_refuse(a, &s->txn);
 		return;
 	}
 	memcpy(own.b, op->lock.txn, LOCKD_XID);
@@ -94,6 +93,22 @@ acquired(struct ask *a)
 	json_out_str(&w, "correlation_id", lockd_correlation(a->api, a->call));
 	json_out_close(&w);
 	lockd_reply(a, 200);
+}
+
+static void
+acquired(struct ask *a)
+{
+	struct state *const s = a->state;
+	const struct op *const op = &a->op;
+
+	if (op->rc && op->lock.why == LOCK_HELD && s->l.if_not_exists)
+		lockd_refuse_code(a->call, LOCKD_ALREADY_EXISTS, NULL);
+	else if (op->rc)
+		lockd_lock_refuse(a, op);
+	else if (lockd_txn_is_brought(&s->l.txn))
+		lockd_txn_take(a, &s->txn, s->l.namespace, &s->l.txn, ttl_of(&s->l), answer_acquired);
+	else
+		answer_acquired(a);
 }
 
 /* A key of nobody's, when none was said. */
@@ -153,7 +168,8 @@ lockd_acquire(struct call *c, void *api)
 
 	if (!a || !lockd_space(a, &l->namespace) || !lockd_key(a, &l->key) ||
 	    (l->key.n == 0 && !mint_key(a, l)) || !lockd_lock_place(a, l) ||
-	    !name_owner(a, l, s->holder) || !lockd_lock_right(a, l, 0))
+	    !name_owner(a, l, s->holder) || !lockd_lock_right(a, l, 0) ||
+	    !lockd_txn_check(a, &l->txn))
 		return;
 	if (l->message) {
 		lockd_refuse_code(c, LOCKD_INVALID_QUEUE_STATE_KEY, "claim the message: its state goes with it");
@@ -174,21 +190,30 @@ lockd_acquire(struct call *c, void *api)
 /* --- keepalive, release ------------------------------------------------------- */
 
 static void
-kept_alive(struct ask *a)
+answer_kept_alive(struct ask *a)
 {
 	const struct op *const op = &a->op;
 	struct json_out w;
 
-	if (op->rc) {
-		lockd_lock_refuse(a, op);
-		return;
-	}
 	lockd_add_number(a->call, "X-Fencing-Token", op->lock.token);
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	json_out_i64(&w, "expires_at_unix", op->lock.until / SLU_SEC);
 	json_out_close(&w);
 	lockd_reply(a, 200);
+}
+
+static void
+kept_alive(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (a->op.rc)
+		lockd_lock_refuse(a, &a->op);
+	else if (lockd_txn_is_brought(&s->l.txn))
+		lockd_txn_keep(a, &s->txn, s->l.namespace, &s->l.txn, ttl_of(&s->l), answer_kept_alive);
+	else
+		answer_kept_alive(a);
 }
 
 void
@@ -210,19 +235,28 @@ lockd_keepalive(struct call *c, void *api)
 }
 
 static void
-released(struct ask *a)
+answer_released(struct ask *a)
 {
 	struct json_out w;
 
-	if (a->op.rc) {
-		lockd_lock_refuse(a, &a->op);
-		return;
-	}
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	json_out_bool(&w, "released", true);
 	json_out_close(&w);
 	lockd_reply(a, 200);
+}
+
+static void
+released(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (a->op.rc)
+		lockd_lock_refuse(a, &a->op);
+	else if (a->op.lock.why == LOCK_OK && lockd_txn_is_brought(&s->l.txn))
+		lockd_txn_drop(a, &s->txn, s->l.namespace, &s->l.txn, answer_released);
+	else
+		answer_released(a);
 }
 
 void

@@ -11,6 +11,7 @@
 #include "api/lockd.h"
 
 #include "api/limits.h"
+#include "api/lockd_txn.h"
 #include "api/rows.h"
 #include "base/id.h"
 
@@ -24,6 +25,8 @@ struct state {
 
 	struct op_item item;
 	uint64_t token; /* of the lease, whatever else is wrong */
+	struct lockd_xid txn;
+	struct lockd_txn_lock txn_lock;
 	unsigned flags; /* of the lease: enum lockd_lease_flags */
 	struct lockd_meta meta;
 	bool has_meta;
@@ -129,8 +132,6 @@ check_lease(struct state *s, const struct lockd_xid *txn)
 static bool
 decode(struct ask *a, struct state *s, enum op_verb verb)
 {
-	struct lockd_xid txn;
-
 	if (!lockd_body(a, fields, sizeof fields / sizeof fields[0], s))
 		return false;
 	if (!lockd_space(a, &s->namespace) ||
@@ -138,13 +139,13 @@ decode(struct ask *a, struct state *s, enum op_verb verb)
 	    !require(a, s->message_id, "message_id is required") ||
 	    !require(a, s->lease_id, "lease_id is required") ||
 	    (verb != OP_ACK && !require(a, s->meta_etag, "meta_etag is required")) ||
-	    !lockd_txn(a, s->txn_id, &txn))
+	    !lockd_txn(a, s->txn_id, &s->txn))
 		return false;
 	if (id_parse(s->message_id, &s->item.id, NULL)) {
 		lockd_refuse_code(a->call, LOCKD_NOT_FOUND, NULL);
 		return false;
 	}
-	check_lease(s, &txn);
+	check_lease(s, &s->txn);
 	if (verb == OP_EXTEND)
 		s->item.time = lockd_span(s->extend_by_seconds > 0 ? s->extend_by_seconds
 								   : s->meta.seconds,
@@ -235,7 +236,7 @@ write_extended(const struct ask *a, struct json_out *w, struct state *s)
 }
 
 static void
-say(struct ask *a)
+write_answer(struct ask *a)
 {
 	struct state *const s = a->state;
 	char uuid[ID_UUID_TEXT];
@@ -259,6 +260,21 @@ say(struct ask *a)
 	json_out_close(&w);
 	lockd_correlate(a->call, correlation);
 	lockd_reply(a, 200);
+}
+
+/* It is done. The transaction of the lease goes where the lease went. */
+static void
+say(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (!lockd_txn_is_brought(&s->txn))
+		write_answer(a);
+	else if (a->ops[a->n_ops - 1].verb == OP_EXTEND)
+		lockd_txn_keep(a, &s->txn_lock, s->namespace, &s->txn,
+			       s->item.until - clock_wall(a->api->clock), write_answer);
+	else
+		lockd_txn_drop(a, &s->txn_lock, s->namespace, &s->txn, write_answer);
 }
 
 static void

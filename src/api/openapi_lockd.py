@@ -146,7 +146,7 @@ def enqueue():
 def deliveries(name, summary, text):
     return queues(name, summary, {
         "200": {"description": text, "content": {"multipart/related": {}}},
-        "409": error("waiting: there was no message in time."),
+        "409": error("waiting: there was no message in time. txn_conflict: another lease holds the transaction."),
     }, ref("LockdClaim"), [NAMESPACE, QUEUE, query("owner", string())])
 
 

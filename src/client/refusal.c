@@ -23,6 +23,7 @@ static const struct {
 	{ "queue_busy", SLU_EBUSY, REFUSAL_FINAL },
 	{ "queue_message_lease_mismatch", SLU_ELEASE, REFUSAL_FINAL },
 	{ "shutdown_draining", SLU_ECLOSED, REFUSAL_AWAY },
+	{ "txn_conflict", SLU_ECONFLICT, REFUSAL_FINAL },
 	{ "txn_mismatch", SLU_ELEASE, REFUSAL_FINAL },
 	{ "waiting", SLU_EBUSY, REFUSAL_WAITING },
 };

@@ -371,6 +371,37 @@ def test_a_transaction_that_the_client_brought_belongs_to_the_lease(client):
     assert client.ack(got, txn_id="")["acked"]  # filled in
 
 
+def test_a_message_does_not_join_a_transaction(client):
+    def acquire(txn):
+        answer, connection = client.send("/v1/acquire", json.dumps({
+            **client.names, "key": "a", "owner": "me", "block_seconds": -1, "txn_id": txn}).encode())
+        body = json.loads(answer.read())
+        connection.close()
+        return answer.status, body.get("error")
+
+    txn = "9m4e2mr0ui3e8a215n50"
+    for payload in (b"one", b"two", b"three"):
+        client.enqueue(payload=payload)
+    first = client.take()
+    assert code(client.take, txn_id=first["txn_id"]) == (409, "txn_conflict")
+    held = client.take(txn_id=txn, page_size=3)
+    assert code(client.take, txn_id=txn) == (409, "txn_conflict")
+    for taken in (first["txn_id"], txn):
+        assert acquire(taken) == (409, "txn_conflict")
+    client.extend(held)
+    assert acquire(txn) == (409, "txn_conflict")
+    client.ack(held)
+    assert acquire(txn) == (200, None)
+    assert code(client.take, txn_id=txn) == (409, "txn_conflict")
+    third = client.take()
+    assert third["attempts"] == 1 and "failure_attempts" not in third  # it went back, twice
+
+
+def test_a_stream_has_no_transaction(client):
+    client.enqueue(payload=b"x")
+    assert code(client.subscribe, txn_id="9m4e2mr0ui3e8a215n5g") == (409, "txn_conflict")
+
+
 # --- correlation ids -----------------------------------------------------------------------
 
 

@@ -100,7 +100,7 @@ def test_a_body_that_is_no_json_is_refused(server):
 
 
 def test_what_a_body_leaves_out_may_stand_elsewhere(server):
-    txn = acquire(server, "other").txn
+    txn = "9m4e2mr0ui3e8a215n4g"
     answer = server.call("POST", "/v1/acquire", {"owner": "me"}, {"X-Txn-ID": txn},
                          key="/There", namespace=server.namespace)
     assert answer.body["key"] == "there" and answer.body["txn_id"] == txn
@@ -235,11 +235,37 @@ def test_a_release_needs_its_transaction(server):
     assert describe(server, "a", lock.lease)["lease_id"] == lock.lease
 
 
-def test_leases_may_share_a_transaction(server):
-    one = acquire(server, "a")
-    two = acquire(server, "b", txn_id=one.txn)
-    assert two.txn == one.txn and two.lease != one.lease
-    assert one.release().status == two.release().status == 200
+BROUGHT = "9m4e2mr0ui3e8a215n4g"
+
+
+@pytest.mark.parametrize("brought", [None, BROUGHT])
+def test_a_second_key_does_not_join_a_transaction(server, brought):
+    one = acquire(server, "a", **({"txn_id": brought} if brought else {}))
+    asked = {"namespace": server.namespace, "key": "b", "owner": "me", "txn_id": one.txn}
+    refused(server.post("/v1/acquire", asked), 409, "txn_conflict")
+    assert describe(server, "b") == {
+        "namespace": server.namespace, "key": "b", "version": 0, "metadata": {}}
+    assert acquire(server, "b", if_not_exists=True).release().status == 200
+    assert one.keepalive(ttl=60).status == one.release().status == 200
+
+
+def test_a_transaction_that_was_brought_is_free_when_its_lease_has_ended(server):
+    for end in ({}, {"rollback": True}):
+        lock = acquire(server, "a", txn_id=BROUGHT)
+        assert lock.txn == BROUGHT and lock.update({"n": 1}).status == 200
+        assert lock.release(**end).status == 200
+    acquire(server, "a", txn_id=BROUGHT, ttl=1)
+    until(lambda: ask(server, "b", txn_id=BROUGHT).status == 200)
+
+
+def test_a_keepalive_keeps_the_transaction(server):
+    lock = acquire(server, "a", txn_id=BROUGHT, ttl=2)
+    assert lock.keepalive(ttl=600).status == 200
+    short = acquire(server, "short", ttl=3)
+    until(lambda: "owner" not in describe(server, "short"))
+    assert ask(server, "b", txn_id=BROUGHT).status == 409
+    assert short.release().status == lock.release().status == 200
+    assert ask(server, "b", txn_id=BROUGHT).status == 200
 
 
 # --- describe --------------------------------------------------------------------
