@@ -14,7 +14,8 @@
 
 enum {
 	PATH = 4096,
-	NOTE_SIZE = 16
+	NOTE_SIZE = 16,
+	SHOWN = 90 /* bytes of a path in an error's text */
 };
 
 struct layout {
@@ -182,6 +183,15 @@ write_note(const char *folder, uint32_t logs, struct slu_err *err)
 
 /* ---- Checks ---- */
 
+/* The end of a long path: there has to be room for the rest of the sentence. */
+static const char *
+shown(const char *path)
+{
+	const size_t n = strlen(path);
+
+	return n > SHOWN ? path + n - SHOWN : path;
+}
+
 static int
 refuse(const struct layout *l, uint32_t logs, const char *setting, struct slu_err *err)
 {
@@ -191,7 +201,7 @@ refuse(const struct layout *l, uint32_t logs, const char *setting, struct slu_er
 			"%s was written with %u shard%s and would be opened with %u; use "
 			"%s %u, or move the messages: docs/sharding.md, "
 			"\"Another number of shards\"",
-			l->path, was, was == 1 ? "" : "s", logs, setting, was);
+			shown(l->path), was, was == 1 ? "" : "s", logs, setting, was);
 }
 
 static int
@@ -199,10 +209,10 @@ check_number(const struct layout *l, uint32_t logs, const char *setting, struct 
 {
 	if (l->single && l->numbered && !l->noted)
 		return slu_fail(err, SLU_EINVAL,
-				"%s has the log of 1 shard (00000001.log ...) and the logs of %u "
+				"%s has the log of 1 shard (00000001.log) and the logs of %u "
 				"shards (0, 1, ...); move those you do not want to another "
-				"folder: docs/sharding.md, \"Another number of shards\"",
-				l->path, l->numbered > 2 ? l->numbered : 2);
+				"folder",
+				shown(l->path), l->numbered > 2 ? l->numbered : 2);
 	if (written(l) && written(l) != logs)
 		return refuse(l, logs, setting, err);
 	return 0;

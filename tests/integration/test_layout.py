@@ -59,6 +59,15 @@ def test_another_number_of_shards_is_refused_with_both_numbers(data, was, now, n
         assert (data / "shards").read_text() == f"{was}\n"
 
 
+def test_a_long_path_leaves_room_for_both_numbers(tmp_path):
+    data = tmp_path / ("long" * 50) / "data"
+    data.parent.mkdir()
+    fill(data, 1, topics=1)
+    said = refusal(data, "--shards", "2")
+    assert "/data was written with 1 shard and would be opened with 2; use --shards 1" in said
+    assert "docs/sharding.md" in said
+
+
 def test_a_first_start_that_was_cut_short_goes_on(data):
     (data / "0").mkdir(parents=True)
     (data / "shards").write_text("2\n")
