@@ -54,7 +54,7 @@ struct state {
 
 static const struct param params[] = {
 	PARAM(name, struct state, namespace, .required = true),
-	PARAM(name, struct state, topic, .required = true),
+	PARAM(name, struct state, topic, .required = true, .also = "queue"),
 	PARAM(number, struct state, cursor),
 	PARAM(count, struct state, limit, .min = 1, .max = API_PAGE_MAX),
 	PARAM(flag, struct state, dry_run),

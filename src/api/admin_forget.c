@@ -7,6 +7,7 @@
 #include "api/admin.h"
 
 #include "api/ask.h"
+#include "api/flat_view.h"
 #include "core/names.h"
 
 #include <inttypes.h>
@@ -88,8 +89,7 @@ answer_step(struct ask *a)
 	}
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "namespace", slice_of(s->space));
-	json_out_str(&w, "topic", slice_of(s->queue));
+	flat_view_place(&w, slice_of(s->space), slice_of(s->queue));
 	json_out_bool(&w, "deleted", true);
 	json_out_u64(&w, "messages", s->messages);
 	json_out_close(&w);

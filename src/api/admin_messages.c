@@ -31,7 +31,7 @@ struct state {
 
 static const struct param params[] = {
 	PARAM(name, struct state, namespace, .required = true),
-	PARAM(name, struct state, topic, .required = true),
+	PARAM(name, struct state, topic, .required = true, .also = "queue"),
 	PARAM(count, struct state, limit, .min = 1, .max = API_PAGE_MAX),
 	PARAM(number, struct state, cursor),
 	ADMIN_FILTER_PARAMS(struct state),
@@ -179,7 +179,7 @@ struct one {
 
 static const struct param one_params[] = {
 	PARAM(name, struct one, namespace, .required = true),
-	PARAM(name, struct one, topic),
+	PARAM(name, struct one, topic, .also = "queue"),
 	PARAM(id, struct one, id, .required = true),
 };
 

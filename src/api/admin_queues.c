@@ -27,7 +27,7 @@ static const struct param list_params[] = {
 
 static const struct param one_params[] = {
 	PARAM(name, struct state, namespace, .required = true),
-	PARAM(name, struct state, topic, .required = true),
+	PARAM(name, struct state, topic, .required = true, .also = "queue"),
 };
 
 enum {
@@ -134,8 +134,7 @@ answer_pause(struct ask *a)
 		return;
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "namespace", s->namespace);
-	json_out_str(&w, "topic", s->topic);
+	flat_view_place(&w, s->namespace, s->topic);
 	json_out_bool(&w, "paused", a->op.policy.paused);
 	json_out_close(&w);
 	ask_reply(a, 200);
@@ -155,8 +154,7 @@ answer_purge(struct ask *a)
 		return;
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "namespace", s->namespace);
-	json_out_str(&w, "topic", s->topic);
+	flat_view_place(&w, s->namespace, s->topic);
 	json_out_u64(&w, "purged", a->op.count);
 	json_out_close(&w);
 	ask_reply(a, 200);

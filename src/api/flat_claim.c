@@ -9,7 +9,7 @@
 
 static const struct param params[] = {
 	PARAM(name, struct flat_claim, namespace, .required = true),
-	PARAM(name, struct flat_claim, topic, .required = true),
+	PARAM(name, struct flat_claim, topic, .required = true, .also = "queue"),
 	PARAM(count, struct flat_claim, limit, .min = 1, .max = API_CLAIM_MAX),
 	PARAM(span, struct flat_claim, wait, .max = API_WAIT_MAX),
 	PARAM(span, struct flat_claim, lease, .min = SLU_MS, .max = API_LEASE_MAX),

@@ -33,7 +33,7 @@ struct state {
 
 static const struct json_field fields[] = {
 	JSON_FIELD(name, struct state, namespace, .required = true),
-	JSON_FIELD(name, struct state, topic, .required = true),
+	JSON_FIELD(name, struct state, topic, .required = true, .also = { "queue", 5 }),
 	JSON_FIELD(raw, struct state, ids),
 	JSON_FIELD(u64, struct state, limit, .min = 1, .max = API_PAGE_MAX),
 };

@@ -42,7 +42,7 @@ enum {
 /* The place of a row is its bit above. */
 static const struct json_field fields[] = {
 	FIELD("namespace", spelled, space, .required = true),
-	FIELD("topic", spelled, queue, .required = true),
+	FIELD("topic", spelled, queue, .required = true, .also = { "queue", 5 }),
 	FIELD("priority", priority, put.m.prio),
 	FIELD("payload", base64, put.m.payload),
 	FIELD("text", text, text),

@@ -25,7 +25,7 @@ struct state {
 
 static const struct param params[] = {
 	PARAM(name, struct state, namespace, .required = true),
-	PARAM(name, struct state, topic, .required = true),
+	PARAM(name, struct state, topic, .required = true, .also = "queue"),
 	PARAM(count, struct state, limit, .min = 1, .max = API_PAGE_MAX),
 	PARAM(number, struct state, cursor),
 	/* of peek alone */

@@ -1,6 +1,7 @@
 #include "api/flat_policy.h"
 
 #include "api/ask.h"
+#include "api/flat_view.h"
 #include "api/limits.h"
 #include "api/values.h"
 #include "base/parse.h"
@@ -196,7 +197,7 @@ struct state {
 
 static const struct param params[] = {
 	PARAM(spelling, struct state, namespace, .required = true),
-	PARAM(spelling, struct state, topic, .required = true),
+	PARAM(spelling, struct state, topic, .required = true, .also = "queue"),
 	/* of what sets it alone */
 	PARAM(flag, struct state, dry_run),
 };
@@ -218,8 +219,7 @@ answer(struct ask *a)
 	}
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "namespace", slice_of(s->space));
-	json_out_str(&w, "topic", slice_of(s->queue));
+	flat_view_place(&w, slice_of(s->space), slice_of(s->queue));
 	flat_policy_encode(&a->op.policy, &w);
 	json_out_close(&w);
 	ask_reply(a, 200);

@@ -17,7 +17,7 @@ struct state {
 
 static const struct param stats_params[] = {
 	PARAM(name, struct state, namespace, .required = true),
-	PARAM(name, struct state, topic, .required = true),
+	PARAM(name, struct state, topic, .required = true, .also = "queue"),
 };
 
 static const struct param topics_params[] = {

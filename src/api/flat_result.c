@@ -28,7 +28,7 @@ static const struct param params[] = {
 	PARAM(id, struct state, id),
 	PARAM(receipt, struct state, receipt),
 	PARAM(name, struct state, namespace),
-	PARAM(name, struct state, topic),
+	PARAM(name, struct state, topic, .also = "queue"),
 	PARAM(span, struct state, wait, .max = API_WAIT_MAX),
 };
 

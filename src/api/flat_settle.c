@@ -35,7 +35,7 @@ struct item {
 #define WHICH                                             \
 	FIELD("id", id, id),                              \
 	FIELD("namespace", name, op.space),               \
-	FIELD("topic", name, op.queue), \
+	FIELD("topic", name, op.queue, .also = { "queue", 5 }), \
 	FIELD("lease_id", lease, lease_id),               \
 	FIELD("fencing_token", u64, op.token),            \
 	FIELD("receipt", receipt, receipt)

@@ -17,6 +17,14 @@ const char *const flat_view_states[MSG_STATES] = {
 };
 
 void
+flat_view_place(struct json_out *w, struct slice space, struct slice queue)
+{
+	json_out_str(w, "namespace", space);
+	json_out_str(w, "topic", queue);
+	json_out_str(w, "queue", queue);
+}
+
+void
 flat_view_id(struct json_out *w, uint64_t id)
 {
 	char uuid[ID_UUID_TEXT];
@@ -47,8 +55,7 @@ write_trace(struct json_out *w, struct slice trace)
 static void
 write_given(struct json_out *w, const struct op_row *row, const struct message *m)
 {
-	json_out_str(w, "namespace", m->space);
-	json_out_str(w, "topic", m->queue);
+	flat_view_place(w, m->space, m->queue);
 	json_out_i64(w, "priority", row->prio);
 	json_out_u64(w, "attempts", row->attempts);
 	json_out_u64(w, "failure_attempts", row->failures);
@@ -171,8 +178,7 @@ flat_view_counts(struct json_out *w, const struct op_queue *q)
 void
 flat_view_queue(struct json_out *w, const struct op_queue *q)
 {
-	json_out_str(w, "namespace", slice_of(q->space));
-	json_out_str(w, "topic", slice_of(q->name));
+	flat_view_place(w, slice_of(q->space), slice_of(q->name));
 	json_out_str(w, "display_namespace", slice_of(q->space_shown));
 	json_out_str(w, "display_topic", slice_of(q->shown));
 	flat_view_counts(w, q);

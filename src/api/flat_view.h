@@ -11,6 +11,9 @@
 #include "base/json_out.h"
 #include "engine/op.h"
 
+/* Where it is: namespace, and the queue as `topic` and as `queue`. Callers may send either. */
+void flat_view_place(struct json_out *w, struct slice space, struct slice queue);
+
 void flat_view_id(struct json_out *w, uint64_t id);
 
 /* Is its payload here? Else api/stream.h writes it as the last member. */

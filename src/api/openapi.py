@@ -25,7 +25,7 @@ REASONS = ["max_attempts", "expired", "rejected"]
 COUNTS = ["accepted", "delivered", "finished", "failed", "died"]
 
 ID = {"id": integer(minimum=1), "uid": string(format="uuid")}
-PLACE = {"namespace": ref("Name"), "topic": ref("Name")}
+PLACE = {"namespace": ref("Name"), "topic": ref("Name"), "queue": ref("Name")}
 RECEIPT = string(pattern="^[A-Za-z0-9_-]+$", maxLength=512)
 OWNER = string(minLength=1, maxLength=128)
 LEASE = {
@@ -124,6 +124,12 @@ SETTLE = {
     "lease_id": LEASE["lease_id"],
     "fencing_token": LEASE["fencing_token"],
 }
+
+
+def named(members, **more):
+    """What is sent about one queue, which is called `topic` or `queue`."""
+    return record(["namespace"], members, anyOf=[
+        {"required": ["topic"]}, {"required": ["queue"]}], **more)
 
 
 def settling(more):
@@ -227,7 +233,7 @@ SCHEMAS = {
         "uid": string(format="uuid"),
         "duplicate": boolean(),
     }),
-    "NewMessage": record(["namespace", "topic"], {
+    "NewMessage": named({
         **PLACE,
         "payload": BASE64,
         "text": string(),
@@ -247,7 +253,7 @@ SCHEMAS = {
         "max_attempts": integer(minimum=1, maximum=65535),
         "keep_result": ref("Time"),
     }, description="One of payload, text and json; one of deliver_after and delay."),
-    "Claim": record(["namespace", "topic"], {
+    "Claim": named({
         **PLACE,
         "limit": integer(minimum=1, maximum=1000),
         "wait": ref("Time"),
@@ -318,12 +324,12 @@ SCHEMAS = {
     }),
     "Knobs": record([], KNOBS),
     "Policy": record([*PLACE, *KNOBS], {**PLACE, **KNOBS}),
-    "QueueName": record([*PLACE], PLACE),
+    "QueueName": named(PLACE),
     "Paused": record([*PLACE, "paused"], {**PLACE, "paused": boolean()}),
     "MessageName": record(["namespace", "id"], {**PLACE, "id": ref("Id")}),
-    "Some": record([*PLACE], SOME),
-    "SomeDead": record([*PLACE], SOME_DEAD),
-    "SomeDeadTo": record([*PLACE], {**SOME_DEAD, "to": ref("Name")}),
+    "Some": named(SOME),
+    "SomeDead": named(SOME_DEAD),
+    "SomeDeadTo": named({**SOME_DEAD, "to": ref("Name")}),
     "Redriven": progress("redriven"),
     "Deleted": progress("deleted"),
     "Backup": record(["backup", "version", "engine", "shards", "left_out", "bytes"], {
@@ -355,12 +361,13 @@ SCHEMAS = {
 
 PARAMETERS = {
     "namespace": query("namespace", ref("Name"), required=True),
-    "topic": query("topic", ref("Name"), required=True),
+    "topic": query("topic", ref("Name"), text="Also called queue; a call about one needs one of them."),
+    "queue": query("queue", ref("Name"), text="Another name of topic; if both are sent, the same."),
     "limit": query("limit", integer(minimum=1, maximum=1000)),
     "cursor": query("cursor", ref("Cursor")),
 }
-NAMESPACE, TOPIC, LIMIT, CURSOR = (parameter(name) for name in PARAMETERS)
-TOPIC_OR_ANY = query("topic", ref("Name"))
+NAMESPACE, TOPIC, ALSO_QUEUE, LIMIT, CURSOR = (parameter(name) for name in PARAMETERS)
+PLACED = [NAMESPACE, TOPIC, ALSO_QUEUE]
 STATE = query("state", string(enum=[*STATES, "all"]))
 FILTER = [query(name, schema) for name, schema in CONDITIONS.items()]
 
@@ -391,7 +398,7 @@ def one_or_many(name):
 
 def policy_calls(prefix, tag):
     shown = {"200": answer(ref("Policy"), "All knobs as they are now.")}
-    place = [NAMESPACE, TOPIC]
+    place = PLACED
     dry_run = query("dry_run", boolean(), text="Check the knobs, set nothing, and answer with what "
                                                "they would be.")
     return {
@@ -438,7 +445,7 @@ PATHS = {
     "/dequeue": {
         "get": messages(
             "dequeue", "Lease the best messages of a topic", {"200": DELIVERIES},
-            [NAMESPACE, TOPIC, LIMIT,
+            [*PLACED, LIMIT,
              query("wait", ref("Time"), text="For the first message, at most 1 h."),
              query("lease", ref("Time"), text="1 ms to 12 h."),
              query("owner", OWNER, text="Who takes them; else the name of the caller.")]),
@@ -457,23 +464,23 @@ PATHS = {
         {"200": answer(ref("Result"), "It was acked."),
          "202": answer(ref("Result"), "It was not acked yet."), **NO_SUCH},
         [query("receipt", RECEIPT, text="Instead of id, namespace and topic."),
-         query("id", ref("Id")), query("namespace", ref("Name")), TOPIC_OR_ANY,
+         query("id", ref("Id")), query("namespace", ref("Name")), TOPIC, ALSO_QUEUE,
          query("wait", ref("Time"), text="For the ack, at most 1 h.")])},
     "/peek": {"get": messages(
         "peek", "Look at messages without taking them",
         {"200": answer({"oneOf": [ref("Messages"), ref("Message")]},
                        "A page, or the one message that was named."), **NO_SUCH},
-        [NAMESPACE, TOPIC, LIMIT, CURSOR, STATE, query("id", ref("Id"))])},
+        [*PLACED, LIMIT, CURSOR, STATE, query("id", ref("Id"))])},
     "/stats": {"get": call("stats", "topics", "How much is where",
                            {"200": answer(ref("Queue"), "The topic."), **NO_SUCH},
-                           [NAMESPACE, TOPIC])},
+                           PLACED)},
     "/topics": {"get": call("topics", "topics", "The topics of a namespace",
                             {"200": answer(ref("Queues"), "A page of them.")},
                             [NAMESPACE, LIMIT, CURSOR])},
     "/policy": policy_calls("topic", "topics"),
     "/dlq": {"get": call("dead", "dead letters", "What failed for good, oldest first",
                          {"200": answer(ref("Messages"), "A page of it.")},
-                         [NAMESPACE, TOPIC, LIMIT, CURSOR])},
+                         [*PLACED, LIMIT, CURSOR])},
     "/dlq/redrive": {"post": call("redriveDead", "dead letters", "Ready again, without failures",
                                   {"200": answer(ref("Redriven"), "How many.")},
                                   body=ref("Some"))},
@@ -506,7 +513,7 @@ PATHS = {
                                         "as well.")])},
     "/v1/admin/queue": {"get": admin(
         "Queue", "One queue with its counts and its policy",
-        {"200": answer(ref("QueueWithPolicy"), "The queue."), **NO_SUCH}, [NAMESPACE, TOPIC])},
+        {"200": answer(ref("QueueWithPolicy"), "The queue."), **NO_SUCH}, PLACED)},
     "/v1/admin/queue/pause": {"post": admin(
         "Pause", "Hand out nothing", {"200": answer(ref("Paused"), "It is paused."), **NO_SUCH},
         body=ref("QueueName"))},
@@ -520,11 +527,11 @@ PATHS = {
     "/v1/admin/queue/policy": policy_calls("admin", "administration"),
     "/v1/admin/messages": {"get": admin(
         "Messages", "Browse and search", {"200": answer(ref("Found"), "A page of them.")},
-        [NAMESPACE, TOPIC, LIMIT, CURSOR, STATE, *FILTER])},
+        [*PLACED, LIMIT, CURSOR, STATE, *FILTER])},
     "/v1/admin/message": {"get": admin(
         "Message", "One message and its history",
         {"200": answer(ref("MessageWithHistory"), "The message."), **NO_SUCH},
-        [NAMESPACE, TOPIC_OR_ANY, query("id", ref("Id"), required=True)])},
+        [*PLACED, query("id", ref("Id"), required=True)])},
     "/v1/admin/message/delete": {"post": admin(
         "DeleteMessage", "Delete a message that is not leased",
         {"200": answer(record([*ID, "deleted"], {**ID, "deleted": boolean()}), "It is gone."),
@@ -533,7 +540,7 @@ PATHS = {
     "/v1/admin/dlq": {"get": admin(
         "Dead", "Dead letters, oldest first; search",
         {"200": answer(ref("Found"), "A page of them.")},
-        [NAMESPACE, TOPIC, LIMIT, CURSOR, *FILTER])},
+        [*PLACED, LIMIT, CURSOR, *FILTER])},
     "/v1/admin/dlq/redrive": {"post": admin(
         "RedriveDead", "Redrive one, some or all, here or to another queue",
         {"200": answer(ref("Redriven"), "What was done, and whether there is more.")},

@@ -138,7 +138,8 @@ struct filling {
 	const struct param *rows;
 	size_t n;
 	char *out;
-	uint64_t given;
+	uint64_t given; /* a bit for each row */
+	uint64_t also;  /* the same, by the second name */
 };
 
 static int
@@ -180,7 +181,9 @@ list_names(const struct filling *f, char text[static NAMES_TEXT])
 
 	text[0] = '\0';
 	for (size_t i = 0; i < f->n && n < NAMES_TEXT; i++)
-		n += (size_t)snprintf(text + n, NAMES_TEXT - n, "%s%s", i ? ", " : "", f->rows[i].name);
+		n += (size_t)snprintf(text + n, NAMES_TEXT - n, "%s%s%s%s", i ? ", " : "",
+				      f->rows[i].name, f->rows[i].also ? ", " : "",
+				      f->rows[i].also ? f->rows[i].also : "");
 	return text;
 }
 
@@ -195,13 +198,33 @@ refuse_unknown(const struct filling *f, struct slice name, struct slu_err *err)
 	if (f->n == 0)
 		return slu_fail(err, SLU_EINVAL, "invalid parameter %s; expected none", shown);
 	memcpy(written, name.p, n);
-	for (size_t i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++) {
 		nearest_try(&best, f->rows[i].name);
+		if (f->rows[i].also)
+			nearest_try(&best, f->rows[i].also);
+	}
 	(void)list_names(f, names);
 	if (best.name)
 		return slu_fail(err, SLU_EINVAL, "invalid parameter %s; did you mean %s? Expected one of %s",
 				shown, best.name, names);
 	return slu_fail(err, SLU_EINVAL, "invalid parameter %s; expected one of %s", shown, names);
+}
+
+/* The value under one of two names, when that under the other is in place. */
+static int
+read_again(const struct param *p, bool also, struct param_text text, const struct slice *place,
+	   struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+	struct slice other;
+	int rc;
+
+	assert(p->size == sizeof other);
+	rc = read_one(p, text, &other, err);
+	if (rc || slice_eq(*place, other))
+		return rc;
+	return slu_fail(err, SLU_EINVAL, "%s: expected the same value as %s, or one of the two; got %s",
+			also ? p->also : p->name, also ? p->name : p->also, parse_shown(other, shown));
 }
 
 static int
@@ -210,12 +233,16 @@ take(struct filling *f, struct slice name, struct param_text text, struct slu_er
 	for (size_t i = 0; i < f->n; i++) {
 		const struct param *const p = &f->rows[i];
 		const uint64_t bit = (uint64_t)1 << i;
+		const bool also = p->also && slice_eq(name, slice_of(p->also));
+		uint64_t *const given = also ? &f->also : &f->given;
 
-		if (!slice_eq(name, slice_of(p->name)))
+		if (!also && !slice_eq(name, slice_of(p->name)))
 			continue;
-		if (f->given & bit)
-			return refuse_repeated(p->name, err);
-		f->given |= bit;
+		if (*given & bit)
+			return refuse_repeated(also ? p->also : p->name, err);
+		*given |= bit;
+		if (f->given & f->also & bit)
+			return read_again(p, also, text, (const void *)(f->out + p->offset), err);
 		return read_one(p, text, f->out + p->offset, err);
 	}
 	return refuse_unknown(f, name, err);
@@ -225,8 +252,10 @@ static int
 check_required(const struct filling *f, struct slu_err *err)
 {
 	for (size_t i = 0; i < f->n; i++)
-		if (f->rows[i].required && !(f->given >> i & 1))
-			return slu_fail(err, SLU_EINVAL, "%s: is required", f->rows[i].name);
+		if (f->rows[i].required && !((f->given | f->also) >> i & 1))
+			return slu_fail(err, SLU_EINVAL, "%s%s%s: is required", f->rows[i].name,
+					f->rows[i].also ? " or " : "",
+					f->rows[i].also ? f->rows[i].also : "");
 	return 0;
 }
 
@@ -234,7 +263,7 @@ int
 params_query(const struct param *rows, size_t n, struct slice query, char *room,
 	     void *out, struct slu_err *err)
 {
-	struct filling f = { rows, n, out, 0 };
+	struct filling f = { .rows = rows, .n = n, .out = out };
 	struct query_param p;
 	struct query q;
 
@@ -330,7 +359,7 @@ int
 params_json(const struct param *rows, size_t n, struct slice body, char *room,
 	    void *out, struct slu_err *err)
 {
-	struct filling f = { rows, n, out, 0 };
+	struct filling f = { .rows = rows, .n = n, .out = out };
 	struct json_str name;
 	struct json r;
 	int rc = 0;

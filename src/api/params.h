@@ -37,6 +37,8 @@ struct param {
 	size_t offset;
 	size_t size; /* of the C member; readers assert that it is theirs */
 	bool required;
+	const char *also; /* a second name, or NULL: both may be given if the values are the same;
+			   * of a struct slice alone */
 	int64_t min, max;
 };
 

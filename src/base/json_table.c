@@ -6,6 +6,26 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdalign.h>
+#include <stddef.h>
+
+/* What was seen of the rows of a table, a bit each. */
+struct seen {
+	uint64_t named; /* by the name */
+	uint64_t also;  /* by the second name */
+	uint64_t given; /* and the value was not null */
+};
+
+/* The row whose second name it is, or n. */
+static size_t
+find_also(const struct json_field *fields, size_t n, const struct json_str *name)
+{
+	size_t i = 0;
+
+	while (i < n && !(fields[i].also.n > 0 && json_str_is(name, fields[i].also)))
+		i++;
+	return i;
+}
 
 /* The row of a name, or n. Senders keep an order, so the row after the one before is
  * the first guess. */
@@ -31,18 +51,41 @@ refuse(struct json *r, const struct json_str *name)
 		  parse_shown(name->raw, shown));
 }
 
-/* Read one value, unless it is null and may be. Returns its bit if it was read. */
-static uint64_t
-read_field(struct json *r, const struct json_field *f, uint64_t bit, uint64_t named,
-	   void *out)
+/* The value under one of two names, when that under the other is in place. */
+static void
+read_again(struct json *r, const struct json_field *f, bool also, const void *place)
 {
-	if (named & bit)
+	const struct slice other_name = also ? f->name : f->also;
+	alignas(max_align_t) char room[JSON_ALSO_MAX] = { 0 };
+	const struct slice *const one = place;
+	const struct slice *const other = (const void *)room;
+
+	assert(f->size >= sizeof *one && f->size <= sizeof room);
+	f->read(r, f, room);
+	if (r->state != JSON_FAILED && !slice_eq(*one, *other))
+		json_fail(r, SLU_EINVAL, NULL, "expected the same value as %.*s, or one of the two",
+			  (int)other_name.n, other_name.p);
+}
+
+/* Read one value, unless it is null and may be. */
+static void
+read_field(struct json *r, const struct json_field *f, uint64_t bit, bool also,
+	   struct seen *seen, void *out)
+{
+	uint64_t *const named = also ? &seen->also : &seen->named;
+	void *const place = (char *)out + f->offset;
+
+	if (*named & bit)
 		json_fail(r, SLU_EINVAL, NULL, "expected each member once");
+	*named |= bit;
 	if (!f->required && json_null(r))
-		return 0;
-	f->read(r, f, (char *)out + f->offset);
-	json_blame(r, f->name);
-	return bit;
+		return;
+	if (seen->given & bit)
+		read_again(r, f, also, place);
+	else
+		f->read(r, f, place);
+	json_blame(r, also ? f->also : f->name);
+	seen->given |= bit;
 }
 
 static void
@@ -51,15 +94,17 @@ check_required(struct json *r, const struct json_field *fields, size_t n,
 {
 	for (size_t i = 0; i < n; i++)
 		if (fields[i].required && !(given >> i & 1))
-			json_fail(r, SLU_EINVAL, object, "expected a member \"%.*s\"",
-				  (int)fields[i].name.n, fields[i].name.p);
+			json_fail(r, SLU_EINVAL, object, "expected a member \"%.*s\"%s%.*s%s",
+				  (int)fields[i].name.n, fields[i].name.p,
+				  fields[i].also.n > 0 ? " or \"" : "", (int)fields[i].also.n,
+				  fields[i].also.n > 0 ? fields[i].also.p : "", fields[i].also.n > 0 ? "\"" : "");
 }
 
 uint64_t
 json_fields(struct json *r, const struct json_field *fields, size_t n,
 	    enum json_unknown unknown, void *out)
 {
-	uint64_t named = 0, given = 0;
+	struct seen seen = { 0 };
 	struct json_str name;
 	const char *object;
 	size_t row = 0;
@@ -68,19 +113,20 @@ json_fields(struct json *r, const struct json_field *fields, size_t n,
 	json_object(r);
 	object = r->value;
 	while (json_member(r, &name)) {
-		const size_t found = find(fields, n, row, &name);
-		const uint64_t bit = (uint64_t)1 << found % 64;
+		size_t found = find(fields, n, row, &name);
+		const bool also = found == n;
 
+		if (also)
+			found = find_also(fields, n, &name);
 		if (found == n && unknown == JSON_STRICT)
 			refuse(r, &name);
 		if (found == n)
 			continue;
-		given |= read_field(r, &fields[found], bit, named, out);
-		named |= bit;
+		read_field(r, &fields[found], (uint64_t)1 << found, also, &seen, out);
 		row = found + 1 < n ? found + 1 : 0;
 	}
-	check_required(r, fields, n, object, given);
-	return r->state == JSON_FAILED ? 0 : given;
+	check_required(r, fields, n, object, seen.given);
+	return r->state == JSON_FAILED ? 0 : seen.given;
 }
 
 /* For rows that do not say min and max. */

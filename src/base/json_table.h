@@ -20,6 +20,9 @@
  * A member that is null counts as left out, unless it is required. Two members of one
  * name are refused when a row has that name. Messages begin with the name: "priority:
  * expected a whole number from 0 to 10".
+ *
+ * A row may have a second name, `also`. An object may have both names if the values are the
+ * same. The C member of such a row is, or begins with, a struct slice: that is compared.
  */
 #ifndef BASE_JSON_TABLE_H
 #define BASE_JSON_TABLE_H
@@ -37,7 +40,8 @@ struct json_field {
 	size_t offset; /* in the struct */
 	size_t size;   /* of the C member; readers assert that it is theirs */
 	bool required;
-	int64_t min, max; /* numbers: range, both 0 for none. text: bytes, max 0 for none */
+	struct slice also; /* a second name, or empty: see below */
+	int64_t min, max;  /* numbers: range, both 0 for none. text: bytes, max 0 for none */
 };
 
 /* how: the end of the name of one of the readers below. The C member is named as the
@@ -55,6 +59,9 @@ enum json_unknown {
 	JSON_LENIENT, /* members that have no row are skipped */
 	JSON_STRICT   /* or refused */
 };
+
+/* A C member that has a row with a second name is at most this large. */
+#define JSON_ALSO_MAX 64
 
 /* Read the object that comes next. At most 64 fields. Returns a bit for each field
  * that was given, 1 << its row; out keeps what it had where nothing was given. */

@@ -101,10 +101,14 @@ read_document(struct facts *f, struct json *in)
 {
 	char name[NAME_MAX_BYTES];
 	struct json_str member;
+	bool has_topic = false;
 
 	json_object(in);
 	while (json_member(in, &member)) {
 		(void)snprintf(name, sizeof name, "%.*s", (int)member.raw.n, member.raw.p);
+		has_topic |= strcmp(name, "topic") == 0;
+		if (has_topic && strcmp(name, "queue") == 0)
+			continue; /* the same name again; unread, it is skipped */
 		add_member(f, in, name);
 	}
 }

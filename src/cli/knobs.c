@@ -36,7 +36,8 @@ read_object(struct knobs *k, struct json *in)
 
 	json_object(in);
 	while (json_member(in, &name)) {
-		if (json_str_is(&name, SLICE("namespace")) || json_str_is(&name, SLICE("topic")))
+		if (json_str_is(&name, SLICE("namespace")) || json_str_is(&name, SLICE("topic")) ||
+		    json_str_is(&name, SLICE("queue")))
 			(void)json_skip(in); /* whose they are */
 		else if (json_peek(in) == JSON_OBJECT)
 			read_inner(k, in, &name);

@@ -161,7 +161,7 @@ def test_an_empty_queue_can_be_deleted(server):
     assert (refused.status, refused.body["error"]) == (409, "not_empty")
     assert "queue brief holds 1 messages" in refused.body["message"]
     server.ack(server.take(topic="brief"), topic="brief")
-    assert drop(server, "Brief").body == {"namespace": server.namespace, "topic": "brief",
+    assert drop(server, "Brief").body == {"namespace": server.namespace, "topic": "brief", "queue": "brief",
                                           "deleted": True, "messages": 0}
     gone = drop(server, "brief")
     assert gone.status == 404 and f"namespace {server.namespace} has no queue brief" in gone.text

@@ -296,3 +296,40 @@ def test_one_object_is_answered_as_an_array_of_one(server):
     refused = server.post("/enqueue", server.here(priority="urgent"))
     assert refused.status == 400 and "index" not in refused.body
     assert refused.body["message"].startswith("priority: "), refused
+
+
+def test_a_topic_may_be_called_a_queue(server):
+    """Both words are taken by every call and given in every answer."""
+    place = {"namespace": server.namespace, "queue": "Mail"}
+    assert server.post("/enqueue", {**place, "text": "a"}).status == 200
+    both = {**place, "topic": "mail", "text": "b"}
+    assert server.post("/enqueue", [both, {**both, "queue": "MAIL"}]).status == 200
+    for path in ("/peek", "/stats", "/policy", "/dlq", "/v1/admin/queue", "/v1/admin/messages"):
+        assert server.get(path, **place).status == 200, path
+    assert server.get("/stats", **place).body["queue"] == "mail"
+    assert server.get("/policy", **place).body["queue"] == "mail"
+    assert server.get("/topics", namespace=server.namespace).body["topics"][0]["queue"] == "mail"
+    assert server.get("/peek", **place).body["messages"][0]["queue"] == "mail"
+    one, = server.get("/dequeue", **place, limit=1).body
+    two, = server.post("/dequeue", {**place, "topic": "mail", "limit": 1}).body
+    assert one["queue"] == one["topic"] == "mail"
+    assert server.post("/ack", {**place, "id": one["id"]}).status == 200
+    assert server.post("/nack", {**place, "id": two["id"], "dead": True}).status == 200
+    assert server.post("/dlq/redrive", {**place, "limit": 1}).body["redriven"] == 1
+
+
+def test_two_queues_in_one_call_are_refused(server):
+    place = {"namespace": server.namespace, "topic": "mail", "queue": "post"}
+    for path in ("/dequeue", "/peek", "/stats", "/policy", "/dlq"):
+        answer = server.get(path, **place)
+        assert answer.status == 400, path
+        assert "queue: expected the same value as topic" in answer.body["message"], answer
+    for path in ("/enqueue", "/dequeue", "/dlq/redrive"):
+        answer = server.post(path, place)
+        assert answer.status == 400, path
+        assert "queue: expected the same value as topic" in answer.body["message"], answer
+    answer = server.post("/ack", {**place, "id": 1})
+    assert answer.status == 400 and "queue" in answer.body["message"]
+    twice = server.call("GET", f"/stats?namespace={server.namespace}&queue=a&queue=a")
+    assert twice.status == 400 and "given twice" in twice.body["message"]
+    assert "topic or queue" in server.get("/stats", namespace=server.namespace).body["message"]

@@ -164,7 +164,8 @@ TEST(a_refusal_names_item_field_and_value)
 		  "item 1: priority: expected high, normal, low or a whole number of 32 bits; "
 		  "got \"urgent\" (line 1, column " },
 		{ "unknown", "[" ITEM(",\"prio\":1") "]", 0, "\"prio\"" },
-		{ "missing", "[{\"namespace\":\"a\"}]", 0, "item 0: expected a member \"topic\"" },
+		{ "missing", "[{\"namespace\":\"a\"}]", 0, "item 0: expected a member \"topic\" or \"queue\"" },
+		{ "two queues", "[" ITEM(",\"queue\":\"c\"") "]", 0, "queue: expected the same value as topic" },
 		{ "twice", "[" ITEM(",\"topic\":\"c\"") "]", 0, "once" },
 		{ "null name", "[{\"namespace\":null,\"topic\":\"b\"}]", 0, "namespace" },
 		{ "bad base64", "[" ITEM(",\"payload\":\"a\"") "]", 0, "payload" },
@@ -294,11 +295,11 @@ TEST(bad_parameters_are_named)
 		const char *query, *body, *says;
 	} cases[] = {
 		{ "", "", "namespace: is required" },
-		{ "namespace=a", "", "topic: is required" },
+		{ "namespace=a", "", "topic or queue: is required" },
 		{ "namespace=a&topic=b&limit=0", "", "limit: expected a whole number from 1 to 1000" },
 		{ "namespace=a&topic=b&limit=1001", "", "got \"1001\"" },
 		{ "namespace=a&topic=b&topic=c", "", "invalid parameter topic: given twice; expected once" },
-		{ "namespace=a&topic=b&wiat=1", "", "invalid parameter \"wiat\"; did you mean wait? Expected one of namespace, topic, limit, wait, lease" },
+		{ "namespace=a&topic=b&wiat=1", "", "invalid parameter \"wiat\"; did you mean wait? Expected one of namespace, topic, queue, limit, wait, lease" },
 		{ "namespace=a&topic=%zz", "", "name=value" },
 		{ "namespace=a&topic=b&wait=61m", "", "wait: expected a time from 0s to 1h" },
 		{ "namespace=a", "{}", "not in both" },
@@ -331,7 +332,7 @@ TEST(a_claimed_message_is_shown_whole)
 		  "\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\","
 		  "\"payload\":\"aGk=\",\"lease_expires_at\":\"1970-01-01T00:00:31Z\","
 		  "\"lease_id\":\"l-12\",\"fencing_token\":12,"
-		  "\"namespace\":\"a\",\"topic\":\"b\",\"priority\":3,\"attempts\":2,"
+		  "\"namespace\":\"a\",\"topic\":\"b\",\"queue\":\"b\",\"priority\":3,\"attempts\":2,"
 		  "\"failure_attempts\":1,\"max_attempts\":5,\"key\":\"k\","
 		  "\"correlation_id\":\"c\",\"attributes\":{\"x\":1},\"content_type\":\"t/x\","
 		  "\"enqueued_at\":\"1970-01-01T00:00:01Z\","
