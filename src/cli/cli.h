@@ -43,6 +43,8 @@ cli_fn cli_bench;
 cli_fn cli_certs;
 cli_fn cli_browse, cli_get, cli_delete;
 cli_fn cli_completion;
+cli_fn cli_context_add, cli_context_use, cli_context_list, cli_context_show;
+cli_fn cli_context_rename, cli_context_remove;
 cli_fn cli_demo;
 cli_fn cli_help, cli_version;
 cli_fn cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purge;

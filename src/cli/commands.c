@@ -66,6 +66,16 @@ static const struct command admin_commands[] = {
 	{ 0 }
 };
 
+static const struct command context_commands[] = {
+	RUN("add",    cli_context_add,    "give a name to a server, a namespace and credentials"),
+	RUN("use",    cli_context_use,    "make a context the current one"),
+	RUN("list",   cli_context_list,   "the contexts"),
+	RUN("show",   cli_context_show,   "one context"),
+	RUN("rename", cli_context_rename, "give a context another name"),
+	RUN("remove", cli_context_remove, "forget a context"),
+	{ 0 }
+};
+
 /* In the order of the groups. */
 const struct command cli_commands[] = {
 	MAIN("Messages", "push",       cli_push,       "put messages into a queue"),
@@ -92,6 +102,7 @@ const struct command cli_commands[] = {
 	HEAD("Server",   "admin",      admin_commands, "backup, restore, log of a shard, log level, settings"),
 	MAIN("Server",   "bench",      cli_bench,      "measure a server, the executor or the priority queue"),
 	MAIN("Server",   "torture",    cli_torture,    "hurt a server and see whether it keeps its promises"),
+	HEAD("Setup",    "context",    context_commands, "name servers with their namespace and credentials, and choose one"),
 	MAIN("Setup",    "token",      cli_token,      "make a token, or a key, for development"),
 	MAIN("Setup",    "certs",      cli_certs,      "certificates to try TLS with"),
 	MAIN("Setup",    "completion", cli_completion, "print a script that completes commands in a shell"),

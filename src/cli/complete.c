@@ -81,6 +81,17 @@ print_knobs(struct session *s, char *begun)
 	}
 }
 
+static void
+print_contexts(struct session *s, char *begun)
+{
+	struct slu_err err;
+
+	if (contexts_load(&s->contexts, &err))
+		return;
+	for (unsigned i = 0; i < s->contexts.n; i++)
+		args_print_completion(s->contexts.items[i].name, begun, NULL);
+}
+
 static const struct {
 	const char *form;
 	bool asks; /* a server */
@@ -88,6 +99,7 @@ static const struct {
 } sources[] = {
 	{ "QUEUE", true, print_queues },
 	{ "NAMESPACE", true, print_spaces },
+	{ "CONTEXT", false, print_contexts },
 	{ "KNOB=VALUE", false, print_knobs },
 };
 

@@ -222,6 +222,7 @@ cli_completion(int argc, char **argv)
 	struct session s = SESSION("completion");
 	const struct arg args[] = { { "-h, --help", ARG_FLAG, &s.help, "this text" } };
 
+	s.local = true;
 	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
 		return s.exit;
 	for (size_t i = 0; i < COUNT(shells); i++) {

@@ -35,8 +35,8 @@ take(const char *from, struct slice text, char **out, struct slu_err *err)
 	return 0;
 }
 
-static int
-take_file(const char *file, char **out, struct slu_err *err)
+int
+credentials_file(const char *file, char **out, struct slu_err *err)
 {
 	struct buf text;
 	int rc;
@@ -57,10 +57,10 @@ credentials_token(const char *file, char **out, struct slu_err *err)
 
 	*out = NULL;
 	if (file)
-		return take_file(file, out, err);
+		return credentials_file(file, out, err);
 	if (token && *token)
 		return take("SLUICE_TOKEN", slice_of(token), out, err);
 	if (token_file && *token_file)
-		return take_file(token_file, out, err);
+		return credentials_file(token_file, out, err);
 	return 0;
 }

@@ -22,6 +22,7 @@ cli_help(int argc, char **argv)
 	char option[] = "--help";
 	char *words[WORDS_MAX + 1];
 
+	s.local = true;
 	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
 		return s.exit;
 	memcpy(words, argv, (size_t)argc * sizeof *words);
@@ -43,6 +44,7 @@ cli_version(int argc, char **argv)
 	struct session s = SESSION("version");
 	const struct arg args[] = { SESSION_OUTPUT_ROWS(&s) };
 
+	s.local = true;
 	if (!session_begin(&s, &help, &argc, &argv, args, COUNT(args)))
 		return s.exit;
 	puts(s.json ? "{\"version\":\"" SLUICE_VERSION "\"}" : "sluice " SLUICE_VERSION);

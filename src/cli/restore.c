@@ -304,6 +304,7 @@ cli_admin_restore(int argc, char **argv)
 	};
 	struct slu_err err;
 
+	r.s.local = true;
 	if (!session_begin(&r.s, &help, &argc, &argv, args, COUNT(args)))
 		return r.s.exit;
 	if (!r.data)

@@ -90,7 +90,8 @@ cli_result(int argc, char **argv)
 			"with --keep-result. Exits 3 when it is not done yet, or its result is not kept.\n",
 		.examples = "  sluice result 318497266802130945\n"
 			    "  sluice result 318497266802130945 --wait 1m\n"
-			    "  sluice result \"$(sluice push sums --keep-result 1h '[1,2]')\" --wait 1m\n",
+			    "  id=$(sluice push sums --keep-result 1h '[1,2]')\n"
+			    "  sluice result $id --json\n",
 		.min_words = 1,
 		.max_words = 1,
 	};

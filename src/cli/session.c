@@ -127,20 +127,65 @@ open_client(struct session *s, struct slu_err *err)
 	return 0;
 }
 
+/* --- which server, and as whom --------------------------------------------------- */
+
+/* C2: the one that was named, or the current one if no server was. */
+static int
+find_context(struct session *s, struct slu_err *err)
+{
+	const char *const named = session_or_variable(s->context_name, "SLUICE_CONTEXT");
+	struct context *found = NULL;
+	int rc;
+
+	if (!named && session_or_variable(s->server, "SLUICE_SERVER"))
+		return 0;
+	rc = contexts_load(&s->contexts, err);
+	if (!rc && (named || s->contexts.current[0]))
+		rc = contexts_find(&s->contexts, named ? named : s->contexts.current, &found, err);
+	s->context = found;
+	return rc;
+}
+
+/* C1, but for the default: NULL. */
+static const char *
+resolve(const struct session *s, const char *said, const char *variable, enum context_field f)
+{
+	const char *const value = session_or_variable(said, variable);
+
+	return value || !s->context ? value : s->context->values[f];
+}
+
+static int
+find_token(struct session *s, struct slu_err *err)
+{
+	const struct context *const c = s->context;
+	int rc = credentials_token(s->token_file, &s->token, err);
+
+	if (rc || s->token || !c)
+		return rc;
+	if (c->values[CONTEXT_TOKEN_FILE])
+		return credentials_file(c->values[CONTEXT_TOKEN_FILE], &s->token, err);
+	s->token = c->values[CONTEXT_TOKEN] ? mem_strdup(c->values[CONTEXT_TOKEN]) : NULL;
+	return c->values[CONTEXT_TOKEN] && !s->token ? slu_fail(err, SLU_ENOMEM, "out of memory") : 0;
+}
+
 int
 session_connect(struct session *s, struct slu_err *err)
 {
-	const char *const server = session_or_variable(s->server, "SLUICE_SERVER");
-	const char *const space = session_or_variable(s->space, "SLUICE_NAMESPACE");
-	int rc;
+	int rc = find_context(s, err);
 
-	s->server = server ? server : ADDRESS_DEFAULT;
-	s->space = space ? space : "default";
-	s->ca_file = session_or_variable(s->ca_file, "SLUICE_CA_FILE");
-	s->cert = session_or_variable(s->cert, "SLUICE_CERT");
-	s->cert_key = session_or_variable(s->cert_key, "SLUICE_CERT_KEY");
+	if (rc)
+		return rc;
+	s->server = resolve(s, s->server, "SLUICE_SERVER", CONTEXT_SERVER);
+	s->space = resolve(s, s->space, "SLUICE_NAMESPACE", CONTEXT_NAMESPACE);
+	s->has_space = s->space != NULL;
+	s->server = s->server ? s->server : ADDRESS_DEFAULT;
+	s->space = s->space ? s->space : "default";
+	s->ca_file = resolve(s, s->ca_file, "SLUICE_CA_FILE", CONTEXT_CA_FILE);
+	s->cert = resolve(s, s->cert, "SLUICE_CERT", CONTEXT_CERT);
+	s->cert_key = resolve(s, s->cert_key, "SLUICE_CERT_KEY", CONTEXT_CERT_KEY);
 	show_server(s);
-	rc = credentials_token(s->token_file, &s->token, err);
+	rc = find_token(s, err);
 	return rc ? rc : open_client(s, err);
 }
 
@@ -236,12 +281,11 @@ session_begin(struct session *s, const struct session_help *help, int *argc, cha
 	}
 	if (!check_words(s, help, *argc, *argv))
 		return false;
-	if (session_connect(s, &err)) {
-		mem_free(s->token);
-		session_usage(s, "%s", err.text);
-		return false;
-	}
-	return true;
+	if (s->local || session_connect(s, &err) == 0)
+		return true;
+	session_usage(s, "%s", err.text);
+	(void)session_end(s);
+	return false;
 }
 
 int
@@ -252,6 +296,8 @@ session_end(struct session *s)
 	s->client = NULL;
 	mem_free(s->token);
 	s->token = NULL;
+	contexts_release(&s->contexts);
+	s->context = NULL;
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		struct slu_err err;
 

@@ -10,14 +10,15 @@
  *         ...
  *         return session_end(&s);
  *
- * The server is that of --server, or SLUICE_SERVER, or 127.0.0.1:7171. The namespace is that of
- * --namespace, or SLUICE_NAMESPACE, or "default".
+ * The server is that of --server, or SLUICE_SERVER, or of the context (context.h), or 127.0.0.1:7171. The
+ * namespace is that of --namespace, or SLUICE_NAMESPACE, or of the context, or "default".
  */
 #ifndef CLI_SESSION_H
 #define CLI_SESSION_H
 
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/context.h"
 #include "cli/query.h"
 
 #include <sluice/client.h>
@@ -31,12 +32,17 @@ struct session {
 	const char *ca_file, *cert, *cert_key; /* of TLS; NULL: none */
 	const char *token_file;
 	slu_time timeout;
-	bool impatient; /* a server that is away or starts is not waited for: the command sees to that */
+	bool impatient;           /* a server that is away or starts is not waited for: the command sees to that */
+	const char *context_name; /* of --context */
+	bool local;               /* the command needs no server and no context */
 	bool json;
 	bool help;
 
-	char *token;     /* NULL: none */
-	char shown[256]; /* the server, as messages show it */
+	struct contexts contexts;
+	const struct context *context; /* the one in use; NULL: none */
+	bool has_space;                /* the namespace was named, it is not the default */
+	char *token;                   /* NULL: none */
+	char shown[256];               /* the server, as messages show it */
 	struct slu_client *client;
 	struct query query;
 	int exit; /* what the command exits with: enum cli_exit */
@@ -66,7 +72,9 @@ struct session {
 	  "https: the certificate to show to the server (SLUICE_CERT)" }, \
 	{ "--cert-key FILE", ARG_TEXT, &(s)->cert_key, "https: its key (SLUICE_CERT_KEY)" }, \
 	{ "--token-file FILE", ARG_TEXT, &(s)->token_file, \
-	  "the token to show (SLUICE_TOKEN, SLUICE_TOKEN_FILE)" }
+	  "the token to show (SLUICE_TOKEN, SLUICE_TOKEN_FILE)" }, \
+	{ "--context CONTEXT", ARG_TEXT, &(s)->context_name, \
+	  "server, namespace and credentials by name (SLUICE_CONTEXT, the current one)" }
 #define SESSION_OUTPUT_ROWS(s) \
 	{ "--json", ARG_FLAG, &(s)->json, "print JSON, for scripts" }, \
 	{ "-h, --help", ARG_FLAG, &(s)->help, "this text" }

@@ -309,6 +309,10 @@ print_json(const struct session *t, const struct status *s)
 	json_out_init(&w, &b);
 	json_out_object(&w, NULL);
 	json_out_str(&w, "server", slice_of(t->shown));
+	if (t->context)
+		json_out_str(&w, "context", slice_of(t->context->name));
+	else
+		json_out_null(&w, "context");
 	json_out_bool(&w, "ready", s->ready);
 	json_out_str(&w, "status", s->state.n ? s->state : s->ready ? SLICE("ready")
 								    : SLICE("not_ready"));
@@ -352,6 +356,8 @@ print_ready(const struct session *t, const struct status *s)
 {
 	const unsigned reasons = each_notice(s->reasons, NULL, NULL);
 
+	if (t->context)
+		printf("context     %s\n", t->context->name);
 	printf("server      %s\nready       ", t->shown);
 	escape_print(stdout, s->ready ? reasons ? SLICE("yes, but not all of it") : SLICE("yes") : SLICE("no: "));
 	escape_print(stdout, slice_of(s->why_not));

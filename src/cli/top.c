@@ -132,9 +132,8 @@ cli_top(int argc, char **argv)
 	};
 	struct top t = { .s = SESSION("top"), .interval = SLU_SEC, .utf8 = speaks_utf8() };
 	bool once = false, all = false;
-	const char *space = NULL;
 	const struct arg args[] = {
-		{ "-n, --namespace NAMESPACE", ARG_TEXT, &space, "only the queues of this one (SLUICE_NAMESPACE, all)" },
+		{ "-n, --namespace NAMESPACE", ARG_TEXT, &t.s.space, "only the queues of this one (SLUICE_NAMESPACE, all)" },
 		{ "-a, --all", ARG_FLAG, &all, "of all namespaces, whatever SLUICE_NAMESPACE says" },
 		{ "--interval", ARG_TIME, &t.interval, "how often it looks (1s)" },
 		{ "--once", ARG_FLAG, &once, "print one table and end" },
@@ -145,9 +144,7 @@ cli_top(int argc, char **argv)
 	t.s.impatient = true;
 	if (!session_begin(&t.s, &help, &argc, &argv, args, COUNT(args)))
 		return t.s.exit;
-	space = session_or_variable(space, "SLUICE_NAMESPACE");
-	t.all = all || !space;
-	t.s.space = space ? space : t.s.space;
+	t.all = all || !t.s.has_space;
 	t.interval = t.interval < 10 * SLU_MS ? 10 * SLU_MS : t.interval;
 	if (once || t.s.json || !terminal_open(&terminal)) {
 		show_once(&t);

@@ -897,7 +897,7 @@ def test_an_unknown_shell_is_refused(cli):
 
 def test_examples_name_options_that_exist(cli):
     """Every option that an example of a --help uses is in that help."""
-    groups = {"queue", "dlq", "admin"}
+    groups = {"queue", "dlq", "admin", "context"}
     for name in set(re.findall(r"^  (\S+) ", cli("--help"), re.M)) - {"bench"}:
         subs = re.findall(r"^  (\S+) ", cli(name, "--help"), re.M) if name in groups else [None]
         for sub in subs:

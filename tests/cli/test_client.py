@@ -26,7 +26,7 @@ COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,
             "dlq show,dlq redrive,dlq delete,dlq purge,admin backup,admin restore,"
             "admin log-level,admin reload,admin config,admin migrate-shard,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
-            "state rm,subscribe,watch,torture,help,version,result").split(",")
+            "state rm,subscribe,watch,torture,help,version,result,context add,context use,context list,context show,context rename,context remove").split(",")
 count = itertools.count(1)
 
 
@@ -463,7 +463,7 @@ def test_every_command_has_help_with_examples(cli, command):
     assert re.search(r"\nexamples:\n  (source <\(|eval \"\$\(|jq .*\| |EDITOR=\S+ )?sluice ", text)
 
 
-@pytest.mark.parametrize("group", ["queue", "dlq", "admin", "lock", "state"])
+@pytest.mark.parametrize("group", ["queue", "dlq", "admin", "lock", "state", "context"])
 def test_a_command_with_commands_of_its_own_lists_them(cli, group):
     names = re.findall(r"^  (\S+) ", cli(group, "--help"), re.M)
     assert {f"{group} {name}" for name in names} - {"admin journal"} <= set(COMMANDS) and names

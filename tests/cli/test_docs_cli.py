@@ -44,6 +44,7 @@ def place(tmp_path):
     (folder / "sluice.yaml").write_text("log.level: info\n")
     with Server(folder / "data") as server:
         yield folder, {**os.environ, "SLUICE_SERVER": "%s:%d" % server.address,
+                       "XDG_CONFIG_HOME": str(folder / "config"),
                        "PATH": f"{SLUICE.parent}:{os.environ['PATH']}"}
 
 
