@@ -85,6 +85,7 @@ push_large(struct session *s, const char *queue, struct slu_client_put *put,
 {
 	struct source source = { .from = from };
 	const struct slu_send send = {
+		SLU_OPTIONS_INIT(struct slu_send),
 		.source = read_more,
 		.source_arg = &source,
 		.content_type = put->content_type,
