@@ -71,7 +71,7 @@ show(struct result *r, struct slu_err *err)
 		done = slice_eq(a.status, SLICE("done"));
 	} while (!done && left > 0);
 	if (r->s.json)
-		printf("%.*s\n", (int)body.n, body.p);
+		query_print(body);
 	else if (done)
 		printf("%.*s\n", a.result.n ? (int)a.result.n : 4, a.result.n ? a.result.p : "null");
 	if (!done && r->s.json)
