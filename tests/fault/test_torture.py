@@ -203,7 +203,7 @@ def test_it_can_be_stopped_and_still_judges(tmp_path):
     (["--engine", "redis", "--dir", "/" + 70 * "d"], 3, "too long"),
     (["--nodes", "2"], 2, "need --engine redis"),
     (["--engine", "redis", "--stores", "9"], 2, "1 to 8"),
-    (["--engine", "quantum", "--faults", "none"], 3, "quantum"),
+    (["--engine", "quantum", "--faults", "none"], 2, "quantum"),
 ])
 def test_a_wrong_call_says_what_is_wrong(args, code, says):
     done = torture(*args)
