@@ -54,7 +54,7 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	if (!admin_filter_matches(&s->filter, s->now, r->op->engine, row, m, error, &r->bytes))
 		return;
 	json_out_object(w, NULL);
-	flat_view_message(w, row, m, error, w->b->n < API_PAYLOAD_BYTES);
+	flat_view_message(w, row, m, error, w->b->n < API_PAYLOAD_BYTES ? FLAT_BASE64 : FLAT_NOT_SHOWN);
 	json_out_close(w);
 	r->enough = ++s->shown == s->limit;
 }
@@ -301,7 +301,7 @@ static void
 write_one(struct json_out *w, const struct op_row *row, const struct message *m,
 	  struct slice error)
 {
-	flat_view_message(w, row, m, error, true);
+	flat_view_message(w, row, m, error, FLAT_BASE64);
 	if (m->keep)
 		json_out_u64(w, "keep_result_s", (uint64_t)(m->keep / SLU_SEC));
 	if (m->idem.n > 0)

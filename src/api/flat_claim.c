@@ -14,6 +14,7 @@ static const struct param params[] = {
 	PARAM(span, struct flat_claim, wait, .max = API_WAIT_MAX),
 	PARAM(span, struct flat_claim, lease, .min = SLU_MS, .max = API_LEASE_MAX),
 	PARAM(owner, struct flat_claim, owner),
+	PARAM(word, struct flat_claim, as),
 };
 
 enum {
@@ -24,13 +25,15 @@ int
 flat_claim_decode(struct flat_claim *q, struct slice query, struct slice body, char *room,
 		  struct slu_err *err)
 {
+	int rc;
+
 	*q = (struct flat_claim){ .limit = API_CLAIM_DEFAULT };
-	if (body.n == 0)
-		return params_query(params, N_PARAMS, query, room, q, err);
-	if (query.n > 0)
+	if (body.n > 0 && query.n > 0)
 		return slu_fail(err, SLU_EINVAL,
 				"expected parameters in the query or in the body, not in both");
-	return params_json(params, N_PARAMS, body, room, q, err);
+	rc = body.n > 0 ? params_json(params, N_PARAMS, body, room, q, err)
+			: params_query(params, N_PARAMS, query, room, q, err);
+	return rc ? rc : flat_view_as(q->as, &q->form, err);
 }
 
 struct state {
@@ -75,9 +78,12 @@ static void
 write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	  struct slice error)
 {
+	const struct rows *const r = CONTAINER(w, struct rows, w);
+	const struct state *const s = r->ask->state;
+
 	(void)error; /* claims have none */
 	json_out_object(w, NULL);
-	flat_view_claimed(w, row, m);
+	flat_view_claimed(w, row, m, s->q.form);
 	json_out_close(w);
 }
 

@@ -19,6 +19,8 @@ struct state {
 	struct given_id id; /* 0: not asked for */
 	uint64_t cursor;
 	uint32_t limit;
+	struct slice as;
+	enum flat_as form; /* what `as` asks for */
 	struct rows rows;
 	struct stream stream;
 };
@@ -28,6 +30,7 @@ static const struct param params[] = {
 	PARAM(name, struct state, topic, .required = true, .also = "queue"),
 	PARAM(count, struct state, limit, .min = 1, .max = API_PAGE_MAX),
 	PARAM(number, struct state, cursor),
+	PARAM(word, struct state, as),
 	/* of peek alone */
 	PARAM(word, struct state, state),
 	PARAM(id, struct state, id),
@@ -43,9 +46,10 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	  struct slice error)
 {
 	const struct rows *const r = CONTAINER(w, struct rows, w);
+	const struct state *const s = r->ask->state;
 
 	json_out_object(w, NULL);
-	flat_view_message(w, row, m, error, r->bytes < API_PAYLOAD_BYTES);
+	flat_view_message(w, row, m, error, r->bytes < API_PAYLOAD_BYTES ? s->form : FLAT_NOT_SHOWN);
 	json_out_close(w);
 }
 
@@ -130,7 +134,7 @@ flat_peek(struct call *c, void *api)
 	s->limit = API_CLAIM_DEFAULT;
 	if (!ask_params(a, params, PEEK_PARAMS, s))
 		return;
-	if (flat_view_only(s->state, &only, &err))
+	if (flat_view_only(s->state, &only, &err) || flat_view_as(s->as, &s->form, &err))
 		ask_refuse(a, err.code, err.text);
 	else if (s->id.id)
 		run(a, s, OP_GET, MSG_NONE);
@@ -143,10 +147,15 @@ flat_dlq(struct call *c, void *api)
 {
 	struct ask *const a = ask_new(api, c);
 	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	struct slu_err err = { 0 };
 
 	if (!s)
 		return;
 	s->limit = API_PAGE_DEFAULT;
-	if (ask_params(a, params, DLQ_PARAMS, s))
+	if (!ask_params(a, params, DLQ_PARAMS, s))
+		return;
+	if (flat_view_as(s->as, &s->form, &err))
+		ask_refuse(a, err.code, err.text);
+	else
 		run(a, s, OP_LIST, MSG_DEAD);
 }

@@ -2,7 +2,9 @@
 
 #include "api/values.h"
 #include "base/id.h"
+#include "base/parse.h"
 #include "base/receipt.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -92,13 +94,39 @@ write_receipt(struct json_out *w, const struct op_row *row, const struct message
 	json_out_base64url(w, "receipt", (struct slice){ bytes, receipt_encode(&r, bytes) });
 }
 
+int
+flat_view_as(struct slice name, enum flat_as *as, struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+
+	*as = slice_eq(name, SLICE("text"))   ? FLAT_TEXT
+	      : slice_eq(name, SLICE("json")) ? FLAT_JSON
+					      : FLAT_BASE64;
+	if (*as || name.n == 0 || slice_eq(name, SLICE("base64")))
+		return 0;
+	return slu_fail(err, SLU_EINVAL, "as: expected text, json or base64; got %s",
+			parse_shown(name, shown));
+}
+
+static void
+write_payload(struct json_out *w, struct slice payload, enum flat_as as)
+{
+	if (as == FLAT_JSON && json_check(payload, JSON_NONE, JSON_DEPTH, "payload", NULL) == 0)
+		json_out_raw(w, "json", payload);
+	else if (as != FLAT_BASE64 && utf8_valid(payload))
+		json_out_str(w, "text", payload);
+	else
+		json_out_base64(w, "payload", payload);
+}
+
 void
-flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m)
+flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m,
+		  enum flat_as as)
 {
 	flat_view_id(w, row->id);
 	write_receipt(w, row, m);
 	if (flat_view_has_payload(m))
-		json_out_base64(w, "payload", m->payload);
+		write_payload(w, m->payload, as);
 	write_lease(w, row);
 	write_given(w, row, m);
 }
@@ -127,12 +155,12 @@ write_dead(struct json_out *w, const struct op_row *row)
 
 void
 flat_view_message(struct json_out *w, const struct op_row *row, const struct message *m,
-		  struct slice error, bool payload)
+		  struct slice error, enum flat_as as)
 {
 	flat_view_id(w, row->id);
 	json_out_str(w, "status", slice_of(flat_view_status(row)));
-	if (payload && flat_view_has_payload(m) && row->state != MSG_DAMAGED)
-		json_out_base64(w, "payload", m->payload);
+	if (as != FLAT_NOT_SHOWN && flat_view_has_payload(m) && row->state != MSG_DAMAGED)
+		write_payload(w, m->payload, as);
 	if (m->accepted)
 		json_out_u64(w, "payload_size", m->payload_size);
 	write_given(w, row, m);

@@ -23,13 +23,25 @@ flat_view_has_payload(const struct message *m)
 	return m->payload.n > 0 || m->payload_size == 0;
 }
 
+/* How a payload is shown, by the parameter `as`. A payload that does not fit the form takes
+ * the next one up. One that api/stream.h writes is always base64. */
+enum flat_as {
+	FLAT_BASE64, /* "payload":"eyJuIjoxfQ==", without the parameter */
+	FLAT_TEXT,   /* "text":"{\"n\":1}", if it is UTF-8 */
+	FLAT_JSON,   /* "json":{"n":1}, if it is JSON */
+	FLAT_NOT_SHOWN
+};
+
+/* The form that the parameter asks for. SLU_EINVAL. */
+int flat_view_as(struct slice name, enum flat_as *as, struct slu_err *err);
+
 /* What was handed out: message, payload and lease. */
 void flat_view_claimed(struct json_out *w, const struct op_row *row,
-		       const struct message *m);
+		       const struct message *m, enum flat_as as);
 
-/* A message as it stands. error: of its last failure, or empty. payload: show it. */
+/* A message as it stands. error: of its last failure, or empty. */
 void flat_view_message(struct json_out *w, const struct op_row *row,
-		       const struct message *m, struct slice error, bool payload);
+		       const struct message *m, struct slice error, enum flat_as as);
 
 void flat_view_queue(struct json_out *w, const struct op_queue *q);
 void flat_view_counts(struct json_out *w, const struct op_queue *q); /* by state, and total */

@@ -20,6 +20,8 @@ from openapi_words import (answer, array, boolean, call, content, in_path, integ
 UINT32 = {"minimum": 0, "maximum": 2**32 - 1}
 INT32 = {"minimum": -2**31, "maximum": 2**31 - 1}
 BASE64 = string(contentEncoding="base64")
+SHOWN = {"payload": BASE64, "text": string(), "json": True}  # one of them, by `as`
+AS = string(enum=["text", "json", "base64"], default="base64")
 STATES = ["ready", "delayed", "leased", "held", "dead", "damaged"]
 REASONS = ["max_attempts", "expired", "rejected"]
 COUNTS = ["accepted", "delivered", "finished", "failed", "died"]
@@ -64,7 +66,7 @@ MESSAGE_IF_ANY = {
     "lease_id": LEASE["lease_id"],
     "fencing_token": LEASE["fencing_token"],
     "owner": string(),
-    "payload": BASE64,
+    **SHOWN,
     "payload_size": integer(minimum=0),
     "next_delivery": ref("Moment"),
     "expires_at": ref("Moment"),
@@ -259,10 +261,11 @@ SCHEMAS = {
         "wait": ref("Time"),
         "lease": ref("Time"),
         "owner": OWNER,
+        "as": AS,
     }),
-    "Delivery": record([*ID, "receipt", "payload", *LEASE, *GIVEN],
-                       {**ID, "receipt": RECEIPT, "payload": BASE64, **LEASE, **GIVEN,
-                        **GIVEN_IF_ANY}),
+    "Delivery": record([*ID, "receipt", *LEASE, *GIVEN],
+                       {**ID, "receipt": RECEIPT, **SHOWN, **LEASE, **GIVEN, **GIVEN_IF_ANY},
+                       oneOf=[{"required": [name]} for name in SHOWN]),
     "Message": record([*MESSAGE], {**MESSAGE, **MESSAGE_IF_ANY}),
     "Event": record(["event", "at"], {
         "event": string(enum=["accepted", "due", "leased", "retry", "dead"]),
@@ -368,6 +371,8 @@ PARAMETERS = {
 }
 NAMESPACE, TOPIC, ALSO_QUEUE, LIMIT, CURSOR = (parameter(name) for name in PARAMETERS)
 PLACED = [NAMESPACE, TOPIC, ALSO_QUEUE]
+SHOWN_AS = query("as", AS, text="The form of payloads that fit it: `text` if UTF-8, `json` if JSON. "
+                                "Others stay `payload`, in base64.")
 STATE = query("state", string(enum=[*STATES, "all"]))
 FILTER = [query(name, schema) for name, schema in CONDITIONS.items()]
 
@@ -448,6 +453,7 @@ PATHS = {
             [*PLACED, LIMIT,
              query("wait", ref("Time"), text="For the first message, at most 1 h."),
              query("lease", ref("Time"), text="1 ms to 12 h."),
+             SHOWN_AS,
              query("owner", OWNER, text="Who takes them; else the name of the caller.")]),
         "post": messages("dequeueByBody", "The same, asked for by a body",
                          {"200": DELIVERIES}, body=ref("Claim")),
@@ -470,7 +476,7 @@ PATHS = {
         "peek", "Look at messages without taking them",
         {"200": answer({"oneOf": [ref("Messages"), ref("Message")]},
                        "A page, or the one message that was named."), **NO_SUCH},
-        [*PLACED, LIMIT, CURSOR, STATE, query("id", ref("Id"))])},
+        [*PLACED, LIMIT, CURSOR, SHOWN_AS, STATE, query("id", ref("Id"))])},
     "/stats": {"get": call("stats", "topics", "How much is where",
                            {"200": answer(ref("Queue"), "The topic."), **NO_SUCH},
                            PLACED)},
@@ -480,7 +486,7 @@ PATHS = {
     "/policy": policy_calls("topic", "topics"),
     "/dlq": {"get": call("dead", "dead letters", "What failed for good, oldest first",
                          {"200": answer(ref("Messages"), "A page of it.")},
-                         [*PLACED, LIMIT, CURSOR])},
+                         [*PLACED, LIMIT, CURSOR, SHOWN_AS])},
     "/dlq/redrive": {"post": call("redriveDead", "dead letters", "Ready again, without failures",
                                   {"200": answer(ref("Redriven"), "How many.")},
                                   body=ref("Some"))},

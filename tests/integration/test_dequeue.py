@@ -1,4 +1,5 @@
 """GET and POST /dequeue: what is handed out, in which order, to whom, for how long."""
+import base64
 import os
 import random
 import threading
@@ -306,3 +307,49 @@ def test_many_owners_are_told_apart(server):
         cursor = {"cursor": page["cursor"]} if "cursor" in page else None
     assert {m["id"]: m["owner"] for m in found} == \
         {id_: f"host-{i // 2}:1" for i, id_ in enumerate(ids)}
+
+
+FORMS = [  # payload, then the member by which it is given as=text and as=json
+    ("text", {"text": "käse\n"}, ("text", "käse\n"), ("text", "käse\n")),
+    ("json", {"json": {"n": [1, None]}}, ("text", '{"n": [1, null]}'), ("json", {"n": [1, None]})),
+    ("json-in-base64", {"payload": base64.b64encode(b" 7 ").decode()}, ("text", " 7 "), ("json", 7)),
+    ("bytes", {"payload": "/wA="}, ("payload", "/wA="), ("payload", "/wA=")),
+    ("NUL", {"payload": "AA=="}, ("text", "\0"), ("text", "\0")),
+    ("nothing", {}, ("text", ""), ("text", "")),
+    ("cut-json", {"text": '{"n":'}, ("text", '{"n":'), ("text", '{"n":')),
+    ("two-values", {"text": '1,"id":2'}, ("text", '1,"id":2'), ("text", '1,"id":2')),
+]
+
+
+@pytest.mark.parametrize("item, text, json_", [f[1:] for f in FORMS], ids=[f[0] for f in FORMS])
+def test_payloads_come_as_text_or_json_where_they_fit(server, item, text, json_):
+    def shown(message):
+        (name, value), = ((k, v) for k, v in message.items() if k in ("payload", "text", "json"))
+        return name, value
+
+    server.enqueue(item)
+    for form, want in (("text", text), ("json", json_)):
+        assert shown(*server.get("/peek", **server.here(**{"as": form})).body["messages"]) == want
+        message, = server.get("/dequeue", **server.here(**{"as": form})).body
+        assert shown(message) == want
+        server.nack(message, delay=0)
+        message, = server.post("/dequeue", server.here(**{"as": form})).body
+        assert shown(message) == want
+        server.nack(message, defer=True, delay=0)
+    server.nack(server.take(), dead=True)
+    assert shown(*server.get("/dlq", **server.here(**{"as": "json"})).body["messages"]) == json_
+
+
+def test_another_form_is_refused(server):
+    for path in ("/dequeue", "/peek", "/dlq"):
+        answer = server.get(path, **server.here(**{"as": "xml"}))
+        assert answer.status == 400, path
+        assert answer.body["message"] == 'as: expected text, json or base64; got "xml"'
+
+
+def test_a_large_payload_stays_base64(server):
+    """It is sent as it is read."""
+    server.enqueue({"text": "a"}, {"text": "x" * (3 << 20)})
+    small, large = server.get("/dequeue", **server.here(**{"as": "text"})).body
+    assert small["text"] == "a"
+    assert base64.b64decode(large["payload"]) == b"x" * (3 << 20)

@@ -233,7 +233,7 @@ TEST(attributes_that_are_no_json_do_not_forge_members)
 	buf_init(&b, 4096);
 	json_out_init(&w, &b);
 	json_out_object(&w, NULL);
-	flat_view_message(&w, &row, &m, (struct slice){ 0 }, false);
+	flat_view_message(&w, &row, &m, (struct slice){ 0 }, FLAT_NOT_SHOWN);
 	json_out_close(&w);
 	CHECK_CONTAINS("\"attributes\":\"{},\\\"fencing_token\\\":9\"", buf_str(&b));
 	json_init(&r, buf_slice(&b), JSON_DEPTH);
@@ -326,7 +326,7 @@ TEST(a_claimed_message_is_shown_whole)
 	struct buf b;
 
 	buf_init(&b, 4096);
-	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m);
+	WRITTEN(b, w, { json_out_object(&w, NULL); flat_view_claimed(&w, &row, &m, FLAT_BASE64);
 			json_out_close(&w); });
 	CHECK_STR("{\"id\":4194305,\"uid\":\"018cc251-f401-7000-8010-000000000000\","
 		  "\"receipt\":\"AQEBAEAAAAAAAAwAAAAAAAAAYWLejTgT\","
