@@ -73,14 +73,15 @@ read_field(struct json *r, const struct json_field *f, uint64_t bit, bool also,
 	   struct seen *seen, void *out)
 {
 	uint64_t *const named = also ? &seen->also : &seen->named;
+	const bool repeated = *named & bit;
 	void *const place = (char *)out + f->offset;
 
-	if (*named & bit)
-		json_fail(r, SLU_EINVAL, NULL, "expected each member once");
 	*named |= bit;
-	if (!f->required && json_null(r))
+	if (!repeated && !f->required && json_null(r))
 		return;
-	if (seen->given & bit)
+	if (repeated)
+		json_fail(r, SLU_EINVAL, NULL, "expected each member once");
+	else if (seen->given & bit)
 		read_again(r, f, also, place);
 	else
 		f->read(r, f, place);

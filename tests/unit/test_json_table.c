@@ -121,6 +121,7 @@ TEST(a_refusal_names_the_member)
 		{ "{\"topic\":\"a\",\"topic\":\"a\"}",
 		  "(byte 13): topic: expected each member once" },
 		{ "{\"id\":null,\"\\u0069d\":1}", "(byte 11): id: expected each member once" },
+		{ "{\"id\":1,\"id\":1}", "(byte 8): id: expected each member once" }, /* too small for a slice */
 		{ "{\"priority\":11}",
 		  "(byte 12): priority: expected a whole number from -1 to 10" },
 		{ "{\"priority\":1.0}", "priority: expected a whole number from -1 to 10" },
