@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 enum {
-	SCREEN_MAX = 1 << 20
+	SCREEN_MAX = 1 << 20,
+	BACKSPACE = 127
 };
 
 /* --- once ----------------------------------------------------------------------- */
@@ -49,22 +50,78 @@ choose_order(struct top *t, int key)
 	t->reverse = key == 'R' ? !t->reverse : t->reverse;
 }
 
+/* Characters of the filter; enter keeps it, esc drops it. */
+static void
+take_filter_key(struct top *t, int key)
+{
+	const size_t n = strlen(t->filter);
+
+	if (key == KEY_ENTER || key == KEY_ESCAPE)
+		t->input = TOP_KEYS;
+	if (key == KEY_ESCAPE)
+		t->filter[0] = '\0';
+	else if ((key == BACKSPACE || key == '\b') && n > 0)
+		t->filter[n - 1] = '\0';
+	else if (key > ' ' && key < BACKSPACE && n + 1 < sizeof t->filter)
+		t->filter[n] = (char)key, t->filter[n + 1] = '\0';
+}
+
+static void
+take_answer(struct top *t, int key)
+{
+	t->input = TOP_KEYS;
+	if (key == 'y' || key == 'Y')
+		t->act.agreed = true;
+	else
+		t->act.kind = ACT_NONE;
+}
+
+static void
+go_back(struct top *t)
+{
+	if (!t->inside)
+		t->filter[0] = '\0';
+	t->inside = false;
+}
+
+static void
+take_command(struct top *t, int key)
+{
+	if (key == KEY_ESCAPE || key == KEY_LEFT || key == 'b')
+		go_back(t);
+	else if ((key == KEY_ENTER || key == KEY_RIGHT) && t->n_shown > 0)
+		t->inside = true;
+	else if ((key == KEY_DOWN || key == 'j') && t->selected + 1 < t->n_shown)
+		top_choose(t, t->selected + 1);
+	else if ((key == KEY_UP || key == 'k') && t->selected > 0 && t->n_shown > 0)
+		top_choose(t, t->selected - 1);
+	else if (key == '/' && !t->inside)
+		t->input = TOP_FILTER;
+	else if (key == '?')
+		t->input = TOP_HELP;
+	else if ((key == 'p' || key == 'x') && t->act.kind == ACT_NONE)
+		top_propose(t, key == 'x');
+	else
+		choose_order(t, key);
+}
+
 /* False: that is enough. */
 static bool
 take_key(struct top *t, int key)
 {
-	if (key == KEY_STOP || key == 'q')
+	if (key == KEY_NONE || key == KEY_RESIZED)
+		return true;
+	t->note[0] = '\0';
+	if (key == KEY_STOP || (key == 'q' && t->input != TOP_FILTER && t->input != TOP_ANSWER))
 		return false;
-	if (key == KEY_ESCAPE || key == KEY_LEFT || key == 'b')
-		t->inside = false;
-	else if ((key == KEY_ENTER || key == KEY_RIGHT) && t->n > 0)
-		t->inside = true;
-	else if ((key == KEY_DOWN || key == 'j') && t->selected + 1 < t->n)
-		t->selected++;
-	else if ((key == KEY_UP || key == 'k') && t->selected > 0)
-		t->selected--;
+	if (t->input == TOP_FILTER)
+		take_filter_key(t, key);
+	else if (t->input == TOP_ANSWER)
+		take_answer(t, key);
+	else if (t->input == TOP_HELP)
+		t->input = TOP_KEYS;
 	else
-		choose_order(t, key);
+		take_command(t, key);
 	return true;
 }
 
@@ -91,13 +148,17 @@ run(struct top *t, struct terminal *terminal)
 	do {
 		slu_time now = clock_mono(&clock_system);
 
+		if (t->act.kind != ACT_NONE && t->act.agreed) {
+			top_step(t);
+			next = now; /* see what it did */
+		}
 		if (now >= next) {
 			top_sample(t);
 			now = clock_mono(&clock_system);
 			next = now + t->interval;
 		}
 		show(t, terminal, &screen);
-		key = terminal_wait(terminal, (int)((next - now) / SLU_MS) + 1);
+		key = terminal_wait(terminal, t->act.agreed && t->act.kind ? 0 : (int)((next - now) / SLU_MS) + 1);
 	} while (take_key(t, key));
 	buf_release(&screen);
 }
@@ -124,13 +185,14 @@ cli_top(int argc, char **argv)
 	static const struct session_help help = {
 		.usage = "top [options]",
 		.text = "The queues live: how much is where, what comes and goes a second, how long the\n"
-			"oldest message waits, failures, and how the depth has changed. Keys sort, the\n"
-			"arrows select, enter opens a queue, q quits. Where stdout is no terminal it\n"
-			"prints one table and ends.\n",
+			"oldest message waits, failures, and how the depth has changed. Keys sort and\n"
+			"filter, the arrows select, enter opens a queue, p pauses or resumes it, x redrives\n"
+			"its dead letters; ? lists the keys. Where stdout is no terminal it prints one\n"
+			"table and ends.\n",
 		.examples = "  sluice top\n  sluice top --namespace payments --interval 5s\n"
 			    "  sluice top --once\n  sluice top --once --json | jq 'select(.failed_per_s > 0)'\n",
 	};
-	struct top t = { .s = SESSION("top"), .interval = SLU_SEC, .utf8 = speaks_utf8() };
+	struct top t = { .s = SESSION("top"), .interval = SLU_SEC, .utf8 = speaks_utf8(), .colours = session_colours(stdout) };
 	bool once = false, all = false;
 	const struct arg args[] = {
 		{ "-n, --namespace NAMESPACE", ARG_TEXT, &t.s.space, "only the queues of this one (SLUICE_NAMESPACE, all)" },

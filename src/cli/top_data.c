@@ -228,29 +228,63 @@ top_release(struct top *t)
 static int
 by_order(const void *a, const void *b, void *arg)
 {
+	const struct top_queue *const p = a, *const q = b;
 	const struct top *const t = arg;
 	const struct top_order *o = &top_orders[t->order];
 	const double x = o->value ? o->value(a) : 0, y = o->value ? o->value(b) : 0;
 	int c;
 
+	if (p->hidden != q->hidden)
+		return p->hidden ? 1 : -1;
 	c = x > y ? -1 : x < y ? 1
 			       : by_name(a, b);
 	return t->reverse ? -c : c;
 }
 
+static void
+apply_filter(struct top *t)
+{
+	char whole[2 * TOP_NAME];
+
+	t->n_shown = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		struct top_queue *const q = &t->queues[i];
+
+		(void)snprintf(whole, sizeof whole, "%s/%s", q->space, q->name);
+		q->hidden = t->filter[0] && !strcasestr(whole, t->filter);
+		t->n_shown += !q->hidden;
+	}
+}
+
+void
+top_choose(struct top *t, size_t place)
+{
+	t->selected = place;
+	memcpy(t->chosen_space, t->queues[place].space, TOP_NAME);
+	memcpy(t->chosen_name, t->queues[place].name, TOP_NAME);
+}
+
+static bool
+is_chosen(const struct top *t, const struct top_queue *q)
+{
+	return strcmp(q->space, t->chosen_space) == 0 && strcmp(q->name, t->chosen_name) == 0;
+}
+
 void
 top_sort(struct top *t)
 {
-	struct top_queue selected = { 0 };
-
-	if (t->n == 0)
-		return;
-	if (t->selected < t->n)
-		selected = t->queues[t->selected];
-	qsort_r(t->queues, t->n, sizeof *t->queues, by_order, t);
-	for (size_t i = 0; i < t->n; i++)
-		if (by_name(&t->queues[i], &selected) == 0)
+	apply_filter(t);
+	if (t->n > 0)
+		qsort_r(t->queues, t->n, sizeof *t->queues, by_order, t);
+	for (size_t i = 0; i < t->n_shown; i++) {
+		if (is_chosen(t, &t->queues[i])) {
 			t->selected = i;
-	if (t->selected >= t->n)
-		t->selected = t->n - 1;
+			return;
+		}
+	}
+	if (t->inside)
+		top_note(t, "queue %s is gone", t->chosen_name);
+	t->inside = false;
+	if (t->n_shown > 0)
+		top_choose(t, t->selected < t->n_shown ? t->selected : t->n_shown - 1);
 }

@@ -11,7 +11,9 @@
 
 enum {
 	SPARK = 16, /* characters of a trend in the table */
-	CELL = 32
+	CELL = 32,
+	COLUMN_QUEUE = 1, /* of the heads below */
+	COLUMN_DEAD = 6
 };
 
 /* --- orders --------------------------------------------------------------------- */
@@ -198,27 +200,52 @@ top_print_json(const struct top *t)
 
 /* --- the screen ----------------------------------------------------------------- */
 
-/* A line of at most so many characters, and the rest of it empty. */
-static void
-put_line(struct buf *out, unsigned columns, const char *line, size_t n)
+/* Characters of a line that have a colour. */
+struct paint {
+	unsigned from, to;
+	const char *colour; /* NULL: none */
+};
+
+static unsigned
+width_of(struct slice line)
 {
 	unsigned width = 0;
-	size_t i = 0;
 
-	for (; i < n; i++) {
-		width += ((unsigned char)line[i] & 0xc0) != 0x80;
-		if (width > columns)
+	for (size_t i = 0; i < line.n; i++)
+		width += ((unsigned char)line.p[i] & 0xc0) != 0x80;
+	return width;
+}
+
+/* A line, and the rest of the terminal's empty. What does not fit is cut, and that is marked. */
+static void
+put_line(const struct top *t, struct buf *out, unsigned columns, struct slice line,
+	 const struct paint *paints, unsigned n)
+{
+	const bool cut = width_of(line) > columns;
+	unsigned at = 0;
+
+	for (size_t i = 0; i < line.n; i++) {
+		const bool begins = ((unsigned char)line.p[i] & 0xc0) != 0x80;
+
+		if (begins && cut && at + 1 == columns)
 			break;
+		for (unsigned k = 0; k < n && begins; k++)
+			if (paints[k].colour && (at == paints[k].from || at == paints[k].to))
+				buf_puts(out, at == paints[k].from ? paints[k].colour : "\033[39m");
+		buf_putc(out, line.p[i]);
+		at += begins;
 	}
-	buf_put(out, line, i);
+	buf_puts(out, n ? "\033[39m" : "");
+	if (cut)
+		buf_puts(out, t->utf8 ? "\u2026" : ">");
 	buf_puts(out, "\033[K\r\n");
 }
 
 static void
-put_text(struct buf *out, unsigned columns, const char *fmt, ...) SLU_PRINTF(3, 4);
+put_text(const struct top *t, struct buf *out, unsigned columns, const char *fmt, ...) SLU_PRINTF(4, 5);
 
 static void
-put_text(struct buf *out, unsigned columns, const char *fmt, ...)
+put_text(const struct top *t, struct buf *out, unsigned columns, const char *fmt, ...)
 {
 	char line[512];
 	struct buf shown;
@@ -229,7 +256,7 @@ put_text(struct buf *out, unsigned columns, const char *fmt, ...)
 	va_end(ap);
 	buf_init(&shown, ESCAPE_MAX * sizeof line);
 	escape_put(&shown, slice_of(line), false);
-	put_line(out, columns, shown.p, shown.n);
+	put_line(t, out, columns, buf_slice(&shown), NULL, 0);
 	buf_release(&shown);
 }
 
@@ -248,10 +275,10 @@ put_head(const struct top *t, unsigned columns, struct buf *out)
 			rates[r] += q->rates[r];
 	}
 	if (t->err.code)
-		put_text(out, columns, "sluice top  %s  %s", t->s.shown,
+		put_text(t, out, columns, "sluice top  %s  %s", t->s.shown,
 			 t->err.text);
 	else
-		put_text(out, columns,
+		put_text(t, out, columns,
 			 "sluice top  %s  %zu queues  %" PRIu64 " messages  %" PRIu64
 			 " dead  in %.0f/s  out %.0f/s  done %.0f/s  failed %.0f/s",
 			 t->s.shown, t->n, live, dead, rates[RATE_IN],
@@ -265,13 +292,34 @@ first_shown(const struct top *t, size_t fit)
 	return t->selected >= fit ? t->selected - fit + 1 : 0;
 }
 
+/* The cells of a column: yellow where the queue is paused, red where letters are dead. */
+static struct paint
+paint_column(const struct table *table, unsigned column, const char *colour)
+{
+	struct paint p = { .colour = colour };
+
+	for (unsigned i = 0; i < column; i++)
+		p.from += table->width[i] + 2;
+	p.to = p.from + table->width[column];
+	return p;
+}
+
+static void
+choose_paints(const struct top *t, const struct table *table, const struct top_queue *q,
+	      struct paint out[static 2])
+{
+	out[0] = paint_column(table, COLUMN_QUEUE, t->colours && q->paused ? "\033[33m" : NULL);
+	out[1] = paint_column(table, COLUMN_DEAD, t->colours && q->dead ? "\033[31m" : NULL);
+}
+
 static void
 put_table(const struct top *t, unsigned columns, size_t fit, struct buf *out)
 {
 	const size_t from = first_shown(t, fit);
-	const size_t to = from + fit < t->n ? from + fit : t->n;
+	const size_t to = from + fit < t->n_shown ? from + fit : t->n_shown;
 	struct table table;
 	size_t row = 0;
+	struct paint paints[2] = { 0 };
 	char *text = NULL;
 	size_t size = 0;
 	FILE *f = open_memstream(&text, &size);
@@ -280,17 +328,19 @@ put_table(const struct top *t, unsigned columns, size_t fit, struct buf *out)
 		return;
 	make_table(t, &table, from, to);
 	(void)table_print(&table, f, false); /* no memory: no table */
-	table_release(&table);
-	(void)fclose(f); /* to memory */
+	(void)fclose(f);                     /* to memory */
 	for (const char *p = text; p && *p; row++) {
 		const size_t n = strcspn(p, "\n");
 		const bool marked = row == 0 || from + row - 1 == t->selected;
 
+		if (row > 0)
+			choose_paints(t, &table, &t->queues[from + row - 1], paints);
 		buf_puts(out, marked ? (row == 0 ? "\033[1m" : "\033[7m") : "");
-		put_line(out, columns, p, n);
+		put_line(t, out, columns, (struct slice){ p, n }, paints, row > 0 && t->colours ? 2 : 0);
 		buf_puts(out, marked ? "\033[0m" : "");
 		p += n + (p[n] == '\n');
 	}
+	table_release(&table);
 	free(text);
 }
 
@@ -303,39 +353,76 @@ put_one(const struct top *t, unsigned columns, struct buf *out)
 
 	buf_init(&spark, 4096);
 	put_spark(t, q, TOP_HISTORY, &spark);
-	put_text(out, columns, " ");
-	put_text(out, columns, "queue      %s in namespace %s%s", q->shown, q->space_shown,
+	put_text(t, out, columns, " ");
+	put_text(t, out, columns, "queue      %s in namespace %s%s", q->shown, q->space_shown,
 		 q->paused ? ", paused" : "");
-	put_text(out, columns, "ready      %" PRIu64 ", the oldest for %s", q->ready,
+	put_text(t, out, columns, "ready      %" PRIu64 ", the oldest for %s", q->ready,
 		 age(q->oldest, text));
-	put_text(out, columns, "delayed    %" PRIu64, q->delayed);
-	put_text(out, columns, "leased     %" PRIu64, q->leased);
-	put_text(out, columns, "held       %" PRIu64, q->held);
-	put_text(out, columns, "dead       %" PRIu64, q->dead);
-	put_text(out, columns, "accepted   %" PRIu64 ", %.1f/s", q->totals[RATE_IN], q->rates[RATE_IN]);
-	put_text(out, columns, "delivered  %" PRIu64 ", %.1f/s", q->totals[RATE_OUT], q->rates[RATE_OUT]);
-	put_text(out, columns, "finished   %" PRIu64 ", %.1f/s", q->totals[RATE_DONE], q->rates[RATE_DONE]);
-	put_text(out, columns, "failed     %" PRIu64 ", %.1f/s", q->totals[RATE_FAILED], q->rates[RATE_FAILED]);
-	put_text(out, columns, "died       %" PRIu64 ", %.1f/s", q->totals[RATE_DIED], q->rates[RATE_DIED]);
-	put_text(out, columns, "depth      %s", buf_str(&spark));
+	put_text(t, out, columns, "delayed    %" PRIu64, q->delayed);
+	put_text(t, out, columns, "leased     %" PRIu64, q->leased);
+	put_text(t, out, columns, "held       %" PRIu64, q->held);
+	put_text(t, out, columns, "dead       %" PRIu64, q->dead);
+	put_text(t, out, columns, "accepted   %" PRIu64 ", %.1f/s", q->totals[RATE_IN], q->rates[RATE_IN]);
+	put_text(t, out, columns, "delivered  %" PRIu64 ", %.1f/s", q->totals[RATE_OUT], q->rates[RATE_OUT]);
+	put_text(t, out, columns, "finished   %" PRIu64 ", %.1f/s", q->totals[RATE_DONE], q->rates[RATE_DONE]);
+	put_text(t, out, columns, "failed     %" PRIu64 ", %.1f/s", q->totals[RATE_FAILED], q->rates[RATE_FAILED]);
+	put_text(t, out, columns, "died       %" PRIu64 ", %.1f/s", q->totals[RATE_DIED], q->rates[RATE_DIED]);
+	put_text(t, out, columns, "depth      %s", buf_str(&spark));
 	buf_release(&spark);
 }
 
 static void
-put_keys(const struct top *t, unsigned columns, struct buf *out)
+put_sorts(const struct top *t, unsigned columns, struct buf *out)
 {
 	char line[256];
 	int n;
 
-	if (t->inside) {
-		put_text(out, columns, "esc back  q quit");
-		return;
-	}
 	n = snprintf(line, sizeof line, "sort by");
 	for (unsigned i = 0; i < top_n_orders && n < (int)sizeof line; i++)
 		n += snprintf(line + n, sizeof line - (size_t)n, " %s%c:%s%s", i == t->order ? "[" : "",
 			      top_orders[i].key, top_orders[i].name, i == t->order ? "]" : "");
-	put_text(out, columns, "%s  R reverse  enter open  q quit", line);
+	put_text(t, out, columns, "%s%s%s%s  / filter  p pause  x redrive  ? help  q quit",
+		 t->filter[0] ? "filter " : "", t->filter, t->filter[0] ? "  " : "", line);
+}
+
+/* What can be typed now, or what was to be said. */
+static void
+put_keys(const struct top *t, unsigned columns, struct buf *out)
+{
+	char line[256];
+
+	if (t->input == TOP_FILTER)
+		put_text(t, out, columns, "filter: %s_  enter keep  esc all", t->filter);
+	else if (t->input == TOP_ANSWER)
+		put_text(t, out, columns, "%s", top_question(t, line, sizeof line));
+	else if (t->note[0])
+		put_text(t, out, columns, "%s", t->note);
+	else if (t->inside)
+		put_text(t, out, columns, "esc back  p %s  x redrive  ? help  q quit",
+			 t->queues[t->selected].paused ? "resume" : "pause");
+	else
+		put_sorts(t, columns, out);
+}
+
+static void
+put_help(const struct top *t, unsigned columns, struct buf *out)
+{
+	static const char *const lines[] = {
+		" ",
+		"r d a i o f n   sort by ready, dead, age, in, done, failures, name",
+		"R               the other way round",
+		"/               show only queues with a text in namespace/queue; esc: all",
+		"arrows, j k     select a queue",
+		"enter, right    open it",
+		"esc, left       back",
+		"p               pause or resume the selected queue",
+		"x               redrive its dead letters",
+		"?               this list; any key leaves it",
+		"q, Ctrl-C       quit",
+	};
+
+	for (size_t i = 0; i < COUNT(lines); i++)
+		put_text(t, out, columns, "%s", lines[i]);
 }
 
 void
@@ -347,8 +434,10 @@ top_draw(const struct top *t, unsigned rows, unsigned columns, struct buf *out)
 	buf_puts(out, "\033[H");
 	put_head(t, columns, out);
 	put_keys(t, columns, out);
-	if (t->n == 0)
-		put_text(out, columns, "no queues yet");
+	if (t->input == TOP_HELP)
+		put_help(t, columns, out);
+	else if (t->n_shown == 0)
+		put_text(t, out, columns, t->n ? "no queue matches" : "no queues yet");
 	else if (t->inside)
 		put_one(t, columns, out);
 	else
