@@ -167,6 +167,8 @@ TEST(a_refusal_names_item_field_and_value)
 		{ "missing", "[{\"namespace\":\"a\"}]", 0, "item 0: expected a member \"topic\" or \"queue\"" },
 		{ "two queues", "[" ITEM(",\"queue\":\"c\"") "]", 0, "queue: expected the same value as topic" },
 		{ "twice", "[" ITEM(",\"topic\":\"c\"") "]", 0, "once" },
+		{ "twice, small", "[" ITEM(",\"priority\":1,\"priority\":1") "]", 0, "priority: expected each member once" },
+		{ "twice by the second name", "[" ITEM(",\"queue\":\"b\",\"queue\":\"b\"") "]", 0, "queue: expected each member once" },
 		{ "null name", "[{\"namespace\":null,\"topic\":\"b\"}]", 0, "namespace" },
 		{ "bad base64", "[" ITEM(",\"payload\":\"a\"") "]", 0, "payload" },
 		{ "two payloads", "[" ITEM(",\"json\":1,\"text\":\"\"") "]", 0, "one of" },
