@@ -115,6 +115,15 @@ page_of(const struct call *c)
 	};
 }
 
+struct slice
+admit_own_host(const struct call *c)
+{
+	const struct api *const api = call_arg(c);
+	const struct web_request page = page_of(c);
+
+	return guard_is_own_host(api->guard, c->listener, &page) ? page.host : (struct slice){ 0 };
+}
+
 bool
 admit(struct call *c, void *arg)
 {

@@ -30,6 +30,9 @@ bool admit_ops(struct call *c, const struct op *ops, unsigned n);
 /* The same for who has no op. */
 bool admit_space(struct call *c, struct slice namespace);
 
+/* The Host of a call, if it is a name of this server; empty otherwise. In the handler. */
+struct slice admit_own_host(const struct call *c);
+
 /* Does every row say what it needs? */
 bool admit_routes(const struct route *rows, unsigned n);
 

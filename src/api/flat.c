@@ -4,6 +4,7 @@
 #include "api/flat_enqueue.h"
 #include "api/flat_policy.h"
 #include "api/flat_settle.h"
+#include "api/home.h"
 #include "api/limits.h"
 #include "api/plain.h"
 #include "api/scrape.h"
@@ -27,6 +28,7 @@ const struct route flat_routes[] = {
 	{ "GET",  "/policy",      flat_policy_get,  .query = QUERY_READ, .needs = RIGHT_READ },
 	{ "PUT",  "/policy",      flat_policy_put,  .query = QUERY_READ, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY },
 	{ "POST", "/policy",      flat_policy_post, .query = QUERY_READ, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY },
+	{ "GET",  "/",            home,             .query = QUERY_ANY, .needs = NEEDS_NOTHING, .early = true },
 	{ "GET",  "/healthz",     plain_healthz,    .query = QUERY_ANY, .needs = NEEDS_NOTHING, .early = true, .vital = true },
 	{ "GET",  "/readyz",      plain_readyz,     .query = QUERY_ANY, .needs = NEEDS_NOTHING, .early = true, .vital = true },
 	{ "GET",  "/metrics",     scrape_metrics,   .needs = NEEDS_METRICS, .vital = true },

@@ -6,5 +6,6 @@
 
 extern const char openapi_text[]; /* JSON, not terminated */
 extern const unsigned openapi_size;
+extern const unsigned openapi_url; /* where the "/" of servers[0].url stands */
 
 #endif

@@ -17,6 +17,12 @@ from openapi_words import (answer, array, boolean, call, content, in_path, integ
 
 # --- what is sent and answered ----------------------------------------------------
 
+HOME = {
+    "name": string(),
+    "version": string(),
+    "status": string(enum=["starting", "serving", "stopping"]),
+    **{name: string(format="uri-reference") for name in ("health", "ready", "metrics", "openapi")},
+}
 UINT32 = {"minimum": 0, "maximum": 2**32 - 1}
 INT32 = {"minimum": -2**31, "maximum": 2**31 - 1}
 BASE64 = string(contentEncoding="base64")
@@ -360,6 +366,7 @@ SCHEMAS = {
     }),
     "LogLevel": record(["level"], {"level": ref("Level")}),
     "Status": record(["status"], {"status": string()}),
+    "Home": record([*HOME], HOME),
 }
 
 PARAMETERS = {
@@ -493,6 +500,9 @@ PATHS = {
     "/dlq/delete": {"post": call("deleteDead", "dead letters", "Delete some",
                                  {"200": answer(ref("Deleted"), "How many.")},
                                  body=ref("Some"))},
+    "/": {"get": plain("home", "Version, state and links", {"200": {
+        "description": "A page for a browser, which asks for text/html; JSON otherwise.",
+        "content": {**content(ref("Home")), "text/html": {"schema": string()}}}})},
     "/healthz": {"get": plain("healthz", "The process answers",
                               {"200": answer(ref("Status"), "It does.")})},
     "/readyz": {"get": plain("readyz", "It takes work", {
@@ -609,7 +619,7 @@ def document(version):
             "summary": "A queue for work: durable, leased, prioritised, ordered per key.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "http://127.0.0.1:7171"}],
+        "servers": [{"url": "/"}],  # the server puts its own name there
         "security": [{}, {"token": []}],
         "paths": {**PATHS, **openapi_lockd.PATHS, **openapi_locks.PATHS},
         "components": {
@@ -636,6 +646,8 @@ def as_c(text):
         yield "\t" + ",".join(str(byte) for byte in data[at:at + 20]) + ",\n"
     yield "};\n"
     yield "const unsigned openapi_size = sizeof openapi_text;\n"
+    before = b'"servers":[{"url":"'
+    yield f"const unsigned openapi_url = {data.index(before + b'/') + len(before)};\n"
 
 
 def main():

@@ -1,5 +1,6 @@
 #include "api/plain.h"
 
+#include "api/admit.h"
 #include "api/gather.h"
 #include "api/openapi.h"
 
@@ -21,8 +22,19 @@ plain_healthz(struct call *c, void *arg)
 void
 plain_openapi(struct call *c, void *arg)
 {
+	const struct slice host = admit_own_host(c);
+	struct buf *const out = &c->out;
+
 	(void)arg;
-	call_answer_text(c, 200, api_json, (struct slice){ openapi_text, openapi_size });
+	(void)call_add(c, "Vary", SLICE("Host")); /* better without than not at all */
+	if (host.n > 0) {
+		buf_put(out, openapi_text, openapi_url);
+		buf_printf(out, "http%s://%.*s", call_is_tls(c) ? "s" : "", (int)host.n, host.p);
+		buf_put(out, openapi_text + openapi_url + 1, openapi_size - openapi_url - 1);
+	} else {
+		buf_put(out, openapi_text, openapi_size);
+	}
+	call_answer(c, 200, api_json, out);
 }
 
 /* --- ready -------------------------------------------------------------------- */

@@ -9,14 +9,32 @@ guard_is_on(const struct guard *g)
 	return atomic_load(&g->certificates) || auth_is_on(g->auth);
 }
 
+/* With what the guard knows of the listener. */
+static struct web_request
+complete(const struct guard *g, unsigned listener, const struct web_request *q)
+{
+	struct web_request web = *q;
+
+	web.local = g->places[listener].local;
+	web.is_unix = g->places[listener].is_unix;
+	web.no_tokens = !auth_is_on(g->auth);
+	return web;
+}
+
+bool
+guard_is_own_host(const struct guard *g, unsigned listener, const struct web_request *q)
+{
+	const struct web_request web = complete(g, listener, q);
+
+	return web_is_own_host(&web, g->hosts, g->n_hosts);
+}
+
 /* For callers whose credentials a browser sends by itself. */
 static int
 check_page(const struct guard *g, struct guard_request *q, struct slu_err *err)
 {
-	struct web_request web = q->web;
+	const struct web_request web = complete(g, q->listener, &q->web);
 
-	web.local = g->places[q->listener].local;
-	web.is_unix = g->places[q->listener].is_unix;
 	q->refusal = REFUSAL_WEB_PAGE;
 	return web_check(&web, g->hosts, g->n_hosts, err);
 }

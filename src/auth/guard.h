@@ -81,6 +81,9 @@ struct guard_request {
 
 bool guard_is_on(const struct guard *g);
 
+/* web_is_own_host, for a request by that listener. */
+bool guard_is_own_host(const struct guard *g, unsigned listener, const struct web_request *q);
+
 /* *who: a reference to be given back, NULL for who needs nothing. SLU_EAUTH or
  * SLU_EFORBIDDEN, with a sentence for the caller, and q->refusal; SLU_ENOMEM. */
 int guard_check(const struct guard *g, struct guard_request *q,

@@ -85,6 +85,30 @@ may_call(const struct web_request *q, char *const *hosts, unsigned n_hosts)
 	return q->is_named && q->is_named(q->named_arg, host);
 }
 
+bool
+web_is_own_host(const struct web_request *q, char *const *hosts, unsigned n_hosts)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]";
+
+	for (size_t i = 0; i < q->host.n; i++)
+		if (!memchr(letters, q->host.p[i], sizeof letters - 1))
+			return false;
+	return q->host.n > 0 && !q->is_unix && may_call(q, hosts, n_hosts);
+}
+
+static int
+refuse_host(const struct web_request *q, struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+
+	return slu_fail(err, SLU_EFORBIDDEN,
+			"Host %s is not a name of this server: add it to auth.hosts%s",
+			parse_shown(host_of(q->host), shown),
+			q->no_tokens ? " (--auth-hosts NAME); without tokens only known names may "
+				       "call, because web pages can make browsers send any other"
+				     : ", or use a token");
+}
+
 /* Is SCHEME://HOST[/PATH] at this host? */
 static bool
 is_own(struct slice url, struct slice host)
@@ -127,17 +151,12 @@ int
 web_check(const struct web_request *q, char *const *hosts, unsigned n_hosts,
 	  struct slu_err *err)
 {
-	char shown[SHOWN_TEXT];
-
 	if (q->fetch_site.p && !slice_eq(q->fetch_site, SLICE("same-origin")) &&
 	    !slice_eq(q->fetch_site, SLICE("none")))
 		return refuse_page("Sec-Fetch-Site", q->fetch_site, err);
 	if (q->origin.p && !is_own(q->origin, q->host))
 		return refuse_page("Origin", q->origin, err);
 	if (!may_call(q, hosts, n_hosts))
-		return slu_fail(err, SLU_EFORBIDDEN,
-				"Host %s is not a name of this server: add it to auth.hosts, or "
-				"use a token",
-				parse_shown(host_of(q->host), shown));
+		return refuse_host(q, err);
 	return q->get_changes ? check_get(q, err) : 0;
 }

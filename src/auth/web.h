@@ -33,6 +33,7 @@ struct web_request {
 	bool local;       /* came by an address that only this machine reaches */
 	bool is_unix;     /* came by a unix socket */
 	bool get_changes; /* P4 applies */
+	bool no_tokens;   /* the server has no keys: a token is no way out */
 	/* P3: does the server's certificate have this name, without port? NULL: no TLS. */
 	bool (*is_named)(const void *arg, struct slice host);
 	const void *named_arg;
@@ -41,5 +42,9 @@ struct web_request {
 /* hosts: names without port, "*" for any. SLU_EFORBIDDEN names the field. */
 int web_check(const struct web_request *q, char *const *hosts, unsigned n_hosts,
 	      struct slu_err *err);
+
+/* Is Host a name of this server by P3, and nothing but a name or an address with or without a
+ * port? False without a Host, and for unix sockets. */
+bool web_is_own_host(const struct web_request *q, char *const *hosts, unsigned n_hosts);
 
 #endif

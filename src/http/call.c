@@ -189,6 +189,15 @@ call_peer(const struct call *c)
 }
 
 bool
+call_is_tls(const struct call *c)
+{
+	const struct conn *conn = conn_of(c);
+
+	assert(loop_is_here(c->front->loop) && conn);
+	return conn->tls;
+}
+
+bool
 call_is_named(const struct call *c, struct slice host)
 {
 	const struct conn *conn = conn_of(c);

@@ -149,6 +149,9 @@ const struct tls_peer *call_peer(const struct call *c);
  * without TLS. Until the handler returns. */
 bool call_is_named(const struct call *c, struct slice host);
 
+/* Did it come by TLS? Until the handler returns. */
+bool call_is_tls(const struct call *c);
+
 /* Where the client is: "10.0.0.7", "2001:db8::7", "unix", or "" if it is gone. On the loop. */
 void call_address(const struct call *c, char out[static CALL_ADDRESS]);
 

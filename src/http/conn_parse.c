@@ -111,6 +111,7 @@ log_refused_route(const struct conn *c, const struct call *call, const char *rea
 static void
 refuse_route(struct conn *c, struct call *call, unsigned status)
 {
+	const struct server_conf *const conf = &c->front->shared->conf;
 	const struct request *r = &c->request;
 	const char *const reason = status == 405 ? "method_not_allowed" : "no_such_path";
 	const bool has_body = r->chunked || r->length > 0;
@@ -124,7 +125,9 @@ refuse_route(struct conn *c, struct call *call, unsigned status)
 	buf_release(&allow);
 	call->answered = true;
 	call->status = status;
-	describe(c, call, reason, r->method, r->path);
+	call->type = status == 404 && conf->page ? conf->page(call, conf->arg) : NULL;
+	if (!call->type)
+		describe(c, call, reason, r->method, r->path);
 	log_refused_route(c, call, reason);
 	if (has_body) {
 		call->response.keep_alive = false;

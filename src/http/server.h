@@ -81,6 +81,11 @@ struct server_conf {
 			 struct slice method, struct slice path, void *arg);
 	const char *describe_type;
 
+	/* Asked before describe when no route has the path, as if it were a handler without a
+	 * route: writes an answer of 404 to c->out and returns its content type, or returns NULL
+	 * and has written nothing. NULL: not asked. */
+	const char *(*page)(struct call *c, void *arg);
+
 	unsigned threads;                    /* 1; at most 64 */
 	unsigned max_connections;            /* 50,000, of all threads; fewer when files run out */
 	unsigned reserve;                    /* 16: S5 */

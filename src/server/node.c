@@ -3,6 +3,7 @@
 #include "api/admin.h"
 #include "api/admit.h"
 #include "api/flat.h"
+#include "api/home.h"
 #include "api/lockd.h"
 #include "api/lockd_state.h"
 #include "base/lines.h"
@@ -53,6 +54,7 @@ open_server(struct node *n, struct slu_err *err)
 		.dismiss = admit_dismiss,
 		.describe = api_describe,
 		.describe_type = api_json,
+		.page = home_page,
 		.threads = n->conf->threads,
 		.max_connections = n->conf->limits.connections,
 		.max_bodies = (size_t)n->conf->limits.memory,

@@ -124,6 +124,7 @@ ROUTES = {
                                                        "to": "none"}),
     ("GET", "/v1/admin/config"): ("server", {}, None),
     ("POST", "/v1/admin/reload"): ("server", {}, {}),
+    ("GET", "/"): ("nothing", {}, None),
     ("GET", "/healthz"): ("nothing", {}, None),
     ("GET", "/readyz"): ("nothing", {}, None),
     ("GET", "/openapi.json"): ("nothing", {}, None),
@@ -219,7 +220,7 @@ def test_every_route_and_role_and_namespace(guarded, role, namespace):
 
 # --- queries of every route ---------------------------------------------------------------
 
-OPEN_PATHS = ("/healthz", "/readyz")  # balancers and clients of lockd ask for these
+OPEN_PATHS = ("/", "/healthz", "/readyz")  # people, balancers and clients of lockd ask for these
 
 
 def is_lockd(path):
@@ -751,6 +752,21 @@ def test_a_browser_without_sec_fetch_does_not_dequeue_by_get(open_server, header
 def open_server(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("open"), "--auth-hosts", "queue.example", engine="memory") as server:
         yield server
+
+
+def test_a_host_that_is_not_ours_is_explained(open_server, guarded, tmp_path):
+    """A person who has just started a server with --insecure calls it by the name of the machine."""
+    with Server(tmp_path, "--insecure", "--listen", "0.0.0.0:0", engine="memory") as insecure:
+        for server in open_server, insecure:
+            answer = server.call("GET", "/topics", namespace=A, headers={"Host": "big-machine:7171"})
+            assert answer.status == 403
+            said = answer.body["message"]
+            assert 'Host "big-machine" is not a name of this server: add it to auth.hosts' in said
+            assert "--auth-hosts NAME" in said and "use a token" not in said and said.endswith("any other")
+            page = server.call("GET", "/", headers={"Host": "big-machine", "Accept": "text/html"})
+            assert page.status == 200 and "auth.hosts" in page.text and "big-machine" not in page.text
+            page = server.call("GET", "/", headers={"Accept": "text/html"})
+            assert page.status == 200 and "auth.hosts" not in page.text
 
 
 def test_a_page_of_our_own_may_call(open_server):

@@ -259,9 +259,9 @@ def walk_server(walk):
     walk.post(200, admin + "reload", {})
     walk.post(400, admin + "reload", {"of": "what"})
     walk.post(413, admin + "reload", " " * (1 << 20))
-    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
+    for path in ("/", "/healthz", "/readyz", "/metrics", "/openapi.json"):
         walk.get(200, path)
-    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", admin + "log-level",
+    for path in ("/", "/healthz", "/readyz", "/metrics", "/openapi.json", admin + "log-level",
                  admin + "config"):
         walk(413, "GET", path, "x")  # none of them takes a body
 
@@ -431,3 +431,23 @@ def test_the_document_stands_by_itself(walked):
 
 def test_names_in_paths_need_no_escapes(walked):
     assert all(urllib.parse.quote(path, safe="/{}") == path for path in walked.document["paths"])
+
+
+@pytest.mark.parametrize("host, url", [
+    ("localhost:7171", "http://localhost:7171"), ("127.0.0.1", "http://127.0.0.1"),
+    ("queue.example:80", "http://queue.example:80"), ("[::1]:9", "http://[::1]:9"),
+    ("evil.example", "/"), ("queue.example/x", "/"), ("queue.example\"x", "/"), ("", "/"),
+])
+def test_the_document_names_the_server_that_answers(open_server, host, url):
+    answer = open_server.call("GET", "/openapi.json", None, {"Host": host})
+    assert answer.status in (200, 400), answer  # 400: what is no host at all
+    if answer.status == 200:
+        assert answer.body["servers"] == [{"url": url}]
+    else:
+        assert url == "/"
+
+
+@pytest.fixture(scope="module")
+def open_server(tmp_path_factory):
+    with Server(tmp_path_factory.mktemp("named"), "--auth-hosts", "queue.example", engine="memory") as server:
+        yield server
