@@ -124,7 +124,7 @@ def test_knobs_are_those_of_the_server(cli):
     """The list for completion and suggestions is whole."""
     policy, = cli.lines("queue", "set", cli.queue, "lease=30s")
     names = {f"retry.{k}" for k in policy.pop("retry")} | set(policy)
-    names -= {"namespace", "topic", "display_namespace", "display_topic"}
+    names -= {"namespace", "topic", "queue", "display_namespace", "display_topic", "display_queue"}
     assert names == {word.rstrip("=") for word in complete(cli, "queue", "set", "x", "")}
 
 

@@ -51,7 +51,8 @@ def test_a_payload_of_any_size_is_sent_as_it_is_read(cli, how):
 
 
 @pytest.mark.parametrize("option", [["--key", "k"], ["--priority", "high"], ["--keep-result", "1h"],
-                                    ["--idempotency-key", "i"], ["--traceparent", TRACE], ["--count", "2"]], ids=str)
+                                    ["--idempotency-key", "i"], ["--traceparent", TRACE], ["--count", "2"]],
+                         ids=lambda option: option[0])
 def test_what_a_large_payload_cannot_have_is_named(cli, option):
     (cli.folder / "large").write_bytes(b"x" * 13 * MIB)
     done = cli.try_("push", cli.queue, "--file", "large", *option)
