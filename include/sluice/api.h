@@ -83,6 +83,17 @@ typedef int64_t slu_time;
 #define SLU_HOUR  (60 * SLU_MIN)
 #define SLU_NEVER INT64_MAX /* no deadline; wait for as long as it takes */
 
+/* As a timeout where 0 has another meaning (a default, or SLU_NEVER): do not wait at all. */
+#define SLU_NOWAIT ((slu_time)-1)
+
+/*
+ * fork(). What was opened before a fork (executor, queue, worker, broker, client, service)
+ * stays the parent's: the child has none of its threads. In the child every call with it fails
+ * with SLU_EINVAL and a text that says so, close and free return at once and leave its memory
+ * to exit or exec. Open what the child needs in the child. A queue's folder is free for the
+ * child when the parent has closed it.
+ */
+
 SLU_BEGIN_DECLS
 
 /* The version of the library that runs, as SLU_VERSION_TEXT has it: a program that was built

@@ -65,12 +65,13 @@ SLU_API void slu_breakers_free(struct slu_breakers *set);
 SLU_API struct slu_breaker *slu_breaker_get(struct slu_breakers *set, const char *name);
 
 /* 0: go ahead, and report how it went. SLU_EDOWN: do not call; *retry_in (may be
- * NULL) is how long until it is worth asking again. */
+ * NULL) is how long until it is worth asking again. SLU_EINVAL: b is NULL, as
+ * slu_breaker_get returns when memory is out. */
 SLU_API int slu_breaker_allow(struct slu_breaker *b, slu_time *retry_in);
 SLU_API void slu_breaker_report(struct slu_breaker *b, bool ok);
 
 /* As of the last allow or report: an open breaker whose cool-down is over is open
- * until somebody asks. */
+ * until somebody asks. NULL is closed. */
 SLU_API enum slu_breaker_state slu_breaker_state(struct slu_breaker *b);
 
 /* *text: breaker_state_gauge{platform="..."} 0 closed, 1 open, 2 half open, and

@@ -52,7 +52,6 @@ SLU_BEGIN_DECLS
 
 #define SLU_KEY_MAX    256 /* bytes of a key; the shortest has one */
 #define SLU_SHARDS_MAX 65535
-#define SLU_NOWAIT     ((slu_time)-1) /* as a timeout: do not wait at all */
 #define SLU_ALL_SHARDS UINT32_MAX
 
 struct slu_executor;
@@ -122,7 +121,8 @@ SLU_API int slu_executor_start(struct slu_executor **out,
 SLU_API int slu_executor_config_get(const struct slu_executor *ex,
 				    struct slu_executor_config *config, struct slu_err *err);
 
-/* The shard a key belongs to: 32-bit FNV-1a modulo shards, on every machine. */
+/* The shard a key belongs to: 32-bit FNV-1a modulo shards, on every machine. Of NULL it is
+ * SLU_ALL_SHARDS. */
 SLU_API uint32_t slu_executor_shard_of(const struct slu_executor *ex, const char *key);
 
 struct slu_submit {
@@ -206,7 +206,7 @@ SLU_API int slu_executor_metrics(struct slu_executor *ex, char **text);
 /*
  * Refuse new tasks, let the running ones end, run all that are queued (one attempt
  * each; what waits for a retry is reported with its last error), end the workers.
- * Every caller returns when that is done, or after timeout (0: SLU_NEVER) with
+ * Every caller returns when that is done, or after timeout (0: SLU_NEVER; SLU_NOWAIT) with
  * SLU_ETIMEOUT; the drain then goes on and stop can be called again. Calling it
  * again after the end is fine and does nothing.
  */

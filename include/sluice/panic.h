@@ -11,6 +11,9 @@
  * Anywhere else there is no one to go back to: the text goes to stderr and the
  * process aborts.
  *
+ * A task or handler that calls pthread_exit is met the same way: its attempt fails with
+ * SLU_EPANIC and the thread goes on. (slu_guard on a thread of your own lets it end.)
+ *
  * A memory fault (SIGSEGV, SIGBUS) or abort() inside a task is NOT contained:
  * memory that one task has damaged belongs to all. Work that may crash belongs in a
  * process of its own.

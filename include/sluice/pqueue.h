@@ -129,7 +129,7 @@ SLU_API uint32_t slu_pqueue_purge(struct slu_pqueue *q, void (*drop)(void *data)
 
 /*
  * Refuse new jobs and wait until consumers have taken what mode says: with READY what
- * was due at the call, with ALL everything. After timeout (0: SLU_NEVER) the queue
+ * was due at the call, with ALL everything. After timeout (0: SLU_NEVER; SLU_NOWAIT) the queue
  * stops as with SLU_STOP_NOW and SLU_ETIMEOUT is returned, as it is to a caller whose
  * jobs somebody else's stricter stop left behind; what is left stays for
  * slu_pqueue_peek and _purge. Jobs that run are not waited for. Any number of callers;

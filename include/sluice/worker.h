@@ -75,7 +75,7 @@ SLU_API int slu_worker_start(struct slu_worker *w, struct slu_err *err);
 /*
  * End the threads: SLU_STOP_READY runs what is ready first, SLU_STOP_ALL also what
  * is scheduled, SLU_STOP_NOW only what runs already. What is left stays in the queue.
- * After timeout (0: SLU_NEVER) no further job is begun and SLU_ETIMEOUT is returned
+ * After timeout (0: SLU_NEVER; SLU_NOWAIT) no further job is begun and SLU_ETIMEOUT is returned
  * while the last jobs still run; call again to wait for them. Any number of callers; a
  * later call can only hurry. Stopping a worker that does not run is fine.
  *

@@ -383,5 +383,6 @@ slu_log_free(struct slu_log *log)
 void
 slu_log_set_level(struct slu_log *log, enum slu_log_level level)
 {
-	atomic_store_explicit(&log->level, (int)level, memory_order_relaxed);
+	if (log)
+		atomic_store_explicit(&log->level, (int)level, memory_order_relaxed);
 }

@@ -3,7 +3,9 @@
  */
 #include "broker/embed.h"
 
+#include "base/forked.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 #include <inttypes.h>
@@ -26,6 +28,7 @@ int
 embed_begin(struct slu_broker *b, struct embed_call *c, enum op_verb verb,
 	    const char *queue, struct slu_err *err)
 {
+	NEED_OURS(b, err);
 	int rc = 0;
 
 	c->queue[0] = 0;
@@ -113,6 +116,8 @@ int
 slu_open(struct slu_broker **out, const char *folder, const struct slu_open_config *given,
 	 struct slu_err *err)
 {
+	NEED(out, err);
+
 	struct slu_open_config room;
 	const struct slu_open_config *config = SIZED(slu_open_config, given, &room, err);
 	struct slu_broker *b;
@@ -124,13 +129,17 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 	b = mem_zalloc(sizeof *b);
 	if (!b)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a broker");
+	b->born = forked_now();
 	pthread_mutex_init(&b->mtx, NULL); /* these cannot fail without attributes */
 	pthread_cond_init(&b->idle, NULL);
 	space = config->space ? config->space : "default";
 	rc = name_fold(slice_of(space), "space", b->space, err);
 	(void)snprintf(b->space_as, sizeof b->space_as, "%s", space); /* fits, being one */
+	if (!rc)
+		rc = need_time(config->sync_interval, "sync_interval", err);
 	if (!rc && config->durability > SLU_DURABLE_NONE)
-		rc = slu_fail(err, SLU_EINVAL, "no such durability: %u", config->durability);
+		rc = slu_fail(err, SLU_EINVAL, "invalid durability: %u; expected 0 to %d",
+			      config->durability, SLU_DURABLE_NONE);
 	if (!rc)
 		rc = open_broker(b, folder, config, err);
 	if (rc)
@@ -143,7 +152,7 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 void
 slu_close(struct slu_broker *b)
 {
-	if (!b)
+	if (!b || b->born != forked_now())
 		return;
 	if (b->broker)
 		broker_stop(b->broker);
@@ -182,12 +191,17 @@ int
 slu_ack(struct slu_broker *b, const struct slu_message *m, const void *result, size_t size,
 	struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(m, err);
+
 	struct op_item item = {
 		.id = m->id,
 		.token = m->token,
 		.text = { result, result ? size : 0 },
 	};
 
+	if (need_bytes(result, size, "result", err))
+		return SLU_EINVAL;
 	return settle(b, OP_ACK, &item, err);
 }
 
@@ -195,6 +209,9 @@ int
 slu_nack(struct slu_broker *b, const struct slu_message *m,
 	 const struct slu_nack_options *options, struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(m, err);
+
 	struct slu_nack_options room;
 	const struct slu_nack_options *o = SIZED(slu_nack_options, options, &room, err);
 	struct op_item item = { .id = m->id, .token = m->token };
@@ -204,8 +221,8 @@ slu_nack(struct slu_broker *b, const struct slu_message *m,
 	item.time = o->has_delay ? o->delay : LEDGER_BY_POLICY;
 	item.defer = o->defer;
 	item.dead = o->dead;
-	if (o->has_delay && o->delay < 0)
-		return slu_fail(err, SLU_EINVAL, "a negative delay");
+	if (o->has_delay && need_time(o->delay, "delay", err))
+		return SLU_EINVAL;
 	if (o->error)
 		item.text = slice_of(o->error);
 	return settle(b, OP_NACK, &item, err);
@@ -214,11 +231,14 @@ slu_nack(struct slu_broker *b, const struct slu_message *m,
 int
 slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(m, err);
+
 	struct op_item item = { .id = m->id, .token = m->token, .time = lease };
 	int rc;
 
-	if (lease < 0)
-		return slu_fail(err, SLU_EINVAL, "a negative lease");
+	if (need_lease(lease, "lease", err))
+		return SLU_EINVAL;
 	rc = settle(b, OP_EXTEND, &item, err);
 	if (!rc)
 		m->lease_until = item.until;
@@ -230,10 +250,15 @@ slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct s
 int
 slu_watch(struct slu_broker *b, const char *queue, slu_time wait, struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(queue, err);
+
 	struct embed_call c;
 	struct op_row row;
 	int rc;
 
+	if (need_time(wait, "wait", err))
+		return SLU_EINVAL;
 	rc = embed_begin(b, &c, OP_PEEK, queue, err);
 	if (rc)
 		return rc;
@@ -252,6 +277,10 @@ int
 slu_stats(struct slu_broker *b, const char *queue, struct slu_queue_stats *out,
 	  struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(queue, err);
+	NEED(out, err);
+
 	struct op_queue q = { 0 };
 	struct embed_call c;
 	int rc;
@@ -298,9 +327,16 @@ int
 slu_result(struct slu_broker *b, const char *queue, uint64_t id, slu_time wait,
 	   void **result, size_t *size, struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(queue, err);
+	NEED(result, err);
+	NEED(size, err);
+
 	struct embed_call c;
 	int rc;
 
+	if (need_time(wait, "wait", err))
+		return SLU_EINVAL;
 	rc = embed_begin(b, &c, OP_RESULT, queue, err);
 	if (rc)
 		return rc;

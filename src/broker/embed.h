@@ -10,6 +10,7 @@
 #include <sluice/sluice.h>
 
 struct slu_broker {
+	uint32_t born; /* forked.h */
 	struct broker *broker;
 	char space[NAME_TEXT];
 	char space_as[NAME_TEXT]; /* as it was spelled */

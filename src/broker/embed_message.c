@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 #include "engine/payload.h"
 
@@ -41,8 +42,14 @@ check_texts(const struct message *m, struct slu_err *err)
 static int
 check_put(const struct slu_put *in, struct slu_err *err)
 {
-	if (in->delay < 0 || in->due < 0 || in->ttl < 0 || in->keep_result < 0)
-		return slu_fail(err, SLU_EINVAL, "a negative time");
+	int rc = need_time(in->delay, "delay", err);
+
+	rc = rc ? rc : need_time(in->due, "due", err);
+	rc = rc ? rc : need_time(in->ttl, "ttl", err);
+	rc = rc ? rc : need_time(in->keep_result, "keep_result", err);
+	rc = rc ? rc : need_bytes(in->payload, in->size, "payload", err);
+	if (rc)
+		return rc;
 	if (in->max_attempts > UINT16_MAX)
 		return slu_fail(err, SLU_EINVAL, "max_attempts %u: at most %u",
 				in->max_attempts, UINT16_MAX);
@@ -187,10 +194,16 @@ int
 slu_enqueue(struct slu_broker *b, const char *queue, struct slu_put *puts, size_t n,
 	    struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(queue, err);
+	NEED(puts, err);
+
 	struct op_put one, *many = &one;
 	struct embed_call c;
 	int rc;
 
+	if (n == 0)
+		return slu_fail(err, SLU_EINVAL, "no message to enqueue; expected 1 or more");
 	if (n > UINT32_MAX)
 		return slu_fail(err, SLU_ETOOBIG, "%zu messages in one call", n);
 	if (n > 1)
@@ -294,8 +307,10 @@ embed_read(struct engine *e, struct op_row *row, bool in_pieces, struct slu_mess
 void
 slu_message_release(struct slu_message *m)
 {
-	struct held *held = m->memory;
+	struct held *held = m ? m->memory : NULL;
 
+	if (!m)
+		return;
 	if (held)
 		engine_unpin(held->engine, &held->payload);
 	mem_free(held);
@@ -306,12 +321,17 @@ int
 slu_read(struct slu_broker *b, const struct slu_message *m, uint64_t at, void *p, size_t n,
 	 struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(m, err);
+
 	const struct held *held = m->memory;
 
 	(void)b; /* it has to be open: that is all */
 	if (!held || at > m->size || n > m->size - at)
 		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %zu", n, at,
 				m->size);
+	if (need_bytes(p, n, "buffer", err))
+		return SLU_EINVAL;
 	if (held->payload.pin)
 		return engine_read(held->engine, &held->payload, at, n, p, true, err);
 	if (n)
@@ -381,6 +401,11 @@ int
 slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_options *options,
 	  struct slu_message *messages, size_t max, size_t *n, struct slu_err *err)
 {
+	NEED(b, err);
+	NEED(queue, err);
+	NEED(messages, err);
+	NEED(n, err);
+
 	struct slu_claim_options room;
 	const struct slu_claim_options *o = SIZED(slu_claim_options, options, &room, err);
 	struct op_row one, *rows = &one;
@@ -390,9 +415,11 @@ slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_option
 	*n = 0;
 	if (!o)
 		return SLU_EINVAL;
-	if (max == 0 || max > LEDGER_PEEK_MAX || o->lease < 0)
-		return slu_fail(err, SLU_EINVAL, "1 to %d messages, and a lease of 0 or more",
+	if (max == 0 || max > LEDGER_PEEK_MAX)
+		return slu_fail(err, SLU_EINVAL, "invalid max: %zu messages; expected 1 to %d", max,
 				LEDGER_PEEK_MAX);
+	if (need_lease(o->lease, "lease", err) || need_time(o->wait, "wait", err))
+		return SLU_EINVAL;
 	if (max > 1)
 		rows = mem_array(max, sizeof *rows);
 	if (!rows)

@@ -168,6 +168,7 @@ cli_nack(int argc, char **argv)
 		return session_end(&t.s);
 	}
 	t.item.at_once = t.item.time == 0;
+	t.item.time = t.item.time > 0 ? t.item.time : 0; /* -1: not given */
 	return settle_all(&t, argc, argv);
 }
 

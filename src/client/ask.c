@@ -12,6 +12,8 @@
 #include "client/client.h"
 
 #include "base/clock.h"
+#include "base/forked.h"
+#include "base/need.h"
 #include "base/parse.h"
 #include "base/sized.h"
 
@@ -40,6 +42,8 @@ ask_init(struct ask *a, struct slu_client *c, const struct slu_call *given, cons
 
 	*a = (struct ask){ .client = c, .method = method, .patience = c->patience };
 	call = SIZED(slu_call, given, &room, &a->refused);
+	if (call && need_time(call->timeout, "timeout", &a->refused))
+		call = NULL;
 	call = call ? call : &none;
 	a->space = call->space ? call->space : c->space;
 	a->until = (struct patience){
@@ -257,6 +261,7 @@ ask_run(struct ask *a, struct slu_err *err)
 	bool again = true;
 	int rc;
 
+	NEED_OURS(a->client, err);
 	if (a->refused.code)
 		return slu_fail(err, a->refused.code, "%s", a->refused.text);
 	t.give_up = time_add(t.began, patience < 0 ? 0 : patience);

@@ -4,6 +4,7 @@
 #include "client/client.h"
 
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 static int
@@ -33,14 +34,20 @@ int
 slu_client_call(struct slu_client *c, const struct slu_request *given, struct slu_answer *out,
 		const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED_AS(given, "r", err);
+	NEED(out, err);
+
 	struct slu_request room;
 	const struct slu_request *r = SIZED(slu_request, given, &room, err);
 	struct ask a;
 	int rc, taken = 0;
 
 	*out = (struct slu_answer){ 0 };
-	if (!r)
+	if (!r || need_bytes(r->body, r->size, "body", err))
 		return SLU_EINVAL;
+	if (!r->method || !r->path)
+		return slu_fail(err, SLU_EINVAL, "a request needs a method and a path");
 	ask_init(&a, c, call, r->method, r->path);
 	buf_put(&a.body, r->body, r->size);
 	a.content_type = r->content_type;

@@ -1,7 +1,9 @@
 #include "client/client.h"
 
 #include "base/clock.h"
+#include "base/forked.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 #include "net/tls_context.h"
 
@@ -84,18 +86,21 @@ int
 slu_client_new(struct slu_client **out, const struct slu_client_config *given,
 	       struct slu_err *err)
 {
+	NEED(out, err);
+
 	struct slu_client_config room;
 	const struct slu_client_config *config = SIZED(slu_client_config, given, &room, err);
 	struct slu_client *c;
 	int rc;
 
 	*out = NULL;
-	if (!config)
+	if (!config || need_time(config->timeout, "timeout", err))
 		return SLU_EINVAL;
 	c = mem_zalloc(sizeof *c);
 	if (!c)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a client");
 	pthread_mutex_init(&c->mtx, NULL);
+	c->born = forked_now();
 	list_init(&c->idle);
 	c->timeout = config->timeout > 0 ? config->timeout : 30 * SLU_SEC;
 	c->patience = config->patience == 0 ? 30 * SLU_SEC : config->patience;
@@ -131,7 +136,7 @@ link_free(struct link *l)
 void
 slu_client_free(struct slu_client *c)
 {
-	if (!c)
+	if (!c || c->born != forked_now())
 		return;
 	LIST_EACH_SAFE(n, &c->idle)
 		link_free(CONTAINER(n, struct link, node));

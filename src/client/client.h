@@ -37,6 +37,7 @@ enum {
 
 struct slu_client {
 	/* Set once. */
+	uint32_t born; /* forked.h */
 	struct address servers[CLIENT_SERVERS_MAX];
 	unsigned n_servers;
 	char *space, *token;

@@ -1,6 +1,7 @@
 #include "client/consumer.h"
 
 #include "base/clock.h"
+#include "base/contain.h"
 
 #include <poll.h>
 
@@ -17,7 +18,7 @@ tell(void *arg)
 {
 	const struct telling *const t = arg;
 
-	t->hook(t->event, t->arg);
+	CONTAIN("the hook", t->hook(t->event, t->arg));
 	return 0;
 }
 

@@ -32,6 +32,7 @@ struct worker {
 };
 
 struct slu_service {
+	uint32_t born; /* forked.h */
 	struct slu_client *client;
 	struct worker *workers;
 	size_t n;

@@ -1,5 +1,7 @@
 #include "client/decode.h"
 
+#include "base/need.h"
+
 #include <sluice/client.h>
 
 enum {
@@ -76,6 +78,10 @@ int
 slu_json_decode(const char *text, size_t size, const struct slu_json_field *fields, size_t n,
 		void *out, struct slu_err *err)
 {
+	NEED(text, err);
+	NEED(fields, err);
+	NEED(out, err);
+
 	struct json_field rows[FIELDS_MAX];
 	struct json r;
 	int rc = 0;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "client/receipt.h"
 
 #include <errno.h>
@@ -161,13 +162,13 @@ delivery_free(struct slu_delivery *d)
 const struct slu_delivery_info *
 slu_delivery_info(const struct slu_delivery *d)
 {
-	return &d->info;
+	return d ? &d->info : NULL;
 }
 
 struct slu_lease *
 slu_delivery_state(struct slu_delivery *d)
 {
-	return d->info.receipt.state.id[0] ? &d->info.receipt.state : NULL;
+	return d && d->info.receipt.state.id[0] ? &d->info.receipt.state : NULL;
 }
 
 /* --- its payload ----------------------------------------------------------------------- */
@@ -191,6 +192,10 @@ read_spooled(struct slu_delivery *d, void *p, size_t size, size_t *n, struct slu
 int
 slu_delivery_read(struct slu_delivery *d, void *p, size_t size, size_t *n, struct slu_err *err)
 {
+	NEED(d, err);
+	NEED(p, err);
+	NEED(n, err);
+
 	const struct patience until = {
 		.deadline = time_add(clock_mono(&clock_system), d->client->timeout),
 		.stop_fd = -1,
@@ -255,6 +260,8 @@ write_all(int fd, const char *p, size_t n)
 int
 slu_delivery_write(struct slu_delivery *d, int fd, struct slu_err *err)
 {
+	NEED(d, err);
+
 	char room[PIECE];
 	size_t n = 1;
 
@@ -272,6 +279,9 @@ slu_delivery_write(struct slu_delivery *d, int fd, struct slu_err *err)
 int
 slu_delivery_save(struct slu_delivery *d, const char *path, struct slu_err *err)
 {
+	NEED(d, err);
+	NEED(path, err);
+
 	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	int rc;
 
@@ -291,6 +301,10 @@ int
 slu_delivery_decode(struct slu_delivery *d, const struct slu_json_field *fields, size_t n,
 		    void *out, struct slu_err *err)
 {
+	NEED(d, err);
+	NEED(fields, err);
+	NEED(out, err);
+
 	char room[PIECE];
 	struct buf text;
 	size_t got = 1;
@@ -320,6 +334,8 @@ twice(struct slu_err *err)
 int
 slu_delivery_ack(struct slu_delivery *d, const struct slu_call *call, struct slu_err *err)
 {
+	NEED(d, err);
+
 	int rc;
 
 	pthread_mutex_lock(&d->mtx);
@@ -333,6 +349,8 @@ int
 slu_delivery_nack(struct slu_delivery *d, const struct slu_nack *nack,
 		  const struct slu_call *call, struct slu_err *err)
 {
+	NEED(d, err);
+
 	int rc;
 
 	pthread_mutex_lock(&d->mtx);
@@ -346,6 +364,8 @@ int
 slu_delivery_extend(struct slu_delivery *d, slu_time by, const struct slu_call *call,
 		    struct slu_err *err)
 {
+	NEED(d, err);
+
 	int rc;
 
 	pthread_mutex_lock(&d->mtx);

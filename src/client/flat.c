@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/json_out.h"
 #include "base/json_table.h"
+#include "base/need.h"
 #include "base/parse.h"
 #include "base/sized.h"
 #include "base/utf8.h"
@@ -111,7 +112,11 @@ check_put(const struct slu_client_put *p, struct slu_err *err)
 	const struct slice payload = { p->payload, p->size };
 	int rc = 0;
 
-	if (p->is_json)
+	rc = need_time(p->delay, "delay", err);
+	rc = rc ? rc : need_time(p->ttl, "ttl", err);
+	rc = rc ? rc : need_time(p->keep_result, "keep_result", err);
+	rc = rc ? rc : need_bytes(p->payload, p->size, "payload", err);
+	if (!rc && p->is_json)
 		rc = json_check(payload, JSON_NONE, JSON_DEPTH - 2, "payload", err);
 	if (!rc && p->attributes)
 		rc = json_check(slice_of(p->attributes), JSON_OBJECT, JSON_DEPTH - 2, "attributes",
@@ -198,6 +203,10 @@ int
 slu_client_enqueue(struct slu_client *c, const char *queue, struct slu_client_put *puts,
 		   size_t n, const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(queue, err);
+	NEED(puts, err);
+
 	struct sized_array a;
 	int rc;
 
@@ -337,7 +346,8 @@ settle(struct slu_client *c, enum slu_settle_verb verb, const char *queue,
 	for (size_t i = 0; i < n && !rc; i++) {
 		items[i].code = SLU_OK;
 		buf_putc(&a.body, i ? ',' : '[');
-		if (items[i].result)
+		rc = need_lease(items[i].time, "time", err);
+		if (!rc && items[i].result)
 			rc = json_check(slice_of(items[i].result), JSON_NONE, JSON_DEPTH - 2,
 					"result", err);
 		out_settle(&a, verb, queue, &items[i]);
@@ -356,11 +366,17 @@ slu_client_settle(struct slu_client *c, enum slu_settle_verb verb, const char *q
 		  struct slu_settle *items, size_t n, const struct slu_call *call,
 		  struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(items, err);
+
 	struct sized_array a;
 	int rc;
 
 	if (n == 0 || n > SETTLES_MAX)
 		return slu_fail(err, SLU_EINVAL, "%zu messages; a call has 1 to %d", n, SETTLES_MAX);
+	if ((unsigned)verb > SLU_EXTEND)
+		return slu_fail(err, SLU_EINVAL, "invalid verb: %d; expected SLU_ACK, SLU_NACK or SLU_EXTEND",
+				(int)verb);
 	rc = sized_array(&a, items, n, sizeof *items, "slu_settle", err);
 	if (!rc) {
 		rc = settle(c, verb, queue, a.items, n, call, err);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/json_table.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 enum {
@@ -148,8 +149,10 @@ read_rows(struct batch *b, struct slu_client_messages *out, struct slu_err *err)
 void
 slu_client_messages_release(struct slu_client_messages *m)
 {
-	struct batch *const b = m->memory;
+	struct batch *const b = m ? m->memory : NULL;
 
+	if (!m)
+		return;
 	if (b) {
 		buf_release(&b->document);
 		buf_release(&b->texts);
@@ -221,6 +224,10 @@ slu_client_dequeue(struct slu_client *c, const char *queue, const struct slu_cli
 		   struct slu_client_messages *out, const struct slu_call *given_call,
 		   struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(queue, err);
+	NEED(out, err);
+
 	struct slu_client_claim claim_room;
 	struct slu_call call_room, rest;
 	const struct slu_client_claim *claim = SIZED(slu_client_claim, given, &claim_room, err);
@@ -230,7 +237,8 @@ slu_client_dequeue(struct slu_client *c, const char *queue, const struct slu_cli
 	slu_time left;
 	int rc;
 
-	if (!claim || !call)
+	if (!claim || !call || need_lease(claim->lease, "lease", err) ||
+	    need_time(claim->wait, "wait", err) || need_time(call->timeout, "timeout", err))
 		return SLU_EINVAL;
 	left = claim->wait;
 	rest = *call;

@@ -3,6 +3,8 @@
  */
 #include "client/consumer.h"
 
+#include "base/contain.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +24,8 @@ run(void *arg)
 {
 	struct handling *const h = arg;
 
-	h->verdict = h->worker->conf.handle(h->delivery, h->worker->conf.arg, &h->err);
+	CONTAIN("the handler",
+		h->verdict = h->worker->conf.handle(h->delivery, h->worker->conf.arg, &h->err));
 	return 0;
 }
 

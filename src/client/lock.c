@@ -5,6 +5,7 @@
 #include "client/decode.h"
 
 #include "base/json_out.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 static const struct json_field lease_fields[] = {
@@ -86,6 +87,10 @@ int
 slu_lock_acquire(struct slu_client *c, const struct slu_acquire *given, struct slu_lease *out,
 		 const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED_AS(given, "a", err);
+	NEED(out, err);
+
 	struct slu_acquire room;
 	const struct slu_acquire *what = SIZED(slu_acquire, given, &room, err);
 	struct acquiring q = { .what = what };
@@ -93,7 +98,7 @@ slu_lock_acquire(struct slu_client *c, const struct slu_acquire *given, struct s
 	int rc;
 
 	*out = (struct slu_lease){ 0 };
-	if (!what)
+	if (!what || need_lease(what->ttl, "ttl", err) || need_time(what->wait, "wait", err))
 		return SLU_EINVAL;
 	client_owner(c, what->owner, q.owner);
 	ask_init(&a, c, call, "POST", "/v1/acquire");
@@ -114,10 +119,15 @@ int
 slu_lock_keep(struct slu_client *c, struct slu_lease *l, slu_time ttl,
 	      const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(l, err);
+
 	struct json_out w;
 	struct ask a;
 	int rc;
 
+	if (need_lease(ttl, "ttl", err))
+		return SLU_EINVAL;
 	ask_init(&a, c, call, "POST", "/v1/keepalive");
 	a.repeatable = true;
 	out_lease(&w, &a, l);
@@ -135,10 +145,16 @@ int
 slu_lock_release(struct slu_client *c, const struct slu_lease *l, enum slu_lock_end how,
 		 const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(l, err);
+
 	struct json_out w;
 	struct ask a;
 	int rc;
 
+	if ((unsigned)how > SLU_ROLLBACK)
+		return slu_fail(err, SLU_EINVAL, "invalid end: %d; expected SLU_COMMIT or SLU_ROLLBACK",
+				(int)how);
 	ask_init(&a, c, call, "POST", "/v1/release");
 	a.repeatable = true;
 	out_lease(&w, &a, l);
@@ -155,6 +171,10 @@ int
 slu_lock_describe(struct slu_client *c, const char *key, struct slu_lease *out,
 		  const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(key, err);
+	NEED(out, err);
+
 	struct ask a;
 	int rc;
 

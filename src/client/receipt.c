@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "base/json_out.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/receipt.h"
 #include "base/sized.h"
 
@@ -143,6 +144,9 @@ int
 slu_client_ack(struct slu_client *c, const struct slu_receipt *r, const struct slu_call *call,
 	       struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(r, err);
+
 	struct slu_settle item = { SLU_OPTIONS_INIT(struct slu_settle) };
 	struct json_out w;
 	struct ask a;
@@ -188,13 +192,16 @@ int
 slu_client_nack(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *given,
 		const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(r, err);
+
 	struct slu_nack room;
 	const struct slu_nack *nack = SIZED(slu_nack, given, &room, err);
 	struct json_out w;
 	struct ask a;
 	int rc;
 
-	if (!nack)
+	if (!nack || need_time(nack->delay, "delay", err))
 		return SLU_EINVAL;
 	if (is_flat(r))
 		return nack_flat(c, r, nack, call, err);
@@ -243,6 +250,9 @@ int
 slu_client_extend(struct slu_client *c, struct slu_receipt *r, slu_time by,
 		  const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(r, err);
+
 	slu_time until;
 
 	return receipt_extend(c, r, by, &until, call, err);
@@ -256,6 +266,8 @@ receipt_extend(struct slu_client *c, struct slu_receipt *r, slu_time by, slu_tim
 	struct ask a;
 	int rc;
 
+	if (need_lease(by, "by", err))
+		return SLU_EINVAL;
 	if (is_flat(r))
 		return extend_flat(c, r, by, until, call, err);
 	ask_init(&a, c, call, "POST", "/v1/queue/extend");
@@ -274,6 +286,9 @@ receipt_extend(struct slu_client *c, struct slu_receipt *r, slu_time by, slu_tim
 char *
 slu_receipt_write(const struct slu_receipt *r)
 {
+	if (!r)
+		return NULL;
+
 	struct json_out w;
 	struct buf b;
 
@@ -307,6 +322,9 @@ receipt_name_state(struct slu_receipt *r, const char *owner)
 int
 slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err)
 {
+	NEED(r, err);
+	NEED(text, err);
+
 	static const struct json_field fields[] = { RECEIPT_FIELDS(struct slu_receipt, ) };
 	struct slu_err why;
 	struct json j;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json_out.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 int
@@ -11,7 +12,8 @@ receiving_init(struct receiving *r, struct slu_client *c, const char *queue,
 	struct slu_receive room;
 	const struct slu_receive *how = SIZED(slu_receive, given, &room, err);
 
-	if (!how)
+	if (!how || need_lease(how->visibility, "visibility", err) ||
+	    need_time(how->wait, "wait", err) || need_time(how->on_close, "on_close", err))
 		return SLU_EINVAL;
 	*r = (struct receiving){ .queue = queue, .how = *how, .page = 1 };
 	client_owner(c, r->how.owner, r->owner);
@@ -149,6 +151,10 @@ int
 slu_client_receive(struct slu_client *c, const char *queue, const struct slu_receive *how,
 		   struct slu_delivery **out, const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(queue, err);
+	NEED(out, err);
+
 	struct receiving r;
 	const int rc = receiving_init(&r, c, queue, how, err);
 

@@ -6,6 +6,7 @@
 #include "client/decode.h"
 
 #include "base/json_out.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 #include <inttypes.h>
@@ -150,10 +151,23 @@ read_sent(const struct ask *a, struct slu_sent *out, struct slu_err *err)
 	return 0;
 }
 
+static int
+check_times(const struct slu_send *s, struct slu_err *err)
+{
+	int rc = need_time(s->delay, "delay", err);
+
+	rc = rc ? rc : need_lease(s->visibility, "visibility", err);
+	return rc ? rc : need_time(s->ttl, "ttl", err);
+}
+
 int
 slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *given,
 		struct slu_sent *out, const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(queue, err);
+	NEED_AS(given, "s", err);
+
 	struct slu_send room;
 	const struct slu_send *what = SIZED(slu_send, given, &room, err);
 	struct sending s = { .what = what };
@@ -161,7 +175,7 @@ slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *
 	struct ask a;
 	int rc = 0;
 
-	if (!what)
+	if (!what || check_times(what, err) || need_bytes(what->payload, what->size, "payload", err))
 		return SLU_EINVAL;
 	if (what->attributes)
 		rc = json_check(slice_of(what->attributes), JSON_OBJECT, JSON_DEPTH - 2,

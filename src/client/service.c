@@ -1,7 +1,9 @@
 #include "client/consumer.h"
 
 #include "base/clock.h"
+#include "base/forked.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 #include <poll.h>
@@ -30,8 +32,11 @@ check(const struct slu_consumer *c, size_t i, struct slu_err *err)
 		wrong = "prefetch: expected at most 64";
 	else if (c->stateful && c->prefetch > 1)
 		wrong = "prefetch: messages with their state come one at a time";
-	else if (c->visibility < 0 || c->retry_delay < 0 || c->defer_delay < 0)
+	else if (c->visibility < 0 || c->retry_delay < 0 || c->defer_delay < 0 ||
+		 c->restart.base < 0 || c->restart.max < 0)
 		wrong = "times: expected 0 or more";
+	else if (c->visibility == SLU_NEVER)
+		wrong = "visibility: expected a time that ends";
 	else if (c->restart.factor < 0 || (c->restart.factor > 0 && c->restart.factor < 1))
 		wrong = "restart.factor: expected 1 or more";
 	if (wrong)
@@ -120,6 +125,7 @@ service_new(struct slu_service **out, struct slu_client *client,
 		mem_free(s);
 		return slu_fail(err, SLU_ENOMEM, "no memory for a service");
 	}
+	s->born = forked_now();
 	s->client = client;
 	pthread_mutex_init(&s->mtx, NULL);
 	pthread_cond_init(&s->changed, NULL);
@@ -140,6 +146,10 @@ int
 slu_service_new(struct slu_service **out, struct slu_client *client,
 		const struct slu_consumer *consumers, size_t n, struct slu_err *err)
 {
+	NEED(out, err);
+	NEED(client, err);
+	NEED(consumers, err);
+
 	struct sized_array a;
 	int rc;
 
@@ -156,7 +166,7 @@ slu_service_new(struct slu_service **out, struct slu_client *client,
 void
 slu_service_free(struct slu_service *s)
 {
-	if (!s)
+	if (!s || s->born != forked_now())
 		return;
 	slu_service_stop(s);
 	(void)slu_service_wait(s, 0, NULL); /* why a worker ended was told */
@@ -201,6 +211,8 @@ worker_end(struct worker *w, int rc, const struct slu_err *err)
 void
 slu_service_stop(struct slu_service *s)
 {
+	if (!s || s->born != forked_now())
+		return; /* in a child: the parent's descriptors are not ours to write to */
 	for (size_t i = 0; i < s->n; i++)
 		ask_to_end(&s->workers[i]);
 }
@@ -236,6 +248,9 @@ start_worker(struct worker *w, struct slu_err *err)
 int
 slu_service_start(struct slu_service *s, struct slu_err *err)
 {
+	NEED(s, err);
+	NEED_OURS(s, err);
+
 	int rc;
 
 	pthread_mutex_lock(&s->mtx);
@@ -283,9 +298,14 @@ reap(struct slu_service *s)
 int
 slu_service_wait(struct slu_service *s, slu_time timeout, struct slu_err *err)
 {
+	NEED(s, err);
+	NEED_OURS(s, err);
+
 	const slu_time end = time_add(clock_mono(&clock_system), timeout > 0 ? timeout : SLU_NEVER);
 	int rc = 0;
 
+	if (need_time(timeout, "timeout", err))
+		return SLU_EINVAL;
 	pthread_mutex_lock(&s->mtx);
 	while (s->alive > 0 && !rc) {
 		clock_wait(&clock_system, &s->changed, &s->mtx, end);
@@ -306,6 +326,8 @@ slu_service_wait(struct slu_service *s, slu_time timeout, struct slu_err *err)
 int
 slu_service_run(struct slu_service *s, struct slu_err *err)
 {
+	NEED(s, err);
+
 	const int rc = slu_service_start(s, err);
 
 	return rc ? rc : slu_service_wait(s, 0, err);

@@ -5,6 +5,7 @@
 #include "client/decode.h"
 
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/parse.h"
 #include "base/sized.h"
 
@@ -68,6 +69,10 @@ int
 slu_state_get(struct slu_client *c, const struct slu_lease *l, struct slu_state *out,
 	      const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(l, err);
+	NEED(out, err);
+
 	struct ask a;
 
 	ask_init(&a, c, call, "GET", "/v1/get");
@@ -79,6 +84,10 @@ int
 slu_state_peek(struct slu_client *c, const char *key, struct slu_state *out,
 	       const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(key, err);
+	NEED(out, err);
+
 	struct ask a;
 
 	ask_init(&a, c, call, "GET", "/v1/get");
@@ -153,6 +162,10 @@ int
 slu_state_put(struct slu_client *c, struct slu_lease *l, const char *text, size_t size,
 	      const struct slu_state_if *only, const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(l, err);
+	NEED(text, err);
+
 	struct ask a;
 
 	ask_init(&a, c, call, "POST", "/v1/update");
@@ -164,6 +177,9 @@ int
 slu_state_remove(struct slu_client *c, struct slu_lease *l, const struct slu_state_if *only,
 		 const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(l, err);
+
 	struct ask a;
 
 	ask_init(&a, c, call, "POST", "/v1/remove");

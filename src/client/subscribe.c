@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 #define KEEP_TIMEOUT (5 * SLU_SEC)
@@ -66,6 +67,10 @@ int
 slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_receive *how,
 		     struct slu_subscription **out, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(queue, err);
+	NEED(out, err);
+
 	struct slu_subscription *s = mem_zalloc(sizeof *s);
 	int rc;
 
@@ -176,9 +181,14 @@ int
 slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
 		      const struct slu_call *call, struct slu_err *err)
 {
+	NEED(s, err);
+	NEED(out, err);
+
 	struct slu_call room;
 	const struct slu_call *known = SIZED(slu_call, call, &room, err);
 
 	*out = NULL;
-	return known ? next(s, *known, out, err) : SLU_EINVAL;
+	if (!known || need_time(known->timeout, "timeout", err))
+		return SLU_EINVAL;
+	return next(s, *known, out, err);
 }

@@ -12,6 +12,7 @@
 #include "client/keeper.h"
 
 #include "base/clock.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 #include <sluice/panic.h>
@@ -117,13 +118,17 @@ int
 slu_lock_update(struct slu_client *c, const struct slu_acquire *given, slu_update_fn *fn, void *arg,
 		const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED_AS(given, "a", err);
+	NEED(fn, err);
+
 	struct slu_acquire room;
 	const struct slu_acquire *a = SIZED(slu_acquire, given, &room, err);
 	struct update u = { .client = c, .fn = fn, .arg = arg };
 	slu_time began;
 	int rc;
 
-	if (!a)
+	if (!a || need_lease(a->ttl, "ttl", err))
 		return SLU_EINVAL;
 	u.ttl = a->ttl > 0 ? seconds_up(a->ttl) * SLU_SEC : TTL_DEFAULT;
 	rc = slu_lock_acquire(c, a, &u.lease, call, err);

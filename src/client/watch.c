@@ -11,6 +11,7 @@
 #include "client/decode.h"
 
 #include "base/json_out.h"
+#include "base/need.h"
 
 enum {
 	LINE_MAX_BYTES = 64 * 1024
@@ -95,6 +96,10 @@ int
 slu_client_watch(struct slu_client *c, const char *queue, slu_watch_fn *fn, void *arg,
 		 const struct slu_call *call, struct slu_err *err)
 {
+	NEED(c, err);
+	NEED(queue, err);
+	NEED(fn, err);
+
 	struct watching w = { .fn = fn, .arg = arg };
 	struct json_out out;
 	struct ask a;

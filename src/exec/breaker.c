@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/metrics.h"
+#include "base/need.h"
 #include "core/breaker.h"
 
 #include <stdio.h>
@@ -140,6 +141,8 @@ int
 slu_breakers_new(struct slu_breakers **out, const struct slu_breaker_config *config,
 		 struct slu_err *err)
 {
+	NEED(out, err);
+
 	return breakers_new_on(out, config, &clock_system, err);
 }
 
@@ -186,7 +189,7 @@ slu_breaker_get(struct slu_breakers *set, const char *name)
 	const size_t n = name ? strlen(name) : 0;
 	struct slu_breaker *b;
 
-	if (n == 0 || n > NAME_MAX_BYTES)
+	if (!set || n == 0 || n > NAME_MAX_BYTES)
 		return NULL;
 	pthread_mutex_lock(&set->mtx);
 	b = find(set, name);
@@ -209,6 +212,8 @@ log_change(const struct slu_breaker *b, enum slu_breaker_state was,
 int
 slu_breaker_allow(struct slu_breaker *b, slu_time *retry_in)
 {
+	NEED(b, NULL);
+
 	struct slu_breakers *set = b->set;
 	enum slu_breaker_state was, is;
 	slu_time wait = 0;
@@ -230,6 +235,9 @@ slu_breaker_allow(struct slu_breaker *b, slu_time *retry_in)
 void
 slu_breaker_report(struct slu_breaker *b, bool ok)
 {
+	if (!b)
+		return;
+
 	struct slu_breakers *set = b->set;
 	const uint64_t random = ok || !set->rules.jitter_percent ? 0 : throw_dice();
 	enum slu_breaker_state was, is;
@@ -247,6 +255,8 @@ slu_breaker_state(struct slu_breaker *b)
 {
 	enum slu_breaker_state state;
 
+	if (!b)
+		return SLU_BREAKER_CLOSED;
 	pthread_mutex_lock(&b->set->mtx);
 	state = b->breaker.state;
 	pthread_mutex_unlock(&b->set->mtx);
@@ -279,6 +289,9 @@ gather(struct slu_breakers *set, struct metrics *m)
 int
 slu_breakers_metrics(struct slu_breakers *set, char **text)
 {
+	NEED(set, NULL);
+	NEED(text, NULL);
+
 	struct metrics m;
 	int rc;
 

@@ -47,6 +47,8 @@ slu_cancel_free(struct slu_cancel *c)
 void
 slu_cancel_fire(struct slu_cancel *c, const char *reason)
 {
+	if (!c)
+		return;
 	pthread_mutex_lock(&c->mtx);
 	if (!atomic_load(&c->fired)) {
 		(void)snprintf(c->reason, sizeof c->reason, "%s",

@@ -4,9 +4,11 @@
  */
 #include "exec/executor.h"
 
+#include "base/forked.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 #include "exec/lane.h"
 
@@ -14,6 +16,7 @@
 #include <string.h>
 
 struct slu_executor {
+	uint32_t born; /* forked.h */
 	struct lane_shared shared;
 	char metrics_namespace[48]; /* the config's, copied */
 	struct lane *lanes;
@@ -125,6 +128,7 @@ executor_start_on(struct slu_executor **out, const struct slu_executor_config *c
 		return slu_fail(err, SLU_ENOMEM, "no memory for an executor");
 	pthread_mutex_init(&ex->mtx, NULL);
 	pthread_cond_init(&ex->ended, NULL);
+	ex->born = forked_now();
 	ex->shared.clock = clock;
 	ex->shared.executor = ex;
 	ex->shared.ended = worker_ended;
@@ -146,6 +150,8 @@ int
 slu_executor_start(struct slu_executor **out, const struct slu_executor_config *config,
 		   struct slu_err *err)
 {
+	NEED(out, err);
+
 	return executor_start_on(out, config, &clock_system, err);
 }
 
@@ -153,6 +159,9 @@ int
 slu_executor_config_get(const struct slu_executor *ex, struct slu_executor_config *config,
 			struct slu_err *err)
 {
+	NEED(ex, err);
+	NEED(config, err);
+
 	return executor_config_give(&ex->shared.config, config, err);
 }
 
@@ -170,6 +179,8 @@ lane_of(const struct slu_executor *ex, uint32_t hash)
 uint32_t
 slu_executor_shard_of(const struct slu_executor *ex, const char *key)
 {
+	if (!ex || !key)
+		return SLU_ALL_SHARDS;
 	return lane_of(ex, fnv1a32(key, strlen(key)))->index;
 }
 
@@ -213,7 +224,8 @@ submit(struct slu_executor *ex, const char *key, const struct slu_task *tasks, u
 	uint64_t first;
 	int rc;
 
-	if (!opts)
+	if (!opts || (opts->timeout != SLU_NOWAIT && need_time(opts->timeout, "timeout", err)) ||
+	    need_time(opts->expire, "expire", err))
 		return SLU_EINVAL;
 	rc = take_key(&taken, key, err);
 	if (!rc)
@@ -233,11 +245,13 @@ slu_executor_submit_batch(struct slu_executor *ex, const char *key,
 			  const struct slu_submit *opts, uint64_t *first_id,
 			  struct slu_err *err)
 {
+	NEED(ex, err);
+	NEED(tasks, err);
+	NEED_OURS(ex, err);
+
 	struct sized_array a;
 	int rc;
 
-	if (n && !tasks)
-		return slu_fail(err, SLU_EINVAL, "tasks is NULL");
 	rc = sized_array(&a, tasks, n, sizeof *tasks, "slu_task", err);
 	if (!rc)
 		rc = submit(ex, key, a.items, n, opts, first_id, err);
@@ -250,12 +264,13 @@ slu_executor_submit(struct slu_executor *ex, const char *key,
 		    const struct slu_task *task, const struct slu_submit *opts,
 		    uint64_t *id, struct slu_err *err)
 {
-	struct slu_task room;
-	const struct slu_task *known;
+	NEED(ex, err);
+	NEED(task, err);
+	NEED_OURS(ex, err);
 
-	if (!task)
-		return slu_fail(err, SLU_EINVAL, "task is NULL");
-	known = SIZED(slu_task, task, &room, err);
+	struct slu_task room;
+	const struct slu_task *known = SIZED(slu_task, task, &room, err);
+
 	return known ? submit(ex, key, known, 1, opts, id, err) : SLU_EINVAL;
 }
 
@@ -336,11 +351,16 @@ int
 slu_executor_await(struct slu_executor *ex, const char *key, slu_time timeout,
 		   struct slu_err *err)
 {
+	NEED(ex, err);
+	NEED_OURS(ex, err);
+
 	const slu_time wait = timeout > 0 ? timeout : SLU_NEVER;
 	const slu_time until = time_add(clock_mono(ex->shared.clock), wait);
 	struct barrier *b;
 	int rc;
 
+	if (need_time(timeout, "timeout", err))
+		return SLU_EINVAL;
 	if (lane_executor_here() == ex)
 		return slu_fail(err, SLU_EINVAL, "a task cannot await its own executor");
 	b = barrier_new();
@@ -364,6 +384,10 @@ slu_executor_await(struct slu_executor *ex, const char *key, slu_time timeout,
 int
 slu_executor_status(struct slu_executor *ex, uint64_t id, struct slu_task_status *status)
 {
+	NEED(ex, NULL);
+	NEED(status, NULL);
+	NEED_OURS(ex, NULL);
+
 	const uint64_t shard = id >> 48;
 
 	if (shard >= ex->n_lanes)
@@ -375,6 +399,10 @@ int
 slu_executor_snapshot(struct slu_executor *ex, uint32_t shard,
 		      struct slu_executor_stats *stats)
 {
+	NEED(ex, NULL);
+	NEED(stats, NULL);
+	NEED_OURS(ex, NULL);
+
 	*stats = (struct slu_executor_stats){ .shards = ex->n_lanes };
 	if (shard != SLU_ALL_SHARDS && shard >= ex->n_lanes)
 		return SLU_EINVAL;
@@ -387,6 +415,10 @@ slu_executor_snapshot(struct slu_executor *ex, uint32_t shard,
 int
 slu_executor_metrics(struct slu_executor *ex, char **text)
 {
+	NEED(ex, NULL);
+	NEED(text, NULL);
+	NEED_OURS(ex, NULL);
+
 	for (uint32_t i = 0; i < ex->n_lanes; i++)
 		lane_collect(&ex->lanes[i]);
 	return metrics_text(&ex->shared.metrics, text);
@@ -417,11 +449,14 @@ join_workers(struct slu_executor *ex)
 int
 slu_executor_stop(struct slu_executor *ex, slu_time timeout)
 {
+	NEED(ex, NULL);
+	NEED_OURS(ex, NULL);
+
 	struct clock *clock = ex->shared.clock;
 	slu_time until;
 	bool first, ended;
 
-	if (lane_executor_here() == ex)
+	if (lane_executor_here() == ex || timeout < SLU_NOWAIT)
 		return SLU_EINVAL;
 	pthread_mutex_lock(&ex->mtx);
 	first = !ex->stopping;
@@ -432,7 +467,7 @@ slu_executor_stop(struct slu_executor *ex, slu_time timeout)
 	/* Not the first alone: no stop may return before all doors are shut. */
 	for (uint32_t i = 0; i < ex->n_lanes; i++)
 		lane_close(&ex->lanes[i]);
-	until = time_add(clock_mono(clock), timeout > 0 ? timeout : SLU_NEVER);
+	until = timeout == SLU_NOWAIT ? 0 : time_add(clock_mono(clock), timeout ? timeout : SLU_NEVER);
 	pthread_mutex_lock(&ex->mtx);
 	while (ex->alive && clock_mono(clock) < until)
 		clock_wait(clock, &ex->ended, &ex->mtx, until);
@@ -448,7 +483,7 @@ slu_executor_close(struct slu_executor *ex)
 {
 	int rc;
 
-	if (!ex)
+	if (!ex || ex->born != forked_now())
 		return 0;
 	rc = slu_executor_stop(ex, SLU_NEVER);
 	if (rc)

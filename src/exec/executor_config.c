@@ -1,5 +1,6 @@
 #include "exec/executor.h"
 
+#include "base/need.h"
 #include "base/parse.h"
 #include "base/sized.h"
 
@@ -78,8 +79,8 @@ executor_config_give(const struct slu_executor_config *from, struct slu_executor
 	struct slu_executor_config room;
 	size_t size;
 
-	if (!into || !SIZED(slu_executor_config, into, &room, err))
-		return into ? SLU_EINVAL : slu_fail(err, SLU_EINVAL, "config is NULL");
+	if (!SIZED(slu_executor_config, into, &room, err))
+		return SLU_EINVAL;
 	size = into->struct_size;
 	memcpy(into, from, size < sizeof *from ? size : sizeof *from);
 	into->struct_size = size;
@@ -89,6 +90,8 @@ executor_config_give(const struct slu_executor_config *from, struct slu_executor
 int
 slu_executor_config_env(struct slu_executor_config *config, struct slu_err *err)
 {
+	NEED(config, err);
+
 	struct slu_executor_config loaded = { SLU_OPTIONS_INIT(struct slu_executor_config) };
 
 	for (int i = 0; i < N_SETTINGS; i++) {

@@ -6,6 +6,7 @@
 #ifndef EXEC_GUARD_H
 #define EXEC_GUARD_H
 
+#include <pthread.h>
 #include <setjmp.h>
 
 enum {
@@ -15,6 +16,9 @@ enum {
 struct guard {
 	jmp_buf back;
 	struct guard *outer;
+#ifdef __GLIBC__
+	__pthread_unwind_buf_t cleanups; /* where the thread's cleanup handlers begin here */
+#endif
 	char text[GUARD_TEXT_MAX]; /* what slu_panic was given */
 };
 

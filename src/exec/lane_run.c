@@ -4,6 +4,7 @@
  */
 #include "exec/lane.h"
 
+#include "base/contain.h"
 #include "base/cpu.h"
 #include "base/log.h"
 #include "core/backoff.h"
@@ -309,7 +310,7 @@ wait_after(struct lane *l, const struct slot *s)
 	if (GUARD_ENTER(&g))
 		log_panic(l, "backoff function", g.text);
 	else
-		wait = backoff_delay(&l->shared->backoff, s->attempts, dice(l));
+		CONTAIN("it", wait = backoff_delay(&l->shared->backoff, s->attempts, dice(l)));
 	guard_leave(&g);
 	return wait;
 }
@@ -345,7 +346,7 @@ call_done(struct lane *l, const struct slot *s, int rc)
 	if (GUARD_ENTER(&g))
 		log_panic(l, "done callback", g.text);
 	else
-		s->done(&l->run, s->arg, rc);
+		CONTAIN("it", s->done(&l->run, s->arg, rc));
 	guard_leave(&g);
 }
 
@@ -360,7 +361,7 @@ call_on_error(struct lane *l, int rc)
 	if (GUARD_ENTER(&g))
 		log_panic(l, "error handler", g.text);
 	else
-		config->on_error(&l->run, rc, config->on_error_arg);
+		CONTAIN("it", config->on_error(&l->run, rc, config->on_error_arg));
 	guard_leave(&g);
 }
 
@@ -528,8 +529,7 @@ lane_work(void *lane)
 	l->now = clock_mono(l->shared->clock);
 	if (GUARD_ENTER(&g))
 		current_panicked(l, g.text);
-	while (take_next(l))
-		work_on_current(l);
+	CONTAIN("the task", while (take_next(l)) work_on_current(l));
 	guard_leave(&g);
 	l->shared->ended(l->shared->ended_arg);
 	return NULL;

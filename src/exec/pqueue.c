@@ -1,8 +1,10 @@
 #include "exec/pqueue_lock.h"
 
 #include "base/cpu.h"
+#include "base/forked.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 #include <assert.h>
@@ -160,6 +162,10 @@ int
 slu_pqueue_enqueue(struct slu_pqueue *q, const struct slu_job *given, uint64_t *seq,
 		   struct slu_err *err)
 {
+	NEED(q, err);
+	NEED_AS(given, "job", err);
+	NEED_OURS(q, err);
+
 	struct slu_job room;
 	const struct slu_job *job = SIZED(slu_job, given, &room, err);
 	struct item it = { 0 };
@@ -350,7 +356,11 @@ take(struct slu_pqueue *q, const struct pqueue_waiter *w, slu_time timeout,
 int
 slu_pqueue_dequeue(struct slu_pqueue *q, slu_time timeout, struct slu_job_item *item)
 {
-	return take(q, NULL, timeout, item, NULL);
+	NEED(q, NULL);
+	NEED(item, NULL);
+	NEED_OURS(q, NULL);
+
+	return timeout < 0 ? SLU_EINVAL : take(q, NULL, timeout, item, NULL);
 }
 
 int

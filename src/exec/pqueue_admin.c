@@ -3,7 +3,9 @@
  */
 #include "exec/pqueue_lock.h"
 
+#include "base/forked.h"
 #include "base/mem.h"
+#include "base/need.h"
 
 enum {
 	PURGE_BATCH = 64
@@ -20,6 +22,8 @@ slu_pqueue_snapshot(struct slu_pqueue *q, struct slu_pqueue_stats *stats)
 {
 	struct notes notes;
 
+	if (!q || !stats || q->born != forked_now())
+		return;
 	pqueue_lock(q, &notes);
 	(void)pqueue_promote(q, &notes); /* the time is of no interest */
 	*stats = (struct slu_pqueue_stats){
@@ -96,6 +100,8 @@ slu_pqueue_peek(struct slu_pqueue *q, struct slu_job_item *items, uint32_t n)
 	uint32_t shown;
 	slu_time now;
 
+	if (!q || !items || q->born != forked_now())
+		return 0;
 	pqueue_lock(q, &notes);
 	now = pqueue_promote(q, &notes);
 	shown = peek_heap(q, true, now, items, n);
@@ -130,6 +136,8 @@ slu_pqueue_purge(struct slu_pqueue *q, void (*drop)(void *data))
 	struct notes notes;
 	uint32_t purged = 0, n;
 
+	if (!q || q->born != forked_now())
+		return 0;
 	pqueue_lock(q, &notes);
 	queue_clear(&q->queue, chain_add, &chain);
 	while ((n = free_some(q, &chain, data, strings)) > 0) {
@@ -164,11 +172,17 @@ await_drained(struct slu_pqueue *q, slu_time deadline)
 int
 slu_pqueue_stop(struct slu_pqueue *q, enum slu_stop_mode mode, slu_time timeout)
 {
-	const enum phase want = phase_of[mode];
+	NEED(q, NULL);
+	NEED_OURS(q, NULL);
+
 	struct notes notes;
+	enum phase want;
 	slu_time now;
 	int rc;
 
+	if ((unsigned)mode > SLU_STOP_NOW || timeout < SLU_NOWAIT)
+		return SLU_EINVAL;
+	want = phase_of[mode];
 	pqueue_lock(q, &notes);
 	now = pqueue_promote(q, &notes); /* what is due by now counts as ready */
 	if (want > q->phase)
@@ -178,7 +192,7 @@ slu_pqueue_stop(struct slu_pqueue *q, enum slu_stop_mode mode, slu_time timeout)
 	pqueue_unlock(q, &notes); /* what was noted is written before the wait */
 
 	pqueue_lock(q, &notes);
-	await_drained(q, timeout > 0 ? time_add(now, timeout) : SLU_NEVER);
+	await_drained(q, timeout == SLU_NOWAIT ? 0 : time_add(now, timeout ? timeout : SLU_NEVER));
 	rc = pqueue_is_drained(q, want) ? 0 : SLU_ETIMEOUT;
 	pqueue_unlock(q, &notes);
 	return rc;
@@ -187,6 +201,10 @@ slu_pqueue_stop(struct slu_pqueue *q, enum slu_stop_mode mode, slu_time timeout)
 int
 slu_pqueue_metrics(struct slu_pqueue *q, char **text)
 {
+	NEED(q, NULL);
+	NEED(text, NULL);
+	NEED_OURS(q, NULL);
+
 	struct notes notes;
 
 	pqueue_lock(q, &notes);

@@ -67,6 +67,7 @@ struct level {
 };
 
 struct slu_pqueue {
+	uint32_t born; /* forked.h */
 	struct clock *clock;
 	struct slu_log *log;
 	struct labels labels;

@@ -1,6 +1,8 @@
 #include "exec/pqueue_lock.h"
 
+#include "base/forked.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 #include <assert.h>
@@ -87,6 +89,7 @@ init_tables(struct slu_pqueue *q, const struct slu_pqueue_config *c, struct slu_
 static void
 init_state(struct slu_pqueue *q, const struct slu_pqueue_config *c, struct clock *clock)
 {
+	q->born = forked_now();
 	q->clock = clock;
 	q->log = c->log;
 	q->wall_read = clock_mono(clock);
@@ -128,13 +131,15 @@ int
 slu_pqueue_new(struct slu_pqueue **out, const struct slu_pqueue_config *config,
 	       struct slu_err *err)
 {
+	NEED(out, err);
+
 	return pqueue_new_on(out, config, &clock_system, err);
 }
 
 void
 slu_pqueue_free(struct slu_pqueue *q, void (*drop)(void *data))
 {
-	if (!q)
+	if (!q || q->born != forked_now())
 		return;
 	(void)slu_pqueue_purge(q, drop); /* how many is of no interest now */
 	assert(q->queue.held == 0);      /* a worker is to settle what it took */

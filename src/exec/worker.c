@@ -1,7 +1,9 @@
 #include "exec/worker.h"
 
+#include "base/forked.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/need.h"
 #include "base/sized.h"
 
 #include <assert.h>
@@ -106,6 +108,8 @@ int
 slu_worker_new(struct slu_worker **out, const struct slu_worker_config *given,
 	       struct slu_err *err)
 {
+	NEED(out, err);
+
 	struct slu_worker_config room;
 	const struct slu_worker_config *config = SIZED(slu_worker_config, given, &room, err);
 	struct slu_worker *w;
@@ -117,6 +121,7 @@ slu_worker_new(struct slu_worker **out, const struct slu_worker_config *given,
 	w = mem_zalloc(sizeof *w);
 	if (!w)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a worker");
+	w->born = forked_now();
 	w->config = *config;
 	fill_defaults(&w->config);
 	w->clock = pqueue_clock(config->queue);
@@ -136,7 +141,7 @@ slu_worker_free(struct slu_worker *w)
 {
 	int rc;
 
-	if (!w)
+	if (!w || w->born != forked_now())
 		return;
 	rc = slu_worker_stop(w, SLU_STOP_NOW, SLU_NEVER);
 	assert(rc == 0); /* not from a handler of its own */
@@ -203,6 +208,9 @@ launch(struct slu_worker *w, struct slu_err *err)
 int
 slu_worker_start(struct slu_worker *w, struct slu_err *err)
 {
+	NEED(w, err);
+	NEED_OURS(w, err);
+
 	int rc;
 
 	pthread_mutex_lock(&w->mtx);
@@ -231,17 +239,20 @@ deadline(struct slu_worker *w, slu_time timeout)
 {
 	if (timeout == 0)
 		return SLU_NEVER;
-	return time_add(clock_mono(w->clock), timeout < 0 ? 0 : timeout);
+	return timeout == SLU_NOWAIT ? 0 : time_add(clock_mono(w->clock), timeout);
 }
 
 int
 slu_worker_stop(struct slu_worker *w, enum slu_stop_mode mode, slu_time timeout)
 {
+	NEED(w, NULL);
+	NEED_OURS(w, NULL);
+
 	const slu_time until = deadline(w, timeout);
 	bool ran;
 	int rc = 0;
 
-	if ((unsigned)mode > SLU_STOP_NOW)
+	if ((unsigned)mode > SLU_STOP_NOW || timeout < SLU_NOWAIT)
 		return SLU_EINVAL;
 	pthread_mutex_lock(&w->mtx);
 	ran = w->n_threads > 0;
@@ -260,7 +271,7 @@ slu_worker_stop(struct slu_worker *w, enum slu_stop_mode mode, slu_time timeout)
 uint32_t
 slu_worker_failures(struct slu_worker *w, struct slu_failure *list, uint32_t n)
 {
-	return failures_list(&w->failures, list, n);
+	return w && list ? failures_list(&w->failures, list, n) : 0;
 }
 
 static uint64_t
@@ -272,6 +283,8 @@ counted(const struct slu_worker *w, enum worker_metric row)
 void
 slu_worker_snapshot(struct slu_worker *w, struct slu_worker_stats *stats)
 {
+	if (!w || !stats || w->born != forked_now())
+		return;
 	pthread_mutex_lock(&w->mtx);
 	*stats = (struct slu_worker_stats){
 		.threads = w->alive,
@@ -289,5 +302,8 @@ slu_worker_snapshot(struct slu_worker *w, struct slu_worker_stats *stats)
 int
 slu_worker_metrics(struct slu_worker *w, char **text)
 {
+	NEED(w, NULL);
+	NEED(text, NULL);
+
 	return metrics_text(&w->metrics, text);
 }

@@ -32,6 +32,7 @@ enum worker_metric {
 };
 
 struct slu_worker {
+	uint32_t born; /* forked.h */
 	/* Fixed once made. */
 	struct slu_worker_config config; /* defaults filled in */
 	struct clock *clock;

@@ -4,6 +4,7 @@
  */
 #include "exec/worker.h"
 
+#include "base/contain.h"
 #include "base/log.h"
 #include "core/backoff.h"
 #include "exec/guard.h"
@@ -38,7 +39,7 @@ guarded(struct attempt *a, attempt_fn *fn, const char *what)
 	if (GUARD_ENTER(&g))
 		rc = slu_fail(&a->err, SLU_EPANIC, "%s panicked: %s", what, g.text);
 	else
-		rc = fn(a);
+		CONTAIN("it", rc = fn(a));
 	guard_leave(&g);
 	return rc;
 }

