@@ -22,7 +22,9 @@
 #include "api/lockd_state.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "core/lql.h"
 #include "core/selector.h"
+#include "http/query.h"
 
 #include <stdio.h>
 
@@ -411,24 +413,120 @@ read_engine(struct ask *a)
 }
 
 static bool
-read_selector(struct ask *a, struct state *s)
+refuse_selector(struct ask *a, int rc, const struct slu_err *err)
 {
+	char text[sizeof err->text + 16];
+
+	if (rc != SLU_EINVAL) {
+		ask_refuse(a, rc, NULL);
+		return false;
+	}
+	(void)snprintf(text, sizeof text, "selector: %s", err->text); /* fits */
+	return refuse_param(a, text);
+}
+
+/* Parameters that are expressions: ?/status=open, ?or.eq{field=/n,value=1}, ?eq.field=/n. A
+ * condition may have been cut at its first =. */
+static int
+add_params(struct ask *a, struct lql *l, struct slu_err *err)
+{
+	const size_t size = a->call->query.n;
+	char *const room = arena_alloc(&a->memory, 2 * size + 1);
+	char *whole = room ? room + size : NULL;
+	struct query_param p;
+	struct query q;
+	int rc = room ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");
+
+	if (room)
+		query_init(&q, a->call->query, room, size);
+	while (!rc && query_next(&q, &p)) {
+		size_t n = p.name.n;
+
+		if (!lql_is_expression(p.name))
+			continue;
+		memcpy(whole, p.name.p, n);
+		if (p.value.n > 0) {
+			whole[n++] = '=';
+			memcpy(whole + n, p.value.p, p.value.n);
+			n += p.value.n;
+		}
+		rc = lql_add(l, (struct slice){ whole, n }, err);
+		whole += n;
+	}
+	return rc;
+}
+
+/* {"and":[selector,selector]} */
+struct selector_parts {
+	struct buf text;
+	unsigned n;
+	size_t first; /* where the first one begins */
+};
+
+static void
+put_part(struct selector_parts *p, struct slice json)
+{
+	if (p->n++ == 0)
+		p->first = p->text.n;
+	else
+		buf_putc(&p->text, ',');
+	buf_put(&p->text, json.p, json.n);
+}
+
+/* One alone stands as it is: places in it are those of what was sent. */
+static struct slice
+all_of(const struct selector_parts *p)
+{
+	if (p->n == 0)
+		return SLICE("{}");
+	if (p->n > 1)
+		return buf_slice(&p->text);
+	return (struct slice){ p->text.p + p->first, p->text.n - p->first - 2 };
+}
+
+/* What of the query is LQL, as JSON. */
+static int
+put_lql(struct ask *a, struct slice text, struct selector_parts *out, struct slu_err *err)
+{
+	struct lql *const l = arena_alloc(&a->memory, sizeof *l);
 	int rc;
 
-	if (s->selector.n == 0)
-		s->selector = lockd_query(a, "selector");
-	if (s->selector.n == 0 || slice_eq(s->selector, SLICE("null")))
-		s->selector = SLICE("{}");
-	rc = selector_new(&s->conditions, s->selector, &s->err);
-	if (rc == SLU_EINVAL) {
-		char text[sizeof s->err.text + 16];
-
-		(void)snprintf(text, sizeof text, "selector: %s", s->err.text); /* fits */
-		return refuse_param(a, text);
+	if (!l)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	lql_init(l);
+	rc = lql_add_text(l, text, err);
+	if (!rc)
+		rc = add_params(a, l, err);
+	if (!rc && l->n > 0) {
+		put_part(out, SLICE(""));
+		rc = lql_write(l, &out->text, err);
 	}
-	if (rc)
-		ask_refuse(a, rc, NULL);
-	return rc == 0;
+	return rc;
+}
+
+/* The selectors of the body and of the query hold together. */
+static bool
+read_selector(struct ask *a, struct state *s)
+{
+	const struct slice param = lockd_query(a, "selector");
+	const bool json = param.n > 0 && param.p[0] == '{';
+	struct selector_parts parts = { 0 };
+	int rc;
+
+	buf_init(&parts.text, LOCKD_MUTATE_MAX);
+	buf_puts(&parts.text, "{\"and\":[");
+	if (s->selector.n > 0 && !slice_eq(s->selector, SLICE("null")))
+		put_part(&parts, s->selector);
+	if (json)
+		put_part(&parts, param);
+	rc = put_lql(a, json ? SLICE("") : param, &parts, &s->err);
+	buf_puts(&parts.text, "]}");
+	if (!rc && parts.text.failed)
+		rc = slu_fail(&s->err, SLU_ENOMEM, "out of memory");
+	if (!rc)
+		rc = selector_new(&s->conditions, all_of(&parts), clock_wall(a->api->clock), &s->err);
+	buf_release(&parts.text);
+	return rc == 0 || refuse_selector(a, rc, &s->err);
 }
 
 static void

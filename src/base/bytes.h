@@ -40,6 +40,16 @@ slice_eq(struct slice a, struct slice b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* Is it that word, which has small letters of ASCII, in small or large letters? */
+static inline bool
+slice_is_word(struct slice s, const char *word)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!word[i] || (s.p[i] | 0x20) != word[i])
+			return false;
+	return word[s.n] == '\0';
+}
+
 struct buf {
 	char *p; /* NULL before the first put */
 	size_t n;

@@ -135,16 +135,25 @@ takes(const struct json_step *step, const struct json_str *name, int64_t index)
 	}
 }
 
+/* A name that is not the index of an element. */
+static bool
+is_pure_name(const struct json_step *step)
+{
+	return step->kind == JSON_STEP_NAME && step->index < 0;
+}
+
 uint64_t
 json_path_child(const struct json_path *path, uint64_t from, const struct json_str *name,
 		int64_t index)
 {
 	uint64_t places = 0;
 
+	if (path->through && !name)
+		places = from & PLACE(path->n);
 	for (unsigned i = 0; i < path->n; i++) {
 		if (!(from & PLACE(i)))
 			continue;
-		if (path->steps[i].kind == JSON_STEP_DEEP)
+		if (path->steps[i].kind == JSON_STEP_DEEP || (path->through && !name && is_pure_name(&path->steps[i])))
 			places |= PLACE(i);
 		else if (takes(&path->steps[i], name, index))
 			places |= PLACE(i + 1);
@@ -225,7 +234,9 @@ see(struct walk *w, uint64_t places, json_visit *visit, void *arg)
 	const bool nested = value.type == JSON_ARRAY || value.type == JSON_OBJECT;
 	const bool reached = json_path_ends(w->path, places);
 
-	if (nested && places & (PLACE(w->path->n) - 1))
+	const bool spread = reached && w->path->through && value.type == JSON_ARRAY;
+
+	if (nested && (spread || places & (PLACE(w->path->n) - 1)))
 		enter(w, value.type, places);
 	else if (value.type == JSON_STRING && reached)
 		(void)json_string(&w->r, &value.str);

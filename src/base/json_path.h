@@ -13,6 +13,9 @@
  *      **          every child, of either
  *      ...         the value itself and all that is below it
  *
+ * A path may go through arrays (`through`): then /items/sku is every sku of the objects in the
+ * array items, as /items/[]/sku is, and /tags is the array tags and each of its elements.
+ *
  * A walk reads a document once, whatever the path, and skips what the path cannot reach:
  *
  *      steps   /items  /[]  /sku          a value is reached by a set of places in the path,
@@ -43,6 +46,7 @@ struct json_step {
 
 struct json_path {
 	unsigned n;
+	bool through; /* a name that is not an index, and the end, hold for all elements of an array */
 	struct json_step steps[JSON_PATH_MAX];
 };
 

@@ -120,15 +120,6 @@ set_path(struct mutation_parser *p, struct slice path, struct slu_err *err)
 	return 0;
 }
 
-static bool
-word_is(struct slice s, const char *word)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if ((s.p[i] | 0x20) != word[i] || !word[i])
-			return false;
-	return word[s.n] == '\0';
-}
-
 /* A number as people write it: 007, .5, +1. */
 struct number {
 	bool minus;
@@ -239,7 +230,7 @@ put_plain(struct buf *out, struct slice text)
 	static const char *const words[] = { "true", "false", "null" };
 
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (word_is(text, words[i])) {
+		if (slice_is_word(text, words[i])) {
 			buf_puts(out, words[i]);
 			return;
 		}
@@ -253,7 +244,7 @@ put_time(struct mutation_parser *p, struct slice text, struct slu_err *err)
 	slu_time t = p->now;
 	struct json_out w;
 
-	if (!word_is(text, "now") && rfc3339_parse(text, &t, NULL))
+	if (!slice_is_word(text, "now") && rfc3339_parse(text, &t, NULL))
 		return expected(p, err, "NOW or a moment of RFC 3339 before this");
 	json_out_init(&w, p->value);
 	json_out_time(&w, NULL, t);

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/rfc3339.h"
+#include "core/moment.h"
 
 #include <stdlib.h>
 
@@ -27,6 +27,7 @@ typedef bool node_test(const struct selector *s, const struct node *n,
 struct bound {
 	bool given;
 	double number;
+	struct moment moment;
 };
 
 enum {
@@ -34,6 +35,11 @@ enum {
 	BOUND_GTE,
 	BOUND_LT,
 	BOUND_LTE,
+	/* of dates alone */
+	BOUND_SINCE,
+	BOUND_AFTER,
+	BOUND_BEFORE,
+	BOUND_VALUE,
 	BOUNDS
 };
 
@@ -44,6 +50,7 @@ struct node {
 	unsigned values, n_values; /* in selector.values */
 	struct bound bounds[BOUNDS];
 	bool moments; /* the bounds are */
+	bool numbers; /* the bounds are */
 	bool ignore_case;
 };
 
@@ -51,8 +58,9 @@ struct node {
 struct value {
 	struct slice text;    /* in small letters, if the node ignores case */
 	const uint32_t *back; /* of a node that searches; back_of */
-	bool is_number, is_null;
+	bool is_number, is_null, is_moment;
 	double number;
+	struct moment moment;
 };
 
 struct selector {
@@ -99,6 +107,7 @@ is_scalar(const struct found *v)
 static bool
 is_value(const struct value *want, const struct found *v)
 {
+	struct moment moment;
 	double number;
 
 	if (want->is_null)
@@ -107,6 +116,8 @@ is_value(const struct value *want, const struct found *v)
 		return false;
 	if (slice_eq(want->text, v->text))
 		return true;
+	if (want->is_moment && v->type == JSON_STRING && moment_parse(v->text, &moment))
+		return moment_eq(moment, want->moment);
 	return want->is_number && v->type == JSON_NUMBER && number_of(v->text, &number) &&
 	       number == want->number;
 }
@@ -200,31 +211,66 @@ test_contains(const struct selector *s, const struct node *n, const struct found
 	return test_text(s, n, v, contains);
 }
 
-/* A moment as a number, as exact as a double is. */
-static bool
-moment_of(struct slice text, double *out)
-{
-	slu_time t;
+/* How a comparison with a bound may end. */
+enum {
+	BELOW = 1,
+	SAME = 2,
+	ABOVE = 4
+};
 
-	if (rfc3339_parse(text, &t, NULL))
+static const unsigned bound_fits[BOUNDS] = {
+	[BOUND_GT] = ABOVE,
+	[BOUND_GTE] = ABOVE | SAME,
+	[BOUND_LT] = BELOW,
+	[BOUND_LTE] = BELOW | SAME,
+	[BOUND_SINCE] = ABOVE | SAME,
+	[BOUND_AFTER] = ABOVE,
+	[BOUND_BEFORE] = BELOW,
+};
+
+static bool
+fits_moment(const struct node *n, struct slice text)
+{
+	struct moment m;
+
+	if (!moment_parse(text, &m))
 		return false;
-	*out = (double)t;
+	for (unsigned i = 0; i < BOUNDS; i++) {
+		const slu_time at = n->bounds[i].moment.at;
+		const unsigned how = m.at < at ? BELOW : m.at > at ? ABOVE
+								   : SAME;
+
+		if (n->bounds[i].given && i == BOUND_VALUE && !moment_eq(m, n->bounds[i].moment))
+			return false;
+		if (n->bounds[i].given && i != BOUND_VALUE && !(how & bound_fits[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool
+fits_number(const struct node *n, struct slice text)
+{
+	double x;
+
+	if (!number_of(text, &x))
+		return false;
+	for (unsigned i = 0; i < BOUNDS; i++) {
+		const double at = n->bounds[i].number;
+		const unsigned how = x < at ? BELOW : x > at ? ABOVE
+							     : SAME;
+
+		if (n->bounds[i].given && !(how & bound_fits[i]))
+			return false;
+	}
 	return true;
 }
 
 static bool
 test_range(const struct selector *s, const struct node *n, const struct found *v)
 {
-	const struct bound *const b = n->bounds;
-	double x;
-
 	(void)s;
-	if (!is_scalar(v) || !(n->moments ? moment_of : number_of)(v->text, &x))
-		return false;
-	return (!b[BOUND_GT].given || x > b[BOUND_GT].number) &&
-	       (!b[BOUND_GTE].given || x >= b[BOUND_GTE].number) &&
-	       (!b[BOUND_LT].given || x < b[BOUND_LT].number) &&
-	       (!b[BOUND_LTE].given || x <= b[BOUND_LTE].number);
+	return is_scalar(v) && (n->moments ? fits_moment : fits_number)(n, v->text);
 }
 
 /* ---- Reading. ---- */
@@ -240,6 +286,7 @@ struct reader {
 	struct selector *s;
 	struct level levels[SELECTOR_NESTING];
 	unsigned depth;
+	slu_time now;
 };
 
 typedef void node_read(struct reader *rd, struct node *n);
@@ -252,31 +299,51 @@ struct kind {
 	bool any;    /* one of its parts is enough; else all are needed */
 	bool negate; /* and then it is the other way round */
 	bool ignore_case;
+	unsigned bounds;     /* how many of the bounds it may have */
+	const char *members; /* it may have, for errors */
 };
 
-static bool
+/* Room for one value more, or NULL: there is none. */
+static struct value *
 add_value(struct reader *rd, struct node *n)
 {
-	struct value *const v = &rd->s->values[rd->s->n_values];
-	const enum json_type type = json_peek(&rd->r);
-
 	if (rd->s->n_values == SELECTOR_VALUES) {
 		json_fail(&rd->r, SLU_EINVAL, NULL, "expected at most %d values", SELECTOR_VALUES);
-		return false;
+		return NULL;
 	}
-	if (type == JSON_STRING)
-		v->text = json_text(&rd->r);
-	else if (type == JSON_ARRAY || type == JSON_OBJECT)
+	if (n->n_values == 0)
+		n->values = rd->s->n_values;
+	n->n_values++;
+	return &rd->s->values[rd->s->n_values++];
+}
+
+static void
+set_text(struct value *v, struct slice text)
+{
+	if (!v)
+		return;
+	v->text = text;
+	v->is_moment = moment_parse(text, &v->moment);
+}
+
+static void
+read_value(struct reader *rd, struct node *n)
+{
+	const enum json_type type = json_peek(&rd->r);
+	struct value *const v = add_value(rd, n);
+
+	if (!v)
+		return;
+	if (type == JSON_STRING) {
+		set_text(v, json_text(&rd->r));
+		return;
+	}
+	if (type == JSON_ARRAY || type == JSON_OBJECT)
 		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a text, number, true, false or null");
 	else
 		v->text = json_skip(&rd->r);
 	v->is_null = type == JSON_NULL;
 	v->is_number = type == JSON_NUMBER && number_of(v->text, &v->number);
-	if (n->n_values == 0)
-		n->values = rd->s->n_values;
-	rd->s->n_values++;
-	n->n_values++;
-	return true;
 }
 
 static void
@@ -287,6 +354,7 @@ read_field(struct reader *rd, struct node *n)
 	struct slu_err err;
 
 	n->path.n = 0;
+	n->path.through = true;
 	if (!room)
 		return;
 	if (text.n == 0)
@@ -295,12 +363,38 @@ read_field(struct reader *rd, struct node *n)
 		json_fail(&rd->r, SLU_EINVAL, NULL, "%s", err.text);
 }
 
+/* a|b|c */
+static void
+split_any(struct reader *rd, struct node *n, struct slice text)
+{
+	while (text.n > 0) {
+		const char *const bar = memchr(text.p, '|', text.n);
+		const size_t size = bar ? (size_t)(bar - text.p) : text.n;
+		struct slice part = { text.p, size };
+
+		while (part.n > 0 && part.p[0] == ' ') {
+			part.p++;
+			part.n--;
+		}
+		while (part.n > 0 && part.p[part.n - 1] == ' ')
+			part.n--;
+		if (part.n > 0)
+			set_text(add_value(rd, n), part);
+		text.p += size + (bar != NULL);
+		text.n -= size + (bar != NULL);
+	}
+}
+
 static void
 read_any(struct reader *rd, struct node *n)
 {
-	json_array(&rd->r);
-	while (json_element(&rd->r))
-		(void)add_value(rd, n);
+	if (json_peek(&rd->r) == JSON_STRING) {
+		split_any(rd, n, json_text(&rd->r));
+	} else {
+		json_array(&rd->r);
+		while (json_element(&rd->r))
+			read_value(rd, n);
+	}
 	if (n->n_values == 0)
 		json_fail(&rd->r, SLU_EINVAL, NULL, "expected at least one value");
 }
@@ -311,21 +405,32 @@ read_ignore_case(struct reader *rd, struct node *n)
 	n->ignore_case |= json_bool(&rd->r);
 }
 
-static bool
-read_bound(struct reader *rd, struct node *n, struct bound *b)
+static void
+read_bound(struct reader *rd, struct node *n, unsigned i)
 {
-	struct slice text;
+	struct bound *const b = &n->bounds[i];
+	struct slice text = { 0 };
 
+	if (b->given)
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected each bound once");
 	b->given = true;
-	if (json_peek(&rd->r) != JSON_STRING) {
+	if (n->kind->bounds < BOUNDS && json_peek(&rd->r) != JSON_STRING) {
 		b->number = json_double(&rd->r);
-		return n->moments;
+		n->numbers = true;
+	} else {
+		text = json_text(&rd->r);
+		n->moments = true;
 	}
-	text = json_text(&rd->r);
-	if (!moment_of(text, &b->number))
-		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a number, or a moment of RFC 3339");
-	n->moments = true;
-	return false;
+	if (n->numbers && n->moments)
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected numbers or moments, not both");
+	else if (n->numbers)
+		return;
+	else if (i == BOUND_SINCE && !moment_parse_since(text, rd->now, &b->moment))
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected now, today, yesterday, a day as in 2025-06-01, "
+						    "or a moment of RFC 3339");
+	else if (i != BOUND_SINCE && !moment_parse(text, &b->moment))
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected %sa day as in 2025-06-01, or a moment of RFC 3339",
+			  n->kind->bounds < BOUNDS ? "a number, " : "");
 }
 
 static bool
@@ -336,19 +441,43 @@ read_bound_of(struct reader *rd, struct node *n, const struct json_str *name)
 		[BOUND_GTE] = { "gte", 3 },
 		[BOUND_LT] = { "lt", 2 },
 		[BOUND_LTE] = { "lte", 3 },
+		[BOUND_SINCE] = { "since", 5 },
+		[BOUND_AFTER] = { "after", 5 },
+		[BOUND_BEFORE] = { "before", 6 },
+		[BOUND_VALUE] = { "value", 5 },
 	};
-	const bool had_moments = n->moments;
-	bool others = false;
 
+	for (unsigned i = 0; i < n->kind->bounds; i++)
+		if (json_str_is(name, names[i])) {
+			read_bound(rd, n, i);
+			return true;
+		}
+	return false;
+}
+
+/* A member of a condition other than its field. False: there is no such member. */
+static bool
+read_member_of(struct reader *rd, struct node *n, const struct json_str *name)
+{
+	if (n->kind->bounds)
+		return read_bound_of(rd, n, name);
+	if (json_str_is(name, SLICE("value")))
+		read_value(rd, n);
+	else if (json_str_is(name, SLICE("any")))
+		read_any(rd, n);
+	else if (json_str_is(name, SLICE("ignoreCase")))
+		read_ignore_case(rd, n);
+	else
+		return false;
+	return true;
+}
+
+static bool
+has_bound(const struct node *n)
+{
 	for (unsigned i = 0; i < BOUNDS; i++)
-		others |= n->bounds[i].given;
-	for (unsigned i = 0; i < BOUNDS; i++) {
-		if (!json_str_is(name, names[i]))
-			continue;
-		if (read_bound(rd, n, &n->bounds[i]) || (others && had_moments != n->moments))
-			json_fail(&rd->r, SLU_EINVAL, NULL, "expected numbers or moments, not both");
-		return true;
-	}
+		if (n->bounds[i].given)
+			return true;
 	return false;
 }
 
@@ -356,45 +485,45 @@ read_bound_of(struct reader *rd, struct node *n, const struct json_str *name)
 static void
 read_term(struct reader *rd, struct node *n)
 {
-	const bool range = n->kind->test == test_range;
 	bool has_field = false;
 	struct json_str name;
 
+	n->moments = n->kind->bounds == BOUNDS;
 	json_object(&rd->r);
 	while (json_member(&rd->r, &name)) {
 		if (json_str_is(&name, SLICE("field"))) {
+			if (has_field)
+				json_fail(&rd->r, SLU_EINVAL, NULL, "expected one member \"field\"");
 			read_field(rd, n);
 			has_field = true;
-		} else if (range) {
-			if (!read_bound_of(rd, n, &name))
-				json_fail(&rd->r, SLU_EINVAL, NULL, "expected field, gt, gte, lt or lte");
-		} else if (json_str_is(&name, SLICE("value")))
-			(void)add_value(rd, n);
-		else if (json_str_is(&name, SLICE("any")))
-			read_any(rd, n);
-		else if (json_str_is(&name, SLICE("ignoreCase")))
-			read_ignore_case(rd, n);
-		else
-			json_fail(&rd->r, SLU_EINVAL, NULL, "expected field, value, any or ignoreCase");
+		} else if (!read_member_of(rd, n, &name))
+			json_fail(&rd->r, SLU_EINVAL, NULL, "expected %s", n->kind->members);
 	}
 	if (!has_field)
 		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a member \"field\"");
 	else if (n->kind->test == test_eq && n->n_values == 0)
 		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a value to compare with");
+	else if (n->moments && !has_bound(n))
+		json_fail(&rd->r, SLU_EINVAL, NULL, "expected a date to compare with");
 }
+
+#define TEXT_MEMBERS  "field, value, any or ignoreCase"
+#define RANGE_MEMBERS "field, gt, gte, lt or lte"
+#define DATE_MEMBERS  "field, value, since, after, before, gt, gte, lt or lte"
 
 /* clang-format off */
 static const struct kind kinds[] = {
 	{ .name = { "and", 3 },       .array = true },
 	{ .name = { "or", 2 },        .array = true, .any = true },
 	{ .name = { "not", 3 },       .negate = true },
-	{ .name = { "eq", 2 },        .read = read_term, .test = test_eq },
-	{ .name = { "in", 2 },        .read = read_term, .test = test_eq },
-	{ .name = { "prefix", 6 },    .read = read_term, .test = test_prefix },
-	{ .name = { "iprefix", 7 },   .read = read_term, .test = test_prefix, .ignore_case = true },
-	{ .name = { "contains", 8 },  .read = read_term, .test = test_contains },
-	{ .name = { "icontains", 9 }, .read = read_term, .test = test_contains, .ignore_case = true },
-	{ .name = { "range", 5 },     .read = read_term, .test = test_range },
+	{ .name = { "eq", 2 },        .read = read_term, .members = TEXT_MEMBERS, .test = test_eq },
+	{ .name = { "in", 2 },        .read = read_term, .members = TEXT_MEMBERS, .test = test_eq },
+	{ .name = { "prefix", 6 },    .read = read_term, .members = TEXT_MEMBERS, .test = test_prefix },
+	{ .name = { "iprefix", 7 },   .read = read_term, .members = TEXT_MEMBERS, .test = test_prefix, .ignore_case = true },
+	{ .name = { "contains", 8 },  .read = read_term, .members = TEXT_MEMBERS, .test = test_contains },
+	{ .name = { "icontains", 9 }, .read = read_term, .members = TEXT_MEMBERS, .test = test_contains, .ignore_case = true },
+	{ .name = { "range", 5 },     .read = read_term, .members = RANGE_MEMBERS, .test = test_range, .bounds = BOUND_SINCE },
+	{ .name = { "date", 4 },      .read = read_term, .members = DATE_MEMBERS, .test = test_range, .bounds = BOUNDS },
 	{ .name = { "exists", 6 },    .read = read_field, .test = test_exists },
 };
 /* clang-format on */
@@ -460,7 +589,7 @@ read_member(struct reader *rd, const struct json_str *name)
 	}
 	json_fail(&rd->r, SLU_EINVAL, name->raw.p - 1,
 		  "expected and, or, not, eq, in, prefix, iprefix, contains, icontains, "
-		  "range or exists");
+		  "range, date or exists");
 }
 
 static void
@@ -526,10 +655,10 @@ prepare(struct selector *s)
 }
 
 int
-selector_new(struct selector **out, struct slice json, struct slu_err *err)
+selector_new(struct selector **out, struct slice json, slu_time now, struct slu_err *err)
 {
 	struct selector *const s = mem_zalloc(sizeof *s);
-	struct reader rd = { .s = s };
+	struct reader rd = { .s = s, .now = now };
 	int rc;
 
 	*out = NULL;

@@ -4,16 +4,19 @@
  *
  *      {"and":[s, s]}  {"or":[s, s]}  {"not":s}        s: such an object again
  *      {"eq":{"field":"/a/b","value":"x"}}             a text, number, true, false or null
- *      {"in":{"field":"/a","any":["x","y"]}}
+ *      {"in":{"field":"/a","any":["x","y"]}}           "any":"x|y" is the same
  *      {"prefix":{"field":"/a","value":"x"}}           iprefix: in small or large letters
  *      {"contains":{"field":"/a","value":"x"}}         icontains as well; "any":[..] instead
  *      {"range":{"field":"/a","gte":1,"lt":9}}         gt, gte, lt, lte; numbers or moments
+ *      {"date":{"field":"/a","since":"today"}}         value, since, after, before, gt, gte, lt, lte
  *      {"exists":"/a"}                                 and is not null
  *
  * All members of one object hold together, {} is every object. Fields are paths of
- * base/json_path.h; where one leads to several values, one of them has to fit. Texts and
- * numbers are compared as they are written, numbers also by what they are. Only ASCII has
- * small and large letters here. A document that is no object never matches.
+ * base/json_path.h and go through arrays; where one leads to several values, one of them has to
+ * fit. Texts and numbers are compared as they are written, numbers also by what they are, dates
+ * and times also as moments (core/moment.h). `since` is gte, and may be now, today or yesterday;
+ * `after` is gt, `before` is lt. Only ASCII has small and large letters here. A document that is
+ * no object never matches.
  *
  * Time is linear: at most selector_cost(s) steps for each byte of the document, whatever
  * the texts are. A step is about a nanosecond.
@@ -34,8 +37,8 @@ enum {
 
 struct selector;
 
-/* SLU_EINVAL, with the place; SLU_ENOMEM. */
-int selector_new(struct selector **out, struct slice json, struct slu_err *err);
+/* now: what `since` counts from. SLU_EINVAL, with the place; SLU_ENOMEM. */
+int selector_new(struct selector **out, struct slice json, slu_time now, struct slu_err *err);
 void selector_free(struct selector *s); /* NULL is fine */
 
 /* Does everything match? Then nobody needs to read documents. */

@@ -1,11 +1,12 @@
 /*
- * fuzz_mutation.c - a document, a line end, then a mutation or a selector. Whatever is
+ * fuzz_mutation.c - a document, a line end, then a mutation or a selector, in JSON or in words. Whatever is
  * done to a valid object leaves a valid object; what comes in pieces is judged as what
  * comes whole.
  */
 #include "fuzz.h"
 
 #include "base/json_compact.h"
+#include "core/lql.h"
 #include "core/mutation.h"
 #include "core/selector.h"
 
@@ -60,10 +61,24 @@ check_selector(struct slice document, struct slice text)
 	struct selector *s;
 	bool fits;
 
-	if (selector_new(&s, text, NULL))
+	if (selector_new(&s, text, 0, NULL))
 		return;
 	FUZZ_CHECK(selector_match(s, document, NULL, &fits, NULL) == 0);
 	selector_free(s);
+}
+
+/* The same in words. */
+static void
+check_lql(struct slice document, struct slice text)
+{
+	struct buf json;
+	struct lql l;
+
+	lql_init(&l);
+	buf_init(&json, MOST * 8);
+	if (lql_add_text(&l, text, NULL) == 0 && lql_write(&l, &json, NULL) == 0)
+		check_selector(document, buf_slice(&json));
+	buf_release(&json);
 }
 
 int
@@ -82,6 +97,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		check_mutation(document, text);
 		check_selector(document, text);
+		check_lql(document, text);
 	}
 	return 0;
 }

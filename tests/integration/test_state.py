@@ -1,4 +1,5 @@
 """/v1/get, update, mutate, metadata, remove, attachments, query, namespace."""
+import datetime
 import hashlib
 import json
 import os
@@ -555,6 +556,45 @@ def test_a_query_may_come_in_parameters(server):
     answer = server.get("/v1/query", namespace=server.namespace, engine="index", refresh="wait_for",
                         selector='{"eq":{"field":"/n","value":2}}', limit="5")
     assert answer.body["keys"] == ["b"]
+
+
+def found_by(server, *query, **body):
+    text = "&".join(query)
+    answer = server.call("POST", f"/v1/query?namespace={server.namespace}" + (f"&{text}" if text else ""), body)
+    assert answer.status == 200, answer
+    return answer.body["keys"]
+
+
+def test_dates_and_arrays_are_found(server):
+    now = datetime.datetime.now(datetime.timezone.utc)
+    commit(server, "new", {"at": (now + datetime.timedelta(hours=1)).isoformat(), "tags": ["a", "b"]})
+    commit(server, "old", {"at": "2020-02-01T00:30:00+01:00", "items": [{"sku": "x"}, {"sku": "y"}]})
+    assert found_by(server, selector={"date": {"field": "/at", "since": "now"}}) == ["new"]
+    assert found_by(server, selector={"date": {"field": "/at", "since": "today"}}) == ["new"]
+    assert found_by(server, selector={"date": {"field": "/at", "before": "2020-02-01"}}) == ["old"]
+    assert found_by(server, selector={"eq": {"field": "/at", "value": "2020-01-31"}}) == ["old"]
+    assert found_by(server, selector={"eq": {"field": "/at", "value": "2020-01-31T23:30:00Z"}}) == ["old"]
+    assert found_by(server, selector={"in": {"field": "/tags", "any": "b|c"}}) == ["new"]
+    assert found_by(server, selector={"contains": {"field": "/items/sku", "value": "y"}}) == ["old"]
+
+
+@pytest.mark.parametrize("query", [
+    'selector=/status="open",/n>1', "selector=or.eq{f=/n,v=2},or.eq{f=/n,v=7}", "/n=2",
+    "eq{field=/n,value=2}", "eq%7Bfield%3D/n,value%3D2%7D", "eq.field=/n&eq.value=2", "/n>1&/n<3",
+    "exists=/extra", "selector=/n>1&/status=open",
+])
+def test_words_in_the_query_are_evaluated(server, query):
+    commit(server, "a", {"n": 1, "status": "open"})
+    commit(server, "b", {"n": 2, "status": "open", "extra": True})
+    commit(server, "c", {"n": 3, "status": "done"})
+    query = query.replace('"', "%22").replace("{", "%7B").replace("}", "%7D").replace(">", "%3E").replace("<", "%3C")
+    assert found_by(server, query) == ["b"]
+    assert found_by(server, query, selector={"eq": {"field": "/n", "value": 1}}) == []
+
+
+@pytest.mark.parametrize("query", ["selector=status=open", "and.or.eq.field=/a", "/n", "eq%7Bfield", "selector=%7B"])
+def test_words_that_are_not_understood_are_refused(server, query):
+    refused(server.call("POST", f"/v1/query?{query}", {}), 400, "invalid_body")
 
 
 @pytest.mark.parametrize("body", [

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+static const slu_time noon = 1748779200 * SLU_SEC; /* 2025-06-01T12:00:00Z */
+
 static const char document[] =
 	"{\"status\":\"open\",\"n\":72,\"pi\":3.50,\"ok\":true,\"none\":null,\"tags\":[\"a\",\"B\"],"
 	"\"at\":\"2025-06-01T12:00:00+02:00\",\"msg\":\"Time\\u006fut Of Night\","
@@ -16,7 +18,7 @@ matches(const char *json, const char *text)
 	struct slu_err err;
 	bool fits;
 
-	if (selector_new(&s, slice_of(json), &err))
+	if (selector_new(&s, slice_of(json), noon, &err))
 		test_fail(__FILE__, __LINE__, "%s: %s", json, err.text);
 	CHECK_EQ(0, selector_match(s, slice_of(text), NULL, &fits, &err));
 	selector_free(s);
@@ -44,7 +46,8 @@ TEST(a_selector_says_which_documents_are_meant)
 		{ "{\"eq\":{\"field\":\"/msg\",\"value\":\"Timeout Of Night\"}}", true },
 		{ "{\"eq\":{\"field\":\"/tags/1\",\"value\":\"B\"}}", true },
 		{ "{\"eq\":{\"field\":\"/tags[]\",\"value\":\"B\"}}", true },
-		{ "{\"eq\":{\"field\":\"/tags\",\"value\":\"B\"}}", false },
+		{ "{\"eq\":{\"field\":\"/tags\",\"value\":\"B\"}}", true },
+		{ "{\"eq\":{\"field\":\"/tags\",\"value\":\"C\"}}", false },
 		{ "{\"in\":{\"field\":\"/status\",\"any\":[\"new\",\"open\"]}}", true },
 		{ "{\"in\":{\"field\":\"/status\",\"any\":[\"new\"]}}", false },
 		{ "{\"prefix\":{\"field\":\"/msg\",\"value\":\"Time\"}}", true },
@@ -83,6 +86,83 @@ TEST(a_selector_says_which_documents_are_meant)
 			test_fail(__FILE__, __LINE__, "%s", cases[i].json);
 }
 
+TEST(a_field_goes_through_arrays)
+{
+	static const struct {
+		const char *json;
+		bool want;
+	} cases[] = {
+		{ "{\"in\":{\"field\":\"/tags\",\"any\":[\"x\",\"a\"]}}", true },
+		{ "{\"in\":{\"field\":\"/tags\",\"any\":\"x | B\"}}", true },
+		{ "{\"in\":{\"field\":\"/tags\",\"any\":\"x|y\"}}", false },
+		{ "{\"contains\":{\"field\":\"/tags\",\"any\":\"x|B\"}}", true },
+		{ "{\"icontains\":{\"field\":\"/tags\",\"value\":\"b\"}}", true },
+		{ "{\"eq\":{\"field\":\"/items/sku\",\"value\":\"B-2\"}}", true },
+		{ "{\"eq\":{\"field\":\"/items/sku\",\"value\":\"C-3\"}}", false },
+		{ "{\"eq\":{\"field\":\"/items/1/sku\",\"value\":\"A-1\"}}", false },
+		{ "{\"contains\":{\"field\":\"/items/sku\",\"value\":\"-2\"}}", true },
+		{ "{\"prefix\":{\"field\":\"/items/sku\",\"value\":\"B\"}}", true },
+		{ "{\"range\":{\"field\":\"/items/price\",\"gt\":20}}", true },
+		{ "{\"range\":{\"field\":\"/items/price\",\"gt\":30}}", false },
+		{ "{\"exists\":\"/items/price\"}", true },
+		{ "{\"exists\":\"/items/cost\"}", false },
+		{ "{\"exists\":\"/items\"}", true },
+		{ "{\"eq\":{\"field\":\"/nested/x\",\"value\":2}}", true },
+		{ "{\"eq\":{\"field\":\"/nested\",\"value\":3}}", true },
+		{ "{\"eq\":{\"field\":\"/*/sku\",\"value\":\"A-1\"}}", true },
+		{ "{\"not\":{\"eq\":{\"field\":\"/tags\",\"value\":\"a\"}}}", false },
+	};
+	static const char nested[] = "{\"tags\":[\"a\",\"B\"],\"nested\":[[{\"x\":1}],[{\"x\":2},[3]]],"
+				     "\"items\":[{\"sku\":\"A-1\",\"price\":10},{\"sku\":\"B-2\",\"price\":30}]}";
+
+	EACH(i, cases)
+		if (matches(cases[i].json, nested) != cases[i].want)
+			test_fail(__FILE__, __LINE__, "%s", cases[i].json);
+}
+
+TEST(dates_are_compared_as_moments)
+{
+	static const struct {
+		const char *json;
+		bool want;
+	} cases[] = {
+		{ "{\"eq\":{\"field\":\"/at\",\"value\":\"2025-06-01T10:00:00Z\"}}", true },
+		{ "{\"eq\":{\"field\":\"/at\",\"value\":\"2025-06-01T10:00:00\"}}", true },
+		{ "{\"eq\":{\"field\":\"/at\",\"value\":\"2025-06-01T10:00:00.000000001Z\"}}", false },
+		{ "{\"eq\":{\"field\":\"/at\",\"value\":\"2025-06-01\"}}", true },
+		{ "{\"eq\":{\"field\":\"/at\",\"value\":\"2025-06-02\"}}", false },
+		{ "{\"eq\":{\"field\":\"/night\",\"value\":\"2025-05-31\"}}", true },
+		{ "{\"eq\":{\"field\":\"/night\",\"value\":\"2025-06-01\"}}", false },
+		{ "{\"eq\":{\"field\":\"/day\",\"value\":\"2025-06-01T23:59:59Z\"}}", true },
+		{ "{\"in\":{\"field\":\"/at\",\"any\":[\"2024-01-01\",\"2025-06-01\"]}}", true },
+		{ "{\"range\":{\"field\":\"/at\",\"gt\":\"2025-06-01\",\"lt\":\"2025-06-02\"}}", true },
+		{ "{\"range\":{\"field\":\"/day\",\"gte\":\"2025-06-01T00:00:00Z\"}}", true },
+		{ "{\"range\":{\"field\":\"/at\",\"gt\":\"2025-06-01T09:59:59.999999999Z\"}}", true },
+		{ "{\"date\":{\"field\":\"/at\",\"value\":\"2025-06-01\"}}", true },
+		{ "{\"date\":{\"field\":\"/at\",\"value\":\"2025-06-01T10:00:01Z\"}}", false },
+		{ "{\"date\":{\"field\":\"/at\",\"since\":\"now\"}}", false },
+		{ "{\"date\":{\"field\":\"/soon\",\"since\":\"NOW\"}}", true },
+		{ "{\"date\":{\"field\":\"/at\",\"since\":\"today\"}}", true },
+		{ "{\"date\":{\"field\":\"/night\",\"since\":\"today\"}}", false },
+		{ "{\"date\":{\"field\":\"/night\",\"since\":\"yesterday\"}}", true },
+		{ "{\"date\":{\"field\":\"/at\",\"since\":\"2025-06-01T10:00:00Z\"}}", true },
+		{ "{\"date\":{\"field\":\"/at\",\"after\":\"2025-06-01T10:00:00Z\"}}", false },
+		{ "{\"date\":{\"field\":\"/at\",\"after\":\"2025-05-31\",\"before\":\"2025-06-02\"}}", true },
+		{ "{\"date\":{\"field\":\"/at\",\"before\":\"2025-06-01T10:00:00Z\"}}", false },
+		{ "{\"date\":{\"field\":\"/at\",\"gte\":\"2025-06-01\",\"lte\":\"2025-06-01T10:00:00Z\"}}", true },
+		{ "{\"date\":{\"field\":\"/at\",\"gt\":\"2025-06-01\",\"lt\":\"2025-06-01T10:00:00Z\"}}", false },
+		{ "{\"date\":{\"field\":\"/text\",\"before\":\"2030-01-01\"}}", false },
+		{ "{\"date\":{\"field\":\"/days\",\"value\":\"2025-06-03\"}}", true },
+	};
+	static const char dates[] = "{\"at\":\"2025-06-01T12:00:00+02:00\",\"day\":\"2025-06-01\","
+				    "\"night\":\"2025-06-01T01:00:00+02:00\",\"soon\":\"2025-06-01T12:00:00Z\","
+				    "\"text\":\"soon\",\"days\":[\"2025-06-01\",\"2025-06-03\"]}";
+
+	EACH(i, cases)
+		if (matches(cases[i].json, dates) != cases[i].want)
+			test_fail(__FILE__, __LINE__, "%s", cases[i].json);
+}
+
 TEST(only_objects_match)
 {
 	CHECK(!matches("{}", "[]"));
@@ -105,10 +185,18 @@ TEST(a_bad_selector_is_refused)
 		{ "{\"eq\":{\"field\":\"/a\",\"value\":[]}}", "expected a text, number" },
 		{ "{\"eq\":{\"field\":\"/a\",\"valeu\":1}}", "expected field, value" },
 		{ "{\"in\":{\"field\":\"/a\",\"any\":[]}}", "expected at least one value" },
-		{ "{\"range\":{\"field\":\"/a\",\"gt\":\"x\"}}", "expected a number, or a moment" },
+		{ "{\"range\":{\"field\":\"/a\",\"gt\":\"x\"}}", "expected a number, a day as in 2025-06-01, or a moment" },
 		{ "{\"range\":{\"field\":\"/a\",\"gt\":1,\"lt\":\"2025-06-01T10:00:00Z\"}}", "not both" },
 		{ "{\"range\":{\"field\":\"/a\",\"lt\":\"2025-06-01T10:00:00Z\",\"gt\":1}}", "not both" },
 		{ "{\"range\":{\"field\":\"/a\",\"above\":1}}", "expected field, gt" },
+		{ "{\"date\":{\"field\":\"/a\"}}", "expected a date to compare with" },
+		{ "{\"date\":{\"field\":\"/a\",\"gt\":1}}", "expected a string" },
+		{ "{\"date\":{\"field\":\"/a\",\"gt\":\"today\"}}", "expected a day as in 2025-06-01" },
+		{ "{\"date\":{\"field\":\"/a\",\"since\":\"tomorrow\"}}", "expected now, today, yesterday" },
+		{ "{\"date\":{\"field\":\"/a\",\"until\":\"2025-06-01\"}}", "expected field, value, since" },
+		{ "{\"range\":{\"field\":\"/a\",\"gt\":1,\"gt\":2}}", "expected each bound once" },
+		{ "{\"range\":{\"field\":\"/a\",\"since\":\"today\"}}", "expected field, gt" },
+		{ "{\"in\":{\"field\":\"/a\",\"any\":\" | \"}}", "expected at least one value" },
 		{ "{\"exists\":{}}", "expected a string" },
 		{ "{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":"
 		  "{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{\"not\":{}}}}}}}}}}}}}}}}}",
@@ -119,7 +207,7 @@ TEST(a_bad_selector_is_refused)
 		struct selector *s;
 		struct slu_err err;
 
-		CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(cases[i].json), &err), cases[i].json);
+		CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(cases[i].json), noon, &err), cases[i].json);
 		CHECK(!s);
 		CHECK_CONTAINS(cases[i].want, err.text);
 	}
@@ -136,13 +224,13 @@ TEST(there_is_a_limit_of_conditions_and_of_values)
 	for (int i = 0; i < SELECTOR_NODES; i++)
 		n += (size_t)snprintf(text + n, sizeof text - n, ",{}");
 	(void)snprintf(text + n, sizeof text - n, "]}");
-	CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(text), &err));
+	CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(text), noon, &err));
 	CHECK_CONTAINS("at most 64 conditions", err.text);
 	n = (size_t)snprintf(text, sizeof text, "{\"in\":{\"field\":\"/a\",\"any\":[0");
 	for (int i = 0; i < SELECTOR_VALUES; i++)
 		n += (size_t)snprintf(text + n, sizeof text - n, ",%d", i);
 	(void)snprintf(text + n, sizeof text - n, "]}}");
-	CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(text), &err));
+	CHECK_EQ(SLU_EINVAL, selector_new(&s, slice_of(text), noon, &err));
 	CHECK_CONTAINS("at most 256 values", err.text);
 }
 
@@ -194,7 +282,7 @@ TEST(the_time_of_a_search_does_not_depend_on_the_texts)
 				     i ? "icontains" : "contains");
 		memset(json + n, i ? 'A' : 'a', PART);
 		memcpy(json + n + PART, "b\"}}", 5);
-		CHECK_EQ(0, selector_new(&s, slice_of(json), &err), err.text);
+		CHECK_EQ(0, selector_new(&s, slice_of(json), noon, &err), err.text);
 		CHECK_EQ(2, selector_cost(s));
 		for (unsigned k = 0; k < 8; k++)
 			CHECK_EQ(0, selector_match(s, slice_of(doc), NULL, &fits, &err));
@@ -210,7 +298,7 @@ TEST(a_match_can_be_ended)
 	struct slu_err err;
 	bool fits;
 
-	CHECK_EQ(0, selector_new(&s, SLICE("{\"exists\":\"/n\"}"), &err));
+	CHECK_EQ(0, selector_new(&s, SLICE("{\"exists\":\"/n\"}"), noon, &err));
 	CHECK_EQ(SLU_ECANCELED, selector_match(s, slice_of(document), &stop, &fits, &err));
 	CHECK(!fits);
 	selector_free(s);
@@ -233,7 +321,7 @@ TEST(the_cost_of_a_selector_is_that_of_its_conditions)
 		struct selector *s;
 		struct slu_err err;
 
-		CHECK_EQ(0, selector_new(&s, slice_of(cases[i].json), &err), err.text);
+		CHECK_EQ(0, selector_new(&s, slice_of(cases[i].json), noon, &err), err.text);
 		CHECK_EQ(cases[i].want, selector_cost(s), cases[i].json);
 		selector_free(s);
 	}
@@ -246,7 +334,7 @@ TORTURE(selectors_survive_a_lack_of_memory)
 	bool fits;
 	int rc;
 
-	rc = selector_new(&s, SLICE("{\"prefix\":{\"field\":\"/msg\",\"value\":\"Timeo\"}}"), &err);
+	rc = selector_new(&s, SLICE("{\"prefix\":{\"field\":\"/msg\",\"value\":\"Timeo\"}}"), noon, &err);
 	if (rc == 0) {
 		rc = selector_match(s, slice_of(document), NULL, &fits, &err);
 		CHECK(rc || fits);
