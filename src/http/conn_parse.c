@@ -224,8 +224,10 @@ on_head(struct conn *c)
 bool
 conn_has_memory(const struct front *f, const struct call *call)
 {
+	const struct route *const r = call->route;
+
 	return f->bodies <= atomic_load_explicit(&f->shared->max_bodies, memory_order_relaxed) ||
-	       f->bodies == call->charged || call->route->settles || call->route->vital;
+	       f->bodies == call->charged || r->settles || (r->vital && !r->alone);
 }
 
 static void

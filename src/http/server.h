@@ -42,7 +42,8 @@
  *  S7  An idle connection has no buffers beyond its parser's.
  *  S8  While the bodies and the answers of calls that have not ended take more than max_bodies
  *      (each thread has its share), a call that is being read is answered 503, unless it is
- *      alone or its route `settles` or is `vital`. Answers under 16 KiB are not counted.
+ *      the only one, or its route `settles`, or is `vital` and not `alone` (its answers are
+ *      small). Answers under 16 KiB are not counted.
  *  S9  Under TLS all of this holds for the plain bytes. The handshake must be done
  *      within header_timeout. An end that TLS did not announce is a hang-up.
  *  S10 Between server_hold and server_release a request whose route is not `early` waits behind

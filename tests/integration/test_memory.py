@@ -358,7 +358,7 @@ def test_a_queue_takes_little_memory(folder):
 # --- answers that nobody reads ----------------------------------------------------
 
 @contextlib.contextmanager
-def unread(server, n):
+def unread(server, n, path="/peek"):
     """So many calls for 5 MB of messages whose clients do not read the answer."""
     with contextlib.ExitStack() as stack:
         sockets = []
@@ -367,7 +367,8 @@ def unread(server, n):
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s.settimeout(START)
             s.connect(server.address)
-            s.sendall(b"GET /peek?namespace=test&topic=mail&limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            s.sendall(f"GET {path}?namespace=test&topic=mail&limit=1000 HTTP/1.1\r\n"
+                      "Host: localhost\r\n\r\n".encode())
             sockets.append(s)
         yield sockets
 
@@ -392,15 +393,16 @@ def test_200_answers_that_nobody_reads_take_little_memory(folder, engine):
         until(lambda: server.metric("sluice_http_response_bytes") < 1 << 20)
 
 
-def test_answers_that_nobody_reads_count_as_memory_of_requests(folder):
+@pytest.mark.parametrize("path", ["/peek", "/v1/admin/messages"])
+def test_answers_that_nobody_reads_count_as_memory_of_requests(folder, path):
     with Server(folder, "--limits-memory", "8M", engine="memory") as server:
         for _ in range(10):
             assert offer(server, 100, text="x" * 4000).status == 200
         held = server.take()
-        with unread(server, 50) as first:
+        with unread(server, 50, path) as first:
             assert {status(s) for s in first} <= {200, 503}
             until(lambda: server.metric("sluice_http_response_bytes") > 8 << 20)
-            with unread(server, 5) as late:
+            with unread(server, 5, path) as late:
                 assert [status(s) for s in late] == [503] * 5
             answer = offer(server, 1)
             assert (answer.status, answer.body["limit"]) == (503, "request_memory")
