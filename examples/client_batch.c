@@ -71,6 +71,8 @@ main(void)
 		rc = take(c, &err);
 	if (!rc)
 		rc = look(c, &err);
+	if (!rc)
+		rc = slu_client_stop(c, &err); /* what still waits ends; acks would go on */
 	slu_client_free(c);
 	if (rc)
 		fprintf(stderr, "%s\n", err.text);

@@ -80,6 +80,8 @@ main(int argc, char **argv)
 	else
 		printf("the cat: %s\n", (const char *)result);
 	slu_free(result);
+	if (b && (slu_stop(b, &err) || slu_watch(b, "jobs", 0, &err) != SLU_ECLOSED))
+		rc = 1; /* from now on only what is held can be settled */
 	slu_close(b);
 	return rc || left.ready + left.leased + left.dead > 0;
 }

@@ -69,7 +69,14 @@ struct slu_client_config {
 SLU_API int slu_client_new(struct slu_client **out, const struct slu_client_config *config,
 			   struct slu_err *err);
 
-/* When no call is under way and everything that came from it is closed. NULL is fine. */
+/* The first half of a shutdown: calls that wait end, nothing new is begun (to enqueue, send,
+ * dequeue, receive, subscribe, watch and acquire is SLU_ECLOSED), and what is held can still be
+ * settled, extended and released. Services of the client end, too. From any thread, any number
+ * of times. */
+SLU_API int slu_client_stop(struct slu_client *c, struct slu_err *err);
+
+/* The second half: when no call is under way and everything that came from it is closed. NULL
+ * is fine. */
 SLU_API void slu_client_free(struct slu_client *c);
 
 /* How a call may end, and whose queue it is about. Zeros are the defaults; NULL is all

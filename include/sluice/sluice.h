@@ -13,7 +13,7 @@
  * in order of arrival. Messages with one key are handed out one at a time, in order.
  *
  * All functions block until they are done, and may be called from any thread. One
- * process at a time may have a folder open. To be stopped cleanly: slu_close.
+ * process at a time may have a folder open. To end cleanly: slu_stop, then slu_close.
  */
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
@@ -52,9 +52,17 @@ struct slu_open_config {
 SLU_API int slu_open(struct slu_broker **out, const char *folder,
 		     const struct slu_open_config *config, struct slu_err *err);
 
-/* Calls that wait return with nothing, those under way are finished; what was accepted
- * and not acked is stored. No call may come later, but slu_message_release. NULL is
- * fine. */
+/*
+ * The first half of a shutdown: waits end, new work is refused (slu_enqueue, slu_claim and
+ * slu_watch return SLU_ECLOSED), and those who hold messages can still ack, nack and extend
+ * them. When they are done, slu_close. From any thread, any number of times.
+ */
+SLU_API int slu_stop(struct slu_broker *b, struct slu_err *err);
+
+/* The second half, with or without the first: calls that wait return, those under way are
+ * finished, and everything is freed; what was accepted and not acked is stored. No call may
+ * come later, but slu_message_release: end your threads between slu_stop and slu_close. NULL
+ * is fine. */
 SLU_API void slu_close(struct slu_broker *b);
 
 /* Up to size bytes of a payload into p: how many, 0 at the end, less than 0 when there

@@ -57,7 +57,7 @@ send_on(struct run *r, struct load_conn *c, struct slu_err *err)
 static int
 open_one(struct run *r, struct load_conn *c, struct slu_err *err)
 {
-	const struct patience until = { bench_now() + 10 * SLU_SEC, -1 };
+	const struct patience until = { .deadline = bench_now() + 10 * SLU_SEC, .stop_fd = -1 };
 	const int rc = address_connect(r->load->address, &until, &c->fd, err);
 
 	if (!rc)

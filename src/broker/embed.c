@@ -4,6 +4,7 @@
 #include "broker/embed.h"
 
 #include "base/forked.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/need.h"
 #include "base/sized.h"
@@ -25,12 +26,28 @@ on_done(struct op *op)
 }
 
 int
+embed_stopped(struct slu_err *err)
+{
+	return slu_fail(err, SLU_ECLOSED, "the broker is stopped: it takes and hands out nothing more; "
+					  "ack, nack and extend still work");
+}
+
+/* What slu_stop refuses. What settles, or only looks, goes on. */
+static bool
+is_new_work(enum op_verb verb)
+{
+	return verb == OP_ENQUEUE || verb == OP_CLAIM || verb == OP_PEEK;
+}
+
+int
 embed_begin(struct slu_broker *b, struct embed_call *c, enum op_verb verb,
 	    const char *queue, struct slu_err *err)
 {
 	NEED_OURS(b, err);
 	int rc = 0;
 
+	if (atomic_load(&b->stopping) && is_new_work(verb))
+		return embed_stopped(err);
 	c->queue[0] = 0;
 	if (queue)
 		rc = name_fold(slice_of(queue), "queue", c->queue, err);
@@ -130,6 +147,7 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 	if (!b)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a broker");
 	b->born = forked_now();
+	b->log = config->log;
 	pthread_mutex_init(&b->mtx, NULL); /* these cannot fail without attributes */
 	pthread_cond_init(&b->idle, NULL);
 	space = config->space ? config->space : "default";
@@ -147,6 +165,18 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 	else
 		*out = b;
 	return rc;
+}
+
+int
+slu_stop(struct slu_broker *b, struct slu_err *err)
+{
+	NEED(b, err);
+	NEED_OURS(b, err);
+
+	if (!atomic_exchange(&b->stopping, true))
+		log_warn(b->log, "broker stops", F_STR("namespace", b->space));
+	broker_end_waits(b->broker);
+	return 0;
 }
 
 void
@@ -267,7 +297,9 @@ slu_watch(struct slu_broker *b, const char *queue, slu_time wait, struct slu_err
 	c.op.max_rows = 1;
 	rc = embed_run(b, &c, err);
 	if (!rc && c.op.n_rows == 0)
-		rc = slu_fail(err, SLU_ETIMEOUT, "queue %s: nothing to claim", c.queue);
+		rc = atomic_load(&b->stopping)
+			     ? embed_stopped(err)
+			     : slu_fail(err, SLU_ETIMEOUT, "queue %s: nothing to claim", c.queue);
 	op_unpin(&c.op);
 	embed_end(b, &c);
 	return rc;

@@ -9,9 +9,13 @@
 
 #include <sluice/sluice.h>
 
+#include <stdatomic.h>
+
 struct slu_broker {
 	uint32_t born; /* forked.h */
 	struct broker *broker;
+	struct slu_log *log;
+	_Atomic bool stopping; /* slu_stop was called */
 	char space[NAME_TEXT];
 	char space_as[NAME_TEXT]; /* as it was spelled */
 
@@ -28,6 +32,9 @@ struct embed_call {
 	pthread_cond_t ended;
 	bool done; /* under mtx */
 };
+
+/* SLU_ECLOSED: slu_stop was called. */
+int embed_stopped(struct slu_err *err);
 
 /* Begin a call on a queue, or (NULL) on the namespace. Every one that began ends. */
 int embed_begin(struct slu_broker *b, struct embed_call *c, enum op_verb verb,

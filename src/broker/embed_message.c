@@ -433,6 +433,8 @@ slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_option
 		rc = embed_run(b, &c, err);
 		if (!rc)
 			rc = take_rows(b, &c, o->in_pieces, messages, n, err);
+		if (!rc && *n == 0 && atomic_load(&b->stopping))
+			rc = embed_stopped(err); /* it has ended the wait */
 		embed_end(b, &c);
 	}
 	if (max > 1)

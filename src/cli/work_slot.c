@@ -35,7 +35,7 @@ is_told(int fd)
 static void
 rest(slu_time t, int fd)
 {
-	const struct patience until = { time_add(now(), t), fd };
+	const struct patience until = { .deadline = time_add(now(), t), .stop_fd = fd };
 
 	(void)patience_wait(&until, -1, 0); /* why it ended is asked elsewhere */
 }

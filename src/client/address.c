@@ -117,17 +117,18 @@ poll_time(slu_time deadline)
 int
 patience_wait(const struct patience *until, int fd, short events)
 {
-	struct pollfd fds[2] = {
+	struct pollfd fds[3] = {
 		{ .fd = fd, .events = events },
 		{ .fd = until->stop_fd, .events = POLLIN },
+		{ .fd = until->client_fd ? until->client_fd : -1, .events = POLLIN },
 	};
 
 	for (;;) {
-		const int n = poll(fds, 2, poll_time(until->deadline));
+		const int n = poll(fds, 3, poll_time(until->deadline));
 
 		if (n < 0 && errno != EINTR)
 			return SLU_EDOWN;
-		if (n > 0 && fds[1].revents)
+		if (n > 0 && (fds[1].revents || fds[2].revents))
 			return SLU_ECANCELED;
 		if (n > 0)
 			return 0;

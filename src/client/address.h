@@ -36,11 +36,12 @@ int address_parse(struct address *a, const char *text, struct slu_err *err);
 /* What a Host field says: text without its scheme. */
 const char *address_authority(const struct address *a);
 
-/* What to wait for: `deadline` on the monotonic clock, and a descriptor that becomes
- * readable when nobody wants the outcome any more (-1: none). */
+/* What to wait for: `deadline` on the monotonic clock, and descriptors that become
+ * readable when nobody wants the outcome any more. */
 struct patience {
 	slu_time deadline; /* or SLU_NEVER */
-	int stop_fd;
+	int stop_fd;       /* the caller's; -1: none */
+	int client_fd;     /* the client's; 0: none */
 };
 
 /*

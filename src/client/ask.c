@@ -222,6 +222,8 @@ rest(const struct ask *a, slu_time pause, slu_time give_up)
 		return SLU_ETIMEOUT;
 	if (end < until.deadline)
 		until.deadline = end;
+	if (a->begins && !a->in_doubt)
+		until.client_fd = a->client->stop_fd;
 	return patience_wait(&until, -1, 0) == SLU_ECANCELED ? SLU_ECANCELED : 0;
 }
 
@@ -251,8 +253,8 @@ next_try(struct ask *a, struct tries *t, int failed)
 	return rc == SLU_ETIMEOUT ? failed : rc;
 }
 
-int
-ask_run(struct ask *a, struct slu_err *err)
+static int
+run(struct ask *a, struct slu_err *err)
 {
 	struct slu_client *const c = a->client;
 	struct tries t = { .began = clock_mono(&clock_system), .pause = PAUSE_FIRST };
@@ -261,9 +263,6 @@ ask_run(struct ask *a, struct slu_err *err)
 	bool again = true;
 	int rc;
 
-	NEED_OURS(a->client, err);
-	if (a->refused.code)
-		return slu_fail(err, a->refused.code, "%s", a->refused.text);
 	t.give_up = time_add(t.began, patience < 0 ? 0 : patience);
 	t.give_up_alone = c->absence < a->patience ? time_add(t.began, c->absence) : t.give_up;
 	t.server = first;
@@ -288,4 +287,21 @@ ask_run(struct ask *a, struct slu_err *err)
 	if (a->status && t.server != first)
 		atomic_store(&c->now, t.server);
 	return rc;
+}
+
+int
+ask_run(struct ask *a, struct slu_err *err)
+{
+	struct slu_client *const c = a->client;
+	int rc;
+
+	NEED_OURS(c, err);
+	if (a->refused.code)
+		return slu_fail(err, a->refused.code, "%s", a->refused.text);
+	if (a->begins && atomic_load(&c->stopped))
+		return client_stopped(err);
+	if (a->begins && a->waits)
+		a->until.client_fd = c->stop_fd;
+	rc = run(a, err);
+	return rc == SLU_ECANCELED && a->begins && atomic_load(&c->stopped) ? client_stopped(err) : rc;
 }

@@ -8,7 +8,9 @@
 #include "net/tls_context.h"
 
 #include <inttypes.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 /* --- making one ------------------------------------------------------------------- */
@@ -101,12 +103,18 @@ slu_client_new(struct slu_client **out, const struct slu_client_config *given,
 		return slu_fail(err, SLU_ENOMEM, "no memory for a client");
 	pthread_mutex_init(&c->mtx, NULL);
 	c->born = forked_now();
+	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->stop_fd == 0) { /* 0 is none to a patience, and somebody's stdin */
+		c->stop_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+		close(0);
+	}
 	list_init(&c->idle);
 	c->timeout = config->timeout > 0 ? config->timeout : 30 * SLU_SEC;
 	c->patience = config->patience == 0 ? 30 * SLU_SEC : config->patience;
 	c->absence = c->patience;
 	c->idempotent = config->idempotent;
-	rc = copy_texts(c, config, err);
+	rc = c->stop_fd < 0 ? slu_fail(err, SLU_EFAILED, "no descriptor for a client: %m")
+			    : copy_texts(c, config, err);
 	if (!rc)
 		rc = add_servers(c, config->servers ? config->servers : ADDRESS_DEFAULT, err);
 	if (!rc)
@@ -133,6 +141,24 @@ link_free(struct link *l)
 	mem_free(l);
 }
 
+int
+client_stopped(struct slu_err *err)
+{
+	return slu_fail(err, SLU_ECLOSED, "the client is stopped: it begins nothing more; "
+					  "what is held can still be settled");
+}
+
+int
+slu_client_stop(struct slu_client *c, struct slu_err *err)
+{
+	NEED(c, err);
+	NEED_OURS(c, err);
+
+	atomic_store(&c->stopped, true);
+	(void)!write(c->stop_fd, &(uint64_t){ 1 }, sizeof(uint64_t)); /* an eventfd takes it */
+	return 0;
+}
+
 void
 slu_client_free(struct slu_client *c)
 {
@@ -140,6 +166,8 @@ slu_client_free(struct slu_client *c)
 		return;
 	LIST_EACH_SAFE(n, &c->idle)
 		link_free(CONTAINER(n, struct link, node));
+	if (c->stop_fd >= 0)
+		close(c->stop_fd);
 	tls_context_unref(c->tls);
 	pthread_mutex_destroy(&c->mtx);
 	mem_free(c->space);

@@ -46,6 +46,8 @@ struct slu_client {
 	slu_time absence; /* as patience, while no server was met in a call */
 	bool idempotent;
 
+	int stop_fd; /* readable: slu_client_stop was called */
+	_Atomic bool stopped;
 	_Atomic uint64_t owners; /* made so far */
 	_Atomic unsigned now;    /* the server that answered last */
 
@@ -73,6 +75,7 @@ struct ask {
 	void (*rewind)(void *source_arg); /* read it from its begin again; NULL: once only */
 	bool repeatable;
 	bool in_pieces;
+	bool begins; /* new work, which a client that is stopped refuses */
 
 	/* A call that waits: how long the server is asked to, and how to say it: called
 	 * before each try, with what is left, to write path or body anew. */
@@ -147,6 +150,9 @@ int refusal_read(const struct ask *a, enum refusal_kind *kind, struct slu_err *e
 
 /* The code of a name of either API; the status decides about one that is not known. */
 int refusal_code(struct slice name, unsigned status, enum refusal_kind *kind);
+
+/* SLU_ECLOSED: slu_client_stop was called. */
+int client_stopped(struct slu_err *err);
 
 /* "host-pid-number": no other client of the world has it. */
 void client_process(char out[static CLIENT_OWNER_TEXT]); /* "host:pid" */

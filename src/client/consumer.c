@@ -60,7 +60,10 @@ restart_pause(const struct slu_restart *r, unsigned failures)
 static void
 rest(const struct worker *w, slu_time t)
 {
-	const struct patience until = { time_add(clock_mono(&clock_system), t), w->stop_fd };
+	const struct patience until = {
+		.deadline = time_add(clock_mono(&clock_system), t),
+		.stop_fd = w->stop_fd,
+	};
 
 	(void)patience_wait(&until, -1, 0); /* why it ended is asked elsewhere */
 }
@@ -155,7 +158,7 @@ consume(struct worker *w)
 		unsigned n = 0;
 		const int rc = receive_some(w, &r, got, &n, &err);
 
-		if (rc == SLU_ECANCELED)
+		if (rc == SLU_ECANCELED || (rc && atomic_load(&w->client->stopped)))
 			break;
 		err.code = (enum slu_code)rc;
 		failures = rc ? failures + 1 : 0;

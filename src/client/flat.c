@@ -182,6 +182,7 @@ enqueue(struct slu_client *c, const char *queue, struct slu_client_put *puts, si
 	for (size_t i = 0; i < n; i++)
 		keyed |= puts[i].idempotency_key != NULL;
 	ask_init(&a, c, call, "POST", keyed ? "/enqueue?detail=1" : "/enqueue");
+	a.begins = true;
 	a.repeatable = true;
 	for (size_t i = 0; i < n && !rc; i++) {
 		a.repeatable &= puts[i].idempotency_key != NULL || c->idempotent;

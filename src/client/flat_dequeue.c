@@ -209,6 +209,7 @@ claim_once(struct slu_client *c, struct claiming *q, slu_time left,
 	int rc;
 
 	ask_init(&a, c, call, "GET", NULL);
+	a.begins = true;
 	ask_waits(&a, left);
 	a.write = write_claim;
 	a.user = q;

@@ -102,6 +102,7 @@ slu_lock_acquire(struct slu_client *c, const struct slu_acquire *given, struct s
 		return SLU_EINVAL;
 	client_owner(c, what->owner, q.owner);
 	ask_init(&a, c, call, "POST", "/v1/acquire");
+	a.begins = true;
 	ask_waits(&a, what->wait);
 	a.repeatable = !what->if_absent;
 	a.write = write_acquire;

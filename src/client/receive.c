@@ -48,6 +48,7 @@ receiving_ask(struct receiving *r, struct slu_client *c, const char *path, slu_t
 
 	*link = NULL;
 	ask_init(&a, c, call, "POST", path);
+	a.begins = true;
 	if (r->how.stateful)
 		buf_puts(&a.path, "WithState");
 	ask_waits(&a, r->how.wait);

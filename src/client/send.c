@@ -185,6 +185,7 @@ slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *
 	if (rc)
 		return rc;
 	ask_init(&a, c, call, "POST", "/v1/queue/enqueue");
+	a.begins = true;
 	a.content_type = s.type;
 	ask_field(&a, "X-Correlation-Id", what->correlation_id);
 	write_head(&a, &s, queue);

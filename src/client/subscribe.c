@@ -159,6 +159,7 @@ next(struct slu_subscription *s, struct slu_call rest, struct slu_delivery **out
 	const struct patience idle = {
 		.deadline = end < timeout ? end : timeout,
 		.stop_fd = rest.cancel_fd > 0 ? rest.cancel_fd : -1,
+		.client_fd = s->client->stop_fd,
 	};
 	int rc;
 
@@ -171,6 +172,8 @@ next(struct slu_subscription *s, struct slu_call rest, struct slu_delivery **out
 		rc = take(s, &idle, out, err);
 		if (rc == SLU_ETIMEOUT)
 			return clock_mono(&clock_system) >= end ? 0 : slu_fail(err, rc, "no message within the time allowed");
+		if (rc == SLU_ECANCELED && atomic_load(&s->client->stopped))
+			return client_stopped(err);
 		if (rc != SLU_EUNKNOWN)
 			return rc;
 		hang_up(s);

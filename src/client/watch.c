@@ -107,6 +107,7 @@ slu_client_watch(struct slu_client *c, const char *queue, slu_watch_fn *fn, void
 
 	buf_init(&w.line, LINE_MAX_BYTES);
 	ask_init(&a, c, call, "POST", "/v1/queue/watch");
+	a.begins = true;
 	ask_waits(&a, SLU_NEVER);
 	a.repeatable = a.in_pieces = true;
 	json_out_init(&out, &a.body);
@@ -118,6 +119,8 @@ slu_client_watch(struct slu_client *c, const char *queue, slu_watch_fn *fn, void
 	do
 		rc = follow(&a, &w, err);
 	while (rc == SLU_EUNKNOWN && c->patience >= 0);
+	if (rc == SLU_ECANCELED && atomic_load(&c->stopped))
+		rc = client_stopped(err);
 	ask_release(&a);
 	buf_release(&w.line);
 	return rc;

@@ -433,7 +433,7 @@ log_stop(struct slu_executor *ex)
 
 	(void)snprintf(event, sizeof event,
 		       "shardqueue: stopping executor, draining %u shards", ex->n_lanes);
-	log_info(ex->shared.config.log, event, F_U64("shards", ex->n_lanes));
+	log_warn(ex->shared.config.log, event, F_U64("shards", ex->n_lanes));
 }
 
 /* Under mtx; the workers are past their last use of it. */

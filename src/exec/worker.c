@@ -264,7 +264,7 @@ slu_worker_stop(struct slu_worker *w, enum slu_stop_mode mode, slu_time timeout)
 	}
 	pthread_mutex_unlock(&w->mtx);
 	if (ran && rc != SLU_EINVAL)
-		log_info(w->config.log, rc ? "worker still stopping" : "worker stopped");
+		log_warn(w->config.log, rc ? "worker still stopping" : "worker stopped");
 	return rc;
 }
 

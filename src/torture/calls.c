@@ -111,7 +111,7 @@ caller_ask(struct caller *c, const char *method, struct event *e)
 		call.body = buf_slice(&c->body);
 	follow(c);
 	e->start = time_now();
-	call.until = (struct patience){ e->start + (cut ? soon : PATIENCE), -1 };
+	call.until = (struct patience){ .deadline = e->start + (cut ? soon : PATIENCE), .stop_fd = -1 };
 	e->outcome = (uint8_t)outcome_of(c, http_call(&c->http, &call, &err));
 	e->end = time_now();
 	e->client = c->number;
@@ -399,7 +399,7 @@ caller_vanish(struct caller *c, const struct claim_how *how)
 	begin_claim(c, how);
 	follow(c);
 	call.path = buf_str(&c->path);
-	call.until = (struct patience){ time_now() + soon, -1 };
+	call.until = (struct patience){ .deadline = time_now() + soon, .stop_fd = -1 };
 	if (http_call(&c->http, &call, &err) == 0)
 		return; /* it was faster; what it brought is left to its lease */
 	slam(c);

@@ -223,6 +223,38 @@ until_parked(struct slu_client *c, unsigned n)
 	}
 }
 
+TEST(stopping_a_client_ends_waits_and_refuses_new_work_and_holders_can_settle)
+{
+	struct slu_client_put put = { SLU_OPTIONS_INIT(struct slu_client_put), .payload = "x", .size = 1 };
+	struct slu_settle done = { SLU_OPTIONS_INIT(struct slu_settle) };
+	struct slu_client_messages got = { 0 };
+	struct slu_client *c, *other;
+	struct slu_delivery *d;
+	struct slu_err why;
+	struct served srv;
+	struct waiter w = { 0 };
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	other = served_client(&srv);
+	FINE(slu_client_enqueue(c, "held", &put, 1, NULL, &err));
+	FINE(slu_client_dequeue(c, "held", NULL, &got, NULL, &err));
+	CHECK_EQ(1, got.n);
+	begin(&w, c);
+	until_parked(other, 1);
+	FINE(slu_client_stop(c, &err));
+	finish(&w, SLU_ECLOSED);
+	CHECK_EQ(SLU_ECLOSED, slu_client_enqueue(c, "held", &put, 1, NULL, &why));
+	CHECK_CONTAINS("stopped", why.text);
+	CHECK_EQ(SLU_ECLOSED, slu_client_receive(c, "held", NULL, &d, NULL, &why));
+	done.receipt = got.items[0].receipt;
+	FINE(slu_client_settle(c, SLU_ACK, NULL, &done, 1, NULL, &err));
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+	slu_client_free(other);
+	served_stop(&srv);
+}
+
 /* LQ-66: the server freezes while a client waits, and nobody's clock ends the wait. */
 TEST(a_wait_has_no_timeout_of_its_own)
 {

@@ -92,6 +92,7 @@ TEST(many_at_once_refuse_nonsense)
 	REFUSED(slu_client_settle(c, (enum slu_settle_verb)7, "q", &item, 1, NULL, &err));
 	REFUSED(slu_client_settle(c, SLU_EXTEND, "q", OPTIONS(settle, .time = -1), 1, NULL, &err));
 	REFUSED(slu_client_settle(c, SLU_EXTEND, "q", OPTIONS(settle, .time = SLU_NEVER), 1, NULL, &err));
+	REFUSED(slu_client_stop(NULL, &err));
 	slu_client_messages_release(NULL);
 	slu_client_messages_release(&got);
 	slu_client_free(c);

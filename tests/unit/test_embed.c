@@ -249,6 +249,51 @@ TEST(closing_ends_waits)
 	pthread_join(thread, NULL);
 }
 
+static void *
+wait_until_stopped(void *arg)
+{
+	const struct slu_claim_options wait = { SLU_OPTIONS_INIT(struct slu_claim_options), .wait = SLU_NEVER };
+	struct slu_message m;
+	struct slu_err why;
+	size_t n;
+
+	(void)arg;
+	CHECK_EQ(SLU_ECLOSED, slu_claim(b, "empty", &wait, &m, 1, &n, &why));
+	CHECK_CONTAINS("stopped", why.text);
+	return NULL;
+}
+
+TEST(stopping_ends_waits_and_refuses_new_work_and_holders_can_settle)
+{
+	struct slu_put late = { SLU_OPTIONS_INIT(struct slu_put) };
+	struct slu_message held[2], m;
+	struct slu_queue_stats stats;
+	pthread_t thread;
+	size_t n;
+
+	open_in(NULL);
+	put("q", "a");
+	put("q", "b");
+	CHECK_EQ(1, claim("q", &held[0]));
+	CHECK_EQ(1, claim("q", &held[1]));
+	CHECK_EQ(0, pthread_create(&thread, NULL, wait_until_stopped, NULL));
+	WAIT_UNTIL(waiting() == 1);
+	CHECK_EQ(0, slu_stop(b, &err));
+	CHECK_EQ(0, slu_stop(b, &err)); /* once more is fine */
+	pthread_join(thread, NULL);
+	CHECK_EQ(SLU_ECLOSED, slu_enqueue(b, "q", &late, 1, &err));
+	CHECK_EQ(SLU_ECLOSED, slu_claim(b, "q", NULL, &m, 1, &n, &err));
+	CHECK_EQ(SLU_ECLOSED, slu_watch(b, "q", SLU_NEVER, &err));
+	CHECK_EQ(0, slu_extend(b, &held[0], 0, &err));
+	CHECK_EQ(0, slu_ack(b, &held[0], NULL, 0, &err));
+	CHECK_EQ(0, slu_nack(b, &held[1], NULL, &err));
+	CHECK_EQ(0, slu_stats(b, "q", &stats, &err));
+	CHECK_EQ(0, stats.leased);
+	slu_message_release(&held[0]);
+	slu_message_release(&held[1]);
+	slu_close(b);
+}
+
 TEST(a_folder_keeps_what_was_not_acked)
 {
 	struct slu_message m;

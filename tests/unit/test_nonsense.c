@@ -101,6 +101,7 @@ TEST(the_broker_refuses_nonsense)
 	REFUSED(slu_stats(NULL, "q", &stats, &err));
 	REFUSED(slu_stats(b, NULL, &stats, &err));
 	REFUSED(slu_stats(b, "q", NULL, &err));
+	REFUSED(slu_stop(NULL, &err));
 	slu_message_release(NULL);
 	slu_close(b);
 	slu_close(NULL);
