@@ -42,14 +42,15 @@ help(const struct arg *rows, size_t n)
 {
 	puts("usage: sluice bench BENCH [options]\n");
 	for (int i = 0; i < N_BENCHES; i++)
-		printf("  %-10s%s\n", benches[i].name, benches[i].summary);
+		printf("  %-11s%s\n", benches[i].name, benches[i].summary);
 	bench_load_list(stdout);
-	puts("\nOptions of exec and pqueue; the others have --help of their own:");
+	puts("\nexec and pqueue measure the library, the others a server; those have options of their\n"
+	     "own: see `sluice bench cycle --help`.\n\nOptions of exec and pqueue:");
 	args_help(rows, n, stdout);
 	puts("\nexamples:\n"
 	     "  sluice bench exec\n"
 	     "  sluice bench pqueue --items 1000000 --json\n"
-	     "  sluice bench cycle --batch 100\n");
+	     "  sluice bench cycle --batch 100");
 }
 
 static const struct bench_command *

@@ -328,9 +328,9 @@ void
 bench_load_list(FILE *out)
 {
 	for (const struct scenario *s = scenarios; s->name; s++)
-		fprintf(out, "  %-10s%s\n", s->name, s->summary);
+		fprintf(out, "  %-11s%s\n", s->name, s->summary);
 	for (size_t i = 0; i < sizeof aimed / sizeof aimed[0]; i++)
-		fprintf(out, "  %-10s%s\n", aimed[i].name, aimed[i].summary);
+		fprintf(out, "  %-11s%s\n", aimed[i].name, aimed[i].summary);
 }
 
 size_t
@@ -411,20 +411,20 @@ cli_bench_load(int argc, char **argv)
 		.served.dir = "/var/tmp",
 	};
 	const struct arg rows[] = {
-		{ "--connections", ARG_COUNT, &r.connections, "each has one request on its way (64)" },
-		{ "--batch", ARG_COUNT, &r.batch, "messages a request, at most 1000 (1)" },
-		{ "--size BYTES", ARG_COUNT, &r.size, "of a payload (300)" },
-		{ "--queue NAME", ARG_TEXT, &r.load.queue, "enqueue, cycle: which; one of this run if left out" },
-		{ "--fresh", ARG_FLAG, &r.load.fresh, "a new connection for every request" },
-		{ "--for", ARG_TIME, &r.load.duration, "how long; raw: each part of a round (5s)" },
-		{ "--messages", ARG_COUNT, &r.load.messages, "dequeue, latency, backlog: how many (200000)" },
-		{ "--rounds", ARG_COUNT, &r.rounds, "raw, backlog: 1 to 15 (5)" },
-		{ "-s, --server ADDRESS", ARG_TEXT, &r.served.server, "measure one that runs" },
-		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show (SLUICE_TOKEN)" },
-		{ "--pid", ARG_COUNT, &r.served.pid, "of that one, for its processor time" },
-		{ "--dir DIR", ARG_TEXT, &r.served.dir, "where our own server writes (/var/tmp)" },
-		{ "--sync sync|interval=TIME|none", ARG_TEXT, &r.served.sync, "of our own server (sync)" },
-		{ "--engine log|memory|redis", ARG_TEXT, &r.served.engine, "of our own server (log)" },
+		{ "--connections", ARG_COUNT, &r.connections, "how many, each with one request on its way (64); latency, watch: 1" },
+		{ "--batch", ARG_COUNT, &r.batch, "messages of a request, at most 1000 (1)" },
+		{ "--size BYTES", ARG_COUNT, &r.size, "of a payload, at most 1048576 (300)" },
+		{ "--queue NAME", ARG_TEXT, &r.load.queue, "enqueue, cycle: into which queue (a new one)" },
+		{ "--fresh", ARG_FLAG, &r.load.fresh, "enqueue, dequeue, cycle, lock, healthz: a new connection for every request" },
+		{ "--for", ARG_TIME, &r.load.duration, "how long to measure (5s); raw: each part of a round; not of dequeue and backlog" },
+		{ "--messages", ARG_COUNT, &r.load.messages, "dequeue, backlog: how many (200000); latency: at most" },
+		{ "--rounds", ARG_COUNT, &r.rounds, "raw, backlog: how often, 1 to 15 (5)" },
+		{ "-s, --server ADDRESS", ARG_TEXT, &r.served.server, "measure a server that runs" },
+		{ "--token-file FILE", ARG_TEXT, &r.token_file, "the token to show ($SLUICE_TOKEN_FILE, $SLUICE_TOKEN)" },
+		{ "--pid", ARG_COUNT, &r.served.pid, "of that server, for its processor time" },
+		{ "--dir DIR", ARG_TEXT, &r.served.dir, "where a server of our own writes (/var/tmp)" },
+		{ "--sync sync|interval=TIME|none", ARG_TEXT, &r.served.sync, "of a server of our own (sync)" },
+		{ "--engine log|memory|redis", ARG_TEXT, &r.served.engine, "of a server of our own (log)" },
 		{ "--json", ARG_FLAG, &r.json, "print JSON" },
 		{ "--strict", ARG_FLAG, &r.strict, "raw, backlog: exit 1 when an aim is missed" },
 		{ "-h, --help", ARG_FLAG, &r.help, "this text" },

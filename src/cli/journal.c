@@ -187,8 +187,6 @@ salvage(struct journal *j, struct slu_err *err)
 	struct log_salvage s;
 	int rc;
 
-	if (!j->to)
-		return slu_fail(err, SLU_EINVAL, "salvage: name a new folder, too");
 	rc = log_salvage(NULL, j->folder, j->to, &s, err);
 	if (rc)
 		return rc;
@@ -216,29 +214,42 @@ salvage(struct journal *j, struct slu_err *err)
 
 /* ---- The command ---- */
 
-static const struct {
+static const struct verb {
 	const char *name;
 	int (*run)(struct journal *j, struct slu_err *err);
+	int folders;
 } verbs[] = {
-	{ "check", check },
-	{ "dump", dump },
-	{ "salvage", salvage },
+	{ "check", check, 1 },
+	{ "dump", dump, 1 },
+	{ "salvage", salvage, 2 },
 };
+
+static const struct verb *
+find(const char *name)
+{
+	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+		if (strcmp(name, verbs[i].name) == 0)
+			return &verbs[i];
+	return NULL;
+}
 
 static void
 help(const struct arg *rows, size_t n)
 {
 	puts("usage: sluice admin journal check|dump FOLDER [options]\n"
 	     "       sluice admin journal salvage FOLDER NEW-FOLDER [options]\n\n"
-	     "check reads every record of a shard's log, sums included, and puts them\n"
-	     "together; dump shows them. salvage writes what can still be read of a damaged log\n"
-	     "to a new folder. FOLDER is never changed. The server must not run.\n");
+	     "check reads every record of a log with its checksum and rebuilds what they add up\n"
+	     "to. dump shows the records. salvage writes what can still be read of a damaged log\n"
+	     "to NEW-FOLDER, which has no log yet. FOLDER is the data folder of a server or, if it\n"
+	     "has several shards, that of a shard, as data/0. FOLDER is never changed. The server\n"
+	     "must not be running.\n");
 	args_help(rows, n, stdout);
-	puts("\nexit codes:\n  0  sound\n  1  damaged, in use or not there\n  2  wrong call\n"
-	     "\nexamples:\n  sluice admin journal check data/shard-0\n"
-	     "  sluice admin journal dump data/shard-0 --from 1000 --limit 20\n"
-	     "  sluice admin journal dump data/shard-0 --json | jq .type | sort | uniq -c\n"
-	     "  sluice admin journal salvage data/shard-0 data/saved");
+	puts("\nexit codes:\n  0  the log is sound; dump, salvage: done\n"
+	     "  1  the log is damaged, in use or not there\n  2  the call was wrong\n"
+	     "\nexamples:\n  sluice admin journal check data\n"
+	     "  sluice admin journal dump data --from 1000 --limit 20\n"
+	     "  sluice admin journal dump data --json | jq .type | sort | uniq -c\n"
+	     "  sluice admin journal salvage data saved");
 }
 
 static int
@@ -260,23 +271,19 @@ unknown(const struct journal *j, const char *verb)
 }
 
 static int
-run(struct journal *j, const char *verb)
+run(struct journal *j, const struct verb *verb)
 {
 	struct slu_err err = { 0 }, why;
 	struct stat st;
-	int rc = SLU_EINVAL;
+	int rc;
 
 	if (stat(j->folder, &st) || !S_ISDIR(st.st_mode)) {
 		slu_fail(&err, SLU_EFAILED, "%s: no such folder", j->folder);
 		return cli_report("admin journal", j->json, SLU_EFAILED, CLI_FAILED, err.text);
 	}
-	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-		if (strcmp(verb, verbs[i].name) == 0)
-			rc = verbs[i].run(j, &err);
+	rc = verb->run(j, &err);
 	if (!rc)
 		return CLI_OK;
-	if (!err.text[0])
-		return unknown(j, verb);
 	why = err;
 	slu_fail(&err, rc, "%s: %s", j->folder, why.text);
 	return cli_report("admin journal", j->json, rc, CLI_FAILED, err.text);
@@ -287,12 +294,13 @@ cli_admin_journal(int argc, char **argv)
 {
 	struct journal j = { 0 };
 	const struct arg rows[] = {
-		{ "--json", ARG_FLAG, &j.json, "JSON, dump: a line for each record" },
-		{ "--from", ARG_NUMBER, &j.from, "dump: the first record to show" },
-		{ "-l, --limit", ARG_NUMBER, &j.limit, "dump: how many" },
+		{ "--json", ARG_FLAG, &j.json, "print JSON; dump: a line for each record" },
+		{ "--from", ARG_NUMBER, &j.from, "dump: the number of the first record to show (the oldest)" },
+		{ "-l, --limit", ARG_NUMBER, &j.limit, "dump: how many records to show (all)" },
 		{ "-h, --help", ARG_FLAG, &j.wants_help, "this text" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
+	const struct verb *verb;
 	struct slu_err err;
 
 	argc--;
@@ -304,9 +312,12 @@ cli_admin_journal(int argc, char **argv)
 		help(rows, n);
 		return CLI_OK;
 	}
-	if (argc != 2 && argc != 3)
-		return usage(&j, "say check, dump or salvage, and a folder");
+	verb = argc > 0 ? find(argv[0]) : NULL;
+	if (argc > 0 && !verb)
+		return unknown(&j, argv[0]);
+	if (!verb || argc != 1 + verb->folders)
+		return usage(&j, "expected check FOLDER, dump FOLDER or salvage FOLDER NEW-FOLDER");
 	j.folder = argv[1];
-	j.to = argc == 3 ? argv[2] : NULL;
-	return run(&j, argv[0]);
+	j.to = argv[verb->folders];
+	return run(&j, verb);
 }

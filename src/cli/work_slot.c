@@ -181,7 +181,7 @@ fill(struct slot *s, struct slu_settle *item)
 	struct verdict *v = &s->verdict;
 
 	item->error = v->error.n > 0 ? buf_str(&v->error) : NULL;
-	item->time = v->delay;
+	item->time = v->delay > 0 ? v->delay : 0; /* -1: as the queue has it */
 	item->at_once = v->delay == 0 || v->outcome == WORK_RETURNED;
 	item->defer = v->outcome == WORK_DEFERRED || v->outcome == WORK_RETURNED;
 	item->dead = v->outcome == WORK_DEAD;

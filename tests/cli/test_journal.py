@@ -1,7 +1,10 @@
 """`sluice admin journal`: a log that another program wrote, checked and shown."""
 import json
 import os
+import re
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -92,7 +95,27 @@ def test_salvage_saves_what_is_left(log, tmp_path):
     assert facts["messages"] == 2  # the dead letter is leased again
     again = run("journal", "salvage", str(log), str(tmp_path / "new"))
     assert again.returncode == 1 and "log already" in again.stderr
-    assert run("journal", "salvage", str(log)).returncode == 1
+    assert run("journal", "salvage", str(log)).returncode == 2  # a wrong call
+
+
+@pytest.mark.parametrize("words", [[], ["chekc"], ["chekc", "nowhere"], ["check"], ["check", "a", "b"], ["dump"],
+                                   ["salvage", "a"]])
+def test_a_wrong_call_is_told_before_a_folder_is_looked_for(words):
+    done = run("journal", *words)
+    assert done.returncode == 2 and "no such folder" not in done.stderr, done.stderr
+    assert "sluice admin journal --help" in done.stderr
+
+
+def test_the_examples_of_the_help_run(log, tmp_path):
+    text = run("journal", "--help").stdout
+    lines = re.findall(r"^  (sluice admin journal .*)", text, re.M)
+    assert len(lines) == 4
+    shutil.copytree(log, tmp_path / "data")
+    for line in lines:
+        line = line.replace("jq .type", "cat").replace("--from 1000", "--from 1")
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=tmp_path, capture_output=True,
+                              text=True, timeout=60, env={**os.environ, "PATH": f"{Path(SLUICE).parent}:{os.environ['PATH']}"})
+        assert done.returncode == 0 and done.stdout, (line, done.stderr)
 
 
 def test_a_folder_without_a_log_is_not_sound(tmp_path):
