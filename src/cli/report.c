@@ -17,9 +17,13 @@ write_json(struct buf *out, int code, int exit, const char *text)
 
 	json_out_init(&w, out);
 	json_out_object(&w, NULL);
-	json_out_str(&w, "error", slice_of(name_of(code)));
-	json_out_str(&w, "message", slice_of(text));
-	json_out_i64(&w, "exit", exit);
+	if (code) {
+		json_out_str(&w, "error", slice_of(name_of(code)));
+		json_out_str(&w, "message", slice_of(text));
+		json_out_i64(&w, "exit", exit);
+	} else {
+		json_out_str(&w, "note", slice_of(text));
+	}
 	json_out_close(&w);
 	json_out_end(&w);
 }

@@ -9,7 +9,8 @@
 
 #include <sluice/err.h>
 
-/* command: "queue set"; "": none yet. The text may come from a server: it is shown escaped. Returns `exit`, an enum cli_exit. */
+/* command: "queue set"; "": none yet. code: 0 is something to know, no error, {"note":"..."}. The text
+ * may come from a server: it is shown escaped. Returns `exit`, an enum cli_exit. */
 int cli_report(const char *command, bool json, int code, int exit, const char *text);
 
 #endif

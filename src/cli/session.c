@@ -58,7 +58,7 @@ session_note(const struct session *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	(void)cli_report(s->command, false, SLU_OK, CLI_OK, text);
+	(void)cli_report(s->command, s->json, SLU_OK, CLI_OK, text);
 }
 
 int

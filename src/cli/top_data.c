@@ -276,6 +276,8 @@ top_sort(struct top *t)
 	apply_filter(t);
 	if (t->n > 0)
 		qsort_r(t->queues, t->n, sizeof *t->queues, by_order, t);
+	if (t->selected < t->n_shown && is_chosen(t, &t->queues[t->selected]))
+		return; /* also of two lines that a queue on its way to another shard has */
 	for (size_t i = 0; i < t->n_shown; i++) {
 		if (is_chosen(t, &t->queues[i])) {
 			t->selected = i;

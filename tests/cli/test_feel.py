@@ -87,6 +87,12 @@ def test_errors_are_one_line_of_json_with_json(cli, args, error, code):
     assert told["message"] and done.stderr.count(b"\n") == 1 and done.stdout == b""
 
 
+def test_notes_are_json_with_json(cli):
+    cli.push("a", "b")
+    done = cli.try_("browse", cli.queue, "--limit", 1, "--json")
+    assert done.returncode == 0 and "--limit" in json.loads(done.stderr)["note"]
+
+
 def test_where_nothing_is_other_namespaces_are_hinted_at(cli):
     cli("push", cli.queue, "x", "-n", "elsewhere")
     for command in (["stats"], ["topics"], ["queue", "list"]):
