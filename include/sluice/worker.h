@@ -32,6 +32,22 @@ struct slu_worker;
 typedef int slu_job_fn(const struct slu_job_item *job, void *session, void *arg,
 		       struct slu_err *err);
 
+/*
+ * Put the job that this thread's handler runs off, until a moment of the wall clock (one that
+ * has passed: at once), without spending an attempt:
+ *
+ *         if (rate_limited_until)
+ *                 return slu_job_defer(rate_limited_until);
+ *
+ * Returns the code that the handler has to return; the job goes back into its queue even if
+ * that is full or stopped, counts as deferred, and its breaker hears nothing. SLU_EINVAL: until
+ * is negative, or no handler of a worker runs on this thread.
+ */
+SLU_API int slu_job_defer(slu_time until);
+
+/* Which breaker a job is for, by its destination; NULL: none. Must not block. */
+typedef struct slu_breaker *slu_breaker_fn(const struct slu_job_item *job, void *arg);
+
 /* The end of the line: job failed for good with err. Free job->data here. */
 typedef void slu_dead_fn(const struct slu_job_item *job, const struct slu_err *err,
 			 void *arg);
@@ -56,6 +72,8 @@ struct slu_worker_config {
 	/* May be NULL. Asked before each attempt, told after: an attempt that failed in
 	 * any way, also for good, is a failure to it. */
 	struct slu_breaker *breaker;
+	slu_breaker_fn *breaker_of;    /* or one by job, for jobs of several destinations: asked
+					* before each attempt; not both */
 	uint32_t failures_kept;        /* how many recent failures to remember; 0: 100 */
 	const char *metrics_namespace; /* "sluice": sluice_worker_job_failures_total ... */
 	struct slu_log *log;
@@ -106,7 +124,7 @@ struct slu_worker_stats {
 	uint64_t failed;      /* attempts that failed */
 	uint64_t retried;     /* failed attempts that went back into the queue */
 	uint64_t dead;        /* jobs that went to dead_letter */
-	uint64_t deferred;    /* put back because the breaker was open */
+	uint64_t deferred;    /* put back by an open breaker, or by slu_job_defer */
 	uint64_t polls;       /* times a thread looked and found nothing */
 	uint64_t reserved[4]; /* 0 */
 };

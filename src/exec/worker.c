@@ -19,7 +19,7 @@ static const struct metric metric_rows[WORKER_METRICS] = {
 	[WORKER_DONE] = { "jobs_done_total", METRIC_COUNTER, "jobs that succeeded" },
 	[WORKER_DEAD] = { "jobs_dead_total", METRIC_COUNTER, "jobs that failed for good" },
 	[WORKER_RETRIED] = { "jobs_retried_total", METRIC_COUNTER, "failed attempts that will be tried again" },
-	[WORKER_DEFERRED] = { "jobs_deferred_total", METRIC_COUNTER, "jobs put back by an open breaker" },
+	[WORKER_DEFERRED] = { "jobs_deferred_total", METRIC_COUNTER, "jobs put back by an open breaker or by slu_job_defer" },
 	[WORKER_POLLS] = { "idle_polls_total", METRIC_COUNTER, "times a thread looked and found nothing" },
 };
 
@@ -46,6 +46,8 @@ check_config(const struct slu_worker_config *c, struct slu_err *err)
 {
 	if (!c->queue || !c->handler)
 		return slu_fail(err, SLU_EINVAL, "a worker needs a queue and a handler");
+	if (c->breaker && c->breaker_of)
+		return slu_fail(err, SLU_EINVAL, "breaker and breaker_of are set; expected one of them");
 	if (c->threads > THREADS_MAX)
 		return slu_fail(err, SLU_EINVAL, "threads is %u, at most %d", c->threads,
 				THREADS_MAX);

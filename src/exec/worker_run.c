@@ -19,10 +19,28 @@ struct attempt {
 	uint32_t handle;
 	void *session;
 	slu_time delay; /* until the retry */
+	struct slu_breaker *breaker;
+	slu_time defer_until; /* slu_job_defer's; -1: not called */
 	struct slu_err err;
 };
 
 typedef int attempt_fn(struct attempt *a);
+
+/* What slu_job_defer is about; set while the handler runs. */
+static _Thread_local struct attempt *handled;
+
+enum {
+	DEFERRED = SLU_EDOWN /* what a handler that deferred returns */
+};
+
+int
+slu_job_defer(slu_time until)
+{
+	if (!handled || until < 0)
+		return SLU_EINVAL;
+	handled->defer_until = until;
+	return DEFERRED;
+}
 
 static const char *
 or_none(const char *s)
@@ -105,7 +123,9 @@ run_in_session(struct attempt *a)
 	if (rc)
 		return rc;
 	a->err = (struct slu_err){ 0 };
+	handled = a;
 	rc = guarded(a, handle, "handler");
+	handled = NULL;
 	verdict = a->err;
 	if (guarded(a, close_session, "session_close"))
 		log_error(a->w->config.log, "session not closed",
@@ -114,6 +134,12 @@ run_in_session(struct attempt *a)
 			  F_STR("error", a->err.text));
 	a->err = verdict;
 	return rc;
+}
+
+static bool
+is_deferred(const struct attempt *a, int rc)
+{
+	return rc == DEFERRED && a->defer_until >= 0;
 }
 
 static int
@@ -128,8 +154,8 @@ run_timed(struct attempt *a)
 		  F_U64("attempt", a->job.attempts));
 	rc = run_in_session(a);
 	metrics_observe(&w->metrics, WORKER_RUN_TIME, 0, clock_mono(w->clock) - start);
-	if (w->config.breaker)
-		slu_breaker_report(w->config.breaker, rc == 0);
+	if (a->breaker && !is_deferred(a, rc))
+		slu_breaker_report(a->breaker, rc == 0);
 	return rc;
 }
 
@@ -235,19 +261,31 @@ defer(struct attempt *a, slu_time delay)
 	metrics_add(&w->metrics, WORKER_DEFERRED, 0, 1);
 }
 
+static int
+choose_breaker(struct attempt *a)
+{
+	const struct slu_worker_config *c = &a->w->config;
+
+	a->breaker = c->breaker_of ? c->breaker_of(&a->job, c->arg) : c->breaker;
+	return 0;
+}
+
 static void
 run_job(struct attempt *a)
 {
-	struct slu_breaker *breaker = a->w->config.breaker;
 	slu_time wait;
 	int rc;
 
-	if (breaker && slu_breaker_allow(breaker, &wait)) {
+	rc = guarded(a, choose_breaker, "breaker_of");
+	if (!rc && a->breaker && slu_breaker_allow(a->breaker, &wait)) {
 		defer(a, wait);
 		return;
 	}
-	rc = run_timed(a);
-	if (rc)
+	if (!rc)
+		rc = run_timed(a);
+	if (is_deferred(a, rc))
+		defer(a, a->defer_until - clock_wall(a->w->clock));
+	else if (rc)
 		fail(a, rc);
 	else
 		finish(a);
@@ -261,6 +299,8 @@ take(struct attempt *a)
 	int rc;
 
 	a->session = NULL;
+	a->breaker = NULL;
+	a->defer_until = -1;
 	a->delay = 0;
 	a->err = (struct slu_err){ 0 };
 	do {

@@ -198,6 +198,7 @@ TEST(the_queue_and_its_worker_refuse_nonsense)
 	CHECK_EQ(0, slu_worker_failures(w, NULL, 1));
 	slu_worker_snapshot(NULL, &counts);
 	slu_worker_snapshot(w, NULL);
+	REFUSED_SILENTLY(slu_job_defer(SLU_SEC)); /* there is no job here */
 	slu_worker_free(w);
 	slu_worker_free(NULL);
 	slu_pqueue_free(q, NULL);

@@ -609,6 +609,80 @@ TEST(failing_jobs_open_the_breaker_and_a_good_one_closes_it)
 	teardown_breaker(&b);
 }
 
+static struct slu_breaker *
+by_first_letter(const struct slu_job_item *job, void *arg)
+{
+	struct broken *b = arg; /* the fixture is its first member */
+
+	if (job->object_id[0] == 'x')
+		slu_panic("no destination");
+	return job->object_id[0] == 'n' ? NULL : slu_breaker_get(b->set, job->object_id[0] == 'm' ? "mail" : "push");
+}
+
+TEST(a_worker_takes_the_breaker_of_each_job)
+{
+	struct plan fine = { 0 }, fails = { .fails = -1 };
+	struct broken b;
+
+	setup_queue(&b.f, (struct slu_pqueue_config){ 0 });
+	CHECK_EQ(0, breakers_new_on(&b.set, &(struct slu_breaker_config){ SLU_OPTIONS_INIT(struct slu_breaker_config), .failures = 1, .log = b.f.log }, &b.f.clock.clock, NULL));
+	{
+		struct slu_worker_config config = fill(&b.f, (struct slu_worker_config){ .breaker_of = by_first_letter, .max_attempts = 1 });
+
+		CHECK_EQ(0, slu_worker_new(&b.f.worker, &config, NULL));
+		config.breaker = slu_breaker_get(b.set, "mail");
+		CHECK_EQ(SLU_EINVAL, slu_worker_new(&(struct slu_worker *){ NULL }, &config, NULL));
+	}
+	slu_breaker_report(slu_breaker_get(b.set, "mail"), false); /* it is open */
+	put(&b.f, "m", &fine);
+	put(&b.f, "p", &fine);
+	put(&b.f, "n", &fine);
+	put(&b.f, "x", &fine);
+	start(&b.f);
+	WAIT_UNTIL(stats_of(&b.f).done == 2 && stats_of(&b.f).deferred == 1 && stats_of(&b.f).dead == 1);
+	CHECK_EQ(2, fine.runs); /* the one for mail waits, the one without a destination failed */
+	put(&b.f, "p", &fails);
+	WAIT_UNTIL(stats_of(&b.f).dead == 2);
+	CHECK_EQ(SLU_BREAKER_OPEN, slu_breaker_state(slu_breaker_get(b.set, "push")));
+	teardown_breaker(&b);
+}
+
+static int
+defer_twice(const struct slu_job_item *job, void *session, void *arg, struct slu_err *err)
+{
+	struct plan *p = job->data;
+
+	(void)session;
+	(void)arg;
+	(void)err;
+	atomic_store(&p->attempt, job->attempts);
+	if (atomic_fetch_add(&p->runs, 1) < 2)
+		return slu_job_defer(START_WALL + 30 * SLU_SEC * (atomic_load(&p->runs)));
+	return 0;
+}
+
+TEST(a_handler_that_defers_spends_no_attempt)
+{
+	struct plan plan = { 0 };
+	struct fixture f;
+
+	setup(&f, (struct slu_worker_config){ .handler = defer_twice, .max_attempts = 1 });
+	put(&f, "a", &plan);
+	start(&f);
+	for (int i = 1; i <= 2; i++) {
+		WAIT_UNTIL(stats_of(&f).deferred == (uint64_t)i);
+		WAIT_UNTIL(queue_of(&f).scheduled == 1);
+		fakeclock_advance(&f.clock, 30 * SLU_SEC - 1);
+		CHECK_EQ(i, plan.runs);
+		fakeclock_advance(&f.clock, 1);
+		WAIT_UNTIL(atomic_load(&plan.runs) == i + 1);
+	}
+	WAIT_UNTIL(stats_of(&f).done == 1);
+	CHECK_EQ(1, plan.attempt);
+	CHECK_EQ(0, stats_of(&f).failed);
+	teardown(&f);
+}
+
 TEST(a_panic_is_reported_to_the_breaker_too)
 {
 	struct plan bad = { .fails = -1, .panic = "boom" };
