@@ -363,6 +363,8 @@ name_of_reason(unsigned status, const char *reason, bool busy, struct slice path
 		return name_of_body(path);
 	if (busy)
 		return name_in(SLU_EBUSY, is_lockd(path));
+	if (status == 405 && is_lockd(path))
+		return reason;
 	if (strcmp(reason, slu_err_row(SLU_ENOMEM)->flat_name) == 0 || is_starting(reason))
 		return reason;
 	return name_of_status(status, is_lockd(path));

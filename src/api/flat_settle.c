@@ -7,6 +7,7 @@
 #include "api/values.h"
 
 #include "base/json_out.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,9 +71,22 @@ static const struct json_field ack_fields[] = {
 	  .size = sizeof(struct slice) },
 };
 
+/* The text of a failure never keeps a message from being given back: it is cut. */
+static void
+read_error(struct json *r, const struct json_field *f, void *place)
+{
+	struct slice *const text = place;
+
+	json_read_text(r, f, place);
+	*text = utf8_cut(*text, API_ERROR_MAX);
+}
+
 static const struct json_field nack_fields[] = {
 	WHICH,
-	FIELD("error", text, op.text, .max = API_ERROR_MAX),
+	{ .name = { "error", 5 },
+	  .read = read_error,
+	  .offset = offsetof(struct item, op.text),
+	  .size = sizeof(struct slice) },
 	FIELD("delay", span, op.time, .max = API_DELAY_MAX),
 	FIELD("defer", bool, op.defer),
 	FIELD("dead", bool, op.dead),

@@ -21,7 +21,7 @@ const struct route lockd_routes[] = {
 	{ NULL, "/v1/queue/subscribeWithState", lockd_subscribe_with_state, .needs = RIGHT_CONSUME, SMALL, .alone = true, QUEUE },
 	{ NULL, "/v1/queue/watch", lockd_watch, .needs = RIGHT_READ, SMALL, .alone = true, QUEUE },
 	{ NULL, "/v1/queue/ack",     lockd_ack,     .needs = RIGHT_CONSUME, SMALL, .settles = true, QUEUE },
-	{ NULL, "/v1/queue/nack",    lockd_nack,    .needs = RIGHT_CONSUME, SMALL, .settles = true, QUEUE },
+	{ NULL, "/v1/queue/nack",    lockd_nack,    .needs = RIGHT_CONSUME, .max_body = API_BODY_MAX, .settles = true, QUEUE },
 	{ NULL, "/v1/queue/extend",  lockd_extend,  .needs = RIGHT_CONSUME, SMALL, .settles = true, QUEUE },
 	{ NULL, "/v1/queue/stats",   lockd_stats,   .needs = RIGHT_READ, SMALL, QUEUE },
 };

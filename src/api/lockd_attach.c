@@ -104,6 +104,7 @@ add_head(struct document *d, const struct message *m)
 	(void)call_add(c, "Content-Type", typed ? i.type : SLICE("application/octet-stream"));
 	(void)call_add(c, "X-Attachment-ID", slice_of(lockd_etag_text(i.etag, id)));
 	(void)call_add(c, "X-Attachment-Name", i.name);
+	lockd_add_number(c, "X-Key-Version", d->op->lock.version);
 	lockd_add_number(c, "X-Attachment-Size", i.size);
 	lockd_add_number(c, "X-Attachment-Created-At", (uint64_t)(i.at / SLU_SEC));
 	lockd_add_number(c, "X-Attachment-Updated-At", (uint64_t)(i.at / SLU_SEC));
@@ -165,6 +166,7 @@ answer_removed(struct ask *a, bool all)
 		return;
 	}
 	lockd_add_number(a->call, "X-Fencing-Token", a->op.lock.fence);
+	lockd_add_number(a->call, "X-Key-Version", a->op.lock.version);
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	if (all)
@@ -280,6 +282,7 @@ answer_attachments(struct ask *a)
 		lockd_lock_refuse(a, &a->op);
 		return;
 	}
+	lockd_add_number(a->call, "X-Key-Version", a->op.lock.version);
 	rc = write_list(a, false);
 	if (rc == SLU_EBUSY)
 		ask_job(a, write_slowly, answer_list);

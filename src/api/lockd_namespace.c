@@ -25,6 +25,9 @@ struct state {
 	struct slice namespace;
 	struct slice query; /* of the body, as it came */
 	struct engines engines;
+	struct engines asked; /* of a body; empty: as it is stored */
+	struct buf stored;
+	int wrong; /* why what is stored could not be read */
 	struct lockd_lock l;
 	struct op_put put;
 	struct buf text;
@@ -47,6 +50,7 @@ ended(struct call *c, bool sent)
 	(void)sent; /* what was asked has happened, whoever knows it */
 	op_unpin(&a->op);
 	buf_release(&s->text);
+	buf_release(&s->stored);
 	ask_free(a);
 }
 
@@ -60,6 +64,7 @@ begin(struct call *c, void *api)
 		return NULL;
 	ask_op(a, &a->op, OP_STATE_GET, (struct slice){ 0 }, (struct slice){ 0 });
 	buf_init(&s->text, TEXT_MAX);
+	buf_init(&s->stored, TEXT_MAX);
 	c->ended = ended;
 	s->engines = (struct engines){ SLICE("scan"), SLICE("none") };
 	return a;
@@ -105,18 +110,27 @@ read_text(struct ask *a)
 }
 
 static void
+read_stored(struct state *s)
+{
+	struct json r;
+
+	if (s->text.n == 0)
+		return;
+	json_init(&r, buf_slice(&s->text), JSON_DEPTH);
+	(void)json_fields(&r, engine_fields, 2, JSON_LENIENT, &s->engines);
+	(void)json_end(&r, NULL); /* we wrote it */
+}
+
+static void
 answer_text(struct ask *a, int rc)
 {
 	struct state *const s = a->state;
-	struct json r;
 
 	if (rc) {
 		ask_refuse(a, rc, s->err.text);
 		return;
 	}
-	json_init(&r, buf_slice(&s->text), JSON_DEPTH);
-	(void)json_fields(&r, engine_fields, 2, JSON_LENIENT, &s->engines);
-	(void)json_end(&r, NULL); /* we wrote it */
+	read_stored(s);
 	answer(a, a->op.lock.etag);
 }
 
@@ -151,9 +165,12 @@ static const struct json_field fields[] = {
 	JSON_FIELD(raw, struct state, query),
 };
 
+/* Nothing is fine, too. */
 static bool
 is_one_of(struct slice word, const char *const *words)
 {
+	if (word.n == 0)
+		return true;
 	for (; *words; words++)
 		if (slice_eq(word, slice_of(*words)))
 			return true;
@@ -170,9 +187,9 @@ read_engines(struct ask *a, struct state *s)
 
 	json_init(&r, s->query.n > 0 ? s->query : SLICE("{}"), JSON_DEPTH);
 	json_room(&r, room, room ? s->query.n : 0);
-	(void)json_fields(&r, engine_fields, 2, JSON_LENIENT, &s->engines);
-	if (json_end(&r, &s->err) || !is_one_of(s->engines.preferred_engine, preferred) ||
-	    !is_one_of(s->engines.fallback_engine, fallback)) {
+	(void)json_fields(&r, engine_fields, 2, JSON_LENIENT, &s->asked);
+	if (json_end(&r, &s->err) || !is_one_of(s->asked.preferred_engine, preferred) ||
+	    !is_one_of(s->asked.fallback_engine, fallback)) {
 		lockd_refuse_code(a->call, LOCKD_INVALID_BODY,
 				  "query: expected preferred_engine auto, index or scan, and "
 				  "fallback_engine none, index or scan");
@@ -186,12 +203,25 @@ released(struct ask *a)
 {
 	struct state *const s = a->state;
 
-	if (s->failed.rc)
+	if (s->wrong)
+		ask_refuse(a, s->wrong, s->err.text);
+	else if (s->failed.rc)
 		lockd_lock_refuse(a, &s->failed);
 	else if (a->op.rc || a->op.lock.why != LOCK_OK)
 		ask_refuse(a, a->op.rc ? a->op.rc : SLU_EDOWN, "the change took too long; try again");
 	else
 		answer(a, s->etag);
+}
+
+static void
+release(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	s->l.if_etag = 0;
+	lockd_lock_op(a, &s->l, &a->op, OP_RELEASE);
+	a->op.lock.rollback = s->failed.rc != 0 || s->wrong;
+	ask_run(a, released);
 }
 
 static void
@@ -202,24 +232,15 @@ put_done(struct ask *a)
 	if (a->op.rc)
 		s->failed = a->op;
 	s->etag = a->op.lock.etag;
-	s->l.if_etag = 0;
-	lockd_lock_op(a, &s->l, &a->op, OP_RELEASE);
-	a->op.lock.rollback = s->failed.rc != 0;
-	ask_run(a, released);
+	release(a);
 }
 
 static void
-acquired(struct ask *a)
+put(struct ask *a)
 {
 	struct state *const s = a->state;
 	struct json_out w;
 
-	if (a->op.rc) {
-		lockd_lock_refuse(a, &a->op);
-		return;
-	}
-	s->l.token = s->l.fence = a->op.lock.token;
-	memcpy(s->l.txn.b, a->op.lock.txn, LOCKD_XID);
 	json_out_init(&w, &s->text);
 	json_out_object(&w, NULL);
 	json_out_str(&w, "preferred_engine", s->engines.preferred_engine);
@@ -231,6 +252,62 @@ acquired(struct ask *a)
 	a->op.puts = &s->put;
 	a->op.n_puts = 1;
 	ask_run(a, put_done);
+}
+
+/* What was not said stays as it is stored. */
+static void
+keep_stored(struct ask *a, int rc)
+{
+	struct state *const s = a->state;
+	const struct engines asked = s->asked;
+
+	op_unpin(&a->op);
+	s->wrong = rc;
+	if (rc) {
+		release(a);
+		return;
+	}
+	read_stored(s);
+	if (asked.preferred_engine.n > 0)
+		s->engines.preferred_engine = asked.preferred_engine;
+	if (asked.fallback_engine.n > 0)
+		s->engines.fallback_engine = asked.fallback_engine;
+	s->stored = s->text; /* the names point into it */
+	buf_init(&s->text, TEXT_MAX);
+	put(a);
+}
+
+static void
+got_stored(struct ask *a)
+{
+	struct state *const s = a->state;
+
+	if (a->op.rc) {
+		s->failed = a->op;
+		release(a);
+	} else if (a->op.lock.etag == 0) {
+		keep_stored(a, 0);
+	} else {
+		ask_job(a, read_text, keep_stored);
+	}
+}
+
+static void
+acquired(struct ask *a)
+{
+	struct state *const s = a->state;
+	const uint64_t if_etag = s->l.if_etag;
+
+	if (a->op.rc) {
+		lockd_lock_refuse(a, &a->op);
+		return;
+	}
+	s->l.token = s->l.fence = a->op.lock.token;
+	memcpy(s->l.txn.b, a->op.lock.txn, LOCKD_XID);
+	s->l.if_etag = 0;
+	lockd_lock_op(a, &s->l, &a->op, OP_STATE_GET);
+	s->l.if_etag = if_etag;
+	ask_run(a, got_stored);
 }
 
 void

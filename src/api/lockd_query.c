@@ -26,6 +26,7 @@
 #include "core/selector.h"
 #include "http/query.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum {
@@ -37,7 +38,8 @@ enum {
 	STEPS_MAX = 128 << 20,
 	SLICE_STEPS = 16 << 20,
 	DOCUMENT_STEPS = 512 << 20, /* of one document */
-	CURSOR_TEXT = LOCK_KEY_MAX + 1
+	CURSOR_TEXT = LOCK_KEY_MAX + 1,
+	METADATA_TEXT = 512
 };
 
 struct state {
@@ -46,13 +48,16 @@ struct state {
 	int64_t limit;
 	struct selector *conditions;
 	bool documents;
+	bool scan; /* asked for by name */
 
 	/* How far it is. */
 	struct op_key keys[PAGE];
 	char last[CURSOR_TEXT]; /* the last key that was looked at */
 	unsigned at;            /* in the page */
 	uint32_t found, seen;
+	uint32_t candidates;          /* seen, without our own keys */
 	uint64_t bytes, steps, slice; /* slice: steps of this job */
+	uint64_t captured;            /* bytes of documents in the answer */
 	struct stop gone;             /* the client is */
 	bool more;                    /* keys behind the page */
 	bool ended;                   /* nothing more is looked at */
@@ -155,6 +160,7 @@ write_row(struct ask *a, const struct op_key *k)
 	json_out_str(&w, "ns", s->namespace);
 	json_out_str(&w, "key", slice_of(k->name));
 	json_out_u64(&w, "ver", k->version);
+	s->captured += s->document.n;
 	json_out_raw(&w, "doc", buf_slice(&s->document));
 	json_out_close(&w);
 	buf_putc(&a->call->out, '\n');
@@ -205,6 +211,7 @@ look(struct ask *a)
 			write_row(a, k);
 		memcpy(s->last, k->name, sizeof s->last);
 		s->seen++;
+		s->candidates += !is_reserved(k->name);
 		s->ended = s->found == (uint32_t)s->limit || s->seen == KEYS_MAX ||
 			   s->bytes >= BYTES_MAX;
 	}
@@ -231,7 +238,42 @@ add_cursor(struct ask *a)
 	if (has_rest(a))
 		(void)call_add(a->call, "X-Lockd-Query-Cursor", slice_of(s->last));
 	(void)call_add(a->call, "X-Lockd-Query-Index-Seq", SLICE("0"));
-	(void)call_add(a->call, "X-Lockd-Query-Metadata", SLICE("{\"engine\":\"scan\"}"));
+	if (!s->documents)
+		(void)call_add(a->call, "X-Lockd-Query-Metadata", SLICE("{\"engine\":\"scan\"}"));
+}
+
+static void
+put_count(struct json_out *w, const char *name, uint64_t count)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRIu64, count); /* fits */
+	json_out_str(w, name, slice_of(text));
+}
+
+/* The trailer of documents: what was looked at. Documents are matched in memory, so nothing is
+ * spilled. engine: documents were read although an index was asked for. */
+static void
+add_counts(struct ask *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+	struct buf text;
+
+	buf_init(&text, METADATA_TEXT);
+	json_out_init(&w, &text);
+	json_out_object(&w, NULL);
+	if (!s->scan)
+		json_out_str(&w, "engine", SLICE("scan"));
+	put_count(&w, "query_candidates_seen", s->candidates);
+	put_count(&w, "query_candidates_matched", s->found);
+	put_count(&w, "query_bytes_captured", s->captured);
+	put_count(&w, "query_spill_count", 0);
+	put_count(&w, "query_spill_bytes", 0);
+	json_out_close(&w);
+	if (!text.failed)
+		(void)call_add(a->call, "X-Lockd-Query-Metadata", buf_slice(&text));
+	buf_release(&text);
 }
 
 static void
@@ -270,6 +312,7 @@ answer_rows(struct ask *a)
 		return;
 	}
 	add_cursor(a);
+	add_counts(a);
 	call_piece(a->call, true);
 }
 
@@ -402,10 +445,11 @@ read_return(struct ask *a, struct state *s)
 
 /* Whatever is asked for, documents are read; but no word is passed over. */
 static bool
-read_engine(struct ask *a)
+read_engine(struct ask *a, struct state *s)
 {
 	const struct slice engine = lockd_query(a, "engine");
 
+	s->scan = slice_eq(engine, SLICE("scan"));
 	if (engine.n == 0 || slice_eq(engine, SLICE("auto")) || slice_eq(engine, SLICE("scan")) ||
 	    slice_eq(engine, SLICE("index")))
 		return true;
@@ -563,7 +607,7 @@ lockd_search(struct call *c, void *api)
 	c->gone = hung_up;
 	if (!lockd_body(a, fields, sizeof fields / sizeof fields[0], s) ||
 	    !lockd_space(a, &s->namespace) || !read_limit(a, s) || !read_cursor(a, s) ||
-	    !read_return(a, s) || !read_engine(a) || !read_selector(a, s))
+	    !read_return(a, s) || !read_engine(a, s) || !read_selector(a, s))
 		return;
 	begin_answer(a, s);
 	page(a);

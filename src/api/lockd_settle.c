@@ -14,6 +14,7 @@
 #include "api/lockd_txn.h"
 #include "api/rows.h"
 #include "base/id.h"
+#include "base/utf8.h"
 
 #include <strings.h>
 
@@ -86,7 +87,7 @@ static bool
 decode_nack(struct ask *a, struct state *s)
 {
 	s->item.defer = is_word(s->intent, "defer");
-	s->item.text = s->last_error;
+	s->item.text = utf8_cut(s->last_error, API_ERROR_MAX);
 	s->item.time = lockd_span(s->delay_seconds, API_DELAY_MAX);
 	if (s->intent.n > 0 && !s->item.defer && !is_word(s->intent, "failure"))
 		lockd_refuse_code(a->call, LOCKD_INVALID_NACK_INTENT, NULL);

@@ -189,9 +189,12 @@ lockd_attach_take(struct call *c, void *api)
 static void
 answer(struct ask *a, const struct attach_info *info, bool noop)
 {
+	char id[LOCKD_ETAG_TEXT];
 	struct json_out w;
 
 	lockd_add_number(a->call, "X-Fencing-Token", a->op.lock.fence);
+	lockd_add_number(a->call, "X-Key-Version", a->op.lock.version);
+	(void)call_set(a->call, "X-Attachment-ID", slice_of(lockd_etag_text(info->etag, id))); /* the body has it, too */
 	json_out_init(&w, &a->call->out);
 	json_out_object(&w, NULL);
 	attach_write(&w, "attachment", info);

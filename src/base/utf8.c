@@ -110,3 +110,13 @@ utf8_valid(struct slice s)
 	}
 	return true;
 }
+
+struct slice
+utf8_cut(struct slice s, size_t n)
+{
+	if (s.n <= n)
+		return s;
+	while (n > 0 && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+		n--;
+	return (struct slice){ s.p, n };
+}

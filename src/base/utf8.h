@@ -22,4 +22,7 @@ size_t utf8_put(uint32_t character, char out[static UTF8_MAX]);
 
 bool utf8_valid(struct slice s);
 
+/* At most n bytes of s, which is valid, without the half of a character at the end. */
+struct slice utf8_cut(struct slice s, size_t n);
+
 #endif

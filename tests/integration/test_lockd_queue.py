@@ -361,6 +361,12 @@ def test_nack_says_how_it_is_meant(client):
     assert client.nack(got, intent="Failure")["requeued"]
 
 
+def test_a_long_error_of_a_nack_is_cut(client):
+    client.enqueue(payload=b"x")
+    for error in ("\u00e4" * 70000, {"trace": ["line"] * 40000}):
+        assert client.nack(client.take(), last_error=error)["requeued"]
+
+
 def test_a_transaction_that_the_client_brought_belongs_to_the_lease(client):
     """LQ-22"""
     client.enqueue(payload=b"x")

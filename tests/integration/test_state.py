@@ -378,6 +378,22 @@ def test_a_large_attachment_comes_back(server):
     assert raw_attachment(server, name="big")[:2] == (200, data)
 
 
+def test_attachments_tell_their_id_and_the_version(server):
+    lock = acquire(server, "a")
+    sent = lock.attach("a", b"bytes")
+    identity = sent.body["attachment"]["id"]
+    assert (sent.headers["X-Attachment-ID"], sent.headers["X-Key-Version"]) == (identity, "1")
+    kept = lock.attach("a", b"other", {"prevent_overwrite": "true"})
+    assert (kept.headers["X-Attachment-ID"], kept.headers["X-Key-Version"]) == (identity, "1")
+    lock.release()
+    _, _, head = raw_attachment(server, name="a")
+    assert (head["X-Attachment-ID"], head["X-Key-Version"]) == (identity, "1")
+    listed = server.get("/v1/attachments", key="a", namespace=server.namespace, public="1")
+    assert listed.headers["X-Key-Version"] == "1"
+    lock = acquire(server, "a")
+    assert lock.call("DELETE", "/v1/attachments").headers["X-Key-Version"] == "2"
+
+
 def test_an_attachment_has_a_limit(server):
     lock = acquire(server, "a")
     assert lock.attach("a", b"12345", {"max_bytes": "5"}).status == 200
@@ -421,12 +437,12 @@ def search(server, selector=None, **more):
     return server.post("/v1/query", body)
 
 
-def rows(server, **body):
+def rows(server, query="", **body):
     """Of documents: the rows, and what stands in the trailer."""
     with server.raw() as s:
         text = json.dumps({"namespace": server.namespace, "return": "documents", **body}).encode()
-        s.sendall(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
-                  % (len(text), text))
+        s.sendall(b"POST /v1/query%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+                  % (query.encode(), len(text), text))
         data = b""
         while True:
             piece = s.recv(65536)
@@ -465,7 +481,11 @@ def test_documents_are_found(server):
     assert search(server, {"prefix": {"field": "/status", "value": "x"}}).body["keys"] == []
     found, trailer = rows(server, selector={"eq": {"field": "/n", "value": 2}})
     assert found == [{"ns": server.namespace, "key": "job/2", "ver": 1, "doc": {"status": "open", "n": 2}}]
-    assert trailer["X-Lockd-Query-Metadata"] == '{"engine":"scan"}'
+    told = json.loads(trailer["X-Lockd-Query-Metadata"])
+    assert told == {"engine": "scan", "query_candidates_seen": "4", "query_candidates_matched": "1",
+                    "query_bytes_captured": str(len('{"status":"open","n":2}')),
+                    "query_spill_count": "0", "query_spill_bytes": "0"}
+    assert "engine" not in json.loads(rows(server, "?engine=scan")[1]["X-Lockd-Query-Metadata"])
     assert "X-Lockd-Query-Cursor" not in trailer
 
 
@@ -636,6 +656,13 @@ def test_a_namespace_has_settings(folder):
         assert settings().body["query"] == {"preferred_engine": "index", "fallback_engine": "scan"}
         assert put("auto", "PUT", **{"If-Match": f'"{etag}"'}).status == 200
         assert settings().body["query"]["preferred_engine"] == "auto"
+        for query in ({}, {"preferred_engine": ""}, {"fallback_engine": ""}, None):
+            body = {"namespace": "shop", **({} if query is None else {"query": query})}
+            answer = server.call("POST", "/v1/namespace", body)
+            assert answer.status == 200 and answer.body == settings().body, answer
+            assert answer.body["query"] == {"preferred_engine": "auto", "fallback_engine": "scan"}
+        one = server.call("POST", "/v1/namespace", {"namespace": "shop", "query": {"fallback_engine": "none"}})
+        assert one.body["query"] == {"preferred_engine": "auto", "fallback_engine": "none"}
         refused(put("quick"), 400, "invalid_body")
         server.namespace = "shop"
         assert search(server).body["keys"] == []
