@@ -63,8 +63,8 @@ log_reserve_with_digest(struct log_engine *l, enum wal_use use, uint64_t size, u
 	return rc;
 }
 
-uint32_t
-log_put_digest(struct log_engine *l, const struct change *c)
+static uint32_t
+put_digest(struct log_engine *l, const struct change *c)
 {
 	const struct log_entry entry = {
 		.type = LOG_DIGEST,
@@ -72,10 +72,15 @@ log_put_digest(struct log_engine *l, const struct change *c)
 	};
 	struct log_bytes bytes;
 
-	if (!c->digest)
-		return 0;
 	log_encode(&entry, &bytes);
 	return log_append(l, LOG_DIGEST, bytes.parts, bytes.n).length;
+}
+
+/* Few messages have one: those do not pay for an entry, which is large. */
+uint32_t
+log_put_digest(struct log_engine *l, const struct change *c)
+{
+	return c->digest ? put_digest(l, c) : 0;
 }
 
 struct wal_where
