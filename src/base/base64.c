@@ -83,12 +83,13 @@ encode_groups(const char *alphabet, struct slice bytes, char *out)
  *      text     letter + what its run of the alphabet lies away from its number
  */
 __attribute__((target("ssse3"))) static size_t
-encode_wide(struct slice bytes, char *out)
+encode_wide(const char *alphabet, struct slice bytes, char *out)
 {
 	const __m128i lanes = _mm_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10);
 	const __m128i runs = _mm_setr_epi8('a' - 26, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
 					   '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
-					   '0' - 52, '+' - 62, '/' - 63, 'A', 0, 0);
+					   '0' - 52, (char)(alphabet[62] - 62),
+					   (char)(alphabet[63] - 63), 'A', 0, 0);
 	size_t i = 0;
 
 	for (; i + 16 <= bytes.n; i += 12, out += 16) {
@@ -99,7 +100,7 @@ encode_wide(struct slice bytes, char *out)
 		const __m128i even = _mm_mullo_epi16(_mm_and_si128(of, _mm_set1_epi32(0x003f03f0)),
 						     _mm_set1_epi32(0x01000010));
 		const __m128i six = _mm_or_si128(odd, even);
-		/* Which run: 0 is a to z, 1 to 10 the digits, then + and /, 13 is A to Z. */
+		/* Which run: 0 is a to z, 1 to 10 the digits, then the last two, 13 is A to Z. */
 		const __m128i capital = _mm_cmpgt_epi8(_mm_set1_epi8(26), six);
 		const __m128i run = _mm_or_si128(_mm_subs_epu8(six, _mm_set1_epi8(51)),
 						 _mm_and_si128(capital, _mm_set1_epi8(13)));
@@ -110,20 +111,28 @@ encode_wide(struct slice bytes, char *out)
 }
 #endif
 
-void
-base64_encode(struct slice bytes, char *out)
+/* All bytes but the last one or two; returns how many those were. */
+static size_t
+encode_whole(const char *alphabet, struct slice bytes, char *out)
 {
 	size_t done = 0;
 
-	if (bytes.n == 0)
-		return;
 #ifdef WIDE_HERE
 	if (WIDE_HERE)
-		done = encode_wide(bytes, out);
+		done = encode_wide(alphabet, bytes, out);
 #endif
-	out += base64_text(done);
-	bytes = (struct slice){ bytes.p + done, bytes.n - done };
-	done = encode_groups(letters, bytes, out);
+	return done + encode_groups(alphabet, (struct slice){ bytes.p + done, bytes.n - done },
+				    out + base64_text(done));
+}
+
+void
+base64_encode(struct slice bytes, char *out)
+{
+	size_t done;
+
+	if (bytes.n == 0)
+		return;
+	done = encode_whole(letters, bytes, out);
 	encode_rest(letters, (struct slice){ bytes.p + done, bytes.n - done }, out + base64_text(done));
 }
 
@@ -212,14 +221,17 @@ from_url(char c)
 	return c == '+' || c == '/' || c == '=' ? '\0' : c;
 }
 
-/* What is written so is short: a token, a receipt. */
 void
 base64url_encode(struct slice bytes, char *out)
 {
-	const size_t done = encode_groups(url_letters, bytes, out);
-	const struct slice rest = { bytes.p + done, bytes.n - done };
+	struct slice rest;
+	size_t done;
 	char last[4];
 
+	if (bytes.n == 0)
+		return;
+	done = encode_whole(url_letters, bytes, out);
+	rest = (struct slice){ bytes.p + done, bytes.n - done };
 	if (rest.n == 0)
 		return;
 	encode_rest(url_letters, rest, last);
