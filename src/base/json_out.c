@@ -55,11 +55,8 @@ put_special(struct buf *b, const char *p, const char *end)
 }
 
 static void
-put_string(struct buf *b, struct slice s)
+put_escaped(struct buf *b, const char *p, const char *end)
 {
-	const char *p = s.p;
-	const char *const end = s.n > 0 ? p + s.n : p;
-
 	buf_putc(b, '"');
 	while (p < end) {
 		const char *const plain_end = json_plain_end(p, end);
@@ -70,6 +67,38 @@ put_string(struct buf *b, struct slice s)
 			p += put_special(b, p, end);
 	}
 	buf_putc(b, '"');
+}
+
+/* Room for n characters that need no escapes, between quotes; NULL: no memory. */
+static inline char *
+add_quoted(struct buf *b, size_t n)
+{
+	char *const p = buf_add(b, n + 2);
+
+	if (!p)
+		return NULL;
+	p[0] = p[n + 1] = '"';
+	return p + 1;
+}
+
+static void
+put_plain(struct buf *b, const char *text, size_t n)
+{
+	char *const p = add_quoted(b, n);
+
+	if (p)
+		memcpy(p, text, n);
+}
+
+static void
+put_string(struct buf *b, struct slice s)
+{
+	const char *const end = s.n > 0 ? s.p + s.n : s.p;
+
+	if (s.n > 0 && json_plain_end(s.p, end) == end)
+		put_plain(b, s.p, s.n); /* most are */
+	else
+		put_escaped(b, s.p, end);
 }
 
 void
@@ -85,16 +114,14 @@ json_out_name(struct json_out *w, struct slice name)
 
 /* A name that stands in our own code needs no escapes, and so no look at each letter. */
 static void
-put_own_name(struct json_out *w, const char *name)
+put_own_name(struct buf *b, const char *name, bool comma)
 {
 	const size_t n = strlen(name);
-	char *p = buf_add(w->b, n + 3 + w->behind);
+	char *p = buf_add(b, n + 3 + comma);
 
-	assert(in_object(w) && !w->named);
-	w->named = true;
 	if (!p)
 		return;
-	if (w->behind)
+	if (comma)
 		*p++ = ',';
 	*p++ = '"';
 	memcpy(p, name, n);
@@ -106,14 +133,17 @@ put_own_name(struct json_out *w, const char *name)
 static void
 begin(struct json_out *w, const char *name)
 {
-	if (name)
-		put_own_name(w, name);
-	else if (w->behind && !w->named)
-		buf_putc(w->b, ',');
-	assert(w->named == in_object(w));
+	const bool comma = w->behind && !w->named;
+
+	assert(!(name && w->named));
+	assert((name || w->named) == in_object(w));
 	assert(w->depth > 0 || !w->behind); /* one value */
 	w->named = false;
 	w->behind = true;
+	if (name)
+		put_own_name(w->b, name, comma);
+	else if (comma)
+		buf_putc(w->b, ',');
 }
 
 static void
@@ -177,9 +207,13 @@ put_u64(struct buf *b, uint64_t v)
 	char digits[20];
 	size_t at = sizeof digits;
 
+	if (v < 10) {
+		buf_putc(b, (char)('0' + v));
+		return;
+	}
 	for (; v >= 10; v /= 100)
 		memcpy(digits + (at -= 2), pairs + v % 100 * 2, 2);
-	if (v > 0 || at == sizeof digits)
+	if (v > 0)
 		digits[--at] = (char)('0' + v);
 	buf_put(b, digits + at, sizeof digits - at);
 }
@@ -207,25 +241,13 @@ json_out_str(struct json_out *w, const char *name, struct slice text)
 	put_string(w->b, text);
 }
 
-/* Room for n characters that need no escapes, between quotes; NULL: no memory. */
-static char *
-add_quoted(struct json_out *w, const char *name, size_t n)
+void
+json_out_base64(struct json_out *w, const char *name, struct slice bytes)
 {
 	char *p;
 
 	begin(w, name);
-	p = buf_add(w->b, n + 2);
-	if (!p)
-		return NULL;
-	p[0] = p[n + 1] = '"';
-	return p + 1;
-}
-
-void
-json_out_base64(struct json_out *w, const char *name, struct slice bytes)
-{
-	char *const p = add_quoted(w, name, base64_text(bytes.n));
-
+	p = add_quoted(w->b, base64_text(bytes.n));
 	if (p)
 		base64_encode(bytes, p);
 }
@@ -233,8 +255,10 @@ json_out_base64(struct json_out *w, const char *name, struct slice bytes)
 void
 json_out_base64url(struct json_out *w, const char *name, struct slice bytes)
 {
-	char *const p = add_quoted(w, name, base64url_text(bytes.n));
+	char *p;
 
+	begin(w, name);
+	p = add_quoted(w->b, base64url_text(bytes.n));
 	if (p)
 		base64url_encode(bytes, p);
 }
@@ -292,9 +316,7 @@ json_out_time(struct json_out *w, const char *name, slu_time t)
 	const struct json_out_moment *const m = moment_of(w, t);
 
 	begin(w, name);
-	buf_putc(w->b, '"');
-	buf_put(w->b, m->text, m->n);
-	buf_putc(w->b, '"');
+	put_plain(w->b, m->text, m->n);
 }
 
 void
