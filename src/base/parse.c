@@ -3,6 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum {
+	SURE_DIGITS = 19 /* any number of so many digits fits into 64 bits */
+};
+
 struct unit {
 	const char *name;
 	uint64_t size;
@@ -72,18 +76,23 @@ parse_shown(struct slice s, char out[static SHOWN_TEXT])
 static bool
 take_u64(struct slice *s, uint64_t *out)
 {
-	const bool zero = at_digit(*s) && *s->p == '0';
-	size_t digits = 0;
+	const struct slice in = *s;
+	uint64_t v = 0;
+	size_t n;
 
-	*out = 0;
-	for (; at_digit(*s); digits++) {
-		const uint64_t digit = (uint64_t)(next(s) - '0');
+	for (n = 0; n < in.n && is_digit(in.p[n]); n++) {
+		const uint64_t digit = (uint64_t)(in.p[n] - '0');
 
-		if (__builtin_mul_overflow(*out, 10, out) ||
-		    __builtin_add_overflow(*out, digit, out))
+		if (n < SURE_DIGITS)
+			v = 10 * v + digit;
+		else if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, digit, &v))
 			return false;
 	}
-	return digits == 1 || (digits > 1 && !zero);
+	if (n == 0)
+		return false;
+	*out = v;
+	*s = (struct slice){ in.p + n, in.n - n };
+	return n == 1 || *in.p != '0';
 }
 
 int
