@@ -74,8 +74,9 @@ most_chunks(const struct slab *s)
 	return (1u << (32 - s->chunk_bits)) - 1;
 }
 
-/* The first chunk of a list has the last one as its `prev`. */
-static void
+/* The first chunk of a list has the last one as its `prev`. A chunk changes its list rarely:
+ * what does that is no part of slab_new and slab_free. */
+static void __attribute__((noinline))
 list_in(struct slab *s, enum slab_list list, uint32_t i)
 {
 	struct slab_chunk *c = &s->chunks[i];
@@ -105,7 +106,7 @@ list_in_last(struct slab *s, enum slab_list list, uint32_t i)
 	s->chunks[first].prev = i;
 }
 
-static void
+static void __attribute__((noinline))
 list_out(struct slab *s, enum slab_list list, uint32_t i)
 {
 	const struct slab_chunk *c = &s->chunks[i];
@@ -226,21 +227,33 @@ slab_trim(struct slab *s)
 
 /* ---- Items ---- */
 
-/* Items may be of any type and alignment, so links go in and out by memcpy. */
-static size_t
-link_size(const struct slab *s)
+/* Items may be of any type and alignment, so links go in and out by memcpy: of a constant
+ * size, which is quick. */
+static bool
+has_mark(const struct slab *s)
 {
-	return s->item_size < sizeof(struct free_item) ? sizeof(uint32_t)
-						       : sizeof(struct free_item);
+	return s->item_size >= sizeof(struct free_item);
 }
 
-static struct free_item
+static inline struct free_item
 read_link(const struct slab *s, uint32_t handle)
 {
 	struct free_item link = { .mark = 0 };
 
-	memcpy(&link, slab_at(s, handle), link_size(s));
+	if (has_mark(s))
+		memcpy(&link, slab_at(s, handle), sizeof link);
+	else
+		memcpy(&link.next, slab_at(s, handle), sizeof link.next);
 	return link;
+}
+
+static inline void
+write_link(const struct slab *s, uint32_t handle, struct free_item link)
+{
+	if (has_mark(s))
+		memcpy(slab_at(s, handle), &link, sizeof link);
+	else
+		memcpy(slab_at(s, handle), &link.next, sizeof link.next);
 }
 
 /* A chunk with a free item: SLAB_NONE when memory is out. */
@@ -312,11 +325,10 @@ slab_free(struct slab *s, uint32_t handle)
 {
 	const uint32_t i = handle >> s->chunk_bits;
 	struct slab_chunk *c = &s->chunks[i];
-	const struct free_item link = { .next = c->free, .mark = free_mark };
 
 	assert(handle < s->fresh && c->items);
 	assert(!is_free(s, c, handle));
-	memcpy(slab_at(s, handle), &link, link_size(s));
+	write_link(s, handle, (struct free_item){ .next = c->free, .mark = free_mark });
 	c->free = handle;
 	s->used--;
 	if (c->used-- == chunk_items(s))
