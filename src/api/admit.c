@@ -98,21 +98,32 @@ is_named(const void *arg, struct slice host)
 	return call_is_named(arg, host);
 }
 
+/* A browser may send a GET without being asked: P4 of auth/web.h. */
+static bool
+changes_by_get(const struct call *c)
+{
+	return c->route->needs & (RIGHT_WRITE | RIGHT_CONSUME | NEEDS_HOLDER) &&
+	       slice_eq(c->method, SLICE("GET"));
+}
+
 /* What the browser says of the page that sends this, if a browser sends it. */
 static struct web_request
 page_of(const struct call *c)
 {
-	return (struct web_request){
+	struct web_request page = {
 		.host = call_field(c, "host"),
 		.origin = call_field(c, "origin"),
 		.fetch_site = call_field(c, "sec-fetch-site"),
-		.referer = call_field(c, "referer"),
-		.agent = call_field(c, "user-agent"),
-		.get_changes = slice_eq(c->method, SLICE("GET")) &&
-			       c->route->needs & (RIGHT_WRITE | RIGHT_CONSUME | NEEDS_HOLDER),
+		.get_changes = changes_by_get(c),
 		.is_named = is_named,
 		.named_arg = c,
 	};
+
+	if (page.get_changes) {
+		page.referer = call_field(c, "referer");
+		page.agent = call_field(c, "user-agent");
+	}
+	return page;
 }
 
 struct slice

@@ -29,11 +29,12 @@
 
 /* Fields as they were sent; .p NULL: not sent. */
 struct web_request {
-	struct slice host, origin, fetch_site, referer, agent;
-	bool local;       /* came by an address that only this machine reaches */
-	bool is_unix;     /* came by a unix socket */
-	bool get_changes; /* P4 applies */
-	bool no_tokens;   /* the server has no keys: a token is no way out */
+	struct slice host, origin, fetch_site;
+	struct slice referer, agent; /* needed only if get_changes */
+	bool local;                  /* came by an address that only this machine reaches */
+	bool is_unix;                /* came by a unix socket */
+	bool get_changes;            /* P4 applies */
+	bool no_tokens;              /* the server has no keys: a token is no way out */
 	/* P3: does the server's certificate have this name, without port? NULL: no TLS. */
 	bool (*is_named)(const void *arg, struct slice host);
 	const void *named_arg;

@@ -119,7 +119,12 @@ bool conn_has_memory(const struct front *f, const struct call *call);
 
 /* Must this call, whose head is there, wait for the server? Then it is held. */
 bool conn_hold(struct conn *c, struct call *call);
-bool conn_is_held(const struct conn *c);
+
+static inline bool
+conn_is_held(const struct conn *c)
+{
+	return c->reading && c->reading->awaits_start;
+}
 
 /* Of a connection whose call is held: count what was read; refuse it; let it go on. */
 void conn_charge_held(struct conn *c);

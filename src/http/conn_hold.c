@@ -15,12 +15,6 @@
 const char conn_go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
 bool
-conn_is_held(const struct conn *c)
-{
-	return c->reading && c->reading->awaits_start;
-}
-
-bool
 conn_hold(struct conn *c, struct call *call)
 {
 	call->awaits_start = atomic_load(&c->front->shared->held) && !call->route->early;
