@@ -76,22 +76,26 @@ refuse(const struct clerk *k, uint64_t need, struct slu_err *err)
 			  need);
 }
 
+/* Take so many bytes from the limit that the next messages need no look at it, or `need`. */
+static bool
+take_grant(struct clerk *k, uint64_t need)
+{
+	const uint64_t grant = k->limit / GRANT_PART < GRANT ? k->limit / GRANT_PART : GRANT;
+	const uint64_t left = memory_left(k);
+
+	if (need > left)
+		return false;
+	k->left = left < grant || need > grant ? need : grant;
+	return true;
+}
+
 /* May `need` bytes more be allocated? Need 0 is refused only when what is there takes more than
  * the limit; free room within what is allocated is for new work, too. */
 static bool
 has_memory(struct clerk *k, uint64_t need)
 {
-	const uint64_t grant = k->limit / GRANT_PART < GRANT ? k->limit / GRANT_PART : GRANT;
-	uint64_t left;
-
-	if (k->full)
+	if (k->full || (need > k->left && !take_grant(k, need)))
 		return false;
-	if (need > k->left) {
-		left = memory_left(k);
-		if (need > left)
-			return false;
-		k->left = left < grant || need > grant ? need : grant;
-	}
 	k->left -= need;
 	return true;
 }
@@ -157,13 +161,10 @@ static int
 check_quota(struct clerk *k, uint32_t queue, const struct message *m, struct slu_err *err)
 {
 	const uint32_t space = ledger_queue_space(k->ledger, queue);
+	struct clerk_space *s = space_of(k, space);
 	struct ledger_space own;
-	struct clerk_space *s;
 	uint64_t max, is;
 
-	if (!atomic_load_explicit(&k->quota->has_quotas, memory_order_relaxed))
-		return 0;
-	s = space_of(k, space);
 	if (!s)
 		return 0;
 	ledger_space_get(k->ledger, space, &own);
@@ -201,9 +202,13 @@ clerk_limit_put(struct clerk *k, uint32_t queue, const struct ledger_offer *offe
 	if (!k->quota)
 		return 0;
 	need = ledger_growth(k->ledger, queue, offer) + growth_of(k, m);
-	rc = has_memory(k, need) ? check_quota(k, queue, m, err) : refuse(k, need, err);
+	rc = has_memory(k, need) ? 0 : refuse(k, need, err);
+	if (!rc && atomic_load_explicit(&k->quota->has_quotas, memory_order_relaxed))
+		rc = check_quota(k, queue, m, err);
+	if (!rc)
+		return 0;
 	/* What was enqueued before takes no room. */
-	if (rc && offer->idem.n && ledger_idem_id(k->ledger, queue, offer->idem, k->now))
+	if (offer->idem.n && ledger_idem_id(k->ledger, queue, offer->idem, k->now))
 		return 0;
 	if (rc == SLU_EMEMORY)
 		atomic_store_explicit(&k->quota->index_full, quota_bytes(&k->quota->index_used),
