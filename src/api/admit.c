@@ -144,6 +144,7 @@ admit(struct call *c, void *arg)
 		.needs = c->route->needs,
 		.thread = call_thread(c),
 		.listener = c->listener,
+		.is_owner = api->guard->places[c->listener].is_private && call_is_owner(c),
 		.authorization = call_field(c, "authorization"),
 		.web = page_of(c),
 	};

@@ -87,11 +87,19 @@ has_open_metrics(const struct guard *g, const struct guard_request *q)
 	       (g->metrics == METRICS_OPEN || (g->metrics == METRICS_LOCAL && g->places[q->listener].local));
 }
 
+/* Where only certificates are asked for: the file system has checked who may open the socket, and
+ * the system knows who did. */
+static bool
+is_owner(const struct guard *g, const struct guard_request *q)
+{
+	return q->is_owner && g->places[q->listener].is_private && !auth_is_on(g->auth);
+}
+
 static int
 identify(const struct guard *g, struct guard_request *q, struct identity **who,
 	 struct slu_err *err)
 {
-	if (!guard_is_on(g) || has_open_metrics(g, q))
+	if (!guard_is_on(g) || has_open_metrics(g, q) || is_owner(g, q))
 		return as_anyone(g, q, who, err);
 	if (q->authorization.p)
 		return by_token(g, q, who, err);

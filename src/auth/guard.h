@@ -5,6 +5,7 @@
  *         │
  *         ├─ no keys, no certificates: auth is off ── web.h ─────> in, as anyone
  *         │  /metrics where it is open                 └─────────> 403
+ *         ├─ no keys, and the owner by a private unix socket ────> in, as anyone
  *         ├─ Authorization: Bearer ... ── auth.h ──┬─────────────> in, as its subject
  *         │                                        └─────────────> 401
  *         ├─ a client certificate ── web.h ── cert.h ────────────> in, as its name
@@ -55,6 +56,7 @@ enum guard_metrics {
 struct guard_place {
 	bool local; /* only this machine reaches it */
 	bool is_unix;
+	bool is_private; /* a unix socket that only its owner may use */
 };
 
 struct guard {
@@ -71,6 +73,7 @@ struct guard_request {
 	unsigned needs;
 	unsigned thread;
 	unsigned listener;
+	bool is_owner;              /* by a unix socket, and the system says: the owner of the server */
 	struct slice authorization; /* as sent; .p NULL: not sent */
 	struct web_request web;     /* the guard itself fills in what it knows of the listener */
 	struct slice subject;       /* of a certificate that was checked; .p NULL: none */

@@ -19,7 +19,7 @@ static const struct option options[] = {
 	{ .key = "data", .kind = &text_kind, .offset = AT(data), .standard = "./data",
 	  .value = "DIR", .doc = "folder that holds everything; made if it is not there" },
 	{ .key = "listen", .kind = &list_kind, .offset = AT(listen), .standard = "127.0.0.1:7171",
-	  .value = "ADDRESS", .doc = "host:port, https://host:port, unix:PATH or fd:N (a socket passed by the service manager) to serve on; may be given again; port 0 is any free one" },
+	  .value = "ADDRESS", .doc = "host:port, https://host:port, unix:PATH, unix:PATH?mode=0600 or fd:N (a socket passed by the service manager) to serve on; may be given again; port 0 is any free one" },
 	{ .key = "engine", .kind = &text_kind, .offset = AT(engine), .standard = "log",
 	  .value = "log|memory|redis", .doc = "how messages are kept: in files of its own, in memory that ends with the process, or in a Redis server" },
 	{ .key = "redis.address", .kind = &text_kind, .offset = AT(redis_address), .standard = "127.0.0.1:6379",

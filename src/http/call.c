@@ -220,6 +220,20 @@ call_address(const struct call *c, char out[static CALL_ADDRESS])
 		(void)uv_ip_name((struct sockaddr *)&sa, out, CALL_ADDRESS); /* or it stays empty */
 }
 
+bool
+call_is_owner(const struct call *c)
+{
+	const struct conn *conn = conn_of(c);
+	struct ucred peer;
+	socklen_t n = sizeof peer;
+	uv_os_fd_t fd;
+
+	if (!conn || conn->uv.handle.type == UV_TCP || uv_fileno(&conn->uv.handle, &fd) ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n))
+		return false;
+	return peer.uid == geteuid() || peer.uid == 0;
+}
+
 struct loop *
 call_loop(const struct call *c)
 {

@@ -155,6 +155,10 @@ bool call_is_tls(const struct call *c);
 /* Where the client is: "10.0.0.7", "2001:db8::7", "unix", or "" if it is gone. On the loop. */
 void call_address(const struct call *c, char out[static CALL_ADDRESS]);
 
+/* Did a process of the server's own user, or of root, open the unix socket it came by? By the
+ * credentials that the system keeps of it. False for TCP. On the loop. */
+bool call_is_owner(const struct call *c);
+
 /* The loop that the call came by: post to it what must be done there. */
 struct loop *call_loop(const struct call *c);
 

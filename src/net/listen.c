@@ -477,6 +477,18 @@ listen_is_local(const char *address)
 	return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
 }
 
+bool
+listen_is_private(const char *address)
+{
+	struct sockaddr_un sa;
+	mode_t mode;
+	bool tls;
+	const char *const target = listen_target(address, &tls);
+
+	return strncmp(target, "unix:", 5) == 0 && split_unix(target + 5, &sa, &mode, NULL) == 0 &&
+	       (mode & 077) == 0;
+}
+
 int
 listener_open(struct listener *l, const char *address, unsigned threads,
 	      struct slu_err *err)

@@ -65,6 +65,9 @@ void listener_close(struct listener *l);
 /* Can only this machine reach it? False when in doubt. */
 bool listen_is_local(const char *address);
 
+/* Is it a unix socket that only its owner may use: of mode 0600, or less? */
+bool listen_is_private(const char *address);
+
 /* The i-th socket, now the caller's. */
 int listener_take(struct listener *l, unsigned i);
 

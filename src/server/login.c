@@ -107,8 +107,8 @@ login_close(struct login *l)
 }
 
 void
-login_place(struct login *l, unsigned listener, bool local, bool is_unix)
+login_place(struct login *l, unsigned listener, struct guard_place place)
 {
 	assert(listener < LOGIN_PLACES);
-	l->places[listener] = (struct guard_place){ local, is_unix };
+	l->places[listener] = place;
 }

@@ -32,6 +32,6 @@ int login_open(struct login *l, const struct conf *conf, struct reload *reload,
 void login_close(struct login *l); /* of a zeroed one: fine */
 
 /* Before the server starts: what is known of the listener of that number. */
-void login_place(struct login *l, unsigned listener, bool local, bool is_unix);
+void login_place(struct login *l, unsigned listener, struct guard_place place);
 
 #endif

@@ -83,8 +83,11 @@ open_server(struct node *n, struct slu_err *err)
 		rc = secure_open(&n->secure, n->conf, n->reload, err);
 	for (unsigned i = 0; i < addresses(n->conf, &list) && !rc; i++) {
 		rc = server_listen(n->server, list.items[i], 0, err);
-		login_place(&n->login, i, listen_is_local(list.items[i]),
-			    server_port(n->server, i) == 0);
+		login_place(&n->login, i, (struct guard_place){
+						  .local = listen_is_local(list.items[i]),
+						  .is_unix = server_port(n->server, i) == 0,
+						  .is_private = listen_is_private(list.items[i]),
+					  });
 	}
 	n->api.server = n->server;
 	if (!rc)

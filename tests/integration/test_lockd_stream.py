@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -528,6 +529,39 @@ def test_over_tls_with_a_client_certificate(tmp_path):
         with pytest.raises(Refused) as caught:
             reader.dequeue(namespace="other")
         assert (caught.value.status, caught.value.code) == (403, "namespace_forbidden")
+
+
+def test_a_unix_socket_without_and_tcp_with_client_certificates(tmp_path):
+    certs = Certs(tmp_path / "certs")
+    certs.make("server", "DNS:localhost", "IP:127.0.0.1")
+    every = certs.make("both", "URI:spiffe://a/both", "URI:lockd://ns/shop?perm=rw")
+    own, shared = str(tmp_path / "own"), str(tmp_path / "shared")
+    with Server("none", "--listen", "https://127.0.0.1:0", "--listen", f"unix:{own}?mode=0600",
+                "--listen", f"unix:{shared}", "--tls-cert", certs["server.pem"],
+                "--tls-key", certs["server.key"], "--tls-client-ca", certs["ca.pem"],
+                "--tls-client-auth", "required", engine="memory") as server:
+        port = next(int(line.rsplit(":", 1)[1].split(",")[0]) for line in
+                    until(lambda: [e for e in server.errors if "listening on https" in e]))
+        assert os.stat(own).st_mode & 0o777 == 0o600
+        names = {"namespace": "shop", "queue": "q"}
+        round_trip(Client(own, **names))
+        round_trip(Client(("127.0.0.1", port), lockd.tls_context(certs["ca.pem"], *every), **names))
+        with pytest.raises(Refused) as caught:
+            Client(shared, **names).enqueue(payload=b"x")
+        assert caught.value.status == 401
+        if os.geteuid() == 0:  # another user, whatever the mode is by now
+            os.chmod(tmp_path, 0o755)
+            os.chmod(own, 0o666)
+            assert status_as_nobody(own) == b"401"
+
+
+def status_as_nobody(path):
+    ask = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); "
+           "s.sendall(b'POST /v1/queue/stats HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 2\\r\\n\\r\\n{}'); "
+           "print(s.recv(4096).split()[1].decode())")
+    folder = os.path.dirname(path)
+    return subprocess.run([sys.executable, "-c", ask, os.path.basename(path)], cwd=folder, user=65534,
+                          capture_output=True, check=True, timeout=120).stdout.strip()
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")

@@ -11,13 +11,15 @@ static struct fakeclock fake;
 enum {
 	LOOPBACK,
 	UNIX,
-	PUBLIC
+	PUBLIC,
+	PRIVATE
 };
 
 static const struct guard_place places[] = {
 	[LOOPBACK] = { .local = true },
 	[UNIX] = { .local = true, .is_unix = true },
 	[PUBLIC] = { .local = false },
+	[PRIVATE] = { .local = true, .is_unix = true, .is_private = true },
 };
 
 #define SECRET "hunter2-pet-hunter2-pet-hunter2-pet"
@@ -51,6 +53,37 @@ check(const struct guard *g, struct guard_request *q)
 	CHECK_EQ(rc == 0 && q->needs != NEEDS_NOTHING, who != NULL);
 	identity_unref(who);
 	return rc;
+}
+
+/* --- the owner --------------------------------------------------------------------- */
+
+TEST(the_owner_needs_no_certificate_on_a_private_unix_socket)
+{
+	static const struct {
+		const char *label;
+		const char *secret;
+		unsigned place;
+		bool is_owner;
+		int want;
+	} cases[] = {
+		{ "the owner", NULL, PRIVATE, true, 0 },
+		{ "another user", NULL, PRIVATE, false, SLU_EAUTH },
+		{ "a socket for others, too", NULL, UNIX, true, SLU_EAUTH },
+		{ "where there are keys", SECRET, PRIVATE, true, SLU_EAUTH },
+	};
+
+	EACH(i, cases) {
+		struct guard g = start(cases[i].secret);
+		struct guard_request q = {
+			.needs = RIGHT_ADMIN,
+			.listener = cases[i].place,
+			.is_owner = cases[i].is_owner,
+		};
+
+		g.certificates = true;
+		CHECK_EQ(cases[i].want, check(&g, &q), cases[i].label);
+		auth_close(g.auth);
+	}
 }
 
 /* --- web pages -------------------------------------------------------------------- */
