@@ -1,16 +1,15 @@
-"""The examples of docs/api.md run as they stand and answer what the page says.
+"""The examples of docs/api.md run when pasted and answer what the page says.
 
-A block of sh is run; a block of json behind it is the answer. What no two runs share
-(ids, tokens, moments) need only be of the same kind; later blocks that name an id of
-the page get the real one.
+Blocks of sh run in one shell; a block of json behind one is its answer. What no two runs
+share (ids, tokens, moments) need only be of the same kind.
 """
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
+import pasted
 from served import Server
 
 ROOT = Path(__file__).parents[2]
@@ -20,13 +19,25 @@ OWN = {"id", "uid", "receipt", "lease_id", "fencing_token"}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 
 
-def examples(page=PAGE):
-    """(command, answer) in order; the answer is a JSON value or None."""
+def answers(page):
+    """What the page says that each block of sh answers: a JSON value, or None."""
     blocks = BLOCK.findall(page)
-    for i, (kind, text) in enumerate(blocks):
+    for i, (kind, _) in enumerate(blocks):
         if kind == "sh":
             answer = blocks[i + 1] if i + 1 < len(blocks) else ("sh", "")
-            yield text, json.loads(answer[1]) if answer[0] == "json" else None
+            yield json.loads(answer[1]) if answer[0] == "json" else None
+
+
+def check_page(page, folder, compare_):
+    """Paste its examples; compare_ looks at every answer that the page shows."""
+    texts = pasted.shell_blocks(page)
+    place = folder.parent / "pasted"
+    place.mkdir()
+    with Server(folder) as server:
+        printed = pasted.run(texts, place, {"127.0.0.1:7171": "%s:%d" % server.address})
+    for said, real in zip(answers(page), printed, strict=True):
+        if said is not None:
+            compare_(said, json.loads(real))
 
 
 def is_id(value):
@@ -57,29 +68,8 @@ def compare(said, real, names, path=""):
 
 def test_the_examples_of_the_api_page_run(folder):
     names = {}
-    with Server(folder) as server:
-        for command, said in examples():
-            for name, real in names.items():
-                command = command.replace(name, real)
-            command = command.replace("127.0.0.1:7171", "%s:%d" % server.address)
-            done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True,
-                                  timeout=60)
-            assert done.returncode == 0, (command, done.stderr)
-            if said is not None:
-                compare(said, json.loads(done.stdout), names)
+    check_page(PAGE, folder, lambda said, real: compare(said, real, names))
     assert len(names) >= 8
-
-
-def test_the_first_minute_with_curl_runs_as_pasted(folder):
-    readme = (ROOT / "README.md").read_text()
-    block, = (text for kind, text in BLOCK.findall(readme) if "7171/enqueue" in text)
-    with Server(folder) as server:
-        done = subprocess.run(["bash", "-euc", block.replace("localhost:7171", "%s:%d" % server.address)],
-                              capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        acked = json.loads(done.stdout[done.stdout.rindex("{"):])
-        assert acked["status"] == 200, done.stdout
-        assert server.get("/stats", namespace="default", topic="mail").body["total"] == 0
 
 
 def test_every_route_is_on_the_page():

@@ -1,11 +1,9 @@
-"""The examples of docs/lockd.md run as they stand and answer what the page says."""
+"""The examples of docs/lockd.md run when pasted and answer what the page says."""
 import re
-import subprocess
 from pathlib import Path
 
 import test_docs
 import test_docs_locks
-from served import Server
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/lockd.md").read_text()
@@ -15,17 +13,7 @@ def test_the_examples_run(folder, monkeypatch):
     monkeypatch.setattr(test_docs_locks, "OWN",
                         test_docs_locks.OWN | {"message_id", "meta_etag"})
     names = {}
-    with Server(folder) as server:
-        for command, said in test_docs.examples(PAGE):
-            for name, real in names.items():
-                command = command.replace(name, real)
-            command = command.replace("127.0.0.1:7171", "%s:%d" % server.address)
-            command = command.replace("/tmp/", f"{folder.parent}/")
-            done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True,
-                                  timeout=60)
-            assert done.returncode == 0, (command, done.stderr)
-            if said is not None:
-                test_docs_locks.same(said, test_docs.json.loads(done.stdout), names)
+    test_docs.check_page(PAGE, folder, lambda said, real: test_docs_locks.same(said, real, names))
     assert len(names) >= 6
 
 

@@ -1,10 +1,8 @@
-"""The examples of docs/locks.md run as they stand and answer what the page says."""
+"""The examples of docs/locks.md run when pasted and answer what the page says."""
 import re
-import subprocess
 from pathlib import Path
 
 import test_docs
-from served import Server
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/locks.md").read_text()
@@ -25,16 +23,7 @@ def same(said, real, names):
 
 def test_the_examples_run(folder):
     names = {}
-    with Server(folder) as server:
-        for command, said in test_docs.examples(PAGE):
-            for name, real in names.items():
-                command = command.replace(name, real)
-            command = command.replace("127.0.0.1:7171", "%s:%d" % server.address)
-            command = command.replace("/tmp/", f"{folder.parent}/")
-            done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True, timeout=60)
-            assert done.returncode == 0, (command, done.stderr)
-            if said is not None:
-                same(said, test_docs.json.loads(done.stdout), names)
+    test_docs.check_page(PAGE, folder, lambda said, real: same(said, real, names))
     assert len(names) >= 6
 
 
