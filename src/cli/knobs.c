@@ -9,10 +9,13 @@ static void
 add(struct knobs *k, const char *prefix, const struct json_str *name, struct slice value)
 {
 	struct knob *const row = &k->rows[k->n];
+	int n;
 
 	if (k->n == KNOBS_MAX || value.n >= sizeof row->value)
 		return; /* of a newer server: it is not shown */
-	(void)snprintf(row->name, sizeof row->name, "%s%.*s", prefix, (int)name->raw.n, name->raw.p);
+	n = snprintf(row->name, sizeof row->name, "%s%.*s", prefix, (int)name->raw.n, name->raw.p);
+	if (n >= (int)sizeof row->name)
+		return;
 	(void)snprintf(row->value, sizeof row->value, "%.*s", (int)value.n, value.p);
 	k->n++;
 }

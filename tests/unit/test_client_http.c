@@ -322,7 +322,7 @@ play_end(struct play *p, struct http *h)
 	close(p->listener);
 }
 
-static const struct patience for_ever = { SLU_NEVER, -1 };
+static const struct patience for_ever = { .deadline = SLU_NEVER, .stop_fd = -1 };
 
 #define FINE "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

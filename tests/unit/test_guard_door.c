@@ -193,7 +193,7 @@ TEST(without_tokens_a_get_that_changes_something_is_not_a_browsers)
 TEST(a_star_is_any_host)
 {
 	static char *const hosts[] = { (char *)"*" };
-	const struct guard_request q = { .needs = RIGHT_READ, .web.host = SLICE("any.example") };
+	struct guard_request q = { .needs = RIGHT_READ, .web.host = SLICE("any.example") };
 	struct guard g = start(NULL);
 
 	g.hosts = hosts;

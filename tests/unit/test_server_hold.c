@@ -19,9 +19,9 @@ echo(struct call *c, void *arg)
 
 static const struct route routes[] = {
 	{ "GET", "/early", fx_healthz, .early = true },
-	{ "GET", "/late", echo },
+	{ "GET", "/late", echo, .early = false },
 	{ "POST", "/echo", echo, .max_body = ECHO_MAX },
-	{ "GET", "/wait", fx_wait },
+	{ "GET", "/wait", fx_wait, .early = false },
 };
 
 static void

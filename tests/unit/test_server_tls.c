@@ -17,7 +17,7 @@
 static struct fixture fx;
 static struct slu_err why;
 static struct tls_context *client_context;
-static const struct patience ever = { SLU_NEVER, -1 };
+static const struct patience ever = { .deadline = SLU_NEVER, .stop_fd = -1 };
 
 /* --- a server and its clients --------------------------------------------------- */
 
