@@ -12,21 +12,38 @@ _Static_assert((int)CONF_LIST_MAX <= (int)ADDRESSES_MAX &&
 		       (int)MANAGER_FDS_MAX <= (int)ADDRESSES_MAX,
 	       "ADDRESSES_MAX");
 
+static bool
+is_passed(const char *address)
+{
+	bool tls;
+
+	return strncmp(listen_target(address, &tls), "fd:", 3) == 0;
+}
+
 unsigned
 addresses(const struct conf *conf, struct addresses *out)
 {
-	const unsigned passed = manager_sockets();
+	const unsigned passed = conf_origin(conf, "listen") ? 0 : manager_sockets();
 
 	*out = (struct addresses){ 0 };
-	out->are_passed = passed > 0 && !conf_origin(conf, "listen");
-	for (; out->are_passed && out->n < passed; out->n++) {
+	for (; out->n < passed; out->n++) {
 		(void)snprintf(out->passed[out->n], sizeof out->passed[0], "fd:%u",
 			       MANAGER_FIRST_FD + out->n);
 		out->items[out->n] = out->passed[out->n];
 	}
-	for (; !out->are_passed && out->n < conf->listen.n; out->n++)
+	for (; !passed && out->n < conf->listen.n; out->n++)
 		out->items[out->n] = conf->listen.items[out->n];
 	return out->n;
+}
+
+bool
+addresses_are_passed(const struct addresses *list)
+{
+	unsigned passed = 0;
+
+	for (unsigned i = 0; i < list->n; i++)
+		passed += is_passed(list->items[i]);
+	return list->n > 0 && passed == list->n;
 }
 
 void
@@ -35,7 +52,7 @@ addresses_tell_unused(const struct addresses *list, struct slu_log *log)
 	bool used = false;
 
 	for (unsigned i = 0; i < list->n; i++)
-		used |= strstr(list->items[i], "fd:") != NULL;
+		used |= is_passed(list->items[i]);
 	if (manager_sockets() && !used)
 		log_warn(log, "passed sockets are not served: listen is set, and without fd:3",
 			 F_U64("sockets", manager_sockets()));

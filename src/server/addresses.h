@@ -16,12 +16,15 @@ enum {
 struct addresses {
 	const char *items[ADDRESSES_MAX]; /* in conf, or in passed */
 	unsigned n;
-	bool are_passed; /* all are sockets of the service manager */
 	char passed[ADDRESSES_MAX][16];
 };
 
 /* Returns how many. */
 unsigned addresses(const struct conf *conf, struct addresses *out);
+
+/* Is every address a passed socket (fd:N, https://fd:N), by default or by `listen`? Then the sockets
+ * live on when this process stops. */
+bool addresses_are_passed(const struct addresses *list);
 
 /* Can it listen there (net/listen.h), has it a certificate where it needs one, and is nobody
  * let in from other machines without a word? SLU_EINVAL. */

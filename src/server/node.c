@@ -92,7 +92,7 @@ open_server(struct node *n, struct slu_err *err)
 	n->api.server = n->server;
 	if (!rc)
 		addresses_tell_unused(&list, n->log);
-	n->hands_over = list.are_passed;
+	n->hands_over = addresses_are_passed(&list);
 	if (rc || n->hand)
 		return rc;
 	if (n->conf->start_wait > 0)

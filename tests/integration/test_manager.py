@@ -145,17 +145,18 @@ class Clients:
             thread.join(START)
 
 
-def test_no_client_is_refused_while_the_server_restarts(tmp_path):
+@pytest.mark.parametrize("listen", [[], ["--listen", "fd:3"]])
+def test_no_client_is_refused_while_the_server_restarts(tmp_path, listen):
     """Work that comes meanwhile waits for the next process."""
     sock, address = tcp()
     clients = Clients(address)
     for _ in range(4):
-        with Passed(tmp_path, sock, args=["--drain", "300ms"]) as server:
+        with Passed(tmp_path, sock, args=["--drain", "300ms", *listen]) as server:
             until(lambda: "listening" in server.said())
             n = len(clients.statuses)
             until(lambda: len(clients.statuses) > n + 50)
             assert server.stop() == 0, server.said()
-    with Passed(tmp_path, sock):
+    with Passed(tmp_path, sock, args=listen):
         n = len(clients.statuses)
         until(lambda: len(clients.statuses) > n + 50)
         clients.end()
