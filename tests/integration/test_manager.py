@@ -377,7 +377,7 @@ def test_what_the_example_shows_can_be_used(tmp_path):
     """Its settings are comments: without their marks they are right, too."""
     text = (ROOT / "deploy/sluice.yaml").read_text()
     file = tmp_path / "sluice.yaml"
-    text = re.sub(r"^#(?=[a-z]|  [a-z-])", "", text, flags=re.M)
+    text = re.sub(r"^#(?=[a-z]|  [a-z-]|    - )", "", text, flags=re.M)
     file.write_text(text.replace("unix:/run/sluice/", f"unix:{tmp_path}/"))  # the unit makes it
     assert "\nlog:\n  level:" in file.read_text()
     out = subprocess.run([SLUICED, "--config", str(file), "--check-config"],
