@@ -81,6 +81,7 @@ found(struct ask *a)
 	begin(a, t, space, &t->txn, t->verb);
 	t->op.lock.token = t->op.lock.fence = token;
 	t->op.lock.ttl = t->ttl;
+	t->op.lock.rollback = t->op.lock.undo = true; /* of a release: the key is not remembered */
 	memcpy(t->op.lock.txn, t->txn.b, LOCKD_XID);
 	ask_run(a, done);
 }

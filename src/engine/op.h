@@ -307,7 +307,8 @@ struct op_lock {
 	uint64_t if_etag;      /* 0: any */
 	bool if_absent;
 	bool rollback;
-	bool undo;   /* the broker's: a lease that nobody received goes back */
+	bool undo;   /* RELEASE: the lease was never received, or needs no trace: a key that it made is
+		      * forgotten at once */
 	bool waited; /* the same: its wait is over, it is only told who has the key */
 	bool all;
 	bool hidden;

@@ -258,6 +258,14 @@ def test_a_transaction_that_was_brought_is_free_when_its_lease_has_ended(server)
     until(lambda: ask(server, "b", txn_id=BROUGHT).status == 200)
 
 
+def test_a_transaction_that_has_ended_leaves_nothing(folder):
+    with Server(folder) as server:
+        for n in range(10):
+            lock = acquire(server, "a", txn_id=f"{n}{BROUGHT[1:]}")
+            assert lock.release().status == 200
+        until(lambda: server.metric('sluice_lock_keys{shard="0"}') == 1)
+
+
 def test_a_keepalive_keeps_the_transaction(server):
     lock = acquire(server, "a", txn_id=BROUGHT, ttl=2)
     assert lock.keepalive(ttl=600).status == 200
