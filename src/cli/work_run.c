@@ -36,7 +36,7 @@ enum {
  * not be taken for ours. */
 static const char *const variables[] = {
 	"ID", "UID", "QUEUE", "NAMESPACE", "ATTEMPTS", "FAILURE_ATTEMPTS", "PRIORITY", "KEY",
-	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "LEASE_ID", "LEASE_EXPIRES_AT",
+	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "RECEIPT", "LEASE_ID", "LEASE_EXPIRES_AT",
 	"FENCING_TOKEN", "SERVER", "TOKEN", "TOKEN_FILE", "CA_FILE", "CERT", "CERT_KEY"
 };
 
@@ -85,6 +85,7 @@ put_message(struct buf *b, const struct slu_client_message *m)
 	put_text(b, "CORRELATION_ID", m->correlation_id);
 	put_text(b, "CONTENT_TYPE", m->content_type);
 	put_text(b, "ATTRIBUTES", m->attributes);
+	put_text(b, "RECEIPT", m->receipt ? m->receipt : "");
 	put_text(b, "LEASE_ID", m->lease_id);
 	put_text(b, "LEASE_EXPIRES_AT", m->lease_expires_at);
 	put_number(b, "FENCING_TOKEN", (int64_t)m->fencing_token);

@@ -591,12 +591,13 @@ def work(cli, *args, options=("--idle", "300ms")):
 
 def test_a_child_gets_payload_and_metadata_and_its_exit_0_acks(cli):
     id_, = cli.push("hello", "--key", "k", "--correlation-id", "c")
-    done = work(cli, "sh", "-c", "cat > payload; env | grep ^SLUICE_ > env",
-                options=["--max", "1"])
+    done = work(cli, "sh", "-c", "cat > payload; env | grep ^SLUICE_ > env && "
+                f"{SLUICE} extend $SLUICE_RECEIPT --lease 1m", options=["--max", "1"])
     assert cli.counts(done) == {"done": 1}
     assert cli.file("payload") == "hello"
     env = dict(line.split("=", 1) for line in cli.file("env").splitlines())
     assert int(env.pop("SLUICE_FENCING_TOKEN")) > 0 and env.pop("SLUICE_LEASE_ID")
+    assert env.pop("SLUICE_RECEIPT")
     assert env.pop("SLUICE_UID").startswith("01") and env.pop("SLUICE_LEASE_EXPIRES_AT")
     assert env == {
         "SLUICE_ID": str(id_), "SLUICE_QUEUE": cli.queue, "SLUICE_NAMESPACE": "default",
