@@ -157,7 +157,7 @@ flat_result(struct call *c, void *api)
 		return;
 	}
 	if (s->topic.n == 0 && broker_shards(a->api->broker) > 1) {
-		ask_refuse(a, SLU_EINVAL, "topic: is required where there are several shards");
+		ask_refuse(a, SLU_EINVAL, "topic or queue is required where there are several shards, or the receipt");
 		return;
 	}
 	(void)call_add(c, "Cache-Control", SLICE("no-store")); /* a wish, no more */

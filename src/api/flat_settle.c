@@ -288,7 +288,7 @@ plan(struct ask *a, struct state *s, struct slu_err *err)
 	for (uint32_t i = 0; i < s->s.n; i++) {
 		if (s->s.items[i].queue.n == 0)
 			return slu_fail(err, SLU_EINVAL,
-					"item %u: topic is required where there are several shards",
+					"item %u: topic or queue is required where there are several shards, or the receipt",
 					i);
 		shard[i] = broker_shard_of(a->api->broker, ask_routes(a), s->s.items[i].space,
 					   s->s.items[i].queue);

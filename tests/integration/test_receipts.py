@@ -125,3 +125,16 @@ def test_a_receipt_is_good_while_its_queue_moves(tmp_path):
         answer = node.post("/ack", [{"receipt": two["receipt"]}])
         assert answer.body[0]["status"] == 200, answer
         assert node.stats()["total"] == 0
+
+
+def test_an_id_without_its_queue_is_refused_on_several_shards(tmp_path):
+    """The refusal says what to send instead."""
+    with Node(tmp_path, SHARDS % (1, "disk"), engine="memory") as node:
+        node.enqueue({})
+        message = node.take()
+        answers = [node.post("/ack", {"namespace": node.namespace, "id": message["uid"]}),
+                   node.get("/result", namespace=node.namespace, id=message["uid"])]
+        for answer in answers:
+            assert answer.status == 400, answer
+            assert "topic or queue is required" in answer.body["message"]
+            assert "or the receipt" in answer.body["message"]
