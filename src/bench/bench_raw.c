@@ -22,8 +22,8 @@
 	"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n" \
 	"Content-Type: application/json\r\n"
 
-static const char plain_answer[] = HEAD "Content-Length: 15\r\n\r\n{\"status\":\"ok\"}";
-static const char durable_answer[] = HEAD "Content-Length: 20\r\n\r\n[318497266802130945]";
+static const char plain_answer[] = HEAD "Content-Length: 16\r\n\r\n{\"status\":\"ok\"}\n";
+static const char durable_answer[] = HEAD "Content-Length: 21\r\n\r\n[318497266802130945]\n";
 static const char plain_request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /* What is measured in a round; a column each. */
