@@ -1,9 +1,11 @@
 #include "broker/layout.h"
 
 #include "base/disk.h"
+#include "engine/log.h"
 #include "wal/folder.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +220,27 @@ check_number(const struct layout *l, uint32_t logs, const char *setting, struct 
 	return 0;
 }
 
+/* LAYOUT-3: each log checks the volume for itself, too, but only when the logs before it were made. */
+static int
+check_room(const struct layout *l, uint32_t logs, struct slu_err *err)
+{
+	const uint64_t need = (uint64_t)logs * LOG_LEAST_ROOM;
+	struct disk *const d = &disk_posix;
+	const int at = written(l) ? -1 : d->ops->folder(d, l->path);
+	int64_t room;
+
+	if (at < 0)
+		return 0;
+	room = d->ops->room(d, at);
+	d->ops->close(d, at);
+	if (room < 0 || (uint64_t)room >= need)
+		return 0;
+	return slu_fail(err, SLU_EFULL,
+			"%s: the volume has %" PRId64 " KiB free; %u new log%s at least %" PRIu64 " KiB",
+			shown(l->path), room / 1024, logs, logs == 1 ? " needs" : "s need",
+			need / 1024);
+}
+
 int
 layout_fits(const char *folder, uint32_t logs, const char *setting, struct slu_err *err)
 {
@@ -228,7 +251,9 @@ layout_fits(const char *folder, uint32_t logs, const char *setting, struct slu_e
 	if (!is_folder(folder))
 		return 0;
 	rc = read_layout(&l, folder, err ? err : &local);
-	return rc ? rc : check_number(&l, logs, setting, err);
+	if (!rc)
+		rc = check_number(&l, logs, setting, err);
+	return rc ? rc : check_room(&l, logs, err);
 }
 
 int
@@ -240,6 +265,8 @@ layout_check(const char *folder, uint32_t logs, const char *setting, struct slu_
 
 	if (!rc)
 		rc = check_number(&l, logs, setting, err);
+	if (!rc)
+		rc = check_room(&l, logs, err);
 	if (rc || l.noted == logs)
 		return rc;
 	rc = write_note(folder, logs, err);

@@ -14,6 +14,7 @@
  *            written with, or refused.
  *  LAYOUT-2  `shards` is written before the first log. Version 0.1.0 did not write it:
  *            then the number follows from the folders.
+ *  LAYOUT-3  A folder without logs is left as it is if its volume has no room for all of them.
  *
  * Real files only: a simulated disk is not looked at.
  */
@@ -23,7 +24,7 @@
 #include <sluice/err.h>
 
 /* May `folder` be opened with that many logs? A folder that is missing may. setting: what an operator calls the number, "--shards" or "poolSize".
- * SLU_EINVAL: LAYOUT-1. SLU_EDOWN, SLU_EFULL, SLU_ENOMEM. */
+ * SLU_EINVAL: LAYOUT-1. SLU_EFULL: LAYOUT-3. SLU_EDOWN, SLU_ENOMEM. */
 int layout_fits(const char *folder, uint32_t logs, const char *setting, struct slu_err *err);
 
 /* The same, and notes the number in the folder if it is not there yet. */

@@ -10,7 +10,6 @@
 enum {
 	RESERVE = 2,                   /* G6 */
 	MESSAGES_PER_SEGMENT = 500000, /* one more for so many, if segments are as large as may be */
-	LEAST_ROOM = 8 << 20,          /* bytes: what an empty log takes, and a little more */
 	ROOM_LOW = 1 << 20,            /* with less room than this the disk counts as full */
 	KEPT_GUESS = 128,              /* bytes of a remembered key's record */
 	MOST = 1 << 20,                /* G7 */
@@ -143,7 +142,7 @@ log_open_wal(struct log_engine *l, const struct engine_conf *conf, const struct 
 		.folder = conf->folder,
 		.segment_size = more->segment_size,
 		.first_size = more->segment_size ? more->first_size : WAL_FIRST_SIZE,
-		.least_room = conf->disk ? 0 : LEAST_ROOM,
+		.least_room = conf->disk ? 0 : LOG_LEAST_ROOM,
 		.max_segments = more->max_segments,
 		.mode = modes[conf->sync],
 		.interval = conf->sync == ENGINE_SYNC_INTERVAL ? conf->sync_interval : 0,

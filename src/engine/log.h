@@ -42,6 +42,10 @@
 
 struct clock;
 
+enum {
+	LOG_LEAST_ROOM = 8 << 20 /* bytes: what an empty log takes, and a little more */
+};
+
 extern const struct engine_ops engine_log;
 
 /* What tests set beside the engine's conf; zeros are the defaults. */

@@ -60,13 +60,14 @@ def test_a_payload_and_a_call_that_are_larger_than_a_segment(data):
 
 
 @pytest.fixture
-def volume(tmp_path):
-    """A file system of 6 MiB; the process that keeps it, and where it is."""
+def volume(request, tmp_path):
+    """A file system of 6 MiB, or what the test says; the process that keeps it, and where it is."""
+    size = getattr(request, "param", 6) * MIB
     mount = tmp_path / "disk"
     mount.mkdir()
     keeper = subprocess.Popen(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
-         f"mount -t tmpfs -o size={6 * MIB} none {mount} && echo ready && exec sleep 600"],
+         f"mount -t tmpfs -o size={size} none {mount} && echo ready && exec sleep 600"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     if keeper.stdout.readline() != "ready\n":
         keeper.wait()
@@ -76,14 +77,33 @@ def volume(tmp_path):
     keeper.wait()
 
 
+def start(volume, *options):
+    keeper, mount = volume
+    return subprocess.run(
+        ["nsenter", "-t", str(keeper.pid), "-U", "-m", "--preserve-credentials", SLUICED,
+         "--data", str(mount / "data"), "--engine", "log", "--listen", "127.0.0.1:0", *options],
+        capture_output=True, text=True, timeout=60)
+
+
 def test_a_volume_that_is_too_small_is_refused_with_the_sizes(volume):
     keeper, mount = volume
-    done = subprocess.run(
-        ["nsenter", "-t", str(keeper.pid), "-U", "-m", "--preserve-credentials", SLUICED,
-         "--data", str(mount / "data"), "--engine", "log", "--listen", "127.0.0.1:0"],
-        capture_output=True, text=True, timeout=60)
+    done = start(volume)
     assert done.returncode == 1, (done.returncode, done.stderr)
-    assert "KiB free; a new log needs at least 8192 KiB" in done.stderr, done.stderr
+    assert "KiB free; 1 new log needs at least 8192 KiB" in done.stderr, done.stderr
     assert str(mount / "data") in done.stderr
     inside = Path(f"/proc/{keeper.pid}/root{mount}/data")
     assert not list(inside.glob("*.log"))
+
+
+@pytest.mark.parametrize("volume", [14], indirect=True)
+def test_a_volume_without_room_for_all_shards_is_left_as_it_is(volume):
+    """Another number of shards may be tried; --check-config says the same."""
+    keeper, mount = volume
+    inside = Path(f"/proc/{keeper.pid}/root{mount}/data")
+    inside.mkdir()
+    for more, code in ([], 1), (["--check-config"], 2):
+        done = start(volume, "--shards", "3", *more)
+        assert done.returncode == code, (done.returncode, done.stderr)
+        assert "KiB free; 3 new logs need at least 24576 KiB" in done.stderr, done.stderr
+        assert not list(inside.iterdir())
+    assert start(volume, "--shards", "1", "--check-config").returncode == 0
