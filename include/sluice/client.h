@@ -207,7 +207,8 @@ SLU_API int slu_client_settle(struct slu_client *c, enum slu_settle_verb verb,
 /* --- one at a time, of any size ----------------------------------------------------- */
 
 /* Up to size bytes of a payload into p: how many, 0 at the end, less than 0 when there
- * will be no end: then the message is not accepted. */
+ * will be no end: then the message is not accepted. Thread: the one that called
+ * slu_client_send, before it returns. */
 typedef int64_t slu_source_fn(void *arg, void *p, size_t size);
 
 /* Times are whole seconds, rounded up. */
@@ -413,7 +414,8 @@ struct slu_queue_event {
 	const char *head; /* id of the next message; "": none */
 };
 
-/* Returns 0 when fn returns false; else when the call ends, or as Q2 says. */
+/* Returns 0 when fn returns false; else when the call ends, or as Q2 says. Thread of fn: the
+ * caller's, one call at a time. */
 typedef bool slu_watch_fn(const struct slu_queue_event *e, void *arg);
 SLU_API int slu_client_watch(struct slu_client *c, const char *queue, slu_watch_fn *fn,
 			     void *arg, const struct slu_call *call, struct slu_err *err);
@@ -491,7 +493,8 @@ SLU_API int slu_state_remove(struct slu_client *c, struct slu_lease *l,
 			     const struct slu_state_if *only, const struct slu_call *call,
 			     struct slu_err *err);
 
-/* 0: commit; anything else: roll back, and that is what slu_lock_update returns. */
+/* 0: commit; anything else: roll back, and that is what slu_lock_update returns. Thread: the
+ * caller's. */
 typedef int slu_update_fn(struct slu_client *c, struct slu_lease *l, struct slu_state *s,
 			  void *arg, struct slu_err *err);
 

@@ -54,7 +54,8 @@ enum slu_verdict {
 	SLU_DEAD
 };
 
-/* err: the text goes with the nack. The delivery is settled by what is returned, unless
+/* Thread: one of the consumer's; `concurrency` of them run at once (with in_child each in a
+ * process of its own). err: the text goes with the nack. The delivery is settled by what is returned, unless
  * the handler has done so itself; it is not the handler's to close. */
 typedef enum slu_verdict slu_consume_fn(struct slu_delivery *d, void *arg, struct slu_err *err);
 
@@ -67,6 +68,9 @@ struct slu_consumer_event {
 	slu_time pause;            /* restart: before it */
 };
 
+/* Threads: on_start on the one that started the service; on_stop on the last of the consumer's
+ * threads; on_error and on_restart on the thread that met the trouble, so two may run at
+ * once. */
 typedef void slu_consumer_hook(const struct slu_consumer_event *e, void *arg);
 
 /* Zeros are the defaults. */

@@ -68,17 +68,20 @@ struct slu_run {
 
 /*
  * One attempt. 0: done. SLU_EPERMANENT: failed for good. Anything else: failed,
- * try again later if attempts are left. Runs on a worker thread; see panic.h for
- * what a crash does.
+ * try again later if attempts are left; see panic.h for what a crash does.
+ * Thread: the worker of the key's shard. Tasks of one shard never run at once, tasks of
+ * different shards do.
  */
 typedef int slu_task_fn(struct slu_run *run, void *arg);
 
 /* The final report: rc is 0, what the last attempt returned, or why there was no
- * further one (SLU_ECANCELED, SLU_ETIMEOUT). Called once per accepted task, on the
- * worker thread, before the next task of the key: the place to free arg. */
+ * further one (SLU_ECANCELED, SLU_ETIMEOUT). Called once per accepted task, before the
+ * next task of the key: the place to free arg. Thread: the worker of the key's shard, as
+ * its task; calls of different shards overlap. */
 typedef void slu_task_done_fn(const struct slu_run *run, void *arg, int rc);
 
-/* For final failures of any task, after its `done`. */
+/* For final failures of any task, after its `done`. Thread: the worker of the task's shard.
+ * Two may run at once, one in each shard: guard what they share. */
 typedef void slu_error_fn(const struct slu_run *run, int rc, void *arg);
 
 struct slu_task {
@@ -100,7 +103,7 @@ struct slu_executor_config {
 	enum slu_jitter jitter;
 	slu_backoff_fn *backoff_fn; /* for SLU_BACKOFF_FUNCTION */
 	void *backoff_arg;
-	slu_error_fn *on_error; /* may be NULL */
+	slu_error_fn *on_error; /* may be NULL; several workers may call it at once */
 	void *on_error_arg;
 	const char *metrics_namespace; /* "sluice": sluice_shardqueue_queue_depth ... */
 	struct slu_log *log;           /* NULL: warnings to stderr */

@@ -26,8 +26,8 @@ enum slu_log_format {
 	SLU_LOG_JSON
 };
 
-/* Gets one whole line, newline included. Called from any thread, one at a time.
- * The line is borrowed for the call; do not call the library from inside. */
+/* Gets one whole line, newline included. Thread: any that uses the library, but never two at
+ * once. The line is borrowed for the call; do not call the library from inside. */
 typedef void slu_log_fn(void *arg, enum slu_log_level level, const char *line,
 			size_t n);
 

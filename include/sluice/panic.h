@@ -28,7 +28,8 @@ SLU_BEGIN_DECLS
 SLU_API void slu_panic(const char *fmt, ...) SLU_NORETURN SLU_PRINTF(1, 2);
 
 /* Call fn(arg), and be the one to go back to: SLU_EPANIC, with what slu_panic was given in
- * err; else what fn returns. For code of your own that calls functions which may panic. */
+ * err; else what fn returns. For code of your own that calls functions which may panic. Thread
+ * of fn: the caller's. */
 SLU_API int slu_guard(int (*fn)(void *arg), void *arg, struct slu_err *err);
 
 SLU_END_DECLS

@@ -87,7 +87,7 @@ SLU_API int slu_pqueue_new(struct slu_pqueue **out,
 			   struct slu_err *err);
 
 /* Nobody may use the queue any more. The data of jobs still in it is passed to
- * drop (may be NULL), so that it can be freed. */
+ * drop (may be NULL), so that it can be freed. Thread of drop: the caller's. */
 SLU_API void slu_pqueue_free(struct slu_pqueue *q, void (*drop)(void *data));
 
 /*
@@ -124,7 +124,8 @@ SLU_API uint32_t slu_pqueue_peek(struct slu_pqueue *q, struct slu_job_item *item
 				 uint32_t n);
 
 /* Throw away all that is ready or scheduled, passing the data to drop (may be
- * NULL); jobs that run are not touched. Returns how many. */
+ * NULL; called on this thread, without a lock held); jobs that run are not touched.
+ * Returns how many. */
 SLU_API uint32_t slu_pqueue_purge(struct slu_pqueue *q, void (*drop)(void *data));
 
 /*

@@ -30,7 +30,7 @@ enum slu_jitter {
 };
 
 /* attempt is how often the task has failed, from 1. A negative answer counts as
- * 0. Called from worker threads, must not block. */
+ * 0. Must not block. Thread: the worker whose task failed; two may run at once. */
 typedef slu_time slu_backoff_fn(unsigned attempt, void *arg);
 
 struct slu_backoff {

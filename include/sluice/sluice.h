@@ -45,7 +45,7 @@ struct slu_open_config {
 /*
  * Open the queues in folder, which is made when it is missing; NULL: in memory, gone
  * when closed. config may be NULL.
- *   SLU_EBUSY     another process has the folder
+ *   SLU_EBUSY     the folder is open already: err says whether by this process or another
  *   SLU_ECORRUPT  the files are damaged; err names file and offset. Nothing is changed
  *   SLU_EINVAL    a server wrote the folder with several shards; here there is one
  */
@@ -66,7 +66,8 @@ SLU_API int slu_stop(struct slu_broker *b, struct slu_err *err);
 SLU_API void slu_close(struct slu_broker *b);
 
 /* Up to size bytes of a payload into p: how many, 0 at the end, less than 0 when there
- * will be no end: then the message is not accepted. */
+ * will be no end: then the message is not accepted. Thread: the one that called slu_enqueue,
+ * before it returns. */
 typedef int64_t slu_read_fn(void *arg, void *p, size_t size);
 
 /* A message to enqueue. Strings and payload are copied. Zeros are the defaults. A payload

@@ -14,6 +14,10 @@
  * Several workers may serve one queue. A worker can be started again after a stop.
  * All functions are safe from any thread; a handler may not stop its own worker
  * (SLU_EINVAL).
+ *
+ * All callbacks of a config (handler, session_open and _close, breaker_of, dead_letter, the
+ * backoff's fn) run on the worker's threads: those of one attempt on one thread, one after
+ * the other; with `threads` over 1 those of different jobs at once.
  */
 #ifndef SLUICE_WORKER_H
 #define SLUICE_WORKER_H
@@ -28,7 +32,7 @@ SLU_BEGIN_DECLS
 struct slu_worker;
 
 /* Run one job. 0: done. SLU_EPERMANENT: dead letter at once. Anything else: retry.
- * Fill err for a sentence of your own. */
+ * Fill err for a sentence of your own. Two run at once if there are two threads. */
 typedef int slu_job_fn(const struct slu_job_item *job, void *session, void *arg,
 		       struct slu_err *err);
 
@@ -48,7 +52,8 @@ SLU_API int slu_job_defer(slu_time until);
 /* Which breaker a job is for, by its destination; NULL: none. Must not block. */
 typedef struct slu_breaker *slu_breaker_fn(const struct slu_job_item *job, void *arg);
 
-/* The end of the line: job failed for good with err. Free job->data here. */
+/* The end of the line: job failed for good with err. Free job->data here. Thread: the one
+ * that ran the last attempt; two may run at once. */
 typedef void slu_dead_fn(const struct slu_job_item *job, const struct slu_err *err,
 			 void *arg);
 

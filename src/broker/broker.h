@@ -72,6 +72,7 @@ struct broker_shard_conf {
 				     * folders of their own in the folder, named by their
 				     * number in the shard */
 	uint32_t lanes;             /* 0: one */
+	bool embedded;              /* in a program, which has no setting for the number of lanes */
 };
 
 /* For tests without threads: what else would block, or has a thread of its own. */

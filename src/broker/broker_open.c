@@ -224,10 +224,11 @@ check_layout(const struct broker_shard *s, const struct broker_shard_conf *conf,
 	     struct slu_err *err)
 {
 	const struct engine_conf *const at = &conf->storage;
+	const char *const setting = conf->name ? "poolSize" : "--shards";
 
 	if (!at->folder || at->disk || !conf->engine->durable || conf->engine->shared)
 		return 0;
-	return layout_check(at->folder, s->lanes, conf->name ? "poolSize" : "--shards", err);
+	return layout_check(at->folder, s->lanes, conf->embedded ? NULL : setting, err);
 }
 
 /* All of its lanes, or none. What is opened while others serve runs before it is seen. */

@@ -115,6 +115,7 @@ open_broker(struct slu_broker *b, const char *folder, const struct slu_open_conf
 	const slu_time interval = config->sync_interval ? config->sync_interval : 10 * SLU_MS;
 	const struct broker_shard_conf shard = {
 		.engine = engine_by_name(engine),
+		.embedded = true,
 		.storage = {
 			.folder = folder,
 			.log = config->log,

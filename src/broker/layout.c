@@ -199,6 +199,11 @@ refuse(const struct layout *l, uint32_t logs, const char *setting, struct slu_er
 {
 	const uint32_t was = written(l);
 
+	if (!setting)
+		return slu_fail(err, SLU_EINVAL,
+				"%s was written with %u shards and would be opened with %u; the library "
+				"opens folders of one: serve it with sluiced",
+				shown(l->path), was, logs);
 	return slu_fail(err, SLU_EINVAL,
 			"%s was written with %u shard%s and would be opened with %u; use "
 			"%s %u, or move the messages: docs/sharding.md, "

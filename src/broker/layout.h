@@ -23,7 +23,8 @@
 
 #include <sluice/err.h>
 
-/* May `folder` be opened with that many logs? A folder that is missing may. setting: what an operator calls the number, "--shards" or "poolSize".
+/* May `folder` be opened with that many logs? A folder that is missing may. setting:
+ * what an operator calls the number, "--shards" or "poolSize"; NULL: there is no such setting.
  * SLU_EINVAL: LAYOUT-1. SLU_EFULL: LAYOUT-3. SLU_EDOWN, SLU_ENOMEM. */
 int layout_fits(const char *folder, uint32_t logs, const char *setting, struct slu_err *err);
 

@@ -10,6 +10,37 @@ name_of(int code)
 	return code == SLU_EDOWN ? "unavailable" : slu_err_row(code)->flat_name;
 }
 
+/* The libraries name members of their structs; here they have flags. */
+static const struct {
+	const char *library, *here;
+} words[] = {
+	{ "set ca_file to the CA that did", "give the CA that did with --ca-file FILE or SLUICE_CA_FILE" },
+	{ "set cert and cert_key",
+	  "give one with --cert FILE and --cert-key FILE, or SLUICE_CERT and SLUICE_CERT_KEY" },
+	{ "is cert the right one?", "is it the right one for --cert?" },
+	{ "start one with `sluiced`, or set servers to another",
+	  "start one with `sluiced` or `make run`, or name another (--server)" },
+	{ "set servers to another", "name another server (--server)" },
+	{ "set token to one that `sluice token` made",
+	  "set SLUICE_TOKEN or say --token-file (`sluice token` makes one)" },
+};
+
+static void
+translate(struct buf *out, const char *text)
+{
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+		const char *const at = strstr(text, words[i].library);
+
+		if (at) {
+			buf_put(out, text, (size_t)(at - text));
+			buf_puts(out, words[i].here);
+			text = at + strlen(words[i].library);
+			break;
+		}
+	}
+	buf_puts(out, text);
+}
+
 static void
 write_json(struct buf *out, int code, int exit, const char *text)
 {
@@ -32,11 +63,13 @@ write_json(struct buf *out, int code, int exit, const char *text)
 int
 cli_report(const char *command, bool json, int code, int exit, const char *text)
 {
-	struct buf shown, line;
+	struct buf shown, line, own;
 
 	buf_init(&shown, SIZE_MAX);
 	buf_init(&line, SIZE_MAX);
-	escape_put(&shown, slice_of(text), true);
+	buf_init(&own, SIZE_MAX);
+	translate(&own, text);
+	escape_put(&shown, buf_slice(&own), true);
 	if (json)
 		write_json(&line, code, exit, buf_str(&shown));
 	else
@@ -44,5 +77,6 @@ cli_report(const char *command, bool json, int code, int exit, const char *text)
 	fprintf(stderr, "%s\n", buf_str(&line));
 	buf_release(&line);
 	buf_release(&shown);
+	buf_release(&own);
 	return exit;
 }

@@ -15,7 +15,7 @@
 
 static const char https[] = "https://";
 
-#define HOW_TO_START "; start one with `sluiced` or `make run`, or name another (--server)"
+#define HOW_TO_START "; start one with `sluiced`, or set servers to another"
 
 static int
 parse_unix(struct address *a, const char *path, struct slu_err *err)
@@ -192,7 +192,7 @@ connect_tcp(const struct address *a, const struct patience *until, int *fd,
 	const int why = getaddrinfo(a->host, a->port, &hints, &list);
 
 	if (why)
-		return slu_fail(err, SLU_EDOWN, "%s: %s; name another server (--server)", a->text,
+		return slu_fail(err, SLU_EDOWN, "%s: %s; set servers to another", a->text,
 				gai_strerror(why));
 	for (const struct addrinfo *i = list; i && rc == SLU_EDOWN; i = i->ai_next)
 		rc = connect_one(i->ai_family, i->ai_addr, i->ai_addrlen, until, fd);

@@ -76,7 +76,7 @@ advice(const struct ask *a, int code)
 	if (code == SLU_EAUTH && has_token)
 		return "; the token that was sent is no good here: get another";
 	if (code == SLU_EAUTH)
-		return "; set SLUICE_TOKEN or say --token-file (`sluice token` makes one)";
+		return "; set token to one that `sluice token` made";
 	if (code == SLU_EFORBIDDEN && has_token)
 		return "; the token that was sent does not allow it";
 	return "";

@@ -66,14 +66,12 @@ send_plain(int fd, const struct slice *parts, unsigned n, const struct patience 
 static const char *const hints[] = {
 	[TLS_FAULT_OTHER] = "TLS failed",
 	[TLS_FAULT_UNKNOWN_CA] = "nobody that is trusted here has signed the server's certificate; "
-				 "give the CA that did with --ca-file FILE or SLUICE_CA_FILE",
+				 "set ca_file to the CA that did",
 	[TLS_FAULT_EXPIRED] = "the server's certificate has expired or is not valid yet; renew it, or "
 			      "set this machine's clock",
 	[TLS_FAULT_HOST] = "the server's certificate is for another name; use a name that stands in it",
-	[TLS_FAULT_NO_CERT] = "the server wants to see a certificate; give one with --cert FILE and "
-			      "--cert-key FILE, or SLUICE_CERT and SLUICE_CERT_KEY",
-	[TLS_FAULT_CERT_REFUSED] = "the server does not trust our certificate; is it the right one for "
-				   "--cert?",
+	[TLS_FAULT_NO_CERT] = "the server wants to see a certificate; set cert and cert_key",
+	[TLS_FAULT_CERT_REFUSED] = "the server does not trust our certificate; is cert the right one?",
 	[TLS_FAULT_NOT_TLS] = "no TLS is spoken there; write http:// instead of https://",
 	[TLS_FAULT_OUT_OF_MEMORY] = "no memory for TLS",
 };

@@ -15,6 +15,7 @@ enum setting_kind {
 /* One row: the variable, the field, its limits, its default. */
 struct setting {
 	const char *variable;
+	const char *field;
 	enum setting_kind kind;
 	size_t offset;
 	int64_t max;
@@ -24,12 +25,12 @@ struct setting {
 #define AT(field) offsetof(struct slu_executor_config, field)
 /* clang-format off */
 static const struct setting settings[] = {
-	{ "SQ_SHARDS",          SETTING_COUNT, AT(shards),          SLU_SHARDS_MAX,  4 },
-	{ "SQ_QUEUE_SIZE",      SETTING_COUNT, AT(queue_size),      1 << 28,         128 },
-	{ "SQ_ENQUEUE_TIMEOUT", SETTING_TIME,  AT(enqueue_timeout), SLU_NEVER,       100 * SLU_MS },
-	{ "SQ_MAX_ATTEMPTS",    SETTING_COUNT, AT(max_attempts),    UINT32_MAX,      8 },
-	{ "SQ_BASE_BACKOFF",    SETTING_TIME,  AT(base_backoff),    SLU_NEVER,       100 * SLU_MS },
-	{ "SQ_MAX_INTERVAL",    SETTING_TIME,  AT(max_interval),    SLU_NEVER,       20 * SLU_SEC },
+	{ "SQ_SHARDS",          "shards",          SETTING_COUNT, AT(shards),          SLU_SHARDS_MAX,  4 },
+	{ "SQ_QUEUE_SIZE",      "queue_size",      SETTING_COUNT, AT(queue_size),      1 << 28,         128 },
+	{ "SQ_ENQUEUE_TIMEOUT", "enqueue_timeout", SETTING_TIME,  AT(enqueue_timeout), SLU_NEVER,       100 * SLU_MS },
+	{ "SQ_MAX_ATTEMPTS",    "max_attempts",    SETTING_COUNT, AT(max_attempts),    UINT32_MAX,      8 },
+	{ "SQ_BASE_BACKOFF",    "base_backoff",    SETTING_TIME,  AT(base_backoff),    SLU_NEVER,       100 * SLU_MS },
+	{ "SQ_MAX_INTERVAL",    "max_interval",    SETTING_TIME,  AT(max_interval),    SLU_NEVER,       20 * SLU_SEC },
 };
 /* clang-format on */
 
@@ -117,8 +118,8 @@ executor_config_check(struct slu_executor_config *config, struct slu_err *err)
 		const int64_t value = get(config, s);
 
 		if (value < 0 || value > s->max)
-			return slu_fail(err, SLU_EINVAL, "%s: %lld is not in 0..%lld",
-					s->variable, (long long)value, (long long)s->max);
+			return slu_fail(err, SLU_EINVAL, "invalid %s: %lld; expected 0 to %lld",
+					s->field, (long long)value, (long long)s->max);
 		if (value == 0)
 			set(config, s, s->fallback);
 	}

@@ -217,7 +217,7 @@ lock_folder(struct disk *disk, int folder, int *lock, struct slu_err *err)
 		return disk_fail(*lock, "open", "lock", err);
 	rc = disk->ops->lock(disk, *lock);
 	if (rc == -EWOULDBLOCK)
-		return slu_fail(err, SLU_EDOWN, "it is in use by another process");
+		return slu_fail(err, SLU_EBUSY, "it is in use by another process");
 	return rc ? disk_fail(rc, "lock", "lock", err) : 0;
 }
 

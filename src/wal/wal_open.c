@@ -52,7 +52,10 @@ refuse_second(struct wal *w, struct slu_err *err)
 
 	if (got > 0)
 		pid[strspn(pid, "0123456789")] = 0;
-	return slu_fail(err, SLU_EDOWN, "%s is in use by another process%s%s",
+	if (*pid && strtol(pid, NULL, 10) == (long)getpid())
+		return slu_fail(err, SLU_EBUSY, "%s is in use by this process (%s): it is open already",
+				w->conf.folder, pid);
+	return slu_fail(err, SLU_EBUSY, "%s is in use by another process%s%s",
 			w->conf.folder, *pid ? ": " : "", pid);
 }
 

@@ -53,3 +53,17 @@ def test_an_example_needs_the_public_headers_alone(path):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_is_run(path):
     assert f"'{path.stem}'" in (ROOT / "examples/meson.build").read_text()
+
+
+def callbacks():
+    """Each function type of the headers, with the comment before it."""
+    for header in sorted((ROOT / "include/sluice").glob("*.h")):
+        for comment, name in re.findall(r"(/\*(?:(?!\*/).)*\*/\s*)?typedef [^;(]*?\b(slu_\w+)\(",
+                                        header.read_text(), flags=re.S):
+            yield pytest.param(header.name, comment, id=name)
+
+
+@pytest.mark.parametrize("header, comment", callbacks())
+def test_a_callback_says_on_which_thread_it_runs(header, comment):
+    words = comment + (" threads" if header == "worker.h" else "")  # all of them, at its top
+    assert re.search(r"[Tt]hread", words)

@@ -234,11 +234,11 @@ TEST(settings_that_make_no_sense_are_refused)
 		struct slu_executor_config config;
 		const char *says;
 	} cases[] = {
-		{ "too many shards", { .shards = SLU_SHARDS_MAX + 1 }, "SQ_SHARDS" },
-		{ "queue too large", { .queue_size = (1u << 28) + 1 }, "SQ_QUEUE_SIZE" },
-		{ "negative timeout", { .enqueue_timeout = -1 }, "SQ_ENQUEUE_TIMEOUT" },
-		{ "negative backoff", { .base_backoff = -1 }, "SQ_BASE_BACKOFF" },
-		{ "negative interval", { .max_interval = -SLU_SEC }, "SQ_MAX_INTERVAL" },
+		{ "too many shards", { .shards = SLU_SHARDS_MAX + 1 }, "invalid shards: 65536" },
+		{ "queue too large", { .queue_size = (1u << 28) + 1 }, "queue_size" },
+		{ "negative timeout", { .enqueue_timeout = -1 }, "enqueue_timeout" },
+		{ "negative backoff", { .base_backoff = -1 }, "base_backoff" },
+		{ "negative interval", { .max_interval = -SLU_SEC }, "max_interval" },
 		{ "no such policy", { .backoff = (enum slu_backoff_kind)99 }, "backoff 99" },
 		{ "no such jitter", { .jitter = (enum slu_jitter)7 }, "jitter 7" },
 		{ "function without one", { .backoff = SLU_BACKOFF_FUNCTION }, "backoff_fn" },

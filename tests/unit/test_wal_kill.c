@@ -151,13 +151,13 @@ TEST(a_second_process_is_refused_and_told_by_whom)
 	snprintf(pid, sizeof pid, "another process: %ld", (long)getpid());
 	other = fork();
 	if (other == 0) {
-		CHECK_EQ(SLU_EDOWN, wal_open(&second, &conf, NULL, NULL, &err));
+		CHECK_EQ(SLU_EBUSY, wal_open(&second, &conf, NULL, NULL, &err));
 		CHECK_CONTAINS(pid, err.text);
 		_exit(0);
 	}
 	CHECK(waitpid(other, &status, 0) == other && status == 0);
-	CHECK_EQ(SLU_EDOWN, wal_open(&second, &conf, NULL, NULL, &err));
-	CHECK_CONTAINS("wal is in use by", err.text);
+	CHECK_EQ(SLU_EBUSY, wal_open(&second, &conf, NULL, NULL, &err));
+	CHECK_CONTAINS("wal is in use by this process", err.text);
 	write_group(w, 1, 3);
 	wal_close(w);
 	CHECK_EQ(0, wal_open(&w, &conf, NULL, NULL, &err));
