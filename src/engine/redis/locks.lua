@@ -263,7 +263,8 @@ local function open(q, ask)
 	end
 	local m = load(q, ask.id)
 
-	return m and m.st and read_lock(q, ask.id .. ':s') or nil, m or {}, m
+	-- o of a message is its owner, and not that its lease has ended.
+	return m and m.st and read_lock(q, ask.id .. ':s') or nil, { t = m and m.t, u = m and m.u }, m
 end
 
 local function is_key_aside(q, key)
