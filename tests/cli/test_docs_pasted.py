@@ -30,7 +30,7 @@ NOT_HERE = {
     "make peers": "installs other queues and measures for a quarter of an hour",
 }
 # Pages that start servers themselves, at addresses of the page.
-OWN_SERVERS = ["redis", "security", "tls"]
+OWN_SERVERS = ["redis", "security", "sharding", "tls"]
 
 
 def reason(block):
@@ -91,6 +91,14 @@ def test_no_block_needs_an_id_of_another_run():
     for path in PAGES.values():
         for text in pasted.shell_blocks(path.read_text()):
             assert not re.search(r"\b\d{18}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-|\bAQ[\w-]{20,}", text), text
+
+
+def test_commands_stand_in_blocks_that_a_test_runs():
+    """Those are sh here, and console in test_docs_cli.py."""
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for kind, text in pasted.blocks(path.read_text()):
+            if kind not in ("sh", "console"):
+                assert not re.search(r"^(sluice|sluiced|curl) [a-z-]", text, re.M), (path, text)
 
 
 def test_the_first_minute_with_curl_leaves_nothing_behind(place):

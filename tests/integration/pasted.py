@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
 MARK = "--- end of a block ---"
 
 
