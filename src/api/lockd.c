@@ -241,7 +241,7 @@ lockd_query(struct ask *a, const char *name)
 	query_init(&q, query, room, query.n);
 	while (query_next(&q, &p))
 		if (slice_eq(p.name, slice_of(name)))
-			return lockd_trim(p.value);
+			return p.value.n ? lockd_trim(p.value) : SLICE("");
 	return (struct slice){ 0 };
 }
 
@@ -292,18 +292,23 @@ lockd_key(struct ask *a, struct slice *key)
 {
 	char *const out = arena_alloc(&a->memory, NAME_TEXT);
 	struct slu_err err;
+	bool given = key->n > 0; /* a body with "" leaves it out */
 
 	*key = lockd_trim(*key);
-	if (key->n == 0)
+	if (key->n == 0) {
 		*key = lockd_query(a, "key");
+		given |= key->p != NULL;
+	}
 	while (key->n > 0 && key->p[0] == '/')
 		*key = (struct slice){ key->p + 1, key->n - 1 };
 	if (!out) {
 		ask_refuse(a, SLU_ENOMEM, NULL);
 		return false;
 	}
+	if (key->n == 0 && given)
+		lockd_refuse_code(a->call, LOCKD_MISSING_KEY, NULL);
 	if (key->n == 0)
-		return true;
+		return !given;
 	if (lock_key_fold(*key, "key", out, &err)) {
 		lockd_refuse_code(a->call, LOCKD_INVALID_KEY, err.text);
 		return false;

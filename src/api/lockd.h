@@ -149,7 +149,7 @@ bool lockd_json(struct ask *a, struct slice text, const struct json_field *field
 struct slice lockd_trim(struct slice s);
 
 /* The value of a parameter in the query, decoded and without blanks around it; empty when
- * there is none. For what a body may leave out: */
+ * there is none (.p NULL) or nothing in it. For what a body may leave out: */
 struct slice lockd_query(struct ask *a, const char *name);
 
 /* Fold a name, blanks around it aside; the query has it when the body has not. False: it
@@ -158,7 +158,8 @@ bool lockd_space(struct ask *a, struct slice *namespace);
 bool lockd_queue(struct ask *a, struct slice *queue, enum lockd_code missing);
 
 /* A lock key: folded, without the slash before it, its segments names, 128 bytes in all.
- * Nothing stays nothing. */
+ * A key that is left out stays empty. One that is given and has nothing but spaces and slashes
+ * is refused: "?key=" must not get a random key. */
 bool lockd_key(struct ask *a, struct slice *key);
 
 /* A transaction id, or nothing, which is zero. False: it was refused. */

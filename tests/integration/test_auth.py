@@ -250,6 +250,18 @@ def test_a_malformed_query_is_400_on_every_route(guarded, how):
         assert "invalid query" in answer.text or "invalid parameter" in answer.text, (method, path, answer)
 
 
+@pytest.mark.parametrize("query, body", [("key=", {}), ("key", {}), ("key=%20", {}), ("key=/", {}),
+                                         ("", {"key": "/"}), ("", {"key": " "})])
+def test_a_key_with_nothing_in_it_gets_no_random_one(guarded, query, body):
+    def acquire(query, **more):
+        body = {"namespace": A, "owner": "w", "ttl_seconds": 30, **more}
+        return guarded.call("POST", f"/v1/acquire?{query}", body, headers=KEY.bearer(scope="*:*"))
+
+    answer = acquire(query, **body)
+    assert (answer.status, answer.body["error"]) == (400, "missing_key")
+    assert acquire("", key="").status == 200  # as if left out
+
+
 @pytest.mark.parametrize("query", ["namespace=a&namespace=b", "key=a&key=a", "queue=q&%71ueue=r"])
 def test_a_repeated_parameter_is_400_on_every_route(guarded, query):
     for method, path in ROUTES:
