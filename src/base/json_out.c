@@ -114,36 +114,40 @@ json_out_name(struct json_out *w, struct slice name)
 
 /* A name that stands in our own code needs no escapes, and so no look at each letter. */
 static void
-put_own_name(struct buf *b, const char *name, bool comma)
+put_own_name(struct buf *b, struct slice name, bool comma)
 {
-	const size_t n = strlen(name);
-	char *p = buf_add(b, n + 3 + comma);
+	char *p = buf_add(b, name.n + 3 + comma);
 
 	if (!p)
 		return;
 	if (comma)
 		*p++ = ',';
 	*p++ = '"';
-	memcpy(p, name, n);
-	p[n] = '"';
-	p[n + 1] = ':';
+	memcpy(p, name.p, name.n);
+	p[name.n] = '"';
+	p[name.n + 1] = ':';
 }
 
-/* What stands before a value: its name, or a comma. */
-static void
-begin(struct json_out *w, const char *name)
+void
+json_out_begin(struct json_out *w, struct slice name)
 {
 	const bool comma = w->behind && !w->named;
 
-	assert(!(name && w->named));
-	assert((name || w->named) == in_object(w));
+	assert(!(name.p && w->named));
+	assert((name.p || w->named) == in_object(w));
 	assert(w->depth > 0 || !w->behind); /* one value */
 	w->named = false;
 	w->behind = true;
-	if (name)
+	if (name.p)
 		put_own_name(w->b, name, comma);
 	else if (comma)
 		buf_putc(w->b, ',');
+}
+
+static void
+begin(struct json_out *w, const char *name)
+{
+	json_out_begin(w, json_out_own(name));
 }
 
 static void
@@ -219,25 +223,22 @@ put_u64(struct buf *b, uint64_t v)
 }
 
 void
-json_out_i64(struct json_out *w, const char *name, int64_t v)
+json_out_put_i64(struct json_out *w, int64_t v)
 {
-	begin(w, name);
 	if (v < 0)
 		buf_putc(w->b, '-');
 	put_u64(w->b, v < 0 ? -(uint64_t)v : (uint64_t)v);
 }
 
 void
-json_out_u64(struct json_out *w, const char *name, uint64_t v)
+json_out_put_u64(struct json_out *w, uint64_t v)
 {
-	begin(w, name);
 	put_u64(w->b, v);
 }
 
 void
-json_out_str(struct json_out *w, const char *name, struct slice text)
+json_out_put_str(struct json_out *w, struct slice text)
 {
-	begin(w, name);
 	put_string(w->b, text);
 }
 
@@ -311,11 +312,10 @@ moment_of(struct json_out *w, slu_time t)
 }
 
 void
-json_out_time(struct json_out *w, const char *name, slu_time t)
+json_out_put_time(struct json_out *w, slu_time t)
 {
 	const struct json_out_moment *const m = moment_of(w, t);
 
-	begin(w, name);
 	put_plain(w->b, m->text, m->n);
 }
 

@@ -52,14 +52,54 @@ void json_out_close(struct json_out *w); /* whichever was opened last */
 
 void json_out_name(struct json_out *w, struct slice name);
 
+/* The two halves of a member: what stands before its value (the name, or a comma), and the
+ * value. Numbers, texts and times are written by both here, inline, so that the compiler counts
+ * the letters of the name: every message that is handed out has a dozen of them. */
+void json_out_begin(struct json_out *w, struct slice name);
+void json_out_put_u64(struct json_out *w, uint64_t v);
+void json_out_put_i64(struct json_out *w, int64_t v);
+void json_out_put_str(struct json_out *w, struct slice text);
+void json_out_put_time(struct json_out *w, slu_time t);
+
+static inline struct slice
+json_out_own(const char *name)
+{
+	return name ? slice_of(name) : (struct slice){ 0 };
+}
+
 void json_out_null(struct json_out *w, const char *name);
 void json_out_bool(struct json_out *w, const char *name, bool v);
-void json_out_i64(struct json_out *w, const char *name, int64_t v);
-void json_out_u64(struct json_out *w, const char *name, uint64_t v);
+
+static inline void
+json_out_i64(struct json_out *w, const char *name, int64_t v)
+{
+	json_out_begin(w, json_out_own(name));
+	json_out_put_i64(w, v);
+}
+
+static inline void
+json_out_u64(struct json_out *w, const char *name, uint64_t v)
+{
+	json_out_begin(w, json_out_own(name));
+	json_out_put_u64(w, v);
+}
 
 /* Escaped: control characters, quote, backslash. A byte that is not UTF-8 becomes
  * U+FFFD. */
-void json_out_str(struct json_out *w, const char *name, struct slice text);
+static inline void
+json_out_str(struct json_out *w, const char *name, struct slice text)
+{
+	json_out_begin(w, json_out_own(name));
+	json_out_put_str(w, text);
+}
+
+static inline void
+json_out_time(struct json_out *w, const char *name, slu_time t) /* RFC 3339 */
+{
+	json_out_begin(w, json_out_own(name));
+	json_out_put_time(w, t);
+}
+
 void json_out_base64(struct json_out *w, const char *name, struct slice bytes);
 void json_out_base64url(struct json_out *w, const char *name, struct slice bytes);
 
@@ -76,8 +116,6 @@ void json_out_base64_end(struct json_out *w);
 
 /* Take the last close back, which nothing was written behind: it was an object's. */
 void json_out_reopen(struct json_out *w);
-
-void json_out_time(struct json_out *w, const char *name, slu_time t); /* RFC 3339 */
 
 /* A value that is valid JSON already, byte for byte. */
 void json_out_raw(struct json_out *w, const char *name, struct slice value);
