@@ -69,9 +69,9 @@ heap_reserve(struct heap *h, uint32_t n)
 }
 
 size_t
-heap_growth(const struct heap *h, uint32_t n)
+heap_grows_by(const struct heap *h, uint32_t n)
 {
-	return n <= h->max ? 0 : (room_for(h, n) - h->max) * sizeof *h->nodes;
+	return (room_for(h, n) - h->max) * sizeof *h->nodes;
 }
 
 void

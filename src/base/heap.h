@@ -63,7 +63,13 @@ heap_bytes(const struct heap *h)
 	return (size_t)h->max * sizeof *h->nodes;
 }
 
-size_t heap_growth(const struct heap *h, uint32_t n);
+size_t heap_grows_by(const struct heap *h, uint32_t n); /* n is more than there is room for */
+
+static inline size_t
+heap_growth(const struct heap *h, uint32_t n)
+{
+	return n <= h->max ? 0 : heap_grows_by(h, n);
+}
 
 /* Room must have been reserved. */
 void heap_push(struct heap *h, struct rank rank, uint32_t handle);
