@@ -9,6 +9,13 @@
 #include <string.h>
 
 static inline void
+le16_put(char *p, uint16_t v)
+{
+	v = htole16(v);
+	memcpy(p, &v, sizeof v);
+}
+
+static inline void
 le32_put(char *p, uint32_t v)
 {
 	v = htole32(v);
@@ -20,6 +27,15 @@ le64_put(char *p, uint64_t v)
 {
 	v = htole64(v);
 	memcpy(p, &v, sizeof v);
+}
+
+static inline uint16_t
+le16_get(const char *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof v);
+	return le16toh(v);
 }
 
 static inline uint32_t

@@ -126,20 +126,26 @@ message_size(const struct message *m)
 }
 
 static void
-put_number(char *p, unsigned width, uint64_t v)
+put_length(char *record, const struct text *t, size_t n)
 {
-	for (unsigned i = 0; i < width; i++)
-		p[i] = (char)(v >> 8 * i & 0xff);
+	char *const p = record + t->at;
+
+	if (t->width == 1)
+		*p = (char)n;
+	else if (t->width == 2)
+		le16_put(p, (uint16_t)n);
+	else
+		le32_put(p, (uint32_t)n);
 }
 
-static uint64_t
-get_number(const char *p, unsigned width)
+static size_t
+get_length(const char *record, const struct text *t)
 {
-	uint64_t v = 0;
+	const char *const p = record + t->at;
 
-	for (unsigned i = 0; i < width; i++)
-		v |= (uint64_t)(unsigned char)p[i] << 8 * i;
-	return v;
+	if (t->width == 1)
+		return (unsigned char)*p;
+	return t->width == 2 ? le16_get(p) : le32_get(p);
 }
 
 static void
@@ -148,7 +154,7 @@ encode_fixed(const struct message *m, char *out)
 	memset(out, 0, MESSAGE_FIXED);
 	out[0] = m->trace.n ? MESSAGE_TRACED : MESSAGE_VERSION;
 	out[1] = m->file ? FLAG_FILE : 0;
-	put_number(out + 2, 2, m->max_attempts);
+	le16_put(out + 2, m->max_attempts);
 	le32_put(out + 4, (uint32_t)m->prio);
 	le64_put(out + 8, m->id);
 	le64_put(out + 16, m->number);
@@ -161,8 +167,9 @@ encode_fixed(const struct message *m, char *out)
 	le32_put(out + 84, m->file ? m->mark : 0);
 }
 
-void
-message_encode_head(const struct message *m, char *out)
+/* Returns where it ends. */
+static char *
+encode_head(const struct message *m, char *out)
 {
 	const bool traced = m->trace.n > 0;
 	char *p = out + fixed_size(traced);
@@ -172,26 +179,34 @@ message_encode_head(const struct message *m, char *out)
 		const struct slice s = text_get(m, i);
 
 		assert(s.n <= texts[i].max);
-		put_number(out + texts[i].at, texts[i].width, s.n);
+		put_length(out, &texts[i], s.n);
 		if (s.n)
 			memcpy(p, s.p, s.n);
 		p += s.n;
 	}
+	return p;
+}
+
+void
+message_encode_head(const struct message *m, char *out)
+{
+	(void)encode_head(m, out);
 }
 
 void
 message_encode(const struct message *m, char *out)
 {
-	message_encode_head(m, out);
+	char *const p = encode_head(m, out);
+
 	if (m->payload.n)
-		memcpy(out + message_head(m), m->payload.p, m->payload.n);
+		memcpy(p, m->payload.p, m->payload.n);
 }
 
 static void
 decode_fixed(const char *p, struct message *out)
 {
 	*out = (struct message){
-		.max_attempts = (uint16_t)get_number(p + 2, 2),
+		.max_attempts = le16_get(p + 2),
 		.prio = (int32_t)le32_get(p + 4),
 		.id = le64_get(p + 8),
 		.number = le64_get(p + 16),
@@ -232,7 +247,7 @@ decode_texts(struct slice record, struct message *out, size_t *n, struct slu_err
 
 	for (unsigned i = 0; i < n_texts(traced); i++) {
 		const struct text *t = &texts[i];
-		const size_t length = get_number(record.p + t->at, t->width);
+		const size_t length = get_length(record.p, t);
 		const size_t min = i == TRACE ? MESSAGE_TRACE_PARENT : t->min;
 
 		if (length < min || length > t->max)
@@ -247,31 +262,38 @@ decode_texts(struct slice record, struct message *out, size_t *n, struct slu_err
 	return 0;
 }
 
+static int
+fail_short(struct slice head, size_t n, struct message *out, struct slu_err *err)
+{
+	*out = (struct message){ .payload_size = n };
+	return slu_fail(err, SLU_ETOOBIG, "%zu of %zu bytes of a message record", head.n, n);
+}
+
+/* n: how long the head is. */
+static int
+decode_head(struct slice head, struct message *out, size_t *n, struct slu_err *err)
+{
+	int rc;
+
+	if (head.n < MESSAGE_FIXED)
+		return fail_short(head, MESSAGE_FIXED, out, err);
+	decode_fixed(head.p, out);
+	rc = check_fixed(head.p, out, err);
+	if (!rc && head.n < fixed_size(head.p[0] == MESSAGE_TRACED))
+		return fail_short(head, fixed_size(true), out, err);
+	if (!rc)
+		rc = decode_texts(head, out, n, err);
+	if (rc)
+		return rc;
+	return *n > head.n ? fail_short(head, *n, out, err) : 0;
+}
+
 int
 message_decode_head(struct slice head, struct message *out, struct slu_err *err)
 {
-	size_t n = MESSAGE_FIXED;
-	int rc;
+	size_t n;
 
-	*out = (struct message){ .payload_size = n };
-	if (head.n < MESSAGE_FIXED)
-		return slu_fail(err, SLU_ETOOBIG, "%zu bytes of a message record", head.n);
-	decode_fixed(head.p, out);
-	rc = check_fixed(head.p, out, err);
-	if (!rc && head.n < fixed_size(head.p[0] == MESSAGE_TRACED)) {
-		out->payload_size = fixed_size(true);
-		rc = slu_fail(err, SLU_ETOOBIG, "%zu bytes of a message record", head.n);
-	}
-	if (!rc)
-		rc = decode_texts(head, out, &n, err);
-	if (rc)
-		return rc;
-	if (n > head.n) {
-		out->payload_size = n;
-		return slu_fail(err, SLU_ETOOBIG, "%zu of %zu bytes of a message record",
-				head.n, n);
-	}
-	return 0;
+	return decode_head(head, out, &n, err);
 }
 
 int
@@ -280,13 +302,12 @@ message_decode(struct slice record, struct message *out, struct slu_err *err)
 	size_t head, payload;
 	int rc;
 
-	rc = message_decode_head(record, out, err);
+	rc = decode_head(record, out, &head, err);
 	if (rc == SLU_ETOOBIG)
 		return slu_fail(err, SLU_ECORRUPT, "a message record cut off at %zu bytes",
 				record.n);
 	if (rc)
 		return rc;
-	head = message_head(out);
 	payload = out->file ? 0 : out->payload_size;
 	if (record.n - head != payload)
 		return slu_fail(err, SLU_ECORRUPT,
