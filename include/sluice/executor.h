@@ -31,8 +31,9 @@
  *      task fails while that many wait. For a key that waits for a retry, submit
  *      gives no more places than it leaves free, so a failing key cannot take a
  *      shard for itself.
- *  E5  Nothing is allocated by a submit once the places of a shard have seen keys of
- *      that length (keys up to 47 bytes need nothing at all). Idle workers sleep.
+ *  E5  A place in the queue gets its memory when it is used for the first time, and more
+ *      when it first meets a key over 47 bytes. Once that has happened a submit allocates
+ *      nothing. Idle workers sleep.
  *
  * All functions are safe from any thread unless they say otherwise. A task may
  * submit; it may not await or stop its own executor (SLU_EINVAL), as it would wait

@@ -68,6 +68,12 @@ heap_reserve(struct heap *h, uint32_t n)
 	return n <= h->max ? 0 : resize(h, room_for(h, n));
 }
 
+int
+heap_reserve_just(struct heap *h, uint32_t n)
+{
+	return n <= h->max ? 0 : resize(h, n);
+}
+
 size_t
 heap_grows_by(const struct heap *h, uint32_t n)
 {

@@ -52,6 +52,9 @@ void heap_release(struct heap *h);
  * there is, so asking for one more each time is cheap. SLU_ENOMEM changes nothing. */
 int heap_reserve(struct heap *h, uint32_t n);
 
+/* The same without room for more: for a heap that never holds more than n. */
+int heap_reserve_just(struct heap *h, uint32_t n);
+
 /* Give memory back if there is room for more than eight times n nodes, which are all that
  * the owner has promised room for. n is at least the number of nodes. */
 void heap_trim(struct heap *h, uint32_t n);

@@ -146,6 +146,22 @@ grow_array(struct slab *s)
 	return 0;
 }
 
+int
+slab_reserve_array(struct slab *s, uint32_t n)
+{
+	const uint32_t max = (n >> s->chunk_bits) + 1;
+	struct slab_chunk *chunks;
+
+	if (max <= s->max_chunks)
+		return 0;
+	chunks = mem_realloc(s->chunks, max * sizeof *chunks);
+	if (!chunks)
+		return SLU_ENOMEM;
+	s->chunks = chunks;
+	s->max_chunks = max;
+	return 0;
+}
+
 static int
 add_chunk(struct slab *s)
 {

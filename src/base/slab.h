@@ -65,6 +65,10 @@ void slab_release(struct slab *s);
 /* Make sure that the next n calls of slab_new succeed. SLU_ENOMEM changes nothing. */
 int slab_reserve(struct slab *s, uint32_t n);
 
+/* Make the array of chunks large enough for n items: up to so many, slab_new moves nothing that
+ * slab_at of another thread looks at. SLU_ENOMEM. */
+int slab_reserve_array(struct slab *s, uint32_t n);
+
 /* A zeroed item, or SLAB_NONE when memory is out. */
 uint32_t slab_new(struct slab *s);
 

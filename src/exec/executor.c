@@ -27,6 +27,7 @@ struct slu_executor {
 	uint32_t alive; /* shared, under mtx, as the rest: workers */
 	bool stopping;
 	bool joined;
+	bool started; /* all of it */
 };
 
 static const uint64_t seq_mask = ((uint64_t)1 << 48) - 1; /* an id: shard, seq */
@@ -142,6 +143,7 @@ executor_start_on(struct slu_executor **out, const struct slu_executor_config *c
 		slu_executor_close(ex);
 		return rc;
 	}
+	ex->started = true;
 	*out = ex;
 	return 0;
 }
@@ -462,7 +464,7 @@ slu_executor_stop(struct slu_executor *ex, slu_time timeout)
 	first = !ex->stopping;
 	ex->stopping = true;
 	pthread_mutex_unlock(&ex->mtx);
-	if (first)
+	if (first && ex->started)
 		log_stop(ex);
 	/* Not the first alone: no stop may return before all doors are shut. */
 	for (uint32_t i = 0; i < ex->n_lanes; i++)

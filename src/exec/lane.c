@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,11 +63,8 @@ open_slots(struct lane *l)
 			  n < SMALL_QUEUE ? SMALL_CHUNK_BITS : LARGE_CHUNK_BITS);
 	l->ring = mem_array(size, sizeof *l->ring);
 	l->spare = mem_array(size, sizeof *l->spare);
-	if (!l->ring || !l->spare || slab_reserve(&l->slots, n))
+	if (!l->ring || !l->spare || slab_reserve_array(&l->slots, n) || slab_reserve(&l->slots, 1))
 		return SLU_ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		l->spare[i] = slab_new(&l->slots);
-	l->spare_tail = n;
 	list_init(&l->fired);
 	return parking_init(&l->parking, &l->slots, n);
 }
@@ -243,11 +241,32 @@ wait_for_room(struct lane *l, const struct lane_key *key, uint32_t n,
 
 /* --- submit ---------------------------------------------------------------- */
 
-/* Under mtx; the i-th spare handle is taken only by accept(). */
-static uint32_t
-spare_at(const struct lane *l, uint32_t i)
+/* Under mtx: see to it that n handles are free (L4). */
+static int
+make_slots(struct lane *l, uint32_t n, struct slu_err *err)
 {
-	return l->spare[(l->spare_head + i) & l->mask];
+	if (l->made > waiting(l, l->head_seen) + n)
+		return 0;
+	l->head_seen = atomic_load_explicit(&l->head, memory_order_acquire);
+	while (l->made <= waiting(l, l->head_seen) + n) {
+		const uint32_t handle = slab_new(&l->slots);
+
+		if (handle == SLAB_NONE)
+			return slu_fail(err, SLU_ENOMEM, "no memory for more tasks in shard %u", l->index);
+		assert(handle == l->made); /* none is ever given back to the slab */
+		l->made++;
+	}
+	return 0;
+}
+
+/* Under mtx: the i-th free handle, which only take_places takes. Those that were never used
+ * come first. */
+static uint32_t
+free_at(const struct lane *l, uint32_t i)
+{
+	const uint32_t unused = l->made - l->used;
+
+	return i < unused ? l->used + i : l->spare[(l->spare_head + i - unused) & l->mask];
 }
 
 /* The only memory a submit may need: a slot that meets its first long key. */
@@ -256,7 +275,7 @@ make_key_room(struct lane *l, const struct lane_key *key, uint32_t n,
 	      struct slu_err *err)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct slot *s = at(l, spare_at(l, i));
+		struct slot *s = at(l, free_at(l, i));
 
 		if (!s->long_key)
 			s->long_key = mem_alloc(SLU_KEY_MAX + 1);
@@ -293,16 +312,19 @@ expect(struct lane *l, const struct lane_key *key, uint64_t seq, uint32_t n)
 		parking_expect(&l->parking, leader, seq, n);
 }
 
-/* Under mtx, when there is room: take the next n places of the ring and a spare slot
+/* Under mtx, when there is room: take the next n places of the ring and a free slot
  * for each. Returns the seq of the first. */
 static uint64_t
 take_places(struct lane *l, const struct lane_key *key, uint32_t n)
 {
 	const uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed);
+	const uint32_t unused = l->made - l->used;
+	const uint32_t first_uses = n < unused ? n : unused;
 
 	for (uint32_t i = 0; i < n; i++)
-		l->ring[(tail + i) & l->mask] = spare_at(l, i);
-	l->spare_head += n;
+		l->ring[(tail + i) & l->mask] = free_at(l, i);
+	l->used += first_uses;
+	l->spare_head += n - first_uses;
 	if (!parking_is_empty(&l->parking))
 		expect(l, key, tail + 1, n);
 	atomic_store_explicit(&l->tail, tail + n, memory_order_release);
@@ -342,6 +364,8 @@ lane_submit(struct lane *l, const struct lane_key *key,
 	if (atomic_load_explicit(&l->closed, memory_order_relaxed) ||
 	    opts->cancel || !has_room_surely(l, n))
 		rc = wait_for_room(l, key, n, opts, err);
+	if (!rc)
+		rc = make_slots(l, n, err);
 	if (!rc && key->len >= SLOT_KEY_INLINE)
 		rc = make_key_room(l, key, n, err);
 	if (!rc) {

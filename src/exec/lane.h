@@ -11,8 +11,9 @@
  *
  * `ring` carries handles of accepted tasks from the submitters to the worker, `spare`
  * carries free handles back. Each has one writer at a time per end, so that the worker
- * takes and returns without a lock; submitters take turns under mtx. There are
- * queue_size + 1 slots: one is for the task that runs.
+ * takes and returns without a lock; submitters take turns under mtx. There are up to
+ * queue_size + 1 slots, one of them for the task that runs; they are made when so many
+ * tasks wait for the first time.
  *
  *  L1  tail, the spare's head, closed and the parking change under mtx only; head and
  *      the spare's tail are the worker's. Of the parking, submitters change only what
@@ -24,7 +25,8 @@
  *  L3  The worker sleeps under mtx, after a last look, with `sleeping` set; whoever
  *      changes what it waits for does so under mtx and signals when it is set.
  *  L4  A submitter that sees head = h sees all that ended before task h was taken; so
- *      when waiting + n <= queue_size, at least n spare handles are there to be seen.
+ *      when waiting + n is less than the slots that were made, at least n handles are
+ *      free: never used, or spare and there to be seen.
  *  L5  A submitter takes its places under mtx and fills their slots after it: who
  *      waits for the lock does not wait for cache lines that the worker had. The slot
  *      of a place has the place's seq only when it is filled; the worker waits for it.
@@ -76,6 +78,8 @@ struct lane {
 	_Alignas(64) pthread_mutex_t mtx;
 	uint64_t head_seen;    /* head when a submitter last looked */
 	uint64_t spare_head;   /* handles taken from spare so far */
+	uint32_t made;         /* slots; their handles are 0 .. made - 1 */
+	uint32_t used;         /* of them, used at least once: the lowest handles */
 	_Atomic uint64_t tail; /* tasks accepted so far */
 	uint64_t full;         /* submits refused */
 

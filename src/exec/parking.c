@@ -38,7 +38,7 @@ parking_init(struct parking *p, const struct slab *slots, uint32_t max)
 	*p = (struct parking){ .slots = slots, .taken = SLAB_NONE };
 	heap_init(&p->by_due, slots, offsetof(struct slot, pos));
 	map_init(&p->by_key, slots, slot_hash, slot_is);
-	if (heap_reserve(&p->by_due, max) || map_reserve(&p->by_key, max)) {
+	if (heap_reserve_just(&p->by_due, max) || map_reserve(&p->by_key, max)) {
 		parking_release(p);
 		return SLU_ENOMEM;
 	}

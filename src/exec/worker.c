@@ -250,12 +250,13 @@ slu_worker_stop(struct slu_worker *w, enum slu_stop_mode mode, slu_time timeout)
 	NEED(w, NULL);
 	NEED_OURS(w, NULL);
 
-	const slu_time until = deadline(w, timeout);
+	slu_time until;
 	bool ran;
 	int rc = 0;
 
 	if ((unsigned)mode > SLU_STOP_NOW || timeout < SLU_NOWAIT)
 		return SLU_EINVAL;
+	until = deadline(w, timeout);
 	pthread_mutex_lock(&w->mtx);
 	ran = w->n_threads > 0;
 	if (is_own_thread(w)) {

@@ -377,14 +377,18 @@ TEST(a_batch_that_does_not_fit_is_refused_whole)
 TEST(a_submit_allocates_nothing_once_the_shard_is_warm)
 {
 	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1, .queue_size = 8 };
+	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = do_nothing };
+	const struct slu_task all[8] = { task, task, task, task, task, task, task, task };
 	char key[SLU_KEY_MAX + 1];
 	struct slu_executor *ex;
 
 	memset(key, 'k', sizeof key);
 	key[47] = 0;
 	CHECK_EQ(0, slu_executor_start(&ex, &config, NULL));
+	CHECK_EQ(0, slu_executor_submit_batch(ex, "k", all, 8, NULL, NULL, NULL));
+	CHECK_EQ(0, slu_executor_await(ex, "k", 0, NULL));
 	mem_fail_at(1);
-	for (int i = 0; i < 1000; i++) /* E5: keys of 47 bytes need nothing at all */
+	for (int i = 0; i < 1000; i++) /* E5: keys of 47 bytes need nothing more */
 		submit_fn(ex, key, do_nothing, NULL);
 	CHECK_EQ(0, mem_failed());
 	mem_fail_at(0);
@@ -421,26 +425,43 @@ TEST(retries_and_cancels_allocate_nothing)
 	slu_cancel_free(token);
 }
 
+static size_t
+bytes_of(struct slu_executor *ex, uint32_t shard)
+{
+	struct slu_executor_stats stats;
+
+	CHECK_EQ(0, slu_executor_snapshot(ex, shard, &stats));
+	return stats.buffer_bytes;
+}
+
 TEST(the_footprint_of_a_shard_is_its_entries_and_little_more)
 {
 	enum {
 		PLACES = 128 + 1, /* one is for the task that runs */
 		ROUNDED = 7,      /* slots come by eight */
 		RINGS = 2 * 256 * 4,
-		INDEX = 256 * 24 + 256 * 4 /* of keys that wait: by due, by key */
+		INDEX = PLACES * 24 + 256 * 4 /* of keys that wait: by due, by key */
 	};
-	struct slu_executor_stats one, all;
+	struct probe block = PROBE("block"), *p = probes(128);
 	struct slu_executor *ex;
+	struct rig r;
 
 	CHECK_EQ(0, slu_executor_start(&ex, NULL, NULL));
-	CHECK_EQ(0, slu_executor_snapshot(ex, 0, &one));
-	CHECK_EQ(0, slu_executor_snapshot(ex, SLU_ALL_SHARDS, &all));
-	printf("# default queue: %zu bytes a shard, %zu in all, %zu an entry\n",
-	       one.buffer_bytes, all.buffer_bytes, sizeof(struct slot));
-	CHECK_EQ(4 * one.buffer_bytes, all.buffer_bytes);
-	CHECK_EQ((PLACES + ROUNDED) * sizeof(struct slot) + RINGS + INDEX,
-		 one.buffer_bytes); /* SQ-67 */
+	printf("# default queue: %zu bytes a shard, %zu in all, %zu an entry\n", bytes_of(ex, 0),
+	       bytes_of(ex, SLU_ALL_SHARDS), sizeof(struct slot));
+	CHECK_EQ(8 * sizeof(struct slot) + RINGS + INDEX, bytes_of(ex, 0)); /* SQ-67 */
+	CHECK(bytes_of(ex, SLU_ALL_SHARDS) <= 32 << 10);
 	CHECK_EQ(0, slu_executor_close(ex));
+
+	rig_start(&r, (struct slu_executor_config){ .shards = 1 });
+	rig_block(&r, "k", &block);
+	for (int i = 0; i < 128; i++)
+		rig_submit(&r, "k", &p[i]);
+	CHECK_EQ((PLACES + ROUNDED) * sizeof(struct slot) + RINGS + INDEX, bytes_of(r.ex, 0));
+	rig_open_gate(&r);
+	rig_settle(&r);
+	CHECK_EQ(128, p[127].runs + 127);
+	rig_release(&r);
 }
 
 TEST(a_thousand_shards_run)
