@@ -149,8 +149,8 @@ int broker_post_at(struct broker *b, uint32_t lane, struct op *op);
 void broker_cancel(struct broker *b, struct op *op);
 
 /* Give back what a claim was granted, from row `from` on; the rows before stay. The
- * op becomes an OP_RETURN (op->spare is as the caller has set it) and done is called once more; if that is refused, it was
- * stopped, and the leases end by themselves. Unpins those rows. What an acquire was
+ * op becomes an OP_RETURN (op->spare is as the caller has set it) and done is called once
+ * more; if that is refused, it was stopped, and the leases end by themselves. Unpins those rows. What an acquire was
  * granted goes back by an OP_RELEASE, as if it had not been. */
 int broker_return(struct broker *b, struct op *op, uint32_t from);
 
