@@ -12,8 +12,9 @@
  * The cheaper one is taken. So one message beside a million is found by a pass over one, a
  * million beside one by a scan, and what lies between costs at most the square root of
  * (rows asked for * messages of the shard). A scan that finds nothing in SCAN_MAX entries is
- * followed by a pass: the messages of a large queue lie together, further on. That is the
- * dearest page, some 5 ms a million messages of the queue; the pages behind it are scans again.
+ * followed by a pass: the messages of a large queue lie together, further on. That page is the
+ * dearest: it costs as many steps as the queue has messages in the state. The pages behind it
+ * are scans again.
  */
 #include "core/ledger_in.h"
 
