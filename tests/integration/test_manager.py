@@ -179,7 +179,7 @@ def test_a_stop_hands_new_connections_over(tmp_path):
         until(waits)
         server.process.send_signal(signal.SIGTERM)
         answer = waiting.getresponse()
-        assert answer.status == 200 and answer.read() == b"[]"
+        assert answer.status == 200 and json.loads(answer.read()) == []
         waiting.close()
         between = socket.create_connection(address)
         kept.request("POST", "/enqueue", json.dumps([{"namespace": "n", "topic": "t", "text": "x"}]))
