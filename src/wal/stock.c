@@ -126,15 +126,16 @@ make_spare(const struct stock *st, uint32_t number, uint32_t size, bool with_zer
 	return rc;
 }
 
-/* May one more file be made? Under mtx; then it is counted. */
+/* May one more file be made? Under mtx; then it is counted. After a failure, files that are
+ * made ahead wait, and on a full disk those that are needed now wait, too. */
 static int
-begin_making(struct stock *st, uint32_t *number, struct slu_err *err)
+begin_making(struct stock *st, bool ahead, uint32_t *number, struct slu_err *err)
 {
 	if (st->conf.max_segments && st->total >= st->conf.max_segments)
 		return slu_fail(err, SLU_EFULL,
 				"the log has its %" PRIu32 " segments, the most it may",
 				st->conf.max_segments);
-	if (clock_mono(st->conf.clock) < st->retry_at)
+	if ((ahead || st->was_full) && clock_mono(st->conf.clock) < st->retry_at)
 		return slu_fail(err, SLU_EFULL, "the disk was full a moment ago");
 	st->making++;
 	st->total++;
@@ -210,7 +211,7 @@ make_one(struct stock *st, uint32_t size, bool with_zeros, struct slu_err *err)
 	int rc;
 
 	pthread_mutex_lock(&st->mtx);
-	rc = begin_making(st, &number, err);
+	rc = begin_making(st, with_zeros, &number, err);
 	pthread_mutex_unlock(&st->mtx);
 	if (rc)
 		return rc;
@@ -221,6 +222,7 @@ make_one(struct stock *st, uint32_t size, bool with_zeros, struct slu_err *err)
 	} else {
 		st->making--;
 		st->total--;
+		st->was_full = rc == SLU_EFULL;
 		st->retry_at = clock_mono(st->conf.clock) + RETRY_EVERY;
 	}
 	pthread_mutex_unlock(&st->mtx);

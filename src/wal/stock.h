@@ -59,6 +59,7 @@ struct stock {
 	uint32_t total;     /* files: spares, those being made, the log's */
 	uint32_t last_name; /* of a spare */
 	slu_time retry_at;  /* mono: no use in trying to make one before */
+	bool was_full;      /* the last one could not be made because the disk was full */
 };
 
 enum wal_use {

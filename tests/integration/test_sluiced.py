@@ -395,7 +395,9 @@ def test_json_logs_are_json_to_the_last_line(folder):
 
 def test_a_second_signal_ends_it_at_once(folder):
     server = Server(folder, "--drain", "60s")
-    connection = server.raw()
+    connection = server.connect()
+    connection.request("GET", "/healthz")
+    connection.getresponse().read()  # it is there: the server drains as long as it is
     begin = time.monotonic()
     server.process.terminate()
     until(lambda: "event=stopping" in server.said())

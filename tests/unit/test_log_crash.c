@@ -214,7 +214,7 @@ TEST(a_folder_has_one_engine)
 	struct slu_err err;
 
 	CHECK_EQ(0, logkit_open(k));
-	CHECK_EQ(SLU_EDOWN, log_open(&second, &conf, &k->more, &found, &err));
+	CHECK_EQ(SLU_EBUSY, log_open(&second, &conf, &k->more, &found, &err));
 	CHECK_CONTAINS("in use", err.text);
 	logkit_free(k);
 }

@@ -537,7 +537,7 @@ TEST(a_client_without_a_certificate_learns_that_it_needs_one)
 		tell(&w, "GET /claim?x HTTP/1.1" END);
 		(void)hear(&w, NULL, 0, &rc);
 		CHECK_EQ(SLU_EFORBIDDEN, rc);
-		CHECK_CONTAINS("--cert FILE", why.text);
+		CHECK_CONTAINS("set cert and cert_key", why.text);
 		wire_close(&w);
 	}
 	CHECK_EQ(0, atomic_load(&fx.n_kept));
