@@ -95,10 +95,9 @@ upload_grow(struct uploads *u, struct upload *one, struct slice namespace, bool 
 void
 upload_end(struct uploads *u, struct upload *one)
 {
-	if (!one->node.next)
-		return;
-	pthread_mutex_lock(&u->lock);
-	list_remove(&one->node);
-	pthread_mutex_unlock(&u->lock);
+	pthread_mutex_lock(&u->lock); /* also to look: a neighbour in the list writes here */
+	if (one->node.next)
+		list_remove(&one->node);
 	one->node = (struct list){ NULL, NULL };
+	pthread_mutex_unlock(&u->lock);
 }
