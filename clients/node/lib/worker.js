@@ -1,0 +1,114 @@
+"use strict";
+
+const { setTimeout: sleep } = require("node:timers/promises");
+const { Client } = require("./client.js");
+const { Defer, LeaseLost, NotFound, Reject, Retry, SluiceError } = require("./errors.js");
+
+/** What a nack says about a handler that threw. */
+function verdict(failure) {
+  const text = failure?.message || String(failure);
+  if (failure instanceof Defer) return { defer: true, delay: failure.delay };
+  if (failure instanceof Reject) return { error: text, dead: true };
+  if (failure instanceof Retry) return { error: text, delay: failure.delay };
+  return { error: failure instanceof Error ? `${failure.name}: ${text}` : text };
+}
+
+/** Works on the messages of one queue. index.d.ts describes the options. */
+class Worker {
+  constructor(queue, handler, options = {}) {
+    const { client = new Client(), concurrency = 1, lease = 30, wait = 20, grace = 30, signals = true } = options;
+    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1000)
+      throw new TypeError(`invalid concurrency: ${concurrency}; expected 1 to 1000`);
+    Object.assign(this, { queue, handler, client, concurrency, lease, wait, grace, signals });
+    this.namespace = options.namespace ?? client.namespace;
+    this.log = options.log ?? ((text) => console.error(`sluice: ${text}`));
+    this.running = new Map(); // from a message to the promise of its end
+    this.stopping = new AbortController();
+  }
+
+  /** Ends run: takes no more messages, and lets handlers finish for `grace` seconds. */
+  stop() {
+    this.stopping.abort();
+  }
+
+  /** Works until stop is called, or until SIGTERM or SIGINT. */
+  async run() {
+    const stop = () => this.stop();
+    const caught = this.signals ? ["SIGTERM", "SIGINT"] : [];
+    for (const name of caught) process.on(name, stop);
+    const keeper = setInterval(() => this.keepLeases(), this.lease * 1000 / 3);
+    try {
+      while (!this.stopping.signal.aborted) await this.takeSome();
+      await this.finish();
+    } finally {
+      clearInterval(keeper);
+      for (const name of caught) process.off(name, stop);
+    }
+  }
+
+  async takeSome() {
+    const { signal } = this.stopping;
+    if (this.running.size >= this.concurrency) {
+      await Promise.race([...this.running.values(), aborted(signal)]);
+      return;
+    }
+    try {
+      const limit = this.concurrency - this.running.size;
+      const { lease, wait, namespace } = this;
+      for (const message of await this.client.take(this.queue, { limit, wait, lease, namespace, signal }))
+        this.running.set(message, this.settle(message).finally(() => this.running.delete(message)));
+    } catch (failure) {
+      if (signal.aborted) return;
+      if (!(failure instanceof SluiceError)) throw failure;
+      this.log(`cannot take messages: ${failure.message}`);
+      await Promise.race([sleep(1000), aborted(signal)]);
+    }
+  }
+
+  async settle(message) {
+    try {
+      let result;
+      try {
+        result = await this.handler(message);
+      } catch (failure) {
+        await this.client.nack(message, verdict(failure));
+        return;
+      }
+      if (!message.returned) await this.client.ack(message, result);
+    } catch (failure) {
+      if (!(failure instanceof SluiceError)) throw failure;
+      message.lost = failure instanceof LeaseLost || failure instanceof NotFound;
+      this.log(`message ${message.id}: ${message.lost ? "the lease ended before its handler did"
+        : `cannot settle, it comes again: ${failure.message}`}`);
+    }
+  }
+
+  async keepLeases() {
+    try {
+      const held = [...this.running.keys()].filter((message) => !message.lost);
+      for (const message of await this.client.extend(held, this.lease)) this.log(`message ${message.id}: the lease is lost`);
+    } catch (failure) {
+      this.log(`cannot extend leases: ${failure.message}`);
+    }
+  }
+
+  async finish() {
+    const late = new AbortController();
+    await Promise.race([Promise.all(this.running.values()), sleep(this.grace * 1000, null, { signal: late.signal }).catch(() => {})]);
+    late.abort();
+    for (const message of this.running.keys()) {
+      message.returned = true;
+      this.log(`message ${message.id}: given back, its handler did not end within ${this.grace} s`);
+      await this.client.nack(message, { defer: true, delay: 0 }).catch((failure) => this.log(failure.message));
+    }
+  }
+}
+
+function aborted(signal) {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+module.exports = { Worker };

@@ -1,0 +1,169 @@
+"""Workers that run handlers in threads.
+
+    def handle(message):
+        send_mail(**message.json())
+
+    sluice.Worker("mail", handle, concurrency=8).run()
+
+A handler that returns acks its message, with what it returns as the result. A handler that raises nacks it:
+
+    any exception     a failure; the message comes again as the policy of the queue says, and dies after max_attempts
+    sluice.Retry      a failure, with a delay of its own
+    sluice.Defer      not now, and not a failure
+    sluice.Reject     a dead letter at once
+
+The leases of running messages are extended until their handlers end. SIGTERM and SIGINT stop a worker: it takes no
+more messages, lets its handlers finish for `grace` seconds, and gives back what is left.
+"""
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from . import calls, errors, values
+from .client import Client
+from .transport import Interrupt
+
+log = logging.getLogger("sluice")
+
+Handler = Callable[[values.Message], Any]
+
+
+def verdict(failure: Exception) -> Tuple[str, Dict[str, Any]]:
+    """What a nack says about a handler that raised."""
+    text = str(failure) or type(failure).__name__
+    if isinstance(failure, errors.Defer):
+        return "", {"defer": True, "delay": failure.delay}
+    if isinstance(failure, errors.Reject):
+        return text, {"dead": True}
+    if isinstance(failure, errors.Retry):
+        return text, {"delay": failure.delay}
+    return f"{type(failure).__name__}: {failure}", {}
+
+
+class Worker:
+    """Works on the messages of one queue.
+
+    concurrency: handlers at once. lease: seconds; extended each third of it. wait: seconds of a long poll.
+    """
+
+    def __init__(self, queue: str, handler: Handler, *, client: Optional[Client] = None, namespace: Optional[str] = None,
+                 concurrency: int = 1, lease: float = 30.0, wait: float = 20.0, grace: float = 30.0):
+        if concurrency < 1 or concurrency > 1000:
+            raise ValueError(f"invalid concurrency: {concurrency}; expected 1 to 1000")
+        self.client = client or Client()
+        self.queue, self.handler = queue, handler
+        self.namespace = namespace or self.client.namespace
+        self.concurrency, self.lease, self.wait, self.grace = concurrency, lease, wait, grace
+        self._changed = threading.Condition()
+        self._running: Dict[int, values.Message] = {}  # by the number of the message's thread
+        self._stopping = False
+        self._interrupt = Interrupt()
+
+    def run(self, signals: bool = True) -> None:
+        """Works until stop is called, or until SIGTERM or SIGINT if this is the main thread."""
+        before = self._catch_signals() if signals and threading.current_thread() is threading.main_thread() else {}
+        ended = threading.Event()
+        keeper = threading.Thread(target=self._keep_leases, args=(ended,), daemon=True)
+        keeper.start()
+        try:
+            while not self._stopping:
+                self._take_some()
+            self._finish()
+        finally:
+            ended.set()
+            keeper.join()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def stop(self) -> None:
+        """Ends run. Any thread, or a handler of a signal, may call it."""
+        self._stopping = True
+        threading.Thread(target=self._wake, daemon=True).start()  # the thread of a signal may hold the locks
+
+    def _wake(self) -> None:
+        self._interrupt.fire()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _catch_signals(self) -> Dict[int, Any]:
+        return {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    # ---- Messages ----
+
+    def _take_some(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or len(self._running) < self.concurrency)
+            free = self.concurrency - len(self._running)
+        if self._stopping:
+            return
+        try:
+            found = self.client.take(self.queue, free, wait=self.wait, lease=self.lease, namespace=self.namespace,
+                                     interrupt=self._interrupt)
+        except errors.SluiceError as failure:
+            if not self._stopping:
+                log.warning("cannot take messages: %s", failure)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._stopping, timeout=1)
+            return
+        for message in found:
+            self._start(message)
+
+    def _start(self, message: values.Message) -> None:
+        thread = threading.Thread(target=self._handle, args=(message,), daemon=True)
+        with self._changed:
+            self._running[id(message)] = message
+        thread.start()
+
+    def _handle(self, message: values.Message) -> None:
+        try:
+            self._settle(message)
+        finally:
+            with self._changed:
+                self._running.pop(id(message), None)
+                self._changed.notify_all()
+
+    def _settle(self, message: values.Message) -> None:
+        try:
+            try:
+                result = self.handler(message)
+            except Exception as failure:  # whatever it is, it belongs to the message
+                text, more = verdict(failure)
+                log.info("message %s: %s", message.uid, text or "deferred")
+                self.client.nack(message, text, **more)
+            else:
+                self.client.ack(message, result)
+        except (errors.LeaseLost, errors.NotFound):
+            message.lost = True
+            log.warning("message %s: the lease ended before its handler did", message.uid)
+        except errors.SluiceError as failure:
+            log.error("message %s: cannot settle, it comes again: %s", message.uid, failure)
+
+    # ---- Leases and the end ----
+
+    def _in_hand(self) -> List[values.Message]:
+        with self._changed:
+            return [message for message in self._running.values() if not message.lost]
+
+    def _keep_leases(self, ended: threading.Event) -> None:
+        while not ended.wait(self.lease / 3):
+            try:
+                for message in self.client.extend(self._in_hand(), self.lease):
+                    log.warning("message %s: the lease is lost", message.uid)
+            except errors.SluiceError as failure:
+                log.warning("cannot extend leases: %s", failure)
+
+    def _finish(self) -> None:
+        until = time.monotonic() + self.grace
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running, timeout=max(0.0, until - time.monotonic()))
+            left = [message for message in self._running.values() if not message.lost]
+        for message in left:
+            log.warning("message %s: given back, its handler did not end within %s s", message.uid, self.grace)
+            try:
+                self.client.call(calls.nack(message.receipt, None, 0, True, False))
+            except errors.SluiceError as failure:
+                log.warning("message %s: cannot give it back: %s", message.uid, failure)
