@@ -1,0 +1,148 @@
+// dead.js - dead letters: by queue, then by group of like errors, then redrive or delete.
+import { h } from './dom.js';
+import { get, has, may, post, queues } from './api.js';
+import { age, duration, number, plural } from './format.js';
+import { nameOf, noteQueues, rateOf } from './samples.js';
+import { selected, table } from './table.js';
+import { act, app, ask, card, command, empty, head, href, pill, queueLink, toast } from './ui.js';
+import { messageTable } from './messages.js';
+
+const SAMPLE = 200;
+
+export async function load(route, signal) {
+  const [, namespace, queue] = route.path;
+  if (!queue) {
+    const found = await queues(signal);
+    noteQueues(found.rows);
+    return { list: found.rows.filter((q) => q.dead > 0), more: found.more };
+  }
+  const place = { namespace, queue };
+  const filter = { group: route.params.group, error: route.params.error, reason: route.params.reason };
+  const [q, page, groups] = await Promise.all([get('/v1/admin/queue', place, signal), get('/v1/admin/dlq', { ...place, ...filter, limit: SAMPLE, cursor: route.params.cursor }, signal),
+    has('GET', '/v1/admin/dlq/groups') ? get('/v1/admin/dlq/groups', place, signal).catch(() => null) : null]);
+  return { q, page, groups: groups ? groups.groups : groupsOf(page.messages), own: !groups, filter };
+}
+
+// Errors that differ only in numbers and ids are alike.
+const like = (text) => (text || '').replace(/[0-9a-f]{8,}|\d+/gi, '#').slice(0, 120);
+
+function groupsOf(messages) {
+  const found = new Map();
+  for (const m of messages) {
+    const name = `${m.reason} ${like(m.error)}`;
+    const g = found.get(name) || { count: 0, reason: m.reason, error: like(m.error), first_at: m.dead_since, sample_uid: m.uid, word: longestPlain(m.error) };
+    g.count++;
+    g.last_at = m.dead_since;
+    found.set(name, g);
+  }
+  return [...found.values()].sort((a, b) => b.count - a.count);
+}
+
+// The longest part of an error without numbers: the server searches for it.
+const longestPlain = (text) => (text || '').split(/[0-9a-f]{8,}|\d+|[\n\r]/i).sort((a, b) => b.length - a.length)[0].trim();
+
+function listView({ list, more }) {
+  const columns = [
+    { label: 'Queue', cell: (q) => h('a', { class: 'row-link', href: href(['dead', q.namespace, q.queue]) }, h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic) },
+    { label: 'Dead letters', num: true, cell: (q) => number(q.dead) },
+    { label: 'Growth', num: true, cell: (q) => { const r = rateOf(nameOf(q), 'died'); return r ? `${r.toFixed(1)} /s` : '0 /s'; } },
+    { label: 'Died since start', num: true, cell: (q) => number(q.since_start.died) },
+  ];
+  return h('div', null, head('Dead letters'), list.length ? table({ columns, rows: [...list].sort((a, b) => b.dead - a.dead), keyOf: nameOf, caption: 'Queues with dead letters' })
+    : empty('No dead letters', 'A message comes here if it failed too often, was refused for good, or outlived its ttl.', command('sluice dlq list QUEUE')),
+  more && h('p', { class: 'muted' }, 'Of the first 1,000 queues.'));
+}
+
+// --- redrive and delete -----------------------------------------------------------------------
+
+// Calls again until nothing is left; stops if the page is closed.
+async function throughAll(path, body, word, say) {
+  let done = 0, cursor;
+  for (;;) {
+    const answer = await post(path, { ...body, limit: body.to ? 100 : 1000, cursor });
+    done += answer[word];
+    say(`${number(done)} done …`);
+    if (!answer.more) return done;
+    cursor = answer.cursor;
+  }
+}
+
+async function dryRun(q, filter, say) {
+  let matched = 0, cursor, answer;
+  do {
+    answer = await post('/v1/admin/dlq/redrive', { ...filter, dry_run: true, cursor });
+    matched += answer.matched;
+    cursor = answer.cursor;
+  } while (answer.more && cursor !== undefined && matched < 100000);
+  say?.(`${plural(matched, 'dead letter')} match${matched === 1 ? 'es' : ''}.`);
+  return matched;
+}
+
+const clean = (o) => Object.fromEntries(Object.entries(o).filter(([, v]) => v !== undefined && v !== '' && v !== null));
+
+function dialog(q, filter, { verb, word }) {
+  const place = { namespace: q.namespace, queue: q.queue };
+  const redrive = verb === 'Redrive', tasks = has('POST', '/v1/admin/task');
+  const said = h('p', { class: 'muted', role: 'status' }, 'Counting …');
+  const base = clean({ ...place, ...filter });
+  dryRun(q, base, (text) => { said.textContent = text; }).catch((error) => { said.textContent = error.message; });
+  ask({
+    title: `${verb} dead letters of ${nameOf(q)}`, confirm: verb, danger: !redrive, extra: said, typed: redrive ? undefined : q.queue,
+    text: [redrive ? 'They are ready again, and their failures are reset.' : 'They are deleted for good.', filter.group || filter.error || filter.reason ? ` Only those of this group: ${filter.error || filter.reason || filter.group}` : ' All of the queue.'].join(''),
+    fields: redrive ? [{ name: 'to', label: 'To another queue', help: 'Empty: back to this queue.' }, tasks && { name: 'rate', label: 'A second, at most', value: '100' }].filter(Boolean) : [],
+    run: async (v, say) => {
+      if (tasks && redrive) {
+        const task = await post('/v1/admin/task', clean({ action: v.to ? 'move' : 'redrive', state: 'dead', ...base, to: v.to, rate: Number(v.rate) || 100 }));
+        toast(`Task ${task.task} runs in the server.`);
+        app.go('#/tasks');
+        return;
+      }
+      const done = await throughAll(`/v1/admin/dlq/${verb.toLowerCase()}`, clean({ ...base, to: v.to }), word, say);
+      toast(`${plural(done, 'dead letter')} ${word}.`);
+    },
+  });
+}
+
+const redrive = (q, filter) => dialog(q, filter, { verb: 'Redrive', word: 'redriven' });
+const drop = (q, filter) => dialog(q, filter, { verb: 'Delete', word: 'deleted' });
+
+function chosen(q, messages) {
+  const ids = messages.filter((m) => selected.has(m.uid)).map((m) => m.uid);
+  const run = async (verb, word) => {
+    const done = await post(`/dlq/${verb}`, { namespace: q.namespace, queue: q.queue, ids });
+    selected.clear();
+    app.refresh();
+    toast(`${plural(done[word], 'dead letter')} ${word}.`);
+  };
+  if (!ids.length) return null;
+  return [act(`Redrive ${ids.length}`, () => run('redrive', 'redriven'), { namespace: q.namespace, key: 'r' }), act(`Delete ${ids.length}`, () => ask({ title: `Delete ${plural(ids.length, 'dead letter')}`, danger: true, confirm: 'Delete', text: 'They are deleted for good.', run: () => run('delete', 'deleted') }), { namespace: q.namespace, kind: 'danger' })];
+}
+
+function groupTable(q, groups, own) {
+  const of = (g) => (own ? { error: g.word, reason: g.reason } : { group: g.group });
+  const columns = [
+    { label: 'Error', class: 'wrap', cell: (g) => h('a', { class: 'row-link', href: href(['dead', q.namespace, q.queue], of(g)) }, g.error || (g.group === 'other' ? 'all other errors' : 'no error text')) },
+    { label: 'Reason', cell: (g) => g.reason && pill('dead', String(g.reason).replace('_', ' ')) },
+    { label: 'Count', num: true, cell: (g) => number(g.count) },
+    { label: 'First', cell: (g) => (g.first_at ? `${duration(age(g.first_at))} ago` : '') }, { label: 'Last', cell: (g) => (g.last_at ? `${duration(age(g.last_at))} ago` : '') },
+    { label: 'Sample', cell: (g) => g.sample_uid && h('a', { href: href(['message', q.namespace, g.sample_uid]) }, 'open') },
+    may('admin', q.namespace) && { label: 'Actions', cell: (g) => act(h('span', null, 'Redrive', h('span', { class: 'hidden' }, ` ${g.error || g.group}`)), () => redrive(q, of(g)), { namespace: q.namespace, kind: 'small' }) },
+  ].filter(Boolean);
+  return card(['Groups ', h('small', null, own ? `of the ${number(SAMPLE)} oldest` : 'by fingerprint of the error')], table({ columns, rows: groups, keyOf: (g) => g.group || `${g.reason} ${g.error}`, caption: 'Groups of dead letters' }));
+}
+
+export function view(data, route) {
+  if (data.list) return listView(data);
+  const { q, page, groups, own, filter } = data, filtered = Object.values(filter).some(Boolean);
+  return h('div', null,
+    head([queueLink(q), ' dead letters'], q.dead > 0 && [act(filtered ? 'Redrive these' : 'Redrive all', () => redrive(q, filter), { namespace: q.namespace, kind: 'primary' }), act(filtered ? 'Delete these' : 'Delete all', () => drop(q, filter), { namespace: q.namespace, kind: 'danger' })]),
+    !q.dead && !page.messages.length ? empty('No dead letters', 'Every message of this queue was finished, or still has tries left.') : [
+      !filtered && groupTable(q, groups, own),
+      filtered && h('p', null, 'Only one group: ', h('code', null, filter.error || filter.group || filter.reason), ' ', h('a', { href: href(['dead', q.namespace, q.queue]) }, 'show all')),
+      h('div', { class: 'bar' }, h('h2', { class: 'grow' }, `Messages, oldest first`), chosen(q, page.messages)),
+      messageTable(page.messages, { short: true, select: may('admin', q.namespace) && app.redraw, caption: 'Dead letters' }),
+      page.cursor !== undefined && h('p', null, h('a', { class: 'btn', href: href(['dead', q.namespace, q.queue], { ...route.params, cursor: page.cursor }) }, 'Next page')),
+    ]);
+}
+
+export const title = 'Dead letters';

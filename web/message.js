@@ -1,0 +1,138 @@
+// message.js - one message: where it stands, why it waits, what it holds, what was tried.
+import { h } from './dom.js';
+import { get, has, post, root } from './api.js';
+import { age, bytes, duration, number, when } from './format.js';
+import { parse, tree } from './json.js';
+import { act, app, ask, card, copy, facts, head, href, pill, tabs, toast } from './ui.js';
+
+export async function load(route, signal) {
+  const [, namespace, id] = route.path;
+  const m = await get('/v1/admin/message', { namespace, id }, signal);
+  const why = m.status === 'dead' || m.status === 'damaged' ? null : await get('/why', { namespace, id, queue: m.queue }, signal).catch((error) => {
+    if (!error.status) throw error;
+    return null; // finished meanwhile, or a Redis shard
+  });
+  return { m, why };
+}
+
+// --- the way of the message -------------------------------------------------------------------
+
+const WAY = ['delayed', 'held', 'ready', 'leased', 'done', 'dead'];
+
+function diagram(m) {
+  const now = m.status === 'processing' ? 'leased' : m.status;
+  return h('ol', { class: 'way', 'aria-label': 'State' }, WAY.map((state) => h('li', { class: [state === now && `now k-${state}`, state === 'dead' && 'or'].filter(Boolean).join(' ') || null, 'aria-current': state === now && 'step' }, pill(state, state === 'leased' ? 'in flight' : state))));
+}
+
+function events(m) {
+  return h('ol', { class: 'events' }, (m.history || []).map((e) => h('li', null,
+    h('b', null, e.event), ' ', h('time', { datetime: e.at, title: e.at }, when(e.at)), ' ',
+    h('span', { class: 'muted' }, [e.attempt && `attempt ${e.attempt}`, e.until && `until ${when(e.until)}`, e.reason].filter(Boolean).join(', ')))));
+}
+
+function whyCard(m, why) {
+  if (m.status === 'dead') return card('Why it does not run', h('p', null, pill('dead'), ` It is a dead letter: ${{ max_attempts: 'it failed too often', expired: 'it outlived its ttl', rejected: 'a consumer refused it for good' }[m.reason] || m.reason}.`), m.error && h('pre', { class: 'text' }, m.error));
+  if (!why) return null;
+  return card(m.status === 'leased' || m.status === 'processing' ? 'It runs' : 'Why it does not run now', h('ul', { class: 'why' }, why.reasons.map((r) => h('li', null, h('code', null, r.reason), ' ', r.text))),
+    facts([['Expected', why.estimate && `${when(why.estimate)} (in ${duration(Math.max(0, Date.parse(why.estimate) - Date.now()))})`], ['Consumers that wait', number(why.consumers_waiting)], ['In flight in the queue', number(why.leased)],
+      ['Lease ends', m.lease_expires_at && `in ${duration(Date.parse(m.lease_expires_at) - Date.now())}`]]));
+}
+
+function attemptsCard(m) {
+  const rows = m.attempts_log || [];
+  if (!rows.length) return null;
+  return card('Attempts', h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Attempts'), h('thead', null, h('tr', null, ['#', 'Began', 'Took', 'Worker', 'Outcome', 'Error'].map((t) => h('th', { scope: 'col' }, t)))),
+    h('tbody', null, rows.map((a) => h('tr', null, h('td', null, a.attempt), h('td', null, when(a.at)), h('td', null, duration(a.took_ms)), h('td', null, a.owner || ''), h('td', null, pill('bad', String(a.outcome).replace('_', ' '))), h('td', { class: 'wrap' }, a.error || ''))))));
+}
+
+// --- the body -----------------------------------------------------------------------------------
+
+const bytesOf = (m) => Uint8Array.from(atob(m.payload || ''), (c) => c.charCodeAt(0));
+
+function textOf(data) {
+  try { return new TextDecoder('utf-8', { fatal: true }).decode(data); } catch { return null; }
+}
+
+function hex(data) {
+  const lines = [];
+  for (let at = 0; at < Math.min(data.length, 16384); at += 16) {
+    const row = [...data.slice(at, at + 16)];
+    lines.push(`${at.toString(16).padStart(8, '0')}  ${row.map((b) => b.toString(16).padStart(2, '0')).join(' ').padEnd(47)}  ${row.map((b) => (b > 31 && b < 127 ? String.fromCharCode(b) : '.')).join('')}`);
+  }
+  if (data.length > 16384) lines.push(`… ${number(data.length - 16384)} bytes more`);
+  return lines.join('\n');
+}
+
+function bodyCard(m, route) {
+  const link = (id) => href(route.path, { ...route.params, body: id });
+  if (m.payload === undefined) return card('Body', h('p', null, `${bytes(m.payload_size)}: too large to show here. `), h('code', null, `sluice get --namespace ${m.namespace} ${m.uid}`));
+  const data = bytesOf(m), text = textOf(data);
+  let value, isJson = false;
+  try { value = parse(text); isJson = true; } catch { /* not JSON */ }
+  const views = [isJson && ['json', 'JSON'], text !== null && ['raw', 'Raw'], ['hex', 'Hex']].filter(Boolean);
+  const now = views.some(([id]) => id === route.params.body) ? route.params.body : views[0][0];
+  return card(['Body ', h('small', null, `${bytes(m.payload_size)}${m.content_type ? `, ${m.content_type}` : ''}`)], tabs(now, views, link),
+    now === 'json' ? tree(value) : h('pre', { class: 'text', tabindex: '0' }, now === 'raw' ? text : hex(data)));
+}
+
+// --- copy as ------------------------------------------------------------------------------------
+
+const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
+
+function asCode(m) {
+  const item = { namespace: m.namespace, queue: m.queue, priority: m.priority, payload: m.payload };
+  for (const name of ['key', 'share', 'correlation_id', 'content_type', 'attributes']) if (m[name] !== undefined) item[name] = m[name];
+  const text = textOf(bytesOf(m));
+  return {
+    curl: `curl -s ${quote(new URL('enqueue', root))} -d ${quote(JSON.stringify(item))}`,
+    CLI: `sluice push --namespace ${m.namespace} ${m.queue}${m.key ? ` --key ${quote(m.key)}` : ''} --priority ${m.priority} ${text === null ? '--file BODY' : `-- ${quote(text)}`}`,
+    Python: `import json, urllib.request\nitem = json.loads(${JSON.stringify(JSON.stringify(item))})\nurllib.request.urlopen(${JSON.stringify(new URL('enqueue', root).href)}, json.dumps(item).encode())`,
+  };
+}
+
+// --- actions ------------------------------------------------------------------------------------
+
+async function change(m, verb, body, undo) {
+  const name = { namespace: m.namespace, queue: m.queue, id: m.uid };
+  const answer = await post(`/v1/admin/message/${verb}`, { ...name, version: m.version, ...body });
+  if (answer.uid && answer.uid !== m.uid) app.go(href(['message', m.namespace, answer.uid]));
+  toast('Done.', undo && answer.before && { undo: async () => { await undo(answer, name); app.refresh(); } });
+  app.refresh();
+}
+
+function actions(m) {
+  const { namespace } = m, name = { namespace, queue: m.queue, id: m.uid };
+  const can = (verb) => has('POST', `/v1/admin/message/${verb}`);
+  const waits = !['dead', 'damaged', 'leased', 'processing'].includes(m.status), runs = m.status === 'leased' || m.status === 'processing';
+  return [
+    m.status === 'dead' && act('Redrive', async () => { await post('/dlq/redrive', { namespace, queue: m.queue, ids: [m.uid] }); toast('It is ready again.'); app.refresh(); }, { namespace, kind: 'primary', key: 'r' }),
+    waits && can('run') && m.status === 'delayed' && act('Run now', () => change(m, 'run', {}, (a, n) => post('/v1/admin/message/delay', { ...n, version: a.version, until: a.before.deliver_after })), { namespace, kind: 'primary', key: 'r' }),
+    waits && can('delay') && act('Delay', () => ask({ title: 'Delay', confirm: 'Delay', fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], run: ({ delay }) => change(m, 'delay', { delay }, (a, n) => post('/v1/admin/message/delay', { ...n, version: a.version, until: a.before.deliver_after })) }), { namespace }),
+    waits && can('priority') && act('Priority', () => ask({ title: 'Priority', confirm: 'Set', fields: [{ name: 'priority', label: 'The lowest number goes first', value: m.priority, required: true }], run: ({ priority }) => change(m, 'priority', { priority: Number(priority) }, (a, n) => post('/v1/admin/message/priority', { ...n, version: a.version, priority: a.before.priority })) }), { namespace }),
+    waits && can('move') && act('Move', () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => change(m, 'move', { to }) }), { namespace }),
+    !runs && can('edit') && m.payload !== undefined && textOf(bytesOf(m)) !== null && act('Edit', () => ask({ title: 'Edit and requeue', confirm: 'Requeue', fields: [{ name: 'text', label: 'Body', kind: 'area', rows: 12, value: textOf(bytesOf(m)) }], run: ({ text }) => change(m, 'edit', { text }) }), { namespace }),
+    runs && can('cancel') && act('Cancel', () => ask({ title: 'Cancel a message that runs', danger: true, confirm: 'Cancel it', text: 'Its worker learns it at the next extend. Its key stays held until the worker answers or the lease ends.', run: () => change(m, 'cancel', {}) }), { namespace, kind: 'danger' }),
+    m.payload !== undefined && act('Send a copy', () => ask({ title: 'Send a copy', confirm: 'Send', text: 'A new message with the same body, key and attributes.', fields: [{ name: 'queue', label: 'Queue', value: m.queue, required: true }], run: async ({ queue }) => {
+      const item = { namespace, queue, payload: m.payload, priority: m.priority };
+      for (const field of ['key', 'share', 'correlation_id', 'content_type', 'attributes']) if (m[field] !== undefined) item[field] = m[field];
+      const [id] = await post('/enqueue', [item], { ids: 'uid' });
+      toast(`Sent: ${id}`);
+    } }), { namespace, right: 'write' }),
+    !runs && act('Delete', () => ask({ title: 'Delete this message', danger: true, confirm: 'Delete', text: 'It is deleted for good.', run: async () => { await post('/v1/admin/message/delete', name); toast('Deleted.'); app.go(href(['queue', namespace, m.queue])); } }), { namespace, kind: 'danger' }),
+  ];
+}
+
+export function view({ m, why }, route) {
+  const code = m.payload === undefined ? {} : asCode(m);
+  return h('div', null,
+    head([h('span', { class: 'mono' }, m.uid), ' ', pill(m.status === 'processing' ? 'leased' : m.status, m.status === 'leased' ? 'in flight' : m.status)], actions(m)),
+    h('p', { class: 'crumb' }, h('a', { href: href(['queue', m.namespace, m.queue]) }, `${m.namespace}/${m.queue}`), ` · accepted ${duration(age(m.enqueued_at))} ago`),
+    card(null, diagram(m), events(m)),
+    h('div', { class: 'columns' }, h('div', null, whyCard(m, why), bodyCard(m, route), attemptsCard(m)),
+      h('div', null, card('Fields', facts([['Id', h('code', null, m.uid)], ['Priority', m.priority], ['Tries', `${m.failure_attempts} of ${m.max_attempts} failed; delivered ${m.attempts} times`], ['Key', m.key], ['Share', m.share], ['Worker', m.owner],
+        ['Leased since', m.claimed_at && when(m.claimed_at)], ['Correlation id', m.correlation_id], ['Idempotency key', m.idempotency_key], ['Due', when(m.deliver_after)], ['Expires', m.expires_at && when(m.expires_at)], ['Trace', m.traceparent && h('code', null, m.traceparent)],
+        ['Last error', m.error && h('pre', { class: 'text' }, m.error)], ['Attributes', m.attributes !== undefined && h('pre', { class: 'text' }, JSON.stringify(m.attributes, null, 2))]])),
+      Object.keys(code).length > 0 && card('Copy as', h('div', { class: 'buttons left' }, Object.entries(code).map(([name, text]) => h('button', { type: 'button', class: 'btn small', onclick: () => copy(text) }, name)))))));
+}
+
+export const title = (route) => `Message ${route.path[2]}`;

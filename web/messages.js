@@ -1,0 +1,161 @@
+// messages.js - search messages with a query: queue:ops/jobs state:ready key:a text:"x y" error:timeout age>5m
+import { h } from './dom.js';
+import { get, has, may, namespaces, post, queues } from './api.js';
+import { age, duration, number, plural, when } from './format.js';
+import { selected, table } from './table.js';
+import { act, app, ask, command, empty, head, href, messageOf, pill, toast } from './ui.js';
+
+const QUALIFIERS = {
+  queue: 'NAMESPACE/QUEUE', state: 'ready, delayed, leased, held, dead, damaged', id: 'an id or a uid', key: 'the key of the order',
+  correlation: 'correlation id', text: 'a text in the body', error: 'a text in the last error', reason: 'max_attempts, expired, rejected', 'age>': '5m: older', 'age<': '5m: newer',
+};
+const PARAMS = { id: 'id', key: 'key', correlation: 'correlation_id', text: 'text', error: 'error', reason: 'reason', 'age>': 'older_than', 'age<': 'newer_than', state: 'state' };
+const ID = /^(\d{6,19}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
+
+// Returns {params, free, wrong}: what the call takes, the words without a qualifier, and what is not one.
+export function readQuery(text) {
+  const found = { params: {}, free: [], wrong: [] };
+  for (const [, name, sign, quoted, word, bare] of text.matchAll(/([a-z]+)([:<>])(?:"((?:[^"\\]|\\.)*)"|(\S*))|(\S+)/gi)) {
+    const value = quoted !== undefined ? quoted.replace(/\\(.)/g, '$1') : word;
+    const key = sign === ':' ? name : `${name}${sign}`;
+    if (bare !== undefined) found.free.push(bare);
+    else if (key === 'queue') [found.params.namespace, found.params.queue] = value.includes('/') ? value.split('/') : ['default', value];
+    else if (PARAMS[key]) found.params[PARAMS[key]] = value;
+    else found.wrong.push(key);
+  }
+  if (found.free.length === 1 && ID.test(found.free[0])) found.params.id = found.free.pop();
+  if (found.free.length && !found.params.text) found.params.text = found.free.join(' ');
+  return found;
+}
+
+// The message with this id, in any namespace that the caller may read.
+export async function findById(id, signal) {
+  let names = namespaces();
+  if (names[0] === undefined) names = [...new Set((await queues(signal)).rows.map((q) => q.namespace))];
+  for (const namespace of names) {
+    try { return await get('/v1/admin/message', { namespace, id }, signal); } catch (error) { if (error.status !== 404) throw error; }
+  }
+  return null;
+}
+
+export async function load(route, signal) {
+  const text = route.params.q || '';
+  const query = readQuery(text);
+  const { params } = query;
+  if (query.wrong.length) return { query, wrong: `unknown qualifier ${query.wrong[0]}; expected ${Object.keys(QUALIFIERS).join(', ')}` };
+  if (!params.queue && params.id) {
+    const found = await findById(params.id, signal);
+    return { query, page: { messages: found ? [found] : [], looked: 1 } };
+  }
+  try {
+    if (params.queue) return { query, page: await get('/v1/admin/messages', { ...params, limit: 100, cursor: route.params.cursor }, signal) };
+    if (Object.keys(params).length && has('GET', '/v1/admin/search')) return { query, page: await search(params, route.params.cursor, signal) };
+  } catch (error) {
+    if (!error.status || error.status === 401) throw error;
+    return { query, wrong: messageOf(error) };
+  }
+  return { query, known: (await queues(signal)).rows };
+}
+
+async function search(params, cursor, signal) {
+  let names = namespaces();
+  if (names[0] === undefined) names = [...new Set((await queues(signal)).rows.map((q) => q.namespace))];
+  const namespace = params.namespace || names[0];
+  return get('/v1/admin/search', { ...params, namespace, cursor }, signal);
+}
+
+function due(m) {
+  if (m.status === 'leased' || m.status === 'processing') return m.lease_expires_at ? `lease ends in ${duration(Date.parse(m.lease_expires_at) - Date.now())}` : '';
+  if (m.status === 'delayed') return `due in ${duration(Date.parse(m.next_delivery || m.deliver_after) - Date.now())}`;
+  if (m.status === 'dead') return `dead for ${duration(age(m.dead_since))}`;
+  return `waits for ${duration(age(m.deliver_after || m.enqueued_at))}`;
+}
+
+export const preview = (m) => {
+  if (m.payload === undefined) return `(${number(m.payload_size)} bytes)`;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(atob(m.payload.slice(0, 160)), (c) => c.charCodeAt(0)), { stream: true });
+  } catch { return `(${number(m.payload_size)} bytes)`; }
+};
+
+export function messageTable(messages, { short = false, select, caption = 'Messages' } = {}) {
+  const columns = [
+    { label: 'Message', cell: (m) => h('a', { class: 'row-link mono', href: href(['message', m.namespace, m.uid]) }, m.uid) },
+    !short && { label: 'Queue', cell: (m) => `${m.namespace}/${m.queue}` },
+    { label: 'State', cell: (m) => pill(m.status === 'processing' ? 'leased' : m.status, m.status === 'leased' || m.status === 'processing' ? 'in flight' : m.status) },
+    { label: 'Prio', num: true, cell: (m) => m.priority },
+    { label: 'Key', class: 'clip', cell: (m) => m.key ?? '' },
+    { label: 'Tries', num: true, cell: (m) => `${m.failure_attempts}/${m.max_attempts}` },
+    { label: 'When', cell: (m) => h('span', { title: when(m.enqueued_at) }, due(m)) },
+    { label: 'Worker', class: 'clip', cell: (m) => m.owner ?? '' },
+    { label: 'Body', class: 'clip mono', cell: (m) => (m.error ? h('span', { class: 'bad' }, m.error.slice(0, 120)) : preview(m)) },
+  ].filter(Boolean);
+  return table({ columns, rows: messages, keyOf: (m) => m.uid, select, caption });
+}
+
+// --- actions on the selection ---------------------------------------------------------------
+
+async function each(messages, run) {
+  let done = 0, wrong = null;
+  for (const m of messages) {
+    try { await run(m); done++; } catch (error) { wrong = error; }
+  }
+  selected.clear();
+  app.refresh();
+  toast(`${plural(done, 'message')} done${wrong ? `; ${plural(messages.length - done, 'message')} refused: ${messageOf(wrong)}` : '.'}`, { kind: wrong ? 'bad' : '' });
+}
+
+const name = (m) => ({ namespace: m.namespace, queue: m.queue, id: m.uid });
+
+function bulk(messages) {
+  if (!messages.length) return null;
+  const { namespace } = messages[0];
+  const dead = messages.filter((m) => m.status === 'dead'), rest = messages.filter((m) => m.status !== 'dead');
+  const number = (label, list) => `${label} ${list.length}`;
+  return [
+    dead.length > 0 && act(number('Redrive', dead), () => each(dead, (m) => post('/dlq/redrive', { namespace, queue: m.queue, ids: [m.uid] })), { namespace, key: 'r' }),
+    rest.length > 0 && has('POST', '/v1/admin/message/run') && act(number('Run now', rest), () => each(rest, (m) => post('/v1/admin/message/run', name(m))), { namespace, key: 'r' }),
+    rest.length > 0 && has('POST', '/v1/admin/message/delay') && act(number('Delay', rest), () => ask({ title: 'Delay', confirm: 'Delay', fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], run: ({ delay }) => each(rest, (m) => post('/v1/admin/message/delay', { ...name(m), delay })) }), { namespace }),
+    rest.length > 0 && has('POST', '/v1/admin/message/priority') && act(number('Priority', rest), () => ask({ title: 'Priority', confirm: 'Set', fields: [{ name: 'priority', label: 'The lowest number goes first', value: '0', required: true }], run: ({ priority }) => each(rest, (m) => post('/v1/admin/message/priority', { ...name(m), priority: Number(priority) })) }), { namespace }),
+    rest.length > 0 && has('POST', '/v1/admin/message/move') && act(number('Move', rest), () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => each(rest, (m) => post('/v1/admin/message/move', { ...name(m), to })) }), { namespace }),
+    act(number('Delete', messages), () => ask({ title: `Delete ${plural(messages.length, 'message')}`, danger: true, confirm: 'Delete', text: 'They are deleted for good. Messages in flight are refused.', run: () => each(messages, (m) => post('/v1/admin/message/delete', name(m))) }), { namespace, kind: 'danger' }),
+    h('button', { type: 'button', class: 'btn', onclick: () => download(messages) }, number('Export', messages)),
+  ];
+}
+
+function download(messages) {
+  const url = URL.createObjectURL(new Blob([messages.map((m) => `${JSON.stringify(m)}\n`).join('')], { type: 'application/x-ndjson' }));
+  h('a', { href: url, download: 'messages.ndjson' }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+// --- the page ---------------------------------------------------------------------------------
+
+function hints(known = []) {
+  return h('div', { class: 'hints' }, h('h2', null, 'What can be searched'),
+    h('dl', { class: 'facts wide' }, Object.entries(QUALIFIERS).map(([q, text]) => h('div', null, h('dt', null, h('code', null, /[<>]$/.test(q) ? q : `${q}:`)), h('dd', null, text)))),
+    known.length > 0 && [h('h2', null, 'Queues'), h('p', { class: 'chips' }, known.slice(0, 24).map((q) => h('a', { href: href(['messages'], { q: `queue:${q.namespace}/${q.queue}` }) }, `${q.namespace}/${q.queue}`)))],
+    command('sluice browse QUEUE --state ready --key a'));
+}
+
+export function view({ query, page, wrong, known }, route) {
+  const submit = (event) => { event.preventDefault(); app.go(href(['messages'], { q: event.target.elements.q.value })); };
+  const chosen = page ? page.messages.filter((m) => selected.has(m.uid)) : [];
+  const link = (more) => href(['messages'], { ...route.params, cursor: undefined, ...more });
+  return h('div', null, head('Messages'),
+    h('form', { class: 'bar', role: 'search', 'aria-label': 'This page', onsubmit: submit },
+      h('input', { type: 'search', id: 'query', name: 'q', class: 'grow mono', value: route.params.q || '', 'aria-label': 'Query', placeholder: 'queue:ops/jobs state:ready error:timeout', spellcheck: 'false', autocomplete: 'off' }),
+      h('button', { type: 'submit', class: 'btn primary' }, 'Search')),
+    wrong && h('p', { class: 'error', role: 'alert' }, wrong),
+    page && [
+      h('div', { class: 'bar' }, query.params.queue && h('nav', { class: 'chips', 'aria-label': 'State' }, ['all', 'ready', 'delayed', 'leased', 'held', 'dead'].map((state) => h('a', { 'aria-current': state === (query.params.state || 'all') && 'true', href: link({ q: `${(route.params.q || '').replace(/\s*state:\S+/, '')} state:${state}`.trim() }) }, state === 'leased' ? 'in flight' : state))),
+        h('span', { class: 'grow' }), bulk(chosen),
+        h('span', { class: 'muted', 'aria-live': 'polite' }, `${plural(page.messages.length, 'message')} shown, ${number(page.searched ?? page.looked)}${page.of !== undefined ? ` of ${number(page.of)}` : ''} examined`)),
+      page.messages.length ? messageTable(page.messages, { short: Boolean(query.params.queue), select: may('admin', page.messages[0].namespace) && app.redraw })
+        : empty('No message matches', page.cursor !== undefined ? 'None so far. There is more to look at.' : 'Check the spelling, or leave out a condition.'),
+      page.cursor !== undefined && h('p', null, h('a', { class: 'btn', href: link({ cursor: page.cursor }) }, 'Continue')),
+    ],
+    !page && hints(known));
+}
+
+export const title = 'Messages';

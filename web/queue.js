@@ -1,0 +1,152 @@
+// queue.js - one queue: its counts, its plot, and views of its messages, keys, shares and settings.
+import { h } from './dom.js';
+import { get, has, post, remove } from './api.js';
+import { bars, chart, stack } from './charts.js';
+import { age, clock, duration, number, plural, rate, short } from './format.js';
+import { history, nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
+import { act, app, ask, card, command, empty, facts, head, href, pause, pill, sendDialog, tabs, toast } from './ui.js';
+import { messageTable } from './messages.js';
+import { limitsTab } from './holds.js';
+import { workerTable } from './workers.js';
+
+const STATES = ['ready', 'delayed', 'leased', 'held', 'dead', 'damaged'];
+const SAMPLE = 200;
+
+export async function load(route, signal) {
+  const [, namespace, queue] = route.path;
+  const place = { namespace, queue };
+  const tab = route.params.tab || 'messages';
+  const wanted = [get('/v1/admin/queue', place, signal), history({ ...place, range: route.params.range || '10m' }, signal)];
+  if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor }, signal));
+  if (tab === 'keys' || tab === 'due') wanted.push(Promise.all((tab === 'due' ? ['delayed'] : ['ready', 'leased', 'held']).map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal))));
+  if (tab === 'limits') wanted.push(get('/v1/admin/queue/limits', place, signal));
+  if (tab === 'consumers') wanted.push(get('/v1/admin/workers', { namespace }, signal));
+  const [q, past, more] = await Promise.all(wanted);
+  noteQueues([q]);
+  return { q, past, more, tab };
+}
+
+function actions(q) {
+  const { namespace } = q, place = { namespace, queue: q.queue };
+  return [
+    act(q.paused ? 'Resume' : 'Pause', () => pause(q, !q.paused), { namespace, key: 'p' }),
+    act('Send', () => sendDialog(q), { namespace, right: 'write', key: 'e' }),
+    act('Purge', () => ask({
+      title: `Purge ${nameOf(q)}`, danger: true, confirm: 'Purge', typed: q.queue,
+      text: `Deletes ${plural(q.ready + q.delayed + q.held, 'message')} for good: ${number(q.ready)} ready, ${number(q.delayed)} delayed, ${number(q.held)} held. ${number(q.leased)} in flight and ${plural(q.dead, 'dead letter')} stay.`,
+      run: async () => { const done = await post('/v1/admin/queue/purge', place); toast(`${plural(done.purged, 'message')} deleted.`); },
+    }), { namespace, kind: 'danger' }),
+    act('Delete', () => ask({
+      title: `Delete ${nameOf(q)}`, danger: true, confirm: 'Delete the queue', typed: q.queue,
+      text: `Deletes the queue with its settings and ${plural(q.total, 'message')}, dead letters and ${number(q.leased)} in flight included. Their consumers get 404.`,
+      run: async () => { await remove(`/v1/admin/queues/${encodeURIComponent(namespace)}/${encodeURIComponent(q.queue)}`, { force: 'true' }); app.go('#/queues'); },
+    }), { namespace, kind: 'danger' }),
+  ];
+}
+
+function eta(q) {
+  const inside = rateOf(nameOf(q), 'accepted'), done = rateOf(nameOf(q), 'finished');
+  if (!q.ready || done === null) return null;
+  if (done <= inside) return done || inside ? 'not at this rate' : 'nothing takes messages';
+  return `empty in about ${duration((q.ready / (done - inside)) * 1000)}`;
+}
+
+function counts(q) {
+  return card(null,
+    h('div', { class: 'counts' }, STATES.filter((name) => name !== 'damaged' || q.damaged).map((name) => h('a', { class: `count-box k-${name}`, href: name === 'dead' ? href(['dead', q.namespace, q.queue]) : href(['queue', q.namespace, q.queue], { state: name }) },
+      pill(name, { leased: 'in flight' }[name] || name), h('b', null, short(q[name]))))),
+    stack(STATES.map((name) => ({ name, value: q[name], kind: name })), `messages by state of ${nameOf(q)}`),
+    facts([['Oldest ready', q.oldest_ready_ms !== undefined && duration(q.oldest_ready_ms)], ['Backlog', eta(q)], ['In', `${rate(rateOf(nameOf(q), 'accepted'))} /s`], ['Done', `${rate(rateOf(nameOf(q), 'finished'))} /s`],
+      ['Since start', `${short(q.since_start.accepted)} in, ${short(q.since_start.finished)} done, ${short(q.since_start.failed)} failed`], ['Shard', q.shard]]));
+}
+
+function plot(q, past) {
+  const own = (name) => seriesOf(nameOf(q), name);
+  const begin = past ? clock(new Date(Date.parse(past.end) - past.steps * past.step_ms).toISOString()) : 'since this page opened';
+  return h('div', { class: 'charts' },
+    chart('Arrivals and completions, per second', [{ name: 'in', values: past?.in || own('accepted'), kind: 'in' }, { name: 'done', values: past?.done || own('finished'), kind: 'done' }, { name: 'failed', values: past?.failed || own('failed'), kind: 'failed' }], { format: rate, from: begin }),
+    past ? chart('Wait before delivery', ['p50', 'p95', 'p99'].map((p, i) => ({ name: p, values: past[`wait_${p}_ms`], kind: ['in', 'wait', 'failed'][i] })), { format: duration, from: begin })
+      : chart('Backlog', [{ name: 'messages', values: own('depth'), kind: 'ready' }], { from: begin }));
+}
+
+function messagesTab(q, page, route) {
+  const state = route.params.state || 'all';
+  const link = (more) => href(['queue', q.namespace, q.queue], { ...route.params, cursor: undefined, ...more });
+  return [
+    h('div', { class: 'bar' }, h('nav', { class: 'chips', 'aria-label': 'State' }, ['all', ...STATES].map((name) => h('a', { href: link({ state: name }), 'aria-current': name === state && 'true' }, name === 'leased' ? 'in flight' : name))),
+      h('a', { class: 'btn', href: href(['messages'], { q: `queue:${nameOf(q)}` }) }, 'Search')),
+    page.messages.length ? messageTable(page.messages, { short: true }) : empty(`No ${state === 'all' ? '' : `${state} `}messages`, 'Messages show up here as soon as they arrive.', command(`sluice push --namespace ${q.namespace} ${q.queue} 'hello'`)),
+    page.cursor !== undefined && h('p', null, h('a', { class: 'btn', href: link({ cursor: page.cursor }) }, 'Next page')),
+  ];
+}
+
+const tally = (messages, of) => [...messages.reduce((m, x) => m.set(of(x), (m.get(of(x)) || 0) + 1), new Map())].sort((a, b) => b[1] - a[1]);
+
+function keysTab(q, pages) {
+  const all = pages.flatMap((p) => p.messages);
+  const rows = (of, link) => tally(all, of).slice(0, 12).map(([label, value]) => ({ label: String(label), value, href: link?.(label) }));
+  const keyed = rows((m) => m.key ?? '(no key)', (key) => key !== '(no key)' && href(['messages'], { q: `queue:${nameOf(q)} key:${JSON.stringify(key)}` }));
+  return [h('p', { class: 'muted' }, `Of the first ${number(SAMPLE)} ready, in flight and held messages each: ${plural(all.length, 'message')}.`),
+    all.length ? h('div', { class: 'charts' }, card('Keys', bars(keyed, 'Messages by key')), card('Held behind their key', bars(tally(pages[2].messages, (m) => m.key).slice(0, 12).map(([label, value]) => ({ label, value })), 'Held messages by key')),
+      card('Priorities', bars(rows((m) => m.priority).sort((a, b) => a.label - b.label), 'Messages by priority')), card('Shares', bars(rows((m) => m.share ?? '(no share)'), 'Messages by share')))
+      : empty('No waiting messages', 'Keys keep the order of messages: those of one key run one at a time.', command(`sluice push --namespace ${q.namespace} ${q.queue} --key customer-7 'hello'`))];
+}
+
+function dueTab(q, [page]) {
+  const steps = [[60e3, 'within a minute'], [600e3, 'within 10 minutes'], [3600e3, 'within an hour'], [6 * 3600e3, 'within 6 hours'], [86400e3, 'within 24 hours'], [Infinity, 'later']];
+  const left = page.messages.map((m) => -age(m.next_delivery || m.deliver_after) || Date.parse(m.next_delivery || m.deliver_after) - Date.now());
+  const rows = steps.map(([most, label], i) => ({ label, value: left.filter((ms) => ms <= most && ms > (i ? steps[i - 1][0] : -Infinity)).length }));
+  return page.messages.length ? [card('Due', bars(rows, 'Delayed messages by due time')), messageTable(page.messages.slice(0, 50), { short: true })]
+    : empty('Nothing is delayed', 'Messages with a delay, and failed ones before their next try, wait here.', command(`sluice push --namespace ${q.namespace} ${q.queue} --delay 10m 'later'`));
+}
+
+// --- settings -----------------------------------------------------------------------------
+
+const DEFAULTS = { lease: '30s', max_attempts: 5, ttl: '0s', idempotency_window: '1d', idempotency: 'first', dlq_retention: '0s' };
+const isDefault = (name, value) => (name in DEFAULTS ? DEFAULTS[name] === value : value === 0 || value === false || value === '' ||
+  (name === 'retry' && value.kind === 'exponential' && value.jitter === 'full' && value.base === '1s' && value.max === '15m'));
+const shown = (value) => (typeof value === 'object' ? Object.entries(value).map(([k, v]) => `${k} ${v}`).join(', ') : String(value));
+
+function settingOf(name, value, text) {
+  if (name === 'retry') return JSON.parse(text);
+  if (typeof value === 'boolean') return text === 'true';
+  return typeof value === 'number' ? Number(text) : text;
+}
+
+function edit(q, name, value) {
+  const place = { namespace: q.namespace, queue: q.queue };
+  const object = typeof value === 'object';
+  ask({
+    title: `${name} of ${nameOf(q)}`, confirm: 'Set',
+    fields: [{ name: 'value', label: name, value: object ? JSON.stringify(value) : String(value), options: typeof value === 'boolean' ? ['true', 'false'] : undefined, help: 'It applies from the next delivery on.' }],
+    run: async ({ value: text }) => {
+      await post('/v1/admin/queue/policy', { [name]: settingOf(name, value, text) }, place);
+      toast(`${name} is ${text} now.`, { undo: async () => {
+        const now = (await get('/v1/admin/queue/policy', place))[name];
+        if (JSON.stringify(now) !== JSON.stringify(settingOf(name, value, text))) throw new Error(`${name} has changed since; not undone.`);
+        await post('/v1/admin/queue/policy', { [name]: value }, place);
+        app.refresh();
+      } });
+    },
+  });
+}
+
+function settingsTab(q) {
+  const rows = Object.entries(q.policy).filter(([name]) => !['namespace', 'topic', 'queue', 'paused'].includes(name));
+  return card('Settings', h('p', { class: 'muted' }, 'Settings that differ from the default are marked.'), h('table', { class: 'table' }, h('caption', { class: 'hidden' }, 'Settings of the queue'),
+    h('thead', null, h('tr', null, ['Setting', 'Value', 'Origin', ''].map((t) => h('th', { scope: 'col' }, t || h('span', { class: 'hidden' }, 'Change'))))),
+    h('tbody', null, rows.map(([name, value]) => h('tr', { 'data-k': name, class: !isDefault(name, value) && 'marked' }, h('th', { scope: 'row' }, h('code', null, name)), h('td', null, shown(value)),
+      h('td', null, isDefault(name, value) ? h('span', { class: 'muted' }, 'default') : pill('warn', 'set')),
+      h('td', { class: 'num' }, act(h('span', null, 'Change', h('span', { class: 'hidden' }, ` ${name}`)), () => edit(q, name, value), { namespace: q.namespace, kind: 'small' })))))));
+}
+
+export function view({ q, past, more, tab }, route) {
+  const names = [['messages', 'Messages'], ['keys', 'Keys, priorities, shares'], ['due', 'Scheduled'], has('GET', '/v1/admin/workers') && ['consumers', 'Consumers'], has('GET', '/v1/admin/queue/limits') && ['limits', 'Limits and holds'], ['settings', 'Settings']].filter(Boolean);
+  const content = { messages: () => messagesTab(q, more, route), keys: () => keysTab(q, more), due: () => dueTab(q, more), settings: () => settingsTab(q), limits: () => limitsTab(q, more),
+    consumers: () => workerTable(more.workers.filter((w) => w.queues.includes(q.queue))) };
+  return h('div', null,
+    head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)),
+    counts(q), plot(q, past), tabs(tab, names, (id) => href(['queue', q.namespace, q.queue], { tab: id })), (content[tab] || content.messages)());
+}
+
+export const title = (route) => route.path[2];

@@ -1,0 +1,66 @@
+// queues.js - all queues in one table.
+import { h } from './dom.js';
+import { queues, may, PAGE } from './api.js';
+import { spark } from './charts.js';
+import { duration, number, plural, rate, short } from './format.js';
+import { nameOf, noteQueues, rateOf, seriesOf } from './samples.js';
+import { selected, table } from './table.js';
+import { act, app, attempt, head, href, pause, pill, queueLink, sendDialog } from './ui.js';
+import { welcome } from './overview.js';
+
+let most = PAGE; // queues to load: more when the person asks for more
+
+export async function load(route, signal) {
+  const found = await queues(signal, most);
+  noteQueues(found.rows);
+  return found;
+}
+
+const count = (id, label, title) => ({
+  id, label, title, num: true, value: (q) => q[id],
+  cell: (q) => (q[id] ? h('a', { href: id === 'dead' ? href(['dead', q.namespace, q.queue]) : href(['messages'], { q: `queue:${nameOf(q)} state:${id}` }) }, short(q[id])) : h('span', { class: 'zero' }, '0')),
+});
+const speed = (id, label, counter) => ({ id, label, num: true, value: (q) => rateOf(nameOf(q), counter), cell: (q) => rate(rateOf(nameOf(q), counter)) });
+
+const COLUMNS = [
+  { id: 'name', label: 'Queue', value: nameOf, cell: (q) => queueLink(q) },
+  { id: 'state', label: 'State', value: (q) => Number(q.paused), cell: (q) => [pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle'), q.warning && pill('warn', 'deep')] },
+  count('ready', 'Ready'), count('delayed', 'Delayed'), count('leased', 'In flight', 'leased by a consumer'),
+  count('held', 'Held', 'behind another message of their key'), count('dead', 'Dead'),
+  { id: 'oldest', label: 'Oldest', num: true, title: 'how long the oldest ready message has waited', value: (q) => q.oldest_ready_ms ?? null, cell: (q) => duration(q.oldest_ready_ms) },
+  speed('in', 'In/s', 'accepted'), speed('done', 'Done/s', 'finished'), speed('failed', 'Failed/s', 'failed'),
+  { id: 'spark', label: 'Backlog', cell: (q) => spark(seriesOf(nameOf(q), 'depth'), `backlog of ${nameOf(q)}`, 'ready') },
+];
+const SHARD = { id: 'shard', label: 'Shard', value: (q) => q.shard, cell: (q) => q.shard || '' };
+const HIDEABLE = COLUMNS.slice(2).map((c) => c.id);
+
+function picker(route, hidden) {
+  return h('details', { class: 'picker' }, h('summary', { class: 'btn' }, 'Columns'), h('div', { class: 'menu' }, COLUMNS.filter((c) => HIDEABLE.includes(c.id)).map((c) => h('label', null,
+    h('input', { type: 'checkbox', checked: !hidden.includes(c.id), onchange: () => {
+      const next = hidden.includes(c.id) ? hidden.filter((id) => id !== c.id) : [...hidden, c.id];
+      app.go(href(['queues'], { ...route.params, hide: next.join('.') }));
+    } }), ` ${c.label}`))));
+}
+
+export function view(data, route) {
+  const { q: filter = '', sort = 'name' } = route.params;
+  const hidden = (route.params.hide || '').split('.').filter(Boolean);
+  const rows = data.rows.filter((q) => nameOf(q).includes(filter.toLowerCase()));
+  const columns = [...COLUMNS, ...(data.rows.some((q) => q.shard) ? [SHARD] : [])].filter((c) => !hidden.includes(c.id));
+  const chosen = rows.filter((q) => selected.has(nameOf(q)) && may('admin', q.namespace));
+  const both = (on) => attempt(async () => { for (const q of chosen) await pause(q, on); selected.clear(); app.refresh(); });
+  if (!data.rows.length) return h('div', null, head('Queues'), welcome());
+  return h('div', null,
+    head('Queues', act('Send a message', () => sendDialog(), { right: 'write', namespace: data.rows[0].namespace, key: 'e' })),
+    h('div', { class: 'bar' },
+      h('input', { type: 'search', id: 'filter', class: 'grow', placeholder: 'Filter by name', 'aria-label': 'Filter by name', value: filter,
+        oninput: (e) => history.replaceState(null, '', href(['queues'], { ...route.params, q: e.target.value })) || app.refresh() }),
+      picker(route, hidden),
+      chosen.length > 0 && [act(`Pause ${chosen.length}`, () => both(true), { namespace: chosen[0].namespace, key: 'p' }), act(`Resume ${chosen.length}`, () => both(false), { namespace: chosen[0].namespace })],
+      h('span', { class: 'muted', 'aria-live': 'polite' }, rows.length === data.rows.length && !data.more ? plural(rows.length, 'queue') : `${number(rows.length)} of ${number(data.rows.length)}${data.more ? ' loaded' : ''}`)),
+    table({ columns, rows: rows.slice(0, 500), keyOf: nameOf, sort, path: ['queues'], params: route.params, select: may('admin', rows[0]?.namespace) && app.redraw, caption: 'Queues' }),
+    rows.length > 500 && h('p', { class: 'muted' }, `The first 500 of ${number(rows.length)} are shown. Filter by name to see others.`),
+    data.more && h('p', null, h('button', { type: 'button', class: 'btn', onclick: () => { most *= 4; app.refresh(); } }, 'Load more queues'), ` ${number(data.rows.length)} are loaded. Sort and filter apply to these.`));
+}
+
+export const title = 'Queues';

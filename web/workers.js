@@ -1,0 +1,40 @@
+// workers.js - consumers that say who they are, with quiet and stop.
+import { h } from './dom.js';
+import { get, namespaces, post, queues } from './api.js';
+import { gauge } from './charts.js';
+import { age, duration, number, plural } from './format.js';
+import { table } from './table.js';
+import { act, app, ask, command, empty, head, href, pill, toast } from './ui.js';
+
+const STALE_MS = 20e3;
+
+export async function load(route, signal) {
+  let names = namespaces();
+  if (names[0] === undefined) names = [...new Set((await queues(signal)).rows.map((q) => q.namespace))];
+  const pages = await Promise.all(names.slice(0, 50).map((namespace) => get('/v1/admin/workers', { namespace, limit: 1000 }, signal)));
+  return { list: pages.flatMap((p) => p.workers) };
+}
+
+function actions(w) {
+  const set = (verb, text) => async () => { await post(`/v1/admin/worker/${verb}`, { namespace: w.namespace, worker: w.worker }); toast(text); app.refresh(); };
+  const named = (label) => h('span', null, label, h('span', { class: 'hidden' }, ` ${w.worker}`));
+  return h('span', { class: 'buttons' },
+    w.state === 'running' ? act(named('Quiet'), set('quiet', `${w.worker} takes no more messages.`), { namespace: w.namespace, kind: 'small' }) : act(named('Resume'), set('resume', `${w.worker} takes messages again.`), { namespace: w.namespace, kind: 'small' }),
+    w.state !== 'stop' && act(named('Stop'), () => ask({ title: `Stop ${w.worker}`, danger: true, confirm: 'Stop', text: `It finishes ${plural(w.used ?? 0, 'message')} and ends. Whatever started it may start it again.`, run: set('stop', `${w.worker} was asked to end.`) }), { namespace: w.namespace, kind: 'small danger' }));
+}
+
+export function workerTable(list) {
+  const columns = [
+    { label: 'Worker', cell: (w) => h('span', { class: 'mono' }, w.worker) }, { label: 'State', cell: (w) => [pill(w.state), age(w.last_beat) > STALE_MS && pill('warn', 'silent')] },
+    { label: 'Host', cell: (w) => w.host ?? '' }, { label: 'Version', cell: (w) => w.version ?? '' },
+    { label: 'Queues', class: 'wrap', cell: (w) => (w.queues || []).map((q, i) => [i > 0 && ', ', h('a', { href: href(['queue', w.namespace, q]) }, q)]) },
+    { label: 'Slots', cell: (w) => (w.slots ? h('span', { class: 'meter' }, gauge(w.used, w.slots, `${w.used} of ${w.slots} slots`), ` ${number(w.used)}/${number(w.slots)}`) : '') },
+    { label: 'Late extends', num: true, cell: (w) => number(w.late_extends ?? 0) }, { label: 'Last beat', num: true, cell: (w) => `${duration(age(w.last_beat))} ago` },
+    { label: 'Actions', cell: actions },
+  ];
+  return list.length ? table({ columns, rows: list, keyOf: (w) => `${w.namespace}/${w.worker}`, caption: 'Workers' })
+    : empty('No worker has told its name', 'A consumer shows up here if it sends the field Sluice-Worker with its calls. It is forgotten 60 s after its last call.', command(`curl -s -H 'Sluice-Worker: name=mailer-1; slots=8; used=0' 'http://127.0.0.1:7171/dequeue?namespace=default&queue=mail&wait=20s'`));
+}
+
+export const view = ({ list }) => h('div', null, head('Workers'), workerTable(list));
+export const title = 'Workers';
