@@ -8,6 +8,7 @@ SEEDS   ?= 1000000
 FROM    ?= 1
 MINUTES ?= 10
 JOBS    ?= $(shell nproc)
+TEST_JOBS ?= $(shell expr $$(nproc) '*' 2)
 FUZZ_SECONDS ?= 600
 TARGETS ?=
 
@@ -17,12 +18,17 @@ CLANG  = $(BUILD)-clang
 FUZZ   = $(BUILD)-fuzz
 STRICT = $(BUILD)-strict
 NINJA  = ninja --quiet -C
-MESON_TEST = meson test --no-rebuild --print-errorlogs
+# Twice as many as there are processors: many tests wait for a server, a timer or a disk.
+MESON_TEST = $(MESON_BUILD_TEST) --no-rebuild
+MESON_BUILD_TEST = meson test --print-errorlogs --num-processes $(TEST_JOBS)
 LOG = meson-logs/testlog.json
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
 
-# gcc's thread sanitizer needs its addresses where it expects them.
+# gcc's thread sanitizer needs its addresses where it expects them. It runs the suites with threads alone,
+# and meson builds what these need.
 FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+TSAN_TEST = TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppress $$TSAN_OPTIONS" \
+	$(FIXED_ADDRESSES) $(MESON_BUILD_TEST) -C $(TSAN)
 
 .PHONY: build
 build: $(BUILD)/build.ninja ## build everything into build/ (this is the default)
@@ -53,12 +59,17 @@ test-quick: setup-test build ## the daily loop: no sanitizers, no Redis suites, 
 	tools/test-summary $(BUILD) || status=1; \
 	exit $$status
 
+.PHONY: test-browser
+test-browser: setup-test build ## the console in a real Chromium; screenshots in build/screenshots
+	@$(MESON_TEST) -C $(BUILD) --suite browser
+
 .PHONY: test-long
-test-long: setup-test build $(ASAN)/build.ninja ## the long tests, and the planted breaks
+test-long: setup-test build $(ASAN)/build.ninja $(TSAN)/build.ninja ## the long tests, and the planted breaks
 	@$(NINJA) $(ASAN)
 	@status=0; \
 	$(MESON_TEST) -C $(BUILD) --suite long || status=1; \
 	$(MESON_TEST) -C $(ASAN) --suite long || status=1; \
+	$(TSAN_TEST) --suite threads-long || status=1; \
 	tests/breaks/run || status=1; \
 	exit $$status
 
@@ -72,6 +83,19 @@ soak: build ## schedules of the simulator, and a tenth as many with moves and wi
 		--jobs $(JOBS) || status=1; \
 	$(BUILD)/tests/sim/sim --forgets --moves --from $(FROM) --seeds $$((($(SEEDS) + 19) / 20)) \
 		--jobs $(JOBS) || status=1; \
+	$(MAKE) --no-print-directory soak-stores SEEDS=$$((($(SEEDS) + 4) / 5)) || status=1; \
+	exit $$status
+
+# A test that is run with -d has no time limit.
+.PHONY: soak-stores
+soak-stores: build ## schedules of a line, of the nodes of a store, of links, and a tenth as many of whole nodes: SEEDS=200000 FROM=1
+	@status=0; export LINE_FROM=$(FROM) MEMBERS_FROM=$(FROM) NODES_FROM=$(FROM) LINKS_FROM=$(FROM); \
+	export LINE_SEEDS=$(SEEDS) MEMBERS_SEEDS=$(SEEDS) NODES_SEEDS=$$((($(SEEDS) + 9) / 10)) LINKS_SEEDS=$(SEEDS); \
+	for sim in line_sim members_sim nodes_sim links_sim; do \
+		for test in $$($(BUILD)/tests/sim/test_$$sim -l); do \
+			$(BUILD)/tests/sim/test_$$sim -d $$test || status=1; \
+		done; \
+	done; \
 	exit $$status
 
 .PHONY: fuzz
@@ -85,6 +109,14 @@ torture: build ## a server in all kinds of trouble, every engine: MINUTES=10 eac
 	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --engine memory
 	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --engine redis
 	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --engine redis --nodes 3 --stores 2
+	$(MAKE) torture-store MINUTES=$(MINUTES)
+
+.PHONY: torture-store
+torture-store: setup-test build ## servers on each kind of store in all kinds of trouble at once: MINUTES=10
+	$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --store file:///var/tmp --nodes 3
+	tests/lib/postgres.py sh -c '$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --store "$$SLUICE_TEST_POSTGRES" --nodes 2'
+	tests/lib/rgw.py sh -c '$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --store "$$SLUICE_TEST_S3" --nodes 2'
+	tests/lib/azurite.py sh -c '$(BUILD)/sluice torture --minutes $(MINUTES) --faults all --store "$$SLUICE_TEST_AZURE" --nodes 2'
 
 .PHONY: bench
 bench: build ## measure the library and the server beside bare references
@@ -97,9 +129,33 @@ bench: build ## measure the library and the server beside bare references
 	$(BUILD)/sluice bench latency
 	$(BUILD)/sluice bench backlog --messages 1000000 --batch 100
 
+.PHONY: bench-instructions
+bench-instructions: setup-bench build ## count the instructions of a message, beside their bounds: INSTRUCTIONS='--before DIR'
+	bench/instructions/run --build $(BUILD) $(INSTRUCTIONS)
+
 .PHONY: bench-shards
 bench-shards: setup-test build ## measure shards in Redis: beside the engine alone, one and three, stats: SHARDS='--seconds 1'
 	bench/shards/run --build $(BUILD) $(SHARDS)
+
+.PHONY: bench-stores
+bench-stores: setup-bench build ## measure a log in a store: beside a folder, far away, after a takeover: STORES='--seconds 1'
+	bench/stores/run --build $(BUILD) $(STORES)
+
+.PHONY: bench-postgres
+bench-postgres: setup-peers build ## measure the PostgreSQL store beside a plain queue in PostgreSQL: POSTGRES='--seconds 1'
+	bench/stores/postgres --build $(BUILD) $(POSTGRES)
+
+.PHONY: bench-table
+bench-table: setup-peers build ## measure the table of a PostgreSQL store under load, also with an old transaction: TABLE='--seconds 60'
+	bench/stores/table --build $(BUILD) $(TABLE)
+
+.PHONY: bench-cluster
+bench-cluster: setup-bench build ## measure servers that share a store: through another server, three beside one: CLUSTER='--seconds 1'
+	bench/cluster/run --build $(BUILD) $(CLUSTER)
+
+.PHONY: bench-sqs
+bench-sqs: setup-bench build ## measure what SQS costs beside the flat API: SQS=64000 messages
+	bench/sqs/run $(BUILD)/sluiced $(SQS)
 
 .PHONY: peers
 peers: setup-peers build ## measure beside other queues, refresh the tables: PEERS='--seconds 2'
@@ -158,14 +214,13 @@ help: ## this list
 
 # What the targets above are made of.
 
-.PHONY: setup-build setup-test setup-lint setup-check setup-fuzz setup-peers
-setup-build setup-test setup-lint setup-check setup-fuzz setup-peers:
+.PHONY: setup-build setup-test setup-lint setup-check setup-fuzz setup-bench setup-peers
+setup-build setup-test setup-lint setup-check setup-fuzz setup-bench setup-peers:
 	@tools/setup $(@:setup-%=%)
 
 .PHONY: build-tests test-plain test-asan test-tsan
 build-tests: build $(ASAN)/build.ninja $(TSAN)/build.ninja
 	@$(NINJA) $(ASAN)
-	@$(NINJA) $(TSAN)
 
 test-plain: build
 	@$(MESON_TEST) -C $(BUILD) --no-suite long
@@ -175,9 +230,7 @@ test-asan: $(ASAN)/build.ninja
 	@$(MESON_TEST) -C $(ASAN) --no-suite long
 
 test-tsan: $(TSAN)/build.ninja
-	@$(NINJA) $(TSAN)
-	@TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.suppress $$TSAN_OPTIONS" \
-		$(FIXED_ADDRESSES) $(MESON_TEST) -C $(TSAN) --no-suite long --suite threads
+	@$(TSAN_TEST) --no-suite long --suite threads
 
 $(BUILD)/build.ninja: | setup-build
 	@meson setup $(BUILD) --prefix=$(PREFIX) -Dwerror=$(WERROR) >/dev/null

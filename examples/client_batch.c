@@ -16,8 +16,14 @@ put(struct slu_client *c, struct slu_err *err)
 		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "second", .size = 6, .key = "customer-7" },
 		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "{\"urgent\":true}", .size = 15, .is_json = true, .priority = "high" },
 	};
+	struct slu_why_answer why;
+	int rc = slu_client_enqueue(c, "example-batch", puts, 3, NULL, err);
 
-	return slu_client_enqueue(c, "example-batch", puts, 3, NULL, err);
+	if (!rc)
+		rc = slu_client_why(c, "example-batch", puts[1].id, &why, NULL, err); /* it waits for the first */
+	if (!rc)
+		printf("the second: %s\n", why.text);
+	return rc;
 }
 
 /* The urgent one, then those of the customer, one after the other. */

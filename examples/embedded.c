@@ -17,10 +17,15 @@ produce(struct slu_broker *b, uint64_t *id, struct slu_err *err)
 		{ SLU_OPTIONS_INIT(struct slu_put), .payload = "charge 12.50", .size = 12, .key = "customer-7", .priority = -1 },
 		{ SLU_OPTIONS_INIT(struct slu_put), .payload = "refund 12.50", .size = 12, .key = "customer-7" },
 	};
+	struct slu_why_answer why;
 	int rc;
 
 	rc = slu_enqueue(b, "jobs", puts, 3, err); /* all three, or none */
 	*id = puts[0].id;
+	if (!rc)
+		rc = slu_why(b, "jobs", puts[2].id, &why, err); /* it waits for the charge */
+	if (!rc)
+		printf("the refund: %s\n", why.text);
 	return rc;
 }
 

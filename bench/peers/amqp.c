@@ -88,7 +88,6 @@ amqp_next(struct slice *in, struct amqp_frame *f)
 	f->type = (enum amqp_type)in->p[0];
 	f->payload = (struct slice){ in->p + HEAD, size };
 	f->method = f->type == AMQP_METHOD ? (uint32_t)amqp_at(f->payload, 0, 4) : 0;
-	in->p += HEAD + size + 1;
-	in->n -= HEAD + size + 1;
+	slice_skip(in, HEAD + size + 1);
 	return true;
 }

@@ -1,13 +1,13 @@
 /*
- * beanstalkd.c - its text protocol. It has no batches: they are pipelined, all commands in
- * one write, and the answers are read as they come.
+ * beanstalkd.c - the text protocol of beanstalkd. It has no batches: a batch is a pipeline of commands
+ * in one write; the answers are read as they come.
  */
 #include "peers/peer.h"
 
 #include <stdio.h>
 
 static void
-choose_tube(struct conn *c)
+choose_tube(struct peer_conn *c)
 {
 	buf_printf(&c->out, "use %s\r\nwatch %s\r\nignore default\r\n", c->work->queue,
 		   c->work->queue);
@@ -15,9 +15,9 @@ choose_tube(struct conn *c)
 }
 
 static void
-beanstalkd_put(struct conn *c)
+beanstalkd_put(struct peer_conn *c)
 {
-	const struct work *w = c->work;
+	const struct peer_work *w = c->work;
 	char head[64];
 	const int n = snprintf(head, sizeof head, "put 0 0 %u %zu\r\n", PEER_LEASE_SECONDS,
 			       w->payload.n);
@@ -31,7 +31,7 @@ beanstalkd_put(struct conn *c)
 }
 
 static void
-beanstalkd_take(struct conn *c, bool wait)
+beanstalkd_take(struct peer_conn *c, bool wait)
 {
 	for (unsigned i = 0; i < c->work->batch; i++)
 		buf_puts(&c->out, wait ? "reserve\r\n" : "reserve-with-timeout 0\r\n");
@@ -39,7 +39,7 @@ beanstalkd_take(struct conn *c, bool wait)
 }
 
 static void
-beanstalkd_ack(struct conn *c, unsigned n)
+beanstalkd_ack(struct peer_conn *c, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct slice id = held_pop(c);
@@ -51,9 +51,9 @@ beanstalkd_ack(struct conn *c, unsigned n)
 	c->awaited = n;
 }
 
-/* "RESERVED <id> <bytes>", then so many bytes and CRLF. */
+/* Reads "RESERVED <id> <bytes>", the bytes and CRLF. */
 static int
-read_reserved(struct conn *c, struct slice *in, struct slice line, struct slice rest,
+read_reserved(struct peer_conn *c, struct slice *in, struct slice line, struct slice rest,
 	      struct slu_err *err)
 {
 	const char *id = line.p + 9;
@@ -76,7 +76,7 @@ read_reserved(struct conn *c, struct slice *in, struct slice line, struct slice 
 }
 
 static int
-beanstalkd_answer(struct conn *c, struct slice *in, struct slu_err *err)
+beanstalkd_answer(struct peer_conn *c, struct slice *in, struct slu_err *err)
 {
 	static const char *const fine[] = { "INSERTED", "DELETED", "TIMED_OUT", "USING", "WATCHING" };
 	struct slice rest = *in, line;
@@ -102,8 +102,18 @@ static const struct step hello[] = {
 	{ 0 },
 };
 
-const struct protocol protocol_beanstalkd = {
+const struct peer_protocol protocol_beanstalkd = {
 	.name = "beanstalkd",
+	.hello = hello,
+	.put = beanstalkd_put,
+	.take = beanstalkd_take,
+	.ack = beanstalkd_ack,
+	.answer = beanstalkd_answer,
+};
+
+/* Sluice by this protocol. */
+const struct peer_protocol protocol_sluice_beanstalk = {
+	.name = "sluice-beanstalk",
 	.hello = hello,
 	.put = beanstalkd_put,
 	.take = beanstalkd_take,

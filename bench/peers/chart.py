@@ -1,4 +1,4 @@
-"""The chart of docs/performance.md: bars, one panel a kind of work, in plain SVG."""
+"""The chart of docs/performance.md: bars, a panel for each kind of work, in plain SVG."""
 
 WIDTH, LEFT, RIGHT = 760, 120, 90
 BAR, GAP, TITLE, SPACE = 16, 5, 26, 18
@@ -19,7 +19,7 @@ text { font: 12px sans-serif; fill: #444 }
 
 
 def panel(y, title, bars):
-    """bars: (name, value, class); the longest fills the width."""
+    """bars: (name, value, class); the longest bar fills the width."""
     longest = max(value for _, value, _ in bars)
     room = WIDTH - LEFT - RIGHT
     out = [f'<text class="title" x="{LEFT}" y="{y + 16}">{title}</text>']
@@ -43,7 +43,7 @@ def draw(results, names, unsynced):
         for peer in results.peers:
             row = results.get("sync", size, clients, batched, phase, peer)
             if row:
-                kind = "ours" if peer == "sluice" else "unsynced" if peer in unsynced else "bar"
+                kind = "ours" if peer.startswith("sluice") else "unsynced" if peer in unsynced else "bar"
                 name = names[peer] + (" †" if peer in unsynced else "")
                 bars.append((name, row["rate"], kind))
         if bars:

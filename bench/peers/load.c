@@ -3,67 +3,37 @@
 #include "base/mem.h"
 #include "bench/bench.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <stdio.h>
 
 enum {
-	EVENTS = 256,
 	READ_SIZE = 64 * 1024,
 	BUFFER_MAX = 256 * 1024 * 1024,
-	SEND_EARLY = 256 * 1024, /* of requests that have no answer */
-	PATIENCE_MS = 60 * 1000, /* with a peer that says nothing after the end of a phase */
-	IN_VAIN_MS = 1000        /* the same, where somebody may wait in vain */
+	SEND_EARLY = 256 * 1024, /* bytes of requests without answers before they are sent */
+	PATIENCE_MS = 60 * 1000, /* how long to wait for a silent peer after the end of a phase */
+	IN_VAIN_MS = 1000        /* the same, if a take may never be answered */
 };
 
 /* --- bytes ---------------------------------------------------------------------- */
 
-static void
-watch(struct load *l, struct conn *c, int op, uint32_t events)
-{
-	struct epoll_event e = { .events = events, .data.ptr = c };
-
-	(void)epoll_ctl(l->epoll, op, c->fd, &e); /* of descriptors that are open */
-}
-
-static void
-set_blocked(struct load *l, struct conn *c, bool blocked)
-{
-	if (c->blocked != blocked)
-		watch(l, c, EPOLL_CTL_MOD, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
-	c->blocked = blocked;
-}
-
 static int
-send_on(struct load *l, struct conn *c, struct slu_err *err)
+send_on(struct peer_load *l, struct peer_conn *c, struct slu_err *err)
 {
+	int rc;
+
 	if (c->out.failed || c->held.failed)
-		return slu_fail(err, SLU_ENOMEM, "no memory for requests");
-	while (c->sent < c->out.n) {
-		const ssize_t n = send(c->fd, c->out.p + c->sent, c->out.n - c->sent, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EAGAIN) {
-			set_blocked(l, c, true);
-			return 0;
-		}
-		if (n < 0 && errno != EINTR)
-			return slu_fail(err, SLU_EDOWN, "%s: send: %m", l->protocol->name);
-		c->sent += n > 0 ? (size_t)n : 0;
+		return slu_fail(err, SLU_ENOMEM, "out of memory for requests");
+	c->socket.out = buf_slice(&c->out);
+	rc = socket_send(&l->sockets, &c->socket, err);
+	if (!rc && !c->socket.blocked) {
+		c->socket.sent = 0;
+		buf_clear(&c->out);
 	}
-	c->sent = 0;
-	buf_clear(&c->out);
-	set_blocked(l, c, false);
-	return 0;
+	return rc;
 }
 
-/* Goes on with its next operations until there is an answer to wait for. */
+/* Writes the next operations until there is an answer to wait for. */
 static int
-go_on(struct load *l, struct conn *c, struct slu_err *err)
+go_on(struct peer_load *l, struct peer_conn *c, struct slu_err *err)
 {
 	while (c->active && c->awaited == 0 && c->out.n < SEND_EARLY) {
 		if (l->phase->next(l, c)) {
@@ -78,7 +48,7 @@ go_on(struct load *l, struct conn *c, struct slu_err *err)
 }
 
 static int
-read_answers(struct load *l, struct conn *c, struct slu_err *err)
+read_answers(struct peer_load *l, struct peer_conn *c, struct slu_err *err)
 {
 	struct slice in = buf_slice(&c->in);
 	size_t before;
@@ -99,20 +69,20 @@ read_answers(struct load *l, struct conn *c, struct slu_err *err)
 }
 
 static int
-receive(struct load *l, struct conn *c, struct slu_err *err)
+receive(struct sockets *s, struct socket *socket, struct slu_err *err)
 {
+	struct peer_conn *const c = (struct peer_conn *)socket;
+	struct peer_load *const l = s->arg;
 	const bool waited = c->awaited > 0;
-	ssize_t n;
+	size_t n;
 	int rc;
 
 	if (!buf_room(&c->in, READ_SIZE))
-		return slu_fail(err, SLU_ENOMEM, "no memory for answers");
-	n = recv(c->fd, c->in.p + c->in.n, c->in.size - c->in.n - 1, 0);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	if (n <= 0)
-		return slu_fail(err, SLU_EDOWN, "%s closed a connection", l->protocol->name);
-	c->in.n += (size_t)n;
+		return slu_fail(err, SLU_ENOMEM, "out of memory for answers");
+	rc = socket_receive(s, socket, c->in.p + c->in.n, c->in.size - c->in.n - 1, &n, err);
+	if (rc || n == 0)
+		return rc;
+	c->in.n += n;
 	rc = read_answers(l, c, err);
 	if (!rc && waited && c->awaited == 0)
 		l->phase->done(l, c);
@@ -120,38 +90,35 @@ receive(struct load *l, struct conn *c, struct slu_err *err)
 }
 
 static int
-turn(struct load *l, bool *stalled, struct slu_err *err)
+send_more(struct sockets *s, struct socket *socket, struct slu_err *err)
+{
+	return go_on(s->arg, (struct peer_conn *)socket, err);
+}
+
+static int
+turn(struct peer_load *l, bool *stalled, struct slu_err *err)
 {
 	const slu_time left = l->until - bench_now();
 	const bool in_vain = l->protocol->consume && l->phase->waits;
 	const int patience = in_vain ? IN_VAIN_MS : PATIENCE_MS;
-	struct epoll_event events[EVENTS];
-	const int n = epoll_wait(l->epoll, events, EVENTS, patience + (left > 0 ? (int)(left / SLU_MS) : 0));
-	int rc = 0;
+	int n;
+	const int rc = sockets_turn(&l->sockets, patience + (left > 0 ? (int)(left / SLU_MS) : 0), &n, err);
 
 	*stalled = n == 0;
-	if (*stalled && !in_vain)
+	if (!rc && *stalled && !in_vain)
 		return slu_fail(err, SLU_EDOWN, "%s does not answer", l->protocol->name);
-	for (int i = 0; i < n && !rc; i++) {
-		struct conn *c = events[i].data.ptr;
-
-		if (events[i].events & EPOLLOUT)
-			rc = go_on(l, c, err);
-		if (!rc && events[i].events & ~(uint32_t)EPOLLOUT)
-			rc = receive(l, c, err);
-	}
 	return rc;
 }
 
 /* --- phases --------------------------------------------------------------------- */
 
 /*
- * A peer that delivers by itself may hand a message to a connection that has just ended;
- * whoever waits for it waits in vain. So when the time is up and nothing comes any more, the
- * phase is over: its length is counted to what was done last.
+ * A peer that pushes deliveries may deliver a message to a connection that has just finished; another
+ * connection then waits for it in vain. So a phase also ends when its time is over and nothing comes any
+ * more. Its duration ends with the last operation.
  */
 int
-load_phase(struct load *l, const struct phase *phase, struct slu_err *err)
+load_phase(struct peer_load *l, const struct phase *phase, struct slu_err *err)
 {
 	const slu_time begun = bench_now();
 	bool stalled = false;
@@ -165,19 +132,19 @@ load_phase(struct load *l, const struct phase *phase, struct slu_err *err)
 	for (unsigned i = 0; i < l->connections && !rc; i++) {
 		l->conns[i].active = true;
 		l->conns[i].step = 0;
-		l->conns[i].awaited = 0; /* nobody waits any more for what came in vain */
+		l->conns[i].awaited = 0; /* drop the waits of the previous phase */
 		rc = go_on(l, &l->conns[i], err);
 	}
 	while (!rc && l->active > 0 && !stalled)
 		rc = turn(l, &stalled, err);
 	for (unsigned i = 0; i < l->connections; i++)
-		l->conns[i].active = false; /* what still comes is read, and nothing follows */
+		l->conns[i].active = false; /* late answers are read, and nothing follows */
 	l->elapsed = l->last - begun;
 	return rc;
 }
 
 static bool
-next_step(struct load *l, struct conn *c)
+next_step(struct peer_load *l, struct peer_conn *c)
 {
 	if (c->step++ > 0 || (l->step->first_only && c->index > 0))
 		return false;
@@ -186,14 +153,14 @@ next_step(struct load *l, struct conn *c)
 }
 
 static void
-did_step(struct load *l, struct conn *c)
+did_step(struct peer_load *l, struct peer_conn *c)
 {
 	(void)c;
 	l->last = bench_now();
 }
 
 int
-load_steps(struct load *l, const struct step *steps, struct slu_err *err)
+load_steps(struct peer_load *l, const struct step *steps, struct slu_err *err)
 {
 	static const struct phase phase = { "step", next_step, did_step, false };
 	int rc = 0;
@@ -207,75 +174,59 @@ load_steps(struct load *l, const struct step *steps, struct slu_err *err)
 /* --- opening and closing -------------------------------------------------------- */
 
 static int
-open_one(struct load *l, struct conn *c, struct slu_err *err)
+open_one(struct peer_load *l, struct peer_conn *c, struct slu_err *err)
 {
-	const struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)l->port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	const int on = 1;
-
 	buf_init(&c->out, BUFFER_MAX);
 	buf_init(&c->in, BUFFER_MAX);
 	buf_init(&c->held, BUFFER_MAX);
 	c->work = l->work;
 	c->own = mem_zalloc(l->protocol->own_size + 1);
-	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (!c->own || c->fd < 0)
-		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");
-	if (connect(c->fd, (const struct sockaddr *)&to, sizeof to) != 0)
-		return slu_fail(err, SLU_EDOWN, "127.0.0.1:%u: connect: %m", l->port);
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	(void)setsockopt(c->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	watch(l, c, EPOLL_CTL_ADD, EPOLLIN);
-	return 0;
-}
-
-static void
-set_nonblocking(int fd)
-{
-	(void)fcntl(fd, F_SETFL, O_NONBLOCK); /* of a socket that is open */
+	if (!c->own)
+		return slu_fail(err, SLU_ENOMEM, "out of memory for a connection");
+	return socket_connect(&l->sockets, &c->socket, err);
 }
 
 int
-load_open(struct load *l, struct slu_err *err)
+load_open(struct peer_load *l, struct slu_err *err)
 {
-	const struct rlimit files = { 4096, 4096 };
-	int rc = 0;
+	char text[32];
+	int rc;
 
-	(void)setrlimit(RLIMIT_NOFILE, &files); /* a connection will fail and say so */
-	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	(void)snprintf(text, sizeof text, "127.0.0.1:%u", l->port);
+	l->sockets = (struct sockets){
+		.address = &l->address,
+		.arg = l,
+		.readable = receive,
+		.writable = send_more,
+	};
 	l->conns = mem_array(l->connections, sizeof *l->conns);
-	if (l->epoll < 0 || !l->conns)
-		return slu_fail(err, SLU_ENOMEM, "no memory for %u connections", l->connections);
+	if (!l->conns)
+		return slu_fail(err, SLU_ENOMEM, "out of memory for %u connections", l->connections);
 	for (unsigned i = 0; i < l->connections; i++) {
-		l->conns[i].fd = -1;
+		l->conns[i].socket.fd = -1;
 		l->conns[i].index = i;
 	}
-	for (unsigned i = 0; i < l->connections && !rc; i++) {
+	rc = address_parse(&l->address, text, err);
+	if (!rc)
+		rc = sockets_open(&l->sockets, err);
+	for (unsigned i = 0; i < l->connections && !rc; i++)
 		rc = open_one(l, &l->conns[i], err);
-		if (!rc)
-			set_nonblocking(l->conns[i].fd);
-	}
 	return rc ? rc : load_steps(l, l->protocol->hello, err);
 }
 
 void
-load_close(struct load *l)
+load_close(struct peer_load *l)
 {
 	for (unsigned i = 0; l->conns && i < l->connections; i++) {
-		struct conn *c = &l->conns[i];
+		struct peer_conn *c = &l->conns[i];
 
-		if (c->fd >= 0)
-			close(c->fd);
+		socket_close(&c->socket);
 		buf_release(&c->out);
 		buf_release(&c->in);
 		buf_release(&c->held);
 		mem_free(c->own);
 	}
 	mem_free(l->conns);
-	if (l->conns)
-		close(l->epoll);
 	l->conns = NULL;
+	sockets_close(&l->sockets);
 }

@@ -1,6 +1,6 @@
 /*
- * load.h - many connections to one peer, each with one operation on its way, from one
- * thread; the same loop for every protocol.
+ * load.h - load for a peer: many connections from one thread, each with one open operation; the same
+ * loop (bench/sockets.h) for every protocol.
  *
  *      load_open ──> load_phase (enqueue) ──> load_phase (lease) ──> ... ──> load_close
  *
@@ -12,28 +12,29 @@
 #include "bench/hist.h"
 #include "peers/peer.h"
 
-struct load {
+struct peer_load {
 	/* Set before load_open. */
-	const struct protocol *protocol;
-	const struct work *work;
+	const struct peer_protocol *protocol;
+	const struct peer_work *work;
 	unsigned port;
 	unsigned connections;
 
-	/* Set before load_phase: when it ends at the latest. */
+	/* Set before load_phase: when the phase ends at the latest. */
 	slu_time until;
-	uint64_t wanted; /* `fill`: messages to put */
+	uint64_t wanted; /* `fill`: how many messages to put */
 
 	/* The outcome of a phase. */
 	uint64_t messages;
 	slu_time elapsed;
-	struct hist took; /* an operation; in `cycle` put, take and ack together */
+	struct hist took; /* duration of an operation; `cycle`: of put, take and ack together */
 
 	/* Inner. */
-	struct conn *conns;
-	int epoll;
+	struct peer_conn *conns;
+	struct address address;
+	struct sockets sockets;
 	unsigned active;
-	uint64_t begun; /* `fill`: messages whose put was begun */
-	slu_time last;  /* when something was last done */
+	uint64_t begun; /* `fill`: how many messages were begun */
+	slu_time last;  /* when the last operation ended */
 	const struct phase *phase;
 	const struct step *step;
 };
@@ -41,24 +42,24 @@ struct load {
 struct phase {
 	const char *name;
 
-	/* Write the next operation, or false: this connection is done. */
-	bool (*next)(struct load *l, struct conn *c);
-	void (*done)(struct load *l, struct conn *c);
-	bool waits; /* takes wait until there is something */
+	/* Writes the next operation. Returns false if the connection is done. */
+	bool (*next)(struct peer_load *l, struct peer_conn *c);
+	void (*done)(struct peer_load *l, struct peer_conn *c);
+	bool waits; /* a take waits for a message */
 };
 
-/* NULL: there is none of that name. */
+/* Returns NULL if there is no phase of that name. */
 const struct phase *phase_find(const char *name);
 
-/* Connects and says hello. SLU_EDOWN, SLU_ENOMEM, SLU_EFAILED. */
-int load_open(struct load *l, struct slu_err *err);
+/* Connects and runs the hello steps. Returns SLU_EDOWN, SLU_ENOMEM or SLU_EFAILED. */
+int load_open(struct peer_load *l, struct slu_err *err);
 
-/* Until every connection is done. */
-int load_phase(struct load *l, const struct phase *phase, struct slu_err *err);
+/* Runs a phase until every connection is done. */
+int load_phase(struct peer_load *l, const struct phase *phase, struct slu_err *err);
 
-/* The steps of a protocol; NULL is none. */
-int load_steps(struct load *l, const struct step *steps, struct slu_err *err);
+/* Runs steps of a protocol; NULL = none. */
+int load_steps(struct peer_load *l, const struct step *steps, struct slu_err *err);
 
-void load_close(struct load *l); /* zeroed is fine */
+void load_close(struct peer_load *l); /* a zeroed struct is fine */
 
 #endif

@@ -5,16 +5,18 @@
  */
 #include "base/mem.h"
 #include "bench/bench.h"
-#include "cli/args.h"
+#include "cli/lib/args.h"
 #include "peers/load.h"
 #include "peers/usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct protocol *const protocols[] = {
+static const struct peer_protocol *const protocols[] = {
 	&protocol_sluice,
+	&protocol_sluice_packed,
 	&protocol_beanstalkd,
+	&protocol_sluice_beanstalk,
 	&protocol_redis_list,
 	&protocol_redis_stream,
 	&protocol_nats,
@@ -26,10 +28,10 @@ struct options {
 	const char *peer, *phases, *queue;
 	uint64_t port, pid, clients, batch, size;
 	slu_time duration;
-	bool durable;
+	bool durable, help;
 };
 
-static const struct protocol *
+static const struct peer_protocol *
 find(const char *name)
 {
 	for (size_t i = 0; i < sizeof protocols / sizeof protocols[0]; i++)
@@ -45,7 +47,7 @@ each_us(slu_time t, uint64_t messages)
 }
 
 static void
-print(const struct load *l, const struct options *o, const struct usage *before,
+print(const struct peer_load *l, const struct options *o, const struct usage *before,
       const struct usage *after, slu_time own)
 {
 	const double seconds = (double)l->elapsed / 1e9;
@@ -66,9 +68,9 @@ print(const struct load *l, const struct options *o, const struct usage *before,
 	(void)fflush(stdout);
 }
 
-/* "fill=1000" is a phase and how many. */
+/* Runs a phase; "fill=1000" is a phase with a number. */
 static int
-run_phase(struct load *l, const struct options *o, char *word, struct slu_err *err)
+run_phase(struct peer_load *l, const struct options *o, char *word, struct slu_err *err)
 {
 	char *count = strchr(word, '=');
 	const struct phase *phase;
@@ -80,7 +82,7 @@ run_phase(struct load *l, const struct options *o, char *word, struct slu_err *e
 		*count++ = '\0';
 	phase = phase_find(word);
 	if (!phase)
-		return slu_fail(err, SLU_EINVAL, "no phase \"%s\"", word);
+		return slu_fail(err, SLU_EINVAL, "unknown phase: %s", word);
 	l->wanted = count ? strtoull(count, NULL, 10) : 0;
 	if (strcmp(word, "cycle") == 0) {
 		rc = load_steps(l, l->protocol->consume, err);
@@ -98,9 +100,9 @@ run_phase(struct load *l, const struct options *o, char *word, struct slu_err *e
 	return rc;
 }
 
-/* The queue is left empty, or not at all: what comes next begins like what came before. */
+/* Removes or empties the queue, so that the next run begins like this one. */
 static int
-clean_up(struct load *l, struct slu_err *err)
+clean_up(struct peer_load *l, struct slu_err *err)
 {
 	if (l->protocol->bye)
 		return load_steps(l, l->protocol->bye, err);
@@ -112,13 +114,13 @@ static int
 run(const struct options *o, struct slu_err *err)
 {
 	char *payload = mem_alloc(o->size), *phases = mem_strdup(o->phases), *state = NULL;
-	const struct work work = {
+	const struct peer_work work = {
 		.queue = o->queue,
 		.batch = (unsigned)o->batch,
 		.payload = { payload, o->size },
 		.durable = o->durable,
 	};
-	struct load *l = mem_zalloc(sizeof *l);
+	struct peer_load *l = mem_zalloc(sizeof *l);
 	int rc = 0;
 
 	if (!payload || !phases || !l)
@@ -130,7 +132,7 @@ run(const struct options *o, struct slu_err *err)
 	l->port = (unsigned)o->port;
 	l->connections = (unsigned)o->clients;
 	if (!l->protocol)
-		rc = slu_fail(err, SLU_EINVAL, "no peer \"%s\"", o->peer);
+		rc = slu_fail(err, SLU_EINVAL, "unknown peer: %s", o->peer);
 	if (!rc)
 		rc = load_open(l, err);
 	for (char *word = strtok_r(phases, ",", &state); word && !rc; word = strtok_r(NULL, ",", &state))
@@ -156,32 +158,31 @@ main(int argc, char **argv)
 		.size = 300,
 		.duration = SLU_SEC,
 	};
-	bool help = false;
-	const struct arg rows[] = {
-		{ "--peer NAME", ARG_TEXT, &o.peer, "sluice, beanstalkd, redis-list, redis-stream, nats, rabbitmq, postgresql" },
-		{ "--port N", ARG_COUNT, &o.port, "where it listens on 127.0.0.1" },
-		{ "--pid N", ARG_COUNT, &o.pid, "its process, to tell what it takes" },
-		{ "--queue NAME", ARG_TEXT, &o.queue, "a name that is not in use; gone afterwards" },
-		{ "--durable", ARG_FLAG, &o.durable, "a queue that outlives the server" },
-		{ "--clients N", ARG_COUNT, &o.clients, "connections" },
-		{ "--batch N", ARG_COUNT, &o.batch, "messages of an operation" },
-		{ "--size N", ARG_COUNT, &o.size, "bytes of a payload" },
-		{ "--for TIME", ARG_TIME, &o.duration, "length of a phase" },
-		{ "--phases LIST", ARG_TEXT, &o.phases, "of enqueue, fill=N, lease, ack, cycle" },
-		{ "--help", ARG_FLAG, &help, "print this" },
+	static const struct arg rows[] = {
+		{ "--peer NAME", ARG_TEXT, AT(options, peer), "sluice, sluice-packed, sluice-beanstalk, beanstalkd, redis-list, redis-stream, nats, rabbitmq, postgresql" },
+		{ "--port N", ARG_COUNT, AT(options, port), "port of the peer on 127.0.0.1" },
+		{ "--pid N", ARG_COUNT, AT(options, pid), "process of the peer, to measure CPU time and memory" },
+		{ "--queue NAME", ARG_TEXT, AT(options, queue), "an unused name; removed afterwards" },
+		{ "--durable", ARG_FLAG, AT(options, durable), "a queue that survives the server" },
+		{ "--clients N", ARG_COUNT, AT(options, clients), "connections" },
+		{ "--batch N", ARG_COUNT, AT(options, batch), "messages in an operation" },
+		{ "--size N", ARG_COUNT, AT(options, size), "bytes of a payload" },
+		{ "--for TIME", ARG_TIME, AT(options, duration), "length of a phase" },
+		{ "--phases LIST", ARG_TEXT, AT(options, phases), "list of enqueue, fill=N, lease, ack, cycle" },
+		{ "--help", ARG_FLAG, AT(options, help), "print this" },
 	};
 	const size_t n = sizeof rows / sizeof rows[0];
 	struct slu_err err = { 0 };
 	int rc;
 
 	argc--;
-	rc = args_parse(&argc, argv + 1, rows, n, &err);
-	if (!rc && help) {
+	rc = args_parse(&argc, argv + 1, rows, n, &o, &err);
+	if (!rc && o.help) {
 		args_help(rows, n, stdout);
 		return 0;
 	}
 	if (!rc && o.port == 0)
-		rc = slu_fail(&err, SLU_EINVAL, "--port is missing");
+		rc = slu_fail(&err, SLU_EINVAL, "missing --port");
 	if (!rc)
 		rc = run(&o, &err);
 	if (rc)

@@ -1,11 +1,10 @@
 /*
- * nats.c - JetStream: a stream that keeps a message until it is acked (workqueue), and one
- * pull consumer that all connections share. Every publish and every ack asks for an answer
- * (a reply subject). Batched: publishes and acks pipelined, a pull for many.
+ * nats.c - JetStream: a stream that stores a message until it is acked (workqueue), and one pull
+ * consumer for all connections. Every publish and every ack requests an answer (a reply subject).
+ * Batched: publishes and acks pipelined, a pull for many.
  *
- * A connection has one subscription, _I.<index>.*; the last part tells what an answer is to:
- * p put, a ack, s setup, and the number of the pull. What an earlier pull still has to say
- * is dropped by that.
+ * A connection has one subscription, _I.<index>.*. The last part of a subject identifies the answer: p
+ * put, a ack, s setup, and the number of the pull. Answers of earlier pulls are dropped.
  */
 #include "peers/peer.h"
 
@@ -15,15 +14,15 @@ enum {
 	MAX_WORDS = 6
 };
 
-struct own {
+struct nats_own {
 	char inbox[24]; /* "_I.7." */
 	unsigned pulls;
 };
 
 static void
-publish(struct conn *c, struct slice subject, const char *reply, struct slice body)
+publish(struct peer_conn *c, struct slice subject, const char *reply, struct slice body)
 {
-	const struct own *own = c->own;
+	const struct nats_own *own = c->own;
 
 	buf_put(&c->out, "PUB ", 4);
 	buf_put(&c->out, subject.p, subject.n);
@@ -38,9 +37,9 @@ publish(struct conn *c, struct slice subject, const char *reply, struct slice bo
 }
 
 static void
-connect_and_listen(struct conn *c)
+connect_and_listen(struct peer_conn *c)
 {
-	struct own *own = c->own;
+	struct nats_own *own = c->own;
 
 	(void)snprintf(own->inbox, sizeof own->inbox, "_I.%u.", c->index);
 	buf_printf(&c->out,
@@ -52,7 +51,7 @@ connect_and_listen(struct conn *c)
 }
 
 static void
-ask(struct conn *c, const char *verb, const char *suffix, const char *body)
+ask(struct peer_conn *c, const char *verb, const char *suffix, const char *body)
 {
 	char subject[160];
 	const int n = snprintf(subject, sizeof subject, "$JS.API.%s.%s%s", verb, c->work->queue,
@@ -63,7 +62,7 @@ ask(struct conn *c, const char *verb, const char *suffix, const char *body)
 }
 
 static void
-make_stream(struct conn *c)
+make_stream(struct peer_conn *c)
 {
 	char body[400];
 
@@ -77,7 +76,7 @@ make_stream(struct conn *c)
 }
 
 static void
-make_consumer(struct conn *c)
+make_consumer(struct peer_conn *c)
 {
 	char body[400];
 
@@ -91,13 +90,13 @@ make_consumer(struct conn *c)
 }
 
 static void
-remove_stream(struct conn *c)
+remove_stream(struct peer_conn *c)
 {
 	ask(c, "STREAM.DELETE", "", "");
 }
 
 static void
-nats_put(struct conn *c)
+nats_put(struct peer_conn *c)
 {
 	const struct slice subject = slice_of(c->work->queue);
 
@@ -107,9 +106,9 @@ nats_put(struct conn *c)
 }
 
 static void
-nats_take(struct conn *c, bool wait)
+nats_take(struct peer_conn *c, bool wait)
 {
-	struct own *own = c->own;
+	struct nats_own *own = c->own;
 	char subject[160], body[96], reply[16];
 	const int n = snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.w",
 			       c->work->queue);
@@ -122,7 +121,7 @@ nats_take(struct conn *c, bool wait)
 }
 
 static void
-nats_ack(struct conn *c, unsigned n)
+nats_ack(struct peer_conn *c, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		publish(c, held_pop(c), "a", SLICE("+ACK"));
@@ -137,22 +136,17 @@ split(struct slice line, struct slice words[MAX_WORDS])
 	unsigned n = 0;
 
 	while (line.n > 0 && n < MAX_WORDS) {
-		const char *space = memchr(line.p, ' ', line.n);
-		const size_t len = space ? (size_t)(space - line.p) : line.n;
-
-		if (len > 0)
-			words[n++] = (struct slice){ line.p, len };
-		line.p += len + (space ? 1 : 0);
-		line.n -= len + (space ? 1 : 0);
+		(void)slice_cut(&line, ' ', &words[n]);
+		n += words[n].n > 0;
 	}
 	return n;
 }
 
-/* A pull that is over says so in a head without a body: nothing there, or time is up. */
+/* A finished pull sends a head without a body: no message, or timeout. */
 static void
-end_pull(struct conn *c, struct slice subject)
+end_pull(struct peer_conn *c, struct slice subject)
 {
-	const struct own *own = c->own;
+	const struct nats_own *own = c->own;
 	const size_t n = strlen(own->inbox);
 
 	if (subject.n > n && peer_number((struct slice){ subject.p + n, subject.n - n }) == own->pulls)
@@ -160,7 +154,7 @@ end_pull(struct conn *c, struct slice subject)
 }
 
 static int
-read_message(struct conn *c, const struct slice *words, unsigned n, struct slice body,
+read_message(struct peer_conn *c, const struct slice *words, unsigned n, struct slice body,
 	     struct slu_err *err)
 {
 	const struct slice subject = words[1];
@@ -182,7 +176,7 @@ read_message(struct conn *c, const struct slice *words, unsigned n, struct slice
 }
 
 static int
-read_control(struct conn *c, struct slice line, struct slu_err *err)
+read_control(struct peer_conn *c, struct slice line, struct slu_err *err)
 {
 	if (line.n >= 4 && memcmp(line.p, "PONG", 4) == 0)
 		c->awaited--;
@@ -194,7 +188,7 @@ read_control(struct conn *c, struct slice line, struct slu_err *err)
 }
 
 static int
-nats_answer(struct conn *c, struct slice *in, struct slu_err *err)
+nats_answer(struct peer_conn *c, struct slice *in, struct slu_err *err)
 {
 	struct slice rest = *in, line, words[MAX_WORDS], body;
 	unsigned n;
@@ -227,9 +221,9 @@ static const struct step bye[] = {
 	{ 0 },
 };
 
-const struct protocol protocol_nats = {
+const struct peer_protocol protocol_nats = {
 	.name = "nats",
-	.own_size = sizeof(struct own),
+	.own_size = sizeof(struct nats_own),
 	.hello = hello,
 	.bye = bye,
 	.put = nats_put,

@@ -1,7 +1,7 @@
 #include "peers/peer.h"
 
 void
-held_add(struct conn *c, struct slice handle)
+held_add(struct peer_conn *c, struct slice handle)
 {
 	buf_putc(&c->held, (char)handle.n);
 	buf_put(&c->held, handle.p, handle.n);
@@ -10,7 +10,7 @@ held_add(struct conn *c, struct slice handle)
 }
 
 struct slice
-held_pop(struct conn *c)
+held_pop(struct peer_conn *c)
 {
 	const char *at = c->held.p + c->held_first;
 	const struct slice handle = { at + 1, (unsigned char)*at };
@@ -31,7 +31,7 @@ peer_refused(const char *what, struct slice answer, struct slu_err *err)
 }
 
 int
-peer_check(const struct conn *c, size_t payload_bytes, struct slu_err *err)
+peer_check(const struct peer_conn *c, size_t payload_bytes, struct slu_err *err)
 {
 	if (payload_bytes == c->work->payload.n)
 		return 0;
@@ -42,15 +42,12 @@ peer_check(const struct conn *c, size_t payload_bytes, struct slu_err *err)
 bool
 peer_line(struct slice *in, struct slice *line)
 {
-	const char *end = in->n ? memchr(in->p, '\n', in->n) : NULL;
-	size_t n;
+	struct slice rest = *in;
 
-	if (!end)
+	if (!slice_cut(&rest, '\n', line))
 		return false;
-	n = (size_t)(end - in->p);
-	*line = (struct slice){ in->p, n > 0 && end[-1] == '\r' ? n - 1 : n };
-	in->p += n + 1;
-	in->n -= n + 1;
+	line->n -= line->n > 0 && line->p[line->n - 1] == '\r';
+	*in = rest;
 	return true;
 }
 

@@ -1,102 +1,101 @@
 /*
- * peer.h - a kind of server, as the load generator sees it: how the work of a queue is
- * asked for in its own protocol, and how its answers are read.
+ * peer.h - the protocol of a peer: writes the operations of a queue as requests, and reads the
+ * answers.
  *
  *      hello ──> put ... take ... ack ... ──> bye
  *
- * A protocol is a const table of functions, one file each. Its functions append requests to
- * `out`, say in `awaited` how many answers those will have, and count it down as answers
- * come. They never touch a socket: load.c does, the same way for every peer.
+ * A protocol is a const table of functions, in a file of its own. Its functions append requests to
+ * `out`, set `awaited` to the number of answers, and decrement it as answers come. They use no
+ * sockets: load.c does, the same way for every peer.
  */
 #ifndef PEERS_PEER_H
 #define PEERS_PEER_H
 
-#include "base/bytes.h"
+#include "bench/sockets.h"
 
 #include <sluice/err.h>
 
 enum {
-	PEER_LEASE_SECONDS = 600 /* longer than any run: no lease ends by itself */
+	PEER_LEASE_SECONDS = 600 /* longer than any run: no lease ends */
 };
 
-/* What is to be done, the same for all connections of a run. */
-struct work {
-	const char *queue; /* letters, digits and _: a name that every peer takes */
-	unsigned batch;    /* messages of a put, and at most of a take */
+/* The work of all connections of a run. */
+struct peer_work {
+	const char *queue; /* letters, digits and _: every peer accepts such a name */
+	unsigned batch;    /* messages of a put, and of a take at most */
 	struct slice payload;
-	bool durable; /* the queue is to outlive the server: see each protocol's hello */
+	bool durable; /* the queue survives the server; see the hello of each protocol */
 };
 
-struct conn {
-	const struct work *work;
+struct peer_conn {
+	struct socket socket; /* used by load.c */
+	const struct peer_work *work;
 	unsigned index;
-	void *own; /* what the protocol keeps, own_size bytes, zeroed */
+	void *own; /* memory of the protocol, own_size bytes, zeroed */
 
 	struct buf out;   /* requests that are not sent yet */
 	unsigned awaited; /* answers that are still to come */
-	unsigned taken;   /* messages that the take under way has brought */
-	size_t need;      /* a hint: the answer is not whole before so many bytes are there */
+	unsigned taken;   /* messages of the current take */
+	size_t need;      /* a hint: the answer is not complete before so many bytes */
 
-	/* Handles of what was taken and is not acked: a byte of length, then the handle. */
+	/* Handles of messages that are taken and not acked: a byte of length, then the handle. */
 	struct buf held;
 	size_t held_first;
 	unsigned held_count;
 
-	/* Of load.c. */
+	/* Used by load.c. */
 	struct buf in;
-	size_t sent;
-	int fd;
-	bool blocked, active;
+	bool active;
 	unsigned step;
 	slu_time began;
 };
 
-/* A handle, of at most 255 bytes, that an ack will need. Counts a message taken. */
-void held_add(struct conn *c, struct slice handle);
+/* Adds a handle of at most 255 bytes for a later ack. Counts a taken message. */
+void held_add(struct peer_conn *c, struct slice handle);
 
-/* The oldest one, which is let go; good until the next held_add. */
-struct slice held_pop(struct conn *c);
+/* Removes and returns the oldest handle; valid until the next held_add. */
+struct slice held_pop(struct peer_conn *c);
 
-/* What a connection, or only the first one, says once. A list ends with a zeroed row. */
+/* A request that every connection, or only the first one, sends once. A zeroed row ends a list. */
 struct step {
-	void (*say)(struct conn *c);
+	void (*say)(struct peer_conn *c);
 	bool first_only;
 };
 
-struct protocol {
+struct peer_protocol {
 	const char *name;
 	size_t own_size;
-	bool acks_unanswered; /* an ack is done when it is sent: the peer has no answer */
+	bool acks_unanswered; /* the peer does not answer an ack: it is done when it is sent */
 
-	/* Run in order, each step on all connections before the next one begins. NULL: none. */
-	const struct step *hello;   /* log in, make the queue, prepare */
-	const struct step *consume; /* before cycles, for a peer that delivers by itself */
-	const struct step *bye;     /* remove the queue and what is left in it */
+	/* Run in order; each step ends on all connections before the next begins. NULL = none. */
+	const struct step *hello;   /* log in, create the queue, prepare statements */
+	const struct step *consume; /* before cycles, for a peer that pushes deliveries */
+	const struct step *bye;     /* remove the queue and its messages */
 
-	void (*put)(struct conn *c); /* work->batch messages */
+	void (*put)(struct peer_conn *c); /* work->batch messages */
 
-	/* Lease up to work->batch messages. Nothing there: none are taken, unless `wait`. */
-	void (*take)(struct conn *c, bool wait);
-	void (*ack)(struct conn *c, unsigned n); /* the n oldest that are held */
+	/* Leases up to work->batch messages. wait: if the queue is empty, wait for a message. */
+	void (*take)(struct peer_conn *c, bool wait);
+	void (*ack)(struct peer_conn *c, unsigned n); /* acks the n oldest held messages */
 
-	/* Read one answer, or a part of one that stands for itself, and move `in` beyond it;
-	 * or leave `in` as it is: more bytes are needed. SLU_EFAILED: what the peer said. */
-	int (*answer)(struct conn *c, struct slice *in, struct slu_err *err);
+	/* Reads one answer, or an independent part of one, and removes it from `in`. Leaves `in` as it is if
+	 * more bytes are needed. Returns SLU_EFAILED, with the peer's text, for a refusal. */
+	int (*answer)(struct peer_conn *c, struct slice *in, struct slu_err *err);
 };
 
-extern const struct protocol protocol_sluice, protocol_beanstalkd, protocol_redis_list,
-	protocol_redis_stream, protocol_nats, protocol_rabbitmq, protocol_postgresql;
+extern const struct peer_protocol protocol_sluice, protocol_sluice_packed, protocol_sluice_beanstalk, protocol_beanstalkd,
+	protocol_redis_list, protocol_redis_stream, protocol_nats, protocol_rabbitmq, protocol_postgresql;
 
-/* SLU_EFAILED with what stands in `answer`. */
+/* Returns SLU_EFAILED with the text of `answer`. */
 int peer_refused(const char *what, struct slice answer, struct slu_err *err);
 
-/* A taken message must be the one that was put. */
-int peer_check(const struct conn *c, size_t payload_bytes, struct slu_err *err);
+/* Checks that a taken message has the size of the put one. */
+int peer_check(const struct peer_conn *c, size_t payload_bytes, struct slu_err *err);
 
-/* The line at the front of `in` without its CRLF, and `in` moved beyond; false: not whole. */
+/* Removes the first line of `in`; *line is without CRLF. Returns false if it is not complete. */
 bool peer_line(struct slice *in, struct slice *line);
 
-/* The number at the front of `s`; 0 when there is none. */
+/* The number that `s` begins with; 0 if `s` does not begin with a number. */
 uint64_t peer_number(struct slice s);
 
 void peer_put_number(struct buf *out, uint64_t n);

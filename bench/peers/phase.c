@@ -1,17 +1,17 @@
 /*
- * phase.c - what the connections do, in the words of peer.h.
+ * phase.c - the phases of a run, by the operations of peer.h.
  */
 #include "bench/bench.h"
 #include "peers/load.h"
 
 static bool
-time_is_up(const struct load *l)
+time_is_up(const struct peer_load *l)
 {
 	return bench_now() >= l->until;
 }
 
 static void
-finished(struct load *l, struct conn *c, unsigned messages)
+finished(struct peer_load *l, struct peer_conn *c, unsigned messages)
 {
 	l->messages += messages;
 	l->last = bench_now();
@@ -19,14 +19,14 @@ finished(struct load *l, struct conn *c, unsigned messages)
 }
 
 static void
-begin_take(struct load *l, struct conn *c, bool wait)
+begin_take(struct peer_load *l, struct peer_conn *c, bool wait)
 {
 	c->taken = 0;
 	l->protocol->take(c, wait);
 }
 
 static unsigned
-begin_ack(struct load *l, struct conn *c)
+begin_ack(struct peer_load *l, struct peer_conn *c)
 {
 	const unsigned batch = c->work->batch;
 	const unsigned n = c->held_count < batch ? c->held_count : batch;
@@ -38,7 +38,7 @@ begin_ack(struct load *l, struct conn *c)
 /* --- enqueue, fill -------------------------------------------------------------- */
 
 static bool
-next_put(struct load *l, struct conn *c)
+next_put(struct peer_load *l, struct peer_conn *c)
 {
 	c->began = bench_now();
 	if (c->began >= l->until)
@@ -48,13 +48,13 @@ next_put(struct load *l, struct conn *c)
 }
 
 static void
-did_put(struct load *l, struct conn *c)
+did_put(struct peer_load *l, struct peer_conn *c)
 {
 	finished(l, c, c->work->batch);
 }
 
 static bool
-next_fill(struct load *l, struct conn *c)
+next_fill(struct peer_load *l, struct peer_conn *c)
 {
 	if (l->begun >= l->wanted)
 		return false;
@@ -64,9 +64,9 @@ next_fill(struct load *l, struct conn *c)
 
 /* --- lease, ack ----------------------------------------------------------------- */
 
-/* step 1: there was nothing more to be had. */
+/* step 1: the queue is empty. */
 static bool
-next_lease(struct load *l, struct conn *c)
+next_lease(struct peer_load *l, struct peer_conn *c)
 {
 	c->began = bench_now();
 	if (c->step == 1 || c->began >= l->until)
@@ -76,7 +76,7 @@ next_lease(struct load *l, struct conn *c)
 }
 
 static void
-did_lease(struct load *l, struct conn *c)
+did_lease(struct peer_load *l, struct peer_conn *c)
 {
 	if (c->taken > 0)
 		finished(l, c, c->taken);
@@ -84,9 +84,9 @@ did_lease(struct load *l, struct conn *c)
 		c->step = 1;
 }
 
-/* step: how many are on their way. */
+/* step: how many acks are open. */
 static bool
-next_ack(struct load *l, struct conn *c)
+next_ack(struct peer_load *l, struct peer_conn *c)
 {
 	c->began = bench_now();
 	if (c->held_count == 0 || c->began >= l->until)
@@ -96,7 +96,7 @@ next_ack(struct load *l, struct conn *c)
 }
 
 static void
-did_ack(struct load *l, struct conn *c)
+did_ack(struct peer_load *l, struct peer_conn *c)
 {
 	finished(l, c, c->step);
 }
@@ -110,7 +110,7 @@ enum {
 };
 
 static bool
-next_cycle(struct load *l, struct conn *c)
+next_cycle(struct peer_load *l, struct peer_conn *c)
 {
 	switch (c->step) {
 	case CYCLE_PUT:
@@ -124,9 +124,9 @@ next_cycle(struct load *l, struct conn *c)
 	}
 }
 
-/* Who takes nothing puts again: another had it, and acks more. */
+/* A connection that takes nothing puts again: another connection took the message and acks it. */
 static void
-did_cycle(struct load *l, struct conn *c)
+did_cycle(struct peer_load *l, struct peer_conn *c)
 {
 	switch (c->step) {
 	case CYCLE_PUT:
@@ -143,9 +143,9 @@ did_cycle(struct load *l, struct conn *c)
 
 /* --- drain ---------------------------------------------------------------------- */
 
-/* step 1: there was nothing more to be had. */
+/* step 1: the queue is empty. */
 static bool
-next_drain(struct load *l, struct conn *c)
+next_drain(struct peer_load *l, struct peer_conn *c)
 {
 	if (time_is_up(l))
 		return false;
@@ -160,7 +160,7 @@ next_drain(struct load *l, struct conn *c)
 }
 
 static void
-did_drain(struct load *l, struct conn *c)
+did_drain(struct peer_load *l, struct peer_conn *c)
 {
 	l->last = bench_now();
 	c->step = c->taken == 0;

@@ -3,8 +3,8 @@
  * protocol 3.0 with prepared statements and binary values. Batched: one INSERT of an array,
  * one UPDATE for many, one DELETE by an array.
  *
- * The order is kept by an index of what is not leased; a lease is a time in the row. Without
- * durability the table is UNLOGGED.
+ * An index of the rows without a lease gives the order; a lease is a time in the row. Without durability
+ * the table is UNLOGGED.
  */
 #include "peers/peer.h"
 
@@ -51,14 +51,14 @@ text(struct buf *out, const char *s)
 }
 
 static void
-sync_and_await(struct conn *c)
+sync_and_await(struct peer_conn *c)
 {
 	end(&c->out, begin(&c->out, 'S'));
 	c->awaited = 1;
 }
 
 static void
-prepare(struct conn *c, const char *name, const char *format)
+prepare(struct peer_conn *c, const char *name, const char *format)
 {
 	const size_t mark = begin(&c->out, 'P');
 	const char *q = c->work->queue;
@@ -70,7 +70,7 @@ prepare(struct conn *c, const char *name, const char *format)
 	end(&c->out, mark);
 }
 
-/* Everything is binary. The value is written between begin_bind and end_bind. */
+/* All values are binary. The caller writes the value between begin_bind and end_bind. */
 static size_t
 begin_bind(struct buf *out, const char *name, unsigned values)
 {
@@ -85,7 +85,7 @@ begin_bind(struct buf *out, const char *name, unsigned values)
 }
 
 static void
-end_bind(struct conn *c, size_t mark)
+end_bind(struct peer_conn *c, size_t mark)
 {
 	put_int(&c->out, 2, 1);
 	put_int(&c->out, 2, 1);
@@ -110,7 +110,7 @@ begin_array(struct buf *out, uint32_t oid, unsigned n)
 	return mark;
 }
 
-/* The length of a value does not count itself. */
+/* Ends a value. Its length does not count itself. */
 static void
 end_array(struct buf *out, size_t mark)
 {
@@ -130,7 +130,7 @@ value(struct buf *out, struct slice s)
 /* --- requests ------------------------------------------------------------------- */
 
 static void
-start_up(struct conn *c)
+start_up(struct peer_conn *c)
 {
 	const size_t mark = begin(&c->out, 0);
 
@@ -145,7 +145,7 @@ start_up(struct conn *c)
 }
 
 static void
-query(struct conn *c, const char *format)
+query(struct peer_conn *c, const char *format)
 {
 	const char *q = c->work->queue;
 	const size_t mark = begin(&c->out, 'Q');
@@ -157,7 +157,7 @@ query(struct conn *c, const char *format)
 }
 
 static void
-make_table(struct conn *c)
+make_table(struct peer_conn *c)
 {
 	static const char logged[] =
 		"CREATE TABLE %s (id bigserial PRIMARY KEY, until timestamptz, payload bytea NOT NULL);"
@@ -172,13 +172,13 @@ make_table(struct conn *c)
 }
 
 static void
-remove_table(struct conn *c)
+remove_table(struct peer_conn *c)
 {
 	query(c, "DROP TABLE %s");
 }
 
 static void
-prepare_all(struct conn *c)
+prepare_all(struct peer_conn *c)
 {
 	const bool one = c->work->batch == 1;
 	char take[400];
@@ -195,9 +195,9 @@ prepare_all(struct conn *c)
 }
 
 static void
-postgresql_put(struct conn *c)
+postgresql_put(struct peer_conn *c)
 {
-	const struct work *w = c->work;
+	const struct peer_work *w = c->work;
 	const size_t mark = begin_bind(&c->out, "p", 1);
 
 	if (w->batch == 1) {
@@ -213,15 +213,15 @@ postgresql_put(struct conn *c)
 }
 
 static void
-postgresql_take(struct conn *c, bool wait)
+postgresql_take(struct peer_conn *c, bool wait)
 {
-	(void)wait; /* what was put is there at once */
+	(void)wait; /* a put message is available at once */
 	end_bind(c, begin_bind(&c->out, "t", 0));
 }
 
-/* A handle is an id, 8 bytes as they go over the wire. */
+/* A handle is an id, 8 bytes as on the wire. */
 static void
-postgresql_ack(struct conn *c, unsigned n)
+postgresql_ack(struct peer_conn *c, unsigned n)
 {
 	const size_t mark = begin_bind(&c->out, "a", 1);
 
@@ -248,9 +248,9 @@ int_at(const char *p)
 	return ntohl(big);
 }
 
-/* A row: 2 bytes how many columns, then length and bytes of id and payload. */
+/* Reads a row: 2 bytes for the number of columns, then length and bytes of id and payload. */
 static int
-read_row(struct conn *c, struct slice row, struct slu_err *err)
+read_row(struct peer_conn *c, struct slice row, struct slu_err *err)
 {
 	if (row.n < 2 + 4 + 8 + 4)
 		return peer_refused("a row that is too short", row, err);
@@ -259,7 +259,7 @@ read_row(struct conn *c, struct slice row, struct slu_err *err)
 }
 
 static int
-postgresql_answer(struct conn *c, struct slice *in, struct slu_err *err)
+postgresql_answer(struct peer_conn *c, struct slice *in, struct slu_err *err)
 {
 	struct slice body;
 	size_t n;
@@ -272,8 +272,7 @@ postgresql_answer(struct conn *c, struct slice *in, struct slu_err *err)
 		return 0;
 	kind = in->p[0];
 	body = (struct slice){ in->p + 5, n - 4 };
-	in->p += 1 + n;
-	in->n -= 1 + n;
+	slice_skip(in, 1 + n);
 	switch (kind) {
 	case 'D':
 		return read_row(c, body, err);
@@ -299,7 +298,7 @@ static const struct step bye[] = {
 	{ 0 },
 };
 
-const struct protocol protocol_postgresql = {
+const struct peer_protocol protocol_postgresql = {
 	.name = "postgresql",
 	.hello = hello,
 	.bye = bye,

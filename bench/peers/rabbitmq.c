@@ -2,8 +2,8 @@
  * rabbitmq.c - AMQP 0-9-1 with publisher confirms. Durable: a quorum queue, whose log is
  * synced before it confirms. Otherwise a classic queue of transient messages.
  *
- * Leases alone are taken with basic.get; in cycles the peer delivers by itself
- * (basic.consume with a prefetch of one batch), which is what its documentation asks for.
+ * The phase `lease` uses basic.get; in cycles the peer pushes deliveries (basic.consume with a prefetch
+ * of one batch), as its documentation recommends.
  * Batched: publishes pipelined, confirms and acks of many at once. AMQP has no answer to an
  * ack: it is done when it is sent.
  */
@@ -17,26 +17,26 @@ enum {
 	TRANSIENT = 1
 };
 
-struct own {
+struct rabbitmq_own {
 	uint64_t published, confirmed; /* numbers of publishes on this channel */
 	uint64_t tag;                  /* of the delivery whose body is coming */
 	size_t body_left;
 	bool consuming;
-	bool taking;    /* what is awaited are deliveries */
-	unsigned early; /* deliveries that came before they were asked for */
+	bool taking;    /* the awaited answers are deliveries */
+	unsigned early; /* deliveries that came before a take */
 };
 
 /* --- requests ------------------------------------------------------------------- */
 
 static void
-say_header(struct conn *c)
+say_header(struct peer_conn *c)
 {
 	buf_put(&c->out, "AMQP\0\0\11\1", 8);
 	c->awaited = 1;
 }
 
 static void
-log_in(struct conn *c)
+log_in(struct peer_conn *c)
 {
 	const size_t mark = amqp_method(&c->out, 0, AMQP_START_OK);
 
@@ -49,7 +49,7 @@ log_in(struct conn *c)
 }
 
 static void
-open_connection(struct conn *c)
+open_connection(struct peer_conn *c)
 {
 	size_t mark = amqp_method(&c->out, 0, AMQP_TUNE_OK);
 
@@ -65,7 +65,7 @@ open_connection(struct conn *c)
 }
 
 static void
-open_channel(struct conn *c)
+open_channel(struct peer_conn *c)
 {
 	size_t mark = amqp_method(&c->out, CHANNEL, AMQP_CHANNEL_OPEN);
 
@@ -78,7 +78,7 @@ open_channel(struct conn *c)
 }
 
 static void
-make_queue(struct conn *c)
+make_queue(struct peer_conn *c)
 {
 	static const char quorum[] = "\14x-queue-typeS\0\0\0\6quorum";
 	static const char classic[] = "\17x-queue-versionI\0\0\0\2";
@@ -93,9 +93,9 @@ make_queue(struct conn *c)
 }
 
 static void
-remove_queue(struct conn *c)
+remove_queue(struct peer_conn *c)
 {
-	struct own *own = c->own;
+	struct rabbitmq_own *own = c->own;
 	const size_t mark = amqp_method(&c->out, CHANNEL, AMQP_DELETE);
 
 	amqp_int(&c->out, 2, 0);
@@ -107,9 +107,9 @@ remove_queue(struct conn *c)
 }
 
 static void
-consume(struct conn *c)
+consume(struct peer_conn *c)
 {
-	struct own *own = c->own;
+	struct rabbitmq_own *own = c->own;
 	size_t mark;
 
 	if (own->consuming)
@@ -132,9 +132,9 @@ consume(struct conn *c)
 }
 
 static void
-publish(struct conn *c)
+publish(struct peer_conn *c)
 {
-	const struct work *w = c->work;
+	const struct peer_work *w = c->work;
 	size_t mark = amqp_method(&c->out, CHANNEL, AMQP_PUBLISH);
 
 	amqp_int(&c->out, 2, 0);
@@ -154,9 +154,9 @@ publish(struct conn *c)
 }
 
 static void
-rabbitmq_put(struct conn *c)
+rabbitmq_put(struct peer_conn *c)
 {
-	struct own *own = c->own;
+	struct rabbitmq_own *own = c->own;
 
 	for (unsigned i = 0; i < c->work->batch; i++)
 		publish(c);
@@ -166,9 +166,9 @@ rabbitmq_put(struct conn *c)
 }
 
 static void
-rabbitmq_take(struct conn *c, bool wait)
+rabbitmq_take(struct peer_conn *c, bool wait)
 {
-	struct own *own = c->own;
+	struct rabbitmq_own *own = c->own;
 
 	own->taking = true;
 	if (wait) {
@@ -188,10 +188,10 @@ rabbitmq_take(struct conn *c, bool wait)
 	c->awaited = c->work->batch;
 }
 
-/* A handle is the tag, 8 bytes as they go over the wire. Tags rise: the last one and
- * `multiple` stand for all of them. */
+/* A handle is the tag, 8 bytes as on the wire. Tags rise: the last one with `multiple` acks all of
+ * them. */
 static void
-rabbitmq_ack(struct conn *c, unsigned n)
+rabbitmq_ack(struct peer_conn *c, unsigned n)
 {
 	size_t mark;
 	struct slice tag = { NULL, 0 };
@@ -208,9 +208,9 @@ rabbitmq_ack(struct conn *c, unsigned n)
 /* --- answers -------------------------------------------------------------------- */
 
 static int
-confirmed(struct conn *c, const struct amqp_frame *f)
+confirmed(struct peer_conn *c, const struct amqp_frame *f)
 {
-	struct own *own = c->own;
+	struct rabbitmq_own *own = c->own;
 	const uint64_t tag = amqp_at(f->payload, 4, 8);
 	const bool multiple = amqp_at(f->payload, 12, 1) != 0;
 	const uint64_t n = multiple ? tag - own->confirmed : 1;
@@ -220,20 +220,20 @@ confirmed(struct conn *c, const struct amqp_frame *f)
 	return 0;
 }
 
-/* The tag stands after a method's number, in a delivery after the consumer's name too. */
+/* The tag follows the number of the method; in a delivery it follows the name of the consumer. */
 static void
-begin_delivery(struct conn *c, const struct amqp_frame *f)
+begin_delivery(struct peer_conn *c, const struct amqp_frame *f)
 {
-	struct own *own = c->own;
+	struct rabbitmq_own *own = c->own;
 	const size_t name = f->method == AMQP_DELIVER ? 1 + amqp_at(f->payload, 4, 1) : 0;
 
 	own->tag = amqp_at(f->payload, 4 + name, 8);
 }
 
 static void
-end_delivery(struct conn *c)
+end_delivery(struct peer_conn *c)
 {
-	struct own *own = c->own;
+	struct rabbitmq_own *own = c->own;
 	const unsigned taken = c->taken;
 	char tag[8];
 
@@ -249,7 +249,7 @@ end_delivery(struct conn *c)
 }
 
 static int
-read_method(struct conn *c, const struct amqp_frame *f, struct slu_err *err)
+read_method(struct peer_conn *c, const struct amqp_frame *f, struct slu_err *err)
 {
 	switch (f->method) {
 	case AMQP_ACK:
@@ -269,9 +269,9 @@ read_method(struct conn *c, const struct amqp_frame *f, struct slu_err *err)
 }
 
 static int
-rabbitmq_answer(struct conn *c, struct slice *in, struct slu_err *err)
+rabbitmq_answer(struct peer_conn *c, struct slice *in, struct slu_err *err)
 {
-	struct own *own = c->own;
+	struct rabbitmq_own *own = c->own;
 	struct amqp_frame f;
 
 	if (!amqp_next(in, &f))
@@ -311,9 +311,9 @@ static const struct step bye[] = {
 	{ 0 },
 };
 
-const struct protocol protocol_rabbitmq = {
+const struct peer_protocol protocol_rabbitmq = {
 	.name = "rabbitmq",
-	.own_size = sizeof(struct own),
+	.own_size = sizeof(struct rabbitmq_own),
 	.acks_unanswered = true,
 	.hello = hello,
 	.consume = consume_steps,

@@ -1,7 +1,7 @@
 #include "peers/redis.h"
 
 int
-redis_reply(struct conn *c, struct slice *in, struct slice *out, struct slu_err *err)
+redis_reply(struct peer_conn *c, struct slice *in, struct slice *out, struct slu_err *err)
 {
 	const size_t n = resp_whole(*in);
 
@@ -10,8 +10,7 @@ redis_reply(struct conn *c, struct slice *in, struct slice *out, struct slu_err 
 		return 0;
 	if (in->p[0] == '-')
 		return peer_refused("redis", *out, err);
-	in->p += n;
-	in->n -= n;
+	slice_skip(in, n);
 	c->awaited--;
 	return 0;
 }

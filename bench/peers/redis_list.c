@@ -1,8 +1,8 @@
 /*
- * redis_list.c - a list with leases. QUEUE is the list; a script moves its head into a hash
- * of what is leased (QUEUE:b, by a token that only rises) and a set that is ordered by the
- * end of the leases (QUEUE:l), so that whoever looks after ended ones finds them. An ack
- * removes both. Batched: RPUSH with many values, one script for many, ZREM and HDEL of many.
+ * redis_list.c - a list with leases. QUEUE is the list; a script takes its head into a hash of leased
+ * messages (QUEUE:b, by a rising token) and into a set ordered by the end of the leases (QUEUE:l), for
+ * finding ended leases. An ack removes both. Batched: RPUSH with many values, one script for many, ZREM
+ * and HDEL of many.
  */
 #include "peers/redis.h"
 
@@ -29,12 +29,12 @@ static const char lease[] =
 	"redis.call('HSET', KEYS[3], unpack(bodies))\n"
 	"return out\n";
 
-struct own {
-	char sha[41]; /* the script's name in the server */
+struct redis_list_own {
+	char sha[41]; /* the SHA of the script in the server */
 };
 
 static void
-load_script(struct conn *c)
+load_script(struct peer_conn *c)
 {
 	resp_command(&c->out, 3);
 	resp_text(&c->out, "SCRIPT");
@@ -43,9 +43,9 @@ load_script(struct conn *c)
 	c->awaited = 1;
 }
 
-/* QUEUE with a suffix, as a word. */
+/* Writes QUEUE with a suffix as a word. */
 static void
-key(struct conn *c, const char *suffix)
+key(struct peer_conn *c, const char *suffix)
 {
 	char name[96];
 	const int n = snprintf(name, sizeof name, "%s%s", c->work->queue, suffix);
@@ -54,7 +54,7 @@ key(struct conn *c, const char *suffix)
 }
 
 static void
-remove_keys(struct conn *c)
+remove_keys(struct peer_conn *c)
 {
 	resp_command(&c->out, 5);
 	resp_text(&c->out, "UNLINK");
@@ -66,7 +66,7 @@ remove_keys(struct conn *c)
 }
 
 static void
-list_put(struct conn *c)
+list_put(struct peer_conn *c)
 {
 	resp_command(&c->out, 2 + c->work->batch);
 	resp_text(&c->out, "RPUSH");
@@ -77,12 +77,12 @@ list_put(struct conn *c)
 }
 
 static void
-list_take(struct conn *c, bool wait)
+list_take(struct peer_conn *c, bool wait)
 {
 	const slu_time end = clock_wall(&clock_system) + PEER_LEASE_SECONDS * SLU_SEC;
-	const struct own *own = c->own;
+	const struct redis_list_own *own = c->own;
 
-	(void)wait; /* what was put is there at once */
+	(void)wait; /* a put message is available at once */
 	resp_command(&c->out, 9);
 	resp_text(&c->out, "EVALSHA");
 	resp_text(&c->out, own->sha);
@@ -97,7 +97,7 @@ list_take(struct conn *c, bool wait)
 }
 
 static void
-list_ack(struct conn *c, unsigned n)
+list_ack(struct peer_conn *c, unsigned n)
 {
 	struct buf *out = &c->out;
 	size_t tokens, bytes;
@@ -118,7 +118,7 @@ list_ack(struct conn *c, unsigned n)
 }
 
 static int
-read_leased(struct conn *c, struct slice reply, struct slu_err *err)
+read_leased(struct peer_conn *c, struct slice reply, struct slu_err *err)
 {
 	struct resp token, item;
 	int rc = 0;
@@ -131,9 +131,9 @@ read_leased(struct conn *c, struct slice reply, struct slu_err *err)
 }
 
 static int
-list_answer(struct conn *c, struct slice *in, struct slu_err *err)
+list_answer(struct peer_conn *c, struct slice *in, struct slu_err *err)
 {
-	struct own *own = c->own;
+	struct redis_list_own *own = c->own;
 	struct slice reply;
 	struct resp top;
 	int rc = redis_reply(c, in, &reply, err);
@@ -156,9 +156,9 @@ static const struct step bye[] = {
 	{ 0 },
 };
 
-const struct protocol protocol_redis_list = {
+const struct peer_protocol protocol_redis_list = {
 	.name = "redis-list",
-	.own_size = sizeof(struct own),
+	.own_size = sizeof(struct redis_list_own),
 	.hello = hello,
 	.bye = bye,
 	.put = list_put,

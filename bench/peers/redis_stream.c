@@ -1,12 +1,12 @@
 /*
- * redis_stream.c - a stream with a consumer group, which keeps what is pending. An ack is
- * XACK and XDEL: a queue lets go of what is done. Batched: XADD pipelined, XREADGROUP with
- * COUNT, XACK and XDEL of many.
+ * redis_stream.c - a stream with a consumer group, which has the pending messages. An ack is XACK and
+ * XDEL, because a queue deletes finished messages. Batched: XADD pipelined, XREADGROUP with COUNT, XACK
+ * and XDEL of many.
  */
 #include "peers/redis.h"
 
 static void
-make_group(struct conn *c)
+make_group(struct peer_conn *c)
 {
 	resp_command(&c->out, 6);
 	resp_text(&c->out, "XGROUP");
@@ -19,7 +19,7 @@ make_group(struct conn *c)
 }
 
 static void
-remove_stream(struct conn *c)
+remove_stream(struct peer_conn *c)
 {
 	resp_command(&c->out, 2);
 	resp_text(&c->out, "UNLINK");
@@ -28,7 +28,7 @@ remove_stream(struct conn *c)
 }
 
 static void
-stream_put(struct conn *c)
+stream_put(struct peer_conn *c)
 {
 	for (unsigned i = 0; i < c->work->batch; i++) {
 		resp_command(&c->out, 5);
@@ -42,9 +42,9 @@ stream_put(struct conn *c)
 }
 
 static void
-stream_take(struct conn *c, bool wait)
+stream_take(struct peer_conn *c, bool wait)
 {
-	(void)wait; /* what was put is there at once */
+	(void)wait; /* a put message is available at once */
 	resp_command(&c->out, 9);
 	resp_text(&c->out, "XREADGROUP");
 	resp_text(&c->out, "GROUP");
@@ -59,7 +59,7 @@ stream_take(struct conn *c, bool wait)
 }
 
 static void
-stream_ack(struct conn *c, unsigned n)
+stream_ack(struct peer_conn *c, unsigned n)
 {
 	struct buf *out = &c->out;
 	size_t ids, bytes;
@@ -80,10 +80,9 @@ stream_ack(struct conn *c, unsigned n)
 	c->awaited = 2;
 }
 
-/* [[stream, [[id, [field, value]], ...]]]: the parts in order, of which only ids and values
- * are of interest. */
+/* Reads [[stream, [[id, [field, value]], ...]]]: only ids and values are used. */
 static int
-read_entries(struct conn *c, struct slice reply, struct slu_err *err)
+read_entries(struct peer_conn *c, struct slice reply, struct slu_err *err)
 {
 	struct resp entry, id, fields, field, value;
 	int rc = 0;
@@ -100,7 +99,7 @@ read_entries(struct conn *c, struct slice reply, struct slu_err *err)
 }
 
 static int
-stream_answer(struct conn *c, struct slice *in, struct slu_err *err)
+stream_answer(struct peer_conn *c, struct slice *in, struct slu_err *err)
 {
 	struct slice reply;
 	struct resp top;
@@ -122,7 +121,7 @@ static const struct step bye[] = {
 	{ 0 },
 };
 
-const struct protocol protocol_redis_stream = {
+const struct peer_protocol protocol_redis_stream = {
 	.name = "redis-stream",
 	.hello = hello,
 	.bye = bye,

@@ -51,8 +51,7 @@ resp_next(struct slice *in, struct resp *r)
 		if (rest.n < (size_t)r->n + 2)
 			return false;
 		r->text = (struct slice){ rest.p, (size_t)r->n };
-		rest.p += r->n + 2;
-		rest.n -= (size_t)r->n + 2;
+		slice_skip(&rest, (size_t)r->n + 2);
 	}
 	*in = rest;
 	return true;

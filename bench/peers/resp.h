@@ -14,16 +14,16 @@ void resp_word(struct buf *out, struct slice word);
 void resp_text(struct buf *out, const char *word);
 void resp_number(struct buf *out, uint64_t n);
 
-/* Bytes of the whole reply at the front of `in`; 0: it is not whole. */
+/* The bytes of the reply at the front of `in`; 0 if it is not complete. */
 size_t resp_whole(struct slice in);
 
 struct resp {
 	char kind;         /* + - : $ * */
-	int64_t n;         /* the number, the length, how many follow; -1: nil */
-	struct slice text; /* what + - : and $ have */
+	int64_t n;         /* the number, the length, or how many parts follow; -1 = nil */
+	struct slice text; /* the text of + - : and $ */
 };
 
-/* The next part of a whole reply, an array before what is in it; false: no more. */
+/* Reads the next part of a complete reply, an array before its elements. Returns false at the end. */
 bool resp_next(struct slice *in, struct resp *r);
 
 #endif

@@ -1,5 +1,5 @@
-"""Starts the peers, each from its Debian package, on loopback, a free port and a folder
-of its own, tuned by its own documentation; and ends them by the pid it started.
+"""Starts the peers and ends them by pid. Each comes from its Debian package, listens on a free port of
+loopback, has a folder of its own, and is tuned by its documentation.
 
 A row of START is a function that gives the command line of a server, and its environment,
 after whatever else must be done before; for the durability that is wanted:
@@ -40,7 +40,7 @@ def program(name):
 
 
 def as_user(name):
-    """What to put before a command that refuses to run as root."""
+    """The prefix of a command that refuses to run as root."""
     if os.getuid() != 0:
         return []
     user = pwd.getpwnam(name)
@@ -49,7 +49,7 @@ def as_user(name):
 
 
 def session(leader):
-    """The processes of the session that one of ours leads, all of which it has started."""
+    """The processes of the session that a server leads: its descendants."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text(errors="replace").rpartition(")")[2].split()
@@ -60,7 +60,7 @@ def session(leader):
 
 
 class Server:
-    """One that runs, with its `pid` and `port`."""
+    """A running server, with its `pid` and `port`."""
 
     def __init__(self, peer, durability, parent):
         self.peer, self.durability = peer, durability
@@ -105,7 +105,7 @@ class Server:
         return (self.folder / "log").read_text(errors="replace")[-2000:]
 
     def stop(self):
-        """Nothing in its folder is to be saved. What it holds beside it, it must give back."""
+        """Ends the server. Its folder is not saved; resources outside of it must be freed."""
         if self.peer in GENTLY and hasattr(self, "process"):
             self.process.send_signal(GENTLY[self.peer])
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -125,8 +125,14 @@ def sluice(s):
             str(s.folder / "data"), "--sync", s.durability, "--log-level", "warn"], None
 
 
+def sluice_beanstalk(s):
+    """Sluice by the protocol of beanstalkd."""
+    return [os.environ["SLUICED"], "--listen", "127.0.0.1:0", "--listen", f"beanstalk://127.0.0.1:{s.port}", "--data",
+            str(s.folder / "data"), "--sync", s.durability, "--log-level", "warn"], None
+
+
 def beanstalkd(s):
-    """-f0: fsync after every write. In memory it needs nothing."""
+    """-f0: fsync after every write. Without sync it has no files."""
     command = [program("beanstalkd"), "-l", "127.0.0.1", "-p", str(s.port)]
     if s.synced:
         command += ["-b", str(s.folder), "-f0"]
@@ -134,8 +140,8 @@ def beanstalkd(s):
 
 
 def redis(s):
-    """No snapshots; the append-only file is never rewritten during a run, so that it pays
-    for its writes alone. Threads for I/O are for 4 cores and more, says redis.conf."""
+    """No snapshots; the append-only file is never rewritten during a run, so only
+    writes are measured. redis.conf recommends I/O threads for 4 cores and more."""
     keep = ["--appendonly", "yes", "--appendfsync", "always"] if s.synced else ["--appendonly", "no"]
     return [program("redis-server"), "--bind", "127.0.0.1", "--port", str(s.port), "--dir",
             str(s.folder), "--save", "", "--auto-aof-rewrite-percentage", "0",
@@ -151,8 +157,8 @@ def nats(s):
 
 
 def rabbitmq(s):
-    """Its runtime guide: no busy waiting where cores are shared. No plugins, no statistics.
-    Erlang's name server is our own, so that none stays behind."""
+    """By its runtime guide: no busy waiting on shared cores. No plugins, no statistics. The name
+    server of Erlang is started here, so that it can be ended."""
     epmd, dist = free_port(), free_port()
     s.helpers.append(s.spawn([program("epmd"), "-port", str(epmd), "-address", "127.0.0.1"]))
     (s.folder / "rabbitmq.conf").write_text(
@@ -198,7 +204,7 @@ jit = off
 
 def postgresql(s):
     """Large buffers and log, checkpoints far apart, group commit (commit_delay is half of
-    what a sync takes here), autovacuum every second: a queue is all dead rows."""
+    the time of a sync), autovacuum every second: a queue has many dead rows."""
     data = s.folder / "data"
     user = as_user("postgres")
     os.chmod(s.folder.parent, 0o755)
@@ -213,9 +219,11 @@ def postgresql(s):
     return [*user, f"{POSTGRES}/postgres", "-D", str(data)], None
 
 
-# The name of a peer as peerload knows it; two of them are one program.
+# The name of a peer as peerload knows it; some of them are one program.
 START = {
     "sluice": sluice,
+    "sluice-packed": sluice,
+    "sluice-beanstalk": sluice_beanstalk,
     "beanstalkd": beanstalkd,
     "redis-list": redis,
     "redis-stream": redis,

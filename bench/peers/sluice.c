@@ -1,27 +1,27 @@
 /*
- * sluice.c - the flat HTTP API. Batched: arrays of messages and acks, dequeue with a limit.
- * Only the members that are needed are looked for: reading JSON in full would cost this side
- * as much as the server.
+ * sluice.c - the flat HTTP API. Batched: arrays of messages and acks, dequeue with a limit. Only the
+ * needed members are searched: parsing all JSON would cost as much as the server's work.
  */
-#include "peers/peer.h"
+#include "peers/sluice.h"
 
 #include <stdio.h>
 
 static const char after_name[] = "\",\"text\":\"";
 static const char before_name[] = "{\"namespace\":\"bench\",\"topic\":\"";
 
-/* Returns where the body begins; its length is a number of fixed width, filled in after. */
-static size_t
-begin_post(struct buf *out, const char *path)
+static const char json[] = "application/json";
+
+size_t
+sluice_begin_post(struct buf *out, const char *path, const char *type)
 {
-	buf_printf(out, "POST %s HTTP/1.1\r\nHost: localhost\r\n"
-			"Content-Type: application/json\r\nContent-Length:         \r\n\r\n",
-		   path);
+	buf_printf(out, "POST %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n"
+			"Content-Type: %s\r\nContent-Length:         \r\n\r\n",
+		   path, type, type);
 	return out->n;
 }
 
-static void
-end_post(struct buf *out, size_t body)
+void
+sluice_end_post(struct buf *out, size_t body)
 {
 	char digits[9];
 
@@ -32,10 +32,10 @@ end_post(struct buf *out, size_t body)
 }
 
 static void
-sluice_put(struct conn *c)
+sluice_put(struct peer_conn *c)
 {
-	const struct work *w = c->work;
-	const size_t body = begin_post(&c->out, "/enqueue");
+	const struct peer_work *w = c->work;
+	const size_t body = sluice_begin_post(&c->out, "/enqueue", json);
 
 	for (unsigned i = 0; i < w->batch; i++) {
 		buf_putc(&c->out, i ? ',' : '[');
@@ -46,14 +46,14 @@ sluice_put(struct conn *c)
 		buf_put(&c->out, "\"}", 2);
 	}
 	buf_putc(&c->out, ']');
-	end_post(&c->out, body);
+	sluice_end_post(&c->out, body);
 	c->awaited = 1;
 }
 
 static void
-sluice_take(struct conn *c, bool wait)
+sluice_take(struct peer_conn *c, bool wait)
 {
-	(void)wait; /* what was put is there at once */
+	(void)wait; /* a put message is available at once */
 	buf_printf(&c->out,
 		   "GET /dequeue?namespace=bench&topic=%s&limit=%u&lease=%us HTTP/1.1\r\n"
 		   "Host: localhost\r\n\r\n",
@@ -61,11 +61,11 @@ sluice_take(struct conn *c, bool wait)
 	c->awaited = 1;
 }
 
-/* A handle is `ID,"fencing_token":TOKEN`: as an ack has it, too. */
+/* A handle is `ID,"fencing_token":TOKEN`, as in an ack. */
 static void
-sluice_ack(struct conn *c, unsigned n)
+sluice_ack(struct peer_conn *c, unsigned n)
 {
-	const size_t body = begin_post(&c->out, "/ack");
+	const size_t body = sluice_begin_post(&c->out, "/ack", json);
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct slice handle = held_pop(c);
@@ -78,39 +78,24 @@ sluice_ack(struct conn *c, unsigned n)
 		buf_put(&c->out, "\"}", 2);
 	}
 	buf_putc(&c->out, ']');
-	end_post(&c->out, body);
+	sluice_end_post(&c->out, body);
 	c->awaited = 1;
 }
 
-static bool
-skip_to(struct slice *in, const char *mark)
-{
-	const size_t n = strlen(mark);
-	const char *at = in->n ? memmem(in->p, in->n, mark, n) : NULL;
-
-	if (!at)
-		return false;
-	at += n;
-	in->n -= (size_t)(at - in->p);
-	in->p = at;
-	return true;
-}
-
 static int
-read_messages(struct conn *c, struct slice body, struct slu_err *err)
+read_messages(struct peer_conn *c, struct slice body, struct slu_err *err)
 {
 	const size_t base64 = (c->work->payload.n + 2) / 3 * 4;
 
-	while (skip_to(&body, "{\"id\":")) {
+	while (slice_skip_past(&body, "{\"id\":")) {
 		const uint64_t id = peer_number(body);
 		char handle[64];
 		int n;
 
-		if (!skip_to(&body, "\"payload\":\"") || body.n <= base64 || body.p[base64] != '"')
+		if (!slice_skip_past(&body, "\"payload\":\"") || body.n <= base64 || body.p[base64] != '"')
 			return peer_refused("a message without its payload", body, err);
-		body.p += base64;
-		body.n -= base64;
-		if (!skip_to(&body, "\"fencing_token\":"))
+		slice_skip(&body, base64);
+		if (!slice_skip_past(&body, "\"fencing_token\":"))
 			return peer_refused("a message without a token", body, err);
 		n = snprintf(handle, sizeof handle, "%llu,\"fencing_token\":%llu",
 			     (unsigned long long)id, (unsigned long long)peer_number(body));
@@ -124,31 +109,45 @@ read_acks(struct slice body, struct slu_err *err)
 {
 	const struct slice whole = body;
 
-	while (skip_to(&body, "\"status\":"))
+	while (slice_skip_past(&body, "\"status\":"))
 		if (peer_number(body) != 200)
 			return peer_refused("an ack was refused", whole, err);
 	return 0;
 }
 
-static int
-sluice_answer(struct conn *c, struct slice *in, struct slu_err *err)
+int
+sluice_body(struct peer_conn *c, struct slice *in, struct slice *body, struct slu_err *err)
 {
-	struct slice rest = *in, head = *in, body;
+	struct slice rest = *in, head = *in;
+	size_t n;
 
-	if (!skip_to(&rest, "\r\n\r\n"))
+	body->p = NULL;
+	if (!slice_skip_past(&rest, "\r\n\r\n"))
 		return 0;
 	head.n -= rest.n;
 	if (head.n < 12 || memcmp(head.p + 9, "200", 3) != 0)
 		return peer_refused("sluiced", *in, err);
-	if (!skip_to(&head, "Content-Length: "))
+	if (!slice_skip_past(&head, "Content-Length: "))
 		return peer_refused("an answer without a length", *in, err);
-	body = (struct slice){ rest.p, peer_number(head) };
-	if (rest.n < body.n) {
-		c->need = (size_t)(rest.p - in->p) + body.n;
+	n = peer_number(head);
+	if (rest.n < n) {
+		c->need = (size_t)(rest.p - in->p) + n;
 		return 0;
 	}
-	*in = (struct slice){ body.p + body.n, rest.n - body.n };
+	*body = (struct slice){ rest.p, n };
+	*in = (struct slice){ rest.p + n, rest.n - n };
 	c->awaited--;
+	return 0;
+}
+
+static int
+sluice_answer(struct peer_conn *c, struct slice *in, struct slu_err *err)
+{
+	struct slice body;
+	const int rc = sluice_body(c, in, &body, err);
+
+	if (rc || !body.p)
+		return rc;
 	if (body.n > 2 && memcmp(body.p, "[{\"id\":", 7) != 0)
 		return 0; /* ids of a put */
 	if (body.n > 9 && memmem(body.p, body.n < 80 ? body.n : 80, "\"status\":", 9))
@@ -156,7 +155,7 @@ sluice_answer(struct conn *c, struct slice *in, struct slu_err *err)
 	return read_messages(c, body, err);
 }
 
-const struct protocol protocol_sluice = {
+const struct peer_protocol protocol_sluice = {
 	.name = "sluice",
 	.put = sluice_put,
 	.take = sluice_take,

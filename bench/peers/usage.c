@@ -1,5 +1,7 @@
 #include "peers/usage.h"
 
+#include "bench/process.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,61 +17,7 @@ struct process {
 	bool ours;
 };
 
-/* The first number of a thread's schedstat: nanoseconds it ran. */
-static slu_time
-thread_cpu(long pid, const char *thread)
-{
-	char path[80], line[64] = "";
-	FILE *f;
-
-	(void)snprintf(path, sizeof path, "/proc/%ld/task/%.20s/schedstat", pid, thread);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (!fgets(line, sizeof line, f))
-		line[0] = '\0'; /* the thread has ended meanwhile */
-	(void)fclose(f);
-	return (slu_time)strtoll(line, NULL, 10);
-}
-
-static slu_time
-process_cpu(long pid)
-{
-	slu_time sum = 0;
-	struct dirent *e;
-	char path[64];
-	DIR *dir;
-
-	(void)snprintf(path, sizeof path, "/proc/%ld/task", pid);
-	dir = opendir(path);
-	while (dir && (e = readdir(dir)) != NULL)
-		if (e->d_name[0] != '.')
-			sum += thread_cpu(pid, e->d_name);
-	if (dir)
-		closedir(dir);
-	return sum;
-}
-
-static void
-process_memory(long pid, uint64_t *own, uint64_t *shared)
-{
-	char path[64], line[128];
-	FILE *f;
-
-	*own = *shared = 0;
-	(void)snprintf(path, sizeof path, "/proc/%ld/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof line, f)) {
-		if (strncmp(line, "RssAnon:", 8) == 0)
-			*own = strtoull(line + 8, NULL, 10) * 1024;
-		if (strncmp(line, "RssShmem:", 9) == 0)
-			*shared = strtoull(line + 9, NULL, 10) * 1024;
-	}
-	if (f)
-		(void)fclose(f);
-}
-
-/* The parent stands after the name, which may have anything in it, and the state. */
+/* Reads the parent: it follows the name, which may contain anything, and the state. */
 static long
 parent_of(long pid)
 {
@@ -128,11 +76,13 @@ usage_of(pid_t root, struct usage *out)
 		;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t own, shared;
+		slu_time cpu;
 
 		if (!all[i].ours)
 			continue;
 		process_memory(all[i].pid, &own, &shared);
-		out->cpu += process_cpu(all[i].pid);
+		cpu = process_cpu(all[i].pid);
+		out->cpu += cpu > 0 ? cpu : 0;
 		out->bytes += own;
 		if (shared > largest)
 			largest = shared;

@@ -1,6 +1,6 @@
 /*
- * usage.h - what a server takes: processor time and memory of a process and of all that it
- * has started (PostgreSQL has a process a connection).
+ * usage.h - CPU time and memory of a process and its descendants (PostgreSQL has a process for each
+ * connection).
  */
 #ifndef PEERS_USAGE_H
 #define PEERS_USAGE_H
@@ -10,13 +10,13 @@
 #include <sys/types.h>
 
 struct usage {
-	slu_time cpu;   /* of all threads that run */
-	uint64_t bytes; /* memory that is their own, and the largest part that is shared */
+	slu_time cpu;   /* CPU time of all running threads */
+	uint64_t bytes; /* their own memory, and the largest shared part */
 };
 
-/* Zeroed when there is no such process. */
+/* Sets *out to zero if there is no such process. */
 void usage_of(pid_t root, struct usage *out);
 
-slu_time usage_own_cpu(void); /* of this process */
+slu_time usage_own_cpu(void); /* CPU time of this process */
 
 #endif

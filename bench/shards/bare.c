@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct load {
+struct bare_load {
 	struct engine *engine;
 	struct op *ops;
 	struct op_put *puts; /* batch of each op */
@@ -25,7 +25,7 @@ done(struct op *op)
 }
 
 static int
-load_make(struct load *l, const struct shardload *o, struct slu_err *err)
+load_make(struct bare_load *l, const struct shardload *o, struct slu_err *err)
 {
 	l->ops = mem_array(o->ops, sizeof *l->ops);
 	l->puts = mem_array(o->ops * o->batch, sizeof *l->puts);
@@ -40,7 +40,7 @@ load_make(struct load *l, const struct shardload *o, struct slu_err *err)
 
 /* One pipeline: every op is a call of the script. */
 static int
-round_of(struct load *l, const struct shardload *o, struct slu_err *err)
+round_of(struct bare_load *l, const struct shardload *o, struct slu_err *err)
 {
 	struct op *last = NULL;
 	int rc;
@@ -52,15 +52,15 @@ round_of(struct load *l, const struct shardload *o, struct slu_err *err)
 		op_init(op, OP_ENQUEUE, SLICE("bench"), slice_of(l->queue), done, NULL);
 		op->puts = l->puts + i * o->batch;
 		op->n_puts = (uint32_t)o->batch;
-		op->next = last;
+		op->route.next = last;
 		for (uint64_t k = 0; k < o->batch; k++) {
 			op->puts[k].m.id = l->next_id++;
 			op->puts[k].m.prio = 5;
 			op->puts[k].m.payload = (struct slice){ l->payload, o->size };
 		}
 	}
-	rc = l->engine->ops->run(l->engine, l->ops, clock_wall(&clock_system),
-				 clock_wall(&clock_system), err);
+	rc = engine_run(l->engine, l->ops, clock_wall(&clock_system),
+			clock_wall(&clock_system), err);
 	for (uint64_t i = 0; i < o->ops && !rc; i++)
 		rc = l->ops[i].rc ? slu_fail(err, (enum slu_code)l->ops[i].rc, "%s",
 					     l->ops[i].err.text)
@@ -72,9 +72,9 @@ int
 shardload_bare(const struct shardload *o, struct slu_err *err)
 {
 	const struct redis_conf redis = { .wire = { .address = o->to }, .prefix = "bare" };
-	const struct engine_conf conf = { .wall = clock_wall(&clock_system), .redis = &redis };
+	const struct engine_conf conf = { .wall = clock_wall(&clock_system), .options = &redis };
 	struct engine_found found = { 0 };
-	struct load l = { 0 };
+	struct bare_load l = { 0 };
 	uint64_t messages = 0;
 	slu_time began;
 	int rc = load_make(&l, o, err);

@@ -1,4 +1,4 @@
-#include "cli/args.h"
+#include "cli/lib/args.h"
 #include "shards/shardload.h"
 
 #include <string.h>
@@ -24,24 +24,24 @@ run(int argc, char **argv, struct slu_err *err)
 		.ops = 16,
 		.rules = 500,
 	};
-	const struct arg rows[] = {
-		{ "--to", ARG_TEXT, &o.to, "host:port of a Redis" },
-		{ "--delay", ARG_TIME, &o.delay, "proxy: how much later" },
-		{ "--slow", ARG_FLAG, &o.slow, "proxy: each call takes so long, one after the other" },
-		{ "--for", ARG_TIME, &o.duration, "how long" },
-		{ "--batch", ARG_COUNT, &o.batch, "bare: messages of an op" },
-		{ "--size", ARG_COUNT, &o.size, "bare: bytes of a payload" },
-		{ "--ops", ARG_COUNT, &o.ops, "bare: ops of one pipeline" },
-		{ "--rules", ARG_COUNT, &o.rules, "map: how many mappings" },
+	static const struct arg rows[] = {
+		{ "--to", ARG_TEXT, AT(shardload, to), "host:port of a Redis" },
+		{ "--delay", ARG_TIME, AT(shardload, delay), "proxy: the delay" },
+		{ "--slow", ARG_FLAG, AT(shardload, slow), "proxy: one call at a time" },
+		{ "--for", ARG_TIME, AT(shardload, duration), "how long" },
+		{ "--batch", ARG_COUNT, AT(shardload, batch), "bare: messages in an op" },
+		{ "--size", ARG_COUNT, AT(shardload, size), "bare: bytes of a payload" },
+		{ "--ops", ARG_COUNT, AT(shardload, ops), "bare: ops in a pipeline" },
+		{ "--rules", ARG_COUNT, AT(shardload, rules), "map: number of mappings" },
 	};
-	const int rc = args_parse(&argc, argv, rows, sizeof rows / sizeof rows[0], err);
+	const int rc = args_parse(&argc, argv, rows, sizeof rows / sizeof rows[0], &o, err);
 
 	if (rc)
 		return rc;
 	for (size_t i = 0; argc == 1 && i < sizeof parts / sizeof parts[0]; i++)
 		if (strcmp(parts[i].name, argv[0]) == 0)
 			return parts[i].run(&o, err);
-	return slu_fail(err, SLU_EINVAL, "expected one of proxy, bare, map");
+	return slu_fail(err, SLU_EINVAL, "missing tool; expected proxy, bare or map");
 }
 
 int

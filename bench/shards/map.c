@@ -13,16 +13,16 @@ enum {
 	ASKED = 2000000
 };
 
-struct names {
+struct map_names {
 	char (*name)[NAME]; /* of tenants and commands */
 	struct supplier_rule *rules;
 	size_t n;
 };
 
 static int
-names_make(struct names *s, size_t n, const char *const *shards, struct slu_err *err)
+names_make(struct map_names *s, size_t n, const char *const *shards, struct slu_err *err)
 {
-	*s = (struct names){ .n = n };
+	*s = (struct map_names){ .n = n };
 	s->name = mem_array(n, NAME);
 	s->rules = mem_array(n, sizeof *s->rules);
 	if (!s->name || !s->rules)
@@ -36,7 +36,7 @@ names_make(struct names *s, size_t n, const char *const *shards, struct slu_err 
 }
 
 static void
-names_release(struct names *s)
+names_release(struct map_names *s)
 {
 	mem_free(s->name);
 	mem_free(s->rules);
@@ -44,7 +44,7 @@ names_release(struct names *s)
 
 /* Nanoseconds each: half of them are mapped, half go to the default. */
 static double
-ask(const struct shardmap *m, const struct names *s)
+ask(const struct shardmap *m, const struct map_names *s)
 {
 	const slu_time began = bench_now();
 	uint64_t sum = 0;
@@ -63,7 +63,7 @@ int
 shardload_map(const struct shardload *o, struct slu_err *err)
 {
 	static const char *const shards[SHARDS] = { "default", "s1", "s2", "s3", "s4", "s5", "s6", "s7" };
-	struct names names;
+	struct map_names names;
 	struct supplier *now = NULL;
 	struct shardmap *map = NULL;
 	size_t before;

@@ -1,11 +1,11 @@
 /*
- * proxy.c - passes what comes from one side to the other: a store that is far away, or slow.
+ * proxy.c - passes bytes between clients and a store: simulates a store that is far away, or slow.
  *
- *      far     every answer comes `delay` later; any number may be on their way
- *      slow    every call of the script takes `delay`, one after the other, whoever makes it
+ *      far     every answer comes `delay` later; any number may be in flight
+ *      slow    every call of the script takes `delay`, one after the other for all clients
  *
- * One thread and poll. A piece waits in a ring of its direction until its time has come;
- * a direction whose ring is full is not read: the kernel then holds up the sender.
+ * One thread and poll. A piece waits in the ring of its direction until its time. A direction with a
+ * full ring is not read: the kernel then blocks the sender.
  */
 #include "base/mem.h"
 #include "bench/bench.h"
@@ -27,38 +27,38 @@ enum {
 	PIECE = 64 << 10
 };
 
-struct piece {
+struct delay_piece {
 	slu_time due;
 	size_t n, sent;
 	char bytes[PIECE];
 };
 
-struct way {
+struct delay_way {
 	int from, to;
 	slu_time delay;
-	slu_time *busy;    /* slow: the way there, until when the store is busy; else NULL */
+	slu_time *busy;    /* slow, towards the store: until when the store is busy; NULL otherwise */
 	unsigned first, n; /* of pieces */
-	struct piece *pieces[PIECES];
+	struct delay_piece *pieces[PIECES];
 };
 
-struct pair {
-	struct way ways[2]; /* there; and back */
+struct delay_pair {
+	struct delay_way ways[2]; /* there; and back */
 };
 
-struct proxy {
+struct delay_proxy {
 	int listener;
 	struct sockaddr_in to;
 	slu_time delay;
 	bool slow;
 	slu_time busy;
-	struct pair *pairs[PAIRS];
+	struct delay_pair *pairs[PAIRS];
 	unsigned n;
 };
 
 /* ---- A pair ---- */
 
 static void
-pair_close(struct pair *p)
+pair_close(struct delay_pair *p)
 {
 	for (int i = 0; i < 2; i++) {
 		close(p->ways[i].from);
@@ -69,11 +69,11 @@ pair_close(struct pair *p)
 }
 
 static void
-accept_one(struct proxy *x)
+accept_one(struct delay_proxy *x)
 {
 	const int client = accept4(x->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct pair *p = mem_zalloc(sizeof *p);
+	struct delay_pair *p = mem_zalloc(sizeof *p);
 	const int one = 1;
 
 	if (client < 0 || server < 0 || !p || x->n == PAIRS ||
@@ -85,16 +85,16 @@ accept_one(struct proxy *x)
 	}
 	(void)setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	(void)setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	p->ways[0] = (struct way){ .from = client, .to = server };
-	p->ways[1] = (struct way){ .from = server, .to = client };
+	p->ways[0] = (struct delay_way){ .from = client, .to = server };
+	p->ways[1] = (struct delay_way){ .from = server, .to = client };
 	p->ways[x->slow ? 0 : 1].delay = x->delay;
 	p->ways[0].busy = x->slow ? &x->busy : NULL;
 	x->pairs[x->n++] = p;
 }
 
-/* When a piece that came now is passed on. */
+/* When a piece that comes now is passed on. */
 static slu_time
-due_of(const struct way *w, const struct piece *p)
+due_of(const struct delay_way *w, const struct delay_piece *p)
 {
 	static const char call[] = "EVALSHA\r\n";
 	const slu_time now = bench_now();
@@ -111,12 +111,12 @@ due_of(const struct way *w, const struct piece *p)
 	return *w->busy;
 }
 
-/* False: the end of it. */
+/* Returns false at the end of the stream. */
 static bool
-take(struct way *w)
+take(struct delay_way *w)
 {
 	const unsigned at = (w->first + w->n) % PIECES;
-	struct piece *p = w->pieces[at];
+	struct delay_piece *p = w->pieces[at];
 	ssize_t n;
 
 	if (w->n == PIECES)
@@ -138,10 +138,10 @@ take(struct way *w)
 }
 
 static bool
-give(struct way *w, slu_time now)
+give(struct delay_way *w, slu_time now)
 {
 	while (w->n > 0) {
-		struct piece *const p = w->pieces[w->first];
+		struct delay_piece *const p = w->pieces[w->first];
 		ssize_t n;
 
 		if (p->due > now)
@@ -162,7 +162,7 @@ give(struct way *w, slu_time now)
 
 /* What is waited for, and how long at most, in ns. */
 static slu_time
-watch(const struct proxy *x, struct pollfd *polled)
+watch(const struct delay_proxy *x, struct pollfd *polled)
 {
 	const slu_time now = bench_now();
 	slu_time first = SLU_SEC;
@@ -170,8 +170,8 @@ watch(const struct proxy *x, struct pollfd *polled)
 	polled[0] = (struct pollfd){ .fd = x->listener, .events = POLLIN };
 	for (unsigned i = 0; i < x->n; i++) {
 		for (int k = 0; k < 2; k++) {
-			const struct way *const w = &x->pairs[i]->ways[k];
-			const struct way *const other = &x->pairs[i]->ways[1 - k];
+			const struct delay_way *const w = &x->pairs[i]->ways[k];
+			const struct delay_way *const other = &x->pairs[i]->ways[1 - k];
 			const bool ready = other->n > 0 && other->pieces[other->first]->due <= now;
 
 			polled[1 + 2 * i + k] = (struct pollfd){
@@ -187,7 +187,7 @@ watch(const struct proxy *x, struct pollfd *polled)
 }
 
 static bool
-serve_pair(struct pair *p, const struct pollfd *polled)
+serve_pair(struct delay_pair *p, const struct pollfd *polled)
 {
 	bool open = true;
 
@@ -201,7 +201,7 @@ serve_pair(struct pair *p, const struct pollfd *polled)
 }
 
 static int
-serve(struct proxy *x, struct slu_err *err)
+serve(struct delay_proxy *x, struct slu_err *err)
 {
 	static struct pollfd polled[1 + 2 * PAIRS];
 
@@ -228,7 +228,7 @@ shardload_proxy(const struct shardload *o, struct slu_err *err)
 {
 	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const char *const colon = strrchr(o->to, ':');
-	struct proxy *const x = mem_zalloc(sizeof *x);
+	struct delay_proxy *const x = mem_zalloc(sizeof *x);
 	socklen_t size = sizeof here;
 
 	if (!x)

@@ -1,8 +1,8 @@
 /*
- * api.h - what every public header needs: version, linkage, visibility, time.
+ * api.h - the base of all public headers: version, linkage, visibility, time.
  *
- * Everything exported is named slu_ or SLU_. The headers compile as C11 and as
- * C++11 and include nothing beyond the C standard library.
+ * All exported names begin with slu_ or SLU_. The headers compile as C11 and as C++11
+ * and include only headers of the C standard library.
  */
 #ifndef SLUICE_API_H
 #define SLUICE_API_H
@@ -41,21 +41,21 @@
  * older headers:
  *
  *   - A struct that you fill (options, configs, tasks, messages to send) begins with
- *     struct_size, which SLU_OPTIONS_INIT sets. Later versions add members behind its end; the
- *     library reads as much as there is and takes the rest as 0. SLU_EINVAL says that
- *     struct_size was not set, or that a member is set which an older library does not
- *     know. In an array every element has it.
+ *     struct_size, which SLU_OPTIONS_INIT sets. Later versions add members at its end; the
+ *     library treats missing members as 0. A call returns SLU_EINVAL if struct_size is not
+ *     set, or if a member is set that the library does not have. In an array every element
+ *     has struct_size.
  *   - A struct that the library fills (messages, stats, leases, struct slu_err) keeps its
  *     size: later versions take new members from its `reserved` words, which are 0.
- *   - Structs without either that the library hands out (slu_run, slu_delivery_info) grow
- *     at their end: use them where they are, do not copy them. Rows of tables that you write
- *     (slu_priority, slu_json_field) stay as they are.
+ *   - A struct with neither, which the library passes by pointer (slu_run, slu_delivery_info),
+ *     grows at its end: do not copy it. Rows of tables that you write (slu_priority,
+ *     slu_json_field) do not change.
  *   - Error codes keep their numbers, functions their symbol versions.
  *
  *         struct slu_put put = { SLU_OPTIONS_INIT(struct slu_put), .payload = "x", .size = 1 };
  *
- * C++ has no designated initialisers before C++20: slu_options<slu_put>() is a zeroed struct
- * with its size.
+ * C++ before C++20 has no designated initialisers: slu_options<slu_put>() returns a zeroed
+ * struct with struct_size set.
  */
 #ifdef __cplusplus
 #define SLU_OPTIONS_INIT(type) sizeof(type)
@@ -72,8 +72,7 @@ slu_options()
 #define SLU_OPTIONS_INIT(type) .struct_size = sizeof(type)
 #endif
 
-/* Nanoseconds: a length of time, or a moment on a clock. Signed, so that
- * differences need no care; 292 years is enough of both. */
+/* Nanoseconds: a duration, or a moment on a clock. Up to 292 years. */
 typedef int64_t slu_time;
 
 #define SLU_US    ((slu_time)1000)
@@ -81,26 +80,26 @@ typedef int64_t slu_time;
 #define SLU_SEC   (1000 * SLU_MS)
 #define SLU_MIN   (60 * SLU_SEC)
 #define SLU_HOUR  (60 * SLU_MIN)
-#define SLU_NEVER INT64_MAX /* no deadline; wait for as long as it takes */
+#define SLU_NEVER INT64_MAX /* no deadline: wait without limit */
 
-/* As a timeout where 0 has another meaning (a default, or SLU_NEVER): do not wait at all. */
+/* A timeout of 0, for functions where 0 means a default or SLU_NEVER. */
 #define SLU_NOWAIT ((slu_time)-1)
 
 /*
- * fork(). What was opened before a fork (executor, queue, worker, broker, client, service)
- * stays the parent's: the child has none of its threads. In the child every call with it fails
- * with SLU_EINVAL and a text that says so, close and free return at once and leave its memory
- * to exit or exec. Open what the child needs in the child. A queue's folder is free for the
- * child when the parent has closed it.
+ * fork(). A handle that was opened before a fork (executor, queue, worker, broker, client,
+ * service) belongs to the parent: the child has none of its threads. In the child every call
+ * with it returns SLU_EINVAL, and close and free return at once without freeing its memory.
+ * The child opens handles of its own. It can open a queue's folder after the parent has closed
+ * it.
  */
 
 SLU_BEGIN_DECLS
 
-/* The version of the library that runs, as SLU_VERSION_TEXT has it: a program that was built
- * with older headers sees a newer one here. */
+/* The version of the running library, in the form of SLU_VERSION_TEXT. It may be newer than the
+ * headers of the program. */
 SLU_API const char *slu_version(void);
 
-/* Free what a function of the library says is yours to free. NULL is fine. */
+/* Frees memory that the library has passed to the caller. NULL is fine. */
 SLU_API void slu_free(void *p);
 
 SLU_END_DECLS

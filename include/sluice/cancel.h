@@ -1,5 +1,5 @@
 /*
- * cancel.h - one word that calls off any number of tasks.
+ * cancel.h - a token that cancels any number of tasks.
  *
  *         struct slu_cancel *stop = slu_cancel_new();
  *
@@ -8,11 +8,10 @@
  *         slu_cancel_fire(stop, "user closed the window");
  *         slu_cancel_free(stop);
  *
- * A task that has not begun when its token fires never runs, and is reported when its
- * turn comes; one that waits for a retry is reported at once; one that runs can ask
- * slu_cancel_fired. Safe from any
- * thread. A token is kept alive by the tasks that carry it: free it when you are
- * done with it yourself.
+ * If its token fires, a task that has not begun never runs and is reported in its turn; a
+ * task that waits for a retry is reported at once; a running task can check
+ * slu_cancel_fired. Any thread may call these functions. Tasks keep a reference to their
+ * token: free yours when you do not need it any more.
  */
 #ifndef SLUICE_CANCEL_H
 #define SLUICE_CANCEL_H
@@ -23,14 +22,14 @@ SLU_BEGIN_DECLS
 
 struct slu_cancel;
 
-SLU_API struct slu_cancel *slu_cancel_new(void); /* NULL when memory is out */
+SLU_API struct slu_cancel *slu_cancel_new(void); /* NULL if memory is out */
 SLU_API void slu_cancel_free(struct slu_cancel *c);
 
-/* The first call wins; reason (may be NULL, cut at 79 bytes) is what the error
- * handler is told. */
+/* Only the first call has an effect. reason: text for the error handler, cut at 79 bytes; may be
+ * NULL. */
 SLU_API void slu_cancel_fire(struct slu_cancel *c, const char *reason);
 
-/* NULL is a token that never fires. */
+/* c NULL: false. */
 SLU_API bool slu_cancel_fired(const struct slu_cancel *c);
 
 SLU_END_DECLS

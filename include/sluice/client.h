@@ -1,5 +1,5 @@
 /*
- * client.h - a Sluice server from C: queues, messages as streams, locks and state.
+ * client.h - the C client of a Sluice server: queues, messages of any size, locks and state.
  *
  *         struct slu_client *c;
  *         struct slu_delivery *d;
@@ -15,35 +15,35 @@
  *         slu_delivery_close(d);
  *         slu_client_free(c);
  *
- * A client is for the whole process: any number of threads may use it at once, each call
- * takes a connection that rests, or makes one, and gives it back. All calls block. What
- * belongs to one receiver (a delivery, a subscription) is for one thread at a time.
- * Programs link libsluice-client (pkg-config sluice-client).
+ * One client serves the whole process: any number of threads may use it at once. Each call uses an
+ * idle connection, or opens one, and returns it. All calls block. A delivery or a subscription is for
+ * one thread at a time. Programs link libsluice-client (pkg-config sluice-client).
  *
- *  Q1  Nothing times out in secret. A call that waits (for a message, a lock, a result)
- *      lasts as long as it was told to, SLU_NEVER included, and ends before that only by
- *      its own slu_call: `timeout`, or `cancel_fd`. A call that has nothing to wait for
- *      has `timeout` of the config.
- *  Q2  A server that is away, restarts, drains or is passive is waited for, and the other
- *      servers of the list are tried: for `patience` of the config, a call that waits for
- *      as long as it waits. Then SLU_EDOWN.
- *  Q3  What was sent and not answered is sent again where that is safe: what changes
- *      nothing, what the server takes back when its answer does not arrive (messages,
- *      leases), what is the same done twice (ack, release, a state that is set), and an
- *      enqueue whose messages have idempotency keys (see `idempotent`). Anything else is
- *      SLU_EUNKNOWN: it may have happened.
- *  Q4  A refusal by the server is the code of err.h and the server's sentence. Limits
- *      (SLU_EBUSY, SLU_EQFULL) are the caller's to heed: err.retry_after says when.
+ *  CLIENT-1  There are no hidden timeouts. A call that waits (for a message, a lock, a result)
+ *      lasts as long as its waiting time, SLU_NEVER included. Only its own slu_call ends it
+ *      earlier: by `timeout` or `cancel_fd`. A call that does not wait has the `timeout` of
+ *      the config.
+ *  CLIENT-2  If a server is away, restarts, drains, is passive or does not reach the node that has the
+ *      queue, a call waits for it and tries the other servers of the list: for the `patience` of the
+ *      config, or for the waiting time of a call that waits. Then it returns SLU_EDOWN.
+ *  CLIENT-3  A request that was sent and not answered, or whose outcome the server does not know, is
+ *      sent again where that is safe: if it changes nothing; if the server takes back what it gave
+ *      when the answer does not arrive (messages, leases); if twice is the same as once (ack, release,
+ *      setting a state); and for an enqueue whose messages have idempotency keys (see `idempotent`).
+ *      Any other request returns SLU_EUNKNOWN: it may have happened.
+ *  CLIENT-4  A refusal of the server returns a code of err.h and the server's text. The caller
+ *      handles limits (SLU_EBUSY, SLU_EQFULL): err.retry_after has the time to wait.
  *
- * Two ways to the same queues: many small messages a call (slu_client_enqueue,
- * slu_client_dequeue, slu_client_settle), and one at a time of any size (slu_client_send,
- * slu_client_receive, slu_client_subscribe). For programs that only consume there is
- * <sluice/consumer.h>.
+ * There are two ways to use a queue: many small messages in a call (slu_client_enqueue,
+ * slu_client_dequeue, slu_client_settle), and one message of any size (slu_client_send,
+ * slu_client_receive, slu_client_subscribe). <sluice/consumer.h> is for programs that only consume.
  */
 #ifndef SLUICE_CLIENT_H
 #define SLUICE_CLIENT_H
 
 #include <sluice/err.h>
+#include <sluice/why.h>
+#include <sluice/retry.h>
 
 SLU_BEGIN_DECLS
 
@@ -51,54 +51,54 @@ struct slu_client;
 
 /* Zeros are the defaults. Everything is copied. */
 struct slu_client_config {
-	size_t struct_size;  /* SLU_OPTIONS_INIT */
-	const char *servers; /* "host:port", "https://host:port" or "unix:/path"; several, with
-			      * commas between them: the first that serves. NULL: 127.0.0.1:7171 */
-	const char *space;   /* namespace; NULL: "default" */
-	const char *token;   /* shown with every call; NULL: none */
-	const char *ca_file; /* https: who may have signed the servers' certificates, PEM;
-			      * NULL: whom the system trusts */
-	const char *cert;    /* https: what to show of ourselves, PEM; and its key */
-	const char *cert_key;
-	slu_time timeout;  /* Q1: for an answer that needs no waiting; 0: 30 s */
-	slu_time patience; /* Q2; 0: 30 s; less: none, the first failure is the answer */
-	bool idempotent;   /* Q3: slu_client_enqueue gives a key to messages without one */
+	size_t struct_size;   /* SLU_OPTIONS_INIT */
+	const char *servers;  /* "host:port", "https://host:port" or "unix:/path", or several separated by
+			       * commas: the client uses the first that serves. NULL = 127.0.0.1:7171 */
+	const char *space;    /* namespace; NULL = "default" */
+	const char *token;    /* token of every request; NULL = none */
+	const char *ca_file;  /* https: CAs that the servers' certificates are checked against, PEM;
+			       * NULL = the system's */
+	const char *cert;     /* https: certificate of this client, PEM; NULL = none */
+	const char *cert_key; /* https: key of the certificate, PEM; NULL = none */
+	slu_time timeout;     /* CLIENT-1: of an answer without waiting; 0 = 30 s */
+	slu_time patience;    /* CLIENT-2; 0 = 30 s; less than 0 = none: the first failure is the result */
+	bool idempotent;      /* CLIENT-3: slu_client_enqueue adds a key to messages without one */
+	uint64_t packed;      /* 1 = slu_client_enqueue sends bytes instead of JSON (docs/batch-format.md),
+			       * which costs the server less; older servers refuse them. 0 = JSON */
 };
 
-/* Connects when there is something to say. SLU_EINVAL: an address, a file. */
+/* Creates a client. It connects with the first call. Returns SLU_EINVAL if an address or a file is invalid. */
 SLU_API int slu_client_new(struct slu_client **out, const struct slu_client_config *config,
 			   struct slu_err *err);
 
-/* The first half of a shutdown: calls that wait end, nothing new is begun (to enqueue, send,
- * dequeue, receive, subscribe, watch and acquire is SLU_ECLOSED), and what is held can still be
- * settled, extended and released. Services of the client end, too. From any thread, any number
- * of times. */
+/* The first half of a shutdown. Waiting calls end. New work is refused: enqueue, send, dequeue, receive,
+ * subscribe, watch and acquire return SLU_ECLOSED. Leased messages and locks can still be settled,
+ * extended and released. Services of the client end too. Any thread may call it, any number of times. */
 SLU_API int slu_client_stop(struct slu_client *c, struct slu_err *err);
 
-/* The second half: when no call is under way and everything that came from it is closed. NULL
- * is fine. */
+/* The second half: call it when no call is running and all deliveries, subscriptions and services of the
+ * client are closed. NULL is allowed. */
 SLU_API void slu_client_free(struct slu_client *c);
 
-/* How a call may end, and whose queue it is about. Zeros are the defaults; NULL is all
- * zeros. */
+/* The end and the namespace of a call. Zeros are the defaults; NULL = all zeros. */
 struct slu_call {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
-	slu_time timeout;   /* SLU_ETIMEOUT so long from now; 0: Q1; SLU_NEVER: none */
-	int cancel_fd;      /* SLU_ECANCELED once this is readable (an eventfd, a pipe, a
-			     * signalfd); 0: none. Nobody reads from it */
-	const char *space;  /* NULL: the client's */
+	slu_time timeout;   /* returns SLU_ETIMEOUT after this time; 0 = CLIENT-1; SLU_NEVER = none */
+	int cancel_fd;      /* returns SLU_ECANCELED when this is readable (an eventfd, a pipe, a
+			     * signalfd); 0 = none. The library does not read from it */
+	const char *space;  /* namespace; NULL = the client's */
 };
 
 /* --- many at once ----------------------------------------------------------------- */
 
-/* A message to enqueue. NULL and 0: not said, the queue's default. */
+/* A message to enqueue. NULL and 0 = the queue's default. */
 struct slu_client_put {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
 	const void *payload;
-	size_t size;          /* all of a call together: some 12 MB */
-	bool is_json;         /* payload is a JSON value, to be kept as one */
-	const char *priority; /* "high", "normal", "low" or a number; the lower goes first */
-	const char *key;      /* order within the key */
+	size_t size;          /* all payloads of a call: at most about 12 MB */
+	bool is_json;         /* the payload is a JSON value, stored as JSON */
+	const char *priority; /* "high", "normal", "low" or a number; lower numbers go first */
+	const char *key;      /* ordering key: messages of a key are delivered in order */
 	const char *idempotency_key;
 	const char *correlation_id;
 	const char *content_type;
@@ -107,31 +107,39 @@ struct slu_client_put {
 	slu_time ttl;
 	slu_time keep_result;
 	unsigned max_attempts;
-	slu_time deliver_at;     /* instead of delay: wall clock, not before then */
-	const char *traceparent; /* of W3C Trace Context, handed on */
+	slu_time deliver_at;     /* instead of delay: the earliest delivery, wall clock */
+	const char *traceparent; /* W3C Trace Context, passed to the consumer */
 
 	/* Answer. */
 	uint64_t id;
-	bool duplicate; /* its idempotency key was known: id is the first message's, and
+	bool duplicate; /* the idempotency key was known: id is the id of the first message, and
 			 * this one was not accepted */
+
+	const char *share; /* question: the shares of a queue take turns */
+
+	/* Question: terms of its own, instead of those of the queue. */
+	slu_time lease;                  /* of a claim that names none; 0 = the queue's */
+	slu_time max_runtime;            /* after which its lease ends, however often it is extended; 0 = the queue's */
+	slu_time deadline;               /* instead of ttl: when it becomes a dead letter, wall clock; 0 = none */
+	const struct slu_backoff *retry; /* NULL = the queue's */
 };
 
-/* Up to 10,000, all or (of one shard) none; when it returns 0 they are on disk. */
+/* Enqueues up to 10,000 messages: all or, on one shard, none. When it returns 0 they are on disk. */
 SLU_API int slu_client_enqueue(struct slu_client *c, const char *queue,
 			       struct slu_client_put *puts, size_t n,
 			       const struct slu_call *call, struct slu_err *err);
 
 struct slu_client_claim {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
-	unsigned limit;     /* 0: 10; at most 1,000 */
-	slu_time lease;     /* 0: the queue's */
-	slu_time wait;      /* for the first; 0: not at all; SLU_NEVER */
+	unsigned limit;     /* 0 = 10; at most 1,000 */
+	slu_time lease;     /* 0 = the queue's */
+	slu_time wait;      /* waiting time for the first message; 0 = do not wait; SLU_NEVER */
 
-	/* Who takes them, shown with their leases; at most 128 bytes. NULL: host and process. */
+	/* Owner of the leases; at most 128 bytes. NULL = host and process. */
 	const char *owner;
 };
 
-/* Strings are terminated, and "" where there is nothing to say. */
+/* Strings are zero-terminated; "" = no value. */
 struct slu_client_message {
 	uint64_t id;
 	uint64_t fencing_token;
@@ -144,26 +152,27 @@ struct slu_client_message {
 	const char *key;
 	const char *correlation_id;
 	const char *attributes; /* JSON */
-	unsigned attempts;      /* deliveries, this one included */
-	unsigned failures;      /* of those before */
+	unsigned attempts;      /* deliveries, including this one */
+	unsigned failures;      /* failed deliveries */
 	unsigned max_attempts;
 	int32_t priority;
-	const char *raw; /* all of it, as the server wrote it: JSON, not terminated */
+	const char *raw; /* the whole message as the server sent it: JSON, not terminated */
 	size_t raw_size;
-	const char *receipt;  /* one text that settles it: for slu_settle, for slu_receipt_parse,
-			       * or for another program */
-	uint64_t reserved[4]; /* 0 */
+	const char *receipt; /* a text that settles the message: for slu_settle, slu_receipt_parse, or
+			      * another program */
+	const char *share;
+	uint64_t reserved[3]; /* 0 */
 };
 
 struct slu_client_messages {
 	struct slu_client_message *items;
 	size_t n;
-	void *memory;         /* the library's */
+	void *memory;         /* used by the library */
 	uint64_t reserved[2]; /* 0 */
 };
 
-/* Zeroed is a fine start for out. n is 0 when nothing came within the wait. What the
- * server sent and this call did not take whole, on whatever way, nobody has taken. */
+/* Takes messages under a lease. out: a zeroed struct, or one of an earlier call. out->n is 0 if no message
+ * came in time. Messages that do not reach the caller for any reason are not taken. */
 SLU_API int slu_client_dequeue(struct slu_client *c, const char *queue,
 			       const struct slu_client_claim *claim,
 			       struct slu_client_messages *out, const struct slu_call *call,
@@ -179,52 +188,61 @@ enum slu_settle_verb {
 struct slu_settle {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
 	uint64_t id;
-	const char *lease_id;   /* NULL: not said; then it acts for the current lease */
-	uint64_t fencing_token; /* 0: not said */
-	const char *error;      /* nack: why */
-	const char *result;     /* ack: JSON, kept if the message asked for that */
-	slu_time time;          /* extend: the lease from now on; nack: delay; 0: the queue's */
+	const char *lease_id;   /* NULL = not given: it acts on the current lease */
+	uint64_t fencing_token; /* 0 = not given */
+	const char *error;      /* nack: the reason */
+	const char *result;     /* ack: JSON, stored if the message has keep_result */
+	slu_time time;          /* extend: length of the lease from now; nack: delay; 0 = the queue's */
 	bool at_once;           /* nack: no delay */
-	bool defer;             /* nack: no failure, just not now */
-	bool dead;              /* nack: no use to try again */
+	bool defer;             /* nack: does not count as a failure */
+	bool dead;              /* nack: makes the message a dead letter */
 
 	/* Answer. */
-	enum slu_code code; /* 0, or why not: SLU_ENOTFOUND, SLU_ELEASE, SLU_EROUNDED */
-	slu_time at;        /* wall clock: nack: due again; extend: when the lease ends */
-	bool died;          /* nack: it is a dead letter now */
+	enum slu_code code; /* 0, or SLU_ENOTFOUND, SLU_ELEASE, SLU_EROUNDED */
+	slu_time at;        /* wall clock; nack: when it is due again; extend: when the lease ends */
+	bool died;          /* nack: the message is a dead letter now */
 
-	/* The receipt of the message, or NULL. It stands for its namespace, queue, id, lease_id
-	 * and fencing_token, which are not sent then; id is set by the answer. */
+	/* The receipt of the message, or NULL. It replaces namespace, queue, id, lease_id and
+	 * fencing_token, which are not sent then; the answer sets id. */
 	const char *receipt;
+
+	/* Ack and nack: messages to enqueue in the same step, a JSON array as POST /enqueue takes it; NULL = none. The
+	 * message is settled and all of them are accepted, or nothing happens. code is SLU_EOUTBOX if too many messages
+	 * are on their way to the shard of one of them. Needs the receipt or the queue. */
+	const char *enqueue;
+
+	/* Nack: nothing of the scope is delivered for this long: "key", "share" or "queue" of the message; NULL = the
+	 * message alone. It is not a failure. 0 = no hold. */
+	slu_time retry_after;
+	const char *scope;
 };
 
-/* Up to 1,000. queue may be NULL: whichever they are in, or as their receipts say. The first code that is not 0, and
- * err names its id; the others are settled all the same. */
+/* Settles up to 1,000 messages. queue: NULL = any queue, or the queues of the receipts. Returns the first code
+ * that is not 0, and err names its message; the other messages are settled nevertheless. */
 SLU_API int slu_client_settle(struct slu_client *c, enum slu_settle_verb verb,
 			      const char *queue, struct slu_settle *items, size_t n,
 			      const struct slu_call *call, struct slu_err *err);
 
 /* --- one at a time, of any size ----------------------------------------------------- */
 
-/* Up to size bytes of a payload into p: how many, 0 at the end, less than 0 when there
- * will be no end: then the message is not accepted. Thread: the one that called
- * slu_client_send, before it returns. */
+/* Writes up to size bytes of a payload to p. Returns how many, 0 at the end, or less than 0 on an error: then
+ * the message is not accepted. Runs on the thread that called slu_client_send, before it returns. */
 typedef int64_t slu_source_fn(void *arg, void *p, size_t size);
 
-/* Times are whole seconds, rounded up. */
+/* Times are rounded up to whole seconds. */
 struct slu_send {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
 	const void *payload;
 	size_t size;
-	slu_source_fn *source; /* the payload comes from there; NULL: it is in payload */
+	slu_source_fn *source; /* source of the payload; NULL = it is in `payload` */
 	void *source_arg;
 	const char *content_type;
 	const char *attributes; /* a JSON object */
 	const char *correlation_id;
 	slu_time delay;
-	slu_time visibility; /* the lease it asks for; 0: 30 s */
+	slu_time visibility; /* the lease of a delivery; 0 = 30 s */
 	slu_time ttl;
-	unsigned max_attempts; /* 0: the queue's */
+	unsigned max_attempts; /* 0 = the queue's */
 };
 
 struct slu_sent {
@@ -233,79 +251,79 @@ struct slu_sent {
 	uint64_t reserved[2]; /* 0 */
 };
 
-/* out may be NULL. */
+/* Sends one message. out may be NULL. */
 SLU_API int slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *s,
 			    struct slu_sent *out, const struct slu_call *call,
 			    struct slu_err *err);
 
-/* A lease on a key, and what a holder shows to use it. Plain data: it may be copied, kept
- * and handed to another process. */
+/* A lease on a key: what its holder needs to use it. Plain data: it may be copied, stored and passed to
+ * another process. */
 struct slu_lease {
 	char space[132];
 	char key[132];
 	char owner[132];
 	char id[24];
 	char txn[24];
-	uint64_t token; /* rises with every lease of the key: for fencing */
+	uint64_t token; /* fencing token: rises with every lease of the key */
 	int64_t version;
-	char etag[72];        /* of the state; "": there is none */
+	char etag[72];        /* etag of the state; "" = no state */
 	slu_time until;       /* wall clock, whole seconds */
 	uint64_t reserved[2]; /* 0 */
 };
 
-/* All that it takes to settle a message. Plain data, as above. */
+/* What is needed to settle a message. Plain data, like slu_lease. */
 struct slu_receipt {
 	char space[132];
 	char queue[132];
 	char id[40]; /* a UUID */
 	char lease_id[24];
 	char txn[24];
-	char etag[72]; /* of the message's metadata; a new one with every extend */
+	char etag[72]; /* etag of the message's metadata; every extend changes it */
 	uint64_t token;
-	struct slu_lease state; /* of a stateful message; else id is "" */
+	struct slu_lease state; /* lease of the state of a stateful message; otherwise its id is "" */
 	uint64_t reserved[2];   /* 0 */
 };
 
 struct slu_delivery_info {
 	struct slu_receipt receipt;
-	uint64_t size; /* of the payload */
+	uint64_t size; /* bytes of the payload */
 	unsigned attempts;
 	unsigned failures;
 	unsigned max_attempts;
 	slu_time visibility;
 	slu_time until;           /* wall clock: when the lease ends */
-	const char *content_type; /* "" where there is nothing to say, as below */
+	const char *content_type; /* "" = none, like the members below */
 	const char *correlation_id;
 	const char *attributes; /* JSON */
 };
 
 struct slu_receive {
 	size_t struct_size;  /* SLU_OPTIONS_INIT */
-	const char *owner;   /* NULL: a name made of host, process and a number */
-	slu_time visibility; /* the lease; 0: 30 s; at most 30 min; whole seconds, rounded up */
-	slu_time wait;       /* 0: not at all; SLU_NEVER; whole seconds, rounded up */
-	slu_time on_close;   /* slu_delivery_close without an ack: the delay of the nack */
-	bool stateful;       /* with its state: slu_delivery_state */
-	unsigned prefetch;   /* subscribe: messages a round; 0: 1; at most 64 */
+	const char *owner;   /* NULL = host, process and a number */
+	slu_time visibility; /* length of the lease; 0 = 30 s; at most 30 min; rounded up to seconds */
+	slu_time wait;       /* 0 = do not wait; SLU_NEVER; rounded up to seconds */
+	slu_time on_close;   /* the delay of the nack of slu_delivery_close */
+	bool stateful;       /* with the state of the message: slu_delivery_state */
+	unsigned prefetch;   /* subscribe: unsettled messages at a time; 0 = 1; at most 64 */
 };
 
 struct slu_delivery;
 
-/* *out is NULL when nothing came within the wait. */
+/* Receives one message. *out is NULL if no message came in time. */
 SLU_API int slu_client_receive(struct slu_client *c, const char *queue,
 			       const struct slu_receive *how, struct slu_delivery **out,
 			       const struct slu_call *call, struct slu_err *err);
 
-/* Good until it is closed; extend changes it. */
+/* The facts of a delivery; valid until it is closed. extend changes them. */
 SLU_API const struct slu_delivery_info *slu_delivery_info(const struct slu_delivery *d);
 
-/* Up to size bytes of the payload: *n is how many, 0 at its end. The bytes come from the
- * server as they are asked for. */
+/* Reads up to size bytes of the payload. *n: how many; 0 at the end. The bytes come from the server as
+ * they are read. */
 SLU_API int slu_delivery_read(struct slu_delivery *d, void *p, size_t size, size_t *n,
 			      struct slu_err *err);
 
-/* What is left of the payload, to a descriptor or into a file, which is made and, unless
- * all of it could be written and synced, removed again. */
+/* Write the rest of the payload to a descriptor, or to a new file. The file is removed unless it was written
+ * and synced completely. */
 SLU_API int slu_delivery_write(struct slu_delivery *d, int fd, struct slu_err *err);
 SLU_API int slu_delivery_save(struct slu_delivery *d, const char *path, struct slu_err *err);
 
@@ -326,38 +344,38 @@ struct slu_json_field {
 	size_t size;
 };
 
-/* SLU_JSON_FIELD(struct order, amount, SLU_JSON_INT): one name for both. */
+/* SLU_JSON_FIELD(struct order, amount, SLU_JSON_INT): the JSON member and the C member have one name. */
 #define SLU_JSON_FIELD(type, member, kind)                                                \
 	{                                                                                 \
 #member, kind, false, offsetof(type, member), sizeof(((type *)0)->member) \
 	}
 
-/* An object into a struct: what is not there, or null, leaves its member as it was; what
- * no field has is passed over. At most 64 fields. SLU_EINVAL says where and why; then out
- * is half filled. */
+/* Reads a JSON object into a struct. A missing or null member leaves the C member as it was; a member without
+ * a field is skipped. At most 64 fields. Returns SLU_EINVAL, with position and reason, if the text is
+ * invalid; out is then partly filled. */
 SLU_API int slu_json_decode(const char *text, size_t size, const struct slu_json_field *fields,
 			    size_t n, void *out, struct slu_err *err);
 
-/* The same of what is left of the payload: at most 16 MiB. */
+/* The same for the rest of the payload: at most 16 MiB. */
 SLU_API int slu_delivery_decode(struct slu_delivery *d, const struct slu_json_field *fields,
 				size_t n, void *out, struct slu_err *err);
 
-/* The lease on the message's own state, for the slu_state calls; NULL when it was not
- * received with `stateful`. It lasts as long as the message's. Ack removes the state, nack
- * keeps what was put. */
+/* The lease on the message's state, for the slu_state calls; NULL unless the message was received with
+ * `stateful`. It lasts as long as the lease of the message. An ack removes the state, a nack keeps it. */
 SLU_API struct slu_lease *slu_delivery_state(struct slu_delivery *d);
 
 struct slu_nack {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
-	slu_time delay;     /* whole seconds, rounded up */
-	const char *error;  /* why; kept with the message */
-	bool defer;         /* no failure: just not now */
-	bool dead;          /* no use to try again */
+	slu_time delay;     /* rounded up to seconds */
+	const char *error;  /* the reason, stored with the message */
+	bool defer;         /* does not count as a failure */
+	bool dead;          /* makes the message a dead letter */
 };
 
 /*
- * How it ends: once. nack may be NULL. SLU_ELEASE: the lease has ended, somebody else may
- * have it; SLU_ENOTFOUND: it is gone. extend: the lease ends at now + by (0: what it was).
+ * Settle a delivery, once. nack may be NULL. Return SLU_ELEASE if the lease has ended (another consumer may
+ * have the message), SLU_ENOTFOUND if the message does not exist any more. extend: the lease ends at now + by
+ * (0 = its length so far).
  */
 SLU_API int slu_delivery_ack(struct slu_delivery *d, const struct slu_call *call,
 			     struct slu_err *err);
@@ -366,15 +384,15 @@ SLU_API int slu_delivery_nack(struct slu_delivery *d, const struct slu_nack *nac
 SLU_API int slu_delivery_extend(struct slu_delivery *d, slu_time by,
 				const struct slu_call *call, struct slu_err *err);
 
-/* One that was neither acked nor nacked goes back, on_close from now, and that counts as a
- * failure. NULL is fine. */
+/* Closes a delivery. A message that was neither acked nor nacked is delivered again after on_close, which
+ * counts as a failure. NULL is allowed. */
 SLU_API void slu_delivery_close(struct slu_delivery *d);
 
-/* It stays leased, for whoever has its receipt; what was not read of the payload is
- * dropped. NULL is fine. */
+/* Closes a delivery and keeps the message leased: its receipt can settle it. The rest of the payload is
+ * dropped. NULL is allowed. */
 SLU_API void slu_delivery_leave(struct slu_delivery *d);
 
-/* The same for whoever has the receipt; extend changes it. */
+/* The same by a receipt; extend changes it. */
 SLU_API int slu_client_ack(struct slu_client *c, const struct slu_receipt *r,
 			   const struct slu_call *call, struct slu_err *err);
 SLU_API int slu_client_nack(struct slu_client *c, const struct slu_receipt *r,
@@ -383,18 +401,17 @@ SLU_API int slu_client_nack(struct slu_client *c, const struct slu_receipt *r,
 SLU_API int slu_client_extend(struct slu_client *c, struct slu_receipt *r, slu_time by,
 			      const struct slu_call *call, struct slu_err *err);
 
-/* A receipt as one line of text, to be handed on: slu_free it. NULL: no memory.
- * slu_receipt_parse also reads the receipt of a slu_client_message: then lease_id, txn, etag
- * and state are "", and slu_receipt_write gives the same text back. */
+/* Write a receipt as one line of text, freed by slu_free; NULL if memory runs out. slu_receipt_parse also reads
+ * the receipt of a slu_client_message: then lease_id, txn, etag and state are "", and slu_receipt_write
+ * returns the same text. */
 SLU_API char *slu_receipt_write(const struct slu_receipt *r);
 SLU_API int slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err);
 
 /*
- * A stream of deliveries: the server hands out what comes, without being asked again, but no more
- * than `prefetch` that are not settled. next gives one delivery at a time: the payload of the one before is to be read
- * by then, or the rest of it is dropped (it may still be acked). *out is NULL when nothing
- * came within `wait`; the subscription goes on. A server that goes away meanwhile is
- * waited for as Q2 says, and the stream begun anew.
+ * A stream of deliveries: the server sends messages as they come, at most `prefetch` unsettled ones. next
+ * returns one delivery at a time; the rest of the previous payload is dropped then (the delivery can still
+ * be acked). *out is NULL if no message came in `wait`; the subscription continues. If the server goes away,
+ * next waits for it by CLIENT-2 and opens the stream again.
  */
 struct slu_subscription;
 
@@ -404,18 +421,18 @@ SLU_API int slu_client_subscribe(struct slu_client *c, const char *queue,
 SLU_API int slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
 				  const struct slu_call *call, struct slu_err *err);
 
-/* Ends the stream. The last delivery, if it is open and not settled, is extended and stays the
- * caller's; deliveries before it keep their leases. NULL is fine. */
+/* Ends the stream. The last delivery, if it is open and not settled, is extended and stays valid; earlier
+ * deliveries keep their leases. NULL is allowed. */
 SLU_API void slu_subscription_close(struct slu_subscription *s);
 
-/* What a watcher is told: at once, and whenever one of the two changes. */
+/* An event of a watch: the first comes at once, another whenever a member changes. */
 struct slu_queue_event {
-	bool available;   /* something can be received */
-	const char *head; /* id of the next message; "": none */
+	bool available;   /* a message can be received */
+	const char *head; /* id of the next message; "" = none */
 };
 
-/* Returns 0 when fn returns false; else when the call ends, or as Q2 says. Thread of fn: the
- * caller's, one call at a time. */
+/* Returns 0 when fn returns false; otherwise it ends by slu_call or CLIENT-2. fn runs on the caller's
+ * thread. */
 typedef bool slu_watch_fn(const struct slu_queue_event *e, void *arg);
 SLU_API int slu_client_watch(struct slu_client *c, const char *queue, slu_watch_fn *fn,
 			     void *arg, const struct slu_call *call, struct slu_err *err);
@@ -423,26 +440,25 @@ SLU_API int slu_client_watch(struct slu_client *c, const char *queue, slu_watch_
 /* --- locks and state ---------------------------------------------------------------- */
 
 /*
- * A key is a lock with a JSON document beside it. Who has the lease may change the
- * document; others see the change when the lease is released with SLU_COMMIT, and never
- * when it is rolled back, or ends by itself.
+ * A key is a lock with a JSON document. The holder of the lease may change the document. Others see the
+ * change when the lease is released with SLU_COMMIT, and never if it is rolled back or ends by itself.
  */
 struct slu_acquire {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
-	const char *key;    /* names joined by /; NULL: the server makes one */
-	const char *owner;  /* NULL: made, as for slu_receive */
-	slu_time ttl;       /* 0: 30 s; at most 30 min; whole seconds, rounded up */
-	slu_time wait;      /* while somebody else has it: as for slu_receive */
-	bool if_absent;     /* SLU_EEXISTS when there was such a key before */
-	const char *txn;    /* join this one; NULL: a new one */
+	const char *key;    /* names joined by /; NULL = the server makes one */
+	const char *owner;  /* NULL = host, process and a number */
+	slu_time ttl;       /* 0 = 30 s; at most 30 min; rounded up to seconds */
+	slu_time wait;      /* waiting time while another owner has it, like slu_receive */
+	bool if_absent;     /* returns SLU_EEXISTS if the key was used before */
+	const char *txn;    /* transaction to join; NULL = a new one */
 };
 
-/* SLU_EBUSY: somebody else has it; err.retry_after: until when, at most. */
+/* Acquires the lease of a key. Returns SLU_EBUSY if another owner has it; err.retry_after: its rest, at most. */
 SLU_API int slu_lock_acquire(struct slu_client *c, const struct slu_acquire *a,
 			     struct slu_lease *out, const struct slu_call *call,
 			     struct slu_err *err);
 
-/* The lease ends at now + ttl (0: 30 s). SLU_ELEASE: it has ended before. */
+/* Extends the lease to now + ttl (0 = 30 s). Returns SLU_ELEASE if it has ended. */
 SLU_API int slu_lock_keep(struct slu_client *c, struct slu_lease *l, slu_time ttl,
 			  const struct slu_call *call, struct slu_err *err);
 
@@ -451,17 +467,17 @@ enum slu_lock_end {
 	SLU_ROLLBACK
 };
 
-/* Also of a lease that has ended: then there is nothing to be done, and that is 0. */
+/* Releases a lease. Returns 0 for a lease that has ended: nothing is changed then. */
 SLU_API int slu_lock_release(struct slu_client *c, const struct slu_lease *l,
 			     enum slu_lock_end how, const struct slu_call *call,
 			     struct slu_err *err);
 
-/* What anybody may know of a key: owner is "" when nobody has it. The lease id is its holder's
- * alone: id is "". A key that was never used has version 0. */
+/* The public facts of a key. owner is "" if the key is free. id is always "": only the holder has the lease id.
+ * A key that was never used has version 0. */
 SLU_API int slu_lock_describe(struct slu_client *c, const char *key, struct slu_lease *out,
 			      const struct slu_call *call, struct slu_err *err);
 
-/* A document: slu_free(text). size 0 and text NULL: there is none. */
+/* A document; free text by slu_free. size 0 and text NULL = no document. */
 struct slu_state {
 	char *text; /* JSON, terminated */
 	size_t size;
@@ -470,15 +486,15 @@ struct slu_state {
 	uint64_t reserved[2]; /* 0 */
 };
 
-/* Change it only if it is still this: SLU_ECONFLICT. NULL: whatever it is. */
+/* A condition: a change returns SLU_ECONFLICT if the document is another one. NULL = no condition. */
 struct slu_state_if {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
 	bool has_version;
 	int64_t version;
-	const char *etag; /* NULL: any */
+	const char *etag; /* NULL = any */
 };
 
-/* As the holder sees it, with what was put under this lease; and as all see it. */
+/* get: the document as the holder sees it, with its own changes. peek: the committed document. */
 SLU_API int slu_state_get(struct slu_client *c, const struct slu_lease *l,
 			  struct slu_state *out, const struct slu_call *call,
 			  struct slu_err *err);
@@ -493,20 +509,27 @@ SLU_API int slu_state_remove(struct slu_client *c, struct slu_lease *l,
 			     const struct slu_state_if *only, const struct slu_call *call,
 			     struct slu_err *err);
 
-/* 0: commit; anything else: roll back, and that is what slu_lock_update returns. Thread: the
- * caller's. */
+/* Returns 0 to commit, or a code to roll back, which slu_lock_update returns. Runs on the caller's
+ * thread. */
 typedef int slu_update_fn(struct slu_client *c, struct slu_lease *l, struct slu_state *s,
 			  void *arg, struct slu_err *err);
 
 /*
- * Acquire, run fn, commit: fn gets the state as it is (and may put another) while the
- * lease is kept alive by a thread, at half its time. The lease does not outlive this
- * call. SLU_ELEASE: it was lost while fn ran (nobody could be reached for so long), and
- * nothing was changed. A slu_panic in fn rolls back, and is SLU_EPANIC.
+ * Acquires the lease, runs fn and commits. fn gets the state and may put another, while a thread extends the
+ * lease at half its time. The lease ends with this call. Returns SLU_ELEASE if the lease was lost while fn ran
+ * (no server answered for too long): nothing was changed then. A slu_panic in fn rolls back and returns
+ * SLU_EPANIC.
  */
 SLU_API int slu_lock_update(struct slu_client *c, const struct slu_acquire *a,
 			    slu_update_fn *fn, void *arg, const struct slu_call *call,
 			    struct slu_err *err);
+
+/* --- why ------------------------------------------------------------------------- */
+
+/* Why the message is not running now. queue NULL = all shards are asked. Returns SLU_ENOTFOUND if the message does not
+ * exist. */
+SLU_API int slu_client_why(struct slu_client *c, const char *queue, uint64_t id, struct slu_why_answer *out,
+			   const struct slu_call *call, struct slu_err *err);
 
 /* --- anything else --------------------------------------------------------------- */
 
@@ -514,22 +537,22 @@ SLU_API int slu_lock_update(struct slu_client *c, const struct slu_acquire *a,
 struct slu_request {
 	size_t struct_size; /* SLU_OPTIONS_INIT */
 	const char *method; /* "GET" */
-	const char *path;   /* with its query, encoded: "/stats?namespace=a&topic=b" */
+	const char *path;   /* path and query, encoded: "/stats?namespace=a&queue=b" */
 	const void *body;
 	size_t size;
-	const char *content_type;      /* NULL: application/json */
-	const struct slu_lease *lease; /* goes into the head, for what wants one; or NULL */
-	bool repeatable;               /* Q3; GET is */
+	const char *content_type;      /* NULL = application/json */
+	const struct slu_lease *lease; /* sent in the head, for paths that need a lease; NULL = none */
+	bool repeatable;               /* CLIENT-3; a GET always is */
 };
 
 struct slu_answer {
-	unsigned status; /* 0: there was no answer */
-	char *body;      /* terminated; slu_free it */
+	unsigned status; /* 0 = no answer */
+	char *body;      /* zero-terminated; freed by slu_free */
 	size_t size;
 	uint64_t reserved[2]; /* 0 */
 };
 
-/* 0: the status is below 300. Else what the server said is in err, and whole in out. */
+/* Sends a request. Returns 0 for a status below 300. Otherwise err has the refusal, and out the whole answer. */
 SLU_API int slu_client_call(struct slu_client *c, const struct slu_request *r,
 			    struct slu_answer *out, const struct slu_call *call,
 			    struct slu_err *err);

@@ -1,10 +1,10 @@
 /*
- * log.h - where the library's log lines go.
+ * log.h - the log of the library.
  *
- * A line is an event and fields: level, time, event, then name=value pairs, as
- * logfmt or JSON. Control characters and quotes in values are escaped, so no input
- * can forge a line. Every config struct has a `log`; NULL means warnings and worse
- * to stderr as logfmt.
+ * A line is an event with fields: time, level, event, then name=value pairs, as logfmt
+ * or JSON. Control characters and quotes in values are escaped, so no input can forge a
+ * line. Every config struct has a `log`; NULL: warnings and errors go to stderr as
+ * logfmt.
  */
 #ifndef SLUICE_LOG_H
 #define SLUICE_LOG_H
@@ -26,15 +26,15 @@ enum slu_log_format {
 	SLU_LOG_JSON
 };
 
-/* Gets one whole line, newline included. Thread: any that uses the library, but never two at
- * once. The line is borrowed for the call; do not call the library from inside. */
+/* Gets one line with its newline, borrowed for the call. Thread: any that uses the library, but
+ * never two at once. Must not call the library. */
 typedef void slu_log_fn(void *arg, enum slu_log_level level, const char *line,
 			size_t n);
 
 struct slu_log;
 
-/* A log that calls write(arg, ...), or writes to stderr when write is NULL.
- * NULL when memory is out. Free it after everything that uses it has ended. */
+/* Makes a log that calls write(arg, ...), or writes to stderr if write is NULL. Returns NULL if
+ * memory is out. Free it after all objects that use it. */
 SLU_API struct slu_log *slu_log_new(enum slu_log_level level,
 				    enum slu_log_format format, slu_log_fn *write,
 				    void *arg);

@@ -1,13 +1,13 @@
 /*
- * retry.h - how long to wait before a failed task is tried again.
+ * retry.h - the delay before a failed task runs again.
  *
  *         exponential   base, 2 base, 4 base ... up to max        (the default)
  *         linear        base, 2 base, 3 base ... up to max
  *         fixed         base, base, base ...
  *         none          at once
- *         function      whatever yours returns, up to max
+ *         function      the result of your function, up to max
  *
- * How often to try is not said here but by max_attempts, beside it.
+ * The number of attempts is a setting of its own: max_attempts.
  */
 #ifndef SLUICE_RETRY_H
 #define SLUICE_RETRY_H
@@ -29,8 +29,8 @@ enum slu_jitter {
 	SLU_JITTER_FULL  /* evenly between 0 and the delay */
 };
 
-/* attempt is how often the task has failed, from 1. A negative answer counts as
- * 0. Must not block. Thread: the worker whose task failed; two may run at once. */
+/* attempt: the number of failures, from 1. A negative result counts as 0. Must not block.
+ * Thread: the worker whose task failed; two workers may call it at once. */
 typedef slu_time slu_backoff_fn(unsigned attempt, void *arg);
 
 struct slu_backoff {

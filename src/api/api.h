@@ -1,54 +1,54 @@
 /*
- * api.h - what all dialects share: the broker behind them and what they count.
+ * api.h - the state that all dialects share: the broker, the settings, the metrics.
  *
- * Errors are answered here, in one form:
- *
- *         {"error":"lease_lost","message":"lease expired or not yours"}
- *         {"error":"limit_reached","message":"namespace a: ...","limit":"rate"}
- *
- * The name and the status come from the error table (sluice/err.h), the limit from
- * base/limit.h. 429 and 503 say Retry-After. X-Request-Id and X-Correlation-Id come back as they were sent, if they
- * are printable ASCII of at most 128 bytes.
+ * The node owns it. Network threads read it; atomic members change while they run.
  */
 #ifndef API_API_H
 #define API_API_H
 
-#include "api/gate.h"
+#include "api/ratelimit.h"
+#include "api/schedule/zones.h"
 #include "api/uploads.h"
 #include "base/clock.h"
 #include "base/episode.h"
-#include "base/json_out.h"
+#include "base/json/json_out.h"
 #include "base/metrics.h"
-#include "net/lane.h"
+#include "net/filejobs.h"
 
 #include <sluice/err.h>
 #include <sluice/log.h>
 
 #include <stdatomic.h>
 
-struct ask;
+struct apicall;
 struct broker;
 struct broker_progress;
-struct call;
-struct gathers;
+struct dialect;
+struct fanouts;
 struct guard;
+struct known;
 struct lines;
+struct nodes_ops;
 struct op;
 struct reload;
 struct server;
 
-/* What requests were asked with, kept for others: api/ask.h. */
-struct ask_spares {
-	struct ask *first;
+/* Finished apicalls of one thread, for later requests: api/apicall.h. */
+struct apicall_spares {
+	struct apicall *first;
 	unsigned n;
-	char apart[48]; /* each is one thread's: no line of the cache has two */
+	char apart[48]; /* fills a cache line: threads do not share one */
 };
 
 struct api {
-	struct broker *broker;                  /* borrowed, as all pointers; there once it is `open` */
-	_Atomic bool open;                      /* set last; until then all but /healthz waits, or is 503 `starting` */
-	const struct broker_progress *progress; /* of the opening; NULL: not known */
-	struct server *server;                  /* for its metrics; NULL: none */
+	struct broker *broker;                            /* borrowed, as all pointers; NULL until `open` */
+	_Atomic bool open;                                /* set last; until then requests wait or get 503 `starting` */
+	const struct nodes_ops *nodes;                    /* api/nodes.h; NULL: no store that several nodes share */
+	const struct broker_progress *progress;           /* of the recovery; NULL: unknown */
+	struct server *server;                            /* for its metrics; NULL: none */
+	void (*more_metrics)(void *arg, struct buf *out); /* appends metrics of the process; NULL: none */
+	void *more_arg;
+	const struct dialect *const *dialects; /* api/dialect.h: those of its routes */
 	struct guard *guard;
 	struct clock *clock;
 	struct slu_log *log;
@@ -56,81 +56,58 @@ struct api {
 	const char *sync;   /* "interval=10ms" */
 	slu_time started;   /* on the wall clock; set by api_init */
 	_Atomic bool draining;
-	struct reload *reload;     /* the settings; NULL: nobody may see or change them */
-	unsigned threads;          /* of the server: 1, unless set before api_init */
-	struct metrics *ops;       /* a set a thread, and in it a series per verb */
-	struct ask_spares *spares; /* a thread each */
-	struct metrics hits;       /* a series per limit */
-	struct metrics refused;    /* api/refusals.h: a series per reason */
-	struct episodes episodes;  /* what goes wrong again and again; ticked by the node */
-	struct gate gate;
-	struct lane lane; /* of ask_long_job */
+	struct reload *reload;         /* the settings; NULL: requests may not see or change them */
+	unsigned threads;              /* of the server; 1 unless set before api_init */
+	struct metrics *ops;           /* one set per thread, one series per verb */
+	struct apicall_spares *spares; /* one per thread */
+	struct metrics hits;           /* one series per limit */
+	struct metrics refused;        /* api/refusals.h: one series per reason */
+	struct episodes episodes;      /* repeated refusals; the node ticks them */
+	struct ratelimit ratelimit;
+	struct filejobs filejobs; /* of apicall_long_job */
 	struct uploads uploads;
+	struct zones zones; /* api/schedule/zones.h */
 
-	/* Of the lockd dialect. */
+	/* Consumers, in all dialects. */
 	_Atomic uint32_t consumers;     /* calls that wait for messages, or stream them, now */
 	_Atomic uint32_t max_consumers; /* 0: no limit */
-	_Atomic uint32_t unsettled;     /* deliveries of one stream; fewer than its page: that */
-	_Atomic uint64_t flows;         /* numbers of streams, for op.flow */
+	_Atomic uint32_t unsettled;     /* most unsettled deliveries of a stream, at least its page */
+	_Atomic uint64_t credits;       /* the last number given to a stream: op.claim.stream */
 
-	_Atomic uint32_t disagreements; /* nodes whose shard map is not ours */
-	_Atomic uint32_t twins;         /* 1: another node has our number */
-	_Atomic uint32_t metric_queues; /* that have lines of their own in /metrics */
+	_Atomic uint32_t disagreements; /* nodes with another shard map */
+	_Atomic uint32_t twins;         /* 1: another node has the same node.id */
+	_Atomic uint32_t metric_queues; /* queues with lines of their own in /metrics, at most */
 
-	_Atomic slu_time stats_timeout; /* of a question to shards; 0: none */
-	struct gathers *gathers;        /* api/gather.h */
+	_Atomic bool console; /* serve the web console: api/console/console.h */
+
+	_Atomic slu_time stats_timeout; /* how long a fan-out waits; 0: no limit */
+	struct fanouts *fanouts;        /* api/fanout.h */
+	struct known *known;            /* api/known.h */
 	struct lines *audit;            /* api/audit.h; NULL: off */
 };
 
-/* How an API speaks that is not the flat one: what struct route has as its dialect. */
-struct dialect {
-	void (*greet)(struct call *c, const struct api *api); /* instead of api_echo */
-
-	/* Answers, instead of api_refuse_err. */
-	void (*refuse)(struct call *c, const struct slu_err *err, int64_t index);
-
-	/* Parameters of queries that may be given once; behind the last is NULL. */
-	const char *const *params;
-};
-
-/* SLU_ENOMEM. The caller has set the pointers. */
+/* The caller has set the pointers. Returns SLU_ENOMEM. */
 int api_init(struct api *api);
 void api_release(struct api *api);
 
-/* An op of this api was answered, on the network thread of that number. */
+/* Counts an op that was answered, on network thread `thread`. */
 void api_count(struct api *api, unsigned thread, const struct op *op, slu_time took);
 
-/* A limit was met: err->limit, or none. */
+/* Counts the limit err->limit; NULL counts nothing. */
 void api_count_limit(struct api *api, const struct slu_err *err);
 
-/* Append all that is counted here as Prometheus text. */
+/* Appends the metrics of the API as Prometheus text. */
 void api_metrics(struct api *api, struct buf *out);
 
-/* SLU_ESTARTING in words: how far the opening has come. */
+/* Fills err with SLU_ESTARTING and how much of the log was read; returns it. */
 int api_starting(const struct api *api, struct slu_err *err);
 
-/* The members of an error, inside an object that the caller has opened. */
-void api_write_error(struct json_out *w, int rc, const char *text);
-
-/* Every JSON answer ends with a newline, so that a shell shows its prompt on a line of its
- * own. Adds the newline unless it is there. */
+/* Adds a newline unless out ends with one. Every JSON answer does, so that a shell shows its
+ * prompt on a new line. */
 void api_end_line(struct buf *out);
 
-/* Answer a call with an error; text NULL: what the table says. index: which item of
- * a list, or -1. */
-void api_refuse(struct call *c, int rc, const char *text, int64_t index);
-
-/* The same with what err says beyond its text: limit, Retry-After. */
-void api_refuse_err(struct call *c, const struct slu_err *err, int64_t index);
-void api_write_err(struct json_out *w, const struct slu_err *err);
-void api_add_retry(struct call *c, const struct slu_err *err);
-
-/* At the door: every answer, and every log line about the call, has its ids. */
-void api_echo(struct call *c, const struct api *api);
-
-/* For server_conf: the body of what the server answers by itself. */
-void api_describe(struct buf *out, unsigned status, const char *reason,
-		  struct slice method, struct slice path, void *arg);
+/* The seconds of Retry-After: err->retry_after, at least API_RETRY_AFTER_SECONDS. */
+int64_t api_retry_seconds(const struct slu_err *err);
 
 extern const char api_json[]; /* the content type */
 

@@ -20,7 +20,8 @@ struct arena_block {
 void
 arena_init(struct arena *a, char *room, size_t n)
 {
-	*a = (struct arena){ .next = room, .left = n };
+	*a = (struct arena){ .left = n };
+	a->next = room;
 }
 
 static bool

@@ -1,8 +1,8 @@
 /*
- * arena.h - memory that is asked for in pieces and let go of at once.
+ * arena.h - memory that is allocated in pieces and freed at once.
  *
- * What one request needs until it is answered: arrays of messages, unescaped text.
- * Blocks grow, so that many small pieces cost few allocations. Zeroed is empty.
+ * Holds what one request needs until it is answered: arrays of messages, unescaped text.
+ * Blocks grow, so that many small pieces cost few allocations. A zeroed arena is empty.
  */
 #ifndef API_ARENA_H
 #define API_ARENA_H
@@ -13,20 +13,20 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *blocks; /* newest first */
-	char *next;                 /* what is left of the newest */
+	char *next;                 /* the free part of the newest */
 	size_t left;
 };
 
-/* Empty, with n bytes to begin with, aligned for anything; they are the caller's. */
+/* The arena first uses the caller's `room` of n bytes, which is aligned for any type. */
 void arena_init(struct arena *a, char *room, size_t n);
 
-/* Not zeroed, fit for anything; NULL when memory is out. */
+/* Returns n bytes, not zeroed, aligned for any type; NULL if memory runs out. */
 void *arena_alloc(struct arena *a, size_t n);
 
-/* n pieces of size; NULL also when that overflows. */
+/* Returns n elements of `size` bytes; NULL if memory runs out or n * size is too large. */
 void *arena_array(struct arena *a, size_t n, size_t size);
 
-/* The same bytes there; empty when there is no memory. */
+/* Returns a copy of s in the arena, which is empty if memory runs out. */
 struct slice arena_copy(struct arena *a, struct slice s);
 
 void arena_release(struct arena *a);

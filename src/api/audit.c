@@ -1,6 +1,6 @@
 #include "api/audit.h"
 
-#include "api/ask.h"
+#include "api/apicall.h"
 #include "api/refusals.h"
 #include "auth/identity.h"
 #include "base/lines.h"
@@ -17,7 +17,7 @@ struct part {
 	struct slice space, queue;
 	uint64_t ids[AUDIT_IDS];
 	uint32_t n_ids;
-	uint64_t count; /* of messages; of those that failed, none */
+	uint64_t count; /* of messages that did not fail */
 	int rc;
 };
 
@@ -30,18 +30,18 @@ add_id(struct part *p, uint64_t id)
 
 /* --- a line ------------------------------------------------------------------- */
 
-/* The shard that has run it, by the map that it was routed by. */
+/* Writes the shard that ran the op, by the map of its routes. */
 static void
-write_place(struct json_out *w, const struct ask *a, const struct op *op, const struct part *p)
+write_place(struct json_out *w, const struct apicall *a, const struct op *op, const struct part *p)
 {
 	struct broker_place places[SUPPLIED_MAX];
 	unsigned n = 0;
 
 	if (p->queue.n == 0 ||
-	    broker_places(a->api->broker, op->routes, p->space, p->queue, places, &n, NULL))
+	    broker_places(a->api->broker, op->route.routes, p->space, p->queue, places, &n, NULL))
 		return;
 	for (unsigned i = 0; i < n; i++) {
-		if (places[i].lane != op->shard && i + 1 < n)
+		if (places[i].lane != op->route.lane && i + 1 < n)
 			continue;
 		json_out_str(w, "shard", slice_of(places[i].shard));
 		json_out_str(w, "rule", slice_of(places[i].rule));
@@ -57,7 +57,7 @@ write_ids(struct json_out *w, const struct part *p)
 	json_out_u64(w, "count", p->count);
 	if (p->n_ids == 0)
 		return;
-	json_out_array(w, "ids"); /* as texts: they are beyond 2^53 */
+	json_out_array(w, "ids"); /* as strings: ids are larger than 2^53 */
 	for (uint32_t i = 0; i < p->n_ids; i++) {
 		(void)snprintf(text, sizeof text, "%" PRIu64, p->ids[i]);
 		json_out_str(w, NULL, slice_of(text));
@@ -65,7 +65,7 @@ write_ids(struct json_out *w, const struct part *p)
 	json_out_close(w);
 }
 
-/* Takes the line. */
+/* Appends the line to the audit file, and frees it. */
 static void
 add_line(const struct api *api, struct buf *line)
 {
@@ -78,16 +78,15 @@ add_line(const struct api *api, struct buf *line)
 }
 
 static void
-write_line(const struct ask *a, const struct op *op, const struct part *p)
+write_line(const struct apicall *a, const struct op *op, const struct part *p)
 {
-	const struct identity *const who = a->call->who;
-	const char *const request = call_added(a->call, "X-Request-Id");
+	const struct identity *const who = a->x->who;
+	const char *const request = apicall_ids(a).request;
 	struct json_out w;
 	struct buf line;
 
 	buf_init(&line, AUDIT_LINE);
-	json_out_init(&w, &line);
-	json_out_object(&w, NULL);
+	json_out_open(&w, &line);
 	json_out_time(&w, "time", clock_wall(a->api->clock));
 	json_out_str(&w, "who", who ? who->name : SLICE(""));
 	json_out_str(&w, "verb", slice_of(op_verb_name(op->verb)));
@@ -95,10 +94,32 @@ write_line(const struct ask *a, const struct op *op, const struct part *p)
 	if (p->queue.n)
 		json_out_str(&w, "queue", p->queue);
 	write_place(&w, a, op, p);
-	if (op->lock.key.n)
+	if (op_is_of(op->verb, OP_OF_LOCK) && op->lock.key.n)
 		json_out_str(&w, "key", op->lock.key);
 	write_ids(&w, p);
 	json_out_str(&w, "outcome", slice_of(slu_err_row(p->rc)->flat_name));
+	if (request)
+		json_out_str(&w, "request_id", slice_of(request));
+	json_out_close(&w);
+	add_line(a->api, &line);
+}
+
+void
+audit_action(const struct apicall *a, const char *verb, int rc)
+{
+	const struct identity *const who = a->x->who;
+	const char *const request = apicall_ids(a).request;
+	struct json_out w;
+	struct buf line;
+
+	if (!a->api->audit)
+		return;
+	buf_init(&line, AUDIT_LINE);
+	json_out_open(&w, &line);
+	json_out_time(&w, "time", clock_wall(a->api->clock));
+	json_out_str(&w, "who", who ? who->name : SLICE(""));
+	json_out_str(&w, "verb", slice_of(verb));
+	json_out_str(&w, "outcome", slice_of(slu_err_row(rc)->flat_name));
 	if (request)
 		json_out_str(&w, "request_id", slice_of(request));
 	json_out_close(&w);
@@ -119,9 +140,9 @@ is_same(const struct part *p, struct slice space, struct slice queue)
 	return slice_eq(p->space, space) && slice_eq(p->queue, queue);
 }
 
-/* An enqueue is whole or has not been. */
+/* An op accepts all its messages, or none. */
 static void
-write_puts(const struct ask *a, const struct op *op)
+write_puts(const struct apicall *a, const struct op *op)
 {
 	struct part p = { .rc = op->rc };
 
@@ -143,9 +164,9 @@ write_puts(const struct ask *a, const struct op *op)
 	write_line(a, op, &p);
 }
 
-/* Items go well or fail each for itself: a line for those of one queue and one outcome. */
+/* Every item has its own outcome: neighbours with the same queue and outcome share a line. */
 static void
-write_items(const struct ask *a, const struct op *op)
+write_items(const struct apicall *a, const struct op *op)
 {
 	struct part p = { 0 };
 
@@ -169,7 +190,7 @@ write_items(const struct ask *a, const struct op *op)
 }
 
 static void
-write_other(const struct ask *a, const struct op *op)
+write_other(const struct apicall *a, const struct op *op)
 {
 	struct part p = {
 		.space = op->space,
@@ -183,45 +204,26 @@ write_other(const struct ask *a, const struct op *op)
 	write_line(a, op, &p);
 }
 
-/* Extends and keepalives change nothing but a time. */
-static const bool is_told[OP_VERBS] = {
-	[OP_ENQUEUE] = true,
-	[OP_CLAIM] = true,
-	[OP_ACK] = true,
-	[OP_NACK] = true,
-	[OP_REDRIVE] = true,
-	[OP_DELETE] = true,
-	[OP_PURGE] = true,
-	[OP_PAUSE] = true,
-	[OP_POLICY_SET] = true,
-	[OP_FORGET] = true,
-	[OP_BACKUP] = true,
-	[OP_MOVE] = true,
-	[OP_ACQUIRE] = true,
-	[OP_RELEASE] = true,
-	[OP_STATE_PUT] = true,
-	[OP_STATE_REMOVE] = true,
-	[OP_STATE_META] = true,
-};
-
-/* A claim that found nothing is no news. */
+/* An empty claim has no line. */
 static bool
 is_news(const struct op *op)
 {
-	return is_told[op->verb] && (op->verb != OP_CLAIM || op->rc || op->n_rows > 0);
+	return op_is(op->verb, OP_AUDITED) && (op->verb != OP_CLAIM || op->rc || op->n_rows > 0);
 }
 
 void
-audit_ask(const struct ask *a)
+audit_apicall(const struct apicall *a)
 {
 	for (unsigned i = 0; i < a->n_ops; i++) {
 		const struct op *const op = &a->ops[i];
 
 		if (!is_news(op))
 			continue;
-		if (op->n_puts && op->verb == OP_ENQUEUE)
+		if (op->n_puts && (op->verb == OP_ENQUEUE || op->verb == OP_FINISH))
 			write_puts(a, op);
-		else if (op->n_items)
+		if (op->n_puts && op->verb == OP_ENQUEUE)
+			continue;
+		if (op->n_items)
 			write_items(a, op);
 		else
 			write_other(a, op);
@@ -238,8 +240,7 @@ audit_episode(void *arg, const struct episode *e, uint64_t n)
 	if (!api->audit || e->kind != &refusals_of_callers)
 		return;
 	buf_init(&line, AUDIT_LINE);
-	json_out_init(&w, &line);
-	json_out_object(&w, NULL);
+	json_out_open(&w, &line);
 	json_out_time(&w, "time", clock_wall(api->clock));
 	json_out_str(&w, "verb", SLICE("refuse"));
 	json_out_str(&w, "reason", slice_of(e->reason));

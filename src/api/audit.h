@@ -1,38 +1,41 @@
 /*
- * audit.h - who has done what, to which queue, and where that was: a line of JSON each.
+ * audit.h - the audit file: one line of JSON per change, with caller, queue and shard.
  *
  *      {"time":"2026-11-15T12:00:00.123Z","who":"alice","verb":"enqueue","namespace":"acme",
  *       "queue":"mail","shard":"heavy","rule":"tenant","count":2,"ids":["73...","73..."],
  *       "outcome":"ok","request_id":"..."}
  *
- * Every op that changes something, or hands something out, has one, whether it went well or
- * not; and one for each queue when it is about several. What messages, results and states contain is in none of
- * them, nor are tokens, neither those of callers nor of leases.
+ * Every op that changes something or delivers something has a line, also if it failed. An op
+ * on several queues has a line per queue. No line contains a payload, a result, a state, a
+ * token of a caller or a token of a lease.
  *
- * A caller that was let in but may not do what it asked for has no op, and a caller that was not
- * let in has no name: of these there is one line a reason and address each 10 s, with a count.
+ * A request that authorize refuses has no op. Such requests share one line per reason and
+ * address each 10 s, with a count.
  *
  *      {"time":"...","verb":"refuse","reason":"expired","address":"10.0.0.7","count":93}
  *
- * rule is what chose the shard (core/supplier.h): tenant, command, default, hash, range; or
- * previous, for one that the queue is leaving. docs/operations.md has all members.
+ * `rule` chose the shard (core/supplier.h): tenant, command, default, hash, range, or previous
+ * for a shard that the queue is leaving. docs/operations.md has all members.
  */
 #ifndef API_AUDIT_H
 #define API_AUDIT_H
 
 #include "base/episode.h"
 
-struct ask;
+struct apicall;
 
 enum {
-	AUDIT_IDS = 16 /* of a line; more are only counted */
+	AUDIT_IDS = 16 /* most ids of a line; more are counted */
 };
 
-/* Of an ask whose ops have all been answered, on its loop. */
-void audit_ask(const struct ask *a);
+/* Writes the lines of an apicall whose ops are all answered. On its loop. */
+void audit_apicall(const struct apicall *a);
 
-/* Of callers that were refused (api/refusals.h), n of one reason and address since the last line
- * about these. An episode_tell; arg is a struct api. */
+/* Writes a line about a change of the server itself, which has no op: verb, caller, outcome rc. */
+void audit_action(const struct apicall *a, const char *verb, int rc);
+
+/* Writes the line of n refused requests of one reason and address (api/refusals.h). For
+ * episodes.tell; arg is a struct api. */
 void audit_episode(void *arg, const struct episode *e, uint64_t n);
 
 #endif

@@ -5,8 +5,8 @@
 
 /* The longest head that a record may have. */
 enum {
-	HEAD_MAX = MESSAGE_FIXED + 2 + 4 * MESSAGE_NAME_MAX + 2 * MESSAGE_KEY_MAX +
-		   MESSAGE_ATTRIBUTES_MAX + MESSAGE_TRACE_MAX
+	HEAD_MAX = MESSAGE_FIXED + 4 + 4 * MESSAGE_NAME_MAX + 2 * MESSAGE_KEY_MAX +
+		   MESSAGE_ATTRIBUTES_MAX + MESSAGE_TRACE_MAX + MESSAGE_FIELDS_MAX
 };
 
 int
@@ -16,6 +16,7 @@ document_head(struct engine *e, const struct op_ref *record, bool may_block, cha
 	const size_t n = record->size < HEAD_MAX ? record->size : HEAD_MAX;
 	int rc;
 
+	*m = (struct message){ 0 };
 	*room = mem_alloc(n);
 	if (!*room)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
@@ -23,7 +24,7 @@ document_head(struct engine *e, const struct op_ref *record, bool may_block, cha
 	return rc ? rc : message_decode_head((struct slice){ *room, n }, m, err);
 }
 
-/* Where its bytes are. */
+/* The reference to the bytes of the document; *at: where they begin. */
 static const struct op_ref *
 body_of(const struct op_ref *record, const struct op_ref *payload, const struct message *m,
 	uint64_t *at)
@@ -32,7 +33,7 @@ body_of(const struct op_ref *record, const struct op_ref *payload, const struct 
 	return payload->pin ? payload : record;
 }
 
-/* The next piece of [*at, end) behind what out has. */
+/* Appends the next piece of [*at, end) to out. */
 static int
 read_piece(struct engine *e, const struct op_ref *ref, uint64_t *at, uint64_t end,
 	   bool may_block, struct buf *out, struct slu_err *err)
@@ -65,7 +66,7 @@ document_read(struct engine *e, const struct op_ref *record, const struct op_ref
 
 	rc = document_head(e, record, may_block, &room, &m, err);
 	if (!rc && m.payload_size > max)
-		rc = slu_fail(err, SLU_ETOOBIG, "a document of %llu bytes, more than %llu",
+		rc = slu_fail(err, SLU_ETOOBIG, "document too large: %llu bytes; expected at most %llu",
 			      (unsigned long long)m.payload_size, (unsigned long long)max);
 	if (!rc) {
 		ref = body_of(record, payload, &m, &at);
@@ -84,7 +85,7 @@ document_read(struct engine *e, const struct op_ref *record, const struct op_ref
 static struct buf *
 out_of(const struct document *d)
 {
-	return &d->ask->call->out;
+	return &d->apicall->x->out;
 }
 
 static int
@@ -103,10 +104,11 @@ begin(struct document *d, bool may_block, struct slu_err *err)
 	return 0;
 }
 
-/* Fill a piece; what is not large is all of it. */
+/* Fills a piece; a small document is one piece. */
 static int
-produce(struct document *d, bool may_block)
+produce(struct apicall *a, bool may_block)
 {
+	struct document *const d = a->part;
 	int rc = 0;
 	size_t most;
 
@@ -122,18 +124,19 @@ produce(struct document *d, bool may_block)
 }
 
 static void
-give(struct document *d, int rc)
+give(struct apicall *a, int rc)
 {
-	struct call *const c = d->ask->call;
+	struct document *const d = a->part;
+	struct call *const c = call_of(a->x);
 
 	if (rc && d->begun)
-		call_break(c);
+		exchange_break(&c->x);
 	else if (rc)
-		ask_refuse(d->ask, rc, d->err.text);
+		apicall_refuse(a, rc, d->err.text);
 	else if (d->begun)
-		call_piece(c, d->last);
+		exchange_piece(&c->x, d->last);
 	else if (d->last)
-		call_answer(c, 200, NULL, &c->out);
+		call_answer(c, 200, NULL, &c->x.out);
 	else {
 		d->begun = true;
 		call_begin(c, 200, NULL);
@@ -141,61 +144,36 @@ give(struct document *d, int rc)
 }
 
 static void
-run_on_file_thread(uv_work_t *work)
+more(struct exchange *x)
 {
-	struct document *const d = work->data;
-
-	d->rc = produce(d, true);
+	apicall_try(x->user, produce, give);
 }
 
 static void
-back_on_loop(uv_work_t *work, int status)
+ended(struct exchange *x, bool sent)
 {
-	struct document *const d = work->data;
-
-	(void)status; /* nobody cancels it */
-	give(d, d->rc);
-}
-
-static void
-go(struct document *d)
-{
-	const int rc = produce(d, false);
-
-	d->work.data = d;
-	if (rc == SLU_EBUSY && uv_queue_work(loop_uv(call_loop(d->ask->call)), &d->work,
-					     run_on_file_thread, back_on_loop) == 0)
-		return;
-	give(d, rc);
-}
-
-static void
-more(struct call *c)
-{
-	const struct ask *const a = c->user;
-
-	go(a->part);
-}
-
-static void
-ended(struct call *c, bool sent)
-{
-	const struct ask *const a = c->user;
+	const struct apicall *const a = x->user;
 	struct document *const d = a->part;
 
 	op_unpin(d->op);
 	mem_free(d->room);
-	d->ended(c, sent);
+	d->ended(x, sent);
 }
 
 void
-document_send(struct document *d)
+document_send(struct document *d, struct apicall *a,
+	      void (*head)(struct document *d, const struct message *m))
 {
-	struct call *const c = d->ask->call;
-
-	d->ask->part = d;
-	d->ended = c->ended;
-	c->ended = ended;
-	c->more = more;
-	go(d);
+	*d = (struct document){
+		.apicall = a,
+		.op = &a->op,
+		.record = &a->op.lock.record,
+		.payload = &a->op.lock.payload,
+		.head = head,
+		.ended = a->x->ended,
+	};
+	a->part = d;
+	a->x->ended = ended;
+	a->x->more = more;
+	apicall_try(a, produce, give);
 }

@@ -1,7 +1,8 @@
 #include "api/home.h"
 
-#include "api/admit.h"
+#include "api/authorize_call.h"
 #include "api/api.h"
+#include "api/console/console.h"
 #include "auth/guard.h"
 #include "http/call.h"
 
@@ -12,7 +13,7 @@
 	"rem;color:#222;background:#fff}code{color:#555}@media(prefers-color-scheme:dark){bod" \
 	"y{color:#ddd;background:#1a1a1a}a{color:#8bf}code{color:#aaa}}"
 
-/* The digest is that of STYLE: tests/integration/test_home.py. */
+/* The digest of STYLE: tests/integration/test_home.py checks it. */
 static const char policy[] =
 	"default-src 'none'; style-src 'sha256-903Y3hzu3EQXIUFbUV/0Ups3WbQ4IV94qwToPa9sZdw='; "
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -59,7 +60,7 @@ wants_html(const struct call *c)
 static bool
 has_foreign_host(const struct call *c, const struct api *api)
 {
-	return !guard_is_on(api->guard) && call_field(c, "host").n > 0 && admit_own_host(c).n == 0;
+	return !guard_is_on(api->guard) && call_field(c, "host").n > 0 && authorize_own_host(c).n == 0;
 }
 
 static void
@@ -71,7 +72,7 @@ write_page(struct buf *out, const struct api *api, const char *title, const char
 		   "<style>" STYLE "</style>\n<h1>%s</h1>\n<p>%s</p>\n"
 		   "<p>Version " SLUICE_VERSION ", %s.</p>\n<ul>\n",
 		   title, title, text, state_of(api));
-	for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+	for (size_t i = 0; i < COUNT(links); i++)
 		buf_printf(out, "<li><a href=\"%s\">%s</a>: %s</li>\n", links[i].path, links[i].path,
 			   links[i].text);
 	buf_puts(out, "</ul>\n<p>The command <code>sluice</code> shows queues and messages.</p>\n</html>\n");
@@ -82,18 +83,17 @@ write_json(struct buf *out, const struct api *api)
 {
 	struct json_out w;
 
-	json_out_init(&w, out);
-	json_out_object(&w, NULL);
+	json_out_open(&w, out);
 	json_out_str(&w, "name", SLICE("sluice"));
 	json_out_str(&w, "version", SLICE(SLUICE_VERSION));
 	json_out_str(&w, "status", slice_of(state_of(api)));
-	for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+	for (size_t i = 0; i < COUNT(links); i++)
 		json_out_str(&w, links[i].name, slice_of(links[i].path));
 	json_out_close(&w);
 	api_end_line(out);
 }
 
-/* False: there is no memory for the fields that make the page safe. */
+/* False: no memory for the header fields that make the page safe. */
 static bool
 add_fields(struct call *c)
 {
@@ -105,8 +105,8 @@ add_fields(struct call *c)
 static void
 vary(struct call *c)
 {
-	(void)call_add(c, "Vary", SLICE("Accept"));            /* the answer is fine without, */
-	(void)call_add(c, "Cache-Control", SLICE("no-store")); /* and without this */
+	(void)call_set(c, "Vary", SLICE("Accept"));            /* the answer is fine without, */
+	(void)call_set(c, "Cache-Control", SLICE("no-store")); /* and without this */
 }
 
 void
@@ -116,11 +116,15 @@ home(struct call *c, void *arg)
 	const bool page = wants_html(c) && add_fields(c);
 
 	vary(c);
+	if (page && atomic_load(&api->console) && !has_foreign_host(c, api)) {
+		console_redirect(c, "console/");
+		return;
+	}
 	if (page)
-		write_page(&c->out, api, "Sluice", has_foreign_host(c, api) ? foreign_host : about);
+		write_page(&c->x.out, api, "Sluice", has_foreign_host(c, api) ? foreign_host : about);
 	else
-		write_json(&c->out, api);
-	call_answer(c, 200, page ? html : api_json, &c->out);
+		write_json(&c->x.out, api);
+	call_answer(c, 200, page ? html : api_json, &c->x.out);
 }
 
 const char *
@@ -129,6 +133,6 @@ home_page(struct call *c, void *arg)
 	if (!wants_html(c) || !add_fields(c))
 		return NULL;
 	vary(c);
-	write_page(&c->out, arg, "Not found", "This server has no such path.");
+	write_page(&c->x.out, arg, "Not found", "This server has no such path.");
 	return html;
 }

@@ -1,38 +1,39 @@
 /*
- * limits.h - every limit of the flat API, in one place. docs/api.md lists them.
+ * limits.h - the fixed limits of the APIs. docs/api.md lists them.
  */
 #ifndef API_LIMITS_H
 #define API_LIMITS_H
 
-#include "core/policy.h"
+#include "core/queue/policy.h"
 
 enum {
-	API_BODY_MAX = 16 << 20,                /* bytes of a request */
-	API_SMALL_BODY = 64 << 10,              /* of one that says little */
-	LOCKD_BODY_MAX = (1 << 30) + (1 << 20), /* of an enqueue in parts: MESSAGE_PAYLOAD_MAX and more */
+	API_BODY_MAX = 16 << 20,   /* bytes of a request */
+	API_SMALL_BODY = 64 << 10, /* bytes of a request without messages */
 
-	API_ENQUEUE_MAX = 10000, /* items of a call */
-	API_SETTLE_MAX = 1000,
-	API_CLAIM_MAX = 1000,
+	API_ENQUEUE_MAX = 10000, /* messages of a request */
+	API_COPIES_MAX = 16,     /* queues of `copy_to` */
+	API_SETTLE_MAX = 1000,   /* items of a request */
+	API_CLAIM_MAX = 1000,    /* messages of a claim */
 	API_CLAIM_DEFAULT = 10,
-	API_PAYLOAD_BYTES = 4 << 20, /* of the records in an answer; at least one is */
+	API_PAYLOAD_BYTES = 4 << 20, /* of the records in an answer, which has at least one */
 	API_PAGE_MAX = 1000,         /* entries of a list */
 	API_PAGE_DEFAULT = 100,
 
 	API_ERROR_MAX = 64 << 10,   /* text of a nack */
 	API_RESULT_MAX = 1 << 20,   /* JSON of an ack */
 	API_ATTEMPTS_MAX = 65535,   /* max_attempts */
-	API_LOOK_BYTES = 16 << 20,  /* of the records that one page of a search reads */
-	API_COPY_MAX = 100,         /* dead letters that a call puts into another queue */
+	API_LOOK_BYTES = 16 << 20,  /* of records that a page of a search reads */
+	API_COPY_MAX = 100,         /* dead letters that a request puts into another queue */
+	API_PLACES_MAX = 1000,      /* queues of a request for their shards */
 	API_BACKUP_BYTES = 1 << 20, /* of a file, in one answer */
-	API_METRIC_QUEUES = 1000,   /* with numbers of their own in /metrics, unless told otherwise */
-	API_METRIC_PAGE = 256,      /* of these, asked for at a time */
-	API_RETRY_AFTER_SECONDS = 1 /* said with 429 and 503 */
+	API_METRIC_QUEUES = 1000,   /* queues with lines of their own in /metrics, by default */
+	API_METRIC_PAGE = 256,      /* queues asked for at a time */
+	API_RETRY_AFTER_SECONDS = 1 /* Retry-After of 429 and 503 */
 };
 
 #define API_WAIT_MAX  SLU_HOUR
 #define API_LEASE_MAX POLICY_LEASE_MAX
-#define API_DELAY_MAX (10 * 366 * 24 * SLU_HOUR) /* and ttl */
+#define API_DELAY_MAX (10 * 366 * 24 * SLU_HOUR) /* of a delay and of a ttl */
 #define API_KEEP_MAX  (366 * 24 * SLU_HOUR)      /* of results */
 
 #endif

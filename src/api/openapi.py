@@ -4,382 +4,388 @@
     openapi.py VERSION           print it as JSON
     openapi.py VERSION FILE.c    write it as a C array, for the server
 
-tests/unit/test_openapi.c holds it to the table of routes, and
+tests/unit/api/test_openapi.c holds it to the table of routes, and
 tests/integration/test_openapi.py to what the server answers.
 """
 import json
 import sys
 
-import openapi_lockd
-import openapi_locks
-from openapi_words import (answer, array, boolean, call, content, in_path, integer, parameter, query,
-                           record, ref, string)
+from lockd import openapi as lockd
+from lockd import openapi_locks as lockd_locks
+from openapi_words import (COUNT, FLAG, MOMENT, TEXT, TIME, answer, array, call, content, each, in_path,
+                           integer, ok, parameter, query, record, ref, string, whole)
+from sqs import openapi as sqs
+
+# A dialect has a part in its folder: PATHS and SCHEMAS, and RESPONSES with the form of its errors.
+PARTS = [lockd, lockd_locks, sqs]
 
 # --- what is sent and answered ----------------------------------------------------
 
 HOME = {
-    "name": string(),
-    "version": string(),
+    **each(TEXT, "name version"),
     "status": string(enum=["starting", "serving", "stopping"]),
-    **{name: string(format="uri-reference") for name in ("health", "ready", "metrics", "openapi")},
+    **each(string(format="uri-reference"), "health ready metrics openapi"),
 }
-UINT32 = {"minimum": 0, "maximum": 2**32 - 1}
-INT32 = {"minimum": -2**31, "maximum": 2**31 - 1}
+UINT32 = integer(minimum=0, maximum=2**32 - 1)
+INT32 = integer(minimum=-2**31, maximum=2**31 - 1)
+UP_TO_1000 = {"minItems": 1, "maxItems": 1000}
 BASE64 = string(contentEncoding="base64")
-SHOWN = {"payload": BASE64, "text": string(), "json": True}  # one of them, by `as`
+SHOWN = {"payload": BASE64, "text": TEXT, "json": True}  # one of them, by `as`
 AS = string(enum=["text", "json", "base64"], default="base64")
 STATES = ["ready", "delayed", "leased", "held", "dead", "damaged"]
-REASONS = ["max_attempts", "expired", "rejected"]
-COUNTS = ["accepted", "delivered", "finished", "failed", "died"]
+REASON = string(enum=["max_attempts", "expired", "rejected"])
+ATTEMPTS = integer(minimum=1, maximum=65535)
+LIMIT_OF_PAGE = integer(minimum=1, maximum=1000)
 
 ID = {"id": integer(minimum=1), "uid": string(format="uuid")}
-PLACE = {"namespace": ref("Name"), "topic": ref("Name"), "queue": ref("Name")}
+PLACE = each(ref("Name"), "namespace topic queue")
 RECEIPT = string(pattern="^[A-Za-z0-9_-]+$", maxLength=512)
 OWNER = string(minLength=1, maxLength=128)
-LEASE = {
-    "lease_expires_at": ref("Moment"),
-    "lease_id": string(pattern="^l-[0-9]+$"),
-    "fencing_token": integer(minimum=1),
-}
+TOKENS = {"lease_id": string(pattern="^l-[0-9]+$"), "fencing_token": integer(minimum=1)}
+LEASE = {"lease_expires_at": MOMENT, **TOKENS}
+WRITTEN = each(MOMENT, "enqueued_at created_at deliver_after")  # known if the record can be read
 GIVEN = {
     **PLACE,
-    "priority": integer(**INT32),
-    "attempts": integer(**UINT32),
-    "failure_attempts": integer(**UINT32),
-    "max_attempts": integer(minimum=1, maximum=65535),
-    "enqueued_at": ref("Moment"),
-    "created_at": ref("Moment"),
-    "deliver_after": ref("Moment"),
+    "priority": INT32,
+    **each(UINT32, "attempts failure_attempts"),
+    "max_attempts": ATTEMPTS,
 }
 GIVEN_IF_ANY = {
-    "key": string(),
-    "correlation_id": string(),
+    **each(TEXT, "key share rule correlation_id content_type"),
     "attributes": {"type": "object"},
-    "content_type": string(),
     "traceparent": string(pattern="^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"),
     "tracestate": string(maxLength=512),
+    "dead_letter_of": record(["queue"], {"queue": TEXT, "reason": REASON, "error": TEXT}),
 }
-READ = ["enqueued_at", "created_at", "deliver_after"]  # what is known only of a record that can be read
 MESSAGE = {
     **ID,
     "status": string(enum=[*STATES, "processing"]),
-    **{name: of for name, of in GIVEN.items() if name not in READ},
-    "lease_expires_at": {"oneOf": [ref("Moment"), {"type": "null"}]},
+    **GIVEN,
+    "lease_expires_at": {"oneOf": [MOMENT, {"type": "null"}]},
 }
 MESSAGE_IF_ANY = {
-    **{name: GIVEN[name] for name in READ},
+    **WRITTEN,
     **GIVEN_IF_ANY,
-    "lease_id": LEASE["lease_id"],
-    "fencing_token": LEASE["fencing_token"],
-    "owner": string(),
     **SHOWN,
-    "payload_size": integer(minimum=0),
-    "next_delivery": ref("Moment"),
-    "expires_at": ref("Moment"),
-    "reason": string(enum=REASONS),
-    "dead_since": ref("Moment"),
-    "damaged_since": ref("Moment"),
-    "error": string(),
+    **each(TEXT, "owner error"),
+    "payload_size": COUNT,
+    **each(MOMENT, "next_delivery expires_at claimed_at dead_since damaged_since"),
+    "reason": REASON,
 }
+RANGES = ["10m", "1h", "24h", "7d"]
+HISTORY = [
+    "in", "done", "failed", "ready", "delayed", "leased", "held", "dead", "oldest_ms",
+    *[f"{what}_p{percent}_ms" for what in ("wait", "run") for percent in (50, 95, 99)]]
+COUNTS = each(COUNT, [*STATES, "total"])
 QUEUE = {
     **PLACE,
-    "display_namespace": string(),
-    "display_topic": string(),
-    **{name: integer(minimum=0) for name in [*STATES, "total"]},
-    "paused": boolean(),
-    "warning": boolean(),
+    **each(TEXT, "display_namespace display_topic"),
+    **COUNTS,
+    **each(FLAG, "paused warning"),
 }
 QUEUE_SHOWN = {
     **QUEUE,
-    "since_start": record(COUNTS, {name: integer(minimum=0) for name in COUNTS}),
+    "since_start": whole(each(COUNT, "accepted delivered finished failed died")),
 }
-SHARDS = {  # where there are several: on which it is, or what of it on each
-    "shard": string(),
-    "shards": array(record(["shard", *STATES, "total"], {
-        "shard": string(),
-        **{name: integer(minimum=0) for name in [*STATES, "total"]}})),
+SCOPE = string(enum=["queue", "share", "key"])
+SHARDS = {  # with several shards: the shard of the queue, or its counts on each
+    "shard": TEXT,
+    "shards": array(whole({"shard": TEXT, **COUNTS})),
 }
-PARTIAL = {  # when shards did not answer in time
-    "partial": boolean(),
-    "missing": array(string()),
-    "message": string(),
+# some shards did not answer in time
+PARTIAL = {
+    "partial": FLAG,
+    "missing": array(record(["shard", "name"], {"shard": COUNT, "name": TEXT, "node": TEXT})),
+    "missing_more": COUNT,
+    "message": TEXT,
 }
+RETRY = record([], {
+    "kind": string(enum=["exponential", "linear", "fixed", "none"]),
+    "jitter": string(enum=["full", "none"]),
+    **each(TIME, "base max"),
+})
 KNOBS = {
-    "lease": ref("Time"),
-    "max_attempts": integer(minimum=1, maximum=65535),
-    "retry": record([], {
-        "kind": string(enum=["exponential", "linear", "fixed", "none"]),
-        "jitter": string(enum=["full", "none"]),
-        "base": ref("Time"),
-        "max": ref("Time"),
-    }),
-    "ttl": ref("Time"),
-    "max_depth": integer(**UINT32),
-    "max_rate": integer(minimum=0, maximum=10**9),
-    "burst": integer(minimum=0, maximum=10**9),
-    "warn_depth": integer(**UINT32),
-    "idempotency_window": ref("Time"),
+    **each(TIME, "lease ttl idempotency_window dlq_retention"),
+    "max_attempts": ATTEMPTS,
+    "retry": RETRY,
+    **each(UINT32, "max_depth warn_depth dlq_max"),
+    **each(integer(minimum=0, maximum=10**9), "max_rate burst"),
     "idempotency": string(enum=["first", "strict"]),
-    "dlq_retention": ref("Time"),
-    "dlq_max": integer(**UINT32),
-    "require_lease": boolean(),
-    "paused": boolean(),
+    **each(FLAG, "require_lease paused"),
+    "share_weights": string(maxLength=127),
+    "rules": string(maxLength=255),
+    **each(UINT32, "concurrency share_concurrency rate rate_burst share_rate share_rate_burst key_rate key_rate_burst"),
+    "max_runtime": TIME,
+    "dead_letter_queue": string(maxLength=128),
 }
-SETTLE = {
-    "receipt": RECEIPT,
-    "id": ref("Id"),
-    **PLACE,
-    "lease_id": LEASE["lease_id"],
-    "fencing_token": LEASE["fencing_token"],
+SCHEDULE_NAME = each(ref("Name"), "namespace name")
+SCHEDULE_RULES = {
+    "when": string(maxLength=128),
+    "zone": string(maxLength=64),
+    "missed": string(pattern="^(skip|one|all:[0-9]+)$"),
+    "overlap": string(enum=["allow", "skip"]),
+    "jitter": TIME,
+    "paused": FLAG,
+}
+SCHEDULE = {
+    **SCHEDULE_NAME,
+    **SCHEDULE_RULES,
+    **each(COUNT, "firings missed_ticks overlaps"),
 }
 
 
 def named(members, **more):
-    """What is sent about one queue, which is called `topic` or `queue`."""
-    return record(["namespace"], members, anyOf=[
+    """A body about one queue, named by `queue` or `topic`."""
+    return record(["namespace"], {**PLACE, **members}, anyOf=[
         {"required": ["topic"]}, {"required": ["queue"]}], **more)
 
 
 def settling(more):
-    """A message by its receipt, or by its id; and what becomes of it."""
-    return record([], {**SETTLE, **more}, oneOf=[
+    """A body that settles a message, named by its receipt or by its id."""
+    return record([], {"receipt": RECEIPT, "id": ref("Id"), **PLACE, **TOKENS, **more}, oneOf=[
         {"required": ["receipt"]}, {"required": ["id", "namespace"]}])
 
 
-SOME = {
-    **PLACE,
-    "ids": array(ref("Id"), minItems=1, maxItems=1000),
-    "limit": integer(minimum=1, maximum=1000),
-}
+WITH = {"enqueue": {
+    "oneOf": [array(ref("NewMessage"), minItems=1, maxItems=10000), ref("NewMessage")],
+    "description": "Messages that are enqueued in the same step. All of it happens, or nothing."}}
+SOME = {"ids": array(ref("Id"), **UP_TO_1000), "limit": LIMIT_OF_PAGE}
 CONDITIONS = {
     "id": ref("Id"),
-    "key": string(),
-    "correlation_id": string(),
-    "text": string(description="Somewhere in the payload."),
-    "error": string(description="Somewhere in the last error."),
-    "reason": string(enum=REASONS),
-    "older_than": ref("Time"),
-    "newer_than": ref("Time"),
+    **each(TEXT, "key correlation_id"),
+    "text": string(description="A text in the payload."),
+    "error": string(description="A text in the last error."),
+    "reason": REASON,
+    **each(TIME, "older_than newer_than"),
 }
 BACKUP = string(pattern="^[0-9]+$")
-SOME_DEAD = {**SOME, **CONDITIONS, "cursor": ref("Cursor"), "dry_run": boolean()}
+OR_NULL = {"oneOf": [TEXT, {"type": "null"}]}
+SOME_DEAD = {**SOME, **CONDITIONS, "cursor": ref("Cursor"), "dry_run": FLAG}
+NAME_OF_SHARD = string(description="The name of the shard.")
+NOT_EMPTY = string(minLength=1)
+READY = {  # what /readyz says besides its status
+    "reasons": array(ref("NotReadyReason")),
+    "warnings": array(ref("Warning")),
+    "shard_map": ref("ShardMap"),
+    "shards": record(["here", "elsewhere"], {"here": COUNT, "elsewhere": COUNT}),
+    "nodes": record(["living", "draining", "unconfirmed_ms"],
+                    {"living": COUNT, "draining": FLAG, "beat_age_ms": COUNT, "unconfirmed_ms": COUNT}),
+}
 
 
 def progress(word):
     return record([word], {
-        word: integer(minimum=0),
-        "matched": integer(minimum=0),
-        "looked": integer(minimum=0),
-        "more": boolean(),
+        **each(COUNT, [word, "matched", "looked"]),
+        "more": FLAG,
         "cursor": ref("Cursor"),
         "results": array(ref("Outcome")),
     })
 
 
+def page(of, **more):
+    """A page of a list: the array, and a cursor if there is more."""
+    (name, items), = of.items()
+    return record([name, *more], {name: array(ref(items)), **more, "cursor": ref("Cursor")})
+
+
 SCHEMAS = {
     "Name": string(
         pattern="^[A-Za-z0-9_-][A-Za-z0-9._-]*$", maxLength=128,
-        description="Of a namespace or a topic; large and small letters are the same."),
+        description="The name of a namespace or a queue; upper and lower case are the same."),
     "Id": {
         "oneOf": [integer(minimum=1),
                   string(pattern="^([0-9]{1,19}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$")],
-        "description": "A 63-bit number, a string of its digits, or its other spelling, a UUID."},
+        "description": "A 63-bit number, a string of its digits, or the same id as a UUID."},
     "Time": {
         "oneOf": [{"type": "number", "minimum": 0}, string(pattern="^[0-9]")],
-        "description": "A length of time: seconds, or with units as 500ms, 1h30m, 7d."},
+        "description": "A duration: a number of seconds, or a string with units: 500ms, 1h30m, 7d."},
     "Moment": string(format="date-time"),
     "Cursor": {
-        "oneOf": [integer(minimum=0), string(pattern="^[0-9]{1,20}$")],
-        "description": "Of the page before."},
+        "oneOf": [COUNT, string(pattern="^[0-9]{1,20}$")],
+        "description": "The cursor of the previous page."},
     "Level": string(enum=["debug", "info", "warn", "error", "off"]),
     "Error": record(["error", "message"], {
         "error": string(pattern="^[a-z_]+$"),
         "message": string(minLength=1, description="What is wrong, and where."),
-        "index": integer(minimum=0, description="The item of an array that is wrong."),
+        "index": integer(minimum=0, description="The invalid item of an array."),
         "limit": string(description="The limit that was reached."),
-        "path": string(description="Of a request that no handler has seen."),
+        "owner": string(description="`moved`: the address of the server that has the shard."),
+        "path": string(description="The path of a request without a route."),
         "ids": array({"oneOf": [ref("Id"), {"type": "null"}]},
-                     description="Of an enqueue over several shards, accepted in part."),
+                     description="The ids of an enqueue that some shards accepted and others refused."),
     }),
     "NotReady": record(["error", "message", "status", "reasons"], {
         "error": string(pattern="^[a-z_]+$", description="The first reason."),
-        "message": string(minLength=1),
+        "message": NOT_EMPTY,
         "status": string(enum=["not_ready"]),
-        "reasons": array(ref("NotReadyReason")),
-        "warnings": array(ref("Warning")),
-        "shard_map": ref("ShardMap"),
+        **READY,
     }),
     "NotReadyReason": record(["reason", "message"], {
         "reason": string(enum=["starting", "closed", "shard_failed", "outcome_unknown",
                                "disk_full"]),
-        "shard": integer(minimum=0),
-        "name": string(description="Of the shard."),
-        "read_bytes": integer(minimum=0, description="While a log is read back."),
-        "log_bytes": integer(minimum=0),
-        "message": string(minLength=1),
+        "shard": COUNT,
+        "name": NAME_OF_SHARD,
+        "read_bytes": integer(minimum=0, description="Bytes read so far, while the server reads its log."),
+        "log_bytes": COUNT,
+        "message": NOT_EMPTY,
     }),
-    "ShardMap": record(["version", "hash"], {
-        "version": integer(minimum=0),
+    "ShardMap": whole({
+        "version": COUNT,
         "hash": string(pattern="^[0-9a-f]{16}$",
-                       description="The same on every node whose map is the same."),
+                       description="Equal on every node with the same map."),
     }),
     "Warning": record(["warning", "message"], {
         "warning": string(enum=["lost_writes", "weak_persistence", "shard_map", "node_id"]),
-        "shard": integer(minimum=0),
-        "name": string(description="Of the shard."),
-        "message": string(minLength=1),
+        "shard": COUNT,
+        "name": NAME_OF_SHARD,
+        "message": NOT_EMPTY,
     }),
     "Ready": record(["status"], {
         "status": string(enum=["ready", "degraded"],
-                         description="degraded: some of several shards do not serve."),
-        "reasons": array(ref("NotReadyReason")),
-        "warnings": array(ref("Warning")),
-        "shard_map": ref("ShardMap"),
+                         description="degraded: some shards do not serve."),
+        **READY,
     }),
-    "Accepted": record(["id", "uid", "duplicate"], {
-        "id": integer(minimum=1),
-        "uid": string(format="uuid"),
-        "duplicate": boolean(),
-    }),
+    "Accepted": record([*ID, "duplicate"], {**ID, **each(FLAG, "duplicate pending")}),
     "NewMessage": named({
-        **PLACE,
-        "payload": BASE64,
-        "text": string(),
-        "json": True,
+        **SHOWN,
         "content_type": string(minLength=1, maxLength=128),
-        "priority": {"oneOf": [integer(**INT32), string(enum=["high", "normal", "low"])],
-                     "default": 5},
-        "deliver_after": ref("Moment"),
-        "delay": ref("Time"),
-        "ttl": ref("Time"),
-        "key": string(minLength=1, maxLength=256),
-        "idempotency_key": string(minLength=1, maxLength=256),
+        "priority": {"oneOf": [INT32, string(enum=["high", "normal", "low"])], "default": 5},
+        "deliver_after": MOMENT,
+        **each(TIME, "delay ttl keep_result lease max_runtime"),
+        "deadline": MOMENT,
+        "retry": RETRY,
+        **each(string(minLength=1, maxLength=256), "key idempotency_key"),
+        "share": string(minLength=1, maxLength=128),
+        "copy_to": {**array(ref("Name")), "maxItems": 16, "description": "Queues that get a copy of the message."},
         "correlation_id": string(minLength=1, maxLength=128),
         "attributes": {"type": "object"},
-        "traceparent": string(description="W3C Trace Context; ignored if it is not valid."),
-        "tracestate": string(),
-        "max_attempts": integer(minimum=1, maximum=65535),
-        "keep_result": ref("Time"),
-    }, description="One of payload, text and json; one of deliver_after and delay."),
-    "Claim": named({
-        **PLACE,
-        "limit": integer(minimum=1, maximum=1000),
-        "wait": ref("Time"),
-        "lease": ref("Time"),
-        "owner": OWNER,
-        "as": AS,
-    }),
-    "Delivery": record([*ID, "receipt", *LEASE, *GIVEN],
-                       {**ID, "receipt": RECEIPT, **SHOWN, **LEASE, **GIVEN, **GIVEN_IF_ANY},
+        "traceparent": string(description="W3C Trace Context; ignored if invalid."),
+        "tracestate": TEXT,
+        "max_attempts": ATTEMPTS,
+    }, description="At most one of payload, text and json; at most one of deliver_after and delay, and of ttl and deadline."),
+    "Claim": named({"limit": LIMIT_OF_PAGE, **each(TIME, "wait lease"), "owner": OWNER, "as": AS}),
+    "Delivery": record([*ID, "receipt", *LEASE, *GIVEN, *WRITTEN],
+                       {**ID, "receipt": RECEIPT, **SHOWN, **LEASE, **GIVEN, **WRITTEN, **GIVEN_IF_ANY},
                        oneOf=[{"required": [name]} for name in SHOWN]),
     "Message": record([*MESSAGE], {**MESSAGE, **MESSAGE_IF_ANY}),
     "Event": record(["event", "at"], {
         "event": string(enum=["accepted", "due", "leased", "retry", "dead"]),
-        "at": ref("Moment"),
+        **each(MOMENT, "at until"),
         "attempt": integer(minimum=1),
-        "until": ref("Moment"),
-        "reason": string(enum=REASONS),
+        "reason": REASON,
     }),
     "MessageWithHistory": record([*MESSAGE, "history"], {
         **MESSAGE,
         **MESSAGE_IF_ANY,
-        "idempotency_key": string(),
+        "idempotency_key": TEXT,
         "keep_result_s": {"type": "number"},
         "history": array(ref("Event")),
     }),
-    "Messages": record(["messages"], {"messages": array(ref("Message")),
-                                      "cursor": ref("Cursor")}),
-    "Found": record(["messages", "looked"], {
-        "messages": array(ref("Message")),
-        "looked": integer(**UINT32),
-        "cursor": ref("Cursor"),
-    }),
-    "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}}),
-    "Nack": settling({
-        "error": string(),
-        "delay": ref("Time"),
-        "defer": boolean(),
-        "dead": boolean(),
-    }),
-    "Extend": settling({"lease": ref("Time")}),
+    "Messages": page({"messages": "Message"}),
+    "Found": page({"messages": "Message"}, looked=UINT32),
+    "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}, **WITH}),
+    "Nack": settling({"error": TEXT, "delay": TIME, **each(FLAG, "defer dead"), "retry_after": TIME,
+                      "scope": string(enum=["key", "share", "queue"]), **WITH}),
+    "Extend": settling({"lease": TIME}),
     "Outcome": record([*ID, "status"], {
         **ID,
         "status": integer(minimum=200, maximum=599),
-        "error": string(),
-        "message": string(),
-        "lease_expires_at": ref("Moment"),
-        "dead": boolean(),
-        "deliver_after": ref("Moment"),
+        **each(TEXT, "error message"),
+        **each(MOMENT, "lease_expires_at deliver_after"),
+        "dead": FLAG,
+        "enqueued": array(ref("Accepted")),
     }),
     "Result": record([*ID, "status"], {
         **ID,
         "status": string(enum=["pending", "done"]),
         "result": True,
-        "expires_at": ref("Moment"),
+        "expires_at": MOMENT,
+    }),
+    "Why": record([*ID, "reason", "text", "reasons"], {
+        **ID,
+        **PLACE,
+        **each(TEXT, "status reason text"),
+        "reasons": array(record(["reason", "text"], {
+            **each(TEXT, "reason text owner status"),
+            "until": MOMENT,
+            "behind": ID["id"],
+            "behind_uid": ID["uid"],
+            "ahead": integer(minimum=0, maximum=10000),
+            "more": FLAG,
+        })),
+        **each(COUNT, "attempts consumers_waiting leased"),
+        "rule": TEXT,
+        "estimate": MOMENT,
     }),
     "Queue": record([*QUEUE], {**QUEUE, **SHARDS, **PARTIAL}),
-    "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor"),
-                                  **PARTIAL}),
-    "QueueShown": record([*QUEUE_SHOWN], {
-        **QUEUE_SHOWN, **SHARDS, "oldest_ready_ms": integer(minimum=0)}),
-    "QueuesShown": record(["queues"], {"queues": array(ref("QueueShown")),
-                                       "cursor": ref("Cursor"), **PARTIAL}),
+    "Queues": record(["topics"], {"topics": array(ref("Queue")), "cursor": ref("Cursor"), **PARTIAL}),
+    "QueueShown": record([*QUEUE_SHOWN], {**QUEUE_SHOWN, **SHARDS, "oldest_ready_ms": COUNT}),
+    "QueuesShown": record(["queues"], {"queues": array(ref("QueueShown")), "cursor": ref("Cursor"), **PARTIAL}),
     "QueueWithPolicy": record([*QUEUE_SHOWN, "policy"], {
-        **QUEUE_SHOWN,
-        **SHARDS,
-        **PARTIAL,
-        "oldest_ready_ms": integer(minimum=0),
-        "policy": ref("Knobs"),
-    }),
+        **QUEUE_SHOWN, **SHARDS, **PARTIAL, "oldest_ready_ms": COUNT, "policy": ref("Knobs")}),
+    "AuditLines": whole({"lines": array({"type": "object"}), "looked": COUNT, "whole": FLAG}),
+    "History": record(["range", "step_ms", "steps"], {
+        **PLACE, **PARTIAL, "range": string(enum=RANGES), "step_ms": COUNT, "steps": COUNT, "end": MOMENT,
+        **each(array({"oneOf": [{"type": "number", "minimum": 0}, {"type": "null"}]}), HISTORY)}),
     "Knobs": record([], KNOBS),
-    "Policy": record([*PLACE, *KNOBS], {**PLACE, **KNOBS}),
-    "QueueName": named(PLACE),
-    "Paused": record([*PLACE, "paused"], {**PLACE, "paused": boolean()}),
+    "Policy": whole({**PLACE, **KNOBS}),
+    "Limits": record(["namespace", "topic", "shares", "on_hold", "limits", "holds"], {
+        **PLACE, **each(COUNT, "shares on_hold"), "cursor": ref("Cursor"),
+        "limits": array(record(["scope", "leased"], {
+            "scope": SCOPE, "name": TEXT, **each(COUNT, "messages ready leased delivered"),
+            **each(UINT32, "concurrency rate burst tokens weight"), **each(MOMENT, "next_delivery hold_until")})),
+        "holds": array(record(["scope", "until"], {"scope": SCOPE, "name": TEXT, "until": MOMENT}))}),
+    "Hold": named({"scope": SCOPE, "name": TEXT, "for": TIME}),
+    "QueueName": named({}),
+    "ScheduleName": whole(SCHEDULE_NAME),
+    "ScheduleToSet": record(["namespace", "name", "when", "message"], {
+        **SCHEDULE_NAME, **SCHEDULE_RULES, "message": {"type": "object"}}),
+    "Schedule": whole({
+        **SCHEDULE, "message": {"type": "object"}, "next": array(MOMENT, maxItems=5),
+        "last": array(record(["tick", "at", "outcome"], {
+            "tick": MOMENT, "at": MOMENT, "outcome": string(enum=["fired", "run", "overlap"]), **ID}), maxItems=20)}),
+    "ScheduleInList": record([*SCHEDULE], {**SCHEDULE, "next_at": MOMENT}),
+    "SchedulePage": page({"schedules": "ScheduleInList"}),
+    "Paused": whole({**PLACE, "paused": FLAG}),
     "MessageName": record(["namespace", "id"], {**PLACE, "id": ref("Id")}),
     "Some": named(SOME),
     "SomeDead": named(SOME_DEAD),
     "SomeDeadTo": named({**SOME_DEAD, "to": ref("Name")}),
     "Redriven": progress("redriven"),
     "Deleted": progress("deleted"),
-    "Backup": record(["backup", "version", "engine", "shards", "left_out", "bytes"], {
+    "Backup": whole({
         "backup": BACKUP,
-        "version": string(),
-        "engine": string(),
-        "shards": array(record(["shard", "name", "folder", "files", "bytes", "last", "time"], {
-            "shard": integer(minimum=0),
-            "name": string(),
-            "folder": string(),
-            "files": integer(minimum=0),
-            "bytes": integer(minimum=0),
-            "last": integer(minimum=0),
-            "time": ref("Moment"),
-        })),
-        "left_out": array(record(["name", "engine"], {"name": string(), "engine": string()})),
-        "bytes": integer(minimum=0),
+        **each(TEXT, "version engine"),
+        "shards": array(whole({
+            **each(TEXT, "name folder"), **each(COUNT, "shard files bytes last"), "time": MOMENT})),
+        "left_out": array(whole(each(TEXT, "name engine"))),
+        "bytes": COUNT,
     }),
-    "Setting": record(["value", "from", "kind", "reload", "secret"], {
-        "value": True,
-        "from": string(),
-        "kind": string(),
-        "reload": boolean(),
-        "secret": boolean(),
+    "Nodes": whole({
+        "draining": FLAG, "lease_ms": COUNT,
+        "nodes": array(whole({**each(OR_NULL, "name address version"), "life": TEXT, **each(FLAG, "self living draining"),
+                              "beat_age_ms": {"oneOf": [COUNT, {"type": "null"}]}, "shards": COUNT})),
+        "shards": array(whole({"name": TEXT, "shard": COUNT, "epoch": COUNT, **each(OR_NULL, "owner next")})),
     }),
-    "LogLevel": record(["level"], {"level": ref("Level")}),
-    "Status": record(["status"], {"status": string()}),
-    "Home": record([*HOME], HOME),
+    "Setting": whole({"value": True, **each(TEXT, "from kind"), **each(FLAG, "reload secret")}),
+    "LogLevel": whole({"level": ref("Level")}),
+    "Status": whole({"status": TEXT}),
+    "Home": whole(HOME),
 }
 
 PARAMETERS = {
     "namespace": query("namespace", ref("Name"), required=True),
-    "topic": query("topic", ref("Name"), text="Also called queue; a call about one needs one of them."),
-    "queue": query("queue", ref("Name"), text="Another name of topic; if both are sent, the same."),
-    "limit": query("limit", integer(minimum=1, maximum=1000)),
+    "topic": query("topic", ref("Name"), text="The same as `queue`; a call about a queue needs one of them."),
+    "queue": query("queue", ref("Name"), text="The queue. If `topic` is sent too, it must be equal."),
+    "limit": query("limit", LIMIT_OF_PAGE),
     "cursor": query("cursor", ref("Cursor")),
 }
 NAMESPACE, TOPIC, ALSO_QUEUE, LIMIT, CURSOR = (parameter(name) for name in PARAMETERS)
+NAMESPACE_OF_SCHEDULE = query("namespace", ref("Name"), required=True)
+NAME_OF_SCHEDULE = query("name", ref("Name"), required=True)
 PLACED = [NAMESPACE, TOPIC, ALSO_QUEUE]
-SHOWN_AS = query("as", AS, text="The form of payloads that fit it: `text` if UTF-8, `json` if JSON. "
-                                "Others stay `payload`, in base64.")
+SHOWN_AS = query("as", AS, text="The form of payloads: `text` if UTF-8, `json` if JSON. "
+                                "Others are `payload`, in base64.")
 STATE = query("state", string(enum=[*STATES, "all"]))
 FILTER = [query(name, schema) for name, schema in CONDITIONS.items()]
 
@@ -390,41 +396,35 @@ def error(text):
     return answer(ref("Error"), text)
 
 
-NO_SUCH = {"404": error("There is no such message or topic in this namespace.")}
+NO_SUCH = {"404": error("No such message or queue in this namespace.")}
+NO_STORE = {"404": error("The server shares no store with other nodes.")}
 LOST = {"409": error("The lease has ended, or is not the current one. Nothing has changed.")}
 FULL = {"429": {
     "description": "A limit was reached.",
-    "headers": {"Retry-After": {"schema": integer(minimum=0), "description": "Seconds."}},
+    "headers": {"Retry-After": {"schema": COUNT, "description": "Seconds."}},
     "content": content(ref("Error")),
 }}
 OUTCOME = answer({"oneOf": [ref("Outcome"), array(ref("Outcome"))]},
-                 "Done; of an array each item has a status of its own.")
+                 "Done. For an array each item has its own status.")
 OUTCOME["headers"] = {"Sluice-Failed": {
     "schema": integer(minimum=1),
-    "description": "How many items of an array failed; without failures it is left out."}}
+    "description": "The number of items that failed; missing if none failed."}}
 
 
 def one_or_many(name):
-    return {"oneOf": [ref(name), array(ref(name), minItems=1, maxItems=1000)]}
-
-
-def policy_calls(prefix, tag):
-    shown = {"200": answer(ref("Policy"), "All knobs as they are now.")}
-    place = PLACED
-    dry_run = query("dry_run", boolean(), text="Check the knobs, set nothing, and answer with what "
-                                               "they would be.")
-    return {
-        "get": call(prefix + "Policy", tag, "The knobs of a topic", shown, place),
-        "put": call(prefix + "SetPolicy", tag,
-                    "Set all knobs, those that are not named to their defaults", shown,
-                    [*place, dry_run], ref("Knobs")),
-        "post": call(prefix + "ChangePolicy", tag, "Set the knobs that are named", shown,
-                     [*place, dry_run], ref("Knobs")),
-    }
+    return {"oneOf": [ref(name), array(ref(name), **UP_TO_1000)]}
 
 
 def messages(name, summary, answers, parameters=(), body=None):
     return call(name, "messages", summary, answers, parameters, body)
+
+
+def topics(name, summary, answers, parameters=(), body=None):
+    return call(name, "topics", summary, answers, parameters, body)
+
+
+def letters(name, summary, answers, parameters=(), body=None):
+    return call(name, "dead letters", summary, answers, parameters, body)
 
 
 def admin(name, summary, answers, parameters=(), body=None):
@@ -435,179 +435,270 @@ def plain(name, summary, answers, free=True):
     return call(name, "plain", summary, answers, free=free)
 
 
+def policy(path, kind, prefix=""):
+    """The rows of a policy."""
+    shown = ok("Policy", "All settings in force.")
+    dry_run = query("dry_run", FLAG, text="Check the settings, change nothing, and answer the settings "
+                                          "that would result.")
+    return [
+        ("get", path, kind(prefix + "Policy", "Show the settings of a queue", shown, PLACED)),
+        ("put", path, kind(prefix + "SetPolicy", "Set all settings; those that are not named get their defaults",
+                           shown, [*PLACED, dry_run], "Knobs")),
+        ("post", path, kind(prefix + "ChangePolicy", "Set the settings that are named", shown,
+                            [*PLACED, dry_run], "Knobs")),
+    ]
+
+
 MOVED = {
-    **{name: integer(minimum=0) for name in (
-        "moved", "taken", "batches", "left", "leased", "dead", "damaged", "idempotency_keys",
-        "results", "there")},
-    **{name: boolean() for name in ("by_hand", "resumed", "done")},
+    **each(COUNT, "moved taken batches left leased dead damaged idempotency_keys results there"),
+    **each(FLAG, "by_hand resumed done"),
 }
-DELIVERIES = answer(array(ref("Delivery")), "What was leased; nothing to be had is [].")
-PATHS = {
-    "/enqueue": {"post": messages(
-        "enqueue", "Accept messages; answered when they are on disk",
-        {"200": answer(array({"oneOf": [integer(minimum=1), string(format="uuid"),
-                                        ref("Accepted")]}),
-                       "The ids, in the order of the items."), **FULL,
-         "409": error("The topic is strict, and another payload was sent under an idempotency "
+DELIVERIES = ok(array(ref("Delivery")), "The leased messages; [] if no message is ready.")
+SETTLED = {"200": OUTCOME, **NO_SUCH, **LOST}
+A_PAGE = [LIMIT, CURSOR]
+ROWS = [
+    ("post", "/enqueue", messages(
+        "enqueue", "Accept messages; the answer comes when they are on disk",
+        {**ok(array({"oneOf": [integer(minimum=1), string(format="uuid"), ref("Accepted")]}),
+              "The ids, in the order of the items."), **FULL,
+         "409": error("The queue is strict, and another payload was sent under an idempotency "
                       "key. Nothing was accepted.")},
         [query("ids", string(enum=["uid"]), text="Answer UUIDs."),
-         query("detail", string(enum=["0", "1"]),
-               text="1: answer objects that say which items are duplicates.")],
-        {"oneOf": [array(ref("NewMessage"), minItems=1, maxItems=10000), ref("NewMessage")]})},
-    "/dequeue": {
-        "get": messages(
-            "dequeue", "Lease the best messages of a topic", {"200": DELIVERIES},
-            [*PLACED, LIMIT,
-             query("wait", ref("Time"), text="For the first message, at most 1 h."),
-             query("lease", ref("Time"), text="1 ms to 12 h."),
-             SHOWN_AS,
-             query("owner", OWNER, text="Who takes them; else the name of the caller.")]),
-        "post": messages("dequeueByBody", "The same, asked for by a body",
-                         {"200": DELIVERIES}, body=ref("Claim")),
-    },
-    "/ack": {"post": messages("ack", "It is done: delete it",
-                              {"200": OUTCOME, **NO_SUCH, **LOST}, body=one_or_many("Ack"))},
-    "/nack": {"post": messages("nack", "It failed, or not now, or never again",
-                               {"200": OUTCOME, **NO_SUCH, **LOST}, body=one_or_many("Nack"))},
-    "/extend": {"post": messages("extend", "Keep the lease a while longer",
-                                 {"200": OUTCOME, **NO_SUCH, **LOST},
-                                 body=one_or_many("Extend"))},
-    "/result": {"get": messages(
-        "result", "What the ack of a message brought",
-        {"200": answer(ref("Result"), "It was acked."),
-         "202": answer(ref("Result"), "It was not acked yet."), **NO_SUCH},
-        [query("receipt", RECEIPT, text="Instead of id, namespace and topic."),
+         query("detail", string(enum=["0", "1"]), text="1: answer objects that say which items are duplicates."),
+         query("atomic", FLAG, text="true: all items are accepted, or none, also over several shards.")],
+        {"oneOf": [array(ref("NewMessage"), minItems=1, maxItems=10000), ref("NewMessage")]})),
+    ("get", "/dequeue", messages(
+        "dequeue", "Lease the best messages of a queue", DELIVERIES,
+        [*PLACED, LIMIT,
+         query("wait", TIME, text="How long to wait for the first message, at most 1 h."),
+         query("lease", TIME, text="1 ms to 12 h."),
+         SHOWN_AS,
+         query("owner", OWNER, text="The name of the consumer. Default: the name of the caller.")])),
+    ("post", "/dequeue", messages(
+        "dequeueByBody", "Lease the best messages of a queue, with a body", DELIVERIES, body="Claim")),
+    ("post", "/ack", messages("ack", "Finish a message: it is deleted", SETTLED, body=one_or_many("Ack"))),
+    ("post", "/nack", messages("nack", "Give a message back: it failed, or not now, or never again",
+                               SETTLED, body=one_or_many("Nack"))),
+    ("post", "/extend", messages("extend", "Extend the lease of a message", SETTLED, body=one_or_many("Extend"))),
+    ("get", "/result", messages(
+        "result", "Show the result of an ack",
+        {**ok("Result", "The message was acked."),
+         "202": answer(ref("Result"), "The message is not acked yet."), **NO_SUCH},
+        [query("receipt", RECEIPT, text="Instead of id, namespace and queue."),
          query("id", ref("Id")), query("namespace", ref("Name")), TOPIC, ALSO_QUEUE,
-         query("wait", ref("Time"), text="For the ack, at most 1 h.")])},
-    "/peek": {"get": messages(
+         query("wait", TIME, text="How long to wait for the ack, at most 1 h.")])),
+    ("get", "/why", messages(
+        "why", "Show why a message is not running now, and when it is expected to run",
+        {**ok("Why", "The reasons; the first is the answer."), **NO_SUCH},
+        [query("receipt", RECEIPT, text="Instead of id, namespace and queue."),
+         query("id", ref("Id")), query("namespace", ref("Name")), TOPIC, ALSO_QUEUE])),
+    ("get", "/peek", messages(
         "peek", "Look at messages without taking them",
-        {"200": answer({"oneOf": [ref("Messages"), ref("Message")]},
-                       "A page, or the one message that was named."), **NO_SUCH},
-        [*PLACED, LIMIT, CURSOR, SHOWN_AS, STATE, query("id", ref("Id"))])},
-    "/stats": {"get": call("stats", "topics", "How much is where",
-                           {"200": answer(ref("Queue"), "The topic."), **NO_SUCH},
-                           PLACED)},
-    "/topics": {"get": call("topics", "topics", "The topics of a namespace",
-                            {"200": answer(ref("Queues"), "A page of them.")},
-                            [NAMESPACE, LIMIT, CURSOR])},
-    "/policy": policy_calls("topic", "topics"),
-    "/dlq": {"get": call("dead", "dead letters", "What failed for good, oldest first",
-                         {"200": answer(ref("Messages"), "A page of it.")},
-                         [*PLACED, LIMIT, CURSOR, SHOWN_AS])},
-    "/dlq/redrive": {"post": call("redriveDead", "dead letters", "Ready again, without failures",
-                                  {"200": answer(ref("Redriven"), "How many.")},
-                                  body=ref("Some"))},
-    "/dlq/delete": {"post": call("deleteDead", "dead letters", "Delete some",
-                                 {"200": answer(ref("Deleted"), "How many.")},
-                                 body=ref("Some"))},
-    "/": {"get": plain("home", "Version, state and links", {"200": {
+        {**ok({"oneOf": [ref("Messages"), ref("Message")]}, "A page, or the message with the given id."), **NO_SUCH},
+        [*PLACED, *A_PAGE, SHOWN_AS, STATE, query("id", ref("Id"))])),
+    ("get", "/stats", topics(
+        "stats", "Count the messages of a queue", {**ok("Queue", "The topic."), **NO_SUCH}, PLACED)),
+    ("get", "/topics", topics(
+        "topics", "List the queues of a namespace", ok("Queues", "A page."), [NAMESPACE, *A_PAGE])),
+    *policy("/policy", topics, "topic"),
+    ("get", "/dlq", letters(
+        "dead", "List dead letters, oldest first", ok("Messages", "A page."), [*PLACED, *A_PAGE, SHOWN_AS])),
+    ("post", "/dlq/redrive", letters(
+        "redriveDead", "Make dead letters ready again, without failures", ok("Redriven", "How many."), body="Some")),
+    ("post", "/dlq/delete", letters("deleteDead", "Delete some", ok("Deleted", "How many."), body="Some")),
+    ("get", "/", plain("home", "Version, state and links", {"200": {
         "description": "A page for a browser, which asks for text/html; JSON otherwise.",
-        "content": {**content(ref("Home")), "text/html": {"schema": string()}}}})},
-    "/healthz": {"get": plain("healthz", "The process answers",
-                              {"200": answer(ref("Status"), "It does.")})},
-    "/readyz": {"get": plain("readyz", "It takes work", {
-        "200": answer(ref("Ready"), "It does."),
-        "503": answer(ref("NotReady"), "It starts or stops, a shard has failed or is full.")})},
-    "/metrics": {"get": plain("metrics", "Figures for Prometheus", {"200": {
-        "description": "Text, version 0.0.4.",
-        "content": {"text/plain": {"schema": string()}}}}, free=False)},
-    "/openapi.json": {"get": plain("openapi", "This document",
-                                   {"200": answer({"type": "object"}, "OpenAPI 3.1.")})},
-    "/v1/admin/queues": {"get": admin(
-        "Queues", "Queues of a namespace, or of all",
-        {"200": answer(ref("QueuesShown"), "A page of them.")},
-        [query("namespace", ref("Name")), LIMIT, CURSOR])},
-    "/v1/admin/queues/{namespace}/{topic}": {"delete": admin(
+        "content": {**content(ref("Home")), "text/html": {"schema": TEXT}}},
+        "302": {"description": "To the console, for a browser."}})),
+    ("get", "/console", plain("consoleEnter", "The web console", {
+        "302": {"description": "To /console/."}})),
+    ("get", "/console/{file}", call("console", "plain", "A file of the web console", {
+        "200": {"description": "The file.", "content": {
+            kind: {"schema": TEXT} for kind in ("text/html", "text/css", "text/javascript", "image/svg+xml")}},
+        "304": {"description": "The client has it, by its ETag."},
+        "404": error("No such file, or the console is off.")},
+        [in_path("file", TEXT)], free=True)),
+    ("get", "/healthz", plain("healthz", "The process answers", ok("Status", "It does."))),
+    ("get", "/readyz", plain("readyz", "The server accepts work", {
+        **ok("Ready", "It does."),
+        "503": answer(ref("NotReady"), "The server starts or stops, or a shard has failed or is full.")})),
+    ("get", "/metrics", plain("metrics", "Metrics for Prometheus", {"200": {
+        "description": "Prometheus text, version 0.0.4.",
+        "content": {"text/plain": {"schema": TEXT}}}}, free=False)),
+    ("get", "/openapi.json", plain("openapi", "This document", ok({"type": "object"}, "OpenAPI 3.1."))),
+    ("get", "/v1/admin/queues", admin(
+        "Queues", "List the queues of a namespace, or of all", ok("QueuesShown", "A page."),
+        [query("namespace", ref("Name")), *A_PAGE])),
+    ("delete", "/v1/admin/queues/{namespace}/{topic}", admin(
         "DeleteQueue", "Delete a queue with its policy, remembered keys and results",
-        {"200": answer(record([*PLACE, "deleted", "messages"], {
-            **PLACE, "deleted": boolean(), "messages": integer(minimum=0)}),
-            "It is gone, and how many messages went with it."), **NO_SUCH,
-         "409": error("It holds messages, and force is not set; or it has been moved between "
-                      "shards.")},
+        {**ok(whole({**PLACE, "deleted": FLAG, "messages": COUNT}),
+              "The queue is deleted; `messages` is the number of its messages."), **NO_SUCH,
+         "409": error("The queue holds messages, and force is not set; or it has moved between shards.")},
         [in_path("namespace", ref("Name")), in_path("topic", ref("Name")),
-         query("force", boolean(), text="Delete its messages too, leased ones and dead letters "
-                                        "as well.")])},
-    "/v1/admin/queue": {"get": admin(
-        "Queue", "One queue with its counts and its policy",
-        {"200": answer(ref("QueueWithPolicy"), "The queue."), **NO_SUCH}, PLACED)},
-    "/v1/admin/queue/pause": {"post": admin(
-        "Pause", "Hand out nothing", {"200": answer(ref("Paused"), "It is paused."), **NO_SUCH},
-        body=ref("QueueName"))},
-    "/v1/admin/queue/resume": {"post": admin(
-        "Resume", "Go on", {"200": answer(ref("Paused"), "It is not paused."), **NO_SUCH},
-        body=ref("QueueName"))},
-    "/v1/admin/queue/purge": {"post": admin(
-        "Purge", "Delete all that is neither leased nor dead",
-        {"200": answer(record([*PLACE, "purged"], {**PLACE, "purged": integer(minimum=0)}),
-                       "How many."), **NO_SUCH}, body=ref("QueueName"))},
-    "/v1/admin/queue/policy": policy_calls("admin", "administration"),
-    "/v1/admin/messages": {"get": admin(
-        "Messages", "Browse and search", {"200": answer(ref("Found"), "A page of them.")},
-        [*PLACED, LIMIT, CURSOR, STATE, *FILTER])},
-    "/v1/admin/message": {"get": admin(
-        "Message", "One message and its history",
-        {"200": answer(ref("MessageWithHistory"), "The message."), **NO_SUCH},
-        [*PLACED, query("id", ref("Id"), required=True)])},
-    "/v1/admin/message/delete": {"post": admin(
+         query("force", FLAG, text="Delete its messages too, leased ones and dead letters as well.")])),
+    ("get", "/v1/admin/queue", admin(
+        "Queue", "Show a queue with its counts and its policy",
+        {**ok("QueueWithPolicy", "The queue."), **NO_SUCH}, PLACED)),
+    ("post", "/v1/admin/queue/pause", admin(
+        "Pause", "Pause a queue: deliver nothing",
+        {**ok("Paused", "The queue is paused."), **NO_SUCH}, body="QueueName")),
+    ("get", "/v1/admin/queue/limits", admin(
+        "Limits", "Show what a queue uses of its limits, its first shares, and its holds",
+        {**ok("Limits", "The limits."), **NO_SUCH}, [
+            *PLACED, query("order", string(enum=["limit", "messages"]),
+                           text="Shares nearest to a limit first, or shares with the most messages."), CURSOR])),
+    ("post", "/v1/admin/queue/hold", admin(
+        "Hold", "Deliver nothing of a queue, share or key for a while, or end that",
+        {**ok(record(["namespace", "topic", "scope", "on_hold"], {
+            **PLACE, "scope": SCOPE, "name": TEXT, "on_hold": FLAG, "until": MOMENT}), "The hold."), **NO_SUCH},
+        body="Hold")),
+    ("post", "/v1/admin/queue/resume", admin(
+        "Resume", "Resume a queue", {**ok("Paused", "The queue is not paused."), **NO_SUCH}, body="QueueName")),
+    ("post", "/v1/admin/queue/purge", admin(
+        "Purge", "Delete all messages that are neither leased nor dead",
+        {**ok(whole({**PLACE, "purged": COUNT}), "How many."), **NO_SUCH}, body="QueueName")),
+    *policy("/v1/admin/queue/policy", admin),
+    ("get", "/v1/admin/schedules", admin(
+        "Schedules", "List the schedules of a namespace", ok("SchedulePage", "A page."),
+        [NAMESPACE_OF_SCHEDULE, *A_PAGE])),
+    ("get", "/v1/admin/schedule", admin(
+        "Schedule", "Show a schedule: its next 5 ticks and its last 20 firings",
+        {**ok("Schedule", "The schedule."), **NO_SUCH},
+        [NAMESPACE_OF_SCHEDULE, NAME_OF_SCHEDULE])),
+    ("put", "/v1/admin/schedule", admin(
+        "SetSchedule", "Make or change a schedule", ok("Schedule", "The schedule."), body="ScheduleToSet")),
+    ("post", "/v1/admin/schedule/delete", admin(
+        "DeleteSchedule", "Delete a schedule",
+        {**ok(whole({**SCHEDULE_NAME, "deleted": FLAG}), "The schedule is gone."), **NO_SUCH},
+        body="ScheduleName")),
+    ("post", "/v1/admin/schedule/pause", admin(
+        "PauseSchedule", "Pause a schedule: what it passes over is not missed",
+        {**ok("Schedule", "The schedule."), **NO_SUCH}, body="ScheduleName")),
+    ("post", "/v1/admin/schedule/resume", admin(
+        "ResumeSchedule", "Resume a schedule", {**ok("Schedule", "The schedule."), **NO_SUCH}, body="ScheduleName")),
+    ("post", "/v1/admin/schedule/run", admin(
+        "RunSchedule", "Begin a message of a schedule now",
+        {**ok(whole({**SCHEDULE_NAME, **ID}), "The message."), **NO_SUCH}, body="ScheduleName")),
+    ("get", "/v1/admin/messages", admin(
+        "Messages", "Browse and search messages", ok("Found", "A page."), [*PLACED, *A_PAGE, STATE, *FILTER])),
+    ("get", "/v1/admin/message", admin(
+        "Message", "Show a message and its history", {**ok("MessageWithHistory", "The message."), **NO_SUCH},
+        [*PLACED, query("id", ref("Id"), required=True)])),
+    ("post", "/v1/admin/message/delete", admin(
         "DeleteMessage", "Delete a message that is not leased",
-        {"200": answer(record([*ID, "deleted"], {**ID, "deleted": boolean()}), "It is gone."),
-         **NO_SUCH, "409": error("It is leased.")},
-        body=ref("MessageName"))},
-    "/v1/admin/dlq": {"get": admin(
-        "Dead", "Dead letters, oldest first; search",
-        {"200": answer(ref("Found"), "A page of them.")},
-        [*PLACED, LIMIT, CURSOR, *FILTER])},
-    "/v1/admin/dlq/redrive": {"post": admin(
-        "RedriveDead", "Redrive one, some or all, here or to another queue",
-        {"200": answer(ref("Redriven"), "What was done, and whether there is more.")},
-        body=ref("SomeDeadTo"))},
-    "/v1/admin/dlq/delete": {"post": admin(
-        "DeleteDead", "Delete one, some or all",
-        {"200": answer(ref("Deleted"), "What was done, and whether there is more.")},
-        body=ref("SomeDead"))},
-    "/v1/admin/backup": {
-        "post": admin("Backup", "Hold the files of the log as they are",
-                      {"200": answer(ref("Backup"), "What there is to copy."),
-                       "409": error("There is a backup already.")},
-                      body=record([], {})),
-        "get": admin("BackupFile", "Up to 1 MiB of a file",
-                     {"200": {"description": "A line of JSON, then the bytes it speaks of.",
-                              "content": {"application/octet-stream": {}}}, **NO_SUCH},
-                     [query("backup", BACKUP, required=True),
-                      query("shard", integer(minimum=0)),
-                      query("file", integer(minimum=0)),
-                      query("at", integer(minimum=0))]),
-    },
-    "/v1/admin/backup/end": {"post": admin(
-        "BackupEnd", "Let go of the files",
-        {"200": answer(record(["ended"], {"ended": boolean()}), "It is over."), **NO_SUCH},
-        body=record(["backup"], {"backup": BACKUP}))},
-    "/v1/admin/log-level": {
-        "get": admin("LogLevel", "How much is logged",
-                     {"200": answer(ref("LogLevel"), "The level.")}),
-        "put": admin("SetLogLevel", "Log more, or less, until the next start",
-                     {"200": answer(ref("LogLevel"), "The level.")}, body=ref("LogLevel")),
-    },
-    "/v1/admin/shards/move": {"post": admin(
-        "Move", "Carry a queue to another shard, for a second; again until it is done",
-        {"200": answer(record([*MOVED, "queues", "skipped"], {**MOVED, "queues": array(
-            record([*MOVED, "namespace"], {**MOVED, "namespace": string()})), "skipped": array(
-            record(["namespace", "shard"], {"namespace": string(), "shard": string()}))}),
-            "How far it has come."), **NO_SUCH},
+        {**ok(whole({**ID, "deleted": FLAG}), "The message is deleted."), **NO_SUCH,
+         "409": error("The message is leased.")}, body="MessageName")),
+    ("get", "/v1/admin/dlq", admin(
+        "Dead", "List and search dead letters, oldest first", ok("Found", "A page."), [*PLACED, *A_PAGE, *FILTER])),
+    ("post", "/v1/admin/dlq/redrive", admin(
+        "RedriveDead", "Redrive dead letters, here or to another queue",
+        ok("Redriven", "What was done, and whether more are left."), body="SomeDeadTo")),
+    ("post", "/v1/admin/dlq/delete", admin(
+        "DeleteDead", "Delete dead letters", ok("Deleted", "What was done, and whether more are left."),
+        body="SomeDead")),
+    ("post", "/v1/admin/backup", admin(
+        "Backup", "Begin a backup: pin the files of the log",
+        {**ok("Backup", "The files to copy."), "409": error("Four backups are running.")}, body=record([], {}))),
+    ("get", "/v1/admin/backup", admin(
+        "BackupFile", "Read up to 1 MiB of a file",
+        {"200": {"description": "A line of JSON, then the bytes that it describes.",
+                 "content": {"application/octet-stream": {}}}, **NO_SUCH},
+        [query("backup", BACKUP, required=True), *(query(name, COUNT) for name in ("shard", "file", "at"))])),
+    ("post", "/v1/admin/backup/end", admin(
+        "BackupEnd", "End a backup: unpin the files",
+        {**ok(whole({"ended": FLAG}), "The backup has ended."), **NO_SUCH}, body=whole({"backup": BACKUP}))),
+    ("get", "/v1/admin/log-level", admin("LogLevel", "Show the log level", ok("LogLevel", "The level."))),
+    ("put", "/v1/admin/log-level", admin(
+        "SetLogLevel", "Set the log level until the next start", ok("LogLevel", "The level."), body="LogLevel")),
+    ("post", "/v1/admin/shards/move", admin(
+        "Move", "Move a queue to another shard, for a second; call again until done",
+        {**ok(whole({**MOVED, "queues": array(whole({**MOVED, "namespace": TEXT})),
+                     "skipped": array(whole(each(TEXT, "namespace shard")))}),
+              "The progress of the move."), **NO_SUCH},
         body=record(["command", "from", "to"], {
-            "command": string(), "tenant": string(), "from": string(), "to": string(),
-            "batch": integer(minimum=1, maximum=10000), "dry_run": boolean(),
-            "force_expire": boolean()}))},
-    "/v1/admin/config": {"get": admin(
-        "Config", "Every setting in force and where it came from, secrets masked",
-        {"200": answer({"type": "object", "additionalProperties": ref("Setting")},
-                       "By name.")})},
-    "/v1/admin/reload": {"post": admin(
+            **each(TEXT, "command tenant from to"), "batch": integer(minimum=1, maximum=10000),
+            **each(FLAG, "dry_run force_expire")}))),
+    ("post", "/v1/admin/intake", admin(
+        "Intake", "Accept a batch of messages from outside, once",
+        {**ok(record(["accepted", "batch", "last", "messages", "shard"], {
+            "accepted": FLAG, **each(COUNT, "batch last messages"), "shard": TEXT, "ids": array(ref("Id"))}),
+            "`accepted` is false if the shard had accepted the batch, or a later one, before."), **NO_SUCH},
+        body=record(["source", "batch"], {
+            "source": {"type": "string", "format": "uuid"}, "batch": integer(minimum=1), "shard": TEXT,
+            "messages": array(ref("NewMessage"), maxItems=10000)}))),
+    ("post", "/v1/admin/intake/places", admin(
+        "IntakePlaces", "Name the shards that accept batches for these queues",
+        ok(whole({"shards": array(TEXT)}), "One shard for each queue, in the same order."),
+        body=whole({"queues": array(record(["namespace", "queue"], each(ref("Name"), "namespace queue topic")))}))),
+    ("get", "/v1/admin/nodes", admin(
+        "Nodes", "List the nodes of the store that this server shares, and the owners of shards",
+        {**ok("Nodes", "The nodes, as this server sees them; the first is the server itself."), **NO_STORE})),
+    ("post", "/v1/admin/nodes/drain", admin(
+        "Drain", "Hand over the shards of this server to other nodes, and take none",
+        {**ok("Nodes", "The server drains. Look again until it owns no shard."), **NO_STORE,
+         "409": error("No other node could take the shards.")}, body=record([], {}))),
+    ("post", "/v1/admin/nodes/resume", admin(
+        "ResumeNode", "Take part again after a drain",
+        {**ok("Nodes", "The server gets its share of the shards after store.settle."), **NO_STORE}, body=record([], {}))),
+    ("post", "/v1/admin/nodes/flush", admin(
+        "Flush", "Carry what the front folders of this server have to their stores, without waiting for the next tick",
+        {**ok(whole({"shards": COUNT}), "So many shards have a front folder. Their lag falls to 0 if the store answers."),
+         "404": error("No shard of this server has a front folder.")}, body=record([], {}))),
+    ("get", "/v1/admin/audit", admin(
+        "Audit", "Show the last lines of the audit file, newest first",
+        {**ok("AuditLines", "`looked`: how many lines were examined; `whole`: the file has no earlier lines."),
+         "404": error("The server writes no audit file.")},
+        [query("limit", integer(minimum=1, maximum=1000)),
+         *[query(name, TEXT, text="Only lines with this value.") for name in ("verb", "namespace", "queue", "who")]])),
+    ("get", "/v1/admin/history", admin(
+        "History", "Show the recent past of a queue, or of all queues of the server",
+        {**ok("History", "The values of each step, oldest first. A queue that has not moved for an hour has no steps."),
+         **NO_SUCH},
+        [query("namespace", ref("Name")), query("topic", ref("Name")), ALSO_QUEUE,
+         query("range", string(enum=RANGES), text="How far back (10m); 24h and 7d only without a queue.")])),
+    ("get", "/v1/admin/config", admin(
+        "Config", "Show every setting and where it came from; secrets are masked",
+        ok({"type": "object", "additionalProperties": ref("Setting")}, "By name."))),
+    ("get", "/v1/admin/me", admin(
+        "Me", "Show who the caller is and what the caller may do",
+        ok(whole({"name": TEXT, "authenticated": FLAG, "grants": array(whole({
+            "namespace": TEXT, "rights": array(string(enum=["read", "write", "admin", "consume"]))}))}),
+           "`authenticated` is false if the server asks for no token and no certificate."))),
+    ("post", "/v1/admin/reload", admin(
         "Reload", "Read all settings again, as SIGHUP does",
-        {"200": answer(record(["reloaded"], {"reloaded": boolean()}),
-                       "What can change while it runs has; 400: nothing has, and why.")},
-        body=record([], {}))},
-}
+        ok(whole({"reloaded": FLAG}), "The new settings are in force. On 400 nothing has changed."),
+        body=record([], {}))),
+]
+PATHS = {}
+# Routes that also speak application/x-sluice-batch: docs/batch-format.md.
+PACKED = {"application/x-sluice-batch": {}}
+
+
+def add_packed(path, operation):
+    if path not in ("/enqueue", "/dequeue", "/ack", "/nack", "/extend"):
+        return
+    good = operation["responses"]["200"]
+    operation["responses"]["200"] = {**good, "content": {**good["content"], **PACKED}}
+    if "requestBody" in operation and path != "/dequeue":
+        operation["requestBody"]["content"].update(PACKED)
+
+
+for method, path, operation in ROWS:
+    add_packed(path, operation)
+    PATHS.setdefault(path, {})[method] = operation
+
+
+def joined(name):
+    """What all parts have under this name."""
+    return {key: value for part in PARTS for key, value in getattr(part, name, {}).items()}
+
+
+def all_paths():
+    """Parts may have methods of one path."""
+    paths = dict(PATHS)
+    for path, methods in joined("PATHS").items():
+        paths[path] = {**paths.get(path, {}), **methods}
+    return paths
 
 
 def document(version):
@@ -616,23 +707,21 @@ def document(version):
         "info": {
             "title": "Sluice",
             "version": version,
-            "summary": "A queue for work: durable, leased, prioritised, ordered per key.",
+            "summary": "A work queue: durable, leased, prioritised, ordered per key.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],  # the server puts its own name there
         "security": [{}, {"token": []}],
-        "paths": {**PATHS, **openapi_lockd.PATHS, **openapi_locks.PATHS},
+        "paths": all_paths(),
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
             "parameters": PARAMETERS,
             "responses": {
-                "Error": error("Nothing has happened, unless it says outcome_unknown."),
-                "LockdError": openapi_lockd.error(
-                    "Nothing has happened, unless it says outcome_unknown."),
+                "Error": error("Nothing has happened, unless the error is outcome_unknown."),
+                **joined("RESPONSES"),
             },
-            "schemas": {**SCHEMAS, **openapi_lockd.SCHEMAS,
-                        **openapi_locks.SCHEMAS},
+            "schemas": {**SCHEMAS, **joined("SCHEMAS")},
         },
     }
 

@@ -17,8 +17,11 @@ def integer(**more):
     return {"type": "integer", **more}
 
 
-def boolean():
-    return {"type": "boolean"}
+TEXT = string()
+COUNT = integer(minimum=0)
+FLAG = {"type": "boolean"}
+TIME = ref("Time")
+MOMENT = ref("Moment")
 
 
 def array(items, **more):
@@ -31,12 +34,27 @@ def record(required, members, **more):
             "additionalProperties": False, **more}
 
 
+def whole(members):
+    """An object that has all these members and no others."""
+    return record([*members], members)
+
+
+def each(schema, names):
+    """Members of one kind: their names, in a list or with spaces between them."""
+    return {name: schema for name in (names.split() if isinstance(names, str) else names)}
+
+
 def content(schema):
     return {"application/json": {"schema": schema}}
 
 
 def answer(schema, text):
     return {"description": text, "content": content(schema)}
+
+
+def ok(schema, text):
+    """The good answer. schema: or the name of one."""
+    return {"200": answer(ref(schema) if isinstance(schema, str) else schema, text)}
 
 
 def query(name, schema, required=False, text=None):
@@ -55,13 +73,13 @@ def in_path(name, schema):
 def call(name, tag, summary, answers, parameters=(), body=None, free=False,
          other="Error"):
     """An operation; answers: of codes. Any other code is an error."""
-    if not any(code in answers for code in ("200", "202")):
+    if not any(code in answers for code in ("200", "202", "302")):
         raise ValueError(f"{name} never goes well")
     row = {"operationId": name, "tags": [tag], "summary": summary}
     if parameters:
         row["parameters"] = list(parameters)
     if body is not None:
-        row["requestBody"] = {"required": True, "content": content(body)}
+        row["requestBody"] = {"required": True, "content": content(ref(body) if isinstance(body, str) else body)}
     if free:
         row["security"] = []
     row["responses"] = {**answers, "default": {"$ref": f"#/components/responses/{other}"}}

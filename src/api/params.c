@@ -2,7 +2,7 @@
 
 #include "api/taker.h"
 #include "api/values.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/parse.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 enum {
-	SMALL_QUERY = 1024 /* longer ones need memory to be checked */
+	SMALL_QUERY = 1024 /* a longer query is checked in allocated memory */
 };
 
 static struct slice
@@ -30,7 +30,7 @@ param_read_name(const struct param *p, struct param_text text, void *place,
 	int rc;
 
 	assert(p->size == sizeof(struct slice));
-	rc = name_fold(slice_in(text), "the name", folded, err);
+	rc = name_fold(slice_in(text), "name", folded, err);
 	if (rc)
 		return rc;
 	memcpy(text.p, folded, text.n);
@@ -43,7 +43,7 @@ param_read_spelling(const struct param *p, struct param_text text, void *place,
 		    struct slu_err *err)
 {
 	char folded[NAME_TEXT];
-	const int rc = name_fold(slice_in(text), "the name", folded, err);
+	const int rc = name_fold(slice_in(text), "name", folded, err);
 
 	assert(p->size == sizeof(struct slice));
 	if (!rc)
@@ -117,7 +117,7 @@ int
 param_read_word(const struct param *p, struct param_text text, void *place,
 		struct slu_err *err)
 {
-	(void)err; /* any text will do */
+	(void)err; /* any text is valid */
 	assert(p->size == sizeof(struct slice));
 	*(struct slice *)place = slice_in(text);
 	return 0;
@@ -151,13 +151,13 @@ read_one(const struct param *p, struct param_text text, void *place, struct slu_
 	if (!p->read(p, text, place, &why))
 		return 0;
 	(void)parse_shown(slice_in(text), shown);
-	if (strstr(why.text, shown)) /* it has been said */
+	if (strstr(why.text, shown)) /* the text has the value */
 		return slu_fail(err, why.code, "%s: %s", p->name, why.text);
-	return slu_fail(err, why.code, "%s: %s; got %s", p->name, why.text, shown);
+	return slu_fail(err, why.code, "%s: invalid value %s; %s", p->name, shown, why.text);
 }
 
 enum {
-	NAMES_TEXT = 512 /* of all the names that are expected */
+	NAMES_TEXT = 512 /* bytes of the list of names */
 };
 
 static int
@@ -191,7 +191,7 @@ static int
 refuse_unknown(const struct filling *f, struct slice name, struct slu_err *err)
 {
 	char shown[SHOWN_TEXT], names[NAMES_TEXT], written[NEAREST_MAX + 1] = "";
-	const size_t n = name.n < sizeof written ? name.n : 0; /* longer: near to nothing */
+	const size_t n = name.n < sizeof written ? name.n : 0; /* a longer name is similar to none */
 	struct nearest best = nearest_to(written);
 
 	(void)parse_shown(name, shown);
@@ -210,7 +210,7 @@ refuse_unknown(const struct filling *f, struct slice name, struct slu_err *err)
 	return slu_fail(err, SLU_EINVAL, "invalid parameter %s; expected one of %s", shown, names);
 }
 
-/* The value under one of two names, when that under the other is in place. */
+/* Reads the value of the second name, and compares it with the value of the first. */
 static int
 read_again(const struct param *p, bool also, struct param_text text, const struct slice *place,
 	   struct slu_err *err)
@@ -223,7 +223,7 @@ read_again(const struct param *p, bool also, struct param_text text, const struc
 	rc = read_one(p, text, &other, err);
 	if (rc || slice_eq(*place, other))
 		return rc;
-	return slu_fail(err, SLU_EINVAL, "%s: expected the same value as %s, or one of the two; got %s",
+	return slu_fail(err, SLU_EINVAL, "%s: expected the same value as %s, or only one of them; got %s",
 			also ? p->also : p->name, also ? p->name : p->also, parse_shown(other, shown));
 }
 
@@ -248,14 +248,21 @@ take(struct filling *f, struct slice name, struct param_text text, struct slu_er
 	return refuse_unknown(f, name, err);
 }
 
+/* Handles the rows that the request left out. */
 static int
-check_required(const struct filling *f, struct slu_err *err)
+complete(const struct filling *f, struct slu_err *err)
 {
-	for (size_t i = 0; i < f->n; i++)
-		if (f->rows[i].required && !((f->given | f->also) >> i & 1))
-			return slu_fail(err, SLU_EINVAL, "%s%s%s: is required", f->rows[i].name,
-					f->rows[i].also ? " or " : "",
-					f->rows[i].also ? f->rows[i].also : "");
+	for (size_t i = 0; i < f->n; i++) {
+		const struct param *const p = &f->rows[i];
+
+		if ((f->given | f->also) >> i & 1)
+			continue;
+		if (p->required)
+			return slu_fail(err, SLU_EINVAL, "%s%s%s: is required", p->name, p->also ? " or " : "",
+					p->also ? p->also : "");
+		if (p->otherwise)
+			*(uint32_t *)(void *)(f->out + p->offset) = p->otherwise;
+	}
 	return 0;
 }
 
@@ -270,7 +277,7 @@ params_query(const struct param *rows, size_t n, struct slice query, char *room,
 	assert(n <= 64);
 	query_init(&q, query, room, query.n);
 	while (query_next(&q, &p)) {
-		/* Decoded into the room, which is ours to write to. */
+		/* The value was decoded into room, which may be changed. */
 		const size_t at = p.value.n ? (size_t)(p.value.p - room) : 0;
 		const struct param_text text = { room + at, p.value.n };
 		const int rc = take(&f, p.name, text, err);
@@ -280,10 +287,10 @@ params_query(const struct param *rows, size_t n, struct slice query, char *room,
 	}
 	if (q.rc)
 		return refuse_escapes(err);
-	return check_required(&f, err);
+	return complete(&f, err);
 }
 
-/* Its bit, or 0: not one of these. */
+/* The bit of the name, or 0 if the list does not have it. */
 static uint64_t
 bit_of(struct slice name, const char *const *names)
 {
@@ -333,7 +340,7 @@ params_check(struct slice query, const char *const *once, bool open, struct slu_
 	return rc;
 }
 
-/* The text of the value that comes next, in the room of the reader. */
+/* Copies the text of the next value into the room of the reader. */
 static struct param_text
 read_value(struct json *r)
 {
@@ -376,5 +383,5 @@ params_json(const struct param *rows, size_t n, struct slice body, char *room,
 	}
 	if (json_end(&r, NULL))
 		return json_explain(&r, -1, err);
-	return rc ? rc : check_required(&f, err);
+	return rc ? rc : complete(&f, err);
 }

@@ -4,7 +4,7 @@
 #include "api/audit.h"
 #include "broker/broker.h"
 #include "engine/op.h"
-#include "http/call.h"
+#include "net/exchange.h"
 
 const struct episode_kind refusals_of_callers = {
 	.begins = "callers refused",
@@ -50,11 +50,11 @@ refusals_release(struct api *api)
 }
 
 void
-refusals_caller(struct api *api, const struct call *c, enum refusal reason, const char *why)
+refusals_caller(struct api *api, const struct exchange *x, enum refusal reason, const char *why)
 {
-	char address[CALL_ADDRESS];
+	char address[EXCHANGE_ADDRESS];
 
-	call_address(c, address);
+	exchange_address(x, address);
 	metrics_add(&api->refused, 0, reason, 1);
 	episode_note(&api->episodes, &refusals_of_callers, refusal_name(reason), address, why);
 }
@@ -73,7 +73,7 @@ refusals_op(struct api *api, const struct op *op)
 	const struct episode_kind *const kind = kind_of(op->rc);
 
 	if (kind)
-		episode_note(&api->episodes, kind, NULL, broker_shard_name(api->broker, op->shard),
+		episode_note(&api->episodes, kind, NULL, broker_shard_name(api->broker, op->route.lane),
 			     op->err.code == (enum slu_code)op->rc ? op->err.text : NULL);
 	return kind != NULL;
 }

@@ -1,11 +1,11 @@
 /*
- * refusals.h - what a server turns away: counted, logged when it begins and when it ends.
+ * refusals.h - counts refused requests, and logs when refusals begin and end.
  *
- *      a caller without a good token or scope   sluice_auth_refused_total{reason}, log, audit
+ *      no valid token, or no scope              sluice_auth_refused_total{reason}, log, audit
  *      a full disk, no memory                   log
  *
- * A client that asks ten times a second with an expired token makes two log lines, and one line
- * of the audit each 10 s (base/episode.h).
+ * A client that sends ten requests per second with an expired token causes two log lines, and
+ * one line of the audit each 10 s (base/episode.h).
  */
 #ifndef API_REFUSALS_H
 #define API_REFUSALS_H
@@ -15,25 +15,25 @@
 #include "base/episode.h"
 
 struct api;
-struct call;
+struct exchange;
 struct op;
 
-int refusals_init(struct api *api); /* SLU_ENOMEM; the log and the clock of api are set */
+int refusals_init(struct api *api); /* needs the log and the clock of api. SLU_ENOMEM */
 void refusals_release(struct api *api);
 
-/* The caller of c was refused. why: a sentence without anything that the caller has sent. */
-void refusals_caller(struct api *api, const struct call *c, enum refusal reason, const char *why);
+/* Counts a refused caller. why: a sentence that contains nothing of the request. */
+void refusals_caller(struct api *api, const struct exchange *x, enum refusal reason, const char *why);
 
-/* An op was answered: if for want of disk or memory, that is noted, with its shard. True: it
- * was. */
+/* Notes an op that failed for lack of disk or memory, with its shard. Returns true if it
+ * did. */
 bool refusals_op(struct api *api, const struct op *op);
 
-/* A request was refused with this code before it had an op: noted if it is SLU_EFULL or
- * SLU_ENOMEM. reason is a literal, or NULL. */
+/* Notes a request that was refused before it had an op, if rc is SLU_EFULL or SLU_ENOMEM.
+ * reason: a literal, or NULL. */
 void refusals_request(struct api *api, int rc, const char *reason);
 
 void refusals_metrics(const struct api *api, struct buf *out);
 
-extern const struct episode_kind refusals_of_callers; /* the kind that the audit has lines of */
+extern const struct episode_kind refusals_of_callers; /* the audit has lines of these */
 
 #endif

@@ -1,6 +1,6 @@
 #include "api/rows.h"
 
-#include "api/aside.h"
+#include "api/quarantine.h"
 #include "base/mem.h"
 #include "engine/engine.h"
 
@@ -19,7 +19,7 @@ rows_room(struct rows *r, size_t n)
 	return 0;
 }
 
-/* Where neighbours lie that are read with one call. No memory for it: one by one, then. */
+/* Memory for neighbours that are read with one call. NULL: rows are read one by one. */
 static struct engine_near *
 near_room(struct rows *r)
 {
@@ -28,7 +28,7 @@ near_room(struct rows *r)
 	return r->near;
 }
 
-/* The record r->at, where it was read together with others; p is NULL: it was not. */
+/* The record of row r->at if it was read together with others; otherwise p is NULL. */
 static struct slice
 read_near(struct rows *r, bool may_block)
 {
@@ -44,7 +44,7 @@ read_near(struct rows *r, bool may_block)
 	return r->near->texts[r->at - r->near_at];
 }
 
-/* record.p: it has been read already. */
+/* Reads the record, unless record.p is set, and the error text. */
 static int
 read_rest(struct rows *r, struct slice record, bool may_block, struct message *m,
 	  struct slice *error, struct slu_err *err)
@@ -72,7 +72,7 @@ rows_read(struct rows *r, bool may_block, struct message *m, struct slice *error
 	return read_rest(r, read_near(r, may_block), may_block, m, error, err);
 }
 
-/* Shown as damaged, whatever its state is, with what is known without its record. */
+/* Writes the row as damaged, with the values that need no record. */
 static void
 show_damaged(struct rows *r)
 {
@@ -86,15 +86,19 @@ show_damaged(struct rows *r)
 void
 rows_damaged(struct rows *r, const struct slu_err *why)
 {
-	aside(r->ask, r->op, &r->op->rows[r->at], why);
+	quarantine(r->apicall, r->op, &r->op->rows[r->at], why);
 	if (r->shows_damaged)
 		show_damaged(r);
 }
 
-/* SLU_EBUSY: it would have to wait. */
+/* Returns SLU_EBUSY if a read would block. */
 static int
-write_rows(struct rows *r, bool may_block)
+write_rows(struct apicall *a, bool may_block)
 {
+	struct rows *const r = a->rows;
+
+	if (r->patient && !may_block)
+		return SLU_EBUSY;
 	for (; r->at < r->op->n_rows && !r->enough; r->at++) {
 		const struct op_row *const row = &r->op->rows[r->at];
 		struct slu_err err = { 0 };
@@ -115,47 +119,25 @@ write_rows(struct rows *r, bool may_block)
 }
 
 static void
-finish(struct rows *r, int rc)
+finish(struct apicall *a, int rc)
 {
+	const struct rows *const r = a->rows;
+
 	op_unpin(r->op);
 	mem_free(r->room);
 	mem_free(r->near);
-	r->done(r->ask, rc);
-}
-
-static void
-run_on_file_thread(uv_work_t *work)
-{
-	struct rows *const r = work->data;
-
-	r->rc = write_rows(r, true);
-}
-
-static void
-back_on_loop(uv_work_t *work, int status)
-{
-	struct rows *const r = work->data;
-
-	(void)status; /* nobody cancels it */
-	finish(r, r->rc);
+	r->done(a, rc);
 }
 
 void
 rows_start(struct rows *r)
 {
-	int rc;
-
 	r->at = 0;
 	r->room = NULL;
 	r->room_size = 0;
 	r->near = NULL;
 	r->near_end = 0;
 	r->bytes = 0;
-	r->work.data = r;
-	rc = r->patient ? SLU_EBUSY : write_rows(r, false);
-	if (rc == SLU_EBUSY &&
-	    uv_queue_work(loop_uv(call_loop(r->ask->call)), &r->work, run_on_file_thread,
-			  back_on_loop) == 0)
-		return;
-	finish(r, rc);
+	r->apicall->rows = r;
+	apicall_try(r->apicall, write_rows, finish);
 }

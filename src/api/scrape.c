@@ -1,9 +1,11 @@
 #include "api/scrape.h"
 
-#include "api/flat_view.h"
-#include "api/gather.h"
+#include "api/flat/view.h"
+#include "api/fanout.h"
+#include "api/handler.h"
 #include "api/limits.h"
-#include "http/server.h"
+#include "api/nodes.h"
+#include "net/server.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,11 +15,11 @@
 
 enum {
 	FAMILY_MAX = 64 << 20, /* bytes of one metric of all queues */
-	PAGE_LANES = 64,       /* that are asked for queues at once */
+	PAGE_LANES = 64,       /* lanes that are asked at once */
 	LABELS_MAX = 2 * MESSAGE_NAME_MAX + SHARDMAP_NAME + 64
 };
 
-#define DONE UINT64_MAX /* cursor of a lane that has told all */
+#define DONE UINT64_MAX /* the cursor of a lane without more queues */
 
 static void
 write_type(struct buf *out, const char *name, const char *type, const char *help)
@@ -25,9 +27,17 @@ write_type(struct buf *out, const char *name, const char *type, const char *help
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* A gauge with one line. */
+static void
+write_gauge(struct buf *out, const char *name, const char *help, uint64_t value)
+{
+	write_type(out, name, "gauge", help);
+	buf_printf(out, "%s %" PRIu64 "\n", name, value);
+}
+
 /* --- the process -------------------------------------------------------------- */
 
-/* Pages that are in memory, the second number there; 0 when the system does not say. */
+/* Resident pages, the second number of the file; 0: unknown. */
 static uint64_t
 resident_pages(void)
 {
@@ -56,7 +66,7 @@ write_process(const struct api *api, struct buf *out)
 	struct rusage used = { 0 };
 	struct rlimit files = { 0 };
 
-	(void)getrusage(RUSAGE_SELF, &used); /* both fail for bad arguments alone */
+	(void)getrusage(RUSAGE_SELF, &used); /* both fail only for wrong arguments */
 	(void)getrlimit(RLIMIT_NOFILE, &files);
 	write_type(out, "process_start_time_seconds", "gauge",
 		   "when it began, in seconds since 1970");
@@ -64,11 +74,9 @@ write_process(const struct api *api, struct buf *out)
 	write_type(out, "process_cpu_seconds_total", "counter", "processor time used");
 	buf_printf(out, "process_cpu_seconds_total %.6f\n",
 		   seconds_of(used.ru_utime) + seconds_of(used.ru_stime));
-	write_type(out, "process_resident_memory_bytes", "gauge", "memory in use");
-	buf_printf(out, "process_resident_memory_bytes %" PRIu64 "\n",
-		   resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE));
-	write_type(out, "process_max_fds", "gauge", "files that may be open");
-	buf_printf(out, "process_max_fds %" PRIu64 "\n", (uint64_t)files.rlim_cur);
+	write_gauge(out, "process_resident_memory_bytes", "memory in use",
+		    resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE));
+	write_gauge(out, "process_max_fds", "files that may be open", files.rlim_cur);
 }
 
 /* --- shards ------------------------------------------------------------------- */
@@ -80,12 +88,13 @@ struct row {
 	size_t offset;
 };
 
-#define TOTAL(name, type, member, help)                                            \
-	{                                                                          \
-		"sluice_" name, type, help, offsetof(struct broker_totals, member) \
-	}
-
 /* clang-format off */
+#define ROW(name, type, help, in, member) { "sluice_" name, type, help, offsetof(struct in, member) }
+#define TOTAL(name, type, member, help)   ROW(name, type, help, broker_totals, member)
+#define GAUGE(name, member, help)         ROW(name, "gauge", help, op_shard, member)
+#define STORE(name, type, member, help)   ROW("store_" name, type, help, op_shard, store.member)
+#define FAMILY(name, member, help)        ROW("queue_" name, "counter", help, ledger_totals, member)
+
 static const struct row totals[] = {
 	TOTAL("shard_ops_total", "counter", ops, "operations run by the shard"),
 	TOTAL("shard_batches_total", "counter", batches, "batches they were run in"),
@@ -99,20 +108,29 @@ static const struct row totals[] = {
 };
 /* clang-format on */
 
-/* Of a shard as a whole, by its name: all of its lanes. */
+/* Whether another node of the store owns the shard: this node serves the others. */
+static bool
+is_elsewhere(const struct api *api, uint32_t lane)
+{
+	struct slu_err err;
+
+	return broker_health(api->broker, lane, &err) == SLU_EMOVED && err.owner;
+}
+
+/* One line per shard: 1 if all its lanes serve, or another node serves them. */
 static void
 write_available(struct api *api, struct buf *out)
 {
-	const uint32_t n = broker_shards(api->broker);
+	const uint32_t n = broker_lanes(api->broker);
 	bool serves = true;
 
 	write_type(out, "sluice_shard_available", "gauge",
-		   "1: all lanes of the shard serve; 0: one has failed, or cannot reach its store");
+		   "1: all lanes of the shard serve, here or at another node; 0: one has failed, or cannot reach its store");
 	for (uint32_t lane = 0; lane < n; lane++) {
 		const char *const name = broker_shard_name(api->broker, lane);
 
-		serves &= broker_health(api->broker, lane, NULL) == 0;
-		if (lane + 1 < n && broker_shard_lane(api->broker, lane + 1) > 0)
+		serves &= is_elsewhere(api, lane) || broker_health(api->broker, lane, NULL) == 0;
+		if (lane + 1 < n && broker_lane_number(api->broker, lane + 1) > 0)
 			continue;
 		buf_printf(out, "sluice_shard_available{shard=\"%s\"} %d\n", name, serves);
 		serves = true;
@@ -129,13 +147,11 @@ write_map(const struct api *api, struct buf *out)
 	if (m)
 		buf_printf(out, "sluice_shard_map_info{hash=\"%016" PRIx64 "\",version=\"%" PRIu64 "\"} 1\n",
 			   shardmap_hash(m), shardmap_version(m));
-	write_type(out, "sluice_shard_map_disagreements", "gauge",
-		   "nodes that live, share a shard with this one, and have another map");
-	buf_printf(out, "sluice_shard_map_disagreements %" PRIu32 "\n",
-		   atomic_load(&api->disagreements));
-	write_type(out, "sluice_node_id_conflict", "gauge",
-		   "1: another server that shares a shard has the same node.id");
-	buf_printf(out, "sluice_node_id_conflict %" PRIu32 "\n", atomic_load(&api->twins));
+	write_gauge(out, "sluice_shard_map_disagreements",
+		    "nodes that live, share a shard with this one, and have another map",
+		    atomic_load(&api->disagreements));
+	write_gauge(out, "sluice_node_id_conflict",
+		    "1: another server that shares a shard has the same node.id", atomic_load(&api->twins));
 }
 
 static void
@@ -143,43 +159,37 @@ write_index(const struct api *api, struct buf *out)
 {
 	const struct quota *const q = broker_quota(api->broker);
 
-	write_type(out, "sluice_index_memory_bytes", "gauge",
-		   "memory that the index of all shards has: messages, keys and documents");
-	buf_printf(out, "sluice_index_memory_bytes %" PRIu64 "\n", quota_bytes(&q->index_held));
-	write_type(out, "sluice_index_memory_limit_bytes", "gauge",
-		   "limits.index_memory: beyond, new work is refused");
-	buf_printf(out, "sluice_index_memory_limit_bytes %" PRIu64 "\n",
-		   quota_bytes(&q->index_limit));
+	write_gauge(out, "sluice_index_memory_bytes",
+		    "memory that the index of all shards has: messages, keys and documents",
+		    quota_bytes(&q->index_held));
+	write_gauge(out, "sluice_index_memory_limit_bytes",
+		    "limits.index_memory: beyond, new work is refused", quota_bytes(&q->index_limit));
 }
 
 static void
 write_totals(struct api *api, struct buf *out)
 {
-	for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+	for (size_t i = 0; i < COUNT(totals); i++) {
 		write_type(out, totals[i].name, totals[i].type, totals[i].help);
-		for (uint32_t shard = 0; shard < broker_shards(api->broker); shard++) {
+		for (uint32_t shard = 0; shard < broker_lanes(api->broker); shard++) {
 			struct broker_totals values;
 			uint64_t value;
 
 			broker_totals(api->broker, shard, &values);
 			memcpy(&value, (const char *)&values + totals[i].offset, sizeof value);
 			buf_printf(out, "%s{%s} %" PRIu64 "\n", totals[i].name,
-				   broker_shard_labels(api->broker, shard), value);
+				   broker_lane_labels(api->broker, shard), value);
 		}
 	}
 	write_index(api, out);
 	write_map(api, out);
 	write_available(api, out);
-	write_type(out, "sluice_shard_up", "gauge", "1: it serves; 0: it has failed");
-	for (uint32_t shard = 0; shard < broker_shards(api->broker); shard++)
-		buf_printf(out, "sluice_shard_up{%s} %d\n", broker_shard_labels(api->broker, shard),
-			   broker_health(api->broker, shard, NULL) == 0);
+	write_type(out, "sluice_shard_up", "gauge", "1: it serves; 0: it has failed; no line: another node serves it");
+	for (uint32_t shard = 0; shard < broker_lanes(api->broker); shard++)
+		if (!is_elsewhere(api, shard))
+			buf_printf(out, "sluice_shard_up{%s} %d\n", broker_lane_labels(api->broker, shard),
+				   broker_health(api->broker, shard, NULL) == 0);
 }
-
-#define GAUGE(name, member, help)                                                \
-	{                                                                        \
-		"sluice_" name, "gauge", help, offsetof(struct op_shard, member) \
-	}
 
 /* clang-format off */
 static const struct row gauges[] = {
@@ -197,37 +207,32 @@ static const struct row gauges[] = {
 };
 /* clang-format on */
 
-/* A shard that is down, and what is not known, have no line. */
+/* A shard that is down and an unknown value have no line. */
 static bool
-gauge_of(const struct gather_part *p, const struct row *row, int64_t *value)
+gauge_of(const struct fanout_part *p, const struct row *row, int64_t *value)
 {
-	if (!gather_has(p))
+	if (!fanout_has(p))
 		return false;
 	memcpy(value, (const char *)&p->op.on_shard + row->offset, sizeof *value);
 	return *value >= 0;
 }
 
 static void
-write_gauges(const struct gather *g, struct buf *out)
+write_gauges(const struct fanout *g, struct buf *out)
 {
 	int64_t value;
 
-	for (size_t i = 0; i < sizeof gauges / sizeof gauges[0]; i++) {
+	for (size_t i = 0; i < COUNT(gauges); i++) {
 		write_type(out, gauges[i].name, gauges[i].type, gauges[i].help);
 		for (unsigned k = 0; k < g->n; k++)
 			if (gauge_of(&g->parts[k], &gauges[i], &value))
 				buf_printf(out, "%s{%s} %" PRId64 "\n", gauges[i].name,
-					   broker_shard_labels(g->api->broker, g->parts[k].lane),
+					   broker_lane_labels(g->api->broker, g->parts[k].lane),
 					   value);
 	}
 }
 
-#define STORE(name, type, member, help)                                                   \
-	{                                                                                 \
-		"sluice_store_" name, type, help, offsetof(struct op_shard, store.member) \
-	}
-
-/* Of the server that keeps a shard: one lane tells it for all. */
+/* Metrics of the store of a shard: one of its lanes reports them. */
 /* clang-format off */
 static const struct row stores[] = {
 	STORE("memory_bytes", "gauge", memory, "memory that the Redis of a shard uses"),
@@ -240,14 +245,14 @@ static const struct row stores[] = {
 /* clang-format on */
 
 static void
-write_stores(const struct gather *g, struct buf *out)
+write_stores(const struct fanout *g, struct buf *out)
 {
-	for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
+	for (size_t i = 0; i < COUNT(stores); i++) {
 		const bool micro = stores[i].offset == offsetof(struct op_shard, store.cpu);
 
 		write_type(out, stores[i].name, stores[i].type, stores[i].help);
 		for (unsigned k = 0; k < g->n; k++) {
-			const struct gather_part *const p = &g->parts[k];
+			const struct fanout_part *const p = &g->parts[k];
 			int64_t value;
 
 			if (!gauge_of(p, &stores[i], &value) || !p->op.on_shard.store.told)
@@ -261,7 +266,7 @@ write_stores(const struct gather *g, struct buf *out)
 
 /* --- queues ------------------------------------------------------------------- */
 
-/* Metrics of a queue; each is gathered by itself, for its lines stand together. */
+/* The metrics of a queue, each in a buffer of its own: the lines of a metric follow each other. */
 enum family {
 	QUEUE_MESSAGES,
 	QUEUE_OLDEST,
@@ -275,23 +280,12 @@ enum family {
 
 static const struct row families[FAMILIES] = {
 	[QUEUE_MESSAGES] = { "sluice_queue_messages", "gauge", "messages of a queue by state", 0 },
-	[QUEUE_OLDEST] = { "sluice_queue_oldest_seconds", "gauge",
-			   "how long the oldest ready message of a queue has been due", 0 },
-	[QUEUE_ACCEPTED] = { "sluice_queue_accepted_total", "counter",
-			     "messages taken into a queue",
-			     offsetof(struct ledger_totals, accepted) },
-	[QUEUE_DELIVERED] = { "sluice_queue_delivered_total", "counter",
-			      "messages of a queue handed out",
-			      offsetof(struct ledger_totals, delivered) },
-	[QUEUE_DONE] = { "sluice_queue_done_total", "counter",
-			 "messages of a queue acked or deleted",
-			 offsetof(struct ledger_totals, done) },
-	[QUEUE_FAILED] = { "sluice_queue_failed_total", "counter",
-			   "failing nacks and expired leases of a queue",
-			   offsetof(struct ledger_totals, failed) },
-	[QUEUE_DIED] = { "sluice_queue_dead_letters_total", "counter",
-			 "messages of a queue that became dead letters",
-			 offsetof(struct ledger_totals, died) },
+	[QUEUE_OLDEST] = { "sluice_queue_oldest_seconds", "gauge", "how long the oldest ready message of a queue has been due", 0 },
+	[QUEUE_ACCEPTED] = FAMILY("accepted_total", accepted, "messages taken into a queue"),
+	[QUEUE_DELIVERED] = FAMILY("delivered_total", delivered, "messages of a queue handed out"),
+	[QUEUE_DONE] = FAMILY("done_total", done, "messages of a queue acked or deleted"),
+	[QUEUE_FAILED] = FAMILY("failed_total", failed, "failing nacks and expired leases of a queue"),
+	[QUEUE_DIED] = FAMILY("dead_letters_total", died, "messages of a queue that became dead letters"),
 };
 
 struct state {
@@ -299,15 +293,15 @@ struct state {
 	uint64_t count[MSG_STATES]; /* of all queues */
 	uint32_t shown;             /* queues with lines of their own */
 	uint32_t queues;
-	bool answered;         /* a lane has told its queues; else nothing is known of them */
+	bool answered;         /* a lane has answered; otherwise its queues are unknown */
 	uint32_t warnings;     /* queues that have more than their warn_depth */
-	struct op_queue other; /* all that are not shown; its counts are in others */
+	struct op_queue other; /* the sum of the queues that are not shown; its counts are in others */
 	uint64_t others[MSG_STATES];
 
 	uint32_t lanes;
-	uint64_t *cursors; /* by lane: where it goes on, or DONE */
-	bool named;        /* lines of queues say on which shard */
-	struct gather_missing missing;
+	uint64_t *cursors; /* the cursor of each lane, or DONE */
+	bool named;        /* lines of queues have the shard */
+	struct fanout_missing missing;
 };
 
 static uint64_t
@@ -319,7 +313,7 @@ total_of(const struct op_queue *q, enum family f)
 	return value;
 }
 
-/* Names have no character that would have to be escaped. A queue that moves is on two
+/* Names need no escapes. A queue that moves between shards is on two
  * shards, and has lines for each. */
 static void
 write_queue(struct state *s, const struct op_queue *q, const uint64_t *count,
@@ -344,14 +338,8 @@ write_queue(struct state *s, const struct op_queue *q, const uint64_t *count,
 static void
 add_totals(struct state *s, const struct ledger_totals *t)
 {
-	struct op_queue *const o = &s->other;
-
-	op_name_queue(o, ".other", ".other", NULL, NULL);
-	o->totals.accepted += t->accepted;
-	o->totals.delivered += t->delivered;
-	o->totals.done += t->done;
-	o->totals.failed += t->failed;
-	o->totals.died += t->died;
+	op_name_queue(&s->other, ".other", ".other", NULL, NULL);
+	ledger_add_totals(&s->other.totals, t);
 }
 
 static void
@@ -365,15 +353,15 @@ add_other(struct state *s, const struct op_queue *q)
 	add_totals(s, &q->totals);
 }
 
-/* Of queues that are no more, so that no sum goes back. Without a message nothing else is
- * counted of a queue. */
+/* The totals of deleted queues, so that no counter decreases. A queue without messages has no
+ * other counts. */
 static void
-add_forgotten(struct state *s, const struct gather *g)
+add_forgotten(struct state *s, const struct fanout *g)
 {
 	for (unsigned i = 0; i < g->n; i++) {
-		const struct gather_part *const p = &g->parts[i];
+		const struct fanout_part *const p = &g->parts[i];
 
-		if (gather_has(p) && p->op.on_shard.forgotten.accepted)
+		if (fanout_has(p) && p->op.on_shard.forgotten.accepted)
 			add_totals(s, &p->op.on_shard.forgotten);
 	}
 }
@@ -430,10 +418,10 @@ write_queues(struct state *s, struct buf *out)
 /* --- the call ----------------------------------------------------------------- */
 
 static void
-write_head(struct ask *a)
+write_head(struct apicall *a)
 {
 	struct api *const api = a->api;
-	struct buf *const out = &a->call->out;
+	struct buf *const out = &a->x->out;
 
 	write_type(out, "sluice_info", "gauge", "what is running");
 	buf_printf(out, "sluice_info{version=\"%s\",engine=\"%s\",durability=\"%s\"} 1\n",
@@ -444,6 +432,9 @@ write_head(struct ask *a)
 	api_metrics(api, out);
 	broker_metrics(api->broker, out);
 	write_totals(api, out);
+	nodes_metrics(api, out);
+	if (api->more_metrics)
+		api->more_metrics(api->more_arg, out);
 }
 
 static void
@@ -456,63 +447,61 @@ release(struct state *s)
 /* --- all lanes ---------------------------------------------------------------- */
 
 static void
-finish(struct gather *g)
+finish(struct fanout *g)
 {
-	struct ask *const a = g->ask;
-	struct buf *const out = &a->call->out;
+	struct apicall *const a = g->apicall;
+	struct buf *const out = &a->x->out;
 	struct state *const s = g->arg;
 
-	gather_missing(g, &s->missing);
-	gather_warn(a, &s->missing);
+	fanout_missing(g, &s->missing);
+	fanout_warn(a, &s->missing);
 	add_forgotten(s, g);
 	write_queues(s, out);
 	release(s);
 	write_gauges(g, out);
 	write_stores(g, out);
-	call_answer(a->call, 200, "text/plain; version=0.0.4; charset=utf-8", out);
+	call_answer(call_of(a->x), 200, "text/plain; version=0.0.4; charset=utf-8", out);
 }
 
 static void
-ask_shards(struct ask *a)
+apicall_shards(struct apicall *a)
 {
-	const uint32_t n = broker_shards(a->api->broker);
 	struct state *const s = a->state;
-	struct gather *g = gather_new(a, n);
+	struct fanout *const g = fanout_shards(a);
 
-	for (uint32_t i = 0; g && i < n; i++)
-		if (!gather_op(g, i, OP_SHARD, (struct slice){ 0 }, (struct slice){ 0 }, i, 0))
-			g = NULL; /* it is no more */
 	if (!g) {
 		release(s);
 		return;
 	}
 	g->arg = s;
-	gather_run(g, finish);
+	fanout_run(g, finish);
 }
 
-static void take_pages(struct gather *g);
+static void take_pages(struct fanout *g);
 
-/* Those lanes that have more, at once; at most PAGE_LANES of them. */
+/* Asks the lanes that have more queues, at most PAGE_LANES at once. */
 static void
-ask_pages(struct ask *a)
+apicall_pages(struct apicall *a)
 {
 	struct state *const s = a->state;
-	struct gather *g;
+	struct fanout *g;
 	unsigned n = 0;
 
 	for (uint32_t i = 0; i < s->lanes && n < PAGE_LANES; i++)
 		n += s->cursors[i] != DONE;
 	if (n == 0) {
-		ask_shards(a);
+		apicall_shards(a);
 		return;
 	}
-	g = gather_new(a, n);
+	g = fanout_new(a, n);
+	if (g)
+		g->local = true; /* metrics are of this server */
 	for (uint32_t i = 0, at = 0; g && at < n; i++) {
 		if (s->cursors[i] == DONE)
 			continue;
-		if (!gather_op(g, at, OP_TOPICS, (struct slice){ 0 }, (struct slice){ 0 }, i,
+		if (!fanout_op(g, at, OP_QUEUES, (struct slice){ 0 }, (struct slice){ 0 }, i,
 			       API_METRIC_PAGE))
-			g = NULL; /* it is no more */
+			g = NULL; /* deleted */
 		else
 			g->parts[at++].op.cursor = s->cursors[i];
 	}
@@ -521,41 +510,41 @@ ask_pages(struct ask *a)
 		return;
 	}
 	g->arg = s;
-	gather_run(g, take_pages);
+	fanout_run(g, take_pages);
 }
 
 /* A lane that does not answer is left out. */
 static void
-take_pages(struct gather *g)
+take_pages(struct fanout *g)
 {
 	struct state *const s = g->arg;
 
 	for (unsigned i = 0; i < g->n; i++) {
-		const struct gather_part *const p = &g->parts[i];
-		const uint64_t next = gather_has(p) ? p->op.cursor : 0;
+		const struct fanout_part *const p = &g->parts[i];
+		const uint64_t next = fanout_has(p) ? p->op.cursor : 0;
 
-		s->answered |= gather_has(p);
-		for (uint32_t k = 0; gather_has(p) && k < p->op.n_queues; k++)
+		s->answered |= fanout_has(p);
+		for (uint32_t k = 0; fanout_has(p) && k < p->op.n_queues; k++)
 			take_queue(g->api, s, &p->op.queues[k], p->lane);
 		s->cursors[p->lane] = next && next >> BROKER_CURSOR_BITS == p->lane ? next : DONE;
 	}
-	gather_missing(g, &s->missing);
-	ask_pages(g->ask);
+	fanout_missing(g, &s->missing);
+	apicall_pages(g->apicall);
 }
 
 void
 scrape_metrics(struct call *c, void *api)
 {
-	struct ask *const a = ask_new(api, c);
-	struct state *const s = a ? ask_state(a, sizeof *s) : NULL;
+	struct apicall *const a = apicall_new(api, c);
+	struct state *const s = a ? apicall_state(a, sizeof *s) : NULL;
 
 	if (!s)
 		return;
-	s->lanes = broker_shards(a->api->broker);
+	s->lanes = broker_lanes(a->api->broker);
 	s->named = broker_map(broker_routes(a->api->broker)) != NULL;
 	s->cursors = arena_array(&a->memory, s->lanes, sizeof *s->cursors);
 	if (!s->cursors) {
-		ask_refuse(a, SLU_ENOMEM, NULL);
+		apicall_refuse(a, SLU_ENOMEM, NULL);
 		return;
 	}
 	for (uint32_t i = 0; i < s->lanes; i++)
@@ -564,5 +553,5 @@ scrape_metrics(struct call *c, void *api)
 		buf_init(&s->text[f], FAMILY_MAX);
 	s->other.oldest = -1;
 	write_head(a);
-	ask_pages(a);
+	apicall_pages(a);
 }

@@ -5,13 +5,13 @@
  *      every queue                              TOPICS, all lanes together, page by page
  *      every shard                              SHARD, all together
  *
- * docs/metrics.md lists all of them; it is made from an answer of this, and a test
- * holds it to it. Names stay as they are: dashboards and alerts use them.
+ * docs/metrics.md lists all metrics; tools/metrics-doc makes it from an answer, and a test
+ * compares the two. Names never change: dashboards and alerts use them.
  *
- * Lanes that do not answer within stats.timeout are left out (api/gather.h).
+ * Lanes that do not answer within stats.timeout are left out (api/fanout.h).
  *
- * At most `metrics.queues` queues have lines of their own. The others are added up as
- * namespace ".other", topic ".other", which no queue can be called.
+ * At most `metrics.queues` queues have lines of their own. The sum of the others is namespace
+ * ".other", topic ".other", which is not a valid name.
  */
 #ifndef API_SCRAPE_H
 #define API_SCRAPE_H

@@ -1,10 +1,11 @@
 #include "api/stream.h"
 
-#include "api/aside.h"
+#include "api/handler.h"
+#include "api/quarantine.h"
 #include "base/mem.h"
 #include "engine/engine.h"
 
-/* In the record, but too large to be read as a whole. */
+/* Is the payload in the record, and the record too large to be read as a whole? */
 static bool
 is_long(const struct op *op, const struct op_row *row)
 {
@@ -12,22 +13,28 @@ is_long(const struct op *op, const struct op_row *row)
 }
 
 bool
+stream_has_long(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_rows; i++)
+		if (op->rows[i].payload.pin || is_long(op, &op->rows[i]))
+			return true;
+	return false;
+}
+
+bool
 stream_is_needed(const struct op *op)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < op->n_rows; i++) {
+	for (uint32_t i = 0; i < op->n_rows; i++)
 		bytes += op->rows[i].record.size;
-		if (op->rows[i].payload.pin || is_long(op, &op->rows[i]) || bytes > STREAM_PIECE)
-			return true;
-	}
-	return false;
+	return bytes > STREAM_PIECE || stream_has_long(op);
 }
 
 static struct buf *
 out_of(const struct stream *s)
 {
-	return &s->rows->ask->call->out;
+	return &s->rows->apicall->x->out;
 }
 
 /* --- a row -------------------------------------------------------------------- */
@@ -40,13 +47,13 @@ take_back(struct stream *s)
 	s->ref = NULL;
 }
 
-/* The head of a record whose payload is not to be read with it. */
+/* Reads the head of a record without its payload. */
 static int
 read_head(struct rows *r, const struct op_row *row, bool may_block, struct message *m,
 	  struct slu_err *err)
 {
-	const size_t most = MESSAGE_FIXED + 2 + 4 * MESSAGE_NAME_MAX + 2 * MESSAGE_KEY_MAX +
-			    MESSAGE_ATTRIBUTES_MAX + MESSAGE_TRACE_MAX;
+	const size_t most = MESSAGE_FIXED + 4 + 4 * MESSAGE_NAME_MAX + 2 * MESSAGE_KEY_MAX +
+			    MESSAGE_ATTRIBUTES_MAX + MESSAGE_TRACE_MAX + MESSAGE_FIELDS_MAX;
 	const size_t n = row->record.size < most ? row->record.size : most;
 	int rc;
 
@@ -123,7 +130,7 @@ end_payload(struct stream *s)
 	s->rows->at++;
 }
 
-/* As it is, to where it is sent from. */
+/* Appends payload bytes to the output as they are. */
 static int
 read_raw(struct stream *s, size_t n, bool may_block, struct slu_err *err)
 {
@@ -180,7 +187,7 @@ can_leave_out(struct stream *s, int rc, const struct slu_err *err)
 	if (rc != SLU_ECORRUPT)
 		return false;
 	if (!s->in_piece) { /* the middle of it is sent */
-		aside(r->ask, r->op, &r->op->rows[r->at], err);
+		quarantine(r->apicall, r->op, &r->op->rows[r->at], err);
 		return false;
 	}
 	take_back(s);
@@ -189,17 +196,18 @@ can_leave_out(struct stream *s, int rc, const struct slu_err *err)
 	return true;
 }
 
-/* All rows were left out, and somebody may have others. */
+/* All rows were left out, and more may come. */
 static bool
 has_none(const struct stream *s)
 {
 	return s->drained && !s->begun && out_of(s)->n == 0;
 }
 
-/* Fill a piece. SLU_EBUSY: it would have to wait; what is there stays. */
+/* Fills a piece. Returns SLU_EBUSY if a read would block; the bytes so far stay. */
 static int
-produce(struct stream *s, bool may_block)
+produce(struct apicall *a, bool may_block)
 {
+	struct stream *const s = a->part;
 	struct rows *const r = s->rows;
 
 	while (r->at < r->op->n_rows && out_of(s)->n < STREAM_PIECE) {
@@ -222,49 +230,50 @@ produce(struct stream *s, bool may_block)
 /* --- pieces ------------------------------------------------------------------- */
 
 static void
-stream_ended(struct call *c, bool sent)
+stream_ended(struct exchange *x, bool sent)
 {
-	const struct ask *const a = c->user;
+	const struct apicall *const a = x->user;
 	struct stream *const s = a->part;
 
-	if (c->drained)
+	s->cut |= x->touched && !x->drained;
+	if (x->drained)
 		s->sent = s->rows->at;
-	op_unpin(s->rows->op); /* T1 */
+	op_unpin(s->rows->op); /* STREAM-1 */
 	mem_free(s->rows->room);
 	mem_free(s->rows->near);
 	mem_free(s->piece);
-	s->ended(c, sent);
+	s->ended(x, sent);
 }
 
 static void
 refuse(struct stream *s, int rc)
 {
-	struct ask *const a = s->rows->ask;
+	struct apicall *const a = s->rows->apicall;
 
 	if (s->begun)
-		call_break(a->call); /* T2 */
+		exchange_break(a->x); /* STREAM-2 */
 	else
-		ask_refuse(a, rc, NULL);
+		apicall_refuse(a, rc, NULL);
 }
 
-/* On the loop, with a piece or without. */
+/* Sends the piece, or handles the error rc. Runs on the loop. */
 static void
-give(struct stream *s, int rc)
+give(struct apicall *a, int rc)
 {
-	struct ask *const a = s->rows->ask;
-	struct call *const c = a->call;
+	struct stream *const s = a->part;
+	struct call *const c = call_of(a->x);
 	const char *const type = s->type ? s->type : api_json;
 
 	s->in_piece = false;
-	s->whole = s->last && !rc && !c->out.failed;
-	if (rc || c->out.failed) {
+	s->whole = s->last && !rc && !c->x.out.failed;
+	if (rc || c->x.out.failed) {
 		refuse(s, rc ? rc : SLU_ENOMEM);
-	} else if (c->out.n == 0 && !s->last) {
+	} else if (c->x.out.n == 0 && !s->last) {
 		s->drained(s); /* all were left out */
 	} else if (s->begun) {
-		call_piece(c, s->last);
+		exchange_piece(&c->x, s->last);
 	} else if (s->last) {
-		call_answer(c, 200, type, &c->out);
+		call_answer(c, 200, type, &c->x.out);
 	} else {
 		s->begun = true;
 		call_begin(c, 200, type);
@@ -272,45 +281,15 @@ give(struct stream *s, int rc)
 }
 
 static void
-run_on_file_thread(uv_work_t *work)
+more(struct exchange *x)
 {
-	struct stream *const s = work->data;
-
-	s->rc = produce(s, true);
-}
-
-static void
-back_on_loop(uv_work_t *work, int status)
-{
-	struct stream *const s = work->data;
-
-	(void)status; /* nobody cancels it */
-	give(s, s->rc);
-}
-
-static void
-go(struct stream *s)
-{
-	int rc;
-
-	rc = produce(s, false);
-	s->work.data = s;
-	if (rc == SLU_EBUSY &&
-	    uv_queue_work(loop_uv(call_loop(s->rows->ask->call)), &s->work, run_on_file_thread,
-			  back_on_loop) == 0)
-		return;
-	give(s, rc);
-}
-
-static void
-more(struct call *c)
-{
-	const struct ask *const a = c->user;
+	struct apicall *const a = x->user;
 	struct stream *const s = a->part;
 
 	s->sent = s->rows->at;
+	s->cut = s->ref != NULL;
 	if (!s->stays || s->sent < s->rows->op->n_rows) {
-		go(s);
+		apicall_try(a, produce, give);
 		return;
 	}
 	op_unpin(s->rows->op);
@@ -324,7 +303,7 @@ stream_next(struct stream *s)
 	s->rows->near_end = 0;
 	s->rows->bytes = 0;
 	s->sent = 0;
-	go(s);
+	apicall_try(s->rows->apicall, produce, give);
 }
 
 void
@@ -335,18 +314,18 @@ stream_finish(struct stream *s)
 	stream_next(s);
 }
 
-/* There is nothing to tell: `ended` says it. */
+/* Nothing to do: `ended` does all the work. */
 static void
-gone(struct call *c)
+gone(struct exchange *x)
 {
-	(void)c;
+	(void)x;
 }
 
 void
 stream_start(struct stream *s)
 {
 	struct rows *const r = s->rows;
-	struct call *const c = r->ask->call;
+	struct call *const c = call_of(r->apicall->x);
 
 	r->at = 0;
 	r->bytes = 0;
@@ -354,11 +333,11 @@ stream_start(struct stream *s)
 	r->room_size = 0;
 	r->near = NULL;
 	r->near_end = 0;
-	r->ask->part = s;
-	s->ended = c->ended;
-	c->ended = stream_ended;
-	c->more = more;
-	if (s->wants_client && !c->gone)
-		c->gone = gone;
-	go(s);
+	r->apicall->part = s;
+	s->ended = c->x.ended;
+	c->x.ended = stream_ended;
+	c->x.more = more;
+	if (s->wants_client && !c->x.gone)
+		c->x.gone = gone;
+	apicall_try(r->apicall, produce, give);
 }

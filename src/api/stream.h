@@ -1,26 +1,25 @@
 /*
- * stream.h - rows with large payloads: an answer in pieces, read as it is sent.
+ * stream.h - sends rows with large payloads in pieces, and reads them meanwhile.
  *
  *      the loop                                       a file thread
  *
  *      a piece ──> call_begin
- *      more: read, encode ──> call_piece
- *      more: this would have to wait ───────────────> read, encode
- *                            call_piece <───────────
+ *      more: read, encode ──> exchange_piece
+ *      more: the read would block ──────────────────> read, encode
+ *                            exchange_piece <───────
  *      ... the last piece: `finish` ends the JSON
  *
- * As rows.h, for answers that are larger than a piece, hold a payload with a file of its own, or
- * one that is large in the memory of its engine. Such a payload is the last member of its object.
- * However large the answer is and however slowly it is read, it takes one piece of
- * memory, about STREAM_PIECE bytes.
+ * As rows.h, for answers that are larger than a piece, or have a payload with a file of its
+ * own, or one that is large in the memory of its engine. Such a payload is the last member of
+ * its object. An answer of any size, to a client of any speed, takes about STREAM_PIECE bytes
+ * of memory.
  *
- * One that stays open has no last row: when the kernel has all that was given, `drained`
- * is called, and whoever has other rows then goes on with stream_next.
+ * A stream that stays open has no last row: when the kernel has all bytes, `drained` runs, and
+ * stream_next continues with other rows.
  *
- *  T1  Rows are pinned until the call has ended, and are unpinned here.
- *  T2  What cannot be read before the first piece is left out or refused, as with
- *      rows_start. Later that cannot be said any more: the answer breaks off, and whoever
- *      gets it sees that it is not whole.
+ *  STREAM-1  Rows stay pinned until the call has ended; then the stream unpins them.
+ *  STREAM-2  A row that cannot be read before the first piece is left out or refused, as in
+ *            rows_start. Later the answer breaks, and the client sees that it is not whole.
  */
 #ifndef API_STREAM_H
 #define API_STREAM_H
@@ -29,47 +28,49 @@
 
 enum {
 	STREAM_PIECE = 256 << 10,
-	STREAM_LARGE = 1 << 20 /* a record of more is not read as a whole */
+	STREAM_LARGE = 1 << 20 /* a larger record is read in pieces */
 };
 
 struct stream {
-	struct rows *rows;              /* ask, op, write and w are set, done is not used */
-	void (*finish)(struct rows *r); /* writes what stands behind the rows */
-	uint64_t max_bytes;             /* rows behind so many have no payload; 0: all do */
-	bool wants_client;              /* C5 of http/call.h: what is sent is given away */
-	bool whole;                     /* the last piece was given, and all is in it */
+	struct rows *rows;              /* apicall, op, write and w are set; done is not used */
+	void (*finish)(struct rows *r); /* writes the end of the JSON */
+	uint64_t max_bytes;             /* rows beyond it have no payload; 0: no limit */
+	bool wants_client;              /* EXCHANGE-5: a sent row is delivered */
+	bool whole;                     /* the last piece was given, and the answer is complete */
 
 	const char *type;                  /* of the answer; NULL: JSON */
-	bool raw;                          /* payloads go as they are behind what write wrote */
-	bool stays;                        /* open, when all rows are sent */
-	void (*drained)(struct stream *s); /* on the loop: they are; or, of any stream, all
-					    * were left out. NULL: it ends then */
-	uint32_t sent;                     /* rows that the kernel has whole, of those under way */
+	bool raw;                          /* the payload follows the row as plain bytes */
+	bool stays;                        /* stays open after all rows are sent */
+	void (*drained)(struct stream *s); /* on the loop: all rows are sent, or all were left
+					    * out. NULL: the stream ends */
+	uint32_t sent;                     /* rows of this round that the kernel has whole */
+	bool cut;                          /* the kernel has a part of the row after these */
 
-	/* Inner. */
-	void (*ended)(struct call *c, bool sent); /* the call's own */
-	uv_work_t work;
-	struct json_out before; /* the row under way, to leave it out */
+	/* Private. */
+	void (*ended)(struct exchange *x, bool sent); /* the one before stream_start */
+	struct json_out before;                       /* the state before the current row, to leave it out */
 	size_t before_n;
-	const struct op_ref *ref; /* its payload; NULL: it needs no more */
-	uint64_t base, at, end;   /* where in the ref */
+	const struct op_ref *ref; /* the payload of the current row; NULL: none left */
+	uint64_t base, at, end;   /* positions in ref */
 	char *piece;
 	bool begun;    /* call_begin */
-	bool in_piece; /* the row under way began in what is not sent yet */
+	bool in_piece; /* the current row began in the unsent piece */
 	bool last;
-	int rc;
 };
 
-/* Is the answer of op one of those? */
+/* Returns true if the rows of op need a stream: one is long, or all together are. */
 bool stream_is_needed(const struct op *op);
 
-/* Answer the call. In the memory of the ask. */
+/* Returns true if one of the rows cannot be read whole. */
+bool stream_has_long(const struct op *op);
+
+/* Answers the call. s is in the memory of the apicall. */
 void stream_start(struct stream *s);
 
-/* In, or after, `drained`: the op has other rows now. */
+/* In or after `drained`: continues with the new rows of the op. */
 void stream_next(struct stream *s);
 
-/* The same: there are none, and no more will come. finish writes what stands behind. */
+/* In or after `drained`: no more rows; calls finish and ends the answer. */
 void stream_finish(struct stream *s);
 
 #endif

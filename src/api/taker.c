@@ -12,7 +12,7 @@ taker_check(struct slice owner, struct slu_err *err)
 	return slu_fail(err, SLU_EINVAL, "expected 1 to %d bytes without control characters", OWNER_MAX);
 }
 
-/* Whole characters of it, up to OWNER_MAX bytes. */
+/* Copies whole characters, up to OWNER_MAX bytes. */
 static size_t
 clean(struct slice from, char out[static OWNER_MAX])
 {
@@ -36,9 +36,9 @@ clean(struct slice from, char out[static OWNER_MAX])
 }
 
 struct slice
-taker_of(struct ask *a, struct slice given)
+taker_of(struct apicall *a, struct slice given)
 {
-	const struct identity *const who = a->call->who;
+	const struct identity *const who = a->x->who;
 	char *room;
 
 	if (given.n == 0 && who && who != identity_anyone())

@@ -1,19 +1,20 @@
 /*
- * taker.h - who takes messages: the owner that their leases are shown with.
+ * taker.h - the owner of a lease, as lists show it.
  *
- * A caller may name one (`owner`). Without one it is the name of the caller: the subject of its
- * token, or the name in its certificate. Where nobody has to say who they are there is none.
+ * A request may name an owner. Otherwise it is the name of the caller: the subject of its token,
+ * or the name in its certificate. An anonymous caller has none.
  */
 #ifndef API_TAKER_H
 #define API_TAKER_H
 
-#include "api/ask.h"
+#include "api/apicall.h"
 
-/* SLU_EINVAL unless it is 1 to OWNER_MAX bytes of UTF-8 without control characters. */
+/* Returns SLU_EINVAL unless owner is 1 to OWNER_MAX bytes of UTF-8 without control
+ * characters. */
 int taker_check(struct slice owner, struct slu_err *err);
 
-/* The owner for op->taker, in the memory of the ask. given, n 0: none, need not have passed the
- * check: it is cut, and what is not printable becomes '?'. */
-struct slice taker_of(struct ask *a, struct slice given);
+/* The value of op->claim.taker, in the memory of the apicall. given: the owner in the request,
+ * n 0: none. It may be unchecked: it is cut, and unprintable bytes become '?'. */
+struct slice taker_of(struct apicall *a, struct slice given);
 
 #endif

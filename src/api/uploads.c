@@ -20,18 +20,18 @@ uploads_limit(struct uploads *u, uint32_t max, uint64_t max_bytes, uint64_t max_
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* All others, and those of the same namespace. */
+/* Number and bytes of the other uploads: of all namespaces, or of the same namespace. */
 struct sum {
 	uint64_t n, bytes;
 };
 
 static struct sum
-sum_others(const struct uploads *u, const struct upload *one, bool of_namespace)
+sum_others(const struct uploads *u, const struct upload_share *one, bool of_namespace)
 {
 	struct sum s = { 0, 0 };
 
 	LIST_EACH(node, &u->open) {
-		const struct upload *const other = CONTAINER(node, struct upload, node);
+		const struct upload_share *const other = CONTAINER(node, struct upload_share, node);
 
 		if (other == one || (of_namespace && !slice_eq(other->namespace, one->namespace)))
 			continue;
@@ -42,7 +42,7 @@ sum_others(const struct uploads *u, const struct upload *one, bool of_namespace)
 }
 
 static int
-check(const struct upload *one, struct sum others, uint64_t bytes, uint64_t max, uint64_t max_bytes,
+check(const struct upload_share *one, struct sum others, uint64_t bytes, uint64_t max, uint64_t max_bytes,
       bool of_namespace, struct slu_err *err)
 {
 	const int n = of_namespace ? (int)one->namespace.n : 0;
@@ -66,9 +66,17 @@ half(uint64_t max)
 	return max / 2 + max % 2;
 }
 
+static void
+forget(struct upload_share *one)
+{
+	if (one->node.next)
+		list_remove(&one->node);
+	one->node = (struct list){ NULL, NULL };
+}
+
 int
-upload_grow(struct uploads *u, struct upload *one, struct slice namespace, bool in_memory,
-	    uint64_t bytes, struct slu_err *err)
+uploads_grow(struct uploads *u, struct upload_share *one, struct slice namespace, bool in_memory,
+	     uint64_t bytes, struct slu_err *err)
 {
 	struct sum beside;
 	uint64_t max_bytes;
@@ -86,18 +94,17 @@ upload_grow(struct uploads *u, struct upload *one, struct slice namespace, bool 
 		rc = check(one, beside, bytes, half(u->max), half(max_bytes), true, err);
 	if (!rc && !one->node.next)
 		list_append(&u->open, &one->node);
-	if (!rc)
-		one->bytes = bytes;
+	if (rc)
+		forget(one);
+	one->bytes = bytes;
 	pthread_mutex_unlock(&u->lock);
 	return rc;
 }
 
 void
-upload_end(struct uploads *u, struct upload *one)
+uploads_end(struct uploads *u, struct upload_share *one)
 {
 	pthread_mutex_lock(&u->lock); /* also to look: a neighbour in the list writes here */
-	if (one->node.next)
-		list_remove(&one->node);
-	one->node = (struct list){ NULL, NULL };
+	forget(one);
 	pthread_mutex_unlock(&u->lock);
 }

@@ -8,13 +8,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-struct label {
+struct priority_label {
 	struct slice name;
 	int32_t value;
 };
 
 /* clang-format off */
-static const struct label labels[] = {
+static const struct priority_label labels[] = {
 	{ { "high", 4 }, 0 },
 	{ { "normal", 6 }, 5 },
 	{ { "low", 3 }, 10 },
@@ -72,15 +72,7 @@ value_id_failed(struct given_id id, int rc, struct slu_err *err)
 
 _Static_assert((int)RECEIPT_NAME == (int)NAME_LONGEST, "every queue has receipts");
 
-static bool
-is_folded_name(struct slice name)
-{
-	char folded[NAME_TEXT];
-
-	return name_fold(name, "", folded, NULL) == 0 && memcmp(folded, name.p, name.n) == 0;
-}
-
-/* Behind *at, which moves on. */
+/* Copies the name to *at, and moves *at behind it. */
 static struct slice
 keep_name(struct slice name, char **at)
 {
@@ -99,8 +91,8 @@ value_receipt(struct slice s, char *names, struct receipt *out, struct slu_err *
 
 	if (rc)
 		return rc;
-	if (!is_folded_name(r.space) || !is_folded_name(r.queue) || r.token == VALUE_NO_LEASE)
-		return slu_fail(err, SLU_EINVAL, "invalid receipt: it names no queue");
+	if (!name_is_folded(r.space) || !name_is_folded(r.queue) || r.token == VALUE_NO_LEASE)
+		return slu_fail(err, SLU_EINVAL, "invalid receipt; expected one of an answer");
 	r.space = keep_name(r.space, &names);
 	r.queue = keep_name(r.queue, &names);
 	*out = r;
@@ -138,12 +130,12 @@ value_span(struct slice s, slu_time min, slu_time max, slu_time *out, struct slu
 	return 0;
 }
 
-int
-value_priority(struct slice s, int32_t *out, struct slu_err *err)
+static int
+read_label(struct slice s, int32_t *out, struct slu_err *err)
 {
 	int64_t number;
 
-	for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
+	for (size_t i = 0; i < COUNT(labels); i++) {
 		if (slice_eq(s, labels[i].name)) {
 			*out = labels[i].value;
 			return 0;
@@ -156,13 +148,13 @@ value_priority(struct slice s, int32_t *out, struct slu_err *err)
 	return 0;
 }
 
-void
-value_lease(struct slice s, uint64_t *out)
+static void
+parse_lease(struct slice s, uint64_t *out)
 {
 	*out = VALUE_NO_LEASE;
 	if (s.n > 2 && memcmp(s.p, "l-", 2) == 0)
 		(void)parse_u64((struct slice){ s.p + 2, s.n - 2 }, 1, VALUE_NO_LEASE - 1,
-				out, NULL); /* refused: as set above */
+				out, NULL); /* if it fails, VALUE_NO_LEASE stays */
 }
 
 const char *
@@ -183,10 +175,10 @@ value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT])
 /* --- the same out of JSON ----------------------------------------------------- */
 
 enum {
-	WORD_MAX = 64 /* of numbers, labels, ids and times: longer ones are none */
+	WORD_MAX = 64 /* a longer text is no number, label, id or time */
 };
 
-/* A number, or a short string, as text; empty when there is none. */
+/* A number or a short string as text; otherwise empty. */
 static struct slice
 read_word(struct json *r, char room[static WORD_MAX])
 {
@@ -211,13 +203,13 @@ json_read_spelled(struct json *r, const struct json_field *f, void *place)
 	assert(f->size == sizeof *out);
 	if (r->state == JSON_FAILED)
 		return;
-	if (name_fold(as, "the name", folded, &err)) {
+	out->name = out->as = as;
+	if (name_is_folded(as))
+		return; /* most names are folded already */
+	if (name_fold(as, "name", folded, &err)) {
 		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
 		return;
 	}
-	out->name = out->as = as;
-	if (memcmp(folded, as.p, as.n) == 0)
-		return;
 	copy = json_take_room(r, as.n);
 	if (!copy)
 		return;
@@ -260,7 +252,7 @@ json_read_receipt(struct json *r, const struct json_field *f, void *place)
 	assert(f->size == sizeof(struct receipt));
 	if (!json_string(r, &s))
 		return;
-	text = s.n <= sizeof room ? json_str_text(&s, room) : s.raw; /* which is too long */
+	text = s.n <= sizeof room ? json_str_text(&s, room) : s.raw; /* too long for any receipt */
 	names = json_take_room(r, text.n);
 	if (names && value_receipt(text, names, place, &err))
 		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
@@ -284,7 +276,7 @@ json_read_priority(struct json *r, const struct json_field *f, void *place)
 	struct slu_err err;
 
 	assert(f->size == sizeof(int32_t));
-	if (value_priority(read_word(r, room), place, &err))
+	if (read_label(read_word(r, room), place, &err))
 		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
 }
 
@@ -299,31 +291,38 @@ json_read_lease(struct json *r, const struct json_field *f, void *place)
 		return;
 	*(uint64_t *)place = VALUE_NO_LEASE;
 	if (s.n <= WORD_MAX)
-		value_lease(json_str_text(&s, room), place);
+		parse_lease(json_str_text(&s, room), place);
+}
+
+static void
+read_checked(struct json *r, const struct json_field *f, void *place,
+	     int (*check)(struct slice text, const char *what, struct slu_err *err))
+{
+	const struct slice text = json_text(r);
+	struct slu_err err;
+
+	assert(f->size == sizeof text);
+	if (r->state != JSON_FAILED && check(text, "the text", &err))
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+	*(struct slice *)place = text;
 }
 
 void
 json_read_key(struct json *r, const struct json_field *f, void *place)
 {
-	const struct slice text = json_text(r);
-	struct slu_err err;
+	read_checked(r, f, place, key_check);
+}
 
-	assert(f->size == sizeof text);
-	if (r->state != JSON_FAILED && key_check(text, "the text", &err))
-		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
-	*(struct slice *)place = text;
+void
+json_read_share(struct json *r, const struct json_field *f, void *place)
+{
+	read_checked(r, f, place, share_check);
 }
 
 void
 json_read_line(struct json *r, const struct json_field *f, void *place)
 {
-	const struct slice text = json_text(r);
-	struct slu_err err;
-
-	assert(f->size == sizeof text);
-	if (r->state != JSON_FAILED && correlation_check(text, "the text", &err))
-		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
-	*(struct slice *)place = text;
+	read_checked(r, f, place, correlation_check);
 }
 
 void
@@ -333,15 +332,14 @@ json_read_object(struct json *r, const struct json_field *f, void *place)
 
 	assert(f->size == sizeof text && f->max > 0);
 	if (json_peek(r) != JSON_OBJECT)
-		json_object(r); /* which says what was expected */
+		json_object(r); /* the error has the expected form */
 	text = json_skip(r);
 	if (text.n > (size_t)f->max)
 		json_fail(r, SLU_EINVAL, NULL, "expected at most %" PRId64 " bytes", f->max);
 	*(struct slice *)place = text;
 }
 
-/* What stands where the reader failed, without quotes; nothing of an array or
- * object. */
+/* The value at which the reader failed, without quotes; empty for an array or object. */
 static struct slice
 value_at(const struct json *r)
 {
@@ -359,15 +357,16 @@ json_explain(const struct json *r, int64_t index, struct slu_err *err)
 {
 	const struct json_pos pos = json_pos(r);
 	const struct slice value = value_at(r);
+	const char *const form = strstr(r->expected, "expected "); /* the part behind the name of the member */
 	char shown[SHOWN_TEXT], item[32] = "";
 
 	assert(r->state == JSON_FAILED);
 	if (index >= 0)
 		(void)snprintf(item, sizeof item, "item %" PRId64 ": ", index); /* fits */
 	(void)parse_shown(value, shown);
-	if (value.n == 0 || strstr(r->expected, shown)) /* or it has been said */
+	if (value.n == 0 || !form || strstr(form, "each member once") || strstr(r->expected, shown))
 		return slu_fail(err, r->code, "%s%s (line %zu, column %zu)", item,
 				r->expected, pos.line, pos.column);
-	return slu_fail(err, r->code, "%s%s; got %s (line %zu, column %zu)", item,
-			r->expected, shown, pos.line, pos.column);
+	return slu_fail(err, r->code, "%s%.*sinvalid value %s; %s (line %zu, column %zu)", item,
+			(int)(form - r->expected), r->expected, shown, form, pos.line, pos.column);
 }

@@ -57,35 +57,19 @@ add_claim(struct grants *g, struct slice uri, struct slu_err *err)
 
 /* --- the file ----------------------------------------------------------------- */
 
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
+static const char blanks[] = " \t\r";
 
-static struct slice
-trim(struct slice s)
-{
-	while (s.n > 0 && is_blank(s.p[0]))
-		s = behind(s, 1);
-	while (s.n > 0 && is_blank(s.p[s.n - 1]))
-		s.n--;
-	return s;
-}
-
-/* Takes what stands before the first `c` off the front of *rest, and c with it. */
+/* Takes the bytes before the first `c`, and c, off the front of *rest. */
 static struct slice
 cut(struct slice *rest, char c)
 {
-	const char *const at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
-	const size_t n = at ? (size_t)(at - rest->p) : rest->n;
-	const struct slice first = { rest->p, n };
+	struct slice first;
 
-	*rest = behind(*rest, n + (at != NULL));
+	(void)slice_cut(rest, c, &first);
 	return first;
 }
 
-/* False: one of them is no scope. */
+/* False: one of them is not a scope. */
 static bool
 add_scopes(struct grants *g, struct slice scopes)
 {
@@ -103,19 +87,19 @@ parse_line(struct cert_map *map, struct slice line, unsigned number, struct slu_
 	char shown[SHOWN_TEXT];
 
 	rule.scopes.n = 0;
-	while (rule.scopes.n < line.n && !is_blank(line.p[rule.scopes.n]))
+	while (rule.scopes.n < line.n && !memchr(blanks, line.p[rule.scopes.n], sizeof blanks - 1))
 		rule.scopes.n++;
-	rule.name = trim(behind(line, rule.scopes.n));
+	rule.name = slice_trim(behind(line, rule.scopes.n), blanks);
 	if (rule.name.n == 0)
-		return slu_fail(err, SLU_EINVAL, "line %u: expected SCOPES NAME, found %s",
+		return slu_fail(err, SLU_EINVAL, "line %u: invalid rule %s; expected SCOPES NAME",
 				number, parse_shown(line, shown));
 	if (!add_scopes(&checked, rule.scopes) || checked.too_many)
 		return slu_fail(err, SLU_EINVAL,
-				"line %u: expected namespace:read, write, consume, admin or *, with commas "
-				"between, not %s",
+				"line %u: invalid scopes %s; expected namespace:read, write, consume, "
+				"admin or *, separated by commas",
 				number, parse_shown(rule.scopes, shown));
 	if (map->n_rules == CERT_RULES_MAX)
-		return slu_fail(err, SLU_EINVAL, "line %u: at most %d names are taken", number,
+		return slu_fail(err, SLU_EINVAL, "line %u: more than %d names", number,
 				CERT_RULES_MAX);
 	map->rules[map->n_rules++] = rule;
 	return 0;
@@ -125,7 +109,7 @@ static int
 parse_lines(struct cert_map *map, struct slice text, struct slu_err *err)
 {
 	for (unsigned number = 1; text.n > 0; number++) {
-		const struct slice line = trim(cut(&text, '\n'));
+		const struct slice line = slice_trim(cut(&text, '\n'), blanks);
 		int rc;
 
 		if (line.n == 0 || line.p[0] == '#')

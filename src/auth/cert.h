@@ -1,20 +1,20 @@
 /*
- * cert.h - who a client certificate stands for.
+ * cert.h - the identity of a client certificate.
  *
- * A certificate has a subject ("CN=worker-1,O=Acme", RFC 2253) and URI names. Two things
- * grant it something:
+ * A certificate has a subject ("CN=worker-1,O=Acme", RFC 2253) and URI names. Its grants come
+ * from:
  *
- *      its URI names      lockd://ns/<namespace>?perm=r|w|rw     as lockd's; ALL: every one
+ *      its URI names      lockd://ns/<namespace>?perm=r|w|rw     ALL: every namespace
  *      a file of names    payments:read,payments:write  CN=worker-1,O=Acme
  *                         *:*                           spiffe://acme/operator
  *
- * A line of the file is scopes, white space, and a name: the whole subject, or one of
- * the URI names, letter by letter. # begins a comment, empty lines are passed over.
+ * A line of the file has scopes, white space, and a name: the whole subject, or one of the URI
+ * names, byte by byte. # begins a comment; empty lines are ignored.
  *
- * The identity's name is the first URI name that is no claim (spiffe://...), or else the
- * subject. A certificate that nothing is granted to is known, and may do nothing.
+ * The name of the identity is the first URI name that is not a lockd:// claim (spiffe://...), or
+ * the subject. A certificate without grants has an identity without rights.
  *
- * Pure: whoever has the connection brings the strings, and has checked the certificate.
+ * Pure: the caller has checked the certificate and passes its names.
  */
 #ifndef AUTH_CERT_H
 #define AUTH_CERT_H
@@ -30,7 +30,7 @@ enum {
 
 struct cert_rule {
 	struct slice name;
-	struct slice scopes; /* commas between */
+	struct slice scopes; /* separated by commas */
 };
 
 struct cert_map {
@@ -39,13 +39,13 @@ struct cert_map {
 	unsigned n_rules;
 };
 
-/* Copies text. SLU_EINVAL names the line and what is wrong with it; SLU_ENOMEM. On
- * both *map is empty. */
+/* Copies text. Returns SLU_EINVAL with the line and its fault, or SLU_ENOMEM; then *map is
+ * empty. */
 int cert_map_parse(struct cert_map *map, struct slice text, struct slu_err *err);
-void cert_map_release(struct cert_map *map); /* of a zeroed one: fine */
+void cert_map_release(struct cert_map *map); /* a zeroed map is fine */
 
-/* map may be NULL: no file. SLU_EINVAL: a lockd:// claim that cannot be read, or more
- * than GRANTS_MAX grants; the sentence names it. SLU_ENOMEM. */
+/* map NULL: no file. Returns SLU_EINVAL for an invalid lockd:// claim or more than GRANTS_MAX
+ * grants, or SLU_ENOMEM. */
 int cert_identity(struct identity **out, struct slice subject, const struct slice *uris,
 		  unsigned n_uris, const struct cert_map *map, struct slu_err *err);
 

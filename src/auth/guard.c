@@ -1,5 +1,9 @@
 #include "auth/guard.h"
 
+#include "auth/sigv4.h"
+
+#include <openssl/crypto.h>
+
 #include <assert.h>
 #include <strings.h>
 
@@ -9,7 +13,7 @@ guard_is_on(const struct guard *g)
 	return atomic_load(&g->certificates) || auth_is_on(g->auth);
 }
 
-/* With what the guard knows of the listener. */
+/* q with the listener's properties. */
 static struct web_request
 complete(const struct guard *g, unsigned listener, const struct web_request *q)
 {
@@ -49,20 +53,58 @@ as_anyone(const struct guard *g, struct guard_request *q, struct identity **who,
 
 /* "Bearer", spaces, and the token, which has none. */
 static int
-by_token(const struct guard *g, struct guard_request *q, struct identity **who,
-	 struct slu_err *err)
+find_token(const struct guard_request *q, struct slice *token, struct slu_err *err)
 {
 	static const char scheme[] = "bearer ";
 	const size_t n = sizeof scheme - 1;
-	struct slice token = q->authorization;
+
+	*token = q->authorization;
+	if (token->n <= n || strncasecmp(token->p, scheme, n) != 0)
+		return slu_fail(err, SLU_EAUTH, "expected Authorization: Bearer TOKEN");
+	slice_skip(token, n);
+	while (token->n > 0 && token->p[0] == ' ')
+		slice_skip(token, 1);
+	return 0;
+}
+
+static int
+by_secret(const char *secret, struct guard_request *q, struct identity **who, struct slu_err *err)
+{
+	struct slice token;
 
 	q->refusal = REFUSAL_BAD_TOKEN;
-	if (token.n <= n || strncasecmp(token.p, scheme, n) != 0)
-		return slu_fail(err, SLU_EAUTH, "expected Authorization: Bearer TOKEN");
-	token = (struct slice){ token.p + n, token.n - n };
-	while (token.n > 0 && token.p[0] == ' ')
-		token = (struct slice){ token.p + 1, token.n - 1 };
+	if (find_token(q, &token, err) || token.n != strlen(secret) || CRYPTO_memcmp(token.p, secret, token.n) != 0)
+		return slu_fail(err, SLU_EAUTH, "this address is for the server itself");
+	*who = identity_anyone();
+	return 0;
+}
+
+static int
+by_token(const struct guard *g, struct guard_request *q, struct identity **who,
+	 struct slu_err *err)
+{
+	struct slice token;
+
+	q->refusal = REFUSAL_BAD_TOKEN;
+	if (find_token(q, &token, err))
+		return SLU_EAUTH;
 	return auth_check(g->auth, q->thread, token, who, &q->refusal, err);
+}
+
+/* The signature is checked when the body is there. */
+static int
+by_key(const struct guard *g, struct guard_request *q, struct slu_err *err)
+{
+	q->refusal = REFUSAL_BAD_TOKEN;
+	return auth_knows_key(g->auth, q->authorization, err);
+}
+
+int
+guard_check_signature(const struct guard *g, unsigned thread, struct slice authorization, const struct sigv4_request *q,
+		      struct identity **who, struct slu_err *err)
+{
+	*who = NULL;
+	return auth_is_on(g->auth) ? auth_check_signature(g->auth, thread, authorization, q, who, err) : 0;
 }
 
 static int
@@ -87,8 +129,8 @@ has_open_metrics(const struct guard *g, const struct guard_request *q)
 	       (g->metrics == METRICS_OPEN || (g->metrics == METRICS_LOCAL && g->places[q->listener].local));
 }
 
-/* Where only certificates are asked for: the file system has checked who may open the socket, and
- * the system knows who did. */
+/* If only certificates are required: the file system has checked access to the socket, and the
+ * system knows the user. */
 static bool
 is_owner(const struct guard *g, const struct guard_request *q)
 {
@@ -99,16 +141,20 @@ static int
 identify(const struct guard *g, struct guard_request *q, struct identity **who,
 	 struct slu_err *err)
 {
+	if (g->places[q->listener].secret)
+		return by_secret(g->places[q->listener].secret, q, who, err);
 	if (!guard_is_on(g) || has_open_metrics(g, q) || is_owner(g, q))
 		return as_anyone(g, q, who, err);
+	if (q->signs && auth_is_on(g->auth) && sigv4_is(q->authorization))
+		return by_key(g, q, err);
 	if (q->authorization.p)
 		return by_token(g, q, who, err);
 	if (atomic_load(&g->certificates) && q->subject.p)
 		return by_certificate(g, q, who, err);
 	q->refusal = REFUSAL_NO_TOKEN;
 	if (!auth_is_on(g->auth))
-		return slu_fail(err, SLU_EAUTH, "this server asks for a client certificate: use https://");
-	return slu_fail(err, SLU_EAUTH, "this server asks for a token: Authorization: Bearer TOKEN");
+		return slu_fail(err, SLU_EAUTH, "client certificate required: use https://");
+	return slu_fail(err, SLU_EAUTH, "token required: send Authorization: Bearer TOKEN");
 }
 
 /* What needs a right in one namespace is checked there, when it is known. */

@@ -62,12 +62,6 @@ printable(char c)
 	return c > ' ' && c <= '~' ? c : '?';
 }
 
-static char
-small(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Copy s to *text, letter by letter, and move on behind it. */
 static struct slice
 copy(struct slice s, char **text, char (*letter)(char c))
@@ -99,7 +93,7 @@ identity_new(struct slice name, const struct grants *g)
 	id->n_grants = g->n;
 	for (unsigned i = 0; i < g->n; i++) {
 		id->grants[i].rights = g->items[i].rights;
-		id->grants[i].pattern = copy(g->items[i].pattern, &text, small);
+		id->grants[i].pattern = copy(g->items[i].pattern, &text, ascii_lower);
 	}
 	return id;
 }
@@ -181,28 +175,18 @@ grants_add(struct grants *g, struct slice pattern, unsigned wanted)
 bool
 grants_add_scope(struct grants *g, struct slice scope)
 {
-	const char *const colon = scope.n ? memchr(scope.p, ':', scope.n) : NULL;
-	struct slice pattern, word;
+	struct slice pattern;
 
-	if (!colon)
-		return false;
-	pattern = (struct slice){ scope.p, (size_t)(colon - scope.p) };
-	word = (struct slice){ colon + 1, scope.n - pattern.n - 1 };
-	return grants_add(g, pattern, right_of(word));
+	return slice_cut(&scope, ':', &pattern) && grants_add(g, pattern, right_of(scope));
 }
 
 void
 grants_add_scopes(struct grants *g, struct slice scopes)
 {
-	const char *p = scopes.p;
-	size_t left = scopes.n;
+	struct slice scope;
 
-	while (left > 0) {
-		const char *const space = memchr(p, ' ', left);
-		const size_t n = space ? (size_t)(space - p) : left;
-
-		(void)grants_add_scope(g, (struct slice){ p, n }); /* others' are passed over */
-		p += n + (space != NULL);
-		left -= n + (space != NULL);
+	while (scopes.n > 0) {
+		(void)slice_cut(&scopes, ' ', &scope);
+		(void)grants_add_scope(g, scope); /* scopes of other services are ignored */
 	}
 }

@@ -7,14 +7,13 @@
  *      EC    x, y      ES256, crv P-256
  *      OKP   x         EdDSA, crv Ed25519
  *
- * A set often has keys that are not for us: of other types, algorithms and curves, or
- * for encryption. These are passed over. One that is for us and cannot be used is an
- * error: it would else be missed when it is needed.
+ * A set often has keys of other types, algorithms and curves, or for encryption. These are
+ * ignored. An invalid key of a known type is an error: otherwise it would be missing later.
  */
 #include "auth/keyring.h"
 
 #include "base/base64.h"
-#include "base/json_table.h"
+#include "base/json/json_table.h"
 #include "base/mem.h"
 
 #include <openssl/core_names.h>
@@ -34,14 +33,7 @@ struct jwk {
 
 static const struct json_field fields[] = {
 	JSON_FIELD(text, struct jwk, kty, .required = true),
-	JSON_FIELD(text, struct jwk, kid),
-	JSON_FIELD(text, struct jwk, use),
-	JSON_FIELD(text, struct jwk, alg),
-	JSON_FIELD(text, struct jwk, crv),
-	JSON_FIELD(text, struct jwk, k),
-	JSON_FIELD(text, struct jwk, n),
-	JSON_FIELD(text, struct jwk, e),
-	JSON_FIELD(text, struct jwk, x),
+	JSON_FIELDS(text, struct jwk, kid, use, alg, crv, k, n, e, x),
 	JSON_FIELD(text, struct jwk, y),
 	JSON_FIELD(raw, struct jwk, key_ops),
 };
@@ -53,7 +45,7 @@ struct number {
 	size_t n;
 };
 
-/* want: how many bytes it has, or 0 for any number but none. */
+/* want: the number of bytes; 0: any number above 0. */
 static int
 decode(struct slice text, const char *name, size_t want, struct number *out,
        struct slu_err *err)
@@ -69,7 +61,7 @@ decode(struct slice text, const char *name, size_t want, struct number *out,
 	return 0;
 }
 
-/* The key that the parameters are of; NULL when they are of none. */
+/* Builds a key from the parameters; NULL if they are invalid. */
 static EVP_PKEY *
 build(const char *type, OSSL_PARAM_BLD *bld)
 {
@@ -167,8 +159,8 @@ add_ed(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *e
 
 static const struct type {
 	struct slice kty;
-	struct slice crv; /* n 0: it has none */
-	enum jwt_alg alg; /* JWT_NO_ALG: a secret, for the one it names */
+	struct slice crv; /* n 0: the type has no curve */
+	enum jwt_alg alg; /* JWT_NO_ALG: a secret; its `alg` decides */
 	int (*add)(struct key *key, enum jwt_alg alg, const struct jwk *j,
 		   struct slu_err *err);
 } types[] = {
@@ -178,14 +170,14 @@ static const struct type {
 	{ { "OKP", 3 }, { "Ed25519", 7 }, JWT_EDDSA, add_ed },
 };
 
-/* Does the array of key_ops, as it is written, have "verify"? */
+/* Does the JSON of key_ops contain "verify"? */
 static bool
 may_verify(struct slice ops)
 {
 	return ops.n == 0 || memmem(ops.p, ops.n, "\"verify\"", 8) != NULL;
 }
 
-/* NULL: it is not for us. */
+/* NULL: the server does not use this key. */
 static const struct type *
 type_of(const struct jwk *j, enum jwt_alg *alg)
 {
@@ -225,7 +217,7 @@ add_jwk(struct keyring *r, const struct jwk *j, struct slu_err *err)
 	return rc;
 }
 
-/* The array of keys: the first that is broken ends it. */
+/* Reads the array of keys. The first invalid key ends it. */
 static int
 add_keys(struct keyring *r, struct json *in, struct slu_err *err)
 {

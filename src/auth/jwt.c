@@ -2,7 +2,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
-#include "base/json_table.h"
+#include "base/json/json_table.h"
 
 #include <assert.h>
 
@@ -47,12 +47,12 @@ decode(struct jwt *t, struct slice text, struct slice *out, struct slu_err *err)
 	size_t n;
 
 	if (base64url_decode(text, p, &n, NULL))
-		return slu_fail(err, SLU_EAUTH, "the token is not base64url");
+		return slu_fail(err, SLU_EAUTH, "invalid token; expected base64url");
 	*out = (struct slice){ p, n };
 	return 0;
 }
 
-/* Up to the next dot, which goes too. .p is NULL when there is none. */
+/* The bytes up to the next dot, and takes the dot too. .p is NULL without a dot. */
 static struct slice
 take_part(struct slice *rest)
 {
@@ -94,13 +94,13 @@ read_header(struct jwt *t, struct slice json, struct slu_err *err)
 	json_fields(&r, header_fields, sizeof header_fields / sizeof header_fields[0],
 		    JSON_LENIENT, &h);
 	if (json_end(&r, NULL))
-		return slu_fail(err, SLU_EAUTH, "the header of the token cannot be read");
+		return slu_fail(err, SLU_EAUTH, "invalid token header");
 	if (h.crit.n > 0)
-		return slu_fail(err, SLU_EAUTH, "the token asks for an extension that is not known");
+		return slu_fail(err, SLU_EAUTH, "unknown critical extension in the token header");
 	t->alg = jwt_alg_of(h.alg);
 	t->kid = h.kid;
 	if (t->alg == JWT_NO_ALG)
-		return slu_fail(err, SLU_EAUTH, "the algorithm of the token is not accepted");
+		return slu_fail(err, SLU_EAUTH, "token algorithm not accepted");
 	return 0;
 }
 
@@ -117,7 +117,7 @@ jwt_split(struct jwt *t, struct slice token, char room[static JWT_ROOM], struct 
 	header = take_part(&rest);
 	t->claims = take_part(&rest);
 	if (header.n == 0 || t->claims.n == 0 || rest.n == 0)
-		return slu_fail(err, SLU_EAUTH, "the token is not three parts with dots between");
+		return slu_fail(err, SLU_EAUTH, "invalid token; expected three parts separated by dots");
 	t->signing = (struct slice){ token.p, token.n - rest.n - 1 };
 	rc = decode(t, rest, &t->signature, err);
 	if (!rc)
@@ -185,7 +185,7 @@ read_scopes(struct json *r, const struct json_field *f, void *place)
 	(void)f;
 	json_array(r);
 	while (json_element(r))
-		(void)grants_add_scope(&c->grants, json_text(r)); /* others' are passed over */
+		(void)grants_add_scope(&c->grants, json_text(r)); /* scopes of other services are ignored */
 }
 
 /* Read by the whole struct: they add to it. */
@@ -195,8 +195,7 @@ read_scopes(struct json *r, const struct json_field *f, void *place)
 	}
 
 static const struct json_field claim_fields[] = {
-	JSON_FIELD(text, struct jwt_claims, sub),
-	JSON_FIELD(text, struct jwt_claims, iss),
+	JSON_FIELDS(text, struct jwt_claims, sub, iss),
 	{ .name = { "exp", 3 }, .read = read_date, .offset = offsetof(struct jwt_claims, exp) },
 	{ .name = { "iat", 3 }, .read = read_date, .offset = offsetof(struct jwt_claims, iat) },
 	{ .name = { "nbf", 3 }, .read = read_date, .offset = offsetof(struct jwt_claims, nbf) },
@@ -220,7 +219,7 @@ jwt_claims(struct jwt_claims *c, struct jwt *t, struct slu_err *err)
 	json_fields(&r, claim_fields, sizeof claim_fields / sizeof claim_fields[0],
 		    JSON_LENIENT, c);
 	if (json_end(&r, NULL))
-		return slu_fail(err, SLU_EAUTH, "the claims of the token cannot be read");
+		return slu_fail(err, SLU_EAUTH, "invalid token claims");
 	if (c->grants.too_many)
 		return slu_fail(err, SLU_EAUTH, "the token has more than %d scopes", GRANTS_MAX);
 	return 0;
@@ -235,7 +234,7 @@ has_audience(const struct jwt_claims *c, struct slice audience)
 	return false;
 }
 
-/* A token that does not say when it was issued was issued now, at the latest. */
+/* A token without iat was issued now, at the latest. */
 static bool
 is_too_long(const struct jwt_claims *c, const struct jwt_rules *rules, slu_time now)
 {
@@ -279,10 +278,10 @@ jwt_check(const struct jwt_claims *c, const struct jwt_rules *rules, slu_time no
 				"seconds (auth.max_age)",
 				(long long)(rules->max_age / SLU_SEC));
 	case REFUSAL_ISSUER:
-		return slu_fail(err, SLU_EAUTH, "the token is not from the issuer that is accepted here");
+		return slu_fail(err, SLU_EAUTH, "token issuer not accepted");
 	case REFUSAL_AUDIENCE:
 		return slu_fail(err, SLU_EAUTH, "the token is not for this audience");
 	default:
-		return slu_fail(err, SLU_EAUTH, "the token has no end (exp)");
+		return slu_fail(err, SLU_EAUTH, "the token has no expiry (exp)");
 	}
 }

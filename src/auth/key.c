@@ -136,7 +136,7 @@ key_take(struct key *k, enum jwt_alg alg, EVP_PKEY *pkey, struct slu_err *err)
 	return 0;
 }
 
-/* For keys that ask for a password: nobody is there to ask. */
+/* A key with a password fails: there is no terminal. */
 static char no_password[] = "";
 
 static EVP_PKEY *

@@ -1,7 +1,6 @@
 #include "auth/keyring.h"
 
 #include "base/mem.h"
-#include "base/parse.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,9 +97,10 @@ take_front(struct slice front, struct slice *kid, enum jwt_alg *alg)
 	*alg = jwt_alg_of((struct slice){ front.p + skip, front.n - skip });
 }
 
-int
-keyring_spec(const char *spec, struct slice *kid, enum jwt_alg *alg, const char **file,
-	     struct slu_err *err)
+/* Splits [KID@]ALG:FILE; *file points into spec. Returns SLU_EINVAL. */
+static int
+split_spec(const char *spec, struct slice *kid, enum jwt_alg *alg, const char **file,
+	   struct slu_err *err)
 {
 	const size_t n = strcspn(spec, ":");
 
@@ -139,7 +139,7 @@ keyring_add_file(struct keyring *r, const char *spec, struct slu_err *err)
 	struct buf text;
 	int rc;
 
-	rc = keyring_spec(spec, &kid, &alg, &path, err);
+	rc = split_spec(spec, &kid, &alg, &path, err);
 	if (rc)
 		return rc;
 	rc = secret_read(path, KEY_FILE_MAX, &text, err);
@@ -208,5 +208,5 @@ keyring_verify(const struct keyring *r, const struct jwt *t, struct slu_err *err
 		if (key_verify(k, t->signing, t->signature))
 			return 0;
 	}
-	return slu_fail(err, SLU_EAUTH, "the token is not signed by a key that is accepted here");
+	return slu_fail(err, SLU_EAUTH, "the token is not signed by an accepted key");
 }

@@ -1,16 +1,16 @@
 /*
- * keyring.h - the keys that tokens are checked with: several at once, for rotation.
+ * keyring.h - the keys that verify tokens: several at once, for rotation.
  *
- * They come from
+ * Keys come from
  *
  *      files       [KID@]ALG:FILE     HS256:/run/secrets/jwt, 2026@ES256:/etc/sluice/pub.pem
  *      a JWKS      {"keys":[{"kty":"RSA","kid":"a","n":"...","e":"AQAB"}, ...]}
  *
- * A token that names a key (kid) is checked with the keys of that name, or when there is
- * none of that name, with those that have no name; a token that names none with all. In
- * each case with those of its algorithm alone (key.h, K1), and at most KEYRING_TRIES.
+ * A token with a kid is verified with the keys of that name, or with the keys without a name if
+ * no key has it. A token without a kid is verified with all keys. Only keys of its algorithm
+ * count (KEY-1), and at most KEYRING_TRIES of them.
  *
- * Filled by one thread, then read by any.
+ * One thread fills the keyring; then any thread reads it.
  */
 #ifndef AUTH_KEYRING_H
 #define AUTH_KEYRING_H
@@ -31,29 +31,26 @@ struct keyring {
 struct keyring *keyring_new(void); /* NULL: no memory */
 void keyring_free(struct keyring *r);
 
-/* SLU_EINVAL and SLU_EDOWN name the file; what is in it is never shown. */
+/* Add the key of a file, and the keys of a JWKS. Return SLU_EINVAL or SLU_EDOWN; the text names the
+ * file and never shows its content. */
 int keyring_add_file(struct keyring *r, const char *spec, struct slu_err *err);
 int keyring_add_jwks_file(struct keyring *r, const char *path, struct slu_err *err);
 
-/* HS256, out of a setting. name: of the setting, for the sentence. */
+/* Adds a secret for HS256 from a setting; name: the setting, for the error. */
 int keyring_add_secret(struct keyring *r, const char *name, const char *secret,
 		       struct slu_err *err);
 
-/* Keys that are of a type or for a use that is not ours are passed over; a broken one is
- * not. SLU_EINVAL also when none is left. */
+/* Ignores keys of an unknown type or use. Returns SLU_EINVAL for an invalid key, and if no key
+ * is left. */
 int keyring_add_jwks(struct keyring *r, struct slice json, struct slu_err *err);
 
-/* Was it signed by one of ours? SLU_EAUTH. */
+/* Returns SLU_EAUTH unless one of the keys signed t. */
 int keyring_verify(const struct keyring *r, const struct jwt *t, struct slu_err *err);
 
-/* The next free place, to be filled and then counted: r->n++. NULL: there are too many. */
+/* The next free key, which the caller fills and then counts: r->n++. Returns NULL if the keyring is full. */
 struct key *keyring_next(struct keyring *r, struct slu_err *err);
 
-/* Split [KID@]ALG:FILE, of which file is the rest of spec. SLU_EINVAL. */
-int keyring_spec(const char *spec, struct slice *kid, enum jwt_alg *alg, const char **file,
-		 struct slu_err *err);
-
-/* The whole of a small file, to be wiped and freed by secret_free. "-" is stdin. */
+/* Reads a small file; secret_free wipes and frees it. "-" is stdin. */
 int secret_read(const char *path, size_t max, struct buf *out, struct slu_err *err);
 void secret_free(struct buf *b);
 

@@ -2,7 +2,7 @@
 
 #include "base/base64.h"
 #include "base/hash.h"
-#include "base/json_out.h"
+#include "base/json/json_out.h"
 #include "base/mem.h"
 
 #include <openssl/crypto.h>
@@ -45,8 +45,7 @@ put_header(const struct key *k, struct buf *out)
 {
 	struct json_out w;
 
-	json_out_init(&w, out);
-	json_out_object(&w, NULL);
+	json_out_open(&w, out);
 	json_out_str(&w, "alg", slice_of(jwt_alg_name(k->alg)));
 	json_out_str(&w, "typ", SLICE("JWT"));
 	out_text(&w, "kid", *k->kid ? k->kid : NULL);
@@ -58,8 +57,7 @@ put_claims(const struct mint *m, struct buf *out)
 {
 	struct json_out w;
 
-	json_out_init(&w, out);
-	json_out_object(&w, NULL);
+	json_out_open(&w, out);
 	out_text(&w, "sub", m->sub);
 	out_text(&w, "scope", m->scope);
 	out_text(&w, "iss", m->issuer);

@@ -1,29 +1,30 @@
 /*
- * mint.h - make a token, and a key to make tokens with: for development and tests.
+ * mint.h - makes tokens, and keys to sign them, for development and tests.
  */
 #ifndef AUTH_MINT_H
 #define AUTH_MINT_H
 
 #include "auth/key.h"
 
+/* The claims of a token. The token lacks a claim whose text is NULL. */
 struct mint {
-	const char *sub;      /* NULL, as all: not said */
-	const char *scope;    /* with spaces between */
+	const char *sub;
+	const char *scope;    /* separated by spaces */
 	const char *issuer;   /* iss */
 	const char *audience; /* aud */
 	slu_time now;         /* on the wall clock */
 	slu_time ttl;
 };
 
-/* Append the token to out. SLU_EDOWN: the key cannot sign; SLU_ENOMEM. */
+/* Appends the token to out. Returns SLU_EDOWN if the key cannot sign, or SLU_ENOMEM. */
 int mint_token(const struct mint *m, const struct key *k, struct buf *out,
 	       struct slu_err *err);
 
-/* Append a fresh key to out: a private key as PEM, or a secret as text with a newline.
+/* Appends a new key to out: a private key in PEM, or a secret as text with a newline. Returns
  * SLU_EDOWN. */
 int mint_key(enum jwt_alg alg, struct buf *out, struct slu_err *err);
 
-/* The public half of a private key, as PEM. */
+/* Appends the public key of a private key in PEM. */
 int mint_public(const struct key *k, struct buf *out, struct slu_err *err);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * refusal.h - why a caller is not let in: one word each, for metrics, logs and the audit.
+ * refusal.h - the reasons why a caller is refused: one word each, for metrics, logs and audit.
  *
- * The words are few and fixed, so that they can be labels. The sentence for the caller is in
- * struct slu_err.
+ * The words are few and fixed, so that they can be labels. struct slu_err has the text for the
+ * client.
  */
 #ifndef AUTH_REFUSAL_H
 #define AUTH_REFUSAL_H
@@ -10,15 +10,15 @@
 /* clang-format off */
 #define REFUSALS(X) \
 	X(NO_TOKEN,    "no_token")    /* neither a token nor a certificate */ \
-	X(BAD_TOKEN,   "bad_token")   /* no token, an unknown key, a wrong signature */ \
+	X(BAD_TOKEN,   "bad_token")   /* malformed, an unknown key, a wrong signature */ \
 	X(EXPIRED,     "expired") \
 	X(NOT_YET,     "not_yet")     /* nbf is in the future */ \
 	X(LIFETIME,    "lifetime")    /* longer than auth.max_age */ \
 	X(ISSUER,      "issuer") \
 	X(AUDIENCE,    "audience") \
-	X(CERTIFICATE, "certificate") /* its claims cannot be read */ \
+	X(CERTIFICATE, "certificate") /* invalid claims */ \
 	X(WEB_PAGE,    "web_page")    /* web.h */ \
-	X(SCOPE,       "scope")       /* a good caller without the right */
+	X(SCOPE,       "scope")       /* a valid caller without the right */
 /* clang-format on */
 
 enum refusal {
@@ -29,6 +29,6 @@ enum refusal {
 	REFUSAL_NONE = REFUSALS_COUNT
 };
 
-const char *refusal_name(enum refusal r); /* a literal; of REFUSAL_NONE too */
+const char *refusal_name(enum refusal r); /* a literal, also for REFUSAL_NONE */
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * token_cache.h - the tokens that were found good, and whose they are.
+ * token_cache.h - the valid tokens that a thread has seen, with their identities.
  *
- * Sets of a few places each; a keyed hash of the token says which set, so that nobody
- * can choose tokens that push out others'. The whole token is compared. In a full set
- * the one that was not asked for longest goes.
+ * The cache has sets of a few tokens. A keyed hash of the token chooses the set, so that a
+ * client cannot choose tokens that evict others. The whole token is compared. A full set drops
+ * the token that was not used for the longest time.
  *
- * One thread's. Zeroed, with a hash key, is empty.
+ * For one thread. Zeroed, with a hash key, it is empty.
  */
 #ifndef AUTH_TOKEN_CACHE_H
 #define AUTH_TOKEN_CACHE_H
@@ -28,17 +28,17 @@ struct cached_token {
 
 struct token_cache {
 	struct hash_key key;
-	uint64_t generation; /* of the rules that these were good by */
-	uint64_t clock;      /* one more at each use */
+	uint64_t generation; /* of the rules that made these valid */
+	uint64_t clock;      /* counts uses */
 	struct cached_token tokens[CACHE_SETS][CACHE_WAYS];
 };
 
 void token_cache_flush(struct token_cache *c);
 
-/* A new reference, or NULL: not there, or at its end. */
+/* A new reference. NULL: not cached, or expired. */
 struct identity *token_cache_find(struct token_cache *c, struct slice token, slu_time now);
 
-/* Takes a reference of its own; without memory nothing is kept. */
+/* Takes a reference. Without memory it caches nothing. */
 void token_cache_put(struct token_cache *c, struct slice token, struct identity *id,
 		     slu_time until);
 

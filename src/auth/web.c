@@ -6,7 +6,7 @@
 #include <strings.h>
 
 enum {
-	NUMBER_MAX = 64 /* longer is no address in numbers */
+	NUMBER_MAX = 64 /* a longer text is not an IP address */
 };
 
 static bool
@@ -76,7 +76,7 @@ may_call(const struct web_request *q, char *const *hosts, unsigned n_hosts)
 	const struct slice host = host_of(q->host);
 
 	if (q->is_unix || !q->host.p || is_loopback(host))
-		return true; /* without a Host it is no browser */
+		return true; /* a browser always sends Host */
 	for (unsigned i = 0; i < n_hosts; i++)
 		if (same(host, slice_of(hosts[i])) || strcmp(hosts[i], "*") == 0)
 			return true;
@@ -130,7 +130,7 @@ refuse_page(const char *field, struct slice value, struct slu_err *err)
 			field, parse_shown(value, shown));
 }
 
-/* P4 */
+/* WEB-4 */
 static int
 check_get(const struct web_request *q, struct slu_err *err)
 {
@@ -147,6 +147,17 @@ check_get(const struct web_request *q, struct slu_err *err)
 	return 0;
 }
 
+/* WEB-5 */
+static int
+check_change(const struct web_request *q, struct slu_err *err)
+{
+	const bool by_page = q->origin.p || (q->fetch_site.p && !slice_eq(q->fetch_site, SLICE("none")));
+
+	if (!q->changes || !by_page || q->console.p)
+		return 0;
+	return slu_fail(err, SLU_EFORBIDDEN, "a web page that changes something must send the field Sluice-Console");
+}
+
 int
 web_check(const struct web_request *q, char *const *hosts, unsigned n_hosts,
 	  struct slu_err *err)
@@ -158,5 +169,7 @@ web_check(const struct web_request *q, char *const *hosts, unsigned n_hosts,
 		return refuse_page("Origin", q->origin, err);
 	if (!may_call(q, hosts, n_hosts))
 		return refuse_host(q, err);
+	if (check_change(q, err))
+		return SLU_EFORBIDDEN;
 	return q->get_changes ? check_get(q, err) : 0;
 }

@@ -86,7 +86,7 @@ buf_puts(struct buf *b, const char *s)
 	buf_put(b, s, strlen(s));
 }
 
-/* Most lines fit into what is allocated already; the rest is formatted twice. */
+/* Most texts fit into the allocated memory; the others are formatted twice. */
 void
 buf_printf(struct buf *b, const char *fmt, ...)
 {

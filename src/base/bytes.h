@@ -1,10 +1,10 @@
 /*
  * bytes.h - slices of bytes, and buffers that know their limit.
  *
- * A slice borrows: it points into memory that somebody else owns. A buffer owns,
- * grows by doubling up to `max` and then refuses, so that no input can make it
- * grow without bound. A buffer that refused or ran out of memory stays `failed`
- * and ignores all further puts: write a whole answer, then ask once.
+ * A slice points into memory that another object owns. A buffer owns its memory. It
+ * grows by doubling up to `max` and then fails, so that no input can make it grow
+ * without bound. A buffer that reached `max` or ran out of memory stays `failed` and
+ * ignores all further puts: write a whole answer, then check once.
  *
  *         struct buf b;
  *
@@ -26,6 +26,9 @@ struct slice {
 	size_t n;
 };
 
+/* The number of elements of an array. */
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
 #define SLICE(literal) ((struct slice){ (literal), sizeof(literal) - 1 })
 
 static inline struct slice
@@ -40,7 +43,72 @@ slice_eq(struct slice a, struct slice b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Is it that word, which has small letters of ASCII, in small or large letters? */
+/* Whether two slices are the same bytes in memory. Slices that are not may still be equal. */
+static inline bool
+slice_is(struct slice a, struct slice b)
+{
+	return a.p == b.p && a.n == b.n;
+}
+
+/* Takes n bytes off the beginning. */
+static inline void
+slice_skip(struct slice *s, size_t n)
+{
+	*s = (struct slice){ n > 0 ? s->p + n : s->p, s->n - n }; /* p may be NULL */
+}
+
+/* Takes the bytes before the first c, and c, off the beginning: *part. Returns false if there is no c;
+ * *part is everything then. */
+static inline bool
+slice_cut(struct slice *rest, char c, struct slice *part)
+{
+	const char *at = rest->n > 0 ? memchr(rest->p, c, rest->n) : NULL;
+
+	*part = (struct slice){ rest->p, at ? (size_t)(at - rest->p) : rest->n };
+	slice_skip(rest, part->n + (at != NULL));
+	return at;
+}
+
+/* Takes everything up to and including `mark` off the beginning. Returns false if the slice lacks it. */
+static inline bool
+slice_skip_past(struct slice *s, const char *mark)
+{
+	const char *at = s->n > 0 ? memmem(s->p, s->n, mark, strlen(mark)) : NULL;
+
+	if (at)
+		slice_skip(s, (size_t)(at - s->p) + strlen(mark));
+	return at;
+}
+
+/* The slice without the characters of `blanks` at both ends. */
+static inline struct slice
+slice_trim(struct slice s, const char *blanks)
+{
+	while (s.n > 0 && s.p[0] && strchr(blanks, s.p[0]))
+		slice_skip(&s, 1);
+	while (s.n > 0 && s.p[s.n - 1] && strchr(blanks, s.p[s.n - 1]))
+		s.n--;
+	return s;
+}
+
+/* A letter of ASCII in lower case; <ctype.h> depends on the locale. */
+static inline char
+ascii_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* The value of a hex digit, or -1. */
+static inline int
+ascii_hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = ascii_lower(c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Compares with a word of ASCII letters, given in lower case, without regard to case. */
 static inline bool
 slice_is_word(struct slice s, const char *word)
 {
@@ -51,21 +119,21 @@ slice_is_word(struct slice s, const char *word)
 }
 
 struct buf {
-	char *p; /* NULL before the first put */
-	size_t n;
-	size_t size; /* allocated; always more than n, for the terminator */
-	size_t max;  /* n never goes beyond this */
-	bool failed;
+	char *p;     /* NULL before the first put */
+	size_t n;    /* bytes put */
+	size_t size; /* bytes allocated; always more than n, for the terminator */
+	size_t max;  /* upper limit of n */
+	bool failed; /* a put did not fit */
 };
 
 void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b);
-void buf_clear(struct buf *b); /* empty again, not failed, memory kept */
+void buf_clear(struct buf *b); /* empty and not failed; keeps its memory */
 
-/* Memory for n bytes in all; false: there is none, and nothing has changed. */
+/* Allocates for n bytes in all. Returns false and changes nothing if memory is out. */
 bool buf_reserve(struct buf *b, size_t n);
 
-/* Room for n more bytes and a terminator, or the buffer is failed from now on. */
+/* Makes room for n more bytes and a terminator. Returns false and sets failed if it cannot. */
 bool buf_grow(struct buf *b, size_t n);
 
 static inline bool
@@ -74,7 +142,7 @@ buf_room(struct buf *b, size_t n)
 	return (!b->failed && n < b->size - b->n) || buf_grow(b, n);
 }
 
-/* n more bytes, for the caller to write; or NULL: the buffer is failed. */
+/* Returns n new bytes at the end, for the caller to write; NULL if the buffer failed. */
 static inline char *
 buf_add(struct buf *b, size_t n)
 {
@@ -84,7 +152,7 @@ buf_add(struct buf *b, size_t n)
 	return b->p + b->n - n;
 }
 
-/* A put is done whole or not at all: what was put before it failed stays. */
+/* A put writes all of its bytes or none. What was put before a failure stays. */
 static inline void
 buf_put(struct buf *b, const void *p, size_t n)
 {
@@ -104,8 +172,7 @@ buf_putc(struct buf *b, char c)
 void buf_puts(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) SLU_PRINTF(2, 3);
 
-/* The content as a string: terminated, "" when nothing was put or it failed at
- * the very first put. Good until the next put. */
+/* The content with a NUL at its end, valid until the next put; "" if nothing was put. */
 const char *buf_str(struct buf *b);
 
 static inline struct slice

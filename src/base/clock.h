@@ -1,18 +1,19 @@
 /*
  * clock.h - time as an argument.
  *
- * Code that waits or stamps takes a struct clock. In production it is
- * clock_system; a test passes one it moves by hand (tests/lib/fakeclock.h), so
- * that "20 seconds later" takes no time and nothing is early or late by luck.
+ * Code that waits or reads the time takes a struct clock: clock_system in production, a
+ * clock that the test moves by hand in tests (tests/lib/fakeclock.h).
  *
  *   mono  nanoseconds since some moment; never steps, never goes back
- *   boot  the same, but goes on while the machine is suspended
- *   wall  nanoseconds since 1970 UTC; may step, so only ever shown or stored
- *   wait  sleep on a condition variable until it is signalled or mono reaches
- *         `until`; may return early, callers check what they wait for
+ *   boot  the same, and also counts while the machine is suspended
+ *   wall  nanoseconds since 1970 UTC; may step: only shown or stored, never waited for
+ *   wait  sleeps on a condition variable until a signal, or until mono reaches `until`;
+ *         may return early: the caller checks its condition
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
+
+#include "base/time.h"
 
 #include <sluice/api.h>
 
@@ -23,7 +24,7 @@ struct clock;
 struct clock_ops {
 	slu_time (*mono)(struct clock *c);
 	slu_time (*wall)(struct clock *c);
-	slu_time (*boot)(struct clock *c); /* NULL: it is mono */
+	slu_time (*boot)(struct clock *c); /* NULL: the same as mono */
 	void (*wait)(struct clock *c, pthread_cond_t *cond, pthread_mutex_t *mtx,
 		     slu_time until);
 };
@@ -52,19 +53,12 @@ clock_boot(struct clock *c)
 	return c->ops->boot ? c->ops->boot(c) : c->ops->mono(c);
 }
 
-/* mtx is held at the call and at the return. SLU_NEVER waits for a signal only. */
+/* The caller holds mtx, at the call and after it. until SLU_NEVER: waits for a signal only. */
 static inline void
 clock_wait(struct clock *c, pthread_cond_t *cond, pthread_mutex_t *mtx,
 	   slu_time until)
 {
 	c->ops->wait(c, cond, mtx, until);
-}
-
-/* a + b without overflow: SLU_NEVER is more than any moment. Both >= 0. */
-static inline slu_time
-time_add(slu_time a, slu_time b)
-{
-	return a > SLU_NEVER - b ? SLU_NEVER : a + b;
 }
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * contain.h - a user's function that ends its thread (pthread_exit) ends only its task.
+ * contain.h - if a user's function ends its thread (pthread_exit), only its task ends.
  *
  *         if (GUARD_ENTER(&g))
  *                 failed(g.text);
@@ -7,12 +7,12 @@
  *                 CONTAIN("the handler", handler(arg));
  *         guard_leave(&g);
  *
- * The exit becomes a panic, on the stack of the function that has the guard. For threads of
- * the library alone: a thread of the program may end where it likes.
+ * The exit becomes a panic that the guard catches. For threads of the library alone: a thread
+ * of the program may end anywhere.
  *
- * The C library runs a cleanup routine and then goes on ending the thread; here the routine
- * does not return. glibc has unwound the stack to the frame of CONTAIN by then, so the jump
- * goes to a frame that is whole. tests/unit/test_contain.c holds it to that.
+ * pthread_exit runs cleanup routines; the routine of CONTAIN panics, so it never returns.
+ * glibc has then unwound the stack to the frame of CONTAIN, which is still valid for the jump
+ * (tests/unit/base/test_contain.c checks that).
  */
 #ifndef BASE_CONTAIN_H
 #define BASE_CONTAIN_H

@@ -4,15 +4,15 @@
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
 
-/* Fetch the cache line at p, which will be needed soon. p may be anything. Always
- * inline: a call that does nothing else has no effect that the compiler must keep. */
+/* Starts to load the cache line at p, which may be any address. Always inline: a compiler may
+ * remove a call without side effects. */
 __attribute__((always_inline)) static inline void
 cpu_prefetch(const void *p)
 {
 	__builtin_prefetch(p);
 }
 
-/* Said while waiting for what another core is about to write. */
+/* For loops that wait for a write of another core. */
 static inline void
 cpu_pause(void)
 {

@@ -28,7 +28,7 @@ posix_sync_folder(struct disk *d, int folder)
 	return result(fsync(folder));
 }
 
-/* The name of a new folder is lost with the power unless its parent is synced. */
+/* A power cut may remove a new folder until its parent is synced. */
 static int
 sync_parent(int folder)
 {
@@ -84,7 +84,7 @@ list_stream(DIR *dir, disk_name_fn *fn, void *arg)
 static int
 posix_list(struct disk *d, int folder, disk_name_fn *fn, void *arg)
 {
-	/* A descriptor of its own: a stream moves and closes the one it has. */
+	/* A descriptor of its own: the stream changes its offset and closes it. */
 	const int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir;
 	int rc;
@@ -147,7 +147,7 @@ static void
 posix_close(struct disk *d, int file)
 {
 	(void)d;
-	close(file); /* nothing hangs on it: what matters was synced before */
+	close(file); /* its result does not matter: data was synced before */
 }
 
 static int64_t
@@ -180,7 +180,7 @@ posix_read_now(struct disk *d, int file, void *p, size_t n, uint64_t at)
 	(void)d;
 	if (got == (ssize_t)n)
 		return got;
-	/* A part, or a file system that cannot tell: somebody who may wait reads. */
+	/* Only a part is in memory, or the file system does not support it: use read. */
 	if (got >= 0 || errno == EOPNOTSUPP || errno == EINTR)
 		return -EAGAIN;
 	return -errno;
@@ -203,11 +203,33 @@ posix_write(struct disk *d, int file, const void *p, size_t n, uint64_t at)
 	return 0;
 }
 
+/* Returns -EINVAL if the file system cannot write past the page cache. */
+static int
+write_directly(struct disk *d, int file, const void *p, size_t n, uint64_t at)
+{
+	const int flags = fcntl(file, F_GETFL);
+	int rc, back;
+
+	if (flags < 0 || fcntl(file, F_SETFL, flags | O_DIRECT) < 0)
+		return -EINVAL;
+	rc = posix_write(d, file, p, n, at);
+	back = result(fcntl(file, F_SETFL, flags));
+	return rc ? rc : back;
+}
+
+static int
+posix_write_past(struct disk *d, int file, const void *p, size_t n, uint64_t at)
+{
+	const int rc = write_directly(d, file, p, n, at);
+
+	return rc == -EINVAL ? posix_write(d, file, p, n, at) : rc;
+}
+
 static int
 posix_sync(struct disk *d, int file)
 {
 	(void)d;
-	return result(fdatasync(file)); /* not again on EINTR: D2 */
+	return result(fdatasync(file)); /* not again on EINTR: DISK-2 */
 }
 
 static int64_t
@@ -219,7 +241,7 @@ posix_size(struct disk *d, int file)
 	return fstat(file, &st) ? -errno : (int64_t)st.st_size;
 }
 
-/* For file systems that cannot allocate: what was written is there. */
+/* For file systems without allocate: writes zeros. */
 static int
 write_zeros(struct disk *d, int file, uint64_t size)
 {
@@ -280,6 +302,7 @@ static const struct disk_ops posix_ops = {
 	.read = posix_read,
 	.read_now = posix_read_now,
 	.write = posix_write,
+	.write_past = posix_write_past,
 	.sync = posix_sync,
 	.size = posix_size,
 	.allocate = posix_allocate,

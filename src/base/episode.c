@@ -66,6 +66,13 @@ find_or_begin(struct episodes *es, const struct episode_kind *kind, const char *
 	return e;
 }
 
+static void
+log_begin(const struct episodes *es, const struct episode *e, const char *why)
+{
+	log_warn(es->log, e->kind->begins, F_STR("reason", e->reason), F_STR(e->kind->place, e->place),
+		 F_STR("why", why));
+}
+
 void
 episode_note(struct episodes *es, const struct episode_kind *kind, const char *reason,
 	     const char *place, const char *why)
@@ -87,8 +94,7 @@ episode_note(struct episodes *es, const struct episode_kind *kind, const char *r
 	pthread_mutex_unlock(&es->mtx);
 	if (first.count == 0)
 		return;
-	log_warn(es->log, kind->begins, F_STR("reason", reason), F_STR(kind->place, first.place),
-		 F_STR("why", why));
+	log_begin(es, &first, why);
 	tell(es, &first, 1);
 }
 
@@ -102,7 +108,7 @@ log_end(const struct episodes *es, const struct episode *e)
 		 F_TIME("seconds", e->last - e->began));
 }
 
-/* The next episode that has ended, or that is to be told of. False: there is none. */
+/* The next episode that has ended, or that `tell` is due for. Returns false if no episode is left. */
 static bool
 take_due(struct episodes *es, slu_time now, bool all, struct episode *out, bool *ended)
 {

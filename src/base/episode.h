@@ -14,14 +14,14 @@
  *         level=warn event="disk full" shard=heavy why="no room for new work"
  *         level=info event="disk full has ended" shard=heavy count=1200 seconds=31.5
  *
- * An episode is a kind, a reason and a place. At most EPISODES_MAX are open at once; the
- * places of what begins beyond that are counted together, as the place "others".
+ * An episode is a kind, a reason and a place. At most EPISODES_MAX are open at once; beyond
+ * that, faults count under the place "others".
  *
- * `tell`, if it is set, gets the first of an episode at once, and then at most every
- * EPISODE_QUIET how many came since: so what it writes is bounded, too.
+ * The callback `tell`, if set, gets the first fault of an episode at once, and after that the
+ * number of new faults at most every EPISODE_QUIET, so that its output is bounded.
  *
- * Any thread may call anything but init and release. Nothing is logged or told under the
- * lock. Nothing is allocated.
+ * Any thread may call anything but init and release. Neither the log nor `tell` is called
+ * under the lock. No function allocates.
  */
 #ifndef BASE_EPISODE_H
 #define BASE_EPISODE_H
@@ -33,7 +33,7 @@
 enum {
 	EPISODES_MAX = 128,
 	EPISODES_OTHERS = 32, /* of these, for "others": kinds times reasons must fit */
-	EPISODE_PLACE = 80
+	EPISODE_PLACE = 80    /* bytes of a place, with the NUL */
 };
 
 #define EPISODE_QUIET (10 * SLU_SEC)
@@ -49,13 +49,13 @@ struct episode {
 	const char *reason; /* a literal, or NULL */
 	char place[EPISODE_PLACE];
 	uint64_t count;   /* since it began */
-	uint64_t untold;  /* of these, the ones that `tell` does not know */
+	uint64_t untold;  /* of these, not passed to `tell` yet */
 	slu_time began;   /* by clock_mono, as the next two */
-	slu_time last;    /* when it was noted last */
-	slu_time told_at; /* when `tell` was called last */
+	slu_time last;    /* the last fault */
+	slu_time told_at; /* the last call of `tell` */
 };
 
-/* n: how many it is told of. e is borrowed for the call. */
+/* n: the number of new faults. e is borrowed for the call. */
 typedef void episode_tell(void *arg, const struct episode *e, uint64_t n);
 
 struct episodes {
@@ -72,16 +72,16 @@ struct episodes {
 void episodes_init(struct episodes *es, struct slu_log *log, struct clock *clock);
 void episodes_release(struct episodes *es); /* a zeroed one is fine */
 
-/* The fault has happened once more. reason is a literal, or NULL. place is copied, and cut
- * to EPISODE_PLACE - 1 bytes. why: a sentence for the first log line, or NULL. */
+/* Counts one fault. reason: a literal, or NULL. place: copied, cut to EPISODE_PLACE - 1 bytes.
+ * why: a sentence for the first log line, or NULL. */
 void episode_note(struct episodes *es, const struct episode_kind *kind, const char *reason,
 		  const char *place, const char *why);
 
-/* End what has been quiet for EPISODE_QUIET, and tell what is untold. To be called each
- * second or so. */
+/* Ends episodes without a fault for EPISODE_QUIET, and calls `tell` where it is due. Call it about
+ * once a second. */
 void episodes_tick(struct episodes *es);
 
-/* End all that are open: before a stop. */
+/* Ends all open episodes: before a stop. */
 void episodes_end(struct episodes *es);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * err.c - the error table, and the version of the library (sluice/api.h).
+ */
 #include <sluice/err.h>
 
 #include <stdarg.h>
@@ -5,15 +8,13 @@
 
 static const struct slu_err_row rows[SLU_CODE_END - SLU_CODE_BASE] = {
 	[0] = { "SLU_OK", "ok", 200, "ok", 200, SLU_RETRY_NO, "ok" },
-#define X(name, number, flat, flat_status, lockd, lockd_status, retry, text) \
-	[SLU_##name - SLU_CODE_BASE] = { "SLU_" #name, flat, flat_status,    \
-					 lockd, lockd_status,                \
-					 SLU_RETRY_##retry, text },
+#define X(name, number, flat, status, retry, text) \
+	[SLU_##name - SLU_CODE_BASE] = { "SLU_" #name, flat, status, flat, status, SLU_RETRY_##retry, text },
 	SLU_ERRORS(X)
 #undef X
 };
 
-/* Two rows with one number, or a number that no row has, would be a hole in the table. */
+/* Every number has exactly one row. */
 enum {
 #define X(...) +1
 	N_ROWS = 0 SLU_ERRORS(X)
@@ -22,7 +23,7 @@ enum {
 _Static_assert(N_ROWS == SLU_CODE_END - SLU_CODE_BASE - 1, "the numbers follow each other");
 
 static const struct slu_err_row unknown_row = {
-	"SLU_?", "internal", 500, "internal_error", 500, SLU_RETRY_NO, "unknown error"
+	"SLU_?", "internal", 500, "internal", 500, SLU_RETRY_NO, "unknown error"
 };
 
 const struct slu_err_row *
@@ -34,6 +35,8 @@ slu_err_row(int code)
 		return &unknown_row;
 	return &rows[code - SLU_CODE_BASE];
 }
+
+#undef slu_fail /* tools/analyzer.h */
 
 int
 slu_fail(struct slu_err *err, enum slu_code code, const char *fmt, ...)
@@ -47,4 +50,10 @@ slu_fail(struct slu_err *err, enum slu_code code, const char *fmt, ...)
 	(void)vsnprintf(err->text, sizeof err->text, fmt, ap); /* cut is fine */
 	va_end(ap);
 	return (int)code;
+}
+
+const char *
+slu_version(void)
+{
+	return SLUICE_VERSION;
 }

@@ -1,13 +1,13 @@
 /*
- * footprint.h - how much memory a structure has.
+ * footprint.h - the memory of a structure.
  *
  *         struct footprint f = { 0 };
  *
  *         footprint_slab(&f, &l->msgs);
  *         footprint_map(&f, &l->ids);
  *
- * `held` is what is allocated: what the kernel sees. `used` is the part that things take which
- * are there now; the rest is room for more of them. Adding up is O(1) a part.
+ * `held` is what the structure has allocated. `used` is the part of it that present items take;
+ * the rest is room for more. Each call is O(1).
  */
 #ifndef BASE_FOOTPRINT_H
 #define BASE_FOOTPRINT_H
@@ -17,7 +17,7 @@
 #include "base/slab.h"
 
 enum {
-	FOOTPRINT_SLOT = 8 /* bytes that an entry of a map takes, on average */
+	FOOTPRINT_SLOT = 8 /* bytes of an entry of a map, on average */
 };
 
 struct footprint {
@@ -25,7 +25,7 @@ struct footprint {
 	uint64_t used;
 };
 
-/* n bytes that are both. */
+/* n bytes that are held and used. */
 static inline void
 footprint_bytes(struct footprint *f, uint64_t n)
 {

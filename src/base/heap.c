@@ -1,10 +1,10 @@
 /*
- * heap.c - sifting moves a hole, not a node: each node on the way is written once,
- * and the node that looks for its place is written at the end.
+ * heap.c - sifting shifts a hole: each node on the way is written once, and the new node is
+ * written at the end.
  *
- * With millions of nodes the time goes into cache misses. So comparing never
- * leaves the array, and while one level is compared all that may be needed of the
- * level below is already on its way (a third off a pop from ten million).
+ * With millions of nodes the cost is cache misses. So a comparison reads only the array, and
+ * while one level is compared, the level below is prefetched (a third off a pop from ten
+ * million nodes).
  */
 #include "base/heap.h"
 
@@ -19,10 +19,11 @@
 enum {
 	ARITY = 4,
 	CACHE_LINE = 64,
-	FIRST_MAX = 4,   /* most queues hold little, and a server has many */
-	LARGE = 4096,    /* nodes: a larger array grows by a quarter, not to the double */
-	TRIM_LEAST = 32, /* nodes: a smaller array stays as it is */
-	TRIM_PART = 8    /* heap_trim keeps an array of which this part is needed */
+	FIRST_MAX = 4,   /* nodes of a new array: most queues are small */
+	LARGE = 4096,    /* nodes: a larger array grows by a quarter, a smaller one doubles */
+	DEEP = 1 << 15,  /* nodes: a smaller array is in the cache, and is not prefetched */
+	TRIM_LEAST = 32, /* nodes: heap_trim leaves a smaller array */
+	TRIM_PART = 8    /* heap_trim frees if less than 1/8 is needed */
 };
 
 void
@@ -38,7 +39,7 @@ heap_release(struct heap *h)
 	heap_init(h, h->slab, h->pos_offset);
 }
 
-/* How many nodes there is room for once n are reserved. */
+/* The size of the array after n nodes are reserved. */
 static uint32_t
 room_for(const struct heap *h, uint32_t n)
 {
@@ -89,7 +90,7 @@ heap_trim(struct heap *h, uint32_t n)
 	while (max > TRIM_LEAST && max / TRIM_PART > n)
 		max /= 2;
 	if (max < h->max)
-		(void)resize(h, max); /* without memory it stays as large as it is */
+		(void)resize(h, max); /* if memory is out it keeps its size */
 }
 
 /* x < y as numbers of 160 bits. The low 128 give a borrow, which decides between
@@ -131,18 +132,18 @@ sift_up(struct heap *h, uint32_t hole, const struct heap_node *node)
 	place(h, hole, node);
 }
 
-/* The children of four siblings lie side by side. Always inline, because gcc
- * takes a function that only fetches for one without effect and drops the call. */
+/* The children of four siblings are adjacent. Always inline, because gcc removes calls of a function
+ * that only prefetches. */
 __attribute__((always_inline)) static inline void
 fetch_children_of_4(const struct heap *h, uint64_t first)
 {
 	const uint64_t child = first * ARITY + 1;
 	const char *p = (const char *)(h->nodes + child);
 
-	if (child >= h->n)
+	if (h->n < DEEP || child >= h->n)
 		return;
 	for (size_t i = 0; i < ARITY * ARITY * sizeof *h->nodes; i += CACHE_LINE)
-		cpu_prefetch(p + i); /* past the end is fine, it never faults */
+		cpu_prefetch(p + i); /* may be past the end: a prefetch never faults */
 }
 
 static inline uint32_t
@@ -155,7 +156,7 @@ lowest_of_4(const struct heap_node *nodes, uint32_t first)
 	return first + (before(&p[right], &p[left]) ? right : left);
 }
 
-/* The lowest of up to four siblings, the eldest of which exists. */
+/* The lowest of up to four siblings; the first exists. */
 static inline uint32_t
 lowest_sibling(const struct heap *h, uint32_t first)
 {
@@ -169,6 +170,8 @@ lowest_sibling(const struct heap *h, uint32_t first)
 	return best;
 }
 
+/* Moves the hole down to a leaf, then the node up from there. The node was the last one, so it
+ * nearly always belongs to the leaves: comparing it on the way down would cost more. */
 static void
 sift_down(struct heap *h, uint32_t hole, const struct heap_node *node)
 {
@@ -179,13 +182,11 @@ sift_down(struct heap *h, uint32_t hole, const struct heap_node *node)
 
 		fetch_children_of_4(h, first);
 		best = lowest_sibling(h, (uint32_t)first);
-		if (!before(&h->nodes[best], node))
-			break;
 		place(h, hole, &h->nodes[best]);
 		hole = best;
 		first = (uint64_t)hole * ARITY + 1;
 	}
-	place(h, hole, node);
+	sift_up(h, hole, node);
 }
 
 void
@@ -227,4 +228,40 @@ heap_remove(struct heap *h, uint32_t pos)
 		sift_up(h, pos, &last);
 	else
 		sift_down(h, pos, &last);
+}
+
+/* Takes the first nodes in order from a heap of candidates: at first the root, then the children of each
+ * node taken. */
+static void
+add_candidates(struct heap *candidates, const struct heap *h, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to && i < h->n; i++) {
+		const struct heap_node *n = &h->nodes[i];
+
+		heap_push(candidates, (struct rank){ .a = n->a, .b = n->b, .c = n->c }, (uint32_t)i);
+	}
+}
+
+int
+heap_peek(const struct heap *h, uint32_t *handles, uint32_t max, uint32_t *n)
+{
+	struct heap candidates;
+	int rc;
+
+	*n = 0;
+	if (max > h->n)
+		max = h->n;
+	heap_init(&candidates, NULL, 0);
+	rc = max ? heap_reserve(&candidates, max * (ARITY - 1) + 1) : 0;
+	if (rc)
+		return rc;
+	add_candidates(&candidates, h, 0, 1);
+	while (*n < max) {
+		const uint64_t i = heap_pop(&candidates);
+
+		handles[(*n)++] = h->nodes[i].handle;
+		add_candidates(&candidates, h, i * ARITY + 1, i * ARITY + ARITY + 1);
+	}
+	heap_release(&candidates);
+	return 0;
 }

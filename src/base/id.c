@@ -3,6 +3,7 @@
 #include "base/parse.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ enum {
 #define SEQ_MASK  (((uint64_t)1 << ID_SEQ_BITS) - 1)
 #define MS_MAX    (ID_MAX >> LOW_BITS)
 #define EPOCH_MS  ((uint64_t)(ID_EPOCH / SLU_MS))
-#define EXACT_MAX ((uint64_t)1 << 53) /* a double has every whole number up to this */
+#define EXACT_MAX ((uint64_t)1 << 53) /* a double is exact up to this */
 
 /* Its ms and seq as one number, without the node between them. */
 static uint64_t
@@ -24,11 +25,10 @@ count_of(uint64_t id)
 	return id >> LOW_BITS << ID_SEQ_BITS | (id & SEQ_MASK);
 }
 
-/* A clock that was never set is at the epoch, not before it. */
+/* A clock before the epoch counts as the epoch. */
 static uint64_t
-ms_now(const struct idgen *g)
+ms_of(slu_time wall)
 {
-	const slu_time wall = clock_wall(g->clock);
 	const uint64_t ms = wall < ID_EPOCH ? 0 : (uint64_t)((wall - ID_EPOCH) / SLU_MS);
 
 	return ms > MS_MAX ? MS_MAX : ms;
@@ -41,7 +41,7 @@ idgen_lift(struct idgen *g, uint64_t highest, struct slu_err *err)
 	uint64_t last = atomic_load_explicit(&g->last, memory_order_relaxed);
 
 	if (highest > ID_MAX)
-		return slu_fail(err, SLU_EINVAL, "%" PRIu64 " is no id: beyond 63 bits",
+		return slu_fail(err, SLU_EINVAL, "invalid id %" PRIu64 "; expected at most 63 bits",
 				highest);
 	while (last < count && !atomic_compare_exchange_weak_explicit(&g->last, &last, count,
 								      memory_order_relaxed,
@@ -55,7 +55,7 @@ idgen_init(struct idgen *g, struct clock *clock, unsigned node,
 	   uint64_t highest, struct slu_err *err)
 {
 	if (node > ID_NODE_MAX)
-		return slu_fail(err, SLU_EINVAL, "node %u: expected 0 to %d", node,
+		return slu_fail(err, SLU_EINVAL, "invalid node %u; expected 0 to %d", node,
 				ID_NODE_MAX);
 	g->clock = clock;
 	g->node = node;
@@ -76,28 +76,34 @@ id_is_rounded(uint64_t id)
 }
 
 static uint64_t
-id_of(const struct idgen *g, uint64_t count)
+id_of(uint64_t node, uint64_t count)
 {
-	return count >> ID_SEQ_BITS << LOW_BITS | g->node << ID_SEQ_BITS |
+	return count >> ID_SEQ_BITS << LOW_BITS | node << ID_SEQ_BITS |
 	       (count & SEQ_MASK);
 }
 
 uint64_t
-idgen_next(struct idgen *g)
+idgen_next_at(struct idgen *g, slu_time wall, unsigned node)
 {
-	const uint64_t now = ms_now(g) << ID_SEQ_BITS;
+	const uint64_t now = ms_of(wall) << ID_SEQ_BITS;
 	uint64_t last = atomic_load_explicit(&g->last, memory_order_relaxed);
 	uint64_t count;
 
 	do {
 		count = last < now ? now : last + 1;
-		while (is_skipped(id_of(g, count)))
+		while (is_skipped(id_of(node, count)))
 			count++;
 	} while (!atomic_compare_exchange_weak_explicit(&g->last, &last, count,
 							memory_order_relaxed,
 							memory_order_relaxed));
 	assert(count >> COUNT_BITS == 0); /* 2093 */
-	return id_of(g, count);
+	return id_of(node, count);
+}
+
+uint64_t
+idgen_next(struct idgen *g)
+{
+	return idgen_next_at(g, clock_wall(g->clock), (unsigned)g->node);
 }
 
 slu_time
@@ -112,44 +118,46 @@ id_node(uint64_t id)
 	return id >> ID_SEQ_BITS & ID_NODE_MAX;
 }
 
-/* The low bits of n as so many digits. printf would take most of an answer's time. */
-static char *
-put_hex(char *out, unsigned digits, uint64_t n)
+#define EVERY(byte) ((uint64_t)0x0101010101010101u * (byte))
+
+/*
+ * Writes 8 hex digits at once:
+ *
+ *      n       12345678             a number of 32 bits
+ *      digits  1 2 3 4 5 6 7 8      a byte each, the first in the lowest byte
+ *      text    + '0', and + 39 for a digit above 9: that gives a to f
+ */
+static void
+put_hex_8(char *out, uint32_t n)
 {
-	for (unsigned i = digits; i-- > 0; n >>= 4)
-		out[i] = "0123456789abcdef"[n & 0xf];
-	return out + digits;
+	uint64_t digits = (uint64_t)(n & 0xffff) << 32 | n >> 16;
+	uint64_t above_9;
+
+	digits = (digits & 0x000000ff000000ff) << 16 | (digits >> 8 & 0x000000ff000000ff);
+	digits = (digits & 0x000f000f000f000f) << 8 | (digits >> 4 & 0x000f000f000f000f);
+	above_9 = (digits + EVERY(6)) >> 4 & EVERY(1);
+	digits = htole64(digits + EVERY('0') + above_9 * ('a' - '0' - 10));
+	memcpy(out, &digits, sizeof digits);
 }
 
 const char *
 id_to_uuid(uint64_t id, char out[static ID_UUID_TEXT])
 {
 	const uint64_t ms = EPOCH_MS + (id >> LOW_BITS);
-	char *p = put_hex(out, 8, ms >> 16);
+	char middle[8], last[8];
 
-	*p++ = '-';
-	p = put_hex(p, 4, ms);
-	*p++ = '-';
-	p = put_hex(p, 4, 0x7000 | (id >> 10 & 0xfff));
-	*p++ = '-';
-	p = put_hex(p, 4, 0x8000 | (id & 0x3ff) << 4);
-	memcpy(p, "-000000000000", sizeof "-000000000000");
+	put_hex_8(middle, (uint32_t)(ms << 16) | 0x7000 | (id >> 10 & 0xfff));
+	put_hex_8(last, (uint32_t)(0x8000 | (id & 0x3ff) << 4) << 16);
+	put_hex_8(out, (uint32_t)(ms >> 16));
+	out[8] = out[13] = out[18] = '-';
+	memcpy(out + 9, middle, 4);
+	memcpy(out + 14, middle + 4, 4);
+	memcpy(out + 19, last, 4);
+	memcpy(out + 23, "-000000000000", sizeof "-000000000000");
 	return out;
 }
 
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
-/* The 128 bits of a UUID; false when it is not spelled like one. */
+/* Reads the 128 bits of a UUID. Returns false if s is not one. */
 static bool
 read_uuid(struct slice s, uint64_t *high, uint64_t *low)
 {
@@ -158,7 +166,7 @@ read_uuid(struct slice s, uint64_t *high, uint64_t *low)
 	*high = *low = 0;
 	for (size_t i = 0; i < UUID_LEN; i++) {
 		const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-		const int digit = hex_value(s.p[i]);
+		const int digit = ascii_hex(s.p[i]);
 
 		if (dash ? s.p[i] != '-' : digit < 0)
 			return false;
@@ -170,8 +178,7 @@ read_uuid(struct slice s, uint64_t *high, uint64_t *low)
 	return true;
 }
 
-/* Version 7, variant 10, a time that fits, zeros at the end; else it is not one of
- * ours. */
+/* Version 7, variant 10, a time in range, zeros at the end; no other UUID is an id. */
 static bool
 id_of_bits(uint64_t high, uint64_t low, uint64_t *out)
 {
@@ -193,7 +200,7 @@ id_from_uuid(struct slice s, uint64_t *out, struct slu_err *err)
 	uint64_t high, low, id;
 
 	if (!read_uuid(s, &high, &low) || !id_of_bits(high, low, &id))
-		return slu_fail(err, SLU_EINVAL, "%s: expected a message id as UUID",
+		return slu_fail(err, SLU_EINVAL, "invalid id %s; expected the UUID of a message",
 				parse_shown(s, shown));
 	*out = id;
 	return 0;
@@ -208,6 +215,6 @@ id_parse(struct slice s, uint64_t *out, struct slu_err *err)
 	    id_from_uuid(s, out, NULL) == 0)
 		return 0;
 	return slu_fail(err, SLU_EINVAL,
-			"%s: expected a message id, a decimal number or a UUID",
+			"invalid id %s; expected a decimal number or a UUID",
 			parse_shown(s, shown));
 }

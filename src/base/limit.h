@@ -1,11 +1,11 @@
 /*
- * limit.h - every limit that a request can meet, one row each.
+ * limit.h - the limits that can refuse a request, one row each.
  *
  *         return limit_fail(err, SLU_EBUSY, LIMIT_RATE, wait,
  *                           "namespace %.*s: more than %u messages a second", ...);
  *
- * The name is what an error says in `limit` and what sluice_limits_hit_total has as
- * its label; docs/limits.md says what each one is and which setting moves it.
+ * The name is the field `limit` of an error and the label of sluice_limits_hit_total;
+ * docs/limits.md describes each limit and its setting.
  */
 #ifndef BASE_LIMIT_H
 #define BASE_LIMIT_H
@@ -31,7 +31,9 @@
 	X(INDEX_MEMORY,  "index_memory") \
 	X(NAMESPACE_MESSAGES, "namespace_messages") \
 	X(NAMESPACE_BYTES, "namespace_bytes") \
-	X(UPLOADS,       "uploads")
+	X(UPLOADS,       "uploads") \
+	X(SHARES,        "shares") \
+	X(OUTBOX,        "outbox")
 /* clang-format on */
 
 enum limit {
@@ -43,10 +45,10 @@ enum limit {
 
 const char *limit_name(enum limit limit);
 
-/* The limit of that name, as slu_err.limit has it; LIMIT_COUNT: NULL, or none. */
+/* Returns LIMIT_COUNT if name is NULL or unknown. */
 enum limit limit_by_name(const char *name);
 
-/* slu_fail for a limit; after: when trying again makes sense, 0: soon. */
+/* slu_fail for a limit. after: how long the client should wait before it tries again; 0: not long. */
 int limit_fail(struct slu_err *err, enum slu_code code, enum limit limit, slu_time after,
 	       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

@@ -26,7 +26,7 @@ struct lines {
 	/* The thread's. */
 	struct buf out;
 	int fd;
-	bool torn; /* the last line in the file has no end */
+	bool torn; /* the last line of the file has no newline */
 	slu_time told;
 	char path[]; /* fixed */
 };
@@ -37,7 +37,7 @@ open_file(const char *path)
 	return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 }
 
-/* How many lines end there. */
+/* The number of newlines. */
 static uint64_t
 count_ends(const char *p, size_t n)
 {
@@ -60,7 +60,7 @@ tell(struct lines *l, const char *event, int why)
 		  F_U64("dropped", lines_dropped(l)));
 }
 
-/* How many of n bytes the file has now; less when it failed, then errno says why. */
+/* Returns how many of n bytes were written; less than n on a failure, with errno. */
 static size_t
 write_bytes(int fd, const char *p, size_t n)
 {
@@ -77,7 +77,7 @@ write_bytes(int fd, const char *p, size_t n)
 	return done;
 }
 
-/* L2 */
+/* LINES-2 */
 static void
 write_out(struct lines *l)
 {
@@ -96,7 +96,7 @@ write_out(struct lines *l)
 	tell(l, "lines cannot be written and are dropped", errno);
 }
 
-/* L3 */
+/* LINES-3 */
 static void
 open_again(struct lines *l)
 {
@@ -111,7 +111,7 @@ open_again(struct lines *l)
 	l->torn = false;
 }
 
-/* Waits for something to do. False: that was all. */
+/* Waits for something to do. Returns false at the end. */
 static bool
 take(struct lines *l, bool *reopen)
 {
@@ -172,7 +172,7 @@ lines_open(struct lines **out, const char *path, struct slu_log *log, struct slu
 		mem_free(l);
 		return slu_fail(err, SLU_EDOWN, "%s: no thread to write it", path);
 	}
-	(void)pthread_setname_np(l->thread, "lines"); /* it has a name without, too */
+	(void)pthread_setname_np(l->thread, "lines"); /* only for debuggers */
 	*out = l;
 	return 0;
 }
@@ -201,7 +201,7 @@ lines_close(struct lines *l)
 	mem_free(l);
 }
 
-/* L1 */
+/* LINES-1 */
 void
 lines_add(struct lines *l, struct slice line)
 {
@@ -211,7 +211,7 @@ lines_add(struct lines *l, struct slice line)
 	fits = line.n <= LINES_ROOM - l->in.n;
 	if (fits)
 		buf_put(&l->in, line.p, line.n);
-	if (l->in.failed) { /* no memory: what is there is whole */
+	if (l->in.failed) { /* memory is out: earlier lines are complete */
 		l->in.failed = false;
 		fits = false;
 	}
@@ -231,6 +231,60 @@ void
 lines_reopen(struct lines *l)
 {
 	set(l, &l->reopen);
+}
+
+/* Reads the bytes of the file from `at` on. */
+static int
+read_from(int fd, off_t at, size_t n, struct buf *out)
+{
+	size_t have = 0;
+
+	if (!buf_reserve(out, out->n + n))
+		return SLU_ENOMEM;
+	while (have < n) {
+		const ssize_t got = pread(fd, out->p + out->n + have, n - have, at + (off_t)have);
+
+		if (got < 0 && errno != EINTR)
+			return SLU_EDOWN;
+		if (got == 0)
+			break;
+		have += got > 0 ? (size_t)got : 0;
+	}
+	out->n += have;
+	return 0;
+}
+
+/* Leaves complete lines; first_too: the first one is complete. */
+static void
+cut_lines(struct buf *b, bool first_too)
+{
+	const char *const first = first_too ? b->p : memchr(b->p, '\n', b->n);
+	const char *const last = memrchr(b->p, '\n', b->n);
+	const size_t skip = first_too ? 0 : first ? (size_t)(first - b->p) + 1
+						  : b->n;
+	const size_t end = last ? (size_t)(last - b->p) + 1 : 0;
+
+	b->n = end > skip ? end - skip : 0;
+	memmove(b->p, b->p + skip, b->n);
+}
+
+int
+lines_tail(const struct lines *l, size_t max, struct buf *out, bool *whole, struct slu_err *err)
+{
+	const int fd = open(l->path, O_RDONLY | O_CLOEXEC);
+	const off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+	int rc = size < 0 ? SLU_EDOWN : 0;
+
+	*whole = size <= (off_t)max;
+	if (!rc && size > 0)
+		rc = read_from(fd, *whole ? 0 : size - (off_t)max, *whole ? (size_t)size : max, out);
+	if (rc)
+		rc = slu_fail(err, rc, "%s: %m", l->path);
+	else if (size > 0)
+		cut_lines(out, *whole);
+	if (fd >= 0)
+		close(fd);
+	return rc;
 }
 
 uint64_t

@@ -27,7 +27,7 @@ struct list {
 #define LIST_EACH(n, head) \
 	for (struct list *n = (head)->next; n != (head); n = n->next)
 
-/* The same, but n may be removed on the way. */
+/* The same, but the body may remove n. */
 #define LIST_EACH_SAFE(n, head)                                               \
 	for (struct list *n = (head)->next, *n##_next = n->next; n != (head); \
 	     n = n##_next, n##_next = n->next)
@@ -61,7 +61,7 @@ list_remove(struct list *n)
 	list_init(n);
 }
 
-/* Move all of from to the end of to. */
+/* Appends all nodes of `from` to `to`; `from` is empty then. */
 static inline void
 list_take(struct list *from, struct list *to)
 {

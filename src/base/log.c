@@ -1,14 +1,13 @@
 /*
  * log.c - log lines.
  *
- * A line is built in a buffer on the stack, outside of any lock, and handed over
- * whole. A field either fits or is rolled back, together with all after it; there
- * is always room left to say so and to close the line.
+ * A line is built in a buffer on the stack, without a lock, and written at once. A field that
+ * does not fit is removed with all after it; LOG_TAIL bytes stay free for cut=true and the end
+ * of the line.
  *
- * What may stand in a value as it is: printable ASCII and well-formed UTF-8 that
- * neither moves a terminal's cursor nor turns the direction of the text. All else is
- * escaped, the same way in both formats: \n \r \t \" \\ and \uXXXX. Bytes that are
- * no UTF-8 become \ufffd each.
+ * A value contains printable ASCII and valid UTF-8 that neither moves the cursor of a terminal
+ * nor changes the direction of text. Everything else is escaped, in both formats: \n \r \t \"
+ * \\ and \uXXXX. A byte that is not UTF-8 becomes \ufffd.
  */
 #include "base/log.h"
 
@@ -26,10 +25,10 @@
 #include <unistd.h>
 
 enum {
-	LOG_TAIL = 16 /* kept free for the longest "cut" and close */
+	LOG_TAIL = 16 /* bytes for cut=true and the end of a line */
 };
 
-/* What stands between the parts of a line. */
+/* The separators of a format. */
 struct style {
 	const char *first; /* before the first name */
 	const char *next;  /* before every other one */
@@ -59,15 +58,15 @@ struct slu_log {
 	pthread_mutex_t mtx; /* one call of write at a time */
 };
 
-struct line {
+struct log_line {
 	const struct style *style;
 	size_t n;
-	bool full; /* something did not fit; nothing is put any more */
+	bool full; /* a field did not fit; further puts do nothing */
 	char text[LOG_LINE_MAX];
 };
 
 static void
-put(struct line *l, const char *p, size_t n)
+put(struct log_line *l, const char *p, size_t n)
 {
 	if (l->full || n > sizeof l->text - LOG_TAIL - l->n) {
 		l->full = true;
@@ -78,21 +77,21 @@ put(struct line *l, const char *p, size_t n)
 }
 
 static void
-put_str(struct line *l, const char *s)
+put_str(struct log_line *l, const char *s)
 {
 	put(l, s, strlen(s));
 }
 
 static void
-put_name(struct line *l, const char *name)
+put_name(struct log_line *l, const char *name)
 {
 	put_str(l, l->n ? l->style->next : l->style->first);
 	put_str(l, name);
 	put_str(l, l->style->value);
 }
 
-/* Read the character at s, which a NUL ends. Returns its length, 0 when the bytes
- * are no UTF-8: cut short, longer than need be, a surrogate, beyond U+10FFFF. */
+/* Reads the character at s, which ends with a NUL. Returns its length; 0 if the bytes are not UTF-8:
+ * cut, overlong, a surrogate, or beyond U+10FFFF. */
 static size_t
 utf8_read(const unsigned char *s, uint32_t *code)
 {
@@ -116,8 +115,8 @@ utf8_read(const unsigned char *s, uint32_t *code)
 	return n;
 }
 
-/* Control characters of both kinds (U+009B alone starts an escape sequence), line
- * separators, and marks that make a text read other than it is. */
+/* C0 and C1 control characters (U+009B starts an escape sequence), line separators, and marks that
+ * change the direction of text. */
 static bool
 is_harmful(uint32_t code)
 {
@@ -127,7 +126,7 @@ is_harmful(uint32_t code)
 }
 
 static void
-put_escape(struct line *l, uint32_t code)
+put_escape(struct log_line *l, uint32_t code)
 {
 	static const char shorts[] = "\n\r\t\"\\";
 	static const char letters[] = "nrt\"\\";
@@ -142,7 +141,7 @@ put_escape(struct line *l, uint32_t code)
 }
 
 static void
-put_quoted(struct line *l, const char *s)
+put_quoted(struct log_line *l, const char *s)
 {
 	put_str(l, "\"");
 	while (*s && !l->full) {
@@ -160,7 +159,7 @@ put_quoted(struct line *l, const char *s)
 	put_str(l, "\"");
 }
 
-/* May it stand in logfmt without quotes? */
+/* Returns whether a value needs no quotes in logfmt. */
 static bool
 is_plain(const char *s)
 {
@@ -173,7 +172,7 @@ is_plain(const char *s)
 }
 
 static void
-put_value(struct line *l, const char *s)
+put_value(struct log_line *l, const char *s)
 {
 	if (l->style->quote_all || !is_plain(s))
 		put_quoted(l, s);
@@ -181,9 +180,9 @@ put_value(struct line *l, const char *s)
 		put_str(l, s);
 }
 
-/* 1500000000 is 1.5; exact, and no locale has a say in it. */
+/* 1500000000 is 1.5: exact, and independent of the locale. */
 static void
-put_seconds(struct line *l, slu_time t)
+put_seconds(struct log_line *l, slu_time t)
 {
 	const uint64_t ns = t < 0 ? -(uint64_t)t : (uint64_t)t;
 	char text[32];
@@ -198,7 +197,7 @@ put_seconds(struct line *l, slu_time t)
 }
 
 static void
-put_field(struct line *l, const struct log_field *f)
+put_field(struct log_line *l, const struct log_field *f)
 {
 	char number[24];
 
@@ -228,7 +227,7 @@ put_field(struct line *l, const struct log_field *f)
 
 /* RFC 3339 in UTC. */
 static void
-put_time(struct line *l, slu_time wall)
+put_time(struct log_line *l, slu_time wall)
 {
 	const time_t seconds = wall < 0 ? 0 : wall / SLU_SEC;
 	const int ms = wall < 0 ? 0 : (int)(wall % SLU_SEC / SLU_MS);
@@ -243,9 +242,9 @@ put_time(struct line *l, slu_time wall)
 	put_value(l, text);
 }
 
-/* Put the fields that fit; the first that does not ends the line. */
+/* Puts the fields that fit; the first that does not fit ends the line. */
 static void
-put_fields(struct line *l, const struct log_field *fields)
+put_fields(struct log_line *l, const struct log_field *fields)
 {
 	for (const struct log_field *f = fields; f->kind != LOG_END; f++) {
 		const size_t start = l->n;
@@ -260,9 +259,9 @@ put_fields(struct line *l, const struct log_field *fields)
 	}
 }
 
-/* The reserved tail is for this. */
+/* Uses the reserved LOG_TAIL. */
 static void
-put_close(struct line *l)
+put_close(struct log_line *l)
 {
 	char tail[LOG_TAIL + 1];
 	const struct style *s = l->style;
@@ -275,8 +274,8 @@ put_close(struct line *l)
 	l->n += (size_t)n;
 }
 
-/* One write a line: lines of several processes do not mix. There is nobody to tell
- * when it fails. */
+/* One write for each line, so that lines of several processes do not mix. A failure has no effect:
+ * there is no place to report it. */
 static void
 write_stderr(const char *p, size_t n)
 {
@@ -293,7 +292,7 @@ write_stderr(const char *p, size_t n)
 }
 
 static void
-hand_over(struct slu_log *log, enum slu_log_level level, const struct line *l)
+hand_over(struct slu_log *log, enum slu_log_level level, const struct log_line *l)
 {
 	if (!log) {
 		write_stderr(l->text, l->n);
@@ -331,7 +330,7 @@ log_event(struct slu_log *log, enum slu_log_level level, const char *event,
 		{ .kind = LOG_END },
 	};
 	const int saved_errno = errno;
-	struct line l;
+	struct log_line l;
 
 	assert(level < SLU_LOG_OFF);
 	l.style = &styles[log ? log->format : SLU_LOG_LOGFMT];
@@ -342,7 +341,7 @@ log_event(struct slu_log *log, enum slu_log_level level, const char *event,
 	put_fields(&l, fields);
 	put_close(&l);
 	hand_over(log, level, &l);
-	errno = saved_errno; /* a caller may log before it looks at errno */
+	errno = saved_errno; /* a caller may log before it reads errno */
 }
 
 void

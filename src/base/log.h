@@ -6,10 +6,9 @@
  *         time=2026-11-15T06:00:00.123Z level=warn event=backlog depth=900 queue=mail
  *         {"time":"2026-11-15T06:00:00.123Z","level":"warn","event":"backlog","depth":900,...}
  *
- * log may be NULL: then warnings and worse go to stderr. A line longer than
- * LOG_LINE_MAX is cut at a field and says so (cut=true). Fields below the level
- * cost one load and a compare; they are not formatted. include/sluice/log.h has
- * what users see.
+ * If log is NULL, warnings and errors go to stderr. A line longer than LOG_LINE_MAX is
+ * cut at a field and ends with cut=true. An event below the level costs a load and a
+ * compare. include/sluice/log.h is the public part.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -27,7 +26,7 @@ enum log_kind {
 	LOG_STR,
 	LOG_I64,
 	LOG_U64,
-	LOG_SECONDS, /* a slu_time, shown in seconds: 0.125 */
+	LOG_SECONDS, /* a slu_time, written in seconds: 0.125 */
 	LOG_BOOL
 };
 
@@ -35,7 +34,7 @@ struct log_field {
 	const char *name;
 	enum log_kind kind;
 	union {
-		const char *str; /* NULL: the field is left out */
+		const char *str; /* NULL: no field */
 		int64_t i64;
 		uint64_t u64;
 	} v;
@@ -47,15 +46,15 @@ struct log_field {
 #define F_TIME(name, t) ((struct log_field){ name, LOG_SECONDS, { .i64 = (t) } })
 #define F_BOOL(name, b) ((struct log_field){ name, LOG_BOOL, { .i64 = (b) } })
 
-/* Time lines by this clock, not by clock_system. Before the log is shared. */
+/* Replaces clock_system. Call it before threads share the log. */
 void log_set_clock(struct slu_log *log, struct clock *clock);
 
-/* What it is set to. */
 enum slu_log_level log_level(const struct slu_log *log);
 
+/* Returns whether the log writes events of this level. */
 bool log_on(const struct slu_log *log, enum slu_log_level level);
 
-/* fields ends with LOG_END. */
+/* fields: the last one has the kind LOG_END. */
 void log_event(struct slu_log *log, enum slu_log_level level, const char *event,
 	       const struct log_field *fields);
 

@@ -1,13 +1,12 @@
 /*
  * map.c - linear probing without tombstones, growing a few slots at a time.
  *
- *  M1  From the home slot of every handle to the slot that holds it, no slot of
- *      its table is empty. Removal closes its gap to keep this (close_gap), and
- *      growth empties whole runs of slots, never a part of one (move_some).
- *  M2  All of `old` fits into `now` below the highest load, so growing, once it has
- *      its memory, cannot fail. A smaller table is half full at most when all of `old` is in
- *      it; SHRINK_SLOTS a call empty `old` before inserts have filled the other half.
- *  M3  A handle is in one of the two tables, once.
+ *  MAP-1  No slot between the home slot of a handle and the slot that holds it is empty. A
+ *         removal closes its gap (close_gap), and growth empties whole runs of slots (move_some).
+ *  MAP-2  All of `old` fits into `now` below the highest load, so growing cannot fail once it
+ *         has its memory. A smaller table is at most half full when it has all of `old`;
+ *         SHRINK_SLOTS a call empty `old` before inserts fill the other half.
+ *  MAP-3  A handle is in one of the two tables, once.
  */
 #include "base/map.h"
 
@@ -19,13 +18,13 @@
 
 enum {
 	FIRST_SLOTS = 16,
-	/* Slots of `old` looked at with each call. Two would do: `old` is gone after
-	 * at most as many inserts as it takes to fill `now`. */
+	/* Slots of `old` that each call empties. Two would be enough: `old` is empty before
+	 * inserts fill `now`. */
 	MOVE_SLOTS = 4,
 	SHRINK_SLOTS = 16,   /* the same while `old` is the larger one */
-	SHRINK_LEAST = 1024, /* slots: a smaller table stays as it is */
-	SHRINK_PART = 8,     /* shrink when less than this part is in use, */
-	SHRINK_BY = 4        /* to this part */
+	SHRINK_LEAST = 1024, /* slots: a smaller table does not shrink */
+	SHRINK_PART = 8,     /* shrink if less than 1/8 is in use */
+	SHRINK_BY = 4        /* to 1/4 of the slots */
 };
 
 static const uint64_t max_slots = 1ull << 31;
@@ -51,14 +50,14 @@ map_release(struct map *m)
 	m->next_move = 0;
 }
 
-/* How many handles a table of so many slots takes before it should grow, */
+/* The handles of a table at which it should grow. */
 static uint64_t
 good_load(uint64_t slots)
 {
 	return slots / 4 * 3;
 }
 
-/* and before it must: beyond, probing gets too long. */
+/* The handles of a table at which it must grow: beyond, probing takes too long. */
 static uint64_t
 highest_load(uint64_t slots)
 {
@@ -104,8 +103,8 @@ table_put(struct map_table *t, uint64_t hash, uint32_t handle)
 	t->n++;
 }
 
-/* Look at some slots of `old`, and on to the end of a run of used ones: the rest
- * of a run that is cut could not be found any more (M1). */
+/* Empties some slots of `old`, up to the end of a run of used slots: the rest of a run could not be
+ * found (MAP-1). */
 static void
 move_some(struct map *m, uint64_t slots)
 {
@@ -124,7 +123,7 @@ move_some(struct map *m, uint64_t slots)
 		table_release(&m->old);
 }
 
-/* The slots of a table that has a good load with n handles, and is not smaller than it was. */
+/* The slots of a table for n handles, not fewer than now. */
 static uint64_t
 slots_for(const struct map *m, uint64_t n)
 {
@@ -145,7 +144,7 @@ resize(struct map *m, uint64_t slots)
 	fresh = mem_array(slots, sizeof *fresh);
 	if (!fresh)
 		return SLU_ENOMEM;
-	move_some(m, n_slots(&m->old)); /* what is left from growing before */
+	move_some(m, n_slots(&m->old)); /* the rest of the growth before */
 	m->old = m->now;
 	m->now = (struct map_table){ .slots = fresh, .mask = (uint32_t)(slots - 1) };
 	m->next_move = 0;
@@ -169,7 +168,7 @@ is_shrinking(const struct map *m)
 	return n_slots(&m->old) > n_slots(&m->now);
 }
 
-/* With every call that changes the map. */
+/* Called with every change of the map. */
 static void
 move_on(struct map *m)
 {
@@ -187,7 +186,7 @@ map_trim(struct map *m, uint32_t max)
 	if (map_count(m) == 0)
 		map_release(m);
 	else if (!m->old.slots && m->now.n < slots / SHRINK_PART)
-		(void)resize(m, slots / SHRINK_BY); /* without memory it stays as large as it is */
+		(void)resize(m, slots / SHRINK_BY); /* if memory is out it keeps its size */
 	if (is_shrinking(m))
 		move_some(m, max);
 	return is_shrinking(m);
@@ -222,8 +221,8 @@ map_insert(struct map *m, uint64_t hash, uint32_t handle)
 	return 0;
 }
 
-/* Slot `gap` falls empty. Whatever follows in the same run and may stand there (its
- * home is not behind the gap) moves back into it and leaves the next gap. */
+/* Empties the slot `gap`. A handle that follows in the same run and whose home is not behind the gap
+ * goes into it, and leaves the next gap. */
 static void
 close_gap(const struct map *m, struct map_table *t, uint32_t gap)
 {

@@ -1,9 +1,8 @@
 /*
- * map.h - from a 64-bit hash to a 32-bit handle.
+ * map.h - a hash table of 32-bit handles.
  *
  * The map stores handles only: 4 bytes a slot, with 3/8 to 3/4 of the slots in use.
- * Whether a handle is the one looked for, and what its hash is, the owner of the
- * items says:
+ * Two functions of the caller give the hash of an item, and compare an item with a key:
  *
  *         static uint64_t job_hash(const void *slab, uint32_t h);
  *         static bool job_is(const void *slab, uint32_t h, const void *key);
@@ -11,20 +10,23 @@
  *         map_init(&m, &slab, job_hash, job_is);
  *         h = map_find(&m, hash_of(id), &id);
  *
- * It grows by doubling, a few slots with each insert or remove and never all at
- * once, so that no single call is slow:
+ * The map grows by doubling. Each insert or remove carries over a few slots, so that no
+ * single call is slow:
  *
  *      old:  | . . . . . . . | h h . h h h |      emptied from the left
  *                             ^ next_move
  *      now:  | h . h . . h . . . h h . . . h . . . . h . . |      inserts go here
  *
- * and a look-up tries both. map_trim makes it smaller in the same way. The low bits of a hash choose the
- * slot: give it one that mixes well and that an outsider cannot steer (equal hashes
- * work, slowly). An item's hash must not change, and the item must stay readable,
- * while its handle is in the map. One thread at a time.
+ * A look-up tries both tables. map_trim makes the map smaller in the same way.
+ *
+ * The low bits of a hash choose the slot: use a hash that mixes well and that an
+ * outsider cannot predict (hash_keyed). Equal hashes work, slowly. While its handle is
+ * in the map, an item stays readable and its hash does not change. One thread at a time.
  */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
+
+#include "base/cpu.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,15 +39,15 @@ typedef bool map_is_fn(const void *items, uint32_t handle, const void *key);
 
 struct map_table {
 	uint32_t *slots; /* linear probing; ~handle, so that zeroed memory is empty */
-	uint32_t mask;   /* number of slots - 1, or 0 when there is no table */
+	uint32_t mask;   /* number of slots - 1, or 0 without a table */
 	uint32_t n;      /* slots in use */
 };
 
 struct map {
 	struct map_table now;
-	struct map_table old; /* being emptied into `now`, or none */
-	uint32_t next_move;   /* slot of `old` to look at next */
-	const void *items;
+	struct map_table old; /* is emptied into `now`; without slots if the map does not grow */
+	uint32_t next_move;   /* the next slot of `old` to empty */
+	const void *items;    /* argument of hash and is */
 	map_hash_fn *hash;
 	map_is_fn *is;
 };
@@ -59,25 +61,31 @@ map_count(const struct map *m)
 	return m->now.n + m->old.n;
 }
 
-/* The handle with this key, or MAP_NONE. */
+/* Returns the handle with this key, or MAP_NONE. */
 uint32_t map_find(const struct map *m, uint64_t hash, const void *key);
 
-/* Make sure that the next n inserts succeed. SLU_ENOMEM changes nothing. When there
- * is no memory to grow, the slots are used up to 7/8 before it says so. */
+/* Starts to load the slot of a hash: in a large map it is a cache miss. */
+static inline void
+map_prefetch(const struct map *m, uint64_t hash)
+{
+	cpu_prefetch(m->now.slots + ((uint32_t)hash & m->now.mask));
+}
+
+/* Allocates, so that the next n inserts succeed. If memory is out, the map fills its slots up to
+ * 7/8; beyond that it returns SLU_ENOMEM and changes nothing. */
 int map_reserve(struct map *m, uint32_t n);
 
-/* Begin to shrink if less than an eighth of the slots is in use, or go on with it: look at up to
- * max slots. True: there are more. Undoes map_reserve. */
+/* Shrinks the map if less than an eighth of its slots is in use, by up to max slots a call.
+ * Returns true if there is more to do. Undoes map_reserve. */
 bool map_trim(struct map *m, uint32_t max);
 
-/* How many bytes the map has allocated, and how many more one insert takes. */
-size_t map_bytes(const struct map *m);
-size_t map_growth(const struct map *m);
+size_t map_bytes(const struct map *m);  /* allocated */
+size_t map_growth(const struct map *m); /* that the next insert allocates */
 
-/* The key must not be in the map yet. 0, or SLU_ENOMEM and nothing has changed. */
+/* The key must not be in the map. Returns SLU_ENOMEM and changes nothing if memory is out. */
 int map_insert(struct map *m, uint64_t hash, uint32_t handle);
 
-/* Take this handle out; it must be in. */
+/* The handle must be in the map. */
 void map_remove(struct map *m, uint64_t hash, uint32_t handle);
 
 #endif

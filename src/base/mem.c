@@ -3,7 +3,6 @@
 #include <sluice/api.h>
 
 #include <stdatomic.h>
-#include <stdint.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +10,12 @@
 
 enum {
 	PAGE = 4096,
-	LARGE = 16 << 20
+	LARGE = 16 << 20,
+	MIN_ROOM = 8 /* items of an array that grows, at least */
 };
 
-/* The one global of the library besides const tables: tests count it down. */
-static _Atomic long fail_countdown; /* 0: off; 1: the next one fails */
+/* The only variable global of the library, for tests. */
+static _Atomic long fail_countdown; /* 0: off; 1: the next allocation fails */
 static _Atomic int failed;
 
 static int
@@ -42,10 +42,9 @@ mem_failed(void)
 	return atomic_load(&failed);
 }
 
-/* A table that large is read here and there, and to look up which page of 4 KiB a place
- * is in takes as long as the place itself. Kernels that are asked give larger pages; it
- * does not matter if they do not. Whole pages of what malloc has mapped, or realloc could
- * not move it any more without a copy. */
+/* Random reads of a large table miss in the TLB as often as in the cache, so ask the kernel for huge
+ * pages; a refusal does not matter. Only whole pages that malloc has mapped: otherwise realloc would
+ * have to copy. */
 static void *
 in_large_pages(void *p, size_t size)
 {
@@ -85,6 +84,30 @@ mem_realloc(void *p, size_t size)
 	return in_large_pages(realloc(p, size ? size : 1), size);
 }
 
+bool
+mem_resize(void *array, size_t n, size_t size)
+{
+	void *p;
+
+	memcpy(&p, array, sizeof p); /* the pointer has the type of the items */
+	p = mem_realloc(p, n * size);
+	if (p)
+		memcpy(array, &p, sizeof p);
+	return p;
+}
+
+bool
+mem_grow(void *array, uint32_t *room, uint32_t n, size_t size)
+{
+	const uint32_t least = n < MIN_ROOM ? MIN_ROOM : n;
+	const uint32_t more = 2 * *room > least ? 2 * *room : least;
+
+	if (!mem_resize(array, more, size))
+		return false;
+	*room = more;
+	return true;
+}
+
 void *
 mem_aligned(size_t align, size_t size)
 {
@@ -120,6 +143,6 @@ void
 mem_trim(void)
 {
 #ifdef __GLIBC__
-	(void)malloc_trim(0); /* whether there was any */
+	(void)malloc_trim(0); /* the result does not matter */
 #endif
 }

@@ -1,16 +1,15 @@
 /*
- * metrics.c - cells, and how they are shown.
+ * metrics.c - cells, and their output.
  *
  *      cells:  | series 0: row 0 | row 1 | ... | series 1: row 0 | ... |
- *              | histogram | histogram | ...            one a series and row of the kind
+ *              | histogram | histogram | ...            for each series and histogram row
  *
- * One block of memory. A cell and a histogram start on a cache line of their own:
- * whoever writes one never slows down who writes another.
+ * All are in one block of memory. Each cell and each histogram begins on a cache line of its
+ * own, so that writers of different cells do not slow each other down.
  *
- * A histogram keeps how many fell into each bucket; that they are cumulative, and
- * the count, is made up when it is shown, from one reading of the buckets. So a
- * text never contradicts itself, whatever is written meanwhile, except that its
- * _sum may be ahead or behind by what is being written right now.
+ * A histogram stores the count of each bucket; the output computes cumulative counts and the
+ * total from one reading of the buckets. So a text is consistent, except that _sum may differ
+ * by observations that are being written.
  */
 #include "base/metrics.h"
 
@@ -38,10 +37,10 @@ struct metric_cell {
 	struct histogram *hist;                      /* NULL: not a histogram */
 };
 
-/* Each at least twice the one before: bucket_of_time needs that. */
+/* Each is at least twice the one before, as bucket_of_time requires. */
 static const struct {
 	slu_time most;
-	const char *text; /* in seconds, spelled as other exporters do */
+	const char *text; /* in seconds */
 } bounds[BUCKETS] = {
 	{ 1000, "1e-06" },
 	{ 2500, "2.5e-06" },
@@ -93,13 +92,13 @@ is_histogram(const struct metric *row)
 	return row->kind == METRIC_HISTOGRAM || row->kind == METRIC_SIZES;
 }
 
-/* Between 2^i and 2^(i+1) there is at most one bound, so one compare settles it. */
+/* Between 2^i and 2^(i+1) there is at most one bound, so one comparison is enough. */
 static unsigned
 bucket_of_time(slu_time t)
 {
 	unsigned i;
 
-	if (t <= bounds[0].most) /* guessed right where it matters, among short times */
+	if (t <= bounds[0].most) /* the common case */
 		return 0;
 	i = first_bound[63 - __builtin_clzll((uint64_t)t)];
 	return i + (t > bounds[i].most);
@@ -210,7 +209,7 @@ metrics_release(struct metrics *m)
 	*m = (struct metrics){ 0 };
 }
 
-/* Label values escape backslash, quote and newline; help texts no quote. */
+/* Label values escape backslash, quote and newline; help texts do not escape the quote. */
 static void
 put_escaped(struct buf *out, const char *s, bool quote)
 {
@@ -282,7 +281,7 @@ metrics_observe(struct metrics *m, unsigned row, unsigned series, slu_time t)
 	atomic_fetch_add_explicit(&c->value, (uint64_t)t, memory_order_relaxed);
 }
 
-/* A plain load and store, atomic only so that a reader never sees half of it. */
+/* A plain load and store; atomic only for readers. */
 static void
 add_own(_Atomic uint64_t *p, uint64_t n)
 {
@@ -371,7 +370,7 @@ put_sample(const struct metrics *m, unsigned row, unsigned series,
 	buf_putc(out, '}');
 }
 
-/* The bound of a bucket as it is shown. */
+/* The bound of a bucket as text. */
 static const char *
 bound_text(const struct metric *row, unsigned i, char text[static 24])
 {
@@ -466,6 +465,6 @@ metrics_text(const struct metrics *m, char **text)
 		buf_release(&out);
 		return SLU_ENOMEM;
 	}
-	*text = out.p; /* now the caller's */
+	*text = out.p; /* owned by the caller now */
 	return 0;
 }

@@ -12,15 +12,17 @@
  *         metrics_add(&m, M_RUNS, shard, 1);
  *         metrics_write(&m, &text);           Prometheus text, format 0.0.4
  *
- * A set has one label (or none) and a fixed number of series; a series is named by
- * its number unless metrics_name gives it a name, or metrics_labels several labels.
- * All calls but init, name, labels and release are safe from any thread; a writer
- * costs one relaxed atomic add, and the calls that end in _own, for a series that
- * only one thread writes, none. So what many threads count often has a set for each
- * of them, which metrics_merge puts together to be shown.
+ * A set has one label (or none) and a fixed number of series. The value of the label is
+ * the number of the series, unless metrics_name sets it, or metrics_labels sets several
+ * labels.
  *
- * Histograms are of times, with buckets from 1 us to 60 s, shown in seconds; or of
- * sizes, with the powers of two up to 2^23.
+ * Any thread may call anything but init, name, labels and release. A write is one
+ * relaxed atomic add; the functions that end in _own, for a series with one writing
+ * thread, do without. Numbers that many threads count often have a set for each thread,
+ * which metrics_merge adds up for the output.
+ *
+ * A histogram counts times, in buckets from 1 us to 60 s, written in seconds; or sizes,
+ * in buckets of powers of two up to 2^23.
  */
 #ifndef BASE_METRICS_H
 #define BASE_METRICS_H
@@ -35,7 +37,7 @@ enum metric_kind {
 	METRIC_COUNTER,
 	METRIC_GAUGE,
 	METRIC_HISTOGRAM, /* of times */
-	METRIC_SIZES      /* the same of whole numbers */
+	METRIC_SIZES      /* histogram of whole numbers */
 };
 
 struct metric {
@@ -52,20 +54,20 @@ struct metrics {
 	unsigned n_rows;
 	const char *label; /* NULL: no label */
 	unsigned n_series;
-	char **labels; /* per series, as they are shown; NULL: its number */
+	char **labels; /* of each series, as text of the output; NULL: its number */
 	struct metric_cell *cells;
-	bool quiet; /* may be set: series that have counted nothing are not shown */
+	bool quiet; /* set by the caller: metrics_write leaves out series without a count */
 };
 
-/* rows and label are kept, not copied. SLU_ENOMEM, or SLU_EINVAL when prefix is
- * too long or no metric name. */
+/* Keeps pointers to rows and label. Returns SLU_ENOMEM, or SLU_EINVAL if prefix is too long or
+ * not valid in the name of a metric. */
 int metrics_init(struct metrics *m, const char *prefix, const struct metric *rows,
 		 unsigned n_rows, const char *label, unsigned n_series);
 void metrics_release(struct metrics *m);
 int metrics_name(struct metrics *m, unsigned series, const char *name);
 
-/* All labels of a series as they are shown: route="/ack",status="2xx". The caller has
- * escaped what must be. SLU_ENOMEM. */
+/* Sets all labels of a series as text of the output: route="/ack",status="2xx". The caller has
+ * escaped the values. Returns SLU_ENOMEM if memory is out. */
 int metrics_labels(struct metrics *m, unsigned series, const char *labels);
 
 void metrics_add(struct metrics *m, unsigned row, unsigned series, uint64_t n);
@@ -74,20 +76,20 @@ void metrics_set(struct metrics *m, unsigned row, unsigned series, int64_t value
 void metrics_observe(struct metrics *m, unsigned row, unsigned series, slu_time t);
 void metrics_observe_own(struct metrics *m, unsigned row, unsigned series, slu_time t);
 
-/* Add what `from` has, a set of the same rows and series. Gauges are added, too. */
+/* Adds the values of `from`, gauges too. `from` has the same rows and series. */
 void metrics_merge(struct metrics *m, const struct metrics *from);
 
-/* What a counter or gauge shows now, or how many a histogram has seen. */
+/* The value of a counter or gauge, or the number of observations of a histogram. */
 int64_t metrics_get(const struct metrics *m, unsigned row, unsigned series);
 
-/* Append the set as Prometheus text: # HELP, # TYPE, samples. */
+/* Appends the set as Prometheus text: # HELP, # TYPE, samples. */
 void metrics_write(const struct metrics *m, struct buf *out);
 
-/* The same of n sets that have the same rows, as if they were one. */
+/* The same for n sets with the same rows, as if they were one. */
 void metrics_write_all(const struct metrics *const *sets, unsigned n, struct buf *out);
 
-/* The same as a string of its own, to be freed by the caller. SLU_ENOMEM, also when
- * it would be longer than METRICS_TEXT_MAX. */
+/* The same as a new string, which the caller frees. Returns SLU_ENOMEM if memory is out, or the
+ * text would be longer than METRICS_TEXT_MAX. */
 int metrics_text(const struct metrics *m, char **text);
 
 #endif

@@ -5,7 +5,7 @@
 
 enum {
 	SLIPS = 3,
-	BEGUN = 4 /* letters that stand for a name which begins with them */
+	BEGUN = 4 /* letters that are enough as the beginning of a name */
 };
 
 static unsigned
@@ -16,7 +16,7 @@ min3(unsigned a, unsigned b, unsigned c)
 	return m < c ? m : c;
 }
 
-/* Three rows of the table are enough: a swap looks two rows back. */
+/* Three rows of the table are enough: a swap needs the row two before. */
 unsigned
 edit_distance(const char *a, const char *b)
 {

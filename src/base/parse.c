@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 enum {
-	SURE_DIGITS = 19 /* any number of so many digits fits into 64 bits */
+	SURE_DIGITS = 19 /* every number with so many digits fits into 64 bits */
 };
 
 struct unit {
@@ -72,15 +72,17 @@ parse_shown(struct slice s, char out[static SHOWN_TEXT])
 	return out;
 }
 
-/* Digits without leading zeros, taken off the front of s. */
+/* Takes digits without leading zeros off the front of s. */
 static bool
 take_u64(struct slice *s, uint64_t *out)
 {
 	const struct slice in = *s;
 	uint64_t v = 0;
-	size_t n;
+	size_t n = 0;
 
-	for (n = 0; n < in.n && is_digit(in.p[n]); n++) {
+	for (; n + 8 <= SURE_DIGITS && n + 8 <= in.n && parse_is_8_digits(in.p + n); n += 8)
+		v = 100000000 * v + parse_8_digits(in.p + n);
+	for (; n < in.n && is_digit(in.p[n]); n++) {
 		const uint64_t digit = (uint64_t)(in.p[n] - '0');
 
 		if (n < SURE_DIGITS)
@@ -141,7 +143,8 @@ parse_i64(struct slice s, int64_t min, int64_t max, int64_t *out,
 	return 0;
 }
 
-/* The letters at the front of s as a unit that is smaller than `below`. */
+/* Takes the letters at the front of s. Returns the unit with that name if it is smaller than
+ * `below`, or NULL. */
 static const struct unit *
 take_time_unit(struct slice *s, uint64_t below)
 {
@@ -149,16 +152,15 @@ take_time_unit(struct slice *s, uint64_t below)
 
 	while (name.n < s->n && s->p[name.n] >= 'a' && s->p[name.n] <= 'z')
 		name.n++;
-	s->p += name.n;
-	s->n -= name.n;
+	slice_skip(s, name.n);
 	for (const struct unit *u = time_units; u->name; u++)
 		if (u->size < below && slice_eq(name, slice_of(u->name)))
 			return u;
 	return NULL;
 }
 
-/* The digits after a point, as a share of one unit. False when they ask for less
- * than a nanosecond. */
+/* Reads the digits after a point as a part of one unit. Returns false if they need more than
+ * nanoseconds. */
 static bool
 scale_fraction(struct slice digits, uint64_t unit, uint64_t *out)
 {
@@ -188,7 +190,7 @@ take_fraction(struct slice *s)
 	return digits;
 }
 
-/* One part, "1.5h", added to *sum. *below is its unit afterwards. */
+/* Adds one part, "1.5h", to *sum. Sets *below to the unit of that part. */
 static bool
 take_part(struct slice *s, uint64_t *below, uint64_t *sum)
 {
@@ -279,8 +281,8 @@ parse_size(struct slice s, uint64_t *out, struct slu_err *err)
 	return 0;
 }
 
-/* "1.5s": units with what is left of them after a point, without trailing zeros.
- * For units from s down, which are powers of ten. */
+/* Writes "1.5s": a number of units with a fraction, without trailing zeros. For s and smaller
+ * units, which are powers of ten. */
 static void
 print_fraction(char *out, size_t n, uint64_t ns, const struct unit *u)
 {

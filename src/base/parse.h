@@ -1,18 +1,17 @@
 /*
- * parse.h - numbers, sizes and lengths of time as people write them.
+ * parse.h - numbers, sizes and durations as people write them.
  *
  *      duration   "100ms"  "20s"  "1.5s"  "1h30m"  "7d"  "0"
  *                 units d h m s ms us ns, larger before smaller, each once; only
- *                 the last part may have a fraction. A number without a unit is
- *                 refused, for nobody knows whether 20 is seconds; 0 needs none.
+ *                 the last part may have a fraction. A number needs a unit, except 0.
  *      size       "4096"  "512k"  "64M"  "1GiB"
- *                 k M G T, in either case, alone or with B or iB, are always powers
- *                 of 1024: memory and disks are set aside in those. B is bytes.
- *      number     digits, for parse_i64 perhaps a minus before them
+ *                 k M G T, in either case, alone or with B or iB, are powers of 1024.
+ *                 B is bytes.
+ *      number     digits; parse_i64 also accepts a minus before them
  *
- * Strict: no spaces, no plus, no leading zeros, nothing after the end, nothing that
- * would have to be rounded or does not fit. A refusal is SLU_EINVAL, leaves *out as
- * it was, and names the value and what would have been right.
+ * Strict: no spaces, no plus, no leading zeros, nothing after the value, and no value
+ * that is out of range or would need rounding. The functions return SLU_EINVAL, leave
+ * *out unchanged, and the text names the value and the expected form.
  */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
@@ -21,30 +20,72 @@
 
 #include <sluice/err.h>
 
+#include <endian.h>
+
 enum {
-	DURATION_TEXT = 40, /* room for any duration, and its end */
-	SIZE_TEXT = 24,
-	SHOWN_TEXT = 48
+	DURATION_TEXT = 40, /* room for any duration, with the NUL */
+	SIZE_TEXT = 24,     /* for any size */
+	SHOWN_TEXT = 48     /* for what parse_shown writes */
 };
 
-/* 0 or more, and less than SLU_NEVER. */
+/* *out is 0 or more, and less than SLU_NEVER. */
 int parse_duration(struct slice s, slu_time *out, struct slu_err *err);
 int parse_size(struct slice s, uint64_t *out, struct slu_err *err);
 
-/* min and max are allowed themselves. */
+/* The range includes min and max. */
 int parse_u64(struct slice s, uint64_t min, uint64_t max, uint64_t *out,
 	      struct slu_err *err);
 int parse_i64(struct slice s, int64_t min, int64_t max, int64_t *out,
 	      struct slu_err *err);
 
-/* The shortest spelling that parses to the same: "1h30m", "1.5s", "64M". They
- * return out, which is cut when n is too small. A negative duration gets a minus
- * and SLU_NEVER is "never"; those two do not parse. */
+/* Write the shortest text that parses to the same value: "1h30m", "1.5s", "64M". They return
+ * out, and cut the text if n is too small. A negative duration gets a minus, SLU_NEVER is "never";
+ * these two do not parse. */
 const char *format_duration(slu_time t, char *out, size_t n);
 const char *format_size(uint64_t size, char *out, size_t n);
 
-/* A value in quotes as a message may show it: cut when long, and with a ? for all
- * but printable ASCII. Returns out. */
+/* Writes a value in quotes for an error text: cut if it is long, with ? for everything but
+ * printable ASCII. Returns out. */
 const char *parse_shown(struct slice s, char out[static SHOWN_TEXT]);
+
+/*
+ * Eight digits at once: ids and tokens have up to 20.
+ *
+ *      text   "12345678", the first digit in the lowest byte
+ *      pairs  12 . 34 . 56 . 78 .       ten times a digit, plus the digit behind it
+ *      fours  1234 . . . 5678 . . .     the same with pairs
+ *      eight  12345678
+ */
+
+/* Eight bytes as a number, the first byte in the lowest bits. */
+static inline uint64_t
+parse_load_8(const char *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, sizeof word);
+	return le64toh(word);
+}
+
+/* Whether all eight bytes are digits. A digit has 3 in its upper half, also if 6 is added. */
+static inline bool
+parse_is_8_digits(const char *p)
+{
+	const uint64_t word = parse_load_8(p);
+
+	return ((word & 0xf0f0f0f0f0f0f0f0u) | (((word + 0x0606060606060606u) & 0xf0f0f0f0f0f0f0f0u) >> 4)) ==
+	       0x3333333333333333u;
+}
+
+/* The value of eight digits. */
+static inline uint64_t
+parse_8_digits(const char *p)
+{
+	uint64_t word = parse_load_8(p) & 0x0f0f0f0f0f0f0f0fu;
+
+	word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ffu;
+	word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffffu;
+	return (word * 10000 + (word >> 32)) & 0xffffffffu;
+}
 
 #endif

@@ -47,7 +47,7 @@ receipt_write(const struct receipt *r, struct buf *b)
 		base64url_encode((struct slice){ bytes, n }, text);
 }
 
-/* False: it is not what receipt_encode writes. */
+/* Returns false if receipt_encode does not write such bytes. */
 static bool
 decode(struct slice bytes, struct receipt *out)
 {

@@ -1,6 +1,6 @@
 /*
- * receipt.h - a delivered message as one text that settles it: which message, and by
- * which lease.
+ * receipt.h - a delivered message as one text that settles it: names the message and
+ * its lease.
  *
  *      bytes, in base64url without padding
  *        1   version, 1
@@ -11,11 +11,11 @@
  *        n   queue          1 to 128
  *        4   CRC-32C of all bytes before
  *
- * The text has 32 to 371 characters of A-Z a-z 0-9 - _, and no id or UUID looks like one:
- * it begins with A and a letter from Q to Y. It names no shard, because queues move. The
- * checksum finds texts that were cut or changed by accident. It is no secret: whoever
- * settles by a receipt needs the right to do so in its namespace, and the lease must be
- * the current one.
+ * The text has 32 to 371 characters of A-Z a-z 0-9 - _. It begins with A and a letter from
+ * Q to Y, so no id or UUID looks like a receipt. It names no shard, because queues move. The
+ * checksum finds texts that were cut or changed by accident. A receipt is not a secret: a
+ * client that settles by it needs the right to do so in its namespace, and the lease must
+ * be the current one.
  */
 #ifndef BASE_RECEIPT_H
 #define BASE_RECEIPT_H
@@ -25,9 +25,9 @@
 #include <sluice/err.h>
 
 enum {
-	RECEIPT_NAME = 128,                                   /* a name at most */
-	RECEIPT_BYTES = 1 + 1 + 8 + 8 + 2 * RECEIPT_NAME + 4, /* at most */
-	RECEIPT_TEXT = (RECEIPT_BYTES + 2) / 3 * 4            /* at most, without an end */
+	RECEIPT_NAME = 128,                                   /* bytes of a name at most */
+	RECEIPT_BYTES = 1 + 1 + 8 + 8 + 2 * RECEIPT_NAME + 4, /* bytes at most */
+	RECEIPT_TEXT = (RECEIPT_BYTES + 2) / 3 * 4            /* characters at most, without a NUL */
 };
 
 struct receipt {
@@ -35,15 +35,15 @@ struct receipt {
 	uint64_t id, token;
 };
 
-/* Its bytes, which base64url makes a text of. Returns how many. */
+/* Writes the bytes, before base64url. Returns their number. */
 size_t receipt_encode(const struct receipt *r, char out[static RECEIPT_BYTES]);
 
-/* Append its text. */
+/* Appends the text. */
 void receipt_write(const struct receipt *r, struct buf *b);
 
-/* The names point into room. SLU_EINVAL: "invalid receipt: ...". Names are whole, of a sound
- * length and not empty; whether they are names is the caller's to check. The id is one, and
- * the token is not 0. */
+/* The names point into room. Returns SLU_EINVAL, "invalid receipt: ...". Checks the length of the
+ * names, that the id is valid and that the token is not 0; the caller checks the characters of the
+ * names. */
 int receipt_parse(struct slice text, char room[static RECEIPT_TEXT], struct receipt *out,
 		  struct slu_err *err);
 

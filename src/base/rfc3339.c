@@ -2,13 +2,11 @@
 
 #include "base/parse.h"
 
-#include <inttypes.h>
-
 #define DAY_SECONDS 86400
 #define CYCLE_DAYS  146097 /* of 400 years */
 #define EPOCH_DAYS  719162 /* from 0001-01-01 to 1970-01-01 */
 
-struct moment {
+struct date_time {
 	int year, month, day;
 	int hour, minute, second;
 	int ns;
@@ -25,7 +23,7 @@ is_leap(int year)
 	return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-/* How many days of a year stand before a month, 1 to 13. */
+/* The days of a year before a month, 1 to 13. */
 static int
 days_to_month(int year, int month)
 {
@@ -38,7 +36,7 @@ days_in_month(int year, int month)
 	return days_to_month(year, month + 1) - days_to_month(year, month);
 }
 
-/* How many days stand before a year, counted from the year 1. */
+/* The days before a year, from the year 1 on. */
 static int64_t
 days_to_year(int year)
 {
@@ -59,8 +57,7 @@ take_number(struct slice *s, size_t n, int min, int max, int *out)
 			return false;
 		*out = *out * 10 + (s->p[i] - '0');
 	}
-	s->p += n;
-	s->n -= n;
+	slice_skip(s, n);
 	return *out >= min && *out <= max;
 }
 
@@ -70,22 +67,21 @@ take_either(struct slice *s, char a, char b)
 {
 	if (s->n == 0 || (*s->p != a && *s->p != b))
 		return false;
-	s->p++;
-	s->n--;
+	slice_skip(s, 1);
 	return true;
 }
 
 static bool
-take_date(struct slice *s, struct moment *m)
+take_date(struct slice *s, struct date_time *m)
 {
 	return take_number(s, 4, 1, 9999, &m->year) && take_either(s, '-', '-') &&
 	       take_number(s, 2, 1, 12, &m->month) && take_either(s, '-', '-') &&
 	       take_number(s, 2, 1, days_in_month(m->year, m->month), &m->day);
 }
 
-/* What follows the point: at least one digit, and only zeros below a ns. */
+/* The digits after the point: at least one, and only zeros below a ns. */
 static bool
-take_fraction(struct slice *s, struct moment *m)
+take_fraction(struct slice *s, struct date_time *m)
 {
 	int unit = 100000000;
 	int digit;
@@ -102,7 +98,7 @@ take_fraction(struct slice *s, struct moment *m)
 }
 
 static bool
-take_time(struct slice *s, struct moment *m)
+take_time(struct slice *s, struct date_time *m)
 {
 	return take_number(s, 2, 0, 23, &m->hour) && take_either(s, ':', ':') &&
 	       take_number(s, 2, 0, 59, &m->minute) && take_either(s, ':', ':') &&
@@ -111,7 +107,7 @@ take_time(struct slice *s, struct moment *m)
 }
 
 static bool
-take_offset(struct slice *s, struct moment *m)
+take_offset(struct slice *s, struct date_time *m)
 {
 	const int sign = s->n > 0 && *s->p == '-' ? -1 : 1;
 	int hours, minutes;
@@ -125,10 +121,10 @@ take_offset(struct slice *s, struct moment *m)
 	return true;
 }
 
-/* False when it does not fit. The first moments that fit have whole seconds that do
- * not, so these go towards zero by one, and ns the other way. */
+/* Returns false if the moment is out of range. The first moments in range have whole seconds that are
+ * out of range, so one second goes to the ns. */
 static bool
-to_time(const struct moment *m, slu_time *out)
+to_time(const struct date_time *m, slu_time *out)
 {
 	const int64_t days = days_to_year(m->year) + days_to_month(m->year, m->month) +
 			     m->day - 1 - EPOCH_DAYS;
@@ -148,7 +144,7 @@ int
 rfc3339_parse(struct slice s, slu_time *out, struct slu_err *err)
 {
 	struct slice rest = s;
-	struct moment m = { 0 };
+	struct date_time m = { 0 };
 	char shown[SHOWN_TEXT];
 	slu_time t;
 
@@ -168,7 +164,7 @@ rfc3339_parse(struct slice s, slu_time *out, struct slu_err *err)
 }
 
 static void
-set_date(struct moment *m, int64_t days)
+set_date(struct date_time *m, int64_t days)
 {
 	m->year = (int)(days * 400 / CYCLE_DAYS) + 1; /* at most one too early */
 	if (days_to_year(m->year + 1) <= days)
@@ -180,8 +176,8 @@ set_date(struct moment *m, int64_t days)
 	m->day = (int)days - days_to_month(m->year, m->month) + 1;
 }
 
-/* Two digits of n, then what stands behind them; returns where that ends. printf would
- * take longer than all else that is written about a message. */
+/* Writes two digits of n and a character. Returns the end. printf would take longer than the rest of
+ * a message. */
 static char *
 put_pair(char *out, int n, char behind)
 {
@@ -191,7 +187,7 @@ put_pair(char *out, int n, char behind)
 	return out + 3;
 }
 
-/* Nine digits, without the zeros at their end; none at all take the point with them. */
+/* Writes the point and nine digits without trailing zeros; nothing if all are zero. */
 static char *
 put_fraction(char *out, int ns)
 {
@@ -211,7 +207,7 @@ rfc3339_format(slu_time t, char out[static RFC3339_TEXT])
 	const int64_t seconds = t / SLU_SEC - (t % SLU_SEC < 0);
 	const int64_t days = seconds / DAY_SECONDS - (seconds % DAY_SECONDS < 0);
 	const int of_day = (int)(seconds - days * DAY_SECONDS);
-	struct moment m = { 0 };
+	struct date_time m = { 0 };
 	char *p = out;
 
 	set_date(&m, days + EPOCH_DAYS);

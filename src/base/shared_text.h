@@ -1,6 +1,5 @@
 /*
- * shared_text.h - a text that several have, of several threads: it lives until the last of them
- * gives it back, and never changes.
+ * shared_text.h - a constant text with a reference count; any thread.
  */
 #ifndef BASE_SHARED_TEXT_H
 #define BASE_SHARED_TEXT_H
@@ -16,7 +15,7 @@ struct shared_text {
 	char p[]; /* n bytes and a NUL */
 };
 
-/* With one reference. NULL: no memory, or the text is empty. */
+/* Makes a copy with one reference. Returns NULL if memory is out, or the text is empty. */
 struct shared_text *shared_text_new(struct slice text);
 
 struct shared_text *shared_text_ref(struct shared_text *t);

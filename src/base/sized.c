@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	SIZE_MAX_SANE = 64 << 10 /* more is no size, but what was in memory */
+	SIZE_MAX_SANE = 64 << 10 /* a larger struct_size was not initialised */
 };
 
 static size_t
@@ -27,7 +27,7 @@ check_size(size_t size, const char *name, struct slu_err *err)
 			size, name, name);
 }
 
-/* given, of size bytes, into room, of known bytes. */
+/* Copies given, of size bytes, into room, of known bytes. */
 static int
 convert(const void *given, size_t size, void *room, size_t known, const char *name,
 	struct slu_err *err)
@@ -37,7 +37,7 @@ convert(const void *given, size_t size, void *room, size_t known, const char *na
 	for (size_t i = known; i < size; i++)
 		if (bytes[i])
 			return slu_fail(err, SLU_EINVAL,
-					"struct %s has members set that version %s of the library does not know",
+					"struct %s has members set that version %s of the library does not have",
 					name, slu_version());
 	memset(room, 0, known);
 	memcpy(room, given, size < known ? size : known);
@@ -98,7 +98,7 @@ sized_array(struct sized_array *a, const void *given, size_t n, size_t known, co
 void
 sized_array_answer(const struct sized_array *a, void *given, size_t n, size_t known)
 {
-	const size_t head = sizeof(size_t); /* struct_size stays the caller's */
+	const size_t head = sizeof(size_t); /* the caller's struct_size stays */
 	const size_t both = a->stride < known ? a->stride : known;
 
 	for (size_t i = 0; a->copy && i < n; i++)

@@ -8,13 +8,13 @@
 #include <string.h>
 
 enum {
-	CHUNK_ALIGN = 64, /* items of 64 bytes never straddle a cache line */
+	CHUNK_ALIGN = 64, /* an item of 64 bytes is one cache line */
 	FIRST_CHUNKS = 8,
-	KEEP_IDLE = 2, /* chunks that slab_trim keeps, */
-	KEEP_PART = 8  /* and one more for so many in use */
+	KEEP_IDLE = 2, /* idle chunks that slab_trim keeps */
+	KEEP_PART = 8  /* it keeps one more for every 8 in use */
 };
 
-/* What a free item holds. The mark only fits when the item has 8 bytes. */
+/* The content of a free item. The mark fits only into items of 8 bytes or more. */
 struct free_item {
 	uint32_t next;
 	uint32_t mark;
@@ -67,15 +67,15 @@ capacity(const struct slab *s)
 	return (uint64_t)(s->n_chunks - s->n_gone) << s->chunk_bits;
 }
 
-/* One chunk less than 32 bits can name, so SLAB_NONE is no item. */
+/* One chunk less than 32 bits can name, so that SLAB_NONE is never an item. */
 static uint32_t
 most_chunks(const struct slab *s)
 {
 	return (1u << (32 - s->chunk_bits)) - 1;
 }
 
-/* The first chunk of a list has the last one as its `prev`. A chunk changes its list rarely:
- * what does that is no part of slab_new and slab_free. */
+/* The `prev` of the first chunk of a list is the last one. A chunk changes its list rarely, so these
+ * functions are not inlined into slab_new and slab_free. */
 static void __attribute__((noinline))
 list_in(struct slab *s, enum slab_list list, uint32_t i)
 {
@@ -129,16 +129,10 @@ last_of(const struct slab *s, enum slab_list list)
 }
 
 static int
-grow_array(struct slab *s)
+resize_array(struct slab *s, uint32_t max)
 {
-	const uint32_t max = s->max_chunks ? 2 * s->max_chunks : FIRST_CHUNKS;
-	struct slab_chunk *chunks;
+	struct slab_chunk *const chunks = mem_realloc(s->chunks, max * sizeof *chunks);
 
-	if (s->n_chunks == most_chunks(s))
-		return SLU_ENOMEM;
-	if (s->n_chunks < s->max_chunks)
-		return 0;
-	chunks = mem_realloc(s->chunks, max * sizeof *chunks);
 	if (!chunks)
 		return SLU_ENOMEM;
 	s->chunks = chunks;
@@ -146,20 +140,22 @@ grow_array(struct slab *s)
 	return 0;
 }
 
+static int
+grow_array(struct slab *s)
+{
+	if (s->n_chunks == most_chunks(s))
+		return SLU_ENOMEM;
+	if (s->n_chunks < s->max_chunks)
+		return 0;
+	return resize_array(s, s->max_chunks ? 2 * s->max_chunks : FIRST_CHUNKS);
+}
+
 int
 slab_reserve_array(struct slab *s, uint32_t n)
 {
 	const uint32_t max = (n >> s->chunk_bits) + 1;
-	struct slab_chunk *chunks;
 
-	if (max <= s->max_chunks)
-		return 0;
-	chunks = mem_realloc(s->chunks, max * sizeof *chunks);
-	if (!chunks)
-		return SLU_ENOMEM;
-	s->chunks = chunks;
-	s->max_chunks = max;
-	return 0;
+	return max <= s->max_chunks ? 0 : resize_array(s, max);
 }
 
 static int
@@ -188,8 +184,8 @@ add_chunk(struct slab *s)
 	return 0;
 }
 
-/* An idle chunk gives its memory back. The last one has no number any more, unless its
- * handles were handed out once: then scans still come by. */
+/* Frees the memory of an idle chunk. The last chunk also loses its number, unless its handles were in
+ * use once: scans still visit those. */
 static void
 drop_chunk(struct slab *s, uint32_t i)
 {
@@ -243,8 +239,7 @@ slab_trim(struct slab *s)
 
 /* ---- Items ---- */
 
-/* Items may be of any type and alignment, so links go in and out by memcpy: of a constant
- * size, which is quick. */
+/* Items may have any type and alignment, so links are copied by memcpy of a constant size. */
 static bool
 has_mark(const struct slab *s)
 {
@@ -272,7 +267,7 @@ write_link(const struct slab *s, uint32_t handle, struct free_item link)
 		memcpy(slab_at(s, handle), &link.next, sizeof link.next);
 }
 
-/* A chunk with a free item: SLAB_NONE when memory is out. */
+/* Returns a chunk with a free item, or SLAB_NONE if memory is out. */
 static uint32_t
 chunk_with_room(struct slab *s)
 {
@@ -320,8 +315,8 @@ slab_new(struct slab *s)
 	return handle;
 }
 
-/* The mark makes this cheap; an item in use may hold the same bytes by chance,
- * so only the list itself is proof. */
+/* The mark makes this check cheap; an item in use may hold the same bytes by chance, so the list of
+ * free items decides. */
 static bool
 is_free(const struct slab *s, const struct slab_chunk *c, uint32_t handle)
 {

@@ -1,5 +1,5 @@
 /*
- * slab.h - many equal things, named by 32-bit handles.
+ * slab.h - many items of one size, named by 32-bit handles.
  *
  *      handle = chunk number | index in the chunk
  *
@@ -7,9 +7,9 @@
  *                [1] -> | item | item | free | ... |     each chunk lists its free items,
  *                [2] -> none: slab_trim gave it back     last freed, first reused
  *
- * A handle is half the size of a pointer and can be checked; an item never moves,
- * so a pointer to it is good until slab_free. Growing adds a chunk and copies
- * nothing. The smallest item is 4 bytes (a free one holds the next free handle).
+ * A handle is half the size of a pointer and can be checked. An item never changes its
+ * address, so a pointer to it is valid until slab_free. Growing adds a chunk and copies
+ * nothing. An item has at least 4 bytes: a free one holds the next free handle.
  * One thread at a time.
  */
 #ifndef BASE_SLAB_H
@@ -22,61 +22,62 @@
 #define SLAB_NONE UINT32_MAX /* no handle; a slab holds fewer items than this */
 
 enum {
-	SLAB_CHUNK_BITS = 12 /* 4,096 items a chunk, unless told otherwise */
+	SLAB_CHUNK_BITS = 12 /* of slab_init: 4,096 items a chunk */
 };
 
 struct slab_chunk {
 	char *items;         /* NULL: slab_trim has freed them */
 	uint32_t free;       /* the first free item that was used before, or SLAB_NONE */
-	uint32_t fresh;      /* items from this index on were not handed out since it was made */
-	uint32_t used;       /* items handed out now */
+	uint32_t fresh;      /* items from this index on were never in use */
+	uint32_t used;       /* items in use */
 	uint32_t prev, next; /* chunks of the same list, or SLAB_NONE */
 };
 
 /* A chunk is full and in no list, or in one of these. */
 enum slab_list {
 	SLAB_PART, /* some items are in use */
-	SLAB_IDLE, /* none is */
-	SLAB_GONE, /* it has no memory */
+	SLAB_IDLE, /* no item is in use */
+	SLAB_GONE, /* the chunk has no memory */
 	SLAB_LISTS
 };
 
 struct slab {
 	struct slab_chunk *chunks;
-	uint32_t n_chunks;   /* with those that have no memory */
+	uint32_t n_chunks;   /* including chunks without memory */
 	uint32_t max_chunks; /* room in the array of chunks */
 	uint32_t item_size;
 	uint32_t chunk_bits;        /* a chunk has 2^chunk_bits items */
 	uint32_t lists[SLAB_LISTS]; /* the first chunk of each list, or SLAB_NONE */
 	uint32_t n_gone;            /* chunks without memory */
 	uint32_t n_idle;            /* chunks without items */
-	uint32_t used;              /* items handed out now */
-	uint32_t fresh;             /* handles from here on were never handed out */
+	uint32_t used;              /* items in use */
+	uint32_t fresh;             /* handles from this one on were never in use */
 };
 
 void slab_init(struct slab *s, size_t item_size);
 
-/* With 2^chunk_bits items a chunk, 1 to 31: small ones for a slab that stays small,
- * large ones for fewer chunks. */
+/* A chunk has 2^chunk_bits items, 1 to 31: few for a slab that stays small, many for fewer
+ * chunks. */
 void slab_init_chunked(struct slab *s, size_t item_size, unsigned chunk_bits);
 
 void slab_release(struct slab *s);
 
-/* Make sure that the next n calls of slab_new succeed. SLU_ENOMEM changes nothing. */
+/* Allocates, so that the next n calls of slab_new succeed. Returns SLU_ENOMEM and changes nothing
+ * if memory is out. */
 int slab_reserve(struct slab *s, uint32_t n);
 
-/* Make the array of chunks large enough for n items: up to so many, slab_new moves nothing that
- * slab_at of another thread looks at. SLU_ENOMEM. */
+/* Makes the array of chunks large enough for n items. Up to n items, slab_new then changes
+ * nothing that slab_at of another thread reads. Returns SLU_ENOMEM if memory is out. */
 int slab_reserve_array(struct slab *s, uint32_t n);
 
-/* A zeroed item, or SLAB_NONE when memory is out. */
+/* Returns a zeroed item, or SLAB_NONE if memory is out. */
 uint32_t slab_new(struct slab *s);
 
-/* Memory is kept for reuse until slab_trim or slab_release. Freeing twice is a bug, caught by an
- * assert (of items under 8 bytes only the last freed one is caught). */
+/* Keeps the memory for reuse until slab_trim or slab_release. Freeing an item twice is a bug that
+ * an assert catches (with items under 8 bytes: only for the item that was freed last). */
 void slab_free(struct slab *s, uint32_t handle);
 
-/* handle must be in use; that is not checked here, where everything passes. */
+/* handle must be in use. This hot path does not check it. */
 static inline void *
 slab_at(const struct slab *s, uint32_t handle)
 {
@@ -86,8 +87,8 @@ slab_at(const struct slab *s, uint32_t handle)
 	       (size_t)(handle & mask) * s->item_size;
 }
 
-/* Is there memory behind a handle below `fresh`, which was handed out at some time? For a
- * scan of all items; what a free item holds behind its first 8 bytes is what it held last. */
+/* For a scan of all items: returns whether a handle below `fresh` has memory behind it and was in
+ * use at some time. A free item keeps its old content behind its first 8 bytes. */
 static inline bool
 slab_has(const struct slab *s, uint32_t handle)
 {
@@ -96,8 +97,8 @@ slab_has(const struct slab *s, uint32_t handle)
 	return c->items && (handle & ((1u << s->chunk_bits) - 1)) < c->fresh;
 }
 
-/* Free chunks without items, but for as many as the slab may need again soon: a few, and one
- * for every eight in use. Returns the bytes that were freed. Undoes slab_reserve. */
+/* Frees chunks that have no item in use, but keeps a few and one for every eight in use. Returns
+ * the number of bytes freed. Undoes slab_reserve. */
 size_t slab_trim(struct slab *s);
 
 static inline size_t
@@ -106,8 +107,7 @@ slab_chunk_size(const struct slab *s)
 	return (size_t)s->item_size << s->chunk_bits;
 }
 
-/* How many bytes the slab has allocated; how many its items take; and how many it will
- * allocate for one item more. */
+/* Bytes that the slab has allocated. */
 static inline size_t
 slab_bytes(const struct slab *s)
 {
@@ -115,12 +115,14 @@ slab_bytes(const struct slab *s)
 	       s->max_chunks * sizeof *s->chunks;
 }
 
+/* Bytes of the items in use. */
 static inline size_t
 slab_used_bytes(const struct slab *s)
 {
 	return (size_t)s->used * s->item_size;
 }
 
+/* Bytes that the next slab_new allocates. */
 static inline size_t
 slab_growth(const struct slab *s)
 {

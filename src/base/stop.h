@@ -1,5 +1,5 @@
 /*
- * stop.h - a flag by which one thread asks another to end its work early.
+ * stop.h - a flag with which one thread asks another to end its work early.
  *
  *         stop_set(&job->stop);                           any thread
  *
@@ -21,7 +21,7 @@ stop_set(struct stop *s)
 	atomic_store_explicit(&s->set, true, memory_order_relaxed);
 }
 
-/* NULL is never set. */
+/* s NULL: false. */
 static inline bool
 stop_is_set(const struct stop *s)
 {

@@ -19,7 +19,7 @@ tree_init(struct tree *t, const struct slab *slab, size_t offset, tree_cmp_fn *c
 	};
 }
 
-/* Where the link that leads to h is. */
+/* The link that leads to h. */
 static uint32_t *
 link_to(struct tree *t, uint32_t h)
 {
@@ -30,7 +30,7 @@ link_to(struct tree *t, uint32_t h)
 	return at(t, up)->left == h ? &at(t, up)->left : &at(t, up)->right;
 }
 
-/* The item at h and the one above it change places; their order stays. */
+/* Rotates h above its parent; the order of keys stays. */
 static void
 rotate_up(struct tree *t, uint32_t h)
 {
@@ -68,7 +68,7 @@ tree_insert(struct tree *t, uint32_t handle, const void *key)
 		rotate_up(t, handle);
 }
 
-/* Of the two below h the heavier one, or SLAB_NONE. */
+/* The heavier child of h, or SLAB_NONE. */
 static uint32_t
 heavier(const struct tree *t, uint32_t h)
 {

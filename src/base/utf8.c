@@ -1,5 +1,5 @@
 /*
- * utf8.c - after the table of well-formed sequences in RFC 3629, section 4:
+ * utf8.c - follows the table of well-formed sequences in RFC 3629, section 4:
  *
  *      00..7f
  *      c2..df  80..bf
@@ -18,7 +18,7 @@ is_tail(unsigned char c)
 	return (c & 0xc0) == 0x80;
 }
 
-/* May c follow the first byte of three or four? */
+/* Returns whether c may follow the first byte of three or four. */
 static bool
 is_second(unsigned char first, unsigned char c)
 {

@@ -1,6 +1,6 @@
 /*
- * backlog.h - a server with very many messages beside one with few, in turns: what a
- * message costs in memory, whether a long queue is slower, how long a start takes.
+ * backlog.h - compares a server with very many messages to one with few, in turns: memory per message,
+ * speed of a long queue, and time of a start.
  */
 #ifndef BENCH_BACKLOG_H
 #define BENCH_BACKLOG_H
@@ -9,12 +9,12 @@
 #include "bench/scenario.h"
 
 enum {
-	BACKLOG_FEW = 10000 /* what the other server holds */
+	BACKLOG_FEW = 10000 /* messages of the other server */
 };
 
-/* Fills b->rows; b->rounds is how often each side is measured. conf->messages is how
- * many the long queue has, more than rounds of BACKLOG_FEW. full is one of our own and
- * is killed and started again; few stands beside it. */
+/* Fills b->rows. b->rounds: how often each side is measured. conf->messages: messages of the long queue,
+ * more than rounds * BACKLOG_FEW. full: a started server, which is killed and started again. few: the
+ * server to compare with. */
 int bench_backlog(struct bench *b, struct served *full, const struct served *few,
 		  const struct scenario_conf *conf, struct slu_err *err);
 

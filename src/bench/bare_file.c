@@ -12,7 +12,7 @@
 
 enum {
 	FILE_SIZE = 64 << 20,
-	RECORD = 512 /* of bare_file_measure */
+	RECORD = 512 /* bytes of a write of bare_file_measure */
 };
 
 static int
@@ -40,7 +40,7 @@ bare_file_open(struct bare_file *f, const char *dir, struct slu_err *err)
 	*f = (struct bare_file){ .fd = mkostemp(path, O_CLOEXEC) };
 	rc = f->fd < 0 ? errno : 0;
 	if (!rc) {
-		(void)unlink(path); /* gone when it is closed */
+		(void)unlink(path); /* removed when it is closed */
 		rc = fill(f->fd);
 	}
 	if (!rc)

@@ -1,6 +1,6 @@
 /*
- * bare_heap.h - a plain 4-ary heap: keys beside handles in one array, and no more.
- * Nothing knows where an item is, so nothing but the first can be taken out.
+ * bare_heap.h - a plain 4-ary heap: keys and handles in one array. It has no positions of items, so only
+ * the first item can be removed.
  */
 #ifndef BENCH_BARE_HEAP_H
 #define BENCH_BARE_HEAP_H

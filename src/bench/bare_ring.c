@@ -5,7 +5,7 @@
 
 #include <sluice/err.h>
 
-/* Under mtx: swap the full array for the empty one. Returns how many jobs it has. */
+/* Swaps the full array for the empty one; the caller holds mtx. Returns how many jobs it has. */
 static uint32_t
 take_batch(struct bare_ring *r)
 {

@@ -4,12 +4,10 @@
 #include "base/mem.h"
 #include "exec/inbox.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -22,20 +20,20 @@ enum {
 	READ_SIZE = 64 * 1024
 };
 
-struct conn {
-	struct list node; /* in the inbox, then among the answered */
+struct bare_conn {
+	struct list node; /* in the inbox, then in the list of answered requests */
 	int fd;
-	size_t got; /* bytes of the request that is coming */
+	size_t got; /* bytes of the current request that have come */
 };
 
-/* All of it belongs to the front thread but what is said to be shared. */
-struct front {
+/* All members belong to the front thread unless marked as shared. */
+struct bare_front {
 	const struct bare_server_conf *conf;
 	struct slice answer;
 	int epoll, listener;
 	struct inbox inbox;
 
-	/* The way back: shared, under mtx. */
+	/* Answered requests: shared, under mtx. */
 	pthread_mutex_t mtx;
 	struct list answered;
 	int wake;
@@ -44,7 +42,7 @@ struct front {
 /* --- the disk thread ------------------------------------------------------------ */
 
 static void
-hand_back(struct front *f, struct list *batch)
+hand_back(struct bare_front *f, struct list *batch)
 {
 	const uint64_t one = 1;
 	bool was_empty;
@@ -64,7 +62,7 @@ hand_back(struct front *f, struct list *batch)
 static void *
 disk_main(void *arg)
 {
-	struct front *f = arg;
+	struct bare_front *f = arg;
 	const size_t record = f->conf->record;
 	char *group = mem_alloc(BARE_FILE_PIECE);
 	bool closed = false;
@@ -74,14 +72,14 @@ disk_main(void *arg)
 		size_t n = 0;
 
 		list_init(&batch);
-		(void)inbox_take(&f->inbox, SLU_NEVER, &batch, &closed);
+		(void)inbox_take(&f->inbox, SLU_NEVER, 1, &batch, &closed);
 		LIST_EACH(i, &batch) {
 			if (n + record <= BARE_FILE_PIECE)
 				memset(group + n, 'r', record);
 			n += n + record <= BARE_FILE_PIECE ? record : 0;
 		}
 		if (n > 0 && bare_file_put(f->conf->file, group, n, NULL))
-			_exit(1); /* the load sees its connections close */
+			_exit(1); /* the load generator sees its connections close */
 		hand_back(f, &batch);
 	}
 	_exit(1);
@@ -90,7 +88,7 @@ disk_main(void *arg)
 /* --- the front thread ----------------------------------------------------------- */
 
 static void
-watch(struct front *f, int fd, void *what)
+watch(struct bare_front *f, int fd, void *what)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
 
@@ -98,10 +96,10 @@ watch(struct front *f, int fd, void *what)
 }
 
 static void
-greet(struct front *f)
+greet(struct bare_front *f)
 {
 	const int fd = accept(f->listener, NULL, NULL);
-	struct conn *c = mem_zalloc(sizeof *c);
+	struct bare_conn *c = mem_zalloc(sizeof *c);
 	const int on = 1;
 
 	if (fd < 0 || !c)
@@ -113,19 +111,19 @@ greet(struct front *f)
 }
 
 static void
-send_answer(struct front *f, struct conn *c)
+send_answer(struct bare_front *f, struct bare_conn *c)
 {
 	(void)!send(c->fd, f->answer.p, f->answer.n, MSG_NOSIGNAL); /* it fits the socket */
 }
 
 static void
-serve(struct front *f, struct conn *c)
+serve(struct bare_front *f, struct bare_conn *c)
 {
 	char room[READ_SIZE];
 	const ssize_t n = recv(c->fd, room, sizeof room, 0);
 
 	if (n <= 0) {
-		close(c->fd); /* nothing of it is on its way: the load has its answers */
+		close(c->fd); /* nothing is in flight: the load generator has its answers */
 		mem_free(c);
 		return;
 	}
@@ -140,12 +138,12 @@ serve(struct front *f, struct conn *c)
 }
 
 static void
-send_answers(struct front *f)
+send_answers(struct bare_front *f)
 {
 	struct list batch;
 	uint64_t n;
 
-	(void)!read(f->wake, &n, sizeof n); /* says no more than that there are some */
+	(void)!read(f->wake, &n, sizeof n); /* only signals that there are some */
 	list_init(&batch);
 	pthread_mutex_lock(&f->mtx);
 	LIST_EACH_SAFE(i, &f->answered) {
@@ -155,12 +153,12 @@ send_answers(struct front *f)
 	pthread_mutex_unlock(&f->mtx);
 	LIST_EACH_SAFE(i, &batch) {
 		list_remove(i);
-		send_answer(f, CONTAINER(i, struct conn, node));
+		send_answer(f, CONTAINER(i, struct bare_conn, node));
 	}
 }
 
 static void
-run(struct front *f)
+run(struct bare_front *f)
 {
 	struct epoll_event events[EVENTS];
 
@@ -178,11 +176,11 @@ run(struct front *f)
 	}
 }
 
-/* The child process; does not return. */
+/* Runs the child process; does not return. */
 static void
 become(int listener, const struct bare_server_conf *conf)
 {
-	struct front f = {
+	struct bare_front f = {
 		.conf = conf,
 		.answer = slice_of(conf->answer),
 		.listener = listener,

@@ -1,16 +1,15 @@
 /*
- * bare_server.h - the least that answers requests: a process that knows how long a
- * request is, looks at nothing in it, and sends the same bytes back. The mark that
- * ours is measured by.
+ * bare_server.h - the minimal server to compare with: a process that reads requests of a fixed length,
+ * parses nothing, and always sends the same answer.
  *
- *      plain      read, answer                                    beside /healthz
+ *      plain      read, answer                                    compared with /healthz
  *
- *      durable    read ──inbox──> all that gathered: one pwrite,  beside /enqueue
+ *      durable    read ──inbox──> all requests so far: one pwrite,  compared with /enqueue
  *                 answer <──────  one fdatasync
  *                        eventfd
  *
- * The same bytes on the wire and on disk and the same hand-over between two threads as
- * ours; no parsing, no index.
+ * It has the same bytes on the wire and on disk, and the same hand-over between two threads, as sluiced;
+ * no parsing, no index.
  */
 #ifndef BENCH_BARE_SERVER_H
 #define BENCH_BARE_SERVER_H
@@ -21,10 +20,10 @@
 #include <sys/types.h>
 
 struct bare_server_conf {
-	size_t request;         /* bytes of one */
-	const char *answer;     /* whole, with its head */
-	struct bare_file *file; /* NULL: plain */
-	size_t record;          /* bytes that a request is on disk */
+	size_t request;         /* bytes of a request */
+	const char *answer;     /* the whole answer, with its head */
+	struct bare_file *file; /* NULL = plain */
+	size_t record;          /* bytes of a request on disk */
 };
 
 struct bare_server {
@@ -32,9 +31,9 @@ struct bare_server {
 	pid_t pid;
 };
 
-/* From a process that has no threads. SLU_EDOWN. */
+/* Call it from a process without threads. Returns SLU_EDOWN on an error. */
 int bare_server_open(struct bare_server *b, const struct bare_server_conf *conf,
 		     struct slu_err *err);
-void bare_server_close(struct bare_server *b); /* zeroed is fine */
+void bare_server_close(struct bare_server *b); /* a zeroed struct is fine */
 
 #endif

@@ -27,26 +27,38 @@ bench_median(double *values, unsigned n)
 	return values[n / 2];
 }
 
-static int
-by_time(const void *a, const void *b)
-{
-	const slu_time x = *(const slu_time *)a, y = *(const slu_time *)b;
-
-	return (x > y) - (x < y);
-}
-
-slu_time
-bench_percentile(slu_time *times, size_t n, double p)
-{
-	qsort(times, n, sizeof *times, by_time);
-	return times[(size_t)(p * (double)(n - 1))];
-}
-
 void
 bench_add(struct bench *b, const struct bench_row *row)
 {
 	assert(b->n_rows < BENCH_ROWS_MAX);
 	b->rows[b->n_rows++] = *row;
+}
+
+void
+bench_compare(struct bench *b, struct bench_row row, bool times, bench_side *side, void *arg)
+{
+	const struct bench_row aim = row;
+	double ours[BENCH_ROUNDS_MAX] = { 0 }, bare[BENCH_ROUNDS_MAX] = { 0 };
+
+	for (unsigned i = 0; i < b->rounds; i++) {
+		bench_progress(b, row.name, i);
+		bare[i] = side(arg, false);
+		ours[i] = side(arg, true);
+	}
+	row.ours = bench_median(ours, b->rounds);
+	row.bare = bench_median(bare, b->rounds);
+	row.ratio = times ? row.bare / row.ours : row.ours / row.bare;
+	row.reached = row.ratio >= aim.ratio && row.ours >= aim.ours;
+	bench_add(b, &row);
+}
+
+void
+bench_add_time(struct bench *b, struct bench_row row, const struct hist *times, double p, double most)
+{
+	row.unit = "us";
+	row.ours = (double)hist_percentile(times, p) / 1e3;
+	row.reached = row.ours < most;
+	bench_add(b, &row);
 }
 
 void

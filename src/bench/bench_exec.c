@@ -1,14 +1,13 @@
 /*
- * bench_exec.c - the executor beside a bare ring: empty jobs, one and several
- * producers, a thousand and a million keys, and how long a submit takes.
+ * bench_exec.c - compares the executor with a bare ring: empty jobs, one and several producers, a
+ * thousand and a million keys, and the duration of a submit.
  */
 #include "bench/bare_ring.h"
 #include "bench/bench.h"
 
-#include "base/mem.h"
-
 #include <sluice/executor.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -30,7 +29,7 @@ sleep_for(slu_time t)
 
 /* --- throughput ----------------------------------------------------------- */
 
-struct load {
+struct exec_load {
 	uint32_t producers;
 	uint32_t workers;
 	uint32_t queue_size;
@@ -41,7 +40,7 @@ struct load {
 };
 
 struct producer {
-	const struct load *load;
+	const struct exec_load *load;
 	uint32_t index;
 	pthread_t thread;
 };
@@ -60,15 +59,15 @@ empty_job(void *arg)
 	(void)arg;
 }
 
-/* Walks the keys in a fixed scattered order, the same for both sides. */
+/* Visits the keys in a fixed scattered order, the same for both sides. */
 static uint32_t
-nth_key(const struct load *load, uint64_t i)
+nth_key(const struct exec_load *load, uint64_t i)
 {
 	return (uint32_t)(i * 2654435761u % load->n_keys);
 }
 
-/* Spelled here and not read from a table, which would cost a cache miss of its own.
- * Not inline, or the compiler would spell no more of it than the bare side reads. */
+/* Writes the key instead of reading it from a table, which would cost a cache miss. Not inline: the
+ * compiler would write only the bytes that the bare side reads. */
 __attribute__((noinline)) static void
 spell_key(char key[KEY_SIZE], uint32_t number)
 {
@@ -81,7 +80,7 @@ static void *
 produce_ours(void *arg)
 {
 	const struct producer *p = arg;
-	const struct load *load = p->load;
+	const struct exec_load *load = p->load;
 	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = empty_task };
 	const struct slu_submit opts = { SLU_OPTIONS_INIT(struct slu_submit), .timeout = SLU_NEVER };
 
@@ -98,7 +97,7 @@ static void *
 produce_bare(void *arg)
 {
 	const struct producer *p = arg;
-	const struct load *load = p->load;
+	const struct exec_load *load = p->load;
 	char key[KEY_SIZE];
 
 	for (uint64_t i = p->index; i < load->jobs; i += load->producers) {
@@ -109,7 +108,7 @@ produce_bare(void *arg)
 }
 
 static void
-produce(const struct load *load, void *(*fn)(void *))
+produce(const struct exec_load *load, void *(*fn)(void *))
 {
 	struct producer producers[16];
 
@@ -128,9 +127,9 @@ million_per_s(uint64_t jobs, slu_time took)
 }
 
 static double
-run_ours(const struct load *wanted)
+run_ours(const struct exec_load *wanted)
 {
-	struct load load = *wanted;
+	struct exec_load load = *wanted;
 	const struct slu_executor_config config = {
 		SLU_OPTIONS_INIT(struct slu_executor_config),
 		.shards = load.workers,
@@ -149,10 +148,10 @@ run_ours(const struct load *wanted)
 }
 
 static double
-run_bare(const struct load *wanted)
+run_bare(const struct exec_load *wanted)
 {
 	struct bare_ring rings[16];
-	struct load load = *wanted;
+	struct exec_load load = *wanted;
 	slu_time begin;
 
 	for (uint32_t i = 0; i < load.workers; i++)
@@ -166,49 +165,19 @@ run_bare(const struct load *wanted)
 	return million_per_s(load.jobs, bench_now() - begin);
 }
 
-static void
-throughput(struct bench *b, struct load *load, struct bench_row row, double floor)
+static double
+run_side(void *arg, bool ours)
 {
-	double ours[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
-
-	load->jobs = b->jobs;
-	for (unsigned i = 0; i < b->rounds; i++) {
-		bench_progress(b, row.name, i);
-		bare[i] = run_bare(load);
-		ours[i] = run_ours(load);
-	}
-	row.unit = "Mjobs/s";
-	row.ours = bench_median(ours, b->rounds);
-	row.bare = bench_median(bare, b->rounds);
-	row.ratio = row.ours / row.bare;
-	row.reached = row.ratio >= 0.5 && row.ours >= floor;
-	bench_add(b, &row);
+	return ours ? run_ours(arg) : run_bare(arg);
 }
 
-/* Not against the bare ring, which knows no keys, but against ourselves with few. */
-static void
-many_keys(struct bench *b, struct load *load)
+/* Many keys or few: the bare ring has no keys. */
+static double
+run_keys(void *arg, bool many)
 {
-	struct load many = *load;
-	double ours[BENCH_ROUNDS_MAX], few[BENCH_ROUNDS_MAX];
-	struct bench_row row = {
-		.name = "1 million live keys (bare: 1 thousand keys)",
-		.unit = "Mjobs/s",
-		.aim = "at least 0.5x",
-	};
+	const struct exec_load *loads = arg;
 
-	many.n_keys = MANY_KEYS;
-	many.queue_size = MANY_KEYS;
-	for (unsigned i = 0; i < b->rounds; i++) {
-		bench_progress(b, row.name, i);
-		few[i] = run_ours(load);
-		ours[i] = run_ours(&many);
-	}
-	row.ours = bench_median(ours, b->rounds);
-	row.bare = bench_median(few, b->rounds);
-	row.ratio = row.ours / row.bare;
-	row.reached = row.ratio >= 0.5;
-	bench_add(b, &row);
+	return run_ours(&loads[many]);
 }
 
 /* --- what a submit costs the caller ------------------------------------------- */
@@ -223,10 +192,11 @@ busy_task(struct slu_run *run, void *arg)
 }
 
 static void
-time_submits(struct slu_executor *ex, slu_time *times, uint32_t n, slu_time pause)
+time_submits(struct slu_executor *ex, struct hist *times, uint32_t n, slu_time pause)
 {
 	const struct slu_task task = { SLU_OPTIONS_INIT(struct slu_task), .run = empty_task };
 
+	*times = (struct hist){ 0 };
 	for (uint32_t i = 0; i < n; i++) {
 		slu_time begin;
 
@@ -234,48 +204,38 @@ time_submits(struct slu_executor *ex, slu_time *times, uint32_t n, slu_time paus
 			sleep_for(pause);
 		begin = bench_now();
 		slu_executor_submit(ex, "key-000001", &task, NULL, NULL, NULL);
-		times[i] = bench_now() - begin;
+		hist_add(times, bench_now() - begin);
 	}
 }
 
 static int
-submit_latency(struct bench *b, struct load *load)
+submit_latency(struct bench *b, struct exec_load *load)
 {
 	const struct slu_executor_config config = { SLU_OPTIONS_INIT(struct slu_executor_config), .shards = 1, .queue_size = SUBMITS + 1 };
-	slu_time *times = mem_array(SUBMITS, sizeof *times);
+	struct bench_row row = { .name = "submit p99, worker awake", .aim = "under 2 us" };
 	_Atomic bool release = false;
-	struct bench_row row = { .name = "submit p99, worker awake", .unit = "us" };
-	int rc;
+	struct hist times;
+	const int rc = slu_executor_start(&load->ex, &config, NULL);
 
-	rc = times ? slu_executor_start(&load->ex, &config, NULL) : SLU_ENOMEM;
 	if (rc)
-		goto out;
+		return rc;
 	bench_progress(b, row.name, 0);
-	time_submits(load->ex, times, SUBMITS, 0); /* touches all memory once */
+	time_submits(load->ex, &times, SUBMITS, 0); /* touches all memory once */
 	slu_executor_await(load->ex, "key-000001", 0, NULL);
 	slu_executor_submit(load->ex, "key-000001",
 			    &(struct slu_task){ SLU_OPTIONS_INIT(struct slu_task), .run = busy_task, .arg = (void *)&release },
 			    NULL, NULL, NULL);
-	time_submits(load->ex, times, SUBMITS, 0);
+	time_submits(load->ex, &times, SUBMITS, 0);
 	atomic_store(&release, true);
-	row.ours = (double)bench_percentile(times, SUBMITS, 0.99) / 1e3;
-	row.aim = "under 2 us";
-	row.reached = row.ours < 2;
-	bench_add(b, &row);
+	bench_add_time(b, row, &times, 0.99, 2);
 	row.name = "submit p50, worker awake";
-	row.ours = (double)bench_percentile(times, SUBMITS, 0.5) / 1e3;
-	bench_add(b, &row);
+	bench_add_time(b, row, &times, 0.5, 2);
 	slu_executor_await(load->ex, "key-000001", 0, NULL);
-	time_submits(load->ex, times, WAKES, SLU_MS);
-	row = (struct bench_row){ .name = "submit p99, wakes the worker", .unit = "us" };
-	row.ours = (double)bench_percentile(times, WAKES, 0.99) / 1e3;
-	row.aim = "told apart";
-	row.reached = true;
-	bench_add(b, &row);
+	time_submits(load->ex, &times, WAKES, SLU_MS);
+	row = (struct bench_row){ .name = "submit p99, wakes the worker", .aim = "told apart" };
+	bench_add_time(b, row, &times, 0.99, INFINITY);
 	slu_executor_close(load->ex);
-out:
-	mem_free(times);
-	return rc;
+	return 0;
 }
 
 /* --- what more shards give ------------------------------------------------------- */
@@ -300,8 +260,8 @@ computing_task(struct slu_run *run, void *arg)
 	return 0;
 }
 
-/* Tasks per second, spread evenly over the shards by trying keys. It takes the kernel
- * a while to spread threads over cores, so a run of tasks that compute is a long one. */
+/* Measures tasks per second. Keys are chosen so that tasks spread evenly over the shards. A run of computing
+ * tasks is long, because the kernel needs a while to spread threads over cores. */
 static double
 run_tasks(uint32_t shards, uint32_t n, slu_task_fn *fn)
 {
@@ -332,53 +292,51 @@ run_tasks(uint32_t shards, uint32_t n, slu_task_fn *fn)
 	return n * 1e9 / (double)begin;
 }
 
-static void
-scaling(struct bench *b, struct bench_row row, uint32_t shards, uint32_t n,
-	slu_task_fn *fn, double floor)
-{
-	double many[BENCH_ROUNDS_MAX], one[BENCH_ROUNDS_MAX];
+/* Tasks on several shards, or all on one. */
+struct tasks {
+	uint32_t shards;
+	uint32_t n;
+	slu_task_fn *fn;
+};
 
-	for (unsigned i = 0; i < b->rounds; i++) {
-		bench_progress(b, row.name, i);
-		one[i] = run_tasks(1, n, fn);
-		many[i] = run_tasks(shards, n, fn);
-	}
-	row.unit = "tasks/s";
-	row.ours = bench_median(many, b->rounds);
-	row.bare = bench_median(one, b->rounds);
-	row.ratio = row.ours / row.bare;
-	row.reached = row.ratio >= floor;
-	bench_add(b, &row);
+static double
+run_spread(void *arg, bool many)
+{
+	const struct tasks *t = arg;
+
+	return run_tasks(many ? t->shards : 1, t->n, t->fn);
 }
 
 int
 bench_exec(struct bench *b)
 {
-	struct load load = {
+	struct exec_load one = {
 		.producers = 1,
 		.workers = 1,
 		.queue_size = QUEUE_SIZE,
 		.n_keys = FEW_KEYS,
+		.jobs = b->jobs,
 	};
+	struct exec_load keys[] = { one, one }, four = one;
+	struct tasks waiting = { 4, 400, waiting_task }, computing = { 2, 2000, computing_task };
+	/* clang-format off */
+	const struct {
+		struct bench_row row;
+		bench_side *side;
+		void *arg;
+	} rows[] = {
+		{ { "1 producer, 1 worker", "Mjobs/s", 5, 0, 0.5, "at least 0.5x and 5 Mjobs/s", false }, run_side, &one },
+		{ { "1 million live keys (bare: 1 thousand keys)", "Mjobs/s", 0, 0, 0.5, "at least 0.5x", false }, run_keys, keys },
+		{ { "4 producers, 2 workers", "Mjobs/s", 0, 0, 0.5, "at least 0.5x", false }, run_side, &four },
+		{ { "tasks that wait 1 ms, 4 shards (bare: 1)", "tasks/s", 0, 0, 3.5, "at least 3.5x", false }, run_spread, &waiting },
+		{ { "tasks that compute, 2 shards (bare: 1)", "tasks/s", 0, 0, 1.6, "at least 0.8 x 2 cores", false }, run_spread, &computing },
+	};
+	/* clang-format on */
 
-	throughput(b, &load,
-		   (struct bench_row){ .name = "1 producer, 1 worker",
-				       .aim = "at least 0.5x and 5 Mjobs/s" },
-		   5);
-	many_keys(b, &load);
-	load.producers = 4;
-	load.workers = 2;
-	throughput(b, &load,
-		   (struct bench_row){ .name = "4 producers, 2 workers",
-				       .aim = "at least 0.5x" },
-		   0);
-	scaling(b,
-		(struct bench_row){ .name = "tasks that wait 1 ms, 4 shards (bare: 1)",
-				    .aim = "at least 3.5x" },
-		4, 400, waiting_task, 3.5);
-	scaling(b,
-		(struct bench_row){ .name = "tasks that compute, 2 shards (bare: 1)",
-				    .aim = "at least 0.8 x 2 cores" },
-		2, 2000, computing_task, 1.6);
-	return submit_latency(b, &load);
+	keys[1].n_keys = keys[1].queue_size = MANY_KEYS;
+	four.producers = 4;
+	four.workers = 2;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		bench_compare(b, rows[i].row, false, rows[i].side, rows[i].arg);
+	return submit_latency(b, &one);
 }

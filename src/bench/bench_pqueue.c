@@ -1,11 +1,9 @@
 /*
- * bench_pqueue.c - the priority queue beside a plain heap, and how soon an idle
- * worker has a job in its hands.
+ * bench_pqueue.c - compares the priority queue with a plain heap, and measures how soon an idle worker
+ * has a job.
  */
 #include "bench/bare_heap.h"
 #include "bench/bench.h"
-
-#include "base/mem.h"
 
 #include <sluice/worker.h>
 
@@ -19,7 +17,7 @@ enum {
 static const char *const labels[] = { "high", "normal", "low" };
 static const int32_t values[] = { 0, 5, 10 };
 
-/* The same dice for both sides. */
+/* The same random numbers for both sides. */
 static unsigned
 roll(uint64_t *state)
 {
@@ -35,7 +33,7 @@ push_bare(struct bare_heap *h, uint64_t seq, unsigned label)
 	bare_heap_push(h, (struct bare_item){ bench_now(), seq, values[label], (uint32_t)seq });
 }
 
-/* ns for a push and a pop, with `items` in the heap. */
+/* Measures ns for a push and a pop, with `items` in the heap. */
 static double
 run_bare(const struct bench *b)
 {
@@ -82,29 +80,26 @@ run_ours(const struct bench *b)
 	return (double)begin / (double)b->jobs;
 }
 
+static double
+run_side(void *arg, bool ours)
+{
+	return ours ? run_ours(arg) : run_bare(arg);
+}
+
 static void
 push_pop(struct bench *b)
 {
-	double ours[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
 	static char name[64];
-	struct bench_row row = {
+	const struct bench_row row = {
 		.name = name,
 		.unit = "ns",
 		.aim = "at least 0.77x (within 1.3x of the time)",
+		.ratio = 1 / 1.3,
 	};
 
 	(void)snprintf(name, sizeof name, "push and pop, %llu items queued",
 		       (unsigned long long)b->items);
-	for (unsigned i = 0; i < b->rounds; i++) {
-		bench_progress(b, name, i);
-		bare[i] = run_bare(b);
-		ours[i] = run_ours(b);
-	}
-	row.ours = bench_median(ours, b->rounds);
-	row.bare = bench_median(bare, b->rounds);
-	row.ratio = row.bare / row.ours;
-	row.reached = row.ratio >= 1 / 1.3;
-	bench_add(b, &row);
+	bench_compare(b, row, true, run_side, b);
 }
 
 /* --- pick-up ----------------------------------------------------------------- */
@@ -140,29 +135,15 @@ pick_up(struct slu_pqueue *q, struct pickup *p)
 		nanosleep(&pause, NULL);
 }
 
-static void
-report_pickups(struct bench *b, slu_time *times)
-{
-	struct bench_row row = { .name = "idle worker has the job, p99", .unit = "us" };
-
-	row.ours = (double)bench_percentile(times, PICKUPS, 0.99) / 1e3;
-	row.aim = "under 200 us";
-	row.reached = row.ours < 200;
-	bench_add(b, &row);
-	row.name = "idle worker has the job, p50";
-	row.ours = (double)bench_percentile(times, PICKUPS, 0.5) / 1e3;
-	bench_add(b, &row);
-}
-
 static int
 pickup_latency(struct bench *b)
 {
-	slu_time *times = mem_array(PICKUPS, sizeof *times);
 	struct slu_worker_config config = { SLU_OPTIONS_INIT(struct slu_worker_config), .handler = note_time };
+	struct bench_row row = { .name = "idle worker has the job, p99", .aim = "under 200 us" };
 	struct slu_worker *w = NULL;
-	int rc;
+	struct hist times = { 0 };
+	int rc = slu_pqueue_new(&config.queue, NULL, NULL);
 
-	rc = times ? slu_pqueue_new(&config.queue, NULL, NULL) : SLU_ENOMEM;
 	if (!rc)
 		rc = slu_worker_new(&w, &config, NULL);
 	if (!rc)
@@ -172,13 +153,15 @@ pickup_latency(struct bench *b)
 		struct pickup p = { 0 };
 
 		pick_up(config.queue, &p);
-		times[i] = p.took;
+		hist_add(&times, p.took);
 	}
-	if (!rc)
-		report_pickups(b, times);
+	if (!rc) {
+		bench_add_time(b, row, &times, 0.99, 200);
+		row.name = "idle worker has the job, p50";
+		bench_add_time(b, row, &times, 0.5, 200);
+	}
 	slu_worker_free(w);
 	slu_pqueue_free(config.queue, NULL);
-	mem_free(times);
 	return rc;
 }
 

@@ -1,11 +1,11 @@
 /*
- * bench_raw.c - five rounds, medians:
+ * bench_raw.c - the rows of `sluice bench raw`, medians of the rounds:
  *
  *      ours                                     bare
- *      enqueue, one message a request           the same bytes made durable by a bare server
+ *      enqueue, one message in a request        the same bytes made durable by a bare server
  *      enqueue                                  /healthz of the same server
- *      /healthz                                 the plainest answer
- *      processor time of an enqueue             of /healthz
+ *      /healthz                                 the plain answer of a bare server
+ *      CPU time of an enqueue                   of /healthz
  *      enqueue on one connection, p50           of the bare server, p50
  */
 #include "bench/bench_raw.h"
@@ -26,14 +26,14 @@ static const char plain_answer[] = HEAD "Content-Length: 16\r\n\r\n{\"status\":\
 static const char durable_answer[] = HEAD "Content-Length: 21\r\n\r\n[318497266802130945]\n";
 static const char plain_request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/* What is measured in a round; a column each. */
+/* The measured values of a round. */
 enum part {
-	PLAIN,       /* answers a second of the bare server */
+	PLAIN,       /* answers per second of the bare server */
 	HEALTHZ,     /* of ours */
-	HEALTHZ_CPU, /* ns an answer */
-	DURABLE,     /* records a second of the bare loop */
+	HEALTHZ_CPU, /* CPU time per answer in ns */
+	DURABLE,     /* records per second of the bare server */
 	ENQUEUE,     /* of ours */
-	ENQUEUE_CPU, /* ns a message */
+	ENQUEUE_CPU, /* CPU time per message in ns */
 	DURABLE_ONE, /* us, p50, one at a time */
 	ENQUEUE_ONE, /* us, p50, one connection */
 	FSYNC,       /* us, p50 */
@@ -48,7 +48,7 @@ struct raw {
 	struct buf request; /* an enqueue */
 	struct bare_server plain, durable;
 	double values[PARTS][BENCH_ROUNDS_MAX];
-	struct figures figures; /* of the part that is measured */
+	struct figures figures; /* figures of the current part */
 };
 
 /* The bytes of one message in the log. */

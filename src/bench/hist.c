@@ -1,6 +1,6 @@
 #include "bench/hist.h"
 
-/* Below 64 each value has its bucket; then 64 for each power of two. */
+/* Values below 64 have a bucket each; above, each power of two has 64 buckets. */
 static unsigned
 bucket_of(uint64_t v)
 {

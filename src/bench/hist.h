@@ -1,6 +1,6 @@
 /*
- * hist.h - how long things took: counted in buckets that grow with the time, so that
- * any number of them takes 32 KiB and is right to 1.6 percent.
+ * hist.h - a histogram of durations: the buckets grow with the duration, so any number of durations
+ * takes 32 KiB, with an error of at most 1.6 percent.
  */
 #ifndef BENCH_HIST_H
 #define BENCH_HIST_H
@@ -19,7 +19,7 @@ struct hist {
 
 void hist_add(struct hist *h, slu_time t);
 
-/* The p-th part (0.99) of the times; 0 when there are none. */
+/* The percentile p (0.99) of the durations; 0 if there are none. */
 slu_time hist_percentile(const struct hist *h, double p);
 
 #endif

@@ -10,18 +10,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long the consumer gets to send its next request before a message is sent. */
+/* The time for the consumer to send its next request before a message is sent. */
 #define SETTLE (500 * SLU_US)
 
-struct consumer {
+struct latency_consumer {
 	struct slu_client *client;
 	char queue[48];
 	pthread_t thread;
 
 	/* Shared. */
-	_Atomic uint64_t ready;  /* messages acked: the next wait begins */
-	_Atomic uint64_t got;    /* messages received */
-	_Atomic slu_time got_at; /* when the last of them was */
+	_Atomic uint64_t ready;  /* how many messages were acked: the next wait begins */
+	_Atomic uint64_t got;    /* how many messages were received */
+	_Atomic slu_time got_at; /* when the last one was received */
 	_Atomic bool stopping;
 	_Atomic int rc;
 };
@@ -33,7 +33,7 @@ sleep_for(slu_time t)
 }
 
 static int
-consume_one(struct consumer *c, struct slu_client_messages *got, struct slu_err *err)
+consume_one(struct latency_consumer *c, struct slu_client_messages *got, struct slu_err *err)
 {
 	const struct slu_client_claim claim = { SLU_OPTIONS_INIT(struct slu_client_claim), .limit = 1, .wait = SLU_SEC };
 	struct slu_settle done = { SLU_OPTIONS_INIT(struct slu_settle) };
@@ -53,7 +53,7 @@ consume_one(struct consumer *c, struct slu_client_messages *got, struct slu_err 
 static void *
 consume(void *arg)
 {
-	struct consumer *c = arg;
+	struct latency_consumer *c = arg;
 	struct slu_client_messages got = { 0 };
 	struct slu_err err;
 	int rc = 0;
@@ -66,7 +66,7 @@ consume(void *arg)
 }
 
 static int
-produce_one(struct consumer *c, struct slice payload, uint64_t n, struct figures *f,
+produce_one(struct latency_consumer *c, struct slice payload, uint64_t n, struct figures *f,
 	    struct slu_err *err)
 {
 	struct slu_client_put put = { SLU_OPTIONS_INIT(struct slu_client_put), .payload = payload.p, .size = payload.n };
@@ -87,7 +87,7 @@ produce_one(struct consumer *c, struct slice payload, uint64_t n, struct figures
 }
 
 static int
-produce(struct consumer *c, const struct scenario_conf *conf, struct figures *f,
+produce(struct latency_consumer *c, const struct scenario_conf *conf, struct figures *f,
 	struct slu_err *err)
 {
 	const slu_time begin = bench_now();
@@ -118,7 +118,7 @@ latency_run(const struct served *s, const struct scenario_conf *conf, struct fig
 		.token = s->address.token,
 		.patience = -1,
 	};
-	struct consumer c = { 0 };
+	struct latency_consumer c = { 0 };
 	slu_time after;
 	int rc = slu_client_new(&c.client, &config, err);
 

@@ -1,6 +1,6 @@
 /*
- * latency.h - one message at a time: how long until it is durable, and how long after
- * that a consumer who waits has it.
+ * latency.h - one message at a time: the time until it is durable, and the time after that until a
+ * waiting consumer has it.
  *
  *      producer   ──enqueue──────────> answered         ...          next
  *                 |<---- took ------->|<- after ->|                   ^

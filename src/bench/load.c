@@ -3,228 +3,129 @@
 #include "base/mem.h"
 #include "bench/bench.h"
 
-#include <errno.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 enum {
-	EVENTS = 256,
 	READ_SIZE = 256 * 1024,
 	ANSWER_MAX = 64 * 1024 * 1024
 };
 
-/* What a run needs besides the load. */
-struct run {
-	struct load *load;
-	unsigned active;
-	int epoll;
-	char *room;
-};
-
-static void
-watch(struct run *r, struct load_conn *c, int op, uint32_t events)
-{
-	struct epoll_event e = { .events = events, .data.ptr = c };
-
-	(void)epoll_ctl(r->epoll, op, c->fd, &e); /* of descriptors that are open */
-}
-
 static int
-send_on(struct run *r, struct load_conn *c, struct slu_err *err)
+begin(struct load *l, struct load_conn *c, struct slu_err *err)
 {
-	while (c->sent < c->request.n) {
-		const ssize_t n = send(c->fd, c->request.p + c->sent, c->request.n - c->sent,
-				       MSG_NOSIGNAL);
+	int rc = 0;
 
-		if (n < 0 && errno == EAGAIN) {
-			if (!c->blocked)
-				watch(r, c, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
-			c->blocked = true;
-			return 0;
-		}
-		if (n < 0 && errno != EINTR)
-			return slu_fail(err, SLU_EDOWN, "%s: send: %m", r->load->address->text);
-		c->sent += n > 0 ? (size_t)n : 0;
-	}
-	if (c->blocked)
-		watch(r, c, EPOLL_CTL_MOD, EPOLLIN);
-	c->blocked = false;
-	return 0;
-}
-
-static int
-open_one(struct run *r, struct load_conn *c, struct slu_err *err)
-{
-	const struct patience until = { .deadline = bench_now() + 10 * SLU_SEC, .stop_fd = -1 };
-	const int rc = address_connect(r->load->address, &until, &c->fd, err);
-
-	if (!rc)
-		watch(r, c, EPOLL_CTL_ADD, EPOLLIN);
-	return rc;
-}
-
-static int
-begin(struct run *r, struct load_conn *c, struct slu_err *err)
-{
 	c->request = (struct slice){ 0 };
-	c->active = r->load->next(r->load, c);
+	c->active = l->next(l, c);
 	c->idle = c->active && c->request.n == 0;
 	if (!c->active)
-		r->active--;
+		l->active--;
 	if (!c->active || c->idle)
 		return 0;
 	answer_begin(&c->answer, false);
-	c->sent = 0;
+	c->socket.out = c->request;
+	c->socket.sent = 0;
 	c->began = bench_now();
-	if (c->fd < 0) {
-		const int rc = open_one(r, c, err);
-
-		if (rc)
-			return rc;
-	}
-	return send_on(r, c, err);
+	if (c->socket.fd < 0)
+		rc = socket_connect(&l->sockets, &c->socket, err);
+	return rc ? rc : socket_send(&l->sockets, &c->socket, err);
 }
 
 int
 load_go(struct load *l, struct load_conn *c, struct slu_err *err)
 {
-	return c->idle ? begin(l->run, c, err) : 0;
+	return c->idle ? begin(l, c, err) : 0;
 }
 
 static int
-answered(struct run *r, struct load_conn *c, struct slu_err *err)
+answered(struct load *l, struct load_conn *c, struct slu_err *err)
 {
-	struct load *l = r->load;
 	int rc = 0;
 
 	hist_add(l->hist, bench_now() - c->began);
 	l->requests++;
-	if (l->fresh) {
-		close(c->fd);
-		c->fd = -1;
-	}
+	if (l->fresh)
+		socket_close(&c->socket);
 	if (l->answered)
 		rc = l->answered(l, c, err);
 	else if (c->answer.status >= 300)
 		rc = slu_fail(err, SLU_EFAILED, "%s answered with status %u: %.100s",
 			      l->address->text, c->answer.status, buf_str(&c->answer.body));
-	return rc ? rc : begin(r, c, err);
+	return rc ? rc : begin(l, c, err);
 }
 
 static int
-receive(struct run *r, struct load_conn *c, struct slu_err *err)
+receive(struct sockets *s, struct socket *socket, struct slu_err *err)
 {
-	const ssize_t n = recv(c->fd, r->room, READ_SIZE, 0);
-	struct slice in = { r->room, n > 0 ? (size_t)n : 0 };
+	struct load_conn *const c = (struct load_conn *)socket;
+	struct load *const l = s->arg;
+	struct slice in = { l->room, 0 };
+	const int rc = socket_receive(s, socket, l->room, READ_SIZE, &in.n, err);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	if (n <= 0)
-		return slu_fail(err, SLU_EDOWN, "%s closed a connection", r->load->address->text);
+	if (rc || in.n == 0)
+		return rc;
 	switch (answer_next(&c->answer, &in)) {
 	case ANSWER_WHOLE:
-		return answered(r, c, err);
+		return answered(l, c, err);
 	case ANSWER_REFUSED:
-		return slu_fail(err, SLU_EDOWN, "%s: the answer is not understood: %s",
-				r->load->address->text, answer_refusal(&c->answer));
+		return slu_fail(err, SLU_EDOWN, "%s: malformed answer: %s",
+				l->address->text, answer_refusal(&c->answer));
 	default:
-		return r->load->more ? r->load->more(r->load, c, err) : 0;
+		return l->more ? l->more(l, c, err) : 0;
 	}
 }
 
 static int
-turn(struct run *r, struct slu_err *err)
+open_all(struct load *l, struct slu_err *err)
 {
-	struct epoll_event events[EVENTS];
-	const int n = epoll_wait(r->epoll, events, EVENTS, -1);
-	int rc = 0;
+	int rc;
 
-	for (int i = 0; i < n && !rc; i++) {
-		struct load_conn *c = events[i].data.ptr;
-
-		if (events[i].events & EPOLLOUT)
-			rc = send_on(r, c, err);
-		if (!rc && events[i].events & ~(uint32_t)EPOLLOUT)
-			rc = receive(r, c, err);
-	}
-	return rc;
-}
-
-/* As many descriptors as the system lets us have. */
-static void
-allow_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit); /* a connection will fail and say so */
-	}
-}
-
-static int
-open_all(struct run *r, struct slu_err *err)
-{
-	struct load *l = r->load;
-
-	allow_files();
-	r->epoll = epoll_create1(EPOLL_CLOEXEC);
-	r->room = mem_alloc(READ_SIZE);
-	r->load->conns = mem_array(l->connections, sizeof *r->load->conns);
-	if (r->epoll < 0 || !r->room || !r->load->conns)
-		return slu_fail(err, SLU_ENOMEM, "no memory for %u connections", l->connections);
-	for (unsigned i = 0; i < l->connections; i++)
-		r->load->conns[i].fd = -1;
-	for (unsigned i = 0; i < l->connections; i++) {
-		struct load_conn *c = &r->load->conns[i];
-		int rc;
+	l->sockets = (struct sockets){ .address = l->address, .arg = l, .readable = receive };
+	l->room = mem_alloc(READ_SIZE);
+	l->conns = mem_array(l->connections, sizeof *l->conns);
+	for (unsigned i = 0; l->conns && i < l->connections; i++)
+		l->conns[i].socket.fd = -1;
+	if (!l->room || !l->conns)
+		return slu_fail(err, SLU_ENOMEM, "out of memory for %u connections", l->connections);
+	rc = sockets_open(&l->sockets, err);
+	for (unsigned i = 0; i < l->connections && !rc; i++) {
+		struct load_conn *const c = &l->conns[i];
 
 		c->index = i;
 		c->active = true;
 		answer_init(&c->answer, ANSWER_MAX);
 		buf_init(&c->own, ANSWER_MAX);
-		rc = l->fresh ? 0 : open_one(r, c, err);
-		if (rc)
-			return rc;
+		rc = l->fresh ? 0 : socket_connect(&l->sockets, &c->socket, err);
 	}
-	return 0;
+	return rc;
 }
 
 static void
-close_all(struct run *r)
+close_all(struct load *l)
 {
-	for (unsigned i = 0; r->load->conns && i < r->load->connections; i++) {
-		if (r->load->conns[i].fd >= 0)
-			close(r->load->conns[i].fd);
-		answer_release(&r->load->conns[i].answer);
-		buf_release(&r->load->conns[i].own);
+	for (unsigned i = 0; l->conns && i < l->connections; i++) {
+		socket_close(&l->conns[i].socket);
+		answer_release(&l->conns[i].answer);
+		buf_release(&l->conns[i].own);
 	}
-	mem_free(r->load->conns);
-	mem_free(r->room);
-	if (r->epoll >= 0)
-		close(r->epoll);
+	mem_free(l->conns);
+	mem_free(l->room);
+	sockets_close(&l->sockets);
 }
 
 int
 load_run(struct load *l, struct slu_err *err)
 {
-	struct run r = { .load = l, .epoll = -1, .active = l->connections };
-	const slu_time start = bench_now();
-	slu_time begun = start;
-	int rc;
+	slu_time begun;
+	int n, rc;
 
-	l->run = &r;
 	l->requests = 0;
-	rc = open_all(&r, err);
-	if (!rc)
-		begun = bench_now();
+	l->active = l->connections;
+	rc = open_all(l, err);
+	begun = bench_now();
 	for (unsigned i = 0; i < l->connections && !rc; i++)
-		rc = begin(&r, &l->conns[i], err);
-	while (!rc && r.active > 0 && !l->quit)
-		rc = turn(&r, err);
+		rc = begin(l, &l->conns[i], err);
+	while (!rc && l->active > 0 && !l->quit)
+		rc = sockets_turn(&l->sockets, -1, &n, err);
 	l->elapsed = bench_now() - begun;
-	close_all(&r);
+	close_all(l);
 	return rc;
 }

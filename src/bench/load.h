@@ -1,10 +1,10 @@
 /*
- * load.h - many connections to a server, each with one request on its way, from one
- * thread: costs so little that what is measured is the server.
+ * load.h - HTTP load: many connections to a server from one thread, each with one open request
+ * (sockets.h).
  *
  *      next(c) ──> request ──> server ──> whole answer ──> answered(c) ──> next(c) ...
  *
- * Who measures says what to send and looks at what came:
+ * The caller writes requests and reads answers:
  *
  *         static bool
  *         next(struct load *l, struct load_conn *c)
@@ -13,31 +13,28 @@
  *                 return bench_now() < l->until;
  *         }
  *
- * Connections may do different things, by their index. One that has nothing to send sets
- * an empty request and sleeps until load_go; one whose answer never ends looks at it in
- * `more`, as it comes.
+ * Connections may do different things, by their index. A connection with nothing to send sets an empty
+ * request and sleeps until load_go. An endless answer is read in `more`, as it comes.
  */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
 #include "bench/hist.h"
-#include "client/address.h"
+#include "bench/sockets.h"
 #include "client/answer.h"
 
 struct load;
 
 struct load_conn {
+	struct socket socket; /* inner */
 	unsigned index;
-	struct slice request; /* set by next; must stay until it is answered */
-	struct buf own;       /* for a request that is this connection's alone */
-	unsigned step;        /* next's own */
-	struct answer answer; /* what came */
+	struct slice request; /* set by next; valid until it is answered */
+	struct buf own;       /* memory for a request of this connection */
+	unsigned step;        /* for the functions of the caller */
+	struct answer answer; /* the answer */
 
 	/* Inner. */
-	int fd;
-	size_t sent;
 	slu_time began;
-	bool blocked; /* waits until it can send on */
 	bool active;
 	bool idle; /* until load_go */
 };
@@ -46,36 +43,39 @@ struct load {
 	/* Set before load_run. */
 	const struct address *address;
 	unsigned connections;
-	slu_time until; /* for next to look at */
+	slu_time until; /* for next */
 	bool fresh;     /* a new connection for every request */
 	void *arg;
 
-	/* Set c->request, n 0: nothing yet; false: this connection is done. */
+	/* Sets c->request; empty = nothing to send yet. Returns false if the connection is done. */
 	bool (*next)(struct load *l, struct load_conn *c);
 
-	/* May be NULL. More of c->answer.body has come and it is not whole: take from it
-	 * what is wanted. */
+	/* More bytes of an incomplete c->answer.body have come; it may remove bytes from the body. May be
+	 * NULL. */
 	int (*more)(struct load *l, struct load_conn *c, struct slu_err *err);
 
-	/* May be NULL. Otherwise a status of 300 or more ends the run. SLU_ codes do. */
+	/* The answer is complete. An error ends the run. If NULL, a status of 300 or more ends the run. */
 	int (*answered)(struct load *l, struct load_conn *c, struct slu_err *err);
 
 	/* For the functions above. */
 	struct load_conn *conns;
-	bool quit; /* set it: all is done, whatever is on its way */
+	bool quit; /* set by the caller: ends the run at once */
 
 	/* The outcome. */
-	struct hist *hist; /* borrowed: from the first byte sent to the last received */
-	uint64_t requests; /* answered */
+	struct hist *hist; /* borrowed; durations from the first byte sent to the last received */
+	uint64_t requests; /* how many requests were answered */
 	slu_time elapsed;
 
-	struct run *run; /* inner */
+	/* Inner. */
+	struct sockets sockets;
+	unsigned active;
+	char *room;
 };
 
-/* A connection that had nothing to send asks next again; others are left alone. */
+/* Has a sleeping connection call next again; does nothing for others. */
 int load_go(struct load *l, struct load_conn *c, struct slu_err *err);
 
-/* Until every connection is done. SLU_EDOWN, SLU_ENOMEM, or what answered said. */
+/* Runs until every connection is done. Returns SLU_EDOWN, SLU_ENOMEM, or the error of a function above. */
 int load_run(struct load *l, struct slu_err *err);
 
 #endif

@@ -4,13 +4,12 @@
 #include "bench/bench.h"
 #include "bench/load.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum {
-	PREFETCH = 16, /* unsettled deliveries a stream */
+	PREFETCH = 16, /* unsettled deliveries of a stream */
 	FIELD = 64,    /* bytes of an id, a lease or an etag */
 	BODY_MAX = 4 << 20
 };
@@ -60,61 +59,47 @@ write_enqueue(struct buf *out, const char *queue, const char *token, unsigned si
 
 /* --- answers -------------------------------------------------------------------- */
 
-/* What stands behind mark, up to a quote or comma; false: it is not there. Only what is
- * needed is looked for: reading JSON in full would cost this side as much as the server. */
+/* Finds the text after mark, up to a quote or comma. Returns false if it is missing. Parsing all JSON would
+ * cost as much as the server's work, so only the needed values are searched. */
 static bool
 find(struct slice in, const char *mark, char out[static FIELD])
 {
-	const char *at = in.n ? memmem(in.p, in.n, mark, strlen(mark)) : NULL;
-	size_t n = 0, left;
+	size_t n = 0;
 
-	if (!at)
+	if (!slice_skip_past(&in, mark))
 		return false;
-	at += strlen(mark);
-	left = in.n - (size_t)(at - in.p);
-	while (n < left && n < FIELD - 1 && !strchr("\",}\r", at[n]))
+	while (n < in.n && n < FIELD - 1 && !strchr("\",}\r", in.p[n]))
 		n++;
-	memcpy(out, at, n);
+	memcpy(out, in.p, n);
 	out[n] = '\0';
-	return n < left;
+	return n < in.n;
 }
 
-struct delivery {
+struct stream_delivery {
 	char id[FIELD], lease[FIELD], token[FIELD], etag[FIELD], txn[FIELD];
 };
 
-/* The first delivery of a stream, and how many bytes it has; 0: it is not whole yet. */
+/* Reads the first delivery of a stream. Returns its bytes, or 0 if it is not complete. */
 static size_t
-read_delivery(struct slice in, struct delivery *out)
+read_delivery(struct slice in, struct stream_delivery *out)
 {
-	static const char length[] = "Content-Length: ";
-	const char *const start = in.p;
-	const char *meta = in.n ? memmem(in.p, in.n, "{\"message\":", 11) : NULL;
-	const char *size, *payload;
-	size_t left;
+	struct slice rest = in, meta;
 	uint64_t n;
 
-	if (!meta)
+	if (!slice_skip_past(&rest, "{\"message\":"))
 		return 0;
-	left = in.n - (size_t)(meta - in.p);
-	size = memmem(meta, left, length, sizeof length - 1);
-	if (!size)
+	meta = rest;
+	if (!slice_skip_past(&rest, "Content-Length: "))
 		return 0;
-	left = in.n - (size_t)(size - in.p);
-	payload = memmem(size, left, "\r\n\r\n", 4);
-	if (!payload)
+	meta.n -= rest.n;
+	n = strtoull(rest.p, NULL, 10);
+	if (!slice_skip_past(&rest, "\r\n\r\n") || rest.n < n)
 		return 0;
-	n = strtoull(size + sizeof length - 1, NULL, 10);
-	left = in.n - (size_t)(payload + 4 - in.p);
-	if (left < n)
+	if (!find(meta, "\"message_id\":\"", out->id) || !find(meta, "\"lease_id\":\"", out->lease) ||
+	    !find(meta, "\"fencing_token\":", out->token) || !find(meta, "\"meta_etag\":\"", out->etag) ||
+	    !find(meta, "\"txn_id\":\"", out->txn))
 		return 0;
-	in = (struct slice){ meta, (size_t)(size - meta) };
-	if (!find(in, "\"message_id\":\"", out->id) ||
-	    !find(in, "\"lease_id\":\"", out->lease) ||
-	    !find(in, "\"fencing_token\":", out->token) ||
-	    !find(in, "\"meta_etag\":\"", out->etag) || !find(in, "\"txn_id\":\"", out->txn))
-		return 0;
-	return (size_t)(payload + 4 - start) + n;
+	return in.n - rest.n + n;
 }
 
 /* --- subscribe ------------------------------------------------------------------ */
@@ -126,9 +111,9 @@ enum role {
 	ACKS
 };
 
-/* What a consumer has yet to ack. */
-struct consumer {
-	struct delivery waiting[PREFETCH];
+/* The deliveries that a consumer has to ack. */
+struct stream_consumer {
+	struct stream_delivery waiting[PREFETCH];
 	unsigned first, n;
 };
 
@@ -137,10 +122,10 @@ struct streams {
 	struct figures *figures;
 	char queue[48];
 	struct buf put, subscribe;
-	struct consumer *consumers;
+	struct stream_consumer *consumers;
 	uint64_t accepted, acked;
-	unsigned producers; /* that go on */
-	slu_time durable;   /* when the last message was */
+	unsigned producers; /* how many producers still run */
+	slu_time durable;   /* when the last message was durable */
 };
 
 static enum role
@@ -184,7 +169,7 @@ next_put(struct load *l, struct streams *s, struct load_conn *c)
 }
 
 static void
-write_ack(struct load_conn *c, const char *token, const char *queue, const struct delivery *d)
+write_ack(struct load_conn *c, const char *token, const char *queue, const struct stream_delivery *d)
 {
 	char body[512];
 
@@ -200,8 +185,8 @@ write_ack(struct load_conn *c, const char *token, const char *queue, const struc
 static void
 next_ack(struct streams *s, struct load_conn *c)
 {
-	struct consumer *who = &s->consumers[c->index % s->conf->connections];
-	const struct delivery *d = &who->waiting[who->first];
+	struct stream_consumer *who = &s->consumers[c->index % s->conf->connections];
+	const struct stream_delivery *d = &who->waiting[who->first];
 
 	if (who->n == 0)
 		return;
@@ -251,10 +236,10 @@ did_stream(struct load *l, struct load_conn *c, struct slu_err *err)
 }
 
 static int
-take(struct load *l, struct load_conn *c, const struct delivery *d, struct slu_err *err)
+take(struct load *l, struct load_conn *c, const struct stream_delivery *d, struct slu_err *err)
 {
 	struct streams *s = l->arg;
-	struct consumer *who = &s->consumers[c->index % s->conf->connections];
+	struct stream_consumer *who = &s->consumers[c->index % s->conf->connections];
 
 	if (who->n == PREFETCH)
 		return slu_fail(err, SLU_EFAILED, "%s delivered more than %d unsettled messages",
@@ -269,13 +254,12 @@ static int
 more_of_stream(struct load *l, struct load_conn *c, struct slu_err *err)
 {
 	struct slice in = buf_slice(&c->answer.body);
-	struct delivery d;
+	struct stream_delivery d;
 	size_t n;
 	int rc = 0;
 
 	while (!rc && (n = read_delivery(in, &d)) > 0) {
-		in.p += n;
-		in.n -= n;
+		slice_skip(&in, n);
 		rc = take(l, c, &d, err);
 	}
 	memmove(c->answer.body.p, in.p, in.n);
@@ -293,7 +277,7 @@ more_stream(struct load *l, struct load_conn *c, struct slu_err *err)
 	return more_of_stream(l, c, err);
 }
 
-/* The body of a call that is about a queue. */
+/* Writes a request about a queue. */
 static void
 write_about(struct buf *out, const char *path, const char *token, const char *queue, int wait)
 {
@@ -318,7 +302,7 @@ streams_init(struct streams *s, const struct scenario_conf *conf, struct figures
 	write_about(&s->subscribe, "/v1/queue/subscribe", conf->token, s->queue, 0);
 	s->consumers = mem_array(conf->connections, sizeof *s->consumers);
 	if (!s->consumers || s->put.failed || s->subscribe.failed)
-		return slu_fail(err, SLU_ENOMEM, "no memory for %u consumers", conf->connections);
+		return slu_fail(err, SLU_ENOMEM, "out of memory for %u consumers", conf->connections);
 	return 0;
 }
 
@@ -347,7 +331,7 @@ stream_run(const struct served *v, const struct scenario_conf *c, struct figures
 
 /* --- watch ---------------------------------------------------------------------- */
 
-/* One message at a time: enqueued, told to the watch, then taken and acked. */
+/* One message at a time: enqueued, reported by the watch, then taken and acked. */
 enum {
 	WATCH_PRODUCER,
 	WATCH_WATCH,
@@ -355,14 +339,14 @@ enum {
 	WATCH_CONNECTIONS
 };
 
-struct watching {
+struct watch_load {
 	const struct scenario_conf *conf;
 	struct figures *figures;
 	char queue[48];
 	struct buf put, watch, take;
 	slu_time durable;
-	bool told;   /* of the message that is there */
-	bool answer; /* its enqueue was answered */
+	bool told;   /* the watch reported the message */
+	bool answer; /* the enqueue of the message was answered */
 	uint64_t done;
 };
 
@@ -371,7 +355,7 @@ struct watching {
 static bool
 next_watching(struct load *l, struct load_conn *c)
 {
-	struct watching *w = l->arg;
+	struct watch_load *w = l->arg;
 
 	if (c->index == WATCH_WATCH)
 		c->request = buf_slice(&w->watch);
@@ -383,9 +367,9 @@ next_watching(struct load *l, struct load_conn *c)
 	return !l->quit;
 }
 
-/* Both have said so: it can be taken. */
+/* Takes the message once its enqueue was answered and the watch reported it. */
 static int
-take_watched(struct load *l, struct watching *w, struct slu_err *err)
+take_watched(struct load *l, struct watch_load *w, struct slu_err *err)
 {
 	if (!w->told || !w->answer)
 		return 0;
@@ -394,12 +378,12 @@ take_watched(struct load *l, struct watching *w, struct slu_err *err)
 }
 
 static int
-did_take_watched(struct watching *w, struct load_conn *c, struct slu_err *err)
+did_take_watched(struct watch_load *w, struct load_conn *c, struct slu_err *err)
 {
-	struct delivery d;
+	struct stream_delivery d;
 
 	if (read_delivery(buf_slice(&c->answer.body), &d) == 0)
-		return slu_fail(err, SLU_EFAILED, "a message that was told is not there: %.100s",
+		return slu_fail(err, SLU_EFAILED, "a reported message is missing: %.100s",
 				buf_str(&c->answer.body));
 	write_ack(c, w->conf->token, w->queue, &d);
 	c->step = 2;
@@ -409,7 +393,7 @@ did_take_watched(struct watching *w, struct load_conn *c, struct slu_err *err)
 static int
 did_watching(struct load *l, struct load_conn *c, struct slu_err *err)
 {
-	struct watching *w = l->arg;
+	struct watch_load *w = l->arg;
 	const int rc = scenario_check(l, c, err);
 
 	if (rc)
@@ -418,7 +402,7 @@ did_watching(struct load *l, struct load_conn *c, struct slu_err *err)
 		w->durable = bench_now();
 		w->answer = true;
 		c->step = 1;
-		if (w->told) /* before the answer: that is as soon as can be */
+		if (w->told) /* before the answer of the enqueue: counts as 0 */
 			hist_add(&w->figures->seen, 0);
 		return take_watched(l, w, err);
 	}
@@ -434,7 +418,7 @@ did_watching(struct load *l, struct load_conn *c, struct slu_err *err)
 static int
 more_watching(struct load *l, struct load_conn *c, struct slu_err *err)
 {
-	struct watching *w = l->arg;
+	struct watch_load *w = l->arg;
 	const struct buf *body = &c->answer.body;
 	const bool told = body->n > 0 && memmem(body->p, body->n, "\"available\":true", 16);
 
@@ -453,7 +437,7 @@ int
 watch_run(const struct served *v, const struct scenario_conf *c, struct figures *f,
 	  struct slu_err *err)
 {
-	struct watching w = { .conf = c, .figures = f };
+	struct watch_load w = { .conf = c, .figures = f };
 	struct load l = {
 		.connections = WATCH_CONNECTIONS,
 		.arg = &w,
@@ -469,7 +453,7 @@ watch_run(const struct served *v, const struct scenario_conf *c, struct figures 
 	write_about(&w.watch, "/v1/queue/watch", c->token, w.queue, 0);
 	write_about(&w.take, "/v1/queue/dequeue", c->token, w.queue, -1);
 	if (w.put.failed || w.watch.failed || w.take.failed)
-		rc = slu_fail(err, SLU_ENOMEM, "no memory for a request");
+		rc = slu_fail(err, SLU_ENOMEM, "out of memory for a request");
 	if (!rc)
 		rc = scenario_measure(v, c, &l, f, err);
 	f->messages = w.done;
@@ -481,13 +465,13 @@ watch_run(const struct served *v, const struct scenario_conf *c, struct figures 
 
 /* --- lock ----------------------------------------------------------------------- */
 
-struct locks {
+struct lock_load {
 	const struct scenario_conf *conf;
 	uint64_t released;
 };
 
 static void
-write_acquire(const struct locks *s, struct load_conn *c)
+write_acquire(const struct lock_load *s, struct load_conn *c)
 {
 	char body[256];
 
@@ -499,7 +483,7 @@ write_acquire(const struct locks *s, struct load_conn *c)
 }
 
 static int
-write_release(const struct locks *s, struct load_conn *c, struct slu_err *err)
+write_release(const struct lock_load *s, struct load_conn *c, struct slu_err *err)
 {
 	const struct slice in = buf_slice(&c->answer.body);
 	char lease[FIELD], txn[FIELD], token[FIELD], fields[256], body[256];
@@ -519,11 +503,11 @@ write_release(const struct locks *s, struct load_conn *c, struct slu_err *err)
 	return 0;
 }
 
-/* step: 0 a lease is wanted, 1 there is one. */
+/* step: 0 = acquire next, 1 = release next. */
 static bool
 next_lock(struct load *l, struct load_conn *c)
 {
-	struct locks *s = l->arg;
+	struct lock_load *s = l->arg;
 
 	if (c->step == 0) {
 		buf_clear(&c->own);
@@ -536,7 +520,7 @@ next_lock(struct load *l, struct load_conn *c)
 static int
 did_lock(struct load *l, struct load_conn *c, struct slu_err *err)
 {
-	struct locks *s = l->arg;
+	struct lock_load *s = l->arg;
 	int rc = scenario_check(l, c, err);
 
 	if (!rc && c->step == 0)
@@ -550,7 +534,7 @@ int
 lock_run(const struct served *v, const struct scenario_conf *c, struct figures *f,
 	 struct slu_err *err)
 {
-	struct locks s = { .conf = c };
+	struct lock_load s = { .conf = c };
 	struct load l = {
 		.connections = c->connections, .arg = &s, .next = next_lock, .answered = did_lock
 	};

@@ -17,13 +17,13 @@ enum {
 	TAKE_MAX = 16 * 1024
 };
 
-/* What the connections of a scenario share. */
+/* Shared by the connections of a scenario. */
 struct shared {
 	const struct scenario_conf *conf;
 	char queue[SCENARIO_QUEUE + 1];
 	struct buf put, take; /* whole requests */
-	uint64_t messages;    /* done */
-	uint64_t wanted;      /* 0: as many as there is time for */
+	uint64_t messages;    /* how many messages are done */
+	uint64_t wanted;      /* how many messages to handle; 0 = as many as there is time for */
 };
 
 /* --- requests ------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ write_request(struct buf *out, const char *path, const char *token, const struct
 	buf_put(out, body->p, body->n);
 }
 
-/* A payload of letters, sent as text: what a JSON service would send. */
+/* Writes an enqueue with payloads of letters, sent as text like a JSON service. */
 static void
 write_put(struct buf *out, const char *queue, const char *token, unsigned batch,
 	  unsigned size)
@@ -71,7 +71,7 @@ scenario_request(struct buf *out, unsigned size)
 	write_put(out, "bench-12345-1", NULL, 1, size);
 }
 
-/* queue NULL: one of this run. */
+/* queue: NULL = a new one of this run. */
 static int
 shared_init(struct shared *s, const struct scenario_conf *conf, const char *queue,
 	    unsigned put_batch, struct slu_err *err)
@@ -93,7 +93,7 @@ shared_init(struct shared *s, const struct scenario_conf *conf, const char *queu
 	scenario_token(&s->take, conf->token);
 	buf_puts(&s->take, "\r\n");
 	if (s->put.failed || s->take.failed)
-		return slu_fail(err, SLU_ETOOBIG, "batch and size make a request too large");
+		return slu_fail(err, SLU_ETOOBIG, "request too large; use a smaller --batch or --size");
 	return 0;
 }
 
@@ -106,32 +106,17 @@ shared_release(struct shared *s)
 
 /* --- acks ----------------------------------------------------------------------- */
 
-static const char *
-after(struct slice *in, const char *mark)
-{
-	const size_t n = strlen(mark);
-	const char *at = in->n ? memmem(in->p, in->n, mark, n) : NULL;
-
-	if (!at)
-		return NULL;
-	at += n;
-	in->n -= (size_t)(at - in->p);
-	in->p = at;
-	return at;
-}
-
-/* The answer to a dequeue as the body of an ack. Only two members of each message are
- * looked for: reading JSON in full would cost this side as much as the server. Returns
- * how many there are. */
+/* Writes the body of an ack from the answer to a dequeue. Searches only two members of each message: parsing
+ * all JSON would cost as much as the server's work. Returns how many messages there are. */
 static unsigned
 write_acks(struct buf *out, const char *queue, struct slice in)
 {
 	unsigned n = 0;
 
-	while (after(&in, "{\"id\":")) {
+	while (slice_skip_past(&in, "{\"id\":")) {
 		const uint64_t id = strtoull(in.p, NULL, 10);
 
-		if (!after(&in, "\"fencing_token\":"))
+		if (!slice_skip_past(&in, "\"fencing_token\":"))
 			break;
 		buf_printf(out, "%s{\"id\":%" PRIu64 ",\"namespace\":\"bench\",\"topic\":\"%s\","
 				"\"fencing_token\":%" PRIu64 "}",
@@ -182,7 +167,7 @@ next_take(struct load *l, struct load_conn *c)
 	const struct shared *s = l->arg;
 
 	c->request = buf_slice(&s->take);
-	return c->step == 0 && s->messages < s->wanted; /* or until it was empty */
+	return c->step == 0 && s->messages < s->wanted; /* or until the queue is empty */
 }
 
 static int
@@ -192,14 +177,14 @@ did_take(struct load *l, struct load_conn *c, struct slu_err *err)
 	struct shared *s = l->arg;
 	uint64_t n = 0;
 
-	while (after(&in, "\"fencing_token\":"))
+	while (slice_skip_past(&in, "\"fencing_token\":"))
 		n++;
 	c->step = n == 0;
 	s->messages += n;
 	return scenario_check(l, c, err);
 }
 
-/* A cycle is put, take, ack; whoever takes nothing takes again. */
+/* The steps of a cycle. A connection that takes nothing begins with a put again. */
 enum {
 	CYCLE_PUT,
 	CYCLE_TAKE,
@@ -234,10 +219,10 @@ took(const struct shared *s, struct load_conn *c, struct slu_err *err)
 	n = write_acks(&body, s->queue, buf_slice(&c->answer.body));
 	buf_clear(&c->own);
 	write_request(&c->own, "/ack", s->conf->token, &body);
-	c->step = n > 0 ? CYCLE_ACK : CYCLE_PUT; /* another had it: that one acks more */
+	c->step = n > 0 ? CYCLE_ACK : CYCLE_PUT; /* another connection took the messages and acks them */
 	if (c->own.failed || body.failed) {
 		buf_release(&body);
-		return slu_fail(err, SLU_ENOMEM, "no memory for acks");
+		return slu_fail(err, SLU_ENOMEM, "out of memory for acks");
 	}
 	buf_release(&body);
 	return 0;
@@ -259,7 +244,7 @@ did_cycle(struct load *l, struct load_conn *c, struct slu_err *err)
 	case CYCLE_TAKE:
 		return took(s, c, err);
 	default:
-		while (after(&in, "\"status\":200"))
+		while (slice_skip_past(&in, "\"status\":200"))
 			s->messages++;
 		c->step = CYCLE_PUT;
 		return 0;
@@ -315,7 +300,7 @@ measure(const struct served *v, struct load *l, struct figures *f, struct slu_er
 	return rc;
 }
 
-/* One queue, the same requests until the time is up. */
+/* Repeats the same requests on one queue until the time is over. */
 static int
 run_steps(const struct served *v, const struct scenario_conf *c, struct load l,
 	  struct figures *f, struct slu_err *err)
@@ -345,7 +330,7 @@ run_cycle(const struct served *v, const struct scenario_conf *c, struct figures 
 	return run_steps(v, c, (struct load){ .next = next_cycle, .answered = did_cycle }, f, err);
 }
 
-/* The same with a queue and a number of messages that are given. */
+/* The same with a given queue and number of messages. */
 static int
 run_wanted(const struct served *v, const struct scenario_conf *c, struct load l,
 	   const char *queue, uint64_t wanted, struct figures *f, struct slu_err *err)
@@ -367,7 +352,7 @@ scenario_fill(const struct served *v, const struct scenario_conf *c, const char 
 	      uint64_t n, struct slu_err *err)
 {
 	struct load l = { .connections = 4, .next = next_put, .answered = did_put };
-	struct figures *f = mem_alloc(sizeof *f); /* of no interest */
+	struct figures *f = mem_alloc(sizeof *f); /* figures that are not used */
 	int rc;
 
 	rc = f ? run_wanted(v, c, l, queue, n, f, err) : slu_fail(err, SLU_ENOMEM, "no memory");
@@ -408,14 +393,14 @@ run_healthz(const struct served *v, const struct scenario_conf *c, struct figure
 
 /* clang-format off */
 const struct scenario scenarios[] = {
-	{ "cycle",   "batches in, out and acked",                      run_cycle },
-	{ "enqueue", "batches in",                                     run_enqueue },
-	{ "dequeue", "batches out of a queue that was filled before",  run_dequeue },
-	{ "latency", "one message at a time, to a consumer that waits", latency_run },
-	{ "subscribe", "in, delivered over streams that stay open, acked", stream_run },
-	{ "watch", "one message at a time, and a watch that tells of it", watch_run },
-	{ "lock",    "leases acquired and released",                   lock_run },
-	{ "healthz", "the plainest answer, to compare with",           run_healthz },
+	{ "cycle",   "enqueue, dequeue and ack batches",                      run_cycle },
+	{ "enqueue", "enqueue batches",                                run_enqueue },
+	{ "dequeue", "dequeue batches from a queue that was filled before",  run_dequeue },
+	{ "latency", "one message at a time, to a waiting consumer", latency_run },
+	{ "subscribe", "messages delivered over open streams, and acked", stream_run },
+	{ "watch", "one message at a time, reported by a watch", watch_run },
+	{ "lock",    "acquire and release leases",                   lock_run },
+	{ "healthz", "the simplest answer, to compare with",           run_healthz },
 	{ NULL, NULL, NULL },
 };
 /* clang-format on */

@@ -1,14 +1,14 @@
 /*
- * scenario.h - what a load does to a server, and the figures that come of it.
+ * scenario.h - the kinds of load, and their figures.
  *
- *      enqueue   batches in, for some time
- *      dequeue   batches out of a queue that was filled before
- *      cycle     a batch in, a batch out, the batch acked: again and again
- *      latency   one message at a time, with a consumer that waits for it
- *      subscribe   messages in, delivered over streams that stay open, and acked
- *      watch     one message at a time, and a watch that tells of it
- *      lock      a lease acquired, and released
- *      healthz   the plainest answer there is, to compare with
+ *      enqueue   enqueues batches for some time
+ *      dequeue   takes batches from a queue that was filled before
+ *      cycle     enqueues, takes and acks a batch, again and again
+ *      latency   one message at a time, with a waiting consumer
+ *      subscribe   messages delivered over open streams, and acked
+ *      watch     one message at a time, reported by a watch
+ *      lock      acquires and releases a lease
+ *      healthz   the simplest answer, to compare with
  *
  * Messages go to the namespace `bench`, into a queue of this run.
  */
@@ -23,27 +23,27 @@ struct load;
 struct load_conn;
 
 enum {
-	SCENARIO_QUEUE = 47 /* bytes of a queue's name */
+	SCENARIO_QUEUE = 47 /* bytes of a queue name, at most */
 };
 
 struct scenario_conf {
 	unsigned connections;
-	unsigned batch;    /* messages a request */
+	unsigned batch;    /* messages in a request */
 	unsigned size;     /* bytes of a payload */
 	slu_time duration; /* enqueue, cycle, healthz */
 	uint64_t messages; /* dequeue, backlog: how many; latency: how many at most */
-	const char *token; /* to show, or NULL */
-	const char *queue; /* enqueue, cycle: which; NULL: one of this run */
+	const char *token; /* token; NULL = none */
+	const char *queue; /* enqueue, cycle: the queue; NULL = a new one */
 	bool fresh;        /* a new connection for every request */
 };
 
 struct figures {
 	uint64_t messages;
 	slu_time elapsed;
-	slu_time cpu;      /* of the server; -1: unknown */
-	struct hist took;  /* a request; cycle: any of its three */
-	struct hist after; /* latency, subscribe: delivered so long after the enqueue was durable */
-	struct hist seen;  /* watch: told so long after that */
+	slu_time cpu;      /* CPU time of the server; -1 = unknown */
+	struct hist took;  /* duration of a request; cycle: of each of its three */
+	struct hist after; /* latency, subscribe: from the answer of the enqueue to the delivery */
+	struct hist seen;  /* watch: from the answer of the enqueue to the event */
 };
 
 struct scenario {
@@ -53,28 +53,28 @@ struct scenario {
 		   struct slu_err *err);
 };
 
-/* All of them; a name of NULL ends. */
+/* All scenarios; a name of NULL ends the table. */
 extern const struct scenario scenarios[];
 const struct scenario *scenario_find(const char *name); /* or NULL */
 
-/* n messages, or a few more, into a queue of that name; and about n out of it. */
-int scenario_fill(const struct served *s, const struct scenario_conf *c, const char *queue,
+/* Put n messages, or a few more, into a queue; take about n from it. */
+int scenario_fill(const struct served *v, const struct scenario_conf *c, const char *queue,
 		  uint64_t n, struct slu_err *err);
-int scenario_take(const struct served *s, const struct scenario_conf *c, const char *queue,
+int scenario_take(const struct served *v, const struct scenario_conf *c, const char *queue,
 		  uint64_t n, struct figures *f, struct slu_err *err);
 
-/* An enqueue of one message of that size as it is sent: what a bare server is sent too. */
+/* Writes the request that enqueues one message of that size: a bare server gets it too. */
 void scenario_request(struct buf *out, unsigned size);
 
-/* Run a load for the time of c: all figures but messages. */
-int scenario_measure(const struct served *s, const struct scenario_conf *c, struct load *l,
+/* Runs a load for c->duration. Sets all figures but messages. */
+int scenario_measure(const struct served *v, const struct scenario_conf *c, struct load *l,
 		     struct figures *f, struct slu_err *err);
 
-/* The header field, or nothing; and is the status of an answer one of success? */
+/* Write the field of a token (NULL = nothing); check the status of an answer. */
 void scenario_token(struct buf *out, const char *token);
 int scenario_check(const struct load *l, struct load_conn *c, struct slu_err *err);
 
-double figures_rate(const struct figures *f);     /* messages a second */
-double figures_cpu_each(const struct figures *f); /* ns of the server a message, or -1 */
+double figures_rate(const struct figures *f);     /* messages per second */
+double figures_cpu_each(const struct figures *f); /* CPU time of the server per message in ns, or -1 */
 
 #endif

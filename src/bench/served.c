@@ -4,8 +4,8 @@
 #include "client/http.h"
 
 #include "bench/bench.h"
+#include "bench/process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 
 /* --- starting ------------------------------------------------------------------- */
 
-/* sluiced beside ourselves, or else the one in PATH. */
+/* Finds sluiced: next to this program, or in PATH. */
 static void
 find_program(char *out, size_t n)
 {
@@ -37,8 +37,16 @@ static void
 become(int err_fd, const char *program, const struct served *s)
 {
 	const struct served_conf *c = s->conf;
-	const char *argv[16] = { program, "--listen", "127.0.0.1:0", "--data", s->folder };
+	char listen[64] = "127.0.0.1:0", links[64];
+	const char *argv[16] = { program, "--listen", listen, "--data", s->folder };
 	int n = 5;
+
+	if (c->host) {
+		(void)snprintf(listen, sizeof listen, "%.50s:0", c->host);
+		(void)snprintf(links, sizeof links, "peer://%.50s:0", c->host);
+		argv[n++] = "--listen";
+		argv[n++] = links;
+	}
 
 	if (c->sync) {
 		argv[n++] = "--sync";
@@ -49,14 +57,14 @@ become(int err_fd, const char *program, const struct served *s)
 		argv[n++] = c->engine;
 	}
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)setpgid(0, 0); /* Ctrl-C is for the bench, which stops it */
+	(void)setpgid(0, 0); /* Ctrl-C goes to the bench, which stops the server */
 	if (dup2(err_fd, STDERR_FILENO) >= 0 && (!c->enter || c->enter(c->enter_arg) == 0))
 		execvp(program, (char **)argv);
 	dprintf(STDERR_FILENO, "%s: %m\n", program);
 	_exit(127);
 }
 
-/* What it says until it listens; the last line when it does not. */
+/* Reads its output until it listens. On failure `line` has the last line. */
 static int
 take_address(struct served *s, const char *text, struct slu_err *err)
 {
@@ -71,7 +79,7 @@ static int
 read_address(struct served *s, FILE *said, struct slu_err *err)
 {
 	static const char mark[] = "listening on ";
-	char line[512], last[160] = "it said nothing";
+	char line[512], last[160] = "no output";
 
 	while (fgets(line, sizeof line, said)) {
 		char *at = strstr(line, mark);
@@ -83,7 +91,7 @@ read_address(struct served *s, FILE *said, struct slu_err *err)
 		line[strcspn(line, "\n")] = '\0';
 		(void)snprintf(last, sizeof last, "%.*s", (int)sizeof last - 1, line);
 	}
-	return slu_fail(err, SLU_EDOWN, "no server could be started: %s", last);
+	return slu_fail(err, SLU_EDOWN, "cannot start a server: %s", last);
 }
 
 static int
@@ -124,7 +132,7 @@ served_start(struct served *s, struct slu_err *err)
 				: slu_fail(err, SLU_EDOWN, "fork: %m");
 	if (!rc && s->conf->keep_said)
 		s->said = said;
-	else if (said) /* what it says later ends nowhere, and does not end it */
+	else if (said) /* later output is discarded, and does not block the server */
 		(void)fclose(said);
 	return rc;
 }
@@ -149,7 +157,7 @@ ask(struct served *s, struct slu_err *err)
 	const struct http_call call = {
 		.method = "GET",
 		.path = "/metrics",
-		.until = { bench_now() + 10 * SLU_SEC, -1 },
+		.until = { .deadline = bench_now() + 10 * SLU_SEC, .stop_fd = -1 },
 	};
 	const char *info;
 	int rc;
@@ -176,7 +184,7 @@ served_open(struct served *s, const struct served_conf *conf, struct slu_err *er
 		s->pid = (pid_t)conf->pid;
 		rc = take_address(s, conf->server, err);
 		if (!rc && s->address.tls && !conf->context)
-			rc = slu_fail(err, SLU_EINVAL, "%s: bench measures without TLS", conf->server);
+			rc = slu_fail(err, SLU_EINVAL, "%s: bench does not support TLS", conf->server);
 	} else {
 		rc = make_folder(s, err);
 		if (!rc)
@@ -219,65 +227,23 @@ served_kill(struct served *s)
 void
 served_close(struct served *s)
 {
-	served_kill(s); /* its folder goes too: nothing to save */
+	served_kill(s); /* its folder is removed too, so there is nothing to save */
 	if (s->folder[0] && !s->conf->folder)
 		served_remove(s->folder);
 	*s = (struct served){ 0 };
 }
 
-/* --- memory --------------------------------------------------------------------- */
-
 int64_t
 served_memory(const struct served *s)
 {
-	char path[64], line[128];
-	int64_t kib = -1;
-	FILE *f;
+	uint64_t own, shared;
 
-	(void)snprintf(path, sizeof path, "/proc/%ld/status", (long)s->pid);
-	f = s->pid > 0 ? fopen(path, "re") : NULL;
-	while (f && kib < 0 && fgets(line, sizeof line, f))
-		if (strncmp(line, "RssAnon:", 8) == 0)
-			kib = strtoll(line + 8, NULL, 10);
-	if (f)
-		(void)fclose(f);
-	return kib < 0 ? -1 : kib * 1024;
-}
-
-/* --- processor time ------------------------------------------------------------- */
-
-/* The first number of a thread's schedstat: nanoseconds it ran. */
-static slu_time
-thread_cpu(const char *folder, const char *thread)
-{
-	char path[320], line[64] = "";
-	FILE *f;
-
-	(void)snprintf(path, sizeof path, "%s/%.32s/schedstat", folder, thread);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (!fgets(line, sizeof line, f))
-		line[0] = '\0'; /* the thread has ended meanwhile */
-	(void)fclose(f);
-	return (slu_time)strtoll(line, NULL, 10);
+	process_memory(s->pid, &own, &shared);
+	return own ? (int64_t)own : -1;
 }
 
 slu_time
 served_cpu(const struct served *s)
 {
-	slu_time sum = 0;
-	char folder[64];
-	struct dirent *e;
-	DIR *dir;
-
-	(void)snprintf(folder, sizeof folder, "/proc/%ld/task", (long)s->pid);
-	dir = s->pid > 0 ? opendir(folder) : NULL;
-	if (!dir)
-		return -1;
-	while ((e = readdir(dir)) != NULL)
-		if (e->d_name[0] != '.')
-			sum += thread_cpu(folder, e->d_name);
-	closedir(dir);
-	return sum;
+	return process_cpu(s->pid);
 }

@@ -1,80 +1,46 @@
 /*
- * broker_move.c - what the relay has to know of the broker.
+ * broker_move.c - the parts of the broker for queues that move: broker/move/.
  */
-#include "broker/broker_in.h"
+#include "broker/broker_private.h"
 
 #include "base/mem.h"
 #include "core/supplier.h"
+
+static uint32_t
+lane_of_mark(const struct broker *b, const char *name)
+{
+	const uint32_t open = broker_lanes(b);
+
+	for (uint32_t i = 0; i < open; i++)
+		if (strcmp(broker_mark_name(b, i), name) == 0)
+			return i;
+	return UINT32_MAX;
+}
 
 uint32_t
 broker_lane_on(const struct broker *b, const char *shard, struct slice space,
 	       struct slice queue)
 {
-	const struct broker_shard *const s = broker_find_shard(b, shard);
+	const bool is_mark = strchr(shard, '/'); /* no name of a shard has a slash */
+	const struct broker_shard *const s = is_mark ? NULL : broker_find_shard(b, shard);
 
+	if (is_mark)
+		return lane_of_mark(b, shard);
 	if (!s)
 		return UINT32_MAX;
-	return s->first + (s->lanes == 1 ? 0 : supplier_hash(space, queue) % s->lanes);
+	return broker_lane_in(s, space, queue);
 }
 
-static uint32_t
-lane_of(void *arg, const char *name, struct slice space, struct slice queue)
+void
+broker_repair(const struct broker *b, struct slice space, struct slice queue, uint32_t lane)
 {
-	return broker_lane_on(arg, name, space, queue);
-}
-
-static uint32_t
-nth_lane(void *arg, uint32_t i, struct slice space, struct slice queue)
-{
-	const struct broker *const b = arg;
-	const uint32_t open = broker_shards(b);
-
-	for (uint32_t at = 0; at < open; at += b->shard_of[at]->lanes)
-		if (i-- == 0)
-			return broker_lane_on(b, b->shard_of[at]->name, space, queue);
-	return UINT32_MAX;
-}
-
-static const char *
-name_of(void *arg, uint32_t lane)
-{
-	return broker_shard_name(arg, lane);
-}
-
-static struct shard *
-shard_at(void *arg, uint32_t lane)
-{
-	const struct broker *const b = arg;
-
-	return b->lanes[lane];
-}
-
-static bool
-is_draining(void *arg)
-{
-	const struct broker *const b = arg;
-
-	return b->waits_end;
-}
-
-static int
-post(void *arg, struct op *op)
-{
-	return broker_post(arg, op);
-}
-
-static void
-on_stuck(void *arg, struct slice space, struct slice queue, uint32_t lane)
-{
-	const struct broker *const b = arg;
-
 	if (!b->by_hand)
-		mender_post(b->mender, space, queue, lane);
+		moverepair_post(b->moverepair, space, queue, lane);
 	else if (b->hand)
 		b->hand->stuck(b->hand->arg, space, queue, lane);
 }
 
-/* ---- What was left when a process died ---- */
+/* ---- Batches that a process left when it died ---- */
 
 struct left {
 	struct list node; /* in broker.left */
@@ -83,7 +49,7 @@ struct left {
 	char names[];
 };
 
-/* Without memory it waits until somebody uses or moves the queue. */
+/* Without memory the batch waits until an op uses the queue, or the queue moves. */
 void
 broker_note_left(struct broker *b, uint32_t lane, struct slice space, struct slice queue)
 {
@@ -105,8 +71,8 @@ broker_finish_left(struct broker *b)
 	LIST_EACH(each, &b->left) {
 		const struct left *const l = CONTAINER(each, struct left, node);
 
-		if (l->lane < broker_shards(b)) /* its shard was opened whole */
-			on_stuck(b, l->space, l->queue, l->lane);
+		if (l->lane < broker_lanes(b)) /* all lanes of its shard are open */
+			broker_repair(b, l->space, l->queue, l->lane);
 	}
 	broker_forget_left(b);
 }
@@ -121,21 +87,9 @@ broker_forget_left(struct broker *b)
 }
 
 int
-broker_open_relays(struct broker *b, struct slu_log *log, struct slu_err *err)
+broker_open_follows(struct broker *b, struct slu_log *log, struct slu_err *err)
 {
-	const struct relay_env env = {
-		.arg = b,
-		.clock = b->clock,
-		.log = log,
-		.lane = lane_of,
-		.nth = nth_lane,
-		.name = name_of,
-		.shard = shard_at,
-		.is_draining = is_draining,
-		.post = post,
-		.stuck = on_stuck,
-	};
-	int rc = relays_new(&b->relays, &env, err);
+	const int rc = follows_new(&b->follows, b, err);
 
-	return rc ? rc : mender_new(&b->mender, b, log, err);
+	return rc ? rc : moverepair_new(&b->moverepair, b, log, err);
 }

@@ -1,12 +1,14 @@
 /*
- * broker_open.c - shards are opened, others are added, all are closed.
+ * broker_open.c - opens shards, adds shards, closes all.
  */
 #include "base/mem.h"
 #include "engine/spaces.h"
-#include "broker/broker_in.h"
+#include "broker/broker_private.h"
+#include "broker/outbox.h"
 #include "broker/layout.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 /* ---- Lanes ---- */
@@ -26,7 +28,7 @@ note_given(void *arg, uint64_t id)
 {
 	struct broker *const b = arg;
 
-	(void)idgen_lift(&b->ids, id, NULL); /* what is no id was not given */
+	(void)idgen_lift(&b->ids, id, NULL); /* a number that is not an id was not given */
 }
 
 struct lane_at {
@@ -42,7 +44,7 @@ note_left(void *arg, struct slice space, struct slice queue)
 	broker_note_left(at->b, at->index, space, queue);
 }
 
-/* What the engine of a lane is told. */
+/* The settings of the engine of a lane. */
 static int
 lane_storage(struct broker *b, struct broker_shard *s, uint32_t lane,
 	     const struct broker_shard_conf *conf, char *folder, size_t size,
@@ -53,10 +55,10 @@ lane_storage(struct broker *b, struct broker_shard *s, uint32_t lane,
 		const int n = snprintf(folder, size, "%s/%u", out->folder, lane);
 
 		if (n >= (int)size)
-			return slu_fail(err, SLU_EINVAL, "the name of the folder is too long");
+			return slu_fail(err, SLU_EINVAL, "invalid folder: the name is too long");
 		out->folder = folder;
 	}
-	out->meter = (struct meter_shard){ &s->meter, lane };
+	out->meter = (struct meter_lane){ &s->meter, lane };
 	out->quota = &b->quota;
 	out->lane = lane;
 	out->lanes = s->lanes;
@@ -73,12 +75,17 @@ open_lane(struct broker *b, struct broker_shard *s, uint32_t lane,
 	const uint32_t index = s->first + lane;
 	struct lane_at at = { b, index };
 	struct engine_conf storage;
+	struct outbox *outbox = NULL;
 	char folder[4096];
-	struct shard *made;
+	struct lane *made;
 	int rc = lane_storage(b, s, lane, conf, folder, sizeof folder, &storage, err);
 
+	if (!rc)
+		rc = outbox_new(&outbox, b, index, err);
 	if (rc)
 		return rc;
+	storage.home = outbox_home;
+	storage.home_arg = outbox;
 	storage.left = note_left;
 	storage.left_arg = &at;
 	if (progress) {
@@ -86,33 +93,38 @@ open_lane(struct broker *b, struct broker_shard *s, uint32_t lane,
 		storage.reading = note_progress;
 		storage.reading_arg = progress;
 	}
-	made = mem_aligned(_Alignof(struct shard), sizeof *made);
-	if (!made)
-		return slu_fail(err, SLU_ENOMEM, "no memory for shard %s", s->name);
-	rc = shard_open(made, conf->engine, &storage, b->clock, index, &b->open, err);
+	made = mem_aligned(_Alignof(struct lane), sizeof *made);
+	rc = made ? lane_open(made, conf->engine, &storage, b->clock, index, &b->open, err)
+		  : slu_fail(err, SLU_ENOMEM, "no memory for shard %s", s->name);
 	if (rc) {
+		outbox_free(outbox);
 		mem_free(made);
 		return rc;
 	}
-	made->relays = b->relays;
+	made->follows = b->follows;
+	made->remote = b->remote;
+	made->notice = b->notice;
 	b->lanes[index] = made;
 	b->shard_of[index] = s;
+	outbox_start(outbox, made);
 	return 0;
 }
 
 static void
-end_lane(struct broker *b, struct shard *s)
+end_lane(struct broker *b, struct lane *s)
 {
-	while (b->by_hand && shard_round(s))
+	while (b->by_hand && lane_round(s))
 		;
-	shard_join(s);
+	lane_join(s);
 }
 
 static int
 release_lane(struct broker *b, uint32_t lane)
 {
-	const int rc = shard_release(b->lanes[lane]);
+	struct outbox *const outbox = b->lanes[lane]->outbox;
+	const int rc = lane_release(b->lanes[lane]);
 
+	outbox_free(outbox);
 	mem_free(b->lanes[lane]);
 	b->lanes[lane] = NULL;
 	return rc;
@@ -123,7 +135,7 @@ release_lane(struct broker *b, uint32_t lane)
 const struct broker_shard *
 broker_find_shard(const struct broker *b, const char *name)
 {
-	const uint32_t open = broker_shards(b);
+	const uint32_t open = broker_lanes(b);
 
 	for (uint32_t i = 0; i < open; i += b->shard_of[i]->lanes)
 		if (strcmp(b->shard_of[i]->name, name) == 0)
@@ -152,18 +164,35 @@ name_lanes(const struct broker *b, struct broker_shard *s, struct slu_err *err)
 	return rc ? slu_fail(err, SLU_ENOMEM, "no memory for shard %s", s->name) : 0;
 }
 
+/* BROKER-6, BROKER-7 */
+static int
+name_marks(struct broker_shard *s, const uint8_t uuid[static BROKER_UUID], struct slu_err *err)
+{
+	char text[2 * BROKER_UUID + 1];
+
+	s->marks = mem_array(s->lanes, sizeof *s->marks);
+	if (!s->marks)
+		return slu_fail(err, SLU_ENOMEM, "no memory for shard %s", s->name);
+	for (unsigned i = 0; i < BROKER_UUID; i++)
+		(void)snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+	for (uint32_t i = 0; i < s->lanes; i++)
+		(void)snprintf(s->marks[i], sizeof s->marks[i], "%s/%" PRIu32, text, i);
+	s->bits = (uint32_t)uuid[0] | (uint32_t)uuid[1] << 8;
+	return 0;
+}
+
 static int
 make_shard(const struct broker *b, const struct broker_shard_conf *conf,
 	   struct broker_shard **out, struct slu_err *err)
 {
-	const uint32_t first = broker_shards(b);
+	const uint32_t first = broker_lanes(b);
 	const uint32_t lanes = conf->lanes ? conf->lanes : 1;
 	const char *const name = conf->name ? conf->name : "default";
 	struct broker_shard *s;
 
-	if (lanes > BROKER_SHARDS_MAX - first)
-		return slu_fail(err, SLU_EINVAL, "shard %s: %u lanes and %u before it, at most %d",
-				name, lanes, first, BROKER_SHARDS_MAX);
+	if (lanes > BROKER_LANES_MAX - first)
+		return slu_fail(err, SLU_EINVAL, "too many shards: shard %s has %u lanes, %u are open; expected at most %d",
+				name, lanes, first, BROKER_LANES_MAX);
 	s = mem_zalloc(sizeof *s + (size_t)lanes * METER_LABELS);
 	if (!s)
 		return slu_fail(err, SLU_ENOMEM, "no memory for shard %s", name);
@@ -172,7 +201,10 @@ make_shard(const struct broker *b, const struct broker_shard_conf *conf,
 	s->standard = conf->name == NULL;
 	s->first = first;
 	s->lanes = lanes;
+	s->by_namespace = conf->by_namespace;
 	*out = s;
+	if (conf->store && name_marks(s, conf->store, err))
+		return SLU_ENOMEM;
 	return name_lanes(b, s, err);
 }
 
@@ -182,7 +214,20 @@ free_shard(struct broker_shard *s)
 	if (!s)
 		return;
 	meter_release(&s->meter);
+	mem_free(s->marks);
 	mem_free(s);
+}
+
+static int
+start_lane(struct broker *b, struct lane *s, struct slu_err *err)
+{
+	int rc = 0;
+
+	if (s->engine->ops->commit) {
+		rc = standin_start(&b->standin, b->clock, b->lanes, &b->open, err);
+		s->standin = &b->standin;
+	}
+	return rc ? rc : lane_start(s, err);
 }
 
 static int
@@ -191,19 +236,19 @@ start_lanes(struct broker *b, uint32_t first, uint32_t n, struct slu_err *err)
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && !b->by_hand && i < n; i++)
-		rc = shard_start(b->lanes[first + i], err);
+		rc = start_lane(b, b->lanes[first + i], err);
 	return rc;
 }
 
-/* Nobody has seen it. */
+/* No other thread has seen the shard. */
 static void
 undo_shard(struct broker *b, struct broker_shard *s, uint32_t opened)
 {
 	for (uint32_t i = 0; i < opened; i++)
-		shard_close(b->lanes[s->first + i]);
+		lane_close(b->lanes[s->first + i]);
 	for (uint32_t i = 0; i < opened; i++) {
 		end_lane(b, b->lanes[s->first + i]);
-		(void)release_lane(b, s->first + i); /* what was first says more */
+		(void)release_lane(b, s->first + i); /* the first error says more */
 	}
 	free_shard(s);
 }
@@ -218,7 +263,7 @@ lift_ids(struct broker *b, const struct broker_shard *s, struct slu_err *err)
 	return rc;
 }
 
-/* LAYOUT-1. Only the log engine has a folder of its own. */
+/* LAYOUT-1. Only the log engine has a folder. */
 static int
 check_layout(const struct broker_shard *s, const struct broker_shard_conf *conf,
 	     struct slu_err *err)
@@ -231,7 +276,7 @@ check_layout(const struct broker_shard *s, const struct broker_shard_conf *conf,
 	return layout_check(at->folder, s->lanes, conf->embedded ? NULL : setting, err);
 }
 
-/* All of its lanes, or none. What is opened while others serve runs before it is seen. */
+/* Opens all lanes of a shard, or none. A lane that is added to a running broker runs before it is listed. */
 static int
 open_shard(struct broker *b, const struct broker_shard_conf *conf,
 	   struct broker_progress *progress, struct slu_err *err)
@@ -253,6 +298,8 @@ open_shard(struct broker *b, const struct broker_shard_conf *conf,
 		undo_shard(b, s, opened);
 		return rc;
 	}
+	if (s->marks)
+		b->stored = true;
 	atomic_store_explicit(&b->open, s->first + s->lanes, memory_order_release);
 	return 0;
 }
@@ -285,6 +332,8 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 	}
 	b->by_hand = conf->by_hand;
 	b->hand = conf->hand;
+	b->remote = conf->remote;
+	b->notice = conf->notice;
 	b->named = conf->map != NULL;
 	b->clock = conf->clock ? conf->clock : &clock_system;
 	list_init(&b->left);
@@ -293,7 +342,7 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 	if (!rc)
 		rc = spaces_new(&b->quota.spaces, err);
 	if (!rc)
-		rc = broker_open_relays(b, conf->shards[0].storage.log, err);
+		rc = broker_open_follows(b, conf->shards[0].storage.log, err);
 	if (!rc)
 		rc = open_shards(b, conf->shards, conf->n_shards, conf->progress, err);
 	if (rc)
@@ -303,9 +352,9 @@ broker_open(struct broker **out, const struct broker_conf *conf, struct slu_err 
 	if (!rc)
 		broker_routes_use(b, routes);
 	if (!rc)
-		rc = start_lanes(b, 0, broker_shards(b), err);
+		rc = start_lanes(b, 0, broker_lanes(b), err);
 	if (rc) {
-		(void)broker_close(b); /* what was first says more */
+		(void)broker_close(b); /* the first error says more */
 		return rc;
 	}
 	broker_finish_left(b);
@@ -322,10 +371,10 @@ broker_routes_new(struct broker *b, struct shardmap *map, const struct broker_sh
 	pthread_mutex_lock(&b->stop);
 	b->named = true;
 	if (b->stopped || b->draining)
-		rc = slu_fail(err, SLU_ECLOSED, "stopping");
+		rc = slu_fail(err, SLU_ECLOSED, "the broker is stopping");
 	if (!rc)
 		rc = open_shards(b, shards, n, NULL, err);
-	broker_finish_left(b); /* also of those that were opened before another failed */
+	broker_finish_left(b); /* also of shards that were opened before another failed */
 	pthread_mutex_unlock(&b->stop);
 	if (!rc)
 		return routes_new(b, map, out, err);
@@ -336,11 +385,11 @@ broker_routes_new(struct broker *b, struct shardmap *map, const struct broker_sh
 /* ---- Close ---- */
 
 static void
-end_waits(struct broker *b, void (*end)(struct shard *s))
+end_waits(struct broker *b, void (*end)(struct lane *s))
 {
 	b->waits_end = true;
-	pthread_mutex_lock(&b->stop); /* what is being opened is, or will not be */
-	for (uint32_t i = 0; i < broker_shards(b); i++)
+	pthread_mutex_lock(&b->stop); /* shards that are being opened are listed, or never will be */
+	for (uint32_t i = 0; i < broker_lanes(b); i++)
 		end(b->lanes[i]);
 	pthread_mutex_unlock(&b->stop);
 }
@@ -349,13 +398,17 @@ void
 broker_drain(struct broker *b)
 {
 	b->draining = true;
-	end_waits(b, shard_drain);
+	end_waits(b, lane_drain);
+	if (b->remote)
+		b->remote->end_waits(b->remote->arg);
 }
 
 void
 broker_end_waits(struct broker *b)
 {
-	end_waits(b, shard_hurry);
+	end_waits(b, lane_hurry);
+	if (b->remote)
+		b->remote->end_waits(b->remote->arg);
 }
 
 slu_time
@@ -364,30 +417,33 @@ broker_round(struct broker *b)
 	slu_time first = SLU_NEVER;
 
 	assert(b->by_hand);
-	for (uint32_t i = 0; i < broker_shards(b); i++)
-		if (shard_sleeps(b->lanes[i]) <= clock_boot(b->clock))
-			(void)shard_round(b->lanes[i]);   /* only a stop ends it */
-	for (uint32_t i = 0; i < broker_shards(b); i++) { /* one may have woken another */
-		const slu_time until = shard_sleeps(b->lanes[i]);
+	for (uint32_t i = 0; i < broker_lanes(b); i++)
+		if (lane_sleeps(b->lanes[i]) <= clock_boot(b->clock))
+			(void)lane_round(b->lanes[i]);   /* only a stop ends its rounds */
+	for (uint32_t i = 0; i < broker_lanes(b); i++) { /* one shard may have woken another */
+		const slu_time until = lane_sleeps(b->lanes[i]);
 
 		first = until < first ? until : first;
 	}
 	return first;
 }
 
-/* B2: one does it, all others wait for the lock. */
+/* BROKER-2: one caller stops the broker, the others wait for the lock. */
 void
 broker_stop(struct broker *b)
 {
 	pthread_mutex_lock(&b->stop);
 	if (!b->stopped) {
-		mender_stop(b->mender);
-		for (uint32_t i = 0; i < broker_shards(b); i++)
-			shard_close(b->lanes[i]);
-		for (uint32_t i = 0; i < broker_shards(b); i++)
+		moverepair_stop(b->moverepair);
+		for (uint32_t i = 0; i < broker_lanes(b); i++)
+			lane_close(b->lanes[i]);
+		if (b->remote)
+			b->remote->stop(b->remote->arg);
+		for (uint32_t i = 0; i < broker_lanes(b); i++)
 			end_lane(b, b->lanes[i]);
-		mender_free(b->mender);
-		b->mender = NULL;
+		standin_stop(&b->standin);
+		moverepair_free(b->moverepair);
+		b->moverepair = NULL;
 		b->stopped = true;
 	}
 	pthread_mutex_unlock(&b->stop);
@@ -396,7 +452,7 @@ broker_stop(struct broker *b)
 static int
 release_shards(struct broker *b)
 {
-	uint32_t open = broker_shards(b);
+	uint32_t open = broker_lanes(b);
 	int rc = 0;
 
 	for (uint32_t i = 0; i < open; i++) {
@@ -422,7 +478,7 @@ broker_close(struct broker *b)
 		return 0;
 	broker_stop(b);
 	rc = release_shards(b);
-	relays_free(b->relays);
+	follows_free(b->follows);
 	broker_forget_left(b);
 	broker_routes_free(atomic_load(&b->routes));
 	pthread_mutex_destroy(&b->stop);

@@ -1,8 +1,8 @@
 /*
- * broker_route.c - from an op to its lane.
+ * broker_route.c - finds the lane of an op.
  */
 #include "base/mem.h"
-#include "broker/broker_in.h"
+#include "broker/broker_private.h"
 #include "core/supplier.h"
 #include "engine/move.h"
 
@@ -65,7 +65,7 @@ broker_routes_use(struct broker *b, struct routes *r)
 	atomic_store_explicit(&b->routes, r, memory_order_release);
 }
 
-/* And all that are older. */
+/* Also frees all older routes. */
 void
 broker_routes_free(struct routes *r)
 {
@@ -80,11 +80,21 @@ broker_routes_free(struct routes *r)
 
 /* ---- Queues ---- */
 
+uint32_t
+broker_lane_in(const struct broker_shard *s, struct slice space, struct slice queue)
+{
+	const struct slice none = { 0 };
+
+	if (s->lanes == 1)
+		return s->first;
+	return s->first + supplier_hash(space, s->by_namespace ? none : queue) % s->lanes;
+}
+
 static struct broker_place
 place_on(const struct broker_shard *s, struct slice space, struct slice queue, const char *rule)
 {
 	return (struct broker_place){
-		.lane = s->first + (s->lanes == 1 ? 0 : supplier_hash(space, queue) % s->lanes),
+		.lane = broker_lane_in(s, space, queue),
 		.shard = s->name,
 		.rule = rule,
 	};
@@ -136,10 +146,10 @@ broker_places(const struct broker *b, const struct routes *r, struct slice space
 	      struct slice queue, struct broker_place out[SUPPLIED_MAX], unsigned *n,
 	      struct slu_err *err)
 {
-	struct relay_path path = { 0 };
+	struct follow_path path = { 0 };
 	const int rc = places_by_map(b, r, space, queue, out, n, err);
 
-	if (rc || !relay_path_of(b->relays, space, queue, &path))
+	if (rc || !follow_path_of(b->follows, space, queue, &path))
 		return rc;
 	for (unsigned i = 0; i < path.n && *n < SUPPLIED_MAX; i++)
 		if (!is_among(out, *n, path.lanes[i]))
@@ -152,8 +162,8 @@ broker_places(const struct broker *b, const struct routes *r, struct slice space
 }
 
 uint32_t
-broker_shard_of(const struct broker *b, const struct routes *r, struct slice space,
-		struct slice queue)
+broker_lane_of(const struct broker *b, const struct routes *r, struct slice space,
+	       struct slice queue)
 {
 	struct broker_place place;
 
@@ -164,132 +174,212 @@ struct engine *
 broker_engine_of(const struct broker *b, const struct routes *r, struct slice space,
 		 struct slice queue)
 {
-	const struct relay_path path = {
+	const struct follow_path path = {
 		.epoch = (r ? r : broker_routes(b))->epoch,
 		.n = 1,
-		.lanes = { broker_shard_of(b, r, space, queue) },
+		.lanes = { broker_lane_of(b, r, space, queue) },
 	};
 	uint32_t lane = path.lanes[0];
 
-	if (relays_any(b->relays))
-		lane = relay_home(b->relays, space, queue, &path);
+	if (follows_any(b->follows))
+		lane = follow_home(b->follows, space, queue, &path);
+	return b->lanes[lane]->engine;
+}
+
+struct engine *
+broker_engine(const struct broker *b, uint32_t lane)
+{
 	return b->lanes[lane]->engine;
 }
 
 bool
-broker_apart(const struct broker *b, uint32_t shard)
+broker_one_queue(const struct broker *b, uint32_t shard)
 {
-	const struct engine *const e = b->lanes[shard]->engine;
-
-	return e->ops->apart && e->ops->apart(e);
+	return b->lanes[shard]->one_queue;
 }
 
 /* ---- Ops ---- */
 
-/* Does an item that has names of its own live there, too? */
+/* Checks that all puts and items live on one lane. */
 static int
-check_item(const struct broker *b, const struct routes *r, struct op *op, uint32_t lane,
-	   struct slice space, struct slice queue)
-{
-	struct broker_place place;
-	int rc;
-
-	if (space.n == 0 && queue.n == 0)
-		return op->queue.n ? 0 : SLU_EINVAL; /* the op's */
-	space = space.n ? space : op->space;
-	queue = queue.n ? queue : op->queue;
-	if (queue.n == 0)
-		return SLU_EINVAL;
-	rc = broker_place(b, r, space, queue, &place, &op->err);
-	return rc || place.lane == lane ? rc : SLU_EINVAL;
-}
-
-static int
-check_items(const struct broker *b, const struct routes *r, struct op *op, uint32_t lane)
+check_parts(const struct broker *b, const struct routes *r, struct op *op, uint32_t lane)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && i < op->n_puts; i++)
-		rc = check_item(b, r, op, lane, op->puts[i].m.space, op->puts[i].m.queue);
-	for (uint32_t i = 0; !rc && i < op->n_items; i++)
-		rc = check_item(b, r, op, lane, op->items[i].space, op->items[i].queue);
+	for (uint32_t i = 0; !rc && i < op_parts(op); i++) {
+		const struct op_names names = op_names(op, i);
+		struct broker_place place = { .lane = lane };
+
+		if (names.queue.n == 0)
+			return SLU_EINVAL;
+		if (!op_names_are(names, (struct op_names){ op->space, op->queue }))
+			rc = broker_place(b, r, names.space, names.queue, &place, &op->err);
+		if (!rc && place.lane != lane)
+			rc = SLU_EINVAL;
+	}
 	return rc;
 }
 
-/* Where an op begins that has no queue of its own. */
-static struct slice
-first_queue(const struct op *op, struct slice *space)
+/* BROKER-4, for the puts of an OP_FINISH: each has a shard. */
+static int
+check_places(const struct broker *b, const struct routes *r, struct op *op)
 {
-	*space = op->space;
-	if (op->n_puts) {
-		*space = op->puts[0].m.space.n ? op->puts[0].m.space : *space;
-		return op->puts[0].m.queue;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < op->n_puts && !rc; i++) {
+		const struct message *const m = &op->puts[i].m;
+		struct broker_place place;
+
+		op->failed = i;
+		rc = broker_place(b, r, m->space.n ? m->space : op->space, m->queue.n ? m->queue : op->queue, &place, &op->err);
 	}
-	if (op->n_items) {
-		*space = op->items[0].space.n ? op->items[0].space : *space;
-		return op->items[0].queue;
-	}
-	return (struct slice){ 0 };
+	return rc;
 }
 
+/* Checks that the puts of an OP_SCHEDULE live on the lane of the schedule, and none of their queues moves. */
+static int
+check_together(const struct broker *b, const struct routes *r, struct op *op, uint32_t lane)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		const struct message *const m = &op->puts[i].m;
+		struct broker_place places[SUPPLIED_MAX];
+		unsigned n;
+		const int rc = broker_places(b, r, m->space.n ? m->space : op->space, m->queue, places, &n, &op->err);
+
+		op->failed = i;
+		if (rc)
+			return rc;
+		if (n > 1 || places[0].lane != lane)
+			return slu_fail(&op->err, SLU_ETOGETHER, "queue %.*s is not on the shard of the schedule; nothing was done",
+					(int)m->queue.n, m->queue.p);
+	}
+	return 0;
+}
+
+/* Returns true if neither the op nor its item names a queue. */
 static bool
-is_one_delete(const struct op *op)
+names_no_queue(const struct op *op)
 {
-	return op->verb == OP_DELETE && op->n_items == 1 && op->items[0].queue.n == 0;
+	return op->queue.n == 0 && (op->n_items == 0 || (op->n_items == 1 && op->items[0].queue.n == 0));
 }
 
-/* An op for one lane that the maker chose. */
+/* Returns true if the maker has chosen the lane. */
 static bool
 names_lane(const struct op *op, uint32_t *lane)
 {
 	if (op->verb == OP_BACKUP)
-		*lane = op->backup.shard;
-	else if (op->here || (op->queue.n == 0 && (op->verb == OP_GET || is_one_delete(op))))
+		*lane = op->backup.lane;
+	else if (op->here || (op_is(op->verb, OP_AT_CURSOR) && names_no_queue(op)))
 		*lane = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
 	else
 		return false;
 	return true;
 }
 
-/* By the names of its queue. */
+/* Routes an op by the names of its queue. */
 static int
 route_queue(const struct broker *b, const struct routes *r, struct op *op,
-	    struct relay_path *path)
+	    struct follow_path *path)
 {
-	struct slice space = op->space;
-	const struct slice queue = op->queue.n ? op->queue : first_queue(op, &space);
+	const struct op_names own = { op->space, op->queue };
+	const struct op_names names = op->queue.n ? own : op_names(op, 0);
 	struct broker_place places[SUPPLIED_MAX];
 	int rc;
 
 	if (!r->map && r->shards[0]->lanes == 1)
 		return 0;
-	if (queue.n == 0)
+	if (names.queue.n == 0)
 		return SLU_EINVAL;
-	rc = places_by_map(b, r, space, queue, places, &path->n, &op->err);
+	rc = places_by_map(b, r, names.space, names.queue, places, &path->n, &op->err);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < path->n; i++)
 		path->lanes[i] = places[i].lane;
-	return check_items(b, r, op, path->lanes[0]);
+	rc = check_parts(b, r, op, path->lanes[0]);
+	if (rc)
+		return rc;
+	if (op->verb == OP_SCHEDULE)
+		return check_together(b, r, op, path->lanes[0]);
+	return op->verb == OP_FINISH ? check_places(b, r, op) : 0;
+}
+
+/* The shard that accepts messages of the queue, and the epoch since which it does. */
+static int
+find_home(const struct broker *b, const struct routes *r, struct op_names names, struct follow_path *out,
+	  struct slu_err *err)
+{
+	struct broker_place place;
+	int rc;
+
+	if (names.queue.n == 0)
+		return slu_fail(err, SLU_EINVAL, "a message of a batch names no queue");
+	if (follow_path_of(b->follows, names.space, names.queue, out))
+		return 0;
+	rc = broker_place(b, r, names.space, names.queue, &place, err);
+	*out = (struct follow_path){ .epoch = r->epoch, .n = 1, .lanes = { rc ? 0 : place.lane } };
+	return rc;
 }
 
 int
-broker_route(const struct broker *b, struct op *op, struct relay_path *path)
+broker_home(const struct broker *b, const struct routes *r, struct slice space, struct slice queue,
+	    uint32_t *lane, struct slu_err *err)
 {
-	const struct routes *const r = op->routes ? op->routes : broker_routes(b);
+	struct follow_path home = { 0 };
+	const int rc = find_home(b, r ? r : broker_routes(b), (struct op_names){ space, queue }, &home, err);
 
-	*path = (struct relay_path){ .epoch = r->epoch, .n = 1 };
-	op->lives = NULL;
-	op->spans = op->verb == OP_TOPICS || op->verb == OP_SHARD ||
-		    (op->verb == OP_LIST && op->queue.n == 0);
-	op->epoch = 0;
+	*lane = home.lanes[0];
+	return rc;
+}
+
+/* All messages of an OP_INTAKE must live on the lane that it names. */
+static int
+route_intake(const struct broker *b, const struct routes *r, struct op *op, uint32_t lane)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		const struct op_names names = op_names(op, i);
+		struct follow_path home = { 0 };
+		int rc;
+
+		if (i > 0 && op_names_are(names, op_names(op, i - 1)))
+			continue;
+		rc = find_home(b, r, names, &home, &op->err);
+		if (rc)
+			return rc;
+		op->failed = i;
+		if (home.lanes[0] != lane)
+			return slu_fail(&op->err, SLU_EMOVED, "queue %.*s lives on shard %s", (int)names.queue.n,
+					names.queue.p, broker_mark_name(b, home.lanes[0]));
+		if (home.epoch > op->home.epoch)
+			op->home.epoch = home.epoch;
+	}
+	return 0;
+}
+
+static int
+route_named(const struct broker *b, const struct routes *r, struct op *op, uint32_t lane)
+{
+	if (lane >= broker_lanes(b))
+		return SLU_EINVAL;
+	return op->verb == OP_INTAKE ? route_intake(b, r, op, lane) : 0;
+}
+
+int
+broker_route(const struct broker *b, struct op *op, struct follow_path *path)
+{
+	const struct routes *const r = op->route.routes ? op->route.routes : broker_routes(b);
+
+	*path = (struct follow_path){ .epoch = r->epoch, .n = 1 };
+	op->home.lives = NULL;
+	op->route.spans = op_is(op->verb, OP_SPANS) ||
+			  (op_is(op->verb, OP_SPANS_UNNAMED) && op->queue.n == 0);
+	op->home.epoch = 0;
 	if (names_lane(op, &path->lanes[0]))
-		return path->lanes[0] < broker_shards(b) ? 0 : SLU_EINVAL;
-	if (!op->spans) {
-		op->epoch = r->epoch;
+		return route_named(b, r, op, path->lanes[0]);
+	if (!op->route.spans) {
+		op->home.epoch = r->epoch;
 		return route_queue(b, r, op, path);
 	}
 	path->lanes[0] = (uint32_t)(op->cursor >> BROKER_CURSOR_BITS);
 	op->cursor &= (1ull << BROKER_CURSOR_BITS) - 1;
-	return path->lanes[0] < broker_shards(b) ? 0 : SLU_EINVAL;
+	return path->lanes[0] < broker_lanes(b) ? 0 : SLU_EINVAL;
 }

@@ -1,29 +1,29 @@
 /*
- * dispatch.h - ops that wait: claims and peeks for a message, results for an ack, acquires
- * for a key.
+ * dispatch.h - ops that wait: claims, peeks and watches for a message, acquires for a key, results
+ * for an ack.
  *
- *      claim found nothing ──> | its queue's line |       first come, first served
+ *      claim found nothing ──> | waitlist of its queue |      first come, first served
  *                                │        │      │
- *      messages are claimable ───┘        │      └── canceled: out of the line
- *      (dispatch_ready)   marked line     │
- *                             │           └───────── its moment: ends with nothing
+ *      messages are claimable ───┘        │      └── canceled: leaves the waitlist
+ *      (dispatch_ready)       │           │
+ *        marks the waitlist   │           └───────── its time is over: ends
  *                             v
- *      dispatch_join: the first of the line, as many as there are messages, run again
+ *      dispatch_join: the first ops of the waitlist, one for each message, run again
  *
- * A claim waits in the line of its queue, a result in the line of its message, an acquire
- * in the line of its key; peeks and watches, which take nothing from anybody, have lines
- * of their own, and a claim whose flow (broker/flow.h) has no room waits for that first.
- * Nobody polls: a line runs again when there may be something for it.
+ * A claim waits in the waitlist of its queue, a result in the waitlist of its message, an acquire in the
+ * waitlist of its key. Peeks and watches take nothing and have waitlists of their own. A claim whose stream
+ * has no credit (broker/credit.h) waits in the waitlist of that stream first. Nothing polls: a waitlist runs
+ * when there may be something for it.
  *
- *  D1  The order of a line is the order of arrival. A claim or acquire that comes while
- *      others wait goes to the end of the line, even if it may not wait, and even if
- *      something is ready: that is for those before it.
- *  D2  An op that runs again keeps its place until it has been served.
- *  D3  No wake-up is lost: a line that is marked stays so until as many of it as
- *      there were messages have run since.
- *  D4  An op whose moment has come ends, but not before a marked line has run.
+ *  DISPATCH-1  A waitlist is in the order of arrival. A claim or acquire that comes while others wait goes
+ *              to the end of the waitlist, even if it may not wait itself, and even if something is
+ *              ready.
+ *  DISPATCH-2  An op that runs again keeps its place until it is served.
+ *  DISPATCH-3  No wake-up is lost: a marked waitlist stays marked until as many of its ops have run as
+ *              there were messages.
+ *  DISPATCH-4  An op whose time is over ends, but not before its waitlist, if marked, has run.
  *
- * Owned by the shard's thread. Times are shard time.
+ * Owned by the lane's thread. Times are shard time.
  */
 #ifndef BROKER_DISPATCH_H
 #define BROKER_DISPATCH_H
@@ -35,18 +35,20 @@
 
 struct dispatch {
 	struct hash_key secret;
-	struct slab waiters; /* struct waiter: one an op */
-	struct slab lines;
-	struct list claims;  /* of all waiters, first come; peeks and acquires too */
-	struct list results; /* the same */
-	struct map names;    /* of lines, by what their ops wait for */
-	struct heap ends;    /* of waiters, by the moment their wait ends */
-	struct list marked;  /* of lines that may be served */
-	uint32_t watches;    /* of the waiters */
+	struct slab waiters;   /* struct waiter: one an op */
+	struct slab waitlists; /* struct waitlist */
+	struct list claims;    /* of waiters in order of arrival: all but results */
+	struct list results;   /* of waiters in order of arrival: results */
+	struct map names;      /* of waitlists, by what their ops wait for */
+	struct heap ends;      /* of waiters, by the end of their wait */
+	struct list marked;    /* of waitlists that may be served */
+	struct map streams;    /* of waiters that are claims of a stream, by its number */
+	struct list lapsed;    /* of waiters whose stream ends */
+	uint32_t watches;      /* how many waiters are watches */
 };
 
 void dispatch_init(struct dispatch *d, const struct hash_key *secret);
-void dispatch_release(struct dispatch *d); /* nobody waits any more */
+void dispatch_release(struct dispatch *d); /* no op waits */
 
 static inline uint32_t
 dispatch_count(const struct dispatch *d)
@@ -54,49 +56,67 @@ dispatch_count(const struct dispatch *d)
 	return d->waiters.used;
 }
 
-/* Does anybody wait for what this op wants? Then it has to go behind them, D1. */
-bool dispatch_has_line(const struct dispatch *d, const struct op *op);
+/* Returns true if ops wait for what this op wants: it goes behind them, DISPATCH-1. */
+bool dispatch_has_waiters(const struct dispatch *d, const struct op *op);
 
-/* Does anybody wait for messages of the queue, to take them or to look at them? */
+/* Returns true if ops wait for messages of the queue. */
 bool dispatch_is_waited_for(const struct dispatch *d, struct slice space, struct slice queue);
 
-/* How many wait for what this op wants. */
+/* How many ops wait for what this op wants; for a verb that never waits: claims of its queue. */
 uint32_t dispatch_waiting(const struct dispatch *d, const struct op *op);
 
-/* Let op wait at the end of its line until op->arrived + op->wait. SLU_ENOMEM. An op
- * that waits already stays where it is. run: a line that is made by this is marked. */
+/* How many claims wait for messages of the queue. */
+uint32_t dispatch_waiting_for(const struct dispatch *d, struct slice space, struct slice queue);
+
+/* Puts op at the end of its waitlist until op->route.arrived + op->wait; an op that waits already stays
+ * where it is. run: marks the waitlist if it is new. Returns SLU_ENOMEM. */
 int dispatch_park(struct dispatch *d, struct op *op, bool run);
 
-/* The op waits no more: it was served, or canceled. */
+/* Takes the op out of its waitlist: it was served, or canceled. */
 void dispatch_leave(struct dispatch *d, struct op *op);
 
-/* Messages of a queue can be claimed now, n of them; queue.n 0: of any queue. */
+/* n messages of a queue can be claimed now; queue.n 0: of any queue. */
 void dispatch_ready(struct dispatch *d, struct slice space, struct slice queue, uint32_t n);
 
-/* A key can be had: by one. */
+/* A key is free, for one acquire. */
 void dispatch_freed(struct dispatch *d, struct slice space, struct slice key);
 
-/* The head of a queue may be another now; queue.n 0: of any. */
-void dispatch_moved(struct dispatch *d, struct slice space, struct slice queue);
+/* The first message of a queue may have changed; queue.n 0: of any queue. */
+void dispatch_head_changed(struct dispatch *d, struct slice space, struct slice queue);
 
-/* The claim that waits for room in a flow, taken out of its line; or NULL. */
-struct op *dispatch_room(struct dispatch *d, uint64_t flow);
+/* Takes the claim that waits for the credit of a stream out of its waitlist; or NULL. */
+struct op *dispatch_room(struct dispatch *d, uint64_t stream);
 
-/* A message is gone: whoever waits for its result may have it. all: any may be. */
+/* The claim of the stream that waits, if any, ends: dispatch_lapsed returns it. The claim may be
+ * part of the batch that runs; if that batch serves it, the stream goes on. */
+void dispatch_lapse(struct dispatch *d, uint64_t stream);
+
+/* Takes a claim whose stream ends out of its waitlist; NULL: no more. Not during a run. */
+struct op *dispatch_lapsed(struct dispatch *d);
+
+/* A message is gone: the ops that wait for its result run. */
 void dispatch_gone(struct dispatch *d, uint64_t id);
+
+/* The same for all messages. */
 void dispatch_gone_all(struct dispatch *d);
 
-/* Up to max ops that may be served now, linked by next, in the order of their lines;
- * NULL when there are none. They still wait. */
+/* Up to max ops that may be served now, linked by route.next, in the order of their waitlists; or NULL.
+ * They still wait. */
 struct op *dispatch_join(struct dispatch *d, uint32_t max, struct op **last);
 
-/* An op whose wait is over at the moment now, taken out of its line; or NULL. D4. */
+/* Takes an op whose time is over at `now` out of its waitlist; or NULL. DISPATCH-4. */
 struct op *dispatch_expire(struct dispatch *d, slu_time now);
 
-/* Any op, taken out of its line; NULL when nobody waits. claims: of those alone. */
+/* The same for a waitlist that is marked and cannot run now. */
+struct op *dispatch_overdue(struct dispatch *d, slu_time now);
+
+/* Takes any op out of its waitlist; or NULL. claims: no result. */
 struct op *dispatch_any(struct dispatch *d, bool claims);
 
-/* When a wait ends, or SLU_NEVER; 0 when a line is marked. */
+/* When the next wait ends, or SLU_NEVER; 0: a waitlist is marked. */
 slu_time dispatch_next(const struct dispatch *d);
+
+/* The same, whether or not a waitlist is marked. */
+slu_time dispatch_first_end(const struct dispatch *d);
 
 #endif

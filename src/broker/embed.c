@@ -1,5 +1,5 @@
 /*
- * embed.c - the broker in a user's process: ops that their callers wait for.
+ * embed.c - the broker in a user's program: each call posts an op and waits for its answer.
  */
 #include "broker/embed.h"
 
@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "base/need.h"
 #include "base/sized.h"
+#include "engine/log/logengine.h"
+#include "engine/memory/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,15 +30,15 @@ on_done(struct op *op)
 int
 embed_stopped(struct slu_err *err)
 {
-	return slu_fail(err, SLU_ECLOSED, "the broker is stopped: it takes and hands out nothing more; "
+	return slu_fail(err, SLU_ECLOSED, "the broker is stopped: no enqueue, claim or peek; "
 					  "ack, nack and extend still work");
 }
 
-/* What slu_stop refuses. What settles, or only looks, goes on. */
+/* slu_stop refuses these. Verbs that settle or look go on. */
 static bool
 is_new_work(enum op_verb verb)
 {
-	return verb == OP_ENQUEUE || verb == OP_CLAIM || verb == OP_PEEK;
+	return op_is(verb, OP_BEGINS) || verb == OP_PEEK;
 }
 
 int
@@ -111,10 +113,9 @@ static int
 open_broker(struct slu_broker *b, const char *folder, const struct slu_open_config *config,
 	    struct slu_err *err)
 {
-	const char *engine = folder ? "log" : "memory";
 	const slu_time interval = config->sync_interval ? config->sync_interval : 10 * SLU_MS;
 	const struct broker_shard_conf shard = {
-		.engine = engine_by_name(engine),
+		.engine = folder ? &engine_log : &engine_memory,
 		.embedded = true,
 		.storage = {
 			.folder = folder,
@@ -125,8 +126,6 @@ open_broker(struct slu_broker *b, const char *folder, const struct slu_open_conf
 	};
 	const struct broker_conf conf = { .shards = &shard, .n_shards = 1, .node = config->node };
 
-	if (!shard.engine)
-		return slu_fail(err, SLU_EINVAL, "this library has no %s engine", engine);
 	return broker_open(&b->broker, &conf, err);
 }
 
@@ -153,7 +152,7 @@ slu_open(struct slu_broker **out, const char *folder, const struct slu_open_conf
 	pthread_cond_init(&b->idle, NULL);
 	space = config->space ? config->space : "default";
 	rc = name_fold(slice_of(space), "space", b->space, err);
-	(void)snprintf(b->space_as, sizeof b->space_as, "%s", space); /* fits, being one */
+	(void)snprintf(b->space_as, sizeof b->space_as, "%s", space); /* fits: the name was checked */
 	if (!rc)
 		rc = need_time(config->sync_interval, "sync_interval", err);
 	if (!rc && config->durability > SLU_DURABLE_NONE)
@@ -191,7 +190,7 @@ slu_close(struct slu_broker *b)
 	while (b->calls > 0)
 		pthread_cond_wait(&b->idle, &b->mtx);
 	pthread_mutex_unlock(&b->mtx);
-	(void)broker_close(b->broker); /* it has logged why not */
+	(void)broker_close(b->broker); /* the shard has logged why */
 	pthread_cond_destroy(&b->idle);
 	pthread_mutex_destroy(&b->mtx);
 	mem_free(b);
@@ -222,8 +221,7 @@ int
 slu_ack(struct slu_broker *b, const struct slu_message *m, const void *result, size_t size,
 	struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(m, err);
+	NEED2(b, m, err);
 
 	struct op_item item = {
 		.id = m->id,
@@ -236,12 +234,27 @@ slu_ack(struct slu_broker *b, const struct slu_message *m, const void *result, s
 	return settle(b, OP_ACK, &item, err);
 }
 
+static int
+read_hold(const struct slu_nack_options *o, struct op_item *item, struct slu_err *err)
+{
+	static const char *const scopes[] = { "queue", "share", "key" };
+
+	if (!o->retry_after && !o->scope)
+		return 0;
+	for (unsigned i = 0; o->scope && i < COUNT(scopes); i++)
+		if (strcmp(o->scope, scopes[i]) == 0)
+			item->scope = (uint8_t)(i + 1);
+	item->hold = o->retry_after;
+	if (!item->scope)
+		return slu_fail(err, SLU_EINVAL, "invalid scope: %s; expected key, share or queue", o->scope ? o->scope : "none");
+	return item->hold > 0 ? 0 : slu_fail(err, SLU_EINVAL, "invalid retry_after; expected more than 0");
+}
+
 int
 slu_nack(struct slu_broker *b, const struct slu_message *m,
 	 const struct slu_nack_options *options, struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(m, err);
+	NEED2(b, m, err);
 
 	struct slu_nack_options room;
 	const struct slu_nack_options *o = SIZED(slu_nack_options, options, &room, err);
@@ -254,6 +267,8 @@ slu_nack(struct slu_broker *b, const struct slu_message *m,
 	item.dead = o->dead;
 	if (o->has_delay && need_time(o->delay, "delay", err))
 		return SLU_EINVAL;
+	if (read_hold(o, &item, err))
+		return SLU_EINVAL;
 	if (o->error)
 		item.text = slice_of(o->error);
 	return settle(b, OP_NACK, &item, err);
@@ -262,8 +277,7 @@ slu_nack(struct slu_broker *b, const struct slu_message *m,
 int
 slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(m, err);
+	NEED2(b, m, err);
 
 	struct op_item item = { .id = m->id, .token = m->token, .time = lease };
 	int rc;
@@ -281,8 +295,7 @@ slu_extend(struct slu_broker *b, struct slu_message *m, slu_time lease, struct s
 int
 slu_watch(struct slu_broker *b, const char *queue, slu_time wait, struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(queue, err);
+	NEED2(b, queue, err);
 
 	struct embed_call c;
 	struct op_row row;
@@ -310,9 +323,7 @@ int
 slu_stats(struct slu_broker *b, const char *queue, struct slu_queue_stats *out,
 	  struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(queue, err);
-	NEED(out, err);
+	NEED3(b, queue, out, err);
 
 	struct op_queue q = { 0 };
 	struct embed_call c;
@@ -350,7 +361,7 @@ read_result(struct op *op, void **result, size_t *size, struct slu_err *err)
 		mem_free(text);
 		return rc;
 	}
-	text[op->result.size] = 0; /* for those who print it */
+	text[op->result.size] = 0; /* so that a caller can print it */
 	*result = text;
 	*size = op->result.size;
 	return 0;
@@ -360,10 +371,7 @@ int
 slu_result(struct slu_broker *b, const char *queue, uint64_t id, slu_time wait,
 	   void **result, size_t *size, struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(queue, err);
-	NEED(result, err);
-	NEED(size, err);
+	NEED4(b, queue, result, size, err);
 
 	struct embed_call c;
 	int rc;

@@ -1,5 +1,5 @@
 /*
- * embed.h - the broker behind include/sluice/sluice.h: for embed*.c alone.
+ * embed.h - the broker behind include/sluice/sluice.h; for embed*.c alone.
  */
 #ifndef BROKER_EMBED_H
 #define BROKER_EMBED_H
@@ -17,11 +17,11 @@ struct slu_broker {
 	struct slu_log *log;
 	_Atomic bool stopping; /* slu_stop was called */
 	char space[NAME_TEXT];
-	char space_as[NAME_TEXT]; /* as it was spelled */
+	char space_as[NAME_TEXT]; /* as the user spells it */
 
 	pthread_mutex_t mtx;
 	pthread_cond_t idle;
-	uint32_t calls; /* under way; under mtx */
+	uint32_t calls; /* calls under way; under mtx */
 };
 
 /* An op that its caller waits for. */
@@ -33,23 +33,18 @@ struct embed_call {
 	bool done; /* under mtx */
 };
 
-/* SLU_ECLOSED: slu_stop was called. */
+/* Returns SLU_ECLOSED: slu_stop was called. */
 int embed_stopped(struct slu_err *err);
 
-/* Begin a call on a queue, or (NULL) on the namespace. Every one that began ends. */
+/* Begins a call on a queue, or (NULL) on the namespace. Each call that has begun needs embed_end. */
 int embed_begin(struct slu_broker *b, struct embed_call *c, enum op_verb verb,
 		const char *queue, struct slu_err *err);
 void embed_end(struct slu_broker *b, struct embed_call *c);
 
-/* Post the op and wait for its answer: its rc, and why in err. */
+/* Posts the op and waits for its answer. Returns its rc, explained in err. */
 int embed_run(struct slu_broker *b, struct embed_call *c, struct slu_err *err);
 
-/* Wait for an op that was posted. */
+/* Waits for an op that was posted. */
 void embed_wait(struct embed_call *c);
-
-/* In embed_message.c: fill m from a granted row; in_pieces: but a large payload, whose
- * pin goes to m. SLU_ENOMEM, SLU_ECORRUPT. */
-int embed_read(struct engine *e, struct op_row *row, bool in_pieces, struct slu_message *m,
-	       struct slu_err *err);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * embed_message.c - messages in and out of a user's process.
+ * embed_message.c - messages into and out of a user's program.
  */
 #include "broker/embed.h"
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/mem.h"
 #include "base/need.h"
 #include "base/sized.h"
@@ -12,7 +12,7 @@
 #include <inttypes.h>
 
 enum {
-	READ_SIZE = 64 << 10 /* bytes that a slu_read_fn is asked for */
+	READ_SIZE = 64 << 10 /* bytes of one call of slu_read_fn */
 };
 
 /* ---- In ---- */
@@ -30,6 +30,8 @@ check_texts(const struct message *m, struct slu_err *err)
 
 	if (m->key.p)
 		rc = key_check(m->key, "key", err);
+	if (!rc && m->share.p)
+		rc = share_check(m->share, "share", err);
 	if (!rc && m->idem.p)
 		rc = key_check(m->idem, "idempotency key", err);
 	if (!rc && m->correlation.p)
@@ -47,11 +49,14 @@ check_put(const struct slu_put *in, struct slu_err *err)
 	rc = rc ? rc : need_time(in->due, "due", err);
 	rc = rc ? rc : need_time(in->ttl, "ttl", err);
 	rc = rc ? rc : need_time(in->keep_result, "keep_result", err);
+	rc = rc ? rc : need_time(in->lease, "lease", err);
+	rc = rc ? rc : need_time(in->max_runtime, "max_runtime", err);
+	rc = rc ? rc : need_time(in->deadline, "deadline", err);
 	rc = rc ? rc : need_bytes(in->payload, in->size, "payload", err);
 	if (rc)
 		return rc;
 	if (in->max_attempts > UINT16_MAX)
-		return slu_fail(err, SLU_EINVAL, "max_attempts %u: at most %u",
+		return slu_fail(err, SLU_EINVAL, "invalid max_attempts: %u; expected at most %u",
 				in->max_attempts, UINT16_MAX);
 	return 0;
 }
@@ -67,6 +72,7 @@ fill_put(const struct embed_call *c, const struct slu_put *in, struct op_put *ou
 			.space = c->op.space,
 			.queue = c->op.queue,
 			.key = maybe(in->key),
+			.share = maybe(in->share),
 			.idem = maybe(in->idempotency),
 			.correlation = maybe(in->correlation),
 			.type = maybe(in->content_type),
@@ -77,10 +83,14 @@ fill_put(const struct embed_call *c, const struct slu_put *in, struct op_put *ou
 			.due = in->due,
 			.keep = in->keep_result,
 			.max_attempts = (uint16_t)in->max_attempts,
+			.terms = { .lease = in->lease, .run = in->max_runtime },
 		},
 		.delay = in->delay,
 		.ttl = in->ttl,
+		.deadline = in->deadline,
 	};
+	if (in->retry)
+		terms_set_retry(&out->m.terms, in->retry);
 	return rc ? rc : check_texts(&out->m, err);
 }
 
@@ -101,7 +111,7 @@ read_all(const struct slu_put *in, struct payload *p, struct slu_err *err)
 	return rc;
 }
 
-/* The payload where the engine wants it before the message comes. */
+/* Stores a large payload with the engine before its message is enqueued. */
 static int
 store(struct engine *e, const struct slu_put *in, struct message *m, struct payload **out,
       struct slu_err *err)
@@ -194,9 +204,7 @@ int
 slu_enqueue(struct slu_broker *b, const char *queue, struct slu_put *puts, size_t n,
 	    struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(queue, err);
-	NEED(puts, err);
+	NEED3(b, queue, puts, err);
 
 	struct op_put one, *many = &one;
 	struct embed_call c;
@@ -205,7 +213,7 @@ slu_enqueue(struct slu_broker *b, const char *queue, struct slu_put *puts, size_
 	if (n == 0)
 		return slu_fail(err, SLU_EINVAL, "no message to enqueue; expected 1 or more");
 	if (n > UINT32_MAX)
-		return slu_fail(err, SLU_ETOOBIG, "%zu messages in one call", n);
+		return slu_fail(err, SLU_ETOOBIG, "too many messages in one call: %zu; expected at most %u", n, UINT32_MAX);
 	if (n > 1)
 		many = mem_array(n, sizeof *many);
 	if (!many)
@@ -224,7 +232,7 @@ slu_enqueue(struct slu_broker *b, const char *queue, struct slu_put *puts, size_
 
 /* ---- Out ---- */
 
-/* Copy a text behind the record, with its end; returns where. */
+/* Copies a text behind the record with a final 0, and returns its place. */
 static const char *
 place(char **at, struct slice s)
 {
@@ -240,8 +248,8 @@ place(char **at, struct slice s)
 /* What slu_message.memory points to. */
 struct held {
 	struct engine *engine;
-	struct op_ref payload; /* to be read in pieces, or no pin */
-	char bytes[];          /* the record, the texts with their ends, the payload */
+	struct op_ref payload; /* for reading in pieces, or no pin */
+	char bytes[];          /* the record, the texts with a final 0 each, the payload */
 };
 
 static void
@@ -266,16 +274,18 @@ fill_message(const struct op_row *row, const struct message *in, struct held *he
 		.content_type = place(&at, in->type),
 		.attributes = place(&at, in->attributes),
 		.memory = held,
+		.share = place(&at, in->share),
 	};
 }
 
-/* A record, and behind it its texts once more, each with an end: they are shorter
- * than the record, and their ends fit into four more bytes. */
-int
-embed_read(struct engine *e, struct op_row *row, bool in_pieces, struct slu_message *m,
-	   struct slu_err *err)
+/* Fills m from a granted row: room for a record and, behind it, its texts with a final 0 each. The texts
+ * are shorter than the record, and there are at most five. in_pieces: a large payload is not read, and m
+ * has its pin. */
+static int
+read_row(struct engine *e, struct op_row *row, bool in_pieces, struct slu_message *m,
+	 struct slu_err *err)
 {
-	const size_t n = row->record.size, texts = 2 * n + 4;
+	const size_t n = row->record.size, texts = 2 * n + 5;
 	const size_t large = in_pieces ? 0 : row->payload.size;
 	struct held *held = mem_alloc(sizeof *held + texts + large);
 	struct message in;
@@ -297,7 +307,7 @@ embed_read(struct engine *e, struct op_row *row, bool in_pieces, struct slu_mess
 	}
 	if (row->payload.pin && in_pieces) {
 		held->payload = row->payload;
-		row->payload.pin = NULL; /* the message's from now on */
+		row->payload.pin = NULL; /* the message owns the pin now */
 		in.payload.p = NULL;
 	}
 	fill_message(row, &in, held, m);
@@ -321,14 +331,13 @@ int
 slu_read(struct slu_broker *b, const struct slu_message *m, uint64_t at, void *p, size_t n,
 	 struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(m, err);
+	NEED2(b, m, err);
 
 	const struct held *held = m->memory;
 
-	(void)b; /* it has to be open: that is all */
+	(void)b; /* only has to be open */
 	if (!held || at > m->size || n > m->size - at)
-		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %zu", n, at,
+		return slu_fail(err, SLU_EINVAL, "invalid range: %zu bytes at %" PRIu64 "; the payload has %zu bytes", n, at,
 				m->size);
 	if (need_bytes(p, n, "buffer", err))
 		return SLU_EINVAL;
@@ -339,23 +348,23 @@ slu_read(struct slu_broker *b, const struct slu_message *m, uint64_t at, void *p
 	return 0;
 }
 
-/* Nobody can read it: so that nobody is handed it again. */
+/* Quarantines a message that cannot be read, so that no claim gets it again. */
 static void
 set_aside(struct slu_broker *b, const struct embed_call *claim, const struct op_row *row)
 {
 	struct op_item item = { .id = row->id, .token = row->token };
 	struct embed_call c;
 
-	if (embed_begin(b, &c, OP_ASIDE, claim->queue, NULL))
+	if (embed_begin(b, &c, OP_QUARANTINE, claim->queue, NULL))
 		return;
 	c.op.items = &item;
 	c.op.n_items = 1;
-	(void)embed_run(b, &c, NULL); /* else the next claim finds it again */
+	(void)embed_run(b, &c, NULL); /* if this fails, the next claim finds it again */
 	embed_end(b, &c);
 }
 
-/* What is damaged is set aside, and those behind it move up. False: one could not be
- * read for another reason. */
+/* Quarantines damaged messages and closes the gaps. Returns false if a message could not be read for
+ * another reason. */
 static bool
 skip_damaged(struct slu_broker *b, struct embed_call *c, uint32_t at, int rc)
 {
@@ -371,7 +380,7 @@ skip_damaged(struct slu_broker *b, struct embed_call *c, uint32_t at, int rc)
 	return true;
 }
 
-/* What cannot be read goes back; that it is an error is said when nothing could. */
+/* Messages that cannot be read go back; the call fails only if none could be read. */
 static int
 take_rows(struct slu_broker *b, struct embed_call *c, bool in_pieces,
 	  struct slu_message *messages, size_t *n, struct slu_err *err)
@@ -380,7 +389,7 @@ take_rows(struct slu_broker *b, struct embed_call *c, bool in_pieces,
 	int rc = 0;
 
 	while (*n < op->n_rows && !rc) {
-		rc = embed_read(op->engine, &op->rows[*n], in_pieces, &messages[*n], err);
+		rc = read_row(op->engine, &op->rows[*n], in_pieces, &messages[*n], err);
 		*n += rc == 0;
 		if (rc && skip_damaged(b, c, (uint32_t)*n, rc))
 			rc = 0;
@@ -401,10 +410,7 @@ int
 slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_options *options,
 	  struct slu_message *messages, size_t max, size_t *n, struct slu_err *err)
 {
-	NEED(b, err);
-	NEED(queue, err);
-	NEED(messages, err);
-	NEED(n, err);
+	NEED4(b, queue, messages, n, err);
 
 	struct slu_claim_options room;
 	const struct slu_claim_options *o = SIZED(slu_claim_options, options, &room, err);
@@ -426,7 +432,7 @@ slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_option
 		return slu_fail(err, SLU_ENOMEM, "no memory for %zu messages", max);
 	rc = embed_begin(b, &c, OP_CLAIM, queue, err);
 	if (!rc) {
-		c.op.lease = o->lease;
+		c.op.claim.lease = o->lease;
 		c.op.wait = o->wait;
 		c.op.rows = rows;
 		c.op.max_rows = (uint32_t)max;
@@ -434,7 +440,7 @@ slu_claim(struct slu_broker *b, const char *queue, const struct slu_claim_option
 		if (!rc)
 			rc = take_rows(b, &c, o->in_pieces, messages, n, err);
 		if (!rc && *n == 0 && atomic_load(&b->stopping))
-			rc = embed_stopped(err); /* it has ended the wait */
+			rc = embed_stopped(err); /* slu_stop has ended the wait */
 		embed_end(b, &c);
 	}
 	if (max > 1)

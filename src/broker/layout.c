@@ -1,7 +1,7 @@
 #include "broker/layout.h"
 
 #include "base/disk.h"
-#include "engine/log.h"
+#include "engine/log/logengine.h"
 #include "wal/folder.h"
 
 #include <errno.h>
@@ -17,20 +17,20 @@
 enum {
 	PATH = 4096,
 	NOTE_SIZE = 16,
-	SHOWN = 90 /* bytes of a path in an error's text */
+	SHOWN = 90 /* bytes of a path in an error text */
 };
 
 struct layout {
 	const char *path;
-	bool single;       /* there is a log in the folder itself */
-	uint32_t numbered; /* logs in folders 0, 1, ...: the highest number and one more */
-	uint32_t noted;    /* what the file `shards` says; 0: there is none */
+	bool single;       /* the folder itself has a log */
+	uint32_t numbered; /* highest number of a folder 0, 1, ... with a log, plus 1 */
+	uint32_t noted;    /* number in the file `shards`; 0: no such file */
 	struct slu_err *err;
 	layout_fn *fn; /* layout_each */
 	void *arg;
 };
 
-/* ---- What is there ---- */
+/* ---- The folder ---- */
 
 static bool
 is_folder(const char *path)
@@ -40,7 +40,7 @@ is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* 1: a segment lies there; 0: none; less: -errno. */
+/* Returns 1 if the folder has a segment, 0 if not, -errno if it cannot be read. */
 static int
 has_log(const char *path, struct slu_err *err)
 {
@@ -63,7 +63,7 @@ has_log(const char *path, struct slu_err *err)
 	return found;
 }
 
-/* Is it "0", "1", ... as snprintf writes it? */
+/* Returns true for "0", "1", ... as snprintf writes them. */
 static bool
 is_number(const char *name, uint32_t *number)
 {
@@ -122,7 +122,7 @@ read_note(struct layout *l)
 	if (fgets(text, sizeof text, f)) {
 		text[strcspn(text, "\n")] = 0;
 		if (!is_number(text, &l->noted))
-			l->noted = 0; /* the folders say it, too */
+			l->noted = 0; /* the folders have the number, too */
 	}
 	(void)fclose(f);
 }
@@ -141,8 +141,8 @@ read_layout(struct layout *l, const char *folder, struct slu_err *err)
 	return list(folder, see_numbered, l);
 }
 
-/* With how many logs it was written; 0: it holds none. A folder `0` alone is what an
- * interrupted first start leaves. */
+/* How many logs the folder was written with; 0: it has none. A folder `0` alone is left by a first start
+ * that was interrupted. */
 static uint32_t
 written(const struct layout *l)
 {
@@ -167,7 +167,7 @@ write_note(const char *folder, uint32_t logs, struct slu_err *err)
 
 	if (at < 0)
 		return disk_fail(at, "open", folder, err);
-	(void)d->ops->remove(d, at, NOTE_TMP); /* of a start that was cut short */
+	(void)d->ops->remove(d, at, NOTE_TMP); /* left by an interrupted start */
 	file = d->ops->create(d, at, NOTE_TMP);
 	rc = file;
 	if (file >= 0) {
@@ -185,7 +185,7 @@ write_note(const char *folder, uint32_t logs, struct slu_err *err)
 
 /* ---- Checks ---- */
 
-/* The end of a long path: there has to be room for the rest of the sentence. */
+/* The end of a long path: the error text must have room for the rest. */
 static const char *
 shown(const char *path)
 {
@@ -225,13 +225,32 @@ check_number(const struct layout *l, uint32_t logs, const char *setting, struct 
 	return 0;
 }
 
-/* LAYOUT-3: each log checks the volume for itself, too, but only when the logs before it were made. */
+/* The path, or the nearest folder above it that exists. Returns false if the path is too long. */
+static bool
+nearest_folder(const char *path, char out[static PATH])
+{
+	char *slash;
+
+	if (snprintf(out, PATH, "%s", path) >= PATH)
+		return false;
+	while (!is_folder(out)) {
+		slash = strrchr(out, '/');
+		if (!slash)
+			(void)snprintf(out, PATH, ".");
+		else
+			slash[slash == out] = '\0';
+	}
+	return true;
+}
+
+/* LAYOUT-3. Each log also checks the volume when it is made, after the logs before it. */
 static int
 check_room(const struct layout *l, uint32_t logs, struct slu_err *err)
 {
-	const uint64_t need = (uint64_t)logs * LOG_LEAST_ROOM;
+	const uint64_t need = (uint64_t)logs * LOGENGINE_LEAST_ROOM;
 	struct disk *const d = &disk_posix;
-	const int at = written(l) ? -1 : d->ops->folder(d, l->path);
+	char path[PATH];
+	const int at = written(l) || !nearest_folder(l->path, path) ? -1 : d->ops->folder(d, path);
 	int64_t room;
 
 	if (at < 0)
@@ -250,12 +269,11 @@ int
 layout_fits(const char *folder, uint32_t logs, const char *setting, struct slu_err *err)
 {
 	struct slu_err local = { 0 };
-	struct layout l;
-	int rc;
+	struct layout l = { .path = folder };
+	int rc = 0;
 
-	if (!is_folder(folder))
-		return 0;
-	rc = read_layout(&l, folder, err ? err : &local);
+	if (is_folder(folder))
+		rc = read_layout(&l, folder, err ? err : &local);
 	if (!rc)
 		rc = check_number(&l, logs, setting, err);
 	return rc ? rc : check_room(&l, logs, err);
@@ -275,7 +293,7 @@ layout_check(const char *folder, uint32_t logs, const char *setting, struct slu_
 	if (rc || l.noted == logs)
 		return rc;
 	rc = write_note(folder, logs, err);
-	return written(&l) ? 0 : rc; /* a full disk keeps no old folder shut */
+	return written(&l) ? 0 : rc; /* a folder with logs opens on a full disk, too */
 }
 
 static int

@@ -5,7 +5,7 @@
  *      data/0/00000001.log ...   several logs: --shards 2
  *      data/1/00000001.log ...
  *      data/shards               how many there are, as text: "2\n"
- *      data/heavy/ ...           another shard, named by redis.shards
+ *      data/heavy/ ...           another shard, an entry of `shards`
  *
  * A queue lives in the log that its hash names, modulo the number of logs. Opened with
  * another number, a folder would look empty and take new messages beside the old ones.
@@ -23,16 +23,16 @@
 
 #include <sluice/err.h>
 
-/* May `folder` be opened with that many logs? A folder that is missing may. setting:
- * what an operator calls the number, "--shards" or "poolSize"; NULL: there is no such setting.
- * SLU_EINVAL: LAYOUT-1. SLU_EFULL: LAYOUT-3. SLU_EDOWN, SLU_ENOMEM. */
+/* Checks that `folder`, which may be missing, can be opened with that many logs.
+ * setting: the name of the number in the settings, "--shards" or "poolSize"; NULL: it has none.
+ * Returns SLU_EINVAL (LAYOUT-1), SLU_EFULL (LAYOUT-3), SLU_EDOWN or SLU_ENOMEM if not. */
 int layout_fits(const char *folder, uint32_t logs, const char *setting, struct slu_err *err);
 
 /* The same, and notes the number in the folder if it is not there yet. */
 int layout_check(const char *folder, uint32_t logs, const char *setting, struct slu_err *err);
 
 /* Call fn for `data` if it holds logs, and for each folder in it that is a shard of its own.
- * A folder that is missing holds nothing. SLU_EDOWN, SLU_ENOMEM. */
+ * A folder that is missing holds nothing. Returns SLU_EDOWN, SLU_ENOMEM. */
 typedef void layout_fn(void *arg, const char *folder);
 int layout_each(const char *data, layout_fn *fn, void *arg, struct slu_err *err);
 

@@ -1,16 +1,37 @@
 /*
- * cli.h - the commands of `sluice`, one table row each (commands.c has the table). A
- * command with commands of its own (`queue pause`) has a table of them instead of a
- * function. Help, completion and the manual page follow from the tables.
+ * cli.h - the commands of `sluice`. A command is one row (struct command) and one function,
+ * in one file; commands.c lists the rows. A command with commands of its own (`queue`) has a
+ * table of them instead of a function. Parsing, help, completion and the manual page follow
+ * from the row.
+ *
+ *         struct pull {
+ *                 struct session s;
+ *                 uint64_t limit;
+ *         };
+ *
+ *         static int
+ *         run(struct session *s, struct slu_err *err)
+ *
+ *         const struct command cli_pull = {
+ *                 .name = "pull",
+ *                 .usage = "QUEUE [options]",
+ *                 .options = CLI_QUEUE,
+ *                 CLI_STATE(struct pull, .limit = 1),
+ *                 CLI_ARGS({ "--limit", ARG_COUNT, AT(pull, limit), "..." }),
+ *                 .run = run,
+ *                 ...
+ *         };
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
+
+#include <sluice/err.h>
 
 #include <stdio.h>
 
 #define CLI_TITLE "sluice: a queue for work"
 
-/* What a command exits with. */
+/* The exit code of a command. */
 enum cli_exit {
 	CLI_OK = 0,
 	CLI_FAILED = 1,
@@ -18,51 +39,103 @@ enum cli_exit {
 	CLI_NOTHING = 3 /* no message, no such queue */
 };
 
-/* argv[0] is the command's own name. Returns an enum cli_exit. */
-typedef int cli_fn(int argc, char **argv);
-
-struct command {
-	const char *name; /* NULL ends a table */
-	cli_fn *run;
-	const char *summary;
-	const struct command *subs; /* NULL: it has none */
-	const char *group;          /* the heading of the help that it stands below; NULL: none */
+/* The options that a command has besides its own; all have --help. */
+enum cli_options {
+	CLI_JSON = 1 << 0,       /* --json */
+	CLI_CONNECTION = 1 << 1, /* --server, credentials and --context; the command gets a client */
+	CLI_TIMEOUT = 1 << 2,    /* --timeout */
+	CLI_NAMESPACE = 1 << 3,  /* --namespace */
+	CLI_YES = 1 << 4,        /* --yes, for session_confirm */
+	CLI_SERVER = CLI_JSON | CLI_CONNECTION | CLI_TIMEOUT,
+	CLI_QUEUE = CLI_SERVER | CLI_NAMESPACE
 };
 
-extern const struct command cli_commands[];
+struct session;
 
-/* Run what argv names, of a table; said: the words before it ("sluice queue"). */
-int cli_run(const struct command *table, const char *said, int argc, char **argv);
-void cli_list(const struct command *table, const char *said, FILE *out);
+enum {
+	CLI_ANY = 1 << 20 /* words[1]: no limit */
+};
 
-cli_fn cli_ack, cli_nack, cli_extend;
-cli_fn cli_admin_backup, cli_admin_restore, cli_admin_journal;
-cli_fn cli_admin_log_level, cli_admin_config, cli_admin_reload;
-cli_fn cli_admin_migrate_shard;
-cli_fn cli_bench;
-cli_fn cli_certs;
-cli_fn cli_browse, cli_get, cli_delete;
-cli_fn cli_completion;
-cli_fn cli_context_add, cli_context_use, cli_context_list, cli_context_show;
-cli_fn cli_context_rename, cli_context_remove;
-cli_fn cli_demo;
-cli_fn cli_help, cli_version;
-cli_fn cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purge;
-cli_fn cli_peek, cli_stats, cli_topics;
-cli_fn cli_pull;
-cli_fn cli_push;
-cli_fn cli_result;
-cli_fn cli_queue_list, cli_queue_show, cli_queue_set;
-cli_fn cli_queue_pause, cli_queue_resume, cli_queue_purge;
-cli_fn cli_queue_delete, cli_queue_apply, cli_queue_export;
-cli_fn cli_queue_dequeue, cli_queue_ack, cli_queue_nack, cli_queue_extend;
-cli_fn cli_lock_acquire, cli_lock_keepalive, cli_lock_release, cli_lock_run;
-cli_fn cli_state_get, cli_state_put, cli_state_edit, cli_state_rm;
-cli_fn cli_subscribe, cli_watch;
-cli_fn cli_status;
-cli_fn cli_token;
-cli_fn cli_top;
-cli_fn cli_torture;
-cli_fn cli_work;
+/* s: begins the state of the command; it has the words that are not options. Returns 0, or the code
+ * of an error that session_run reports. A function that reports by itself (session_usage,
+ * session_nothing) returns 0. */
+typedef int cli_fn(struct session *s, struct slu_err *err);
+
+struct command {
+	const char *name;    /* all words: "queue pause" */
+	const char *summary; /* a line of the list of commands */
+	const char *group;   /* the heading in the list of commands; NULL = none */
+
+	const struct command *const *subs; /* commands of its own, ended by NULL; NULL = the members below are set */
+
+	const char *usage;       /* what follows the name: "QUEUE [options]" */
+	const char *text;        /* what the command does */
+	const char *examples;    /* lines that begin with two spaces */
+	void (*list)(FILE *out); /* prints more help after the text; NULL = none */
+
+	/* Calls `each` with every value that the first word can have, for completions; NULL = any word. */
+	void (*names)(void (*each)(void *arg, const char *name), void *arg);
+
+	int words[2];           /* the fewest and the most words besides options; zeros = as usage shows */
+	unsigned options;       /* enum cli_options */
+	const struct arg *args; /* its own options, ended by a zeroed row; NULL = none */
+	size_t size;            /* size of the state in bytes */
+	const void *defaults;   /* the initial state; NULL = zeros */
+	cli_fn *run;
+
+	/* Instead of run: called for each word, and each error is reported. */
+	int (*each)(struct session *s, const char *word, struct slu_err *err);
+};
+
+/* clang-format off */
+#define CLI_STATE(type, ...) .size = sizeof(type), .defaults = &(const type){ __VA_ARGS__ }
+#define CLI_ARGS(...)        .args = (const struct arg[]){ __VA_ARGS__, { 0 } }
+/* clang-format on */
+
+extern const struct command *const cli_commands[];
+
+/* The last word of the name: "pause". */
+const char *command_word(const struct command *c);
+
+/* Runs the command of the table that argv names. said: the words before it ("sluice queue"). Returns
+ * an enum cli_exit. */
+int cli_run(const struct command *const *table, const char *said, int argc, char **argv);
+
+extern const struct command cli_ack, cli_nack, cli_extend;
+extern const struct command cli_admin_backup, cli_admin_restore, cli_admin_journal;
+extern const struct command cli_admin_log_level, cli_admin_config, cli_admin_reload;
+extern const struct command cli_admin_migrate_shard, cli_admin_node, cli_admin_store, cli_admin_projection;
+extern const struct command cli_bench;
+extern const struct command cli_browse, cli_get, cli_delete;
+extern const struct command cli_certs;
+extern const struct command cli_completion;
+extern const struct command cli_context_add, cli_context_use, cli_context_list, cli_context_show;
+extern const struct command cli_context_rename, cli_context_remove;
+extern const struct command cli_demo;
+extern const struct command cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purge;
+extern const struct command cli_help, cli_version;
+extern const struct command cli_inbox;
+extern const struct command cli_lock_acquire, cli_lock_keepalive, cli_lock_release, cli_lock_run;
+extern const struct command cli_peek, cli_stats, cli_topics;
+extern const struct command cli_pull;
+extern const struct command cli_push;
+extern const struct command cli_queue_list, cli_queue_show, cli_queue_set;
+extern const struct command cli_queue_pause, cli_queue_resume, cli_queue_purge;
+extern const struct command cli_queue_limits, cli_queue_shares, cli_queue_holds, cli_queue_hold, cli_queue_release;
+extern const struct command cli_queue_delete, cli_queue_apply, cli_queue_export;
+extern const struct command cli_queue_dequeue, cli_queue_ack, cli_queue_nack, cli_queue_extend;
+extern const struct command cli_result;
+extern const struct command cli_why;
+extern const struct command cli_history;
+extern const struct command cli_admin_audit;
+extern const struct command cli_schedule_set, cli_schedule_list, cli_schedule_show, cli_schedule_next, cli_schedule_delete;
+extern const struct command cli_schedule_pause, cli_schedule_resume, cli_schedule_run;
+extern const struct command cli_state_get, cli_state_put, cli_state_edit, cli_state_rm;
+extern const struct command cli_status;
+extern const struct command cli_subscribe, cli_watch;
+extern const struct command cli_token;
+extern const struct command cli_top;
+extern const struct command cli_torture;
+extern const struct command cli_work;
 
 #endif

@@ -24,13 +24,13 @@ parse_unix(struct address *a, const char *path, struct slu_err *err)
 
 	if (n == 0 || n >= sizeof a->path)
 		return slu_fail(err, SLU_EINVAL,
-				"unix:%s: the path of a unix socket has 1 to %zu bytes", path,
+				"invalid address: unix:%s; expected a path of 1 to %zu bytes", path,
 				sizeof a->path - 1);
 	memcpy(a->path, path, n + 1);
 	return 0;
 }
 
-/* host, host:port, [v6], [v6]:port; the parts of text in two slices. */
+/* Splits host, host:port, [v6] or [v6]:port into two slices. */
 static bool
 split_host(const char *text, struct slice *host, struct slice *port)
 {
@@ -46,7 +46,7 @@ split_host(const char *text, struct slice *host, struct slice *port)
 		*host = slice_of(text);
 		host->n = colon ? (size_t)(colon - text) : host->n;
 		if (memchr(host->p, ':', host->n))
-			return false; /* a bare IPv6 address: which colon is the port's? */
+			return false; /* a bare IPv6 address: the port is ambiguous */
 	}
 	return host->n > 0 && host->n < ADDRESS_TEXT;
 }
@@ -60,7 +60,7 @@ parse_tcp(struct address *a, const char *text, struct slu_err *err)
 	if (!split_host(text, &host, &port) ||
 	    parse_u64(port, 1, UINT16_MAX, &number, NULL))
 		return slu_fail(err, SLU_EINVAL,
-				"%s is no address of a server; write host:port, [ipv6]:port, "
+				"invalid address: %s; expected host:port, [ipv6]:port, "
 				"https://host:port or unix:/path",
 				text);
 	snprintf(a->host, sizeof a->host, "%.*s", (int)host.n, host.p);
@@ -76,7 +76,7 @@ address_parse(struct address *a, const char *text, struct slu_err *err)
 
 	*a = (struct address){ 0 };
 	if (n >= sizeof a->text)
-		return slu_fail(err, SLU_EINVAL, "%.40s...: an address has at most %zu bytes",
+		return slu_fail(err, SLU_EINVAL, "invalid address: %.40s...; expected at most %zu bytes",
 				text, sizeof a->text - 1);
 	memcpy(a->text, text, n + 1);
 	if (strncmp(text, "unix:", 5) == 0)
@@ -99,7 +99,7 @@ address_authority(const struct address *a)
 
 /* --- waiting --------------------------------------------------------------------- */
 
-/* Milliseconds that poll may wait, rounded up so that it never wakes too early. */
+/* The timeout of poll in milliseconds, rounded up so that it never wakes too early. */
 static int
 poll_time(slu_time deadline)
 {
@@ -168,8 +168,8 @@ connect_one(int family, const struct sockaddr *sa, socklen_t len,
 	return rc ? rc : SLU_EDOWN;
 }
 
-/* A server that is gone without a word is noticed within two minutes, also while a
- * wait has no deadline. Without these the connection works all the same. */
+/* Detects a vanished server within two minutes, even if a wait has no deadline. The connection works
+ * without these options too. */
 static void
 set_options(int fd)
 {
@@ -226,7 +226,7 @@ address_connect(const struct address *a, const struct patience *until, int *fd,
 				  : connect_tcp(a, until, fd, err);
 
 	if (rc == SLU_ETIMEOUT)
-		return slu_fail(err, rc, "%s: no connection within the time allowed", a->text);
+		return slu_fail(err, rc, "%s: no connection in time", a->text);
 	if (rc == SLU_ECANCELED)
 		return slu_fail(err, rc, "%s: stopped while connecting", a->text);
 	return rc;

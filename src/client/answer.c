@@ -1,5 +1,5 @@
 /*
- * answer.c - the states of an answer that is being read.
+ * answer.c - the states of the parser:
  *
  *     status -> field... -+-> body ------------------------+-> whole
  *       ^_______(1xx)_____|                                |
@@ -76,7 +76,7 @@ const char *
 answer_refusal(const struct answer *a)
 {
 	static const char *const texts[] = {
-		[ANSWER_FINE] = "nothing is wrong with it",
+		[ANSWER_FINE] = "no error",
 #define X(name, text) [ANSWER_##name] = text,
 		ANSWER_REFUSALS(X)
 #undef X
@@ -93,7 +93,7 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* HTTP/1.1 200 OK; the words may be missing, the space before them too. */
+/* Parses HTTP/1.1 200 OK. The words, and the space before them, may be missing. */
 static int
 line_status(struct answer *a, struct slice line)
 {
@@ -146,20 +146,11 @@ take_coding(struct answer *a, struct slice value)
 static int
 take_connection(struct answer *a, struct slice value)
 {
-	while (value.n > 0) {
-		const char *comma = memchr(value.p, ',', value.n);
-		const size_t n = comma ? (size_t)(comma - value.p) : value.n;
-		const struct slice option = http_trim((struct slice){ value.p, n });
-
-		a->said_close |= http_same(option, SLICE("close"));
-		a->said_keep_alive |= http_same(option, SLICE("keep-alive"));
-		value.p += comma ? n + 1 : n;
-		value.n -= comma ? n + 1 : n;
-	}
+	http_connection(value, &a->said_close, &a->said_keep_alive);
 	return 0;
 }
 
-/* Seconds; the other form, a date, nobody of ours sends. */
+/* Parses Retry-After in seconds. Our servers do not send the other form, a date. */
 static int
 take_retry(struct answer *a, struct slice value)
 {
@@ -170,7 +161,7 @@ take_retry(struct answer *a, struct slice value)
 	return 0;
 }
 
-static const struct special {
+static const struct answer_special {
 	struct slice name;
 	int (*take)(struct answer *a, struct slice value);
 } specials[] = {
@@ -183,19 +174,16 @@ static const struct special {
 static bool
 split_field(struct slice line, struct slice *name, struct slice *value)
 {
-	const char *colon = memchr(line.p, ':', line.n);
-
-	if (!colon)
+	if (!slice_cut(&line, ':', name))
 		return false;
-	*name = (struct slice){ line.p, (size_t)(colon - line.p) };
-	*value = (struct slice){ colon + 1, line.n - name->n - 1 };
+	*value = line;
 	if (name->n == 0 || !http_all(*name, CHAR_TOKEN) || !http_all(*value, CHAR_VALUE))
 		return false;
 	*value = http_trim(*value);
 	return true;
 }
 
-/* A field is kept as name and value, each with a NUL behind it, which neither can have. */
+/* Stores a field as name and value, each with a NUL at its end; neither can contain one. */
 static int
 keep_field(struct answer *a, struct slice name, struct slice value)
 {
@@ -224,7 +212,7 @@ answer_field(const struct answer *a, struct slice name)
 	return found;
 }
 
-/* After the blank line: what follows? */
+/* Decides what follows the blank line. */
 static int
 end_head(struct answer *a)
 {
@@ -270,14 +258,14 @@ line_chunk(struct answer *a, struct slice line)
 	uint64_t size = 0;
 	size_t i = 0;
 
-	for (; i < line.n && i < 16 && http_hex(line.p[i]) >= 0; i++)
-		size = size << 4 | (uint64_t)http_hex(line.p[i]);
+	for (; i < line.n && i < 16 && ascii_hex(line.p[i]) >= 0; i++)
+		size = size << 4 | (uint64_t)ascii_hex(line.p[i]);
 	if (i == 0 || (i < line.n && line.p[i] != ';') || !http_all(line, CHAR_VALUE))
 		return ANSWER_CHUNK;
 	if (size > a->body.max - a->body.n && !a->in_pieces)
 		return ANSWER_BODY_LONG;
 	a->left = size;
-	a->budget += (uint32_t)i + 2; /* N3: what framing needs is free, extensions are not */
+	a->budget += (uint32_t)i + 2; /* ANSWER-3: the chunk size is free, extensions count */
 	a->state = size > 0 ? STATE_DATA : STATE_TRAILER;
 	return 0;
 }
@@ -320,13 +308,6 @@ refuse(struct answer *a, enum answer_refused why)
 }
 
 static void
-advance(struct slice *in, size_t n)
-{
-	in->p += n;
-	in->n -= n;
-}
-
-static void
 take_line(struct answer *a)
 {
 	const struct slice line = buf_slice(&a->line);
@@ -339,7 +320,7 @@ take_line(struct answer *a)
 		refuse(a, (enum answer_refused)rc);
 }
 
-/* A line lies whole in a->line before it is looked at. */
+/* Collects a whole line in a->line. */
 static void
 read_line(struct answer *a, struct slice *in)
 {
@@ -355,7 +336,7 @@ read_line(struct answer *a, struct slice *in)
 	}
 	buf_put(&a->line, in->p, got);
 	a->budget -= (uint32_t)got;
-	advance(in, got);
+	slice_skip(in, got);
 	if (a->line.failed)
 		refuse(a, ANSWER_MEMORY);
 	else if (lf)
@@ -368,7 +349,7 @@ read_body(struct answer *a, struct slice *in)
 	const size_t n = in->n < a->left ? in->n : (size_t)a->left;
 
 	buf_put(&a->body, in->p, n);
-	advance(in, n);
+	slice_skip(in, n);
 	a->left -= n;
 	if (a->body.failed)
 		refuse(a, ANSWER_MEMORY);

@@ -1,28 +1,28 @@
 /*
- * answer.h - HTTP/1.1 answers out of a stream of bytes, strictly (RFC 9112).
+ * answer.h - parses HTTP/1.1 answers strictly (RFC 9112).
  *
- *      bytes --> answer_next --> MORE: all bytes are used up, give more
- *                      +--> WHOLE: status and body are there
+ *      bytes --> answer_next --> MORE: all bytes are consumed, more are needed
+ *                      +--> WHOLE: status and body are complete
  *                      +--> REFUSED: not HTTP, or too large; close
  *
- * No I/O, no clock: feed what a read brought, in pieces of any size.
+ * No I/O, no clock: the caller passes bytes in pieces of any size.
  *
  *         answer_begin(&a, false);
  *         while (answer_next(&a, &in) == ANSWER_MORE)
  *                 in = read_more();
  *         use(a.status, buf_slice(&a.body));
  *
- * Interim answers (100 and the like) are passed over.
+ * Interim answers (1xx) are skipped.
  *
- *  N1  Lines end in CRLF, names are tokens, values have no control characters.
- *  N2  The length of a body is said once: Content-Length, or Transfer-Encoding that is
- *      `chunked` alone. An answer that would end with the connection is refused: nobody
- *      could tell it from half an answer.
- *  N3  Head, trailers with chunk lines, and body each have their limit.
- *  N4  The outcome depends on the bytes alone, never on how they were cut.
- *  N5  Nothing behind the answer is looked at: it stays in `in`.
- *  N6  With `in_pieces` a body has no limit: whoever reads takes what `body` has after
- *      each answer_next, and empties it.
+ *  ANSWER-1  Lines end in CRLF, names are tokens, values have no control characters.
+ *  ANSWER-2  The length of a body is given once: by Content-Length, or by Transfer-Encoding with
+ *      the value `chunked`. An answer that ends with the connection is refused: it cannot be
+ *      told from half an answer.
+ *  ANSWER-3  Head, trailers with chunk lines, and body each have a limit.
+ *  ANSWER-4  The outcome depends on the bytes only, not on how they are split.
+ *  ANSWER-5  Bytes after the answer are not read: they stay in `in`.
+ *  ANSWER-6  With `in_pieces` a body has no limit: the reader takes the bytes of `body` after
+ *      each answer_next, and clears it.
  */
 #ifndef CLIENT_ANSWER_H
 #define CLIENT_ANSWER_H
@@ -31,22 +31,22 @@
 
 #include <sluice/err.h>
 
-/* A row: name, what a person reads. */
+/* A row: name, text for people. */
 /* clang-format off */
 #define ANSWER_REFUSALS(X) \
-	X(LINE_END,     "a line of its head does not end in CRLF") \
-	X(STATUS_LINE,  "its first line is no status line of HTTP/1.1") \
+	X(LINE_END,     "a line of the head does not end in CRLF") \
+	X(STATUS_LINE,  "the first line is not a status line of HTTP/1.1") \
 	X(INTERIM,      "too many interim answers") \
-	X(HEAD_LONG,    "its head is too large") \
-	X(FIELD,        "a field of its head is malformed") \
-	X(LENGTH,       "its Content-Length is no number") \
-	X(LENGTH_TWICE, "the length of its body is said twice") \
-	X(LENGTH_NONE,  "the length of its body is not said") \
-	X(CODING,       "its Transfer-Encoding is not `chunked`") \
-	X(BODY_LONG,    "its body is too large") \
-	X(CHUNK,        "a chunk of its body is malformed") \
+	X(HEAD_LONG,    "the head is too large") \
+	X(FIELD,        "a field of the head is malformed") \
+	X(LENGTH,       "Content-Length is not a number") \
+	X(LENGTH_TWICE, "the body has two lengths") \
+	X(LENGTH_NONE,  "the body has no length") \
+	X(CODING,       "Transfer-Encoding is not `chunked`") \
+	X(BODY_LONG,    "the body is too large") \
+	X(CHUNK,        "a chunk of the body is malformed") \
 	X(TRAILER,      "a trailer is malformed") \
-	X(MEMORY,       "there is no memory for it")
+	X(MEMORY,       "out of memory")
 /* clang-format on */
 
 enum answer_refused {
@@ -59,58 +59,58 @@ enum answer_refused {
 enum answer_event {
 	ANSWER_MORE,
 	ANSWER_WHOLE,
-	ANSWER_REFUSED /* until answer_begin */
+	ANSWER_REFUSED /* until the next answer_begin */
 };
 
 enum {
-	ANSWER_LINE = 8 * 1024,  /* the longest line */
-	ANSWER_HEAD = 32 * 1024, /* all lines of one answer together */
-	ANSWER_INTERIM_MAX = 8   /* interim answers before the real one */
+	ANSWER_LINE = 8 * 1024,  /* bytes of a line, at most */
+	ANSWER_HEAD = 32 * 1024, /* bytes of all lines of an answer, at most */
+	ANSWER_INTERIM_MAX = 8   /* interim answers before the final one */
 };
 
-#define ANSWER_NO_RETRY UINT32_MAX /* retry_after: it was not said */
+#define ANSWER_NO_RETRY UINT32_MAX /* retry_after: the answer has no Retry-After */
 
 struct answer {
-	/* What a caller reads, after WHOLE. */
+	/* For the caller, after WHOLE. */
 	unsigned status;
 	struct buf body;
-	struct buf fields;    /* of the head, for answer_field */
-	bool keep_alive;      /* the connection may be used again */
-	bool in_pieces;       /* N6: set after answer_begin */
-	uint32_t retry_after; /* seconds, or ANSWER_NO_RETRY */
+	struct buf fields;    /* the fields of the head, for answer_field */
+	bool keep_alive;      /* the connection can be used again */
+	bool in_pieces;       /* ANSWER-6: set after answer_begin */
+	uint32_t retry_after; /* Retry-After in seconds, or ANSWER_NO_RETRY */
 
 	/* Inner. */
-	bool for_head; /* answers HEAD: there is no body, whatever the length */
+	bool for_head; /* an answer to HEAD: no body, whatever the length is */
 	bool has_length, chunked, said_close, said_keep_alive;
 	uint8_t state;
-	uint8_t minor;   /* of the version */
+	uint8_t minor;   /* minor version of HTTP */
 	uint8_t refused; /* enum answer_refused */
 	uint8_t interim;
-	uint32_t budget; /* bytes of lines still allowed */
-	uint64_t left;   /* bytes of the body, or of the chunk, still to come */
-	struct buf line; /* the line that is being read */
+	uint32_t budget; /* bytes of lines that are still allowed */
+	uint64_t left;   /* bytes of the body or chunk that are still to come */
+	struct buf line; /* the current line */
 };
 
-/* A body has at most max_body bytes. */
+/* max_body: bytes of a body, at most. */
 void answer_init(struct answer *a, size_t max_body);
 void answer_release(struct answer *a);
 
-/* Forget what was read: another answer begins. for_head: it is one to HEAD. */
+/* Begins another answer. for_head: the answer to a HEAD request. */
 void answer_begin(struct answer *a, bool for_head);
 
-/* Takes bytes off the front of *in. */
+/* Removes the consumed bytes from the front of *in. */
 enum answer_event answer_next(struct answer *a, struct slice *in);
 
-/* Its head is whole: status and fields are there. */
+/* Is the head complete? Then status and fields are set. */
 bool answer_has_head(const struct answer *a);
 
-/* The value of a field, the last of that name; or no bytes. The name is in small letters. */
+/* The value of the last field of that name; empty if the answer has no such field. The name is in lower case. */
 struct slice answer_field(const struct answer *a, struct slice name);
 
-/* Not a byte of it has come yet. */
+/* Has no byte of the answer come yet? */
 bool answer_is_untouched(const struct answer *a);
 
-/* Why, after REFUSED. */
+/* The reason, after REFUSED. */
 const char *answer_refusal(const struct answer *a);
 
 #endif

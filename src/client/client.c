@@ -23,7 +23,7 @@ add_server(struct slu_client *c, struct slice text, struct slu_err *err)
 	int rc;
 
 	if (c->n_servers == CLIENT_SERVERS_MAX || text.n >= sizeof name)
-		return slu_fail(err, SLU_EINVAL, "servers: at most %d of at most %d bytes each",
+		return slu_fail(err, SLU_EINVAL, "invalid servers; expected at most %d addresses of at most %d bytes",
 				CLIENT_SERVERS_MAX, ADDRESS_TEXT - 1);
 	memcpy(name, text.p, text.n);
 	name[text.n] = '\0';
@@ -50,7 +50,7 @@ add_servers(struct slu_client *c, const char *list, struct slu_err *err)
 		list += blank + n;
 	}
 	if (!rc && c->n_servers == 0)
-		return slu_fail(err, SLU_EINVAL, "servers: expected an address");
+		return slu_fail(err, SLU_EINVAL, "invalid servers; expected an address");
 	return rc;
 }
 
@@ -62,9 +62,9 @@ copy_texts(struct slu_client *c, const struct slu_client_config *config, struct 
 	c->space = mem_strdup(config->space ? config->space : "default");
 	c->token = has_token ? mem_strdup(config->token) : NULL;
 	if (!c->space || (has_token && !c->token))
-		return slu_fail(err, SLU_ENOMEM, "no memory for a client");
+		return slu_fail(err, SLU_ENOMEM, "out of memory for a client");
 	if (has_token && strpbrk(config->token, "\r\n"))
-		return slu_fail(err, SLU_EINVAL, "token: it has more than one line");
+		return slu_fail(err, SLU_EINVAL, "invalid token: more than one line");
 	return 0;
 }
 
@@ -100,11 +100,11 @@ slu_client_new(struct slu_client **out, const struct slu_client_config *given,
 		return SLU_EINVAL;
 	c = mem_zalloc(sizeof *c);
 	if (!c)
-		return slu_fail(err, SLU_ENOMEM, "no memory for a client");
+		return slu_fail(err, SLU_ENOMEM, "out of memory for a client");
 	pthread_mutex_init(&c->mtx, NULL);
 	c->born = forked_now();
 	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (c->stop_fd == 0) { /* 0 is none to a patience, and somebody's stdin */
+	if (c->stop_fd == 0) { /* 0 means no descriptor in a struct patience, and may be stdin */
 		c->stop_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
 		close(0);
 	}
@@ -113,7 +113,8 @@ slu_client_new(struct slu_client **out, const struct slu_client_config *given,
 	c->patience = config->patience == 0 ? 30 * SLU_SEC : config->patience;
 	c->absence = c->patience;
 	c->idempotent = config->idempotent;
-	rc = c->stop_fd < 0 ? slu_fail(err, SLU_EFAILED, "no descriptor for a client: %m")
+	c->packed = config->packed != 0;
+	rc = c->stop_fd < 0 ? slu_fail(err, SLU_EFAILED, "cannot open a descriptor for a client: %m")
 			    : copy_texts(c, config, err);
 	if (!rc)
 		rc = add_servers(c, config->servers ? config->servers : ADDRESS_DEFAULT, err);
@@ -144,8 +145,8 @@ link_free(struct link *l)
 int
 client_stopped(struct slu_err *err)
 {
-	return slu_fail(err, SLU_ECLOSED, "the client is stopped: it begins nothing more; "
-					  "what is held can still be settled");
+	return slu_fail(err, SLU_ECLOSED, "the client is stopped: it begins no new work; "
+					  "messages and leases that it has can still be settled");
 }
 
 int
@@ -203,7 +204,7 @@ client_owner(struct slu_client *c, const char *given, char out[static CLIENT_OWN
 	char host[HOST_TEXT];
 
 	if (given) {
-		(void)snprintf(out, CLIENT_OWNER_TEXT, "%s", given); /* cut is the server's to refuse */
+		(void)snprintf(out, CLIENT_OWNER_TEXT, "%s", given); /* the server refuses a cut name */
 		return;
 	}
 	name_host(host);
@@ -270,7 +271,7 @@ link_end(struct slu_client *c, struct link *l)
 	if (l->http.wire.fd >= 0 && l->http.whole) {
 		pthread_mutex_lock(&c->mtx);
 		kept = c->n_idle < CLIENT_IDLE_MAX;
-		if (kept) { /* to the front: the one used last is the one that still lives */
+		if (kept) { /* to the front: the link that was used last is the most likely to be open */
 			list_append(c->idle.next, &l->node);
 			c->n_idle++;
 		}

@@ -1,22 +1,22 @@
 /*
- * client.h - the inside of a struct slu_client: servers, connections, and how a call is
- * made that may have to be made again.
+ * client.h - the inside of a struct slu_client: its servers and connections, and requests that are
+ * repeated where that is safe.
  *
- *         struct ask a;
+ *         struct client_request a;
  *
- *         ask_init(&a, c, call, "POST", "/v1/queue/ack");
+ *         client_request_init(&a, c, call, "POST", "/v1/queue/ack");
  *         json_out_...(&a.body ...);
  *         a.repeatable = true;
- *         rc = ask_run(&a, err);
+ *         rc = client_request_run(&a, err);
  *         if (!rc)
- *                 use(a.link->http.answer.status, ask_body(&a));
- *         ask_release(&a);
+ *                 use(a.link->http.answer.status, client_request_body(&a));
+ *         client_request_release(&a);
  *
- *      slu_client ──> servers[now], servers[next] ...        client_failover moves `now`
+ *      slu_client ──> servers[now], servers[next] ...        client_failover changes `now`
  *          └──> idle links, the last used first ──> link: a server and a struct http
  *
- * A client is shared by threads: what changes in it is under mtx. A link and an ask belong
- * to the thread that has them.
+ * Threads share a client: its changing members are under mtx. A link and a request belong to one
+ * thread.
  */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
@@ -31,25 +31,25 @@
 
 enum {
 	CLIENT_SERVERS_MAX = 16,
-	CLIENT_IDLE_MAX = 64, /* connections that rest */
+	CLIENT_IDLE_MAX = 64, /* idle connections, at most */
 	CLIENT_OWNER_TEXT = 132
 };
 
 struct slu_client {
-	/* Set once. */
+	/* Set when the client is created. */
 	uint32_t born; /* forked.h */
 	struct address servers[CLIENT_SERVERS_MAX];
 	unsigned n_servers;
 	char *space, *token;
 	struct tls_context *tls;
 	slu_time timeout, patience;
-	slu_time absence; /* as patience, while no server was met in a call */
-	bool idempotent;
+	slu_time absence; /* replaces patience in a call as long as no server answers */
+	bool idempotent, packed;
 
-	int stop_fd; /* readable: slu_client_stop was called */
+	int stop_fd; /* readable after slu_client_stop */
 	_Atomic bool stopped;
-	_Atomic uint64_t owners; /* made so far */
-	_Atomic unsigned now;    /* the server that answered last */
+	_Atomic uint64_t owners; /* how many idempotency keys were made */
+	_Atomic unsigned now;    /* index of the server that answered last */
 
 	/* Shared, under mtx. */
 	pthread_mutex_t mtx;
@@ -63,102 +63,103 @@ struct link {
 	struct http http;
 };
 
-struct ask {
+struct client_request {
 	struct slu_client *client;
 	const char *method;
 	struct buf path;
 	struct buf body;
-	struct buf fields;        /* of the head */
-	const char *content_type; /* NULL: JSON */
-	http_source *source;      /* what follows body; NULL: nothing does */
+	struct buf fields;        /* more fields of the head */
+	const char *content_type; /* NULL = JSON */
+	http_source *source;      /* the rest of the body after `body`; NULL = none */
 	void *source_arg;
-	void (*rewind)(void *source_arg); /* read it from its begin again; NULL: once only */
+	void (*rewind)(void *source_arg); /* rewinds the source; NULL = the source can be read once */
 	bool repeatable;
 	bool in_pieces;
-	bool begins; /* new work, which a client that is stopped refuses */
+	bool begins; /* begins new work: a stopped client refuses it */
 
-	/* A call that waits: how long the server is asked to, and how to say it: called
-	 * before each try, with what is left, to write path or body anew. */
+	/* For a request that waits: the waiting time. `write` is called before each try, with the time that
+	 * is left, and writes path or body. */
 	bool waits;
 	slu_time wait;
-	void (*write)(struct ask *a, slu_time left);
+	void (*write)(struct client_request *a, slu_time left);
 	void *user;
 
-	/* From the caller. */
+	/* From the caller's slu_call. */
 	const char *space;
 	struct patience until;
-	bool has_timeout;       /* it is the caller's own */
-	struct slu_err refused; /* the caller's slu_call is not valid: ask_run returns it */
-	slu_time patience;      /* Q2 */
+	bool has_timeout;       /* the caller set the timeout */
+	struct slu_err refused; /* an invalid slu_call of the caller; client_request_run returns it */
+	slu_time patience;      /* CLIENT-2 */
 
-	/* The answer; NULL: there was none. */
+	/* The connection with the answer; NULL = no answer. */
 	struct link *link;
 	unsigned status;
-	bool too_early; /* it waited, but not for as long as it was asked to */
-	bool in_doubt;  /* a try was sent and not answered */
-	bool met;       /* a server was there, and answered or broke off */
-	bool retried;   /* and then another */
+	bool too_early; /* the server waited shorter than requested */
+	bool in_doubt;  /* a try was sent and got no answer */
+	bool met;       /* a server was reached: it answered, or the connection broke */
+	bool retried;   /* then another server was tried */
 };
 
-/* path may be NULL: write does it. */
-void ask_init(struct ask *a, struct slu_client *c, const struct slu_call *call,
-	      const char *method, const char *path);
+/* path: NULL if `write` sets it. */
+void client_request_init(struct client_request *a, struct slu_client *c, const struct slu_call *given,
+			 const char *method, const char *path);
 
-/* It waits: no timeout but the caller's own. */
-void ask_waits(struct ask *a, slu_time wait);
+/* Makes it a request that waits: only a timeout of the caller applies. */
+void client_request_waits(struct client_request *a, slu_time wait);
 
-/* Append to the query of the path. NULL is left out. */
-void ask_param(struct ask *a, const char *name, const char *value);
-void ask_param_u64(struct ask *a, const char *name, uint64_t value);
-void ask_param_time(struct ask *a, const char *name, slu_time t); /* 0 is left out */
+/* Appends a duration to the query of the path (http_param). 0 is not sent. */
+void client_request_param_time(struct client_request *a, const char *name, slu_time t);
 
-/* A field of the head; NULL is left out. And those of a lease. */
-void ask_field(struct ask *a, const char *name, const char *value);
-void ask_lease(struct ask *a, const struct slu_lease *l);
+/* Add a field to the head (NULL is not sent), and the fields of a lease. */
+void client_request_field(struct client_request *a, const char *name, const char *value);
+void client_request_lease(struct client_request *a, const struct slu_lease *l);
 
 /*
- * Make the call: 0 and a status below 300; or the code of the refusal. With in_pieces the
- * body of a good answer is still to come, from link->http.
+ * Sends the request, again if needed. Returns 0 for a status below 300, or the code of the refusal. With
+ * in_pieces the caller reads the body of a good answer from link->http.
  */
-int ask_run(struct ask *a, struct slu_err *err);
+int client_request_run(struct client_request *a, struct slu_err *err);
 
-/* Of a whole answer. */
-struct slice ask_body(const struct ask *a);
+/* The same, and releases the request: for an answer without content. */
+int client_request_finish(struct client_request *a, struct slu_err *err);
 
-/* The connection goes back to rest, or is closed when its answer was not read whole. */
-void ask_release(struct ask *a);
+/* The body of a complete answer. */
+struct slice client_request_body(const struct client_request *a);
 
-/* Take the link out of the ask, for who reads on; then link_end. */
-struct link *ask_take(struct ask *a);
+/* Returns the connection to the idle ones, or closes it if its answer was not read completely. */
+void client_request_release(struct client_request *a);
 
-/* How long a call tries while nobody listens at any address, instead of patience: for a person
- * who has mistyped it. Before the first call. */
+/* Takes the link out of the request, to read on; the caller ends it by link_end. */
+struct link *client_request_take(struct client_request *a);
+
+/* Sets how long a call tries while no address accepts connections, instead of patience: a user may have
+ * mistyped the address. Call it before the first request. */
 void client_set_absence(struct slu_client *c, slu_time t);
 
-/* One that rests and leads to that server, or a new one; NULL: no memory. */
+/* An idle link to that server, or a new one; NULL if memory runs out. */
 struct link *link_begin(struct slu_client *c, unsigned server);
 void link_end(struct slu_client *c, struct link *l); /* NULL is fine */
 
 enum refusal_kind {
 	REFUSAL_FINAL,
-	REFUSAL_AWAY,   /* it is not the one to ask, or not yet; nothing has happened */
-	REFUSAL_WAITING /* what was waited for did not come */
+	REFUSAL_AWAY,   /* this server does not serve now; it did nothing */
+	REFUSAL_WAITING /* the awaited event did not occur */
 };
 
-/* The code of a refusal, by its name or else by its status, and its sentence. */
-int refusal_read(const struct ask *a, enum refusal_kind *kind, struct slu_err *err);
+/* The code and text of a refusal: by its name, or by its status if the name is unknown. */
+int refusal_read(const struct client_request *a, enum refusal_kind *kind, struct slu_err *err);
 
-/* The code of a name of either API; the status decides about one that is not known. */
+/* The code of an error name of either API; by the status if the name is unknown. */
 int refusal_code(struct slice name, unsigned status, enum refusal_kind *kind);
 
-/* SLU_ECLOSED: slu_client_stop was called. */
+/* Returns SLU_ECLOSED, with the text for a stopped client. */
 int client_stopped(struct slu_err *err);
 
-/* "host-pid-number": no other client of the world has it. */
+/* "host-pid-number": unique among all clients */
 void client_process(char out[static CLIENT_OWNER_TEXT]); /* "host:pid" */
 void client_owner(struct slu_client *c, const char *given, char out[static CLIENT_OWNER_TEXT]);
 
-/* Whole seconds, rounded up, as the lease API has them; and how it is told to wait. */
+/* Whole seconds of the lease API, rounded up; and the value of a waiting time. */
 int64_t seconds_up(slu_time t);
 int64_t seconds_to_wait(slu_time wait);
 

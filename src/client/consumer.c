@@ -3,8 +3,6 @@
 #include "base/clock.h"
 #include "base/contain.h"
 
-#include <poll.h>
-
 /* --- hooks ------------------------------------------------------------------------------ */
 
 struct telling {
@@ -65,10 +63,10 @@ rest(const struct worker *w, slu_time t)
 		.stop_fd = w->stop_fd,
 	};
 
-	(void)patience_wait(&until, -1, 0); /* why it ended is asked elsewhere */
+	(void)patience_wait(&until, -1, 0); /* the caller checks why it ended */
 }
 
-/* V3 */
+/* CONSUMER-3 */
 static void
 meet_trouble(struct worker *w, unsigned failures, const struct slu_err *err)
 {
@@ -104,7 +102,7 @@ static void
 take_care(struct worker *w, struct slu_delivery *d)
 {
 	d->kept.keep = keep_delivery;
-	if (w->conf.not_extended) /* it is never due, but it ends */
+	if (w->conf.not_extended) /* a lease without an end is never extended, but it ends */
 		keeper_add(&w->service->keeper, &d->kept, SLU_NEVER, d->taken);
 	else
 		keeper_add(&w->service->keeper, &d->kept, d->info.visibility, d->taken);
@@ -151,7 +149,7 @@ consume(struct worker *w)
 	struct receiving r;
 	unsigned failures = 0;
 
-	(void)receiving_init(&r, w->client, w->conf.queue, &how, NULL); /* ours is valid */
+	(void)receiving_init(&r, w->client, w->conf.queue, &how, NULL); /* the options are valid */
 	r.page = w->conf.stateful ? 1 : w->conf.prefetch;
 	while (!worker_is_ending(w)) {
 		struct slu_err err = { .code = SLU_OK };

@@ -1,26 +1,16 @@
 /*
- * decode.h - JSON texts into arrays of characters, for tables of json_table.h:
- *
- *         { .name = SLICE("lease_id"), .read = decode_chars, .offset = ..., .size = 24 }
- *         JSON_CHARS(struct slu_lease, id, "lease_id")
- *
- * A text that does not fit, with its end, is refused: half a name is another name.
+ * decode.h - reads the JSON answers of a server by tables of json_table.h.
  */
 #ifndef CLIENT_DECODE_H
 #define CLIENT_DECODE_H
 
-#include "base/json_table.h"
+#include "base/json/json_table.h"
 
-json_read decode_chars;   /* a string */
-json_read decode_raw;     /* any value, as it is written */
 json_read decode_seconds; /* slu_time: a moment in seconds since 1970 */
 
-#define DECODE(how, type, member, key)                  \
-	{                                               \
-		.name = { key, sizeof key - 1 },        \
-		.read = how,                            \
-		.offset = offsetof(type, member),       \
-		.size = sizeof(((type *)NULL)->member), \
-	}
+/* Reads the members of a JSON object; unknown ones are skipped. Returns SLU_EUNKNOWN if the text is
+ * malformed. what: "answer to extend", for the error. */
+int decode_object(struct slice text, const struct json_field *fields, size_t n, void *out, const char *what,
+		  struct slu_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 #include "client/delivery.h"
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/mem.h"
 #include "base/need.h"
 #include "client/receipt.h"
@@ -28,18 +28,18 @@ struct meta {
 
 static const struct json_field meta_fields[] = {
 	RECEIPT_FIELDS(struct meta, receipt.),
-	DECODE(json_read_u64, struct meta, attempts, "attempts"),
-	DECODE(json_read_u64, struct meta, failures, "failure_attempts"),
-	DECODE(json_read_u64, struct meta, max_attempts, "max_attempts"),
-	DECODE(json_read_u64, struct meta, size, "payload_bytes"),
-	DECODE(json_read_i64, struct meta, visibility, "visibility_timeout_seconds"),
-	DECODE(decode_seconds, struct meta, until, "lease_expires_at_unix"),
-	DECODE(json_read_text, struct meta, content_type, "payload_content_type"),
-	DECODE(json_read_text, struct meta, correlation_id, "correlation_id"),
-	DECODE(json_read_raw, struct meta, attributes, "attributes"),
+	JSON_FIELD(u64, struct meta, attempts),
+	JSON_ROW("failure_attempts", json_read_u64, struct meta, failures),
+	JSON_FIELD(u64, struct meta, max_attempts),
+	JSON_ROW("payload_bytes", json_read_u64, struct meta, size),
+	JSON_ROW("visibility_timeout_seconds", json_read_i64, struct meta, visibility),
+	JSON_ROW("lease_expires_at_unix", decode_seconds, struct meta, until),
+	JSON_ROW("payload_content_type", json_read_text, struct meta, content_type),
+	JSON_FIELD(text, struct meta, correlation_id),
+	JSON_FIELD(raw, struct meta, attributes),
 };
 
-/* {"message":{...}}; room is as long as the text. */
+/* Reads {"message":{...}}. room is as long as the text. */
 static int
 read_meta(struct slice text, char *room, struct meta *m, struct slu_err *err)
 {
@@ -56,9 +56,9 @@ read_meta(struct slice text, char *room, struct meta *m, struct slu_err *err)
 			json_fields(&r, meta_fields, sizeof meta_fields / sizeof meta_fields[0],
 				    JSON_LENIENT, m);
 	if (json_end(&r, &why))
-		return slu_fail(err, SLU_EUNKNOWN, "a delivery is not understood: %s", why.text);
+		return slu_fail(err, SLU_EUNKNOWN, "malformed delivery: %s", why.text);
 	if (!m->receipt.id[0] || !m->receipt.lease_id[0])
-		return slu_fail(err, SLU_EUNKNOWN, "a delivery has no id, or no lease");
+		return slu_fail(err, SLU_EUNKNOWN, "malformed delivery: missing id or lease");
 	return 0;
 }
 
@@ -120,7 +120,7 @@ delivery_new(struct slu_delivery **out, struct slu_client *c, struct slice text,
 	}
 	mem_free(room);
 	if (rc == SLU_ENOMEM)
-		slu_fail(err, rc, "no memory for a delivery");
+		slu_fail(err, rc, "out of memory for a delivery");
 	if (rc) {
 		delivery_free(d);
 		return rc;
@@ -129,8 +129,9 @@ delivery_new(struct slu_delivery **out, struct slu_client *c, struct slice text,
 	return 0;
 }
 
-void
-delivery_let_go(struct slu_delivery *d)
+/* Returns its own link to the client. */
+static void
+let_go(struct slu_delivery *d)
 {
 	if (d->own.link) {
 		parts_finish(&d->own);
@@ -149,7 +150,7 @@ delivery_free(struct slu_delivery *d)
 	if (!d)
 		return;
 	if (d->client) {
-		delivery_let_go(d);
+		let_go(d);
 		pthread_mutex_destroy(&d->mtx);
 	}
 	if (d->file)
@@ -180,7 +181,7 @@ read_spooled(struct slu_delivery *d, void *p, size_t size, size_t *n, struct slu
 
 	if (d->file) {
 		*n = fread(p, 1, size, d->file);
-		return ferror(d->file) ? slu_fail(err, SLU_EFAILED, "a payload kept in a file: %m") : 0;
+		return ferror(d->file) ? slu_fail(err, SLU_EFAILED, "cannot read a spooled payload: %m") : 0;
 	}
 	*n = left < size ? left : size;
 	if (*n > 0)
@@ -192,9 +193,7 @@ read_spooled(struct slu_delivery *d, void *p, size_t size, size_t *n, struct slu
 int
 slu_delivery_read(struct slu_delivery *d, void *p, size_t size, size_t *n, struct slu_err *err)
 {
-	NEED(d, err);
-	NEED(p, err);
-	NEED(n, err);
+	NEED3(d, p, n, err);
 
 	const struct patience until = {
 		.deadline = time_add(clock_mono(&clock_system), d->client->timeout),
@@ -205,22 +204,22 @@ slu_delivery_read(struct slu_delivery *d, void *p, size_t size, size_t *n, struc
 			: read_spooled(d, p, size, n, err);
 }
 
-/* A payload that outgrows memory goes on in a file. */
+/* Spools bytes. A payload that is too large for memory continues in a file. */
 static int
 spool(struct slu_delivery *d, const char *p, size_t n, struct slu_err *err)
 {
 	if (!d->file && d->memory.n + n <= SPOOL_MEMORY) {
 		buf_put(&d->memory, p, n);
-		return d->memory.failed ? slu_fail(err, SLU_ENOMEM, "no memory for a payload") : 0;
+		return d->memory.failed ? slu_fail(err, SLU_ENOMEM, "out of memory for a payload") : 0;
 	}
 	if (!d->file) {
 		d->file = tmpfile();
 		if (!d->file || fwrite(d->memory.p, 1, d->memory.n, d->file) != d->memory.n)
-			return slu_fail(err, SLU_EFAILED, "a file for a large payload: %m");
+			return slu_fail(err, SLU_EFAILED, "cannot write a large payload to a file: %m");
 		buf_release(&d->memory);
 	}
 	if (fwrite(p, 1, n, d->file) != n)
-		return slu_fail(err, SLU_EFAILED, "a file for a large payload: %m");
+		return slu_fail(err, SLU_EFAILED, "cannot write a large payload to a file: %m");
 	return 0;
 }
 
@@ -279,8 +278,7 @@ slu_delivery_write(struct slu_delivery *d, int fd, struct slu_err *err)
 int
 slu_delivery_save(struct slu_delivery *d, const char *path, struct slu_err *err)
 {
-	NEED(d, err);
-	NEED(path, err);
+	NEED2(d, path, err);
 
 	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	int rc;
@@ -293,7 +291,7 @@ slu_delivery_save(struct slu_delivery *d, const char *path, struct slu_err *err)
 	if (close(fd) != 0 && !rc)
 		rc = slu_fail(err, SLU_EFAILED, "%s: %m", path);
 	if (rc)
-		(void)unlink(path); /* half a payload is none */
+		(void)unlink(path); /* remove an incomplete payload */
 	return rc;
 }
 
@@ -301,9 +299,7 @@ int
 slu_delivery_decode(struct slu_delivery *d, const struct slu_json_field *fields, size_t n,
 		    void *out, struct slu_err *err)
 {
-	NEED(d, err);
-	NEED(fields, err);
-	NEED(out, err);
+	NEED3(d, fields, out, err);
 
 	char room[PIECE];
 	struct buf text;
@@ -316,7 +312,7 @@ slu_delivery_decode(struct slu_delivery *d, const struct slu_json_field *fields,
 		buf_put(&text, room, rc ? 0 : got);
 	}
 	if (!rc && text.failed)
-		rc = slu_fail(err, SLU_ETOOBIG, "a payload of more than %d bytes is not decoded", DECODE_MAX);
+		rc = slu_fail(err, SLU_ETOOBIG, "payload too large to decode; expected at most %d bytes", DECODE_MAX);
 	if (!rc)
 		rc = slu_json_decode(buf_str(&text), text.n, fields, n, out, err);
 	buf_release(&text);
@@ -328,7 +324,7 @@ slu_delivery_decode(struct slu_delivery *d, const struct slu_json_field *fields,
 static int
 twice(struct slu_err *err)
 {
-	return slu_fail(err, SLU_ECONFLICT, "the delivery was acked or nacked before");
+	return slu_fail(err, SLU_ECONFLICT, "the delivery is already settled");
 }
 
 int
@@ -380,7 +376,7 @@ slu_delivery_close(struct slu_delivery *d)
 {
 	if (!d)
 		return;
-	if (!d->settled) /* before the link goes: what was not taken whole would be returned */
+	if (!d->settled) /* before the link is closed: the server takes back a message that was not read whole */
 		(void)slu_delivery_nack(d, &(struct slu_nack){ SLU_OPTIONS_INIT(struct slu_nack), .delay = d->on_close }, NULL, NULL);
 	delivery_free(d);
 }

@@ -1,12 +1,11 @@
 /*
- * delivery.h - the inside of a struct slu_delivery: what is known of a message, where its
- * payload comes from, and how it ends.
+ * delivery.h - the inside of a struct slu_delivery: the message, the source of its payload, and how it
+ * is settled.
  *
- *      live      payload from the link of its own, or of the subscription it came by
- *      spooled   read whole before: small ones in memory, large ones in a file
+ *      live      the payload comes from its own link, or from the link of its subscription
+ *      spooled   the payload was read whole: a small one is in memory, a large one in a file
  *
- * One thread's, but for extend, which a keeper may call meanwhile: what settles and extends
- * is under mtx.
+ * One thread uses it, and a keeper may extend it meanwhile: settling and extending are under mtx.
  */
 #ifndef CLIENT_DELIVERY_H
 #define CLIENT_DELIVERY_H
@@ -17,35 +16,32 @@
 #include <stdio.h>
 
 struct slu_delivery {
-	struct kept kept; /* for who keeps its lease alive */
+	struct kept kept; /* protects settling and extending */
 	struct slu_client *client;
 	struct slu_delivery_info info;
-	char *texts; /* those of info */
+	char *texts; /* the texts of info */
 	slu_time on_close;
-	slu_time taken; /* when its lease began, at the latest; monotonic */
+	slu_time taken; /* when its lease began, at the latest; monotonic clock */
 
-	struct parts *parts;          /* live: NULL when there is nothing more to be had */
-	struct parts own;             /* of a delivery that has its own link */
-	struct slu_delivery **holder; /* who else points here: a subscription; or NULL */
-	struct buf memory;            /* spooled */
-	size_t read;                  /* of memory */
-	FILE *file;                   /* spooled, and larger */
+	struct parts *parts;          /* live: the source of the payload; NULL = nothing left to read */
+	struct parts own;             /* the parts of a delivery with its own link */
+	struct slu_delivery **holder; /* the pointer of a subscription to this delivery; NULL = none */
+	struct buf memory;            /* spooled payload in memory */
+	size_t read;                  /* how many bytes of `memory` were read */
+	FILE *file;                   /* spooled payload in a file */
 
 	pthread_mutex_t mtx;
 	bool settled;
 };
 
-/* Out of a part `meta`. SLU_EUNKNOWN: it is not understood. */
-int delivery_new(struct slu_delivery **out, struct slu_client *c, struct slice meta,
+/* Makes a delivery from the text of a part `meta`. Returns SLU_EUNKNOWN if the part is malformed. */
+int delivery_new(struct slu_delivery **out, struct slu_client *c, struct slice text,
 		 const char *owner, slu_time on_close, struct slu_err *err);
 
-/* Give back everything but say nothing to the server. */
+/* Frees everything without a call to the server. */
 void delivery_free(struct slu_delivery *d);
 
-/* Read the whole payload: then the link is free for others. */
+/* Reads the whole payload, so that the link is free. */
 int delivery_spool(struct slu_delivery *d, struct slu_err *err);
-
-/* The link that it has of its own goes back. */
-void delivery_let_go(struct slu_delivery *d);
 
 #endif

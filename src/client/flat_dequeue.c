@@ -1,11 +1,11 @@
 /*
- * flat_dequeue.c - /dequeue: messages in memory, under a lease.
+ * flat_dequeue.c - /dequeue: takes messages under a lease, into memory.
  */
 #include "client/client.h"
 
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/json_table.h"
+#include "base/json/json.h"
+#include "base/json/json_table.h"
 #include "base/mem.h"
 #include "base/need.h"
 #include "base/sized.h"
@@ -14,45 +14,36 @@ enum {
 	CLAIM_DEFAULT = 10
 };
 
-/* A longer wait is made of several: proxies and half-open connections like it better. */
+/* A longer wait is split into requests of this length: proxies close idle connections. */
 #define WAIT_MAX (30 * SLU_SEC)
 
-struct row {
+struct message_row {
 	uint64_t id, fencing_token, attempts, failure_attempts, max_attempts;
 	int64_t priority;
-	struct slice uid, lease_id, lease_expires_at, content_type, key, correlation_id, receipt;
+	struct slice uid, lease_id, lease_expires_at, content_type, key, share, correlation_id, receipt;
 	struct slice attributes;
 	struct slice payload;
-	struct slice raw; /* no member: all of it */
+	struct slice raw; /* empty = the whole object */
 };
 
 static const struct json_field row_fields[] = {
-	JSON_FIELD(u64, struct row, id, .required = true, .min = 1, .max = INT64_MAX),
-	JSON_FIELD(text, struct row, uid),
-	JSON_FIELD(text, struct row, receipt),
-	JSON_FIELD(text, struct row, content_type),
-	JSON_FIELD(text, struct row, key),
-	JSON_FIELD(text, struct row, correlation_id),
-	JSON_FIELD(text, struct row, lease_id),
-	JSON_FIELD(text, struct row, lease_expires_at),
-	JSON_FIELD(u64, struct row, fencing_token),
-	JSON_FIELD(u64, struct row, attempts),
-	JSON_FIELD(u64, struct row, failure_attempts),
-	JSON_FIELD(u64, struct row, max_attempts),
-	JSON_FIELD(i64, struct row, priority),
-	JSON_FIELD(raw, struct row, attributes),
-	JSON_FIELD(base64, struct row, payload),
+	JSON_FIELD(u64, struct message_row, id, .required = true, .min = 1, .max = INT64_MAX),
+	JSON_FIELDS(text, struct message_row, uid, receipt, content_type, key, share, correlation_id, lease_id, lease_expires_at),
+	JSON_FIELDS(u64, struct message_row, fencing_token, attempts, failure_attempts, max_attempts),
+	JSON_FIELD(i64, struct message_row, priority),
+	JSON_FIELD(raw, struct message_row, attributes),
+	JSON_FIELD(base64, struct message_row, payload),
 };
 
-/* What the strings of the messages lie in. */
-struct batch {
-	struct buf document; /* as it came */
-	char *room;          /* what was unescaped or decoded */
-	struct buf texts;    /* terminated: reserved whole, so that it does not move */
+/* The memory of the messages' strings. */
+struct message_batch {
+	struct buf document; /* the answer as it came */
+	char *room;          /* unescaped and decoded texts */
+	struct buf texts;    /* zero-terminated texts; reserved as a whole, so that it does not move */
 };
 
 static const char *
-keep_text(struct batch *b, struct slice s)
+keep_text(struct message_batch *b, struct slice s)
 {
 	const size_t at = b->texts.n;
 
@@ -62,7 +53,7 @@ keep_text(struct batch *b, struct slice s)
 }
 
 static void
-take_row(struct batch *b, const struct row *w, struct slu_client_message *m)
+take_row(struct message_batch *b, const struct message_row *w, struct slu_client_message *m)
 {
 	*m = (struct slu_client_message){
 		.id = w->id,
@@ -78,6 +69,7 @@ take_row(struct batch *b, const struct row *w, struct slu_client_message *m)
 		.lease_expires_at = keep_text(b, w->lease_expires_at),
 		.content_type = keep_text(b, w->content_type),
 		.key = keep_text(b, w->key),
+		.share = keep_text(b, w->share),
 		.correlation_id = keep_text(b, w->correlation_id),
 		.attributes = keep_text(b, w->attributes),
 		.receipt = keep_text(b, w->receipt),
@@ -86,7 +78,7 @@ take_row(struct batch *b, const struct row *w, struct slu_client_message *m)
 	};
 }
 
-/* How many elements, so that there is memory for them all. */
+/* Counts the elements, to allocate them at once. */
 static int
 count_elements(struct slice document, size_t *n, struct slu_err *err)
 {
@@ -101,9 +93,9 @@ count_elements(struct slice document, size_t *n, struct slu_err *err)
 }
 
 static int
-reserve(struct batch *b, struct slu_client_messages *out, size_t n)
+reserve(struct message_batch *b, struct slu_client_messages *out, size_t n)
 {
-	const size_t texts = b->document.n + 8 * n + 1; /* 8 ends a message */
+	const size_t texts = b->document.n + 9 * n + 1; /* 9 ends a message */
 
 	b->room = mem_alloc(b->document.n + 1);
 	out->items = mem_array(n + 1, sizeof out->items[0]);
@@ -114,12 +106,12 @@ reserve(struct batch *b, struct slu_client_messages *out, size_t n)
 static int
 misunderstood(const struct slu_err *why, struct slu_err *err)
 {
-	return slu_fail(err, SLU_EUNKNOWN, "the server's answer is no list of messages: %s",
+	return slu_fail(err, SLU_EUNKNOWN, "malformed answer: expected a list of messages: %s",
 			why->text);
 }
 
 static int
-read_rows(struct batch *b, struct slu_client_messages *out, struct slu_err *err)
+read_rows(struct message_batch *b, struct slu_client_messages *out, struct slu_err *err)
 {
 	const struct slice document = buf_slice(&b->document);
 	struct slu_err why;
@@ -129,12 +121,12 @@ read_rows(struct batch *b, struct slu_client_messages *out, struct slu_err *err)
 	if (count_elements(document, &n, &why))
 		return misunderstood(&why, err);
 	if (reserve(b, out, n))
-		return slu_fail(err, SLU_ENOMEM, "no memory for %zu messages", n);
+		return slu_fail(err, SLU_ENOMEM, "out of memory for %zu messages", n);
 	json_init(&r, document, JSON_DEPTH);
 	json_room(&r, b->room, document.n);
 	json_array(&r);
 	while (json_element(&r)) {
-		struct row w = { 0 };
+		struct message_row w = { 0 };
 
 		json_peek(&r);
 		w.raw.p = r.p;
@@ -149,7 +141,7 @@ read_rows(struct batch *b, struct slu_client_messages *out, struct slu_err *err)
 void
 slu_client_messages_release(struct slu_client_messages *m)
 {
-	struct batch *const b = m ? m->memory : NULL;
+	struct message_batch *const b = m ? m->memory : NULL;
 
 	if (!m)
 		return;
@@ -163,15 +155,15 @@ slu_client_messages_release(struct slu_client_messages *m)
 	*m = (struct slu_client_messages){ 0 };
 }
 
-/* The answer's bytes go over to the batch. */
+/* Moves the bytes of the answer to the batch. */
 static int
-take_answer(struct ask *a, struct slu_client_messages *out, struct slu_err *err)
+take_answer(struct client_request *a, struct slu_client_messages *out, struct slu_err *err)
 {
 	struct buf *const body = &a->link->http.answer.body;
-	struct batch *const b = mem_zalloc(sizeof *b);
+	struct message_batch *const b = mem_zalloc(sizeof *b);
 
 	if (!b)
-		return slu_fail(err, SLU_ENOMEM, "no memory for messages");
+		return slu_fail(err, SLU_ENOMEM, "out of memory for messages");
 	out->memory = b;
 	b->document = *body;
 	buf_init(body, b->document.max);
@@ -186,37 +178,37 @@ struct claiming {
 };
 
 static void
-write_claim(struct ask *a, slu_time left)
+write_claim(struct client_request *a, slu_time left)
 {
 	const struct claiming *const q = a->user;
 
 	buf_clear(&a->path);
 	buf_puts(&a->path, "/dequeue");
-	ask_param(a, "namespace", a->space);
-	ask_param(a, "topic", q->queue);
-	ask_param_u64(a, "limit", q->claim->limit ? q->claim->limit : CLAIM_DEFAULT);
-	ask_param_time(a, "lease", q->claim->lease);
-	ask_param_time(a, "wait", left < WAIT_MAX ? left : WAIT_MAX);
-	ask_param(a, "owner", q->owner);
+	http_param(&a->path, "namespace", a->space);
+	http_param(&a->path, "topic", q->queue);
+	http_param_u64(&a->path, "limit", q->claim->limit ? q->claim->limit : CLAIM_DEFAULT);
+	client_request_param_time(a, "lease", q->claim->lease);
+	client_request_param_time(a, "wait", left < WAIT_MAX ? left : WAIT_MAX);
+	http_param(&a->path, "owner", q->owner);
 }
 
-/* A part of the wait. */
+/* Makes one request of the wait. */
 static int
 claim_once(struct slu_client *c, struct claiming *q, slu_time left,
 	   struct slu_client_messages *out, const struct slu_call *call, struct slu_err *err)
 {
-	struct ask a;
+	struct client_request a;
 	int rc;
 
-	ask_init(&a, c, call, "GET", NULL);
+	client_request_init(&a, c, call, "GET", NULL);
 	a.begins = true;
-	ask_waits(&a, left);
+	client_request_waits(&a, left);
 	a.write = write_claim;
 	a.user = q;
-	rc = ask_run(&a, err);
+	rc = client_request_run(&a, err);
 	if (!rc)
 		rc = take_answer(&a, out, err);
-	ask_release(&a);
+	client_request_release(&a);
 	return rc;
 }
 
@@ -225,9 +217,7 @@ slu_client_dequeue(struct slu_client *c, const char *queue, const struct slu_cli
 		   struct slu_client_messages *out, const struct slu_call *given_call,
 		   struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(queue, err);
-	NEED(out, err);
+	NEED3(c, queue, out, err);
 
 	struct slu_client_claim claim_room;
 	struct slu_call call_room, rest;

@@ -1,5 +1,5 @@
 /*
- * handle.c - one delivery: the handler, here or in a process of its own, and what it said.
+ * handle.c - handles one delivery: runs the handler, here or in a process of its own, and settles.
  */
 #include "client/consumer.h"
 
@@ -29,7 +29,7 @@ run(void *arg)
 	return 0;
 }
 
-/* V4: on this thread. */
+/* CONSUMER-4: runs the handler on this thread. */
 static int
 run_here(struct handling *h, struct slu_err *err)
 {
@@ -44,7 +44,7 @@ struct report {
 	char text[200];
 };
 
-/* What becomes of it goes through the pipe, in one write. */
+/* Sends the outcome through the pipe, in one write. */
 static void
 run_as_child(struct handling *h, int out)
 {
@@ -66,7 +66,7 @@ death(pid_t pid, struct slu_err *err)
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		continue;
 	if (WIFSIGNALED(status))
-		return slu_fail(err, SLU_EPANIC, "the handler's process was ended by signal %d (%s)",
+		return slu_fail(err, SLU_EPANIC, "the handler's process was killed by signal %d (%s)",
 				WTERMSIG(status), strsignal(WTERMSIG(status)));
 	return slu_fail(err, SLU_EPANIC, "the handler's process ended with exit code %d",
 			WEXITSTATUS(status));
@@ -95,17 +95,17 @@ run_in_child(struct handling *h, struct slu_err *err)
 {
 	int fds[2];
 	pid_t pid;
-	int rc = delivery_spool(h->delivery, err); /* two must not read one connection */
+	int rc = delivery_spool(h->delivery, err); /* two processes must not read one connection */
 
 	if (rc)
 		return rc;
 	if (pipe2(fds, O_CLOEXEC) != 0)
-		return slu_fail(err, SLU_EFAILED, "no pipe for a handler's process: %m");
+		return slu_fail(err, SLU_EFAILED, "cannot open a pipe for a handler's process: %m");
 	pid = fork();
 	if (pid == 0)
 		run_as_child(h, fds[1]);
 	close(fds[1]);
-	rc = pid < 0 ? slu_fail(err, SLU_EFAILED, "no process for a handler: %m")
+	rc = pid < 0 ? slu_fail(err, SLU_EFAILED, "cannot start a process for a handler: %m")
 		     : wait_for_child(h, pid, fds[0], err);
 	close(fds[0]);
 	return rc;
@@ -129,7 +129,7 @@ settle(struct worker *w, struct handling *h, struct slu_err *err)
 				 NULL, err);
 }
 
-/* Nobody extends it any more. False: V5, it is somebody else's. */
+/* Stops extending the lease. Returns false if the lease was lost (CONSUMER-5). */
 static bool
 is_ours(struct worker *w, struct slu_delivery *d)
 {
@@ -138,7 +138,7 @@ is_ours(struct worker *w, struct slu_delivery *d)
 	keeper_remove(&w->service->keeper, &d->kept);
 	if (!d->kept.lost)
 		return true;
-	slu_fail(&err, SLU_ELEASE, "%s: the lease of message %s was lost while it was worked on",
+	slu_fail(&err, SLU_ELEASE, "%s: lease of message %s lost while its handler ran",
 		 w->conf.queue, d->info.receipt.id);
 	worker_tell_error(w, &err);
 	return false;

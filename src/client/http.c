@@ -12,7 +12,7 @@ enum {
 	SOURCE_PIECE = 64 * 1024
 };
 
-/* K4: how long what was on its way may take to arrive. */
+/* CLIENTHTTP-4: how long an answer that was already sent may take to arrive. */
 #define DRAIN_TIME (2 * SLU_SEC)
 
 void
@@ -51,6 +51,25 @@ http_encode(struct buf *out, struct slice s)
 	}
 }
 
+void
+http_param(struct buf *path, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	buf_putc(path, strchr(buf_str(path), '?') ? '&' : '?');
+	buf_printf(path, "%s=", name);
+	http_encode(path, slice_of(value));
+}
+
+void
+http_param_u64(struct buf *path, const char *name, uint64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRIu64, value); /* fits */
+	http_param(path, name, text);
+}
+
 static int
 write_head(struct http *h, const struct http_call *call, struct slu_err *err)
 {
@@ -73,12 +92,12 @@ write_head(struct http *h, const struct http_call *call, struct slu_err *err)
 	else if (strcmp(call->method, "POST") == 0)
 		buf_puts(b, "Content-Length: 0\r\n");
 	buf_puts(b, "\r\n");
-	return b->failed ? slu_fail(err, SLU_ETOOBIG, "%.60s...: too long for a request",
+	return b->failed ? slu_fail(err, SLU_ETOOBIG, "%.60s...: request too long",
 				    call->path)
 			 : 0;
 }
 
-/* Take what is there: SLU_EBUSY when it did not come to the end of the answer. */
+/* Parses the received bytes. Returns SLU_EBUSY if the answer is not complete. */
 static int
 receive_some(struct http *h, struct slu_err *err)
 {
@@ -88,7 +107,7 @@ receive_some(struct http *h, struct slu_err *err)
 
 	if (rc == SLU_EUNKNOWN)
 		return slu_fail(err, SLU_EUNKNOWN,
-				"%s: the server closed the connection before it answered whole",
+				"%s: the server closed the connection before the answer was complete",
 				h->address.text);
 	if (rc)
 		return rc;
@@ -96,19 +115,19 @@ receive_some(struct http *h, struct slu_err *err)
 	case ANSWER_MORE:
 		return SLU_EBUSY;
 	case ANSWER_REFUSED:
-		return slu_fail(err, SLU_EUNKNOWN, "%s: the answer is not understood: %s; is this a "
+		return slu_fail(err, SLU_EUNKNOWN, "%s: malformed answer: %s; is this a "
 						   "Sluice server?",
 				h->address.text, answer_refusal(&h->answer));
 	default:
 		break;
 	}
-	if (in.n > 0 || !h->answer.keep_alive) /* more than was asked for is the end, too */
+	if (in.n > 0 || !h->answer.keep_alive) /* bytes after the answer end the connection too */
 		h->spoiled = true;
 	h->whole = true;
 	return 0;
 }
 
-/* 0, or SLU_EBUSY: something came, and it was not all. */
+/* Receives bytes. Returns 0 at the end of the answer, SLU_EBUSY before. */
 static int
 receive_more(struct http *h, const struct patience *until, struct slu_err *err)
 {
@@ -119,7 +138,7 @@ receive_more(struct http *h, const struct patience *until, struct slu_err *err)
 	return rc ? rc : receive_some(h, err);
 }
 
-/* Until the answer is whole, or, in pieces, its head. */
+/* Receives the whole answer, or its head if it is read in pieces. */
 static int
 receive(struct http *h, const struct patience *until, struct slu_err *err)
 {
@@ -130,7 +149,7 @@ receive(struct http *h, const struct patience *until, struct slu_err *err)
 	return rc == SLU_EBUSY ? 0 : rc;
 }
 
-/* K4 */
+/* CLIENTHTTP-4 */
 static int
 drain(struct http *h, struct slu_err *err)
 {
@@ -145,8 +164,7 @@ drain(struct http *h, struct slu_err *err)
 	return receive(h, &until, err) ? SLU_ECANCELED : 0;
 }
 
-/* A body that comes from somewhere else, in chunks. A server that answers meanwhile wants
- * no more of it. */
+/* Sends a body from a source, in chunks. Stops if the server answers meanwhile. */
 static int
 send_source(struct http *h, const struct http_call *call, struct slu_err *err)
 {
@@ -159,8 +177,8 @@ send_source(struct http *h, const struct http_call *call, struct slu_err *err)
 
 		n = call->source(call->source_arg, room, sizeof room);
 		if (n < 0)
-			return slu_fail(err, SLU_EFAILED, "%s: the body could not be read whole, and "
-							  "the call was broken off",
+			return slu_fail(err, SLU_EFAILED, "%s: the body could not be read to its end, and "
+							  "the call was cancelled",
 					h->address.text);
 		parts[0].n = (size_t)snprintf(size, sizeof size, "%" PRIx64 "\r\n", (uint64_t)n);
 		parts[1].n = (size_t)n;
@@ -180,7 +198,7 @@ send_all(struct http *h, const struct http_call *call, struct slu_err *err)
 
 	if (!rc && call->source)
 		rc = send_source(h, call, err);
-	return rc == SLU_EUNKNOWN ? 0 : rc; /* it may have answered before it closed: 413 */
+	return rc == SLU_EUNKNOWN ? 0 : rc; /* the server may have answered before it closed: 413 */
 }
 
 static int
@@ -201,20 +219,21 @@ exchange(struct http *h, const struct http_call *call, struct slu_err *err)
 	return rc;
 }
 
-/* What the codes without a text mean here. */
+/* Adds a text to codes without one. */
 static int
 explain(const struct http *h, const struct http_call *call, int rc, struct slu_err *err)
 {
 	if (rc == SLU_ETIMEOUT)
-		return slu_fail(err, rc, "%s: no answer to %s %.40s within the time allowed",
+		return slu_fail(err, rc, "%s: no answer to %s %.40s in time",
 				h->address.text, call->method, call->path);
 	if (rc == SLU_ECANCELED)
 		return slu_fail(err, rc, "%s: stopped before the answer came", h->address.text);
 	return rc;
 }
 
-int
-http_in_doubt(int rc, struct slu_err *err)
+/* The rc of a second try, after a first one that was sent and not answered. */
+static int
+in_doubt(int rc, struct slu_err *err)
 {
 	if (rc != SLU_EDOWN)
 		return rc;
@@ -246,7 +265,7 @@ http_begin(struct http *h, const struct http_call *call, struct slu_err *err)
 	h->repeated = false;
 	if (rc)
 		return rc;
-	if (kept && !wire_is_silent(&h->wire)) { /* K1 */
+	if (kept && !wire_is_silent(&h->wire)) { /* CLIENTHTTP-1 */
 		http_hang_up(h);
 		kept = false;
 	}
@@ -254,7 +273,7 @@ http_begin(struct http *h, const struct http_call *call, struct slu_err *err)
 		if (h->wire.fd < 0)
 			rc = connect_to(h, call, err);
 		if (rc)
-			return h->repeated ? http_in_doubt(rc, err) : rc;
+			return h->repeated ? in_doubt(rc, err) : rc;
 		rc = exchange(h, call, err);
 		if (rc == SLU_EUNKNOWN && kept && call->repeatable && !call->source &&
 		    answer_is_untouched(&h->answer)) {
@@ -281,11 +300,11 @@ broken(struct http *h, int rc, struct slu_err *err)
 {
 	http_hang_up(h);
 	if (rc == SLU_ETIMEOUT)
-		return slu_fail(err, rc, "%s: the rest of the answer did not come within the time "
+		return slu_fail(err, rc, "%s: the rest of the answer did not come in the time "
 					 "allowed",
 				h->address.text);
 	if (rc == SLU_ECANCELED)
-		return slu_fail(err, rc, "%s: stopped before the answer was whole", h->address.text);
+		return slu_fail(err, rc, "%s: stopped before the answer was complete", h->address.text);
 	return rc;
 }
 

@@ -1,27 +1,27 @@
 /*
- * http.h - a small HTTP/1.1 client: one connection, one call at a time, blocking. Bodies
- * whole or in pieces, in both directions.
+ * http.h - a small HTTP/1.1 client: one connection, one call at a time, blocking. Bodies are whole
+ * or in pieces, in both directions.
  *
  *         struct http h;
  *
  *         http_init(&h, &address);
  *         http_call(&h, &(struct http_call){ .method = "GET", .path = "/stats",
- *                   .until = { SLU_NEVER, -1 } }, &err);
+ *                   .until = { .deadline = SLU_NEVER, .stop_fd = -1 } }, &err);
  *         use(h.answer.status, buf_slice(&h.answer.body));
  *         http_release(&h);
  *
- * Connects when it has to and keeps the connection. A struct is one thread's.
+ * Connects when needed and keeps the connection. One thread uses a struct http.
  *
- *  K1  A kept connection that the server has closed meanwhile is seen before anything
- *      is sent on it, and replaced: nothing was sent, so nothing is repeated.
- *  K2  When a kept connection ends without a byte of an answer, the call is made once
- *      more on a fresh one if the caller said that it may be repeated. Otherwise, or when
- *      there is no fresh one, it is SLU_EUNKNOWN: it may have happened.
- *  K3  A call ends at its deadline and not before. Without one it waits for ever.
- *  K4  A call that waits and is not wanted any more (stop_fd) first says so by closing
- *      its half of the connection, and then takes what was already on its way: so an
- *      answer that left the server is never dropped unread. If none was: SLU_ECANCELED.
- *  K5  Any status is an answer and returns 0; what it means is the caller's.
+ *  CLIENTHTTP-1  Before a call is sent on a kept connection, the client checks whether the server
+ *      closed it, and replaces it. Nothing was sent, so nothing is repeated.
+ *  CLIENTHTTP-2  If a kept connection ends without a byte of an answer, a repeatable call is sent
+ *      once more on a new connection. A call that is not repeatable, or that gets no new
+ *      connection, returns SLU_EUNKNOWN: it may have happened.
+ *  CLIENTHTTP-3  A call ends at its deadline and not before. Without a deadline it waits for ever.
+ *  CLIENTHTTP-4  A waiting call that is cancelled (stop_fd) closes its half of the connection, then
+ *      reads an answer that was already sent. So an answer that left the server is never
+ *      dropped unread. Without such an answer it returns SLU_ECANCELED.
+ *  CLIENTHTTP-5  A call with any status returns 0; the caller interprets the status.
  */
 #ifndef CLIENT_HTTP_H
 #define CLIENT_HTTP_H
@@ -37,59 +37,59 @@ enum {
 struct http {
 	struct address address;
 	struct wire wire;
-	struct answer answer; /* of the last call, until the next */
-	struct buf head;      /* of the request */
-	bool whole;           /* the answer is, to its end */
-	bool lent;            /* answer.body was given out by http_piece */
-	bool spoiled;         /* the connection is not to be used again */
-	bool repeated;        /* K2: the call was sent twice */
+	struct answer answer; /* the answer of the last call, until the next call */
+	struct buf head;      /* the head of the request */
+	bool whole;           /* the answer was read to its end */
+	bool lent;            /* http_piece returned answer.body */
+	bool spoiled;         /* the connection cannot be used again */
+	bool repeated;        /* CLIENTHTTP-2: the call was sent twice */
 };
 
-/* Up to size bytes of a body into p: how many, 0 at the end, less than 0: there will be
- * none. */
+/* Writes up to size bytes of a body to p. Returns how many, 0 at the end, or less than 0 on an
+ * error. */
 typedef int64_t http_source(void *arg, void *p, size_t size);
 
 struct http_call {
 	const char *method;
-	const char *path;         /* with its query, encoded */
-	struct slice body;        /* n 0: none */
-	http_source *source;      /* the body comes from there, after `body`; NULL: that is all */
-	void *source_arg;         /* used once: K2 does not hold */
-	const char *content_type; /* NULL: JSON */
-	const char *fields;       /* more of the head, each line with its CRLF; or NULL */
-	bool repeatable;          /* K2 */
-	bool waits;               /* K4 */
-	bool in_pieces;           /* the answer is had by http_piece */
+	const char *path;         /* path and query, encoded */
+	struct slice body;        /* n 0 = no body */
+	http_source *source;      /* the rest of the body after `body`; NULL = none */
+	void *source_arg;         /* argument of source; a call with a source is not repeated (CLIENTHTTP-2) */
+	const char *content_type; /* NULL = JSON */
+	const char *fields;       /* more lines of the head, each with CRLF; NULL = none */
+	bool repeatable;          /* CLIENTHTTP-2 */
+	bool waits;               /* CLIENTHTTP-4 */
+	bool in_pieces;           /* the caller reads the answer by http_piece */
 	struct patience until;
-	slu_time connect_time; /* a connection that takes longer is SLU_EDOWN; 0: `until` */
+	slu_time connect_time; /* a longer connect returns SLU_EDOWN; 0 = no limit but `until` */
 };
 
 void http_init(struct http *h, const struct address *address);
 void http_release(struct http *h);
 
-/* Close the connection; the next call makes another. */
+/* Closes the connection; the next call opens another. */
 void http_hang_up(struct http *h);
 
-/* SLU_EDOWN: no server. SLU_EFORBIDDEN: TLS without trust. SLU_ETIMEOUT, SLU_ECANCELED: K3, K4. SLU_EUNKNOWN: the
- * connection broke, or what came is no HTTP; the call may have happened. */
+/* Returns SLU_EDOWN if there is no server, SLU_EFORBIDDEN if TLS lacks trust, SLU_ETIMEOUT by CLIENTHTTP-3,
+ * SLU_ECANCELED by CLIENTHTTP-4, and SLU_EUNKNOWN if the connection broke or the answer is not HTTP: the call
+ * may have happened. */
 int http_call(struct http *h, const struct http_call *call, struct slu_err *err);
 
 /*
- * The same in two steps, with in_pieces. After http_begin status and fields are there.
- * http_piece gives what comes next of the body, good until the next call; n 0: that was
- * all. http_gather takes the rest into answer.body, bounded by HTTP_BODY_MAX. Who stops
- * before the end hangs up.
+ * The same in two steps, with in_pieces. After http_begin status and fields are set. http_piece returns the
+ * next bytes of the body, valid until the next call; n 0 = the end. http_gather reads the rest into
+ * answer.body, at most HTTP_BODY_MAX bytes. A caller that stops before the end calls http_hang_up.
  */
 int http_begin(struct http *h, const struct http_call *call, struct slu_err *err);
 int http_piece(struct http *h, const struct patience *until, struct slice *piece,
 	       struct slu_err *err);
 int http_gather(struct http *h, const struct patience *until, struct slu_err *err);
 
-/* rc of another try, after one that was sent and not answered: SLU_EDOWN is SLU_EUNKNOWN
- * then. */
-int http_in_doubt(int rc, struct slu_err *err);
-
-/* Append s to a query: everything but letters, digits and -._~ becomes %XX. */
+/* Appends s to a query: every byte but letters, digits and -._~ becomes %XX. */
 void http_encode(struct buf *out, struct slice s);
+
+/* Append a parameter to the query of a path. A parameter with the value NULL is not sent. */
+void http_param(struct buf *path, const char *name, const char *value);
+void http_param_u64(struct buf *path, const char *name, uint64_t value);
 
 #endif

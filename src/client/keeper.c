@@ -16,7 +16,7 @@ next_due(const struct keeper *k)
 	return first;
 }
 
-/* mtx is held, but not while it is kept. */
+/* Extends one lease. The caller holds mtx; it is released while keep runs. */
 static void
 keep(struct keeper *k, struct kept *item)
 {
@@ -69,7 +69,7 @@ keeper_start(struct keeper *k, struct slu_err *err)
 		return 0;
 	pthread_cond_destroy(&k->changed);
 	pthread_mutex_destroy(&k->mtx);
-	return slu_fail(err, SLU_EDOWN, "no thread to keep leases alive");
+	return slu_fail(err, SLU_EDOWN, "cannot start the thread that extends leases");
 }
 
 void

@@ -1,15 +1,15 @@
 /*
- * keeper.h - a thread that keeps leases alive while somebody works under them.
+ * keeper.h - a thread that extends leases while other threads work under them.
  *
  *         keeper_start(&k);
- *         keeper_add(&k, &item, lease);      item.keep is called at half of it, and so on
+ *         keeper_add(&k, &item, lease);      calls item.keep at half of the lease, again and again
  *         ...
- *         keeper_remove(&k, &item);          keep is not running and will not be called
+ *         keeper_remove(&k, &item);          item.keep is not running and will not be called
  *         lost = item.lost;
  *         keeper_stop(&k);
  *
- * keep returns 0, SLU_ELEASE or SLU_ENOTFOUND (it is lost), or anything else: it is tried
- * again soon, and is lost when the lease has ended. One that is lost is left alone.
+ * keep returns 0, or SLU_ELEASE or SLU_ENOTFOUND if the lease is lost. After any other error the keeper
+ * tries again soon; the lease is lost when it has ended. A lost lease is not extended any more.
  */
 #ifndef CLIENT_KEEPER_H
 #define CLIENT_KEEPER_H
@@ -21,31 +21,31 @@
 #include <pthread.h>
 
 struct kept {
-	/* Runs on the keeper's thread; at most until `until`, on the monotonic clock. */
+	/* Runs on the keeper's thread, at most until `until` on the monotonic clock. */
 	int (*keep)(struct kept *k, slu_time until);
 
-	/* Under the keeper's mtx; whoever removed the item may read `lost` without. */
+	/* Under the keeper's mtx. After keeper_remove, `lost` may be read without it. */
 	struct list node;
-	slu_time lease; /* its length */
-	slu_time due;   /* when to keep it */
-	slu_time until; /* until when it is ours for certain */
-	bool busy;      /* keep runs */
+	slu_time lease; /* length of the lease */
+	slu_time due;   /* when to extend it */
+	slu_time until; /* until when the lease certainly holds */
+	bool busy;      /* keep is running */
 	bool lost;
 };
 
 struct keeper {
 	pthread_t thread;
 	pthread_mutex_t mtx;
-	pthread_cond_t changed; /* something was added, kept, or it is time to stop */
+	pthread_cond_t changed; /* signalled when an item was added or extended, or at stop */
 	struct list items;
 	bool stopping;
 };
 
-/* SLU_EDOWN: no thread. */
+/* Returns SLU_EDOWN if no thread can be started. */
 int keeper_start(struct keeper *k, struct slu_err *err);
-void keeper_stop(struct keeper *k); /* when it has no items */
+void keeper_stop(struct keeper *k); /* call it when no items are left */
 
-/* began: when the lease was asked for, on the monotonic clock. */
+/* began: when the lease was requested, on the monotonic clock. */
 void keeper_add(struct keeper *k, struct kept *item, slu_time lease, slu_time began);
 void keeper_remove(struct keeper *k, struct kept *item);
 

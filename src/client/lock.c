@@ -1,56 +1,47 @@
 /*
- * lock.c - leases on keys: acquire, keep, release, describe.
+ * lock.c - leases on keys: acquire, extend, release, describe.
  */
 #include "client/client.h"
 #include "client/decode.h"
 
-#include "base/json_out.h"
+#include "base/json/json_out.h"
 #include "base/need.h"
 #include "base/sized.h"
 
 static const struct json_field lease_fields[] = {
-	DECODE(decode_chars, struct slu_lease, space, "namespace"),
-	DECODE(decode_chars, struct slu_lease, key, "key"),
-	DECODE(decode_chars, struct slu_lease, owner, "owner"),
-	DECODE(decode_chars, struct slu_lease, id, "lease_id"),
-	DECODE(decode_chars, struct slu_lease, txn, "txn_id"),
-	DECODE(json_read_u64, struct slu_lease, token, "fencing_token"),
-	DECODE(json_read_i64, struct slu_lease, version, "version"),
-	DECODE(decode_chars, struct slu_lease, etag, "state_etag"),
-	DECODE(decode_seconds, struct slu_lease, until, "expires_at_unix"),
+	JSON_ROW("namespace", json_read_chars, struct slu_lease, space),
+	JSON_FIELD(chars, struct slu_lease, key),
+	JSON_FIELD(chars, struct slu_lease, owner),
+	JSON_ROW("lease_id", json_read_chars, struct slu_lease, id),
+	JSON_ROW("txn_id", json_read_chars, struct slu_lease, txn),
+	JSON_ROW("fencing_token", json_read_u64, struct slu_lease, token),
+	JSON_FIELD(i64, struct slu_lease, version),
+	JSON_ROW("state_etag", json_read_chars, struct slu_lease, etag),
+	JSON_ROW("expires_at_unix", decode_seconds, struct slu_lease, until),
 };
 
+/* Sends the request, reads the lease that it is answered with, and releases it. */
 static int
-read_lease(const struct ask *a, struct slu_lease *out, struct slu_err *err)
+run_lease(struct client_request *a, struct slu_lease *out, struct slu_err *err)
 {
-	struct slu_err why;
-	struct json r;
+	int rc = client_request_run(a, err);
 
-	json_init(&r, ask_body(a), JSON_DEPTH);
-	json_fields(&r, lease_fields, sizeof lease_fields / sizeof lease_fields[0], JSON_LENIENT,
-		    out);
-	if (json_end(&r, &why))
-		return slu_fail(err, SLU_EUNKNOWN, "the server's answer is no lease: %s", why.text);
-	return 0;
+	if (!rc)
+		rc = decode_object(client_request_body(a), lease_fields, sizeof lease_fields / sizeof lease_fields[0], out,
+				   "answer: expected a lease", err);
+	client_request_release(a);
+	return rc;
 }
 
-/* What every call about a lease begins with. */
+/* Writes the members that every request about a lease begins with. */
 static void
-out_lease(struct json_out *w, struct ask *a, const struct slu_lease *l)
+out_lease(struct json_out *w, struct client_request *a, const struct slu_lease *l)
 {
-	json_out_init(w, &a->body);
-	json_out_object(w, NULL);
+	json_out_open(w, &a->body);
 	json_out_str(w, "namespace", slice_of(l->space));
 	json_out_str(w, "key", slice_of(l->key));
 	json_out_str(w, "lease_id", slice_of(l->id));
 	json_out_str(w, "txn_id", slice_of(l->txn));
-}
-
-static void
-out_end(struct json_out *w)
-{
-	json_out_close(w);
-	json_out_end(w);
 }
 
 /* --- acquire ------------------------------------------------------------------------ */
@@ -61,15 +52,14 @@ struct acquiring {
 };
 
 static void
-write_acquire(struct ask *a, slu_time left)
+write_acquire(struct client_request *a, slu_time left)
 {
 	const struct acquiring *const q = a->user;
 	const struct slu_acquire *const what = q->what;
 	struct json_out w;
 
 	buf_clear(&a->body);
-	json_out_init(&w, &a->body);
-	json_out_object(&w, NULL);
+	json_out_open(&w, &a->body);
 	json_out_str(&w, "namespace", slice_of(a->space));
 	if (what->key)
 		json_out_str(&w, "key", slice_of(what->key));
@@ -80,7 +70,7 @@ write_acquire(struct ask *a, slu_time left)
 		json_out_bool(&w, "if_not_exists", true);
 	if (what->txn)
 		json_out_str(&w, "txn_id", slice_of(what->txn));
-	out_end(&w);
+	json_out_finish(&w);
 }
 
 int
@@ -94,24 +84,19 @@ slu_lock_acquire(struct slu_client *c, const struct slu_acquire *given, struct s
 	struct slu_acquire room;
 	const struct slu_acquire *what = SIZED(slu_acquire, given, &room, err);
 	struct acquiring q = { .what = what };
-	struct ask a;
-	int rc;
+	struct client_request a;
 
 	*out = (struct slu_lease){ 0 };
 	if (!what || need_lease(what->ttl, "ttl", err) || need_time(what->wait, "wait", err))
 		return SLU_EINVAL;
 	client_owner(c, what->owner, q.owner);
-	ask_init(&a, c, call, "POST", "/v1/acquire");
+	client_request_init(&a, c, call, "POST", "/v1/acquire");
 	a.begins = true;
-	ask_waits(&a, what->wait);
+	client_request_waits(&a, what->wait);
 	a.repeatable = !what->if_absent;
 	a.write = write_acquire;
 	a.user = &q;
-	rc = ask_run(&a, err);
-	if (!rc)
-		rc = read_lease(&a, out, err);
-	ask_release(&a);
-	return rc;
+	return run_lease(&a, out, err);
 }
 
 /* --- keep, release, describe ---------------------------------------------------------- */
@@ -120,72 +105,55 @@ int
 slu_lock_keep(struct slu_client *c, struct slu_lease *l, slu_time ttl,
 	      const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(l, err);
+	NEED2(c, l, err);
 
 	struct json_out w;
-	struct ask a;
-	int rc;
+	struct client_request a;
 
 	if (need_lease(ttl, "ttl", err))
 		return SLU_EINVAL;
-	ask_init(&a, c, call, "POST", "/v1/keepalive");
+	client_request_init(&a, c, call, "POST", "/v1/keepalive");
 	a.repeatable = true;
 	out_lease(&w, &a, l);
 	json_out_i64(&w, "ttl_seconds", seconds_up(ttl));
-	out_end(&w);
-	ask_lease(&a, l);
-	rc = ask_run(&a, err);
-	if (!rc)
-		rc = read_lease(&a, l, err);
-	ask_release(&a);
-	return rc;
+	json_out_finish(&w);
+	client_request_lease(&a, l);
+	return run_lease(&a, l, err);
 }
 
 int
 slu_lock_release(struct slu_client *c, const struct slu_lease *l, enum slu_lock_end how,
 		 const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(l, err);
+	NEED2(c, l, err);
 
 	struct json_out w;
-	struct ask a;
-	int rc;
+	struct client_request a;
 
 	if ((unsigned)how > SLU_ROLLBACK)
 		return slu_fail(err, SLU_EINVAL, "invalid end: %d; expected SLU_COMMIT or SLU_ROLLBACK",
 				(int)how);
-	ask_init(&a, c, call, "POST", "/v1/release");
+	client_request_init(&a, c, call, "POST", "/v1/release");
 	a.repeatable = true;
 	out_lease(&w, &a, l);
 	if (how == SLU_ROLLBACK)
 		json_out_bool(&w, "rollback", true);
-	out_end(&w);
-	ask_lease(&a, l);
-	rc = ask_run(&a, err);
-	ask_release(&a);
-	return rc;
+	json_out_finish(&w);
+	client_request_lease(&a, l);
+	return client_request_finish(&a, err);
 }
 
 int
 slu_lock_describe(struct slu_client *c, const char *key, struct slu_lease *out,
 		  const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(key, err);
-	NEED(out, err);
+	NEED3(c, key, out, err);
 
-	struct ask a;
-	int rc;
+	struct client_request a;
 
 	*out = (struct slu_lease){ 0 };
-	ask_init(&a, c, call, "GET", "/v1/describe");
-	ask_param(&a, "namespace", a.space);
-	ask_param(&a, "key", key);
-	rc = ask_run(&a, err);
-	if (!rc)
-		rc = read_lease(&a, out, err);
-	ask_release(&a);
-	return rc;
+	client_request_init(&a, c, call, "GET", "/v1/describe");
+	http_param(&a.path, "namespace", a.space);
+	http_param(&a.path, "key", key);
+	return run_lease(&a, out, err);
 }

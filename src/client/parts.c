@@ -10,7 +10,7 @@ parts_begin(struct parts *p, struct link *link, struct slu_err *err)
 	*p = (struct parts){ .link = link };
 	buf_init(&p->meta, PARTS_META_MAX);
 	if (!multipart_init(&p->multipart, answer_field(&link->http.answer, SLICE("content-type"))))
-		return slu_fail(err, SLU_EUNKNOWN, "%s: the answer is no multipart body",
+		return slu_fail(err, SLU_EUNKNOWN, "%s: malformed answer: expected a multipart body",
 				link->http.address.text);
 	return 0;
 }
@@ -26,11 +26,11 @@ static int
 misunderstood(const struct parts *p, const char *why, struct slu_err *err)
 {
 	http_hang_up(&p->link->http);
-	return slu_fail(err, SLU_EUNKNOWN, "%s: the answer is not understood: %s",
+	return slu_fail(err, SLU_EUNKNOWN, "%s: malformed answer: %s",
 			p->link->http.address.text, why);
 }
 
-/* More bytes, when there are none: SLU_EUNKNOWN at the end of the body (A2). */
+/* Receives more bytes if there are none. Returns SLU_EUNKNOWN at the end of the body (PARTS-2). */
 static int
 fill(struct parts *p, const struct patience *until, struct slu_err *err)
 {
@@ -41,7 +41,7 @@ fill(struct parts *p, const struct patience *until, struct slu_err *err)
 	return rc;
 }
 
-/* Bytes of the payload that are here. A1: they are not looked at. */
+/* Takes the received bytes of the payload, without parsing them (PARTS-1). */
 static struct slice
 take_payload(struct parts *p, size_t size)
 {
@@ -85,7 +85,7 @@ drop_payload(struct parts *p, const struct patience *until, struct slu_err *err)
 	return rc;
 }
 
-/* Until a part begins, or the end; data of a part `meta` gathers. */
+/* Parses until a part begins, or until the end. Collects the data of a part `meta`. */
 static int
 next_part(struct parts *p, const struct patience *until, struct slu_err *err)
 {
@@ -98,7 +98,7 @@ next_part(struct parts *p, const struct patience *until, struct slu_err *err)
 		if (e == MULTIPART_REFUSED)
 			return misunderstood(p, p->multipart.why, err);
 		if (e == MULTIPART_DATA && p->has_payload)
-			return misunderstood(p, "a payload is longer than it says", err);
+			return misunderstood(p, "a payload is longer than its length", err);
 		if (e == MULTIPART_DATA)
 			buf_put(&p->meta, data.p, data.n);
 		if (p->meta.failed)
@@ -112,7 +112,7 @@ next_part(struct parts *p, const struct patience *until, struct slu_err *err)
 	}
 }
 
-/* Nothing has come of the next delivery: so nothing is lost when the wait for it ends. */
+/* Has no byte of the next delivery come? Then the wait can end without a loss. */
 static int
 wait_idle(struct parts *p, const struct patience *idle, struct slu_err *err)
 {
@@ -166,5 +166,5 @@ parts_finish(struct parts *p)
 	if (!p->link || p->left > WIRE_READ)
 		return;
 	if (p->ended || (parts_next(p, &now, &now, &meta, NULL) == 0 && p->ended))
-		(void)http_gather(&p->link->http, &now, NULL); /* or it is not used again */
+		(void)http_gather(&p->link->http, &now, NULL); /* otherwise the connection is not used again */
 }

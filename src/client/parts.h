@@ -1,15 +1,15 @@
 /*
- * parts.h - deliveries out of an answer that is a multipart body: for each one part `meta`
- * and one part `payload`, which says its length.
+ * parts.h - reads deliveries from a multipart answer: each has a part `meta` and a part `payload` with
+ * its length.
  *
  *         parts_begin(&p, link, err);
  *         while (parts_next(&p, &until, &meta, err) == 0 && meta.n > 0)
  *                 while (parts_read(&p, &until, room, sizeof room, &n, err) == 0 && n > 0)
  *                         ...
  *
- *  A1  A payload is over when its length is, also while the boundary behind it has not
- *      come: that may be as late as the next delivery.
- *  A2  A body that ends without its last boundary was not whole: SLU_EUNKNOWN.
+ *  PARTS-1  A payload ends after its length. The boundary after it may come as late as the next
+ *      delivery.
+ *  PARTS-2  A body without its last boundary is incomplete: SLU_EUNKNOWN.
  */
 #ifndef CLIENT_PARTS_H
 #define CLIENT_PARTS_H
@@ -24,30 +24,30 @@ enum {
 struct parts {
 	struct link *link; /* borrowed */
 	struct multipart multipart;
-	struct slice in;  /* what was not looked at yet, in the link's buffer */
-	struct buf meta;  /* of the delivery */
-	uint64_t left;    /* bytes of its payload still to come */
+	struct slice in;  /* bytes that are not parsed yet, in the link's buffer */
+	struct buf meta;  /* the meta of the delivery */
+	uint64_t left;    /* bytes of the payload that are still to come */
 	bool ended;       /* the last boundary was seen */
 	bool has_payload; /* the part is open */
 };
 
-/* Once the head of the answer is there. SLU_EUNKNOWN: it is not multipart. */
+/* Call it after the head of the answer was read. Returns SLU_EUNKNOWN if the answer is not multipart. */
 int parts_begin(struct parts *p, struct link *link, struct slu_err *err);
-void parts_release(struct parts *p); /* zeroed is fine */
+void parts_release(struct parts *p); /* a zeroed struct is fine */
 
 /*
- * The next delivery: its meta, as it was sent, and payload to follow; n 0: there is none
- * any more. What was left of the payload before is dropped. SLU_ETIMEOUT: nothing came by
- * `idle`; then it may be asked again. A delivery that has begun has until `until`.
+ * Reads the meta of the next delivery; n 0 = no more deliveries. The payload follows. The rest of the
+ * previous payload is dropped. Returns SLU_ETIMEOUT if no delivery began by `idle`: the caller may try
+ * again. A delivery that has begun must come by `until`.
  */
 int parts_next(struct parts *p, const struct patience *idle, const struct patience *until,
 	       struct slice *meta, struct slu_err *err);
 
-/* *n is 0 at the end of the payload. */
+/* Reads bytes of the payload; *n is 0 at its end. */
 int parts_read(struct parts *p, const struct patience *until, void *room, size_t size, size_t *n,
 	       struct slu_err *err);
 
-/* Read to the end of the answer, if that is near: then the connection can be used again. */
+/* Reads to the end of the answer if it is near, so that the connection can be used again. */
 void parts_finish(struct parts *p);
 
 #endif

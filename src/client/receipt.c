@@ -1,6 +1,6 @@
 /*
- * receipt.c - ack, nack and extend by what was received with a message; and the same as a
- * line of text, for another process.
+ * receipt.c - ack, nack and extend by a receipt; and receipts as a line of text, for another
+ * process.
  *
  *      received by       its receipt            as text            settled by
  *      lease API         has a lease_id         a JSON object      the lease API
@@ -9,8 +9,7 @@
 #include "client/receipt.h"
 
 #include "base/id.h"
-#include "base/json_out.h"
-#include "base/mem.h"
+#include "base/json/json_out.h"
 #include "base/need.h"
 #include "base/receipt.h"
 #include "base/sized.h"
@@ -59,7 +58,7 @@ parse_flat(struct slu_receipt *r, struct slice text, struct slu_err *err)
 	return 0;
 }
 
-/* item says what becomes of it. */
+/* Settles by the flat API; item has the outcome. */
 static int
 settle_flat(struct slu_client *c, enum slu_settle_verb verb, const struct slu_receipt *r,
 	    struct slu_settle *item, const struct slu_call *call, struct slu_err *err)
@@ -68,7 +67,7 @@ settle_flat(struct slu_client *c, enum slu_settle_verb verb, const struct slu_re
 	int rc;
 
 	if (!text)
-		return slu_fail(err, SLU_EINVAL, "invalid receipt: it names no message");
+		return slu_fail(err, SLU_EINVAL, "invalid receipt: missing message");
 	item->receipt = text;
 	rc = slu_client_settle(c, verb, NULL, item, 1, call, err);
 	item->receipt = NULL;
@@ -112,12 +111,11 @@ out_some(struct json_out *w, const char *name, const char *text)
 		json_out_str(w, name, slice_of(text));
 }
 
-/* The members that all three have, and the text has. */
+/* Writes the members that all three requests and the text have. */
 static void
 out_receipt(struct json_out *w, struct buf *b, const struct slu_receipt *r)
 {
-	json_out_init(w, b);
-	json_out_object(w, NULL);
+	json_out_open(w, b);
 	json_out_str(w, "namespace", slice_of(r->space));
 	json_out_str(w, "queue", slice_of(r->queue));
 	json_out_str(w, "message_id", slice_of(r->id));
@@ -133,49 +131,45 @@ out_receipt(struct json_out *w, struct buf *b, const struct slu_receipt *r)
 }
 
 static int
-run(struct ask *a, struct json_out *w, struct slu_err *err)
+run(struct client_request *a, struct json_out *w, struct slu_err *err)
 {
-	json_out_close(w);
-	json_out_end(w);
-	return ask_run(a, err);
+	json_out_finish(w);
+	return client_request_run(a, err);
 }
 
 int
 slu_client_ack(struct slu_client *c, const struct slu_receipt *r, const struct slu_call *call,
 	       struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(r, err);
+	NEED2(c, r, err);
 
 	struct slu_settle item = { SLU_OPTIONS_INIT(struct slu_settle) };
 	struct json_out w;
-	struct ask a;
+	struct client_request a;
 	int rc;
 
 	if (is_flat(r))
 		return settle_flat(c, SLU_ACK, r, &item, call, err);
-	ask_init(&a, c, call, "POST", "/v1/queue/ack");
+	client_request_init(&a, c, call, "POST", "/v1/queue/ack");
 	a.repeatable = true;
 	out_receipt(&w, &a.body, r);
 	rc = run(&a, &w, err);
 	if (rc == SLU_ENOTFOUND && a.retried)
 		rc = 0; /* the first try had done it */
-	ask_release(&a);
+	client_request_release(&a);
 	return rc;
 }
 
-/* The lease API has no word for it; the flat one has. */
+/* Makes a dead letter by the flat API: the lease API cannot. */
 static int
 bury(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *nack,
      const struct slu_call *call, struct slu_err *err)
 {
 	struct json_out w;
-	struct ask a;
-	int rc;
+	struct client_request a;
 
-	ask_init(&a, c, call, "POST", "/nack");
-	json_out_init(&w, &a.body);
-	json_out_object(&w, NULL);
+	client_request_init(&a, c, call, "POST", "/nack");
+	json_out_open(&w, &a.body);
 	json_out_str(&w, "namespace", slice_of(r->space));
 	json_out_str(&w, "topic", slice_of(r->queue));
 	json_out_str(&w, "id", slice_of(r->id));
@@ -183,23 +177,20 @@ bury(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *n
 	json_out_bool(&w, "dead", true);
 	if (nack->error)
 		json_out_str(&w, "error", slice_of(nack->error));
-	rc = run(&a, &w, err);
-	ask_release(&a);
-	return rc;
+	json_out_finish(&w);
+	return client_request_finish(&a, err);
 }
 
 int
 slu_client_nack(struct slu_client *c, const struct slu_receipt *r, const struct slu_nack *given,
 		const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(r, err);
+	NEED2(c, r, err);
 
 	struct slu_nack room;
 	const struct slu_nack *nack = SIZED(slu_nack, given, &room, err);
 	struct json_out w;
-	struct ask a;
-	int rc;
+	struct client_request a;
 
 	if (!nack || need_time(nack->delay, "delay", err))
 		return SLU_EINVAL;
@@ -207,16 +198,15 @@ slu_client_nack(struct slu_client *c, const struct slu_receipt *r, const struct 
 		return nack_flat(c, r, nack, call, err);
 	if (nack->dead)
 		return bury(c, r, nack, call, err);
-	ask_init(&a, c, call, "POST", "/v1/queue/nack");
+	client_request_init(&a, c, call, "POST", "/v1/queue/nack");
 	out_receipt(&w, &a.body, r);
 	json_out_str(&w, "intent", nack->defer ? SLICE("defer") : SLICE("failure"));
 	if (nack->delay > 0)
 		json_out_i64(&w, "delay_seconds", seconds_up(nack->delay));
 	if (nack->error && !nack->defer)
 		json_out_str(&w, "last_error", slice_of(nack->error));
-	rc = run(&a, &w, err);
-	ask_release(&a);
-	return rc;
+	json_out_finish(&w);
+	return client_request_finish(&a, err);
 }
 
 struct extended {
@@ -225,21 +215,19 @@ struct extended {
 };
 
 static int
-read_extended(const struct ask *a, struct slu_receipt *r, slu_time *until, struct slu_err *err)
+read_extended(const struct client_request *a, struct slu_receipt *r, slu_time *until, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
-		DECODE(decode_chars, struct extended, etag, "meta_etag"),
-		DECODE(decode_seconds, struct extended, until, "lease_expires_at_unix"),
-		DECODE(decode_seconds, struct extended, state_until, "state_lease_expires_at_unix"),
+		JSON_ROW("meta_etag", json_read_chars, struct extended, etag),
+		JSON_ROW("lease_expires_at_unix", decode_seconds, struct extended, until),
+		JSON_ROW("state_lease_expires_at_unix", decode_seconds, struct extended, state_until),
 	};
 	struct extended e = { .etag = "" };
-	struct slu_err why;
-	struct json j;
+	const int rc = decode_object(client_request_body(a), fields, sizeof fields / sizeof fields[0], &e,
+				     "answer to extend", err);
 
-	json_init(&j, ask_body(a), JSON_DEPTH);
-	json_fields(&j, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, &e);
-	if (json_end(&j, &why))
-		return slu_fail(err, SLU_EUNKNOWN, "the answer to extend is not understood: %s", why.text);
+	if (rc)
+		return rc;
 	memcpy(r->etag, e.etag, sizeof r->etag);
 	r->state.until = e.state_until;
 	*until = e.until;
@@ -250,8 +238,7 @@ int
 slu_client_extend(struct slu_client *c, struct slu_receipt *r, slu_time by,
 		  const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(r, err);
+	NEED2(c, r, err);
 
 	slu_time until;
 
@@ -263,21 +250,21 @@ receipt_extend(struct slu_client *c, struct slu_receipt *r, slu_time by, slu_tim
 	       const struct slu_call *call, struct slu_err *err)
 {
 	struct json_out w;
-	struct ask a;
+	struct client_request a;
 	int rc;
 
 	if (need_lease(by, "by", err))
 		return SLU_EINVAL;
 	if (is_flat(r))
 		return extend_flat(c, r, by, until, call, err);
-	ask_init(&a, c, call, "POST", "/v1/queue/extend");
+	client_request_init(&a, c, call, "POST", "/v1/queue/extend");
 	a.repeatable = true;
 	out_receipt(&w, &a.body, r);
 	json_out_i64(&w, "extend_by_seconds", seconds_up(by));
 	rc = run(&a, &w, err);
 	if (!rc)
 		rc = read_extended(&a, r, until, err);
-	ask_release(&a);
+	client_request_release(&a);
 	return rc;
 }
 
@@ -298,8 +285,7 @@ slu_receipt_write(const struct slu_receipt *r)
 	out_receipt(&w, &b, r);
 	if (r->state.id[0])
 		json_out_str(&w, "state_txn_id", slice_of(r->state.txn));
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	buf_putc(&b, '\0');
 	if (!b.failed)
 		return b.p;
@@ -322,8 +308,7 @@ receipt_name_state(struct slu_receipt *r, const char *owner)
 int
 slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err)
 {
-	NEED(r, err);
-	NEED(text, err);
+	NEED2(r, text, err);
 
 	static const struct json_field fields[] = { RECEIPT_FIELDS(struct slu_receipt, ) };
 	struct slu_err why;
@@ -337,7 +322,7 @@ slu_receipt_parse(struct slu_receipt *r, const char *text, struct slu_err *err)
 	if (json_end(&j, &why))
 		return slu_fail(err, SLU_EINVAL, "invalid receipt: %s", why.text);
 	if (!r->queue[0] || !r->id[0] || !r->lease_id[0])
-		return slu_fail(err, SLU_EINVAL, "invalid receipt: it has no queue, message or lease");
+		return slu_fail(err, SLU_EINVAL, "invalid receipt: missing queue, message or lease");
 	receipt_name_state(r, "");
 	return 0;
 }

@@ -1,7 +1,7 @@
 #include "client/receive.h"
 
 #include "base/clock.h"
-#include "base/json_out.h"
+#include "base/json/json_out.h"
 #include "base/need.h"
 #include "base/sized.h"
 
@@ -21,52 +21,50 @@ receiving_init(struct receiving *r, struct slu_client *c, const char *queue,
 }
 
 static void
-write_request(struct ask *a, slu_time left)
+write_request(struct client_request *a, slu_time left)
 {
 	const struct receiving *const r = a->user;
 	struct json_out w;
 
 	buf_clear(&a->body);
-	json_out_init(&w, &a->body);
-	json_out_object(&w, NULL);
+	json_out_open(&w, &a->body);
 	json_out_str(&w, "namespace", slice_of(a->space));
 	json_out_str(&w, "queue", slice_of(r->queue));
 	json_out_str(&w, "owner", slice_of(r->owner));
 	json_out_i64(&w, "visibility_timeout_seconds", seconds_up(r->how.visibility));
 	json_out_i64(&w, "wait_seconds", seconds_to_wait(left));
 	json_out_u64(&w, "page_size", r->page);
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 }
 
 int
 receiving_ask(struct receiving *r, struct slu_client *c, const char *path, slu_time patience,
 	      const struct slu_call *call, struct link **link, struct slu_err *err)
 {
-	struct ask a;
+	struct client_request a;
 	int rc;
 
 	*link = NULL;
-	ask_init(&a, c, call, "POST", path);
+	client_request_init(&a, c, call, "POST", path);
 	a.begins = true;
 	if (r->how.stateful)
 		buf_puts(&a.path, "WithState");
-	ask_waits(&a, r->how.wait);
+	client_request_waits(&a, r->how.wait);
 	a.patience = patience;
-	a.repeatable = true; /* what does not arrive goes back */
+	a.repeatable = true; /* a message that does not arrive goes back */
 	a.in_pieces = true;
 	a.write = write_request;
 	a.user = r;
-	rc = ask_run(&a, err);
+	rc = client_request_run(&a, err);
 	if (rc && a.too_early)
-		rc = 0; /* nothing came */
+		rc = 0; /* no message came */
 	else if (!rc)
-		*link = ask_take(&a);
-	ask_release(&a);
+		*link = client_request_take(&a);
+	client_request_release(&a);
 	return rc;
 }
 
-/* The next one of an answer; *out NULL: there are no more. */
+/* Reads the next delivery of an answer; *out NULL = no more. */
 static int
 next_of(struct parts *p, struct receiving *r, struct slu_client *c, struct slu_delivery **out,
 	struct slu_err *err)
@@ -80,7 +78,7 @@ next_of(struct parts *p, struct receiving *r, struct slu_client *c, struct slu_d
 
 	*out = NULL;
 	if (rc == SLU_ETIMEOUT)
-		return slu_fail(err, SLU_EUNKNOWN, "the rest of a delivery did not come");
+		return slu_fail(err, SLU_EUNKNOWN, "the rest of a delivery did not come in time");
 	if (!rc && meta.n > 0)
 		rc = delivery_new(out, c, meta, r->owner, r->how.on_close, err);
 	if (*out) {
@@ -105,7 +103,7 @@ receive_one(struct receiving *r, struct slu_client *c, slu_time patience,
 	rc = parts_begin(&p, link, err);
 	if (!rc)
 		rc = next_of(&p, r, c, &d, err);
-	if (d) { /* its own from now on: p's slices point into the link, not into p */
+	if (d) { /* d->own owns the link now; slices of p point into the link, not into p */
 		d->own = p;
 		d->parts = &d->own;
 		*out = d;
@@ -141,7 +139,7 @@ receive_page(struct receiving *r, struct slu_client *c, slu_time patience,
 		parts_finish(&p);
 	link_end(c, link);
 	parts_release(&p);
-	while (rc && *n > 0) { /* the server has taken them back */
+	while (rc && *n > 0) { /* the server took the messages back */
 		out[*n - 1]->parts = NULL;
 		delivery_free(out[--*n]);
 	}
@@ -152,9 +150,7 @@ int
 slu_client_receive(struct slu_client *c, const char *queue, const struct slu_receive *how,
 		   struct slu_delivery **out, const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(queue, err);
-	NEED(out, err);
+	NEED3(c, queue, out, err);
 
 	struct receiving r;
 	const int rc = receiving_init(&r, c, queue, how, err);

@@ -1,30 +1,38 @@
 /*
- * refusal.c - what the server says when it says no, in the words of either API:
+ * refusal.c - turns a refusal of either API into a code and a text:
  *
  *      {"error":"lease_lost","message":"..."}        {"error":"lease_expired","detail":"..."}
  */
 #include "client/client.h"
 
-#include "base/json.h"
-#include "base/json_table.h"
+#include "base/json/json.h"
+#include "base/json/json_table.h"
 
-/* Names of the lease API that are no row of the error table. */
+/* Error names of the lease API that are not in SLU_ERRORS. */
 static const struct {
 	const char *name;
 	enum slu_code code;
 	enum refusal_kind kind;
 } names[] = {
+	{ "already_exists", SLU_EEXISTS, REFUSAL_FINAL },
 	{ "cas_mismatch", SLU_ECONFLICT, REFUSAL_FINAL },
 	{ "etag_mismatch", SLU_ECONFLICT, REFUSAL_FINAL },
 	{ "fencing_mismatch", SLU_ELEASE, REFUSAL_FINAL },
+	{ "internal_error", SLU_ECORRUPT, REFUSAL_FINAL },
+	{ "invalid_body", SLU_EINVAL, REFUSAL_FINAL },
 	{ "lease_conflict", SLU_ELEASE, REFUSAL_FINAL },
 	{ "lease_expired", SLU_ELEASE, REFUSAL_FINAL },
+	{ "lease_required", SLU_ELEASE, REFUSAL_FINAL },
+	{ "namespace_forbidden", SLU_EFORBIDDEN, REFUSAL_FINAL },
 	{ "node_passive", SLU_EDOWN, REFUSAL_AWAY },
+	{ "payload_too_large", SLU_ETOOBIG, REFUSAL_FINAL },
 	{ "queue_busy", SLU_EBUSY, REFUSAL_FINAL },
 	{ "queue_message_lease_mismatch", SLU_ELEASE, REFUSAL_FINAL },
 	{ "shutdown_draining", SLU_ECLOSED, REFUSAL_AWAY },
+	{ "throttled", SLU_EBUSY, REFUSAL_FINAL },
 	{ "txn_conflict", SLU_ECONFLICT, REFUSAL_FINAL },
 	{ "txn_mismatch", SLU_ELEASE, REFUSAL_FINAL },
+	{ "version_conflict", SLU_ECONFLICT, REFUSAL_FINAL },
 	{ "waiting", SLU_EBUSY, REFUSAL_WAITING },
 };
 
@@ -54,9 +62,8 @@ refusal_code(struct slice name, unsigned status, enum refusal_kind *kind)
 	for (int code = SLU_CODE_BASE + 1; code < SLU_CODE_END; code++) {
 		const struct slu_err_row *row = slu_err_row(code);
 
-		if (slice_eq(name, slice_of(row->flat_name)) ||
-		    slice_eq(name, slice_of(row->lockd_name))) {
-			if (code == SLU_ESTARTING || code == SLU_ECLOSED)
+		if (slice_eq(name, slice_of(row->flat_name))) {
+			if (code == SLU_ESTARTING || code == SLU_ECLOSED || code == SLU_EMOVED)
 				*kind = REFUSAL_AWAY;
 			return code;
 		}
@@ -67,18 +74,18 @@ refusal_code(struct slice name, unsigned status, enum refusal_kind *kind)
 	return status >= 500 ? SLU_EDOWN : SLU_EINVAL;
 }
 
-/* What to do about it, where the server cannot know. */
+/* A hint that the server cannot give. */
 static const char *
-advice(const struct ask *a, int code)
+advice(const struct client_request *a, int code)
 {
 	const bool has_token = a->client->token != NULL;
 
 	if (code == SLU_EAUTH && has_token)
-		return "; the token that was sent is no good here: get another";
+		return "; the server does not accept the token: use another one";
 	if (code == SLU_EAUTH)
 		return "; set token to one that `sluice token` made";
 	if (code == SLU_EFORBIDDEN && has_token)
-		return "; the token that was sent does not allow it";
+		return "; the token does not allow it";
 	return "";
 }
 
@@ -87,12 +94,10 @@ struct words {
 };
 
 int
-refusal_read(const struct ask *a, enum refusal_kind *kind, struct slu_err *err)
+refusal_read(const struct client_request *a, enum refusal_kind *kind, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
-		JSON_FIELD(text, struct words, error),
-		JSON_FIELD(text, struct words, message),
-		JSON_FIELD(text, struct words, detail),
+		JSON_FIELDS(text, struct words, error, message, detail),
 	};
 	const struct answer *const answer = &a->link->http.answer;
 	struct words why = { 0 };

@@ -1,11 +1,11 @@
 /*
- * send.c - a message of any size: a multipart body of `meta` and `payload`, the second
- * piece by piece from where it is.
+ * send.c - sends a message of any size: a multipart body of `meta` and `payload`. The payload is read
+ * and sent piece by piece.
  */
 #include "client/client.h"
 #include "client/decode.h"
 
-#include "base/json_out.h"
+#include "base/json/json_out.h"
 #include "base/need.h"
 #include "base/sized.h"
 
@@ -15,7 +15,7 @@
 
 enum {
 	BOUNDARY_TEXT = 48,
-	SMALL = 256 * 1024 /* goes along with the head */
+	SMALL = 256 * 1024 /* bytes of a payload that are sent with the head */
 };
 
 struct sending {
@@ -25,13 +25,13 @@ struct sending {
 	char tail[BOUNDARY_TEXT + 12];
 	size_t n_tail;
 
-	/* Of the source. */
-	size_t at;      /* in the payload */
-	size_t tail_at; /* in the tail */
-	bool ended;     /* the payload is */
+	/* The state of the source. */
+	size_t at;      /* position in the payload */
+	size_t tail_at; /* position in the tail */
+	bool ended;     /* the payload was sent */
 };
 
-/* Nobody knows it before, so that no payload has it. */
+/* Makes a random boundary, which no payload contains. */
 static int
 make_boundary(struct sending *s, struct slu_err *err)
 {
@@ -54,7 +54,7 @@ out_seconds(struct json_out *w, const char *name, slu_time t)
 }
 
 static void
-write_head(struct ask *a, const struct sending *s, const char *queue)
+write_head(struct client_request *a, const struct sending *s, const char *queue)
 {
 	const struct slu_send *const what = s->what;
 	struct buf *const b = &a->body;
@@ -63,8 +63,7 @@ write_head(struct ask *a, const struct sending *s, const char *queue)
 	buf_printf(b, "--%s\r\nContent-Type: application/json\r\n"
 		      "Content-Disposition: form-data; name=\"meta\"\r\n\r\n",
 		   s->boundary);
-	json_out_init(&w, b);
-	json_out_object(&w, NULL);
+	json_out_open(&w, b);
 	json_out_str(&w, "namespace", slice_of(a->space));
 	json_out_str(&w, "queue", slice_of(queue));
 	out_seconds(&w, "delay_seconds", what->delay);
@@ -76,8 +75,7 @@ write_head(struct ask *a, const struct sending *s, const char *queue)
 		json_out_raw(&w, "attributes", slice_of(what->attributes));
 	if (what->content_type)
 		json_out_str(&w, "payload_content_type", slice_of(what->content_type));
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	buf_printf(b, "\r\n--%s\r\nContent-Type: application/octet-stream\r\n"
 		      "Content-Disposition: form-data; name=\"payload\"\r\n\r\n",
 		   s->boundary);
@@ -117,9 +115,9 @@ rewind_body(void *arg)
 	s->ended = false;
 }
 
-/* Small payloads lie in the body, others come after it. */
+/* Puts a small payload into the body; a larger one follows it. */
 static void
-add_payload(struct ask *a, struct sending *s)
+add_payload(struct client_request *a, struct sending *s)
 {
 	const struct slu_send *const what = s->what;
 
@@ -134,21 +132,15 @@ add_payload(struct ask *a, struct sending *s)
 }
 
 static int
-read_sent(const struct ask *a, struct slu_sent *out, struct slu_err *err)
+read_sent(const struct client_request *a, struct slu_sent *out, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
-		DECODE(decode_chars, struct slu_sent, id, "message_id"),
-		DECODE(decode_chars, struct slu_sent, correlation_id, "correlation_id"),
+		JSON_ROW("message_id", json_read_chars, struct slu_sent, id),
+		JSON_FIELD(chars, struct slu_sent, correlation_id),
 	};
-	struct slu_err why;
-	struct json r;
 
 	*out = (struct slu_sent){ 0 };
-	json_init(&r, ask_body(a), JSON_DEPTH);
-	json_fields(&r, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, out);
-	if (json_end(&r, &why))
-		return slu_fail(err, SLU_EUNKNOWN, "the answer to enqueue is not understood: %s", why.text);
-	return 0;
+	return decode_object(client_request_body(a), fields, sizeof fields / sizeof fields[0], out, "answer to enqueue", err);
 }
 
 static int
@@ -164,15 +156,14 @@ int
 slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *given,
 		struct slu_sent *out, const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(queue, err);
+	NEED2(c, queue, err);
 	NEED_AS(given, "s", err);
 
 	struct slu_send room;
 	const struct slu_send *what = SIZED(slu_send, given, &room, err);
 	struct sending s = { .what = what };
 	struct slu_sent unused;
-	struct ask a;
+	struct client_request a;
 	int rc = 0;
 
 	if (!what || check_times(what, err) || need_bytes(what->payload, what->size, "payload", err))
@@ -184,17 +175,17 @@ slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *
 		rc = make_boundary(&s, err);
 	if (rc)
 		return rc;
-	ask_init(&a, c, call, "POST", "/v1/queue/enqueue");
+	client_request_init(&a, c, call, "POST", "/v1/queue/enqueue");
 	a.begins = true;
 	a.content_type = s.type;
-	ask_field(&a, "X-Correlation-Id", what->correlation_id);
+	client_request_field(&a, "X-Correlation-Id", what->correlation_id);
 	write_head(&a, &s, queue);
 	add_payload(&a, &s);
 	if (a.source && !a.has_timeout)
-		a.until.deadline = SLU_NEVER; /* it takes what it takes */
-	rc = ask_run(&a, err);
+		a.until.deadline = SLU_NEVER; /* a large payload has no deadline */
+	rc = client_request_run(&a, err);
 	if (!rc)
 		rc = read_sent(&a, out ? out : &unused, err);
-	ask_release(&a);
+	client_request_release(&a);
 	return rc;
 }

@@ -23,22 +23,22 @@ check(const struct slu_consumer *c, size_t i, struct slu_err *err)
 	const char *wrong = NULL;
 
 	if (!c->queue || !c->queue[0])
-		wrong = "queue: expected a name";
+		wrong = "invalid queue; expected a name";
 	else if (!c->handle)
-		wrong = "handle: expected a function";
+		wrong = "invalid handle; expected a function";
 	else if (c->concurrency > CONCURRENCY_MAX)
-		wrong = "concurrency: expected at most 256";
+		wrong = "invalid concurrency; expected at most 256";
 	else if (c->prefetch > RECEIVE_PAGE_MAX)
-		wrong = "prefetch: expected at most 64";
+		wrong = "invalid prefetch; expected at most 64";
 	else if (c->stateful && c->prefetch > 1)
-		wrong = "prefetch: messages with their state come one at a time";
+		wrong = "invalid prefetch; expected 1: messages with state come one at a time";
 	else if (c->visibility < 0 || c->retry_delay < 0 || c->defer_delay < 0 ||
 		 c->restart.base < 0 || c->restart.max < 0)
-		wrong = "times: expected 0 or more";
+		wrong = "invalid time; expected 0 or more";
 	else if (c->visibility == SLU_NEVER)
-		wrong = "visibility: expected a time that ends";
+		wrong = "invalid visibility; expected a finite time";
 	else if (c->restart.factor < 0 || (c->restart.factor > 0 && c->restart.factor < 1))
-		wrong = "restart.factor: expected 1 or more";
+		wrong = "invalid restart.factor; expected 1 or more";
 	if (wrong)
 		return slu_fail(err, SLU_EINVAL, "consumer %zu (%s): %s", i, c->name ? c->name : "no name", wrong);
 	return 0;
@@ -66,7 +66,7 @@ copy(const char *text, bool *failed)
 	return out;
 }
 
-/* "mail-host-1234-...": no other instance has it. */
+/* Makes a unique owner: "mail-host-1234-...". */
 static void
 make_owner(struct worker *w)
 {
@@ -93,10 +93,10 @@ worker_init(struct worker *w, struct slu_service *s, const struct slu_consumer *
 	fill_defaults(&w->conf);
 	w->threads = mem_array(w->conf.concurrency, sizeof w->threads[0]);
 	if (failed || !w->threads)
-		return slu_fail(err, SLU_ENOMEM, "no memory for consumer %s", conf->queue);
+		return slu_fail(err, SLU_ENOMEM, "out of memory for consumer %s", conf->queue);
 	make_owner(w);
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return w->stop_fd < 0 ? slu_fail(err, SLU_EFAILED, "no descriptor: %m") : 0;
+	return w->stop_fd < 0 ? slu_fail(err, SLU_EFAILED, "cannot open a descriptor: %m") : 0;
 }
 
 static void
@@ -123,7 +123,7 @@ service_new(struct slu_service **out, struct slu_client *client,
 		s->workers = mem_array(n + 1, sizeof s->workers[0]);
 	if (!s || !s->workers) {
 		mem_free(s);
-		return slu_fail(err, SLU_ENOMEM, "no memory for a service");
+		return slu_fail(err, SLU_ENOMEM, "out of memory for a service");
 	}
 	s->born = forked_now();
 	s->client = client;
@@ -146,16 +146,14 @@ int
 slu_service_new(struct slu_service **out, struct slu_client *client,
 		const struct slu_consumer *consumers, size_t n, struct slu_err *err)
 {
-	NEED(out, err);
-	NEED(client, err);
-	NEED(consumers, err);
+	NEED3(out, client, consumers, err);
 
 	struct sized_array a;
 	int rc;
 
 	*out = NULL;
 	if (n == 0 || n > CONSUMERS_MAX)
-		return slu_fail(err, SLU_EINVAL, "%zu consumers; a service has 1 to %d", n, CONSUMERS_MAX);
+		return slu_fail(err, SLU_EINVAL, "invalid number of consumers: %zu; expected 1 to %d", n, CONSUMERS_MAX);
 	rc = sized_array(&a, consumers, n, sizeof *consumers, "slu_consumer", err);
 	if (!rc)
 		rc = service_new(out, client, a.items, n, err);
@@ -169,7 +167,7 @@ slu_service_free(struct slu_service *s)
 	if (!s || s->born != forked_now())
 		return;
 	slu_service_stop(s);
-	(void)slu_service_wait(s, 0, NULL); /* why a worker ended was told */
+	(void)slu_service_wait(s, 0, NULL); /* on_error reported why the worker ended */
 	for (size_t i = 0; i < s->n; i++)
 		worker_release(&s->workers[i]);
 	pthread_cond_destroy(&s->changed);
@@ -189,7 +187,7 @@ worker_is_ending(const struct worker *w)
 }
 
 static void
-ask_to_end(const struct worker *w)
+client_request_to_end(const struct worker *w)
 {
 	const uint64_t one = 1;
 
@@ -205,26 +203,26 @@ worker_end(struct worker *w, int rc, const struct slu_err *err)
 		w->err = *err;
 	}
 	pthread_mutex_unlock(&w->service->mtx);
-	ask_to_end(w);
+	client_request_to_end(w);
 }
 
 void
 slu_service_stop(struct slu_service *s)
 {
 	if (!s || s->born != forked_now())
-		return; /* in a child: the parent's descriptors are not ours to write to */
+		return; /* a child must not write to the parent's descriptors */
 	for (size_t i = 0; i < s->n; i++)
-		ask_to_end(&s->workers[i]);
+		client_request_to_end(&s->workers[i]);
 }
 
-/* Threads that could not be started count as ended. */
+/* Counts threads that could not be started as ended. */
 static int
 start_worker(struct worker *w, struct slu_err *err)
 {
 	struct slu_service *const s = w->service;
 	uint64_t old;
 
-	(void)!read(w->stop_fd, &old, sizeof old); /* of the run before */
+	(void)!read(w->stop_fd, &old, sizeof old); /* remove signals of the previous run */
 	w->rc = 0;
 	worker_tell(w, w->conf.on_start, &(struct slu_consumer_event){ 0 });
 	for (unsigned i = 0; i < w->conf.concurrency; i++) {
@@ -239,7 +237,7 @@ start_worker(struct worker *w, struct slu_err *err)
 		s->alive--;
 		pthread_mutex_unlock(&s->mtx);
 		w->started = i;
-		return slu_fail(err, SLU_EDOWN, "no thread for consumer %s", w->conf.name);
+		return slu_fail(err, SLU_EDOWN, "cannot start a thread for consumer %s", w->conf.name);
 	}
 	w->started = w->conf.concurrency;
 	return 0;
@@ -254,7 +252,7 @@ slu_service_start(struct slu_service *s, struct slu_err *err)
 	int rc;
 
 	pthread_mutex_lock(&s->mtx);
-	rc = s->running ? slu_fail(err, SLU_ECONFLICT, "the service runs already") : 0;
+	rc = s->running ? slu_fail(err, SLU_ECONFLICT, "the service is already running") : 0;
 	s->running = true;
 	pthread_mutex_unlock(&s->mtx);
 	if (rc)
@@ -270,12 +268,12 @@ slu_service_start(struct slu_service *s, struct slu_err *err)
 		rc = start_worker(&s->workers[i], err);
 	if (rc) {
 		slu_service_stop(s);
-		(void)slu_service_wait(s, 0, NULL); /* none of its workers has a say */
+		(void)slu_service_wait(s, 0, NULL); /* no worker can change it */
 	}
 	return rc;
 }
 
-/* mtx is held; one caller joins, the others wait for it. */
+/* Joins the threads. The caller holds mtx; other callers wait for the first. */
 static void
 reap(struct slu_service *s)
 {
@@ -310,7 +308,7 @@ slu_service_wait(struct slu_service *s, slu_time timeout, struct slu_err *err)
 	while (s->alive > 0 && !rc) {
 		clock_wait(&clock_system, &s->changed, &s->mtx, end);
 		if (s->alive > 0 && clock_mono(&clock_system) >= end)
-			rc = slu_fail(err, SLU_ETIMEOUT, "%u threads of the service still run", s->alive);
+			rc = slu_fail(err, SLU_ETIMEOUT, "%u threads of the service are still running", s->alive);
 	}
 	if (!rc && s->running)
 		reap(s);

@@ -15,7 +15,7 @@
 /* --- reading ---------------------------------------------------------------------------- */
 
 static void
-take_etag(const struct ask *a, char *out, size_t n)
+take_etag(const struct client_request *a, char *out, size_t n)
 {
 	struct slice etag = answer_field(&a->link->http.answer, SLICE("etag"));
 
@@ -25,19 +25,19 @@ take_etag(const struct ask *a, char *out, size_t n)
 }
 
 static int
-take_state(const struct ask *a, struct slu_state *out, struct slu_err *err)
+take_state(const struct client_request *a, struct slu_state *out, struct slu_err *err)
 {
 	const struct slice version = answer_field(&a->link->http.answer, SLICE("x-key-version"));
-	const struct slice body = ask_body(a);
+	const struct slice body = client_request_body(a);
 
 	take_etag(a, out->etag, sizeof out->etag);
 	if (version.n > 0 && parse_i64(version, 0, INT64_MAX, &out->version, NULL))
-		return slu_fail(err, SLU_EUNKNOWN, "the server's answer has no version");
+		return slu_fail(err, SLU_EUNKNOWN, "malformed answer: missing version");
 	if (a->status == 204)
 		return 0;
 	out->text = mem_alloc(body.n + 1);
 	if (!out->text)
-		return slu_fail(err, SLU_ENOMEM, "no memory for a state of %zu bytes", body.n);
+		return slu_fail(err, SLU_ENOMEM, "out of memory for a state of %zu bytes", body.n);
 	memcpy(out->text, body.p, body.n);
 	out->text[body.n] = '\0';
 	out->size = body.n;
@@ -45,37 +45,35 @@ take_state(const struct ask *a, struct slu_state *out, struct slu_err *err)
 }
 
 static int
-get(struct ask *a, struct slu_state *out, struct slu_err *err)
+get(struct client_request *a, struct slu_state *out, struct slu_err *err)
 {
 	int rc;
 
 	*out = (struct slu_state){ 0 };
-	rc = ask_run(a, err);
+	rc = client_request_run(a, err);
 	if (!rc)
 		rc = take_state(a, out, err);
-	ask_release(a);
+	client_request_release(a);
 	return rc;
 }
 
 static void
-of_lease(struct ask *a, const struct slu_lease *l)
+of_lease(struct client_request *a, const struct slu_lease *l)
 {
-	ask_param(a, "namespace", l->space);
-	ask_param(a, "key", l->key);
-	ask_lease(a, l);
+	http_param(&a->path, "namespace", l->space);
+	http_param(&a->path, "key", l->key);
+	client_request_lease(a, l);
 }
 
 int
 slu_state_get(struct slu_client *c, const struct slu_lease *l, struct slu_state *out,
 	      const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(l, err);
-	NEED(out, err);
+	NEED3(c, l, out, err);
 
-	struct ask a;
+	struct client_request a;
 
-	ask_init(&a, c, call, "GET", "/v1/get");
+	client_request_init(&a, c, call, "GET", "/v1/get");
 	of_lease(&a, l);
 	return get(&a, out, err);
 }
@@ -84,16 +82,14 @@ int
 slu_state_peek(struct slu_client *c, const char *key, struct slu_state *out,
 	       const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(key, err);
-	NEED(out, err);
+	NEED3(c, key, out, err);
 
-	struct ask a;
+	struct client_request a;
 
-	ask_init(&a, c, call, "GET", "/v1/get");
-	ask_param(&a, "namespace", a.space);
-	ask_param(&a, "key", key);
-	ask_param(&a, "public", "1");
+	client_request_init(&a, c, call, "GET", "/v1/get");
+	http_param(&a.path, "namespace", a.space);
+	http_param(&a.path, "key", key);
+	http_param(&a.path, "public", "1");
 	return get(&a, out, err);
 }
 
@@ -105,30 +101,26 @@ struct written {
 };
 
 static int
-read_written(const struct ask *a, struct slu_lease *l, struct slu_err *err)
+read_written(const struct client_request *a, struct slu_lease *l, struct slu_err *err)
 {
 	static const struct json_field fields[] = {
-		DECODE(json_read_i64, struct written, version, "new_version"),
-		DECODE(decode_chars, struct written, etag, "new_state_etag"),
+		JSON_ROW("new_version", json_read_i64, struct written, version),
+		JSON_ROW("new_state_etag", json_read_chars, struct written, etag),
 	};
 	struct written out = { .version = l->version };
-	struct slu_err why;
-	struct json r;
+	const int rc = decode_object(client_request_body(a), fields, sizeof fields / sizeof fields[0], &out, "answer", err);
 
-	json_init(&r, ask_body(a), JSON_DEPTH);
-	json_fields(&r, fields, sizeof fields / sizeof fields[0], JSON_LENIENT, &out);
-	if (json_end(&r, &why))
-		return slu_fail(err, SLU_EUNKNOWN, "the server's answer is not understood: %s",
-				why.text);
+	if (rc)
+		return rc;
 	l->version = out.version;
 	memcpy(l->etag, out.etag, sizeof l->etag);
 	return 0;
 }
 
-/* Without a condition the same twice is the same; with one, the first try would be what
- * the second meets. */
+/* Without a condition the request is repeatable. With a condition the first try could make the second one
+ * fail. */
 static void
-only_if(struct ask *a, const struct slu_state_if *only)
+only_if(struct client_request *a, const struct slu_state_if *only)
 {
 	char version[24];
 
@@ -136,12 +128,12 @@ only_if(struct ask *a, const struct slu_state_if *only)
 	if (!only)
 		return;
 	(void)snprintf(version, sizeof version, "%" PRId64, only->version); /* fits */
-	ask_field(a, "X-If-Version", only->has_version ? version : NULL);
-	ask_field(a, "X-If-State-ETag", only->etag);
+	client_request_field(a, "X-If-Version", only->has_version ? version : NULL);
+	client_request_field(a, "X-If-State-ETag", only->etag);
 }
 
 static int
-change(struct ask *a, struct slu_lease *l, const struct slu_state_if *given, struct slu_err *err)
+change(struct client_request *a, struct slu_lease *l, const struct slu_state_if *given, struct slu_err *err)
 {
 	struct slu_state_if room;
 	const struct slu_state_if *only = SIZED(slu_state_if, given, &room, err);
@@ -150,11 +142,11 @@ change(struct ask *a, struct slu_lease *l, const struct slu_state_if *given, str
 	of_lease(a, l);
 	if (!rc) {
 		only_if(a, given ? only : NULL);
-		rc = ask_run(a, err);
+		rc = client_request_run(a, err);
 	}
 	if (!rc)
 		rc = read_written(a, l, err);
-	ask_release(a);
+	client_request_release(a);
 	return rc;
 }
 
@@ -162,13 +154,11 @@ int
 slu_state_put(struct slu_client *c, struct slu_lease *l, const char *text, size_t size,
 	      const struct slu_state_if *only, const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(l, err);
-	NEED(text, err);
+	NEED3(c, l, text, err);
 
-	struct ask a;
+	struct client_request a;
 
-	ask_init(&a, c, call, "POST", "/v1/update");
+	client_request_init(&a, c, call, "POST", "/v1/update");
 	buf_put(&a.body, text, size);
 	return change(&a, l, only, err);
 }
@@ -177,11 +167,10 @@ int
 slu_state_remove(struct slu_client *c, struct slu_lease *l, const struct slu_state_if *only,
 		 const struct slu_call *call, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(l, err);
+	NEED2(c, l, err);
 
-	struct ask a;
+	struct client_request a;
 
-	ask_init(&a, c, call, "POST", "/v1/remove");
+	client_request_init(&a, c, call, "POST", "/v1/remove");
 	return change(&a, l, only, err);
 }

@@ -1,5 +1,5 @@
 /*
- * subscribe.c - a stream of deliveries, begun anew when it breaks.
+ * subscribe.c - a stream of deliveries, opened again when it breaks.
  */
 #include "client/receive.h"
 
@@ -15,12 +15,12 @@ struct slu_subscription {
 	struct receiving receiving;
 	char *queue;
 	slu_time wait;
-	struct link *link; /* NULL: not begun, or broken */
+	struct link *link; /* NULL = not open, or broken */
 	struct parts parts;
-	struct slu_delivery *current; /* its payload is being read from parts; or NULL */
+	struct slu_delivery *current; /* the delivery whose payload is read from `parts`; NULL = none */
 };
 
-/* What was not read of the one before cannot be read any more. */
+/* Ends the previous delivery: the rest of its payload cannot be read any more. */
 static void
 detach(struct slu_subscription *s)
 {
@@ -42,14 +42,14 @@ hang_up(struct slu_subscription *s)
 	parts_release(&s->parts);
 }
 
-/* The server takes the newest delivery for unread when the stream ends, unless it was extended. */
+/* When the stream ends, the server treats the newest delivery as unread unless it was extended. */
 static void
 keep_current(struct slu_subscription *s)
 {
 	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .timeout = KEEP_TIMEOUT };
 
 	if (s->current && s->link)
-		(void)slu_delivery_extend(s->current, 0, &call, NULL); /* or it goes back */
+		(void)slu_delivery_extend(s->current, 0, &call, NULL); /* otherwise the message goes back */
 }
 
 void
@@ -67,9 +67,7 @@ int
 slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_receive *how,
 		     struct slu_subscription **out, struct slu_err *err)
 {
-	NEED(c, err);
-	NEED(queue, err);
-	NEED(out, err);
+	NEED3(c, queue, out, err);
 
 	struct slu_subscription *s = mem_zalloc(sizeof *s);
 	int rc;
@@ -79,7 +77,7 @@ slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_r
 		s->queue = mem_strdup(queue);
 	if (!s || !s->queue) {
 		mem_free(s);
-		return slu_fail(err, SLU_ENOMEM, "no memory for a subscription");
+		return slu_fail(err, SLU_ENOMEM, "out of memory for a subscription");
 	}
 	s->client = c;
 	rc = receiving_init(&s->receiving, c, s->queue, how, err);
@@ -91,7 +89,7 @@ slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_r
 	s->wait = s->receiving.how.wait;
 	if (s->receiving.how.prefetch)
 		s->receiving.page = s->receiving.how.prefetch;
-	s->receiving.how.owner = NULL; /* receiving has it */
+	s->receiving.how.owner = NULL; /* receiving sets it */
 	*out = s;
 	return 0;
 }
@@ -112,7 +110,7 @@ begin(struct slu_subscription *s, slu_time wait, const struct slu_call *call,
 	return rc;
 }
 
-/* Of a stream that is open: SLU_ETIMEOUT, nothing came; SLU_EUNKNOWN, it is broken. */
+/* Reads from the open stream. Returns SLU_ETIMEOUT if no message came, SLU_EUNKNOWN if the stream is broken. */
 static int
 take(struct slu_subscription *s, const struct patience *idle, struct slu_delivery **out,
      struct slu_err *err)
@@ -128,7 +126,7 @@ take(struct slu_subscription *s, const struct patience *idle, struct slu_deliver
 	detach(s);
 	rc = parts_next(&s->parts, idle, &until, &meta, err);
 	if (!rc && meta.n == 0)
-		return SLU_EUNKNOWN; /* the server has ended it: it stops */
+		return SLU_EUNKNOWN; /* the server is stopping and ended the stream */
 	if (!rc)
 		rc = delivery_new(out, s->client, meta, r->owner, r->how.on_close, err);
 	if (*out) {
@@ -171,7 +169,7 @@ next(struct slu_subscription *s, struct slu_call rest, struct slu_delivery **out
 			return rc;
 		rc = take(s, &idle, out, err);
 		if (rc == SLU_ETIMEOUT)
-			return clock_mono(&clock_system) >= end ? 0 : slu_fail(err, rc, "no message within the time allowed");
+			return clock_mono(&clock_system) >= end ? 0 : slu_fail(err, rc, "no message in time");
 		if (rc == SLU_ECANCELED && atomic_load(&s->client->stopped))
 			return client_stopped(err);
 		if (rc != SLU_EUNKNOWN)
@@ -184,8 +182,7 @@ int
 slu_subscription_next(struct slu_subscription *s, struct slu_delivery **out,
 		      const struct slu_call *call, struct slu_err *err)
 {
-	NEED(s, err);
-	NEED(out, err);
+	NEED2(s, out, err);
 
 	struct slu_call room;
 	const struct slu_call *known = SIZED(slu_call, call, &room, err);

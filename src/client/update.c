@@ -1,12 +1,12 @@
 /*
- * update.c - acquire a key, let somebody change its document, commit.
+ * update.c - slu_lock_update: acquires a key, has a function change its document, and commits.
  *
- *      acquire ──> get ──> fn ──> keep once more ──> release, in time: committed
+ *      acquire ──> get ──> fn ──> extend once more ──> release, in time: committed
  *                           │                  └──> not in time, or lost: SLU_ELEASE
  *                           └──> failed, panicked: roll back
  *
- * A release answers the same whether the lease still held or not, so what it says is
- * believed only while the lease was certainly ours: hence the keep before it.
+ * The answer to a release is the same whether the lease still held or not. It counts only if the lease
+ * certainly held, so the lease is extended before.
  */
 #include "client/client.h"
 #include "client/keeper.h"
@@ -19,11 +19,11 @@
 
 #define TTL_DEFAULT (30 * SLU_SEC)
 
-struct update {
+struct update_call {
 	struct kept kept;
 	struct slu_client *client;
-	struct slu_lease lease;  /* the function's */
-	struct slu_lease shadow; /* the keeper's: it needs no more than who holds it */
+	struct slu_lease lease;  /* the lease for the function */
+	struct slu_lease shadow; /* the lease for the keeper */
 	struct slu_state state;
 	slu_time ttl;
 	slu_update_fn *fn;
@@ -44,7 +44,7 @@ keep_until(struct slu_client *c, struct slu_lease *l, slu_time ttl, slu_time unt
 static int
 keep_shadow(struct kept *k, slu_time until)
 {
-	struct update *const u = CONTAINER(k, struct update, kept);
+	struct update_call *const u = CONTAINER(k, struct update_call, kept);
 
 	return keep_until(u->client, &u->shadow, u->ttl, until, NULL);
 }
@@ -52,28 +52,28 @@ keep_shadow(struct kept *k, slu_time until)
 static int
 run_fn(void *arg)
 {
-	struct update *const u = arg;
+	struct update_call *const u = arg;
 
 	return u->fn(u->client, &u->lease, &u->state, u->arg, u->err);
 }
 
 static int
-roll_back(struct update *u, int rc)
+roll_back(struct update_call *u, int rc)
 {
-	(void)slu_lock_release(u->client, &u->lease, SLU_ROLLBACK, NULL, NULL); /* or it ends by itself */
+	(void)slu_lock_release(u->client, &u->lease, SLU_ROLLBACK, NULL, NULL); /* otherwise the lease ends by itself */
 	return rc;
 }
 
 static int
-lost(const struct update *u, struct slu_err *err)
+lost(const struct update_call *u, struct slu_err *err)
 {
-	return slu_fail(err, SLU_ELEASE, "%s: the lease ended while its holder worked; nothing was "
+	return slu_fail(err, SLU_ELEASE, "%s: the lease ended while the function ran; nothing was "
 					 "changed",
 			u->lease.key);
 }
 
 static int
-commit(struct update *u, slu_time until, struct slu_err *err)
+commit(struct update_call *u, slu_time until, struct slu_err *err)
 {
 	const slu_time began = clock_mono(&clock_system);
 	int rc = keep_until(u->client, &u->lease, u->ttl, until, err);
@@ -91,7 +91,7 @@ commit(struct update *u, slu_time until, struct slu_err *err)
 }
 
 static int
-work(struct update *u, slu_time began, struct slu_err *err)
+work(struct update_call *u, slu_time began, struct slu_err *err)
 {
 	struct keeper keeper;
 	int rc = keeper_start(&keeper, err);
@@ -124,7 +124,7 @@ slu_lock_update(struct slu_client *c, const struct slu_acquire *given, slu_updat
 
 	struct slu_acquire room;
 	const struct slu_acquire *a = SIZED(slu_acquire, given, &room, err);
-	struct update u = { .client = c, .fn = fn, .arg = arg };
+	struct update_call u = { .client = c, .fn = fn, .arg = arg };
 	slu_time began;
 	int rc;
 

@@ -32,7 +32,7 @@ advance(struct iovec *parts, unsigned n, size_t done)
 	}
 }
 
-/* The pieces that are left after a short write. */
+/* Removes the sent bytes from the parts after a short write. */
 static int
 send_plain(int fd, const struct slice *parts, unsigned n, const struct patience *until)
 {
@@ -62,18 +62,18 @@ send_plain(int fd, const struct slice *parts, unsigned n, const struct patience 
 
 /* --- TLS ------------------------------------------------------------------------ */
 
-/* What to do about it. */
+/* The texts of TLS errors, with what to do. */
 static const char *const hints[] = {
 	[TLS_FAULT_OTHER] = "TLS failed",
-	[TLS_FAULT_UNKNOWN_CA] = "nobody that is trusted here has signed the server's certificate; "
-				 "set ca_file to the CA that did",
+	[TLS_FAULT_UNKNOWN_CA] = "the server's certificate is not signed by a trusted CA; "
+				 "set ca_file to the CA that signed it",
 	[TLS_FAULT_EXPIRED] = "the server's certificate has expired or is not valid yet; renew it, or "
 			      "set this machine's clock",
-	[TLS_FAULT_HOST] = "the server's certificate is for another name; use a name that stands in it",
-	[TLS_FAULT_NO_CERT] = "the server wants to see a certificate; set cert and cert_key",
+	[TLS_FAULT_HOST] = "the server's certificate is for another name; use a name of the certificate",
+	[TLS_FAULT_NO_CERT] = "the server requires a client certificate; set cert and cert_key",
 	[TLS_FAULT_CERT_REFUSED] = "the server does not trust our certificate; is cert the right one?",
-	[TLS_FAULT_NOT_TLS] = "no TLS is spoken there; write http:// instead of https://",
-	[TLS_FAULT_OUT_OF_MEMORY] = "no memory for TLS",
+	[TLS_FAULT_NOT_TLS] = "the server does not use TLS; write http:// instead of https://",
+	[TLS_FAULT_OUT_OF_MEMORY] = "out of memory for TLS",
 };
 
 static int
@@ -97,7 +97,7 @@ send_out(struct wire *w, const struct patience *until)
 		return 0;
 	rc = send_plain(w->fd, &out, 1, until);
 	if (!rc)
-		(void)tls_sent(w->tls, out.n); /* which plain bytes: all */
+		(void)tls_sent(w->tls, out.n); /* which bytes: all */
 	return rc;
 }
 
@@ -111,8 +111,7 @@ send_sealed(struct wire *w, struct slice *parts, unsigned n, const struct patien
 		const size_t k = parts[i].n < room ? parts[i].n : room;
 
 		rc = k > 0 || parts[i].n == 0 ? tls_put(w->tls, parts[i].p, k) : 0;
-		parts[i].p += k;
-		parts[i].n -= k;
+		slice_skip(&parts[i], k);
 		if (parts[i].n == 0) {
 			i++;
 			continue;
@@ -128,8 +127,8 @@ send_sealed(struct wire *w, struct slice *parts, unsigned n, const struct patien
 						   : send_out(w, until);
 }
 
-/* What the protocol has to say to what came goes out when the next thing does, or now
- * when that is possible at once. */
+/* Sends pending protocol bytes now if that is possible at once; otherwise they go out with the next
+ * send. */
 static int
 receive_sealed(struct wire *w, struct slice raw, struct slice *in, struct slu_err *err)
 {
@@ -140,7 +139,7 @@ receive_sealed(struct wire *w, struct slice raw, struct slice *in, struct slu_er
 		return distrusted(w, err);
 	if (in->n > 0)
 		return 0;
-	(void)send_out(w, &now); /* a server that is gone is seen by the next read */
+	(void)send_out(w, &now); /* the next read sees that the server closed */
 	return state == TLS_ENDED ? SLU_EUNKNOWN : SLU_EBUSY;
 }
 
@@ -179,13 +178,13 @@ open_tls(struct wire *w, const struct patience *until, struct slu_err *err)
 	w->room = tls_room_new();
 	w->tls = w->room ? tls_new(a->context, w->room, a->host) : NULL;
 	if (!w->tls)
-		return slu_fail(err, SLU_ENOMEM, "%s: no memory for TLS", a->text);
+		return slu_fail(err, SLU_ENOMEM, "%s: out of memory for TLS", a->text);
 	rc = shake(w, until, err);
 	if (rc == SLU_EUNKNOWN)
 		return slu_fail(err, SLU_EDOWN, "%s: the server closed the connection in the TLS handshake",
 				a->text);
 	if (rc == SLU_ETIMEOUT)
-		return slu_fail(err, rc, "%s: no TLS handshake within the time allowed", a->text);
+		return slu_fail(err, rc, "%s: no TLS handshake in time", a->text);
 	if (rc == SLU_ECANCELED)
 		return slu_fail(err, rc, "%s: stopped while connecting", a->text);
 	return rc;
@@ -201,7 +200,7 @@ wire_open(struct wire *w, const struct address *a, const struct patience *until,
 
 	*w = (struct wire){ .fd = -1, .address = a };
 	if (a->tls && !a->context)
-		return slu_fail(err, SLU_EINVAL, "%s: TLS is not spoken here; use http://", a->text);
+		return slu_fail(err, SLU_EINVAL, "%s: https is not supported here; use http://", a->text);
 	rc = address_connect(a, until, &w->fd, err);
 	if (!rc && a->tls)
 		rc = open_tls(w, until, err);
@@ -256,7 +255,7 @@ wire_end(struct wire *w)
 
 	if (w->tls) {
 		tls_put_bye(w->tls);
-		(void)send_out(w, &now); /* then the end of the stream says it */
+		(void)send_out(w, &now); /* then the end of the stream ends it */
 	}
 	return shutdown(w->fd, SHUT_WR) == 0;
 }

@@ -1,7 +1,5 @@
 /*
- * faults.h - everything that is wrong with a configuration, a sentence each.
- *
- * Somebody who repairs a file wants to hear of all faults at once, not of one a try.
+ * faults.h - all faults of a configuration, a sentence each: loading reports them together.
  */
 #ifndef CONF_FAULTS_H
 #define CONF_FAULTS_H
@@ -16,11 +14,11 @@ enum {
 struct conf_faults {
 	char *items[FAULTS_MAX];
 	unsigned n;
-	unsigned more; /* that there was no room for, or no memory */
+	unsigned more; /* faults without room or memory here */
 };
 
 void faults_add(struct conf_faults *f, const char *fmt, ...) SLU_PRINTF(2, 3);
-void faults_release(struct conf_faults *f); /* a zeroed one is fine */
+void faults_release(struct conf_faults *f); /* zeroed is fine */
 
 static inline bool
 faults_any(const struct conf_faults *f)

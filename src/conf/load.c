@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "base/parse.h"
 #include "conf/sharding.h"
 #include "conf/slurp.h"
 #include "conf/yaml.h"
@@ -11,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The stronger, the later. */
+/* From weak to strong. */
 enum source {
 	FROM_NOTHING,
 	FROM_DEFAULT,
@@ -21,7 +20,7 @@ enum source {
 };
 
 struct loading {
-	const struct load *l;
+	const struct option_load *l;
 	struct option_set *set;
 	struct conf_faults *faults;
 	const char *file;
@@ -31,7 +30,7 @@ struct loading {
 
 /* --- one value ---------------------------------------------------------------- */
 
-/* F2. */
+/* LOAD-2. */
 static int
 set_value(struct option_set *set, unsigned i, bool fresh, const char *value,
 	  const char *origin, struct slu_err *err)
@@ -61,7 +60,7 @@ load_one(struct option_set *set, unsigned row, const char *value, const char *or
 	return set_value(set, row, true, value, origin, err);
 }
 
-/* name is what the fault is said about. */
+/* name: the flag, variable or key, for the fault. */
 static void
 put_value(struct loading *g, unsigned i, enum source source, const char *value,
 	  const char *origin, const char *name)
@@ -73,7 +72,7 @@ put_value(struct loading *g, unsigned i, enum source source, const char *value,
 	g->source[i] = source;
 }
 
-/* The content of a file, without the line ends at its end. */
+/* The value is the content of the file, without trailing newlines. */
 static void
 put_secret(struct loading *g, unsigned i, enum source source, const char *file,
 	   const char *origin, const char *name)
@@ -85,7 +84,7 @@ put_secret(struct loading *g, unsigned i, enum source source, const char *file,
 	if (slurp(file, &text, &why)) {
 		faults_add(g->faults, "%s: %s", name, why.text);
 	} else if (memchr(buf_str(&text), '\0', text.n)) {
-		faults_add(g->faults, "%s: %s: expected text, there is a NUL in it", name, file);
+		faults_add(g->faults, "%s: %s: invalid secret; expected text without NUL bytes", name, file);
 	} else {
 		while (text.n > 0 && strchr("\r\n", text.p[text.n - 1]))
 			text.n--;
@@ -96,7 +95,7 @@ put_secret(struct loading *g, unsigned i, enum source source, const char *file,
 
 /* --- the file ----------------------------------------------------------------- */
 
-/* "log" of "log.level" and "log.format": which keys it has, or false. */
+/* True if path is the first part of keys ("log" of "log.level"); keys: their names. */
 static bool
 is_section(const struct option_set *s, const char *path, char *keys, size_t room)
 {
@@ -124,19 +123,19 @@ unknown_key(struct loading *g, const struct yaml_entry *e)
 
 	if (is_section(g->set, e->path, keys, sizeof keys)) {
 		if (e->kind != YAML_NOTHING)
-			faults_add(g->faults, "%s:%u: %s: expected the keys %s below it, not a value",
+			faults_add(g->faults, "%s:%u: %s: expected a section with the keys %s, not a value",
 				   g->file, e->line, e->path, keys);
 	} else if (near) {
-		faults_add(g->faults, "%s:%u: there is no key %s; did you mean %s?",
+		faults_add(g->faults, "%s:%u: unknown key %s; did you mean %s?",
 			   g->file, e->line, e->path, near);
 	} else {
-		faults_add(g->faults, "%s:%u: there is no key %s; docs/config.md has all of them",
+		faults_add(g->faults, "%s:%u: unknown key %s; docs/config.md lists all keys",
 			   g->file, e->line, e->path);
 	}
 }
 
-/* The row that a path names: "listen" and "listen[2]" alike; the key of a secret also
- * with _file behind it. */
+/* The row of a path: "listen" and "listen[2]" have the same. The key of a secret may end in
+ * _file. */
 static unsigned
 find_row(const struct loading *g, const char *path, bool *item, bool *in_file)
 {
@@ -147,7 +146,7 @@ find_row(const struct loading *g, const char *path, bool *item, bool *in_file)
 	*item = path[key.n] != '\0';
 	*in_file = false;
 	if (*item && (path[strlen(path) - 1] != ']' || strchr(path + key.n + 1, '[')))
-		return g->set->n; /* more below it, or a key with brackets: none of ours */
+		return g->set->n; /* a nested list, or a key with brackets */
 	i = option_find(g->set, key);
 	if (i < g->set->n || key.n < sizeof suffix)
 		return i;
@@ -158,18 +157,18 @@ find_row(const struct loading *g, const char *path, bool *item, bool *in_file)
 	return *in_file ? i : g->set->n;
 }
 
-/* What is wrong with the place of an entry, or NULL. */
+/* Why the row cannot take this entry, or NULL. */
 static const char *
 misplaced(const struct loading *g, unsigned i, const struct yaml_entry *e, bool item)
 {
 	const bool list = g->set->rows[i].kind->shape == SHAPE_LIST;
 
 	if (g->set->rows[i].no_file)
-		return "has no place in a file: it is a flag or a variable";
+		return "not allowed in the file; use the flag or the variable";
 	if (!list && (item || e->kind == YAML_EMPTY_LIST))
 		return "expected one value, not a list";
 	if (e->kind == YAML_NOTHING)
-		return "expected a value; without the key it has its default";
+		return "missing value; remove the key to use the default";
 	if (g->line[i] && !item)
 		return "is set twice";
 	return NULL;
@@ -183,7 +182,7 @@ take_entry(struct loading *g, const struct yaml_entry *e)
 	const unsigned i = find_row(g, e->path, &item, &in_file);
 	const char *wrong;
 
-	if (i == g->set->n && g->l->sharding && sharding_is_part(e->path)) {
+	if (i == g->set->n && g->l->sharding && sharding_is_part(g->l->sharding, e->path)) {
 		sharding_take(g->l->sharding, g->file, e, g->faults);
 		return;
 	}
@@ -237,7 +236,7 @@ load_variable(struct loading *g, unsigned i)
 
 /* --- the command line --------------------------------------------------------- */
 
-/* One word, and perhaps the next. */
+/* A word of the command line, and the next word if that is its value. */
 struct word {
 	const char *text;  /* "--drain=5s" */
 	const char *value; /* behind the =, or NULL */
@@ -245,7 +244,7 @@ struct word {
 	bool in_file; /* --secret-file */
 };
 
-/* Does the word name this flag, with this behind it? */
+/* True if the word is this flag with this suffix. */
 static bool
 names(const char *word, const char *flag, const char *suffix, const char **value)
 {
@@ -289,9 +288,9 @@ unknown_flag(struct loading *g, const char *word)
 	for (const struct option_action *a = g->l->actions; a->flag; a++)
 		nearest_try(&best, a->flag + 2);
 	if (best.name)
-		faults_add(g->faults, "no option %s; did you mean --%s?", word, best.name);
+		faults_add(g->faults, "unknown option %s; did you mean --%s?", word, best.name);
 	else
-		faults_add(g->faults, "no option %s; see --help", word);
+		faults_add(g->faults, "unknown option %s; see --help", word);
 }
 
 static bool
@@ -306,7 +305,7 @@ take_action(struct loading *g, const char *word)
 	return false;
 }
 
-/* The word as the fault and the origin say it: without the value. */
+/* Faults and origin show the flag without its value. */
 static void
 take_flag(struct loading *g, const struct word *w, const char *value)
 {
@@ -316,18 +315,18 @@ take_flag(struct loading *g, const struct word *w, const char *value)
 	(void)snprintf(name, sizeof name, "%.*s", (int)strcspn(w->text, "="), w->text);
 	(void)snprintf(origin, sizeof origin, "flag %s", name);
 	if (!value)
-		faults_add(g->faults, "%s needs a value: %s", name, o->value);
+		faults_add(g->faults, "%s: missing value; expected %s", name, o->value);
 	else if (w->in_file)
 		put_secret(g, w->row, FROM_FLAG, value, origin, name);
-	else if (o->kind->secret) /* F3 */
-		faults_add(g->faults, "%s: every user of this machine could read it: "
-				      "use %s-file, or a variable",
+	else if (o->kind->secret) /* LOAD-3 */
+		faults_add(g->faults, "%s: every user of this machine can read flags; "
+				      "use %s-file or the variable",
 			   name, name);
 	else
 		put_value(g, w->row, FROM_FLAG, value, origin, name);
 }
 
-/* Those of one row, and no faults but its; or, of all others, everything. */
+/* only: takes the flags of the row `config`; otherwise all other flags, and reports unknown ones. */
 static void
 load_flags(struct loading *g, int argc, char **argv, unsigned config, bool only)
 {
@@ -339,7 +338,7 @@ load_flags(struct loading *g, int argc, char **argv, unsigned config, bool only)
 			if (!only && !take_action(g, w.text)) {
 				unknown_flag(g, w.text);
 				if (i + 1 < argc && *argv[i + 1] != '-')
-					i++; /* the value of what was meant */
+					i++; /* the value of the unknown flag */
 			}
 			continue;
 		}
@@ -363,7 +362,7 @@ load_defaults(struct loading *g)
 }
 
 void
-load_options(const struct load *l, int argc, char **argv)
+load_options(const struct option_load *l, int argc, char **argv)
 {
 	struct loading g = { .l = l, .set = l->set, .faults = l->faults };
 	const unsigned config = option_find(l->set, SLICE("config"));

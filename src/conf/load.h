@@ -1,27 +1,27 @@
 /*
- * load.h - values for the rows of a table, from everywhere they may come from.
+ * load.h - reads the values for the rows of a table from all sources.
  *
- *      defaults  <  the file  <  variables  <  flags         the last one to speak wins
+ *      defaults  <  the file  <  variables  <  flags         the strongest source wins
  *
- *  F1  All faults are found before any is reported: of the file, the environment and
- *      the command line.
- *  F2  A list that is said again by a stronger source replaces the weaker one's; said
- *      again by the same source it grows.
- *  F3  A secret comes from its variable, from the file that SLUICE_..._FILE or
+ *  LOAD-1  Loading finds all faults of the file, the environment and the command line before
+ *      it reports any.
+ *  LOAD-2  A list from a stronger source replaces the list from a weaker one. A list that the
+ *      same source sets again grows.
+ *  LOAD-3  A secret comes from its variable, from the file that SLUICE_..._FILE or
  *      --...-file names, or from the configuration (key or key_file). It is never
- *      a flag itself: every user of the machine reads those.
+ *      the value of a flag: every user of the machine can read flags.
  */
 #ifndef CONF_LOAD_H
 #define CONF_LOAD_H
 
 #include "conf/faults.h"
-#include "conf/option.h"
+#include "base/option/option.h"
 
 enum {
 	OPTIONS_MAX = 128 /* rows of a table */
 };
 
-/* Words that ask for something and set nothing. */
+/* A flag that is not a setting. */
 struct option_action {
 	const char *flag; /* "--help" */
 	size_t offset;    /* of a bool beside the values */
@@ -30,18 +30,18 @@ struct option_action {
 
 struct sharding; /* conf/sharding.h */
 
-struct load {
+struct option_load {
 	struct option_set *set;
 	const struct option_action *actions; /* flag NULL ends */
-	struct sharding *sharding;           /* takes its entries; NULL: they are unknown keys */
+	struct sharding *sharding;           /* takes the entries of shards; NULL: unknown keys */
 	struct conf_faults *faults;
 };
 
-/* values and origins are zeroed, and are released by the caller either way. A row
- * with key "config" names the file. */
-void load_options(const struct load *l, int argc, char **argv);
+/* values and origins are zeroed; the caller releases them in any case. The row with the key
+ * "config" names the file. */
+void load_options(const struct option_load *l, int argc, char **argv);
 
-/* One value, as from the command line: for a server that is told while it runs. */
+/* Set one value, as from the command line. On an error the row keeps its value. */
 int load_one(struct option_set *set, unsigned row, const char *value, const char *origin,
 	     struct slu_err *err);
 

@@ -9,7 +9,7 @@ expected(const char *item, struct slu_err *err)
 			"invalid quota \"%.80s\"; expected NAMESPACE:messages=N:bytes=SIZE", item);
 }
 
-/* One part behind the name: is it `word` and a value? */
+/* True if the part is `word` and a value. */
 static bool
 has_word(struct slice part, const char *word, struct slice *value)
 {

@@ -1,5 +1,5 @@
 /*
- * quotas.h - one item of limits.quotas: what a namespace may hold.
+ * quotas.h - one item of limits.quotas: the limits of a namespace.
  *
  *      NAMESPACE:messages=N:bytes=SIZE        either part may be left out; 0: no limit
  */
@@ -13,10 +13,10 @@
 struct conf_quota {
 	char name[NAME_TEXT]; /* folded */
 	uint64_t messages, bytes;
-	bool has_messages, has_bytes; /* false: the item does not say it */
+	bool has_messages, has_bytes; /* false: the item lacks that part */
 };
 
-/* SLU_EINVAL, and in err what is wrong with the item. */
+/* SLU_EINVAL if the item is invalid. */
 int conf_quota_parse(const char *item, struct conf_quota *out, struct slu_err *err);
 
 #endif

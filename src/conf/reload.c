@@ -16,7 +16,7 @@ struct reload {
 	struct reload_part parts[RELOAD_PARTS];
 	unsigned n_parts;
 	pthread_mutex_t turn; /* one reload at a time */
-	pthread_mutex_t mtx;  /* the values: held for moments, so that anybody may look */
+	pthread_mutex_t mtx;  /* guards the values; held for moments, so that any thread can read them */
 };
 
 int
@@ -58,7 +58,7 @@ reload_add(struct reload *r, const struct reload_part *part)
 
 /* --- comparing and copying ---------------------------------------------------- */
 
-/* As it would be written; the caller's to release. Secrets as they are. */
+/* The value as a file has it, also a secret. The caller releases it. */
 static struct buf
 value_of(const struct option_set *s, unsigned i)
 {
@@ -81,7 +81,7 @@ static bool
 differs(const struct option_set *a, const struct option_set *b, unsigned i)
 {
 	struct buf one = value_of(a, i), two = value_of(b, i);
-	const bool known = !one.failed && !two.failed; /* else memory is out: copy will say */
+	const bool known = !one.failed && !two.failed; /* otherwise memory is out, and copy reports it */
 	const bool same = known && slice_eq(buf_slice(&one), buf_slice(&two));
 
 	forget(&one);
@@ -134,7 +134,7 @@ tell_change(struct reload *r, const char *event, const struct option_set *old,
 	buf_release(&from);
 }
 
-/* R2. */
+/* RELOAD-2. */
 static int
 hold_back(struct reload *r, const struct option_set *old, struct option_set *next,
 	  struct slu_err *err)
@@ -171,7 +171,8 @@ prepare(struct reload *r, const struct conf *next, struct slu_err *err)
 	return 0;
 }
 
-/* next gets the old values in exchange. R4: what did not change is not written. */
+/* Swaps the values that changed, so next has the old ones. RELOAD-4: other values are not
+ * written. */
 static unsigned
 exchange(struct reload *r, struct conf *next)
 {
@@ -188,12 +189,12 @@ exchange(struct reload *r, struct conf *next)
 		}
 		swap(&now.origins[i], &new.origins[i], sizeof now.origins[i]);
 	}
-	swap(&r->conf->sharding, &next->sharding, sizeof next->sharding);
+	swap(&r->conf->sharding, &next->sharding, sizeof(struct sharding *));
 	pthread_mutex_unlock(&r->mtx);
 	return changed;
 }
 
-/* A part may wait for the network threads here, and those may look meanwhile. */
+/* A part may wait for the network threads here, which may read the values meanwhile. */
 static unsigned
 commit(struct reload *r, struct conf *next)
 {
@@ -219,10 +220,11 @@ tell_faults(struct reload *r, const struct conf_faults *faults, struct slu_err *
 static int
 load_again(struct reload *r, struct conf *next, struct slu_err *err)
 {
-	struct option_set old = conf_set(r->conf), new = conf_set(next);
+	struct option_set old = conf_set(r->conf), new;
 	struct conf_faults faults = { 0 };
-	int rc = conf_load(next, r->argc, r->argv, &faults);
+	int rc = conf_load(next, r->conf->engines, r->argc, r->argv, &faults);
 
+	new = conf_set(next);
 	if (rc)
 		rc = tell_faults(r, &faults, err);
 	if (!rc && r->check)
@@ -265,7 +267,7 @@ find_key(const struct option_set *s, const char *key, unsigned *row, struct slu_
 
 	*row = option_find(s, slice_of(key));
 	if (*row == s->n)
-		return slu_fail(err, SLU_EINVAL, "there is no setting %s%s%s", key,
+		return slu_fail(err, SLU_EINVAL, "unknown setting %s%s%s", key,
 				near ? "; did you mean " : "", near ? near : "");
 	if (!s->rows[*row].reload)
 		return slu_fail(err, SLU_EINVAL, "%s needs a restart", key);
@@ -295,15 +297,16 @@ int
 reload_set(struct reload *r, const char *key, const char *value, const char *who,
 	   struct slu_err *err)
 {
-	struct conf next = { 0 };
+	struct conf next;
 	int rc;
 
+	conf_rows(&next, r->conf->engines);
 	pthread_mutex_lock(&r->turn);
 	rc = copy_with(r, &next, key, value, who, err);
 	if (!rc)
 		rc = prepare(r, &next, err);
 	if (!rc)
-		(void)commit(r, &next); /* how many is known */
+		(void)commit(r, &next); /* it is one value */
 	conf_release(&next);
 	pthread_mutex_unlock(&r->turn);
 	return rc;

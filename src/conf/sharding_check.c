@@ -1,19 +1,20 @@
 /*
- * sharding_check.c - whether shards and rules make sense together, and the map of them.
+ * sharding_check.c - checks shards and rules, and makes the map.
  */
-#include "conf/options.h"
-#include "conf/sharding.h"
+#include "conf/sharding_private.h"
 
 #include "base/mem.h"
-#include "core/lock.h"
+#include "conf/options.h"
+#include "core/locks/lock.h"
 #include "core/names.h"
+#include "core/schedule/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-	LIST = 256,      /* bytes of the names of all shards, as a fault has them */
-	LANES_MOST = 900 /* of all shards: some room is left for those of later reloads */
+	LIST = 256,      /* bytes of the list of all shards in a fault */
+	LANES_MOST = 900 /* lanes of all shards; later reloads may add some */
 };
 
 static const char *const tables[] = {
@@ -22,14 +23,13 @@ static const char *const tables[] = {
 	[SUPPLIER_FROM] = "ranges: from",
 };
 
-/* What a check knows. */
-struct check {
+struct map_check {
 	const struct conf *conf;
 	struct sharding *s;
 	struct conf_faults *faults;
 	char all[LIST];
 	bool used[SHARDING_SHARDS];
-	bool standard; /* `default` is named, and nobody has configured one */
+	bool standard; /* something names `default`, which has no entry */
 };
 
 /* ---- Layouts ---- */
@@ -56,7 +56,7 @@ by_tenant(const struct conf *c, const struct sharding_layout *l)
 	return l->range_by && strcmp(l->range_by, "tenant") == 0;
 }
 
-/* G3 */
+/* SHARDING-3 */
 static bool
 is_whole(const struct sharding_layout *l)
 {
@@ -72,7 +72,7 @@ chooses_by_hash(const char *supplier)
 /* ---- Checks ---- */
 
 static void
-list_shards(struct check *k)
+list_shards(struct map_check *k)
 {
 	size_t n = 0;
 
@@ -84,9 +84,9 @@ list_shards(struct check *k)
 					      k->s->shards[i]->name);
 }
 
-/* Somebody names a shard: is it there? */
+/* Marks the shard as used. Returns false if it does not exist. */
 static bool
-uses(struct check *k, const char *shard)
+uses(struct map_check *k, const char *shard)
 {
 	for (unsigned i = 0; i < k->s->n_shards; i++)
 		if (strcmp(k->s->shards[i]->name, shard) == 0) {
@@ -103,18 +103,17 @@ static void
 lower(char *text)
 {
 	for (; *text; text++)
-		if (*text >= 'A' && *text <= 'Z')
-			*text = (char)(*text - 'A' + 'a');
+		*text = ascii_lower(*text);
 }
 
-/* Folded, in its place: it does not get longer. */
+/* Folds the name in place: it does not get longer. */
 static void
-check_name(struct check *k, struct sharding_rule *r, const char *where)
+check_name(struct map_check *k, struct sharding_rule *r, const char *where)
 {
 	char folded[NAME_TEXT];
 	struct slu_err why;
 
-	if (r->by == SUPPLIER_FROM || strcmp(r->name, LOCK_QUEUE) == 0)
+	if (r->by == SUPPLIER_FROM || strcmp(r->name, LOCK_QUEUE) == 0 || strcmp(r->name, SCHEDULE_QUEUE) == 0)
 		lower(r->name);
 	else if (name_fold(slice_of(r->name), r->by == SUPPLIER_TENANT ? "tenant" : "command",
 			   folded, &why))
@@ -125,12 +124,12 @@ check_name(struct check *k, struct sharding_rule *r, const char *where)
 }
 
 static void
-check_rule(struct check *k, struct sharding_rule *r, const char *where)
+check_rule(struct map_check *k, struct sharding_rule *r, const char *where)
 {
 	check_name(k, r, where);
 	lower(r->shard);
 	if (!uses(k, r->shard))
-		faults_add(k->faults, "%s:%u: sharding.%s%s %s: there is no shard %s; there are: %s",
+		faults_add(k->faults, "%s:%u: sharding.%s%s %s: unknown shard %s; expected %s",
 			   k->conf->config, r->line, where, tables[r->by], r->name, r->shard, k->all);
 }
 
@@ -144,7 +143,7 @@ compare_rules(const void *a, const void *b)
 }
 
 static void
-check_twice(struct check *k, const struct sharding_layout *l, const char *where)
+check_twice(struct map_check *k, const struct sharding_layout *l, const char *where)
 {
 	if (l->n_rules > 1)
 		qsort(l->rules, l->n_rules, sizeof *l->rules, compare_rules);
@@ -152,15 +151,15 @@ check_twice(struct check *k, const struct sharding_layout *l, const char *where)
 		const struct sharding_rule *const a = &l->rules[i - 1], *const b = &l->rules[i];
 
 		if (compare_rules(a, b) == 0)
-			faults_add(k->faults, "%s:%u: sharding.%s%s %s is there twice, whatever the case: "
-					      "for %s and (line %u) for %s",
+			faults_add(k->faults, "%s:%u: sharding.%s%s %s is mapped twice, regardless of case: "
+					      "to %s and (line %u) to %s",
 				   k->conf->config, b->line, where, tables[a->by], a->name, b->shard,
 				   a->line, a->shard);
 	}
 }
 
 static void
-check_choices(struct check *k, const struct sharding_layout *l, const char *where)
+check_choices(struct map_check *k, const struct sharding_layout *l, const char *where)
 {
 	for (unsigned i = 0; i < l->n_shards; i++) {
 		bool twice = false;
@@ -169,17 +168,17 @@ check_choices(struct check *k, const struct sharding_layout *l, const char *wher
 		for (unsigned j = 0; j < i; j++)
 			twice = twice || strcmp(l->shards[i], l->shards[j]) == 0;
 		if (twice)
-			faults_add(k->faults, "sharding.%sshards: %s is there twice", where,
+			faults_add(k->faults, "sharding.%sshards: %s appears twice", where,
 				   l->shards[i]);
 		else if (!uses(k, l->shards[i]))
-			faults_add(k->faults, "sharding.%sshards: there is no shard %s; there are: %s",
+			faults_add(k->faults, "sharding.%sshards: unknown shard %s; expected %s",
 				   where, l->shards[i], k->all);
 	}
 }
 
-/* Rules that its supplier does not look at. */
+/* Warns of rules that the supplier does not use. */
 static void
-check_fit(struct check *k, const struct sharding_layout *l, const char *where)
+check_fit(struct map_check *k, const struct sharding_layout *l, const char *where)
 {
 	const char *const supplier = supplier_of(k->conf, l);
 	const bool ranges = strcmp(supplier, "range") == 0;
@@ -188,8 +187,8 @@ check_fit(struct check *k, const struct sharding_layout *l, const char *where)
 	for (unsigned i = 0; i < l->n_rules; i++)
 		odd += chooses_by_hash(supplier) || (l->rules[i].by == SUPPLIER_FROM) != ranges;
 	if (odd && strcmp(supplier, "default") != 0)
-		faults_add(&k->s->warnings, "sharding.%s: %u mappings are not used: the supplier is %s",
-			   where, odd, supplier);
+		faults_add(&k->s->warnings, "sharding.%s: the supplier %s does not use %u mappings",
+			   where, supplier, odd);
 	if (chooses_by_hash(supplier) && l->n_shards == 0)
 		for (unsigned i = 0; i < k->s->n_shards; i++)
 			k->used[i] = true;
@@ -198,7 +197,7 @@ check_fit(struct check *k, const struct sharding_layout *l, const char *where)
 }
 
 static void
-check_layout(struct check *k, const struct sharding_layout *l, const char *where)
+check_layout(struct map_check *k, const struct sharding_layout *l, const char *where)
 {
 	const char *const standard = standard_of(k->conf, l);
 
@@ -208,55 +207,52 @@ check_layout(struct check *k, const struct sharding_layout *l, const char *where
 	check_choices(k, l, where);
 	check_fit(k, l, where);
 	if ((l == &k->s->now || l->standard) && !chooses_by_hash(supplier_of(k->conf, l)) && !uses(k, standard))
-		faults_add(k->faults, "sharding.%sdefaultShard: there is no shard %s; there are: %s",
+		faults_add(k->faults, "sharding.%sdefaultShard: unknown shard %s; expected %s",
 			   where, standard, k->all);
 }
 
-static void
-check_shard(struct check *k, const struct sharding_shard *a)
-{
-	const bool remote = a->engine == SHARDING_REDIS;
-	const char *const file = k->conf->config;
+/* Where the faults of a shard's entry go. */
+struct shard_faults {
+	struct map_check *check;
+	const struct sharding_shard *shard;
+};
 
-	if (remote && !a->address)
-		faults_add(k->faults, "%s:%u: redis.shards.%s: expected an address, or engine: log",
-			   file, a->line, a->name);
-	if (!remote && (a->address || a->password))
-		faults_add(k->faults, "%s:%u: redis.shards.%s: an embedded engine has no address or "
-				      "password",
-			   file, a->line, a->name);
-	if (!a->tls && (a->tls_cert || a->tls_key || a->tls_ca || a->tls_name))
-		faults_add(k->faults, "%s:%u: redis.shards.%s: settings of TLS, and tlsEnabled is not true",
-			   file, a->line, a->name);
-	if (!a->tls_cert != !a->tls_key)
-		faults_add(k->faults, "%s:%u: redis.shards.%s: tlsCertFile and tlsKeyFile go together",
-			   file, a->line, a->name);
-	if (a->folder && a->engine != SHARDING_LOG)
-		faults_add(k->faults, "%s:%u: redis.shards.%s: only the engine log has a folder", file,
-			   a->line, a->name);
+static void
+add_fault(void *arg, const char *why)
+{
+	const struct shard_faults *const e = arg;
+
+	faults_add(e->check->faults, "%s:%u: shards.%s: %s", e->check->conf->config, e->shard->line,
+		   e->shard->name, why);
 }
 
-/* Two logs in one folder. In one Redis server shards are apart by their keys. */
+/* A name of digits is a folder below `data` that the shard `default` uses itself. */
 static void
-check_apart(struct check *k, const struct sharding_shard *a, const struct sharding_shard *b)
+check_shard(struct map_check *k, const struct sharding_shard *a)
+{
+	const struct engine_options *const own = a->options ? a->engine->options : NULL;
+	struct shard_faults e = { k, a };
+
+	if (!a->engine)
+		return; /* its engine is a fault */
+	if (own && own->check)
+		own->check(a->options, add_fault, &e);
+	if (a->folder && !a->engine->folder)
+		add_fault(&e, "this engine keeps no files: leave folder out");
+	if (a->engine->folder && !a->folder && strspn(a->name, "0123456789") == strlen(a->name))
+		add_fault(&e, "a shard whose name is a number needs a folder");
+}
+
+/* Two engines in one folder. */
+static void
+check_folders(struct map_check *k, const struct sharding_shard *a, const struct sharding_shard *b)
 {
 	if (a->folder && b->folder && strcmp(a->folder, b->folder) == 0)
-		faults_add(k->faults, "redis.shards: %s and %s have the same folder", a->name, b->name);
-}
-
-/* A folder in that of data which the log of `default` has for its own use. */
-static void
-check_folder(struct check *k, const struct sharding_shard *a)
-{
-	if (a->line && a->engine == SHARDING_LOG && !a->folder &&
-	    strspn(a->name, "0123456789") == strlen(a->name))
-		faults_add(k->faults, "%s:%u: redis.shards.%s: a shard of the engine log whose name is a "
-				      "number needs a folder",
-			   k->conf->config, a->line, a->name);
+		faults_add(k->faults, "shards: %s and %s have the same folder", a->name, b->name);
 }
 
 static void
-check_shards(struct check *k)
+check_shards(struct map_check *k)
 {
 	uint64_t lanes = k->conf->shards;
 
@@ -264,22 +260,21 @@ check_shards(struct check *k)
 		const struct sharding_shard *const a = k->s->shards[i];
 
 		check_shard(k, a);
-		check_folder(k, a);
 		for (unsigned j = 0; j < i; j++)
-			check_apart(k, k->s->shards[j], a);
+			check_folders(k, k->s->shards[j], a);
 		lanes += a->pool;
 	}
 	if (k->s->n_shards && lanes > LANES_MOST)
-		faults_add(k->faults, "redis.shards: a poolSize of %llu in all: at most %d",
+		faults_add(k->faults, "shards: the sum of poolSize is %llu; expected at most %d",
 			   (unsigned long long)lanes, LANES_MOST);
 }
 
 static void
-warn_unused(struct check *k)
+warn_unused(struct map_check *k)
 {
 	for (unsigned i = 0; i < k->s->n_shards; i++)
 		if (!k->used[i])
-			faults_add(&k->s->warnings, "%s:%u: redis.shards.%s: nothing lives there",
+			faults_add(&k->s->warnings, "%s:%u: shards.%s: no queue lives on this shard",
 				   k->conf->config, k->s->shards[i]->line, k->s->shards[i]->name);
 }
 
@@ -291,9 +286,9 @@ compare_shards(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-/* G1 */
+/* SHARDING-1 */
 static void
-add_standard(struct check *k)
+add_standard(struct map_check *k)
 {
 	struct sharding *const s = k->s;
 	struct sharding_shard *one = NULL;
@@ -301,7 +296,7 @@ add_standard(struct check *k)
 	if (k->standard && s->n_shards < SHARDING_SHARDS)
 		one = mem_zalloc(sizeof *one);
 	if (k->standard && !one)
-		faults_add(k->faults, "the shard default: no memory for it, or too many others");
+		faults_add(k->faults, "shard default: out of memory, or too many shards");
 	if (one) {
 		memcpy(one->name, "default", sizeof "default");
 		s->shards[s->n_shards++] = one;
@@ -320,10 +315,11 @@ sharding_is_used(const struct conf *c)
 void
 sharding_check(struct conf *c, struct conf_faults *faults)
 {
-	struct check k = { .conf = c, .s = c->sharding, .faults = faults };
+	struct map_check k = { .conf = c, .s = c->sharding, .faults = faults };
 
+	sharding_settle(c, faults);
 	if (!c->sharding_default)
-		return; /* its own fault has been said */
+		return; /* a fault reports that */
 	lower(c->sharding_default);
 	if (c->sharding->before.standard)
 		lower(c->sharding->before.standard);
@@ -347,7 +343,7 @@ is_replaced(const struct sharding_layout *by, const struct sharding_rule *r)
 	return false;
 }
 
-/* Those rules that the supplier looks at. */
+/* Adds the rules that the supplier uses. */
 static void
 add_rules(const struct sharding_layout *l, bool ranges, const struct sharding_layout *but,
 	  struct supplier_rule *out, unsigned *n)
@@ -360,7 +356,8 @@ add_rules(const struct sharding_layout *l, bool ranges, const struct sharding_la
 	}
 }
 
-/* G3: over what is in force, if it is not whole; with sharding off that is the default alone. */
+/* SHARDING-3. `below`: the layout in force, if `l` is not whole; with sharding off only its
+ * default shard counts. */
 static int
 make_supplier(const struct conf *c, const struct sharding_layout *l,
 	      const struct sharding_layout *below, struct supplier **out, struct slu_err *err)

@@ -1,6 +1,6 @@
 #include "conf/show.h"
 
-#include "base/json_out.h"
+#include "base/json/json_out.h"
 #include "base/parse.h"
 #include "conf/options.h"
 
@@ -30,7 +30,7 @@ show_value(const struct option_set *s, unsigned i, struct buf *out)
 
 /* --- YAML --------------------------------------------------------------------- */
 
-/* Would YAML read these bytes, without quotes, as the text they are? */
+/* True if YAML reads these bytes as text without quotes. */
 static bool
 is_plain(struct slice s)
 {
@@ -117,8 +117,7 @@ show_json(const struct option_set *s, struct buf *out)
 {
 	struct json_out w;
 
-	json_out_init(&w, out);
-	json_out_object(&w, NULL);
+	json_out_open(&w, out);
 	for (unsigned i = 0; i < s->n; i++) {
 		json_out_object(&w, s->rows[i].key);
 		put_json_value(s, i, &w);
@@ -128,8 +127,7 @@ show_json(const struct option_set *s, struct buf *out)
 		json_out_bool(&w, "secret", s->rows[i].kind->secret);
 		json_out_close(&w);
 	}
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 }
 
 /* --- help and docs ------------------------------------------------------------ */
@@ -153,7 +151,7 @@ show_help(const struct option_set *s, const struct option_action *actions, FILE 
 		fprintf(out, "  %s\n        %s\n", a->flag, a->doc);
 }
 
-/* A value as a cell of a table: its bars would end the cell. */
+/* Print the cell of a table: escapes bars, which would end the cell. */
 static void
 print_cell(const char *text, FILE *out)
 {
@@ -204,16 +202,16 @@ void
 show_doc(const struct option_set *s, const struct option_action *actions, FILE *out)
 {
 	fputs("# Settings of sluiced\n\n"
-	      "Printed by `sluiced --print-options-doc`; a test holds this page to it.\n\n"
-	      "A flag goes before the variable, the variable before the file, the file before\n"
-	      "the default. `sluiced --print-config` shows what is in force and where each value\n"
-	      "came from; `--check-config` lists all that is wrong, with file and line.\n\n"
-	      "A time is `20s`, `1h30m`, `100ms`; a size `512K`, `64M`, `1G`. In the YAML file,\n"
-	      "`log.level: debug` and `log:` with `level: debug` below it are the same; a list is\n"
-	      "written as one, or with commas; `${NAME}` is replaced by that variable of the\n"
-	      "environment. A secret comes from its variable or from a file (`SLUICE_..._FILE`,\n"
-	      "the flag, or the key with `_file` behind it) and is never shown. *Reload*: a running\n"
-	      "server takes a new value by SIGHUP; [operations.md](operations.md) has more.\n\n"
+	      "Printed by `sluiced --print-options-doc`; a test compares this page with it.\n\n"
+	      "A flag wins over the variable, the variable over the file, the file over the default.\n"
+	      "`sluiced --print-config` shows every value and its source; `--check-config` lists all\n"
+	      "faults, with file and line.\n\n"
+	      "A time is `20s`, `1h30m`, `100ms`; a size is `512K`, `64M`, `1G`. In the YAML file,\n"
+	      "`log.level: debug` and `log:` with `level: debug` below it are the same. A list is a\n"
+	      "YAML list, or one value with commas. `${NAME}` becomes the value of that environment\n"
+	      "variable. A secret comes from its variable or from a file (`SLUICE_..._FILE`, the flag,\n"
+	      "or the key with the suffix `_file`), and no output shows it. *Reload*: SIGHUP changes\n"
+	      "the value in a running server ([operations.md](operations.md)).\n\n"
 	      "| Key | Flag | Variable | Kind | Default | Reload | What it is |\n"
 	      "|---|---|---|---|---|---|---|\n",
 	      out);

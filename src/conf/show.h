@@ -1,9 +1,9 @@
 /*
- * show.h - a table of options as people and programs want to see it.
+ * show.h - prints a table of options: help, docs, values, JSON.
  *
- *  S1  A secret that is set is shown as ***, everywhere, whatever its length. That is
- *      no YAML, so that nobody loads it by mistake.
- *  S2  What show_values prints is a file that loads to the same settings.
+ *  SHOW-1  Output shows a secret that is set as ***, whatever its length. *** is invalid
+ *      YAML, so it is never loaded by mistake.
+ *  SHOW-2  show_values prints a file that loads to the same settings.
  */
 #ifndef CONF_SHOW_H
 #define CONF_SHOW_H
@@ -19,7 +19,7 @@ void show_values(const struct option_set *s, FILE *out);
 /* {"log.level":{"value":"info","from":"default","kind":"word",...},...} */
 void show_json(const struct option_set *s, struct buf *out);
 
-/* The value of a row as a log may have it: S1. */
+/* The value of a row, for logs: SHOW-1. */
 void show_value(const struct option_set *s, unsigned i, struct buf *out);
 
 #endif

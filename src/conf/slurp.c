@@ -20,7 +20,7 @@ read_all(int fd, const char *file, struct buf *out, struct slu_err *err)
 			return 0;
 		buf_put(out, part, (size_t)n);
 		if (out->failed)
-			return slu_fail(err, SLU_EINVAL, "%s: larger than %zu bytes", file,
+			return slu_fail(err, SLU_EINVAL, "%s: file too large; expected at most %zu bytes", file,
 					out->max);
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * slurp.h - a whole small file in memory: configuration, a secret.
+ * slurp.h - reads a whole small file: a configuration, a secret.
  */
 #ifndef CONF_SLURP_H
 #define CONF_SLURP_H
@@ -8,8 +8,8 @@
 
 #include <sluice/err.h>
 
-/* Appends to out. SLU_EINVAL: the system's reason, or that it is larger than out->max;
- * SLU_ENOMEM. Both name the file. */
+/* Append the file to out. SLU_EINVAL if the file cannot be read or is larger than out->max;
+ * the error names the file. */
 int slurp(const char *file, struct buf *out, struct slu_err *err);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * yaml.c - libyaml's events to a flat list, with a stack of its own.
+ * yaml.c - turns libyaml's events into a flat list.
  */
 #include "conf/yaml.h"
 
 #include "base/mem.h"
-#include "conf/option.h"
+#include "base/option/option.h"
 #include "conf/slurp.h"
 
 #include <stdarg.h>
@@ -12,30 +12,30 @@
 #include <stdlib.h>
 #include <yaml.h>
 
-/* A mapping or sequence that is open. */
-struct level {
+/* An open mapping or sequence. */
+struct yaml_level {
 	bool list;
-	bool keyed;    /* of a mapping: the key was read, its value comes next */
-	unsigned next; /* of a list: which item comes next */
-	size_t path;   /* length of the path up to here */
+	bool keyed;    /* mapping: the key was read, its value comes next */
+	unsigned next; /* list: index of the next item */
+	size_t path;   /* length of the path of this level */
 	bool empty;
 };
 
-struct reader {
+struct yaml_reader {
 	struct yaml_doc *doc;
 	const char *file;
 	struct conf_faults *faults;
 	unsigned line;
 	char path[YAML_PATH];
 	size_t path_n;
-	struct level levels[YAML_DEPTH];
+	struct yaml_level levels[YAML_DEPTH];
 	unsigned depth;
 	unsigned documents;
-	bool failed; /* nothing after this makes sense */
+	bool failed; /* stop reading */
 };
 
 static void
-fail(struct reader *r, const char *why)
+fail(struct yaml_reader *r, const char *why)
 {
 	faults_add(r->faults, "%s:%u: %s", r->file, r->line, why);
 	r->failed = true;
@@ -43,7 +43,7 @@ fail(struct reader *r, const char *why)
 
 /* --- entries ------------------------------------------------------------------ */
 
-/* A name as ${} takes it: its length, 0 when it is none. */
+/* The length of the variable name before }, or 0 if it is invalid. */
 static size_t
 name_length(const char *p)
 {
@@ -52,16 +52,16 @@ name_length(const char *p)
 	return p[n] == '}' && !(p[0] >= '0' && p[0] <= '9') ? n : 0;
 }
 
-/* p is behind "${": put what it stands for. Returns what follows the }. */
+/* Appends the variable whose name begins at p, behind "${". Returns the place behind }. */
 static const char *
-expand_one(struct reader *r, const char *p, struct buf *out)
+expand_one(struct yaml_reader *r, const char *p, struct buf *out)
 {
 	const size_t n = name_length(p);
 	char name[OPTION_NAME];
 	const char *value;
 
 	if (n == 0 || n >= sizeof name) {
-		faults_add(r->faults, "%s:%u: %s: expected ${NAME}; $${ is ${ itself",
+		faults_add(r->faults, "%s:%u: %s: invalid variable; expected ${NAME}, or $${ for ${",
 			   r->file, r->line, r->path);
 		return p;
 	}
@@ -71,14 +71,14 @@ expand_one(struct reader *r, const char *p, struct buf *out)
 	if (value)
 		buf_puts(out, value);
 	else
-		faults_add(r->faults, "%s:%u: %s: there is no variable %s in the environment",
+		faults_add(r->faults, "%s:%u: %s: unknown environment variable %s",
 			   r->file, r->line, r->path, name);
 	return p + n + 1;
 }
 
-/* Y3. NULL after a fault. */
+/* YAML-3. NULL after a fault. */
 static char *
-expand(struct reader *r, const char *p)
+expand(struct yaml_reader *r, const char *p)
 {
 	const unsigned before = r->faults->n + r->faults->more;
 	struct buf out;
@@ -98,36 +98,20 @@ expand(struct reader *r, const char *p)
 	if (!out.failed && r->faults->n + r->faults->more == before)
 		copy = mem_strdup(buf_str(&out));
 	if (!copy && r->faults->n + r->faults->more == before)
-		faults_add(r->faults, "%s:%u: %s: a value of more than %d bytes, or out of memory",
+		faults_add(r->faults, "%s:%u: %s: value too long (more than %d bytes), or out of memory",
 			   r->file, r->line, r->path, OPTION_VALUE);
 	buf_release(&out);
 	return copy;
 }
 
-static bool
-reserve(struct yaml_doc *d)
-{
-	const unsigned size = d->size ? 2 * d->size : 64;
-	void *more;
-
-	if (d->n < d->size)
-		return true;
-	more = mem_realloc(d->entries, size * sizeof *d->entries);
-	if (!more)
-		return false;
-	d->entries = more;
-	d->size = size;
-	return true;
-}
-
 static void
-add_entry(struct reader *r, enum yaml_kind kind, const char *value)
+add_entry(struct yaml_reader *r, enum yaml_kind kind, const char *value)
 {
 	struct yaml_doc *const d = r->doc;
 	struct yaml_entry e = { .kind = kind, .line = r->line };
 
 	if (d->n == YAML_ENTRIES) {
-		fail(r, "too many values");
+		fail(r, "too many values in the file");
 		return;
 	}
 	if (kind == YAML_VALUE) {
@@ -136,7 +120,7 @@ add_entry(struct reader *r, enum yaml_kind kind, const char *value)
 			return;
 	}
 	e.path = mem_strdup(r->path);
-	if (!e.path || !reserve(d)) {
+	if (!e.path || !mem_room(&d->entries, &d->size, d->n + 1, sizeof *d->entries)) {
 		mem_free(e.path);
 		mem_free(e.value);
 		fail(r, "out of memory");
@@ -148,7 +132,7 @@ add_entry(struct reader *r, enum yaml_kind kind, const char *value)
 /* --- paths -------------------------------------------------------------------- */
 
 static void SLU_PRINTF(2, 3)
-	extend_path(struct reader *r, const char *fmt, ...)
+	extend_path(struct yaml_reader *r, const char *fmt, ...)
 {
 	const size_t room = sizeof r->path - r->path_n;
 	va_list ap;
@@ -159,24 +143,24 @@ static void SLU_PRINTF(2, 3)
 	va_end(ap);
 	if (n < 0 || (size_t)n >= room) {
 		r->path[r->path_n] = '\0';
-		fail(r, "a key that is too long");
+		fail(r, "key too long");
 		return;
 	}
 	r->path_n += (size_t)n;
 }
 
 static void
-cut_path(struct reader *r, size_t n)
+cut_path(struct yaml_reader *r, size_t n)
 {
 	r->path_n = n;
 	r->path[n] = '\0';
 }
 
-/* A node begins: its place in the one around it. */
+/* A node begins: an item of a list extends the path. */
 static void
-begin_node(struct reader *r)
+begin_node(struct yaml_reader *r)
 {
-	struct level *const top = r->depth ? &r->levels[r->depth - 1] : NULL;
+	struct yaml_level *const top = r->depth ? &r->levels[r->depth - 1] : NULL;
 
 	if (!top)
 		return;
@@ -186,9 +170,9 @@ begin_node(struct reader *r)
 }
 
 static void
-end_node(struct reader *r)
+end_node(struct yaml_reader *r)
 {
-	struct level *const top = r->depth ? &r->levels[r->depth - 1] : NULL;
+	struct yaml_level *const top = r->depth ? &r->levels[r->depth - 1] : NULL;
 
 	cut_path(r, top ? top->path : 0);
 	if (top)
@@ -196,17 +180,17 @@ end_node(struct reader *r)
 }
 
 static bool
-wants_key(const struct reader *r)
+wants_key(const struct yaml_reader *r)
 {
-	const struct level *const top = r->depth ? &r->levels[r->depth - 1] : NULL;
+	const struct yaml_level *const top = r->depth ? &r->levels[r->depth - 1] : NULL;
 
 	return top && !top->list && !top->keyed;
 }
 
 static void
-take_key(struct reader *r, const char *name)
+take_key(struct yaml_reader *r, const char *name)
 {
-	struct level *const top = &r->levels[r->depth - 1];
+	struct yaml_level *const top = &r->levels[r->depth - 1];
 	const char *const separator = r->doc->separator ? r->doc->separator : ".";
 
 	top->keyed = true;
@@ -215,7 +199,7 @@ take_key(struct reader *r, const char *name)
 
 /* --- events ------------------------------------------------------------------- */
 
-/* Y1. */
+/* YAML-1. */
 static bool
 is_nothing(const yaml_event_t *e)
 {
@@ -226,12 +210,12 @@ is_nothing(const yaml_event_t *e)
 }
 
 static void
-take_scalar(struct reader *r, const yaml_event_t *e)
+take_scalar(struct yaml_reader *r, const yaml_event_t *e)
 {
 	const char *const text = (const char *)e->data.scalar.value;
 
 	if (strlen(text) != e->data.scalar.length) {
-		fail(r, "a value with a NUL in it");
+		fail(r, "invalid value: NUL byte");
 		return;
 	}
 	if (wants_key(r)) {
@@ -249,10 +233,10 @@ take_scalar(struct reader *r, const yaml_event_t *e)
 }
 
 static void
-open_level(struct reader *r, bool list)
+open_level(struct yaml_reader *r, bool list)
 {
 	if (wants_key(r)) {
-		fail(r, "a key must be a plain word");
+		fail(r, "invalid key; expected a plain word");
 		return;
 	}
 	if (r->depth == 0 && list) {
@@ -264,22 +248,22 @@ open_level(struct reader *r, bool list)
 		return;
 	}
 	begin_node(r);
-	r->levels[r->depth++] = (struct level){
+	r->levels[r->depth++] = (struct yaml_level){
 		.list = list, .path = r->path_n, .empty = true
 	};
 }
 
 static void
-close_level(struct reader *r)
+close_level(struct yaml_reader *r)
 {
-	const struct level *const top = &r->levels[--r->depth];
+	const struct yaml_level *const top = &r->levels[--r->depth];
 
 	if (top->empty && r->depth > 0)
 		add_entry(r, top->list ? YAML_EMPTY_LIST : YAML_NOTHING, NULL);
 	end_node(r);
 }
 
-/* Y2. */
+/* YAML-2. */
 static bool
 has_tag(const yaml_event_t *e)
 {
@@ -296,10 +280,10 @@ has_tag(const yaml_event_t *e)
 }
 
 static void
-take_event(struct reader *r, const yaml_event_t *e)
+take_event(struct yaml_reader *r, const yaml_event_t *e)
 {
 	if (has_tag(e)) {
-		fail(r, "tags (!name) are not taken");
+		fail(r, "tags (!name) are not supported");
 		return;
 	}
 	switch (e->type) {
@@ -308,7 +292,7 @@ take_event(struct reader *r, const yaml_event_t *e)
 			fail(r, "expected one document, not a second after ---");
 		break;
 	case YAML_ALIAS_EVENT:
-		fail(r, "aliases (*name) are not taken; quote a value that begins with *");
+		fail(r, "aliases (*name) are not supported; quote a value that begins with *");
 		break;
 	case YAML_SCALAR_EVENT:
 		take_scalar(r, e);
@@ -329,17 +313,17 @@ take_event(struct reader *r, const yaml_event_t *e)
 }
 
 static void
-parse_failed(struct reader *r, const yaml_parser_t *p)
+parse_failed(struct yaml_reader *r, const yaml_parser_t *p)
 {
 	r->line = (unsigned)p->problem_mark.line + 1;
-	faults_add(r->faults, "%s:%u: no YAML: %s%s%s", r->file, r->line,
+	faults_add(r->faults, "%s:%u: invalid YAML: %s%s%s", r->file, r->line,
 		   p->problem ? p->problem : "out of memory", p->context ? " " : "",
 		   p->context ? p->context : "");
 	r->failed = true;
 }
 
 static void
-parse_all(struct reader *r, yaml_parser_t *p)
+parse_all(struct yaml_reader *r, yaml_parser_t *p)
 {
 	bool done = false;
 
@@ -361,7 +345,7 @@ void
 yaml_read(struct yaml_doc *d, const char *file, struct slice text,
 	  struct conf_faults *faults)
 {
-	struct reader r = { .doc = d, .file = file, .faults = faults, .line = 1 };
+	struct yaml_reader r = { .doc = d, .file = file, .faults = faults, .line = 1 };
 	yaml_parser_t p;
 
 	if (!yaml_parser_initialize(&p)) {

@@ -7,16 +7,15 @@
  *        - :7171
  *        - unix:/s
  *
- * Nothing here knows which paths mean something: that is for whoever reads the list,
- * and a part with a form of its own is the entries that begin with its name. A key may
- * itself be a path: `log.level: debug` says the same.
+ * The reader of the list gives paths their meaning. A key may itself be a path:
+ * `log.level: debug` means the same.
  *
- *  Y1  All values are text: `yes`, `1e3` and `~` have no meaning of their own, other
- *      than that a plain empty value, ~ and null are no value.
- *  Y2  Bounded: YAML_BYTES of file, YAML_DEPTH levels, YAML_ENTRIES values. No aliases,
- *      no tags, one document.
- *  Y3  ${NAME} in a value is replaced by that variable of the environment, once;
- *      $${ is ${ itself. What it holds is never read as YAML.
+ *  YAML-1  All values are text: `yes` and `1e3` have no special meaning. A plain empty value,
+ *      ~ and null are YAML_NOTHING.
+ *  YAML-2  A file has at most YAML_BYTES bytes, YAML_DEPTH levels and YAML_ENTRIES values, no
+ *      aliases, no tags, and one document.
+ *  YAML-3  ${NAME} in a value becomes the value of that environment variable, which is not
+ *      expanded again and never read as YAML; $${ becomes ${.
  */
 #ifndef CONF_YAML_H
 #define CONF_YAML_H
@@ -45,16 +44,16 @@ struct yaml_entry {
 };
 
 struct yaml_doc {
-	struct yaml_entry *entries; /* as they stand in the file */
+	struct yaml_entry *entries; /* in the order of the file */
 	unsigned n, size;
 	const char *separator; /* between the keys of a path; NULL: "." */
 };
 
-/* Adds a fault for everything that is wrong, with file and line; what could be read is
- * there all the same. */
+/* Add a fault for each error, with file and line, and an entry for each value that could be
+ * read. */
 void yaml_load(struct yaml_doc *d, const char *file, struct conf_faults *faults);
 void yaml_read(struct yaml_doc *d, const char *file, struct slice text,
 	       struct conf_faults *faults);
-void yaml_release(struct yaml_doc *d); /* a zeroed one is fine */
+void yaml_release(struct yaml_doc *d); /* zeroed is fine */
 
 #endif

@@ -1,13 +1,12 @@
 /*
- * backoff.h - the delay after the n-th failure. Pure: the caller brings the dice.
+ * backoff.h - the delay after the n-th failure. Pure: the caller passes a random number.
  */
 #ifndef CORE_BACKOFF_H
 #define CORE_BACKOFF_H
 
 #include <sluice/retry.h>
 
-/* attempt counts failures, from 1. random is used for jitter only. Never negative,
- * never above b->max, never overflows. */
+/* attempt: number of failures, from 1. random: for jitter. The result is 0 to b->max. */
 slu_time backoff_delay(const struct slu_backoff *b, unsigned attempt, uint64_t random);
 
 #endif

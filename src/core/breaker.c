@@ -1,10 +1,12 @@
 #include "core/breaker.h"
 
+#include "base/time.h"
+
 #include <assert.h>
 
 enum {
 	STATES = SLU_BREAKER_HALF_OPEN + 1,
-	PROBE_LOOKS = 8 /* how often in a cool-down it is worth asking for a probe */
+	PROBE_LOOKS = 8 /* tries for a probe in a cool-down */
 };
 
 /* from, to */
@@ -27,12 +29,6 @@ move(struct breaker *b, enum slu_breaker_state to)
 	b->succeeded = 0;
 }
 
-static slu_time
-later(slu_time now, slu_time by)
-{
-	return now > SLU_NEVER - by ? SLU_NEVER : now + by;
-}
-
 static void
 trip(struct breaker *b, const struct breaker_rules *rules, slu_time now,
      uint64_t random)
@@ -42,7 +38,7 @@ trip(struct breaker *b, const struct breaker_rules *rules, slu_time now,
 
 	b->old += b->begun - b->succeeded;
 	move(b, SLU_BREAKER_OPEN);
-	b->until = later(later(now, rules->cooldown), extra);
+	b->until = time_add(time_add(now, rules->cooldown), extra);
 }
 
 static void
@@ -79,7 +75,7 @@ breaker_allow(struct breaker *b, const struct breaker_rules *rules, slu_time now
 		return SLU_EDOWN;
 	}
 	b->begun++;
-	b->until = later(now, rules->cooldown);
+	b->until = time_add(now, rules->cooldown);
 	return 0;
 }
 
@@ -88,7 +84,7 @@ report_probe(struct breaker *b, const struct breaker_rules *rules, bool ok,
 	     slu_time now, uint64_t random)
 {
 	if (b->old == 0 && b->begun == b->succeeded)
-		return; /* nobody was let through whom this could come from */
+		return; /* no call is under way that could report this */
 	if (!ok) {
 		trip(b, rules, now, random);
 		b->old--;

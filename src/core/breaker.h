@@ -2,21 +2,20 @@
  * breaker.h - the rules of a circuit breaker (include/sluice/breaker.h has the
  * picture).
  *
- * A report does not say which call it is about, and calls let through before the
- * breaker opened may be reported long after. So the breaker counts how many of them
- * are under way, and takes a report for what is safe to believe:
+ * A report does not name its call, and calls from before the breaker opened may report
+ * long after. So the breaker counts the calls under way and interprets a report safely:
  *
  *   CLOSED     every report counts.
- *   OPEN       none does; it only is one call less under way.
- *   HALF_OPEN  a failure is a failed probe, whoever it comes from: at worst it costs
- *              one more cool-down. A success is taken for one of the old calls as long
- *              as there are any, so an answer from before cannot close the breaker.
+ *   OPEN       no report counts; it lowers the number of calls under way.
+ *   HALF_OPEN  a failure counts as a failed probe: at worst it costs one more cool-down.
+ *              A success counts for an old call as long as any is under way, so that a
+ *              late answer cannot close the breaker.
  *
- * A call that is never reported would be waited for in vain. When a cool-down has
- * passed since the last probe was let through, probes and old calls that are still
- * under way are given up, and as many probes as were lost are let through again.
+ * Some calls never report. When a cool-down has passed since the last probe was allowed,
+ * the breaker gives up probes and old calls that are still under way, and allows as many
+ * new probes as it gave up.
  *
- * Pure: the caller passes now, the dice, and holds the lock.
+ * Pure: the caller passes now and a random number, and holds the lock.
  */
 #ifndef CORE_BREAKER_H
 #define CORE_BREAKER_H
@@ -24,29 +23,29 @@
 #include <sluice/breaker.h>
 
 struct breaker_rules {
-	uint32_t failures; /* in a row, to open; from 1 */
-	uint32_t probes;   /* from 1 */
-	slu_time cooldown;
-	uint32_t jitter_percent; /* 0..100 */
+	uint32_t failures;       /* in a row that open the breaker; from 1 */
+	uint32_t probes;         /* successes that close it again; from 1 */
+	slu_time cooldown;       /* how long it stays open */
+	uint32_t jitter_percent; /* of the cool-down; 0..100 */
 };
 
 /* Zeros are a closed breaker. */
 struct breaker {
 	enum slu_breaker_state state;
 	uint32_t failures;  /* CLOSED: in a row */
-	uint32_t begun;     /* HALF_OPEN: probes let through */
-	uint32_t succeeded; /* HALF_OPEN: probes that ended well */
-	uint64_t old;       /* calls let through while CLOSED, or probes of an
-			     * earlier HALF_OPEN, not reported yet */
-	slu_time until;     /* OPEN: the cool-down ends; HALF_OPEN: give up */
+	uint32_t begun;     /* HALF_OPEN: probes allowed */
+	uint32_t succeeded; /* HALF_OPEN: probes that succeeded */
+	uint64_t old;       /* calls allowed while CLOSED, or probes of an earlier HALF_OPEN, that
+			     * have not reported */
+	slu_time until;     /* OPEN: end of the cool-down; HALF_OPEN: give up missing reports */
 };
 
-/* 0, or SLU_EDOWN and in *retry_in, always above 0, when to ask again. While probes
- * are under way that is a guess: soon, since they may end any moment. */
+/* Returns 0 if a call may go ahead; otherwise SLU_EDOWN, and *retry_in, above 0, is the time until
+ * the next try. While probes are under way that is short: they may end any moment. */
 int breaker_allow(struct breaker *b, const struct breaker_rules *rules, slu_time now,
 		  slu_time *retry_in);
 
-/* random is used for jitter only. */
+/* random: for jitter. */
 void breaker_report(struct breaker *b, const struct breaker_rules *rules, bool ok,
 		    slu_time now, uint64_t random);
 

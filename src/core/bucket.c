@@ -26,6 +26,22 @@ bucket_wait(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now
 	return missing > room ? missing - room : 0;
 }
 
+uint32_t
+bucket_tokens(const struct bucket_rule *r, slu_time full, slu_time now)
+{
+	uint32_t low = 0, high = burst_of(r);
+
+	while (low < high) { /* by bucket_wait, so that both round the same */
+		const uint32_t n = high - (high - low) / 2;
+
+		if (bucket_wait(r, full, n, now))
+			high = n - 1;
+		else
+			low = n;
+	}
+	return low;
+}
+
 slu_time
 bucket_take(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now)
 {

@@ -1,25 +1,25 @@
 /*
- * bucket.h - a token bucket, kept as one moment.
+ * bucket.h - a token bucket, stored as one moment.
  *
  *      tokens ^ burst ─────╮        ╭────────      a bucket fills by `rate` tokens a
- *             |            ╰─╮   ╭──╯              second up to `burst`; taking n of
- *             |              ╰───╯                 them makes it emptier
+ *             |            ╰─╮   ╭──╯              second up to `burst`; bucket_take
+ *             |              ╰───╯                 removes n
  *             +----------------------------> time
  *                            taken   full
  *
- * All there is to know is when the bucket will be full again: 0, or any moment that
- * has passed, is a full one. So a bucket is 8 bytes, needs no timer, is forgotten
- * without loss once it is full, and can be taken from by compare-and-swap:
+ * The state of a bucket is the moment at which it is full again; 0 and every past moment mean
+ * full. So a bucket is 8 bytes, needs no timer, can be forgotten when it is full, and can be
+ * changed by compare-and-swap:
  *
  *         wait = bucket_wait(&rule, full, n, now);
  *         if (!wait)
  *                 full = bucket_take(&rule, full, n, now);
  *
- *  B1  Over any time t at most burst + rate * t tokens are taken, a call of more than
- *      burst aside.
- *  B2  A call for more than burst waits for a full bucket, then takes all it wants:
- *      later ones wait until that is paid off. So no call is too large for ever.
- *  B3  After waiting for what bucket_wait says there is enough, if nobody else took.
+ *  BUCKET-1  In any time t, at most burst + rate * t tokens are taken, except for calls of more
+ *            than burst.
+ *  BUCKET-2  A call for more than burst waits for a full bucket, then takes all of its tokens;
+ *            later calls wait until the bucket has recovered. So no call is too large for ever.
+ *  BUCKET-3  After the time of bucket_wait the tokens are there, unless others took some.
  */
 #ifndef CORE_BUCKET_H
 #define CORE_BUCKET_H
@@ -30,13 +30,16 @@
 
 struct bucket_rule {
 	uint32_t rate;  /* tokens a second, 1 .. BUCKET_RATE_MAX */
-	uint32_t burst; /* 0: as many as a second brings */
+	uint32_t burst; /* 0: the same as rate */
 };
 
-/* 0: n tokens are there; else how long until they are. */
+/* How long until n tokens are there; 0: now. */
 slu_time bucket_wait(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now);
 
-/* When it is full again after n were taken. */
+/* The whole tokens that the bucket has. */
+uint32_t bucket_tokens(const struct bucket_rule *r, slu_time full, slu_time now);
+
+/* Takes n tokens. Returns the new state: when the bucket is full again. */
 slu_time bucket_take(const struct bucket_rule *r, slu_time full, uint32_t n, slu_time now);
 
 #endif

@@ -1,57 +1,70 @@
 /*
  * change.h - one step of a ledger, as it is decided, written down and applied.
  *
- * What a change says is enough to repeat it: applying asks no clock, no dice and no
- * policy. Which fields a kind uses, beside `kind` and `at` (a record of a log needs
- * these and no others):
+ * A change is complete: applying it needs no clock, no random number and no policy. A
+ * record of the log stores these fields, besides `kind` and `at`:
  *
- *   ACCEPT    queue id number prio due, and if set: key idem digest expires max_attempts
- *             keep where. number is the place of the message in arrival order
- *   CLAIM     id token until, and if set: owner; flow, which no record has
- *   EXTEND    id until
- *   RETURN    id             the claim was not delivered: as if it had not been,
- *                            but its token stays spent
- *   SPARE     id             the same, for what was handed over to a stream that ended at once;
- *                            once, until the message is settled or extended
- *   RETRY     id due failed where    a nack, a defer (not failed), or a lease that
- *                            ran out (failed, expired); where: its error text, or 0
- *   DIE       id reason failed where    to the dead letters
- *   DONE      id remember keep queue where    acked or deleted: gone. keep: until
- *                            when a result is kept, or 0; where: that result
- *   REDRIVE   id number      a dead letter starts anew, at the end of its line
- *   PURGE     queue number remember    all that is neither leased nor dead goes
- *   POLICY    queue policy
- *   COUNTER   number         the counter stands at least here
- *   OPENED                   leases end no earlier than at + LEDGER_GRACE
- *   RESTORE   queue id and every field above: a message as it stands now, for a log
- *             that moves records forward. ledger_describe makes it
- *   REMEMBER  queue idem id remember   an idempotency key whose message is gone
- *   RESULT    queue id keep where   a result whose message is gone
- *   DIGEST    idem id digest    of the payload that came under an idempotency key
- *   ASIDE     id             it cannot be read: damaged, and its key goes on without it
- *   MARK      queue move     where the queue lives, and since which epoch
- *   TAKE      queue move number where   a batch of it is set aside; where: what names them
- *   UNTAKE    queue move     that batch is as before
- *   DROP      queue move     that batch is gone: it is on another shard now. ids: for a log,
- *                            in which they may stand behind the TAKE
- *   GIVEN     queue move number where   a batch has come from another shard, whose counter
- *                            stood at number; where: who that was
- *   FORGET    queue          it is gone, with its policy, remembered keys and results. It
- *                            has no messages
+ *   kind        fields                    meaning
+ *   ACCEPT      queue id number prio due; a new message. number: its place in the order
+ *               if set: key share idem    of arrival
+ *               digest expires max_attempts
+ *               keep terms where
+ *   CLAIM       id token until; if set:   a lease. stream_no is not stored
+ *               owner
+ *   EXTEND      id until                  a longer lease
+ *   RETURN      id                        the message was not delivered: undoes the CLAIM,
+ *                                         except that its token is used up
+ *   SPARE       id                        the same for a delivery to a stream that ended at
+ *                                         once; once, until the message is settled or extended
+ *   RETRY       id due failed expired     a nack, a defer (not failed), or the end of a lease
+ *               where                     (failed, expired). where: the error text, or 0
+ *   DIE         id reason failed where    becomes a dead letter
+ *   DONE        id remember keep queue    acked or deleted. keep: until when the ledger
+ *               where                     keeps a result, or 0; where: the result
+ *   REDRIVE     id number                 a dead letter starts again, at the end of its sequence; or a
+ *                                         delayed message without a key is due now
+ *   PURGE       queue number remember     removes all messages but leased and dead ones
+ *   POLICY      queue policy
+ *   COUNTER     number                    raises the counter to at least this
+ *   OPENED                                no lease ends before at + LEDGER_GRACE
+ *   RESTORE     queue id, all others      a message as it is now, for a log that relocates
+ *                                         records; ledger_describe fills it in
+ *   REMEMBER    queue idem id remember    an idempotency key whose message is gone
+ *   RESULT      queue id keep where       a result whose message is gone
+ *   DIGEST      idem id digest            of the payload that came with an idempotency key
+ *   QUARANTINE  id                        the message cannot be read; its key continues
+ *                                         without it
+ *   MARK        queue move                where the queue lives, since which epoch
+ *   TAKE        queue move number where   a batch is set aside. where: the list of its items
+ *   UNTAKE      queue move                the batch is as before
+ *   DROP        queue move                the batch is gone: another shard has it. ids: for a
+ *                                         log that may have relocated them behind the TAKE
+ *   GIVEN       queue move number where   a batch has arrived from a shard whose counter was
+ *                                         number. where: the name of that shard
+ *   REFUSE      queue move                a batch that did not arrive is never accepted
+ *   FORGET      queue                     the queue is gone, with its policy, remembered keys
+ *                                         and results. It has no messages
+ *   INTAKE      intake where              the last batch that the shard accepted from a source.
+ *                                         where: this record
+ *   HOLD        queue scope share until   nothing of the scope is delivered until then; 0: the hold
+ *                                         has ended. share: the name of the share or key
  *
- * Repeating is idempotent: a change for a message that is not there is ignored (but a
- * result is kept), and so is an ACCEPT of one that is or a REMEMBER of what is known.
- * A RESTORE or RESULT of what is there only says where it is now. Whoever writes a
- * RESTORE brings payload and error text along, and says where they are.
+ * Replay is idempotent. It ignores a change of a message that does not exist (but keeps its
+ * result), an ACCEPT of one that exists, and a REMEMBER of a known key. A RESTORE or RESULT
+ * of an existing item only sets its place. A RESTORE is written with the payload and the
+ * error text of the message, and with their places.
  */
 #ifndef CORE_CHANGE_H
 #define CORE_CHANGE_H
 
 #include "base/bytes.h"
-#include "core/policy.h"
+#include "core/queue/policy.h"
+#include "core/queue/terms.h"
+
+#include <string.h>
 
 enum change_kind {
-	CHANGE_NONE, /* nothing to do: an empty claim */
+	CHANGE_NONE, /* nothing to do, as after a claim that found no message */
 	CHANGE_ACCEPT,
 	CHANGE_CLAIM,
 	CHANGE_EXTEND,
@@ -67,7 +80,7 @@ enum change_kind {
 	CHANGE_RESTORE,
 	CHANGE_REMEMBER,
 	CHANGE_RESULT,
-	CHANGE_ASIDE,
+	CHANGE_QUARANTINE,
 	CHANGE_MARK,
 	CHANGE_TAKE,
 	CHANGE_UNTAKE,
@@ -77,83 +90,112 @@ enum change_kind {
 	CHANGE_SPARE,
 	CHANGE_DIGEST,
 	CHANGE_FORGET,
+	CHANGE_INTAKE,
+	CHANGE_HOLD,
 	CHANGE_KINDS
 };
 
-/* Why a message is a dead letter. The numbers are written to disk. */
+/* Why a message is a dead letter. Records store the numbers. */
 enum dead_reason {
 	DEAD_NOT,
-	DEAD_MAX_ATTEMPTS, /* failed as often as it may */
+	DEAD_MAX_ATTEMPTS, /* failures reached max_attempts */
 	DEAD_EXPIRED,      /* its ttl ended */
-	DEAD_REJECTED      /* a consumer refused it for good */
+	DEAD_REJECTED,     /* a consumer rejected it */
+	DEAD_REASONS
 };
 
-/* What an idempotency key is known by, with its namespace and queue. 80 bits of
- * keyed hash; all zero is none. */
+/* A keyed hash of 80 bits that stands for an idempotency key with its namespace and queue. All
+ * zero: none. */
 struct idem_mark {
 	uint64_t hash;
 	uint16_t check;
 };
 
-/* What a batch is made of. The numbers are written to disk. */
+/* The content of a batch that moves. Records store the numbers. */
 enum batch_kind {
 	BATCH_NONE,
 	BATCH_MESSAGES,
-	BATCH_KEYS, /* idempotency keys that are remembered */
+	BATCH_KEYS, /* remembered idempotency keys */
 	BATCH_RESULTS,
-	BATCH_LOCKS, /* lock keys; the ledger knows nothing of them */
+	BATCH_LOCKS, /* lock keys (core/locks/), which the ledger does not have */
 	BATCH_KINDS
 };
 
-/* What the kinds say that are about a move. Which fields count is said at the fields. */
+/* The fields of the changes that are part of a move. */
 struct change_move {
 	uint64_t epoch;    /* MARK */
-	const char *shard; /* MARK: where the queue lives, empty: here; TAKE: for whom, empty:
-			    * nobody knows; GIVEN, REFUSE: the giver */
-	uint64_t batch;    /* all but MARK: its number */
+	const char *shard; /* MARK: where the queue lives, empty: here. TAKE: the shard that the batch
+			    * is for, empty: unknown. GIVEN, REFUSE: the shard that gave it */
+	uint64_t batch;    /* its number; all but MARK */
 	enum batch_kind what;
-	const uint64_t *ids;           /* TAKE: of messages and results; of the message of each key.
-					* DROP read back: the same */
-	const struct idem_mark *marks; /* TAKE of keys */
-	struct slice space;            /* of lock keys */
-	struct slice names;            /* TAKE, DROP of lock keys: locks.h has the form */
-	uint32_t n;                    /* of these */
+	const uint64_t *ids;           /* TAKE: of messages and results, and of the message of each
+					* key. DROP, when it is read back: the same */
+	const struct idem_mark *marks; /* TAKE: of keys */
+	struct slice space;            /* TAKE, DROP: namespace of lock keys */
+	struct slice names;            /* TAKE, DROP: of lock keys, in the form of core/locks/locks.h */
+	uint32_t n;                    /* length of ids and marks */
+};
+
+enum {
+	INTAKE_SOURCE = 16 /* bytes of the uuid of a source */
+};
+
+/* The first bytes of a source that is the outbox of a shard (engine/outbox.h). A uuid of version 4 or 7 never
+ * begins so: its byte 6 begins with 4 or 7. */
+#define INTAKE_OUTBOX "outbox\0"
+
+static inline bool
+intake_is_outbox(const uint8_t source[static INTAKE_SOURCE])
+{
+	return memcmp(source, INTAKE_OUTBOX, 7) == 0;
+}
+
+/* The fields of INTAKE. */
+struct change_intake {
+	uint8_t source[INTAKE_SOURCE];
+	uint64_t batch; /* the number of the batch, 1 or more */
+	slu_time last;  /* when the shard accepted the batch */
+	uint32_t count; /* messages of the batch; 0: the number is used up */
 };
 
 struct change {
 	enum change_kind kind;
 	uint32_t queue;
-	uint32_t msg; /* set by deciding, for applying: not for records */
+	uint32_t msg; /* from deciding to applying; not in records */
 	int32_t prio;
-	slu_time at; /* shard time; never less than in the change before */
+	slu_time at; /* shard time; not before that of the previous change */
 	uint64_t id;
 	uint64_t number;
 	uint64_t token;
 	slu_time due;
-	slu_time until;    /* end of the lease */
-	slu_time expires;  /* end of the ttl, or 0: none */
-	slu_time remember; /* until when its idempotency key is kept */
-	slu_time keep;     /* DONE, RESULT: until when; ACCEPT, RESTORE: how long */
-	uint64_t where;
-	uint64_t key; /* hash of the ordering key, or 0: ledger_key_hash */
+	slu_time until;     /* end of the lease */
+	slu_time expires;   /* end of the ttl; 0: no ttl */
+	slu_time remember;  /* until when the ledger remembers the idempotency key */
+	slu_time keep;      /* of the result. DONE, RESULT: until when; ACCEPT, RESTORE: how long */
+	uint64_t where;     /* place of the record */
+	uint64_t key;       /* hash of the ordering key (ledger_key_hash), or 0 */
+	struct slice share; /* ACCEPT, RESTORE, HOLD: borrowed until the change is applied; n 0: none */
 	struct idem_mark idem;
-	uint64_t digest;       /* of the payload, if the queue is strict; 0: not known */
-	uint16_t max_attempts; /* 0: the queue's */
-	bool failed;
-	bool expired; /* RETRY, DIE: a lease that ran out */
-	uint8_t reason;
-	uint32_t flow;  /* CLAIM: of a stream, or 0 */
-	uint32_t owner; /* CLAIM, RESTORE: of the lease; a handle of core/owners.h */
+	uint64_t digest;       /* of the payload, if the queue is strict; 0: unknown */
+	uint16_t max_attempts; /* 0: of the policy */
+	struct terms terms;    /* ACCEPT, RESTORE: of the message */
+	bool failed;           /* RETRY, DIE: counts as a failure */
+	bool expired;          /* RETRY, DIE: a lease ran out */
+	uint8_t reason;        /* DIE: enum dead_reason */
+	uint8_t scope;         /* HOLD: enum gate_kind */
+	uint32_t stream_no;    /* CLAIM: number of the stream, or 0 */
+	uint32_t owner;        /* CLAIM, RESTORE: of the lease; a handle of core/queue/owners.h */
 
-	const struct policy *policy;    /* borrowed until it is applied, as the next */
-	const struct change_move *move; /* MARK, TAKE, UNTAKE, DROP, GIVEN, REFUSE */
+	const struct policy *policy;        /* POLICY; borrowed until the change is applied */
+	const struct change_move *move;     /* MARK to REFUSE; borrowed in the same way */
+	const struct change_intake *intake; /* INTAKE; borrowed in the same way */
 
 	/* RESTORE only */
 	uint8_t state;     /* enum msg_state */
 	uint8_t flags;     /* enum msg_flags */
 	uint16_t attempts; /* deliveries */
 	uint16_t failures; /* since it was accepted or redriven */
-	slu_time claimed;  /* LEASED: since when. Of an ack or nack: for whoever counts */
+	slu_time claimed;  /* LEASED: start of the lease. Also of an ack or nack, for metrics */
 	uint64_t error;    /* place of the last error text, or 0 */
 };
 

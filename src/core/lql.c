@@ -1,7 +1,7 @@
 #include "core/lql.h"
 
-#include "base/json.h"
-#include "base/json_out.h"
+#include "base/json/json.h"
+#include "base/json/json_out.h"
 #include "base/parse.h"
 
 static const char *const conditions[] = {
@@ -31,13 +31,7 @@ is_blank(char c)
 static struct slice
 trim(struct slice s)
 {
-	while (s.n > 0 && is_blank(s.p[0])) {
-		s.p++;
-		s.n--;
-	}
-	while (s.n > 0 && is_blank(s.p[s.n - 1]))
-		s.n--;
-	return s;
+	return slice_trim(s, " \t\r\n");
 }
 
 static int
@@ -51,16 +45,21 @@ invalid(struct slice text, const char *expected, struct slu_err *err)
 
 /* ---- Reading. ---- */
 
+static bool
+ends_word(char c)
+{
+	return c == '.' || c == '{' || c == '=';
+}
+
 /* The word at the beginning of *s, which is cut off. */
 static struct slice
 take_word(struct slice *s)
 {
 	struct slice word = { s->p, 0 };
 
-	while (word.n < s->n && !memchr(".{=", word.p[word.n], 3))
+	while (word.n < s->n && !ends_word(word.p[word.n]))
 		word.n++;
-	s->p += word.n;
-	s->n -= word.n;
+	slice_skip(s, word.n);
 	return trim(word);
 }
 
@@ -69,8 +68,7 @@ take_char(struct slice *s, char c)
 {
 	if (s->n == 0 || s->p[0] != c)
 		return false;
-	s->p++;
-	s->n--;
+	slice_skip(s, 1);
 	return true;
 }
 
@@ -92,7 +90,7 @@ lql_is_expression(struct slice text)
 	       slice_is_word(word, "not") || condition_of(word);
 }
 
-/* and.1.not.eq: what stands before the condition; the condition is cut off, too. */
+/* Takes and.1.not.eq off *rest: the words before the condition, and the condition. */
 static int
 read_head(struct slice *rest, struct lql_expression *e, struct slu_err *err)
 {
@@ -119,7 +117,7 @@ read_head(struct slice *rest, struct lql_expression *e, struct slu_err *err)
 	return e->name ? 0 : invalid(all, expected, err);
 }
 
-/* Behind the condition: {...}, .key=value, or =value of exists. */
+/* Reads what follows the condition: {...}, .key=value, or =value of exists. */
 static int
 read_tail(struct slice rest, struct lql_expression *e, struct slu_err *err)
 {
@@ -194,7 +192,7 @@ lql_add(struct lql *l, struct slice expression, struct slu_err *err)
 	int rc;
 
 	if (l->n == LQL_MAX)
-		return slu_fail(err, SLU_EINVAL, "more than %d expressions", LQL_MAX);
+		return slu_fail(err, SLU_EINVAL, "too many expressions; expected at most %d", LQL_MAX);
 	*e = (struct lql_expression){ 0 };
 	if (rest.n > 0 && rest.p[0] == '/') {
 		rc = read_shorthand(rest, e, err);
@@ -242,8 +240,7 @@ lql_add_text(struct lql *l, struct slice text, struct slu_err *err)
 		struct slice one = { text.p, 0 };
 
 		rc = measure(text, &one.n, err);
-		text.p += one.n + (one.n < text.n);
-		text.n -= one.n + (one.n < text.n);
+		slice_skip(&text, one.n + (one.n < text.n));
 		one = trim(one);
 		if (rc == 0 && one.n > 0)
 			rc = lql_add(l, one, err);
@@ -253,7 +250,7 @@ lql_add_text(struct lql *l, struct slice text, struct slu_err *err)
 
 /* ---- Writing. ---- */
 
-/* The text without the quotes around it; escapes of JSON are left to the reader of the JSON. */
+/* The text without the quotes around it. Escapes of JSON stay. */
 static struct slice
 unquote(struct slice s, bool *quoted)
 {
@@ -267,7 +264,7 @@ is_json(struct slice s, enum json_type type)
 	return json_check(s, type, JSON_DEPTH, "", NULL) == 0;
 }
 
-/* A text; "..." that is JSON stays as it is. */
+/* Writes a text. A text in quotes that is valid JSON stays as it is. */
 static void
 put_text(struct json_out *w, struct slice raw)
 {
@@ -280,7 +277,7 @@ put_text(struct json_out *w, struct slice raw)
 		json_out_str(w, NULL, text);
 }
 
-/* A value: a word or number of JSON unless it stands in quotes, else text. */
+/* Writes a value: a word or number of JSON if it has no quotes, otherwise a text. */
 static void
 put_value(struct json_out *w, struct slice raw)
 {
@@ -395,8 +392,7 @@ put_body(struct json_out *w, const struct lql_expression *e, struct slu_err *err
 		rest.p = equals + 1;
 		rest = trim(rest);
 		value = (struct slice){ rest.p, value_size(rest) };
-		rest.p += value.n;
-		rest.n -= value.n;
+		slice_skip(&rest, value.n);
 		rc = put_member(w, e, key, value, err);
 		rest = trim(rest);
 		while (take_char(&rest, ','))
@@ -405,7 +401,7 @@ put_body(struct json_out *w, const struct lql_expression *e, struct slu_err *err
 	return rc;
 }
 
-/* Of eq.field=/a and eq.value=1: are both of one condition? */
+/* Whether both belong to one condition, as eq.field=/a and eq.value=1 do. */
 static bool
 is_same(const struct lql_expression *a, const struct lql_expression *b)
 {
@@ -413,7 +409,7 @@ is_same(const struct lql_expression *a, const struct lql_expression *b)
 	       a->any == b->any && a->number == b->number && a->negate == b->negate;
 }
 
-/* Was it written with one before it? */
+/* Whether an earlier expression of the same condition has written it. */
 static bool
 is_later_part(const struct lql *l, unsigned i)
 {
@@ -423,7 +419,7 @@ is_later_part(const struct lql *l, unsigned i)
 	return false;
 }
 
-/* Was this name of the condition given before? */
+/* Whether the condition has this name twice. */
 static bool
 is_repeated(const struct lql *l, unsigned first, unsigned i)
 {
@@ -506,7 +502,7 @@ put_expression(struct json_out *w, const struct lql *l, unsigned i, struct slu_e
 	return rc;
 }
 
-/* Those that hold together: all that are not `or`, or those of one number. */
+/* Writes the conditions that must all hold: all without `or`, or all `or` with that number. */
 static int
 put_all(struct json_out *w, const struct lql *l, bool any, int64_t number, struct slu_err *err)
 {
@@ -523,7 +519,7 @@ put_all(struct json_out *w, const struct lql *l, bool any, int64_t number, struc
 	return rc;
 }
 
-/* The first of its number? */
+/* Whether no `or` before it has its number. */
 static bool
 is_first(const struct lql *l, unsigned i)
 {
@@ -562,8 +558,7 @@ lql_write(const struct lql *l, struct buf *out, struct slu_err *err)
 	struct json_out w;
 	int rc;
 
-	json_out_init(&w, out);
-	json_out_object(&w, NULL);
+	json_out_open(&w, out);
 	rc = put_all(&w, l, false, 0, err);
 	if (rc == 0)
 		rc = put_any(&w, l, err);

@@ -9,18 +9,6 @@ enum {
 
 #define DAY ((slu_time)86400 * SLU_SEC)
 
-static struct slice
-trim(struct slice s)
-{
-	while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t')) {
-		s.p++;
-		s.n--;
-	}
-	while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
-	return s;
-}
-
 /* Reads text with more behind it. */
 static bool
 parse_with(struct slice text, struct slice more, slu_time *out)
@@ -37,7 +25,7 @@ moment_parse(struct slice text, struct moment *out)
 {
 	static const struct slice midnight = { "T00:00:00Z", 10 };
 
-	text = trim(text);
+	text = slice_trim(text, " \t");
 	out->is_day = text.n == DAY_TEXT;
 	if (text.n < DAY_TEXT || text.n + midnight.n > TEXT_MAX)
 		return false;
@@ -58,7 +46,7 @@ moment_parse_since(struct slice text, slu_time now, struct moment *out)
 {
 	const slu_time today = day_of(now) * DAY;
 
-	text = trim(text);
+	text = slice_trim(text, " \t");
 	if (slice_is_word(text, "now"))
 		*out = (struct moment){ .at = now };
 	else if (slice_is_word(text, "today"))

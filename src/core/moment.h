@@ -5,7 +5,7 @@
  *      2025-06-01T12:00:00+02:00      a moment of RFC 3339
  *      2025-06-01T10:00:00            the same without an offset: UTC
  *
- * A day and a moment are equal when the moment is on that day, in UTC. In order, a day is its
+ * A day and a moment are equal if the moment is on that day, in UTC. For < and >, a day is its
  * midnight.
  */
 #ifndef CORE_MOMENT_H
@@ -18,10 +18,10 @@ struct moment {
 	bool is_day;
 };
 
-/* False: the text is neither. Blanks around it are skipped. */
+/* Returns false if the text is neither. Ignores blanks around it. */
 bool moment_parse(struct slice text, struct moment *out);
 
-/* The same, or now, today or yesterday, in small or large letters. */
+/* Also accepts now, today and yesterday, without regard to case. */
 bool moment_parse_since(struct slice text, slu_time now, struct moment *out);
 
 bool moment_eq(struct moment a, struct moment b);

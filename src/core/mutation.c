@@ -1,6 +1,6 @@
-#include "core/mutation_in.h"
+#include "core/mutation_private.h"
 
-#include "base/json_out.h"
+#include "base/json/json_out.h"
 #include "base/mem.h"
 #include "base/parse.h"
 
@@ -10,7 +10,7 @@
 /* Where a path leads. */
 struct spot {
 	bool found;
-	struct slice value; /* what is there; or else the last thing on the way that is */
+	struct slice value; /* the value, or the last existing value on the path */
 	unsigned depth;     /* steps that lead to value */
 	struct slice cut;   /* found: what goes with it, a comma too */
 };
@@ -70,7 +70,7 @@ search_elements(struct search *s)
 		look_at(s, s->index++ == s->step->index, NULL);
 }
 
-/* Follow the path as far as there is something. */
+/* Follows the path as far as values exist. */
 static int
 locate(const struct json_path *path, struct slice document, struct spot *out,
        struct slu_err *err)
@@ -92,7 +92,7 @@ locate(const struct json_path *path, struct slice document, struct spot *out,
 		if (s.r.state == JSON_FAILED)
 			return json_report(&s.r, err);
 		if (s.found > 1)
-			return slu_fail(err, SLU_EINVAL, "the document has %s twice in one object",
+			return slu_fail(err, SLU_EINVAL, "invalid document: %s is twice in one object",
 					parse_shown(s.step->name, shown));
 		if (s.found == 0)
 			return 0;
@@ -107,10 +107,10 @@ mutation_no_room(const struct buf *out, size_t bytes, struct slu_err *err)
 {
 	if (bytes <= out->max)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
-	return slu_fail(err, SLU_ETOOBIG, "document of more than %zu bytes", out->max);
+	return slu_fail(err, SLU_ETOOBIG, "document too large; expected at most %zu bytes", out->max);
 }
 
-/* The document with `old`, a part of it, as something else. */
+/* Writes the document with its part `old` replaced. */
 static int
 splice(struct slice document, struct slice old, struct slice new, struct buf *out,
        struct slu_err *err)
@@ -259,9 +259,10 @@ add(const struct mutation *m, struct slice document, const struct spot *spot, st
 	return rc;
 }
 
-int
-mutation_apply(const struct mutation *m, struct slice document, struct buf *out,
-	       struct slu_err *err)
+/* Writes the changed document to out. Returns SLU_EINVAL if the document cannot be changed this way,
+ * SLU_ETOOBIG if out is full, or SLU_ENOMEM. */
+static int
+apply(const struct mutation *m, struct slice document, struct buf *out, struct slu_err *err)
 {
 	struct spot spot;
 	int rc;
@@ -298,7 +299,7 @@ count_one(struct job *j, const struct mutation *m, struct slu_err *err)
 {
 	(void)m;
 	if (++j->count > MUTATIONS_MAX)
-		return slu_fail(err, SLU_EINVAL, "more than %d mutations", MUTATIONS_MAX);
+		return slu_fail(err, SLU_EINVAL, "too many mutations; expected at most %d", MUTATIONS_MAX);
 	return 0;
 }
 
@@ -309,15 +310,15 @@ apply_one(struct job *j, const struct mutation *m, struct slu_err *err)
 	int rc;
 
 	if (stop_is_set(j->stop))
-		return slu_fail(err, SLU_ECANCELED, "the change was ended");
+		return slu_fail(err, SLU_ECANCELED, "canceled");
 	buf_clear(&j->spare);
-	rc = mutation_apply(m, buf_slice(j->out), &j->spare, err);
+	rc = apply(m, buf_slice(j->out), &j->spare, err);
 	if (rc)
 		return rc;
 	j->work += j->spare.n * (uint64_t)json_path_cost(m->path);
 	if (j->work > MUTATION_WORK)
-		return slu_fail(err, SLU_ETOOBIG, "%u mutations make so large a document that they "
-						  "take too long: make fewer in one call",
+		return slu_fail(err, SLU_ETOOBIG, "too much work: %u mutations of a growing document; "
+						  "send fewer in one call",
 				j->count);
 	swap = *j->out;
 	*j->out = j->spare;
@@ -362,7 +363,7 @@ each(struct job *j, const struct slice *texts, unsigned n, with_mutation *f, str
 	return rc;
 }
 
-/* What is known to be too much before it is begun. */
+/* Checks the limits that can be checked before the first mutation. */
 static int
 check_work(const struct job *j, size_t bytes, struct slu_err *err)
 {

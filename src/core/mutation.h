@@ -1,40 +1,40 @@
 /*
- * mutation.h - changes to a JSON document, in the words of lockd's query language.
+ * mutation.h - changes of a JSON document, in lockd's query language.
  *
  *      /a/b=1              set
- *      /n++  /n--          count up and down; a member that is missing counts from 0
+ *      /n++  /n--          count up and down; a missing member counts from 0
  *      /n=+3  /n=-2        add; also /n+=3 and /n-=2
- *      rm:/a/b             remove, if it is there; also remove: del: delete:
+ *      rm:/a/b             remove, if it exists; also remove: del: delete:
  *      time:/t=NOW         the time, in UTC; or a moment of RFC 3339
- *      /a{/b=1,/c++}       several below a path, with commas or line feeds between
+ *      /a{/b=1,/c++}       several below a path, separated by commas or line feeds
  *
- * A text is one mutation: commas and line feeds separate mutations only inside braces, and are
- * part of a value elsewhere. A value is true, false or null (in small or large letters), a
- * number (007 is 7), or else text. Quotes around a value are not part of it, and keep commas
- * together inside braces; "5" is the number 5. Values are never arrays or objects.
+ * A text is one mutation: commas and line feeds separate mutations only inside braces; elsewhere
+ * they are part of a value. A value is true, false or null (in any case), a number (007 is 7), or
+ * a text. Quotes around a value are not part of it, and protect commas inside braces; "5" is the
+ * number 5. A value is never an array or object.
  *
- * Objects that are missing on the way are made, and what stands in their place and is neither
- * object nor array gives way. A step into an array is the index of an element that is there.
- * Whole numbers are added exactly as long as they fit 64 bits.
+ * A path makes missing objects, and replaces values on its way that are neither object nor array.
+ * A step into an array is the index of an existing element. Whole numbers are added exactly while
+ * they fit 64 bits.
  *
- * A path with wildcards (base/json_path.h: * [] ** ...) changes every value it leads to.
- * Nothing is made then, and a value that was changed is not searched again. Removing an
- * element makes its array shorter.
+ * A path with wildcards (base/json/json_path.h: * [] ** ...) changes every value it leads to. It
+ * makes no objects, and does not search a value that it has changed. Removing an element makes its
+ * array shorter.
  *
- * The document is changed as text, one mutation after another: memory is two copies of
- * it, whatever it holds. So the work is mutations times bytes (times the steps of a path with
- * `...`). It is bounded by MUTATION_WORK, checked before the first mutation is applied.
+ * Each mutation rewrites the document as text, so memory is two copies of it, and the work is
+ * mutations times bytes (times the steps of a path with `...`). MUTATION_WORK bounds it, checked
+ * before the first mutation is applied.
  */
 #ifndef CORE_MUTATION_H
 #define CORE_MUTATION_H
 
-#include "base/json_path.h"
+#include "base/json/json_path.h"
 #include "base/stop.h"
 
 enum {
-	MUTATIONS_MAX = 128,       /* of a call, and of the texts that bring them */
-	MUTATION_WORK = 256 << 20, /* bytes of documents that a call may write, one after another */
-	MUTATION_NESTING = 8       /* braces */
+	MUTATIONS_MAX = 128,       /* mutations of a call, and its texts */
+	MUTATION_WORK = 256 << 20, /* bytes that a call may write, over all mutations */
+	MUTATION_NESTING = 8       /* braces inside braces */
 };
 
 enum mutation_kind {
@@ -43,15 +43,14 @@ enum mutation_kind {
 	MUTATION_REMOVE
 };
 
-/* One of them, parsed. */
 struct mutation {
 	enum mutation_kind kind;
 	const struct json_path *path;
-	struct slice value; /* SET: JSON; ADD: a number of JSON */
+	struct slice value; /* SET: JSON; ADD: a JSON number */
 };
 
 /*
- * Reads a text, mutation by mutation:
+ * Parses a text, mutation by mutation:
  *
  *         mutation_parse(&p, text, room, &value, now);
  *         while (mutation_next(&p, &m, &err) == 0 && !p.end) ...
@@ -63,26 +62,22 @@ struct mutation_parser {
 	struct buf *value;
 	slu_time now;
 	struct json_path path;
-	unsigned nesting;
-	unsigned prefix[MUTATION_NESTING + 1]; /* steps of the path, a level */
-	bool begun;                            /* the text's one mutation was met */
-	bool ended;                            /* there was no more */
+	unsigned nesting;                      /* open braces */
+	unsigned prefix[MUTATION_NESTING + 1]; /* steps of the path at each level */
+	bool begun;                            /* the mutation of the text has been parsed */
+	bool ended;                            /* there are no more */
 };
 
 void mutation_parse(struct mutation_parser *p, struct slice text, char *room,
 		    struct buf *value, slu_time now);
 
-/* The next, good until the one after it. SLU_EINVAL, SLU_ENOMEM. */
+/* Parses the next mutation, valid until the call after. Returns SLU_EINVAL or SLU_ENOMEM. */
 int mutation_next(struct mutation_parser *p, struct mutation *m, struct slu_err *err);
 
-/* Write the document with this change to out. SLU_EINVAL: it cannot be changed that way.
- * SLU_ETOOBIG: out is full. SLU_ENOMEM. */
-int mutation_apply(const struct mutation *m, struct slice document, struct buf *out,
-		   struct slu_err *err);
-
-/* All of them, in order; document is valid JSON. out: the new one, at most out->max
- * bytes. stop: another thread sets it to end early (SLU_ECANCELED); NULL: nobody does.
- * SLU_EINVAL names the text and the place in it; SLU_ETOOBIG: out or MUTATION_WORK. */
+/* Applies all texts, in order. document is valid JSON. out: the new document, at most out->max
+ * bytes. stop: set by another thread to end early (SLU_ECANCELED); may be NULL. Returns SLU_EINVAL
+ * with the text and the place in it, SLU_ETOOBIG if out or MUTATION_WORK is exceeded, or
+ * SLU_ENOMEM. */
 int mutations_apply(const struct slice *texts, unsigned n, struct slice document,
 		    slu_time now, const struct stop *stop, struct buf *out, struct slu_err *err);
 

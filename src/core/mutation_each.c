@@ -1,20 +1,20 @@
 /*
- * mutation_each.c - a mutation whose path has wildcards changes every value the path leads to.
+ * mutation_each.c - mutations whose path has wildcards: they change every value of the path.
  *
- * One pass over the document: `copied` is how far it was written to out. What is changed is
- * written instead of the old text, everything between is copied.
+ * One pass over the document: everything up to `copied` was written to out. Changed values are
+ * written instead of the old text; the text between them is copied.
  *
  *      {"a":[1,2],"b":[3]}  and  /a[]++:   copied up to 1, then 2 is written, and so on
  *
- * A value that is missing is not made. A value that was changed is not entered: its new text
- * is not searched again. The document itself is never one of them.
+ * Missing values are not made. A changed value is not searched. The document itself is never
+ * changed as a whole.
  *
- * Removal takes a comma along: the one before the child, if a child before it stays; else
+ * A removal also removes a comma: the one before the child if a child before it stays; otherwise
  * everything up to the next child (`drop`).
  */
-#include "core/mutation_in.h"
+#include "core/mutation_private.h"
 
-struct level {
+struct each_level {
 	uint64_t places;
 	int64_t index; /* of the child read last */
 	bool object;
@@ -30,7 +30,7 @@ struct rewrite {
 	const char *copied;
 	size_t bytes; /* that out has to take */
 	unsigned n;   /* levels that are open */
-	struct level levels[JSON_DEPTH_MAX + 1];
+	struct each_level levels[JSON_DEPTH_MAX + 1];
 };
 
 static void
@@ -51,12 +51,12 @@ enter(struct rewrite *w, uint64_t places)
 	else
 		json_array(&w->r);
 	if (w->r.state != JSON_FAILED)
-		w->levels[w->n++] = (struct level){ .places = places, .index = -1, .object = object };
+		w->levels[w->n++] = (struct each_level){ .places = places, .index = -1, .object = object };
 }
 
 /* Leave out the child from begin to end. */
 static void
-drop_child(struct rewrite *w, struct level *l, const char *begin, const char *end)
+drop_child(struct rewrite *w, struct each_level *l, const char *begin, const char *end)
 {
 	copy_to(w, l->kept ? l->end : begin);
 	w->copied = end;
@@ -64,7 +64,7 @@ drop_child(struct rewrite *w, struct level *l, const char *begin, const char *en
 }
 
 static int
-change(struct rewrite *w, struct level *l, const char *begin, struct slu_err *err)
+change(struct rewrite *w, struct each_level *l, const char *begin, struct slu_err *err)
 {
 	const struct slice value = json_skip(&w->r);
 	const char *const end = value.p + value.n;
@@ -89,11 +89,11 @@ change(struct rewrite *w, struct level *l, const char *begin, struct slu_err *er
 	return rc;
 }
 
-/* Reads the child at which the reader stands, or enters it. */
+/* Reads the next child, or enters it. */
 static int
 see(struct rewrite *w, const struct json_str *name, struct slu_err *err)
 {
-	struct level *const l = &w->levels[w->n - 1];
+	struct each_level *const l = &w->levels[w->n - 1];
 	const char *const begin = l->object ? name->raw.p - 1 : w->r.p;
 	const uint64_t places = json_path_child(w->m->path, l->places, l->object ? name : NULL, ++l->index);
 	const enum json_type type = json_peek(&w->r);

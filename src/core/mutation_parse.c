@@ -1,5 +1,4 @@
-#include "base/json_out.h"
-#include "base/parse.h"
+#include "base/json/json_out.h"
 #include "base/rfc3339.h"
 #include "core/mutation.h"
 
@@ -10,10 +9,10 @@ mutation_parse(struct mutation_parser *p, struct slice text, char *room, struct 
 	*p = (struct mutation_parser){
 		.text = text,
 		.p = text.p,
-		.room = room,
 		.value = value,
 		.now = now,
 	};
+	p->room = room;
 }
 
 static const char *
@@ -52,13 +51,7 @@ skip_blanks(struct mutation_parser *p)
 static struct slice
 trim(const struct mutation_parser *p, struct slice s)
 {
-	while (s.n > 0 && is_blank(p, s.p[0])) {
-		s.p++;
-		s.n--;
-	}
-	while (s.n > 0 && is_blank(p, s.p[s.n - 1]))
-		s.n--;
-	return s;
+	return slice_trim(s, p->nesting == 0 ? " \t\r\n" : " \t\r");
 }
 
 static bool
@@ -86,7 +79,7 @@ take_remove(struct mutation_parser *p)
 	return false;
 }
 
-/* What stands before '=' or '{', or before the end. */
+/* Takes the text before '=' or '{', or before the end. */
 static struct slice
 take_path(struct mutation_parser *p)
 {
@@ -198,7 +191,7 @@ is_finite(struct slice json)
 	return json_end(&r, NULL) == 0;
 }
 
-/* Puts text to out as a number. False: it is not one, and out is as it was. */
+/* Appends text to out as a number. Returns false and changes nothing if it is not a number. */
 static bool
 try_number(struct buf *out, struct slice text)
 {
@@ -429,7 +422,7 @@ open_brace(struct mutation_parser *p, struct slice path, struct slu_err *err)
 	return 0;
 }
 
-/* What stands between mutations: space, commas, ends of braces. */
+/* Skips what separates mutations: space, commas, ends of braces. */
 static void
 skip_between(struct mutation_parser *p)
 {

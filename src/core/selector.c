@@ -1,26 +1,23 @@
 /*
- * selector.c - conditions as a row of nodes, each before what it is made of.
+ * selector.c - conditions as an array of nodes, each before its parts.
  *
  *      {"eq":A,"not":{"or":[{"eq":B},{"eq":C}]}}
  *
  *      0 and   1 eq A   2 not   3 or   4 and   5 eq B   6 and   7 eq C
  *      end 8   end 2    end 8   end 8  end 6   end 6    end 8   end 8
  *
- * The parts of node i begin at i + 1, the next part of a part p is at its end. Read from
- * the back, every part is known before what it is a part of: nothing recurses.
+ * The parts of node i begin at i + 1; the next part after a part p is at the end of p. A match
+ * goes from the last node to the first, so every part is known before its node: no recursion.
  */
 #include "core/selector.h"
 
 #include "base/mem.h"
-#include "base/parse.h"
 #include "core/moment.h"
 
-#include <stdlib.h>
-
-struct node;
+struct selector_node;
 struct found;
 
-typedef bool node_test(const struct selector *s, const struct node *n,
+typedef bool node_test(const struct selector *s, const struct selector_node *n,
 		       const struct found *value);
 
 /* A bound of a range. */
@@ -43,7 +40,7 @@ enum {
 	BOUNDS
 };
 
-struct node {
+struct selector_node {
 	const struct kind *kind;
 	unsigned end;
 	struct json_path path;
@@ -54,10 +51,10 @@ struct node {
 	bool ignore_case;
 };
 
-/* What a field is compared with. */
+/* A value to compare a field with. */
 struct value {
 	struct slice text;    /* in small letters, if the node ignores case */
-	const uint32_t *back; /* of a node that searches; back_of */
+	const uint32_t *back; /* for a node that searches: back_of */
 	bool is_number, is_null, is_moment;
 	double number;
 	struct moment moment;
@@ -68,7 +65,7 @@ struct selector {
 	uint32_t *back; /* of all values: value.back */
 	unsigned n_nodes, n_values;
 	unsigned cost;
-	struct node nodes[SELECTOR_NODES];
+	struct selector_node nodes[SELECTOR_NODES];
 	struct value values[SELECTOR_VALUES];
 };
 
@@ -81,7 +78,7 @@ struct found {
 /* ---- The tests. ---- */
 
 static bool
-test_exists(const struct selector *s, const struct node *n, const struct found *v)
+test_exists(const struct selector *s, const struct selector_node *n, const struct found *v)
 {
 	(void)s;
 	(void)n;
@@ -123,18 +120,12 @@ is_value(const struct value *want, const struct found *v)
 }
 
 static bool
-test_eq(const struct selector *s, const struct node *n, const struct found *v)
+test_eq(const struct selector *s, const struct selector_node *n, const struct found *v)
 {
 	for (unsigned i = 0; i < n->n_values; i++)
 		if (is_value(&s->values[n->values + i], v))
 			return true;
 	return false;
-}
-
-static char
-small(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
 static bool
@@ -147,7 +138,7 @@ begins_with(struct slice text, const struct value *part, bool ignore_case)
 	if (!ignore_case)
 		return want.n == 0 || memcmp(text.p, want.p, want.n) == 0;
 	for (size_t i = 0; i < want.n; i++)
-		if (small(text.p[i]) != want.p[i])
+		if (ascii_lower(text.p[i]) != want.p[i])
 			return false;
 	return true;
 }
@@ -175,7 +166,7 @@ contains(struct slice text, const struct value *part, bool ignore_case)
 	size_t matched = 0;
 
 	for (size_t i = 0; i < text.n && matched < want.n; i++) {
-		const char c = ignore_case ? small(text.p[i]) : text.p[i];
+		const char c = ignore_case ? ascii_lower(text.p[i]) : text.p[i];
 
 		while (matched > 0 && c != want.p[matched])
 			matched = part->back[matched - 1];
@@ -186,9 +177,9 @@ contains(struct slice text, const struct value *part, bool ignore_case)
 
 typedef bool text_test(struct slice text, const struct value *part, bool ignore_case);
 
-/* Without a value it is enough that the field is there. */
+/* Without a value, the field must only exist. */
 static bool
-test_text(const struct selector *s, const struct node *n, const struct found *v,
+test_text(const struct selector *s, const struct selector_node *n, const struct found *v,
 	  text_test *fits)
 {
 	if (n->n_values == 0)
@@ -200,13 +191,13 @@ test_text(const struct selector *s, const struct node *n, const struct found *v,
 }
 
 static bool
-test_prefix(const struct selector *s, const struct node *n, const struct found *v)
+test_prefix(const struct selector *s, const struct selector_node *n, const struct found *v)
 {
 	return test_text(s, n, v, begins_with);
 }
 
 static bool
-test_contains(const struct selector *s, const struct node *n, const struct found *v)
+test_contains(const struct selector *s, const struct selector_node *n, const struct found *v)
 {
 	return test_text(s, n, v, contains);
 }
@@ -229,7 +220,7 @@ static const unsigned bound_fits[BOUNDS] = {
 };
 
 static bool
-fits_moment(const struct node *n, struct slice text)
+fits_moment(const struct selector_node *n, struct slice text)
 {
 	struct moment m;
 
@@ -249,7 +240,7 @@ fits_moment(const struct node *n, struct slice text)
 }
 
 static bool
-fits_number(const struct node *n, struct slice text)
+fits_number(const struct selector_node *n, struct slice text)
 {
 	double x;
 
@@ -267,7 +258,7 @@ fits_number(const struct node *n, struct slice text)
 }
 
 static bool
-test_range(const struct selector *s, const struct node *n, const struct found *v)
+test_range(const struct selector *s, const struct selector_node *n, const struct found *v)
 {
 	(void)s;
 	return is_scalar(v) && (n->moments ? fits_moment : fits_number)(n, v->text);
@@ -276,36 +267,36 @@ test_range(const struct selector *s, const struct node *n, const struct found *v
 /* ---- Reading. ---- */
 
 /* An object or array of selectors that is open. */
-struct level {
+struct selector_level {
 	unsigned node;
 	bool array;
 };
 
-struct reader {
+struct selector_reader {
 	struct json r;
 	struct selector *s;
-	struct level levels[SELECTOR_NESTING];
+	struct selector_level levels[SELECTOR_NESTING];
 	unsigned depth;
 	slu_time now;
 };
 
-typedef void node_read(struct reader *rd, struct node *n);
+typedef void node_read(struct selector_reader *rd, struct selector_node *n);
 
 struct kind {
 	struct slice name;
 	node_read *read; /* NULL: it is made of others */
 	node_test *test;
 	bool array;  /* of these */
-	bool any;    /* one of its parts is enough; else all are needed */
-	bool negate; /* and then it is the other way round */
+	bool any;    /* one of its parts must hold; otherwise all must */
+	bool negate; /* inverts the result */
 	bool ignore_case;
 	unsigned bounds;     /* how many of the bounds it may have */
 	const char *members; /* it may have, for errors */
 };
 
-/* Room for one value more, or NULL: there is none. */
+/* Adds a value, or fails and returns NULL if there are too many. */
 static struct value *
-add_value(struct reader *rd, struct node *n)
+add_value(struct selector_reader *rd, struct selector_node *n)
 {
 	if (rd->s->n_values == SELECTOR_VALUES) {
 		json_fail(&rd->r, SLU_EINVAL, NULL, "expected at most %d values", SELECTOR_VALUES);
@@ -327,7 +318,7 @@ set_text(struct value *v, struct slice text)
 }
 
 static void
-read_value(struct reader *rd, struct node *n)
+read_value(struct selector_reader *rd, struct selector_node *n)
 {
 	const enum json_type type = json_peek(&rd->r);
 	struct value *const v = add_value(rd, n);
@@ -347,7 +338,7 @@ read_value(struct reader *rd, struct node *n)
 }
 
 static void
-read_field(struct reader *rd, struct node *n)
+read_field(struct selector_reader *rd, struct selector_node *n)
 {
 	const struct slice text = json_text(&rd->r);
 	char *const room = json_take_room(&rd->r, text.n);
@@ -365,28 +356,20 @@ read_field(struct reader *rd, struct node *n)
 
 /* a|b|c */
 static void
-split_any(struct reader *rd, struct node *n, struct slice text)
+split_any(struct selector_reader *rd, struct selector_node *n, struct slice text)
 {
-	while (text.n > 0) {
-		const char *const bar = memchr(text.p, '|', text.n);
-		const size_t size = bar ? (size_t)(bar - text.p) : text.n;
-		struct slice part = { text.p, size };
+	struct slice part;
 
-		while (part.n > 0 && part.p[0] == ' ') {
-			part.p++;
-			part.n--;
-		}
-		while (part.n > 0 && part.p[part.n - 1] == ' ')
-			part.n--;
+	while (text.n > 0) {
+		(void)slice_cut(&text, '|', &part);
+		part = slice_trim(part, " ");
 		if (part.n > 0)
 			set_text(add_value(rd, n), part);
-		text.p += size + (bar != NULL);
-		text.n -= size + (bar != NULL);
 	}
 }
 
 static void
-read_any(struct reader *rd, struct node *n)
+read_any(struct selector_reader *rd, struct selector_node *n)
 {
 	if (json_peek(&rd->r) == JSON_STRING) {
 		split_any(rd, n, json_text(&rd->r));
@@ -400,13 +383,13 @@ read_any(struct reader *rd, struct node *n)
 }
 
 static void
-read_ignore_case(struct reader *rd, struct node *n)
+read_ignore_case(struct selector_reader *rd, struct selector_node *n)
 {
 	n->ignore_case |= json_bool(&rd->r);
 }
 
 static void
-read_bound(struct reader *rd, struct node *n, unsigned i)
+read_bound(struct selector_reader *rd, struct selector_node *n, unsigned i)
 {
 	struct bound *const b = &n->bounds[i];
 	struct slice text = { 0 };
@@ -434,7 +417,7 @@ read_bound(struct reader *rd, struct node *n, unsigned i)
 }
 
 static bool
-read_bound_of(struct reader *rd, struct node *n, const struct json_str *name)
+read_bound_of(struct selector_reader *rd, struct selector_node *n, const struct json_str *name)
 {
 	static const struct slice names[BOUNDS] = {
 		[BOUND_GT] = { "gt", 2 },
@@ -455,9 +438,9 @@ read_bound_of(struct reader *rd, struct node *n, const struct json_str *name)
 	return false;
 }
 
-/* A member of a condition other than its field. False: there is no such member. */
+/* Reads a member of a condition other than its field. Returns false if the name is unknown. */
 static bool
-read_member_of(struct reader *rd, struct node *n, const struct json_str *name)
+read_member_of(struct selector_reader *rd, struct selector_node *n, const struct json_str *name)
 {
 	if (n->kind->bounds)
 		return read_bound_of(rd, n, name);
@@ -473,7 +456,7 @@ read_member_of(struct reader *rd, struct node *n, const struct json_str *name)
 }
 
 static bool
-has_bound(const struct node *n)
+has_bound(const struct selector_node *n)
 {
 	for (unsigned i = 0; i < BOUNDS; i++)
 		if (n->bounds[i].given)
@@ -481,9 +464,9 @@ has_bound(const struct node *n)
 	return false;
 }
 
-/* The members of a condition on a field; which of them are of use is the kind's. */
+/* Reads the members of a condition on a field; the kind decides which it uses. */
 static void
-read_term(struct reader *rd, struct node *n)
+read_term(struct selector_reader *rd, struct selector_node *n)
 {
 	bool has_field = false;
 	struct json_str name;
@@ -528,10 +511,10 @@ static const struct kind kinds[] = {
 };
 /* clang-format on */
 
-static struct node *
-add_node(struct reader *rd, const struct kind *kind)
+static struct selector_node *
+add_node(struct selector_reader *rd, const struct kind *kind)
 {
-	struct node *const n = &rd->s->nodes[rd->s->n_nodes];
+	struct selector_node *const n = &rd->s->nodes[rd->s->n_nodes];
 
 	if (rd->s->n_nodes == SELECTOR_NODES) {
 		json_fail(&rd->r, SLU_EINVAL, NULL, "expected at most %d conditions", SELECTOR_NODES);
@@ -546,13 +529,13 @@ add_node(struct reader *rd, const struct kind *kind)
 
 /* Enter the object or array that comes next, whose parts are those of node. */
 static void
-open_level(struct reader *rd, const struct node *n, bool array)
+open_level(struct selector_reader *rd, const struct selector_node *n, bool array)
 {
 	if (rd->depth == SELECTOR_NESTING) {
 		json_fail(&rd->r, SLU_EINVAL, NULL, "expected less nesting");
 		return;
 	}
-	rd->levels[rd->depth++] = (struct level){
+	rd->levels[rd->depth++] = (struct selector_level){
 		.node = (unsigned)(n - rd->s->nodes),
 		.array = array,
 	};
@@ -564,19 +547,19 @@ open_level(struct reader *rd, const struct node *n, bool array)
 
 /* {..} is `and` of its members. */
 static void
-open_object(struct reader *rd)
+open_object(struct selector_reader *rd)
 {
-	const struct node *const n = add_node(rd, &kinds[0]);
+	const struct selector_node *const n = add_node(rd, &kinds[0]);
 
 	if (n)
 		open_level(rd, n, false);
 }
 
 static void
-read_member(struct reader *rd, const struct json_str *name)
+read_member(struct selector_reader *rd, const struct json_str *name)
 {
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-		struct node *n;
+		struct selector_node *n;
 
 		if (!json_str_is(name, kinds[i].name))
 			continue;
@@ -593,13 +576,13 @@ read_member(struct reader *rd, const struct json_str *name)
 }
 
 static void
-read_all(struct reader *rd)
+read_all(struct selector_reader *rd)
 {
 	struct json_str name;
 
 	open_object(rd);
 	while (rd->depth > 0) {
-		const struct level l = rd->levels[rd->depth - 1];
+		const struct selector_level l = rd->levels[rd->depth - 1];
 
 		if (l.array ? json_element(&rd->r) : json_member(&rd->r, &name)) {
 			if (l.array)
@@ -620,16 +603,16 @@ make_small(struct selector *s, struct slice text)
 	char *const p = text.n ? s->text + (text.p - s->text) : NULL;
 
 	for (size_t i = 0; i < text.n; i++)
-		p[i] = small(p[i]);
+		p[i] = ascii_lower(p[i]);
 }
 
 static unsigned
-cost_of(const struct node *n)
+cost_of(const struct selector_node *n)
 {
 	return json_path_cost(&n->path) + n->n_values;
 }
 
-/* When all is read: what matching needs to be linear. back has a place for each byte of
+/* After reading: prepares the tables that make matching linear. back has an entry for each byte of
  * the JSON. */
 static void
 prepare(struct selector *s)
@@ -637,7 +620,7 @@ prepare(struct selector *s)
 	uint32_t *back = s->back;
 
 	for (unsigned i = 0; i < s->n_nodes; i++) {
-		const struct node *const n = &s->nodes[i];
+		const struct selector_node *const n = &s->nodes[i];
 
 		s->cost += n->kind->read ? cost_of(n) : 0;
 		for (unsigned k = 0; k < n->n_values; k++) {
@@ -658,7 +641,7 @@ int
 selector_new(struct selector **out, struct slice json, slu_time now, struct slu_err *err)
 {
 	struct selector *const s = mem_zalloc(sizeof *s);
-	struct reader rd = { .s = s, .now = now };
+	struct selector_reader rd = { .s = s, .now = now };
 	int rc;
 
 	*out = NULL;
@@ -710,7 +693,7 @@ selector_cost(const struct selector *s)
 
 struct trial {
 	const struct selector *s;
-	const struct node *n;
+	const struct selector_node *n;
 	bool fits;
 	bool no_memory;
 };
@@ -739,7 +722,7 @@ try_value(void *arg, const struct json_event *value)
 static bool
 combine(const struct selector *s, unsigned i, const bool *fits)
 {
-	const struct node *const n = &s->nodes[i];
+	const struct selector_node *const n = &s->nodes[i];
 	bool any = false, all = true;
 
 	for (unsigned part = i + 1; part < n->end; part = s->nodes[part].end) {
@@ -747,7 +730,7 @@ combine(const struct selector *s, unsigned i, const bool *fits)
 		all &= fits[part];
 	}
 	if (n->end == i + 1)
-		return true; /* nothing was asked for */
+		return true; /* an empty selector */
 	return (n->kind->any ? any : all) != n->kind->negate;
 }
 
@@ -775,6 +758,7 @@ selector_match(const struct selector *s, struct slice document, const struct sto
 	bool fits[SELECTOR_NODES];
 	int rc = 0;
 
+	fits[0] = false;
 	*out = false;
 	if (!is_object(document))
 		return 0;
@@ -782,7 +766,7 @@ selector_match(const struct selector *s, struct slice document, const struct sto
 		struct trial t = { .s = s, .n = &s->nodes[i] };
 
 		if (stop_is_set(stop))
-			return slu_fail(err, SLU_ECANCELED, "the search was ended");
+			return slu_fail(err, SLU_ECANCELED, "canceled");
 		if (t.n->kind->read)
 			rc = try_node(&t, document, err);
 		fits[i] = t.n->kind->read ? t.fits : combine(s, i, fits);

@@ -20,8 +20,8 @@ struct shardmap {
 	uint64_t version;
 	uint64_t hash;
 	unsigned n;
-	struct shard_name *sorted; /* by name; behind names */
-	const char *names[];       /* by number, into sorted */
+	struct shard_name *sorted; /* sorted by name; in the same memory, after names */
+	const char *names[];       /* by number; point into sorted */
 };
 
 /* ---- Names ---- */
@@ -38,8 +38,9 @@ compare_names(const void *a, const void *b)
 	return compare(((const struct shard_name *)a)->text, b);
 }
 
-uint32_t
-shardmap_find(const struct shardmap *m, const char *shard)
+/* The number of a shard, or UINT32_MAX. */
+static uint32_t
+find(const struct shardmap *m, const char *shard)
 {
 	const struct shard_name *at =
 		bsearch(shard, m->sorted, m->n, sizeof *m->sorted, compare);
@@ -57,7 +58,7 @@ take_name(struct shardmap *m, const char *name, struct slu_err *err)
 	if (rc)
 		return rc;
 	if (strlen(name) >= SHARDMAP_NAME)
-		return slu_fail(err, SLU_EINVAL, "shard %.70s: a name has at most %d bytes",
+		return slu_fail(err, SLU_EINVAL, "invalid shard name %.70s; expected at most %d bytes",
 				name, SHARDMAP_NAME - 1);
 	memcpy(at->text, name, strlen(name) + 1);
 	at->number = m->n++;
@@ -76,7 +77,7 @@ take_names(struct shardmap *m, const struct shardmap_conf *conf, struct slu_err 
 	qsort(m->sorted, m->n, sizeof *m->sorted, compare_names);
 	for (unsigned i = 0; i < m->n; i++) {
 		if (i > 0 && strcmp(m->sorted[i - 1].text, m->sorted[i].text) == 0)
-			return slu_fail(err, SLU_EINVAL, "shard %s is there twice",
+			return slu_fail(err, SLU_EINVAL, "invalid shard %s; expected each name once",
 					m->sorted[i].text);
 		m->names[m->sorted[i].number] = m->sorted[i].text;
 	}
@@ -123,7 +124,7 @@ make(struct shardmap **out, const struct shardmap_conf *conf, struct slu_err *er
 	int rc;
 
 	if (n == 0 || n > SHARDMAP_SHARDS)
-		return slu_fail(err, SLU_EINVAL, "%u shards: 1 to %d", n, SHARDMAP_SHARDS);
+		return slu_fail(err, SLU_EINVAL, "invalid number of shards: %u; expected 1 to %d", n, SHARDMAP_SHARDS);
 	m = mem_zalloc(sizeof *m + n * (sizeof *m->sorted + sizeof m->names[0]));
 	if (!m)
 		return slu_fail(err, SLU_ENOMEM, "no memory for the shard map");
@@ -169,10 +170,10 @@ static int
 resolve(const struct shardmap *m, const struct supplied *from, struct shard_choice *out,
 	struct slu_err *err)
 {
-	const uint32_t shard = shardmap_find(m, from->shard);
+	const uint32_t shard = find(m, from->shard);
 
 	if (shard == UINT32_MAX)
-		return slu_fail(err, SLU_EDOWN, "unknown shard: %s", from->shard); /* R3 */
+		return slu_fail(err, SLU_EDOWN, "unknown shard: %s", from->shard); /* SHARDMAP-3 */
 	*out = (struct shard_choice){ shard, from->rule };
 	return 0;
 }
@@ -204,7 +205,7 @@ add(struct shard_choice *out, unsigned *n, const struct shard_choice *one)
 		out[(*n)++] = *one;
 }
 
-/* Those of one supplier; rule NULL: its own words. */
+/* Adds the shards of one supplier. rule: the rule to report; NULL = the supplier's own text. */
 static int
 add_all(const struct shardmap *m, const struct supplier *s, struct slice space,
 	struct slice queue, const char *rule, struct shard_choice *out, unsigned *n,

@@ -1,9 +1,9 @@
 /*
- * supplier.c - the suppliers that come with Sluice.
+ * supplier.c - the suppliers of Sluice.
  *
- * All are one table of rows, sorted, and differ in how a name becomes a row: a row of
- * `static` is a tenant or a command, of `range` the first name of a range, of `ring` a
- * point of the circle; `hash` counts its rows. Everything is in one block of memory.
+ * Each is a sorted table of rows, in one block of memory. They differ in how a name finds its
+ * row: a row of `static` is a tenant or a command, of `range` the first name of a range, of
+ * `ring` a point of the circle; `hash` takes the row with the number hash modulo rows.
  */
 #include "core/supplier.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 enum {
-	RING_POINTS = 160 /* of a shard: the shares differ by less than a fifth */
+	RING_POINTS = 160 /* points of a shard on the circle: shares differ by less than a fifth */
 };
 
 struct row {
@@ -51,7 +51,7 @@ compare_names(struct slice a, const char *b)
 	return c ? c : (a.n > n) - (a.n < n);
 }
 
-/* The last row that is not behind (by, name); or NULL. */
+/* The last row that is not after (by, name), or NULL. */
 static const struct row *
 last_up_to(const struct table *t, enum supplier_by by, struct slice name)
 {
@@ -87,8 +87,8 @@ supplier_hash(struct slice space, struct slice queue)
 	return fnv1a32_more(h, queue.p, queue.n);
 }
 
-/* FNV-1a changes its upper bits little for names that differ at their end, and a ring is
- * about the upper bits. */
+/* FNV-1a changes its upper bits little for names that differ at their end, and the ring uses the
+ * upper bits. */
 static uint32_t
 spread(uint32_t h)
 {
@@ -208,7 +208,7 @@ KIND("range", by_range);
 static const struct kind {
 	const struct supplier_ops *ops;
 	bool rules;      /* it has some */
-	unsigned points; /* rows a shard, of those that choose by hash */
+	unsigned points; /* rows of each shard, if the supplier chooses by hash */
 } kinds[] = {
 	{ &by_nothing_ops, false, 0 },
 	{ &by_rule_ops, true, 0 },
@@ -294,7 +294,7 @@ compare_rows(const void *a, const void *b)
 	return c ? c : strcmp(x->name, y->name);
 }
 
-/* hash keeps the order of its shards: it is what decides. */
+/* hash keeps the order of its shards, because the order decides. */
 static int
 sort_rows(struct table *t, struct slu_err *err)
 {
@@ -303,7 +303,7 @@ sort_rows(struct table *t, struct slu_err *err)
 	qsort(t->rows, t->n, sizeof *t->rows, compare_rows);
 	for (unsigned i = 1; t->supplier.ops != &by_ring_ops && i < t->n; i++)
 		if (compare_rows(&t->rows[i - 1], &t->rows[i]) == 0)
-			return slu_fail(err, SLU_EINVAL, "%s %s is there twice: for %s and %s",
+			return slu_fail(err, SLU_EINVAL, "invalid %s %s; expected one shard, not %s and %s",
 					t->rows[i].rule, t->rows[i].name,
 					t->rows[i - 1].shard, t->rows[i].shard);
 	return 0;
@@ -314,10 +314,10 @@ check(const struct supplier_conf *conf, const struct kind *k, struct slu_err *er
 {
 	if (!k)
 		return slu_fail(err, SLU_EINVAL,
-				"there is no supplier %s: default, static, hash, ring or range",
+				"invalid supplier %s; expected default, static, hash, ring or range",
 				conf->kind);
 	if (k->points ? conf->n_shards == 0 : !conf->standard)
-		return slu_fail(err, SLU_EINVAL, "supplier %s: there is no shard to choose",
+		return slu_fail(err, SLU_EINVAL, "invalid supplier %s without a shard; expected at least one",
 				k->ops->name);
 	return 0;
 }

@@ -1,6 +1,6 @@
 #include "core/trace.h"
 
-/* Where the parts of a traceparent stand: version-trace-parent-flags. */
+/* Offsets of the parts of a traceparent: version-trace-parent-flags. */
 enum {
 	TRACE_ID = 3,
 	TRACE_ID_END = 35,
@@ -63,18 +63,14 @@ is_key_char(char c)
 	       c == '*' || c == '/' || c == '@';
 }
 
-/* Blanks around it aside; an empty one is allowed. */
+/* Checks a member of tracestate, key=value. Blanks around it do not count; an empty member is
+ * valid. */
 static bool
 is_member(struct slice s)
 {
 	const char *equals;
 
-	while (s.n && (*s.p == ' ' || *s.p == '\t')) {
-		s.p++;
-		s.n--;
-	}
-	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
+	s = slice_trim(s, " \t");
 	if (s.n == 0)
 		return true;
 	equals = memchr(s.p, '=', s.n);
@@ -99,18 +95,15 @@ bool
 trace_state(struct slice s)
 {
 	unsigned members = 0;
+	struct slice member;
+	bool more = true;
 
 	if (s.n == 0 || s.n > TRACE_STATE_MAX || !is_printable(s))
 		return false;
-	for (;;) {
-		const char *const comma = memchr(s.p, ',', s.n);
-		const struct slice member = { s.p, comma ? (size_t)(comma - s.p) : s.n };
-
+	while (more) {
+		more = slice_cut(&s, ',', &member);
 		if (++members > TRACE_MEMBERS_MAX || !is_member(member))
 			return false;
-		if (!comma)
-			return true;
-		s.p += member.n + 1;
-		s.n -= member.n + 1;
 	}
+	return true;
 }

@@ -1,16 +1,16 @@
 /*
- * trace.h - the trace that a message belongs to: W3C Trace Context, level 1.
+ * trace.h - the trace of a message: W3C Trace Context, level 1.
  *
  *         traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
  *         tracestate:  vendor=opaque,other=1
  *
- * What is not valid is not there: nobody's request fails because of its trace.
+ * A field that is not valid is ignored: no request fails because of its trace.
  *
- *  T1  A traceparent has lower-case hex digits alone, a trace id and a parent id that
- *      are not all zero, and a version other than ff. Version 00 is exactly 55 bytes;
- *      a later one may be longer, behind a '-', and is handed on as version 00.
- *  T2  A tracestate counts only beside a valid traceparent. It is 1 to 512 bytes of
- *      printable ASCII: at most 32 members, each key=value or empty.
+ *  TRACE-1  A traceparent has lower-case hex digits, a trace id and a parent id that are not
+ *           all zero, and a version other than ff. Version 00 has exactly 55 bytes; a later
+ *           version may have more behind a '-', and is passed on as version 00.
+ *  TRACE-2  A tracestate is only valid with a valid traceparent. It has 1 to 512 bytes of
+ *           printable ASCII: at most 32 members, each key=value or empty.
  */
 #ifndef CORE_TRACE_H
 #define CORE_TRACE_H
@@ -23,9 +23,10 @@ enum {
 	TRACE_MEMBERS_MAX = 32
 };
 
-/* T1: written to out, 55 bytes without an end, as version 00. */
+/* Writes s to out as version 00, 55 bytes without a NUL. Returns false if s breaks TRACE-1. */
 bool trace_parent(struct slice s, char out[static TRACE_PARENT]);
 
-bool trace_state(struct slice s); /* T2 */
+/* Returns whether s is valid by TRACE-2. */
+bool trace_state(struct slice s);
 
 #endif

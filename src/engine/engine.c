@@ -1,19 +1,36 @@
 #include "engine/engine.h"
 
-#include "engine/log.h"
-#include "engine/memory.h"
-
-const struct engine_ops *const engines[] = {
-	&engine_memory,
-	&engine_log,
-	NULL,
-};
+#include <sched.h>
+#include <stdio.h>
 
 const struct engine_ops *
-engine_by_name(const char *name)
+engine_find(const struct engine_ops *const *rows, const char *name)
 {
-	for (const struct engine_ops *const *e = engines; *e; e++)
-		if (strcmp((*e)->name, name) == 0)
-			return *e;
-	return NULL;
+	while (*rows && strcmp((*rows)->name, name) != 0)
+		rows++;
+	return *rows;
+}
+
+const char *
+engine_names(const struct engine_ops *const *rows, const char *between, char *out, size_t size)
+{
+	size_t n = 0;
+
+	*out = '\0';
+	for (; *rows && n < size; rows++)
+		n += (size_t)snprintf(out + n, size - n, "%s%s", n ? between : "", (*rows)->name);
+	return out;
+}
+
+int
+engine_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_err *err)
+{
+	int rc = e->ops->run(e, batch, due, now, err);
+
+	while (rc == ENGINE_LATER) {
+		rc = e->ops->commit(e, err);
+		if (rc == ENGINE_LATER)
+			sched_yield();
+	}
+	return rc;
 }

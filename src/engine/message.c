@@ -10,13 +10,13 @@ enum {
 	FLAG_FILE = 1
 };
 
-/* The texts of a record, in their order, and how long each may be. */
+/* The texts of a record, in order. */
 struct text {
 	const char *what;
-	size_t offset; /* of its slice in struct message */
+	size_t offset; /* of the slice in struct message */
 	size_t min, max;
-	unsigned at;    /* where its length is */
-	unsigned width; /* and in how many bytes */
+	unsigned at;    /* offset of its length in the record */
+	unsigned width; /* bytes of that length */
 };
 
 /* clang-format off */
@@ -34,20 +34,107 @@ static const struct text texts[] = {
 
 enum {
 	TEXTS = sizeof(texts) / sizeof(texts[0]),
-	TRACE = TEXTS - 1, /* the last of them, in version 2 alone */
-	TRACE_LENGTH = 2   /* bytes of its length */
+	TRACE = TEXTS - 1,               /* the last text; not in version 1 */
+	LENGTH = 2,                      /* bytes of the length of the trace, and of the fields */
+	FIELDS = MESSAGE_FIXED + LENGTH, /* offset of the length of the fields in version 3 */
+	FIELD_HEAD = 2                   /* bytes of the tag and the length of a field */
 };
 
-static struct slice
+enum {
+	NUMBER = 8 /* bytes of a field that is a number */
+};
+
+/* The fields of version 3, by tag. */
+static const struct {
+	const char *what;
+	size_t offset; /* of the slice in struct message, or of the number */
+	size_t max;    /* bytes; 0: a number of 64 bits that is not 0 */
+	uint8_t tag;
+} fields[] = {
+	{ "share", offsetof(struct message, share), MESSAGE_SHARE_MAX, 1 },
+	{ "rule", offsetof(struct message, rule), MESSAGE_RULE_MAX, 10 },
+	{ "source", offsetof(struct message, source), MESSAGE_NAME_MAX, 20 },
+	{ "sent", offsetof(struct message, sent), 0, 21 },
+	{ "reason", offsetof(struct message, reason), 0, 22 },
+	{ "error", offsetof(struct message, error), MESSAGE_ERROR_MAX, 23 },
+	{ "lease", offsetof(struct message, terms.lease), 0, 30 },
+	{ "run", offsetof(struct message, terms.run), 0, 31 },
+	{ "retry", offsetof(struct message, terms.retry), 0, 32 },
+	{ "retry base", offsetof(struct message, terms.retry_base), 0, 33 },
+	{ "retry max", offsetof(struct message, terms.retry_max), 0, 34 },
+};
+
+enum {
+	N_FIELDS = sizeof(fields) / sizeof(fields[0])
+};
+
+/* Unrolls a loop over the texts or the fields. Every message runs these loops; unrolled, they read no table. */
+#define UNROLL_TEXTS _Pragma("GCC unroll 8")
+
+static inline struct slice
 text_get(const struct message *m, unsigned i)
 {
 	return *(const struct slice *)((const char *)m + texts[i].offset);
 }
 
-static void
+static inline void
 text_set(struct message *m, unsigned i, struct slice s)
 {
 	*(struct slice *)(void *)((char *)m + texts[i].offset) = s;
+}
+
+/* The bytes of a field; n 0: the message does not have it. */
+static inline struct slice
+field_get(const struct message *m, unsigned i, char number[static NUMBER])
+{
+	const char *const p = (const char *)m + fields[i].offset;
+	uint64_t v;
+
+	if (fields[i].max)
+		return *(const struct slice *)(const void *)p;
+	memcpy(&v, p, sizeof v);
+	if (v == 0)
+		return (struct slice){ 0 };
+	le64_put(number, v);
+	return (struct slice){ number, NUMBER };
+}
+
+/* Returns false if the bytes are no value of the field. */
+static bool
+field_set(struct message *m, unsigned i, struct slice value)
+{
+	char *const p = (char *)m + fields[i].offset;
+	uint64_t v;
+
+	if (fields[i].max) {
+		*(struct slice *)(void *)p = value;
+		return value.n <= fields[i].max;
+	}
+	if (value.n != NUMBER)
+		return false;
+	v = le64_get(value.p);
+	memcpy(p, &v, sizeof v);
+	return v != 0 && v <= INT64_MAX;
+}
+
+static inline size_t
+field_size(const struct message *m, unsigned i)
+{
+	char number[NUMBER];
+
+	return field_get(m, i, number).n;
+}
+
+/* The bytes of all fields; 0: the record has no version 3. */
+static inline size_t
+fields_size(const struct message *m)
+{
+	size_t n = 0;
+
+	UNROLL_TEXTS
+	for (unsigned i = 0; i < N_FIELDS; i++)
+		n += field_size(m, i) ? FIELD_HEAD + field_size(m, i) : 0;
+	return n;
 }
 
 static int
@@ -57,9 +144,9 @@ check_text(const struct message *m, unsigned i, struct slu_err *err)
 	const size_t n = text_get(m, i).n;
 
 	if (n < t->min)
-		return slu_fail(err, SLU_EINVAL, "a message needs a %s", t->what);
+		return slu_fail(err, SLU_EINVAL, "missing %s", t->what);
 	if (n > t->max)
-		return slu_fail(err, SLU_ETOOBIG, "a %s of %zu bytes: at most %zu", t->what,
+		return slu_fail(err, SLU_ETOOBIG, "invalid %s: %zu bytes; expected at most %zu", t->what,
 				n, t->max);
 	return 0;
 }
@@ -78,42 +165,60 @@ message_check(const struct message *m, struct slu_err *err)
 {
 	int rc;
 
+	UNROLL_TEXTS
 	for (unsigned i = 0; i < TEXTS; i++) {
 		rc = check_text(m, i, err);
 		if (rc)
 			return rc;
 	}
 	if (m->payload.n > MESSAGE_PAYLOAD_MAX)
-		return slu_fail(err, SLU_ETOOBIG, "a payload of %zu bytes: at most %d",
+		return slu_fail(err, SLU_ETOOBIG, "payload too large: %zu bytes; expected at most %d",
 				m->payload.n, MESSAGE_PAYLOAD_MAX);
+	UNROLL_TEXTS
+	for (unsigned i = 0; i < N_FIELDS; i++)
+		if (fields[i].max && field_size(m, i) > fields[i].max)
+			return slu_fail(err, SLU_ETOOBIG, "invalid %s: %zu bytes; expected at most %zu",
+					fields[i].what, field_size(m, i), fields[i].max);
+	if (!terms_valid(&m->terms))
+		return slu_fail(err, SLU_EINVAL, "invalid lease, retry or max_runtime of a message");
 	if (m->trace.n && m->trace.n < MESSAGE_TRACE_PARENT)
-		return slu_fail(err, SLU_EINVAL, "a trace without a whole traceparent");
+		return slu_fail(err, SLU_EINVAL, "invalid trace; expected a traceparent");
 	if (m->file && m->payload.n)
-		return slu_fail(err, SLU_EINVAL, "a payload both here and in a file");
+		return slu_fail(err, SLU_EINVAL, "invalid message: a payload and a payload file");
 	if (m->file && m->payload_size > MESSAGE_PAYLOAD_MAX)
-		return slu_fail(err, SLU_ETOOBIG, "a payload of %" PRIu64 " bytes: at most %d",
+		return slu_fail(err, SLU_ETOOBIG, "payload too large: %" PRIu64 " bytes; expected at most %d",
 				m->payload_size, MESSAGE_PAYLOAD_MAX);
 	return 0;
 }
 
-/* How long the part before the texts is, and how many of them there are. */
-static size_t
-fixed_size(bool traced)
+static unsigned
+version_of(const struct message *m, size_t tagged)
 {
-	return traced ? MESSAGE_FIXED + TRACE_LENGTH : MESSAGE_FIXED;
+	if (tagged)
+		return MESSAGE_TAGGED;
+	return m->trace.n ? MESSAGE_TRACED : MESSAGE_VERSION;
+}
+
+/* The length of the fixed part, and the number of texts. */
+static size_t
+fixed_size(unsigned version)
+{
+	return MESSAGE_FIXED + (version - 1) * LENGTH;
 }
 
 static unsigned
-n_texts(bool traced)
+n_texts(unsigned version)
 {
-	return traced ? TEXTS : TRACE;
+	return version == MESSAGE_VERSION ? TRACE : TEXTS;
 }
 
 size_t
 message_head(const struct message *m)
 {
-	size_t n = fixed_size(m->trace.n > 0);
+	const size_t tagged = fields_size(m);
+	size_t n = fixed_size(version_of(m, tagged)) + tagged;
 
+	UNROLL_TEXTS
 	for (unsigned i = 0; i < TEXTS; i++)
 		n += text_get(m, i).n;
 	return n;
@@ -149,10 +254,10 @@ get_length(const char *record, const struct text *t)
 }
 
 static void
-encode_fixed(const struct message *m, char *out)
+encode_fixed(const struct message *m, unsigned version, char *out)
 {
 	memset(out, 0, MESSAGE_FIXED);
-	out[0] = m->trace.n ? MESSAGE_TRACED : MESSAGE_VERSION;
+	out[0] = (char)version;
 	out[1] = m->file ? FLAG_FILE : 0;
 	le16_put(out + 2, m->max_attempts);
 	le32_put(out + 4, (uint32_t)m->prio);
@@ -167,15 +272,37 @@ encode_fixed(const struct message *m, char *out)
 	le32_put(out + 84, m->file ? m->mark : 0);
 }
 
-/* Returns where it ends. */
+/* Returns the end of what it wrote. */
+static char *
+encode_fields(const struct message *m, char *p)
+{
+	for (unsigned i = 0; i < N_FIELDS; i++) {
+		char number[NUMBER];
+		const struct slice s = field_get(m, i, number);
+
+		if (!s.n)
+			continue;
+		p[0] = (char)fields[i].tag;
+		p[1] = (char)s.n;
+		memcpy(p + FIELD_HEAD, s.p, s.n);
+		p += FIELD_HEAD + s.n;
+	}
+	return p;
+}
+
+/* The same. */
 static char *
 encode_head(const struct message *m, char *out)
 {
-	const bool traced = m->trace.n > 0;
-	char *p = out + fixed_size(traced);
+	const size_t tagged = fields_size(m);
+	const unsigned version = version_of(m, tagged);
+	char *p = out + fixed_size(version);
 
-	encode_fixed(m, out);
-	for (unsigned i = 0; i < n_texts(traced); i++) {
+	encode_fixed(m, version, out);
+	if (tagged)
+		le16_put(out + FIELDS, (uint16_t)tagged);
+	UNROLL_TEXTS
+	for (unsigned i = 0; i < n_texts(version); i++) {
 		const struct slice s = text_get(m, i);
 
 		assert(s.n <= texts[i].max);
@@ -184,7 +311,7 @@ encode_head(const struct message *m, char *out)
 			memcpy(p, s.p, s.n);
 		p += s.n;
 	}
-	return p;
+	return tagged ? encode_fields(m, p) : p;
 }
 
 void
@@ -220,13 +347,13 @@ decode_fixed(const char *p, struct message *out)
 	};
 }
 
-/* M1, of the fixed part. */
+/* MESSAGE-1, of the fixed part. */
 static int
 check_fixed(const char *p, const struct message *m, struct slu_err *err)
 {
-	if (p[0] != MESSAGE_VERSION && p[0] != MESSAGE_TRACED)
+	if (p[0] < MESSAGE_VERSION || p[0] > MESSAGE_TAGGED)
 		return slu_fail(err, SLU_ECORRUPT, "a message record of version %d: this is %d",
-				(unsigned char)p[0], MESSAGE_TRACED);
+				(unsigned char)p[0], MESSAGE_TAGGED);
 	if (p[1] != (m->file ? FLAG_FILE : 0) || (m->mark && !m->file))
 		return slu_fail(err, SLU_ECORRUPT, "a message record with unknown flags");
 	if (m->accepted < 0 || m->due < 0 || m->expires < 0 || m->keep < 0)
@@ -237,18 +364,54 @@ check_fixed(const char *p, const struct message *m, struct slu_err *err)
 	return 0;
 }
 
+/* MESSAGE-1: the tags rise, and no field is empty. */
+static int
+decode_fields(struct slice s, struct message *out, struct slu_err *err)
+{
+	unsigned i = 0;
+
+	while (s.n > FIELD_HEAD) {
+		const struct slice value = { s.p + FIELD_HEAD, (unsigned char)s.p[1] };
+
+		while (i < N_FIELDS && fields[i].tag < (unsigned char)s.p[0])
+			i++;
+		if (i == N_FIELDS || fields[i].tag != (unsigned char)s.p[0] || value.n == 0 ||
+		    value.n > s.n - FIELD_HEAD || !field_set(out, i, value))
+			break;
+		i++;
+		s = (struct slice){ value.p + value.n, s.n - FIELD_HEAD - value.n };
+	}
+	if (s.n || !terms_valid(&out->terms))
+		return slu_fail(err, SLU_ECORRUPT, "a message record with an unknown or malformed field");
+	return 0;
+}
+
+/* The fields of version 3 begin at *at. */
+static int
+find_fields(struct slice record, struct message *out, size_t *at, struct slu_err *err)
+{
+	const size_t length = le16_get(record.p + FIELDS), from = *at;
+
+	if (length == 0)
+		return slu_fail(err, SLU_ECORRUPT, "a message record of version 3 without a field");
+	*at += length;
+	return *at <= record.n ? decode_fields((struct slice){ record.p + from, length }, out, err) : 0;
+}
+
 /* The texts begin behind the fixed part; their length is *n even if record is too
  * short for them. */
 static int
 decode_texts(struct slice record, struct message *out, size_t *n, struct slu_err *err)
 {
-	const bool traced = record.p[0] == MESSAGE_TRACED;
-	size_t at = fixed_size(traced);
+	const unsigned version = (unsigned char)record.p[0];
+	size_t at = fixed_size(version);
 
-	for (unsigned i = 0; i < n_texts(traced); i++) {
+	UNROLL_TEXTS
+	for (unsigned i = 0; i < n_texts(version); i++) {
 		const struct text *t = &texts[i];
 		const size_t length = get_length(record.p, t);
-		const size_t min = i == TRACE ? MESSAGE_TRACE_PARENT : t->min;
+		const bool traced = version == MESSAGE_TRACED || length;
+		const size_t min = i == TRACE && traced ? MESSAGE_TRACE_PARENT : t->min;
 
 		if (length < min || length > t->max)
 			return slu_fail(err, SLU_ECORRUPT,
@@ -259,7 +422,7 @@ decode_texts(struct slice record, struct message *out, size_t *n, struct slu_err
 		at += length;
 	}
 	*n = at;
-	return 0;
+	return version == MESSAGE_TAGGED ? find_fields(record, out, n, err) : 0;
 }
 
 static int
@@ -269,18 +432,19 @@ fail_short(struct slice head, size_t n, struct message *out, struct slu_err *err
 	return slu_fail(err, SLU_ETOOBIG, "%zu of %zu bytes of a message record", head.n, n);
 }
 
-/* n: how long the head is. */
+/* *n: how long the head is, 0 after a failure that is not SLU_ETOOBIG. */
 static int
 decode_head(struct slice head, struct message *out, size_t *n, struct slu_err *err)
 {
 	int rc;
 
+	*n = 0;
 	if (head.n < MESSAGE_FIXED)
 		return fail_short(head, MESSAGE_FIXED, out, err);
 	decode_fixed(head.p, out);
 	rc = check_fixed(head.p, out, err);
-	if (!rc && head.n < fixed_size(head.p[0] == MESSAGE_TRACED))
-		return fail_short(head, fixed_size(true), out, err);
+	if (!rc && head.n < fixed_size((unsigned char)head.p[0]))
+		return fail_short(head, fixed_size((unsigned char)head.p[0]), out, err);
 	if (!rc)
 		rc = decode_texts(head, out, n, err);
 	if (rc)

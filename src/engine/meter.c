@@ -77,20 +77,20 @@ init_ops(struct metrics *m, const char *name)
 }
 
 int
-meter_init(struct meter *m, unsigned shards, const char *const *labels, const char *name)
+meter_init(struct meter *m, unsigned lanes, const char *const *labels, const char *name)
 {
 	int rc;
 
-	*m = (struct meter){ .n = shards };
+	*m = (struct meter){ .n = lanes };
 	(void)snprintf(m->name, sizeof m->name, "%s", name); /* always fits */
-	m->ops = mem_array(shards, sizeof *m->ops);
+	m->ops = mem_array(lanes, sizeof *m->ops);
 	if (!m->ops)
 		return SLU_ENOMEM;
-	memset(m->ops, 0, shards * sizeof *m->ops);
-	rc = metrics_init(&m->m, "sluice_", rows, METER_ROWS, "shard", shards);
+	memset(m->ops, 0, lanes * sizeof *m->ops);
+	rc = metrics_init(&m->m, "sluice_", rows, METER_ROWS, "shard", lanes);
 	if (!rc)
-		rc = metrics_init(&m->dead, "sluice_", dead_rows, 1, "shard", shards * REASONS);
-	for (unsigned i = 0; i < shards && !rc; i++) {
+		rc = metrics_init(&m->dead, "sluice_", dead_rows, 1, "shard", lanes * REASONS);
+	for (unsigned i = 0; i < lanes && !rc; i++) {
 		rc = name_shard(m, i, labels[i]);
 		if (!rc)
 			rc = init_ops(&m->ops[i], name);
@@ -111,7 +111,7 @@ meter_release(struct meter *m)
 	m->ops = NULL;
 }
 
-/* Lanes are an affair of ours. */
+/* Users see shards, not lanes. */
 static int
 sum_ops(const struct meter *m, struct metrics *sum)
 {
@@ -159,7 +159,7 @@ meter_write(const struct meter *const *meters, unsigned n, struct buf *out)
 }
 
 void
-meter_change(const struct meter_shard *s, const struct change *c)
+meter_change(const struct meter_lane *s, const struct change *c)
 {
 	if (!s->meter)
 		return;
@@ -168,7 +168,7 @@ meter_change(const struct meter_shard *s, const struct change *c)
 		meter_add(s, METER_RETRIES, c->kind == CHANGE_RETRY && c->failed);
 	}
 	if (c->kind == CHANGE_DIE)
-		metrics_add_own(&s->meter->dead, 0, s->shard * REASONS + c->reason - 1u, 1);
+		metrics_add_own(&s->meter->dead, 0, s->lane * REASONS + c->reason - 1u, 1);
 	if (c->kind == CHANGE_REDRIVE)
 		meter_add(s, METER_REDRIVEN, 1);
 }

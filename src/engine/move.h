@@ -1,96 +1,101 @@
 /*
- * move.h - how a queue moves from one shard to another while it is in use.
+ * move.h - how a queue moves from one shard to another while it is in use. docs/moves.md has
+ * pictures.
  *
  *      map: heavy (before: primary)
  *
  *      enqueue, ack, get ──> primary ── "not here" ──> heavy
  *      claim             ──> primary ── nothing  ──> heavy, where it waits
  *
- *      mover:  TAKE ──> primary     a batch is set aside there
- *              GIVE ──> heavy       and accepted here, in the same order
- *              DROP ──> primary     and gone there
+ *      copy:   TAKE ──> primary     sets a batch aside
+ *              GIVE ──> heavy       accepts the batch in the same order
+ *              DROP ──> primary     forgets the batch
  *
- * Every queue of a shard has a mark: where it lives ("" here), and since which epoch. An
- * op says the epoch of the map it was routed by, and whether its maker takes this shard
- * for the one the queue lives on (op->lives "") or for a former one (op->lives names the
- * current one).
+ * Each queue of a shard has a mark: the shard that the queue lives on ("": this one), and the epoch
+ * since which it lives there. An op carries the epoch of the map that routed it (op->home.epoch) and
+ * the shard that the queue lives on by that map (op->home.lives, "": this one). A shard that the
+ * queue lived on before is a former shard.
  *
- *  V1  An op whose epoch is higher than the mark's sets the mark to what it says, durably,
- *      with its own answer; a queue without a mark that is said to live here needs none, but
- *      MARK sets one all the same. If it is lower or the same, the mark counts and not what the op says. So the
- *      highest epoch wins on every node, and a node with an old map cannot split a queue.
- *      Whoever sends a queue elsewhere marks the shard first where it lives: there
- *      can be no two that take it to different shards by the same epoch, and marks
- *      lead from wherever it lived to where it lives.
- *  V2  A queue that lives elsewhere still has what it had, and all that settles, extends, looks
- *      at or hands out works as ever on what is there. An enqueue takes only what must
- *      stay together: a message whose idempotency key is known (`existed`), or
- *      whose ordering key has messages here that are not dead: if its payload is in a file that
- *      another engine keeps, that is SLU_EBUSY with the limit "move". Each put that was dealt
- *      with is `taken`; if one was not, rc is SLU_EMOVED, op->elsewhere says where it
- *      belongs, and those that are taken are done. An enqueue that only asks (op->known) takes
- *      those whose idempotency key is known and no other, wherever the queue lives, and is
- *      charged no rate.
- *  V3  So a key has messages on one shard at a time: its line goes on where it is, until
- *      it is empty or has been moved whole.
- *  V4  An item (ack, nack, ...) that is not here is SLU_ENOTFOUND, as ever. Puts and items
- *      that are `taken` when the op comes are not for this shard: they are left alone.
- *  V5  Whatever else finds nothing here (claim, peek, get, result, a list of keys) has
- *      op->elsewhere set, too: its maker asks there. A lock verb on a key that has neither state
- *      nor lease here is SLU_EMOVED, and says where. So is an acquire of a free key by an older map
- *      than the mark: a former shard may have the key set aside. And so is one with a token, when the
- *      key, or the message, is set aside: whoever holds that got it elsewhere.
- *      A redrive of a keyed dead letter whose key has no messages here, or is set aside,
- *      is SLU_ECONFLICT: it has to be moved first. So it is where the queue lives, as long as
- *      former shards may have some (op->formers).
+ *  MOVE-1   An op with a higher epoch than the mark sets the mark to what the op says, durably, with
+ *           its own answer. A queue without a mark that lives here gets no mark, except by MARK. An
+ *           op with a lower or equal epoch leaves the mark, and the mark decides. So the highest
+ *           epoch wins on every node, and a node with an old map cannot split a queue.
+ *           To send a queue elsewhere, mark the shard that it lives on first: then no two nodes send
+ *           it to different shards by one epoch, and the marks lead from every former shard to the
+ *           shard that the queue lives on.
+ *  MOVE-2   A queue that lives elsewhere keeps what it has here, and claims, looks, acks, nacks and
+ *           extends work on it. An enqueue accepts only what must stay together: a message whose
+ *           idempotency key is known (`existed`), or whose ordering key has messages here that are
+ *           not dead. If the payload of such a message is in a file of another engine, the enqueue
+ *           fails with SLU_EBUSY and the limit "move". A put that is dealt with is `taken`. If a put
+ *           is not, rc is SLU_EMOVED, op->home.elsewhere names its shard, and the puts that are
+ *           taken are done. An enqueue with op->home.known takes only puts whose idempotency key is
+ *           known, wherever the queue lives, and does not count for the rate.
+ *  MOVE-3   So a key has messages on one shard at a time. Its sequence continues where it is until it is
+ *           empty or has moved whole.
+ *  MOVE-4   An item (ack, nack, ...) whose message is not here has SLU_ENOTFOUND. A put or item that
+ *           is `taken` when the op arrives is not for this shard, which leaves it alone.
+ *  MOVE-5   Any other op that finds nothing here (claim, peek, get, result, a list of keys) sets
+ *           op->home.elsewhere: the maker asks that shard next. A lock verb fails with SLU_EMOVED and
+ *           names the shard
+ *           - if its key has neither a state nor a lease here;
+ *           - if it is an acquire of a free key with an older map than the mark: a former shard may
+ *             have the key set aside;
+ *           - if it has a token, and the key or its message is set aside: the holder has the lease
+ *             from another shard.
+ *           A redrive of a keyed dead letter fails with SLU_ECONFLICT if its key is set aside or has
+ *           no messages here: the dead letter has to move first. Where the queue lives, the same
+ *           holds while former shards may have messages (op->home.formers).
  *
- * The mover's steps are safe to repeat, whoever dies:
+ * Each step of a move can be repeated, whichever node dies in between:
  *
- *  V6  TAKE sets the next batch aside, durably: its messages are not handed out, deleted
- *      or promoted any more, and what settles them finds SLU_ENOTFOUND. They are counted as before. A
- *      shard has one such batch a queue; as long as it is there TAKE answers the same one, and
- *      for whom it was set aside: where the queue lived by its mark then. To that shard it is given
- *      and to no other, wherever the queue may live since. A TAKE that says an epoch is
- *      SLU_EMOVED where the mark is newer.
- *      Ready ones go first, in the order they would be handed out, then delayed ones, dead
- *      ones; and once there is nothing but dead ones, what is remembered of idempotency
- *      keys, then results. (Else who repeats a message of a key that has others here would be
- *      taken at its word: V2.) The messages of
- *      an ordering key that are not dead go together, and only while none of them is leased, however
- *      large the batch gets by that; dead ones with them or after them, for one that is redriven
- *      joins their line. What TAKE answers begins with the row op->cursor of the
- *      batch (0: the first) and has at most max_rows; the answer's cursor is where it goes
- *      on, or 0. Damaged ones stay. Of LOCK_QUEUE it is the lock keys that have a state and no
- *      lease, in their order. A purge is SLU_EBUSY meanwhile, and so is
- *      TAKE while a purge is being freed.
- *  V7  While the key of a message is set aside, an enqueue of that key is SLU_EBUSY with the limit
- *      "move": the broker tries it again. So is an acquire of a lock key.
- *  V8  GIVE accepts a batch once, all rows of it in one op: a shard knows the last one of each queue and giver by its number,
- *      which rises from batch to batch, and given the same or an older one does nothing (rc 0). Ids, times,
- *      priorities, attempts, states stay; numbers are new and rise in the order given, and
- *      what was due there is due here, whatever the clocks say. A
- *      message that is there already (by its id) is left as it is. So is a lock key that is
- *      leased there, or has a state whose version is as high. If one of them is set aside there,
- *      and may be gone soon, GIVE is SLU_EBUSY with the limit "move".
- *      REFUSE asks whether a batch has come; if not, it never will: it is SLU_EMOVED from then on.
- *  V9  GIVE lifts the counter to at least the giver's: so no token that was ever given for a
- *      message is given for it again, and a former holder is refused.
- *      Former shards hand out, too, and tokens of a key rise when its line ends there and goes on here: with
- *      op->elsewhere comes the counter, and the shard that is asked next is told it
- *      (op->above) and lifts its own to that. Whoever asks a former shard no more, because nothing is left
- *      there, lifts it before (move_lift). Never higher than needed: counters of
- *      shards between which queues go to and fro would run away.
- *  V10 DROP forgets the batch of that number, with its idempotency keys, states and errors;
- *      again: nothing. UNTAKE gives up a batch that was never given, and was refused: so it is either
- *      on one shard or on the other, whoever else still carries it.
- *  V11 A queue that lives here and has an epoch above the op's has been elsewhere, of which its
- *      maker does not know: a message with an ordering or idempotency key that is not known here is
- *      SLU_EMOVED, and in all that V4 and V5 name op->elsewhere is MOVE_UNKNOWN. Its maker
- *      asks for the marks of all shards.
- *  V12 A GIVE that says an epoch, and brings a batch that is not known, is SLU_EMOVED where the
- *      queue does not live, or where its mark is newer: so messages go from former shards to
- *      the current one and never back, whoever comes late; and what was asked for on a former
- *      shard and not found is not carried there behind the back of who asks on.
+ *  MOVE-6   TAKE sets the next batch aside, durably. Its messages are counted as before, but are not
+ *           delivered, deleted or promoted any more, and an op that settles one has SLU_ENOTFOUND. A
+ *           queue has one batch at a time: TAKE repeats it while it is there, with the shard for
+ *           which it was set aside, that is the shard the queue lived on by its mark at that time.
+ *           The batch goes to that shard and to no other, wherever the queue lives since. A TAKE with
+ *           an epoch fails with SLU_EMOVED if the mark is newer.
+ *           Order: ready messages as a claim would take them, delayed ones, dead ones; when only dead
+ *           ones are left, remembered idempotency keys, then results. (Earlier, a repeated message
+ *           of a key that has others here would be accepted as new: MOVE-2.) The messages of an
+ *           ordering key that are not dead go together, however large the batch gets, and only while
+ *           none of them is leased; dead ones go with them or later, because a redriven message joins
+ *           their sequence. Damaged messages stay. Of LOCK_QUEUE, a batch is lock keys that have a state
+ *           and no lease, in their order.
+ *           The answer begins with row op->cursor of the batch and has at most max_rows; its cursor
+ *           is the next row, or 0. A purge fails with SLU_EBUSY while a batch is set aside, and TAKE
+ *           while a purge is being freed.
+ *  MOVE-7   While the key of a message is set aside, an enqueue with that key fails with SLU_EBUSY and
+ *           the limit "move", and the broker tries it again. The same holds for an acquire of a lock
+ *           key.
+ *  MOVE-8   GIVE accepts a batch once, all rows in one op. A shard remembers the number of the last
+ *           batch for each queue and giver; numbers rise, and a GIVE of that number or a lower one
+ *           does nothing (rc 0). Ids, times, priorities, attempts and states stay. Numbers are new
+ *           and rise in the order of the batch. A message that was due there is due here, whatever
+ *           the clocks say. A message whose id is here already stays as it is, and so does a lock key
+ *           that is leased here or has a state of the same or a higher version. If one of these is
+ *           set aside here, and may leave soon, GIVE fails with SLU_EBUSY and the limit "move".
+ *           REFUSE asks whether a batch has come. If not, it never will: its GIVE fails with
+ *           SLU_EMOVED from then on.
+ *  MOVE-9   GIVE lifts the counter of tokens to at least that of the giver. So no token of a message is
+ *           given again for that message, and a former holder is refused.
+ *           Former shards deliver, too, and the tokens of a key must rise when its sequence ends there and
+ *           continues here: the answer with op->home.elsewhere has the counter, and the next shard
+ *           lifts its own to that (op->home.above). Before a node stops asking a former shard because
+ *           nothing is left there, it lifts the counter of the other one (move_lift). A counter is
+ *           never lifted higher than needed: the counters of shards that exchange queues would run
+ *           away.
+ *  MOVE-10  DROP forgets the batch of that number with its idempotency keys, states and errors; a
+ *           second DROP does nothing. UNTAKE brings back a batch that was refused. So a batch is on
+ *           one shard or on the other, whichever node still carries it.
+ *  MOVE-11  A queue that lives here by a higher epoch than the op's has been on another shard that the
+ *           maker does not know. An enqueue of a message whose ordering or idempotency key is not
+ *           known here fails with SLU_EMOVED, and op->home.elsewhere of MOVE-4 and MOVE-5 is
+ *           MOVE_UNKNOWN: the maker asks all shards for their marks.
+ *  MOVE-12  A GIVE with an epoch, of a batch that is not known, fails with SLU_EMOVED if the queue does
+ *           not live here or its mark is newer. So messages go from former shards to the current one
+ *           and never back, and an op that has found nothing on a former shard misses nothing that
+ *           arrives there later.
  */
 #ifndef ENGINE_MOVE_H
 #define ENGINE_MOVE_H
@@ -98,25 +103,25 @@
 #include <sluice/api.h>
 
 enum {
-	MOVE_SHARD = 64,     /* bytes of a shard's name, with the end */
-	MOVE_EPOCH_BITS = 16 /* epoch: version of the map << this | steps by hand since */
+	MOVE_SHARD = 64,     /* bytes of the name of a shard, with the final 0 */
+	MOVE_EPOCH_BITS = 16 /* epoch: version of the map << this | moves by hand since */
 };
 
-#define MOVE_UNKNOWN "." /* no name of a shard */
+#define MOVE_UNKNOWN "." /* no shard has this name */
 
 enum move_step {
-	MOVE_LOOK, /* what is here */
-	MOVE_MARK, /* the mark alone, by op->epoch and op->lives */
-	MOVE_TAKE, /* rows, up to max_rows and max_bytes, and whole keys; cursor */
-	MOVE_UNTAKE,
-	MOVE_GIVE, /* puts */
-	MOVE_DROP,
-	MOVE_REFUSE,
+	MOVE_LOOK,   /* answers what is here */
+	MOVE_MARK,   /* sets the mark to op->home.epoch and op->home.lives */
+	MOVE_TAKE,   /* sets a batch aside: rows up to max_rows and max_bytes, and whole keys */
+	MOVE_UNTAKE, /* brings a batch back */
+	MOVE_GIVE,   /* accepts a batch: puts */
+	MOVE_DROP,   /* forgets a batch */
+	MOVE_REFUSE, /* never accepts a batch */
 	MOVE_STEPS
 };
 
 /*
- * What a row of TAKE, or a put of GIVE, is, and what of it counts beside kind:
+ * The kinds of rows in a batch, and which fields of the row (TAKE) and of the put (GIVE) count:
  *
  *              row                                  put
  *   MESSAGE    all but record's due and expires     m, with due and expires of the row; stood
@@ -128,38 +133,40 @@ enum move_step {
  */
 enum move_kind {
 	MOVE_MESSAGE,
-	MOVE_REMEMBERED, /* idempotency keys of messages that are gone, any number: of each
-			  * until (8 bytes, little-endian as all), id (8), length (2), text */
-	MOVE_RESULT,     /* of a message that is gone */
-	MOVE_STATE       /* a document: of the message before it in the batch; or of the lock key m.key */
+	MOVE_REMEMBERED, /* idempotency keys of messages that are gone, in the form of move_keys.h */
+	MOVE_RESULT,     /* the result of a message that is gone */
+	MOVE_STATE       /* a document of the message before it in the batch, or of the lock key m.key */
 };
 
 enum {
-	MOVE_HIDDEN = 1 /* a lock key that OP_KEYS does not show */
+	MOVE_HIDDEN = 1 /* OP_KEYS does not show the lock key */
 };
 
 struct op_move {
 	enum move_step step;
-	char peer[MOVE_SHARD]; /* GIVE, REFUSE: the giver */
-	uint64_t batch;        /* GIVE, DROP, UNTAKE, REFUSE; answer of TAKE and LOOK, 0: none */
-	uint64_t counter;      /* GIVE; answer of TAKE */
-	bool force;            /* TAKE: leases end first, as by a return; those of lock keys as by a
-				* release that commits nothing. No more than max_rows at a time */
+	char peer[MOVE_SHARD]; /* GIVE, REFUSE: the name of the giver */
+	uint64_t batch;        /* GIVE, DROP, UNTAKE, REFUSE: its number; answer of TAKE and LOOK, 0: no
+				* batch */
+	uint64_t counter;      /* GIVE: the counter of the giver; answer of all others */
+	uint64_t max_bytes;    /* TAKE: the page ends when its records have more bytes than this; 0: no
+				* limit */
+	bool force;            /* TAKE: ends leases first, at most max_rows: of messages by a return, of
+				* lock keys by a release that commits nothing */
 
 	/* Answer of all. */
-	uint64_t epoch; /* the mark */
-	char lives[MOVE_SHARD];
-	char whom[MOVE_SHARD]; /* for which shard the batch was set aside; empty: for none */
-	uint64_t messages;     /* that are here, in any state; LOCK_QUEUE: keys with a state or a lease */
-	uint64_t leased;       /* of these, and what shares a key with one that is */
-	uint64_t damaged;
-	uint64_t remembered;
-	uint64_t results;
-	uint64_t given; /* GIVE: how many of the puts are new; REFUSE: 1, the batch has come */
+	uint64_t epoch;            /* of the mark */
+	char lives[MOVE_SHARD];    /* of the mark: the shard that the queue lives on; empty: this one */
+	char receiver[MOVE_SHARD]; /* the shard for which the batch was set aside; empty: none */
+	uint64_t messages;         /* messages here in any state; LOCK_QUEUE: keys with a state or a lease */
+	uint64_t leased;           /* of these: leased, or of a key with a leased message */
+	uint64_t damaged;          /* of these: damaged */
+	uint64_t remembered;       /* idempotency keys */
+	uint64_t results;          /* results */
+	uint64_t given;            /* GIVE: how many puts are new here; REFUSE: 1 = the batch has come */
 };
 
-/* V9: is the counter too low to follow one that stands there? Then a batch of nothing, from
- * nobody, lifts it. */
+/* MOVE-9: fills in a GIVE without rows that lifts the counter of a shard to that of a former one.
+ * Returns false if that is not needed. */
 static inline bool
 move_lift(struct op_move *m, uint64_t counter, uint64_t former)
 {
@@ -167,22 +174,22 @@ move_lift(struct op_move *m, uint64_t counter, uint64_t former)
 		return false;
 	m->step = MOVE_GIVE;
 	m->counter = m->batch = former;
-	m->peer[0] = '='; /* no shard has such a name */
+	m->peer[0] = '='; /* no shard has this name */
 	m->peer[1] = '\0';
 	return true;
 }
 
-/* How a message stood where it came from: GIVE. */
+/* GIVE: the state of a message on the shard that it comes from. */
 struct op_stood {
 	enum move_kind kind;
-	uint8_t state; /* enum msg_state: READY, DELAYED, HELD, DEAD */
-	uint8_t flags;
-	uint8_t reason;
-	uint16_t attempts;
-	uint16_t failures;
-	const char *error; /* text of its last failure */
-	uint32_t error_size;
-	uint64_t version; /* STATE: of the key */
+	uint8_t state;       /* enum msg_state: READY, DELAYED, HELD, DEAD */
+	uint8_t flags;       /* enum msg_flags; STATE: MOVE_HIDDEN */
+	uint8_t reason;      /* enum dead_reason */
+	uint16_t attempts;   /* deliveries */
+	uint16_t failures;   /* failed deliveries */
+	const char *error;   /* text of the last failure */
+	uint32_t error_size; /* its bytes */
+	uint64_t version;    /* STATE: of the key */
 };
 
 #endif

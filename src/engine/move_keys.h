@@ -3,8 +3,9 @@
  *
  *      0   8  until when the key is remembered: nanoseconds, little-endian as all
  *      8   8  id of the message that had it
- *     16   2  length of the key, 1 .. MESSAGE_KEY_MAX
- *     18   n  the key; then the next one
+ *     16   2  length of the key, 1 .. MESSAGE_KEY_MAX; 0x8000 is added if a digest follows
+ *     18   8  digest of the payload, only if the length says so: in a strict queue
+ *     18   n  the key, behind the digest if there is one; then the next key
  */
 #ifndef ENGINE_MOVE_KEYS_H
 #define ENGINE_MOVE_KEYS_H
@@ -16,17 +17,21 @@
 struct move_key {
 	slu_time until;
 	uint64_t id;
+	uint64_t digest; /* message_digest of the payload; 0: unknown */
 	struct slice text;
 };
 
-/* Behind what is in b, which may have failed then. */
+/* Appends a key to b. */
 void move_key_put(struct buf *b, const struct move_key *key);
 
-/* The next one of *rest, whose text points into it. False: there is no more, or what is left
- * is no key: then *rest is not empty. */
+/* Takes the next key off *rest; its text points into *rest. Returns false at the end, and if the
+ * bytes are not a key: *rest is not empty then. */
 bool move_key_next(struct slice *rest, struct move_key *out);
 
-/* How many there are. SLU_EINVAL when it is not a list of keys. */
+/* Counts the keys. Returns SLU_EINVAL if the bytes are not a list of keys. */
 int move_keys_count(struct slice list, uint32_t *n, struct slu_err *err);
+
+/* Returns whether a key of the list has a digest, which older versions cannot read. */
+bool move_keys_have_digests(struct slice list);
 
 #endif

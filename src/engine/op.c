@@ -6,76 +6,9 @@
 #include <stdio.h>
 
 enum {
-	SHOWN_KEY = 100 /* bytes: a longer idempotency key is not part of an error's text */
+	SHOWN_KEY = 100, /* bytes: a longer idempotency key is not part of an error's text */
+	ERROR_MAX = 4096 /* bytes that are kept of the error of a nack */
 };
-
-static const char *const verb_names[OP_VERBS] = {
-	[OP_ENQUEUE] = "enqueue",
-	[OP_CLAIM] = "claim",
-	[OP_RETURN] = "return",
-	[OP_ACK] = "ack",
-	[OP_NACK] = "nack",
-	[OP_EXTEND] = "extend",
-	[OP_REDRIVE] = "redrive",
-	[OP_DELETE] = "delete",
-	[OP_ASIDE] = "aside",
-	[OP_GET] = "get",
-	[OP_PEEK] = "peek",
-	[OP_WATCH] = "watch",
-	[OP_LIST] = "list",
-	[OP_RESULT] = "result",
-	[OP_STATS] = "stats",
-	[OP_TOPICS] = "topics",
-	[OP_PURGE] = "purge",
-	[OP_PAUSE] = "pause",
-	[OP_POLICY_GET] = "policy_get",
-	[OP_POLICY_SET] = "policy_set",
-	[OP_FORGET] = "forget",
-	[OP_BACKUP] = "backup",
-	[OP_SHARD] = "shard",
-	[OP_MOVE] = "move",
-	[OP_ACQUIRE] = "acquire",
-	[OP_KEEPALIVE] = "keepalive",
-	[OP_RELEASE] = "release",
-	[OP_STATE_GET] = "state_get",
-	[OP_STATE_PUT] = "state_put",
-	[OP_STATE_REMOVE] = "state_remove",
-	[OP_STATE_META] = "state_meta",
-	[OP_DESCRIBE] = "describe",
-	[OP_KEYS] = "keys",
-	[OP_ATTACHMENTS] = "attachments",
-};
-
-const char *
-op_verb_name(enum op_verb verb)
-{
-	return verb_names[verb];
-}
-
-/* What is claimed and not received goes back. */
-static const bool leaves_nothing[OP_VERBS] = {
-	[OP_CLAIM] = true,
-	[OP_RETURN] = true,
-	[OP_GET] = true,
-	[OP_PEEK] = true,
-	[OP_WATCH] = true,
-	[OP_LIST] = true,
-	[OP_RESULT] = true,
-	[OP_STATS] = true,
-	[OP_TOPICS] = true,
-	[OP_POLICY_GET] = true,
-	[OP_ACQUIRE] = true,
-	[OP_STATE_GET] = true,
-	[OP_DESCRIBE] = true,
-	[OP_KEYS] = true,
-	[OP_ATTACHMENTS] = true,
-};
-
-bool
-op_changes(enum op_verb verb)
-{
-	return !leaves_nothing[verb];
-}
 
 void
 op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
@@ -87,17 +20,51 @@ op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue
 	op->queue = queue;
 	op->done = done;
 	op->owner = owner;
-	op->waiter = SLAB_NONE;
-	op->lock.if_version = -1;
+	op->route.waiter = SLAB_NONE;
+	if (op_is_of(verb, OP_OF_LOCK))
+		op->lock.if_version = -1;
+}
+
+struct op_names
+op_names(const struct op *op, uint32_t i)
+{
+	struct op_names own = { 0 };
+
+	if (op_is_step(op))
+		own = (struct op_names){ op->space, op->queue };
+	else if (i < op->n_puts)
+		own = (struct op_names){ op->puts[i].m.space, op->puts[i].m.queue };
+	else if (i < op->n_items)
+		own = (struct op_names){ op->items[i].space, op->items[i].queue };
+	return (struct op_names){ own.space.n ? own.space : op->space, own.queue.n ? own.queue : op->queue };
+}
+
+void
+op_name_puts(struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		struct op_put *const put = &op->puts[i];
+
+		put->m.space = put->m.space.n ? put->m.space : op->space;
+		put->m.queue = put->m.queue.n ? put->m.queue : op->queue;
+		if (put->as.queue.n == 0)
+			put->as = op->as;
+	}
 }
 
 void
 op_begin_put(struct op_put *put)
 {
+	if (put->ruled) {
+		put->m.prio = put->own_prio;
+		put->m.due = put->own_due;
+	}
 	if (put->own_id)
 		put->m.id = put->own_id;
 	if (put->undated)
 		put->m.due = 0;
+	put->ruled = false;
+	put->m.rule = (struct slice){ 0 };
 	put->own_id = 0;
 	put->undated = put->m.due == 0;
 	put->existed = false;
@@ -115,24 +82,21 @@ op_watch(struct op *op, uint64_t head)
 bool
 op_finds_nothing(const struct op *op)
 {
-	switch (op->verb) {
-	case OP_CLAIM:
-	case OP_PEEK:
+	switch (op_verbs[op->verb].follows) {
+	case OP_FOLLOW_CLAIM:
 		return !op->rc && op->n_rows == 0;
-	case OP_GET:
-	case OP_RESULT:
+	case OP_FOLLOW_FIRST:
+	case OP_FOLLOW_RESULT:
 		return op->rc == SLU_ENOTFOUND;
-	case OP_WATCH:
+	case OP_FOLLOW_WATCH:
 		return op->id == 0;
-	case OP_KEYS:
+	case OP_FOLLOW_KEYS:
 		return !op->rc && op->n_keys == 0;
-	case OP_STATS:
-	case OP_LIST:
-	case OP_PURGE:
-	case OP_PAUSE:
-	case OP_POLICY_GET:
-	case OP_POLICY_SET:
-		return true; /* there is more of it */
+	case OP_FOLLOW_SUM:
+	case OP_FOLLOW_PAGES:
+	case OP_FOLLOW_ALL:
+	case OP_FOLLOW_HOME:
+		return true; /* another shard has more of it */
 	default:
 		return false;
 	}
@@ -168,8 +132,8 @@ int
 op_fail_moved(const struct op *op, struct slu_err *err)
 {
 	return slu_fail(err, SLU_ECONFLICT,
-			"queue %.*s has been moved between shards; its shard keeps the number of the "
-			"move, and with it the queue",
+			"queue %.*s was moved between shards and cannot be deleted: its shard keeps "
+			"the number of the move",
 			(int)op->queue.n, op->queue.p);
 }
 
@@ -193,17 +157,66 @@ op_fail_key(const struct message *m, struct slu_err *err)
 			(int)m->queue.n, m->queue.p, (int)m->idem.n, m->idem.p);
 }
 
+int
+op_check_lock(const struct op *op, struct slu_err *err)
+{
+	const struct op_lock *const q = &op->lock;
+	struct slice queue;
+	uint64_t id;
+
+	if (q->name.n > LOCK_NAME_MAX)
+		return slu_fail(err, SLU_EINVAL, "invalid attachment name; expected at most %d bytes",
+				LOCK_NAME_MAX);
+	if (q->owner.n > LOCK_OWNER_MAX)
+		return slu_fail(err, SLU_EINVAL, "invalid owner; expected at most %d bytes", LOCK_OWNER_MAX);
+	if (slice_eq(op->queue, SLICE(LOCK_QUEUE)))
+		return q->key.n > 0 && q->key.n <= LOCK_KEY_MAX
+			       ? 0
+			       : slu_fail(err, SLU_EINVAL, "invalid lock key; expected 1 to %d bytes", LOCK_KEY_MAX);
+	if (!lock_key_of_message(q->key, &queue, &id) || !slice_eq(queue, op->queue))
+		return slu_fail(err, SLU_EINVAL, "invalid key %.*s; expected the state of a message of queue %.*s",
+				(int)q->key.n, q->key.p, (int)op->queue.n, op->queue.p);
+	return 0;
+}
+
+int
+op_check_move(const struct op *op, struct slu_err *err)
+{
+	const struct op_move *const m = &op->move;
+	const bool comes = m->step == MOVE_GIVE || m->step == MOVE_REFUSE;
+
+	if (!op->queue.n || m->step >= MOVE_STEPS)
+		return slu_fail(err, SLU_EINVAL, "invalid step of a move; expected a known step and a queue");
+	if (m->step == MOVE_TAKE && op->max_rows == 0)
+		return slu_fail(err, SLU_EINVAL, "invalid number of rows: 0; expected 1 or more");
+	if (comes && (!m->batch || !m->peer[0] || !memchr(m->peer, 0, MOVE_SHARD)))
+		return slu_fail(err, SLU_EINVAL, "invalid batch; expected a number and the name of a shard");
+	if (op->home.lives && strlen(op->home.lives) >= MOVE_SHARD)
+		return slu_fail(err, SLU_EINVAL, "invalid shard name; expected at most %d bytes", MOVE_SHARD - 1);
+	return 0;
+}
+
+int
+op_check_given(const struct op_put *put, struct slu_err *err)
+{
+	const uint8_t state = put->stood.state;
+
+	if (put->m.id == 0 || state == MSG_LEASED || state < MSG_READY || state > MSG_DEAD)
+		return slu_fail(err, SLU_EINVAL, "invalid message in a batch; expected an id, and a state that moves");
+	return message_check(&put->m, err);
+}
+
 static const char *const reasons[LOCK_WHYS] = {
-	[LOCK_HELD] = "it is leased",
-	[LOCK_KNOWN_KEY] = "it is there already",
-	[LOCK_NONE] = "it is not held by this lease",
+	[LOCK_HELD] = "leased",
+	[LOCK_KNOWN_KEY] = "exists already",
+	[LOCK_NONE] = "not held by this lease",
 	[LOCK_EXPIRED] = "the lease has ended",
-	[LOCK_FENCE] = "the fencing token is not that of the lease",
-	[LOCK_TXN_MISSING] = "the transaction must be said",
+	[LOCK_FENCE] = "the fencing token is not the token of the lease",
+	[LOCK_TXN_MISSING] = "the transaction is missing",
 	[LOCK_TXN_OTHER] = "the lease has another transaction",
-	[LOCK_VERSION] = "it has another version",
-	[LOCK_ETAG] = "its state has another etag",
-	[LOCK_OF_MESSAGE] = "it is leased with its message: claim that, or extend it",
+	[LOCK_VERSION] = "another version",
+	[LOCK_ETAG] = "the state has another etag",
+	[LOCK_OF_MESSAGE] = "leased with its message; claim or extend the message",
 };
 
 const char *
@@ -219,27 +232,55 @@ op_unwant(struct op *op, enum op_unwanted why)
 	int none = OP_CANCEL_NONE;
 
 	if (why == OP_CANCELED)
-		atomic_store(&op->unwanted, why);
+		atomic_store(&op->route.unwanted, why);
 	else
-		(void)atomic_compare_exchange_strong(&op->unwanted, &wanted, why);
-	return atomic_compare_exchange_strong(&op->canceled, &none, OP_CANCEL_ASKED);
+		(void)atomic_compare_exchange_strong(&op->route.unwanted, &wanted, why);
+	return atomic_compare_exchange_strong(&op->route.canceled, &none, OP_CANCEL_ASKED);
+}
+
+slu_time
+op_lock_ttl(const struct op_lock *q)
+{
+	const slu_time ttl = q->ttl > 0 ? q->ttl : LOCK_TTL;
+
+	return ttl < POLICY_LEASE_MAX ? ttl : POLICY_LEASE_MAX;
+}
+
+struct slice
+op_error_text(struct slice text)
+{
+	return (struct slice){ text.p, text.n < ERROR_MAX ? text.n : ERROR_MAX };
+}
+
+void
+op_unpin_row(struct engine *e, struct op_row *row)
+{
+	engine_unpin(e, &row->record);
+	engine_unpin(e, &row->payload);
+	engine_unpin(e, &row->error);
+	shared_text_unref(row->owner);
+	row->owner = NULL;
+}
+
+void
+op_drop_rows(struct op *op)
+{
+	op_unpin(op);
+	op->n_rows = op->n_keys = 0;
 }
 
 void
 op_unpin(struct op *op)
 {
-	for (uint32_t i = 0; i < op->n_rows; i++) {
-		engine_unpin(op->engine, &op->rows[i].record);
-		engine_unpin(op->engine, &op->rows[i].payload);
-		engine_unpin(op->engine, &op->rows[i].error);
-		shared_text_unref(op->rows[i].owner);
-		op->rows[i].owner = NULL;
-	}
+	for (uint32_t i = 0; i < op->n_rows; i++)
+		op_unpin_row(op->engine, &op->rows[i]);
 	for (uint32_t i = 0; i < op->n_keys; i++) {
 		engine_unpin(op->engine, &op->keys[i].record);
 		engine_unpin(op->engine, &op->keys[i].payload);
 	}
-	engine_unpin(op->engine, &op->lock.record);
-	engine_unpin(op->engine, &op->lock.payload);
+	if (op_is_of(op->verb, OP_OF_LOCK)) {
+		engine_unpin(op->engine, &op->lock.record);
+		engine_unpin(op->engine, &op->lock.payload);
+	}
 	engine_unpin(op->engine, &op->result);
 }

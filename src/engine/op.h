@@ -1,28 +1,29 @@
 /*
- * op.h - one operation on the way through the broker: what is asked, then the answer.
+ * op.h - an op: one operation on its way through the broker, first a question, then its answer.
  *
  *   maker (an API, embed.c)        shard thread                      engine
  *   fills in the question  ─────>  inbox, batch  ───────────────>    rc, results
- *   takes the answer       <─────  op->done(op)  <───────────────    durable
+ *   reads the answer       <─────  op->done(op)  <───────────────    durable
  *
- *  O1  An op and all memory it points to is its maker's. The maker leaves it alone
- *      from broker_post until done is called, and keeps it until then. Text in it is
- *      borrowed; results go to arrays that the maker gives. No engine allocates for
- *      an op but what a pin holds.
- *  O2  done is called exactly once for an op that was posted, on the shard's thread.
- *      It must not block: it posts the op to the maker's own loop, or signals.
- *  O3  rc is 0 or a code, and err then says why. With a code nothing has happened,
- *      but SLU_EUNKNOWN: then nobody knows.
- *  O4  An enqueue, however many messages it brings, is accepted whole or not at all.
- *      The verbs of struct op_item have an outcome of their own for each item, and op
- *      rc is 0 then.
- *  O5  A result that refers to a record (struct op_ref) pins it: the record can be
- *      read until op_unpin, by any thread. Whatever becomes of the message.
- *  O6  op->wait is how long a claim, peek, result or acquire may wait, from when it
- *      reached the inbox; 0: not at all. A claim or peek that ends with nothing has rc 0
- *      and no rows; an acquire SLU_ELEASE and LOCK_HELD.
- *  O7  broker_cancel ends a wait early: SLU_ECANCELED. An op that is under way is
- *      answered as ever; what a claim or acquire was granted goes back by broker_return.
+ *  OP-1  The maker owns the op and all memory that it points to, and leaves both alone from
+ *        broker_post until `done` is called. Text is borrowed; results go into arrays of the
+ *        maker. An engine allocates nothing for an op except what a pin holds.
+ *  OP-2  The shard calls `done` exactly once for each op that was posted, on its own thread or, while
+ *        that is in engine.commit, on the stand-in's (broker/standin.h). `done` must not block: it
+ *        posts the op to the loop of the maker, or signals.
+ *  OP-3  rc is 0, or a code that err explains. With a code nothing has happened, except with
+ *        SLU_EUNKNOWN: the op may or may not have happened.
+ *  OP-4  An enqueue accepts all of its messages or none. The verbs of struct op_item have an outcome
+ *        for each item, and rc 0.
+ *  OP-5  A result that refers to a record (struct op_ref) pins the record: any thread can read it
+ *        until op_unpin, whatever happens to the message.
+ *  OP-6  op->wait: how long a claim, peek, watch, result or acquire may wait, from the moment the op
+ *        reached the inbox; 0 = do not wait. A claim or peek that ends without a message has rc 0
+ *        and no rows; an acquire that ends without the key has SLU_ELEASE and LOCK_HELD.
+ *        Any verb: an op that an engine which hangs holds up for so long ends with SLU_EDOWN
+ *        (LANE-14 of broker/lane.h).
+ *  OP-7  broker_cancel ends a wait early, with SLU_ECANCELED. An op that is running gets its normal
+ *        answer; broker_return gives back what a claim or acquire was granted.
  *
  * All items of an op live on one shard.
  */
@@ -30,163 +31,136 @@
 #define ENGINE_OP_H
 
 #include "base/list.h"
-#include "core/ledger.h"
-#include "core/locks.h"
+#include "core/ledger/ledger.h"
+#include "core/locks/locks.h"
 #include "engine/message.h"
 #include "engine/move.h"
+#include "engine/op_verb.h"
 
 #include <stdatomic.h>
 
 struct engine;
-struct relay;
+struct follow;
+struct op_presence;
 
-/* Which fields a verb uses is said at the fields. */
-enum op_verb {
-	OP_ENQUEUE,
-	OP_CLAIM,      /* the best messages of a queue; may wait */
-	OP_RETURN,     /* what a claim granted and nobody received: rows; see spare */
-	OP_ACK,        /* items */
-	OP_NACK,       /* items */
-	OP_EXTEND,     /* items */
-	OP_REDRIVE,    /* items: dead letters start anew */
-	OP_DELETE,     /* items: anything but what is leased */
-	OP_ASIDE,      /* items: what a claim granted and nobody can read; with tokens */
-	OP_GET,        /* one message by its id */
-	OP_PEEK,       /* ready messages in the order they would be handed out; may wait */
-	OP_WATCH,      /* the id of the first ready message, when it is another; may wait */
-	OP_LIST,       /* messages by state, page by page */
-	OP_RESULT,     /* of a message that was acked; may wait */
-	OP_STATS,      /* of one queue */
-	OP_TOPICS,     /* of all queues, page by page; queue: of those of that name, and of
-			* LOCK_QUEUE only so */
-	OP_PURGE,      /* all of a queue that is neither leased nor dead */
-	OP_PAUSE,      /* a queue that exists: policy.paused alone is set, or cleared */
-	OP_POLICY_GET, /* a queue that nobody used has the default one */
-	OP_POLICY_SET,
-	OP_FORGET, /* a queue that exists: it is no more, with all that it has. SLU_ENOTEMPTY:
-		    * it has messages, and force is not set; SLU_ECONFLICT: it has been
-		    * moved. cursor other than 0: not yet, ask again */
-	OP_BACKUP, /* backup: the files of a shard, held while somebody copies them */
-	OP_SHARD,  /* of the shard itself, which cursor names as TOPICS does */
-	OP_MOVE,   /* move: a step of a queue's move to another shard; see engine/move.h */
-
-	/* lock: see struct op_lock */
-	OP_ACQUIRE, /* a lease on a key; may wait */
-	OP_KEEPALIVE,
-	OP_RELEASE,      /* commit what was staged, or roll it back */
-	OP_STATE_GET,    /* a document */
-	OP_STATE_PUT,    /* stage puts[0] as one */
-	OP_STATE_REMOVE, /* stage that there is none */
-	OP_STATE_META,   /* stage whether OP_KEYS shows it */
-	OP_DESCRIBE,     /* who has a key, and which version it is */
-	OP_KEYS,         /* committed states of a namespace, page by page */
-	OP_ATTACHMENTS,  /* of a key */
-	OP_VERBS
-};
-
-/* A record, pinned where it is; for engine_read and engine_unpin alone. */
+/* A pinned record. Only engine_read and engine_unpin look into it. */
 struct op_ref {
-	void *pin; /* NULL: there is no record */
-	uint64_t where;
-	uint32_t size; /* of the record; of a payload, error or result: of that */
-	uint32_t sum;
+	void *pin;      /* NULL: no record */
+	uint64_t where; /* the place, in the terms of the engine */
+	uint32_t size;  /* bytes of the record, payload, error or result */
+	uint32_t sum;   /* its checksum */
 };
 
-/* OP_ENQUEUE: one message. */
+/* OP_ENQUEUE, FINISH, SCHEDULE: one message. */
 struct op_put {
-	/* A payload that is too large for a record comes in a file: engine/payload.h.
-	 * Its namespace and queue: n 0 means the op's. id 0: the broker gives one.
-	 * due: a moment of shard time (that is, of the wall clock), kept as it is, or
-	 * 0. The engine sets number, accepted and expires, and due where it is 0. */
+	/* Namespace and queue with n 0 are those of the op. id 0: the broker gives one. due is shard
+	 * time (the wall clock) and stays as it is; 0: the engine sets it. The engine sets number,
+	 * accepted and expires. A payload that is too large for a record comes in a file:
+	 * engine/payload.h. */
 	struct message m;
-	slu_time delay;        /* from now, when due is 0 */
-	slu_time ttl;          /* from now; 0: the queue's */
-	struct spelling as;    /* n 0: the op's */
-	struct op_stood stood; /* OP_MOVE: beside m, due and expires of which count */
-	bool taken;            /* V2, V4 of engine/move.h */
-	bool undated;          /* the engine's: due is of its making, and of no other try */
-	uint64_t own_id;       /* the same: its id, while m.id is the first message's; or 0 */
+	slu_time delay;        /* from now, if m.due is 0 */
+	slu_time ttl;          /* from now; 0: the ttl of the queue */
+	slu_time deadline;     /* the end of the ttl as a moment, instead of ttl; 0: none */
+	struct spelling as;    /* how to spell a new queue; n 0: op->as */
+	struct op_stood stood; /* OP_MOVE: the state of m on the other shard; m.due and m.expires count */
+	bool taken;            /* MOVE-2, MOVE-4 of engine/move.h */
+	bool undated;          /* engine only: this try has set m.due, the maker has not */
+	bool ruled;            /* engine only: this try has applied an admission rule; own_prio and own_due: before that */
+	int32_t own_prio;
+	slu_time own_due;
+	uint64_t own_id; /* engine only: the id of the message while m.id is that of the first; or 0 */
+	uint64_t given;  /* INTAKE of an outbox: the id that the message has; 0: the broker gives one */
+	uint64_t entry;  /* FINISH, answer: the id of its entry in the outbox (engine/outbox.h); 0: no entry */
+	uint32_t line;   /* FINISH, answer: the lane that gets the entry */
 
-	/* Answer: its idempotency key was known; m.id is the first message's. */
-	bool existed;
-	uint16_t max_attempts; /* in force: its own, or its queue's */
+	/* Answer. */
+	bool existed;          /* the idempotency key is known; m.id is the id of the first message */
+	bool pending;          /* FINISH: the message is on its way to another shard, which accepts it later */
+	uint16_t max_attempts; /* in force: of the message, or of its queue */
 };
 
-/* OP_ACK, NACK, EXTEND, REDRIVE, DELETE: one message. */
+/* OP_ACK, NACK, FINISH (one or none), SCHEDULE, EXTEND, REDRIVE, DELETE, QUARANTINE: one message. */
 struct op_item {
-	struct slice space; /* n 0: the op's */
-	struct slice queue; /* n 0: the op's; if that is empty, whichever it is in */
-	uint64_t id;
-	uint64_t token;    /* 0: whoever holds the lease now */
-	struct slice text; /* ack: the result; nack: the error; may be empty */
-	slu_time time;     /* extend: lease, 0: the queue's; nack: delay, or
-			    * LEDGER_BY_POLICY */
-	bool defer;        /* nack: no failure, just not now */
-	bool dead;         /* nack: to the dead letters */
-	bool taken;        /* V4 of engine/move.h */
-	bool rounded;      /* the API's: what id was sent as. See struct given_id */
+	struct slice space; /* n 0: op->space */
+	struct slice queue; /* n 0: op->queue; if that is empty, too: any queue of the namespace */
+	uint64_t id;        /* the message */
+	uint64_t token;     /* of the lease; 0: the current lease */
+	struct slice text;  /* ack: the result; nack: the error; may be empty */
+	slu_time time;      /* extend: the lease, 0: that of the queue; nack: the delay, or
+			     * LEDGER_BY_POLICY */
+	bool defer;         /* nack: no failure, the message is only postponed */
+	bool dead;          /* nack: to the dead letters */
+	bool nack;          /* finish: a nack; otherwise an ack */
+	bool remove;        /* finish: deletes the message, which must not be leased; schedule: nothing takes its place */
+	uint64_t number;    /* schedule: of the message; 0: it must not exist */
+	bool delayed;       /* redrive: also a delayed message without a key, which is due now */
+	uint8_t scope;      /* nack with a hold: 0: the message alone; otherwise 1 + enum gate_kind */
+	slu_time hold;      /* nack: nothing of the scope of the message is delivered for so long; 0: no hold */
+	bool taken;         /* MOVE-4 of engine/move.h */
+	bool rounded;       /* API only: the form in which the id was sent; see struct given_id */
 
-	/* Answer. extend: the end of the lease; nack: when it is due, or dead. */
-	int rc;
-	slu_time until;
-	bool died; /* nack: it is a dead letter now */
+	/* Answer. */
+	int rc;         /* of this item */
+	slu_time until; /* extend: the end of the lease; nack: when the message is due, or died */
+	bool died;      /* nack: the message is a dead letter now */
 };
 
-/* A message as it stands: answer of claim, get, peek and list. Key, payload and the
- * rest are in the record. */
+/* A message: answer of claim, get, peek and list. The record has its key, payload and the rest. */
 struct op_row {
 	uint64_t id;
-	uint64_t token; /* LEASED: of the lease, as the next two; else 0 */
-	slu_time until;
-	slu_time claimed;
-	slu_time due;     /* DEAD: since when it is */
-	slu_time expires; /* or SLU_NEVER */
-	uint64_t number;
-	int32_t prio;
-	uint16_t attempts;
-	uint16_t failures;
-	uint16_t max_attempts;
-	uint8_t state;  /* enum msg_state */
-	uint8_t flags;  /* enum msg_flags */
-	uint8_t reason; /* enum dead_reason */
-	uint8_t kind;   /* MOVE: enum move_kind */
-	uint64_t after; /* LIST of a queue: the cursor that goes on behind this row */
-	struct op_ref record;
-	struct op_ref payload;     /* when that has a file of its own: then the record has none */
-	struct op_ref error;       /* text of the last failure, or none. Not with claims */
-	struct shared_text *owner; /* LEASED, not with claims: who holds it, or NULL: not known */
+	uint64_t token;            /* LEASED: of the lease; otherwise 0 */
+	slu_time until;            /* LEASED: the end of the lease */
+	slu_time claimed;          /* LEASED: the start of the lease */
+	slu_time due;              /* when the message is due; DEAD: when it died */
+	slu_time expires;          /* the end of its ttl, or SLU_NEVER */
+	uint64_t number;           /* of the record */
+	int32_t prio;              /* lower goes first */
+	uint16_t attempts;         /* deliveries */
+	uint16_t failures;         /* failed deliveries */
+	uint16_t max_attempts;     /* in force */
+	uint8_t state;             /* enum msg_state */
+	uint8_t flags;             /* enum msg_flags */
+	uint8_t reason;            /* enum dead_reason */
+	uint8_t kind;              /* MOVE: enum move_kind */
+	uint64_t after;            /* LIST of a queue: the cursor of the page behind this row */
+	struct op_ref record;      /* the message */
+	struct op_ref payload;     /* the payload, if it has a file of its own and is not in the record */
+	struct op_ref error;       /* the last error; not with claims */
+	struct shared_text *owner; /* LEASED: the owner of the lease; NULL: not known. Not with claims */
 
-	/* CLAIM, stateful: of the state of the message. Its lease is the message's. */
-	uint64_t state_version;
-	uint64_t state_etag; /* 0: it has none */
+	/* A claim that is `stateful`. */
+	uint64_t state_version; /* of the state of the message */
+	uint64_t state_etag;    /* 0: the message has no state */
 };
 
-/* A queue: answer of stats and topics. It has copies of the names: the queue may be gone
- * when the answer is read. */
+/* A queue: answer of STATS and QUEUES. The names are copies: the queue may be gone when the answer
+ * is read. */
 struct op_queue {
 	char space[NAME_TEXT];
 	char name[NAME_TEXT];
-	char space_shown[NAME_TEXT]; /* as they were first spelled */
-	char shown[NAME_TEXT];
-	uint32_t count[MSG_STATES];
+	char space_shown[NAME_TEXT]; /* the first spelling of the namespace */
+	char shown[NAME_TEXT];       /* the first spelling of the queue */
+	uint32_t count[MSG_STATES];  /* messages by state */
 	struct ledger_totals totals; /* since the shard was opened */
-	slu_time oldest;             /* how long the oldest ready message waits, or -1; see
+	slu_time oldest;             /* how long the oldest ready message has waited, or -1; see
 				      * ledger_oldest */
-	uint32_t warn_depth;
-	bool paused;
+	uint32_t warn_depth;         /* of the policy */
+	bool paused;                 /* of the policy */
+	char letters[NAME_TEXT];     /* dead_letter_queue of the policy */
+	slu_time held;               /* the end of the hold of the queue; 0: it is not held */
 };
 
 /*
- * OP_BACKUP: what a shard keeps, as it was when the backup began. Everything that was
- * answered before is in it, whatever happens until it ends. A shard has one at a time,
- * and lets it go when nobody has read for OP_BACKUP_IDLE.
- *   SLU_EINVAL     the engine keeps no files
- *   SLU_ECONFLICT  BEGIN: there is one already
- *   SLU_ENOTFOUND  READ, END: that one is over
+ * OP_BACKUP: the files of a shard as of the BEGIN. The backup has all that was answered before,
+ * whatever happens until its END. A shard has up to four backups, and ends one if nothing of it
+ * was read for OP_BACKUP_IDLE.
+ *   SLU_EINVAL     the engine has no files
+ *   SLU_ECONFLICT  BEGIN: too many backups are under way
+ *   SLU_ENOTFOUND  READ, END: this backup has ended
  */
 enum backup_step {
 	BACKUP_BEGIN,
-	BACKUP_READ, /* a file: result pins it, for engine_read_file */
+	BACKUP_READ, /* one file: op->result pins it for engine_read_file */
 	BACKUP_END
 };
 
@@ -194,316 +168,489 @@ enum backup_step {
 
 struct op_backup {
 	enum backup_step step;
-	uint32_t shard;
-	uint64_t id;   /* of the backup: the maker of its BEGIN chose it */
-	uint32_t file; /* READ: which, from 0 */
+	uint32_t lane; /* its number: broker/broker.h */
+	uint64_t id;   /* of the backup; the maker of the BEGIN chooses it */
+	uint32_t file; /* READ: the number of the file, from 0 */
 
 	/* Answer. */
-	uint32_t files; /* BEGIN: how many */
-	uint64_t bytes; /* BEGIN: of all of them; READ: of this one */
-	uint64_t last;  /* BEGIN: the last record, and when it was */
-	slu_time time;
-	uint64_t size; /* READ: of the file: zeros behind bytes */
-	char name[64]; /* READ: in the shard's folder */
+	uint32_t files; /* BEGIN: how many files */
+	uint64_t bytes; /* BEGIN: of all files; READ: of this file */
+	uint64_t last;  /* BEGIN: the number of the last record */
+	slu_time time;  /* BEGIN: the time of the last record */
+	uint64_t size;  /* READ: of the file; behind `bytes` it has zeros */
+	char name[64];  /* READ: in the folder of the shard */
 };
 
-/* A node, as it leaves its name on a shard that several share. */
-struct op_peer {
-	uint32_t node;          /* its number */
-	uint64_t self;          /* drawn at random by each process */
-	uint64_t hash, version; /* of its map */
-	uint64_t beat;          /* rises as long as it lives */
-};
-
-enum {
-	OP_PEERS = 1024 /* one for each number of a node */
-};
-
-struct op_meet {
-	struct op_peer me; /* to be left there */
-	unsigned n;        /* answer: who was there before, a former self too */
-	struct op_peer peers[OP_PEERS];
-};
-
-/* The shard itself: answer of OP_SHARD. What an engine does not have is 0. */
+/* Counts of a shard: answer of OP_SHARD. A count that an engine does not have is 0. */
 struct op_shard {
-	struct op_meet *meet; /* the question; NULL: nobody asks. Where several share it: the
-			       * answer is that alone */
-	uint64_t messages;
-	uint64_t keys;                  /* ordering keys that messages have */
-	uint64_t idempotency;           /* keys that are remembered */
-	uint64_t results;               /* that are kept */
-	struct ledger_totals forgotten; /* of queues that are no more, since it was opened */
-	uint64_t locks;                 /* lock keys that are known */
-	uint64_t leases;                /* of these are held */
-	uint64_t states;                /* messages that have one */
+	uint64_t messages;              /* messages */
+	uint64_t keys;                  /* ordering keys of messages */
+	uint64_t idempotency;           /* remembered idempotency keys */
+	uint64_t results;               /* results */
+	struct ledger_totals forgotten; /* of queues that were forgotten since the shard was opened */
+	uint64_t locks;                 /* lock keys */
+	uint64_t leases;                /* lock keys that are leased */
+	uint64_t states;                /* messages with a state */
 	uint64_t segments;              /* files of the log */
-	uint64_t spares;                /* and those made ahead */
-	uint64_t bytes;                 /* of all of them */
-	uint64_t live;                  /* of these, bytes that are needed */
+	uint64_t spares;                /* files of the log that are made ahead */
+	uint64_t bytes;                 /* of all files */
+	uint64_t live;                  /* bytes of these that are needed */
 	int64_t disk_free;              /* bytes; negative: not known */
 	bool disk_full;                 /* new work is refused: no room */
 
-	/* Of a server that keeps the shard, as it has told last. */
+	/* The store of the shard, if that is a server. A negative number is not known. */
 	struct op_store {
-		bool told;      /* false: there is none, it has not yet, or another lane tells */
-		int64_t memory; /* bytes; what is not known is negative, also below */
-		int64_t max_memory;
-		int64_t disk;    /* of its append-only file */
-		int64_t cpu;     /* microseconds, since it was started */
-		int64_t clients; /* connections, from whomever */
-		int64_t max_clients;
+		bool told;           /* the store has reported; one lane of a shard reports */
+		int64_t memory;      /* bytes */
+		int64_t max_memory;  /* bytes */
+		int64_t disk;        /* bytes of its append-only file */
+		int64_t cpu;         /* microseconds since its start */
+		int64_t clients;     /* connections of all clients */
+		int64_t max_clients; /* connections */
 	} store;
 };
 
 /*
- * The verbs of locks: one key of op->space, and what the caller knows of it.
+ * The verbs of locks: one key of op->space.
  *
- * A key is folded and whole, and op->queue says where it lives: LOCK_QUEUE, or (for
- * `q/<queue>/state/<uuid>`, see lock_key_of_message) the queue of that message. The state
- * of a message is held by whoever holds the message: token is that of the claim, txn is
- * not compared, and there is no acquire or keepalive. core/locks.h has the rules, K1 to K8.
+ * The key is folded and complete. op->queue says where the key lives: in LOCK_QUEUE, or (key
+ * `q/<queue>/state/<uuid>`, see lock_key_of_message) in the queue of the message. The holder of a
+ * message holds its state: token is the token of the claim, txn is not compared, and ACQUIRE and
+ * KEEPALIVE are refused. core/locks/locks.h has the rules, LOCK-1 to LOCK-8.
  *
- *   ACQUIRE     key owner txn ttl if_absent; op->wait
- *               -> token txn until version etag
- *   KEEPALIVE   key token fence txn ttl           -> until, and as DESCRIBE
- *   RELEASE     key token fence txn rollback      -> version etag
- *   STATE_GET   key name token fence              -> version etag updated record payload.
- *               token 0: what is committed; else what the holder sees. etag 0 and rc 0:
- *               there is none
- *   STATE_PUT   key name token fence txn if_version if_etag if_absent, op->puts[0].m with
- *               payload or file, type, attributes (the rest of m is the engine's)
- *               -> version etag, as the holder sees them
- *   STATE_REMOVE  as PUT, without puts; all: whatever is attached -> version,
- *               op->count: how many there were
- *   STATE_META  key token fence txn if_version hidden  -> version
- *   DESCRIBE    key, room for owner in holder     -> token txn until version etag updated
- *               hidden. An unknown key has version 0 and no token
- *   KEYS        key: go on behind it (n 0: from the first on), room in op->keys
- *               -> keys, in the order of their bytes; more: there are others behind the
- *               last of them, which has etag 0 when that is all that it says. Hidden ones
- *               and states of messages are left out
- *   ATTACHMENTS key token fence, room in op->keys for LOCK_DOCS_MAX; token as in STATE_GET.
- *               The record of a large one may end where its payload begins
+ *   verb          question                           answer
+ *   ACQUIRE       key owner txn ttl if_absent,       token txn until version etag
+ *                 op->wait
+ *   KEEPALIVE     key token fence txn ttl            until, and as DESCRIBE
+ *   RELEASE       key token fence txn rollback       version etag
+ *   STATE_GET     key name token fence; token 0:     version etag updated record payload; rc 0
+ *                 what is committed, otherwise       and etag 0: no such document
+ *                 what the holder sees
+ *   STATE_PUT     key name token fence txn           version etag, as the holder sees them
+ *                 if_version if_etag if_absent,
+ *                 op->puts[0].m with payload or
+ *                 file, type and attributes; the
+ *                 engine sets the rest of m
+ *   STATE_REMOVE  as STATE_PUT, without puts;        version, op->count: documents removed
+ *                 all: all attachments
+ *   STATE_META    key token fence txn if_version     version
+ *                 hidden
+ *   DESCRIBE      key, room in holder                token txn until version etag updated
+ *                                                    hidden; an unknown key has version 0 and
+ *                                                    no token
+ *   KEYS          key: continue behind it (n 0:      keys in the order of their bytes, without
+ *                 from the first), room in           hidden ones and states of messages; more:
+ *                 op->keys                           there are further keys. The last key has
+ *                                                    etag 0 if it only marks the place
+ *   ATTACHMENTS   key token fence (token as in       keys; the record of a large attachment may
+ *                 STATE_GET), room in op->keys       end where its payload begins
+ *                 for LOCK_DOCS_MAX
  *
- * Failures, told apart by `why` (enum lock_why):
+ * Failures; `why` (enum lock_why) says which:
  *   SLU_ELEASE     HELD (acquire), NONE, EXPIRED, FENCE
- *   SLU_EEXISTS    KNOWN_KEY: if_absent
- *   SLU_EINVAL     TXN_MISSING, OF_MESSAGE; or no sound question
+ *   SLU_EEXISTS    KNOWN_KEY: if_absent is set
+ *   SLU_EINVAL     TXN_MISSING, OF_MESSAGE; or an invalid question
  *   SLU_ECONFLICT  TXN_OTHER, VERSION, ETAG
  *   SLU_ETOOBIG    more attachments than LOCK_DOCS_MAX - 1
- * A refusal tells version, etag and (HELD) until, as of what is committed. A RELEASE of
- * what is not held is no failure: rc 0, `why` says so.
+ * A refusal has version, etag and (HELD) until of what is committed. A RELEASE of a key that is
+ * not held succeeds with rc 0, and `why` says so.
  */
 struct op_lock {
 	struct slice key;
 	struct slice name;     /* of an attachment; n 0: the state itself */
-	struct slice owner;    /* ACQUIRE; up to LOCK_OWNER_MAX */
+	struct slice owner;    /* ACQUIRE: at most LOCK_OWNER_MAX bytes */
 	uint64_t token;        /* of the lease; 0: none */
-	uint64_t fence;        /* what the caller takes for it; 0: not said */
-	uint8_t txn[LOCK_TXN]; /* zeros: not said; an ACQUIRE then makes one */
-	slu_time ttl;          /* 0: LOCK_TTL; at most POLICY_LEASE_MAX */
-	int64_t if_version;    /* -1, as op_init has it: any */
-	uint64_t if_etag;      /* 0: any */
-	bool if_absent;
-	bool rollback;
-	bool undo;   /* RELEASE: the lease was never received, or needs no trace: a key that it made is
-		      * forgotten at once */
-	bool waited; /* the same: its wait is over, it is only told who has the key */
-	bool all;
-	bool hidden;
+	uint64_t fence;        /* the token that the caller expects; 0: any */
+	uint8_t txn[LOCK_TXN]; /* the transaction; zeros: not given, an ACQUIRE makes one */
+	slu_time ttl;          /* of the lease; 0: LOCK_TTL; at most POLICY_LEASE_MAX */
+	int64_t if_version;    /* only if the key has this version; -1 (op_init): any */
+	uint64_t if_etag;      /* only if the document has this etag; 0: any */
+	bool if_absent;        /* ACQUIRE: only an unknown key; STATE_PUT: only a new document */
+	bool rollback;         /* RELEASE: drops what is staged */
+	bool undo;             /* RELEASE: the client never received the lease, or it needs no trace: a
+				* key that the ACQUIRE made is forgotten at once */
+	bool all;              /* STATE_REMOVE: all attachments */
+	bool hidden;           /* STATE_META: KEYS does not show the key; answer of DESCRIBE */
 
-	/* Answer, beside what stands above. */
+	/* Answer; also token, txn and hidden above. */
 	enum lock_why why;
-	bool more;
-	uint64_t version;
-	uint64_t etag;
-	slu_time updated; /* 0: never */
-	slu_time until;
-	char *holder;          /* DESCRIBE: room for LOCK_OWNER_MAX + 1, or NULL */
-	struct op_ref record;  /* as those of a row: m.number is the etag, m.accepted when it was */
-	struct op_ref payload; /* put, m.idem the attachment's name */
+	bool more;             /* KEYS: there are further keys */
+	uint64_t version;      /* of the key */
+	uint64_t etag;         /* of the document */
+	slu_time updated;      /* when the key was last committed; 0: never */
+	slu_time until;        /* the end of the lease */
+	char *holder;          /* DESCRIBE: room for the owner, LOCK_OWNER_MAX + 1 bytes; or NULL */
+	struct op_ref record;  /* the document; its m.number is the etag, m.accepted the time of the put,
+				* m.idem the name of the attachment */
+	struct op_ref payload; /* its payload, if that has a file of its own */
 };
 
 /* A document: answer of KEYS and ATTACHMENTS. */
 struct op_key {
 	char name[LOCK_KEY_MAX + 1]; /* of the key, or of the attachment */
-	uint64_t version;
-	uint64_t etag;
-	slu_time updated;
-	struct op_ref record, payload;
+	uint64_t version;            /* of the key */
+	uint64_t etag;               /* of the document */
+	slu_time updated;            /* when it was last committed */
+	struct op_ref record;        /* as in struct op_lock */
+	struct op_ref payload;       /* the same */
 };
 
 _Static_assert(LOCK_NAME_MAX <= LOCK_KEY_MAX, "a name fits");
 
-/* How an op lies in an inbox: itself, or the wish to cancel it. */
+/*
+ * OP_INTAKE: op->puts come from a source outside, in a batch with a number. The shard accepts all of them or
+ * none, in one group with the number of the batch, once:
+ *
+ *   batch higher than the last of the source   accepts the puts; remembers the number
+ *   otherwise                                  rc 0 and `known`; nothing changes
+ *
+ * `first`, if it is set, is compared like `batch`: a batch that was accepted in part is `known`.
+ * A batch without puts uses its number up; `count` tells such a batch from one that was accepted. The number
+ * belongs to the shard: the maker sends a batch to the same shard again until it knows the outcome. SLU_EMOVED: a queue lives on another shard; SLU_EBUSY: too
+ * many sources (LEDGER-14 of core/ledger/ledger.h).
+ */
+struct op_intake {
+	uint8_t source[INTAKE_SOURCE]; /* uuid of the source */
+	uint64_t batch;                /* 1 or more; rises */
+	uint64_t first;                /* an outbox: the lowest number of the batch, which `known` compares, too
+					* (OUTBOX-2 of engine/outbox.h); 0: no outbox */
+
+	/* Answer. */
+	bool known;     /* this batch, or a later one, was accepted before */
+	uint64_t last;  /* the number of the last batch that the shard has accepted */
+	uint32_t count; /* messages of that batch */
+};
+
+/* A scope of a queue and what it uses of its limits: answer of LIMITS. struct ledger_use has the fields. */
+struct op_use {
+	uint8_t kind;                   /* enum gate_kind */
+	bool is_hold;                   /* a row of the list of holds */
+	char name[MESSAGE_KEY_MAX + 1]; /* of the share or key; "": the queue, or messages without a share */
+	uint32_t messages, ready, leased, concurrency;
+	uint32_t rate, burst, tokens;
+	uint32_t weight;
+	uint64_t delivered;
+	slu_time until, hold;
+};
+
+enum {
+	OP_USES_SHARES = 20, /* shares that LIMITS lists */
+	OP_USES_HOLDS = 100  /* holds of a page */
+};
+
+/* LIMITS, HOLD. The rows of LIMITS, in op->uses: the queue, up to OP_USES_SHARES shares, then holds. op->cursor: 0, then
+ * what the last answer has here for the next holds; 0: no more. A page behind the first has holds alone. */
+struct op_limits {
+	bool by_messages;  /* LIMITS: the shares with the most messages; otherwise those nearest to a limit */
+	uint8_t scope;     /* HOLD: enum gate_kind */
+	struct slice name; /* HOLD: the share or key; n 0: the queue, or messages without a share */
+	slu_time hold;     /* HOLD: for how long; 0: the hold ends */
+
+	/* Answer. */
+	uint32_t shares; /* LIMITS: all shares with messages */
+	uint32_t holds;  /* LIMITS: all holds */
+	slu_time until;  /* HOLD: the end of the hold, or 0 */
+};
+
+enum {
+	OP_WHY_ROWS = 2 /* WHY: the message, and the head of its key */
+};
+
+/* TREND: op->steps gets the last max_steps rows, or none if the queue has not moved for an hour. */
+struct op_trend {
+	uint8_t scale; /* enum trend_scale */
+
+	/* Answer. */
+	slu_time end; /* when the last step ended */
+};
+
+/* CLAIM, PEEK, RETURN: what they ask beside op->rows and op->wait. */
+struct op_claim {
+	slu_time lease;     /* how long the leases last; 0: the time of the message or the queue */
+	uint64_t max_bytes; /* the claim ends when its records have more bytes than this; 0: no
+			     * limit. A claim grants at least one message */
+	struct slice taker; /* shown as the owner of the leases, cut after OWNER_MAX bytes; n 0:
+			     * no owner is shown */
+	uint64_t stream;    /* number of the stream that claims; 0: no stream */
+	uint32_t credit;    /* messages that the stream may hold; the claim waits while it holds
+			     * so many */
+	uint64_t id;        /* CLAIM: only this message, ready, delayed or dead; SLU_ENOTFOUND otherwise.
+			     * 0: the best messages */
+	bool stateful;      /* the rows carry the state of their messages */
+	uint32_t spare;     /* RETURN: so many of the first rows may have been read by their client;
+			     * they go back by the rule of ledger_spare */
+
+	/* Answer. */
+	uint32_t passed; /* messages that are ready, but the stream has just failed them (LEDGER-13 of
+			  * core/ledger/ledger.h); set if the claim has no rows */
+	slu_time again;  /* when the stream may have one of these */
+};
+
+/* Where the queue of an op lives: engine/move.h has the rules. The broker fills in the
+ * question from its map of queues to shards. */
+struct op_home {
+	uint64_t epoch;    /* of the map; 0: the server has no map */
+	const char *lives; /* by that map: the shard that the queue lives on; NULL or "": this one */
+	uint64_t above;    /* the tokens of this op, and all later ones, are above this (MOVE-9) */
+	bool known;        /* ENQUEUE: accept only messages with a known idempotency key (MOVE-2) */
+	bool formers;      /* REDRIVE: the queue may have messages on other shards (MOVE-5) */
+
+	/* Answer. */
+	char elsewhere[MOVE_SHARD]; /* the shard that the queue lives on; empty: this one */
+	uint64_t counter;           /* the highest token this shard may have given (MOVE-9) */
+};
+
+/* An op in an inbox: the op itself, the request to cancel it, or its return from another node. */
 struct op_mail {
 	struct list node;
 	struct op *op;
 	bool cancel;
+	bool back; /* the op comes back from another node */
 };
 
 struct routes; /* broker/broker.h */
 
-struct op {
-	/* ---- The question. ---- */
-	enum op_verb verb;
-	struct slice space; /* namespace; n 0 only for an operator's LIST and TOPICS */
-	struct slice queue; /* n 0: see struct op_item, LIST, TOPICS */
-	slu_time wait;      /* O6 */
-	void (*done)(struct op *op);
-	void *owner;                 /* the maker's */
-	const struct routes *routes; /* by which it finds its shard; NULL: as of now */
+/* How the broker brings an op to its shard and back. Makers set `routes` at most. The engine
+ * reads next, arrived and before. */
+struct op_route {
+	const struct routes *routes; /* finds the shard; NULL: the routes of this moment */
+	uint32_t lane;               /* its number: broker/broker.h */
+	bool spans;                  /* the cursor goes over all shards */
+	struct follow *follow;       /* while several shards are asked: broker/move/follow.h */
 
-	struct op_put *puts; /* ENQUEUE; STATE_PUT: one */
-	uint32_t n_puts;
-	struct op_item *items;
-	uint32_t n_items;
+	/* In the shard. */
+	struct op *next;     /* in the batch */
+	slu_time arrived;    /* when the op reached the inbox: ack, nack, extend and return use
+			      * this time, not the time of the run */
+	slu_time before;     /* what falls due until then happens before this op */
+	uint32_t cost;       /* in messages */
+	uint64_t bytes;      /* memory that the op counts for */
+	uint32_t waiter;     /* in the dispatcher, or SLAB_NONE */
+	uint32_t backlog;    /* of the namespace in the fair queue, while the op is there */
+	struct op_mail mail; /* in an inbox, then in the backlog of its namespace */
+	struct list age;     /* in order of arrival */
+	slu_time later;      /* the op runs then; 0: now. Until the op has reached the shard: how long after that,
+			      * set by the maker */
+	bool stalled;        /* the op waits until its stream has room */
+	bool waited;         /* the wait of this ACQUIRE is over; it answers who holds the key */
 
-	bool here;            /* STATS: what the queue has on the lane that cursor names, as in GET */
-	slu_time lease;       /* CLAIM: 0: the queue's */
-	bool stateful;        /* CLAIM: tell of the states of messages, too */
-	bool force;           /* FORGET: its messages go first, in whatever state they are */
-	uint64_t flow;        /* CLAIM: of a stream, by its number, which has at most flow_max */
-	uint32_t flow_max;    /* messages leased at a time; else it waits. 0: of none */
-	struct slice taker;   /* CLAIM: who takes them, shown as the owner of the leases; n 0: not said.
-			       * What is longer than OWNER_MAX is cut */
-	bool spare;           /* RETURN: the first row was handed over, to a stream that ended: it
-			       * goes back by the rule of ledger_spare */
-	uint64_t max_bytes;   /* CLAIM: ends when its records have more; 0: no limit.
-			       * It gives at least one */
-	struct spelling as;   /* ENQUEUE, POLICY_SET: for a queue that they make */
-	uint64_t id;          /* GET, RESULT. WATCH: the one that is known, or 0: none; then the
-			       * answer. Rc SLU_ETIMEOUT: it is still the same */
-	enum msg_state state; /* LIST: only those; MSG_NONE: all. Dead letters come
-			       * oldest first, others in no order, but each that stays
-			       * exactly once */
-	uint64_t cursor;      /* GET, and DELETE of one item, without a queue: the shard
-			       * to look at, above BROKER_CURSOR_BITS. LIST, TOPICS, MOVE_TAKE: 0,
-			       * then what the answer has put here.
-			       * The answer is 0 after the last; a page may be short or
-			       * empty before that */
+	/* Between nodes: LANE-18 of broker/lane.h. */
+	bool forwarded; /* another node sent the op: it goes no further. Set by the maker */
+	bool local;     /* the op asks this node alone: over all lanes, it finds nothing on a lane that
+			 * another node owns. Set by the maker */
+	bool away;      /* another node has the op */
+	bool again;     /* the op came back, and nothing has happened */
+	uint8_t sent;   /* how often it was sent to another node */
+	void *call;     /* of broker_remote, while the op is away */
 
-	/* ---- The answer. ---- */
-	int rc;
-	struct slu_err err;
-	uint32_t failed;     /* ENQUEUE: which of the puts was refused */
-	struct op_row *rows; /* CLAIM, GET, PEEK, LIST: room for max_rows, 1 or more.
-			      * RETURN: n_rows that go back */
-	uint32_t max_rows;
-	uint32_t n_rows;
-	uint32_t passed;         /* CLAIM without rows: so many messages are ready, but the stream has just */
-	slu_time again;          /* failed them (L13 of core/ledger.h); it may have one of them then */
-	struct op_queue *queues; /* STATS: room for 1, TOPICS: for max_queues */
-	uint32_t max_queues;
-	uint32_t n_queues;
-	struct op_ref result; /* RESULT: rc 0 and no pin: the ack brought none. Rc
-			       * SLU_ETIMEOUT: not acked yet */
-	slu_time until;       /* RESULT: kept so long */
-	struct op_backup backup;
-	struct op_move move;
-	char elsewhere[MOVE_SHARD]; /* where its queue lives, if not here; else empty. Then also: */
-	uint64_t counter;           /* no token above it was given here: V9 of engine/move.h */
-	struct op_lock lock;
-	struct op_key *keys; /* KEYS, ATTACHMENTS: room for max_keys */
-	uint32_t max_keys;
-	uint32_t n_keys;
-	struct op_shard on_shard; /* SHARD */
-	struct policy policy;     /* POLICY_GET, PAUSE, and the question of POLICY_SET */
-	uint64_t count;           /* PURGE, FORGET: messages that went. STATS: claims that wait, even
-				   * for a queue that nobody has used. STATE_REMOVE:
-				   * documents that were there */
-	struct engine *engine;    /* whose refs these are */
-
-	/* ---- The broker's, and what it tells the engine. ---- */
-	struct op *next;  /* in the batch */
-	slu_time arrived; /* when it reached the inbox: ack, nack, extend and return are
-			   * judged by that */
-	slu_time before;  /* what falls due until then happens before this op */
-	uint32_t cost;    /* in messages, and in bytes */
-	uint64_t bytes;
-	uint32_t shard;
-	uint32_t waiter;      /* in the dispatcher, or SLAB_NONE */
-	uint32_t tenant;      /* in turns, while it is there */
-	struct op_mail mail;  /* in an inbox, then in the line of its namespace */
+	/* Its end. */
 	struct op_mail stop;  /* the cancel on its way */
-	struct list age;      /* in order of arrival */
 	_Atomic int canceled; /* enum op_cancel */
 	_Atomic int unwanted; /* enum op_unwanted */
-	struct relay *relay;  /* while several shards are asked: broker/relay.h */
-	slu_time later;       /* it runs then, not now; 0: now */
-	bool stalled;         /* its flow has no room: it waits for that */
-	bool ended;           /* answered but for a cancel on its way */
-	bool spans;           /* its cursor goes over all shards */
-	uint64_t epoch;       /* of the map it was routed by; 0: there is none */
-	const char *lives;    /* by that map: the shard the queue lives on; NULL or "": this one */
-	uint64_t above;       /* its tokens, and all later ones, are above this: V9 */
-	bool known;           /* ENQUEUE: only what has a known idempotency key; V2 */
-	bool formers;         /* REDRIVE: its queue may have messages on other shards; V5 */
+	bool open;            /* the op is in a batch that has run and is not committed yet */
+	bool stopped;         /* the cancel of an open op has arrived: the op ends with its answer */
+	bool ended;           /* answered; only a cancel is still on its way */
 };
 
-/* canceled: from NONE either to ASKED or to DONE; only DONE ops have had their done
- * called, and an op with a cancel on its way waits for it. AWAY: no shard has it, it is on
- * its way from one to another, and whoever takes it looks whether it is still wanted. */
+/*
+ * In order: the question of every verb, the question by verb, the answer of every verb, the
+ * answer by verb, question and answer of one family of verbs each, and the part of the broker.
+ */
+struct op {
+	enum op_verb verb;
+	struct slice space; /* namespace; n 0: all, for LIST, QUEUES and a GET without a queue */
+	struct slice queue; /* n 0: see struct op_item, LIST, QUEUES */
+	slu_time wait;      /* OP-6 */
+	void (*done)(struct op *op);
+	void *owner; /* the maker's */
+
+	struct op_put *puts;   /* ENQUEUE, INTAKE, FINISH, SCHEDULE; STATE_PUT: one */
+	uint32_t n_puts;       /* how many */
+	uint32_t n_items;      /* how many items */
+	struct op_item *items; /* the verbs of struct op_item */
+	struct spelling as;    /* ENQUEUE, POLICY_SET: how to spell a queue that they make */
+	uint64_t id;           /* GET, WHY, RESULT: the message. WATCH: the message that the maker knows,
+				* or 0; then the answer. Rc SLU_ETIMEOUT: it is still the same */
+	uint64_t cursor;       /* LIST, QUEUES, LIMITS, MOVE_TAKE: 0, then what the last answer has here; the
+				* answer is 0 after the last page, and a page may be short or empty
+				* before that. GET, WHY, and DELETE of one item, without a queue; STATS and TREND
+				* with `here`: the shard to look at, above BROKER_CURSOR_BITS */
+	enum msg_state state;  /* PEEK: MSG_DELAYED: delayed messages, the next due first; otherwise ready
+				* ones. LIST: only messages in this state; MSG_NONE: all. Dead letters come
+				* oldest first, others in no order, but each that stays exactly
+				* once */
+	bool here;             /* STATS, TREND: of the shard that cursor names alone */
+	bool force;            /* FORGET: the messages go first, in whatever state they are */
+
+	int rc;                /* OP-3 */
+	struct slu_err err;    /* OP-3 */
+	struct engine *engine; /* that pinned the refs of this answer */
+
+	struct op_row *rows;     /* CLAIM, GET, PEEK, LIST: room for max_rows. RETURN: the question,
+				  * n_rows that go back */
+	uint32_t max_rows;       /* 1 or more; WHY: OP_WHY_ROWS */
+	uint32_t n_rows;         /* rows that are filled in */
+	struct op_queue *queues; /* STATS, WHY: room for 1. QUEUES: for max_queues */
+	uint32_t max_queues;     /* room in queues */
+	uint32_t n_queues;       /* queues that are filled in */
+	struct op_key *keys;     /* KEYS, ATTACHMENTS: room for max_keys */
+	uint32_t max_keys;       /* room in keys */
+	uint32_t n_keys;         /* keys that are filled in */
+	struct op_use *uses;     /* LIMITS: room for max_uses */
+	uint32_t max_uses;       /* room in uses: 1 or more */
+	uint32_t n_uses;         /* uses that are filled in */
+	struct trend_row *steps; /* TREND: room for max_steps, oldest first */
+	uint32_t max_steps;      /* at most those of the scale */
+	uint32_t n_steps;        /* steps that are filled in */
+	uint32_t failed;         /* ENQUEUE, INTAKE: which of the puts was refused */
+	uint64_t count;          /* PURGE, FORGET: messages that went. STATS, WHY: claims that wait, also
+				  * for a queue without messages. STATE_REMOVE: documents that went */
+	struct op_ref result;    /* RESULT; no pin with rc 0: the ack had no result. Rc
+				  * SLU_ETIMEOUT: not acked yet */
+	slu_time until;          /* RESULT: when the result is forgotten */
+
+	/* By family: only the part that op_verbs[verb].family names is there. */
+	union {
+		struct op_claim claim;
+		struct op_lock lock;
+		struct policy policy; /* answer of POLICY_GET and PAUSE, question of POLICY_SET */
+		struct op_backup backup;
+		struct op_move move;
+		struct op_shard on_shard;     /* answer of SHARD */
+		struct op_presence *presence; /* engine/presence.h */
+		struct op_intake intake;
+		struct {
+			struct why_facts why;  /* answer of WHY */
+			char rule[RULES_TEXT]; /* WHY: the admission rule that applied to the message, or "" */
+		};
+		struct op_limits limits;
+		struct op_trend trend;
+	};
+
+	struct op_home home;
+	struct op_route route;
+};
+
+/* op->route.canceled. It goes from NONE to ASKED or to DONE. Only a DONE op has had its `done` called;
+ * an op in ASKED waits for the cancel that is on its way. */
 enum op_cancel {
 	OP_CANCEL_NONE,
 	OP_CANCEL_ASKED,
 	OP_CANCEL_DONE,
-	OP_CANCEL_AWAY
+	OP_CANCEL_AWAY /* the op is between two shards; the next one checks `unwanted` */
 };
 
-/* Why a wait is to end: said before `canceled` is tried. */
+/* op->route.unwanted: why a wait is to end. Set before `canceled`. */
 enum op_unwanted {
 	OP_WANTED,
-	OP_NUDGED,  /* another shard may have what it waits for */
-	OP_CANCELED /* nobody wants it: final */
+	OP_NUDGED,  /* another shard may have what the op waits for */
+	OP_CANCELED /* the maker has canceled the op: final */
 };
 
-#define EACH_OP(each, batch) for (struct op *each = (batch); each; each = each->next)
+/* The names of a put or an item, or of the op itself. */
+struct op_names {
+	struct slice space, queue;
+};
 
-/* Zero it and say what is asked. */
+#define EACH_OP(each, batch) for (struct op *each = (batch); each; each = each->route.next)
+
+/* Zeroes the op and sets the question that every verb has. */
 void op_init(struct op *op, enum op_verb verb, struct slice space, struct slice queue,
 	     void (*done)(struct op *op), void *owner);
 
-const char *op_verb_name(enum op_verb verb); /* "enqueue" */
+/* Returns whether the op is one step, on the shard of the queue that it names. */
+static inline bool
+op_is_step(const struct op *op)
+{
+	return op->verb == OP_FINISH || op->verb == OP_SCHEDULE;
+}
 
-/* Whoever does not get the answer of such an op cannot take it for refused. */
-bool op_changes(enum op_verb verb);
+/* How many puts or items the op has; a step is one part, the queue of the op. */
+static inline uint32_t
+op_parts(const struct op *op)
+{
+	if (op_is_step(op))
+		return 1;
+	return op->n_puts ? op->n_puts : op->n_items;
+}
 
-/* For engines: a put is looked at. Its call may have been refused before, perhaps by another
- * shard: what that found counts no more. */
-void op_begin_put(struct op_put *put);
+/* The names of the i-th put or item; of the op, if it has neither, or is a step. Names with n 0 are those of the op. */
+struct op_names op_names(const struct op *op, uint32_t i);
 
-/* For engines: answer a WATCH; head: the first ready message, or 0. */
-void op_watch(struct op *op, uint64_t head);
+static inline bool
+op_names_are(struct op_names a, struct op_names b)
+{
+	return slice_eq(a.space, b.space) && slice_eq(a.queue, b.queue);
+}
 
-/* V5 of engine/move.h: an op without items whose answer leaves something to be asked where its
- * queue lives. */
-bool op_finds_nothing(const struct op *op);
+/* Returns true if another shard may have what the op asks for (MOVE-4, MOVE-5 of engine/move.h): the op
+ * does not wait on this shard. */
+static inline bool
+op_is_elsewhere(const struct op *op)
+{
+	return op->home.elsewhere[0] != '\0';
+}
 
-/* Say that it failed: in these words, or those of the code. */
+/* Returns true if a shard could not answer: its op may or may not have happened. */
+static inline bool
+op_is_failure(int rc)
+{
+	return rc == SLU_EDOWN || rc == SLU_EUNKNOWN || rc == SLU_ECLOSED;
+}
+
+/* Sets rc, and err to a copy of err; to the text of the code if err is NULL or of another code. */
 void op_fail(struct op *op, int rc, const struct slu_err *err);
 
-/* SLU_EIDEM, with the queue and the idempotency key of the message in err. */
-int op_fail_key(const struct message *m, struct slu_err *err);
+/* Marks the op as unwanted, before a cancel. Returns true if its shard, op->route.lane, must be told;
+ * the op does not end or leave that shard before. Any thread that may touch the op. */
+bool op_unwant(struct op *op, enum op_unwanted why);
 
-/* For engines: copy the names of a queue; shown NULL: as the name is. */
+/* Unpins every record of the answer; a second call does nothing. Any thread that has the op. */
+void op_unpin(struct op *op);
+
+/* ---- For engines ---- */
+
+/* Puts without a namespace, a queue or a spelling get those of the op. */
+void op_name_puts(struct op *op);
+
+/* Before a put is tried: resets what an earlier try, perhaps on another shard, has set. */
+void op_begin_put(struct op_put *put);
+
+/* Unpins what a row has pinned. */
+void op_unpin_row(struct engine *e, struct op_row *row);
+
+/* The answer failed: unpins its rows, keys and documents, and removes them. */
+void op_drop_rows(struct op *op);
+
+/* The part of the error of a nack that is kept. */
+struct slice op_error_text(struct slice text);
+
+/* Answers a WATCH; head: the first ready message, or 0. */
+void op_watch(struct op *op, uint64_t head);
+
+/* Returns true if the op, which has no items, must also ask the shard that its queue lives on: MOVE-5
+ * of engine/move.h. */
+bool op_finds_nothing(const struct op *op);
+
+/* Copies the names of a queue; shown NULL: the name itself. */
 void op_name_queue(struct op_queue *q, const char *space, const char *name,
 		   const char *space_shown, const char *shown);
 
-/* For engines: why a FORGET is refused. They return the code. */
+/* Check the question of a lock verb, a step of a move, a message of a GIVE. SLU_EINVAL. */
+int op_check_lock(const struct op *op, struct slu_err *err);
+int op_check_move(const struct op *op, struct slu_err *err);
+int op_check_given(const struct op_put *put, struct slu_err *err);
+
+/* Set err and return its code: SLU_EIDEM with queue and idempotency key; a FORGET of a queue that was
+ * moved, or that has messages. */
+int op_fail_key(const struct message *m, struct slu_err *err);
 int op_fail_moved(const struct op *op, struct slu_err *err);
 int op_fail_not_empty(const struct op *op, uint64_t messages, struct slu_err *err);
 
-/* For engines: why a key was refused, in words. */
+/* Why a key was refused, in words. */
 const char *op_lock_reason(enum lock_why why);
 
-/* Say that nobody waits for it, before a cancel. True: its shard, op->shard, has to be told;
- * it cannot end or leave until it has been. Any thread that may touch the op. */
-bool op_unwant(struct op *op, enum op_unwanted why);
-
-/* Let go of every record the answer refers to; again is fine. Any thread that has
- * the op. */
-void op_unpin(struct op *op);
+/* How long the lease of a key lasts: as asked for, within the limit. */
+slu_time op_lock_ttl(const struct op_lock *q);
 
 #endif

@@ -4,8 +4,8 @@
 
 struct payload {
 	struct engine *engine;
-	const struct engine_files *files; /* NULL: it has none */
-	struct engine_file *file;         /* NULL: all is in memory */
+	const struct engine_files *files; /* NULL: the engine has none */
+	struct engine_file *file;         /* NULL: the payload is in memory */
 	struct buf small;
 };
 
@@ -35,7 +35,7 @@ payload_open(struct engine *e, struct payload **out, struct slu_err *err)
 	return 0;
 }
 
-/* What was gathered goes ahead. */
+/* Open the file and write the bytes from memory. */
 static int
 begin_file(struct payload *p, struct slu_err *err)
 {
@@ -57,7 +57,7 @@ payload_write(struct payload *p, const void *bytes, size_t n, struct slu_err *er
 	int rc = 0;
 
 	if (!p->file && n > MESSAGE_PAYLOAD_MAX - p->small.n)
-		return slu_fail(err, SLU_ETOOBIG, "a payload of more than %d bytes",
+		return slu_fail(err, SLU_ETOOBIG, "payload too large; expected at most %d bytes",
 				MESSAGE_PAYLOAD_MAX);
 	if (!p->file && payload_is_large(p->engine, p->small.n + n))
 		rc = begin_file(p, err);

@@ -1,13 +1,13 @@
 /*
- * spaces.h - what each namespace holds over all shards of a server, and may hold.
+ * spaces.h - the use of each namespace over all shards of a server, and its limits.
  *
  *      shard 0 ──┐                                     max_messages, max_bytes
  *      shard 1 ──┼─> a row a namespace: messages, bytes, queues       ^
  *      shard 2 ──┘        (sums)                       the settings ──┘
  *
- * Every shard adds what has changed of its own ledger at the end of a run, so a sum may lack what
- * the runs of other shards have just done. Rows are made when a shard meets a namespace and stay
- * until spaces_free. Any thread.
+ * Every shard adds the changes of its own ledger at the end of a run, so a sum may lack the runs
+ * that other shards have just done. A shard makes the row of a namespace when it first uses the
+ * namespace; rows stay until spaces_free. Any thread.
  */
 #ifndef ENGINE_SPACES_H
 #define ENGINE_SPACES_H
@@ -24,7 +24,7 @@ struct space_use {
 	_Atomic int64_t bytes;
 	_Atomic int64_t queues;
 	_Atomic uint64_t max_messages; /* 0: no limit */
-	_Atomic uint64_t max_bytes;    /* the same */
+	_Atomic uint64_t max_bytes;    /* 0: no limit */
 	uint64_t hash;
 	char name[NAME_TEXT];
 };
@@ -33,24 +33,24 @@ struct space_use {
 struct space_quota {
 	char name[NAME_TEXT];
 	uint64_t messages, bytes;     /* 0: no limit */
-	bool has_messages, has_bytes; /* false: as for every namespace */
+	bool has_messages, has_bytes; /* false: the limit of every namespace */
 };
 
 struct space_quotas {
-	uint64_t messages, bytes; /* of namespaces that no row names */
+	uint64_t messages, bytes; /* for namespaces without a row */
 	struct space_quota *rows;
 	unsigned n;
 };
 
-/* SLU_ENOMEM, SLU_EDOWN. */
+/* Returns SLU_ENOMEM, SLU_EDOWN. */
 int spaces_new(struct spaces **out, struct slu_err *err);
 void spaces_free(struct spaces *s); /* NULL is fine */
 
-/* The row of a namespace, made if there is none; NULL: no memory. */
+/* The row of a namespace; makes it if necessary. NULL: no memory. */
 struct space_use *spaces_get(struct spaces *s, struct slice name);
 
-/* Set the limits of all namespaces, also of those that come later. Takes the rows, which are of
- * base/mem.h. */
+/* Set the limits of all namespaces, also of later ones. Takes the rows, which base/mem.h
+ * allocated. */
 void spaces_limit(struct spaces *s, const struct space_quotas *q);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * breaker.c - a set of breakers by name. The rules are core/breaker.c; here are the
- * lock, the clock, the log and the metrics.
+ * breaker.c - a set of breakers by name: lock, clock, log and metrics around the rules of
+ * core/breaker.c.
  */
 #include "exec/breaker.h"
 
@@ -58,7 +58,7 @@ static const struct {
 	[SLU_BREAKER_HALF_OPEN] = { "half open", "breaker half open", SLU_LOG_INFO },
 };
 
-/* Without luck from the system there is no jitter, which is allowed. */
+/* If the system gives no random number there is no jitter, which is allowed. */
 static uint64_t
 throw_dice(void)
 {
@@ -72,14 +72,14 @@ static int
 check_config(const struct slu_breaker_config *c, struct slu_err *err)
 {
 	if (c->open_cooldown < 0)
-		return slu_fail(err, SLU_EINVAL, "open_cooldown is negative");
+		return slu_fail(err, SLU_EINVAL, "invalid open_cooldown; expected 0 or more");
 	if (c->jitter_percent > 100)
-		return slu_fail(err, SLU_EINVAL, "jitter_percent is %u, at most 100",
+		return slu_fail(err, SLU_EINVAL, "invalid jitter_percent: %u; expected at most 100",
 				c->jitter_percent);
 	return 0;
 }
 
-/* A namespace that no metric can have is refused now, not when they are asked for. */
+/* Refuses an invalid metrics namespace now, not at the first slu_breakers_metrics. */
 static int
 set_prefix(struct slu_breakers *set, const char *namespace, struct slu_err *err)
 {
@@ -199,7 +199,7 @@ slu_breaker_get(struct slu_breakers *set, const char *name)
 	return b;
 }
 
-/* Not under the lock: a log's writer may ask for the state. */
+/* Not under the lock: the writer of a log may call slu_breaker_state. */
 static void
 log_change(const struct slu_breaker *b, enum slu_breaker_state was,
 	   enum slu_breaker_state is)
@@ -263,7 +263,7 @@ slu_breaker_state(struct slu_breaker *b)
 	return state;
 }
 
-/* Breakers come by name as they are used, so the series are known only now. */
+/* Breakers are made on first use, so the series are known only now. */
 static int
 gather(struct slu_breakers *set, struct metrics *m)
 {
@@ -289,8 +289,7 @@ gather(struct slu_breakers *set, struct metrics *m)
 int
 slu_breakers_metrics(struct slu_breakers *set, char **text)
 {
-	NEED(set, NULL);
-	NEED(text, NULL);
+	NEED2(set, text, NULL);
 
 	struct metrics m;
 	int rc;

@@ -1,5 +1,5 @@
 /*
- * breaker.h - a set of breakers on a clock of the caller's.
+ * breaker.h - a set of breakers with a clock of the caller.
  */
 #ifndef EXEC_BREAKER_H
 #define EXEC_BREAKER_H

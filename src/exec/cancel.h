@@ -1,8 +1,8 @@
 /*
- * cancel.h - the inside of a cancel token: counted, and it tells who waits.
+ * cancel.h - cancel tokens inside the library: references, and hooks for waiting threads.
  *
- * Lock order: a token's lock comes before the lock that a hook's function takes, so
- * nobody hooks or unhooks while holding that one.
+ * Lock order: the token's lock, then the lock that a hook's function takes. So do not hook or
+ * unhook while holding the second.
  */
 #ifndef EXEC_CANCEL_H
 #define EXEC_CANCEL_H
@@ -11,9 +11,8 @@
 
 #include <sluice/cancel.h>
 
-/* Embedded in whatever waits. `fired` is called once, on the firing thread, with the
- * token's lock held: note it, wake the waiter, return. From then on the node is free for
- * whoever was told. */
+/* Embedded in an object that waits. `fired` is called once, on the thread that fires the token, with
+ * the token's lock held: it wakes the waiter and returns. From then on the waiter may use `node`. */
 struct cancel_hook {
 	struct list node;
 	void (*fired)(struct cancel_hook *h);
@@ -21,10 +20,10 @@ struct cancel_hook {
 
 struct slu_cancel *cancel_ref(struct slu_cancel *c); /* NULL is fine */
 
-/* False when the token has fired already: not hooked, `fired` will not be called. */
+/* Returns false if the token has fired already; then `fired` is not called. */
 bool cancel_hook(struct slu_cancel *c, struct cancel_hook *h);
 
-/* After this returns `fired` is neither running nor will it be called. */
+/* After its return `fired` is not running and will not be called. */
 void cancel_unhook(struct slu_cancel *c, struct cancel_hook *h);
 
 const char *cancel_reason(const struct slu_cancel *c); /* valid once fired */

@@ -1,6 +1,6 @@
 /*
- * executor.c - N lanes and who gets what. lane.c has the queue of one shard,
- * lane_run.c its worker, parking.c the keys that wait for a retry.
+ * executor.c - the public executor over N shards. exec_shard.c has the queue of one shard, exec_shard_run.c
+ * its worker, parking.c the keys that wait for a retry.
  */
 #include "exec/executor.h"
 
@@ -10,17 +10,17 @@
 #include "base/mem.h"
 #include "base/need.h"
 #include "base/sized.h"
-#include "exec/lane.h"
+#include "exec/exec_shard.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct slu_executor {
 	uint32_t born; /* forked.h */
-	struct lane_shared shared;
+	struct exec_shard_shared shared;
 	char metrics_namespace[48]; /* the config's, copied */
-	struct lane *lanes;
-	uint32_t n_lanes; /* opened */
+	struct exec_shard *shards;
+	uint32_t n_shards; /* opened */
 
 	pthread_mutex_t mtx;
 	pthread_cond_t ended;
@@ -34,7 +34,7 @@ static const uint64_t seq_mask = ((uint64_t)1 << 48) - 1; /* an id: shard, seq *
 
 /* --- start ------------------------------------------------------------------ */
 
-/* A worker's last act; after it the thread only has to be joined. */
+/* The last call of a worker; after it the thread only has to be joined. */
 static void
 worker_ended(void *arg)
 {
@@ -76,7 +76,7 @@ take_config(struct slu_executor *ex, const struct slu_executor_config *given,
 	       strlen(own->metrics_namespace) + 1);
 	own->metrics_namespace = ex->metrics_namespace;
 	(void)snprintf(prefix, sizeof prefix, "%s_shardqueue_", ex->metrics_namespace);
-	rc = metrics_init(&ex->shared.metrics, prefix, lane_metrics, LANE_METRICS, "shard",
+	rc = metrics_init(&ex->shared.metrics, prefix, exec_shard_metrics, EXEC_SHARD_METRICS, "shard",
 			  own->shards);
 	return rc ? slu_fail(err, rc, "metrics namespace %s: %s", ex->metrics_namespace,
 			     slu_err_row(rc)->text)
@@ -84,16 +84,16 @@ take_config(struct slu_executor *ex, const struct slu_executor_config *given,
 }
 
 static int
-open_lanes(struct slu_executor *ex, struct slu_err *err)
+open_shards(struct slu_executor *ex, struct slu_err *err)
 {
 	const uint32_t shards = ex->shared.config.shards;
 
-	ex->lanes = mem_aligned(_Alignof(struct lane), shards * sizeof *ex->lanes);
-	if (!ex->lanes)
+	ex->shards = mem_aligned(_Alignof(struct exec_shard), shards * sizeof *ex->shards);
+	if (!ex->shards)
 		return slu_fail(err, SLU_ENOMEM, "no memory for %u shards", shards);
-	for (; ex->n_lanes < shards; ex->n_lanes++) {
-		const int rc = lane_open(&ex->lanes[ex->n_lanes], &ex->shared,
-					 ex->n_lanes, err);
+	for (; ex->n_shards < shards; ex->n_shards++) {
+		const int rc = exec_shard_open(&ex->shards[ex->n_shards], &ex->shared,
+					       ex->n_shards, err);
 
 		if (rc)
 			return rc;
@@ -102,13 +102,13 @@ open_lanes(struct slu_executor *ex, struct slu_err *err)
 }
 
 static int
-start_lanes(struct slu_executor *ex, struct slu_err *err)
+start_shards(struct slu_executor *ex, struct slu_err *err)
 {
-	for (uint32_t i = 0; i < ex->n_lanes; i++) {
+	for (uint32_t i = 0; i < ex->n_shards; i++) {
 		int rc;
 
 		pthread_mutex_lock(&ex->mtx);
-		rc = lane_start(&ex->lanes[i], err);
+		rc = exec_shard_start(&ex->shards[i], err);
 		if (!rc)
 			ex->alive++;
 		pthread_mutex_unlock(&ex->mtx);
@@ -136,9 +136,9 @@ executor_start_on(struct slu_executor **out, const struct slu_executor_config *c
 	ex->shared.ended_arg = ex;
 	rc = take_config(ex, config, err);
 	if (!rc)
-		rc = open_lanes(ex, err);
+		rc = open_shards(ex, err);
 	if (!rc)
-		rc = start_lanes(ex, err);
+		rc = start_shards(ex, err);
 	if (rc) {
 		slu_executor_close(ex);
 		return rc;
@@ -161,21 +161,20 @@ int
 slu_executor_config_get(const struct slu_executor *ex, struct slu_executor_config *config,
 			struct slu_err *err)
 {
-	NEED(ex, err);
-	NEED(config, err);
+	NEED2(ex, config, err);
 
 	return executor_config_give(&ex->shared.config, config, err);
 }
 
 /* --- submit ------------------------------------------------------------------- */
 
-/* hash modulo n_lanes; the usual numbers of shards need no division for it. */
-static struct lane *
-lane_of(const struct slu_executor *ex, uint32_t hash)
+/* hash modulo n_shards, without a division for a power of two. */
+static struct exec_shard *
+shard_of(const struct slu_executor *ex, uint32_t hash)
 {
-	const uint32_t n = ex->n_lanes;
+	const uint32_t n = ex->n_shards;
 
-	return &ex->lanes[(n & (n - 1)) == 0 ? hash & (n - 1) : hash % n];
+	return &ex->shards[(n & (n - 1)) == 0 ? hash & (n - 1) : hash % n];
 }
 
 uint32_t
@@ -183,12 +182,12 @@ slu_executor_shard_of(const struct slu_executor *ex, const char *key)
 {
 	if (!ex || !key)
 		return SLU_ALL_SHARDS;
-	return lane_of(ex, fnv1a32(key, strlen(key)))->index;
+	return shard_of(ex, fnv1a32(key, strlen(key)))->index;
 }
 
-/* Length and hash in one walk over the key. */
+/* Computes length and hash in one pass over the key. */
 static int
-take_key(struct lane_key *out, const char *key, struct slu_err *err)
+take_key(struct exec_key *out, const char *key, struct slu_err *err)
 {
 	uint32_t hash = FNV1A32_START;
 	size_t len = 0;
@@ -196,9 +195,8 @@ take_key(struct lane_key *out, const char *key, struct slu_err *err)
 	for (; key && key[len] && len <= SLU_KEY_MAX; len++)
 		hash = fnv1a32_more(hash, &key[len], 1);
 	if (len < 1 || len > SLU_KEY_MAX)
-		return slu_fail(err, SLU_EINVAL, "a key has 1 to %d bytes, this one %s",
-				SLU_KEY_MAX, len ? "more" : "none");
-	*out = (struct lane_key){ key, len, hash };
+		return slu_fail(err, SLU_EINVAL, "invalid key; expected 1 to %d bytes", SLU_KEY_MAX);
+	*out = (struct exec_key){ key, len, hash };
 	return 0;
 }
 
@@ -207,7 +205,7 @@ check_tasks(const struct slu_executor *ex, const struct slu_task *tasks, uint32_
 	    struct slu_err *err)
 {
 	if (n < 1 || n > ex->shared.config.queue_size)
-		return slu_fail(err, SLU_EINVAL, "a batch has 1 to %u tasks, this one %u",
+		return slu_fail(err, SLU_EINVAL, "invalid batch; expected 1 to %u tasks, not %u",
 				ex->shared.config.queue_size, n);
 	for (uint32_t i = 0; i < n; i++)
 		if (!tasks[i].run)
@@ -221,8 +219,8 @@ submit(struct slu_executor *ex, const char *key, const struct slu_task *tasks, u
 {
 	struct slu_submit room;
 	const struct slu_submit *opts = SIZED(slu_submit, given, &room, err);
-	struct lane_key taken = { 0 };
-	struct lane *lane;
+	struct exec_key taken = { 0 };
+	struct exec_shard *shard;
 	uint64_t first;
 	int rc;
 
@@ -234,10 +232,10 @@ submit(struct slu_executor *ex, const char *key, const struct slu_task *tasks, u
 		rc = check_tasks(ex, tasks, n, err);
 	if (rc)
 		return rc;
-	lane = lane_of(ex, taken.hash);
-	rc = lane_submit(lane, &taken, tasks, n, opts, &first, err);
+	shard = shard_of(ex, taken.hash);
+	rc = exec_shard_submit(shard, &taken, tasks, n, opts, &first, err);
 	if (!rc && first_id)
-		*first_id = lane_id(lane, first);
+		*first_id = exec_shard_id(shard, first);
 	return rc;
 }
 
@@ -247,8 +245,7 @@ slu_executor_submit_batch(struct slu_executor *ex, const char *key,
 			  const struct slu_submit *opts, uint64_t *first_id,
 			  struct slu_err *err)
 {
-	NEED(ex, err);
-	NEED(tasks, err);
+	NEED2(ex, tasks, err);
 	NEED_OURS(ex, err);
 
 	struct sized_array a;
@@ -266,8 +263,7 @@ slu_executor_submit(struct slu_executor *ex, const char *key,
 		    const struct slu_task *task, const struct slu_submit *opts,
 		    uint64_t *id, struct slu_err *err)
 {
-	NEED(ex, err);
-	NEED(task, err);
+	NEED2(ex, task, err);
 	NEED_OURS(ex, err);
 
 	struct slu_task room;
@@ -299,7 +295,7 @@ barrier_new(void)
 	return b;
 }
 
-/* Called with mtx held; lets go of it. */
+/* The caller holds mtx; releases it. */
 static void
 barrier_drop(struct barrier *b)
 {
@@ -318,7 +314,7 @@ barrier_run(struct slu_run *run, void *arg)
 {
 	(void)run;
 	(void)arg;
-	return 0; /* reaching it is all */
+	return 0; /* the task only marks the place */
 }
 
 static void
@@ -363,7 +359,7 @@ slu_executor_await(struct slu_executor *ex, const char *key, slu_time timeout,
 
 	if (need_time(timeout, "timeout", err))
 		return SLU_EINVAL;
-	if (lane_executor_here() == ex)
+	if (exec_shard_executor_here() == ex)
 		return slu_fail(err, SLU_EINVAL, "a task cannot await its own executor");
 	b = barrier_new();
 	if (!b)
@@ -381,48 +377,45 @@ slu_executor_await(struct slu_executor *ex, const char *key, slu_time timeout,
 	return barrier_wait(ex, b, until, err);
 }
 
-/* --- looking at it ------------------------------------------------------------------ */
+/* --- status and stats --------------------------------------------------------------- */
 
 int
 slu_executor_status(struct slu_executor *ex, uint64_t id, struct slu_task_status *status)
 {
-	NEED(ex, NULL);
-	NEED(status, NULL);
+	NEED2(ex, status, NULL);
 	NEED_OURS(ex, NULL);
 
 	const uint64_t shard = id >> 48;
 
-	if (shard >= ex->n_lanes)
+	if (shard >= ex->n_shards)
 		return SLU_ENOTFOUND;
-	return lane_status(&ex->lanes[shard], id & seq_mask, status);
+	return exec_shard_status(&ex->shards[shard], id & seq_mask, status);
 }
 
 int
 slu_executor_snapshot(struct slu_executor *ex, uint32_t shard,
 		      struct slu_executor_stats *stats)
 {
-	NEED(ex, NULL);
-	NEED(stats, NULL);
+	NEED2(ex, stats, NULL);
 	NEED_OURS(ex, NULL);
 
-	*stats = (struct slu_executor_stats){ .shards = ex->n_lanes };
-	if (shard != SLU_ALL_SHARDS && shard >= ex->n_lanes)
+	*stats = (struct slu_executor_stats){ .shards = ex->n_shards };
+	if (shard != SLU_ALL_SHARDS && shard >= ex->n_shards)
 		return SLU_EINVAL;
-	for (uint32_t i = 0; i < ex->n_lanes; i++)
+	for (uint32_t i = 0; i < ex->n_shards; i++)
 		if (shard == SLU_ALL_SHARDS || shard == i)
-			lane_stats(&ex->lanes[i], stats);
+			exec_shard_stats(&ex->shards[i], stats);
 	return 0;
 }
 
 int
 slu_executor_metrics(struct slu_executor *ex, char **text)
 {
-	NEED(ex, NULL);
-	NEED(text, NULL);
+	NEED2(ex, text, NULL);
 	NEED_OURS(ex, NULL);
 
-	for (uint32_t i = 0; i < ex->n_lanes; i++)
-		lane_collect(&ex->lanes[i]);
+	for (uint32_t i = 0; i < ex->n_shards; i++)
+		exec_shard_collect(&ex->shards[i]);
 	return metrics_text(&ex->shared.metrics, text);
 }
 
@@ -434,17 +427,17 @@ log_stop(struct slu_executor *ex)
 	char event[80];
 
 	(void)snprintf(event, sizeof event,
-		       "shardqueue: stopping executor, draining %u shards", ex->n_lanes);
-	log_warn(ex->shared.config.log, event, F_U64("shards", ex->n_lanes));
+		       "shardqueue: stopping executor, draining %u shards", ex->n_shards);
+	log_warn(ex->shared.config.log, event, F_U64("shards", ex->n_shards));
 }
 
 /* Under mtx; the workers are past their last use of it. */
 static void
 join_workers(struct slu_executor *ex)
 {
-	for (uint32_t i = 0; i < ex->n_lanes && !ex->joined; i++)
-		if (ex->lanes[i].started)
-			pthread_join(ex->lanes[i].thread, NULL);
+	for (uint32_t i = 0; i < ex->n_shards && !ex->joined; i++)
+		if (ex->shards[i].started)
+			pthread_join(ex->shards[i].thread, NULL);
 	ex->joined = true;
 }
 
@@ -458,7 +451,7 @@ slu_executor_stop(struct slu_executor *ex, slu_time timeout)
 	slu_time until;
 	bool first, ended;
 
-	if (lane_executor_here() == ex || timeout < SLU_NOWAIT)
+	if (exec_shard_executor_here() == ex || timeout < SLU_NOWAIT)
 		return SLU_EINVAL;
 	pthread_mutex_lock(&ex->mtx);
 	first = !ex->stopping;
@@ -466,9 +459,9 @@ slu_executor_stop(struct slu_executor *ex, slu_time timeout)
 	pthread_mutex_unlock(&ex->mtx);
 	if (first && ex->started)
 		log_stop(ex);
-	/* Not the first alone: no stop may return before all doors are shut. */
-	for (uint32_t i = 0; i < ex->n_lanes; i++)
-		lane_close(&ex->lanes[i]);
+	/* Every caller closes all shards: no stop returns before all of them are closed. */
+	for (uint32_t i = 0; i < ex->n_shards; i++)
+		exec_shard_close(&ex->shards[i]);
 	until = timeout == SLU_NOWAIT ? 0 : time_add(clock_mono(clock), timeout ? timeout : SLU_NEVER);
 	pthread_mutex_lock(&ex->mtx);
 	while (ex->alive && clock_mono(clock) < until)
@@ -490,9 +483,9 @@ slu_executor_close(struct slu_executor *ex)
 	rc = slu_executor_stop(ex, SLU_NEVER);
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < ex->n_lanes; i++)
-		lane_release(&ex->lanes[i]);
-	mem_free(ex->lanes);
+	for (uint32_t i = 0; i < ex->n_shards; i++)
+		exec_shard_release(&ex->shards[i]);
+	mem_free(ex->shards);
 	metrics_release(&ex->shared.metrics);
 	pthread_cond_destroy(&ex->ended);
 	pthread_mutex_destroy(&ex->mtx);

@@ -1,5 +1,5 @@
 /*
- * executor.h - the executor as tests see it: on a clock of their own.
+ * executor.h - the executor with a clock of the caller, for tests; and its settings.
  */
 #ifndef EXEC_EXECUTOR_H
 #define EXEC_EXECUTOR_H
@@ -12,10 +12,10 @@ int executor_start_on(struct slu_executor **out,
 		      const struct slu_executor_config *config, struct clock *clock,
 		      struct slu_err *err);
 
-/* In executor_config.c: fill in the defaults and refuse what makes no sense. */
+/* Fills in the defaults. Returns SLU_EINVAL if a setting is not valid. (executor_config.c) */
 int executor_config_check(struct slu_executor_config *config, struct slu_err *err);
 
-/* The same file: copy as much of a config as the caller's struct has. */
+/* Copies the part of a config that fits the caller's struct_size. (executor_config.c) */
 int executor_config_give(const struct slu_executor_config *from, struct slu_executor_config *into,
 			 struct slu_err *err);
 

@@ -72,7 +72,7 @@ parse_setting(const struct setting *s, const char *text, int64_t *value,
 	return rc ? slu_fail(err, rc, "%s: %s", s->variable, why.text) : 0;
 }
 
-/* into says how much of it there is. */
+/* into->struct_size is the size of the caller's struct. */
 int
 executor_config_give(const struct slu_executor_config *from, struct slu_executor_config *into,
 		     struct slu_err *err)
@@ -124,10 +124,10 @@ executor_config_check(struct slu_executor_config *config, struct slu_err *err)
 			set(config, s, s->fallback);
 	}
 	if (config->backoff > SLU_BACKOFF_FUNCTION || config->jitter > SLU_JITTER_FULL)
-		return slu_fail(err, SLU_EINVAL, "backoff %d with jitter %d: no such policy",
+		return slu_fail(err, SLU_EINVAL, "invalid backoff %d or jitter %d",
 				(int)config->backoff, (int)config->jitter);
 	if (config->backoff == SLU_BACKOFF_FUNCTION && !config->backoff_fn)
-		return slu_fail(err, SLU_EINVAL, "backoff function: backoff_fn is not set");
+		return slu_fail(err, SLU_EINVAL, "backoff_fn is not set; SLU_BACKOFF_FUNCTION needs it");
 	if (!config->metrics_namespace)
 		config->metrics_namespace = "sluice";
 	return 0;

@@ -1,7 +1,5 @@
 /*
- * failures.h - the last so many failures of a worker: a ring, the oldest gives way.
- *
- * Safe from any thread.
+ * failures.h - the last failures of a worker: a ring that overwrites the oldest. Any thread.
  */
 #ifndef EXEC_FAILURES_H
 #define EXEC_FAILURES_H
@@ -12,10 +10,12 @@
 
 struct failures {
 	pthread_mutex_t mtx;
-	struct slu_failure *ring; /* shared, under mtx, as all below */
-	uint32_t size;
-	uint32_t n;    /* kept now, at most size */
-	uint32_t next; /* where the next one goes */
+
+	/* Shared, under mtx. */
+	struct slu_failure *ring;
+	uint32_t size; /* of ring */
+	uint32_t n;    /* failures in it */
+	uint32_t next; /* index of the next failure */
 };
 
 int failures_init(struct failures *f, uint32_t size); /* from 1; SLU_ENOMEM */
@@ -23,7 +23,7 @@ void failures_release(struct failures *f);
 
 void failures_add(struct failures *f, const struct slu_failure *failure);
 
-/* Copy up to n, newest first; returns how many. */
+/* Copies up to n failures, newest first. Returns their number. */
 uint32_t failures_list(struct failures *f, struct slu_failure *list, uint32_t n);
 
 #endif

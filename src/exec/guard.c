@@ -8,42 +8,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static _Thread_local struct guard *innermost;
+static _Thread_local struct panic_guard *innermost;
 
 /*
- * A panic leaves frames that may have cleanup handlers pushed (pthread_cleanup_push, also by
- * contain.h), and glibc keeps them in a list that runs through those frames. Forget them, or
- * a pthread_exit that comes later would jump into a frame that is gone.
+ * A panic leaves frames that may have pushed cleanup handlers (pthread_cleanup_push, also in
+ * contain.h), and glibc links the handlers through these frames. Restore the list, or a later
+ * pthread_exit would jump into a frame that is gone.
  */
 #ifdef __GLIBC__
 static void
-note_cleanups(struct guard *g)
+note_cleanups(struct panic_guard *g)
 {
-	__pthread_register_cancel(&g->cleanups); /* notes what was first, and is it now */
+	__pthread_register_cancel(&g->cleanups); /* saves the head of the list */
 	__pthread_unregister_cancel(&g->cleanups);
 }
 
 static void
-drop_cleanups(struct guard *g)
+drop_cleanups(struct panic_guard *g)
 {
-	__pthread_unregister_cancel(&g->cleanups); /* what was noted is first again */
+	__pthread_unregister_cancel(&g->cleanups); /* restores it */
 }
 #else
 static void
-note_cleanups(struct guard *g)
+note_cleanups(struct panic_guard *g)
 {
 	(void)g;
 }
 
 static void
-drop_cleanups(struct guard *g)
+drop_cleanups(struct panic_guard *g)
 {
 	(void)g;
 }
 #endif
 
 void
-guard_push(struct guard *g)
+guard_push(struct panic_guard *g)
 {
 	note_cleanups(g);
 	g->outer = innermost;
@@ -52,7 +52,7 @@ guard_push(struct guard *g)
 }
 
 void
-guard_leave(struct guard *g)
+guard_leave(struct panic_guard *g)
 {
 	innermost = g->outer;
 }
@@ -60,7 +60,7 @@ guard_leave(struct guard *g)
 void
 slu_panic(const char *fmt, ...)
 {
-	struct guard *g = innermost;
+	struct panic_guard *g = innermost;
 	char text[GUARD_TEXT_MAX];
 	va_list ap;
 
@@ -81,7 +81,7 @@ slu_guard(int (*fn)(void *arg), void *arg, struct slu_err *err)
 {
 	NEED(fn, err);
 
-	struct guard g;
+	struct panic_guard g;
 	int rc;
 
 	if (GUARD_ENTER(&g))

@@ -1,7 +1,7 @@
 /*
- * guard.h - call a user's function so that slu_panic in it comes back here.
+ * guard.h - calls a user's function so that slu_panic in it returns to the caller.
  *
- * Guards nest: a handler that runs inside a guarded task may itself be guarded.
+ * Guards nest: a function inside a guarded task may have a guard of its own.
  */
 #ifndef EXEC_GUARD_H
 #define EXEC_GUARD_H
@@ -13,17 +13,17 @@ enum {
 	GUARD_TEXT_MAX = 160
 };
 
-struct guard {
+struct panic_guard {
 	jmp_buf back;
-	struct guard *outer;
+	struct panic_guard *outer; /* the guard around this one, or NULL */
 #ifdef __GLIBC__
-	__pthread_unwind_buf_t cleanups; /* where the thread's cleanup handlers begin here */
+	__pthread_unwind_buf_t cleanups; /* the thread's cleanup handlers at guard_push */
 #endif
-	char text[GUARD_TEXT_MAX]; /* what slu_panic was given */
+	char text[GUARD_TEXT_MAX]; /* of slu_panic */
 };
 
 /*
- *         struct guard g;
+ *         struct panic_guard g;
  *
  *         if (GUARD_ENTER(&g))
  *                 rc = panicked(g.text);
@@ -31,12 +31,12 @@ struct guard {
  *                 rc = task(arg);
  *         guard_leave(&g);
  *
- * A macro, since setjmp must be called by the function that stays on the stack.
- * Locals changed between the two and read after a panic must be volatile.
+ * A macro, because setjmp must be called by a function that stays on the stack. Locals that change
+ * after GUARD_ENTER and are read after a panic must be volatile.
  */
 #define GUARD_ENTER(g) (guard_push(g), _setjmp((g)->back))
 
-void guard_push(struct guard *g);
-void guard_leave(struct guard *g);
+void guard_push(struct panic_guard *g);
+void guard_leave(struct panic_guard *g);
 
 #endif

@@ -18,15 +18,15 @@ inbox_release(struct inbox *in)
 	pthread_cond_destroy(&in->wake);
 }
 
-/* Lets go of mtx, then wakes the owner if it sleeps (N4): one that is woken before
- * would run into the lock and sleep again. */
+/* Releases mtx, then wakes the owner if it sleeps (INBOX-4): woken earlier, it would block on the
+ * lock. */
 static void
 unlock_and_wake(struct inbox *in)
 {
-	const bool wake = in->sleeping;
+	const bool wake = in->sleeping && (in->news || in->n >= in->enough);
 
 	atomic_store_explicit(&in->any, true, memory_order_release);
-	in->sleeping = false;
+	in->sleeping &= !wake;
 	pthread_mutex_unlock(&in->mtx);
 	if (wake)
 		pthread_cond_signal(&in->wake);
@@ -43,6 +43,7 @@ inbox_post(struct inbox *in, struct list *node, slu_time *stamp)
 	if (stamp)
 		*stamp = clock_boot(in->clock);
 	list_append(&in->mail, node);
+	in->n++;
 	unlock_and_wake(in);
 	return 0;
 }
@@ -52,6 +53,7 @@ inbox_post_owed(struct inbox *in, struct list *node)
 {
 	pthread_mutex_lock(&in->mtx);
 	list_append(&in->mail, node);
+	in->n++;
 	unlock_and_wake(in);
 }
 
@@ -72,13 +74,24 @@ inbox_close(struct inbox *in)
 	unlock_and_wake(in);
 }
 
-/* Returns when there is something to take, or it is time. Under mtx. */
+bool
+inbox_is_closed(struct inbox *in)
+{
+	bool closed;
+
+	pthread_mutex_lock(&in->mtx);
+	closed = in->closed;
+	pthread_mutex_unlock(&in->mtx);
+	return closed;
+}
+
+/* Under mtx: waits for enough mail or news, or until the time. */
 static slu_time
 sleep_until(struct inbox *in, slu_time until)
 {
 	slu_time now = clock_boot(in->clock);
 
-	while (list_is_empty(&in->mail) && !in->news && now < until) {
+	while (in->n < in->enough && !in->news && now < until) {
 		const slu_time left = until == SLU_NEVER ? SLU_NEVER : until - now;
 
 		in->sleeping = true;
@@ -91,13 +104,15 @@ sleep_until(struct inbox *in, slu_time until)
 }
 
 slu_time
-inbox_take(struct inbox *in, slu_time until, struct list *out, bool *closed)
+inbox_take(struct inbox *in, slu_time until, uint32_t enough, struct list *out, bool *closed)
 {
 	slu_time now;
 
 	pthread_mutex_lock(&in->mtx);
+	in->enough = enough;
 	now = sleep_until(in, until);
 	in->news = false;
+	in->n = 0;
 	atomic_store_explicit(&in->any, false, memory_order_relaxed);
 	*closed = in->closed;
 	list_take(&in->mail, out);

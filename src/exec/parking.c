@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-static struct slot *
+static struct task_slot *
 at(const struct parking *p, uint32_t slot)
 {
 	return slab_at(p->slots, slot);
@@ -19,7 +19,7 @@ spread(uint32_t hash)
 static uint64_t
 slot_hash(const void *slots, uint32_t slot)
 {
-	const struct slot *s = slab_at(slots, slot);
+	const struct task_slot *s = slab_at(slots, slot);
 
 	return spread(s->hash);
 }
@@ -27,7 +27,7 @@ slot_hash(const void *slots, uint32_t slot)
 static bool
 slot_is(const void *slots, uint32_t slot, const void *key)
 {
-	const struct slot *s = slab_at(slots, slot);
+	const struct task_slot *s = slab_at(slots, slot);
 
 	return strcmp(s->key, key) == 0;
 }
@@ -36,7 +36,7 @@ int
 parking_init(struct parking *p, const struct slab *slots, uint32_t max)
 {
 	*p = (struct parking){ .slots = slots, .taken = SLAB_NONE };
-	heap_init(&p->by_due, slots, offsetof(struct slot, pos));
+	heap_init(&p->by_due, slots, offsetof(struct task_slot, pos));
 	map_init(&p->by_key, slots, slot_hash, slot_is);
 	if (heap_reserve_just(&p->by_due, max) || map_reserve(&p->by_key, max)) {
 		parking_release(p);
@@ -68,7 +68,7 @@ parking_find(const struct parking *p, const char *key, uint32_t hash)
 void
 parking_expect(struct parking *p, uint32_t leader, uint64_t seq, uint32_t n)
 {
-	struct slot *first = at(p, leader);
+	struct task_slot *first = at(p, leader);
 
 	if (!first->held_from)
 		first->held_from = seq;
@@ -78,7 +78,7 @@ parking_expect(struct parking *p, uint32_t leader, uint64_t seq, uint32_t n)
 void
 parking_hold(struct parking *p, uint32_t leader, uint32_t slot)
 {
-	struct slot *first = at(p, leader);
+	struct task_slot *first = at(p, leader);
 
 	at(p, slot)->next = SLAB_NONE;
 	at(p, first->last)->next = slot;
@@ -102,7 +102,7 @@ lead(struct parking *p, uint32_t slot)
 static void
 wait_until(struct parking *p, uint32_t slot, slu_time due)
 {
-	struct slot *s = at(p, slot);
+	struct task_slot *s = at(p, slot);
 
 	s->due = due;
 	heap_push(&p->by_due, (struct rank){ .b = rank_time(due), .c = s->seq }, slot);
@@ -111,7 +111,7 @@ wait_until(struct parking *p, uint32_t slot, slu_time due)
 void
 parking_park(struct parking *p, uint32_t slot, slu_time due)
 {
-	struct slot *s = at(p, slot);
+	struct task_slot *s = at(p, slot);
 
 	if (!s->leads) {
 		s->next = SLAB_NONE;
@@ -154,7 +154,7 @@ parking_take(struct parking *p, uint32_t slot)
 void
 parking_end(struct parking *p, uint32_t slot, slu_time now)
 {
-	struct slot *s = at(p, slot);
+	struct task_slot *s = at(p, slot);
 	const uint32_t heir = s->next;
 
 	map_remove(&p->by_key, spread(s->hash), slot);

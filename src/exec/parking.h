@@ -1,19 +1,18 @@
 /*
- * parking.h - the keys of a shard that wait for a retry, and the tasks behind them.
+ * parking.h - keys that wait for a retry, and the tasks behind them.
  *
  *      by key (map)      by due (heap)
  *      "a" ──┐             │
  *            v             v
- *           [a: failed, due 12:05] -> [a] -> [a]     the first leads; those that
- *           [k: failed, due 12:07]                   come later are held behind it
+ *           [a: failed, due 12:05] -> [a] -> [a]     the first task of a key leads;
+ *           [k: failed, due 12:07]                   it holds the later ones
  *
- * A key is parked from the first failure of one of its tasks until the last task
- * behind it has ended; meanwhile every task of the key joins its line, so the order
- * inside the key is kept and the other keys of the shard go on. A leader that has
- * been taken to run keeps its line.
+ * A key is parked from the first failure of one of its tasks until the last task behind it
+ * has ended. Meanwhile every task of the key joins its line, which keeps the order in the
+ * key, and other keys of the shard go on. A leader keeps its place while it runs.
  *
- * Pure: no lock, no clock; room for all slots is reserved at init, so nothing here
- * fails later. The lane says which thread may call what.
+ * Pure: no lock, no clock. parking_init reserves room for all slots, so no other function
+ * fails. exec_shard.h has the rules for threads.
  */
 #ifndef EXEC_PARKING_H
 #define EXEC_PARKING_H
@@ -25,12 +24,12 @@
 struct parking {
 	const struct slab *slots;
 	struct heap by_due; /* leaders that wait */
-	struct map by_key;  /* leaders, running ones too */
-	uint32_t tasks;     /* waiting: leaders in by_due, and all that are held */
-	uint32_t taken;     /* the leader that was taken last and still leads */
+	struct map by_key;  /* all leaders, also running ones */
+	uint32_t tasks;     /* leaders in by_due, and held tasks */
+	uint32_t taken;     /* the leader taken last, while it leads; or SLAB_NONE */
 };
 
-/* For up to max slots. SLU_ENOMEM. */
+/* Reserves room for max slots. Returns SLU_ENOMEM if memory is out. */
 int parking_init(struct parking *p, const struct slab *slots, uint32_t max);
 void parking_release(struct parking *p);
 size_t parking_bytes(const struct parking *p);
@@ -44,32 +43,31 @@ parking_is_empty(const struct parking *p)
 /* The leader of a parked key, or SLAB_NONE. */
 uint32_t parking_find(const struct parking *p, const char *key, uint32_t hash);
 
-/* n tasks of a parked key were accepted, from seq on; they are on their way to its
- * line and count as held. */
+/* Counts n accepted tasks of a parked key, from seq on, as held: they are still in the ring. */
 void parking_expect(struct parking *p, uint32_t leader, uint64_t seq, uint32_t n);
 
-/* A task of a parked key waits behind its leader. */
+/* Adds a task to the line behind its leader. */
 void parking_hold(struct parking *p, uint32_t leader, uint32_t slot);
 
-/* A task that failed waits until due and leads its key. */
+/* Lets a failed task wait until due, as the leader of its key. */
 void parking_park(struct parking *p, uint32_t slot, slu_time due);
 
-/* The leader whose due is earliest and not after now, or SLAB_NONE. */
+/* The leader with the earliest due up to now, or SLAB_NONE. */
 uint32_t parking_due(const struct parking *p, slu_time now);
 slu_time parking_next_due(const struct parking *p); /* or SLU_NEVER */
 
-/* The handle of a leader that waits. */
+/* The handle of a waiting leader. */
 static inline uint32_t
-parking_handle(const struct parking *p, const struct slot *s)
+parking_handle(const struct parking *p, const struct task_slot *s)
 {
 	return p->by_due.nodes[s->pos].handle;
 }
 
-/* A leader is taken to run (or to be reported). */
+/* Takes a leader out of by_due, to run it or to report it. */
 void parking_take(struct parking *p, uint32_t slot);
 
-/* A leader that was taken has ended: the one behind it leads, due at once, or the
- * key is no longer parked. */
+/* Ends a taken leader: the next task of its line leads, due at once; without one the key is not
+ * parked any more. */
 void parking_end(struct parking *p, uint32_t slot, slu_time now);
 
 #endif

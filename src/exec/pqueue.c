@@ -15,14 +15,14 @@ check_id(const char *what, const char *id, size_t max, bool ascii, struct slu_er
 	const size_t n = id ? strnlen(id, max + 1) : 0;
 
 	if (n > max)
-		return slu_fail(err, SLU_EINVAL, "%s is longer than %zu bytes", what,
+		return slu_fail(err, SLU_EINVAL, "invalid %s; expected at most %zu bytes", what,
 				max);
 	for (size_t i = 0; i < n; i++) {
 		const unsigned char c = (unsigned char)id[i];
 
 		if (c < 0x20 || c == 0x7f || (ascii && c > 0x7f))
 			return slu_fail(err, SLU_EINVAL,
-					"%s: byte %zu is not printable", what, i + 1);
+					"invalid %s: byte %zu is not printable", what, i + 1);
 	}
 	return 0;
 }
@@ -38,11 +38,11 @@ check_job(const struct slu_pqueue *q, const struct slu_job *job, uint32_t *label
 	if (*label == LABELS_NONE) {
 		labels_list(&q->labels, known, sizeof known);
 		return slu_fail(err, SLU_EINVAL,
-				"unknown priority \"%.40s\"; known are %s",
+				"unknown priority \"%.40s\"; expected %s",
 				job->priority, known);
 	}
 	if (job->delay < 0)
-		return slu_fail(err, SLU_EINVAL, "delay is negative");
+		return slu_fail(err, SLU_EINVAL, "invalid delay; expected 0 or more");
 	rc = check_id("object id", job->object_id, SLU_OBJECT_ID_MAX, false, err);
 	if (!rc)
 		rc = check_id("correlation id", job->correlation_id,
@@ -50,7 +50,7 @@ check_job(const struct slu_pqueue *q, const struct slu_job *job, uint32_t *label
 	return rc;
 }
 
-/* Both ids in one piece; NULL, and no memory used, when there are none. */
+/* Both ids in one block; NULL if there are none. */
 static int
 copy_ids(const struct slu_job *job, char **strings, struct slu_err *err)
 {
@@ -69,15 +69,15 @@ copy_ids(const struct slu_job *job, char **strings, struct slu_err *err)
 	return 0;
 }
 
-/* How full the queue is, to be put into words without the lock. */
+/* How full the queue is, for an error text that is written without the lock. */
 struct fill {
 	uint32_t length;
 	uint32_t capacity;
 };
 
-/* May a job come in? fill is what it met last. */
+/* Returns whether a job may be added. *fill: the numbers of the last check. */
 static int
-admit(struct slu_pqueue *q, bool scheduled, struct fill *fill)
+authorize(struct slu_pqueue *q, bool scheduled, struct fill *fill)
 {
 	if (q->phase != OPEN)
 		return SLU_ECLOSED;
@@ -90,7 +90,7 @@ admit(struct slu_pqueue *q, bool scheduled, struct fill *fill)
 	return 0;
 }
 
-/* An item that is due before all others dismisses the sentry; P2. */
+/* PQUEUE-2: an item that is due before all others dismisses the sentry. */
 static void
 check_sentry(struct slu_pqueue *q, uint32_t handle)
 {
@@ -99,7 +99,7 @@ check_sentry(struct slu_pqueue *q, uint32_t handle)
 }
 
 static int
-put_item(struct slu_pqueue *q, struct item *it, slu_time delay, slu_time now)
+put_item(struct slu_pqueue *q, struct pqueue_item *it, slu_time delay, slu_time now)
 {
 	const uint32_t handle = slab_new(&q->items);
 	int rc;
@@ -122,7 +122,7 @@ put_item(struct slu_pqueue *q, struct item *it, slu_time delay, slu_time now)
 }
 
 static int
-put_job(struct slu_pqueue *q, struct item *it, slu_time delay, struct fill *fill)
+put_job(struct slu_pqueue *q, struct pqueue_item *it, slu_time delay, struct fill *fill)
 {
 	struct notes notes;
 	slu_time now;
@@ -133,7 +133,7 @@ put_job(struct slu_pqueue *q, struct item *it, slu_time delay, struct fill *fill
 		now = pqueue_promote(q, &notes); /* some may be due by now */
 	else
 		now = pqueue_now(q);
-	rc = admit(q, delay > 0, fill);
+	rc = authorize(q, delay > 0, fill);
 	if (rc)
 		q->refused++;
 	else
@@ -168,7 +168,7 @@ slu_pqueue_enqueue(struct slu_pqueue *q, const struct slu_job *given, uint64_t *
 
 	struct slu_job room;
 	const struct slu_job *job = SIZED(slu_job, given, &room, err);
-	struct item it = { 0 };
+	struct pqueue_item it = { 0 };
 	struct fill fill;
 	int rc;
 
@@ -209,7 +209,7 @@ leave_of(const struct pqueue_waiter *w)
 	return w ? (enum pqueue_leave)w->leave : PQUEUE_STAY;
 }
 
-/* Why a consumer that finds nothing ready is to go, or 0. */
+/* Why a consumer that finds no ready job must leave, or 0. */
 static int
 reason_to_go(const struct slu_pqueue *q, const struct pqueue_waiter *w)
 {
@@ -244,7 +244,7 @@ sleep_until(struct slu_pqueue *q, const struct pqueue_waiter *w, slu_time until)
 		q->sentry = 0;
 }
 
-/* *handle is the best ready job, once there is one; *now is when that was. */
+/* Waits for a ready job. *handle: the first one; *now: the present time. */
 static int
 await(struct slu_pqueue *q, const struct pqueue_waiter *w, slu_time timeout,
       struct notes *notes, slu_time *now, uint32_t *handle)
@@ -273,7 +273,7 @@ await(struct slu_pqueue *q, const struct pqueue_waiter *w, slu_time timeout,
 }
 
 void
-pqueue_show(const struct slu_pqueue *q, const struct item *it, slu_time now,
+pqueue_show(const struct slu_pqueue *q, const struct pqueue_item *it, slu_time now,
 	    slu_time offset, struct slu_job_item *out)
 {
 	const char *object_id = it->strings ? it->strings : "";
@@ -292,7 +292,7 @@ pqueue_show(const struct slu_pqueue *q, const struct item *it, slu_time now,
 	memset(out->reserved, 0, sizeof out->reserved);
 }
 
-/* With millions of items the next one to go out is not in the cache. */
+/* With millions of items the next one is not in the cache. */
 static void
 fetch_next(const struct slu_pqueue *q)
 {
@@ -302,12 +302,12 @@ fetch_next(const struct slu_pqueue *q)
 		cpu_prefetch(pqueue_item(q, next));
 }
 
-/* Take the best job for a consumer and copy it. */
-static struct item
+/* Takes the first job for a consumer and copies it. */
+static struct pqueue_item
 hand_out(struct slu_pqueue *q, uint32_t handle, slu_time now, bool keep)
 {
-	struct item *it = pqueue_item(q, handle);
-	struct item copy;
+	struct pqueue_item *it = pqueue_item(q, handle);
+	struct pqueue_item copy;
 
 	it->attempts++;
 	copy = *it;
@@ -321,13 +321,13 @@ hand_out(struct slu_pqueue *q, uint32_t handle, slu_time now, bool keep)
 	return copy;
 }
 
-/* The common part of both ways to take a job: handle is NULL for good, or where the
- * caller gets the name of a job that stays in the queue as running. */
+/* Shared by both ways to take a job. handle NULL: the job leaves the queue; otherwise it stays, as
+ * running, and *handle is set. */
 static int
 take(struct slu_pqueue *q, const struct pqueue_waiter *w, slu_time timeout,
      struct slu_job_item *out, uint32_t *handle)
 {
-	struct item it = { 0 };
+	struct pqueue_item it = { 0 };
 	struct notes notes;
 	slu_time now, offset;
 	uint32_t best;
@@ -356,8 +356,7 @@ take(struct slu_pqueue *q, const struct pqueue_waiter *w, slu_time timeout,
 int
 slu_pqueue_dequeue(struct slu_pqueue *q, slu_time timeout, struct slu_job_item *item)
 {
-	NEED(q, NULL);
-	NEED(item, NULL);
+	NEED2(q, item, NULL);
 	NEED_OURS(q, NULL);
 
 	return timeout < 0 ? SLU_EINVAL : take(q, NULL, timeout, item, NULL);
@@ -377,7 +376,7 @@ pqueue_leave(struct slu_pqueue *q, struct pqueue_waiter *w, enum pqueue_leave ho
 
 	pqueue_lock(q, &notes);
 	w->leave = (int)how;
-	pthread_cond_broadcast(&q->work); /* which sleepers share w is not known */
+	pthread_cond_broadcast(&q->work); /* any sleeper may share w */
 	pqueue_unlock(q, &notes);
 }
 
@@ -400,7 +399,7 @@ void
 pqueue_put_back(struct slu_pqueue *q, uint32_t handle, slu_time delay, bool spent)
 {
 	struct notes notes;
-	struct item *it;
+	struct pqueue_item *it;
 	slu_time now;
 
 	pqueue_lock(q, &notes);

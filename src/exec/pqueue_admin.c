@@ -1,5 +1,5 @@
 /*
- * pqueue_admin.c - looking at a queue, purging and stopping it.
+ * pqueue_admin.c - stats, peek, purge and stop of a queue.
  */
 #include "exec/pqueue_lock.h"
 
@@ -25,7 +25,7 @@ slu_pqueue_snapshot(struct slu_pqueue *q, struct slu_pqueue_stats *stats)
 	if (!q || !stats || q->born != forked_now())
 		return;
 	pqueue_lock(q, &notes);
-	(void)pqueue_promote(q, &notes); /* the time is of no interest */
+	(void)pqueue_promote(q, &notes); /* the time is not needed */
 	*stats = (struct slu_pqueue_stats){
 		.depth = q->queue.ready.n + q->queue.timed.n,
 		.ready = q->queue.ready.n,
@@ -36,17 +36,17 @@ slu_pqueue_snapshot(struct slu_pqueue *q, struct slu_pqueue_stats *stats)
 	pqueue_unlock(q, &notes);
 }
 
-/* Items in the hands of peek or purge, out of both heaps, last in first out. */
-struct chain {
+/* A stack of items that peek or purge has taken out of both heaps. */
+struct taken {
 	struct slu_pqueue *q;
 	uint32_t first;
 	uint32_t n;
 };
 
 static void
-chain_add(void *arg, uint32_t handle)
+taken_add(void *arg, uint32_t handle)
 {
-	struct chain *c = arg;
+	struct taken *c = arg;
 
 	pqueue_item(c->q, handle)->q.pos = c->first;
 	c->first = handle;
@@ -54,7 +54,7 @@ chain_add(void *arg, uint32_t handle)
 }
 
 static uint32_t
-chain_take(struct chain *c)
+taken_pop(struct taken *c)
 {
 	const uint32_t handle = c->first;
 
@@ -63,30 +63,30 @@ chain_take(struct chain *c)
 	return handle;
 }
 
-/* Take up to n items out to show them, then put them back where they were: that
- * needs no memory, and for few of many far less time than a sort. */
+/* Takes up to n items out to copy them, then puts them back: needs no memory and, for few items of
+ * many, far less time than a sort. */
 static uint32_t
 peek_heap(struct slu_pqueue *q, bool ready, slu_time now, struct slu_job_item *items,
 	  uint32_t n)
 {
-	struct chain chain = { .q = q, .first = SLAB_NONE };
+	struct taken taken = { .q = q, .first = SLAB_NONE };
 	uint32_t shown;
 
-	while (chain.n < n) {
+	while (taken.n < n) {
 		const uint32_t h = ready ? queue_best(&q->queue)
 					 : queue_first_timed(&q->queue);
 
 		if (h == SLAB_NONE)
 			break;
-		pqueue_show(q, pqueue_item(q, h), now, q->wall_offset, &items[chain.n]);
+		pqueue_show(q, pqueue_item(q, h), now, q->wall_offset, &items[taken.n]);
 		queue_take(&q->queue, h);
-		chain_add(&chain, h);
+		taken_add(&taken, h);
 	}
-	shown = chain.n;
-	while (chain.n > 0) {
-		const uint32_t h = chain_take(&chain);
+	shown = taken.n;
+	while (taken.n > 0) {
+		const uint32_t h = taken_pop(&taken);
 
-		/* Into the same heap, whatever the time is. */
+		/* Into the same heap, also if it is due by now. */
 		queue_wait(&q->queue, h, pqueue_item(q, h)->q.due,
 			   ready ? SLU_NEVER : -1);
 	}
@@ -110,15 +110,15 @@ slu_pqueue_peek(struct slu_pqueue *q, struct slu_job_item *items, uint32_t n)
 	return shown;
 }
 
-/* Free some items of the chain; their data is returned, to be dropped by a caller who
- * no longer has the lock. */
+/* Frees some items of the stack, and returns their data: the caller passes it to drop without the
+ * lock. */
 static uint32_t
-free_some(struct slu_pqueue *q, struct chain *chain, void **data, char **strings)
+free_some(struct slu_pqueue *q, struct taken *taken, void **data, char **strings)
 {
 	uint32_t n;
 
-	for (n = 0; n < PURGE_BATCH && chain->n > 0; n++) {
-		const uint32_t h = chain_take(chain);
+	for (n = 0; n < PURGE_BATCH && taken->n > 0; n++) {
+		const uint32_t h = taken_pop(taken);
 
 		data[n] = pqueue_item(q, h)->data;
 		strings[n] = pqueue_item(q, h)->strings;
@@ -130,7 +130,7 @@ free_some(struct slu_pqueue *q, struct chain *chain, void **data, char **strings
 uint32_t
 slu_pqueue_purge(struct slu_pqueue *q, void (*drop)(void *data))
 {
-	struct chain chain = { .q = q, .first = SLAB_NONE };
+	struct taken taken = { .q = q, .first = SLAB_NONE };
 	void *data[PURGE_BATCH];
 	char *strings[PURGE_BATCH];
 	struct notes notes;
@@ -139,8 +139,8 @@ slu_pqueue_purge(struct slu_pqueue *q, void (*drop)(void *data))
 	if (!q || q->born != forked_now())
 		return 0;
 	pqueue_lock(q, &notes);
-	queue_clear(&q->queue, chain_add, &chain);
-	while ((n = free_some(q, &chain, data, strings)) > 0) {
+	queue_clear(&q->queue, taken_add, &taken);
+	while ((n = free_some(q, &taken, data, strings)) > 0) {
 		pqueue_unlock(q, &notes);
 		for (uint32_t i = 0; i < n; i++) {
 			if (drop)
@@ -154,7 +154,7 @@ slu_pqueue_purge(struct slu_pqueue *q, void (*drop)(void *data))
 	return purged;
 }
 
-/* Wait until the queue is drained or the time is up. */
+/* Waits until the queue is drained, or until the time. */
 static void
 await_drained(struct slu_pqueue *q, slu_time deadline)
 {
@@ -201,14 +201,13 @@ slu_pqueue_stop(struct slu_pqueue *q, enum slu_stop_mode mode, slu_time timeout)
 int
 slu_pqueue_metrics(struct slu_pqueue *q, char **text)
 {
-	NEED(q, NULL);
-	NEED(text, NULL);
+	NEED2(q, text, NULL);
 	NEED_OURS(q, NULL);
 
 	struct notes notes;
 
 	pqueue_lock(q, &notes);
-	(void)pqueue_promote(q, &notes); /* the time is of no interest */
+	(void)pqueue_promote(q, &notes); /* the time is not needed */
 	metrics_set(&q->metrics, M_DEPTH, 0,
 		    (int64_t)q->queue.ready.n + q->queue.timed.n);
 	metrics_set(&q->metrics, M_READY, 0, q->queue.ready.n);

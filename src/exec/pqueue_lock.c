@@ -27,7 +27,7 @@ void
 pqueue_note(struct slu_pqueue *q, struct notes *notes, const char *event,
 	    uint32_t handle)
 {
-	const struct item *it = pqueue_item(q, handle);
+	const struct pqueue_item *it = pqueue_item(q, handle);
 	struct note *note = &notes->list[notes->n];
 
 	assert(notes->n < PQUEUE_NOTES);
@@ -76,9 +76,9 @@ pqueue_lock(struct slu_pqueue *q, struct notes *notes)
 	pthread_mutex_lock(&q->mtx);
 }
 
-/* Returns n when it has just risen to the level, else 0. */
+/* Returns n if it has just risen to the level, otherwise 0. */
 static uint32_t
-crossed(struct level *level, uint32_t n)
+crossed(struct pqueue_level *level, uint32_t n)
 {
 	const bool was_above = level->above;
 
@@ -104,7 +104,7 @@ pqueue_is_drained(const struct slu_pqueue *q, enum phase phase)
 	return q->queue.ready.n == 0 && (phase == DRAIN_READY || q->queue.timed.n == 0);
 }
 
-/* What some sleepers wait for all of them at once: that nothing is left. */
+/* Wakes all threads that wait for an empty queue. */
 static void
 tell_drained(struct slu_pqueue *q)
 {
@@ -116,8 +116,8 @@ tell_drained(struct slu_pqueue *q)
 	}
 }
 
-/* P1 and P2. The signal comes after the lock is free, else the woken thread would
- * run into it. */
+/* PQUEUE-1 and PQUEUE-2. The signal comes after the lock is released; otherwise the woken thread
+ * would block on it. */
 void
 pqueue_unlock(struct slu_pqueue *q, struct notes *notes)
 {
@@ -134,7 +134,7 @@ pqueue_unlock(struct slu_pqueue *q, struct notes *notes)
 		write_notes(q, notes);
 }
 
-/* Now. The wall clock may be set, but looking once a second is often enough. */
+/* Now. The wall clock may step; reading it once a second is enough. */
 slu_time
 pqueue_now(struct slu_pqueue *q)
 {
@@ -147,7 +147,7 @@ pqueue_now(struct slu_pqueue *q)
 	return now;
 }
 
-/* One at a time, so that each can be noted; P4. */
+/* One item at a time, so that each gets its note; PQUEUE-4. */
 static slu_time
 promote_noted(struct slu_pqueue *q, struct notes *notes, slu_time now)
 {
@@ -176,6 +176,6 @@ pqueue_promote(struct slu_pqueue *q, struct notes *notes)
 		now = promote_noted(q, notes, now);
 	else
 		queue_tick(&q->queue, now, UINT32_MAX);
-	watch_levels(q, notes); /* before somebody takes one of them again */
+	watch_levels(q, notes); /* before a consumer takes one of them */
 	return now;
 }

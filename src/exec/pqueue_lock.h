@@ -1,28 +1,28 @@
 /*
- * pqueue_lock.h - the state of a priority queue, its lock, and the rules that hold
- * whenever nobody has the lock. For pqueue*.c alone.
+ * pqueue_lock.h - the state of a priority queue and its lock, for pqueue*.c alone.
  *
- *  P1  When something is ready and consumers sleep, one of them has been woken and
- *      not yet run. Whoever gives the lock back sees to it (pqueue_unlock), a consumer
- *      that leaves by its timeout included; so no wake-up is lost, whoever got it.
- *  P2  When something is scheduled and consumers sleep, one of them is the sentry:
- *      it sleeps no longer than until the next due, the others only until their own
- *      timeout. A job that is due before all others dismisses the sentry, and by P1's
- *      means somebody becomes the new one. So a due job wakes one thread, not all.
- *  P3  Nothing is handed out while something due is still in `timed`.
- *  P4  Nothing is logged and no callback is called under the lock. What is to be
- *      logged gathers in struct notes; when that is full, the lock is given back
- *      for a moment.
+ * Rules that hold whenever no thread has the lock:
  *
- * Times are kept on the monotonic clock and shown on the wall clock as it is set
- * when they are shown.
+ *  PQUEUE-1  If a job is ready and consumers sleep, one of them has a wake-up on its way.
+ *            pqueue_unlock provides it, for every thread that releases the lock, also for a
+ *            consumer whose timeout has ended; so no wake-up is lost.
+ *  PQUEUE-2  If a job is scheduled and consumers sleep, one of them is the sentry: it sleeps
+ *            only until the next due, the others until their own timeout. A new earliest
+ *            job dismisses the sentry, and pqueue_unlock wakes another. So a due job wakes
+ *            one thread, not all.
+ *  PQUEUE-3  No job is delivered while a due job is still in `timed`.
+ *  PQUEUE-4  No log line and no callback under the lock. Log lines wait in struct notes; if
+ *            that is full, the thread releases the lock for a moment.
+ *
+ * Times are stored on the monotonic clock, and converted to the present wall clock for the
+ * user.
  */
 #ifndef EXEC_PQUEUE_LOCK_H
 #define EXEC_PQUEUE_LOCK_H
 
 #include "base/metrics.h"
-#include "core/labels.h"
-#include "core/queue.h"
+#include "core/queue/labels.h"
+#include "core/queue/queue.h"
 #include "exec/pqueue.h"
 
 #include <string.h>
@@ -31,11 +31,11 @@ enum {
 	PQUEUE_NOTES = 8
 };
 
-/* The queue only ever moves down. Nothing is promoted from DRAIN_READY on. */
+/* A queue goes through these in order. */
 enum phase {
 	OPEN,
 	DRAIN_ALL,
-	DRAIN_READY,
+	DRAIN_READY, /* from here on, scheduled jobs do not become ready */
 	CLOSED
 };
 
@@ -48,22 +48,22 @@ enum {
 	M_LATENCY
 };
 
-/* One cache line: with millions of them that is what a dequeue costs. */
-struct item {
-	struct queue_item q; /* first; pos links purged and peeked items */
+/* A job, in one cache line: with millions of jobs that is the cost of a dequeue. */
+struct pqueue_item {
+	struct queue_item q; /* first member; pos links purged and peeked items */
 	slu_time enqueued;
 	void *data;
 	char *strings; /* object id and correlation id, each with its NUL; or NULL */
 	uint32_t attempts;
-	uint32_t label;
+	uint32_t label; /* index in labels */
 };
 
-_Static_assert(sizeof(struct item) == 64, "an item is a cache line");
+_Static_assert(sizeof(struct pqueue_item) == 64, "an item is a cache line");
 
-/* A number that warns when it rises to warn_at. */
-struct level {
+/* A depth with a warning. */
+struct pqueue_level {
 	uint32_t warn_at; /* 0: never */
-	bool above;
+	bool above;       /* the depth is at or above it */
 };
 
 struct slu_pqueue {
@@ -76,28 +76,28 @@ struct slu_pqueue {
 	uint32_t max_scheduled;
 
 	pthread_mutex_t mtx;
-	pthread_cond_t work;    /* consumers sleep here */
-	pthread_cond_t drained; /* and those who stop the queue here */
+	pthread_cond_t work;    /* for consumers */
+	pthread_cond_t drained; /* for threads that stop the queue */
 
-	/* shared, under mtx */
+	/* Shared, under mtx. */
 	struct slab items;
 	struct queue queue;
 	uint64_t last_seq;
 	enum phase phase;
-	uint64_t sentry;     /* P2; the number of its sleep, or 0 */
-	uint64_t last_sleep; /* every sleep has a number */
-	uint32_t sleepers;
-	uint32_t drainers; /* of them, those that leave when the queue is empty */
-	uint32_t stoppers;
-	slu_time wall_offset; /* wall - mono, read at wall_read */
-	slu_time wall_read;
-	struct level ready_level;
-	struct level scheduled_level;
+	uint64_t sentry;      /* PQUEUE-2: the number of its sleep, or 0 */
+	uint64_t last_sleep;  /* every sleep has a number */
+	uint32_t sleepers;    /* consumers that sleep */
+	uint32_t drainers;    /* of these, consumers that leave when the queue is empty */
+	uint32_t stoppers;    /* threads on `drained` */
+	slu_time wall_offset; /* wall - mono, at wall_read */
+	slu_time wall_read;   /* mono */
+	struct pqueue_level ready_level;
+	struct pqueue_level scheduled_level;
 	uint64_t enqueued;
 	uint64_t refused;
 };
 
-/* A debug line about an item that may be gone by the time it is written. */
+/* A debug line about an item that may be gone when it is written. */
 struct note {
 	const char *event;
 	char ids[SLU_OBJECT_ID_MAX + 1 + SLU_CORRELATION_MAX + 1];
@@ -106,22 +106,22 @@ struct note {
 	unsigned attempts;
 };
 
-/* What to log once the lock is given back. */
+/* Log lines that wait for the release of the lock. */
 struct notes {
-	bool debug;
-	uint32_t ready;     /* the depth that crossed its level, or 0 */
-	uint32_t scheduled; /* the same */
-	unsigned n;
+	bool debug;         /* the log writes debug lines */
+	uint32_t ready;     /* ready jobs, if they reached their level; or 0 */
+	uint32_t scheduled; /* scheduled jobs, the same */
+	unsigned n;         /* of list */
 	struct note list[PQUEUE_NOTES];
 };
 
-static inline struct item *
+static inline struct pqueue_item *
 pqueue_item(const struct slu_pqueue *q, uint32_t handle)
 {
 	return slab_at(&q->items, handle);
 }
 
-/* The string behind this one. */
+/* The string after this one. */
 static inline const char *
 pqueue_second(const char *strings)
 {
@@ -130,30 +130,33 @@ pqueue_second(const char *strings)
 
 void pqueue_lock(struct slu_pqueue *q, struct notes *notes);
 
-/* Sees to P1 and P2, then writes the notes. */
+/* Provides PQUEUE-1 and PQUEUE-2, releases the lock, then writes the notes. */
 void pqueue_unlock(struct slu_pqueue *q, struct notes *notes);
 
-/* The next four want the lock to be held. Now: */
+/* ---- With the lock held ---- */
+
 slu_time pqueue_now(struct slu_pqueue *q);
 
-/* P3: make all ready that is due. Returns now. May give the lock back meanwhile, so
- * look at nothing before. */
+/* PQUEUE-3: makes all due jobs ready. Returns now. May release the lock meanwhile: do not rely on
+ * what you read before. */
 slu_time pqueue_promote(struct slu_pqueue *q, struct notes *notes);
 
-/* Is nothing left of what a queue in this phase hands out? */
+/* Returns whether a queue in this phase has no more jobs to deliver. */
 bool pqueue_is_drained(const struct slu_pqueue *q, enum phase phase);
 
-/* A debug line about an item, written by pqueue_unlock. */
+/* Adds a debug line about an item to notes. */
 void pqueue_note(struct slu_pqueue *q, struct notes *notes, const char *event,
 		 uint32_t handle);
 
-/* The same, written at once: not under the lock. */
+/* ---- Without the lock ---- */
+
+/* Writes such a debug line. */
 void pqueue_log_job(struct slu_pqueue *q, const char *event, const char *object_id,
 		    const char *correlation_id, const char *label, uint64_t seq,
 		    unsigned attempts);
 
-/* What the user sees of an item at the moment now; offset is wall - mono. */
-void pqueue_show(const struct slu_pqueue *q, const struct item *it, slu_time now,
+/* Fills in the public form of an item at the moment now. offset: wall - mono. */
+void pqueue_show(const struct slu_pqueue *q, const struct pqueue_item *it, slu_time now,
 		 slu_time offset, struct slu_job_item *out);
 
 #endif

@@ -34,13 +34,13 @@ init_metrics(struct slu_pqueue *q, const char *name, struct slu_err *err)
 		rc = metrics_init(&q->metrics, prefix, metric_rows,
 				  sizeof metric_rows / sizeof metric_rows[0], NULL, 1);
 	if (rc == SLU_EINVAL)
-		return slu_fail(err, rc, "metrics namespace \"%.80s\" is no metric name",
+		return slu_fail(err, rc, "invalid metrics namespace \"%.80s\"; expected letters, digits and _",
 				name);
 	return rc ? slu_fail(err, SLU_ENOMEM, "out of memory") : 0;
 }
 
-/* What one step of priority may be worth, so that all steps together are worth at
- * most max_wait. Rounded down: never a nanosecond more. */
+/* The `age` of one step of priority: max_wait divided by the span of all priorities, rounded
+ * down. */
 static slu_time
 age_of(const struct labels *labels, slu_time max_wait)
 {
@@ -68,10 +68,10 @@ init_locks(struct slu_pqueue *q)
 	rc = pthread_mutex_init(&q->mtx, NULL);
 	rc |= pthread_cond_init(&q->work, NULL);
 	rc |= pthread_cond_init(&q->drained, NULL);
-	assert(rc == 0); /* none of them needs anything */
+	assert(rc == 0); /* default attributes */
 }
 
-/* All that may fail. */
+/* The steps that can fail. */
 static int
 init_tables(struct slu_pqueue *q, const struct slu_pqueue_config *c, struct slu_err *err)
 {
@@ -94,7 +94,7 @@ init_state(struct slu_pqueue *q, const struct slu_pqueue_config *c, struct clock
 	q->log = c->log;
 	q->wall_read = clock_mono(clock);
 	q->wall_offset = clock_wall(clock) - q->wall_read;
-	slab_init(&q->items, sizeof(struct item));
+	slab_init(&q->items, sizeof(struct pqueue_item));
 	queue_init(&q->queue, &q->items, age_of(&q->labels, c->max_wait), false);
 }
 
@@ -111,7 +111,7 @@ pqueue_new_on(struct slu_pqueue **out, const struct slu_pqueue_config *config,
 	if (!c)
 		return SLU_EINVAL;
 	if (c->max_wait < 0)
-		return slu_fail(err, SLU_EINVAL, "max_wait is negative");
+		return slu_fail(err, SLU_EINVAL, "invalid max_wait; expected 0 or more");
 	q = mem_zalloc(sizeof *q);
 	if (!q)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
@@ -141,8 +141,8 @@ slu_pqueue_free(struct slu_pqueue *q, void (*drop)(void *data))
 {
 	if (!q || q->born != forked_now())
 		return;
-	(void)slu_pqueue_purge(q, drop); /* how many is of no interest now */
-	assert(q->queue.held == 0);      /* a worker is to settle what it took */
+	(void)slu_pqueue_purge(q, drop); /* the number is not needed */
+	assert(q->queue.held == 0);      /* workers have settled their jobs */
 	pthread_cond_destroy(&q->drained);
 	pthread_cond_destroy(&q->work);
 	pthread_mutex_destroy(&q->mtx);

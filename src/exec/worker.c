@@ -33,11 +33,11 @@ static int
 check_backoff(const struct slu_backoff *b, struct slu_err *err)
 {
 	if ((unsigned)b->kind > SLU_BACKOFF_FUNCTION || (unsigned)b->jitter > SLU_JITTER_FULL)
-		return slu_fail(err, SLU_EINVAL, "backoff: no such kind or jitter");
+		return slu_fail(err, SLU_EINVAL, "invalid backoff: unknown kind or jitter");
 	if (b->kind == SLU_BACKOFF_FUNCTION && !b->fn)
-		return slu_fail(err, SLU_EINVAL, "backoff: SLU_BACKOFF_FUNCTION needs fn");
+		return slu_fail(err, SLU_EINVAL, "invalid backoff: SLU_BACKOFF_FUNCTION needs fn");
 	if (b->base < 0 || b->max < 0)
-		return slu_fail(err, SLU_EINVAL, "backoff: base or max is negative");
+		return slu_fail(err, SLU_EINVAL, "invalid backoff: base or max is negative");
 	return 0;
 }
 
@@ -49,10 +49,10 @@ check_config(const struct slu_worker_config *c, struct slu_err *err)
 	if (c->breaker && c->breaker_of)
 		return slu_fail(err, SLU_EINVAL, "breaker and breaker_of are set; expected one of them");
 	if (c->threads > THREADS_MAX)
-		return slu_fail(err, SLU_EINVAL, "threads is %u, at most %d", c->threads,
+		return slu_fail(err, SLU_EINVAL, "invalid threads: %u; expected at most %d", c->threads,
 				THREADS_MAX);
 	if (c->poll_timeout < 0)
-		return slu_fail(err, SLU_EINVAL, "poll_timeout is negative");
+		return slu_fail(err, SLU_EINVAL, "invalid poll_timeout; expected 0 or more");
 	return check_backoff(&c->backoff, err);
 }
 
@@ -155,7 +155,7 @@ slu_worker_free(struct slu_worker *w)
 	mem_free(w);
 }
 
-/* Never slower than an earlier stop asked for. */
+/* A stop can only become faster. */
 static void
 hurry(struct slu_worker *w, enum pqueue_leave leave)
 {
@@ -165,7 +165,7 @@ hurry(struct slu_worker *w, enum pqueue_leave leave)
 	pqueue_leave(w->config.queue, &w->waiter, leave);
 }
 
-/* Wait for the threads of this run to leave, and join them. */
+/* Waits until the threads of this run have ended, and joins them. */
 static int
 await_end(struct slu_worker *w, slu_time until)
 {
@@ -174,7 +174,7 @@ await_end(struct slu_worker *w, slu_time until)
 	while (w->starts == run && w->alive && clock_mono(w->clock) < until)
 		clock_wait(w->clock, &w->ended, &w->mtx, until);
 	if (w->starts != run)
-		return 0; /* ended, and somebody started it again */
+		return 0; /* ended, and started again by another thread */
 	if (w->alive) {
 		hurry(w, PQUEUE_LEAVE_NOW);
 		return SLU_ETIMEOUT;
@@ -184,7 +184,7 @@ await_end(struct slu_worker *w, slu_time until)
 	return 0;
 }
 
-/* The threads wait for mtx until it is known whether all of them could be made. */
+/* The threads wait for mtx until all of them have started, or one could not. */
 static int
 launch(struct slu_worker *w, struct slu_err *err)
 {
@@ -197,7 +197,7 @@ launch(struct slu_worker *w, struct slu_err *err)
 
 		if (rc) {
 			hurry(w, PQUEUE_LEAVE_NOW);
-			(void)await_end(w, SLU_NEVER); /* they find nothing to do */
+			(void)await_end(w, SLU_NEVER); /* leave is set, so they end at once */
 			return slu_fail(err, SLU_EDOWN, "no thread for a worker: %s",
 					strerrordesc_np(rc));
 		}
@@ -305,8 +305,7 @@ slu_worker_snapshot(struct slu_worker *w, struct slu_worker_stats *stats)
 int
 slu_worker_metrics(struct slu_worker *w, char **text)
 {
-	NEED(w, NULL);
-	NEED(text, NULL);
+	NEED2(w, text, NULL);
 
 	return metrics_text(&w->metrics, text);
 }

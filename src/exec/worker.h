@@ -1,14 +1,14 @@
 /*
- * worker.h - a worker from inside: what its threads share.
+ * worker.h - the state of a worker, for worker*.c.
  *
- *      worker.c      life: new, start, stop, free, and what can be asked
+ *      worker.c      new, start, stop, free, and the public look-ups
  *      worker_run.c  the threads: take a job, run it, settle it
  *
- *  K1  A job is begun under mtx and only while leave is not PQUEUE_LEAVE_NOW. So
- *      once a stop has set that, nothing begins any more.
- *  K2  A thread's last use of the worker is to lower `alive` under mtx. So whoever
- *      sees 0 there may join, even holding mtx.
- *  K3  Locks: mtx, then the queue's own. No callback and no log line under either.
+ *  WORKER-1  A job begins under mtx, and only while leave is not PQUEUE_LEAVE_NOW. So no job
+ *            begins after a stop has set that.
+ *  WORKER-2  A thread's last use of the worker is to lower `alive` under mtx. So a thread that
+ *            reads 0 may join, even while it holds mtx.
+ *  WORKER-3  Order of locks: mtx, then the queue's. No callback and no log line under either.
  */
 #ifndef EXEC_WORKER_H
 #define EXEC_WORKER_H
@@ -33,11 +33,11 @@ enum worker_metric {
 
 struct slu_worker {
 	uint32_t born; /* forked.h */
-	/* Fixed once made. */
-	struct slu_worker_config config; /* defaults filled in */
+	/* Constant. */
+	struct slu_worker_config config; /* with defaults filled in */
 	struct clock *clock;
 
-	/* Safe from any thread as they are. */
+	/* Any thread; with locks of their own. */
 	struct metrics metrics;
 	struct failures failures;
 	struct pqueue_waiter waiter; /* under the queue's lock */
@@ -47,13 +47,13 @@ struct slu_worker {
 	pthread_cond_t ended; /* alive became 0 */
 	pthread_t *threads;   /* room for config.threads */
 	uint32_t n_threads;   /* started and not joined; 0: the worker does not run */
-	uint32_t alive;       /* of those, still in their loop */
+	uint32_t alive;       /* of these, threads in their loop */
 	uint32_t running;     /* jobs begun and not settled */
-	uint64_t starts;      /* tells one run of the worker from the next */
+	uint64_t starts;      /* number of the present run of the worker */
 	enum pqueue_leave leave;
 };
 
-/* In worker_run.c: the thread function. */
+/* The thread function (worker_run.c). */
 void *worker_work(void *worker);
 
 #endif

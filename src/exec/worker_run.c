@@ -1,6 +1,6 @@
 /*
- * worker_run.c - a thread of a worker. All that calls a user's function does so
- * through guarded(), so that a panic fails one attempt and no more.
+ * worker_run.c - the thread function of a worker. It calls user functions only through
+ * guarded(), so that a panic fails only one attempt.
  */
 #include "exec/worker.h"
 
@@ -20,17 +20,17 @@ struct attempt {
 	void *session;
 	slu_time delay; /* until the retry */
 	struct slu_breaker *breaker;
-	slu_time defer_until; /* slu_job_defer's; -1: not called */
+	slu_time defer_until; /* of slu_job_defer; -1: not called */
 	struct slu_err err;
 };
 
 typedef int attempt_fn(struct attempt *a);
 
-/* What slu_job_defer is about; set while the handler runs. */
+/* The attempt of this thread, for slu_job_defer; set while the handler runs. */
 static _Thread_local struct attempt *handled;
 
 enum {
-	DEFERRED = SLU_EDOWN /* what a handler that deferred returns */
+	DEFERRED = SLU_EDOWN /* the result of slu_job_defer */
 };
 
 int
@@ -51,7 +51,7 @@ or_none(const char *s)
 static int
 guarded(struct attempt *a, attempt_fn *fn, const char *what)
 {
-	struct guard g;
+	struct panic_guard g;
 	int rc;
 
 	if (GUARD_ENTER(&g))
@@ -110,9 +110,8 @@ choose_delay(struct attempt *a)
 	return 0;
 }
 
-/* A session that was opened is closed, whatever the handler does. The handler's word
- * is the job's: with 0 it may have freed the data, so a close that panics after it is
- * logged and no more. */
+/* An open session is always closed. The handler's result is that of the job: after 0 it may have
+ * freed the data, so a panic in close is only logged. */
 static int
 run_in_session(struct attempt *a)
 {
@@ -171,7 +170,7 @@ finish(struct attempt *a)
 	metrics_add(&w->metrics, WORKER_DONE, 0, 1);
 }
 
-/* The handler may have filled err for its code, for another one, or not at all. */
+/* The handler may have filled err for this code, for another code, or not at all. */
 static void
 complete_err(struct slu_err *err, int rc)
 {
@@ -291,7 +290,7 @@ run_job(struct attempt *a)
 		finish(a);
 }
 
-/* Wait for a job. False: it is time to leave. */
+/* Waits for a job. Returns false if the thread must leave. */
 static bool
 take(struct attempt *a)
 {
@@ -312,7 +311,7 @@ take(struct attempt *a)
 	return rc == 0;
 }
 
-/* K1. What was taken too late goes back as if it had not been touched. */
+/* WORKER-1. A job that was taken too late returns to the queue unchanged. */
 static bool
 begin(struct attempt *a)
 {
@@ -338,7 +337,7 @@ end(struct slu_worker *w)
 }
 
 static void
-leave(struct slu_worker *w) /* K2 */
+leave(struct slu_worker *w) /* WORKER-2 */
 {
 	pthread_mutex_lock(&w->mtx);
 	w->alive--;

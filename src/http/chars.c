@@ -26,6 +26,7 @@ http_all(struct slice s, enum http_char_class cls)
 {
 	unsigned common = cls;
 
+#pragma GCC unroll 8
 	for (size_t i = 0; i < s.n; i++)
 		common &= http_chars[(unsigned char)s.p[i]];
 	return common != 0;
@@ -52,11 +53,17 @@ http_trim(struct slice s)
 	return s;
 }
 
-int
-http_hex(char c)
+void
+http_connection(struct slice value, bool *close, bool *keep_alive)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = http_small(c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	bool more = true;
+
+	while (more) {
+		struct slice option;
+
+		more = slice_cut(&value, ',', &option);
+		option = http_trim(option);
+		*close |= http_same(option, SLICE("close"));
+		*keep_alive |= http_same(option, SLICE("keep-alive"));
+	}
 }

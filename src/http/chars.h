@@ -1,14 +1,14 @@
 /*
- * chars.h - which byte may stand where in HTTP/1.1: one table, one bit a place.
+ * chars.h - the classes of bytes in HTTP/1.1: one table, one bit per class.
  *
  *      CHAR_TOKEN    names of fields and methods (RFC 9110, 5.6.2)
  *      CHAR_VALUE    values of fields: tab, space, printable, and bytes above 127,
  *                    which mean nothing to HTTP and pass through
  *      CHAR_TARGET   path and query as sent (RFC 3986): no '#', no brackets, and
- *                    '%' whatever follows it (http/query.h decodes)
- *      CHAR_HOST     host and port. No comma, though RFC 3986 has it: two hosts
- *                    that a proxy joined are not one.
- *      CHAR_UPPER    capital letters; the bit's value is what makes them small
+ *                    '%' with any bytes behind it (http/query.h decodes)
+ *      CHAR_HOST     host and port. No comma, although RFC 3986 allows it: a proxy may
+ *                    join two hosts with it.
+ *      CHAR_UPPER    capital letters; or'ed into a letter, the bit makes it small
  *
  * No class has CR, LF or NUL.
  */
@@ -42,13 +42,13 @@ http_small(char c)
 /* Every byte of s is of the class; true for an empty s. */
 bool http_all(struct slice s, enum http_char_class cls);
 
-/* s is `small` but for the case of letters; small has no capitals. */
+/* s equals `small` if the case of letters is ignored; small has no capitals. */
 bool http_same(struct slice s, struct slice small);
 
-/* Without spaces and tabs at either end. */
+/* s without spaces and tabs at both ends. */
 struct slice http_trim(struct slice s);
 
-/* The value of a hex digit, or -1. */
-int http_hex(char c);
+/* Reads a Connection field. Sets *close and *keep_alive if the field has that option. */
+void http_connection(struct slice value, bool *close, bool *keep_alive);
 
 #endif

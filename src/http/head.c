@@ -16,19 +16,6 @@ slice_at(const struct request *r, struct span s)
 	return (struct slice){ r->head.p + s.at, s.n };
 }
 
-/* The part of *s before the first `at`, which is dropped too. */
-static bool
-cut(struct slice *s, char at, struct slice *out)
-{
-	const char *end = memchr(s->p, at, s->n);
-
-	if (!end)
-		return false;
-	*out = (struct slice){ s->p, (size_t)(end - s->p) };
-	*s = (struct slice){ end + 1, s->n - out->n - 1 };
-	return true;
-}
-
 static bool
 is_digit(char c)
 {
@@ -61,8 +48,8 @@ take_path(struct request *r, struct slice s)
 	return 0;
 }
 
-/* http://host[:port][/path][?query]: proxies send it. The host is not used, as
- * that of the Host field; an empty path is "/" (head_end). */
+/* http://host[:port][/path][?query], as proxies send it. The host is not used, like the Host
+ * field; an empty path is "/" (head_end). */
 static int
 take_absolute(struct request *r, struct slice s)
 {
@@ -100,7 +87,7 @@ head_request_line(struct request *r, struct slice line)
 	struct slice method, target;
 	int rc;
 
-	if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target))
+	if (!slice_cut(&line, ' ', &method) || !slice_cut(&line, ' ', &target))
 		return REFUSE_REQUEST_LINE;
 	rc = take_version(r, line);
 	if (rc)
@@ -157,7 +144,7 @@ take_host(struct request *r, struct slice value)
 static int
 take_authorization(struct request *r, struct slice value)
 {
-	(void)value; /* whose it is, is for others to say */
+	(void)value; /* the API checks the value */
 	if (r->has_auth)
 		return REFUSE_AUTH_TWICE;
 	r->has_auth = true;
@@ -167,20 +154,11 @@ take_authorization(struct request *r, struct slice value)
 static int
 take_connection(struct request *r, struct slice value)
 {
-	bool more = true;
-
-	while (more) {
-		struct slice option = value;
-
-		more = cut(&value, ',', &option);
-		option = http_trim(option);
-		r->said_close |= http_same(option, SLICE("close"));
-		r->said_keep_alive |= http_same(option, SLICE("keep-alive"));
-	}
+	http_connection(value, &r->said_close, &r->said_keep_alive);
 	return 0;
 }
 
-/* HTTP/1.0 does not know Expect, and so may say anything there. */
+/* HTTP/1.0 has no Expect: any value is fine. */
 static int
 take_expect(struct request *r, struct slice value)
 {
@@ -190,7 +168,7 @@ take_expect(struct request *r, struct slice value)
 	return r->said_continue ? 0 : REFUSE_EXPECT;
 }
 
-/* The fields that decide how a message is read, and for whom: none may come as a trailer. */
+/* The fields that decide how a message is read and who sent it: not allowed as trailers. */
 static const struct special {
 	struct slice name;
 	int (*take)(struct request *r, struct slice value);
@@ -212,7 +190,7 @@ special_of(struct slice name)
 	return NULL;
 }
 
-/* Checks a name up to the colon and makes it small: 0 bytes when it is no name. */
+/* Checks a name up to the colon and makes it small. Returns 0 if it is invalid. */
 static size_t
 small_name(char *p, size_t n)
 {
@@ -289,14 +267,10 @@ head_end(struct request *r)
 }
 
 struct slice
-request_header(const struct request *r, const char *name)
+request_find(const struct request *r, struct slice name)
 {
-	const struct slice want = slice_of(name);
-
-	if (!(r->lengths >> want.n % 64 & 1))
-		return (struct slice){ NULL, 0 };
 	for (unsigned i = 0; i < r->n_headers; i++)
-		if (slice_eq(want, slice_at(r, r->fields[i].name)))
+		if (slice_eq(name, slice_at(r, r->fields[i].name)))
 			return slice_at(r, r->fields[i].value);
 	return (struct slice){ NULL, 0 };
 }

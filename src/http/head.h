@@ -1,8 +1,8 @@
 /*
- * head.h - what the lines of a request's head say. request.c cuts the lines.
+ * head.h - parses the lines of a request's head. request.c splits the lines.
  *
- * A line comes without its CRLF and lies in r->head, where names of fields are made
- * small in place. All return 0 or an enum request_refused.
+ * A line has no CRLF and is in r->head; names of fields become small letters in place. All
+ * functions return 0 or an enum request_refused.
  */
 #ifndef HTTP_HEAD_H
 #define HTTP_HEAD_H
@@ -12,10 +12,10 @@
 int head_request_line(struct request *r, struct slice line);
 int head_field(struct request *r, struct slice line);
 
-/* After the blank line: what only all fields together tell, then the slices. */
+/* After the blank line: checks the fields together, then sets the slices. */
 int head_end(struct request *r);
 
-/* A trailer is checked and forgotten. */
+/* Checks a trailer and drops it. */
 int head_trailer(struct request *r, struct slice line);
 
 #endif

@@ -1,13 +1,13 @@
 /*
  * multipart.c - the states of a multipart body.
  *
- *      preamble ──┐                                ┌──> end: the rest is passed over
+ *      preamble ──┐                                ┌──> end: the rest is ignored
  *                 v                                │ --
  *              delimiter ──> behind it ── CR LF ──> head ──> PART ──> data ──> delimiter
- *                               └── anything else: it was none
+ *                               └── anything else: not a delimiter
  *
- * A delimiter begins with CR, and has no other: bytes that began like one and were none
- * need not be looked at again, and are those of the delimiter itself.
+ * A delimiter begins with CR and has no other CR. So bytes that began like a delimiter and were
+ * not one need no second look, and are equal to the bytes of the delimiter.
  */
 #include "http/multipart.h"
 
@@ -44,8 +44,7 @@ parameter_end(struct slice s)
 	return i;
 }
 
-/* Without its quotes; of one that has escapes inside, those stay: no name of ours has
- * any. False: quotes that do not end. */
+/* Removes the quotes; escapes inside stay: no known name has any. False: no closing quote. */
 static bool
 unquote(struct slice *s)
 {
@@ -114,7 +113,7 @@ refuse(struct multipart *m, const char *why)
 	return MULTIPART_REFUSED;
 }
 
-/* False: no field. Those that mean nothing here are passed over. */
+/* False: not a field. Unknown fields are ignored. */
 static bool
 take_field(struct multipart *m, struct slice line)
 {
@@ -182,13 +181,7 @@ read_head(struct multipart *m, struct slice *in)
 
 /* --- data ----------------------------------------------------------------------- */
 
-static void
-advance(struct slice *in, size_t n)
-{
-	*in = (struct slice){ in->p + n, in->n - n };
-}
-
-/* What was seen of a delimiter is data. No part has begun while there is no head. */
+/* The matched part of the delimiter is data. Without a head no part has begun. */
 static enum multipart_event
 was_none(struct multipart *m, struct slice *data)
 {
@@ -204,7 +197,7 @@ match(struct multipart *m, struct slice *in, struct slice *data)
 {
 	while (in->n > 0 && m->matched < m->n_delimiter && *in->p == m->delimiter[m->matched]) {
 		m->matched++;
-		advance(in, 1);
+		slice_skip(in, 1);
 	}
 	if (m->matched == m->n_delimiter || in->n == 0)
 		return MULTIPART_MORE;
@@ -228,7 +221,7 @@ scan(struct multipart *m, struct slice *in, struct slice *data)
 	if (!p)
 		p = end;
 	*data = (struct slice){ begin, (size_t)(p - begin) };
-	advance(in, data->n);
+	slice_skip(in, data->n);
 	if (p < end)
 		return data->n > 0 ? MULTIPART_DATA : match(m, in, data);
 	return data->n > 0 ? MULTIPART_DATA : MULTIPART_MORE;
@@ -242,7 +235,7 @@ read_data(struct multipart *m, struct slice *in, struct slice *data)
 	if (m->matched < m->n_delimiter)
 		return e;
 	m->state = STATE_BEHIND;
-	return e; /* MORE: with what is left, another state goes on */
+	return e; /* MORE: another state continues with the rest */
 }
 
 /* --- behind a delimiter ----------------------------------------------------------- */
@@ -254,7 +247,7 @@ read_behind(struct multipart *m, struct slice *in, struct slice *data)
 
 	if (m->state == STATE_BEHIND && c != '-' && c != '\r' && c != ' ' && c != '\t')
 		return was_none(m, data);
-	advance(in, 1);
+	slice_skip(in, 1);
 	if (m->state == STATE_DASH && c == '-') {
 		m->state = STATE_END;
 		return MULTIPART_END;

@@ -9,7 +9,7 @@ query_init(struct query *q, struct slice encoded, char *out, size_t room)
 	q->out = out;
 }
 
-/* What stands before the first `at`, or all. */
+/* The bytes before the first `at`, or all. */
 static struct slice
 upto(struct slice s, char at)
 {
@@ -18,24 +18,18 @@ upto(struct slice s, char at)
 	return (struct slice){ s.p, end ? (size_t)(end - s.p) : s.n };
 }
 
-static void
-advance(struct slice *s, size_t n)
-{
-	*s = (struct slice){ n > 0 ? s->p + n : s->p, s->n - n };
-}
-
-/* The byte that %XX stands for, 0 when it is refused. */
+/* The byte of %XX, or 0 if it is refused. */
 static char
 escaped(struct slice s)
 {
-	const int high = s.n >= 3 ? http_hex(s.p[1]) : -1;
-	const int low = s.n >= 3 ? http_hex(s.p[2]) : -1;
+	const int high = s.n >= 3 ? ascii_hex(s.p[1]) : -1;
+	const int low = s.n >= 3 ? ascii_hex(s.p[2]) : -1;
 
 	return high < 0 || low < 0 ? '\0' : (char)(high << 4 | low);
 }
 
 static int
-decode(struct query *q, struct slice in, char plus, struct slice *out)
+decode(struct query *q, struct slice in, struct slice *out)
 {
 	*out = (struct slice){ q->out, 0 };
 	while (in.n > 0) {
@@ -48,11 +42,11 @@ decode(struct query *q, struct slice in, char plus, struct slice *out)
 		if (q->room == 0)
 			return SLU_ETOOBIG;
 		if (c == '+' && !is_escape)
-			c = plus;
+			c = ' ';
 		*q->out++ = c;
 		q->room--;
 		out->n++;
-		advance(&in, used);
+		slice_skip(&in, used);
 	}
 	return 0;
 }
@@ -63,30 +57,15 @@ query_next(struct query *q, struct query_param *param)
 	struct slice name, value;
 
 	while (q->rest.n > 0 && q->rest.p[0] == '&')
-		advance(&q->rest, 1);
+		slice_skip(&q->rest, 1);
 	if (q->rc || q->rest.n == 0)
 		return false;
 	value = upto(q->rest, '&');
-	advance(&q->rest, value.n);
+	slice_skip(&q->rest, value.n);
 	name = upto(value, '=');
-	advance(&value, name.n < value.n ? name.n + 1 : name.n);
-	q->rc = name.n > 0 ? decode(q, name, ' ', &param->name) : SLU_EINVAL;
+	slice_skip(&value, name.n < value.n ? name.n + 1 : name.n);
+	q->rc = name.n > 0 ? decode(q, name, &param->name) : SLU_EINVAL;
 	if (q->rc == 0)
-		q->rc = decode(q, value, ' ', &param->value);
-	return q->rc == 0;
-}
-
-bool
-path_next(struct query *q, struct slice *part)
-{
-	struct slice encoded;
-
-	if (q->rc || q->rest.n == 0)
-		return false;
-	if (q->rest.p[0] == '/')
-		advance(&q->rest, 1);
-	encoded = upto(q->rest, '/');
-	advance(&q->rest, encoded.n); /* the '/' of the next part stays */
-	q->rc = decode(q, encoded, '+', part);
+		q->rc = decode(q, value, &param->value);
 	return q->rc == 0;
 }

@@ -7,10 +7,9 @@
  *                                      |  ^______________|            |
  *                                      +-> trailer... ----------------+
  *
- * A state reads a line (its row in `lines` says how long it may be and what is done
- * with it), or passes bytes of a body on, or gives an event. Bytes are looked at
- * once: a line that is not whole waits in r->head, and only what is new is searched
- * for its end.
+ * A state reads a line (its row in `lines` has the limit and the function), or passes bytes of a
+ * body on, or gives an event. Bytes are scanned once: a partial line waits in r->head, and only
+ * new bytes are searched for its end.
  */
 #include "http/request.h"
 
@@ -21,7 +20,7 @@
 #include <assert.h>
 
 enum {
-	KEPT_SIZE = 2048 /* a larger head's memory goes back after its request */
+	KEPT_SIZE = 2048 /* a larger head is not kept; its memory goes back after its request */
 };
 
 enum state {
@@ -61,6 +60,7 @@ request_init(struct request *r, const struct request_limits *limits)
 	assert(limits->body <= INT64_MAX);
 	*r = (struct request){ .limits = limits };
 	buf_init(&r->head, limits->head + REQUEST_LINE);
+	buf_init(&r->sent, KEPT_SIZE);
 	r->fields = mem_array(limits->headers, sizeof r->fields[0]);
 	return r->fields ? 0 : SLU_ENOMEM;
 }
@@ -69,6 +69,7 @@ void
 request_release(struct request *r)
 {
 	buf_release(&r->head);
+	buf_release(&r->sent);
 	mem_free(r->fields);
 	r->fields = NULL;
 }
@@ -120,6 +121,16 @@ reserve_line(struct request *r)
 	return 0;
 }
 
+/* All lines of the head are read: what a body may need from here on. */
+static void
+enter_head(struct request *r)
+{
+	r->state = STATE_HEAD;
+	r->left = r->length;
+	r->room = r->limits->body;
+	r->budget = r->limits->head;
+}
+
 static int
 line_field(struct request *r, struct slice line)
 {
@@ -132,14 +143,11 @@ line_field(struct request *r, struct slice line)
 		rc = head_end(r);
 	if (rc == 0 && r->length > r->limits->body)
 		rc = REFUSE_BODY_LONG;
-	r->state = STATE_HEAD;
-	r->left = r->length;
-	r->room = r->limits->body;
-	r->budget = r->limits->head;
+	enter_head(r);
 	return rc;
 }
 
-/* H6: bytes that mean nothing, yet must be read. */
+/* REQUEST-6: bytes that mean nothing, yet must be read. */
 static bool
 spend(struct request *r, size_t n)
 {
@@ -155,10 +163,10 @@ line_chunk(struct request *r, struct slice line)
 	uint64_t size = 0;
 	size_t i = 0;
 
-	for (; i < line.n && http_hex(line.p[i]) >= 0; i++) {
+	for (; i < line.n && ascii_hex(line.p[i]) >= 0; i++) {
 		if (size >> 59 != 0)
 			return REFUSE_CHUNK_SIZE;
-		size = size << 4 | (uint64_t)http_hex(line.p[i]);
+		size = size << 4 | (uint64_t)ascii_hex(line.p[i]);
 	}
 	if (i == 0 || (i < line.n && line.p[i] != ';'))
 		return REFUSE_CHUNK_SIZE;
@@ -190,8 +198,8 @@ line_trailer(struct request *r, struct slice line)
 	return spend(r, line.n) ? head_trailer(r, line) : REFUSE_TRAILERS_LONG;
 }
 
-/* What a state does with a line, and how long it may be: max 0 is what is left of
- * the whole head. Lines of the head stay, the others make room for the next. */
+/* The function of a state for its line, and the limit: max 0 is the rest of the whole head. Lines
+ * of the head stay; others make room for the next. */
 static const struct line_state {
 	int (*take)(struct request *r, struct slice line);
 	size_t max;
@@ -204,15 +212,7 @@ static const struct line_state {
 	[STATE_TRAILER] = { line_trailer, REQUEST_LINE, REFUSE_TRAILERS_LONG },
 };
 
-static void
-advance(struct slice *in, size_t n)
-{
-	in->p += n;
-	in->n -= n;
-}
-
-/* Copies up to the end of the line. False: there is no end yet, or (refused) there
- * cannot be one. */
+/* Copies up to the end of the line. False: no end yet, or refused. */
 static bool
 gather(struct request *r, const struct line_state *s, struct slice *in)
 {
@@ -227,7 +227,7 @@ gather(struct request *r, const struct line_state *s, struct slice *in)
 		return false;
 	}
 	buf_put(&r->head, in->p, got);
-	advance(in, got);
+	slice_skip(in, got);
 	if (r->head.failed)
 		refuse(r, REFUSE_MEMORY);
 	return lf && !r->head.failed;
@@ -262,11 +262,37 @@ read_line(struct request *r, struct slice *in)
 		refuse(r, rc);
 }
 
+/* REQUEST-8. */
+static bool
+repeat(struct request *r, struct slice *in)
+{
+	const struct slice sent = buf_slice(&r->sent);
+
+	if (sent.n == 0 || in->n < sent.n || memcmp(in->p, sent.p, sent.n) != 0)
+		return false;
+	slice_skip(in, sent.n);
+	r->repeated = true;
+	enter_head(r);
+	return true;
+}
+
+/* Keeps a head that came in one piece. It may be lost for lack of memory, and is parsed then. */
+static void
+keep_sent(struct request *r, struct slice head)
+{
+	if (head.n > KEPT_SIZE || r->head.size > KEPT_SIZE)
+		return;
+	buf_put(&r->sent, head.p, head.n);
+	if (r->sent.failed)
+		buf_clear(&r->sent);
+}
+
 static void
 begin(struct request *r)
 {
 	struct request next = {
 		.head = r->head,
+		.sent = r->sent,
 		.fields = r->fields,
 		.limits = r->limits,
 		.state = STATE_START,
@@ -275,7 +301,29 @@ begin(struct request *r)
 	if (next.head.size > KEPT_SIZE)
 		buf_release(&next.head);
 	buf_clear(&next.head);
+	buf_clear(&next.sent);
 	*r = next;
+}
+
+/* Reads lines while the state has lines and there are bytes. */
+static void
+read_lines(struct request *r, struct slice *in)
+{
+	while (lines[r->state].take && in->n > 0)
+		read_line(r, in);
+}
+
+static void
+read_head(struct request *r, struct slice *in)
+{
+	const struct slice all = *in;
+
+	if (repeat(r, in))
+		return;
+	begin(r);
+	read_lines(r, in);
+	if (r->state == STATE_HEAD)
+		keep_sent(r, (struct slice){ all.p, all.n - in->n });
 }
 
 static enum request_event
@@ -286,7 +334,7 @@ pass_bytes(struct request *r, struct slice *in, struct slice *body)
 	if (n == 0)
 		return REQUEST_MORE;
 	*body = (struct slice){ in->p, n };
-	advance(in, n);
+	slice_skip(in, n);
 	r->left -= n;
 	if (r->left == 0)
 		r->state = r->chunked ? STATE_DATA_END : STATE_END;
@@ -306,9 +354,9 @@ enum request_event
 request_next(struct request *r, struct slice *in, struct slice *body)
 {
 	if (r->state == STATE_NEXT)
-		begin(r);
-	while (lines[r->state].take && in->n > 0)
-		read_line(r, in);
+		read_head(r, in);
+	else
+		read_lines(r, in);
 
 	switch ((enum state)r->state) {
 	case STATE_HEAD:

@@ -1,12 +1,12 @@
 /*
- * request.h - HTTP/1.1 requests out of a stream of bytes, strictly (RFC 9112).
+ * request.h - a strict parser of HTTP/1.1 requests (RFC 9112).
  *
  *      bytes --> request_next --> HEAD, BODY, BODY, ..., END, HEAD, END, ...
  *                      |
  *                      +--> MORE: all bytes are used up, give more
  *                      +--> REFUSED: answer request_refusal()'s status and close
  *
- * No I/O, no clock: feed what a read brought, in pieces of any size.
+ * No I/O and no clock: give it the bytes of each read, in pieces of any size.
  *
  *         struct slice in = { data, n }, body;
  *
@@ -20,30 +20,34 @@
  *                 }
  *         }
  *
- * Every request gives one HEAD, any number of BODY and one END. After END, what is
- * left of `in` is the next request: whoever must wait keeps it and calls later.
+ * Every request gives one HEAD, any number of BODY and one END. After END the rest of `in` is
+ * the next request: a caller that must wait keeps it and calls later.
  *
- * The head is copied, so that its slices outlive the caller's bytes: they are good
- * from HEAD until the call after END. A body piece points into the caller's bytes
- * and is never copied. Memory is bounded by the limits and, for common heads, 256
- * bytes; that of a large head goes back when the next request begins.
+ * The parser copies the head, so that its slices outlive the caller's bytes: they are valid from
+ * HEAD until the call after END. A body piece points into the caller's bytes. Memory is limited
+ * by the limits and is twice 256 bytes for common heads; the memory of a large head is freed when
+ * the next request begins.
  *
- * Rules beyond the letter of the RFC, all on the side of refusing:
- *  H1  Lines end in CRLF. A bare LF is refused and so is a CR anywhere else.
- *  H2  The length of a body is said once: one Content-Length of digits alone, or
- *      one Transfer-Encoding that is `chunked` alone (any case). Both, two of one,
- *      or a Transfer-Encoding in HTTP/1.0 are refused.
- *  H3  No folded lines, no space before a colon, no control characters; bytes above
- *      127 in values only.
- *  H4  One space between the parts of a request line. Targets: /path?query,
- *      http://host/path?query, and * for OPTIONS. No fragment, no host:port.
- *  H5  HTTP/1.1 has exactly one Host. HTTP/1.0 has at most one. There is at most one
- *      Authorization: a proxy and this server must not take two for different callers.
- *  H6  Chunk extensions begin right behind the size, are ignored, and share with the
- *      trailers a budget of limits.head bytes a request. A line of either has at most
- *      REQUEST_LINE bytes. Trailers are checked and dropped; one that would change
- *      how the message is read (as any field of head.c's table) is refused.
- *  H7  The outcome depends on the bytes alone, never on how they were cut.
+ * Rules beyond the RFC, all of which refuse more:
+ *  REQUEST-1  Lines end in CRLF. A bare LF is refused, and a CR anywhere else.
+ *  REQUEST-2  A body has one length: one Content-Length of digits, or one Transfer-Encoding that
+ *             is `chunked` (any case). Both, two of one, or a Transfer-Encoding in HTTP/1.0 are
+ *             refused.
+ *  REQUEST-3  No folded lines, no space before a colon, no control characters; bytes above 127
+ *             only in values.
+ *  REQUEST-4  One space between the parts of a request line. Targets: /path?query,
+ *             http://host/path?query, and * for OPTIONS. No fragment, no host:port.
+ *  REQUEST-5  HTTP/1.1 has exactly one Host, HTTP/1.0 at most one. There is at most one
+ *             Authorization: a proxy and this server must not see two different callers.
+ *  REQUEST-6  Chunk extensions begin right behind the size, are ignored, and share with the
+ *             trailers a budget of limits.head bytes per request. A line of either has at most
+ *             REQUEST_LINE bytes. Trailers are checked and dropped. A trailer that would change
+ *             how the message is read (a field in the table of head.c) is refused.
+ *  REQUEST-7  The outcome depends on the bytes only, never on how they were cut.
+ *
+ * A client sends the same head again and again:
+ *  REQUEST-8  A head that begins like the whole head before it is that head. It is compared, not
+ *             parsed: `repeated` is set, and everything that was read from the head stays.
  */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
@@ -52,7 +56,7 @@
 
 #include <sluice/err.h>
 
-/* A row: name, status to answer, reason for machines. */
+/* A row: name, status of the answer, reason for machines. */
 /* clang-format off */
 #define REQUEST_REFUSALS(X) \
 	X(BARE_LF,         400, "bare_lf") \
@@ -105,11 +109,11 @@ enum request_event {
 	REQUEST_HEAD,
 	REQUEST_BODY,
 	REQUEST_END,
-	REQUEST_REFUSED /* and so for ever */
+	REQUEST_REFUSED /* also of all later calls */
 };
 
 enum {
-	REQUEST_LINE = 256,      /* a chunk's line or a trailer, with its CRLF */
+	REQUEST_LINE = 256,      /* bytes of a chunk's line or a trailer, with CRLF */
 	REQUEST_BLANK_LINES = 4, /* skipped before a request line */
 	REQUEST_HEAD_MAX = 0xffff - REQUEST_LINE
 };
@@ -123,7 +127,7 @@ struct request_limits {
 
 extern const struct request_limits request_limits_default;
 
-/* A part of the head: the head may move while it grows, so no pointers. */
+/* A part of the head. Not a pointer: the head may move while it grows. */
 struct span {
 	uint16_t at, n;
 };
@@ -134,56 +138,67 @@ struct request_field {
 
 struct request {
 	/* What a caller reads, from HEAD on. */
-	struct slice method; /* any token, as sent: methods have case */
+	struct slice method; /* any token, as sent */
 	struct slice target; /* as sent */
 	struct slice path;   /* still encoded; begins with '/', or is "*" */
 	struct slice query;  /* still encoded, without '?' */
-	uint64_t length;     /* of the body; 0 when chunked */
+	uint64_t length;     /* of the body; 0 if chunked */
 	unsigned n_headers;
-	uint64_t lengths; /* of their names: bit n is that one has n bytes, mod 64 */
+	uint64_t lengths; /* bit n: a name has n bytes, modulo 64 */
 	unsigned minor;   /* of the version: 0 or 1 */
 	bool chunked;
 	bool has_length;
-	bool keep_alive;      /* after END more requests are read; else all is ignored */
-	bool expect_continue; /* it waits for 100 before it sends the body */
+	bool keep_alive;      /* more requests follow; otherwise later bytes are ignored */
+	bool expect_continue; /* the client waits for 100 before it sends the body */
+	bool repeated;        /* REQUEST-8: the head is the one before, byte by byte */
 
-	/* Inner. */
+	/* Private. */
 	bool has_host, has_auth;
 	bool said_close, said_keep_alive, said_continue;
 	uint8_t state;
 	uint8_t blank_lines;
 	uint8_t refused; /* enum request_refused */
 	struct span in_method, in_target, in_path, in_query;
-	struct buf head; /* the lines so far; behind them the chunk line or trailer */
-	size_t line;     /* where in head the line begins that is being read */
+	struct buf head; /* the lines so far; then the chunk line or trailer */
+	struct buf sent; /* the last head as it was sent, blank lines included; empty: not kept */
+	size_t line;     /* where the current line begins in head */
 	uint64_t left;   /* bytes of the body, or of the chunk, still to come */
 	uint64_t room;   /* bytes of the body still allowed */
-	uint32_t budget; /* H6: bytes still allowed */
+	uint32_t budget; /* REQUEST-6: bytes still allowed */
 	struct request_field *fields;
 	const struct request_limits *limits;
 };
 
-/* Borrows limits for as long as the request lives. SLU_ENOMEM. */
+/* Borrows limits while the request lives. Returns SLU_ENOMEM. */
 int request_init(struct request *r, const struct request_limits *limits);
 void request_release(struct request *r);
 
-/* Takes bytes off the front of *in. *body is set by REQUEST_BODY alone. */
+/* Takes bytes off the front of *in. Only REQUEST_BODY sets *body. */
 enum request_event request_next(struct request *r, struct slice *in,
 				struct slice *body);
 
-/* After HEAD: this one body may have max bytes and no more, whatever the limits
- * say. When its length is known and larger, REFUSED comes before any BODY. */
+/* After HEAD: limits this body to max bytes, instead of limits.body. If its length is known
+ * and larger, REFUSED comes before any BODY. */
 void request_limit_body(struct request *r, uint64_t max);
 
-/* The value of the first field of that name, which is given in small letters;
- * .p is NULL when there is none. */
-struct slice request_header(const struct request *r, const char *name);
+/* The value of the first field of that name; name is in small letters. .p NULL: none. */
+struct slice request_find(const struct request *r, struct slice name);
+
+/* The same. Inline, so that the compiler counts the letters of a literal: most requests lack most
+ * fields, and are not searched. */
+static inline struct slice
+request_header(const struct request *r, const char *name)
+{
+	const struct slice want = { name, __builtin_strlen(name) };
+
+	return r->lengths >> want.n % 64 & 1 ? request_find(r, want) : (struct slice){ NULL, 0 };
+}
 
 /* The i-th field, i < n_headers. The name is in small letters. */
 void request_header_at(const struct request *r, unsigned i, struct slice *name,
 		       struct slice *value);
 
-/* Why, after REFUSED. Its connection is closed once that is answered. */
+/* The reason after REFUSED. The caller answers it and closes the connection. */
 const struct request_refusal *request_refusal(const struct request *r);
 
 #endif

@@ -135,21 +135,33 @@ response_begin(struct response *w, struct buf *out, const struct request *r)
 	w->keep_alive = r->keep_alive;
 }
 
-void
-response_status(struct response *w, unsigned status, const char *date)
+static void
+put_status(struct response *w, unsigned status)
 {
-	assert(w->stage == STAGE_BEGUN && status >= 200 && status <= 999);
-	w->stage = STAGE_FIELDS;
-	w->bodyless = status == 204 || status == 304;
+	if (status == 200) { /* nearly all answers */
+		put(w, SLICE("HTTP/1.1 200 OK\r\n"));
+		return;
+	}
 	put(w, SLICE("HTTP/1.1 "));
 	put_number(w, status, 10);
 	buf_putc(w->out, ' ');
 	buf_puts(w->out, http_reason(status));
-	if (date) {
-		put(w, SLICE("\r\nDate: "));
-		buf_puts(w->out, date);
-	}
 	put(w, SLICE("\r\n"));
+}
+
+void
+response_status(struct response *w, unsigned status, const char *date)
+{
+	char field[] = "Date: day, 00 mon 0000 00:00:00 GMT\r\n";
+
+	assert(w->stage == STAGE_BEGUN && status >= 200 && status <= 999);
+	w->stage = STAGE_FIELDS;
+	w->bodyless = status == 204 || status == 304;
+	put_status(w, status);
+	if (!date)
+		return;
+	memcpy(field + strlen("Date: "), date, HTTP_DATE_TEXT - 1);
+	put(w, SLICE(field));
 }
 
 static bool
@@ -183,7 +195,16 @@ response_header(struct response *w, const char *name, struct slice value)
 	return put_field(w, name, value);
 }
 
-/* HTTP/1.1 keeps the connection unless told otherwise, HTTP/1.0 the reverse. */
+void
+response_type(struct response *w, const char *type)
+{
+	assert(w->stage == STAGE_FIELDS);
+	put(w, SLICE("Content-Type: "));
+	put(w, slice_of(type));
+	put(w, SLICE("\r\n"));
+}
+
+/* HTTP/1.1 keeps the connection by default, HTTP/1.0 closes it. */
 static void
 end_head(struct response *w)
 {
@@ -197,7 +218,7 @@ end_head(struct response *w)
 	w->stage = STAGE_BODY;
 }
 
-/* 204 has no Content-Length at all, and that of a 304 would be another answer's. */
+/* 204 has no Content-Length; in a 304 it would be the length of another answer. */
 void
 response_length(struct response *w, uint64_t n)
 {
@@ -270,7 +291,7 @@ response_trailer(struct response *w, const char *name, struct slice value)
 {
 	assert(w->stage == STAGE_BODY || w->stage == STAGE_TRAILERS);
 	if (!has_chunks(w))
-		return 0; /* there is no place for it */
+		return 0; /* only chunked answers have trailers */
 	if (w->stage == STAGE_BODY)
 		put(w, SLICE("0\r\n"));
 	w->stage = STAGE_TRAILERS;
@@ -287,22 +308,4 @@ response_end(struct response *w)
 	if (has_chunks(w))
 		put(w, SLICE("\r\n"));
 	w->stage = STAGE_DONE;
-}
-
-void
-response_whole(struct response *w, unsigned status, const char *date,
-	       const char *type, struct slice body)
-{
-	response_status(w, status, date);
-	if (type)
-		(void)response_header(w, "Content-Type", slice_of(type)); /* ours */
-	response_length(w, body.n);
-	response_body(w, body.p, body.n);
-	response_end(w);
-}
-
-void
-response_continue(struct buf *out)
-{
-	buf_puts(out, "HTTP/1.1 100 Continue\r\n\r\n");
 }

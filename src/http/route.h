@@ -1,5 +1,5 @@
 /*
- * route.h - which handler gets a request: a table of const rows.
+ * route.h - finds the handler of a request in a table of const rows.
  *
  *         static const struct route routes[] = {
  *                 { "POST", "/enqueue", handle_enqueue, .max_body = 16 << 20 },
@@ -8,17 +8,18 @@
  *                 { "GET", "/console/", handle_file, .below = true },
  *         };
  *
- * Paths are compared as sent, undecoded, byte by byte. A row with `below` also takes
- * every path that begins with its own; a longer row goes before a shorter one, so
- * that a whole path goes before all. HEAD takes the row of GET. A row without a method
- * takes all of them, HEAD too unless it has no_head.
+ * Paths are compared as sent, undecoded, byte by byte. A row with `below` also matches every
+ * path that begins with its own. The longest matching path wins. HEAD matches a row of GET. A
+ * row without a method matches all methods, and HEAD unless it has no_head.
  *
- * A path that no row has is 404; one that has rows, but not for this method, is 405
- * and names those methods in Allow. A body larger than max_body is 413 before it is
- * read.
+ * A row with `segments` also matches the paths of that many segments, "/a/b", whose first segment begins the path
+ * of no row. For a method without such a row these paths are 404.
  *
- * Bodies are gathered before the handler is called, or come piece by piece to `take`: C8
- * of http/call.h. Answers may be given piece by piece: C7.
+ * A path without a row is 404. A path with rows for other methods is 405, and Allow names these
+ * methods. A body larger than max_body is 413 before it is read.
+ *
+ * The server collects a body before it calls the handler, or passes it to `take` piece by
+ * piece: CALL-8. Answers may also come in pieces: EXCHANGE-7.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -27,12 +28,13 @@
 
 struct call;
 struct dialect;
+struct handler;
 
-/* What may stand behind the '?' of a request. Malformed escapes are refused on every route. */
+/* The query that a route accepts. Malformed escapes are refused on every route. */
 enum route_query {
-	QUERY_NONE, /* no parameter */
-	QUERY_READ, /* the handler reads it and refuses what it does not know */
-	QUERY_ANY   /* unknown parameters are passed over */
+	QUERY_NONE, /* none */
+	QUERY_READ, /* the handler reads it and refuses unknown parameters */
+	QUERY_ANY   /* unknown parameters are ignored */
 };
 
 struct route {
@@ -41,34 +43,36 @@ struct route {
 	/* Runs on the loop and must not block; http/call.h has the rules. arg is
 	 * server_conf.arg. */
 	void (*handle)(struct call *c, void *arg);
-	void (*take)(struct call *c, void *arg); /* a piece of its body: C8; or NULL */
-	const struct dialect *dialect;           /* whatever its maker means by it */
-	size_t max_body;                         /* 0: no body */
-	enum route_query query;                  /* for server_conf.admit */
-	unsigned needs;                          /* what its caller must be allowed: for server_conf.admit */
-	bool below;                              /* and what begins with path */
-	bool no_head;                            /* GET does not stand for HEAD */
-	bool alone;                              /* waits, or has much to say: as call_hold, from the start */
-	bool vital;                              /* served to connections of the reserve, too: S5 of server.h */
-	bool early;                              /* answered also while the server starts: S10 */
-	bool settles;                            /* never refused for memory: S8 */
+	void (*take)(struct call *c, void *arg); /* takes a piece of the body: CALL-8; or NULL */
+	const struct dialect *dialect;           /* for the API: api/dialect.h */
+	const struct handler *handler;           /* for the API: api/apicall.h */
+	uint32_t max_body;                       /* 0: no body */
+	uint8_t query;                           /* enum route_query; for http_conf.admit */
+	uint16_t needs;                          /* the rights that a caller needs: for http_conf.admit */
+	uint8_t segments;                        /* also matches other paths of so many segments; 0: none */
+	bool below;                              /* also matches paths that begin with path */
+	bool no_head;                            /* HEAD does not match it */
+	bool alone;                              /* may wait, or has large answers: exchange_hold from the start */
+	bool vital;                              /* connections of the reserve may use it: SERVER-5 */
+	bool early;                              /* does not wait while the server starts: SERVER-10 */
+	bool settles;                            /* never refused for memory: SERVER-8 */
 };
 
 struct route_table {
 	const struct route *rows; /* borrowed */
 	unsigned n;
-	struct slice *paths; /* per row */
+	uint8_t *lengths; /* of the paths, per row: a search looks at rows of the right length alone */
 };
 
-/* SLU_ENOMEM. */
+/* Returns SLU_ENOMEM. */
 int route_init(struct route_table *t, const struct route *rows, unsigned n);
 void route_release(struct route_table *t);
 
-/* The row, or NULL and *status 404 or 405. */
+/* Returns the row, or NULL and *status 404 or 405. */
 const struct route *route_find(const struct route_table *t, struct slice method,
 			       struct slice path, unsigned *status);
 
-/* The methods that path takes: "GET, HEAD, POST". */
+/* Writes the methods of a path: "GET, HEAD, POST". */
 void route_allow(const struct route_table *t, struct slice path, struct buf *out);
 
 #endif

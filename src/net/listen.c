@@ -52,12 +52,12 @@ split_tcp(const char *address, char host[static LISTEN_NAME], const char **port,
 		s = (struct slice){ s.p + 1, s.n - 2 };
 	if (!colon || s.n >= LISTEN_NAME || (!bracketed && memchr(s.p, ':', s.n)))
 		return slu_fail(err, SLU_EINVAL,
-				"listen address \"%s\": want host:port, [ipv6]:port, "
+				"invalid listen address \"%s\"; expected host:port, [ipv6]:port, "
 				"https://host:port or unix:/path",
 				address);
 	if (parse_u64(slice_of(colon + 1), 0, 65535, &number, NULL))
 		return slu_fail(err, SLU_EINVAL,
-				"listen address \"%s\": want a port of 0 to 65535",
+				"invalid listen address \"%s\"; expected a port of 0 to 65535",
 				address);
 	memcpy(host, s.p, s.n);
 	host[s.n] = '\0';
@@ -109,21 +109,21 @@ bind_failed(const char *address, struct slu_err *err)
 	case EACCES:
 		return slu_fail(err, SLU_EINVAL,
 				"%s: not allowed: choose a port above 1023", address);
-	case EADDRNOTAVAIL: /* yet: its network may come up later */
-		return slu_fail(err, SLU_EDOWN, "%s is no address of this machine", address);
+	case EADDRNOTAVAIL: /* the network may come up later */
+		return slu_fail(err, SLU_EDOWN, "%s is not an address of this machine", address);
 	default:
 		return slu_fail(err, SLU_EDOWN, "bind %s: %m", address);
 	}
 }
 
-/* A5. Without them it is slower or later, not wrong. */
+/* LISTEN-5. Without them it is slower or later, not wrong. */
 static void
 set_options(int fd)
 {
 	static const struct {
 		int level, name, value;
 	} options[] = {
-		/* Else a restart would wait for old connections to be forgotten. */
+		/* Without it a restart would fail while the kernel remembers old connections. */
 		{ SOL_SOCKET, SO_REUSEADDR, 1 },
 		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
 		{ IPPROTO_TCP, TCP_KEEPIDLE, 60 },
@@ -161,7 +161,7 @@ bind_tcp(const char *address, struct sockaddr_storage *sa, socklen_t len, bool s
 	return rc;
 }
 
-/* Two sockets may be bound to one port without listening: only listen tells. */
+/* Two sockets may be bound to one port as long as they do not listen: so it listens, too. */
 static int
 probe(const char *address, struct sockaddr_storage *sa, socklen_t len, int *out,
       struct slu_err *err)
@@ -198,7 +198,7 @@ drop(struct listener *l)
 	}
 }
 
-/* A1. */
+/* LISTEN-1. */
 static int
 try_tcp(struct listener *l, const char *address, struct sockaddr_storage *sa,
 	socklen_t len, struct slu_err *err)
@@ -219,8 +219,8 @@ try_tcp(struct listener *l, const char *address, struct sockaddr_storage *sa,
 	return rc;
 }
 
-/* Between the first bind and the others somebody may take a port that was chosen for
- * us: then another is chosen. */
+/* Another process may take the chosen port between the first bind and the others: then choose
+ * another one. */
 static int
 open_tcp(struct listener *l, const char *address, struct slu_err *err)
 {
@@ -243,13 +243,13 @@ open_tcp(struct listener *l, const char *address, struct slu_err *err)
 }
 
 static void
-name_tcp(struct listener *l, const char *address)
+name_tcp(struct listener *l, const char *protocol, const char *address)
 {
 	const char *colon = strrchr(address, ':');
 	const int n = (int)(colon - address);
 
-	(void)snprintf(l->name, sizeof l->name, "%s://%.*s:%u", l->tls ? "https" : "http",
-		       n ? n : 7, n ? address : "0.0.0.0", l->port);
+	(void)snprintf(l->name, sizeof l->name, "%s%s://%.*s:%u", protocol,
+		       l->tls ? "s" : "", n ? n : 7, n ? address : "0.0.0.0", l->port);
 }
 
 /* --- unix sockets ---------------------------------------------------------- */
@@ -266,7 +266,7 @@ split_unix(const char *rest, struct sockaddr_un *sa, mode_t *mode, struct slu_er
 	*mode = UNIX_MODE;
 	if (n == 0 || n >= sizeof sa->sun_path)
 		return slu_fail(err, SLU_EINVAL,
-				"listen address \"unix:%s\": want a path of 1 to %zu bytes",
+				"invalid listen address \"unix:%s\"; expected a path of 1 to %zu bytes",
 				rest, sizeof sa->sun_path - 1);
 	memcpy(sa->sun_path, rest, n);
 	if (!mark)
@@ -274,11 +274,11 @@ split_unix(const char *rest, struct sockaddr_un *sa, mode_t *mode, struct slu_er
 	*mode = (mode_t)strtoul(mark + 6, &end, 8);
 	if (end == mark + 6 || *end || *mode > 0777)
 		return slu_fail(err, SLU_EINVAL,
-				"listen address \"unix:%s\": want a mode as 0660", rest);
+				"invalid listen address \"unix:%s\"; expected a mode like 0660", rest);
 	return 0;
 }
 
-/* True when no server is behind the path: whoever dies leaves the file. */
+/* True if no process listens on the path: a killed server leaves the file. */
 static bool
 is_left_over(const struct sockaddr_un *sa)
 {
@@ -292,7 +292,7 @@ is_left_over(const struct sockaddr_un *sa)
 	return rc == ECONNREFUSED;
 }
 
-/* A2: 0 when the path is free now. */
+/* LISTEN-2: 0 when the path is free now. */
 static int
 clear_path(const struct sockaddr_un *sa, struct slu_err *err)
 {
@@ -302,7 +302,7 @@ clear_path(const struct sockaddr_un *sa, struct slu_err *err)
 		return errno == ENOENT ? 0 : slu_fail(err, SLU_EDOWN, "%s: %m", sa->sun_path);
 	if (!S_ISSOCK(st.st_mode))
 		return slu_fail(err, SLU_EEXISTS,
-				"%s is there and is no socket: move it away or choose "
+				"%s exists and is not a socket: move it away or choose "
 				"another path",
 				sa->sun_path);
 	if (!is_left_over(sa))
@@ -315,7 +315,7 @@ clear_path(const struct sockaddr_un *sa, struct slu_err *err)
 	return 0;
 }
 
-/* A3: nobody can connect before listen. */
+/* LISTEN-3: no client can connect before listen. */
 static int
 bind_unix(struct listener *l, const struct sockaddr_un *sa, mode_t mode,
 	  struct slu_err *err)
@@ -332,7 +332,7 @@ bind_unix(struct listener *l, const struct sockaddr_un *sa, mode_t mode,
 	return 0;
 }
 
-/* The threads share one queue of clients: whoever is awake takes the next. */
+/* The threads share one backlog: a thread that is awake accepts the next client. */
 static int
 open_unix(struct listener *l, const char *rest, struct slu_err *err)
 {
@@ -355,7 +355,7 @@ open_unix(struct listener *l, const char *rest, struct slu_err *err)
 
 /* --- check ----------------------------------------------------------------- */
 
-/* A bind without listening disturbs nobody. That it is in use may have passed by the start. */
+/* A bind without listen disturbs no one. An address in use may be free at the start. */
 static int
 check_tcp(const char *address, struct slu_err *err)
 {
@@ -389,23 +389,6 @@ check_unix(const char *rest, struct slu_err *err)
 }
 
 int
-listen_spelled(const char *address, struct slu_err *err)
-{
-	char host[LISTEN_NAME];
-	const char *port;
-	struct sockaddr_un sa;
-	mode_t mode;
-	bool tls;
-	const char *const target = listen_target(address, &tls);
-
-	if (strncmp(target, "unix:", 5) == 0 && !tls)
-		return split_unix(target + 5, &sa, &mode, err);
-	if (strncmp(target, "fd:", 3) == 0)
-		return listen_fd_check(target, err);
-	return split_tcp(target, host, &port, err);
-}
-
-int
 listen_check(const char *address, struct slu_err *err)
 {
 	bool tls;
@@ -427,32 +410,38 @@ adopt(struct listener *l, const char *address, char name[static LISTEN_NAME],
 	const int rc = listen_adopt(l, address, name, err);
 
 	if (!rc && l->port)
-		set_options(l->fds[0]); /* all of them are one socket */
+		set_options(l->fds[0]); /* all descriptors are one socket */
 	return rc;
+}
+
+/* The letters before "://", or empty. */
+static struct slice
+scheme_of(const char *address)
+{
+	size_t n = 0;
+
+	while (address[n] >= 'a' && address[n] <= 'z')
+		n++;
+	return (struct slice){ address, strncmp(address + n, "://", 3) == 0 ? n : 0 };
+}
+
+struct slice
+listen_scheme(const char *address)
+{
+	const struct slice s = scheme_of(address);
+
+	if (s.n == 0 || slice_eq(s, SLICE("tls")))
+		return (struct slice){ 0 };
+	return (struct slice){ s.p, s.p[s.n - 1] == 's' ? s.n - 1 : s.n };
 }
 
 const char *
 listen_target(const char *address, bool *tls)
 {
-	static const struct {
-		const char *scheme;
-		bool tls;
-	} rows[] = {
-		{ "http://", false },
-		{ "https://", true },
-		{ "tls://", true },
-	};
+	const struct slice s = scheme_of(address);
 
-	*tls = false;
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		const size_t n = strlen(rows[i].scheme);
-
-		if (strncmp(address, rows[i].scheme, n) != 0)
-			continue;
-		*tls = rows[i].tls;
-		return address + n;
-	}
-	return address;
+	*tls = s.n > 0 && s.p[s.n - 1] == 's';
+	return s.n > 0 ? address + s.n + 3 : address;
 }
 
 bool
@@ -490,7 +479,7 @@ listen_is_private(const char *address)
 }
 
 int
-listener_open(struct listener *l, const char *address, unsigned threads,
+listener_open(struct listener *l, const char *protocol, const char *address, unsigned threads,
 	      struct slu_err *err)
 {
 	bool is_unix, is_passed;
@@ -516,7 +505,7 @@ listener_open(struct listener *l, const char *address, unsigned threads,
 	if (rc)
 		listener_close(l);
 	else if (l->port)
-		name_tcp(l, is_passed ? passed : address);
+		name_tcp(l, protocol, is_passed ? passed : address);
 	return rc;
 }
 
@@ -527,7 +516,7 @@ listener_close(struct listener *l)
 		drop(l);
 	mem_free(l->fds);
 	if (l->unix_path.sun_path[0] && is_left_over(&l->unix_path))
-		(void)unlink(l->unix_path.sun_path); /* else the next start replaces it */
+		(void)unlink(l->unix_path.sun_path); /* if it fails, the next start replaces the file */
 	*l = (struct listener){ 0 };
 }
 

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
 	FIRST_FD = 3, /* 0 to 2 are the standard streams */
@@ -21,18 +20,10 @@ fd_of(const char *address, int *fd, struct slu_err *err)
 
 	if (parse_u64(slice_of(address + 3), FIRST_FD, MAX_FD, &n, NULL))
 		return slu_fail(err, SLU_EINVAL,
-				"listen address \"%s\": want the number of a socket, 3 or more",
+				"invalid listen address \"%s\"; expected the number of a socket, 3 or more",
 				address);
 	*fd = (int)n;
 	return 0;
-}
-
-int
-listen_fd_check(const char *address, struct slu_err *err)
-{
-	int fd;
-
-	return fd_of(address, &fd, err);
 }
 
 static bool
@@ -55,10 +46,19 @@ address_of(const char *address, int *fd, struct sockaddr_storage *sa, struct slu
 	if (!has_option(*fd, SO_TYPE, SOCK_STREAM) || !has_option(*fd, SO_ACCEPTCONN, 1) ||
 	    getsockname(*fd, (struct sockaddr *)sa, &len))
 		return slu_fail(err, SLU_EINVAL,
-				"listen address \"%s\": no listening stream socket was passed "
-				"with this number",
+				"invalid listen address \"%s\"; expected the number of a "
+				"listening stream socket",
 				address);
 	return 0;
+}
+
+int
+listen_fd_check(const char *address, struct slu_err *err)
+{
+	struct sockaddr_storage sa;
+	int fd = -1;
+
+	return address_of(address, &fd, &sa, err);
 }
 
 static int
@@ -109,7 +109,7 @@ listen_adopt(struct listener *l, const char *address, char name[static LISTEN_NA
 	     struct slu_err *err)
 {
 	struct sockaddr_storage sa = { 0 };
-	int fd;
+	int fd = -1;
 	int rc = address_of(address, &fd, &sa, err);
 
 	if (rc)
@@ -123,7 +123,7 @@ bool
 listen_fd_is_local(const char *address)
 {
 	struct sockaddr_storage sa = { 0 };
-	int fd;
+	int fd = -1;
 
 	if (address_of(address, &fd, &sa, NULL))
 		return false;

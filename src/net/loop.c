@@ -1,8 +1,8 @@
 /*
- * loop.c - a libuv loop, and the stack of what was posted to it.
+ * loop.c - a libuv loop, and the stack of posted work.
  *
  * Posters push with a compare-and-swap; the loop takes the whole stack with one
- * exchange and turns it round. Nothing is popped one by one, so there is no ABA.
+ * exchange and reverses it. No single element is popped, so there is no ABA problem.
  */
 #include "net/loop.h"
 
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum {
-	STACK = 8 << 20 /* of a thread, unless ulimit says otherwise */
+	STACK = 8 << 20 /* of a thread, unless ulimit sets another */
 };
 
 struct loop {
@@ -72,7 +72,7 @@ run_posted(struct loop *l)
 	}
 }
 
-/* N2: stopping is read before what was posted, so what was posted before the stop is
+/* LOOP-2: stopping is read before what was posted, so what was posted before the stop is
  * seen. What that posts in turn is run as well. */
 static void
 on_wake(uv_async_t *async)
@@ -180,7 +180,7 @@ run(void *arg)
 	struct loop *l = arg;
 
 	loop_here = l;
-	(void)uv_run(&l->uv, UV_RUN_DEFAULT); /* N3 */
+	(void)uv_run(&l->uv, UV_RUN_DEFAULT); /* LOOP-3 */
 	run_posted(l);
 	loop_here = NULL;
 	return NULL;
@@ -206,17 +206,17 @@ loop_start(struct loop *l, const char *name, struct slu_err *err)
 	return 0;
 }
 
-/* libuv begins to watch a descriptor at the beginning of the next turn, and who prepares for
- * sleep does so then: hence LOOP_QUIET. */
+/* libuv watches a new descriptor from the beginning of the next turn, and prepare handles run
+ * then: hence LOOP_QUIET. */
 bool
 loop_round(struct loop *l)
 {
 	struct pollfd ready = { .fd = uv_backend_fd(&l->uv), .events = POLLIN };
-	bool at_work;
+	int at_work;
 
 	assert(!l->started);
 	loop_here = l;
-	(void)uv_run(&l->uv, UV_RUN_NOWAIT); /* N3 */
+	(void)uv_run(&l->uv, UV_RUN_NOWAIT); /* LOOP-3 */
 	loop_here = NULL;
 	at_work = l->uv.active_reqs.count > 0;
 	return uv_backend_timeout(&l->uv) == 0 || poll(&ready, 1, at_work) > 0 || at_work;
@@ -252,7 +252,7 @@ loop_close(struct loop *l)
 	loop_stop(l);
 	loop_wait(l);
 	rc = uv_loop_close(&l->uv);
-	assert(rc == 0); /* N3 */
+	assert(rc == 0); /* LOOP-3 */
 	(void)rc;
 	mem_free(l);
 }

@@ -6,7 +6,7 @@
 #include "net/tls.h"
 
 #include "base/mem.h"
-#include "net/tls_inner.h"
+#include "net/tls_private.h"
 
 #include <assert.h>
 #include <openssl/err.h>
@@ -29,7 +29,7 @@ struct tls {
 	struct tls_context *context;
 	struct tls_room *room;
 	struct tls_peer *peer;
-	struct slice wire; /* in tls_take: what is not read yet */
+	struct slice wire; /* in tls_take: the unread bytes */
 	struct buf out;
 	size_t sent; /* of out */
 	struct buf flying;
@@ -73,7 +73,7 @@ trade(struct buf *a, struct buf *b)
 	*b = c;
 }
 
-/* The room keeps one. */
+/* Keeps one buffer in the room for the next connection. */
 static void
 give_back(struct tls *t, struct buf *b)
 {
@@ -97,8 +97,7 @@ bio_read(BIO *b, char *p, int n)
 		return -1;
 	}
 	memcpy(p, t->wire.p, k);
-	t->wire.p += k;
-	t->wire.n -= k;
+	slice_skip(&t->wire, k);
 	return (int)k;
 }
 
@@ -139,7 +138,7 @@ tls_bio_method(void)
 
 /* --- open and close ----------------------------------------------------------- */
 
-/* X4: an address is checked as such, and has no SNI. */
+/* TLSCONTEXT-4: an IP address is checked as an address, and has no SNI. */
 static bool
 expect_host(SSL *ssl, const char *host)
 {
@@ -163,13 +162,13 @@ open_ssl(struct tls *t, const char *host)
 		return false;
 	BIO_set_data(bio, t);
 	BIO_set_init(bio, 1);
-	SSL_set_bio(t->ssl, bio, bio); /* now its own */
+	SSL_set_bio(t->ssl, bio, bio); /* SSL owns it now */
 	if (!host) {
 		SSL_set_accept_state(t->ssl);
 		return true;
 	}
 	SSL_set_connect_state(t->ssl);
-	return expect_host(t->ssl, host);
+	return t->context->peers || expect_host(t->ssl, host);
 }
 
 struct tls *
@@ -273,7 +272,7 @@ fail(struct tls *t)
 
 /* --- in ----------------------------------------------------------------------- */
 
-/* The certificate was checked by the handshake; its names are kept. */
+/* The handshake checked the certificate; stores its names. */
 static void
 know_peer(struct tls *t)
 {
@@ -315,7 +314,7 @@ open_records(struct tls *t, struct slice *plain)
 		if (rc != 1)
 			break;
 		n += k;
-		assert(n < sizeof r->plain); /* T1 */
+		assert(n < sizeof r->plain); /* TLS-1 */
 	}
 	rc = SSL_get_error(t->ssl, rc);
 	if (rc == SSL_ERROR_ZERO_RETURN)
@@ -399,6 +398,16 @@ tls_version(const struct tls *t)
 	return SSL_get_version(t->ssl);
 }
 
+bool
+tls_binding(struct tls *t, uint8_t out[static TLS_BINDING])
+{
+	static const char label[] = "EXPORTER-Channel-Binding";
+	const bool made = SSL_export_keying_material(t->ssl, out, TLS_BINDING, label, sizeof label - 1, NULL, 0, 1) == 1;
+
+	ERR_clear_error();
+	return made;
+}
+
 /* --- out ---------------------------------------------------------------------- */
 
 static bool
@@ -473,7 +482,7 @@ tls_put_bye(struct tls *t)
 		return;
 	t->said_bye = true;
 	ERR_clear_error();
-	(void)SSL_shutdown(t->ssl); /* 0: the other's has not come, and need not */
+	(void)SSL_shutdown(t->ssl); /* 0: the close_notify of the client has not arrived, and is not needed */
 	ERR_clear_error();
 }
 

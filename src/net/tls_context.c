@@ -1,9 +1,10 @@
 #include "net/tls_context.h"
 
 #include "base/mem.h"
-#include "net/tls_inner.h"
+#include "net/tls_private.h"
 
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,12 +14,12 @@ enum {
 	CHAIN_DEPTH = 8
 };
 
-/* X1: what TLS 1.2 may use; 1.3 has none that are weak. */
+/* TLSCONTEXT-1: what TLS 1.2 may use; 1.3 has none that are weak. */
 static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 /* --- files -------------------------------------------------------------------- */
 
-/* The last reason of OpenSSL, behind what was tried. */
+/* Reports the last error of OpenSSL for this file. */
 static int
 bad_file(struct slu_err *err, const char *what, const char *file, const char *hint)
 {
@@ -32,7 +33,7 @@ bad_file(struct slu_err *err, const char *what, const char *file, const char *hi
 	return SLU_EINVAL;
 }
 
-/* Nobody is there to type it. */
+/* A server has no terminal to type a password. */
 static int
 no_password(char *out, int size, int writing, void *arg)
 {
@@ -182,22 +183,25 @@ tls_context_unref(struct tls_context *x)
 
 /* --- servers ------------------------------------------------------------------ */
 
-/* A client that offers protocols must offer ours; one that offers none is served. */
+/* Names of ALPN, each behind its length. */
+static const unsigned char http_protocol[] = "\x08http/1.1";
+static const unsigned char peer_protocol[] = "\x0bsluice-peer";
+
+/* A client that offers protocols must offer the one in arg. A client that offers no protocol is accepted. */
 static int
 choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 		const unsigned char *in, unsigned in_len, void *arg)
 {
-	static const unsigned char ours[] = "\x08http/1.1";
+	const unsigned char *const ours = arg;
 
 	(void)ssl;
-	(void)arg;
-	if (SSL_select_next_proto((unsigned char **)out, out_len, ours, sizeof ours - 1, in,
+	if (SSL_select_next_proto((unsigned char **)out, out_len, ours, 1u + ours[0], in,
 				  in_len) == OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_OK;
 	return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* X2. The names of the authorities tell a client which of its certificates to show. */
+/* TLSCONTEXT-2. The names of the authorities tell a client which of its certificates to show. */
 static int
 ask_clients(struct tls_context *x, const struct tls_server_conf *conf, struct slu_err *err)
 {
@@ -209,7 +213,7 @@ ask_clients(struct tls_context *x, const struct tls_server_conf *conf, struct sl
 		return 0;
 	if (!conf->client_ca)
 		return slu_fail(err, SLU_EINVAL,
-				"client certificates are asked for, and no CA file says whose to trust");
+				"client certificates need a CA file: set tls.client_ca");
 	rc = load_ca(x->ssl, conf->client_ca, err);
 	if (rc)
 		return rc;
@@ -223,7 +227,7 @@ ask_clients(struct tls_context *x, const struct tls_server_conf *conf, struct sl
 	return 0;
 }
 
-/* X3: the keys of tickets are OpenSSL's, random for each context. */
+/* TLSCONTEXT-3: the keys of tickets are OpenSSL's, random for each context. */
 static int
 set_tickets(SSL_CTX *c)
 {
@@ -254,7 +258,7 @@ tls_context_server(struct tls_context **out, const struct tls_server_conf *conf,
 		rc = set_tickets((*out)->ssl);
 	if (rc)
 		return done(out, rc, err);
-	SSL_CTX_set_alpn_select_cb((*out)->ssl, choose_protocol, NULL);
+	SSL_CTX_set_alpn_select_cb((*out)->ssl, choose_protocol, (void *)http_protocol);
 	warn_key(*out, conf->key);
 	warn_date(*out, conf->cert);
 	return 0;
@@ -263,11 +267,9 @@ tls_context_server(struct tls_context **out, const struct tls_server_conf *conf,
 /* --- clients ------------------------------------------------------------------ */
 
 static int
-offer_protocol(SSL_CTX *c)
+offer_protocol(SSL_CTX *c, const unsigned char *ours)
 {
-	static const unsigned char ours[] = "\x08http/1.1";
-
-	return SSL_CTX_set_alpn_protos(c, ours, sizeof ours - 1) == 0 ? 0 : SLU_ENOMEM;
+	return SSL_CTX_set_alpn_protos(c, ours, 1u + ours[0]) == 0 ? 0 : SLU_ENOMEM;
 }
 
 int
@@ -289,10 +291,45 @@ tls_context_client(struct tls_context **out, const struct tls_client_conf *conf,
 	if (!rc && conf->cert)
 		rc = load_pair((*out)->ssl, conf->cert, conf->key, err);
 	if (!rc)
-		rc = offer_protocol((*out)->ssl);
+		rc = offer_protocol((*out)->ssl, http_protocol);
 	if (rc)
 		return done(out, rc, err);
-	SSL_CTX_set_verify((*out)->ssl, SSL_VERIFY_PEER, NULL); /* X4 */
+	SSL_CTX_set_verify((*out)->ssl, SSL_VERIFY_PEER, NULL); /* TLSCONTEXT-4 */
+	return 0;
+}
+
+/* --- peers -------------------------------------------------------------------- */
+
+/* Every node is a server: its certificate is checked as a server's, also where the node connects. */
+static int
+check_peers(SSL_CTX *c, const char *ca, struct slu_err *err)
+{
+	const int rc = ca ? load_ca(c, ca, err) : 0;
+
+	if (rc || !ca)
+		return rc;
+	SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	return SSL_CTX_set_purpose(c, X509_PURPOSE_SSL_SERVER) == 1 ? 0 : SLU_ENOMEM;
+}
+
+int
+tls_context_peers(struct tls_context **out, const struct tls_peers_conf *conf, struct slu_err *err)
+{
+	int rc;
+
+	ERR_clear_error();
+	rc = open_context(out, TLS_method(), TLS_1_3, err);
+	if (!rc)
+		rc = load_pair((*out)->ssl, conf->cert, conf->key, err);
+	if (!rc)
+		rc = check_peers((*out)->ssl, conf->ca, err);
+	if (!rc)
+		rc = offer_protocol((*out)->ssl, peer_protocol);
+	if (rc)
+		return done(out, rc, err);
+	SSL_CTX_set_alpn_select_cb((*out)->ssl, choose_protocol, (void *)peer_protocol);
+	SSL_CTX_set_num_tickets((*out)->ssl, 0);
+	(*out)->peers = true;
 	return 0;
 }
 

@@ -8,7 +8,6 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -60,7 +59,7 @@ open_new(const char *path, const char *suffix, mode_t mode, struct slu_err *err)
 	if (f)
 		return f;
 	if (errno == EEXIST)
-		slu_fail(err, SLU_EEXISTS, "%s is there already: remove it or choose another folder",
+		slu_fail(err, SLU_EEXISTS, "%s exists: remove it or choose another folder",
 			 name);
 	else
 		slu_fail(err, SLU_EDOWN, "%s: %m", name);

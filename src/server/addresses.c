@@ -2,14 +2,16 @@
 
 #include "base/log.h"
 #include "net/listen.h"
+#include "server/links.h"
 #include "server/login.h"
-#include "server/manager.h"
+#include "server/systemd.h"
+#include "server/protocols.h"
 
 #include <stdio.h>
 #include <string.h>
 
 _Static_assert((int)CONF_LIST_MAX <= (int)ADDRESSES_MAX &&
-		       (int)MANAGER_FDS_MAX <= (int)ADDRESSES_MAX,
+		       (int)SYSTEMD_FDS_MAX <= (int)ADDRESSES_MAX,
 	       "ADDRESSES_MAX");
 
 static bool
@@ -23,12 +25,12 @@ is_passed(const char *address)
 unsigned
 addresses(const struct conf *conf, struct addresses *out)
 {
-	const unsigned passed = conf_origin(conf, "listen") ? 0 : manager_sockets();
+	const unsigned passed = conf_origin(conf, "listen") ? 0 : systemd_sockets();
 
 	*out = (struct addresses){ 0 };
 	for (; out->n < passed; out->n++) {
 		(void)snprintf(out->passed[out->n], sizeof out->passed[0], "fd:%u",
-			       MANAGER_FIRST_FD + out->n);
+			       SYSTEMD_FIRST_FD + out->n);
 		out->items[out->n] = out->passed[out->n];
 	}
 	for (; !passed && out->n < conf->listen.n; out->n++)
@@ -53,33 +55,48 @@ addresses_tell_unused(const struct addresses *list, struct slu_log *log)
 
 	for (unsigned i = 0; i < list->n; i++)
 		used |= is_passed(list->items[i]);
-	if (manager_sockets() && !used)
+	if (systemd_sockets() && !used)
 		log_warn(log, "passed sockets are not served: listen is set, and without fd:3",
-			 F_U64("sockets", manager_sockets()));
+			 F_U64("sockets", systemd_sockets()));
+}
+
+static int
+check_certificate(const struct conf *conf, const char *address, bool tls, struct slu_err *err)
+{
+	if (tls && !conf->tls_cert)
+		return slu_fail(err, SLU_EINVAL,
+				"--listen %s: missing certificate; set tls.cert and tls.key",
+				address);
+	return 0;
 }
 
 static int
 check_one(const struct conf *conf, const char *address, struct slu_err *err)
 {
+	struct slu_err why;
+	char schemes[96];
 	bool tls;
-	int rc = listen_spelled(address, err);
+	const int rc = listen_check(address, &why);
 
-	if (rc)
-		return rc;
 	(void)listen_target(address, &tls);
-	if (!conf->insecure && !login_is_on(conf) && !listen_is_local(address))
+	if (links_is_address(address)) /* the secret of the store proves other nodes */
+		return rc && rc != SLU_EDOWN ? slu_fail(err, rc, "%s", why.text) : check_certificate(conf, address, tls, err);
+	/* Before a name that cannot be looked up: that may depend on the network. */
+	if (!conf->insecure && !login_is_on(conf) && !listen_is_local(address) &&
+	    !(rc && is_passed(address)) && strchr(address, ':'))
 		return slu_fail(err, SLU_EINVAL,
-				"--listen %s: other machines could reach it, and nobody has to "
-				"say who he is; set auth.keys, ask for certificates "
-				"(tls.client_auth), listen on 127.0.0.1, or say "
-				"--insecure",
+				"--listen %s: other machines can reach this address without "
+				"authentication; set auth.keys or tls.client_auth, "
+				"listen on 127.0.0.1, or use --insecure",
 				address);
-	if (tls && !conf->tls_cert)
-		return slu_fail(err, SLU_EINVAL,
-				"%s: TLS needs a certificate and its key: set tls.cert and tls.key",
-				address);
-	rc = listen_check(address, err);
-	return rc == SLU_EDOWN ? 0 : rc; /* a name that cannot be looked up now is no fault */
+	if (rc && rc != SLU_EDOWN) /* a lookup may succeed later */
+		return slu_fail(err, rc, "%s", why.text);
+	if (!protocols_have(listen_scheme(address)))
+		return slu_fail(err, SLU_EINVAL, "--listen %s: invalid scheme; expected %s", address,
+				protocols_schemes(schemes, sizeof schemes));
+	if (protocols_check(conf, address, tls, err))
+		return (int)err->code;
+	return check_certificate(conf, address, tls, err);
 }
 
 int

@@ -1,8 +1,8 @@
 /*
- * addresses.h - where a server listens, by its settings and by its service manager.
+ * addresses.h - the addresses of a server: from its settings or its service manager.
  *
  *      listen is set, or no sockets were passed ──> the addresses of `listen`
- *      else ──────────────────────────────────────> fd:3, fd:4, ...
+ *      otherwise ─────────────────────────────────> fd:3, fd:4, ...
  */
 #ifndef SERVER_ADDRESSES_H
 #define SERVER_ADDRESSES_H
@@ -19,15 +19,15 @@ struct addresses {
 	char passed[ADDRESSES_MAX][16];
 };
 
-/* Returns how many. */
+/* Returns out->n. */
 unsigned addresses(const struct conf *conf, struct addresses *out);
 
-/* Is every address a passed socket (fd:N, https://fd:N), by default or by `listen`? Then the sockets
- * live on when this process stops. */
+/* True if every address is a passed socket (fd:N, https://fd:N), by default or by `listen`. Then
+ * the sockets outlive this process. */
 bool addresses_are_passed(const struct addresses *list);
 
-/* Can it listen there (net/listen.h), has it a certificate where it needs one, and is nobody
- * let in from other machines without a word? SLU_EINVAL. */
+/* SLU_EINVAL if an address is invalid (net/listen.h), needs a certificate that is not set, or lets
+ * other machines in without authentication. */
 int addresses_check(const struct conf *conf, struct slu_err *err);
 
 /* Warn if the service manager has passed sockets that no address names. */

@@ -2,11 +2,13 @@
  * check.c - is what a server was told good enough to start it? (node.h)
  */
 #include "server/addresses.h"
+#include "server/inboxes.h"
 #include "server/limits.h"
 #include "server/login.h"
 #include "server/node.h"
 #include "server/place.h"
-#include "server/secure.h"
+#include "server/projected.h"
+#include "server/tlsfiles.h"
 #include "server/shards.h"
 
 #include <sys/resource.h>
@@ -47,10 +49,12 @@ static const struct {
 	{ check_files, false },
 	{ shards_check, false },
 	{ limits_check, false },
+	{ inboxes_check, false },
 	{ check_audit, false },
+	{ projected_check, false },
 	{ shards_check_stored, true },
 	{ login_check, true },
-	{ secure_check, true },
+	{ tlsfiles_check, true },
 };
 
 int

@@ -11,11 +11,12 @@ enum {
 	CONSUMERS_EACH = 64,
 	CONSUMERS_LEAST = 128,
 	CONSUMERS_MOST = 4096,
-	INDEX_PERCENT = 70 /* of the memory of the machine, unless it was said */
+	INDEX_PERCENT = 70, /* of the memory of the machine, if the setting is missing */
+	TRENDS_MAX = 10000  /* queues of all shards with a history */
 };
 
 static void
-set_gate(struct gate *g, const struct conf_limits *l)
+set_gate(struct ratelimit *g, const struct conf_limits *l)
 {
 	atomic_store(&g->rate, l->rate);
 	atomic_store(&g->burst, l->burst);
@@ -23,7 +24,7 @@ set_gate(struct gate *g, const struct conf_limits *l)
 	atomic_store(&g->payload, l->payload);
 }
 
-/* A part of what there is: the rest is for payloads on their way, and for the system. */
+/* A part of the memory: the rest is for payloads in transit and for the system. */
 static uint64_t
 index_limit(uint64_t said)
 {
@@ -38,6 +39,8 @@ set_quota(struct quota *q, const struct conf_limits *l)
 	quota_set(&q->depth, l->queue_depth);
 	quota_set(&q->waiting, l->waiting);
 	quota_set(&q->queue_waiting, l->queue_waiting);
+	quota_set(&q->shares, l->shares);
+	quota_set(&q->outbox, l->outbox);
 	quota_set(&q->max_queues, l->queues);
 	quota_set(&q->max_space_queues, l->namespace_queues);
 	atomic_store(&q->index_limit, index_limit(l->index_memory));
@@ -86,6 +89,12 @@ limits_abandon(void *node)
 	n->quotas = (struct space_quotas){ 0 };
 }
 
+static bool
+has_quotas(const struct engine_ops *engine)
+{
+	return engine->quotas;
+}
+
 int
 limits_check(const struct conf *conf, struct slu_err *err)
 {
@@ -95,14 +104,16 @@ limits_check(const struct conf *conf, struct slu_err *err)
 				: l->quotas.n         ? "limits.quotas"
 						      : NULL;
 
-	if (!key || !shards_use_redis(conf))
+	const struct engine_ops *const engine = key ? shards_without(conf, has_quotas) : NULL;
+
+	if (!engine)
 		return 0;
-	return slu_fail(err, SLU_EINVAL, "%s: a store in Redis does not count what a namespace holds; "
-					 "leave it unset, or use the engine log or memory",
-			key);
+	return slu_fail(err, SLU_EINVAL, "%s: engine %s does not count what a namespace holds; "
+					 "leave the limit unset, or use another engine",
+			key, engine->name);
 }
 
-/* As many as the processors can serve, unless it was said. */
+/* If the setting is missing: CONSUMERS_EACH per processor, within bounds. */
 static uint32_t
 consumers(uint32_t said)
 {
@@ -121,15 +132,18 @@ limits_commit(void *node, const struct conf *now)
 {
 	struct node *const n = node;
 
-	set_gate(&n->api.gate, &now->limits);
+	set_gate(&n->api.ratelimit, &now->limits);
 	set_quota(broker_quota(n->broker), &now->limits);
 	atomic_store(&broker_quota(n->broker)->has_quotas,
 		     n->quotas.messages || n->quotas.bytes || n->quotas.n);
 	spaces_limit(broker_quota(n->broker)->spaces, &n->quotas);
 	n->quotas = (struct space_quotas){ 0 };
+	atomic_store_explicit(&broker_quota(n->broker)->hold, now->hold_max, memory_order_relaxed);
+	quota_set(&broker_quota(n->broker)->trends, TRENDS_MAX / broker_lanes(n->broker));
 	atomic_store_explicit(&broker_quota(n->broker)->idle, now->queues_idle, memory_order_relaxed);
 	server_set_limits(n->server, now->limits.connections, (size_t)now->limits.memory);
 	atomic_store(&n->api.metric_queues, now->metric_queues);
+	atomic_store(&n->api.console, now->console != 0);
 	atomic_store(&n->api.stats_timeout, now->stats_timeout);
 	atomic_store(&n->api.max_consumers, consumers(now->max_consumers));
 	atomic_store(&n->api.unsettled, now->unsettled);

@@ -13,6 +13,7 @@ auth_of(const struct conf *conf)
 		.n_keys = conf->auth_keys.n,
 		.jwks = conf->auth_jwks,
 		.secret = conf->auth_secret,
+		.aws_keys = conf->auth_aws_keys,
 		.audience = conf->auth_audience,
 		.issuer = conf->auth_issuer,
 		.leeway = conf->auth_leeway,
@@ -28,7 +29,7 @@ login_is_on(const struct conf *conf)
 	return auth_conf_has_keys(&auth) || conf->tls_client_auth != CONF_AUTH_OFF;
 }
 
-/* A file that cannot be read is a wrong setting, too. */
+/* A file that cannot be read is reported as an invalid setting. */
 static int
 as_setting(int rc, struct slu_err *err)
 {
@@ -54,7 +55,7 @@ prepare(void *arg, const struct conf *old, const struct conf *next, struct slu_e
 	struct login *const l = arg;
 	const struct auth_conf auth = auth_of(next);
 
-	(void)old; /* files that it names may have changed */
+	(void)old; /* the files may have changed although the settings have not */
 	return auth_prepare(l->guard.auth, &auth, err);
 }
 
@@ -63,7 +64,7 @@ commit(void *arg, const struct conf *now)
 {
 	struct login *const l = arg;
 
-	(void)now; /* prepare has read it */
+	(void)now; /* prepare used it */
 	auth_commit(l->guard.auth);
 }
 

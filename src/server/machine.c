@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A number in a file; 0: there is none ("max", or no file). */
+/* The number in a file; 0 if the file is missing or says "max". */
 static uint64_t
 read_limit(const char *root, const char *group, const char *name)
 {
@@ -32,7 +32,7 @@ smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Of the group and all above it, up to the root. */
+/* The lowest limit of the group and of its parents. */
 static uint64_t
 group_limit(const char *root, char *group, const char *name)
 {

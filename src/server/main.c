@@ -1,13 +1,14 @@
 #include "server/node.h"
 
 #include "base/log.h"
+#include "engine/engine.h"
 
 #include <stdio.h>
 
-/* How it ended; 128 and more: by a signal, at once. */
+/* The exit code. 128 and more: a second signal ended the process. */
 enum {
-	EXIT_FAILED = 1,   /* it could not start */
-	EXIT_SETTINGS = 2, /* its settings are wrong: another try is of no use */
+	EXIT_FAILED = 1,   /* the start failed */
+	EXIT_SETTINGS = 2, /* the settings are invalid: a restart does not help */
 };
 
 static void
@@ -16,7 +17,7 @@ usage(FILE *out)
 	fputs("sluiced: a durable queue for work\n\n"
 	      "usage: sluiced [options]\n\n",
 	      out);
-	conf_help(out);
+	conf_help(engine_rows, out);
 	fputs("\nEvery option has a variable, SLUICE_DATA for --data, and a key in the\n"
 	      "file that --config names: docs/config.md.\n\n"
 	      "examples:\n"
@@ -41,7 +42,7 @@ print_json(const struct conf *conf)
 	buf_release(&out);
 }
 
-/* What was asked for instead of serving. */
+/* Prints the text that an option asks for. Returns false if the server should run. */
 static bool
 tell(const struct conf *conf)
 {
@@ -50,7 +51,7 @@ tell(const struct conf *conf)
 	else if (conf->version)
 		puts("sluiced " SLUICE_VERSION);
 	else if (conf->print_doc)
-		conf_doc(stdout);
+		conf_doc(engine_rows, stdout);
 	else if (conf->print_config && conf->json)
 		print_json(conf);
 	else if (conf->print_config)
@@ -60,7 +61,7 @@ tell(const struct conf *conf)
 	return true;
 }
 
-/* What ends a start: a line of the log, if that is JSON, as everything else that it writes. */
+/* Reports why the start failed: as a log line if the log is JSON. */
 static void
 complain(const struct conf *conf, const char *event, const char *why)
 {
@@ -76,7 +77,7 @@ complain(const struct conf *conf, const char *event, const char *why)
 	slu_log_free(log);
 }
 
-/* The exit code. */
+/* Returns the exit code. */
 static int
 tell_faults(const struct conf *conf, const struct conf_faults *faults)
 {
@@ -90,7 +91,7 @@ tell_faults(const struct conf *conf, const struct conf_faults *faults)
 	return EXIT_SETTINGS;
 }
 
-/* The exit code. */
+/* Returns the exit code. */
 static int
 fail(const struct conf *conf, int rc, const struct slu_err *err)
 {
@@ -98,7 +99,7 @@ fail(const struct conf *conf, int rc, const struct slu_err *err)
 	return rc == SLU_EINVAL ? EXIT_SETTINGS : EXIT_FAILED;
 }
 
-/* The exit code. */
+/* Returns the exit code. */
 static int
 check(const struct conf *conf)
 {
@@ -114,7 +115,7 @@ check(const struct conf *conf)
 	return code;
 }
 
-/* The exit code. */
+/* Returns the exit code. */
 static int
 serve(struct conf *conf, int argc, char **argv)
 {
@@ -150,7 +151,7 @@ main(int argc, char **argv)
 	struct conf_faults faults = { 0 };
 	int code = 0;
 
-	if (conf_load(&conf, argc, argv, &faults) && !conf.help && !conf.version)
+	if (conf_load(&conf, engine_rows, argc, argv, &faults) && !conf.help && !conf.version)
 		code = tell_faults(&conf, &faults);
 	else if (conf.check_config)
 		code = check(&conf);

@@ -1,45 +1,30 @@
-#include "server/node_in.h"
+#include "server/node_private.h"
 
-#include "api/admin.h"
-#include "api/admit.h"
-#include "api/flat.h"
-#include "api/home.h"
-#include "api/lockd.h"
-#include "api/lockd_state.h"
+#include "api/authorize.h"
+#include "api/dialect.h"
 #include "base/lines.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/listen.h"
+#include "server/inboxes.h"
 #include "server/addresses.h"
 #include "server/limits.h"
+#include "server/links.h"
+#include "server/ownership.h"
+#include "server/storenodes.h"
 #include "server/peers.h"
+#include "server/projected.h"
+#include "server/protocols.h"
 #include "server/shards.h"
-
-#include <assert.h>
 
 /* --- open --------------------------------------------------------------------- */
 
 static int
 join_routes(struct node *n, struct slu_err *err)
 {
-	const struct {
-		const struct route *rows;
-		unsigned n;
-	} apis[] = {
-		{ flat_routes, flat_n_routes },
-		{ lockd_routes, lockd_n_routes },
-		{ lockd_state_routes, lockd_state_n_routes },
-		{ admin_routes, admin_n_routes },
-	};
-
-	n->routes = mem_array(flat_n_routes + lockd_n_routes + lockd_state_n_routes + admin_n_routes,
-			      sizeof *n->routes);
-	if (!n->routes)
+	n->api.dialects = n->hand && n->hand->dialects ? n->hand->dialects : dialects;
+	if (dialects_join(n->api.dialects, &n->routes, &n->n_routes))
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
-	for (size_t i = 0; i < sizeof apis / sizeof apis[0]; i++) {
-		memcpy(n->routes + n->n_routes, apis[i].rows, apis[i].n * sizeof *n->routes);
-		n->n_routes += apis[i].n;
-	}
 	return 0;
 }
 
@@ -47,60 +32,62 @@ static int
 open_server(struct node *n, struct slu_err *err)
 {
 	const struct server_conf conf = {
-		.routes = n->routes,
-		.n_routes = n->n_routes,
+		.protocols = n->protocols,
+		.n_protocols = protocols_of(n, n->protocols),
 		.arg = &n->api,
-		.admit = admit,
-		.dismiss = admit_dismiss,
-		.describe = api_describe,
-		.describe_type = api_json,
-		.page = home_page,
+		.dismiss = authorize_dismiss,
 		.threads = n->conf->threads,
 		.max_connections = n->conf->limits.connections,
 		.max_bodies = (size_t)n->conf->limits.memory,
 		.start_wait = n->conf->start_wait,
 		.log = n->log,
 	};
-	const struct engine_ops *const engine = shards_standard(n, err);
+	const struct engine_ops *const engine = shards_standard(n);
+	const void *const own = conf_engine_values(n->conf, engine);
 	struct addresses list;
+	unsigned used = 0;
 	int rc;
 
-	assert(admit_routes(conf.routes, conf.n_routes));
-	if (!engine)
-		return SLU_EINVAL;
 	n->api.engine = shards_engine(n->conf, engine);
+	atomic_store(&n->api.console, n->conf->console != 0); /* also while the server starts */
 	n->api.sync = engine->shared    ? "as the server has it"
 		      : engine->durable ? conf_sync_text(n->conf, n->sync)
 					: "none";
-	n->place = engine->shared ? n->conf->redis_address : n->conf->data;
+	n->place = own ? engine->options->place(own) : NULL;
+	n->place = n->place ? n->place : n->conf->data;
 	rc = server_open(&n->server, &conf, err);
-	n->secure = (struct secure){
+	n->tlsfiles = (struct tlsfiles){
 		.server = n->server,
 		.guard = &n->login.guard,
 		.log = n->log,
 	};
 	if (!rc)
-		rc = secure_open(&n->secure, n->conf, n->reload, err);
+		rc = tlsfiles_open(&n->tlsfiles, n->conf, n->reload, err);
 	for (unsigned i = 0; i < addresses(n->conf, &list) && !rc; i++) {
+		if (links_is_address(list.items[i]))
+			continue; /* ownership_open */
 		rc = server_listen(n->server, list.items[i], 0, err);
-		login_place(&n->login, i, (struct guard_place){
-						  .local = listen_is_local(list.items[i]),
-						  .is_unix = server_port(n->server, i) == 0,
-						  .is_private = listen_is_private(list.items[i]),
-					  });
+		login_place(&n->login, used, (struct guard_place){
+						     .local = listen_is_local(list.items[i]),
+						     .is_unix = server_port(n->server, used) == 0,
+						     .is_private = listen_is_private(list.items[i]),
+					     });
+		used++;
 	}
 	n->api.server = n->server;
+	if (!rc && !n->hand)
+		rc = inboxes_open(n, used, err);
 	if (!rc)
 		addresses_tell_unused(&list, n->log);
 	n->hands_over = addresses_are_passed(&list);
 	if (rc || n->hand)
 		return rc;
 	if (n->conf->start_wait > 0)
-		server_hold(n->server); /* whoever asks meanwhile waits for shards_open */
+		server_hold(n->server); /* requests wait for shards_open */
 	return server_start(n->server, err);
 }
 
-/* What a node itself takes from a reload. */
+/* Settings of the node itself. */
 static void
 commit(void *arg, const struct conf *now)
 {
@@ -111,7 +98,7 @@ commit(void *arg, const struct conf *now)
 	atomic_store(&n->grace, now->grace);
 	atomic_store(&n->interval, now->sharding_interval);
 	if (n->api.audit)
-		lines_reopen(n->api.audit); /* a new one, if it was renamed */
+		lines_reopen(n->api.audit); /* it may have been renamed */
 }
 
 static int
@@ -124,6 +111,16 @@ open_audit(struct node *n, struct slu_err *err)
 		return 0;
 	rc = lines_open(&n->api.audit, n->conf->audit_file, n->log, &why);
 	return rc ? slu_fail(err, rc, "--audit-file %s", why.text) : 0;
+}
+
+static void
+more_metrics(void *arg, struct buf *out)
+{
+	const struct node *const n = arg;
+
+	inboxes_metrics(n, out);
+	projection_metrics(n->projection, out);
+	scheduler_metrics(n->scheduler, out);
 }
 
 int
@@ -151,6 +148,8 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	n->api.threads = conf->threads;
 	n->api.guard = &n->login.guard;
 	n->api.progress = &n->progress;
+	n->api.more_metrics = more_metrics;
+	n->api.more_arg = n;
 	n->api.reload = reload;
 	rc = hand ? 0 : node_check(conf, err);
 	if (!rc)
@@ -162,14 +161,28 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (!rc)
 		rc = join_routes(n, err);
 	if (!rc)
-		rc = open_server(n, err); /* first: who asks how it is learns that it starts */
+		rc = open_server(n, err); /* first: /readyz answers during the start */
+	if (!rc)
+		rc = projected_open(n, err);
+	if (!rc && !hand)
+		rc = scheduler_new(&n->scheduler, &n->api.zones, log, err);
 	if (!rc)
 		rc = shards_open(n, err);
+	if (!rc && n->projection)
+		rc = projection_start(n->projection, n->broker, err);
+	if (!rc && n->scheduler)
+		rc = scheduler_start(n->scheduler, n->broker, err);
 	if (!rc)
 		rc = limits_prepare(n, conf, conf, err);
 	if (rc)
 		return rc;
 	n->api.broker = n->broker;
+	if (n->links)
+		rc = links_number_streams(n, err);
+	if (rc)
+		return rc;
+	n->nodes = storenodes_ops(n);
+	n->api.nodes = &n->nodes;
 	limits_commit(n, conf);
 	atomic_store_explicit(&n->api.open, true, memory_order_release);
 	server_release(n->server);
@@ -189,14 +202,24 @@ node_close(struct node *n)
 {
 	if (!n)
 		return;
+	inboxes_stop(n);
 	server_close(n->server);
-	(void)broker_close(n->broker); /* it was not run: nothing is new */
+	inboxes_close(n);
+	projection_stop(n->projection);
+	scheduler_stop(n->scheduler);
+	if (n->broker)
+		ownership_leave(n);
+	(void)broker_close(n->broker); /* node_run has closed it, or it never ran */
+	projection_free(n->projection);
+	scheduler_free(n->scheduler);
+	ownership_close(n);
+	peernet_close(n->links);
 	shards_close(n);
 	peers_close(n);
 	api_release(&n->api);
 	lines_close(n->api.audit);
 	login_close(&n->login);
-	secure_close(&n->secure);
+	tlsfiles_close(&n->tlsfiles);
 	mem_free(n->routes);
 	mem_free(n);
 }

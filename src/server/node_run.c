@@ -1,10 +1,13 @@
 /*
  * node_run.c - signals, and what they make a node do.
  */
-#include "server/node_in.h"
+#include "server/inboxes.h"
+#include "server/node_private.h"
 
 #include "base/log.h"
-#include "server/manager.h"
+#include "server/ownership.h"
+#include "server/systemd.h"
+#include "projection/projection.h"
 #include "server/peers.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define TICK SLU_SEC /* how often episodes are looked at */
+#define TICK SLU_SEC /* interval of checks of episodes */
 
 /* --- signals ------------------------------------------------------------------ */
 
@@ -34,6 +37,7 @@ all_signals(void)
 	sigset_t set = stop_signals();
 
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
 	return set;
 }
 
@@ -55,7 +59,7 @@ node_stop_pending(void)
 	       (sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGINT) == 1);
 }
 
-/* The signal, or 0 when none came within that time. */
+/* The signal, or 0 if none came within that time. */
 static int
 wait_signal(slu_time timeout)
 {
@@ -72,14 +76,14 @@ wait_signal(slu_time timeout)
 
 static volatile sig_atomic_t logs_json; /* set before a handler is */
 
-/* What a signal handler says, in the format of the log; it cannot spell the time. */
+/* Writes a line of the log without a time, because a signal handler cannot format one. */
 static void
 say_last(const char *text, const char *json)
 {
 	const char *const line = logs_json ? json : text;
 	const ssize_t n = write(STDERR_FILENO, line, strlen(line));
 
-	(void)n; /* nobody is left to tell */
+	(void)n; /* the process ends */
 }
 
 static void
@@ -90,7 +94,7 @@ exit_at_once(int sig)
 	_exit(128 + sig);
 }
 
-/* From now on a signal ends the process, whatever it is doing. */
+/* From now on a signal ends the process at once. */
 static void
 arm_second_signal(void)
 {
@@ -106,7 +110,7 @@ static void
 give_up(int sig)
 {
 	(void)sig; /* of the alarm */
-	say_last("sluiced: requests did not come back in time; exit without them, what was "
+	say_last("sluiced: requests hang; exit without their answers; what was "
 		 "answered is on disk\n",
 		 "{\"level\":\"error\",\"event\":\"requests did not come back in time; exit without "
 		 "them, what was answered is on disk\"}\n");
@@ -134,6 +138,8 @@ announce(const struct node *n)
 	const char *address;
 
 	for (unsigned i = 0; (address = server_address(n->server, i)) != NULL; i++) {
+		if (n->inboxes && i == n->own_listener)
+			continue;
 		if (n->conf->log_format == SLU_LOG_JSON)
 			log_info(n->log, "listening", F_STR("address", address),
 				 F_STR("data", n->place), F_STR("engine", n->api.engine),
@@ -147,24 +153,24 @@ announce(const struct node *n)
 static void
 reload(struct node *n)
 {
-	manager_reloading();
+	systemd_reloading();
 	if (reload_now(n->reload, NULL)) /* it has logged why */
-		manager_ready("serving; the last reload failed, see the log");
+		systemd_ready("serving; the last reload failed, see the log");
 	else
-		manager_ready("serving");
+		systemd_ready("serving");
 }
 
-/* A network thread that hangs is a reason to be restarted, and then we keep quiet. */
+/* If a network thread hangs, WATCHDOG=1 is not sent, and the service manager restarts us. */
 static void
 watch(struct node *n)
 {
 	if (server_alive(n->server))
-		manager_notify("WATCHDOG=1");
+		systemd_notify("WATCHDOG=1");
 	else
-		log_error(n->log, "a network thread does not answer");
+		log_error(n->log, "network thread hangs");
 }
 
-/* How the file stands now; zeros: there is none. */
+/* The state of the file; zeros: it does not exist. */
 static struct stat
 look(const struct node *n)
 {
@@ -193,10 +199,10 @@ look_at_file(struct node *n)
 		return;
 	n->seen = st;
 	reload(n);
-	n->meet_at = 0;
+	n->presence_at = 0;
 }
 
-/* Is it time? Then the next one is so much later; 0: it is never. */
+/* True if it is time; then *at is `every` later. every 0: never. */
 static bool
 is_due(slu_time *at, slu_time every)
 {
@@ -208,12 +214,12 @@ is_due(slu_time *at, slu_time every)
 	return true;
 }
 
-/* Until the first of what comes by itself. */
+/* The time until the next periodic action. */
 static slu_time
 wait_time(const struct node *n)
 {
 	const slu_time now = clock_mono(&clock_system);
-	slu_time first = n->meet_at < n->watch_at ? n->meet_at : n->watch_at;
+	slu_time first = n->presence_at < n->watch_at ? n->presence_at : n->watch_at;
 
 	if (n->tick_at < first)
 		first = n->tick_at;
@@ -222,11 +228,11 @@ wait_time(const struct node *n)
 	return first > now ? first - now : 1;
 }
 
-/* Until it is told to stop: by which signal. */
+/* Serves until a signal to stop, and returns it. */
 static int
 serve(struct node *n)
 {
-	const slu_time watchdog = manager_watchdog();
+	const slu_time watchdog = systemd_watchdog();
 
 	n->watch_at = time_add(clock_mono(&clock_system), watchdog);
 	for (;;) {
@@ -235,7 +241,9 @@ serve(struct node *n)
 		if (sig == SIGHUP) {
 			n->seen = look(n);
 			reload(n);
-			n->meet_at = 0; /* with other shards, perhaps */
+			n->presence_at = 0; /* the shards may have changed */
+		} else if (sig == SIGUSR1) {
+			(void)broker_flush(n->broker);
 		} else if (sig) {
 			return sig;
 		}
@@ -245,8 +253,8 @@ serve(struct node *n)
 			episodes_tick(&n->api.episodes);
 		if (is_due(&n->look_at, atomic_load(&n->interval)))
 			look_at_file(n);
-		if (is_due(&n->meet_at, PEERS_EVERY) && !peers_tick(n))
-			n->meet_at = SLU_NEVER;
+		if (is_due(&n->presence_at, PEERS_EVERY) && !peers_tick(n))
+			n->presence_at = SLU_NEVER;
 	}
 }
 
@@ -267,25 +275,36 @@ drain(struct node *n)
 	       clock_mono(&clock_system) < until) {
 		const int sig = wait_signal(10 * SLU_MS);
 
-		if (sig && sig != SIGHUP)
+		if (sig && sig != SIGHUP && sig != SIGUSR1)
 			exit_at_once(sig);
 	}
 }
 
-/* 4 of the header: 0, or what was not well. */
+/* A shard that was handed over has not failed. */
+static int
+failure(const struct broker *b, uint32_t lane, struct slu_err *why)
+{
+	const int rc = broker_failure(b, lane, why);
+
+	return rc == SLU_EMOVED ? 0 : rc;
+}
+
+/* 4 of the header: 0, or why the stop was not clean. */
 static int
 finish(struct node *n, unsigned cut)
 {
 	struct slu_err why = { 0 };
 	int rc = 0;
 
+	projection_stop(n->projection);
+	ownership_leave(n);
 	broker_stop(n->broker);
-	for (uint32_t i = 0; i < broker_shards(n->broker) && !rc; i++)
-		rc = broker_failure(n->broker, i, &why);
+	for (uint32_t i = 0; i < broker_lanes(n->broker) && !rc; i++)
+		rc = failure(n->broker, i, &why);
 	if (!rc && cut > 0)
-		rc = slu_fail(&why, SLU_ETIMEOUT, "requests were running when their time was over");
+		rc = slu_fail(&why, SLU_ETIMEOUT, "requests were still running after grace");
 	if (broker_close(n->broker) && !rc)
-		rc = slu_fail(&why, SLU_EDOWN, "a shard could not be closed, see above");
+		rc = slu_fail(&why, SLU_EDOWN, "a shard failed to close");
 	n->broker = NULL;
 	if (rc)
 		log_error(n->log, "stopped, not cleanly", F_STR("why", why.text), F_U64("cut", cut));
@@ -303,10 +322,13 @@ node_run(struct node *n)
 
 	logs_json = n->conf->log_format == SLU_LOG_JSON;
 	announce(n);
-	manager_ready("serving");
+	systemd_ready("serving");
+	inboxes_start(n);
 	sig = serve(n);
-	manager_notify("STOPPING=1\nSTATUS=stopping");
+	systemd_notify("STOPPING=1\nSTATUS=stopping");
 	log_info(n->log, "stopping", F_STR("signal", strsignal(sig)));
+	inboxes_stop(n);
+	scheduler_stop(n->scheduler);
 	drain(n);
 	arm_second_signal();
 	grace = atomic_load(&n->grace);

@@ -3,32 +3,33 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/presence.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 enum {
-	MISSED = 3 /* looks without a beat: it is gone */
+	MISSED = 3 /* checks without a beat until a node is gone */
 };
 
-/* A node, as we know it. */
+/* Another node. */
 struct known {
 	uint64_t self, beat, hash, version;
 	unsigned missed;
 	bool seen, lives, told;
 };
 
-/* A shard that is shared. */
+/* A shared shard. */
 struct meeting {
 	struct meeting *next;
 	uint32_t lane;
-	_Atomic bool asked; /* and not answered */
-	bool left;          /* our name has been there */
+	_Atomic bool asked; /* the op is not answered yet */
+	bool left;          /* our entry has been written */
 	bool twin, told_twin;
 	struct op op;
-	struct op_meet meet;
-	struct known known[OP_PEERS]; /* by number */
+	struct op_presence presence;
+	struct known known[PRESENCE_NODES]; /* by number */
 };
 
 struct peers {
@@ -36,7 +37,7 @@ struct peers {
 	struct meeting *meetings;
 };
 
-/* On the thread of the lane. */
+/* Called on the thread of the lane. */
 static void
 answered(struct op *op)
 {
@@ -45,12 +46,12 @@ answered(struct op *op)
 	atomic_store_explicit(&m->asked, false, memory_order_release);
 }
 
-static struct op_peer
+static struct presence_node
 self_of(const struct node *n)
 {
 	const struct shardmap *const map = broker_map(broker_routes(n->broker));
 
-	return (struct op_peer){
+	return (struct presence_node){
 		.node = n->conf->node_id,
 		.self = n->peers->self,
 		.beat = n->peers->beat,
@@ -64,36 +65,36 @@ ask(struct node *n, struct meeting *m)
 {
 	int rc;
 
-	op_init(&m->op, OP_SHARD, (struct slice){ 0 }, (struct slice){ 0 }, answered, m);
+	op_init(&m->op, OP_PRESENCE, (struct slice){ 0 }, (struct slice){ 0 }, answered, m);
 	m->op.cursor = (uint64_t)m->lane << BROKER_CURSOR_BITS;
-	m->op.on_shard.meet = &m->meet;
-	m->meet.me = self_of(n);
-	m->meet.n = 0;
+	m->op.presence = &m->presence;
+	m->presence.me = self_of(n);
+	m->presence.n = 0;
 	atomic_store(&m->asked, true);
 	rc = broker_post(n->broker, &m->op);
 	if (!rc)
-		return; /* the op is the lane's now */
+		return; /* the lane has the op */
 	m->op.rc = rc;
 	atomic_store(&m->asked, false);
 }
 
-/* ---- What was there ---- */
+/* ---- Entries of other nodes ---- */
 
-/* N3 */
+/* PRESENCE-3 */
 static void
-hear_twin(struct node *n, struct meeting *m, const struct op_peer *p)
+hear_twin(struct node *n, struct meeting *m, const struct presence_node *p)
 {
 	m->twin = m->left && p->self != n->peers->self;
 	if (m->twin && !m->told_twin)
-		log_error(n->log, "another server has the same node.id: stop one of them, and give it another",
+		log_error(n->log, "duplicate node.id: stop one of the servers and change its node.id",
 			  F_U64("node", p->node),
 			  F_STR("shard", broker_shard_name(n->broker, m->lane)));
 	m->told_twin = m->twin;
 }
 
-/* N2 */
+/* PRESENCE-2 */
 static void
-compare_maps(struct node *n, struct known *k, const struct op_peer *p, const struct op_peer *me)
+compare_maps(struct node *n, struct known *k, const struct presence_node *p, const struct presence_node *me)
 {
 	const bool differs = k->lives && (p->hash != me->hash || p->version != me->version);
 	const bool news = differs && (!k->told || k->hash != p->hash || k->version != p->version);
@@ -112,9 +113,9 @@ compare_maps(struct node *n, struct known *k, const struct op_peer *p, const str
 	k->version = p->version;
 }
 
-/* N1 */
+/* PRESENCE-1 */
 static void
-hear_peer(struct node *n, struct known *k, const struct op_peer *p, const struct op_peer *me)
+hear_peer(struct node *n, struct known *k, const struct presence_node *p, const struct presence_node *me)
 {
 	const bool beats = p->self != k->self || p->beat != k->beat;
 
@@ -129,16 +130,16 @@ hear_peer(struct node *n, struct known *k, const struct op_peer *p, const struct
 static void
 hear(struct node *n, struct meeting *m)
 {
-	const struct op_peer me = self_of(n);
+	const struct presence_node me = self_of(n);
 
 	if (m->op.rc || !m->op.done)
 		return;
-	for (unsigned i = 0; i < m->meet.n; i++) {
-		const struct op_peer *const p = &m->meet.peers[i];
+	for (unsigned i = 0; i < m->presence.n; i++) {
+		const struct presence_node *const p = &m->presence.nodes[i];
 
 		if (p->node == me.node)
 			hear_twin(n, m, p);
-		else if (p->node < OP_PEERS)
+		else if (p->node < PRESENCE_NODES)
 			hear_peer(n, &m->known[p->node], p, &me);
 	}
 	m->left = true;
@@ -156,14 +157,14 @@ find(const struct peers *p, uint32_t lane)
 	return m;
 }
 
-/* Those that are new, too. No memory: at the next look. */
+/* Adds new shards. Without memory the next tick tries again. */
 static void
 begin(struct node *n)
 {
-	for (uint32_t i = 0; i < broker_shards(n->broker); i++) {
+	for (uint32_t i = 0; i < broker_lanes(n->broker); i++) {
 		struct meeting *m;
 
-		if (broker_shard_lane(n->broker, i) != 0 || !broker_shard_shared(n->broker, i) ||
+		if (broker_lane_number(n->broker, i) != 0 || !broker_lane_shared(n->broker, i) ||
 		    find(n->peers, i))
 			continue;
 		m = mem_zalloc(sizeof *m);
@@ -180,7 +181,7 @@ count(struct node *n)
 {
 	uint32_t disagree = 0, twins = 0;
 
-	for (unsigned i = 0; i < OP_PEERS; i++) {
+	for (unsigned i = 0; i < PRESENCE_NODES; i++) {
 		bool told = false;
 
 		for (const struct meeting *m = n->peers->meetings; m; m = m->next)
@@ -199,7 +200,7 @@ is_open(struct node *n)
 	if (!n->peers)
 		n->peers = mem_zalloc(sizeof *n->peers);
 	if (n->peers && !n->peers->self && hash_random(&n->peers->self, sizeof n->peers->self, NULL))
-		n->peers->self = 0; /* at the next look */
+		n->peers->self = 0; /* the next tick tries again */
 	return n->peers && n->peers->self;
 }
 
@@ -207,12 +208,12 @@ bool
 peers_tick(struct node *n)
 {
 	if (!is_open(n))
-		return true; /* there was no memory */
+		return true; /* no memory: the next tick tries again */
 	begin(n);
 	n->peers->beat++;
 	for (struct meeting *m = n->peers->meetings; m; m = m->next) {
 		if (atomic_load_explicit(&m->asked, memory_order_acquire))
-			continue; /* a shard that hangs */
+			continue; /* the shard hangs */
 		hear(n, m);
 		ask(n, m);
 	}

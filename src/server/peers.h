@@ -1,28 +1,28 @@
 /*
- * peers.h - the other nodes that use our shards: do they have the same map?
+ * peers.h - the other nodes that use our shards: compares their maps with ours.
  *
- *      every 2 s, on each shard that is shared:  who was here ──> leave our own name
+ *      every 2 s, on each shared shard:  read the entries of all nodes ──> write our own
  *
- *  N1  A node lives if its beat has risen since we saw it first; it is gone when it did not
- *      rise for a few looks. So what a node that is gone has left behind alarms nobody.
- *  N2  A map that differs from ours, of a node that lives, is logged once, and once more when
- *      they agree again. How many there are now is in api->disagreements.
- *  N3  Somebody else's name under our own number means that two nodes have the same node.id,
- *      and may give the same ids: said loudly, api->twins.
+ *  PRESENCE-1  A node is alive if its beat has risen since we first saw it; it is gone if the beat
+ *      did not rise for MISSED checks. So the entry of a dead node causes no alarm.
+ *  PRESENCE-2  If the map of a live node differs from ours, that is logged once, and again when they
+ *      agree. api->disagreements: how many nodes differ now.
+ *  PRESENCE-3  An entry of another process under our number means that two nodes have the same
+ *      node.id and may give the same ids: logged as an error, and counted in api->twins.
  *
  * Owned by the thread that runs the node.
  */
 #ifndef SERVER_PEERS_H
 #define SERVER_PEERS_H
 
-#include "server/node_in.h"
+#include "server/node_private.h"
 
 #define PEERS_EVERY (2 * SLU_SEC)
 
-/* Hear who was there, and ask again. False: no shard is shared. */
+/* Handle the last answers, and ask again. False: no shard is shared. */
 bool peers_tick(struct node *n);
 
-/* After the broker is closed: it has answered all that was asked. */
+/* After the broker is closed, which has answered all ops. */
 void peers_close(struct node *n);
 
 #endif

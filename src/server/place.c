@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,17 @@ folder_above(const char *path, char out[static PATH_MAX])
 	return true;
 }
 
+/* Makes an entry in the folder and removes it: permission bits do not show what a file system
+ * refuses to everybody, /proc for one. False: errno says why. */
+static bool
+takes_entries(const char *folder)
+{
+	char probe[PATH_MAX + 32];
+
+	(void)snprintf(probe, sizeof probe, "%s/.sluiced-check-XXXXXX", folder);
+	return mkdtemp(probe) && rmdir(probe) == 0;
+}
+
 static int
 check_above(const char *what, const char *path, struct slu_err *err)
 {
@@ -37,11 +49,11 @@ check_above(const char *what, const char *path, struct slu_err *err)
 	if (!folder_above(path, above))
 		return slu_fail(err, SLU_EINVAL, "%s: the path is longer than %d bytes", what,
 				PATH_MAX - 1);
-	if (stat(above, &st) || access(above, W_OK | X_OK))
+	if (stat(above, &st) == 0 && !S_ISDIR(st.st_mode))
+		return slu_fail(err, SLU_EINVAL, "%s %s: %s is not a folder", what, path, above);
+	if (!takes_entries(above))
 		return slu_fail(err, SLU_EINVAL, "%s %s: folder %s: %m", what, path, above);
-	return S_ISDIR(st.st_mode) ? 0
-				   : slu_fail(err, SLU_EINVAL, "%s %s: %s is not a folder", what,
-					      path, above);
+	return 0;
 }
 
 int

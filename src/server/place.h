@@ -1,5 +1,5 @@
 /*
- * place.h - can a file or a folder of the settings be used or made, before it is?
+ * place.h - checks whether a file or folder of the settings can be used or created.
  */
 #ifndef SERVER_PLACE_H
 #define SERVER_PLACE_H
@@ -11,8 +11,8 @@ enum place_kind {
 	PLACE_FOLDER /* to keep files in */
 };
 
-/* It is there, of that kind and writable; or the folder above it is, so that it can be made.
- * Nothing is made. what is the setting: "--data". SLU_EINVAL. */
+/* Checks that `path` is there, of that kind and writable, or that the folder above it takes new
+ * entries. Leaves nothing behind. what: the setting, "--data". Returns SLU_EINVAL otherwise. */
 int place_check(const char *what, const char *path, enum place_kind kind, struct slu_err *err);
 
 #endif

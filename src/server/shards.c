@@ -3,11 +3,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/layout.h"
-#include "engine/log.h"
-#include "engine/memory.h"
+#include "projection/projection.h"
+#include "server/links.h"
+#include "server/ownership.h"
 #include "server/place.h"
+#include "store/store.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,67 +19,44 @@ enum {
 	FOLDER = 4096
 };
 
-/* What the shards of some settings were told. It lives as long as their engines. */
+/* The configurations of the shards of some settings. They live as long as the engines. */
 struct node_shards {
 	struct node_shards *older;
 	struct sharding *from;
 	struct routes *next; /* prepared, not in use */
 	unsigned n;
-	struct one {
-		struct redis_conf redis;
-		char folder[FOLDER];
-	} * ones;
+	char (*folders)[FOLDER];
 	struct broker_shard_conf confs[];
-};
-
-/* Those of the library, and those that need more. */
-static const struct engine_ops *const kept_in[] = { &engine_log, &engine_memory, &engine_redis,
-						    NULL };
-
-static const struct engine_ops *const engines_of_shards[] = {
-	[SHARDING_REDIS] = &engine_redis,
-	[SHARDING_LOG] = &engine_log,
-	[SHARDING_MEMORY] = &engine_memory,
 };
 
 /* ---- Settings ---- */
 
-static const struct engine_ops *
-find_engine(const struct conf *conf, struct slu_err *err)
+const struct engine_ops *
+shards_standard(const struct node *n)
 {
-	const struct engine_ops *found = NULL;
-	char names[128] = "";
-	size_t n = 0;
+	return n->hand ? n->hand->engine : engine_find(n->conf->engines, n->conf->engine);
+}
 
-	for (const struct engine_ops *const *e = kept_in; *e && n < sizeof names; e++) {
-		if (strcmp((*e)->name, conf->engine) == 0)
-			found = *e;
-		n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "",
-				      (*e)->name);
-	}
-	if (!found)
-		slu_fail(err, SLU_EINVAL, "--engine %s: there is no such engine; there are: %s",
-			 conf->engine, names);
-	return found;
+/* The engine of the i-th shard. */
+static const struct engine_ops *
+engine_of(const struct conf *conf, unsigned i, const struct engine_ops *standard)
+{
+	const struct sharding_shard *const s = conf->sharding->shards[i];
+
+	return s->engine ? s->engine : standard;
 }
 
 const struct engine_ops *
-shards_standard(const struct node *n, struct slu_err *err)
+shards_without(const struct conf *conf, bool (*has)(const struct engine_ops *engine))
 {
-	return n->hand ? n->hand->engine : find_engine(n->conf, err);
-}
+	const struct engine_ops *const standard = engine_find(conf->engines, conf->engine);
 
-bool
-shards_use_redis(const struct conf *conf)
-{
-	const struct engine_ops *const standard = find_engine(conf, NULL);
-	const struct sharding *const s = conf->sharding;
-	bool any = standard == &engine_redis && !sharding_is_used(conf);
-
-	for (unsigned i = 0; sharding_is_used(conf) && i < s->n_shards; i++)
-		any |= (s->shards[i]->line ? engines_of_shards[s->shards[i]->engine] : standard) ==
-		       &engine_redis;
-	return any;
+	if (!sharding_is_used(conf))
+		return has(standard) ? NULL : standard;
+	for (unsigned i = 0; i < conf->sharding->n_shards; i++)
+		if (!has(engine_of(conf, i, standard)))
+			return engine_of(conf, i, standard);
+	return NULL;
 }
 
 unsigned
@@ -103,8 +81,7 @@ shards_engine(const struct conf *conf, const struct engine_ops *standard)
 	if (!sharding_is_used(conf))
 		return standard->name;
 	for (unsigned i = 0; i < s->n_shards; i++) {
-		const struct engine_ops *const e =
-			s->shards[i]->line ? engines_of_shards[s->shards[i]->engine] : standard;
+		const struct engine_ops *const e = engine_of(conf, i, standard);
 
 		if (name && strcmp(name, e->name) != 0)
 			return "mixed";
@@ -113,7 +90,7 @@ shards_engine(const struct conf *conf, const struct engine_ops *standard)
 	return name;
 }
 
-/* ---- What shards are told ---- */
+/* ---- Configurations ---- */
 
 static struct engine_conf
 storage_of(const struct node *n)
@@ -129,6 +106,8 @@ storage_of(const struct node *n)
 		.sync = syncs[n->conf->sync.mode],
 		.sync_interval = n->conf->sync.interval,
 		.disk = n->hand ? n->hand->disk : NULL,
+		.stores = store_rows,
+		.observer = projection_observer(n->projection),
 	};
 }
 
@@ -142,91 +121,68 @@ make_folder(const struct node *n, const char *folder, const char *what, struct s
 	return 0;
 }
 
-/* By the settings that are not of a shard: as if there were no others. */
+int
+shards_make_data(const struct node *n, struct slu_err *err)
+{
+	return make_folder(n, n->conf->data, "--data", err);
+}
+
+/* The shard that the settings beside `shards` describe. */
 static int
-tell_standard(const struct node *n, struct one *one, struct broker_shard_conf *out,
-	      struct slu_err *err)
+tell_standard(struct node *n, struct broker_shard_conf *out, struct slu_err *err)
 {
 	const struct conf *const conf = n->conf;
+	int rc;
 
 	*out = (struct broker_shard_conf){
-		.engine = shards_standard(n, err),
+		.engine = shards_standard(n),
 		.lanes = conf->shards,
 		.storage = storage_of(n),
 	};
-	if (!out->engine)
-		return SLU_EINVAL;
-	one->redis = (struct redis_conf){
-		.wire = {
-			.address = conf->redis_address,
-			.username = conf->redis_username,
-			.password = conf->redis_password,
-			.tls = conf->redis_tls,
-			.tls_ca = conf->redis_tls_ca,
-			.tls_cert = conf->redis_tls_cert,
-			.tls_key = conf->redis_tls_key,
-			.tls_name = conf->redis_tls_name,
-			.db = conf->redis_db,
-			.timeout = conf->redis_timeout,
-		},
-		.prefix = conf->redis_prefix,
-	};
-	out->storage.redis = &one->redis;
-	if (!n->hand && (!out->engine->durable || out->engine->shared))
-		return 0;
+	out->storage.options = conf_engine_values(conf, out->engine);
+	rc = ownership_open(n, out, conf_origin(conf, "shards") ? conf->shards : 0, err);
+	if (rc || (!n->hand && !out->engine->folder))
+		return rc;
 	out->storage.folder = conf->data;
-	return make_folder(n, conf->data, "--data", err);
+	return shards_make_data(n, err);
 }
 
 static int
-tell_folder(const struct node *n, const struct sharding_shard *s, struct one *one,
+tell_folder(const struct node *n, const struct sharding_shard *s, char folder[static FOLDER],
 	    struct broker_shard_conf *out, struct slu_err *err)
 {
 	int rc = 0;
 
 	if (s->folder)
-		(void)snprintf(one->folder, sizeof one->folder, "%s", s->folder);
-	else if (snprintf(one->folder, sizeof one->folder, "%s/%s", n->conf->data, s->name) >=
-		 (int)sizeof one->folder)
-		return slu_fail(err, SLU_EINVAL, "shard %s: the name of its folder is too long",
+		(void)snprintf(folder, FOLDER, "%s", s->folder);
+	else if (snprintf(folder, FOLDER, "%s/%s", n->conf->data, s->name) >= FOLDER)
+		return slu_fail(err, SLU_EINVAL, "shard %s: folder name too long",
 				s->name);
-	out->storage.folder = one->folder;
+	out->storage.folder = folder;
 	if (!s->folder)
 		rc = make_folder(n, n->conf->data, "--data", err);
 	if (n->only_checks && !s->folder && access(n->conf->data, F_OK))
-		return rc; /* it would be made, and this one in it */
-	return rc ? rc : make_folder(n, one->folder, "folder of a shard,", err);
+		return rc; /* the start would create both */
+	return rc ? rc : make_folder(n, folder, "folder of a shard,", err);
 }
 
 static int
-tell_named(const struct node *n, const struct sharding_shard *s, struct one *one,
+tell_named(struct node *n, const struct sharding_shard *s, char folder[static FOLDER],
 	   struct broker_shard_conf *out, struct slu_err *err)
 {
+	int rc;
+
 	*out = (struct broker_shard_conf){
 		.name = s->name,
-		.engine = engines_of_shards[s->engine],
+		.engine = s->engine,
 		.lanes = s->pool,
 		.storage = storage_of(n),
 	};
-	one->redis = (struct redis_conf){
-		.wire = {
-			.address = s->address,
-			.username = s->username,
-			.password = s->password,
-			.tls = s->tls,
-			.tls_ca = s->tls_ca,
-			.tls_cert = s->tls_cert,
-			.tls_key = s->tls_key,
-			.tls_name = s->tls_name,
-			.db = s->db,
-			.timeout = s->timeout,
-		},
-		.prefix = s->prefix,
-		.shard = s->name,
-		.late = !n->broker, /* at a reload it is the new settings that are wrong */
-	};
-	out->storage.redis = &one->redis;
-	return s->engine == SHARDING_LOG ? tell_folder(n, s, one, out, err) : 0;
+	out->storage.shard = s->name;
+	out->storage.options = s->options;
+	out->storage.late = !n->broker; /* at a reload the new settings are wrong instead */
+	rc = ownership_open(n, out, sharding_origin(s, "poolSize") ? s->pool : 0, err);
+	return !rc && s->engine->folder ? tell_folder(n, s, folder, out, err) : rc;
 }
 
 static void
@@ -235,12 +191,12 @@ free_shards(struct node_shards *s)
 	if (!s)
 		return;
 	sharding_unref(s->from);
-	mem_free(s->ones);
+	mem_free(s->folders);
 	mem_free(s);
 }
 
 static int
-tell_shards(const struct node *n, const struct conf *conf, struct node_shards **out,
+tell_shards(struct node *n, const struct conf *conf, struct node_shards **out,
 	    struct slu_err *err)
 {
 	struct sharding *const from = conf->sharding;
@@ -251,16 +207,16 @@ tell_shards(const struct node *n, const struct conf *conf, struct node_shards **
 	int rc = 0;
 
 	if (s)
-		s->ones = mem_array(room, sizeof *s->ones);
-	if (!s || !s->ones) {
+		s->folders = mem_array(room, sizeof *s->folders);
+	if (!s || !s->folders) {
 		mem_free(s);
 		return slu_fail(err, SLU_ENOMEM, "no memory for %u shards", room);
 	}
 	s->from = sharding_ref(from);
 	for (; !rc && s->n < room; s->n++)
-		rc = many && from->shards[s->n]->line
-			     ? tell_named(n, from->shards[s->n], &s->ones[s->n], &s->confs[s->n], err)
-			     : tell_standard(n, &s->ones[s->n], &s->confs[s->n], err);
+		rc = many && from->shards[s->n]->engine
+			     ? tell_named(n, from->shards[s->n], s->folders[s->n], &s->confs[s->n], err)
+			     : tell_standard(n, &s->confs[s->n], err);
 	if (rc)
 		free_shards(s);
 	else
@@ -289,12 +245,12 @@ static void
 log_warnings(const struct node *n, const struct sharding *s)
 {
 	for (unsigned i = 0; i < s->warnings.n; i++)
-		log_warn(n->log, "setting is odd", F_STR("why", s->warnings.items[i]));
+		log_warn(n->log, "questionable setting", F_STR("why", s->warnings.items[i]));
 }
 
 /* ---- Reload ---- */
 
-/* M2 */
+/* SHARDS-2 */
 static void
 tell_restarts(const struct node *n, const struct sharding *old, const struct sharding *next)
 {
@@ -308,7 +264,7 @@ tell_restarts(const struct node *n, const struct sharding *old, const struct sha
 	}
 }
 
-/* M1. Is it to be replaced? */
+/* SHARDS-1. *differs: the map must be replaced. */
 static int
 compare_maps(const struct node *n, const struct conf *next, bool *differs, struct slu_err *err)
 {
@@ -330,19 +286,19 @@ compare_maps(const struct node *n, const struct conf *next, bool *differs, struc
 	}
 	if (!*differs && next->sharding_version == shardmap_version(is))
 		return 0;
-	return slu_fail(err, SLU_EINVAL, "sharding.version %u: it must be higher than %" PRIu64 ", "
-					 "for %s",
+	return slu_fail(err, SLU_EINVAL, "invalid sharding.version %u; expected more than %" PRIu64 ", "
+					 "because %s",
 			next->sharding_version, shardmap_version(is),
-			*differs ? "the mapping differs" : "that is in force");
+			*differs ? "the mapping differs" : "that version is in force");
 }
 
-/* A value that was set by hand may name what the file has not. */
+/* A value set by an administrator may name a shard that the file does not have. */
 static int
 check_standard(const struct conf *next, struct slu_err *err)
 {
 	if (!sharding_is_used(next) || sharding_find(next->sharding, next->sharding_default))
 		return 0;
-	return slu_fail(err, SLU_EINVAL, "sharding.defaultShard: there is no shard %s",
+	return slu_fail(err, SLU_EINVAL, "sharding.defaultShard: unknown shard %s",
 			next->sharding_default);
 }
 
@@ -352,11 +308,12 @@ prepare(void *arg, const struct conf *old, const struct conf *next, struct slu_e
 	struct node *const n = arg;
 	struct node_shards *s = NULL;
 	struct shardmap *map = NULL;
-	bool differs;
-	int rc = check_standard(next, err);
+	struct slu_err ignored;
+	bool differs = false;
+	int rc = check_standard(next, err), started;
 
 	if (!n->broker)
-		return rc; /* it starts: what is in force then counts */
+		return rc; /* the start checks it again */
 	if (!rc)
 		rc = compare_maps(n, next, &differs, err);
 	if (rc || !differs)
@@ -369,8 +326,10 @@ prepare(void *arg, const struct conf *old, const struct conf *next, struct slu_e
 		free_shards(s);
 		return rc;
 	}
-	keep(n, s); /* whatever comes of it, engines may have been opened */
-	return broker_routes_new(n->broker, map, s->confs, s->n, &s->next, err);
+	keep(n, s); /* in any case: engines may be open */
+	rc = broker_routes_new(n->broker, map, s->confs, s->n, &s->next, err);
+	started = ownership_start(n, rc ? &ignored : err); /* also of shards that were opened before one failed */
+	return rc ? rc : started;
 }
 
 static void
@@ -378,7 +337,7 @@ commit(void *arg, const struct conf *now)
 {
 	struct node *const n = arg;
 
-	(void)now; /* prepare has seen it */
+	(void)now; /* prepare used it */
 	if (!n->shards || !n->shards->next)
 		return;
 	broker_routes_use(n->broker, n->shards->next);
@@ -398,14 +357,14 @@ abandon(void *arg)
 	n->shards->next = NULL;
 }
 
-/* ---- What the data folder holds ---- */
+/* ---- The data folder ---- */
 
 struct unused {
 	const struct node *node;
 	const struct node_shards *shards;
 	unsigned used;
 	unsigned n;
-	char first[FOLDER]; /* that no shard uses */
+	char first[FOLDER]; /* the first that no shard uses */
 };
 
 static bool
@@ -429,10 +388,10 @@ see_logs(void *arg, const char *folder)
 	if (u->n++ == 0)
 		(void)snprintf(u->first, sizeof u->first, "%s", folder);
 	if (!u->node->only_checks)
-		log_warn(u->node->log, "no shard uses the log in this folder", F_STR("folder", folder));
+		log_warn(u->node->log, "log without a shard", F_STR("folder", folder));
 }
 
-/* Would these settings open empty logs beside those that are there? M3 */
+/* SHARDS-3 */
 static int
 check_data(const struct node *n, const struct node_shards *s, struct slu_err *err)
 {
@@ -452,17 +411,17 @@ check_data(const struct node *n, const struct node_shards *s, struct slu_err *er
 	if (rc || u.n == 0 || u.used)
 		return rc;
 	return slu_fail(err, SLU_EINVAL,
-			"%.100s holds messages, and no shard of these settings uses it; %s",
+			"%.100s has messages, but no shard uses it; %s",
 			u.first,
 			strcmp(u.first, data) == 0
 				? "name the shard `default` in sharding: docs/sharding.md"
-				: "start with the --config that names this shard in redis.shards");
+				: "start with the --config that has this shard in `shards`");
 }
 
 static int
 check_layout(const struct broker_shard_conf *conf, struct slu_err *err)
 {
-	if (conf->engine != &engine_log)
+	if (!conf->engine->folder)
 		return 0;
 	return layout_fits(conf->storage.folder, conf->lanes, conf->name ? "poolSize" : "--shards", err);
 }
@@ -471,7 +430,7 @@ check_layout(const struct broker_shard_conf *conf, struct slu_err *err)
 
 typedef int shards_fn(const struct node *n, const struct node_shards *s, struct slu_err *err);
 
-/* Run check with what the shards of these settings are told. */
+/* Run check with the configurations of these settings. */
 static int
 with_shards(const struct conf *conf, shards_fn *check, struct slu_err *err)
 {
@@ -492,21 +451,21 @@ with_shards(const struct conf *conf, shards_fn *check, struct slu_err *err)
 }
 
 static int
-check_addresses(const struct node *n, const struct node_shards *s, struct slu_err *err)
+try_engines(const struct node *n, const struct node_shards *s, struct slu_err *err)
 {
 	int rc = 0;
 
-	(void)n; /* for who needs it */
+	(void)n; /* other checks need it */
 	for (unsigned i = 0; !rc && i < s->n; i++)
-		if (s->confs[i].engine == &engine_redis)
-			rc = redis_check(&s->ones[i].redis, err);
+		if (s->confs[i].engine->options && s->confs[i].engine->options->try)
+			rc = s->confs[i].engine->options->try(&s->confs[i].storage, err);
 	return rc;
 }
 
 int
 shards_check(const struct conf *conf, struct slu_err *err)
 {
-	return with_shards(conf, check_addresses, err);
+	return with_shards(conf, try_engines, err);
 }
 
 static int
@@ -545,10 +504,20 @@ shards_open(struct node *n, struct slu_err *err)
 	rc = check_data(n, s, err);
 	conf.shards = s->confs;
 	conf.n_shards = s->n;
+	if (!rc && n->conf->place && !n->ownership && !n->hand)
+		rc = slu_fail(err, SLU_EINVAL, "--place %s: expected --store", conf_places[n->conf->place]);
+	if (!rc)
+		rc = links_open(n, err);
+	conf.remote = n->links ? peernet_remote(n->links) : NULL;
+	conf.notice = scheduler_notice(n->scheduler);
 	if (!rc && sharding_is_used(n->conf))
 		rc = sharding_map(n->conf, n->conf->sharding_version, &conf.map, err);
 	if (!rc)
 		rc = broker_open(&n->broker, &conf, err);
+	if (!rc && n->links)
+		rc = peernet_start(n->links, n->broker, err);
+	if (!rc)
+		rc = ownership_start(n, err);
 	if (rc)
 		return rc;
 	reload_add(n->reload, &(struct reload_part){ "sharding", prepare, commit, abandon, n });

@@ -1,47 +1,50 @@
 /*
- * shards.h - the shards of a node, as its settings name them, and their map.
+ * shards.h - the shards of a node and their map, by its settings.
  *
- *      settings ──> struct broker_shard_conf a shard, core/shardmap.h
- *      reload   ──> the next map: shards that are new are opened, then ops are routed by it
+ *      settings ──> struct broker_shard_conf per shard, core/shardmap.h
+ *      reload   ──> the next map: opens new shards, then routes ops by the map
  *
- *  M1  A map replaces another whole, or not at all. It must have a higher version if
- *      anything in it differs.
- *  M2  A shard that is open keeps its settings; the log names those that wait for a restart.
- *      One that no map names any more stays open until then.
- *  M3  A server does not start when the data folder holds logs and its settings use none of
- *      them: it would come up empty. Logs beside those in use are named by a warning.
+ *  SHARDS-1  A map replaces another as a whole. It must have a higher version if anything in it
+ *      differs.
+ *  SHARDS-2  An open shard keeps its settings; the log names changed ones, which need a restart.
+ *      A shard that no map names any more stays open until the restart.
+ *  SHARDS-3  A server does not start if the data folder has logs and the settings use none of
+ *      them: it would seem empty. The log warns of logs that no shard uses.
  *
- * What the node is told at start and by reloads; one thread at a time.
+ * One thread at a time.
  */
 #ifndef SERVER_SHARDS_H
 #define SERVER_SHARDS_H
 
-#include "server/node_in.h"
+#include "server/node_private.h"
 
-/* Open the broker. Adds itself to the reload. */
+/* Makes the data folder. */
+int shards_make_data(const struct node *n, struct slu_err *err);
+
+/* Open the broker, and add a part to reload. */
 int shards_open(struct node *n, struct slu_err *err);
 
-/* What engines were told: after the broker is closed. */
+/* Free the configurations of the engines. After the broker is closed. */
 void shards_close(struct node *n);
 
-/* How many lanes these settings ask for. */
+/* The number of lanes of these settings. */
 unsigned shards_lanes(const struct conf *conf);
 
-/* The engine of all of them, or "mixed"; standard: of the one by the other settings. */
+/* The name of the engine of all shards, or "mixed". standard: the engine of `default`. */
 const char *shards_engine(const struct conf *conf, const struct engine_ops *standard);
 
-/* Is any of them in Redis? */
-bool shards_use_redis(const struct conf *conf);
+/* The first engine in use for which `has` returns false, or NULL. */
+const struct engine_ops *shards_without(const struct conf *conf, bool (*has)(const struct engine_ops *engine));
 
-/* The engine that the settings name beside the shards. NULL: there is none. */
-const struct engine_ops *shards_standard(const struct node *n, struct slu_err *err);
+/* The engine that the setting `engine` names. */
+const struct engine_ops *shards_standard(const struct node *n);
 
-/* Folders that are not there and cannot be made, addresses that are none, files of TLS that
- * cannot be read. Opens and makes nothing. SLU_EINVAL, SLU_ENOMEM. */
+/* SLU_EINVAL if a folder cannot be created, an address is invalid, or a TLS file cannot be read.
+ * Opens and creates nothing. Returns SLU_ENOMEM. */
 int shards_check(const struct conf *conf, struct slu_err *err);
 
-/* Does what the folders hold fit the number of shards? 0 also if shards_check has found
- * something. SLU_EINVAL. */
+/* SLU_EINVAL if the folders were written with another number of shards. 0 if shards_check
+ * fails. */
 int shards_check_stored(const struct conf *conf, struct slu_err *err);
 
 #endif

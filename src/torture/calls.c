@@ -1,4 +1,4 @@
-#include "torture/calls_in.h"
+#include "torture/calls_private.h"
 #include "torture/times.h"
 
 #include "base/mem.h"
@@ -11,11 +11,12 @@
 enum {
 	PATH_MAX_BYTES = 1024,
 	BODY_MAX = 8 << 20,
-	CUT_PERCENT = 20, /* of calls, while connections are cut */
-	WANDER_PERCENT = 10
+	CUT_PERCENT = 20, /* one of so many calls is cut */
+	WANDER_PERCENT = 10,
+	HOPS = 3 /* how often a call follows to an owner */
 };
 
-#define PATIENCE (60 * SLU_SEC) /* for an answer: far more than any pause */
+#define PATIENCE (60 * SLU_SEC) /* timeout of an answer: longer than any pause */
 
 int
 caller_init(struct caller *c, struct slu_err *err)
@@ -23,7 +24,7 @@ caller_init(struct caller *c, struct slu_err *err)
 	struct address address;
 
 	c->node = &c->nodes[c->number % c->n_nodes];
-	c->life = victim_address(c->node, &address);
+	c->life = target_address(c->node, &address);
 	c->room = NULL;
 	c->room_n = 0;
 	http_init(&c->http, &address);
@@ -46,9 +47,9 @@ caller_release(struct caller *c)
 
 /* --- asking ----------------------------------------------------------------------- */
 
-/* Go without a word: what is on its way meets a reset. */
+/* Closes by a reset: bytes in flight are lost. */
 static void
-slam(struct caller *c)
+reset_connection(struct caller *c)
 {
 	const struct linger hard = { .l_onoff = 1 };
 
@@ -57,24 +58,29 @@ slam(struct caller *c)
 	http_hang_up(&c->http);
 }
 
-/* Another node, now and then: what one has given another must take. */
+static void
+go_to(struct caller *c, struct target *node)
+{
+	if (node != c->node)
+		c->life = 0;
+	c->node = node;
+}
+
+/* Changes the node now and then: a lease of one node must work on another. */
 static void
 wander(struct caller *c)
 {
-	if (c->n_nodes == 1 || !dice_chance(&c->dice, WANDER_PERCENT))
-		return;
-	c->node = &c->nodes[dice_below(&c->dice, c->n_nodes)];
-	c->life = 0;
+	if (c->n_nodes > 1 && dice_chance(&c->dice, WANDER_PERCENT))
+		go_to(c, &c->nodes[dice_below(&c->dice, c->n_nodes)]);
 }
 
+/* Connects to the present life of the node. */
 static void
 follow(struct caller *c)
 {
 	struct address address;
-	unsigned life;
+	const unsigned life = target_address(c->node, &address);
 
-	wander(c);
-	life = victim_address(c->node, &address);
 	if (life == c->life)
 		return;
 	c->life = life;
@@ -94,7 +100,49 @@ outcome_of(struct caller *c, int rc)
 	return strstr(buf_str(&c->http.answer.body), unknown) ? OUTCOME_UNKNOWN : OUTCOME_FAILED;
 }
 
-/* Make the call that path and body say; e gets its times and its outcome. */
+/* Does the text contain the address, and not one that only begins like it? */
+static bool
+names(const char *text, const char *address)
+{
+	const char *const at = strstr(text, address);
+
+	return at && (at[strlen(address)] < '0' || at[strlen(address)] > '9');
+}
+
+/* The node that the answer names as the owner of the shard; NULL = the answer is not of that kind. */
+static struct target *
+owner_in(struct caller *c)
+{
+	struct address address;
+
+	for (unsigned i = 0; c->http.answer.status == 503 && i < c->n_nodes; i++) {
+		(void)target_address(&c->nodes[i], &address);
+		if (&c->nodes[i] != c->node && names(buf_str(&c->http.answer.body), address_authority(&address)))
+			return &c->nodes[i];
+	}
+	return NULL;
+}
+
+/* Sends the request to the node, and on to the owner that it names. A node that is gone is left. */
+static int
+call_owner(struct caller *c, const struct http_call *call, struct slu_err *err)
+{
+	struct target *owner = NULL;
+	int rc;
+
+	for (unsigned hops = 0; hops < HOPS && (hops == 0 || owner); hops++) {
+		if (owner)
+			go_to(c, owner);
+		follow(c);
+		rc = http_call(&c->http, call, err);
+		owner = rc ? NULL : owner_in(c);
+	}
+	if (rc == SLU_EDOWN && c->n_nodes > 1)
+		go_to(c, &c->nodes[dice_below(&c->dice, c->n_nodes)]);
+	return rc;
+}
+
+/* Sends the request; e gets the times and the outcome. */
 enum outcome
 caller_ask(struct caller *c, const char *method, struct event *e)
 {
@@ -109,14 +157,14 @@ caller_ask(struct caller *c, const char *method, struct event *e)
 
 	if (strcmp(method, "GET") != 0)
 		call.body = buf_slice(&c->body);
-	follow(c);
+	wander(c);
 	e->start = time_now();
 	call.until = (struct patience){ .deadline = e->start + (cut ? soon : PATIENCE), .stop_fd = -1 };
-	e->outcome = (uint8_t)outcome_of(c, http_call(&c->http, &call, &err));
+	e->outcome = (uint8_t)outcome_of(c, call_owner(c, &call, &err));
 	e->end = time_now();
 	e->client = c->number;
 	if (cut && e->outcome == OUTCOME_UNKNOWN)
-		slam(c);
+		reset_connection(c);
 	return e->outcome;
 }
 
@@ -157,7 +205,7 @@ caller_ms(struct json_out *w, const char *name, unsigned ms)
 	json_out_str(w, name, slice_of(text));
 }
 
-/* Room to decode an answer in: as much as it is long is always enough. */
+/* Allocates room to decode the answer: its own length is enough. */
 static bool
 make_room(struct caller *c)
 {
@@ -181,6 +229,18 @@ caller_read(struct caller *c, struct json *r)
 	return true;
 }
 
+int
+caller_object(struct caller *c, const struct json_field *fields, size_t n, void *out,
+	      struct slu_err *err)
+{
+	struct json r;
+
+	if (!caller_read(c, &r))
+		return slu_fail(err, SLU_ENOMEM, "no memory");
+	json_fields(&r, fields, n, JSON_LENIENT, out);
+	return json_end(&r, err);
+}
+
 /* --- payloads --------------------------------------------------------------------- */
 
 static char
@@ -190,7 +250,7 @@ filling(uint64_t name)
 }
 
 static void
-out_payload(struct caller *c, struct json_out *w, const struct item *item)
+out_payload(struct caller *c, struct json_out *w, const struct push_item *item)
 {
 	char *at;
 
@@ -202,21 +262,16 @@ out_payload(struct caller *c, struct json_out *w, const struct item *item)
 	json_out_str(w, "text", buf_slice(&c->payload));
 }
 
-/* The number before the next space, which goes with it. */
+/* Takes the number before the next space, and the space. */
 static bool
 take_number(struct slice *s, uint64_t *out)
 {
-	const char *space = s->n ? memchr(s->p, ' ', s->n) : NULL;
-	const size_t n = space ? (size_t)(space - s->p) : 0;
+	struct slice number;
 
-	if (!space || parse_u64((struct slice){ s->p, n }, 0, UINT64_MAX, out, NULL) != 0)
-		return false;
-	s->p += n + 1;
-	s->n -= n + 1;
-	return true;
+	return slice_cut(s, ' ', &number) && parse_u64(number, 0, UINT64_MAX, out, NULL) == 0;
 }
 
-/* Who it is; false: these are not its bytes. */
+/* Reads the name of a payload. Returns false if the bytes do not match. */
 bool
 payload_read(struct slice payload, uint64_t *name)
 {
@@ -234,7 +289,7 @@ payload_read(struct slice payload, uint64_t *name)
 /* --- push ------------------------------------------------------------------------- */
 
 static void
-out_item(struct caller *c, struct json_out *w, const struct item *item)
+out_item(struct caller *c, struct json_out *w, const struct push_item *item)
 {
 	char text[32];
 
@@ -257,7 +312,7 @@ out_item(struct caller *c, struct json_out *w, const struct item *item)
 	json_out_close(w);
 }
 
-/* Ids of the answer; whether there are n. */
+/* Reads the ids of the answer. Returns whether there are n. */
 static bool
 read_ids(struct caller *c, uint64_t *ids, unsigned n)
 {
@@ -278,7 +333,7 @@ read_ids(struct caller *c, uint64_t *ids, unsigned n)
 }
 
 enum outcome
-caller_push(struct caller *c, const struct item *items, unsigned n)
+caller_push(struct caller *c, const struct push_item *items, unsigned n)
 {
 	uint64_t ids[CALLS_PUSH_MAX] = { 0 };
 	struct event e = { .kind = EVENT_PUSH, .call = atomic_fetch_add(c->next_call, 1) };
@@ -289,8 +344,7 @@ caller_push(struct caller *c, const struct item *items, unsigned n)
 	json_out_array(&w, NULL);
 	for (unsigned i = 0; i < n; i++)
 		out_item(c, &w, &items[i]);
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	if (caller_ask(c, "POST", &e) == OUTCOME_OK && !read_ids(c, ids, n))
 		e.outcome = OUTCOME_UNKNOWN;
 	for (unsigned i = 0; i < n; i++) {
@@ -305,29 +359,29 @@ caller_push(struct caller *c, const struct item *items, unsigned n)
 
 /* --- claim ------------------------------------------------------------------------ */
 
-struct delivery {
+struct claimed {
 	uint64_t id, fencing_token, attempts, failure_attempts, max_attempts;
 	struct slice payload, key, lease_id;
 	slu_time lease_expires_at, deliver_after, enqueued_at;
 };
 
 static const struct json_field delivery_fields[] = {
-	JSON_FIELD(u64, struct delivery, id, .required = true),
-	JSON_FIELD(u64, struct delivery, fencing_token, .required = true),
-	JSON_FIELD(u64, struct delivery, attempts, .required = true),
-	JSON_FIELD(u64, struct delivery, failure_attempts, .required = true),
-	JSON_FIELD(u64, struct delivery, max_attempts, .required = true),
-	JSON_FIELD(base64, struct delivery, payload, .required = true),
-	JSON_FIELD(text, struct delivery, key),
-	JSON_FIELD(text, struct delivery, lease_id, .required = true, .max = CALLS_LEASE_ID - 1),
-	JSON_FIELD(time, struct delivery, lease_expires_at, .required = true),
-	JSON_FIELD(time, struct delivery, deliver_after, .required = true),
-	JSON_FIELD(time, struct delivery, enqueued_at, .required = true),
+	JSON_FIELD(u64, struct claimed, id, .required = true),
+	JSON_FIELD(u64, struct claimed, fencing_token, .required = true),
+	JSON_FIELD(u64, struct claimed, attempts, .required = true),
+	JSON_FIELD(u64, struct claimed, failure_attempts, .required = true),
+	JSON_FIELD(u64, struct claimed, max_attempts, .required = true),
+	JSON_FIELD(base64, struct claimed, payload, .required = true),
+	JSON_FIELD(text, struct claimed, key),
+	JSON_FIELD(text, struct claimed, lease_id, .required = true, .max = CALLS_LEASE_ID - 1),
+	JSON_FIELD(time, struct claimed, lease_expires_at, .required = true),
+	JSON_FIELD(time, struct claimed, deliver_after, .required = true),
+	JSON_FIELD(time, struct claimed, enqueued_at, .required = true),
 };
 
 static void
-take_delivery(struct caller *c, const struct delivery *d, const struct claim_how *how,
-	      struct event *e, struct held *held)
+take_delivery(struct caller *c, const struct claimed *d, const struct claim_how *how,
+	      struct event *e, struct held_message *held)
 {
 	uint64_t key = 0;
 
@@ -341,9 +395,9 @@ take_delivery(struct caller *c, const struct delivery *d, const struct claim_how
 	e->max_attempts = (uint16_t)d->max_attempts;
 	e->damaged = !payload_read(d->payload, &e->name);
 	if (d->key.n > 1)
-		(void)parse_u64((struct slice){ d->key.p + 1, d->key.n - 1 }, 1, UINT32_MAX, &key, NULL); /* ours are all like that */
+		(void)parse_u64((struct slice){ d->key.p + 1, d->key.n - 1 }, 1, UINT32_MAX, &key, NULL); /* all our ids are numbers */
 	e->key = (uint32_t)key;
-	*held = (struct held){ .id = e->id, .name = e->name, .token = e->token };
+	*held = (struct held_message){ .id = e->id, .name = e->name, .token = e->token };
 	(void)snprintf(held->lease_id, sizeof held->lease_id, "%.*s", (int)d->lease_id.n,
 		       d->lease_id.p);
 	history_add(c->history, e);
@@ -351,7 +405,7 @@ take_delivery(struct caller *c, const struct delivery *d, const struct claim_how
 
 static bool
 read_deliveries(struct caller *c, const struct claim_how *how, struct event *e,
-		struct held *held, unsigned *n)
+		struct held_message *held, unsigned *n)
 {
 	struct json r;
 
@@ -359,7 +413,7 @@ read_deliveries(struct caller *c, const struct claim_how *how, struct event *e,
 		return false;
 	json_array(&r);
 	while (json_element(&r)) {
-		struct delivery d = { 0 };
+		struct claimed d = { 0 };
 
 		json_fields(&r, delivery_fields, N_FIELDS(delivery_fields), JSON_LENIENT, &d);
 		if (d.id && *n < how->limit)
@@ -378,7 +432,7 @@ begin_claim(struct caller *c, const struct claim_how *how)
 }
 
 enum outcome
-caller_claim(struct caller *c, const struct claim_how *how, struct held *held, unsigned *n)
+caller_claim(struct caller *c, const struct claim_how *how, struct held_message *held, unsigned *n)
 {
 	struct event e = { .kind = EVENT_CLAIM };
 
@@ -386,6 +440,8 @@ caller_claim(struct caller *c, const struct claim_how *how, struct held *held, u
 	begin_claim(c, how);
 	if (caller_ask(c, "GET", &e) == OUTCOME_OK && !read_deliveries(c, how, &e, held, n))
 		e.outcome = OUTCOME_UNKNOWN;
+	if (*n > 0)
+		atomic_store(c->handed, e.start);
 	return e.outcome;
 }
 
@@ -397,10 +453,11 @@ caller_vanish(struct caller *c, const struct claim_how *how)
 	struct slu_err err;
 
 	begin_claim(c, how);
+	wander(c);
 	follow(c);
 	call.path = buf_str(&c->path);
 	call.until = (struct patience){ .deadline = time_now() + soon, .stop_fd = -1 };
 	if (http_call(&c->http, &call, &err) == 0)
-		return; /* it was faster; what it brought is left to its lease */
-	slam(c);
+		return; /* the answer was faster; its messages wait until their leases end */
+	reset_connection(c);
 }

@@ -1,5 +1,5 @@
 /*
- * calls.h - a client whose every call ends up in the history, whatever becomes of it.
+ * calls.h - a client that records every call in the history, with its outcome.
  *
  *         caller_init(&c, &err);
  *         caller_push(&c, items, n);
@@ -7,10 +7,11 @@
  *         caller_settle(&c, EVENT_ACK, &held[0], &(struct settle){ 0 });
  *         caller_release(&c);
  *
- * One connection, one thread. No call is made twice by itself: what became of it would
- * not be known. When the server has a new life, the next call connects to it.
+ * One connection, one thread. A call is never repeated automatically, because the outcome would be
+ * ambiguous. The only exception is 503 `moved`: nothing has happened, so the client follows to the owner
+ * that the answer names. After a restart of the server, the next call connects again.
  *
- * A payload says who it is: "NAME LENGTH xxxx", LENGTH bytes that follow from the name.
+ * A payload identifies itself: "NAME LENGTH xxxx", with LENGTH bytes derived from the name.
  */
 #ifndef TORTURE_CALLS_H
 #define TORTURE_CALLS_H
@@ -18,7 +19,7 @@
 #include "client/http.h"
 #include "torture/dice.h"
 #include "torture/history.h"
-#include "torture/victim.h"
+#include "torture/target.h"
 
 #define TORTURE_SPACE "torture"
 
@@ -30,63 +31,65 @@ enum {
 };
 
 struct caller {
-	struct victim *nodes; /* it goes from one to another */
+	struct target *nodes; /* the nodes; the client changes between them */
 	unsigned n_nodes;
 	struct history *history;
 	const char *queue;
 	struct dice dice;
 	uint16_t number;
-	atomic_bool *cuts;      /* connections are cut now, at any moment of a call */
-	atomic_uint *next_call; /* numbers of calls, of all callers */
+	atomic_bool *cuts;      /* connections are being cut, at any moment of a call */
+	atomic_uint *next_call; /* the next number of a call, shared by all callers */
+	atomic_llong *handed;   /* when the newest claim that got messages began, shared by all callers */
+	slu_time patience;      /* how long a call at the end of a round is repeated while it is refused by 503 */
 
 	/* Inner. */
 	struct http http;
-	struct victim *node; /* where it is */
-	unsigned life;       /* of that one; 0: not seen yet */
+	struct target *node; /* the node it is connected to */
+	unsigned life;       /* the life of that node; 0 = not connected yet */
 	struct buf path, body, payload;
-	char fields[CALLS_FIELDS]; /* more of the head; "": none */
-	char *room;                /* for what is decoded */
+	char fields[CALLS_FIELDS]; /* more fields of the head; "" = none */
+	char *room;                /* room for decoded texts */
 	size_t room_n;
 };
 
-struct item {
+struct push_item {
 	uint64_t name;
-	uint32_t key; /* 0: none */
+	uint32_t key; /* 0 = none */
 	uint32_t size;
 	int priority;
-	unsigned delay_ms; /* 0: none */
-	bool idempotent;   /* its name is its idempotency key */
-	bool past;         /* deliver_after long ago, which means at once */
+	unsigned delay_ms; /* 0 = none */
+	bool idempotent;   /* the name is the idempotency key */
+	bool past;         /* deliver_after is in the past: deliver at once */
 };
 
 struct claim_how {
 	unsigned limit, lease_ms, wait_ms;
 };
 
-/* A message that this client holds. */
-struct held {
+/* A message that this client has leased. */
+struct held_message {
 	uint64_t id, name, token;
 	char lease_id[CALLS_LEASE_ID];
 };
 
 struct settle_how {
-	unsigned time_ms; /* extend: lease; nack: delay, 0: by the policy */
+	unsigned time_ms; /* extend: the lease; nack: the delay, 0 = by the policy */
 	bool defer, dead; /* nack */
 };
 
 int caller_init(struct caller *c, struct slu_err *err);
 void caller_release(struct caller *c);
 
-enum outcome caller_push(struct caller *c, const struct item *items, unsigned n);
+enum outcome caller_push(struct caller *c, const struct push_item *items, unsigned n);
 
-/* held has room for how->limit. */
-enum outcome caller_claim(struct caller *c, const struct claim_how *how, struct held *held,
+/* held: room for how->limit messages. */
+enum outcome caller_claim(struct caller *c, const struct claim_how *how, struct held_message *held,
 			  unsigned *n);
-enum outcome caller_settle(struct caller *c, enum event_kind kind, const struct held *held,
+enum outcome caller_settle(struct caller *c, enum event_kind kind, const struct held_message *held,
 			   const struct settle_how *how);
-enum outcome caller_ack_all(struct caller *c, const struct held *held, unsigned n);
+enum outcome caller_ack_all(struct caller *c, const struct held_message *held, unsigned n);
 
-/* Ask, and go before the answer: nothing is known to have arrived. */
+/* Sends a claim and disconnects before the answer: it is not known whether a message was claimed. */
 void caller_vanish(struct caller *c, const struct claim_how *how);
 
 /* --- locks ----------------------------------------------------------------------- */
@@ -95,37 +98,37 @@ void caller_vanish(struct caller *c, const struct claim_how *how);
 struct lock_held {
 	uint32_t lock;
 	uint64_t token;
-	slu_time until; /* at least, by our clock */
+	slu_time until; /* the least time it is held, by the client's clock */
 	char lease_id[CALLS_LEASE_ID], txn_id[CALLS_LEASE_ID];
 };
 
-/* wait_s 0: do not. */
+/* wait_s: 0 = do not wait. */
 enum outcome caller_acquire(struct caller *c, uint32_t lock, unsigned ttl_s, unsigned wait_s,
 			    struct lock_held *held);
 
-/* The number in the state of a lock, 0 when there is none: what the holder sees, or with
- * held NULL everybody. */
+/* Sets *value to the number in the state of a lock, or 0 without a state. held: the state as its
+ * holder sees it; NULL = the committed state. */
 enum outcome caller_read_state(struct caller *c, uint32_t lock, const struct lock_held *held,
 			       uint64_t *value);
 enum outcome caller_update(struct caller *c, const struct lock_held *held, uint64_t value);
 
-/* value: what was updated and not rolled back; 0: nothing. */
+/* value: the value that was updated and not rolled back; 0 = none. */
 enum outcome caller_release_lock(struct caller *c, const struct lock_held *held, uint64_t value,
 				 bool rollback);
 
-/* --- for the end of a round: no event but what is said ------------------------------ */
+/* --- for the end of a round: only these functions record events ---------------------- */
 
-/* The policy of the queue that is tortured. */
+/* Sets the policy of the queue. */
 int caller_setup(struct caller *c, struct slu_err *err);
 
-/* Counters alone. */
+/* Reads the counters only. */
 int caller_count(struct caller *c, struct look *out, struct slu_err *err);
 
-/* Rows of the whole queue, as events, and a look behind them. It is taken again until
- * nothing moves meanwhile: leases and delays end by themselves. */
+/* Records all messages of the queue as events, then a look. Repeats until nothing changes meanwhile: leases
+ * and delays end by themselves. */
 int caller_look(struct caller *c, struct slu_err *err);
 
-/* Put up to a thousand dead letters back; *n: how many there were. */
+/* Redrives up to a thousand dead letters; *n: how many. */
 int caller_redrive(struct caller *c, uint64_t *n, struct slu_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * calls_lock.c - locks and their state, as calls that end up in the history.
+ * calls_lock.c - calls for locks and their state, recorded in the history.
  */
-#include "torture/calls_in.h"
+#include "torture/calls_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,15 +23,7 @@ lock_path(struct caller *c, const char *path, uint32_t lock)
 	buf_printf(&c->path, "?namespace=" TORTURE_SPACE "&key=%s%%2F%u", c->queue, lock);
 }
 
-/* By whose right the next call is made. */
-static void
-show_lease(struct caller *c, const struct lock_held *held)
-{
-	(void)snprintf(c->fields, sizeof c->fields,
-		       "X-Lease-ID: %s\r\nX-Txn-ID: %s\r\nX-Fencing-Token: %" PRIu64 "\r\n", held->lease_id,
-		       held->txn_id, held->token);
-}
-
+/* held: the lease in the head of the call; NULL = none. */
 static enum outcome
 ask_with_lease(struct caller *c, const char *method, const struct lock_held *held,
 	       struct event *e)
@@ -39,7 +31,9 @@ ask_with_lease(struct caller *c, const char *method, const struct lock_held *hel
 	enum outcome outcome;
 
 	if (held)
-		show_lease(c, held);
+		(void)snprintf(c->fields, sizeof c->fields,
+			       "X-Lease-ID: %s\r\nX-Txn-ID: %s\r\nX-Fencing-Token: %" PRIu64 "\r\n",
+			       held->lease_id, held->txn_id, held->token);
 	outcome = caller_ask(c, method, e);
 	c->fields[0] = '\0';
 	return outcome;
@@ -47,27 +41,23 @@ ask_with_lease(struct caller *c, const char *method, const struct lock_held *hel
 
 /* --- acquire ----------------------------------------------------------------------- */
 
-struct grant {
+struct lock_grant {
 	struct slice lease_id, txn_id;
 	uint64_t fencing_token;
 };
 
 static const struct json_field grant_fields[] = {
-	JSON_FIELD(text, struct grant, lease_id, .required = true, .max = CALLS_LEASE_ID - 1),
-	JSON_FIELD(text, struct grant, txn_id, .required = true, .max = CALLS_LEASE_ID - 1),
-	JSON_FIELD(u64, struct grant, fencing_token, .required = true),
+	JSON_FIELD(text, struct lock_grant, lease_id, .required = true, .max = CALLS_LEASE_ID - 1),
+	JSON_FIELD(text, struct lock_grant, txn_id, .required = true, .max = CALLS_LEASE_ID - 1),
+	JSON_FIELD(u64, struct lock_grant, fencing_token, .required = true),
 };
 
 static bool
 read_grant(struct caller *c, struct lock_held *held)
 {
-	struct grant g = { 0 };
-	struct json r;
+	struct lock_grant g = { 0 };
 
-	if (!caller_read(c, &r))
-		return false;
-	json_fields(&r, grant_fields, N_FIELDS(grant_fields), JSON_LENIENT, &g);
-	if (json_end(&r, NULL) != 0)
+	if (caller_object(c, grant_fields, N_FIELDS(grant_fields), &g, NULL))
 		return false;
 	held->token = g.fencing_token;
 	(void)snprintf(held->lease_id, sizeof held->lease_id, "%.*s", (int)g.lease_id.n, g.lease_id.p);
@@ -90,8 +80,7 @@ caller_acquire(struct caller *c, uint32_t lock, unsigned ttl_s, unsigned wait_s,
 	json_out_str(&w, "owner", SLICE("torture"));
 	json_out_u64(&w, "ttl_seconds", ttl_s);
 	json_out_i64(&w, "block_seconds", wait_s ? (int64_t)wait_s : -1);
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	if (caller_ask(c, "POST", &e) == OUTCOME_OK && !read_grant(c, held))
 		e.outcome = OUTCOME_UNKNOWN;
 	if (e.outcome == OUTCOME_OK) {
@@ -114,18 +103,14 @@ caller_read_state(struct caller *c, uint32_t lock, const struct lock_held *held,
 		  uint64_t *value)
 {
 	struct event e = { .kind = EVENT_READ, .key = lock, .token = held ? held->token : 0 };
-	struct json r;
 
 	*value = 0;
 	lock_path(c, "/v1/get", lock);
 	if (!held)
 		buf_puts(&c->path, "&public=1");
-	if (ask_with_lease(c, "GET", held, &e) == OUTCOME_OK && c->http.answer.status == 200) {
-		if (caller_read(c, &r))
-			json_fields(&r, state_fields, N_FIELDS(state_fields), JSON_LENIENT, value);
-		if (json_end(&r, NULL) != 0)
-			e.outcome = OUTCOME_UNKNOWN;
-	}
+	if (ask_with_lease(c, "GET", held, &e) == OUTCOME_OK && c->http.answer.status == 200 &&
+	    caller_object(c, state_fields, N_FIELDS(state_fields), value, NULL))
+		e.outcome = OUTCOME_UNKNOWN;
 	e.name = *value;
 	history_add(c->history, &e);
 	return e.outcome;
@@ -170,8 +155,7 @@ caller_release_lock(struct caller *c, const struct lock_held *held, uint64_t val
 	json_out_str(&w, "txn_id", slice_of(held->txn_id));
 	if (rollback)
 		json_out_bool(&w, "rollback", true);
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	(void)ask_with_lease(c, "POST", held, &e); /* its outcome is in e */
 	history_add(c->history, &e);
 	return e.outcome;

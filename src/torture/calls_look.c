@@ -1,31 +1,33 @@
 /*
- * calls_look.c - the queue at rest: its policy, its counters, all that is in it.
+ * calls_look.c - reads the queue at rest: its policy, counters and messages.
  */
-#include "torture/calls_in.h"
+#include "torture/calls_private.h"
 #include "torture/times.h"
 
-#include <inttypes.h>
-
 enum {
-	LOOK_TRIES = 500,   /* until nothing moves */
-	LOOK_DOUBTS = 3,    /* looks that differ from the counters, until that is believed */
-	LOOK_PAUSE_MS = 20, /* between them */
+	LOOK_TRIES = 500,   /* how long to try until nothing changes */
+	LOOK_DOUBTS = 3,    /* looks that differ from the counters before the difference counts */
+	LOOK_PAUSE_MS = 20, /* pause between them */
 	PAGE = 1000
 };
 
-/* Ask, and want an answer: 200. */
+/* Sends a request and requires status 200. A shard may still change its owner: then the request is
+ * repeated for a while. All requests here may happen twice. */
 static int
 want(struct caller *c, const char *method, struct slu_err *err)
 {
+	const slu_time end = time_now() + c->patience;
 	struct event e = { 0 };
 
-	if (caller_ask(c, method, &e) == OUTCOME_OK)
+	while (caller_ask(c, method, &e) != OUTCOME_OK && c->http.answer.status == 503 && time_now() < end)
+		sleep_ms(LOOK_PAUSE_MS);
+	if (e.outcome == OUTCOME_OK)
 		return 0;
-	return slu_fail(err, SLU_EDOWN, "%s: no good answer to %s %.40s: %.120s", c->http.address.text,
+	return slu_fail(err, SLU_EDOWN, "%s: unexpected answer to %s %.40s: %.120s", c->http.address.text,
 			method, buf_str(&c->path), buf_str(&c->http.answer.body));
 }
 
-/* A queue that a server has forgotten has nothing in it: what that means is for the checker. */
+/* A missing queue counts as empty: the checker decides what that means. */
 static int
 want_queue(struct caller *c, bool *known, struct slu_err *err)
 {
@@ -44,14 +46,13 @@ caller_setup(struct caller *c, struct slu_err *err)
 	caller_body(c, &w);
 	json_out_object(&w, NULL);
 	json_out_u64(&w, "max_attempts", 4);
-	json_out_str(&w, "idempotency_window", SLICE("30d")); /* more than any clock step */
+	json_out_str(&w, "idempotency_window", SLICE("30d")); /* longer than any clock step */
 	json_out_object(&w, "retry");
 	json_out_str(&w, "kind", SLICE("fixed"));
 	json_out_str(&w, "base", SLICE("30ms"));
 	json_out_str(&w, "jitter", SLICE("full"));
 	json_out_close(&w);
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	return want(c, "PUT", err);
 }
 
@@ -75,7 +76,6 @@ static const struct json_field count_fields[] = {
 int
 caller_count(struct caller *c, struct look *out, struct slu_err *err)
 {
-	struct json r;
 	bool known;
 	int rc;
 
@@ -84,23 +84,20 @@ caller_count(struct caller *c, struct look *out, struct slu_err *err)
 	rc = want_queue(c, &known, err);
 	if (rc || !known)
 		return rc;
-	if (!caller_read(c, &r))
-		return slu_fail(err, SLU_ENOMEM, "no memory");
-	json_fields(&r, count_fields, N_FIELDS(count_fields), JSON_LENIENT, out->counts);
-	return json_end(&r, err);
+	return caller_object(c, count_fields, N_FIELDS(count_fields), out->counts, err);
 }
 
 /* --- rows -------------------------------------------------------------------------- */
 
-struct row {
+struct look_row {
 	uint64_t id;
 	struct slice payload, status;
 };
 
 static const struct json_field row_fields[] = {
-	JSON_FIELD(u64, struct row, id, .required = true),
-	JSON_FIELD(base64, struct row, payload), /* left out of pages that would be too large */
-	JSON_FIELD(text, struct row, status, .required = true),
+	JSON_FIELD(u64, struct look_row, id, .required = true),
+	JSON_FIELD(base64, struct look_row, payload), /* the server leaves large payloads out of a page */
+	JSON_FIELD(text, struct look_row, status, .required = true),
 };
 
 static uint8_t
@@ -115,7 +112,7 @@ state_of(struct slice word)
 }
 
 static void
-add_row(struct caller *c, const struct row *row, struct event *e)
+add_row(struct caller *c, const struct look_row *row, struct event *e)
 {
 	e->id = row->id;
 	e->state = state_of(row->status);
@@ -125,14 +122,14 @@ add_row(struct caller *c, const struct row *row, struct event *e)
 	history_add(c->history, e);
 }
 
-struct page {
+struct look_page {
 	struct slice messages;
-	struct slice cursor; /* "" or a number or a string of one, as it came */
+	struct slice cursor; /* the cursor: "", a number, or a string with a number */
 };
 
 static const struct json_field page_fields[] = {
-	JSON_FIELD(raw, struct page, messages, .required = true),
-	JSON_FIELD(raw, struct page, cursor),
+	JSON_FIELD(raw, struct look_page, messages, .required = true),
+	JSON_FIELD(raw, struct look_page, cursor),
 };
 
 static int
@@ -144,7 +141,7 @@ read_rows(struct caller *c, struct slice rows, struct event *e, struct slu_err *
 	json_room(&r, c->room, c->room_n);
 	json_array(&r);
 	while (json_element(&r)) {
-		struct row row = { 0 };
+		struct look_row row = { 0 };
 
 		json_fields(&r, row_fields, N_FIELDS(row_fields), JSON_LENIENT, &row);
 		if (row.id)
@@ -153,19 +150,14 @@ read_rows(struct caller *c, struct slice rows, struct event *e, struct slu_err *
 	return json_end(&r, err);
 }
 
-/* One page; *next is where the list goes on, "" at its end. */
+/* Reads one page. *next: the cursor of the next page; "" at the end. */
 static int
 read_page(struct caller *c, struct event *e, char next[static 32], struct slu_err *err)
 {
-	struct page page = { 0 };
-	struct json r;
+	struct look_page page = { 0 };
 	size_t n = 0;
-	int rc;
+	int rc = caller_object(c, page_fields, N_FIELDS(page_fields), &page, err);
 
-	if (!caller_read(c, &r))
-		return slu_fail(err, SLU_ENOMEM, "no memory");
-	json_fields(&r, page_fields, N_FIELDS(page_fields), JSON_LENIENT, &page);
-	rc = json_end(&r, err);
 	if (!rc)
 		rc = read_rows(c, page.messages, e, err);
 	for (size_t i = 0; !rc && i < page.cursor.n && n < 31; i++)
@@ -200,7 +192,7 @@ list(struct caller *c, const char *path, const char *more, enum event_kind kind,
 
 /* --- a look ------------------------------------------------------------------------ */
 
-/* Are the counters what the rows from `from` on say? */
+/* Do the counters equal the rows from `from` on? */
 static bool
 agrees(const struct history *h, size_t from, const struct look *counted)
 {
@@ -214,7 +206,7 @@ agrees(const struct history *h, size_t from, const struct look *counted)
 	return memcmp(&found, counted, sizeof found) == 0;
 }
 
-/* Rows and dead letters, and the counters before and after them. */
+/* Reads rows and dead letters, and the counters before and after. */
 static int
 try_look(struct caller *c, struct look *before, struct look *after, struct slu_err *err)
 {
@@ -249,7 +241,7 @@ caller_look(struct caller *c, struct slu_err *err)
 		history_cut(h, begin);
 		sleep_ms(LOOK_PAUSE_MS);
 	}
-	return slu_fail(err, SLU_EDOWN, "the queue does not come to rest");
+	return slu_fail(err, SLU_EDOWN, "the queue keeps changing");
 }
 
 /* --- dead letters ------------------------------------------------------------------ */
@@ -262,7 +254,6 @@ int
 caller_redrive(struct caller *c, uint64_t *n, struct slu_err *err)
 {
 	struct json_out w;
-	struct json r;
 	int rc;
 
 	caller_path(c, "/dlq/redrive");
@@ -270,13 +261,7 @@ caller_redrive(struct caller *c, uint64_t *n, struct slu_err *err)
 	json_out_object(&w, NULL);
 	caller_place(c, &w);
 	json_out_u64(&w, "limit", PAGE);
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	rc = want(c, "POST", err);
-	if (rc)
-		return rc;
-	if (!caller_read(c, &r))
-		return slu_fail(err, SLU_ENOMEM, "no memory");
-	json_fields(&r, redriven_fields, N_FIELDS(redriven_fields), JSON_LENIENT, n);
-	return json_end(&r, err);
+	return rc ? rc : caller_object(c, redriven_fields, N_FIELDS(redriven_fields), n, err);
 }

@@ -1,4 +1,4 @@
-#include "torture/calls_in.h"
+#include "torture/calls_private.h"
 
 static const char *const settle_paths[EVENT_KINDS] = {
 	[EVENT_ACK] = "/ack",
@@ -7,7 +7,7 @@ static const char *const settle_paths[EVENT_KINDS] = {
 };
 
 static void
-out_held(struct caller *c, struct json_out *w, const struct held *held)
+out_held(struct caller *c, struct json_out *w, const struct held_message *held)
 {
 	json_out_object(w, NULL);
 	caller_place(c, w);
@@ -23,39 +23,39 @@ struct settled {
 };
 
 static const struct json_field settled_fields[] = {
-	JSON_FIELD(time, struct settled, lease_expires_at),
-	JSON_FIELD(time, struct settled, deliver_after),
+	JSON_FIELDS(time, struct settled, lease_expires_at, deliver_after),
 	JSON_FIELD(u64, struct settled, status),
 	JSON_FIELD(bool, struct settled, dead),
 };
 
 static void
+name_held(struct event *e, const struct held_message *held)
+{
+	e->id = held->id;
+	e->name = held->name;
+	e->token = held->token;
+}
+
+static void
 read_settled(struct caller *c, struct event *e)
 {
 	struct settled s = { 0 };
-	struct json r;
 
-	if (e->outcome != OUTCOME_OK || !caller_read(c, &r))
-		return;
-	json_fields(&r, settled_fields, N_FIELDS(settled_fields), JSON_LENIENT, &s);
-	if (json_end(&r, NULL) != 0)
+	if (e->outcome != OUTCOME_OK ||
+	    caller_object(c, settled_fields, N_FIELDS(settled_fields), &s, NULL))
 		return;
 	e->state = s.dead ? STATE_DEAD : 0;
 	e->until = e->kind == EVENT_EXTEND ? s.lease_expires_at : s.deliver_after;
 }
 
 enum outcome
-caller_settle(struct caller *c, enum event_kind kind, const struct held *held,
+caller_settle(struct caller *c, enum event_kind kind, const struct held_message *held,
 	      const struct settle_how *how)
 {
-	struct event e = {
-		.kind = (uint8_t)kind,
-		.id = held->id,
-		.name = held->name,
-		.token = held->token,
-	};
+	struct event e = { .kind = (uint8_t)kind };
 	struct json_out w;
 
+	name_held(&e, held);
 	caller_path(c, settle_paths[kind]);
 	caller_body(c, &w);
 	out_held(c, &w, held);
@@ -65,8 +65,7 @@ caller_settle(struct caller *c, enum event_kind kind, const struct held *held,
 		json_out_bool(&w, "defer", true);
 	if (how->dead)
 		json_out_bool(&w, "dead", true);
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	(void)caller_ask(c, "POST", &e); /* its outcome is in e */
 	if (kind != EVENT_ACK)
 		read_settled(c, &e);
@@ -74,9 +73,9 @@ caller_settle(struct caller *c, enum event_kind kind, const struct held *held,
 	return e.outcome;
 }
 
-/* One answer for each, in order. */
+/* Reads one answer for each message, in order. */
 static bool
-read_all_settled(struct caller *c, struct event *e, const struct held *held, unsigned n)
+read_all_settled(struct caller *c, struct event *e, const struct held_message *held, unsigned n)
 {
 	struct json r;
 	unsigned i = 0;
@@ -90,9 +89,7 @@ read_all_settled(struct caller *c, struct event *e, const struct held *held, uns
 		json_fields(&r, settled_fields, N_FIELDS(settled_fields), JSON_LENIENT, &s);
 		if (i >= n)
 			continue;
-		e->id = held[i].id;
-		e->name = held[i].name;
-		e->token = held[i].token;
+		name_held(e, &held[i]);
 		e->outcome = s.status == 200 ? OUTCOME_OK : OUTCOME_FAILED;
 		history_add(c->history, e);
 		i++;
@@ -101,7 +98,7 @@ read_all_settled(struct caller *c, struct event *e, const struct held *held, uns
 }
 
 enum outcome
-caller_ack_all(struct caller *c, const struct held *held, unsigned n)
+caller_ack_all(struct caller *c, const struct held_message *held, unsigned n)
 {
 	struct event e = { .kind = EVENT_ACK };
 	struct json_out w;
@@ -113,14 +110,11 @@ caller_ack_all(struct caller *c, const struct held *held, unsigned n)
 		out_held(c, &w, &held[i]);
 		json_out_close(&w);
 	}
-	json_out_close(&w);
-	json_out_end(&w);
+	json_out_finish(&w);
 	if (caller_ask(c, "POST", &e) == OUTCOME_OK)
 		return read_all_settled(c, &e, held, n) ? OUTCOME_OK : OUTCOME_UNKNOWN;
 	for (unsigned i = 0; i < n; i++) {
-		e.id = held[i].id;
-		e.name = held[i].name;
-		e.token = held[i].token;
+		name_held(&e, &held[i]);
 		history_add(c->history, &e);
 	}
 	return e.outcome;

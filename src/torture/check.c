@@ -1,4 +1,4 @@
-#include "torture/check_in.h"
+#include "torture/check_private.h"
 
 #include "base/mem.h"
 
@@ -9,32 +9,32 @@
 
 /* clang-format off */
 const struct check_rule check_rules[] = {
-	{ "I1", "kept", "what was accepted is acked once or still there", .message = rule_kept },
-	{ "I1", "had", "what is there can be had", .message = rule_had },
-	{ "I1", "bytes", "a message comes with the bytes that were sent", .message = rule_bytes },
-	{ "I1", "sent", "nothing is there that was not sent, or was refused", .name_line = rule_sent },
-	{ "I2", "once", "what was sent once, or under one idempotency key, is there once", .name_line = rule_once },
-	{ "I3", "final", "nothing comes, or is found, after its ack", .message = rule_final },
+	{ "I1", "kept", "an accepted message is acked once or still there", .message = rule_kept },
+	{ "I1", "had", "a message that is there can be taken", .message = rule_had },
+	{ "I1", "bytes", "a message has the bytes that were sent", .message = rule_bytes },
+	{ "I1", "sent", "no message exists that was not sent, or was refused", .name_line = rule_sent },
+	{ "I2", "once", "a message sent once, or with one idempotency key, exists once", .name_line = rule_once },
+	{ "I3", "final", "a message is not delivered, or found, after its ack", .message = rule_final },
 	{ "I4", "lease", "a message has one lease at a time", .message = rule_overlap },
 	{ "I4", "key", "a key has one lease at a time", .key = rule_key_overlap },
-	{ "I4", "unique", "no token is given twice, none again after a restart", .whole = rule_unique },
+	{ "I4", "unique", "a token is given once, also over restarts", .whole = rule_unique },
 	{ "I4", "rising", "the tokens of a message rise", .message = rule_rising },
 	{ "I4", "key-rising", "the tokens of a key rise", .key = rule_key_rising },
 	{ "I4", "attempts", "every delivery of a message is counted", .message = rule_attempts },
 	{ "I5", "stale", "a token that is not the current one changes nothing", .message = rule_stale },
 	{ "I6", "order", "the first deliveries of a key come in the order (due, acceptance)", .key = rule_order },
-	{ "I7", "due", "nothing comes before it is due, first or again", .message = rule_due },
+	{ "I7", "due", "a message is not delivered before it is due", .message = rule_due },
 	{ "I8", "place", "a message is in one place", .message = rule_place },
-	{ "I8", "dead", "the dead letters are what a scan finds dead", .message = rule_dead },
-	{ "I8", "buried", "a dead letter does not come until it is put back", .message = rule_buried },
-	{ "I8", "limit", "nothing comes after its last failure", .message = rule_limit },
-	{ "I9", "counters", "the counters are what a scan finds", .whole = rule_counters },
+	{ "I8", "dead", "the list of dead letters equals a scan", .message = rule_dead },
+	{ "I8", "buried", "a dead letter is not delivered until it is redriven", .message = rule_buried },
+	{ "I8", "limit", "a message is not delivered after its last failure", .message = rule_limit },
+	{ "I9", "counters", "the counters equal a scan", .whole = rule_counters },
 	{ "I4", "lock", "a lock has one holder at a time", .lock = rule_lock },
 	{ "I4", "lock-rising", "the tokens of a lock rise, also over restarts", .lock = rule_lock_rising },
-	{ "I5", "lock-stale", "who lost a lock changes nothing", .lock = rule_lock_stale },
-	{ "I1", "state", "what a release has committed is there", .lock = rule_state },
-	{ "I10", "exit", "the server ends when it is told to, and cleanly", .whole = rule_exit },
-	{ "I10", "bounded", "its open files and its memory stay bounded", .whole = rule_bounded },
+	{ "I5", "lock-stale", "a client that lost a lock changes nothing", .lock = rule_lock_stale },
+	{ "I1", "state", "a committed value of a lock's state stays", .lock = rule_state },
+	{ "I10", "exit", "the server ends when it is stopped, and cleanly", .whole = rule_exit },
+	{ "I10", "bounded", "open files and memory of the server stay bounded", .whole = rule_bounded },
 	{ 0 }
 };
 /* clang-format on */
@@ -55,7 +55,7 @@ by_time(const void *a, const void *b)
 }
 
 static void
-found(struct check *c, struct line events, const char *fmt, va_list ap)
+found(struct check *c, struct event_list events, const char *fmt, va_list ap)
 {
 	struct finding *f = &c->found[c->rule - check_rules];
 	const size_t n = events.n < CHECK_EVIDENCE ? events.n : CHECK_EVIDENCE;
@@ -71,7 +71,7 @@ found(struct check *c, struct line events, const char *fmt, va_list ap)
 }
 
 void
-check_found(struct check *c, struct line events, const char *fmt, ...)
+check_found(struct check *c, struct event_list events, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -87,7 +87,7 @@ check_pair(struct check *c, const struct event *a, const struct event *b, const 
 	va_list ap;
 
 	va_start(ap, fmt);
-	found(c, (struct line){ events, 2 }, fmt, ap);
+	found(c, (struct event_list){ events, 2 }, fmt, ap);
 	va_end(ap);
 }
 
@@ -113,7 +113,7 @@ check_worst(const struct check *c)
 			return (a) < (b) ? -1 : 1; \
 	} while (0)
 
-/* Claims by token: that is the order in which the server gave them. */
+/* Sorts claims by token: the order in which the server gave them. */
 static int
 by_message(const void *a, const void *b)
 {
@@ -158,7 +158,7 @@ by_token(const void *a, const void *b)
 	return by_time(a, b);
 }
 
-/* Kinds that have a name of a message. */
+/* Does the event have the name of a message? */
 static bool
 is_named(const struct event *e)
 {
@@ -199,8 +199,8 @@ fill(struct check *c)
 	qsort(c->by_token, c->n_tokens, sizeof(void *), by_token);
 }
 
-/* The run of events from `at` on that are of one message, key or name. */
-static struct line
+/* The events from `at` on that belong to one message, key or name. */
+static struct event_list
 run_of(const struct event **events, size_t n, size_t at, size_t offset, size_t size)
 {
 	size_t end = at + 1;
@@ -208,21 +208,21 @@ run_of(const struct event **events, size_t n, size_t at, size_t offset, size_t s
 	while (end < n && memcmp((const char *)events[end] + offset,
 				 (const char *)events[at] + offset, size) == 0)
 		end++;
-	return (struct line){ events + at, end - at };
+	return (struct event_list){ events + at, end - at };
 }
 
 #define RUN(events, n, at, member)                            \
 	run_of(events, n, at, offsetof(struct event, member), \
 	       sizeof((struct event *)NULL)->member)
 
-static struct message
-message_of(struct line all)
+static struct torture_message
+message_of(struct event_list all)
 {
-	struct message m = { .id = all.at[0]->id, .all = all };
+	struct torture_message m = { .id = all.at[0]->id, .all = all };
 
 	EACH_EVENT(e, all)
 	{
-		struct line *of = &m.of[(*e)->kind];
+		struct event_list *of = &m.of[(*e)->kind];
 
 		if (of->n++ == 0)
 			of->at = e;
@@ -230,12 +230,12 @@ message_of(struct line all)
 	return m;
 }
 
-/* When each push was first tried, and which push each claim came from. */
+/* Finds the first try of each push, and the push of each claim. */
 static void
 note_names(struct check *c)
 {
 	for (size_t i = 0; i < c->n_names;) {
-		const struct line all = RUN(c->by_name, c->n_names, i, name);
+		const struct event_list all = RUN(c->by_name, c->n_names, i, name);
 		slu_time began = SLU_NEVER;
 
 		EACH_EVENT(e, all)
@@ -249,9 +249,9 @@ note_names(struct check *c)
 	}
 }
 
-/* A settle whose answer did not arrive may have ended the lease, or made it shorter. */
+/* A settle without an answer may have ended the lease, or shortened it. */
 static slu_time
-lease_end(const struct message *m, const struct event *claim)
+lease_end(const struct torture_message *m, const struct event *claim)
 {
 	slu_time until = claim->until;
 
@@ -270,7 +270,7 @@ lease_end(const struct message *m, const struct event *claim)
 }
 
 static void
-note_claims(struct check *c, const struct message *m)
+note_claims(struct check *c, const struct torture_message *m)
 {
 	const struct event *push = NULL;
 
@@ -298,11 +298,11 @@ make_index(struct check *c, struct slu_err *err)
 	c->notes = mem_array(n, sizeof *c->notes);
 	if (!c->by_message || !c->by_key || !c->by_name || !c->by_token || !c->by_lock ||
 	    !c->notes)
-		return slu_fail(err, SLU_ENOMEM, "no memory to check %zu events", n - 1);
+		return slu_fail(err, SLU_ENOMEM, "out of memory to check %zu events", n - 1);
 	fill(c);
 	note_names(c);
 	for (size_t i = 0; i < c->n_messages;) {
-		const struct message m = message_of(RUN(c->by_message, c->n_messages, i, id));
+		const struct torture_message m = message_of(RUN(c->by_message, c->n_messages, i, id));
 
 		note_claims(c, &m);
 		i += m.all.n;
@@ -318,25 +318,25 @@ apply(struct check *c)
 	const struct check_rule *r = c->rule;
 
 	for (size_t i = 0; r->message && i < c->n_messages;) {
-		const struct message m = message_of(RUN(c->by_message, c->n_messages, i, id));
+		const struct torture_message m = message_of(RUN(c->by_message, c->n_messages, i, id));
 
 		r->message(c, &m);
 		i += m.all.n;
 	}
 	for (size_t i = 0; r->key && i < c->n_keys;) {
-		const struct line claims = RUN(c->by_key, c->n_keys, i, key);
+		const struct event_list claims = RUN(c->by_key, c->n_keys, i, key);
 
 		r->key(c, claims);
 		i += claims.n;
 	}
 	for (size_t i = 0; r->lock && i < c->n_locks;) {
-		const struct line all = RUN(c->by_lock, c->n_locks, i, key);
+		const struct event_list all = RUN(c->by_lock, c->n_locks, i, key);
 
 		r->lock(c, all);
 		i += all.n;
 	}
 	for (size_t i = 0; r->name_line && i < c->n_names;) {
-		const struct line all = RUN(c->by_name, c->n_names, i, name);
+		const struct event_list all = RUN(c->by_name, c->n_names, i, name);
 
 		r->name_line(c, all);
 		i += all.n;
@@ -369,9 +369,9 @@ check_run(struct check *c, struct slu_err *err)
 	int rc;
 
 	if (c->history->overflown)
-		return slu_fail(err, SLU_EINVAL, "more happened than the history could hold");
+		return slu_fail(err, SLU_EINVAL, "the history is full: events are missing");
 	if (c->history->n_looks == 0)
-		return slu_fail(err, SLU_EINVAL, "the history has no look at its end");
+		return slu_fail(err, SLU_EINVAL, "the history does not end with a look");
 	rc = make_index(c, err);
 	for (c->rule = check_rules; !rc && c->rule->id; c->rule++)
 		apply(c);

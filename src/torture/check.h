@@ -1,6 +1,5 @@
 /*
- * check.h - which promises of a queue a history breaks. Knows nothing of servers: events
- * in, findings out.
+ * check.h - finds the promises that a history breaks. It has no server: events in, findings out.
  *
  *         check_init(&c, &history);
  *         rc = check_run(&c, &err);
@@ -8,23 +7,23 @@
  *                 if (c.found[rule - check_rules].n) ...
  *         check_release(&c);
  *
- *      I1   what was accepted is acked once or still there, with the bytes that were sent
- *      I2   a push whose outcome is unknown is there once or not at all; an idempotency key
- *           is one message
- *      I3   nothing is handed out, or found, after an ack of it
+ *      I1   an accepted message is acked once or still there, with the bytes that were sent
+ *      I2   a push with an unknown outcome exists once or not at all; an idempotency key is one
+ *           message
+ *      I3   a message is not delivered, or found, after its ack
  *      I4   no two leases of a message, or of a key, overlap by the server's time; tokens rise
  *      I5   a token that is not the current one changes nothing
  *      I6   the first deliveries of a key come in the order (due, acceptance)
- *      I7   nothing is handed out before it is due, first or again
- *      I8   a message is in one place; none is handed out after its last failure
- *      I9   the counters are what a scan finds
- *      I10  the server ends when it is told to, and as it should; files and memory stay bounded
+ *      I7   a message is not delivered before it is due, the first time or again
+ *      I8   a message is in one place; it is not delivered after its last failure
+ *      I9   the counters equal a scan
+ *      I10  the server ends when it is stopped, and cleanly; files and memory stay bounded
  *
- * Of locks: I1 what a release has committed is there, I4 one holder at a time and tokens
- * that rise, I5 as for messages.
+ * For locks: I1 a committed value stays, I4 one holder at a time and rising tokens, I5 as for
+ * messages.
  *
- * A rule may be several rows, for it can be broken in several ways. The last look of a
- * history is the end of it: what was accepted and is not there must have been acked.
+ * A rule has several rows if it can be broken in several ways. The last look of a history is its
+ * end: an accepted message that is not in it must have been acked.
  */
 #ifndef TORTURE_CHECK_H
 #define TORTURE_CHECK_H
@@ -32,41 +31,41 @@
 #include "torture/history.h"
 
 enum {
-	CHECK_EVIDENCE = 24, /* events that a finding shows at most */
+	CHECK_EVIDENCE = 24, /* events in a finding, at most */
 	CHECK_TEXT = 240,
-	CHECK_RULES = 32 /* rows, at most */
+	CHECK_RULES = 32 /* rows of the table, at most */
 };
 
-/* Events in some order; borrowed from the check. */
-struct line {
+/* A list of events; borrowed from the check. */
+struct event_list {
 	const struct event **at;
 	size_t n;
 };
 
-/* All that is known of one message; claims go by token, all else by time. */
-struct message {
+/* All events of one message; claims are sorted by token, the others by time. */
+struct torture_message {
 	uint64_t id;
-	struct line all;
-	struct line of[EVENT_KINDS];
+	struct event_list all;
+	struct event_list of[EVENT_KINDS];
 };
 
 struct check;
 
-/* Exactly one of the functions is set: what the rule looks at. */
+/* Exactly one of the functions is set: the kind of events that the rule checks. */
 struct check_rule {
-	const char *id;      /* "I4"; NULL ends the table */
-	const char *name;    /* one word for this way of breaking it */
-	const char *promise; /* what a person reads */
-	void (*message)(struct check *c, const struct message *m);
-	void (*key)(struct check *c, struct line claims); /* by token */
-	void (*name_line)(struct check *c, struct line all);
-	void (*lock)(struct check *c, struct line all); /* of one lock, by token */
+	const char *id;      /* "I4"; NULL = the end of the table */
+	const char *name;    /* one word for this way to break the rule */
+	const char *promise; /* text for people */
+	void (*message)(struct check *c, const struct torture_message *m);
+	void (*key)(struct check *c, struct event_list claims); /* events sorted by token */
+	void (*name_line)(struct check *c, struct event_list all);
+	void (*lock)(struct check *c, struct event_list all); /* events of one lock, sorted by token */
 	void (*whole)(struct check *c);
 };
 
 extern const struct check_rule check_rules[];
 
-/* The shortest of what a rule has found, events in order of time, and how many there are. */
+/* The shortest finding of a rule, its events in order of time, and the number of findings. */
 struct finding {
 	uint64_t n;
 	char text[CHECK_TEXT];
@@ -79,22 +78,22 @@ struct check {
 	struct finding found[CHECK_RULES];
 	uint64_t n_found;
 
-	/* Inner: the same events, by what the rules ask for. */
-	const struct check_rule *rule; /* that is being looked at */
+	/* Inner: the same events in other orders. */
+	const struct check_rule *rule; /* the current rule */
 	const struct event **by_message, **by_key, **by_name, **by_token, **by_lock;
-	size_t n_messages, n_keys, n_names, n_tokens, n_locks; /* lengths of these */
-	struct check_note *notes;                              /* of an event, by its number */
-	slu_time redriven;                                     /* when dead letters came back; SLU_NEVER */
+	size_t n_messages, n_keys, n_names, n_tokens, n_locks; /* how many of each */
+	struct check_note *notes;                              /* facts of an event, by its index */
+	slu_time redriven;                                     /* when dead letters were redriven; SLU_NEVER = not yet */
 };
 
-/* Zeroed is a fine start; the history is borrowed until the release. */
+/* Initialises a check. The history is borrowed until check_release. */
 void check_init(struct check *c, const struct history *h);
 void check_release(struct check *c);
 
-/* SLU_ENOMEM; SLU_EINVAL for a history without a look, or with events missing. */
+/* Returns SLU_ENOMEM; SLU_EINVAL if the history has no look, or lacks events. */
 int check_run(struct check *c, struct slu_err *err);
 
-/* The rule with the shortest finding, or NULL: all is well. */
+/* The rule with the shortest finding; NULL if no rule is broken. */
 const struct check_rule *check_worst(const struct check *c);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * check_lease.c - who may hold what, and in which order: I4 and I6.
+ * check_lease.c - leases and the order of deliveries: I4 and I6.
  */
-#include "torture/check_in.h"
+#include "torture/check_private.h"
 
 #include <inttypes.h>
 
-/* The claims, and what was said of the first lease. */
-static struct line
-evidence(const struct message *m, const struct event *one, const struct event *next,
+/* Reports overlapping leases: the claims, and the settles of the first lease. */
+static struct event_list
+evidence(const struct torture_message *m, const struct event *one, const struct event *next,
 	 const struct event **room)
 {
-	struct line line = { room, 0 };
+	struct event_list line = { room, 0 };
 
 	room[line.n++] = one;
 	room[line.n++] = next;
@@ -21,9 +21,9 @@ evidence(const struct message *m, const struct event *one, const struct event *n
 	return line;
 }
 
-/* A lease begins when the one before it has ended. m: of one message, or NULL. */
+/* Checks that a lease begins after the previous one ended. m: the message; NULL = several messages of a key. */
 static void
-check_leases(struct check *c, const struct message *m, const struct event *one,
+check_leases(struct check *c, const struct torture_message *m, const struct event *one,
 	     const struct event *next)
 {
 	const slu_time end = check_note(c, one)->lease_end;
@@ -31,34 +31,34 @@ check_leases(struct check *c, const struct message *m, const struct event *one,
 
 	if (next->granted < end)
 		check_found(c, evidence(m, one, next, room),
-			    "lease %" PRIu64 " had %.6f s to go when lease %" PRIu64 " was given",
+			    "lease %" PRIu64 " still had %.6f s when lease %" PRIu64 " was given",
 			    one->token, (double)(end - next->granted) / 1e9, next->token);
 }
 
 void
-rule_overlap(struct check *c, const struct message *m)
+rule_overlap(struct check *c, const struct torture_message *m)
 {
-	const struct line claims = m->of[EVENT_CLAIM];
+	const struct event_list claims = m->of[EVENT_CLAIM];
 
 	for (size_t i = 1; i < claims.n; i++)
 		check_leases(c, m, claims.at[i - 1], claims.at[i]);
 }
 
-/* What the message itself breaks is told once. */
+/* Skips overlaps within one message: another rule reports them. */
 void
-rule_key_overlap(struct check *c, struct line claims)
+rule_key_overlap(struct check *c, struct event_list claims)
 {
 	for (size_t i = 1; i < claims.n; i++)
 		if (claims.at[i - 1]->id != claims.at[i]->id)
 			check_leases(c, NULL, claims.at[i - 1], claims.at[i]);
 }
 
-/* Claims by token: none may have ended before one of a lower token began. What a message
- * breaks by itself is not told again of its key. */
+/* Checks claims in the order of tokens: none may have ended before a claim with a lower token began. A
+ * message's own findings are not repeated for its key. */
 static void
-check_rising(struct check *c, struct line claims, bool of_key)
+check_rising(struct check *c, struct event_list claims, bool of_key)
 {
-	const struct event *last = NULL; /* of the lower ones, that which began last */
+	const struct event *last = NULL; /* the claim with a lower token that began last */
 
 	EACH_EVENT(e, claims)
 	{
@@ -71,18 +71,18 @@ check_rising(struct check *c, struct line claims, bool of_key)
 }
 
 void
-rule_rising(struct check *c, const struct message *m)
+rule_rising(struct check *c, const struct torture_message *m)
 {
 	check_rising(c, m->of[EVENT_CLAIM], false);
 }
 
 void
-rule_key_rising(struct check *c, struct line claims)
+rule_key_rising(struct check *c, struct event_list claims)
 {
 	check_rising(c, claims, true);
 }
 
-/* What several shards have in common has one token at a time: a message, and a key. */
+/* With several shards only the tokens of a message or a key rise. */
 static bool
 may_share(const struct check *c, const struct event *a, const struct event *b)
 {
@@ -98,8 +98,8 @@ rule_unique(struct check *c)
 		const struct event **e = c->by_token + i;
 
 		if ((*e)->token <= floor)
-			check_found(c, (struct line){ e, 1 },
-				    "token %" PRIu64 " is not above %" PRIu64 ", which an earlier round saw",
+			check_found(c, (struct event_list){ e, 1 },
+				    "token %" PRIu64 " is not above %" PRIu64 ", a token of an earlier round",
 				    (*e)->token, floor);
 		for (size_t k = i; k-- > 0 && c->by_token[k]->token == (*e)->token;)
 			if (!may_share(c, c->by_token[k], *e))
@@ -108,9 +108,9 @@ rule_unique(struct check *c)
 }
 
 void
-rule_attempts(struct check *c, const struct message *m)
+rule_attempts(struct check *c, const struct torture_message *m)
 {
-	const struct line claims = m->of[EVENT_CLAIM];
+	const struct event_list claims = m->of[EVENT_CLAIM];
 
 	for (size_t i = 1; i < claims.n; i++) {
 		const struct event *one = claims.at[i - 1], *next = claims.at[i];
@@ -123,8 +123,8 @@ rule_attempts(struct check *c, const struct message *m)
 
 /* --- order ---------------------------------------------------------------------- */
 
-/* Was a accepted before b, for sure? What was tried more than once was accepted by
- * nobody knows which call. */
+/* Was a certainly accepted before b? For a message that was tried more than once, the accepting call is
+ * not known. */
 static bool
 is_before(const struct check *c, const struct event *a, const struct event *b)
 {
@@ -149,20 +149,20 @@ check_turn(struct check *c, const struct event *last, const struct event *e)
 		check_pair(c, last, e, "message %" PRIu64 " of key %u came after %" PRIu64 ", which was due %.6f s later",
 			   e->name, e->key, last->name, (double)(last->due - e->due) / 1e9);
 	else if (e->due == last->due && is_before(c, push, last_push))
-		check_found(c, (struct line){ (const struct event *[]){ push, last_push, last, e }, 4 },
+		check_found(c, (struct event_list){ (const struct event *[]){ push, last_push, last, e }, 4 },
 			    "message %" PRIu64 " of key %u came after %" PRIu64 ", which was accepted later",
 			    e->name, e->key, last->name);
 }
 
 void
-rule_order(struct check *c, struct line claims)
+rule_order(struct check *c, struct event_list claims)
 {
 	const struct event *last = NULL;
 
 	EACH_EVENT(e, claims)
 	{
 		if (!check_note(c, *e)->is_first || check_is_redriven(c, *e) || (*e)->attempts > 1)
-			continue; /* of one whose first delivery nobody saw, due is that of its retry */
+			continue; /* if the first delivery was not seen, `due` is the time of a retry */
 		if (last)
 			check_turn(c, last, *e);
 		last = *e;

@@ -1,10 +1,10 @@
 /*
- * check_lock.c - who may hold a lock, and what becomes of its state: I1, I4 and I5.
+ * check_lock.c - the holders of a lock and its state: I1, I4 and I5.
  *
- * Who holds a lock is judged by the clients' clock: a lease lasts at least its ttl from the
- * moment it was asked for.
+ * Leases of locks are checked by the clients' clock: a lease lasts at least its ttl from the moment it
+ * was requested.
  */
-#include "torture/check_in.h"
+#include "torture/check_private.h"
 
 #include <inttypes.h>
 
@@ -14,10 +14,10 @@ is_grant(const struct event *e)
 	return e->kind == EVENT_ACQUIRE && e->outcome == OUTCOME_OK;
 }
 
-/* Until when the holder by `acquire` surely had it: its ttl, or until it let go. Events of
- * a lease stand together. */
+/* Until when the holder certainly had the lock: its ttl, or its release. Events of a lease are
+ * adjacent. */
 static slu_time
-held_until(struct line all, const struct event **acquire)
+held_until(struct event_list all, const struct event **acquire)
 {
 	slu_time until = (*acquire)->until;
 
@@ -29,7 +29,7 @@ held_until(struct line all, const struct event **acquire)
 }
 
 void
-rule_lock(struct check *c, struct line all)
+rule_lock(struct check *c, struct event_list all)
 {
 	const struct event **last = NULL;
 
@@ -38,7 +38,7 @@ rule_lock(struct check *c, struct line all)
 		if (!is_grant(*e))
 			continue;
 		if (last && (*e)->end < held_until(all, last))
-			check_pair(c, *last, *e, "lock %u was given with token %" PRIu64 " while token %" PRIu64 " had %.6f s to go",
+			check_pair(c, *last, *e, "lock %u was given with token %" PRIu64 " while token %" PRIu64 " still had %.6f s",
 				   (*e)->key, (*e)->token, (*last)->token,
 				   (double)(held_until(all, last) - (*e)->end) / 1e9);
 		last = e;
@@ -46,18 +46,18 @@ rule_lock(struct check *c, struct line all)
 }
 
 void
-rule_lock_rising(struct check *c, struct line all)
+rule_lock_rising(struct check *c, struct event_list all)
 {
 	const uint64_t floor = c->history->lock_tokens[all.at[0]->key];
-	const struct event *last = NULL; /* of the lower ones, that which began last */
+	const struct event *last = NULL; /* the one with a lower token that began last */
 
 	EACH_EVENT(e, all)
 	{
 		if (!is_grant(*e))
 			continue;
 		if ((*e)->token <= floor)
-			check_found(c, (struct line){ e, 1 },
-				    "token %" PRIu64 " is not above %" PRIu64 ", which an earlier round saw",
+			check_found(c, (struct event_list){ e, 1 },
+				    "token %" PRIu64 " is not above %" PRIu64 ", a token of an earlier round",
 				    (*e)->token, floor);
 		if (last && ((*e)->end < last->start || (*e)->token == last->token))
 			check_pair(c, *e, last, "token %" PRIu64 " of lock %u was given, then %" PRIu64,
@@ -67,9 +67,9 @@ rule_lock_rising(struct check *c, struct line all)
 	}
 }
 
-/* The update went well: had somebody else the lock already, or had it been released? */
+/* Checks a successful update: the lock must not be released or have another holder. */
 static void
-check_update(struct check *c, struct line all, const struct event *update)
+check_update(struct check *c, struct event_list all, const struct event *update)
 {
 	EACH_EVENT(e, all)
 	{
@@ -85,19 +85,19 @@ check_update(struct check *c, struct line all, const struct event *update)
 }
 
 void
-rule_lock_stale(struct check *c, struct line all)
+rule_lock_stale(struct check *c, struct event_list all)
 {
 	EACH_EVENT(e, all)
 	if ((*e)->kind == EVENT_UPDATE && (*e)->outcome == OUTCOME_OK)
 		check_update(c, all, *e);
 }
 
-/* What the holder did until its release, and the event that says otherwise. */
-static struct line
-evidence(struct line all, const struct event *commit, const struct event *other,
+/* Reports the events of the holder until its release, and the contradicting event. */
+static struct event_list
+evidence(struct event_list all, const struct event *commit, const struct event *other,
 	 const struct event **room)
 {
-	struct line line = { room, 0 };
+	struct event_list line = { room, 0 };
 
 	EACH_EVENT(e, all)
 	if ((*e)->token == commit->token && line.n < CHECK_EVIDENCE - 1)
@@ -107,9 +107,9 @@ evidence(struct line all, const struct event *commit, const struct event *other,
 	return line;
 }
 
-/* Every holder writes one more than it read: values rise, and none comes twice. */
+/* Every holder writes one more than it read: committed values rise, and each occurs once. */
 static void
-check_commit(struct check *c, struct line all, const struct event *commit)
+check_commit(struct check *c, struct event_list all, const struct event *commit)
 {
 	const struct event *room[CHECK_EVIDENCE];
 
@@ -129,7 +129,7 @@ check_commit(struct check *c, struct line all, const struct event *commit)
 }
 
 void
-rule_state(struct check *c, struct line all)
+rule_state(struct check *c, struct event_list all)
 {
 	const uint64_t floor = c->history->lock_values[all.at[0]->key];
 
@@ -138,8 +138,8 @@ rule_state(struct check *c, struct line all)
 		if (history_commits(*e))
 			check_commit(c, all, *e);
 		if ((*e)->kind == EVENT_READ && (*e)->outcome == OUTCOME_OK && (*e)->name < floor)
-			check_found(c, (struct line){ e, 1 },
-				    "%" PRIu64 " was read of lock %u, an earlier round has committed %" PRIu64,
+			check_found(c, (struct event_list){ e, 1 },
+				    "%" PRIu64 " was read from lock %u, but an earlier round committed %" PRIu64,
 				    (*e)->name, (*e)->key, floor);
 	}
 }

@@ -1,19 +1,19 @@
 /*
- * check_look.c - the queue at rest, and the server that keeps it: I8, I9 and I10.
+ * check_look.c - the queue at rest, and the server: I8, I9 and I10.
  */
-#include "torture/check_in.h"
+#include "torture/check_private.h"
 
 #include <inttypes.h>
 
 enum {
-	FILES_SLACK = 64,         /* open files more than at the first rest */
-	MEMORY_SLACK = 256 << 20, /* bytes more than at the first rest */
+	FILES_SLACK = 64,         /* open files allowed above the first rest */
+	MEMORY_SLACK = 256 << 20, /* bytes allowed above the first rest */
 };
 
 void
-rule_place(struct check *c, const struct message *m)
+rule_place(struct check *c, const struct torture_message *m)
 {
-	const struct line rows = m->of[EVENT_ROW];
+	const struct event_list rows = m->of[EVENT_ROW];
 
 	for (size_t i = 1; i < rows.n; i++) {
 		const struct event *one = rows.at[i - 1], *next = rows.at[i];
@@ -24,9 +24,9 @@ rule_place(struct check *c, const struct message *m)
 	}
 }
 
-/* Does one of the line say that the message was dead in this look? */
+/* Is the message dead in this look? */
 static bool
-says_dead(struct line line, uint32_t look)
+says_dead(struct event_list line, uint32_t look)
 {
 	EACH_EVENT(e, line)
 	if ((*e)->call == look && ((*e)->kind == EVENT_DEAD || (*e)->state == STATE_DEAD))
@@ -35,15 +35,15 @@ says_dead(struct line line, uint32_t look)
 }
 
 void
-rule_dead(struct check *c, const struct message *m)
+rule_dead(struct check *c, const struct torture_message *m)
 {
 	EACH_EVENT(e, m->of[EVENT_ROW])
 	if ((*e)->state == STATE_DEAD && !says_dead(m->of[EVENT_DEAD], (*e)->call))
-		check_found(c, (struct line){ e, 1 }, "%" PRIu64 " is dead and not among the dead letters",
+		check_found(c, (struct event_list){ e, 1 }, "%" PRIu64 " is dead and not among the dead letters",
 			    m->id);
 	EACH_EVENT(e, m->of[EVENT_DEAD])
 	if (!says_dead(m->of[EVENT_ROW], (*e)->call))
-		check_found(c, (struct line){ e, 1 }, "%" PRIu64 " is among the dead letters and not dead",
+		check_found(c, (struct event_list){ e, 1 }, "%" PRIu64 " is among the dead letters and not dead",
 			    m->id);
 }
 
@@ -66,7 +66,7 @@ rule_counters(struct check *c)
 
 		for (int s = 0; e->kind == EVENT_LOOK && s < STATES; s++)
 			if (h->looks[e->call].counts[s] != found[e->call][s])
-				check_found(c, (struct line){ &e, 1 }, "%s: counted %" PRIu64 ", found %" PRIu64,
+				check_found(c, (struct event_list){ &e, 1 }, "%s: counted %" PRIu64 ", found %" PRIu64,
 					    event_states[s], h->looks[e->call].counts[s], found[e->call][s]);
 	}
 }
@@ -78,8 +78,8 @@ rule_exit(struct check *c)
 		const struct event *e = &c->history->events[i];
 
 		if (e->kind == EVENT_EXIT)
-			check_found(c, (struct line){ &e, 1 },
-				    e->id ? "the server was ended by signal %" PRIu64
+			check_found(c, (struct event_list){ &e, 1 },
+				    e->id ? "the server was killed by signal %" PRIu64
 					  : "the server ended with exit code %" PRIu64,
 				    e->id ? e->id : e->name);
 	}

@@ -1,12 +1,12 @@
 /*
- * check_message.c - what may become of one message: I1, I2, I3, I5, I7, I8.
+ * check_message.c - the history of one message: I1, I2, I3, I5, I7, I8.
  */
-#include "torture/check_in.h"
+#include "torture/check_private.h"
 
 #include <inttypes.h>
 
 static size_t
-count(struct line line, enum outcome outcome)
+count(struct event_list line, enum outcome outcome)
 {
 	size_t n = 0;
 
@@ -16,7 +16,7 @@ count(struct line line, enum outcome outcome)
 }
 
 static uint64_t
-name_of(const struct message *m)
+name_of(const struct torture_message *m)
 {
 	EACH_EVENT(e, m->all)
 	if ((*e)->name)
@@ -24,9 +24,9 @@ name_of(const struct message *m)
 	return 0;
 }
 
-/* Found by the last look. */
+/* Is the message in the last look? */
 static bool
-is_left(const struct check *c, const struct message *m)
+is_left(const struct check *c, const struct torture_message *m)
 {
 	EACH_EVENT(e, m->of[EVENT_ROW])
 	if ((*e)->call + 1 == c->history->n_looks)
@@ -34,11 +34,11 @@ is_left(const struct check *c, const struct message *m)
 	return false;
 }
 
-/* Without its rows: they say little of how it came to that. */
-static struct line
-life(const struct message *m)
+/* Reports the events of the message without its rows in looks. */
+static struct event_list
+life(const struct torture_message *m)
 {
-	struct line line = m->all;
+	struct event_list line = m->all;
 
 	while (line.n > 1 && line.at[line.n - 1]->kind >= EVENT_ROW)
 		line.n--;
@@ -46,7 +46,7 @@ life(const struct message *m)
 }
 
 void
-rule_kept(struct check *c, const struct message *m)
+rule_kept(struct check *c, const struct torture_message *m)
 {
 	const size_t acked = count(m->of[EVENT_ACK], OUTCOME_OK);
 	const bool left = is_left(c, m);
@@ -63,14 +63,14 @@ rule_kept(struct check *c, const struct message *m)
 }
 
 void
-rule_had(struct check *c, const struct message *m)
+rule_had(struct check *c, const struct torture_message *m)
 {
 	if (c->history->must_be_empty && is_left(c, m))
-		check_found(c, m->all, "message %" PRIu64 " is there and cannot be had", name_of(m));
+		check_found(c, m->all, "message %" PRIu64 " is there and cannot be taken", name_of(m));
 }
 
 void
-rule_bytes(struct check *c, const struct message *m)
+rule_bytes(struct check *c, const struct torture_message *m)
 {
 	const struct event *push = NULL;
 
@@ -83,13 +83,13 @@ rule_bytes(struct check *c, const struct message *m)
 			check_pair(c, push, *e, "sent as %" PRIu64 ", it came as %" PRIu64,
 				   push->name, (*e)->name);
 		else if ((*e)->damaged)
-			check_found(c, (struct line){ e, 1 }, "message %" PRIu64 " came with other bytes",
+			check_found(c, (struct event_list){ e, 1 }, "message %" PRIu64 " came with other bytes",
 				    (*e)->name);
 	}
 }
 
 void
-rule_sent(struct check *c, struct line all)
+rule_sent(struct check *c, struct event_list all)
 {
 	EACH_EVENT(e, all)
 	if ((*e)->kind == EVENT_PUSH && (*e)->outcome != OUTCOME_FAILED)
@@ -104,7 +104,7 @@ rule_sent(struct check *c, struct line all)
 }
 
 void
-rule_once(struct check *c, struct line all)
+rule_once(struct check *c, struct event_list all)
 {
 	const struct event *first = NULL;
 
@@ -129,7 +129,7 @@ comes_after(const struct event *e, const struct event *ack)
 }
 
 void
-rule_final(struct check *c, const struct message *m)
+rule_final(struct check *c, const struct torture_message *m)
 {
 	static const uint8_t kinds[] = { EVENT_CLAIM, EVENT_ROW };
 
@@ -146,9 +146,9 @@ rule_final(struct check *c, const struct message *m)
 	}
 }
 
-/* The settle s went well: was its lease the current one? */
+/* Checks a successful settle: its lease must be the current one. */
 static void
-check_settle(struct check *c, const struct message *m, const struct event *s)
+check_settle(struct check *c, const struct torture_message *m, const struct event *s)
 {
 	static const uint8_t ending[] = { EVENT_ACK, EVENT_NACK };
 
@@ -164,7 +164,7 @@ check_settle(struct check *c, const struct message *m, const struct event *s)
 }
 
 void
-rule_stale(struct check *c, const struct message *m)
+rule_stale(struct check *c, const struct torture_message *m)
 {
 	for (int kind = EVENT_ACK; kind <= EVENT_EXTEND; kind++)
 		EACH_EVENT(e, m->of[kind])
@@ -173,37 +173,37 @@ rule_stale(struct check *c, const struct message *m)
 }
 
 void
-rule_due(struct check *c, const struct message *m)
+rule_due(struct check *c, const struct torture_message *m)
 {
-	const struct line claims = m->of[EVENT_CLAIM];
+	const struct event_list claims = m->of[EVENT_CLAIM];
 
 	EACH_EVENT(e, claims)
 	if ((*e)->granted < (*e)->due)
-		check_found(c, (struct line){ e, 1 }, "message %" PRIu64 " came %.6f s before it was due",
+		check_found(c, (struct event_list){ e, 1 }, "message %" PRIu64 " was delivered %.6f s before it was due",
 			    (*e)->name, (double)((*e)->due - (*e)->granted) / 1e9);
 	EACH_EVENT(nack, m->of[EVENT_NACK])
 	EACH_EVENT(e, claims)
 	if ((*nack)->outcome == OUTCOME_OK && (*e)->token > (*nack)->token &&
 	    (*e)->granted < (*nack)->until)
-		check_pair(c, *nack, *e, "message %" PRIu64 " came again %.6f s before its "
+		check_pair(c, *nack, *e, "message %" PRIu64 " was delivered again %.6f s before its "
 					 "retry was due",
 			   (*e)->name, (double)((*nack)->until - (*e)->granted) / 1e9);
 }
 
 void
-rule_limit(struct check *c, const struct message *m)
+rule_limit(struct check *c, const struct torture_message *m)
 {
 	EACH_EVENT(e, m->of[EVENT_CLAIM])
 	if ((*e)->failures >= (*e)->max_attempts || (*e)->failures >= (*e)->attempts)
-		check_found(c, (struct line){ e, 1 },
-			    "message %" PRIu64 " was handed out for the %u. time after %u failures "
+		check_found(c, (struct event_list){ e, 1 },
+			    "message %" PRIu64 " was delivered for the %u. time after %u failures "
 			    "of %u",
 			    (*e)->name, (*e)->attempts, (*e)->failures, (*e)->max_attempts);
 }
 
-/* A nack said that it is dead now: only a redrive brings it back. */
+/* After a nack made it a dead letter, only a redrive may deliver it. */
 void
-rule_buried(struct check *c, const struct message *m)
+rule_buried(struct check *c, const struct torture_message *m)
 {
 	EACH_EVENT(nack, m->of[EVENT_NACK])
 	{
@@ -211,7 +211,7 @@ rule_buried(struct check *c, const struct message *m)
 			continue;
 		EACH_EVENT(e, m->of[EVENT_CLAIM])
 		if ((*e)->token > (*nack)->token && !check_is_redriven(c, *e))
-			check_pair(c, *nack, *e, "message %" PRIu64 " was a dead letter, then came again",
+			check_pair(c, *nack, *e, "message %" PRIu64 " was a dead letter, then was delivered",
 				   (*e)->name);
 	}
 }

@@ -1,6 +1,6 @@
 /*
- * dice.h - choices that follow from a seed (splitmix64). The same seed makes the same
- * choices everywhere; nothing secret comes from here.
+ * dice.h - random choices from a seed (splitmix64). The same seed makes the same choices on every
+ * machine. Not for secrets.
  */
 #ifndef TORTURE_DICE_H
 #define TORTURE_DICE_H
@@ -22,7 +22,7 @@ dice_next(struct dice *d)
 	return z ^ z >> 31;
 }
 
-/* Dice of their own for everybody who throws: a run, a round, a client. */
+/* Separate dice for a run, a round and a client. */
 static inline struct dice
 dice_of(uint64_t seed, uint64_t round, uint64_t who)
 {

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 enum {
-	RESERVE = 4 /* 1 / so much of the room is for what ends a round */
+	RESERVE = 4 /* this part of the room is reserved for the end of a round */
 };
 
 const char *const event_states[STATES] = {
@@ -49,7 +49,7 @@ history_init(struct history *h, size_t n, struct slu_err *err)
 	*h = (struct history){ .size = n + n / RESERVE };
 	h->events = mem_array(h->size, sizeof *h->events);
 	if (!h->events)
-		return slu_fail(err, SLU_ENOMEM, "no memory for a history of %zu events", n);
+		return slu_fail(err, SLU_ENOMEM, "out of memory for a history of %zu events", n);
 	pthread_mutex_init(&h->mtx, NULL); /* cannot fail without attributes */
 	return 0;
 }
@@ -98,7 +98,7 @@ void
 history_add(struct history *h, const struct event *e)
 {
 	pthread_mutex_lock(&h->mtx);
-	if (h->n < h->size) /* clients stop when it is full; the reserve is for their last */
+	if (h->n < h->size) /* clients stop when it is full; the reserve takes their last events */
 		h->events[h->n++] = *e;
 	else
 		h->overflown = true;

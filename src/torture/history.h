@@ -1,19 +1,18 @@
 /*
- * history.h - what clients did and what they were told: a list of events, of one round.
+ * history.h - the events of one round: the calls of the clients and their outcomes.
  *
  *      client ──┐
- *      client ──┼── history_add ──> events, as they ended ──> check.h
+ *      client ──┼── history_add ──> events in the order of their end ──> check.h
  *      faults ──┘
  *
- * A call is written down when it has ended: when it began, when it ended, and what its
- * client knows of it:
+ * A call is recorded when it has ended, with its begin, its end and its outcome:
  *
- *      OK        the server said so
- *      FAILED    the server said that nothing has changed, or was never asked
- *      UNKNOWN   the answer did not arrive: it may have happened, or not
+ *      OK        the server confirmed it
+ *      FAILED    the server answered that nothing changed, or was not reached
+ *      UNKNOWN   no answer: it may have happened
  *
- * The memory of a history is taken once; when it is full the round ends. Adding is for
- * any thread, all else for one while nobody adds.
+ * The memory of a history is allocated once; when it is full the round ends. Any thread may add; all
+ * else is for one thread while no other adds.
  */
 #ifndef TORTURE_HISTORY_H
 #define TORTURE_HISTORY_H
@@ -25,23 +24,23 @@
 
 enum event_kind {
 	EVENT_PUSH,  /* one message of an enqueue */
-	EVENT_CLAIM, /* one message that arrived; a claim that brought none is no event */
+	EVENT_CLAIM, /* one claimed message; a claim without a message is not recorded */
 	EVENT_ACK,
 	EVENT_NACK,
 	EVENT_EXTEND,
-	EVENT_ROW,     /* a message that a look found */
-	EVENT_DEAD,    /* one that the list of dead letters had, in a look */
-	EVENT_LOOK,    /* the end of a look: `call` is its number, see struct look */
-	EVENT_REDRIVE, /* all dead letters were put back: from here on they may come again */
-	EVENT_FAULT,   /* what was done to the server: `name` is its row in torture_faults */
-	EVENT_EXIT,    /* the server ended though nobody had ended it, or not as it should: `id`
+	EVENT_ROW,     /* a message in a look */
+	EVENT_DEAD,    /* a message in the list of dead letters, in a look */
+	EVENT_LOOK,    /* the end of a look; `call` is its number, see struct look */
+	EVENT_REDRIVE, /* all dead letters were redriven: they may be delivered again */
+	EVENT_FAULT,   /* a fault; `name` is its row in torture_faults */
+	EVENT_EXIT,    /* the server ended by itself, or not cleanly: `id`
 			* is the signal, or 0 and `name` the exit code */
 	EVENT_GAUGE,   /* at rest: `name` open files, `id` bytes of memory */
-	/* Of locks: `key` is the lock; until and the times are the client's clock. */
-	EVENT_ACQUIRE, /* `until`: held as long at least, unless it is released */
-	EVENT_READ,    /* `name`: the value that is in its state; 0: none */
-	EVENT_UPDATE,  /* `name`: the value that was staged */
-	EVENT_RELEASE, /* `name`: the value that it commits, if before `until`; 0: none */
+	/* Locks: `key` is the lock; `until` and the times are by the client's clock. */
+	EVENT_ACQUIRE, /* `until`: the lease lasts at least so long, unless released */
+	EVENT_READ,    /* `name`: the value in its state; 0 = none */
+	EVENT_UPDATE,  /* `name`: the staged value */
+	EVENT_RELEASE, /* `name`: the value that it commits, if before `until`; 0 = none */
 	EVENT_KINDS
 };
 
@@ -59,7 +58,7 @@ enum event_state {
 	STATE_HELD,
 	STATE_DEAD,
 	STATE_DAMAGED,
-	STATE_TOTAL, /* of counters: all of them */
+	STATE_TOTAL, /* counters of all states */
 	STATES
 };
 
@@ -68,34 +67,34 @@ extern const char *const event_kinds[EVENT_KINDS];
 extern const char *const outcomes[];
 
 struct event {
-	slu_time start, end; /* the client's clock: what surely came before what */
-	uint64_t id;         /* of the message; 0: not known */
-	uint64_t name;       /* of the message, in its payload; no two have the same */
+	slu_time start, end; /* begin and end by the client's clock: they order calls */
+	uint64_t id;         /* id of the message; 0 = not known */
+	uint64_t name;       /* unique name of the message, in its payload */
 	uint64_t token;
 	/* Server time. */
 	slu_time granted; /* claim: when the lease began */
-	slu_time until;   /* claim, extend: when it ends; nack: not before; 0: not said */
-	slu_time due;     /* claim: from when it might be handed out */
+	slu_time until;   /* claim, extend: when the lease ends; nack: when it is due; 0 = not known */
+	slu_time due;     /* claim: since when the message was due */
 
 	uint32_t key;   /* 0: none */
-	uint32_t call;  /* push: which call it was in; row, dead, look: which look */
-	uint32_t index; /* push: in its call */
+	uint32_t call;  /* push: the number of its call; row, dead, look: the number of the look */
+	uint32_t index; /* push: its index in the call */
 	uint16_t attempts, failures, max_attempts;
 	uint16_t client;
 	uint8_t kind;    /* enum event_kind */
 	uint8_t outcome; /* enum outcome */
 	uint8_t state;   /* row, nack: enum event_state */
-	bool damaged;    /* claim: these are not the bytes that go with its name */
+	bool damaged;    /* claim: the bytes do not match the name */
 };
 
-/* The whole queue at a moment when nobody worked on it. */
+/* The whole queue at rest. */
 struct look {
-	uint64_t counts[STATES]; /* as the server counts */
+	uint64_t counts[STATES]; /* the counters of the server */
 };
 
 enum {
 	HISTORY_LOOKS = 64,
-	HISTORY_LOCKS = 6 /* locks are 1 to so many */
+	HISTORY_LOCKS = 6 /* highest number of a lock */
 };
 
 struct history {
@@ -106,36 +105,36 @@ struct history {
 	struct look looks[HISTORY_LOOKS];
 	unsigned n_looks;
 
-	bool must_be_empty; /* all was taken at the end: what the last look finds is stuck */
-	bool several;       /* shards: each has tokens of its own, which rise for a message and a key */
-	bool overflown;     /* events are missing: nothing can be said of this round */
+	bool must_be_empty; /* everything was taken at the end: a message of the last look is stuck */
+	bool several;       /* number of shards: tokens of each shard rise on their own */
+	bool overflown;     /* events were lost: the round cannot be checked */
 
-	atomic_bool full; /* no client should begin another call */
+	atomic_bool full; /* clients begin no further call */
 
-	/* What earlier rounds leave: every token is above it; every value of a lock's state is
-	 * at least that. */
+	/* From earlier rounds: every token is above the first; every value of a lock's state is at least the
+	 * second. */
 	uint64_t token_floor;
 	uint64_t lock_tokens[HISTORY_LOCKS + 1], lock_values[HISTORY_LOCKS + 1];
 };
 
-/* Room for n events, and some more for what ends a round. */
+/* Allocates room for n events, and a reserve for the end of a round. */
 int history_init(struct history *h, size_t n, struct slu_err *err);
 void history_release(struct history *h);
 
-/* Did the release e surely commit its value? One that comes too late says so to nobody. */
+/* Did the release e certainly commit its value? The answer to a late release is the same. */
 bool history_commits(const struct event *e);
 
-/* The next round begins: nothing is known but the highest tokens, and what was committed. */
+/* Begins the next round: keeps the highest tokens and the committed values. */
 void history_clear(struct history *h);
 
 void history_add(struct history *h, const struct event *e);
-size_t history_count(struct history *h); /* events so far; for any thread */
+size_t history_count(struct history *h); /* number of events; for any thread */
 
-/* A look that has ended: its rows were added with the number history_look_next told. */
+/* Adds a complete look; its rows were added with the number of history_look_next. */
 unsigned history_look_next(const struct history *h);
 void history_look(struct history *h, const struct look *look, slu_time start, slu_time end);
 
-/* Forget what was added since there were n events: a look that has to be taken again. */
+/* Removes the events after the first n: the look is repeated. */
 void history_cut(struct history *h, size_t n);
 
 #endif

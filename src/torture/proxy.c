@@ -2,11 +2,15 @@
 
 #include "base/mem.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,28 +19,34 @@
 enum {
 	PAIRS = 128,
 	WAY_BYTES = 16 << 10,
+	CAME_MAX = 64, /* connections of proxy_join that the thread has not seen; more are closed */
 	FDS = 1 + PROXY_GATES + 2 * PAIRS
 };
 
-/* What comes from one side and has not yet gone to the other. */
-struct way {
+/* Bytes that came from one side and are not sent to the other yet. */
+struct proxy_way {
 	size_t n, at;
 	bool ended;
 	char bytes[WAY_BYTES];
 };
 
-/* Side 0 is the node, side 1 the store; way i comes from side i. */
-struct pair {
+/* Side 0 is the node, side 1 the store; ways[i] comes from side i. */
+struct proxy_pair {
 	bool open;
-	bool spoiled; /* it lacks what was swallowed */
+	bool spoiled; /* it lost bytes in a cut */
 	unsigned gate;
 	int side[2];
-	struct pollfd *polled[2]; /* of this turn; NULL: the pair is new */
-	struct way way[2];
+	struct pollfd *polled[2]; /* poll entries of this turn; NULL = the pair is new */
+	struct proxy_way way[2];
 };
 
 struct proxy {
-	struct sockaddr_un store;
+	union {
+		struct sockaddr any;
+		struct sockaddr_un path;
+		struct sockaddr_in port;
+	} store;
+	socklen_t store_size;
 	unsigned n_gates;
 	int gates[PROXY_GATES];
 	int wake;
@@ -44,7 +54,17 @@ struct proxy {
 	atomic_bool ending;
 	pthread_t thread;
 	bool running;
-	struct pair pairs[PAIRS];
+
+	/* Under mtx: connections of proxy_join. */
+	pthread_mutex_t mtx;
+	struct {
+		unsigned gate;
+		int node, other;
+	} came[CAME_MAX];
+	unsigned n_came;
+
+	/* The thread's. */
+	struct proxy_pair pairs[PAIRS];
 	struct pollfd fds[FDS];
 };
 
@@ -60,14 +80,14 @@ reset(int fd)
 }
 
 static void
-pair_close(struct pair *p)
+pair_close(struct proxy_pair *p)
 {
 	reset(p->side[0]);
 	reset(p->side[1]);
 	p->open = false;
 }
 
-static struct pair *
+static struct proxy_pair *
 free_pair(struct proxy *x)
 {
 	for (unsigned i = 0; i < PAIRS; i++)
@@ -76,15 +96,13 @@ free_pair(struct proxy *x)
 	return NULL;
 }
 
+/* Takes the sockets. store: -1 = there is no store. */
 static void
-let_in(struct proxy *x, unsigned gate)
+pair_open(struct proxy *x, unsigned gate, int node, int store)
 {
-	const int node = accept4(x->gates[gate], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	const int store = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct pair *p = free_pair(x);
+	struct proxy_pair *p = free_pair(x);
 
-	if (node >= 0 && store >= 0 && p && atomic_load(&x->cuts[gate]) != CUT_RESET &&
-	    connect(store, (struct sockaddr *)&x->store, sizeof x->store) == 0) {
+	if (node >= 0 && store >= 0 && p && atomic_load(&x->cuts[gate]) != CUT_RESET) {
 		p->way[0].n = p->way[1].n = 0;
 		p->way[0].ended = p->way[1].ended = false;
 		p->side[0] = node;
@@ -101,6 +119,31 @@ let_in(struct proxy *x, unsigned gate)
 		close(store);
 }
 
+static void
+let_in(struct proxy *x, unsigned gate)
+{
+	const int node = accept4(x->gates[gate], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int store = socket(x->store.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	/* A connection on this machine is made or refused at once. */
+	if (store >= 0 && (connect(store, &x->store.any, x->store_size) != 0 || fcntl(store, F_SETFL, O_NONBLOCK) != 0)) {
+		close(store);
+		store = -1;
+	}
+	pair_open(x, gate, node, store);
+}
+
+static void
+let_in_joined(struct proxy *x)
+{
+	pthread_mutex_lock(&x->mtx);
+	while (x->n_came > 0) {
+		x->n_came--;
+		pair_open(x, x->came[x->n_came].gate, x->came[x->n_came].node, x->came[x->n_came].other);
+	}
+	pthread_mutex_unlock(&x->mtx);
+}
+
 /* --- bytes ------------------------------------------------------------------------- */
 
 static bool
@@ -109,11 +152,11 @@ swallows(enum proxy_cut cut, unsigned side)
 	return side == 0 ? cut == CUT_REQUESTS : cut == CUT_ANSWERS || cut == CUT_HALF;
 }
 
-/* False: that side is gone. */
+/* Returns false if that side closed. */
 static bool
-take(struct pair *p, unsigned side, enum proxy_cut cut)
+take(struct proxy_pair *p, unsigned side, enum proxy_cut cut)
 {
-	struct way *w = &p->way[side];
+	struct proxy_way *w = &p->way[side];
 	const ssize_t n = read(p->side[side], w->bytes, sizeof w->bytes);
 
 	if (n <= 0) {
@@ -128,9 +171,9 @@ take(struct pair *p, unsigned side, enum proxy_cut cut)
 }
 
 static bool
-give(struct pair *p, unsigned side)
+give(struct proxy_pair *p, unsigned side)
 {
-	struct way *w = &p->way[!side];
+	struct proxy_way *w = &p->way[!side];
 	const ssize_t n = send(p->side[side], w->bytes + w->at, w->n, MSG_NOSIGNAL);
 
 	if (n <= 0)
@@ -141,7 +184,7 @@ give(struct pair *p, unsigned side)
 }
 
 static bool
-serve_side(struct pair *p, unsigned side, enum proxy_cut cut)
+serve_side(struct proxy_pair *p, unsigned side, enum proxy_cut cut)
 {
 	const short got = p->polled[side]->revents;
 
@@ -153,7 +196,7 @@ serve_side(struct pair *p, unsigned side, enum proxy_cut cut)
 }
 
 static void
-serve(struct proxy *x, struct pair *p)
+serve(struct proxy *x, struct proxy_pair *p)
 {
 	const enum proxy_cut cut = (enum proxy_cut)atomic_load(&x->cuts[p->gate]);
 
@@ -179,9 +222,9 @@ watch(struct proxy *x, nfds_t *n, int fd, short events)
 	return &x->fds[(*n)++];
 }
 
-/* One that is not to be read or written now is not looked at: it may have ended. */
+/* A socket that is not to be read or written now is not polled. */
 static void
-watch_side(struct proxy *x, nfds_t *n, struct pair *p, unsigned side)
+watch_side(struct proxy *x, nfds_t *n, struct proxy_pair *p, unsigned side)
 {
 	const bool silent = atomic_load(&x->cuts[p->gate]) == CUT_SILENCE;
 	const short in = p->way[side].n == 0 && !p->way[side].ended ? POLLIN : 0;
@@ -199,7 +242,7 @@ watch_all(struct proxy *x)
 	(void)watch(x, &n, x->wake, POLLIN);
 	for (unsigned i = 0; i < x->n_gates; i++)
 		(void)watch(x, &n, x->gates[i], POLLIN);
-	for (struct pair *p = x->pairs; p < x->pairs + PAIRS; p++)
+	for (struct proxy_pair *p = x->pairs; p < x->pairs + PAIRS; p++)
 		for (unsigned side = 0; p->open && side < 2; side++)
 			watch_side(x, &n, p, side);
 	return n;
@@ -215,12 +258,13 @@ run(void *arg)
 		if (poll(x->fds, watch_all(x), -1) < 0)
 			continue;
 		(void)eventfd_read(x->wake, &told);
-		for (struct pair *p = x->pairs; p < x->pairs + PAIRS; p++)
+		for (struct proxy_pair *p = x->pairs; p < x->pairs + PAIRS; p++)
 			if (p->open)
 				serve(x, p);
 		for (unsigned i = 0; i < x->n_gates; i++)
 			if (x->fds[1 + i].revents)
 				let_in(x, i);
+		let_in_joined(x);
 	}
 	return NULL;
 }
@@ -239,7 +283,7 @@ open_gate(struct slu_err *err)
 	if (fd >= 0 && bind(fd, (const struct sockaddr *)&here, sizeof here) == 0 &&
 	    listen(fd, SOMAXCONN) == 0)
 		return fd;
-	(void)slu_fail(err, SLU_EDOWN, "no port for a proxy: %m");
+	(void)slu_fail(err, SLU_EDOWN, "cannot open a port for a proxy: %m");
 	if (fd >= 0)
 		close(fd);
 	return -1;
@@ -256,20 +300,39 @@ open_all(struct proxy *x, unsigned n_gates, struct slu_err *err)
 		x->n_gates++;
 	}
 	x->running = x->wake >= 0 && pthread_create(&x->thread, NULL, run, x) == 0;
-	return x->running ? 0 : slu_fail(err, SLU_ENOMEM, "no thread for a proxy: %m");
+	return x->running ? 0 : slu_fail(err, SLU_ENOMEM, "cannot start a thread for a proxy: %m");
+}
+
+static void
+set_store(struct proxy *x, const char *store)
+{
+	const char *const colon = store[0] == '/' ? NULL : strrchr(store, ':');
+	char host[INET_ADDRSTRLEN] = "";
+
+	if (!colon) {
+		x->store.path.sun_family = AF_UNIX;
+		(void)snprintf(x->store.path.sun_path, sizeof x->store.path.sun_path, "%s", store);
+		x->store_size = sizeof x->store.path;
+		return;
+	}
+	(void)snprintf(host, sizeof host, "%.*s", (int)(colon - store), store);
+	x->store.port = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10)) };
+	(void)inet_pton(AF_INET, host, &x->store.port.sin_addr);
+	x->store_size = sizeof x->store.port;
 }
 
 int
-proxy_open(struct proxy **out, const char *path, unsigned n_gates, struct slu_err *err)
+proxy_open(struct proxy **out, const char *store, unsigned n_gates, struct slu_err *err)
 {
 	struct proxy *x = mem_zalloc(sizeof *x);
 	int rc;
 
 	*out = NULL;
 	if (!x)
-		return slu_fail(err, SLU_ENOMEM, "no memory for a proxy");
-	x->store.sun_family = AF_UNIX;
-	(void)snprintf(x->store.sun_path, sizeof x->store.sun_path, "%s", path);
+		return slu_fail(err, SLU_ENOMEM, "out of memory for a proxy");
+	pthread_mutex_init(&x->mtx, NULL); /* cannot fail without attributes */
+	if (store)
+		set_store(x, store);
 	rc = open_all(x, n_gates, err);
 	if (rc)
 		proxy_close(x);
@@ -287,6 +350,7 @@ proxy_close(struct proxy *p)
 	(void)eventfd_write(p->wake, 1);
 	if (p->running)
 		pthread_join(p->thread, NULL);
+	let_in_joined(p);
 	for (unsigned i = 0; i < PAIRS; i++)
 		if (p->pairs[i].open)
 			pair_close(&p->pairs[i]);
@@ -294,7 +358,24 @@ proxy_close(struct proxy *p)
 		close(p->gates[i]);
 	if (p->wake >= 0)
 		close(p->wake);
+	pthread_mutex_destroy(&p->mtx);
 	mem_free(p);
+}
+
+void
+proxy_join(struct proxy *p, unsigned gate, int node, int other)
+{
+	pthread_mutex_lock(&p->mtx);
+	if (p->n_came < CAME_MAX) {
+		p->came[p->n_came].gate = gate;
+		p->came[p->n_came].node = node;
+		p->came[p->n_came++].other = other;
+	} else {
+		close(node);
+		close(other);
+	}
+	pthread_mutex_unlock(&p->mtx);
+	(void)eventfd_write(p->wake, 1);
 }
 
 unsigned
@@ -303,7 +384,7 @@ proxy_port(const struct proxy *p, unsigned gate)
 	struct sockaddr_in here = { 0 };
 	socklen_t n = sizeof here;
 
-	(void)getsockname(p->gates[gate], (struct sockaddr *)&here, &n); /* it is bound */
+	(void)getsockname(p->gates[gate], (struct sockaddr *)&here, &n); /* the socket is bound */
 	return ntohs(here.sin_port);
 }
 

@@ -1,6 +1,6 @@
 #include "torture/report.h"
 
-#include "base/json_out.h"
+#include "base/json/json_out.h"
 #include "torture/times.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@ enum {
 	JSON_MAX = 1 << 20
 };
 
-/* A row of what was done: a kind of event, and what people call it. */
+/* A row of the counts: a kind of event and its name. */
 static const struct {
 	enum event_kind kind;
 	const char *word;
@@ -48,8 +48,16 @@ text_faults(const struct torture *t, FILE *out)
 		if (missing)
 			fprintf(out, "  %-12s skipped: %s\n", f->name, missing);
 		else
-			fprintf(out, "  %-12s %" PRIu64 "\n", f->name, t->hurts[i]);
+			fprintf(out, "  %-12s %" PRIu64 "\n", f->name, (uint64_t)t->hurts[i]);
 	}
+}
+
+static void
+text_gaps(const struct torture *t, FILE *out)
+{
+	if (t->gaps.n)
+		fprintf(out, "\nanother server delivered after %.1f s on average, %.1f s at most\n",
+			seconds(t->gaps.sum) / (double)t->gaps.n, seconds(t->gaps.max));
 }
 
 static void
@@ -64,7 +72,7 @@ text_counts(const struct torture *t, FILE *out)
 	}
 }
 
-/* What a kind of event has to say. */
+/* Prints the details of an event. */
 static void
 text_event(const struct event *e, slu_time zero, FILE *out)
 {
@@ -89,7 +97,7 @@ text_event(const struct event *e, slu_time zero, FILE *out)
 	fputc('\n', out);
 }
 
-/* The faults that fell into it stand between the events. */
+/* Prints the events, with the faults that occurred between them. */
 static void
 text_events(const struct torture *t, const struct finding *f, FILE *out)
 {
@@ -133,12 +141,14 @@ text_findings(struct torture *t, FILE *out)
 static void
 text_log(struct torture *t, FILE *out)
 {
-	char said[VICTIM_TAIL];
+	char said[TARGET_TAIL];
 
-	if (!t->nodes[0].ours)
-		return;
-	victim_said(&t->nodes[t->troubled], said);
-	fprintf(out, "\nthe server said last:\n%s", said);
+	for (unsigned i = 0; t->nodes[0].ours && i < t->n_nodes; i++) {
+		if (t->trouble[0] && i != t->troubled)
+			continue;
+		target_said(&t->nodes[i], said);
+		fprintf(out, "\nlast output of the server at %s:\n%s", t->nodes[i].served.address.text, said);
+	}
 }
 
 void
@@ -149,6 +159,7 @@ report_text(struct torture *t, const char *again, FILE *out)
 	fprintf(out, "%u rounds in %.1f s, seed %" PRIu64 "\n\n", t->rounds,
 		seconds(time_now() - t->begun), t->conf->seed);
 	text_faults(t, out);
+	text_gaps(t, out);
 	text_counts(t, out);
 	if (t->failed) {
 		fprintf(out, "\nBROKEN\n");
@@ -156,7 +167,7 @@ report_text(struct torture *t, const char *again, FILE *out)
 		text_log(t, out);
 	} else {
 		fprintf(out, "\npassed: every promise was kept (I1 to I10)%s\n",
-			t->interrupted ? ", until it was stopped" : "");
+			t->interrupted ? ", until the run was stopped" : "");
 	}
 	fprintf(out, "again: %s\n", again);
 }
@@ -179,6 +190,18 @@ json_faults(const struct torture *t, struct json_out *w)
 			json_out_str(w, "skipped", slice_of(missing));
 		json_out_close(w);
 	}
+	json_out_close(w);
+}
+
+static void
+json_gaps(const struct torture *t, struct json_out *w)
+{
+	if (!t->gaps.n)
+		return;
+	json_out_object(w, "takeovers");
+	json_out_u64(w, "times", t->gaps.n);
+	json_out_u64(w, "mean_ms", (uint64_t)(t->gaps.sum / SLU_MS) / t->gaps.n);
+	json_out_u64(w, "max_ms", (uint64_t)(t->gaps.max / SLU_MS));
 	json_out_close(w);
 }
 
@@ -258,12 +281,12 @@ json_all(struct torture *t, const char *again, struct json_out *w)
 	json_out_u64(w, "rounds", t->rounds);
 	json_out_u64(w, "seconds", (uint64_t)seconds(time_now() - t->begun));
 	json_faults(t, w);
+	json_gaps(t, w);
 	json_counts(t, w);
 	json_findings(t, w);
 	if (t->trouble[0])
 		json_out_str(w, "trouble", slice_of(t->trouble));
-	json_out_close(w);
-	json_out_end(w);
+	json_out_finish(w);
 }
 
 int
@@ -302,5 +325,5 @@ report_history(const struct torture *t, const char *path, struct slu_err *err)
 	rc = b.failed || ferror(out);
 	buf_release(&b);
 	rc = fclose(out) != 0 || rc;
-	return rc ? slu_fail(err, SLU_EDOWN, "%s: cannot be written: %m", path) : 0;
+	return rc ? slu_fail(err, SLU_EDOWN, "cannot write %s: %m", path) : 0;
 }

@@ -1,5 +1,5 @@
 /*
- * report.h - what came of a run: for people, and as JSON.
+ * report.h - prints the outcome of a run, for people and as JSON.
  */
 #ifndef TORTURE_REPORT_H
 #define TORTURE_REPORT_H
@@ -8,15 +8,15 @@
 
 #include <stdio.h>
 
-/* The run again, as a command; "" options that were not given. Returns out. */
+/* again: the command that repeats the run. */
 enum {
-	REPORT_AGAIN = 400
+	REPORT_AGAIN = 640
 };
 
 void report_text(struct torture *t, const char *again, FILE *out);
 int report_json(struct torture *t, const char *again, FILE *out); /* SLU_ENOMEM */
 
-/* The events of the last round, an object a line. */
+/* Writes the events of the last round, an object a line. */
 int report_history(const struct torture *t, const char *path, struct slu_err *err);
 
 #endif

@@ -1,251 +1,65 @@
 #include "torture/store.h"
 
 #include "bench/served.h"
-#include "torture/times.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+static const struct stores_kind *const kinds[] = { &stores_redis, &stores_file, &stores_s3, &stores_azure, &stores_postgres };
 
 enum {
-	START_TRIES = 3000, /* of 10 ms: it reads back what it has */
-	NO_PROGRAM = 127,
-	PATH_TEXT = STORE_PATH + 32,
-	DIR_MAX = 60 /* a socket has 108 bytes for its path */
+	KINDS = sizeof kinds / sizeof kinds[0]
 };
 
-/* --- one store -------------------------------------------------------------------- */
-
-static void
-socket_path(const struct store *s, char *out, size_t n)
+const struct stores_kind *
+stores_kind_of_engine(const char *engine)
 {
-	(void)snprintf(out, n, "%s/socket", s->folder);
+	for (unsigned i = 0; i < KINDS; i++)
+		if (!kinds[i]->by_url && strcmp(kinds[i]->name, engine) == 0)
+			return kinds[i];
+	return NULL;
 }
 
-static bool
-answers(const struct store *s)
+const struct stores_kind *
+stores_kind_of_url(const char *url)
 {
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char said[64] = "";
-	bool fine;
+	const char *const end = strstr(url, "://");
 
-	socket_path(s, to.sun_path, sizeof to.sun_path);
-	fine = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 &&
-	       write(fd, "PING\r\n", 6) == 6 && read(fd, said, sizeof said - 1) > 0 &&
-	       strncmp(said, "+PONG", 5) == 0; /* -LOADING: not yet */
-	if (fd >= 0)
-		close(fd);
-	return fine;
+	for (unsigned i = 0; end && i < KINDS; i++)
+		if (kinds[i]->by_url && strlen(kinds[i]->name) == (size_t)(end - url) &&
+		    strncmp(kinds[i]->name, url, (size_t)(end - url)) == 0)
+			return kinds[i];
+	return NULL;
 }
 
-static void
-become(const struct store *s)
-{
-	char path[PATH_TEXT];
-	int null;
-
-	socket_path(s, path, sizeof path);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)setpgid(0, 0); /* Ctrl-C is for the torture, which ends it */
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	(void)dup2(null, STDOUT_FILENO);
-	(void)dup2(null, STDERR_FILENO);
-	execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path, "--dir",
-	       s->folder, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
-	       (char *)NULL);
-	_exit(NO_PROGRAM);
-}
-
-/* SLU_EDOWN; *ended: it did so by itself. */
+/* Makes the folder, by the name that the kernel gives it: gates compare names. */
 static int
-try_start(struct store *s, bool *ended, struct slu_err *err)
+make_folder(const char *dir, char out[static STORE_PATH], struct slu_err *err)
 {
-	int status;
-
-	*ended = false;
-	s->pid = fork();
-	if (s->pid == 0)
-		become(s);
-	for (int i = 0; s->pid > 0 && i < START_TRIES; i++) {
-		if (answers(s))
-			return 0;
-		if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
-			*ended = true;
-			s->pid = 0;
-			return slu_fail(err, SLU_EDOWN, "redis-server %s",
-					WIFEXITED(status) && WEXITSTATUS(status) == NO_PROGRAM
-						? "is not installed"
-						: "ended as soon as it was started");
-		}
-		sleep_ms(10);
-	}
-	store_kill(s);
-	return slu_fail(err, SLU_EDOWN, "redis-server does not answer");
-}
-
-/* Redis mends a file that ends inside a transaction; but if it is not the last one, it ends then,
- * and wants to be started again. */
-int
-store_start(struct store *s, struct slu_err *err)
-{
-	bool ended;
-	int rc = try_start(s, &ended, err);
-
-	return rc && ended ? try_start(s, &ended, err) : rc;
-}
-
-void
-store_kill(struct store *s)
-{
-	if (s->pid <= 0)
-		return;
-	(void)kill(s->pid, SIGKILL);
-	(void)waitpid(s->pid, NULL, 0);
-	s->pid = 0;
-}
-
-void
-store_pause(const struct store *s)
-{
-	(void)kill(s->pid, SIGSTOP);
-}
-
-void
-store_resume(const struct store *s)
-{
-	(void)kill(s->pid, SIGCONT);
-}
-
-void
-store_cut(const struct store *s, unsigned node, enum proxy_cut how)
-{
-	proxy_cut(s->proxy, node, how);
-}
-
-/* --- where they are ----------------------------------------------------------------- */
-
-static void
-address_of(const struct store *s, unsigned node, char *out, size_t n)
-{
-	if (s->proxy)
-		(void)snprintf(out, n, "127.0.0.1:%u", proxy_port(s->proxy, node));
-	else
-		(void)snprintf(out, n, "unix:%s/socket", s->folder);
-}
-
-static void
-file_of(const struct stores *s, unsigned node, char *out, size_t n)
-{
-	(void)snprintf(out, n, "%s/node-%u.yaml", s->all[0].folder, node);
-}
-
-static bool
-write_map(const struct stores *s, unsigned node, FILE *f)
-{
-	char address[PATH_TEXT];
-	bool fine;
-
-	fine = fprintf(f,
-		       "sharding:\n"
-		       "  enabled: true\n"
-		       "  version: %u\n"
-		       "  defaultShard: s0\n"
-		       "  commandMappings: {%s: s%u, .locks: s1}\n",
-		       s->version, s->conf.queue, s->home) > 0;
-	if (s->version > 1)
-		fine &= fprintf(f, "  previousShards: {commandMappings: {%s: s%u}}\n", s->conf.queue,
-				!s->home) > 0;
-	fine &= fputs("redis.shards:\n", f) >= 0;
-	for (unsigned i = 0; i < s->n; i++) {
-		address_of(&s->all[i], node, address, sizeof address);
-		fine &= fprintf(f, "  s%u: {address: '%s', timeout: 1s}\n", i, address) > 0;
-	}
-	return fine;
-}
-
-/* Written beside and renamed: a node that starts meanwhile never reads half. */
-static int
-write_file(const struct stores *s, unsigned node, struct slu_err *err)
-{
-	char path[PATH_TEXT], fresh[PATH_TEXT + 8];
-	bool fine;
-	FILE *f;
-
-	file_of(s, node, path, sizeof path);
-	(void)snprintf(fresh, sizeof fresh, "%s.new", path);
-	f = fopen(fresh, "we");
-	if (!f)
-		return slu_fail(err, SLU_EDOWN, "%s: %m", fresh);
-	fine = write_map(s, node, f);
-	fine &= fclose(f) == 0;
-	return fine && rename(fresh, path) == 0 ? 0 : slu_fail(err, SLU_EDOWN, "%s: %m", path);
-}
-
-static int
-write_files(struct stores *s, struct slu_err *err)
-{
+	char *const path = realpath(dir, NULL);
 	int rc = 0;
 
-	s->version++;
-	for (unsigned i = 0; s->n > 1 && i < s->conf.nodes && !rc; i++)
-		rc = write_file(s, i, err);
+	(void)snprintf(out, STORE_PATH, "%.200s/sluice-store-XXXXXX", path ? path : dir);
+	if (!mkdtemp(out)) {
+		out[0] = '\0';
+		rc = slu_fail(err, SLU_EDOWN, "%s: %m; name another folder", dir);
+	}
+	free(path);
 	return rc;
 }
-
-int
-stores_move(struct stores *s, struct slu_err *err)
-{
-	s->home = !s->home;
-	return write_files(s, err);
-}
-
-int
-stores_tell(const struct stores *s, unsigned node)
-{
-	char text[PATH_TEXT];
-
-	if (s->n == 0)
-		return 0;
-	(void)snprintf(text, sizeof text, "%u", node);
-	if (setenv("SLUICE_NODE_ID", text, 1))
-		return -1;
-	if (s->n > 1) {
-		file_of(s, node, text, sizeof text);
-		return setenv("SLUICE_CONFIG", text, 1);
-	}
-	address_of(&s->all[0], node, text, sizeof text);
-	return setenv("SLUICE_REDIS_ADDRESS", text, 1) || setenv("SLUICE_REDIS_TIMEOUT", "1s", 1);
-}
-
-/* --- open and close ----------------------------------------------------------------- */
 
 static int
-open_one(struct stores *s, struct store *one, struct slu_err *err)
+open_one(struct stores *s, struct torture_store *one, struct slu_err *err)
 {
-	char path[PATH_TEXT];
 	int rc;
 
-	if (strlen(s->conf.dir) > DIR_MAX)
-		return slu_fail(err, SLU_EDOWN, "%s: too long for a socket; name another folder with --dir",
-				s->conf.dir);
-	(void)snprintf(one->folder, sizeof one->folder, "%s/sluice-store-XXXXXX", s->conf.dir);
-	if (!mkdtemp(one->folder)) {
-		one->folder[0] = '\0';
-		return slu_fail(err, SLU_EDOWN, "%s: %m; name another folder with --dir", s->conf.dir);
-	}
-	rc = store_start(one, err);
-	socket_path(one, path, sizeof path);
-	if (!rc && s->conf.proxies)
-		rc = proxy_open(&one->proxy, path, s->conf.nodes, err);
-	return rc;
+	if (s->conf.kind->remote)
+		return s->conf.kind->open(s, one, err);
+	if (strlen(s->conf.dir) > s->conf.kind->dir_max)
+		return slu_fail(err, SLU_EDOWN, "%s: path too long for a store; name another folder", s->conf.dir);
+	rc = make_folder(s->conf.dir, one->folder, err);
+	return rc ? rc : s->conf.kind->open(s, one, err);
 }
 
 int
@@ -253,20 +67,25 @@ stores_open(struct stores *s, const struct stores_conf *conf, struct slu_err *er
 {
 	int rc = 0;
 
-	*s = (struct stores){ .conf = *conf };
-	while (!rc && s->n < conf->n)
+	*s = (struct stores){ .conf = *conf, .version = 1 };
+	while (!rc && conf->kind && s->n < conf->n)
 		rc = open_one(s, &s->all[s->n++], err);
-	return rc ? rc : write_files(s, err);
+	return rc;
 }
 
 void
 stores_close(struct stores *s)
 {
-	for (struct store *one = s->all; one < s->all + s->n; one++) {
-		proxy_close(one->proxy);
-		store_kill(one);
+	for (struct torture_store *one = s->all; one < s->all + s->n; one++) {
+		s->conf.kind->close(one);
 		if (one->folder[0])
 			served_remove(one->folder);
 	}
 	*s = (struct stores){ 0 };
+}
+
+int
+stores_tell(const struct stores *s, unsigned node)
+{
+	return s->conf.kind ? s->conf.kind->tell(s, node) : 0;
 }

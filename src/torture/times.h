@@ -1,5 +1,5 @@
 /*
- * times.h - now, and a while.
+ * times.h - the current time, and sleeping.
  */
 #ifndef TORTURE_TIMES_H
 #define TORTURE_TIMES_H

@@ -1,7 +1,9 @@
 #include "torture/torture.h"
 
 #include "base/hash.h"
+#include "core/supplier.h"
 #include "torture/faults.h"
+#include "torture/hurt.h"
 #include "torture/times.h"
 #include "torture/work.h"
 
@@ -9,18 +11,17 @@
 #include <stdio.h>
 
 enum {
-	HISTORY_EVENTS = 400000, /* of a round; 40 MB */
-	REST_CALLER = 1001,      /* the number of the caller of a round's end */
-	FAULT_DICE = 2000
+	HISTORY_EVENTS = 400000, /* events of a round; 40 MB */
+	REST_CALLER = 1001       /* the number of the caller at the end of a round */
 };
 
-#define ROUND_TIME   (8 * SLU_SEC)
-#define WORK_TIME    (2 * SLU_SEC) /* the longest that is waited for it */
-#define REDRIVES_MAX 1000          /* calls */
+#define ROUND_TIME      (8 * SLU_SEC)
+#define ROUND_TIME_TAKE (24 * SLU_SEC) /* the same if nodes take over from each other */
+#define REDRIVES_MAX    1000           /* how many calls */
 
 /* --- open and close ----------------------------------------------------------------- */
 
-/* A queue that nobody used before, for a server that is not ours. */
+/* Names a new queue, for a running server. */
 static int
 name_queue(struct torture *t, struct slu_err *err)
 {
@@ -35,10 +36,11 @@ static int
 open_stores(struct torture *t, struct slu_err *err)
 {
 	const struct stores_conf conf = {
+		.kind = t->conf->kind,
 		.n = t->conf->stores,
 		.nodes = t->conf->nodes,
-		.proxies = t->conf->cuts_stores,
-		.dir = t->conf->victim.dir,
+		.cuts = t->conf->cuts_stores,
+		.dir = t->conf->store_dir,
 		.queue = t->queue,
 	};
 
@@ -48,11 +50,12 @@ open_stores(struct torture *t, struct slu_err *err)
 static int
 open_node(struct torture *t, struct slu_err *err)
 {
-	struct victim_conf conf = t->conf->victim;
+	struct target_conf conf = t->conf->target;
 
 	conf.stores = &t->stores;
 	conf.node = t->n_nodes;
-	return victim_open(&t->nodes[t->n_nodes++], &conf, err);
+	conf.links = torture_takes_over(t) && t->conf->nodes > 1;
+	return target_open(&t->nodes[t->n_nodes++], &conf, err);
 }
 
 int
@@ -61,6 +64,7 @@ torture_open(struct torture *t, const struct torture_conf *conf, struct slu_err 
 	int rc;
 
 	*t = (struct torture){ .conf = conf, .next_name = 1 };
+	pthread_mutex_init(&t->mtx, NULL); /* cannot fail without attributes */
 	rc = name_queue(t, err);
 	if (!rc)
 		rc = history_init(&t->history, HISTORY_EVENTS, err);
@@ -69,7 +73,7 @@ torture_open(struct torture *t, const struct torture_conf *conf, struct slu_err 
 		rc = open_stores(t, err);
 	while (!rc && t->n_nodes < conf->nodes)
 		rc = open_node(t, err);
-	return rc;
+	return rc ? rc : hurt_open(t, err);
 }
 
 void
@@ -77,30 +81,11 @@ torture_close(struct torture *t)
 {
 	check_release(&t->check);
 	for (unsigned i = 0; i < t->n_nodes; i++)
-		victim_close(&t->nodes[i]);
+		target_close(&t->nodes[i]);
+	hurt_close(t);
 	stores_close(&t->stores);
 	history_release(&t->history);
-}
-
-/* --- faults ------------------------------------------------------------------------- */
-
-/* The faults that were asked for and can be had, in an order of the dice. */
-static unsigned
-shuffle(const struct torture *t, struct dice *d, const struct torture_fault **out)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; torture_faults[i].name; i++)
-		if (t->conf->faults >> i & 1 && !torture_missing(t, &torture_faults[i]))
-			out[n++] = &torture_faults[i];
-	for (unsigned i = n; i > 1; i--) {
-		const unsigned j = (unsigned)dice_below(d, i);
-		const struct torture_fault *swap = out[i - 1];
-
-		out[i - 1] = out[j];
-		out[j] = swap;
-	}
-	return n;
+	pthread_mutex_destroy(&t->mtx);
 }
 
 /* Kill and restart are the first rows. */
@@ -110,62 +95,31 @@ will_restart(const struct torture *t)
 	return t->conf->faults & 3 && !torture_missing(t, &torture_faults[0]);
 }
 
-static int
-hurt(struct torture *t, const struct torture_fault *f, struct dice *d, struct slu_err *err)
+bool
+torture_takes_over(const struct torture *t)
 {
-	const ptrdiff_t row = f - torture_faults;
-	struct event e = { .kind = EVENT_FAULT, .name = (uint64_t)row, .start = time_now() };
-	int rc;
-
-	rc = f->hurt(t, d, err);
-	t->hurts[row]++;
-	e.end = time_now();
-	history_add(&t->history, &e);
-	return rc;
+	return t->conf->kind && t->conf->kind->takes_over;
 }
 
-static bool
-told(struct torture *t)
+struct target *
+torture_owner(struct torture *t)
+{
+	const uint32_t shard = supplier_hash(SLICE(TORTURE_SPACE), slice_of(t->queue)) % t->conf->kind->shards;
+
+	for (struct target *v = t->nodes; v < t->nodes + t->n_nodes; v++)
+		if (target_owns(v, shard))
+			return v;
+	return NULL;
+}
+
+bool
+torture_told(struct torture *t)
 {
 	const struct torture_conf *conf = t->conf;
 
 	if (conf->told && conf->told(conf->arg, t))
 		t->interrupted = true;
 	return t->interrupted;
-}
-
-/* A fault is worth something when much has happened since the one before. */
-static void
-wait_for_work(struct torture *t, struct dice *d)
-{
-	const unsigned long enough = atomic_load(&t->taken) + 20 + dice_below(d, 200);
-	const slu_time end = time_now() + WORK_TIME;
-
-	while (atomic_load(&t->taken) < enough && time_now() < end)
-		sleep_ms(1);
-}
-
-/* One fault after the other, all of them before any comes again. */
-static int
-hurt_until(struct torture *t, slu_time end, struct slu_err *err)
-{
-	struct dice d = dice_of(t->conf->seed, t->rounds, FAULT_DICE);
-	const struct torture_fault *order[TORTURE_FAULTS];
-	unsigned n = 0, at = 0;
-	int rc = 0;
-
-	while (!rc && !t->crashed && time_now() < end && !atomic_load(&t->history.full) &&
-	       !told(t)) {
-		wait_for_work(t, &d);
-		rc = fault_look_after(t, err);
-		if (at == n) {
-			n = shuffle(t, &d, order);
-			at = 0;
-		}
-		if (!rc && n > 0)
-			rc = hurt(t, order[at++], &d, err);
-	}
-	return rc ? rc : fault_look_after(t, err);
 }
 
 /* --- the end of a round --------------------------------------------------------------- */
@@ -184,18 +138,18 @@ redrive_all(struct caller *c, struct torture *t, struct slu_err *err)
 	return rc;
 }
 
-/* What everybody sees of the locks: what was committed. Nobody holds them for long. */
+/* Reads the committed values of all locks. No client holds a lock for long. */
 static void
 read_locks(struct caller *c, struct torture *t)
 {
 	uint64_t value;
 
 	for (uint32_t i = 1; t->conf->lockers && i <= HISTORY_LOCKS; i++)
-		(void)caller_read_state(c, i, NULL, &value); /* what came of it is in the history */
+		(void)caller_read_state(c, i, NULL, &value); /* the outcome is in the history */
 }
 
-/* Look; take all that is there; look; put the dead letters back, take them too, and look:
- * what was accepted must be accounted for. */
+/* Ends a round: look; take all messages; look; redrive the dead letters, take them too, and look. Every
+ * accepted message must be accounted for. */
 static int
 come_to_rest(struct caller *c, struct torture *t, struct slu_err *err)
 {
@@ -206,7 +160,7 @@ come_to_rest(struct caller *c, struct torture *t, struct slu_err *err)
 	if (!rc)
 		rc = redrive_all(c, t, err);
 	if (!rc)
-		(void)work_drain(c, err); /* what is left is found by the look */
+		(void)work_drain(c, err); /* the look finds messages that are left */
 	if (!rc)
 		rc = caller_look(c, err);
 	read_locks(c, t);
@@ -214,7 +168,7 @@ come_to_rest(struct caller *c, struct torture *t, struct slu_err *err)
 	return rc;
 }
 
-/* Of all nodes together. */
+/* Sums over all nodes. */
 static void
 gauge(struct torture *t)
 {
@@ -222,7 +176,7 @@ gauge(struct torture *t)
 	struct event e = { .kind = EVENT_GAUGE, .start = now, .end = now };
 
 	for (unsigned i = 0; i < t->n_nodes; i++) {
-		const int64_t files = victim_files(&t->nodes[i]);
+		const int64_t files = target_files(&t->nodes[i]);
 		const int64_t memory = t->nodes[i].ours ? served_memory(&t->nodes[i].served) : -1;
 
 		if (files < 0 || memory < 0)
@@ -243,7 +197,7 @@ add_counts(struct torture *t)
 		t->counts[t->history.events[i].kind][t->history.events[i].outcome]++;
 }
 
-/* The caller is closed before files are counted. */
+/* Closes the caller before files are counted. */
 static int
 rest(struct torture *t, struct slu_err *err)
 {
@@ -252,13 +206,15 @@ rest(struct torture *t, struct slu_err *err)
 
 	if (!rc)
 		rc = fault_end_moves(t, err);
+	if (!rc && t->conf->kind)
+		rc = fault_find_stores(t, err);
 	if (!rc)
 		rc = come_to_rest(&c, t, err);
 	caller_release(&c);
 	if (rc)
-		(void)fault_look_after(t, &(struct slu_err){ 0 }); /* what came of it is trouble */
+		(void)fault_look_after(t, &(struct slu_err){ 0 }); /* the error is stored in `trouble` */
 	if (rc && t->nodes[0].ours && !t->trouble[0])
-		(void)snprintf(t->trouble, sizeof t->trouble, "the server does not go on: %s", err->text);
+		(void)snprintf(t->trouble, sizeof t->trouble, "the server does not continue: %s", err->text);
 	if (!rc)
 		gauge(t);
 	return rc;
@@ -294,7 +250,7 @@ work(struct torture *t, slu_time end, struct slu_err *err)
 static int
 round_of(struct torture *t, struct slu_err *err)
 {
-	const slu_time soon = time_now() + ROUND_TIME;
+	const slu_time soon = time_now() + (torture_takes_over(t) ? ROUND_TIME_TAKE : ROUND_TIME);
 	int rc;
 
 	history_clear(&t->history);
@@ -329,8 +285,8 @@ torture_run(struct torture *t, struct slu_err *err)
 	do {
 		if (!rc)
 			rc = round_of(t, err);
-	} while (!rc && !t->failed && !told(t) && time_now() < t->ends);
-	if (rc && t->trouble[0]) { /* its own fault: that is a verdict */
+	} while (!rc && !t->failed && !torture_told(t) && time_now() < t->ends);
+	if (rc && t->trouble[0]) { /* the server's fault: that is a verdict */
 		t->failed = true;
 		rc = 0;
 	}

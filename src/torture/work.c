@@ -1,4 +1,4 @@
-#include "torture/work_in.h"
+#include "torture/work_private.h"
 
 #include "base/mem.h"
 #include "torture/times.h"
@@ -6,29 +6,31 @@
 #include <pthread.h>
 
 enum {
-	DEPTH = 300, /* how far producers may be ahead */
+	DEPTH = 300, /* how many messages producers may be ahead */
 	KEYS = 400,
-	HOT_KEYS = 8, /* that half of the messages with a key have */
+	HOT_KEYS = 8, /* keys that half of the messages with a key use */
 	LEASE_MS = 2000,
-	LONG_LEASE_MS = 5000, /* what a lease has at least after a restart */
+	LONG_LEASE_MS = 5000, /* the least rest of a lease after a restart */
 	SHORT_LEASE_MS = 120,
 	DRAIN_LEASE_MS = 1500,
 	WAIT_MS = 50,
-	POISON = 13 /* a message whose name this divides fails nearly always, until it is dead */
+	POISON = 13 /* a message whose name this divides fails nearly always, until it is a dead letter */
 };
 
-/* Leases that a restart has found last 5 s: what nobody can have for longer is stuck. */
+/* After a restart leases last at least 5 s. A message that cannot be taken for longer is stuck. */
 #define DRAIN_IDLE (15 * SLU_SEC)
 #define DRAIN_TIME (60 * SLU_SEC)
 
+#define MOVED_TIME (30 * SLU_SEC) /* longer than a shard is without an owner */
+
 struct crew {
 	unsigned n;
-	struct worker workers[];
+	struct torture_worker workers[];
 };
 
 /* --- producers -------------------------------------------------------------------- */
 
-/* Few keys have long lines; the others go on when these wait for a lost lease. */
+/* Chooses a key. Few keys have many messages; the other keys continue while these wait for a lost lease. */
 static uint32_t
 new_key(struct dice *d)
 {
@@ -40,12 +42,12 @@ new_key(struct dice *d)
 	return 1 + (uint32_t)dice_below(d, keys);
 }
 
-/* A choice a line: their order is part of what a seed means. */
-static struct item
+/* One choice a line: their order is part of the meaning of a seed. */
+static struct push_item
 new_item(struct torture *t, struct dice *d)
 {
 	static const uint32_t sizes[] = { 0, 10, 300, 3000 };
-	struct item item = { .name = atomic_fetch_add(&t->next_name, 1) };
+	struct push_item item = { .name = atomic_fetch_add(&t->next_name, 1) };
 
 	item.size = sizes[dice_below(d, 4)];
 	item.priority = (int)dice_below(d, 10);
@@ -58,16 +60,16 @@ new_item(struct torture *t, struct dice *d)
 }
 
 static void
-keep_keyed(struct worker *w, const struct item *items, unsigned n)
+keep_keyed(struct torture_worker *w, const struct push_item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (items[i].idempotent)
 			w->keyed[w->n_keyed++ % WORK_KEEP] = items[i];
 }
 
-/* What may be sent again: at once, or when it is long done. */
+/* A message that may be sent again: at once, or after it was acked. */
 static unsigned
-old_items(struct worker *w, struct item *items)
+old_items(struct torture_worker *w, struct push_item *items)
 {
 	const unsigned n = w->n_keyed < WORK_KEEP ? w->n_keyed : WORK_KEEP;
 
@@ -78,7 +80,7 @@ old_items(struct worker *w, struct item *items)
 }
 
 static unsigned
-new_items(struct worker *w, struct item *items)
+new_items(struct torture_worker *w, struct push_item *items)
 {
 	static const unsigned sizes[] = { 1, 1, 2, 5, CALLS_PUSH_MAX };
 	const unsigned n = sizes[dice_below(&w->caller.dice, 5)];
@@ -90,9 +92,9 @@ new_items(struct worker *w, struct item *items)
 }
 
 static void
-produce(struct worker *w)
+produce(struct torture_worker *w)
 {
-	struct item items[CALLS_PUSH_MAX];
+	struct push_item items[CALLS_PUSH_MAX];
 
 	while (work_goes_on(w)) {
 		unsigned n = dice_chance(&w->caller.dice, 15) ? old_items(w, items) : 0;
@@ -114,32 +116,32 @@ produce(struct worker *w)
 /* --- consumers -------------------------------------------------------------------- */
 
 static void
-ack(struct worker *w, const struct held *m)
+ack(struct torture_worker *w, const struct held_message *m)
 {
 	(void)caller_settle(&w->caller, EVENT_ACK, m, &(struct settle_how){ 0 });
 }
 
 static void
-fail(struct worker *w, const struct held *m)
+fail(struct torture_worker *w, const struct held_message *m)
 {
 	(void)caller_settle(&w->caller, EVENT_NACK, m, &(struct settle_how){ 0 });
 }
 
 static void
-reject(struct worker *w, const struct held *m)
+reject(struct torture_worker *w, const struct held_message *m)
 {
 	(void)caller_settle(&w->caller, EVENT_NACK, m, &(struct settle_how){ .dead = true });
 }
 
 static void
-defer(struct worker *w, const struct held *m)
+defer(struct torture_worker *w, const struct held_message *m)
 {
 	(void)caller_settle(&w->caller, EVENT_NACK, m,
 			    &(struct settle_how){ .defer = true, .time_ms = 20 });
 }
 
 static void
-extend(struct worker *w, const struct held *m)
+extend(struct torture_worker *w, const struct held_message *m)
 {
 	const struct settle_how how = { .time_ms = LEASE_MS + 1000 };
 
@@ -147,9 +149,9 @@ extend(struct worker *w, const struct held *m)
 		ack(w, m);
 }
 
-/* What is said twice changes nothing the second time. */
+/* Sends a settle twice: the second one must change nothing. */
 static void
-stutter(struct worker *w, const struct held *m)
+stutter(struct torture_worker *w, const struct held_message *m)
 {
 	static const enum event_kind verbs[] = { EVENT_ACK, EVENT_NACK, EVENT_EXTEND };
 
@@ -158,9 +160,9 @@ stutter(struct worker *w, const struct held *m)
 			    &(struct settle_how){ .time_ms = 500 });
 }
 
-/* Its lease is short: by now somebody else may have it. */
+/* Waits beyond the short lease: another client may have the message then. */
 static void
-stand_still(struct worker *w, const struct held *m)
+stand_still(struct torture_worker *w, const struct held_message *m)
 {
 	static const enum event_kind verbs[] = { EVENT_ACK, EVENT_ACK, EVENT_NACK, EVENT_EXTEND };
 
@@ -170,23 +172,23 @@ stand_still(struct worker *w, const struct held *m)
 }
 
 static void
-forget(struct worker *w, const struct held *m)
+forget(struct torture_worker *w, const struct held_message *m)
 {
 	(void)w;
-	(void)m; /* the lease runs out */
+	(void)m; /* the lease ends */
 }
 
 /* clang-format off */
 static const struct {
 	unsigned percent;
-	void (*act)(struct worker *w, const struct held *m);
+	void (*act)(struct torture_worker *w, const struct held_message *m);
 } ways[] = {
 	{ 71, ack }, { 10, fail }, { 2, reject }, { 3, defer }, { 5, extend }, { 4, stutter }, { 5, forget },
 };
 /* clang-format on */
 
 static void
-handle(struct worker *w, const struct held *m, unsigned lease_ms)
+handle(struct torture_worker *w, const struct held_message *m, unsigned lease_ms)
 {
 	unsigned chance = (unsigned)dice_below(&w->caller.dice, 100);
 
@@ -207,10 +209,10 @@ handle(struct worker *w, const struct held *m, unsigned lease_ms)
 	}
 }
 
-/* Some leases outlast a restart, where there are any; elsewhere the round's end would
- * only wait for them. */
+/* The length of a lease. With restarts, some leases last longer than a restart; otherwise they would only
+ * delay the end of the round. */
 static struct claim_how
-how_to_claim(struct worker *w)
+how_to_claim(struct torture_worker *w)
 {
 	static const unsigned limits[] = { 1, 1, 3, 10 };
 	struct torture *t = w->torture;
@@ -228,9 +230,9 @@ how_to_claim(struct worker *w)
 }
 
 static void
-consume(struct worker *w)
+consume(struct torture_worker *w)
 {
-	struct held held[10];
+	struct held_message held[10];
 
 	while (work_goes_on(w)) {
 		const struct claim_how how = how_to_claim(w);
@@ -245,9 +247,9 @@ consume(struct worker *w)
 	}
 }
 
-/* One that asks and goes, while connections are lost. */
+/* The thread of a client that sends claims and disconnects, while connections break. */
 static void
-vanish(struct worker *w)
+vanish(struct torture_worker *w)
 {
 	while (work_goes_on(w)) {
 		const struct claim_how how = {
@@ -276,6 +278,8 @@ work_caller(struct caller *c, struct torture *t, unsigned number, struct slu_err
 		.number = (uint16_t)number,
 		.cuts = &t->cuts,
 		.next_call = &t->next_call,
+		.handed = &t->handed,
+		.patience = torture_takes_over(t) ? MOVED_TIME : 0,
 	};
 	return caller_init(c, err);
 }
@@ -283,14 +287,14 @@ work_caller(struct caller *c, struct torture *t, unsigned number, struct slu_err
 static void *
 run_worker(void *arg)
 {
-	struct worker *w = arg;
+	struct torture_worker *w = arg;
 
 	w->work(w);
 	return NULL;
 }
 
-/* So many of each, and one that vanishes. */
-static void (*work_of(const struct torture_conf *conf, unsigned number))(struct worker *w)
+/* The number of threads: producers, consumers, lockers, and one that disconnects. */
+static void (*work_of(const struct torture_conf *conf, unsigned number))(struct torture_worker *w)
 {
 	if (number < conf->producers)
 		return produce;
@@ -301,14 +305,14 @@ static void (*work_of(const struct torture_conf *conf, unsigned number))(struct 
 }
 
 static int
-start_worker(struct worker *w, struct torture *t, unsigned number, struct slu_err *err)
+start_worker(struct torture_worker *w, struct torture *t, unsigned number, struct slu_err *err)
 {
 	int rc = work_caller(&w->caller, t, number, err);
 
 	w->torture = t;
 	w->work = work_of(t->conf, number);
 	if (!rc && pthread_create(&w->thread, NULL, run_worker, w) != 0)
-		rc = slu_fail(err, SLU_ENOMEM, "no thread for a client: %m");
+		rc = slu_fail(err, SLU_ENOMEM, "cannot start a thread for a client: %m");
 	w->running = !rc;
 	return rc;
 }
@@ -321,7 +325,7 @@ crew_start(struct crew **out, struct torture *t, struct slu_err *err)
 	int rc = 0;
 
 	if (!crew)
-		return slu_fail(err, SLU_ENOMEM, "no memory for %u clients", n);
+		return slu_fail(err, SLU_ENOMEM, "out of memory for %u clients", n);
 	atomic_store(&t->stopping, false);
 	atomic_store(&t->ahead, 0);
 	*out = crew;
@@ -352,7 +356,7 @@ crew_stop(struct crew *crew)
 void
 work_flood(struct caller *c, struct torture *t, uint32_t size, unsigned n)
 {
-	struct item items[CALLS_PUSH_MAX];
+	struct push_item items[CALLS_PUSH_MAX];
 
 	for (unsigned call = 0; call < n && !atomic_load(&t->history.full); call++) {
 		for (unsigned i = 0; i < CALLS_PUSH_MAX; i++) {
@@ -365,7 +369,7 @@ work_flood(struct caller *c, struct torture *t, uint32_t size, unsigned n)
 	}
 }
 
-/* Take what is there and ack it: how many messages. */
+/* Takes and acks messages. Returns how many. */
 static unsigned
 drain_some(struct caller *c)
 {
@@ -374,11 +378,11 @@ drain_some(struct caller *c)
 		.lease_ms = DRAIN_LEASE_MS,
 		.wait_ms = 200,
 	};
-	struct held held[CALLS_CLAIM_MAX];
+	struct held_message held[CALLS_CLAIM_MAX];
 	unsigned n;
 
 	if (caller_claim(c, &how, held, &n) == OUTCOME_OK && n > 0)
-		(void)caller_ack_all(c, held, n); /* its outcome is in the history */
+		(void)caller_ack_all(c, held, n); /* the outcome is in the history */
 	return n;
 }
 
@@ -399,6 +403,6 @@ work_drain(struct caller *c, struct slu_err *err)
 		if (look.counts[STATE_TOTAL] == look.counts[STATE_DEAD] + look.counts[STATE_DAMAGED])
 			return true;
 	}
-	(void)slu_fail(err, SLU_ETIMEOUT, "not all that is there could be had");
+	(void)slu_fail(err, SLU_ETIMEOUT, "some messages could not be taken");
 	return false;
 }

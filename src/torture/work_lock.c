@@ -1,18 +1,18 @@
 /*
- * work_lock.c - clients that take a lock, read the number in its state, write one more, and
- * let it go: what they count must be what they did.
+ * work_lock.c - clients that take a lock, read the number in its state, write the next one, and
+ * release the lock. The number must equal the commits.
  */
 #include "torture/times.h"
-#include "torture/work_in.h"
+#include "torture/work_private.h"
 
 enum {
-	TTL_S = 1,     /* of one that is forgotten, or held for too long */
-	LONG_TTL_S = 3 /* outlasts a restart, mostly */
+	TTL_S = 1,     /* ttl of a lock that is abandoned or held too long */
+	LONG_TTL_S = 3 /* mostly longer than a restart */
 };
 
-/* Read, write one more; the value that is staged, or 0. */
+/* Reads the value and writes the next one. Returns the staged value, or 0. */
 static uint64_t
-count(struct worker *w, const struct lock_held *held)
+count(struct torture_worker *w, const struct lock_held *held)
 {
 	uint64_t value;
 
@@ -21,9 +21,9 @@ count(struct worker *w, const struct lock_held *held)
 	return caller_update(&w->caller, held, value + 1) == OUTCOME_OK ? value + 1 : 0;
 }
 
-/* Its lease is over: by now somebody else may have it. */
+/* Waits until the lease has ended: another client may have the lock then. */
 static void
-come_late(struct worker *w, const struct lock_held *held)
+come_late(struct torture_worker *w, const struct lock_held *held)
 {
 	uint64_t value;
 
@@ -35,7 +35,7 @@ come_late(struct worker *w, const struct lock_held *held)
 }
 
 static void
-hold(struct worker *w, const struct lock_held *held)
+hold(struct torture_worker *w, const struct lock_held *held)
 {
 	const unsigned chance = (unsigned)dice_below(&w->caller.dice, 100);
 	uint64_t value;
@@ -46,14 +46,14 @@ hold(struct worker *w, const struct lock_held *held)
 	}
 	value = count(w, held);
 	if (chance < 2)
-		return;           /* forgotten: what was staged goes with the lease */
-	if (chance < 20 && value) /* it may write as often as it likes */
+		return;           /* abandoned: staged values are dropped with the lease */
+	if (chance < 20 && value) /* a holder may write several times */
 		(void)caller_update(&w->caller, held, value);
 	(void)caller_release_lock(&w->caller, held, value, chance >= 90);
 }
 
 void
-work_locks(struct worker *w)
+work_locks(struct torture_worker *w)
 {
 	struct dice *d = &w->caller.dice;
 

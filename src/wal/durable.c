@@ -45,10 +45,10 @@ load(struct durable *d, struct slu_err *err)
 	if (got < 0)
 		return disk_fail(got, "read", name, err);
 	if (memcmp(p, zeros, sizeof zeros) == 0)
-		return 0; /* new, or the power went before anything was synced */
+		return 0; /* a new file, or a power cut before the first sync */
 	if (crc32c(0, p, AT_SUM) != le32_get(p + AT_SUM))
 		return slu_fail(err, SLU_ECORRUPT,
-				"%s: damaged at 0; check the log, then remove it", name);
+				"%s: damaged at 0; check the log, then remove this file", name);
 	if (le32_get(p + AT_VERSION) > VERSION)
 		return slu_fail(err, SLU_EINVAL, "%s: version %u is newer than %d", name,
 				(unsigned)le32_get(p + AT_VERSION), VERSION);

@@ -1,15 +1,16 @@
 /*
  * durable.h - the file `durable`: how far the log was synced.
  *
- *     0  8  seq of the last record that was synced with its whole group
- *     8  8  that group's time
+ *     0  8  seq of the last synced record, at the end of its group
+ *     8  8  time of that group
  *    16  4  version, 1
  *    20  4  crc32c of bytes 0 .. 19
  *    24     zeros up to 512
  *
- * Written after every sync of the log and never synced itself: a killed process
- * leaves it up to date, a power cut perhaps older, never ahead. It lies in one sector,
- * so a cut leaves it old or new. All zeros, or no file, says nothing.
+ * The log writes the file after every sync and never syncs the file itself. So it is up
+ * to date after a kill, may be older after a power cut, and is never ahead. It lies in one
+ * sector, so a power cut leaves the old or the new content. A file of zeros, and a missing
+ * file, mean that nothing is known.
  */
 #ifndef WAL_DURABLE_H
 #define WAL_DURABLE_H
@@ -18,14 +19,14 @@
 
 struct durable {
 	struct disk *disk;
-	int file; /* -1: not open */
+	int file; /* -1 = not open */
 	uint64_t seq;
 	slu_time time;
-	bool found; /* there was one */
+	bool found; /* open found the file */
 };
 
-/* Read the file, and make it when it is missing unless read_only. SLU_ECORRUPT,
- * SLU_EINVAL (newer version), SLU_EFULL, SLU_EDOWN. */
+/* Reads the file; creates it if it is missing, unless read_only. Returns SLU_ECORRUPT,
+ * SLU_EINVAL if the version is newer, SLU_EFULL, SLU_EDOWN. */
 int durable_open(struct durable *d, struct disk *disk, int folder, bool read_only,
 		 struct slu_err *err);
 void durable_close(struct durable *d);

@@ -15,7 +15,7 @@ static const struct {
 	[FOLDER_TMP] = { "spare-", ".tmp" },
 };
 
-/* Eight digits or, for large numbers, more: the one way we write them. */
+/* Reads a number in the only valid form: eight digits, or more for large numbers. */
 static bool
 is_kind(const char *name, enum folder_kind kind, uint32_t *number)
 {
@@ -37,15 +37,8 @@ is_kind(const char *name, enum folder_kind kind, uint32_t *number)
 static int
 add(struct folder *f, enum folder_kind kind, uint32_t number)
 {
-	if (f->n == f->max) {
-		const uint32_t max = f->max ? 2 * f->max : 64;
-		struct folder_entry *p = mem_realloc(f->at, max * sizeof *p);
-
-		if (!p)
-			return -ENOMEM;
-		f->at = p;
-		f->max = max;
-	}
+	if (!mem_room(&f->at, &f->max, f->n + 1, sizeof *f->at))
+		return -ENOMEM;
 	f->at[f->n++] = (struct folder_entry){ kind, number };
 	return 0;
 }
@@ -77,8 +70,10 @@ folder_read(struct folder *f, struct disk *disk, int folder, struct slu_err *err
 {
 	const int rc = disk->ops->list(disk, folder, see_name, f);
 
-	if (rc)
+	if (rc) {
+		folder_release(f);
 		return disk_fail(rc, "list", "the log's folder", err);
+	}
 	if (f->n)
 		qsort(f->at, f->n, sizeof *f->at, compare);
 	return 0;

@@ -1,12 +1,12 @@
 /*
- * folder.h - what lies in a log's folder, by name.
+ * folder.h - the files in a log's folder, by name.
  *
  *      00000001.log        a segment
  *      spare-00000001      a spare
- *      spare-00000001.tmp  one that was being made: of no use any more
- *      durable, lock       see durable.h and wal.h, W7
+ *      spare-00000001.tmp  a spare that was never finished
+ *      durable, lock       see durable.h and wal.h, WAL-7
  *
- * Other names are not ours and left alone.
+ * Files with other names are left alone.
  */
 #ifndef WAL_FOLDER_H
 #define WAL_FOLDER_H
@@ -31,7 +31,7 @@ struct folder {
 	uint32_t max;
 };
 
-/* SLU_EDOWN, SLU_ENOMEM. */
+/* Returns SLU_EDOWN, SLU_ENOMEM. */
 int folder_read(struct folder *f, struct disk *disk, int folder, struct slu_err *err);
 void folder_release(struct folder *f);
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 enum {
-	KEEP = 2 * 1024 * 1024, /* a batch is about a megabyte */
+	KEEP = 2 * 1024 * 1024, /* group_clear keeps a buffer up to this; a batch is about 1 MiB */
 	FIRST_SIZE = 64 * 1024,
 	FIRST_PIECES = 4
 };
@@ -43,21 +43,6 @@ group_clear(struct group *g)
 	}
 }
 
-static int
-reserve_pieces(struct group *g, uint32_t n)
-{
-	struct group_piece *p;
-
-	if (n <= g->max_pieces)
-		return 0;
-	p = mem_realloc(g->pieces, n * sizeof *p);
-	if (!p)
-		return SLU_ENOMEM;
-	g->pieces = p;
-	g->max_pieces = n;
-	return 0;
-}
-
 int
 group_reserve(struct group *g, uint64_t bytes, uint32_t pieces)
 {
@@ -65,7 +50,7 @@ group_reserve(struct group *g, uint64_t bytes, uint32_t pieces)
 	uint64_t size = g->size ? g->size : FIRST_SIZE;
 	char *p;
 
-	if (reserve_pieces(g, g->n_pieces + pieces + 1))
+	if (!mem_room(&g->pieces, &g->max_pieces, g->n_pieces + pieces + 1, sizeof *g->pieces))
 		return SLU_ENOMEM;
 	if (need <= g->size)
 		return 0;
@@ -81,7 +66,7 @@ group_reserve(struct group *g, uint64_t bytes, uint32_t pieces)
 	return 0;
 }
 
-/* Zeros up to the end of the page in which the last record ends, unless they are there. */
+/* Fills the page of the last record with zeros, unless the segment has zeros there. */
 static void
 pad(struct group *g)
 {

@@ -5,16 +5,14 @@
  *                 piece 0          piece 1          touches, one write each
  *     disk:     2.log, at 60032   3.log, at 64
  *
- * A record is copied in once and written from here. Its sum is made when the next one
- * follows, for only then is it known whether the group goes on.
+ * A record is copied in once and written from here. Its sum is made when the next record
+ * follows or the group ends: only then the flag RECORD_GOES_ON is known.
  *
- * A piece is filled with zeros up to the end of its last page: the kernel then never
- * has to read a page from disk in order to change a part of it, and behind the last
- * record of a recycled segment there are zeros for the eye. What goes behind it into the
- * same page later finds them there.
+ * A piece is filled with zeros up to the end of its last page. So the kernel never reads
+ * a page from disk to change a part of it, and a recycled segment has zeros behind its
+ * last record. A later piece in the same page overwrites these zeros.
  *
- * Nothing is allocated but in group_reserve, and there only when a group is larger
- * than any before.
+ * Only group_reserve allocates, and only if a group is larger than any group before.
  */
 #ifndef WAL_GROUP_H
 #define WAL_GROUP_H
@@ -23,34 +21,34 @@
 
 struct group_piece {
 	struct segment *segment; /* borrowed */
-	uint32_t at;             /* offset there of the first record */
-	uint32_t end;            /* of the last one */
-	size_t from;             /* in the buffer; with the padding it ends where the
-				    next piece begins */
+	uint32_t at;             /* offset of the first record in the segment */
+	uint32_t end;            /* offset behind the last record in the segment */
+	size_t from;             /* where the piece begins in the buffer; its padding ends
+				    where the next piece begins */
 };
 
 struct group {
-	char *p;
+	char *p; /* the buffer */
 	size_t n;
 	size_t size;
 	struct group_piece *pieces;
 	uint32_t n_pieces;
 	uint32_t max_pieces;
 	uint64_t records;
-	char *last; /* the record that has no sum yet; NULL: none */
+	char *last; /* the record without a sum; NULL = no record */
 	uint32_t last_salt;
 };
 
 int group_init(struct group *g);
 void group_release(struct group *g);
 
-/* Empty again. Gives back what one very large group needed. */
+/* Empties the group. Frees the memory of a very large group. */
 void group_clear(struct group *g);
 
-/* Memory for so many bytes of records and so many pieces more. SLU_ENOMEM. */
+/* Reserves memory for more records and pieces. Returns SLU_ENOMEM. */
 int group_reserve(struct group *g, uint64_t bytes, uint32_t pieces);
 
-/* Go on in this segment at this offset. */
+/* Begins a piece in this segment at this offset. */
 void group_add_piece(struct group *g, struct segment *s, uint32_t at);
 
 static inline struct group_piece *
@@ -59,14 +57,14 @@ group_piece(struct group *g)
 	return &g->pieces[g->n_pieces - 1];
 }
 
-/* Append a record to the last piece; r has all but body.p. It fits. */
+/* Appends a record, which fits, to the last piece; r has everything except body.p. */
 void group_put(struct group *g, const struct record *r, const struct slice *parts,
 	       unsigned n);
 
-/* No more records: the last one ends the group. */
+/* Ends the group with its last record. */
 void group_finish(struct group *g);
 
-/* How many bytes piece i has, padding included. */
+/* The bytes of piece i, with padding. */
 size_t group_piece_size(const struct group *g, uint32_t i);
 
 #endif

@@ -7,17 +7,11 @@ enum {
 };
 
 void
-reader_init(struct reader *r)
-{
-	memset(r, 0, sizeof *r);
-}
-
-void
 reader_release(struct reader *r)
 {
 	segment_unref(r->segment);
 	mem_free(r->p);
-	reader_init(r);
+	*r = (struct reader){ 0 };
 }
 
 void
@@ -32,7 +26,7 @@ reader_start(struct reader *r, struct segment *s, uint32_t at, uint32_t limit)
 	r->n = 0;
 }
 
-/* Room for n bytes: what is in the buffer may be lost. */
+/* Makes room for n bytes. May lose the content of the buffer. */
 static int
 make_room(struct reader *r, size_t n, struct slu_err *err)
 {

@@ -5,17 +5,17 @@
  *     0  4  sum: crc32c of bytes 4 .. end of body, seeded with the segment's random
  *           number plus the record's offset in its file
  *     4  4  length of body
- *     8  8  seq, one more than the record before
- *    16  8  durable, highest seq known to be synced when this was written
- *    24  1  type: 1 .. 254 are the caller's, 255 begins a new life of the log
+ *     8  8  seq: one more than in the record before
+ *    16  8  durable: highest seq known to be synced when the record was written
+ *    24  1  type: 1 .. 254 belong to the caller, 255 begins a new life of the log
  *    25  1  flags
  *    26  2  zero
- *    28  4  life: a random number, another one each time the log is opened
- *   [32  8  the group's time, when flags say so]
+ *    28  4  life: a random number, a new one each time the log is opened
+ *   [32  8  the group's time, if RECORD_HAS_TIME is set]
  *    ..  n  body, then zeros up to a multiple of 8
  *
- * The offset is part of the sum so that a block which the disk put in the wrong
- * place, or did not write at all, is no record there. Zeros are never a record.
+ * The sum depends on the offset, so a block that the disk wrote to the wrong place, or
+ * did not write, is not a valid record there. Zeros are never a record.
  *
  * Pure: bytes in, bytes out.
  */
@@ -44,14 +44,14 @@ struct record {
 	uint64_t seq;
 	uint64_t durable;
 	uint32_t life;
-	slu_time time; /* when flags say so, else 0 */
+	slu_time time; /* 0 without RECORD_HAS_TIME */
 	uint8_t type;
 	uint8_t flags;
 	struct slice body;
-	uint32_t size; /* on disk, head and padding included */
+	uint32_t size; /* on disk, with head and padding */
 };
 
-/* What a body of n bytes takes on disk. */
+/* The size on disk of a record with a body of n bytes. */
 static inline uint64_t
 record_size(uint64_t n, bool has_time)
 {
@@ -60,22 +60,22 @@ record_size(uint64_t n, bool has_time)
 	return (size + RECORD_ALIGN - 1) & ~(uint64_t)(RECORD_ALIGN - 1);
 }
 
-/* Write head and time of r, whose size is set, at p; the sum comes last. */
+/* Writes head and time of r at p, without the sum. r->size is set. */
 void record_put_head(char *p, const struct record *r);
 
-/* The record at p is complete: is_last clears RECORD_GOES_ON, then the sum is made.
- * salt is the segment's random number plus the record's offset. */
+/* Completes the record at p: clears RECORD_GOES_ON if is_last, then writes the sum.
+ * `salt`: the segment's random number plus the record's offset. */
 void record_seal(char *p, uint32_t salt, bool is_last);
 
-/* How large the record at p says it is, 0 when that is no head of a record that fits
- * into max bytes. Looks at RECORD_HEAD bytes and trusts none of them. */
+/* The size in the head at p; 0 if the head is invalid or the record does not fit into max
+ * bytes. Reads RECORD_HEAD bytes and trusts none of them. */
 uint32_t record_claims(const char *p, uint64_t max);
 
-/* Its seq, as the head says. */
+/* The seq in the head at p. */
 uint64_t record_seq(const char *p);
 
-/* Read the record at p, of which n bytes are there; false when that is none. body
- * points into p. */
+/* Reads the record at p, where n bytes are; body points into p. Returns false if the
+ * record is invalid. */
 bool record_get(const char *p, size_t n, uint32_t salt, struct record *r);
 
 #endif

@@ -1,24 +1,25 @@
 /*
- * replay.c - reading the log at open, and where it ends.
+ * replay.c - reads the log at open and finds its end.
  *
- *      sealed segments                         the last one
+ *      sealed segments                         the last segment
  *      every record up to the next head's      as far as records follow each other;
  *      first seq is there, or it is damaged    the log ends with the last whole group
  *
  *                                              |<- whole groups ->|<- tail ->|  rest
  *                                                                 cut        stop
  *
- * A record follows when its sum is right, its seq is the next, it is of the same life
- * or begins a new one, and it has a time where one belongs. The records of a group are held back until its last one was seen.
+ * A record follows if its sum is right, its seq is the next, it is of the same life or
+ * begins a new one, and it has a time where a time belongs. Replay holds the records of a
+ * group back until it has read the last one.
  *
- * From the cut to the end of the last segment every multiple of 8 is looked at: a
- * record there that knows of a sync beyond the cut proves damage (W2). Only when there
- * is none, and `durable` does not say so either, the tail is cut: segments that hold
- * nothing but parts of the unfinished group go back to the stock, last first. Behind
- * the cut its records stay where they are; the new life that begins there (W2) is what
- * keeps them, or a mixture of them and what is written over them, from ever following.
+ * From the cut to the end of the last segment replay checks every multiple of 8. A record
+ * there whose `durable` is beyond the cut proves damage (WAL-2), and so does the file
+ * `durable`. Without such a proof the tail is cut: segments that hold only parts of the
+ * unfinished group become spares, last first. Records behind the cut stay on disk.
+ * They, and mixtures of them and later writes, never follow again, because a new life
+ * begins at the cut (WAL-2).
  */
-#include "wal/wal_inner.h"
+#include "wal/wal_private.h"
 
 #include <inttypes.h>
 
@@ -31,18 +32,18 @@ struct replay {
 	wal_replay_fn *fn;
 	void *arg;
 	struct reader reader;
-	struct buf held;    /* struct wal_record and body, of the unfinished group */
-	uint64_t next_seq;  /* of the record that must come now */
-	uint64_t whole_seq; /* of the last record of the last whole group */
-	uint32_t life;      /* of the last record */
-	bool any;           /* there was one */
-	slu_time time;      /* of the group */
-	slu_time whole_time;
-	bool in_group;
+	struct buf held;      /* of the unfinished group: struct wal_record and body */
+	uint64_t next_seq;    /* of the next record */
+	uint64_t whole_seq;   /* of the last record of the last whole group */
+	uint32_t life;        /* of the last record */
+	bool any;             /* a record was read */
+	slu_time time;        /* of the current group */
+	slu_time whole_time;  /* of the last whole group */
+	bool in_group;        /* the current group is not whole */
 	uint32_t cut_segment; /* index in segments[] */
-	uint32_t cut_at;
-	uint64_t done;   /* bytes, of the segments before */
-	uint64_t report; /* say how far it is when so many are done */
+	uint32_t cut_at;      /* offset in that segment */
+	uint64_t done;        /* bytes of the segments before this one */
+	uint64_t report;      /* call conf.reading when so many bytes are done */
 };
 
 static int
@@ -50,7 +51,7 @@ damaged(const struct segment *s, uint32_t at, uint64_t seq, const char *why,
 	struct slu_err *err)
 {
 	return slu_fail(err, SLU_ECORRUPT,
-			"%s: damaged at %" PRIu32 ": no record %" PRIu64 ", but %s; "
+			"%s: damaged at %" PRIu32 ": record %" PRIu64 " is missing, but %s; "
 			"run `sluice admin journal check`",
 			s->name, at, seq, why);
 }
@@ -108,7 +109,7 @@ hold(struct replay *rp, const struct wal_record *rec, struct slu_err *err)
 	return 0;
 }
 
-/* A record that follows: hold it back or, at the end of its group, hand out. */
+/* Holds a record that follows back; at the end of its group hands the group out. */
 static int
 take(struct replay *rp, const struct record *r, struct slu_err *err)
 {
@@ -134,7 +135,7 @@ take(struct replay *rp, const struct record *r, struct slu_err *err)
 	return rc || !ends ? rc : hand_out_held(rp, err);
 }
 
-/* How far it is, and whether to go on. */
+/* Reports the progress. Returns SLU_ECANCELED if the caller ends the open. */
 static int
 report(struct replay *rp, struct slu_err *err)
 {
@@ -147,11 +148,11 @@ report(struct replay *rp, struct slu_err *err)
 	if (conf->reading(conf->arg, done, rp->w->used))
 		return 0;
 	return slu_fail(err, SLU_ECANCELED,
-			"told to stop when %" PRIu64 " of %" PRIu64 " bytes were read back",
+			"canceled after %" PRIu64 " of %" PRIu64 " bytes",
 			done, rp->w->used);
 }
 
-/* Up to `until` (exclusive), or as far as it goes. */
+/* Replays records with seq < until, or as far as records follow. */
 static int
 replay_segment(struct replay *rp, uint32_t i, uint64_t until, struct slu_err *err)
 {
@@ -198,14 +199,14 @@ replay_all(struct replay *rp, struct slu_err *err)
 		rp->done += w->segments[i]->size;
 		if (!rc && !is_last && rp->next_seq != until)
 			rc = damaged(w->segments[i], rp->reader.at, rp->next_seq,
-				     "there is a segment behind it", err);
+				     "a later segment exists", err);
 	}
 	return rc;
 }
 
-/* The next place from the reader's on where a record of the tail is, or was: its seq
- * is beyond the cut, and each record since took at least a head. rec->size is 0 at
- * the end of the segment. */
+/* Finds the next record of the tail from the reader's place on: its seq is beyond the cut,
+ * but not higher than the bytes since the cut allow. rec->size is 0 at the end of the
+ * segment. */
 static int
 find_in_tail(struct replay *rp, uint32_t from, struct record *rec, struct slu_err *err)
 {
@@ -236,7 +237,7 @@ tail_from(const struct replay *rp, uint32_t segment)
 	return segment == rp->cut_segment ? rp->cut_at : SEGMENT_HEAD;
 }
 
-/* W2: does anything say that what is missing behind the cut was synced? */
+/* WAL-2: returns SLU_ECORRUPT if a record or `durable` proves that the tail was synced. */
 static int
 check_tail(struct replay *rp, struct slu_err *err)
 {
@@ -254,12 +255,12 @@ check_tail(struct replay *rp, struct slu_err *err)
 			return rc;
 		if (rec.durable > rp->whole_seq)
 			return damaged(s, s->end, rp->next_seq,
-				       "a later record knows that it was synced", err);
+				       "a later record says that it was synced", err);
 		reader_skip(&rp->reader, rec.size);
 	}
 }
 
-/* Last first and each for good: the log never has a gap. */
+/* Drops segments behind the cut, last first, so that the log never has a gap. */
 static int
 drop_segments(struct replay *rp, struct slu_err *err)
 {
@@ -270,8 +271,8 @@ drop_segments(struct replay *rp, struct slu_err *err)
 		const uint32_t size = s->size;
 		int rc;
 
-		reader_release(&rp->reader); /* it may have this one pinned */
-		rc = stock_give(&w->stock, s, err);
+		reader_release(&rp->reader); /* it may have pinned the segment */
+		rc = spares_give(&w->spares, s, err);
 		if (rc)
 			return rc;
 		w->n_segments--;
@@ -281,8 +282,8 @@ drop_segments(struct replay *rp, struct slu_err *err)
 	return 0;
 }
 
-/* Something that is no record and no zeros: a write that was cut. At the start of a
- * page it may be what an earlier life of the file left. */
+/* Whether the bytes at the cut are neither a record nor zeros: a torn write. At the start of
+ * a page they may be left from an earlier use of the file. */
 static bool
 is_torn(struct replay *rp)
 {
@@ -326,8 +327,8 @@ wal_replay(struct wal *w, wal_replay_fn *fn, void *arg, struct slu_err *err)
 
 	if (w->n_segments == 0 && w->durable.seq)
 		return slu_fail(err, SLU_ECORRUPT,
-				"00000001.log is missing at 0, and `durable` knows of "
-				"%" PRIu64 " records",
+				"00000001.log: missing at 0; `durable` says that %" PRIu64
+				" records were synced",
 				w->durable.seq);
 	if (w->n_segments == 0)
 		return 0;

@@ -6,8 +6,8 @@
 #include <errno.h>
 
 enum {
-	LIVES = 256,  /* that ended, as many as are remembered */
-	FAR = 1 << 24 /* a sequence so far ahead is none */
+	LIVES = 256,  /* how many ended lives are stored */
+	FAR = 1 << 24 /* a seq this far ahead is not valid */
 };
 
 struct search {
@@ -15,10 +15,10 @@ struct search {
 	void *arg;
 	struct salvage *out;
 	struct reader reader;
-	struct buf held; /* struct wal_record and body, of the group that is under way */
+	struct buf held; /* of the current group: struct wal_record and body */
 	uint64_t n_held;
-	bool in_group; /* from its first record on */
-	uint64_t seq;  /* of the last record found; 0: none yet */
+	bool in_group; /* the first record of the group was found */
+	uint64_t seq;  /* of the last record found; 0 = no record yet */
 	slu_time time;
 	uint32_t life;
 	uint32_t ended[LIVES];
@@ -73,7 +73,7 @@ hand_out(struct search *s, struct slu_err *err)
 	return rc;
 }
 
-/* V2 */
+/* WALSALVAGE-2 */
 static bool
 has_ended(const struct search *s, uint32_t life)
 {
@@ -93,8 +93,9 @@ begin_life(struct search *s, uint32_t life)
 	s->life = life;
 }
 
-/* A record that counts. May it begin a group? In the middle of a segment the time says
- * so; at its begin only the record before does, or that there is none. */
+/* Whether r begins a group. In the middle of a segment its time says so. At the start of a
+ * segment every record has a time: r begins a group if it follows the end of one, or if it
+ * is the first record found. */
 static bool
 begins(const struct search *s, const struct record *r, bool follows)
 {
@@ -131,7 +132,7 @@ take(struct search *s, const struct record *r, struct slu_err *err)
 	return s->in_group ? hand_out(s, err) : 0;
 }
 
-/* The next record that counts, at or behind the reader's place; size 0: none. */
+/* Finds the next record that counts (WALSALVAGE-2) from the reader's place on; size is 0 at the end. */
 static int
 find(struct search *s, struct record *rec, struct slu_err *err)
 {
@@ -199,12 +200,12 @@ search_all(struct search *s, struct disk *disk, int folder, struct slu_err *err)
 	for (uint32_t i = 0; i < f.n && !rc; i++)
 		if (f.at[i].kind == FOLDER_SEGMENT)
 			rc = search_number(s, disk, folder, f.at[i].number, err);
-	drop_group(s); /* the tail */
+	drop_group(s); /* an unfinished group at the end */
 	folder_release(&f);
 	return rc;
 }
 
-/* W7: nobody may write meanwhile. A folder without a lock is nobody's. */
+/* WAL-7: no other process may write meanwhile. A folder without a lock file is not in use. */
 static int
 lock_folder(struct disk *disk, int folder, int *lock, struct slu_err *err)
 {
@@ -217,7 +218,7 @@ lock_folder(struct disk *disk, int folder, int *lock, struct slu_err *err)
 		return disk_fail(*lock, "open", "lock", err);
 	rc = disk->ops->lock(disk, *lock);
 	if (rc == -EWOULDBLOCK)
-		return slu_fail(err, SLU_EBUSY, "it is in use by another process");
+		return slu_fail(err, SLU_EBUSY, "the folder is in use by another process");
 	return rc ? disk_fail(rc, "lock", "lock", err) : 0;
 }
 

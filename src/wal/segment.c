@@ -59,7 +59,7 @@ segment_unref(struct segment *s)
 	mem_free(s);
 }
 
-/* The sum of the head, as if the sum were not there. */
+/* The sum of the head, with zeros in place of the sum. */
 static uint32_t
 head_sum(const char head[static SEGMENT_HEAD])
 {
@@ -70,8 +70,8 @@ head_sum(const char head[static SEGMENT_HEAD])
 	return crc32c(sum, head + AT_SEED, SEGMENT_HEAD - AT_SEED);
 }
 
-static void
-head_put(const struct segment *s, char head[static SEGMENT_HEAD])
+void
+segment_head(const struct segment *s, char head[static SEGMENT_HEAD])
 {
 	memset(head, 0, SEGMENT_HEAD);
 	memcpy(head + AT_MAGIC, magic, sizeof magic);
@@ -84,7 +84,7 @@ head_put(const struct segment *s, char head[static SEGMENT_HEAD])
 	le32_put(head + AT_SUM, head_sum(head));
 }
 
-/* s has number, size and name; the rest is in the head. */
+/* Fills s, which has number, size and name, from the head. */
 static int
 head_get(struct segment *s, const char head[static SEGMENT_HEAD], struct slu_err *err)
 {
@@ -96,14 +96,14 @@ head_get(struct segment *s, const char head[static SEGMENT_HEAD], struct slu_err
 	if (version > SEGMENT_VERSION)
 		return slu_fail(err, SLU_EINVAL,
 				"%s: format version %" PRIu32 " is newer than this "
-				"program's %d: use the program that wrote it",
+				"program's %d; use the program that wrote it",
 				s->name, version, SEGMENT_VERSION);
 	if (le32_get(head + AT_NUMBER) != s->number)
-		return slu_fail(err, SLU_ECORRUPT, "%s: is segment %" PRIu32 ", at %d",
+		return slu_fail(err, SLU_ECORRUPT, "%s: the head names segment %" PRIu32 " at %d",
 				s->name, le32_get(head + AT_NUMBER), AT_NUMBER);
 	if (le64_get(head + AT_SIZE) != s->size)
 		return slu_fail(err, SLU_ECORRUPT,
-				"%s: has %" PRIu32 " bytes, not %" PRIu64 ", at %d", s->name,
+				"%s: the file has %" PRIu32 " bytes, the head says %" PRIu64 " at %d", s->name,
 				s->size, le64_get(head + AT_SIZE), AT_SIZE);
 	s->seed = le32_get(head + AT_SEED);
 	s->first_seq = le64_get(head + AT_FIRST_SEQ);
@@ -111,7 +111,7 @@ head_get(struct segment *s, const char head[static SEGMENT_HEAD], struct slu_err
 	return 0;
 }
 
-/* The file is open; see whether it is a segment. */
+/* Reads the head of an open file. */
 static int
 read_head(struct segment *s, int64_t size, struct slu_err *err)
 {
@@ -119,7 +119,7 @@ read_head(struct segment *s, int64_t size, struct slu_err *err)
 	int rc;
 
 	if (size < SEGMENT_PAGE || size % SEGMENT_PAGE || size > UINT32_MAX)
-		return slu_fail(err, SLU_ECORRUPT, "%s: damaged at 0: %" PRId64 " bytes are no segment", s->name, size);
+		return slu_fail(err, SLU_ECORRUPT, "%s: damaged at 0: invalid size: %" PRId64, s->name, size);
 	s->size = (uint32_t)size;
 	rc = segment_read(s, head, sizeof head, 0, false, err);
 	return rc ? rc : head_get(s, head, err);
@@ -159,7 +159,7 @@ segment_open(struct segment **out, struct disk *disk, int folder, uint32_t numbe
 void
 segment_plan(struct segment *s, uint32_t number, uint32_t seed)
 {
-	assert(!segment_is_pinned(s)); /* S3 */
+	assert(!segment_is_pinned(s)); /* SEGMENT-3 */
 	s->number = number;
 	s->end = SEGMENT_HEAD;
 	s->clear = 0;
@@ -180,10 +180,10 @@ segment_begin(struct segment *s, int folder, uint64_t first_seq, slu_time time,
 	segment_name(s->number, name);
 	s->first_seq = first_seq;
 	s->time = time;
-	head_put(s, page);
+	segment_head(s, page);
 	rc = ops->write(s->disk, s->file, page, sizeof page, 0);
 	if (!rc)
-		rc = ops->sync(s->disk, s->file); /* S1: before the name */
+		rc = ops->sync(s->disk, s->file); /* SEGMENT-1: before the name */
 	if (!rc)
 		rc = ops->rename(s->disk, folder, spare, name);
 	if (!rc)
@@ -210,6 +210,6 @@ segment_read(const struct segment *s, void *p, size_t n, uint32_t offset, bool n
 	if (got < 0)
 		return slu_fail(err, SLU_EDOWN, "read %s at %" PRIu32 ": %s", s->name,
 				offset, strerror((int)-got));
-	return slu_fail(err, SLU_ECORRUPT, "%s: ends at %" PRId64 " instead of %" PRIu32,
+	return slu_fail(err, SLU_ECORRUPT, "%s: cut at %" PRId64 "; expected %" PRIu32,
 			s->name, offset + got, s->size);
 }

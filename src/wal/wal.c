@@ -1,4 +1,4 @@
-#include "wal/wal_inner.h"
+#include "wal/wal_private.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -8,14 +8,14 @@
 #include <stdio.h>
 
 enum {
-	LEFT_OF_LAST = 4, /* one part in so many */
-	MANY = 64,        /* segments: with more, they grow */
-	FEW = 16,         /* with less, they may shrink */
-	ROOM_FOR = 16     /* segments that the disk has to have room for before they grow */
+	LEFT_OF_LAST = 4, /* WAL-4: 1/4 of the last segment stays free for WAL_FREE */
+	MANY = 64,        /* WAL-9: with more segments than this, their size grows */
+	FEW = 16,         /* WAL-9: with fewer segments than this, their size may shrink */
+	ROOM_FOR = 16     /* WAL-9: the size grows only if the disk has room for so many segments */
 };
 
-#define QUICK SLU_MIN  /* a segment that was full so soon is followed by larger ones, */
-#define SLOW  SLU_HOUR /* one that was not for so long by smaller ones */
+#define QUICK SLU_MIN  /* WAL-9: after a segment that was full sooner, the size grows */
+#define SLOW  SLU_HOUR /* WAL-9: after a segment that was full later, the size shrinks */
 
 struct segment *
 wal_segment(const struct wal *w, uint32_t number)
@@ -36,28 +36,12 @@ wal_any_segment(const struct wal *w, uint32_t number)
 	return s;
 }
 
-static int
-grow(struct segment ***array, uint32_t *max, uint32_t n)
-{
-	const uint32_t size = n < 8 ? 8 : n + n / 2;
-	struct segment **p;
-
-	if (n <= *max)
-		return 0;
-	p = mem_realloc(*array, size * sizeof(void *));
-	if (!p)
-		return SLU_ENOMEM;
-	*array = p;
-	*max = size;
-	return 0;
-}
-
 int
 wal_make_room(struct wal *w, uint32_t n, struct slu_err *err)
 {
-	if (grow(&w->segments, &w->max_segments, w->n_segments + n) ||
-	    grow(&w->planned, &w->max_planned, w->n_planned + n))
-		return slu_fail(err, SLU_ENOMEM, "the log is out of memory");
+	if (!mem_room(&w->segments, &w->max_segments, w->n_segments + n, sizeof(struct segment *)) ||
+	    !mem_room(&w->planned, &w->max_planned, w->n_planned + n, sizeof(struct segment *)))
+		return slu_fail(err, SLU_ENOMEM, "log: out of memory");
 	return 0;
 }
 
@@ -99,7 +83,7 @@ wal_plan(struct wal *w, uint32_t n, uint32_t size, enum wal_use use, struct slu_
 {
 	int rc;
 
-	rc = stock_need(&w->stock, n, size, use, err);
+	rc = spares_need(&w->spares, n, size, use, err);
 	while (!rc && n--) {
 		const uint32_t number = w->n_segments ? wal_current(w)->number : 0;
 		struct segment *s;
@@ -108,8 +92,8 @@ wal_plan(struct wal *w, uint32_t n, uint32_t size, enum wal_use use, struct slu_
 		rc = hash_random(&seed, sizeof seed, err);
 		if (rc)
 			break;
-		s = stock_take(&w->stock, size);
-		assert(s); /* stock_need */
+		s = spares_take(&w->spares, size);
+		assert(s); /* spares_need */
 		w->planned[w->n_planned++] = s;
 		w->reserve_there = false;
 		segment_plan(s, number + w->n_planned, seed);
@@ -117,7 +101,7 @@ wal_plan(struct wal *w, uint32_t n, uint32_t size, enum wal_use use, struct slu_
 	return rc;
 }
 
-/* W9: the smallest segment that holds such a record, whether it begins the segment or not. */
+/* WAL-9: the size of the smallest segment that can hold a record of `largest` bytes. */
 static uint32_t
 size_for(const struct wal *w, uint64_t largest)
 {
@@ -128,12 +112,12 @@ size_for(const struct wal *w, uint64_t largest)
 	return size < w->conf.segment_size ? (uint32_t)size : w->conf.segment_size;
 }
 
-/* The same for a group: it lies in no more than a few. */
+/* WAL-9: the size of segments for a group, so that it needs only a few. */
 static uint32_t
 size_for_group(struct wal *w, uint64_t bytes, uint64_t largest)
 {
 	const uint32_t least = size_for(w, largest);
-	uint64_t size = stock_segment_size(&w->stock);
+	uint64_t size = spares_segment_size(&w->spares);
 
 	size = size < least ? least : size;
 	while (size < w->conf.segment_size && size < bytes / 2)
@@ -141,8 +125,8 @@ size_for_group(struct wal *w, uint64_t bytes, uint64_t largest)
 	return size < w->conf.segment_size ? (uint32_t)size : w->conf.segment_size;
 }
 
-/* In how many further segments of that size may records of so many bytes end up? rest is
- * what the last one has left. */
+/* How many more segments of that size records of `bytes` in all may need. `rest`: the bytes
+ * left in the last segment. */
 static uint64_t
 segments_for(uint32_t size, uint64_t rest, uint64_t bytes, uint64_t largest)
 {
@@ -155,7 +139,7 @@ segments_for(uint32_t size, uint64_t rest, uint64_t bytes, uint64_t largest)
 		return 0;
 	if (bytes == largest)
 		return 1;
-	/* What did not fit into one is in the next: two in a row are half full. */
+	/* A record that did not fit is in the next segment: of two in a row one is half full. */
 	loose = 2 * (bytes / capacity + 1);
 	if (capacity - waste < capacity / 2)
 		return loose;
@@ -163,7 +147,7 @@ segments_for(uint32_t size, uint64_t rest, uint64_t bytes, uint64_t largest)
 	return tight < loose ? tight : loose;
 }
 
-/* What was planned, has no record yet and is too small is not needed any more. */
+/* Gives planned segments without a record back if one of them is too small. */
 static void
 unplan_small(struct wal *w, uint64_t used, uint32_t size)
 {
@@ -172,7 +156,7 @@ unplan_small(struct wal *w, uint64_t used, uint32_t size)
 	for (uint64_t i = used; i < w->n_planned; i++)
 		fits &= w->planned[i]->size >= size;
 	while (!fits && w->n_planned > used)
-		stock_untake(&w->stock, w->planned[--w->n_planned]);
+		spares_untake(&w->spares, w->planned[--w->n_planned]);
 }
 
 static int
@@ -193,7 +177,7 @@ reserve_segments(struct wal *w, enum wal_use use, uint64_t more, uint32_t size,
 		return 0;
 	more = more > have ? more - have : 0;
 	if (more > UINT32_MAX / 2)
-		return slu_fail(err, SLU_ETOOBIG, "a group of so many segments");
+		return slu_fail(err, SLU_ETOOBIG, "group too large: it needs too many segments");
 	rc = wal_make_room(w, w->n_planned + (uint32_t)more, err);
 	if (!rc)
 		rc = wal_plan(w, (uint32_t)more, size, use, err);
@@ -202,25 +186,37 @@ reserve_segments(struct wal *w, enum wal_use use, uint64_t more, uint32_t size,
 	return rc;
 }
 
-/* W4: how much this use leaves of the last segment. */
+/* WAL-4: how many bytes of the last segment this use leaves free. */
 static uint64_t
 left_by(uint32_t size, enum wal_use use)
 {
 	return use == WAL_SETTLE ? size / LEFT_OF_LAST : 0;
 }
 
-/* On a full disk smaller spares are taken, too, if there are any. */
+/* Whether the open segment has room, and no segment must be planned: true for nearly every record.
+ * It may miss a record of WAL_SETTLE that fits, because segments may be smaller than the largest. */
+static bool
+fits_here(const struct wal *w, enum wal_use use, uint64_t bytes, uint64_t rest)
+{
+	return bytes + left_by(w->conf.segment_size, use) <= rest &&
+	       (use != WAL_NEW || w->reserve_there);
+}
+
+/* On a full disk it also tries smaller segments. */
 static int
 reserve_some(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest, uint64_t *more,
 	     struct slu_err *err)
 {
 	const struct group_piece *piece = group_piece(&w->group);
 	const uint64_t rest = piece->segment->size - piece->end;
-	const uint32_t least = size_for(w, largest);
-	uint32_t size = size_for_group(w, bytes, largest);
+	uint32_t least, size;
 	int rc;
 
-	for (;; size /= 2) {
+	*more = 0;
+	if (fits_here(w, use, bytes, rest))
+		return 0;
+	least = size_for(w, largest);
+	for (size = size_for_group(w, bytes, largest);; size /= 2) {
 		*more = segments_for(size, rest, bytes + left_by(size, use), largest);
 		rc = reserve_segments(w, use, *more, size, err);
 		if (rc != SLU_EFULL || size / 2 < least)
@@ -242,8 +238,8 @@ wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest,
 		return rc;
 	assert(!w->conf.read_only && largest <= bytes && largest >= RECORD_HEAD);
 	if (largest > capacity)
-		return slu_fail(err, SLU_ETOOBIG, "a record of %" PRIu64 " bytes; a "
-						  "segment holds %" PRIu64,
+		return slu_fail(err, SLU_ETOOBIG,
+				"record too large: %" PRIu64 " bytes; a segment holds %" PRIu64,
 				largest, capacity);
 	if (g->n_pieces == 0)
 		group_add_piece(g, wal_current(w), wal_current(w)->end);
@@ -262,11 +258,11 @@ wal_note_record(struct wal *w, uint64_t size)
 	if (least <= w->smallest)
 		return;
 	w->smallest = least;
-	if (least > stock_segment_size(&w->stock))
-		stock_set_size(&w->stock, least);
+	if (least > spares_segment_size(&w->spares))
+		spares_set_size(&w->spares, least);
 }
 
-/* The piece in which a body of n bytes has room, and the record's flags there. */
+/* Finds or begins the piece for a body of n bytes. Returns the flags of the record. */
 static uint8_t
 place(struct wal *w, uint64_t n)
 {
@@ -332,16 +328,16 @@ wal_sync(struct wal *w, struct slu_err *err)
 	w->syncs++;
 	w->dirty = false;
 	w->sync_by = SLU_NEVER;
-	if (w->durable.seq == w->seq)
+	if (w->durable.seq == w->seq || w->is_cache)
 		return 0;
 	return durable_put(&w->durable, w->seq, w->time, err) ? wal_fail(w, err) : 0;
 }
 
-/* W9: how large those are that follow the one that is full now. */
+/* WAL-9: the size of the segments that follow `full`. */
 static uint32_t
 next_size(struct wal *w, const struct segment *full)
 {
-	const uint32_t size = stock_segment_size(&w->stock);
+	const uint32_t size = spares_segment_size(&w->spares);
 	const slu_time took = clock_wall(w->conf.clock) - full->time;
 	const int64_t room = w->conf.disk->ops->room(w->conf.disk, w->folder);
 	const uint64_t larger = 2 * (uint64_t)size;
@@ -355,8 +351,30 @@ next_size(struct wal *w, const struct segment *full)
 	return size;
 }
 
-/* W2: all that was written before is synced before the next segment is begun. seq is
- * that of its first record. */
+void
+wal_report_head(const struct wal *w, const struct segment *s)
+{
+	const struct wal_mirror *const m = w->conf.mirror;
+	char head[SEGMENT_HEAD];
+
+	if (!w->is_cache)
+		return;
+	segment_head(s, head);
+	m->wrote(m->arg, s->number, 0, (struct slice){ head, sizeof head });
+}
+
+static void
+report_piece(const struct wal *w, const struct group_piece *piece, const char *p)
+{
+	const struct wal_mirror *const m = w->conf.mirror;
+
+	if (w->is_cache)
+		m->wrote(m->arg, piece->segment->number, piece->at,
+			 (struct slice){ p, piece->end - piece->at });
+}
+
+/* Begins the next segment. WAL-2: everything before it is synced first. `seq`: of its first
+ * record. */
 static int
 rotate(struct wal *w, uint64_t seq, struct slu_err *err)
 {
@@ -371,16 +389,17 @@ rotate(struct wal *w, uint64_t seq, struct slu_err *err)
 	}
 	if (segment_begin(s, w->folder, seq, clock_wall(w->conf.clock), err))
 		return wal_fail(w, err);
-	stock_use(&w->stock);
+	wal_report_head(w, s);
+	spares_use(&w->spares);
 	w->n_planned--;
 	memmove(w->planned, w->planned + 1, w->n_planned * sizeof(void *));
 	if (w->smallest < w->conf.segment_size)
-		stock_set_size(&w->stock, next_size(w, full));
+		spares_set_size(&w->spares, next_size(w, full));
 	wal_push(w, s);
 	return 0;
 }
 
-/* The seq of the first record of a piece stands in its head. */
+/* A piece behind the first begins a segment, whose head has the seq of its first record. */
 static int
 write_piece(struct wal *w, uint32_t i, struct slu_err *err)
 {
@@ -402,6 +421,7 @@ write_piece(struct wal *w, uint32_t i, struct slu_err *err)
 		disk_fail(rc, "write", s->name, err);
 		return wal_fail(w, err);
 	}
+	report_piece(w, piece, p);
 	w->writes++;
 	w->dirty = true;
 	s->end = piece->end;

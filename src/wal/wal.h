@@ -7,9 +7,9 @@
  *   +------+---+---+---+    +------+---+---+---+    +------+---+---+ . . . .
  *   sealed: live rest copied forward, then recycled open: append only
  *
- * What is appended between two commits is a group: it is written with one write,
- * synced with one sync, and after a crash there whole or not at all. A group may be
- * larger than a segment; a record may not. docs/log-format.md has the bytes.
+ * The records appended between two commits are a group: the log writes it with one
+ * write and one sync, and after a crash the group is there whole or not at all. A group
+ * may be larger than a segment; a record may not. docs/log-format.md has the bytes.
  *
  *         wal_begin(w, now);
  *         for each op of the batch:
@@ -20,64 +20,92 @@
  *         rc = wal_commit(w, true, &err);
  *         answer the batch
  *
- *  W1  A commit that asks for sync returns 0 only after the sync that covers it did.
- *  W2  seq has no gaps; replay gives whole groups only. What follows the last whole
- *      group is a torn tail, cut and logged, unless something says that it was
- *      synced - the file `durable`, a later record, a later segment: then it is
- *      damage, and open refuses with SLU_ECORRUPT, names file and offset and changes
- *      nothing. Every open begins a new life of the log with a record of its own, and
- *      syncs it: what was cut is of an older life, so it never follows again. A segment
- *      is begun only after all before it was synced.
- *  W3  A failed write or sync is never tried again (the kernel may have dropped the
- *      pages): the log has failed, and every later call answers SLU_EDOWN.
- *  W4  The last spare segments are kept for what settles messages: stock.h, K1. The last
- *      quarter of the last one is for what ends them, for cleaning and for opening.
- *  W5  Replay changes nothing: any number of opens gives the same records.
- *  W6  The strictly oldest segment is cleaned, and recycled when the copies are synced.
- *  W7  One process has the folder: flock on the file `lock`.
- *  W8  Files carry a version; a newer one is refused.
- *  W9  Segments begin with first_size. Those that follow are twice as large, and again
- *      after each that was full within a minute, or when there are more than 64, up to
- *      segment_size, if the disk has room for 16 of them. After one that took more than
- *      an hour they are half as large. They are never smaller than the largest record that
- *      the log was seen to have, and a record or group that needs larger ones gets them.
+ *  WAL-1  A commit with sync returns 0 only after the sync that covers the group succeeded.
+ *  WAL-2  seq has no gaps; replay returns whole groups only. Bytes behind the last whole
+ *      group are a torn tail: open cuts the tail and logs that, unless the file `durable`, a
+ *      later record or a later segment proves that the tail was synced. Then the log is
+ *      damaged: open returns SLU_ECORRUPT, names file and offset, and changes nothing. Every
+ *      open begins a new life of the log with a record of its own and syncs that record. A
+ *      cut tail belongs to an older life, so replay never accepts it again. A segment begins
+ *      only after everything before it was synced.
+ *  WAL-3  The log never repeats a failed write or sync (the kernel may have dropped the
+ *      pages): the log has failed, and every later call returns SLU_EDOWN.
+ *  WAL-4  The last spare segments are reserved for records that settle messages (spares.h,
+ *      SPARES-1). The last quarter of the last spare is reserved for records that end
+ *      messages, for cleaning and for opening.
+ *  WAL-5  Replay changes nothing: any number of opens gives the same records.
+ *  WAL-6  Cleaning takes the oldest segment first and recycles it when the copies are synced.
+ *  WAL-7  One process has the folder: flock on the file `lock`.
+ *  WAL-8  Files carry a version. Open refuses a newer version.
+ *  WAL-9  The first segment has first_size. The next segments are twice as large. The size
+ *      doubles again after each segment that was full within a minute, or while there are
+ *      more than 64 segments, up to segment_size, if the disk has room for 16 segments of the
+ *      new size. The size halves after a segment that took more than an hour to fill. It is
+ *      never smaller than the largest record the log has had. A record or group that needs
+ *      larger segments gets them.
+ *  WAL-10  With a mirror the folder is a cache: the log is what the mirror keeps. The log
+ *      syncs nothing and has no file `durable`. At open the mirror mends the folder before
+ *      the log reads it. The mirror receives all bytes of the log, in the order in which
+ *      they are written. The caller waits for the mirror where it would wait for a sync.
+ *      A mirror that is `behind` is a copy: the folder is the log, as without a mirror. The log
+ *      syncs, and the mirror reads the bytes from the folder when it wants them.
  *
- * The log belongs to one thread. Others may call wal_prepare, wal_wants_spare, wal_owed,
- * and read what was pinned for them.
+ * One thread owns the log. Other threads may call wal_prepare, wal_wants_spare and
+ * wal_owed, and may read pinned records.
  */
 #ifndef WAL_WAL_H
 #define WAL_WAL_H
 
 #include "base/clock.h"
-#include "wal/stock.h"
+#include "wal/spares.h"
 
 struct wal;
 
 enum wal_mode {
-	WAL_SYNC,     /* a commit that asks for it is synced before it returns */
-	WAL_INTERVAL, /* whatever it asks: at most `interval` later, by wal_tick */
-	WAL_NONE      /* when the kernel likes */
+	WAL_SYNC,     /* a commit with sync returns after the sync */
+	WAL_INTERVAL, /* wal_tick syncs at most `interval` after a commit */
+	WAL_NONE      /* the kernel decides when bytes reach the disk */
+};
+
+/* WAL-10: keeps a copy of the log elsewhere. */
+struct wal_mirror {
+	/* Called at open, with the lock held, before the log looks at its files. */
+	int (*mend)(void *arg, struct disk *disk, int folder, struct slu_err *err);
+
+	bool behind; /* the folder is the log, and the mirror a copy */
+
+	/* These bytes were written to a segment. Offset 0: the head of a new segment. Not called if
+	 * the mirror is behind. */
+	void (*wrote)(void *arg, uint32_t segment, uint32_t offset, struct slice bytes);
+
+	/* The segment, the oldest one, is not part of the log any more. */
+	void (*recycled)(void *arg, uint32_t segment);
+	void *arg;
 };
 
 struct wal_conf {
-	struct disk *disk;   /* NULL: disk_posix */
-	struct clock *clock; /* NULL: clock_system */
-	struct slu_log *log;
-	const char *folder;    /* made when it is missing */
-	uint32_t segment_size; /* the largest; a multiple of 4096, 8 KiB .. 1 GiB; 0: 64 MiB */
-	uint32_t first_size;   /* the first; the same; 0: segment_size, and all are as large */
-	uint64_t least_room;   /* a new log is refused if the disk has fewer bytes free */
+	struct disk *disk;     /* NULL = disk_posix */
+	struct clock *clock;   /* NULL = clock_system */
+	struct slu_log *log;   /* receives log lines */
+	const char *folder;    /* open creates it if it is missing */
+	uint32_t segment_size; /* largest segment: a multiple of 4096, 8 KiB .. 1 GiB; 0 = 64 MiB */
+	uint32_t first_size;   /* first segment: the same rules; 0 = segment_size for all segments */
+	uint64_t least_room;   /* bytes that must be free on the disk to create a log */
 	enum wal_mode mode;
-	slu_time interval;     /* 0: a second. WAL_SYNC: for commits that did not ask */
-	uint32_t reserve;      /* spare segments kept for settling: W4 */
-	uint32_t ahead;        /* and beyond them, ready for the next change; 0: 1 */
-	uint32_t max_segments; /* files in all, spares too; 0: until the disk is full */
-	bool read_only;        /* look, repair nothing, append nothing; needs the lock */
+	slu_time interval;     /* longest time to a sync; 0 = 1 s. WAL_SYNC: for commits without sync */
+	uint32_t reserve;      /* spare segments reserved for settling: WAL-4 */
+	uint32_t ahead;        /* spare segments beyond the reserve; 0 = 1 */
+	uint32_t max_segments; /* files in all, with spares; 0 = until the disk is full */
+	bool read_only;        /* read, do not repair or append; takes the lock all the same */
 
-	/* Each may be NULL. synced: a sync has returned, on the thread that wanted it.
-	 * reading: at open, so many bytes of so many have been read back; false ends it
-	 * with SLU_ECANCELED, and nothing has changed. */
+	/* WAL-10. Borrowed until the log is closed. NULL = no mirror. */
+	const struct wal_mirror *mirror;
+
+	/* Called after each sync, on the thread that synced. May be NULL. */
 	void (*synced)(void *arg, slu_time took);
+
+	/* Called during replay: `done` of `all` bytes have been read. If it returns false,
+	 * wal_open returns SLU_ECANCELED and has changed nothing. May be NULL. */
 	bool (*reading)(void *arg, uint64_t done, uint64_t all);
 	void *arg;
 };
@@ -87,51 +115,44 @@ enum {
 	WAL_FIRST_SIZE = 1024 * 1024
 };
 
-/* Where a record is. Good until its segment is recycled. */
+/* The place of a record. Valid until its segment is recycled. */
 struct wal_where {
 	uint32_t segment;
 	uint32_t offset;
-	uint32_t length; /* on disk; 0 when it came from wal_unpack */
+	uint32_t length; /* bytes on disk; 0 = unknown */
 };
-
-static inline uint64_t
-wal_pack(struct wal_where at)
-{
-	return (uint64_t)at.segment << 32 | at.offset;
-}
-
-static inline struct wal_where
-wal_unpack(uint64_t packed)
-{
-	return (struct wal_where){ (uint32_t)(packed >> 32), (uint32_t)packed, 0 };
-}
 
 struct wal_record {
 	uint8_t type;
 	uint64_t seq;
-	slu_time time; /* of its group; 0 from wal_read of one that does not carry it */
+	slu_time time; /* time of its group; 0 if wal_read found none in the record */
 	struct wal_where where;
 	struct slice body;
 };
 
-/* Called at open for every record in order. rec is borrowed. May call wal_live. Other
- * than 0 ends the open and is what it returns. */
+/* Called at open for every record, in order. rec is borrowed. May call wal_live. If it
+ * does not return 0, wal_open ends and returns that code. */
 typedef int wal_replay_fn(struct wal *w, const struct wal_record *rec, void *arg,
 			  struct slu_err *err);
 
-/* SLU_EINVAL: conf, or a newer version (W8). SLU_EDOWN: the folder is somebody's
- * (W7), or I/O. SLU_ECORRUPT: W2. SLU_EFULL: no room to begin the new life. */
+/* Returns SLU_EINVAL if conf is invalid or the files have a newer version (WAL-8),
+ * SLU_EBUSY if another process has the folder (WAL-7), SLU_EDOWN if I/O failed,
+ * SLU_ECORRUPT if the log is damaged (WAL-2), SLU_EFULL if there is no room to begin a
+ * new life, SLU_ENOMEM. */
 int wal_open(struct wal **out, const struct wal_conf *conf, wal_replay_fn *replay,
 	     void *arg, struct slu_err *err);
 
-/* Syncs what was committed, drops what was not. Nothing is pinned any more. NULL is fine.
- * SLU_EDOWN: that failed, now or before, and is logged. */
+/* Syncs committed records and drops the open group. The caller has unpinned all records.
+ * NULL is fine. Returns SLU_EDOWN if the log has failed, now or before; wal_close logs it. */
 int wal_close(struct wal *w);
 
-/* The time of the next group. It never goes back: a smaller one counts as the last. */
+/* True if a record of a segment of the log is pinned. NULL: false. */
+bool wal_is_pinned(const struct wal *w);
+
+/* Sets the time of the next group. Time never goes back: a smaller `now` is ignored. */
 void wal_begin(struct wal *w, slu_time now);
 
-/* The most that a record with a body of n bytes takes. */
+/* The largest size on disk of a record with a body of n bytes. */
 static inline uint64_t
 wal_size(uint64_t n)
 {
@@ -139,69 +160,73 @@ wal_size(uint64_t n)
 }
 
 /*
- * Room in the group, in memory and on disk, for records of `bytes` in all (the sum of
- * their wal_size), the largest of which is `largest`. They cannot fail after this.
- * Holds until the next wal_reserve or wal_commit.
+ * Reserves room in the group, in memory and on disk, so that wal_append cannot fail.
+ * `bytes`: the sum of the wal_size of the records; `largest`: the largest wal_size.
+ * The room is valid until the next wal_reserve or wal_commit.
  *
- * SLU_EFULL (W4), SLU_ETOOBIG (no segment holds it), SLU_ENOMEM, SLU_EDOWN. Nothing
- * has changed then; the group is as it was.
+ * Returns SLU_EFULL (WAL-4), SLU_ETOOBIG if no segment can hold the largest record,
+ * SLU_ENOMEM, SLU_EDOWN. On failure the group is unchanged.
  */
 int wal_reserve(struct wal *w, enum wal_use use, uint64_t bytes, uint64_t largest,
 		struct slu_err *err);
 
-/* Add a record to the group, its body in n parts: room for it was reserved. type is
- * 1 .. 254. */
+/* Appends a record to the group, its body in n parts. The caller has reserved the room.
+ * `type`: 1 .. 254. */
 struct wal_where wal_append(struct wal *w, uint8_t type, const struct slice *parts,
 			    unsigned n);
 
-/* Forget what was appended since the last commit. */
+/* Drops the records appended since the last commit. */
 void wal_drop(struct wal *w);
 
-/* Write the group and, when sync is set and the mode says so, sync. An empty group
- * is fine: then only what was written before is synced. SLU_EDOWN: W3, the caller
- * does not know whether the group will be there after the next open. */
+/* Writes the group. Syncs if `sync` is set and the mode is WAL_SYNC. With an empty group
+ * it only syncs earlier writes. Returns SLU_EDOWN if the log has failed (WAL-3): then the
+ * next open may or may not find the group. */
 int wal_commit(struct wal *w, bool sync, struct slu_err *err);
 
-/* Sync if something waits for longer than the interval. */
+/* Syncs if a committed record has waited for the interval. */
 int wal_tick(struct wal *w, struct slu_err *err);
 
-/* Sync what was committed, whatever the mode. */
+/* Syncs all committed records, in every mode. */
 int wal_flush(struct wal *w, struct slu_err *err);
 
-/* When wal_tick has something to do (mono), or SLU_NEVER. */
+/* When wal_tick has to sync next (mono), or SLU_NEVER. */
 slu_time wal_due(const struct wal *w);
 
-/* Read a committed record into p, size bytes, at least where.length of them (the body
- * lies inside p). The sum is checked. SLU_ECORRUPT, SLU_ENOTFOUND (no such segment),
- * SLU_ETOOBIG (p is too small), SLU_EDOWN. */
+/* Reads a committed record into p and checks its sum; rec->body points into p. `size`: at
+ * least where.length bytes. Returns SLU_ECORRUPT, SLU_ENOTFOUND if the log has no such
+ * segment, SLU_ETOOBIG if p is too small, SLU_EDOWN. */
 int wal_read(struct wal *w, struct wal_where where, void *p, size_t size,
 	     struct wal_record *rec, struct slu_err *err);
 
-/* The same from any thread, any time after the pin and before the unpin, whatever
- * becomes of the segment meanwhile. What was appended can be pinned at once, and read
- * when it has been committed. */
+/* A pin keeps a record readable, even if its segment is recycled. A record can be pinned
+ * when it is appended and read when it is committed. */
 struct wal_pin {
-	struct segment *segment; /* NULL: none */
+	struct segment *segment; /* NULL = no pin */
 	struct wal_where where;
 };
 
 int wal_pin(struct wal *w, struct wal_where where, struct wal_pin *pin);
 void wal_unpin(struct wal_pin *pin); /* twice is fine */
+
+/* Any thread: wal_read for a pinned record. */
 int wal_pinned_read(const struct wal_pin *pin, void *p, size_t size,
 		    struct wal_record *rec, struct slu_err *err);
 
-/* SLU_EBUSY when it would have to wait for the disk. */
+/* The same, but returns SLU_EBUSY if the read would wait for the disk. */
 int wal_pinned_read_now(const struct wal_pin *pin, void *p, size_t size,
 			struct wal_record *rec, struct slu_err *err);
 
-/* Neighbours with one call: n bytes from the pinned record on, as they are; now: SLU_EBUSY
- * as above. Then each of them is checked where it lies. SLU_EDOWN, SLU_ECORRUPT. */
+/* Reads n bytes that begin with the pinned record, to fetch neighbours with one call. The
+ * sums are not checked. With `now` it returns SLU_EBUSY if the read would wait for the
+ * disk. Returns SLU_EDOWN, SLU_ECORRUPT. */
 int wal_pinned_span(const struct wal_pin *pin, void *p, size_t n, bool now);
+
+/* Checks the pinned record at p, inside bytes of wal_pinned_span. Returns SLU_ECORRUPT. */
 int wal_pinned_check(const struct wal_pin *pin, const void *p, struct wal_record *rec);
 
 /*
- * Cleaning. The caller says what it still needs of each segment, and when wal_excess
- * is not 0 copies what lives in the oldest one forward:
+ * Cleaning. The caller reports the live bytes of each segment. While wal_excess is not 0
+ * the caller copies the live records of the oldest segment forward:
  *
  *         rc = wal_cursor_open(&c, w, wal_oldest(w), &err);
  *         while (!(rc = wal_cursor_next(&c, &rec, &err)) && rec.type)
@@ -211,96 +236,105 @@ int wal_pinned_check(const struct wal_pin *pin, const void *p, struct wal_record
  *         wal_commit(w, true, &err);
  *         wal_recycle(w, &err);
  */
+/* Adds `bytes`, which may be negative, to the live bytes of the segment. */
 void wal_live(struct wal *w, struct wal_where where, int64_t bytes);
-int64_t wal_live_in(const struct wal *w, uint32_t segment); /* 0 when there is none */
 
-/* Bytes of sealed segments beyond twice what lives, 0: nothing to do. Who cleans as
- * long as there are some keeps the disk under three times what lives and 4 segments
- * (with a reserve of 2): W6. */
+/* Live bytes of a segment; 0 if the log has no such segment. */
+int64_t wal_live_in(const struct wal *w, uint32_t segment);
+
+/* Bytes of sealed segments beyond twice the live bytes; 0 = nothing to clean. A caller
+ * that cleans until it is 0 keeps the log below three times the live bytes plus 4
+ * segments (with a reserve of 2): WAL-6. */
 uint64_t wal_excess(const struct wal *w);
 
-/* The disk is full, and the reserve of W4 is being used up. */
+/* Whether the disk is full and part of the reserve (WAL-4) is missing. */
 bool wal_is_short(struct wal *w);
 
-/* Of the segments that are begun now: W9. */
+/* The size of new segments: WAL-9. */
 uint32_t wal_segment_size(const struct wal *w);
-uint32_t wal_size_of(const struct wal *w, uint32_t segment); /* 0 when there is none */
 
-/* The oldest segment that is sealed, 0 when there is none. */
+/* The size of a segment; 0 if the log has no such segment. */
+uint32_t wal_size_of(const struct wal *w, uint32_t segment);
+
+/* The oldest sealed segment; 0 if no segment is sealed. */
 uint32_t wal_oldest(const struct wal *w);
 
 struct wal_cursor {
-	struct reader *reader; /* NULL: not open */
+	struct reader *reader; /* NULL = not open */
 	slu_time time;
-	bool done; /* there was no next one */
+	bool done; /* the last record was read */
 };
 
-/* Keeps its place over any number of commits. SLU_ENOTFOUND, SLU_ENOMEM. */
+/* A cursor keeps its place over any number of commits. Returns SLU_ENOTFOUND, SLU_ENOMEM. */
 int wal_cursor_open(struct wal_cursor *c, struct wal *w, uint32_t segment,
 		    struct slu_err *err);
 void wal_cursor_close(struct wal_cursor *c); /* zeroed, and twice, is fine */
 
-/* rec->type is 0 behind the last record. rec is good until the next call. */
+/* Sets rec->type to 0 behind the last record. rec is valid until the next call. */
 int wal_cursor_next(struct wal_cursor *c, struct wal_record *rec, struct slu_err *err);
 
-/* The oldest segment is needed no more: nothing lives in it, and what was copied from
- * it is committed. Syncs that, then takes it out of the log. */
+/* Takes the oldest segment out of the log, after a sync. Nothing lives in the segment, and
+ * the copies of its records are committed. */
 int wal_recycle(struct wal *w, struct slu_err *err);
 
 /*
- * A copy of the log as it stands, the group that is being gathered aside. The segments
- * are pinned: one that is recycled meanwhile keeps its content until the copy is closed.
- * What is not copied behind `bytes` means nothing: a file of zeros up to `size` does.
+ * A copy of the committed log. It pins the segments: a segment that is recycled meanwhile
+ * keeps its content until the copy is closed. Behind `bytes` a copied file may have zeros
+ * up to the size of the segment.
  */
 struct wal_copy_file {
 	struct segment *segment;
-	uint32_t bytes;
+	uint32_t bytes; /* to copy, from the start of the file */
 };
 
 struct wal_copy {
-	struct wal_copy_file *files; /* NULL: not open */
+	struct wal_copy_file *files; /* NULL = not open */
 	uint32_t n;
 	uint64_t bytes; /* of all files */
 	uint64_t seq;   /* of the last record */
-	slu_time time;  /* when it was taken */
+	slu_time time;  /* of the last group */
 };
 
 int wal_copy_open(struct wal_copy *c, const struct wal *w, struct slu_err *err);
 void wal_copy_close(struct wal_copy *c); /* zeroed, and twice, is fine */
 
-/* Any thread: n bytes of a file of the copy, or of one that was pinned besides. */
+/* Any thread: reads n bytes of a file of the copy, or of another pinned segment. */
 int wal_copy_read(const struct segment *s, uint64_t at, size_t n, char *out,
 		  struct slu_err *err);
 
-/* Any thread: spares are made ahead by one that may wait for the disk. */
+/* Any thread: whether wal_prepare has something to do. */
 bool wal_wants_spare(struct wal *w);
+
+/* Any thread that may wait for the disk: makes one spare ahead of need. */
 int wal_prepare(struct wal *w, struct slu_err *err);
 
+/* Sets how many spare segments are reserved for settling: WAL-4. */
 void wal_set_reserve(struct wal *w, uint32_t segments);
 
-/* Any thread: bytes that must stay free on the disk for W4, as the log is now. Whoever
- * writes other files to the same disk leaves them. */
+/* Any thread: bytes that must stay free on the disk so that the reserve (WAL-4) can be made.
+ * Code that writes other files to the same disk must leave them free. */
 uint64_t wal_owed(struct wal *w);
 
-/* How many bytes new work may still add, as the disk is now. */
+/* How many bytes new work can still add, with the disk as it is now. */
 uint64_t wal_room(struct wal *w);
 
-/* Bytes free on the disk that has the folder; negative: it does not say. */
+/* Free bytes on the disk of the folder; negative = unknown. */
 int64_t wal_disk_free(struct wal *w);
 
 struct wal_stats {
-	uint64_t seq;     /* of the last record committed */
-	uint64_t durable; /* of the last that is known to be synced */
-	slu_time time;    /* of the last group */
-	uint32_t segments;
-	uint32_t spares;
-	uint64_t spare_bytes;
-	uint32_t end;   /* offset of the next record in the last segment */
-	uint64_t bytes; /* of all files */
-	uint64_t live;
-	uint64_t writes; /* since open */
-	uint64_t syncs;
-	bool failed; /* W3 */
+	uint64_t seq;         /* of the last committed record */
+	uint64_t durable;     /* seq of the last record known to be synced */
+	slu_time time;        /* of the last group */
+	uint32_t segments;    /* files of the log */
+	uint32_t spares;      /* spare files */
+	uint64_t spare_bytes; /* of the spare files */
+	uint32_t last;        /* number of the last segment */
+	uint32_t end;         /* offset of the next record in the last segment */
+	uint64_t bytes;       /* of all files */
+	uint64_t live;        /* live bytes, by wal_live */
+	uint64_t writes;      /* since open */
+	uint64_t syncs;       /* since open */
+	bool failed;          /* WAL-3 */
 };
 
 void wal_stats(struct wal *w, struct wal_stats *stats);

@@ -1,7 +1,7 @@
 /*
- * wal_clean.c - what lives, what may go, and how much room there is.
+ * wal_clean.c - live bytes, reading and recycling the oldest segment, room on disk.
  */
-#include "wal/wal_inner.h"
+#include "wal/wal_private.h"
 
 #include "base/mem.h"
 
@@ -39,13 +39,13 @@ wal_excess(const struct wal *w)
 bool
 wal_is_short(struct wal *w)
 {
-	return stock_is_short(&w->stock);
+	return spares_is_short(&w->spares);
 }
 
 uint32_t
 wal_segment_size(const struct wal *w)
 {
-	return stock_segment_size(&w->stock);
+	return spares_segment_size(&w->spares);
 }
 
 uint32_t
@@ -70,7 +70,7 @@ wal_cursor_open(struct wal_cursor *c, struct wal *w, uint32_t segment,
 
 	*c = (struct wal_cursor){ 0 };
 	if (!s)
-		return slu_fail(err, SLU_ENOTFOUND, "the log has no %08" PRIu32 ".log",
+		return slu_fail(err, SLU_ENOTFOUND, "%08" PRIu32 ".log: no such segment",
 				segment);
 	c->reader = mem_zalloc(sizeof *c->reader);
 	if (!c->reader)
@@ -88,7 +88,7 @@ wal_cursor_close(struct wal_cursor *c)
 	*c = (struct wal_cursor){ 0 };
 }
 
-/* Up to the next record that is the caller's; found->size is 0 when there is none. */
+/* Finds the next record of the caller; found->size is 0 at the end. */
 static int
 find_next(struct reader *r, struct record *found, struct slu_err *err)
 {
@@ -137,8 +137,9 @@ int
 wal_recycle(struct wal *w, struct slu_err *err)
 {
 	struct slu_err local = { 0 };
+	const struct wal_mirror *const m = w->conf.mirror;
 	struct segment *s = w->segments[0];
-	const uint32_t size = s->size;
+	const uint32_t size = s->size, number = s->number;
 	int rc;
 
 	err = err ? err : &local;
@@ -146,28 +147,30 @@ wal_recycle(struct wal *w, struct slu_err *err)
 	if (rc)
 		return rc;
 	assert(w->n_segments > 1 && s->live == 0 && w->group.records == 0);
-	if (w->dirty) /* the copies before the original */
+	if (w->dirty) /* WAL-6: the copies are synced before the original goes */
 		rc = wal_sync(w, err);
 	if (rc)
 		return rc;
-	if (stock_give(&w->stock, s, err))
-		return wal_fail(w, err); /* who knows which name it has */
+	if (spares_give(&w->spares, s, err))
+		return wal_fail(w, err); /* the name of the file is unknown */
 	w->n_segments--;
 	w->used -= size;
 	memmove(w->segments, w->segments + 1, w->n_segments * sizeof(void *));
+	if (m)
+		m->recycled(m->arg, number);
 	return 0;
 }
 
 bool
 wal_wants_spare(struct wal *w)
 {
-	return stock_wants(&w->stock);
+	return !w->is_cache && spares_wants(&w->spares);
 }
 
 int
 wal_prepare(struct wal *w, struct slu_err *err)
 {
-	return stock_prepare(&w->stock, err);
+	return spares_prepare(&w->spares, err);
 }
 
 void
@@ -175,20 +178,20 @@ wal_set_reserve(struct wal *w, uint32_t segments)
 {
 	w->conf.reserve = segments;
 	w->reserve_there = false;
-	stock_set_reserve(&w->stock, segments);
+	spares_set_reserve(&w->spares, segments);
 }
 
 uint64_t
 wal_owed(struct wal *w)
 {
-	return stock_owed(&w->stock);
+	return spares_owed(&w->spares);
 }
 
 uint64_t
 wal_room(struct wal *w)
 {
 	uint64_t here = wal_current(w)->size - wal_current(w)->end;
-	const int64_t more = stock_room(&w->stock);
+	const int64_t more = spares_room(&w->spares);
 
 	if (w->failed || more < 0)
 		return 0;
@@ -211,6 +214,7 @@ wal_stats(struct wal *w, struct wal_stats *stats)
 		.durable = w->durable.seq,
 		.time = w->time,
 		.segments = w->n_segments,
+		.last = w->n_segments ? wal_current(w)->number : 0,
 		.end = w->n_segments ? wal_current(w)->end : 0,
 		.spares = w->n_planned,
 		.live = (uint64_t)w->live,
@@ -218,7 +222,7 @@ wal_stats(struct wal *w, struct wal_stats *stats)
 		.syncs = w->syncs,
 		.failed = w->failed,
 	};
-	stats->spares += stock_count_spares(&w->stock, &stats->spare_bytes);
+	stats->spares += spares_count_kept(&w->spares, &stats->spare_bytes);
 	for (uint32_t i = 0; i < w->n_planned; i++)
 		stats->spare_bytes += w->planned[i]->size;
 	stats->bytes = w->used + stats->spare_bytes;

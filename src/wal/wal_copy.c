@@ -1,7 +1,7 @@
 /*
- * wal_copy.c - the files of a log, held as they are while somebody copies them.
+ * wal_copy.c - pins the files of a log while a backup copies them.
  */
-#include "wal/wal_inner.h"
+#include "wal/wal_private.h"
 
 #include "base/mem.h"
 
@@ -18,7 +18,7 @@ wal_copy_open(struct wal_copy *c, const struct wal *w, struct slu_err *err)
 		return rc;
 	c->files = mem_array(w->n_segments, sizeof *c->files);
 	if (!c->files)
-		return slu_fail(err, SLU_ENOMEM, "no memory to copy %u segments", w->n_segments);
+		return slu_fail(err, SLU_ENOMEM, "out of memory: copy of %u segments", w->n_segments);
 	for (; c->n < w->n_segments; c->n++) {
 		struct segment *s = w->segments[c->n];
 
@@ -42,6 +42,6 @@ wal_copy_read(const struct segment *s, uint64_t at, size_t n, char *out,
 	      struct slu_err *err)
 {
 	if (at > s->size || n > s->size - at)
-		return slu_fail(err, SLU_EINVAL, "%s: no %zu bytes at %" PRIu64, s->name, n, at);
+		return slu_fail(err, SLU_EINVAL, "%s: invalid range: %zu bytes at %" PRIu64, s->name, n, at);
 	return segment_read(s, out, n, (uint32_t)at, false, err);
 }

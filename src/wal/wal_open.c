@@ -1,13 +1,13 @@
 /*
- * wal_open.c - from a folder to a log that can be appended to.
+ * wal_open.c - opens a folder as a log.
  *
- * In this order: the lock; the names; the heads of all segments; `durable`; replay,
- * which finds the end of the log and cuts its tail; the spares; a first segment when
- * there is none. Then what was found is synced, for a process that was killed may
- * have left it in the kernel's memory alone, and from now on others rely on it. Last,
- * and only then, comes the record that begins a new life.
+ * The order is: take the lock; let the mirror mend the folder; list the files; read the heads of all segments and
+ * `durable`; replay, which finds the end of the log and cuts its tail; adopt the spares;
+ * make a first segment if there is none. Then everything found is synced: a killed process
+ * may have left it only in the kernel's memory, and from now on callers rely on it. The
+ * record that begins a new life comes last.
  */
-#include "wal/wal_inner.h"
+#include "wal/wal_private.h"
 
 #include "base/mem.h"
 #include "wal/folder.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-	AGAIN = 256 * 1024, /* bytes written again at a time */
+	AGAIN = 256 * 1024, /* bytes per write of write_again */
 	SMALLEST = 2 * SEGMENT_PAGE,
 	LARGEST = 1024 * 1024 * 1024
 };
@@ -38,7 +38,8 @@ fill_conf(struct wal_conf *c, const struct wal_conf *conf, struct slu_err *err)
 	    c->segment_size > LARGEST || c->first_size % SEGMENT_PAGE ||
 	    c->first_size < SMALLEST || c->first_size > c->segment_size)
 		return slu_fail(err, SLU_EINVAL,
-				"a segment size of %" PRIu32 ": a multiple of %d from %d to %d",
+				"invalid segment size: %" PRIu32 "; expected a multiple of %d from "
+				"%d to %d",
 				c->segment_size, SEGMENT_PAGE, SMALLEST, LARGEST);
 	return 0;
 }
@@ -53,13 +54,13 @@ refuse_second(struct wal *w, struct slu_err *err)
 	if (got > 0)
 		pid[strspn(pid, "0123456789")] = 0;
 	if (*pid && strtol(pid, NULL, 10) == (long)getpid())
-		return slu_fail(err, SLU_EBUSY, "%s is in use by this process (%s): it is open already",
+		return slu_fail(err, SLU_EBUSY, "%s is in use by this process (%s)",
 				w->conf.folder, pid);
 	return slu_fail(err, SLU_EBUSY, "%s is in use by another process%s%s",
 			w->conf.folder, *pid ? ": " : "", pid);
 }
 
-/* W7. The number in the file is for people; the lock is the kernel's. */
+/* WAL-7. The process number in the file is for people; the lock is flock. */
 static int
 take_lock(struct wal *w, struct slu_err *err)
 {
@@ -70,7 +71,7 @@ take_lock(struct wal *w, struct slu_err *err)
 	w->lock = disk->ops->open(disk, w->folder, "lock");
 	if (w->lock == -ENOENT)
 		w->lock = disk->ops->create(disk, w->folder, "lock");
-	if (w->lock == -EEXIST) /* somebody was faster, between the two */
+	if (w->lock == -EEXIST) /* another process created it between the two calls */
 		w->lock = disk->ops->open(disk, w->folder, "lock");
 	if (w->lock < 0)
 		return disk_fail(w->lock, "open", "lock", err);
@@ -80,7 +81,7 @@ take_lock(struct wal *w, struct slu_err *err)
 	if (rc)
 		return disk_fail(rc, "lock", w->conf.folder, err);
 	snprintf(pid, sizeof pid, "%-14ld\n", (long)getpid());
-	(void)disk->ops->write(disk, w->lock, pid, sizeof pid - 1, 0); /* full: no name */
+	(void)disk->ops->write(disk, w->lock, pid, sizeof pid - 1, 0); /* a full disk: no number */
 	return 0;
 }
 
@@ -102,17 +103,17 @@ open_segment(struct wal *w, uint32_t number, struct slu_err *err)
 
 	if (before && number != before + 1)
 		return slu_fail(err, SLU_ECORRUPT,
-				"%08" PRIu32 ".log is missing at 0, there is %08" PRIu32 ".log",
+				"%08" PRIu32 ".log: missing at 0; the next segment is %08" PRIu32 ".log",
 				before + 1, number);
 	rc = segment_open(&s, w->conf.disk, w->folder, number, err);
 	if (rc)
 		return rc;
 	wal_push(w, s);
-	stock_count(&w->stock);
+	spares_count(&w->spares);
 	return 0;
 }
 
-/* A file that was being made when the power went: K2. */
+/* Removes a spare that was never finished: SPARES-2. */
 static int
 remove_tmp(struct wal *w, uint32_t number, struct slu_err *err)
 {
@@ -125,7 +126,8 @@ remove_tmp(struct wal *w, uint32_t number, struct slu_err *err)
 	return rc ? disk_fail(rc, "remove", name, err) : 0;
 }
 
-/* kind by kind: nothing is changed before the log was found to be sound. */
+/* Opens the files of one kind. Segments come first: until replay found the log to be sound,
+ * nothing is changed. */
 static int
 open_kind(struct wal *w, const struct folder *f, enum folder_kind kind,
 	  struct slu_err *err)
@@ -136,13 +138,13 @@ open_kind(struct wal *w, const struct folder *f, enum folder_kind kind,
 		if (f->at[i].kind != kind)
 			continue;
 		rc = kind == FOLDER_SEGMENT ? open_segment(w, f->at[i].number, err)
-		     : kind == FOLDER_SPARE ? stock_adopt(&w->stock, f->at[i].number, err)
+		     : kind == FOLDER_SPARE ? spares_adopt(&w->spares, f->at[i].number, err)
 					    : remove_tmp(w, f->at[i].number, err);
 	}
 	return rc;
 }
 
-/* Better now than when the first messages have come. */
+/* Refuses a new log on a disk that is nearly full, before the first message arrives. */
 static int
 check_room(struct wal *w, struct slu_err *err)
 {
@@ -172,22 +174,22 @@ first_segment(struct wal *w, struct slu_err *err)
 	rc = segment_begin(s, w->folder, 1, clock_wall(w->conf.clock), err);
 	if (rc)
 		return rc;
-	stock_use(&w->stock);
+	wal_report_head(w, s);
+	spares_use(&w->spares);
 	w->n_planned = 0;
 	wal_push(w, s);
 	return 0;
 }
 
-/* A sync may have failed in the life before: then the kernel shows bytes that it takes
- * for written and that are not on disk (D2 of disk.h), and only writing them again gets
- * them there. */
+/* If a sync failed in the life before, the kernel may show bytes as written that are not on
+ * disk (DISK-2 of disk.h). Writing them again puts them there. */
 static int
 write_again(struct wal *w, struct slu_err *err)
 {
 	struct segment *s = wal_current(w);
 	const struct disk_ops *ops = s->disk->ops;
 	char *p = mem_alloc(AGAIN);
-	int rc = p ? 0 : slu_fail(err, SLU_ENOMEM, "the log is out of memory");
+	int rc = p ? 0 : slu_fail(err, SLU_ENOMEM, "log: out of memory");
 
 	for (uint32_t at = w->unsure; !rc && at < s->end; at += AGAIN) {
 		const uint32_t n = s->end - at < AGAIN ? s->end - at : AGAIN;
@@ -200,14 +202,15 @@ write_again(struct wal *w, struct slu_err *err)
 	return rc;
 }
 
-/* Everything that was found, names and records, is on disk before anybody relies on
- * it. */
+/* Syncs the names and records that open found, before callers rely on them. */
 static int
 settle(struct wal *w, struct slu_err *err)
 {
 	struct disk *disk = w->conf.disk;
 	int rc;
 
+	if (w->is_cache)
+		return 0;
 	rc = disk->ops->sync_folder(disk, w->folder);
 	if (rc)
 		return disk_fail(rc, "sync", w->conf.folder, err);
@@ -226,26 +229,26 @@ open_log(struct wal *w, const struct folder *f, wal_replay_fn *replay, void *arg
 	rc = wal_make_room(w, f->n + 1, err);
 	if (!rc)
 		rc = open_kind(w, f, FOLDER_SEGMENT, err);
-	if (!rc)
+	if (!rc && !w->is_cache)
 		rc = durable_open(&w->durable, w->conf.disk, w->folder,
 				  w->conf.read_only, err);
 	if (rc)
 		return rc;
 	w->time = w->durable.time;
-	if (w->n_segments && !w->durable.found)
+	if (w->n_segments && !w->durable.found && !w->is_cache)
 		log_warn(w->conf.log, "log without durable",
 			 F_STR("folder", w->conf.folder));
 	return wal_replay(w, replay, arg, err);
 }
 
-/* W9: as large as the last one, which is what an older version had for all. */
+/* WAL-9: new segments are at least as large as the last one. */
 static void
 choose_size(struct wal *w)
 {
 	const uint32_t last = w->n_segments ? wal_current(w)->size : 0;
 
-	if (w->smallest < w->conf.segment_size && last > stock_segment_size(&w->stock))
-		stock_set_size(&w->stock, last < w->conf.segment_size ? last : w->conf.segment_size);
+	if (w->smallest < w->conf.segment_size && last > spares_segment_size(&w->spares))
+		spares_set_size(&w->spares, last < w->conf.segment_size ? last : w->conf.segment_size);
 }
 
 static int
@@ -265,6 +268,14 @@ make_ready(struct wal *w, const struct folder *f, struct slu_err *err)
 }
 
 static int
+mend(struct wal *w, struct slu_err *err)
+{
+	const struct wal_mirror *const m = w->conf.mirror;
+
+	return m ? m->mend(m->arg, w->conf.disk, w->folder, err) : 0;
+}
+
+static int
 open_all(struct wal *w, wal_replay_fn *replay, void *arg, struct slu_err *err)
 {
 	struct folder f = { 0 };
@@ -272,13 +283,15 @@ open_all(struct wal *w, wal_replay_fn *replay, void *arg, struct slu_err *err)
 
 	rc = open_folder(w, err);
 	if (!rc)
+		rc = mend(w, err);
+	if (!rc)
 		rc = folder_read(&f, w->conf.disk, w->folder, err);
 	if (rc)
 		return rc;
-	w->stock.conf.folder = w->folder;
-	for (uint32_t i = 0; i < f.n; i++) /* new names are new */
-		if (f.at[i].kind != FOLDER_SEGMENT && f.at[i].number > w->stock.last_name)
-			w->stock.last_name = f.at[i].number;
+	w->spares.conf.folder = w->folder;
+	for (uint32_t i = 0; i < f.n; i++) /* new spares get unused names */
+		if (f.at[i].kind != FOLDER_SEGMENT && f.at[i].number > w->spares.last_name)
+			w->spares.last_name = f.at[i].number;
 	rc = open_log(w, &f, replay, arg, err);
 	if (!rc && !w->conf.read_only)
 		rc = make_ready(w, &f, err);
@@ -286,7 +299,7 @@ open_all(struct wal *w, wal_replay_fn *replay, void *arg, struct slu_err *err)
 	return rc;
 }
 
-/* Of all segments but the first, to begin with. */
+/* The initial size of all segments except the first. */
 static uint32_t
 second_size(const struct wal_conf *conf)
 {
@@ -296,7 +309,7 @@ second_size(const struct wal_conf *conf)
 static struct wal *
 new_wal(const struct wal_conf *conf)
 {
-	const struct stock_conf stock = {
+	struct spares_conf spares = {
 		.disk = conf->disk,
 		.clock = conf->clock,
 		.log = conf->log,
@@ -307,13 +320,18 @@ new_wal(const struct wal_conf *conf)
 		.ahead = conf->ahead,
 		.max_segments = conf->max_segments,
 	};
+	const bool is_cache = conf->mirror && !conf->mirror->behind;
 	struct wal *w = mem_zalloc(sizeof *w);
 
-	if (!w || stock_init(&w->stock, &stock)) {
+	if (w && is_cache)
+		spares.disk = unsynced_init(&w->unsynced, conf->disk);
+	if (!w || spares_init(&w->spares, &spares)) {
 		mem_free(w);
 		return NULL;
 	}
 	w->conf = *conf;
+	w->conf.disk = spares.disk;
+	w->is_cache = is_cache;
 	w->smallest = second_size(conf);
 	w->folder = w->lock = w->durable.file = -1;
 	w->sync_by = SLU_NEVER;
@@ -332,7 +350,7 @@ free_wal(struct wal *w)
 	mem_free(w->segments);
 	mem_free(w->planned);
 	group_release(&w->group);
-	stock_release(&w->stock);
+	spares_release(&w->spares);
 	durable_close(&w->durable);
 	if (w->lock >= 0)
 		disk->ops->close(disk, w->lock);

@@ -1,8 +1,8 @@
-#include "wal/wal_inner.h"
+#include "wal/wal_private.h"
 
 #include <inttypes.h>
 
-/* The record's length, when the caller does not know it. */
+/* Reads the length of a record from its head. */
 static int
 find_length(const struct wal_pin *pin, bool now, uint32_t *length, struct slu_err *err)
 {
@@ -56,14 +56,14 @@ read_pinned(const struct wal_pin *pin, void *p, size_t size, bool now,
 	if (rc)
 		return rc;
 	if (length > size)
-		return slu_fail(err, SLU_ETOOBIG, "%s: the record at %" PRIu32 " has "
-						  "%" PRIu32 " bytes",
+		return slu_fail(err, SLU_ETOOBIG, "%s: record too large: %" PRIu32 " bytes at "
+						  "%" PRIu32,
 				pin->segment->name, pin->where.offset, length);
 	rc = segment_read(pin->segment, p, length, pin->where.offset, now, err);
 	return rc ? rc : check(pin, p, length, rec, err);
 }
 
-/* Of the last record there, the group that is being gathered included. */
+/* The end of the last record in s, in the open group too. */
 static uint32_t
 end_of(const struct wal *w, const struct segment *s)
 {
@@ -94,6 +94,15 @@ wal_unpin(struct wal_pin *pin)
 {
 	segment_unref(pin->segment);
 	pin->segment = NULL;
+}
+
+bool
+wal_is_pinned(const struct wal *w)
+{
+	for (uint32_t i = 0; w && i < w->n_segments; i++)
+		if (segment_is_pinned(w->segments[i]))
+			return true;
+	return false;
 }
 
 int
@@ -134,7 +143,7 @@ wal_read(struct wal *w, struct wal_where where, void *p, size_t size,
 		return rc;
 	if (wal_pin(w, where, &pin))
 		return slu_fail(err, SLU_ENOTFOUND,
-				"the log has nothing at %08" PRIu32 ".log, %" PRIu32,
+				"%08" PRIu32 ".log: no record at %" PRIu32,
 				where.segment, where.offset);
 	rc = read_pinned(&pin, p, size, false, rec, err);
 	wal_unpin(&pin);

@@ -21,12 +21,13 @@ from served import Server, until  # noqa: E402
 SLUICE = os.environ["SLUICE"]
 LIMIT = 60  # seconds for what should take a moment
 COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,top,status,"
-            "queue list,queue show,queue set,queue pause,queue resume,queue purge,"
+            "queue list,queue show,queue set,queue pause,queue resume,queue purge,queue limits,queue shares,queue holds,queue hold,queue release,"
             "queue delete,queue apply,queue export,dlq list,"
-            "dlq show,dlq redrive,dlq delete,dlq purge,admin backup,admin restore,"
-            "admin log-level,admin reload,admin config,admin migrate-shard,completion,queue dequeue,queue ack,queue nack,queue extend,"
+            "dlq show,dlq redrive,dlq delete,dlq purge,schedule set,schedule list,schedule show,schedule next,schedule delete,schedule pause,schedule resume,"
+            "schedule run,admin backup,admin restore,"
+            "admin log-level,admin reload,admin config,admin audit,admin migrate-shard,admin node,admin projection,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
-            "state rm,subscribe,watch,torture,help,version,result,context add,context use,context list,context show,context rename,context remove").split(",")
+            "state rm,subscribe,watch,inbox,torture,help,version,result,why,history,context add,context use,context list,context show,context rename,context remove").split(",")
 count = itertools.count(1)
 
 
@@ -97,6 +98,29 @@ def own(tmp_path):
         yield Cli(server, f"unix:{tmp_path}/s", tmp_path)
 
 
+# --- schedules ------------------------------------------------------------------
+
+def test_schedules(cli):
+    """schedule set, list, show, next, pause, resume, run, delete"""
+    cli("schedule", "set", "nightly", "0 2 * * *", cli.queue, "all", "--zone", "Europe/Berlin", "--jitter", "5m",
+        "--missed", "all:3", "--overlap", "skip", "--message", '{"priority": 1}')
+    shown = json.loads(cli("schedule", "show", "nightly", "--json"))
+    assert shown["message"] == {"queue": cli.queue, "text": "all", "priority": 1}
+    assert (shown["zone"], shown["jitter"], shown["missed"], shown["overlap"]) == ("Europe/Berlin", "5m", "all:3", "skip")
+    assert cli("schedule", "next", "nightly").split() == shown["next"]
+    listed = cli("schedule", "list").splitlines()
+    assert listed[0].split()[:3] == ["SCHEDULE", "WHEN", "ZONE"] and "nightly" in listed[1]
+    message = cli("schedule", "run", "nightly").strip()
+    assert str(cli.server.take()["id"]) == message
+    cli("schedule", "pause", "nightly")
+    assert cli("schedule", "next", "nightly") == ""
+    cli("schedule", "resume", "nightly")
+    cli("schedule", "delete", "nightly")
+    gone = cli.try_("schedule", "show", "nightly")
+    assert gone.returncode == 3 and b"namespace default has no schedule nightly" in gone.stderr
+    assert b"expected 5 fields of cron" in cli.try_("schedule", "set", "x", "often", cli.queue).stderr
+
+
 # --- push and pull ---------------------------------------------------------------
 
 def test_what_was_pushed_is_pulled_in_order_and_is_gone_once_acked(cli):
@@ -159,7 +183,7 @@ def test_json_lines_are_kept_as_json_and_checked(cli):
     cli("push", cli.queue, "--json-lines", "--quiet", stdin='{"a": 1}\n\n[2]\n')
     assert cli("pull", cli.queue, "--ack", "--limit", 2) == '{"a": 1}\n[2]\n'
     bad = cli.try_("push", cli.queue, "--json-lines", stdin='1\n{"a":}\n')
-    assert bad.returncode == 1 and b"line 2 of stdin is no JSON" in bad.stderr
+    assert bad.returncode == 1 and b"line 2 of stdin: invalid JSON" in bad.stderr
 
 
 def test_options_of_push_reach_the_message(cli):
@@ -264,7 +288,7 @@ def test_what_is_neither_receipt_nor_id_is_a_wrong_call(cli):
         done = cli.try_("ack", word)
         assert done.returncode == 2 and b"expected a receipt, an id or a UUID" in done.stderr
     done = cli.try_("ack", receipt, "--token", 1)
-    assert done.returncode == 2 and b"a receipt has them" in done.stderr
+    assert done.returncode == 2 and b"a receipt contains them" in done.stderr
 
 
 def test_a_rounded_id_is_refused_as_such(cli):
@@ -335,6 +359,16 @@ def test_several_ids_at_once_each_with_its_outcome(cli):
     assert cli.stats()["total"] == 0
 
 
+def test_why_prints_the_reasons(cli):
+    first, = cli.push("x", "--key", "k")
+    second, = cli.push("y", "--key", "k")
+    assert cli("why", first) == "no consumer is waiting\n"
+    assert cli("why", second) == f"behind message {first} of its key, which is ready\n"
+    got, = cli.lines("why", second, "--queue", cli.queue)
+    assert got["reason"] == "behind" and got["reasons"][0]["behind"] == int(first)
+    assert cli.try_("why", "1").returncode == 3
+
+
 def test_a_result_is_kept_for_the_producer(cli):
     id_, = cli.push("x", "--keep-result", "1m")
     cli("pull", cli.queue)
@@ -342,7 +376,7 @@ def test_a_result_is_kept_for_the_producer(cli):
     answer = cli.server.get("/result", **cli.server.here(id=id_))
     assert answer.body["result"] == {"n": 1}
     bad = cli.try_("ack", id_, "--result", "done")
-    assert bad.returncode == 2 and b"no JSON" in bad.stderr
+    assert bad.returncode == 2 and b"invalid --result" in bad.stderr
 
 
 # --- looking ---------------------------------------------------------------------
@@ -466,23 +500,23 @@ def test_every_command_has_help_with_examples(cli, command):
 @pytest.mark.parametrize("group", ["queue", "dlq", "admin", "lock", "state", "context"])
 def test_a_command_with_commands_of_its_own_lists_them(cli, group):
     names = re.findall(r"^  (\S+) ", cli(group, "--help"), re.M)
-    assert {f"{group} {name}" for name in names} - {"admin journal"} <= set(COMMANDS) and names
+    assert {f"{group} {name}" for name in names} - {"admin journal", "admin store"} <= set(COMMANDS) and names
     assert cli.try_(group).returncode == 2
 
 
 @pytest.mark.parametrize("args, says", [
     (["push"], "usage: sluice push QUEUE"),
-    (["push", "q"], "no payload"),
-    (["push", "q", "x", "--lines"], "not from two"),
-    (["push", "q", "x", "y", "--idempotency-key", "k"], "one message"),
+    (["push", "q"], "missing payload"),
+    (["push", "q", "x", "--lines"], "more than one source"),
+    (["push", "q", "x", "y", "--idempotency-key", "k"], "single message"),
     (["push", "q", "x", "--prio", "1"], "did you mean --priority?"),
-    (["push", "q", "x", "--key", ""], "--key: is empty"),
+    (["push", "q", "x", "--key", ""], "invalid --key: empty"),
     (["push", "q", "x", "--delay", "5"], "--delay: "),
     (["pull", "q", "extra"], "extra"),
-    (["pull", "q", "--limit", "1001"], "at most 1000"),
+    (["pull", "q", "--limit", "1001"], "expected 1 to 1000"),
     (["pull", "q", "--server", "nohost:x"], "host:port"),
     (["ack", "abc"], "invalid message: \"abc\""),
-    (["nack", "1", "--defer", "--dead"], "not both"),
+    (["nack", "1", "--defer", "--dead"], "exclude each other"),
     (["work", "q"], "COMMAND"),
     (["work", "q", "--concurrency", "5000", "--", "true"], "at most 1024"),
     (["dlq", "lsit", "q"], "did you mean list?"),
@@ -791,6 +825,32 @@ def test_a_killed_worker_takes_all_that_its_command_started_along(cli):
     until(lambda: not any(runs(p) for p in family))
 
 
+def test_two_processes_share_a_queue_and_no_message_runs_twice(cli):
+    """PW-F6: each holds its first message until the other has one, too."""
+    payloads = [f"m{n}" for n in range(40)]
+    cli.push(*payloads)
+    command = ("echo $PPID >> workers; while [ $(sort -u workers | wc -l) -lt 2 ]; do sleep 0.02; done;"
+               'echo "$(cat)" >> ran')
+    both = [work(cli, "sh", "-c", command) for _ in range(2)]
+    counts = [cli.counts(done)["done"] for done in both]
+    assert min(counts) >= 1 and sum(counts) == len(payloads)
+    assert sorted(cli.file("ran").split()) == sorted(payloads)
+
+
+def test_a_job_of_a_killed_worker_runs_again_and_counts_one_failure(cli):
+    """PW-F8: kill -9 in the middle of a job."""
+    cli.push("x")
+    command = "echo $SLUICE_ATTEMPTS $SLUICE_FAILURE_ATTEMPTS >> tries; [ $SLUICE_ATTEMPTS -gt 1 ] || sleep 600"
+    killed = work(cli, "sh", "-c", command, options=["--lease", "1s"])
+    tries = cli.folder / "tries"
+    until(lambda: tries.exists() and tries.read_text() == "1 0\n")
+    killed.kill()
+    killed.communicate(timeout=LIMIT)
+    done = work(cli, "sh", "-c", command, options=["--max", "1"])
+    assert cli.counts(done) == {"done": 1}
+    assert tries.read_text() == "1 0\n2 1\n"
+
+
 def test_what_a_command_left_in_the_background_has_ended_when_its_message_is_settled(cli):
     cli.push("x")
     done = work(cli, "sh", "-c", FAMILY + "while [ $(wc -l < pids) -lt 4 ]; do sleep 0.02; done",
@@ -840,14 +900,33 @@ def test_a_command_that_cannot_be_run_costs_no_message_an_attempt(cli):
     for command in ("./none", "no-such-command"):
         done = work(cli, command)
         _, err = done.communicate(timeout=LIMIT)
-        assert done.returncode == 1 and "cannot be run" in err
+        assert done.returncode == 1 and "cannot run" in err
     (cli.folder / "bad").write_text("#!/no/such/interpreter\n")
     (cli.folder / "bad").chmod(0o755)
     done = work(cli, "./bad")
     _, err = done.communicate(timeout=LIMIT)
-    assert done.returncode == 1 and "./bad cannot be run" in err
+    assert done.returncode == 1 and "cannot run ./bad" in err
     m, = cli.lines("peek", cli.queue, "--state", "all")
     assert m["failure_attempts"] == 0
+
+
+def test_lines_on_descriptor_3_are_enqueued_with_the_ack(cli):
+    cli.push("good", "bad", "failed", "far")
+    command = f"""
+        read -r word
+        if [ "$word" = bad ]; then echo nonsense >&3; exit 0; fi
+        if [ "$word" = far ]; then echo '{{"queue":"b/c","text":"x"}}' >&3; exit 0; fi
+        echo '{{"queue":"{cli.queue}-next","text":"a"}}' >&3
+        [ "$word" = good ] || exit 100
+        echo '' >&3
+        printf '%s' ' {{ "namespace": "default", "queue":"{cli.queue}-next","text":"b"}}' >&3
+    """
+    done = work(cli, "sh", "-c", command, options=["--max", "4"])
+    assert cli.counts(done) == {"done": 1, "failed": 2, "dead": 1}
+    assert [m["text"] for m in cli.server.get("/peek", namespace="default", topic=f"{cli.queue}-next", **{"as": "text"}).body["messages"]] == ["a", "b"]
+    errors = [m.get("error", "") for m in cli.lines("peek", cli.queue, "--state", "all")]
+    assert any("invalid line 1 on descriptor 3" in e for e in errors), errors
+    assert any("the messages were refused: " in e for e in errors), errors
 
 
 def test_a_name_that_the_server_refuses_ends_the_work(cli):
@@ -874,6 +953,7 @@ for line in sys.stdin:
     answer = {"outcome": word if word in ("nack", "defer", "dead") else "ack"}
     if word != "ack": answer["error"] = "because"
     if word == "ack": answer["result"] = {"id": m["id"]}
+    if word == "parent": answer["enqueue"] = [{"queue": m["queue"] + "-next", "text": "child"}]
     if word in ("nack", "defer"): answer["delay"] = "1h"
     print(json.dumps(answer), flush=True)
 """
@@ -882,6 +962,12 @@ for line in sys.stdin:
 def work_lines(cli, *options):
     (cli.folder / "worker.py").write_text(LINES)
     return work(cli, sys.executable, "worker.py", options=["--lines", *options])
+
+
+def test_an_answer_line_may_enqueue(cli):
+    cli.push("parent")
+    assert cli.counts(work_lines(cli, "--max", "1")) == {"done": 1}
+    assert cli.lines("stats", f"{cli.queue}-next")[0]["ready"] == 1
 
 
 def test_a_long_lived_child_answers_lines(cli):
@@ -917,7 +1003,7 @@ def test_a_long_lived_child_in_node_may_repeat_the_id(cli):
 
 
 @pytest.mark.parametrize("word, error", [
-    ("crash", "signal 11"), ("leave", "without an answer"), ("nonsense", "not understood"),
+    ("crash", "signal 11"), ("leave", "without an answer"), ("nonsense", "malformed answer"),
     ("twice", "one line"), ("other", "another message"), ("other uid", "another message"),
     ("other rounded", "another message")])
 def test_a_long_lived_child_that_breaks_is_replaced(cli, word, error):
@@ -950,7 +1036,7 @@ def test_a_worker_outlives_its_server_and_goes_on(own):
     done = work(own, "sh", "-c", "cat >> out; echo >> out", options=())
     until(lambda: "first" in own.file("out"))
     own.server.kill()
-    until(lambda: "trying again" in done.stderr.readline())
+    until(lambda: "; retrying" in done.stderr.readline())
     own.server.start()
     own.push("second")
     until(lambda: "second" in own.file("out"))
@@ -965,7 +1051,7 @@ def test_an_ack_is_repeated_until_the_server_is_back(own):
     until(lambda: (own.folder / "begun").exists())
     own.server.kill()
     (own.folder / "go").touch()
-    until(lambda: "trying again" in done.stderr.readline())
+    until(lambda: "; retrying" in done.stderr.readline())
     own.server.start()
     assert own.counts(done) == {"done": 1}
     assert own.stats()["total"] == 0
@@ -1060,9 +1146,9 @@ def test_bench_prints_a_table(tmp_path):
 
 @pytest.mark.parametrize("args, says", [
     (["cycle", "--batch", "1001"], "batches of 1000"),
-    (["cycle", "--pid", "1"], "--pid goes with --server"),
+    (["cycle", "--pid", "1"], "--pid needs --server"),
     (["cycle", "--server", "x:1", "--sync", "none"], "started here"),
-    (["cycle", "extra"], "options only"),
+    (["cycle", "extra"], "unexpected word"),
     (["raw", "--rounds", "16"], "15 rounds"),
     (["backlog", "--server", "x:1"], "starts its own"),
     (["backlog", "--messages", "50000"], "more messages"),
@@ -1114,3 +1200,13 @@ def test_an_address_where_nobody_listens_is_told_soon(tmp_path):
                           capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 1 and "no server at" in done.stderr
     assert time.monotonic() - began < 25, "and not after --timeout"
+
+
+def test_history_prints_a_line_for_each_step(cli):
+    cli("push", cli.queue, "x")
+    lines = cli("history").splitlines()
+    assert lines[0].split()[:3] == ["IN/S", "DONE/S", "FAILED/S"] and len(lines) == 61
+    answer, = cli.lines("history", cli.queue, "--range", "1h")
+    assert answer["range"] == "1h" and len(answer["in"]) == answer["steps"] == 60
+    refused = cli.try_("history", cli.queue, "--range", "7d")
+    assert refused.returncode != 0 and b"expected 10m or 1h" in refused.stderr

@@ -78,7 +78,7 @@ def test_contexts_are_listed_shown_renamed_and_removed(nowhere):
 
 @pytest.mark.parametrize("args, code, says", [
     (["context", "use", "heer"], 3, "did you mean here?"), (["stats", "--context", "heer"], 2, "did you mean here?"),
-    (["context", "add", "here", "-s", "a:1"], 1, "--replace"), (["context", "add", "a b", "-s", "a:1"], 1, "invalid name"),
+    (["context", "add", "here", "-s", "a:1"], 1, "--replace"), (["context", "add", "a b", "-s", "a:1"], 1, "invalid context name"),
     (["context", "add", "x"], 2, "missing --server"), (["context", "rename", "here", "here"], 1, "exists"),
     (["context", "use"], 2, "missing CONTEXT"), (["context", "add", "x", "-s", "a:1", "--ca-file", "none"], 1, "none")],
     ids=str)

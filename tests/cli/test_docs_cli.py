@@ -109,7 +109,7 @@ def test_the_manual_has_every_variable_that_the_program_reads(program, section, 
     page = subprocess.run([ROOT / "tools/mkman", SLUICE.parent / program, section], capture_output=True, text=True,
                           check=True, timeout=120).stdout
     shown = re.findall(r"[A-Z][A-Z_]+[A-Z]", page[page.index(".SH ENVIRONMENT"):])
-    text = "".join(path.read_text() for folder in folders for path in (ROOT / "src" / folder).glob("*.c"))
+    text = "".join(path.read_text() for folder in folders for path in (ROOT / "src" / folder).rglob("*.c"))
     read = set(re.findall(r'(?:getenv|exports_get|number)\("([A-Z_]+)"\)', text))
     read |= set(re.findall(r'(?:session_or_variable|resolve)\([^;]*?"([A-Z_]+)"', text))
     read |= set(re.findall(r'receipt_name\[\] = "([A-Z_]+)"', text))

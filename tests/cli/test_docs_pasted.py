@@ -27,10 +27,13 @@ NOT_HERE = {
     "make run": "builds into the tree and serves until it is stopped",
     "sudo make install": "needs root; tests/install installs into a folder and compiles the programs",
     "podman build": "needs podman and the network; tests/tools/test_deploy.py reads the Containerfile",
+    "make bench-stores": "measures for some minutes",
+    "make bench-cluster": "the same",
     "make peers": "installs other queues and measures for a quarter of an hour",
 }
 # Pages that start servers themselves, at addresses of the page.
-OWN_SERVERS = ["redis", "security", "sharding", "tls"]
+OWN_SERVERS = ["beanstalkd", "cluster", "redis", "security", "sharding", "stores", "tls"]
+SEVERAL = ("7181", "7182", "7183")  # ports of servers that share a store
 
 
 def reason(block):
@@ -43,10 +46,10 @@ def free_address():
         return "%s:%d" % sock.getsockname()
 
 
-def own_addresses():
+def own_addresses(ports=("7171", "7172", "7443", "6379", "11300", *SEVERAL)):
     """Of what a page starts. A port alone is replaced, too: a page may say $port."""
     found = {}
-    for port in ("7171", "7172", "7443", "6379"):
+    for port in ports:
         address = free_address()
         found[f"127.0.0.1:{port}"] = address
         found[f"localhost:{port}"] = "localhost:" + address.split(":")[1]
@@ -75,7 +78,7 @@ def test_every_block_runs_when_it_is_pasted(place, monkeypatch, name):
     with Server(place / "served") as server:
         address = "%s:%d" % server.address
         monkeypatch.setenv("SLUICE_SERVER", address)
-        addresses = {"127.0.0.1:7171": address, "localhost:7171": address}
+        addresses = {"127.0.0.1:7171": address, "localhost:7171": address, **own_addresses(SEVERAL)}
         assert len(pasted.run(texts, place, addresses, [BIN])) == len(texts)
 
 
@@ -99,6 +102,13 @@ def test_commands_stand_in_blocks_that_a_test_runs():
         for kind, text in pasted.blocks(path.read_text()):
             if kind not in ("sh", "console"):
                 assert not re.search(r"^(sluice|sluiced|curl) [a-z-]", text, re.M), (path, text)
+
+
+def test_a_worker_of_three_servers_goes_on_when_one_is_killed(place):
+    """LQ-82, SH-F6: as the README says."""
+    texts = [text for text in pasted.shell_blocks((ROOT / "README.md").read_text()) if SEVERAL[0] in text]
+    printed = "".join(pasted.run(texts, place, own_addresses(SEVERAL)))
+    assert "sent a letter\n" in printed and "sent another letter\n" in printed, printed
 
 
 def test_the_first_minute_with_curl_leaves_nothing_behind(place):

@@ -4,9 +4,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "integration"))
+from served import Server  # noqa: E402
 
 SLUICE = os.environ["SLUICE"]
 MAKE_LOG = os.environ["MAKE_LOG"]
@@ -55,6 +59,21 @@ def test_dump_shows_keys_and_their_documents(log):
     assert document["key"] == "jobs/7" and document["number"] == staged["staged"]
     assert released["etag"] == staged["staged"] and released["version"] == 1
     assert acquired["token"] > 0 and released["token"] == 0
+
+
+def test_dump_shows_the_metadata_that_the_api_shows(tmp_path):
+    """LQ-25"""
+    with Server(tmp_path / "data", engine="log") as server:
+        server.enqueue({"text": "hi", "key": "k", "priority": 3, "correlation_id": "c", "idempotency_key": "i", "ttl": "1h"})
+        shown = server.peek()[0]
+        server.stop()
+    rows = [json.loads(line) for line in run("journal", "dump", str(tmp_path / "data"), "--json").stdout.splitlines()]
+    stored = next(row for row in rows if row["type"] == "accept")
+    fields = stored["fields"]
+    for name in "id", "namespace", "queue", "key", "priority", "correlation_id":
+        assert fields[name] == shown[name], name
+    assert fields["size"] == shown["payload_size"] and fields["idempotency_key"] == "i"
+    assert stored["time"] == shown["enqueued_at"]
 
 
 def test_dump_can_begin_and_end_anywhere(log):

@@ -51,7 +51,7 @@ def test_a_large_file_is_pushed_and_pulled(server, payload):
 
 
 def test_check_reads_payload_files_and_names_what_is_wrong(stopped):
-    assert b"1 in files of their own" in sluice("admin", "journal", "check", stopped).stdout
+    assert b"1 in separate files" in sluice("admin", "journal", "check", stopped).stdout
     assert b"file=1" in sluice("admin", "journal", "dump", stopped).stdout
     path = stopped / "payloads" / "00000001"
     data = bytearray(path.read_bytes())

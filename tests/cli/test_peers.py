@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 PEERS = Path(__file__).parents[2] / "bench" / "peers"
-NAMES = ["sluice", "beanstalkd", "redis-list", "redis-stream"]
+NAMES = ["sluice", "sluice-packed", "beanstalkd", "redis-list", "redis-stream"]
 MEMORY = "/dev/shm"  # where a sync takes no time: how fast they are is not asked here
 MARKS = "before\n<!-- peers: here -->\nwhat was here\n<!-- peers end -->\nafter\n"
 
@@ -50,7 +50,7 @@ def test_the_tables_and_the_chart_are_refreshed_in_place(results, tmp_path):
     once = [page.read_text() for page in pages]
     for text in once:
         assert text.startswith("before\n") and text.endswith("after\n") and "what was here" not in text
-        assert "| Sluice | Redis list | Redis stream | beanstalkd |" in text and "**" in text
+        assert "| Sluice | Sluice, packed | Redis list | Redis stream | beanstalkd |" in text and "**" in text
     assert "beside 2,000" in once[1]
     svg = (tmp_path / "docs" / "peers.svg").read_text()
     assert svg.count("<rect") == 4 * len(NAMES)
@@ -67,9 +67,9 @@ def test_a_page_without_marks_is_left_alone(results, tmp_path):
 
 
 @pytest.mark.parametrize("args, said", [
-    (["--peer", "kafka", "--port", 1], 'no peer "kafka"'),
-    (["--peer", "nats"], "--port is missing"),
-    (["--port", 1], "127.0.0.1:1: connect: Connection refused"),
+    (["--peer", "kafka", "--port", 1], 'unknown peer: kafka'),
+    (["--peer", "nats"], "missing --port"),
+    (["--port", 1], "127.0.0.1:1: Connection refused"),
 ])
 def test_what_cannot_be_measured_is_said(args, said):
     done = run(Path(os.environ["BUILD"]) / "bench" / "peers" / "peerload", *args)

@@ -30,7 +30,7 @@ def test_a_message_waits_for_its_moment(cli):
     assert found["deliver_after"] == moment
     cli.push("now", "--at", "2020-01-01T00:00:00Z")
     assert cli("pull", cli.queue, "--ack") == "now"
-    for args, says in ((["--at", "tomorrow"], b"invalid --at: tomorrow"), (["--at", moment, "--delay", "1s"], b"not both")):
+    for args, says in ((["--at", "tomorrow"], b"invalid --at: tomorrow"), (["--at", moment, "--delay", "1s"], b"exclude each other")):
         done = cli.try_("push", cli.queue, "x", *args)
         assert done.returncode in (1, 2) and says in done.stderr
 

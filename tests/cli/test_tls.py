@@ -122,7 +122,7 @@ def check(out, *says):
 
 
 def test_an_unknown_ca_is_named_with_the_option(server):
-    check(run("stats", "--server", server.url), server.url, "nobody that is trusted here",
+    check(run("stats", "--server", server.url), server.url, "not signed by a trusted CA",
           "--ca-file FILE")
 
 
@@ -147,14 +147,14 @@ def test_a_certificate_that_will_not_do_says_why(others, cert, says):
 
 def test_a_wrong_scheme_is_said_either_way(server, folder):
     plain = "%s:%d" % server.address
-    check(run("stats", "--server", f"https://{plain}", *trust(folder)), "no TLS is spoken there")
+    check(run("stats", "--server", f"https://{plain}", *trust(folder)), "does not use TLS")
     check(run("stats", "--server", server.url.replace("https", "http")), "this port speaks TLS")
 
 
 @pytest.mark.parametrize("args, says", [
     (["stats", "--server", "https://127.0.0.1:1", "--ca-file", "/nowhere"], "CA file /nowhere: No such file"),
     (["stats", "--server", "https://127.0.0.1:1", "--cert", "/x"], "go together"),
-    (["certs"], "name one folder"),
+    (["certs"], "missing FOLDER"),
     (["certs", "/nowhere/x/y", "--client", "../z"], "--client"),
 ])
 def test_a_wrong_call_says_what_is_wrong(args, says):
@@ -166,8 +166,8 @@ def test_a_wrong_call_says_what_is_wrong(args, says):
     (["certs", "/nowhere/x/y"], "/nowhere/x/y: No such file"),
     (["certs", "{}", "--client", "a", "--grant", "pay:x"], "NAMESPACE:r"),
     (["certs", "{}/new", "--host", "a b"], "names and addresses"),
-    (["certs", "{}"], "is there already"),
-    (["bench", "enqueue", "--server", "https://127.0.0.1:1"], "without TLS"),
+    (["certs", "{}"], "exists: remove it"),
+    (["bench", "enqueue", "--server", "https://127.0.0.1:1"], "does not support TLS"),
 ])
 def test_what_cannot_be_done_says_why(folder, args, says):
     out = run(*[a.format(folder) for a in args])

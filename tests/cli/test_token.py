@@ -88,16 +88,16 @@ def test_new_keys_differ():
 @pytest.mark.parametrize("args, code, says", [
     (["a:read"], 2, "--new-key makes one"),
     (["--secret-file", "{secret}", "--key-file", "{key}", "a:read"], 2, "--secret-file or --key-file"),
-    (["--secret-file", "{secret}"], 2, "expected a scope"),
-    (["--secret-file", "{secret}", "a:reed"], 2, 'not "a:reed"'),
-    (["--secret-file", "{secret}", "--scope", "a:read,b:read"], 2, "not \"a:read,b:read\""),
+    (["--secret-file", "{secret}"], 2, "missing scope"),
+    (["--secret-file", "{secret}", "a:reed"], 2, 'invalid scope: "a:reed"'),
+    (["--secret-file", "{secret}", "--scope", "a:read,b:read"], 2, 'invalid scope: "a:read,b:read"'),
     (["--secret-file", "{secret}", "--alg", "none", "a:read"], 2, "expected HS256"),
     (["--secret-file", "{secret}", "--alg", "HS512", "a:read"], 2, "HS512 needs at least 64"),
     (["--secret-file", "{secret}", "--alg", "RS256", "a:read"], 2, "--key-file"),
     (["--secret-file", "{secret}", "--public"], 2, "no public half"),
-    (["--secret-file", "{secret}", "--ttl", "0s", "a:read"], 2, "--ttl: expected"),
+    (["--secret-file", "{secret}", "--ttl", "0s", "a:read"], 2, "invalid --ttl"),
     (["--secret-file", "/nowhere", "a:read"], 1, "/nowhere: No such file"),
-    (["--key-file", "{secret}", "a:read"], 2, "expected a private key as PEM"),
+    (["--key-file", "{secret}", "a:read"], 2, "expected a private key in PEM"),
     (["--key-file", "{key}", "--alg", "RS256", "a:read"], 2, "expected an RSA key"),
     (["--new-key", "--alg", "XS256"], 2, "expected HS256"),
     (["--secert-file", "{secret}"], 2, "did you mean --secret-file"),
@@ -188,21 +188,21 @@ def test_work_hands_the_token_on_only_if_it_may(here, tmp_path):
 
 def test_a_refusal_says_what_to_do(here, tmp_path):
     done = run("push", "q", "x", **here)
-    assert done.returncode == 1 and "set SLUICE_TOKEN or say --token-file" in done.stderr
+    assert done.returncode == 1 and "set SLUICE_TOKEN or use --token-file" in done.stderr
     done = run("push", "q", "x", **here, SLUICE_TOKEN=KEY.token(scope="default:*", exp=1))
-    assert done.returncode == 1 and "the token has expired" in done.stderr and "get another" in done.stderr
+    assert done.returncode == 1 and "the token has expired" in done.stderr and "use another" in done.stderr
     done = run("push", "q", "x", **here, SLUICE_TOKEN=KEY.token(scope="default:read"))
     assert done.returncode == 1 and "needs the scope default:write" in done.stderr
     done = run("push", "q", "x", "--namespace", "n", **here, SLUICE_TOKEN=KEY.token(scope="default:*"))
     assert done.returncode == 1 and "needs the scope n:write" in done.stderr
-    assert "the token that was sent does not allow it" in done.stderr
+    assert "the token does not allow it" in done.stderr
     done = run("work", "q", "--", "cat", **here, SLUICE_TOKEN=KEY.token(scope="default:read"))
     assert done.returncode == 1 and "needs the scope default:write" in done.stderr, "it does not try for ever"
 
 
 @pytest.mark.parametrize("text, says", [
-    ("", "is empty"), ("two words", "expected a token alone"), ("a\nb", "expected a token alone"),
-    ("x" * 9000, "at most 8192 bytes"), ("t\u00f6ken", "expected a token alone"),
+    ("", "invalid token: empty"), ("two words", "invalid token; expected one word"), ("a\nb", "invalid token; expected one word"),
+    ("x" * 9000, "at most 8192 bytes"), ("t\u00f6ken", "invalid token; expected one word"),
 ])
 def test_a_file_without_a_token_is_named_and_not_sent(here, tmp_path, text, says):
     (tmp_path / "file").write_text(text)

@@ -64,7 +64,7 @@ def test_a_queue_that_goes_takes_its_page_along(cli, space):
         top.type("jj\r")
         top.shows(r"queue +one in namespace")
         cli("queue", "delete", "one", "--force", "--yes", "--namespace", space)
-        top.shows(r"queue one is gone.*NAMESPACE")
+        top.shows(r"queue one was deleted.*NAMESPACE")
         assert top.selected() == "few"
 
 
@@ -132,7 +132,7 @@ def test_dead_letters_are_red_and_redriven_after_a_yes(cli):
         top.type("x")
         top.shows(rf"redrive 5 dead letters of {cli.queue}\? y yes")
         top.type("y")
-        top.shows(rf"5 of {cli.queue} are redriven")
+        top.shows(rf"5 of {cli.queue} redriven")
         assert cli.stats()["dead"] == 0 and cli.stats()["ready"] == 5
         top.type("x")
         top.shows(rf"{cli.queue} has no dead letters")

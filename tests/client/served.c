@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static void
-become(struct served *s, int err_fd)
+become(struct test_server *s, int err_fd)
 {
 	const char *program = getenv("SLUICED");
 	const char *argv[16] = { program, "--listen", s->address };
@@ -26,7 +26,7 @@ become(struct served *s, int err_fd)
 }
 
 void
-served_again(struct served *s)
+served_again(struct test_server *s)
 {
 	char line[512];
 	bool listens = false;
@@ -49,11 +49,11 @@ served_again(struct served *s)
 }
 
 void
-served_start(struct served *s, int n, const char *engine)
+served_start(struct test_server *s, int n, const char *engine)
 {
 	char cwd[64];
 
-	*s = (struct served){ .n_options = 4 };
+	*s = (struct test_server){ .n_options = 4 };
 	CHECK(getcwd(cwd, sizeof cwd));
 	(void)snprintf(s->address, sizeof s->address, "unix:%s/%d.sock", cwd, n);
 	(void)snprintf(s->options[0], sizeof s->options[0], "--engine");
@@ -64,7 +64,7 @@ served_start(struct served *s, int n, const char *engine)
 }
 
 static void
-end(struct served *s, int sig)
+end(struct test_server *s, int sig)
 {
 	(void)kill(s->pid, sig);
 	(void)waitpid(s->pid, NULL, 0);
@@ -72,31 +72,31 @@ end(struct served *s, int sig)
 }
 
 void
-served_kill(struct served *s)
+served_kill(struct test_server *s)
 {
 	end(s, SIGKILL);
 }
 
 void
-served_stop(struct served *s)
+served_stop(struct test_server *s)
 {
 	end(s, SIGTERM);
 }
 
 void
-served_freeze(struct served *s)
+served_freeze(struct test_server *s)
 {
 	(void)kill(s->pid, SIGSTOP);
 }
 
 void
-served_thaw(struct served *s)
+served_thaw(struct test_server *s)
 {
 	(void)kill(s->pid, SIGCONT);
 }
 
 struct slu_client *
-served_client(const struct served *s)
+served_client(const struct test_server *s)
 {
 	const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = s->address, .space = "test" };
 	struct slu_client *c;

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <test.h>
 
-struct served {
+struct test_server {
 	pid_t pid;
 	char address[128];
 	char options[4][64]; /* more of its command line */
@@ -19,12 +19,12 @@ struct served {
 
 /* In memory, gone when it ends; or on disk, where it goes on. n names it: 1, 2 ... A check
  * fails when it does not start. */
-void served_start(struct served *s, int n, const char *engine);
-void served_again(struct served *s);  /* after kill or stop */
-void served_kill(struct served *s);   /* kill -9 */
-void served_stop(struct served *s);   /* as an operator does */
-void served_freeze(struct served *s); /* SIGSTOP, and on */
-void served_thaw(struct served *s);
+void served_start(struct test_server *s, int n, const char *engine);
+void served_again(struct test_server *s);  /* after kill or stop */
+void served_kill(struct test_server *s);   /* kill -9 */
+void served_stop(struct test_server *s);   /* as an operator does */
+void served_freeze(struct test_server *s); /* SIGSTOP, and on */
+void served_thaw(struct test_server *s);
 
 /* The call, which fills err, must go well. */
 #define FINE(call)                                                         \
@@ -37,6 +37,6 @@ void served_thaw(struct served *s);
 	} while (0)
 
 /* A client of it; checked. */
-struct slu_client *served_client(const struct served *s);
+struct slu_client *served_client(const struct test_server *s);
 
 #endif

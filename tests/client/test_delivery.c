@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct served srv;
+static struct test_server srv;
 
 static struct slu_client *
 start(const char *engine)

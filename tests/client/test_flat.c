@@ -41,7 +41,7 @@ TEST(a_batch_goes_in_comes_out_and_is_settled)
 	struct slu_client_messages got = { 0 };
 	struct slu_settle s[3];
 	struct slu_client *c;
-	struct served srv;
+	struct test_server srv;
 
 	served_start(&srv, 1, "memory");
 	c = served_client(&srv);
@@ -76,13 +76,66 @@ TEST(a_batch_goes_in_comes_out_and_is_settled)
 	slu_client_free(c);
 }
 
+TEST(a_message_that_waits_says_why)
+{
+	struct slu_client_messages got = { 0 };
+	struct slu_why_answer why;
+	struct slu_client *c;
+	struct test_server srv;
+	uint64_t first, second;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	first = put(c, "x");
+	second = put(c, "y");
+	FINE(slu_client_why(c, "mail", second, &why, NULL, &err));
+	CHECK_STR("ahead", why.reason);
+	CHECK_STR("1 message is ahead", why.text);
+	CHECK_EQ(1, why.ahead);
+	CHECK(!why.more);
+	take(c, &got, 0);
+	FINE(slu_client_why(c, NULL, first, &why, NULL, &err));
+	CHECK_STR("leased", why.reason);
+	CHECK(why.until > 0);
+	CHECK_EQ(SLU_ENOTFOUND, slu_client_why(c, NULL, 1, &why, NULL, NULL));
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+	served_stop(&srv);
+}
+
+TEST(an_ack_may_bring_messages)
+{
+	struct slu_client_messages got = { 0 };
+	struct slu_settle s = { SLU_OPTIONS_INIT(struct slu_settle) };
+	struct slu_client *c;
+	struct slu_err why;
+	struct test_server srv;
+
+	served_start(&srv, 1, "memory");
+	c = served_client(&srv);
+	(void)put(c, "parent");
+	take(c, &got, 0);
+	s.receipt = got.items[0].receipt;
+	s.enqueue = "{}";
+	CHECK_EQ(SLU_EINVAL, slu_client_settle(c, SLU_ACK, NULL, &s, 1, NULL, &why));
+	s.enqueue = "[{\"namespace\":\"test\",\"queue\":\"mail\",\"text\":\"child\"}]";
+	FINE(slu_client_settle(c, SLU_ACK, NULL, &s, 1, NULL, &err));
+	slu_client_messages_release(&got);
+	take(c, &got, 0);
+	CHECK_EQ(1, got.n);
+	CHECK(memcmp("child", got.items[0].payload, 5) == 0);
+	slu_client_messages_release(&got);
+	slu_client_free(c);
+	served_stop(&srv);
+}
+
 TEST(a_receipt_settles_alone)
 {
 	struct slu_client_messages got = { 0 };
 	struct slu_settle s[3];
 	struct slu_client *c;
 	struct slu_err why;
-	struct served srv;
+	struct test_server srv;
 
 	served_start(&srv, 1, "memory");
 	c = served_client(&srv);
@@ -113,7 +166,7 @@ TEST(a_receipt_of_the_http_api_is_one_of_the_library)
 	struct slu_client_messages got = { 0 };
 	struct slu_client *c;
 	struct slu_receipt r;
-	struct served srv;
+	struct test_server srv;
 	struct slu_err why;
 	char *text;
 
@@ -231,7 +284,7 @@ TEST(stopping_a_client_ends_waits_and_refuses_new_work_and_holders_can_settle)
 	struct slu_client *c, *other;
 	struct slu_delivery *d;
 	struct slu_err why;
-	struct served srv;
+	struct test_server srv;
 	struct waiter w = { 0 };
 
 	served_start(&srv, 1, "memory");
@@ -262,7 +315,7 @@ TEST(a_wait_has_no_timeout_of_its_own)
 	struct slu_client *c, *other;
 	struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .space = "test", .timeout = SLU_MS };
 	struct waiter w = { 0 };
-	struct served srv;
+	struct test_server srv;
 
 	served_start(&srv, 1, "memory");
 	config.servers = srv.address;
@@ -288,7 +341,7 @@ TEST(a_call_ends_at_its_timeout_and_when_it_is_canceled)
 	struct slu_client_messages got = { 0 };
 	struct slu_client *c;
 	struct waiter w = { .call = { SLU_OPTIONS_INIT(struct slu_call), .cancel_fd = fd } };
-	struct served srv;
+	struct test_server srv;
 
 	served_start(&srv, 1, "memory");
 	c = served_client(&srv);
@@ -309,7 +362,7 @@ TEST(a_server_killed_in_the_middle_loses_nothing_and_needs_no_code)
 	struct slu_settle done = { SLU_OPTIONS_INIT(struct slu_settle) };
 	struct slu_client *c;
 	struct waiter w = { 0 };
-	struct served srv;
+	struct test_server srv;
 	uint64_t id;
 
 	served_start(&srv, 1, "log");
@@ -344,7 +397,7 @@ TEST(a_server_that_is_away_is_waited_for)
 {
 	struct slu_client_messages got = { 0 };
 	struct slu_client *c;
-	struct served srv;
+	struct test_server srv;
 	pthread_t t;
 
 	served_start(&srv, 1, "memory");
@@ -376,7 +429,7 @@ TEST(the_next_server_of_the_list_takes_over)
 {
 	char servers[300];
 	struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = servers, .space = "test", .patience = -1 };
-	struct served one, two;
+	struct test_server one, two;
 	struct slu_client *c;
 	struct slu_answer a;
 
@@ -403,7 +456,7 @@ TEST(with_idempotent_every_message_has_a_key_of_its_own)
 	struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .space = "test", .idempotent = true };
 	struct slu_client_messages got = { 0 };
 	struct slu_client *c;
-	struct served srv;
+	struct test_server srv;
 
 	served_start(&srv, 1, "memory");
 	config.servers = srv.address;
@@ -414,6 +467,47 @@ TEST(with_idempotent_every_message_has_a_key_of_its_own)
 	CHECK_EQ(4, got.n);
 	slu_client_messages_release(&got);
 	slu_client_free(c);
+}
+
+TEST(packed_messages_are_those_of_json)
+{
+	static const char bytes[] = { 0, 1, (char)0xff, '"' };
+	const struct slu_client_put puts[] = {
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "text", .size = 4, .priority = "high" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = bytes, .size = sizeof bytes, .key = "k", .attributes = "{\"a\":[1]}" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "{\"x\":1}", .size = 7, .is_json = true, .correlation_id = "c" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = "", .size = 0, .content_type = "image/png" },
+		{ SLU_OPTIONS_INIT(struct slu_client_put), .payload = bytes, .size = sizeof bytes, .priority = "low" },
+	};
+	struct slu_client_messages got = { 0 };
+	struct test_server srv;
+
+	served_start(&srv, 1, "memory");
+	for (int packed = 0; packed <= 1; packed++) {
+		const struct slu_client_config config = { SLU_OPTIONS_INIT(struct slu_client_config), .servers = srv.address, .space = packed ? "packed" : "json", .packed = packed };
+		struct slu_client_put sent[5];
+		struct slu_client *c;
+
+		memcpy(sent, puts, sizeof sent);
+		FINE(slu_client_new(&c, &config, &err));
+		FINE(slu_client_enqueue(c, "mail", sent, 5, NULL, &err));
+		take(c, &got, 0);
+		CHECK_EQ(5, got.n);
+		for (int i = 0; i < 5; i++) {
+			CHECK_EQ(sent[i].id, got.items[i].id);
+			CHECK_EQ(puts[i].size, got.items[i].size);
+			CHECK(memcmp(puts[i].payload, got.items[i].payload, puts[i].size) == 0);
+			CHECK_STR(puts[i].key ? puts[i].key : "", got.items[i].key);
+			CHECK_STR(puts[i].attributes ? puts[i].attributes : "", got.items[i].attributes);
+			CHECK_STR(puts[i].correlation_id ? puts[i].correlation_id : "", got.items[i].correlation_id);
+		}
+		CHECK_STR("text/plain; charset=utf-8", got.items[0].content_type);
+		CHECK_STR("application/json", got.items[2].content_type);
+		CHECK_STR("image/png", got.items[3].content_type);
+		CHECK_STR("", got.items[4].content_type);
+		slu_client_messages_release(&got);
+		slu_client_free(c);
+	}
 }
 
 /* --- threads --------------------------------------------------------------------- */
@@ -453,7 +547,7 @@ TEST(many_threads_share_a_client)
 	_Atomic unsigned left = MESSAGES;
 	struct worker workers[THREADS];
 	struct slu_client *c;
-	struct served srv;
+	struct test_server srv;
 
 	served_start(&srv, 1, "memory");
 	c = served_client(&srv);

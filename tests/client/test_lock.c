@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct served srv;
+static struct test_server srv;
 
 static struct slu_client *
 start(const char *engine)

@@ -107,6 +107,7 @@ TEST(one_at_a_time_refuses_nonsense)
 	struct slu_delivery *d;
 	int out;
 	size_t n;
+	struct slu_why_answer why;
 
 	open_client();
 	REFUSED(slu_client_send(NULL, "q", OPTIONS(send), NULL, NULL, &err));
@@ -155,6 +156,8 @@ TEST(one_at_a_time_refuses_nonsense)
 	REFUSED(slu_client_watch(NULL, "q", see, NULL, NULL, &err));
 	REFUSED(slu_client_watch(c, NULL, see, NULL, NULL, &err));
 	REFUSED(slu_client_watch(c, "q", NULL, NULL, NULL, &err));
+	REFUSED(slu_client_why(NULL, "q", 1, &why, NULL, &err));
+	REFUSED(slu_client_why(c, "q", 1, NULL, NULL, &err));
 	slu_client_free(c);
 }
 

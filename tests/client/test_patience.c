@@ -28,7 +28,7 @@ TEST_LIMIT(a_wait_of_ten_minutes_ends_with_a_message, 900)
 {
 	const struct timespec ten_minutes = { 600, 0 };
 	struct waiter w = { 0 };
-	struct served srv;
+	struct test_server srv;
 	pthread_t t;
 
 	served_start(&srv, 1, "memory");

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct served srv;
+static struct test_server srv;
 
 /* What the callbacks of a test have seen. */
 struct seen {

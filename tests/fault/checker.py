@@ -42,7 +42,7 @@ class Push:
 
 @dataclass
 class Claim:
-    """One message that arrived; claims that brought nothing need not be told."""
+    """One message that arrived; empty claims need not be recorded."""
     start: float
     end: float
     id: int
@@ -71,7 +71,7 @@ class Settle:
 
 @dataclass
 class Look:
-    """The whole queue at a moment when nobody worked on it."""
+    """The whole queue at a moment without work on it."""
     rows: list = field(default_factory=list)   # (id, name or "", status)
     dead: list = field(default_factory=list)   # ids that the dead letters list
     stats: dict = field(default_factory=dict)
@@ -238,7 +238,7 @@ def order(history, index):
             if c.id not in history.redriven:
                 first.setdefault(c.id, c)
         line = list(first.values())
-        # Pairs suffice when the order is total; ties are told by their pushes.
+        # Pairs suffice when the order is total; ties are decided by their pushes.
         last = None
         for c in line:
             if last and c.due < last.due:

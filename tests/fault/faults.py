@@ -20,6 +20,17 @@ ASAN = os.environ.get("FAULT_ASAN_LIB", "")  # set: what runs has the sanitizer 
 LONG = os.environ.get("FAULT_LONG") == "1"
 
 
+def sizes(paths):
+    """Of the files that are still there: the server renames and removes them meanwhile."""
+    found = set()
+    for path in paths:
+        try:
+            found.add(path.stat().st_size)
+        except FileNotFoundError:
+            pass
+    return found
+
+
 def seed(default):
     """What a random test starts from; TEST_SEED=n replays."""
     n = int(os.environ.get("TEST_SEED", default))
@@ -30,7 +41,7 @@ def seed(default):
 class Shim:
     """The faults of shim.c, by name."""
     NAMES = ("clock_step", "sync_fails", "full", "syncs", "failed", "sync_stall",
-             "alloc_skip", "alloc_fail", "read_stall")
+             "alloc_skip", "alloc_fail", "read_stall", "sync_stuck", "no_fsync")
 
     def __init__(self, path):
         self.path = path
@@ -43,6 +54,14 @@ class Shim:
 
     def set(self, name, value):
         struct.pack_into("=q", self.map, 8 * self.NAMES.index(name), value)
+
+    def fail_syncs(self):
+        """The next sync fails, and from then on all in its folder, until heal_syncs."""
+        self.set("sync_stuck", 1)
+        self.set("sync_fails", 1)
+
+    def heal_syncs(self):
+        self.set("sync_stuck", 0)
 
     def env(self):
         return {"LD_PRELOAD": f"{ASAN}:{SHIM}", "FAULT_SHIM": str(self.path)}
@@ -92,7 +111,7 @@ class Hurt(Server):
     def grown(self):
         """Enough was written that segments have their full size; nothing is left of it."""
         topic = {"namespace": "grow", "topic": "grow"}
-        while not any(f.stat().st_size == SEGMENT for f in Path(self.folder).rglob("spare-*[0-9]")):
+        while SEGMENT not in sizes(Path(self.folder).rglob("spare-*[0-9]")):
             ids = self.post("/enqueue", [{**topic, "text": "x" * (64 << 10)}] * 100).body
             assert self.get("/dequeue", **topic, limit=1000).status == 200
             self.post("/v1/admin/queue/purge", topic)

@@ -196,7 +196,7 @@ class Client:
 
 
 class Load:
-    """Seeded work on one queue until it is told to stop."""
+    """Seeded work on one queue until stop() is called."""
 
     def __init__(self, server, history, seed, producers=4, consumers=10, hang_ups=1, keys=24,
                  lease=2.0, depth=300):
@@ -338,8 +338,8 @@ class Load:
 
 
 def look(server):
-    """The whole queue: nobody may work on it meanwhile. The pages leave out what is too
-    much of payload; such a row has no name."""
+    """The whole queue, without work on it meanwhile. A page leaves out payloads that are too large;
+    then the row has no name."""
     rows = []
     for row in pages(server, "/peek", state="all"):
         name = base64.b64decode(row.get("payload", "")).decode().split(" ")[0]

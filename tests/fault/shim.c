@@ -1,5 +1,5 @@
 /*
- * shim.c - a kernel that fails when it is told to. Preloaded into a real server.
+ * shim.c - a kernel that fails on command. Preloaded into a real server.
  *
  * The file that FAULT_SHIM names is mapped by the test and by the server: what the
  * test writes there holds from the next call on. faults.py has the same layout.
@@ -10,7 +10,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -24,8 +26,10 @@ struct faults {
 	_Atomic int64_t failed;     /* counted: calls that were made to fail */
 	_Atomic int64_t sync_stall; /* ns that every sync takes longer */
 	_Atomic int64_t alloc_skip; /* so many allocations go well */
-	_Atomic int64_t alloc_fail; /* then so many fail; 0: nobody counts */
+	_Atomic int64_t alloc_fail; /* then so many fail; 0: not counted */
 	_Atomic int64_t read_stall; /* ns that every pread takes longer */
+	_Atomic int64_t sync_stuck; /* not 0: where a sync has failed, all do; 1: nowhere yet */
+	_Atomic int64_t no_fsync;   /* not 0: fsync, which stores and folders use, fails with EIO */
 };
 
 static struct faults none;
@@ -108,12 +112,47 @@ wait_for(const _Atomic int64_t *ns)
 		nanosleep(&slice, NULL);
 }
 
+/* The folder of an open file, as a number that is neither 0 nor 1. */
+static int64_t
+folder_of(int fd)
+{
+	char link[64], path[4096] = "";
+	int64_t sum = 5381;
+
+	(void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof path - 1) < 0)
+		return 2;
+	for (const char *p = path; p < strrchr(path, '/'); p++)
+		sum = (sum * 33 + *p) & INT32_MAX;
+	return sum | 2;
+}
+
+/* Does a sync of this file fail? */
+static bool
+is_stuck(int fd)
+{
+	int64_t fresh = 1;
+
+	if (faults->sync_stuck > 1)
+		return folder_of(fd) == faults->sync_stuck;
+	if (!take(&faults->sync_fails))
+		return false;
+	atomic_compare_exchange_strong(&faults->sync_stuck, &fresh, folder_of(fd));
+	return true;
+}
+
 int
 fdatasync(int fd)
 {
 	faults->syncs++;
 	wait_for(&faults->sync_stall);
-	return take(&faults->sync_fails) ? fail(EIO) : NEXT(fdatasync)(fd);
+	return is_stuck(fd) ? fail(EIO) : NEXT(fdatasync)(fd);
+}
+
+int
+fsync(int fd)
+{
+	return faults->no_fsync ? fail(EIO) : NEXT(fsync)(fd);
 }
 
 int

@@ -1,9 +1,10 @@
-"""W8: every later version opens the folders that version 0.1.0 has written.
+"""WAL-8: every later version opens the folders that version 0.1.0 has written.
 
 tests/corpus/make wrote them, with what that version told of them. The wall clock of the
 server stands where the folder was left, so that leases and delays are as they were.
 """
 import json
+import re
 import sys
 import tarfile
 import time
@@ -22,6 +23,10 @@ TYPES = {"accept", "claim", "extend", "return", "retry", "die", "done", "keep", 
          "policy", "ceiling", "opened", "closed", "undo", "message", "restore", "remember", "result",
          "policy_rated", "aside", "spelling", "lock", "document", "mark", "untake", "drop", "given",
          "taken", "refused"}  # all that 0.1.0 writes
+
+
+# No view shows these any more. A test below settles with them.
+HOLDERS = "/messages/.*/(lease_id|fencing_token): missing"
 
 
 def title(path):
@@ -56,7 +61,8 @@ def test_a_later_version_tells_the_same_and_again_after_a_restart(written):
     with start() as server:
         for _ in range(2):
             now = witness(server, told["results_of"], told["witness"])
-            assert list(differences(told["witness"], now)) == []
+            lost = list(differences(told["witness"], now))
+            assert [d for d in lost if not re.match(HOLDERS, d)] == []
             server.restart("kill")
 
 

@@ -80,7 +80,7 @@ def flip(raw, at, bit):
 
 
 def test_a_flipped_bit_is_refused_by_name_or_does_no_harm(made, folder):
-    """Fault 5. Every byte of small logs: tests/unit/test_wal_damage.c"""
+    """Fault 5. Every byte of small logs: tests/unit/wal/test_wal_damage.c"""
     files, expected = made
     dice = random.Random(seed(5))
     spots = [(name, at) for name, (_, raw) in files.files.items() for at in range(len(raw))]
@@ -169,7 +169,7 @@ def test_a_synced_group_that_is_cut_is_damage(made, folder):
 
 
 def test_a_payload_that_goes_bad_under_a_running_server_is_never_handed_out(server):
-    """Fault 5, found on read: set aside and told, not deleted, and the others are served."""
+    """Fault 5, found on read: set aside and reported, not deleted, and the others are served."""
     server.enqueue(*({"text": f"payload-{i}-" + "z" * 100} for i in range(10)))
     path = server.files()[-1]
     with open(path, "r+b") as file:

@@ -43,7 +43,7 @@ def hang_up(server, dice, kind):
 
 def test_a_thousand_claimers_hang_up_and_every_message_is_claimable_at_once(server):
     dice = random.Random(seed(13))
-    big = "x" * (6 << 20)  # more than the kernel takes of an answer that nobody reads
+    big = "x" * (6 << 20)  # more than the kernel takes of an unread answer
     n = 6
     for i in range(n):
         server.enqueue({"text": f"{i} {big}"}, topic="big")

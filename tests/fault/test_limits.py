@@ -41,7 +41,7 @@ def test_a_server_without_descriptors_goes_on(folder):
         assert len(server.dequeue(limit=100)) == 51
 
 
-def test_too_few_descriptors_to_start_is_told(folder):
+def test_too_few_descriptors_to_start_is_reported(folder):
     for n in range(8, 40):
         said = refusal(folder, prefix=("prlimit", f"--nofile={n}"))
         assert "sluiced:" in said and "limit" in said, said
@@ -103,7 +103,7 @@ def test_a_server_without_memory_refuses_and_loses_nothing(folder):
 
 
 @NO_LIMIT
-def test_too_little_memory_to_start_is_told(folder):
+def test_too_little_memory_to_start_is_reported(folder):
     for mib in (20, 40, 60, 80, 100):
         try:
             with Hurt(folder, prefix=("prlimit", f"--as={mib << 20}")) as server:

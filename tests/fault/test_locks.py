@@ -20,7 +20,7 @@ TTL = 6  # a lease that is found at a start gets 5 s
 
 
 class Grant:
-    """A lease, and what its holder did. committed: True, False, or None: nobody knows."""
+    """A lease, and what its holder did. committed: True, False, or None: unknown."""
 
     def __init__(self, asked, body):
         self.asked = asked

@@ -49,7 +49,7 @@ class Trial:
     def starved(self, n, run, work):
         """Its outcome when allocation n fails, and those behind; None: it had fewer."""
         before = self.shim.get("failed")
-        relief = threading.Timer(0.1, self.shim.set, ("alloc_fail", 0))  # for who waits
+        relief = threading.Timer(1, self.shim.set, ("alloc_fail", 0))  # for waiting requests
         self.shim.set("alloc_skip", n)
         self.shim.set("alloc_fail", run)
         relief.start()

@@ -26,7 +26,7 @@ class Unix(http.client.HTTPConnection):
 
 
 def ask(path, method, url, body=None):
-    """None while nobody listens there."""
+    """None while no server listens there."""
     connection = Unix(path)
     try:
         connection.request(method, url, body)
@@ -93,7 +93,7 @@ def test_while_the_log_is_read_back_it_says_so(folder, shim, tmp_path):
 
 
 def test_a_request_waits_while_the_server_starts(folder, shim, tmp_path):
-    """Nobody is refused who comes early, whatever he asks; health is told at once."""
+    """No early request is refused, of any kind; health is answered at once."""
     with Starting(folder, shim, tmp_path) as server, ThreadPoolExecutor(8) as pool:
         calls = [("GET", DEQUEUE), ("POST", "/enqueue", ITEM), ("GET", "/metrics"),
                  ("GET", "/stats?namespace=test&topic=mail"), ("GET", "/v1/admin/queues"),
@@ -119,7 +119,7 @@ def test_a_request_does_not_wait_for_ever(folder, shim, tmp_path):
         assert answer.status == 503 and answer.body["error"] == "starting" and answer.body["detail"]
 
 
-def test_who_gives_up_while_the_server_starts_has_asked_for_nothing(folder, shim, tmp_path):
+def test_a_client_that_gives_up_while_the_server_starts_leaves_no_work(folder, shim, tmp_path):
     """Or a client that tries again would enqueue twice."""
     item = ITEM.replace(BIG, "x")
     head = f"POST /enqueue HTTP/1.1\r\nHost: x\r\nContent-Length: {len(item)}\r\n\r\n"
@@ -147,14 +147,16 @@ def test_who_gives_up_while_the_server_starts_has_asked_for_nothing(folder, shim
 def test_a_shard_that_failed_is_named(folder, shim):
     with Hurt(folder, shim=shim) as server:
         server.prepared()
-        shim.set("sync_fails", 1)
+        shim.fail_syncs()
         assert server.post("/enqueue", [server.here()]).status == 503
         reason, = reasons(server.get("/readyz"))
         assert reason["reason"] in ("outcome_unknown", "shard_failed") and reason["shard"] == 0
         assert "failed" in reason["message"]
         assert server.get("/healthz").status == 200
         assert server.metric('sluice_shard_up{shard="0"}') == 0
-        server.kill()
+        shim.heal_syncs()
+        until(lambda: server.get("/readyz").status == 200)
+        assert server.metric('sluice_shard_up{shard="0"}') == 1
 
 
 def test_a_full_disk_is_named_until_there_is_room(folder, shim):

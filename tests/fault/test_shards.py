@@ -87,7 +87,7 @@ def cycle(node, topic, n):
 
 # --- nodes and workers ------------------------------------------------------------
 
-def test_any_node_is_killed_and_nobody_else_notices(tmp_path, fresh):
+def test_any_node_is_killed_and_the_others_go_on(tmp_path, fresh):
     """SH-01: of three, on two shards. SH-18: each queue is on one of them."""
     text = settings(1, "{a: red, b: blue}", fresh)
     with ExitStack() as stack:
@@ -132,7 +132,7 @@ def test_a_worker_that_dies_leaves_its_message_to_the_next(tmp_path, fresh):
 
 # --- tenants ----------------------------------------------------------------------
 
-def test_tenants_on_one_shard_are_apart_and_a_flood_of_one_stops_nobody(tmp_path, fresh):
+def test_namespaces_on_one_shard_are_separate_and_a_flood_of_one_stops_no_other(tmp_path, fresh):
     """SH-17: what is B's is not A's to see, nor to settle; and B is served meanwhile."""
     with Node(tmp_path, settings(1, "{}", fresh)) as node:
         stop = threading.Event()
@@ -303,9 +303,9 @@ def test_sharding_is_turned_on_and_off_under_load(tmp_path, fresh):
         load.ends_well()
 
 
-def test_a_queue_is_moved_under_load_and_whoever_moves_it_is_killed(tmp_path, fresh):
+def test_a_queue_is_moved_under_load_while_its_movers_are_killed(tmp_path, fresh):
     """Fault 44, SH-72, SH-77: from one Redis server to another while two nodes serve it; what
-    was begun is ended by whoever comes next."""
+    was begun is ended by the next mover."""
     text = settings(1, "{a: red}", fresh)
     moved = settings(2, "{a: blue}", fresh, "{a: red}")
     with ExitStack() as stack:

@@ -1,9 +1,9 @@
 /*
  * fuzz_answer.c - any bytes, given to the client's parser of answers.
  *
- *  F1  However the bytes are cut, the parser says the same (N4 of client/answer.h).
- *  F2  It never looks beyond a piece nor at it later: each has memory of its own.
- *  F3  No body is larger than was allowed, and all it read is told by what is left.
+ *  FUZZANSWER-1  However the bytes are cut, the parser says the same (ANSWER-4 of client/answer.h).
+ *  FUZZANSWER-2  It never looks beyond a piece nor at it later: each has memory of its own.
+ *  FUZZANSWER-3  No body is larger than was allowed, and what is left shows how much it read.
  */
 #include "fuzz.h"
 
@@ -46,7 +46,7 @@ read_in_steps(const uint8_t *data, size_t size, size_t step)
 		FUZZ_CHECK(own);
 		memcpy(own, data + o.used, n);
 		o.event = answer_next(&a, &in);
-		FUZZ_CHECK(in.n == 0 || o.event != ANSWER_MORE); /* F3 */
+		FUZZ_CHECK(in.n == 0 || o.event != ANSWER_MORE); /* FUZZANSWER-3 */
 		o.used += n - in.n;
 		free(own);
 	}
@@ -80,7 +80,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
 		const struct outcome cut = read_in_steps(data, size, steps[i]);
 
-		check_same(&whole, &cut); /* F1 */
+		check_same(&whole, &cut); /* FUZZANSWER-1 */
 	}
 	return 0;
 }

@@ -4,10 +4,10 @@
  */
 #include "fuzz.h"
 
-#include "api/flat_claim.h"
-#include "api/flat_enqueue.h"
-#include "api/flat_policy.h"
-#include "api/flat_settle.h"
+#include "api/flat/claim.h"
+#include "api/flat/enqueue.h"
+#include "api/flat/policy.h"
+#include "api/flat/settle.h"
 #include "api/limits.h"
 
 #include <stdlib.h>
@@ -20,14 +20,19 @@ check_name(struct slice name)
 		FUZZ_CHECK(name.p[i] < 'A' || name.p[i] > 'Z');
 }
 
+typedef int decode_enqueue(struct flat_enqueue *e, struct arena *a, struct slice body, int64_t *index,
+			   struct slu_err *err);
+typedef int decode_settle(struct flat_settle *s, struct arena *a, struct slice body, int64_t *index,
+			  struct slu_err *err);
+
 static void
-enqueue(struct slice body)
+enqueue(decode_enqueue *decode, struct slice body)
 {
 	struct flat_enqueue e = { 0 };
 	struct arena a = { 0 };
 	int64_t index;
 
-	if (flat_enqueue_decode(&e, &a, body, &index, NULL) == 0) {
+	if (decode(&e, &a, body, &index, NULL) == 0) {
 		FUZZ_CHECK(e.n >= 1 && e.n <= API_ENQUEUE_MAX);
 		for (uint32_t i = 0; i < e.n; i++) {
 			check_name(e.puts[i].m.space);
@@ -40,13 +45,13 @@ enqueue(struct slice body)
 }
 
 static void
-settle(enum op_verb verb, struct slice body)
+settle(decode_settle *decode, enum op_verb verb, struct slice body)
 {
 	struct flat_settle s = { .verb = verb };
 	struct arena a = { 0 };
 	int64_t index;
 
-	if (flat_settle_decode(&s, &a, body, &index, NULL) == 0) {
+	if (decode(&s, &a, body, &index, NULL) == 0) {
 		FUZZ_CHECK(s.n >= 1 && s.n <= API_SETTLE_MAX);
 		for (uint32_t i = 0; i < s.n; i++) {
 			check_name(s.items[i].space);
@@ -101,16 +106,25 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	switch (size ? data[0] : 0) {
 	case 'e':
-		enqueue(rest);
+		enqueue(flat_enqueue_decode, rest);
 		break;
 	case 'a':
-		settle(OP_ACK, rest);
+		settle(flat_settle_decode, OP_ACK, rest);
 		break;
 	case 'n':
-		settle(OP_NACK, rest);
+		settle(flat_settle_decode, OP_NACK, rest);
 		break;
 	case 'x':
-		settle(OP_EXTEND, rest);
+		settle(flat_settle_decode, OP_EXTEND, rest);
+		break;
+	case 'E':
+		enqueue(flat_enqueue_decode_packed, rest);
+		break;
+	case 'A':
+		settle(flat_settle_decode_packed, OP_ACK, rest);
+		break;
+	case 'N':
+		settle(flat_settle_decode_packed, OP_NACK, rest);
 		break;
 	case 'q':
 		claim(rest, none);

@@ -1,11 +1,13 @@
 /*
  * fuzz_json.c - whatever is taken can be written, and what was written reads the
- * same; whatever is refused names a place inside the document.
+ * same; whatever is refused names a place inside the document. A table that copies members
+ * which repeat reads the same as one that does not.
  */
 #include "fuzz.h"
 
-#include "base/json.h"
-#include "base/json_out.h"
+#include "base/json/json.h"
+#include "base/json/json_out.h"
+#include "base/json/json_table.h"
 
 enum {
 	MOST = 1 << 20
@@ -90,6 +92,46 @@ check_numbers(struct slice raw)
 	(void)json_double(&r);
 }
 
+struct item {
+	struct slice a, b, c;
+	uint64_t d;
+};
+
+static const struct json_field fields[] = {
+	JSON_FIELD(text, struct item, a, .required = true, .repeats = true),
+	JSON_FIELD(text, struct item, b, .repeats = true, .also = { "e", 1 }),
+	JSON_FIELD(text, struct item, c),
+	JSON_FIELD(u64, struct item, d),
+};
+
+/* Reads the objects of an array, with and without `again`. */
+static void
+check_again(struct slice document, char *room)
+{
+	struct json_again again = { 0 };
+	struct slu_err err = { 0 }, other_err = { 0 };
+	struct json r, s;
+
+	json_init(&r, document, JSON_DEPTH);
+	json_room(&r, room, document.n);
+	json_init(&s, document, JSON_DEPTH);
+	json_room(&s, room + document.n, document.n);
+	json_array(&r);
+	json_array(&s);
+	while (json_element(&r)) {
+		struct item x = { 0 }, y = { 0 };
+
+		FUZZ_CHECK(json_element(&s));
+		FUZZ_CHECK(json_fields(&r, fields, COUNT(fields), JSON_LENIENT, &x) ==
+			   json_fields_again(&s, fields, COUNT(fields), JSON_LENIENT, &again, &y));
+		FUZZ_CHECK(slice_eq(x.a, y.a) && slice_eq(x.b, y.b) && slice_eq(x.c, y.c));
+		FUZZ_CHECK(x.d == y.d && r.p == s.p && r.value == s.value);
+	}
+	FUZZ_CHECK(!json_element(&s));
+	FUZZ_CHECK(json_end(&r, &err) == json_end(&s, &other_err));
+	FUZZ_CHECK(strcmp(err.text, other_err.text) == 0);
+}
+
 static void
 check(struct slice document, struct buf *b, char *room)
 {
@@ -132,6 +174,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_init(&b, 8 * size + 1);
 	check((struct slice){ (const char *)data, size }, &b, room);
 	FUZZ_CHECK(!b.failed);
+	check_again((struct slice){ (const char *)data, size }, room);
 	buf_release(&b);
 	free(room);
 	return 0;

@@ -2,7 +2,7 @@
  * same again. */
 #include "fuzz.h"
 
-#include "cli/manifest.h"
+#include "cli/backup/manifest.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
  * fuzz_multipart.c - any bytes, given to the reader of multipart bodies. The first line is
  * the Content-Type.
  *
- *  F1  However the bytes are cut, it says the same (P3 of http/multipart.h).
- *  F2  Data lies in what was given, or is the beginning of a delimiter.
- *  F3  No more comes out than went in.
+ *  FUZZPARTS-1  However the bytes are cut, it says the same (MULTIPART-3 of http/multipart.h).
+ *  FUZZPARTS-2  Data lies in what was given, or is the beginning of a delimiter.
+ *  FUZZPARTS-3  No more comes out than went in.
  */
 #include "fuzz.h"
 

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "base/json_compact.h"
+#include "base/json/json_compact.h"
 #include "core/lql.h"
 #include "core/mutation.h"
 #include "core/selector.h"

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "base/mem.h"
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include <string.h>
 
@@ -48,7 +48,7 @@ static bool
 settles(enum op_verb verb)
 {
 	return verb == OP_ACK || verb == OP_NACK || verb == OP_EXTEND || verb == OP_REDRIVE ||
-	       verb == OP_DELETE || verb == OP_ASIDE;
+	       verb == OP_DELETE || verb == OP_QUARANTINE;
 }
 
 static void
@@ -64,11 +64,15 @@ ask(struct asked *a, enum op_verb verb, unsigned more)
 	op->max_rows = ROWS;
 	op->keys = a->keys;
 	op->max_keys = KEYS;
-	op->lock.key = SLICE("k");
-	op->lock.holder = a->holder;
-	op->stateful = more & 1;
+	if (op_is_of(verb, OP_OF_LOCK)) {
+		op->lock.key = SLICE("k");
+		op->lock.holder = a->holder;
+	}
+	if (op_is_of(verb, OP_OF_CLAIM))
+		op->claim.stateful = more & 1;
+	if (op_is_of(verb, OP_OF_MOVE))
+		op->move.step = more % MOVE_STEPS;
 	op->state = more % MSG_STATES;
-	op->move.step = more % MOVE_STEPS;
 	if (settles(verb)) {
 		op->items = a->items;
 		op->n_items = ITEMS;
@@ -98,7 +102,7 @@ hear(struct asked *a, const redisReply *reply)
 	struct slu_err err = { 0 };
 	int rc;
 
-	rc = rcall_hear(&r, &a->call, reply, &err);
+	rc = rcall_decode(&r, &a->call, reply, &err);
 	FUZZ_CHECK(rc == 0 || rc == SLU_EUNKNOWN || rc == SLU_ENOMEM);
 	if (rc)
 		rcall_fail(&a->call, rc, &err);

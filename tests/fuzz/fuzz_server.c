@@ -11,21 +11,21 @@
  *      i l f u e t v   the last value of a member of any answer (`members` below)
  *      ( )     between them is a body: Content-Length and the end of the head go before it
  *
- *  V1  Every connection gets whole answers in form, no more than it asked for, none of
+ *  FUZZSERVER-1  Every connection gets whole answers in form, no more than it asked for, none of
  *      them 500, and JSON that is JSON.
- *  V2  When the clients are gone no call, connection, body or waiting op is left.
- *  V3  The counters are what a scan finds; it stops cleanly.
- *  V4  A line of the log is one line, and JSON.
+ *  FUZZSERVER-2  When the clients are gone no call, connection, body or waiting op is left.
+ *  FUZZSERVER-3  The counters are what a scan finds; it stops cleanly.
+ *  FUZZSERVER-4  A line of the log is one line, and JSON.
  */
 #include "fuzz.h"
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "client/answer.h"
-#include "core/ledger_check.h"
-#include "core/locks.h"
+#include "core/ledger/check.h"
+#include "core/locks/locks.h"
 #include "http/request.h"
 #include "nodekit.h"
-#include "server/node_in.h"
+#include "server/node_private.h"
 
 #include <stdio.h>
 
@@ -53,7 +53,7 @@ enum {
 };
 
 struct client {
-	struct caller caller;
+	struct kit_caller caller;
 	struct buf sent;
 	struct buf body; /* while one is gathered */
 	bool gathers;
@@ -84,7 +84,7 @@ check_json(const char *rule, struct slice text)
 }
 
 static void
-check_line(const char *line, size_t n) /* V4 */
+check_line(const char *line, size_t n) /* FUZZSERVER-4 */
 {
 	const char *const end = memchr(line, '\n', n);
 
@@ -117,7 +117,7 @@ next_request(struct request *r, struct slice *sent)
 	return e == REQUEST_HEAD;
 }
 
-/* False: it is none, as HTTP/1.0 may have it whose end is that of the connection. */
+/* Returns false if it has no length, as in HTTP/1.0: then the end of the connection ends it. */
 static bool
 next_answer(struct answer *a, struct slice *got, const struct request *r, bool asked)
 {
@@ -135,7 +135,7 @@ next_answer(struct answer *a, struct slice *got, const struct request *r, bool a
 }
 
 static void
-check_answers(const struct client *c) /* V1 */
+check_answers(const struct client *c) /* FUZZSERVER-1 */
 {
 	struct slice sent = buf_slice(&c->sent), got = buf_slice(&c->caller.got);
 	bool asked = true;
@@ -164,11 +164,11 @@ check_rest(void)
 	const char *wrong;
 
 	broker_totals(kit.node->broker, 0, &totals);
-	FUZZ_CHECK(totals.waiting == 0); /* V2 */
+	FUZZ_CHECK(totals.waiting == 0); /* FUZZSERVER-2 */
 	FUZZ_CHECK(server_metric(kit.node->server, SERVER_CONNECTIONS) == 0);
 	FUZZ_CHECK(server_metric(kit.node->server, SERVER_CALLS) == 0);
 	FUZZ_CHECK(server_metric(kit.node->server, SERVER_BODIES) == 0);
-	wrong = ledger_scan_check(nodekit_ledger(&kit)); /* V3 */
+	wrong = ledger_scan_check(nodekit_ledger(&kit)); /* FUZZSERVER-3 */
 	if (!wrong)
 		wrong = locks_scan_check(nodekit_locks(&kit));
 	if (wrong)
@@ -347,6 +347,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		leave(&clients[--n_clients], true);
 	nodekit_settle(&kit);
 	check_rest();
-	FUZZ_CHECK(nodekit_empty(&kit) == 0); /* V3 */
+	FUZZ_CHECK(nodekit_empty(&kit) == 0); /* FUZZSERVER-3 */
 	return 0;
 }

@@ -4,9 +4,9 @@
  * The head is made sound, and so are the sums of records that claim to have one (bit 0
  * of the first byte), so that the search comes further than a CRC.
  *
- *  F1  Opening a log to look at it changes nothing, and says 0, damage or a newer
+ *  FUZZWAL-1  Opening a log to look at it changes nothing, and says 0, damage or a newer
  *      version.
- *  F2  What is replayed lies inside the file and is in order.
+ *  FUZZWAL-2  What is replayed lies inside the file and is in order.
  */
 #include "fuzz.h"
 
@@ -82,7 +82,7 @@ memory_write(struct disk *d, int file, const void *p, size_t n, uint64_t at)
 	(void)p;
 	(void)n;
 	(void)at;
-	FUZZ_CHECK(file == LOCK); /* F1 */
+	FUZZ_CHECK(file == LOCK); /* FUZZWAL-1 */
 	return 0;
 }
 
@@ -145,7 +145,7 @@ see(struct wal *w, const struct wal_record *rec, void *arg, struct slu_err *err)
 
 	(void)w;
 	(void)err;
-	FUZZ_CHECK(rec->seq > *last); /* F2 */
+	FUZZ_CHECK(rec->seq > *last); /* FUZZWAL-2 */
 	FUZZ_CHECK(rec->where.offset + rec->where.length <= SIZE);
 	FUZZ_CHECK(rec->body.n + RECORD_HEAD <= rec->where.length);
 	*last = rec->seq;

@@ -1,9 +1,9 @@
 /*
  * fuzz_yaml.c - any bytes as a configuration.
  *
- *  F1  Whatever comes, there are values, faults or both, within their bounds.
- *  F2  A value is never empty of path, and its line lies in the file.
- *  F3  Whatever is said of shards makes a map, or a fault.
+ *  FUZZYAML-1  Whatever comes, there are values, faults or both, within their bounds.
+ *  FUZZYAML-2  A value is never empty of path, and its line lies in the file.
+ *  FUZZYAML-3  Whatever is said of shards makes a map, or a fault.
  */
 #include "fuzz.h"
 
@@ -19,12 +19,12 @@ expect(bool holds)
 		abort();
 }
 
-/* F3 */
+/* FUZZYAML-3 */
 static void
 make_map(const struct yaml_doc *doc)
 {
-	struct conf c = { .sharding = sharding_new() };
-	char name[] = "default";
+	struct conf c = { .engines = engine_rows, .sharding = sharding_new(engine_rows) };
+	char name[] = "default", engine[] = "log";
 	struct conf_faults faults = { 0 };
 	struct shardmap *map = NULL;
 
@@ -32,10 +32,11 @@ make_map(const struct yaml_doc *doc)
 	c.sharding_enabled = true;
 	c.shards = 1;
 	c.config = name;
+	c.engine = engine;
 	for (unsigned i = 0; i < doc->n; i++) {
 		const struct yaml_entry *const e = &doc->entries[i];
 
-		if (sharding_is_part(e->path) && !strstr(e->path, "_file"))
+		if (sharding_is_part(c.sharding, e->path) && !strstr(e->path, "_file"))
 			sharding_take(c.sharding, "f", e, &faults);
 	}
 	sharding_check(&c, &faults);

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clustered import two
 from served import ENGINE, Server
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
@@ -41,6 +42,22 @@ def server(shared, request):
     shared.namespace = f"{name}-{next(count)}"
     shared.topic = "mail"
     return shared
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A node that owns all shards of a store, and one that owns none: two a file of tests."""
+    with two(tmp_path_factory.mktemp("two")) as servers:
+        yield servers
+
+
+@pytest.fixture
+def pair(running):
+    """The file's two nodes, with a namespace and a queue that no other test has."""
+    name = f"test{next(count)}"
+    for server in running:
+        server.namespace = server.topic = name
+    return running
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
     printed = run(shell_blocks(page), folder, {"127.0.0.1:7171": "127.0.0.1:40123"})
 
 Only addresses are replaced: those of the page by those of the test, since no test may use a
-fixed port; and /tmp/ by a folder of its own.
+fixed port; and /tmp/, /srv/ and /var/lib/ by a folder of its own.
 """
 import os
 import re
@@ -32,7 +32,7 @@ def placed(text, addresses):
 def run(texts, folder, addresses, path=()):
     """Paste the blocks. Returns what each of them printed; a failure names the block."""
     script = "".join(f"{placed(text, addresses)}\necho '{MARK}'\n" for text in texts)
-    script = re.sub(r"(?<![\w.])/tmp/", f"{folder}/", script)
+    script = re.sub(r"(?<![\w.])/(tmp|srv|var/lib)/", f"{folder}/", script)
     env = {**os.environ, "PATH": ":".join([*map(str, path), os.environ["PATH"]]), "HOME": str(folder),
            "XDG_CONFIG_HOME": str(folder / "config")}
     with open(folder / "stdout", "w") as out, open(folder / "stderr", "w") as errors:

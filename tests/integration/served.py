@@ -12,6 +12,7 @@ import http.client
 import itertools
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -21,10 +22,12 @@ import threading
 import time
 import urllib.parse
 from contextlib import contextmanager
+from pathlib import Path
 
 SLUICED = os.environ["SLUICED"]
 START = 60  # seconds; the sanitizers are slow
 ENGINE = os.environ.get("SLUICE_TEST_ENGINE", "log")
+OF_SHARDS = ("sluice_messages", "sluice_queue_", "sluice_queues")  # metrics of shards: docs/cluster.md
 
 
 class Refused(Exception):
@@ -55,13 +58,18 @@ class Server:
         self.topic = topic
         self.local = threading.local()
         self.process = None
-        self.waited = None  # the process whose end somebody has seen
+        self.waited = None  # the process whose end was seen
+        self.owner = None   # `forwarded`: the server that owns the shards
+        if engine == "forwarded":
+            self.owner = Server(f"{folder}.owner", *self.stored(), *options, engine="log")
         self.start()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        if self.owner:
+            self.owner.stop()
         if self.process.poll() is None:
             self.stop()
         elif self.waited is not self.process:  # it ended by itself: did it crash?
@@ -74,7 +82,7 @@ class Server:
         self.errors = []
         self.listening = threading.Event()
         self.process = subprocess.Popen(
-            [SLUICED, "--data", str(self.folder), "--engine", self.engine,
+            [SLUICED, "--data", str(self.folder), *self.engine_options(),
              "--listen", "127.0.0.1:0", *self.options],
             stderr=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self.read_errors, daemon=True)
@@ -88,6 +96,19 @@ class Server:
             raise Refused(said)
         self.address = found[1], int(found[2])
         self.local = threading.local()
+
+    def engine_options(self):
+        """`stored` is the engine log with a store beside its folder."""
+        if self.engine == "stored":
+            return "--engine", "log", "--shards", "1", "--store", f"file://{self.folder}.store"
+        if self.engine == "forwarded":
+            return "--engine", "log", *self.stored()
+        return "--engine", self.engine
+
+    def stored(self):
+        """A store of one shard, which stays with the first server that takes it."""
+        return "--shards", "1", "--store", f"file://{self.folder}.store", "--store-settle", "1h", \
+            "--listen", "peer://127.0.0.1:0"
 
     def read_errors(self):
         for line in self.process.stderr:
@@ -137,7 +158,7 @@ class Server:
             path += "?" + urllib.parse.urlencode(params)
         if body is not None and not isinstance(body, (str, bytes)):
             body = json.dumps(body)
-        local = self.local  # whoever restarts the server makes another
+        local = self.local  # a restart makes another
         if not getattr(local, "connection", None):
             local.connection = self.connect()
         try:
@@ -215,8 +236,16 @@ class Server:
         """A bare connection, for clients that misbehave."""
         return socket.create_connection(self.address, timeout=START)
 
+    def payload_files(self):
+        """The files of large payloads, one of each; of a node that owns nothing: in the store."""
+        if self.owner:
+            return sorted(Path(f"{self.folder}.store").glob("*/payload/*/*.0"))
+        return sorted(p for p in Path(self.folder).glob("**/payloads/*") if p.is_file())
+
     def metric(self, line):
         """The value of a sample, named as /metrics writes it."""
+        if self.owner and ("shard=" in line or line.startswith(OF_SHARDS)):  # the owner has these
+            return self.owner.metric(line)
         for found in self.get("/metrics").text.splitlines():
             name, _, value = found.rpartition(" ")
             if name == line:
@@ -268,7 +297,7 @@ prefixes = (f"t{n}" for n in itertools.count(1))
 
 
 def on_redis(folder, address):
-    """Several that share a prefix there, which nobody else has."""
+    """Several that share a prefix of their own there."""
     shared = next(prefixes)
 
     def make(n, *options, address=address, prefix=shared):
@@ -291,6 +320,11 @@ def seconds_of(moment):
             + float("0." + (fraction or "0")))
 
 
+def new_txn():
+    """A transaction id of a client. Ids are shared by all namespaces of a server."""
+    return "9" + "".join(random.choices("0123456789abcdefghijklmnopqrstuv", k=18)) + "0"
+
+
 def until(check, seconds=START):
     """Wait until check() is true; what it returned."""
     end = time.monotonic() + seconds
@@ -300,3 +334,10 @@ def until(check, seconds=START):
             return result
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.002)
+
+
+def freeze(process):
+    """SIGSTOP, until every thread has stopped: before that the process may still answer."""
+    process.send_signal(signal.SIGSTOP)
+    until(lambda: all(path.read_text().rpartition(")")[2].split()[0] == "T"
+                      for path in Path(f"/proc/{process.pid}/task").glob("*/stat")))

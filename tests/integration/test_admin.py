@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from served import Server, texts, until
+from served import ENGINE, Server, texts, until
 
 
 def admin(server, path, **params):
@@ -255,7 +255,7 @@ def test_a_page_of_a_search_reads_a_bounded_number_of_bytes(server):
     assert max(looked) <= 17 and sum(looked) == 25
 
 
-LARGE = 3 << 20  # bytes: such a payload has a file of its own
+LARGE = 3 << 20  # bytes: a payload of this size has a file of its own
 PIECE = 65532    # they are read in pieces of
 
 
@@ -454,7 +454,7 @@ def test_the_log_level_changes_while_it_runs(folder):
         assert admin(server, "config")["log.level"]["value"] == "error"
 
 
-def test_the_settings_in_force_are_told(folder):
+def test_the_settings_in_force_are_shown(folder):
     with Server(folder, "--drain", "3s", engine="memory") as server:
         config = admin(server, "config")
         assert config["drain"]["value"] == "3s" and config["drain"]["from"] == "flag --drain"
@@ -498,6 +498,7 @@ def restore(server, folder):
     return begun
 
 
+@pytest.mark.skipif(ENGINE == "forwarded", reason="a backup is of the asked server alone")
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_server_starts_on_the_copy_of_a_running_one(tmp_path, shards):
     with Server(tmp_path / "data", "--shards", str(shards)) as server:
@@ -511,13 +512,16 @@ def test_a_server_starts_on_the_copy_of_a_running_one(tmp_path, shards):
         assert sorted(kept) == sorted(f"text {i}" for i in range(1, 20))
 
 
-def test_one_backup_at_a_time_and_none_that_is_over(server):
+@pytest.mark.skipif(ENGINE == "forwarded", reason="a backup is of the asked server alone")
+def test_four_backups_at_a_time_and_none_that_is_over(server):
     server.enqueue({"text": "x"})
-    backup = tell(server, "backup")["backup"]
+    backup, *others = [tell(server, "backup")["backup"] for _ in range(4)]
     busy = server.post("/v1/admin/backup", {})
-    assert busy.status == 409 and backup in busy.body["message"]
+    assert busy.status == 409 and "4 backups" in busy.body["message"]
+    for other in others:
+        tell(server, "backup/end", backup=other)
     beyond = server.get("/v1/admin/backup", backup=backup, file=99)
-    assert beyond.status == 400 and "no 99" in beyond.body["message"]
+    assert beyond.status == 400 and "backup: 99" in beyond.body["message"]
     assert server.get("/v1/admin/backup", backup=backup, at=2**60).status == 400
     assert server.get("/v1/admin/backup", backup=backup, shard=9).status == 400
     tell(server, "backup/end", backup=backup)
@@ -529,3 +533,15 @@ def test_an_engine_without_files_says_so(folder):
     with Server(folder, engine="memory") as server:
         answer = server.post("/v1/admin/backup", {})
         assert answer.status == 400 and "memory keeps no files" in answer.body["message"]
+
+
+def test_a_leased_message_shows_when_its_lease_began(server):
+    server.enqueue({"text": "x"})
+    message, = server.dequeue()
+    shown = admin(server, "message", namespace=server.namespace, id=message["id"])
+    began, = [e["at"] for e in shown["history"] if e["event"] == "leased"]
+    assert shown["claimed_at"] == began and shown["claimed_at"] < shown["lease_expires_at"]
+    row, = admin(server, "messages", **server.here(), state="leased")["messages"]
+    assert row["claimed_at"] == began
+    server.nack(message)
+    assert "claimed_at" not in admin(server, "message", namespace=server.namespace, id=message["id"])

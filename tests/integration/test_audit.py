@@ -1,4 +1,4 @@
-"""The audit log: who has done what, to which queue, on which shard, and which rule chose it."""
+"""The audit log: caller, act, queue, shard, and the rule that chose the shard."""
 import json
 import re
 import signal
@@ -41,7 +41,7 @@ def test_every_enqueue_has_a_record_with_its_shard_and_the_rule(audited):
     assert one["time"].startswith("20") and one["time"].endswith("Z")
 
 
-def test_what_settles_and_what_an_operator_does_is_told(audited):
+def test_settlements_and_acts_of_an_operator_are_audited(audited):
     audited.enqueue({"text": "a"}, {"text": "b"})
     first, second = audited.dequeue(limit=2)
     audited.ack(first)
@@ -59,7 +59,7 @@ def test_what_settles_and_what_an_operator_does_is_told(audited):
     assert all(r["shard"] == "default" for r in found)
 
 
-def test_what_changes_nothing_is_not_told(audited):
+def test_requests_that_change_nothing_are_not_audited(audited):
     audited.enqueue({})
     audited.dequeue(topic="empty")
     audited.stats()
@@ -164,3 +164,33 @@ def test_refused_callers_have_a_line_and_then_a_count(tmp_path):
         assert {(r["verb"], r["address"]) for r in found} == {("refuse", "127.0.0.1")}
         assert [r["reason"] for r in found[:3]] == ["no_token", "expired", "scope"]
         assert [r["count"] for r in found[:3]] == [1, 1, 1] and len(found) <= 9
+
+
+def test_the_last_lines_are_shown_newest_first(audited):
+    audited.enqueue({"text": "a"}, {"text": "b", "topic": "other"})
+    audited.policy(max_attempts=7)
+    records(audited.audit, 3)
+    body = audited.get("/v1/admin/audit").body
+    assert [r["verb"] for r in body["lines"]] == ["policy_set", "enqueue", "enqueue"]
+    assert body["looked"] == 3 and body["whole"] is True
+    one = audited.get("/v1/admin/audit", verb="enqueue", queue="other").body
+    assert [r["queue"] for r in one["lines"]] == ["other"] and one["looked"] == 3
+    cut = audited.get("/v1/admin/audit", limit=1).body
+    assert len(cut["lines"]) == 1 and cut["looked"] == 1 and cut["whole"] is False
+    assert audited.get("/v1/admin/audit", who="nobody").body["lines"] == []
+    assert audited.get("/v1/admin/audit", limit=0).status == 400
+
+
+def test_a_large_file_is_read_from_its_end(audited):
+    line = json.dumps({"time": "2026-11-15T12:00:00Z", "verb": "old", "pad": "x" * 900}) + "\n"
+    with open(audited.audit, "a", encoding="utf-8") as file:
+        file.write(line * 6000)
+    audited.enqueue({"text": "a"})
+    until(lambda: audited.get("/v1/admin/audit", limit=1).body["lines"][0]["verb"] == "enqueue")
+    body = audited.get("/v1/admin/audit", verb="none").body
+    assert body["lines"] == [] and 4000 < body["looked"] < 5000 and body["whole"] is False
+
+
+def test_a_server_without_an_audit_file_says_so(server):
+    answer = server.get("/v1/admin/audit")
+    assert answer.status == 404 and "audit.file" in answer.text

@@ -83,45 +83,45 @@ def test_what_is_printed_loads_to_the_same(file, tmp_path):
 
 
 @pytest.mark.parametrize("text, says", [
-    ("drian: 1s\n", "1: there is no key drian; did you mean drain?"),
-    ("log:\n  levle: debug\n", "2: there is no key log.levle; did you mean log.level?"),
-    ("level: debug\n", "1: there is no key level; did you mean log.level?"),
-    ("a: {b: {c: 1}}\n", "1: there is no key a.b.c; docs/config.md has all of them"),
+    ("drian: 1s\n", "1: unknown key drian; did you mean drain?"),
+    ("log:\n  levle: debug\n", "2: unknown key log.levle; did you mean log.level?"),
+    ("level: debug\n", "1: unknown key level; did you mean log.level?"),
+    ("a: {b: {c: 1}}\n", "1: unknown key a.b.c; docs/config.md lists all keys"),
     ("log: debug\n",
-     "1: log: expected the keys log.level, log.format below it, not a value"),
+     "1: log: expected a section with the keys log.level, log.format, not a value"),
     ("shards: many\n", '1: shards: "many": expected a number from 1 to 1024'),
     ("shards: 2000\n", '1: shards: "2000": expected a number from 1 to 1024'),
     ("log.level: loud\n",
-     '1: log.level: expected debug|info|warn|error|off, not "loud"'),
-    ("insecure: yes\n", '1: insecure: expected true or false, not "yes"'),
-    ("data:\n", "1: data: expected a value; without the key it has its default"),
-    ("data: ''\n", "1: data: expected a value"),
+     '1: log.level: invalid value "loud"; expected debug|info|warn|error|off'),
+    ("insecure: yes\n", '1: insecure: invalid value "yes"; expected true or false'),
+    ("data:\n", "1: data: missing value; remove the key to use the default"),
+    ("data: ''\n", "1: data: missing value"),
     ("data: [a, b]\n", "1: data[0]: expected one value, not a list"),
-    ("listen: []\n", "1: listen: expected a value"),
-    ("listen: {a: b}\n", "1: there is no key listen.a"),
-    ("listen: [[a]]\n", "1: there is no key listen[0][0]"),
+    ("listen: []\n", "1: listen: missing value"),
+    ("listen: {a: b}\n", "1: unknown key listen.a"),
+    ("listen: [[a]]\n", "1: unknown key listen[0][0]"),
     ("drain: 1s\ndrain: 2s\n", "2: drain: is set twice"),
-    ("config: x\n", "1: config: has no place in a file: it is a flag or a variable"),
-    ("data: ${NOPE}\n", "1: data: there is no variable NOPE in the environment"),
-    ("data: ${NOPE\n", "1: data: expected ${NAME}; $${ is ${ itself"),
-    ("data: ${}\n", "1: data: expected ${NAME}; $${ is ${ itself"),
-    ("a: &x 1\nb: *x\n", "2: aliases (*name) are not taken"),
-    ("data: !!str x\n", "1: tags (!name) are not taken"),
+    ("config: x\n", "1: config: not allowed in the file; use the flag or the variable"),
+    ("data: ${NOPE}\n", "1: data: unknown environment variable NOPE"),
+    ("data: ${NOPE\n", "1: data: invalid variable; expected ${NAME}, or $${ for ${"),
+    ("data: ${}\n", "1: data: invalid variable; expected ${NAME}, or $${ for ${"),
+    ("a: &x 1\nb: *x\n", "2: aliases (*name) are not supported"),
+    ("data: !!str x\n", "1: tags (!name) are not supported"),
     ("data: x\n---\ndata: y\n", "2: expected one document"),
     ("- a\n", "1: expected keys and values, not a list"),
     ("word\n", "1: expected keys and values"),
-    ("[a]: b\n", "1: a key must be a plain word"),
-    ("data: 'x\n", "2: no YAML: found unexpected end of stream while scanning a quoted"),
-    ("\tdata: x\n", "1: no YAML: found character that cannot start any token"),
+    ("[a]: b\n", "1: invalid key; expected a plain word"),
+    ("data: 'x\n", "2: invalid YAML: found unexpected end of stream while scanning a quoted"),
+    ("\tdata: x\n", "1: invalid YAML: found character that cannot start any token"),
     ("x: " + "[" * 40 + "]" * 40 + "\n", "1: too many levels"),
-    ("k" * 600 + ": 1\n", "1: a key that is too long"),
-    ("data: \"a\\0b\"\n", "1: a value with a NUL in it"),
+    ("k" * 600 + ": 1\n", "1: key too long"),
+    ("data: \"a\\0b\"\n", "1: invalid value: NUL byte"),
 ])
 def test_a_fault_names_line_key_value_and_what_is_right(file, text, says):
     assert any(line.startswith(says) for line in faults(file, text))
 
 
-def test_all_faults_are_said_at_once(file):
+def test_all_faults_are_reported_at_once(file):
     found = faults(file, "drian: 1s\nshards: 0\nlog:\n  level: loud\n", "--dta", "x",
                    "--node-id", "2000", SLUICE_THREADS="none")
     assert len(found) == 6
@@ -134,45 +134,50 @@ def test_more_faults_than_anybody_reads_are_counted(file):
     assert len(found) == 65 and found[-1] == "and 36 more"
 
 
-def test_a_file_that_is_not_there_or_too_large_is_said(file):
+def test_a_missing_or_too_large_file_is_reported(file):
     out = run("--config", str(file), "--check-config")
     assert out.returncode == 2 and f"{file}: No such file" in out.stderr
     file.write_text("#" * (1024 * 1024 + 1))
     out = run("--config", str(file), "--check-config")
-    assert out.returncode == 2 and "larger than 1048576 bytes" in out.stderr
+    assert out.returncode == 2 and "file too large; expected at most 1048576 bytes" in out.stderr
 
 
 # What a server cannot start with, and what is said of it.
 UNUSABLE = {
-    "engine: cloud": "no such engine",
+    "engine: cloud": 'invalid engine "cloud"; expected log, memory, redis',
     "listen: ':0'": "--insecure",
-    "listen: 127.0.0.1": "want host:port",
-    "listen: 127.0.0.1:70000": "want a port of 0 to 65535",
+    "listen: 127.0.0.1": "expected host:port",
+    "listen: 127.0.0.1:70000": "expected a port of 0 to 65535",
     "listen: no such host:0\ninsecure: true": "no such host",
     "listen: unix:{tmp}/none/socket": "{tmp}/none",
-    "listen: unix:{tmp}/socket?mode=rw": "want a mode",
-    "listen: https://127.0.0.1:0": "TLS needs a certificate",
+    "listen: unix:{tmp}/socket?mode=rw": "expected a mode",
+    "listen: https://127.0.0.1:0": "missing certificate",
     "listen: fd:2": "3 or more",
+    "listen: fd:33": "expected the number of a listening stream socket",
     "data: {tmp}/none/data": "--data {tmp}/none/data: folder {tmp}/none: No such file",
+    "data: /proc/x": "--data /proc/x: folder /proc: No such file",
     "data: {tmp}/file": "expected a folder",
     "data: {tmp}/file/data": "Not a directory",
     "audit.file: {tmp}/none/audit": "--audit-file {tmp}/none/audit: folder {tmp}/none: No such file",
+    "audit.file: /proc/x": "--audit-file /proc/x: folder /proc: No such file",
     "audit.file: {tmp}": "expected a file",
     "tls.cert: {tmp}/none\ntls.key: {tmp}/none": "{tmp}/none",
     "tls.cert: {tmp}/file\ntls.key: {tmp}/file": "{tmp}/file",
-    "tls.cert: {tmp}/file": "go together",
+    "tls.cert: {tmp}/file": "tls.cert without tls.key",
     "tls.client_auth: required": "tls.client_ca",
     "auth.keys: HS256:{tmp}/none": "{tmp}/none: No such file",
     "auth.keys: HS999:{tmp}/file": "expected [KID@]ALG:FILE",
     "auth.keys: HS256:{tmp}/file": "HS256 needs at least 32",
     "auth.jwks: {tmp}/none": "{tmp}/none: No such file",
+    "auth.aws_keys: {tmp}/none": "{tmp}/none: No such file",
+    "auth.aws_keys: {tmp}/file": "expected ACCESS_KEY SECRET SCOPES",
     "auth.certificates: {tmp}/none": "{tmp}/none: No such file",
     "auth.certificates: {tmp}/file": "expected SCOPES NAME",
     "engine: redis\nredis.address: localhost": "expected host:port",
     "engine: redis\nredis.address: localhost:6379,localhost:x": "expected host:port",
     "engine: redis\nredis.prefix: '{{x'": "braces",
     "engine: redis\nredis.tls.enabled: true\nredis.tls.ca: {tmp}/none": "{tmp}/none",
-    "engine: redis\nredis.tls.enabled: true\nredis.address: unix:/x": "TLS is for host:port",
+    "engine: redis\nredis.tls.enabled: true\nredis.address: unix:/x": "expected host:port with TLS",
 }
 
 
@@ -213,7 +218,7 @@ def test_what_may_be_gone_at_the_next_try_is_no_wrong_setting(folder):
             assert run(*args).returncode == 1, args
 
 
-def test_help_is_there_also_for_who_has_everything_wrong():
+def test_help_is_shown_also_if_all_settings_are_wrong():
     out = run("--help", SLUICE_SHARDS="many")
     assert out.returncode == 0 and "--shards" in out.stdout
 
@@ -292,8 +297,8 @@ def test_what_needs_a_restart_is_named_and_stays(folder, file):
 @pytest.mark.parametrize("text, says", [
     ("drain: 5s\nlog.levle: debug\n", "did you mean log.level?"),
     ("drain: 5s\nlog.level: loud\n", "debug|info|warn"),
-    ("drain: 5s\nlog.level: ${NOPE}\n", "no variable NOPE"),
-    ("drain: 5s\n  log: x\n", "no YAML"),
+    ("drain: 5s\nlog.level: ${NOPE}\n", "unknown environment variable NOPE"),
+    ("drain: 5s\n  log: x\n", "invalid YAML"),
 ])
 def test_a_bad_reload_changes_nothing_and_says_so(folder, file, text, says):
     with Reloaded(folder, file, "drain: 1s\n") as running:

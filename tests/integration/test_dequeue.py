@@ -1,4 +1,4 @@
-"""GET and POST /dequeue: what is handed out, in which order, to whom, for how long."""
+"""GET and POST /dequeue: what is handed out, in which order, to which client, for how long."""
 import base64
 import os
 import random
@@ -237,7 +237,7 @@ def test_namespaces_do_not_see_each_other(server):
 
 
 def test_payloads_that_are_not_in_memory_are_read_from_disk(server):
-    """The kernel is told to forget the log: a file thread reads it back."""
+    """The kernel drops the log from its cache: a file thread reads it back."""
     sent = [f"{i}-" + "x" * 5000 for i in range(200)]
     server.enqueue(*({"text": text} for text in sent))
     for log in server.folder.glob("*.log"):
@@ -248,7 +248,7 @@ def test_payloads_that_are_not_in_memory_are_read_from_disk(server):
     assert texts(server.dequeue(limit=1000)) == sent
 
 
-# --- who holds a message ---------------------------------------------------------
+# --- owners of messages -----------------------------------------------------------
 
 
 def owners(server, **params):
@@ -272,7 +272,7 @@ def test_a_lease_is_shown_with_its_owner(server, by):
     assert "owner" not in server.peek(id=id_)[0]
 
 
-def test_who_does_not_say_who_takes_a_message_has_no_name(server):
+def test_a_consumer_without_an_owner_has_no_name(server):
     server.enqueue({"text": "x"})
     server.take()
     assert owners(server) == [None]
@@ -296,7 +296,7 @@ def test_the_owner_of_a_lockd_client_is_shown_cut_and_printable(server):
     assert sorted(owners(server)) == ["worker-7", "w\u00e9?" + "z" * 124]
 
 
-def test_many_owners_are_told_apart(server):
+def test_many_owners_are_kept_apart(server):
     ids = server.enqueue(*({"text": str(i)} for i in range(200)))
     for i in range(100):
         server.dequeue(limit=2, owner=f"host-{i}:1", lease="1h")
@@ -344,7 +344,7 @@ def test_another_form_is_refused(server):
     for path in ("/dequeue", "/peek", "/dlq"):
         answer = server.get(path, **server.here(**{"as": "xml"}))
         assert answer.status == 400, path
-        assert answer.body["message"] == 'as: expected text, json or base64; got "xml"'
+        assert answer.body["message"] == 'as: invalid value "xml"; expected text, json or base64'
 
 
 def test_a_large_payload_stays_base64(server):

@@ -86,12 +86,15 @@ def start(volume, *options):
 
 
 def test_a_volume_that_is_too_small_is_refused_with_the_sizes(volume):
+    """By a check, too, also while the folder is not there."""
     keeper, mount = volume
-    done = start(volume)
-    assert done.returncode == 1, (done.returncode, done.stderr)
-    assert "KiB free; 1 new log needs at least 8192 KiB" in done.stderr, done.stderr
-    assert str(mount / "data") in done.stderr
     inside = Path(f"/proc/{keeper.pid}/root{mount}/data")
+    for more, code in (["--check-config"], 2), ([], 1):
+        assert not inside.exists()
+        done = start(volume, *more)
+        assert done.returncode == code, (done.returncode, done.stderr)
+        assert "KiB free; 1 new log needs at least 8192 KiB" in done.stderr, done.stderr
+        assert str(mount / "data") in done.stderr
     assert not list(inside.glob("*.log"))
 
 

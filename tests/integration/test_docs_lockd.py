@@ -18,8 +18,8 @@ def test_the_examples_run(folder, monkeypatch):
 
 
 def test_every_route_member_and_code_is_on_the_page():
-    sources = [(ROOT / "src/api" / name).read_text() for name in (
-        "lockd.c", "lockd_consume.c", "lockd_enqueue.c", "lockd_settle.c")]
+    sources = [(ROOT / "src/api/lockd" / name).read_text() for name in (
+        "lockd.c", "consume.c", "enqueue.c", "settle.c")]
     routes = set(re.findall(r'"(/v1/queue/[^"]+)"', sources[0]))
     assert len(routes) == 10
     for path in routes:
@@ -27,6 +27,6 @@ def test_every_route_member_and_code_is_on_the_page():
     for member in set(re.findall(r"JSON_FIELD\(\w+, struct state, (\w+)", "".join(sources))):
         assert f"`{member}`" in PAGE or f'"{member}"' in PAGE, member
     for code in set(re.findall(r"LOCKD_([A-Z_]+)", "".join(sources[1:]))):
-        row = re.search(rf'X\({code}, *\d+, "(\w+)"', (ROOT / "src/api/lockd.h").read_text())
+        row = re.search(rf'X\({code}, *\d+, "(\w+)"', (ROOT / "src/api/lockd/lockd.h").read_text())
         if row:
             assert f"`{row[1]}`" in PAGE, row[1]

@@ -13,7 +13,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with Server(tmp_path_factory.mktemp("home"), engine="memory") as server:
+    with Server(tmp_path_factory.mktemp("home"), "--console", "off", engine="memory") as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""Ids that a JSON parser rounded: never those of another message, and told apart from
+"""Ids that a JSON parser rounded: never ids of another message, and not taken for
 messages that are gone."""
 import os
 import subprocess
@@ -46,7 +46,7 @@ def calls(server, id_):
 
 
 def said(answer):
-    """Status, error and message: of the answer, or of the one item that it lists."""
+    """Status, error and message: of the answer, or of the item that it lists."""
     body = answer.body
     if "results" in body:
         body = body["results"][0]
@@ -64,7 +64,7 @@ def test_no_id_of_a_large_call_is_what_a_parser_rounds_to(server):
 
 @pytest.mark.parametrize("spell", [int, str])
 @pytest.mark.parametrize("kind", ROUNDED)
-def test_a_rounded_id_is_told_apart_from_a_message_that_is_gone(server, kind, spell):
+def test_a_rounded_id_is_refused_otherwise_than_a_message_that_is_gone(server, kind, spell):
     server.enqueue({})
     id_ = ROUNDED[kind]
     for name, answer in calls(server, spell(id_)).items():
@@ -102,7 +102,7 @@ def test_a_double_with_an_exponent_is_called_rounded(server):
     assert answer.status == 400 and answer.body["error"] == "rounded_id", answer
 
 
-def test_a_rounded_id_settles_nobody_elses_message(server):
+def test_a_rounded_id_settles_no_other_message(server):
     """The first ids of a call collapse into one double: none of them is that number."""
     server.enqueue(*({} for _ in range(20)))
     for message in server.dequeue(limit=20):

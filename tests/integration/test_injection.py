@@ -44,7 +44,7 @@ PLACES = ["text", "key", "idempotency_key", "correlation_id", "content_type", "n
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_what_is_stored_comes_back_as_data(server, payload):
-    """Stored XSS: in every member, and in an error of a nack, told by every look."""
+    """Stored XSS: in every member, and in an error of a nack, as every view shows it."""
     for place in PLACES:
         item = server.here(text="x", topic="stored")
         value = {payload: payload} if place == "attributes" else payload

@@ -10,7 +10,7 @@ from http.client import HTTPException as http_error
 
 import pytest
 
-from served import Server, until
+from served import ENGINE, Server, until
 
 MIB = 1 << 20
 
@@ -29,9 +29,11 @@ def take(server):
     return message, base64.b64decode(message["payload"])
 
 
+in_folder = pytest.mark.skipif(ENGINE == "forwarded", reason="the payloads are in the store: test_cluster_large.py")
+
+
 def files(server):
-    folder = server.folder / "payloads"
-    return sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
+    return [p.name for p in server.payload_files()]
 
 
 def rss(server):
@@ -122,6 +124,7 @@ def test_a_file_lives_as_long_as_its_message(own):
     until(lambda: files(own) == [])
 
 
+@in_folder
 def test_every_shard_has_files_of_its_own(folder):
     with Server(folder, "--shards", "3") as server:
         payloads = {f"t{i}": noise(MIB + 100 + i, i) for i in range(8)}
@@ -138,6 +141,7 @@ def test_every_shard_has_files_of_its_own(folder):
         until(lambda: list(folder.glob("*/payloads/*")) == [])
 
 
+@in_folder
 def test_files_that_no_message_has_are_removed_at_start(own):
     put(own, noise(2 * MIB))
     own.stop()
@@ -166,7 +170,7 @@ def test_an_old_client_gets_a_large_message(server):
 
 
 @pytest.mark.parametrize("wait", [0, 20])
-def test_who_hangs_up_in_the_middle_of_a_large_message_gets_nothing(server, wait):
+def test_a_client_that_hangs_up_in_the_middle_of_a_large_message_gets_nothing(server, wait):
     """Invariant 13: not handed over whole, so no attempt is counted."""
     payload = noise(11 * MIB)
     put(server, payload, key="k")
@@ -207,6 +211,7 @@ def test_slow_readers_cost_little_memory(server):
     until(lambda: server.stats()["ready"] == 8)
 
 
+@in_folder
 def test_a_server_that_is_killed_while_large_messages_come_loses_none(own):
     """LQ-81: accepted means durable, no message is without its payload, and nothing is
     left behind that no message has."""
@@ -254,7 +259,7 @@ def test_a_damaged_message_is_set_aside(own, block):
     key goes on without it."""
     bad = put(own, noise(11 * MIB), key="k")
     good = put(own, b"good", key="k")
-    spoil(own.folder / "payloads" / files(own)[0], 4096 + block * 65536 + 50)
+    spoil(own.payload_files()[0], 4096 + block * 65536 + 50)
     if block:  # found when much of it was sent: the answer breaks off
         with pytest.raises(http_error):
             own.peek(limit=1)
@@ -279,6 +284,7 @@ def test_a_damaged_message_is_set_aside(own, block):
     until(lambda: files(own) == [])
 
 
+@in_folder
 def test_a_payload_file_that_is_gone_sets_its_message_aside(own):
     put(own, noise(2 * MIB))
     own.stop()

@@ -8,7 +8,7 @@ import pytest
 
 import lockd
 from lockd import Client, Refused
-from served import until
+from served import new_txn, until
 
 BINARY = bytes(range(256)) * 16
 
@@ -81,7 +81,7 @@ def test_standard_clients_can_write_and_read_the_parts(client, server):
     assert found[1].get_payload(decode=True) == b"\r\n--not\r\n"
 
 
-def test_enqueue_takes_what_it_is_told(client):
+def test_enqueue_stores_every_member_of_the_request(client):
     """LQ-09, LQ-32, LQ-34: delay, ttl, attempts."""
     sent = client.enqueue({"delay_seconds": 3600, "max_attempts": 9, "ttl_seconds": 60,
                            "visibility_timeout_seconds": 7, "unknown": {"x": 1}}, b"later")
@@ -155,7 +155,7 @@ def test_pages_are_filled_without_waiting(client):
     assert [m["payload"] for m in client.dequeue(page_size=64)] == [b"3", b"4"]
 
 
-def test_nobody_waits_with_minus_one_and_everybody_else_does(client):
+def test_block_minus_one_does_not_wait_and_other_values_do(client):
     """LQ-04, LQ-11, LQ-12: an early `waiting` would turn clients into a busy loop."""
     found = refusal(client.dequeue, wait_seconds=-1)
     assert (found.status, found.code) == (409, "waiting")
@@ -232,7 +232,7 @@ def test_the_lease_is_as_long_as_the_request_says(client):
         assert got["not_visible_until_unix"] == got["lease_expires_at_unix"]
 
 
-def test_who_lets_a_lease_run_out_gets_it_again(client):
+def test_a_consumer_whose_lease_ran_out_gets_the_message_again(client):
     """LQ-01, LQ-18, LQ-22, LQ-23: and the older receipt is worth nothing."""
     client.enqueue(payload=b"x")
     first = client.take(visibility_timeout_seconds=1)
@@ -340,7 +340,7 @@ def test_nothing_happens_without_the_whole_receipt(client, path):
     assert client.settle(path, got, txn_id="")["correlation_id"] == got["correlation_id"]
 
 
-def test_a_lease_that_has_ended_is_told_from_one_that_was_given_up(client):
+def test_an_expired_lease_and_a_released_one_have_different_errors(client):
     """LQ-21: an ack without an etag deletes nothing after a nack."""
     client.enqueue(payload=b"x")
     got = client.take()
@@ -370,10 +370,10 @@ def test_a_long_error_of_a_nack_is_cut(client):
 def test_a_transaction_that_the_client_brought_belongs_to_the_lease(client):
     """LQ-22"""
     client.enqueue(payload=b"x")
-    txn = "9m4e2mr0ui3e8a215n4g"
+    txn = new_txn()
     got = client.take(txn_id=txn)
     assert got["txn_id"] == txn
-    assert code(client.ack, got, txn_id="9m4e2mr0ui3e8a215n40") == (409, "txn_mismatch")
+    assert code(client.ack, got, txn_id=new_txn()) == (409, "txn_mismatch")
     assert client.ack(got, txn_id="")["acked"]  # filled in
 
 
@@ -385,7 +385,7 @@ def test_a_message_does_not_join_a_transaction(client):
         connection.close()
         return answer.status, body.get("error")
 
-    txn = "9m4e2mr0ui3e8a215n50"
+    txn = new_txn()
     for payload in (b"one", b"two", b"three"):
         client.enqueue(payload=payload)
     first = client.take()
@@ -468,7 +468,7 @@ def test_both_apis_see_the_same_messages(client, server):
 # --- stats ---------------------------------------------------------------------------------
 
 
-def test_stats_tell_who_waits_and_what_is_first(client):
+def test_stats_show_waiting_claims_and_the_first_message(client):
     empty = client.stats(queue="never-used")
     assert empty.pop("correlation_id")
     assert empty.pop("total_consumers") >= 0

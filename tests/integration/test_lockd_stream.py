@@ -44,7 +44,7 @@ def in_memory(*options):
 
 
 def texts(client, server):
-    """Of what nobody holds, in the order of hand-out; and how often each was delivered."""
+    """Of messages that are not leased, in the order of hand-out; and how often each was delivered."""
     server.topic = "orders"
     return [(m["attempts"], m["failure_attempts"]) for m in server.peek(limit=100)]
 
@@ -95,7 +95,7 @@ def test_a_stream_that_does_not_wait_ends_with_the_queue(client, producer):
 
 
 def test_a_stream_does_not_take_what_others_wait_for(client, producer, server):
-    """LQ-80: nobody idles while a ready message exists."""
+    """LQ-80: no consumer idles while a ready message exists."""
     put(producer, b"1", b"2")
     stream = client.subscribe(page_size=1, wait_seconds=0)
     one = next(stream)
@@ -195,7 +195,7 @@ def test_idle_streams_and_waiters_cost_no_threads_and_no_reads(server, client):
 
 
 def test_a_server_that_stops_ends_its_streams_well(folder):
-    """With the last boundary; who waits is told to go elsewhere."""
+    """With the last boundary; a waiting client is sent elsewhere."""
     server = Server(folder, "--drain", "5s")
     client = Client(server.address, queue="q")
     put(client, b"x")
@@ -211,7 +211,7 @@ def test_a_server_that_stops_ends_its_streams_well(folder):
     thread = threading.Thread(target=wait)
     thread.start()
     until(lambda: client.stats(queue="other")["waiting_consumers"] == 1)
-    stays = client.connect()  # while somebody is connected it drains, and takes others in
+    stays = client.connect()  # while a client is connected it drains, and accepts others
     stays.connect()
     server.process.send_signal(signal.SIGTERM)
     assert list(stream) == []
@@ -264,7 +264,11 @@ class Events:
 
     def next(self):
         self.number += 1
-        assert self.answer.readline() == b"id: %d\n" % self.number
+        line = self.answer.readline()
+        while line == b": keepalive\n":
+            assert self.answer.readline() == b"\n"
+            line = self.answer.readline()
+        assert line == b"id: %d\n" % self.number
         assert self.answer.readline() == b"event: queue_watch\n"
         line = self.answer.readline()
         assert line.startswith(b"data: ") and self.answer.readline() == b"\n"
@@ -428,7 +432,8 @@ def test_memory_does_not_grow_with_a_payload(folder):
     if "asan" in os.environ["SLUICED"]:
         pytest.skip("a sanitizer keeps what is freed")
     with Server(folder) as server:
-        assert passes(server, 48 * MIB) < 16 * MIB
+        objects = 16 * MIB if server.owner else 0  # of 8 MiB each, put and fetched whole
+        assert passes(server, 48 * MIB) < 16 * MIB + objects
 
 
 def test_a_payload_beyond_the_limit_is_refused_while_it_comes():
@@ -449,20 +454,25 @@ def test_a_payload_beyond_the_limit_is_refused_while_it_comes():
         assert not client.stats()["available"]
 
 
+def on_the_way(folder):
+    """The files that uploads begin in the folder of the server."""
+    return {p for p in folder.glob("**/payloads/*") if p.is_file()}
+
+
 def test_a_client_that_goes_while_it_sends_leaves_nothing(folder):
     """LQ-81: no message without its payload, no file without its message."""
     with Server(folder) as server:
         client = Client(server.address, queue="q")
         put(client, b"x" * (2 * MIB))
-        kept = sorted(p.name for p in (folder / "payloads").iterdir())
+        kept = server.payload_files()
         body, headers = lockd.parts({"queue": "q"}, b"y" * (4 * MIB))
         sock = server.raw()
         sock.sendall(b"POST /v1/queue/enqueue HTTP/1.1\r\nHost: localhost\r\n"
                      b"Content-Length: %d\r\nContent-Type: %b\r\n\r\n"
                      % (len(body), headers["Content-Type"].encode()) + body[:3 * MIB])
-        until(lambda: len(list((folder / "payloads").iterdir())) > len(kept))
+        until(lambda: on_the_way(folder) - set(kept))
         sock.close()
-        until(lambda: sorted(p.name for p in (folder / "payloads").iterdir()) == kept)
+        until(lambda: server.payload_files() == kept and not on_the_way(folder) - set(kept))
         assert client.stats()["pending_candidates"] == 1
 
 
@@ -472,7 +482,7 @@ def test_what_cannot_be_read_is_passed_over(folder, path):
     with Server(folder, namespace="default", topic="q") as server:
         client = Client(server.address, queue="q")
         put(client, b"x" * (2 * MIB))
-        damaged, = (folder / "payloads").iterdir()
+        damaged, = server.payload_files()
         with open(damaged, "r+b") as file:
             file.seek(4096)
             file.write(b"y" * 4096)
@@ -566,7 +576,7 @@ def status_as_nobody(path):
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")
 def test_as_libcurl_sends_it(client, server):
-    """Chunked, with Expect on each: it is told to go on, and need not run out of patience."""
+    """Chunked, with Expect on each: it gets 100 Continue and need not time out."""
     url = "http://%s:%d/v1/queue/" % server.address
 
     def curl(path, *args, data=None):

@@ -1,4 +1,4 @@
-"""/v1/acquire, keepalive, release, describe: who has a lock, and for how long."""
+"""/v1/acquire, keepalive, release, describe: the owner of a lock, and for how long."""
 import re
 import socket
 import threading
@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from locked import Lock, acquire, as_curl, ask, commit, describe, public, refused
-from served import Server, until
+from served import Server, new_txn, until
 
 XID = "[0-9a-v]{20}"
 
@@ -100,7 +100,7 @@ def test_a_body_that_is_no_json_is_refused(server):
 
 
 def test_what_a_body_leaves_out_may_stand_elsewhere(server):
-    txn = "9m4e2mr0ui3e8a215n4g"
+    txn = new_txn()
     answer = server.call("POST", "/v1/acquire", {"owner": "me"}, {"X-Txn-ID": txn},
                          key="/There", namespace=server.namespace)
     assert answer.body["key"] == "there" and answer.body["txn_id"] == txn
@@ -145,7 +145,7 @@ def test_a_hundred_waiters_are_served_first_come_first_served(server):
     assert order == list(range(100))
 
 
-def test_whoever_hangs_up_leaves_the_line(server):
+def test_a_client_that_hangs_up_leaves_the_line(server):
     before = waiting(server)
     lock = acquire(server, "a")
     body = '{"namespace":"%s","key":"a","owner":"gone"}' % server.namespace
@@ -209,7 +209,7 @@ def test_only_the_holder_keeps_a_lease_alive(server):
     refused(lock.keepalive(token="x"), 400, "invalid_fencing_token")
 
 
-def test_a_lease_that_is_over_is_told_apart(server):
+def test_an_expired_lease_has_its_own_error(server):
     lock = acquire(server, "a", ttl=1)
     until(lambda: "owner" not in describe(server, "a"))
     refused(lock.keepalive(), 403, "lease_expired")
@@ -235,12 +235,14 @@ def test_a_release_needs_its_transaction(server):
     assert describe(server, "a", lock.lease)["lease_id"] == lock.lease
 
 
-BROUGHT = "9m4e2mr0ui3e8a215n4g"
+@pytest.fixture
+def txn():
+    return new_txn()
 
 
-@pytest.mark.parametrize("brought", [None, BROUGHT])
-def test_a_second_key_does_not_join_a_transaction(server, brought):
-    one = acquire(server, "a", **({"txn_id": brought} if brought else {}))
+@pytest.mark.parametrize("brought", [False, True])
+def test_a_second_key_does_not_join_a_transaction(server, txn, brought):
+    one = acquire(server, "a", **({"txn_id": txn} if brought else {}))
     asked = {"namespace": server.namespace, "key": "b", "owner": "me", "txn_id": one.txn}
     refused(server.post("/v1/acquire", asked), 409, "txn_conflict")
     assert describe(server, "b") == {
@@ -249,31 +251,39 @@ def test_a_second_key_does_not_join_a_transaction(server, brought):
     assert one.keepalive(ttl=60).status == one.release().status == 200
 
 
-def test_a_transaction_that_was_brought_is_free_when_its_lease_has_ended(server):
+def test_a_key_of_another_namespace_does_not_join_a_transaction(server, txn):
+    one = acquire(server, "a", txn_id=txn)
+    asked = {"namespace": server.namespace + "-2", "key": "a", "owner": "me", "txn_id": txn}
+    refused(server.post("/v1/acquire", asked), 409, "txn_conflict")
+    assert one.release().status == 200
+    assert server.post("/v1/acquire", asked).status == 200
+
+
+def test_a_transaction_that_was_brought_is_free_when_its_lease_has_ended(server, txn):
     for end in ({}, {"rollback": True}):
-        lock = acquire(server, "a", txn_id=BROUGHT)
-        assert lock.txn == BROUGHT and lock.update({"n": 1}).status == 200
+        lock = acquire(server, "a", txn_id=txn)
+        assert lock.txn == txn and lock.update({"n": 1}).status == 200
         assert lock.release(**end).status == 200
-    acquire(server, "a", txn_id=BROUGHT, ttl=1)
-    until(lambda: ask(server, "b", txn_id=BROUGHT).status == 200)
+    acquire(server, "a", txn_id=txn, ttl=1)
+    until(lambda: ask(server, "b", txn_id=txn).status == 200)
 
 
-def test_a_transaction_that_has_ended_leaves_nothing(folder):
+def test_a_transaction_that_has_ended_leaves_nothing(folder, txn):
     with Server(folder) as server:
         for n in range(10):
-            lock = acquire(server, "a", txn_id=f"{n}{BROUGHT[1:]}")
+            lock = acquire(server, "a", txn_id=f"{n}{txn[1:]}")
             assert lock.release().status == 200
         until(lambda: server.metric('sluice_lock_keys{shard="0"}') == 1)
 
 
-def test_a_keepalive_keeps_the_transaction(server):
-    lock = acquire(server, "a", txn_id=BROUGHT, ttl=2)
+def test_a_keepalive_keeps_the_transaction(server, txn):
+    lock = acquire(server, "a", txn_id=txn, ttl=2)
     assert lock.keepalive(ttl=600).status == 200
     short = acquire(server, "short", ttl=3)
     until(lambda: "owner" not in describe(server, "short"))
-    assert ask(server, "b", txn_id=BROUGHT).status == 409
+    assert ask(server, "b", txn_id=txn).status == 409
     assert short.release().status == lock.release().status == 200
-    assert ask(server, "b", txn_id=BROUGHT).status == 200
+    assert ask(server, "b", txn_id=txn).status == 200
 
 
 # --- describe --------------------------------------------------------------------
@@ -294,7 +304,7 @@ def test_a_key_is_described(server):
     refused(server.get("/v1/describe"), 400, "missing_key")
 
 
-def test_a_lease_id_is_told_to_its_holder_alone(server):
+def test_a_lease_id_is_shown_to_its_holder_only(server):
     """Who has it could release what is not his."""
     lock, other = acquire(server, "a", owner="me"), acquire(server, "b")
     for lease in None, other.lease, lock.lease[:-1], lock.lease + "0", "x":

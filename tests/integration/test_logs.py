@@ -140,7 +140,7 @@ def test_json_lines_are_json_whatever_is_sent(folder):
 
 
 def depths(server):
-    """What was told of queues, in order: (level, event, queue, depth)."""
+    """What was logged of queues, in order: (level, event, queue, depth)."""
     what = re.compile(r'level=(\w+) event="(queue is [a-z ]+)" namespace=test queue=(\S+) depth=(\d+)'
                       r' warn_depth=10\n')
     return [m.groups() for e in server.errors if (m := what.search(e))]

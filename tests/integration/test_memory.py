@@ -42,7 +42,7 @@ def fill(server, **common):
 
 
 def refused(answer, error, limit=None):
-    """429; no limit: as a lockd client is told."""
+    """429; no limit: the form of a lockd refusal."""
     assert answer.status == 429, answer
     assert int(answer.headers["Retry-After"]) >= 1
     if not limit:
@@ -94,7 +94,7 @@ def test_a_full_index_refuses_new_work_and_goes_on_with_the_rest(folder, engine)
                                                     "ttl_seconds": 30}), "memory_full")
         assert server.metric('sluice_limits_hit_total{limit="index_memory"}') >= 2
 
-        # What was enqueued before is told again; a document that is there can be replaced.
+        # A message that was enqueued before is found again; a document that is there can be replaced.
         again = server.enqueue({"idempotency_key": "known"})
         assert holder.update({"n": 2}).status == 200
         assert holder.release().status == 200
@@ -102,6 +102,7 @@ def test_a_full_index_refuses_new_work_and_goes_on_with_the_rest(folder, engine)
         # Claims, settles and redrives go on.
         first = server.take()
         assert first["id"] == again[0]
+        refused(server.settle("/ack", first, enqueue=[server.here(text="x")] * 1000), "memory_full", "index_memory")
         server.nack(first, error="no")
         assert len(server.dlq()) == 1
         assert server.post("/dlq/redrive", server.here(ids=[first["id"]])).status == 200
@@ -111,24 +112,39 @@ def test_a_full_index_refuses_new_work_and_goes_on_with_the_rest(folder, engine)
 
 
 def test_a_warning_begins_at_80_percent_and_ends_when_there_is_room(folder):
-    with Server(folder, "--limits-index-memory", "8M") as server:
-        assert server.metric("sluice_index_memory_limit_bytes") == 8 << 20
+    with Server(folder, "--limits-index-memory", "4M") as server:
+        assert server.metric("sluice_index_memory_limit_bytes") == 4 << 20
         assert warnings(server) == []
         taken, _ = fill(server)
-        assert server.metric("sluice_index_memory_bytes") > 0.8 * (8 << 20)
+        assert server.metric("sluice_index_memory_bytes") > 0.8 * (4 << 20)
         assert "index_memory" in warnings(server)
         assert server.said().count("the index has little memory left") == 1
-        assert re.search(r"little memory left.*bytes=\d+ limit=8388608", server.said())
+        assert re.search(r"little memory left.*bytes=\d+ limit=4194304", server.said())
         assert drain(server) == taken
         until(lambda: warnings(server) == [])
         assert server.said().count("the index has little memory left") == 1
         assert server.said().count("the index has enough memory again") == 1
-        assert server.metric("sluice_index_memory_bytes") < 0.75 * (8 << 20)
+        assert server.metric("sluice_index_memory_bytes") < 0.75 * (4 << 20)
+
+
+def test_the_first_refusal_has_its_warning_and_its_figures_also_with_a_small_limit(folder):
+    """One call of 1,000 messages may need more than a fifth of the limit."""
+    with Server(folder, "--limits-index-memory", "2M", "--shards", "2") as server:
+        answer = offer(server)
+        while answer.status == 200:
+            answer = offer(server)
+        message = refused(answer, "memory_full", "index_memory")
+        has, of, needs = (int(n) for n in re.findall(r"\d+", message))
+        assert of == 2 << 20 and has + needs > of, message
+        assert "index_memory" in warnings(server)
+        assert server.said().count("the index has little memory left") == 1
+        assert drain(server) > 0
+        until(lambda: warnings(server) == [])
 
 
 def test_a_folder_is_opened_whatever_the_limit(folder):
     """Nothing is lost, and new work is taken again when there is room."""
-    with Server(folder, "--limits-index-memory", "8M", "--shards", "2") as server:
+    with Server(folder, "--limits-index-memory", "4M", "--shards", "2") as server:
         taken, _ = fill(server)
         server.kill()
         server.options = ("--limits-index-memory", "1M", "--shards", "2")
@@ -141,11 +157,12 @@ def test_a_folder_is_opened_whatever_the_limit(folder):
 
 
 def test_the_index_is_bounded_over_all_shards(folder):
-    with Server(folder, "--limits-index-memory", "8M", "--shards", "4") as server:
+    with Server(folder, "--limits-index-memory", "4M", "--shards", "4") as server:
         server.enqueue(*({"topic": f"q{n}"} for n in range(8)))
         for n in range(8):
             fill(server, topic=f"q{n}")
-        assert 6 << 20 < server.metric("sluice_index_memory_bytes") <= 8.5 * (1 << 20)
+        # A shard that was nearly empty may pass the limit by its first blocks, about 300 KB.
+        assert 3 << 20 < server.metric("sluice_index_memory_bytes") <= 5 << 20
 
 
 def test_the_limit_is_changed_while_it_runs(tmp_path):
@@ -192,9 +209,9 @@ def cgroup(limit):
         group.rmdir()
 
 
-@measured
-def test_in_a_small_cgroup_the_server_is_not_killed_and_loses_nothing(folder, monkeypatch):
-    limit = 64 << 20
+@contextlib.contextmanager
+def server_within(limit, folder, monkeypatch):
+    """A server that has so many bytes of memory, the page cache of its files included."""
     with cgroup(limit) as group:
         start = subprocess.Popen
 
@@ -204,12 +221,33 @@ def test_in_a_small_cgroup_the_server_is_not_killed_and_loses_nothing(folder, mo
 
         monkeypatch.setattr(subprocess, "Popen", inside)
         with Server(folder) as server:
-            assert server.metric("sluice_index_memory_limit_bytes") <= 0.7 * limit
-            taken, answer = fill(server)
-            refused(answer, "memory_full", "index_memory")
-            server.restart("kill")
-            assert server.stats()["total"] == taken
-            assert len(server.dequeue(limit=10)) == 10
+            yield server
+
+
+@measured
+def test_in_a_small_cgroup_the_server_is_not_killed_and_loses_nothing(folder, monkeypatch):
+    limit = 64 << 20
+    with server_within(limit, folder, monkeypatch) as server:
+        assert server.metric("sluice_index_memory_limit_bytes") <= 0.7 * limit
+        taken, answer = fill(server)
+        refused(answer, "memory_full", "index_memory")
+        server.restart("kill")
+        assert server.stats()["total"] == taken
+        assert len(server.dequeue(limit=10)) == 10
+
+
+@measured
+def test_a_queue_larger_than_its_memory_works_from_the_disk(folder, monkeypatch):
+    """SQ-F6: also after a kill every message comes whole."""
+    messages, size = 100, 1_000_000
+    with server_within(64 << 20, folder, monkeypatch) as server:
+        for n in range(messages):
+            server.enqueue({"text": f"{n:04}" * (size // 4)})
+        server.restart("kill")
+        for n in range(messages):
+            message, = server.dequeue(limit=1)
+            assert texts([message]) == [f"{n:04}" * (size // 4)]
+            server.ack(message)
 
 
 # --- giving back ------------------------------------------------------------------
@@ -220,11 +258,11 @@ def test_a_purge_gives_memory_back_to_the_system(folder, engine):
     with Server(folder, engine=engine) as server:
         offer(server, 10, topic="stays")
         before = resident(server)
-        for _ in range(300):
+        for _ in range(150):
             assert offer(server, text="x" * 50).status == 200
         full = resident(server)
         index = server.metric("sluice_index_memory_bytes")
-        assert full - before > 20 << 20
+        assert full - before > 10 << 20
         purge(server)
         until(lambda: server.metric("sluice_index_memory_bytes") < index / 4)
         until(lambda: resident(server) < before + (full - before) / 2)
@@ -232,15 +270,22 @@ def test_a_purge_gives_memory_back_to_the_system(folder, engine):
         assert offer(server, 10).status == 200
 
 
+def held(folder):
+    """Bytes that the files of the folder take on the disk."""
+    du = subprocess.run(["du", "--block-size=1", "--summarize", folder], capture_output=True, text=True)
+    return int(du.stdout.split()[0])  # a file may go while du looks
+
+
+@measured
 def test_a_purge_gives_the_disk_back(folder):
+    empty = 6 * (64 << 20)  # the open and the next segment, the spares, also of smaller sizes
     with Server(folder) as server:
-        for _ in range(25):
+        for _ in range(60):
             assert offer(server, 10, text="x" * 900_000).status == 200
-        full = server.metric('sluice_log_bytes{shard="0"}')
+        assert server.metric('sluice_log_bytes{shard="0"}') > empty + (64 << 20)
         purge(server)
-        until(lambda: server.metric('sluice_log_bytes{shard="0"}') < full - (100 << 20))
-        held = sum(f.stat().st_blocks * 512 for f in Path(folder).rglob("*") if f.is_file())
-        assert held < full - (100 << 20)
+        until(lambda: server.metric('sluice_log_bytes{shard="0"}') <= empty)
+        until(lambda: held(folder) <= empty)
 
 
 # --- quotas -----------------------------------------------------------------------
@@ -314,7 +359,7 @@ def test_a_quota_that_cannot_be_read_is_named(folder):
 
 
 def test_redis_refuses_quotas_at_the_start(folder):
-    with pytest.raises(Refused, match="limits.namespace_messages: a store in Redis"):
+    with pytest.raises(Refused, match="limits.namespace_messages: engine redis does not count"):
         Server(folder, "--limits-namespace-messages", "5", engine="redis")
 
 
@@ -348,14 +393,19 @@ def test_queues_that_are_forgotten_make_room_for_others(folder):
 
 
 def test_a_queue_takes_little_memory(folder):
+    """Also its history, which 10,000 queues of a server have."""
     with Server(folder, engine="memory") as server:
-        before = server.metric("sluice_index_memory_bytes")
-        server.enqueue(*({"topic": f"q{n}"} for n in range(2000)))
-        each = (server.metric("sluice_index_memory_bytes") - before) / 2000
-        assert each < 2000, "with a message"
+        def memory_of(queues):
+            """Of each of these queues, with a message."""
+            before = server.metric("sluice_index_memory_bytes")
+            server.enqueue(*({"topic": f"q{n}"} for n in queues))
+            return (server.metric("sluice_index_memory_bytes") - before) / len(queues)
+
+        assert memory_of(range(10_000)) < 6_500
+        assert memory_of(range(10_000, 12_000)) < 2_000
 
 
-# --- answers that nobody reads ----------------------------------------------------
+# --- unread answers ----------------------------------------------------------------
 
 @contextlib.contextmanager
 def unread(server, n, path="/peek"):
@@ -380,7 +430,7 @@ def status(s):
 
 @measured
 @pytest.mark.parametrize("engine", ["log", "memory"])
-def test_200_answers_that_nobody_reads_take_little_memory(folder, engine):
+def test_200_unread_answers_take_little_memory(folder, engine):
     with Server(folder, engine=engine) as server:
         for _ in range(10):
             assert offer(server, 100, text="x" * 4000).status == 200
@@ -394,7 +444,7 @@ def test_200_answers_that_nobody_reads_take_little_memory(folder, engine):
 
 
 @pytest.mark.parametrize("path", ["/peek", "/v1/admin/messages"])
-def test_answers_that_nobody_reads_count_as_memory_of_requests(folder, path):
+def test_unread_answers_count_as_memory_of_requests(folder, path):
     with Server(folder, "--limits-memory", "8M", engine="memory") as server:
         for _ in range(10):
             assert offer(server, 100, text="x" * 4000).status == 200

@@ -1,4 +1,4 @@
-"""The state of a message: a document that whoever holds the message holds."""
+"""The state of a message: a document that belongs to the holder of the message."""
 import pytest
 
 from lockd import Client
@@ -19,7 +19,7 @@ def state_of(server, message):
         "fencing_token": message.get("state_fencing_token", message["fencing_token"])})
 
 
-def test_only_who_holds_the_message_has_its_state(server):
+def test_only_the_holder_of_the_message_has_its_state(server):
     """LQ-20, LQ-27"""
     client = client_of(server)
     client.enqueue({}, b"one")

@@ -96,7 +96,7 @@ def wait_for_work(server):
 
 
 def lock(server):
-    """A key with a state, one that is held, and a message of which a consumer notes something."""
+    """A key with a state, a key that is held, and a message with a state."""
     commit(server, "orders/7", b"{}")
     acquire(server, "orders/8")
     server.enqueue({}, topic="stateful")
@@ -125,7 +125,8 @@ def ask_wrongly(server):
 def moved(tmp_path_factory):
     """(before, during, after): three scrapes of a server to which all of that happened."""
     folder = tmp_path_factory.mktemp("metrics") / "data"
-    with Server(folder) as server:
+    drop = tmp_path_factory.mktemp("drop")
+    with Server(folder, "--inboxes", f"file://{drop}") as server:
         server.call("PUT", "/policy", {"warn_depth": 1}, **server.here(topic="deep"))
         before = scrape(server)
         hang_up(server)
@@ -203,7 +204,7 @@ def requests(before, during, after):
     assert grown("POST /ack", "2xx") == 1
     assert grown("POST /policy", "4xx") == 1  # too large
     assert grown("GET /stats", "4xx") == 1
-    assert grown("other", "4xx") == 2  # no such path, no HTTP
+    assert grown("other", "4xx") == 2  # an unknown path, no HTTP
     assert grown("GET /metrics", "2xx") >= 2
 
 
@@ -292,21 +293,27 @@ CHECKS = {
 
 VIEWS = "tests/integration/test_views.py"
 AUDIT = "tests/integration/test_audit.py"
+NODES = "tests/integration/test_nodes.py"
+INBOXES = "tests/integration/test_inboxes.py"
+SCHEDULES = "tests/integration/test_schedules.py"
+PROJECTION = "tests/integration/test_projection.py"
+STORE = "tests/fault/test_store.py"
+STORED = "tests/integration/test_store.py"
 
 # What needs a client that is slow for long, or crowds: where that is done, and its row.
 ELSEWHERE = {
     "sluice_auth_refused_total": ("tests/integration/test_audit.py", "sluice_auth_refused_total{{reason="),
-    "sluice_http_turned_away_total": ("tests/unit/test_server_limits.c", "SERVER_TURNED_AWAY) == 2"),
-    "sluice_http_timeouts_total": ("tests/unit/test_server_limits.c", "SERVER_TIMEOUTS) == 1"),
-    "sluice_http_slow_readers_total": ("tests/unit/test_server_limits.c", "SERVER_SLOW_READERS)"),
+    "sluice_http_turned_away_total": ("tests/unit/http/test_server_limits.c", "SERVER_TURNED_AWAY) == 2"),
+    "sluice_http_timeouts_total": ("tests/unit/http/test_server_limits.c", "SERVER_TIMEOUTS) == 1"),
+    "sluice_http_slow_readers_total": ("tests/unit/http/test_server_limits.c", "SERVER_SLOW_READERS)"),
     "sluice_http_tls_handshakes_total": ("tests/integration/test_tls.py", 'tls_metric("handshakes")'),
     "sluice_http_tls_failures_total": ("tests/integration/test_tls.py", 'tls_metric("failures")'),
     "sluice_http_response_bytes": ("tests/integration/test_memory.py",
                                    'metric("sluice_http_response_bytes") > 8 << 20'),
     "sluice_index_memory_bytes": ("tests/integration/test_memory.py",
-                                  'metric("sluice_index_memory_bytes") > 0.8 * (8 << 20)'),
+                                  'metric("sluice_index_memory_bytes") > 0.8 * (4 << 20)'),
     "sluice_index_memory_limit_bytes": ("tests/integration/test_memory.py",
-                                        'metric("sluice_index_memory_limit_bytes") == 8 << 20'),
+                                        'metric("sluice_index_memory_limit_bytes") == 4 << 20'),
     "sluice_shard_map_disagreements": ("tests/integration/test_sharding.py",
                                        'metric("sluice_shard_map_disagreements") == 1'),
     "sluice_node_id_conflict": ("tests/integration/test_sharding.py",
@@ -324,7 +331,34 @@ ELSEWHERE = {
     "sluice_store_clients": (VIEWS, '"sluice_store_clients"'),
     "sluice_store_clients_max": (VIEWS, '"sluice_store_clients_max"'),
     "sluice_store_cpu_seconds_total": (VIEWS, '"sluice_store_cpu_seconds_total"'),
-    "sluice_http_memory_refused_total": ("tests/unit/test_server_limits.c", "SERVER_NO_MEMORY) == 1"),
+    "sluice_nodes_living": (NODES, 'metric("sluice_nodes_living") == 1'),
+    "sluice_node_draining": (NODES, 'metric("sluice_node_draining") == 0'),
+    "sluice_node_beat_age_seconds": (NODES, 'metric("sluice_node_beat_age_seconds") < 60'),
+    "sluice_store_requests_total": (STORED, "sluice_store_requests_total{verb=\"put\"}') - puts >= made"),
+    "sluice_store_rest_seconds": (STORED, 'metric("sluice_store_rest_seconds") > 0'),
+    "sluice_schedules": (SCHEDULES, '"sluice_schedules") == 1'),
+    "sluice_schedule_firings_total": (SCHEDULES, '"sluice_schedule_firings_total") == 1'),
+    "sluice_schedule_missed_total": (SCHEDULES, '"sluice_schedule_missed_total") >= 1'),
+    "sluice_schedule_overlaps_total": (SCHEDULES, '"sluice_schedule_overlaps_total") >= 1'),
+    "sluice_schedule_failures_total": (SCHEDULES, '"sluice_schedule_failures_total") >= 2'),
+    "sluice_projection_messages_total": (PROJECTION, '"sluice_projection_messages_total") == 0'),
+    "sluice_projection_transactions_total": (PROJECTION, '"sluice_projection_transactions_total") == 0'),
+    "sluice_projection_failures_total": (PROJECTION, '"sluice_projection_failures_total") > 0'),
+    "sluice_projection_rebuilds_total": (PROJECTION, '"sluice_projection_rebuilds_total") >= 2'),
+    "sluice_projection_waiting": (PROJECTION, '"sluice_projection_waiting") == 3'),
+    "sluice_projection_lag_seconds": (PROJECTION, '"sluice_projection_lag_seconds") > 0'),
+    "sluice_projection_rebuilding": (PROJECTION, '"sluice_projection_rebuilding") == 0'),
+    "sluice_shard_owner_info": (NODES, "owners(one) == owners(two)"),
+    "sluice_shard_owned": (NODES, '"sluice_shard_owned"'),
+    "sluice_shard_epoch": (NODES, '"sluice_shard_epoch"'),
+    "sluice_shard_unconfirmed_groups": (STORE, "sluice_shard_unconfirmed_groups{shard=\"0\"}') == 1"),
+    "sluice_shard_unconfirmed_bytes": (STORE, "sluice_shard_unconfirmed_bytes{shard=\"0\"}') > 1000"),
+    "sluice_shard_unconfirmed_seconds": (STORE, "sluice_shard_unconfirmed_seconds{shard=\"0\"}') >= 0.2"),
+    "sluice_inbox_messages_total": (INBOXES, 'count(server, "messages_total", f"file://{drop}") == 1'),
+    "sluice_inbox_batches_total": (INBOXES, 'count(server, "batches_total", f"file://{drop}") == 1'),
+    "sluice_inbox_refused_total": (INBOXES, 'count(server, "refused_total", f"file://{drop}") == 0'),
+    "sluice_inbox_up": (INBOXES, 'count(server, "up", f"file://{drop}") == 1'),
+    "sluice_http_memory_refused_total": ("tests/unit/http/test_server_limits.c", "SERVER_NO_MEMORY) == 1"),
 }
 
 

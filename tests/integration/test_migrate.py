@@ -112,6 +112,20 @@ def test_what_a_memory_shard_gives_after_a_restart_is_taken(tmp_path, shards):
         assert sorted(node.drain()) == ["after"] + ["before"] * 20
 
 
+def test_holds_go_with_their_queue(tmp_path, shards):
+    with Node(tmp_path, mapped(shards, "q", "fast")) as node:
+        node.topic = "q"
+        node.enqueue({"text": "1", "key": "k"}, {"text": "2"})
+        assert node.post("/v1/admin/queue/hold", {**node.here(), "scope": "key", "name": "k", "for": "5m"}).status == 200
+        node.migrate("q", "fast", "disk", "--verify")
+        assert node.drain() == ["2"]
+        node.reload(mapped(shards, "q", "disk", 2, before="fast"))
+        listed, = node.get("/v1/admin/queue/limits", **node.here()).body["holds"]
+        assert (listed["scope"], listed["name"]) == ("key", "k")
+        assert node.post("/v1/admin/queue/hold", {**node.here(), "scope": "key", "name": "k"}).status == 200
+        assert node.drain() == ["1"]
+
+
 def test_cleaning_up_spans_shards(tmp_path, shards):
     """SH-46: dead letters, and what waits, of a queue that has some on two shards."""
     with Node(tmp_path, mapped(shards, "q", "red")) as node:
@@ -172,11 +186,11 @@ def test_what_is_asked_for_is_what_moves(tmp_path, shards):
         assert node.holds("red", "blue") == 1
         assert node.migrate("q", "red", "blue")["moved"] == 1
         assert node.holds("default", "blue", "other") == 2
-        assert "there is no shard nowhere" in node.migrate("q", "red", "nowhere", code=3)
-        assert "that is no move" in node.migrate("q", "red", "red", code=1)
+        assert "unknown shard: nowhere" in node.migrate("q", "red", "nowhere", code=3)
+        assert "invalid move from red to red" in node.migrate("q", "red", "red", code=1)
 
 
-def test_a_tenant_whose_override_names_a_third_shard_stays(tmp_path, shards):
+def test_a_namespace_whose_override_names_a_third_shard_stays(tmp_path, shards):
     """SH-63: unless it is named."""
     config = mapped(shards, "q", "fast")
     with Node(tmp_path, config) as node:
@@ -242,7 +256,7 @@ def test_a_lock_key_that_is_held_is_taken_away(tmp_path, shards, source, target)
         held = acquire(node, "k")
         assert held.update({"n": 2}).status == 200
         plan = node.says(".locks", source, target, "--dry-run", "--force-expire")
-        assert re.search(r"^  leased +1: their leases would end$", plan, re.M)
+        assert re.search(r"^  leased +1: the move ends their leases$", plan, re.M)
         done = node.migrate(".locks", source, target, "--force-expire", "--verify")
         assert done["moved"] == 1 and done["verified"]
         assert (held.keepalive().status, held.update({"n": 3}).status) == (403, 403)
@@ -269,7 +283,7 @@ def test_an_old_shard_drains_by_itself_when_the_map_changes(tmp_path, shards):
 
 
 def test_a_node_with_the_old_map_cannot_split_a_queue(tmp_path, shards):
-    """Two nodes on the same stores, of which one has not read the new map yet."""
+    """Two nodes on the same stores. One has not read the new map yet."""
     with Node(tmp_path, mapped(shards, "q", "red")) as old, \
             Node(tmp_path, mapped(shards, "q", "blue", 2, "red"), "--node-id", "1", data="new") as new:
         old.topic = new.topic = "q"
@@ -293,7 +307,7 @@ class Load:
         self.messages = messages
         self.keys = keys
         self.acked = []
-        self.over = set()  # these, and those of which an ack said that they are gone
+        self.over = set()  # these, and messages that an ack did not find
         self.seen = {}  # in the order of their first delivery
         self.lock = threading.Lock()
         self.threads = [threading.Thread(target=self.produce, daemon=True)]

@@ -123,6 +123,10 @@ def walk_messages(walk):
     walk.post(200, "/enqueue", [{**strict, "text": "one", "idempotency_key": "i"}])
     walk.post(409, "/enqueue", [{**strict, "text": "two", "idempotency_key": "i"}])
     walk.post(400, "/enqueue", [{"topic": "orders"}])
+    waiting, = put(walk, {"text": "b", "key": "k"})
+    walk.get(200, "/why", **HERE, id=waiting)
+    walk.get(404, "/why", **HERE, id=1)
+    walk.get(400, "/why", **HERE)
     for form in ("text", "json", "base64"):
         walk.get(200, "/peek", **HERE, **{"as": form})
         walk.get(200, "/dlq", **HERE, **{"as": form})
@@ -157,7 +161,7 @@ def walk_results(walk):
     walk.get(202, "/result", id=kept, **there)
     message, = walk.get(200, "/dequeue", **there)
     walk.get(202, "/result", receipt=message["receipt"])
-    walk.post(200, "/ack", {**there, "id": message["id"], "result": {"sum": 3}})
+    walk.post(200, "/ack", {**there, "id": message["id"], "result": {"sum": 3}, "enqueue": [{**there, "text": "next"}]})
     walk.get(200, "/result", id=kept, wait="1s", namespace="shop")
     walk.get(404, "/result", id=1, **there)
     walk.get(400, "/result", **there)
@@ -198,6 +202,23 @@ def walk_limits(walk):
     walk.post(429, "/enqueue", [{**full, "text": "does not"}])
 
 
+def walk_schedules(walk):
+    admin, name = "/v1/admin/", {"namespace": "shop", "name": "nightly"}
+    walk(200, "PUT", admin + "schedule", {**name, "when": "@daily", "zone": "Europe/Berlin", "missed": "all:3", "jitter": "1m",
+                                          "overlap": "skip", "message": {"queue": "reports", "text": "x"}})
+    walk(400, "PUT", admin + "schedule", {**name, "when": "never", "message": {"queue": "reports"}})
+    walk.get(200, admin + "schedules", namespace="shop", limit=1)
+    walk.get(400, admin + "schedules", namespace="shop", limit=0)
+    walk.get(400, admin + "schedule", namespace="shop")
+    for path in ("run", "pause", "resume", "delete"):
+        walk.post(200, admin + "schedule/" + path, name)
+        walk.post(404, admin + "schedule/" + path, {**name, "name": "other"})
+        walk.post(400, admin + "schedule/" + path, {})
+        if path == "run":
+            walk.get(200, admin + "schedule", **name)
+    walk.get(404, admin + "schedule", **name)
+
+
 def walk_admin(walk):
     admin = "/v1/admin/"
     put(walk, {"text": "leased"}, {"text": "dead", "idempotency_key": "d", "keep_result": 60})
@@ -205,13 +226,27 @@ def walk_admin(walk):
     walk.post(200, "/nack", settle(dying, dead=True, error="boom"))
     walk.get(200, admin + "queues", limit=1)
     walk.get(400, admin + "queues", limit=0)
+    walk.get(404, admin + "audit")
+    walk.get(400, admin + "audit", limit=0)
+    walk.get(200, admin + "history", range="7d")
+    walk.get(400, admin + "history", range="1y")
+    walk.get(404, admin + "history", namespace="n", topic="never-made")
     walk.get(200, admin + "queue", **HERE)
     walk.get(404, admin + "queue", **NOWHERE)
     walk.get(400, admin + "queue")
+    walk.get(200, admin + "queue/limits", **HERE)
+    walk.get(404, admin + "queue/limits", **NOWHERE)
+    walk.get(400, admin + "queue/limits", **HERE, order="x")
+    walk.post(200, admin + "queue/hold", {**HERE, "scope": "share", "name": "s", "for": "1m"})
+    walk.get(200, admin + "queue/limits", **HERE)
+    walk.post(200, admin + "queue/hold", {**HERE, "scope": "share", "name": "s"})
+    walk.post(404, admin + "queue/hold", {**NOWHERE, "scope": "queue"})
+    walk.post(400, admin + "queue/hold", {**HERE, "scope": "x"})
     for path in ("queue/pause", "queue/resume"):
         walk.post(200, admin + path, HERE)
         walk.post(404, admin + path, NOWHERE)
         walk.post(400, admin + path, {})
+    walk_schedules(walk)
     walk.get(200, admin + "messages", **HERE, state="all", limit=3)
     walk.get(400, admin + "messages", **HERE, older_than="long")
     walk.get(200, admin + "message", namespace="shop", id=dying["id"])
@@ -241,10 +276,13 @@ def walk_admin(walk):
     walk(404, "DELETE", one, **here)
 
 
-def walk_server(walk):
+def walk_backup(walk):
+    """A backup is of the asked server alone: `walk` asks the server that owns the shards."""
     admin = "/v1/admin/"
-    held = walk.post(200, admin + "backup", {})
+    held, *others = [walk.post(200, admin + "backup", {}) for _ in range(4)]
     walk.post(409, admin + "backup", {})
+    for other in others:
+        walk.post(200, admin + "backup/end", {"backup": other["backup"]})
     walk.post(413, admin + "backup", " " * (1 << 20))
     walk.get(200, admin + "backup", backup=held["backup"], shard=0, file=0, at=0)
     walk.get(400, admin + "backup")
@@ -252,6 +290,21 @@ def walk_server(walk):
     walk.post(404, admin + "backup/end", {"backup": held["backup"]})
     walk.get(404, admin + "backup", backup=held["backup"])
     walk.post(400, admin + "backup/end", {})
+
+
+def walk_console(walk, file):
+    walk.get(302, "/console")
+    walk(302, "GET", "/", None, {"Accept": "text/html"})
+    walk.get(200, file, file="style.css")
+    etag = walk.server.get("/console/style.css").headers["ETag"]
+    walk(304, "GET", file, None, {"If-None-Match": etag}, file="style.css")
+    walk.get(404, file, file="nothing")
+    walk(413, "GET", file, "x", file="style.css")
+
+
+def walk_server(walk):
+    admin = "/v1/admin/"
+    walk_backup(walk.at(walk.server.owner or walk.server))
     level = walk.get(200, admin + "log-level")
     walk(200, "PUT", admin + "log-level", level)
     walk(400, "PUT", admin + "log-level", {"level": "loud"})
@@ -259,10 +312,12 @@ def walk_server(walk):
     walk.post(200, admin + "reload", {})
     walk.post(400, admin + "reload", {"of": "what"})
     walk.post(413, admin + "reload", " " * (1 << 20))
+    walk.get(200, admin + "me")
+    walk_console(walk, "/console/{file}")
     for path in ("/", "/healthz", "/readyz", "/metrics", "/openapi.json"):
         walk.get(200, path)
     for path in ("/", "/healthz", "/readyz", "/metrics", "/openapi.json", admin + "log-level",
-                 admin + "config"):
+                 admin + "config", admin + "me", "/console"):
         walk(413, "GET", path, "x")  # none of them takes a body
 
 
@@ -337,6 +392,44 @@ def walk_shards(walk):
         there.post(200, "/v1/admin/shards/move", {"command": "q", **ends})
         there.post(404, "/v1/admin/shards/move", {"command": "q", "from": "default", "to": "none"})
         there.post(400, "/v1/admin/shards/move", {"command": "q", "from": "fast", "to": "fast"})
+        walk_intake(there)
+
+
+def walk_intake(walk):
+    path, batch = "/v1/admin/intake", {"source": "5b0c7c2e-6f0a-4f6e-9a53-0a1b2c3d4e5f", "batch": 1, "shard": "default"}
+    walk.post(200, path + "/places", {"queues": [{"namespace": "n", "queue": "r"}]})
+    walk.post(400, path + "/places", {})
+    messages = [{"namespace": "n", "queue": "r", "text": "x"}]
+    walk.post(200, path, {**batch, "messages": messages})
+    walk.post(200, path, batch)
+    walk.post(400, path, {})
+    walk.post(404, path, {**batch, "shard": "none"})
+    walk.post(503, path, {**batch, "batch": 2, "shard": "fast", "messages": messages})
+
+
+def walk_nodes(walk):
+    """Servers that share a store, and one that does not."""
+    nodes = "/v1/admin/nodes"
+    for verb in ("/drain", "/resume", "/flush"):
+        walk.post(400, nodes + verb, {"node": "x"})
+        walk.post(413, nodes + verb, " " * (1 << 20))
+    walk(413, "GET", nodes, "x")
+    folder = walk.server.folder.parent
+    with Server(folder / "alone", "--audit-file", str(folder / "audit.jsonl"), engine="memory") as alone:
+        walk.at(alone).get(404, nodes)
+        walk.at(alone).get(200, "/v1/admin/audit", limit=10)
+        for verb in ("/drain", "/resume", "/flush"):
+            walk.at(alone).post(404, nodes + verb, {})
+    options = ["--store", f"file://{folder}/store", "--store-settle", "1s"]
+    with Server(folder / "one", *options, engine="log") as one:
+        walk.at(one).post(409, nodes + "/drain", {})
+        with Server(folder / "two", *options, engine="log"):
+            until(lambda: one.post(nodes + "/drain", {}).status == 200)
+            walk.at(one).post(200, nodes + "/drain", {})
+            walk.at(one).get(200, nodes)
+            walk.at(one).post(200, nodes + "/resume", {})
+    with Server(folder / "front", "--store", f"file://{folder}/home", "--store-front", "folder", engine="log") as front:
+        walk.at(front).post(200, nodes + "/flush", {})
 
 
 def walk_locks(walk):
@@ -386,6 +479,13 @@ def walk_locks(walk):
         walk.post(413, path, "x" * (1 << 20))
 
 
+def walk_sqs(walk):
+    for path, named in (("/", {}), ("/sqs", {}), ("/sqs/{account}/{queue}", {"account": "000000000000", "queue": "s"})):
+        fields = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.ListQueues"}
+        walk.post(200, path, {}, fields=fields, **named)
+        walk.post(400, path, [], fields=fields, **named)
+
+
 def walk_stop(walk):
     """While it stops it says so."""
     server = walk.server
@@ -401,15 +501,17 @@ def walked(tmp_path_factory):
     try:
         walk = Walk(server)
         for part in (walk_messages, walk_results, walk_topics, walk_limits, walk_admin,
-                     walk_lockd, walk_lockd_limit, walk_shards, walk_locks, walk_server):
+                     walk_lockd, walk_lockd_limit, walk_shards, walk_nodes, walk_locks, walk_sqs,
+                     walk_server):
             part(walk)
         walk_policy(walk, "/policy")
         walk_policy(walk, "/v1/admin/queue/policy")
         walk_stop(walk)
         yield walk
     finally:
-        server.kill()
-        shutil.rmtree(folder)
+        for each in filter(None, (server.owner, server)):
+            each.kill()
+            shutil.rmtree(each.folder)
 
 
 def test_every_answer_is_as_described_and_every_code_can_be_had(walked):

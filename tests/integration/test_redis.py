@@ -75,6 +75,17 @@ def test_streams_of_lockd_clients_over_two_nodes(node):
     connection.close()
 
 
+def test_a_lease_that_another_node_sees_run_out_ends_its_stream(node):
+    one, two = node(), node()
+    here, there = (Client(s.address, namespace=s.namespace, queue="mail") for s in (one, two))
+    here.enqueue(payload=b"0")
+    stream = here.subscribe(page_size=1, wait_seconds=0, visibility_timeout_seconds=1)
+    assert next(stream)["payload"] == b"0"
+    assert there.dequeue(wait_seconds=60)[0]["attempts"] == 2
+    here.enqueue(payload=b"1")
+    assert list(stream) == []
+
+
 def test_a_consumer_that_waits_is_woken_by_an_enqueue_at_another_node(node):
     one, two = node(), node()
     one.enqueue({"text": "makes the queue"})
@@ -315,7 +326,7 @@ def test_a_queue_that_one_node_deletes_is_gone_for_the_others(node, redis):
 
 
 def test_a_queue_that_comes_again_at_a_node_that_knew_it_is_in_the_list(node):
-    """That node took it for listed; whoever starts later finds its messages all the same."""
+    """That node took it for listed; a node that starts later finds its messages all the same."""
     one, two = node(), node()
     two.enqueue({"text": "a"}, topic="brief")
     assert drop(one, "brief", force="true").status == 200

@@ -108,7 +108,7 @@ def test_a_consumer_is_woken_by_an_enqueue_at_another_node_and_master(cluster, n
 
 
 def test_the_keys_of_a_namespace_are_in_one_slot_and_have_one_holder(cluster, node):
-    """SH-38: locks, documents, and who waits at another node and master."""
+    """SH-38: locks, documents, and ops that wait at another node and master."""
     one, two = node(), node(address=cluster.nodes[2].address)
     masters = set()
     for i in range(6):
@@ -234,7 +234,7 @@ def test_a_new_queue_in_a_slot_that_is_being_moved_is_asked_for_there(cluster, n
 
 def test_a_replica_takes_over(tmp_path):
     """SH-F8: by order under load, where nothing is lost; and when a master is killed."""
-    with Cluster(tmp_path / "cluster", "--appendonly", "no", replicas=1) as cluster:
+    with Cluster(tmp_path / "cluster", "--appendonly", "no", replicas=1, timeout_ms=1000) as cluster:
         with Server(tmp_path / "n", "--redis-address", cluster.address, engine="redis") as server:
             server.prefix = "sluice"
             slot = slot_of(cluster, server, "f0")

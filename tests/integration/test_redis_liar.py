@@ -148,7 +148,7 @@ def test_a_malformed_reply_fails_its_ops_and_nothing_else(server, liar, verb):
         assert server.process.poll() is None, name
         assert server.get("/healthz").status == 200
         works_again(server, CALLS[verb])
-    assert re.search(r'level=error event="malformed reply from redis; the connection is closed".* to=' + verb,
+    assert re.search(r'level=error event="malformed reply from redis; connection closed".* to=' + verb,
                      server.said())
 
 
@@ -235,3 +235,13 @@ def test_a_server_that_starts_beside_a_liar_says_so_or_waits(redis, liar, tmp_pa
         return
     with server:
         assert until(lambda: server.post("/enqueue", [server.here(text="x")]).status == 200)
+
+
+def test_a_server_that_loads_its_files_gets_no_call(redis, liar, server):
+    """REDISNODES-4: it refuses to rewrite its file, and serves a moment later."""
+    liar.lie("INFO", lambda info: info.replace(b"\nloading:0", b"\nloading:1"))
+    redis.command("CLIENT", "KILL", "TYPE", "normal")
+    item = server.here(text="x")
+    until(lambda: "is loading its files" in server.post("/enqueue", [item]).text)
+    liar.stop()
+    until(lambda: server.post("/enqueue", [item]).status == 200)

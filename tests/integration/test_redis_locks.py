@@ -52,7 +52,7 @@ def test_a_key_has_one_holder_over_all_nodes(node):
     refused(lock.update({"n": 2}), 403, "lease_required")
 
 
-def test_a_release_at_one_node_wakes_who_waits_at_another(node):
+def test_a_release_at_one_node_wakes_an_acquire_at_another(node):
     one, two = node(), node()
     lock = acquire(one, "a")
     had = wait_at(two, "a")
@@ -60,7 +60,7 @@ def test_a_release_at_one_node_wakes_who_waits_at_another(node):
     assert had().token > lock.token
 
 
-def test_what_is_free_is_told_to_other_nodes(node, redis):
+def test_a_free_key_is_known_to_other_nodes(node, redis):
     """Beside the look that each node has by itself every few seconds."""
     one = node(prefix="told")
     with socket.create_connection(("127.0.0.1", redis.port), timeout=60) as heard:
@@ -75,7 +75,7 @@ def test_what_is_free_is_told_to_other_nodes(node, redis):
 
 
 def test_the_lease_of_a_node_that_was_killed_ends(node):
-    """K2: by the server's time, whoever looks."""
+    """LOCK-2: by the time of the Redis server, for every node."""
     one, two = node(), node()
     commit(one, "a", {"n": 1})
     lock = acquire(one, "a", ttl=2)

@@ -1,4 +1,4 @@
-"""Where a message is in a Redis server: in one place at any time, whoever is killed."""
+"""Where a message is in a Redis server: in one place at any time, also after kills."""
 import http.client
 import random
 import sys
@@ -10,7 +10,7 @@ from test_redis import node, redis  # noqa: F401, fixtures
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 
-# Everything of a queue at one moment: ids that are not in exactly the one place that their
+# Everything of a queue at one moment: ids that are not in exactly the place that their
 # state names.
 LOOK = """
 local base, found, wrong = ARGV[1], {}, {}
@@ -60,7 +60,7 @@ def look(redis, prefix):
 
 
 class Load:
-    """Clients that use a server in every way, until they are told to end; when it is
+    """Clients that use a server in every way, until stop() is called; when it is
     killed, the next one."""
 
     def __init__(self, servers):

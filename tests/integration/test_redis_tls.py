@@ -1,4 +1,4 @@
-"""TLS to Redis: both sides show who they are, or nothing is said."""
+"""TLS to Redis: both sides show a certificate, or no byte is sent."""
 import re
 import sys
 import threading
@@ -64,7 +64,7 @@ def test_both_sides_show_their_certificates(certs, redis, tmp_path):
     assert serves(tmp_path, *tls(certs, redis, host="localhost"))
 
 
-def test_who_is_not_trusted_is_refused_by_its_address(certs, redis, tmp_path):
+def test_a_server_that_is_not_trusted_is_refused_with_its_address(certs, redis, tmp_path):
     """SH-87: wrong CA, and no certificate or one that the server does not trust"""
     said = refused(tmp_path, *tls(certs, redis, ca="other-ca"))
     assert f"127.0.0.1:{redis.tls_port}" in said and "certificate" in said
@@ -111,7 +111,7 @@ def test_the_name_of_the_server_is_checked(certs, tmp_path):
         assert serves(tmp_path, *tls(certs, redis, **{"redis-tls-name": "redis.example"}))
 
 
-def test_who_speaks_plainly_is_refused(certs, redis, tmp_path):
+def test_a_server_without_tls_is_refused(certs, redis, tmp_path):
     plain = tls(certs, redis, **{"redis-address": redis.address})
     assert redis.address in refused(tmp_path, *plain, timeout="500ms")  # it waits for the end of a line
     said = refused(tmp_path, "--redis-address", f"127.0.0.1:{redis.tls_port}")
@@ -121,7 +121,7 @@ def test_who_speaks_plainly_is_refused(certs, redis, tmp_path):
 def test_files_that_are_of_no_use_are_named(certs, redis, tmp_path):
     for option, file in ("redis-tls-ca", "no-ca.pem"), ("redis-tls-cert", "no.pem"), ("redis-tls-key", "no.key"):
         assert certs[file] in refused(tmp_path, *tls(certs, redis, **{option: certs[file]}))
-    assert "give both" in refused(tmp_path, *tls(certs, redis, mine=None), "--redis-tls-cert", certs["sluiced.pem"])
+    assert "expected both" in refused(tmp_path, *tls(certs, redis, mine=None), "--redis-tls-cert", certs["sluiced.pem"])
     assert "TLS" in refused(tmp_path, *tls(certs, redis, **{"redis-address": "unix:/x"}))
 
 

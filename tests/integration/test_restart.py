@@ -1,4 +1,4 @@
-"""What a server is told outlives it: stop, kill -9, start again."""
+"""What a server accepted outlives it: stop, kill -9, start again."""
 import http.client
 import random
 import threading
@@ -45,7 +45,7 @@ def test_everything_is_there_after_a_restart(own, how):
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_what_was_overdue_when_it_came_overtakes_nobody_later(own, how):
+def test_a_message_that_was_overdue_when_it_came_overtakes_no_message_later(own, how):
     """MQ-19, MQ-02: a moment that has passed is kept, and means the moment of acceptance."""
     own.enqueue({"text": "first"}, {"text": "k1", "key": "k"})
     own.enqueue({"text": "second", "deliver_after": "2023-10-27T10:00:00Z"},

@@ -288,7 +288,7 @@ def result(server, id_, **params):
     return server.get("/result", namespace=server.namespace, id=id_, **params)
 
 
-def test_a_result_is_kept_for_whoever_asks(server):
+def test_a_result_is_kept_for_later_requests(server):
     id_, = server.enqueue({"keep_result": "1h"})
     pending = result(server, id_)
     assert pending.status == 202 and pending.body["status"] == "pending"
@@ -334,7 +334,7 @@ def test_without_keep_result_there_is_none(server):
     ({"kind": "none", "jitter": "none"}, lambda n: 0),
 ])
 def test_every_backoff_policy_delays_as_it_says(server, retry, delay, failures):
-    """X-12: after so many failures, the last of which leaves it to the policy."""
+    """X-12: after so many failures. The last failure leaves the delay to the policy."""
     server.policy(max_attempts=10, retry={**retry, "base": "100s", "max": "1d"})
     server.enqueue({})
     for _ in range(failures - 1):

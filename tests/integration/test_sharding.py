@@ -89,7 +89,7 @@ def test_a_tenant_goes_before_the_command_before_the_default(tmp_path, shards):
 
 
 def test_a_default_shard_has_another_name(tmp_path, shards):
-    """SH-22: and the one by the other settings is not even opened."""
+    """SH-22: and the shard of the other settings is not even opened."""
     with Node(tmp_path, mapped(shards).replace("enabled: true", "enabled: true\n  defaultShard: blue")
               ) as node:
         assert node.lives("other") == ["blue"]
@@ -134,15 +134,15 @@ def test_one_call_may_go_to_several_shards(tmp_path, shards):
             assert len(node.dequeue(topic=topic, limit=10)) == 3
 
 
-def test_what_a_shard_is_told_is_its_own(tmp_path):
+def test_settings_of_a_shard_are_its_own(tmp_path):
     """SH-27, SH-88: address, database, password and pool, each for itself. SH-28: by the
     environment, and never shown."""
     with Redis(tmp_path / "locked", "--requirepass", "correct-horse") as redis:
         text = (f"sharding: {{enabled: true, commandMappings: {{a: one, b: two}}}}\n"
-                "redis.shards:\n"
+                "shards:\n"
                 f"  one: {{address: '{redis.address}', password: '${{ONE}}', db: 3, poolSize: 3,"
-                " keyPrefix: mine}\n"
-                f"  two: {{address: '{redis.address}', password_file: {tmp_path}/secret, db: 4}}\n")
+                " keyPrefix: mine, engine: redis}\n"
+                f"  two: {{engine: redis, address: '{redis.address}', password_file: {tmp_path}/secret, db: 4}}\n")
         (tmp_path / "secret").write_text("correct-horse\n")
         os.environ["ONE"] = "correct-horse"
         try:
@@ -155,7 +155,7 @@ def test_what_a_shard_is_told_is_its_own(tmp_path):
                 printed = subprocess.run(
                     [SLUICED, "--config", str(node.file), "--print-config"],
                     capture_output=True, text=True, timeout=60, check=True).stdout
-                assert "redis.shards.one.password: ***" in printed
+                assert "shards.one.password: ***" in printed
                 shown = printed + node.said() + node.get("/v1/admin/config").text
             os.environ["ONE"] = "wrong-battery"
             with pytest.raises(Refused) as refused:
@@ -216,7 +216,7 @@ def refusal(tmp_path, text):
     return done.stderr
 
 
-def test_all_faults_are_told_at_once_and_nothing_is_served(tmp_path):
+def test_all_faults_are_reported_at_once_and_nothing_is_served(tmp_path):
     """SH-55, SH-56, SH-57, SH-58"""
     said = refusal(tmp_path, """
 sharding:
@@ -232,23 +232,44 @@ redis.shards:
   lost: {}
   odd: {address: "h:2", poolSise: 3}
 """)
-    for part in ("command render: there is no shard heavy; there are: default, here, there",
-                 "defaultShard: there is no shard primary",
-                 "tenant acme: there is no shard gold",
-                 "previousShards.commandMappings: command render: there is no shard gone",
-                 "command email is there twice",
+    for part in ("command render: unknown shard heavy; expected default, here, there",
+                 "defaultShard: unknown shard primary",
+                 "tenant acme: unknown shard gold",
+                 "previousShards.commandMappings: command render: unknown shard gone",
+                 "command email is mapped twice",
                  "no name",
-                 "redis.shards.there: settings of TLS, and tlsEnabled is not true",
-                 "redis.shards.local: an embedded engine has no address",
-                 "redis.shards.lost: expected an address",
-                 "a shard has no setting poolSise"):
+                 "shards.there: TLS settings without tlsEnabled: true",
+                 "redis.shards.local.address: a shard with engine log has no setting address",
+                 "shards.lost: missing address; expected host:port or unix:PATH",
+                 "a shard with engine redis has no setting poolSise"):
         assert part in said, (part, said)
     assert not (tmp_path / "data").exists()
 
 
+def printed(tmp_path, text, *args):
+    (tmp_path / "printed.yaml").write_text(text)
+    out = subprocess.run([SLUICED, "--config", str(tmp_path / "printed.yaml"), "--print-config", *args],
+                         capture_output=True, text=True, timeout=60)
+    return sorted(line for line in out.stdout.splitlines() if line.startswith("shards.")) or out.stderr
+
+
+def test_the_engine_of_a_shard_is_said_or_the_one_beside_it_or_that_of_the_old_spelling(tmp_path):
+    new = printed(tmp_path, "shards:\n  one: {db: 3, address: 'h:1', engine: redis}\n  two: {engine: log}\n")
+    assert [line.split(" #")[0] for line in new] == [
+        "shards.one.address: h:1", "shards.one.db: 3", "shards.one.engine: redis", "shards.two.engine: log"]
+    old = printed(tmp_path, "redis.shards:\n  one: {db: 3, address: 'h:1', engine: redis}\n  two: {engine: log}\n")
+    assert old == new
+    assert printed(tmp_path, "shards.one: {address: 'h:1'}\n", "--engine", "redis")
+    assert printed(tmp_path, "redis.shards.one: {address: 'h:1'}\n")
+    assert "shards.one.address: a shard with engine log has no setting address" in \
+        printed(tmp_path, "shards.one: {address: 'h:1'}\n")
+    assert "is set twice" in printed(tmp_path, "shards.one.db: 1\nredis.shards.one.db: 1\n")
+    assert 'invalid engine "cloud"; expected log, memory, redis' in printed(tmp_path, "shards.one.engine: cloud\n")
+
+
 def test_a_shard_that_nothing_uses_is_a_warning(tmp_path, shards):
     with Node(tmp_path, "sharding: {enabled: true, commandMappings: {a: red}}\n" + shards) as node:
-        until(lambda: "redis.shards.fast: nothing lives there" in node.said())
+        until(lambda: "shards.fast: no queue lives on this shard" in node.said())
 
 
 # --- as before --------------------------------------------------------------------
@@ -313,7 +334,10 @@ def test_a_dead_shard_fails_its_own_queues_alone(tmp_path, stores):
                 f"  red: {{address: '{red.address}', timeout: 1s}}\n"
                 f"  blue: {{address: '{stores[1].address}', keyPrefix: p{next(numbers)}}}\n")
         with Node(tmp_path, text) as node:
-            node.enqueue({"topic": "render", "text": "kept"})
+            kept, = node.enqueue({"topic": "render", "text": "kept"})
+            other, = node.enqueue({"topic": "other", "text": "x"})
+            refused = node.get("/why", **node.here(topic="render", id=kept))
+            assert refused.status == 400 and "engine redis does not say why" in refused.body["message"]
             red.kill()
             for _ in range(3):
                 answer = node.post("/enqueue", [node.here(topic="render", text="x")])
@@ -323,6 +347,7 @@ def test_a_dead_shard_fails_its_own_queues_alone(tmp_path, stores):
             ready = node.get("/readyz")
             assert ready.status == 200 and ready.body["status"] == "degraded"
             assert {r["name"] for r in ready.body["reasons"]} == {"red"}
+            assert node.get("/why", namespace=node.namespace, id=other).body["reason"] == "no_consumer"
             up = dict(re.findall(r'sluice_shard_up\{shard="(\w+)",lane="0"\} (\d)',
                                  node.get("/metrics").text))
             assert up == {"red": "0", "blue": "1", "default": "1"}
@@ -401,7 +426,7 @@ def test_a_shard_is_added_while_the_server_runs(tmp_path, shards):
     with Node(tmp_path, only % (1, "default")) as node:
         assert node.lives("a") == ["default"]
         node.reload(only % (2, "nowhere") + shards, "reload failed")
-        assert "command a: there is no shard nowhere" in node.said()
+        until(lambda: "command a: unknown shard nowhere" in node.said())
         node.reload(only % (2, "dead") + "redis.shards: {dead: {address: '127.0.0.1:1'}}\n",
                     "reload failed")
         assert node.lives("a") == ["default"] and node.map()["version"] == 1
@@ -414,7 +439,7 @@ def test_a_shard_is_added_while_the_server_runs(tmp_path, shards):
 def test_a_mapping_that_differs_needs_a_higher_version(tmp_path, shards):
     with Node(tmp_path, mapped(shards, 5)) as node:
         node.reload(mapped(shards, 5).replace("email: blue", "email: red"), "reload failed")
-        assert "it must be higher than 5, for the mapping differs" in node.said()
+        until(lambda: "expected more than 5, because the mapping differs" in node.said())
         node.reload(mapped(shards, 4), "reload failed")
         assert node.map()["version"] == 5
         assert node.lives("email") == ["blue"]
@@ -453,7 +478,7 @@ def pair(tmp_path, shards):
         yield one, two
 
 
-def test_nodes_that_disagree_are_told_and_told_again_when_they_agree(pair, shards):
+def test_nodes_that_disagree_are_reported_until_they_agree(pair, shards):
     """SH-61: the hash does not depend on the order of the lines."""
     one, two = pair
     assert one.map() == two.map()
@@ -470,18 +495,18 @@ def test_nodes_that_disagree_are_told_and_told_again_when_they_agree(pair, shard
         until(lambda node=node: "nodes agree on the shard map" in node.said())
 
 
-def test_two_nodes_with_one_number_are_told(pair, tmp_path, shards):
+def test_two_nodes_with_one_number_are_reported(pair, tmp_path, shards):
     one, _ = pair
     assert one.metric("sluice_node_id_conflict") == 0
     (tmp_path / "c").mkdir()
     with Node(tmp_path / "c", mapped(shards), "--node-id", "1") as third:
-        until(lambda: "another server has the same node.id" in one.said() + third.said())
+        until(lambda: "duplicate node.id" in one.said() + third.said())
         until(lambda: 1 in (one.metric("sluice_node_id_conflict"),
                             third.metric("sluice_node_id_conflict")))
     until(lambda: one.metric("sluice_node_id_conflict") == 0)  # the other one is gone
 
 
-def test_a_node_that_is_gone_alarms_nobody(tmp_path, stores, shards):
+def test_a_node_that_is_gone_raises_no_alarm(tmp_path, stores, shards):
     """SH-61: what it has left behind on the shard is no map that anybody has."""
     key = re.search(r"keyPrefix: (\w+)", shards)[1] + ":nodes"
     stores[0].command("HSET", key, "9", "9 abc 123 77 5")

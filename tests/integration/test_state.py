@@ -403,7 +403,7 @@ def test_an_attachment_has_a_limit(server):
     refused(lock.attach("n" * 129, b"x"), 400, "invalid_body")
 
 
-def test_an_attachment_is_replaced_unless_told_otherwise(server):
+def test_an_attachment_is_replaced_unless_the_request_forbids_it(server):
     lock = acquire(server, "a")
     first = lock.attach("a", b"one").body["attachment"]
     kept = lock.attach("a", b"two", {"prevent_overwrite": "true"})
@@ -539,7 +539,7 @@ def test_a_document_that_is_too_large_for_so_many_conditions_is_named(server):
     assert "key large" in answer.body["detail"]
 
 
-def test_queries_that_search_long_texts_stop_nobody(server):
+def test_queries_that_search_long_texts_stop_no_other_request(server):
     """Letter by letter each of these takes minutes."""
     commit(server, "long", {"t": "a" * (4 << 20)})
     slow = {"icontains": {"field": "/t", "value": "A" * (60 << 10) + "b"}}

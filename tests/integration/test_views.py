@@ -61,6 +61,11 @@ def queues(server, path="/v1/admin/queues", member="queues", **params):
     return found, answers
 
 
+def missing(answer):
+    """The names of the shards that an answer lacks."""
+    return [shard["name"] for shard in answer.body["missing"]]
+
+
 def samples(server, name):
     """{labels: value} of a metric."""
     return {tuple(sorted(re.findall(r'(\w+)="([^"]*)"', labels))): float(value)
@@ -139,7 +144,7 @@ def test_stats_add_up_over_the_shards_of_a_queue(three):
     assert three.get("/v1/admin/queue", **three.here(topic="a")).body["ready"] == 5
     three.red.signal(signal.SIGSTOP)
     part = three.get("/stats", **three.here(topic="a"))
-    assert part.status == 200 and part.body["missing"] == ["red"] and part.body["ready"] == 2
+    assert part.status == 200 and missing(part) == ["red"] and part.body["ready"] == 2
     three.red.signal(signal.SIGCONT)
 
 
@@ -181,11 +186,11 @@ def test_a_dead_shard_is_left_out_and_named(three):
     answer = three.get("/v1/admin/queues")
     assert answer.status == 200
     assert {q["topic"] for q in answer.body["queues"]} == {"b", "c"}
-    assert answer.body["partial"] is True and answer.body["missing"] == ["red"]
+    assert answer.body["partial"] is True and missing(answer) == ["red"]
     assert answer.body["message"]
     until(lambda: "answered without some shards" in three.said())
     assert three.metric("sluice_cross_shard_partial_total") > before
-    assert "shard=red" in three.said()
+    until(lambda: "shard=red" in three.said())
     assert three.said().count("answered without some shards") == 1  # the next in ten seconds
     gone = three.get("/stats", **three.here(topic="a"))
     assert gone.status == 503 and gone.body["error"] == "shard_failed"
@@ -194,8 +199,8 @@ def test_a_dead_shard_is_left_out_and_named(three):
     assert 'topic="b",shard="blue",state="ready"} 1' in text and 'topic="a"' not in text
 
 
-def test_whether_a_shard_serves_is_told(three):
-    """SH-81: also of one that nobody uses, and when it is back."""
+def test_whether_a_shard_serves_is_shown(three):
+    """SH-81: also of an unused shard, and when it is back."""
     assert of_shard(three, "sluice_shard_available") == {"local": 1, "red": 1, "blue": 1}
     three.blue.kill()
     until(lambda: of_shard(three, "sluice_shard_available") == {"local": 1, "red": 1, "blue": 0})
@@ -209,14 +214,14 @@ def test_a_slow_shard_is_waited_for_so_long_and_then_not_at_all(three):
         three.enqueue({}, topic=topic)
     three.red.signal(signal.SIGSTOP)
     answer = three.get("/v1/admin/queues")
-    assert answer.status == 200 and answer.body["missing"] == ["red"]
+    assert answer.status == 200 and missing(answer) == ["red"]
     assert "did not answer within 300 ms" in answer.body["message"]
     assert three.metric("sluice_cross_shard_timeouts_total") >= 1
     # What owes an answer is not asked again.
     late = three.metric("sluice_cross_shard_timeouts_total")
     skipped = three.metric("sluice_cross_shard_skipped_total")
     for _ in range(5):
-        assert three.get("/v1/admin/queues").body["missing"] == ["red"]
+        assert missing(three.get("/v1/admin/queues")) == ["red"]
     assert three.metric("sluice_cross_shard_timeouts_total") == late
     assert three.metric("sluice_cross_shard_skipped_total") >= skipped + 5
     assert three.get("/readyz").status == 200
@@ -233,14 +238,14 @@ def test_shards_are_asked_at_the_same_time(node, stores):
     for store in stores:
         store.signal(signal.SIGSTOP)
     answer = server.get("/v1/admin/queues")
-    assert sorted(answer.body["missing"]) == ["blue", "red"]
+    assert sorted(missing(answer)) == ["blue", "red"]
     assert server.metric("sluice_cross_shard_timeouts_total") == 3
     for store in stores:
         store.signal(signal.SIGCONT)
 
 
 def test_questions_to_a_shard_that_hangs_leave_work_on_the_others_alone(three):
-    """SH-45: claims go on while every other client asks for what cannot be told."""
+    """SH-45: claims go on while every other client asks for what is not available."""
     three.enqueue(*({} for _ in range(200)), topic="b")
     three.enqueue({}, topic="a")
     three.red.signal(signal.SIGSTOP)
@@ -275,7 +280,7 @@ def test_questions_to_a_shard_that_hangs_leave_work_on_the_others_alone(three):
 
 
 def test_a_store_that_hangs_is_waited_for_so_long(node, tmp_path):
-    """One store, two connections: nobody is left who could tell something."""
+    """One store, two connections: no shard is left that could answer."""
     with Redis(tmp_path / "own") as redis:
         server = Server(tmp_path / "data", "--redis-address", redis.address, "--shards", "2",
                         "--redis-timeout", "30s", "--stats-timeout", "200ms", engine="redis")

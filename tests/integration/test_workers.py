@@ -53,7 +53,7 @@ def worker(request, server):
 
 
 def waits(server):
-    """Is somebody waiting for a message of the queue?"""
+    """Does a claim wait for a message of the queue?"""
     answer = server.post("/v1/queue/stats", {"namespace": server.namespace, "queue": server.topic})
     return answer.body["waiting_consumers"]
 

@@ -1,10 +1,12 @@
 #include "engine_rig.h"
 
-#include "engine/log.h"
-#include "engine/memory.h"
+#include "count_engine.h"
+#include "engine/log/logengine.h"
+#include "engine/memory/memory.h"
 #include "engine/redis/redis.h"
 #include "fakeclock.h"
 #include "redis_server.h"
+#include "store_rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +18,40 @@ prepare_log(struct engine_conf *conf, bool second)
 	conf->folder = second ? "log2" : "log";
 }
 
+static struct clock *
+still_clock(void)
+{
+	static struct fakeclock still;
+
+	if (!still.clock.ops)
+		fakeclock_init(&still, SLU_SEC, SLU_SEC);
+	return &still.clock;
+}
+
 /* Small segments, so that cases cross them; no thread; opening takes no time. */
 static int
 open_log(struct engine **out, const struct engine_conf *conf, struct engine_found *found,
 	 struct slu_err *err)
 {
-	static struct fakeclock still;
-	const struct log_conf more = { .clock = &still.clock, .segment_size = 64 << 10, .no_helper = true };
+	const struct logengine_conf more = { .clock = still_clock(), .segment_size = 64 << 10, .no_helper = true };
 
-	if (!still.clock.ops)
-		fakeclock_init(&still, SLU_SEC, SLU_SEC);
-	return log_open(out, conf, &more, found, err);
+	return logengine_open(out, conf, &more, found, err);
+}
+
+/* The same log in a store, whose clock is the wall clock of the test. KIT_STORE: on a real server. */
+static int
+open_stored(struct engine **out, const struct engine_conf *conf, struct engine_found *found,
+	    struct slu_err *err)
+{
+	static struct store *stores[2];
+	const bool second = strcmp(conf->folder, "log2") == 0;
+	struct logengine_conf more = { .clock = still_clock(), .segment_size = 64 << 10, .no_helper = true };
+
+	if (!stores[second])
+		stores[second] = store_rig_open_kit(second ? "memory://two" : "memory://one");
+	store_rig_set_clock(stores[second], conf->wall);
+	more.store = stores[second];
+	return logengine_open(out, conf, &more, found, err);
 }
 
 /* A server of the test's own, that ends with it; or one that is there, as a cluster that
@@ -51,12 +76,14 @@ prepare_redis(struct engine_conf *conf, bool second)
 	} else {
 		redis_server_start("redis.sock");
 	}
-	conf->redis = &redis[second];
+	conf->options = &redis[second];
 }
 
 const struct rig_row rig_rows[] = {
 	[RIG_MEMORY] = { .engine = &engine_memory },
+	[RIG_COUNT] = { .engine = &engine_count },
 	[RIG_LOG] = { .engine = &engine_log, .prepare = prepare_log, .open = open_log },
+	[RIG_STORED] = { .engine = &engine_log, .prepare = prepare_log, .open = open_stored },
 	[RIG_REDIS] = { .engine = &engine_redis, .prepare = prepare_redis },
 };
 
@@ -108,6 +135,7 @@ rig_open(struct rig *r)
 		test_fail(__FILE__, __LINE__, "open: %s", err.text);
 	CHECK(found.now >= r->now);
 	r->now = found.now;
+	r->one_queue = found.one_queue;
 	if (r->next_id <= found.highest_id)
 		r->next_id = found.highest_id + 1;
 }
@@ -166,12 +194,6 @@ rig_run_two(enum rig_engine row, rig_pair *test)
 	end_case(&b);
 }
 
-bool
-rig_apart(const struct rig *r)
-{
-	return r->e->ops->apart && r->e->ops->apart(r->e);
-}
-
 /* ---- Ops ---- */
 
 static void
@@ -193,9 +215,9 @@ rig_do(struct rig *r, struct op *op)
 	struct slu_err err = { 0 };
 	int rc;
 
-	op->arrived = op->before = r->now;
-	op->next = NULL;
-	rc = r->e->ops->run(r->e, op, r->now, r->now, &err);
+	op->route.arrived = op->route.before = r->now;
+	op->route.next = NULL;
+	rc = engine_run(r->e, op, r->now, r->now, &err);
 	if (rc && r->revive) {
 		op_unpin(op);
 		*op = as_asked;
@@ -216,7 +238,7 @@ rig_pass(struct rig *r, slu_time by)
 
 	r->now += by;
 	do
-		CHECK_EQ(0, r->e->ops->run(r->e, NULL, r->now, r->now, &err));
+		CHECK_EQ(0, engine_run(r->e, NULL, r->now, r->now, &err));
 	while (r->e->ops->next_due(r->e) <= r->now);
 }
 
@@ -236,6 +258,7 @@ rig_put(struct rig *r, const char *queue, const struct rig_msg *msg)
 		.m = {
 			.id = r->next_id++,
 			.key = maybe(g->key),
+			.share = maybe(g->share),
 			.idem = maybe(g->idem),
 			.payload = maybe(g->payload),
 			.prio = g->prio,
@@ -282,6 +305,57 @@ begin_rows(struct rig *r, enum op_verb verb, const char *queue)
 	rig_op(&r->op, verb, RIG_SPACE, queue);
 }
 
+int
+rig_puts(struct rig *r, const char *queue, struct op_put *puts, uint32_t n)
+{
+	rig_op(&r->op, OP_ENQUEUE, RIG_SPACE, queue);
+	r->op.puts = puts;
+	r->op.n_puts = n;
+	return rig_do(r, &r->op);
+}
+
+struct op_put
+rig_whole_put(void)
+{
+	return (struct op_put){
+		.m = {
+			.id = 77,
+			.key = SLICE("k"),
+			.idem = SLICE("once"),
+			.correlation = SLICE("c-1"),
+			.type = SLICE("text/plain"),
+			.attributes = SLICE("{\"a\":1}"),
+			.payload = { "\0bin\xff", 5 },
+			.prio = -3,
+			.max_attempts = 9,
+		},
+		.ttl = SLU_HOUR,
+	};
+}
+
+void
+rig_check_whole(struct rig *r, slu_time at)
+{
+	const struct op_put put = rig_whole_put();
+	const struct message *m;
+
+	CHECK_EQ(put.m.id, rig_claim_one(r, "q"));
+	CHECK_EQ(put.m.prio, r->rows[0].prio);
+	CHECK_EQ(put.m.max_attempts, r->rows[0].max_attempts);
+	CHECK_EQ(at, r->rows[0].due);
+	CHECK_EQ(at + put.ttl, r->rows[0].expires);
+	m = rig_read(r, 0);
+	CHECK(slice_eq(SLICE(RIG_SPACE), m->space));
+	CHECK(slice_eq(SLICE("q"), m->queue));
+	CHECK(slice_eq(put.m.key, m->key));
+	CHECK(slice_eq(put.m.idem, m->idem));
+	CHECK(slice_eq(put.m.correlation, m->correlation));
+	CHECK(slice_eq(put.m.type, m->type));
+	CHECK(slice_eq(put.m.attributes, m->attributes));
+	CHECK(slice_eq(put.m.payload, m->payload));
+	CHECK_EQ(at, m->accepted);
+}
+
 uint32_t
 rig_claim(struct rig *r, const char *queue, uint32_t max)
 {
@@ -293,7 +367,7 @@ uint32_t
 rig_claim_for(struct rig *r, const char *queue, slu_time lease)
 {
 	begin_rows(r, OP_CLAIM, queue);
-	r->op.lease = lease;
+	r->op.claim.lease = lease;
 	return fill_rows(r, 1);
 }
 
@@ -460,7 +534,7 @@ rig_check(struct rig *r)
 	struct op op;
 
 	rig_pass(r, 0); /* nothing moves between one look and the next */
-	rig_op(&op, OP_TOPICS, "", "");
+	rig_op(&op, OP_QUEUES, "", "");
 	op.queues = r->queues;
 	op.max_queues = RIG_QUEUES;
 	CHECK_EQ(0, rig_do(r, &op));

@@ -1,7 +1,7 @@
 /*
  * engine_rig.h - an engine on a bench: no threads, and the test owns the time.
  *
- * A case of tests/unit/test_engine*.c is run against every row of rig_rows; a new
+ * A case of tests/unit/engine/test_engine*.c runs against every row of rig_rows. A new
  * engine is a row there and a line in CASE.
  *
  *         CASE(a_message_comes_back)
@@ -12,8 +12,8 @@
  *                 CHECK_EQ(id, r->rows[0].id);
  *         }
  *
- * After a case the counters are compared with a scan; an engine that is durable is
- * closed and opened once more, and must hold the same.
+ * After a case the rig compares the counters with a scan. It closes a durable engine, opens
+ * it again, and the engine must hold the same.
  */
 #ifndef TESTS_ENGINE_RIG_H
 #define TESTS_ENGINE_RIG_H
@@ -48,11 +48,12 @@ struct rig {
 	struct engine *e;
 	slu_time now;
 	uint64_t next_id;
-	bool may_fail; /* SLU_ENOMEM is an answer */
-	bool second;   /* rig_run_two */
+	bool may_fail;  /* SLU_ENOMEM is an answer */
+	bool second;    /* rig_run_two */
+	bool one_queue; /* engine_found.one_queue */
 
-	/* Optional: the engine has failed, as after a power cut: have it opened anew. The op is
-	 * run again. */
+	/* Optional: opens the engine anew after it failed, as after a power cut. The op runs
+	 * again. */
 	void (*revive)(struct rig *r);
 
 	/* The last claim, get, peek or list. */
@@ -69,7 +70,7 @@ struct rig {
 	struct message m;
 	char *bytes;
 
-	/* What the engine said is ready, as "a b c"; cleared by rig_woken. */
+	/* The queues that the engine reported as ready, as "a b c"; rig_woken clears it. */
 	char woken[256];
 };
 
@@ -77,7 +78,9 @@ typedef void rig_case(struct rig *r);
 
 enum rig_engine {
 	RIG_MEMORY,
+	RIG_COUNT,
 	RIG_LOG,
+	RIG_STORED, /* the log engine with a store */
 	RIG_REDIS
 };
 
@@ -95,9 +98,17 @@ void rig_run_two(enum rig_engine row, rig_pair *test);
 	{                                \
 		rig_run(RIG_MEMORY, fn); \
 	}                                \
+	TEST(count_##fn)                 \
+	{                                \
+		rig_run(RIG_COUNT, fn);  \
+	}                                \
 	TEST(log_##fn)                   \
 	{                                \
 		rig_run(RIG_LOG, fn);    \
+	}                                \
+	TEST(stored_##fn)                \
+	{                                \
+		rig_run(RIG_STORED, fn); \
 	}                                \
 	TEST(redis_##fn)                 \
 	{                                \
@@ -111,43 +122,47 @@ void rig_close(struct rig *r);
 /* Close and open, if the engine is durable; else nothing. */
 void rig_reopen(struct rig *r);
 
-/* Is a call for several queues refused? */
-bool rig_apart(const struct rig *r);
-
 /* Run one op of the namespace `space`; its rc. */
 int rig_do(struct rig *r, struct op *op);
 void rig_op(struct op *op, enum op_verb verb, const char *space, const char *queue);
 
-/* Time goes on; what falls due meanwhile happens. */
+/* Lets time pass; everything that falls due happens. */
 void rig_pass(struct rig *r, slu_time by);
 
 /* What a message may have beside its queue. */
 struct rig_msg {
-	const char *key, *idem, *payload, *space;
+	const char *key, *share, *idem, *payload, *space;
 	int32_t prio;
 	slu_time delay, due, ttl, keep;
 	uint16_t max_attempts;
 };
 
-/* The new message's id (of a known idempotency key: the first one's); 0 when it was
- * refused, and r->op.rc says why. msg may be NULL. */
+/* Returns the id of the new message, or of the first message with its idempotency key. Returns
+ * 0 if the message was refused; r->op.rc has the reason. msg may be NULL. */
 uint64_t rig_put(struct rig *r, const char *queue, const struct rig_msg *msg);
 
-/* How many were granted; they are in r->rows. */
+/* Enqueues these; r->op has the answer. */
+int rig_puts(struct rig *r, const char *queue, struct op_put *puts, uint32_t n);
+
+/* A message with every field, and a check that the claimed row has them all, accepted at `at`. */
+struct op_put rig_whole_put(void);
+void rig_check_whole(struct rig *r, slu_time at);
+
+/* Returns the number of granted rows; they are in r->rows. */
 uint32_t rig_claim(struct rig *r, const char *queue, uint32_t max);
 uint32_t rig_claim_for(struct rig *r, const char *queue, slu_time lease);
 
-/* The id of the one message that is granted, or 0. */
+/* The id of the granted message, or 0. */
 uint64_t rig_claim_one(struct rig *r, const char *queue);
 
 /* One item of a settling verb, by the namespace alone; its rc. */
 int rig_settle_one(struct rig *r, enum op_verb verb, uint64_t id, uint64_t token);
 int rig_item(struct rig *r, enum op_verb verb, struct op_item *item);
 
-/* Give the rows of the last claim back. */
+/* Returns the rows of the last claim to the engine. */
 void rig_return(struct rig *r);
 
-/* Look. State MSG_NONE: all. They return how many rows there are. */
+/* Views. MSG_NONE: messages of every state. They return the number of rows. */
 uint32_t rig_list(struct rig *r, const char *queue, enum msg_state state, uint32_t max);
 uint32_t rig_peek(struct rig *r, const char *queue, uint32_t max);
 int rig_get(struct rig *r, uint64_t id);
@@ -159,7 +174,7 @@ void rig_policy(struct rig *r, const char *queue, const struct policy *policy);
 const struct message *rig_read(struct rig *r, uint32_t row);
 const char *rig_error(struct rig *r, uint32_t row);
 
-/* Let go of all rows. Looking and claiming do it first. */
+/* Unpins all rows. Views and claims do it first. */
 void rig_unpin(struct rig *r);
 
 const char *rig_woken(struct rig *r);

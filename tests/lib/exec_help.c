@@ -7,47 +7,47 @@
 #include <stdio.h>
 #include <unistd.h>
 
+struct exec_rig rig;
+
 /* What no longer fits is left out. */
 static void
-append(struct rig *r, char *to, size_t size, const char *between, const char *text)
+append(char *to, size_t size, const char *between, const char *text)
 {
 	size_t used;
 
-	pthread_mutex_lock(&r->mtx);
+	pthread_mutex_lock(&rig.mtx);
 	used = strlen(to);
 	(void)snprintf(to + used, size - used, "%s%s", used ? between : "", text);
-	pthread_mutex_unlock(&r->mtx);
+	pthread_mutex_unlock(&rig.mtx);
 }
 
 static void
 keep_line(void *arg, enum slu_log_level level, const char *line, size_t n)
 {
-	struct rig *r = arg;
-
+	(void)arg;
 	(void)level;
 	(void)n;
-	append(r, r->lines, sizeof r->lines, "", line);
+	append(rig.lines, sizeof rig.lines, "", line);
 }
 
 static void
 note_error(const struct slu_run *run, int rc, void *arg)
 {
-	struct rig *r = arg;
-
-	pthread_mutex_lock(&r->mtx);
-	r->told = (struct told){
+	(void)arg;
+	pthread_mutex_lock(&rig.mtx);
+	rig.told = (struct told){
 		.shard = run->shard,
 		.id = run->id,
 		.attempt = run->attempt,
 		.rc = rc,
 		.err = run->err,
 	};
-	memcpy(r->told.key, run->key, strlen(run->key) + 1);
-	pthread_mutex_unlock(&r->mtx);
-	atomic_fetch_add(&r->errors, 1);
+	memcpy(rig.told.key, run->key, strlen(run->key) + 1);
+	pthread_mutex_unlock(&rig.mtx);
+	atomic_fetch_add(&rig.errors, 1);
 }
 
-/* --- a clock that counts who looks at it --- */
+/* --- a clock that counts how often it is read --- */
 
 static _Thread_local bool looks_are_counted;
 
@@ -60,24 +60,23 @@ rig_count_looks(void)
 static slu_time
 count_mono(struct clock *c)
 {
-	struct rig *r = (struct rig *)c;
-	const slu_time now = r->clock_ops->mono(c);
+	const slu_time now = rig.clock_ops->mono(c);
 
 	if (looks_are_counted)
-		atomic_fetch_add(&r->looks, 1);
+		atomic_fetch_add(&rig.looks, 1);
 	return now;
 }
 
 static slu_time
 count_wall(struct clock *c)
 {
-	return ((struct rig *)c)->clock_ops->wall(c);
+	return rig.clock_ops->wall(c);
 }
 
 static void
 count_wait(struct clock *c, pthread_cond_t *cond, pthread_mutex_t *mtx, slu_time until)
 {
-	((struct rig *)c)->clock_ops->wait(c, cond, mtx, until);
+	rig.clock_ops->wait(c, cond, mtx, until);
 }
 
 static const struct clock_ops count_ops = {
@@ -89,56 +88,64 @@ static const struct clock_ops count_ops = {
 /* --- begin and end --- */
 
 void
-rig_start(struct rig *r, struct slu_executor_config config)
+rig_start(struct slu_executor_config config)
 {
 	struct slu_err err = { 0 };
 
-	memset(r, 0, sizeof *r);
-	pthread_mutex_init(&r->mtx, NULL);
-	fakeclock_init(&r->clock, 1000 * SLU_SEC, 1700000000 * SLU_SEC);
-	r->clock_ops = r->clock.clock.ops;
-	r->clock.clock.ops = &count_ops;
-	r->log = slu_log_new(SLU_LOG_DEBUG, SLU_LOG_LOGFMT, keep_line, r);
-	log_set_clock(r->log, &r->clock.clock);
+	rig_release();
+	memset(&rig, 0, sizeof rig);
+	pthread_mutex_init(&rig.mtx, NULL);
+	fakeclock_init(&rig.clock, 1000 * SLU_SEC, 1700000000 * SLU_SEC);
+	rig.clock_ops = rig.clock.clock.ops;
+	rig.clock.clock.ops = &count_ops;
+	rig.log = slu_log_new(SLU_LOG_DEBUG, SLU_LOG_LOGFMT, keep_line, NULL);
+	log_set_clock(rig.log, &rig.clock.clock);
 	config.struct_size = sizeof config;
-	config.log = r->log;
-	if (!config.on_error) {
+	config.log = rig.log;
+	if (!config.on_error)
 		config.on_error = note_error;
-		config.on_error_arg = r;
-	}
-	if (executor_start_on(&r->ex, &config, &r->clock.clock, &err))
+	if (executor_start_on(&rig.ex, &config, &rig.clock.clock, &err))
 		test_fail(__FILE__, __LINE__, "start: %s", err.text);
-	r->shards = rig_stats(r).shards;
+	rig.shards = rig_stats().shards;
 }
 
 void
-rig_release(struct rig *r)
+rig_begin(void)
+{
+	rig_start((struct slu_executor_config){ .shards = 1 });
+}
+
+void
+rig_release(void)
 {
 	struct slu_executor_stats s;
 
-	rig_open_gate(r);
-	CHECK_EQ(0, slu_executor_stop(r->ex, 0));
-	s = rig_stats(r);
+	if (!rig.ex)
+		return;
+	rig_open_gate();
+	CHECK_EQ(0, slu_executor_stop(rig.ex, 0));
+	s = rig_stats();
 	CHECK_EQ(s.submitted, s.finished);
 	CHECK_EQ(0, s.queued + s.waiting + s.running);
-	CHECK_EQ(0, r->late);
-	CHECK_EQ(0, slu_executor_close(r->ex));
-	slu_log_free(r->log);
-	fakeclock_release(&r->clock);
-	pthread_mutex_destroy(&r->mtx);
+	CHECK_EQ(0, rig.late);
+	CHECK_EQ(0, slu_executor_close(rig.ex));
+	slu_log_free(rig.log);
+	fakeclock_release(&rig.clock);
+	pthread_mutex_destroy(&rig.mtx);
+	rig.ex = NULL;
 }
 
 /* --- tasks --------------------------------------------------------------------- */
 
 static void
-note_entry(struct rig *r)
+note_entry(void)
 {
-	const int inside = atomic_fetch_add(&r->inside, 1) + 1;
-	int most = atomic_load(&r->most);
+	const int inside = atomic_fetch_add(&rig.inside, 1) + 1;
+	int most = atomic_load(&rig.most);
 
-	while (inside > most && !atomic_compare_exchange_weak(&r->most, &most, inside))
+	while (inside > most && !atomic_compare_exchange_weak(&rig.most, &most, inside))
 		continue;
-	atomic_fetch_add(&r->runs, 1);
+	atomic_fetch_add(&rig.runs, 1);
 }
 
 static int
@@ -155,16 +162,15 @@ static int
 run_probe(struct slu_run *run, void *arg)
 {
 	struct probe *p = arg;
-	struct rig *r = p->rig;
 	const int n = atomic_fetch_add(&p->runs, 1) + 1;
 
-	note_entry(r);
-	atomic_fetch_add(&r->late, atomic_load(&p->reports) > 0);
+	note_entry();
+	atomic_fetch_add(&rig.late, atomic_load(&p->reports) > 0);
 	atomic_store(&p->id, run->id);
-	append(r, r->trace, sizeof r->trace, " ", p->name);
+	append(rig.trace, sizeof rig.trace, " ", p->name);
 	if (p->waits)
-		WAIT_UNTIL(atomic_load(&r->gate));
-	atomic_fetch_sub(&r->inside, 1);
+		WAIT_UNTIL(atomic_load(&rig.gate));
+	atomic_fetch_sub(&rig.inside, 1);
 	return p->fails < 0 || n <= p->fails ? fail_as_told(p, &run->err) : 0;
 }
 
@@ -172,56 +178,80 @@ static void
 end_probe(const struct slu_run *run, void *arg, int rc)
 {
 	struct probe *p = arg;
-	struct rig *r = p->rig;
 	char text[64];
 
 	(void)snprintf(text, sizeof text, "%s:%s", p->name, slu_err_row(rc)->flat_name);
-	append(r, r->ends, sizeof r->ends, " ", text);
+	append(rig.ends, sizeof rig.ends, " ", text);
 	atomic_store(&p->result, rc);
 	atomic_store(&p->attempt, run->attempt);
 	atomic_store(&p->id, run->id);
 	atomic_fetch_add(&p->reports, 1);
-	atomic_fetch_add(&r->reports, 1);
+	atomic_fetch_add(&rig.reports, 1);
 }
 
 struct slu_task
-rig_task(struct rig *r, struct probe *p)
+rig_task(struct probe *p)
 {
-	p->rig = r;
 	return (struct slu_task){ SLU_OPTIONS_INIT(struct slu_task), run_probe, p, end_probe };
 }
 
 int
-rig_try(struct rig *r, const char *key, struct probe *p, const struct slu_submit *opts,
+rig_try(const char *key, struct probe *p, const struct slu_submit *opts,
 	struct slu_err *err)
 {
-	const struct slu_task task = rig_task(r, p);
+	const struct slu_task task = rig_task(p);
 
-	return slu_executor_submit(r->ex, key, &task, opts, NULL, err);
+	return slu_executor_submit(rig.ex, key, &task, opts, NULL, err);
 }
 
 uint64_t
-rig_submit(struct rig *r, const char *key, struct probe *p)
+rig_submit(const char *key, struct probe *p)
 {
-	const struct slu_task task = rig_task(r, p);
+	const struct slu_task task = rig_task(p);
 	uint64_t id = 0;
 
-	CHECK_EQ(0, slu_executor_submit(r->ex, key, &task, NULL, &id, NULL));
+	CHECK_EQ(0, slu_executor_submit(rig.ex, key, &task, NULL, &id, NULL));
 	return id;
 }
 
+static void *
+run_submitter(void *arg)
+{
+	struct room_waiter *s = arg;
+
+	rig_count_looks();
+	atomic_store(&s->rc, rig_try("a", s->probe, &s->opts, &s->err));
+	return NULL;
+}
+
 void
-rig_block(struct rig *r, const char *key, struct probe *p)
+rig_wait_for_room(struct room_waiter *s, struct probe *p, struct slu_submit opts)
+{
+	opts.struct_size = sizeof opts;
+	*s = (struct room_waiter){ .probe = p, .opts = opts, .rc = -1 };
+	CHECK_EQ(0, pthread_create(&s->thread, NULL, run_submitter, s));
+}
+
+int
+do_nothing(struct slu_run *run, void *arg)
+{
+	(void)run;
+	(void)arg;
+	return 0;
+}
+
+void
+rig_block(const char *key, struct probe *p)
 {
 	p->waits = true;
-	rig_submit(r, key, p);
+	rig_submit(key, p);
 	WAIT_UNTIL(atomic_load(&p->runs) == 1);
 }
 
 void
-rig_open_gate(struct rig *r)
+rig_open_gate(void)
 {
-	atomic_store(&r->gate, true);
+	atomic_store(&rig.gate, true);
 }
 
 /* --- time ------------------------------------------------------------------------ */
@@ -229,100 +259,100 @@ rig_open_gate(struct rig *r)
 /* A worker that was signalled counts as a sleeper until it runs: then something is still
  * queued. */
 static bool
-is_settled(struct rig *r)
+is_settled(void)
 {
-	const struct slu_executor_stats s = rig_stats(r);
+	const struct slu_executor_stats s = rig_stats();
 
 	return s.queued == 0 && s.running == 0 &&
-	       fakeclock_sleepers(&r->clock) == (int)r->shards;
+	       fakeclock_sleepers(&rig.clock) == (int)rig.shards;
 }
 
 void
-rig_settle(struct rig *r)
+rig_settle(void)
 {
-	WAIT_UNTIL(is_settled(r));
+	WAIT_UNTIL(is_settled());
 }
 
 slu_time
-rig_wait(struct rig *r)
+rig_wait(void)
 {
-	return fakeclock_until(&r->clock) - clock_mono(&r->clock.clock);
+	return fakeclock_until(&rig.clock) - clock_mono(&rig.clock.clock);
 }
 
 void
-rig_next_retry(struct rig *r)
+rig_next_retry(void)
 {
-	rig_settle(r);
-	CHECK(fakeclock_until(&r->clock) != SLU_NEVER);
-	fakeclock_advance(&r->clock, rig_wait(r));
-	rig_settle(r);
+	rig_settle();
+	CHECK(fakeclock_until(&rig.clock) != SLU_NEVER);
+	fakeclock_advance(&rig.clock, rig_wait());
+	rig_settle();
 }
 
 /* --- what happened ---------------------------------------------------------------- */
 
 static const char *
-show(struct rig *r, const char *text)
+show(const char *text)
 {
-	pthread_mutex_lock(&r->mtx);
-	memcpy(r->shown, text, strlen(text) + 1);
-	pthread_mutex_unlock(&r->mtx);
-	return r->shown;
+	pthread_mutex_lock(&rig.mtx);
+	memcpy(rig.shown, text, strlen(text) + 1);
+	pthread_mutex_unlock(&rig.mtx);
+	return rig.shown;
 }
 
 const char *
-rig_trace(struct rig *r)
+rig_trace(void)
 {
-	return show(r, r->trace);
+	return show(rig.trace);
 }
 
 const char *
-rig_ends(struct rig *r)
+rig_ends(void)
 {
-	return show(r, r->ends);
+	return show(rig.ends);
 }
 
 const char *
-rig_lines(struct rig *r)
+rig_lines(void)
 {
-	return show(r, r->lines);
+	return show(rig.lines);
 }
 
 int
-rig_count_lines(struct rig *r, const char *part)
+rig_count_lines(const char *part)
 {
 	int n = 0;
 
-	for (const char *at = strstr(rig_lines(r), part); at; at = strstr(at + 1, part))
+	for (const char *at = strstr(rig_lines(), part); at; at = strstr(at + 1, part))
 		n++;
 	return n;
 }
 
 struct told
-rig_told(struct rig *r)
+rig_told(void)
 {
 	struct told told;
 
-	pthread_mutex_lock(&r->mtx);
-	told = r->told;
-	pthread_mutex_unlock(&r->mtx);
+	pthread_mutex_lock(&rig.mtx);
+	told = rig.told;
+	pthread_mutex_unlock(&rig.mtx);
 	return told;
 }
 
 struct slu_executor_stats
-rig_stats(struct rig *r)
+rig_stats(void)
 {
 	struct slu_executor_stats s;
 
-	CHECK_EQ(0, slu_executor_snapshot(r->ex, SLU_ALL_SHARDS, &s));
+	CHECK_EQ(0, slu_executor_snapshot(rig.ex, SLU_ALL_SHARDS, &s));
 	return s;
 }
 
 struct slu_task_status
-rig_status(struct rig *r, uint64_t id)
+rig_status(uint64_t id)
 {
 	struct slu_task_status status;
 
-	CHECK_EQ(0, slu_executor_status(r->ex, id, &status));
+	CHECK_EQ(0, slu_executor_status(rig.ex, id, &status));
 	return status;
 }
 

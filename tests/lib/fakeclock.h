@@ -2,10 +2,10 @@
  * fakeclock.h - a clock that stands still until the test moves it.
  *
  * A thread that waits on it sleeps until it is signalled or until the test has
- * moved the clock to the moment it waits for. fakeclock_sleepers() tells how many
- * threads wait for a moment that has not come, and fakeclock_until() for which moment
- * the earliest does, so a test can see that a thread went to sleep, and for how long,
- * without guessing. A thread whose moment has come is awake, run or not.
+ * moved the clock to the moment it waits for. fakeclock_sleepers() returns how many
+ * threads wait for a moment that has not come, fakeclock_until() the earliest of these
+ * moments. So a test sees that a thread went to sleep, and for how long. A thread whose
+ * moment has come counts as awake, also before it runs.
  */
 #ifndef TESTS_FAKECLOCK_H
 #define TESTS_FAKECLOCK_H
@@ -31,7 +31,7 @@ struct fakeclock {
 void fakeclock_init(struct fakeclock *f, slu_time mono, slu_time wall);
 void fakeclock_release(struct fakeclock *f);
 
-/* Move both clocks on and wake everybody whose moment has come. */
+/* Moves both clocks on and wakes every thread whose moment has come. */
 void fakeclock_advance(struct fakeclock *f, slu_time by);
 void fakeclock_set_wall(struct fakeclock *f, slu_time wall);
 

@@ -1,7 +1,9 @@
 #include "logkit_inner.h"
+#include "ledgerkit.h"
+#include "store_rig.h"
 
 #include "base/log.h"
-#include "core/ledger_check.h"
+#include "core/ledger/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +27,21 @@ catch_log(void *arg, enum slu_log_level level, const char *line, size_t n)
 		k->stopped = true;
 }
 
+static void
+begin_boot(struct logkit *k)
+{
+	snprintf(k->boot, sizeof k->boot, "boot-%u", ++k->boots);
+}
+
+static void
+use_store(struct logkit *k)
+{
+	k->store = store_rig_open_kit("memory://log");
+	k->more.store = k->store;
+	k->more.boot = k->boot;
+	begin_boot(k);
+}
+
 struct logkit *
 logkit_new(uint32_t segment_size, uint64_t seed, bool no_sim)
 {
@@ -34,7 +51,7 @@ logkit_new(uint32_t segment_size, uint64_t seed, bool no_sim)
 	CHECK(k != MAP_FAILED);
 	fakeclock_init(&k->clock, SLU_SEC, 1800000000 * SLU_SEC);
 	k->log = slu_log_new(SLU_LOG_WARN, SLU_LOG_LOGFMT, catch_log, k);
-	k->more = (struct log_conf){
+	k->more = (struct logengine_conf){
 		.clock = &k->clock.clock,
 		.segment_size = segment_size,
 		.no_helper = true,
@@ -53,6 +70,8 @@ logkit_new(uint32_t segment_size, uint64_t seed, bool no_sim)
 	k->enqueues = 40;
 	k->max_payload = 600;
 	k->folder = "log";
+	if (!no_sim && getenv("KIT_STORE"))
+		use_store(k);
 	return k;
 }
 
@@ -61,6 +80,7 @@ logkit_free(struct logkit *k)
 {
 	if (k->e)
 		k->e->ops->close(k->e);
+	store_close(k->store);
 	if (k->disk)
 		simdisk_release(k->disk);
 	free(k->disk);
@@ -80,7 +100,7 @@ logkit_stats(struct logkit *k)
 {
 	struct wal_stats stats;
 
-	log_stats(k->e, &stats);
+	logengine_stats(k->e, &stats);
 	return stats;
 }
 
@@ -91,8 +111,8 @@ digest(struct logkit *k)
 	uint32_t budget = UINT32_MAX;
 	struct change c;
 
-	(void)ledger_tick(log_ledger(k->e), k->now, &budget, &c); /* nothing that is kept */
-	return ledger_digest(log_ledger(k->e)) ^ locks_digest(log_locks(k->e));
+	(void)ledger_tick(logengine_ledger(k->e), k->now, &budget, &c); /* nothing that is kept */
+	return ledger_digest(logengine_ledger(k->e)) ^ locks_digest(logengine_locks(k->e));
 }
 
 int
@@ -109,7 +129,9 @@ logkit_open(struct logkit *k)
 
 	if (!k->more.most)
 		k->more.most = k->max_payload - k->max_payload / 16;
-	rc = log_open(&k->e, &conf, &k->more, &k->found, &k->err);
+	if (k->store)
+		store_rig_set_clock(k->store, k->now);
+	rc = logengine_open(&k->e, &conf, &k->more, &k->found, &k->err);
 	if (rc) {
 		k->e = NULL;
 		return rc;
@@ -148,7 +170,9 @@ static void
 abandon(struct logkit *k)
 {
 	if (k->e) {
+		pthread_mutex_lock(&k->disk->mtx); /* threads of a store may use the disk */
 		k->disk->dead = true;
+		pthread_mutex_unlock(&k->disk->mtx);
 		k->e->ops->close(k->e);
 	}
 	k->e = NULL;
@@ -161,6 +185,7 @@ logkit_crash(struct logkit *k, uint64_t seed)
 {
 	abandon(k);
 	simdisk_crash(k->disk, seed);
+	begin_boot(k);
 }
 
 void
@@ -175,9 +200,9 @@ logkit_run(struct logkit *k, struct op *batch)
 {
 	EACH_OP(op, batch)
 	{
-		op->arrived = op->before = k->now;
+		op->route.arrived = op->route.before = k->now;
 	}
-	return k->e->ops->run(k->e, batch, k->now, k->now, &k->err);
+	return engine_run(k->e, batch, k->now, k->now, &k->err);
 }
 
 int
@@ -230,7 +255,7 @@ kit_describe(struct logkit *k, uint64_t id, struct message *m, struct kit_texts 
 	}
 }
 
-/* F2 */
+/* FILE-2 */
 void
 kit_check_files(struct logkit *k, uint32_t named)
 {
@@ -379,7 +404,7 @@ settle_doubts(struct logkit *k, uint64_t id)
 	if (m->status == KIT_IN && !m->seen)
 		test_fail(__FILE__, __LINE__, "%" PRIu64 " was accepted and is lost", id);
 	if (m->status == KIT_MAYBE_IN && !m->seen)
-		m->idem = false; /* nobody used it */
+		m->idem = false; /* it was not used */
 	if (m->status != KIT_NEVER && m->status != KIT_OUT)
 		m->status = m->seen ? KIT_IN : KIT_OUT;
 	m->seen = false;
@@ -455,7 +480,7 @@ check_counters(struct logkit *k)
 	uint64_t want = 0, got = 0;
 	struct op op;
 
-	op_init(&op, OP_TOPICS, KIT_SPACE, (struct slice){ 0 }, NULL, NULL);
+	op_init(&op, OP_QUEUES, KIT_SPACE, (struct slice){ 0 }, NULL, NULL);
 	op.queues = q;
 	op.max_queues = COUNT(q);
 	if (logkit_run(k, &op)) {

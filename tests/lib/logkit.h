@@ -1,8 +1,8 @@
 /*
  * logkit.h - random work on a log engine, and what must be there afterwards.
  *
- * The kit knows what every answer promised (a message is in, or out, or nobody knows)
- * and checks each later answer against it:
+ * The kit stores what every answer promised (a message is in, out, or unknown) and checks
+ * each later answer against it:
  *
  *      I1  what was accepted is there once, with the bytes it came with, or was
  *          settled; what was settled never returns
@@ -13,7 +13,7 @@
  *      I6  a key's messages are handed out in the order of their numbers, and none
  *          while an earlier one is there
  *      I9  counters equal a scan, live bytes equal what is read back at the next open
- *      F2  the payload files that are there after opening are those of messages
+ *      FILE-2  the payload files that are there after opening are those of messages
  *      K   a key has the state that was committed last, with the bytes it came with; a
  *          lease that was answered is held until its end, and what was staged under it is
  *          there; states of messages are those that were committed, and go with them
@@ -27,8 +27,8 @@
  *         logkit_crash(k, seed);          power cut
  *         logkit_open(k);                 checks
  *
- * It lies in memory that a child shares, so that a child can work and be killed, and
- * the parent check.
+ * The kit is in memory that a child process shares: the child works and is killed, and the
+ * parent checks.
  */
 #ifndef TESTS_LOGKIT_H
 #define TESTS_LOGKIT_H
@@ -37,7 +37,7 @@
 #include "simdisk.h"
 #include "test.h"
 
-#include "engine/log.h"
+#include "engine/log/logengine.h"
 #include "wal/wal.h"
 
 enum {
@@ -52,7 +52,7 @@ enum {
 
 enum kit_status {
 	KIT_NEVER,
-	KIT_MAYBE_IN, /* nobody knows whether it was accepted */
+	KIT_MAYBE_IN, /* unknown whether it was accepted */
 	KIT_IN,
 	KIT_MAYBE_OUT,
 	KIT_OUT
@@ -67,11 +67,11 @@ struct kit_msg {
 	bool result;     /* it was acked with one */
 	bool error;      /* it was nacked with a text */
 	bool maybe;      /* error is not known */
-	bool forgot;     /* nobody knows about its idempotency key */
+	bool forgot;     /* unknown whether its idempotency key is remembered */
 	bool damaged;    /* it may be that it cannot be read */
 	bool seen;       /* by the scan under way */
 	uint64_t state;  /* etag that was committed for sure; 0: none was */
-	uint64_t staged; /* by who holds it */
+	uint64_t staged; /* by its holder */
 	uint64_t number; /* KIT_IN */
 };
 
@@ -81,7 +81,7 @@ struct kit_msg {
 struct kit_lock {
 	uint64_t version;
 	uint64_t etag;
-	uint32_t doc;   /* 0: none; KIT_ANY: nobody knows */
+	uint32_t doc;   /* 0: none; KIT_ANY: unknown */
 	uint64_t token; /* 0: not leased */
 	slu_time until;
 	uint64_t staged; /* etag; doc 0: removed */
@@ -106,16 +106,23 @@ struct logkit {
 	char logged[4096];
 	bool stopped;  /* cleaning was, */
 	bool may_stop; /* which is a fault unless this is set */
-	struct log_conf more;
+	struct logengine_conf more;
+
+	/* With KIT_STORE in the environment, as walkit.h has it. */
+	struct store *store;
+	unsigned boots; /* how often the machine has started */
+	char boot[16];
+
 	const char *folder;
 	bool lossy;       /* the next verify takes what is there for what must be */
-	bool unspelled;   /* it did so once: nobody knows how queues are spelled */
+	bool unspelled;   /* it did so once: the spelling of queues is unknown */
 	struct engine *e; /* NULL: not open */
 	struct engine_found found;
 	struct slu_err err;
 	slu_time now;
 	uint64_t random;
 
+	bool breaks; /* calls of the disk fail: SLU_EDOWN refuses an op, and nothing has happened */
 	bool no_purge;
 	bool no_locks;
 	uint32_t enqueues; /* of a hundred ops */

@@ -29,6 +29,13 @@ kit_is_dead(const struct logkit *k)
 	return k->disk && k->disk->dead;
 }
 
+/* The power is gone or the disk broken, and nothing has happened. */
+static inline bool
+kit_is_down(const struct logkit *k, int rc)
+{
+	return rc == SLU_EDOWN && (kit_is_dead(k) || k->breaks);
+}
+
 /* An op on a key and all that it needs. */
 struct kit_lock_op {
 	int key; /* which; -1: it is the state of a message */

@@ -90,7 +90,7 @@ give_document(struct logkit *k, struct op *op, struct kit_lock_op *o)
 	k->files += rc == 0;
 	if (!rc)
 		return true;
-	CHECK(rc == SLU_EFULL || (rc == SLU_EDOWN && kit_is_dead(k)));
+	CHECK(rc == SLU_EFULL || kit_is_down(k, rc));
 	payload_close(o->payload);
 	o->payload = NULL;
 	return false;
@@ -178,7 +178,7 @@ kit_end_lock(struct logkit *k, struct op *op, struct kit_lock_op *o)
 
 	*l = k->was[o->key];
 	if (op->rc == SLU_EFULL || (op->rc == SLU_ETOOBIG && op->verb == OP_STATE_PUT) ||
-	    (op->rc == SLU_EDOWN && kit_is_dead(k)))
+	    kit_is_down(k, op->rc))
 		return;
 	if (op->rc)
 		test_fail(__FILE__, __LINE__, "%s of %s: %s", op_verb_name(op->verb), o->name,
@@ -381,7 +381,7 @@ check_states(struct logkit *k)
 	for (uint64_t id = 1; id < k->next_id; id++)
 		in += kit_msg(k, id)->status == KIT_IN;
 	CHECK(op.on_shard.states <= in);
-	CHECK(locks_scan_check(log_locks(k->e)) == NULL);
+	CHECK(locks_scan_check(logengine_locks(k->e)) == NULL);
 	return true;
 }
 

@@ -23,13 +23,6 @@ struct kit_op {
 
 static struct kit_op ops[KIT_OPS];
 
-/* The power is gone, and nothing has happened. */
-static bool
-is_down(const struct logkit *k, int rc)
-{
-	return rc == SLU_EDOWN && kit_is_dead(k);
-}
-
 static void
 start(struct kit_op *o, enum op_verb verb, int queue)
 {
@@ -127,7 +120,7 @@ store_payloads(struct logkit *k, struct kit_op *o)
 		rc = payload_store(k->e, m, &o->payloads[i], &k->err);
 		k->files += rc == 0;
 		if (rc) {
-			CHECK(rc == SLU_EFULL || is_down(k, rc));
+			CHECK(rc == SLU_EFULL || kit_is_down(k, rc));
 			cut_puts(k, o, i);
 		}
 	}
@@ -145,7 +138,7 @@ end_enqueue(struct logkit *k, struct kit_op *o)
 {
 	if (o->op.rc)
 		CHECK(o->op.rc == SLU_ETOOBIG || o->op.rc == SLU_EFULL ||
-		      is_down(k, o->op.rc));
+		      kit_is_down(k, o->op.rc));
 	for (uint32_t i = 0; i < o->op.n_puts; i++) {
 		const struct op_put *put = &o->puts[i];
 		struct kit_msg *m;
@@ -172,9 +165,9 @@ make_claim(struct logkit *k, struct kit_op *o)
 	start(o, OP_CLAIM, (int)kit_dice(k, KIT_QUEUES));
 	o->op.rows = o->rows;
 	o->op.max_rows = 1 + (uint32_t)kit_dice(k, KIT_EACH);
-	o->op.lease = (slu_time)(5 + kit_dice(k, 100)) * SLU_SEC;
-	o->op.stateful = !k->no_locks;
-	o->op.taker = slice_of(KIT_OWNER);
+	o->op.claim.lease = (slu_time)(5 + kit_dice(k, 100)) * SLU_SEC;
+	o->op.claim.stateful = !k->no_locks;
+	o->op.claim.taker = slice_of(KIT_OWNER);
 }
 
 /* I6 */
@@ -199,7 +192,7 @@ check_key(struct logkit *k, const struct op_row *row)
 static void
 end_claim(struct logkit *k, struct kit_op *o)
 {
-	CHECK(o->op.rc == 0 || is_down(k, o->op.rc));
+	CHECK(o->op.rc == 0 || kit_is_down(k, o->op.rc));
 	for (uint32_t i = 0; i < o->op.n_rows; i++) {
 		const struct op_row *row = &o->rows[i];
 		const struct kit_msg *m = kit_msg(k, row->id);
@@ -213,7 +206,7 @@ end_claim(struct logkit *k, struct kit_op *o)
 		k->top_token = row->token;
 		check_key(k, row);
 		kit_check_record(k, row);
-		if (o->op.stateful)
+		if (o->op.claim.stateful)
 			kit_check_state(k, row);
 		k->claims++;
 		if (k->n_held < KIT_HELD)
@@ -289,11 +282,11 @@ end_settle(struct logkit *k, struct kit_op *o)
 		const struct kit_held *held = &o->held[i];
 		struct kit_msg *m = kit_msg(k, it->id);
 
-		if (!held->doubtful && k->now < held->until && !is_down(k, it->rc))
+		if (!held->doubtful && k->now < held->until && !kit_is_down(k, it->rc))
 			CHECK_EQ(0, it->rc, "a lease that is held");
 		if (it->rc)
 			CHECK(it->rc == SLU_ELEASE || it->rc == SLU_ENOTFOUND ||
-			      is_down(k, it->rc));
+			      kit_is_down(k, it->rc));
 		if (o->op.verb == OP_ACK)
 			end_ack(k, it);
 		if (o->op.verb == OP_NACK && it->rc == 0 && m->staged)
@@ -335,7 +328,7 @@ make_other(struct logkit *k, struct kit_op *o)
 static void
 end_other(struct logkit *k, struct kit_op *o)
 {
-	CHECK(o->op.rc == 0 || is_down(k, o->op.rc));
+	CHECK(o->op.rc == 0 || kit_is_down(k, o->op.rc));
 	if (o->op.verb == OP_DELETE)
 		end_ack(k, &o->items[0]);
 	if (o->op.verb != OP_POLICY_SET || o->op.rc)
@@ -359,7 +352,7 @@ purge(struct logkit *k)
 	rc = logkit_run(k, &ops[0].op);
 	if (rc)
 		return rc;
-	CHECK(ops[0].op.rc == 0 || ops[0].op.rc == SLU_EBUSY || is_down(k, ops[0].op.rc));
+	CHECK(ops[0].op.rc == 0 || ops[0].op.rc == SLU_EBUSY || kit_is_down(k, ops[0].op.rc));
 	logkit_verify(k);
 	return 0;
 }
@@ -450,7 +443,7 @@ logkit_step(struct logkit *k)
 			store_payloads(k, &ops[i]);
 		if (is_lock(&ops[i]) && ops[i].lock.key >= 0)
 			kit_doubt_lock(k, &ops[i].op, &ops[i].lock);
-		ops[i].op.next = i + 1 < n ? &ops[i + 1].op : NULL;
+		ops[i].op.route.next = i + 1 < n ? &ops[i + 1].op : NULL;
 	}
 	rc = logkit_run(k, &ops[0].op);
 	for (uint32_t i = 0; i < n && !rc; i++)

@@ -4,7 +4,7 @@
  *
  *      make_log FOLDER [ID]      ID: of the first message, 1; the others follow
  */
-#include "engine/log.h"
+#include "engine/log/logengine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ run(struct op *op)
 {
 	struct slu_err err;
 
-	if (e->ops->run(e, op, SLU_SEC, SLU_SEC, &err)) {
+	if (engine_run(e, op, SLU_SEC, SLU_SEC, &err)) {
 		fprintf(stderr, "run: %s\n", err.text);
 		exit(1);
 	}
@@ -75,11 +75,11 @@ int
 main(int argc, char **argv)
 {
 	const struct engine_conf conf = { .folder = argc > 1 ? argv[1] : "log", .wall = SLU_SEC };
-	const struct log_conf more = { .segment_size = 64 << 10, .no_helper = true };
+	const struct logengine_conf more = { .segment_size = 64 << 10, .no_helper = true };
 	struct engine_found found;
 	struct slu_err err;
 
-	if (log_open(&e, &conf, &more, &found, &err)) {
+	if (logengine_open(&e, &conf, &more, &found, &err)) {
 		fprintf(stderr, "open: %s\n", err.text);
 		return 1;
 	}

@@ -26,8 +26,8 @@ move_mark(struct rig *r, const char *queue, uint64_t epoch, const char *lives)
 	rig_unpin(r);
 	rig_op(&r->op, OP_MOVE, RIG_SPACE, queue);
 	r->op.move.step = MOVE_MARK;
-	r->op.epoch = epoch;
-	r->op.lives = lives;
+	r->op.home.epoch = epoch;
+	r->op.home.lives = lives;
 	CHECK_EQ(0, rig_do(r, &r->op));
 }
 
@@ -99,7 +99,7 @@ take_page(struct rig *r, const char *queue, const struct move_take *how, uint64_
 	r->op.move.force = how->force;
 	r->op.rows = r->rows;
 	r->op.max_rows = how->max ? how->max : RIG_ROWS;
-	r->op.max_bytes = how->max_bytes;
+	r->op.move.max_bytes = how->max_bytes;
 	r->op.cursor = cursor;
 	for (int i = 0; rig_do(r, &r->op) == SLU_EBUSY && i < 1000; i++)
 		CHECK_STR("move", r->op.err.limit); /* the broker would ask again */
@@ -187,7 +187,7 @@ move_give_by(struct rig *a, struct rig *b, const char *queue, uint64_t epoch)
 	b->op.move.peer[0] = a->second ? 'b' : 'a';
 	b->op.puts = puts;
 	b->op.n_puts = move_n;
-	b->op.epoch = epoch;
+	b->op.home.epoch = epoch;
 	rc = rig_do(b, &b->op);
 	for (uint32_t i = 0; i < move_n; i++)
 		payload_close(files[i]);

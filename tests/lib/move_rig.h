@@ -26,11 +26,15 @@
 	{                                             \
 		rig_run_two(RIG_LOG, fn);             \
 	}                                             \
+	TEST(stored_##fn)                             \
+	{                                             \
+		rig_run_two(RIG_STORED, fn);          \
+	}                                             \
 	TEST(redis_##fn)                              \
 	{                                             \
 		rig_run_two(RIG_REDIS, fn);           \
 	}                                             \
-	static void fn(struct rig *a, struct rig *b)
+	static void fn(struct rig *a, __attribute__((unused)) struct rig *b)
 
 /* A step; r->op has the answer. */
 int move_step(struct rig *r, const char *queue, enum move_step step, uint64_t batch);

@@ -1,10 +1,10 @@
 #include "nodekit.h"
 
-#include "server/node_in.h"
+#include "server/node_private.h"
 #include "test.h"
 
-#include "engine/log.h"
-#include "engine/memory.h"
+#include "engine/log/logengine.h"
+#include "engine/memory/memory.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -35,14 +35,14 @@ static int
 open_log(struct engine **out, const struct engine_conf *conf, struct engine_found *found,
 	 struct slu_err *err)
 {
-	const struct log_conf more = {
+	const struct logengine_conf more = {
 		.clock = &current->clock.clock,
 		.segment_size = 256 << 10,
 		.no_helper = true,
 		.secret = { 1, 2 },
 	};
 
-	return log_open(out, conf, &more, found, err);
+	return logengine_open(out, conf, &more, found, err);
 }
 
 static void
@@ -65,7 +65,7 @@ load_conf(struct nodekit *k)
 	struct conf_faults faults = { 0 };
 
 	(void)snprintf(listen, sizeof listen, "unix:%s", k->path);
-	if (conf_load(&k->conf, COUNT(argv), (char **)argv, &faults))
+	if (conf_load(&k->conf, engine_rows, COUNT(argv), (char **)argv, &faults))
 		test_fail(__FILE__, __LINE__, "%s", faults.items[0]);
 	faults_release(&faults);
 }
@@ -109,7 +109,7 @@ hand_of(struct nodekit *k)
 {
 	static struct node_hand hand;
 
-	hand = (struct node_hand){ &k->clock.clock, &k->engine, &k->disk->disk };
+	hand = (struct node_hand){ &k->clock.clock, &k->engine, &k->disk->disk, k->dialects, k->protocol };
 	return &hand;
 }
 
@@ -191,7 +191,7 @@ nodekit_ledger(struct nodekit *k)
 {
 	struct engine *const e = nodekit_engine(k);
 
-	return k->kind == NODEKIT_LOG ? log_ledger(e) : memory_ledger(e);
+	return k->kind == NODEKIT_LOG ? logengine_ledger(e) : memory_ledger(e);
 }
 
 struct locks *
@@ -199,12 +199,12 @@ nodekit_locks(struct nodekit *k)
 {
 	struct engine *const e = nodekit_engine(k);
 
-	return k->kind == NODEKIT_LOG ? log_locks(e) : memory_locks(e);
+	return k->kind == NODEKIT_LOG ? logengine_locks(e) : memory_locks(e);
 }
 
 /* --- time passes ---------------------------------------------------------------- */
 
-/* Not from mem_alloc, which may be told to fail: that is for the server. */
+/* Not from mem_alloc, which may be set to fail: only the server uses it. */
 static void
 keep(struct buf *b, const char *p, size_t n)
 {
@@ -220,7 +220,7 @@ keep(struct buf *b, const char *p, size_t n)
 
 /* True: something came. */
 static bool
-caller_read(struct caller *w)
+caller_read(struct kit_caller *w)
 {
 	char bytes[16384];
 	bool any = false;
@@ -267,11 +267,11 @@ nodekit_pass(struct nodekit *k, slu_time by)
 /* --- clients -------------------------------------------------------------------- */
 
 void
-caller_open(struct caller *w, struct nodekit *k)
+caller_open(struct kit_caller *w, struct nodekit *k)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 
-	*w = (struct caller){ .kit = k, .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+	*w = (struct kit_caller){ .kit = k, .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) };
 	buf_init(&w->got, NODEKIT_GOT);
 	memcpy(to.sun_path, k->path, strlen(k->path));
 	CHECK(w->fd >= 0);
@@ -285,7 +285,7 @@ caller_open(struct caller *w, struct nodekit *k)
 }
 
 void
-caller_send(struct caller *w, struct slice bytes)
+caller_send(struct kit_caller *w, struct slice bytes)
 {
 	while (bytes.n > 0 && !w->ended) {
 		const ssize_t n = send(w->fd, bytes.p, bytes.n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -300,13 +300,13 @@ caller_send(struct caller *w, struct slice bytes)
 }
 
 void
-caller_end(struct caller *w)
+caller_end(struct kit_caller *w)
 {
 	(void)shutdown(w->fd, SHUT_WR); /* or the server has closed it */
 }
 
 void
-caller_close(struct caller *w)
+caller_close(struct kit_caller *w)
 {
 	if (w->fd < 0)
 		return;
@@ -318,7 +318,7 @@ caller_close(struct caller *w)
 }
 
 void
-caller_release(struct caller *w)
+caller_release(struct kit_caller *w)
 {
 	caller_close(w);
 	buf_release(&w->got);

@@ -1,6 +1,6 @@
 /*
  * nodekit.h - a whole server in one thread: real HTTP, API, broker and engine, on a clock
- * that stands still and a disk that does as it is told.
+ * that stands still and a simulated disk.
  *
  *         nodekit_init(&k, NODEKIT_LOG);
  *         nodekit_start(&k);
@@ -35,7 +35,7 @@ enum {
 };
 
 /* What a client has sent and got on one connection. */
-struct caller {
+struct kit_caller {
 	struct nodekit *kit;
 	int fd;         /* -1: closed */
 	bool ended;     /* the server has closed it */
@@ -55,13 +55,19 @@ struct nodekit {
 	struct slu_err err;
 	char folder[64]; /* of the socket */
 	char path[96];
-	struct caller *callers[NODEKIT_CALLERS]; /* that are open */
+	struct kit_caller *callers[NODEKIT_CALLERS]; /* that are open */
 
-	/* Told every line of the log; NULL: nobody. Set after init. */
+	/* Set after init: dialects instead of those of the server; NULL: the server's. */
+	const struct dialect *const *dialects;
+
+	/* Set after init: the protocol of its address; NULL: HTTP. */
+	const struct protocol *protocol;
+
+	/* Receives every line of the log; may be NULL. Set after init. */
 	void (*logged)(const char *line, size_t n);
 };
 
-/* One at a time. What it needs it has, or the process ends. */
+/* At most one kit at a time. The process ends if the kit gets no memory. */
 void nodekit_init(struct nodekit *k, enum nodekit_engine kind);
 void nodekit_release(struct nodekit *k);
 
@@ -86,10 +92,10 @@ struct engine *nodekit_engine(struct nodekit *k);
 struct ledger *nodekit_ledger(struct nodekit *k);
 struct locks *nodekit_locks(struct nodekit *k);
 
-void caller_open(struct caller *w, struct nodekit *k);
-void caller_send(struct caller *w, struct slice bytes); /* settles when the server is slow */
-void caller_end(struct caller *w);                      /* closes its sending side */
-void caller_close(struct caller *w);                    /* hangs up; got is kept */
-void caller_release(struct caller *w);
+void caller_open(struct kit_caller *w, struct nodekit *k);
+void caller_send(struct kit_caller *w, struct slice bytes); /* settles when the server is slow */
+void caller_end(struct kit_caller *w);                      /* closes its sending side */
+void caller_close(struct kit_caller *w);                    /* hangs up; got is kept */
+void caller_release(struct kit_caller *w);
 
 #endif

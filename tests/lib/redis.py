@@ -78,11 +78,14 @@ class Redis:
 
 
 class Cluster:
-    """Masters that share the slots evenly, each with so many replicas."""
+    """Masters that share the slots evenly, each with so many replicas.
 
-    def __init__(self, folder, *options, masters=3, replicas=0, each=tuple):
+    The servers write their table with a sync whenever it changes. On a busy disk that takes seconds. With a
+    timeout of a second they would take each other for dead again and again, and refuse all calls meanwhile."""
+
+    def __init__(self, folder, *options, masters=3, replicas=0, each=tuple, timeout_ms=15000):
         self.nodes = []
-        self.options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", *options)
+        self.options = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(timeout_ms), *options)
         try:
             for i in range(masters * (1 + replicas)):
                 self.nodes.append(Redis(folder / str(i), *self.options, *each(),
@@ -138,15 +141,19 @@ class Cluster:
     def begin_move(self, slot, target):
         """From here on calls for the slot are refused in part; returns where it was."""
         source = self.owner(slot)
-        target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", self.name(source))
-        source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", self.name(target))
+        self.set_slot(target, slot, "IMPORTING", source)
+        self.set_slot(source, slot, "MIGRATING", target)
         return source
 
     def end_move(self, slot, source, target):
         while keys := source.command("CLUSTER", "GETKEYSINSLOT", slot, 100).split("\r\n")[2::2]:
             source.command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
         for node in [target, source] + self.nodes:
-            node.command("CLUSTER", "SETSLOT", slot, "NODE", self.name(target))
+            self.set_slot(node, slot, "NODE", target)
+
+    def set_slot(self, node, slot, how, other):
+        answer = node.command("CLUSTER", "SETSLOT", slot, how, self.name(other))
+        assert answer.startswith("+OK"), (node.port, slot, how, answer)
 
     def move(self, slot, target):
         self.end_move(slot, self.begin_move(slot, target), target)
@@ -159,7 +166,7 @@ class Cluster:
             node.kill()
 
 
-NOTICE = b"*3\r\n$7\r\nmessage"  # what a subscriber is told: no answer
+NOTICE = b"*3\r\n$7\r\nmessage"  # what a subscriber receives: no answer
 
 
 class Proxy:

@@ -284,11 +284,13 @@ sim_write(struct disk *d, int file, const void *p, size_t n, uint64_t at)
 		rc = grow(s, f, at + n);
 	if (rc || n == 0)
 		return done(s, rc);
+	memcpy(f->now + at, p, n);
+	if (s->steady)
+		return done(s, 0);
 	w = sim_grab(sizeof *w + n);
 	*w = (struct sim_write){ .older = f->writes, .at = at, .n = n };
 	w->serial = s->counts[SIM_WRITE];
 	memcpy(w->data, p, n);
-	memcpy(f->now + at, p, n);
 	f->writes = w;
 	return done(s, 0);
 }
@@ -381,6 +383,7 @@ simdisk_init(struct simdisk *s)
 	s->disk.ops = &sim_ops;
 	pthread_mutex_init(&s->mtx, NULL);
 	s->names = sim_grab(sizeof *s->names);
+	s->files = sim_grab(SIM_FILES * sizeof *s->files);
 }
 
 void

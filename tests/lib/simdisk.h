@@ -1,7 +1,7 @@
 /*
- * simdisk.h - a disk in memory that keeps no more than it promised.
+ * simdisk.h - a disk in memory that keeps only what was synced.
  *
- *      write ──> what everybody reads ("now")
+ *      write ──> what every read returns ("now")
  *        │
  *        └────> unsynced writes ──sync──> what a power cut leaves ("synced")
  *
@@ -12,7 +12,7 @@
  *
  * It can also fail one call, or all from one on, take the power at the n-th change,
  * fill up, flip bits, and it counts calls. After a failed sync the writes it was
- * asked for are lost for ever, as in a kernel that drops the pages (disk.h, D2).
+ * asked for are lost for ever, as in a kernel that drops the pages (disk.h, DISK-2).
  *
  * Thread-safe. One folder level, a few dozen files.
  */
@@ -85,10 +85,11 @@ struct simdisk {
 	struct disk disk; /* first */
 	pthread_mutex_t mtx;
 	struct sim_names *names; /* newest first; the last ones are synced */
-	struct sim_file files[SIM_FILES];
+	struct sim_file *files;  /* SIM_FILES */
 	int n_files;
 	uint64_t capacity; /* bytes of all files; 0: endless */
 	bool cold;         /* nothing can be read without waiting */
+	bool steady;       /* the power never goes: only "now" is kept */
 	bool dead;         /* the power is gone */
 	unsigned long counts[SIM_OPS];
 	unsigned long changes;   /* calls of SIM_CHANGES that were done */
@@ -114,7 +115,7 @@ void simdisk_power_off(struct simdisk *s, unsigned long n);
  * as it was, synced or not. */
 void simdisk_kill(struct simdisk *s);
 
-/* Power cut and back: handles are void, D1 decides what is there. Seeds divisible
+/* Power cut and back: handles are void, DISK-1 decides what is there. Seeds divisible
  * by 4 keep nothing that was not synced, those with rest 1 all. */
 void simdisk_crash(struct simdisk *s, uint64_t seed);
 

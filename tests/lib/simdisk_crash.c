@@ -10,32 +10,39 @@ simdisk_release(struct simdisk *s)
 	sim_close_all(s);
 	sim_forget_older(s->names);
 	sim_names_free(s->names);
+	free(s->files);
 	pthread_mutex_destroy(&s->mtx);
 }
 
 void
 simdisk_fail(struct simdisk *s, unsigned ops, unsigned long n, int error, bool on)
 {
+	pthread_mutex_lock(&s->mtx);
 	s->fail_ops = ops;
 	s->fail_in = n;
 	s->fail_errno = error;
 	s->fail_on = on;
 	s->failed = false;
+	pthread_mutex_unlock(&s->mtx);
 }
 
 void
 simdisk_heal(struct simdisk *s)
 {
+	pthread_mutex_lock(&s->mtx);
 	s->fail_in = 0;
 	s->power_off = 0;
 	s->dead = false;
+	pthread_mutex_unlock(&s->mtx);
 }
 
 void
 simdisk_power_off(struct simdisk *s, unsigned long n)
 {
+	pthread_mutex_lock(&s->mtx);
 	s->changes = 0;
 	s->power_off = n;
+	pthread_mutex_unlock(&s->mtx);
 }
 
 char *
@@ -195,6 +202,7 @@ simdisk_save(struct simdisk *s)
 {
 	struct sim_image *list = NULL;
 
+	pthread_mutex_lock(&s->mtx);
 	for (unsigned i = 0; i < s->names->n; i++) {
 		const struct sim_inode *f = s->names->at[i].inode;
 		struct sim_image *image = sim_grab(sizeof *image + f->size);
@@ -205,6 +213,7 @@ simdisk_save(struct simdisk *s)
 			memcpy(image->bytes, f->now, f->size);
 		list = image;
 	}
+	pthread_mutex_unlock(&s->mtx);
 	return list;
 }
 

@@ -14,12 +14,20 @@
 
 static struct test *tests; /* registered before main, in reverse */
 static struct test **tests_end = &tests;
+static void (*fixture_before)(void), (*fixture_after)(void);
 
 void
 test_register(struct test *t)
 {
 	*tests_end = t;
 	tests_end = &t->next;
+}
+
+void
+test_fixture(void (*before)(void), void (*after)(void))
+{
+	fixture_before = before;
+	fixture_after = after;
 }
 
 static void
@@ -38,12 +46,24 @@ run_tortured(const struct test *t)
 }
 
 static void
+run_in_fixture(const struct test *t)
+{
+	if (fixture_before)
+		fixture_before();
+	t->run();
+	if (fixture_after)
+		fixture_after();
+}
+
+static void
 run_body(const struct test *t)
 {
-	if (t->torture)
+	if (t->kind == TEST_TORTURE)
 		run_tortured(t);
-	else
+	else if (t->kind == TEST_WITHOUT)
 		t->run();
+	else
+		run_in_fixture(t);
 }
 
 static int

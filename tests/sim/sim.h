@@ -19,7 +19,7 @@
  * In some schedules (`moves`) there are two or three shards with names, and queues move from
  * one to another, while all this goes on: sim_move.c.
  *
- * In some (`forgets`) queues are deleted, and those that nobody uses are forgotten:
+ * In some (`forgets`) queues are deleted, and unused queues are forgotten:
  * sim_forget.c.
  *
  * A schedule is `steps` steps, each one thing that happens: a client posts an op, a
@@ -42,6 +42,8 @@ struct sim_conf {
 	bool trace;        /* print every step */
 	bool moves;        /* queues move between shards that have names */
 	bool forgets;      /* queues are deleted, and forgotten */
+	bool reopens;      /* failed shards also reopen by themselves */
+	bool lates;        /* commits return ENGINE_LATER before they end; with moves alone */
 	unsigned long cut; /* take the power at this change of the disk, and no other
 			    * fault; 0: faults by the dice */
 	enum sim_tear tear;
@@ -53,8 +55,10 @@ struct sim_result {
 	unsigned steps;        /* that there were */
 	unsigned long changes; /* of the disk, up to the stop */
 	unsigned long last;    /* bytes of the last write before the cut */
-	unsigned long ops, claims, settled, opens, cuts, kills, damages, fulls, fails;
+	unsigned long ops, claims, settled, opens, reopens, cuts, kills, damages, fulls, fails;
 	unsigned long recycled;
+	unsigned long lates;                          /* batches that were open for a while */
+	unsigned long unknown;                        /* answers that were SLU_EUNKNOWN */
 	unsigned long locked, committed, rolled_back; /* lock keys; the last two: with something staged */
 	unsigned long forgotten;                      /* queues that were deleted */
 	unsigned long movers, moved, mended;          /* those who move, messages that did, batches that

@@ -4,9 +4,8 @@
  */
 #include "sim_world.h"
 
-/* Calls of the disk fail, and what needs one is refused: nothing has happened. */
-static bool
-cannot(struct world *w, const struct call *c, int rc)
+bool
+world_is_hindered(struct sim_world *w, const struct sim_call *c, int rc)
 {
 	if (rc == SLU_EFULL)
 		return w->failing || w->tight || w->disk->dead;
@@ -17,7 +16,7 @@ cannot(struct world *w, const struct call *c, int rc)
 
 /* Must the key be known (1), must it not (0), or may both be (-1)? */
 static int
-is_known(const struct model_idem *i, slu_time now)
+is_known(const struct sim_idem *i, slu_time now)
 {
 	if (i->doubt)
 		return -1;
@@ -28,14 +27,14 @@ is_known(const struct model_idem *i, slu_time now)
 	return now < i->may ? -1 : 0;
 }
 
-static struct model_msg *
-accept(struct world *w, struct call *c, unsigned i, slu_time now)
+static struct sim_msg *
+accept(struct sim_world *w, struct sim_call *c, unsigned i, slu_time now)
 {
 	const struct put_facts *f = &c->facts[i];
 	const struct op_put *put = &c->puts[i];
 	const struct policy *p = &w->model.queues[c->queue].policy;
 	const slu_time ttl = put->ttl ? put->ttl : p->ttl;
-	struct model_msg *x = model_add(&w->model);
+	struct sim_msg *x = model_add(&w->model);
 
 	if (!x)
 		world_fail(w, "the model is full");
@@ -51,14 +50,14 @@ accept(struct world *w, struct call *c, unsigned i, slu_time now)
 	x->keep = (f->keep + SLU_SEC - 1) / SLU_SEC * SLU_SEC;
 	x->size = f->size;
 	if (f->idem >= 0)
-		w->model.idems[c->queue][f->idem] = (struct model_idem){ .id = x->id,
-									 .live = true };
+		w->model.idems[c->queue][f->idem] = (struct sim_idem){ .id = x->id,
+								       .live = true };
 	return x;
 }
 
-/* L4: something of the queue is due, but has not been moved. */
+/* LEDGER-4: something of the queue is due, but has not been moved. */
 static bool
-is_behind(struct model *m, unsigned queue, slu_time now)
+is_behind(struct sim_model *m, unsigned queue, slu_time now)
 {
 	EACH_MSG(x, m)
 	if (x->queue == queue && x->state == M_WAIT && x->delayed && x->due <= now)
@@ -67,7 +66,7 @@ is_behind(struct model *m, unsigned queue, slu_time now)
 }
 
 void
-world_see_number(struct world *w, unsigned queue, uint64_t number, const char *what)
+world_see_number(struct sim_world *w, unsigned queue, uint64_t number, const char *what)
 {
 	uint64_t *top = &w->model.top[w->model.queues[queue].shard];
 
@@ -77,16 +76,16 @@ world_see_number(struct world *w, unsigned queue, uint64_t number, const char *w
 }
 
 static void
-end_put(struct world *w, struct call *c, unsigned i, slu_time now)
+end_put(struct sim_world *w, struct sim_call *c, unsigned i, slu_time now)
 {
 	const struct put_facts *f = &c->facts[i];
 	const struct op_put *put = &c->puts[i];
 	const struct policy *p = &w->model.queues[c->queue].policy;
-	const struct model_idem *idem = f->idem < 0 ? NULL
-						    : &w->model.idems[c->queue][f->idem];
+	const struct sim_idem *idem = f->idem < 0 ? NULL
+						  : &w->model.idems[c->queue][f->idem];
 	const int known = idem ? is_known(idem, now) : 0;
 	const bool behind = is_behind(&w->model, c->queue, now);
-	struct model_msg *x;
+	struct sim_msg *x;
 
 	if (known >= 0 && known != put->existed)
 		world_fail(w, "I2: idempotency key %d of queue %u is %sknown", f->idem,
@@ -114,7 +113,7 @@ end_put(struct world *w, struct call *c, unsigned i, slu_time now)
 
 /* It was refused: was it right to? */
 static void
-check_refused(struct world *w, struct call *c)
+check_refused(struct sim_world *w, struct sim_call *c)
 {
 	const struct policy *p = &w->model.queues[c->queue].policy;
 	bool too_big = false;
@@ -129,8 +128,8 @@ check_refused(struct world *w, struct call *c)
 	world_fail(w, "an enqueue was refused: %d, %s", c->op.rc, c->op.err.text);
 }
 
-static void
-end_enqueue(struct world *w, struct call *c, slu_time now)
+void
+world_end_enqueue(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	if (c->op.rc) {
 		check_refused(w, c);
@@ -144,7 +143,7 @@ end_enqueue(struct world *w, struct call *c, slu_time now)
 /* ---- Claim ---- */
 
 static enum dead_reason
-is_over(struct world *w, const struct model_msg *x, slu_time now)
+is_over(struct sim_world *w, const struct sim_msg *x, slu_time now)
 {
 	if (x->expires <= now)
 		return DEAD_EXPIRED;
@@ -152,11 +151,11 @@ is_over(struct world *w, const struct model_msg *x, slu_time now)
 }
 
 /* What the next one must be: the dead among them die. */
-static struct model_msg *
-next_to_claim(struct world *w, unsigned queue, slu_time now)
+static struct sim_msg *
+next_to_claim(struct sim_world *w, unsigned queue, slu_time now)
 {
-	struct model *m = &w->model;
-	struct model_msg *x;
+	struct sim_model *m = &w->model;
+	struct sim_msg *x;
 
 	if (m->queues[queue].policy.paused)
 		return NULL;
@@ -171,19 +170,19 @@ next_to_claim(struct world *w, unsigned queue, slu_time now)
 }
 
 static bool
-is_waiting(const struct call *c)
+is_waiting(const struct sim_call *c)
 {
-	return c->state == CALL_POSTED && c->op.verb == OP_CLAIM && c->op.waiter != SLAB_NONE;
+	return c->state == CALL_POSTED && c->op.verb == OP_CLAIM && c->op.route.waiter != SLAB_NONE;
 }
 
 void
-world_bury(struct world *w, unsigned shard)
+world_bury(struct sim_world *w, unsigned shard)
 {
 	if (w->shards[shard].buried)
 		return;
 	w->shards[shard].buried = true;
 	EACH(i, w->calls) {
-		const struct call *c = &w->calls[i];
+		const struct sim_call *c = &w->calls[i];
 
 		if (is_waiting(c) && w->runs[c->queue] &&
 		    w->model.queues[c->queue].shard == shard)
@@ -193,9 +192,9 @@ world_bury(struct world *w, unsigned shard)
 
 /* Say what is wrong with having been handed this one. */
 static void
-explain(struct world *w, const struct op_row *row, const struct model_msg *want)
+explain(struct sim_world *w, const struct op_row *row, const struct sim_msg *want)
 {
-	const struct model_msg *x = model_find(&w->model, row->id);
+	const struct sim_msg *x = model_find(&w->model, row->id);
 	static const char *const states[] = { "none", "ready", "delayed", "leased", "held",
 					      "dead" };
 
@@ -207,11 +206,11 @@ explain(struct world *w, const struct op_row *row, const struct model_msg *want)
 }
 
 static void
-grant(struct world *w, struct call *c, const struct op_row *row, slu_time now)
+grant(struct sim_world *w, struct sim_call *c, const struct op_row *row, slu_time now)
 {
-	struct model_msg *x = next_to_claim(w, c->queue, now);
-	const slu_time lease = c->op.lease ? c->op.lease
-					   : w->model.queues[c->queue].policy.lease;
+	struct sim_msg *x = next_to_claim(w, c->queue, now);
+	const slu_time lease = c->op.claim.lease ? c->op.claim.lease
+						 : w->model.queues[c->queue].policy.lease;
 
 	if (!x || x->id != row->id)
 		explain(w, row, x);
@@ -224,21 +223,21 @@ grant(struct world *w, struct call *c, const struct op_row *row, slu_time now)
 	x->doubt |= DOUBT_FRESH;
 	world_check_row(w, row, x);
 	world_check_record(w, c->op.engine, row, x);
-	if (c->op.stateful)
+	if (c->op.claim.stateful)
 		world_check_state(w, row, x);
 	if (w->n_leases < WORLD_LEASES)
-		w->leases[w->n_leases++] = (struct lease){ x->id, x->token, c->queue };
+		w->leases[w->n_leases++] = (struct sim_lease){ x->id, x->token, c->queue };
 	w->sum.claims++;
 	w->want.delivered++;
 	world_note(w, "granted", row->id, row->token, (uint64_t)row->until);
 }
 
-/* D1: whoever came first and may wait is served first. */
+/* DISPATCH-1: the op that came first and may wait is served first. */
 static void
-check_line(struct world *w, const struct call *c)
+check_line(struct sim_world *w, const struct sim_call *c)
 {
 	EACH(i, w->calls) {
-		const struct call *other = &w->calls[i];
+		const struct sim_call *other = &w->calls[i];
 
 		if (other->state == CALL_POSTED && other->op.verb == OP_CLAIM &&
 		    !other->canceled && other->queue == c->queue && other->op.wait > 0 &&
@@ -249,11 +248,11 @@ check_line(struct world *w, const struct call *c)
 }
 
 static void
-end_claim(struct world *w, struct call *c, slu_time now)
+end_claim(struct sim_world *w, struct sim_call *c, slu_time now)
 {
-	struct model_msg *x;
+	struct sim_msg *x;
 
-	if (cannot(w, c, c->op.rc))
+	if (world_is_hindered(w, c, c->op.rc))
 		return;
 	if (c->op.rc)
 		world_fail(w, "W4: a claim was refused: %d, %s", c->op.rc, c->op.err.text);
@@ -266,7 +265,7 @@ end_claim(struct world *w, struct call *c, slu_time now)
 	if (c->op.n_rows == c->op.max_rows)
 		return;
 	x = next_to_claim(w, c->queue, now);
-	if (x && !w->tight && !w->failing && !(c->op.max_bytes && c->op.n_rows))
+	if (x && !w->tight && !w->failing && !(c->op.claim.max_bytes && c->op.n_rows))
 		world_fail(w, "I1: %" PRIu64 " is ready, and claim %u ended without it", x->id,
 			   c->serial);
 }
@@ -275,7 +274,7 @@ end_claim(struct world *w, struct call *c, slu_time now)
 
 /* A message that was spared is not once more, before it is settled or extended. */
 static void
-end_spare(struct world *w, struct model_msg *x)
+end_spare(struct sim_world *w, struct sim_msg *x)
 {
 	if (x->spared == w->sum.opens)
 		world_fail(w, "L7: %" PRIu64 " was spared twice", x->id);
@@ -283,16 +282,16 @@ end_spare(struct world *w, struct model_msg *x)
 }
 
 static void
-end_return(struct world *w, struct call *c, slu_time now)
+end_return(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	(void)now;
 	for (unsigned i = 0; i < c->op.n_rows; i++) {
 		const struct op_row *row = &c->op.rows[i];
-		struct model_msg *x;
+		struct sim_msg *x;
 		const int rc = model_right(&w->model, c->queue, row->id, row->token,
-					   c->op.arrived, &x);
+					   c->op.route.arrived, &x);
 
-		const bool spare = c->op.spare && i == 0;
+		const bool spare = c->op.claim.spare && i == 0;
 
 		if ((w->tight || w->failing || spare) && row->state != MSG_READY)
 			continue; /* its lease will run out */
@@ -310,37 +309,37 @@ end_return(struct world *w, struct call *c, slu_time now)
 	}
 }
 
-static void
-ack_one(struct world *w, struct call *c, const struct op_item *it, struct model_msg *x,
-	slu_time now)
+void
+world_ack_one(struct sim_world *w, struct sim_call *c, const struct op_item *it, struct sim_msg *x,
+	      slu_time now)
 {
 	if (x->keep)
-		model_add_result(&w->model, &(struct model_result){
+		model_add_result(&w->model, &(struct sim_kept){
 						    .id = x->id,
 						    .queue = c->queue,
 						    .text = it->text.n > 0,
-						    .from = c->op.arrived + x->keep,
+						    .from = c->op.route.arrived + x->keep,
 						    .until = now + x->keep,
 					    });
-	model_remove(&w->model, x, c->op.arrived, now);
+	model_remove(&w->model, x, c->op.route.arrived, now);
 	w->sum.settled++;
 	w->want.acked++;
 }
 
 /* From c.at of the change, which is between the two, to the end. */
 static void
-check_moment(struct world *w, const struct call *c, const struct op_item *it,
+check_moment(struct sim_world *w, const struct sim_call *c, const struct op_item *it,
 	     slu_time least, slu_time most, slu_time now)
 {
-	if (it->until < c->op.arrived + least || it->until > now + most)
+	if (it->until < c->op.route.arrived + least || it->until > now + most)
 		world_fail(w, "%s of %" PRIu64 " until %" PRId64 ", not %" PRId64 " to %" PRId64,
 			   op_verb_name(c->op.verb), it->id, it->until,
-			   c->op.arrived + least, now + most);
+			   c->op.route.arrived + least, now + most);
 }
 
 static void
-check_delay(struct world *w, const struct call *c, const struct op_item *it,
-	    const struct model_msg *x, slu_time now)
+check_delay(struct sim_world *w, const struct sim_call *c, const struct op_item *it,
+	    const struct sim_msg *x, slu_time now)
 {
 	const struct slu_backoff *b = &w->model.queues[x->queue].policy.retry;
 	slu_time delay = b->base;
@@ -357,7 +356,7 @@ check_delay(struct world *w, const struct call *c, const struct op_item *it,
 }
 
 static void
-nack_one(struct world *w, struct call *c, const struct op_item *it, struct model_msg *x,
+nack_one(struct sim_world *w, struct sim_call *c, const struct op_item *it, struct sim_msg *x,
 	 slu_time now)
 {
 	const bool failed = it->dead || !it->defer;
@@ -385,7 +384,7 @@ nack_one(struct world *w, struct call *c, const struct op_item *it, struct model
 }
 
 static void
-extend_one(struct world *w, struct call *c, const struct op_item *it, struct model_msg *x,
+extend_one(struct sim_world *w, struct sim_call *c, const struct op_item *it, struct sim_msg *x,
 	   slu_time now)
 {
 	const slu_time lease = it->time ? it->time
@@ -396,13 +395,12 @@ extend_one(struct world *w, struct call *c, const struct op_item *it, struct mod
 	x->spared = 0;
 	x->doubt |= DOUBT_FRESH;
 	if (w->n_leases < WORLD_LEASES)
-		w->leases[w->n_leases++] = (struct lease){ x->id, x->token, x->queue };
+		w->leases[w->n_leases++] = (struct sim_lease){ x->id, x->token, x->queue };
 }
 
-/* I5, and W4: for lack of room nobody is refused who settles. */
-static void
-check_item(struct world *w, const struct call *c, const struct op_item *it,
-	   const struct model_msg *x, int want)
+void
+world_check_item(struct sim_world *w, const struct sim_call *c, const struct op_item *it,
+		 const struct sim_msg *x, int want)
 {
 	if (it->rc == want)
 		return;
@@ -414,22 +412,22 @@ check_item(struct world *w, const struct call *c, const struct op_item *it,
 }
 
 static void
-end_settle(struct world *w, struct call *c, slu_time now)
+end_settle(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	for (unsigned i = 0; i < c->op.n_items; i++) {
 		const struct op_item *it = &c->items[i];
-		struct model_msg *x;
+		struct sim_msg *x;
 		const int want = model_right(&w->model, c->queue, it->id, it->token,
-					     c->op.arrived, &x);
+					     c->op.route.arrived, &x);
 
-		if (cannot(w, c, it->rc))
+		if (world_is_hindered(w, c, it->rc))
 			continue;
-		check_item(w, c, it, x, want);
+		world_check_item(w, c, it, x, want);
 		if (want)
 			continue;
 		world_note(w, "settled", it->id, it->token, (uint64_t)it->until);
 		if (c->op.verb == OP_ACK)
-			ack_one(w, c, it, x, now);
+			world_ack_one(w, c, it, x, now);
 		else if (c->op.verb == OP_NACK)
 			nack_one(w, c, it, x, now);
 		else
@@ -441,7 +439,7 @@ end_settle(struct world *w, struct call *c, slu_time now)
 /* ---- Operators ---- */
 
 static void
-redrive_one(struct world *w, struct call *c, const struct op_item *it, struct model_msg *x,
+redrive_one(struct sim_world *w, struct sim_call *c, const struct op_item *it, struct sim_msg *x,
 	    slu_time now)
 {
 	const bool behind = is_behind(&w->model, x->queue, now);
@@ -458,7 +456,7 @@ redrive_one(struct world *w, struct call *c, const struct op_item *it, struct mo
 
 /* It was dead, or gone, or neither: the answer tells. */
 static void
-end_fading(struct world *w, struct call *c, const struct op_item *it, struct model_msg *x,
+end_fading(struct sim_world *w, struct sim_call *c, const struct op_item *it, struct sim_msg *x,
 	   slu_time now)
 {
 	if (it->rc == SLU_ENOTFOUND && x->state == M_DEAD) {
@@ -471,15 +469,15 @@ end_fading(struct world *w, struct call *c, const struct op_item *it, struct mod
 		model_remove(&w->model, x, now, now);
 		w->want.deleted++;
 	} else if (it->rc != SLU_ENOTFOUND || c->op.verb != OP_REDRIVE) {
-		check_item(w, c, it, NULL, 0);
+		world_check_item(w, c, it, NULL, 0);
 	}
 }
 
 static void
-end_manage(struct world *w, struct call *c, slu_time now)
+end_manage(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	const struct op_item *it = &c->items[0];
-	struct model_msg *x = model_find(&w->model, it->id);
+	struct sim_msg *x = model_find(&w->model, it->id);
 	int want = 0;
 
 	if (!x || x->queue != c->queue)
@@ -488,13 +486,13 @@ end_manage(struct world *w, struct call *c, slu_time now)
 		want = SLU_ENOTFOUND;
 	else if (c->op.verb == OP_DELETE && x->state == M_LEASED)
 		want = SLU_ELEASE;
-	if (cannot(w, c, it->rc))
+	if (world_is_hindered(w, c, it->rc))
 		return;
 	if (x && x->fading && x->queue == c->queue) {
 		end_fading(w, c, it, x, now);
 		return;
 	}
-	check_item(w, c, it, x, want);
+	world_check_item(w, c, it, x, want);
 	if (want)
 		return;
 	world_shard(w, c->queue)->synced = true;
@@ -507,19 +505,19 @@ end_manage(struct world *w, struct call *c, slu_time now)
 }
 
 static void
-end_purge(struct world *w, struct call *c, slu_time now)
+end_purge(struct sim_world *w, struct sim_call *c, slu_time now)
 {
-	struct model *m = &w->model;
+	struct sim_model *m = &w->model;
 	uint64_t n = 0;
 
 	if (c->op.rc == SLU_EBUSY && world_shard(w, c->queue)->purged)
 		return;
-	if (cannot(w, c, c->op.rc))
+	if (world_is_hindered(w, c, c->op.rc))
 		return;
 	if (c->op.rc)
 		world_fail(w, "W4: a purge was refused: %d, %s", c->op.rc, c->op.err.text);
 	for (unsigned i = 0; i < m->n;) {
-		struct model_msg *x = &m->msgs[i];
+		struct sim_msg *x = &m->msgs[i];
 
 		if (x->queue == c->queue && x->state == M_WAIT) {
 			model_remove(m, x, now, now);
@@ -535,14 +533,14 @@ end_purge(struct world *w, struct call *c, slu_time now)
 }
 
 static void
-end_policy(struct world *w, struct call *c, slu_time now)
+end_policy(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	struct model_queue *q = &w->model.queues[c->queue];
 
 	(void)now;
 	if (c->op.rc == SLU_ENOTFOUND && c->op.verb == OP_PAUSE && world_may_lack(w, c->queue))
 		return;
-	if (cannot(w, c, c->op.rc))
+	if (world_is_hindered(w, c, c->op.rc))
 		return;
 	if (c->op.rc)
 		world_fail(w, "%s was refused: %d, %s", op_verb_name(c->op.verb), c->op.rc,
@@ -559,9 +557,9 @@ end_policy(struct world *w, struct call *c, slu_time now)
 /* ---- Looking ---- */
 
 static void
-end_get(struct world *w, struct call *c, slu_time now)
+end_get(struct sim_world *w, struct sim_call *c, slu_time now)
 {
-	const struct model_msg *x = model_find(&w->model, c->op.id);
+	const struct sim_msg *x = model_find(&w->model, c->op.id);
 	const int want = x && x->queue == c->queue ? 0 : SLU_ENOTFOUND;
 
 	(void)now;
@@ -578,7 +576,7 @@ end_get(struct world *w, struct call *c, slu_time now)
 /* Put aside, so that the next one is found: it leads its key all the same, unless it may
  * be dead. */
 static void
-put_aside(struct model_msg *x, bool dead)
+put_aside(struct sim_msg *x, bool dead)
 {
 	if (dead)
 		x->state = M_DEAD;
@@ -588,7 +586,7 @@ put_aside(struct model_msg *x, bool dead)
 
 /* Some claim found one that was over, and perhaps had no room to say that it is dead. */
 static bool
-is_vague(struct world *w, unsigned queue)
+is_vague(struct sim_world *w, unsigned queue)
 {
 	bool vague = false;
 
@@ -598,9 +596,9 @@ is_vague(struct world *w, unsigned queue)
 }
 
 static void
-end_peek(struct world *w, struct call *c, slu_time now)
+end_peek(struct sim_world *w, struct sim_call *c, slu_time now)
 {
-	struct model_msg *x, *seen[MODEL_MSGS], were[MODEL_MSGS];
+	struct sim_msg *x, *seen[MODEL_MSGS], were[MODEL_MSGS];
 	unsigned n = 0, aside = 0;
 
 	if (c->op.rc)
@@ -624,7 +622,7 @@ end_peek(struct world *w, struct call *c, slu_time now)
 }
 
 static void
-end_stats(struct world *w, struct call *c, slu_time now)
+end_stats(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	uint32_t count[MSG_STATES] = { 0 };
 
@@ -649,12 +647,12 @@ end_stats(struct world *w, struct call *c, slu_time now)
 }
 
 static void
-end_result(struct world *w, struct call *c, slu_time now)
+end_result(struct sim_world *w, struct sim_call *c, slu_time now)
 {
-	const struct model_msg *x = model_find(&w->model, c->op.id);
+	const struct sim_msg *x = model_find(&w->model, c->op.id);
 	unsigned at;
 	const bool kept = model_keeps_result(&w->model, c->op.id, &at);
-	const struct model_result *r = &w->model.results[at];
+	const struct sim_kept *r = &w->model.results[at];
 	const bool mine = kept && slice_eq(world_space(r->queue), c->op.space);
 
 	if (!kept && now < w->model.over[w->model.queues[c->queue].shard])
@@ -674,15 +672,17 @@ end_result(struct world *w, struct call *c, slu_time now)
 
 /* ---- All ---- */
 
-typedef void end_fn(struct world *w, struct call *c, slu_time now);
+typedef void end_fn(struct sim_world *w, struct sim_call *c, slu_time now);
 
 static end_fn *const ends[OP_VERBS] = {
-	[OP_ENQUEUE] = end_enqueue,
+	[OP_ENQUEUE] = world_end_enqueue,
+	[OP_INTAKE] = world_end_intake,
 	[OP_CLAIM] = end_claim,
 	[OP_RETURN] = end_return,
 	[OP_ACK] = end_settle,
 	[OP_NACK] = end_settle,
 	[OP_EXTEND] = end_settle,
+	[OP_FINISH] = world_end_finish,
 	[OP_REDRIVE] = end_manage,
 	[OP_DELETE] = end_manage,
 	[OP_GET] = end_get,
@@ -705,7 +705,7 @@ static end_fn *const ends[OP_VERBS] = {
 
 /* Answers that say nothing about messages. True: it was one. */
 static bool
-is_no_answer(struct world *w, struct call *c)
+is_no_answer(struct sim_world *w, struct sim_call *c)
 {
 	const int rc = c->op.rc;
 
@@ -722,7 +722,7 @@ is_no_answer(struct world *w, struct call *c)
 	if (w->draining && rc == SLU_ECLOSED && c->op.verb == OP_ACQUIRE)
 		return true; /* the same */
 	if (rc != SLU_EDOWN && rc != SLU_EUNKNOWN) {
-		if (!log_is_late(world_shard(w, c->queue)->engine))
+		if (!logengine_is_late(world_shard(w, c->queue)->engine))
 			return false;
 		world_doubt(w, c); /* by what had fallen due for it is not known */
 		return true;
@@ -734,7 +734,7 @@ is_no_answer(struct world *w, struct call *c)
 	return true;
 }
 
-/* Was it run in the line of those who wait? What a claim that waited gives back was not. */
+/* Did it run in the line of waiting ops? What a claim that waited gives back did not. */
 static bool
 ran_in_line(const struct op *op)
 {
@@ -744,21 +744,21 @@ ran_in_line(const struct op *op)
 
 /* Time passes in the model as it did before this op was run. */
 static void
-pass_until(struct world *w, const struct call *c, slu_time now)
+pass_until(struct sim_world *w, const struct sim_call *c, slu_time now)
 {
 	const unsigned shard = w->model.queues[c->queue].shard;
 	struct world_shard *s = &w->shards[shard];
 	bool synced;
 
 	synced = model_tick(&w->model, shard, s->first, now);
-	if (c->op.before > s->first || !ran_in_line(&c->op))
+	if (c->op.route.before > s->first || !ran_in_line(&c->op))
 		world_bury(w, shard);
-	synced |= model_tick(&w->model, shard, c->op.before, now);
+	synced |= model_tick(&w->model, shard, c->op.route.before, now);
 	s->synced |= synced;
 }
 
 bool
-world_hear(struct world *w, struct call *c)
+world_hear(struct sim_world *w, struct sim_call *c)
 {
 	const slu_time now = world_now(w, c->queue);
 
@@ -772,8 +772,8 @@ world_hear(struct world *w, struct call *c)
 void
 world_answered(struct op *op)
 {
-	struct call *c = op->owner;
-	struct world *w = c->w;
+	struct sim_call *c = op->owner;
+	struct sim_world *w = c->w;
 
 	if (c->state != CALL_POSTED)
 		world_fail(w, "%u was answered twice", c->serial);

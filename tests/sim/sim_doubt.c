@@ -8,7 +8,7 @@
 
 /* Has the key's message been there all the time? */
 static bool
-is_surely_there(struct world *w, const struct model_msg *x)
+is_surely_there(struct sim_world *w, const struct sim_msg *x)
 {
 	if (x->doubt & DOUBT_OUT)
 		return false;
@@ -19,11 +19,11 @@ is_surely_there(struct world *w, const struct model_msg *x)
  * the run's first moment, and from then on the key is kept for a window. But an op is judged
  * by the moment of the run, which may be long after. */
 static bool
-is_surely_known(struct world *w, unsigned queue, const struct model_idem *idem, slu_time now)
+is_surely_known(struct sim_world *w, unsigned queue, const struct sim_idem *idem, slu_time now)
 {
 	const struct model_queue *q = &w->model.queues[queue];
 	const struct world_shard *s = world_shard(w, queue);
-	const struct model_msg *x;
+	const struct sim_msg *x;
 
 	if (idem->doubt || !idem->id)
 		return false;
@@ -36,13 +36,13 @@ is_surely_known(struct world *w, unsigned queue, const struct model_idem *idem, 
 }
 
 static void
-doubt_put(struct world *w, struct call *c, unsigned i)
+doubt_put(struct sim_world *w, struct sim_call *c, unsigned i)
 {
 	const struct put_facts *f = &c->facts[i];
 	const struct op_put *put = &c->puts[i];
 	const slu_time now = world_now(w, c->queue);
-	struct model_idem *idem = f->idem < 0 ? NULL : &w->model.idems[c->queue][f->idem];
-	struct model_msg *x;
+	struct sim_idem *idem = f->idem < 0 ? NULL : &w->model.idems[c->queue][f->idem];
+	struct sim_msg *x;
 
 	if (f->too_big || (idem && is_surely_known(w, c->queue, idem, now)))
 		return;
@@ -65,29 +65,30 @@ doubt_put(struct world *w, struct call *c, unsigned i)
 }
 
 static void
-doubt_item(struct world *w, const struct call *c, const struct op_item *it)
+doubt_item(struct sim_world *w, const struct sim_call *c, const struct op_item *it)
 {
-	struct model_msg *x = model_find(&w->model, it->id);
-	const bool holder = c->op.verb == OP_ACK || c->op.verb == OP_NACK ||
-			    c->op.verb == OP_EXTEND;
+	struct sim_msg *x = model_find(&w->model, it->id);
+	const bool acks = c->op.verb == OP_ACK || c->op.verb == OP_FINISH;
+	const bool holder = acks || c->op.verb == OP_NACK || c->op.verb == OP_EXTEND;
 
 	if (!x || x->queue != c->queue || (holder && it->token && it->token != x->token))
 		return;
-	x->doubt |= c->op.verb == OP_ACK || c->op.verb == OP_DELETE ? DOUBT_OUT : DOUBT_STATE;
+	x->doubt |= acks || c->op.verb == OP_DELETE ? DOUBT_OUT : DOUBT_STATE;
+	x->ender = c->op.verb == OP_FINISH && !x->ender ? c->serial : UINT32_MAX;
 	x->vague_state |= c->op.verb == OP_NACK;
-	if (c->op.verb == OP_ACK && x->keep)
-		model_add_result(&w->model, &(struct model_result){
+	if (acks && x->keep)
+		model_add_result(&w->model, &(struct sim_kept){
 						    .id = x->id,
 						    .queue = x->queue,
 						    .doubt = true,
 						    .text = it->text.n > 0,
-						    .from = c->op.arrived + x->keep,
+						    .from = c->op.route.arrived + x->keep,
 						    .until = world_now(w, c->queue) + x->keep,
 					    });
 }
 
 static void
-doubt_all(struct world *w, unsigned queue, unsigned doubt)
+doubt_all(struct sim_world *w, unsigned queue, unsigned doubt)
 {
 	EACH_MSG(x, &w->model)
 	if (x->queue == queue)
@@ -95,7 +96,7 @@ doubt_all(struct world *w, unsigned queue, unsigned doubt)
 }
 
 static void
-doubt_policy(struct world *w, const struct call *c)
+doubt_policy(struct sim_world *w, const struct sim_call *c)
 {
 	struct model_queue *q = &w->model.queues[c->queue];
 
@@ -112,10 +113,10 @@ doubt_policy(struct world *w, const struct call *c)
 }
 
 void
-world_doubt(struct world *w, struct call *c)
+world_doubt(struct sim_world *w, struct sim_call *c)
 {
 	world_doubt_run(w, w->model.queues[c->queue].shard); /* before it, too */
-	for (unsigned i = 0; i < c->op.n_puts && c->op.verb == OP_ENQUEUE; i++)
+	for (unsigned i = 0; i < c->op.n_puts && (c->op.verb == OP_ENQUEUE || c->op.verb == OP_INTAKE || c->op.verb == OP_FINISH); i++)
 		doubt_put(w, c, i);
 	for (unsigned i = 0; i < c->op.n_items; i++)
 		doubt_item(w, c, &c->items[i]);
@@ -134,7 +135,7 @@ world_doubt(struct world *w, struct call *c)
 
 /* What falls due by itself. */
 void
-world_doubt_run(struct world *w, unsigned shard)
+world_doubt_run(struct sim_world *w, unsigned shard)
 {
 	EACH_MSG(x, &w->model)
 	{

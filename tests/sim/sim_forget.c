@@ -1,5 +1,5 @@
 /*
- * sim_forget.c - queues that are deleted, or forgotten because nobody uses them.
+ * sim_forget.c - queues that are deleted, or forgotten because they are unused.
  *
  * A deleted queue has nothing: no message, policy, remembered key or result. One that is
  * forgotten by itself had nothing before, so all that can be seen of it is that it is not
@@ -8,7 +8,7 @@
 #include "sim_moving.h"
 
 bool
-world_make_forget(struct world *w, struct call *c, unsigned queue)
+world_make_forget(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	world_start(w, c, OP_FORGET, queue);
 	c->op.force = world_chance(w, 40);
@@ -16,7 +16,7 @@ world_make_forget(struct world *w, struct call *c, unsigned queue)
 }
 
 static unsigned
-messages(const struct world *w, unsigned queue)
+messages(const struct sim_world *w, unsigned queue)
 {
 	unsigned n = 0;
 
@@ -27,12 +27,12 @@ messages(const struct world *w, unsigned queue)
 
 /* Is it unknown of some whether they are there? */
 static bool
-is_unsure(const struct world *w, unsigned queue)
+is_unsure(const struct sim_world *w, unsigned queue)
 {
 	bool unsure = false;
 
 	for (unsigned i = 0; i < w->model.n; i++) {
-		const struct model_msg *x = &w->model.msgs[i];
+		const struct sim_msg *x = &w->model.msgs[i];
 
 		unsure |= x->queue == queue && (x->fading || x->vague);
 	}
@@ -40,7 +40,7 @@ is_unsure(const struct world *w, unsigned queue)
 }
 
 bool
-world_may_lack(const struct world *w, unsigned queue)
+world_may_lack(const struct sim_world *w, unsigned queue)
 {
 	const struct model_queue *q = &w->model.queues[queue];
 
@@ -50,10 +50,10 @@ world_may_lack(const struct world *w, unsigned queue)
 /* All of them, or (some) those that are not there: a full disk stopped it, and which went
  * first is for the ledger to say. */
 static void
-drop_messages(struct world *w, unsigned queue, slu_time now, bool some)
+drop_messages(struct sim_world *w, unsigned queue, slu_time now, bool some)
 {
-	const struct ledger *l = log_ledger(world_shard(w, queue)->engine);
-	struct model *m = &w->model;
+	const struct ledger *l = logengine_ledger(world_shard(w, queue)->engine);
+	struct sim_model *m = &w->model;
 
 	for (unsigned i = 0; i < m->n;)
 		if (m->msgs[i].queue == queue &&
@@ -65,17 +65,17 @@ drop_messages(struct world *w, unsigned queue, slu_time now, bool some)
 
 /* It is gone, or (sure: false) may be: what it had beside messages. */
 static void
-drop_rest(struct world *w, unsigned queue, bool sure)
+drop_rest(struct sim_world *w, unsigned queue, bool sure)
 {
-	struct model *m = &w->model;
+	struct sim_model *m = &w->model;
 
 	EACH(k, m->idems[queue])
 		if (sure)
-			m->idems[queue][k] = (struct model_idem){ 0 };
+			m->idems[queue][k] = (struct sim_idem){ 0 };
 		else
 			m->idems[queue][k].doubt |= m->idems[queue][k].id != 0;
 	for (unsigned i = 0; i < m->n_results;) {
-		struct model_result *r = &m->results[i];
+		struct sim_kept *r = &m->results[i];
 
 		if (r->queue == queue && sure) {
 			*r = m->results[--m->n_results];
@@ -87,7 +87,7 @@ drop_rest(struct world *w, unsigned queue, bool sure)
 }
 
 void
-world_doubt_forget(struct world *w, const struct call *c)
+world_doubt_forget(struct sim_world *w, const struct sim_call *c)
 {
 	struct model_queue *q = &w->model.queues[c->queue];
 
@@ -102,7 +102,7 @@ world_doubt_forget(struct world *w, const struct call *c)
 
 /* Of a queue that is emptied, idempotency keys are known until its memory is freed. */
 static void
-end_cleared(struct world *w, struct call *c, slu_time now)
+end_cleared(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	const bool some = c->op.cursor && c->op.count < messages(w, c->queue) &&
 			  (w->tight || w->failing || w->disk->dead);
@@ -116,7 +116,7 @@ end_cleared(struct world *w, struct call *c, slu_time now)
 }
 
 void
-world_end_forget(struct world *w, struct call *c, slu_time now)
+world_end_forget(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	struct model_queue *q = &w->model.queues[c->queue];
 	const int rc = c->op.rc;
@@ -144,7 +144,7 @@ world_end_forget(struct world *w, struct call *c, slu_time now)
 
 /* When it was is not known: only that it may have been. */
 void
-moving_forget(struct world *w, struct call *c)
+judge_forget(struct sim_world *w, struct sim_call *c)
 {
 	const int rc = c->op.rc;
 

@@ -4,6 +4,7 @@
  */
 #include "sim_world.h"
 
+#include "broker/lane.h"
 #include "engine/quota.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ enum {
 };
 
 /* The one that is running: an engine's open has no argument for it. */
-static struct world *current;
+static struct sim_world *current;
 
 static void
 trace_op(const char *shard, const struct op *op, int rc)
@@ -34,8 +35,8 @@ trace_op(const char *shard, const struct op *op, int rc)
 	for (uint32_t i = 0; i < op->n_rows && !rc; i++)
 		printf(", row %" PRIu64, op->rows[i].id);
 	printf(" (%.*s/%.*s, epoch %" PRIx64 "): %d %s%s\n", (int)op->space.n, op->space.p,
-	       (int)op->queue.n, op->queue.p, op->epoch, rc ? rc : op->rc,
-	       op->elsewhere[0] ? "-> " : "", op->elsewhere);
+	       (int)op->queue.n, op->queue.p, op->home.epoch, rc ? rc : op->rc,
+	       op->home.elsewhere[0] ? "-> " : "", op->home.elsewhere);
 }
 
 /* A trace tells what each shard ran: an op of a queue that moves asks several. */
@@ -45,6 +46,8 @@ run_traced(struct engine *e, struct op *batch, slu_time due, slu_time now, struc
 	const int rc = engine_log.run(e, batch, due, now, err);
 	unsigned shard = 0;
 
+	if (!current->conf.moves || !current->conf.trace)
+		return rc;
 	while (current->shards[shard].engine != e)
 		shard++;
 	EACH_OP(op, batch)
@@ -52,28 +55,74 @@ run_traced(struct engine *e, struct op *batch, slu_time due, slu_time now, struc
 	return rc;
 }
 
+/* The outcome is known a moment later: the shard looks again in one of the next rounds. The batch took
+ * no time, so that the shard does not gather (LANE-15): a shard that gathers seems to rest. */
+static int
+commit_late(struct engine *e, struct slu_err *err)
+{
+	struct world_shard *s = current->shards;
+
+	while (s->engine != e)
+		s++;
+	if (test_random(&current->lateness) % 2) {
+		current->sum.lates += !s->open;
+		s->open = true;
+		s->poke(s->poke_arg);
+		(void)slu_fail(err, SLU_EDOWN, "the disk of a test");
+		return ENGINE_LATER;
+	}
+	s->open = false;
+	((struct lane *)s->poke_arg)->began = clock_mono(&current->clock.clock);
+	return engine_log.commit(e, err);
+}
+
+/* A shard that lost patience closes with an open batch. */
+static int
+close_late(struct engine *e)
+{
+	struct slu_err err;
+	bool open = false;
+
+	EACH(i, current->shards)
+		open |= current->shards[i].engine == e && current->shards[i].open;
+	if (open)
+		(void)engine_log.commit(e, &err); /* close reports a failure */
+	return engine_log.close(e);
+}
+
 static int
 open_log(struct engine **out, const struct engine_conf *conf, struct engine_found *found,
 	 struct slu_err *err)
 {
-	struct world *w = current;
+	struct sim_world *w = current;
 	struct world_shard *s = &w->shards[w->opened];
-	const int rc = log_open(out, conf, &w->log_conf, found, err);
+	const int rc = logengine_open(out, conf, &w->logengine_conf, found, err);
 
 	if (rc)
 		return rc;
-	if (w->conf.moves && w->conf.trace)
-		(*out)->ops = &w->engine;
+	(*out)->ops = &w->engine;
 	*s = (struct world_shard){
 		.engine = *out,
 		.offset = found->now - clock_boot(&w->clock.clock),
+		.poke = conf->poke,
+		.poke_arg = conf->poke_arg,
 	};
 	w->opened++;
 	return 0;
 }
 
+/* Only when the world wants it: world_reopen. */
 static int
-try_open(struct world *w)
+reopen_log(struct engine *e, const struct engine_conf *conf, struct engine_found *found,
+	   struct slu_err *err)
+{
+	if (!current->reopens)
+		return slu_fail(err, SLU_EBUSY, "not now");
+	return engine_log.reopen(e, conf, found, err);
+}
+
+static int
+try_open(struct sim_world *w)
 {
 	struct broker_shard_conf shards[MODEL_SHARDS] = { {
 		.engine = &w->engine,
@@ -99,6 +148,11 @@ try_open(struct world *w)
 	w->engine = engine_log;
 	w->engine.open = open_log;
 	w->engine.run = run_traced;
+	w->engine.reopen = reopen_log;
+	if (w->conf.lates)
+		w->engine.commit = commit_late;
+	if (w->conf.lates)
+		w->engine.close = close_late;
 	current = w;
 	rc = broker_open(&w->broker, &conf, &w->err);
 	if (!rc)
@@ -109,7 +163,7 @@ try_open(struct world *w)
 /* ---- Damage ---- */
 
 static void
-heal_damage(struct world *w)
+heal_damage(struct sim_world *w)
 {
 	size_t size;
 	char *p = simdisk_content(w->disk, w->hurt.path, &size);
@@ -121,7 +175,7 @@ heal_damage(struct world *w)
 
 /* A bit that flips, or a sector of zeros: found at the next open, or of no matter. */
 void
-world_hurt(struct world *w)
+world_hurt(struct sim_world *w)
 {
 	const char *name = simdisk_name(w->disk, (unsigned)world_dice(w, 12));
 	size_t size;
@@ -150,7 +204,7 @@ world_hurt(struct world *w)
 
 /* Refused: by the name of the file, and nothing has been changed. */
 static void
-check_refusal(struct world *w, int rc)
+check_refusal(struct sim_world *w, int rc)
 {
 	const char *name = strrchr(w->hurt.path, '/') + 1;
 
@@ -164,7 +218,7 @@ check_refusal(struct world *w, int rc)
 /* ---- Open ---- */
 
 static void
-forget_faults(struct world *w)
+forget_faults(struct sim_world *w)
 {
 	simdisk_kill(w->disk);
 	w->disk->capacity = 0;
@@ -173,7 +227,7 @@ forget_faults(struct world *w)
 
 /* The wall clock is not what it was. */
 static void
-step_wall(struct world *w)
+step_wall(struct sim_world *w)
 {
 	static const slu_time steps[] = { SLU_SEC, SLU_MIN, SLU_HOUR, 24 * SLU_HOUR };
 	const slu_time by = steps[world_dice(w, COUNT(steps))];
@@ -186,7 +240,7 @@ step_wall(struct world *w)
 
 /* Also while it is being opened the power may go. */
 static void
-spoil_open(struct world *w)
+spoil_open(struct sim_world *w)
 {
 	if (!w->faults || w->hurt.path[0])
 		return;
@@ -199,7 +253,7 @@ spoil_open(struct world *w)
 }
 
 static void
-power_cut(struct world *w)
+power_cut(struct sim_world *w)
 {
 	world_note(w, "power cut", 0, 0, 0);
 	w->lost = true;
@@ -214,7 +268,7 @@ power_cut(struct world *w)
 
 /* It did not open: was there a reason? */
 static void
-after_refusal(struct world *w, int rc)
+after_refusal(struct sim_world *w, int rc)
 {
 	world_note(w, "not opened", (uint64_t)rc, 0, 0);
 	if (w->disk->dead) {
@@ -234,15 +288,15 @@ after_refusal(struct world *w, int rc)
 
 /* Which shard a queue is on is known as soon as there is a broker. */
 static void
-place_queues(struct world *w)
+place_queues(struct sim_world *w)
 {
 	for (unsigned q = 0; q < MODEL_PLACES; q++)
 		w->model.queues[q].shard =
-			broker_shard_of(w->broker, NULL, world_space(q), world_queue(q));
+			broker_lane_of(w->broker, NULL, world_space(q), world_queue(q));
 }
 
 void
-world_open(struct world *w)
+world_open(struct sim_world *w)
 {
 	bool done = false;
 
@@ -277,10 +331,43 @@ world_open(struct world *w)
 		simdisk_heal(w->disk);
 }
 
+/* The one shard has failed, the disk is well again, and nothing is pinned: the shard reopens its
+ * engine by itself, and holds what it would after a kill. False: it is to be started anew. */
+bool
+world_reopen(struct sim_world *w)
+{
+	struct world_shard *const s = &w->shards[0];
+
+	if (w->n_shards > 1 || w->conf.moves || !s->failed || w->disk->dead)
+		return false;
+	EACH(i, w->calls)
+		if (w->calls[i].state == CALL_READING) {
+			op_unpin(&w->calls[i].op);
+			w->calls[i].state = CALL_FREE;
+		}
+	simdisk_heal(w->disk);
+	w->disk->capacity = 0;
+	w->limited = w->tight = false;
+	w->reopens = true;
+	fakeclock_advance(&w->clock, LANE_RETRY_MAX);
+	world_round(w);
+	w->reopens = false;
+	if (broker_health(w->broker, 0, &w->err))
+		world_fail(w, "it does not reopen: %s", w->err.text);
+	world_note(w, "reopen", w->model.n, 0, 0);
+	s->failed = s->hurt = s->late = false;
+	w->sum.opens++;
+	w->sum.reopens++;
+	if (!w->judge->adopts(w))
+		world_fail(w, "it has reopened, and fails");
+	w->lost = w->failing = false;
+	return true;
+}
+
 /* ---- End ---- */
 
 static void
-close_broker(struct world *w)
+close_broker(struct sim_world *w)
 {
 	EACH(i, w->calls)
 		if (w->calls[i].state == CALL_READING) {
@@ -297,7 +384,7 @@ close_broker(struct world *w)
 }
 
 void
-world_crash(struct world *w, bool power)
+world_crash(struct sim_world *w, bool power)
 {
 	world_note(w, power ? "power" : "kill", w->disk->dead, 0, 0);
 	w->disk->dead = w->draining = w->dying = true;
@@ -312,9 +399,9 @@ world_crash(struct world *w, bool power)
 	}
 }
 
-/* B2 */
+/* BROKER-2 */
 static void
-check_totals(struct world *w)
+check_totals(struct sim_world *w)
 {
 	struct broker_totals sum = { 0 }, one;
 
@@ -338,7 +425,7 @@ check_totals(struct world *w)
 }
 
 void
-world_stop(struct world *w)
+world_stop(struct sim_world *w)
 {
 	bool sound = !w->failing && !w->disk->dead;
 
@@ -383,7 +470,7 @@ world_stop(struct world *w)
 /* Only where the segments that are kept for settling are large beside what a round writes
  * and cleaning copies in one go, as real ones are. */
 static void
-fill_up(struct world *w)
+fill_up(struct sim_world *w)
 {
 	if (w->disk->capacity) {
 		world_note(w, "room", 0, 0, 0);
@@ -394,14 +481,14 @@ fill_up(struct world *w)
 	world_note(w, "full", 0, 0, 0);
 	w->sum.fulls++;
 	w->limited = true;
-	w->tight = w->log_conf.segment_size < FULL_SEGMENT;
+	w->tight = w->logengine_conf.segment_size < FULL_SEGMENT;
 	w->room_at = SLU_NEVER;
 	w->disk->capacity = simdisk_used(w->disk) +
-			    world_dice(w, 3) * w->log_conf.segment_size;
+			    world_dice(w, 3) * w->logengine_conf.segment_size;
 }
 
 static void
-fail_calls(struct world *w)
+fail_calls(struct sim_world *w)
 {
 	static const unsigned ops[] = {
 		SIM_BIT(SIM_SYNC),
@@ -420,7 +507,7 @@ fail_calls(struct world *w)
 }
 
 static void
-restart(struct world *w, bool power)
+restart(struct sim_world *w, bool power)
 {
 	world_crash(w, power);
 	if (!power && world_chance(w, 40))
@@ -429,7 +516,7 @@ restart(struct world *w, bool power)
 }
 
 void
-world_fault(struct world *w)
+world_fault(struct sim_world *w)
 {
 	switch (world_dice(w, 8)) {
 	case 0:

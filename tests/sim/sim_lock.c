@@ -1,6 +1,6 @@
 /*
- * sim_lock.c - clients of lock keys, and what each answer must be: K1 to K8 of
- * core/locks.h in the plainest way.
+ * sim_lock.c - clients of lock keys, and what each answer must be: LOCK-1 to LOCK-8 of
+ * core/locks/locks.h in the plainest way.
  *
  * All that changes a key is synced before it is answered, so a power cut takes nothing that
  * was; but that a lease has ended is not: it may be back for its five seconds.
@@ -16,7 +16,7 @@
 #define ANY_DOC UINT_MAX
 
 static struct model_lock *
-lock_of(struct world *w, const struct call *c)
+lock_of(struct sim_world *w, const struct sim_call *c)
 {
 	return &w->model.locks[c->queue - MODEL_QUEUES][c->key];
 }
@@ -27,16 +27,16 @@ is_held(const struct model_lock *l, slu_time now)
 	return l->token && l->until > now;
 }
 
-/* By the clock of who gave the lease; of queues that move that may be another shard. */
+/* By the clock of the shard that gave the lease; for a queue that moves it may be another shard. */
 static slu_time
-its_now(struct world *w, const struct model_lock *l, const struct call *c, slu_time now)
+its_now(struct sim_world *w, const struct model_lock *l, const struct sim_call *c, slu_time now)
 {
-	return !w->conf.moves || (c && c->op.shard == l->lane) ? now : world_lane_now(w, l->lane);
+	return !w->conf.moves || (c && c->op.route.lane == l->lane) ? now : world_lane_now(w, l->lane);
 }
 
 /* Of one key they rise on whichever shard it is, and of all that are on one. */
 static void
-see_number(struct world *w, const struct call *c, struct model_lock *l, uint64_t number,
+see_number(struct sim_world *w, const struct sim_call *c, struct model_lock *l, uint64_t number,
 	   const char *what)
 {
 	if (number <= l->top)
@@ -47,7 +47,7 @@ see_number(struct world *w, const struct call *c, struct model_lock *l, uint64_t
 }
 
 bool
-world_is_free(struct world *w, const struct call *c)
+world_is_free(struct sim_world *w, const struct sim_call *c)
 {
 	const struct model_lock *l = lock_of(w, c);
 
@@ -57,7 +57,7 @@ world_is_free(struct world *w, const struct call *c)
 /* ---- Asking ---- */
 
 static void
-begin(struct world *w, struct call *c, enum op_verb verb, unsigned space, unsigned key)
+begin(struct sim_world *w, struct sim_call *c, enum op_verb verb, unsigned space, unsigned key)
 {
 	world_start(w, c, verb, MODEL_QUEUES + space);
 	c->key = key;
@@ -74,7 +74,7 @@ document(char out[static WORLD_TEXT], unsigned doc)
 }
 
 static void
-give_document(struct world *w, struct call *c)
+give_document(struct sim_world *w, struct sim_call *c)
 {
 	c->doc = ++w->docs;
 	document(c->texts[0], c->doc);
@@ -83,9 +83,9 @@ give_document(struct world *w, struct call *c)
 	c->op.n_puts = 1;
 }
 
-/* By a lease that somebody has or had; sometimes by a wrong token. */
+/* By a lease that a client has or had; sometimes by a wrong token. */
 static void
-make_held(struct world *w, struct call *c)
+make_held(struct sim_world *w, struct sim_call *c)
 {
 	static const enum op_verb verbs[] = {
 		OP_STATE_PUT,
@@ -111,7 +111,7 @@ make_held(struct world *w, struct call *c)
 }
 
 bool
-world_make_lock(struct world *w, struct call *c, unsigned queue)
+world_make_lock(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	const unsigned key = (unsigned)world_dice(w, MODEL_LOCKS);
 
@@ -131,7 +131,7 @@ world_make_lock(struct world *w, struct call *c, unsigned queue)
 }
 
 void
-world_keep_lock(struct world *w, const struct call *c)
+world_keep_lock(struct sim_world *w, const struct sim_call *c)
 {
 	if (w->n_held < WORLD_HELD)
 		w->held[w->n_held++] = (struct held_lock){ c->queue - MODEL_QUEUES, c->key,
@@ -140,14 +140,14 @@ world_keep_lock(struct world *w, const struct call *c)
 
 /* ---- Answers ---- */
 
-/* K8: whether it is forgotten is known when somebody looks. */
+/* LOCK-8: the next look shows whether it is forgotten. */
 static void
-check_version(struct world *w, struct model_lock *l, uint64_t version, slu_time now)
+check_version(struct sim_world *w, struct model_lock *l, uint64_t version, slu_time now)
 {
 	const slu_time known = l->token ? l->until + LOCK_KNOWN : l->known;
 
 	if (w->conf.moves && !l->etag)
-		l->version = version; /* without a state it does not move: K11 */
+		l->version = version; /* without a state it does not move: LOCK-11 */
 	if (version != l->version && version == 0 && !l->etag && !is_held(l, now) && known <= now)
 		l->version = 0;
 	if (version != l->version)
@@ -155,7 +155,7 @@ check_version(struct world *w, struct model_lock *l, uint64_t version, slu_time 
 }
 
 static void
-check_text(struct world *w, struct op *op, unsigned doc)
+check_text(struct sim_world *w, struct op *op, unsigned doc)
 {
 	const struct op_ref *ref = &op->lock.record;
 	struct message m;
@@ -175,7 +175,7 @@ check_text(struct world *w, struct op *op, unsigned doc)
 
 /* As anybody sees it, or as its holder does. */
 static void
-check_seen(struct world *w, const struct model_lock *l, struct op *op, bool holder)
+check_seen(struct sim_world *w, const struct model_lock *l, struct op *op, bool holder)
 {
 	const bool staged = holder && l->stages;
 	const uint64_t etag = staged ? l->staged : l->etag;
@@ -188,28 +188,28 @@ check_seen(struct world *w, const struct model_lock *l, struct op *op, bool hold
 		check_text(w, op, staged ? l->staged_doc : l->doc);
 }
 
-/* D1: nobody who came before and may wait still waits for it. */
+/* DISPATCH-1: no op that came before and may wait still waits for it. */
 static void
-check_line(struct world *w, const struct call *c)
+check_line(struct sim_world *w, const struct sim_call *c)
 {
 	EACH(i, w->calls) {
-		const struct call *other = &w->calls[i];
+		const struct sim_call *other = &w->calls[i];
 
 		if (other->state == CALL_POSTED && other->op.verb == OP_ACQUIRE &&
 		    !other->canceled && other->queue == c->queue && other->key == c->key &&
-		    other->op.wait > 0 && !other->op.lock.waited && other->serial < c->serial &&
+		    other->op.wait > 0 && !other->op.route.waited && other->serial < c->serial &&
 		    c->op.wait > 0)
 			world_fail(w, "acquire %u was served before %u", c->serial, other->serial);
 	}
 }
 
 static void
-end_acquire(struct world *w, struct call *c, slu_time now)
+end_acquire(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	struct model_lock *l = lock_of(w, c);
 
 	if (c->op.rc == SLU_ELEASE && c->op.lock.why == LOCK_HELD) {
-		if (!l->doubt && !is_held(l, its_now(w, l, c, now)) && !c->op.lock.waited)
+		if (!l->doubt && !is_held(l, its_now(w, l, c, now)) && !c->op.route.waited)
 			world_fail(w, "K2: acquire %u was refused, and nobody has the key", c->serial);
 		return;
 	}
@@ -229,7 +229,7 @@ end_acquire(struct world *w, struct call *c, slu_time now)
 	l->fresh = !l->token && !l->etag && l->known <= now;
 	l->token = c->op.lock.token;
 	l->until = c->op.lock.until;
-	l->lane = c->op.shard;
+	l->lane = c->op.route.lane;
 	l->stages = false;
 	world_shard(w, c->queue)->synced = true;
 }
@@ -243,7 +243,7 @@ stage(struct model_lock *l, uint64_t etag, unsigned doc)
 }
 
 static void
-release(struct world *w, struct model_lock *l, const struct call *c)
+release(struct sim_world *w, struct model_lock *l, const struct sim_call *c)
 {
 	w->sum.rolled_back += l->stages && c->op.lock.rollback;
 	w->sum.committed += l->stages && !c->op.lock.rollback;
@@ -253,16 +253,16 @@ release(struct world *w, struct model_lock *l, const struct call *c)
 		l->doc = l->staged_doc;
 	}
 	l->stages = false;
-	l->known = c->op.arrived + (c->returning && l->fresh ? 0 : LOCK_KNOWN);
+	l->known = c->op.route.arrived + (c->returning && l->fresh ? 0 : LOCK_KNOWN);
 	l->token = 0;
 }
 
 /* What the holder of that token asked for has happened. */
 static void
-end_held(struct world *w, struct call *c, struct model_lock *l)
+end_held(struct sim_world *w, struct sim_call *c, struct model_lock *l)
 {
 	if (c->op.verb == OP_KEEPALIVE) {
-		l->until = c->op.arrived + c->op.lock.ttl;
+		l->until = c->op.route.arrived + c->op.lock.ttl;
 		if (c->op.lock.until != l->until)
 			world_fail(w, "keepalive %u: another end", c->serial);
 	}
@@ -280,9 +280,9 @@ end_held(struct world *w, struct call *c, struct model_lock *l)
 
 /* Of one that is not held, or by another token. */
 static void
-check_refused(struct world *w, const struct call *c)
+check_refused(struct sim_world *w, const struct sim_call *c)
 {
-	const int want = c->op.verb == OP_RELEASE ? 0 : SLU_ELEASE; /* K6 */
+	const int want = c->op.verb == OP_RELEASE ? 0 : SLU_ELEASE; /* LOCK-6 */
 
 	if (c->op.rc != want)
 		world_fail(w, "I5: %s by token %" PRIu64 ": %d instead of %d",
@@ -290,7 +290,7 @@ check_refused(struct world *w, const struct call *c)
 }
 
 static void
-end_look(struct world *w, struct call *c, struct model_lock *l, slu_time now)
+end_look(struct sim_world *w, struct sim_call *c, struct model_lock *l, slu_time now)
 {
 	check_version(w, l, c->op.lock.version, now);
 	if (c->op.verb == OP_STATE_GET)
@@ -300,7 +300,7 @@ end_look(struct world *w, struct call *c, struct model_lock *l, slu_time now)
 }
 
 void
-world_end_lock(struct world *w, struct call *c, slu_time now)
+world_end_lock(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	struct model_lock *l;
 	const bool looks = c->op.verb == OP_DESCRIBE ||
@@ -323,7 +323,7 @@ world_end_lock(struct world *w, struct call *c, slu_time now)
 		end_look(w, c, l, now);
 		return;
 	}
-	if (c->op.lock.token != l->token || !is_held(l, its_now(w, l, c, c->op.arrived))) {
+	if (c->op.lock.token != l->token || !is_held(l, its_now(w, l, c, c->op.route.arrived))) {
 		check_refused(w, c);
 		return;
 	}
@@ -336,9 +336,9 @@ world_end_lock(struct world *w, struct call *c, slu_time now)
 }
 
 void
-world_doubt_lock(struct world *w, struct call *c)
+world_doubt_lock(struct sim_world *w, struct sim_call *c)
 {
-	struct model_msg *x;
+	struct sim_msg *x;
 
 	if (c->queue < MODEL_QUEUES) { /* a state that was put */
 		x = model_find(&w->model, c->op.id);
@@ -359,7 +359,7 @@ struct found {
 };
 
 static bool
-ask(struct world *w, struct op *op, enum op_verb verb, unsigned place, const char *key,
+ask(struct sim_world *w, struct op *op, enum op_verb verb, unsigned place, const char *key,
     uint64_t token)
 {
 	op_init(op, verb, world_space(place), world_queue(place), NULL, NULL);
@@ -380,7 +380,7 @@ let_go(struct found *f)
 }
 
 static bool
-look(struct world *w, unsigned place, unsigned key, struct found *f)
+look(struct sim_world *w, unsigned place, unsigned key, struct found *f)
 {
 	char name[WORLD_KEY];
 
@@ -396,7 +396,7 @@ look(struct world *w, unsigned place, unsigned key, struct found *f)
 
 /* Which document it is, by its bytes; ANY_DOC: it could not be read. */
 static unsigned
-read_number(struct world *w, struct op *op)
+read_number(struct sim_world *w, struct op *op)
 {
 	const struct op_ref *ref = &op->lock.record;
 	char text[WORLD_TEXT];
@@ -412,7 +412,7 @@ read_number(struct world *w, struct op *op)
 
 /* What is there is right from now on; but it is the old state, or a later one. */
 static void
-learn(struct world *w, struct model_lock *l, struct found *f, unsigned place)
+learn(struct sim_world *w, struct model_lock *l, struct found *f, unsigned place)
 {
 	uint64_t *top = &w->model.top[w->model.queues[place].shard];
 	const uint64_t seen = f->held.lock.etag > f->lease.lock.token ? f->held.lock.etag
@@ -431,14 +431,14 @@ learn(struct world *w, struct model_lock *l, struct found *f, unsigned place)
 		.staged = f->held.lock.etag,
 		.staged_doc = read_number(w, &f->held),
 		.known = l->known,
-		.lane = f->lease.shard,
+		.lane = f->lease.route.lane,
 		.top = seen > l->top ? seen : l->top,
 	};
 	*top = seen > *top ? seen : *top;
 }
 
 static void
-check_key(struct world *w, struct model_lock *l, struct found *f, unsigned place, bool adopt)
+check_key(struct sim_world *w, struct model_lock *l, struct found *f, unsigned place, bool adopt)
 {
 	const slu_time now = its_now(w, l, NULL, world_now(w, place));
 	const uint64_t token = f->lease.lock.token;
@@ -451,7 +451,7 @@ check_key(struct world *w, struct model_lock *l, struct found *f, unsigned place
 		world_fail(w, "K1, K2: token %" PRIu64 " holds, not %" PRIu64, token, l->token);
 	if (token && adopt) {
 		l->until = f->lease.lock.until; /* five seconds, at least */
-		l->lane = f->lease.shard;
+		l->lane = f->lease.route.lane;
 	}
 	if (token && f->lease.lock.until != l->until)
 		world_fail(w, "token %" PRIu64 " has another end", token);
@@ -461,7 +461,7 @@ check_key(struct world *w, struct model_lock *l, struct found *f, unsigned place
 }
 
 bool
-world_check_locks(struct world *w, bool adopt)
+world_check_locks(struct sim_world *w, bool adopt)
 {
 	for (unsigned space = 0; w->locks && space < MODEL_SPACES; space++)
 		for (unsigned key = 0; key < MODEL_LOCKS; key++) {
@@ -478,12 +478,12 @@ world_check_locks(struct world *w, bool adopt)
 	return true;
 }
 
-/* ---- The states of messages: K7 ---- */
+/* ---- The states of messages: LOCK-7 ---- */
 
 bool
-world_make_state(struct world *w, struct call *c)
+world_make_state(struct sim_world *w, struct sim_call *c)
 {
-	const struct lease held = w->leases[world_dice(w, w->n_leases)];
+	const struct sim_lease held = w->leases[world_dice(w, w->n_leases)];
 	const struct slice queue = world_queue(held.queue);
 	char uuid[ID_UUID_TEXT];
 
@@ -499,11 +499,11 @@ world_make_state(struct world *w, struct call *c)
 }
 
 void
-world_end_state(struct world *w, struct call *c)
+world_end_state(struct sim_world *w, struct sim_call *c)
 {
-	struct model_msg *x;
+	struct sim_msg *x;
 	const int right = model_right(&w->model, c->queue, c->op.id, c->op.lock.token,
-				      c->op.arrived, &x);
+				      c->op.route.arrived, &x);
 
 	if (x && x->fading)
 		return;
@@ -519,7 +519,7 @@ world_end_state(struct world *w, struct call *c)
 }
 
 void
-world_check_state(struct world *w, const struct op_row *row, struct model_msg *x)
+world_check_state(struct sim_world *w, const struct op_row *row, struct sim_msg *x)
 {
 	if (row->state_etag != x->etag && !x->vague_state)
 		world_fail(w, "K7: %" PRIu64 " has state %" PRIu64 ", not %" PRIu64, x->id,
@@ -530,14 +530,14 @@ world_check_state(struct world *w, const struct op_row *row, struct model_msg *x
 
 /* Nothing is left of what is gone. */
 void
-world_count_states(struct world *w)
+world_count_states(struct sim_world *w)
 {
 	uint32_t want = 0, got = 0;
 
 	for (unsigned i = 0; i < w->n_shards; i++) {
 		struct locks_size size;
 
-		locks_size(log_locks(w->shards[i].engine), &size);
+		locks_size(logengine_locks(w->shards[i].engine), &size);
 		got += size.messages;
 	}
 	EACH_MSG(x, &w->model)

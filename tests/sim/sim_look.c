@@ -3,12 +3,12 @@
  */
 #include "sim_world.h"
 
-#include "core/ledger_check.h"
+#include "core/ledger/check.h"
 
 /* ---- One row ---- */
 
 static bool
-is_as_known(struct world *w, const struct op_row *row, const struct model_msg *x)
+is_as_known(struct sim_world *w, const struct op_row *row, const struct sim_msg *x)
 {
 	const enum msg_state state = model_state(&w->model, x);
 
@@ -25,7 +25,7 @@ is_as_known(struct world *w, const struct op_row *row, const struct model_msg *x
 
 /* What never changes. */
 static bool
-is_same(const struct op_row *row, const struct model_msg *x)
+is_same(const struct op_row *row, const struct sim_msg *x)
 {
 	const bool numbered = x->number && !x->redriven && !(x->doubt & DOUBT_STATE);
 
@@ -34,7 +34,7 @@ is_same(const struct op_row *row, const struct model_msg *x)
 }
 
 void
-world_check_row(struct world *w, const struct op_row *row, const struct model_msg *x)
+world_check_row(struct sim_world *w, const struct op_row *row, const struct sim_msg *x)
 {
 	if (is_same(row, x) && is_as_known(w, row, x))
 		return;
@@ -58,7 +58,7 @@ on_done(struct op *op)
 }
 
 bool
-world_call_now(struct world *w, struct op *op)
+world_call_now(struct sim_world *w, struct op *op)
 {
 	bool done = false;
 
@@ -83,7 +83,7 @@ op_for(struct op *op, enum op_verb verb, unsigned queue)
 }
 
 size_t
-world_list(struct world *w)
+world_list(struct sim_world *w)
 {
 	size_t n = 0;
 	struct op op;
@@ -104,7 +104,7 @@ world_list(struct world *w)
 }
 
 void
-world_unlist(struct world *w, size_t n)
+world_unlist(struct sim_world *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		engine_unpin(w->engines[i], &w->rows[i].record);
@@ -117,23 +117,23 @@ world_unlist(struct world *w, size_t n)
 
 /* I9, and all else that a ledger can be wrong in. */
 static void
-check_ledgers(struct world *w)
+check_ledgers(struct sim_world *w)
 {
 	for (unsigned i = 0; i < w->n_shards; i++) {
 		const char *wrong;
 
 		if (w->shards[i].failed || w->disk->dead)
 			continue;
-		wrong = ledger_scan_check(log_ledger(w->shards[i].engine));
+		wrong = ledger_scan_check(logengine_ledger(w->shards[i].engine));
 		if (!wrong)
-			wrong = locks_scan_check(log_locks(w->shards[i].engine));
+			wrong = locks_scan_check(logengine_locks(w->shards[i].engine));
 		if (wrong)
 			world_fail(w, "I9: shard %u: %s", i, wrong);
 	}
 }
 
 static bool
-adopt_policy(struct world *w, unsigned queue)
+adopt_policy(struct sim_world *w, unsigned queue)
 {
 	struct model_queue *q = &w->model.queues[queue];
 	struct op op;
@@ -152,9 +152,9 @@ adopt_policy(struct world *w, unsigned queue)
 }
 
 static bool
-adopt_result(struct world *w, unsigned i)
+adopt_result(struct sim_world *w, unsigned i)
 {
-	struct model_result *r = &w->model.results[i];
+	struct sim_kept *r = &w->model.results[i];
 	struct op op;
 
 	op_for(&op, OP_RESULT, r->queue);
@@ -177,31 +177,31 @@ adopt_result(struct world *w, unsigned i)
 
 /* I2: of two messages that are there, one was accepted though its key was known. */
 static void
-check_idems(struct world *w)
+check_idems(struct sim_world *w)
 {
 	EACH_MSG(x, &w->model)
-	for (const struct model_msg *y = w->model.msgs; y < x; y++)
+	for (const struct sim_msg *y = w->model.msgs; y < x; y++)
 		if (x->idem >= 0 && x->idem == y->idem && x->queue == y->queue)
 			world_fail(w, "I2: %" PRIu64 " and %" PRIu64 " have one key", y->id, x->id);
 }
 
 static void
-adopt_idems(struct world *w)
+adopt_idems(struct sim_world *w)
 {
 	for (unsigned q = 0; q < MODEL_QUEUES; q++)
 		for (int k = 0; k < MODEL_IDEMS; k++) {
-			struct model_idem *i = &w->model.idems[q][k];
+			struct sim_idem *i = &w->model.idems[q][k];
 
 			EACH_MSG(x, &w->model)
 			if (i->doubt && x->queue == q && x->idem == k)
-				*i = (struct model_idem){ .id = x->id, .live = true };
+				*i = (struct sim_idem){ .id = x->id, .live = true };
 		}
 }
 
 /* ---- Messages after an open ---- */
 
 static void
-grace(struct world *w)
+grace(struct sim_world *w)
 {
 	EACH_MSG(x, &w->model)
 	{
@@ -214,7 +214,7 @@ grace(struct world *w)
 
 /* What is there is right from now on. */
 static void
-take_over(struct world *w, struct model_msg *x, const struct op_row *row)
+take_over(struct sim_world *w, struct sim_msg *x, const struct op_row *row)
 {
 	uint64_t *top = &w->model.top[w->model.queues[x->queue].shard];
 
@@ -243,7 +243,7 @@ take_over(struct world *w, struct model_msg *x, const struct op_row *row)
 
 /* Held or ready may hang on another one's doubts: all waiting is the same here. */
 static bool
-is_where_it_was(struct world *w, const struct op_row *row, const struct model_msg *x)
+is_where_it_was(struct sim_world *w, const struct op_row *row, const struct sim_msg *x)
 {
 	if (x->state != M_WAIT || row->state == MSG_LEASED || row->state == MSG_DEAD)
 		return is_as_known(w, row, x);
@@ -252,9 +252,9 @@ is_where_it_was(struct world *w, const struct op_row *row, const struct model_ms
 }
 
 static void
-see_row(struct world *w, const struct op_row *row, struct engine *engine)
+see_row(struct sim_world *w, const struct op_row *row, struct engine *engine)
 {
-	struct model_msg *x = model_find(&w->model, row->id);
+	struct sim_msg *x = model_find(&w->model, row->id);
 	const unsigned doubts = DOUBT_IN | DOUBT_OUT | DOUBT_STATE | (w->lost ? DOUBT_POWER | DOUBT_FRESH : 0);
 
 	if (!x)
@@ -275,9 +275,9 @@ see_row(struct world *w, const struct op_row *row, struct engine *engine)
 }
 
 /* As many dead letters as there may be are there, and died after it: of some of them, or of
- * it, that is known only now, after a run of which nobody knew. */
+ * it, that is known only now, after a run with an unknown outcome. */
 static bool
-is_one_too_many(struct world *w, const struct model_msg *x)
+is_one_too_many(struct sim_world *w, const struct sim_msg *x)
 {
 	const struct policy *p = &w->model.queues[x->queue].policy;
 	uint32_t later = 0;
@@ -291,7 +291,7 @@ is_one_too_many(struct world *w, const struct model_msg *x)
 
 /* It may have died, and been one dead letter too many. */
 static bool
-may_be_retired(struct world *w, const struct model_msg *x)
+may_be_retired(struct sim_world *w, const struct sim_msg *x)
 {
 	const struct policy *p = &w->model.queues[x->queue].policy;
 
@@ -301,7 +301,7 @@ may_be_retired(struct world *w, const struct model_msg *x)
 
 /* I1, I2: accepted and not there. Of one call all or none. */
 static void
-miss(struct world *w, struct model_msg *x)
+miss(struct sim_world *w, struct sim_msg *x)
 {
 	if (!(x->doubt & (DOUBT_IN | DOUBT_OUT)) && !may_be_retired(w, x))
 		world_fail(w, "I1: %" PRIu64 " was accepted and is lost: state %d, doubts %x, died "
@@ -316,20 +316,34 @@ miss(struct world *w, struct model_msg *x)
 			   y->id, x->id);
 }
 
+/* A message that an OP_FINISH may have ended is gone exactly if the messages of that call are there. */
 static void
-drop_missing(struct world *w)
+check_ender(struct sim_world *w, const struct sim_msg *x)
 {
-	struct model *m = &w->model;
+	if (!x->ender || x->ender == UINT32_MAX || (!x->seen && may_be_retired(w, x)))
+		return;
+	EACH_MSG(y, &w->model)
+	if (y->call == x->ender && !(y->doubt & DOUBT_OUT) && y->seen == x->seen && (y->seen || !may_be_retired(w, y)))
+		world_fail(w, "I2: %" PRIu64 " is %s, and %" PRIu64 " of the call that ends it is %s", x->id,
+			   x->seen ? "there" : "gone", y->id, y->seen ? "there" : "not");
+}
+
+static void
+drop_missing(struct sim_world *w)
+{
+	struct sim_model *m = &w->model;
 
 	EACH_MSG(x, m)
 	if (!x->seen)
 		miss(w, x);
+	EACH_MSG(x, m)
+	check_ender(w, x);
 	for (unsigned i = 0; i < m->n;) {
-		struct model_msg *x = &m->msgs[i];
+		struct sim_msg *x = &m->msgs[i];
 		const bool never = x->doubt & DOUBT_IN;
 
 		if (x->seen) {
-			x->call = 0;
+			x->call = x->ender = 0;
 			i++;
 			continue;
 		}
@@ -342,14 +356,14 @@ drop_missing(struct world *w)
 
 /* All rows have been taken over: do states fit each other? */
 static void
-check_states(struct world *w, size_t n)
+check_states(struct sim_world *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		world_check_row(w, &w->rows[i], model_find(&w->model, w->rows[i].id));
 }
 
 static bool
-adopt_messages(struct world *w)
+adopt_messages(struct sim_world *w)
 {
 	const size_t n = world_list(w);
 
@@ -368,7 +382,7 @@ adopt_messages(struct world *w)
 }
 
 static bool
-adopt(struct world *w)
+adopt(struct sim_world *w)
 {
 	for (unsigned q = 0; q < MODEL_QUEUES; q++)
 		if (!adopt_policy(w, q))
@@ -393,9 +407,9 @@ adopt(struct world *w)
 }
 
 bool
-world_adopt(struct world *w)
+world_adopt(struct sim_world *w)
 {
-	static struct model before;
+	static struct sim_model before;
 
 	before = w->model;
 	if (adopt(w))
@@ -407,7 +421,7 @@ world_adopt(struct world *w)
 }
 
 void
-world_verify(struct world *w)
+world_verify(struct sim_world *w)
 {
 	size_t n;
 
@@ -420,7 +434,7 @@ world_verify(struct world *w)
 	if (n != w->model.n)
 		world_fail(w, "I9: %zu messages are there, not %u", n, w->model.n);
 	for (size_t i = 0; i < n; i++) {
-		struct model_msg *x = model_find(&w->model, w->rows[i].id);
+		struct sim_msg *x = model_find(&w->model, w->rows[i].id);
 
 		if (!x)
 			world_fail(w, "I3: %" PRIu64 " is there", w->rows[i].id);

@@ -6,6 +6,8 @@
  *      sim --from N --seeds COUNT --jobs J     many; says how many there were
  *      sim --moves ...                 in which queues move between shards
  *      sim --forgets ...               in which queues are deleted and forgotten
+ *      sim --reopens ...               in which failed shards also reopen by themselves
+ *      sim --moves --lates ...         in which batches stay open for a while
  *
  * What a failure prints can be given back: --steps, --cut, --bytes.
  */
@@ -35,8 +37,8 @@ struct job {
 static int
 usage(void)
 {
-	fputs("usage: sim [--moves] [--forgets] --seed N [--trace] [--shorten] [--steps N] [--cut N] [--bytes N]\n"
-	      "       sim [--moves] [--forgets] [--from N] --seeds COUNT [--jobs J]\n",
+	fputs("usage: sim [--moves] [--forgets] [--reopens] [--lates] --seed N [--trace] [--shorten] [--steps N] [--cut N] [--bytes N]\n"
+	      "       sim [--moves] [--forgets] [--reopens] [--lates] [--from N] --seeds COUNT [--jobs J]\n",
 	      stderr);
 	return 2;
 }
@@ -74,6 +76,10 @@ parse(struct job *j, int argc, char **argv)
 			j->conf.moves = true;
 		else if (!strcmp(argv[i], "--forgets"))
 			j->conf.forgets = true;
+		else if (!strcmp(argv[i], "--reopens"))
+			j->conf.reopens = true;
+		else if (!strcmp(argv[i], "--lates"))
+			j->conf.lates = true;
 		else if (!strcmp(argv[i], "--shorten"))
 			j->shorten = true;
 		else if (i + 1 == argc || !parse_number(j, argv[i], strtoull(argv[i + 1], &end, 10)) ||
@@ -128,10 +134,10 @@ run_one(const struct sim_conf *conf)
 
 	sim_run(conf, &r);
 	printf("seed %" PRIu64 " passes: %u steps, %lu ops, %lu claims, %lu settled, "
-	       "%lu opens, %lu power cuts, %lu kills, %lu damages, %lu full disks, "
+	       "%lu opens (%lu in place), %lu power cuts, %lu kills, %lu damages, %lu full disks, "
 	       "%lu failing calls, %lu movers, %lu messages moved, %lu batches mended; "
 	       "hash %016" PRIx64 "\n",
-	       conf->seed, r.steps, r.ops, r.claims, r.settled, r.opens, r.cuts, r.kills,
+	       conf->seed, r.steps, r.ops, r.claims, r.settled, r.opens, r.reopens, r.cuts, r.kills,
 	       r.damages, r.fulls, r.fails, r.movers, r.moved, r.mended, r.hash);
 	return 0;
 }

@@ -1,7 +1,7 @@
 #include "sim_model.h"
 
 void
-model_init(struct model *m)
+model_init(struct sim_model *m)
 {
 	m->n = m->n_gone = m->n_results = 0;
 	m->expired = m->died = 0;
@@ -17,8 +17,8 @@ model_init(struct model *m)
 		};
 }
 
-struct model_msg *
-model_find(struct model *m, uint64_t id)
+struct sim_msg *
+model_find(struct sim_model *m, uint64_t id)
 {
 	EACH_MSG(x, m)
 	if (x->id == id)
@@ -27,7 +27,7 @@ model_find(struct model *m, uint64_t id)
 }
 
 bool
-model_is_gone(const struct model *m, uint64_t id)
+model_is_gone(const struct sim_model *m, uint64_t id)
 {
 	for (unsigned i = m->n_gone; i-- > 0;)
 		if (m->gone[i] == id)
@@ -35,28 +35,28 @@ model_is_gone(const struct model *m, uint64_t id)
 	return false;
 }
 
-struct model_msg *
-model_add(struct model *m)
+struct sim_msg *
+model_add(struct sim_model *m)
 {
 	if (m->n == MODEL_MSGS)
 		return NULL;
-	m->msgs[m->n] = (struct model_msg){ .key = -1, .idem = -1, .expires = SLU_NEVER };
+	m->msgs[m->n] = (struct sim_msg){ .key = -1, .idem = -1, .expires = SLU_NEVER };
 	return &m->msgs[m->n++];
 }
 
 void
-model_forget(struct model *m, struct model_msg *x)
+model_forget(struct sim_model *m, struct sim_msg *x)
 {
 	*x = m->msgs[--m->n];
 }
 
 void
-model_remove(struct model *m, struct model_msg *x, slu_time must, slu_time may)
+model_remove(struct sim_model *m, struct sim_msg *x, slu_time must, slu_time may)
 {
 	const slu_time window = m->queues[x->queue].policy.window;
 
 	if (x->idem >= 0) {
-		struct model_idem *i = &m->idems[x->queue][x->idem];
+		struct sim_idem *i = &m->idems[x->queue][x->idem];
 
 		if (i->live && i->id == x->id) {
 			i->live = false;
@@ -71,19 +71,19 @@ model_remove(struct model *m, struct model_msg *x, slu_time must, slu_time may)
 }
 
 static bool
-is_before(const struct model_msg *a, const struct model_msg *b)
+is_before(const struct sim_msg *a, const struct sim_msg *b)
 {
 	return a->due < b->due || (a->due == b->due && a->number < b->number);
 }
 
-/* L3: the head of its key, which may be x itself. */
-static const struct model_msg *
-head_of(const struct model *m, const struct model_msg *x)
+/* LEDGER-3: the head of its key, which may be x itself. */
+static const struct sim_msg *
+head_of(const struct sim_model *m, const struct sim_msg *x)
 {
-	const struct model_msg *best = NULL;
+	const struct sim_msg *best = NULL;
 
 	for (unsigned i = 0; i < m->n; i++) {
-		const struct model_msg *y = &m->msgs[i];
+		const struct sim_msg *y = &m->msgs[i];
 
 		if (y->queue != x->queue || y->key != x->key || y->state == M_DEAD)
 			continue;
@@ -96,7 +96,7 @@ head_of(const struct model *m, const struct model_msg *x)
 }
 
 enum msg_state
-model_state(struct model *m, const struct model_msg *x)
+model_state(struct sim_model *m, const struct sim_msg *x)
 {
 	if (x->state != M_WAIT)
 		return x->state == M_LEASED ? MSG_LEASED : MSG_DEAD;
@@ -105,11 +105,11 @@ model_state(struct model *m, const struct model_msg *x)
 	return x->key >= 0 && head_of(m, x) != x ? MSG_HELD : MSG_READY;
 }
 
-/* L2 */
-struct model_msg *
-model_best(struct model *m, unsigned queue)
+/* LEDGER-2 */
+struct sim_msg *
+model_best(struct sim_model *m, unsigned queue)
 {
-	struct model_msg *best = NULL;
+	struct sim_msg *best = NULL;
 
 	EACH_MSG(x, m)
 	{
@@ -125,13 +125,13 @@ model_best(struct model *m, unsigned queue)
 }
 
 unsigned
-model_max_attempts(const struct model *m, const struct model_msg *x)
+model_max_attempts(const struct sim_model *m, const struct sim_msg *x)
 {
 	return x->max_attempts ? x->max_attempts : m->queues[x->queue].policy.max_attempts;
 }
 
 unsigned
-model_depth(const struct model *m, unsigned queue)
+model_depth(const struct sim_model *m, unsigned queue)
 {
 	unsigned n = 0;
 
@@ -141,7 +141,7 @@ model_depth(const struct model *m, unsigned queue)
 }
 
 void
-model_die(struct model *m, struct model_msg *x, enum dead_reason why, slu_time now)
+model_die(struct sim_model *m, struct sim_msg *x, enum dead_reason why, slu_time now)
 {
 	x->state = M_DEAD;
 	x->reason = why;
@@ -152,7 +152,7 @@ model_die(struct model *m, struct model_msg *x, enum dead_reason why, slu_time n
 }
 
 static void
-end_lease(struct model *m, struct model_msg *x, slu_time now)
+end_lease(struct sim_model *m, struct sim_msg *x, slu_time now)
 {
 	m->expired++;
 	x->failures++;
@@ -166,11 +166,11 @@ end_lease(struct model *m, struct model_msg *x, slu_time now)
 }
 
 /* The dead letter to be deleted next, or NULL. One that may be none any more stays. */
-static struct model_msg *
-retired(struct model *m, unsigned queue, slu_time until)
+static struct sim_msg *
+retired(struct sim_model *m, unsigned queue, slu_time until)
 {
 	const struct policy *p = &m->queues[queue].policy;
-	struct model_msg *oldest = NULL;
+	struct sim_msg *oldest = NULL;
 
 	EACH_MSG(x, m)
 	{
@@ -187,7 +187,7 @@ retired(struct model *m, unsigned queue, slu_time until)
 /* Beyond dlq_max the oldest go; of those that died at one moment it may be any, and when
  * in the run is not said. */
 static void
-fade(struct model *m, unsigned queue)
+fade(struct sim_model *m, unsigned queue)
 {
 	const uint32_t max = m->queues[queue].policy.dlq_max;
 	unsigned n = 0;
@@ -200,7 +200,7 @@ fade(struct model *m, unsigned queue)
 }
 
 bool
-model_tick(struct model *m, unsigned shard, slu_time until, slu_time now)
+model_tick(struct sim_model *m, unsigned shard, slu_time until, slu_time now)
 {
 	const unsigned long died = m->died;
 	const unsigned gone = m->n_gone;
@@ -217,7 +217,7 @@ model_tick(struct model *m, unsigned shard, slu_time until, slu_time now)
 			x->delayed = false;
 	}
 	for (unsigned q = 0; q < MODEL_QUEUES; q++) {
-		struct model_msg *x;
+		struct sim_msg *x;
 
 		if (m->queues[q].shard != shard)
 			continue;
@@ -226,7 +226,7 @@ model_tick(struct model *m, unsigned shard, slu_time until, slu_time now)
 			model_remove(m, x, x->doubt & DOUBT_OUT || x->fading ? 0 : until, now);
 	}
 	for (unsigned i = 0; i < m->n_results;) {
-		struct model_result *r = &m->results[i];
+		struct sim_kept *r = &m->results[i];
 
 		if (m->queues[r->queue].shard != shard || r->until > until) {
 			i++;
@@ -239,10 +239,10 @@ model_tick(struct model *m, unsigned shard, slu_time until, slu_time now)
 }
 
 int
-model_right(struct model *m, unsigned queue, uint64_t id, uint64_t token, slu_time now,
-	    struct model_msg **out)
+model_right(struct sim_model *m, unsigned queue, uint64_t id, uint64_t token, slu_time now,
+	    struct sim_msg **out)
 {
-	struct model_msg *x = model_find(m, id);
+	struct sim_msg *x = model_find(m, id);
 
 	*out = x;
 	if (!x || x->queue != queue)
@@ -255,7 +255,7 @@ model_right(struct model *m, unsigned queue, uint64_t id, uint64_t token, slu_ti
 }
 
 void
-model_synced(struct model *m, unsigned shard)
+model_synced(struct sim_model *m, unsigned shard)
 {
 	EACH_MSG(x, m)
 	if (m->queues[x->queue].shard == shard)
@@ -263,7 +263,7 @@ model_synced(struct model *m, unsigned shard)
 }
 
 void
-model_settle_one(struct model_msg *x, slu_time mono)
+model_settle_one(struct sim_msg *x, slu_time mono)
 {
 	if (x->written + SLU_SEC <= mono)
 		x->doubt &= (unsigned)~DOUBT_POWER;
@@ -274,7 +274,7 @@ model_settle_one(struct model_msg *x, slu_time mono)
 }
 
 void
-model_settle(struct model *m, unsigned shard, slu_time mono)
+model_settle(struct sim_model *m, unsigned shard, slu_time mono)
 {
 	EACH_MSG(x, m)
 	{
@@ -295,7 +295,7 @@ model_same_policy(const struct policy *a, const struct policy *b)
 }
 
 bool
-model_keeps_result(const struct model *m, uint64_t id, unsigned *at)
+model_keeps_result(const struct sim_model *m, uint64_t id, unsigned *at)
 {
 	for (*at = 0; *at < m->n_results; ++*at)
 		if (m->results[*at].id == id)
@@ -304,7 +304,7 @@ model_keeps_result(const struct model *m, uint64_t id, unsigned *at)
 }
 
 void
-model_add_result(struct model *m, const struct model_result *r)
+model_add_result(struct sim_model *m, const struct sim_kept *r)
 {
 	if (m->n_results < MODEL_RESULTS)
 		m->results[m->n_results++] = *r;

@@ -1,21 +1,21 @@
 /*
  * sim_model.h - what the broker must hold: an array of messages that is searched.
  *
- * It is told every answer in the order in which the ops were run, does the same by the
- * rules of core/ledger.h in the plainest way, and so knows what the next answer must
+ * It receives every answer in the order in which the ops ran, does the same by the
+ * rules of core/ledger/ledger.h in the plainest way, and so knows what the next answer must
  * be. Time passes in it as in the engine: before an op all that fell due until
- * op->before, after a round all that has.
+ * op->route.before, after a round all that has.
  *
- * Where an answer was lost (a failed write, a power cut) nobody knows, and the model
- * says so by a doubt. The next open looks at everything that is there: what is in doubt
- * may be one way or the other, all else must be as it was. From then on it is known.
+ * If an answer was lost (a failed write, a power cut), its outcome is unknown, and the model
+ * notes a doubt. The next open looks at everything that is there: what is in doubt may be
+ * one way or the other, everything else must be as it was. From then on it is known.
  */
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
 
 #include "test.h"
 
-#include "core/ledger.h"
+#include "core/ledger/ledger.h"
 
 enum {
 	MODEL_QUEUES = 4, /* two of each of two namespaces */
@@ -44,7 +44,7 @@ enum model_doubt {
 	DOUBT_FRESH = 16 /* the same, in this round */
 };
 
-struct model_msg {
+struct sim_msg {
 	uint64_t id;
 	uint64_t number;
 	uint64_t token; /* of the last lease */
@@ -70,32 +70,34 @@ struct model_msg {
 	unsigned doubt;
 	unsigned long spared; /* as sum.opens, in which life; 0: not since it was settled or extended */
 	unsigned call;        /* DOUBT_IN: of one call all are there or none */
+	unsigned ender;       /* DOUBT_OUT: the OP_FINISH whose messages are there exactly if this one is gone; 0 = none,
+			       * UINT32_MAX = another call may have ended it */
 	slu_time written;     /* DOUBT_POWER: when, by the clock */
 	bool seen;            /* by the look under way */
 
 	uint64_t etag;   /* of its state, committed; 0: it has none */
 	uint64_t staged; /* by the lease staged_by, and by no other */
 	uint64_t staged_by;
-	bool vague_state; /* who knows */
+	bool vague_state; /* unknown */
 
 	/* Of a queue that moves. */
 	unsigned from, to; /* it was posted and accepted then, by world.turn; to 0: no answer yet */
 	unsigned since;    /* it waits since then */
 	unsigned extended; /* when that was answered the last time */
 	unsigned lane;     /* that handed it out */
-	bool weak;         /* its lease may have been ended by whoever moves it */
+	bool weak;         /* a mover may have ended its lease */
 };
 
-struct model_idem {
+struct sim_idem {
 	uint64_t id; /* 0: not known */
 	bool live;
-	bool doubt;    /* who knows */
+	bool doubt;    /* unknown */
 	slu_time must; /* known until then */
 	slu_time may;  /* forgotten from then on */
 	unsigned turn; /* of a queue that moves: when it was accepted */
 };
 
-struct model_result {
+struct sim_kept {
 	uint64_t id;
 	unsigned queue;
 	bool text;
@@ -105,7 +107,7 @@ struct model_result {
 };
 
 struct model_queue {
-	struct policy policy, other; /* other: with doubt, the one it may have as well */
+	struct policy policy, other; /* other: with doubt, the other policy that it may have */
 	bool doubt;
 	bool blank; /* perhaps it was deleted: it may have the policy that all have */
 	bool known; /* it must exist */
@@ -131,20 +133,20 @@ struct model_lock {
 	unsigned staged_doc;
 	slu_time known; /* until then, without lease and state */
 	bool fresh;     /* the lease made it */
-	bool doubt;     /* nobody knows */
+	bool doubt;     /* unknown */
 	unsigned lane;  /* that gave the lease */
 	uint64_t top;   /* the highest token or etag */
 };
 
-struct model {
-	struct model_msg msgs[MODEL_MSGS];
+struct sim_model {
+	struct sim_msg msgs[MODEL_MSGS];
 	unsigned n;
 	uint64_t gone[MODEL_GONE];
 	unsigned n_gone;
 	struct model_queue queues[MODEL_PLACES];
 	struct model_lock locks[MODEL_SPACES][MODEL_LOCKS];
-	struct model_idem idems[MODEL_QUEUES][MODEL_IDEMS];
-	struct model_result results[MODEL_RESULTS];
+	struct sim_idem idems[MODEL_QUEUES][MODEL_IDEMS];
+	struct sim_kept results[MODEL_RESULTS];
 	unsigned n_results;
 	uint64_t top[MODEL_SHARDS];  /* the highest number or token seen */
 	slu_time over[MODEL_SHARDS]; /* the latest end of a result that was forgotten; by shard */
@@ -152,45 +154,45 @@ struct model {
 	uint64_t key_top[MODEL_QUEUES][MODEL_KEYS]; /* queues that move: the last token of each key */
 };
 
-#define EACH_MSG(x, m) for (struct model_msg *x = (m)->msgs; x < (m)->msgs + (m)->n; x++)
+#define EACH_MSG(x, m) for (struct sim_msg *x = (m)->msgs; x < (m)->msgs + (m)->n; x++)
 
-void model_init(struct model *m);
+void model_init(struct sim_model *m);
 
-struct model_msg *model_find(struct model *m, uint64_t id); /* NULL */
-bool model_is_gone(const struct model *m, uint64_t id);
-struct model_msg *model_add(struct model *m); /* NULL: full */
+struct sim_msg *model_find(struct sim_model *m, uint64_t id); /* NULL */
+bool model_is_gone(const struct sim_model *m, uint64_t id);
+struct sim_msg *model_add(struct sim_model *m); /* NULL: full */
 
 /* The message goes. must, may: its idempotency key is remembered from some moment between
- * them on; must 0: who knows. */
-void model_remove(struct model *m, struct model_msg *x, slu_time must, slu_time may);
+ * them on; must 0: unknown. */
+void model_remove(struct sim_model *m, struct sim_msg *x, slu_time must, slu_time may);
 
 /* It was never there. */
-void model_forget(struct model *m, struct model_msg *x);
+void model_forget(struct sim_model *m, struct sim_msg *x);
 
-enum msg_state model_state(struct model *m, const struct model_msg *x);
-struct model_msg *model_best(struct model *m, unsigned queue); /* NULL */
-unsigned model_max_attempts(const struct model *m, const struct model_msg *x);
-unsigned model_depth(const struct model *m, unsigned queue);
+enum msg_state model_state(struct sim_model *m, const struct sim_msg *x);
+struct sim_msg *model_best(struct sim_model *m, unsigned queue); /* NULL */
+unsigned model_max_attempts(const struct sim_model *m, const struct sim_msg *x);
+unsigned model_depth(const struct sim_model *m, unsigned queue);
 
 /* What falls due until then happens, in a run at the moment now. True: the engine had to
  * sync for it. */
-bool model_tick(struct model *m, unsigned shard, slu_time until, slu_time now);
+bool model_tick(struct sim_model *m, unsigned shard, slu_time until, slu_time now);
 
-void model_die(struct model *m, struct model_msg *x, enum dead_reason why, slu_time now);
+void model_die(struct sim_model *m, struct sim_msg *x, enum dead_reason why, slu_time now);
 
 /* What a holder's call must answer; *out: the message, or NULL. */
-int model_right(struct model *m, unsigned queue, uint64_t id, uint64_t token, slu_time now,
-		struct model_msg **out);
+int model_right(struct sim_model *m, unsigned queue, uint64_t id, uint64_t token, slu_time now,
+		struct sim_msg **out);
 
 /* What was written in this shard is synced now. */
-void model_synced(struct model *m, unsigned shard);
+void model_synced(struct sim_model *m, unsigned shard);
 
 /* The round is over at this moment: what was written a second ago is synced. */
-void model_settle(struct model *m, unsigned shard, slu_time mono);
-void model_settle_one(struct model_msg *x, slu_time mono);
+void model_settle(struct sim_model *m, unsigned shard, slu_time mono);
+void model_settle_one(struct sim_msg *x, slu_time mono);
 
 bool model_same_policy(const struct policy *a, const struct policy *b);
-bool model_keeps_result(const struct model *m, uint64_t id, unsigned *at);
-void model_add_result(struct model *m, const struct model_result *r);
+bool model_keeps_result(const struct sim_model *m, uint64_t id, unsigned *at);
+void model_add_result(struct sim_model *m, const struct sim_kept *r);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * sim_move.c - the map of the shards, and those who move queues: the mover's own code, on a
+ * sim_move.c - the map of the shards, and the movers of queues: the mover's own code, on a
  * stack of its own, which goes on by one step when the dice say so, or not for a long time.
  *
- *      mover_move ── posts a step, awaits it ──> the world goes on: rounds, clients, faults
+ *      movecopy_move ── posts a step, awaits it ──> the world goes on: rounds, clients, faults
  *           ^                                         │
  *           └───────────── a step of the world <──────┘
  *
@@ -19,17 +19,17 @@ static const char *const names[MODEL_SHARDS] = { "a", "b", "c" };
 /* ---- The map ---- */
 
 struct broker_shard_conf
-world_shard_conf(struct world *w, unsigned i)
+world_shard_conf(struct sim_world *w, unsigned i)
 {
 	return (struct broker_shard_conf){
 		.name = names[i],
 		.engine = &w->engine,
-		.storage = { .folder = names[i], .disk = &w->disk->disk, .log = w->log },
+		.storage = { .folder = names[i], .disk = &w->disk->disk, .log = w->log, .patience = w->patience },
 	};
 }
 
 struct shardmap *
-world_map(struct world *w)
+world_map(struct sim_world *w)
 {
 	const struct supplier_conf now = { .standard = names[w->map.now] };
 	struct shardmap_conf conf = { names, w->n_shards, .version = w->map.version };
@@ -46,9 +46,9 @@ world_map(struct world *w)
 }
 
 /* All queues live on the other shard from now on. Where there is a third one, what it has
- * would be found by nobody: a map names one former shard. */
+ * would not be found: a map names one former shard. */
 static void
-reroute(struct world *w)
+reroute(struct sim_world *w)
 {
 	struct broker_shard_conf shards[MODEL_SHARDS];
 	struct routes *routes;
@@ -66,7 +66,7 @@ reroute(struct world *w)
 	broker_routes_use(w->broker, routes);
 }
 
-/* ---- One who moves ---- */
+/* ---- A mover ---- */
 
 static void
 run_mover(void *arg)
@@ -75,16 +75,16 @@ run_mover(void *arg)
 	struct broker *b = m->w->broker;
 
 	if (m->mends)
-		m->rc = mover_finish(b, world_space(m->queue), world_queue(m->queue), m->lane,
-				     &m->err);
+		m->rc = movecopy_finish(b, world_space(m->queue), world_queue(m->queue), m->lane,
+					&m->err);
 	else
-		m->rc = mover_move(b, &m->ask, &m->told, &m->err);
+		m->rc = movecopy_move(b, &m->ask, &m->told, &m->err);
 }
 
 static void
 await(void *arg, const bool *done)
 {
-	struct world *w = arg;
+	struct sim_world *w = arg;
 	struct mover *m = w->running;
 
 	m->awaits = done;
@@ -99,7 +99,7 @@ can_go_on(const struct mover *m)
 }
 
 static void
-end_mover(struct world *w, struct mover *m)
+end_mover(struct sim_world *w, struct mover *m)
 {
 	world_note(w, m->mends ? "mended" : "moved", m->serial, (uint64_t)m->rc, m->told.moved);
 	fiber_free(m->fiber);
@@ -111,7 +111,7 @@ end_mover(struct world *w, struct mover *m)
 }
 
 static void
-go_on(struct world *w, struct mover *m)
+go_on(struct sim_world *w, struct mover *m)
 {
 	bool alive;
 
@@ -123,7 +123,7 @@ go_on(struct world *w, struct mover *m)
 }
 
 static void
-start(struct world *w, struct mover *m, const struct mover *job)
+start(struct sim_world *w, struct mover *m, const struct mover *job)
 {
 	*m = *job;
 	m->w = w;
@@ -146,7 +146,7 @@ start(struct world *w, struct mover *m, const struct mover *job)
 
 /* A queue, or where lock keys are. */
 static unsigned
-some_place(struct world *w)
+some_place(struct sim_world *w)
 {
 	if (w->locks && world_chance(w, 40))
 		return MODEL_QUEUES + (unsigned)world_dice(w, MODEL_SPACES);
@@ -154,7 +154,7 @@ some_place(struct world *w)
 }
 
 static void
-start_mover(struct world *w, struct mover *m)
+start_mover(struct sim_world *w, struct mover *m)
 {
 	const unsigned from = (unsigned)world_dice(w, w->n_shards);
 	const unsigned by = 1 + (unsigned)world_dice(w, w->n_shards - 1);
@@ -174,11 +174,11 @@ start_mover(struct world *w, struct mover *m)
 		start(w, m, &job);
 }
 
-/* A batch is set aside, and nobody goes on with it. */
+/* A batch is set aside, and no mover goes on with it. */
 static void
 stuck(void *arg, struct slice space, struct slice queue, uint32_t lane)
 {
-	struct world *w = arg;
+	struct sim_world *w = arg;
 	unsigned q = 0;
 
 	while (!slice_eq(world_space(q), space) || !slice_eq(world_queue(q), queue))
@@ -194,7 +194,7 @@ stuck(void *arg, struct slice space, struct slice queue, uint32_t lane)
 
 /* One at a time. */
 static void
-start_mender(struct world *w)
+start_moverepair(struct sim_world *w)
 {
 	struct mover *m = &w->movers[WORLD_MOVERS - 1];
 	const struct mover job = { .mends = true, .queue = w->jobs[0].queue, .lane = w->jobs[0].lane };
@@ -207,7 +207,7 @@ start_mender(struct world *w)
 }
 
 void
-world_begin_moves(struct world *w)
+world_begin_moves(struct sim_world *w)
 {
 	w->map.version = 1;
 	w->map.now = 0;
@@ -220,7 +220,7 @@ world_begin_moves(struct world *w)
 }
 
 bool
-world_is_behind(const struct world *w, unsigned queue)
+world_is_behind(const struct sim_world *w, unsigned queue)
 {
 	bool behind = false;
 
@@ -233,7 +233,7 @@ world_is_behind(const struct world *w, unsigned queue)
 
 /* Some steps of one of them, while the shards do what is asked. */
 static void
-go_on_for_a_while(struct world *w, struct mover *m)
+go_on_for_a_while(struct sim_world *w, struct mover *m)
 {
 	unsigned n = world_chance(w, 50) ? 1 : 1 + (unsigned)world_dice(w, 30);
 
@@ -246,11 +246,11 @@ go_on_for_a_while(struct world *w, struct mover *m)
 }
 
 void
-world_move(struct world *w)
+world_move(struct sim_world *w)
 {
 	struct mover *m = &w->movers[world_dice(w, WORLD_MOVERS)];
 
-	start_mender(w);
+	start_moverepair(w);
 	if (world_chance(w, 5))
 		reroute(w);
 	else if (m->fiber)
@@ -261,7 +261,7 @@ world_move(struct world *w)
 
 /* The broker is stopped: what they wait for is answered, and nothing that they post is taken. */
 void
-world_end_movers(struct world *w)
+world_end_movers(struct sim_world *w)
 {
 	w->n_jobs = 0;
 	EACH(i, w->movers)
@@ -272,7 +272,7 @@ world_end_movers(struct world *w)
 /* ---- Rest ---- */
 
 static bool
-any_mover(const struct world *w)
+any_mover(const struct sim_world *w)
 {
 	bool any = w->n_jobs > 0;
 
@@ -282,12 +282,12 @@ any_mover(const struct world *w)
 }
 
 void
-world_let_movers_end(struct world *w)
+world_let_movers_end(struct sim_world *w)
 {
 	for (int i = 0; any_mover(w); i++) {
 		if (i == 10000)
 			world_fail(w, "who moves never ends");
-		start_mender(w);
+		start_moverepair(w);
 		world_idle(w);
 		EACH(k, w->movers)
 			if (can_go_on(&w->movers[k]))
@@ -296,7 +296,7 @@ world_let_movers_end(struct world *w)
 }
 
 void
-world_move_queue(struct world *w, unsigned queue, unsigned from, unsigned to, bool force)
+world_move_queue(struct sim_world *w, unsigned queue, unsigned from, unsigned to, bool force)
 {
 	struct mover *m = &w->movers[0];
 	const struct mover job = {

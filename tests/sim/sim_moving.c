@@ -3,12 +3,12 @@
  */
 #include "sim_moving.h"
 
-#include "broker/relay.h"
+#include "broker/move/follow.h"
 
 /* ---- Posts and answers ---- */
 
 static void
-moving_posts(struct world *w, struct call *c)
+judge_posts(struct sim_world *w, struct sim_call *c)
 {
 	c->turn = ++w->turn;
 	c->came = world_earliest(w);
@@ -22,26 +22,26 @@ moving_posts(struct world *w, struct call *c)
 	world_expect_puts(w, c);
 }
 
-typedef void end_fn(struct world *w, struct call *c);
+typedef void end_fn(struct sim_world *w, struct sim_call *c);
 
 static end_fn *const ends[OP_VERBS] = {
-	[OP_ENQUEUE] = moving_enqueue,
-	[OP_CLAIM] = moving_claim,
-	[OP_RETURN] = moving_return,
-	[OP_ACK] = moving_settle,
-	[OP_NACK] = moving_settle,
-	[OP_EXTEND] = moving_settle,
-	[OP_REDRIVE] = moving_manage,
-	[OP_DELETE] = moving_manage,
-	[OP_GET] = moving_get,
-	[OP_PEEK] = moving_look,
-	[OP_RESULT] = moving_result,
-	[OP_STATS] = moving_look,
-	[OP_PURGE] = moving_purge,
-	[OP_PAUSE] = moving_policy,
-	[OP_POLICY_GET] = moving_policy,
-	[OP_POLICY_SET] = moving_policy,
-	[OP_FORGET] = moving_forget,
+	[OP_ENQUEUE] = judge_enqueue,
+	[OP_CLAIM] = judge_claim,
+	[OP_RETURN] = judge_return,
+	[OP_ACK] = judge_settle,
+	[OP_NACK] = judge_settle,
+	[OP_EXTEND] = judge_settle,
+	[OP_REDRIVE] = judge_manage,
+	[OP_DELETE] = judge_manage,
+	[OP_GET] = judge_get,
+	[OP_PEEK] = judge_look,
+	[OP_RESULT] = judge_result,
+	[OP_STATS] = judge_look,
+	[OP_PURGE] = judge_purge,
+	[OP_PAUSE] = judge_policy,
+	[OP_POLICY_GET] = judge_policy,
+	[OP_POLICY_SET] = judge_policy,
+	[OP_FORGET] = judge_forget,
 	[OP_ACQUIRE] = moving_lock,
 	[OP_KEEPALIVE] = moving_lock,
 	[OP_RELEASE] = moving_lock,
@@ -53,13 +53,13 @@ static end_fn *const ends[OP_VERBS] = {
 
 /* Answers after which nothing has happened. */
 static bool
-is_refusal(struct world *w, const struct call *c)
+is_refusal(struct sim_world *w, const struct sim_call *c)
 {
 	const int rc = c->op.rc;
 
 	if (rc == SLU_ECANCELED && !c->canceled)
 		world_fail(w, "%u was canceled by nobody", c->serial);
-	if (rc == SLU_EDOWN && !world_is_down(w, c->queue))
+	if (rc == SLU_EDOWN && !w->conf.lates && !world_is_down(w, c->queue)) /* LANE-14 */
 		world_fail(w, "%u failed: %d, %s", c->serial, rc, c->op.err.text);
 	if (rc == SLU_ECLOSED && !w->draining)
 		world_fail(w, "%u: nobody has closed anything", c->serial);
@@ -68,18 +68,19 @@ is_refusal(struct world *w, const struct call *c)
 }
 
 static bool
-moving_hears(struct world *w, struct call *c)
+judge_hears(struct sim_world *w, struct sim_call *c)
 {
 	w->turn++;
+	w->sum.unknown += c->op.rc == SLU_EUNKNOWN;
 	if (w->dying || c->op.rc == SLU_EUNKNOWN) {
-		if (!w->dying && !op_changes(c->op.verb) && !world_is_down(w, c->queue))
+		if (!w->dying && !op_is(c->op.verb, OP_CHANGES) && !world_is_down(w, c->queue))
 			world_fail(w, "%u: nothing has failed, and its outcome is unknown", c->serial);
 		world_doubt_call(w, c);
 		return false;
 	}
 	if (is_refusal(w, c)) {
 		/* A former shard may have granted it something, and failed. */
-		if (c->op.verb == OP_CLAIM && (w->failing || w->disk->dead))
+		if (c->op.verb == OP_CLAIM && (w->failing || w->disk->dead || w->patience))
 			world_doubt_queue(w, c->queue, DOUBT_STATE);
 		world_forget_puts(w, c);
 		return false;
@@ -92,10 +93,10 @@ moving_hears(struct world *w, struct call *c)
 
 /* What one shard could not do may be the answer of another, much later. */
 static void
-moving_begins(struct world *w)
+judge_begins(struct sim_world *w)
 {
 	EACH(i, w->calls) {
-		struct call *c = &w->calls[i];
+		struct sim_call *c = &w->calls[i];
 
 		c->tight |= w->tight;
 		c->limited |= w->limited;
@@ -105,7 +106,7 @@ moving_begins(struct world *w)
 
 /* Claims and extends are synced within a second. */
 static void
-moving_ends(struct world *w, unsigned shard)
+judge_ends(struct sim_world *w, unsigned shard)
 {
 	const slu_time mono = clock_mono(&w->clock.clock);
 
@@ -120,12 +121,12 @@ moving_ends(struct world *w, unsigned shard)
 /* Can anything of the queue be claimed, on whichever shard? A batch that is set aside may
  * hold it up. */
 static bool
-is_ready(struct world *w, unsigned queue)
+is_ready(struct sim_world *w, unsigned queue)
 {
 	bool ready = false;
 
 	for (unsigned i = 0; i < w->n_shards; i++) {
-		struct ledger *l = log_ledger(w->shards[i].engine);
+		struct ledger *l = logengine_ledger(w->shards[i].engine);
 		const uint32_t h = ledger_queue_find(l, world_space(queue), world_queue(queue));
 		struct ledger_queue_view v;
 		uint32_t msg, n;
@@ -145,29 +146,29 @@ is_ready(struct world *w, unsigned queue)
 /* Who waits where the queue lives is told when another shard has something, or asks there again
  * after a second; but on a full disk it may not be handed out. */
 static void
-check_starving(struct world *w, struct call *c, slu_time now)
+check_starving(struct sim_world *w, struct sim_call *c, slu_time now)
 {
 	if (w->tight || !is_ready(w, c->queue))
 		c->starved = 0;
 	else if (!c->starved)
 		c->starved = now;
-	else if (c->starved + 2 * RELAY_SLICE < now)
+	else if (c->starved + 2 * FOLLOW_SLICE < now)
 		world_fail(w, "claim %u waits, and there is something", c->serial);
 }
 
 static void
-moving_rests(struct world *w)
+judge_rests(struct sim_world *w)
 {
 	const slu_time now = clock_boot(&w->clock.clock);
 
 	EACH(i, w->calls) {
-		struct call *c = &w->calls[i];
+		struct sim_call *c = &w->calls[i];
 
 		if (c->state != CALL_POSTED || world_is_down(w, c->queue))
 			continue;
 		if (!c->rested)
 			c->rested = now;
-		if (c->ends < now && c->rested + RELAY_BUSY + SLU_SEC < now)
+		if (c->ends < now && c->rested + FOLLOW_BUSY + SLU_SEC < now)
 			world_fail(w, "%s %u waits for too long", op_verb_name(c->op.verb), c->serial);
 		if (c->op.verb == OP_CLAIM && !c->canceled)
 			check_starving(w, c, now);
@@ -175,7 +176,7 @@ moving_rests(struct world *w)
 }
 
 static bool
-moving_adopts(struct world *w)
+judge_adopts(struct sim_world *w)
 {
 	for (unsigned i = 0; i < w->n_shards; i++)
 		for (unsigned k = 0; k < w->n_shards; k++) {
@@ -187,7 +188,7 @@ moving_adopts(struct world *w)
 }
 
 static void
-moving_verifies(struct world *w)
+judge_verifies(struct sim_world *w)
 {
 	for (unsigned i = 0; i < w->n_shards; i++)
 		if (w->shards[i].failed)
@@ -196,11 +197,11 @@ moving_verifies(struct world *w)
 }
 
 const struct judge judge_moving = {
-	.posts = moving_posts,
-	.hears = moving_hears,
-	.begins = moving_begins,
-	.ends = moving_ends,
-	.rests = moving_rests,
-	.adopts = moving_adopts,
-	.verifies = moving_verifies,
+	.posts = judge_posts,
+	.hears = judge_hears,
+	.begins = judge_begins,
+	.ends = judge_ends,
+	.rests = judge_rests,
+	.adopts = judge_adopts,
+	.verifies = judge_verifies,
 };

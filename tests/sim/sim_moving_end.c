@@ -1,16 +1,16 @@
 /*
- * sim_moving_end.c - how a schedule with moves ends: those who move are let end, batches that were
+ * sim_moving_end.c - how a schedule with moves ends: movers may finish, batches that were
  * left are finished, and one shard gets all. Then all that was accepted can be had.
  */
 #include "sim_moving.h"
 
-#include "broker/relay.h"
+#include "broker/move/follow.h"
 
 /* ---- Counts ---- */
 
-/* False: the disk failed. A queue that nobody has used counts nothing. */
+/* Returns false if the disk failed. An unused queue counts nothing. */
 static bool
-ask_stats(struct world *w, unsigned queue, struct op_queue *out)
+ask_stats(struct sim_world *w, unsigned queue, struct op_queue *out)
 {
 	struct op op;
 
@@ -23,7 +23,7 @@ ask_stats(struct world *w, unsigned queue, struct op_queue *out)
 
 /* I9: what the shards count of a queue is what was just seen. */
 static void
-check_counts(struct world *w, unsigned queue)
+check_counts(struct sim_world *w, unsigned queue)
 {
 	unsigned n[M_DEAD + 1] = { 0 };
 	struct op_queue stats;
@@ -43,7 +43,7 @@ check_counts(struct world *w, unsigned queue)
 
 /* Leases end, and waits; the mender has come. */
 static void
-pass_hours(struct world *w)
+pass_hours(struct sim_world *w)
 {
 	for (int i = 0; i < 4; i++) {
 		fakeclock_advance(&w->clock, SLU_HOUR);
@@ -53,7 +53,7 @@ pass_hours(struct world *w)
 }
 
 static void
-gather(struct world *w, unsigned queue, unsigned to, bool force)
+gather(struct sim_world *w, unsigned queue, unsigned to, bool force)
 {
 	for (unsigned i = 0; i < w->n_shards; i++)
 		if (i != to)
@@ -61,14 +61,14 @@ gather(struct world *w, unsigned queue, unsigned to, bool force)
 }
 
 static void
-check_left(struct world *w, unsigned to)
+check_left(struct sim_world *w, unsigned to)
 {
 	for (unsigned i = 0; i < w->n_shards; i++) {
 		struct ledger_size size;
 		struct locks_size locks;
 
-		ledger_size(log_ledger(w->shards[i].engine), &size);
-		locks_size(log_locks(w->shards[i].engine), &locks);
+		ledger_size(logengine_ledger(w->shards[i].engine), &size);
+		locks_size(logengine_locks(w->shards[i].engine), &locks);
 		if (i != to && (size.messages || size.results || locks.messages || locks.leases))
 			world_fail(w, "SH-72: shard %s still has %u messages, %u results, %u states, %u leases",
 				   broker_shard_name(w->broker, i), size.messages, size.results,
@@ -79,14 +79,14 @@ check_left(struct world *w, unsigned to)
 
 /* Somebody asks for each queue now and then. So whatever was left is found, and finished. */
 static void
-wait_for_mender(struct world *w)
+wait_for_moverepair(struct sim_world *w)
 {
 	struct op_queue stats;
 
 	for (int i = 0; i < 12; i++) {
 		for (unsigned q = 0; q < w->n_queues; q++)
 			(void)ask_stats(w, q, &stats); /* whatever comes of it */
-		fakeclock_advance(&w->clock, RELAY_STUCK / 2);
+		fakeclock_advance(&w->clock, FOLLOW_STUCK / 2);
 		world_idle(w);
 		world_let_movers_end(w);
 	}
@@ -98,13 +98,13 @@ wait_for_mender(struct world *w)
 }
 
 void
-world_gather(struct world *w)
+world_gather(struct sim_world *w)
 {
 	const unsigned to = (unsigned)world_dice(w, w->n_shards);
 	const bool force = world_chance(w, 50);
 
 	world_let_movers_end(w);
-	wait_for_mender(w);
+	wait_for_moverepair(w);
 	if (!force)
 		pass_hours(w);
 	for (unsigned q = 0; q < w->n_queues; q++)
@@ -122,7 +122,7 @@ world_gather(struct world *w)
 /* ---- All can be had ---- */
 
 static void
-send_now(struct world *w, struct call *c)
+send_now(struct sim_world *w, struct sim_call *c)
 {
 	world_send(w, c);
 	for (int i = 0; i < 100 && c->state == CALL_POSTED; i++)
@@ -133,10 +133,10 @@ send_now(struct world *w, struct call *c)
 
 /* False: nothing is ready. */
 static bool
-claim_and_ack(struct world *w, unsigned queue)
+claim_and_ack(struct sim_world *w, unsigned queue)
 {
-	struct call *c = world_free_call(w);
-	struct lease l;
+	struct sim_call *c = world_free_call(w);
+	struct sim_lease l;
 
 	world_start(w, c, OP_CLAIM, queue);
 	c->op.max_rows = 1;
@@ -154,7 +154,7 @@ claim_and_ack(struct world *w, unsigned queue)
 
 /* The next hours, too: what is delayed, and retries. */
 static void
-drain_queue(struct world *w, unsigned queue)
+drain_queue(struct sim_world *w, unsigned queue)
 {
 	struct op op;
 
@@ -172,7 +172,7 @@ drain_queue(struct world *w, unsigned queue)
 }
 
 void
-world_drain(struct world *w)
+world_drain(struct sim_world *w)
 {
 	w->n_leases = 0;
 	for (unsigned q = 0; q < w->n_queues; q++)

@@ -1,12 +1,12 @@
 /*
  * sim_moving_look.c - all that is there, on whichever shard, while queues move or after.
  *
- * A message that is set aside (V6 of engine/move.h) may be on the other shard already, or have
+ * A message that is set aside (MOVE-6 of engine/move.h) may be on the other shard already, or have
  * been there and be gone: then what is set aside is a shadow, and will be dropped.
  */
 #include "sim_moving.h"
 
-#include "core/ledger_check.h"
+#include "core/ledger/check.h"
 
 /* ---- One row ---- */
 
@@ -18,7 +18,7 @@ is_waiting(const struct op_row *row)
 
 /* It was leased when it was last heard of. */
 static bool
-fits_lease(struct world *w, const struct op_row *row, const struct model_msg *x, bool adopt)
+fits_lease(struct sim_world *w, const struct op_row *row, const struct sim_msg *x, bool adopt)
 {
 	const bool over = world_is_lease_over(w, x);
 
@@ -32,7 +32,7 @@ fits_lease(struct world *w, const struct op_row *row, const struct model_msg *x,
 
 /* It waited. What was due on one shard is due on the next, whatever its clock says. */
 static bool
-fits_wait(struct world *w, const struct op_row *row, const struct model_msg *x)
+fits_wait(struct sim_world *w, const struct op_row *row, const struct sim_msg *x)
 {
 	if (row->attempts != x->attempts || row->failures != x->failures)
 		return false;
@@ -45,7 +45,7 @@ fits_wait(struct world *w, const struct op_row *row, const struct model_msg *x)
 }
 
 static bool
-fits(struct world *w, const struct op_row *row, const struct model_msg *x, bool adopt)
+fits(struct sim_world *w, const struct op_row *row, const struct sim_msg *x, bool adopt)
 {
 	if (x->state == M_DEAD)
 		return row->state == MSG_DEAD && row->attempts == x->attempts &&
@@ -54,7 +54,7 @@ fits(struct world *w, const struct op_row *row, const struct model_msg *x, bool 
 }
 
 static void
-check_row(struct world *w, const struct op_row *row, const struct model_msg *x, bool adopt)
+check_row(struct sim_world *w, const struct op_row *row, const struct sim_msg *x, bool adopt)
 {
 	const unsigned doubts = adopt && w->lost ? DOUBT_POWER | DOUBT_FRESH : 0;
 
@@ -75,15 +75,15 @@ check_row(struct world *w, const struct op_row *row, const struct model_msg *x, 
 
 /* Nobody doubts it but for an op that is on its way: that will say. */
 static bool
-is_going(struct world *w, const struct model_msg *x)
+is_going(struct sim_world *w, const struct sim_msg *x)
 {
 	return !world_is_sure(w, x) && !(x->doubt & (DOUBT_IN | DOUBT_OUT | DOUBT_STATE));
 }
 
 /* What is there is right from now on; but what is only set aside may have been given, and gone.
- * An end of a lease that nobody has synced may be undone. */
+ * An end of a lease that was not synced may be undone. */
 static void
-take_over(struct world *w, const struct op_row *row, struct model_msg *x, unsigned lane, bool taken,
+take_over(struct sim_world *w, const struct op_row *row, struct sim_msg *x, unsigned lane, bool taken,
 	  bool adopt)
 {
 	const bool ended = x->state == M_LEASED && row->state != MSG_LEASED;
@@ -117,9 +117,9 @@ take_over(struct world *w, const struct op_row *row, struct model_msg *x, unsign
 /* ---- All rows ---- */
 
 bool
-world_is_taken(struct world *w, unsigned lane, uint64_t id)
+world_is_taken(struct sim_world *w, unsigned lane, uint64_t id)
 {
-	struct ledger *l = log_ledger(w->shards[lane].engine);
+	struct ledger *l = logengine_ledger(w->shards[lane].engine);
 	const uint32_t msg = ledger_find_any(l, id);
 	struct ledger_view v = { 0 };
 
@@ -129,7 +129,7 @@ world_is_taken(struct world *w, unsigned lane, uint64_t id)
 }
 
 bool
-world_has_shadow(struct world *w, uint64_t id)
+world_has_shadow(struct sim_world *w, uint64_t id)
 {
 	bool has = false;
 
@@ -139,9 +139,9 @@ world_has_shadow(struct world *w, uint64_t id)
 }
 
 uint64_t
-world_batch(struct world *w, unsigned lane, unsigned queue)
+world_batch(struct sim_world *w, unsigned lane, unsigned queue)
 {
-	struct ledger *l = log_ledger(w->shards[lane].engine);
+	struct ledger *l = logengine_ledger(w->shards[lane].engine);
 	const uint32_t h = ledger_queue_find(l, world_space(queue), world_queue(queue));
 	struct ledger_moving v = { 0 };
 
@@ -151,7 +151,7 @@ world_batch(struct world *w, unsigned lane, unsigned queue)
 }
 
 static unsigned
-lane_of(struct world *w, const struct engine *e)
+lane_of(struct sim_world *w, const struct engine *e)
 {
 	unsigned lane = 0;
 
@@ -162,18 +162,18 @@ lane_of(struct world *w, const struct engine *e)
 
 /* It was given, and something has happened to it since. */
 static bool
-is_shadow(struct world *w, const struct op_row *row, const struct model_msg *x)
+is_shadow(struct sim_world *w, const struct op_row *row, const struct sim_msg *x)
 {
 	return world_is_sure(w, x) && x->to && (!fits(w, row, x, true) || (x->error && !row->error.pin));
 }
 
 static void
-see_row(struct world *w, size_t i, bool adopt)
+see_row(struct sim_world *w, size_t i, bool adopt)
 {
 	const struct op_row *row = &w->rows[i];
 	struct engine *engine = w->engines[i];
 	const unsigned lane = lane_of(w, engine);
-	struct model_msg *x = model_find(&w->model, row->id);
+	struct sim_msg *x = model_find(&w->model, row->id);
 	const bool taken = world_is_taken(w, lane, row->id);
 
 	if (taken && (x ? x->seen || is_shadow(w, row, x) : model_is_gone(&w->model, row->id)))
@@ -192,7 +192,7 @@ see_row(struct world *w, size_t i, bool adopt)
 
 /* I1: accepted and not there. */
 static void
-miss(struct world *w, struct model_msg *x)
+miss(struct sim_world *w, struct sim_msg *x)
 {
 	if (world_is_sure(w, x) && !(world_may_be_dead(w, x) && w->model.queues[x->queue].retires))
 		world_fail(w, "I1: %" PRIu64 " was accepted and is lost: queue %u, state %d", x->id,
@@ -201,7 +201,7 @@ miss(struct world *w, struct model_msg *x)
 
 /* Is the call that puts it still on its way? */
 static bool
-is_coming(const struct world *w, const struct model_msg *x)
+is_coming(const struct sim_world *w, const struct sim_msg *x)
 {
 	bool found = false;
 
@@ -210,11 +210,11 @@ is_coming(const struct world *w, const struct model_msg *x)
 	return found;
 }
 
-/* It was never there, or may have been: then nobody knows what has become of its key. */
+/* It was never there, or may have been: then it is unknown what has become of its key. */
 static void
-drop(struct world *w, struct model_msg *x)
+drop(struct sim_world *w, struct sim_msg *x)
 {
-	struct model *m = &w->model;
+	struct sim_model *m = &w->model;
 
 	if ((x->doubt & DOUBT_IN) && !(x->doubt & DOUBT_OUT) && !m->queues[x->queue].retires) {
 		model_forget(m, x);
@@ -226,12 +226,12 @@ drop(struct world *w, struct model_msg *x)
 }
 
 static void
-drop_missing(struct world *w)
+drop_missing(struct sim_world *w)
 {
-	struct model *m = &w->model;
+	struct sim_model *m = &w->model;
 
 	for (unsigned i = 0; i < m->n;) {
-		struct model_msg *x = &m->msgs[i];
+		struct sim_msg *x = &m->msgs[i];
 
 		if (!x->seen)
 			miss(w, x);
@@ -243,21 +243,21 @@ drop_missing(struct world *w)
 }
 
 static void
-check_idems(struct world *w)
+check_idems(struct sim_world *w)
 {
 	EACH_MSG(x, &w->model)
-	for (const struct model_msg *y = w->model.msgs; y < x; y++)
+	for (const struct sim_msg *y = w->model.msgs; y < x; y++)
 		if (x->idem >= 0 && x->idem == y->idem && x->queue == y->queue && x->seen && y->seen)
 			world_fail(w, "I2: %" PRIu64 " and %" PRIu64 " have one key", y->id, x->id);
 }
 
 /* What was in doubt is not, if its message is there. */
 static void
-adopt_idems(struct world *w)
+adopt_idems(struct sim_world *w)
 {
 	EACH_MSG(x, &w->model)
 	if (x->idem >= 0 && x->seen && w->model.idems[x->queue][x->idem].doubt)
-		w->model.idems[x->queue][x->idem] = (struct model_idem){
+		w->model.idems[x->queue][x->idem] = (struct sim_idem){
 			.id = x->id,
 			.live = true,
 			.turn = w->turn,
@@ -265,13 +265,13 @@ adopt_idems(struct world *w)
 }
 
 static void
-check_ledgers(struct world *w)
+check_ledgers(struct sim_world *w)
 {
 	for (unsigned i = 0; i < w->n_shards; i++) {
-		const char *wrong = ledger_scan_check(log_ledger(w->shards[i].engine));
+		const char *wrong = ledger_scan_check(logengine_ledger(w->shards[i].engine));
 
 		if (!wrong)
-			wrong = locks_scan_check(log_locks(w->shards[i].engine));
+			wrong = locks_scan_check(logengine_locks(w->shards[i].engine));
 		if (wrong)
 			world_fail(w, "I9: shard %u: %s", i, wrong);
 	}
@@ -280,7 +280,7 @@ check_ledgers(struct world *w)
 /* ---- What is beside messages ---- */
 
 static bool
-look_at_policy(struct world *w, unsigned queue, bool adopt)
+look_at_policy(struct sim_world *w, unsigned queue, bool adopt)
 {
 	struct model_queue *q = &w->model.queues[queue];
 	struct op op;
@@ -305,9 +305,9 @@ look_at_policy(struct world *w, unsigned queue, bool adopt)
 }
 
 static bool
-look_at_result(struct world *w, unsigned i)
+look_at_result(struct sim_world *w, unsigned i)
 {
-	struct model_result *r = &w->model.results[i];
+	struct sim_kept *r = &w->model.results[i];
 	struct op op;
 
 	op_init(&op, OP_RESULT, world_space(r->queue), world_queue(r->queue), NULL, NULL);
@@ -325,7 +325,7 @@ look_at_result(struct world *w, unsigned i)
 }
 
 static bool
-look_beside(struct world *w, bool adopt)
+look_beside(struct sim_world *w, bool adopt)
 {
 	for (unsigned q = 0; q < w->n_queues; q++)
 		if (!look_at_policy(w, q, adopt))
@@ -339,7 +339,7 @@ look_beside(struct world *w, bool adopt)
 /* ---- All ---- */
 
 static bool
-look(struct world *w, bool adopt)
+look(struct sim_world *w, bool adopt)
 {
 	const size_t n = world_list(w);
 
@@ -360,9 +360,9 @@ look(struct world *w, bool adopt)
 }
 
 bool
-world_look(struct world *w, bool adopt)
+world_look(struct sim_world *w, bool adopt)
 {
-	static struct model before;
+	static struct sim_model before;
 	bool whole;
 
 	before = w->model;

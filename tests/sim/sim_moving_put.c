@@ -5,7 +5,7 @@
 
 /* What may never have been there is taken for gone, and its id is given again after a restart. */
 static void
-unforget(struct model *m, uint64_t id)
+unforget(struct sim_model *m, uint64_t id)
 {
 	for (unsigned i = 0; i < m->n_gone; i++)
 		if (m->gone[i] == id)
@@ -14,10 +14,10 @@ unforget(struct model *m, uint64_t id)
 
 /* From now on it may be handed out. */
 static void
-expect_put(struct world *w, const struct call *c, unsigned i)
+expect_put(struct sim_world *w, const struct sim_call *c, unsigned i)
 {
 	const struct put_facts *f = &c->facts[i];
-	struct model_msg *x = f->too_big ? NULL : model_add(&w->model);
+	struct sim_msg *x = f->too_big ? NULL : model_add(&w->model);
 
 	unforget(&w->model, f->id);
 	if (!x)
@@ -37,7 +37,7 @@ expect_put(struct world *w, const struct call *c, unsigned i)
 }
 
 void
-world_expect_puts(struct world *w, const struct call *c)
+world_expect_puts(struct sim_world *w, const struct sim_call *c)
 {
 	for (unsigned i = 0; c->op.verb == OP_ENQUEUE && i < c->op.n_puts; i++)
 		expect_put(w, c, i);
@@ -45,10 +45,10 @@ world_expect_puts(struct world *w, const struct call *c)
 
 /* It was not accepted. */
 static void
-forget_put(struct world *w, const struct call *c, unsigned i)
+forget_put(struct sim_world *w, const struct sim_call *c, unsigned i)
 {
 	const uint64_t id = c->facts[i].id;
-	struct model_msg *x = model_find(&w->model, id);
+	struct sim_msg *x = model_find(&w->model, id);
 
 	if ((x && !(x->doubt & DOUBT_IN)) || (!x && model_is_gone(&w->model, id)))
 		world_fail(w, "I2: %" PRIu64 " was refused, and is there", id);
@@ -57,17 +57,17 @@ forget_put(struct world *w, const struct call *c, unsigned i)
 }
 
 void
-world_forget_puts(struct world *w, const struct call *c)
+world_forget_puts(struct sim_world *w, const struct sim_call *c)
 {
 	for (unsigned i = 0; c->op.verb == OP_ENQUEUE && i < c->op.n_puts; i++)
 		forget_put(w, c, i);
 }
 
 static void
-end_existed(struct world *w, const struct call *c, unsigned i)
+end_existed(struct sim_world *w, const struct sim_call *c, unsigned i)
 {
 	const uint64_t id = c->puts[i].m.id;
-	const struct model_msg *x = model_find(&w->model, id);
+	const struct sim_msg *x = model_find(&w->model, id);
 
 	if (x ? x->queue != c->queue || x->idem != c->facts[i].idem : !model_is_gone(&w->model, id))
 		world_fail(w, "I2: %" PRIu64 " is said to have key %d", id, c->facts[i].idem);
@@ -76,11 +76,11 @@ end_existed(struct world *w, const struct call *c, unsigned i)
 
 /* Was there one with that idempotency key when this was posted, and is it known until now? */
 static void
-check_idem(struct world *w, const struct call *c, unsigned i)
+check_idem(struct sim_world *w, const struct sim_call *c, unsigned i)
 {
 	const int idem = c->facts[i].idem;
-	const struct model_idem *known = idem < 0 ? NULL : &w->model.idems[c->queue][idem];
-	const struct model_msg *x = known ? model_find(&w->model, known->id) : NULL;
+	const struct sim_idem *known = idem < 0 ? NULL : &w->model.idems[c->queue][idem];
+	const struct sim_msg *x = known ? model_find(&w->model, known->id) : NULL;
 
 	if (x && (!world_is_sure(w, x) ||
 		  (world_may_be_dead(w, x) && w->model.queues[c->queue].retires)))
@@ -92,11 +92,11 @@ check_idem(struct world *w, const struct call *c, unsigned i)
 }
 
 static void
-end_put(struct world *w, struct call *c, unsigned i)
+end_put(struct sim_world *w, struct sim_call *c, unsigned i)
 {
 	const struct put_facts *f = &c->facts[i];
 	const struct op_put *put = &c->puts[i];
-	struct model_msg *x;
+	struct sim_msg *x;
 
 	if (put->existed) {
 		end_existed(w, c, i);
@@ -107,7 +107,7 @@ end_put(struct world *w, struct call *c, unsigned i)
 	check_idem(w, c, i);
 	x = model_find(&w->model, f->id);
 	if (f->idem >= 0)
-		w->model.idems[c->queue][f->idem] = (struct model_idem){
+		w->model.idems[c->queue][f->idem] = (struct sim_idem){
 			.id = f->id,
 			.live = x != NULL,
 			.doubt = !x,
@@ -125,7 +125,7 @@ end_put(struct world *w, struct call *c, unsigned i)
 }
 
 static void
-check_refused(struct world *w, const struct call *c)
+check_refused(struct sim_world *w, const struct sim_call *c)
 {
 	const int rc = c->op.rc;
 	bool too_big = false;
@@ -133,13 +133,13 @@ check_refused(struct world *w, const struct call *c)
 	for (unsigned i = 0; i < c->op.n_puts; i++)
 		too_big |= c->facts[i].too_big;
 	if ((rc == SLU_ETOOBIG && too_big) || rc == SLU_EQFULL ||
-	    (rc == SLU_EFULL && (w->limited || world_is_down(w, c->queue))))
+	    (rc == SLU_EFULL && (w->limited || c->limited || world_is_down(w, c->queue))))
 		return;
 	world_fail(w, "an enqueue was refused: %d, %s", rc, c->op.err.text);
 }
 
 void
-moving_enqueue(struct world *w, struct call *c)
+judge_enqueue(struct sim_world *w, struct sim_call *c)
 {
 	if (c->op.rc) {
 		check_refused(w, c);

@@ -1,12 +1,12 @@
 /*
- * sim_moving_side.c - operators, those who only look, and the states of messages.
+ * sim_moving_side.c - operators, views, and the states of messages.
  */
 #include "sim_moving.h"
 
 /* ---- Operators ---- */
 
 static void
-redrive_one(struct world *w, const struct op_item *it, struct model_msg *x)
+redrive_one(struct sim_world *w, const struct op_item *it, struct sim_msg *x)
 {
 	if (!world_may_be_dead(w, x))
 		world_fail(w, "I8: %" PRIu64 " was redriven, and is not dead", x->id);
@@ -21,12 +21,12 @@ redrive_one(struct world *w, const struct op_item *it, struct model_msg *x)
 	x->weak = false;
 }
 
-/* What is set aside is not found by them: V6. */
+/* What is set aside is not found by them: MOVE-6. */
 void
-moving_manage(struct world *w, struct call *c)
+judge_manage(struct sim_world *w, struct sim_call *c)
 {
 	const struct op_item *it = &c->items[0];
-	struct model_msg *x = model_find(&w->model, it->id);
+	struct sim_msg *x = model_find(&w->model, it->id);
 
 	if (it->rc == SLU_EUNKNOWN)
 		world_doubt_item(w, c, it);
@@ -43,10 +43,10 @@ moving_manage(struct world *w, struct call *c)
 
 /* What waited all the time is gone. */
 void
-moving_purge(struct world *w, struct call *c)
+judge_purge(struct sim_world *w, struct sim_call *c)
 {
 	const bool claiming = world_is_claiming(w, c->queue);
-	struct model *m = &w->model;
+	struct sim_model *m = &w->model;
 
 	if (c->op.rc) {
 		if (!world_cannot(w, c, c->op.rc))
@@ -54,7 +54,7 @@ moving_purge(struct world *w, struct call *c)
 		return;
 	}
 	for (unsigned i = 0; i < m->n;) {
-		struct model_msg *x = &m->msgs[i];
+		struct sim_msg *x = &m->msgs[i];
 		const bool mine = x->queue == c->queue;
 
 		if (mine && world_is_sure(w, x) && x->state == M_WAIT && x->to && x->since < c->turn &&
@@ -70,7 +70,7 @@ moving_purge(struct world *w, struct call *c)
 
 /* It has, or may have, this policy. */
 void
-world_note_policy(struct world *w, unsigned queue, const struct policy *p)
+world_note_policy(struct sim_world *w, unsigned queue, const struct policy *p)
 {
 	struct model_queue *q = &w->model.queues[queue];
 
@@ -79,9 +79,9 @@ world_note_policy(struct world *w, unsigned queue, const struct policy *p)
 	q->retires |= p->dlq_max || p->dlq_retention;
 }
 
-/* One who moves it is slower than another: the policy that he knew may come after this one. */
+/* One mover is slower than another: the policy that it knew may come after this one. */
 static bool
-is_crowded(struct world *w, unsigned queue)
+is_crowded(struct sim_world *w, unsigned queue)
 {
 	bool crowded = false;
 
@@ -97,9 +97,9 @@ is_crowded(struct world *w, unsigned queue)
 }
 
 /* Of a queue that has nothing, and the policy that all have, nothing moves: where it lives then
- * nobody may have heard of it. */
+ * the answer may not have arrived. */
 static bool
-is_blank(struct world *w, unsigned queue)
+is_blank(struct sim_world *w, unsigned queue)
 {
 	const struct model_queue *q = &w->model.queues[queue];
 	bool has = q->doubt || !model_same_policy(&q->policy, &policy_default);
@@ -110,7 +110,7 @@ is_blank(struct world *w, unsigned queue)
 }
 
 void
-moving_policy(struct world *w, struct call *c)
+judge_policy(struct sim_world *w, struct sim_call *c)
 {
 	struct model_queue *q = &w->model.queues[c->queue];
 
@@ -140,12 +140,12 @@ moving_policy(struct world *w, struct call *c)
 /* ---- Looking ---- */
 
 void
-moving_get(struct world *w, struct call *c)
+judge_get(struct sim_world *w, struct sim_call *c)
 {
-	const struct model_msg *x = model_find(&w->model, c->op.id);
+	const struct sim_msg *x = model_find(&w->model, c->op.id);
 
 	if (c->op.rc == 0 && (!x || x->queue != c->queue) && !c->shadow &&
-	    !world_is_taken(w, c->op.shard, c->op.id))
+	    !world_is_taken(w, c->op.route.lane, c->op.id))
 		world_fail(w, "I3: get of %" PRIu64 ", which is gone", c->op.id);
 	if (c->op.rc == 0 && x)
 		world_check_record(w, c->op.engine, &c->rows[0], x);
@@ -157,7 +157,7 @@ moving_get(struct world *w, struct call *c)
 }
 
 void
-moving_look(struct world *w, struct call *c)
+judge_look(struct sim_world *w, struct sim_call *c)
 {
 	if (c->op.rc && c->op.rc != SLU_ENOTFOUND && !world_cannot(w, c, c->op.rc))
 		world_fail(w, "%s was refused: %d, %s", op_verb_name(c->op.verb), c->op.rc,
@@ -168,17 +168,17 @@ moving_look(struct world *w, struct call *c)
 }
 
 void
-moving_result(struct world *w, struct call *c)
+judge_result(struct sim_world *w, struct sim_call *c)
 {
 	const int rc = c->op.rc;
 	unsigned at;
 	const bool kept = model_keeps_result(&w->model, c->op.id, &at);
-	const struct model_result *r = &w->model.results[at];
+	const struct sim_kept *r = &w->model.results[at];
 	const bool mine = kept && slice_eq(world_space(r->queue), c->op.space);
-	const struct model_msg *x = model_find(&w->model, c->op.id);
+	const struct sim_msg *x = model_find(&w->model, c->op.id);
 
 	if (rc == 0 && !kept && x && world_is_settling(w, x, false))
-		return; /* who gave it has no answer yet */
+		return; /* its giver has no answer yet */
 	if (rc == 0 && (!mine || (!r->doubt && r->text != (c->op.result.pin != NULL))))
 		world_fail(w, "%" PRIu64 " has a result that nobody gave", c->op.id);
 	if (rc == 0 && c->op.result.pin)
@@ -193,11 +193,11 @@ moving_result(struct world *w, struct call *c)
 
 /* ---- Locks ---- */
 
-/* The state of a message: whoever has it may write it. */
+/* The state of a message: its holder may write it. */
 static void
-end_state(struct world *w, const struct call *c)
+end_state(struct sim_world *w, const struct sim_call *c)
 {
-	struct model_msg *x = model_find(&w->model, c->op.id);
+	struct sim_msg *x = model_find(&w->model, c->op.id);
 	const bool mine = x && x->queue == c->queue && x->token == c->op.lock.token;
 
 	if (c->op.rc == SLU_EFULL && w->limited)
@@ -218,10 +218,10 @@ end_state(struct world *w, const struct call *c)
 
 /* An op on a key is done by one shard, and answered at once: so what the answer must be is known. */
 void
-moving_lock(struct world *w, struct call *c)
+moving_lock(struct sim_world *w, struct sim_call *c)
 {
 	if (c->queue < MODEL_QUEUES)
 		end_state(w, c);
 	else
-		world_end_lock(w, c, world_lane_now(w, c->op.shard));
+		world_end_lock(w, c, world_lane_now(w, c->op.route.lane));
 }

@@ -1,12 +1,12 @@
 /*
- * sim_moving_sure.c - what is sure of a message that may be on any shard, and what nobody knows.
+ * sim_moving_sure.c - what is sure of a message that may be on any shard, and what is unknown.
  */
 #include "sim_moving.h"
 
 /* ---- What is sure ---- */
 
 slu_time
-world_latest(struct world *w)
+world_latest(struct sim_world *w)
 {
 	slu_time t = 0;
 
@@ -16,7 +16,7 @@ world_latest(struct world *w)
 }
 
 slu_time
-world_earliest(struct world *w)
+world_earliest(struct sim_world *w)
 {
 	return world_latest(w) - w->skew;
 }
@@ -24,12 +24,12 @@ world_earliest(struct world *w)
 /* Is an op on its way that may settle it? One that asks several shards may have done so
  * long before it is answered. */
 bool
-world_is_settling(struct world *w, const struct model_msg *x, bool note)
+world_is_settling(struct sim_world *w, const struct sim_msg *x, bool note)
 {
 	bool found = false;
 
 	EACH(i, w->calls) {
-		struct call *c = &w->calls[i];
+		struct sim_call *c = &w->calls[i];
 		const bool purge = (c->op.verb == OP_PURGE || c->op.verb == OP_FORGET) &&
 				   c->queue == x->queue;
 
@@ -46,26 +46,26 @@ world_is_settling(struct world *w, const struct model_msg *x, bool note)
 }
 
 bool
-world_is_sure(struct world *w, const struct model_msg *x)
+world_is_sure(struct sim_world *w, const struct sim_msg *x)
 {
 	return !(x->doubt & (DOUBT_IN | DOUBT_OUT | DOUBT_STATE)) && !world_is_settling(w, x, false);
 }
 
 bool
-world_is_lease_over(struct world *w, const struct model_msg *x)
+world_is_lease_over(struct sim_world *w, const struct sim_msg *x)
 {
 	return x->state == M_LEASED && x->until <= world_lane_now(w, x->lane);
 }
 
 /* Somebody has it for sure. */
 bool
-world_is_held(struct world *w, const struct model_msg *x)
+world_is_held(struct sim_world *w, const struct sim_msg *x)
 {
 	return world_is_sure(w, x) && x->state == M_LEASED && !x->weak && !world_is_lease_over(w, x);
 }
 
 bool
-world_may_be_dead(struct world *w, const struct model_msg *x)
+world_may_be_dead(struct sim_world *w, const struct sim_msg *x)
 {
 	const unsigned most = x->max_attempts ? x->max_attempts
 					      : w->model.queues[x->queue].least_attempts;
@@ -78,12 +78,12 @@ world_may_be_dead(struct world *w, const struct model_msg *x)
 
 /* Is a claim on its way? It may have been granted something just before, and not be answered. */
 bool
-world_is_claiming(const struct world *w, unsigned queue)
+world_is_claiming(const struct sim_world *w, unsigned queue)
 {
 	bool found = false;
 
 	EACH(i, w->calls) {
-		const struct call *c = &w->calls[i];
+		const struct sim_call *c = &w->calls[i];
 
 		found |= c->state == CALL_POSTED && c->queue == queue && c->op.verb == OP_CLAIM;
 	}
@@ -92,12 +92,12 @@ world_is_claiming(const struct world *w, unsigned queue)
 
 /* Is another op on its way that sets it? */
 bool
-world_is_setting(const struct world *w, unsigned queue)
+world_is_setting(const struct sim_world *w, unsigned queue)
 {
 	bool found = false;
 
 	EACH(i, w->calls) {
-		const struct call *c = &w->calls[i];
+		const struct sim_call *c = &w->calls[i];
 
 		found |= c->state == CALL_POSTED && c->queue == queue &&
 			 (c->op.verb == OP_POLICY_SET || c->op.verb == OP_PAUSE || c->op.verb == OP_FORGET);
@@ -114,7 +114,7 @@ only_looks(enum op_verb verb)
 /* Calls of the disk fail, and what needs one is refused: nothing has happened. Who looks is told
  * of a full disk when there is no room for the marks of a new map. */
 bool
-world_cannot(struct world *w, const struct call *c, int rc)
+world_cannot(struct sim_world *w, const struct sim_call *c, int rc)
 {
 	if (rc == SLU_EFULL && only_looks(c->op.verb) && c->limited)
 		return true;
@@ -126,9 +126,9 @@ world_cannot(struct world *w, const struct call *c, int rc)
 /* ---- Doubts ---- */
 
 void
-world_doubt_item(struct world *w, const struct call *c, const struct op_item *it)
+world_doubt_item(struct sim_world *w, const struct sim_call *c, const struct op_item *it)
 {
-	struct model_msg *x = model_find(&w->model, it->id);
+	struct sim_msg *x = model_find(&w->model, it->id);
 
 	if (!x || x->queue != c->queue)
 		return;
@@ -136,7 +136,7 @@ world_doubt_item(struct world *w, const struct call *c, const struct op_item *it
 	x->vague_state |= c->op.verb == OP_NACK;
 	x->redriven |= c->op.verb == OP_REDRIVE;
 	if (c->op.verb == OP_ACK && x->keep)
-		model_add_result(&w->model, &(struct model_result){
+		model_add_result(&w->model, &(struct sim_kept){
 						    .id = x->id,
 						    .queue = x->queue,
 						    .doubt = true,
@@ -145,7 +145,7 @@ world_doubt_item(struct world *w, const struct call *c, const struct op_item *it
 }
 
 void
-world_doubt_queue(struct world *w, unsigned queue, unsigned doubt)
+world_doubt_queue(struct sim_world *w, unsigned queue, unsigned doubt)
 {
 	EACH_MSG(x, &w->model)
 	if (x->queue == queue)
@@ -154,7 +154,7 @@ world_doubt_queue(struct world *w, unsigned queue, unsigned doubt)
 
 /* Nobody knows what became of it. */
 void
-world_doubt_call(struct world *w, struct call *c)
+world_doubt_call(struct sim_world *w, struct sim_call *c)
 {
 	for (unsigned i = 0; i < c->op.n_items; i++)
 		world_doubt_item(w, c, &c->items[i]);

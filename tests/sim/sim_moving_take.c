@@ -1,5 +1,5 @@
 /*
- * sim_moving_take.c - messages are handed out, given back and settled: by whoever has them.
+ * sim_moving_take.c - messages are handed out, given back and settled by their holders.
  */
 #include "sim_moving.h"
 
@@ -7,7 +7,7 @@
 
 /* Of one key, and neither has been handed out: must y go first? */
 static bool
-is_before(struct world *w, const struct model_msg *y, const struct model_msg *x)
+is_before(struct sim_world *w, const struct sim_msg *y, const struct sim_msg *x)
 {
 	if (y->redriven || x->redriven || !y->to)
 		return false;
@@ -16,9 +16,9 @@ is_before(struct world *w, const struct model_msg *y, const struct model_msg *x)
 	return x->to && y->due + w->skew < x->due;
 }
 
-/* L3, V3: one of a key at a time, and in their order. */
+/* LEDGER-3, MOVE-3: one of a key at a time, and in their order. */
 static void
-check_key(struct world *w, const struct model_msg *x)
+check_key(struct sim_world *w, const struct sim_msg *x)
 {
 	EACH_MSG(y, &w->model)
 	{
@@ -35,7 +35,7 @@ check_key(struct world *w, const struct model_msg *x)
 }
 
 static void
-check_token(struct world *w, const struct model_msg *x, uint64_t token)
+check_token(struct sim_world *w, const struct sim_msg *x, uint64_t token)
 {
 	uint64_t *top = x->key < 0 ? NULL : &w->model.key_top[x->queue][x->key];
 
@@ -48,7 +48,7 @@ check_token(struct world *w, const struct model_msg *x, uint64_t token)
 
 /* How it stood before it was handed out. */
 static void
-check_stood(struct world *w, const struct op_row *row, const struct model_msg *x, unsigned lane)
+check_stood(struct sim_world *w, const struct op_row *row, const struct sim_msg *x, unsigned lane)
 {
 	const bool over = world_is_lease_over(w, x);
 
@@ -67,25 +67,25 @@ check_stood(struct world *w, const struct op_row *row, const struct model_msg *x
 }
 
 static void
-keep_lease(struct world *w, const struct call *c, const struct op_row *row)
+keep_lease(struct sim_world *w, const struct sim_call *c, const struct op_row *row)
 {
 	if (w->n_leases < WORLD_LEASES)
-		w->leases[w->n_leases++] = (struct lease){ row->id, row->token, c->queue };
+		w->leases[w->n_leases++] = (struct sim_lease){ row->id, row->token, c->queue };
 	w->sum.claims++;
-	world_note(w, "granted", row->id, row->token, c->op.shard);
+	world_note(w, "granted", row->id, row->token, c->op.route.lane);
 }
 
-/* Somebody who moves it by force has ended this lease, and the next one was heard of first. */
+/* A mover with force has ended this lease, and the next one was answered first. */
 static bool
-is_stale(const struct op_row *row, const struct model_msg *x)
+is_stale(const struct op_row *row, const struct sim_msg *x)
 {
 	return x->weak && row->token < x->token;
 }
 
 static void
-grant(struct world *w, struct call *c, const struct op_row *row)
+grant(struct sim_world *w, struct sim_call *c, const struct op_row *row)
 {
-	struct model_msg *x = model_find(&w->model, row->id);
+	struct sim_msg *x = model_find(&w->model, row->id);
 
 	if (!x && w->model.queues[c->queue].forcing && model_is_gone(&w->model, row->id))
 		return; /* it went back by force, and was deleted, before this was answered */
@@ -97,7 +97,7 @@ grant(struct world *w, struct call *c, const struct op_row *row)
 	keep_lease(w, c, row);
 	if (is_stale(row, x))
 		return;
-	check_stood(w, row, x, c->op.shard);
+	check_stood(w, row, x, c->op.route.lane);
 	check_key(w, x);
 	check_token(w, x, row->token);
 	x->vague_state |= world_is_settling(w, x, true);
@@ -106,32 +106,32 @@ grant(struct world *w, struct call *c, const struct op_row *row)
 	x->failures = row->failures;
 	x->state = M_LEASED;
 	x->holds = true;
-	x->lane = c->op.shard;
+	x->lane = c->op.route.lane;
 	x->until = row->until;
 	x->weak = w->model.queues[c->queue].forcing > 0;
 	x->doubt = DOUBT_FRESH;
 	x->expires = row->expires;
 	x->due = row->due;
 	world_check_record(w, c->op.engine, row, x);
-	if (c->op.stateful)
+	if (c->op.claim.stateful)
 		world_check_state(w, row, x);
 }
 
 void
-moving_claim(struct world *w, struct call *c)
+judge_claim(struct sim_world *w, struct sim_call *c)
 {
 	if (world_cannot(w, c, c->op.rc))
 		return;
 	if (c->op.rc)
 		world_fail(w, "W4: a claim was refused: %d, %s", c->op.rc, c->op.err.text);
-	if (world_is_down(w, c->queue)) /* what a shard granted that then failed, nobody knows */
+	if (world_is_down(w, c->queue)) /* what a shard granted before it failed is unknown */
 		world_doubt_queue(w, c->queue, DOUBT_STATE);
 	for (unsigned i = 0; i < c->op.n_rows; i++)
 		grant(w, c, &c->op.rows[i]);
 }
 
 static void
-wait_again(struct world *w, struct model_msg *x)
+wait_again(struct sim_world *w, struct sim_msg *x)
 {
 	x->state = M_WAIT;
 	x->since = w->turn;
@@ -139,13 +139,13 @@ wait_again(struct world *w, struct model_msg *x)
 }
 
 void
-moving_return(struct world *w, struct call *c)
+judge_return(struct sim_world *w, struct sim_call *c)
 {
 	for (unsigned i = 0; i < c->op.n_rows; i++) {
 		const struct op_row *row = &c->op.rows[i];
-		struct model_msg *x = model_find(&w->model, row->id);
+		struct sim_msg *x = model_find(&w->model, row->id);
 		const bool mine = x && x->token == row->token;
-		const bool may_stay = w->tight || w->failing || (c->op.spare && i == 0);
+		const bool may_stay = w->tight || w->failing || (c->op.claim.spare && i == 0);
 
 		if (row->state != MSG_READY && mine && world_is_held(w, x) && !may_stay)
 			world_fail(w, "I5: %" PRIu64 " did not go back", row->id);
@@ -163,11 +163,11 @@ moving_return(struct world *w, struct call *c)
 
 /* The key is remembered from then on. */
 void
-world_gone(struct world *w, struct model_msg *x, slu_time at)
+world_gone(struct sim_world *w, struct sim_msg *x, slu_time at)
 {
 	const unsigned queue = x->queue;
 	const uint64_t id = x->id;
-	struct model_idem *idem = x->idem < 0 ? NULL : &w->model.idems[queue][x->idem];
+	struct sim_idem *idem = x->idem < 0 ? NULL : &w->model.idems[queue][x->idem];
 
 	model_remove(&w->model, x, 1, 1);
 	if (idem && idem->id == id)
@@ -175,10 +175,10 @@ world_gone(struct world *w, struct model_msg *x, slu_time at)
 }
 
 static void
-ack_one(struct world *w, struct call *c, const struct op_item *it, struct model_msg *x)
+ack_one(struct sim_world *w, struct sim_call *c, const struct op_item *it, struct sim_msg *x)
 {
 	if (x->keep)
-		model_add_result(&w->model, &(struct model_result){
+		model_add_result(&w->model, &(struct sim_kept){
 						    .id = x->id,
 						    .queue = c->queue,
 						    .text = it->text.n > 0,
@@ -190,7 +190,7 @@ ack_one(struct world *w, struct call *c, const struct op_item *it, struct model_
 }
 
 static void
-nack_one(struct world *w, const struct op_item *it, struct model_msg *x)
+nack_one(struct sim_world *w, const struct op_item *it, struct sim_msg *x)
 {
 	x->failures += it->dead || !it->defer;
 	x->error = x->error || it->text.n;
@@ -206,24 +206,24 @@ nack_one(struct world *w, const struct op_item *it, struct model_msg *x)
 	x->due = it->until;
 }
 
-/* Of two that were on their way at once the one that is answered last may have been the first. */
+/* Of two ops on their way at once, the op that is answered last may have run first. */
 static void
-extend_one(struct world *w, const struct call *c, const struct op_item *it, struct model_msg *x)
+extend_one(struct sim_world *w, const struct sim_call *c, const struct op_item *it, struct sim_msg *x)
 {
 	x->until = it->until;
 	x->doubt |= DOUBT_FRESH | (c->turn < x->extended ? DOUBT_STATE : 0);
 	x->extended = w->turn;
 	if (w->n_leases < WORLD_LEASES)
-		w->leases[w->n_leases++] = (struct lease){ x->id, x->token, x->queue };
+		w->leases[w->n_leases++] = (struct sim_lease){ x->id, x->token, x->queue };
 }
 
-/* I5: whoever settles has it. One op of several items may be answered long after some of
+/* I5: a client that settles a message holds it. One op of several items may be answered long after some of
  * them were carried out, and others may have come between. */
 static void
-end_settled(struct world *w, struct call *c, unsigned i)
+end_settled(struct sim_world *w, struct sim_call *c, unsigned i)
 {
 	const struct op_item *it = &c->items[i];
-	struct model_msg *x = model_find(&w->model, it->id);
+	struct sim_msg *x = model_find(&w->model, it->id);
 	const bool late = c->early[i] || (c->op.n_items > 1 && c->op.verb != OP_ACK);
 	const bool mine = x && x->queue == c->queue && (!it->token || it->token == x->token) &&
 			  (x->state == M_LEASED || !world_is_sure(w, x));
@@ -243,9 +243,9 @@ end_settled(struct world *w, struct call *c, unsigned i)
 }
 
 static void
-end_unsettled(struct world *w, struct call *c, const struct op_item *it)
+end_unsettled(struct sim_world *w, struct sim_call *c, const struct op_item *it)
 {
-	const struct model_msg *x = model_find(&w->model, it->id);
+	const struct sim_msg *x = model_find(&w->model, it->id);
 
 	if (world_cannot(w, c, it->rc) || it->rc == SLU_EBUSY || it->rc == SLU_EMOVED ||
 	    (it->rc == SLU_ECLOSED && w->draining))
@@ -258,7 +258,7 @@ end_unsettled(struct world *w, struct call *c, const struct op_item *it)
 }
 
 void
-moving_settle(struct world *w, struct call *c)
+judge_settle(struct sim_world *w, struct sim_call *c)
 {
 	for (unsigned i = 0; i < c->op.n_items; i++) {
 		if (c->items[i].rc == SLU_EUNKNOWN)

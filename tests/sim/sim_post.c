@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-struct call *
-world_free_call(struct world *w)
+struct sim_call *
+world_free_call(struct sim_world *w)
 {
 	EACH(i, w->calls)
 		if (w->calls[i].state == CALL_FREE)
@@ -15,7 +15,7 @@ world_free_call(struct world *w)
 }
 
 void
-world_start(struct world *w, struct call *c, enum op_verb verb, unsigned queue)
+world_start(struct sim_world *w, struct sim_call *c, enum op_verb verb, unsigned queue)
 {
 	op_init(&c->op, verb, world_space(queue), world_queue(queue), world_answered, c);
 	c->w = w;
@@ -32,7 +32,7 @@ world_start(struct world *w, struct call *c, enum op_verb verb, unsigned queue)
 
 /* A short time, or a long one. */
 slu_time
-world_some_time(struct world *w)
+world_some_time(struct sim_world *w)
 {
 	static const slu_time units[] = { SLU_MS, 20 * SLU_MS, SLU_SEC, 10 * SLU_SEC, SLU_MIN };
 
@@ -41,8 +41,8 @@ world_some_time(struct world *w)
 
 /* ---- Producers ---- */
 
-static void
-make_put(struct world *w, struct call *c, unsigned i)
+void
+world_make_put(struct sim_world *w, struct sim_call *c, unsigned i)
 {
 	struct put_facts *f = &c->facts[i];
 	struct op_put *put = &c->puts[i];
@@ -55,16 +55,16 @@ make_put(struct world *w, struct call *c, unsigned i)
 		.size = (unsigned)world_dice(w, w->max_payload),
 		.too_big = world_chance(w, 1),
 	};
-	if (w->conf.moves && f->idem >= 0) /* who sends a message again does not change its key */
+	if (w->conf.moves && f->idem >= 0) /* a client that sends a message again does not change its key */
 		f->key = f->idem % (MODEL_KEYS + 1) - 1;
-	f->id = broker_new_id(w->broker);
+	f->id = broker_new_id(w->broker, (struct slice){ 0 }, (struct slice){ 0 });
 	*put = (struct op_put){ .m.id = f->id };
 	m->prio = (int32_t)world_dice(w, 3);
 	m->max_attempts = (uint16_t)(world_chance(w, 30) ? 1 + world_dice(w, 4) : 0);
 	m->keep = f->keep;
 	m->payload = (struct slice){ world_payload(m->id), f->size };
 	if (f->too_big)
-		m->payload.n = w->log_conf.segment_size;
+		m->payload.n = w->logengine_conf.segment_size;
 	if (f->key >= 0) {
 		snprintf(c->keys[i], sizeof c->keys[i], "k%d", f->key);
 		m->key = slice_of(c->keys[i]);
@@ -80,35 +80,37 @@ make_put(struct world *w, struct call *c, unsigned i)
 }
 
 static bool
-make_enqueue(struct world *w, struct call *c, unsigned queue)
+make_enqueue(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	world_start(w, c, OP_ENQUEUE, queue);
 	c->op.n_puts = 1 + (uint32_t)world_dice(w, WORLD_EACH);
 	for (unsigned i = 0; i < c->op.n_puts; i++)
-		make_put(w, c, i);
+		world_make_put(w, c, i);
+	if (!w->conf.moves && world_chance(w, 10))
+		world_make_batch(w, c);
 	return w->model.n + WORLD_CALLS * WORLD_EACH < MODEL_MSGS;
 }
 
 /* ---- Consumers ---- */
 
 static bool
-make_claim(struct world *w, struct call *c, unsigned queue)
+make_claim(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	world_start(w, c, OP_CLAIM, queue);
 	c->op.wait = world_chance(w, 50) ? world_some_time(w) : 0;
-	c->op.lease = world_chance(w, 70) ? world_some_time(w) : 0;
-	c->op.max_bytes = world_chance(w, 5) ? w->max_payload : 0;
-	c->op.stateful = w->locks;
-	c->op.taker = SLICE(WORLD_OWNER);
+	c->op.claim.lease = world_chance(w, 70) ? world_some_time(w) : 0;
+	c->op.claim.max_bytes = world_chance(w, 5) ? w->max_payload : 0;
+	c->op.claim.stateful = w->locks;
+	c->op.claim.taker = SLICE(WORLD_OWNER);
 	return true;
 }
 
-/* A lease that somebody has or had; sometimes a wrong token, none, or another queue. */
+/* A lease that a client has or had; sometimes a wrong token, none, or another queue. */
 static bool
-make_item(struct world *w, struct call *c, unsigned i)
+make_item(struct sim_world *w, struct sim_call *c, unsigned i)
 {
 	const unsigned at = (unsigned)world_dice(w, w->n_leases);
-	const struct lease l = w->leases[at];
+	const struct sim_lease l = w->leases[at];
 	struct op_item *it = &c->items[i];
 
 	if (l.queue != c->queue && !world_chance(w, 2))
@@ -122,7 +124,7 @@ make_item(struct world *w, struct call *c, unsigned i)
 }
 
 static void
-finish_item(struct world *w, struct call *c, unsigned i)
+finish_item(struct sim_world *w, struct sim_call *c, unsigned i)
 {
 	struct op_item *it = &c->items[i];
 
@@ -140,7 +142,7 @@ finish_item(struct world *w, struct call *c, unsigned i)
 }
 
 static bool
-make_settle(struct world *w, struct call *c, unsigned queue)
+make_settle(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	static const enum op_verb verbs[] = { OP_ACK, OP_ACK, OP_ACK, OP_NACK, OP_NACK,
 					      OP_EXTEND };
@@ -150,6 +152,9 @@ make_settle(struct world *w, struct call *c, unsigned queue)
 	for (unsigned i = 0; i < n && w->n_leases; i++)
 		if (make_item(w, c, c->op.n_items))
 			finish_item(w, c, c->op.n_items++);
+	if (c->op.n_items && c->op.verb == OP_ACK && !w->conf.moves && world_chance(w, 20) &&
+	    w->model.n + WORLD_CALLS * WORLD_EACH < MODEL_MSGS)
+		world_make_finish(w, c);
 	return c->op.n_items > 0;
 }
 
@@ -157,9 +162,9 @@ make_settle(struct world *w, struct call *c, unsigned queue)
 
 /* One that is there, or was, or never. */
 static uint64_t
-some_id(struct world *w)
+some_id(struct sim_world *w)
 {
-	const struct model *m = &w->model;
+	const struct sim_model *m = &w->model;
 
 	if (m->n && world_chance(w, 70))
 		return m->msgs[world_dice(w, m->n)].id;
@@ -170,15 +175,15 @@ some_id(struct world *w)
 
 /* Mostly of its own queue. */
 static unsigned
-queue_of(struct world *w, uint64_t id, unsigned queue)
+queue_of(struct sim_world *w, uint64_t id, unsigned queue)
 {
-	const struct model_msg *x = model_find(&w->model, id);
+	const struct sim_msg *x = model_find(&w->model, id);
 
 	return x && world_chance(w, 95) ? x->queue : queue;
 }
 
 static bool
-make_manage(struct world *w, struct call *c, unsigned queue)
+make_manage(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	const uint64_t id = some_id(w);
 
@@ -189,7 +194,7 @@ make_manage(struct world *w, struct call *c, unsigned queue)
 }
 
 static bool
-make_policy(struct world *w, struct call *c, unsigned queue)
+make_policy(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	struct policy *p = &c->op.policy;
 
@@ -211,14 +216,14 @@ make_policy(struct world *w, struct call *c, unsigned queue)
 }
 
 static bool
-make_purge(struct world *w, struct call *c, unsigned queue)
+make_purge(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	world_start(w, c, OP_PURGE, queue);
 	return world_chance(w, 30);
 }
 
 static bool
-make_pause(struct world *w, struct call *c, unsigned queue)
+make_pause(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	world_start(w, c, OP_PAUSE, queue);
 	c->op.policy.paused = world_chance(w, 30);
@@ -228,7 +233,7 @@ make_pause(struct world *w, struct call *c, unsigned queue)
 /* ---- Looking ---- */
 
 static bool
-make_look(struct world *w, struct call *c, unsigned queue)
+make_look(struct sim_world *w, struct sim_call *c, unsigned queue)
 {
 	static const enum op_verb verbs[] = { OP_GET, OP_PEEK, OP_STATS, OP_RESULT,
 					      OP_RESULT, OP_POLICY_GET };
@@ -246,10 +251,10 @@ make_look(struct world *w, struct call *c, unsigned queue)
 
 /* ---- Posting ---- */
 
-typedef bool make_fn(struct world *w, struct call *c, unsigned queue);
+typedef bool make_fn(struct sim_world *w, struct sim_call *c, unsigned queue);
 
 static make_fn *
-choose(struct world *w)
+choose(struct sim_world *w)
 {
 	static make_fn *const rare[] = { make_manage, make_manage, make_policy, make_purge,
 					 make_pause, make_look, make_look, make_look };
@@ -266,9 +271,9 @@ choose(struct world *w)
 }
 
 void
-world_send(struct world *w, struct call *c)
+world_send(struct sim_world *w, struct sim_call *c)
 {
-	const bool adds = c->op.verb == OP_ENQUEUE || c->op.verb == OP_CLAIM ||
+	const bool adds = c->op.verb == OP_ENQUEUE || c->op.verb == OP_INTAKE || c->op.verb == OP_CLAIM ||
 			  c->op.verb == OP_ACQUIRE;
 	int rc;
 
@@ -292,19 +297,19 @@ world_send(struct world *w, struct call *c)
 }
 
 void
-world_post(struct world *w)
+world_post(struct sim_world *w)
 {
 	const unsigned queue = (unsigned)world_dice(w, w->n_queues);
-	struct call *c = world_free_call(w);
+	struct sim_call *c = world_free_call(w);
 
 	if (c && choose(w)(w, c, queue))
 		world_send(w, c);
 }
 
 void
-world_hang_up(struct world *w)
+world_hang_up(struct sim_world *w)
 {
-	struct call *c = &w->calls[world_dice(w, WORLD_CALLS)];
+	struct sim_call *c = &w->calls[world_dice(w, WORLD_CALLS)];
 
 	if (c->state != CALL_POSTED || c->canceled)
 		return;
@@ -316,7 +321,7 @@ world_hang_up(struct world *w)
 /* The client reads what it was granted, or is found to be gone: some of it, or all,
  * goes back. */
 void
-world_read_on(struct world *w, struct call *c)
+world_read_on(struct sim_world *w, struct sim_call *c)
 {
 	const bool lock = c->op.verb == OP_ACQUIRE;
 	const uint32_t from = (uint32_t)world_dice(w, c->op.n_rows + 1);
@@ -332,7 +337,7 @@ world_read_on(struct world *w, struct call *c)
 	for (uint32_t i = 0; i < from; i++)
 		engine_unpin(c->op.engine, &c->op.rows[i].record);
 	c->returning = true;
-	c->op.spare = !lock && world_chance(w, 40); /* a stream that ends has had the first */
+	c->op.claim.spare = !lock && world_chance(w, 40); /* a stream that ends has had the first */
 	c->posted = world_now(w, c->queue);
 	c->ends = clock_boot(&w->clock.clock);
 	c->rested = c->starved = 0;

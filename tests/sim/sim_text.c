@@ -31,7 +31,7 @@ world_text(char out[static WORLD_TEXT], char what, uint64_t id)
 }
 
 static bool
-read_ref(struct world *w, struct engine *e, const struct op_ref *ref, uint64_t id)
+read_ref(struct sim_world *w, struct engine *e, const struct op_ref *ref, uint64_t id)
 {
 	const size_t size = sizeof w->bytes < ref->size ? sizeof w->bytes : ref->size;
 	const int rc = engine_read(e, ref, 0, size, w->bytes, true, &w->err);
@@ -44,8 +44,8 @@ read_ref(struct world *w, struct engine *e, const struct op_ref *ref, uint64_t i
 }
 
 void
-world_check_record(struct world *w, struct engine *e, const struct op_row *row,
-		   const struct model_msg *x)
+world_check_record(struct sim_world *w, struct engine *e, const struct op_row *row,
+		   const struct sim_msg *x)
 {
 	struct message got;
 	char key[WORLD_KEY] = "", idem[WORLD_KEY] = "";
@@ -66,7 +66,7 @@ world_check_record(struct world *w, struct engine *e, const struct op_row *row,
 }
 
 void
-world_check_text(struct world *w, struct engine *e, const struct op_ref *ref, char what,
+world_check_text(struct sim_world *w, struct engine *e, const struct op_ref *ref, char what,
 		 uint64_t id)
 {
 	char want[WORLD_TEXT];

@@ -15,7 +15,7 @@
 const char *const world_spaces[2] = { "north", "south" };
 const char *const world_names[2] = { "alpha", "beta" };
 
-static struct world world; /* large: one for all schedules */
+static struct sim_world world; /* large: one for all schedules */
 static struct simdisk disk;
 
 /* In place of the kernel's: what is to be repeated can be. */
@@ -43,26 +43,26 @@ world_queue(unsigned queue)
 }
 
 uint64_t
-world_dice(struct world *w, uint64_t n)
+world_dice(struct sim_world *w, uint64_t n)
 {
 	return test_random(&w->dice) % n;
 }
 
 bool
-world_chance(struct world *w, unsigned percent)
+world_chance(struct sim_world *w, unsigned percent)
 {
 	return world_dice(w, 100) < percent;
 }
 
 static void
-mix(struct world *w, uint64_t n)
+mix(struct sim_world *w, uint64_t n)
 {
 	w->sum.hash = (w->sum.hash ^ n) * 0x9e3779b97f4a7c15u;
 	w->sum.hash ^= w->sum.hash >> 29;
 }
 
 void
-world_note(struct world *w, const char *what, uint64_t a, uint64_t b, uint64_t c)
+world_note(struct sim_world *w, const char *what, uint64_t a, uint64_t b, uint64_t c)
 {
 	mix(w, (uint64_t)what[0] << 32 | w->step);
 	mix(w, a);
@@ -74,7 +74,7 @@ world_note(struct world *w, const char *what, uint64_t a, uint64_t b, uint64_t c
 }
 
 void
-world_fail(struct world *w, const char *fmt, ...)
+world_fail(struct sim_world *w, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -86,6 +86,10 @@ world_fail(struct world *w, const char *fmt, ...)
 	       w->conf.moves ? " --moves" : "");
 	if (w->conf.forgets)
 		printf(" --forgets");
+	if (w->conf.reopens)
+		printf(" --reopens");
+	if (w->conf.lates)
+		printf(" --lates");
 	if (w->conf.cut)
 		printf(" --cut %lu", w->conf.cut);
 	if (w->conf.tear == SIM_TEAR_BYTE)
@@ -96,27 +100,27 @@ world_fail(struct world *w, const char *fmt, ...)
 }
 
 struct world_shard *
-world_shard(struct world *w, unsigned queue)
+world_shard(struct sim_world *w, unsigned queue)
 {
 	return &w->shards[w->model.queues[queue].shard];
 }
 
 slu_time
-world_lane_now(struct world *w, unsigned lane)
+world_lane_now(struct sim_world *w, unsigned lane)
 {
 	return clock_boot(&w->clock.clock) + w->shards[lane].offset;
 }
 
 slu_time
-world_now(struct world *w, unsigned queue)
+world_now(struct sim_world *w, unsigned queue)
 {
 	return world_lane_now(w, w->model.queues[queue].shard);
 }
 
 bool
-world_is_down(struct world *w, unsigned queue)
+world_is_down(struct sim_world *w, unsigned queue)
 {
-	bool down = w->disk->dead || w->failing;
+	bool down = w->disk->dead || w->failing || w->patience;
 
 	for (unsigned i = 0; i < w->n_shards; i++)
 		if (w->conf.moves || i == w->model.queues[queue].shard)
@@ -128,15 +132,15 @@ world_is_down(struct world *w, unsigned queue)
 
 /* Dead letters that may have been too many: which are there, and how many? */
 static void
-see_faded(struct world *w, unsigned shard, unsigned queue, slu_time now)
+see_faded(struct sim_world *w, unsigned shard, unsigned queue, slu_time now)
 {
-	struct ledger *l = log_ledger(w->shards[shard].engine);
+	struct ledger *l = logengine_ledger(w->shards[shard].engine);
 	const uint32_t max = w->model.queues[queue].policy.dlq_max;
-	struct model *m = &w->model;
+	struct sim_model *m = &w->model;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < m->n;) {
-		struct model_msg *x = &m->msgs[i];
+		struct sim_msg *x = &m->msgs[i];
 
 		if (x->queue == queue && x->fading && ledger_find_any(l, x->id) == SLAB_NONE) {
 			model_remove(m, x, 0, now);
@@ -159,9 +163,9 @@ see_faded(struct world *w, unsigned shard, unsigned queue, slu_time now)
 /* A claim that waits says nothing unless it got something; but what it found to be over,
  * and nothing else, may have died. */
 static void
-see_over(struct world *w, unsigned shard, slu_time now)
+see_over(struct sim_world *w, unsigned shard, slu_time now)
 {
-	struct ledger *l = log_ledger(w->shards[shard].engine);
+	struct ledger *l = logengine_ledger(w->shards[shard].engine);
 
 	EACH_MSG(x, &w->model)
 	{
@@ -196,7 +200,7 @@ see_over(struct world *w, unsigned shard, slu_time now)
 
 /* Claims and extends are synced within a second. */
 static void
-exact_ends(struct world *w, unsigned i)
+exact_ends(struct sim_world *w, unsigned i)
 {
 	struct world_shard *s = &w->shards[i];
 	const slu_time mono = clock_mono(&w->clock.clock);
@@ -217,53 +221,53 @@ exact_ends(struct world *w, unsigned i)
 }
 
 void
-world_see_hurt(struct world *w, unsigned i)
+world_see_hurt(struct sim_world *w, unsigned i)
 {
 	struct wal_stats stats;
 
-	log_stats(w->shards[i].engine, &stats);
+	logengine_stats(w->shards[i].engine, &stats);
 	w->shards[i].hurt = stats.failed;
 }
 
 static void
-miss(struct world *w, unsigned i)
+miss(struct sim_world *w, unsigned i)
 {
 	if (w->judge->misses)
 		w->judge->misses(w, i);
 }
 
 static void
-end_round(struct world *w, unsigned i)
+end_round(struct sim_world *w, unsigned i)
 {
 	struct world_shard *s = &w->shards[i];
 
-	if (!s->failed && broker_health(w->broker, i, NULL)) {
+	if (!s->failed && !s->open && broker_health(w->broker, i, NULL)) {
 		s->failed = true;
 		world_note(w, "failed", i, 0, 0);
 		if (!w->disk->dead && !w->failing)
 			world_fail(w, "shard %u failed", i);
 		miss(w, i);
 	}
-	if (!s->failed && log_is_late(s->engine)) {
+	if (!s->failed && logengine_is_late(s->engine)) {
 		world_note(w, "late", i, 0, 0);
 		if (!w->limited && !w->failing && !w->disk->dead)
 			world_fail(w, "shard %u is late, and there is room", i);
 		s->late = true;
 		miss(w, i);
 	}
-	if (!s->failed && !s->hurt && !s->late)
+	if (!s->failed && !s->hurt && !s->late && !s->open)
 		w->judge->ends(w, i);
 }
 
 static bool
-takes(const struct call *c)
+takes(const struct sim_call *c)
 {
 	return c->op.verb == OP_CLAIM || c->op.verb == OP_ACQUIRE;
 }
 
 /* Do they want the same? */
 static bool
-is_rival(const struct call *c, const struct call *d)
+is_rival(const struct sim_call *c, const struct sim_call *d)
 {
 	return d->op.verb == c->op.verb && d->queue == c->queue &&
 	       (d->op.verb != OP_ACQUIRE || d->key == c->key);
@@ -271,36 +275,36 @@ is_rival(const struct call *c, const struct call *d)
 
 /* Does this claim or acquire stand in line, or will it? */
 static bool
-is_in_line(const struct world *w, const struct call *c)
+is_in_line(const struct sim_world *w, const struct sim_call *c)
 {
-	if (c->op.waiter != SLAB_NONE || c->op.wait > 0)
+	if (c->op.route.waiter != SLAB_NONE || c->op.wait > 0)
 		return true;
 	for (size_t i = 0; takes(c) && i < COUNT(w->calls); i++) {
-		const struct call *d = &w->calls[i];
+		const struct sim_call *d = &w->calls[i];
 
 		if (d->state == CALL_POSTED && is_rival(c, d) && !d->canceled &&
-		    (d->op.waiter != SLAB_NONE || (d->op.wait > 0 && d->serial < c->serial)))
+		    (d->op.route.waiter != SLAB_NONE || (d->op.wait > 0 && d->serial < c->serial)))
 			return true;
 	}
 	return false;
 }
 
-/* S2 of shard.h: the earliest arrival of what is run, those who wait aside. */
+/* LANE-2 of shard.h: the earliest arrival of what runs, except waiting ops. */
 static void
-find_first(struct world *w, unsigned shard)
+find_first(struct sim_world *w, unsigned shard)
 {
 	struct world_shard *s = &w->shards[shard];
 
 	s->first = clock_boot(&w->clock.clock) + s->offset;
 	EACH(i, w->calls) {
-		struct call *c = &w->calls[i];
-		const bool waited = c->op.lock.waited; /* an acquire, in vain: it comes anew */
+		struct sim_call *c = &w->calls[i];
+		const bool waited = c->op.route.waited; /* an acquire, in vain: it comes anew */
 		const bool line = !waited && (takes(c) || c->op.verb == OP_PEEK);
-		const slu_time came = waited ? c->op.arrived : c->posted;
+		const slu_time came = waited ? c->op.route.arrived : c->posted;
 
-		c->parked = c->state == CALL_POSTED && c->op.waiter != SLAB_NONE;
+		c->parked = c->state == CALL_POSTED && c->op.route.waiter != SLAB_NONE;
 		if (c->state == CALL_POSTED && !c->canceled &&
-		    w->model.queues[c->queue].shard == shard && c->op.waiter == SLAB_NONE &&
+		    w->model.queues[c->queue].shard == shard && c->op.route.waiter == SLAB_NONE &&
 		    !(line && !w->draining && is_in_line(w, c)) && came < s->first)
 			s->first = came;
 	}
@@ -308,12 +312,12 @@ find_first(struct world *w, unsigned shard)
 
 /* A line that was there is run when something was ready already; one that is new, always. */
 static void
-find_lines(struct world *w)
+find_lines(struct sim_world *w)
 {
 	for (unsigned q = 0; q < MODEL_QUEUES; q++)
 		w->runs[q] = true;
 	EACH(i, w->calls) {
-		const struct call *c = &w->calls[i];
+		const struct sim_call *c = &w->calls[i];
 
 		if (c->parked && c->op.verb == OP_CLAIM && !model_best(&w->model, c->queue))
 			w->runs[c->queue] = false;
@@ -321,7 +325,7 @@ find_lines(struct world *w)
 }
 
 static void
-exact_begins(struct world *w)
+exact_begins(struct sim_world *w)
 {
 	for (unsigned i = 0; i < w->n_shards; i++)
 		find_first(w, i);
@@ -329,7 +333,7 @@ exact_begins(struct world *w)
 }
 
 static slu_time
-round_until(struct world *w)
+round_until(struct sim_world *w)
 {
 	slu_time until;
 
@@ -342,17 +346,17 @@ round_until(struct world *w)
 }
 
 void
-world_round(struct world *w)
+world_round(struct sim_world *w)
 {
 	(void)round_until(w);
 }
 
-/* Nobody waits for what is there, or longer than he wanted: D3, D4 of dispatch.h. */
+/* Nobody waits for what is there, or longer than he wanted: DISPATCH-3, DISPATCH-4 of dispatch.h. */
 static void
-exact_rests(struct world *w)
+exact_rests(struct sim_world *w)
 {
 	EACH(i, w->calls) {
-		const struct call *c = &w->calls[i];
+		const struct sim_call *c = &w->calls[i];
 		const bool paused = w->model.queues[c->queue].policy.paused;
 
 		if (c->state != CALL_POSTED || world_is_down(w, c->queue))
@@ -369,7 +373,7 @@ exact_rests(struct world *w)
 }
 
 void
-world_idle(struct world *w)
+world_idle(struct sim_world *w)
 {
 	for (int i = 0; round_until(w) <= clock_boot(&w->clock.clock); i++)
 		if (i == 1000)
@@ -390,7 +394,7 @@ const struct judge judge_exact = {
 /* ---- Steps ---- */
 
 static void
-pass_time(struct world *w)
+pass_time(struct sim_world *w)
 {
 	static const slu_time units[] = { SLU_MS, SLU_MS, 50 * SLU_MS, SLU_SEC, 10 * SLU_SEC,
 					  SLU_MIN, SLU_HOUR };
@@ -412,16 +416,16 @@ pass_time(struct world *w)
 }
 
 static void
-read_on(struct world *w)
+read_on(struct sim_world *w)
 {
-	struct call *c = &w->calls[world_dice(w, WORLD_CALLS)];
+	struct sim_call *c = &w->calls[world_dice(w, WORLD_CALLS)];
 
 	if (c->state == CALL_READING)
 		world_read_on(w, c);
 }
 
 static bool
-any_late(const struct world *w)
+any_late(const struct sim_world *w)
 {
 	bool late = false;
 
@@ -431,7 +435,7 @@ any_late(const struct world *w)
 }
 
 static void
-check_all(struct world *w)
+check_all(struct sim_world *w)
 {
 	world_idle(w);
 	if (!w->disk->dead && !w->failing && !any_late(w))
@@ -439,7 +443,7 @@ check_all(struct world *w)
 }
 
 static bool
-any_failed(const struct world *w)
+any_failed(const struct sim_world *w)
 {
 	bool failed = w->disk->dead;
 
@@ -449,7 +453,7 @@ any_failed(const struct world *w)
 }
 
 static void
-do_step(struct world *w)
+do_step(struct sim_world *w)
 {
 	const uint64_t what = world_dice(w, 100);
 
@@ -475,7 +479,7 @@ do_step(struct world *w)
 
 /* Somebody sees that it has failed, and starts it anew. */
 static void
-mend(struct world *w)
+mend(struct sim_world *w)
 {
 	const bool dead = w->disk->dead;
 
@@ -484,6 +488,8 @@ mend(struct world *w)
 		world_open(w);
 	}
 	if (!any_failed(w) || (!dead && !world_chance(w, 20)))
+		return;
+	if (w->conf.reopens && world_chance(w, 50) && world_reopen(w))
 		return;
 	world_crash(w, dead ? w->conf.cut || world_chance(w, 80) : world_chance(w, 20));
 	world_open(w);
@@ -494,7 +500,7 @@ mend(struct world *w)
 static void
 on_log(void *arg, enum slu_log_level level, const char *line, size_t n)
 {
-	struct world *w = arg;
+	struct sim_world *w = arg;
 
 	(void)level;
 	if (w->conf.trace)
@@ -502,7 +508,7 @@ on_log(void *arg, enum slu_log_level level, const char *line, size_t n)
 }
 
 static void
-begin(struct world *w, const struct sim_conf *conf)
+begin(struct sim_world *w, const struct sim_conf *conf)
 {
 	static const uint32_t sizes[] = { 8 << 10, 16 << 10, 64 << 10, 64 << 10 };
 
@@ -510,11 +516,13 @@ begin(struct world *w, const struct sim_conf *conf)
 	memset(&w->sum, 0, sizeof w->sum);
 	w->dice = conf->seed;
 	w->random = ~conf->seed;
+	w->lateness = conf->seed * 2654435761u | 1;
+	w->patience = conf->lates && conf->seed % 2 ? 300 * SLU_MS : 0;
 	w->disk = &disk;
 	simdisk_init(w->disk);
 	fakeclock_init(&w->clock, SLU_SEC, 1800000000 * SLU_SEC);
 	w->log = slu_log_new(SLU_LOG_WARN, SLU_LOG_LOGFMT, on_log, w);
-	w->log_conf = (struct log_conf){
+	w->logengine_conf = (struct logengine_conf){
 		.clock = &w->clock.clock,
 		.segment_size = sizes[world_dice(w, COUNT(sizes))],
 		.no_helper = true,
@@ -527,18 +535,18 @@ begin(struct world *w, const struct sim_conf *conf)
 	w->max_payload = 1 + (unsigned)world_dice(w, world_chance(w, 30) ? 3000 : 200);
 	w->steps = 30 + (unsigned)world_dice(w, 120);
 	if (world_chance(w, 25)) { /* much goes in and out: segments are cleaned */
-		w->log_conf.segment_size = sizes[0];
+		w->logengine_conf.segment_size = sizes[0];
 		w->max_payload = 1500;
 		w->producers = 35;
 		w->steps += 150;
 	}
-	if (conf->seed % 3 == 0) /* W9 of wal.h: segments grow */
-		w->log_conf.first_size = sizes[0];
+	if (conf->seed % 3 == 0) /* WAL-9 of wal.h: segments grow */
+		w->logengine_conf.first_size = sizes[0];
 	w->faults = conf->cut == 0;
 	w->limited = w->lost = w->failing = w->draining = w->dying = false;
 	w->room_at = SLU_NEVER;
 	w->hurt.path[0] = 0;
-	w->locks = conf->seed % 3 == 0; /* so that other schedules stay what they were */
+	w->locks = conf->seed % 3 == 0 && !conf->lates; /* so that other schedules stay what they were */
 	w->idle = conf->forgets && world_chance(w, 50) ? world_some_time(w) : 0;
 	w->judge = conf->moves ? &judge_moving : &judge_exact;
 	world_begin_moves(w);
@@ -546,10 +554,12 @@ begin(struct world *w, const struct sim_conf *conf)
 	EACH(i, w->calls)
 		w->calls[i].state = CALL_FREE;
 	model_init(&w->model);
+	w->batches = 0;
+	memset(w->taken, 0, sizeof w->taken);
 }
 
 static void
-end(struct world *w)
+end(struct sim_world *w)
 {
 	slu_log_free(w->log);
 	simdisk_release(w->disk);
@@ -559,7 +569,7 @@ end(struct world *w)
 /* What there is in the end is what there is after a stop, and after any number of
  * opens. */
 static void
-finish(struct world *w)
+finish(struct sim_world *w)
 {
 	if (any_failed(w)) {
 		world_crash(w, w->disk->dead);
@@ -587,7 +597,7 @@ finish(struct world *w)
 void
 sim_run(const struct sim_conf *conf, struct sim_result *out)
 {
-	struct world *w = &world;
+	struct sim_world *w = &world;
 	unsigned steps;
 
 	begin(w, conf);

@@ -43,6 +43,21 @@ TEST_LIMIT(a_thousand_schedules_keep_every_promise, 120)
 	       1000 / FEWER, cuts, claims, locked, committed, rolled_back);
 }
 
+TEST_LIMIT(failed_shards_reopen_and_every_promise_is_kept, 120)
+{
+	unsigned long reopens = 0;
+
+	for (uint64_t seed = 1; seed <= 1000 / FEWER; seed++) {
+		const struct sim_conf conf = { .seed = seed, .reopens = true };
+		struct sim_result r;
+
+		sim_run(&conf, &r);
+		reopens += r.reopens;
+	}
+	CHECK(reopens > 0);
+	printf("# %d schedules, %lu shards reopened\n", 1000 / FEWER, reopens);
+}
+
 TEST(a_seed_replays_bit_for_bit)
 {
 	for (uint64_t seed = 1; seed <= 30; seed++) {
@@ -116,7 +131,26 @@ TEST_LIMIT(queues_move_and_every_promise_is_kept, 120)
 	       MOVES, cuts, claims, movers, moved, mended);
 }
 
-/* Q1 to Q4 of core/ledger_queue.c */
+/* LANE-12, and in every second schedule LANE-14 */
+TEST_LIMIT(batches_stay_open_for_a_while_and_every_promise_is_kept, 120)
+{
+	unsigned long lates = 0, unknown = 0, moved = 0;
+
+	for (uint64_t seed = 1; seed <= MOVES; seed++) {
+		const struct sim_conf conf = { .seed = seed, .moves = true, .lates = true };
+		struct sim_result r;
+
+		sim_run(&conf, &r);
+		lates += r.lates;
+		unknown += r.unknown;
+		moved += r.moved;
+	}
+	CHECK(lates > 0 && unknown > 0 && moved > 0);
+	printf("# %d schedules, %lu batches that stayed open, %lu unknown answers, %lu messages moved\n", MOVES,
+	       lates, unknown, moved);
+}
+
+/* LEDGERQUEUE-1 to LEDGERQUEUE-4 of core/ledger/queue.c */
 TEST_LIMIT(queues_are_forgotten_and_every_promise_is_kept, 120)
 {
 	unsigned long forgotten = 0, moved = 0;

@@ -1,4 +1,4 @@
-"""tests/breaks/run, on a project of three lines."""
+"""tests/breaks/run, on a project of one script."""
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,25 +7,30 @@ import pytest
 
 RUN = Path(__file__).parents[1] / "breaks" / "run"
 SCRIPT = """#!/bin/sh
-a=1
-b=2
+set_a()
+{
+	a=1
+	b=1
+}
+
+set_b()
+{
+	b=2
+}
+
+set_a
+set_b
 [ $a = 1 ] && echo "ok 1 a_is_one" || echo "not ok 1 a_is_one"
 [ $b -gt 0 ] && echo "ok 2 b_is_there" || echo "not ok 2 b_is_there"
 echo "not ok 3 always_fails"
 echo "1..3"
 """
-PATCH = """Breaks: a is not one
-Rows: -
-Test: {test}
-
---- a/check.sh
-+++ b/check.sh
-@@ -1,4 +1,4 @@
- #!/bin/sh
--a={old}
+GOOD = """name: good
+what: a is five
+test: check a_is_one
+in: set_a
+-a=1
 +a=5
- b=2
- [ $a = 1 ] && echo "ok 1 a_is_one" || echo "not ok 1 a_is_one"
 """
 
 
@@ -33,58 +38,95 @@ Test: {test}
 def project(tmp_path):
     (tmp_path / "tests/breaks").mkdir(parents=True)
     shutil.copy(RUN, tmp_path / "tests/breaks/run")
-    (tmp_path / "check.sh").write_text(SCRIPT)
-    (tmp_path / "check.sh").chmod(0o755)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/check.sh").write_text(SCRIPT)
+    (tmp_path / "src/check.sh").chmod(0o755)
+    (tmp_path / "tests/check.py").write_text("a_is_one b_is_there always_fails")
     (tmp_path / "meson.build").write_text(
-        "project('p')\ntest('check', find_program('check.sh'), protocol: 'tap')\n")
+        "project('p')\ntest('check', find_program('src/check.sh'), protocol: 'tap')\n")
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     return tmp_path
 
 
-def run(project, **patches):
-    for name, text in patches.items():
-        (project / f"tests/breaks/{name}.patch").write_text(text)
-    done = subprocess.run([project / "tests/breaks/run"], capture_output=True, text=True)
-    assert (project / "check.sh").read_text() == SCRIPT, "the tree itself is left alone"
+def run(project, entries, *args):
+    (project / "tests/breaks/some.breaks").write_text(entries)
+    done = subprocess.run([project / "tests/breaks/run", *args], capture_output=True, text=True)
+    assert (project / "src/check.sh").read_text() == SCRIPT, "the tree itself is left alone"
+    assert not done.stderr
     return done.returncode, done.stdout
 
 
 def test_a_break_that_its_test_notices_passes(project):
-    code, out = run(project, good=PATCH.format(test="check a_is_one", old="1"))
-    assert code == 0 and "\nok 1 good" in out and out.endswith("\n1 passed, 0 failed\n"), out
+    code, out = run(project, GOOD)
+    assert code == 0 and "1/1 good ... noticed" in out and "1 noticed, 0 not noticed" in out, out
 
 
-@pytest.mark.parametrize("test, old, why", [
-    ("check b_is_there", "1", "b_is_there does not notice"),
-    ("check a_is_one b_is_there", "1", "b_is_there does not notice"),
-    ("check always_fails", "1", "always_fails fails without the break"),
-    ("check nowhere", "1", "nowhere did not run"),
-    ("missing a_is_one", "1", "does not build or is unknown"),
-    ("check", "1", "name at least one"),
-    ("check a_is_one", "3", "the patch does not apply"),
+@pytest.mark.parametrize("old, new, why", [
+    ("check a_is_one", "check b_is_there", "b_is_there does not notice"),
+    ("check a_is_one", "check a_is_one b_is_there", "b_is_there does not notice"),
+    ("test:", "test: check b_is_there\ntest:", "b_is_there does not notice"),
+    ("a_is_one", "always_fails", "always_fails fails without the break"),
+    ("a_is_one", "nowhere", "nowhere did not run"),
+    ("check", "missing", "unknown test: missing"),
+    ("-a=1", "-a=3", "the text is there 0 times"),
+    ("-a=1", "-=1", "the text is there 2 times"),
+    ("-a=1\n", "", "no text to find"),
+    ("set_a", "set_c", "no definition of set_c"),
+    ("set_a", "set_a\nfile: other.sh", "no definition of set_a in other.sh"),
 ])
-def test_any_other_fails_and_says_why(project, test, old, why):
-    code, out = run(project, bad=PATCH.format(test=test, old=old))
-    assert code == 1 and "\nnot ok 1 bad" in out and why in out, out
-    assert out.endswith("\n0 passed, 1 failed\n")
+def test_any_other_fails_and_says_why(project, old, new, why):
+    code, out = run(project, GOOD.replace(old, new))
+    assert code == 1 and "1/1 good ... NOT NOTICED" in out and why in out, out
+    assert "0 noticed, 1 not noticed" in out
 
 
-def test_each_patch_is_taken_back_before_the_next(project):
-    good = PATCH.format(test="check a_is_one", old="1")
-    code, out = run(project, a=good, b=good)
-    assert code == 0 and "2 passed, 0 failed" in out, out
+@pytest.mark.parametrize("old, new, why", [
+    ("name: good\n", "", 'no line "name:"'),
+    ("what: a is five\n", "", 'no line "what:"'),
+    ("test: check a_is_one\n", "", 'no line "test:"'),
+    (" a_is_one", "", "name at least one of its points"),
+    ("in: set_a\n-a=1\n+a=5\n", "", 'no line "in:"'),
+    ("in:", "build: quick\nin:", "invalid build: quick"),
+    ("in:", "where:", "unknown line: where: set_a"),
+    ("+a=5\n", "+a=5\n\n" + GOOD, "two breaks with name good"),
+    ("a_is_one", "nowhere", "no test nowhere"),
+])
+def test_a_malformed_entry_is_refused(project, old, new, why):
+    code, out = run(project, GOOD.replace(old, new), "--check")
+    assert code == 1 and why in out, out
 
 
-def test_a_patch_without_its_head_fails(project):
-    code, out = run(project, bad=PATCH.format(test="check a_is_one", old="1")[8:])
-    assert code == 1 and 'no line "Breaks:"' in out
+@pytest.mark.parametrize("edit", [
+    "in: set_a\n-a=1 b=1\n+a=5\n+\tb=1",
+    "in: set_a\n-\ta=1",
+    "in: set_a\n-b=1\n+b=1\nin: set_b\n-b=2\n+b=2; a=5",
+    "in: check.sh\nfile: check.sh\n-set_a\n-set_b\n+set_b",
+], ids=["several lines", "nothing instead", "two edits", "a whole file"])
+def test_an_edit_may_be(project, edit):
+    code, out = run(project, GOOD.split("in:")[0] + edit)
+    assert code == 0, out
 
 
-def test_every_break_applies_to_the_code_as_it_is():
-    """The whole run takes hours; that a patch has lost its place is seen here."""
-    root = RUN.parents[2]
-    patches = sorted(RUN.parent.glob("*.patch"))
-    lost = [p.name for p in patches if subprocess.run(
-        ["patch", "--dry-run", "--silent", "--force", "-p1", "-i", p],
-        cwd=root, capture_output=True).returncode]
-    assert len(patches) > 300 and lost == []
+def test_each_break_is_taken_back_before_the_next(project):
+    code, out = run(project, GOOD + "\n" + GOOD.replace("good", "next"), "--jobs", "1")
+    assert code == 0 and "2 noticed, 0 not noticed" in out, out
+
+
+def test_some_can_be_chosen(project):
+    entries = "\n".join(GOOD.replace("good", name) for name in ("one", "two", "three"))
+    log = project / "log"
+    log.write_text("1/2 one ... noticed (0 s)\n2/2 two ... NOT NOTICED (0 s)\n")
+    for args, names in [
+            (["two"], "two"), (["chec"], "one two three"), (["--after", log], "two three")]:
+        code, out = run(project, entries, *args)
+        assert code == 0 and {line.split()[1] for line in out.splitlines()[:-2]} == \
+            set(names.split()), out
+    assert run(project, entries, "four") == (1, "no such break: four\n")
+    assert run(project, entries, "--list", "two") == (0, "two: a is five\n")
+
+
+def test_every_break_finds_its_place():
+    """The whole run takes long; that a break has lost its place is seen here."""
+    done = subprocess.run([RUN, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert int(done.stdout.split()[0]) > 300

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
+DECISIONS = ROOT / "docs/decisions"
 GUIDES = [ROOT / "docs/executor.md", ROOT / "docs/priority-queue.md"]
 EXECUTOR = GUIDES[0].read_text()
 BLOCK = re.compile(r"^```c\b ?(\S*)\n(.*?)^```", re.M | re.S)
 COMPILE = "cc -x c -std=gnu17 -Wall -Wextra -Werror -fsyntax-only -I include -".split()
+NOTES = DECISIONS.glob("[0-9]*.md")  # of their day: they may name what is gone
+PRESENT = [path for path in PAGES if path not in set(NOTES)]
+SOURCE_PATH = re.compile(r"(?<![\w./<*-])((?:[a-z]+/)+[\w.*-]*\w)")
+FOLDERS = [path.name for path in [*ROOT.iterdir(), *(ROOT / "src").iterdir()] if path.is_dir()]
 SHARDQUEUE_METRICS = ("submissions_total", "queue_full_total", "run_duration_seconds",
                       "queue_depth")
 
@@ -86,6 +91,39 @@ def test_relative_links_resolve(path):
     assert list(broken_links(path)) == []
 
 
+def named_files(text):
+    """Paths in backticks or in a picture that begin with a folder of the project or of src/."""
+    code = "\n".join([*re.findall(r"`([^`\n]+)`", text), *re.findall(r"^```\n(.*?)^```", text, re.M | re.S)])
+    for path in SOURCE_PATH.findall(code):
+        if path.split("/")[0] in FOLDERS and re.search(r"\.(c|h|py|lua)$", path):
+            yield path
+
+
+@pytest.mark.parametrize("path", PRESENT, ids=name_of)
+def test_the_files_it_names_exist(path):
+    missing = {name for name in named_files(path.read_text())
+               if not list(ROOT.glob(name)) and not list((ROOT / "src").glob(name))}
+    assert sorted(missing) == []
+
+
+@pytest.mark.parametrize("name, least", [("tour", 20), ("moves", 10)])
+def test_the_functions_it_names_are_in_the_files_it_names(name, least):
+    stops = re.findall(r"^- `(src/[\w/.]+)`: (.*)", (ROOT / f"docs/{name}.md").read_text(), re.M)
+    assert len(stops) >= least
+    for file, names in stops:
+        source = (ROOT / file).read_text()
+        for function in re.findall(r"`(\w+)`", names):
+            assert re.search(rf"^{function}\(", source, re.M), (file, function)
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/design.md", "docs/moves.md", "docs/tour.md"])
+def test_the_names_of_code_on_pages_for_developers_exist(name):
+    named = set(re.findall(r"`([A-Za-z]{2,}(?:_[A-Za-z]+)+)`", (ROOT / name).read_text()))
+    files = [path for folder in ("src", "include", "tests", "bench") for path in (ROOT / folder).rglob("*.[chp]*")]
+    words = set(re.findall(r"\w+", "\n".join(path.read_text(errors="replace") for path in files if path.is_file())))
+    assert sorted(named - words) == []
+
+
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_whole_programs_compile(path):
     for _, code in BLOCK.findall(path.read_text()):
@@ -111,8 +149,16 @@ def test_every_limit_is_on_its_page():
     assert keys and [k for k in keys if f"`{k}`" not in page] == []
 
 
-def test_operators_are_told_what_to_do_about_every_alert():
+def test_every_alert_has_instructions_for_operators():
     rules = (ROOT / "deploy/prometheus/sluice-rules.yaml").read_text()
     alerts = re.findall(r"alert: (\w+)", rules)
     page = (ROOT / "docs/operations.md").read_text()
     assert alerts and [a for a in alerts if f"`{a}`" not in page] == []
+
+
+def test_every_decision_is_in_the_index():
+    notes = sorted(path.name for path in DECISIONS.glob("*.md") if path.name != "README.md")
+    index = (DECISIONS / "README.md").read_text()
+    assert all(re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", name) for name in notes), notes
+    assert len({name[:4] for name in notes}) == len(notes), notes
+    assert re.findall(r"\]\((\d[^)]+)\) \|", index) == notes

@@ -37,7 +37,7 @@ NO_NONSENSE = {"slu_err_row", "slu_fail", "slu_log_new", "slu_panic", "slu_versi
 
 @pytest.mark.parametrize("function", sorted({*public_functions()} - NO_NONSENSE))
 def test_nonsense_is_tried_on(function):
-    rows = "".join((ROOT / p).read_text() for p in ("tests/unit/test_nonsense.c",
+    rows = "".join((ROOT / p).read_text() for p in ("tests/unit/broker/test_nonsense.c",
                                                     "tests/client/test_nonsense.c"))
     assert re.search(rf"\b{function}\(", rows)
 

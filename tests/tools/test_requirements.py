@@ -60,7 +60,7 @@ def test_only_a_whole_word_counts(tree, text):
     assert "SQ-901 " in run(tree, "--missing", "SQ").stdout
 
 
-@pytest.mark.parametrize("name", ["breaks/a.patch", "breaks/run", "unit/notes.md"])
+@pytest.mark.parametrize("name", ["breaks/a.breaks", "breaks/run", "unit/notes.md"])
 def test_breaks_and_documents_prove_nothing(tree, name):
     (tree / "tests" / name).write_text("SQ-901")
     assert "SQ-901 " in run(tree, "--missing", "SQ").stdout

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 TOOL = Path(__file__).parents[2] / "tools" / "setup"
-HELPERS = "bash cat chmod env id mkdir sed sort".split()
-SIGNS = ("cc objcopy make meson ninja pkg-config beanstalkd c++ cmake curl fish git mandoc node openssl patch "
-         "promtool pytest-3 redis-server systemd-analyze zsh").split()
+HELPERS = "bash cat chmod env id mkdir mv sed sort".split()
+SIGNS = ("cc objcopy make meson ninja pkg-config azurite-blob beanstalkd c++ ceph-mon ceph-osd chromedriver chromium cmake curl fish git mandoc mypy node openssl patch "
+         "php promtool pytest-3 radosgw redis-server ruby systemd-analyze tsc zsh").split()
+
+
+MODULES = "@aws-sdk/client-sqs axe-core fivebeans jackd sqs-consumer".split()  # of npm, without a command
 
 
 def program(path, text):
@@ -26,8 +29,18 @@ def machine(tmp_path):
         (bin_folder / name).symlink_to(f"{path}/{name}")
     for name in SIGNS:
         program(bin_folder / name, "")
+    for name in MODULES:
+        (tmp_path / "modules" / name).mkdir(parents=True)
+    npm(tmp_path)
     program(bin_folder / "sudo", 'exec "$@"')
     return tmp_path
+
+
+def npm(machine):
+    """An npm that knows its folder, notes its words and installs azurite."""
+    program(machine / "bin/npm",
+            f'if [ "$1" = root ]; then echo {machine}/modules; exit; fi\n'
+            f'echo npm "$@" >>{machine}/said; cd {machine}/bin; echo >azurite-blob; chmod +x azurite-blob')
 
 
 def apt(machine, installs):
@@ -60,6 +73,19 @@ def test_installs_just_what_is_missing_and_says_so(machine):
     assert update.startswith("noninteractive ") and update.endswith(" update")
     assert install.startswith("noninteractive ")
     assert install.endswith("install -y --no-install-recommends meson patch")
+
+
+def test_packages_of_npm_are_installed_after_those_of_debian(machine):
+    (machine / "bin/azurite-blob").unlink()
+    (machine / "bin/npm").rename(machine / "npm")
+    apt(machine, f"mv {machine}/npm .")
+    done = run(machine, "test")
+    assert (done.returncode, done.stderr) == (0, "")
+    packages = "@aws-sdk/client-sqs@3.1164.0 axe-core@4.14.0 azurite@3.35.0 fivebeans@1.5.0 jackd@2.2.2 sqs-consumer@14.2.8"  # without npm none is found
+    assert done.stdout == f"tools/setup: installing npm\ntools/setup: installing {packages}\n"
+    said = (machine / "said").read_text().splitlines()
+    assert said[-2].endswith("install -y --no-install-recommends npm")
+    assert said[-1].startswith("npm install --global") and said[-1].endswith(f" {packages}")
 
 
 def test_a_group_asks_for_nothing_of_a_larger_one(machine):

@@ -1,23 +1,22 @@
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 enum {
-	COMMON = 8,    /* arguments of every call */
+	COMMON = 8,    /* arguments that every call has */
 	KEY_MAX = 1024 /* bytes of a key */
 };
 
-/* As sluice.lua has them. */
+/* `names` of sluice.lua, without the counter, which is the shard's or, with hash tags, the
+ * queue's. */
 static const char *const key_names[] = { "meta", "msg", "delayed", "inprog", "dlq",
 					 "held", "heads", "ttl", "idem", "results",
 					 "all", "prios", "ends", "aside", "ops",
 					 "later", "taken" };
-
-/* And the counter: of the shard, or in a cluster, where a call is for one slot, of the
- * queue. */
 
 enum {
 	N_NAMES = sizeof key_names / sizeof key_names[0],
@@ -29,15 +28,8 @@ rcall_add(struct redis *r, const struct rverb *verb, struct op *op, uint32_t que
 {
 	struct rcall *c;
 
-	if (r->n_calls == r->room_calls) {
-		const uint32_t room = r->room_calls ? 2 * r->room_calls : 64;
-		struct rcall *more = mem_realloc(r->calls, room * sizeof *more);
-
-		if (!more)
-			return NULL;
-		r->calls = more;
-		r->room_calls = room;
-	}
+	if (!mem_room(&r->calls, &r->room_calls, r->n_calls + 1, sizeof *r->calls))
+		return NULL;
 	c = &r->calls[r->n_calls++];
 	*c = (struct rcall){
 		.verb = verb,
@@ -45,7 +37,7 @@ rcall_add(struct redis *r, const struct rverb *verb, struct op *op, uint32_t que
 		.queue = queue,
 		.n_queues = 1,
 		.id = ++r->op_id,
-		.came = op ? r->now - op->before : 0,
+		.came = op ? r->now - op->route.before : 0,
 	};
 	return c;
 }
@@ -103,7 +95,7 @@ put_name(struct redis *r, const struct rqueue *q)
 	rwire_arg(r->wire, slice_of(text));
 }
 
-/* Of a policy, in the order of sluice.lua. */
+/* The default policy, in the order of sluice.lua. */
 static void
 put_default_policy(struct redis *r)
 {
@@ -113,7 +105,7 @@ put_default_policy(struct redis *r)
 	rwire_arg(r->wire, slice_of(text));
 }
 
-/* Where to publish what is ready, and as whom. */
+/* The channel of notices, and our name there. */
 static void
 put_notice(struct redis *r)
 {
@@ -123,7 +115,7 @@ put_notice(struct redis *r)
 	rwire_arg(r->wire, slice_of(text));
 }
 
-/* How many; and what the map says of them. */
+/* The number of queues, and their home by the map. */
 static void
 put_queues(struct redis *r, const struct rcall *c)
 {
@@ -134,13 +126,11 @@ put_queues(struct redis *r, const struct rcall *c)
 	rwire_arg(r->wire, slice_of(text));
 }
 
+/* A number from 0 to 1, which spreads retries. */
 static double
 dice(struct redis *r)
 {
-	r->random ^= r->random << 13;
-	r->random ^= r->random >> 7;
-	r->random ^= r->random << 17;
-	return (double)(r->random >> 11) / (double)(1ull << 53);
+	return (double)(hash_next_random(&r->random) >> 11) / (double)(1ull << 53);
 }
 
 static void
@@ -163,14 +153,15 @@ put_common(struct redis *r, const struct rcall *c)
 }
 
 void
-rcall_say(struct redis *r, const struct rcall *c)
+rcall_encode(struct redis *r, const struct rcall *c)
 {
 	const uint32_t *queues = queues_of(c);
 	size_t keys = 0;
 
 	for (uint32_t i = 0; i < c->n_queues; i++)
 		keys += N_KEYS + rqueue_at(r, queues[i])->n_prios;
-	rwire_begin(r->wire, 3 + keys + COMMON + 3 * (size_t)c->n_queues + c->verb->count(c));
+	rwire_begin(r->wire, 3 + keys + COMMON + 3 * (size_t)c->n_queues + c->verb->args +
+				     (c->verb->count ? c->verb->count(c) : 0));
 	rwire_arg(r->wire, SLICE("EVALSHA"));
 	rwire_arg(r->wire, slice_of(r->sha));
 	rwire_number(r->wire, (int64_t)keys);
@@ -182,12 +173,13 @@ rcall_say(struct redis *r, const struct rcall *c)
 		put_prios(r, rqueue_at(r, queues[i]));
 		rwire_number(r->wire, (int64_t)*redis_seen(r, rqueue_at(r, queues[i])));
 	}
-	c->verb->encode(r, c);
+	if (c->verb->encode)
+		c->verb->encode(r, c);
 }
 
 /* ---- In ---- */
 
-/* What happened to a queue; and an answer whole, or that priorities are missing. */
+/* What happened to a queue; and the whole answer, or missing priorities. */
 #define TAIL_SHAPE   "[nnuuu[(i)][(t)]tunu]"
 #define ANSWER_SHAPE "{[tuu.[(" TAIL_SHAPE ")]]|[tn[(p)]]}"
 
@@ -205,11 +197,12 @@ tell_ended(struct redis *r, const redisReply *ids)
 		if (r->outer.changed)
 			r->outer.changed(r->outer.changed_arg,
 					 &(struct change){ .kind = CHANGE_RETRY,
+							   .expired = true,
 							   .id = reply_id(ids->element[i]) });
 	}
 }
 
-/* What happened to the queues of a call, besides what it was for. */
+/* Handles what happened to the queues of a call besides its verb. */
 static void
 take_tails(struct redis *r, const struct rcall *c, const redisReply *tails)
 {
@@ -225,13 +218,13 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails)
 		q->totals.died += (uint64_t)reply_int(tail->element[3]);
 		q->totals.done += (uint64_t)reply_int(tail->element[4]);
 		tell_ended(r, tail->element[5]);
-		redis_tell_freed(r, q, tail->element[6]);
+		redis_report_freed(r, q, tail->element[6]);
 		redis_note_number(r, q, (uint64_t)reply_int(tail->element[8]),
 				  (uint64_t)reply_int(tail->element[9]));
 		redis_point_elsewhere(c, tail->element[7], *redis_seen(r, q));
 		if (reply_int(tail->element[10])) {
-			r->anew += !q->anew;
-			q->anew = true;
+			r->recreated += !q->recreated;
+			q->recreated = true;
 		}
 		if (ready > 0 && r->outer.ready)
 			r->outer.ready(r->outer.ready_arg, slice_of(q->space), slice_of(q->name),
@@ -239,7 +232,7 @@ take_tails(struct redis *r, const struct rcall *c, const redisReply *tails)
 	}
 }
 
-/* D3: nothing has happened. */
+/* REDIS-3: adds the priorities that the call lacks. Nothing has happened. */
 static int
 learn_prios(struct redis *r, const struct rcall *c, const redisReply *reply,
 	    struct slu_err *err)
@@ -257,7 +250,7 @@ learn_prios(struct redis *r, const struct rcall *c, const redisReply *reply,
 }
 
 int
-rcall_hear(struct redis *r, struct rcall *c, const redisReply *reply, struct slu_err *err)
+rcall_decode(struct redis *r, struct rcall *c, const redisReply *reply, struct slu_err *err)
 {
 	if (!reply_fits(reply, ANSWER_SHAPE))
 		return malformed(err);
@@ -272,7 +265,7 @@ rcall_hear(struct redis *r, struct rcall *c, const redisReply *reply, struct slu
 	r->budget -= (uint32_t)reply_int(reply->element[2]) < r->budget
 			     ? (uint32_t)reply_int(reply->element[2])
 			     : r->budget;
-	if (!c->verb->decode(r, c, reply->element[3]))
+	if (c->verb->decode && !c->verb->decode(r, c, reply->element[3]))
 		return malformed(err);
 	take_tails(r, c, reply->element[4]);
 	return 0;

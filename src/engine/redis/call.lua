@@ -1,4 +1,4 @@
--- call.lua - the end of the script: one call, now that all verbs are known.
+-- call.lua - the end of the script: runs one call, after all verbs are defined.
 
 local queues = {}
 local n_queues, epoch, above, lives = string.match(ARGV[8], '^(%d+) ?(%d*) ?(%d*) ?(%S*)$')
@@ -21,7 +21,7 @@ else
 end
 came = tonumber(came)
 for _, q in ipairs(queues) do
-	now = math.max(now, q.time) -- it never goes back
+	now = math.max(now, q.time) -- REDIS-1: time never goes back
 end
 
 local before = budget

@@ -1,30 +1,29 @@
 /*
- * health.c - what a person should know of the servers: who is down, whose answers are worth
- * less than they should be, who came back without what it had answered.
+ * health.c - the health of the servers: which are down, which may lose an answered write, and
+ * which came back without answered writes.
  *
- * Said once in the log, and kept for whoever asks, on any thread.
+ * Each change is logged once. Any thread may read the current state.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include "base/log.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- D9: writes that were lost ---- */
+/* ---- REDIS-9: writes that were lost ---- */
 
 static void
 tell_lost(struct redis *r, const struct rqueue *q, uint64_t seen, uint64_t found)
 {
 	meter_add(&r->outer.meter, METER_LOST_WRITES, 1);
 	if (r->outer.log)
-		log_error(r->outer.log, "redis came back without writes that it had answered",
+		log_error(r->outer.log, "redis lost answered writes",
 			  F_STR("address", r->conf.wire.address), F_STR("namespace", q->space),
 			  F_STR("queue", q->name), F_U64("had", seen), F_U64("has", found));
 	pthread_mutex_lock(&r->mtx);
 	(void)snprintf(r->lost.text, sizeof r->lost.text,
-		       "redis %.120s came back without writes that it had answered: its counter was "
-		       "%" PRIu64 " and is %" PRIu64,
+		       "redis %.120s lost answered writes: its counter was %" PRIu64 " and is %" PRIu64,
 		       r->conf.wire.address, seen, found);
 	r->lost.name = "lost_writes";
 	pthread_mutex_unlock(&r->mtx);
@@ -41,14 +40,14 @@ redis_note_number(struct redis *r, struct rqueue *q, uint64_t number, uint64_t f
 {
 	uint64_t *const seen = redis_seen(r, q);
 
-	if (found && found <= *seen) /* else it is known: another call of the same run */
+	if (found && found <= *seen) /* otherwise another call of the same run has reported it */
 		tell_lost(r, q, *seen, found);
 	*seen = number > *seen ? number : *seen;
 }
 
 /* ---- Servers ---- */
 
-/* The log has it once when it begins, changes and ends. */
+/* Logs when the weakness of a server begins, changes or ends. */
 static void
 log_weak(const struct redis *r, struct rnode *n)
 {
@@ -58,14 +57,14 @@ log_weak(const struct redis *r, struct rnode *n)
 	if (r->outer.lane != 0 || !r->outer.log)
 		return;
 	if (*n->weak)
-		log_warn(r->outer.log, "redis may lose what was accepted",
+		log_warn(r->outer.log, "redis may lose answered writes",
 			 F_STR("address", n->address), F_STR("why", n->weak));
 	else
-		log_info(r->outer.log, "redis keeps what was accepted again",
+		log_info(r->outer.log, "redis keeps answered writes again",
 			 F_STR("address", n->address));
 }
 
-/* A server that was met or asked anew has settings that may be new, too. */
+/* A server that was connected or checked again may have other settings. */
 static void
 note_weak(struct redis *r)
 {
@@ -79,13 +78,13 @@ note_weak(struct redis *r)
 		if (node->met && counts)
 			log_weak(r, node);
 		if (node->mended && r->outer.log)
-			log_info(r->outer.log, "redis has started anew and rewrites its append-only file",
+			log_info(r->outer.log, "redis restarted; it rewrites its append-only file",
 				 F_STR("address", node->address));
 		node->met = node->mended = false;
 		if (*node->weak && counts && n < REDIS_WEAK) {
 			r->weak[n].name = "weak_persistence";
 			(void)snprintf(r->weak[n++].text, sizeof r->weak[0].text,
-				       "redis %.90s may lose what was accepted: %.110s",
+				       "redis %.90s may lose answered writes: %.110s",
 				       node->address, node->weak);
 		}
 	}
@@ -93,7 +92,7 @@ note_weak(struct redis *r)
 	pthread_mutex_unlock(&r->mtx);
 }
 
-/* D5 */
+/* REDIS-5 */
 static void
 note_down(struct redis *r)
 {
@@ -111,7 +110,7 @@ note_down(struct redis *r)
 }
 
 void
-redis_tell_health(struct redis *r)
+redis_report_health(struct redis *r)
 {
 	bool met = false;
 
@@ -122,7 +121,7 @@ redis_tell_health(struct redis *r)
 	note_down(r);
 }
 
-/* ---- For whoever asks ---- */
+/* ---- Any thread ---- */
 
 static struct redis *
 of_engine(struct engine *e)
@@ -140,7 +139,7 @@ redis_health(struct engine *e, struct slu_err *err)
 	if (r->down)
 		rc = slu_fail(err, SLU_EDOWN, "%s", r->down_why.text);
 	pthread_mutex_unlock(&r->mtx);
-	return rc ? rc : store_lost(&r->store, err);
+	return rc ? rc : rstore_lost(&r->store, err);
 }
 
 unsigned
@@ -153,7 +152,7 @@ redis_warnings(struct engine *e, struct engine_warning *out, unsigned max)
 	if (r->lost.name && n < max)
 		out[n++] = r->lost;
 	for (unsigned i = 0; i < r->n_weak && n < max && r->outer.lane == 0; i++)
-		out[n++] = r->weak[i]; /* lanes have the same servers */
+		out[n++] = r->weak[i]; /* all lanes have the same servers */
 	pthread_mutex_unlock(&r->mtx);
 	return n;
 }

@@ -1,29 +1,28 @@
 /*
- * ids.c - no id is given twice, whatever the clock of a node does.
+ * ids.c - ensures that no id is given twice, whatever the clock of a node does.
  *
- * A node that starts goes on behind the highest id that was ever given (engine_found). To
- * note each would cost a write a call; so, as the log does with its counter, a ceiling is
- * noted ahead: a field for each node and lane of the hash `<prefix>:ids`, each of which has
- * one writer. What came from another shard has the field `given`, of which several may write:
- * what one of them takes from the other is less than the ceiling is ahead. While the server
- * that has the hash is down, the clock is trusted.
+ * A node that starts continues after the highest id that was ever given (engine_found). To
+ * store each id would cost a write per call. So, like the counter of the log, a ceiling is
+ * stored ahead: a field for each node and lane in the hash `<prefix>:ids`, with one writer
+ * each. Ids from other shards have the field `given`, which several nodes may write: one may
+ * overwrite a higher ceiling of another, but by less than the ceiling is ahead. While the
+ * server with the hash is down, the clock is trusted.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include "base/id.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Ids of ten seconds: so seldom it is noted, and so far ahead a restart begins. */
+/* The ids of ten seconds: how seldom a ceiling is stored, and how far ahead a restart begins. */
 #define AHEAD ((uint64_t)10000 << (ID_NODE_BITS + ID_SEQ_BITS))
 
 int
 redis_ids_open(struct redis *r, uint64_t *highest, struct slu_err *err)
 {
-	redisReply *reply = NULL;
-	int rc = redis_ask(r, (const struct slice[]){ SLICE("HVALS"), slice_of(r->ids) }, 2,
-			   "[(i)]", &reply, err);
+	redisReply *reply;
+	const int rc = redis_ask(r, WORDS(SLICE("HVALS"), slice_of(r->ids)), "[(i)]", &reply, err);
 
 	*highest = 0;
 	for (size_t i = 0; !rc && i < reply->elements; i++) {
@@ -31,8 +30,7 @@ redis_ids_open(struct redis *r, uint64_t *highest, struct slu_err *err)
 
 		*highest = id > *highest && id <= ID_MAX ? id : *highest;
 	}
-	if (reply)
-		freeReplyObject(reply);
+	freeReplyObject(reply);
 	return rc;
 }
 
@@ -46,17 +44,12 @@ static int
 note(struct redis *r, const char *field, uint64_t ceiling, struct slu_err *err)
 {
 	char text[24];
-	redisReply *reply = NULL;
-	int rc;
+	int64_t added;
 
 	(void)snprintf(text, sizeof text, "%" PRIu64, ceiling);
-	rc = redis_ask(r,
-		       (const struct slice[]){ SLICE("HSET"), slice_of(r->ids), slice_of(field),
-					       slice_of(text) },
-		       4, "n", &reply, err);
-	if (reply)
-		freeReplyObject(reply);
-	return rc;
+	return redis_ask_number(r,
+				WORDS(SLICE("HSET"), slice_of(r->ids), slice_of(field), slice_of(text)),
+				&added, err);
 }
 
 int
@@ -70,7 +63,7 @@ redis_ids_note(struct redis *r, uint64_t id, struct slu_err *err)
 	(void)snprintf(field, sizeof field, "%u.%u", id_node(id), r->outer.lane);
 	rc = note(r, field, ceiling_of(id), err);
 	if (rc == SLU_EDOWN)
-		return 0; /* of a cluster, another server: its loss is no reason to stop */
+		return 0; /* in a cluster this is another server: its loss is no reason to stop */
 	r->ids_ceiling = rc ? r->ids_ceiling : ceiling_of(id);
 	return rc;
 }
@@ -79,18 +72,15 @@ int
 redis_ids_note_given(struct redis *r, uint64_t id, struct slu_err *err)
 {
 	uint64_t known = 0;
-	redisReply *reply = NULL;
+	redisReply *reply;
 	int rc;
 
 	if (id <= r->ids_given)
 		return 0;
-	rc = redis_ask(r,
-		       (const struct slice[]){ SLICE("HGET"), slice_of(r->ids), SLICE("given") }, 3,
-		       "i", &reply, err);
+	rc = redis_ask(r, WORDS(SLICE("HGET"), slice_of(r->ids), SLICE("given")), "i", &reply, err);
 	if (!rc)
 		known = reply_id(reply);
-	if (reply)
-		freeReplyObject(reply);
+	freeReplyObject(reply);
 	if (!rc && known < id) {
 		known = ceiling_of(id);
 		rc = note(r, "given", known, err);

@@ -1,10 +1,10 @@
 /*
- * lock_plan.c - which call a verb of lock keys takes, and what their waiters are told.
+ * lock_plan.c - plans the call of a verb of lock keys, and reports keys that are free.
  *
- * A key is judged here as far as that needs no server; where there is no queue there is no
- * key either, and it is answered as such.
+ * Checks that need no server are done here. If the queue does not exist, no key exists, and
+ * the op is answered without a call.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include <assert.h>
 
@@ -20,29 +20,7 @@ begin(struct op *op)
 	op->count = 0;
 }
 
-static int
-check_key(const struct op *op, struct slu_err *err)
-{
-	const struct op_lock *q = &op->lock;
-	struct slice queue;
-	uint64_t id;
-
-	if (q->name.n > LOCK_NAME_MAX)
-		return slu_fail(err, SLU_EINVAL, "an attachment's name has at most %d bytes",
-				LOCK_NAME_MAX);
-	if (q->owner.n > LOCK_OWNER_MAX)
-		return slu_fail(err, SLU_EINVAL, "an owner has at most %d bytes", LOCK_OWNER_MAX);
-	if (!redis_lock_of_message(op))
-		return q->key.n > 0 && q->key.n <= LOCK_KEY_MAX
-			       ? 0
-			       : slu_fail(err, SLU_EINVAL, "a lock key has 1 to %d bytes", LOCK_KEY_MAX);
-	if (!lock_key_of_message(q->key, &queue, &id) || !slice_eq(queue, op->queue))
-		return slu_fail(err, SLU_EINVAL, "key %.*s is not the state of a message of queue %.*s",
-				(int)q->key.n, q->key.p, (int)op->queue.n, op->queue.p);
-	return 0;
-}
-
-/* The rest of a document that is put is not its maker's to say. */
+/* Fills in the fields of a document that the caller does not decide. */
 static int
 fill_document(struct op *op, struct slu_err *err)
 {
@@ -56,14 +34,16 @@ fill_document(struct op *op, struct slu_err *err)
 	m->max_attempts = 0;
 	m->space = op->space;
 	m->queue = op->queue;
-	m->key = redis_lock_of_message(op) ? (struct slice){ 0 } : op->lock.key;
+	m->key = op->lock.key;
 	m->idem = op->lock.name;
-	if (redis_lock_of_message(op))
+	if (redis_lock_of_message(op)) {
 		(void)lock_key_of_message(op->lock.key, &queue, &m->id);
+		m->key = (struct slice){ 0 };
+	}
 	return message_check(m, err);
 }
 
-/* Of a key that nobody knows. */
+/* Answers for a key that does not exist. */
 static void
 answer_unknown(struct redis *r, struct op *op)
 {
@@ -93,7 +73,7 @@ answer_unknown(struct redis *r, struct op *op)
 static int
 check(struct op *op, struct slu_err *err)
 {
-	int rc = op->verb == OP_KEYS ? 0 : check_key(op, err);
+	int rc = op->verb == OP_KEYS ? 0 : op_check_lock(op, err);
 
 	if (!rc && op->verb == OP_STATE_PUT)
 		rc = fill_document(op, err);
@@ -127,10 +107,10 @@ redis_plan_lock(struct redis *r, struct op *op, struct slu_err *err)
 	return 0;
 }
 
-/* ---- What can be had ---- */
+/* ---- Free keys ---- */
 
 void
-redis_tell_freed(struct redis *r, const struct rqueue *q, const redisReply *keys)
+redis_report_freed(struct redis *r, const struct rqueue *q, const redisReply *keys)
 {
 	for (size_t i = 0; r->outer.freed && i < keys->elements; i++)
 		r->outer.freed(r->outer.ready_arg, slice_of(q->space),
@@ -138,7 +118,7 @@ redis_tell_freed(struct redis *r, const struct rqueue *q, const redisReply *keys
 }
 
 bool
-redis_hear_freed(struct redis *r, const char *notice)
+redis_notice_freed(struct redis *r, const char *notice)
 {
 	const char *slash = strchr(notice, '/'), *gap = strchr(notice, ' ');
 

@@ -1,10 +1,10 @@
 /*
  * locks.c - the verbs of lock keys: ops to calls of locks.lua, and its answers to ops.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include "base/limit.h"
-#include "engine/redis/piece.h"
+#include "engine/redis/replybytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 enum {
 	ASK_ARGS = 16,
 	KEYS_ARGS = 3,
-	TOO_MANY = -1, /* and what else is no enum lock_why */
+	TOO_MANY = -1, /* answers of locks.lua beyond enum lock_why */
 	AWAY = -2,
 	MOVED = -3,
 	TXN_TEXT = 2 * LOCK_TXN + 1
@@ -32,7 +32,7 @@ txn_text(const uint8_t txn[LOCK_TXN], char out[static TXN_TEXT])
 	return out;
 }
 
-/* "": the lease has the one of its token. */
+/* `text`: "" = the transaction made of the token. */
 static void
 txn_read(const char *text, uint64_t token, uint8_t out[static LOCK_TXN])
 {
@@ -48,14 +48,7 @@ txn_read(const char *text, uint64_t token, uint8_t out[static LOCK_TXN])
 
 /* ---- Out ---- */
 
-static size_t
-ask_count(const struct rcall *c)
-{
-	(void)c;
-	return ASK_ARGS;
-}
-
-/* Which: a key, or a message. */
+/* The key, or the message, that the op is about. */
 static void
 put_which(struct redis *r, const struct op *op)
 {
@@ -80,40 +73,37 @@ put_txns(struct redis *r, const struct op_lock *q)
 	rwire_arg(r->wire, slice_of(txn_text(of_token, text)));
 }
 
-static slu_time
-ttl_of(const struct op_lock *q)
-{
-	const slu_time ttl = q->ttl > 0 ? q->ttl : LOCK_TTL;
-
-	return ttl < POLICY_LEASE_MAX ? ttl : POLICY_LEASE_MAX;
-}
-
 static void
-put_flags(struct redis *r, const struct op_lock *q)
+put_flags(struct redis *r, const struct op *op)
 {
+	const struct op_lock *const q = &op->lock;
 	char text[64];
 
 	(void)snprintf(text, sizeof text, "%s%s%s%s%s%s", q->if_absent ? "absent " : "",
 		       q->rollback ? "rollback " : "", q->undo ? "undo " : "",
-		       q->waited ? "waited " : "", q->all ? "all " : "", q->hidden ? "hidden" : "");
+		       op->route.waited ? "waited " : "", q->all ? "all " : "", q->hidden ? "hidden" : "");
 	rwire_arg(r->wire, slice_of(text));
 }
 
-/* The record of a document is that of a message, in two. What the server decides of it is
- * put in when it is read. */
+/* The record of a document is the record of a message in two parts. Fields that the server
+ * decides are filled in when it is read. */
 void
 redis_put_document(struct redis *r, const struct message *m)
 {
 	struct buf *out = &r->wire->out;
-	const size_t n = m ? message_head(m) : 0;
 	char *p;
 
-	buf_printf(out, "$%zu\r\n", n);
-	p = buf_add(out, n);
-	if (p && m)
+	if (!m) {
+		rwire_arg(r->wire, SLICE(""));
+		rwire_arg(r->wire, SLICE(""));
+		return;
+	}
+	buf_printf(out, "$%zu\r\n", message_head(m));
+	p = buf_add(out, message_head(m));
+	if (p)
 		message_encode_head(m, p);
 	buf_put(out, "\r\n", 2);
-	rwire_arg(r->wire, m ? m->payload : (struct slice){ 0 });
+	rwire_arg(r->wire, m->payload);
 }
 
 static void
@@ -122,25 +112,18 @@ ask_encode(struct redis *r, const struct rcall *c)
 	const struct op_lock *q = &c->op->lock;
 
 	put_which(r, c->op);
-	rwire_number(r->wire, redis_us(r->now - c->op->arrived));
+	rwire_number(r->wire, redis_us(r->now - c->op->route.arrived));
 	rwire_arg(r->wire, q->name);
 	rwire_arg(r->wire, q->owner);
 	rwire_u64(r->wire, q->token);
 	rwire_u64(r->wire, q->fence);
 	put_txns(r, q);
-	rwire_number(r->wire, redis_us(ttl_of(q)));
+	rwire_number(r->wire, redis_us(op_lock_ttl(q)));
 	rwire_number(r->wire, q->if_version);
 	rwire_u64(r->wire, q->if_etag);
-	put_flags(r, q);
+	put_flags(r, c->op);
 	rwire_u64(r->wire, c->id);
 	redis_put_document(r, c->op->verb == OP_STATE_PUT ? &c->op->puts[0].m : NULL);
-}
-
-static size_t
-keys_count(const struct rcall *c)
-{
-	(void)c;
-	return KEYS_ARGS;
 }
 
 static void
@@ -166,7 +149,7 @@ static const int codes[LOCK_WHYS] = {
 	[LOCK_OF_MESSAGE] = SLU_EINVAL,
 };
 
-/* K6: what is not held needs no release. */
+/* LOCK-6: the release of a key that is not held succeeds. */
 void
 redis_lock_refuse(struct redis *r, struct op *op, enum lock_why why)
 {
@@ -180,12 +163,13 @@ redis_lock_refuse(struct redis *r, struct op *op, enum lock_why why)
 	op_fail(op, codes[why], &r->why);
 }
 
-/* D4: the key would say that it was this op, had nobody changed it since. An acquire that is
- * refused has not been granted before: nobody else had its token. */
+/* REDIS-4: whether the op may have happened before. The key has the id of this op unless
+ * another op has changed it since. A refused acquire was not granted before: no other op
+ * could end its lease. */
 static bool
 is_unknown(const struct rcall *c, int64_t why)
 {
-	return c->again && why != LOCK_OK && op_changes(c->op->verb);
+	return c->again && why != LOCK_OK && op_is(c->op->verb, OP_CHANGES);
 }
 
 static void
@@ -196,7 +180,7 @@ take_refusal(struct redis *r, struct rcall *c, int64_t why)
 	if (is_unknown(c, why)) {
 		op_fail(c->op, SLU_EUNKNOWN, NULL);
 	} else if (why == TOO_MANY) {
-		slu_fail(&r->why, SLU_ETOOBIG, "key %.*s: more than %d attachments", (int)key.n,
+		slu_fail(&r->why, SLU_ETOOBIG, "key %.*s has %d attachments, the most that a key can have", (int)key.n,
 			 key.p, LOCK_DOCS_MAX - 1);
 		op_fail(c->op, SLU_ETOOBIG, &r->why);
 	} else if (why == AWAY) {
@@ -209,15 +193,15 @@ take_refusal(struct redis *r, struct rcall *c, int64_t why)
 	}
 }
 
-/* The record of a document; of a large one that is listed, what comes before its payload.
- * NULL: it is none, or there is no memory. */
-static struct piece *
+/* The record of a document; of a large one in a list, the part before its payload. Returns
+ * NULL if it is malformed or there is no memory. */
+static struct replybytes *
 document_of(const redisReply *const *f)
 {
 	const struct slice head = { f[5]->str, (size_t)f[5]->len };
 	const size_t n = (size_t)f[6]->len;
 	struct message m;
-	struct piece *p;
+	struct replybytes *p;
 
 	if (message_decode_head(head, &m, NULL) || message_head(&m) != head.n ||
 	    (n > 0 && n != m.payload_size))
@@ -225,8 +209,8 @@ document_of(const redisReply *const *f)
 	m.number = (uint64_t)reply_int(f[2]);
 	m.id = m.id ? m.id : m.number;
 	m.accepted = m.due = redis_ns(reply_int(f[4]));
-	m.payload = (struct slice){ f[6]->str, (size_t)m.payload_size }; /* only told, not read */
-	p = piece_new(head.n + n);
+	m.payload = (struct slice){ f[6]->str, (size_t)m.payload_size }; /* only its size is used */
+	p = replybytes_new(head.n + n);
 	if (!p)
 		return NULL;
 	message_encode_head(&m, p->bytes);
@@ -241,7 +225,6 @@ redis_is_document(const redisReply *reply)
 	return reply_fits(reply, DOC_SHAPE) && reply->element[0]->len <= LOCK_KEY_MAX;
 }
 
-/* *out: NULL only without an etag. */
 bool
 redis_take_document(const redisReply *reply, struct op_ref *out)
 {
@@ -250,19 +233,18 @@ redis_take_document(const redisReply *reply, struct op_ref *out)
 	*out = (struct op_ref){ 0 };
 	if (reply_int(f[2]) == 0)
 		return true;
-	*out = piece_ref(document_of(f));
+	*out = replybytes_ref(document_of(f));
 	return out->pin != NULL;
 }
 
 static void
 damaged(struct redis *r, struct op *op)
 {
-	op_unpin(op);
-	op->n_keys = 0;
-	redis_refuse(r, op, SLU_ECORRUPT, "redis: a document that is none");
+	op_drop_rows(op);
+	redis_refuse(r, op, SLU_ECORRUPT, "redis: malformed record of a document");
 }
 
-/* False: one cannot be a document. */
+/* Returns false if a document is malformed. */
 static bool
 take_keys(struct redis *r, struct op *op, const redisReply *docs)
 {
@@ -303,7 +285,7 @@ take_lease(struct op_lock *q, const redisReply *const *f)
 		(void)snprintf(q->holder, LOCK_OWNER_MAX + 1, "%.*s", (int)f[7]->len, f[7]->str);
 }
 
-/* What locks.lua tells of every key. */
+/* Takes the fields that locks.lua answers for every key. */
 static void
 take_told(struct op_lock *q, const redisReply *const *f)
 {
@@ -348,21 +330,21 @@ keys_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	return true;
 }
 
-/* What locks.lua tells of every key; and a page of keys. */
+/* The answer about one key, and a page of keys. */
 #define TELL_SHAPE "[nuunnuttuu[(" DOC_SHAPE ")]]"
 #define KEYS_SHAPE "[u[(" DOC_SHAPE ")]]"
 
 /* clang-format off */
 const struct rverb redis_lock_verbs[OP_VERBS] = {
-	[OP_ACQUIRE]      = { "acquire",      ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
-	[OP_KEEPALIVE]    = { "keepalive",    ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
-	[OP_RELEASE]      = { "release",      ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
-	[OP_STATE_GET]    = { "state_get",    ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
-	[OP_STATE_PUT]    = { "state_put",    ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
-	[OP_STATE_REMOVE] = { "state_remove", ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
-	[OP_STATE_META]   = { "state_meta",   ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
-	[OP_DESCRIBE]     = { "describe",     ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
-	[OP_KEYS]         = { "keys",         keys_count, keys_encode, keys_decode, KEYS_SHAPE },
-	[OP_ATTACHMENTS]  = { "attachments",  ask_count,  ask_encode,  ask_decode, TELL_SHAPE },
+	[OP_ACQUIRE]      = { "acquire",      ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
+	[OP_KEEPALIVE]    = { "keepalive",    ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
+	[OP_RELEASE]      = { "release",      ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
+	[OP_STATE_GET]    = { "state_get",    ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
+	[OP_STATE_PUT]    = { "state_put",    ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
+	[OP_STATE_REMOVE] = { "state_remove", ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
+	[OP_STATE_META]   = { "state_meta",   ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
+	[OP_DESCRIBE]     = { "describe",     ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
+	[OP_KEYS]         = { "keys",         KEYS_ARGS, NULL, keys_encode, keys_decode, KEYS_SHAPE },
+	[OP_ATTACHMENTS]  = { "attachments",  ASK_ARGS,  NULL, ask_encode,  ask_decode,  TELL_SHAPE },
 };
 /* clang-format on */

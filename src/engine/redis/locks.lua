@@ -1,25 +1,24 @@
--- locks.lua - lock keys, and the documents beside them or beside a message: the rules K1 to
--- K8 of core/locks.h.
+-- locks.lua - lock keys, and documents of lock keys and messages: the rules LOCK-1 to LOCK-8 of
+-- core/locks/locks.h.
 --
--- All of it is in the hash msg of its queue. Of `.locks`: `l:<key>` how a key stands; its
--- name is in `all`, where the order is that of the names, and in `ends` as `l:<key>` when
--- it falls due. Of any other queue: `<id>:s` the state of a message, of which its st says
--- that there is one. `d:<etag>` and `d:<etag>:p` are the record of a document: what comes
--- before its payload, and that.
+-- Everything is in the hash msg of its queue. In `.locks`, `l:<key>` has the fields of a key;
+-- its name is in `all`, ordered by name, and `l:<key>` is in `ends` with its next due time. In
+-- any other queue `<id>:s` is the state of a message; the message has `st` then. `d:<etag>` and
+-- `d:<etag>:p` are the record of a document: the part before its payload, and the payload.
 --
--- A key: t token, u until, w owner, x transaction ('': that of its token), o its end was
--- noted, f there was no such key before this lease, v version, a when that was, kn known
--- until, h hidden, hs and hd that and what is staged of it, op which op changed it last and
--- c what that counted, docs: n name, e etag, at when it was put; s and sat the same of what
--- is staged, r its removal is; f it came from another shard, and its record is that of another
--- etag, f. Of what is staged for a message none outlives the lease.
+-- A key: t token, u until, w owner, x transaction ('' = made of the token), o the end of the
+-- lease was handled, f the key did not exist before this lease, v version, a when the version
+-- was committed, kn known until, h hidden, hs hiding is staged, hd the staged value of h, op the
+-- last op that changed it, c what that op counted, docs: n name, e etag, at when it was put, s
+-- and sat the same of the staged document, r its removal is staged, f it came from another
+-- shard, and its record is under the etag f. Documents staged for a message end with the lease.
 
 do
 
-local KNOWN = 86400e6 -- K8
+local KNOWN = 86400e6 -- LOCK-8
 local DOCS_MAX = 65
-local LISTED = 65536 -- a larger payload is not listed with its document
-local PAGE = 4 * 1048576 -- bytes of documents
+local LISTED = 65536 -- bytes; a list leaves larger payloads out
+local PAGE = 4 * 1048576 -- bytes of documents in one answer
 local why = { held = 1, known = 2, none = 3, expired = 4, fence = 5, txn_missing = 6,
 	txn_other = 7, version = 8, etag = 9, too_many = -1, away = -2, moved = -3 }
 
@@ -45,7 +44,7 @@ local function doc_of(lock, name)
 	end
 end
 
--- What the holder sees, or what everybody does.
+-- The etag and time of a document: with `staged` for the holder, otherwise for all.
 local function seen(doc, staged)
 	if staged and (doc.s or doc.r) then
 		return doc.s, doc.sat
@@ -169,7 +168,7 @@ local function save_key(q, key, lock, was_leased)
 	end
 end
 
--- Its lease has ended (K2), or nobody needs to know it any more (K8).
+-- The key is due: its lease has ended (LOCK-2), or it can be forgotten (LOCK-8).
 function fates.key(q, key)
 	local lock = read_lock(q, 'l:' .. key)
 
@@ -185,7 +184,7 @@ function fates.key(q, key)
 	end
 end
 
--- ---- The state of a message (K7) ----
+-- ---- The state of a message (LOCK-7) ----
 
 function fates.message(q, id, m, fate)
 	if not m.st then
@@ -210,7 +209,7 @@ function fates.message(q, id, m, fate)
 	end
 end
 
--- For who claims it: version, etag.
+-- Version and etag of a message's state, for the answer of a claim.
 function fates.seen(q, id, m)
 	local lock = m.st and read_lock(q, id .. ':s')
 	local doc = lock and doc_of(lock, '')
@@ -234,7 +233,7 @@ local function refuse(ask, lock, no)
 	return tell(ask, lock, false, { why = no, u = no == why.held and lock and lock.u })
 end
 
--- Where the record of an etag is.
+-- The etag under which a document's record is stored.
 local function kept_at(lock, etag)
 	for _, doc in ipairs(lock.docs) do
 		if doc.e == etag and doc.f then
@@ -254,7 +253,7 @@ end
 
 -- ---- Holders ----
 
--- The key, whose lease counts, and the message if it is that one's state.
+-- The key (or the state of a message), the lease that counts for it, and the message.
 local function open(q, ask)
 	if ask.id == '' then
 		local lock = read_lock(q, 'l:' .. ask.key)
@@ -263,7 +262,7 @@ local function open(q, ask)
 	end
 	local m = load(q, ask.id)
 
-	-- o of a message is its owner, and not that its lease has ended.
+	-- in a message, o is the owner of the lease, not its end
 	return m and m.st and read_lock(q, ask.id .. ':s') or nil, { t = m and m.t, u = m and m.u }, m
 end
 
@@ -271,8 +270,8 @@ local function is_key_aside(q, key)
 	return q.batch and call('ZSCORE', q.taken, 'l:' .. key)
 end
 
--- V5 of engine/move.h: is it to be asked for where its queue lives? Of a key without a state
--- nobody needs to know here what it was; and who holds what is set aside got it elsewhere.
+-- MOVE-5 of engine/move.h: whether the caller must ask where the queue lives. A key without a
+-- state is not needed here any more; the holder of a key that is set aside got it elsewhere.
 local function is_moved(q, ask, lock, m)
 	if not is_elsewhere(q) then
 		return false
@@ -284,7 +283,7 @@ local function is_moved(q, ask, lock, m)
 	return not (lock and (has_state(lock) or is_leased(lock)))
 end
 
--- Why not, or nil.
+-- Why the holder may not change the key, or nil.
 local function check(ask, lock, lease, without_txn)
 	if ask.token == 0 or ask.token ~= lease.t then
 		return why.none
@@ -309,8 +308,9 @@ local function check_match(ask, lock, name)
 	end
 end
 
--- What a holder asks for, as a step that changes the key, or says why not, or (second) that
--- there is nothing to change. It was this op that changed it last: its answer was lost.
+-- Makes a verb of a step of the holder. The step changes the key, or returns why not, or
+-- (second) that there is nothing to change. If this op changed the key last, its answer was
+-- lost: the verb answers again and changes nothing.
 local function holder(step)
 	return function(queues)
 		local q, ask = queues[1], read_ask()
@@ -428,11 +428,11 @@ function verbs.acquire(queues)
 	local known = lock and exists(lock)
 	local was_leased = lock and is_leased(lock)
 
-	if not (lock and is_held(lock) and lock.op == ask.op) then -- else its answer was lost
+	if not (lock and is_held(lock) and lock.op == ask.op) then -- otherwise its answer was lost
 		if is_key_aside(q, ask.key) then
 			return refuse(ask, lock, why.away)
 		elseif is_moved(q, ask, lock) or (is_late(q) and not ask.waited and not was_leased) then
-			return refuse(ask, lock, why.moved) -- V5: a former shard may have it set aside
+			return refuse(ask, lock, why.moved) -- MOVE-5: a former shard may have it set aside
 		elseif ask.waited or (lock and is_held(lock)) then
 			return refuse(ask, lock, why.held)
 		elseif known and ask.absent then
@@ -449,42 +449,44 @@ end
 
 -- ---- Looking ----
 
-function verbs.state_get(queues)
-	local q, ask = queues[1], read_ask()
-	local lock, lease, m = open(q, ask)
-	local staged = ask.token ~= 0
-	local no = is_moved(q, ask, lock, m) and why.moved or staged and check(ask, lock, lease, true)
-	local doc = lock and doc_of(lock, ask.name)
-	local docs, etag, at = {}
+-- Makes a verb of a step that returns the documents to show: as the holder sees them if the op
+-- has a token, otherwise the committed ones.
+local function reader(step)
+	return function(queues)
+		local q, ask = queues[1], read_ask()
+		local lock, lease, m = open(q, ask)
+		local staged = ask.token ~= 0
+		local no = is_moved(q, ask, lock, m) and why.moved or staged and check(ask, lock, lease, true)
 
-	if no then
-		return refuse(ask, lock, no)
+		if no then
+			return refuse(ask, lock, no)
+		end
+		return tell(ask, lock, staged, step(q, ask, lock, staged, lease))
 	end
-	if doc then
-		etag, at = seen(doc, staged)
-		docs[1] = etag and document(q, lock, ask.name, staged, etag, at)
-	end
-	return tell(ask, lock, staged, { u = lease.u, docs = docs })
 end
 
-function verbs.attachments(queues)
-	local q, ask = queues[1], read_ask()
-	local lock, lease, m = open(q, ask)
-	local staged = ask.token ~= 0
-	local no = is_moved(q, ask, lock, m) and why.moved or staged and check(ask, lock, lease, true)
+verbs.state_get = reader(function(q, ask, lock, staged, lease)
+	local doc, docs = lock and doc_of(lock, ask.name), {}
+
+	if doc then
+		local etag, at = seen(doc, staged)
+
+		docs[1] = etag and document(q, lock, ask.name, staged, etag, at)
+	end
+	return { u = lease.u, docs = docs }
+end)
+
+verbs.attachments = reader(function(q, ask, lock, staged)
 	local docs = {}
 
-	if no then
-		return refuse(ask, lock, no)
-	end
 	for _, doc in ipairs(lock and lock.docs or {}) do
 		local etag, at = seen(doc, staged)
 
 		docs[#docs + 1] = doc.n ~= '' and etag and
 			document(q, lock, doc.n, staged, etag, at, LISTED) or nil
 	end
-	return tell(ask, lock, staged, { docs = docs })
-end
+	return { docs = docs }
+end)
 
 function verbs.describe(queues)
 	local q, ask = queues[1], read_ask()
@@ -497,7 +499,7 @@ function verbs.describe(queues)
 		{ t = lease.t, u = lease.u, x = ask.id == '' and lease.x, w = ask.id == '' and lease.w } or {})
 end
 
--- Names behind that one; a page that ends before something is shown says how far it came.
+-- Keys with names after `after`. A page that ends early returns the last name visited.
 function verbs.keys(queues)
 	local q, after, max, scan = queues[1], arg(), num(), num()
 	local names = call('ZRANGEBYLEX', q.all, after == '' and '-' or '(' .. after, '+', 'LIMIT', 0,
@@ -522,14 +524,14 @@ function verbs.keys(queues)
 end
 -- ---- Moves: see move.lua ----
 
--- How many documents there are, of a key ('l:<key>') or of the state of a message ('<id>:s').
+-- The number of documents of a key ('l:<key>') or of the state of a message ('<id>:s').
 function fates.documents(q, field)
 	local lock = read_lock(q, field)
 
 	return lock and #lock.docs or 0
 end
 
--- One of them, as rows have it; and whether its key is hidden.
+-- One of the documents as a row, and whether its key is hidden.
 function fates.document(q, field, which)
 	local lock = read_lock(q, field)
 	local doc = lock.docs[which]
@@ -537,7 +539,7 @@ function fates.document(q, field, which)
 	return document(q, lock, doc.n, false, doc.e, doc.at), lock.h and 1 or 0
 end
 
--- Its lease ends, as by a release that commits nothing. False: it has none.
+-- Ends the lease, like a release that commits nothing. Returns false if the key has no lease.
 function fates.release(q, key)
 	local lock = read_lock(q, 'l:' .. key)
 
@@ -546,13 +548,13 @@ function fates.release(q, key)
 	end
 	rollback(q, lock)
 	let_go(lock, now + KNOWN)
-	lock.op = nil -- what its holder asked for last is undone
+	lock.op = nil -- the last change of the holder is undone
 	save_key(q, key, lock, true)
 	return true
 end
 
--- Can the key move? Of one that has no state, and whose queue lives elsewhere, nobody asks here
--- any more.
+-- Whether the key can move. A key without a state, whose queue lives elsewhere, is not needed
+-- here any more.
 function fates.can_move(q, key)
 	local lock = read_lock(q, 'l:' .. key)
 	local idle = not is_leased(lock)
@@ -563,7 +565,7 @@ function fates.can_move(q, key)
 	return idle and has_state(lock)
 end
 
--- It is forgotten whole.
+-- Forgets the key with its documents.
 function fates.gone(q, key)
 	for _, doc in ipairs(read_lock(q, 'l:' .. key).docs) do
 		drop_kept(q, doc)
@@ -575,8 +577,8 @@ function fates.gone(q, key)
 	q.changed = true
 end
 
--- For a state of that version: what is held, or as new, stays; an older one was left over from a
--- batch that was given up.
+-- Makes room for a state of that version. A key that is leased, or as new, stays; an older
+-- state is left from a batch that was given up.
 function fates.makes_room(q, key, version)
 	local lock = read_lock(q, 'l:' .. key)
 
@@ -588,8 +590,8 @@ function fates.makes_room(q, key, version)
 	return true
 end
 
--- A document that was given, of a key or (id) of a message: given is version, when that was,
--- hidden, and of the document name, etag, when, head, payload.
+-- Accepts a document from another shard, of a key, or with `id` of a message. `given`: version,
+-- its time, hidden, and name, etag, time, head and payload of the document.
 function fates.accept(q, key, id, given)
 	local field = id and id .. ':s' or 'l:' .. key
 	local lock, at = read_lock(q, field) or fresh(), next_number(q)

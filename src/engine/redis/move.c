@@ -1,34 +1,32 @@
 /*
- * move.c - steps of a queue's move, as calls of move.lua; and what a call says of the map.
+ * move.c - the steps of a queue's move as calls of move.lua, and the route of every call.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
-#include "base/hash.h"
-#include "base/le.h"
 #include "base/limit.h"
-#include "engine/redis/piece.h"
+#include "engine/move_keys.h"
+#include "engine/redis/replybytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
-	LEAVING = -2,    /* of what was given: why nothing was */
-	KEY_HEAD = 18,   /* bytes of a remembered key before its text */
-	HEADER_MAX = 320 /* of what is given, as words */
+	LEAVING = -2,    /* a give was refused: a row is on its way from here */
+	HEADER_MAX = 320 /* bytes of the words of a row */
 };
 
 /* ---- The map ---- */
 
-/* Those that go over many queues, or look for theirs, know nothing of where one lives. */
+/* Whether the call has the home of its queue. Calls over many queues, and calls that search
+ * their queue, do not. */
 static bool
 is_routed(const struct rcall *c)
 {
 	const struct op *op = c->op;
 
-	if (!op || op->verb == OP_TOPICS || op->verb == OP_SHARD)
+	if (!op || op_is(op->verb, OP_SPANS))
 		return false;
-	return op->verb == OP_ENQUEUE || op->queue.n > 0 ||
+	return op_verbs[op->verb].follows == OP_FOLLOW_PUTS || op->queue.n > 0 ||
 	       (c->from < op->n_items && op->items[c->from].queue.n > 0);
 }
 
@@ -36,9 +34,9 @@ void
 redis_route(const struct rcall *c, char *out, size_t size)
 {
 	*out = '\0';
-	if (is_routed(c) && c->op->epoch)
-		(void)snprintf(out, size, " %" PRIu64 " %" PRIu64 " %s", c->op->epoch, c->op->above,
-			       c->op->lives ? c->op->lives : "");
+	if (is_routed(c) && c->op->home.epoch)
+		(void)snprintf(out, size, " %" PRIu64 " %" PRIu64 " %s", c->op->home.epoch, c->op->home.above,
+			       c->op->home.lives ? c->op->home.lives : "");
 }
 
 static bool
@@ -61,61 +59,24 @@ redis_point_elsewhere(const struct rcall *c, const redisReply *lives, uint64_t c
 	misses = op->n_items ? items_miss(c) : op_finds_nothing(op) || op->rc == SLU_EMOVED;
 	if (!misses)
 		return;
-	(void)snprintf(op->elsewhere, sizeof op->elsewhere, "%s", lives->str);
-	op->counter = counter;
+	(void)snprintf(op->home.elsewhere, sizeof op->home.elsewhere, "%s", lives->str);
+	op->home.counter = counter;
 }
 
-/* ---- What is given ---- */
-
-static size_t
-key_length(const char *head)
-{
-	return (uint8_t)head[16] | (size_t)(uint8_t)head[17] << 8;
-}
-
-/* The next remembered key of the bytes, which it leaves; false: there is none. */
-static bool
-next_key(struct slice *bytes, slu_time *until, uint64_t *id, struct slice *key)
-{
-	size_t n;
-
-	if (bytes->n < KEY_HEAD)
-		return false;
-	n = key_length(bytes->p);
-	if (bytes->n - KEY_HEAD < n)
-		return false;
-	*until = (slu_time)le64_get(bytes->p);
-	*id = le64_get(bytes->p + 8);
-	*key = (struct slice){ bytes->p + KEY_HEAD, n };
-	*bytes = (struct slice){ bytes->p + KEY_HEAD + n, bytes->n - KEY_HEAD - n };
-	return true;
-}
-
-static uint32_t
-count_keys(struct slice bytes)
-{
-	struct slice key;
-	slu_time until;
-	uint64_t id;
-	uint32_t n = 0;
-
-	while (next_key(&bytes, &until, &id, &key))
-		n++;
-	return n;
-}
+/* ---- Rows to give ---- */
 
 static void
 give_keys(struct redis *r, const struct op *op, uint32_t at)
 {
-	struct slice bytes = op->puts[at].m.payload, key;
-	char words[64];
-	slu_time until;
-	uint64_t id;
+	struct slice rest = op->puts[at].m.payload;
+	struct move_key key;
+	char words[96], digest[REDIS_HASH_TEXT];
 
-	while (next_key(&bytes, &until, &id, &key)) {
-		(void)snprintf(words, sizeof words, "1 %" PRIu64 " %" PRId64, id, redis_us(until));
+	while (move_key_next(&rest, &key)) {
+		(void)snprintf(words, sizeof words, "1 %" PRIu64 " %" PRId64 " x%s", key.id,
+			       redis_us(key.until), redis_digest_text(key.digest, digest));
 		rwire_arg(r->wire, slice_of(words));
-		rwire_arg(r->wire, key);
+		rwire_arg(r->wire, key.text);
 	}
 }
 
@@ -126,7 +87,7 @@ give_message(struct redis *r, const struct op *op, uint32_t at)
 	const struct op_stood *s = &put->stood;
 	const struct message *m = &put->m;
 	const slu_time expires = m->expires == SLU_NEVER ? 0 : m->expires;
-	char line[REDIS_LINE], digest[REDIS_LINE], words[HEADER_MAX];
+	char key[REDIS_HASH_TEXT], digest[REDIS_HASH_TEXT], words[HEADER_MAX];
 
 	(void)snprintf(words, sizeof words,
 		       "0 %" PRIu64 " %u %" PRId32 " %" PRId64 " %" PRId64 " %" PRId64 " %u %" PRId64
@@ -134,14 +95,14 @@ give_message(struct redis *r, const struct op *op, uint32_t at)
 		       m->id, s->state, m->prio, redis_us(m->due), redis_us(expires),
 		       redis_us(m->accepted), m->max_attempts, redis_us(m->keep), s->attempts,
 		       s->failures, s->flags, s->reason, redis_digest(m, digest),
-		       redis_line(m, line));
+		       redis_key_hash(m, key));
 	rwire_arg(r->wire, slice_of(words));
 	rwire_arg(r->wire, m->idem);
 	rwire_arg(r->wire, (struct slice){ s->error, s->error_size });
 	redis_put_record(r, m);
 }
 
-/* As an ack would have left it: a mark whether there was one, then the bytes. */
+/* A result in the form of an ack: whether there is one, then its bytes. */
 static void
 give_result(struct redis *r, const struct op *op, uint32_t at)
 {
@@ -157,7 +118,7 @@ give_result(struct redis *r, const struct op *op, uint32_t at)
 	buf_put(&r->wire->out, "\r\n", 2);
 }
 
-/* The message that a document is beside; 0: it is a lock key's. */
+/* The message that the document belongs to; 0 = it belongs to a lock key. */
 static uint64_t
 message_before(const struct op *op, uint32_t at)
 {
@@ -167,7 +128,7 @@ message_before(const struct op *op, uint32_t at)
 	return 0;
 }
 
-/* What the server decides is not in the record of a document: see lock_plan.c. */
+/* Fields that the server decides are not in the record of a document: see lock_plan.c. */
 static void
 give_document(struct redis *r, const struct op *op, uint32_t at)
 {
@@ -190,7 +151,7 @@ give_document(struct redis *r, const struct op *op, uint32_t at)
 
 static const struct {
 	void (*give)(struct redis *r, const struct op *op, uint32_t at);
-	uint32_t args; /* of each */
+	uint32_t args; /* arguments of one row */
 } kinds[] = {
 	[MOVE_MESSAGE] = { give_message, 4 },
 	[MOVE_REMEMBERED] = { give_keys, 2 },
@@ -201,7 +162,11 @@ static const struct {
 static uint32_t
 things_in(const struct op_put *put)
 {
-	return put->stood.kind == MOVE_REMEMBERED ? count_keys(put->m.payload) : 1;
+	uint32_t n = 1;
+
+	if (put->stood.kind == MOVE_REMEMBERED)
+		(void)move_keys_count(put->m.payload, &n, NULL); /* check_put has checked it */
+	return n;
 }
 
 /* ---- Out ---- */
@@ -223,7 +188,7 @@ size_t
 redis_move_count(const struct rcall *c)
 {
 	const struct op *op = c->op;
-	size_t n = 1 + steps[op->move.step].args;
+	size_t n = steps[op->move.step].args;
 
 	for (uint32_t i = 0; op->move.step == MOVE_GIVE && i < op->n_puts; i++)
 		n += (size_t)kinds[op->puts[i].stood.kind].args * things_in(&op->puts[i]);
@@ -237,7 +202,7 @@ encode_take(struct redis *r, const struct rcall *c)
 
 	rwire_u64(r->wire, op->cursor);
 	rwire_number(r->wire, op->max_rows);
-	rwire_u64(r->wire, op->max_bytes);
+	rwire_u64(r->wire, op->move.max_bytes);
 	rwire_number(r->wire, op->move.force);
 }
 
@@ -275,33 +240,46 @@ redis_move_encode(struct redis *r, const struct rcall *c)
 
 /* ---- In ---- */
 
+/* A digest has 16 hex digits, or none if it is unknown. */
+static bool
+is_digest(struct slice text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if (ascii_hex(text.p[i]) < 0)
+			return false;
+	return text.n == 0 || text.n == 16;
+}
+
+static uint64_t
+digest_in(struct slice text)
+{
+	uint64_t digest = 0;
+
+	for (size_t i = 0; i < text.n; i++)
+		digest = digest << 4 | (uint64_t)ascii_hex(text.p[i]);
+	return digest;
+}
+
 static bool
 take_keys(struct op *op, const redisReply *one)
 {
 	struct op_row *row = &op->rows[op->n_rows];
-	struct piece *p;
-	size_t size = 0;
-	char *at;
+	struct buf text;
 
-	for (size_t i = 1; i < one->elements; i += 3)
-		size += KEY_HEAD + (size_t)one->element[i + 2]->len;
-	p = piece_new(size);
-	if (!p)
-		return false;
-	at = p->bytes;
-	for (size_t i = 1; i < one->elements; i += 3) {
-		const redisReply *key = one->element[i + 2];
-
-		le64_put(at, (uint64_t)redis_ns(reply_int(one->element[i + 1])));
-		le64_put(at + 8, reply_id(one->element[i]));
-		at[16] = (char)(key->len & 0xff);
-		at[17] = (char)(key->len >> 8);
-		memcpy(at + KEY_HEAD, key->str, (size_t)key->len);
-		at += KEY_HEAD + key->len;
-	}
-	*row = (struct op_row){ .kind = MOVE_REMEMBERED, .payload = piece_ref(p) };
-	op->n_rows++;
-	return true;
+	buf_init(&text, SIZE_MAX);
+	for (size_t i = 1; i < one->elements; i += 4)
+		move_key_put(&text, &(struct move_key){
+					    .id = reply_id(one->element[i]),
+					    .until = redis_ns(reply_int(one->element[i + 1])),
+					    .text = reply_text(one->element[i + 2]),
+					    .digest = digest_in(reply_text(one->element[i + 3])),
+				    });
+	*row = (struct op_row){ .kind = MOVE_REMEMBERED };
+	if (!text.failed)
+		row->payload = replybytes_ref(replybytes_of(text.p, text.n));
+	op->n_rows += row->payload.pin != NULL;
+	buf_release(&text);
+	return row->payload.pin;
 }
 
 static bool
@@ -316,7 +294,7 @@ take_result(struct op *op, const redisReply *one)
 		.due = redis_ns(reply_int(one->element[2])),
 	};
 	if (text->len > 1) {
-		row->payload = piece_ref(piece_of(text->str + 1, (size_t)text->len - 1));
+		row->payload = replybytes_ref(replybytes_of(text->str + 1, (size_t)text->len - 1));
 		if (!row->payload.pin)
 			return false;
 	}
@@ -346,15 +324,15 @@ take_document(struct op *op, const redisReply *one)
 static bool
 are_keys(const redisReply *one)
 {
-	if (!reply_fits(one, "[u(iut)]"))
+	if (!reply_fits(one, "[u(iutt)]"))
 		return false;
-	for (size_t i = 1; i < one->elements; i += 3)
-		if (one->element[i + 2]->len > MESSAGE_KEY_MAX)
+	for (size_t i = 1; i < one->elements; i += 4)
+		if (one->element[i + 2]->len > MESSAGE_KEY_MAX || !is_digest(reply_text(one->element[i + 3])))
 			return false;
 	return true;
 }
 
-/* Is it what its kind says? */
+/* Whether a row has the form of its kind. */
 static bool
 is_thing(const redisReply *one)
 {
@@ -388,32 +366,12 @@ take_thing(struct op *op, const redisReply *one)
 	}
 }
 
-/* False: there are more than were asked for, or one is not what it says. */
-static bool
-take_things(struct redis *r, struct op *op, const redisReply *things)
-{
-	if (things->elements > op->max_rows - op->n_rows)
-		return false;
-	for (size_t i = 0; i < things->elements; i++)
-		if (!is_thing(things->element[i]))
-			return false;
-	for (size_t i = 0; i < things->elements; i++) {
-		if (take_thing(op, things->element[i]))
-			continue;
-		op_unpin(op);
-		op->n_rows = 0;
-		redis_refuse(r, op, SLU_ECORRUPT, "redis: what was taken cannot be told");
-		break;
-	}
-	return true;
-}
-
 static void
 take_given(struct redis *r, struct op *op, int64_t given)
 {
 	if (given == LEAVING)
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, SLU_SEC,
-				    "something of this batch is on its way from here");
+				    "a message or a key of this batch is being moved away");
 	else if (given < 0)
 		redis_refuse(r, op, SLU_EMOVED, slu_err_row(SLU_EMOVED)->text);
 	else
@@ -428,7 +386,7 @@ redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 
 	m->epoch = (uint64_t)reply_int(f[0]);
 	(void)snprintf(m->lives, sizeof m->lives, "%s", f[1]->str);
-	(void)snprintf(m->whom, sizeof m->whom, "%s", f[12]->str);
+	(void)snprintf(m->receiver, sizeof m->receiver, "%s", f[12]->str);
 	m->messages = (uint64_t)reply_int(f[2]);
 	m->leased = (uint64_t)reply_int(f[3]);
 	m->damaged = (uint64_t)reply_int(f[4]);
@@ -442,44 +400,27 @@ redis_move_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	if (m->step != MOVE_TAKE)
 		return true;
 	c->op->cursor = (uint64_t)reply_int(f[9]);
-	return take_things(r, c->op, f[11]);
+	return redis_take_rows(r, c->op, f[11], is_thing, take_thing);
 }
 
 /* ---- Which calls ---- */
 
 static int
-check_step(struct redis *r, struct op *op)
-{
-	const enum move_step step = op->move.step;
-	const bool comes = step == MOVE_GIVE || step == MOVE_REFUSE;
-
-	if (!op->queue.n || step >= MOVE_STEPS)
-		return slu_fail(&r->why, SLU_EINVAL, "a step of a move names a queue");
-	if (step == MOVE_TAKE && op->max_rows == 0)
-		return slu_fail(&r->why, SLU_EINVAL, "a batch has one row or more");
-	if (comes && (!op->move.batch || !op->move.peer[0]))
-		return slu_fail(&r->why, SLU_EINVAL, "a batch has a number, and comes from a shard");
-	if (op->lives && strlen(op->lives) >= MOVE_SHARD)
-		return slu_fail(&r->why, SLU_EINVAL, "a shard's name has at most %d bytes",
-				MOVE_SHARD - 1);
-	return 0;
-}
-
-static int
 check_put(struct redis *r, const struct op_put *put)
 {
-	const uint8_t state = put->stood.state;
+	uint32_t n;
 
 	if ((unsigned)put->stood.kind >= sizeof kinds / sizeof kinds[0])
-		return slu_fail(&r->why, SLU_EINVAL, "a row of kind %d", (int)put->stood.kind);
+		return slu_fail(&r->why, SLU_EINVAL, "invalid kind of row in a batch: %d", (int)put->stood.kind);
 	if (put->stood.kind == MOVE_STATE)
 		return message_check(&put->m, &r->why);
+	if (put->stood.kind == MOVE_REMEMBERED)
+		return move_keys_count(put->m.payload, &n, &r->why);
 	if (put->stood.kind != MOVE_MESSAGE)
 		return 0;
-	if (put->m.id == 0 || state == MSG_LEASED || state < MSG_READY || state > MSG_DEAD)
-		return slu_fail(&r->why, SLU_EINVAL,
-				"a message without an id, or in a state that does not move");
-	return message_check(&put->m, &r->why);
+	if (redis_check_share(&put->m, &r->why))
+		return SLU_EINVAL;
+	return op_check_given(put, &r->why);
 }
 
 static int
@@ -496,7 +437,7 @@ check_puts(struct redis *r, struct op *op)
 	return rc;
 }
 
-/* What has to be known of messages before they are given: priorities, and ids. */
+/* Stores the priorities and ids of messages before they are sent. */
 static int
 note_puts(struct redis *r, const struct op *op, uint32_t h, struct slu_err *err)
 {
@@ -514,20 +455,20 @@ note_puts(struct redis *r, const struct op *op, uint32_t h, struct slu_err *err)
 	return highest ? redis_ids_note_given(r, highest, err) : 0;
 }
 
-/* A queue that is not here has nothing, and no mark. */
+/* Answers for a queue that does not exist here: no messages, no mark. */
 static void
 answer_none(struct op *op)
 {
 	struct op_move *m = &op->move;
 
 	m->epoch = m->messages = m->leased = m->damaged = m->remembered = m->results = 0;
-	m->lives[0] = m->whom[0] = '\0';
+	m->lives[0] = m->receiver[0] = '\0';
 	if (m->step == MOVE_TAKE || m->step == MOVE_LOOK)
 		m->batch = 0;
 	op->cursor = 0;
 }
 
-/* A queue that is not here is made for what has to be remembered of it. */
+/* Whether the step creates a queue that does not exist here: it stores something about it. */
 static bool
 makes_queue(enum move_step step)
 {
@@ -538,7 +479,7 @@ int
 redis_plan_move(struct redis *r, struct op *op, struct slu_err *err)
 {
 	uint32_t h = SLAB_NONE;
-	int rc = check_step(r, op);
+	int rc = op_check_move(op, &r->why);
 
 	op->n_rows = 0;
 	op->move.given = 0;

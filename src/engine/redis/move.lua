@@ -1,21 +1,20 @@
--- move.lua - queues that move to or from another shard: engine/move.h.
+-- move.lua - the steps of queues that move to or from another shard: engine/move.h.
 --
--- A batch that is set aside is in `taken`, a sorted set: a row of it has its place, from 1 on
+-- The batch that is set aside is in `taken`, a sorted set. Its rows have the scores 1, 2, ...:
 --
---      m:<id>      a message. It is in msg and all, with its state of before, and nowhere else
---      i:<key>     an idempotency key; all those of a batch are one row. It stays in idem
---      r:<id>      a result. It stays in results; when it ends is <id>:u of msg
+--      m:<id>      a message. It is in msg and all, with its old state, and in no other set
+--      i:<key>     an idempotency key; all keys of a batch are one row. It stays in idem
+--      r:<id>      a result. It stays in results; its end is <id>:u of msg
 --      s:<n>:<field>   the nth document of a lock key, or of the message before it
 --
--- and at 0 k:<key> is an ordering key that no message may be given now, l:<key> a lock key
--- that nobody may have. In meta: the number
--- of the batch, `away`: how many messages of each state there are in it, keys and results, `whom`:
--- for which shard it is; and `given:<shard>`: the last batch that came from there, negative if it
--- was refused.
+-- With score 0, k:<key> is an ordering key that new messages may not use now, l:<key> a lock key
+-- that may not be acquired. Meta has the number of the batch, `away`: the number of messages of
+-- each state, of keys and of results in it, `whom`: the shard it is for, and `given:<shard>`:
+-- the last batch from that shard, negative if it was refused.
 
 do
 
-local SCAN = 10000 -- so many that cannot be taken are passed over
+local SCAN = 10000 -- how many messages that cannot move are passed over
 local KEYS_AWAY, RESULTS_AWAY = 6, 7
 
 -- ---- Taking ----
@@ -54,8 +53,8 @@ local function set_aside(q, b, id, m)
 	end
 end
 
--- All that are not dead, in order; nil: one of them is leased.
-local function line_of(q, k)
+-- The messages of a key that are not dead, in order; nil if one of them is leased.
+local function sequence_of(q, k)
 	local first = head(q, k)
 	local ids = { first or nil }
 
@@ -74,16 +73,16 @@ local function line_of(q, k)
 	return ids
 end
 
--- A dead one that is redriven joins the line of its key: it stays where that is.
+-- A dead letter stays with the sequence of its key: if it is redriven, it joins that sequence.
 local function take_message(q, b, id, m)
-	if m.k and m.s == DEAD and not b.keys[m.k] and has_line(q, m.k) then
+	if m.k and m.s == DEAD and not b.keys[m.k] and has_sequence(q, m.k) then
 		return false
 	end
 	if not m.k or m.s == DEAD then
 		set_aside(q, b, id, m)
 		return true
 	end
-	local ids = line_of(q, m.k)
+	local ids = sequence_of(q, m.k)
 
 	for _, each in ipairs(ids or {}) do
 		set_aside(q, b, each, load(q, each))
@@ -95,7 +94,7 @@ local function take_message(q, b, id, m)
 	return ids
 end
 
--- Of a place, in its order.
+-- Takes messages of one sorted set, in order.
 local function take_from(q, b, key)
 	local passed = 0
 
@@ -116,14 +115,14 @@ local function take_from(q, b, key)
 	end
 end
 
--- Leases of lock keys that may end, as messages of a batch.
+-- Ends the lease of a lock key, at most as many per batch as there may be rows.
 local function take_lease(q, b, key)
 	if b.ended < b.max and fates.release(q, key) then
 		b.ended = b.ended + 1
 	end
 end
 
--- Lock keys that have a state and are not leased.
+-- Takes lock keys that have a state and are not leased.
 local function take_keys(q, b, forced)
 	local from = '-'
 
@@ -146,7 +145,7 @@ local function take_keys(q, b, forced)
 	end
 end
 
--- What outlives messages: keys first, as one row, then results.
+-- Takes what outlives messages: idempotency keys first, as one row, then results.
 local function take_ends(q, b)
 	local passed, results, keys_row = 0, {}, nil
 
@@ -181,7 +180,7 @@ local function take_ends(q, b)
 	q.away[RESULTS_AWAY] = #results
 end
 
--- Leases end, as if their holders gave them back.
+-- Ends leases, as if their holders had returned them.
 local function force(q, max)
 	for _, mem in ipairs(call('ZRANGE', q.inprog, 0, max - 1)) do
 		local id = id_of(mem)
@@ -191,7 +190,7 @@ local function force(q, max)
 	end
 end
 
--- Nothing is left that a message could have its key in common with.
+-- Whether only dead letters are left: then idempotency keys and results may move.
 local function is_drained(q)
 	return ready_count(q) == 0 and call('ZCARD', q.delayed) == 0 and call('ZCARD', q.inprog) == 0 and
 		call('ZCARD', q.held) == 0
@@ -200,7 +199,7 @@ end
 local function take(q, max, max_bytes, forced)
 	local b = { row = 0, n = 0, bytes = 0, ended = 0, max = max, max_bytes = max_bytes, keys = {} }
 
-	q.loaded = {} -- what is set aside now
+	q.loaded = {} -- messages that this step sets aside
 
 	if has_locks(q) then
 		take_keys(q, b, forced)
@@ -218,14 +217,14 @@ local function take(q, max, max_bytes, forced)
 		end
 	end
 	if b.row > 0 then
-		q.batch, q.changed = int(next_number(q)), true -- V8: later ones are higher
+		q.batch, q.changed = int(next_number(q)), true -- MOVE-8: numbers of batches rise
 		call('HSET', q.meta, 'batch', q.batch, 'away', table.concat(q.away, ' '), 'whom', q.lives)
 	end
 end
 
 -- ---- Rows of a batch ----
 
-local row_of = {} -- and how large it is
+local row_of = {} -- by kind: returns the row and its size
 
 function row_of.m(q, id)
 	local m = row(q, id, q.loaded and q.loaded[id] or load(q, id), true)
@@ -246,18 +245,18 @@ function row_of.s(q, name)
 	return { 3, doc, hidden }, #doc[7]
 end
 
--- All keys are one row.
+-- All idempotency keys are one row.
 function row_of.i(q, key, row_before)
-	local id, until_ = read_key(q, key)
+	local id, until_, digest = read_key(q, key)
 	local out = row_before or { 1 }
 
-	for _, word in ipairs({ id, until_, key }) do
+	for _, word in ipairs({ id, until_, key, digest }) do
 		out[#out + 1] = word
 	end
 	return out, 0
 end
 
--- Rows behind that one; and which is the last, or 0: there are no more.
+-- Rows after `from`, and the last of them; 0 if there are no more.
 local function page(q, from, max, max_bytes)
 	local rows, total, last = {}, 0, from
 	local mems = call('ZRANGEBYSCORE', q.taken, int(from + 1), int(from + max), 'WITHSCORES')
@@ -341,7 +340,7 @@ local function stand(q, id, m, s)
 		enter(q, id, m, DEAD)
 	elseif s == DELAYED then
 		if m.k and m.g % 2 == HOLDS and not head(q, m.k) then
-			write('HSET', q.heads, m.k, id) -- it waits for its next attempt
+			write('HSET', q.heads, m.k, id) -- the message waits for its next attempt
 		end
 		enter(q, id, m, DELAYED)
 	elseif m.k then
@@ -351,8 +350,8 @@ local function stand(q, id, m, s)
 	end
 end
 
--- What is given begins with words: its kind, its id, then what that kind has. Is it a message
--- that is new?
+-- By kind: accepts a row from another shard. A row begins with words: kind, id, then the fields
+-- of that kind. Returns 1 if it is a new message.
 local accepts = {}
 
 accepts['0'] = function(q, id, words)
@@ -368,9 +367,9 @@ accepts['0'] = function(q, id, words)
 		m[field] = tonumber(words())
 	end
 	if s == READY or s == HELD then
-		m.d = math.min(m.d, now) -- the giver's clock may be ahead of ours
+		m.d = math.min(m.d, now) -- the clock of the other shard may be ahead
 	end
-	local digest = string.sub(words(), 2) -- behind an x, for it may be empty
+	local digest = string.sub(words(), 2) -- after an x, because it may be empty
 
 	m.k, m.n, m.ad = words(), next_number(q), m.d
 	m.r, m.e = m.r > 0 and m.r or nil, s ~= DEAD and m.e or 0
@@ -379,7 +378,7 @@ accepts['0'] = function(q, id, words)
 	write('ZADD', q.all, m.n, id)
 	count_prio(q, m.p, 1)
 	if m.i and not known(q, m.i) then
-		write('HSET', q.idem, m.i, id .. ':0' .. (q.policy.strict == 1 and ':' .. digest or ''))
+		write('HSET', q.idem, m.i, id .. ':0' .. digest_end(q, digest))
 	end
 	if m.e > 0 then
 		write('ZADD', q.ttl, m.e, member(m, id))
@@ -391,11 +390,12 @@ end
 
 accepts['1'] = function(q, id, words)
 	local key, until_ = arg(), words()
+	local digest = string.sub(words(), 2) -- after an x, because it may be empty
 
 	if known(q, key) then
 		return 0
 	end
-	write('HSET', q.idem, key, id .. ':' .. until_)
+	write('HSET', q.idem, key, id .. ':' .. until_ .. digest_end(q, digest))
 	write('ZADD', q.ends, until_, 'i:' .. key)
 	return 0
 end
@@ -419,7 +419,7 @@ accepts['3'] = function(q, id, words)
 		end
 		q.last = key
 		fates.accept(q, key, nil, given)
-	elseif q.last == id then -- else the message was there already
+	elseif q.last == id then -- otherwise the message was here already
 		fates.accept(q, nil, id, given)
 	end
 	return 0
@@ -431,10 +431,10 @@ local function accept_next(q)
 	return accepts[words()](q, words(), words)
 end
 
--- Arguments of a thing of each kind, its words among them.
+-- The number of arguments of a row, by kind, with its words.
 local sizes = { ['0'] = 4, ['1'] = 2, ['2'] = 2, ['3'] = 5 }
 
--- V8: is one of the things here, but on its way from here? Nothing is done yet.
+-- MOVE-8: whether one of the rows is here and on its way to another shard. Changes nothing.
 local function is_leaving(q, n)
 	local from, found = at, false
 
@@ -454,7 +454,7 @@ end
 
 -- ---- Steps ----
 
--- What is leased, and what waits behind it.
+-- The number of messages that are leased or wait behind a leased one; for lock keys, of leases.
 local function leased(q)
 	if has_locks(q) then
 		return tonumber(call('HGET', q.meta, 'leases') or '0')
@@ -471,7 +471,8 @@ local function leased(q)
 	return n
 end
 
--- A lock key is in ends if it is leased, or has no state.
+-- The number of messages; for lock keys, of keys with a state or a lease: `ends` has the keys
+-- that are leased or have no state.
 local function messages(q)
 	local n = call('ZCARD', q.all)
 
@@ -490,7 +491,7 @@ function steps.look() end
 
 function steps.mark(q)
 	if q.said then
-		mark(q, q.said, '', true) -- what is elsewhere has its mark by now
+		mark(q, q.said, '', true) -- the other shards have their marks by now
 	end
 end
 
@@ -541,7 +542,7 @@ function steps.give(q)
 	elseif math.abs(last) >= batch then
 		return {}, 0, 0
 	elseif q.said and is_elsewhere(q) then
-		return {}, 0, -1 -- V12
+		return {}, 0, -1 -- MOVE-12
 	elseif is_leaving(q, n) then
 		return {}, 0, -2
 	end

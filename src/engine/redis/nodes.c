@@ -6,8 +6,9 @@
 #include <stdlib.h>
 
 #define DOWN_FIRST    (100 * SLU_MS)
-#define PROBE_TIMEOUT SLU_SEC /* for one that was down: whoever waits for the lane waits for it */
 #define DOWN_MOST     (5 * SLU_SEC)
+#define REFUSED_MOST  SLU_SEC
+#define PROBE_TIMEOUT SLU_SEC /* of a try to reach a server that is down: the lane waits for it */
 
 void
 rnodes_init(struct rnodes *s, const struct rwire_conf *conf)
@@ -27,9 +28,9 @@ rnodes_release(struct rnodes *s)
 	*s = (struct rnodes){ 0 };
 }
 
-/* ---- Which there are ---- */
+/* ---- The list ---- */
 
-/* In the place of one that nobody lists any more, when there are too many. */
+/* A server that is in no table any more, whose place can be used when there are too many. */
 static struct rnode *
 unused(struct rnodes *s)
 {
@@ -42,7 +43,6 @@ unused(struct rnodes *s)
 static struct rnode *
 add(struct rnodes *s)
 {
-	struct rnode **more;
 	struct rnode *n = unused(s);
 
 	if (n) {
@@ -50,19 +50,15 @@ add(struct rnodes *s)
 		*n = (struct rnode){ 0 };
 		return n;
 	}
-	if (s->n == RNODES_MAX)
+	if (s->n == RNODES_MAX || !mem_resize(&s->all, s->n + 1, sizeof(struct rnode *)))
 		return NULL;
-	more = mem_realloc(s->all, (s->n + 1) * sizeof(struct rnode *));
-	if (!more)
-		return NULL;
-	s->all = more;
 	n = mem_zalloc(sizeof *n);
 	if (n)
 		s->all[s->n++] = n;
 	return n;
 }
 
-/* NULL: no memory, or it is too long or not a host. */
+/* Finds or adds a server. Returns NULL if there is no memory or the address is invalid. */
 static struct rnode *
 node_named(struct rnodes *s, const char *address, size_t size)
 {
@@ -83,7 +79,8 @@ node_named(struct rnodes *s, const char *address, size_t size)
 	return n;
 }
 
-/* A server may not know under which name it is reached: then it is that of n, who said so. */
+/* A server may not know its own host name (host_n 0): then it is the host of n, which sent the
+ * address. */
 static struct rnode *
 node_at(struct rnodes *s, const struct rnode *n, const char *host, size_t host_n, unsigned port)
 {
@@ -91,7 +88,7 @@ node_at(struct rnodes *s, const struct rnode *n, const char *host, size_t host_n
 	int size;
 
 	if (host_n > 0 && (memchr(host, '/', host_n) || memchr(host, ',', host_n)))
-		return NULL; /* a path, or a list: no host */
+		return NULL; /* a path or a list, not a host */
 	if (host_n == 0) {
 		host = n->address;
 		host_n = (size_t)(strrchr(n->address, ':') - n->address);
@@ -100,13 +97,15 @@ node_at(struct rnodes *s, const struct rnode *n, const char *host, size_t host_n
 	return node_named(s, address, (size_t)size);
 }
 
-/* ---- C2 ---- */
+/* ---- REDISNODES-2 ---- */
 
 void
 rnode_down(struct rnodes *s, struct rnode *n, const struct slu_err *err)
 {
+	const slu_time most = n->refuses ? REFUSED_MOST : DOWN_MOST;
+
 	n->down_step = n->down_step ? 2 * n->down_step : DOWN_FIRST;
-	n->down_step = n->down_step < DOWN_MOST ? n->down_step : DOWN_MOST;
+	n->down_step = n->down_step < most ? n->down_step : most;
 	n->down_until = s->now + n->down_step;
 	n->down_why = *err;
 	n->down_why.code = SLU_EDOWN;
@@ -141,20 +140,7 @@ rnodes_who_is_down(const struct rnodes *s)
 
 /* ---- Talking ---- */
 
-int
-rnode_ask(struct rnode *n, const struct slice *words, size_t n_words, redisReply **out,
-	  struct slu_err *err)
-{
-	int rc;
-
-	rwire_begin(&n->wire, n_words);
-	for (size_t i = 0; i < n_words; i++)
-		rwire_arg(&n->wire, words[i]);
-	rc = rwire_send(&n->wire, err);
-	return rc ? rc : rwire_answer(&n->wire, out, err);
-}
-
-/* Is `name:value` a line of what INFO said? */
+/* Whether the answer of INFO has the line `name:value`. */
 static bool
 says(const redisReply *info, const char *line)
 {
@@ -166,17 +152,16 @@ says(const redisReply *info, const char *line)
 void
 rnode_setting(struct rnode *n, const char *name, char *out, size_t size)
 {
-	const struct slice words[] = { SLICE("CONFIG"), SLICE("GET"), slice_of(name) };
+	const struct rwords words = WORDS(SLICE("CONFIG"), SLICE("GET"), slice_of(name));
 	redisReply *reply = NULL;
 
 	*out = '\0';
-	if (n->wire.fd >= 0 && rnode_ask(n, words, 3, &reply, NULL) == 0 && reply_fits(reply, "[tt]"))
+	if (n->wire.fd >= 0 && rwire_ask(&n->wire, words, &reply, NULL) == 0 && reply_fits(reply, "[tt]"))
 		(void)snprintf(out, size, "%s", reply->element[1]->str);
-	if (reply)
-		freeReplyObject(reply);
+	freeReplyObject(reply);
 }
 
-/* What an answer is worth is for the server's settings to say. */
+/* Sets n->weak: by the server's settings, whether an answered write is on disk. */
 static void
 judge(struct rnode *n, const redisReply *info)
 {
@@ -198,25 +183,39 @@ judge(struct rnode *n, const redisReply *info)
 }
 
 /*
- * C4: a server that was killed while it wrote what a script had done may have cut its file
- * inside of that; then the next start but one does half of the script. A rewrite, of which
- * there was none since it started, begins a new file. Who may not ask for it is told nothing.
+ * REDISNODES-4: a server that was killed while it wrote the effects of a script may have cut
+ * its file in the middle of them. Then the start after the next one applies half of the
+ * script. A rewrite begins a new file. A missing permission to rewrite is not an error.
  */
 static void
 mend_file(struct rnode *n, const redisReply *info)
 {
-	redisReply *reply = NULL;
+	redisReply *reply;
 
 	if (!says(info, "aof_enabled:1") || !says(info, "aof_last_rewrite_time_sec:-1") ||
 	    !says(info, "aof_rewrite_in_progress:0"))
 		return;
-	n->mended = rnode_ask(n, (const struct slice[]){ SLICE("BGREWRITEAOF") }, 1, &reply, NULL) == 0 &&
+	n->mended = rwire_ask(&n->wire, WORDS(SLICE("BGREWRITEAOF")), &reply, NULL) == 0 &&
 		    reply->type != REDIS_REPLY_ERROR;
-	if (reply)
-		freeReplyObject(reply);
+	freeReplyObject(reply);
 }
 
-/* Connect, and learn what it is. Who may not ask takes it for a server of its own. */
+/* REDISNODES-4: a server that loads its files refuses to rewrite them, and a moment later it
+ * serves: it must not get a call on this connection. */
+static int
+check_info(struct rnode *n, const redisReply *info, struct slu_err *err)
+{
+	if (info->type != REDIS_REPLY_ERROR && !reply_fits(info, "t"))
+		return slu_fail(err, SLU_EDOWN, "redis %s: malformed reply to INFO", n->address);
+	n->refuses = says(info, "loading:1");
+	if (n->refuses)
+		return slu_fail(err, SLU_EDOWN, "redis %s is loading its files", n->address);
+	if (!says(info, "cluster_enabled:1") && says(info, "role:slave"))
+		return slu_fail(err, SLU_EDOWN, "redis %s is a replica", n->address);
+	return 0;
+}
+
+/* Connects and reads INFO. Without the permission for INFO the server counts as a single one. */
 static int
 meet(struct rnode *n, bool *is_cluster, struct slu_err *err)
 {
@@ -225,28 +224,23 @@ meet(struct rnode *n, bool *is_cluster, struct slu_err *err)
 
 	n->loaded = false;
 	if (!rc)
-		rc = rnode_ask(n, (const struct slice[]){ SLICE("INFO") }, 1, &info, err);
-	if (!rc && info->type != REDIS_REPLY_ERROR && !reply_fits(info, "t")) {
-		rc = slu_fail(err, SLU_EDOWN, "redis %s: malformed reply to INFO", n->address);
-		rwire_close(&n->wire);
-	}
+		rc = rwire_ask(&n->wire, WORDS(SLICE("INFO")), &info, err);
+	if (!rc)
+		rc = check_info(n, info, err);
 	*is_cluster = !rc && says(info, "cluster_enabled:1");
-	if (!rc && !*is_cluster && says(info, "role:slave")) {
-		rc = slu_fail(err, SLU_EDOWN, "redis %s is a replica", n->address);
-		rwire_close(&n->wire);
-	}
 	if (!rc) {
 		mend_file(n, info);
 		judge(n, info);
+	} else {
+		rwire_close(&n->wire);
 	}
-	if (info)
-		freeReplyObject(info);
+	freeReplyObject(info);
 	return rc;
 }
 
-/* The first address that serves; else what the first of all said. */
+/* Connects to the first address that serves. Otherwise returns the error of the first one. */
 static int
-meet_any(struct rnodes *s, struct rnode *n, bool *is_cluster, struct slu_err *err)
+presence_any(struct rnodes *s, struct rnode *n, bool *is_cluster, struct slu_err *err)
 {
 	int rc = SLU_EDOWN, first = 0;
 	struct slu_err why;
@@ -263,7 +257,7 @@ meet_any(struct rnodes *s, struct rnode *n, bool *is_cluster, struct slu_err *er
 
 /* ---- The table of a cluster ---- */
 
-/* CRC-16 of XMODEM, as the specification of Redis Cluster has it. */
+/* CRC-16/XMODEM, as in the specification of Redis Cluster. */
 static unsigned
 crc16(const char *p, size_t n)
 {
@@ -289,25 +283,25 @@ rnode_slot(struct slice key)
 	return crc16(key.p, key.n) % RNODE_SLOTS;
 }
 
-/* One line: first slot, last slot, { host, port, ... } of the master, replicas. */
+/* A range of slots: first slot, last slot, { host, port, ... } of the master, replicas. */
 static bool
-take_range(struct rnodes *s, const struct rnode *from, const redisReply *line,
+take_range(struct rnodes *s, const struct rnode *from, const redisReply *range,
 	   struct rnode **owners)
 {
-	const redisReply *const who = line->element[2];
-	const int64_t last = reply_int(line->element[1]);
+	const redisReply *const who = range->element[2];
+	const int64_t last = reply_int(range->element[1]);
 	struct rnode *n;
 
 	if (last >= RNODE_SLOTS)
 		return false;
 	n = node_at(s, from, who->element[0]->str, (size_t)who->element[0]->len,
 		    (unsigned)reply_int(who->element[1]));
-	for (int64_t i = reply_int(line->element[0]); n && i <= last; i++)
+	for (int64_t i = reply_int(range->element[0]); n && i <= last; i++)
 		owners[i] = n;
 	return n;
 }
 
-/* Whoever is in no table any more needs no connection. */
+/* Closes the connections of servers that are in no table any more. */
 static void
 retire(struct rnodes *s)
 {
@@ -346,21 +340,18 @@ take_table(struct rnodes *s, const struct rnode *from, const redisReply *table,
 static int
 ask_table(struct rnodes *s, struct rnode *n, struct slu_err *err)
 {
-	const struct slice words[] = { SLICE("CLUSTER"), SLICE("SLOTS") };
 	redisReply *table = NULL;
 	int rc = rnode_ready(s, n, err);
 
 	if (!rc)
-		rc = rnode_ask(n, words, 2, &table, err);
+		rc = rwire_ask(&n->wire, WORDS(SLICE("CLUSTER"), SLICE("SLOTS")), &table, err);
 	if (!rc)
 		rc = take_table(s, n, table, err);
-	if (table)
-		freeReplyObject(table);
+	freeReplyObject(table);
 	return rc;
 }
 
-/* From any server that is there: whoever was named last, then those to whom there is a
- * connection. */
+/* Reads the table from any server: first from the one named last, then from connected ones. */
 static void
 refresh(struct rnodes *s)
 {
@@ -373,7 +364,7 @@ refresh(struct rnodes *s)
 	for (uint32_t i = 0; rc && i < s->n; i++)
 		if (s->all[i]->wire.fd < 0)
 			rc = ask_table(s, s->all[i], NULL);
-	s->stale = false; /* one that failed just now will be tried again, in its time */
+	s->stale = false; /* servers that failed are tried again later */
 }
 
 /* ---- Opening ---- */
@@ -382,7 +373,7 @@ int
 rnode_ready(struct rnodes *s, struct rnode *n, struct slu_err *err)
 {
 	const slu_time timeout = n->wire.conf.timeout;
-	bool is_cluster;
+	bool is_cluster = false;
 	struct slu_err why;
 	int rc;
 
@@ -395,32 +386,30 @@ rnode_ready(struct rnodes *s, struct rnode *n, struct slu_err *err)
 	}
 	if (n->down_step && timeout > PROBE_TIMEOUT)
 		n->wire.conf.timeout = PROBE_TIMEOUT;
-	rc = s->cluster ? meet(n, &is_cluster, &why) : meet_any(s, n, &is_cluster, &why);
+	rc = s->cluster ? meet(n, &is_cluster, &why) : presence_any(s, n, &is_cluster, &why);
 	n->wire.conf.timeout = timeout;
 	if (!rc && is_cluster != s->cluster)
-		rc = slu_fail(&why, SLU_EDOWN, "redis %s is %s cluster any more: start anew",
-			      n->address, s->cluster ? "no" : "not without a");
+		rc = slu_fail(&why, SLU_EDOWN, "redis %s is %s a cluster; restart sluiced", n->address,
+			      s->cluster ? "no longer" : "now");
 	if (!rc)
 		return 0;
 	rnode_down(s, n, &why);
 	if (err)
 		*err = n->down_why;
-	return SLU_EDOWN; /* whatever it was: nobody who calls us can do something about it */
+	return SLU_EDOWN; /* a caller treats every failure alike */
 }
 
-/* A server that is lost meanwhile keeps what was known of it. */
+/* Reads INFO again. If the server is lost meanwhile, n->weak stays. */
 static void
 judge_again(struct rnode *n)
 {
-	redisReply *info = NULL;
+	redisReply *info;
 	char before[RNODE_WEAK];
 
 	memcpy(before, n->weak, sizeof before);
-	if (rnode_ask(n, (const struct slice[]){ SLICE("INFO") }, 1, &info, NULL) == 0 &&
-	    reply_fits(info, "t"))
+	if (rwire_ask(&n->wire, WORDS(SLICE("INFO")), &info, NULL) == 0 && reply_fits(info, "t"))
 		judge(n, info);
-	if (info)
-		freeReplyObject(info);
+	freeReplyObject(info);
 	if (n->wire.fd < 0)
 		memcpy(n->weak, before, sizeof n->weak);
 }
@@ -436,7 +425,7 @@ rnodes_judge(struct rnodes *s)
 		if (n->wire.fd >= 0)
 			judge_again(n);
 		else
-			(void)rnode_ready(s, n, NULL); /* redis_tell_health has the failure */
+			(void)rnode_ready(s, n, NULL); /* redis_report_health reports a failure */
 	}
 }
 
@@ -449,19 +438,19 @@ rnodes_at(struct rnodes *s, unsigned slot, struct rnode **out, struct slu_err *e
 		refresh(s);
 	*out = s->cluster ? s->owners[slot] : s->all[0];
 	if (!*out)
-		return slu_fail(err, SLU_EDOWN, "redis %s: slot %u of the cluster is nobody's",
+		return slu_fail(err, SLU_EDOWN, "redis %s: slot %u of the cluster has no server",
 				s->conf.address, slot);
 	rc = rnode_ready(s, *out, err);
 	if (!rc || !s->stale)
 		return rc;
-	refresh(s); /* another may have taken its place */
+	refresh(s); /* another server may have taken over */
 	if (!s->owners[slot] || s->owners[slot] == *out)
 		return rc;
 	*out = s->owners[slot];
 	return rnode_ready(s, *out, err);
 }
 
-/* Every address is one to ask for the table. */
+/* Adds every address of the list, to read the table from. */
 static int
 add_seeds(struct rnodes *s, struct slu_err *err)
 {
@@ -481,9 +470,9 @@ rnodes_open(struct rnodes *s, struct slu_err *err)
 
 	if (!n)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");
-	rc = meet_any(s, n, &s->cluster, err);
+	rc = presence_any(s, n, &s->cluster, err);
 	if (rc)
-		rnode_down(s, n, err); /* for who tries again */
+		rnode_down(s, n, err); /* REDIS-12: a later call may try again */
 	else
 		rnode_up(n);
 	if (rc || !s->cluster)
@@ -494,7 +483,7 @@ rnodes_open(struct rnodes *s, struct slu_err *err)
 
 /* ---- Errors ---- */
 
-/* "MOVED 3999 127.0.0.1:6381": that server, or NULL. */
+/* The server in "MOVED 3999 127.0.0.1:6381", or NULL. */
 static struct rnode *
 named_in(struct rnodes *s, const struct rnode *n, const char *text, unsigned *slot)
 {
@@ -542,7 +531,7 @@ turn_of(const char *text)
 }
 
 enum rnode_turn
-rnodes_heed(struct rnodes *s, const struct rnode *n, const char *text, struct rnode **ask)
+rnodes_error(struct rnodes *s, const struct rnode *n, const char *text, struct rnode **ask)
 {
 	const enum rnode_turn turn = turn_of(text);
 	struct rnode *to;

@@ -1,7 +1,7 @@
 /*
- * plan.c - which calls an op takes, and of which queues.
+ * plan.c - plans the calls of an op and finds its queues.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include "base/mem.h"
 
@@ -19,7 +19,7 @@ redis_tick(struct redis *r, uint32_t queue, slu_time due, struct slu_err *err)
 	return 0;
 }
 
-/* ---- Which queue ---- */
+/* ---- Queues ---- */
 
 static bool
 is_spelling(const redisReply *reply)
@@ -28,24 +28,20 @@ is_spelling(const redisReply *reply)
 	       strlen(reply->str) == (size_t)reply->len;
 }
 
-/* One word of the first spelling that somebody used: HSETNX, then what is there. */
+/* The first spelling of a name: HSETNX, then the stored value. */
 static int
 spell(struct redis *r, struct slice field, struct slice as, char **out, struct slu_err *err)
 {
-	const struct slice set[] = { SLICE("HSETNX"), slice_of(r->spelled), field, as };
-	const struct slice get[] = { SLICE("HGET"), slice_of(r->spelled), field };
+	const struct slice key = slice_of(r->spelled);
 	redisReply *reply = NULL;
-	int rc = as.n ? redis_ask(r, set, 4, "n", &reply, err) : 0;
+	int64_t set;
+	int rc = as.n ? redis_ask_number(r, WORDS(SLICE("HSETNX"), key, field, as), &set, err) : 0;
 
-	if (reply)
-		freeReplyObject(reply);
-	reply = NULL;
 	if (!rc)
-		rc = redis_ask(r, get, 3, "T", &reply, err);
+		rc = redis_ask(r, WORDS(SLICE("HGET"), key, field), "T", &reply, err);
 	mem_free(*out);
 	*out = !rc && is_spelling(reply) ? mem_strdup(reply->str) : NULL;
-	if (reply)
-		freeReplyObject(reply);
+	freeReplyObject(reply);
 	return rc;
 }
 
@@ -60,13 +56,13 @@ redis_spell(struct redis *r, uint32_t queue, const struct spelling *as, struct s
 	return rc ? rc : spell(r, slice_of(field), as->queue, &q->shown, err);
 }
 
-/* The queue is in the list of all, and has a spelling. */
+/* Adds the queue to the list of all queues, with its spelling. */
 static int
 list_queue(struct redis *r, struct slice space, struct slice queue, const struct spelling *as,
 	   struct slu_err *err)
 {
 	char member[2 * MESSAGE_NAME_MAX + 2], score[24];
-	redisReply *reply = NULL;
+	int64_t added;
 	uint32_t h;
 	int rc = rqueue_open(r, space, queue, &h);
 
@@ -77,12 +73,10 @@ list_queue(struct redis *r, struct slice space, struct slice queue, const struct
 	(void)snprintf(member, sizeof member, "%.*s/%.*s", (int)space.n, space.p, (int)queue.n,
 		       queue.p);
 	(void)snprintf(score, sizeof score, "%" PRId64, redis_us(r->now));
-	rc = redis_ask(r,
-		       (const struct slice[]){ SLICE("ZADD"), slice_of(r->listing), SLICE("NX"),
-					       slice_of(score), slice_of(member) },
-		       5, "n", &reply, err);
-	if (reply)
-		freeReplyObject(reply);
+	rc = redis_ask_number(r,
+			      WORDS(SLICE("ZADD"), slice_of(r->listing), SLICE("NX"), slice_of(score),
+				    slice_of(member)),
+			      &added, err);
 	if (!rc)
 		rc = redis_spell(r, h, as, err);
 	rqueue_at(r, h)->listed = rc == 0;
@@ -90,58 +84,50 @@ list_queue(struct redis *r, struct slice space, struct slice queue, const struct
 	return rc;
 }
 
-/* It was deleted by another node, and made anew by this one, which took it for listed. */
+/* Another node deleted the queue, and this one created it again and still took it for
+ * listed. */
 void
-redis_list_anew(struct redis *r)
+redis_list_recreated(struct redis *r)
 {
 	struct slu_err err;
 
-	for (uint32_t h = 0; h < r->queues.used && r->anew; h++) {
+	for (uint32_t h = 0; h < r->queues.used && r->recreated; h++) {
 		struct rqueue *q = rqueue_at(r, h);
 
-		if (!q->anew)
+		if (!q->recreated)
 			continue;
 		q->listed = false;
 		if (list_queue(r, slice_of(q->space), slice_of(q->name),
 			       &(struct spelling){ slice_of(q->space_shown ? q->space_shown : ""),
 						   slice_of(q->shown ? q->shown : "") },
 			       &err))
-			return; /* with the next run */
-		q->anew = false;
-		r->anew--;
+			return; /* the next run tries again */
+		q->recreated = false;
+		r->recreated--;
 	}
 }
 
-/* Does the queue have that message? */
+/* Whether the queue has that message, or its result. */
 static int
 has_message(struct redis *r, const struct rqueue *q, uint64_t id, bool *out,
 	    struct slu_err *err)
 {
+	static const char *const hashes[] = { "msg", "results" };
 	char key[1024], field[24];
-	redisReply *reply = NULL;
-	int rc;
+	int64_t found = 0;
+	int rc = 0;
 
-	(void)snprintf(key, sizeof key, "%smsg", q->base);
 	(void)snprintf(field, sizeof field, "%" PRIu64, id);
-	rc = redis_ask(r,
-		       (const struct slice[]){ SLICE("HEXISTS"), slice_of(key), slice_of(field) },
-		       3, "n", &reply, err);
-	*out = !rc && reply_int(reply) == 1;
-	if (!rc && !*out) {
-		freeReplyObject(reply);
-		(void)snprintf(key, sizeof key, "%sresults", q->base);
-		rc = redis_ask(r,
-			       (const struct slice[]){ SLICE("HEXISTS"), slice_of(key),
-						       slice_of(field) },
-			       3, "n", &reply, err);
-		*out = !rc && reply_int(reply) == 1;
+	for (int i = 0; i < 2 && !rc && found != 1; i++) {
+		(void)snprintf(key, sizeof key, "%s%s", q->base, hashes[i]);
+		rc = redis_ask_number(r, WORDS(SLICE("HEXISTS"), slice_of(key), slice_of(field)), &found,
+				      err);
 	}
-	if (!rc)
-		freeReplyObject(reply);
+	*out = found == 1;
 	return rc;
 }
 
-/* The queue of a message of which only the namespace is known; SLAB_NONE: there is none. */
+/* Finds the queue of a message by namespace and id; SLAB_NONE if no queue has it. */
 static int
 locate(struct redis *r, struct slice space, uint64_t id, uint32_t *out, struct slu_err *err)
 {
@@ -178,21 +164,14 @@ add_queue(const struct redis *r, struct rcall *c, uint32_t h)
 	c->queues[c->n_queues++] = h;
 }
 
-static const struct spelling *
-spelled_as(const struct op *op, const struct op_put *put)
-{
-	return put->as.queue.n ? &put->as : &op->as;
-}
-
-/* Do all puts go to one queue? Where they name none, it is that of the op. */
+/* Whether all puts are for one queue. */
 static bool
 is_for_one(const struct op *op)
 {
 	for (uint32_t i = 1; i < op->n_puts; i++) {
 		const struct message *a = &op->puts[i - 1].m, *b = &op->puts[i].m;
 
-		if (!slice_eq(a->queue.n ? a->queue : op->queue, b->queue.n ? b->queue : op->queue) ||
-		    !slice_eq(a->space.n ? a->space : op->space, b->space.n ? b->space : op->space))
+		if (!slice_eq(a->queue, b->queue) || !slice_eq(a->space, b->space))
 			return false;
 	}
 	return true;
@@ -204,6 +183,7 @@ plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 	struct rcall *c;
 	int rc = 0;
 
+	op_name_puts(op);
 	if (r->nodes.cluster && !is_for_one(op)) {
 		redis_refuse(r, op, SLU_EINVAL,
 			     "a cluster takes a call for several queues neither whole nor not at all");
@@ -216,17 +196,17 @@ plan_puts(struct redis *r, struct op *op, struct slu_err *err)
 		if (op->puts[i].taken)
 			continue;
 		op_begin_put(&op->puts[i]);
-		m->space = m->space.n ? m->space : op->space;
-		m->queue = m->queue.n ? m->queue : op->queue;
 		op->failed = i;
-		rc = message_check(m, &r->why);
+		rc = redis_check_share(m, &r->why);
+		if (!rc)
+			rc = message_check(m, &r->why);
 		if (rc) {
 			op_fail(op, rc, &r->why);
 			return 0;
 		}
 		rc = redis_ids_note(r, m->id, err);
 		if (!rc)
-			rc = list_queue(r, m->space, m->queue, spelled_as(op, &op->puts[i]), err);
+			rc = list_queue(r, m->space, m->queue, &op->puts[i].as, err);
 		h = rqueue_find(r, m->space, m->queue);
 		if (!rc)
 			rc = rqueue_add_prio(rqueue_at(r, h), m->prio);
@@ -253,8 +233,8 @@ redis_make_queue(struct redis *r, const struct op *op, uint32_t *out, struct slu
 	return rc;
 }
 
-/* Is it one of those that the op names, by namespace, queue or neither? Lock keys are not messages:
- * they are shown to who asks for them. */
+/* Whether the op includes the queue, by namespace, queue or neither. The queue of lock keys is
+ * included only if the op names it. */
 static bool
 is_shown(const struct rqueue *q, const struct op *op)
 {
@@ -264,13 +244,13 @@ is_shown(const struct rqueue *q, const struct op *op)
 			   : strcmp(q->name, LOCK_QUEUE) != 0;
 }
 
-/* A queue that another node may have made meanwhile; SLAB_NONE: there is none. */
+/* Finds a queue that another node may have created; SLAB_NONE if no node has. */
 static int
 find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *out,
 	   struct slu_err *err)
 {
 	char member[2 * MESSAGE_NAME_MAX + 2];
-	redisReply *reply = NULL;
+	redisReply *reply;
 	int rc;
 
 	*out = rqueue_find(r, space, queue);
@@ -278,26 +258,22 @@ find_queue(struct redis *r, struct slice space, struct slice queue, uint32_t *ou
 		return 0;
 	(void)snprintf(member, sizeof member, "%.*s/%.*s", (int)space.n, space.p, (int)queue.n,
 		       queue.p);
-	rc = redis_ask(r,
-		       (const struct slice[]){ SLICE("ZSCORE"), slice_of(r->listing),
-					       slice_of(member) },
-		       3, "T", &reply, err);
+	rc = redis_ask(r, WORDS(SLICE("ZSCORE"), slice_of(r->listing), slice_of(member)), "T", &reply, err);
 	if (!rc && reply->type == REDIS_REPLY_STRING)
 		rc = redis_know(r, member, err);
-	if (reply)
-		freeReplyObject(reply);
+	freeReplyObject(reply);
 	*out = rqueue_find(r, space, queue);
 	if (*out != SLAB_NONE && rqueue_at(r, *out)->gone)
 		*out = SLAB_NONE;
 	return rc;
 }
 
-/* V1: what is said to live elsewhere has to have a mark. */
+/* MOVE-1: a queue that lives elsewhere needs a mark here, so it is created. */
 int
 redis_find_queue(struct redis *r, const struct op *op, struct slice space,
 		 struct slice queue, uint32_t *out, struct slu_err *err)
 {
-	const bool moved = op->epoch && op->lives && *op->lives && queue.n;
+	const bool moved = op->home.epoch && op->home.lives && *op->home.lives && queue.n;
 	int rc = find_queue(r, space, queue, out, err);
 
 	if (!rc && *out == SLAB_NONE && moved) {
@@ -332,6 +308,11 @@ plan_items(struct redis *r, struct op *op, struct slu_err *err)
 	const uint32_t n = rows ? op->n_rows : op->n_items;
 	struct rcall *last = NULL;
 
+	for (uint32_t i = 0; i < op->n_items && op->verb == OP_NACK; i++)
+		if (op->items[i].hold) {
+			redis_refuse(r, op, SLU_EINVAL, "engine redis has no holds: retry_after with scope is not supported; use engine log");
+			return 0;
+		}
 	for (uint32_t i = 0; i < n; i++) {
 		const struct slice none = { 0 };
 		uint32_t h;
@@ -392,12 +373,23 @@ plan_id(struct redis *r, struct op *op, struct slu_err *err)
 	return 0;
 }
 
+/* What the script does not do: a claim of one message, a peek at delayed ones. */
+static bool
+is_beyond_script(const struct op *op)
+{
+	return (op->verb == OP_CLAIM && op->claim.id) || (op->verb == OP_PEEK && op->state == MSG_DELAYED);
+}
+
 static int
 plan_queue(struct redis *r, struct op *op, struct slu_err *err)
 {
 	uint32_t h;
 	const int rc = redis_find_queue(r, op, op->space, op->queue, &h, err);
 
+	if (is_beyond_script(op)) {
+		redis_refuse(r, op, SLU_EINVAL, "engine redis has no claims by id and no order of delayed messages; use engine log");
+		return 0;
+	}
 	op->n_rows = op->n_queues = 0;
 	op->count = 0;
 	if (rc)
@@ -420,6 +412,17 @@ static int
 plan_policy_set(struct redis *r, struct op *op, struct slu_err *err)
 {
 	int rc = policy_check(&op->policy, &r->why);
+
+	if (!rc && policy_has_limits(&op->policy))
+		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no limits of concurrency or rate; use engine log");
+	if (!rc && op->policy.max_runtime)
+		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no max_runtime; use engine log");
+	if (!rc && op->policy.dead_letter_queue[0])
+		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis keeps dead letters in their queue: dead_letter_queue is not supported; use engine log");
+	if (!rc && op->policy.rules[0])
+		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no admission rules: rules is not supported; use engine log");
+	if (!rc && op->policy.share_weights[0])
+		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no shares: share_weights is not supported; use engine log");
 
 	if (rc) {
 		op_fail(op, rc, &r->why);
@@ -452,18 +455,14 @@ plan_topics(struct redis *r, struct op *op, struct slu_err *err)
 static int
 plan_shard(struct redis *r, struct op *op, struct slu_err *err)
 {
-	struct op_meet *const meet = op->on_shard.meet;
 	int rc;
 
 	op->cursor = 0;
 	op->on_shard = (struct op_shard){
-		.meet = meet,
 		.disk_free = -1,
-		.store = store_take(&r->store),
+		.store = rstore_take(&r->store),
 		.forgotten = r->forgotten,
 	};
-	if (meet)
-		return redis_meet(r, meet, err);
 	rc = redis_know_all(r, err);
 	for (uint32_t h = 0; h < r->queues.used && !rc; h++)
 		if (!rqueue_at(r, h)->gone)
@@ -471,7 +470,7 @@ plan_shard(struct redis *r, struct op *op, struct slu_err *err)
 	return rc;
 }
 
-/* Of all queues, one after the other: which, above LIST_BITS of the cursor. */
+/* A list over all queues visits one after the other: the cursor has the queue above LIST_BITS. */
 enum {
 	LIST_BITS = 36
 };
@@ -512,48 +511,85 @@ plan_backup(struct redis *r, struct op *op, struct slu_err *err)
 	return 0;
 }
 
-/* Out of the list, unless another node has made it anew meanwhile: that may have been before or
- * after, so it is looked for when the name is out. */
+static int
+plan_intake(struct redis *r, struct op *op, struct slu_err *err)
+{
+	(void)err;
+	redis_refuse(r, op, SLU_EINVAL, "engine redis accepts no batches from outside; use engine log");
+	return 0;
+}
+
+static int
+plan_finish(struct redis *r, struct op *op, struct slu_err *err)
+{
+	(void)err;
+	redis_refuse(r, op, SLU_EINVAL, "engine redis does not enqueue with an ack; use engine log, or enqueue first");
+	return 0;
+}
+
+static int
+plan_schedule(struct redis *r, struct op *op, struct slu_err *err)
+{
+	(void)err;
+	redis_refuse(r, op, SLU_EINVAL, "engine redis has no schedules; place the queue .schedules of the namespace on a shard with engine log");
+	return 0;
+}
+
+static int
+plan_why(struct redis *r, struct op *op, struct slu_err *err)
+{
+	(void)err;
+	redis_refuse(r, op, SLU_EINVAL, "engine redis does not say why a message waits; use engine log, or look at the message with its id");
+	return 0;
+}
+
+static int
+plan_limits(struct redis *r, struct op *op, struct slu_err *err)
+{
+	(void)err;
+	redis_refuse(r, op, SLU_EINVAL, "engine redis has no limits of deliveries and no holds; use engine log");
+	return 0;
+}
+
+static int
+plan_trend(struct redis *r, struct op *op, struct slu_err *err)
+{
+	(void)err;
+	redis_refuse(r, op, SLU_EINVAL, "engine redis keeps no history of its queues; use engine log, or the metrics");
+	return 0;
+}
+
+/* Removes the queue from the list. Another node may create it again before or after that, so
+ * the queue is searched after the removal, and listed again if it exists. */
 static int
 unlist_queue(struct redis *r, uint32_t h, struct slu_err *err)
 {
 	struct rqueue *q = rqueue_at(r, h);
 	char member[2 * MESSAGE_NAME_MAX + 2], key[1024];
-	redisReply *reply = NULL;
+	int64_t n;
 	int rc;
 
 	(void)snprintf(member, sizeof member, "%s/%s", q->space, q->name);
 	(void)snprintf(key, sizeof key, "%smeta", q->base);
-	rc = redis_ask(r,
-		       (const struct slice[]){ SLICE("ZREM"), slice_of(r->listing), slice_of(member) },
-		       3, "n", &reply, err);
-	if (!rc) {
-		freeReplyObject(reply);
-		rc = redis_ask(r,
-			       (const struct slice[]){ SLICE("HDEL"), slice_of(r->spelled),
-						       slice_of(member) },
-			       3, "n", &reply, err);
-	}
-	if (!rc) {
-		freeReplyObject(reply);
-		rc = redis_ask(r, (const struct slice[]){ SLICE("EXISTS"), slice_of(key) }, 2, "n",
-			       &reply, err);
-	}
+	rc = redis_ask_number(r, WORDS(SLICE("ZREM"), slice_of(r->listing), slice_of(member)), &n, err);
+	if (!rc)
+		rc = redis_ask_number(r, WORDS(SLICE("HDEL"), slice_of(r->spelled), slice_of(member)), &n, err);
+	if (!rc)
+		rc = redis_ask_number(r, WORDS(SLICE("EXISTS"), slice_of(key)), &n, err);
 	if (rc)
 		return rc;
-	if (reply_int(reply) == 1) {
-		r->anew += !q->anew;
-		q->anew = true;
+	if (n == 1) {
+		r->recreated += !q->recreated;
+		q->recreated = true;
 	} else {
 		rqueue_forget(r, h);
 		mem_free(q->shown);
 		q->shown = NULL;
 	}
-	freeReplyObject(reply);
 	return 0;
 }
 
-/* At once, so that an op behind it in the batch finds the queue gone. */
+/* Runs its call at once, so that a later op of the batch finds the queue gone. */
 static int
 plan_forget(struct redis *r, struct op *op, struct slu_err *err)
 {
@@ -584,14 +620,14 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_EXTEND] = plan_items,
 	[OP_REDRIVE] = plan_items,
 	[OP_DELETE] = plan_items,
-	[OP_ASIDE] = plan_items,
+	[OP_QUARANTINE] = plan_items,
 	[OP_GET] = plan_id,
 	[OP_RESULT] = plan_id,
 	[OP_PEEK] = plan_queue,
 	[OP_WATCH] = plan_queue,
 	[OP_LIST] = plan_list,
 	[OP_STATS] = plan_queue,
-	[OP_TOPICS] = plan_topics,
+	[OP_QUEUES] = plan_topics,
 	[OP_PURGE] = plan_queue,
 	[OP_PAUSE] = plan_queue,
 	[OP_POLICY_GET] = plan_queue,
@@ -599,6 +635,14 @@ static plan_fn *const plans[OP_VERBS] = {
 	[OP_FORGET] = plan_forget,
 	[OP_BACKUP] = plan_backup,
 	[OP_SHARD] = plan_shard,
+	[OP_PRESENCE] = redis_plan_presence,
+	[OP_INTAKE] = plan_intake,
+	[OP_WHY] = plan_why,
+	[OP_LIMITS] = plan_limits,
+	[OP_HOLD] = plan_limits,
+	[OP_TREND] = plan_trend,
+	[OP_FINISH] = plan_finish,
+	[OP_SCHEDULE] = plan_schedule,
 	[OP_MOVE] = redis_plan_move,
 	[OP_ACQUIRE] = redis_plan_lock,
 	[OP_KEEPALIVE] = redis_plan_lock,

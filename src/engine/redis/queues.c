@@ -1,12 +1,12 @@
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
 
 #include <stdio.h>
 
-/* Names of queues are known to whoever may use them: nobody gains by making them
- * collide, and every node must find the same key lines. */
+/* A fixed key: every node must compute the same hashes, and a client that chooses names of
+ * queues gains nothing by collisions. */
 static const struct hash_key secret = { 0x736c756963650001ull, 0x736c756963650002ull };
 
 struct qname {
@@ -76,7 +76,7 @@ rqueue_find(const struct redis *r, struct slice space, struct slice queue)
 	return map_find(&r->names, hash_of(space, queue), &name);
 }
 
-/* base, space and name in one piece. */
+/* Allocates base, space and name in one piece. */
 static int
 name_queue(const struct redis *r, struct rqueue *q, struct slice space, struct slice queue)
 {
@@ -132,11 +132,7 @@ rqueue_forget(struct redis *r, uint32_t h)
 {
 	struct rqueue *q = rqueue_at(r, h);
 
-	r->forgotten.accepted += q->totals.accepted;
-	r->forgotten.delivered += q->totals.delivered;
-	r->forgotten.done += q->totals.done;
-	r->forgotten.failed += q->totals.failed;
-	r->forgotten.died += q->totals.died;
+	ledger_add_totals(&r->forgotten, &q->totals);
 	q->totals = (struct ledger_totals){ 0 };
 	q->next_due = SLU_NEVER;
 	q->listed = false;
@@ -146,15 +142,11 @@ rqueue_forget(struct redis *r, uint32_t h)
 int
 rqueue_add_prio(struct rqueue *q, int32_t prio)
 {
-	int32_t *more;
-
 	for (uint32_t i = 0; i < q->n_prios; i++)
 		if (q->prios[i] == prio)
 			return 0;
-	more = mem_realloc(q->prios, (q->n_prios + 1) * sizeof *more);
-	if (!more)
+	if (!mem_resize(&q->prios, q->n_prios + 1, sizeof *q->prios))
 		return SLU_ENOMEM;
-	q->prios = more;
 	q->prios[q->n_prios++] = prio;
 	return 0;
 }

@@ -1,22 +1,21 @@
 /*
  * redis.c - the Redis engine.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "core/supplier.h"
-#include "engine/redis/piece.h"
+#include "engine/redis/replybytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
-	HEARD_MAX = 2 << 20
+	NOTICES_MAX = 2 << 20
 };
 
-/* A server whose settings were weakened is known within twice as long. */
+/* How often the servers' settings are checked; a weakened setting is noticed within twice that. */
 #define JUDGE_EVERY (5 * SLU_SEC)
 
 static struct redis *
@@ -31,8 +30,8 @@ redis_close(struct engine *e)
 	struct redis *r = of_engine(e);
 
 	watch_stop(&r->watch);
-	store_stop(&r->store);
-	buf_release(&r->heard);
+	rstore_stop(&r->store);
+	buf_release(&r->notices);
 	rnodes_release(&r->nodes);
 	rqueues_release(r);
 	pthread_mutex_destroy(&r->mtx);
@@ -41,7 +40,7 @@ redis_close(struct engine *e)
 	return 0;
 }
 
-/* Of those who share the server, every lane has its queues. */
+/* Whether the queue belongs to this lane: each lane has its part of the queues. */
 static bool
 is_ours(const struct redis *r, const char *name, const char *slash)
 {
@@ -51,7 +50,7 @@ is_ours(const struct redis *r, const char *name, const char *slash)
 	       supplier_hash(space, slice_of(slash + 1)) % r->outer.lanes == r->outer.lane;
 }
 
-/* Keys are made of names: what is none is not a queue of ours. */
+/* Whether both names are valid. Keys are made of names, so other entries are not queues. */
 static bool
 are_names(const char *name, const char *slash)
 {
@@ -79,14 +78,14 @@ redis_know(struct redis *r, const char *name, struct slu_err *err)
 	return rc ? rc : redis_tick(r, h, r->now, err);
 }
 
-/* Another node may have deleted some. */
+/* Forgets queues that another node has deleted. */
 static void
 miss_queues(struct redis *r)
 {
 	for (uint32_t h = 0; h < r->queues.used; h++) {
 		const struct rqueue *q = rqueue_at(r, h);
 
-		if (q->listed && !q->there && !q->anew)
+		if (q->listed && !q->there && !q->recreated)
 			rqueue_forget(r, h);
 	}
 }
@@ -117,17 +116,13 @@ know_listed(struct redis *r, const redisReply *names, struct slu_err *err)
 int
 redis_know_all(struct redis *r, struct slu_err *err)
 {
-	redisReply *reply = NULL;
-	int rc;
+	redisReply *reply;
+	int rc = redis_ask(r, WORDS(SLICE("ZRANGE"), slice_of(r->listing), SLICE("0"), SLICE("-1")),
+			   "[(t)]", &reply, err);
 
-	rc = redis_ask(r,
-		       (const struct slice[]){ SLICE("ZRANGE"), slice_of(r->listing), SLICE("0"),
-					       SLICE("-1") },
-		       4, "[(t)]", &reply, err);
 	if (!rc)
 		rc = know_listed(r, reply, err);
-	if (reply)
-		freeReplyObject(reply);
+	freeReplyObject(reply);
 	return rc;
 }
 
@@ -135,11 +130,10 @@ static int
 check_prefix(const char *prefix, struct slu_err *err)
 {
 	if (strlen(prefix) >= REDIS_PREFIX)
-		return slu_fail(err, SLU_EINVAL, "redis.prefix %s: at most %d bytes", prefix,
-				REDIS_PREFIX - 1);
+		return slu_fail(err, SLU_EINVAL, "invalid redis.prefix: %s; expected at most %d bytes",
+				prefix, REDIS_PREFIX - 1);
 	if (strpbrk(prefix, "{}"))
-		return slu_fail(err, SLU_EINVAL, "redis.prefix %s: braces are for hash tags",
-				prefix);
+		return slu_fail(err, SLU_EINVAL, "invalid redis.prefix: %s; expected no braces", prefix);
 	return 0;
 }
 
@@ -150,38 +144,39 @@ prefix_of(const struct redis_conf *conf)
 }
 
 static const char *
-shard_of(const struct redis_conf *conf)
+shard_of(const struct engine_conf *conf)
 {
 	return conf->shard ? conf->shard : "default";
 }
 
 static int
-check_names(const struct redis_conf *conf, struct slu_err *err)
+check_names(const struct engine_conf *conf, struct slu_err *err)
 {
-	const int rc = check_prefix(prefix_of(conf), err);
+	const int rc = check_prefix(prefix_of(conf->options), err);
 
 	if (rc)
 		return rc;
 	if (strlen(shard_of(conf)) >= MOVE_SHARD)
-		return slu_fail(err, SLU_EINVAL, "shard %s: a name has at most %d bytes",
+		return slu_fail(err, SLU_EINVAL, "invalid shard name: %s; expected at most %d bytes",
 				shard_of(conf), MOVE_SHARD - 1);
 	return 0;
 }
 
 int
-redis_check(const struct redis_conf *conf, struct slu_err *err)
+redis_check(const struct engine_conf *conf, struct slu_err *err)
 {
+	const struct redis_conf *const own = conf->options;
 	const int rc = check_names(conf, err);
 
-	return rc ? rc : rwire_check(&conf->wire, err);
+	return rc ? rc : rwire_check(&own->wire, err);
 }
 
 static int
 name_keys(struct redis *r, struct slu_err *err)
 {
 	const char *const prefix = prefix_of(&r->conf);
-	const char *const shard = shard_of(&r->conf);
-	const int rc = check_names(&r->conf, err);
+	const char *const shard = shard_of(&r->outer);
+	const int rc = check_names(&r->outer, err);
 
 	if (rc)
 		return rc;
@@ -205,11 +200,11 @@ roll_dice(struct redis *r, struct slu_err *err)
 	if (!rc)
 		rc = hash_random(&r->op_id, sizeof r->op_id, err);
 	r->self = r->op_id;
-	r->op_id >>= 16; /* room to count */
+	r->op_id >>= 16; /* leaves room to count up */
 	return rc;
 }
 
-/* Which servers there are, and which queues. */
+/* Finds the servers, the highest id and the queues. */
 static int
 look_around(struct redis *r, uint64_t *highest, struct slu_err *err)
 {
@@ -226,13 +221,24 @@ look_around(struct redis *r, uint64_t *highest, struct slu_err *err)
 		rc = rcalls_run(r, err);
 	for (uint32_t i = 0; i < r->nodes.n && !rc; i++)
 		if (r->nodes.all[i]->listed)
-			(void)rnode_ready(&r->nodes, r->nodes.all[i], NULL); /* its health is told */
-	redis_tell_health(r);
+			(void)rnode_ready(&r->nodes, r->nodes.all[i], NULL); /* redis_report_health reports it */
+	redis_report_health(r);
 	if (!rc)
-		redis_tell_clients(r);
-	if (rc == SLU_EUNKNOWN) /* nothing was changed */
+		redis_check_clients(r);
+	if (rc == SLU_EUNKNOWN) /* these commands change no message */
 		rc = (int)(err->code = SLU_EDOWN);
 	return rc;
+}
+
+/* A slot of a cluster has one master, and a call goes to one. */
+static struct engine_found
+found_of(const struct redis *r, uint64_t highest)
+{
+	return (struct engine_found){
+		.now = r->now,
+		.highest_id = highest,
+		.one_queue = r->nodes.cluster,
+	};
 }
 
 static int
@@ -246,12 +252,12 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	if (!r)
 		return slu_fail(err, SLU_ENOMEM, "no memory for an engine");
 	r->engine.ops = &engine_redis;
-	r->conf = *conf->redis;
+	r->conf = *(const struct redis_conf *)conf->options;
 	r->outer = *conf;
 	r->now = conf->wall;
-	r->budget = 0;                     /* only look */
+	r->budget = 0;                     /* open handles nothing that is due */
 	pthread_mutex_init(&r->mtx, NULL); /* cannot fail with these attributes */
-	buf_init(&r->heard, HEARD_MAX);
+	buf_init(&r->notices, NOTICES_MAX);
 	rnodes_init(&r->nodes, &r->conf.wire);
 	rqueues_init(r);
 	rc = name_keys(r, err);
@@ -259,8 +265,8 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 		rc = roll_dice(r, err);
 	if (!rc)
 		rc = look_around(r, &highest, err);
-	if (rc == SLU_EDOWN && r->conf.late) {
-		r->unmet = true;
+	if (rc == SLU_EDOWN && conf->late) {
+		r->unmet = *err;
 		rc = 0;
 	}
 	if (!rc && conf->poke)
@@ -269,36 +275,37 @@ redis_open(struct engine **out, const struct engine_conf *conf, struct engine_fo
 	r->judge_at = SLU_NEVER;
 	if (!rc && conf->poke && conf->lane == 0) {
 		r->judge_at = r->now + JUDGE_EVERY;
-		rc = store_start(&r->store, &r->conf.wire, err);
+		rc = rstore_start(&r->store, &r->conf.wire, err);
 	}
 	if (rc) {
-		(void)redis_close(&r->engine); /* what was first says more */
+		(void)redis_close(&r->engine); /* the first error is returned */
 		return rc;
 	}
-	*found = (struct engine_found){ .now = conf->wall, .highest_id = highest };
+	*found = found_of(r, highest);
 	*out = &r->engine;
 	return 0;
 }
 
-/* D12: reached at last? */
+/* REDIS-12 */
 static int
-meet_late(struct redis *r, struct slu_err *err)
+redis_reopen(struct engine *e, const struct engine_conf *conf, struct engine_found *found,
+	     struct slu_err *err)
 {
+	struct redis *r = of_engine(e);
 	uint64_t highest = 0;
 	int rc;
 
-	if (r->now < rnodes_up_at(&r->nodes, 0)) {
-		*err = r->down_why;
-		return SLU_EDOWN;
-	}
+	r->now = conf->wall;
+	r->budget = 0; /* only look */
 	rc = look_around(r, &highest, err);
-	r->unmet = rc != 0;
-	if (!rc && r->outer.given)
-		r->outer.given(r->outer.given_arg, highest);
-	return rc;
+	if (rc)
+		return rc;
+	r->unmet.code = SLU_OK;
+	*found = found_of(r, highest);
+	return 0;
 }
 
-/* When something falls due in a queue, by our own clock; not while its server is down. */
+/* When a queue has something due, by our own clock; not while its server is down. */
 static slu_time
 due_at(const struct redis *r, uint32_t h)
 {
@@ -318,10 +325,10 @@ run_due(struct redis *r, slu_time due)
 	for (uint32_t h = 0; h < r->queues.used && !rc; h++)
 		if (due_at(r, h) <= due)
 			rc = redis_tick(r, h, due, &err);
-	(void)rcalls_run(r, &err); /* what is left is due the next time, too */
+	(void)rcalls_run(r, &err); /* the rest stays due */
 }
 
-/* What other nodes have made ready. */
+/* Handles notices of other nodes. */
 static void
 take_news(struct redis *r)
 {
@@ -330,18 +337,18 @@ take_news(struct redis *r)
 
 	if (!watch_has_news(&r->watch))
 		return;
-	if (watch_take(&r->watch, &r->heard))
+	if (watch_take(&r->watch, &r->notices))
 		r->outer.ready(r->outer.ready_arg, any, any, 1);
-	for (size_t i = 0; i < r->heard.n; i += strlen(r->heard.p + i) + 1) {
-		const char *name = r->heard.p + i, *slash = strchr(name, '/');
+	for (size_t i = 0; i < r->notices.n; i += strlen(r->notices.p + i) + 1) {
+		const char *name = r->notices.p + i, *slash = strchr(name, '/');
 
 		if (*name == '=') {
-			redis_hear_leases(r, strchr(name, ':') + 1);
+			redis_notice_leases(r, strchr(name, ':') + 1);
 			continue;
 		}
-		if (redis_hear_freed(r, name) || !slash || !is_ours(r, name, slash))
+		if (redis_notice_freed(r, name) || !slash || !is_ours(r, name, slash))
 			continue;
-		(void)redis_know(r, name, &err); /* whoever asks for it will, too */
+		(void)redis_know(r, name, &err); /* an op for the queue tries again */
 		r->outer.ready(r->outer.ready_arg, (struct slice){ name, (size_t)(slash - name) },
 			       slice_of(slash + 1), UINT32_MAX);
 	}
@@ -360,7 +367,7 @@ plan_batch(struct redis *r, struct op *batch)
 	}
 }
 
-/* One lane does it for all: they have the same servers. */
+/* One lane checks for all lanes: they have the same servers. */
 static void
 judge_servers(struct redis *r)
 {
@@ -375,30 +382,27 @@ static int
 redis_run(struct engine *e, struct op *batch, slu_time due, slu_time now, struct slu_err *err)
 {
 	struct redis *r = of_engine(e);
-	int rc;
 
+	if (r->unmet.code) {
+		*err = r->unmet;
+		return SLU_EDOWN;
+	}
 	r->now = now;
 	r->budget = ENGINE_DUE_MAX;
 	EACH_OP(op, batch)
 	{
 		op->rc = 0;
 		op->lock.why = LOCK_OK;
-		op->elsewhere[0] = '\0';
+		op->home.elsewhere[0] = '\0';
 		op->engine = e;
 	}
-	rc = r->unmet ? meet_late(r, err) : 0;
-	if (rc) {
-		EACH_OP(op, batch)
-		rcall_fail(&(struct rcall){ .op = op, .to = op->n_items }, rc, err);
-		return 0;
-	}
 	plan_batch(r, batch);
-	(void)rcalls_run(r, err); /* its ops say so */
+	(void)rcalls_run(r, err); /* the ops have the failures */
 	take_news(r);
 	run_due(r, due);
 	judge_servers(r);
-	redis_list_anew(r);
-	redis_tell_health(r);
+	redis_list_recreated(r);
+	redis_report_health(r);
 	return 0;
 }
 
@@ -408,33 +412,24 @@ redis_next_due(struct engine *e)
 	const struct redis *r = of_engine(e);
 	slu_time first = watch_has_news(&r->watch) ? 0 : r->judge_at;
 
-	if (r->unmet)
-		return rnodes_up_at(&r->nodes, 0);
+	if (r->unmet.code)
+		return 0;
 	for (uint32_t h = 0; h < r->queues.used; h++)
 		if (due_at(r, h) < first)
 			first = due_at(r, h);
 	return first;
 }
 
-/* A slot has one master, and a call goes to one. */
-static bool
-redis_apart(const struct engine *e)
-{
-	const struct redis *r = (const struct redis *)e;
-
-	return r->nodes.cluster;
-}
-
 static int
 redis_read(struct engine *e, const struct op_ref *ref, uint64_t at, size_t n, char *out,
 	   bool may_block, struct slu_err *err)
 {
-	const struct piece *p = ref->pin;
+	const struct replybytes *p = ref->pin;
 
 	(void)e;
-	(void)may_block; /* it never has to wait */
+	(void)may_block; /* the bytes are in memory */
 	if (at > p->size || n > p->size - at)
-		return slu_fail(err, SLU_EINVAL, "%zu bytes at %" PRIu64 " of %u", n, at, p->size);
+		return slu_fail(err, SLU_EINVAL, "invalid range: %zu bytes at %" PRIu64 " of %u", n, at, p->size);
 	memcpy(out, p->bytes + at, n);
 	return 0;
 }
@@ -449,15 +444,17 @@ redis_unpin(struct engine *e, struct op_ref *ref)
 
 const struct engine_ops engine_redis = {
 	.name = "redis",
+	.doc = "in a Redis server",
 	.durable = true,
 	.shared = true,
+	.options = &redis_options,
 	.open = redis_open,
+	.reopen = redis_reopen,
 	.close = redis_close,
 	.run = redis_run,
 	.next_due = redis_next_due,
 	.health = redis_health,
 	.warnings = redis_warnings,
-	.apart = redis_apart,
 	.read = redis_read,
 	.unpin = redis_unpin,
 };

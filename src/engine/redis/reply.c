@@ -12,7 +12,7 @@ is_text(const redisReply *r)
 	return r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS;
 }
 
-/* -?[0-9]*, of 64 bits. */
+/* Reads -?[0-9]* as a number of 64 bits. */
 static bool
 read_number(struct slice text, int64_t *out)
 {
@@ -25,7 +25,7 @@ read_number(struct slice text, int64_t *out)
 		const int digit = text.p[i] - '0';
 
 		if (digit < 0 || digit > 9 || __builtin_mul_overflow(number, 10, &number) ||
-		    __builtin_sub_overflow(number, digit, &number)) /* has one more below 0 */
+		    __builtin_sub_overflow(number, digit, &number)) /* negative numbers reach further */
 			return false;
 	}
 	if (!minus && number == INT64_MIN)
@@ -54,7 +54,7 @@ reply_int(const redisReply *r)
 	if (r->type == REDIS_REPLY_INTEGER)
 		return r->integer;
 	if (is_text(r))
-		(void)read_number(reply_text(r), &number); /* it fits */
+		(void)read_number(reply_text(r), &number); /* reply_fits has checked it */
 	return number;
 }
 
@@ -66,7 +66,7 @@ reply_id(const redisReply *r)
 
 /* ---- Shapes ---- */
 
-/* Behind the part that begins here. */
+/* The end of the part of a shape that begins at s. */
 static const char *
 skip(const char *s)
 {
@@ -82,7 +82,7 @@ skip(const char *s)
 
 static bool fits(const redisReply *r, const char *s);
 
-/* The elements from i on are the group, again and again. */
+/* Whether the elements from i on repeat the group. */
 static bool
 fits_group(const redisReply *r, size_t i, const char *group)
 {
@@ -119,7 +119,7 @@ fits_one_of(const redisReply *r, const char *s)
 	}
 }
 
-/* Recurses as deep as the shape, which is ours. */
+/* Recurses only as deep as the shape, which is a constant. */
 static bool
 fits(const redisReply *r, const char *s)
 {
@@ -163,7 +163,8 @@ typedef int reply_count;
 static redisReplyObjectFunctions bounded;
 static void *(*create_array)(const redisReadTask *task, reply_count n);
 
-/* NULL: the reader says that there is no memory, and the connection closes. */
+/* Returns NULL if the array is too large: the reader reports no memory, and the connection
+ * closes. */
 static void *
 create_bounded(const redisReadTask *task, reply_count n)
 {
@@ -172,7 +173,7 @@ create_bounded(const redisReadTask *task, reply_count n)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* hiredis has its functions in every reader, and nowhere else. */
+/* hiredis exposes its functions only through a reader. */
 static void
 learn_functions(const redisReader *r)
 {

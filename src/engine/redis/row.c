@@ -1,25 +1,25 @@
 /*
- * row.c - a message as the script answers it.
+ * row.c - reads a message from an answer of the script.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include "base/id.h"
-#include "engine/redis/piece.h"
+#include "engine/redis/replybytes.h"
 
-/* What the server decided is not in the bytes that it was given. */
-static struct piece *
+/* The record of a message, with the fields that the server decided. */
+static struct replybytes *
 record_of(const redisReply *bytes, const redisReply *const *f)
 {
 	struct message m;
-	struct piece *p;
+	struct replybytes *p;
 
 	if (message_decode((struct slice){ bytes->str, (size_t)bytes->len }, &m, NULL))
 		return NULL;
 	m.number = (uint64_t)reply_int(f[4]);
 	m.expires = redis_ns(reply_int(f[11]));
 	m.accepted = redis_ns(reply_int(f[14]));
-	m.due = m.due ? m.due : redis_ns(reply_int(f[15])); /* as it was asked for */
-	p = piece_new(message_size(&m));
+	m.due = m.due ? m.due : redis_ns(reply_int(f[15])); /* due as requested */
+	p = replybytes_new(message_size(&m));
 	if (p)
 		message_encode(&m, p->bytes);
 	return p;
@@ -40,7 +40,7 @@ redis_take_row(struct op *op, const redisReply *reply)
 {
 	const redisReply *const *f = (const redisReply *const *)reply->element;
 	struct op_row *row = &op->rows[op->n_rows];
-	struct piece *record;
+	struct replybytes *record;
 	const int64_t expires = reply_int(f[11]);
 
 	record = record_of(f[16], f);
@@ -61,15 +61,35 @@ redis_take_row(struct op *op, const redisReply *reply)
 		.expires = expires ? redis_ns(expires) : SLU_NEVER,
 		.flags = (uint8_t)reply_int(f[12]),
 		.reason = (uint8_t)reply_int(f[13]),
-		.record = piece_ref(record),
+		.record = replybytes_ref(record),
 		.owner = shared_text_new((struct slice){ f[20]->str, (size_t)f[20]->len }),
 	};
-	if (op->stateful) {
+	if (op->verb == OP_CLAIM && op->claim.stateful) {
 		row->state_version = (uint64_t)reply_int(f[18]);
 		row->state_etag = (uint64_t)reply_int(f[19]);
 	}
 	if (f[17]->len > 0)
-		row->error = piece_ref(piece_of(f[17]->str, (size_t)f[17]->len));
+		row->error = replybytes_ref(replybytes_of(f[17]->str, (size_t)f[17]->len));
 	op->n_rows++;
+	return true;
+}
+
+bool
+redis_take_rows(struct redis *r, struct op *op, const redisReply *rows,
+		bool (*is)(const redisReply *reply),
+		bool (*take)(struct op *op, const redisReply *reply))
+{
+	if (rows->elements > op->max_rows - op->n_rows)
+		return false;
+	for (size_t i = 0; i < rows->elements; i++)
+		if (!is(rows->element[i]))
+			return false;
+	for (size_t i = 0; i < rows->elements; i++) {
+		if (take(op, rows->element[i]))
+			continue;
+		op_drop_rows(op);
+		redis_refuse(r, op, SLU_ECORRUPT, "redis: malformed record of a message");
+		break;
+	}
 	return true;
 }

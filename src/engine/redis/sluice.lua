@@ -1,27 +1,27 @@
--- sluice.lua - everything that happens to the messages of a queue, one call at a time.
+-- sluice.lua - every step of the messages of a queue, one call at a time.
 --
--- A call is a verb with its arguments, for one queue; an enqueue may be for several, and
--- takes all of it or nothing. What has fallen due in a queue happens first, so nothing
--- depends on a timer being in time, and any node may be the one to do it.
+-- A call is a verb with its arguments, for one queue. An enqueue may be for several queues,
+-- and happens whole or not at all. Each call first handles what is due in its queues, so
+-- nothing depends on a timer, and any node may do it.
 --
--- KEYS     for each queue the keys of `names` below, then its pending:<priority> ones
--- ARGV     1 verb  2 time in us, '' for the server's own  3 what fell due in the last so many
---          us is left alone: the call came before it
---          4 steps that may be spent on what is due  5 dice, 0 .. 1  6 the default policy
---          7 'channel caller' of notices  8 number of queues; from whoever has a map, 'number epoch
---          above lives': see engine/move.h. Then for each queue: its name, its priorities as
---          '0,5,10', and the highest number that the caller has seen; then what the verb needs
+-- KEYS     for each queue the keys of `names` below, then its keys pending:<priority>
+-- ARGV     1 verb  2 time in us, '' = the server's  3 how many us ago the call arrived: what
+--          fell due since then is left alone  4 steps allowed for what is due
+--          5 dice, 0 .. 1  6 the default policy  7 'channel caller' of notices
+--          8 number of queues, or with a map 'number epoch above lives': see engine/move.h
+--          Then for each queue: its name, its priorities as '0,5,10', and the highest number
+--          that the caller has seen. Then the arguments of the verb
 --
--- Answer   { 'ok', time, steps used, answer of the verb, { of each queue: next due,
---            ready if there is something new, failures, deaths, ends, ids
---            whose lease ran out, lock keys that can be had, where it lives, the last number
---            that was taken (if it lives elsewhere by anybody), what the counter said if it was behind,
+-- Answer   { 'ok', time, steps used, answer of the verb, { for each queue: next due,
+--            number of ready messages if it is news, failures, deaths, ends, ids whose lease
+--            expired, free lock keys, where the queue lives, the last number taken (of any
+--            call, if the queue lives elsewhere), the counter if it was behind,
 --            1 if this call was the first to change the queue } }
 --          { 'prios', queue, priority... }: nothing has happened; call again with the keys
 --          of these priorities, too
 --
--- Times are microseconds and numbers stay below 2^53, so both are exact in Lua; ids do
--- not, and are text throughout.
+-- Times are microseconds and numbers stay below 2^53, so both are exact in Lua. Ids do not:
+-- they are always text.
 
 local names = { 'meta', 'msg', 'delayed', 'inprog', 'dlq', 'held', 'heads', 'ttl', 'idem',
 	'results', 'all', 'prios', 'ends', 'aside', 'ops', 'later', 'taken', 'counter' }
@@ -30,19 +30,19 @@ local READY, DELAYED, LEASED, HELD, DEAD, DAMAGED = 1, 2, 3, 4, 5, 6
 local HOLDS, EXTENDED, SPARED = 1, 2, 16
 local MAX_ATTEMPTS, EXPIRED, REJECTED = 1, 2, 3
 local OK, ENOTFOUND, ELEASE, ECONFLICT = 0, 1, 2, 3
-local LIFT = 2 ^ 20 -- beyond what was seen of a counter that is behind
-local OP_KEPT = 30e6 -- so long the answer of a claim can be had again
+local LIFT = 2 ^ 20 -- a counter that is behind is raised so far above the number seen
+local OP_KEPT = 30e6 -- how long the answer of a claim is stored, in us
 
-local SPARE_TIME = 1e6 -- see ledger_spare in core/ledger.h
-local SHUN_TIME = 20e3 -- L13 there
+local SPARE_TIME = 1e6 -- see ledger_spare in core/ledger/ledger.h
+local SHUN_TIME = 20e3 -- LEDGER-13 there
 
-local CALLER_KEPT = 86400e6 -- so long it is known what a caller has said last
+local CALLER_KEPT = 86400e6 -- how long the last call of a caller is stored, in us
 
 local verb, now, came, budget, dice = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local channel, caller = string.match(ARGV[7], '^(%S+) (%S+)$')
-local at = 8 -- the argument that was read last
+local at = 8 -- the last argument read
 local key_at = 0
-local fates = {} -- locks.lua: what becomes of keys, and of the states of messages
+local fates = {} -- locks.lua: how lock keys and the states of messages change
 
 local function arg()
 	at = at + 1
@@ -59,10 +59,11 @@ end
 
 -- ---- Writes ----
 
--- Those to one key that follow each other go out as one command: they wait until somebody reads
--- what they write, or the call ends.
+-- Writes to one key that follow each other become one command. They wait until the call reads
+-- what they write, or ends.
 local WAIT_MAX = 1000 -- arguments; Lua has room for a few thousand
-local waiting, touched = {}, {} -- by key: the command, with `has`: its fields; keys, in order
+local waiting = {} -- by key: the command; `has` = its fields
+local touched = {} -- keys, in order
 local of_field = { HGET = true, HEXISTS = true, HSTRLEN = true }
 
 local function flush(key)
@@ -115,7 +116,7 @@ local function read_policy(text)
 	return p
 end
 
--- Of what is set aside, how many were in each state; then keys and results. See move.lua
+-- The number of messages set aside for each state, then of keys and of results: move.lua
 local function read_away(text)
 	local n = { 0, 0, 0, 0, 0, 0, 0 }
 
@@ -143,7 +144,7 @@ local function open_queue(name, prios, seen)
 	local meta = call('HMGET', q.meta, 'policy', 'time', 'epoch', 'lives', 'batch', 'away', 'did:' .. caller)
 	q.has_policy = meta[1]
 	q.policy = read_policy(meta[1] or ARGV[6])
-	q.fresh = not meta[2] -- nobody has changed it yet, or it was deleted
+	q.fresh = not meta[2] -- it was never changed, or was deleted
 	q.time = tonumber(meta[2] or '0')
 	q.epoch, q.lives = tonumber(meta[3] or '0'), meta[4] or ''
 	q.batch, q.away = meta[5], read_away(meta[6])
@@ -151,8 +152,8 @@ local function open_queue(name, prios, seen)
 	return q
 end
 
--- V1: the highest epoch wins. What was never said to be elsewhere is here without a mark,
--- unless that is to be written all the same.
+-- MOVE-1: the highest epoch wins. A queue that never lived elsewhere needs no mark, unless
+-- `written` asks for it.
 local function mark(q, epoch, lives, written)
 	if epoch > q.epoch and (lives ~= '' or q.epoch > 0 or written) then
 		q.epoch, q.lives, q.changed = epoch, lives, true
@@ -160,17 +161,17 @@ local function mark(q, epoch, lives, written)
 	end
 end
 
--- V11: it has been elsewhere, of which the caller does not know.
+-- MOVE-11: the queue has been elsewhere, and the caller's map is older than that.
 local function is_late(q)
 	return q.said and q.said > 0 and q.said < q.epoch
 end
 
--- Is some of it on another shard, perhaps?
+-- Whether a part of the queue may be on another shard.
 local function is_elsewhere(q)
 	return q.lives ~= '' or is_late(q)
 end
 
--- Priorities that are in use, and of which the caller does not know the key.
+-- Priorities in use whose key the caller did not declare.
 local function unknown_prios(q)
 	local missing = {}
 
@@ -182,15 +183,15 @@ local function unknown_prios(q)
 	return missing
 end
 
--- D9: what is not above all that the caller has seen was given before, and the server has
--- forgotten it. How far others have seen nobody knows: hence the distance.
-local counted = {} -- by key; written at the end
+-- REDIS-9: a number that is not above the caller's highest was given before, and the server
+-- has lost that. Other nodes may have seen higher numbers: hence LIFT.
+local counted = {} -- counters by key; written at the end
 
 local function counter(q)
 	return counted[q.counter] or tonumber(call('GET', q.counter) or '0')
 end
 
--- V9
+-- MOVE-9
 local function lift(q, least)
 	if counter(q) < least then
 		counted[q.counter] = least
@@ -206,7 +207,7 @@ local function next_number(q)
 	return q.number
 end
 
--- So many more messages of a priority, or fewer; written at the end.
+-- Counts messages of a priority; written at the end.
 local function count_prio(q, p, n)
 	q.prio_count[p] = (q.prio_count[p] or 0) + n
 end
@@ -229,9 +230,9 @@ end
 
 -- ---- Messages: s state, p priority, d due, n number, a attempts, x failures, m its own
 -- max_attempts, t token, u until, c claimed, e expires or 0, g flags, r reason, k key, i
--- idempotency key, kp how long a result is kept, ac accepted, ad due as it was asked for, st it
--- has a state, f the stream that has its lease, or failed it: '<node>.<number>', w until when that
--- stream does not get it, o the owner of the lease ----
+-- idempotency key, kp how long its result is kept, ac accepted, ad due as requested, st it has
+-- a state, f the stream that has its lease or failed it: '<node>.<number>', w until when that
+-- stream does not get it again, o the owner of the lease ----
 
 local function load(q, id)
 	local text = call('HGET', q.msg, id)
@@ -262,13 +263,14 @@ local function first_in(key, k)
 	return found and string.match(found, ':(%d+)$')
 end
 
-local function first_of_line(q, k)
+local function first_held(q, k)
 	return first_in(q.held, k)
 end
 
--- The lease of a stream ends or is extended. The node of the stream counts what is unsettled: it
--- is told, unless it is the caller, which sees it in the answer.
-local function tell_stream(q, id, m, until_)
+-- The lease of a stream ends (until_ 0, or -1 = it expired) or is extended. The stream's node
+-- counts unsettled messages, so it gets a notice, unless it is the caller, which sees the
+-- answer.
+local function notify_stream(q, id, m, until_)
 	local node = m.f and string.match(m.f, '^%d+')
 
 	if node and node ~= caller then
@@ -287,7 +289,7 @@ local function leave(q, id, m)
 		end
 	elseif m.s == LEASED then
 		write('ZREM', q.inprog, member(m, id))
-		tell_stream(q, id, m, 0)
+		notify_stream(q, id, m, q.lapses == id and -1 or 0)
 		m.t, m.u, m.c, m.f, m.o = nil, nil, nil, nil, nil
 		if m.e > 0 then
 			write('ZADD', q.ttl, m.e, member(m, id))
@@ -324,29 +326,29 @@ local function enter(q, id, m, s)
 	save(q, id, m)
 end
 
--- ---- The line of a key ----
+-- ---- The sequence of a key ----
 
 local function head(q, k)
 	return call('HGET', q.heads, k)
 end
 
--- Does the key have messages that are not dead?
-local function has_line(q, k)
-	return k and (head(q, k) or first_of_line(q, k) or first_in(q.later, k))
+-- Whether the key has messages that are not dead.
+local function has_sequence(q, k)
+	return k and (head(q, k) or first_held(q, k) or first_in(q.later, k))
 end
 
--- Is the key on its way to another shard?
+-- Whether the key is on its way to another shard.
 local function is_away(q, k)
 	return k and q.batch and call('ZSCORE', q.taken, 'k:' .. k)
 end
 
--- Is the message? Its s is what it was.
+-- Whether the message is on its way to another shard. Its s is unchanged.
 local function is_set_aside(q, id)
 	return q.batch and call('ZSCORE', q.taken, 'm:' .. id)
 end
 
 local function advance(q, k)
-	local id = first_of_line(q, k)
+	local id = first_held(q, k)
 
 	if not id then
 		return
@@ -358,7 +360,7 @@ local function advance(q, k)
 	enter(q, id, m, READY)
 end
 
--- The message leads no more.
+-- The message stops leading its key.
 local function pass(q, id, m)
 	if m.k and head(q, m.k) == id then
 		call('HDEL', q.heads, m.k)
@@ -367,7 +369,7 @@ local function pass(q, id, m)
 end
 
 local function join(q, id, m)
-	if head(q, m.k) or first_of_line(q, m.k) then
+	if head(q, m.k) or first_held(q, m.k) then
 		enter(q, id, m, HELD)
 	else
 		call('HSET', q.heads, m.k, id)
@@ -393,20 +395,15 @@ end
 
 -- ---- Ends ----
 
--- What is known by an idempotency key: the id of the first message, until when (0: as long as
--- that is there), and of a strict queue the digest of its payload, or ''.
+-- The entry of an idempotency key: the id of the first message, until when it is remembered
+-- (0 = while that message exists), and, in a strict queue, the digest of its payload, or ''.
 local function read_key(q, key)
 	return string.match(call('HGET', q.idem, key) or '', '^(%d+):(%d+):?(%x*)$')
 end
 
--- As the end of such a value.
-local function digest_of(q, key)
-	local _, _, digest = nil, nil, nil
-
-	if q.policy.strict == 1 then
-		_, _, digest = read_key(q, key)
-	end
-	return digest and digest ~= '' and ':' .. digest or ''
+-- A digest as the end of an entry.
+local function digest_end(q, digest)
+	return q.policy.strict == 1 and digest and digest ~= '' and ':' .. digest or ''
 end
 
 local function forget(q, id, m, remember)
@@ -419,7 +416,9 @@ local function forget(q, id, m, remember)
 		write('ZREM', q.ttl, member(m, id))
 	end
 	if m.i and remember > 0 then
-		write('HSET', q.idem, m.i, id .. ':' .. int(remember) .. digest_of(q, m.i))
+		local _, _, digest = read_key(q, m.i)
+
+		write('HSET', q.idem, m.i, id .. ':' .. int(remember) .. digest_end(q, digest))
 		write('ZADD', q.ends, remember, 'i:' .. m.i)
 	elseif m.i then
 		write('HDEL', q.idem, m.i)
@@ -484,6 +483,7 @@ local function end_leases(q, t)
 		local ended = m.u
 
 		q.ended[#q.ended + 1] = id
+		q.lapses = id
 		fates.message(q, id, m, 'forget')
 		fail(q, m)
 		if m.x >= most(q, m) then
@@ -493,6 +493,7 @@ local function end_leases(q, t)
 			m.d = ended
 			settle(q, id, m, now)
 		end
+		q.lapses = nil
 	end
 end
 
@@ -608,7 +609,7 @@ local function depth(q)
 		call('ZCARD', q.held) + q.away[READY] + q.away[DELAYED] + q.away[HELD]
 end
 
--- The bucket is the moment at which it is full, as core/bucket.h has it.
+-- The bucket is stored as the moment at which it is full, as in core/bucket.h.
 local function rate_wait(q, n, rate, burst)
 	burst = burst > 0 and burst or rate
 	local full = math.max(tonumber(call('HGET', q.meta, 'full') or '0'), now)
@@ -622,7 +623,7 @@ local function rate_wait(q, n, rate, burst)
 	return math.ceil((took - left) * 1e6 / rate)
 end
 
--- The id that is known by an idempotency key, and the digest; or nil.
+-- The id and the digest under an idempotency key, or nil.
 local function known(q, key)
 	local id, until_, digest = read_key(q, key)
 
@@ -654,7 +655,7 @@ local function accept(q, put)
 	write('ZADD', q.all, m.n, put.id)
 	count_prio(q, m.p, 1)
 	if m.i then
-		write('HSET', q.idem, m.i, put.id .. ':0' .. (q.policy.strict == 1 and ':' .. put.digest or ''))
+		write('HSET', q.idem, m.i, put.id .. ':0' .. digest_end(q, put.digest))
 	end
 	if m.e > 0 then
 		write('ZADD', q.ttl, m.e, member(m, put.id))
@@ -663,8 +664,8 @@ local function accept(q, put)
 	return { put.id, m.n, m.ac, m.ad, m.e, most(q, m) }
 end
 
--- Of a put: the first message under its key, this call's included, and whether the queue is
--- strict and that had another payload.
+-- The first message under the idempotency key of a put, also of this call, and whether the
+-- queue is strict and that message had another payload.
 local function find_first(q, put, waiting)
 	local before, id, digest = waiting[put.i], nil, nil
 
@@ -676,7 +677,7 @@ local function find_first(q, put, waiting)
 	return id, id and q.policy.strict == 1 and digest ~= '' and put.digest ~= '' and digest ~= put.digest
 end
 
--- All is looked at before anything is done: a call is taken whole or not at all.
+-- Checks all puts before anything changes: a call is accepted whole or not at all.
 local function check_puts(queues, puts, limits)
 	local waiting = {}
 
@@ -705,14 +706,14 @@ local function check_puts(queues, puts, limits)
 		elseif limits.known then
 			put.moved = not put.known
 		elseif not put.known and call('HEXISTS', q.msg, put.id) == 1 then
-			put.again = true -- its first answer was lost
+			put.again = true -- the answer of the first try was lost
 		elseif is_away(q, not put.known and put.k) then
 			return { 'move', i - 1 }
 		elseif not put.known and (q.lives ~= '' or (is_late(q) and (put.k or put.i))) and
-			not has_line(q, put.k) then
+			not has_sequence(q, put.k) then
 			put.moved = true
 		elseif not put.known and put.record == '' then
-			return { 'move', i - 1 } -- V2: its payload is elsewhere
+			return { 'move', i - 1 } -- MOVE-2: its payload is elsewhere
 		elseif not put.known then
 			if put.i and q.idems < 1 then
 				return { 'idem', i - 1 }
@@ -729,7 +730,7 @@ local function check_puts(queues, puts, limits)
 	end
 end
 
--- D4: the calls of a caller have numbers that rise. Has this one been here before?
+-- REDIS-4: the numbers of a caller's calls rise. Whether this call was here before.
 local function was_here(queues, said)
 	for _, q in ipairs(queues) do
 		if said <= q.did then
@@ -738,8 +739,9 @@ local function was_here(queues, said)
 	end
 end
 
--- Its answer was lost. What it brought may be gone by now; but of a queue that has moved some
--- may not have been for this shard, and a call that others followed may have been refused.
+-- Answers a call whose first answer was lost. Its messages may be gone by now. If the queue has
+-- moved, some puts may not have been for this shard; if later calls followed, the call may have
+-- been refused.
 local function answer_again(queues, puts, said)
 	local out = {}
 
@@ -760,7 +762,8 @@ local function answer_again(queues, puts, said)
 	return { 'taken', out }
 end
 
--- With the first enqueue of a caller those are forgotten who have not come for long.
+-- Stores the number of the call. The first enqueue of a caller removes callers that have not
+-- called for CALLER_KEPT.
 local function note_caller(q, said)
 	local fields = q.did == 0 and call('HGETALL', q.meta) or {}
 
@@ -788,7 +791,7 @@ local function enqueue(queues)
 	for _, q in ipairs(queues) do
 		q.puts = q.puts or 0
 	end
-	if not limits.known and was_here(queues, said) then -- else it changes nothing
+	if not limits.known and was_here(queues, said) then -- with `known` nothing changes
 		return answer_again(queues, puts, said)
 	end
 	local refused = check_puts(queues, puts, limits)
@@ -837,7 +840,8 @@ end
 
 -- ---- Claim ----
 
--- The first ready message but those that the stream has just failed: they are counted in passed.
+-- The first ready message, without messages that the stream has just failed: `passed` counts
+-- those.
 local function best(q, stream, passed)
 	for _, p in ipairs(q.order) do
 		local mem = call('ZRANGE', q.pending[p], passed[p] or 0, passed[p] or 0)[1]
@@ -884,7 +888,7 @@ local function claim(queues)
 	local rows, granted, total, ids = {}, {}, 0, call('HGET', q.ops, op)
 	local passed = { n = 0 }
 
-	if ids then -- the answer was lost: the same again
+	if ids then -- the first answer was lost: answer the same again
 		for id in string.gmatch(ids, '%d+') do
 			local m = load(q, id)
 
@@ -900,7 +904,7 @@ local function claim(queues)
 		local reason = m and over(q, m)
 
 		if not m or (reason and budget <= 0) then
-			q.woken = q.woken or reason -- what is left waits for the next call
+			q.woken = q.woken or reason -- the rest waits for the next call
 			break
 		end
 		if reason then
@@ -927,7 +931,7 @@ end
 
 -- ---- Settling ----
 
--- The message that is held by that token at the moment t.
+-- The message that is leased with that token at time t.
 local function held(q, id, token, t)
 	local m = load(q, id)
 
@@ -959,12 +963,16 @@ end
 
 local settles = {}
 
-function settles.ack(q, it, t)
-	local m, rc = held(q, it.id, it.token, t)
+-- Makes a verb of a step on a message that is leased with the item's token at time t.
+local function on_lease(step)
+	return function(q, it, t)
+		local m, rc = held(q, it.id, it.token, t)
 
-	if not m then
-		return { rc }
+		return m and step(q, it, m, t) or { rc }
 	end
+end
+
+settles.ack = on_lease(function(q, it, m)
 	local claimed = m.c
 
 	if m.kp > 0 then
@@ -973,14 +981,9 @@ function settles.ack(q, it, t)
 	end
 	finish(q, it.id, m, now)
 	return { OK, now, 0, claimed }
-end
+end)
 
-function settles.nack(q, it, t)
-	local m, rc = held(q, it.id, it.token, t)
-
-	if not m then
-		return { rc }
-	end
+settles.nack = on_lease(function(q, it, m)
 	local claimed, delay, stream = m.c, it.time, m.f
 
 	fates.message(q, it.id, m, 'commit')
@@ -1002,29 +1005,19 @@ function settles.nack(q, it, t)
 	end
 	settle(q, it.id, m, now)
 	return { OK, m.d, 0, claimed }
-end
+end)
 
-function settles.extend(q, it, t)
-	local m, rc = held(q, it.id, it.token, t)
-
-	if not m then
-		return { rc }
-	end
+settles.extend = on_lease(function(q, it, m)
 	m.u = now + (it.time > 0 and it.time or q.policy.lease)
 	m.g = HOLDS + EXTENDED
 	call('ZADD', q.inprog, m.u, member(m, it.id))
-	tell_stream(q, it.id, m, m.u - now)
+	notify_stream(q, it.id, m, m.u - now)
 	save(q, it.id, m)
 	return { OK, m.u, 0, 0 }
-end
+end)
 
--- With `defer` it was handed over, to a stream that has ended: ledger_spare.
-settles['return'] = function(q, it, t)
-	local m, rc = held(q, it.id, it.token, t)
-
-	if not m then
-		return { rc }
-	end
+-- With `defer` the message was delivered to a stream that has ended: ledger_spare.
+settles['return'] = on_lease(function(q, it, m, t)
 	if it.defer == 1 then
 		if m.g ~= HOLDS or t - m.c > SPARE_TIME then
 			return { ELEASE }
@@ -1036,14 +1029,9 @@ settles['return'] = function(q, it, t)
 	m.a = math.max(m.a - 1, 0)
 	settle(q, it.id, m, now)
 	return { OK, now, 0, 0 }
-end
+end)
 
-function settles.aside(q, it, t)
-	local m, rc = held(q, it.id, it.token, t)
-
-	if not m then
-		return { rc }
-	end
+settles.aside = on_lease(function(q, it, m)
 	fates.message(q, it.id, m, 'forget')
 	leave(q, it.id, m)
 	call('ZREM', q.ttl, member(m, it.id))
@@ -1052,7 +1040,7 @@ function settles.aside(q, it, t)
 	m.a, m.d, m.g = math.max(m.a - 1, 0), now, 0
 	enter(q, it.id, m, DAMAGED)
 	return { OK, now, 0, 0 }
-end
+end)
 
 function settles.redrive(q, it)
 	local m = load(q, it.id)
@@ -1060,7 +1048,7 @@ function settles.redrive(q, it)
 	if not m or m.s ~= DEAD or is_set_aside(q, it.id) then
 		return { ENOTFOUND }
 	end
-	if is_away(q, m.k) or (m.k and (q.apart or is_elsewhere(q)) and not has_line(q, m.k)) then
+	if is_away(q, m.k) or (m.k and (q.apart or is_elsewhere(q)) and not has_sequence(q, m.k)) then
 		return { ECONFLICT }
 	end
 	leave(q, it.id, m)
@@ -1105,7 +1093,7 @@ local function get(queues)
 	return m and row(q, id, m, true) or {}
 end
 
--- Ready messages of all priorities, in the order in which they would be handed out.
+-- Ready messages of all priorities, in the order of delivery.
 local function peek(queues)
 	local q, max, rows = queues[1], num(), {}
 
@@ -1139,7 +1127,7 @@ local function list_dead(q, cursor, max)
 	return { call('ZCARD', q.dlq) > first + #mems and rows[#rows][1] or '0', rows }
 end
 
--- The sorted sets (damaged messages: the set) that have the messages of a state.
+-- The sorted sets with the messages of a state; for damaged messages the set.
 local function sets_of(q, state)
 	local one = { [DELAYED] = q.delayed, [LEASED] = q.inprog, [HELD] = q.held, [DAMAGED] = q.aside }
 	local sets = { one[state] }
@@ -1159,7 +1147,7 @@ local function count_of(q, sets)
 	return n
 end
 
--- Ids of a state that are in no sorted set by their number: damaged ones, and what is set aside.
+-- Ids of a state that no sorted set has: damaged messages, and messages set aside.
 local function unnumbered(q, state)
 	local ids = state == DAMAGED and call('SMEMBERS', q.aside) or {}
 
@@ -1169,8 +1157,8 @@ local function unnumbered(q, state)
 	return ids
 end
 
--- { number, id } of all messages of a state behind a number, in order; nil when there are more
--- than `most`.
+-- { number, id } of all messages of a state with a number above the cursor, in order; nil if
+-- there are more than `most`.
 local function all_of(q, state, cursor, most)
 	local sets, found = sets_of(q, state), {}
 
@@ -1195,8 +1183,8 @@ local function all_of(q, state, cursor, most)
 	return found
 end
 
--- By number; the cursor is the number that was looked at last. Few messages of a state are found
--- in the sets of that state, many by a scan of all.
+-- A page by number; the cursor is the last number visited. A few messages of a state come from
+-- the sets of that state, many from a scan of all messages.
 local function list(queues)
 	local q, state, cursor, max, scan = queues[1], num(), arg(), num(), num()
 
@@ -1263,8 +1251,9 @@ local function purge_one(q, id, m)
 	forget(q, id, m, remembered(q, m, now))
 end
 
--- A slice of what had been accepted when the first was asked for (limit '0'), by number; the
--- next begins behind the last that was looked at. What is held or dead stays.
+-- Purges a slice of the messages that were accepted before the purge began (limit '0' = now),
+-- by number. The next slice begins after the last number visited. Leased and dead messages
+-- stay.
 local function purge(queues)
 	local q, n, last, limit, max = queues[1], 0, arg(), arg(), num()
 
@@ -1297,10 +1286,10 @@ local function policy(queues)
 	return call('HGET', q.meta, 'policy') or ''
 end
 
--- Only this one knob, so that no change of another is lost.
+-- Changes only this setting, so that no change of another one is lost.
 local function pause(queues)
 	local q, paused = queues[1], arg()
-	local before = '^(' .. string.rep('%S+%s+', 15) .. ')%S+' -- the 16th word says it
+	local before = '^(' .. string.rep('%S+%s+', 15) .. ')%S+' -- the 16th word is `paused`
 	local text = string.gsub(q.has_policy or ARGV[6], before, '%1' .. paused)
 
 	call('HSET', q.meta, 'policy', text)
@@ -1309,8 +1298,8 @@ local function pause(queues)
 	return text
 end
 
--- Has the queue been on another shard, or is it on its way? The mark and the numbers of
--- batches stay.
+-- Whether the queue has been on another shard, or is on its way. Then its mark and the numbers
+-- of its batches must stay.
 local function has_moved(q)
 	if q.epoch > 0 or q.batch then
 		return true
@@ -1322,7 +1311,8 @@ local function has_moved(q)
 	end
 end
 
--- All keys of the queue but the counter: tokens rise, also those of a queue of the same name.
+-- Deletes all keys of the queue except the counter, so that the tokens of a later queue with
+-- the same name are higher.
 local function drop_keys(q)
 	for _, name in ipairs(names) do
 		if name ~= 'counter' then
@@ -1332,8 +1322,8 @@ local function drop_keys(q)
 	q.prio_count, q.changed, q.woken = {}, false, false
 end
 
--- A slice of its messages goes, in whatever state they are; then the queue. { how many, 1 if there
--- are more }; { -1 }: it has been moved; { -2, how many it has }: it is not empty.
+-- Deletes a slice of the queue's messages in any state, and then the queue. Returns { deleted, 1
+-- if there are more }, { -1 } if the queue has moved, { -2, its messages } if it is not empty.
 local function forget_queue(queues)
 	local q, force, max = queues[1], num() == 1, num()
 	local found = call('ZRANGE', q.all, 0, max - 1)

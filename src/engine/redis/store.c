@@ -1,13 +1,12 @@
 #include "engine/redis/store.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 enum {
-	MICRO_MAX = 1000000000 /* seconds; more is no time of a processor */
+	MICRO_MAX = 1000000000 /* seconds of processor time; a larger value is invalid */
 };
 
 /* ---- The answer ---- */
@@ -34,7 +33,7 @@ number(const char *info, const char *name)
 	return text ? strtoll(text, NULL, 10) : -1;
 }
 
-/* Seconds with a fraction, in microseconds. */
+/* Reads seconds with a fraction as microseconds. */
 static int64_t
 micro(const char *info, const char *name)
 {
@@ -63,9 +62,9 @@ read_info(const char *info)
 
 /* ---- The thread ---- */
 
-/* The first of its addresses that takes us. */
+/* Connects to the first address that accepts. */
 static int
-open_any(const struct store *s, struct rwire *wire, char *address, size_t size,
+open_any(const struct rstore *s, struct rwire *wire, char *address, size_t size,
 	 struct slu_err *err)
 {
 	int rc = SLU_EDOWN;
@@ -80,23 +79,17 @@ open_any(const struct store *s, struct rwire *wire, char *address, size_t size,
 static int
 ask(struct rwire *wire, struct op_store *out, struct slu_err *err)
 {
-	redisReply *reply = NULL;
-	int rc;
+	redisReply *reply;
+	const int rc = rwire_ask(wire, WORDS(SLICE("INFO")), &reply, err);
 
-	rwire_begin(wire, 1);
-	rwire_arg(wire, SLICE("INFO"));
-	rc = rwire_send(wire, err);
-	if (!rc)
-		rc = rwire_answer(wire, &reply, err);
 	if (!rc && reply_fits(reply, "t"))
 		*out = read_info(reply->str);
-	if (reply)
-		freeReplyObject(reply); /* who may not ask is not told: that is no failure */
+	freeReplyObject(reply); /* a missing permission for INFO is not a failure */
 	return rc;
 }
 
 static bool
-sleep_until_stopped(const struct store *s, slu_time time)
+sleep_until_stopped(const struct rstore *s, slu_time time)
 {
 	struct pollfd p = { .fd = s->stop, .events = POLLIN };
 
@@ -106,7 +99,7 @@ sleep_until_stopped(const struct store *s, slu_time time)
 static void *
 work(void *arg)
 {
-	struct store *const s = arg;
+	struct rstore *const s = arg;
 	char address[280];
 	struct rwire wire;
 	int rc;
@@ -129,28 +122,28 @@ work(void *arg)
 	return NULL;
 }
 
-/* ---- For others ---- */
+/* ---- Any thread ---- */
 
 int
-store_start(struct store *s, const struct rwire_conf *conf, struct slu_err *err)
+rstore_start(struct rstore *s, const struct rwire_conf *conf, struct slu_err *err)
 {
-	*s = (struct store){ .conf = *conf };
+	*s = (struct rstore){ .conf = *conf };
 	pthread_mutex_init(&s->mtx, NULL); /* cannot fail with these attributes */
 	s->stop = eventfd(0, EFD_CLOEXEC);
 	if (s->stop >= 0 && pthread_create(&s->thread, NULL, work, s) == 0)
 		s->started = true;
 	if (!s->started)
-		return slu_fail(err, SLU_EDOWN, "no thread to ask redis how it is");
+		return slu_fail(err, SLU_EDOWN, "cannot start the thread that reads INFO from redis");
 	(void)pthread_setname_np(s->thread, "redis store");
 	return 0;
 }
 
 void
-store_stop(struct store *s)
+rstore_stop(struct rstore *s)
 {
 	if (!s->started)
 		return;
-	(void)eventfd_write(s->stop, 1); /* it cannot be full */
+	(void)eventfd_write(s->stop, 1); /* cannot fail: it is empty */
 	pthread_join(s->thread, NULL);
 	close(s->stop);
 	pthread_mutex_destroy(&s->mtx);
@@ -158,7 +151,7 @@ store_stop(struct store *s)
 }
 
 struct op_store
-store_take(struct store *s)
+rstore_take(struct rstore *s)
 {
 	struct op_store told = { 0 };
 
@@ -171,7 +164,7 @@ store_take(struct store *s)
 }
 
 int
-store_lost(struct store *s, struct slu_err *err)
+rstore_lost(struct rstore *s, struct slu_err *err)
 {
 	int rc = 0;
 

@@ -1,12 +1,12 @@
 /*
- * store.h - what the server of a shard tells about itself.
+ * store.h - figures of a shard's server, for metrics and health.
  *
  *      a thread of its own ── INFO, every STORE_EVERY ──> server
- *              └──> numbers ──> store_take, by whoever shows them
+ *              └──> numbers ──> rstore_take
  *
- * So nobody who asks for metrics waits for the server, and one that nobody uses is still
- * known to be gone: store_lost, within STORE_EVERY and the timeout of the connection; and to
- * be back, within STORE_AGAIN. Of a cluster it is the first server that answers.
+ * So a request for metrics never waits for the server. The loss of an unused server is
+ * noticed, too (rstore_lost): within STORE_EVERY plus the timeout of the connection; its
+ * return within STORE_AGAIN. Of a cluster it is the first server that answers.
  */
 #ifndef ENGINE_REDIS_STORE_H
 #define ENGINE_REDIS_STORE_H
@@ -19,7 +19,7 @@
 #define STORE_EVERY (2 * SLU_SEC)
 #define STORE_AGAIN (250 * SLU_MS)
 
-struct store {
+struct rstore {
 	struct rwire_conf conf;
 	pthread_t thread;
 	bool started;
@@ -28,16 +28,16 @@ struct store {
 	/* Shared, under mtx. */
 	pthread_mutex_t mtx;
 	struct op_store told;
-	struct slu_err why; /* it did not answer when it was asked last; code 0: it did */
+	struct slu_err why; /* why the last INFO had no answer; code 0 = it had one */
 };
 
-int store_start(struct store *s, const struct rwire_conf *conf, struct slu_err *err);
-void store_stop(struct store *s); /* zeroed is fine */
+int rstore_start(struct rstore *s, const struct rwire_conf *conf, struct slu_err *err);
+void rstore_stop(struct rstore *s); /* zeroed is fine */
 
-/* What it told last; `told` is false if it has not yet. Of a zeroed one, too. */
-struct op_store store_take(struct store *s);
+/* The last figures; `told` is false if there are none yet. A zeroed store is fine. */
+struct op_store rstore_take(struct rstore *s);
 
-/* 0, or SLU_EDOWN: it did not answer. Of a zeroed one: 0. */
-int store_lost(struct store *s, struct slu_err *err);
+/* Returns SLU_EDOWN if the last INFO had no answer. A zeroed store is fine. */
+int rstore_lost(struct rstore *s, struct slu_err *err);
 
 #endif

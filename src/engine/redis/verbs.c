@@ -1,21 +1,17 @@
 /*
- * verbs.c - ops to calls of the script, and its answers to ops.
+ * verbs.c - encodes ops as calls of the script, and decodes its answers.
  */
-#include "engine/redis/redis_in.h"
+#include "engine/redis/redis_private.h"
 
 #include "base/hash.h"
-#include "base/id.h"
 #include "base/limit.h"
-#include "base/mem.h"
-#include "engine/redis/piece.h"
+#include "engine/redis/replybytes.h"
 #include "engine/quota.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
-	ERROR_TEXT_MAX = 4096,
 	PUT_ARGS = 12,
 	ITEM_ARGS = 7
 };
@@ -29,14 +25,21 @@ redis_refuse(struct redis *r, struct op *op, int rc, const char *text)
 
 /* ---- Enqueue ---- */
 
+/* How many puts the call sends. */
 static size_t
-enqueue_count(const struct rcall *c)
+count_puts(const struct rcall *c)
 {
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < c->op->n_puts; i++)
 		n += !c->op->puts[i].taken;
-	return 7 + PUT_ARGS * n;
+	return n;
+}
+
+static size_t
+enqueue_count(const struct rcall *c)
+{
+	return PUT_ARGS * count_puts(c);
 }
 
 static uint32_t
@@ -60,49 +63,70 @@ redis_put_record(struct redis *r, const struct message *m)
 }
 
 const char *
-redis_line(const struct message *m, char out[static REDIS_LINE])
+redis_key_hash(const struct message *m, char out[static REDIS_HASH_TEXT])
 {
-	static const struct hash_key lines = { 1, 2 };
+	static const struct hash_key fixed = { 1, 2 };
 
 	*out = '\0';
 	if (m->key.n)
-		(void)snprintf(out, REDIS_LINE, "%016" PRIx64, hash_keyed(&lines, m->key.p, m->key.n));
+		(void)snprintf(out, REDIS_HASH_TEXT, "%016" PRIx64, hash_keyed(&fixed, m->key.p, m->key.n));
 	return out;
 }
 
-/* What a strict queue compares under an idempotency key. Whether it is, the script knows. */
-const char *
-redis_digest(const struct message *m, char out[static REDIS_LINE])
+int
+redis_check_share(const struct message *m, struct slu_err *err)
 {
-	uint64_t digest = m->digest;
+	if (terms_any(&m->terms))
+		return slu_fail(err, SLU_EINVAL, "engine redis has no lease, retry and max_runtime of a message; use engine log");
+	return m->share.n ? slu_fail(err, SLU_EINVAL, "engine redis has no shares; use engine log") : 0;
+}
 
+/* Sent for every queue: only the script knows whether the queue is strict. */
+const char *
+redis_digest_text(uint64_t digest, char out[static REDIS_HASH_TEXT])
+{
 	*out = '\0';
-	if (m->idem.n && !m->file)
-		digest = message_digest(m->payload);
-	if (m->idem.n && digest)
-		(void)snprintf(out, REDIS_LINE, "%016" PRIx64, digest);
+	if (digest)
+		(void)snprintf(out, REDIS_HASH_TEXT, "%016" PRIx64, digest);
 	return out;
+}
+
+const char *
+redis_digest(const struct message *m, char out[static REDIS_HASH_TEXT])
+{
+	const uint64_t digest = m->file ? m->digest : message_digest(m->payload);
+
+	return redis_digest_text(m->idem.n ? digest : 0, out);
+}
+
+/* A deadline that is past leaves the shortest ttl. */
+static slu_time
+ttl_of(const struct redis *r, const struct op_put *put)
+{
+	if (!put->deadline)
+		return put->ttl;
+	return put->deadline > r->now + SLU_US ? put->deadline - r->now : SLU_US;
 }
 
 static void
 encode_put(struct redis *r, const struct rcall *c, const struct op_put *put)
 {
 	const struct message *m = &put->m;
-	char line[REDIS_LINE], digest[REDIS_LINE];
+	char key[REDIS_HASH_TEXT], digest[REDIS_HASH_TEXT];
 
 	rwire_number(r->wire, queue_index(r, c, m));
 	rwire_u64(r->wire, m->id);
 	rwire_number(r->wire, m->prio);
 	rwire_number(r->wire, redis_us(put->delay));
 	rwire_number(r->wire, redis_us(m->due));
-	rwire_number(r->wire, redis_us(put->ttl));
+	rwire_number(r->wire, redis_us(ttl_of(r, put)));
 	rwire_number(r->wire, m->max_attempts);
 	rwire_number(r->wire, redis_us(m->keep));
-	rwire_arg(r->wire, slice_of(redis_line(m, line)));
+	rwire_arg(r->wire, slice_of(redis_key_hash(m, key)));
 	rwire_arg(r->wire, m->idem);
 	rwire_arg(r->wire, slice_of(redis_digest(m, digest)));
 	if (m->file)
-		rwire_arg(r->wire, SLICE("")); /* V2: it cannot be taken */
+		rwire_arg(r->wire, SLICE("")); /* MOVE-2: the payload is elsewhere */
 	else
 		redis_put_record(r, m);
 }
@@ -119,14 +143,14 @@ enqueue_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, q ? quota_get(&q->rate) : 0);
 	rwire_number(r->wire, q ? quota_get(&q->burst) : 0);
 	rwire_number(r->wire, r->outer.max_idem);
-	rwire_number(r->wire, c->op->known);
-	rwire_number(r->wire, (int64_t)(enqueue_count(c) / PUT_ARGS));
+	rwire_number(r->wire, c->op->home.known);
+	rwire_number(r->wire, (int64_t)count_puts(c));
 	for (uint32_t i = 0; i < c->op->n_puts; i++)
 		if (!c->op->puts[i].taken)
 			encode_put(r, c, &c->op->puts[i]);
 }
 
-/* Which of the op's puts is the nth that was sent? */
+/* The index of the nth put that was sent. */
 static uint32_t
 sent_put(const struct op *op, int64_t nth)
 {
@@ -188,7 +212,7 @@ put_accepted(struct redis *r, struct op_put *put, const redisReply *one)
 	rqueue_at(r, rqueue_find(r, m->space, m->queue))->totals.accepted++;
 }
 
-/* The first that is not for this shard, or n_puts. */
+/* The first put that is not for this shard, or n_puts. */
 static uint32_t
 first_moved(const struct op *op, const redisReply *puts)
 {
@@ -211,7 +235,7 @@ enqueue_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 		enqueue_refused(c, answer);
 		return true;
 	}
-	if (puts->elements != enqueue_count(c) / PUT_ARGS)
+	if (puts->elements != count_puts(c))
 		return false;
 	moved = first_moved(op, puts);
 	for (uint32_t i = 0; i < op->n_puts; i++) {
@@ -224,64 +248,35 @@ enqueue_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	}
 	if (moved == op->n_puts)
 		return true;
-	op->failed = moved; /* V2 */
+	op->failed = moved; /* MOVE-2 */
 	redis_refuse(r, op, SLU_EMOVED, slu_err_row(SLU_EMOVED)->text);
-	return true;
-}
-
-/* ---- Rows ---- */
-
-/* False: there are more than were asked for, or one cannot be a message. */
-static bool
-take_rows(struct redis *r, struct op *op, const redisReply *rows)
-{
-	if (rows->elements > op->max_rows - op->n_rows)
-		return false;
-	for (size_t i = 0; i < rows->elements; i++)
-		if (!redis_is_row(rows->element[i]))
-			return false;
-	for (size_t i = 0; i < rows->elements; i++) {
-		if (redis_take_row(op, rows->element[i]))
-			continue;
-		op_unpin(op);
-		op->n_rows = 0;
-		redis_refuse(r, op, SLU_ECORRUPT, "redis: a message that is none");
-		break;
-	}
 	return true;
 }
 
 /* ---- Claim ---- */
 
-static size_t
-claim_count(const struct rcall *c)
-{
-	(void)c;
-	return 6;
-}
-
 static void
 claim_encode(struct redis *r, const struct rcall *c)
 {
 	const struct op *op = c->op;
-	const slu_time lease = op->lease < POLICY_LEASE_MAX ? op->lease : POLICY_LEASE_MAX;
+	const slu_time lease = op->claim.lease < POLICY_LEASE_MAX ? op->claim.lease : POLICY_LEASE_MAX;
 
 	rwire_number(r->wire, op->max_rows);
 	rwire_number(r->wire, redis_us(lease));
-	rwire_number(r->wire, (int64_t)op->max_bytes);
+	rwire_number(r->wire, (int64_t)op->claim.max_bytes);
 	rwire_u64(r->wire, c->id);
-	rwire_u64(r->wire, op->flow);
-	rwire_arg(r->wire, (struct slice){ op->taker.p, op->taker.n < OWNER_MAX ? op->taker.n : OWNER_MAX });
+	rwire_u64(r->wire, op->claim.stream);
+	rwire_arg(r->wire, (struct slice){ op->claim.taker.p, op->claim.taker.n < OWNER_MAX ? op->claim.taker.n : OWNER_MAX });
 }
 
 static bool
 claim_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	c->op->n_rows = 0;
-	if (!take_rows(r, c->op, answer->element[0]))
+	if (!redis_take_rows(r, c->op, answer->element[0], redis_is_row, redis_take_row))
 		return false;
-	c->op->passed = (uint32_t)reply_int(answer->element[1]);
-	c->op->again = redis_later(r->now, redis_ns(reply_int(answer->element[2])));
+	c->op->claim.passed = (uint32_t)reply_int(answer->element[1]);
+	c->op->claim.again = redis_later(r->now, redis_ns(reply_int(answer->element[2])));
 	rqueue_at(r, c->queue)->totals.delivered += c->op->n_rows;
 	for (uint32_t i = 0; i < c->op->n_rows; i++)
 		meter_time(&r->outer.meter, METER_MESSAGE_WAIT,
@@ -294,31 +289,28 @@ claim_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 static size_t
 items_count(const struct rcall *c)
 {
-	return 3 + (size_t)ITEM_ARGS * (c->to - c->from);
+	return (size_t)ITEM_ARGS * (c->to - c->from);
 }
 
 static void
 encode_item(struct redis *r, const struct rcall *c, const struct op_item *it)
 {
 	const bool lease = c->op->verb == OP_EXTEND && it->time > POLICY_LEASE_MAX;
-	struct slice text = it->text;
 
-	if (c->op->verb == OP_NACK && text.n > ERROR_TEXT_MAX)
-		text.n = ERROR_TEXT_MAX;
 	rwire_u64(r->wire, it->id);
 	rwire_u64(r->wire, it->token);
 	rwire_number(r->wire, it->time < 0 ? -1 : redis_us(lease ? POLICY_LEASE_MAX : it->time));
 	rwire_number(r->wire, it->defer);
 	rwire_number(r->wire, it->dead);
 	rwire_number(r->wire, it->text.n > 0);
-	rwire_arg(r->wire, text);
+	rwire_arg(r->wire, c->op->verb == OP_NACK ? op_error_text(it->text) : it->text);
 }
 
 static void
 begin_items(struct redis *r, const struct rcall *c)
 {
-	rwire_number(r->wire, redis_us(r->now - c->op->arrived));
-	rwire_number(r->wire, c->op->formers);
+	rwire_number(r->wire, redis_us(r->now - c->op->route.arrived));
+	rwire_number(r->wire, c->op->home.formers);
 	rwire_number(r->wire, c->to - c->from);
 }
 
@@ -330,13 +322,13 @@ items_encode(struct redis *r, const struct rcall *c)
 		encode_item(r, c, &c->op->items[i]);
 }
 
-/* What the change was, for whoever counts unsettled deliveries. */
+/* The change of each verb, for the count of unsettled deliveries. */
 static const enum change_kind change_kinds[OP_VERBS] = {
 	[OP_ACK] = CHANGE_DONE,
 	[OP_NACK] = CHANGE_RETRY,
 	[OP_EXTEND] = CHANGE_EXTEND,
 	[OP_RETURN] = CHANGE_RETURN,
-	[OP_ASIDE] = CHANGE_ASIDE,
+	[OP_QUARANTINE] = CHANGE_QUARANTINE,
 	[OP_DELETE] = CHANGE_DONE,
 };
 
@@ -349,23 +341,24 @@ tell_changed(struct redis *r, enum change_kind kind, uint64_t id, slu_time until
 }
 
 void
-redis_hear_leases(struct redis *r, const char *text)
+redis_notice_leases(struct redis *r, const char *text)
 {
 	uint64_t id, token;
 	int64_t left;
-	int n;
 
-	while (sscanf(text, " %" SCNu64 " %" SCNu64 " %" SCNd64 "%n", &id, &token, &left, &n) == 3) {
-		const struct change c = {
-			.kind = left ? CHANGE_EXTEND : CHANGE_RETURN,
-			.id = id,
-			.token = token,
-			.until = time_add(r->now, redis_ns(left)),
-		};
+	while (redis_take_u64(&text, 10, &id) && redis_take_u64(&text, 10, &token) &&
+	       redis_take_i64(&text, &left)) {
+		struct change c = { .kind = CHANGE_RETURN, .id = id, .token = token, .until = r->now };
 
+		if (left > 0) {
+			c.kind = CHANGE_EXTEND;
+			c.until = time_add(r->now, redis_ns(left));
+		} else if (left < 0) {
+			c.kind = CHANGE_RETRY;
+			c.expired = true;
+		}
 		if (r->outer.changed)
 			r->outer.changed(r->outer.changed_arg, &c);
-		text += n;
 	}
 }
 
@@ -379,7 +372,7 @@ code_of(const redisReply *one)
 	return code < 4 ? item_codes[code] : SLU_ENOTFOUND;
 }
 
-/* One for each, and a success has all that it is told by. */
+/* Whether there is an answer for each item, and every success has all its fields. */
 static bool
 are_items(const struct rcall *c, const redisReply *answer)
 {
@@ -424,7 +417,7 @@ return_encode(struct redis *r, const struct rcall *c)
 		const struct op_item it = {
 			.id = c->op->rows[i].id,
 			.token = c->op->rows[i].token,
-			.defer = c->op->spare && i == 0,
+			.defer = i < c->op->claim.spare,
 		};
 
 		encode_item(r, c, &it);
@@ -448,13 +441,6 @@ return_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 
 /* ---- Looking ---- */
 
-static size_t
-one_arg(const struct rcall *c)
-{
-	(void)c;
-	return 1;
-}
-
 static void
 id_encode(struct redis *r, const struct rcall *c)
 {
@@ -470,7 +456,7 @@ get_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	if (answer->elements == 0)
 		op_fail(c->op, SLU_ENOTFOUND, NULL);
 	else if (!redis_take_row(c->op, answer))
-		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: a message that is none");
+		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: malformed record of a message");
 	return true;
 }
 
@@ -484,7 +470,7 @@ static bool
 peek_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
 	c->op->n_rows = 0;
-	return take_rows(r, c->op, answer);
+	return redis_take_rows(r, c->op, answer, redis_is_row, redis_take_row);
 }
 
 static void
@@ -506,13 +492,6 @@ watch_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	return true;
 }
 
-static size_t
-list_count(const struct rcall *c)
-{
-	(void)c;
-	return 4;
-}
-
 static void
 list_encode(struct redis *r, const struct rcall *c)
 {
@@ -522,7 +501,8 @@ list_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, ENGINE_SCAN_MAX);
 }
 
-/* A list goes on: by numbers that rise, dead letters by their ids, and then one at least. */
+/* Whether the cursor of a list can be followed: numbers rise; dead letters go by id and need at
+ * least one row. */
 static bool
 goes_on(const struct op *op, uint64_t cursor, size_t rows)
 {
@@ -536,7 +516,8 @@ list_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	const uint32_t first = c->op->n_rows;
 	struct op *op = c->op;
 
-	if (!goes_on(op, cursor, answer->element[1]->elements) || !take_rows(r, op, answer->element[1]))
+	if (!goes_on(op, cursor, answer->element[1]->elements) ||
+	    !redis_take_rows(r, op, answer->element[1], redis_is_row, redis_take_row))
 		return false;
 	op->cursor = cursor;
 	for (uint32_t i = first; i < op->n_rows; i++)
@@ -559,7 +540,7 @@ result_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 
 		op->until = redis_ns(reply_int(answer->element[1]));
 		if (text->len > 1 || (text->len == 1 && *text->str == '1'))
-			op->result = piece_ref(piece_of(text->str + 1, (size_t)text->len - 1));
+			op->result = replybytes_ref(replybytes_of(text->str + 1, (size_t)text->len - 1));
 		return true;
 	}
 	op_fail(op, found == 2 ? SLU_ETIMEOUT : SLU_ENOTFOUND, NULL);
@@ -567,19 +548,6 @@ result_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 }
 
 /* ---- Queues ---- */
-
-static size_t
-no_args(const struct rcall *c)
-{
-	(void)c;
-	return 0;
-}
-
-static void
-encode_nothing(struct redis *r, const struct rcall *c)
-{
-	(void)r, (void)c;
-}
 
 static bool
 stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
@@ -612,13 +580,6 @@ stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	return true;
 }
 
-static size_t
-purge_count(const struct rcall *c)
-{
-	(void)c;
-	return 3;
-}
-
 static void
 purge_encode(struct redis *r, const struct rcall *c)
 {
@@ -627,7 +588,7 @@ purge_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, ENGINE_SCAN_MAX);
 }
 
-/* D11: slice after slice. What has gone is gone, whatever becomes of the rest. */
+/* REDIS-11: one slice. Purged messages stay purged if a later slice fails. */
 static bool
 purge_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
@@ -636,7 +597,7 @@ purge_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 
 	(void)r;
 	if (next && next <= c->cursor)
-		return false; /* it would never end */
+		return false; /* the purge would never end */
 	c->goes_on = false;
 	if (answer->elements < 3) {
 		op->rc = limit_fail(&op->err, SLU_EBUSY, LIMIT_MOVE, 0,
@@ -652,13 +613,6 @@ purge_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	return true;
 }
 
-static size_t
-forget_count(const struct rcall *c)
-{
-	(void)c;
-	return 2;
-}
-
 static void
 forget_encode(struct redis *r, const struct rcall *c)
 {
@@ -666,7 +620,7 @@ forget_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, ENGINE_SCAN_MAX);
 }
 
-/* D11, as a purge. */
+/* REDIS-11: one slice, like a purge. */
 static bool
 forget_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 {
@@ -677,7 +631,7 @@ forget_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 
 	(void)r;
 	if (n == 0 && more)
-		return false; /* it would never end */
+		return false; /* the calls would never end */
 	c->goes_on = n >= 0 && more;
 	c->done = !c->goes_on;
 	if (n == -1)
@@ -712,19 +666,13 @@ policy_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 		return true;
 	c->op->policy = policy_default;
 	if (answer->len > 0 && redis_policy_read(answer->str, &c->op->policy))
-		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: a policy that is none");
+		redis_refuse(r, c->op, SLU_ECORRUPT, "redis: malformed policy");
 	return true;
 }
 
-static bool
-decode_nothing(struct redis *r, struct rcall *c, const redisReply *answer)
-{
-	(void)r, (void)c, (void)answer;
-	return true;
-}
-
-/* Answers. An enqueue: of each message nothing (it lives elsewhere), the id of the former,
- * or what was decided; or a refusal. An item: why not, or what came of it. */
+/* Shapes of answers. An enqueue: for each message nothing (it lives elsewhere), the id of the
+ * first one under its key, or the fields that were decided; or a refusal. An item: why it was
+ * refused, or its new fields. */
 #define PUTS_SHAPE   "{[t[({[]|[iu]|[iunnnu]})]]|[tu]|[tuuu]}"
 #define ITEMS_SHAPE  "[({[u]|[unun]})]"
 #define ROWS_SHAPE   "[(" ROW_SHAPE ")]"
@@ -737,30 +685,30 @@ decode_nothing(struct redis *r, struct rcall *c, const redisReply *answer)
 
 /* clang-format off */
 const struct rverb redis_verbs[OP_VERBS] = {
-	[OP_ENQUEUE]    = { "enqueue", enqueue_count, enqueue_encode, enqueue_decode, PUTS_SHAPE },
-	[OP_CLAIM]      = { "claim",   claim_count,   claim_encode,   claim_decode, CLAIM_SHAPE },
-	[OP_RETURN]     = { "return",  items_count,   return_encode,  return_decode, ITEMS_SHAPE },
-	[OP_ACK]        = { "ack",     items_count,   items_encode,   items_decode, ITEMS_SHAPE },
-	[OP_NACK]       = { "nack",    items_count,   items_encode,   items_decode, ITEMS_SHAPE },
-	[OP_EXTEND]     = { "extend",  items_count,   items_encode,   items_decode, ITEMS_SHAPE },
-	[OP_REDRIVE]    = { "redrive", items_count,   items_encode,   items_decode, ITEMS_SHAPE },
-	[OP_DELETE]     = { "delete",  items_count,   items_encode,   items_decode, ITEMS_SHAPE },
-	[OP_ASIDE]      = { "aside",   items_count,   items_encode,   items_decode, ITEMS_SHAPE },
-	[OP_GET]        = { "get",     one_arg,       id_encode,      get_decode, GET_SHAPE },
-	[OP_PEEK]       = { "peek",    one_arg,       peek_encode,    peek_decode, ROWS_SHAPE },
-	[OP_WATCH]      = { "watch",   one_arg,       watch_encode,   watch_decode, ROWS_SHAPE },
-	[OP_LIST]       = { "list",    list_count,    list_encode,    list_decode, LIST_SHAPE },
-	[OP_RESULT]     = { "result",  one_arg,       id_encode,      result_decode, RESULT_SHAPE },
-	[OP_STATS]      = { "stats",   no_args,       encode_nothing, stats_decode, STATS_SHAPE },
-	[OP_TOPICS]     = { "stats",   no_args,       encode_nothing, stats_decode, STATS_SHAPE },
-	[OP_SHARD]      = { "stats",   no_args,       encode_nothing, stats_decode, STATS_SHAPE },
-	[OP_PURGE]      = { "purge",   purge_count,   purge_encode,   purge_decode, PURGE_SHAPE },
-	[OP_FORGET]     = { "forget",  forget_count,  forget_encode,  forget_decode, "{[n]|[nu]}" },
-	[OP_PAUSE]      = { "pause",   one_arg,       pause_encode,   policy_decode, "t" },
-	[OP_POLICY_GET] = { "policy",  one_arg,       policy_encode,  policy_decode, "t" },
-	[OP_MOVE]       = { "move",    redis_move_count, redis_move_encode, redis_move_decode, MOVE_SHAPE },
-	[OP_POLICY_SET] = { "policy",  one_arg,       policy_encode,  policy_decode, "t" },
+	[OP_ENQUEUE]      = { "enqueue", 7, enqueue_count, enqueue_encode, enqueue_decode, PUTS_SHAPE },
+	[OP_CLAIM]        = { "claim",   6, NULL,          claim_encode,   claim_decode,   CLAIM_SHAPE },
+	[OP_RETURN]       = { "return",  3, items_count,   return_encode,  return_decode,  ITEMS_SHAPE },
+	[OP_ACK]          = { "ack",     3, items_count,   items_encode,   items_decode,   ITEMS_SHAPE },
+	[OP_NACK]         = { "nack",    3, items_count,   items_encode,   items_decode,   ITEMS_SHAPE },
+	[OP_EXTEND]       = { "extend",  3, items_count,   items_encode,   items_decode,   ITEMS_SHAPE },
+	[OP_REDRIVE]      = { "redrive", 3, items_count,   items_encode,   items_decode,   ITEMS_SHAPE },
+	[OP_DELETE]       = { "delete",  3, items_count,   items_encode,   items_decode,   ITEMS_SHAPE },
+	[OP_QUARANTINE]   = { "aside",   3, items_count,   items_encode,   items_decode,   ITEMS_SHAPE },
+	[OP_GET]          = { "get",     1, NULL,          id_encode,      get_decode,     GET_SHAPE },
+	[OP_PEEK]         = { "peek",    1, NULL,          peek_encode,    peek_decode,    ROWS_SHAPE },
+	[OP_WATCH]        = { "watch",   1, NULL,          watch_encode,   watch_decode,   ROWS_SHAPE },
+	[OP_LIST]         = { "list",    4, NULL,          list_encode,    list_decode,    LIST_SHAPE },
+	[OP_RESULT]       = { "result",  1, NULL,          id_encode,      result_decode,  RESULT_SHAPE },
+	[OP_STATS]        = { "stats",   0, NULL,          NULL,           stats_decode,   STATS_SHAPE },
+	[OP_QUEUES]       = { "stats",   0, NULL,          NULL,           stats_decode,   STATS_SHAPE },
+	[OP_SHARD]        = { "stats",   0, NULL,          NULL,           stats_decode,   STATS_SHAPE },
+	[OP_PURGE]        = { "purge",   3, NULL,          purge_encode,   purge_decode,   PURGE_SHAPE },
+	[OP_FORGET]       = { "forget",  2, NULL,          forget_encode,  forget_decode,  "{[n]|[nu]}" },
+	[OP_PAUSE]        = { "pause",   1, NULL,          pause_encode,   policy_decode,  "t" },
+	[OP_POLICY_GET]   = { "policy",  1, NULL,          policy_encode,  policy_decode,  "t" },
+	[OP_MOVE]         = { "move",    1, redis_move_count, redis_move_encode, redis_move_decode, MOVE_SHAPE },
+	[OP_POLICY_SET]   = { "policy",  1, NULL,          policy_encode,  policy_decode,  "t" },
 };
 /* clang-format on */
 
-const struct rverb redis_tick_verb = { "tick", no_args, encode_nothing, decode_nothing, "n" };
+const struct rverb redis_tick_verb = { .name = "tick", .shape = "n" };

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 enum {
-	NAMES_MAX = 1 << 20, /* bytes of names; more are `all` */
+	NAMES_MAX = 1 << 20, /* bytes of notices; more of them set `all` */
 	RETRY_MS = 500
 };
 
-/* Add a name, or (NULL) all. */
+/* Adds a notice; NULL sets `all`. */
 static void
 tell(struct watch *w, const char *name)
 {
@@ -43,7 +43,7 @@ watch_take(struct watch *w, struct buf *out)
 	return all || out->failed;
 }
 
-/* Until there is something to read, or it is to end. False: end. */
+/* Waits until there is something to read. Returns false if the thread must end. */
 static bool
 sleep_on(const struct watch *w, int fd, int ms, bool *readable)
 {
@@ -56,15 +56,15 @@ sleep_on(const struct watch *w, int fd, int ms, bool *readable)
 	return p[0].revents == 0;
 }
 
-/* "message", channel, "<caller>:namespace/queue" or "<caller>:=<node>: leases": those are for
- * one node alone. */
+/* Takes "message", channel, "<caller>:namespace/queue" or "<caller>:=<node>: leases", which is
+ * for one node only. */
 static void
 hear(struct watch *w, const redisReply *reply)
 {
 	const char *text, *colon;
 
 	if (!reply_fits(reply, "[ttt]"))
-		return; /* that we subscribed */
+		return; /* the answer to SUBSCRIBE */
 	text = reply->element[2]->str;
 	colon = strchr(text, ':');
 	if (!colon || strncmp(text, w->own, strlen(w->own)) == 0)
@@ -73,7 +73,7 @@ hear(struct watch *w, const redisReply *reply)
 		tell(w, colon + 1);
 }
 
-/* Everything that is there to be read. SLU_EDOWN: the connection is lost. */
+/* Takes all received notices. Returns SLU_EDOWN if the connection is lost. */
 static int
 hear_all(struct watch *w, struct rwire *wire)
 {
@@ -86,12 +86,13 @@ hear_all(struct watch *w, struct rwire *wire)
 	while (redisReaderGetReply(wire->reader, &reply) == REDIS_OK && reply) {
 		hear(w, reply);
 		freeReplyObject(reply);
-		wire->heard = 0;
+		wire->received = 0;
 	}
 	return wire->reader->err ? SLU_EDOWN : 0;
 }
 
-/* To the first server that can be reached: each hears what is published at any. */
+/* Subscribes at the first server that can be reached: every server of a cluster has all
+ * notices. */
 static int
 subscribe(struct watch *w, struct rwire *wire)
 {
@@ -121,9 +122,9 @@ listen_to(void *arg)
 	conf.address = w->address;
 	rwire_init(&wire, &conf);
 	while (goes_on) {
-		const bool anew = wire.fd < 0 && subscribe(w, &wire) == 0;
+		const bool reconnected = wire.fd < 0 && subscribe(w, &wire) == 0;
 
-		if (anew || clock_mono(&clock_system) - told >= WATCH_SAFETY) { /* N2 */
+		if (reconnected || clock_mono(&clock_system) - told >= WATCH_SAFETY) { /* REDISWATCH-2 */
 			told = clock_mono(&clock_system);
 			tell(w, NULL);
 		}
@@ -148,7 +149,7 @@ watch_start(struct watch *w, const struct rwire_conf *conf, const char *channel,
 	if (w->stop >= 0 && pthread_create(&w->thread, NULL, listen_to, w) == 0)
 		w->started = true;
 	if (!w->started)
-		return slu_fail(err, SLU_EDOWN, "no thread to listen to redis");
+		return slu_fail(err, SLU_EDOWN, "cannot start the thread that listens to redis");
 	(void)pthread_setname_np(w->thread, "redis watch");
 	return 0;
 }
@@ -158,7 +159,7 @@ watch_stop(struct watch *w)
 {
 	if (!w->started)
 		return;
-	(void)eventfd_write(w->stop, 1); /* it cannot be full */
+	(void)eventfd_write(w->stop, 1); /* cannot fail: it is empty */
 	pthread_join(w->thread, NULL);
 	close(w->stop);
 	buf_release(&w->names);

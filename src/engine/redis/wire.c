@@ -2,10 +2,9 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "engine/redis/secure.h"
+#include "engine/redis/tls.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -59,7 +58,7 @@ rwire_close(struct rwire *w)
 	w->fd = -1;
 	w->reader = NULL;
 	w->owed = 0;
-	w->heard = 0;
+	w->received = 0;
 	buf_clear(&w->out);
 }
 
@@ -70,7 +69,7 @@ rwire_release(struct rwire *w)
 	buf_release(&w->out);
 }
 
-/* Why the other side has hung up: what it said before that may lie unread. */
+/* Why the server closed the connection: an unread TLS alert may say so. */
 static const char *
 last_words(struct rwire *w)
 {
@@ -79,11 +78,11 @@ last_words(struct rwire *w)
 	if (!w->tls)
 		return "";
 	if (!*rtls_why(w->tls))
-		(void)rtls_recv(w->tls, &byte, 1, &w->events); /* only its reason counts */
+		(void)rtls_recv(w->tls, &byte, 1, &w->events); /* sets rtls_why */
 	return rtls_why(w->tls);
 }
 
-/* W1 */
+/* REDISWIRE-1 */
 static int
 broke(struct rwire *w, struct slu_err *err, const char *what)
 {
@@ -93,7 +92,8 @@ broke(struct rwire *w, struct slu_err *err, const char *what)
 	char text[200];
 
 	(void)snprintf(text, sizeof text, "%s: %s", what, *tls ? tls : strerror(why)); /* may be cut */
-	rwire_close(w);                                                                /* what may have been a text of the reader */
+
+	rwire_close(w); /* frees the reader, which may own `what` */
 	return slu_fail(err, code, "redis %s: %s", w->conf.address, text);
 }
 
@@ -147,7 +147,7 @@ connect_to(struct rwire *w, int family, const struct sockaddr *to, socklen_t siz
 		errno = why;
 		return -1;
 	}
-	if (family != AF_UNIX) /* a failure costs only time */
+	if (family != AF_UNIX) /* without it calls are slower */
 		(void)setsockopt(w->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	return 0;
 }
@@ -160,7 +160,7 @@ is_unix(const char *address)
 	return strncmp(address, unix_scheme, sizeof unix_scheme - 1) == 0;
 }
 
-/* One address, as it is written. */
+/* Checks the form of one address. */
 static int
 check_address(const struct rwire_conf *conf, const char *address, struct slu_err *err)
 {
@@ -169,14 +169,14 @@ check_address(const struct rwire_conf *conf, const char *address, struct slu_err
 	uint64_t port;
 
 	if (is_unix(address) && conf->tls)
-		return slu_fail(err, SLU_EINVAL, "redis %s: TLS is for host:port", address);
+		return slu_fail(err, SLU_EINVAL, "invalid redis address: %s; expected host:port with TLS", address);
 	if (is_unix(address) && strlen(address) - n >= sizeof((struct sockaddr_un *)0)->sun_path)
-		return slu_fail(err, SLU_EINVAL, "redis %s: the path is too long", address);
+		return slu_fail(err, SLU_EINVAL, "invalid redis address: %s; expected a shorter path", address);
 	if (is_unix(address))
 		return 0;
 	if (!colon || colon == address || colon - address >= HOST_MAX ||
 	    parse_u64(slice_of(colon + 1), 1, 65535, &port, NULL))
-		return slu_fail(err, SLU_EINVAL, "redis %s: expected host:port or unix:PATH", address);
+		return slu_fail(err, SLU_EINVAL, "invalid redis address: %s; expected host:port or unix:PATH", address);
 	return 0;
 }
 
@@ -302,8 +302,8 @@ rwire_fill(struct rwire *w, struct slu_err *err)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
-	w->heard += n > 0 ? (size_t)n : 0;
-	if (w->heard > REPLY_BYTES_MAX) {
+	w->received += n > 0 ? (size_t)n : 0;
+	if (w->received > REPLY_BYTES_MAX) {
 		errno = EMSGSIZE;
 		return broke(w, err, "receive");
 	}
@@ -314,7 +314,7 @@ rwire_fill(struct rwire *w, struct slu_err *err)
 	return broke(w, err, "receive");
 }
 
-/* W2: is something there that nobody has asked for? */
+/* REDISWIRE-2: whether the server sent bytes while it owes no answer. */
 static bool
 is_ahead(const struct rwire *w)
 {
@@ -343,15 +343,28 @@ rwire_answer(struct rwire *w, redisReply **out, struct slu_err *err)
 			return rc;
 	}
 	w->owed--;
-	w->heard = 0;
+	w->received = 0;
 	*out = reply;
 	if (!is_ahead(w))
 		return 0;
 	freeReplyObject(reply);
 	*out = NULL;
-	w->owed++; /* which of the answers is the wrong one nobody knows */
+	w->owed++; /* SLU_EUNKNOWN: any of the answers may be the wrong one */
 	errno = EPROTO;
-	return broke(w, err, "an answer that nobody has asked for");
+	return broke(w, err, "an answer without a command");
+}
+
+int
+rwire_ask(struct rwire *w, struct rwords words, redisReply **out, struct slu_err *err)
+{
+	int rc;
+
+	*out = NULL;
+	rwire_begin(w, words.n);
+	for (size_t i = 0; i < words.n; i++)
+		rwire_arg(w, words.at[i]);
+	rc = rwire_send(w, err);
+	return rc ? rc : rwire_answer(w, out, err);
 }
 
 /* ---- Opening ---- */
@@ -372,53 +385,45 @@ shake_hands(struct rwire *w, struct slu_err *err)
 		if (errno == EAGAIN && !wait_for(w, w->events, until))
 			continue;
 		rc = broke(w, err, "connect");
-		if (!silent) /* it is there, and one does not trust the other */
+		if (!silent) /* the server is there, and one side does not trust the other */
 			rc = (int)(err->code = SLU_EAUTH);
 	}
 	return rc;
 }
 
-/* One command, before all others. */
+/* Sends one command before all others, and checks its answer. */
 static int
-greet(struct rwire *w, const struct slice *words, size_t n, enum slu_code code,
-      struct slu_err *err)
+greet(struct rwire *w, struct rwords words, enum slu_code code, struct slu_err *err)
 {
-	redisReply *reply = NULL;
-	int rc;
+	redisReply *reply;
+	int rc = rwire_ask(w, words, &reply, err);
 
-	rwire_begin(w, n);
-	for (size_t i = 0; i < n; i++)
-		rwire_arg(w, words[i]);
-	rc = rwire_send(w, err);
-	if (!rc)
-		rc = rwire_answer(w, &reply, err);
 	if (!rc && reply->type == REDIS_REPLY_ERROR) {
-		rc = slu_fail(err, code, "redis %s: %s: %s", w->conf.address, words[0].p, reply->str);
+		rc = slu_fail(err, code, "redis %s: %s: %s", w->conf.address, words.at[0].p, reply->str);
 		rwire_close(w);
 	} else if (!rc && !reply_fits(reply, "t")) {
-		rc = slu_fail(err, SLU_EDOWN, "redis %s: malformed reply to %s", w->conf.address, words[0].p);
+		rc = slu_fail(err, SLU_EDOWN, "redis %s: malformed reply to %s", w->conf.address, words.at[0].p);
 		rwire_close(w);
 	}
-	if (reply)
-		freeReplyObject(reply);
+	freeReplyObject(reply); /* NULL is fine */
 	return rc;
 }
 
 static int
-say_who(struct rwire *w, struct slu_err *err)
+log_in(struct rwire *w, struct slu_err *err)
 {
 	const char *const name = w->conf.username, *const word = w->conf.password;
 	char db[16];
 	int rc = 0;
 
 	if (name)
-		rc = greet(w, (const struct slice[]){ SLICE("AUTH"), slice_of(name), slice_of(word ? word : "") },
-			   3, SLU_EAUTH, err);
+		rc = greet(w, WORDS(SLICE("AUTH"), slice_of(name), slice_of(word ? word : "")), SLU_EAUTH,
+			   err);
 	else if (word)
-		rc = greet(w, (const struct slice[]){ SLICE("AUTH"), slice_of(word) }, 2, SLU_EAUTH, err);
+		rc = greet(w, WORDS(SLICE("AUTH"), slice_of(word)), SLU_EAUTH, err);
 	(void)snprintf(db, sizeof db, "%u", w->conf.db);
 	if (!rc && w->conf.db)
-		rc = greet(w, (const struct slice[]){ SLICE("SELECT"), slice_of(db) }, 2, SLU_EDOWN, err);
+		rc = greet(w, WORDS(SLICE("SELECT"), slice_of(db)), SLU_EDOWN, err);
 	return rc;
 }
 
@@ -442,5 +447,5 @@ rwire_open(struct rwire *w, struct slu_err *err)
 		rwire_close(w);
 		return slu_fail(err, SLU_ENOMEM, "no memory for a connection");
 	}
-	return say_who(w, err);
+	return log_in(w, err);
 }

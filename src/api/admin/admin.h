@@ -1,0 +1,45 @@
+/*
+ * admin.h - administration: the routes below /v1/admin/. docs/api.md is the contract.
+ *
+ *      queues    counts of queues; pause, resume, purge
+ *      limits    what a queue uses of its limits; holds
+ *      forget    delete a queue
+ *      messages  browse and search, one message and its history, delete
+ *      dead      dead letters: redrive, also to another queue, and delete
+ *      backup    the files of a running server
+ *      move      a queue from shard to shard
+ *      intake    batches of messages from outside
+ *      schedules list, show, set, delete, pause, resume, run schedules
+ *      nodes     the nodes of a store: list, drain, resume
+ *      server    log level, settings in force
+ *      history   the recent past of a queue, or of the server
+ *      audit_tail  the last lines of the audit file
+ *      filter    selects messages
+ *
+ *  ADMIN-1  Every request does bounded work: it looks at 1,000 entries and reads 16 MiB of
+ *           records. Then it answers with its progress and a cursor for the next request.
+ *  ADMIN-2  Work that an answer reports is done, also if the request could not do all of it.
+ */
+#ifndef API_ADMIN_ADMIN_H
+#define API_ADMIN_ADMIN_H
+
+#include "api/dialect.h"
+
+extern const struct dialect admin_dialect; /* its errors have the form of flat_error.h */
+
+extern const struct handler admin_queues, admin_queue, admin_pause, admin_resume, admin_purge, admin_forget;
+extern const struct handler admin_limits, admin_hold;
+extern const struct handler admin_messages, admin_dlq, admin_message, admin_delete;
+extern const struct handler admin_backup_begin, admin_backup_read, admin_backup_end;
+extern const struct handler admin_level_get, admin_level_put, admin_config, admin_reload;
+extern const struct handler admin_move;
+extern const struct handler admin_history, admin_audit;
+extern const struct handler admin_intake, admin_intake_places;
+extern const struct handler admin_schedules, admin_schedule, admin_schedule_set, admin_schedule_delete, admin_schedule_pause,
+	admin_schedule_resume, admin_schedule_run;
+extern const struct handler admin_nodes, admin_node_drain, admin_node_resume, admin_front_flush;
+
+void admin_dead_redrive(struct call *c, void *api);
+void admin_dead_delete(struct call *c, void *api);
+
+#endif

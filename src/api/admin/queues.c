@@ -1,0 +1,190 @@
+/*
+ * queues.c - the counts of queues, and changes of a whole queue.
+ */
+#include "api/admin/admin.h"
+
+#include "api/flat/flat.h"
+#include "api/flat/policy.h"
+#include "api/flat/view.h"
+#include "api/handler.h"
+#include "api/limits.h"
+#include "api/queuestats.h"
+
+#include <stdio.h>
+
+struct state {
+	struct slice namespace;
+	struct slice topic;
+	uint64_t cursor; /* only for the list */
+	uint32_t limit;
+	struct op_queue queue;        /* for pause and purge: the queue before the change */
+	struct queuestats queuestats; /* for the other calls */
+};
+
+static const struct param list_params[] = {
+	PARAM(name, struct state, namespace),
+	PARAM_PAGE(struct state, API_PAGE_DEFAULT),
+};
+
+static const struct param one_params[] = {
+	PARAM_QUEUE(struct state),
+};
+
+/* --- answer ------------------------------------------------------------------- */
+
+static void
+write_queue(struct json_out *w, const struct op_queue *q)
+{
+	flat_view_queue(w, q);
+	if (q->oldest >= 0)
+		json_out_u64(w, "oldest_ready_ms", (uint64_t)(q->oldest / SLU_MS));
+	json_out_object(w, "since_start");
+	json_out_u64(w, "accepted", q->totals.accepted);
+	json_out_u64(w, "delivered", q->totals.delivered);
+	json_out_u64(w, "finished", q->totals.done);
+	json_out_u64(w, "failed", q->totals.failed);
+	json_out_u64(w, "died", q->totals.died);
+	json_out_close(w);
+}
+
+enum {
+	NOT_THERE = 320 /* bytes of the text */
+};
+
+static const char *
+say_not_there(const struct state *s, char text[static NOT_THERE])
+{
+	(void)snprintf(text, NOT_THERE, "namespace %.*s has no queue %.*s", (int)s->namespace.n,
+		       s->namespace.p, (int)s->topic.n, s->topic.p);
+	return text;
+}
+
+/* Returns false if it refused the call. */
+static bool
+is_there(struct apicall *a)
+{
+	char text[NOT_THERE];
+
+	if (!a->op.rc)
+		return true;
+	if (a->op.rc != SLU_ENOTFOUND) {
+		apicall_refuse_op(a, &a->op);
+		return false;
+	}
+	apicall_refuse(a, a->op.rc, say_not_there(a->state, text));
+	return false;
+}
+
+static void
+answer_list(struct apicall *a)
+{
+	flat_reply_queues(a, &((struct state *)a->state)->queuestats, "queues", write_queue);
+}
+
+static void
+answer_one(struct apicall *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	if (!is_there(a))
+		return;
+	apicall_object(a, &w);
+	write_queue(&w, &s->queuestats.sum);
+	queuestats_write_shards(&w, a, &s->queuestats);
+	json_out_object(&w, "policy");
+	flat_policy_encode(&a->op.policy, &w);
+	json_out_close(&w);
+	fanout_write(&w, a, &s->queuestats.missing);
+	apicall_reply_object(a, &w, 200);
+}
+
+/* For OP_PAUSE and OP_PURGE. */
+static void
+answer_change(struct apicall *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	if (a->op.rc == SLU_EBUSY && a->op.verb == OP_PURGE) {
+		apicall_refuse(a, SLU_EBUSY, "the last purge is still being freed; try again");
+		return;
+	}
+	if (!is_there(a))
+		return;
+	apicall_object(a, &w);
+	flat_view_place(&w, s->namespace, s->topic);
+	if (a->op.verb == OP_PURGE)
+		json_out_u64(&w, "purged", a->op.count);
+	else
+		json_out_bool(&w, "paused", a->op.policy.paused);
+	apicall_reply_object(a, &w, 200);
+}
+
+/* --- the calls ---------------------------------------------------------------- */
+
+static void
+list(struct apicall *a)
+{
+	struct state *const s = a->state;
+
+	queuestats_queues(a, &s->queuestats, s->namespace, s->cursor, s->limit, answer_list);
+}
+
+/* handler.arg */
+enum {
+	PAUSE,
+	RESUME,
+	PURGE
+};
+
+static void
+found(struct apicall *a)
+{
+	const struct state *const s = a->state;
+
+	if (!is_there(a))
+		return;
+	apicall_op(a, &a->op, a->arg == PURGE ? OP_PURGE : OP_PAUSE, s->namespace, s->topic);
+	a->op.policy.paused = a->arg == PAUSE;
+	apicall_run(a, answer_change);
+}
+
+/* Finds the queue; `found` changes it. */
+static void
+change(struct apicall *a)
+{
+	struct state *const s = a->state;
+
+	apicall_op(a, &a->op, OP_STATS, s->namespace, s->topic);
+	a->op.queues = &s->queue;
+	a->op.max_queues = 1;
+	apicall_run(a, found);
+}
+
+/* Has the counts of the queue; asks for its policy. */
+static void
+show(struct apicall *a)
+{
+	const struct state *const s = a->state;
+	char text[NOT_THERE];
+
+	if (queuestats_refused(a, &s->queuestats, say_not_there(s, text)))
+		return;
+	apicall_op(a, &a->op, OP_POLICY_GET, s->namespace, s->topic);
+	apicall_run(a, answer_one);
+}
+
+static void
+one(struct apicall *a)
+{
+	struct state *const s = a->state;
+
+	queuestats_queue(a, &s->queuestats, s->namespace, s->topic, show);
+}
+
+const struct handler admin_queues = { list, sizeof(struct state), QUERY_ROWS(list_params) };
+const struct handler admin_queue = { one, sizeof(struct state), QUERY_ROWS(one_params) };
+const struct handler admin_pause = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = PAUSE };
+const struct handler admin_resume = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = RESUME };
+const struct handler admin_purge = { change, sizeof(struct state), BODY_ROWS(one_params), .arg = PURGE };

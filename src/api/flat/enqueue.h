@@ -1,0 +1,64 @@
+/*
+ * enqueue.h - POST /enqueue: JSON to messages, ids to JSON.
+ *
+ *      [{"namespace":"payments","topic":"process-refund","priority":1,
+ *        "payload":"aGVsbG8=","deliver_after":"2023-10-27T10:00:00Z"}, ...]
+ *      [318497266802130945, ...]
+ *
+ * A single message may be an object instead of an array. The answer is an array of one.
+ *
+ * A payload is base64 in `payload`, a string in `text`, or any value in `json`, which is
+ * stored as written. docs/api.md lists all members.
+ */
+#ifndef API_FLAT_ENQUEUE_H
+#define API_FLAT_ENQUEUE_H
+
+#include "api/arena.h"
+#include "engine/op.h"
+
+struct apicall;
+struct json_out;
+struct payload;
+
+/* The messages of a body. Texts point into the body or into the arena. */
+struct flat_enqueue {
+	struct op_put *puts; /* a message, then its copies */
+	uint32_t n;
+	uint32_t items;          /* messages without copies, if the body is an array */
+	bool copies;             /* a message has copies: all of them are accepted, or none */
+	struct payload **stored; /* one per put; NULL: no payload is large */
+
+	/* Private to flat_large_store. */
+	void (*then)(struct apicall *a);
+	struct slu_err err;
+};
+
+/* Returns SLU_EINVAL and *index of the invalid item, or -1; or SLU_ENOMEM. */
+int flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
+			int64_t *index, struct slu_err *err);
+
+/* The same for a body of application/x-sluice-batch: api/flat/packed.h. */
+int flat_enqueue_decode_packed(struct flat_enqueue *e, struct arena *a, struct slice body, int64_t *index,
+			       struct slu_err *err);
+
+/* The form of ids in an answer. */
+enum flat_ids {
+	FLAT_NUMBERS,
+	FLAT_UUIDS,
+	FLAT_DETAIL /* {"id": 318497266802130944, "uid": "...", "duplicate": false} */
+};
+
+/* Writes the ids in the order of place (NULL: of the puts). ok[i] false: writes null; ok
+ * NULL: all are fine. */
+void flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, enum flat_ids form,
+		      const bool *ok, struct json_out *w);
+
+/* Large payloads of a call whose state begins with its struct flat_enqueue. They are stored before the ops
+ * that name them. */
+bool flat_has_large(struct apicall *a);
+
+/* Stores them on a file thread, then calls `then` on the loop; or refuses the call. */
+void flat_large_store(struct apicall *a, void (*then)(struct apicall *a));
+void flat_large_close(const struct flat_enqueue *e); /* when the ops are answered */
+
+#endif

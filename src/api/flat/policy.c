@@ -1,0 +1,372 @@
+#include "api/flat/policy.h"
+
+#include "api/handler.h"
+#include "api/flat/flat.h"
+#include "api/flat/view.h"
+#include "api/queue/letters.h"
+#include "api/limits.h"
+#include "api/values.h"
+#include "base/parse.h"
+#include "core/bucket.h"
+
+#include <assert.h>
+
+/* --- decode ------------------------------------------------------------------- */
+
+struct word {
+	const char *name;
+	int value;
+};
+
+static const struct word kinds[] = {
+	{ "exponential", SLU_BACKOFF_EXPONENTIAL },
+	{ "linear", SLU_BACKOFF_LINEAR },
+	{ "fixed", SLU_BACKOFF_FIXED },
+	{ "none", SLU_BACKOFF_NONE },
+};
+
+static const struct word jitters[] = {
+	{ "none", SLU_JITTER_NONE },
+	{ "full", SLU_JITTER_FULL },
+};
+
+static const struct word idempotencies[] = {
+	{ "first", false },
+	{ "strict", true },
+};
+
+static const char *
+expected(const struct word *words)
+{
+	if (words == kinds)
+		return "exponential, linear, fixed or none";
+	return words == jitters ? "none or full" : "first or strict";
+}
+
+static int
+read_word(struct json *r, const struct word *words, size_t n, int otherwise)
+{
+	struct json_str s;
+
+	if (!json_string(r, &s))
+		return otherwise;
+	for (size_t i = 0; i < n; i++)
+		if (json_str_is(&s, slice_of(words[i].name)))
+			return words[i].value;
+	json_fail(r, SLU_EINVAL, NULL, "expected %s", expected(words));
+	return otherwise;
+}
+
+static void
+read_kind(struct json *r, const struct json_field *f, void *place)
+{
+	enum slu_backoff_kind *const kind = place;
+
+	assert(f->size == sizeof *kind);
+	*kind = read_word(r, kinds, COUNT(kinds), *kind);
+}
+
+static void
+read_jitter(struct json *r, const struct json_field *f, void *place)
+{
+	enum slu_jitter *const jitter = place;
+
+	assert(f->size == sizeof *jitter);
+	*jitter = read_word(r, jitters, COUNT(jitters), *jitter);
+}
+
+static void
+read_idempotency(struct json *r, const struct json_field *f, void *place)
+{
+	bool *const strict = place;
+
+	assert(f->size == sizeof *strict);
+	*strict = read_word(r, idempotencies, COUNT(idempotencies),
+			    *strict);
+}
+
+static const struct json_field retry_fields[] = {
+	JSON_ROW("kind", read_kind, struct slu_backoff, kind),
+	JSON_ROW("jitter", read_jitter, struct slu_backoff, jitter),
+	JSON_FIELD(span, struct slu_backoff, base, .max = API_DELAY_MAX),
+	JSON_FIELD(span, struct slu_backoff, max, .max = API_DELAY_MAX),
+};
+
+void
+flat_retry_read(struct json *r, struct slu_backoff *out)
+{
+	(void)json_fields(r, retry_fields, COUNT(retry_fields), JSON_STRICT, out); /* the caller looks at r */
+}
+
+static void
+read_retry(struct json *r, const struct json_field *f, void *place)
+{
+	assert(f->size == sizeof(struct slu_backoff));
+	flat_retry_read(r, place);
+}
+
+static void
+read_u32(struct json *r, const struct json_field *f, void *place)
+{
+	assert(f->size == sizeof(uint32_t));
+	*(uint32_t *)place = (uint32_t)json_u64(r, (uint64_t)f->min, (uint64_t)f->max);
+}
+
+/* A text in char[size]. */
+static void
+read_line(struct json *r, const struct json_field *f, void *place, size_t size)
+{
+	struct json_str s;
+	struct slice text;
+
+	assert(f->size == size);
+	if (!json_string(r, &s))
+		return;
+	if (s.n >= size || s.has_nul) {
+		json_fail(r, SLU_EINVAL, NULL, "expected a text of at most %zu bytes", size - 1);
+		return;
+	}
+	memset(place, 0, size);
+	text = json_str_text(&s, place);
+	if (text.p != place)
+		memcpy(place, text.p, text.n);
+}
+
+static void
+read_weights(struct json *r, const struct json_field *f, void *place)
+{
+	read_line(r, f, place, POLICY_WEIGHTS);
+}
+
+static void
+read_rules(struct json *r, const struct json_field *f, void *place)
+{
+	read_line(r, f, place, RULES_TEXT);
+}
+
+static void
+read_queue(struct json *r, const struct json_field *f, void *place)
+{
+	const struct slice name = json_text(r);
+	struct slu_err err;
+
+	assert(f->size == NAME_TEXT);
+	if (r->state == JSON_FAILED)
+		return;
+	if (name.n == 0)
+		memset(place, 0, NAME_TEXT);
+	else if (name_fold(name, "queue", place, &err))
+		json_fail(r, SLU_EINVAL, NULL, "%s", err.text);
+}
+
+static const struct json_field fields[] = {
+	JSON_FIELD(span, struct policy, lease, .min = SLU_MS, .max = API_LEASE_MAX),
+	JSON_ROW("max_attempts", read_u32, struct policy, max_attempts, .min = 1, .max = API_ATTEMPTS_MAX),
+	JSON_ROW("retry", read_retry, struct policy, retry),
+	JSON_FIELD(span, struct policy, ttl, .max = API_DELAY_MAX),
+	JSON_ROW("max_depth", read_u32, struct policy, max_depth, .max = UINT32_MAX),
+	JSON_ROW("max_rate", read_u32, struct policy, max_rate, .max = BUCKET_RATE_MAX),
+	JSON_ROW("burst", read_u32, struct policy, burst, .max = BUCKET_RATE_MAX),
+	JSON_ROW("warn_depth", read_u32, struct policy, warn_depth, .max = UINT32_MAX),
+	JSON_ROW("idempotency_window", json_read_span, struct policy, window, .max = POLICY_WINDOW_MAX),
+	JSON_ROW("idempotency", read_idempotency, struct policy, strict),
+	JSON_FIELD(span, struct policy, dlq_retention, .max = API_DELAY_MAX),
+	JSON_ROW("dlq_max", read_u32, struct policy, dlq_max, .max = UINT32_MAX),
+	JSON_FIELDS(bool, struct policy, require_lease, paused),
+	JSON_ROW("share_weights", read_weights, struct policy, share_weights),
+	JSON_ROW("rules", read_rules, struct policy, rules),
+	JSON_ROW("concurrency", read_u32, struct policy, concurrency, .max = UINT32_MAX),
+	JSON_ROW("share_concurrency", read_u32, struct policy, share_concurrency, .max = UINT32_MAX),
+	JSON_ROW("rate", read_u32, struct policy, rate, .max = UINT32_MAX),
+	JSON_ROW("rate_burst", read_u32, struct policy, rate_burst, .max = UINT32_MAX),
+	JSON_ROW("share_rate", read_u32, struct policy, share_rate, .max = UINT32_MAX),
+	JSON_ROW("share_rate_burst", read_u32, struct policy, share_rate_burst, .max = UINT32_MAX),
+	JSON_ROW("key_rate", read_u32, struct policy, key_rate, .max = UINT32_MAX),
+	JSON_ROW("key_rate_burst", read_u32, struct policy, key_rate_burst, .max = UINT32_MAX),
+	JSON_FIELD(span, struct policy, max_runtime, .max = API_DELAY_MAX),
+	JSON_ROW("dead_letter_queue", read_queue, struct policy, dead_letter_queue),
+};
+
+int
+flat_policy_decode(struct policy *p, struct slice body, struct slu_err *err)
+{
+	struct json r;
+
+	json_init(&r, body, JSON_DEPTH);
+	(void)json_fields(&r, fields, COUNT(fields), JSON_STRICT, p);
+	if (json_end(&r, NULL))
+		return json_explain(&r, -1, err);
+	return policy_check(p, err);
+}
+
+/* --- encode ------------------------------------------------------------------- */
+
+static void
+write_span(struct json_out *w, const char *name, slu_time span)
+{
+	char text[DURATION_TEXT];
+
+	json_out_str(w, name, slice_of(format_duration(span, text, sizeof text)));
+}
+
+void
+flat_policy_encode(const struct policy *p, struct json_out *w)
+{
+	write_span(w, "lease", p->lease);
+	json_out_u64(w, "max_attempts", p->max_attempts);
+	json_out_object(w, "retry");
+	json_out_str(w, "kind", slice_of(kinds[p->retry.kind].name));
+	json_out_str(w, "jitter", slice_of(jitters[p->retry.jitter].name));
+	write_span(w, "base", p->retry.base);
+	write_span(w, "max", p->retry.max);
+	json_out_close(w);
+	write_span(w, "ttl", p->ttl);
+	json_out_u64(w, "max_depth", p->max_depth);
+	json_out_u64(w, "max_rate", p->max_rate);
+	json_out_u64(w, "burst", p->burst);
+	json_out_u64(w, "warn_depth", p->warn_depth);
+	write_span(w, "idempotency_window", p->window);
+	json_out_str(w, "idempotency", slice_of(idempotencies[p->strict].name));
+	write_span(w, "dlq_retention", p->dlq_retention);
+	json_out_u64(w, "dlq_max", p->dlq_max);
+	json_out_bool(w, "require_lease", p->require_lease);
+	json_out_bool(w, "paused", p->paused);
+	json_out_str(w, "share_weights", slice_of(p->share_weights));
+	json_out_str(w, "rules", slice_of(p->rules));
+	json_out_u64(w, "concurrency", p->concurrency);
+	json_out_u64(w, "share_concurrency", p->share_concurrency);
+	json_out_u64(w, "rate", p->rate);
+	json_out_u64(w, "rate_burst", p->rate_burst);
+	json_out_u64(w, "share_rate", p->share_rate);
+	json_out_u64(w, "share_rate_burst", p->share_rate_burst);
+	json_out_u64(w, "key_rate", p->key_rate);
+	json_out_u64(w, "key_rate_burst", p->key_rate_burst);
+	write_span(w, "max_runtime", p->max_runtime);
+	json_out_str(w, "dead_letter_queue", slice_of(p->dead_letter_queue));
+}
+
+/* --- the call ----------------------------------------------------------------- */
+
+struct state {
+	struct slice namespace; /* namespace and topic as the caller spells them */
+	struct slice topic;
+	char space[NAME_TEXT]; /* both names in lower case */
+	char queue[NAME_TEXT];
+	struct slice body;
+	bool dry_run;
+	struct policy would; /* the policy that results */
+};
+
+static const struct param params[] = {
+	PARAM(spelling, struct state, namespace, .required = true),
+	PARAM(spelling, struct state, topic, .required = true, .also = "queue"),
+	/* only for PUT and POST */
+	PARAM(flag, struct state, dry_run),
+};
+
+enum {
+	SET_PARAMS = COUNT(params),
+	GET_PARAMS = SET_PARAMS - 1
+};
+
+static void
+answer(struct apicall *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	if (apicall_failed(a))
+		return;
+	apicall_object(a, &w);
+	flat_view_place(&w, slice_of(s->space), slice_of(s->queue));
+	flat_policy_encode(&a->op.policy, &w);
+	apicall_reply_object(a, &w, 200);
+}
+
+/* Answers a dry run: nothing was set. */
+static void
+answer_dry(struct apicall *a)
+{
+	const struct state *const s = a->state;
+
+	a->op.policy = s->would;
+	answer(a);
+}
+
+static void
+set_checked(struct apicall *a, int rc, const struct slu_err *err)
+{
+	struct state *const s = a->state;
+
+	if (apicall_refused(a, rc, err->text))
+		return;
+	if (s->dry_run) {
+		apicall_op(a, &a->op, OP_POLICY_GET, slice_of(s->space), slice_of(s->queue));
+		apicall_run(a, answer_dry);
+		return;
+	}
+	apicall_op(a, &a->op, OP_POLICY_SET, slice_of(s->space), slice_of(s->queue));
+	a->op.as = (struct spelling){ s->namespace, s->topic };
+	a->op.policy = s->would;
+	apicall_run(a, answer);
+}
+
+/* base: the policy that the members of the body change. */
+static void
+set(struct apicall *a, const struct policy *base)
+{
+	struct state *const s = a->state;
+	struct slu_err err = { 0 };
+	int rc;
+
+	s->would = *base;
+	rc = flat_policy_decode(&s->would, s->body, &err);
+	if (apicall_refused(a, rc, err.text))
+		return;
+	letters_check(a, s->space, s->queue, s->would.dead_letter_queue, set_checked);
+}
+
+static void
+change(struct apicall *a)
+{
+	if (a->op.rc)
+		apicall_refuse_op(a, &a->op);
+	else
+		set(a, &a->op.policy);
+}
+
+static void
+begin(struct apicall *a)
+{
+	struct state *const s = a->state;
+
+	s->body = call_of(a->x)->body;
+	(void)name_fold(s->namespace, "", s->space, NULL); /* both are valid names */
+	(void)name_fold(s->topic, "", s->queue, NULL);
+	apicall_op(a, &a->op, OP_POLICY_GET, slice_of(s->space), slice_of(s->queue));
+}
+
+static void
+get(struct apicall *a)
+{
+	begin(a);
+	apicall_run(a, answer);
+}
+
+static void
+replace(struct apicall *a)
+{
+	begin(a);
+	set(a, &policy_default);
+}
+
+static void
+update(struct apicall *a)
+{
+	begin(a);
+	apicall_run(a, change);
+}
+
+const struct handler flat_policy_get = { get, sizeof(struct state), .query = params, .n = GET_PARAMS };
+const struct handler flat_policy_put = { replace, sizeof(struct state), .query = params, .n = SET_PARAMS };
+const struct handler flat_policy_post = { update, sizeof(struct state), .query = params, .n = SET_PARAMS };

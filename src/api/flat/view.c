@@ -1,0 +1,330 @@
+#include "api/flat/view.h"
+
+#include "api/flat/packed.h"
+#include "api/values.h"
+#include "base/id.h"
+#include "base/le.h"
+#include "base/parse.h"
+#include "base/receipt.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *const flat_view_states[MSG_STATES] = {
+	[MSG_READY] = "ready",
+	[MSG_DELAYED] = "delayed",
+	[MSG_LEASED] = "leased",
+	[MSG_HELD] = "held",
+	[MSG_DEAD] = "dead",
+	[MSG_DAMAGED] = "damaged",
+};
+
+const char *const flat_view_reasons[DEAD_REASONS] = {
+	[DEAD_NOT] = "none",
+	[DEAD_MAX_ATTEMPTS] = "max_attempts",
+	[DEAD_EXPIRED] = "expired",
+	[DEAD_REJECTED] = "rejected",
+};
+
+void
+flat_view_place(struct json_out *w, struct slice space, struct slice queue)
+{
+	json_out_str(w, "namespace", space);
+	json_out_str(w, "topic", queue);
+	json_out_str(w, "queue", queue);
+}
+
+void
+flat_view_id(struct json_out *w, uint64_t id)
+{
+	char uuid[ID_UUID_TEXT];
+
+	json_out_u64(w, "id", id);
+	json_out_plain(w, "uid", (struct slice){ id_to_uuid(id, uuid), ID_UUID_TEXT - 1 });
+}
+
+/* The members that only some messages have. */
+static void
+text_if_any(struct json_out *w, const char *name, struct slice text)
+{
+	if (text.n > 0)
+		json_out_str(w, name, text);
+}
+
+static void
+write_trace(struct json_out *w, struct slice trace)
+{
+	const size_t n = MESSAGE_TRACE_PARENT;
+
+	if (trace.n == 0)
+		return;
+	json_out_str(w, "traceparent", (struct slice){ trace.p, n });
+	text_if_any(w, "tracestate", (struct slice){ trace.p + n, trace.n - n });
+}
+
+/* Of a dead letter that came from another queue. */
+static void
+write_source(struct json_out *w, const struct message *m)
+{
+	if (m->source.n == 0)
+		return;
+	json_out_object(w, "dead_letter_of");
+	json_out_str(w, "queue", m->source);
+	if (m->reason < DEAD_REASONS)
+		json_out_str(w, "reason", slice_of(flat_view_reasons[m->reason]));
+	text_if_any(w, "error", m->error);
+	json_out_close(w);
+}
+
+static void
+write_extras(struct json_out *w, const struct message *m)
+{
+	text_if_any(w, "key", m->key);
+	text_if_any(w, "share", m->share);
+	text_if_any(w, "rule", m->rule);
+	text_if_any(w, "correlation_id", m->correlation);
+	if (m->attributes.n > 0)
+		json_out_stored(w, "attributes", m->attributes);
+	text_if_any(w, "content_type", m->type);
+	write_trace(w, m->trace);
+	write_source(w, m);
+}
+
+static void
+write_given(struct json_out *w, const struct op_row *row, const struct message *m)
+{
+	flat_view_place(w, m->space, m->queue);
+	json_out_i64(w, "priority", row->prio);
+	json_out_u64(w, "attempts", row->attempts);
+	json_out_u64(w, "failure_attempts", row->failures);
+	json_out_u64(w, "max_attempts", row->max_attempts);
+	write_extras(w, m);
+	if (m->accepted == 0)
+		return; /* the record cannot be read */
+	json_out_time(w, "enqueued_at", m->accepted);
+	json_out_time(w, "created_at", m->sent ? m->sent : m->accepted);
+	json_out_time(w, "deliver_after", m->due);
+}
+
+static void
+write_lease(struct json_out *w, const struct op_row *row)
+{
+	char lease[VALUE_LEASE_TEXT];
+
+	json_out_time(w, "lease_expires_at", row->until);
+	json_out_plain(w, "lease_id", slice_of(value_lease_text(row->token, lease)));
+	json_out_u64(w, "fencing_token", row->token);
+}
+
+static void
+write_receipt(struct json_out *w, const struct op_row *row, const struct message *m)
+{
+	const struct receipt r = { m->space, m->queue, row->id, row->token };
+	char bytes[RECEIPT_BYTES];
+
+	json_out_base64url(w, "receipt", (struct slice){ bytes, receipt_encode(&r, bytes) });
+}
+
+int
+flat_view_as(struct slice name, enum flat_as *as, struct slu_err *err)
+{
+	char shown[SHOWN_TEXT];
+
+	*as = slice_eq(name, SLICE("text"))   ? FLAT_TEXT
+	      : slice_eq(name, SLICE("json")) ? FLAT_JSON
+					      : FLAT_BASE64;
+	if (*as || name.n == 0 || slice_eq(name, SLICE("base64")))
+		return 0;
+	return slu_fail(err, SLU_EINVAL, "as: invalid value %s; expected text, json or base64",
+			parse_shown(name, shown));
+}
+
+static void
+write_payload(struct json_out *w, struct slice payload, enum flat_as as)
+{
+	if (as == FLAT_JSON && json_check(payload, JSON_NONE, JSON_DEPTH, "payload", NULL) == 0)
+		json_out_raw(w, "json", payload);
+	else if (as != FLAT_BASE64 && utf8_valid(payload))
+		json_out_str(w, "text", payload);
+	else
+		json_out_base64(w, "payload", payload);
+}
+
+void
+flat_view_claimed(struct json_out *w, const struct op_row *row, const struct message *m,
+		  enum flat_as as)
+{
+	flat_view_id(w, row->id);
+	write_receipt(w, row, m);
+	if (flat_view_has_payload(m))
+		write_payload(w, m->payload, as);
+	write_lease(w, row);
+	write_given(w, row, m);
+}
+
+static bool
+has_extras(const struct message *m)
+{
+	return m->key.n | m->share.n | m->correlation.n | m->attributes.n | m->type.n | m->trace.n | m->source.n;
+}
+
+static size_t
+write_packed_members(struct buf *out, const struct message *m)
+{
+	const size_t at = out->n;
+	struct json_out w;
+
+	if (!has_extras(m))
+		return 0;
+	json_out_open(&w, out);
+	write_extras(&w, m);
+	json_out_finish(&w);
+	return out->n - at;
+}
+
+static void
+put_fixed(char *p, const struct op_row *row, const struct message *m, size_t members)
+{
+	le32_put(p, (uint32_t)members);
+	le32_put(p + 4, (uint32_t)m->payload.n);
+	le16_put(p + 8, 0); /* the queue of the claim */
+	le16_put(p + 10, row->attempts);
+	le16_put(p + 12, row->failures);
+	le16_put(p + 14, row->max_attempts);
+	le64_put(p + 16, row->id);
+	le64_put(p + 24, row->token);
+	le64_put(p + 32, (uint64_t)row->until);
+	le64_put(p + 40, (uint64_t)m->accepted);
+	le64_put(p + 48, (uint64_t)m->due);
+	le32_put(p + 56, (uint32_t)row->prio);
+	le32_put(p + 60, 0);
+}
+
+void
+flat_view_packed(struct buf *out, const struct op_row *row, const struct message *m)
+{
+	const size_t at = out->n;
+	size_t members;
+
+	if (!buf_add(out, PACKED_MESSAGE_BYTES))
+		return;
+	members = write_packed_members(out, m);
+	put_fixed(out->p + at, row, m, members); /* the buffer may have moved */
+	buf_put(out, m->payload.p, m->payload.n);
+}
+
+const char *
+flat_view_status(const struct op_row *row)
+{
+	if (row->state == MSG_LEASED && row->flags & MSG_EXTENDED)
+		return "processing";
+	return flat_view_states[row->state];
+}
+
+static void
+write_dead(struct json_out *w, const struct op_row *row)
+{
+	json_out_str(w, "reason", slice_of(flat_view_reasons[row->reason]));
+	json_out_time(w, "dead_since", row->due);
+}
+
+/* Who has the message and until when. Lease id and token settle it: only the holder gets them. */
+static void
+write_holder(struct json_out *w, const struct op_row *row)
+{
+	if (row->state != MSG_LEASED) {
+		json_out_null(w, "lease_expires_at");
+		return;
+	}
+	json_out_time(w, "lease_expires_at", row->until);
+	if (row->claimed)
+		json_out_time(w, "claimed_at", row->claimed);
+	if (row->owner)
+		json_out_str(w, "owner", slice_of(row->owner->p));
+}
+
+void
+flat_view_message(struct json_out *w, const struct op_row *row, const struct message *m,
+		  struct slice error, enum flat_as as)
+{
+	flat_view_id(w, row->id);
+	json_out_str(w, "status", slice_of(flat_view_status(row)));
+	if (as != FLAT_NOT_SHOWN && flat_view_has_payload(m) && row->state != MSG_DAMAGED)
+		write_payload(w, m->payload, as);
+	if (m->accepted)
+		json_out_u64(w, "payload_size", m->payload_size);
+	write_given(w, row, m);
+	if (row->state == MSG_DELAYED)
+		json_out_time(w, "next_delivery", row->due);
+	if (row->expires != SLU_NEVER)
+		json_out_time(w, "expires_at", row->expires);
+	write_holder(w, row);
+	if (row->state == MSG_DEAD)
+		write_dead(w, row);
+	if (row->state == MSG_DAMAGED && m->accepted)
+		json_out_time(w, "damaged_since", row->due);
+	text_if_any(w, "error", error);
+}
+
+bool
+flat_view_warns(const struct op_queue *q)
+{
+	uint64_t depth = 0;
+
+	for (unsigned i = MSG_READY; i < MSG_DEAD; i++)
+		depth += q->count[i];
+	return q->warn_depth > 0 && depth > q->warn_depth;
+}
+
+void
+flat_view_counts(struct json_out *w, const struct op_queue *q)
+{
+	uint64_t total = 0;
+
+	for (unsigned i = MSG_READY; i < MSG_STATES; i++) {
+		json_out_u64(w, flat_view_states[i], q->count[i]);
+		total += q->count[i];
+	}
+	json_out_u64(w, "total", total);
+}
+
+void
+flat_view_queue(struct json_out *w, const struct op_queue *q)
+{
+	flat_view_place(w, slice_of(q->space), slice_of(q->name));
+	json_out_str(w, "display_namespace", slice_of(q->space_shown));
+	json_out_str(w, "display_topic", slice_of(q->shown));
+	flat_view_counts(w, q);
+	json_out_bool(w, "paused", q->paused);
+	json_out_bool(w, "warning", flat_view_warns(q));
+}
+
+void
+flat_view_cursor(struct json_out *w, uint64_t cursor)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof text, "%" PRIu64, cursor);
+	if (cursor)
+		json_out_str(w, "cursor", slice_of(text));
+}
+
+enum msg_state
+flat_view_state(struct slice name)
+{
+	for (unsigned i = MSG_READY; i < MSG_STATES; i++)
+		if (slice_eq(name, slice_of(flat_view_states[i])))
+			return i;
+	return MSG_NONE;
+}
+
+int
+flat_view_only(struct slice name, enum msg_state *only, struct slu_err *err)
+{
+	*only = flat_view_state(name);
+	if (*only || name.n == 0 || slice_eq(name, SLICE("all")))
+		return 0;
+	return slu_fail(err, SLU_EINVAL,
+			"state: expected all, ready, delayed, leased, held, dead or damaged");
+}

@@ -1,0 +1,101 @@
+#include "api/schedule/firing.h"
+
+#include "api/flat/enqueue.h"
+#include "base/json/json_out.h"
+#include "core/schedule/schedule_doc.h"
+
+#define NEVER_DUE (7258118400 * SLU_SEC) /* 2200-01-01: nobody claims a schedule */
+
+static int
+no_memory(struct slu_err *err)
+{
+	return slu_fail(err, SLU_ENOMEM, "out of memory");
+}
+
+/* The message of the schedule as an item of /enqueue: with the namespace. */
+static int
+with_namespace(const struct schedule *s, struct slice space, struct arena *a, struct slice *out, struct slu_err *err)
+{
+	struct slice rest = s->message;
+	struct buf text;
+
+	buf_init(&text, FIRING_MESSAGE_MAX + 2 * NAME_TEXT);
+	buf_puts(&text, "{\"namespace\":\"");
+	buf_put(&text, space.p, space.n);
+	slice_skip(&rest, 1);
+	buf_puts(&text, slice_trim(rest, " \t\r\n").n > 1 ? "\"," : "\"");
+	buf_put(&text, rest.p, rest.n);
+	*out = arena_copy(a, buf_slice(&text));
+	buf_release(&text);
+	return out->n ? 0 : no_memory(err);
+}
+
+static int
+check_message(const struct flat_enqueue *e, struct slu_err *err)
+{
+	const struct message *const m = &e->puts->m;
+
+	if (m->idem.n)
+		return slu_fail(err, SLU_EINVAL, "message: a schedule gives each message its idempotency_key; expected none");
+	if (m->due)
+		return slu_fail(err, SLU_EINVAL, "message: deliver_after is one moment; expected delay");
+	return 0;
+}
+
+static int
+add_idem(const struct schedule *s, slu_time tick, struct arena *a, struct op_put *put, struct slu_err *err)
+{
+	char idem[SCHEDULE_IDEM];
+
+	put->m.idem = arena_copy(a, (struct slice){ idem, schedule_idem(s, tick, idem) });
+	return put->m.idem.n ? 0 : no_memory(err);
+}
+
+int
+firing_puts(const struct schedule *s, struct slice space, const slu_time *ticks, uint32_t n, struct arena *a,
+	    struct op_put *out, struct slu_err *err)
+{
+	struct flat_enqueue e = { 0 };
+	struct slu_err why = { 0 };
+	struct slice text;
+	int64_t index;
+	int rc = with_namespace(s, space, a, &text, err);
+
+	if (rc)
+		return rc;
+	rc = flat_enqueue_decode(&e, a, text, &index, &why);
+	if (rc)
+		return slu_fail(err, (enum slu_code)rc, "message: %.200s", why.text);
+	rc = check_message(&e, err);
+	for (uint32_t i = 0; i < n && !rc; i++) {
+		out[i] = e.puts[0];
+		if (ticks)
+			rc = add_idem(s, ticks[i], a, &out[i], err);
+	}
+	return rc;
+}
+
+int
+firing_schedule(const struct schedule *s, struct slice space, struct arena *a, struct op_put *out, struct slu_err *err)
+{
+	struct slice doc;
+	struct buf text;
+
+	buf_init(&text, SCHEDULE_DOC_MAX);
+	schedule_encode(s, &text);
+	doc = text.failed ? (struct slice){ 0 } : arena_copy(a, buf_slice(&text));
+	buf_release(&text);
+	if (!doc.n)
+		return no_memory(err);
+	*out = (struct op_put){
+		.m = {
+			.space = space,
+			.queue = SLICE(SCHEDULE_QUEUE),
+			.type = SLICE("application/json"),
+			.due = NEVER_DUE,
+			.payload = doc,
+			.payload_size = doc.n,
+		},
+	};
+	return 0;
+}

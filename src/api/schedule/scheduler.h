@@ -1,0 +1,45 @@
+/*
+ * scheduler.h - fires the schedules of the shards that this node owns.
+ *
+ *      lane: OP_SCHEDULE done, lane opened ──> scheduler_notice ──┐
+ *                                                                v
+ *      thread:  list the queues .schedules of this node  <──  changed?
+ *                       │
+ *                       v  the next tick is due
+ *               OP_SCHEDULE: the schedule with its new `last`, and its message; one group of the log
+ *
+ *  SCHEDULER-1  A tick fires once, whatever the number of nodes, restarts and takeovers: the op that stores the tick as
+ *               past, and accepts its message, succeeds only if nobody changed the schedule meanwhile.
+ *  SCHEDULER-2  If the queue of the message lives on another shard, the message is enqueued there first, with an
+ *               idempotency key of name and tick, and the tick is stored as past then. If the node ends in between, the
+ *               next owner repeats both, and the queue knows the key.
+ *  SCHEDULER-3  What cannot fire now (a full disk, a queue at its limit, a shard that does not answer) is tried again
+ *               each second. By then later ticks may be due, and the policy for missed ticks decides.
+ *  SCHEDULER-4  Ticks follow the wall clock of the owner. The thread looks at it at least each second while a schedule
+ *               waits.
+ */
+#ifndef API_SCHEDULE_SCHEDULER_H
+#define API_SCHEDULE_SCHEDULER_H
+
+#include "base/bytes.h"
+#include "broker/broker.h"
+
+struct scheduler;
+struct slu_log;
+struct zones;
+
+/* Before the broker is opened. */
+int scheduler_new(struct scheduler **out, struct zones *zones, struct slu_log *log, struct slu_err *err);
+
+/* For broker_conf.notice. NULL: none. */
+const struct broker_notice *scheduler_notice(const struct scheduler *s);
+
+/* After the broker is opened; before it drains. NULL is fine for stop. */
+int scheduler_start(struct scheduler *s, struct broker *b, struct slu_err *err);
+void scheduler_stop(struct scheduler *s);
+void scheduler_free(struct scheduler *s);
+
+/* Appends the metrics; s NULL: their descriptions alone. */
+void scheduler_metrics(const struct scheduler *s, struct buf *out);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * zones.h - the time zones of this machine by name, each read once.
+ *
+ * The files are those of the folder $TZDIR, or of /usr/share/zoneinfo. A newer file is seen after a restart.
+ * Any thread.
+ */
+#ifndef API_SCHEDULE_ZONES_H
+#define API_SCHEDULE_ZONES_H
+
+#include "core/schedule/schedule.h"
+
+#include <pthread.h>
+
+struct zones_row;
+
+struct zones {
+	pthread_mutex_t mtx;
+	struct zones_row *first; /* under mtx */
+};
+
+void zones_init(struct zones *z);
+void zones_release(struct zones *z);
+
+/* Finds a zone; empty or UTC: NULL. Reads its file at the first call: may block. The zone lives as long as z. Returns
+ * SLU_EINVAL if the machine does not have the zone. */
+int zones_get(struct zones *z, const char *name, const struct zone **out, struct slu_err *err);
+
+/* Reads when a schedule is due: its expression and its zone. */
+int zones_plan(struct zones *z, const struct schedule *s, struct schedule_plan *out, struct slu_err *err);
+
+#endif

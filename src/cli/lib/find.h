@@ -1,0 +1,52 @@
+/*
+ * find.h - the options that select messages, and the list of the messages that match.
+ */
+#ifndef CLI_LIB_FIND_H
+#define CLI_LIB_FIND_H
+
+#include "cli/lib/rows.h"
+
+struct json_out;
+
+struct find {
+	const char *state;
+	const char *id, *key, *correlation, *text, *error, *reason;
+	slu_time older, newer;
+	uint64_t limit;
+};
+
+#define STATE_FORM "--state all|ready|delayed|leased|held|dead|damaged"
+
+/* clang-format off */
+#define FIND_ROWS(type) \
+	{ "-k, --key KEY", ARG_TEXT, AT(type, find.key), "with this ordering key" }, \
+	{ "--correlation-id ID", ARG_TEXT, AT(type, find.correlation), "with this correlation id" }, \
+	{ "--text TEXT", ARG_TEXT, AT(type, find.text), "with this text in the payload" }, \
+	{ "--error TEXT", ARG_TEXT, AT(type, find.error), "with this text in the last error" }, \
+	{ "--reason max_attempts|expired|rejected", ARG_TEXT, AT(type, find.reason), \
+	  "only letters that died for this reason" }, \
+	{ "--older-than", ARG_TIME, AT(type, find.older), "accepted (or dead) longer ago than that" }, \
+	{ "--newer-than", ARG_TIME, AT(type, find.newer), "accepted (or dead) later than that" }
+/* clang-format on */
+
+/* Is any condition set? The state does not count. */
+bool find_is_any(const struct find *f);
+
+/* The state of a command that lists messages: for search. */
+struct finder {
+	struct session s;
+	struct find find;
+};
+
+/* Prints the messages of the queue (the first word) that match, up to the limit. what: their name in
+ * "no dead letters in mail". */
+int search(struct session *s, const char *path, const struct column *columns, unsigned n,
+	   const char *what, struct slu_err *err);
+
+/* Writes the conditions as members of an object. */
+void find_write(const struct find *f, struct json_out *w);
+
+/* For command.each of `get` and `dlq show`: prints a message with its history. */
+int message_show(struct session *s, const char *id, struct slu_err *err);
+
+#endif

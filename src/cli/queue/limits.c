@@ -1,0 +1,213 @@
+/*
+ * limits.c - `sluice queue limits`, `shares`, `holds`, `hold` and `release`.
+ */
+#include "cli/lib/rows.h"
+
+#include "base/json/json_out.h"
+#include "base/parse.h"
+
+#include <stdio.h>
+
+/* --- limits, shares, holds ------------------------------------------------------ */
+
+static const struct column limit_columns[] = {
+	{ "scope", "SCOPE", COLUMN_TEXT },
+	{ "name", "NAME", COLUMN_MAYBE },
+	{ "ready", "READY", COLUMN_NUMBER },
+	{ "leased", "LEASED", COLUMN_NUMBER },
+	{ "concurrency", "CONCURRENCY", COLUMN_NUMBER },
+	{ "tokens", "TOKENS", COLUMN_NUMBER },
+	{ "rate", "RATE", COLUMN_NUMBER },
+	{ "next_delivery", "NEXT", COLUMN_TIME },
+	{ "hold_until", "HOLD", COLUMN_TIME },
+};
+
+static const struct column share_columns[] = {
+	{ "name", "SHARE", COLUMN_TEXT },
+	{ "weight", "WEIGHT", COLUMN_NUMBER },
+	{ "messages", "MESSAGES", COLUMN_NUMBER },
+	{ "ready", "READY", COLUMN_NUMBER },
+	{ "leased", "LEASED", COLUMN_NUMBER },
+	{ "delivered", "DELIVERED", COLUMN_NUMBER },
+	{ "hold_until", "HOLD", COLUMN_TIME },
+};
+
+static const struct column hold_columns[] = {
+	{ "scope", "SCOPE", COLUMN_TEXT },
+	{ "name", "NAME", COLUMN_MAYBE },
+	{ "until", "UNTIL", COLUMN_TIME },
+};
+
+/* Prints a page of an array of the answer, and what follows it. */
+static int
+print(struct session *s, const struct column *columns, unsigned n, const char *member, const char *order, bool all,
+      struct slu_err *err)
+{
+	struct listing r;
+	struct slice body;
+	int rc;
+
+	rows_init(&r, s, columns, n);
+	do {
+		query_queue(&s->query, "/v1/admin/queue/limits", s->space, s->words[0]);
+		if (order)
+			http_param(&s->query.path, "order", order);
+		if (r.cursor[0])
+			http_param(&s->query.path, "cursor", r.cursor);
+		rc = query_get(&s->query, &body, err);
+		if (!rc)
+			rc = rows_add(&r, body, member, err);
+	} while (!rc && all && r.cursor[0]);
+	if (!rc)
+		rc = rows_end(&r, err);
+	if (!rc && r.n == 0 && !s->json)
+		session_nothing(s, "no %s", member);
+	rows_release(&r);
+	return rc;
+}
+
+static int
+limits(struct session *s, struct slu_err *err)
+{
+	return print(s, limit_columns, COUNT(limit_columns), "limits", NULL, false, err);
+}
+
+static int
+shares(struct session *s, struct slu_err *err)
+{
+	return print(s, share_columns, COUNT(share_columns), "limits", "messages", false, err);
+}
+
+static int
+holds(struct session *s, struct slu_err *err)
+{
+	return print(s, hold_columns, COUNT(hold_columns), "holds", NULL, true, err);
+}
+
+const struct command cli_queue_limits = {
+	.name = "queue limits",
+	.summary = "show what a queue uses of its limits",
+	.usage = "QUEUE [options]",
+	.text = "Shows the limits of a queue and what is used of them now: leased messages of\n"
+		"concurrency, deliveries that a rate still allows, holds. The first line is the queue;\n"
+		"then come the 20 shares that are nearest to a limit.\n",
+	.examples = "  sluice queue limits jobs\n"
+		    "  sluice queue limits jobs --json | jq 'select(.tokens == 0)'\n",
+	.options = CLI_QUEUE,
+	.run = limits,
+};
+
+const struct command cli_queue_shares = {
+	.name = "queue shares",
+	.summary = "show the 20 shares with the most messages",
+	.usage = "QUEUE [options]",
+	.text = "Shows the 20 shares of a queue that have the most messages: weight, messages, and\n"
+		"deliveries since the share has messages. A line without a name is all messages\n"
+		"without a share.\n",
+	.examples = "  sluice queue shares jobs\n",
+	.options = CLI_QUEUE,
+	.run = shares,
+};
+
+const struct command cli_queue_holds = {
+	.name = "queue holds",
+	.summary = "list what is on hold",
+	.usage = "QUEUE [options]",
+	.text = "Lists the holds of a queue. A hold stops the deliveries of the queue, a share or a key,\n"
+		"until a moment.\n",
+	.examples = "  sluice queue holds jobs\n",
+	.options = CLI_QUEUE,
+	.run = holds,
+};
+
+/* --- hold, release -------------------------------------------------------------- */
+
+struct scoped {
+	struct session s;
+	const char *share, *key;
+	bool plain;
+	slu_time time;
+};
+
+static int
+send(struct scoped *c, slu_time time, struct slu_err *err)
+{
+	struct session *const s = &c->s;
+	const bool share = c->share || c->plain;
+	const char *const name = c->share ? c->share : c->key;
+	char text[DURATION_TEXT];
+	struct slice answer;
+	struct json_out w;
+	struct buf body;
+	int rc;
+
+	if ((c->share != NULL) + (c->key != NULL) + c->plain > 1)
+		return session_usage(s, "--share, --key and --no-share exclude each other");
+	buf_init(&body, 4096);
+	json_out_open(&w, &body);
+	json_out_str(&w, "namespace", slice_of(s->space));
+	json_out_str(&w, "topic", slice_of(s->words[0]));
+	json_out_str(&w, "scope", slice_of(share ? "share" : c->key ? "key"
+								    : "queue"));
+	if (name)
+		json_out_str(&w, "name", slice_of(name));
+	json_out_str(&w, "for", slice_of(format_duration(time, text, sizeof text)));
+	json_out_finish(&w);
+	query_path(&s->query, "/v1/admin/queue/hold");
+	rc = query_post(&s->query, buf_slice(&body), &answer, err);
+	if (!rc && s->json)
+		query_print(answer);
+	buf_release(&body);
+	return rc;
+}
+
+static int
+hold(struct session *s, struct slu_err *err)
+{
+	struct scoped *const c = (void *)s;
+
+	if (c->time <= 0)
+		return session_usage(s, "missing --for TIME");
+	return send(c, c->time, err);
+}
+
+static int
+release(struct session *s, struct slu_err *err)
+{
+	return send((struct scoped *)s, 0, err);
+}
+
+#define SCOPES                                                                                             \
+	{ "--share SHARE", ARG_TEXT, AT(scoped, share), "one share instead of the queue" },                \
+		{ "--key KEY", ARG_TEXT, AT(scoped, key), "one ordering key instead of the queue" },       \
+	{                                                                                                  \
+		"--no-share", ARG_FLAG, AT(scoped, plain), "messages without a share instead of the queue" \
+	}
+
+const struct command cli_queue_hold = {
+	.name = "queue hold",
+	.summary = "deliver nothing of a queue, share or key for a while",
+	.usage = "QUEUE --for TIME [options]",
+	.text = "Nothing of the queue, of one share or of one key is delivered for so long, at most\n"
+		"hold.max of the server. Of two holds the later end counts. Leases stay.\n",
+	.examples = "  sluice queue hold jobs --for 10m\n"
+		    "  sluice queue hold jobs --share alice --for 30s\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS({ "--for", ARG_TIME, AT(scoped, time), "how long" }, SCOPES),
+	.size = sizeof(struct scoped),
+	.run = hold,
+};
+
+const struct command cli_queue_release = {
+	.name = "queue release",
+	.summary = "end a hold",
+	.usage = "QUEUE [options]",
+	.text = "Ends the hold of a queue, of one share or of one key, also one that a nack has set.\n"
+		"`sluice queue holds` lists the holds.\n",
+	.examples = "  sluice queue release jobs\n"
+		    "  sluice queue release jobs --key customer-7\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS(SCOPES),
+	.size = sizeof(struct scoped),
+	.run = release,
+};

@@ -1,0 +1,317 @@
+/*
+ * queue.c - `sluice queue`: list, show, set, pause, resume and purge queues.
+ */
+#include "cli/lib/knobs.h"
+#include "cli/lib/names.h"
+#include "cli/lib/rows.h"
+
+#include "base/json/json.h"
+#include "base/json/json_out.h"
+#include "base/json/json_table.h"
+
+#include <inttypes.h>
+
+static const struct column columns[] = {
+	{ "display_namespace", "NAMESPACE", COLUMN_TEXT },
+	{ "display_topic", "QUEUE", COLUMN_TEXT },
+	{ "shard", "SHARD", COLUMN_MAYBE },
+	{ "ready", "READY", COLUMN_NUMBER },
+	{ "delayed", "DELAYED", COLUMN_NUMBER },
+	{ "leased", "LEASED", COLUMN_NUMBER },
+	{ "held", "HELD", COLUMN_NUMBER },
+	{ "dead", "DEAD", COLUMN_NUMBER },
+	{ "oldest_ready_ms", "OLDEST", COLUMN_MILLIS },
+	{ "paused", "PAUSED", COLUMN_TEXT },
+};
+
+/* --- list ----------------------------------------------------------------------- */
+
+struct queue_list {
+	struct session s;
+	bool all;
+};
+
+static int
+list(struct session *s, struct slu_err *err)
+{
+	struct queue_list *const l = (void *)s;
+	struct listing r;
+	int rc;
+
+	rows_init(&r, &l->s, columns, COUNT(columns));
+	rc = rows_pages(&r, "/v1/admin/queues", l->all ? NULL : l->s.space, "queues", err);
+	if (!rc && r.n == 0 && l->all)
+		session_nothing(&l->s, "no queues yet");
+	else if (!rc && r.n == 0)
+		names_no_queues(&l->s);
+	rows_release(&r);
+	return rc;
+}
+
+const struct command cli_queue_list = {
+	.name = "queue list",
+	.summary = "list queues: messages by state, age, paused",
+	.usage = "[options]",
+	.text = "Lists the queues of a namespace, or of all namespaces: messages by state, how long\n"
+		"the oldest ready message has been waiting, and whether the queue is paused. With\n"
+		"several shards it names the shard; a queue that is moving has a line for each shard.\n",
+	.examples = "  sluice queue list\n  sluice queue list --all\n"
+		    "  sluice queue list --json | jq 'select(.dead > 0)'\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS({ "-a, --all", ARG_FLAG, AT(queue_list, all), "all namespaces" }),
+	.size = sizeof(struct queue_list),
+	.run = list,
+};
+
+/* --- show ----------------------------------------------------------------------- */
+
+static int
+show(struct session *s, struct slu_err *err)
+{
+	struct slice body;
+	int rc;
+
+	query_queue(&s->query, "/v1/admin/queue", s->space, s->words[0]);
+	rc = query_get(&s->query, &body, err);
+	return rc ? rc : session_print(s, body, err);
+}
+
+const struct command cli_queue_show = {
+	.name = "queue show",
+	.summary = "show a queue with all its knobs",
+	.usage = "QUEUE [options]",
+	.text = "Shows a queue: messages by state, counters since the server was started, and all\n"
+		"knobs.\n",
+	.examples = "  sluice queue show mail\n"
+		    "  sluice queue show mail --json | jq .policy.max_attempts\n",
+	.options = CLI_QUEUE,
+	.run = show,
+};
+
+/* --- set ------------------------------------------------------------------------ */
+
+/* Splits name=value: `word` becomes the name. Returns the value, or NULL if the word has no =. */
+static char *
+split(char *word, struct slu_err *err)
+{
+	char *equals = strchr(word, '=');
+
+	if (!equals || equals == word) {
+		slu_fail(err, SLU_EINVAL, "invalid knob: %s; expected KNOB=VALUE", word);
+		return NULL;
+	}
+	*equals = '\0';
+	return equals + 1;
+}
+
+/* Writes the knobs as members. Knobs of `retry` (retry.base=5s) go into an inner object. */
+static int
+write_knobs(struct json_out *w, int n, char **words, struct slu_err *err)
+{
+	static const char retry[] = "retry.";
+	bool inner = false;
+
+	json_out_object(w, NULL);
+	for (int i = 0; i < n; i++) {
+		const char *value;
+
+		if (strncmp(words[i], retry, sizeof retry - 1) == 0)
+			continue;
+		value = split(words[i], err);
+		if (!value)
+			return SLU_EINVAL;
+		knob_write(w, words[i], value);
+	}
+	for (int i = 0; i < n; i++) {
+		const char *value;
+
+		if (strncmp(words[i], retry, sizeof retry - 1) != 0)
+			continue;
+		value = split(words[i], err);
+		if (!value)
+			return SLU_EINVAL;
+		if (!inner)
+			json_out_object(w, "retry");
+		inner = true;
+		knob_write(w, words[i] + sizeof retry - 1, value);
+	}
+	if (inner)
+		json_out_close(w);
+	json_out_close(w);
+	return 0;
+}
+
+struct set {
+	struct session s;
+	bool reset;
+};
+
+/* Adds a suggestion if a name is similar to a knob. write_knobs has cut the words to names. */
+static void
+suggest_knob(struct slu_err *err, int n, char **names)
+{
+	for (int i = 0; i < n && err->code == SLU_EINVAL; i++) {
+		const char *near = knob_nearest(names[i]);
+		struct slu_err why = *err;
+
+		if (!near)
+			continue;
+		slu_fail(err, SLU_EINVAL, "unknown knob: %s; did you mean %s? (%s)", names[i], near, why.text);
+		return;
+	}
+}
+
+static int
+set(struct session *s, struct slu_err *err)
+{
+	const bool reset = ((struct set *)s)->reset;
+	struct slice answer;
+	struct json_out w;
+	struct buf body;
+	int rc;
+
+	if (s->n_words == 1 && !reset)
+		return session_usage(s, "nothing to set: expected KNOB=VALUE or --reset");
+	buf_init(&body, 64 * 1024);
+	json_out_init(&w, &body);
+	if (write_knobs(&w, s->n_words - 1, s->words + 1, err)) {
+		buf_release(&body);
+		return session_usage(s, "%s", err->text);
+	}
+	query_queue(&s->query, "/v1/admin/queue/policy", s->space, s->words[0]);
+	rc = (reset ? query_put : query_post)(&s->query, buf_slice(&body), &answer, err);
+	if (!rc)
+		rc = session_print(s, answer, err);
+	if (rc)
+		suggest_knob(err, s->n_words - 1, s->words + 1);
+	buf_release(&body);
+	return rc;
+}
+
+const struct command cli_queue_set = {
+	.name = "queue set",
+	.summary = "change the knobs of a queue",
+	.usage = "QUEUE KNOB=VALUE... [options]",
+	.text = "Changes knobs of a queue; the other knobs do not change. Knobs: lease,\n"
+		"max_attempts, retry.kind, retry.base, retry.max, retry.jitter, ttl, max_depth,\n"
+		"warn_depth, max_rate, burst, idempotency_window, idempotency, dlq_retention,\n"
+		"dlq_max, require_lease, paused, share_weights, concurrency, share_concurrency,\n"
+		"rate, rate_burst, share_rate, share_rate_burst, key_rate, key_rate_burst,\n"
+		"dead_letter_queue, rules, max_runtime.\n"
+		"docs/api.md describes them.\n",
+	.examples = "  sluice queue set mail max_attempts=10 lease=1m\n"
+		    "  sluice queue set mail retry.kind=linear retry.base=5s\n"
+		    "  sluice queue set mail --reset dlq_retention=7d\n",
+	.words = { 1, 1 + 32 },
+	.options = CLI_QUEUE,
+	CLI_ARGS({ "--reset", ARG_FLAG, AT(set, reset), "set the other knobs to their defaults" }),
+	.size = sizeof(struct set),
+	.run = set,
+};
+
+/* --- pause, resume, purge ------------------------------------------------------- */
+
+/* POST the name of the queue to /v1/admin/queue/VERB; the verb is the command's. */
+static int
+post(struct session *s, const char *queue, struct slice *out, struct slu_err *err)
+{
+	const char *const body[] = { "namespace", s->space, "topic", queue, NULL };
+	char path[64];
+
+	(void)snprintf(path, sizeof path, "/v1/admin/queue/%s", command_word(s->command)); /* fits */
+	query_path(&s->query, path);
+	return query_post_texts(&s->query, body, out, err);
+}
+
+static int
+change(struct session *s, const char *queue, struct slu_err *err)
+{
+	struct slice answer;
+	const int rc = post(s, queue, &answer, err);
+
+	if (!rc && s->json)
+		query_print(answer);
+	return rc;
+}
+
+const struct command cli_queue_pause = {
+	.name = "queue pause",
+	.summary = "stop deliveries until the queue is resumed",
+	.usage = "QUEUE... [options]",
+	.text = "A paused queue accepts messages and delivers none, also after a restart. Consumers\n"
+		"keep waiting; delivered messages can be settled. Exits 3 if the queue does not exist;\n"
+		"`sluice queue set QUEUE paused=true` creates a paused queue.\n",
+	.examples = "  sluice queue pause mail\n  sluice queue pause mail sms\n",
+	.options = CLI_QUEUE,
+	.each = change,
+};
+
+const struct command cli_queue_resume = {
+	.name = "queue resume",
+	.summary = "start deliveries again",
+	.usage = "QUEUE... [options]",
+	.text = "Starts the deliveries of a paused queue again.\n",
+	.examples = "  sluice queue resume mail\n",
+	.options = CLI_QUEUE,
+	.each = change,
+};
+
+struct depth {
+	uint64_t ready, delayed, held;
+};
+
+static int
+ask_depth(struct session *s, const char *queue, uint64_t *out, struct slu_err *err)
+{
+	static const struct json_field fields[] = {
+		JSON_FIELDS(u64, struct depth, ready, delayed, held),
+	};
+	struct depth d = { 0 };
+	struct slice body;
+	int rc;
+
+	query_queue(&s->query, "/v1/admin/queue", s->space, queue);
+	rc = query_get(&s->query, &body, err);
+	if (!rc)
+		rc = query_read(body, fields, COUNT(fields), &d, err);
+	*out = d.ready + d.delayed + d.held;
+	return rc;
+}
+
+static int
+purge(struct session *s, const char *queue, struct slu_err *err)
+{
+	struct slice answer;
+	uint64_t n;
+	int rc = post(s, queue, &answer, err);
+
+	if (!rc)
+		rc = query_read_u64(answer, "purged", &n, err);
+	if (!rc && s->json)
+		query_print(answer);
+	else if (!rc)
+		printf("%" PRIu64 " purged\n", n);
+	return rc;
+}
+
+static int
+run_purge(struct session *s, struct slu_err *err)
+{
+	uint64_t n;
+	int rc = ask_depth(s, s->words[0], &n, err);
+
+	if (!rc && session_confirm(s, "delete %" PRIu64 " messages of queue %s in namespace %s", n, s->words[0], s->space))
+		rc = purge(s, s->words[0], err);
+	return rc;
+}
+
+const struct command cli_queue_purge = {
+	.name = "queue purge",
+	.summary = "delete all messages that are neither leased nor dead",
+	.usage = "QUEUE [options]",
+	.text = "Deletes all messages of a queue that are neither leased nor dead. A deleted message\n"
+		"cannot be restored. `sluice dlq purge` deletes dead letters.\n",
+	.examples = "  sluice queue purge mail\n  sluice queue purge mail --yes\n",
+	.options = CLI_QUEUE | CLI_YES,
+	.run = run_purge,
+};

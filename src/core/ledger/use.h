@@ -1,0 +1,60 @@
+/*
+ * use.h - what the queues of a ledger, their shares and their keys use of their limits now, and their holds.
+ *
+ * Only ledger_hold decides a change. Owned by the shard's thread, like the ledger.
+ */
+#ifndef CORE_LEDGER_USE_H
+#define CORE_LEDGER_USE_H
+
+#include "core/ledger/ledger.h"
+
+/* ---- Holds: core/queue/gates.h ---- */
+
+#define LEDGER_HOLD_MAX (15 * SLU_MIN) /* a hold lasts at most so long from now on, without ledger_limits.hold */
+
+struct ledger_scope {
+	enum gate_kind kind;
+	struct slice name; /* of the share or key; n 0: messages without a share */
+};
+
+/* HOLD: nothing of the scope is delivered until then; 0: ends the hold. CHANGE_NONE if the scope is held for as long, or
+ * is not held and `until` is 0. A moment that is too far off becomes the latest one. */
+int ledger_hold(struct ledger *l, uint32_t queue, const struct ledger_scope *scope, slu_time until, slu_time now,
+		struct change *out);
+
+/* The end of the hold of a scope, or 0. */
+slu_time ledger_hold_end(const struct ledger *l, uint32_t queue, enum gate_kind scope, struct slice name);
+
+/* ---- Looking ---- */
+
+/* What a queue, a share or a key uses of its limits now. Fields that the scope does not have are 0. */
+struct ledger_use {
+	enum gate_kind kind;
+	struct slice name; /* of the share or key; n 0: the queue, or messages without a share. Valid while the scope exists */
+	uint32_t messages; /* in any state */
+	uint32_t ready;
+	uint32_t leased;
+	uint32_t concurrency; /* the limit of leased; 0: none */
+	uint32_t rate, burst; /* deliveries a second, and at once; 0: no limit */
+	uint32_t tokens;      /* deliveries that the rate allows now */
+	uint32_t weight;      /* SHARE */
+	uint64_t delivered;   /* SHARE: since it has messages */
+	slu_time until;       /* the next delivery, if the rate allows none now */
+	slu_time hold;        /* the end of its hold, or 0 */
+};
+
+void ledger_use_queue(const struct ledger *l, uint32_t queue, slu_time now, struct ledger_use *out);
+
+/* Fills out with up to max shares, and returns their number: those nearest to a limit first, then those with the most
+ * messages. by_messages: those with the most messages first. Messages without a share are one share. */
+uint32_t ledger_use_shares(const struct ledger *l, uint32_t queue, bool by_messages, slu_time now, struct ledger_use *out,
+			   uint32_t max);
+
+/* The next hold of the queue in no order, from *cursor on (0 at first); false: no more. */
+bool ledger_use_hold(const struct ledger *l, uint32_t queue, uint64_t *cursor, slu_time now, struct ledger_use *out);
+
+/* The number of shares, with that of messages without a share, and of holds. */
+uint32_t ledger_shares(const struct ledger *l, uint32_t queue);
+uint32_t ledger_holds(const struct ledger *l, uint32_t queue);
+
+#endif

@@ -1,0 +1,20 @@
+#include "core/queue/message.h"
+
+/* Row: from; bits: to. MSG_NONE is before the first and after the last. */
+#define TO(state) (1u << MSG_##state)
+
+static const unsigned char moves[MSG_STATES] = {
+	[MSG_NONE] = TO(READY) | TO(DELAYED) | TO(HELD) | TO(LEASED) | TO(DEAD) | TO(DAMAGED),
+	[MSG_READY] = TO(LEASED) | TO(DEAD) | TO(HELD) | TO(NONE),
+	[MSG_DELAYED] = TO(READY) | TO(HELD) | TO(DEAD) | TO(NONE),
+	[MSG_LEASED] = TO(READY) | TO(DELAYED) | TO(DEAD) | TO(DAMAGED) | TO(NONE),
+	[MSG_HELD] = TO(READY) | TO(DEAD) | TO(NONE),
+	[MSG_DEAD] = TO(READY) | TO(DELAYED) | TO(HELD) | TO(NONE),
+	[MSG_DAMAGED] = TO(NONE),
+};
+
+bool
+msg_may_change(enum msg_state from, enum msg_state to)
+{
+	return moves[from] >> to & 1;
+}

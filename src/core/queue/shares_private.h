@@ -1,0 +1,148 @@
+/*
+ * shares_private.h - the parts of the shares of a queue, for core/queue/ alone.
+ *
+ *  SHARES-5  A flow with candidates is in the heap `active` of its level. A flow without messages whose
+ *            finish tag is later than V is in its heap `ghosts`, until V has passed the tag. Every other
+ *            flow is in no heap.
+ *  SHARES-6  A level is in the heap `levels` while it has an active flow. It exists while it has a flow or
+ *            plain candidates.
+ *  SHARES-7  A tag is S while the flow is active and its last finish tag otherwise. V is never higher than
+ *            S of an active flow, so both are one number.
+ */
+#ifndef CORE_QUEUE_SHARES_PRIVATE_H
+#define CORE_QUEUE_SHARES_PRIVATE_H
+
+#include "base/map.h"
+#include "core/queue/shares.h"
+
+/* In each struct `alive` is behind the first 8 bytes, which a free item of a slab does not keep. */
+struct share {
+	uint64_t hash; /* of the name */
+	char *name;
+	uint32_t length; /* of the name */
+	uint32_t weight;
+	uint32_t messages;
+	uint32_t ready;
+	uint32_t leased;
+	uint32_t flows; /* the first flow, or SLAB_NONE */
+	bool alive;
+	bool blocked;
+	bool closed; /* by its gate */
+	uint64_t delivered;
+};
+
+struct flow {
+	uint64_t tag; /* SHARES-7; valid if epoch is that of the level */
+	uint64_t epoch;
+	struct heap ready;
+	struct heap trash; /* of a purge */
+	uint32_t share;
+	uint32_t level;
+	uint32_t messages;   /* in any state; `ready` has room for all */
+	uint32_t prev, next; /* flows of the share, or SLAB_NONE */
+	uint32_t pos;        /* in active or ghosts, or HEAP_OUT */
+	bool alive;
+};
+
+struct level {
+	uint64_t v;
+	uint64_t epoch;     /* rises when V and the tags are forgotten */
+	uint64_t plain_tag; /* as the tag of a flow, and as its epoch */
+	uint64_t plain_epoch;
+	struct heap active;
+	struct heap ghosts;
+	int32_t prio;
+	uint32_t plain; /* plain candidates */
+	uint32_t flows;
+	uint32_t pos; /* in levels, or HEAP_OUT */
+	bool alive;
+};
+
+struct shares {
+	const struct slab *items;
+	struct hash_key secret;
+	struct slab shares;
+	struct slab flows;
+	struct slab levels;
+	struct map names;    /* of shares */
+	struct map flow_of;  /* by share and priority */
+	struct map level_of; /* by priority */
+	struct heap order;   /* levels with an active flow, by priority */
+	uint32_t loose;      /* the flow that was reserved last, or SLAB_NONE */
+	uint32_t trash;      /* the next flow to look at for trash */
+	uint32_t leased;     /* messages with a share */
+	uint32_t max_leased; /* of a share; 0: no limit */
+	bool plain_blocked;  /* plain messages are not candidates */
+	size_t heap_bytes;   /* of the heaps of flows and levels, and of names */
+	uint64_t steps;      /* changes of heaps, for tests */
+};
+
+static inline struct share *
+share_at(const struct shares *s, uint32_t h)
+{
+	return slab_at(&s->shares, h);
+}
+
+static inline struct flow *
+flow_at(const struct shares *s, uint32_t h)
+{
+	return slab_at(&s->flows, h);
+}
+
+static inline struct level *
+level_at(const struct shares *s, uint32_t h)
+{
+	return slab_at(&s->levels, h);
+}
+
+static inline const struct queue_item *
+shares_item(const struct shares *s, uint32_t item)
+{
+	return slab_at(s->items, item);
+}
+
+static inline uint64_t
+share_cost(const struct share *sh)
+{
+	return SHARES_UNIT / sh->weight;
+}
+
+/* ---- shares_make.c ---- */
+
+/* Return SLAB_NONE if nothing is found. share may be SLAB_NONE. */
+uint32_t shares_level(const struct shares *s, int32_t prio);
+uint32_t shares_find_flow(const struct shares *s, uint32_t share, int32_t prio);
+
+/* Find or make a level. Make a flow, and its share and level. Return SLU_ENOMEM and change nothing if
+ * memory is out. */
+int shares_open_level(struct shares *s, int32_t prio, uint32_t *out);
+int shares_make_flow(struct shares *s, struct slice name, uint32_t weight, int32_t prio, uint32_t *flow);
+
+/* Frees a flow without messages that is in no heap, and its share and level if nothing else uses them. */
+void shares_drop_flow(struct shares *s, uint32_t flow);
+
+/* Frees the level if it has neither flows nor plain candidates. */
+void shares_drop_level(struct shares *s, uint32_t level);
+
+/* heap_reserve and heap_release of a heap of a flow or level, with its bytes counted. */
+int shares_grow(struct shares *s, struct heap *h, uint32_t n);
+void shares_shrink(struct shares *s, struct heap *h);
+
+/* ---- shares.c ---- */
+
+/* Removes an active flow from its level. */
+void shares_deactivate(struct shares *s, uint32_t flow);
+
+/* SHARES-3, of a level without candidates. Frees its ghosts, and the level if nothing uses it. */
+void shares_forget_tags(struct shares *s, uint32_t level);
+
+/* S of the plain messages of a level that has plain candidates. */
+static inline uint64_t
+plain_tag(const struct level *l)
+{
+	const uint64_t tag = l->plain_epoch == l->epoch ? l->plain_tag : 0;
+
+	return tag > l->v ? tag : l->v;
+}
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * terms.h - the terms of a message of its own: a lease, a retry policy and a longest run, instead of those of its queue.
+ */
+#ifndef CORE_QUEUE_TERMS_H
+#define CORE_QUEUE_TERMS_H
+
+#include <sluice/api.h>
+#include <sluice/retry.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 0: as the queue has it. */
+struct terms {
+	slu_time lease;      /* of a claim that names none */
+	slu_time run;        /* max_runtime */
+	uint64_t retry;      /* 1 + enum slu_backoff_kind, and enum slu_jitter << 8; the next two belong to it */
+	slu_time retry_base; /* the first delay; may be 0 */
+	slu_time retry_max;  /* the longest delay; may be 0 */
+};
+
+static inline bool
+terms_any(const struct terms *t)
+{
+	return t->lease || t->run || t->retry;
+}
+
+static inline void
+terms_set_retry(struct terms *t, const struct slu_backoff *b)
+{
+	t->retry = 1 + (uint64_t)b->kind + ((uint64_t)b->jitter << 8);
+	t->retry_base = b->base;
+	t->retry_max = b->max;
+}
+
+/* Returns false if the numbers, which may come from another node or a log, are no terms. */
+static inline bool
+terms_valid(const struct terms *t)
+{
+	const uint64_t kind = t->retry & 0xff, jitter = t->retry >> 8;
+
+	return t->lease >= 0 && t->run >= 0 && t->retry_base >= 0 && t->retry_max >= 0 && (kind || !t->retry) &&
+	       kind <= 1 + SLU_BACKOFF_NONE && jitter <= SLU_JITTER_FULL;
+}
+
+/* The retry policy of the message, or that of its queue. */
+static inline struct slu_backoff
+terms_retry(const struct terms *t, const struct slu_backoff *queue)
+{
+	if (!t->retry)
+		return *queue;
+	return (struct slu_backoff){
+		.kind = (enum slu_backoff_kind)((t->retry & 0xff) - 1),
+		.jitter = (enum slu_jitter)(t->retry >> 8),
+		.base = t->retry_base,
+		.max = t->retry_max,
+	};
+}
+
+#endif

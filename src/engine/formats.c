@@ -1,0 +1,78 @@
+#include "engine/formats.h"
+
+#include "engine/move_keys.h"
+
+enum {
+	NO_RECORD = 0,
+	NO_VERB = OP_VERBS
+};
+
+static bool
+has_new_field(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++)
+		if (op->puts[i].m.share.n || op->puts[i].deadline || terms_any(&op->puts[i].m.terms))
+			return true;
+	return false;
+}
+
+static bool
+has_hold(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_items; i++)
+		if (op->items[i].hold)
+			return true;
+	return false;
+}
+
+static bool
+has_new_setting(const struct op *op)
+{
+	return op->policy.share_weights[0] || op->policy.dead_letter_queue[0] || op->policy.rules[0] || op->policy.max_runtime ||
+	       policy_has_limits(&op->policy);
+}
+
+static bool
+has_key_digest(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++)
+		if (op->puts[i].stood.kind == MOVE_REMEMBERED && move_keys_have_digests(op->puts[i].m.payload))
+			return true;
+	return false;
+}
+
+static const struct {
+	uint8_t format;
+	uint8_t record;                       /* enum logengine_type, or NO_RECORD */
+	uint8_t verb;                         /* enum op_verb, or NO_VERB */
+	bool (*is_used)(const struct op *op); /* whether an op of this verb uses what is new; NULL = each does */
+} rows[] = {
+	{ 3, NO_RECORD, OP_FINISH, NULL },
+	{ 3, NO_RECORD, OP_SCHEDULE, NULL },
+	{ 3, LOGENGINE_INTAKE, OP_INTAKE, NULL },
+	{ 3, LOGENGINE_HOLD, OP_NACK, has_hold },
+	{ 3, NO_RECORD, OP_HOLD, NULL },
+	{ 3, NO_RECORD, OP_ENQUEUE, has_new_field },
+	{ 3, NO_RECORD, OP_POLICY_SET, has_new_setting },
+	{ FORMATS_KEY_DIGESTS, NO_RECORD, OP_MOVE, has_key_digest },
+};
+
+uint32_t
+formats_new_record(uint8_t type)
+{
+	for (unsigned i = 0; i < COUNT(rows); i++)
+		if (rows[i].record == type)
+			return rows[i].format;
+	return FORMATS_LAST;
+}
+
+uint32_t
+formats_op(const struct op *op)
+{
+	uint32_t format = FORMATS_FIRST;
+
+	for (unsigned i = 0; i < COUNT(rows); i++)
+		if (rows[i].verb == op->verb && rows[i].format > format && (!rows[i].is_used || rows[i].is_used(op)))
+			format = rows[i].format;
+	return format;
+}

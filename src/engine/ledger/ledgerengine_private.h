@@ -1,0 +1,137 @@
+/*
+ * ledgerengine_private.h - what the files of engine/ledger/ share; for them alone.
+ */
+#ifndef ENGINE_LEDGER_LEDGERENGINE_PRIVATE_H
+#define ENGINE_LEDGER_LEDGERENGINE_PRIVATE_H
+
+#include "engine/ledger/ledgerengine.h"
+
+#define LEDGERENGINE_LATER (100 * SLU_MS) /* after which a change that was not kept is tried again */
+
+/* Runs an op of one verb: fills in its answer. */
+typedef void ledgerengine_fn(struct ledgerengine *k, struct op *op);
+
+/* Keeps the change, then applies it. */
+int ledgerengine_carry_out(struct ledgerengine *k, struct change *c, struct slice text,
+			   struct slu_err *err);
+
+/* The queue of an op, or SLAB_NONE if the queue does not exist. */
+/* Reads a text of a message from its record. member: the offset of the slice in struct message. A text that is longer than
+ * the room is cut. */
+int ledgerengine_text(struct ledgerengine *k, uint32_t msg, size_t member, char *out, size_t room, struct slice *text);
+
+uint32_t ledgerengine_queue(const struct ledgerengine *k, const struct op *op);
+
+/* Fills in the row of a message without its record. */
+void ledgerengine_bare_row(struct ledgerengine *k, uint32_t msg, struct op_row *row);
+
+/* Fills in the row of a message and pins its record; with_error: also its last error. */
+int ledgerengine_row(struct ledgerengine *k, uint32_t msg, bool with_error, struct op_row *row,
+		     struct slu_err *err);
+
+/* ---- enqueue.c, claim.c, settle.c, look.c: the verbs of messages and queues ---- */
+
+ledgerengine_fn ledgerengine_enqueue, ledgerengine_intake, ledgerengine_schedule;
+ledgerengine_fn ledgerengine_claim;
+ledgerengine_fn ledgerengine_return, ledgerengine_items, ledgerengine_finish, ledgerengine_purge, ledgerengine_pause,
+	ledgerengine_policy_set;
+ledgerengine_fn ledgerengine_limits, ledgerengine_hold, ledgerengine_trend;
+ledgerengine_fn ledgerengine_get, ledgerengine_why, ledgerengine_peek, ledgerengine_watch, ledgerengine_list,
+	ledgerengine_result, ledgerengine_stats, ledgerengine_queues, ledgerengine_policy_get,
+	ledgerengine_backup, ledgerengine_shard, ledgerengine_presence;
+
+/* Accepts the puts of an op that are not `taken`, all or none. moved: returns SLU_EMOVED if another shard accepts a put;
+ * otherwise the put stays without a number (MOVE-2). */
+int ledgerengine_put_all(struct ledgerengine *k, struct op *op, bool moved, struct slu_err *err);
+
+/* Keeps a message that was decided, then applies it. */
+int ledgerengine_put_carry_out(struct ledgerengine *k, struct op_put *put, struct change *c, struct slu_err *err);
+
+/* ---- outbox.c: engine/outbox.h ---- */
+
+/* OUTBOX-4 */
+void ledgerengine_draw_source(struct ledgerengine *k);
+
+/* Finds where the puts of a step go: sets `pending` of those that other shards accept. */
+int ledgerengine_find_homes(struct ledgerengine *k, struct op *op, struct slu_err *err);
+
+/* Makes the entry of a put that is `pending`, and sets `entry`, `line` and m.number. */
+int ledgerengine_promise(struct ledgerengine *k, struct op_put *put, struct slu_err *err);
+
+/* The same for a dead letter: OUTBOX-7. */
+int ledgerengine_promise_letter(struct ledgerengine *k, struct op_put *put, struct slu_err *err);
+
+/* ---- letters.c: dead letters that leave their queue ---- */
+
+/* At the start of a run, when all that was kept before can be read: sends dead letters, up to a number. Sets letters_wait
+ * if one cannot leave now. */
+void ledgerengine_send_letters(struct ledgerengine *k);
+
+/* When there are dead letters to send, or SLU_NEVER. */
+slu_time ledgerengine_letters_due(struct ledgerengine *k);
+
+/* ---- enqueue.c ---- */
+
+/* OP-4: undoes the puts before n, the latest first. */
+void ledgerengine_put_undo(struct ledgerengine *k, struct op *op, uint32_t n);
+
+/* What a strict queue compares under an idempotency key; 0: the queue is not strict. */
+uint64_t ledgerengine_digest(const struct ledgerengine *k, uint32_t queue, const struct message *m);
+
+/* ---- forget.c ---- */
+
+ledgerengine_fn ledgerengine_forget;
+
+/* Returns true if an idle queue may be forgotten now. */
+bool ledgerengine_may_forget(struct ledgerengine *k, uint32_t queue);
+
+/* ---- lock.c, lock_look.c: the verbs of locks that change something, and those that do not ---- */
+
+ledgerengine_fn ledgerengine_acquire, ledgerengine_state_put;
+ledgerengine_fn ledgerengine_change_held; /* the other verbs of the holder */
+ledgerengine_fn ledgerengine_state_get, ledgerengine_describe, ledgerengine_keys,
+	ledgerengine_attachments;
+
+/* Keeps the change of a key, then applies it. */
+int ledgerengine_carry_out_lock(struct ledgerengine *k, struct lock_change *c, struct slu_err *err);
+
+/* Ends the leases of keys that run out until then. */
+int ledgerengine_tick_locks(struct ledgerengine *k, slu_time until, struct slu_err *err);
+
+#define LEDGERENGINE_NO_MESSAGE UINT64_MAX /* no message has this id */
+
+/* The key that an op names, and the right by which the op acts; ref->id is LEDGERENGINE_NO_MESSAGE if
+ * this shard does not have the message of the key. Returns SLU_EINVAL. */
+int ledgerengine_lock_ref(const struct ledgerengine *k, struct op *op, struct lock_ref *ref,
+			  struct slu_err *err);
+
+/* The key, or NULL. */
+const struct lock *ledgerengine_lock_find(const struct ledgerengine *k, const struct lock_ref *ref);
+
+/* Answers with what is committed; staged: with what the holder sees. */
+void ledgerengine_lock_tell(struct op_lock *q, const struct lock *lock, bool staged);
+
+/* Answers why the op is refused. */
+void ledgerengine_lock_refuse(struct ledgerengine *k, struct op *op, const struct lock_ref *ref, int rc,
+			      struct slu_err *err);
+
+/* Returns true if the op, which has proved to hold the key, sees what is staged. */
+bool ledgerengine_lock_sees_staged(const struct lock *lock, const struct lock_ref *ref);
+
+/* Fills in version and etag of the state of a message. */
+void ledgerengine_tell_state(const struct ledgerengine *k, struct op_row *row);
+
+/* ---- limit.c ---- */
+
+void ledgerengine_limit_begin(struct ledgerengine *k); /* before a run */
+void ledgerengine_limit_release(struct ledgerengine *k);
+
+/* These return SLU_EMEMORY, SLU_EQUOTA or SLU_EBUSY if a limit is reached: for a message, for a
+ * new queue, for a document, for a new lock key. */
+int ledgerengine_limit_put(struct ledgerengine *k, uint32_t queue, const struct ledger_offer *offer,
+			   const struct message *m, struct slu_err *err);
+int ledgerengine_limit_queue(struct ledgerengine *k, struct slice space, struct slice name, struct slu_err *err);
+int ledgerengine_limit_document(struct ledgerengine *k, const struct message *m, struct slu_err *err);
+int ledgerengine_limit_key(struct ledgerengine *k, struct slu_err *err);
+
+#endif

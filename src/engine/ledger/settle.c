@@ -1,0 +1,338 @@
+/*
+ * settle.c - the verbs that end leases or change messages and queues: decide, keep, apply.
+ */
+#include "engine/ledger/ledgerengine_private.h"
+
+#include "base/hash.h"
+#include "base/limit.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "core/ledger/use.h"
+
+/* A lease that has ended meanwhile is passed over. */
+void
+ledgerengine_return(struct ledgerengine *k, struct op *op)
+{
+	struct ledger_ref ref = {
+		.space = ledger_space_find(k->ledger, op->space),
+		.queue = SLAB_NONE,
+	};
+
+	for (uint32_t i = 0; i < op->n_rows && ref.space != SLAB_NONE; i++) {
+		struct change c;
+		int rc;
+
+		ref.id = op->rows[i].id;
+		ref.token = op->rows[i].token;
+		rc = i < op->claim.spare ? ledger_spare(k->ledger, &ref, op->route.arrived, &c)
+					 : ledger_return(k->ledger, &ref, op->route.arrived, &c);
+		op->rows[i].state = MSG_NONE;
+		if (!rc && c.kind && !ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL))
+			op->rows[i].state = MSG_READY;
+	}
+}
+
+/* ---- The verbs of items ---- */
+
+enum {
+	AHEAD = 4 /* items between the look-up of a message and the start of its load */
+};
+
+/* The queue of the item before. The names of a request are often the same bytes. */
+struct last_names {
+	struct slice space, queue;
+	int rc; /* of names_ref */
+	struct ledger_ref ref;
+};
+
+/* The part of a ref that the names give. */
+static int
+names_ref(const struct ledgerengine *k, const struct op *op, const struct last_names *names,
+	  struct ledger_ref *ref)
+{
+	*ref = (struct ledger_ref){
+		.space = ledger_space_find(k->ledger, names->space),
+		.queue = SLAB_NONE,
+	};
+	if (ref->space == SLAB_NONE)
+		return SLU_ENOTFOUND;
+	if (names->queue.n == 0)
+		return 0;
+	ref->queue = ledger_queue_find(k->ledger, names->space, names->queue);
+	ref->epoch = op->home.epoch;
+	ref->apart = op->home.formers;
+	return ref->queue == SLAB_NONE ? SLU_ENOTFOUND : 0;
+}
+
+static int
+item_ref(const struct ledgerengine *k, const struct op *op, const struct op_item *it,
+	 struct last_names *last)
+{
+	const struct slice space = it->space.n ? it->space : op->space;
+	const struct slice queue = it->queue.n ? it->queue : op->queue;
+
+	if (!slice_is(last->space, space) || !slice_is(last->queue, queue)) {
+		last->space = space;
+		last->queue = queue;
+		last->rc = names_ref(k, op, last, &last->ref);
+	}
+	last->ref.id = it->id;
+	last->ref.token = it->token;
+	last->ref.delayed = it->delayed;
+	return last->rc;
+}
+
+/* ---- Nacks ---- */
+
+static int
+decide_nack(struct ledgerengine *k, const struct op *op, const struct op_item *it,
+	    const struct ledger_ref *ref, struct change *c)
+{
+	const struct ledger_nack nack = {
+		.defer = it->defer || it->hold,
+		.dead = it->dead,
+		.delay = it->hold && !it->scope ? it->hold : it->time < 0 ? LEDGER_BY_POLICY
+									  : it->time,
+		.random = hash_next_random(&k->random), /* spreads retries */
+	};
+
+	return ledger_nack(k->ledger, ref, &nack, op->route.arrived, c);
+}
+
+/* A nack that holds the queue, share or key of its message back. A message without a key is held back alone. */
+static int
+put_hold(struct ledgerengine *k, const struct op *op, struct op_item *it, uint32_t msg)
+{
+	struct ledger_scope scope = { .kind = (enum gate_kind)(it->scope - 1) };
+	char key[MESSAGE_KEY_MAX];
+	struct ledger_view v;
+	struct change c;
+	int rc = 0;
+
+	ledger_get(k->ledger, msg, &v);
+	if (scope.kind == GATE_KEY && !v.key) {
+		it->scope = 0;
+		return 0;
+	}
+	if (scope.kind == GATE_KEY)
+		rc = ledgerengine_text(k, msg, offsetof(struct message, key), key, sizeof key, &scope.name);
+	else if (scope.kind == GATE_SHARE)
+		scope.name = ledger_share_of(k->ledger, msg);
+	if (!rc)
+		rc = ledger_hold(k->ledger, v.queue, &scope, time_add(op->route.arrived, it->hold), op->route.arrived, &c);
+	return rc || !c.kind ? rc : ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL);
+}
+
+/* What happens to the item. */
+static enum op_verb
+verb_of(const struct op *op, const struct op_item *it)
+{
+	if (op->verb != OP_FINISH)
+		return op->verb;
+	if (it->remove)
+		return OP_DELETE;
+	return it->nack ? OP_NACK : OP_ACK;
+}
+
+static int
+decide(struct ledgerengine *k, const struct op *op, const struct op_item *it,
+       const struct ledger_ref *ref, struct change *c)
+{
+	const slu_time lease = it->time < POLICY_LEASE_MAX ? it->time : POLICY_LEASE_MAX;
+
+	switch (verb_of(op, it)) {
+	case OP_ACK:
+		return ledger_ack(k->ledger, ref, op->route.arrived, c);
+	case OP_NACK:
+		return decide_nack(k, op, it, ref, c);
+	case OP_EXTEND:
+		return ledger_extend(k->ledger, ref, lease, op->route.arrived, c);
+	case OP_QUARANTINE:
+		return ledger_quarantine(k->ledger, ref, op->route.arrived, c);
+	case OP_REDRIVE:
+		return ledger_redrive(k->ledger, ref, k->now, c);
+	default:
+		return ledger_delete(k->ledger, ref, k->now, c);
+	}
+}
+
+/* The text to keep with the change. */
+static struct slice
+text_of(enum op_verb verb, const struct op_item *it, const struct change *c)
+{
+	if (verb == OP_ACK)
+		return c->keep ? it->text : (struct slice){ 0 };
+	return verb == OP_NACK ? op_error_text(it->text) : (struct slice){ 0 };
+}
+
+/* The hold is in the group of the nack, before it, so that the message does not become ready in between. */
+static int
+hold_first(struct ledgerengine *k, const struct op *op, struct op_item *it, const struct ledger_ref *ref)
+{
+	struct change c;
+	const int rc = decide(k, op, it, ref, &c);
+
+	return rc ? rc : put_hold(k, op, it, c.msg);
+}
+
+static int
+run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct last_names *last)
+{
+	const enum op_verb verb = verb_of(op, it);
+	struct change c;
+	int rc;
+
+	rc = item_ref(k, op, it, last);
+	if (!rc && it->hold && it->scope)
+		rc = hold_first(k, op, it, &last->ref);
+	if (!rc)
+		rc = decide(k, op, it, &last->ref, &c);
+	if (!rc)
+		rc = ledgerengine_carry_out(k, &c, text_of(verb, it, &c), NULL);
+	if (rc)
+		return rc;
+	if (verb == OP_ACK || verb == OP_NACK)
+		meter_time(&k->meter, METER_PROCESSING, c.at - c.claimed);
+	it->died = c.kind == CHANGE_DIE;
+	if (verb == OP_EXTEND)
+		it->until = c.until;
+	else
+		it->until = it->died || verb != OP_NACK ? c.at : c.due;
+	return 0;
+}
+
+void
+ledgerengine_items(struct ledgerengine *k, struct op *op)
+{
+	struct last_names last = { .rc = SLU_ENOTFOUND };
+
+	for (uint32_t i = 0; i < op->n_items; i++) {
+		if (i + AHEAD < op->n_items)
+			ledger_expect(k->ledger, op->items[i + AHEAD].id);
+		if (!op->items[i].taken) /* MOVE-4 */
+			op->items[i].rc = run_item(k, op, &op->items[i], &last);
+	}
+}
+
+/* ---- Finish ---- */
+
+/* Returns whether the op holds the lease: nothing is kept before that is known. */
+static int
+check_held(struct ledgerengine *k, const struct op *op, struct last_names *last)
+{
+	struct change c;
+	int rc;
+
+	if (!op->n_items)
+		return 0;
+	rc = item_ref(k, op, op->items, last);
+	return rc ? rc : decide(k, op, op->items, &last->ref, &c);
+}
+
+/* The puts come first: they can be undone. All records are in one group. */
+void
+ledgerengine_finish(struct ledgerengine *k, struct op *op)
+{
+	struct last_names last = { .rc = SLU_ENOTFOUND };
+	struct slu_err err = { 0 };
+	int rc = check_held(k, op, &last);
+
+	if (!rc)
+		rc = ledgerengine_find_homes(k, op, &err);
+	if (!rc)
+		rc = ledgerengine_put_all(k, op, true, &err);
+	if (rc == SLU_EMOVED)
+		rc = slu_fail(&err, SLU_EBUSY, "queue %.*s is being moved; nothing was done",
+			      (int)op->puts[op->failed].m.queue.n, op->puts[op->failed].m.queue.p);
+	if (!rc && op->n_items) {
+		rc = run_item(k, op, op->items, &last);
+		if (rc)
+			ledgerengine_put_undo(k, op, op->n_puts);
+	}
+	if (op->n_items)
+		op->items->rc = rc;
+	if (rc)
+		op_fail(op, rc, &err);
+}
+
+/* ---- Queues ---- */
+
+void
+ledgerengine_purge(struct ledgerengine *k, struct op *op)
+{
+	const uint32_t queue = ledgerengine_queue(k, op);
+	struct ledger_queue_view v;
+	struct slu_err err = { 0 };
+	struct change c;
+	int rc;
+
+	op->count = 0;
+	if (queue == SLAB_NONE)
+		return;
+	ledger_queue_get(k->ledger, queue, &v);
+	rc = ledger_purge(k->ledger, queue, k->now, &c);
+	if (rc == SLU_ECONFLICT)
+		rc = limit_fail(&err, SLU_EBUSY, LIMIT_MOVE, 0, "queue %.*s is being moved",
+				(int)op->queue.n, op->queue.p);
+	if (!rc)
+		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, &err);
+	if (rc)
+		op_fail(op, rc, &err);
+	else
+		op->count = (uint64_t)v.count[MSG_READY] + v.count[MSG_DELAYED] +
+			    v.count[MSG_HELD];
+}
+
+static int
+set_policy(struct ledgerengine *k, uint32_t queue, const struct policy *policy,
+	   struct slu_err *err)
+{
+	struct change c;
+	int rc;
+
+	rc = ledger_set_policy(k->ledger, queue, policy, k->now, &c);
+	return rc ? rc : ledgerengine_carry_out(k, &c, (struct slice){ 0 }, err);
+}
+
+/* Changes one knob in one step: a change of another knob meanwhile is not lost. */
+void
+ledgerengine_pause(struct ledgerengine *k, struct op *op)
+{
+	const uint32_t queue = ledgerengine_queue(k, op);
+	const bool paused = op->policy.paused;
+	struct ledger_queue_view v;
+	struct slu_err err = { 0 };
+	int rc;
+
+	if (queue == SLAB_NONE) {
+		op_fail(op, SLU_ENOTFOUND, NULL);
+		return;
+	}
+	ledger_queue_get(k->ledger, queue, &v);
+	op->policy = *v.policy;
+	op->policy.paused = paused;
+	rc = v.policy->paused == paused ? 0 : set_policy(k, queue, &op->policy, &err);
+	if (rc)
+		op_fail(op, rc, &err);
+}
+
+void
+ledgerengine_policy_set(struct ledgerengine *k, struct op *op)
+{
+	struct slu_err err = { 0 };
+	uint32_t queue;
+	int rc;
+
+	rc = policy_check(&op->policy, &err);
+	if (!rc && slice_eq(slice_of(op->policy.dead_letter_queue), op->queue))
+		rc = slu_fail(&err, SLU_EINVAL, "invalid dead_letter_queue: %s; expected another queue", op->policy.dead_letter_queue);
+	if (!rc && ledgerengine_queue(k, op) == SLAB_NONE)
+		rc = ledgerengine_limit_queue(k, op->space, op->queue, &err);
+	if (!rc)
+		rc = ledger_queue_open_as(k->ledger, op->space, op->queue, &op->as,
+					  &queue);
+	if (!rc)
+		rc = set_policy(k, queue, &op->policy, &err);
+	if (rc)
+		op_fail(op, rc, &err);
+}

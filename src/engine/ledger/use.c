@@ -1,0 +1,98 @@
+/*
+ * use.c - OP_LIMITS: what a queue uses of its limits; OP_HOLD: a hold that an operator sets or ends.
+ */
+#include "engine/ledger/ledgerengine_private.h"
+
+#include "base/time.h"
+#include "core/ledger/use.h"
+
+/* ---- Limits ---- */
+
+static void
+add_use(struct op *op, const struct ledger_use *u, bool is_hold)
+{
+	struct op_use *const row = &op->uses[op->n_uses++];
+
+	*row = (struct op_use){
+		.kind = (uint8_t)u->kind,
+		.is_hold = is_hold,
+		.messages = u->messages,
+		.ready = u->ready,
+		.leased = u->leased,
+		.concurrency = u->concurrency,
+		.rate = u->rate,
+		.burst = u->burst,
+		.tokens = u->tokens,
+		.weight = u->weight,
+		.delivered = u->delivered,
+		.until = u->until,
+		.hold = u->hold,
+	};
+	if (u->name.n)
+		memcpy(row->name, u->name.p, u->name.n < sizeof row->name ? u->name.n : sizeof row->name - 1);
+}
+
+static void
+add_shares(struct ledgerengine *k, struct op *op, uint32_t queue)
+{
+	const uint32_t room = op->max_uses - op->n_uses;
+	struct ledger_use shares[OP_USES_SHARES];
+	uint32_t n = 0;
+
+	if (room)
+		n = ledger_use_shares(k->ledger, queue, op->limits.by_messages, k->now, shares,
+				      room < OP_USES_SHARES ? room : OP_USES_SHARES);
+	for (uint32_t i = 0; i < n; i++)
+		add_use(op, &shares[i], false);
+}
+
+void
+ledgerengine_limits(struct ledgerengine *k, struct op *op)
+{
+	const uint32_t queue = ledgerengine_queue(k, op);
+	uint64_t before = op->cursor;
+	struct ledger_use u;
+
+	op->n_uses = 0;
+	if (queue == SLAB_NONE) {
+		op_fail(op, SLU_ENOTFOUND, NULL);
+		return;
+	}
+	op->limits.shares = ledger_shares(k->ledger, queue);
+	op->limits.holds = ledger_holds(k->ledger, queue);
+	if (!op->cursor) {
+		ledger_use_queue(k->ledger, queue, k->now, &u);
+		add_use(op, &u, false);
+		add_shares(k, op, queue);
+	}
+	while (ledger_use_hold(k->ledger, queue, &op->cursor, k->now, &u)) {
+		if (op->n_uses == op->max_uses) {
+			op->cursor = before;
+			return;
+		}
+		add_use(op, &u, true);
+		before = op->cursor;
+	}
+}
+
+/* ---- Holds ---- */
+
+void
+ledgerengine_hold(struct ledgerengine *k, struct op *op)
+{
+	const struct op_limits *const ask = &op->limits;
+	const struct ledger_scope scope = { (enum gate_kind)ask->scope, ask->name };
+	const uint32_t queue = ledgerengine_queue(k, op);
+	struct slu_err err = { 0 };
+	struct change c;
+	int rc = queue == SLAB_NONE ? SLU_ENOTFOUND : 0;
+
+	if (!rc)
+		rc = ledger_hold(k->ledger, queue, &scope, ask->hold ? time_add(k->now, ask->hold) : 0, k->now, &c);
+	if (!rc && c.kind)
+		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, &err);
+	if (rc)
+		op_fail(op, rc, &err);
+	else
+		op->limits.until = ledger_hold_end(k->ledger, queue, scope.kind, scope.name);
+}

@@ -1,0 +1,183 @@
+#include "engine/why_text.h"
+
+#include "base/rfc3339.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef void text_fn(const struct why_fact *f, struct slice owner, char *out);
+
+static const char *
+moment(const struct why_fact *f, char text[static RFC3339_TEXT])
+{
+	return rfc3339_format(f->until, text);
+}
+
+/* " by OWNER", or nothing. */
+static void
+add_owner(struct slice owner, char *out, size_t size)
+{
+	if (owner.n)
+		(void)snprintf(out, size, " by %.*s", (int)(owner.n < OWNER_MAX ? owner.n : OWNER_MAX), owner.p);
+}
+
+static void
+text_leased(const struct why_fact *f, struct slice owner, char *out)
+{
+	char at[RFC3339_TEXT], by[OWNER_MAX + 8] = "";
+
+	add_owner(owner, by, sizeof by);
+	(void)snprintf(out, WHY_TEXT, "leased%s until %s", by, moment(f, at));
+}
+
+static const char *const deaths[] = {
+	[DEAD_MAX_ATTEMPTS] = "max_attempts reached",
+	[DEAD_EXPIRED] = "its ttl ended",
+	[DEAD_REJECTED] = "rejected by a consumer",
+};
+
+static void
+text_dead(const struct why_fact *f, struct slice owner, char *out)
+{
+	const char *const death = f->n < sizeof deaths / sizeof deaths[0] ? deaths[f->n] : NULL;
+	char at[RFC3339_TEXT];
+
+	(void)owner;
+	(void)snprintf(out, WHY_TEXT, "dead letter since %s: %s", moment(f, at), death ? death : "unknown reason");
+}
+
+static void
+text_delayed(const struct why_fact *f, struct slice owner, char *out)
+{
+	char at[RFC3339_TEXT];
+
+	(void)owner;
+	(void)snprintf(out, WHY_TEXT, "delayed until %s", moment(f, at));
+}
+
+static void
+text_retry(const struct why_fact *f, struct slice owner, char *out)
+{
+	char at[RFC3339_TEXT];
+
+	(void)owner;
+	(void)snprintf(out, WHY_TEXT, "delivered %" PRIu64 " times; the retry is at %s", f->n, moment(f, at));
+}
+
+static void
+text_behind(const struct why_fact *f, struct slice owner, char *out)
+{
+	char at[RFC3339_TEXT], by[OWNER_MAX + 8] = "";
+	int n = snprintf(out, WHY_TEXT, "behind message %" PRIu64 " of its key, which is ", f->id);
+
+	add_owner(owner, by, sizeof by);
+	if (f->state == MSG_LEASED)
+		n += snprintf(out + n, (size_t)(WHY_TEXT - n), "leased%s until %s", by, moment(f, at));
+	else if (f->state == MSG_DELAYED)
+		n += snprintf(out + n, (size_t)(WHY_TEXT - n), "due at %s", moment(f, at));
+	else
+		n += snprintf(out + n, (size_t)(WHY_TEXT - n), "ready");
+	if (f->n > WHY_COUNT)
+		(void)snprintf(out + n, (size_t)(WHY_TEXT - n), "; more than %d messages of the key are before it",
+			       WHY_COUNT);
+	else if (f->n > 1)
+		(void)snprintf(out + n, (size_t)(WHY_TEXT - n), "; %" PRIu64 " messages of the key are before it",
+			       f->n);
+}
+
+static void
+text_ahead(const struct why_fact *f, struct slice owner, char *out)
+{
+	(void)owner;
+	if (f->n > WHY_COUNT)
+		(void)snprintf(out, WHY_TEXT, "more than %d messages are ahead", WHY_COUNT);
+	else
+		(void)snprintf(out, WHY_TEXT, "%" PRIu64 " message%s ahead", f->n, f->n == 1 ? " is" : "s are");
+}
+
+static void
+text_limit(const struct why_fact *f, struct slice owner, char *out)
+{
+	(void)owner;
+	(void)snprintf(out, WHY_TEXT, "its queue or share has %" PRIu64 " leased message%s, the limit", f->n,
+		       f->n == 1 ? "" : "s");
+}
+
+const char *
+why_scope(uint64_t kind)
+{
+	static const char *const scopes[] = {
+		[GATE_QUEUE] = "queue",
+		[GATE_SHARE] = "share",
+		[GATE_KEY] = "key",
+	};
+
+	return kind < sizeof scopes / sizeof scopes[0] ? scopes[kind] : "scope of a later version";
+}
+
+static void
+text_rate(const struct why_fact *f, struct slice owner, char *out)
+{
+	char at[RFC3339_TEXT];
+
+	(void)owner;
+	(void)snprintf(out, WHY_TEXT, "its %s has had its deliveries, %" PRIu64 " a second; the next is at %s", why_scope(f->state), f->n,
+		       moment(f, at));
+}
+
+static void
+text_hold(const struct why_fact *f, struct slice owner, char *out)
+{
+	char at[RFC3339_TEXT];
+
+	(void)owner;
+	(void)snprintf(out, WHY_TEXT, "its %s is on hold until %s", why_scope(f->state), moment(f, at));
+}
+
+/* One row for each reason: its name, and its text or the function that writes it. */
+static const struct {
+	const char *name;
+	const char *text;
+	text_fn *write;
+} rows[WHYS] = {
+	[WHY_NEXT] = { "next", "next to be delivered", NULL },
+	[WHY_LEASED] = { "leased", NULL, text_leased },
+	[WHY_DEAD] = { "dead", NULL, text_dead },
+	[WHY_DAMAGED] = { "damaged", "in quarantine: its stored bytes cannot be read", NULL },
+	[WHY_MOVING] = { "moving", "on its way to another shard", NULL },
+	[WHY_PAUSED] = { "paused", "the queue is paused", NULL },
+	[WHY_DELAYED] = { "delayed", NULL, text_delayed },
+	[WHY_RETRY] = { "retry", NULL, text_retry },
+	[WHY_BEHIND] = { "behind", NULL, text_behind },
+	[WHY_AHEAD] = { "ahead", NULL, text_ahead },
+	[WHY_NO_CONSUMER] = { "no_consumer", "no consumer is waiting", NULL },
+	[WHY_DOWN] = { "down", "its shard does not answer", NULL },
+	[WHY_LIMIT] = { "limit", NULL, text_limit },
+	[WHY_HOLD] = { "hold", NULL, text_hold },
+	[WHY_RATE] = { "rate", NULL, text_rate },
+};
+
+const char *
+why_name(uint64_t why)
+{
+	return why < WHYS ? rows[why].name : "unknown";
+}
+
+const char *
+why_text(const struct why_fact *f, struct slice owner, char out[static WHY_TEXT])
+{
+	if (f->why < WHYS && rows[f->why].write)
+		rows[f->why].write(f, owner, out);
+	else
+		(void)snprintf(out, WHY_TEXT, "%s", f->why < WHYS ? rows[f->why].text : "a reason of a later version");
+	return out;
+}
+
+struct slice
+why_owner(const struct op *op, const struct why_fact *f)
+{
+	const uint32_t i = f->why == WHY_BEHIND ? 1 : 0;
+	const struct shared_text *const owner = i < op->n_rows ? op->rows[i].owner : NULL;
+
+	return owner ? shared_text_slice(owner) : (struct slice){ 0 };
+}

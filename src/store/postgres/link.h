@@ -1,0 +1,52 @@
+/*
+ * link.h - statements to a PostgreSQL server, over connections that threads share.
+ *
+ * Each call takes an idle connection, or makes one, and ends within a time. A connection that
+ * failed, was late or met a standby is closed; the next call makes a new one.
+ */
+#ifndef STORE_POSTGRES_LINK_H
+#define STORE_POSTGRES_LINK_H
+
+#include "store/store.h"
+
+#include <libpq-fe.h>
+
+enum {
+	LINK_PARAMS = 17,
+	LINK_NUMBER = 24 /* bytes of a number as text */
+};
+
+struct links;
+
+struct link_query {
+	const char *sql;
+	unsigned n;
+	struct {
+		struct slice value;
+		bool bytes; /* in binary: bytea, arrays; otherwise text, with a NUL */
+	} params[LINK_PARAMS];
+	bool commits; /* on disk before it is answered */
+};
+
+/* Add a parameter. The text of a number stays in `text`. */
+void link_add(struct link_query *q, const char *value);
+void link_add_number(struct link_query *q, uint64_t n, char text[static LINK_NUMBER]);
+
+/* A bigint of a result. */
+uint64_t link_number(const PGresult *r, int row, int column);
+
+/* url: of libpq. timeout: of a call; 0: 10 s. Returns NULL if memory is out. */
+struct links *links_new(const char *url, slu_time timeout);
+void links_free(struct links *l); /* no call runs; NULL is fine */
+
+/* Runs one statement. *out: its result, in binary; PQclear it. */
+enum store_result links_run(struct links *l, const struct link_query *q, PGresult **out,
+			    struct slu_err *err);
+
+/* Runs statements with semicolons between, one after the other. */
+enum store_result links_script(struct links *l, const char *sql, struct slu_err *err);
+
+/* A connection of its own; PQfinish it. Returns NULL if it is not there before `until`, by clock_mono. */
+PGconn *link_connect(const char *url, slu_time until, struct slu_err *err);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * calls_private.h - makes calls and reads answers; for calls*.c only.
+ */
+#ifndef TORTURE_CALLS_PRIVATE_H
+#define TORTURE_CALLS_PRIVATE_H
+
+#include "base/json/json_out.h"
+#include "base/json/json_table.h"
+#include "torture/calls.h"
+
+#define N_FIELDS(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Set the request: a path, a path of the queue, a body. */
+void caller_path(struct caller *c, const char *path);
+void caller_query(struct caller *c, const char *path);
+void caller_body(struct caller *c, struct json_out *w);
+void caller_place(struct caller *c, struct json_out *w);
+void caller_ms(struct json_out *w, const char *name, unsigned ms);
+
+/* Sends the request; e gets the times and the outcome. */
+enum outcome caller_ask(struct caller *c, const char *method, struct event *e);
+
+/* Prepares to read the answer. Returns false if memory runs out. */
+bool caller_read(struct caller *c, struct json *r);
+
+/* Reads the answer, which is one object. Returns SLU_ENOMEM; SLU_EINVAL if a required member is missing. */
+int caller_object(struct caller *c, const struct json_field *fields, size_t n, void *out,
+		  struct slu_err *err);
+
+/* Reads the name in a payload. Returns false if the bytes do not match it. */
+bool payload_read(struct slice payload, uint64_t *name);
+
+#endif

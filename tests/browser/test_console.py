@@ -1,0 +1,485 @@
+"""The web console, as a person uses it: pages, actions, keyboard, rights, and a server that goes away."""
+import http.server
+import json
+import threading
+
+import urllib.request
+
+import pytest
+
+from chromium import Chromium, Keys
+from served import Server, until
+from tokens import Secret
+
+SECRET = "0123456789abcdef0123456789abcdef"
+KEY = Secret(SECRET)
+EVIL = "<img src=x onerror=\"window.__xss=1\"><script>window.__xss=1</script>"
+BIG = 12345678901234567890123  # no double holds it
+PAGES = ["overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=keys", "queue/ops/jobs?tab=due", "queue/ops/jobs?tab=settings", "queue/ops/jobs?tab=limits",
+         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "schedules", "limits", "shards", "audit", "settings"]
+
+@pytest.fixture(scope="module")
+def chromium():
+    browser = Chromium()
+    yield browser
+    browser.close()
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One with some of everything."""
+    folder = tmp_path_factory.mktemp("console")
+    with Server(folder / "data", "--sync", "none", "--audit-file", str(folder / "audit"), engine="log",
+                namespace="ops", topic="jobs") as server:
+        fill(server)
+        yield server
+
+def fill(server):
+    server.enqueue(*({"json": {"order": n, "big": BIG}, "key": f"customer-{n % 4}", "share": ["gold", "free"][n % 2],
+                      "priority": [5, 0, 10][n % 3]} for n in range(40)))
+    server.enqueue({"text": "later", "delay": "1h"}, {"text": "much later", "delay": "20h"})
+    server.enqueue(*({"text": f"bad {n}", "max_attempts": 1} for n in range(6)), topic="mail")
+    server.topic = "mail"
+    for n, message in enumerate(server.dequeue(limit=6, owner="mailer-1")):
+        server.nack(message, error=f"gateway timeout after {n} ms" if n < 4 else "no such account")
+    server.topic = "jobs"
+    for message in server.dequeue(limit=6, owner="worker-7", lease="10m")[:2]:
+        server.nack(message, error="no such account", dead=True)
+    server.enqueue({"text": EVIL, "key": EVIL, "correlation_id": "<b>x</b>", "share": EVIL, "attributes": {"a": EVIL}}, topic="evil")
+    server.topic = "evil"
+    server.nack(server.take(owner=EVIL), error=EVIL, dead=True)
+    server.topic = "jobs"
+    assert server.post("/policy", {"concurrency": 100, "share_weights": "gold=4"}, **server.here()).status == 200
+    assert server.call("PUT", "/v1/admin/schedule", {
+        "namespace": "ops", "name": "nightly", "when": "0 2 * * *", "zone": "Europe/Berlin",
+        "message": {"queue": "reports", "json": {"day": "last"}}}).status == 200
+
+def base_of(server):
+    return f"http://{server.address[0]}:{server.address[1]}/"
+
+@pytest.fixture
+def console(chromium, server):
+    """The console on the filled server, at its first page."""
+    chromium.visit(base_of(server))
+    chromium.ready()
+    return chromium
+
+def queue_of(server, topic, **more):
+    return server.get("/v1/admin/queue", namespace="ops", queue=topic, **more).body
+
+# --- files ---------------------------------------------------------------------------------------
+
+def test_a_browser_is_led_to_the_console(server):
+    answer = server.call("GET", "/", None, {"Accept": "text/html"})
+    assert answer.status == 302 and answer.headers["Location"] == "console/"
+    assert server.call("GET", "/console").headers["Location"] == "console/"
+    assert server.get("/").body["name"] == "sluice"
+
+def test_files_have_a_strict_policy_and_are_asked_for_again(server):
+    answer = server.call("GET", "/console/", None, {"Accept-Encoding": "gzip"})
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["Content-Encoding"] == "gzip"
+    etag = answer.headers["ETag"]
+    again = server.call("GET", "/console/", None, {"If-None-Match": etag})
+    assert again.status == 304 and again.text == "" and again.headers["ETag"] == etag
+    assert "<!doctype html>" in server.get("/console/").text
+    assert server.get("/console/nothing.js").status == 404
+    assert server.get("/console/../console/").status == 404
+
+def test_off_removes_it(tmp_path):
+    with Server(tmp_path / "off", "--console", "off", engine="memory") as server:
+        assert server.get("/console/").status == 404 and server.get("/console").status == 404
+        assert server.call("GET", "/", None, {"Accept": "text/html"}).status == 200
+
+# --- pages ---------------------------------------------------------------------------------------
+
+def visit_all(chromium, theme, pages):
+    chromium.theme(theme)
+    for page in pages:
+        chromium.go(f"#/{page}")
+        name = "message" if page.startswith("message/") else page.replace("/", "-").replace("?", "-").replace("=", "-").replace("%3A", "-").replace("%2F", "-")
+        chromium.shoot(f"{name}-{theme}")
+        if theme == "light":
+            chromium.audit(page)
+        elif page in ("overview", "queue/ops/jobs", "dead/ops/jobs", "schedules") or page.startswith("message/"):
+            chromium.audit(f"{page} {theme}", ["color-contrast"])  # the themes differ in colours alone
+    chromium.clean()
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_opens_with_data_and_is_accessible(console, server, theme):
+    uid = server.get("/v1/admin/messages", namespace="ops", queue="jobs", state="ready", limit=1).body["messages"][0]["uid"]
+    visit_all(console, theme, [*PAGES, f"message/ops/{uid}"])
+
+def test_pages_show_what_the_server_has(console, server):
+    console.see("Needs attention", "ops/mail", "6 dead letters")
+    console.go("#/queues")
+    console.see("ops/jobs", "ops/mail", "ops/evil")
+    console.go("#/settings")
+    console.see("limits.batch", "flag --listen")
+    console.go("#/schedules")
+    console.see("every day at 02:00", "Europe/Berlin")
+    console.go("#/limits")
+    console.see("gold=4")
+    console.go("#/shards")
+    console.see("serves")
+    console.go("#/audit?verb=policy_set")
+    console.see("policy_set", "ops/jobs")
+    console.go("#/overview?range=10m")
+    console.see("Wait before delivery")
+
+def test_a_message_shows_why_it_waits_and_its_numbers_as_they_are(console, server):
+    found = server.get("/v1/admin/messages", namespace="ops", queue="jobs", state="held", limit=1).body["messages"][0]
+    console.go(f"#/message/ops/{found['uid']}")
+    console.see("Why it does not run now", found["key"], str(BIG))
+    console.click("Raw", "a")
+    console.see(f'"big": {BIG}')
+    console.click("Hex", "a")
+    console.see("00000000  7b 22 6f 72")
+    console.click("curl")
+    console.see("Copied.")
+    assert "body=hex" in console.driver.current_url
+
+def test_what_others_wrote_is_text(console, server):
+    """A body, a key, an error, a share, an owner and attributes with markup."""
+    uid = server.dlq(topic="evil")[0]["uid"]
+    for page in ("overview", "dead/ops/evil", "messages?q=queue%3Aops%2Fevil", f"message/ops/{uid}", f"message/ops/{uid}?body=raw", "queue/ops/evil"):
+        console.go(f"#/{page}")
+        assert console.run("return document.querySelectorAll('main img, main script').length") == 0
+    console.go(f"#/message/ops/{uid}?body=raw")
+    console.see(EVIL)
+    assert console.run("return window.__xss") is None
+    console.clean()
+
+def test_a_search_finds_by_key_state_and_id(console, server):
+    console.go("#/messages")
+    console.see("What can be searched")
+    console.run("document.getElementById('query').focus()")
+    console.keys("queue:ops/jobs key:customer-1 state:held", Keys.ENTER)
+    console.until("return document.querySelectorAll('main tbody tr').length > 2")
+    keys = console.run("return [...document.querySelectorAll('main tbody tr')].map((r) => r.cells[4].innerText)")
+    assert set(keys) == {"customer-1"}
+    uid = console.run("return document.querySelector('main .row-link').innerText")
+    console.go(f"#/messages?q={uid}")
+    console.until("return document.querySelectorAll('main tbody tr').length === 1")
+    console.go("#/messages?q=nonsense%3A1")
+    console.see("unknown qualifier nonsense")
+
+MODULE = """
+  const [file, name, values, done] = arguments;
+  import(new URL(file, location.href)).then((module) => done(values.map((v) => {
+    try { return JSON.stringify(module[name](v)); } catch (error) { return error.name; }
+  })));
+"""
+
+
+def test_json_is_read_as_strictly_as_it_is_written(console):
+    """Numbers keep their digits; what is not JSON is refused."""
+    good = {'[1.10, -0, 1e400, 12345678901234567890]': ['1.10', '-0', '1e400', '12345678901234567890']}
+    bad = ["", "[1,]", "{\"a\" 1}", "01", "[1] x", "nul", "\"\n\"", "[" * 300 + "]" * 300, "'a'"]
+    found = console.driver.execute_async_script(MODULE, "json.js", "parse", [*good, *bad])
+    assert json.loads(found[0]) == [{"text": text} for text in next(iter(good.values()))]
+    assert found[1:] == ["SyntaxError"] * len(bad)
+
+
+def test_a_query_is_read_by_its_qualifiers(console):
+    cases = {
+        'queue:ops/jobs state:dead error:"a b" age>1h': {"namespace": "ops", "queue": "jobs", "state": "dead", "error": "a b", "older_than": "1h"},
+        "queue:mail gift card": {"namespace": "default", "queue": "mail", "text": "gift card"},
+        "01a1de06-b1c9-7000-8010-000000000000": {"id": "01a1de06-b1c9-7000-8010-000000000000"},
+        "380252006595428353": {"id": "380252006595428353"},
+    }
+    found = console.driver.execute_async_script(MODULE, "messages.js", "readQuery", [*cases])
+    assert [json.loads(text)["params"] for text in found] == [*cases.values()]
+
+
+# --- actions -------------------------------------------------------------------------------------
+
+def test_pause_has_an_undo(console, server):
+    console.go("#/queue/ops/jobs")
+    console.click("Pause")
+    until(lambda: queue_of(server, "jobs")["paused"])
+    console.click("Undo")
+    until(lambda: not queue_of(server, "jobs")["paused"])
+    console.see("idle") if not queue_of(server, "jobs")["leased"] else console.see("running")
+
+def test_purge_needs_the_name(console, server):
+    server.enqueue({"text": "a"}, {"text": "b"}, topic="trash")
+    console.go("#/queue/ops/trash")
+    console.click("Purge")
+    console.see("Deletes 2 messages for good")
+    assert console.run("return document.querySelector('dialog [type=submit]').disabled")
+    console.fill("typed", "trash")
+    console.click("Purge")
+    until(lambda: queue_of(server, "trash")["ready"] == 0)
+    console.click("Delete")
+    console.fill("typed", "trash")
+    console.click("Delete the queue")
+    until(lambda: server.get("/v1/admin/queue", namespace="ops", queue="trash").status == 404)
+
+def test_a_message_is_sent_copied_and_deleted(console, server):
+    console.go("#/queues")
+    console.click("Send a message")
+    console.fill("namespace", "ops")
+    console.fill("queue", "sent")
+    console.fill("key", "k1")
+    console.click("Send")
+    sent = until(lambda: server.get("/peek", namespace="ops", queue="sent").body.get("messages"))[0]
+    assert sent["key"] == "k1" and sent["content_type"] == "application/json"
+    console.go(f"#/message/ops/{sent['uid']}")
+    console.click("Send a copy")
+    console.click("Send")
+    until(lambda: server.stats(topic="sent")["total"] == 2)
+    console.click("Delete")
+    console.click("Delete")
+    until(lambda: server.stats(topic="sent")["total"] == 1)
+
+def test_dead_letters_are_redriven_by_group_and_deleted(console, server):
+    console.go("#/dead/ops/mail")
+    console.see("gateway timeout after # ms", "no such account")
+    console.until("return [...document.querySelectorAll('main tbody tr')].some((r) => r.innerText.includes('after #'))")
+    console.run("[...document.querySelectorAll('main tbody tr')].find((r) => r.innerText.includes('after #')).querySelector('button').click()")
+    console.see("4 dead letters match")
+    console.click("Redrive")
+    until(lambda: server.stats(topic="mail")["dead"] == 2)
+    assert server.stats(topic="mail")["ready"] == 4
+    console.go("#/dead/ops/mail")
+    console.until("return document.querySelectorAll('main tbody input[type=checkbox]').length === 2")
+    console.run("document.querySelector('main tbody input[type=checkbox]').click()")
+    console.click("Redrive 1")
+    until(lambda: server.stats(topic="mail")["dead"] == 1)
+    console.until("return document.querySelectorAll('main tbody input[type=checkbox]').length === 1")
+    console.click("Delete all")
+    console.fill("typed", "mail")
+    console.click("Delete")
+    until(lambda: server.stats(topic="mail")["dead"] == 0)
+
+def test_a_setting_is_changed_and_undone(console, server):
+    console.go("#/queue/ops/jobs?tab=settings")
+    console.until("return document.querySelector('main tr[data-k=max_attempts] button')")
+    console.run("document.querySelector('main tr[data-k=max_attempts] button').click()")
+    console.fill("value", "9")
+    console.click("Set")
+    until(lambda: queue_of(server, "jobs")["policy"]["max_attempts"] == 9)
+    console.click("Undo")
+    until(lambda: queue_of(server, "jobs")["policy"]["max_attempts"] == 5)
+
+def test_a_share_is_held_and_released(console, server):
+    def holds():
+        return server.get("/v1/admin/queue/limits", namespace="ops", queue="jobs").body["holds"]
+
+    console.go("#/queue/ops/jobs?tab=limits")
+    console.click("Hold")
+    console.fill("name", "gold")
+    console.click("Hold")
+    until(lambda: [h["name"] for h in holds()] == ["gold"])
+    console.until("return [...document.querySelectorAll('main button')].some((b) => b.innerText.startsWith('Release'))")
+    console.run("[...document.querySelectorAll('main button')].find((b) => b.innerText.startsWith('Release')).click()")
+    until(lambda: holds() == [])
+
+
+def test_a_schedule_runs_now_and_pauses(console, server):
+    console.go("#/schedules")
+    console.click("Run now")
+    until(lambda: server.get("/v1/admin/queue", namespace="ops", queue="reports").status == 200)
+    console.click("Pause")
+    until(lambda: server.get("/v1/admin/schedule", namespace="ops", name="nightly").body["paused"])
+    console.click("Undo")
+    until(lambda: not server.get("/v1/admin/schedule", namespace="ops", name="nightly").body["paused"])
+
+def test_the_log_level_is_set(console, server):
+    console.go("#/settings")
+    console.click("Log level: info")
+    console.run("document.querySelector('dialog select').value = 'warn'")
+    console.click("Set")
+    until(lambda: server.get("/v1/admin/log-level").body["level"] == "warn")
+    console.click("Undo")
+    until(lambda: server.get("/v1/admin/log-level").body["level"] == "info")
+
+def test_a_refusal_shows_the_words_of_the_server(console):
+    console.go("#/queue/ops/jobs?tab=settings")
+    console.until("return document.querySelector('main tr[data-k=lease] button')")
+    console.run("document.querySelector('main tr[data-k=lease] button').click()")
+    console.fill("value", "soon")
+    console.click("Set")
+    console.see("(request console-")
+    console.click("Cancel")
+
+# --- keyboard --------------------------------------------------------------------------------------
+
+def test_the_keyboard_alone_is_enough(console, server):
+    console.blur()
+    console.keys("g", "q")
+    console.ready("#/queues")
+    console.keys("j")
+    console.until("return document.activeElement.classList.contains('row-link')")
+    console.keys("j", "k", "x")
+    console.until("return document.querySelectorAll('main tr.selected').length === 1")
+    console.keys(Keys.ENTER)
+    console.until("return location.hash.startsWith('#/queue/')")
+    console.blur()
+    console.keys("?")
+    console.see("Keyboard", "Palette")
+    console.keys(Keys.ESCAPE)
+    console.until("return !document.querySelector('dialog')")
+    console.chord(Keys.CONTROL, "k")
+    console.until("return document.querySelector('dialog.palette input') === document.activeElement")
+    console.keys("ops/jobs")
+    console.until("return document.querySelector('.palette-list [aria-selected=true]')?.innerText === 'ops/jobs'")
+    console.keys(Keys.ENTER)
+    console.ready("#/queue/ops/jobs")
+    console.blur()
+    console.keys("p")
+    until(lambda: queue_of(server, "jobs")["paused"])
+    console.see("Resume")
+    console.keys("p")
+    until(lambda: not queue_of(server, "jobs")["paused"])
+    console.keys("/")
+    console.until("return document.activeElement.matches('input[type=search]')")
+    console.keys(Keys.ESCAPE, ".")
+    console.until("return document.getElementById('live').getAttribute('aria-pressed') === 'false'")
+    before = console.run("return document.documentElement.dataset.theme")
+    console.keys("t")
+    console.until("return document.documentElement.dataset.theme !== arguments[0]", before)
+
+# --- live, empty, offline --------------------------------------------------------------------------
+
+def test_an_empty_server_teaches_and_shows_the_first_message_by_itself(chromium, tmp_path):
+    with Server(tmp_path / "empty", engine="memory") as server:
+        chromium.visit(base_of(server))
+        chromium.ready()
+        chromium.see("No queue yet", "sluice push hello")
+        chromium.shoot("empty-light")
+        server.enqueue({"text": "x"})
+        chromium.see("test/mail")
+
+def test_a_server_that_goes_away_and_comes_back(chromium, tmp_path):
+    server = Server(tmp_path / "gone", engine="log")
+    with server:
+        server.enqueue({"text": "x"})
+        chromium.visit(base_of(server), "#/queue/test/mail")
+        chromium.ready()
+        server.stop()
+        chromium.until("return Boolean(document.getElementById('offline'))")
+        assert not chromium.has_button("Pause")
+        chromium.shoot("offline")
+        chromium.see("The server does not answer.", "test/")
+        server.options = (*server.options, "--listen", f"127.0.0.1:{server.address[1]}")
+        server.start()
+        chromium.until("return !document.getElementById('offline')")
+        chromium.until("return [...document.querySelectorAll('main button')].some((b) => b.innerText === 'Pause' && !b.disabled)")
+
+# --- rights ------------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "secret").write_text(SECRET)
+    with Server(folder / "data", "--auth-keys", f"HS256:{folder / 'secret'}", engine="memory") as server:
+        headers = {"Authorization": f"Bearer {KEY.token(scope='*:*')}"}
+        for space in ("ops", "other"):
+            assert server.call("POST", "/enqueue", [{"namespace": space, "queue": "jobs", "text": "x"}], headers).status == 200
+        yield server
+
+def log_in(chromium, server, scopes):
+    chromium.visit(base_of(server))
+    chromium.until("return Boolean(document.querySelector('.login form'))")
+    chromium.fill("token", KEY.token(scope=scopes))
+    chromium.click("Log in")
+    chromium.ready()
+
+def test_a_viewer_can_look_and_change_nothing(chromium, guarded):
+    chromium.visit(base_of(guarded))
+    chromium.until("return Boolean(document.querySelector('.login form'))")
+    chromium.audit("login")
+    chromium.shoot("login")
+    chromium.fill("token", "nonsense")
+    chromium.click("Log in")
+    chromium.until("return document.getElementById('login-said').innerText.length > 5")
+    log_in(chromium, guarded, "*:read")
+    chromium.see("viewer", "Read only")
+    assert chromium.run("return JSON.stringify([localStorage.length, document.cookie])") == '[0,""]'
+    for page in ("overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=settings", "messages?q=queue%3Aops%2Fjobs", "dead", "schedules", "shards"):
+        chromium.go(f"#/{page}")
+        assert chromium.run("return document.querySelectorAll('main [data-act]').length") == 0, page
+    assert not chromium.run("return [...document.querySelectorAll('.rail a')].some((a) => a.innerText === 'Settings')")
+    chromium.clean()
+
+def test_an_operator_sees_one_namespace(chromium, guarded):
+    log_in(chromium, guarded, "ops:read ops:admin")
+    chromium.see("operator")
+    chromium.go("#/queues")
+    chromium.see("ops/jobs")
+    assert "other/" not in chromium.main()
+    chromium.go("#/queue/ops/jobs")
+    chromium.click("Pause")
+    chromium.see("paused")
+
+def test_a_change_by_a_page_needs_the_field_of_the_console(server):
+    body = {"namespace": "ops", "queue": "jobs"}
+    own = f"http://{server.address[0]}:{server.address[1]}"
+    for fields, status in [({"Origin": own}, 403), ({"Sec-Fetch-Site": "same-origin"}, 403), ({"Origin": own, "Sluice-Console": "1"}, 200),
+                           ({"Origin": "http://evil.example", "Sluice-Console": "1"}, 403), ({}, 200)]:
+        assert server.call("POST", "/v1/admin/queue/resume", body, fields).status == status, fields
+    assert server.call("GET", "/v1/admin/queues", None, {"Sec-Fetch-Site": "same-origin"}).status == 200
+
+# --- a prefix ----------------------------------------------------------------------------------------
+
+@pytest.fixture
+def prefixed(server):
+    """A proxy that serves everything below /tools/queue/."""
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def pass_on(self):
+            if not self.path.startswith("/tools/queue/"):
+                self.send_error(404)
+                return
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)) or None
+            answer = server.connect()
+            answer.request(self.command, self.path[len("/tools/queue"):], body, dict(self.headers))
+            found = answer.getresponse()
+            data = found.read()
+            self.send_response(found.status)
+            for name, value in found.getheaders():
+                if name.lower() not in ("connection", "transfer-encoding", "content-length", "date"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PUT = do_DELETE = pass_on
+
+        def log_message(self, *_):
+            pass
+
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{proxy.server_address[1]}/tools/queue/"
+    proxy.shutdown()
+    proxy.server_close()
+
+def test_it_works_below_a_prefix(chromium, prefixed, server):
+    chromium.driver.get(prefixed)
+    chromium.until("return location.pathname === '/tools/queue/console/'")
+    chromium.ready()
+    chromium.go("#/queue/ops/jobs")
+    chromium.click("Pause")
+    until(lambda: queue_of(server, "jobs")["paused"])
+    chromium.click("Undo")
+    until(lambda: not queue_of(server, "jobs")["paused"])
+    chromium.clean()
+
+def test_the_bundle_is_small(server):
+    page = server.get("/console/").text
+    names = {"index.html", "style.css", "icon.svg", "main.js"}
+    seen, total = set(), 0
+    while names - seen:
+        name = (names - seen).pop()
+        seen.add(name)
+        request = urllib.request.Request(f"{base_of(server)}console/{name}", headers={"Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(request) as answer:
+            total += len(answer.read())
+        text = server.get(f"/console/{name}").text
+        names |= {part.split("'")[0] for part in text.split("from './")[1:]}
+        assert "http://" not in text.replace("http://www.w3.org", "").replace("http://127.0.0.1", ""), name
+    assert "<script type=\"module\" src=\"main.js\">" in page and len(seen) > 20
+    assert total <= 200_000, total
+

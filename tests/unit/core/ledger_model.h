@@ -1,0 +1,450 @@
+/*
+ * ledger_model.h - a ledger as an array that is searched: what every answer, state
+ * and counter of a real one must be.
+ *
+ * It knows no heaps, sequences or marks; from the fields of the messages it derives which
+ * message is ready, which heads a key, which is held.
+ */
+#ifndef TESTS_LEDGER_MODEL_H
+#define TESTS_LEDGER_MODEL_H
+
+#include "test.h"
+
+#include "core/ledger/ledger.h"
+#include "core/queue/gates.h"
+#include "core/queue/shares.h"
+
+enum {
+	MODEL_MSGS = 300,
+	MODEL_QUEUES = 4, /* two of each of two namespaces */
+	MODEL_KEYS = 3,
+	MODEL_SHARES = 4, /* the first has the messages without a share */
+	MODEL_PRIOS = 3,  /* -1, 0 and 1 */
+	MODEL_IDEMS = 6,
+	MODEL_RESULTS = 4000
+};
+
+enum model_state {
+	M_FREE,
+	M_WAIT,
+	M_LEASED,
+	M_DEAD
+};
+
+struct ledger_model_msg {
+	enum model_state state;
+	uint64_t id, number, token, where, error;
+	unsigned queue;
+	int key;  /* or -1 */
+	int idem; /* or -1 */
+	unsigned share;
+	int32_t prio;
+	slu_time due, first_due, expires, claimed, until, died, keep;
+	unsigned attempts, failures, max_attempts;
+	bool holds, extended, spared;
+	enum dead_reason reason;
+};
+
+struct ledger_model_idem {
+	uint64_t id; /* 0: not known */
+	bool live;
+	slu_time until;
+};
+
+struct ledger_model_result {
+	uint64_t id, where;
+	unsigned queue;
+	slu_time until;
+};
+
+/* The tags of a priority of a queue: core/queue/shares.h. */
+struct ledger_model_level {
+	uint64_t v;
+	uint64_t tag[MODEL_SHARES];
+	bool active[MODEL_SHARES]; /* of messages without a share: also while they are limited */
+};
+
+struct ledger_model {
+	struct ledger_model_level levels[MODEL_QUEUES][MODEL_PRIOS];
+	struct ledger_model_msg msgs[MODEL_MSGS];
+	struct policy policies[MODEL_QUEUES];
+	struct ledger_model_idem idems[MODEL_QUEUES][MODEL_IDEMS];
+	struct ledger_model_result results[MODEL_RESULTS];
+	unsigned n_results;
+
+	/* The states of the buckets, and when they were all empty: core/queue/gates.h. */
+	slu_time queue_full[MODEL_QUEUES];
+	slu_time share_full[MODEL_QUEUES][MODEL_SHARES];
+	slu_time key_full[MODEL_QUEUES][MODEL_KEYS];
+	slu_time start[MODEL_QUEUES];
+
+	/* The ends of holds. */
+	slu_time queue_hold[MODEL_QUEUES];
+	slu_time share_hold[MODEL_QUEUES][MODEL_SHARES];
+	slu_time key_hold[MODEL_QUEUES][MODEL_KEYS];
+};
+
+static inline void
+model_init(struct ledger_model *m)
+{
+	*m = (struct ledger_model){ 0 };
+	EACH(q, m->policies)
+		m->policies[q] = policy_default;
+}
+
+static inline struct ledger_model_msg *
+model_find(struct ledger_model *m, uint64_t id)
+{
+	EACH(i, m->msgs)
+		if (m->msgs[i].state != M_FREE && m->msgs[i].id == id)
+			return &m->msgs[i];
+	return NULL;
+}
+
+static inline struct ledger_model_msg *
+model_free_slot(struct ledger_model *m)
+{
+	EACH(i, m->msgs)
+		if (m->msgs[i].state == M_FREE)
+			return &m->msgs[i];
+	return NULL;
+}
+
+/* LEDGER-3: the head of a key at the moment now, or NULL. */
+static inline struct ledger_model_msg *
+model_head(struct ledger_model *m, unsigned queue, int key, slu_time now)
+{
+	struct ledger_model_msg *best = NULL;
+
+	EACH(i, m->msgs) {
+		struct ledger_model_msg *x = &m->msgs[i];
+
+		if ((x->state != M_WAIT && x->state != M_LEASED) || x->queue != queue ||
+		    x->key != key)
+			continue;
+		if (x->holds)
+			return x;
+		if (x->due > now)
+			continue;
+		if (!best || x->first_due < best->first_due ||
+		    (x->first_due == best->first_due && x->number < best->number))
+			best = x;
+	}
+	return best;
+}
+
+static inline enum msg_state
+model_state(struct ledger_model *m, struct ledger_model_msg *x, slu_time now)
+{
+	if (x->state == M_LEASED)
+		return MSG_LEASED;
+	if (x->state == M_DEAD)
+		return MSG_DEAD;
+	if (x->due > now)
+		return MSG_DELAYED;
+	if (x->key >= 0 && model_head(m, x->queue, x->key, now) != x)
+		return MSG_HELD;
+	return MSG_READY;
+}
+
+static inline struct ledger_model_level *
+model_level(struct ledger_model *m, const struct ledger_model_msg *x)
+{
+	return &m->levels[x->queue][x->prio + 1];
+}
+
+static inline uint32_t
+model_leased(const struct ledger_model *m, unsigned queue, int share)
+{
+	uint32_t n = 0;
+
+	EACH(i, m->msgs)
+		n += m->msgs[i].state == M_LEASED && m->msgs[i].queue == queue &&
+		     (share < 0 || m->msgs[i].share == (unsigned)share);
+	return n;
+}
+
+/* ---- Rates ---- */
+
+static inline struct bucket_rule
+model_rule(const struct ledger_model *m, unsigned queue, enum gate_kind kind)
+{
+	const struct policy *p = &m->policies[queue];
+
+	if (kind == GATE_QUEUE)
+		return (struct bucket_rule){ p->rate, p->rate_burst };
+	return kind == GATE_SHARE ? (struct bucket_rule){ p->share_rate, p->share_rate_burst }
+				  : (struct bucket_rule){ p->key_rate, p->key_rate_burst };
+}
+
+/* A bucket that was used up long ago is what it would be if it had only filled since the start. */
+static inline slu_time
+model_full(const struct ledger_model *m, unsigned queue, struct bucket_rule r, slu_time full, slu_time now)
+{
+	const slu_time burst = r.burst ? r.burst : r.rate;
+
+	return full > now || !m->start[queue] ? full : m->start[queue] + burst * SLU_SEC / r.rate;
+}
+
+static inline bool
+model_is_empty(const struct ledger_model *m, unsigned queue, enum gate_kind kind, slu_time full, slu_time now)
+{
+	const struct bucket_rule r = model_rule(m, queue, kind);
+
+	return r.rate && bucket_wait(&r, model_full(m, queue, r, full, now), 1, now) > 0;
+}
+
+/* After a start the queue waits for a token in each bucket. */
+static inline bool
+model_is_closed(const struct ledger_model *m, unsigned queue, slu_time now)
+{
+	for (enum gate_kind k = GATE_QUEUE; k < GATE_KINDS; k++) {
+		const uint32_t rate = model_rule(m, queue, k).rate;
+
+		if (rate && m->start[queue] && m->start[queue] + SLU_SEC / rate > now)
+			return true;
+	}
+	return m->queue_hold[queue] > now || model_is_empty(m, queue, GATE_QUEUE, m->queue_full[queue], now);
+}
+
+static inline void
+model_take(const struct ledger_model *m, unsigned queue, enum gate_kind kind, slu_time *full, slu_time now)
+{
+	const struct bucket_rule r = model_rule(m, queue, kind);
+
+	if (r.rate)
+		*full = bucket_take(&r, model_full(m, queue, r, *full, now), 1, now);
+}
+
+static inline void
+model_take_tokens(struct ledger_model *m, const struct ledger_model_msg *x, slu_time now)
+{
+	model_take(m, x->queue, GATE_QUEUE, &m->queue_full[x->queue], now);
+	model_take(m, x->queue, GATE_SHARE, &m->share_full[x->queue][x->share], now);
+	if (x->key >= 0)
+		model_take(m, x->queue, GATE_KEY, &m->key_full[x->queue][x->key], now);
+}
+
+/* A rate that is gone leaves no state. */
+static inline void
+model_set_rates(struct ledger_model *m, unsigned queue)
+{
+	const struct policy *p = &m->policies[queue];
+
+	if (!p->rate)
+		m->queue_full[queue] = 0;
+	if (!p->share_rate)
+		memset(m->share_full[queue], 0, sizeof m->share_full[queue]);
+	if (!p->key_rate)
+		memset(m->key_full[queue], 0, sizeof m->key_full[queue]);
+	if (!p->rate && !p->share_rate && !p->key_rate)
+		m->start[queue] = 0;
+}
+
+/* LEDGERGATE-2 */
+static inline void
+model_start(struct ledger_model *m, slu_time now)
+{
+	memset(m->queue_full, 0, sizeof m->queue_full);
+	memset(m->share_full, 0, sizeof m->share_full);
+	memset(m->key_full, 0, sizeof m->key_full);
+	for (unsigned q = 0; q < MODEL_QUEUES; q++) {
+		m->start[q] = now;
+		model_set_rates(m, q);
+	}
+}
+
+static inline bool
+model_is_limited(const struct ledger_model *m, unsigned queue, unsigned share, slu_time now)
+{
+	const struct policy *p = &m->policies[queue];
+
+	if (m->share_hold[queue][share] > now || model_is_empty(m, queue, GATE_SHARE, m->share_full[queue][share], now))
+		return true;
+	return p->share_concurrency && model_leased(m, queue, (int)share) >= p->share_concurrency;
+}
+
+/* The first message of a share, or NULL. */
+static inline struct ledger_model_msg *
+model_first(struct ledger_model *m, unsigned queue, unsigned share, slu_time now)
+{
+	struct ledger_model_msg *best = NULL;
+
+	EACH(i, m->msgs) {
+		struct ledger_model_msg *x = &m->msgs[i];
+
+		if (x->state != M_WAIT || x->queue != queue || x->share != share ||
+		    model_state(m, x, now) != MSG_READY ||
+		    (x->key >= 0 && (m->key_hold[queue][x->key] > now ||
+				     model_is_empty(m, queue, GATE_KEY, m->key_full[queue][x->key], now))))
+			continue;
+		if (!best || x->prio < best->prio ||
+		    (x->prio == best->prio &&
+		     (x->due < best->due ||
+		      (x->due == best->due && x->number < best->number))))
+			best = x;
+	}
+	return best;
+}
+
+static inline uint64_t
+model_tag(const struct ledger_model_level *l, unsigned share)
+{
+	return l->tag[share] > l->v ? l->tag[share] : l->v;
+}
+
+/* LEDGER-2, SHARES-1: what is handed out next, or NULL. */
+static inline struct ledger_model_msg *
+model_best(struct ledger_model *m, unsigned queue, slu_time now)
+{
+	struct ledger_model_msg *best = NULL;
+
+	if (model_is_closed(m, queue, now))
+		return NULL;
+	if (m->policies[queue].concurrency && model_leased(m, queue, -1) >= m->policies[queue].concurrency)
+		return NULL;
+	for (unsigned s = 0; s < MODEL_SHARES; s++) {
+		struct ledger_model_msg *x = model_is_limited(m, queue, s, now) ? NULL : model_first(m, queue, s, now);
+		const uint64_t tag = x ? model_tag(model_level(m, x), s) : 0;
+		const uint64_t lowest = best ? model_tag(model_level(m, best), best->share) : 0;
+
+		if (!x || (best && x->prio > best->prio))
+			continue;
+		if (!best || x->prio < best->prio || tag < lowest || (tag == lowest && x->number < best->number))
+			best = x;
+	}
+	return best;
+}
+
+/* SHARES-2: m is delivered. */
+static inline void
+model_charge(struct ledger_model *m, const struct ledger_model_msg *x, uint32_t weight, slu_time now)
+{
+	struct ledger_model_level *l = model_level(m, x);
+
+	const uint64_t own = model_tag(l, x->share);
+	uint64_t lowest = own;
+
+	for (unsigned s = 0; s < MODEL_SHARES; s++)
+		if (l->active[s] && (s || !model_is_limited(m, x->queue, 0, now)) && model_tag(l, s) < lowest)
+			lowest = model_tag(l, s);
+	l->v = lowest;
+	l->tag[x->share] = own + SHARES_UNIT / weight;
+}
+
+/* SHARES-2, SHARES-3: the shares that have candidates now. */
+static inline void
+model_set_active(struct ledger_model_level *l, const bool active[MODEL_SHARES])
+{
+	bool any = false;
+
+	for (unsigned s = 0; s < MODEL_SHARES; s++) {
+		if (active[s] && !l->active[s] && l->tag[s] < l->v)
+			l->tag[s] = l->v;
+		l->active[s] = active[s];
+		any |= active[s];
+	}
+	if (!any)
+		*l = (struct ledger_model_level){ 0 };
+}
+
+static inline void
+model_count(struct ledger_model *m, unsigned queue, slu_time now, uint32_t count[MSG_STATES])
+{
+	memset(count, 0, MSG_STATES * sizeof *count);
+	EACH(i, m->msgs)
+		if (m->msgs[i].state != M_FREE && m->msgs[i].queue == queue)
+			count[model_state(m, &m->msgs[i], now)]++;
+}
+
+static inline unsigned
+model_max(const struct ledger_model *m, const struct ledger_model_msg *x)
+{
+	return x->max_attempts ? x->max_attempts : m->policies[x->queue].max_attempts;
+}
+
+/* LEDGER-8 */
+static inline enum dead_reason
+model_over(const struct ledger_model *m, const struct ledger_model_msg *x, slu_time now)
+{
+	if (x->expires <= now)
+		return DEAD_EXPIRED;
+	return x->failures >= model_max(m, x) ? DEAD_MAX_ATTEMPTS : DEAD_NOT;
+}
+
+static inline void
+model_die(struct ledger_model_msg *x, enum dead_reason reason, slu_time now)
+{
+	x->state = M_DEAD;
+	x->reason = reason;
+	x->died = now;
+	x->expires = SLU_NEVER;
+	x->holds = x->extended = x->spared = false;
+}
+
+/* IDEM-1: to the second up to two hours ahead, else to the end of an hour. 15 bits of ones
+ * mean something else. */
+static inline slu_time
+model_until(slu_time now, slu_time window)
+{
+	const slu_time until = now + window;
+	slu_time second = (until + SLU_SEC - 1) / SLU_SEC * SLU_SEC;
+
+	if (window == 0)
+		return now;
+	if (second / SLU_SEC % 0x8000 == 0x7fff)
+		second += SLU_SEC;
+	if (window <= 2 * SLU_HOUR && second % SLU_HOUR)
+		return second;
+	return (until + SLU_HOUR - 1) / SLU_HOUR * SLU_HOUR;
+}
+
+/* Gone: its idempotency key is remembered for the window. */
+static inline void
+model_end(struct ledger_model *m, struct ledger_model_msg *x, slu_time now)
+{
+	const slu_time window = m->policies[x->queue].window;
+
+	if (x->idem >= 0) {
+		struct ledger_model_idem *i = &m->idems[x->queue][x->idem];
+
+		i->live = false;
+		i->until = model_until(now, window);
+	}
+	x->state = M_FREE;
+}
+
+static inline struct ledger_model_msg *
+model_oldest_dead(struct ledger_model *m, unsigned queue)
+{
+	struct ledger_model_msg *best = NULL;
+
+	EACH(i, m->msgs) {
+		struct ledger_model_msg *x = &m->msgs[i];
+
+		if (x->state == M_DEAD && x->queue == queue &&
+		    (!best || x->died < best->died ||
+		     (x->died == best->died && x->number < best->number)))
+			best = x;
+	}
+	return best;
+}
+
+/* What an ack, nack, extend or return must answer. */
+static inline int
+model_right(struct ledger_model *m, const struct ledger_ref *ref, unsigned space, int queue,
+	    slu_time now, struct ledger_model_msg **out)
+{
+	struct ledger_model_msg *x = model_find(m, ref->id);
+
+	*out = x;
+	if (!x || x->queue / 2 != space || (queue >= 0 && x->queue != (unsigned)queue))
+		return SLU_ENOTFOUND;
+	if (x->state != M_LEASED || x->until <= now)
+		return SLU_ELEASE;
+	if (ref->token == 0)
+		return m->policies[x->queue].require_lease ? SLU_ELEASE : 0;
+	return ref->token == x->token ? 0 : SLU_ELEASE;
+}
+
+#endif

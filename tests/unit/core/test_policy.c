@@ -1,0 +1,49 @@
+/* Which of two policies of one queue counts, when it is sent from shard to shard. */
+#include "test.h"
+
+#include "core/queue/policy.h"
+
+static struct policy
+of(uint16_t attempts, bool paused)
+{
+	struct policy p = policy_default;
+
+	p.max_attempts = attempts;
+	p.paused = paused;
+	return p;
+}
+
+TEST(where_it_lived_counts_if_that_is_known)
+{
+	const struct policy three = of(3, false);
+
+	CHECK(policy_replaces(&three, &policy_default, true));
+	CHECK(policy_replaces(&three, &policy_default, false));
+	CHECK(policy_replaces(&policy_default, &three, true));
+	CHECK(!policy_replaces(&policy_default, &three, false)); /* it may be the default of a queue that was never used */
+	CHECK(!policy_replaces(&three, &three, true));
+}
+
+static void
+check_follows(struct policy now, struct policy was, struct policy is, bool follows,
+	      struct policy want)
+{
+	CHECK_EQ(follows, policy_follows(&now, &was, &is));
+	CHECK(policy_is_same(&want, &now));
+}
+
+TEST(a_copy_follows_what_it_is_of)
+{
+	check_follows(of(3, false), of(3, false), of(4, false), true, of(4, false));
+	check_follows(of(3, false), of(3, false), of(3, false), false, of(3, false));
+	check_follows(of(5, false), of(3, false), of(4, false), false, of(5, false));
+}
+
+TEST(to_pause_a_copy_leaves_the_rest_to_follow)
+{
+	check_follows(of(3, true), of(3, false), of(4, false), true, of(4, true));
+	check_follows(of(3, true), of(3, false), of(4, true), true, of(4, true));
+	check_follows(of(3, true), of(3, false), of(3, false), false, of(3, true));
+	check_follows(of(3, false), of(3, false), of(3, true), true, of(3, true));
+	check_follows(of(5, true), of(3, false), of(4, false), false, of(5, true));
+}
