@@ -47,7 +47,7 @@ test: setup-test ## all tests but the long ones, also under the sanitizers
 	@$(MAKE) --no-print-directory build-tests
 	@rm -f $(BUILD)/$(LOG) $(ASAN)/$(LOG) $(TSAN)/$(LOG)
 	@for kind in plain:$(BUILD) asan:$(ASAN) tsan:$(TSAN); do \
-		$(MAKE) --no-print-directory test-$${kind%:*} || \
+		$(MAKE) --no-print-directory test-$${kind%:*} || tools/test-again $${kind#*:} || \
 			tools/test-summary $${kind#*:} || true; \
 	done
 	@tools/test-summary $(BUILD) $(ASAN) $(TSAN)

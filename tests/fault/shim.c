@@ -112,7 +112,8 @@ wait_for(const _Atomic int64_t *ns)
 		nanosleep(&slice, NULL);
 }
 
-/* The folder of an open file, as a number that is neither 0 nor 1. */
+/* The folder of an open file, as a number that is neither 0 nor 1. 0: a file of a store, which syncs its beats whenever
+ * it likes. */
 static int64_t
 folder_of(int fd)
 {
@@ -122,6 +123,8 @@ folder_of(int fd)
 	(void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
 	if (readlink(link, path, sizeof path - 1) < 0)
 		return 2;
+	if (strstr(path, "/store/"))
+		return 0;
 	for (const char *p = path; p < strrchr(path, '/'); p++)
 		sum = (sum * 33 + *p) & INT32_MAX;
 	return sum | 2;
@@ -131,13 +134,16 @@ folder_of(int fd)
 static bool
 is_stuck(int fd)
 {
-	int64_t fresh = 1;
+	int64_t fresh = 1, folder;
 
-	if (faults->sync_stuck > 1)
-		return folder_of(fd) == faults->sync_stuck;
-	if (!take(&faults->sync_fails))
+	if (!faults->sync_stuck && !faults->sync_fails)
 		return false;
-	atomic_compare_exchange_strong(&faults->sync_stuck, &fresh, folder_of(fd));
+	folder = folder_of(fd);
+	if (faults->sync_stuck > 1)
+		return folder == faults->sync_stuck;
+	if (!folder || !take(&faults->sync_fails))
+		return false;
+	atomic_compare_exchange_strong(&faults->sync_stuck, &fresh, folder);
 	return true;
 }
 
