@@ -99,13 +99,39 @@ check_one(const struct conf *conf, const char *address, struct slu_err *err)
 	return check_certificate(conf, address, tls, err);
 }
 
+/* Port 0 is another free one each time. */
+static bool
+is_any_port(const char *target)
+{
+	const size_t n = strlen(target);
+
+	return strncmp(target, "unix:", 5) != 0 && n > 2 && strcmp(target + n - 2, ":0") == 0;
+}
+
+/* Whatever their protocols, one place has one listener. */
+static int
+check_twice(const struct addresses *list, unsigned i, struct slu_err *err)
+{
+	bool tls;
+	const char *const target = listen_target(list->items[i], &tls);
+
+	for (unsigned k = 0; k < i; k++)
+		if (strcmp(listen_target(list->items[k], &tls), target) == 0 && !is_any_port(target))
+			return slu_fail(err, SLU_EINVAL, "--listen %s: this address is there twice", list->items[i]);
+	return 0;
+}
+
 int
 addresses_check(const struct conf *conf, struct slu_err *err)
 {
 	struct addresses list;
 	int rc = 0;
 
-	for (unsigned i = 0; !rc && i < addresses(conf, &list); i++)
+	(void)addresses(conf, &list);
+	for (unsigned i = 0; !rc && i < list.n; i++) {
 		rc = check_one(conf, list.items[i], err);
+		if (!rc)
+			rc = check_twice(&list, i, err);
+	}
 	return rc;
 }

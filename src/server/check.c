@@ -4,6 +4,7 @@
 #include "server/addresses.h"
 #include "server/inboxes.h"
 #include "server/limits.h"
+#include "server/links.h"
 #include "server/login.h"
 #include "server/node.h"
 #include "server/place.h"
@@ -48,6 +49,7 @@ static const struct {
 	{ addresses_check, false },
 	{ check_files, false },
 	{ shards_check, false },
+	{ links_check, false },
 	{ limits_check, false },
 	{ inboxes_check, false },
 	{ check_audit, false },

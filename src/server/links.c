@@ -2,11 +2,13 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "engine/log/logengine.h"
 #include "members/settings.h"
 #include "net/listen.h"
 #include "server/addresses.h"
 #include "server/ownership.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define SCHEME "peer"
@@ -43,6 +45,25 @@ links_use_tls(const struct conf *conf)
 	return tls;
 }
 
+static bool
+has_store(const struct conf *conf)
+{
+	const struct engine_ops *const engine = engine_find(conf->engines, conf->engine);
+	const struct logengine_options *const own = engine == &engine_log ? conf_engine_values(conf, engine) : NULL;
+
+	return own && own->store && !sharding_is_used(conf);
+}
+
+int
+links_check(const struct conf *conf, struct slu_err *err)
+{
+	const char *const address = address_of(conf);
+
+	if (!address || has_store(conf))
+		return 0;
+	return slu_fail(err, SLU_EINVAL, "--listen %s: links between nodes need --store, and no map of shards", address);
+}
+
 int
 links_open(struct node *n, struct slu_err *err)
 {
@@ -55,9 +76,7 @@ links_open(struct node *n, struct slu_err *err)
 
 	if (!conf.address || n->hand)
 		return 0;
-	if (!n->ownership || sharding_is_used(n->conf))
-		return slu_fail(err, SLU_EINVAL, "--listen %s: links between nodes need --store, and no map of shards",
-				conf.address);
+	assert(n->ownership); /* links_check */
 	conf.secret = ownership_settings(n->ownership)->secret;
 	conf.lanes = ownership_settings(n->ownership)->shards;
 	memcpy(conf.life, n->nodename.life, HELLO_LIFE);

@@ -21,8 +21,11 @@ bool links_is_address(const char *address);
 /* Returns whether `listen` has an address for other nodes with TLS: "peers://...". */
 bool links_use_tls(const struct conf *conf);
 
+/* SLU_EINVAL if `listen` has an address for other nodes, and the server has no store, or a map of shards. */
+int links_check(const struct conf *conf, struct slu_err *err);
+
 /* Listens on the address for other nodes, and sets n->links; leaves it NULL if `listen` has no such
- * address. After the store is open, before the broker is opened. SLU_EINVAL: no store, or a map. */
+ * address. After links_check and after the store is open, before the broker is opened. */
 int links_open(struct node *n, struct slu_err *err);
 
 /* PEER-5: the owner of a shard counts the streams of all nodes. The numbers of this node begin at random. */

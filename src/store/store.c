@@ -107,19 +107,25 @@ travel(struct store *s, enum store_verb verb)
 
 /* ---- Open ---- */
 
-/* The URL without user, password and query, which may hold secrets. */
+/* The URL behind its scheme without user, password and query, which may hold secrets. */
+static struct slice
+shown_part(const char *rest)
+{
+	const char *const at = memrchr(rest, '@', strcspn(rest, "/?"));
+	const char *const shown = at ? at + 1 : rest;
+
+	return (struct slice){ shown, strcspn(shown, "?") };
+}
+
 static char *
 label_new(const struct store_ops *ops, const char *rest)
 {
-	size_t host = strcspn(rest, "/?");
-	const char *at = memrchr(rest, '@', host);
-	const char *shown = at ? at + 1 : rest;
-	int n = (int)strcspn(shown, "?");
-	size_t size = strlen(ops->name) + 3 + (size_t)n + 1;
+	const struct slice shown = shown_part(rest);
+	size_t size = strlen(ops->name) + 3 + shown.n + 1;
 	char *label = mem_alloc(size);
 
 	if (label)
-		snprintf(label, size, "%s://%.*s", ops->name, n, shown);
+		snprintf(label, size, "%s://%.*s", ops->name, (int)shown.n, shown.p);
 	return label;
 }
 
@@ -182,6 +188,26 @@ store_open(struct store **out, const struct store_ops *const *rows, const struct
 	(*out)->read_only = conf->read_only;
 	(*out)->delay = conf->delay;
 	return STORE_OK;
+}
+
+int
+store_check_url(const struct store_ops *const *rows, const struct store_conf *conf, struct slu_err *err)
+{
+	const char *rest = "";
+	const bool fits = strnlen(conf->url, STORE_URL_MAX) < STORE_URL_MAX;
+	const struct store_ops *const ops = fits ? find(rows, conf->url, &rest) : NULL;
+	struct slu_err cause = { 0 };
+	struct slice shown;
+
+	if (!ops) {
+		refuse_url(rows, conf->url, err);
+		return SLU_EINVAL;
+	}
+	if (!ops->check || !ops->check(rest, conf, &cause))
+		return 0;
+	shown = shown_part(rest);
+	return slu_fail(err, SLU_EINVAL, "store %s://%.*s: %s", ops->name,
+			(int)(shown.n < LABEL_SHOWN ? shown.n : LABEL_SHOWN), shown.p, cause.text);
 }
 
 int

@@ -142,6 +142,10 @@ struct store_ops {
 	 * rights that a server needs. Connects to nothing. Returns 0 or SLU_EINVAL. */
 	int (*sql)(const char *rest, struct buf *out, struct slu_err *err);
 
+	/* Optional: returns SLU_EINVAL if open would refuse the URL whatever the store answers. Reads files, and connects to
+	 * nothing. */
+	int (*check)(const char *rest, const struct store_conf *conf, struct slu_err *err);
+
 	/* Sets *out to a new store. rest: the URL behind "scheme://". */
 	enum store_result (*open)(struct store **out, const char *rest,
 				  const struct store_conf *conf, struct slu_err *err);
@@ -185,6 +189,9 @@ extern const struct store_ops *const store_rows[];
 enum store_result store_open(struct store **out, const struct store_ops *const *rows,
 			     const struct store_conf *conf, struct slu_err *err);
 void store_close(struct store *s); /* NULL is fine */
+
+/* store_ops.check of the driver of conf->url, for settings that are only checked. */
+int store_check_url(const struct store_ops *const *rows, const struct store_conf *conf, struct slu_err *err);
 
 /* store_ops.sql of the driver of that URL. Returns SLU_EINVAL also if the driver has none. */
 int store_sql(const struct store_ops *const *rows, const char *url, struct buf *out,

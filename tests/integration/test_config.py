@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 
@@ -154,6 +155,16 @@ UNUSABLE = {
     "listen: https://127.0.0.1:0": "missing certificate",
     "listen: fd:2": "3 or more",
     "listen: fd:33": "expected the number of a listening stream socket",
+    "listen: [127.0.0.1:7999, beanstalk://127.0.0.1:7999]": "beanstalk://127.0.0.1:7999: this address is there twice",
+    "listen: [127.0.0.1:0, peer://127.0.0.1:0]": "links between nodes need --store",
+    "store: cloud://x": "invalid URL of a store: cloud://x",
+    "store: file://x": "store file://x: invalid URL; expected file:///absolute/path",
+    "store: file://{tmp}/none/x": "store file://{tmp}/none/x: the folder above it does not exist",
+    "store: file://{tmp}/file": "expected a folder",
+    "store: s3://": "invalid bucket",
+    "store: azure://": "invalid account",
+    "store: azure://account/container": "AZURE_STORAGE",
+    "store: postgres://host/base?schema=1x": "schema",
     "data: {tmp}/none/data": "--data {tmp}/none/data: folder {tmp}/none: No such file",
     "data: /proc/x": "--data /proc/x: folder /proc: No such file",
     "data: {tmp}/file": "expected a folder",
@@ -181,7 +192,7 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize("text", UNUSABLE)
+@pytest.mark.parametrize("text", UNUSABLE, ids=lambda text: re.sub(r"\W+", "-", text).strip("-"))
 def test_a_check_sees_what_a_start_would_refuse(file, tmp_path, text):
     """A start exits with 2, so that a service manager does not try the same again for ever."""
     (tmp_path / "file").write_text("text\n")

@@ -64,10 +64,21 @@ place(const void *values)
 	return ((const struct logengine_options *)values)->store;
 }
 
+static int
+try_store(const struct engine_conf *conf, struct slu_err *err)
+{
+	const struct logengine_options *const own = conf->options;
+
+	if (!own || !own->store)
+		return 0;
+	return store_check_url(conf->stores, &(struct store_conf){ .url = own->store, .unsafe = own->unsafe }, err);
+}
+
 const struct engine_options logengine_options = {
 	.rows = rows,
 	.n = sizeof rows / sizeof rows[0],
 	.size = sizeof(struct logengine_options),
+	.try = try_store,
 	.place = place,
 };
 

@@ -297,6 +297,19 @@ close_store(struct store *store)
 }
 
 static int
+check(const char *rest, const struct store_conf *conf, struct slu_err *err)
+{
+	struct azure_secret secret = { 0 };
+	struct azure_place place = { 0 };
+	int rc = parse(&place, rest, conf->unsafe, err);
+
+	if (!rc)
+		rc = azure_secret_read(&secret, place.credentials, err);
+	explicit_bzero(&secret, sizeof secret);
+	return rc;
+}
+
+static int
 prepare(struct azure_store *s, const char *rest, const struct store_conf *conf, struct slu_err *err)
 {
 	struct web_objects *const o = &s->objects;
@@ -341,6 +354,7 @@ const struct store_ops store_azure = {
 	.lease = 15 * SLU_SEC,
 	.puts = 20,
 	.probed = true,
+	.check = check,
 	.open = open_store,
 	.close = close_store,
 	.put = objects_put,

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define BAD_URL "invalid URL; expected file:///absolute/path"
+
 static struct file_store *
 of(struct store *s)
 {
@@ -357,11 +359,34 @@ open_parts(struct file_store *f, const char *path, const struct store_conf *conf
 	return r;
 }
 
+/* The store makes its folder, but no folder above it. */
+static int
+check_url(const char *rest, const struct store_conf *conf, struct slu_err *err)
+{
+	char above[STORE_URL_MAX];
+	struct stat here;
+	size_t n = strlen(rest);
+
+	(void)conf; /* the file system is known when the folder is there */
+	if (rest[0] != '/')
+		return slu_fail(err, SLU_EINVAL, BAD_URL);
+	if (stat(rest, &here) == 0)
+		return S_ISDIR(here.st_mode) ? 0 : slu_fail(err, SLU_EINVAL, "expected a folder");
+	while (n > 1 && rest[n - 1] == '/')
+		n--;
+	while (n > 1 && rest[n - 1] != '/')
+		n--;
+	(void)snprintf(above, sizeof above, "%.*s", (int)n, rest);
+	return stat(above, &here) == 0 && S_ISDIR(here.st_mode)
+		       ? 0
+		       : slu_fail(err, SLU_EINVAL, "the folder above it does not exist");
+}
+
 static enum store_result
 file_open(struct store **out, const char *rest, const struct store_conf *conf, struct slu_err *err)
 {
 	if (rest[0] != '/') {
-		slu_fail(err, SLU_EINVAL, "invalid URL; expected file:///absolute/path");
+		slu_fail(err, SLU_EINVAL, BAD_URL);
 		return STORE_REFUSED;
 	}
 	struct file_store *f = mem_zalloc(sizeof *f);
@@ -386,6 +411,7 @@ const struct store_ops store_file = {
 	.doc = "a folder, also on a file system that several machines share",
 	.shards = 16,
 	.lease = 5 * SLU_SEC,
+	.check = check_url,
 	.open = file_open,
 	.close = file_close,
 	.put = file_put,

@@ -407,6 +407,15 @@ close_store(struct store *store)
 	mem_free(s);
 }
 
+static int
+check(const char *rest, const struct store_conf *conf, struct slu_err *err)
+{
+	char url[STORE_URL_MAX + 16], schema[SCHEMA_MAX];
+
+	(void)conf; /* whether a connection is safe is seen when it is there */
+	return split_url(rest, url, schema, err);
+}
+
 static enum store_result
 start_vacuum(struct postgres_store *s, const char *schema, struct slu_log *log, struct slu_err *err)
 {
@@ -465,6 +474,7 @@ const struct store_ops store_postgres = {
 	.shards = 16,
 	.lease = 5 * SLU_SEC,
 	.sql = write_sql,
+	.check = check,
 	.open = open_store,
 	.close = close_store,
 	.put = put,

@@ -149,6 +149,14 @@ close_store(struct store *store)
 }
 
 static int
+check(const char *rest, const struct store_conf *conf, struct slu_err *err)
+{
+	struct s3_place place = { 0 };
+
+	return s3_place_parse(&place, rest, conf->unsafe, err);
+}
+
+static int
 prepare(struct s3_store *s, const char *rest, const struct store_conf *conf, struct slu_err *err)
 {
 	struct web_objects *const o = &s->objects;
@@ -189,6 +197,7 @@ const struct store_ops store_s3 = {
 	.lease = 15 * SLU_SEC,
 	.puts = 20,
 	.probed = true,
+	.check = check,
 	.open = open_store,
 	.close = close_store,
 	.put = objects_put,
