@@ -1,6 +1,6 @@
 #include "api/params.h"
 
-#include "api/taker.h"
+#include "api/holder.h"
 #include "api/values.h"
 #include "base/json/json.h"
 #include "base/mem.h"
@@ -129,7 +129,7 @@ param_read_owner(const struct param *p, struct param_text text, void *place,
 {
 	assert(p->size == sizeof(struct slice));
 	*(struct slice *)place = slice_in(text);
-	return taker_check(slice_in(text), err);
+	return holder_check(slice_in(text), err);
 }
 
 /* --- one after the other ------------------------------------------------------ */

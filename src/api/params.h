@@ -74,7 +74,7 @@ struct param {
  *      param_read_number  uint64_t       any
  *      param_read_flag    bool           true or false
  *      param_read_word    struct slice   anything
- *      param_read_owner   struct slice   an owner of api/taker.h
+ *      param_read_owner   struct slice   an owner of api/holder.h
  *      param_read_spelling  struct slice a name, not folded
  */
 param_read param_read_name, param_read_spelling, param_read_id, param_read_span, param_read_count;

@@ -12,7 +12,7 @@
  */
 #include "beanstalk/beanstalk_private.h"
 
-#include "api/taker.h"
+#include "api/holder.h"
 #include "base/time.h"
 
 struct one {
@@ -306,7 +306,7 @@ claim(struct apicall *a, slu_time wait)
 		op->wait = wait;
 		op->claim.id = s->find.id;
 		op->claim.lease = s->lease;
-		op->claim.taker = taker_of(a, (struct slice){ 0 });
+		op->claim.holder = holder_of(a, (struct slice){ 0 });
 		if (s->n > 1 && wait > 0) {
 			s->claims[i].done = op->done;
 			op->done = claim_done;

@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "exec/inbox.h"
+#include "exec/mailbox.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,7 +21,7 @@ enum {
 };
 
 struct bare_conn {
-	struct list node; /* in the inbox, then in the list of answered requests */
+	struct list node; /* in the mailbox, then in the list of answered requests */
 	int fd;
 	size_t got; /* bytes of the current request that have come */
 };
@@ -31,7 +31,7 @@ struct bare_front {
 	const struct bare_server_conf *conf;
 	struct slice answer;
 	int epoll, listener;
-	struct inbox inbox;
+	struct mailbox mailbox;
 
 	/* Answered requests: shared, under mtx. */
 	pthread_mutex_t mtx;
@@ -72,7 +72,7 @@ disk_main(void *arg)
 		size_t n = 0;
 
 		list_init(&batch);
-		(void)inbox_take(&f->inbox, SLU_NEVER, 1, &batch, &closed);
+		(void)mailbox_take(&f->mailbox, SLU_NEVER, 1, &batch, &closed);
 		LIST_EACH(i, &batch) {
 			if (n + record <= BARE_FILE_PIECE)
 				memset(group + n, 'r', record);
@@ -132,7 +132,7 @@ serve(struct bare_front *f, struct bare_conn *c)
 		return;
 	c->got -= f->conf->request;
 	if (f->conf->file)
-		(void)inbox_post(&f->inbox, &c->node, NULL); /* it is open */
+		(void)mailbox_post(&f->mailbox, &c->node, NULL); /* it is open */
 	else
 		send_answer(f, c);
 }
@@ -193,7 +193,7 @@ become(int listener, const struct bare_server_conf *conf)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	list_init(&f.answered);
 	pthread_mutex_init(&f.mtx, NULL);
-	if (f.epoll < 0 || f.wake < 0 || inbox_init(&f.inbox, &clock_system, &err))
+	if (f.epoll < 0 || f.wake < 0 || mailbox_init(&f.mailbox, &clock_system, &err))
 		_exit(1);
 	if (conf->file && pthread_create(&disk, NULL, disk_main, &f) != 0)
 		_exit(1);

@@ -2,10 +2,10 @@
  * bare_server.h - the minimal server to compare with: a process that reads requests of a fixed length,
  * parses nothing, and always sends the same answer.
  *
- *      plain      read, answer                                    compared with /healthz
+ *      plain      read, answer                                      compared with /healthz
  *
- *      durable    read ──inbox──> all requests so far: one pwrite,  compared with /enqueue
- *                 answer <──────  one fdatasync
+ *      durable    read ──mailbox──> all requests so far: one pwrite,  compared with /enqueue
+ *                 answer <────────  one fdatasync
  *                        eventfd
  *
  * It has the same bytes on the wire and on disk, and the same hand-over between two threads, as sluiced;

@@ -252,7 +252,7 @@ broker_flush(const struct broker *b)
 
 		if (!e->ops->flush || !e->ops->flush(e))
 			continue;
-		inbox_poke(&b->lanes[i]->inbox);
+		mailbox_poke(&b->lanes[i]->mailbox);
 		n++;
 	}
 	return n;

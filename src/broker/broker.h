@@ -1,11 +1,11 @@
 /*
  * broker.h - all shards, and which of them runs an op.
  *
- *      broker_post ──> map: by namespace and queue ──> shard ──> inbox of a lane ──> its engine
+ *      broker_post ──> map: by namespace and queue ──> shard ──> mailbox of a lane ──> its engine
  *                                                                    │
  *      op->done, on the thread of the lane  <────────────────────────┘
  *
- * A shard of the map has a name and one or more lanes. A lane is a thread with an inbox and an engine
+ * A shard of the map has a name and one or more lanes. A lane is a thread with a mailbox and an engine
  * (broker/lane.h); the hash of a queue chooses its lane. Lanes are numbered over all shards.
  *
  * An op about one queue goes to the lane of that queue. QUEUES, and LIST without a queue, go to all

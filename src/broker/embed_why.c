@@ -12,7 +12,7 @@ static void
 take_answer(const struct op *op, struct slu_why_answer *out)
 {
 	const struct why_fact *const f = &op->why.facts[0];
-	const struct slice owner = why_owner(op, f);
+	const struct slice holder = why_holder(op, f);
 	const bool counts = f->why == WHY_AHEAD || f->why == WHY_BEHIND;
 	char text[WHY_TEXT];
 
@@ -24,9 +24,9 @@ take_answer(const struct op *op, struct slu_why_answer *out)
 		.more = counts && f->n > WHY_COUNT,
 		.estimate = op->why.estimate,
 	};
-	(void)snprintf(out->reason, sizeof out->reason, "%s", why_name(f->why));                     /* fits */
-	(void)snprintf(out->text, sizeof out->text, "%s", why_text(f, owner, text));                 /* fits */
-	(void)snprintf(out->owner, sizeof out->owner, "%.*s", (int)owner.n, owner.p ? owner.p : ""); /* OWNER_MAX */
+	(void)snprintf(out->reason, sizeof out->reason, "%s", why_name(f->why));                        /* fits */
+	(void)snprintf(out->text, sizeof out->text, "%s", why_text(f, holder, text));                   /* fits */
+	(void)snprintf(out->owner, sizeof out->owner, "%.*s", (int)holder.n, holder.p ? holder.p : ""); /* HOLDER_MAX */
 }
 
 int

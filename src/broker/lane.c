@@ -279,7 +279,7 @@ tell_waiting(struct lane *s)
 slu_time
 lane_sleeps(struct lane *s)
 {
-	return inbox_has_news(&s->inbox) ? 0 : sleep_until(s);
+	return mailbox_has_news(&s->mailbox) ? 0 : sleep_until(s);
 }
 
 /* The first part of a round, which needs no engine: sleeps, then takes what has come. */
@@ -290,7 +290,7 @@ take_news(struct lane *s, slu_time until)
 	slu_time now;
 
 	list_init(&mail);
-	now = inbox_take(&s->inbox, until, lane_enough(s), &mail, &s->closed) + s->offset;
+	now = mailbox_take(&s->mailbox, until, lane_enough(s), &mail, &s->closed) + s->offset;
 	s->brisk = !list_is_empty(&mail);
 	s->now = now > s->now ? now : s->now;
 	take_mail(s, &mail);
@@ -344,7 +344,7 @@ linger(struct lane *s)
 {
 	const slu_time end = clock_mono(s->clock) + LANE_LINGER;
 
-	while (!inbox_has_news(&s->inbox) && clock_mono(s->clock) < end)
+	while (!mailbox_has_news(&s->mailbox) && clock_mono(s->clock) < end)
 		sched_yield();
 }
 
@@ -386,7 +386,7 @@ static int
 post(struct lane *s, struct op *op, enum op_cancel state)
 {
 	address(s, op, state);
-	return inbox_post(&s->inbox, &op->route.mail.node, &op->route.arrived);
+	return mailbox_post(&s->mailbox, &op->route.mail.node, &op->route.arrived);
 }
 
 int
@@ -416,7 +416,7 @@ lane_adopt(struct lane *s, struct op *op)
 void
 lane_stop(struct lane *s, struct op *op)
 {
-	inbox_post_owed(&s->inbox, &op->route.stop.node);
+	mailbox_post_owed(&s->mailbox, &op->route.stop.node);
 }
 
 void
@@ -430,7 +430,7 @@ void
 lane_drain(struct lane *s)
 {
 	s->draining = true;
-	inbox_poke(&s->inbox);
+	mailbox_poke(&s->mailbox);
 }
 
 void
@@ -443,7 +443,7 @@ lane_hurry(struct lane *s)
 void
 lane_close(struct lane *s)
 {
-	inbox_close(&s->inbox);
+	mailbox_close(&s->mailbox);
 }
 
 /* ---- Open and close ---- */
@@ -466,7 +466,7 @@ lane_open(struct lane *s, const struct engine_ops *ops, const struct engine_conf
 	};
 	rc = hash_key_init(&secret, err);
 	if (!rc)
-		rc = inbox_init(&s->inbox, clock, err);
+		rc = mailbox_init(&s->mailbox, clock, err);
 	if (rc)
 		return rc;
 	pthread_mutex_init(&s->mtx, NULL); /* cannot fail with these attributes */
@@ -512,7 +512,7 @@ lane_release(struct lane *s)
 	dispatch_release(&s->dispatch);
 	credits_release(&s->credits);
 	fairqueue_release(&s->fairqueue);
-	inbox_release(&s->inbox);
+	mailbox_release(&s->mailbox);
 	pthread_mutex_destroy(&s->turn);
 	pthread_mutex_destroy(&s->mtx);
 	return rc;

@@ -1,17 +1,17 @@
 /*
- * lane.h - a thread with an inbox and an engine: it runs ops.
+ * lane.h - a thread with a mailbox and an engine: it runs ops.
  *
- *      lane_post ──> inbox ──> fair queue ──> batch ──> engine.run ──> engine.commit ──> done
- *                              (by namespace)   │  ^
- *                                               v  │ when there may be something
- *                                             dispatch: ops that wait
+ *      lane_post ──> mailbox ──> fair queue ──> batch ──> engine.run ──> engine.commit ──> done
+ *                                (by namespace)   │  ^
+ *                                                 v  │ when there may be something
+ *                                               dispatch: ops that wait
  *
  * A shard of the map has one lane, or several if its settings say so.
  *
  *  LANE-1    A batch has at most LANE_BATCH_OPS messages and LANE_BATCH_BYTES bytes; LANE_FAR_OPS and
  *            LANE_FAR_BYTES if the engine could not commit the last batch at once, and the batch took
  *            longer than LANE_FAR. A larger op runs alone. Namespaces take turns.
- *  LANE-2    The lane judges an op by the moment at which the op reached the inbox. Nothing falls due
+ *  LANE-2    The lane judges an op by the moment at which the op reached the mailbox. Nothing falls due
  *            before an op that arrived earlier has run, however long the op had to wait for its turn.
  *  LANE-3    Shard time starts at the time that the engine found (the later of the wall clock and the
  *            last time in the log) and continues by clock_boot. It never goes back and does not follow
@@ -31,7 +31,7 @@
  *            An op that does not wait is never refused by this.
  *  LANE-8    A claim whose stream has no credit waits until it has; then it runs as if it came just
  *            now.
- *  LANE-9    A lane whose last batch had one op, which came within LANE_LINGER, polls its inbox that
+ *  LANE-9    A lane whose last batch had one op, which came within LANE_LINGER, polls its mailbox that
  *            long before it sleeps: waking a thread takes longer than an op.
  *  LANE-10   A claim that found only messages which its stream has just failed (LEDGER-13 of
  *            core/ledger/ledger.h) leaves them to the claims behind it, and runs again when it may have
@@ -86,7 +86,7 @@
 #include "broker/dispatch.h"
 #include "broker/credit.h"
 #include "broker/fairqueue.h"
-#include "exec/inbox.h"
+#include "exec/mailbox.h"
 
 enum {
 	LANE_SENDS = 4, /* LANE-18 */
@@ -139,7 +139,7 @@ struct lane {
 	bool started;
 
 	/* Shared. */
-	struct inbox inbox;
+	struct mailbox mailbox;
 	_Atomic uint64_t totals[LANE_TOTALS];
 	_Atomic bool draining;  /* waiting claims end */
 	_Atomic bool hurried;   /* waits end as if their time was over */

@@ -103,7 +103,7 @@ on_poke(void *arg)
 {
 	struct lane *s = arg;
 
-	inbox_poke(&s->inbox);
+	mailbox_poke(&s->mailbox);
 }
 
 static bool
@@ -113,7 +113,7 @@ on_reading(void *arg, uint64_t done, uint64_t all)
 
 	(void)done;
 	(void)all; /* only the broker's open reports progress */
-	return !inbox_is_closed(&s->inbox);
+	return !mailbox_is_closed(&s->mailbox);
 }
 
 /* ---- Open and close ---- */

@@ -16,7 +16,7 @@ void
 lane_order(struct lane *s, enum broker_order order)
 {
 	atomic_store(&s->order, order);
-	inbox_poke(&s->inbox);
+	mailbox_poke(&s->mailbox);
 }
 
 void
@@ -28,7 +28,7 @@ lane_set_owner(struct lane *s, const char *address, uint64_t epoch)
 	s->owner = address;
 	pthread_mutex_unlock(&s->mtx);
 	atomic_store(&s->news, true);
-	inbox_poke(&s->inbox);
+	mailbox_poke(&s->mailbox);
 }
 
 const char *
@@ -191,7 +191,7 @@ lane_came_back(struct lane *s, struct op *op, bool again)
 {
 	op->route.again = again;
 	op->route.mail = (struct op_mail){ .op = op, .back = true };
-	inbox_post_owed(&s->inbox, &op->route.mail.node);
+	mailbox_post_owed(&s->mailbox, &op->route.mail.node);
 }
 
 bool

@@ -10,7 +10,7 @@
  *               digest expires max_attempts
  *               keep terms where
  *   CLAIM       id token until; if set:   a lease. stream_no is not stored
- *               owner
+ *               holder
  *   EXTEND      id until                  a longer lease
  *   RETURN      id                        the message was not delivered: undoes the CLAIM,
  *                                         except that its token is used up
@@ -184,7 +184,7 @@ struct change {
 	uint8_t reason;        /* DIE: enum dead_reason */
 	uint8_t scope;         /* HOLD: enum gate_kind */
 	uint32_t stream_no;    /* CLAIM: number of the stream, or 0 */
-	uint32_t owner;        /* CLAIM, RESTORE: of the lease; a handle of core/queue/owners.h */
+	uint32_t holder;       /* CLAIM, RESTORE: of the lease; a handle of core/queue/holders.h */
 
 	const struct policy *policy;        /* POLICY; borrowed until the change is applied */
 	const struct change_move *move;     /* MARK to REFUSE; borrowed in the same way */

@@ -167,8 +167,8 @@ op_check_lock(const struct op *op, struct slu_err *err)
 	if (q->name.n > LOCK_NAME_MAX)
 		return slu_fail(err, SLU_EINVAL, "invalid attachment name; expected at most %d bytes",
 				LOCK_NAME_MAX);
-	if (q->owner.n > LOCK_OWNER_MAX)
-		return slu_fail(err, SLU_EINVAL, "invalid owner; expected at most %d bytes", LOCK_OWNER_MAX);
+	if (q->holder.n > LOCK_HOLDER_MAX)
+		return slu_fail(err, SLU_EINVAL, "invalid owner; expected at most %d bytes", LOCK_HOLDER_MAX);
 	if (slice_eq(op->queue, SLICE(LOCK_QUEUE)))
 		return q->key.n > 0 && q->key.n <= LOCK_KEY_MAX
 			       ? 0
@@ -258,8 +258,8 @@ op_unpin_row(struct engine *e, struct op_row *row)
 	engine_unpin(e, &row->record);
 	engine_unpin(e, &row->payload);
 	engine_unpin(e, &row->error);
-	shared_text_unref(row->owner);
-	row->owner = NULL;
+	shared_text_unref(row->holder);
+	row->holder = NULL;
 }
 
 void

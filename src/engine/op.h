@@ -2,7 +2,7 @@
  * op.h - an op: one operation on its way through the broker, first a question, then its answer.
  *
  *   maker (an API, embed.c)        shard thread                      engine
- *   fills in the question  ─────>  inbox, batch  ───────────────>    rc, results
+ *   fills in the question  ─────>  mailbox, batch  ─────────────>    rc, results
  *   reads the answer       <─────  op->done(op)  <───────────────    durable
  *
  *  OP-1  The maker owns the op and all memory that it points to, and leaves both alone from
@@ -18,7 +18,7 @@
  *  OP-5  A result that refers to a record (struct op_ref) pins the record: any thread can read it
  *        until op_unpin, whatever happens to the message.
  *  OP-6  op->wait: how long a claim, peek, watch, result or acquire may wait, from the moment the op
- *        reached the inbox; 0 = do not wait. A claim or peek that ends without a message has rc 0
+ *        reached the mailbox; 0 = do not wait. A claim or peek that ends without a message has rc 0
  *        and no rows; an acquire that ends without the key has SLU_ELEASE and LOCK_HELD.
  *        Any verb: an op that an engine which hangs holds up for so long ends with SLU_EDOWN
  *        (LANE-14 of broker/lane.h).
@@ -108,25 +108,25 @@ struct op_item {
 /* A message: answer of claim, get, peek and list. The record has its key, payload and the rest. */
 struct op_row {
 	uint64_t id;
-	uint64_t token;            /* LEASED: of the lease; otherwise 0 */
-	slu_time until;            /* LEASED: the end of the lease */
-	slu_time claimed;          /* LEASED: the start of the lease */
-	slu_time due;              /* when the message is due; DEAD: when it died */
-	slu_time expires;          /* the end of its ttl, or SLU_NEVER */
-	uint64_t number;           /* of the record */
-	int32_t prio;              /* lower goes first */
-	uint16_t attempts;         /* deliveries */
-	uint16_t failures;         /* failed deliveries */
-	uint16_t max_attempts;     /* in force */
-	uint8_t state;             /* enum msg_state */
-	uint8_t flags;             /* enum msg_flags */
-	uint8_t reason;            /* enum dead_reason */
-	uint8_t kind;              /* MOVE: enum move_kind */
-	uint64_t after;            /* LIST of a queue: the cursor of the page behind this row */
-	struct op_ref record;      /* the message */
-	struct op_ref payload;     /* the payload, if it has a file of its own and is not in the record */
-	struct op_ref error;       /* the last error; not with claims */
-	struct shared_text *owner; /* LEASED: the owner of the lease; NULL: not known. Not with claims */
+	uint64_t token;             /* LEASED: of the lease; otherwise 0 */
+	slu_time until;             /* LEASED: the end of the lease */
+	slu_time claimed;           /* LEASED: the start of the lease */
+	slu_time due;               /* when the message is due; DEAD: when it died */
+	slu_time expires;           /* the end of its ttl, or SLU_NEVER */
+	uint64_t number;            /* of the record */
+	int32_t prio;               /* lower goes first */
+	uint16_t attempts;          /* deliveries */
+	uint16_t failures;          /* failed deliveries */
+	uint16_t max_attempts;      /* in force */
+	uint8_t state;              /* enum msg_state */
+	uint8_t flags;              /* enum msg_flags */
+	uint8_t reason;             /* enum dead_reason */
+	uint8_t kind;               /* MOVE: enum move_kind */
+	uint64_t after;             /* LIST of a queue: the cursor of the page behind this row */
+	struct op_ref record;       /* the message */
+	struct op_ref payload;      /* the payload, if it has a file of its own and is not in the record */
+	struct op_ref error;        /* the last error; not with claims */
+	struct shared_text *holder; /* LEASED: the name of the holder; NULL: not known. Not with claims */
 
 	/* A claim that is `stateful`. */
 	uint64_t state_version; /* of the state of the message */
@@ -219,7 +219,7 @@ struct op_shard {
  * KEEPALIVE are refused. core/locks/locks.h has the rules, LOCK-1 to LOCK-8.
  *
  *   verb          question                           answer
- *   ACQUIRE       key owner txn ttl if_absent,       token txn until version etag
+ *   ACQUIRE       key holder txn ttl if_absent,      token txn until version etag
  *                 op->wait
  *   KEEPALIVE     key token fence txn ttl            until, and as DESCRIBE
  *   RELEASE       key token fence txn rollback       version etag
@@ -258,7 +258,7 @@ struct op_shard {
 struct op_lock {
 	struct slice key;
 	struct slice name;     /* of an attachment; n 0: the state itself */
-	struct slice owner;    /* ACQUIRE: at most LOCK_OWNER_MAX bytes */
+	struct slice holder;   /* ACQUIRE: at most LOCK_HOLDER_MAX bytes */
 	uint64_t token;        /* of the lease; 0: none */
 	uint64_t fence;        /* the token that the caller expects; 0: any */
 	uint8_t txn[LOCK_TXN]; /* the transaction; zeros: not given, an ACQUIRE makes one */
@@ -279,7 +279,7 @@ struct op_lock {
 	uint64_t etag;         /* of the document */
 	slu_time updated;      /* when the key was last committed; 0: never */
 	slu_time until;        /* the end of the lease */
-	char *holder;          /* DESCRIBE: room for the owner, LOCK_OWNER_MAX + 1 bytes; or NULL */
+	char *held_by;         /* DESCRIBE: room for the holder, LOCK_HOLDER_MAX + 1 bytes; or NULL */
 	struct op_ref record;  /* the document; its m.number is the etag, m.accepted the time of the put,
 				* m.idem the name of the attachment */
 	struct op_ref payload; /* its payload, if that has a file of its own */
@@ -366,19 +366,19 @@ struct op_trend {
 
 /* CLAIM, PEEK, RETURN: what they ask beside op->rows and op->wait. */
 struct op_claim {
-	slu_time lease;     /* how long the leases last; 0: the time of the message or the queue */
-	uint64_t max_bytes; /* the claim ends when its records have more bytes than this; 0: no
-			     * limit. A claim grants at least one message */
-	struct slice taker; /* shown as the owner of the leases, cut after OWNER_MAX bytes; n 0:
-			     * no owner is shown */
-	uint64_t stream;    /* number of the stream that claims; 0: no stream */
-	uint32_t credit;    /* messages that the stream may hold; the claim waits while it holds
-			     * so many */
-	uint64_t id;        /* CLAIM: only this message, ready, delayed or dead; SLU_ENOTFOUND otherwise.
-			     * 0: the best messages */
-	bool stateful;      /* the rows carry the state of their messages */
-	uint32_t spare;     /* RETURN: so many of the first rows may have been read by their client;
-			     * they go back by the rule of ledger_spare */
+	slu_time lease;      /* how long the leases last; 0: the time of the message or the queue */
+	uint64_t max_bytes;  /* the claim ends when its records have more bytes than this; 0: no
+			      * limit. A claim grants at least one message */
+	struct slice holder; /* of the leases, cut after HOLDER_MAX bytes; n 0:
+			      * no holder is shown */
+	uint64_t stream;     /* number of the stream that claims; 0: no stream */
+	uint32_t credit;     /* messages that the stream may hold; the claim waits while it holds
+			      * so many */
+	uint64_t id;         /* CLAIM: only this message, ready, delayed or dead; SLU_ENOTFOUND otherwise.
+			      * 0: the best messages */
+	bool stateful;       /* the rows carry the state of their messages */
+	uint32_t spare;      /* RETURN: so many of the first rows may have been read by their client;
+			      * they go back by the rule of ledger_spare */
 
 	/* Answer. */
 	uint32_t passed; /* messages that are ready, but the stream has just failed them (LEDGER-13 of
@@ -400,7 +400,7 @@ struct op_home {
 	uint64_t counter;           /* the highest token this shard may have given (MOVE-9) */
 };
 
-/* An op in an inbox: the op itself, the request to cancel it, or its return from another node. */
+/* An op in a mailbox: the op itself, the request to cancel it, or its return from another node. */
 struct op_mail {
 	struct list node;
 	struct op *op;
@@ -420,14 +420,14 @@ struct op_route {
 
 	/* In the shard. */
 	struct op *next;     /* in the batch */
-	slu_time arrived;    /* when the op reached the inbox: ack, nack, extend and return use
+	slu_time arrived;    /* when the op reached the mailbox: ack, nack, extend and return use
 			      * this time, not the time of the run */
 	slu_time before;     /* what falls due until then happens before this op */
 	uint32_t cost;       /* in messages */
 	uint64_t bytes;      /* memory that the op counts for */
 	uint32_t waiter;     /* in the dispatcher, or SLAB_NONE */
 	uint32_t backlog;    /* of the namespace in the fair queue, while the op is there */
-	struct op_mail mail; /* in an inbox, then in the backlog of its namespace */
+	struct op_mail mail; /* in a mailbox, then in the backlog of its namespace */
 	struct list age;     /* in order of arrival */
 	slu_time later;      /* the op runs then; 0: now. Until the op has reached the shard: how long after that,
 			      * set by the maker */

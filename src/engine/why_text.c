@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-typedef void text_fn(const struct why_fact *f, struct slice owner, char *out);
+typedef void text_fn(const struct why_fact *f, struct slice holder, char *out);
 
 static const char *
 moment(const struct why_fact *f, char text[static RFC3339_TEXT])
@@ -13,20 +13,20 @@ moment(const struct why_fact *f, char text[static RFC3339_TEXT])
 	return rfc3339_format(f->until, text);
 }
 
-/* " by OWNER", or nothing. */
+/* " by HOLDER", or nothing. */
 static void
-add_owner(struct slice owner, char *out, size_t size)
+add_holder(struct slice holder, char *out, size_t size)
 {
-	if (owner.n)
-		(void)snprintf(out, size, " by %.*s", (int)(owner.n < OWNER_MAX ? owner.n : OWNER_MAX), owner.p);
+	if (holder.n)
+		(void)snprintf(out, size, " by %.*s", (int)(holder.n < HOLDER_MAX ? holder.n : HOLDER_MAX), holder.p);
 }
 
 static void
-text_leased(const struct why_fact *f, struct slice owner, char *out)
+text_leased(const struct why_fact *f, struct slice holder, char *out)
 {
-	char at[RFC3339_TEXT], by[OWNER_MAX + 8] = "";
+	char at[RFC3339_TEXT], by[HOLDER_MAX + 8] = "";
 
-	add_owner(owner, by, sizeof by);
+	add_holder(holder, by, sizeof by);
 	(void)snprintf(out, WHY_TEXT, "leased%s until %s", by, moment(f, at));
 }
 
@@ -37,40 +37,40 @@ static const char *const deaths[] = {
 };
 
 static void
-text_dead(const struct why_fact *f, struct slice owner, char *out)
+text_dead(const struct why_fact *f, struct slice holder, char *out)
 {
 	const char *const death = f->n < sizeof deaths / sizeof deaths[0] ? deaths[f->n] : NULL;
 	char at[RFC3339_TEXT];
 
-	(void)owner;
+	(void)holder;
 	(void)snprintf(out, WHY_TEXT, "dead letter since %s: %s", moment(f, at), death ? death : "unknown reason");
 }
 
 static void
-text_delayed(const struct why_fact *f, struct slice owner, char *out)
+text_delayed(const struct why_fact *f, struct slice holder, char *out)
 {
 	char at[RFC3339_TEXT];
 
-	(void)owner;
+	(void)holder;
 	(void)snprintf(out, WHY_TEXT, "delayed until %s", moment(f, at));
 }
 
 static void
-text_retry(const struct why_fact *f, struct slice owner, char *out)
+text_retry(const struct why_fact *f, struct slice holder, char *out)
 {
 	char at[RFC3339_TEXT];
 
-	(void)owner;
+	(void)holder;
 	(void)snprintf(out, WHY_TEXT, "delivered %" PRIu64 " times; the retry is at %s", f->n, moment(f, at));
 }
 
 static void
-text_behind(const struct why_fact *f, struct slice owner, char *out)
+text_behind(const struct why_fact *f, struct slice holder, char *out)
 {
-	char at[RFC3339_TEXT], by[OWNER_MAX + 8] = "";
+	char at[RFC3339_TEXT], by[HOLDER_MAX + 8] = "";
 	int n = snprintf(out, WHY_TEXT, "behind message %" PRIu64 " of its key, which is ", f->id);
 
-	add_owner(owner, by, sizeof by);
+	add_holder(holder, by, sizeof by);
 	if (f->state == MSG_LEASED)
 		n += snprintf(out + n, (size_t)(WHY_TEXT - n), "leased%s until %s", by, moment(f, at));
 	else if (f->state == MSG_DELAYED)
@@ -86,9 +86,9 @@ text_behind(const struct why_fact *f, struct slice owner, char *out)
 }
 
 static void
-text_ahead(const struct why_fact *f, struct slice owner, char *out)
+text_ahead(const struct why_fact *f, struct slice holder, char *out)
 {
-	(void)owner;
+	(void)holder;
 	if (f->n > WHY_COUNT)
 		(void)snprintf(out, WHY_TEXT, "more than %d messages are ahead", WHY_COUNT);
 	else
@@ -96,9 +96,9 @@ text_ahead(const struct why_fact *f, struct slice owner, char *out)
 }
 
 static void
-text_limit(const struct why_fact *f, struct slice owner, char *out)
+text_limit(const struct why_fact *f, struct slice holder, char *out)
 {
-	(void)owner;
+	(void)holder;
 	(void)snprintf(out, WHY_TEXT, "its queue or share has %" PRIu64 " leased message%s, the limit", f->n,
 		       f->n == 1 ? "" : "s");
 }
@@ -116,21 +116,21 @@ why_scope(uint64_t kind)
 }
 
 static void
-text_rate(const struct why_fact *f, struct slice owner, char *out)
+text_rate(const struct why_fact *f, struct slice holder, char *out)
 {
 	char at[RFC3339_TEXT];
 
-	(void)owner;
+	(void)holder;
 	(void)snprintf(out, WHY_TEXT, "its %s has had its deliveries, %" PRIu64 " a second; the next is at %s", why_scope(f->state), f->n,
 		       moment(f, at));
 }
 
 static void
-text_hold(const struct why_fact *f, struct slice owner, char *out)
+text_hold(const struct why_fact *f, struct slice holder, char *out)
 {
 	char at[RFC3339_TEXT];
 
-	(void)owner;
+	(void)holder;
 	(void)snprintf(out, WHY_TEXT, "its %s is on hold until %s", why_scope(f->state), moment(f, at));
 }
 
@@ -164,20 +164,20 @@ why_name(uint64_t why)
 }
 
 const char *
-why_text(const struct why_fact *f, struct slice owner, char out[static WHY_TEXT])
+why_text(const struct why_fact *f, struct slice holder, char out[static WHY_TEXT])
 {
 	if (f->why < WHYS && rows[f->why].write)
-		rows[f->why].write(f, owner, out);
+		rows[f->why].write(f, holder, out);
 	else
 		(void)snprintf(out, WHY_TEXT, "%s", f->why < WHYS ? rows[f->why].text : "a reason of a later version");
 	return out;
 }
 
 struct slice
-why_owner(const struct op *op, const struct why_fact *f)
+why_holder(const struct op *op, const struct why_fact *f)
 {
 	const uint32_t i = f->why == WHY_BEHIND ? 1 : 0;
-	const struct shared_text *const owner = i < op->n_rows ? op->rows[i].owner : NULL;
+	const struct shared_text *const holder = i < op->n_rows ? op->rows[i].holder : NULL;
 
-	return owner ? shared_text_slice(owner) : (struct slice){ 0 };
+	return holder ? shared_text_slice(holder) : (struct slice){ 0 };
 }

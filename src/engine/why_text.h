@@ -16,11 +16,11 @@ const char *why_name(uint64_t why);
 /* "queue", "share", "key": enum gate_kind. */
 const char *why_scope(uint64_t kind);
 
-/* Writes the reason as a sentence without a period. owner: the holder of the lease, of the message or of the head;
+/* Writes the reason as a sentence without a period. holder: of the lease, of the message or of the head;
  * n 0: not known. Returns out. */
-const char *why_text(const struct why_fact *f, struct slice owner, char out[static WHY_TEXT]);
+const char *why_text(const struct why_fact *f, struct slice holder, char out[static WHY_TEXT]);
 
 /* The holder that the reason of an answered OP_WHY is about; n 0: not known. Valid while op->rows are. */
-struct slice why_owner(const struct op *op, const struct why_fact *f);
+struct slice why_holder(const struct op *op, const struct why_fact *f);
 
 #endif

@@ -116,7 +116,7 @@ op_release_question(struct op *op)
 	mem_free(op->uses);
 	mem_free(op->steps);
 	if (op_is_of(op->verb, OP_OF_LOCK))
-		mem_free(op->lock.holder);
+		mem_free(op->lock.held_by);
 	memset(op, 0, sizeof *op);
 }
 

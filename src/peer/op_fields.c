@@ -157,7 +157,7 @@ static const struct op_field row_fields[] = {
 	{ "after",         15, FIELD_U64,   AT(after), 0, NO, V(LIST), NULL },
 	{ "state_version", 16, FIELD_U64,   AT(state_version), 0, NO, V(CLAIM), NULL },
 	{ "state_etag",    17, FIELD_U64,   AT(state_etag), 0, NO, V(CLAIM), NULL },
-	{ "owner",         18, FIELD_OWNER, AT(owner), OWNER_MAX, NO, ROWS, NULL },
+	{ "holder",        18, FIELD_HOLDER, AT(holder), HOLDER_MAX, NO, ROWS, NULL },
 	{ "record",        19, FIELD_REF,   AT(record), 0, NO, ROWS, NULL },
 	{ "payload",       20, FIELD_REF,   AT(payload), 0, NO, ROWS, NULL },
 	{ "error",         21, FIELD_REF,   AT(error), 0, NO, ROWS, NULL },
@@ -261,7 +261,7 @@ const struct op_field op_fields[] = {
 
 	{ "lease",         40,  FIELD_TIME,  AT(claim.lease), 0, V(CLAIM), NO, NULL },
 	{ "max_bytes",     41,  FIELD_U64,   AT(claim.max_bytes), 0, V(CLAIM), NO, NULL },
-	{ "taker",         42,  FIELD_SLICE, AT(claim.taker), LOCK_OWNER_MAX, V(CLAIM), NO, NULL },
+	{ "holder",        42,  FIELD_SLICE, AT(claim.holder), LOCK_HOLDER_MAX, V(CLAIM), NO, NULL },
 	{ "stream",        43,  FIELD_U64,   AT(claim.stream), 0, V(CLAIM), NO, NULL },
 	{ "credit",        44,  FIELD_U32,   AT(claim.credit), 0, V(CLAIM), NO, NULL },
 	{ "stateful",      45,  FIELD_BOOL,  AT(claim.stateful), 0, V(CLAIM), NO, NULL },
@@ -270,7 +270,7 @@ const struct op_field op_fields[] = {
 
 	{ "key",           60,  FIELD_SLICE, AT(lock.key), LOCK_KEY_MAX, LOCKS, NO, NULL },
 	{ "name",          61,  FIELD_SLICE, AT(lock.name), LOCK_NAME_MAX, LOCKS, NO, NULL },
-	{ "owner",         62,  FIELD_SLICE, AT(lock.owner), LOCK_OWNER_MAX, V(ACQUIRE), NO, NULL },
+	{ "holder",        62,  FIELD_SLICE, AT(lock.holder), LOCK_HOLDER_MAX, V(ACQUIRE), NO, NULL },
 	{ "token",         63,  FIELD_U64,   AT(lock.token), 0, HOLDS, LOCKS, NULL },
 	{ "fence",         64,  FIELD_U64,   AT(lock.fence), 0, HOLDS, NO, NULL },
 	{ "txn",           65,  FIELD_BYTES, AT(lock.txn), 0, LOCKS, LOCKS, NULL },
@@ -288,7 +288,7 @@ const struct op_field op_fields[] = {
 	{ "etag",          77,  FIELD_U64,   AT(lock.etag), 0, NO, LOCKS, NULL },
 	{ "updated",       78,  FIELD_TIME,  AT(lock.updated), 0, NO, LOCKS, NULL },
 	{ "lock_until",    79,  FIELD_TIME,  AT(lock.until), 0, NO, LOCKS, NULL },
-	{ "holder",        80,  FIELD_HOLDER, AT(lock.holder), LOCK_OWNER_MAX, V(DESCRIBE) | V(KEEPALIVE), V(DESCRIBE) | V(KEEPALIVE), NULL },
+	{ "held_by",       80,  FIELD_HELD_BY, AT(lock.held_by), LOCK_HOLDER_MAX, V(DESCRIBE) | V(KEEPALIVE), V(DESCRIBE) | V(KEEPALIVE), NULL },
 	{ "record",        81,  FIELD_REF,   AT(lock.record), 0, NO, V(STATE_GET), NULL },
 	{ "payload",       82,  FIELD_REF,   AT(lock.payload), 0, NO, V(STATE_GET), NULL },
 

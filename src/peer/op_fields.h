@@ -25,16 +25,16 @@ enum op_field_kind {
 	FIELD_TIME,    /* signed, 64 bits */
 	FIELD_VERSION, /* the same; -1 is not written */
 	FIELD_BOOL,
-	FIELD_SLICE,  /* of at most `most` bytes */
-	FIELD_TEXT,   /* char[size], with a NUL */
-	FIELD_BYTES,  /* char[size] */
-	FIELD_U32S,   /* uint32_t[size / 4] */
-	FIELD_U64S,   /* uint64_t[size / 8] */
-	FIELD_OWNER,  /* struct shared_text * */
-	FIELD_LIMIT,  /* const char *, the name of a limit */
-	FIELD_HOLDER, /* char *: room for a text of `most` bytes; the question says whether there is room */
-	FIELD_REF,    /* struct op_ref: the bytes that it refers to */
-	FIELD_LIST,   /* pointer to elements */
+	FIELD_SLICE,   /* of at most `most` bytes */
+	FIELD_TEXT,    /* char[size], with a NUL */
+	FIELD_BYTES,   /* char[size] */
+	FIELD_U32S,    /* uint32_t[size / 4] */
+	FIELD_U64S,    /* uint64_t[size / 8] */
+	FIELD_HOLDER,  /* struct shared_text * */
+	FIELD_LIMIT,   /* const char *, the name of a limit */
+	FIELD_HELD_BY, /* char *: room for a text of `most` bytes; the question says whether there is room */
+	FIELD_REF,     /* struct op_ref: the bytes that it refers to */
+	FIELD_LIST,    /* pointer to elements */
 	FIELD_KINDS
 };
 

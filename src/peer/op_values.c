@@ -276,7 +276,7 @@ is_null(const struct codec *c, const struct op_field *f, const void *p)
 }
 
 static void
-put_owner(struct codec *c, const struct op_field *f, const void *p)
+put_holder(struct codec *c, const struct op_field *f, const void *p)
 {
 	const struct slice text = shared_text_slice(*(struct shared_text *const *)p);
 
@@ -284,13 +284,13 @@ put_owner(struct codec *c, const struct op_field *f, const void *p)
 }
 
 static int
-get_owner(struct codec *c, const struct op_field *f, void *p)
+get_holder(struct codec *c, const struct op_field *f, void *p)
 {
 	const struct slice text = wire_get_text(&c->w, f->most);
-	struct shared_text *const owner = shared_text_new(text);
+	struct shared_text *const holder = shared_text_new(text);
 
-	memcpy(p, &owner, sizeof owner);
-	return text.n ? 0 : malformed(c, f); /* without memory no owner is shown */
+	memcpy(p, &holder, sizeof holder);
+	return text.n ? 0 : malformed(c, f); /* without memory no holder is shown */
 }
 
 static void
@@ -314,7 +314,7 @@ get_limit(struct codec *c, const struct op_field *f, void *p)
 
 /* The question says that there is room; the answer has the text. */
 static bool
-is_no_holder(const struct codec *c, const struct op_field *f, const void *p)
+is_no_held_by(const struct codec *c, const struct op_field *f, const void *p)
 {
 	const char *const room = *(const char *const *)p;
 
@@ -323,14 +323,14 @@ is_no_holder(const struct codec *c, const struct op_field *f, const void *p)
 }
 
 static void
-put_holder(struct codec *c, const struct op_field *f, const void *p)
+put_held_by(struct codec *c, const struct op_field *f, const void *p)
 {
 	(void)f;
 	wire_put_text(c->out, slice_of(c->answer ? *(const char *const *)p : ""));
 }
 
 static int
-get_holder(struct codec *c, const struct op_field *f, void *p)
+get_held_by(struct codec *c, const struct op_field *f, void *p)
 {
 	char **const room = p;
 
@@ -518,9 +518,9 @@ static const struct kind_ops kinds[FIELD_KINDS] = {
 	[FIELD_BYTES]   = { is_zero_bytes, put_bytes, get_bytes },
 	[FIELD_U32S]    = { is_zero_bytes, put_u32s, get_u32s },
 	[FIELD_U64S]    = { is_zero_bytes, put_u64s, get_u64s },
-	[FIELD_OWNER]   = { is_null, put_owner, get_owner },
+	[FIELD_HOLDER]   = { is_null, put_holder, get_holder },
 	[FIELD_LIMIT]   = { is_null, put_limit, get_limit },
-	[FIELD_HOLDER]  = { is_no_holder, put_holder, get_holder },
+	[FIELD_HELD_BY]  = { is_no_held_by, put_held_by, get_held_by },
 	[FIELD_REF]     = { is_no_ref, put_ref, get_ref },
 	[FIELD_LIST]    = { is_empty_list, put_list, get_list },
 };
@@ -551,9 +551,9 @@ unknown(struct codec *c, unsigned tag)
 static void
 clear(const struct codec *c, const struct op_field *f, void *p)
 {
-	if (f->kind == FIELD_HOLDER && c->answer && *(char **)p)
+	if (f->kind == FIELD_HELD_BY && c->answer && *(char **)p)
 		**(char **)p = '\0';
-	else if (f->kind != FIELD_LIST && f->kind != FIELD_HOLDER && f->kind != FIELD_VERSION)
+	else if (f->kind != FIELD_LIST && f->kind != FIELD_HELD_BY && f->kind != FIELD_VERSION)
 		memset(p, 0, f->size);
 }
 

@@ -46,7 +46,7 @@ check_answer(unsigned room, struct slice bytes)
 	static struct op_row rows[ELEMENTS];
 	static struct op_queue queues[ELEMENTS];
 	static struct op_key keys[ELEMENTS];
-	static char holder[LOCK_OWNER_MAX + 1];
+	static char holder[LOCK_HOLDER_MAX + 1];
 	struct peer_bytes *const message = peer_bytes_new(bytes.n);
 	struct buf out;
 	struct op op;
@@ -60,7 +60,7 @@ check_answer(unsigned room, struct slice bytes)
 	op.n_rows = op.verb == OP_RETURN ? room % ELEMENTS : 0;
 	op.max_rows = op.max_queues = op.max_keys = room % ELEMENTS;
 	if (op.verb == OP_DESCRIBE)
-		op.lock.holder = holder;
+		op.lock.held_by = holder;
 	buf_init(&out, OP_CODEC_MAX);
 	if (op_decode_answer(&op, message, NULL, NULL) == 0) {
 		FUZZ_CHECK(op_encode_answer(&op, true, &out) == 0);

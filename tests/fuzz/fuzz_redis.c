@@ -40,7 +40,7 @@ struct asked {
 	struct op_put puts[PUTS];
 	struct op_key keys[KEYS];
 	struct op_queue stats;
-	char holder[LOCK_OWNER_MAX + 1];
+	char holder[LOCK_HOLDER_MAX + 1];
 	struct rcall call;
 };
 
@@ -66,7 +66,7 @@ ask(struct asked *a, enum op_verb verb, unsigned more)
 	op->max_keys = KEYS;
 	if (op_is_of(verb, OP_OF_LOCK)) {
 		op->lock.key = SLICE("k");
-		op->lock.holder = a->holder;
+		op->lock.held_by = a->holder;
 	}
 	if (op_is_of(verb, OP_OF_CLAIM))
 		op->claim.stateful = more & 1;

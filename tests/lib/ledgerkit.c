@@ -232,7 +232,7 @@ digest_lock(const struct lock *lock)
 	};
 	uint64_t sum = mix_text(mix_text(2, lock->space), lock->key), docs = 0;
 
-	sum = mix_text(sum, lock->owner);
+	sum = mix_text(sum, lock->holder);
 	sum = mix_text(sum, (struct slice){ (const char *)lock->txn, LOCK_TXN });
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
 		sum = mix(sum, numbers[i]);

@@ -353,7 +353,7 @@ see_row(struct logkit *k, const struct op_row *row)
 		test_fail(__FILE__, __LINE__, "%" PRIu64 " is there, status %u, seen %d",
 			  row->id, m->status, m->seen);
 	if (row->state == MSG_LEASED)
-		CHECK_STR(KIT_OWNER, row->owner ? row->owner->p : "");
+		CHECK_STR(KIT_HOLDER, row->holder ? row->holder->p : "");
 	m->seen = true;
 	m->number = row->number;
 	k->named += row->payload.pin != NULL;

@@ -90,7 +90,7 @@ struct kit_lock {
 	bool broken; /* something of it cannot be read any more */
 };
 
-#define KIT_OWNER "kit-7:311" /* of every lease */
+#define KIT_HOLDER "kit-7:311" /* of every lease */
 
 struct kit_held {
 	uint64_t id;

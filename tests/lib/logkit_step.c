@@ -167,7 +167,7 @@ make_claim(struct logkit *k, struct kit_op *o)
 	o->op.max_rows = 1 + (uint32_t)kit_dice(k, KIT_EACH);
 	o->op.claim.lease = (slu_time)(5 + kit_dice(k, 100)) * SLU_SEC;
 	o->op.claim.stateful = !k->no_locks;
-	o->op.claim.taker = slice_of(KIT_OWNER);
+	o->op.claim.holder = slice_of(KIT_HOLDER);
 }
 
 /* I6 */

@@ -61,7 +61,7 @@ lock(void)
 
 	op_init(&op, OP_ACQUIRE, SLICE("ns"), SLICE(LOCK_QUEUE), NULL, NULL);
 	op.lock.key = SLICE("jobs/7");
-	op.lock.owner = SLICE("worker-1");
+	op.lock.holder = SLICE("worker-1");
 	run(&op);
 	op.verb = OP_STATE_PUT; /* by the lease that it was granted */
 	op.puts = &put;

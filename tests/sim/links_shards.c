@@ -7,7 +7,7 @@
 static uint32_t
 serial_of(const struct op *op)
 {
-	const struct slice text = op->verb == OP_ENQUEUE ? op->puts[0].m.payload : op->claim.taker;
+	const struct slice text = op->verb == OP_ENQUEUE ? op->puts[0].m.payload : op->claim.holder;
 	char digits[16] = "";
 
 	if (text.n > 9)

@@ -109,7 +109,7 @@ world_unlist(struct sim_world *w, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		engine_unpin(w->engines[i], &w->rows[i].record);
 		engine_unpin(w->engines[i], &w->rows[i].error);
-		shared_text_unref(w->rows[i].owner);
+		shared_text_unref(w->rows[i].holder);
 	}
 }
 
@@ -218,7 +218,7 @@ take_over(struct sim_world *w, struct sim_msg *x, const struct op_row *row)
 {
 	uint64_t *top = &w->model.top[w->model.queues[x->queue].shard];
 
-	if (row->state == MSG_LEASED && !(row->owner && strcmp(row->owner->p, WORLD_OWNER) == 0))
+	if (row->state == MSG_LEASED && !(row->holder && strcmp(row->holder->p, WORLD_HOLDER) == 0))
 		world_fail(w, "%" PRIu64 " is leased, and nobody has it", row->id);
 	*top = row->number > *top ? row->number : *top;
 	x->state = row->state == MSG_LEASED ? M_LEASED : row->state == MSG_DEAD ? M_DEAD

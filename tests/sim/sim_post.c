@@ -101,7 +101,7 @@ make_claim(struct sim_world *w, struct sim_call *c, unsigned queue)
 	c->op.claim.lease = world_chance(w, 70) ? world_some_time(w) : 0;
 	c->op.claim.max_bytes = world_chance(w, 5) ? w->max_payload : 0;
 	c->op.claim.stateful = w->locks;
-	c->op.claim.taker = SLICE(WORLD_OWNER);
+	c->op.claim.holder = SLICE(WORLD_HOLDER);
 	return true;
 }
 

@@ -15,7 +15,7 @@
 #include "engine/message.h"
 #include "wal/wal.h"
 
-#define WORLD_OWNER "sim-7:311" /* of every lease of a message */
+#define WORLD_HOLDER "sim-7:311" /* of every lease of a message */
 
 enum {
 	WORLD_CALLS = 20,

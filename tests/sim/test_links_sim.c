@@ -141,7 +141,7 @@ begin(struct client *c)
 	} else {
 		c->op.rows = c->rows;
 		c->op.max_rows = ROWS;
-		c->op.claim.taker = slice_of(c->taker);
+		c->op.claim.holder = slice_of(c->taker);
 		c->op.claim.lease = 3 * SLU_SEC;
 		c->op.wait = dice(2) ? 0 : (slu_time)dice(3000) * SLU_MS;
 	}

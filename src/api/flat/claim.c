@@ -7,7 +7,7 @@
 #include "api/limits.h"
 #include "api/params.h"
 #include "api/stream.h"
-#include "api/taker.h"
+#include "api/holder.h"
 
 static const struct param params[] = {
 	PARAM_QUEUE(struct flat_claim),
@@ -181,7 +181,7 @@ decode(struct apicall *a, struct state *s, struct slu_err *err)
 	s->packed = packed_is_accepted(c);
 	a->op.wait = s->q.wait;
 	a->op.claim.lease = s->q.lease;
-	a->op.claim.taker = taker_of(a, s->q.owner);
+	a->op.claim.holder = holder_of(a, s->q.owner);
 	a->op.claim.max_bytes = API_PAYLOAD_BYTES;
 	a->op.max_rows = s->q.limit;
 	a->op.rows = arena_array(&a->memory, s->q.limit, sizeof *a->op.rows);

@@ -240,8 +240,8 @@ write_holder(struct json_out *w, const struct op_row *row)
 	json_out_time(w, "lease_expires_at", row->until);
 	if (row->claimed)
 		json_out_time(w, "claimed_at", row->claimed);
-	if (row->owner)
-		json_out_str(w, "owner", slice_of(row->owner->p));
+	if (row->holder)
+		json_out_str(w, "owner", slice_of(row->holder->p));
 }
 
 void

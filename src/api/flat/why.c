@@ -78,10 +78,10 @@ write_facts(struct json_out *w, const struct op *op)
 	char text[WHY_TEXT];
 
 	json_out_str(w, "reason", slice_of(why_name(y->facts[0].why)));
-	json_out_str(w, "text", slice_of(why_text(&y->facts[0], why_owner(op, &y->facts[0]), text)));
+	json_out_str(w, "text", slice_of(why_text(&y->facts[0], why_holder(op, &y->facts[0]), text)));
 	json_out_array(w, "reasons");
 	for (uint64_t i = 0; i < n; i++)
-		write_fact(w, &y->facts[i], why_owner(op, &y->facts[i]));
+		write_fact(w, &y->facts[i], why_holder(op, &y->facts[i]));
 	json_out_close(w);
 }
 

@@ -28,7 +28,7 @@
 #include "api/lockd/txn.h"
 #include "api/pause.h"
 #include "api/stream.h"
-#include "api/taker.h"
+#include "api/holder.h"
 #include "base/limit.h"
 
 enum {
@@ -266,7 +266,7 @@ claim(struct apicall *a, slu_time wait)
 	apicall_op(a, &a->op, OP_CLAIM, s->namespace, s->queue);
 	a->op.wait = wait;
 	a->op.claim.stateful = s->parts.stateful;
-	a->op.claim.taker = s->owner;
+	a->op.claim.holder = s->owner;
 	a->op.claim.lease = lockd_span(s->visibility_timeout_seconds, LOCKD_VISIBILITY_MAX);
 	a->op.claim.max_bytes = API_PAYLOAD_BYTES;
 	a->op.rows = rows;
@@ -295,7 +295,7 @@ decode(struct apicall *a, struct state *s)
 		s->owner = lockd_query(a, "owner");
 	if (s->owner.n == 0)
 		return lockd_reject(a, LOCKD_MISSING_OWNER, NULL);
-	s->owner = taker_of(a, s->owner);
+	s->owner = holder_of(a, s->owner);
 	s->page = s->page_size <= 1 ? 1 : s->page_size < PAGE_MAX ? (uint32_t)s->page_size
 								  : PAGE_MAX;
 	if (s->parts.stateful || s->txn_id.n > 0)

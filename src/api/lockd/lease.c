@@ -14,7 +14,7 @@
 
 struct state {
 	struct lockd_lock l;
-	char holder[LOCK_OWNER_MAX + 1];
+	char holder[LOCK_HOLDER_MAX + 1];
 	struct lockd_txn_lock txn;
 };
 
@@ -81,7 +81,7 @@ answer_acquired(struct apicall *a)
 	json_out_str(&w, "lease_id", slice_of(lockd_lock_lease(op->lock.token, op->lock.txn, lease)));
 	json_out_str(&w, "txn_id", slice_of(lockd_xid_text(&own, txn)));
 	json_out_str(&w, "key", s->l.key);
-	json_out_str(&w, "owner", op->lock.owner);
+	json_out_str(&w, "owner", op->lock.holder);
 	json_out_i64(&w, "expires_at_unix", op->lock.until / SLU_SEC);
 	json_out_u64(&w, "version", op->lock.version);
 	if (op->lock.etag)
@@ -126,7 +126,7 @@ mint_key(struct apicall *a, struct lockd_lock *l)
 
 /* The owner in the request, and the name in the certificate of the client, if any. */
 static bool
-name_owner(struct apicall *a, struct lockd_lock *l, char holder[static LOCK_OWNER_MAX + 1])
+name_owner(struct apicall *a, struct lockd_lock *l, char holder[static LOCK_HOLDER_MAX + 1])
 {
 	const struct tls_peer *const peer = exchange_peer(a->x);
 	const int n = (int)l->owner.n;
@@ -136,8 +136,8 @@ name_owner(struct apicall *a, struct lockd_lock *l, char holder[static LOCK_OWNE
 				    n ? "owner: expected at most 256 bytes" : NULL);
 	if (!peer)
 		return true;
-	(void)snprintf(holder, LOCK_OWNER_MAX + 1, "%.*s/%.*s#%.64s", n, l->owner.p, /* cut to fit */
-		       LOCK_OWNER_MAX - n - 66, peer->subject, peer->serial);
+	(void)snprintf(holder, LOCK_HOLDER_MAX + 1, "%.*s/%.*s#%.64s", n, l->owner.p, /* cut to fit */
+		       LOCK_HOLDER_MAX - n - 66, peer->subject, peer->serial);
 	l->owner = slice_of(holder);
 	return true;
 }
@@ -168,7 +168,7 @@ acquire(struct apicall *a)
 	}
 	l->token = l->fence = 0;
 	lockd_lock_op(a, l, &a->op, OP_ACQUIRE);
-	a->op.lock.owner = l->owner;
+	a->op.lock.holder = l->owner;
 	a->op.lock.ttl = ttl_of(l);
 	a->op.lock.if_absent = l->if_not_exists;
 	a->op.wait = wait_of(l);
@@ -318,7 +318,7 @@ describe(struct apicall *a)
 		return;
 	s->l.lease = lockd_field(a, "x-lease-id");
 	lockd_lock_op(a, &s->l, &a->op, OP_DESCRIBE);
-	a->op.lock.holder = s->holder;
+	a->op.lock.held_by = s->holder;
 	apicall_run(a, described);
 }
 

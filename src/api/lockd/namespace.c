@@ -309,7 +309,7 @@ set(struct apicall *a)
 	name_key(s);
 	etag = lockd_field(a, "if-match");
 	lockd_lock_op(a, &s->l, &a->op, OP_ACQUIRE);
-	a->op.lock.owner = SLICE("sluiced");
+	a->op.lock.holder = SLICE("sluiced");
 	a->op.wait = TURN_MAX;
 	if (etag.n > 0 && !slice_eq(etag, SLICE("*")))
 		s->l.if_etag = lockd_etag_parse(etag) ? lockd_etag_parse(etag) : UINT64_MAX;

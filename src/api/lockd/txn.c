@@ -47,7 +47,7 @@ lockd_txn_take(struct apicall *a, struct lockd_txn_lock *t, const struct lockd_x
 	t->n_ops = a->n_ops;
 	t->then = then;
 	begin(a, t, txn, OP_ACQUIRE);
-	t->op.lock.owner = SLICE("sluiced");
+	t->op.lock.holder = SLICE("sluiced");
 	t->op.lock.ttl = ttl;
 	memcpy(t->op.lock.txn, txn->b, LOCKD_XID);
 	apicall_run_own(a, done);
@@ -89,7 +89,7 @@ find(struct apicall *a, struct lockd_txn_lock *t, const struct lockd_xid *txn,
 	t->n_ops = a->n_ops;
 	t->then = then;
 	begin(a, t, txn, OP_DESCRIBE);
-	t->op.lock.holder = t->holder;
+	t->op.lock.held_by = t->holder;
 	apicall_run_own(a, found);
 }
 

@@ -27,7 +27,7 @@ struct lockd_txn_lock {
 	struct lockd_xid txn;
 	slu_time ttl;
 	char key[LOCKD_XID_TEXT];
-	char holder[LOCK_OWNER_MAX + 1];
+	char holder[LOCK_HOLDER_MAX + 1];
 	enum op_verb verb; /* what to do with the lock when it is found */
 	struct op *ops;    /* of the apicall, restored afterwards */
 	unsigned n_ops;

@@ -10,7 +10,7 @@
 #include "api/sqs/message.h"
 #include "api/sqs/out.h"
 #include "api/sqs/queue.h"
-#include "api/taker.h"
+#include "api/holder.h"
 #include "base/base64.h"
 #include "base/id.h"
 #include "base/receipt.h"
@@ -348,7 +348,7 @@ claim(struct apicall *a)
 	a->op.wait = wait * SLU_SEC;
 	if (visibility != SQS_NOT_GIVEN)
 		a->op.claim.lease = visibility ? visibility * SLU_SEC : SLU_MS;
-	a->op.claim.taker = taker_of(a, (struct slice){ 0 });
+	a->op.claim.holder = holder_of(a, (struct slice){ 0 });
 	a->op.claim.max_bytes = API_PAYLOAD_BYTES;
 	a->op.max_rows = s->q.max_messages == SQS_NOT_GIVEN ? 1 : (uint32_t)s->q.max_messages;
 	a->op.rows = arena_array(&a->memory, a->op.max_rows, sizeof *a->op.rows);

@@ -303,7 +303,7 @@ acquire(struct apicall *a)
 	if (!a->part)
 		return;
 	begin_op(a, OP_ACQUIRE);
-	a->op.lock.owner = SLICE("sluiced");
+	a->op.lock.holder = SLICE("sluiced");
 	a->op.wait = TURN_MAX;
 	apicall_run(a, acquired);
 }

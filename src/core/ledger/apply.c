@@ -15,7 +15,7 @@ apply_claim(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct c
 		.token = c->token,
 		.claimed = c->at,
 		.expires = ledger_expires(l, m),
-		.owner = c->owner,
+		.holder = c->holder,
 		.stream_no = c->stream_no,
 	};
 

@@ -98,7 +98,7 @@ init_parts(struct ledger *l)
 	slab_init(&l->msgs, sizeof(struct msg));
 	map_init(&l->ids, &l->msgs, msg_hash, msg_is);
 	slab_init(&l->leases, sizeof(struct lease));
-	owners_init(&l->owners, &l->conf.secret);
+	holders_init(&l->holders, &l->conf.secret);
 	slab_init(&l->more, sizeof(struct more));
 	slab_init(&l->terms, sizeof(struct own_terms));
 	heap_init(&l->deadlines, &l->msgs, pos);
@@ -191,7 +191,7 @@ ledger_free(struct ledger *l)
 	slab_release(&l->more);
 	slab_release(&l->terms);
 	slab_release(&l->leases);
-	owners_release(&l->owners);
+	holders_release(&l->holders);
 	map_release(&l->ids);
 	slab_release(&l->msgs);
 	mem_free(l);

@@ -93,7 +93,7 @@
 #include "core/names.h"
 #include "core/queue/gates.h"
 #include "core/queue/trend.h"
-#include "core/queue/owners.h"
+#include "core/queue/holders.h"
 #include "core/why.h"
 
 /* A lease that exists when a shard is opened lasts at least this long: its holder could not reach
@@ -446,7 +446,7 @@ struct ledger_view {
 	uint64_t token;        /* LEASED: of the lease; otherwise 0 */
 	slu_time until;        /* LEASED: end of the lease */
 	slu_time claimed;      /* LEASED: start of the lease */
-	uint32_t owner;        /* LEASED: see ledger_owner_text */
+	uint32_t holder;       /* LEASED: see ledger_holder_text */
 	uint64_t key;          /* hash of the ordering key, or 0 */
 	uint64_t where;        /* place of its record */
 	uint64_t error;        /* place of the last error text, or 0 */
@@ -708,15 +708,15 @@ int ledger_result(const struct ledger *l, uint32_t space, uint64_t id,
 bool ledger_result_any(const struct ledger *l, uint64_t id, struct ledger_result *out);
 void ledger_relocate_result(struct ledger *l, uint64_t id, uint64_t where);
 
-/* ---- Owners of leases: core/queue/owners.h has the rules. ---- */
+/* ---- Holders of leases: core/queue/holders.h has the rules. ---- */
 
 /* Fills *out with the handle of a name. Close it when the changes with it are applied. Returns
  * SLU_ENOMEM if memory is out. */
-int ledger_owner_open(struct ledger *l, struct slice name, uint32_t *out);
-void ledger_owner_close(struct ledger *l, uint32_t owner);
+int ledger_holder_open(struct ledger *l, struct slice name, uint32_t *out);
+void ledger_holder_close(struct ledger *l, uint32_t holder);
 
-struct slice ledger_owner_text(const struct ledger *l, uint32_t owner);
-struct shared_text *ledger_owner_share(const struct ledger *l, uint32_t owner);
+struct slice ledger_holder_text(const struct ledger *l, uint32_t holder);
+struct shared_text *ledger_holder_share(const struct ledger *l, uint32_t holder);
 
 /* ---- Trend: core/queue/trend.h. Not a change; lost at a restart. ---- */
 

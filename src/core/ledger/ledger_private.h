@@ -29,7 +29,7 @@
 #include "core/queue/gates.h"
 #include "core/queue/trend.h"
 #include "core/queue/idem.h"
-#include "core/queue/owners.h"
+#include "core/queue/holders.h"
 #include "core/queue/pace.h"
 #include "core/queue/results.h"
 #include "core/queue/shares.h"
@@ -232,8 +232,8 @@ struct ledger {
 	uint32_t trend_last;
 
 	struct idem idem;
-	struct shun shun;     /* LEDGER-13 */
-	struct owners owners; /* of leases */
+	struct shun shun;       /* LEDGER-13 */
+	struct holders holders; /* of leases */
 	struct results results;
 
 	struct intake_source *sources; /* LEDGER-14 */

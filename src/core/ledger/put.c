@@ -251,7 +251,7 @@ restore_lease(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct
 		.token = c->token,
 		.claimed = c->claimed,
 		.expires = c->expires ? c->expires : SLU_NEVER,
-		.owner = c->owner,
+		.holder = c->holder,
 	};
 
 	ledger_enter_lease(l, q, h, &lease, c->until);

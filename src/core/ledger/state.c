@@ -80,7 +80,7 @@ end_lease(struct ledger *l, struct ledger_queue *q, uint32_t h)
 	struct msg *m = ledger_msg(l, h);
 	const slu_time expires = ledger_lease(l, m)->expires;
 
-	owners_drop(&l->owners, ledger_lease(l, m)->owner);
+	holders_drop(&l->holders, ledger_lease(l, m)->holder);
 	unlist_lease(l, q, h);
 	if (m->flags & MSG_SHARED)
 		ledger_share_lease(l, q, m, false);
@@ -290,7 +290,7 @@ ledger_enter_lease(struct ledger *l, struct ledger_queue *q, uint32_t h,
 	m->link = slab_new(&l->leases);
 	assert(m->link != SLAB_NONE); /* reserved */
 	*ledger_lease(l, m) = *lease;
-	owners_use(&l->owners, lease->owner);
+	holders_use(&l->holders, lease->holder);
 	list_lease(l, q, h);
 	if (m->flags & MSG_SHARED)
 		ledger_share_lease(l, q, m, true);

@@ -13,7 +13,7 @@ get_lease(const struct ledger *l, const struct msg *m, struct ledger_view *out)
 
 	out->token = lease->token;
 	out->claimed = lease->claimed;
-	out->owner = lease->owner;
+	out->holder = lease->holder;
 	out->until = node_time(&l->deadlines, m->q.pos);
 }
 
@@ -169,7 +169,7 @@ fill_restore(const struct ledger_view *v, struct change *out)
 	out->token = v->token;
 	out->until = v->until;
 	out->claimed = v->claimed;
-	out->owner = v->owner;
+	out->holder = v->holder;
 	out->error = v->error;
 }
 
@@ -230,27 +230,27 @@ ledger_describe_idem(const struct ledger *l, struct idem_mark idem, slu_time now
 }
 
 int
-ledger_owner_open(struct ledger *l, struct slice name, uint32_t *out)
+ledger_holder_open(struct ledger *l, struct slice name, uint32_t *out)
 {
-	return owners_open(&l->owners, name, out);
+	return holders_open(&l->holders, name, out);
 }
 
 void
-ledger_owner_close(struct ledger *l, uint32_t owner)
+ledger_holder_close(struct ledger *l, uint32_t holder)
 {
-	owners_drop(&l->owners, owner);
+	holders_drop(&l->holders, holder);
 }
 
 struct slice
-ledger_owner_text(const struct ledger *l, uint32_t owner)
+ledger_holder_text(const struct ledger *l, uint32_t holder)
 {
-	return owners_text(&l->owners, owner);
+	return holders_text(&l->holders, holder);
 }
 
 struct shared_text *
-ledger_owner_share(const struct ledger *l, uint32_t owner)
+ledger_holder_share(const struct ledger *l, uint32_t holder)
 {
-	return owners_share(&l->owners, owner);
+	return holders_share(&l->holders, holder);
 }
 
 int

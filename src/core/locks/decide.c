@@ -63,7 +63,7 @@ locks_acquire(struct locks *l, const struct lock_want *want, slu_time now,
 	lock_rollback(&d.lock, NULL, NULL);
 	d.lock.space = want->space;
 	d.lock.key = want->key;
-	d.lock.owner = want->owner;
+	d.lock.holder = want->holder;
 	d.lock.token = want->token;
 	d.lock.until = time_add(now, want->ttl);
 	d.lock.over = false;
@@ -344,7 +344,7 @@ locks_release(struct locks *l, const struct lock_ref *ref, struct lock_end end, 
 		lock_rollback(&d.lock, NULL, NULL);
 	d.lock.token = 0;
 	d.lock.until = 0;
-	d.lock.owner = (struct slice){ 0 };
+	d.lock.holder = (struct slice){ 0 };
 	memset(d.lock.txn, 0, LOCK_TXN);
 	d.lock.known = end.undo && d.lock.fresh ? now : time_add(now, LOCK_KNOWN);
 	d.lock.fresh = false;

@@ -25,7 +25,7 @@ is_empty(const struct lock_doc *doc)
 static size_t
 size_of(const struct lock *lock)
 {
-	size_t n = sizeof *lock + lock->space.n + lock->key.n + lock->owner.n;
+	size_t n = sizeof *lock + lock->space.n + lock->key.n + lock->holder.n;
 
 	for (uint32_t i = 0; i < lock->n; i++)
 		if (!is_empty(&lock->docs[i]))
@@ -62,7 +62,7 @@ lock_new(const struct lock *like)
 	end = (char *)(lock->docs + lock->n);
 	keep_text(&lock->space, &end);
 	keep_text(&lock->key, &end);
-	keep_text(&lock->owner, &end);
+	keep_text(&lock->holder, &end);
 	for (uint32_t i = 0; i < lock->n; i++)
 		keep_text(&lock->docs[i].name, &end);
 	return lock;

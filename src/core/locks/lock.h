@@ -19,11 +19,11 @@
 #include <sluice/err.h>
 
 enum {
-	LOCK_KEY_MAX = 128,   /* folded segments joined by '/' */
-	LOCK_NAME_MAX = 128,  /* of an attachment */
-	LOCK_OWNER_MAX = 512, /* name of the holder */
-	LOCK_DOCS_MAX = 65,   /* the state and 64 attachments */
-	LOCK_TXN = 12         /* bytes of a transaction id */
+	LOCK_KEY_MAX = 128,    /* folded segments joined by '/' */
+	LOCK_NAME_MAX = 128,   /* of an attachment */
+	LOCK_HOLDER_MAX = 512, /* name of the holder */
+	LOCK_DOCS_MAX = 65,    /* the state and 64 attachments */
+	LOCK_TXN = 12          /* bytes of a transaction id */
 };
 
 #define LOCK_TTL   (30 * SLU_SEC)              /* the default of a lease */
@@ -51,7 +51,7 @@ struct lock {
 	 * message under which changes were staged. */
 	uint64_t token; /* 0: released */
 	slu_time until; /* end of the lease */
-	struct slice owner;
+	struct slice holder;
 	uint8_t txn[LOCK_TXN];
 	bool over;  /* the lease ended by itself, and a tick has seen it */
 	bool fresh; /* this lease made the key */

@@ -109,7 +109,7 @@ struct lock_change {
 
 struct lock_want {
 	struct slice space, key;
-	struct slice owner;
+	struct slice holder;
 	uint8_t txn[LOCK_TXN]; /* zeros: derived from the token */
 	uint64_t token;        /* the next of the counter */
 	slu_time ttl;

@@ -72,7 +72,7 @@ struct lease {
 	slu_time expires;   /* end of the ttl, which has no effect during the lease; or SLU_NEVER */
 	uint32_t prev;      /* leased message of the queue, or SLAB_NONE */
 	uint32_t next;      /* the same */
-	uint32_t owner;     /* core/queue/owners.h */
+	uint32_t holder;    /* core/queue/holders.h */
 	uint32_t stream_no; /* of the stream that has it, or 0; lost at a restart */
 };
 

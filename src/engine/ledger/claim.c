@@ -19,15 +19,15 @@ fits(const struct op *op, const struct op_row *row)
 	       op->route.bytes + bytes_of(row) <= op->claim.max_bytes;
 }
 
-/* Sets the owner of the lease. An op names one owner: the first message looks it up. */
+/* Sets the holder of the lease. An op names one holder: the first message looks it up. */
 static int
 name_taker(struct ledgerengine *k, const struct op *op, struct change *c)
 {
 	int rc = 0;
 
-	if (op->claim.taker.n && k->taker == OWNER_NONE)
-		rc = ledger_owner_open(k->ledger, op->claim.taker, &k->taker);
-	c->owner = k->taker;
+	if (op->claim.holder.n && k->holder == HOLDER_NONE)
+		rc = ledger_holder_open(k->ledger, op->claim.holder, &k->holder);
+	c->holder = k->holder;
 	return rc;
 }
 
@@ -160,8 +160,8 @@ ledgerengine_claim(struct ledgerengine *k, struct op *op)
 		if (rc)
 			break;
 	}
-	ledger_owner_close(k->ledger, k->taker);
-	k->taker = OWNER_NONE;
+	ledger_holder_close(k->ledger, k->holder);
+	k->holder = HOLDER_NONE;
 	if (rc && op->n_rows == 0)
 		op_fail(op, rc, &err);
 	if (op->n_rows > 0 && k->ops->claimed)

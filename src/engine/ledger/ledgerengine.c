@@ -185,7 +185,7 @@ fill_row(struct ledgerengine *k, const struct ledger_view *v, struct op_row *row
 		.state = (uint8_t)v->state,
 		.flags = v->flags,
 		.reason = (uint8_t)v->reason,
-		.owner = ledger_owner_share(k->ledger, v->owner),
+		.holder = ledger_holder_share(k->ledger, v->holder),
 	};
 }
 

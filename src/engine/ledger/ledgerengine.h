@@ -140,7 +140,7 @@ struct ledgerengine {
 	/* The run. */
 	slu_time now;
 	uint32_t budget;    /* steps that are left for what falls due (ENGINE-3) */
-	uint32_t taker;     /* owner for the leases of the claim under way, or OWNER_NONE */
+	uint32_t holder;    /* for the leases of the claim under way, or HOLDER_NONE */
 	uint32_t cut_short; /* the queue in which a claim stopped early, or SLAB_NONE */
 	uint64_t limit;     /* limits.index_memory at the start of the run */
 	uint64_t left;      /* bytes that may be allocated before the sums are checked again */

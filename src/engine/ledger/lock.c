@@ -137,7 +137,7 @@ decide_acquire(struct ledgerengine *k, struct op *op, const struct lock_ref *ref
 	struct lock_want want = {
 		.space = op->space,
 		.key = q->key,
-		.owner = q->owner,
+		.holder = q->holder,
 		.token = ledger_counter(k->ledger) + 1,
 		.ttl = op_lock_ttl(q),
 		.if_absent = q->if_absent,

@@ -68,12 +68,12 @@ tell_lease(struct op_lock *q, const struct lock *lock, slu_time now)
 	memset(q->txn, 0, LOCK_TXN);
 	if (held)
 		memcpy(q->txn, lock->txn, LOCK_TXN);
-	if (!q->holder)
+	if (!q->held_by)
 		return;
-	q->holder[0] = 0;
-	if (held && lock->owner.n) {
-		memcpy(q->holder, lock->owner.p, lock->owner.n);
-		q->holder[lock->owner.n] = 0;
+	q->held_by[0] = 0;
+	if (held && lock->holder.n) {
+		memcpy(q->held_by, lock->holder.p, lock->holder.n);
+		q->held_by[lock->holder.n] = 0;
 	}
 }
 

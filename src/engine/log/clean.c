@@ -101,8 +101,8 @@ move_message(struct logengine *l, const struct wal_record *rec, uint32_t msg,
 	if (rc)
 		return rc;
 	ledger_describe(l->ledger, msg, l->now, &entry.change);
-	entry.owner = ledger_owner_text(l->ledger, entry.change.owner);
-	if (entry.owner.n)
+	entry.holder = ledger_holder_text(l->ledger, entry.change.holder);
+	if (entry.holder.n)
 		entry.type = LOGENGINE_RESTORE_OWNED;
 	logengine_encode(&entry, &bytes);
 	rc = logengine_reserve_restore(l, WAL_FREE, rec->body.n, bytes.size, entry.change.digest, err);

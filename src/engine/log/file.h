@@ -15,7 +15,7 @@
  *
  * docs/log-format.md has the bytes.
  *
- *  FILE-1  A file and its name are synced before the op that names the file enters the inbox.
+ *  FILE-1  A file and its name are synced before the op that names the file enters the mailbox.
  *  FILE-2  The log decides: open removes files that no record names.
  *  FILE-3  A file is removed when its last name is gone, the log is synced up to that point,
  *      and no reader has the file pinned. The removal needs no sync: if the file comes back,

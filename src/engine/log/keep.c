@@ -490,9 +490,9 @@ fill_entry(const struct logengine *l, const struct change *c, struct slice text,
 	entry->change = *c;
 	entry->text = text;
 	entry->idem = text;
-	if (c->kind == CHANGE_CLAIM && c->owner != OWNER_NONE) {
+	if (c->kind == CHANGE_CLAIM && c->holder != HOLDER_NONE) {
 		entry->type = LOGENGINE_CLAIM_OWNED;
-		entry->text = ledger_owner_text(l->ledger, c->owner);
+		entry->text = ledger_holder_text(l->ledger, c->holder);
 	}
 	if (c->kind == CHANGE_DONE && (c->remember || c->keep))
 		entry->type = LOGENGINE_KEEP;

@@ -170,7 +170,7 @@ static const struct row types[LOGENGINE_TYPES] = {
 		NUMBER("updated", lock.lock.updated),
 		NUMBER("known", lock.lock.known), NUMBER("flags", lock_flags),
 		BYTES("transaction", lock.lock.txn),
-		MAYBE("owner", lock.lock.owner, LOCK_OWNER_MAX),
+		MAYBE("owner", lock.lock.holder, LOCK_HOLDER_MAX),
 		{ "documents", FIELD_DOCS, 0, AT(text), 0 }) },
 	[LOGENGINE_DOCUMENT] = { "document", CHANGE_NONE, NULL },
 	[LOGENGINE_MARK] = { "mark", CHANGE_MARK, FIELDS(
@@ -197,7 +197,7 @@ static const struct row types[LOGENGINE_TYPES] = {
 		REST("owner")) },
 	[LOGENGINE_SPARE] = { "spare", CHANGE_SPARE, FIELDS(ID) },
 	[LOGENGINE_RESTORE_OWNED] = { "restore_owned", CHANGE_RESTORE, FIELDS(
-		RESTORE, NAME("owner", owner), REST("error")) },
+		RESTORE, NAME("owner", holder), REST("error")) },
 	[LOGENGINE_FORGET] = { "forget", CHANGE_FORGET, FIELDS(QUEUE) },
 	[LOGENGINE_POLICY_FIELDS] = { "policy_fields", CHANGE_POLICY, FIELDS(
 		QUEUE, { "fields", FIELD_TAGS, 0, 0, 0 }) },
@@ -483,7 +483,7 @@ logengine_decode(uint8_t type, struct slice body, struct logengine_entry *out, s
 				"unknown record type: %u; a newer version wrote it", type);
 	out->type = type;
 	out->change = (struct change){ .kind = row->kind };
-	out->text = out->receiver = out->owner = (struct slice){ 0 };
+	out->text = out->receiver = out->holder = (struct slice){ 0 };
 	out->move = (struct change_move){ 0 };
 	out->policy = policy_default;
 	if (!row->fields)

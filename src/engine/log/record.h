@@ -52,9 +52,9 @@ enum logengine_type {
 	LOGENGINE_GIVEN,              /* a batch has come from another shard: the last from there */
 	LOGENGINE_TAKEN,              /* a batch is set aside for a shard */
 	LOGENGINE_REFUSED,            /* a batch will never come from another shard */
-	LOGENGINE_CLAIM_OWNED,        /* a claim with its owner */
+	LOGENGINE_CLAIM_OWNED,        /* a claim with its holder */
 	LOGENGINE_SPARE,              /* a message returns from a stream that ended at once */
-	LOGENGINE_RESTORE_OWNED,      /* a restore with the owner of the lease */
+	LOGENGINE_RESTORE_OWNED,      /* a restore with the holder of the lease */
 	LOGENGINE_FORGET = 35,        /* a queue without messages is gone */
 	LOGENGINE_POLICY_FIELDS = 36, /* a policy with fields that the two older types lack */
 	LOGENGINE_DIGEST,             /* of the payload of the accept, restore or remember before */
@@ -74,7 +74,7 @@ struct logengine_entry {
 	struct message message; /* ACCEPT, MESSAGE, DOCUMENT */
 	struct lock_draft lock; /* LOCK, without places */
 	uint8_t lock_flags;     /* LOCK: its flags as bits */
-	struct slice owner;     /* RESTORE_OWNED: of the lease */
+	struct slice holder;    /* RESTORE_OWNED: of the lease */
 	struct slice space;     /* namespace of the queue that changes */
 	struct slice queue;     /* name of the queue that changes */
 	struct slice idem;      /* REMEMBER: the idempotency key */

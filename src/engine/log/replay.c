@@ -155,16 +155,16 @@ step_message(struct logengine *l, const struct wal_record *rec, struct logengine
 	return rc;
 }
 
-/* Applies a change with a lease. `owner`: of the lease, empty = unknown. */
+/* Applies a change with a lease. `holder`: of the lease, empty = unknown. */
 static int
-apply_owned(struct logengine *l, struct change *c, struct slice owner, struct slu_err *err)
+apply_held(struct logengine *l, struct change *c, struct slice holder, struct slu_err *err)
 {
 	int rc;
 
-	if (ledger_owner_open(l->ledger, owner, &c->owner))
+	if (ledger_holder_open(l->ledger, holder, &c->holder))
 		return logengine_no_memory(err);
 	rc = logengine_replay_apply(l, c, err);
-	ledger_owner_close(l->ledger, c->owner);
+	ledger_holder_close(l->ledger, c->holder);
 	return rc;
 }
 
@@ -193,7 +193,7 @@ step_restore(struct logengine *l, const struct wal_record *rec, struct logengine
 	c->where = l->moved.where;
 	note_key(l, c);
 	rc = name_text(l, rec, entry->text, &c->error, err);
-	return rc ? rc : apply_owned(l, c, entry->owner, err);
+	return rc ? rc : apply_held(l, c, entry->holder, err);
 }
 
 static int
@@ -201,9 +201,9 @@ step_claim_owned(struct logengine *l, const struct wal_record *rec, struct logen
 		 struct slu_err *err)
 {
 	(void)rec;
-	if (entry->text.n == 0 || entry->text.n > OWNER_MAX)
+	if (entry->text.n == 0 || entry->text.n > HOLDER_MAX)
 		return logengine_unsound(err);
-	return apply_owned(l, &entry->change, entry->text, err);
+	return apply_held(l, &entry->change, entry->text, err);
 }
 
 static int

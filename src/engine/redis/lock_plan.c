@@ -66,8 +66,8 @@ answer_unknown(struct redis *r, struct op *op)
 	q->token = 0;
 	q->hidden = false;
 	memset(q->txn, 0, LOCK_TXN);
-	if (q->holder)
-		q->holder[0] = '\0';
+	if (q->held_by)
+		q->held_by[0] = '\0';
 }
 
 static int

@@ -114,7 +114,7 @@ ask_encode(struct redis *r, const struct rcall *c)
 	put_which(r, c->op);
 	rwire_number(r->wire, redis_us(r->now - c->op->route.arrived));
 	rwire_arg(r->wire, q->name);
-	rwire_arg(r->wire, q->owner);
+	rwire_arg(r->wire, q->holder);
 	rwire_u64(r->wire, q->token);
 	rwire_u64(r->wire, q->fence);
 	put_txns(r, q);
@@ -281,8 +281,8 @@ take_lease(struct op_lock *q, const redisReply *const *f)
 {
 	q->token = (uint64_t)reply_int(f[5]);
 	txn_read(f[6]->str, q->token, q->txn);
-	if (q->holder)
-		(void)snprintf(q->holder, LOCK_OWNER_MAX + 1, "%.*s", (int)f[7]->len, f[7]->str);
+	if (q->held_by)
+		(void)snprintf(q->held_by, LOCK_HOLDER_MAX + 1, "%.*s", (int)f[7]->len, f[7]->str);
 }
 
 /* Takes the fields that locks.lua answers for every key. */

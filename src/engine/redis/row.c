@@ -32,7 +32,7 @@ redis_is_row(const redisReply *reply)
 
 	return reply_fits(reply, ROW_SHAPE) && reply_id(f[0]) > 0 && reply_id(f[0]) <= ID_MAX &&
 	       reply_int(f[1]) > MSG_NONE && reply_int(f[1]) < MSG_STATES &&
-	       reply_int(f[13]) <= DEAD_REJECTED && f[20]->len <= OWNER_MAX;
+	       reply_int(f[13]) <= DEAD_REJECTED && f[20]->len <= HOLDER_MAX;
 }
 
 bool
@@ -62,7 +62,7 @@ redis_take_row(struct op *op, const redisReply *reply)
 		.flags = (uint8_t)reply_int(f[12]),
 		.reason = (uint8_t)reply_int(f[13]),
 		.record = replybytes_ref(record),
-		.owner = shared_text_new((struct slice){ f[20]->str, (size_t)f[20]->len }),
+		.holder = shared_text_new((struct slice){ f[20]->str, (size_t)f[20]->len }),
 	};
 	if (op->verb == OP_CLAIM && op->claim.stateful) {
 		row->state_version = (uint64_t)reply_int(f[18]);

@@ -266,7 +266,7 @@ claim_encode(struct redis *r, const struct rcall *c)
 	rwire_number(r->wire, (int64_t)op->claim.max_bytes);
 	rwire_u64(r->wire, c->id);
 	rwire_u64(r->wire, op->claim.stream);
-	rwire_arg(r->wire, (struct slice){ op->claim.taker.p, op->claim.taker.n < OWNER_MAX ? op->claim.taker.n : OWNER_MAX });
+	rwire_arg(r->wire, (struct slice){ op->claim.holder.p, op->claim.holder.n < HOLDER_MAX ? op->claim.holder.n : HOLDER_MAX });
 }
 
 static bool

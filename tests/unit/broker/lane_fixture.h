@@ -67,7 +67,7 @@ static inline void
 turn(void)
 {
 	for (int i = 0; i < 8; i++) {
-		inbox_poke(&s.inbox);
+		mailbox_poke(&s.mailbox);
 		lane_round(&s);
 	}
 }

@@ -343,7 +343,7 @@ TEST(a_namespace_that_floods_delays_no_other)
 		post_push(&flood[i], "q", 0);
 	call(&b, OP_STATS, "b", "q");
 	post(&b);
-	inbox_poke(&s.inbox);
+	mailbox_poke(&s.mailbox);
 	lane_round(&s);
 	CHECK_EQ(1, b.done);
 	CHECK_EQ(0, flood[MANY - 1].done);

@@ -29,7 +29,7 @@ release(int rc)
 static bool
 goes_on(void)
 {
-	inbox_poke(&s.inbox);
+	mailbox_poke(&s.mailbox);
 	return lane_round(&s);
 }
 
@@ -207,7 +207,7 @@ acquire(struct op_call *c, slu_time wait)
 {
 	call(c, OP_ACQUIRE, "ns", LOCK_QUEUE);
 	c->op.lock.key = SLICE("key");
-	c->op.lock.owner = SLICE("me");
+	c->op.lock.holder = SLICE("me");
 	c->op.wait = wait;
 	run(c);
 	return c;
@@ -556,7 +556,7 @@ TEST(without_memory_for_a_return_a_claim_is_answered_when_it_is_committed)
 	hold();
 	claim(&a, "q", 0);
 	fakeclock_advance(&fake, SLU_SEC);
-	inbox_poke(&s.inbox);
+	mailbox_poke(&s.mailbox);
 	mem_fail_at(1);
 	lane_round(&s);
 	CHECK(mem_failed());

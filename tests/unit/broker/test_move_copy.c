@@ -208,7 +208,7 @@ lock(enum op_verb verb, struct op_call *lease, const char *key, const char *name
 	call(&c, verb, "q");
 	c.op.queue = SLICE(LOCK_QUEUE);
 	c.op.lock.key = slice_of(key);
-	c.op.lock.owner = SLICE("me");
+	c.op.lock.holder = SLICE("me");
 	c.op.lock.name = slice_of(name);
 	if (verb != OP_ACQUIRE) {
 		c.op.lock.token = lease->op.lock.token;

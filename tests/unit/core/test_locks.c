@@ -87,7 +87,7 @@ acquire(struct bench *b, const char *key, struct lock_change *c)
 	const struct lock_want want = {
 		.space = SLICE("ns"),
 		.key = slice_of(key),
-		.owner = SLICE("me"),
+		.holder = SLICE("me"),
 		.token = b->counter + 1,
 		.ttl = 10 * SLU_SEC,
 	};

@@ -14,7 +14,7 @@
 struct held {
 	struct op op;
 	struct op_put put;
-	char holder[LOCK_OWNER_MAX + 1];
+	char holder[LOCK_HOLDER_MAX + 1];
 	char text[256];
 };
 
@@ -34,7 +34,7 @@ acquire(struct rig *r, struct held *h, const char *key, const char *owner, slu_t
 {
 	rig_op(&h->op, OP_ACQUIRE, RIG_SPACE, LOCK_QUEUE);
 	h->op.lock.key = slice_of(key);
-	h->op.lock.owner = slice_of(owner);
+	h->op.lock.holder = slice_of(owner);
 	h->op.lock.ttl = ttl;
 	return rig_do(r, &h->op);
 }
@@ -132,7 +132,7 @@ describe(struct rig *r, struct held *out, const char *key)
 {
 	rig_op(&out->op, OP_DESCRIBE, RIG_SPACE, LOCK_QUEUE);
 	out->op.lock.key = slice_of(key);
-	out->op.lock.holder = out->holder;
+	out->op.lock.held_by = out->holder;
 	CHECK_EQ(0, rig_do(r, &out->op));
 }
 

@@ -355,7 +355,7 @@ CASE(namespaces_that_have_keys_are_listed)
 	EACH(i, spaces) {
 		rig_op(&a.op, OP_ACQUIRE, spaces[i], LOCK_QUEUE);
 		a.op.lock.key = slice_of(i ? "k" : "other");
-		a.op.lock.owner = slice_of("me");
+		a.op.lock.holder = slice_of("me");
 		CHECK_EQ(0, rig_do(r, &a.op));
 	}
 	rig_reopen(r);

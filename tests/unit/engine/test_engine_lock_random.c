@@ -90,7 +90,7 @@ fill(struct side *s, const struct wish *w, struct op *op)
 	q->rollback = w->rollback;
 	q->all = w->all;
 	q->hidden = w->hidden;
-	q->holder = s->h.holder;
+	q->held_by = s->h.holder;
 	s->h.put = (struct op_put){ .m.payload = slice_of(w->text), .m.payload_size = strlen(w->text) };
 	op->puts = &s->h.put;
 	op->n_puts = w->verb == OP_STATE_PUT;

@@ -188,7 +188,7 @@ ask_by(struct rig *r, enum op_verb verb, const char *key, uint64_t epoch)
 	rig_unpin(r);
 	rig_op(&r->op, verb, RIG_SPACE, LOCK_QUEUE);
 	r->op.lock.key = slice_of(key);
-	r->op.lock.owner = SLICE("me");
+	r->op.lock.holder = SLICE("me");
 	r->op.home.epoch = epoch;
 	return rig_do(r, &r->op);
 }

@@ -663,7 +663,7 @@ ask_lock(struct rig *r, enum op_verb verb, const char *key)
 {
 	rig_op(&r->op, verb, RIG_SPACE, LOCK_QUEUE);
 	r->op.lock.key = slice_of(key);
-	r->op.lock.owner = SLICE("me");
+	r->op.lock.holder = SLICE("me");
 	return rig_do(r, &r->op);
 }
 

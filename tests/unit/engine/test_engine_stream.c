@@ -127,7 +127,7 @@ claim_as(struct rig *r, const char *name, uint32_t n)
 {
 	rig_unpin(r);
 	rig_op(&r->op, OP_CLAIM, RIG_SPACE, "q");
-	r->op.claim.taker = slice_of(name);
+	r->op.claim.holder = slice_of(name);
 	r->op.rows = r->rows;
 	r->op.max_rows = n;
 	CHECK_EQ(0, rig_do(r, &r->op));
@@ -140,7 +140,7 @@ static const char *
 owner_of(struct rig *r, uint64_t id)
 {
 	CHECK_EQ(0, rig_get(r, id));
-	return r->rows[0].owner ? r->rows[0].owner->p : "";
+	return r->rows[0].holder ? r->rows[0].holder->p : "";
 }
 
 CASE(a_lease_knows_its_owner_until_it_ends)
@@ -153,7 +153,7 @@ CASE(a_lease_knows_its_owner_until_it_ends)
 	token = r->rows[0].token;
 	CHECK_STR("web-7:311", owner_of(r, one));
 	CHECK_EQ(2u, rig_list(r, "q", MSG_LEASED, 10));
-	CHECK_STR("web-7:311", r->rows[1].owner->p);
+	CHECK_STR("web-7:311", r->rows[1].holder->p);
 	CHECK_EQ(0, rig_settle_one(r, OP_NACK, one, token));
 	CHECK_STR("", owner_of(r, one));
 	claim_as(r, "web-8:5", 1);

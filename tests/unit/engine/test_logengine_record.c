@@ -34,7 +34,7 @@ example(enum logengine_type type)
 		.queue = SLICE("mail"),
 		.idem = SLICE("once"),
 		.receiver = SLICE("heavy"),
-		.owner = SLICE("me"),
+		.holder = SLICE("me"),
 		.text = SLICE("why"),
 		.policy = policy_default,
 		.highest = 0x99,
@@ -305,7 +305,7 @@ TEST(a_lock_has_the_bytes_of_the_format)
 		.hidden = true,
 		.hides = true,
 		.txn = "0123456789ab",
-		.owner = SLICE("me"),
+		.holder = SLICE("me"),
 		.n = 2,
 		.docs = docs,
 	};

@@ -99,7 +99,7 @@ random_field(const struct op_field *f, void *p, bool answer)
 	case FIELD_U64S:
 		memcpy(p, source->p + roll(1024), f->size);
 		break;
-	case FIELD_OWNER:
+	case FIELD_HOLDER:
 		owner = shared_text_new(text);
 		memcpy(p, &owner, sizeof owner);
 		break;
@@ -107,7 +107,7 @@ random_field(const struct op_field *f, void *p, bool answer)
 		limit = roll(2) ? "depth" : "move";
 		memcpy(p, &limit, sizeof limit);
 		break;
-	case FIELD_HOLDER:
+	case FIELD_HELD_BY:
 		if (answer) {
 			memcpy(*(char **)p, text.p, text.n);
 			(*(char **)p)[text.n] = '\0';
@@ -148,7 +148,7 @@ struct made {
 	struct op_queue queues[MOST];
 	struct op_key keys[MOST];
 	struct op_use uses[MOST];
-	char holder[LOCK_OWNER_MAX + 1];
+	char holder[LOCK_HOLDER_MAX + 1];
 };
 
 static void
@@ -164,7 +164,7 @@ begin(struct made *m, enum op_verb verb)
 	m->op.keys = m->keys;
 	m->op.uses = m->uses;
 	if (verb == OP_DESCRIBE || verb == OP_KEEPALIVE)
-		m->op.lock.holder = m->holder;
+		m->op.lock.held_by = m->holder;
 }
 
 static void
@@ -223,7 +223,7 @@ answer_to(const struct made *asked, struct made *answered)
 	answered->op.keys = answered->keys;
 	answered->op.uses = answered->uses;
 	if (asked->op.verb == OP_DESCRIBE || asked->op.verb == OP_KEEPALIVE)
-		answered->op.lock.holder = answered->holder;
+		answered->op.lock.held_by = answered->holder;
 	make_answer(answered);
 }
 
@@ -259,11 +259,11 @@ same_field(const struct op_field *f, const void *a, const void *b)
 		return slice_eq(*(const struct slice *)a, *(const struct slice *)b);
 	case FIELD_TEXT:
 		return strcmp(a, b) == 0;
-	case FIELD_OWNER:
+	case FIELD_HOLDER:
 		return same_owner(*(struct shared_text *const *)a, *(struct shared_text *const *)b);
 	case FIELD_LIMIT:
 		return same_name(*(const char *const *)a, *(const char *const *)b);
-	case FIELD_HOLDER:
+	case FIELD_HELD_BY:
 		return strcmp(*(const char *const *)a, *(const char *const *)b) == 0;
 	case FIELD_REF:
 		return same_ref(a, b);
@@ -278,7 +278,7 @@ static void
 check_same(const struct op_field *fields, unsigned n, const void *a, const void *b, enum op_verb verb, bool answer)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (applies(&fields[i], verb, answer) && (fields[i].kind != FIELD_HOLDER || answer) &&
+		if (applies(&fields[i], verb, answer) && (fields[i].kind != FIELD_HELD_BY || answer) &&
 		    !same_field(&fields[i], (const char *)a + fields[i].at, (const char *)b + fields[i].at))
 			test_fail(__FILE__, __LINE__, "%s of %s differs", fields[i].name, op_verb_name(verb));
 }

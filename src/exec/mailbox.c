@@ -1,27 +1,27 @@
-#include "exec/inbox.h"
+#include "exec/mailbox.h"
 
 int
-inbox_init(struct inbox *in, struct clock *clock, struct slu_err *err)
+mailbox_init(struct mailbox *in, struct clock *clock, struct slu_err *err)
 {
-	*in = (struct inbox){ .clock = clock };
+	*in = (struct mailbox){ .clock = clock };
 	list_init(&in->mail);
 	if (pthread_cond_init(&in->wake, NULL))
-		return slu_fail(err, SLU_EDOWN, "inbox: no condition variable");
+		return slu_fail(err, SLU_EDOWN, "mailbox: no condition variable");
 	pthread_mutex_init(&in->mtx, NULL); /* cannot fail with these attributes */
 	return 0;
 }
 
 void
-inbox_release(struct inbox *in)
+mailbox_release(struct mailbox *in)
 {
 	pthread_mutex_destroy(&in->mtx);
 	pthread_cond_destroy(&in->wake);
 }
 
-/* Releases mtx, then wakes the owner if it sleeps (INBOX-4): woken earlier, it would block on the
+/* Releases mtx, then wakes the reader if it sleeps (MAILBOX-4): woken earlier, it would block on the
  * lock. */
 static void
-unlock_and_wake(struct inbox *in)
+unlock_and_wake(struct mailbox *in)
 {
 	const bool wake = in->sleeping && (in->news || in->n >= in->enough);
 
@@ -33,7 +33,7 @@ unlock_and_wake(struct inbox *in)
 }
 
 int
-inbox_post(struct inbox *in, struct list *node, slu_time *stamp)
+mailbox_post(struct mailbox *in, struct list *node, slu_time *stamp)
 {
 	pthread_mutex_lock(&in->mtx);
 	if (in->closed) {
@@ -49,7 +49,7 @@ inbox_post(struct inbox *in, struct list *node, slu_time *stamp)
 }
 
 void
-inbox_post_owed(struct inbox *in, struct list *node)
+mailbox_post_owed(struct mailbox *in, struct list *node)
 {
 	pthread_mutex_lock(&in->mtx);
 	list_append(&in->mail, node);
@@ -58,7 +58,7 @@ inbox_post_owed(struct inbox *in, struct list *node)
 }
 
 void
-inbox_poke(struct inbox *in)
+mailbox_poke(struct mailbox *in)
 {
 	pthread_mutex_lock(&in->mtx);
 	in->news = true;
@@ -66,7 +66,7 @@ inbox_poke(struct inbox *in)
 }
 
 void
-inbox_close(struct inbox *in)
+mailbox_close(struct mailbox *in)
 {
 	pthread_mutex_lock(&in->mtx);
 	in->closed = true;
@@ -75,7 +75,7 @@ inbox_close(struct inbox *in)
 }
 
 bool
-inbox_is_closed(struct inbox *in)
+mailbox_is_closed(struct mailbox *in)
 {
 	bool closed;
 
@@ -87,7 +87,7 @@ inbox_is_closed(struct inbox *in)
 
 /* Under mtx: waits for enough mail or news, or until the time. */
 static slu_time
-sleep_until(struct inbox *in, slu_time until)
+sleep_until(struct mailbox *in, slu_time until)
 {
 	slu_time now = clock_boot(in->clock);
 
@@ -104,7 +104,7 @@ sleep_until(struct inbox *in, slu_time until)
 }
 
 slu_time
-inbox_take(struct inbox *in, slu_time until, uint32_t enough, struct list *out, bool *closed)
+mailbox_take(struct mailbox *in, slu_time until, uint32_t enough, struct list *out, bool *closed)
 {
 	slu_time now;
 

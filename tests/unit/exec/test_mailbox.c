@@ -1,6 +1,6 @@
 #include "test.h"
 
-#include "exec/inbox.h"
+#include "exec/mailbox.h"
 #include "fakeclock.h"
 
 enum {
@@ -23,32 +23,32 @@ first_of(struct list *mail)
 }
 
 static void
-open_inbox(struct inbox *in, struct clock *clock)
+open_mailbox(struct mailbox *in, struct clock *clock)
 {
-	CHECK_EQ(0, inbox_init(in, clock, NULL));
+	CHECK_EQ(0, mailbox_init(in, clock, NULL));
 }
 
 TEST(mail_comes_out_in_order_and_once)
 {
 	struct letter letters[] = { { .number = 0 }, { .number = 1 }, { .number = 2 } };
 	struct list mail;
-	struct inbox in;
+	struct mailbox in;
 	bool closed;
 	int n = 0;
 
 	list_init(&mail);
-	open_inbox(&in, &clock_system);
+	open_mailbox(&in, &clock_system);
 	EACH(i, letters)
-		CHECK_EQ(0, inbox_post(&in, &letters[i].node, &letters[i].stamp));
-	inbox_take(&in, SLU_NEVER, 1, &mail, &closed);
+		CHECK_EQ(0, mailbox_post(&in, &letters[i].node, &letters[i].stamp));
+	mailbox_take(&in, SLU_NEVER, 1, &mail, &closed);
 	CHECK(!closed);
 	LIST_EACH(i, &mail)
 		CHECK_EQ(n++, CONTAINER(i, struct letter, node)->number);
 	CHECK_EQ(3, n);
 	list_init(&mail);
-	inbox_take(&in, 0, 1, &mail, &closed);
+	mailbox_take(&in, 0, 1, &mail, &closed);
 	CHECK(list_is_empty(&mail));
-	inbox_release(&in);
+	mailbox_release(&in);
 }
 
 TEST(mail_is_stamped_with_the_moment_it_went_in)
@@ -56,24 +56,24 @@ TEST(mail_is_stamped_with_the_moment_it_went_in)
 	struct fakeclock clock;
 	struct letter a, b;
 	struct list mail;
-	struct inbox in;
+	struct mailbox in;
 	bool closed;
 
 	list_init(&mail);
 	fakeclock_init(&clock, 100, 0);
-	open_inbox(&in, &clock.clock);
-	inbox_post(&in, &a.node, &a.stamp);
+	open_mailbox(&in, &clock.clock);
+	mailbox_post(&in, &a.node, &a.stamp);
 	fakeclock_advance(&clock, 5);
-	inbox_post(&in, &b.node, &b.stamp);
+	mailbox_post(&in, &b.node, &b.stamp);
 	fakeclock_advance(&clock, 5);
-	CHECK_EQ(110, inbox_take(&in, 0, 1, &mail, &closed), "now is read with the take");
+	CHECK_EQ(110, mailbox_take(&in, 0, 1, &mail, &closed), "now is read with the take");
 	CHECK_EQ(100, a.stamp);
 	CHECK_EQ(105, b.stamp);
-	inbox_release(&in);
+	mailbox_release(&in);
 }
 
 struct taker {
-	struct inbox in;
+	struct mailbox in;
 	pthread_t thread;
 	slu_time until;
 	uint32_t enough;
@@ -88,7 +88,7 @@ take(void *arg)
 {
 	struct taker *t = arg;
 
-	t->now = inbox_take(&t->in, t->until, t->enough, &t->mail, &t->closed);
+	t->now = mailbox_take(&t->in, t->until, t->enough, &t->mail, &t->closed);
 	t->back = true;
 	return NULL;
 }
@@ -98,7 +98,7 @@ taker_start(struct taker *t, struct fakeclock *clock, slu_time until, uint32_t e
 {
 	*t = (struct taker){ .until = until, .enough = enough };
 	list_init(&t->mail);
-	open_inbox(&t->in, &clock->clock);
+	open_mailbox(&t->in, &clock->clock);
 	CHECK_EQ(0, pthread_create(&t->thread, NULL, take, t));
 	WAIT_UNTIL(fakeclock_sleepers(clock) == 1);
 }
@@ -107,7 +107,7 @@ static void
 taker_end(struct taker *t)
 {
 	pthread_join(t->thread, NULL);
-	inbox_release(&t->in);
+	mailbox_release(&t->in);
 }
 
 TEST(a_sleeper_is_woken_by_mail)
@@ -119,7 +119,7 @@ TEST(a_sleeper_is_woken_by_mail)
 	fakeclock_init(&clock, 0, 0);
 	taker_start(&t, &clock, SLU_NEVER, 1);
 	CHECK(!t.back);
-	inbox_post(&t.in, &a.node, NULL);
+	mailbox_post(&t.in, &a.node, NULL);
 	taker_end(&t);
 	CHECK_EQ(7, first_of(&t.mail)->number);
 }
@@ -128,17 +128,17 @@ TEST(a_sleeper_is_woken_by_mail)
 TEST(a_sleeper_is_woken_by_enough_mail_and_not_by_less)
 {
 	struct letter letters[3];
-	struct inbox in;
+	struct mailbox in;
 
-	open_inbox(&in, &clock_system);
+	open_mailbox(&in, &clock_system);
 	in.sleeping = true;
 	in.enough = 3;
-	inbox_post(&in, &letters[0].node, NULL);
-	inbox_post(&in, &letters[1].node, NULL);
+	mailbox_post(&in, &letters[0].node, NULL);
+	mailbox_post(&in, &letters[1].node, NULL);
 	CHECK(in.sleeping);
-	inbox_post(&in, &letters[2].node, NULL);
+	mailbox_post(&in, &letters[2].node, NULL);
 	CHECK(!in.sleeping);
-	inbox_release(&in);
+	mailbox_release(&in);
 }
 
 TEST(a_sleeper_takes_all_that_it_waited_for)
@@ -150,7 +150,7 @@ TEST(a_sleeper_takes_all_that_it_waited_for)
 	fakeclock_init(&clock, 0, 0);
 	taker_start(&t, &clock, SLU_NEVER, 3);
 	EACH(i, letters)
-		inbox_post(&t.in, &letters[i].node, NULL);
+		mailbox_post(&t.in, &letters[i].node, NULL);
 	taker_end(&t);
 	CHECK(t.mail.next->next->next == &letters[2].node);
 }
@@ -163,8 +163,8 @@ TEST(news_wake_a_sleeper_that_waits_for_more_mail)
 
 	fakeclock_init(&clock, 0, 0);
 	taker_start(&t, &clock, SLU_NEVER, 3);
-	inbox_post(&t.in, &a.node, NULL);
-	inbox_poke(&t.in);
+	mailbox_post(&t.in, &a.node, NULL);
+	mailbox_poke(&t.in);
 	taker_end(&t);
 	CHECK_EQ(7, first_of(&t.mail)->number);
 }
@@ -193,24 +193,24 @@ TEST(closing_wakes_the_sleeper_once_and_refuses_what_comes_later)
 
 	fakeclock_init(&clock, 0, 0);
 	taker_start(&t, &clock, SLU_NEVER, 1);
-	inbox_close(&t.in);
+	mailbox_close(&t.in);
 	pthread_join(t.thread, NULL);
 	CHECK(t.closed);
-	CHECK_EQ(SLU_ECLOSED, inbox_post(&t.in, &a.node, NULL));
+	CHECK_EQ(SLU_ECLOSED, mailbox_post(&t.in, &a.node, NULL));
 
-	inbox_post_owed(&t.in, &owed.node);
-	inbox_take(&t.in, SLU_NEVER, 1, &t.mail, &t.closed);
+	mailbox_post_owed(&t.in, &owed.node);
+	mailbox_take(&t.in, SLU_NEVER, 1, &t.mail, &t.closed);
 	CHECK_EQ(2, first_of(&t.mail)->number, "what is waited for still comes");
 	CHECK(t.closed);
 	list_init(&t.mail);
-	CHECK_EQ(0, inbox_take(&t.in, 0, 1, &t.mail, &t.closed));
+	CHECK_EQ(0, mailbox_take(&t.in, 0, 1, &t.mail, &t.closed));
 	CHECK(t.closed);
-	inbox_release(&t.in);
+	mailbox_release(&t.in);
 }
 
 /* The whole of one poster's mail, posted as fast as it can. */
 struct poster {
-	struct inbox *in;
+	struct mailbox *in;
 	pthread_t thread;
 	struct letter letters[EACH_POSTS];
 };
@@ -223,12 +223,12 @@ post_all(void *arg)
 	struct poster *p = arg;
 
 	EACH(i, p->letters)
-		CHECK_EQ(0, inbox_post(p->in, &p->letters[i].node, &p->letters[i].stamp));
+		CHECK_EQ(0, mailbox_post(p->in, &p->letters[i].node, &p->letters[i].stamp));
 	return NULL;
 }
 
 static void
-start_posters(struct inbox *in)
+start_posters(struct mailbox *in)
 {
 	for (int i = 0; i < POSTERS; i++) {
 		posters[i].in = in;
@@ -238,7 +238,7 @@ start_posters(struct inbox *in)
 	}
 }
 
-/* INBOX-1 and INBOX-2 for what one take brought. Returns how many. */
+/* MAILBOX-1 and MAILBOX-2 for what one take brought. Returns how many. */
 static int
 check_mail(struct list *mail, int *next, slu_time *last, slu_time now)
 {
@@ -261,10 +261,10 @@ TEST(many_threads_post_and_nothing_is_lost)
 {
 	int next[POSTERS] = { 0 };
 	slu_time last = 0;
-	struct inbox in;
+	struct mailbox in;
 	int n = 0;
 
-	open_inbox(&in, &clock_system);
+	open_mailbox(&in, &clock_system);
 	start_posters(&in);
 	while (n < POSTERS * EACH_POSTS) {
 		struct list mail;
@@ -272,11 +272,11 @@ TEST(many_threads_post_and_nothing_is_lost)
 		slu_time now;
 
 		list_init(&mail);
-		now = inbox_take(&in, SLU_NEVER, 1, &mail, &closed);
+		now = mailbox_take(&in, SLU_NEVER, 1, &mail, &closed);
 		n += check_mail(&mail, next, &last, now);
 	}
 	for (int i = 0; i < POSTERS; i++)
 		pthread_join(posters[i].thread, NULL);
 	CHECK_EQ(POSTERS * EACH_POSTS, n);
-	inbox_release(&in);
+	mailbox_release(&in);
 }
