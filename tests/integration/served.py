@@ -27,7 +27,7 @@ from pathlib import Path
 SLUICED = os.environ["SLUICED"]
 START = 60  # seconds; the sanitizers are slow
 ENGINE = os.environ.get("SLUICE_TEST_ENGINE", "log")
-OF_SHARDS = ("sluice_messages", "sluice_queue_", "sluice_queues")  # metrics of shards: docs/cluster.md
+OF_SHARDS = ("sluice_messages", "sluice_queue_", "sluice_queues", "sluice_schedule")  # metrics of shards: docs/cluster.md
 
 
 class Refused(Exception):

@@ -24,6 +24,8 @@ static struct {
 	unsigned takes, hand_overs, losses, owners; /* events */
 	uint32_t taken;                             /* shard of the last MEMBERS_TAKE */
 	unsigned removed;
+	bool holds; /* reads stay unanswered: the last of them is `held` */
+	struct line_request held;
 	bool pinned; /* this node has the front folders of all shards */
 } world;
 
@@ -98,6 +100,10 @@ answer(const struct line_request *r)
 	struct line_answer a = { .result = world.down ? LINE_FAILED : LINE_OK, .names = names };
 	const struct buf *const b = place(r->name);
 
+	if (world.holds && r->verb == LINE_GET) {
+		world.held = *r;
+		return;
+	}
 	if (world.down) {
 		;
 	} else if (r->verb == LINE_REPLACE) {
@@ -312,6 +318,23 @@ TEST(LINE_12_after_a_failure_a_full_lease_is_counted_anew)
 	pass(LEASE - SLU_SEC, NULL);
 	CHECK(!may_take(2, "o", 7));
 	pass(2 * SLU_SEC, NULL);
+	CHECK(may_take(2, "o", 7));
+}
+
+/* The owner may have sent a beat behind the read: only a read that was sent after a lease of silence counts. */
+TEST(LINE_12_a_read_counts_for_the_moment_when_it_was_sent)
+{
+	struct other o = { .name = "o", .reads = 5, .shard = { 2, false, 7 } };
+
+	pass(10 * SLU_SEC, &o);
+	pass(3 * SLU_SEC, NULL); /* its last beat is 4 s old */
+	world.holds = true;
+	pass(3 * SLU_SEC / 2, NULL);
+	world.holds = false;
+	CHECK_EQ(LINE_GET, world.held.verb);
+	answer(&world.held);
+	CHECK(!may_take(2, "o", 7));
+	pass(SLU_SEC, NULL);
 	CHECK(may_take(2, "o", 7));
 }
 
@@ -585,6 +608,24 @@ TEST(the_object_of_a_node_that_is_dead_for_an_hour_is_removed)
 	CHECK_EQ(0, world.removed);
 	pass(200 * SLU_SEC, NULL);
 	CHECK(world.removed > 0);
+}
+
+/* Objects of dead nodes are read rarely: the node may be back since the last read, whenever that was. */
+TEST(the_object_of_a_node_that_is_back_after_an_hour_is_not_removed)
+{
+	for (slu_time early = 2 * SLU_SEC; early <= 12 * SLU_SEC; early += SLU_SEC) {
+		struct other o = { .name = "o", .reads = 3 };
+
+		pass(2 * SLU_SEC, &o);
+		pass(3600 * SLU_SEC - early, NULL);
+		o.number++;
+		beat(&o);
+		pass(early + 20 * SLU_SEC, NULL);
+		CHECK_EQ(0, world.removed);
+		after();
+		memset(&world, 0, sizeof world);
+		before();
+	}
 }
 
 TEST(a_damaged_object_is_no_beat_and_no_failure)
