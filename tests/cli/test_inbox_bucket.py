@@ -131,6 +131,17 @@ def test_an_object_that_the_server_refuses_is_kept_with_the_reason(server, bucke
     assert bucket.get("inbox/test/mail/bad") is None
 
 
+def test_an_object_that_is_too_large_is_refused_once(server, bucket):
+    """BUCKET-3: the object stays, because its bytes were not read, and the inbox remembers it."""
+    bucket.put("inbox/test/mail/large", "x" * (12 << 20))
+    with Inbox(server, bucket.url, *QUICK) as inbox:
+        until(lambda: "payload of" in (bucket.get("refused/test/mail/large.why") or ""))
+        for n in 1, 2, 3:  # each takes a look at all objects
+            bucket.send(f"small-{n}")
+            until(lambda: ready(server) == n)
+    assert "refused 1" in inbox.said() and bucket.get("inbox/test/mail/large")
+
+
 @slow
 def test_a_second_inbox_waits(server, bucket):
     """BUCKET-4"""

@@ -208,7 +208,7 @@ def test_the_ttr_ends_and_the_job_is_ready_again(server, client, tube):
     number = client.put(ttr=2)
     assert client.reserve(0)[0] == number
     with open_client(server, tube) as other:
-        assert other.reserve(60)[0] == number
+        assert other.reserve(25)[0] == number
         stats = other.yaml(f"stats-job {number}")
         assert (stats["reserves"], stats["timeouts"]) == ("2", "1")
         assert client.ask(f"delete {number}") == "NOT_FOUND", "it is the other's"

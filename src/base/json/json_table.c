@@ -129,21 +129,15 @@ note_row(struct object *o, size_t row)
 	o->last = row + 1;
 }
 
-static bool
-overlaps(const struct json_seen *a, const struct json_seen *b)
-{
-	return (a->named & b->named) | (a->also & b->also) | (a->given & b->given);
-}
-
-/* Copies the values of the members that come next, if they are the members of the object before. */
+/* Copies the values of the members that come next, if they are the members of the object before. The
+ * object had none of their rows yet (AGAIN_NONE). */
 static void
 copy_again(struct object *o)
 {
 	const struct json_again *const again = o->again;
 	const char *from = (const char *)again->values;
 
-	if (again->raw.n == 0 || overlaps(&o->seen, &again->seen) ||
-	    !json_skip_members(o->r, again->raw, again->value))
+	if (again->raw.n == 0 || !json_skip_members(o->r, again->raw, again->value))
 		return;
 	for (uint64_t rows = again->seen.given; rows; rows &= rows - 1) {
 		const struct json_field *const f = &o->fields[__builtin_ctzll(rows)];

@@ -269,6 +269,7 @@ TEST(members_that_repeat_are_read_like_others)
 		{ "both names differ", "[{\"space\":\"a\",\"queue\":\"b\"},"
 				       "{\"topic\":\"c\",\"space\":\"a\",\"queue\":\"b\"}]" },
 		{ "twice in one object", "[{\"space\":\"a\"},{\"space\":\"a\",\"space\":\"a\"}]" },
+		{ "twice, with a member between", "[{\"space\":\"a\"},{\"space\":\"a\",\"id\":1,\"space\":\"a\"}]" },
 		{ "apart, then twice", "[{\"space\":\"a\",\"id\":1},{\"id\":1,\"space\":\"a\",\"id\":1}]" },
 		{ "members between", "[{\"space\":\"a\",\"id\":1,\"queue\":\"b\"},{\"space\":\"a\",\"id\":2,\"queue\":\"c\"}]" },
 		{ "escapes", "[{\"space\":\"\\u0061\",\"queue\":\"b\"},{\"space\":\"\\u0061\",\"queue\":\"b\"}]" },

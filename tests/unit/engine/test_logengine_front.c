@@ -4,6 +4,7 @@
 #include "logkit.h"
 #include "memstore.h"
 
+#include "line/object.h"
 #include "mirror/carry.h"
 
 #include <errno.h>
@@ -201,6 +202,83 @@ crash_often(unsigned lives)
 
 		n = reached ? n + 1 + n / 8 : 1 + i % 5;
 	}
+}
+
+/* Checks that the pieces of the next group lie behind those of the group before, and moves `end` behind them. */
+static void
+check_group(const char *name, struct carry_place *end)
+{
+	struct body_reader r;
+	struct body_piece piece;
+	struct line_group g;
+	struct slu_err err;
+	struct buf object;
+
+	buf_init(&object, SIZE_MAX);
+	CHECK_EQ(STORE_OK, store_get(my.store, name, 0, SIZE_MAX, &object, NULL, &err));
+	CHECK_EQ(0, line_group_decode(&g, buf_slice(&object), &err));
+	if (g.body.n) {
+		CHECK_EQ(0, body_open(&r, g.body, &err));
+		while (body_next(&r, &piece)) {
+			CHECK(!carry_is_before((struct carry_place){ piece.segment, piece.offset }, *end));
+			*end = (struct carry_place){ piece.segment, piece.offset + (uint32_t)piece.bytes.n };
+		}
+	}
+	buf_release(&object);
+}
+
+/* No byte of the log came to the store twice. Returns how many groups the store has. */
+static uint32_t
+check_groups(void)
+{
+	struct carry_place end = { 0 };
+	struct store_names names = { 0 };
+	struct slu_err err;
+	uint32_t n;
+
+	CHECK_EQ(STORE_OK, store_list(my.store, "0/group/", "", STORE_PAGE_MAX, &names, &err));
+	n = names.n;
+	CHECK(!names.more);
+	for (uint32_t i = 0; i < n; i++)
+		check_group(names.names[i], &end);
+	store_names_release(&names);
+	return n;
+}
+
+/* Lets the engine carry a group; the store has it, and the answer is lost. */
+static void
+carry_without_answer(void)
+{
+	struct engine *const e = my.k->e;
+	const uint32_t before = check_groups();
+
+	memstore_fault(my.store, STORE_PUT, MEMSTORE_LOSE_ANSWER, AWAY);
+	e->ops->flush(e);
+	while (check_groups() == before)
+		sched_yield();
+}
+
+/* MQ-16: a start compares the folder with the store, and carries nothing that the store has. */
+TEST(MQ_16_a_start_finds_what_the_store_has)
+{
+	begin(test_seed());
+	my.k->no_locks = true;
+	CHECK_EQ(0, open_kit());
+	for (int life = 0; life < 5; life++) {
+		drain();
+		set_away(true);
+		CHECK_EQ(0, work(5));
+		set_away(false);
+		carry_without_answer();
+		logkit_kill(my.k);
+		memstore_fault(my.store, STORE_PUT, MEMSTORE_NONE, 0);
+		CHECK_EQ(0, open_kit());
+	}
+	drain();
+	CHECK(check_groups() > 10);
+	logkit_close(my.k);
+	check_home();
+	end();
 }
 
 /* MQ-16: a crash at each step of a flush; the count is exact. */

@@ -3,6 +3,7 @@
  */
 #include "logkit.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -123,6 +124,24 @@ TEST(a_claim_is_synced_within_a_second)
 	CHECK_EQ(0, logkit_run(k, NULL));
 	CHECK_EQ(syncs + 1, logkit_stats(k).syncs);
 	CHECK(k->e->ops->next_due(k->e) > k->now + SLU_SEC);
+	logkit_free(k);
+}
+
+/* LOGENGINE-5: the ops of the run are answered; the next run is due at once, and returns the failure. */
+TEST(a_sync_that_fails_after_the_answers_is_reported_at_once)
+{
+	struct logkit *k = start();
+
+	put(k, 1, 1);
+	claim(k);
+	op_unpin(&op);
+	k->now += SLU_SEC;
+	fakeclock_advance(&k->clock, SLU_SEC);
+	simdisk_fail(k->disk, SIM_BIT(SIM_SYNC), 1, EIO, true);
+	CHECK_EQ(0, logkit_run(k, NULL));
+	CHECK_EQ(k->now, k->e->ops->next_due(k->e));
+	CHECK_EQ(SLU_EDOWN, logkit_run(k, NULL));
+	CHECK_EQ(SLU_NEVER, k->e->ops->next_due(k->e), "it was reported");
 	logkit_free(k);
 }
 
