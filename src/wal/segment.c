@@ -164,6 +164,7 @@ segment_plan(struct segment *s, uint32_t number, uint32_t seed)
 	s->end = SEGMENT_HEAD;
 	s->clear = 0;
 	s->live = 0;
+	s->uncounted = false;
 	s->seed = seed;
 }
 

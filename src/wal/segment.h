@@ -63,6 +63,7 @@ struct segment {
 	uint32_t end;     /* offset behind the last record */
 	uint32_t clear;   /* since open the log wrote zeros from `end` up to here */
 	int64_t live;     /* bytes that the caller still needs */
+	bool uncounted;   /* `live` does not count all that the caller may need: wal_set_uncounted */
 	bool was_written; /* every block was written: syncs are faster than after allocate */
 };
 

@@ -242,6 +242,13 @@ void wal_live(struct wal *w, struct wal_where where, int64_t bytes);
 /* Live bytes of a segment; 0 if the log has no such segment. */
 int64_t wal_live_in(const struct wal *w, uint32_t segment);
 
+/* The segment has a record that the caller may need and does not report by wal_live: only reading
+ * the segment shows whether it does. */
+void wal_set_uncounted(struct wal *w, uint32_t segment);
+
+/* Whether the segment must be read before it is recycled: it has live bytes or an uncounted record. */
+bool wal_is_needed(const struct wal *w, uint32_t segment);
+
 /* Bytes of sealed segments beyond twice the live bytes; 0 = nothing to clean. A caller
  * that cleans until it is 0 keeps the log below three times the live bytes plus 4
  * segments (with a reserve of 2): WAL-6. */

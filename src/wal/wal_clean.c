@@ -27,6 +27,23 @@ wal_live_in(const struct wal *w, uint32_t segment)
 	return s ? s->live : 0;
 }
 
+void
+wal_set_uncounted(struct wal *w, uint32_t segment)
+{
+	struct segment *s = wal_any_segment(w, segment);
+
+	assert(s);
+	s->uncounted = true;
+}
+
+bool
+wal_is_needed(const struct wal *w, uint32_t segment)
+{
+	const struct segment *s = wal_any_segment(w, segment);
+
+	return !s || s->live || s->uncounted;
+}
+
 uint64_t
 wal_excess(const struct wal *w)
 {

@@ -11,9 +11,10 @@
  *                 +---------------- alive ----------------------+
  *
  *  CLEAN-1  Cleaning handles only records that establish something: message, result,
- *      remembered key, policy, spelling, ceiling, lock, document, mark, batch, intake, hold. Later changes
+ *      remembered key, lock, document, mark, batch, intake, hold. Later changes
  *      of a message are behind its record, so they are still in the log or part of the
- *      RESTORE.
+ *      RESTORE. Policies, spellings and the ceiling are written again from memory, before
+ *      the segment is read.
  *  CLEAN-2  An error text is relocated with its message, so it is never before the message.
  *  CLEAN-3  A slice is appended before the ops of its run, so it copies only committed
  *      records.
@@ -30,6 +31,8 @@
  *  CLEAN-8  A relocated message that is set aside is behind the record of its batch. So that
  *      record is written again, too, before the segment goes. If the batch is dropped before,
  *      the DROP names its messages itself. The same holds for lock keys.
+ *  CLEAN-9  A segment is recycled unread if nothing of it can be needed: it has no live bytes and
+ *      only records whose need wal_live counts. A queue that is worked off in order costs no reading.
  */
 #include "engine/log/logengine_private.h"
 
@@ -84,7 +87,7 @@ logengine_name_file_again(struct logengine *l, uint64_t where)
 }
 
 static int
-move_message(struct logengine *l, const struct wal_record *rec, uint32_t msg,
+move_message(struct logengine *l, const struct wal_record *rec, bool is_keyed, uint32_t msg,
 	     const struct ledger_view *v, struct slu_err *err)
 {
 	const uint64_t error = v->error;
@@ -110,6 +113,7 @@ move_message(struct logengine *l, const struct wal_record *rec, uint32_t msg,
 		return rc;
 	file = logengine_name_file_again(l, v->where);
 	at = logengine_append(l, LOGENGINE_MESSAGE, &rec->body, 1);
+	logengine_note_need(l, LOGENGINE_MESSAGE, is_keyed, at.segment);
 	ledger_relocate(l->ledger, msg, logengine_name(l, at, rec->body.n, rec->body.n, file));
 	if (v->taken)
 		l->queues[v->queue].retake = true;
@@ -178,7 +182,7 @@ clean_message(struct logengine *l, const struct wal_record *rec, struct logengin
 	if (msg != SLAB_NONE)
 		ledger_get(l->ledger, msg, &v);
 	if (msg != SLAB_NONE && places_is(&l->places, v.where, rec->where))
-		return move_message(l, rec, msg, &v, err);
+		return move_message(l, rec, m->idem.n > 0, msg, &v, err);
 	if (msg != SLAB_NONE || m->idem.n == 0)
 		return 0;
 	entry->space = m->space;
@@ -219,64 +223,6 @@ clean_result(struct logengine *l, const struct wal_record *rec, struct logengine
 	if (!rc && entry->text.n)
 		ledger_relocate_result(l->ledger, id,
 				       logengine_name(l, at, body, entry->text.n, SLAB_NONE));
-	return rc;
-}
-
-static int
-clean_policy(struct logengine *l, const struct wal_record *rec, struct logengine_entry *entry,
-	     struct slu_err *err)
-{
-	const uint32_t queue = ledger_queue_find(l->ledger, entry->space, entry->queue);
-	struct ledger_queue_view v;
-	struct wal_where at;
-	int rc;
-
-	if (queue == SLAB_NONE || queue >= l->n_queues ||
-	    l->queues[queue].policy.segment != rec->where.segment)
-		return 0;
-	ledger_queue_get(l->ledger, queue, &v);
-	entry->policy = *v.policy;
-	entry->type = logengine_policy_type(v.policy); /* the record read may be of another type */
-	rc = append_one(l, entry, &at, NULL, err);
-	if (!rc)
-		logengine_note(l, &l->queues[queue].policy, at);
-	return rc;
-}
-
-static int
-clean_spelling(struct logengine *l, const struct wal_record *rec,
-	       struct logengine_entry *entry, struct slu_err *err)
-{
-	struct logengine_names names;
-	struct wal_where at;
-	uint32_t queue;
-	int rc;
-
-	rc = logengine_fold(entry, &names, err);
-	if (rc)
-		return rc;
-	queue = ledger_queue_find(l->ledger, slice_of(names.space), slice_of(names.queue));
-	if (queue == SLAB_NONE || queue >= l->n_queues ||
-	    l->queues[queue].spelling.segment != rec->where.segment)
-		return 0;
-	rc = append_one(l, entry, &at, NULL, err);
-	if (!rc)
-		logengine_note(l, &l->queues[queue].spelling, at);
-	return rc;
-}
-
-static int
-clean_ceiling(struct logengine *l, const struct wal_record *rec, struct logengine_entry *entry,
-	      struct slu_err *err)
-{
-	int rc;
-
-	(void)entry;
-	if (l->ceiling_segment != rec->where.segment)
-		return 0;
-	rc = logengine_reserve(l, WAL_FREE, 0, err);
-	if (!rc)
-		logengine_put_ceiling(l, ledger_counter(l->ledger));
 	return rc;
 }
 
@@ -324,10 +270,6 @@ static clean_fn *const steps[LOGENGINE_TYPES] = {
 	[LOGENGINE_KEEP] = clean_result,
 	[LOGENGINE_RESULT] = clean_result,
 	[LOGENGINE_REMEMBER] = clean_remember,
-	[LOGENGINE_POLICY] = clean_policy,
-	[LOGENGINE_CEILING] = clean_ceiling,
-	[LOGENGINE_POLICY_RATED] = clean_policy,
-	[LOGENGINE_SPELLING] = clean_spelling,
 	[LOGENGINE_LOCK] = logengine_clean_lock,
 	[LOGENGINE_DOCUMENT] = logengine_clean_document,
 	[LOGENGINE_MARK] = logengine_clean_move,
@@ -335,10 +277,89 @@ static clean_fn *const steps[LOGENGINE_TYPES] = {
 	[LOGENGINE_GIVEN] = logengine_clean_move,
 	[LOGENGINE_TAKEN] = logengine_clean_move,
 	[LOGENGINE_REFUSED] = logengine_clean_move,
-	[LOGENGINE_POLICY_FIELDS] = clean_policy,
 	[LOGENGINE_INTAKE] = clean_intake,
 	[LOGENGINE_HOLD] = clean_hold,
 };
+
+/* CLEAN-9: wal_live counts messages, but not their idempotency keys. */
+static bool
+is_counted(uint8_t type, bool keyed)
+{
+	return (type == LOGENGINE_ACCEPT || type == LOGENGINE_MESSAGE) && !keyed;
+}
+
+void
+logengine_note_need(struct logengine *l, uint8_t type, bool keyed, uint32_t segment)
+{
+	if (steps[type] && !is_counted(type, keyed))
+		wal_set_uncounted(l->wal, segment);
+}
+
+/* ---- What memory has ---- */
+
+static int
+rewrite_policy(struct logengine *l, uint32_t queue, struct slu_err *err)
+{
+	struct logengine_entry entry;
+	struct ledger_queue_view v;
+	struct wal_where at;
+	int rc;
+
+	ledger_queue_get(l->ledger, queue, &v);
+	entry.type = logengine_policy_type(v.policy);
+	entry.space = slice_of(v.space_name);
+	entry.queue = slice_of(v.name);
+	entry.policy = *v.policy;
+	rc = append_one(l, &entry, &at, NULL, err);
+	if (!rc)
+		logengine_note(l, &l->queues[queue].policy, at);
+	return rc;
+}
+
+static int
+rewrite_spelling(struct logengine *l, uint32_t queue, struct slu_err *err)
+{
+	struct logengine_entry entry;
+	struct ledger_queue_view v;
+	struct wal_where at;
+	int rc;
+
+	ledger_queue_get(l->ledger, queue, &v);
+	entry.type = LOGENGINE_SPELLING;
+	entry.space = slice_of(v.space_shown);
+	entry.queue = slice_of(v.shown);
+	rc = append_one(l, &entry, &at, NULL, err);
+	if (!rc)
+		logengine_note(l, &l->queues[queue].spelling, at);
+	return rc;
+}
+
+/* Relocates the policies and spellings of the segment, and its ceiling last. */
+static int
+rewrite_next(struct logengine *l, uint64_t *seen, struct slu_err *err)
+{
+	struct logengine_clean *c = &l->clean;
+	const uint32_t queue = c->queue;
+	int rc = 0;
+
+	*seen += sizeof *l->queues;
+	if (queue < l->n_queues && l->queues[queue].policy.segment == c->segment)
+		rc = rewrite_policy(l, queue, err);
+	if (!rc && queue < l->n_queues && l->queues[queue].spelling.segment == c->segment)
+		rc = rewrite_spelling(l, queue, err);
+	c->queue += !rc;
+	if (rc || queue < l->n_queues)
+		return rc;
+	if (l->ceiling_segment == c->segment) {
+		rc = logengine_reserve(l, WAL_FREE, 0, err);
+		if (rc)
+			return rc;
+		logengine_put_ceiling(l, ledger_counter(l->ledger));
+	}
+	c->rewritten = true;
+	c->read = !wal_is_needed(l->wal, c->segment);
+	return c->read ? 0 : wal_cursor_open(&c->cursor, l->wal, c->segment, err);
+}
 
 /* ---- Slices ---- */
 
@@ -405,7 +426,7 @@ count_tries(struct logengine *l)
 }
 
 static bool
-begin(struct logengine *l, struct slu_err *err)
+begin(struct logengine *l)
 {
 	struct logengine_clean *c = &l->clean;
 
@@ -415,11 +436,8 @@ begin(struct logengine *l, struct slu_err *err)
 		return false;
 	count_tries(l);
 	c->segment = wal_oldest(l->wal);
-	c->read = false;
-	if (wal_cursor_open(&c->cursor, l->wal, c->segment, err)) {
-		c->segment = 0;
-		return false;
-	}
+	c->queue = 0;
+	c->read = c->rewritten = false;
 	return true;
 }
 
@@ -470,10 +488,10 @@ logengine_clean_slice(struct logengine *l)
 		c->again = c->segment != 0;
 		return;
 	}
-	if (!begin(l, &err))
+	if (!begin(l))
 		return;
 	while (!rc && !c->read && seen < 4 * slice && l->appended < slice)
-		rc = clean_one(l, &seen, &err);
+		rc = c->rewritten ? clean_one(l, &seen, &err) : rewrite_next(l, &seen, &err);
 	if (!rc && c->read)
 		rc = logengine_retake(l, &err);
 	c->slice = l->appended;

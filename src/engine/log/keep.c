@@ -108,6 +108,7 @@ logengine_append(struct logengine *l, uint8_t type, const struct slice *parts, u
 	const struct wal_where at = wal_append(l->wal, type, parts, n);
 
 	places_see(&l->places, at.segment);
+	logengine_note_need(l, type, false, at.segment);
 	l->appended += at.length;
 	return at;
 }
@@ -333,12 +334,16 @@ logengine_put_message(struct logengine *l, uint8_t type, const struct message *m
 	const struct slice parts[] = { buf_slice(&l->scratch), m->payload };
 	const size_t size = logengine_message_size(l, m);
 	uint32_t file = SLAB_NONE;
+	struct wal_where at;
 	const int rc = m->file ? logengine_files_name(&l->files, m, &file, err) : 0;
 
 	if (rc)
 		return rc;
 	logengine_raise_ceiling(l, number);
-	*where = logengine_name(l, logengine_append(l, type, parts, 2), size, size, file);
+	at = logengine_append(l, type, parts, 2);
+	if (m->idem.n)
+		logengine_note_need(l, type, true, at.segment);
+	*where = logengine_name(l, at, size, size, file);
 	return 0;
 }
 

@@ -33,6 +33,8 @@ struct logengine_queue {
 struct logengine_clean {
 	struct wal_cursor cursor;
 	uint32_t segment; /* the segment being cleaned, or 0 */
+	uint32_t queue;   /* the next queue whose policy and spelling may be in the segment */
+	bool rewritten;   /* the policies, the spellings and the ceiling of the segment were written again */
 	bool read;        /* the segment was read to its end: it can go when nothing lives there */
 	bool again;       /* the next slice is due at once */
 	bool blocked;     /* no room or memory: try again in the next run */
@@ -261,6 +263,9 @@ uint32_t logengine_put_digest(struct logengine *l, const struct change *c);
 struct wal_where logengine_append(struct logengine *l, uint8_t type, const struct slice *parts,
 				  unsigned n);
 void logengine_put_ceiling(struct logengine *l, uint64_t counter);
+
+/* CLEAN-9 of clean.c: the segment has a record of this type. keyed: of a message with an idempotency key. */
+void logengine_note_need(struct logengine *l, uint8_t type, bool keyed, uint32_t segment);
 
 /* The same, if the ceiling is too low for the number. */
 void logengine_raise_ceiling(struct logengine *l, uint64_t number);

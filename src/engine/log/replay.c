@@ -420,6 +420,12 @@ note_id(struct logengine *l, uint64_t id)
 	l->highest_id = id > l->highest_id ? id : l->highest_id;
 }
 
+static bool
+is_message(uint8_t type)
+{
+	return type == LOGENGINE_ACCEPT || type == LOGENGINE_MESSAGE;
+}
+
 int
 logengine_replay(struct wal *w, const struct wal_record *rec, void *arg, struct slu_err *err)
 {
@@ -443,6 +449,9 @@ logengine_replay(struct wal *w, const struct wal_record *rec, void *arg, struct 
 	if (rc)
 		return tell(rec, rc, err);
 	places_see(&l->places, rec->where.segment);
+	if (!l->dry)
+		logengine_note_need(l, rec->type, is_message(rec->type) && entry.message.idem.n > 0,
+				    rec->where.segment);
 	note_id(l, entry.change.id);
 	note_id(l, entry.highest);
 	l->closed = rec->type == LOGENGINE_CLOSED;

@@ -116,6 +116,39 @@ TEST_LIMIT(the_disk_holds_three_times_what_lives_and_four_segments, 120)
 	logkit_free(k);
 }
 
+static uint64_t
+reads(struct logkit *k)
+{
+	return k->disk->counts[SIM_READ];
+}
+
+/* CLEAN-9 */
+TEST_LIMIT(a_segment_of_which_nothing_is_needed_is_recycled_unread, 120)
+{
+	static char payload[300];
+	const struct slice bytes = { payload, sizeof payload };
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	uint64_t before, id = 0;
+	size_t size;
+
+	CHECK_EQ(0, logkit_open(k));
+	for (int i = 0; i < 1000; i++) {
+		put(k, ++id, bytes, NULL);
+		claim_and_ack(k, every, (struct slice){ 0 });
+	}
+	CHECK_EQ(0, logkit_settle(k));
+	before = reads(k);
+	for (int i = 0; i < 2000; i++) {
+		put(k, ++id, bytes, NULL);
+		claim_and_ack(k, every, (struct slice){ 0 });
+	}
+	CHECK_EQ(0, logkit_settle(k));
+	CHECK(!simdisk_content(k->disk, "log/00000010.log", &size));
+	CHECK_EQ(before, reads(k));
+	check_bound(k, "settled");
+	logkit_free(k);
+}
+
 /* What is remembered counts as alive: cleaning ends, and it survives. */
 TEST_LIMIT(remembered_keys_and_results_survive_cleaning, 120)
 {
