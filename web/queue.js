@@ -20,7 +20,7 @@ export async function load(route, signal) {
   if (tab === 'messages') wanted.push(get('/v1/admin/messages', { ...place, state: route.params.state || 'all', limit: 50, cursor: route.params.cursor }, signal));
   if (tab === 'keys' || tab === 'due') wanted.push(Promise.all((tab === 'due' ? ['delayed'] : ['ready', 'leased', 'held']).map((state) => get('/v1/admin/messages', { ...place, state, limit: SAMPLE }, signal))));
   if (tab === 'limits') wanted.push(get('/v1/admin/queue/limits', place, signal));
-  if (tab === 'consumers') wanted.push(get('/v1/admin/workers', { namespace }, signal));
+  if (tab === 'consumers') wanted.push(get('/v1/admin/workers', { namespace, queue, limit: 1000 }, signal));
   const [q, past, more] = await Promise.all(wanted);
   noteQueues([q]);
   return { q, past, more, tab };
@@ -143,7 +143,7 @@ function settingsTab(q) {
 export function view({ q, past, more, tab }, route) {
   const names = [['messages', 'Messages'], ['keys', 'Keys, priorities, shares'], ['due', 'Scheduled'], has('GET', '/v1/admin/workers') && ['consumers', 'Consumers'], has('GET', '/v1/admin/queue/limits') && ['limits', 'Limits and holds'], ['settings', 'Settings']].filter(Boolean);
   const content = { messages: () => messagesTab(q, more, route), keys: () => keysTab(q, more), due: () => dueTab(q, more), settings: () => settingsTab(q), limits: () => limitsTab(q, more),
-    consumers: () => workerTable(more.workers.filter((w) => w.queues.includes(q.queue))) };
+    consumers: () => workerTable(more.workers) };
   return h('div', null,
     head([h('span', { class: 'ns' }, `${q.namespace}/`), q.display_topic || q.queue, ' ', pill(q.paused ? 'paused' : q.leased ? 'running' : 'idle')], actions(q)),
     counts(q), plot(q, past), tabs(tab, names, (id) => href(['queue', q.namespace, q.queue], { tab: id })), (content[tab] || content.messages)());

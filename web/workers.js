@@ -1,6 +1,6 @@
 // workers.js - consumers that say who they are, with quiet and stop.
 import { h } from './dom.js';
-import { get, namespaces, post, queues } from './api.js';
+import { get, namespaces, post } from './api.js';
 import { gauge } from './charts.js';
 import { age, duration, number, plural } from './format.js';
 import { table } from './table.js';
@@ -9,10 +9,8 @@ import { act, app, ask, command, empty, head, href, pill, toast } from './ui.js'
 const STALE_MS = 20e3;
 
 export async function load(route, signal) {
-  let names = namespaces();
-  if (names[0] === undefined) names = [...new Set((await queues(signal)).rows.map((q) => q.namespace))];
-  const pages = await Promise.all(names.slice(0, 50).map((namespace) => get('/v1/admin/workers', { namespace, limit: 1000 }, signal)));
-  return { list: pages.flatMap((p) => p.workers) };
+  const pages = await Promise.all(namespaces().slice(0, 50).map((namespace) => get('/v1/admin/workers', { namespace, limit: 1000 }, signal)));
+  return { list: pages.flatMap((p) => p.workers), more: pages.some((p) => p.cursor) };
 }
 
 function actions(w) {
@@ -25,16 +23,16 @@ function actions(w) {
 
 export function workerTable(list) {
   const columns = [
-    { label: 'Worker', cell: (w) => h('span', { class: 'mono' }, w.worker) }, { label: 'State', cell: (w) => [pill(w.state), age(w.last_beat) > STALE_MS && pill('warn', 'silent')] },
+    { label: 'Worker', class: 'wrap', cell: (w) => h('span', { class: 'mono' }, w.worker) }, { label: 'State', cell: (w) => [pill(w.state), age(w.last_beat) > STALE_MS && pill('warn', 'silent')] },
     { label: 'Host', cell: (w) => w.host ?? '' }, { label: 'Version', cell: (w) => w.version ?? '' },
     { label: 'Queues', class: 'wrap', cell: (w) => (w.queues || []).map((q, i) => [i > 0 && ', ', h('a', { href: href(['queue', w.namespace, q]) }, q)]) },
     { label: 'Slots', cell: (w) => (w.slots ? h('span', { class: 'meter' }, gauge(w.used, w.slots, `${w.used} of ${w.slots} slots`), ` ${number(w.used)}/${number(w.slots)}`) : '') },
-    { label: 'Late extends', num: true, cell: (w) => number(w.late_extends ?? 0) }, { label: 'Last beat', num: true, cell: (w) => `${duration(age(w.last_beat))} ago` },
+    { label: 'Lost leases', num: true, cell: (w) => number(w.lost_leases) }, { label: 'Last beat', num: true, cell: (w) => `${duration(age(w.last_beat))} ago` },
     { label: 'Actions', cell: actions },
   ];
   return list.length ? table({ columns, rows: list, keyOf: (w) => `${w.namespace}/${w.worker}`, caption: 'Workers' })
-    : empty('No worker has told its name', 'A consumer shows up here if it sends the field Sluice-Worker with its calls. It is forgotten 60 s after its last call.', command(`curl -s -H 'Sluice-Worker: name=mailer-1; slots=8; used=0' 'http://127.0.0.1:7171/dequeue?namespace=default&queue=mail&wait=20s'`));
+    : empty('No worker has told its name', '`sluice work` and the workers of the client libraries show up here by themselves. Any other consumer does if it sends the field Sluice-Worker. A worker is forgotten 60 s after its last beat.', command('sluice work mail -- ./send-mail'));
 }
 
-export const view = ({ list }) => h('div', null, head('Workers'), workerTable(list));
+export const view = ({ list, more }) => h('div', null, head('Workers'), workerTable(list), more && h('p', { class: 'muted' }, 'Only the first 1,000 are shown. `sluice worker list` has all.'));
 export const title = 'Workers';

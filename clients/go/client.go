@@ -269,6 +269,16 @@ func (c *Client) Take(ctx context.Context, queue string, t Take) ([]*Message, er
 	return messages, err
 }
 
+// beat says that a worker lives. Returns what an operator asks of it: running, quiet or stop.
+func (c *Client) beat(ctx context.Context, queue, field string) (string, error) {
+	q := post("/worker", map[string]any{"namespace": c.namespace, "queue": queue})
+	q.header = map[string]string{"Sluice-Worker": field}
+	q.repeatable = true
+	var answer struct{ State string }
+	err := c.do(ctx, q, &answer)
+	return answer.State, err
+}
+
 func (c *Client) space(given string) string {
 	if given != "" {
 		return given

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"os/signal"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
 )
+
+const version = "0.2.0" // of this package
 
 // Handler works on a message. What it returns is the result. An error is a failure, and the message comes again by the
 // policy of the queue; *Retry, *Defer and *Reject decide otherwise. ctx ends when the lease is lost.
@@ -24,10 +28,14 @@ type Worker struct {
 	Lease       time.Duration // default: 30 s; extended while the handler runs
 	Wait        time.Duration // of one request for messages; default: 20 s
 	Grace       time.Duration // how long handlers may run after a stop; default: 30 s
+	Beat        time.Duration // how often to tell the server that the worker lives; default: 5 s; negative: never
 	Log         func(text string)
 
 	mu      sync.Mutex
 	running map[*Message]context.CancelFunc
+	lost    int
+	quiet   chan struct{}      // while an operator wants no messages taken: closed at the end of that
+	taking  context.CancelFunc // of the request for messages, if there is one
 }
 
 func (w *Worker) defaults() error {
@@ -43,7 +51,7 @@ func (w *Worker) defaults() error {
 	for _, d := range []struct {
 		at       *time.Duration
 		standard time.Duration
-	}{{&w.Lease, 30 * time.Second}, {&w.Wait, 20 * time.Second}, {&w.Grace, 30 * time.Second}} {
+	}{{&w.Lease, 30 * time.Second}, {&w.Wait, 20 * time.Second}, {&w.Grace, 30 * time.Second}, {&w.Beat, 5 * time.Second}} {
 		if *d.at == 0 {
 			*d.at = d.standard
 		}
@@ -73,6 +81,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	keeping, stopKeeping := context.WithCancel(context.Background())
 	defer stopKeeping()
 	go w.keepLeases(keeping)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.beats(keeping, stop)
 	for ctx.Err() == nil {
 		w.takeSome(ctx, free, &handlers)
 	}
@@ -107,7 +118,15 @@ func (w *Worker) takeSome(ctx context.Context, free chan struct{}, handlers *syn
 	if places == 0 {
 		return
 	}
-	messages, err := w.Client.Take(ctx, w.Queue, Take{Limit: places, Wait: w.Wait, Lease: w.Lease})
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !w.mayTake(ctx, cancel) {
+		for i := 0; i < places; i++ {
+			<-free
+		}
+		return
+	}
+	messages, err := w.Client.Take(asking, w.Queue, Take{Limit: places, Wait: w.Wait, Lease: w.Lease})
 	for i := len(messages); i < places; i++ {
 		<-free
 	}
@@ -124,12 +143,75 @@ func (w *Worker) takeSome(ctx context.Context, free chan struct{}, handlers *syn
 			w.work(held, m)
 		}(m)
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && asking.Err() == nil {
 		w.Log(fmt.Sprintf("cannot take messages: %v", err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
+	}
+}
+
+// mayTake waits until the worker is not quiet. Returns false if ctx ended. cancel ends the request that follows.
+func (w *Worker) mayTake(ctx context.Context, cancel context.CancelFunc) bool {
+	for {
+		w.mu.Lock()
+		quiet := w.quiet
+		w.taking = cancel
+		w.mu.Unlock()
+		if quiet == nil {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-quiet:
+		}
+	}
+}
+
+// beats tells the server that the worker lives, and does what an operator asks.
+func (w *Worker) beats(ctx context.Context, stop context.CancelFunc) {
+	host, _ := os.Hostname()
+	instance := strconv.FormatInt(time.Now().UnixNano(), 36)
+	for w.Beat > 0 {
+		w.mu.Lock()
+		field := fmt.Sprintf("name=%s; host=%s; version=%s; instance=%s; slots=%d; used=%d; lost=%d", w.Client.owner, host, version,
+			instance, w.Concurrency, len(w.running), w.lost)
+		w.mu.Unlock()
+		asked, err := w.Client.beat(ctx, w.Queue, field)
+		var refused *Refusal
+		if errors.As(err, &refused) && (refused.Status == 401 || refused.Status == 403 || refused.Status == 404 || refused.Status == 405) {
+			return // the server has no register of workers, or not for us
+		}
+		if err == nil {
+			w.obey(asked, stop)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(w.Beat):
+		}
+	}
+}
+
+func (w *Worker) obey(asked string, stop context.CancelFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case asked == "stop":
+		w.Log("an operator asked this worker to stop")
+		stop()
+	case asked == "quiet" && w.quiet == nil:
+		w.Log("an operator asked this worker to be quiet")
+		w.quiet = make(chan struct{})
+		if w.taking != nil {
+			w.taking()
+		}
+	case asked == "running" && w.quiet != nil:
+		w.Log("an operator asked this worker to go on")
+		close(w.quiet)
+		w.quiet = nil
 	}
 }
 
@@ -220,6 +302,9 @@ func (w *Worker) keepLeases(ctx context.Context) {
 		}
 		for _, m := range lost {
 			if w.forget(m) {
+				w.mu.Lock()
+				w.lost++
+				w.mu.Unlock()
 				w.Log(fmt.Sprintf("message %s: the lease is lost", m.ID))
 			}
 		}

@@ -161,6 +161,8 @@ export interface WorkerOptions {
   wait?: number;
   /** Seconds for handlers to finish after a stop: 30. */
   grace?: number;
+  /** Seconds between two beats, which tell the server that this worker lives; 0 for none: 5. */
+  beat?: number;
   /** Stop on SIGTERM and SIGINT: true. */
   signals?: boolean;
   /** Receives warnings; by default console.error. */

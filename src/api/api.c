@@ -5,6 +5,7 @@
 #include "api/known.h"
 #include "api/limits.h"
 #include "api/refusals.h"
+#include "api/worker/workers.h"
 #include "base/limit.h"
 #include "base/lines.h"
 #include "base/mem.h"
@@ -82,6 +83,8 @@ api_init(struct api *api)
 		rc = fanouts_new(&api->fanouts);
 	if (!rc)
 		rc = known_new(&api->known, api->threads);
+	if (!rc)
+		rc = workers_new(&api->workers, NULL);
 	for (unsigned i = 0; i < api->threads && !rc; i++)
 		rc = init_ops(&api->ops[i]);
 	if (rc)
@@ -103,6 +106,8 @@ api_release(struct api *api)
 	api->fanouts = NULL;
 	known_free(api->known);
 	api->known = NULL;
+	workers_free(api->workers);
+	api->workers = NULL;
 	zones_release(&api->zones);
 }
 

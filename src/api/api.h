@@ -32,6 +32,7 @@ struct nodes_ops;
 struct op;
 struct reload;
 struct server;
+struct workers;
 
 /* Finished apicalls of one thread, for later requests: api/apicall.h. */
 struct apicall_spares {
@@ -83,6 +84,7 @@ struct api {
 	_Atomic slu_time stats_timeout; /* how long a fan-out waits; 0: no limit */
 	struct fanouts *fanouts;        /* api/fanout.h */
 	struct known *known;            /* api/known.h */
+	struct workers *workers;        /* api/worker/workers.h */
 	struct lines *audit;            /* api/audit.h; NULL: off */
 };
 

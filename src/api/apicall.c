@@ -108,6 +108,7 @@ apicall_open(struct api *api, struct exchange *x, const struct apicall_terms *te
 	a->gone = false;
 	a->lacked = false;
 	a->starved = false;
+	a->worker = NULL;
 	a->item_of = NULL;
 	a->routes = NULL;
 	a->passed = false;
@@ -149,6 +150,8 @@ answered(struct loop_work *w)
 		a->lacked |= refusals_op(a->api, &a->ops[i]);
 	if (a->api->audit)
 		audit_apicall(a);
+	if (a->worker)
+		a->terms.form->tell(a);
 	a->answer(a);
 }
 
@@ -223,6 +226,8 @@ apicall_pass(struct apicall *a)
 		return false;
 	}
 	a->passed = authorize_ops(a, a->ops, a->n_ops) && pass_ratelimit(a);
+	if (a->passed && a->worker)
+		a->terms.form->beat(a);
 	return a->passed;
 }
 

@@ -59,6 +59,11 @@ struct apicall_form {
 
 	/* Optional: for logs and the audit. */
 	struct apicall_ids (*ids)(const struct exchange *x);
+
+	/* For an apicall with a `worker`: notes its beat, when the rights are checked; tells it what it is asked,
+	 * before the answer. */
+	void (*beat)(struct apicall *a);
+	void (*tell)(struct apicall *a);
 };
 
 /* What holds for a request before it has ops. */
@@ -81,6 +86,8 @@ struct apicall {
 	bool gone;         /* APICALL-4 */
 	bool lacked;       /* the lack of disk or memory was noted */
 	bool starved;      /* no memory to read the request: it will be refused */
+
+	const struct worker_beat *worker; /* who calls: api/worker/workers.h; NULL: the caller did not say */
 
 	struct op op;    /* for an apicall with one op */
 	struct op *ops;  /* &op, unless set otherwise */

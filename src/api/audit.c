@@ -105,7 +105,7 @@ write_line(const struct apicall *a, const struct op *op, const struct part *p)
 }
 
 void
-audit_action(const struct apicall *a, const char *verb, int rc)
+audit_named(const struct apicall *a, const char *verb, struct slice namespace, const char *kind, struct slice name, int rc)
 {
 	const struct identity *const who = a->x->who;
 	const char *const request = apicall_ids(a).request;
@@ -119,11 +119,21 @@ audit_action(const struct apicall *a, const char *verb, int rc)
 	json_out_time(&w, "time", clock_wall(a->api->clock));
 	json_out_str(&w, "who", who ? who->name : SLICE(""));
 	json_out_str(&w, "verb", slice_of(verb));
+	if (namespace.n)
+		json_out_str(&w, "namespace", namespace);
+	if (kind)
+		json_out_str(&w, kind, name);
 	json_out_str(&w, "outcome", slice_of(slu_err_row(rc)->flat_name));
 	if (request)
 		json_out_str(&w, "request_id", slice_of(request));
 	json_out_close(&w);
 	add_line(a->api, &line);
+}
+
+void
+audit_action(const struct apicall *a, const char *verb, int rc)
+{
+	audit_named(a, verb, (struct slice){ 0 }, NULL, (struct slice){ 0 }, rc);
 }
 
 /* --- which parts -------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #ifndef API_AUDIT_H
 #define API_AUDIT_H
 
+#include "base/bytes.h"
 #include "base/episode.h"
 
 struct apicall;
@@ -33,6 +34,10 @@ void audit_apicall(const struct apicall *a);
 
 /* Writes a line about a change of the server itself, which has no op: verb, caller, outcome rc. */
 void audit_action(const struct apicall *a, const char *verb, int rc);
+
+/* The same for a thing of a namespace that has no op: kind ("worker") and its name. */
+void audit_named(const struct apicall *a, const char *verb, struct slice namespace, const char *kind, struct slice name,
+		 int rc);
 
 /* Writes the line of n refused requests of one reason and address (api/refusals.h). For
  * episodes.tell; arg is a struct api. */

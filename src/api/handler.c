@@ -1,6 +1,7 @@
 #include "api/handler.h"
 
 #include "api/dialect.h"
+#include "api/worker/workers.h"
 
 #include <stdio.h>
 
@@ -31,10 +32,74 @@ ids(const struct exchange *x)
 	return (struct apicall_ids){ call_added(c, "X-Request-Id"), call_added(c, "X-Correlation-Id") };
 }
 
+/* --- workers ------------------------------------------------------------------ */
+
+/* A worker is in the namespace of the first op of its call. */
+static struct worker_beat
+beat_of(const struct apicall *a)
+{
+	const struct op *const op = &a->ops[0];
+	struct worker_beat b = *a->worker;
+
+	b.wall = clock_wall(a->api->clock);
+	b.namespace = op->space;
+	b.queue = op->queue;
+	if (op->n_items && op->items[0].space.n) {
+		b.namespace = op->items[0].space;
+		b.queue = op->items[0].queue;
+	}
+	return b;
+}
+
+/* A register that is full, or without memory, does not stop the work: WORKERS-1. */
+static void
+beat(struct apicall *a)
+{
+	const struct worker_beat b = beat_of(a);
+	enum worker_state state;
+
+	if (b.namespace.n)
+		(void)workers_beat(a->api->workers, &b, clock_mono(a->api->clock), &state, NULL);
+}
+
+static void
+tell(struct apicall *a)
+{
+	const struct worker_beat b = beat_of(a);
+	const enum worker_state state = workers_state(a->api->workers, b.namespace, b.name);
+
+	(void)call_add(call_of(a->x), "Sluice-Worker", slice_of(worker_state_name(state))); /* the answer is fine without */
+}
+
+/* Copies the field: the head of the request is gone when the handler has returned. */
+static bool
+read_worker(struct apicall *a)
+{
+	const struct slice field = call_field(call_of(a->x), "sluice-worker");
+	struct worker_beat *b;
+	struct slu_err err = { 0 };
+	char *text;
+
+	if (!field.p)
+		return true;
+	b = arena_alloc(&a->memory, sizeof *b);
+	text = arena_alloc(&a->memory, field.n + 1);
+	if (!b || !text)
+		return !apicall_refused(a, SLU_ENOMEM, NULL);
+	memcpy(text, field.p, field.n);
+	*b = (struct worker_beat){ 0 };
+	if (apicall_refused(a, worker_field_read((struct slice){ text, field.n }, b, &err), err.text))
+		return false;
+	a->worker = b;
+	return true;
+}
+
 static const struct apicall_form form = {
 	.refuse = refuse,
 	.lacks = handler_lacks,
 	.ids = ids,
+	.beat = beat,
+	.tell = tell,
 };
 
 /* --- a request ---------------------------------------------------------------- */
@@ -94,6 +159,8 @@ apicall_start(struct call *c, struct api *api, const struct handler *h)
 	if (!a || (h->state && !apicall_state(a, h->state)))
 		return;
 	a->arg = h->arg;
+	if (c->route->worker && !read_worker(a))
+		return;
 	if (read_params(a, h))
 		h->run(a);
 }

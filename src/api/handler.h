@@ -8,6 +8,9 @@
  * calls `run`. A request that fails before is refused in the form of its dialect.
  *
  * An apicall of this header has a struct call: call_of(a->x).
+ *
+ * On a route with `worker`, a request with the field Sluice-Worker is a beat of that worker (api/worker/workers.h), and the
+ * answer has the field, too: what the worker is asked.
  */
 #ifndef API_HANDLER_H
 #define API_HANDLER_H

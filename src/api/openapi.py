@@ -12,7 +12,7 @@ import sys
 
 from lockd import openapi as lockd
 from lockd import openapi_locks as lockd_locks
-from openapi_words import (COUNT, FLAG, MOMENT, TEXT, TIME, answer, array, call, content, each, in_path,
+from openapi_words import (COUNT, FLAG, MOMENT, TEXT, TIME, answer, array, call, content, each, in_header, in_path,
                            integer, ok, parameter, query, record, ref, string, whole)
 from sqs import openapi as sqs
 
@@ -88,6 +88,7 @@ QUEUE_SHOWN = {
     "since_start": whole(each(COUNT, "accepted delivered finished failed died")),
 }
 SCOPE = string(enum=["queue", "share", "key"])
+WORKER_STATE = string(enum=["running", "quiet", "stop"])
 SHARDS = {  # with several shards: the shard of the queue, or its counts on each
     "shard": TEXT,
     "shards": array(whole({"shard": TEXT, **COUNTS})),
@@ -345,6 +346,10 @@ SCHEMAS = {
         "last": array(record(["tick", "at", "outcome"], {
             "tick": MOMENT, "at": MOMENT, "outcome": string(enum=["fired", "run", "overlap"]), **ID}), maxItems=20)}),
     "ScheduleInList": record([*SCHEDULE], {**SCHEDULE, "next_at": MOMENT}),
+    "Worker": record(["namespace", "worker", "state", "queues", "slots", "used", "lost_leases", "since", "last_beat"], {
+        "namespace": ref("Name"), "state": WORKER_STATE, **each(TEXT, "worker host version"), "queues": array(ref("Name")),
+        **each(COUNT, "slots used lost_leases"), "since": MOMENT, "last_beat": MOMENT}),
+    "WorkerPage": page({"workers": "Worker"}),
     "SchedulePage": page({"schedules": "ScheduleInList"}),
     "Paused": whole({**PLACE, "paused": FLAG}),
     "MessageName": record(["namespace", "id"], {**PLACE, "id": ref("Id")}),
@@ -479,6 +484,12 @@ ROWS = [
     ("post", "/ack", messages("ack", "Finish a message: it is deleted", SETTLED, body=one_or_many("Ack"))),
     ("post", "/nack", messages("nack", "Give a message back: it failed, or not now, or never again",
                                SETTLED, body=one_or_many("Nack"))),
+    ("post", "/worker", messages(
+        "worker", "Say that a worker lives, and learn what is asked of it",
+        ok(whole({"state": WORKER_STATE}), "What an operator asks of the worker."),
+        [in_header("Sluice-Worker", TEXT,
+                   text="`name=mailer-1; host=web-7; version=1.4; instance=5c1f; slots=8; used=3; lost=0`")],
+        body=record(["namespace"], {"namespace": ref("Name"), "queue": ref("Name"), "topic": ref("Name")}))),
     ("post", "/extend", messages("extend", "Extend the lease of a message", SETTLED, body=one_or_many("Extend"))),
     ("get", "/result", messages(
         "result", "Show the result of an ack",
@@ -581,6 +592,15 @@ ROWS = [
         {**ok(whole({**SCHEDULE_NAME, **ID}), "The message."), **NO_SUCH}, body="ScheduleName")),
     ("get", "/v1/admin/messages", admin(
         "Messages", "Browse and search messages", ok("Found", "A page."), [*PLACED, *A_PAGE, STATE, *FILTER])),
+    ("get", "/v1/admin/workers", admin(
+        "Workers", "List the workers that say who they are", ok("WorkerPage", "A page."),
+        [query("namespace", ref("Name")), query("queue", ref("Name")), *A_PAGE])),
+    *(("post", f"/v1/admin/worker/{verb}", admin(
+        f"{verb.capitalize()}Worker", text, {**ok(whole({"namespace": ref("Name"), "worker": TEXT, "state": WORKER_STATE}),
+                                                 "What the worker is asked."), **NO_SUCH},
+        body=whole({"namespace": ref("Name"), "worker": TEXT}))) for verb, text in (
+            ("quiet", "Ask a worker to take no more messages"), ("resume", "Let a quiet worker take messages again"),
+            ("stop", "Ask a worker to end"))),
     ("get", "/v1/admin/message", admin(
         "Message", "Show a message and its history", {**ok("MessageWithHistory", "The message."), **NO_SUCH},
         [*PLACED, query("id", ref("Id"), required=True)])),

@@ -66,6 +66,10 @@ def query(name, schema, required=False, text=None):
     return row
 
 
+def in_header(name, schema, text):
+    return {"name": name, "in": "header", "schema": schema, "required": True, "description": text}
+
+
 def in_path(name, schema):
     return {"name": name, "in": "path", "schema": schema, "required": True}
 

@@ -137,5 +137,6 @@ extern const struct command cli_token;
 extern const struct command cli_top;
 extern const struct command cli_torture;
 extern const struct command cli_work;
+extern const struct command cli_worker_list, cli_worker_quiet, cli_worker_resume, cli_worker_stop;
 
 #endif

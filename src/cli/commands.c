@@ -30,6 +30,8 @@ const struct command *const cli_commands[] = {
 	HEAD("Queues", "schedule", "set, list, show, delete, pause, resume or run schedules, and print their next ticks",
 	     &cli_schedule_set, &cli_schedule_list, &cli_schedule_show, &cli_schedule_next, &cli_schedule_delete,
 	     &cli_schedule_pause, &cli_schedule_resume, &cli_schedule_run),
+	HEAD("Queues", "worker", "list, quiet, resume or stop workers",
+	     &cli_worker_list, &cli_worker_quiet, &cli_worker_resume, &cli_worker_stop),
 
 	HEAD("Locks", "lock", "acquire, extend or release the lease of a key, or run a command under it",
 	     &cli_lock_acquire, &cli_lock_keepalive, &cli_lock_release, &cli_lock_run),

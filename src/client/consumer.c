@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/contain.h"
 
+#define QUIET_LOOK (200 * SLU_MS)
+
 /* --- hooks ------------------------------------------------------------------------------ */
 
 struct telling {
@@ -112,7 +114,7 @@ static int
 receive_some(struct worker *w, struct receiving *r, struct slu_delivery **got, unsigned *n,
 	     struct slu_err *err)
 {
-	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .cancel_fd = w->stop_fd, .space = w->conf.space };
+	const struct slu_call call = { SLU_OPTIONS_INIT(struct slu_call), .cancel_fd = w->pause_fd, .space = w->conf.space };
 	int rc;
 
 	if (r->page > 1)
@@ -125,6 +127,9 @@ receive_some(struct worker *w, struct receiving *r, struct slu_delivery **got, u
 static void
 work_on(struct worker *w, struct slu_delivery **got, unsigned n)
 {
+	if (n == 0)
+		return;
+	atomic_fetch_add(&w->used, 1);
 	for (unsigned i = 0; i < n; i++)
 		take_care(w, got[i]);
 	for (unsigned i = 0; i < n; i++) {
@@ -133,6 +138,15 @@ work_on(struct worker *w, struct slu_delivery **got, unsigned n)
 		else
 			worker_handle(w, got[i]);
 	}
+	atomic_fetch_sub(&w->used, 1);
+}
+
+/* Until the worker is not quiet any more, or ends. */
+static void
+stay_quiet(const struct worker *w)
+{
+	while (atomic_load(&w->quiet) && !worker_is_ending(w))
+		rest(w, QUIET_LOOK);
 }
 
 static void
@@ -154,8 +168,13 @@ consume(struct worker *w)
 	while (!worker_is_ending(w)) {
 		struct slu_err err = { .code = SLU_OK };
 		unsigned n = 0;
-		const int rc = receive_some(w, &r, got, &n, &err);
+		int rc;
 
+		stay_quiet(w);
+		rc = receive_some(w, &r, got, &n, &err);
+
+		if (rc == SLU_ECANCELED && !worker_is_ending(w))
+			continue; /* it is quiet, or was */
 		if (rc == SLU_ECANCELED || (rc && atomic_load(&w->client->stopped)))
 			break;
 		err.code = (enum slu_code)rc;

@@ -2,7 +2,8 @@
  * consumer.h - the inside of a service: its workers and their threads.
  *
  *      service ──> worker (a config) ──> thread: receive ─> handle ─> settle ─> receive ...
- *         │           └── stop_fd: readable = its threads end
+ *         │           ├── stop_fd: readable = its threads end
+ *         │           └── pause_fd: readable = its threads receive nothing, or end (service_beat.c)
  *         └──> keeper: extends the leases of all current deliveries
  *
  * A worker with a permanent error, or with too many failures, ends all its threads; the other workers
@@ -11,6 +12,7 @@
 #ifndef CLIENT_CONSUMER_H
 #define CLIENT_CONSUMER_H
 
+#include "client/beat.h"
 #include "client/receive.h"
 
 #include <sluice/consumer.h>
@@ -24,6 +26,15 @@ struct worker {
 	pthread_t *threads;
 	unsigned started; /* how many workers */
 	int stop_fd;
+	int pause_fd;
+	char instance[BEAT_INSTANCE];
+
+	/* Shared. */
+	_Atomic bool quiet;    /* an operator asked it to take nothing */
+	_Atomic unsigned used; /* how many threads have deliveries */
+	_Atomic unsigned lost; /* how many leases were lost */
+	struct kept beat;
+	bool beats; /* `beat` is with the keeper */
 
 	/* Shared, under the service's mtx. */
 	unsigned alive; /* how many threads run */
@@ -51,6 +62,14 @@ void *consumer_main(void *arg);
 /* Ends the threads of the worker, with the reason. */
 void worker_end(struct worker *w, int rc, const struct slu_err *err);
 bool worker_is_ending(const struct worker *w);
+void worker_ask_to_end(const struct worker *w);
+
+/* Beats from now on, until worker_beat_stop. */
+void worker_beat_start(struct worker *w);
+void worker_beat_stop(struct worker *w);
+
+/* Ends the waits of its threads for messages. */
+void worker_wake(const struct worker *w);
 
 /* Runs the handler for a delivery while its lease is extended, and settles it. Takes d. */
 void worker_handle(struct worker *w, struct slu_delivery *d);

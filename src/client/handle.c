@@ -138,6 +138,7 @@ is_ours(struct worker *w, struct slu_delivery *d)
 	keeper_remove(&w->service->keeper, &d->kept);
 	if (!d->kept.lost)
 		return true;
+	atomic_fetch_add(&w->lost, 1);
 	slu_fail(&err, SLU_ELEASE, "%s: lease of message %s lost while its handler ran",
 		 w->conf.queue, d->info.receipt.id);
 	worker_tell_error(w, &err);

@@ -85,7 +85,7 @@ worker_init(struct worker *w, struct slu_service *s, const struct slu_consumer *
 {
 	bool failed = false;
 
-	*w = (struct worker){ .service = s, .client = s->client, .conf = *conf, .stop_fd = -1 };
+	*w = (struct worker){ .service = s, .client = s->client, .conf = *conf, .stop_fd = -1, .pause_fd = -1 };
 	w->conf.name = copy(conf->name ? conf->name : conf->queue, &failed);
 	w->conf.queue = copy(conf->queue, &failed);
 	w->conf.space = copy(conf->space, &failed);
@@ -96,7 +96,8 @@ worker_init(struct worker *w, struct slu_service *s, const struct slu_consumer *
 		return slu_fail(err, SLU_ENOMEM, "out of memory for consumer %s", conf->queue);
 	make_owner(w);
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return w->stop_fd < 0 ? slu_fail(err, SLU_EFAILED, "cannot open a descriptor: %m") : 0;
+	w->pause_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return w->stop_fd < 0 || w->pause_fd < 0 ? slu_fail(err, SLU_EFAILED, "cannot open a descriptor: %m") : 0;
 }
 
 static void
@@ -109,6 +110,8 @@ worker_release(struct worker *w)
 	mem_free(w->threads);
 	if (w->service && w->stop_fd >= 0)
 		close(w->stop_fd);
+	if (w->service && w->pause_fd >= 0)
+		close(w->pause_fd);
 }
 
 static int
@@ -186,12 +189,13 @@ worker_is_ending(const struct worker *w)
 	return poll(&p, 1, 0) > 0;
 }
 
-static void
-client_request_to_end(const struct worker *w)
+void
+worker_ask_to_end(const struct worker *w)
 {
 	const uint64_t one = 1;
 
 	(void)!write(w->stop_fd, &one, sizeof one); /* an eventfd takes it */
+	worker_wake(w);
 }
 
 void
@@ -203,7 +207,7 @@ worker_end(struct worker *w, int rc, const struct slu_err *err)
 		w->err = *err;
 	}
 	pthread_mutex_unlock(&w->service->mtx);
-	client_request_to_end(w);
+	worker_ask_to_end(w);
 }
 
 void
@@ -212,7 +216,7 @@ slu_service_stop(struct slu_service *s)
 	if (!s || s->born != forked_now())
 		return; /* a child must not write to the parent's descriptors */
 	for (size_t i = 0; i < s->n; i++)
-		client_request_to_end(&s->workers[i]);
+		worker_ask_to_end(&s->workers[i]);
 }
 
 /* Counts threads that could not be started as ended. */
@@ -223,6 +227,8 @@ start_worker(struct worker *w, struct slu_err *err)
 	uint64_t old;
 
 	(void)!read(w->stop_fd, &old, sizeof old); /* remove signals of the previous run */
+	(void)!read(w->pause_fd, &old, sizeof old);
+	atomic_store(&w->quiet, false);
 	w->rc = 0;
 	worker_tell(w, w->conf.on_start, &(struct slu_consumer_event){ 0 });
 	for (unsigned i = 0; i < w->conf.concurrency; i++) {
@@ -240,6 +246,7 @@ start_worker(struct worker *w, struct slu_err *err)
 		return slu_fail(err, SLU_EDOWN, "cannot start a thread for consumer %s", w->conf.name);
 	}
 	w->started = w->conf.concurrency;
+	worker_beat_start(w);
 	return 0;
 }
 
@@ -287,6 +294,8 @@ reap(struct slu_service *s)
 	for (size_t i = 0; i < s->n; i++)
 		for (unsigned j = 0; j < s->workers[i].started; j++)
 			pthread_join(s->workers[i].threads[j], NULL);
+	for (size_t i = 0; i < s->n; i++)
+		worker_beat_stop(&s->workers[i]);
 	keeper_stop(&s->keeper);
 	pthread_mutex_lock(&s->mtx);
 	s->reaping = s->running = false;

@@ -56,6 +56,7 @@ struct route {
 	bool vital;                              /* connections of the reserve may use it: SERVER-5 */
 	bool early;                              /* does not wait while the server starts: SERVER-10 */
 	bool settles;                            /* never refused for memory: SERVER-8 */
+	bool worker;                             /* for the API: reads the field Sluice-Worker (api/handler.h) */
 };
 
 struct route_table {

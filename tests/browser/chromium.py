@@ -120,6 +120,16 @@ class Chromium:
             return True
         until(attempt, WAIT)
 
+    def press(self, row, text):
+        """The button that begins with this, in the first row of a table that has that text."""
+        self.until("""
+          const [row, text] = arguments;
+          const found = [...document.querySelectorAll('main tbody tr')].find((r) => r.innerText.includes(row));
+          const button = found && [...found.querySelectorAll('button')].find((b) => b.innerText.trim().startsWith(text) && !b.disabled);
+          if (button) button.click();
+          return Boolean(button);
+        """, row, text)
+
     def has_button(self, text):
         return self.run(self.FIND, "button", text) is not None
 

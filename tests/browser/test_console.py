@@ -16,7 +16,7 @@ KEY = Secret(SECRET)
 EVIL = "<img src=x onerror=\"window.__xss=1\"><script>window.__xss=1</script>"
 BIG = 12345678901234567890123  # no double holds it
 PAGES = ["overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=keys", "queue/ops/jobs?tab=due", "queue/ops/jobs?tab=settings", "queue/ops/jobs?tab=limits",
-         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "schedules", "limits", "shards", "audit", "settings"]
+         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "schedules", "workers", "queue/ops/jobs?tab=consumers", "limits", "shards", "audit", "settings"]
 
 @pytest.fixture(scope="module")
 def chromium():
@@ -53,12 +53,19 @@ def fill(server):
         "namespace": "ops", "name": "nightly", "when": "0 2 * * *", "zone": "Europe/Berlin",
         "message": {"queue": "reports", "json": {"day": "last"}}}).status == 200
 
+def beat(server):
+    assert server.call("POST", "/worker", {"namespace": "ops", "queue": "jobs"}, {
+        "Sluice-Worker": "name=worker-7; host=web-7; version=1.4.2; slots=8; used=3; lost=1"}).status == 200
+    assert server.call("POST", "/worker", {"namespace": "ops", "queue": "mail"}, {
+        "Sluice-Worker": f"name=mailer-1 {EVIL.replace(';', ',')}; host=web-9; version=1.4.1; slots=4; used=4"}).status == 200
+
 def base_of(server):
     return f"http://{server.address[0]}:{server.address[1]}/"
 
 @pytest.fixture
 def console(chromium, server):
     """The console on the filled server, at its first page."""
+    beat(server)
     chromium.visit(base_of(server))
     chromium.ready()
     return chromium
@@ -142,7 +149,7 @@ def test_a_message_shows_why_it_waits_and_its_numbers_as_they_are(console, serve
 def test_what_others_wrote_is_text(console, server):
     """A body, a key, an error, a share, an owner and attributes with markup."""
     uid = server.dlq(topic="evil")[0]["uid"]
-    for page in ("overview", "dead/ops/evil", "messages?q=queue%3Aops%2Fevil", f"message/ops/{uid}", f"message/ops/{uid}?body=raw", "queue/ops/evil"):
+    for page in ("overview", "workers", "dead/ops/evil", "messages?q=queue%3Aops%2Fevil", f"message/ops/{uid}", f"message/ops/{uid}?body=raw", "queue/ops/evil"):
         console.go(f"#/{page}")
         assert console.run("return document.querySelectorAll('main img, main script').length") == 0
     console.go(f"#/message/ops/{uid}?body=raw")
@@ -285,6 +292,24 @@ def test_a_schedule_runs_now_and_pauses(console, server):
     until(lambda: server.get("/v1/admin/schedule", namespace="ops", name="nightly").body["paused"])
     console.click("Undo")
     until(lambda: not server.get("/v1/admin/schedule", namespace="ops", name="nightly").body["paused"])
+
+def test_a_worker_is_made_quiet_resumed_and_stopped(console, server):
+    def state():
+        beat(server)
+        return next(w["state"] for w in server.get("/v1/admin/workers", namespace="ops").body["workers"] if w["worker"] == "worker-7")
+
+    console.go("#/workers")
+    console.see("worker-7", "web-7", "3/8", "1.4.2")
+    console.press("worker-7", "Quiet")
+    until(lambda: state() == "quiet")
+    console.press("worker-7", "Resume")
+    until(lambda: state() == "running")
+    console.press("worker-7", "Stop")
+    console.see("It finishes 3 messages and ends.")
+    console.click("Stop")
+    until(lambda: state() == "stop")
+    console.go("#/queue/ops/jobs?tab=consumers")
+    console.see("worker-7", "stop")
 
 def test_the_log_level_is_set(console, server):
     console.go("#/settings")

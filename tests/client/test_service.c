@@ -171,6 +171,72 @@ TEST(two_consumers_run_side_by_side)
 	slu_client_free(c);
 }
 
+/* Asks the worker by the call of an operator. */
+static void
+ask_worker(struct slu_client *c, const char *verb, const char *name)
+{
+	char path[64], body[256];
+	struct slu_answer a;
+
+	(void)snprintf(path, sizeof path, "/v1/admin/worker/%s", verb);
+	(void)snprintf(body, sizeof body, "{\"namespace\":\"test\",\"worker\":\"%s\"}", name);
+	FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "POST", .path = path, .body = body, .size = strlen(body) },
+			     &a, NULL, &err));
+	slu_free(a.body);
+}
+
+static bool
+is_listed(struct slu_client *c, const char *name)
+{
+	struct slu_answer a;
+	bool listed;
+
+	FINE(slu_client_call(c, &(struct slu_request){ SLU_OPTIONS_INIT(struct slu_request), .method = "GET", .path = "/v1/admin/workers?namespace=test" },
+			     &a, NULL, &err));
+	listed = strstr(a.body, name) != NULL;
+	slu_free(a.body);
+	return listed;
+}
+
+/* The worker beats at once and then each 5 s: the test sets what the keeper waits for. */
+static void
+beat_now(struct slu_service *s)
+{
+	pthread_mutex_lock(&s->keeper.mtx);
+	s->workers[0].beat.due = 0;
+	pthread_cond_broadcast(&s->keeper.changed);
+	pthread_mutex_unlock(&s->keeper.mtx);
+}
+
+TEST(an_operator_makes_a_worker_quiet_resumes_and_stops_it)
+{
+	static struct seen mail;
+	struct slu_client *c = start("memory");
+	struct slu_consumer conf = consumer("mail", &mail);
+	struct slu_service *s;
+
+	conf.concurrency = 2;
+	s = begin(c, &conf, 1);
+	send_some(c, "mail", 1);
+	WAIT_UNTIL(atomic_load(&mail.handled) == 1 && is_listed(c, mail.owner));
+	ask_worker(c, "quiet", mail.owner);
+	beat_now(s);
+	WAIT_UNTIL(atomic_load(&s->workers[0].quiet));
+	send_some(c, "mail", 1);
+	CHECK_EQ(1, left_in(c, "mail"));
+	CHECK_EQ(1, atomic_load(&mail.handled));
+	ask_worker(c, "resume", mail.owner);
+	beat_now(s);
+	WAIT_UNTIL(atomic_load(&mail.handled) == 2);
+	ask_worker(c, "stop", mail.owner);
+	beat_now(s);
+	FINE(slu_service_wait(s, 0, &err));
+	CHECK_EQ(1, atomic_load(&mail.stopped));
+	CHECK_EQ(0, atomic_load(&mail.errors));
+	slu_service_free(s);
+	slu_client_free(c);
+}
+
 TEST(what_a_handler_says_becomes_of_the_message)
 {
 	static struct seen seen;

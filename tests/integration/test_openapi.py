@@ -219,6 +219,21 @@ def walk_schedules(walk):
     walk.get(404, admin + "schedule", **name)
 
 
+def walk_workers(walk):
+    admin = "/v1/admin/"
+    beat = {"Sluice-Worker": "name=w; slots=2; host=h; version=1"}
+    walk(200, "POST", "/worker", HERE, beat)
+    walk(400, "POST", "/worker", HERE)
+    walk(400, "POST", "/worker", {}, beat)
+    walk.get(200, admin + "workers", namespace="shop", queue="orders", limit=1)
+    walk.get(400, admin + "workers", limit=0)
+    worker = {"namespace": "shop", "worker": "w"}
+    for verb in ("quiet", "resume", "stop"):
+        walk.post(200, admin + "worker/" + verb, worker)
+        walk.post(404, admin + "worker/" + verb, {**worker, "worker": "other"})
+        walk.post(400, admin + "worker/" + verb, {})
+
+
 def walk_admin(walk):
     admin = "/v1/admin/"
     put(walk, {"text": "leased"}, {"text": "dead", "idempotency_key": "d", "keep_result": 60})
@@ -246,6 +261,7 @@ def walk_admin(walk):
         walk.post(200, admin + path, HERE)
         walk.post(404, admin + path, NOWHERE)
         walk.post(400, admin + path, {})
+    walk_workers(walk)
     walk_schedules(walk)
     walk.get(200, admin + "messages", **HERE, state="all", limit=3)
     walk.get(400, admin + "messages", **HERE, older_than="long")

@@ -101,3 +101,36 @@ def check_kills(folder, client, start):
         seen = [line for worker in workers for line in worker.lines if line.isdigit()]
         assert set(seen) == accepted
         assert len(seen) - len(accepted) <= 3 * 4 * len(workers)  # those in hand when something was killed, 4 a worker
+
+
+def check_orders(server, push, program):
+    """A worker that prints its messages is made quiet, resumed and stopped by an operator."""
+    def found():
+        return server.get("/v1/admin/workers", namespace="default", queue="jobs").body["workers"]
+
+    def ask(verb):
+        body = {"namespace": "default", "worker": until(found)[0]["worker"]}
+        assert server.post(f"/v1/admin/worker/{verb}", body).status == 200
+
+    def heard():
+        """Two more beats: the answer to the first was heeded before the second."""
+        for _ in range(2):
+            beat = found()[0]["last_beat"]
+            until(lambda: found()[0]["last_beat"] != beat)
+
+    def done():
+        return [line for line in program.lines if line.split()[0] in ("one", "two")]  # without what the log says
+
+    until(found)
+    push("one")
+    until(lambda: len(done()) == 1)
+    ask("quiet")
+    heard()
+    push("two")
+    heard()
+    assert len(done()) == 1 and server.get("/stats", namespace="default", queue="jobs").body["ready"] == 1
+    ask("resume")
+    until(lambda: len(done()) == 2)
+    assert found()[0]["version"] == "0.2.0" and found()[0]["slots"] == 4
+    ask("stop")
+    assert program.process.wait(START) == 0

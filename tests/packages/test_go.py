@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from package_kit import ROOT, START, Hangup, Program, Server, check_kills, free_port, until, url
+from package_kit import ROOT, START, Hangup, Program, Server, check_kills, check_orders, free_port, until, url
 
 sys.path.insert(0, str(ROOT / "clients" / "python"))
 import sluice  # noqa: E402
@@ -82,7 +82,7 @@ def worker(program):
     made = []
 
     def start(servers, concurrency=4, lease="30s", gate=""):
-        made.append(Program([program, "worker"], servers, CONCURRENCY=str(concurrency), LEASE=lease, GATE=str(gate)))
+        made.append(Program([program, "worker"], servers, CONCURRENCY=str(concurrency), LEASE=lease, BEAT="50ms", GATE=str(gate)))
         return made[-1]
 
     yield start
@@ -117,6 +117,12 @@ def test_a_long_handler_keeps_its_lease(worker, tmp_path):
         until(lambda: client.stats("jobs")["total"] == 0)
         program.stop()
         assert program.lines == ["begun", "passed"]
+
+
+def test_an_operator_makes_a_worker_quiet_resumes_and_stops_it(worker, tmp_path):
+    with Server(tmp_path / "data") as server:
+        client = sluice.Client(url(server))
+        check_orders(server, lambda text: client.push("jobs", text), worker(url(server)))
 
 
 def test_a_signal_lets_handlers_finish_and_takes_nothing_more(worker, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from package_kit import ROOT, START, Hangup, Program, Server, check_kills, free_port, until, url
+from package_kit import ROOT, START, Hangup, Program, Server, check_kills, check_orders, free_port, until, url
 
 sys.path.insert(0, str(ROOT / "clients" / "python"))
 import sluice  # noqa: E402
@@ -118,7 +118,7 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
 
 await new Worker("jobs", async (message) => {
   %s
-}, { concurrency: %d, lease: %d }).run();
+}, { concurrency: %d, lease: %d, beat: %s }).run();
 """
 
 
@@ -126,9 +126,9 @@ await new Worker("jobs", async (message) => {
 def worker(installed, tmp_path):
     made = []
 
-    def start(servers, body, concurrency=4, lease=30):
+    def start(servers, body, concurrency=4, lease=30, beat=5):
         script = installed / f"worker{len(list(installed.iterdir()))}.mjs"
-        script.write_text(WORKER % (body, concurrency, lease))
+        script.write_text(WORKER % (body, concurrency, lease, beat))
         made.append(Program(["node", str(script)], servers))
         return made[-1]
 
@@ -186,6 +186,12 @@ def test_a_signal_lets_handlers_finish_and_takes_nothing_more(worker, tmp_path):
         left = client.stats("jobs")
         assert left["ready"] == left["total"] == 3 - program.lines.count("begun") > 0
         assert {m.failures for m in client.peek("jobs")} == {0}
+
+
+def test_an_operator_makes_a_worker_quiet_resumes_and_stops_it(worker, tmp_path):
+    with Server(tmp_path / "data") as server:
+        client = sluice.Client(url(server))
+        check_orders(server, lambda text: client.push("jobs", text), worker(url(server), "console.log(message.body);", beat=0.05))
 
 
 def test_nothing_is_lost_when_servers_and_workers_are_killed(worker, tmp_path):

@@ -16,7 +16,7 @@ import zipfile
 
 import pytest
 
-from package_kit import ROOT, START, Hangup, Program, Server, check_kills, free_port, until, url
+from package_kit import ROOT, START, Hangup, Program, Server, check_kills, check_orders, free_port, until, url
 from tokens import Secret
 
 PACKAGE = ROOT / "clients" / "python"
@@ -322,7 +322,7 @@ BLOCKING = """
     def handle(message):
         {body}
 
-    sluice.Worker("jobs", handle, concurrency={concurrency}, lease={lease}).run()
+    sluice.Worker("jobs", handle, concurrency={concurrency}, lease={lease}, beat={beat}).run()
 """
 ASYNCIO = """
     import asyncio, sluice.aio, sys, time
@@ -331,7 +331,7 @@ ASYNCIO = """
         {body}
 
     async def main():
-        await sluice.aio.AsyncWorker("jobs", handle, concurrency={concurrency}, lease={lease}).run()
+        await sluice.aio.AsyncWorker("jobs", handle, concurrency={concurrency}, lease={lease}, beat={beat}).run()
 
     asyncio.run(main())
 """
@@ -345,8 +345,8 @@ def program(request, installed):
     made = []
     form, pause = FORMS[request.param]
 
-    def start(servers, body, concurrency=4, lease=30):
-        text = textwrap.dedent(form).format(body=body, concurrency=concurrency, lease=lease)
+    def start(servers, body, concurrency=4, lease=30, beat=5):
+        text = textwrap.dedent(form).format(body=body, concurrency=concurrency, lease=lease, beat=beat)
         made.append(Program([sys.executable, "-c", text], servers, PYTHONPATH=str(installed), PYTHONUNBUFFERED="1"))
         return made[-1]
 
@@ -413,6 +413,13 @@ def test_a_signal_lets_handlers_finish_and_takes_nothing_more(program, tmp_path,
         left = client.stats("jobs")
         assert left["ready"] == left["total"] == 3 - worker.lines.count("begun")
         assert {m.failures for m in client.peek("jobs")} <= {0}
+
+
+def test_an_operator_makes_a_worker_quiet_resumes_and_stops_it(program, tmp_path, sluice):
+    with Server(tmp_path / "data") as server:
+        client = sluice.Client(url(server))
+        worker = program(url(server), "print(message.body)", beat=0.05)
+        check_orders(server, lambda text: client.push("jobs", text), worker)
 
 
 def test_nothing_is_lost_when_servers_and_workers_are_killed(program, tmp_path, sluice):

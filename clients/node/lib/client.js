@@ -99,6 +99,12 @@ class Client {
     return lost;
   }
 
+  /** Says that a worker lives. Resolves to what an operator asks of it: running, quiet or stop. */
+  async beat(queue, worker, { namespace = this.namespace, signal } = {}) {
+    const headers = { "Sluice-Worker": Object.entries(worker).map(([name, value]) => `${name}=${value}`).join("; ") };
+    return (await this.call(post("/worker", { namespace, queue }, { headers, repeatable: true }), signal)).state;
+  }
+
   async result(id, { queue, wait = 0, namespace = this.namespace } = {}) {
     const answer = await this.call(get("/result", { namespace, id, queue, wait }, { wait: seconds(wait) }));
     if (answer.status !== "done") throw new SluiceError(`message ${id} is not finished`);

@@ -1,8 +1,11 @@
 "use strict";
 
+const { randomUUID } = require("node:crypto");
+const { hostname } = require("node:os");
 const { setTimeout: sleep } = require("node:timers/promises");
+const { version } = require("../package.json");
 const { Client } = require("./client.js");
-const { Defer, LeaseLost, NotFound, Reject, Retry, SluiceError } = require("./errors.js");
+const { Defer, LeaseLost, NotFound, Refusal, Reject, Retry, SluiceError } = require("./errors.js");
 
 /** What a nack says about a handler that threw. */
 function verdict(failure) {
@@ -16,19 +19,55 @@ function verdict(failure) {
 /** Works on the messages of one queue. index.d.ts describes the options. */
 class Worker {
   constructor(queue, handler, options = {}) {
-    const { client = new Client(), concurrency = 1, lease = 30, wait = 20, grace = 30, signals = true } = options;
+    const { client = new Client(), concurrency = 1, lease = 30, wait = 20, grace = 30, beat = 5, signals = true } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1000)
       throw new TypeError(`invalid concurrency: ${concurrency}; expected 1 to 1000`);
-    Object.assign(this, { queue, handler, client, concurrency, lease, wait, grace, signals });
+    Object.assign(this, { queue, handler, client, concurrency, lease, wait, grace, beat, signals });
     this.namespace = options.namespace ?? client.namespace;
     this.log = options.log ?? ((text) => console.error(`sluice: ${text}`));
     this.running = new Map(); // from a message to the promise of its end
     this.stopping = new AbortController();
+    this.quiet = null; // while an operator wants no messages taken: the promise of the end of that
+    this.pause = new AbortController(); // ends the request for messages when the worker becomes quiet
+    this.lost = 0;
   }
 
   /** Ends run: takes no more messages, and lets handlers finish for `grace` seconds. */
   stop() {
     this.stopping.abort();
+    this.pause.abort();
+  }
+
+  /** Tells the server each `beat` seconds that this worker lives, and does what an operator asks. */
+  async beats(ended) {
+    const worker = { name: this.client.owner, host: hostname(), version, instance: randomUUID().slice(0, 13), slots: this.concurrency };
+    while (this.beat > 0 && !ended.aborted) {
+      try {
+        this.obey(await this.client.beat(this.queue, { ...worker, used: this.running.size, lost: this.lost }, { namespace: this.namespace, signal: ended }));
+      } catch (failure) {
+        if (!(failure instanceof SluiceError)) throw failure;
+        if (failure instanceof Refusal && [401, 403, 404, 405].includes(failure.status)) return; // the server has no register, or not for us
+      }
+      await sleep(this.beat * 1000, null, { signal: ended }).catch(() => {});
+    }
+  }
+
+  obey(asked) {
+    if (asked === "stop" && !this.stopping.signal.aborted) {
+      this.log("an operator asked this worker to stop");
+      this.stop();
+    }
+    if ((asked === "quiet") === Boolean(this.quiet)) return;
+    this.log(`an operator asked this worker to ${asked === "quiet" ? "be quiet" : "go on"}`);
+    if (asked === "quiet") {
+      this.quiet = {};
+      this.quiet.over = new Promise((resolve) => { this.quiet.end = resolve; });
+      this.pause.abort();
+    } else {
+      this.quiet.end();
+      this.quiet = null;
+      if (!this.stopping.signal.aborted) this.pause = new AbortController();
+    }
   }
 
   /** Works until stop is called, or until SIGTERM or SIGINT. */
@@ -37,17 +76,26 @@ class Worker {
     const caught = this.signals ? ["SIGTERM", "SIGINT"] : [];
     for (const name of caught) process.on(name, stop);
     const keeper = setInterval(() => this.keepLeases(), this.lease * 1000 / 3);
+    const ended = new AbortController();
+    const beating = this.beats(ended.signal);
     try {
       while (!this.stopping.signal.aborted) await this.takeSome();
       await this.finish();
     } finally {
       clearInterval(keeper);
+      ended.abort();
+      await beating;
       for (const name of caught) process.off(name, stop);
     }
   }
 
   async takeSome() {
-    const { signal } = this.stopping;
+    const { signal } = this.pause;
+    if (this.stopping.signal.aborted) return;
+    if (this.quiet) {
+      await Promise.race([this.quiet.over, aborted(this.stopping.signal)]);
+      return;
+    }
     if (this.running.size >= this.concurrency) {
       await Promise.race([...this.running.values(), aborted(signal)]);
       return;
@@ -86,7 +134,10 @@ class Worker {
   async keepLeases() {
     try {
       const held = [...this.running.keys()].filter((message) => !message.lost);
-      for (const message of await this.client.extend(held, this.lease)) this.log(`message ${message.id}: the lease is lost`);
+      for (const message of await this.client.extend(held, this.lease)) {
+        this.lost++;
+        this.log(`message ${message.id}: the lease is lost`);
+      }
     } catch (failure) {
       this.log(`cannot extend leases: ${failure.message}`);
     }

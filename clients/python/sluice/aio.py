@@ -12,6 +12,7 @@ import logging
 import signal
 import ssl
 import time
+import uuid
 from collections import defaultdict
 from typing import (Any, AsyncIterator, Awaitable, Callable, DefaultDict, Dict, Iterable, List, Mapping, Optional, Sequence,
                     Set, Tuple, TypeVar)
@@ -20,7 +21,7 @@ from . import calls, errors, values
 from .attempts import Address, Broken, NotSent
 from .base import ClientBase
 from .client import mark_lost
-from .worker import verdict
+from .worker import describe, is_unknown, verdict
 
 log = logging.getLogger("sluice")
 
@@ -278,15 +279,19 @@ class AsyncWorker:
 
     def __init__(self, queue: str, handler: Callable[[values.Message], Awaitable[Any]], *,
                  client: Optional[AsyncClient] = None, namespace: Optional[str] = None, concurrency: int = 10,
-                 lease: float = 30.0, wait: float = 20.0, grace: float = 30.0):
+                 lease: float = 30.0, wait: float = 20.0, grace: float = 30.0, beat: float = 5.0):
         if concurrency < 1 or concurrency > 1000:
             raise ValueError(f"invalid concurrency: {concurrency}; expected 1 to 1000")
         self.client = client or AsyncClient()
         self.queue, self.handler = queue, handler
         self.namespace = namespace or self.client.namespace
         self.concurrency, self.lease, self.wait, self.grace = concurrency, lease, wait, grace
+        self.beat = beat
         self._running: Dict[asyncio.Task[Any], values.Message] = {}
         self._stopping = False
+        self._lost = 0
+        self._quiet: Optional[asyncio.Event] = None  # of the loop that runs this worker, as the next two
+        self._loud: Optional[asyncio.Event] = None
         self._stop: Optional[asyncio.Event] = None  # of the loop that runs this worker
 
     def stop(self) -> None:
@@ -297,15 +302,17 @@ class AsyncWorker:
 
     async def run(self, signals: bool = True) -> None:
         """Works until stop is called, or until SIGTERM or SIGINT."""
-        self._stop = asyncio.Event()
+        self._stop, self._quiet, self._loud = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._loud.set()
         caught = self._catch_signals() if signals else []
-        keeper = asyncio.ensure_future(self._keep_leases())
+        helpers = [asyncio.ensure_future(self._keep_leases()), asyncio.ensure_future(self._beat())]
         try:
             while not self._stopping:
                 await self._take_some()
             await self._finish()
         finally:
-            keeper.cancel()
+            for helper in helpers:
+                helper.cancel()
             for number in caught:
                 asyncio.get_running_loop().remove_signal_handler(number)
 
@@ -332,12 +339,21 @@ class AsyncWorker:
         return {one for one in others if one.done()}
 
     async def _take_some(self) -> None:
+        assert self._quiet and self._loud
+        if self._quiet.is_set():
+            loud = asyncio.ensure_future(self._loud.wait())
+            await self._until_stop([loud])
+            loud.cancel()
+            return
         if len(self._running) >= self.concurrency:
             await self._until_stop(self._running)
             return
         taking = asyncio.ensure_future(self.client.take(
             self.queue, self.concurrency - len(self._running), wait=self.wait, lease=self.lease, namespace=self.namespace))
-        if not await self._until_stop([taking]):
+        quiet = asyncio.ensure_future(self._quiet.wait())
+        done = await self._until_stop([taking, quiet])
+        quiet.cancel()
+        if taking not in done:
             taking.cancel()  # the connection ends, and the server takes back what it sent
             with contextlib.suppress(asyncio.CancelledError, errors.SluiceError):
                 await taking
@@ -382,9 +398,32 @@ class AsyncWorker:
             try:
                 held = [message for message in self._running.values() if not message.lost]
                 for message in await self.client.extend(held, self.lease):
+                    self._lost += 1
                     log.warning("message %s: the lease is lost", message.uid)
             except errors.SluiceError as failure:
                 log.warning("cannot extend leases: %s", failure)
+
+    async def _beat(self) -> None:
+        worker = describe(self.client.owner, self.concurrency, uuid.uuid4().hex[:12])
+        while self.beat > 0:
+            try:
+                worker.update(used=len(self._running), lost=self._lost)
+                self._obey(await self.client.call(calls.beat(self.namespace, self.queue, worker)))
+            except errors.SluiceError as failure:
+                if is_unknown(failure):
+                    return
+            await asyncio.sleep(self.beat)
+
+    def _obey(self, asked: str) -> None:
+        assert self._quiet and self._loud
+        if asked == "stop" and not self._stopping:
+            log.warning("an operator asked this worker to stop")
+            self.stop()
+        if (asked == "quiet") == self._quiet.is_set():
+            return
+        log.warning("an operator asked this worker to %s", "be quiet" if asked == "quiet" else "go on")
+        for event, on in ((self._quiet, asked == "quiet"), (self._loud, asked != "quiet")):
+            event.set() if on else event.clear()
 
     async def _finish(self) -> None:
         if not self._running:

@@ -126,6 +126,13 @@ def extend(receipts: Sequence[str], lease: Optional[values.Duration]) -> Call[Li
                 lambda answer: [one["status"] for one in answer.json()], repeatable=True)
 
 
+def beat(namespace: str, queue: str, worker: Mapping[str, Any]) -> Call[str]:
+    """Says that a worker lives. Answers what an operator asks of it: running, quiet or stop."""
+    field = "; ".join(f"{name}={value}" for name, value in worker.items())
+    return post("/worker", {"namespace": namespace, "queue": queue}, lambda answer: str(answer.json()["state"]),
+                headers={"Sluice-Worker": field}, repeatable=True)
+
+
 def result(namespace: str, id: str, queue: Optional[str], wait: values.Duration) -> Call[Tuple[bool, Any]]:
     def parse(answer: Answer) -> Tuple[bool, Any]:
         body = answer.json()

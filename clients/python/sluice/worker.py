@@ -14,16 +14,21 @@ A handler that returns acks its message, with what it returns as the result. A h
 
 The leases of running messages are extended until their handlers end. SIGTERM and SIGINT stop a worker: it takes no
 more messages, lets its handlers finish for `grace` seconds, and gives back what is left.
+
+A worker beats: it tells the server each `beat` seconds that it lives. `sluice worker list` shows it, `sluice worker quiet`
+asks it to take no more messages, and `sluice worker stop` ends it like SIGTERM.
 """
 from __future__ import annotations
 
 import logging
 import signal
+import socket
 import threading
 import time
+import uuid
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import calls, errors, values
+from . import calls, errors, values, version
 from .client import Client
 from .transport import Interrupt
 
@@ -44,23 +49,37 @@ def verdict(failure: Exception) -> Tuple[str, Dict[str, Any]]:
     return f"{type(failure).__name__}: {failure}", {}
 
 
+def describe(owner: str, slots: int, instance: str) -> Dict[str, Any]:
+    """The field Sluice-Worker, without what changes."""
+    return {"name": owner, "host": socket.gethostname(), "version": version.VERSION, "instance": instance, "slots": slots}
+
+
+def is_unknown(failure: errors.SluiceError) -> bool:
+    """The server has no register of workers, or this caller may not use it: there is no use in another beat."""
+    return isinstance(failure, errors.Refusal) and failure.status in (401, 403, 404, 405)
+
+
 class Worker:
     """Works on the messages of one queue.
 
-    concurrency: handlers at once. lease: seconds; extended each third of it. wait: seconds of a long poll.
+    concurrency: handlers at once. lease: seconds; extended each third of it. wait: seconds of a long poll. beat: seconds
+    between beats; 0: none.
     """
 
     def __init__(self, queue: str, handler: Handler, *, client: Optional[Client] = None, namespace: Optional[str] = None,
-                 concurrency: int = 1, lease: float = 30.0, wait: float = 20.0, grace: float = 30.0):
+                 concurrency: int = 1, lease: float = 30.0, wait: float = 20.0, grace: float = 30.0, beat: float = 5.0):
         if concurrency < 1 or concurrency > 1000:
             raise ValueError(f"invalid concurrency: {concurrency}; expected 1 to 1000")
         self.client = client or Client()
         self.queue, self.handler = queue, handler
         self.namespace = namespace or self.client.namespace
         self.concurrency, self.lease, self.wait, self.grace = concurrency, lease, wait, grace
+        self.beat = beat
         self._changed = threading.Condition()
         self._running: Dict[int, values.Message] = {}  # by the number of the message's thread
         self._stopping = False
+        self._quiet = False
+        self._lost = 0
         self._interrupt = Interrupt()
 
     def run(self, signals: bool = True) -> None:
@@ -69,6 +88,8 @@ class Worker:
         ended = threading.Event()
         keeper = threading.Thread(target=self._keep_leases, args=(ended,), daemon=True)
         keeper.start()
+        if self.beat > 0:
+            threading.Thread(target=self._beat, args=(ended,), daemon=True).start()
         try:
             while not self._stopping:
                 self._take_some()
@@ -96,15 +117,16 @@ class Worker:
 
     def _take_some(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or len(self._running) < self.concurrency)
+            self._changed.wait_for(lambda: self._stopping or (len(self._running) < self.concurrency and not self._quiet))
             free = self.concurrency - len(self._running)
+            interrupt = self._interrupt
         if self._stopping:
             return
         try:
             found = self.client.take(self.queue, free, wait=self.wait, lease=self.lease, namespace=self.namespace,
-                                     interrupt=self._interrupt)
+                                     interrupt=interrupt)
         except errors.SluiceError as failure:
-            if not self._stopping:
+            if not self._stopping and not interrupt.fired:
                 log.warning("cannot take messages: %s", failure)
                 with self._changed:
                     self._changed.wait_for(lambda: self._stopping, timeout=1)
@@ -142,6 +164,36 @@ class Worker:
         except errors.SluiceError as failure:
             log.error("message %s: cannot settle, it comes again: %s", message.uid, failure)
 
+    # ---- Beats ----
+
+    def _beat(self, ended: threading.Event) -> None:
+        worker = describe(self.client.owner, self.concurrency, uuid.uuid4().hex[:12])
+        while True:
+            try:
+                worker.update(used=len(self._running), lost=self._lost)
+                self._obey(self.client.call(calls.beat(self.namespace, self.queue, worker)))
+            except errors.SluiceError as failure:
+                if is_unknown(failure):
+                    return
+            if ended.wait(self.beat):
+                return
+
+    def _obey(self, asked: str) -> None:
+        quiet = asked == "quiet"
+        if asked == "stop" and not self._stopping:
+            log.warning("an operator asked this worker to stop")
+            self.stop()
+        if quiet == self._quiet:
+            return
+        log.warning("an operator asked this worker to %s", "be quiet" if quiet else "go on")
+        with self._changed:
+            self._quiet = quiet
+            before, self._interrupt = self._interrupt, Interrupt()
+            self._changed.notify_all()
+        if self._stopping:
+            self._interrupt.fire()
+        before.fire()
+
     # ---- Leases and the end ----
 
     def _in_hand(self) -> List[values.Message]:
@@ -152,6 +204,7 @@ class Worker:
         while not ended.wait(self.lease / 3):
             try:
                 for message in self.client.extend(self._in_hand(), self.lease):
+                    self._lost += 1
                     log.warning("message %s: the lease is lost", message.uid)
             except errors.SluiceError as failure:
                 log.warning("cannot extend leases: %s", failure)

@@ -49,6 +49,10 @@ static const struct route routes[] = {
 	{ "GET",  "/v1/admin/me",             console_me,                     .needs = NEEDS_SOME, .vital = true },
 	{ "POST", "/v1/admin/reload",         .handler = &admin_reload,       .needs = NEEDS_SERVER, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/audit",          .handler = &admin_audit,        .query = QUERY_READ, .needs = NEEDS_SERVER, .vital = true },
+	{ "GET",  "/v1/admin/workers",        .handler = &admin_workers,      .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
+	{ "POST", "/v1/admin/worker/quiet",   .handler = &admin_worker_quiet, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
+	{ "POST", "/v1/admin/worker/resume",  .handler = &admin_worker_resume, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
+	{ "POST", "/v1/admin/worker/stop",    .handler = &admin_worker_stop,  .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/history",        .handler = &admin_history,      .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
 };
 /* clang-format on */

@@ -12,6 +12,7 @@
  *      schedules list, show, set, delete, pause, resume, run schedules
  *      nodes     the nodes of a store: list, drain, resume
  *      server    log level, settings in force
+ *      workers   consumers that say who they are: list, quiet, resume, stop
  *      history   the recent past of a queue, or of the server
  *      audit_tail  the last lines of the audit file
  *      filter    selects messages
@@ -34,6 +35,7 @@ extern const struct handler admin_backup_begin, admin_backup_read, admin_backup_
 extern const struct handler admin_level_get, admin_level_put, admin_config, admin_reload;
 extern const struct handler admin_move;
 extern const struct handler admin_history, admin_audit;
+extern const struct handler admin_workers, admin_worker_quiet, admin_worker_resume, admin_worker_stop;
 extern const struct handler admin_intake, admin_intake_places;
 extern const struct handler admin_schedules, admin_schedule, admin_schedule_set, admin_schedule_delete, admin_schedule_pause,
 	admin_schedule_resume, admin_schedule_run;

@@ -384,14 +384,14 @@ refuse_server(struct call *c, void *api)
 #define BOTH  (RIGHT_READ | RIGHT_WRITE)
 static const struct route routes[] = {
 	{ NULL, "/v1/queue/enqueue", lockd_enqueue, .take = lockd_enqueue_take, .needs = RIGHT_WRITE, .max_body = LOCKD_BODY_MAX, LOCKD },
-	{ NULL, "/v1/queue/dequeue", .handler = &lockd_dequeue, .needs = RIGHT_CONSUME, SMALL, .alone = true, LOCKD },
+	{ NULL, "/v1/queue/dequeue", .handler = &lockd_dequeue, .needs = RIGHT_CONSUME, SMALL, .alone = true, .worker = true, LOCKD },
 	{ NULL, "/v1/queue/subscribe", .handler = &lockd_subscribe, .needs = RIGHT_CONSUME, SMALL, .alone = true, LOCKD },
-	{ NULL, "/v1/queue/dequeueWithState", .handler = &lockd_dequeue_with_state, .needs = RIGHT_CONSUME, SMALL, .alone = true, LOCKD },
+	{ NULL, "/v1/queue/dequeueWithState", .handler = &lockd_dequeue_with_state, .needs = RIGHT_CONSUME, SMALL, .alone = true, .worker = true, LOCKD },
 	{ NULL, "/v1/queue/subscribeWithState", .handler = &lockd_subscribe_with_state, .needs = RIGHT_CONSUME, SMALL, .alone = true, LOCKD },
 	{ NULL, "/v1/queue/watch", .handler = &lockd_watch, .needs = RIGHT_READ, SMALL, .alone = true, LOCKD },
 	{ NULL, "/v1/queue/ack",     .handler = &lockd_ack,     .needs = RIGHT_CONSUME, SMALL, .settles = true, LOCKD },
 	{ NULL, "/v1/queue/nack",    .handler = &lockd_nack,    .needs = RIGHT_CONSUME, .max_body = API_BODY_MAX, .settles = true, LOCKD },
-	{ NULL, "/v1/queue/extend",  .handler = &lockd_extend,  .needs = RIGHT_CONSUME, SMALL, .settles = true, LOCKD },
+	{ NULL, "/v1/queue/extend",  .handler = &lockd_extend,  .needs = RIGHT_CONSUME, SMALL, .settles = true, .worker = true, LOCKD },
 	{ NULL, "/v1/queue/stats",   .handler = &lockd_stats,   .needs = RIGHT_READ, SMALL, LOCKD },
 
 	{ NULL,     "/v1/acquire",     .handler = &lockd_acquire,       .needs = NEEDS_HOLDER, SMALL, .alone = true, LOCKD },

@@ -15,7 +15,8 @@
 #define BACKOFF_MAX   (5 * SLU_SEC)
 
 /* A claim waits at most this long, so that --idle is checked. */
-#define WAIT_MAX (30 * SLU_SEC)
+#define QUIET_LOOK (200 * SLU_MS)
+#define WAIT_MAX   (30 * SLU_SEC)
 
 static slu_time
 now(void)
@@ -279,11 +280,9 @@ finish(struct work_slot *s)
 static void
 give_up(struct work_slot *s, const struct slu_err *err)
 {
-	const uint64_t one = 1;
-
 	if (!atomic_exchange(&s->work->broken, true))
 		session_note(&s->work->s, "%s", err->text);
-	(void)!write(s->work->stop_fd, &one, sizeof one); /* an eventfd takes it */
+	work_stop(s->work);
 }
 
 static void
@@ -337,7 +336,7 @@ claim(struct work_slot *s, slu_time wait, struct slu_err *err)
 	const struct slu_call call = {
 		SLU_OPTIONS_INIT(struct slu_call),
 		.timeout = time_add(wait, session->timeout),
-		.cancel_fd = s->work->stop_fd,
+		.cancel_fd = s->work->pause_fd,
 	};
 
 	return slu_client_dequeue(session->client, s->work->queue, &what, &s->got, &call, err);
@@ -355,6 +354,14 @@ take_ticket(struct work *w)
 	return false;
 }
 
+/* WORK-8 */
+static void
+stay_quiet(const struct work *w)
+{
+	while (atomic_load(&w->quiet) && !is_told(w->stop_fd))
+		rest(QUIET_LOOK, w->stop_fd);
+}
+
 static void
 slot_loop(struct work_slot *s)
 {
@@ -362,14 +369,17 @@ slot_loop(struct work_slot *s)
 	slu_time pause = 0;
 
 	while (ticket && !is_told(s->work->stop_fd)) {
-		const slu_time wait = patience_left(s);
+		slu_time wait;
 		struct slu_err err;
-		const int rc = wait > 0 ? claim(s, wait, &err) : 0;
+		int rc;
 
+		stay_quiet(s->work);
+		wait = patience_left(s);
+		rc = wait > 0 ? claim(s, wait, &err) : 0;
 		if (wait == 0)
 			break;
 		if (rc == SLU_ECANCELED)
-			break;
+			continue; /* stop, or quiet */
 		if (rc && is_final(rc)) {
 			give_up(s, &err);
 			break;

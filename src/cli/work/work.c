@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "client/beat.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -17,12 +18,85 @@ enum {
 	SLOTS_MAX = 1024
 };
 
+#define BEAT_TIME (2 * SLU_SEC) /* of one beat, at most */
+
 static void
 tell(int fd)
 {
 	const uint64_t one = 1;
 
 	(void)!write(fd, &one, sizeof one); /* an eventfd takes it */
+}
+
+void
+work_stop(const struct work *w)
+{
+	tell(w->stop_fd);
+	tell(w->pause_fd);
+}
+
+/* --- beats ---------------------------------------------------------------------- */
+
+struct beating {
+	char name[CLIENT_OWNER_TEXT];
+	char instance[BEAT_INSTANCE];
+	slu_time next; /* SLU_NEVER = the server has no register, or --beat 0 */
+};
+
+static void
+beat_begin(struct beating *b, const struct work *w)
+{
+	if (w->owner)
+		(void)snprintf(b->name, sizeof b->name, "%s", w->owner); /* a long name is cut */
+	else
+		client_process(b->name);
+	beat_instance(b->instance);
+	b->next = w->beat > 0 ? clock_mono(&clock_system) : SLU_NEVER;
+}
+
+/* WORK-8 */
+static void
+ask_quiet(struct work *w, bool quiet)
+{
+	uint64_t old;
+
+	if (atomic_exchange(&w->quiet, quiet) == quiet)
+		return;
+	session_note(&w->s, quiet ? "quiet: an operator asked this worker to take no more messages"
+				  : "resumed by an operator");
+	if (quiet) {
+		tell(w->pause_fd);
+		return;
+	}
+	atomic_store(&w->active, clock_mono(&clock_system)); /* --idle begins anew */
+	(void)!read(w->pause_fd, &old, sizeof old);          /* slots that stop look at stop_fd */
+	if (poll(&(struct pollfd){ .fd = w->stop_fd, .events = POLLIN }, 1, 0) > 0)
+		tell(w->pause_fd);
+}
+
+/* Beats if it is time. Returns true if the worker is asked to stop. */
+static bool
+beat(struct beating *b, struct work *w, int signal_fd)
+{
+	const slu_time now = clock_mono(&clock_system);
+	enum beat_asked asked;
+
+	if (now < b->next)
+		return false;
+	asked = client_beat(w->s.client, &(struct client_beat){
+						 .name = b->name,
+						 .queue = w->queue,
+						 .space = w->s.space,
+						 .instance = b->instance,
+						 .slots = (unsigned)w->concurrency,
+						 .used = atomic_load(&w->busy),
+						 .lost = (unsigned)atomic_load(&w->counts[WORK_LOST]),
+					 },
+			    signal_fd, BEAT_TIME);
+	b->next = asked == BEAT_UNKNOWN ? SLU_NEVER : clock_mono(&clock_system) + w->beat;
+	if (asked == BEAT_QUIET || asked == BEAT_RUNNING)
+		ask_quiet(w, asked == BEAT_QUIET);
+	return asked == BEAT_STOP;
 }
 
 /* --- signals -------------------------------------------------------------------- */
@@ -33,13 +107,24 @@ obey(struct work *w, unsigned nth)
 {
 	if (nth == 1) {
 		session_note(&w->s, "stopping: running commands may finish; a second signal kills them");
-		tell(w->stop_fd);
+		work_stop(w);
 	} else {
 		tell(w->force_fd);
 	}
 }
 
-/* Handles signals until the last slot has ended. */
+/* For poll: the milliseconds until the next beat. */
+static int
+time_until(slu_time next, bool stopping)
+{
+	const slu_time left = next == SLU_NEVER ? -1 : next - clock_mono(&clock_system);
+
+	if (next == SLU_NEVER || stopping)
+		return -1;
+	return left > 0 ? (int)(left / SLU_MS) + 1 : 0;
+}
+
+/* Handles signals and beats until the last slot has ended. */
 static void
 attend(struct work *w, int signal_fd)
 {
@@ -48,11 +133,17 @@ attend(struct work *w, int signal_fd)
 		{ .fd = w->done_fd, .events = POLLIN },
 	};
 	unsigned signals = 0;
+	struct beating b;
 
+	beat_begin(&b, w);
 	while (!fds[1].revents) {
 		struct signalfd_siginfo info;
 
-		if (poll(fds, 2, -1) < 0)
+		if (signals == 0 && beat(&b, w, signal_fd)) {
+			session_note(&w->s, "an operator asked this worker to stop");
+			obey(w, ++signals);
+		}
+		if (poll(fds, 2, time_until(b.next, signals > 0)) < 0)
 			continue; /* the process was stopped and continued */
 		if (fds[0].revents && read(signal_fd, &info, sizeof info) == sizeof info)
 			obey(w, ++signals);
@@ -89,9 +180,10 @@ open_fds(struct work *w, int *signal_fd, struct slu_err *err)
 	(void)signal(SIGPIPE, SIG_IGN); /* a child may ignore its stdin */
 	*signal_fd = session_signals();
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->pause_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->force_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (*signal_fd < 0 || w->stop_fd < 0 || w->force_fd < 0 || w->done_fd < 0)
+	if (*signal_fd < 0 || w->stop_fd < 0 || w->pause_fd < 0 || w->force_fd < 0 || w->done_fd < 0)
 		return slu_fail(err, SLU_EFAILED, "cannot open descriptors: %m");
 	return 0;
 }
@@ -139,6 +231,7 @@ work(struct work *w, struct slu_err *err)
 		print_counts(w);
 	close(signal_fd);
 	close(w->stop_fd);
+	close(w->pause_fd);
 	close(w->force_fd);
 	close(w->done_fd);
 	mem_free(slots);
@@ -179,7 +272,8 @@ const struct command cli_work = {
 		"75 defer, 100 dead letter, anything else is a failure that is retried later. The lease\n"
 		"is extended while COMMAND runs. Ctrl-C lets running commands finish; a second Ctrl-C\n"
 		"kills them and returns their messages. Background processes of COMMAND end with it, and\n"
-		"all processes end if this worker is killed.\n\n"
+		"all processes end if this worker is killed. `sluice worker` lists workers, and asks them\n"
+		"to be quiet or to stop.\n\n"
 		"Lines of JSON that COMMAND writes to descriptor 3 are messages, as in POST /enqueue. They\n"
 		"are enqueued with the ack in one step: all of it happens, or nothing.\n\n"
 		"With --lines COMMAND runs once: it reads messages as lines of JSON, and answers each\n"
@@ -202,8 +296,9 @@ const struct command cli_work = {
 		 { "--max", ARG_COUNT, AT(work, max), "exit after this many messages" },
 		 { "--idle", ARG_TIME, AT(work, idle), "exit if no message comes for this long" },
 		 { "--timeout", ARG_TIME, AT(work, timeout), "end a command that runs longer, as failed (no limit)" },
+		 { "--beat", ARG_TIME, AT(work, beat), "how often to tell the server that this worker lives, 0s = never (5s)" },
 		 { "--pass-token", ARG_FLAG, AT(work, pass_token), "pass the token to the command, in SLUICE_TOKEN" },
 		 { "--answer-timeout", ARG_TIME, AT(work, s.timeout), "how long an answer of the server may take (30s)" }),
-	CLI_STATE(struct work, .s.impatient = true, .concurrency = 1, .max = UINT64_MAX, .lease = 30 * SLU_SEC),
+	CLI_STATE(struct work, .s.impatient = true, .concurrency = 1, .max = UINT64_MAX, .lease = 30 * SLU_SEC, .beat = BEAT_EACH),
 	.run = run,
 };

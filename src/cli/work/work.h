@@ -17,6 +17,8 @@
  *      refusal ends the work.
  *  WORK-7  The lines of JSON that a command writes to descriptor 3 are messages. They are enqueued with the ack, in one
  *      step; a message that is not acked brings none.
+ *  WORK-8  The worker beats (client/beat.h). An operator can ask it to be quiet: slots claim nothing until it is resumed;
+ *      or to stop: as the first signal.
  */
 #ifndef CLI_WORK_WORK_H
 #define CLI_WORK_WORK_H
@@ -58,7 +60,9 @@ struct work {
 	slu_time idle;     /* exit after this time without a message; 0 = never */
 	slu_time timeout;  /* limit of a command (WORK-5); 0 = no limit */
 	bool pass_token;   /* the command receives the token of the session */
+	slu_time beat;     /* how often; 0 = never (WORK-8) */
 	int stop_fd;       /* readable: stop (WORK-4) */
+	int pause_fd;      /* readable: stop, or quiet (WORK-8) */
 	int force_fd;
 	int done_fd; /* the last slot makes it readable when it ends */
 
@@ -68,6 +72,7 @@ struct work {
 	_Atomic unsigned slots;  /* how many slots have not ended */
 	_Atomic slu_time active; /* when a message was last received or settled */
 	_Atomic bool away;       /* the note that the server does not answer was printed */
+	_Atomic bool quiet;      /* WORK-8 */
 	_Atomic bool broken;     /* a permanent refusal (WORK-6), or the command cannot be run */
 	_Atomic uint64_t counts[WORK_N_OUTCOMES];
 };
@@ -96,6 +101,9 @@ struct work_slot {
 	struct buf line; /* --lines: the line for the child */
 	struct buf env;
 };
+
+/* Stops (WORK-4). */
+void work_stop(const struct work *w);
 
 /* Append the messages of lines, or of a JSON list, as a JSON list; nothing if there are no messages. space: the
  * namespace of messages without one. Return SLU_EINVAL if a message is not a JSON object. */

@@ -207,7 +207,9 @@ func worker() {
 	var n int
 	_, err = fmt.Sscan(os.Getenv("CONCURRENCY"), &n)
 	check(err)
-	w := &sluice.Worker{Client: client(sluice.Config{}), Queue: "jobs", Concurrency: n, Lease: lease, Handler: handle}
+	beat, err := time.ParseDuration(os.Getenv("BEAT"))
+	check(err)
+	w := &sluice.Worker{Beat: beat, Client: client(sluice.Config{}), Queue: "jobs", Concurrency: n, Lease: lease, Handler: handle}
 	check(w.RunUntilSignal(ctx))
 }
 
