@@ -40,19 +40,47 @@ read_life(const char *text, uint8_t life[static LINE_LIFE])
 }
 
 static int
+name_file(char out[static PATH], const char *folder, struct slu_err *err)
+{
+	if (snprintf(out, PATH, "%s/node", folder) >= PATH)
+		return slu_fail(err, SLU_EINVAL, "invalid folder: the name is too long");
+	return 0;
+}
+
+static int
+in_use(const char *folder, struct slu_err *err)
+{
+	return slu_fail(err, SLU_EEXISTS, "%.150s is used by another server; expected a --data of its own", folder);
+}
+
+static int
 lock_file(struct nodename *id, const char *folder, struct slu_err *err)
 {
 	char path[PATH];
+	const int rc = name_file(path, folder, err);
 
-	if (snprintf(path, sizeof path, "%s/node", folder) >= (int)sizeof path)
-		return slu_fail(err, SLU_EINVAL, "invalid folder: the name is too long");
+	if (rc)
+		return rc;
 	id->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (id->file < 0)
 		return slu_fail(err, SLU_EDOWN, "open %.200s: %m", path);
-	if (flock(id->file, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	return slu_fail(err, SLU_EEXISTS, "%.150s is used by another server; expected a --data of its own",
-			folder);
+	return flock(id->file, LOCK_EX | LOCK_NB) ? in_use(folder, err) : 0;
+}
+
+int
+nodename_check(const char *folder, struct slu_err *err)
+{
+	char path[PATH];
+	int rc = name_file(path, folder, err), file;
+
+	if (rc)
+		return rc;
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return 0; /* no server with stores has been here */
+	rc = flock(file, LOCK_SH | LOCK_NB) ? in_use(folder, err) : 0;
+	close(file);
+	return rc;
 }
 
 /* A file that cannot be read is as good as none: the node gets another name. */

@@ -5,6 +5,8 @@
  *      process that has the file locked is the only one with this name. So the last life has ended,
  *      and its shards need not wait for a lease.
  *  NODENAME-2  A server has one name and one life, in all of its stores.
+ *  NODENAME-3  A server without a store leaves the data folder of a running server with stores alone, also
+ *      while that server owns no shard: it has no log open then.
  *
  * One thread at a time; the texts stay until nodename_close.
  */
@@ -29,5 +31,8 @@ struct nodename {
 int nodename_open(struct node *n, struct slu_err *err);
 
 void nodename_close(struct nodename *id); /* zeroed is fine */
+
+/* NODENAME-3: for a server without a store. Returns SLU_EEXISTS if a server with stores has the data folder. */
+int nodename_check(const char *folder, struct slu_err *err);
 
 #endif

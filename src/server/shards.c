@@ -6,6 +6,7 @@
 #include "projection/projection.h"
 #include "server/links.h"
 #include "server/ownership.h"
+#include "server/nodename.h"
 #include "server/place.h"
 #include "store/store.h"
 
@@ -391,21 +392,30 @@ see_logs(void *arg, const char *folder)
 		log_warn(u->node->log, "log without a shard", F_STR("folder", folder));
 }
 
+/* Whether a shard has its folder in the data folder. */
+static bool
+uses_data(const struct node *n, const struct node_shards *s)
+{
+	const char *const data = n->conf->data;
+	bool found = false;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		const char *const folder = s->confs[i].storage.folder;
+
+		found |= folder && strncmp(folder, data, strlen(data)) == 0;
+	}
+	return found && !n->hand;
+}
+
 /* SHARDS-3 */
 static int
 check_data(const struct node *n, const struct node_shards *s, struct slu_err *err)
 {
 	const char *const data = n->conf->data;
 	struct unused u = { .node = n, .shards = s };
-	bool needs_data = false;
 	int rc;
 
-	for (unsigned i = 0; i < s->n; i++) {
-		const char *const folder = s->confs[i].storage.folder;
-
-		needs_data |= folder && strncmp(folder, data, strlen(data)) == 0;
-	}
-	if (n->hand || !needs_data)
+	if (!uses_data(n, s))
 		return 0;
 	rc = layout_each(data, see_logs, &u, err);
 	if (rc || u.n == 0 || u.used)
@@ -502,6 +512,8 @@ shards_open(struct node *n, struct slu_err *err)
 		return rc;
 	keep(n, s);
 	rc = check_data(n, s, err);
+	if (!rc && !n->nodename.is_open && uses_data(n, s))
+		rc = nodename_check(n->conf->data, err);
 	conf.shards = s->confs;
 	conf.n_shards = s->n;
 	if (!rc && n->conf->place && !n->ownership && !n->hand)

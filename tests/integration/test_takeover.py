@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from clustered import shards, url
+from clustered import shards, two, url
 from served import Node, Refused, Server, texts, until
 
 QUEUES = [f"q{n}" for n in range(24)]  # on all shards, nearly always
@@ -211,6 +211,14 @@ def test_two_servers_never_share_a_folder(tmp_path):
     with node(tmp_path, "one"):
         with pytest.raises(Refused, match="is used by another server"):
             node(tmp_path, "one")
+
+
+def test_a_server_without_a_store_leaves_the_folder_of_a_node_alone(tmp_path):
+    """NODENAME-3: a node that owns no shard has no log open."""
+    with two(tmp_path) as (_, entry):
+        with pytest.raises(Refused, match="is used by another server"):
+            Server(entry.folder, engine="log")
+        assert not list(entry.folder.rglob("*.log"))
 
 
 def test_the_list_of_queues_has_those_of_this_server(tmp_path):
