@@ -183,7 +183,11 @@ def extend(t):
 
 def many_acks(t):
     n = 1000  # so many that the answer needs memory of its own
-    t.server.enqueue(*({"text": "x"} for _ in range(n)))
+    t.server.enqueue(*({"text": "x" * 500} for _ in range(n)))
+    for _ in range(4):  # on a thread each: the server keeps no buffer of an answer this large
+        wire = Wire(t.server.address)
+        assert wire.call("GET", "/peek", None, **t.server.here(limit=n, state="all"))[0] == 200
+        wire.close()
     body = [t.server.here(**settle(m)) for m in t.server.dequeue(limit=n, lease="1h")]
     result, items = yield lambda: t.ask("POST", "/ack", body)
     done = sum(i["status"] == 200 for i in items) if result == OK else n
