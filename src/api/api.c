@@ -2,7 +2,7 @@
 
 #include "api/apicall.h"
 #include "api/fanout.h"
-#include "api/known.h"
+#include "api/queue/known.h"
 #include "api/limits.h"
 #include "api/refusals.h"
 #include "api/worker/workers.h"

@@ -83,7 +83,7 @@ struct api {
 
 	_Atomic slu_time stats_timeout; /* how long a fan-out waits; 0: no limit */
 	struct fanouts *fanouts;        /* api/fanout.h */
-	struct known *known;            /* api/known.h */
+	struct known *known;            /* api/queue/known.h */
 	struct workers *workers;        /* api/worker/workers.h */
 	struct lines *audit;            /* api/audit.h; NULL: off */
 };

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/handler.h"
 #include "api/flat/flat.h"
+#include "api/codeq/codeq.h"
 #include "api/lockd/lockd.h"
 #include "api/refusals.h"
 #include "api/sqs/sqs.h"
@@ -12,7 +13,7 @@
 
 #include <stdio.h>
 
-const struct dialect *const dialects[] = { &flat_dialect, &lockd_dialect, &admin_dialect, &sqs_dialect, NULL };
+const struct dialect *const dialects[] = { &flat_dialect, &lockd_dialect, &admin_dialect, &sqs_dialect, &codeq_dialect, NULL };
 
 /* --- routes ------------------------------------------------------------------- */
 
@@ -27,18 +28,58 @@ count_routes(const struct dialect *const *all)
 }
 
 int
-dialects_join(const struct dialect *const *all, struct route **out, unsigned *n)
+dialect_check_base(const char *base, struct slu_err *err)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
+	const size_t n = strlen(base);
+
+	if (n > 1 && n <= DIALECT_BASE && base[0] == '/' && base[n - 1] != '/' && strspn(base, letters) == n &&
+	    !strstr(base, "//"))
+		return 0;
+	return slu_fail(err, SLU_EINVAL, "invalid base path: %.100s; expected /NAME or /NAME/NAME, at most %d bytes", base,
+			DIALECT_BASE);
+}
+
+/* Bytes of the paths that are written anew. */
+static size_t
+count_text(const struct dialect *const *all, const char *base)
+{
+	size_t n = 0;
+
+	for (; base && *all; all++)
+		for (unsigned i = 0; (*all)->base && i < (*all)->n_routes; i++)
+			n += strlen(base) + strlen((*all)->routes[i].path) + 1;
+	return n;
+}
+
+/* Writes the path of a row below another base. */
+static void
+replace_base(struct route *row, const struct dialect *d, const char *base, char **text)
+{
+	const char *const path = row->path;
+
+	if (!d->base || !base)
+		return;
+	row->path = *text;
+	*text += sprintf(*text, "%s%s", base, path + strlen(d->base)) + 1; /* fits: count_text */
+}
+
+int
+dialects_join(const struct dialect *const *all, const char *base, struct route **out, unsigned *n)
 {
 	struct route *row;
+	char *text;
 
 	*n = count_routes(all);
-	row = *out = mem_array(*n, sizeof *row);
+	row = *out = mem_alloc(*n * sizeof *row + count_text(all, base));
 	if (!row)
 		return SLU_ENOMEM;
+	text = (char *)(row + *n);
 	for (; *all; all++)
 		for (unsigned i = 0; i < (*all)->n_routes; i++, row++) {
 			*row = (*all)->routes[i];
 			row->dialect = *all;
+			replace_base(row, *all, base, &text);
 			if (row->handler)
 				row->handle = apicall_handle;
 		}

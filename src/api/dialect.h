@@ -20,6 +20,10 @@
 
 #include <sluice/err.h>
 
+enum {
+	DIALECT_BASE = 100 /* bytes of a base that a setting gives */
+};
+
 struct api;
 struct apicall;
 struct json_field;
@@ -46,6 +50,7 @@ struct dialect_refusal {
 struct dialect {
 	const char *name;
 	const char *prefix; /* of its paths */
+	const char *base;   /* beginning of its paths that a setting may replace; NULL: none */
 	const struct route *routes;
 	unsigned n_routes;
 	const char *type; /* content type of `describe` */
@@ -77,9 +82,12 @@ struct dialect {
 /* The dialects of this server; ends with NULL. The first one has the prefix "/". */
 extern const struct dialect *const dialects[];
 
-/* Joins the routes of all dialects of a table and sets their `dialect`. The caller frees
- * *out with mem_free. Returns SLU_ENOMEM. */
-int dialects_join(const struct dialect *const *all, struct route **out, unsigned *n);
+/* Joins the routes of all dialects of a table and sets their `dialect`. base: replaces the base of a dialect that has
+ * one; NULL: nothing is replaced. The caller frees *out with mem_free. Returns SLU_ENOMEM. */
+int dialects_join(const struct dialect *const *all, const char *base, struct route **out, unsigned *n);
+
+/* Returns SLU_EINVAL unless the text can be a base: /a/b, of at most DIALECT_BASE bytes. */
+int dialect_check_base(const char *base, struct slu_err *err);
 
 /* The row of a code: the dialect's own, or one made from SLU_ERRORS. */
 struct dialect_error dialect_error(const struct dialect *d, int code);

@@ -14,10 +14,11 @@ from lockd import openapi as lockd
 from lockd import openapi_locks as lockd_locks
 from openapi_words import (COUNT, FLAG, MOMENT, TEXT, TIME, answer, array, call, content, each, in_header, in_path,
                            integer, ok, parameter, query, record, ref, string, whole)
+from codeq import openapi as codeq
 from sqs import openapi as sqs
 
 # A dialect has a part in its folder: PATHS and SCHEMAS, and RESPONSES with the form of its errors.
-PARTS = [lockd, lockd_locks, sqs]
+PARTS = [lockd, lockd_locks, sqs, codeq]
 
 # --- what is sent and answered ----------------------------------------------------
 

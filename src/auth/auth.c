@@ -1,6 +1,7 @@
 #include "auth/auth.h"
 
 #include "auth/aws_keys.h"
+#include "auth/codeq_token.h"
 #include "auth/keyring.h"
 #include "auth/sigv4.h"
 #include "auth/token_cache.h"
@@ -18,6 +19,7 @@ struct rules {
 	struct aws_keys aws;
 	char *audience, *issuer;
 	struct jwt_rules jwt;
+	bool codeq;
 };
 
 struct auth {
@@ -108,6 +110,7 @@ rules_new(struct rules **out, const struct auth_conf *conf, struct slu_err *err)
 	r->keys = keyring_new();
 	r->jwt.leeway = conf->leeway;
 	r->jwt.max_age = conf->max_age;
+	r->codeq = conf->codeq;
 	r->audience = copy(conf->audience, &r->jwt.audience, &failed);
 	r->issuer = copy(conf->issuer, &r->jwt.issuer, &failed);
 	if (!r->keys || failed)
@@ -233,6 +236,35 @@ auth_abandon(struct auth *a)
 
 /* --- check ----------------------------------------------------------------------- */
 
+/* Where tokens are codeQ's, codeq:admin is its scope, and no right in a namespace `codeq`. */
+static void
+drop_codeq_scopes(struct grants *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++)
+		if (!slice_eq(g->items[i].pattern, SLICE("codeq")) || g->items[i].rights != RIGHT_ADMIN)
+			g->items[n++] = g->items[i];
+	g->n = n;
+}
+
+static struct identity *
+identity_of(const struct rules *r, struct jwt_claims *c)
+{
+	struct identity *id;
+
+	if (r->codeq)
+		drop_codeq_scopes(&c->grants);
+	id = identity_new(c->sub, &c->grants);
+	if (!id || !r->codeq)
+		return id;
+	id->codeq = codeq_identity_new(c->sub, &c->codeq);
+	if (id->codeq)
+		return id;
+	identity_unref(id);
+	return NULL;
+}
+
 /* *until: when it ends. */
 static int
 verify(const struct rules *r, struct slice token, slu_time now, struct identity **out,
@@ -254,7 +286,7 @@ verify(const struct rules *r, struct slice token, slu_time now, struct identity 
 	if (rc)
 		return rc;
 	*until = time_add(claims.exp, r->jwt.leeway);
-	*out = identity_new(claims.sub, &claims.grants);
+	*out = identity_of(r, &claims);
 	return *out ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");
 }
 

@@ -39,6 +39,7 @@ struct auth_conf {
 	const char *issuer;
 	slu_time leeway;
 	slu_time max_age; /* the longest lifetime of a token; 0: any */
+	bool codeq;       /* tokens may have the claims of codeQ: auth/codeq_token.h */
 };
 
 /* threads: how many call auth_check, each with its number. Returns SLU_EINVAL or SLU_EDOWN with

@@ -90,6 +90,8 @@ identity_new(struct slice name, const struct grants *g)
 	text = (char *)id + head;
 	atomic_init(&id->refs, 1);
 	id->name = copy(name, &text, printable);
+	id->codeq = NULL;
+	id->token = NULL;
 	id->n_grants = g->n;
 	for (unsigned i = 0; i < g->n; i++) {
 		id->grants[i].rights = g->items[i].rights;
@@ -111,8 +113,11 @@ identity_unref(struct identity *id)
 {
 	if (!id || atomic_load_explicit(&id->refs, memory_order_relaxed) == 0)
 		return;
-	if (atomic_fetch_sub_explicit(&id->refs, 1, memory_order_acq_rel) == 1)
-		mem_free(id);
+	if (atomic_fetch_sub_explicit(&id->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	identity_unref(id->codeq);
+	mem_free(id->token);
+	mem_free(id);
 }
 
 struct identity *
@@ -146,6 +151,22 @@ identity_may(const struct identity *id, struct slice namespace, enum right right
 			return true;
 	}
 	return false;
+}
+
+struct slice
+identity_home(const struct identity *id)
+{
+	const struct slice standard = SLICE("default");
+	struct slice one = { 0 };
+
+	for (unsigned i = 0; id && i < id->n_grants; i++) {
+		const struct slice pattern = id->grants[i].pattern;
+
+		if (memchr(pattern.p, '*', pattern.n) || (one.n > 0 && !slice_eq(one, pattern)))
+			return standard;
+		one = pattern;
+	}
+	return one.n > 0 ? one : standard;
 }
 
 /* --- grants ------------------------------------------------------------------- */

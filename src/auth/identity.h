@@ -38,9 +38,13 @@ struct grant {
 	unsigned rights;      /* enum right, or'ed */
 };
 
+struct codeq_token;
+
 struct identity {
-	_Atomic unsigned refs; /* 0: not counted, never freed */
-	struct slice name;     /* printable ASCII: safe for logs */
+	_Atomic unsigned refs;     /* 0: not counted, never freed */
+	struct slice name;         /* printable ASCII: safe for logs */
+	struct identity *codeq;    /* the same caller in the codeQ dialect; NULL: it has no token of codeQ */
+	struct codeq_token *token; /* of an identity in the codeQ dialect: auth/codeq_token.h; otherwise NULL */
 	unsigned n_grants;
 	struct grant grants[];
 };
@@ -64,6 +68,9 @@ struct identity *identity_anyone(void);
 /* Returns true if id has the right in a folded namespace (core/names.h). IDENTITY-2,
  * IDENTITY-3. */
 bool identity_may(const struct identity *id, struct slice namespace, enum right right);
+
+/* The namespace of an identity that has rights in one only; otherwise `default`. Borrowed from id. */
+struct slice identity_home(const struct identity *id);
 
 /* Returns false, and adds nothing, if the pattern or the rights are invalid. */
 bool grants_add(struct grants *g, struct slice pattern, unsigned rights);

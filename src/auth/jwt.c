@@ -168,13 +168,32 @@ read_audience(struct json *r, const struct json_field *f, void *place)
 		add_audience(r, c);
 }
 
+/* Scopes of other services are ignored. */
+static void
+add_scope(struct jwt_claims *c, struct slice scope)
+{
+	codeq_claims_scope(&c->codeq, scope);
+	(void)grants_add_scope(&c->grants, scope);
+}
+
+static void
+add_scopes(struct jwt_claims *c, struct slice scopes)
+{
+	struct slice scope;
+
+	while (scopes.n > 0) {
+		(void)slice_cut(&scopes, ' ', &scope);
+		add_scope(c, scope);
+	}
+}
+
 static void
 read_scope(struct json *r, const struct json_field *f, void *place)
 {
 	struct jwt_claims *const c = place;
 
 	(void)f;
-	grants_add_scopes(&c->grants, json_text(r));
+	add_scopes(c, json_text(r));
 }
 
 static void
@@ -185,7 +204,36 @@ read_scopes(struct json *r, const struct json_field *f, void *place)
 	(void)f;
 	json_array(r);
 	while (json_element(r))
-		(void)grants_add_scope(&c->grants, json_text(r)); /* scopes of other services are ignored */
+		add_scope(c, json_text(r));
+}
+
+/* A claim that other services may use in another form: then it is not there. */
+static void
+read_any_text(struct json *r, const struct json_field *f, void *place)
+{
+	(void)f;
+	if (json_peek(r) == JSON_STRING)
+		*(struct slice *)place = json_text(r);
+}
+
+static void
+read_types(struct json *r, const struct json_field *f, void *place)
+{
+	struct codeq_claims *const c = place;
+
+	(void)f;
+	if (json_peek(r) != JSON_ARRAY)
+		return;
+	c->has_types = true;
+	json_array(r);
+	while (json_element(r)) {
+		if (json_peek(r) != JSON_STRING)
+			continue;
+		if (c->n_types == CODEQ_TYPES)
+			json_fail(r, SLU_EINVAL, NULL, "expected at most %d eventTypes", CODEQ_TYPES);
+		else
+			c->types[c->n_types++] = json_text(r);
+	}
 }
 
 /* Read by the whole struct: they add to it. */
@@ -193,6 +241,8 @@ read_scopes(struct json *r, const struct json_field *f, void *place)
 	{                                                          \
 		.name = { text, sizeof(text) - 1 }, .read = reader \
 	}
+
+#define OF_CODEQ(text, reader, member) JSON_ROW(text, reader, struct jwt_claims, codeq.member)
 
 static const struct json_field claim_fields[] = {
 	JSON_FIELDS(text, struct jwt_claims, sub, iss),
@@ -202,6 +252,13 @@ static const struct json_field claim_fields[] = {
 	CLAIM("aud", read_audience),
 	CLAIM("scope", read_scope),
 	CLAIM("scopes", read_scopes),
+	OF_CODEQ("tid", read_any_text, tenants[0]),
+	OF_CODEQ("tenantId", read_any_text, tenants[1]),
+	OF_CODEQ("tenant_id", read_any_text, tenants[2]),
+	OF_CODEQ("organizationId", read_any_text, tenants[3]),
+	OF_CODEQ("organization_id", read_any_text, tenants[4]),
+	OF_CODEQ("role", read_any_text, role),
+	JSON_ROW("eventTypes", read_types, struct jwt_claims, codeq),
 };
 
 int

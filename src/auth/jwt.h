@@ -22,7 +22,7 @@
 #ifndef AUTH_JWT_H
 #define AUTH_JWT_H
 
-#include "auth/identity.h"
+#include "auth/codeq_token.h"
 #include "auth/refusal.h"
 
 #include <sluice/err.h>
@@ -81,6 +81,7 @@ struct jwt_claims {
 	slu_time nbf; /* 0: missing */
 	slu_time iat; /* when it was issued; 0: missing */
 	struct grants grants;
+	struct codeq_claims codeq;
 };
 
 /* After the signature is verified. c points into the room of t. Returns SLU_EAUTH. */

@@ -104,6 +104,8 @@ struct conf {
 	uint32_t threads;
 	uint32_t node_id;
 	char *advertise;
+	char *codeq_path;
+	bool codeq_tokens;
 	char *beanstalk_namespace;
 	uint64_t beanstalk_max_job;
 	uint32_t beanstalk_max_attempts;

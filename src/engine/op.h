@@ -473,7 +473,7 @@ struct op {
 				* or 0; then the answer. Rc SLU_ETIMEOUT: it is still the same */
 	uint64_t cursor;       /* LIST, QUEUES, LIMITS, MOVE_TAKE: 0, then what the last answer has here; the
 				* answer is 0 after the last page, and a page may be short or empty
-				* before that. GET, WHY, and DELETE of one item, without a queue; STATS and TREND
+				* before that. GET, WHY, RESULT, and DELETE of one item, without a queue; STATS and TREND
 				* with `here`: the shard to look at, above BROKER_CURSOR_BITS */
 	enum msg_state state;  /* PEEK: MSG_DELAYED: delayed messages, the next due first; otherwise ready
 				* ones. LIST: only messages in this state; MSG_NONE: all. Dead letters come

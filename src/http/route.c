@@ -27,6 +27,24 @@ route_release(struct route_table *t)
 	*t = (struct route_table){ 0 };
 }
 
+/* Returns whether rest is one segment and the tail. */
+static bool
+has_tail(struct slice rest, struct slice tail)
+{
+	const size_t n = rest.n - tail.n; /* of the segment */
+
+	return rest.n > tail.n && !memchr(rest.p, '/', n) && memcmp(rest.p + n, tail.p, tail.n) == 0;
+}
+
+/* Returns whether a row whose path begins the given path, n bytes of it, matches the rest. */
+static bool
+has_rest(const struct route *r, struct slice path, size_t n)
+{
+	const struct slice rest = { path.p + n, path.n - n };
+
+	return r->tail ? has_tail(rest, slice_of(r->tail)) : rest.n == 0 || r->below;
+}
+
 /* The first row from i on whose path is n bytes long and begins the given path; or t->n. */
 static unsigned
 next_row(const struct route_table *t, unsigned i, struct slice path, size_t n)
@@ -37,7 +55,7 @@ next_row(const struct route_table *t, unsigned i, struct slice path, size_t n)
 		if (!at)
 			break;
 		i = (unsigned)(at - t->lengths);
-		if (memcmp(t->rows[i].path, path.p, n) == 0 && (n == path.n || t->rows[i].below))
+		if (memcmp(t->rows[i].path, path.p, n) == 0 && has_rest(&t->rows[i], path, n))
 			return i;
 	}
 	return t->n;

@@ -12,6 +12,9 @@
  * path that begins with its own. The longest matching path wins. HEAD matches a row of GET. A
  * row without a method matches all methods, and HEAD unless it has no_head.
  *
+ * A row with `tail` matches paths of its own path, one segment and the tail: { .path = "/tasks/", .tail = "/result" }
+ * matches "/tasks/1/result".
+ *
  * A row with `segments` also matches the paths of that many segments, "/a/b", whose first segment begins the path
  * of no row. For a method without such a row these paths are 404.
  *
@@ -50,6 +53,7 @@ struct route {
 	uint8_t query;                           /* enum route_query; for http_conf.admit */
 	uint16_t needs;                          /* the rights that a caller needs: for http_conf.admit */
 	uint8_t segments;                        /* also matches other paths of so many segments; 0: none */
+	const char *tail;                        /* what follows path and one segment, "" or "/result"; NULL: none */
 	bool below;                              /* also matches paths that begin with path */
 	bool no_head;                            /* HEAD does not match it */
 	bool alone;                              /* may wait, or has large answers: exchange_hold from the start */

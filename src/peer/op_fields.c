@@ -59,7 +59,7 @@ const uint8_t op_wire[OP_VERBS] = {
 #define KEY_ROWS   (V(KEYS) | V(ATTACHMENTS))
 #define WAITS      (V(CLAIM) | V(PEEK) | V(WATCH) | V(RESULT) | V(ACQUIRE))
 #define PAGES      (V(LIST) | V(QUEUES) | V(SHARD) | V(FORGET) | V(LIMITS))
-#define AT_LANE    (V(GET) | V(WHY) | V(DELETE) | V(STATS) | V(INTAKE) | V(TREND))
+#define AT_LANE    (V(GET) | V(WHY) | V(RESULT) | V(DELETE) | V(STATS) | V(INTAKE) | V(TREND))
 #define POLICIES   (V(PAUSE) | V(POLICY_GET) | V(POLICY_SET))
 #define STAGES     (V(STATE_PUT) | V(STATE_REMOVE) | V(STATE_META))
 #define HOLDS      (V(KEEPALIVE) | V(RELEASE) | V(STATE_GET) | STAGES | V(ATTACHMENTS))

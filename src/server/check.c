@@ -1,6 +1,7 @@
 /*
  * check.c - is what a server was told good enough to start it? (node.h)
  */
+#include "api/dialect.h"
 #include "server/addresses.h"
 #include "server/inboxes.h"
 #include "server/limits.h"
@@ -40,6 +41,15 @@ check_audit(const struct conf *conf, struct slu_err *err)
 	return conf->audit_file ? place_check("--audit-file", conf->audit_file, PLACE_FILE, err) : 0;
 }
 
+static int
+check_codeq(const struct conf *conf, struct slu_err *err)
+{
+	struct slu_err why = { 0 };
+	const int rc = dialect_check_base(conf->codeq_path, &why);
+
+	return rc ? slu_fail(err, (enum slu_code)rc, "codeq.path: %s", why.text) : 0;
+}
+
 /* at_open: node_open does the same when it reads the files, which may be read only once (a
  * pipe). */
 static const struct {
@@ -53,6 +63,7 @@ static const struct {
 	{ limits_check, false },
 	{ inboxes_check, false },
 	{ check_audit, false },
+	{ check_codeq, false },
 	{ projected_check, false },
 	{ shards_check_stored, true },
 	{ login_check, true },

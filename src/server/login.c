@@ -18,6 +18,7 @@ auth_of(const struct conf *conf)
 		.issuer = conf->auth_issuer,
 		.leeway = conf->auth_leeway,
 		.max_age = conf->auth_max_age,
+		.codeq = conf->codeq_tokens,
 	};
 }
 

@@ -23,7 +23,7 @@ static int
 join_routes(struct node *n, struct slu_err *err)
 {
 	n->api.dialects = n->hand && n->hand->dialects ? n->hand->dialects : dialects;
-	if (dialects_join(n->api.dialects, &n->routes, &n->n_routes))
+	if (dialects_join(n->api.dialects, n->conf->codeq_path, &n->routes, &n->n_routes))
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	return 0;
 }

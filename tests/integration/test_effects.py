@@ -52,6 +52,8 @@ EFFECTS = {
     "shards": "integration/test_effects.py::test_shards_are_logs_of_their_own",
     "threads": "integration/test_effects.py::test_threads_serve_connections",
     "node.id": "integration/test_effects.py::test_the_number_of_the_node_is_in_every_id",
+    "codeq.path": "integration/test_codeq.py::test_another_base_path",
+    "codeq.tokens": "integration/test_codeq_tokens.py::test_without_the_setting_the_claims_mean_nothing",
     "beanstalk.namespace": "integration/test_beanstalk.py::test_the_namespace_of_the_tubes",
     "beanstalk.max_job_size": "integration/test_beanstalk.py::test_a_job_that_is_too_big",
     "beanstalk.max_attempts": "integration/test_beanstalk.py::test_a_job_that_kills_its_workers_is_buried",

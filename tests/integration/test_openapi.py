@@ -502,6 +502,50 @@ def walk_sqs(walk):
         walk.post(400, path, [], fields=fields, **named)
 
 
+def walk_codeq(walk):
+    base, named = "/v1/codeq", "/v1/codeq/tasks/{id}"
+    task = walk.post(202, base + "/tasks", {"command": "MAIL", "payload": {"n": 1}, "priority": 3})
+    walk.post(400, base + "/tasks", {})
+    walk.post(200, base + "/tasks/batch", {"tasks": [{"command": "MAIL", "payload": 1}]})
+    walk.post(400, base + "/tasks/batch", {})
+    walk.get(200, named, id=task["id"])
+    walk.get(404, named, id="x")
+    walk.post(200, base + "/tasks/claim", {"commands": ["MAIL"]})
+    walk.post(204, base + "/tasks/claim", {"commands": ["none"]})
+    walk.post(400, base + "/tasks/claim", {})
+    other, = walk.post(200, base + "/tasks/claim/batch", {"commands": ["MAIL"], "count": 1})["tasks"]
+    walk.post(204, base + "/tasks/claim/batch", {"commands": ["MAIL"], "count": 1})
+    walk.post(400, base + "/tasks/claim/batch", {"commands": ["MAIL"]})
+    walk.post(200, named + "/heartbeat", {"extendSeconds": 30}, id=task["id"])
+    walk.post(200, named + "/abandon", {}, id=task["id"])
+    walk.post(200, named + "/nack", {"delaySeconds": 1}, id=other["id"])
+    for what in ("heartbeat", "abandon", "nack"):
+        walk.post(404, f"{named}/{what}", {}, id="x")
+    walk.get(404, named + "/result", id=task["id"])
+    walk.post(200, base + "/tasks/claim", {"commands": ["MAIL"]})
+    done = {"status": "COMPLETED", "result": {}, "artifacts": [{"name": "a", "url": "http://a/"}]}
+    walk.post(200, named + "/result", done, id=task["id"])
+    walk.post(409, named + "/result", done, id=task["id"])
+    walk.get(200, named + "/result", id=task["id"], waitSeconds=1)
+    walk.post(200, base + "/tasks/batch/results", {"results": [{"taskId": task["id"], **done}]})
+    walk.post(400, base + "/tasks/batch/results", {})
+    for path, bad in (("/raft/status", "/raft/status"), ("/admin/queues", "/admin/queues")):
+        walk.get(200, base + path)
+        walk.get(400, base + bad, unknown=1)
+    walk.get(200, base + "/admin/queues/{id}", id="MAIL")
+    walk.get(400, base + "/admin/queues/{id}", id="a%20b")
+    walk.post(200, base + "/admin/tasks/cleanup", {})
+    walk.post(400, base + "/admin/tasks/cleanup", {"limit": 0})
+    topic = base + "/admin/topics/{id}"
+    walk(201, "PUT", topic, {"maxAttempts": 3}, id="MAIL")
+    walk(200, "PUT", topic, {"maxAttempts": 4, "priorityTiers": [1, 2]}, id="MAIL")
+    walk(422, "PUT", topic, {"maxAttempts": 0}, id="MAIL")
+    walk.get(200, topic, id="MAIL")
+    walk.get(404, topic, id="none")
+    walk(204, "DELETE", topic, id="MAIL", deletionPolicy="Delete")
+    walk(404, "DELETE", topic, id="MAIL", deletionPolicy="Delete")
+
+
 def walk_stop(walk):
     """While it stops it says so."""
     server = walk.server
@@ -517,7 +561,7 @@ def walked(tmp_path_factory):
     try:
         walk = Walk(server)
         for part in (walk_messages, walk_results, walk_topics, walk_limits, walk_admin,
-                     walk_lockd, walk_lockd_limit, walk_shards, walk_nodes, walk_locks, walk_sqs,
+                     walk_lockd, walk_lockd_limit, walk_shards, walk_nodes, walk_locks, walk_sqs, walk_codeq,
                      walk_server):
             part(walk)
         walk_policy(walk, "/policy")

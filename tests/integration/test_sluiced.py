@@ -83,6 +83,8 @@ OPTIONS = [
     ("shards", "1", "3"),
     ("threads", "1", "2"),
     ("node.id", "0", "1023"),
+    ("codeq.path", "/v1/codeq", "/v2"),
+    ("codeq.tokens", "false", "true"),
     ("beanstalk.namespace", "default", "beans"),
     ("beanstalk.max_job_size", "65535", "1000"),
     ("beanstalk.max_attempts", "65535", "10"),

@@ -1,6 +1,6 @@
 #include "api/sqs/queue.h"
 
-#include "api/known.h"
+#include "api/queue/known.h"
 #include "base/parse.h"
 
 _Static_assert(sizeof(struct sqs_facts) <= KNOWN_VALUE, "the facts fit");

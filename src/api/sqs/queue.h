@@ -10,7 +10,7 @@
 #include "api/sqs/store.h"
 
 /* Sets s->facts and calls `then`; or refuses the call with SQS_NO_QUEUE. What was found less than KNOWN_AGE
- * ago (api/known.h) is not asked for again. */
+ * ago (api/queue/known.h) is not asked for again. */
 void sqs_queue_find(struct apicall *a, void (*then)(struct apicall *a));
 
 /* The same without what was found before: OP_STATS of the queue is in *seen. */

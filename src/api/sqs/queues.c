@@ -9,7 +9,7 @@
 #include "api/sqs/attributes.h"
 #include "api/sqs/out.h"
 #include "api/sqs/queue.h"
-#include "api/known.h"
+#include "api/queue/known.h"
 #include "api/limits.h"
 #include "api/queuestats.h"
 #include "auth/guard.h"

@@ -261,22 +261,13 @@ sqs_arn(const struct sqs_call *s, const char *shown, char out[static SQS_URL])
 
 /* --- a request ---------------------------------------------------------------- */
 
-/* The namespace of a caller that has rights in one only; else the default. */
+/* The account of a caller that names none. */
 static struct slice
 home_of(const struct identity *who)
 {
-	const struct slice all = SLICE("*");
-	struct slice one = { 0 };
+	const struct slice home = identity_home(who);
 
-	for (unsigned i = 0; who && i < who->n_grants; i++) {
-		const struct slice pattern = who->grants[i].pattern;
-
-		if (slice_eq(pattern, all) || memchr(pattern.p, '*', pattern.n) ||
-		    (one.n > 0 && !slice_eq(one, pattern)))
-			return SLICE(DEFAULT_ACCOUNT);
-		one = pattern;
-	}
-	return one.n > 0 && !slice_eq(one, SLICE("default")) ? one : SLICE(DEFAULT_ACCOUNT);
+	return slice_eq(home, SLICE("default")) ? SLICE(DEFAULT_ACCOUNT) : home;
 }
 
 /* The path without its prefix, and what QueueUrls begin with. */

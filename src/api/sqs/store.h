@@ -3,9 +3,7 @@
  *
  *      {"created":1700000000,"modified":1700000000,"attributes":{"DelaySeconds":"5"},"tags":{"team":"a"}}
  *
- * The document is the state of the reserved lock key ~sqs/QUEUE, written as clients write theirs: ACQUIRE,
- * STATE_PUT, RELEASE. So it is as durable, moves with the locks of its namespace, and concurrent changes follow
- * each other. A queue that was not made here has no document: all its values are defaults.
+ * The document is kept by api/queue/ownstate.h under the key ~sqs/QUEUE. A queue that was not made here has no document: all its values are defaults.
  *
  * All functions run on the loop, and either call `then` or refuse the call.
  */
@@ -13,10 +11,6 @@
 #define API_SQS_STORE_H
 
 #include "api/sqs/sqs.h"
-
-enum {
-	SQS_DOCUMENT_MAX = 64 << 10
-};
 
 struct sqs_document {
 	int64_t created, modified; /* seconds; 0: not known */

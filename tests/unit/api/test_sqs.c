@@ -1,6 +1,6 @@
 #include "test.h"
 
-#include "api/known.h"
+#include "api/queue/known.h"
 #include "api/sqs/digest.h"
 #include "api/sqs/message.h"
 

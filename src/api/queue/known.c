@@ -1,4 +1,4 @@
-#include "api/known.h"
+#include "api/queue/known.h"
 
 #include "base/mem.h"
 #include "base/time.h"

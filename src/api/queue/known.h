@@ -4,7 +4,7 @@
  *      known_find ──> a copy, at most KNOWN_AGE old
  *                └──> no: ask the shard, then known_put
  *
- * The value is a few bytes that a dialect chooses; one dialect uses the table. A request that changes what was
+ * The value is a few bytes that a dialect chooses; names of two dialects differ. A request that changes what was
  * learned calls known_changed: no thread of this node finds an older value then. Another node of a store
  * finds older values until they are KNOWN_AGE old.
  *
