@@ -211,7 +211,7 @@ struct slu_settle {
 	 * are on their way to the shard of one of them. Needs the receipt or the queue. */
 	const char *enqueue;
 
-	/* Nack: nothing of the scope is delivered for this long: "key", "share" or "queue" of the message; NULL = the
+	/* Nack: nothing of the scope is delivered for this long: "key", "share", "attribute" or "queue" of the message; NULL = the
 	 * message alone. It is not a failure. 0 = no hold. */
 	slu_time retry_after;
 	const char *scope;

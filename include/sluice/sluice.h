@@ -174,7 +174,7 @@ struct slu_nack_options {
 	bool defer;         /* later, and not a failure */
 	bool dead;          /* make it a dead letter */
 
-	/* Nothing of the scope is delivered for this long: "key", "share" or "queue" of the message. It is not a failure.
+	/* Nothing of the scope is delivered for this long: "key", "share", "attribute" or "queue" of the message. It is not a failure.
 	 * 0 = no hold. */
 	slu_time retry_after;
 	const char *scope;

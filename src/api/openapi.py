@@ -88,7 +88,7 @@ QUEUE_SHOWN = {
     **QUEUE,
     "since_start": whole(each(COUNT, "accepted delivered finished failed died")),
 }
-SCOPE = string(enum=["queue", "share", "key"])
+SCOPE = string(enum=["queue", "share", "key", "attribute"])
 WORKER_STATE = string(enum=["running", "quiet", "stop"])
 SHARDS = {  # with several shards: the shard of the queue, or its counts on each
     "shard": TEXT,
@@ -116,7 +116,9 @@ KNOBS = {
     **each(FLAG, "require_lease paused"),
     "share_weights": string(maxLength=127),
     "rules": string(maxLength=255),
-    **each(UINT32, "concurrency share_concurrency rate rate_burst share_rate share_rate_burst key_rate key_rate_burst"),
+    **each(UINT32, "concurrency share_concurrency rate rate_burst share_rate share_rate_burst key_rate key_rate_burst "
+           "attribute_concurrency attribute_rate attribute_rate_burst"),
+    "limit_attribute": string(maxLength=63),
     "max_runtime": TIME,
     "dead_letter_queue": string(maxLength=128),
 }
@@ -287,7 +289,7 @@ SCHEMAS = {
     "Found": page({"messages": "Message"}, looked=UINT32),
     "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}, **WITH}),
     "Nack": settling({"error": TEXT, "delay": TIME, **each(FLAG, "defer dead"), "retry_after": TIME,
-                      "scope": string(enum=["key", "share", "queue"]), **WITH}),
+                      "scope": SCOPE, **WITH}),
     "Extend": settling({"lease": TIME}),
     "Outcome": record([*ID, "status"], {
         **ID,
@@ -331,8 +333,8 @@ SCHEMAS = {
         **each(array({"oneOf": [{"type": "number", "minimum": 0}, {"type": "null"}]}), HISTORY)}),
     "Knobs": record([], KNOBS),
     "Policy": whole({**PLACE, **KNOBS}),
-    "Limits": record(["namespace", "topic", "shares", "on_hold", "limits", "holds"], {
-        **PLACE, **each(COUNT, "shares on_hold"), "cursor": ref("Cursor"),
+    "Limits": record(["namespace", "topic", "shares", "values", "on_hold", "limits", "holds"], {
+        **PLACE, **each(COUNT, "shares values on_hold"), "cursor": ref("Cursor"),
         "limits": array(record(["scope", "leased"], {
             "scope": SCOPE, "name": TEXT, **each(COUNT, "messages ready leased delivered"),
             **each(UINT32, "concurrency rate burst tokens weight"), **each(MOMENT, "next_delivery hold_until")})),
@@ -560,7 +562,7 @@ ROWS = [
             *PLACED, query("order", string(enum=["limit", "messages"]),
                            text="Shares nearest to a limit first, or shares with the most messages."), CURSOR])),
     ("post", "/v1/admin/queue/hold", admin(
-        "Hold", "Deliver nothing of a queue, share or key for a while, or end that",
+        "Hold", "Deliver nothing of a queue, share, key or attribute value for a while, or end that",
         {**ok(record(["namespace", "topic", "scope", "on_hold"], {
             **PLACE, "scope": SCOPE, "name": TEXT, "on_hold": FLAG, "until": MOMENT}), "The hold."), **NO_SUCH},
         body="Hold")),

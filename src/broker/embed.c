@@ -237,7 +237,7 @@ slu_ack(struct slu_broker *b, const struct slu_message *m, const void *result, s
 static int
 read_hold(const struct slu_nack_options *o, struct op_item *item, struct slu_err *err)
 {
-	static const char *const scopes[] = { "queue", "share", "key" };
+	static const char *const scopes[] = { "queue", "share", "key", "attribute" };
 
 	if (!o->retry_after && !o->scope)
 		return 0;
@@ -246,7 +246,7 @@ read_hold(const struct slu_nack_options *o, struct op_item *item, struct slu_err
 			item->scope = (uint8_t)(i + 1);
 	item->hold = o->retry_after;
 	if (!item->scope)
-		return slu_fail(err, SLU_EINVAL, "invalid scope: %s; expected key, share or queue", o->scope ? o->scope : "none");
+		return slu_fail(err, SLU_EINVAL, "invalid scope: %s; expected key, share, attribute or queue", o->scope ? o->scope : "none");
 	return item->hold > 0 ? 0 : slu_fail(err, SLU_EINVAL, "invalid retry_after; expected more than 0");
 }
 

@@ -6,9 +6,10 @@
  *
  *   kind        fields                    meaning
  *   ACCEPT      queue id number prio due; a new message. number: its place in the order
- *               if set: key share idem    of arrival
- *               digest expires max_attempts
- *               keep terms where
+ *               if set: key share value   of arrival
+ *               idem digest expires
+ *               max_attempts keep terms
+ *               where
  *   CLAIM       id token until; if set:   a lease. stream_no is not stored
  *               holder
  *   EXTEND      id until                  a longer lease
@@ -47,7 +48,8 @@
  *   INTAKE      intake where              the last batch that the shard accepted from a source.
  *                                         where: this record
  *   HOLD        queue scope share until   nothing of the scope is delivered until then; 0: the hold
- *                                         has ended. share: the name of the share or key
+ *                                         has ended. share: the name of the share, key or
+ *                                         value
  *
  * Replay is idempotent. It ignores a change of a message that does not exist (but keeps its
  * result), an ACCEPT of one that exists, and a REMEMBER of a known key. A RESTORE or RESULT
@@ -175,6 +177,7 @@ struct change {
 	uint64_t where;     /* place of the record */
 	uint64_t key;       /* hash of the ordering key (ledger_key_hash), or 0 */
 	struct slice share; /* ACCEPT, RESTORE, HOLD: borrowed until the change is applied; n 0: none */
+	struct slice value; /* ACCEPT, RESTORE: of the attribute that the queue limits; as share */
 	struct idem_mark idem;
 	uint64_t digest;       /* of the payload, if the queue is strict; 0: unknown */
 	uint16_t max_attempts; /* 0: of the policy */

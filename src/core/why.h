@@ -29,7 +29,8 @@ enum why {
 	WHY_AHEAD,       /* n: ready messages that go before it, at most WHY_COUNT + 1 */
 	WHY_NO_CONSUMER, /* no claim waits for a message of the queue */
 	WHY_DOWN,        /* its shard does not answer */
-	WHY_LIMIT,       /* its queue or share has as many leased messages as it may. n: how many */
+	WHY_LIMIT,       /* its queue, share or value has as many leased messages as it may. n: how many; state: enum
+			  * gate_kind */
 	WHY_RATE,        /* a rate of deliveries. n: the rate; state: enum gate_kind; until: the next token */
 	WHY_HOLD,        /* a hold. state: enum gate_kind; until: its end */
 	WHYS
@@ -45,7 +46,7 @@ struct why_fact {
 	uint64_t why; /* enum why */
 	uint64_t id;
 	uint64_t n;
-	uint64_t state; /* enum msg_state; RATE, HOLD: enum gate_kind */
+	uint64_t state; /* enum msg_state; LIMIT, RATE, HOLD: enum gate_kind */
 	slu_time until;
 };
 

@@ -52,6 +52,7 @@ static const struct {
 	uint8_t tag;
 } fields[] = {
 	{ "share", offsetof(struct message, share), MESSAGE_SHARE_MAX, 1 },
+	{ "value", offsetof(struct message, value), MESSAGE_VALUE_MAX, 2 },
 	{ "rule", offsetof(struct message, rule), MESSAGE_RULE_MAX, 10 },
 	{ "source", offsetof(struct message, source), MESSAGE_NAME_MAX, 20 },
 	{ "sent", offsetof(struct message, sent), 0, 21 },

@@ -33,6 +33,7 @@
  * A field is a tag (1), a length of 1 or more (1) and its bytes; tags rise:
  *
  *      1  share
+ *      2  value      of the attribute that the queue limits (limit_attribute), when it was accepted
  *     10  rule       the admission rule that applied (core/queue/rules.h)
  *     20  source     of a dead letter that came from another queue: that queue
  *     21  sent       when that queue accepted it
@@ -68,7 +69,8 @@ enum {
 	MESSAGE_KEY_MAX = 256, /* ordering and idempotency keys */
 	MESSAGE_SHARE_MAX = 128,
 	MESSAGE_RULE_MAX = 255,
-	MESSAGE_FIELDS_MAX = 2 + MESSAGE_SHARE_MAX + 2 + MESSAGE_RULE_MAX + 2 + MESSAGE_NAME_MAX + 2 * (2 + 8) +
+	MESSAGE_VALUE_MAX = 128,
+	MESSAGE_FIELDS_MAX = 2 + MESSAGE_SHARE_MAX + 2 + MESSAGE_VALUE_MAX + 2 + MESSAGE_RULE_MAX + 2 + MESSAGE_NAME_MAX + 2 * (2 + 8) +
 			     2 + 255, /* bytes of all fields */
 	MESSAGE_CORRELATION_MAX = 128,
 	MESSAGE_TYPE_MAX = 128,
@@ -107,6 +109,7 @@ struct message {
 	struct slice attributes; /* a JSON object, as received */
 	struct slice trace;      /* traceparent, tracestate: core/trace.h */
 	struct slice share;      /* whose turn it takes */
+	struct slice value;      /* of the attribute that the queue limits; set by the engine */
 	struct terms terms;      /* of its own: lease, retries, longest run */
 	struct slice source;     /* a dead letter of another queue: that queue; with the next three */
 	slu_time sent;           /* when that queue accepted it */

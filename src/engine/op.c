@@ -64,7 +64,7 @@ op_begin_put(struct op_put *put)
 	if (put->undated)
 		put->m.due = 0;
 	put->ruled = false;
-	put->m.rule = (struct slice){ 0 };
+	put->m.rule = put->m.value = (struct slice){ 0 };
 	put->own_id = 0;
 	put->undated = put->m.due == 0;
 	put->existed = false;

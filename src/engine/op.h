@@ -325,7 +325,7 @@ struct op_intake {
 struct op_use {
 	uint8_t kind;                   /* enum gate_kind */
 	bool is_hold;                   /* a row of the list of holds */
-	char name[MESSAGE_KEY_MAX + 1]; /* of the share or key; "": the queue, or messages without a share */
+	char name[MESSAGE_KEY_MAX + 1]; /* of the share, key or value; "": the queue, or messages without a share */
 	uint32_t messages, ready, leased, concurrency;
 	uint32_t rate, burst, tokens;
 	uint32_t weight;
@@ -335,20 +335,23 @@ struct op_use {
 
 enum {
 	OP_USES_SHARES = 20, /* shares that LIMITS lists */
+	OP_USES_VALUES = 20, /* the same of values */
 	OP_USES_HOLDS = 100  /* holds of a page */
 };
 
-/* LIMITS, HOLD. The rows of LIMITS, in op->uses: the queue, up to OP_USES_SHARES shares, then holds. op->cursor: 0, then
+/* LIMITS, HOLD. The rows of LIMITS, in op->uses: the queue, up to OP_USES_SHARES shares and
+ * OP_USES_VALUES values, then holds. op->cursor: 0, then
  * what the last answer has here for the next holds; 0: no more. A page behind the first has holds alone. */
 struct op_limits {
 	bool by_messages;  /* LIMITS: the shares with the most messages; otherwise those nearest to a limit */
 	uint8_t scope;     /* HOLD: enum gate_kind */
-	struct slice name; /* HOLD: the share or key; n 0: the queue, or messages without a share */
+	struct slice name; /* HOLD: the share, key or value; n 0: the queue, or messages without a share */
 	slu_time hold;     /* HOLD: for how long; 0: the hold ends */
 
 	/* Answer. */
 	uint32_t shares; /* LIMITS: all shares with messages */
 	uint32_t holds;  /* LIMITS: all holds */
+	uint32_t values; /* LIMITS: all values with messages */
 	slu_time until;  /* HOLD: the end of the hold, or 0 */
 };
 

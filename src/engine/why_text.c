@@ -95,14 +95,6 @@ text_ahead(const struct why_fact *f, struct slice holder, char *out)
 		(void)snprintf(out, WHY_TEXT, "%" PRIu64 " message%s ahead", f->n, f->n == 1 ? " is" : "s are");
 }
 
-static void
-text_limit(const struct why_fact *f, struct slice holder, char *out)
-{
-	(void)holder;
-	(void)snprintf(out, WHY_TEXT, "its queue or share has %" PRIu64 " leased message%s, the limit", f->n,
-		       f->n == 1 ? "" : "s");
-}
-
 const char *
 why_scope(uint64_t kind)
 {
@@ -110,9 +102,18 @@ why_scope(uint64_t kind)
 		[GATE_QUEUE] = "queue",
 		[GATE_SHARE] = "share",
 		[GATE_KEY] = "key",
+		[GATE_VALUE] = "attribute",
 	};
 
 	return kind < sizeof scopes / sizeof scopes[0] ? scopes[kind] : "scope of a later version";
+}
+
+static void
+text_limit(const struct why_fact *f, struct slice holder, char *out)
+{
+	(void)holder;
+	(void)snprintf(out, WHY_TEXT, "its %s has %" PRIu64 " leased message%s, the limit", why_scope(f->state), f->n,
+		       f->n == 1 ? "" : "s");
 }
 
 static void

@@ -13,7 +13,7 @@ enum {
 /* "paused", "behind". A number that this version does not have is "unknown". */
 const char *why_name(uint64_t why);
 
-/* "queue", "share", "key": enum gate_kind. */
+/* "queue", "share", "key", "attribute": enum gate_kind. */
 const char *why_scope(uint64_t kind);
 
 /* Writes the reason as a sentence without a period. holder: of the lease, of the message or of the head;

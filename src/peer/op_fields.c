@@ -113,6 +113,7 @@ static const struct op_field put_fields[] = {
 	{ "retry_base",   77, FIELD_TIME,  AT(m.terms.retry_base), 0, PUTS, NO, NULL },
 	{ "retry_max",    78, FIELD_TIME,  AT(m.terms.retry_max), 0, PUTS, NO, NULL },
 	{ "deadline",     79, FIELD_TIME,  AT(deadline), 0, PUTS, NO, NULL },
+	{ "value",        80, FIELD_SLICE, AT(m.value), MESSAGE_VALUE_MAX, PUTS, NO, NULL },
 };
 #undef AT
 
@@ -347,6 +348,10 @@ const struct op_field op_fields[] = {
 	{ "dead_letter_queue", 170, FIELD_TEXT, AT(policy.dead_letter_queue), 0, POLICIES, POLICIES, NULL },
 	{ "rules",         171, FIELD_TEXT,  AT(policy.rules), 0, POLICIES, POLICIES, NULL },
 	{ "max_runtime",   172, FIELD_TIME,  AT(policy.max_runtime), 0, POLICIES, POLICIES, NULL },
+	{ "limit_attribute", 173, FIELD_TEXT, AT(policy.limit_attribute), 0, POLICIES, POLICIES, NULL },
+	{ "attribute_concurrency", 174, FIELD_U32, AT(policy.attribute_concurrency), 0, POLICIES, POLICIES, NULL },
+	{ "attribute_rate", 175, FIELD_U32,  AT(policy.attribute_rate), 0, POLICIES, POLICIES, NULL },
+	{ "attribute_rate_burst", 176, FIELD_U32, AT(policy.attribute_rate_burst), 0, POLICIES, POLICIES, NULL },
 
 	{ "by_messages",   180, FIELD_BOOL,  AT(limits.by_messages), 0, V(LIMITS), NO, NULL },
 	{ "scope",         181, FIELD_U8,    AT(limits.scope), GATE_KINDS - 1, V(HOLD), NO, NULL },
@@ -354,6 +359,7 @@ const struct op_field op_fields[] = {
 	{ "hold",          183, FIELD_TIME,  AT(limits.hold), 0, V(HOLD), NO, NULL },
 	{ "shares",        184, FIELD_U32,   AT(limits.shares), 0, NO, V(LIMITS), NULL },
 	{ "holds",         185, FIELD_U32,   AT(limits.holds), 0, NO, V(LIMITS), NULL },
+	{ "values",        187, FIELD_U32,   AT(limits.values), 0, NO, V(LIMITS), NULL },
 	{ "hold_until",    186, FIELD_TIME,  AT(limits.until), 0, NO, V(HOLD), NULL },
 
 	{ "scale",         190, FIELD_U8,    AT(trend.scale), TREND_SCALES - 1, V(TREND), NO, NULL },

@@ -134,7 +134,8 @@ def test_a_policy_comes_back_as_it_was_put(server):
            "warn_depth": 5, "idempotency_window": "1h", "idempotency": "strict",
            "dlq_retention": "1d", "dlq_max": 7, "require_lease": True, "paused": True,
            "share_weights": "", "rules": "", "concurrency": 0, "share_concurrency": 0,
-           "rate": 7, "rate_burst": 3, "share_rate": 5, "share_rate_burst": 2, "key_rate": 4, "key_rate_burst": 1, "dead_letter_queue": "other", "max_runtime": "1m"}
+           "rate": 7, "rate_burst": 3, "share_rate": 5, "share_rate_burst": 2, "key_rate": 4, "key_rate_burst": 1, "dead_letter_queue": "other", "max_runtime": "1m",
+           "limit_attribute": "host", "attribute_concurrency": 6, "attribute_rate": 8, "attribute_rate_burst": 9}
     shown = {**server.here(queue="mail"), **put}
     assert server.policy(**put) == shown
     assert server.get("/policy", **server.here()).body == shown

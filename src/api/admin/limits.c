@@ -1,7 +1,7 @@
 /*
  * limits.c - what a queue uses of its limits, its shares and its holds; and holds that an operator sets or ends.
  *
- *      {"namespace":"default", "topic":"jobs", "shares":2, "on_hold":1,
+ *      {"namespace":"default", "topic":"jobs", "shares":2, "values":0, "on_hold":1,
  *       "limits":[{"scope":"queue", "leased":3, "concurrency":10, "rate":5, "burst":5, "tokens":2, ...},
  *                 {"scope":"share", "name":"alice", ...}],
  *       "holds":[{"scope":"key", "name":"customer-7", "until":"..."}], "cursor":"17"}
@@ -109,6 +109,7 @@ answer_limits(struct apicall *a)
 	apicall_object(a, &w);
 	flat_view_place(&w, s->namespace, s->topic);
 	json_out_u64(&w, "shares", op->limits.shares);
+	json_out_u64(&w, "values", op->limits.values);
 	json_out_u64(&w, "on_hold", op->limits.holds);
 	json_out_array(&w, "limits");
 	for (uint32_t i = 0; i < op->n_uses; i++)
@@ -137,7 +138,7 @@ limits(struct apicall *a)
 	apicall_op(a, &a->op, OP_LIMITS, s->namespace, s->topic);
 	a->op.limits.by_messages = by_messages;
 	a->op.cursor = s->cursor;
-	a->op.max_uses = 1 + OP_USES_SHARES + OP_USES_HOLDS;
+	a->op.max_uses = 1 + OP_USES_SHARES + OP_USES_VALUES + OP_USES_HOLDS;
 	a->op.uses = arena_array(&a->memory, a->op.max_uses, sizeof *a->op.uses);
 	if (a->op.uses)
 		apicall_run(a, answer_limits);
@@ -174,11 +175,13 @@ read_scope(const struct state *s, struct op_limits *out)
 	while (out->scope < GATE_KINDS && !slice_eq(s->scope, slice_of(why_scope(out->scope))))
 		out->scope++;
 	if (out->scope == GATE_KINDS)
-		return "invalid scope; expected queue, share or key";
+		return "invalid scope; expected queue, share, key or attribute";
 	if (out->scope == GATE_QUEUE && s->name.n)
 		return "invalid name; expected none with scope queue";
 	if (out->scope == GATE_KEY && !s->name.n)
 		return "invalid name; expected the key with scope key";
+	if (out->scope == GATE_VALUE && !s->name.n)
+		return "invalid name; expected the value with scope attribute";
 	if (s->name.n > MESSAGE_KEY_MAX)
 		return "invalid name; expected at most 256 bytes";
 	out->name = s->name;

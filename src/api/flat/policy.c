@@ -145,6 +145,12 @@ read_rules(struct json *r, const struct json_field *f, void *place)
 }
 
 static void
+read_attribute(struct json *r, const struct json_field *f, void *place)
+{
+	read_line(r, f, place, POLICY_ATTRIBUTE);
+}
+
+static void
 read_queue(struct json *r, const struct json_field *f, void *place)
 {
 	const struct slice name = json_text(r);
@@ -183,6 +189,10 @@ static const struct json_field fields[] = {
 	JSON_ROW("share_rate_burst", read_u32, struct policy, share_rate_burst, .max = UINT32_MAX),
 	JSON_ROW("key_rate", read_u32, struct policy, key_rate, .max = UINT32_MAX),
 	JSON_ROW("key_rate_burst", read_u32, struct policy, key_rate_burst, .max = UINT32_MAX),
+	JSON_ROW("limit_attribute", read_attribute, struct policy, limit_attribute),
+	JSON_ROW("attribute_concurrency", read_u32, struct policy, attribute_concurrency, .max = UINT32_MAX),
+	JSON_ROW("attribute_rate", read_u32, struct policy, attribute_rate, .max = UINT32_MAX),
+	JSON_ROW("attribute_rate_burst", read_u32, struct policy, attribute_rate_burst, .max = UINT32_MAX),
 	JSON_FIELD(span, struct policy, max_runtime, .max = API_DELAY_MAX),
 	JSON_ROW("dead_letter_queue", read_queue, struct policy, dead_letter_queue),
 };
@@ -241,6 +251,10 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 	json_out_u64(w, "share_rate_burst", p->share_rate_burst);
 	json_out_u64(w, "key_rate", p->key_rate);
 	json_out_u64(w, "key_rate_burst", p->key_rate_burst);
+	json_out_str(w, "limit_attribute", slice_of(p->limit_attribute));
+	json_out_u64(w, "attribute_concurrency", p->attribute_concurrency);
+	json_out_u64(w, "attribute_rate", p->attribute_rate);
+	json_out_u64(w, "attribute_rate_burst", p->attribute_rate_burst);
 	write_span(w, "max_runtime", p->max_runtime);
 	json_out_str(w, "dead_letter_queue", slice_of(p->dead_letter_queue));
 }

@@ -81,7 +81,7 @@ read_error(struct json *r, const struct json_field *f, void *place)
 static void
 read_scope(struct json *r, const struct json_field *f, void *place)
 {
-	static const char *const scopes[] = { "queue", "share", "key" };
+	static const char *const scopes[] = { "queue", "share", "key", "attribute" };
 	struct json_str s;
 
 	assert(f->size == sizeof(uint8_t));
@@ -92,7 +92,7 @@ read_scope(struct json *r, const struct json_field *f, void *place)
 		if (json_str_is(&s, slice_of(scopes[i])))
 			return;
 	}
-	json_fail(r, SLU_EINVAL, NULL, "expected key, share or queue");
+	json_fail(r, SLU_EINVAL, NULL, "expected key, share, attribute or queue");
 }
 
 static const struct json_field nack_fields[] = {

@@ -90,7 +90,7 @@ const struct command cli_queue_limits = {
 	.usage = "QUEUE [options]",
 	.text = "Shows the limits of a queue and what is used of them now: leased messages of\n"
 		"concurrency, deliveries that a rate still allows, holds. The first line is the queue;\n"
-		"then come the 20 shares that are nearest to a limit.\n",
+		"then come the 20 shares that are nearest to a limit, and the 20 values of limit_attribute.\n",
 	.examples = "  sluice queue limits jobs\n"
 		    "  sluice queue limits jobs --json | jq 'select(.tokens == 0)'\n",
 	.options = CLI_QUEUE,
@@ -113,8 +113,8 @@ const struct command cli_queue_holds = {
 	.name = "queue holds",
 	.summary = "list what is on hold",
 	.usage = "QUEUE [options]",
-	.text = "Lists the holds of a queue. A hold stops the deliveries of the queue, a share or a key,\n"
-		"until a moment.\n",
+	.text = "Lists the holds of a queue. A hold stops the deliveries of the queue, a share, a key\n"
+		"or a value of limit_attribute until a moment.\n",
 	.examples = "  sluice queue holds jobs\n",
 	.options = CLI_QUEUE,
 	.run = holds,
@@ -124,31 +124,40 @@ const struct command cli_queue_holds = {
 
 struct scoped {
 	struct session s;
-	const char *share, *key;
+	const char *share, *key, *value;
 	bool plain;
 	slu_time time;
 };
+
+static const char *
+scope_of(const struct scoped *c)
+{
+	if (c->share || c->plain)
+		return "share";
+	if (c->key)
+		return "key";
+	return c->value ? "attribute" : "queue";
+}
 
 static int
 send(struct scoped *c, slu_time time, struct slu_err *err)
 {
 	struct session *const s = &c->s;
-	const bool share = c->share || c->plain;
-	const char *const name = c->share ? c->share : c->key;
+	const char *const name = c->share ? c->share : c->key ? c->key
+								     : c->value;
 	char text[DURATION_TEXT];
 	struct slice answer;
 	struct json_out w;
 	struct buf body;
 	int rc;
 
-	if ((c->share != NULL) + (c->key != NULL) + c->plain > 1)
-		return session_usage(s, "--share, --key and --no-share exclude each other");
+	if ((c->share != NULL) + (c->key != NULL) + (c->value != NULL) + c->plain > 1)
+		return session_usage(s, "--share, --key, --attribute and --no-share exclude each other");
 	buf_init(&body, 4096);
 	json_out_open(&w, &body);
 	json_out_str(&w, "namespace", slice_of(s->space));
 	json_out_str(&w, "topic", slice_of(s->words[0]));
-	json_out_str(&w, "scope", slice_of(share ? "share" : c->key ? "key"
-								    : "queue"));
+	json_out_str(&w, "scope", slice_of(scope_of(c)));
 	if (name)
 		json_out_str(&w, "name", slice_of(name));
 	json_out_str(&w, "for", slice_of(format_duration(time, text, sizeof text)));
@@ -180,16 +189,17 @@ release(struct session *s, struct slu_err *err)
 #define SCOPES                                                                                             \
 	{ "--share SHARE", ARG_TEXT, AT(scoped, share), "one share instead of the queue" },                \
 		{ "--key KEY", ARG_TEXT, AT(scoped, key), "one ordering key instead of the queue" },       \
+		{ "--attribute VALUE", ARG_TEXT, AT(scoped, value), "one value of limit_attribute" },      \
 	{                                                                                                  \
 		"--no-share", ARG_FLAG, AT(scoped, plain), "messages without a share instead of the queue" \
 	}
 
 const struct command cli_queue_hold = {
 	.name = "queue hold",
-	.summary = "deliver nothing of a queue, share or key for a while",
+	.summary = "deliver nothing of a queue, share, key or value for a while",
 	.usage = "QUEUE --for TIME [options]",
-	.text = "Nothing of the queue, of one share or of one key is delivered for so long, at most\n"
-		"hold.max of the server. Of two holds the later end counts. Leases stay.\n",
+	.text = "Nothing of the queue, of one share, of one key or of one value of limit_attribute is\n"
+		"delivered for so long, at most hold.max of the server. Of two holds the later end counts. Leases stay.\n",
 	.examples = "  sluice queue hold jobs --for 10m\n"
 		    "  sluice queue hold jobs --share alice --for 30s\n",
 	.options = CLI_QUEUE,
@@ -202,7 +212,7 @@ const struct command cli_queue_release = {
 	.name = "queue release",
 	.summary = "end a hold",
 	.usage = "QUEUE [options]",
-	.text = "Ends the hold of a queue, of one share or of one key, also one that a nack has set.\n"
+	.text = "Ends the hold of a queue, share, key or value, also one that a nack has set.\n"
 		"`sluice queue holds` lists the holds.\n",
 	.examples = "  sluice queue release jobs\n"
 		    "  sluice queue release jobs --key customer-7\n",

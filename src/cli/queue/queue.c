@@ -197,6 +197,7 @@ const struct command cli_queue_set = {
 		"warn_depth, max_rate, burst, idempotency_window, idempotency, dlq_retention,\n"
 		"dlq_max, require_lease, paused, share_weights, concurrency, share_concurrency,\n"
 		"rate, rate_burst, share_rate, share_rate_burst, key_rate, key_rate_burst,\n"
+		"limit_attribute, attribute_concurrency, attribute_rate, attribute_rate_burst,\n"
 		"dead_letter_queue, rules, max_runtime.\n"
 		"docs/api.md describes them.\n",
 	.examples = "  sluice queue set mail max_attempts=10 lease=1m\n"

@@ -225,6 +225,8 @@ apply_policy(struct ledger *l, const struct change *c)
 	q->has_policy = true;
 	if (q->shares)
 		ledger_share_set(l, q);
+	if (q->values)
+		ledger_value_set(l, q);
 	if (q->gates)
 		ledger_gates_set(l, q, c->at);
 	ledger_weigh(l, q);

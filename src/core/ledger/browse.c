@@ -148,6 +148,14 @@ offer_shares(struct page *p, const struct shares *s)
 }
 
 static void
+offer_values(struct page *p, const struct values *v)
+{
+	for (uint32_t h = v ? values_strand_next(v, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE;
+	     h = values_strand_next(v, h))
+		offer_heap(p, MSG_READY, values_heap(v, h));
+}
+
+static void
 offer_parked(struct page *p, const struct ledger_queue *q)
 {
 	for (uint32_t h = q->gates && wants(p->what, MSG_READY) ? q->gates->parked : SLAB_NONE; h != SLAB_NONE;
@@ -161,6 +169,7 @@ offer_queue(struct page *p, const struct ledger_queue *q)
 	offer_heap(p, MSG_READY, &q->heaps.ready);
 	offer_heap(p, MSG_DELAYED, &q->heaps.timed);
 	offer_shares(p, q->shares);
+	offer_values(p, q->values);
 	offer_parked(p, q);
 	offer_leased(p, q);
 	offer_held(p, q);

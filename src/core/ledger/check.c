@@ -15,7 +15,29 @@ is_at(const struct heap *heap, uint32_t pos, uint32_t h)
 static const struct heap *
 ready_heap(const struct ledger *l, const struct ledger_queue *q, const struct msg *m)
 {
-	return m->flags & MSG_SHARED ? shares_flow_heap(q->shares, ledger_lane(l, m->home)->flow) : &q->heaps.ready;
+	return ledger_flow_of(l, m) != SHARES_PLAIN ? shares_flow_heap(q->shares, ledger_flow_of(l, m)) : &q->heaps.ready;
+}
+
+/* LEDGERVALUE-3: the messages that wait behind their values. */
+static uint32_t
+in_strands(const struct ledger_queue *q)
+{
+	uint32_t n = 0;
+
+	for (uint32_t h = q->values ? values_strand_next(q->values, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE;
+	     h = values_strand_next(q->values, h))
+		n += values_heap(q->values, h)->n;
+	return n;
+}
+
+static bool
+waits_behind(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
+{
+	const struct msg *m = ledger_msg(l, h);
+	const uint32_t strand = ledger_strand_of(l, m);
+
+	return strand != SLAB_NONE && values_front(q->values, strand) != h && m->q.place == QUEUE_OUT &&
+	       is_at(values_heap(q->values, strand), m->q.pos, h);
 }
 
 /* The ready messages with a share. */
@@ -67,7 +89,7 @@ check_place(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
 	case MSG_READY:
 		if (m->flags & MSG_PARKED)
 			return check_parked(l, q, h);
-		return m->q.place == QUEUE_READY && is_at(ready_heap(l, q, m), m->q.pos, h)
+		return waits_behind(l, q, h) || (m->q.place == QUEUE_READY && is_at(ready_heap(l, q, m), m->q.pos, h))
 			       ? NULL
 			       : "a ready message is not in the ready heap";
 	case MSG_DELAYED:
@@ -237,6 +259,8 @@ check_queue(const struct ledger *l, const struct ledger_queue *q,
 			return "a counter is not what is there";
 	if (q->shares && shares_check(q->shares))
 		return shares_check(q->shares);
+	if (q->values && values_check(q->values))
+		return values_check(q->values);
 	if (remembered_in(l, q) != q->remembered)
 		return "remembered keys are counted wrong";
 	if (ledger_results_of(l, q->handle, NULL, UINT32_MAX) != q->results)
@@ -245,7 +269,7 @@ check_queue(const struct ledger *l, const struct ledger_queue *q,
 		return "dead letters that are not listed";
 	if (damaged != q->count[MSG_DAMAGED])
 		return "damaged messages that are not listed";
-	if (in_heaps != q->heaps.ready.n + q->heaps.timed.n + in_flows(q) + count_parked(l, q))
+	if (in_heaps != q->heaps.ready.n + q->heaps.timed.n + in_flows(q) + in_strands(q) + count_parked(l, q))
 		return "heaps hold what is not there";
 	if (q->heaps.held != waiting + count[MSG_LEASED] + count[MSG_HELD] +
 				     count[MSG_DEAD] + count[MSG_DAMAGED])
@@ -306,6 +330,7 @@ check_memory(const struct ledger *l)
 		bytes += queue_bytes(&q->heaps) + queue_bytes(&q->trash) + queue_bytes(&q->spare);
 		bytes += q->shares ? shares_bytes(q->shares) : 0;
 		bytes += q->gates ? gates_bytes(q->gates) : 0;
+		bytes += q->values ? values_bytes(q->values) : 0;
 	}
 	return bytes == l->heaps_bytes ? NULL : "heaps of queues are not counted as they are";
 }
@@ -334,8 +359,9 @@ ledger_is_gated(const struct ledger *l, uint32_t msg)
 	const struct ledger_queue *q = ledger_queue_of(l, m);
 
 	return (m->flags & MSG_PARKED) ||
-	       ((m->flags & MSG_SHARED) &&
-		ledger_gate_is_closed(q, GATE_SHARE, shares_hash(q->shares, ledger_lane(l, m->home)->flow)));
+	       (ledger_flow_of(l, m) != SHARES_PLAIN &&
+		ledger_gate_is_closed(q, GATE_SHARE, shares_hash(q->shares, ledger_flow_of(l, m)))) ||
+	       (ledger_strand_of(l, m) != SLAB_NONE && ledger_gate_is_closed(q, GATE_VALUE, ledger_value_hash(l, q, m)));
 }
 
 bool

@@ -10,7 +10,7 @@
  * and every sequence is in order and has its head (LEDGER-3, LEDGERHEAP-2); otherwise what is wrong. */
 const char *ledger_scan_check(const struct ledger *l);
 
-/* Returns whether a gate of its share or key keeps a message back, by the last look at the gates. A message without
+/* Returns whether a gate of its share, key or value keeps a message back, by the last look at the gates. A message without
  * a share has no gate of a share here. */
 bool ledger_is_gated(const struct ledger *l, uint32_t msg);
 

@@ -121,6 +121,7 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 	c.terms = offer->terms;
 	c.where = offer->where;
 	c.share = offer->share;
+	c.value = offer->value;
 	if (offer->key.n)
 		c.key = ledger_key_hash(l, queue, offer->key);
 	if (offer->idem.n) {
@@ -236,6 +237,21 @@ ledger_claim_for(struct ledger *l, uint32_t queue, const struct ledger_taker *ta
 	return decide_claim(l, q, h, taker, now, out);
 }
 
+/* Returns whether a message is ready, and neither parked nor of a share or value at its limit. */
+static bool
+is_candidate(const struct ledger *l, const struct ledger_queue *q, const struct msg *m)
+{
+	const uint32_t flow = ledger_flow_of(l, m), strand = ledger_strand_of(l, m);
+	struct share_view share = { 0 };
+	struct value_view value = { 0 };
+
+	if (flow != SHARES_PLAIN)
+		shares_get(q->shares, shares_of(q->shares, flow), &share);
+	if (strand != SLAB_NONE)
+		values_get(q->values, values_of(q->values, strand), &value);
+	return msg_state(m) == MSG_READY && !(m->flags & MSG_PARKED) && !share.blocked && !value.blocked;
+}
+
 int
 ledger_claim_one(struct ledger *l, uint32_t msg, slu_time lease, slu_time now, struct change *out)
 {
@@ -245,7 +261,7 @@ ledger_claim_one(struct ledger *l, uint32_t msg, slu_time lease, slu_time now, s
 
 	*out = ledger_begin(l, CHANGE_NONE, now);
 	rc = q->gates ? look_at_gates(l, q, out->at) : 0;
-	if (rc || ledger_best(q) == SLAB_NONE || msg_state(ledger_msg(l, msg)) != MSG_READY)
+	if (rc || ledger_best(q) == SLAB_NONE || !is_candidate(l, q, ledger_msg(l, msg)))
 		return rc;
 	return decide_claim(l, q, msg, &taker, now, out);
 }

@@ -5,6 +5,7 @@
  *      queue       ledger_best has no message
  *      share       its flows have no candidates; without a share: plain messages
  *      key         the head of the key is parked: READY, in the list `parked` instead of a heap
+ *      value       its messages are not in front: core/queue/values.h
  *
  *  LEDGERGATE-1  A queue has a struct gates while its policy has a rate, or a gate exists (also by a hold). Without one, its
  *                heaps are as ever.
@@ -163,6 +164,8 @@ set_gate(struct ledger *l, struct ledger_queue *q, uint32_t h, slu_time now)
 
 	if (was.kind == GATE_SHARE)
 		set_share(l, q, was.name, closed);
+	else if (was.kind == GATE_VALUE)
+		ledger_value_close(l, q, was.name, closed);
 	else if (was.kind == GATE_KEY && closed)
 		close_key(l, q, gate_at(q->gates, h));
 	else if (was.kind == GATE_KEY)
@@ -222,7 +225,7 @@ charge(struct ledger *l, struct ledger_queue *q, enum gate_kind kind, uint64_t n
 static uint64_t
 share_hash(const struct ledger *l, const struct ledger_queue *q, const struct msg *m)
 {
-	return m->flags & MSG_SHARED ? shares_hash(q->shares, ledger_lane(l, m->home)->flow) : 0;
+	return ledger_flow_of(l, m) != SHARES_PLAIN ? shares_hash(q->shares, ledger_flow_of(l, m)) : 0;
 }
 
 void
@@ -232,6 +235,8 @@ ledger_gates_charge(struct ledger *l, struct ledger_queue *q, const struct msg *
 	charge(l, q, GATE_SHARE, share_hash(l, q, m), now);
 	if (m->flags & MSG_KEYED)
 		charge(l, q, GATE_KEY, ledger_key_of(l, m)->hash, now);
+	if (ledger_strand_of(l, m) != SLAB_NONE)
+		charge(l, q, GATE_VALUE, ledger_value_hash(l, q, m), now);
 	rest(l, q);
 }
 
@@ -316,12 +321,13 @@ read_rules(const struct policy *p, struct bucket_rule rules[static GATE_KINDS])
 	rules[GATE_QUEUE] = (struct bucket_rule){ p->rate, p->rate_burst };
 	rules[GATE_SHARE] = (struct bucket_rule){ p->share_rate, p->share_rate_burst };
 	rules[GATE_KEY] = (struct bucket_rule){ p->key_rate, p->key_rate_burst };
+	rules[GATE_VALUE] = (struct bucket_rule){ p->attribute_rate, p->attribute_rate_burst };
 }
 
 int
 ledger_gates_make(struct ledger *l, struct ledger_queue *q, const struct policy *p)
 {
-	const bool rated = p->rate || p->share_rate || p->key_rate;
+	const bool rated = p->rate || p->share_rate || p->key_rate || p->attribute_rate;
 	int rc = 0;
 
 	if (rated && !q->gates)
@@ -379,11 +385,12 @@ ledger_gate_wait(const struct ledger *l, const struct ledger_queue *q, const str
 	const uint64_t names[GATE_KINDS] = {
 		[GATE_SHARE] = share_hash(l, q, m),
 		[GATE_KEY] = m->flags & MSG_KEYED ? ledger_key_of(l, m)->hash : 0,
+		[GATE_VALUE] = ledger_value_hash(l, q, m),
 	};
 	slu_time latest = 0;
 
 	for (int k = 0; k < GATE_KINDS; k++) {
-		const bool has = k != GATE_KEY || (m->flags & MSG_KEYED);
+		const bool has = names[k] || k == GATE_QUEUE || k == GATE_SHARE;
 		const slu_time until = has ? end_of(q, (enum gate_kind)k, names[k], hold) : 0;
 
 		if (until > latest) {

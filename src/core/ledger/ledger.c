@@ -146,6 +146,7 @@ ledger_queue_release(struct ledger *l, struct ledger_queue *q)
 	queue_release(&q->spare);
 	shares_free(q->shares);
 	gates_free(q->gates);
+	values_free(q->values);
 	l->n_shares -= q->n_shares;
 	ledger_moving_release(q);
 	mem_free(q->name);

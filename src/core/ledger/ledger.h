@@ -240,6 +240,9 @@ bool ledger_is_strict(const struct ledger *l, uint32_t queue);
 /* The admission rules of the queue: core/queue/rules.h. */
 struct slice ledger_rules(const struct ledger *l, uint32_t queue);
 
+/* The attribute whose values the queue limits; n 0: none. */
+struct slice ledger_attribute(const struct ledger *l, uint32_t queue);
+
 /* The moment since which the oldest ready message is ready, or SLU_NEVER. Looks only at the first
  * LEDGER_OLDEST_LOOK nodes of the heap: exact for a queue with so few ready messages, and for one
  * whose messages have the same priority. */
@@ -259,6 +262,7 @@ struct ledger_offer {
 	uint64_t id;           /* new, from the id generator */
 	struct slice key;      /* ordering key; n 0: none */
 	struct slice share;    /* n 0: none */
+	struct slice value;    /* of the attribute that the queue limits (ledger_attribute); n 0: none */
 	struct slice idem;     /* idempotency key; n 0: none */
 	uint64_t digest;       /* of the payload; needed with idem if ledger_is_strict */
 	int32_t prio;          /* lower ones go first */
@@ -663,6 +667,9 @@ void ledger_relocate_given(struct ledger *l, uint32_t queue, struct slice peer, 
 
 /* The share of a message; n 0: none. Valid while the message exists. */
 struct slice ledger_share_of(const struct ledger *l, uint32_t msg);
+
+/* The value of the attribute that its queue limits; n 0: none. Valid while the message exists. */
+struct slice ledger_value_of(const struct ledger *l, uint32_t msg);
 
 /* ---- Limits ---- */
 

@@ -34,6 +34,7 @@
 #include "core/queue/results.h"
 #include "core/queue/shares.h"
 #include "core/queue/shun.h"
+#include "core/queue/values.h"
 
 struct space {
 	uint64_t hash;
@@ -69,12 +70,13 @@ enum key_list {
 	KEY_LISTS
 };
 
-/* The place of messages with a share: their flow, and their key. */
+/* The place of messages with a share or a value: their key, flow and strand. */
 struct msg_lane {
 	uint32_t refs; /* messages, in any state */
 	uint32_t queue;
-	uint32_t key;  /* SLAB_NONE: no key */
-	uint32_t flow; /* of the shares of the queue */
+	uint32_t key;    /* SLAB_NONE: no key */
+	uint32_t flow;   /* of the shares of the queue, or SHARES_PLAIN */
+	uint32_t strand; /* of the values of the queue, or SLAB_NONE */
 };
 
 /* An ordering key for a look-up. */
@@ -107,6 +109,7 @@ struct ledger_queue {
 	struct shares *shares; /* NULL: no message has a share (LEDGERSHARE-1) */
 	uint32_t n_shares;     /* at the last count */
 	struct gates *gates;   /* NULL: the policy has no rate (LEDGERGATE-1) */
+	struct values *values; /* NULL: no message has a value (LEDGERVALUE-2) */
 
 	slu_time full; /* state of its bucket (core/bucket.h) */
 	slu_time used; /* its last use; 0: unknown */
@@ -317,11 +320,24 @@ ledger_lane(const struct ledger *l, uint32_t h)
 	return slab_at(&l->lanes, h);
 }
 
+/* The flow of a message, or SHARES_PLAIN; the strand of its value, or SLAB_NONE. */
+static inline uint32_t
+ledger_flow_of(const struct ledger *l, const struct msg *m)
+{
+	return m->flags & MSG_LANED ? ledger_lane(l, m->home)->flow : SHARES_PLAIN;
+}
+
+static inline uint32_t
+ledger_strand_of(const struct ledger *l, const struct msg *m)
+{
+	return m->flags & MSG_LANED ? ledger_lane(l, m->home)->strand : SLAB_NONE;
+}
+
 /* The key of a keyed message. */
 static inline uint32_t
 ledger_key_handle(const struct ledger *l, const struct msg *m)
 {
-	return m->flags & MSG_SHARED ? ledger_lane(l, m->home)->key : m->home;
+	return m->flags & MSG_LANED ? ledger_lane(l, m->home)->key : m->home;
 }
 
 static inline struct order_key *
@@ -333,9 +349,9 @@ ledger_key_of(const struct ledger *l, const struct msg *m)
 static inline uint32_t
 ledger_home(const struct ledger *l, const struct msg *m)
 {
-	if (!(m->flags & (MSG_KEYED | MSG_SHARED)))
+	if (!(m->flags & (MSG_KEYED | MSG_LANED)))
 		return m->home;
-	return m->flags & MSG_SHARED ? ledger_lane(l, m->home)->queue : ledger_key(l, m->home)->queue;
+	return m->flags & MSG_LANED ? ledger_lane(l, m->home)->queue : ledger_key(l, m->home)->queue;
 }
 
 static inline struct ledger_queue *
@@ -404,6 +420,10 @@ void ledger_enter(struct ledger *l, struct ledger_queue *q, uint32_t h, enum msg
 /* Puts a message whose state is READY into its heap. */
 void ledger_make_ready(struct ledger *l, struct ledger_queue *q, uint32_t h);
 
+/* Put a ready message to the front, where claims look, or remove it from there: core/queue/values.h. */
+void ledger_front_enter(struct ledger *l, struct ledger_queue *q, uint32_t h);
+void ledger_front_leave(struct ledger *l, struct ledger_queue *q, uint32_t h);
+
 /* Removes a ready or delayed message from its heap. */
 void ledger_unqueue(struct ledger *l, struct ledger_queue *q, uint32_t h);
 void ledger_enter_lease(struct ledger *l, struct ledger_queue *q, uint32_t h,
@@ -469,20 +489,59 @@ uint32_t ledger_key_next(const struct ledger *l, const struct ledger_queue *q, u
 void ledger_line_insert(struct ledger *l, struct ledger_queue *q, uint32_t h);
 void ledger_line_remove(struct ledger *l, struct ledger_queue *q, uint32_t h);
 
-/* ---- share.c ---- */
+/* ---- lane.c ---- */
 
 void ledger_lanes_init(struct ledger *l);
 void ledger_lanes_release(struct ledger *l);
 
-/* Reserves the memory that a message with a share needs. */
-int ledger_share_reserve(struct ledger *l, const struct change *c);
+/* Reserves the memory that a message with a share or a value needs. */
+int ledger_lane_reserve(struct ledger *l, const struct change *c);
+
+/* Give a new message its lane, behind its key, or take the lane of a message that goes. */
+void ledger_lane_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c);
+void ledger_lane_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m);
+
+/* A message with a lane is leased, or its lease has ended. */
+void ledger_lane_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins);
+
+/* ---- value.c: of a queue that has values, or gets them by ledger_value_reserve ---- */
+
+int ledger_value_reserve(struct ledger *l, struct ledger_queue *q, struct slice value, uint32_t flow);
+uint32_t ledger_value_attach(struct ledger *l, struct ledger_queue *q, struct slice value, uint32_t flow);
+
+/* Of any queue: LEDGERVALUE-2. */
+void ledger_value_rest(struct ledger_queue *q);
+
+/* A message of the strand becomes ready, or is not ready any more. */
+void ledger_value_enter(struct ledger *l, struct ledger_queue *q, uint32_t strand, uint32_t h);
+void ledger_value_leave(struct ledger *l, struct ledger_queue *q, uint32_t strand, uint32_t h);
+
+/* A message of the strand is leased, or its lease has ended. */
+void ledger_value_lease(struct ledger *l, struct ledger_queue *q, uint32_t strand, bool begins);
+
+/* Of any queue: the gate of a value is closed, or open. */
+void ledger_value_close(struct ledger *l, struct ledger_queue *q, uint64_t hash, bool closed);
+
+/* Returns whether a purge has removed a ready message that waits behind its value. */
+bool ledger_value_is_trash(const struct ledger *l, const struct ledger_queue *q, uint32_t h);
+
+/* Sets the limit by the policy. */
+void ledger_value_set(struct ledger *l, struct ledger_queue *q);
+
+/* Of any queue: the hash of the value of a message, and the leased messages of that value; 0: no value. */
+uint64_t ledger_value_hash(const struct ledger *l, const struct ledger_queue *q, const struct msg *m);
+uint32_t ledger_value_leased(const struct ledger *l, const struct ledger_queue *q, const struct msg *m);
+
+/* ---- share.c ---- */
+
+/* Reserves the memory that a message with a share needs, and finds its flow. */
+int ledger_share_reserve(struct ledger *l, struct ledger_queue *q, const struct change *c, uint32_t *flow);
 
 /* Returns whether a message with this share keeps the number of shares within its limit. */
 bool ledger_share_fits(const struct ledger *l, const struct ledger_queue *q, struct slice share);
 
-/* Give a new message its lane, behind its key, or take the lane of a message that goes. */
-void ledger_share_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c);
-void ledger_share_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m);
+/* Adds a new message to its flow, and returns the flow. */
+uint32_t ledger_share_attach(struct ledger *l, struct ledger_queue *q, const struct change *c);
 
 /* LEDGERSHARE-1, of a queue that has shares. */
 void ledger_share_rest(struct ledger *l, struct ledger_queue *q);
@@ -505,14 +564,11 @@ void ledger_share_set(struct ledger *l, struct ledger_queue *q);
 /* The memory or the number of the shares may have changed. */
 void ledger_share_count(struct ledger *l, struct ledger_queue *q);
 
-/* A message with a share is leased, or its lease has ended. */
-void ledger_share_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins);
-
 /* The message that a claim gets, or SLAB_NONE. */
 uint32_t ledger_best(const struct ledger_queue *q);
 
-/* The limit that holds a ready message back now; 0: none. */
-uint32_t ledger_limit_of(const struct ledger *l, const struct ledger_queue *q, const struct msg *m);
+/* The limit of leased messages that holds a ready message back now, and whose limit it is; 0: none. */
+uint32_t ledger_limit_of(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_kind *kind);
 
 /* How many candidates are delivered before a ready message, at most `most` + 1; also if memory is out. */
 uint32_t ledger_share_ahead(const struct ledger_queue *q, uint32_t h, uint32_t most);

@@ -6,6 +6,7 @@
 enum {
 	NEW_QUEUE = 256,      /* bytes of the names and slots of a queue */
 	NEW_SHARE = 512,      /* bytes of a share, with its name and first heap */
+	NEW_VALUE = 512,      /* the same of a value */
 	TRIM_SLOTS = 16 << 10 /* of a map, in one call */
 };
 
@@ -13,7 +14,8 @@ void
 ledger_count_heaps(struct ledger *l, struct ledger_queue *q)
 {
 	const size_t bytes = queue_bytes(&q->heaps) + queue_bytes(&q->trash) + queue_bytes(&q->spare) +
-			     (q->shares ? shares_bytes(q->shares) : 0) + (q->gates ? gates_bytes(q->gates) : 0);
+			     (q->shares ? shares_bytes(q->shares) : 0) + (q->gates ? gates_bytes(q->gates) : 0) +
+			     (q->values ? values_bytes(q->values) : 0);
 
 	l->heaps_bytes += bytes - q->bytes; /* modulo 2^64: it may be less */
 	q->bytes = bytes;
@@ -73,6 +75,8 @@ ledger_growth(const struct ledger *l, uint32_t queue, const struct ledger_offer 
 		n += slab_growth(&l->keys) + map_growth(&l->key_hashes);
 	if (offer->share.n)
 		n += slab_growth(&l->lanes) + map_growth(&l->lane_of) + NEW_SHARE;
+	if (offer->value.n)
+		n += slab_growth(&l->lanes) + map_growth(&l->lane_of) + NEW_VALUE;
 	if (offer->ttl || offer->deadline)
 		n += heap_growth(&l->ttls, l->with_ttl + 1);
 	if (idem)

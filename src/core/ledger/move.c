@@ -536,6 +536,7 @@ ledger_give(struct ledger *l, uint32_t queue, const struct ledger_gift *gift, sl
 	c.attempts = gift->attempts;
 	c.failures = gift->failures;
 	c.share = offer->share;
+	c.value = offer->value;
 	if (offer->key.n)
 		c.key = ledger_key_hash(l, queue, offer->key);
 	if (offer->idem.n) {

@@ -103,6 +103,17 @@ pick_any(struct pick *p, const struct heap *heap)
 		add_message(p, heap->nodes[i].handle);
 }
 
+/* Ready messages that wait behind their value. */
+static void
+pick_behind(struct pick *p)
+{
+	const struct values *v = p->q->values;
+
+	for (uint32_t h = v ? values_strand_next(v, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE && !is_full(p);
+	     h = values_strand_next(v, h))
+		pick_any(p, values_heap(v, h));
+}
+
 /* If a limit holds back all messages that are ready. */
 static void
 pick_limited(struct pick *p)
@@ -213,6 +224,7 @@ ledger_pick(struct ledger *l, uint32_t queue, const struct ledger_bound *bound,
 	if (p.q->purging)
 		return SLU_EBUSY;
 	pick_first(&p, true);
+	pick_behind(&p);
 	if (p.n == 0)
 		pick_limited(&p);
 	pick_first(&p, false);

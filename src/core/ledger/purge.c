@@ -22,7 +22,9 @@ ledger_is_purged(const struct ledger *l, const struct ledger_queue *q, const str
 		return false;
 	if (m->flags & MSG_PARKED)
 		return ledger_gate_is_trash(l, q, m);
-	if (msg_state(m) == MSG_READY && (m->flags & MSG_SHARED))
+	if (msg_state(m) == MSG_READY && q->values && ledger_value_is_trash(l, q, h))
+		return true;
+	if (msg_state(m) == MSG_READY && ledger_flow_of(l, m) != SHARES_PLAIN)
 		return ledger_share_is_trash(l, q, h);
 	if (msg_state(m) == MSG_READY)
 		return is_in(&q->trash.ready, m->q.pos, h);
@@ -50,6 +52,8 @@ ledger_purge_reserve(struct ledger *l, struct ledger_queue *q)
 		rc = heap_reserve(&q->spare.timed, stay);
 	if (!rc && q->shares)
 		rc = shares_purge_reserve(q->shares);
+	if (!rc && q->values)
+		rc = values_purge_reserve(q->values);
 	ledger_count_heaps(l, q);
 	return rc;
 }
@@ -68,6 +72,8 @@ ledger_purge_start(struct ledger *l, uint32_t queue, const struct change *c)
 	q->spare.by_arrival = true;
 	if (q->shares)
 		shares_purge(q->shares);
+	if (q->values)
+		values_purge(q->values);
 	if (q->gates)
 		ledger_gate_purge(q);
 	ledger_count_heaps(l, q);
@@ -117,15 +123,17 @@ free_last(struct ledger *l, struct ledger_queue *q, struct heap *heap)
 	free_message(l, q, h);
 }
 
-/* Frees a ready message that is parked or has a share. Returns false if no such message is left. */
+/* Frees a ready message that is parked, waits behind a value, or has a share. Returns false if no such message is left. */
 static bool
 free_shared(struct ledger *l, struct ledger_queue *q)
 {
 	uint32_t h = ledger_gate_trash_pop(l, q);
 
+	if (h == SLAB_NONE && q->values)
+		h = values_trash_pop(q->values);
 	if (h == SLAB_NONE && q->shares)
 		h = shares_trash_pop(q->shares);
-	if (q->shares)
+	if (q->shares || q->values)
 		ledger_count_heaps(l, q);
 	if (h != SLAB_NONE)
 		free_message(l, q, h);

@@ -1,8 +1,5 @@
 /*
- * share.c - the shares of queues (core/queue/shares.h), and the lanes of messages that have one.
- *
- *      message ── home ──> lane ──> key, or none
- *                               └─> flow: share and priority
+ * share.c - the shares of queues (core/queue/shares.h).
  *
  *  LEDGERSHARE-1  A queue has a struct shares from its first message with a share until no such message,
  *                 and no ready message of its priorities, is left. Without one, its heaps are as ever.
@@ -14,56 +11,6 @@
 #include "base/mem.h"
 
 #include <assert.h>
-
-/* ---- Lanes ---- */
-
-static uint64_t
-hash_lane(const struct msg_lane *at)
-{
-	return hash_number((uint64_t)at->flow << 32 | at->key) ^ hash_number(at->queue);
-}
-
-static uint64_t
-lane_hash(const void *lanes, uint32_t h)
-{
-	return hash_lane(slab_at(lanes, h));
-}
-
-static bool
-lane_is(const void *lanes, uint32_t h, const void *key)
-{
-	const struct msg_lane *a = slab_at(lanes, h), *b = key;
-
-	return a->queue == b->queue && a->key == b->key && a->flow == b->flow;
-}
-
-void
-ledger_lanes_init(struct ledger *l)
-{
-	slab_init(&l->lanes, sizeof(struct msg_lane));
-	map_init(&l->lane_of, &l->lanes, lane_hash, lane_is);
-}
-
-void
-ledger_lanes_release(struct ledger *l)
-{
-	map_release(&l->lane_of);
-	slab_release(&l->lanes);
-}
-
-static uint32_t
-make_lane(struct ledger *l, const struct msg_lane *name)
-{
-	const uint32_t h = slab_new(&l->lanes);
-	int rc;
-
-	assert(h != SLAB_NONE); /* reserved */
-	*(struct msg_lane *)slab_at(&l->lanes, h) = *name;
-	rc = map_insert(&l->lane_of, hash_lane(name), h);
-	assert(rc == 0); /* reserved */
-	(void)rc;
-	return h;
-}
 
 /* ---- Shares ---- */
 
@@ -96,23 +43,14 @@ open_shares(struct ledger *l, struct ledger_queue *q)
 }
 
 int
-ledger_share_reserve(struct ledger *l, const struct change *c)
+ledger_share_reserve(struct ledger *l, struct ledger_queue *q, const struct change *c, uint32_t *flow)
 {
-	struct ledger_queue *q = ledger_queue(l, c->queue);
 	const bool first = !q->shares;
-	uint32_t flow;
-	int rc = open_shares(l, q);
+	const int rc = open_shares(l, q);
 
 	if (!rc && first)
 		count_plain(l, q);
-	if (!rc)
-		rc = shares_reserve(q->shares, c->share, policy_weight(&q->policy, c->share), c->prio, &flow);
-	if (!rc)
-		rc = slab_reserve(&l->lanes, 1);
-	if (!rc)
-		rc = map_reserve(&l->lane_of, 1);
-	ledger_share_count(l, q);
-	return rc;
+	return rc ? rc : shares_reserve(q->shares, c->share, policy_weight(&q->policy, c->share), c->prio, flow);
 }
 
 bool
@@ -122,36 +60,18 @@ ledger_share_fits(const struct ledger *l, const struct ledger_queue *q, struct s
 	       (q->shares && shares_find(q->shares, share) != SLAB_NONE);
 }
 
-void
-ledger_share_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c)
+uint32_t
+ledger_share_attach(struct ledger *l, struct ledger_queue *q, const struct change *c)
 {
-	struct msg_lane name = { .queue = c->queue, .key = m->flags & MSG_KEYED ? m->home : SLAB_NONE };
-	uint32_t h;
-	int rc;
+	uint32_t flow;
+	const int rc = shares_reserve(q->shares, c->share, policy_weight(&q->policy, c->share), c->prio, &flow);
 
-	rc = shares_reserve(q->shares, c->share, policy_weight(&q->policy, c->share), c->prio, &name.flow);
 	assert(rc == 0); /* reserved */
 	(void)rc;
-	shares_hold(q->shares, name.flow);
+	shares_hold(q->shares, flow);
 	if (q->gates)
-		ledger_gate_share(l, q, name.flow);
-	h = map_find(&l->lane_of, hash_lane(&name), &name);
-	m->home = h == MAP_NONE ? make_lane(l, &name) : h;
-	m->flags |= MSG_SHARED;
-	ledger_lane(l, m->home)->refs++;
-}
-
-void
-ledger_share_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m)
-{
-	struct msg_lane *lane = ledger_lane(l, m->home);
-
-	shares_drop(q->shares, lane->flow);
-	if (--lane->refs == 0) {
-		map_remove(&l->lane_of, hash_lane(lane), m->home);
-		slab_free(&l->lanes, m->home);
-	}
-	ledger_share_count(l, q);
+		ledger_gate_share(l, q, flow);
+	return flow;
 }
 
 void
@@ -170,9 +90,9 @@ ledger_share_name(const struct ledger *l, const struct msg *m)
 	const struct ledger_queue *q = ledger_queue_of(l, m);
 	struct share_view v;
 
-	if (!(m->flags & MSG_SHARED))
+	if (ledger_flow_of(l, m) == SHARES_PLAIN)
 		return (struct slice){ 0 };
-	shares_get(q->shares, shares_of(q->shares, ledger_lane(l, m->home)->flow), &v);
+	shares_get(q->shares, shares_of(q->shares, ledger_flow_of(l, m)), &v);
 	return v.name;
 }
 
@@ -184,20 +104,14 @@ ledger_share_of(const struct ledger *l, uint32_t msg)
 
 /* ---- Ready messages ---- */
 
-static uint32_t
-flow_of(const struct ledger *l, const struct msg *m)
-{
-	return m->flags & MSG_SHARED ? ledger_lane(l, m->home)->flow : SHARES_PLAIN;
-}
-
 void
 ledger_share_enter(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
 	struct msg *m = ledger_msg(l, h);
 
-	if (m->flags & MSG_SHARED) {
+	if (ledger_flow_of(l, m) != SHARES_PLAIN) {
 		m->q.place = QUEUE_READY;
-		shares_enter(q->shares, flow_of(l, m), h);
+		shares_enter(q->shares, ledger_flow_of(l, m), h);
 		return;
 	}
 	queue_wait(&q->heaps, h, m->q.due, m->q.due);
@@ -210,8 +124,8 @@ ledger_share_leave(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
 	struct msg *m = ledger_msg(l, h);
 
-	if (m->flags & MSG_SHARED) {
-		shares_leave(q->shares, flow_of(l, m), h);
+	if (ledger_flow_of(l, m) != SHARES_PLAIN) {
+		shares_leave(q->shares, ledger_flow_of(l, m), h);
 		m->q.place = QUEUE_OUT;
 	} else {
 		queue_take(&q->heaps, h);
@@ -225,14 +139,14 @@ ledger_share_charge(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
 	const struct msg *m = ledger_msg(l, h);
 
-	shares_charge(q->shares, flow_of(l, m), m->q.prio);
+	shares_charge(q->shares, ledger_flow_of(l, m), m->q.prio);
 	ledger_share_count(l, q);
 }
 
 bool
 ledger_share_is_trash(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
 {
-	return shares_is_trash(q->shares, ledger_lane(l, ledger_msg(l, h)->home)->flow, h);
+	return shares_is_trash(q->shares, ledger_flow_of(l, ledger_msg(l, h)), h);
 }
 
 int
@@ -240,13 +154,6 @@ ledger_peek_ready(const struct ledger_queue *q, uint32_t *msgs, uint32_t max, ui
 {
 	return q->shares ? shares_peek(q->shares, &q->heaps.ready, msgs, max, n)
 			 : heap_peek(&q->heaps.ready, msgs, max, n);
-}
-
-void
-ledger_share_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins)
-{
-	shares_lease(q->shares, ledger_lane(l, m->home)->flow, begins);
-	ledger_share_count(l, q);
 }
 
 void
@@ -312,18 +219,29 @@ ledger_best(const struct ledger_queue *q)
 	return shares_best(q->shares, &q->heaps.ready);
 }
 
-uint32_t
-ledger_limit_of(const struct ledger *l, const struct ledger_queue *q, const struct msg *m)
+/* The leased messages of the share of a message, or without a share. */
+static uint32_t
+leased_of_share(const struct ledger *l, const struct ledger_queue *q, const struct msg *m)
 {
-	const struct policy *p = &q->policy;
-	uint32_t leased = q->count[MSG_LEASED] - (q->shares ? shares_leased(q->shares) : 0);
 	struct share_view v;
 
+	if (ledger_flow_of(l, m) == SHARES_PLAIN)
+		return q->count[MSG_LEASED] - (q->shares ? shares_leased(q->shares) : 0);
+	shares_get(q->shares, shares_of(q->shares, ledger_flow_of(l, m)), &v);
+	return v.leased;
+}
+
+uint32_t
+ledger_limit_of(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_kind *kind)
+{
+	const struct policy *p = &q->policy;
+
+	*kind = GATE_QUEUE;
 	if (p->concurrency && q->count[MSG_LEASED] >= p->concurrency)
 		return p->concurrency;
-	if (m->flags & MSG_SHARED) {
-		shares_get(q->shares, shares_of(q->shares, ledger_lane(l, m->home)->flow), &v);
-		leased = v.leased;
-	}
-	return p->share_concurrency && leased >= p->share_concurrency ? p->share_concurrency : 0;
+	*kind = GATE_SHARE;
+	if (p->share_concurrency && leased_of_share(l, q, m) >= p->share_concurrency)
+		return p->share_concurrency;
+	*kind = GATE_VALUE;
+	return p->attribute_concurrency && ledger_value_leased(l, q, m) >= p->attribute_concurrency ? p->attribute_concurrency : 0;
 }

@@ -82,8 +82,8 @@ end_lease(struct ledger *l, struct ledger_queue *q, uint32_t h)
 
 	holders_drop(&l->holders, ledger_lease(l, m)->holder);
 	unlist_lease(l, q, h);
-	if (m->flags & MSG_SHARED)
-		ledger_share_lease(l, q, m, false);
+	if (m->flags & MSG_LANED)
+		ledger_lane_lease(l, q, m, false);
 	if (q->policy.concurrency || q->policy.share_concurrency)
 		ledger_mark_woken(l, q);
 	heap_remove(&l->deadlines, m->q.pos);
@@ -118,14 +118,39 @@ count_idle(const struct ledger *l, const struct msg *m, enum msg_state state, ui
 }
 
 void
-ledger_unqueue(struct ledger *l, struct ledger_queue *q, uint32_t h)
+ledger_front_enter(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
-	if (ledger_msg(l, h)->flags & MSG_PARKED)
-		ledger_gate_unpark(l, q, h);
-	else if (q->shares && msg_state(ledger_msg(l, h)) == MSG_READY)
+	const slu_time due = ledger_msg(l, h)->q.due;
+
+	if (q->shares)
+		ledger_share_enter(l, q, h);
+	else
+		queue_wait(&q->heaps, h, due, due);
+}
+
+void
+ledger_front_leave(struct ledger *l, struct ledger_queue *q, uint32_t h)
+{
+	if (q->shares)
 		ledger_share_leave(l, q, h);
 	else
 		queue_take(&q->heaps, h);
+}
+
+void
+ledger_unqueue(struct ledger *l, struct ledger_queue *q, uint32_t h)
+{
+	const struct msg *m = ledger_msg(l, h);
+	const uint32_t strand = q->values ? ledger_strand_of(l, m) : SLAB_NONE;
+
+	if (m->flags & MSG_PARKED)
+		ledger_gate_unpark(l, q, h);
+	else if (msg_state(m) != MSG_READY)
+		queue_take(&q->heaps, h);
+	else if (strand != SLAB_NONE)
+		ledger_value_leave(l, q, strand, h);
+	else
+		ledger_front_leave(l, q, h);
 }
 
 static void
@@ -243,14 +268,14 @@ set_state(struct ledger *l, struct ledger_queue *q, struct msg *m, enum msg_stat
 void
 ledger_make_ready(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
-	const slu_time due = ledger_msg(l, h)->q.due;
+	const uint32_t strand = q->values ? ledger_strand_of(l, ledger_msg(l, h)) : SLAB_NONE;
 
 	if (q->gates && ledger_gate_parks(l, q, h))
 		return;
-	if (q->shares)
-		ledger_share_enter(l, q, h);
+	if (strand != SLAB_NONE)
+		ledger_value_enter(l, q, strand, h);
 	else
-		queue_wait(&q->heaps, h, due, due);
+		ledger_front_enter(l, q, h);
 	ledger_mark_woken(l, q);
 }
 
@@ -292,8 +317,8 @@ ledger_enter_lease(struct ledger *l, struct ledger_queue *q, uint32_t h,
 	*ledger_lease(l, m) = *lease;
 	holders_use(&l->holders, lease->holder);
 	list_lease(l, q, h);
-	if (m->flags & MSG_SHARED)
-		ledger_share_lease(l, q, m, true);
+	if (m->flags & MSG_LANED)
+		ledger_lane_lease(l, q, m, true);
 	push_deadline(l, h, until);
 }
 
@@ -367,8 +392,8 @@ ledger_forget(struct ledger *l, uint32_t h, slu_time remember)
 		forget_more(l, m, remember);
 	if (m->flags & MSG_KEYED)
 		ledger_key_detach(l, q, ledger_key_handle(l, m));
-	if (m->flags & MSG_SHARED)
-		ledger_share_detach(l, q, m);
+	if (m->flags & MSG_LANED)
+		ledger_lane_detach(l, q, m);
 	ledger_unlist(l, h);
 	m->q.own8 = MSG_NONE;
 	slab_free(&l->msgs, h);

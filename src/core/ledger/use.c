@@ -149,6 +149,38 @@ ledger_shares(const struct ledger *l, uint32_t queue)
 	return (q->shares ? shares_count(q->shares) : 0) + (u.messages > 0);
 }
 
+/* ---- Values ---- */
+
+uint32_t
+ledger_use_values(const struct ledger *l, uint32_t queue, slu_time now, struct ledger_use *out, uint32_t max)
+{
+	const struct ledger_queue *q = ledger_queue(l, queue);
+	uint32_t n = 0;
+
+	assert(max > 0);
+	for (uint32_t h = SLAB_NONE; q->values && (h = values_next(q->values, h)) != SLAB_NONE;) {
+		struct ledger_use u = { .kind = GATE_VALUE, .concurrency = q->policy.attribute_concurrency };
+		struct value_view v;
+
+		values_get(q->values, h, &v);
+		u.name = v.name;
+		u.messages = v.messages;
+		u.ready = v.ready;
+		u.leased = v.leased;
+		fill_rate(q, v.hash, now, &u);
+		n = insert(out, n, max, &u, false);
+	}
+	return n;
+}
+
+uint32_t
+ledger_values(const struct ledger *l, uint32_t queue)
+{
+	const struct values *v = ledger_queue(l, queue)->values;
+
+	return v ? values_count(v) : 0;
+}
+
 /* ---- Holds ---- */
 
 bool

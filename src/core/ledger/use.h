@@ -14,7 +14,7 @@
 
 struct ledger_scope {
 	enum gate_kind kind;
-	struct slice name; /* of the share or key; n 0: messages without a share */
+	struct slice name; /* of the share, key or value; n 0: messages without a share */
 };
 
 /* HOLD: nothing of the scope is delivered until then; 0: ends the hold. CHANGE_NONE if the scope is held for as long, or
@@ -27,10 +27,10 @@ slu_time ledger_hold_end(const struct ledger *l, uint32_t queue, enum gate_kind 
 
 /* ---- Looking ---- */
 
-/* What a queue, a share or a key uses of its limits now. Fields that the scope does not have are 0. */
+/* What a queue, a share, a key or a value uses of its limits now. Fields that the scope does not have are 0. */
 struct ledger_use {
 	enum gate_kind kind;
-	struct slice name; /* of the share or key; n 0: the queue, or messages without a share. Valid while the scope exists */
+	struct slice name; /* of the share, key or value; n 0: the queue, or messages without a share. Valid while the scope exists */
 	uint32_t messages; /* in any state */
 	uint32_t ready;
 	uint32_t leased;
@@ -50,11 +50,17 @@ void ledger_use_queue(const struct ledger *l, uint32_t queue, slu_time now, stru
 uint32_t ledger_use_shares(const struct ledger *l, uint32_t queue, bool by_messages, slu_time now, struct ledger_use *out,
 			   uint32_t max);
 
+/* The same for values of the attribute that the queue limits: those nearest to a limit first. */
+uint32_t ledger_use_values(const struct ledger *l, uint32_t queue, slu_time now, struct ledger_use *out, uint32_t max);
+
 /* The next hold of the queue in no order, from *cursor on (0 at first); false: no more. */
 bool ledger_use_hold(const struct ledger *l, uint32_t queue, uint64_t *cursor, slu_time now, struct ledger_use *out);
 
 /* The number of shares, with that of messages without a share, and of holds. */
 uint32_t ledger_shares(const struct ledger *l, uint32_t queue);
 uint32_t ledger_holds(const struct ledger *l, uint32_t queue);
+
+/* The number of values with messages. */
+uint32_t ledger_values(const struct ledger *l, uint32_t queue);
 
 #endif

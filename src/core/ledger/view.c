@@ -191,6 +191,7 @@ ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct chang
 	fill_restore(&v, out);
 	out->max_attempts = m->max_attempts;
 	out->share = ledger_share_name(l, m);
+	out->value = ledger_value_of(l, msg);
 	if (m->more != SLAB_NONE && ledger_more(l, m)->idem != SLAB_NONE)
 		fill_key(l, ledger_more(l, m)->idem, out);
 }

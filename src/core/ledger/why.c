@@ -73,6 +73,14 @@ count_of_key(const struct ledger *l, const struct msg *m)
 	return n;
 }
 
+/* The messages of its value and share before a message that waits behind them: at least so many go before it. */
+static uint32_t
+count_behind(const struct why_look *k, uint32_t strand)
+{
+	return count_before(values_heap(k->q->values, strand), k->m->q.pos) +
+	       (values_front(k->q->values, strand) != SLAB_NONE);
+}
+
 /* ---- Reasons: each returns whether it holds, and fills in the fields of its own ---- */
 
 static bool
@@ -146,9 +154,13 @@ is_behind(const struct why_look *k, struct why_fact *f)
 static bool
 has_ahead(const struct why_look *k, struct why_fact *f)
 {
+	const uint32_t strand = ledger_strand_of(k->l, k->m);
+
 	if (msg_state(k->m) != MSG_READY || !is_waiting(k) || (k->m->flags & MSG_PARKED))
 		return false;
-	if (k->q->shares)
+	if (strand != SLAB_NONE && values_front(k->q->values, strand) != k->msg)
+		f->n = count_behind(k, strand);
+	else if (k->q->shares)
 		f->n = ledger_share_ahead(k->q, k->msg, WHY_COUNT);
 	else
 		f->n = count_before(&k->q->heaps.ready, k->m->q.pos);
@@ -158,7 +170,10 @@ has_ahead(const struct why_look *k, struct why_fact *f)
 static bool
 is_limited(const struct why_look *k, struct why_fact *f)
 {
-	f->n = msg_state(k->m) == MSG_READY && is_waiting(k) ? ledger_limit_of(k->l, k->q, k->m) : 0;
+	enum gate_kind kind = GATE_QUEUE;
+
+	f->n = msg_state(k->m) == MSG_READY && is_waiting(k) ? ledger_limit_of(k->l, k->q, k->m, &kind) : 0;
+	f->state = kind;
 	return f->n > 0;
 }
 
@@ -166,7 +181,7 @@ static bool
 is_rated(const struct why_look *k, struct why_fact *f)
 {
 	const struct policy *p = &k->q->policy;
-	const uint32_t rates[GATE_KINDS] = { p->rate, p->share_rate, p->key_rate };
+	const uint32_t rates[GATE_KINDS] = { p->rate, p->share_rate, p->key_rate, p->attribute_rate };
 	enum gate_kind kind = GATE_QUEUE;
 
 	if (msg_state(k->m) != MSG_READY || !is_waiting(k))

@@ -3,9 +3,10 @@
  *
  *      queue ── gate of the queue          closed until 12:00:01
  *            ├─ gate of share "a"          open; its bucket fills up
- *            └─ gate of key "k"            closed until 12:00:03; the head of the key is parked
+ *            ├─ gate of key "k"            closed until 12:00:03; the head of the key is parked
+ *            └─ gate of value "crm"        closed until 12:00:02
  *
- * A gate belongs to a queue, a share or a key. It has a bucket (core/bucket.h) if its kind has a rate, and a
+ * A gate belongs to a queue, a share, a key or a value. It has a bucket (core/bucket.h) if its kind has a rate, and a
  * delivery takes a token of it. A gate without a token is closed until the next one. A hold closes a gate until its
  * end, whatever the tokens.
  *
@@ -16,7 +17,7 @@
  *  GATES-3  A gate is in the heap `timed` by the moment at which it opens, or, if it is open, at which it ends.
  *           So a closed gate costs nothing until that moment, and a call costs O(log n).
  *
- * The name of a gate is a hash of the share or key; 0: the queue, or messages without a share. Pure: no I/O, no
+ * The name of a gate is a hash of the share, key or value; 0: the queue, or messages without a share. Pure: no I/O, no
  * clock. Owned by the shard's thread.
  */
 #ifndef CORE_QUEUE_GATES_H
@@ -31,6 +32,7 @@ enum gate_kind {
 	GATE_QUEUE,
 	GATE_SHARE,
 	GATE_KEY,
+	GATE_VALUE, /* of the attribute that the queue limits: core/queue/values.h */
 	GATE_KINDS
 };
 
@@ -38,7 +40,7 @@ struct queue_gate {
 	uint64_t name;
 	slu_time full;   /* state of its bucket; 0: not used */
 	slu_time hold;   /* end of its hold; 0: none */
-	char *text;      /* the share or key of its hold, with a NUL; NULL: no hold */
+	char *text;      /* the share, key or value of its hold, with a NUL; NULL: no hold */
 	slu_time until;  /* GATES-2; 0: open */
 	uint32_t parked; /* the head of the key, which waits for this gate; or SLAB_NONE */
 	uint32_t epoch;  /* of struct gates, when the head was parked */

@@ -6,8 +6,9 @@
  *
  * A message is in one state (enum msg_state) and, by it, in one place:
  *
- *      READY    heap `ready` of its queue, or    pos: there
- *               of its share; a parked       pos: next     link: previous
+ *      READY    heap `ready` of its queue, of    pos: there
+ *               its share, or of the strand
+ *               of its value; a parked       pos: next     link: previous
  *               head: the list of its queue
  *      DELAYED  heap `timed` of its queue        pos: there
  *      LEASED   heap of deadlines                pos: there    link: its lease, in a list of
@@ -28,7 +29,7 @@
 enum {
 	MSG_KEYED = 4,   /* home is its ordering key, which has the queue */
 	MSG_TAKEN = 8,   /* set aside for a move: only in its batch, pos is the index there */
-	MSG_SHARED = 32, /* it has a share: home is its lane, which has the queue and the key */
+	MSG_LANED = 32,  /* it has a share or a limited value: home is its lane, which has the queue and the key */
 	MSG_PARKED = 64, /* READY, and kept back by the gate of its key: LEDGERGATE-3 */
 	MSG_STAYS = 64   /* DEAD, and stays in its queue: ledger_stay */
 };
@@ -40,11 +41,11 @@ struct msg {
 	uint64_t id;
 	uint64_t where : 48;    /* place of its record */
 	uint64_t failures : 16; /* failing nacks and leases that ran out */
-	uint32_t home;          /* its queue, with MSG_KEYED its ordering key, or with MSG_SHARED its lane */
+	uint32_t home;          /* its queue, with MSG_KEYED its ordering key, or with MSG_LANED its lane */
 	uint32_t link;          /* by state, see above */
 	uint32_t more;          /* a struct more, or SLAB_NONE */
 	uint16_t max_attempts;  /* 0: of the policy */
-	uint8_t flags;          /* enum msg_flags, MSG_KEYED, MSG_TAKEN, MSG_SHARED, MSG_PARKED */
+	uint8_t flags;          /* enum msg_flags, MSG_KEYED, MSG_TAKEN, MSG_LANED, MSG_PARKED */
 	uint8_t reason;         /* enum dead_reason */
 };
 

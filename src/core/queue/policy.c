@@ -111,6 +111,16 @@ check_rate(const char *name, uint32_t rate, uint32_t burst, struct slu_err *err)
 	return 0;
 }
 
+/* Limits of an attribute need its name; a name alone only makes new messages carry the value. */
+static int
+check_attribute(const struct policy *p, struct slu_err *err)
+{
+	if (!p->limit_attribute[0] && (p->attribute_concurrency || p->attribute_rate))
+		return slu_fail(err, SLU_EINVAL,
+				"invalid attribute_concurrency or attribute_rate without limit_attribute; expected the name of an attribute");
+	return 0;
+}
+
 int
 policy_check(const struct policy *p, struct slu_err *err)
 {
@@ -130,7 +140,8 @@ policy_check(const struct policy *p, struct slu_err *err)
 		return slu_fail(err, SLU_EINVAL, "invalid dlq retention; expected 0 or more");
 	if (check_weights(p, err) || check_rate("rate", p->rate, p->rate_burst, err) ||
 	    check_rate("share_rate", p->share_rate, p->share_rate_burst, err) ||
-	    check_rate("key_rate", p->key_rate, p->key_rate_burst, err))
+	    check_rate("key_rate", p->key_rate, p->key_rate_burst, err) ||
+	    check_rate("attribute_rate", p->attribute_rate, p->attribute_rate_burst, err) || check_attribute(p, err))
 		return SLU_EINVAL;
 	if (p->max_runtime < 0)
 		return slu_fail(err, SLU_EINVAL, "invalid max_runtime; expected 0 or more");
@@ -144,7 +155,7 @@ policy_check(const struct policy *p, struct slu_err *err)
 bool
 policy_has_limits(const struct policy *p)
 {
-	return p->concurrency || p->share_concurrency || p->rate || p->share_rate || p->key_rate;
+	return p->concurrency || p->share_concurrency || p->rate || p->share_rate || p->key_rate || p->limit_attribute[0];
 }
 
 bool
@@ -159,7 +170,9 @@ policy_is_same(const struct policy *a, const struct policy *b)
 	       a->concurrency == b->concurrency && a->share_concurrency == b->share_concurrency &&
 	       a->rate == b->rate && a->rate_burst == b->rate_burst && a->share_rate == b->share_rate &&
 	       a->share_rate_burst == b->share_rate_burst && a->key_rate == b->key_rate &&
-	       a->key_rate_burst == b->key_rate_burst && a->strict == b->strict && a->require_lease == b->require_lease && a->paused == b->paused &&
+	       a->key_rate_burst == b->key_rate_burst &&
+	       a->attribute_concurrency == b->attribute_concurrency && a->attribute_rate == b->attribute_rate &&
+	       a->attribute_rate_burst == b->attribute_rate_burst && strcmp(a->limit_attribute, b->limit_attribute) == 0 && a->strict == b->strict && a->require_lease == b->require_lease && a->paused == b->paused &&
 	       strcmp(a->share_weights, b->share_weights) == 0 && strcmp(a->dead_letter_queue, b->dead_letter_queue) == 0 &&
 	       strcmp(a->rules, b->rules) == 0 && a->max_runtime == b->max_runtime;
 }

@@ -19,7 +19,9 @@
 #define POLICY_WINDOW_MAX (366 * 24 * SLU_HOUR)
 
 enum {
-	POLICY_WEIGHTS = 128 /* bytes of share_weights, with the NUL */
+	POLICY_WEIGHTS = 128,  /* bytes of share_weights, with the NUL */
+	POLICY_ATTRIBUTE = 64, /* bytes of limit_attribute, with the NUL */
+	POLICY_VALUE_MAX = 128 /* bytes of a value of it; a longer one is cut */
 };
 
 struct policy {
@@ -47,6 +49,11 @@ struct policy {
 	uint32_t rate, rate_burst;             /* of the queue */
 	uint32_t share_rate, share_rate_burst; /* of each share, and of messages without a share */
 	uint32_t key_rate, key_rate_burst;     /* of each ordering key */
+
+	/* Limits of each value of one attribute: a message has the value that the attribute has when it is accepted. */
+	char limit_attribute[POLICY_ATTRIBUTE];         /* its name; empty: none */
+	uint32_t attribute_concurrency;                 /* messages of a value that are leased at once; 0: no limit */
+	uint32_t attribute_rate, attribute_rate_burst; /* deliveries of a value; as above */
 
 	/* Weights of shares (core/queue/shares.h), for example "gold=4,team-*=2,*=1". The first row that
 	 * matches a share counts; a row that ends with * matches names that begin so. A share without a

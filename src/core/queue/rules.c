@@ -2,6 +2,7 @@
 
 #include "base/json/json.h"
 #include "base/parse.h"
+#include "base/utf8.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -321,4 +322,15 @@ rules_apply(struct slice rules, struct slice attributes, struct rules_effect *ou
 		if (read_rule(take_rule(&rules), attributes, &conditions, &holds, out) && holds)
 			return; /* RULES-1 */
 	*out = (struct rules_effect){ 0 };
+}
+
+struct slice
+rules_member(struct slice attributes, struct slice name, char *room, size_t max)
+{
+	struct rules_attribute m = { 0 };
+
+	find_member(attributes, name, &m);
+	if (!m.found || m.text.has_nul)
+		return (struct slice){ 0 };
+	return utf8_cut(m.text.n <= max ? json_str_text(&m.text, room) : m.text.raw, max);
 }

@@ -43,4 +43,8 @@ int rules_check(struct slice rules, struct slu_err *err);
 /* Fills *out with what the rules, which are valid, do with a message. attributes: a JSON object, or n 0. */
 void rules_apply(struct slice rules, struct slice attributes, struct rules_effect *out);
 
+/* The member `name` of attributes as text, cut to max bytes; n 0: it is missing, empty, null, an object or an array. Points into
+ * attributes or into room, which has max bytes. */
+struct slice rules_member(struct slice attributes, struct slice name, char *room, size_t max);
+
 #endif

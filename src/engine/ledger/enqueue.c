@@ -117,6 +117,18 @@ admit(struct ledgerengine *k, uint32_t queue, struct op_put *put, struct ledger_
 		m->due = offer->due;
 }
 
+/* The value of the attribute that the queue limits. */
+static void
+take_value(struct ledgerengine *k, uint32_t queue, struct op_put *put, struct ledger_offer *offer)
+{
+	const struct slice name = ledger_attribute(k->ledger, queue);
+
+	if (!name.n)
+		return;
+	put->m.value = rules_member(put->m.attributes, name, k->value, sizeof k->value);
+	offer->value = put->m.value;
+}
+
 static int
 put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, struct last_queue *q,
 	   struct change *c, struct slu_err *err)
@@ -146,6 +158,7 @@ put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, stru
 		return rc;
 	put->max_attempts = m->max_attempts ? m->max_attempts : ledger_attempts(k->ledger, q->handle);
 	admit(k, q->handle, put, &offer);
+	take_value(k, q->handle, put, &offer);
 	offer.digest = offer.owed ? 0 : ledgerengine_digest(k, q->handle, m);
 	rc = ledgerengine_limit_put(k, q->handle, &offer, m, err);
 	if (rc)

@@ -121,6 +121,7 @@ struct ledgerengine {
 	struct meter_lane meter;
 	struct quota *quota; /* NULL: no limits */
 	uint64_t random;     /* spreads retries */
+	char value[MESSAGE_VALUE_MAX]; /* of the put that is being decided: the attribute that its queue limits */
 	uint16_t era;        /* of cursors that are handles; the owner of this struct sets it when the handles are others
 			      * than before: low bits of the epoch of the shard */
 

@@ -99,7 +99,8 @@ decide_nack(struct ledgerengine *k, const struct op *op, const struct op_item *i
 	return ledger_nack(k->ledger, ref, &nack, op->route.arrived, c);
 }
 
-/* A nack that holds the queue, share or key of its message back. A message without a key is held back alone. */
+/* A nack that holds the queue, share, key or value of its message back. A message without a key or value is held back
+ * alone. */
 static int
 put_hold(struct ledgerengine *k, const struct op *op, struct op_item *it, uint32_t msg)
 {
@@ -110,7 +111,9 @@ put_hold(struct ledgerengine *k, const struct op *op, struct op_item *it, uint32
 	int rc = 0;
 
 	ledger_get(k->ledger, msg, &v);
-	if (scope.kind == GATE_KEY && !v.key) {
+	if (scope.kind == GATE_VALUE)
+		scope.name = ledger_value_of(k->ledger, msg);
+	if ((scope.kind == GATE_KEY && !v.key) || (scope.kind == GATE_VALUE && !scope.name.n)) {
 		it->scope = 0;
 		return 0;
 	}

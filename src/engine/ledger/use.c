@@ -46,6 +46,19 @@ add_shares(struct ledgerengine *k, struct op *op, uint32_t queue)
 		add_use(op, &shares[i], false);
 }
 
+static void
+add_values(struct ledgerengine *k, struct op *op, uint32_t queue)
+{
+	const uint32_t room = op->max_uses - op->n_uses;
+	struct ledger_use values[OP_USES_VALUES];
+	uint32_t n = 0;
+
+	if (room && !op->limits.by_messages)
+		n = ledger_use_values(k->ledger, queue, k->now, values, room < OP_USES_VALUES ? room : OP_USES_VALUES);
+	for (uint32_t i = 0; i < n; i++)
+		add_use(op, &values[i], false);
+}
+
 void
 ledgerengine_limits(struct ledgerengine *k, struct op *op)
 {
@@ -60,10 +73,12 @@ ledgerengine_limits(struct ledgerengine *k, struct op *op)
 	}
 	op->limits.shares = ledger_shares(k->ledger, queue);
 	op->limits.holds = ledger_holds(k->ledger, queue);
+	op->limits.values = ledger_values(k->ledger, queue);
 	if (!op->cursor) {
 		ledger_use_queue(k->ledger, queue, k->now, &u);
 		add_use(op, &u, false);
 		add_shares(k, op, queue);
+		add_values(k, op, queue);
 	}
 	while (ledger_use_hold(k->ledger, queue, &op->cursor, k->now, &u)) {
 		if (op->n_uses == op->max_uses) {

@@ -229,6 +229,7 @@ struct logengine {
 	bool has_moved;      /* the last record was MESSAGE */
 	struct change moved; /* the change of that MESSAGE */
 	char moved_share[MESSAGE_SHARE_MAX];
+	char moved_value[MESSAGE_VALUE_MAX];
 };
 
 static inline struct logengine *

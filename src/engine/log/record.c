@@ -107,6 +107,10 @@ static const struct field tags[] = {
 	[27] = CHARS("rules", policy.rules),
 	[40] = CHARS("dead_letter_queue", policy.dead_letter_queue),
 	[41] = MORE("max_runtime", policy.max_runtime),
+	[42] = CHARS("limit_attribute", policy.limit_attribute),
+	[43] = MORE("attribute_concurrency", policy.attribute_concurrency),
+	[44] = MORE("attribute_rate", policy.attribute_rate),
+	[45] = MORE("attribute_rate_burst", policy.attribute_rate_burst),
 };
 
 enum {
@@ -520,6 +524,7 @@ show_message(const struct message *m, logengine_show_fn *show, void *arg)
 		{ "idempotency_key", m->idem },
 		{ "correlation_id", m->correlation },
 		{ "share", m->share },
+		{ "value", m->value },
 		{ "rule", m->rule },
 	};
 	const struct slice none = { 0 };

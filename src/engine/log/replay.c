@@ -100,6 +100,7 @@ read_message(struct logengine *l, const struct wal_record *rec, const struct mes
 	c->keep = m->keep;
 	c->terms = m->terms;
 	c->share = m->share;
+	c->value = m->value;
 	if (m->key.n)
 		c->key = ledger_key_hash(l->ledger, c->queue, m->key);
 	if (m->idem.n)
@@ -152,6 +153,10 @@ step_message(struct logengine *l, const struct wal_record *rec, struct logengine
 		memcpy(l->moved_share, l->moved.share.p, l->moved.share.n);
 		l->moved.share.p = l->moved_share;
 	}
+	if (!rc && l->moved.value.n) {
+		memcpy(l->moved_value, l->moved.value.p, l->moved.value.n);
+		l->moved.value.p = l->moved_value;
+	}
 	return rc;
 }
 
@@ -189,6 +194,7 @@ step_restore(struct logengine *l, const struct wal_record *rec, struct logengine
 	c->terms = l->moved.terms;
 	c->key = l->moved.key;
 	c->share = l->moved.share;
+	c->value = l->moved.value;
 	c->idem = l->moved.idem;
 	c->where = l->moved.where;
 	note_key(l, c);

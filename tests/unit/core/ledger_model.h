@@ -19,6 +19,7 @@ enum {
 	MODEL_QUEUES = 4, /* two of each of two namespaces */
 	MODEL_KEYS = 3,
 	MODEL_SHARES = 4, /* the first has the messages without a share */
+	MODEL_VALUES = 4, /* the first stands for messages without a value */
 	MODEL_PRIOS = 3,  /* -1, 0 and 1 */
 	MODEL_IDEMS = 6,
 	MODEL_RESULTS = 4000
@@ -38,6 +39,7 @@ struct ledger_model_msg {
 	int key;  /* or -1 */
 	int idem; /* or -1 */
 	unsigned share;
+	unsigned value;
 	int32_t prio;
 	slu_time due, first_due, expires, claimed, until, died, keep;
 	unsigned attempts, failures, max_attempts;
@@ -76,12 +78,14 @@ struct ledger_model {
 	slu_time queue_full[MODEL_QUEUES];
 	slu_time share_full[MODEL_QUEUES][MODEL_SHARES];
 	slu_time key_full[MODEL_QUEUES][MODEL_KEYS];
+	slu_time value_full[MODEL_QUEUES][MODEL_VALUES];
 	slu_time start[MODEL_QUEUES];
 
 	/* The ends of holds. */
 	slu_time queue_hold[MODEL_QUEUES];
 	slu_time share_hold[MODEL_QUEUES][MODEL_SHARES];
 	slu_time key_hold[MODEL_QUEUES][MODEL_KEYS];
+	slu_time value_hold[MODEL_QUEUES][MODEL_VALUES];
 };
 
 static inline void
@@ -173,6 +177,8 @@ model_rule(const struct ledger_model *m, unsigned queue, enum gate_kind kind)
 
 	if (kind == GATE_QUEUE)
 		return (struct bucket_rule){ p->rate, p->rate_burst };
+	if (kind == GATE_VALUE)
+		return (struct bucket_rule){ p->attribute_rate, p->attribute_rate_burst };
 	return kind == GATE_SHARE ? (struct bucket_rule){ p->share_rate, p->share_rate_burst }
 				  : (struct bucket_rule){ p->key_rate, p->key_rate_burst };
 }
@@ -223,6 +229,8 @@ model_take_tokens(struct ledger_model *m, const struct ledger_model_msg *x, slu_
 	model_take(m, x->queue, GATE_SHARE, &m->share_full[x->queue][x->share], now);
 	if (x->key >= 0)
 		model_take(m, x->queue, GATE_KEY, &m->key_full[x->queue][x->key], now);
+	if (x->value)
+		model_take(m, x->queue, GATE_VALUE, &m->value_full[x->queue][x->value], now);
 }
 
 /* A rate that is gone leaves no state. */
@@ -237,7 +245,9 @@ model_set_rates(struct ledger_model *m, unsigned queue)
 		memset(m->share_full[queue], 0, sizeof m->share_full[queue]);
 	if (!p->key_rate)
 		memset(m->key_full[queue], 0, sizeof m->key_full[queue]);
-	if (!p->rate && !p->share_rate && !p->key_rate)
+	if (!p->attribute_rate)
+		memset(m->value_full[queue], 0, sizeof m->value_full[queue]);
+	if (!p->rate && !p->share_rate && !p->key_rate && !p->attribute_rate)
 		m->start[queue] = 0;
 }
 
@@ -248,6 +258,7 @@ model_start(struct ledger_model *m, slu_time now)
 	memset(m->queue_full, 0, sizeof m->queue_full);
 	memset(m->share_full, 0, sizeof m->share_full);
 	memset(m->key_full, 0, sizeof m->key_full);
+	memset(m->value_full, 0, sizeof m->value_full);
 	for (unsigned q = 0; q < MODEL_QUEUES; q++) {
 		m->start[q] = now;
 		model_set_rates(m, q);
@@ -264,6 +275,29 @@ model_is_limited(const struct ledger_model *m, unsigned queue, unsigned share, s
 	return p->share_concurrency && model_leased(m, queue, (int)share) >= p->share_concurrency;
 }
 
+static inline uint32_t
+model_leased_of(const struct ledger_model *m, unsigned queue, unsigned value)
+{
+	uint32_t n = 0;
+
+	EACH(i, m->msgs)
+		n += m->msgs[i].state == M_LEASED && m->msgs[i].queue == queue && m->msgs[i].value == value;
+	return n;
+}
+
+/* VALUES-2 */
+static inline bool
+model_value_is_blocked(const struct ledger_model *m, unsigned queue, unsigned value, slu_time now)
+{
+	const struct policy *p = &m->policies[queue];
+
+	if (!value)
+		return false;
+	if (m->value_hold[queue][value] > now || model_is_empty(m, queue, GATE_VALUE, m->value_full[queue][value], now))
+		return true;
+	return p->attribute_concurrency && model_leased_of(m, queue, value) >= p->attribute_concurrency;
+}
+
 /* The first message of a share, or NULL. */
 static inline struct ledger_model_msg *
 model_first(struct ledger_model *m, unsigned queue, unsigned share, slu_time now)
@@ -274,7 +308,7 @@ model_first(struct ledger_model *m, unsigned queue, unsigned share, slu_time now
 		struct ledger_model_msg *x = &m->msgs[i];
 
 		if (x->state != M_WAIT || x->queue != queue || x->share != share ||
-		    model_state(m, x, now) != MSG_READY ||
+		    model_state(m, x, now) != MSG_READY || model_value_is_blocked(m, queue, x->value, now) ||
 		    (x->key >= 0 && (m->key_hold[queue][x->key] > now ||
 				     model_is_empty(m, queue, GATE_KEY, m->key_full[queue][x->key], now))))
 			continue;

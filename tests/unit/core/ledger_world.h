@@ -41,6 +41,7 @@ static const char *const queue_names[] = { "a", "b", "a", "b" };
 static const char *const space_names[] = { "one", "two" };
 static const char *const key_names[] = { "k0", "k1", "k2" };
 static const char *const share_names[] = { "", "s0", "s1", "t0" };
+static const char *const value_names[] = { "", "v0", "v1", "v2" };
 static const char *const idem_names[] = { "i0", "i1", "i2", "i3", "i4", "i5" };
 
 static inline uint64_t
@@ -117,16 +118,33 @@ sync_shares(struct ledger_world *w, uint64_t gone)
 {
 	bool active[MODEL_QUEUES][MODEL_PRIOS][MODEL_SHARES] = { 0 };
 	uint32_t leased[MODEL_QUEUES][MODEL_SHARES] = { 0 };
+	uint32_t of_value[MODEL_QUEUES][MODEL_VALUES] = { 0 };
 
 	EACH(i, w->m.msgs) {
 		const struct ledger_model_msg *x = &w->m.msgs[i];
-		const uint32_t h = x->state == M_FREE || x->id == gone || x->queue < 2 ? SLAB_NONE : ledger_find_any(w->l, x->id);
+		const uint32_t h = x->state == M_FREE || x->id == gone ? SLAB_NONE : ledger_find_any(w->l, x->id);
 		struct ledger_view v;
 
 		if (h == SLAB_NONE)
 			continue;
 		ledger_get(w->l, h, &v);
-		active[x->queue][x->prio + 1][x->share] |= v.state == MSG_READY && !ledger_is_gated(w->l, h);
+		of_value[x->queue][x->value] += v.state == MSG_LEASED;
+	}
+
+	EACH(i, w->m.msgs) {
+		const struct ledger_model_msg *x = &w->m.msgs[i];
+		const uint32_t h = x->state == M_FREE || x->id == gone || x->queue < 2 ? SLAB_NONE : ledger_find_any(w->l, x->id);
+		struct ledger_queue_view q;
+		struct ledger_view v;
+		uint32_t max;
+
+		if (h == SLAB_NONE)
+			continue;
+		ledger_get(w->l, h, &v);
+		ledger_queue_get(w->l, w->queues[x->queue], &q);
+		max = x->value ? q.policy->attribute_concurrency : 0;
+		active[x->queue][x->prio + 1][x->share] |= v.state == MSG_READY && !ledger_is_gated(w->l, h) &&
+							   (!max || of_value[x->queue][x->value] < max);
 		leased[x->queue][x->share] += v.state == MSG_LEASED;
 	}
 	for (unsigned q = 0; q < MODEL_QUEUES; q++) {
@@ -153,6 +171,15 @@ our_share(struct slice share)
 	test_fail(__FILE__, __LINE__, "unknown share");
 }
 
+static inline struct slice
+our_value(struct slice value)
+{
+	EACH(i, value_names)
+		if (slice_eq(value, slice_of(value_names[i])))
+			return slice_of(value_names[i]);
+	test_fail(__FILE__, __LINE__, "unknown value");
+}
+
 /* Written down, then applied. */
 static inline void
 emit(struct ledger_world *w, const struct change *c)
@@ -167,6 +194,7 @@ emit(struct ledger_world *w, const struct change *c)
 	w->log[w->n].msg = 12345; /* must not be looked at */
 	if (c->kind != CHANGE_HOLD)
 		w->log[w->n].share = our_share(c->share);
+	w->log[w->n].value = our_value(c->value);
 	if (c->kind == CHANGE_ACCEPT || c->kind == CHANGE_RESTORE ||
 	    c->kind == CHANGE_PURGE || c->kind == CHANGE_POLICY || c->kind == CHANGE_HOLD ||
 	    c->kind == CHANGE_RESULT || (c->kind == CHANGE_DONE && c->keep))

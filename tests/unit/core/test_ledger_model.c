@@ -47,6 +47,16 @@ index_of(const char *share)
 	return s;
 }
 
+static unsigned
+value_index(const char *value)
+{
+	unsigned v = 0;
+
+	while (value_names[v] != value)
+		v++;
+	return v;
+}
+
 static void
 model_accept(struct ledger_world *w, unsigned q, int key, int idem,
 	     const struct ledger_offer *o, const struct change *c)
@@ -66,6 +76,7 @@ model_accept(struct ledger_world *w, unsigned q, int key, int idem,
 		.key = key,
 		.idem = idem,
 		.share = index_of(share),
+		.value = value_index(our_value(o->value).p),
 		.prio = o->prio,
 		.due = o->due > w->now ? o->due : w->now,
 		.first_due = o->due > w->now ? o->due : w->now,
@@ -122,6 +133,8 @@ do_accept(struct ledger_world *w)
 		o.idem = slice_of(idem_names[idem]);
 	if (q >= 2 && !one_in(w, 3)) /* two queues have no shares */
 		o.share = slice_of(share_names[dice(w, MODEL_SHARES)]);
+	if (q % 2 && !one_in(w, 3)) /* two queues have no values: one with shares, one without */
+		o.value = slice_of(value_names[dice(w, MODEL_VALUES)]);
 	want = expect_accept(w, q, idem, &known);
 	CHECK_EQ(want, ledger_accept(w->l, w->queues[q], &o, w->now, &c));
 	if (want == SLU_EEXISTS)
@@ -420,6 +433,15 @@ do_purge(struct ledger_world *w)
 }
 
 static void
+random_attribute(struct ledger_world *w, struct policy *p)
+{
+	strcpy(p->limit_attribute, "a");
+	p->attribute_concurrency = one_in(w, 2) ? (uint32_t)(1 + dice(w, 3)) : 0;
+	p->attribute_rate = one_in(w, 3) ? (uint32_t)(1 + dice(w, 6)) : 0;
+	p->attribute_rate_burst = p->attribute_rate && one_in(w, 2) ? (uint32_t)(1 + dice(w, 4)) : 0;
+}
+
+static void
 do_policy(struct ledger_world *w)
 {
 	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
@@ -450,6 +472,7 @@ do_policy(struct ledger_world *w)
 	p->share_rate_burst = p->share_rate && one_in(w, 2) ? (uint32_t)(1 + dice(w, 4)) : 0;
 	p->key_rate = one_in(w, 3) ? (uint32_t)(1 + dice(w, 5)) : 0;
 	p->key_rate_burst = p->key_rate && one_in(w, 2) ? (uint32_t)(1 + dice(w, 4)) : 0;
+	random_attribute(w, p);
 	CHECK_EQ(0, ledger_set_policy(w->l, w->queues[q], p, w->now, &c));
 	emit(w, &c);
 	w->m.policies[q] = *p;
@@ -473,16 +496,17 @@ static void
 do_hold(struct ledger_world *w)
 {
 	const unsigned q = (unsigned)dice(w, MODEL_QUEUES), s = (unsigned)dice(w, MODEL_SHARES);
-	const unsigned k = (unsigned)dice(w, MODEL_KEYS);
+	const unsigned k = (unsigned)dice(w, MODEL_KEYS), v = 1 + (unsigned)dice(w, MODEL_VALUES - 1);
+	const char *const names[] = { "", share_names[s], key_names[k], value_names[v] };
 	const slu_time until = one_in(w, 4) ? 0 : w->now + (slu_time)dice(w, 12) * SLU_SEC;
 	struct ledger_scope scope = { .kind = (enum gate_kind)dice(w, GATE_KINDS) };
-	slu_time *const held[] = { &w->m.queue_hold[q], &w->m.share_hold[q][s], &w->m.key_hold[q][k] };
+	slu_time *const held[] = { &w->m.queue_hold[q], &w->m.share_hold[q][s], &w->m.key_hold[q][k], &w->m.value_hold[q][v] };
 	struct change c;
 
 	if (scope.kind == GATE_QUEUE && !one_in(w, 4))
 		return; /* otherwise nothing is ever delivered */
 	if (scope.kind != GATE_QUEUE)
-		scope.name = slice_of(scope.kind == GATE_SHARE ? share_names[s] : key_names[k]);
+		scope.name = slice_of(names[scope.kind]);
 	tick(w, UINT32_MAX);
 	CHECK_EQ(0, ledger_hold(w->l, w->queues[q], &scope, until, w->now, &c));
 	model_hold(held[scope.kind], until, w->now, &c);

@@ -62,6 +62,31 @@ MOVE_CASE(shares_take_turns_where_they_go)
 	CHECK_EQ(other, rig_claim_one(b, "reopened"));
 }
 
+/* The limit goes by policy, the values with their messages, also those that wait behind a value at its limit. */
+MOVE_CASE(values_of_a_limited_attribute_go_with_their_messages)
+{
+	struct policy p = policy_default;
+
+	if (a->row->engine->shared)
+		return; /* engine redis has no limits */
+	strcpy(p.limit_attribute, "host");
+	p.attribute_concurrency = 2;
+	rig_policy(a, "q", &p);
+	for (int i = 0; i < 20; i++) {
+		struct op_put put = { .m = { .id = a->next_id++, .attributes = SLICE("{\"host\":\"crm\"}") } };
+
+		CHECK_EQ(0, rig_puts(a, "q", &put, 1));
+	}
+	CHECK_EQ(2, rig_claim(a, "q", 10));
+	CHECK_EQ(3, move_all(a, b, "q", 7));
+	CHECK_EQ(0, rig_count(a, "q", MSG_READY));
+	rig_policy(b, "q", &p);
+	CHECK_EQ(18, rig_count(b, "q", MSG_READY));
+	CHECK_EQ(2, rig_claim(b, "q", 10));
+	rig_reopen(b);
+	CHECK_EQ(0, rig_claim(b, "q", 10));
+}
+
 MOVE_CASE(a_message_arrives_with_all_that_it_had)
 {
 	struct op_put put = rig_whole_put();

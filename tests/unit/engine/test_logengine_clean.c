@@ -367,6 +367,54 @@ TEST_LIMIT(shares_survive_cleaning, 120)
 	logkit_free(k);
 }
 
+/* The value of a message is that of its acceptance: the attribute has another name by now. */
+TEST_LIMIT(values_of_a_limited_attribute_survive_cleaning, 120)
+{
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	struct op_row rows[4];
+	struct op op;
+	size_t size;
+
+	CHECK_EQ(0, logkit_open(k));
+	for (uint64_t id = 0; id <= 4; id++) {
+		struct op_put p = { .m = { .id = id, .attributes = SLICE("{\"host\":\"c\\u0072m\"}"), .payload = SLICE("x") } };
+
+		op_init(&op, id ? OP_ENQUEUE : OP_POLICY_SET, space, queue, NULL, NULL);
+		op.policy = policy_default;
+		strcpy(op.policy.limit_attribute, "host");
+		op.policy.attribute_concurrency = 1;
+		op.puts = &p;
+		op.n_puts = id > 0;
+		run(k, &op);
+	}
+	op_init(&op, OP_POLICY_SET, space, queue, NULL, NULL);
+	op.policy = policy_default;
+	strcpy(op.policy.limit_attribute, "region");
+	op.policy.attribute_concurrency = 2;
+	run(k, &op);
+	for (uint64_t id = 11; id <= 2000; id++) {
+		struct op_put p = { .m = { .id = id, .prio = -1, .payload = SLICE("some bytes to fill the log with") } };
+
+		op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
+		op.puts = &p;
+		op.n_puts = 1;
+		run(k, &op);
+		claim_first_and_ack(k);
+	}
+	CHECK_EQ(0, logkit_settle(k));
+	CHECK(!simdisk_content(k->disk, "log/00000001.log", &size));
+	k->next_id = 2001;
+	logkit_close(k);
+	open_bare(k);
+	op_init(&op, OP_CLAIM, space, queue, NULL, NULL);
+	op.rows = rows;
+	op.max_rows = 4;
+	run(k, &op);
+	CHECK_EQ(2, op.n_rows);
+	op_unpin(&op);
+	logkit_free(k);
+}
+
 /* LOGENGINE-3: also when the segment that had it is gone. */
 TEST_LIMIT(the_ceiling_survives_cleaning, 120)
 {

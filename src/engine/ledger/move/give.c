@@ -58,6 +58,7 @@ give_message(struct ledgerengine *k, uint32_t queue, struct op_put *put, struct 
 			.id = m->id,
 			.key = m->key,
 			.share = m->share,
+			.value = m->value,
 			.idem = m->idem,
 			.digest = ledgerengine_digest(k, queue, m),
 			.prio = m->prio,

@@ -1,0 +1,125 @@
+/*
+ * lane.c - lanes: the place of messages with a share, or with a value that their queue limits.
+ *
+ *      message ── home ──> lane ──> key, or none
+ *                               ├─> flow: share and priority; SHARES_PLAIN: no share
+ *                               └─> strand: value and flow; or none
+ */
+#include "core/ledger/ledger_private.h"
+
+#include <assert.h>
+
+static uint64_t
+hash_lane(const struct msg_lane *at)
+{
+	return hash_number((uint64_t)at->flow << 32 | at->key) ^ hash_number((uint64_t)(at->strand + 1) << 32 | at->queue);
+}
+
+static uint64_t
+lane_hash(const void *lanes, uint32_t h)
+{
+	return hash_lane(slab_at(lanes, h));
+}
+
+static bool
+lane_is(const void *lanes, uint32_t h, const void *key)
+{
+	const struct msg_lane *a = slab_at(lanes, h), *b = key;
+
+	return a->queue == b->queue && a->key == b->key && a->flow == b->flow && a->strand == b->strand;
+}
+
+void
+ledger_lanes_init(struct ledger *l)
+{
+	slab_init(&l->lanes, sizeof(struct msg_lane));
+	map_init(&l->lane_of, &l->lanes, lane_hash, lane_is);
+}
+
+void
+ledger_lanes_release(struct ledger *l)
+{
+	map_release(&l->lane_of);
+	slab_release(&l->lanes);
+}
+
+static uint32_t
+make_lane(struct ledger *l, const struct msg_lane *name)
+{
+	const uint32_t h = slab_new(&l->lanes);
+	int rc;
+
+	assert(h != SLAB_NONE); /* reserved */
+	*(struct msg_lane *)slab_at(&l->lanes, h) = *name;
+	rc = map_insert(&l->lane_of, hash_lane(name), h);
+	assert(rc == 0); /* reserved */
+	(void)rc;
+	return h;
+}
+
+int
+ledger_lane_reserve(struct ledger *l, const struct change *c)
+{
+	struct ledger_queue *q = ledger_queue(l, c->queue);
+	uint32_t flow = SHARES_PLAIN;
+	int rc = c->share.n ? ledger_share_reserve(l, q, c, &flow) : 0;
+
+	if (!rc && c->value.n)
+		rc = ledger_value_reserve(l, q, c->value, flow);
+	if (!rc)
+		rc = slab_reserve(&l->lanes, 1);
+	if (!rc)
+		rc = map_reserve(&l->lane_of, 1);
+	ledger_share_count(l, q);
+	return rc;
+}
+
+void
+ledger_lane_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c)
+{
+	struct msg_lane name = {
+		.queue = c->queue,
+		.key = m->flags & MSG_KEYED ? m->home : SLAB_NONE,
+		.flow = SHARES_PLAIN,
+		.strand = SLAB_NONE,
+	};
+	uint32_t h;
+
+	if (c->share.n)
+		name.flow = ledger_share_attach(l, q, c);
+	if (c->value.n)
+		name.strand = ledger_value_attach(l, q, c->value, name.flow);
+	h = map_find(&l->lane_of, hash_lane(&name), &name);
+	m->home = h == MAP_NONE ? make_lane(l, &name) : h;
+	m->flags |= MSG_LANED;
+	ledger_lane(l, m->home)->refs++;
+}
+
+void
+ledger_lane_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m)
+{
+	struct msg_lane *lane = ledger_lane(l, m->home);
+
+	if (lane->strand != SLAB_NONE)
+		values_drop(q->values, lane->strand);
+	if (lane->flow != SHARES_PLAIN)
+		shares_drop(q->shares, lane->flow);
+	if (--lane->refs == 0) {
+		map_remove(&l->lane_of, hash_lane(lane), m->home);
+		slab_free(&l->lanes, m->home);
+	}
+	ledger_value_rest(q);
+	ledger_share_count(l, q);
+}
+
+void
+ledger_lane_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins)
+{
+	const struct msg_lane *lane = ledger_lane(l, m->home);
+
+	if (lane->flow != SHARES_PLAIN)
+		shares_lease(q->shares, lane->flow, begins);
+	if (lane->strand != SLAB_NONE)
+		ledger_value_lease(l, q, lane->strand, begins);
+	ledger_share_count(l, q);
+}
