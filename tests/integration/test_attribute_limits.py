@@ -55,7 +55,7 @@ def test_why_names_the_limit_of_a_value(server):
     server.policy(limit_attribute="host", attribute_concurrency=1)
     first, second = put(server, "crm", "crm")
     take(server)
-    answer = server.get("/why", **server.here(), id=second)
+    answer = server.get("/why", namespace=server.namespace, id=second)
     assert answer.body["reasons"][0]["reason"] == "limit", answer.body
     assert "its attribute has 1 leased message, the limit" in answer.body["reasons"][0]["text"]
 

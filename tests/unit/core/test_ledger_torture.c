@@ -49,6 +49,8 @@ put_one(const char *key, slu_time due)
 	const struct ledger_offer o = {
 		.id = id,
 		.key = key ? slice_of(key) : (struct slice){ 0 },
+		.share = slice_of(id % 2 ? "s" : ""),
+		.value = slice_of(id % 3 ? "v" : ""),
 		.idem = { (const char *)&id, sizeof id },
 		.due = due,
 		.ttl = SLU_HOUR,
