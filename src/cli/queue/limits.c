@@ -144,7 +144,7 @@ send(struct scoped *c, slu_time time, struct slu_err *err)
 {
 	struct session *const s = &c->s;
 	const char *const name = c->share ? c->share : c->key ? c->key
-								     : c->value;
+							      : c->value;
 	char text[DURATION_TEXT];
 	struct slice answer;
 	struct json_out w;

@@ -51,8 +51,8 @@ struct policy {
 	uint32_t key_rate, key_rate_burst;     /* of each ordering key */
 
 	/* Limits of each value of one attribute: a message has the value that the attribute has when it is accepted. */
-	char limit_attribute[POLICY_ATTRIBUTE];         /* its name; empty: none */
-	uint32_t attribute_concurrency;                 /* messages of a value that are leased at once; 0: no limit */
+	char limit_attribute[POLICY_ATTRIBUTE];        /* its name; empty: none */
+	uint32_t attribute_concurrency;                /* messages of a value that are leased at once; 0: no limit */
 	uint32_t attribute_rate, attribute_rate_burst; /* deliveries of a value; as above */
 
 	/* Weights of shares (core/queue/shares.h), for example "gold=4,team-*=2,*=1". The first row that

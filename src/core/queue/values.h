@@ -68,7 +68,7 @@ const struct heap *values_heap(const struct values *v, uint32_t strand);
 
 uint32_t values_of(const struct values *v, uint32_t strand);
 uint64_t values_hash(const struct values *v, uint32_t strand); /* of the name of its value */
-uint32_t values_find(const struct values *v, uint64_t hash); /* SLAB_NONE: no such value */
+uint32_t values_find(const struct values *v, uint64_t hash);   /* SLAB_NONE: no such value */
 
 struct value_view {
 	struct slice name; /* valid while the value exists */

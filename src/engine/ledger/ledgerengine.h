@@ -119,11 +119,11 @@ struct ledgerengine {
 	struct locks *locks;
 	struct slu_log *log;
 	struct meter_lane meter;
-	struct quota *quota; /* NULL: no limits */
-	uint64_t random;     /* spreads retries */
+	struct quota *quota;           /* NULL: no limits */
+	uint64_t random;               /* spreads retries */
 	char value[MESSAGE_VALUE_MAX]; /* of the put that is being decided: the attribute that its queue limits */
-	uint16_t era;        /* of cursors that are handles; the owner of this struct sets it when the handles are others
-			      * than before: low bits of the epoch of the shard */
+	uint16_t era;                  /* of cursors that are handles; the owner of this struct sets it when the handles are others
+					* than before: low bits of the epoch of the shard */
 
 	/* From struct engine_conf. */
 	void (*ready)(void *arg, struct slice space, struct slice queue, uint32_t n);
