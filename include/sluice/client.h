@@ -243,11 +243,23 @@ struct slu_send {
 	slu_time visibility; /* the lease of a delivery; 0 = 30 s */
 	slu_time ttl;
 	unsigned max_attempts; /* 0 = the queue's */
+
+	/* As in slu_client_put. */
+	const char *priority;
+	const char *key;
+	const char *share;
+	const char *idempotency_key;
+	const char *traceparent;
+	slu_time keep_result;
+	slu_time lease;
+	slu_time max_runtime;
+	slu_time deadline; /* instead of ttl: when it becomes a dead letter, wall clock */
 };
 
 struct slu_sent {
 	char id[40]; /* a UUID */
 	char correlation_id[132];
+	bool duplicate;       /* the idempotency key was known: id is the id of the first message */
 	uint64_t reserved[2]; /* 0 */
 };
 

@@ -239,7 +239,7 @@ SCHEMAS = {
                        description="Equal on every node with the same map."),
     }),
     "Warning": record(["warning", "message"], {
-        "warning": string(enum=["lost_writes", "weak_persistence", "shard_map", "node_id"]),
+        "warning": string(enum=["index_memory", "lost_writes", "weak_persistence", "shard_map", "node_id"]),
         "shard": COUNT,
         "name": NAME_OF_SHARD,
         "message": NOT_EMPTY,

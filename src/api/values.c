@@ -1,8 +1,10 @@
 #include "api/values.h"
 
+#include "api/arena.h"
 #include "base/id.h"
 #include "base/parse.h"
 #include "core/names.h"
+#include "core/trace.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -369,4 +371,25 @@ json_explain(const struct json *r, int64_t index, struct slu_err *err)
 				r->expected, pos.line, pos.column);
 	return slu_fail(err, r->code, "%s%.*sinvalid value %s; %s (line %zu, column %zu)", item,
 			(int)(form - r->expected), r->expected, shown, form, pos.line, pos.column);
+}
+
+int
+value_trace(struct arena *a, struct slice parent, struct slice state, struct slice *out)
+{
+	char text[TRACE_PARENT];
+	char *p;
+
+	*out = (struct slice){ 0 };
+	if (parent.n == 0 || !trace_parent(parent, text))
+		return 0;
+	if (!trace_state(state))
+		state.n = 0;
+	p = arena_alloc(a, sizeof text + state.n);
+	if (!p)
+		return SLU_ENOMEM;
+	memcpy(p, text, sizeof text);
+	if (state.n)
+		memcpy(p + sizeof text, state.p, state.n);
+	*out = (struct slice){ p, sizeof text + state.n };
+	return 0;
 }

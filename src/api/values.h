@@ -31,6 +31,8 @@
 
 #include <sluice/err.h>
 
+struct arena;
+
 #define VALUE_NO_LEASE UINT64_MAX
 
 enum {
@@ -60,6 +62,11 @@ int value_receipt(struct slice s, char *names, struct receipt *out, struct slu_e
 
 int value_span(struct slice s, slu_time min, slu_time max, slu_time *out,
 	       struct slu_err *err);
+
+/* Writes the trace as messages store it, in the memory of a; an invalid trace becomes empty. Returns
+ * SLU_ENOMEM. */
+int value_trace(struct arena *a, struct slice parent, struct slice state, struct slice *out);
+
 /* Returns a pointer into out. */
 const char *value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT]);
 

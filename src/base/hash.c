@@ -52,28 +52,76 @@ load_le64(const unsigned char *p, size_t n)
 	return le64toh(word);
 }
 
-uint64_t
-hash_keyed(const struct hash_key *key, const void *data, size_t n)
+static inline struct sip
+sip_begin(const struct hash_key *key)
 {
-	const unsigned char *p = data;
-	struct sip s = {
+	return (struct sip){
 		.v0 = key->k0 ^ 0x736f6d6570736575u,
 		.v1 = key->k1 ^ 0x646f72616e646f6du,
 		.v2 = key->k0 ^ 0x6c7967656e657261u,
 		.v3 = key->k1 ^ 0x7465646279746573u,
 	};
+}
+
+static inline uint64_t
+sip_end(struct sip s, uint64_t last)
+{
+	sip_word(&s, last);
+	s.v2 ^= 0xff;
+	for (int i = 0; i < 3; i++)
+		sip_round(&s);
+	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}
+
+uint64_t
+hash_keyed(const struct hash_key *key, const void *data, size_t n)
+{
+	const unsigned char *p = data;
+	struct sip s = sip_begin(key);
 	uint64_t last = (uint64_t)n << 56;
 
 	for (size_t left = n; left >= 8; left -= 8, p += 8)
 		sip_word(&s, load_le64(p, 8));
 	if (n % 8 > 0) /* p may be NULL when there is nothing */
 		last |= load_le64(p, n % 8);
-	sip_word(&s, last);
+	return sip_end(s, last);
+}
 
-	s.v2 ^= 0xff;
-	for (int i = 0; i < 3; i++)
-		sip_round(&s);
-	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+void
+hash_begin(struct hash_stream *s, const struct hash_key *key)
+{
+	const struct sip sip = sip_begin(key);
+
+	*s = (struct hash_stream){ .v = { sip.v0, sip.v1, sip.v2, sip.v3 } };
+}
+
+void
+hash_more(struct hash_stream *s, const void *data, size_t n)
+{
+	struct sip sip = { s->v[0], s->v[1], s->v[2], s->v[3] };
+	const unsigned char *p = data;
+
+	for (; n > 0; s->n++, n--) {
+		if (s->n % 8 == 0 && n >= 8) {
+			sip_word(&sip, load_le64(p, 8));
+			p += 8;
+			s->n += 7;
+			n -= 7;
+			continue;
+		}
+		s->rest[s->n % 8] = *p++;
+		if (s->n % 8 == 7)
+			sip_word(&sip, load_le64(s->rest, 8));
+	}
+	memcpy(s->v, (uint64_t[]){ sip.v0, sip.v1, sip.v2, sip.v3 }, sizeof s->v);
+}
+
+uint64_t
+hash_end(const struct hash_stream *s)
+{
+	const struct sip sip = { s->v[0], s->v[1], s->v[2], s->v[3] };
+
+	return sip_end(sip, s->n << 56 | load_le64(s->rest, s->n % 8));
 }
 
 int

@@ -65,6 +65,17 @@ int hash_key_init(struct hash_key *key, struct slu_err *err);
 
 uint64_t hash_keyed(const struct hash_key *key, const void *data, size_t n);
 
+/* The same, of bytes that arrive piece by piece: hash_begin, hash_more for each piece, hash_end. */
+struct hash_stream {
+	uint64_t v[4];
+	uint64_t n; /* bytes so far */
+	unsigned char rest[8];
+};
+
+void hash_begin(struct hash_stream *s, const struct hash_key *key);
+void hash_more(struct hash_stream *s, const void *data, size_t n);
+uint64_t hash_end(const struct hash_stream *s);
+
 /* Fills out with n random bytes of the kernel. Returns SLU_EDOWN as above. */
 int hash_random(void *out, size_t n, struct slu_err *err);
 

@@ -7,6 +7,7 @@
 
 #include "base/json/json_out.h"
 #include "base/need.h"
+#include "base/parse.h"
 #include "base/sized.h"
 
 #include <inttypes.h>
@@ -54,6 +55,37 @@ out_seconds(struct json_out *w, const char *name, slu_time t)
 }
 
 static void
+out_text(struct json_out *w, const char *name, const char *text)
+{
+	if (text)
+		json_out_str(w, name, slice_of(text));
+}
+
+static void
+out_time(struct json_out *w, const char *name, slu_time t)
+{
+	char text[DURATION_TEXT];
+
+	if (t > 0)
+		json_out_str(w, name, slice_of(format_duration(t, text, sizeof text)));
+}
+
+static void
+write_terms(struct json_out *w, const struct slu_send *what)
+{
+	out_text(w, "priority", what->priority);
+	out_text(w, "key", what->key);
+	out_text(w, "share", what->share);
+	out_text(w, "idempotency_key", what->idempotency_key);
+	out_text(w, "traceparent", what->traceparent);
+	out_time(w, "keep_result", what->keep_result);
+	out_time(w, "lease", what->lease);
+	out_time(w, "max_runtime", what->max_runtime);
+	if (what->deadline)
+		json_out_time(w, "deadline", what->deadline);
+}
+
+static void
 write_head(struct client_request *a, const struct sending *s, const char *queue)
 {
 	const struct slu_send *const what = s->what;
@@ -73,8 +105,8 @@ write_head(struct client_request *a, const struct sending *s, const char *queue)
 		json_out_u64(&w, "max_attempts", what->max_attempts);
 	if (what->attributes)
 		json_out_raw(&w, "attributes", slice_of(what->attributes));
-	if (what->content_type)
-		json_out_str(&w, "payload_content_type", slice_of(what->content_type));
+	out_text(&w, "payload_content_type", what->content_type);
+	write_terms(&w, what);
 	json_out_finish(&w);
 	buf_printf(b, "\r\n--%s\r\nContent-Type: application/octet-stream\r\n"
 		      "Content-Disposition: form-data; name=\"payload\"\r\n\r\n",
@@ -137,6 +169,7 @@ read_sent(const struct client_request *a, struct slu_sent *out, struct slu_err *
 	static const struct json_field fields[] = {
 		JSON_ROW("message_id", json_read_chars, struct slu_sent, id),
 		JSON_FIELD(chars, struct slu_sent, correlation_id),
+		JSON_FIELD(bool, struct slu_sent, duplicate),
 	};
 
 	*out = (struct slu_sent){ 0 };
@@ -146,10 +179,22 @@ read_sent(const struct client_request *a, struct slu_sent *out, struct slu_err *
 static int
 check_times(const struct slu_send *s, struct slu_err *err)
 {
-	int rc = need_time(s->delay, "delay", err);
+	const struct {
+		const char *name;
+		slu_time value;
+	} times[] = {
+		{ "delay", s->delay },
+		{ "ttl", s->ttl },
+		{ "keep_result", s->keep_result },
+		{ "max_runtime", s->max_runtime },
+		{ "deadline", s->deadline },
+	};
+	int rc = need_lease(s->visibility, "visibility", err);
 
-	rc = rc ? rc : need_lease(s->visibility, "visibility", err);
-	return rc ? rc : need_time(s->ttl, "ttl", err);
+	rc = rc ? rc : need_lease(s->lease, "lease", err);
+	for (size_t i = 0; i < sizeof times / sizeof times[0] && !rc; i++)
+		rc = need_time(times[i].value, times[i].name, err);
+	return rc;
 }
 
 int
@@ -177,6 +222,7 @@ slu_client_send(struct slu_client *c, const char *queue, const struct slu_send *
 		return rc;
 	client_request_init(&a, c, call, "POST", "/v1/queue/enqueue");
 	a.begins = true;
+	a.repeatable = what->idempotency_key != NULL;
 	a.content_type = s.type;
 	client_request_field(&a, "X-Correlation-Id", what->correlation_id);
 	write_head(&a, &s, queue);

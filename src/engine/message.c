@@ -152,11 +152,26 @@ check_text(const struct message *m, unsigned i, struct slu_err *err)
 	return 0;
 }
 
+static const struct hash_key digest_key = { 0x736c75696365, 0x696465 }; /* digests are on disk */
+
 uint64_t
 message_digest(struct slice payload)
 {
-	static const struct hash_key key = { 0x736c75696365, 0x696465 }; /* written to disk */
-	const uint64_t h = hash_keyed(&key, payload.p ? payload.p : "", payload.n);
+	const uint64_t h = hash_keyed(&digest_key, payload.p ? payload.p : "", payload.n);
+
+	return h ? h : 1;
+}
+
+void
+message_digest_begin(struct hash_stream *s)
+{
+	hash_begin(s, &digest_key);
+}
+
+uint64_t
+message_digest_end(const struct hash_stream *s)
+{
+	const uint64_t h = hash_end(s);
 
 	return h ? h : 1;
 }

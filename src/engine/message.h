@@ -60,6 +60,8 @@
 
 #include <sluice/err.h>
 
+struct hash_stream;
+
 enum {
 	MESSAGE_VERSION = 1,
 	MESSAGE_TRACED = 2, /* version of a record with a trace */
@@ -122,6 +124,10 @@ struct message {
 /* The digest of a payload with an idempotency key, for strict queues: the same on every
  * machine, never 0. It detects mistakes; it does not resist an attacker. */
 uint64_t message_digest(struct slice payload);
+
+/* The same of a payload that arrives piece by piece: begin, hash_more of base/hash.h, end. */
+void message_digest_begin(struct hash_stream *s);
+uint64_t message_digest_end(const struct hash_stream *s);
 
 /* SLU_EINVAL if a text is missing, SLU_ETOOBIG if one is too long for a record. Does not check
  * characters. */

@@ -50,13 +50,28 @@ def test_a_payload_of_any_size_is_sent_as_it_is_read(cli, how):
     assert hashlib.sha256((cli.folder / "out").read_bytes()).digest() == hashlib.sha256(payload).digest()
 
 
-@pytest.mark.parametrize("option", [["--key", "k"], ["--priority", "high"], ["--keep-result", "1h"],
-                                    ["--idempotency-key", "i"], ["--traceparent", TRACE], ["--count", "2"]],
-                         ids=lambda option: option[0])
-def test_what_a_large_payload_cannot_have_is_named(cli, option):
+def test_a_large_payload_has_what_others_may_have(cli):
+    """Pushed again, it is the same message; a strict queue refuses another payload under its key."""
+    cli("queue", "set", cli.queue, "idempotency=strict")
     (cli.folder / "large").write_bytes(b"x" * 13 * MIB)
-    done = cli.try_("push", cli.queue, "--file", "large", *option)
-    assert done.returncode == 1 and option[0].encode() in done.stderr and b"12 MiB" in done.stderr
+    (cli.folder / "other").write_bytes(b"x" * 13 * MIB + b"y")
+    options = ["--key", "k", "--priority", "high", "--share", "acme", "--keep-result", "1h", "--idempotency-key", "i",
+               "--traceparent", TRACE, "--lease", "90s", "--deadline", "2037-01-01T00:00:00Z", "--json"]
+    pushed = cli.lines("push", cli.queue, "--file", "large", *options)
+    assert pushed[0]["duplicate"] is False
+    assert cli.lines("push", cli.queue, "--file", "large", *options) == [{**pushed[0], "duplicate": True}]
+    done = cli.try_("push", cli.queue, "--file", "other", *options)
+    assert done.returncode == 1 and b"another payload" in done.stderr, done
+    seen, = cli.lines("peek", cli.queue, "--id", pushed[0]["id"])
+    assert (seen["key"], seen["priority"], seen["share"], seen["traceparent"]) == ("k", 0, "acme", TRACE)
+    shown = json.loads(cli("get", "--json", pushed[0]["id"]))
+    assert shown["idempotency_key"] == "i" and shown["keep_result_s"] == 3600 and cli.stats()["total"] == 1
+
+
+def test_a_large_payload_is_one_message(cli):
+    (cli.folder / "large").write_bytes(b"x" * 13 * MIB)
+    done = cli.try_("push", cli.queue, "--file", "large", "--count", 2)
+    assert done.returncode == 1 and b"--count" in done.stderr and b"12 MiB" in done.stderr
     assert cli.try_("stats", cli.queue).returncode == 3 or cli.stats()["total"] == 0
 
 

@@ -92,6 +92,26 @@ def test_enqueue_stores_every_member_of_the_request(client):
     assert client.take()["payload_content_type"] == "text/plain"  # of the part
 
 
+def test_members_of_our_own_are_those_of_the_flat_api(client, server):
+    """Priority, key, share, trace and terms also for a payload that is streamed."""
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    more = {"priority": "high", "key": "k", "share": "s", "idempotency_key": "once", "keep_result": "1h", "lease": "90s",
+            "deadline": "2037-01-01T00:00:00Z", "traceparent": trace, "tracestate": "a=1"}
+    first = client.enqueue(more, b"payload")
+    assert first["duplicate"] is False
+    again = client.enqueue(more, b"payload")
+    assert again["duplicate"] is True and again["message_id"] == first["message_id"]
+    here = {"namespace": first["namespace"], "topic": first["queue"]}
+    seen, = server.get("/peek", id=first["message_id"], **here).body["messages"]
+    assert (seen["priority"], seen["key"], seen["share"]) == (0, "k", "s")
+    assert (seen["traceparent"], seen["tracestate"]) == (trace, "a=1")
+    got, = server.get("/dequeue", **here).body
+    assert got["uid"] == first["message_id"] and got["lease_id"]
+    for wrong in {"priority": "urgent"}, {"key": "a\nb"}, {"lease": "0s"}, {"deadline": "soon"}, {"keep_result": -1}, \
+            {"ttl_seconds": 5, "deadline": "2037-01-01T00:00:00Z"}:
+        assert code(client.enqueue, wrong, b"x") == (400, "invalid_body"), wrong
+
+
 def test_what_has_expired_is_not_handed_out(client, server):
     """LQ-34"""
     client.enqueue({"ttl_seconds": 1}, b"short")

@@ -12,7 +12,6 @@
 
 #include "base/json/json_out.h"
 #include "engine/payload.h"
-#include "core/trace.h"
 
 #include <assert.h>
 
@@ -102,28 +101,6 @@ take_payload(struct json *r, struct item *item, uint64_t given)
 	m->payload_size = m->payload.n;
 }
 
-/* Writes the trace as messages store it; an invalid trace becomes empty. Returns SLU_ENOMEM. */
-static int
-take_trace(struct arena *a, struct slice parent, struct slice state, struct slice *out)
-{
-	char text[TRACE_PARENT];
-	char *p;
-
-	*out = (struct slice){ 0 };
-	if (parent.n == 0 || !trace_parent(parent, text))
-		return 0;
-	if (!trace_state(state))
-		state.n = 0;
-	p = arena_alloc(a, sizeof text + state.n);
-	if (!p)
-		return SLU_ENOMEM;
-	memcpy(p, text, sizeof text);
-	if (state.n)
-		memcpy(p + sizeof text, state.p, state.n);
-	*out = (struct slice){ p, sizeof text + state.n };
-	return 0;
-}
-
 /* Checks the members together, and completes item->put. */
 static void
 finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
@@ -137,7 +114,7 @@ finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
 	if (item->put.m.due < 0)
 		item->put.m.due = 0; /* a time before 1970 means now */
 	if (r->state != JSON_FAILED &&
-	    take_trace(a, item->parent, item->state, &item->put.m.trace))
+	    value_trace(a, item->parent, item->state, &item->put.m.trace))
 		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
 	item->put.m.space = item->space.name;
 	item->put.m.queue = item->queue.name;
@@ -654,8 +631,8 @@ inherit_trace(struct apicall *a, struct flat_enqueue *e)
 {
 	struct slice trace;
 
-	if (take_trace(&a->memory, call_field(call_of(a->x), "traceparent"),
-		       call_field(call_of(a->x), "tracestate"), &trace))
+	if (value_trace(&a->memory, call_field(call_of(a->x), "traceparent"),
+			call_field(call_of(a->x), "tracestate"), &trace))
 		return SLU_ENOMEM;
 	for (uint32_t i = 0; trace.n && i < e->n; i++)
 		if (e->puts[i].m.trace.n == 0)

@@ -16,6 +16,8 @@
 #include "api/lockd/lockd.h"
 
 #include "api/limits.h"
+#include "api/values.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "base/limit.h"
 #include "engine/payload.h"
@@ -38,6 +40,7 @@ struct state {
 	/* As sent in the meta part. */
 	struct slice namespace, queue, attributes, payload_content_type;
 	int64_t delay_seconds, visibility_timeout_seconds, ttl_seconds, max_attempts;
+	struct slice traceparent, tracestate;
 
 	struct multipart m;
 	enum part part;
@@ -51,6 +54,7 @@ struct state {
 	struct slice first;      /* the payload, while it is one slice of the last piece */
 	struct payload *payload; /* otherwise the payload; NULL: not opened */
 	uint64_t bytes;
+	struct hash_stream digest; /* of these bytes, with an idempotency key */
 	struct upload_share upload;
 
 	/* For the current piece. */
@@ -65,6 +69,16 @@ static const struct json_field fields[] = {
 	JSON_FIELDS(i64, struct state, delay_seconds, visibility_timeout_seconds, ttl_seconds, max_attempts),
 	JSON_FIELD(object, struct state, attributes, .max = MESSAGE_ATTRIBUTES_MAX),
 	JSON_FIELD(text, struct state, payload_content_type),
+	/* Of our own: the members of the flat API that lockd does not have. */
+	JSON_ROW("priority", json_read_priority, struct state, put.m.prio),
+	JSON_ROW("key", json_read_key, struct state, put.m.key),
+	JSON_ROW("share", json_read_share, struct state, put.m.share),
+	JSON_ROW("idempotency_key", json_read_key, struct state, put.m.idem),
+	JSON_ROW("keep_result", json_read_span, struct state, put.m.keep, .min = SLU_SEC, .max = API_KEEP_MAX),
+	JSON_ROW("lease", json_read_span, struct state, put.m.terms.lease, .min = SLU_MS, .max = API_LEASE_MAX),
+	JSON_ROW("max_runtime", json_read_span, struct state, put.m.terms.run, .min = SLU_MS, .max = API_DELAY_MAX),
+	JSON_ROW("deadline", json_read_time, struct state, put.deadline),
+	JSON_FIELDS(text, struct state, traceparent, tracestate),
 };
 
 static void
@@ -106,6 +120,18 @@ take_type(struct apicall *a, struct state *s)
 	return true;
 }
 
+/* Checks the members of our own. */
+static bool
+take_terms(struct apicall *a, struct state *s)
+{
+	if (s->put.deadline && s->ttl_seconds > 0)
+		return lockd_reject(a, LOCKD_INVALID_BODY, "expected ttl_seconds or deadline, not both");
+	if (s->put.deadline < 0)
+		s->put.deadline = 1; /* a time before 1970 is past, too */
+	message_digest_begin(&s->digest);
+	return !apicall_refused(a, value_trace(&a->memory, s->traceparent, s->tracestate, &s->put.m.trace), NULL);
+}
+
 static void
 correlate(struct apicall *a, struct state *s)
 {
@@ -121,13 +147,13 @@ correlate(struct apicall *a, struct state *s)
 static bool
 decode(struct apicall *a, struct state *s)
 {
+	s->put.m.prio = 5;
 	if (!lockd_json(a, buf_slice(&s->meta), fields, COUNT(fields), s))
 		return false;
 	s->put.as = (struct spelling){ lockd_trim(s->namespace), lockd_trim(s->queue) };
 	if (!lockd_space(a, &s->namespace) || !lockd_queue(a, &s->queue, LOCKD_MISSING_QUEUE) ||
-	    !take_type(a, s))
+	    !take_type(a, s) || !take_terms(a, s))
 		return false;
-	s->put.m.prio = 5;
 	s->put.m.attributes = s->attributes;
 	s->put.m.max_attempts = (uint16_t)(s->max_attempts <= 0                 ? 0
 					   : s->max_attempts < API_ATTEMPTS_MAX ? s->max_attempts
@@ -185,6 +211,8 @@ take_data(struct apicall *a, struct state *s, struct slice data, struct slu_err 
 	    uploads_grow(&a->api->uploads, &s->upload, s->namespace,
 			 payload_is_in_memory(engine_of(a)), s->bytes, err))
 		return (int)err->code;
+	if (s->put.m.idem.n > 0)
+		hash_more(&s->digest, data.p, data.n);
 	if (s->last && !s->payload && s->first.n == 0 && !payload_is_large(engine_of(a), data.n)) {
 		s->first = data;
 		return 0;
@@ -360,6 +388,8 @@ answer(struct apicall *a)
 	apicall_object(a, &w);
 	write_message(&w, s);
 	json_out_str(&w, "correlation_id", correlation);
+	if (m->idem.n > 0)
+		json_out_bool(&w, "duplicate", s->put.existed);
 	json_out_close(&w);
 	lockd_correlate(call_of(a->x), correlation);
 	apicall_reply(a, 200);
@@ -391,6 +421,7 @@ seal(struct apicall *a, struct state *s)
 {
 	s->put.m.payload = s->first;
 	s->put.m.payload_size = s->bytes;
+	s->put.m.digest = s->put.m.idem.n > 0 ? message_digest_end(&s->digest) : 0;
 	if (s->payload && payload_is_large(engine_of(a), s->bytes))
 		apicall_job(a, seal_payload, sealed);
 	else

@@ -1,11 +1,20 @@
 """The part of the lockd dialect in the OpenAPI document: leases, locks, state and streams."""
-from openapi_words import COUNT, FLAG, TEXT, answer, call, each, integer, query, record, ref, string, whole
+from openapi_words import COUNT, FLAG, MOMENT, TEXT, TIME, answer, call, each, integer, query, record, ref, string, whole
 
 NAME = string(maxLength=256)
 UUID = string(format="uuid")
 UNIX = COUNT
 SECONDS = integer()
 PLACE = each(NAME, "namespace queue")
+# Members of /enqueue that lockd does not have.
+OUR_OWN = {
+    "priority": {"oneOf": [integer(), string(enum=["high", "normal", "low"])], "default": 5},
+    **each(string(minLength=1, maxLength=256), "key idempotency_key"),
+    "share": string(minLength=1, maxLength=128),
+    **each(TIME, "keep_result lease max_runtime"),
+    "deadline": MOMENT,
+    **each(TEXT, "traceparent tracestate"),
+}
 SETTLE = {
     **PLACE,
     **each(TEXT, "message_id lease_id txn_id meta_etag state_etag state_lease_id"),
@@ -49,8 +58,12 @@ SCHEMAS = {
         "max_attempts": integer(),
         "attributes": {"type": "object"},
         "payload_content_type": string(maxLength=128),
+        **OUR_OWN,
     }),
-    "LockdEnqueued": whole({
+    "LockdEnqueued": record([
+        *"namespace queue message_id attempts max_attempts not_visible_until_unix".split(),
+        *"visibility_timeout_seconds payload_bytes correlation_id".split(),
+    ], {
         **each(ref("Name"), "namespace queue"),
         "message_id": UUID,
         "attempts": integer(minimum=0, maximum=0),
@@ -59,6 +72,7 @@ SCHEMAS = {
         "visibility_timeout_seconds": integer(minimum=1),
         "payload_bytes": COUNT,
         "correlation_id": TEXT,
+        "duplicate": FLAG,
     }),
     "LockdClaim": asked([], {
         **PLACE,

@@ -377,7 +377,7 @@ const struct command cli_push = {
 	.usage = "QUEUE [PAYLOAD...] [options]",
 	.text = "Every PAYLOAD is a message; - is all of stdin. Prints the ids, one a line. A message\n"
 		"is safe on the server's disk when its id is printed. A file, or stdin, of more than\n"
-		"12 MiB is sent while it is read; it cannot have a priority, key, trace or kept result.\n",
+		"12 MiB is sent while it is read.\n",
 	.examples = "  sluice push mail 'hello'\n"
 		    "  sluice push mail --file letter.txt --priority high\n"
 		    "  date | sluice push mail -\n"

@@ -47,29 +47,6 @@ size_of(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-static int
-check(const struct slu_client_put *put, struct slu_err *err)
-{
-	const struct {
-		const char *name;
-		bool said;
-	} options[] = {
-		{ "--priority", put->priority != NULL },
-		{ "--key", put->key != NULL },
-		{ "--share", put->share != NULL },
-		{ "--idempotency-key", put->idempotency_key != NULL },
-		{ "--traceparent", put->traceparent != NULL },
-		{ "--keep-result", put->keep_result != 0 },
-	};
-
-	for (size_t i = 0; i < COUNT(options); i++)
-		if (options[i].said)
-			return slu_fail(err, SLU_EINVAL, "%s does not support payloads of more than 12 MiB; store the payload "
-							 "elsewhere and push its location",
-					options[i].name);
-	return 0;
-}
-
 static slu_time
 delay_of(const struct slu_client_put *put)
 {
@@ -95,12 +72,19 @@ push_large(struct session *s, const char *queue, struct slu_client_put *put,
 		.delay = delay_of(put),
 		.ttl = put->ttl,
 		.max_attempts = put->max_attempts,
+		.priority = put->priority,
+		.key = put->key,
+		.share = put->share,
+		.idempotency_key = put->idempotency_key,
+		.traceparent = put->traceparent,
+		.keep_result = put->keep_result,
+		.lease = put->lease,
+		.max_runtime = put->max_runtime,
+		.deadline = put->deadline,
 	};
-	struct slu_sent sent;
-	int rc = check(put, err);
+	struct slu_sent sent = { 0 };
+	int rc;
 
-	if (rc)
-		return rc;
 	progress_begin(&source.progress, "sending", size_of(from->fd), true);
 	rc = slu_client_send(s->client, queue, &send, &sent, NULL, err);
 	progress_end(&source.progress);
@@ -108,5 +92,6 @@ push_large(struct session *s, const char *queue, struct slu_client_put *put,
 		errno = source.failed;
 		return slu_fail(err, SLU_EFAILED, "%s: %m", from->name);
 	}
+	put->duplicate = sent.duplicate;
 	return rc ? rc : id_from_uuid(slice_of(sent.id), &put->id, err);
 }

@@ -90,6 +90,24 @@ TEST(the_keyed_hash_is_siphash_1_3)
 		CHECK_EQ(cases[i].want, hash_keyed(&key, data, cases[i].n));
 }
 
+TEST(the_keyed_hash_in_parts_is_that_of_the_whole)
+{
+	const struct hash_key key = { 1, 2 };
+	char data[40];
+
+	EACH(i, data)
+		data[i] = (char)(7 * i);
+	for (size_t n = 0; n <= sizeof data; n++)
+		for (size_t part = 1; part <= 11; part++) {
+			struct hash_stream s;
+
+			hash_begin(&s, &key);
+			for (size_t at = 0; at < n; at += part)
+				hash_more(&s, data + at, n - at < part ? n - at : part);
+			CHECK_EQ(hash_keyed(&key, data, n), hash_end(&s));
+		}
+}
+
 TEST(the_keyed_hash_reads_from_any_address_and_no_byte_beyond)
 {
 	const struct hash_key key = { 1, 2 };
