@@ -92,12 +92,17 @@ function asCode(m) {
 
 // --- actions ------------------------------------------------------------------------------------
 
-async function change(m, verb, body, undo) {
-  const name = { namespace: m.namespace, queue: m.queue, id: m.uid };
-  const answer = await post(`/v1/admin/message/${verb}`, { ...name, version: m.version, ...body });
-  if (answer.uid && answer.uid !== m.uid) app.go(href(['message', m.namespace, answer.uid]));
-  toast('Done.', undo && answer.before && { undo: async () => { await undo(answer, name); app.refresh(); } });
-  app.refresh();
+// Another message may take the place of m: the page follows it. inverse(before): the verb and the body that undo it.
+async function change(m, verb, body, inverse) {
+  const { namespace } = m;
+  const send = (what, more) => post(`/v1/admin/message/${what}`, { namespace, ...more });
+  const follow = (answer) => { app.go(href(['message', namespace, answer.uid])); app.refresh(); };
+  const answer = await send(verb, { queue: m.queue, id: m.uid, version: m.version, ...body });
+  follow(answer);
+  toast('Done.', inverse && answer.version && { undo: async () => {
+    const [back, more] = inverse(answer.before);
+    follow(await send(back, { queue: body.to || m.queue, id: answer.uid, version: answer.version, ...more }));
+  } });
 }
 
 function actions(m) {
@@ -106,11 +111,11 @@ function actions(m) {
   const waits = !['dead', 'damaged', 'leased', 'processing'].includes(m.status), runs = m.status === 'leased' || m.status === 'processing';
   return [
     m.status === 'dead' && act('Redrive', async () => { await post('/dlq/redrive', { namespace, queue: m.queue, ids: [m.uid] }); toast('It is ready again.'); app.refresh(); }, { namespace, kind: 'primary', key: 'r' }),
-    waits && can('run') && m.status === 'delayed' && act('Run now', () => change(m, 'run', {}, (a, n) => post('/v1/admin/message/delay', { ...n, version: a.version, until: a.before.deliver_after })), { namespace, kind: 'primary', key: 'r' }),
-    waits && can('delay') && act('Delay', () => ask({ title: 'Delay', confirm: 'Delay', fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], run: ({ delay }) => change(m, 'delay', { delay }, (a, n) => post('/v1/admin/message/delay', { ...n, version: a.version, until: a.before.deliver_after })) }), { namespace }),
-    waits && can('priority') && act('Priority', () => ask({ title: 'Priority', confirm: 'Set', fields: [{ name: 'priority', label: 'The lowest number goes first', value: m.priority, required: true }], run: ({ priority }) => change(m, 'priority', { priority: Number(priority) }, (a, n) => post('/v1/admin/message/priority', { ...n, version: a.version, priority: a.before.priority })) }), { namespace }),
-    waits && can('move') && act('Move', () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => change(m, 'move', { to }) }), { namespace }),
-    !runs && can('edit') && m.payload !== undefined && textOf(bytesOf(m)) !== null && act('Edit', () => ask({ title: 'Edit and requeue', confirm: 'Requeue', fields: [{ name: 'text', label: 'Body', kind: 'area', rows: 12, value: textOf(bytesOf(m)) }], run: ({ text }) => change(m, 'edit', { text }) }), { namespace }),
+    waits && can('run') && m.status === 'delayed' && act('Run now', () => change(m, 'run', {}, (before) => ['delay', { until: before.deliver_after }]), { namespace, kind: 'primary', key: 'r' }),
+    waits && can('delay') && act('Delay', () => ask({ title: 'Delay', confirm: 'Delay', fields: [{ name: 'delay', label: 'For', value: '10m', required: true }], run: ({ delay }) => change(m, 'delay', { delay }, (before) => ['delay', { until: before.deliver_after }]) }), { namespace }),
+    waits && can('priority') && act('Priority', () => ask({ title: 'Priority', confirm: 'Set', fields: [{ name: 'priority', label: 'The lowest number goes first', value: m.priority, required: true }], run: ({ priority }) => change(m, 'priority', { priority: Number(priority) }, (before) => ['priority', { priority: before.priority }]) }), { namespace }),
+    !runs && m.status !== 'damaged' && can('move') && act('Move', () => ask({ title: 'Move to another queue', confirm: 'Move', fields: [{ name: 'to', label: 'Queue', required: true }], run: ({ to }) => change(m, 'move', { to }, m.status !== 'dead' && ((before) => ['move', { to: before.queue }])) }), { namespace }),
+    !runs && can('edit') && m.payload !== undefined && textOf(bytesOf(m)) !== null && act('Edit', () => ask({ title: 'Edit and requeue', confirm: 'Requeue', fields: [{ name: 'text', label: 'Body', kind: 'area', rows: 12, value: textOf(bytesOf(m)) }], run: ({ text }) => change(m, 'edit', { text }, m.status !== 'dead' && (() => ['edit', { payload: m.payload }])) }), { namespace }),
     runs && can('cancel') && act('Cancel', () => ask({ title: 'Cancel a message that runs', danger: true, confirm: 'Cancel it', text: 'Its worker learns it at the next extend. Its key stays held until the worker answers or the lease ends.', run: () => change(m, 'cancel', {}) }), { namespace, kind: 'danger' }),
     m.payload !== undefined && act('Send a copy', () => ask({ title: 'Send a copy', confirm: 'Send', text: 'A new message with the same body, key and attributes.', fields: [{ name: 'queue', label: 'Queue', value: m.queue, required: true }], run: async ({ queue }) => {
       const item = { namespace, queue, payload: m.payload, priority: m.priority };

@@ -6,10 +6,10 @@ import { selected, table } from './table.js';
 import { act, app, ask, command, empty, head, href, messageOf, pill, toast } from './ui.js';
 
 const QUALIFIERS = {
-  queue: 'NAMESPACE/QUEUE', state: 'ready, delayed, leased, held, dead, damaged', id: 'an id or a uid', key: 'the key of the order',
-  correlation: 'correlation id', text: 'a text in the body', error: 'a text in the last error', reason: 'max_attempts, expired, rejected', 'age>': '5m: older', 'age<': '5m: newer',
+  queue: 'NAMESPACE/QUEUE; without it, all queues', state: 'ready, delayed, leased, held, dead, damaged', id: 'an id or a uid', key: 'the key of the order',
+  correlation: 'correlation id', attribute: 'NAME=VALUE', text: 'a text in the body', error: 'a text in the last error', reason: 'max_attempts, expired, rejected', 'age>': '5m: older', 'age<': '5m: newer',
 };
-const PARAMS = { id: 'id', key: 'key', correlation: 'correlation_id', text: 'text', error: 'error', reason: 'reason', 'age>': 'older_than', 'age<': 'newer_than', state: 'state' };
+const PARAMS = { id: 'id', key: 'key', correlation: 'correlation_id', attribute: 'attribute', text: 'text', error: 'error', reason: 'reason', 'age>': 'older_than', 'age<': 'newer_than', state: 'state' };
 const ID = /^(\d{6,19}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
 // Returns {params, free, wrong}: what the call takes, the words without a qualifier, and what is not one.
@@ -49,7 +49,7 @@ export async function load(route, signal) {
   }
   try {
     if (params.queue) return { query, page: await get('/v1/admin/messages', { ...params, limit: 100, cursor: route.params.cursor }, signal) };
-    if (Object.keys(params).length && has('GET', '/v1/admin/search')) return { query, page: await search(params, route.params.cursor, signal) };
+    if (Object.keys(params).length && has('GET', '/v1/admin/search')) return { query, page: await search(params, route.params, signal) };
   } catch (error) {
     if (!error.status || error.status === 401) throw error;
     return { query, wrong: messageOf(error) };
@@ -57,11 +57,17 @@ export async function load(route, signal) {
   return { query, known: (await queues(signal)).rows };
 }
 
-async function search(params, cursor, signal) {
-  let names = namespaces();
-  if (names[0] === undefined) names = [...new Set((await queues(signal)).rows.map((q) => q.namespace))];
-  const namespace = params.namespace || names[0];
-  return get('/v1/admin/search', { ...params, namespace, cursor }, signal);
+const SEARCH_MS = 30e3;
+let last = null; // of a search over all queues: a page that refreshes itself does not search again and again
+
+async function search(params, { cursor, seen, of }, signal) {
+  const key = JSON.stringify([params, cursor]);
+  if (last?.key === key && Date.now() - last.at < SEARCH_MS) return last.page;
+  const page = await get('/v1/admin/search', { namespace: namespaces()[0], ...params, cursor }, signal);
+  page.looked += Number(seen) || 0;
+  page.of ??= of && Number(of);
+  last = { key, page, at: Date.now() };
+  return page;
 }
 
 function due(m) {
@@ -101,6 +107,7 @@ async function each(messages, run) {
     try { await run(m); done++; } catch (error) { wrong = error; }
   }
   selected.clear();
+  last = null;
   app.refresh();
   toast(`${plural(done, 'message')} done${wrong ? `; ${plural(messages.length - done, 'message')} refused: ${messageOf(wrong)}` : '.'}`, { kind: wrong ? 'bad' : '' });
 }
@@ -141,7 +148,7 @@ function hints(known = []) {
 export function view({ query, page, wrong, known }, route) {
   const submit = (event) => { event.preventDefault(); app.go(href(['messages'], { q: event.target.elements.q.value })); };
   const chosen = page ? page.messages.filter((m) => selected.has(m.uid)) : [];
-  const link = (more) => href(['messages'], { ...route.params, cursor: undefined, ...more });
+  const link = (more) => href(['messages'], { ...route.params, cursor: undefined, seen: undefined, of: undefined, ...more });
   return h('div', null, head('Messages'),
     h('form', { class: 'bar', role: 'search', 'aria-label': 'This page', onsubmit: submit },
       h('input', { type: 'search', id: 'query', name: 'q', class: 'grow mono', value: route.params.q || '', 'aria-label': 'Query', placeholder: 'queue:ops/jobs state:ready error:timeout', spellcheck: 'false', autocomplete: 'off' }),
@@ -150,10 +157,10 @@ export function view({ query, page, wrong, known }, route) {
     page && [
       h('div', { class: 'bar' }, query.params.queue && h('nav', { class: 'chips', 'aria-label': 'State' }, ['all', 'ready', 'delayed', 'leased', 'held', 'dead'].map((state) => h('a', { 'aria-current': state === (query.params.state || 'all') && 'true', href: link({ q: `${(route.params.q || '').replace(/\s*state:\S+/, '')} state:${state}`.trim() }) }, state === 'leased' ? 'in flight' : state))),
         h('span', { class: 'grow' }), bulk(chosen),
-        h('span', { class: 'muted', 'aria-live': 'polite' }, `${plural(page.messages.length, 'message')} shown, ${number(page.searched ?? page.looked)}${page.of !== undefined ? ` of ${number(page.of)}` : ''} examined`)),
+        h('span', { class: 'muted', 'aria-live': 'polite' }, `${plural(page.messages.length, 'message')} shown, ${number(page.looked)}${page.of !== undefined ? ` of ${number(page.of)}` : ''} examined`)),
       page.messages.length ? messageTable(page.messages, { short: Boolean(query.params.queue), select: may('admin', page.messages[0].namespace) && app.redraw })
         : empty('No message matches', page.cursor !== undefined ? 'None so far. There is more to look at.' : 'Check the spelling, or leave out a condition.'),
-      page.cursor !== undefined && h('p', null, h('a', { class: 'btn', href: link({ cursor: page.cursor }) }, 'Continue')),
+      page.cursor !== undefined && h('p', null, h('a', { class: 'btn', href: link({ cursor: page.cursor, ...(query.params.queue ? {} : { seen: page.looked, of: page.of }) }) }, 'Continue')),
     ],
     !page && hints(known));
 }

@@ -60,6 +60,8 @@ export const UNDO_MS = 10000;
 export function toast(text, { undo, kind = '' } = {}) {
   const box = h('div', { class: `toast ${kind}` }, h('span', null, text));
   const close = () => box.remove();
+  if (undo) document.querySelectorAll('#toasts .undo').forEach((older) => older.remove()); // what follows it may stand in its way
+  box.classList.toggle('undo', Boolean(undo));
   if (undo) box.append(h('button', { type: 'button', class: 'btn small', onclick: () => { close(); attempt(undo); } }, 'Undo'));
   box.append(h('button', { type: 'button', class: 'btn plain small', 'aria-label': 'Close', onclick: close }, '×'));
   document.getElementById('toasts').append(box);

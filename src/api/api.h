@@ -79,6 +79,8 @@ struct api {
 	_Atomic uint32_t twins;         /* 1: another node has the same node.id */
 	_Atomic uint32_t metric_queues; /* queues with lines of their own in /metrics, at most */
 
+	_Atomic uint32_t searches; /* that run now: api/admin/search.c */
+
 	_Atomic bool console; /* serve the web console: api/console/console.h */
 
 	_Atomic slu_time stats_timeout; /* how long a fan-out waits; 0: no limit */

@@ -157,6 +157,7 @@ SOME = {"ids": array(ref("Id"), **UP_TO_1000), "limit": LIMIT_OF_PAGE}
 CONDITIONS = {
     "id": ref("Id"),
     **each(TEXT, "key correlation_id"),
+    "attribute": string(description="NAME=VALUE of an attribute."),
     "text": string(description="A text in the payload."),
     "error": string(description="A text in the last error."),
     "reason": REASON,
@@ -284,9 +285,14 @@ SCHEMAS = {
         "idempotency_key": TEXT,
         "keep_result_s": {"type": "number"},
         "history": array(ref("Event")),
+        "version": TEXT,
     }),
+    "Acted": record([*ID, "before"], {**ID, "version": TEXT, "before": whole({
+        "queue": ref("Name"), "priority": {"type": "integer"}, "deliver_after": MOMENT})}),
     "Messages": page({"messages": "Message"}),
     "Found": page({"messages": "Message"}, looked=UINT32),
+    "SearchPage": record(["messages", "looked"], {
+        "messages": array(ref("Message")), "looked": UINT32, "of": COUNT, "cursor": ref("Cursor")}),
     "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}, **WITH}),
     "Nack": settling({"error": TEXT, "delay": TIME, **each(FLAG, "defer dead"), "retry_after": TIME,
                       "scope": SCOPE, **WITH}),
@@ -604,6 +610,20 @@ ROWS = [
         body=whole({"namespace": ref("Name"), "worker": TEXT}))) for verb, text in (
             ("quiet", "Ask a worker to take no more messages"), ("resume", "Let a quiet worker take messages again"),
             ("stop", "Ask a worker to end"))),
+    ("get", "/v1/admin/search", admin(
+        "Search", "Search the messages of all queues of a namespace, or of all",
+        ok("SearchPage", "A page: `looked` of the messages were examined, `of` all."),
+        [query("namespace", ref("Name")), *A_PAGE, STATE, *FILTER])),
+    *(("post", f"/v1/admin/message/{verb}", admin(
+        f"{verb.capitalize()}Message", text, {**ok("Acted", "What the message was before."), **NO_SUCH, "409": error(
+            "The message is leased, has another version, or its key or its result stands in the way.")},
+        body=record(["namespace", "id"], {**PLACE, "id": ref("Id"), "version": TEXT, **more}))) for verb, text, more in (
+            ("run", "Make a delayed message due now", {}),
+            ("delay", "Delay a message that waits", {"delay": TIME, "until": MOMENT}),
+            ("priority", "Change the priority of a message that waits", {"priority": {"oneOf": [INT32, string(enum=["high", "normal", "low"])]}}),
+            ("move", "Move a message that waits to another queue", {"to": ref("Name")}),
+            ("edit", "Change the body of a message that waits or is dead, and requeue it",
+             {"text": TEXT, "json": True, "payload": TEXT}))),
     ("get", "/v1/admin/message", admin(
         "Message", "Show a message and its history", {**ok("MessageWithHistory", "The message."), **NO_SUCH},
         [*PLACED, query("id", ref("Id"), required=True)])),

@@ -116,6 +116,8 @@ extern const struct command cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq
 extern const struct command cli_help, cli_version;
 extern const struct command cli_inbox;
 extern const struct command cli_lock_acquire, cli_lock_keepalive, cli_lock_release, cli_lock_run;
+extern const struct command cli_message_run, cli_message_delay, cli_message_priority, cli_message_move, cli_message_edit;
+extern const struct command cli_message_search;
 extern const struct command cli_peek, cli_stats, cli_topics;
 extern const struct command cli_pull;
 extern const struct command cli_push;

@@ -240,6 +240,64 @@ def test_a_message_is_sent_copied_and_deleted(console, server):
     console.click("Delete")
     until(lambda: server.stats(topic="sent")["total"] == 1)
 
+def test_a_waiting_message_is_acted_on_and_undone(console, server):
+    """Priority, delay, run now, edit and move; each but the last undone within its 10 s."""
+    def only():
+        return server.get("/v1/admin/messages", namespace="ops", queue="acts").body["messages"][0]
+
+    def open_it():
+        console.go(f"#/message/ops/{only()['uid']}")
+
+    server.enqueue({"text": "as it was"}, topic="acts")
+    open_it()
+    console.click("Priority")
+    console.fill("priority", "1")
+    console.click("Set")
+    until(lambda: only()["priority"] == 1)
+    console.click("Undo")
+    until(lambda: only()["priority"] == 5)
+    open_it()
+    console.click("Delay")
+    console.click("Delay")
+    until(lambda: only()["status"] == "delayed")
+    open_it()
+    console.click("Run now")
+    until(lambda: only()["status"] == "ready")
+    open_it()
+    console.click("Edit")
+    console.fill("text", "as it is")
+    console.click("Requeue")
+    until(lambda: only()["payload_size"] == len("as it is"))
+    console.click("Undo")
+    until(lambda: only()["payload_size"] == len("as it was"))
+    open_it()
+    console.click("Move")
+    console.fill("to", "acts-2")
+    console.click("Move")
+    until(lambda: server.stats(topic="acts-2")["ready"] == 1)
+
+def test_an_undo_of_what_changed_since_is_refused(console, server):
+    server.enqueue({"text": "x"}, topic="since")
+    uid = server.get("/v1/admin/messages", namespace="ops", queue="since").body["messages"][0]["uid"]
+    console.go(f"#/message/ops/{uid}")
+    console.click("Priority")
+    console.fill("priority", "1")
+    console.click("Set")
+    until(lambda: server.get("/v1/admin/messages", namespace="ops", queue="since").body["messages"][0]["priority"] == 1)
+    server.topic = "since"
+    server.nack(server.take(), defer=True, delay=0)
+    server.topic = "jobs"
+    console.click("Undo")
+    console.see("has changed")
+
+def test_a_search_without_a_queue_looks_at_all(console, server):
+    server.enqueue({"text": "needle", "attributes": {"tenant": "acme"}}, topic="hay-1")
+    server.enqueue({"text": "needle", "attributes": {"tenant": "acme"}}, topic="hay-2")
+    console.go("#/messages?q=attribute%3Atenant%3Dacme%20text%3Aneedle")
+    console.until("return document.querySelectorAll('main tbody tr').length === 2")
+    console.see("ops/hay-1", "ops/hay-2", "2 messages shown", "examined")
+    console.shoot("search-light")
+
 def test_dead_letters_are_redriven_by_group_and_deleted(console, server):
     console.go("#/dead/ops/mail")
     console.see("gateway timeout after # ms", "no such account")

@@ -213,6 +213,34 @@ def test_who_holds_a_message_is_shown(cli):
         assert "OWNER" in out and "till-3" in out and made in out
 
 
+def test_messages_that_wait_are_acted_on(cli):
+    def only(queue=None):
+        return cli.lines("browse", queue or cli.queue)[0]
+
+    cli.push("one", "--delay", "1h", "--attributes", '{"tenant":"acme"}')
+    cli("message", "run", cli.queue, only()["uid"])
+    assert only()["status"] == "ready"
+    made = cli.lines("message", "priority", cli.queue, only()["uid"], "--priority", "high")[0]
+    assert only()["priority"] == 0 and made["before"]["priority"] == 5
+    assert "has changed" in cli.try_("message", "priority", cli.queue, only()["uid"], "--priority", "1", "--version", "1.1").stderr.decode()
+    cli("message", "delay", cli.queue, only()["uid"], "--for", "1h")
+    assert only()["status"] == "delayed"
+    cli("message", "edit", cli.queue, only()["uid"], "--text", "two")
+    assert only()["payload_size"] == 3
+    cli("message", "move", cli.queue, only()["uid"], "--to", cli.queue + "-b")
+    found = cli.lines("message", "search", "--attribute", "tenant=acme")
+    assert cli.queue + "-b" in [m["queue"] for m in found]
+    assert "missing --for" in cli.try_("message", "delay", cli.queue, "1").stderr.decode()
+
+
+def test_workers_are_listed_and_asked(cli):
+    cli.server.call("POST", "/worker", {"namespace": "default", "queue": cli.queue}, {"Sluice-Worker": f"name={cli.queue}; slots=2"})
+    assert cli.queue in cli("worker", "list", "--queue", cli.queue) and "running" in cli("worker", "list", "--queue", cli.queue)
+    for verb, state in (("quiet", "quiet"), ("resume", "running"), ("stop", "stop")):
+        cli("worker", verb, cli.queue)
+        assert cli.lines("worker", "list", "--queue", cli.queue)[0]["state"] == state
+
+
 def test_messages_are_searched(cli):
     cli.push("hello alice", "--key", "a", "--correlation-id", "run-1")
     cli.push("hello bob", "--delay", "1h")

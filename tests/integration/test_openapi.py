@@ -234,6 +234,18 @@ def walk_workers(walk):
         walk.post(400, admin + "worker/" + verb, {})
 
 
+def walk_acts(walk, leased):
+    acts = {"run": {}, "delay": {"delay": "1h"}, "priority": {"priority": 1}, "move": {"to": "elsewhere"}, "edit": {"text": "x"}}
+    for verb, more in acts.items():
+        path = "/v1/admin/message/" + verb
+        id = put(walk, {"text": "waits", "delay": "1h"})[0]
+        id = id["id"] if isinstance(id, dict) else id
+        walk.post(200, path, {**HERE, "id": id, **more})
+        walk.post(404, path, {**HERE, "id": 1, **more})
+        walk.post(409, path, {**HERE, "id": leased["id"], **more})
+        walk.post(400, path, {})
+
+
 def walk_admin(walk):
     admin = "/v1/admin/"
     put(walk, {"text": "leased"}, {"text": "dead", "idempotency_key": "d", "keep_result": 60})
@@ -271,6 +283,9 @@ def walk_admin(walk):
     walk.post(409, admin + "message/delete", {**HERE, "id": leased["id"]})
     walk.post(404, admin + "message/delete", {**HERE, "id": 1})
     walk.post(400, admin + "message/delete", {})
+    walk_acts(walk, leased)
+    walk.get(200, admin + "search", namespace="shop", error="boom", limit=1)
+    walk.get(400, admin + "search", namespace="shop")
     walk.get(200, admin + "dlq", **HERE, error="boom")
     walk.get(400, admin + "dlq")
     walk.post(200, admin + "dlq/redrive", {**HERE, "error": "boom", "dry_run": True})

@@ -7,6 +7,9 @@
 int
 admin_filter_check(const struct admin_filter *f, struct slu_err *err)
 {
+	if (f->attribute.n && (f->attribute.p[0] == '=' || !memchr(f->attribute.p, '=', f->attribute.n)))
+		return slu_fail(err, SLU_EINVAL, "invalid attribute: %.*s; expected NAME=VALUE",
+				(int)(f->attribute.n < 64 ? f->attribute.n : 64), f->attribute.p);
 	if (f->reason.n == 0)
 		return 0;
 	for (unsigned i = DEAD_MAX_ATTEMPTS; i <= DEAD_REJECTED; i++)
@@ -20,7 +23,7 @@ admin_filter_check(const struct admin_filter *f, struct slu_err *err)
 static bool
 asks_for_id_at_most(const struct admin_filter *f)
 {
-	return f->key.n + f->correlation_id.n + f->text.n + f->error.n + f->reason.n == 0 &&
+	return f->key.n + f->correlation_id.n + f->attribute.n + f->text.n + f->error.n + f->reason.n == 0 &&
 	       f->older_than == 0 && f->newer_than == 0;
 }
 
@@ -83,6 +86,38 @@ file_contains(struct engine *e, const struct op_ref *ref, struct slice part, uin
 	return found;
 }
 
+/* Does the JSON object have the attribute? */
+static bool
+has_attribute(struct slice attributes, struct slice asked)
+{
+	const char *const equals = asked.n ? memchr(asked.p, '=', asked.n) : NULL;
+	struct slice name, value;
+	struct json_str member;
+	bool found = false;
+	struct json r;
+
+	if (!equals)
+		return true;
+	name = (struct slice){ asked.p, (size_t)(equals - asked.p) };
+	value = (struct slice){ equals + 1, asked.n - name.n - 1 };
+	json_init(&r, attributes, JSON_DEPTH);
+	json_object(&r);
+	while (attributes.n && json_member(&r, &member)) {
+		const bool is_name = json_str_is(&member, name);
+		const bool is_text = json_peek(&r) == JSON_STRING;
+		struct json_str text;
+		const char *const from = r.p;
+
+		if (is_text && !json_string(&r, &text))
+			break;
+		if (!is_text)
+			json_skip(&r);
+		if (is_name)
+			found = is_text ? json_str_is(&text, value) : slice_eq((struct slice){ from, (size_t)(r.p - from) }, value);
+	}
+	return found;
+}
+
 static bool
 has_text(const struct admin_filter *f, struct engine *e, const struct op_row *row,
 	 const struct message *m, uint64_t *bytes)
@@ -102,6 +137,6 @@ admin_filter_matches(const struct admin_filter *f, slu_time now, struct engine *
 	return (!f->id.id || f->id.id == row->id) && equals_if_asked(f->key, m->key) &&
 	       equals_if_asked(f->correlation_id, m->correlation) &&
 	       equals_if_asked(f->reason, slice_of(flat_view_reasons[row->reason])) &&
-	       is_of_age(f, now - since) && contains(error, f->error) &&
+	       is_of_age(f, now - since) && contains(error, f->error) && has_attribute(m->attributes, f->attribute) &&
 	       has_text(f, e, row, m, bytes);
 }

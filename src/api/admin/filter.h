@@ -5,6 +5,7 @@
  *      id               with this id
  *      key              with this ordering key
  *      correlation_id   with this correlation id
+ *      attribute        NAME=VALUE: with this attribute, a string, number or literal as written
  *      text             with these bytes somewhere in its payload
  *      error            with this text somewhere in its last error
  *      reason           that is a dead letter for this: max_attempts, expired, rejected
@@ -23,6 +24,7 @@
 struct admin_filter {
 	struct given_id id;                                    /* 0: not asked for */
 	struct slice key, correlation_id, text, error, reason; /* n 0: not asked for */
+	struct slice attribute;                                /* the same */
 	slu_time older_than, newer_than;                       /* 0: not asked for */
 };
 
@@ -32,6 +34,7 @@ struct admin_filter {
 	PARAM_ROW("id", id, type, filter.id), \
 	PARAM_ROW("key", word, type, filter.key), \
 	PARAM_ROW("correlation_id", word, type, filter.correlation_id), \
+	PARAM_ROW("attribute", word, type, filter.attribute), \
 	PARAM_ROW("text", word, type, filter.text), \
 	PARAM_ROW("error", word, type, filter.error), \
 	PARAM_ROW("reason", word, type, filter.reason), \
@@ -39,7 +42,7 @@ struct admin_filter {
 	PARAM_ROW("newer_than", span, type, filter.newer_than, .max = API_DELAY_MAX)
 /* clang-format on */
 
-/* Returns SLU_EINVAL if `reason` is unknown. */
+/* Returns SLU_EINVAL if `reason` is unknown, or `attribute` has no name. */
 int admin_filter_check(const struct admin_filter *f, struct slu_err *err);
 
 bool admin_filter_is_empty(const struct admin_filter *f);

@@ -309,6 +309,7 @@ write_one(struct json_out *w, const struct op_row *row, const struct message *m,
 		json_out_u64(w, "keep_result_s", (uint64_t)(m->keep / SLU_SEC));
 	if (m->idem.n > 0)
 		json_out_str(w, "idempotency_key", m->idem);
+	admin_write_version(w, row);
 	write_history(w, row, m);
 }
 

@@ -14,6 +14,7 @@ static const struct {
 	{ "id", offsetof(struct find, id) },
 	{ "key", offsetof(struct find, key) },
 	{ "correlation_id", offsetof(struct find, correlation) },
+	{ "attribute", offsetof(struct find, attribute) },
 	{ "text", offsetof(struct find, text) },
 	{ "error", offsetof(struct find, error) },
 	{ "reason", offsetof(struct find, reason) },
@@ -31,7 +32,7 @@ text_of(const struct find *f, size_t i)
 bool
 find_is_any(const struct find *f)
 {
-	return f->key || f->correlation || f->text || f->error || f->reason || f->older ||
+	return f->key || f->correlation || f->attribute || f->text || f->error || f->reason || f->older ||
 	       f->newer;
 }
 
@@ -53,7 +54,7 @@ page(struct finder *s, const char *path, struct listing *r, struct slu_err *err)
 	struct slice body;
 	int rc;
 
-	query_queue(q, path, s->s.space, s->s.words[0]);
+	query_queue(q, path, s->s.space, s->s.n_words ? s->s.words[0] : NULL);
 	for (size_t i = 0; i < COUNT(texts); i++)
 		http_param(&q->path, texts[i].name, text_of(f, i));
 	param_time(q, "older_than", f->older);
@@ -79,7 +80,7 @@ search(struct session *s, const char *path, const struct column *columns, unsign
 	if (!rc)
 		rc = rows_end(&r, err);
 	if (!rc && r.n == 0)
-		session_nothing(s, "no %s%s in %s", find_is_any(&f->find) ? "such " : "", what, s->words[0]);
+		session_nothing(s, "no %s%s in %s", find_is_any(&f->find) ? "such " : "", what, s->n_words ? s->words[0] : s->space);
 	else if (!rc && r.cursor[0])
 		session_note(s, "there may be more messages; --limit N shows more");
 	rows_release(&r);

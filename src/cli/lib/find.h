@@ -10,7 +10,7 @@ struct json_out;
 
 struct find {
 	const char *state;
-	const char *id, *key, *correlation, *text, *error, *reason;
+	const char *id, *key, *correlation, *text, *error, *reason, *attribute;
 	slu_time older, newer;
 	uint64_t limit;
 };
@@ -21,6 +21,7 @@ struct find {
 #define FIND_ROWS(type) \
 	{ "-k, --key KEY", ARG_TEXT, AT(type, find.key), "with this ordering key" }, \
 	{ "--correlation-id ID", ARG_TEXT, AT(type, find.correlation), "with this correlation id" }, \
+	{ "--attribute NAME=VALUE", ARG_TEXT, AT(type, find.attribute), "with this attribute" }, \
 	{ "--text TEXT", ARG_TEXT, AT(type, find.text), "with this text in the payload" }, \
 	{ "--error TEXT", ARG_TEXT, AT(type, find.error), "with this text in the last error" }, \
 	{ "--reason max_attempts|expired|rejected", ARG_TEXT, AT(type, find.reason), \
@@ -38,7 +39,7 @@ struct finder {
 	struct find find;
 };
 
-/* Prints the messages of the queue (the first word) that match, up to the limit. what: their name in
+/* Prints the messages of the queue (the first word; of all queues without one) that match, up to the limit. what: their name in
  * "no dead letters in mail". */
 int search(struct session *s, const char *path, const struct column *columns, unsigned n,
 	   const char *what, struct slu_err *err);

@@ -1,0 +1,191 @@
+/*
+ * act.c - `sluice message run`, `delay`, `priority`, `move`, `edit` and `search`: messages that wait.
+ */
+#include "cli/lib/find.h"
+
+#include "base/parse.h"
+
+#include <stdio.h>
+
+struct act {
+	struct session s;
+	const char *version;
+	slu_time delay;
+	const char *priority, *to, *text;
+};
+
+/* Sends an action on each id; the first word is the queue. name, value: what the action needs; NULL = nothing. */
+static int
+act(struct session *s, const char *verb, const char *name, const char *value, struct slu_err *err)
+{
+	const struct act *const c = (void *)s;
+	int rc = 0;
+
+	for (int i = 1; i < s->n_words && !rc; i++) {
+		const char *body[12] = { "namespace", s->space, "queue", s->words[0], "id", s->words[i] };
+		unsigned n = 6;
+		struct slice answer;
+
+		if (c->version) {
+			body[n++] = "version";
+			body[n++] = c->version;
+		}
+		if (name) {
+			body[n++] = name;
+			body[n++] = value;
+		}
+		query_path(&s->query, "/v1/admin/message/");
+		buf_puts(&s->query.path, verb);
+		rc = query_post_texts(&s->query, body, &answer, err);
+		if (!rc)
+			rc = session_print(s, answer, err);
+	}
+	return rc;
+}
+
+static int
+run_now(struct session *s, struct slu_err *err)
+{
+	return act(s, "run", NULL, NULL, err);
+}
+
+static int
+delay(struct session *s, struct slu_err *err)
+{
+	const struct act *const c = (void *)s;
+	char text[DURATION_TEXT];
+
+	if (c->delay <= 0)
+		return session_usage(s, "missing --for TIME");
+	return act(s, "delay", "delay", format_duration(c->delay, text, sizeof text), err);
+}
+
+static int
+priority(struct session *s, struct slu_err *err)
+{
+	const struct act *const c = (void *)s;
+
+	return c->priority ? act(s, "priority", "priority", c->priority, err) : session_usage(s, "missing --priority N");
+}
+
+static int
+move(struct session *s, struct slu_err *err)
+{
+	const struct act *const c = (void *)s;
+
+	return c->to ? act(s, "move", "to", c->to, err) : session_usage(s, "missing --to QUEUE");
+}
+
+static int
+edit(struct session *s, struct slu_err *err)
+{
+	const struct act *const c = (void *)s;
+
+	return c->text ? act(s, "edit", "text", c->text, err) : session_usage(s, "missing --text TEXT");
+}
+
+#define VERSION                                                                                               \
+	{                                                                                                     \
+		"--version VERSION", ARG_TEXT, AT(act, version), "only if the message has this version (any)" \
+	}
+
+#define OTHER                                                                                      \
+	"Another message with a new id takes its place, with the same fields. Messages that are\n" \
+	"leased, that have been due and have a key, or whose result is waited for are refused.\n"
+
+const struct command cli_message_run = {
+	.name = "message run",
+	.summary = "make delayed messages due now",
+	.usage = "QUEUE ID... [options]",
+	.text = "Makes delayed messages due now. They keep their ids. Messages with a key are refused: their\n"
+		"order would change.\n",
+	.examples = "  sluice message run mail 318497266802130945\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS(VERSION),
+	.size = sizeof(struct act),
+	.run = run_now,
+};
+
+const struct command cli_message_delay = {
+	.name = "message delay",
+	.summary = "delay messages that wait",
+	.usage = "QUEUE ID... --for TIME [options]",
+	.text = "Delays messages that wait. " OTHER,
+	.examples = "  sluice message delay mail 318497266802130945 --for 10m\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS({ "--for", ARG_TIME, AT(act, delay), "how long, from now" }, VERSION),
+	.size = sizeof(struct act),
+	.run = delay,
+};
+
+const struct command cli_message_priority = {
+	.name = "message priority",
+	.summary = "change the priority of messages that wait",
+	.usage = "QUEUE ID... --priority N [options]",
+	.text = "Changes the priority of messages that wait; lower numbers go first. " OTHER,
+	.examples = "  sluice message priority mail 318497266802130945 --priority high\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS({ "-p, --priority N", ARG_TEXT, AT(act, priority), "a number, or high, normal, low" }, VERSION),
+	.size = sizeof(struct act),
+	.run = priority,
+};
+
+const struct command cli_message_move = {
+	.name = "message move",
+	.summary = "move messages that wait to another queue",
+	.usage = "QUEUE ID... --to QUEUE [options]",
+	.text = "Moves messages that wait, or dead letters, to another queue of the namespace. " OTHER,
+	.examples = "  sluice message move mail 318497266802130945 --to mail-slow\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS({ "--to QUEUE", ARG_TEXT, AT(act, to), "the other queue" }, VERSION),
+	.size = sizeof(struct act),
+	.run = move,
+};
+
+const struct command cli_message_edit = {
+	.name = "message edit",
+	.summary = "change the body of a message and requeue it",
+	.usage = "QUEUE ID... --text TEXT [options]",
+	.text = "Changes the body of messages that wait, or of dead letters, and requeues them. " OTHER,
+	.examples = "  sluice message edit mail 318497266802130945 --text '{\"to\":\"ann@example.com\"}'\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS({ "--text TEXT", ARG_TEXT, AT(act, text), "the new body" }, VERSION),
+	.size = sizeof(struct act),
+	.run = edit,
+};
+
+/* --- search --------------------------------------------------------------------- */
+
+static const struct column columns[] = {
+	{ "queue", "QUEUE", COLUMN_TEXT },
+	{ "id", "ID", COLUMN_NUMBER },
+	{ "status", "STATE", COLUMN_TEXT },
+	{ "priority", "PRIO", COLUMN_NUMBER },
+	{ "attempts", "ATTEMPTS", COLUMN_NUMBER },
+	{ "key", "KEY", COLUMN_TEXT },
+	{ "correlation_id", "CORRELATION", COLUMN_TEXT },
+	{ "enqueued_at", "ENQUEUED", COLUMN_TIME },
+	{ "payload", "PAYLOAD", COLUMN_BASE64 },
+};
+
+static int
+find_all(struct session *s, struct slu_err *err)
+{
+	return search(s, "/v1/admin/search", columns, COUNT(columns), "messages", err);
+}
+
+const struct command cli_message_search = {
+	.name = "message search",
+	.summary = "search the messages of all queues",
+	.usage = "[options]",
+	.text = "Lists the messages of all queues of the namespace that match all conditions; at least one is\n"
+		"needed. Exits 3 if no message matches.\n",
+	.examples = "  sluice message search --key customer-7\n"
+		    "  sluice message search --attribute tenant=acme --state dead --json\n",
+	.options = CLI_QUEUE,
+	CLI_ARGS({ STATE_FORM, ARG_TEXT, AT(finder, find.state), "only messages in this state (all)" },
+		 { "-l, --limit", ARG_COUNT, AT(finder, find.limit), "how many to show (100)" },
+		 FIND_ROWS(finder)),
+	CLI_STATE(struct finder, .find.limit = 100),
+	.run = find_all,
+};

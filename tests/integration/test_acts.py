@@ -1,0 +1,137 @@
+"""Acts on one message that waits: run now, delay, priority, move, edit (docs/api.md)."""
+import base64
+import json
+
+import pytest
+
+from served import Server, until
+
+
+def act(server, verb, id, status=200, **more):
+    answer = server.post(f"/v1/admin/message/{verb}", {**server.here(), "id": id, **more})
+    assert answer.status == status, answer
+    return answer.body
+
+
+def show(server, id):
+    answer = server.get("/v1/admin/message", namespace=server.namespace, id=id)
+    return answer.body if answer.status == 200 else None
+
+
+def send(server, **item):
+    return server.enqueue({"text": "x", **item})[0]
+
+
+def test_a_delayed_message_runs_now_and_stays_the_same(server):
+    id = send(server, delay="1h", correlation_id="c")
+    done = act(server, "run", id)
+    assert done["id"] == id and done["before"]["deliver_after"] > show(server, id)["enqueued_at"]
+    assert done["version"] == show(server, id)["version"]
+    assert [m["id"] for m in server.dequeue()] == [id]
+
+
+def test_run_now_of_what_is_not_delayed_is_refused(server):
+    assert "is not delayed" in act(server, "run", send(server), 409)["message"]
+
+
+def test_a_delay_is_set_and_undone_by_its_version(server):
+    id = send(server)
+    before = show(server, id)
+    done = act(server, "delay", id, delay="1h")
+    assert show(server, id) is None and server.dequeue() == []
+    assert show(server, done["id"])["status"] == "delayed"
+    back = act(server, "delay", done["id"], version=done["version"], until=done["before"]["deliver_after"])
+    assert show(server, back["id"])["deliver_after"] == before["deliver_after"]
+    assert [m["id"] for m in server.dequeue()] == [back["id"]]
+
+
+def test_an_undo_is_refused_if_something_changed_since(server):
+    done = act(server, "priority", send(server), priority=1)
+    message = server.take()
+    assert message["id"] == done["id"]
+    server.nack(message, defer=True, delay=0)
+    assert "has changed" in act(server, "priority", done["id"], 409, version=done["version"], priority=5)["message"]
+    assert show(server, done["id"])["priority"] == 1
+
+
+def test_a_priority_is_changed_and_the_rest_stays(server):
+    first = send(server)
+    id = send(server, share="gold", correlation_id="c", attributes={"a": 1}, ttl="1h", max_attempts=3, content_type="text/x")
+    before = show(server, id)
+    done = act(server, "priority", id, priority="high")
+    assert done["before"]["priority"] == 5
+    after = show(server, done["id"])
+    for name in ("share", "correlation_id", "attributes", "max_attempts", "content_type", "payload", "expires_at", "deliver_after"):
+        assert after[name] == before[name], name
+    assert [m["id"] for m in server.dequeue(limit=2)] == [done["id"], first]
+
+
+def test_a_message_is_moved_to_another_queue_and_back(server):
+    home, id = server.topic, send(server)
+    done = act(server, "move", id, to="elsewhere-" + home)
+    server.topic = "elsewhere-" + home
+    assert show(server, done["id"])["queue"] == server.topic
+    back = act(server, "move", done["id"], to=done["before"]["queue"])
+    server.topic = home
+    assert [m["id"] for m in server.dequeue()] == [back["id"]]
+
+
+@pytest.mark.parametrize("body, payload", [
+    ({"text": "new"}, b"new"), ({"json": {"n": 12345678901234567890123}}, b'{"n": 12345678901234567890123}'),
+    ({"payload": base64.b64encode(b"\0\1").decode()}, b"\0\1")])
+def test_a_body_is_edited(server, body, payload):
+    id = send(server, key="k", delay="1h")
+    done = act(server, "edit", id, **body)
+    assert base64.b64decode(show(server, done["id"])["payload"]) == payload and show(server, done["id"])["key"] == "k"
+
+
+def test_a_dead_letter_is_edited_and_requeued(server):
+    id = send(server, max_attempts=1, key="k")
+    server.nack(server.take(), error="bad body")
+    done = act(server, "edit", id, text="good body")
+    assert server.dlq() == [] and [m["id"] for m in server.dequeue()] == [done["id"]]
+
+
+@pytest.mark.parametrize("verb, more", [
+    ("delay", {"delay": "1m"}), ("priority", {"priority": 1}), ("move", {"to": "other"}), ("edit", {"text": "y"})])
+def test_what_would_break_the_order_of_a_key_is_refused_by_name(server, verb, more):
+    first, second = send(server, key="customer-7"), send(server, key="customer-7")
+    for id in (first, second):
+        assert "key customer-7" in act(server, verb, id, 409, **more)["message"]
+    assert "key customer-7" in act(server, "run", send(server, key="customer-7", delay="1h"), 409)["message"]
+    assert show(server, first)["status"] == "ready" and show(server, second)["status"] == "held"
+
+
+def test_a_message_whose_result_is_waited_for_is_refused(server):
+    assert "keep_result" in act(server, "priority", send(server, keep_result=60), 409, priority=1)["message"]
+
+
+def test_a_leased_message_is_refused(server):
+    id = send(server)
+    server.take()
+    for verb, more in (("run", {}), ("delay", {"delay": 1}), ("priority", {"priority": 1}), ("move", {"to": "o"}), ("edit", {"text": "y"})):
+        assert "is leased" in act(server, verb, id, 409, **more)["message"]
+
+
+@pytest.mark.parametrize("verb, more", [
+    ("run", {"delay": 1}), ("delay", {}), ("delay", {"delay": 1, "until": "2030-01-01T00:00:00Z"}), ("priority", {"priority": "big"}),
+    ("move", {"to": "a b"}), ("edit", {}), ("edit", {"text": "x", "json": 1}), ("priority", {"priority": 1, "text": "x"})])
+def test_a_bad_question_is_refused(server, verb, more):
+    act(server, verb, send(server), 400, **more)
+
+
+def test_an_idempotency_key_is_remembered_for_the_first_message(server):
+    id = send(server, idempotency_key="once")
+    act(server, "priority", id, priority=1)
+    assert send(server, idempotency_key="once") == id
+
+
+def test_an_action_is_in_the_audit(tmp_path):
+    with Server(tmp_path / "data", "--audit-file", str(tmp_path / "audit"), engine="memory") as server:
+        id = send(server)
+        act(server, "priority", id, priority=1)
+
+        def lines():
+            return [json.loads(text) for text in (tmp_path / "audit").read_text().splitlines()]
+
+        until(lambda: any(line["verb"] == "finish" and str(id) in line["ids"] for line in lines()))
