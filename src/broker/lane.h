@@ -51,7 +51,7 @@
  *            open for longer than conf.patience, the ops of the batch fail with SLU_EUNKNOWN, and ops
  *            that have not run and may not wait fail with SLU_EDOWN. The batch stays open. When the
  *            engine has committed it, the lane returns the messages and keys that the batch had
- *            granted, and goes on without reopening. If commit fails, LANE-4 holds.
+ *            granted, and goes on without reopening. The engine may leave them (LOGENGINE-16). If commit fails, LANE-4 holds.
  *  LANE-15   After a batch that the engine could not commit at once, the lane waits until as many ops
  *            have come as it has answered: their makers probably ask again, and more ops share the next
  *            commit. The wait ends when no op has come for a tenth of the time that the batch took, or 1 ms

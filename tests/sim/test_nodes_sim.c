@@ -338,6 +338,7 @@ static const struct {
 	{ 1394, true, "an owner gave its shard up just after the store had lost groups" },
 	{ 161, true, "a copy of the owner removed a payload that the owner had named" },
 	{ 436, false, "not with this code, but if a node removes a payload before a group proves that it owns the shard" },
+	{ 304214, false, "a copy of the owner returned a message that the owner had delivered" },
 	{ 119, true, "the log began in the group behind an opening of line_reopen, and no folder could be filled" },
 };
 

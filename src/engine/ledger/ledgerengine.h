@@ -138,6 +138,10 @@ struct ledgerengine {
 	void *home_arg;
 	uint8_t source[INTAKE_SOURCE]; /* OUTBOX-4 of engine/outbox.h */
 
+	/* Tokens above the first and up to the second: their grants are not given back, since a copy of this process may
+	 * have answered them (LOGENGINE-16 of engine/log/logengine.h). The owner of this struct sets them; 0, 0 = none. */
+	uint64_t copied_above, copied_upto;
+
 	/* The run. */
 	slu_time now;
 	uint32_t budget;    /* steps that are left for what falls due (ENGINE-3) */

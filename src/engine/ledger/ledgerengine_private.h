@@ -11,6 +11,13 @@
 /* Runs an op of one verb: fills in its answer. */
 typedef void ledgerengine_fn(struct ledgerengine *k, struct op *op);
 
+/* Whether a copy of this process may have answered the grant with this token: it is not given back. */
+static inline bool
+ledgerengine_is_copied(const struct ledgerengine *k, uint64_t token)
+{
+	return token > k->copied_above && token <= k->copied_upto;
+}
+
 /* Keeps the change, then applies it. */
 int ledgerengine_carry_out(struct ledgerengine *k, struct change *c, struct slice text,
 			   struct slu_err *err);

@@ -205,6 +205,8 @@ decide_release(struct ledgerengine *k, struct op *op, const struct lock_ref *ref
 {
 	const struct lock_end end = { .commit = !op->lock.rollback, .undo = op->lock.undo };
 
+	if (end.undo && ledgerengine_is_copied(k, op->lock.token))
+		return 0;
 	return locks_release(k->locks, ref, end, op->route.arrived, c, &op->lock.why);
 }
 

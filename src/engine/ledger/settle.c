@@ -24,9 +24,11 @@ ledgerengine_return(struct ledgerengine *k, struct op *op)
 
 		ref.id = op->rows[i].id;
 		ref.token = op->rows[i].token;
+		op->rows[i].state = MSG_NONE;
+		if (ledgerengine_is_copied(k, ref.token))
+			continue;
 		rc = i < op->claim.spare ? ledger_spare(k->ledger, &ref, op->route.arrived, &c)
 					 : ledger_return(k->ledger, &ref, op->route.arrived, &c);
-		op->rows[i].state = MSG_NONE;
 		if (!rc && c.kind && !ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL))
 			op->rows[i].state = MSG_READY;
 	}

@@ -49,6 +49,9 @@
  *      shard if the tenure allows it. A read is answered if the tenure is fresh, or after a put
  *      that was sent after the run. An engine that gives its shard up puts a last group, so that
  *      the next owner finds groups that the store has lost (LINE-15). It waits for at most 5 s.
+ *  LOGENGINE-16  A virtual machine may be copied with its memory, and both may answer the batch whose group was on its
+ *      way: its original delivers what the copy cannot. So if the line put an opening of its own while
+ *      the group of a batch was on its way (LINE-1), nothing that the batch granted is given back: the leases end.
  *  LOGENGINE-13  With a front folder (store.front, MIRROR-8) the folder answers as without a store, and
  *      the log goes to the store behind. A segment is recycled after the store has the copies of its
  *      records. If the store lacks front.max bytes, new work waits, and is then refused.

@@ -136,6 +136,7 @@ struct logengine_stored {
 	struct mirror *mirror;
 	bool own_store;                /* close it */
 	bool sent;                     /* the group of the batch is on its way */
+	uint64_t epoch, counter;       /* of line and ledger when the run began (LOGENGINE-16) */
 	char line[LINE_SHARD_MAX + 1]; /* number of the shard in the store, as text */
 	void (*poke)(void *arg);       /* engine_conf.poke */
 	void *poke_arg;

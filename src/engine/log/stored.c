@@ -393,10 +393,18 @@ void
 logengine_store_begin(struct logengine *l)
 {
 	struct mirror *const m = l->stored.mirror;
+	struct line_facts line;
 
-	if (l->stored.front.on)
+	if (l->stored.front.on) {
 		(void)logengine_files_begin(&l->files, l->stored.front.seq + 1); /* the next record is proof enough */
-	else if (m && logengine_files_begin(&l->files, mirror_facts(m).line.last + 1))
+		return;
+	}
+	if (!m)
+		return;
+	line = mirror_facts(m).line;
+	l->stored.epoch = line.epoch;
+	l->stored.counter = ledger_counter(l->ledger);
+	if (logengine_files_begin(&l->files, line.last + 1))
 		mirror_want_group(m);
 }
 
@@ -415,11 +423,20 @@ send(struct logengine *l, struct slu_err *err)
 static int
 settle(struct logengine *l, int rc)
 {
+	struct ledgerengine *const k = &l->ledgerengine;
+	struct mirror_facts facts;
+
 	l->stored.sent = false;
 	note_lag(l, 0, 0);
-	if (!rc)
-		meter_time(&l->ledgerengine.meter, METER_SYNC, mirror_facts(l->stored.mirror).took);
-	return rc;
+	if (rc)
+		return rc;
+	facts = mirror_facts(l->stored.mirror);
+	meter_time(&k->meter, METER_SYNC, facts.took);
+	if (facts.line.epoch != l->stored.epoch) { /* LOGENGINE-16 */
+		k->copied_above = l->stored.counter;
+		k->copied_upto = ledger_counter(l->ledger);
+	}
+	return 0;
 }
 
 int

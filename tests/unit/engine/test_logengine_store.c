@@ -520,6 +520,69 @@ TEST(FILE_9_a_payload_without_a_message_stays_if_that_group_is_not_confirmed)
 	end();
 }
 
+/* ---- LOGENGINE-16 ---- */
+
+/* Runs a batch of one op. A lost answer costs the connections: the line puts an opening of its own. */
+static void
+run_op(struct op *op, bool answer_is_lost)
+{
+	struct slu_err err = { 0 };
+
+	if (answer_is_lost)
+		memstore_fault(my.store, STORE_PUT, MEMSTORE_LOSE_ANSWER, 1);
+	op->route.arrived = my.k->now;
+	CHECK_EQ(0, engine_run(my.k->e, op, my.k->now, my.k->now, &err), err.text);
+	CHECK_EQ(0, op->rc);
+}
+
+/* The state after a return of a message that was claimed with or without trouble. */
+static enum msg_state
+claim_and_return(bool answer_is_lost)
+{
+	const struct message m = { .space = SLICE("s"), .queue = SLICE("q"), .payload = SLICE("x") };
+	struct op_row row = { 0 };
+	struct op op = { .verb = OP_CLAIM, .space = m.space, .queue = m.queue, .rows = &row, .max_rows = 1 };
+
+	begin(1);
+	CHECK_EQ(0, open_kit());
+	CHECK_EQ(0, enqueue(&m));
+	op.claim.lease = SLU_MIN;
+	run_op(&op, answer_is_lost);
+	CHECK_EQ(1, op.n_rows);
+	op_unpin(&op);
+	op.verb = OP_RETURN;
+	run_op(&op, false);
+	end();
+	return row.state;
+}
+
+/* The state of a key after the undo of an acquire: is it still held? */
+static bool
+acquire_and_undo(bool answer_is_lost)
+{
+	struct op op = { .verb = OP_ACQUIRE, .space = SLICE("s"), .queue = SLICE(LOCK_QUEUE), .lock.key = SLICE("k") };
+	bool held;
+
+	begin(1);
+	CHECK_EQ(0, open_kit());
+	op.lock.ttl = SLU_MIN;
+	run_op(&op, answer_is_lost);
+	op.verb = OP_RELEASE;
+	op.lock.rollback = op.lock.undo = true;
+	run_op(&op, false);
+	held = op.lock.until > my.k->now;
+	end();
+	return held;
+}
+
+TEST(LOGENGINE_16_what_was_granted_while_connections_were_lost_is_not_given_back)
+{
+	CHECK_EQ(MSG_READY, claim_and_return(false));
+	CHECK_EQ(MSG_NONE, claim_and_return(true));
+	CHECK(!acquire_and_undo(false));
+	CHECK(acquire_and_undo(true));
+}
+
 /* The owner of another node's payload. */
 static struct message
 brought(uint64_t counter)
