@@ -13,7 +13,7 @@ enum {
 };
 
 /* What a line is about: a part of an op that is about one queue. */
-struct part {
+struct audit_part {
 	struct slice space, queue;
 	uint64_t ids[AUDIT_IDS];
 	uint32_t n_ids;
@@ -22,7 +22,7 @@ struct part {
 };
 
 static void
-add_id(struct part *p, uint64_t id)
+add_id(struct audit_part *p, uint64_t id)
 {
 	if (p->n_ids < AUDIT_IDS)
 		p->ids[p->n_ids++] = id;
@@ -32,7 +32,7 @@ add_id(struct part *p, uint64_t id)
 
 /* Writes the shard that ran the op, by the map of its routes. */
 static void
-write_place(struct json_out *w, const struct apicall *a, const struct op *op, const struct part *p)
+write_place(struct json_out *w, const struct apicall *a, const struct op *op, const struct audit_part *p)
 {
 	struct broker_place places[SUPPLIED_MAX];
 	unsigned n = 0;
@@ -50,7 +50,7 @@ write_place(struct json_out *w, const struct apicall *a, const struct op *op, co
 }
 
 static void
-write_ids(struct json_out *w, const struct part *p)
+write_ids(struct json_out *w, const struct audit_part *p)
 {
 	char text[24];
 
@@ -78,7 +78,7 @@ add_line(const struct api *api, struct buf *line)
 }
 
 static void
-write_line(const struct apicall *a, const struct op *op, const struct part *p)
+write_line(const struct apicall *a, const struct op *op, const struct audit_part *p)
 {
 	const struct identity *const who = a->x->who;
 	const char *const request = apicall_ids(a).request;
@@ -145,7 +145,7 @@ or_that(struct slice own, struct slice other)
 }
 
 static bool
-is_same(const struct part *p, struct slice space, struct slice queue)
+is_same(const struct audit_part *p, struct slice space, struct slice queue)
 {
 	return slice_eq(p->space, space) && slice_eq(p->queue, queue);
 }
@@ -154,7 +154,7 @@ is_same(const struct part *p, struct slice space, struct slice queue)
 static void
 write_puts(const struct apicall *a, const struct op *op)
 {
-	struct part p = { .rc = op->rc };
+	struct audit_part p = { .rc = op->rc };
 
 	for (uint32_t i = 0; i < op->n_puts; i++) {
 		const struct message *const m = &op->puts[i].m;
@@ -163,7 +163,7 @@ write_puts(const struct apicall *a, const struct op *op)
 
 		if (i > 0 && !is_same(&p, space, queue)) {
 			write_line(a, op, &p);
-			p = (struct part){ .rc = op->rc };
+			p = (struct audit_part){ .rc = op->rc };
 		}
 		p.space = space;
 		p.queue = queue;
@@ -178,7 +178,7 @@ write_puts(const struct apicall *a, const struct op *op)
 static void
 write_items(const struct apicall *a, const struct op *op)
 {
-	struct part p = { 0 };
+	struct audit_part p = { 0 };
 
 	for (uint32_t i = 0; i < op->n_items; i++) {
 		const struct op_item *const item = &op->items[i];
@@ -188,7 +188,7 @@ write_items(const struct apicall *a, const struct op *op)
 
 		if (i > 0 && (!is_same(&p, space, queue) || p.rc != rc)) {
 			write_line(a, op, &p);
-			p = (struct part){ 0 };
+			p = (struct audit_part){ 0 };
 		}
 		p.space = space;
 		p.queue = queue;
@@ -202,7 +202,7 @@ write_items(const struct apicall *a, const struct op *op)
 static void
 write_other(const struct apicall *a, const struct op *op)
 {
-	struct part p = {
+	struct audit_part p = {
 		.space = op->space,
 		.queue = op->queue,
 		.rc = op->rc,

@@ -81,7 +81,7 @@ write_process(const struct api *api, struct buf *out)
 
 /* --- shards ------------------------------------------------------------------- */
 
-struct row {
+struct scrape_row {
 	const char *name;
 	const char *type;
 	const char *help;
@@ -95,7 +95,7 @@ struct row {
 #define STORE(name, type, member, help)   ROW("store_" name, type, help, op_shard, store.member)
 #define FAMILY(name, member, help)        ROW("queue_" name, "counter", help, ledger_totals, member)
 
-static const struct row totals[] = {
+static const struct scrape_row totals[] = {
 	TOTAL("shard_ops_total", "counter", ops, "operations run by the shard"),
 	TOTAL("shard_batches_total", "counter", batches, "batches they were run in"),
 	TOTAL("messages_accepted_total", "counter", accepted, "messages taken into queues"),
@@ -192,7 +192,7 @@ write_totals(struct api *api, struct buf *out)
 }
 
 /* clang-format off */
-static const struct row gauges[] = {
+static const struct scrape_row gauges[] = {
 	GAUGE("ordering_keys", keys, "ordering keys that messages have"),
 	GAUGE("idempotency_keys", idempotency, "idempotency keys that are remembered"),
 	GAUGE("results", results, "results that are kept"),
@@ -209,7 +209,7 @@ static const struct row gauges[] = {
 
 /* A shard that is down and an unknown value have no line. */
 static bool
-gauge_of(const struct fanout_part *p, const struct row *row, int64_t *value)
+gauge_of(const struct fanout_part *p, const struct scrape_row *row, int64_t *value)
 {
 	if (!fanout_has(p))
 		return false;
@@ -234,7 +234,7 @@ write_gauges(const struct fanout *g, struct buf *out)
 
 /* Metrics of the store of a shard: one of its lanes reports them. */
 /* clang-format off */
-static const struct row stores[] = {
+static const struct scrape_row stores[] = {
 	STORE("memory_bytes", "gauge", memory, "memory that the Redis of a shard uses"),
 	STORE("memory_max_bytes", "gauge", max_memory, "its maxmemory; 0: none"),
 	STORE("disk_bytes", "gauge", disk, "its append-only file"),
@@ -278,7 +278,7 @@ enum family {
 	FAMILIES
 };
 
-static const struct row families[FAMILIES] = {
+static const struct scrape_row families[FAMILIES] = {
 	[QUEUE_MESSAGES] = { "sluice_queue_messages", "gauge", "messages of a queue by state", 0 },
 	[QUEUE_OLDEST] = { "sluice_queue_oldest_seconds", "gauge", "how long the oldest ready message of a queue has been due", 0 },
 	[QUEUE_ACCEPTED] = FAMILY("accepted_total", accepted, "messages taken into a queue"),

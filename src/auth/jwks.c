@@ -40,14 +40,14 @@ static const struct json_field fields[] = {
 
 /* --- members ---------------------------------------------------------------------- */
 
-struct number {
+struct jwk_number {
 	unsigned char p[NUMBER_MAX];
 	size_t n;
 };
 
 /* want: the number of bytes; 0: any number above 0. */
 static int
-decode(struct slice text, const char *name, size_t want, struct number *out,
+decode(struct slice text, const char *name, size_t want, struct jwk_number *out,
        struct slu_err *err)
 {
 	if (text.n == 0)
@@ -81,7 +81,7 @@ build(const char *type, OSSL_PARAM_BLD *bld)
 static int
 add_secret(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *err)
 {
-	struct number k = { .n = 0 };
+	struct jwk_number k = { .n = 0 };
 	int rc;
 
 	rc = decode(j->k, "k", 0, &k, err);
@@ -96,7 +96,7 @@ add_rsa(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *
 {
 	OSSL_PARAM_BLD *const bld = OSSL_PARAM_BLD_new();
 	EVP_PKEY *pkey = NULL;
-	struct number n = { .n = 0 }, e = { .n = 0 };
+	struct jwk_number n = { .n = 0 }, e = { .n = 0 };
 	BIGNUM *bn = NULL, *be = NULL;
 	int rc;
 
@@ -124,7 +124,7 @@ add_ec(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *e
 	OSSL_PARAM_BLD *const bld = OSSL_PARAM_BLD_new();
 	unsigned char point[1 + 2 * POINT] = { 4 }; /* not compressed */
 	EVP_PKEY *pkey = NULL;
-	struct number x = { .n = 0 }, y = { .n = 0 };
+	struct jwk_number x = { .n = 0 }, y = { .n = 0 };
 	int rc;
 
 	rc = decode(j->x, "x", POINT, &x, err);
@@ -148,7 +148,7 @@ add_ec(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *e
 static int
 add_ed(struct key *key, enum jwt_alg alg, const struct jwk *j, struct slu_err *err)
 {
-	struct number x = { .n = 0 };
+	struct jwk_number x = { .n = 0 };
 	const int rc = decode(j->x, "x", POINT, &x, err);
 
 	if (rc)

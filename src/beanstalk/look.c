@@ -200,7 +200,7 @@ bean_kick_job(struct apicall *a)
 
 /* ---- pause-tube ---- */
 
-struct pause {
+struct tube_pause {
 	struct slice queue;
 	slu_time left; /* the hold to set; 0: none */
 };
@@ -209,7 +209,7 @@ static void
 paused(struct apicall *a)
 {
 	struct tubes *const tubes = &bean_shared(a->x)->tubes;
-	const struct pause *const s = a->state;
+	const struct tube_pause *const s = a->state;
 	struct tube *tube;
 
 	if (apicall_failed(a))
@@ -226,7 +226,7 @@ paused(struct apicall *a)
 static void
 hold(struct apicall *a, slu_time time, void (*then)(struct apicall *a))
 {
-	const struct pause *const s = a->state;
+	const struct tube_pause *const s = a->state;
 
 	apicall_op(a, &a->op, OP_HOLD, bean_space(a->x), s->queue);
 	a->op.limits.scope = GATE_QUEUE;
@@ -238,7 +238,7 @@ hold(struct apicall *a, slu_time time, void (*then)(struct apicall *a))
 static void
 ended(struct apicall *a)
 {
-	const struct pause *const s = a->state;
+	const struct tube_pause *const s = a->state;
 
 	if (a->op.rc || s->left == 0)
 		paused(a);
@@ -251,7 +251,7 @@ void
 bean_pause(struct apicall *a)
 {
 	const struct bean_line *const line = &bean_call(a->x)->line;
-	struct pause *const s = apicall_state(a, sizeof *s);
+	struct tube_pause *const s = apicall_state(a, sizeof *s);
 	char folded[NAME_TEXT];
 	struct slu_err err = { 0 };
 

@@ -45,7 +45,7 @@ bean_put(struct apicall *a)
 
 /* ---- Reservations ---- */
 
-struct settle {
+struct job_settle {
 	struct op_item item;
 	const char *done; /* the answer if it succeeded */
 	uint32_t lane;
@@ -59,7 +59,7 @@ static void
 settled(struct apicall *a)
 {
 	struct bean_conn *const bc = bean_conn_of(a->x);
-	const struct settle *const s = a->state;
+	const struct job_settle *const s = a->state;
 	const int rc = a->op.rc ? a->op.rc : s->item.rc;
 	const bool is_lost = rc == SLU_ELEASE || rc == SLU_ENOTFOUND;
 
@@ -85,7 +85,7 @@ job_of(struct apicall *a)
 static void
 settle(struct apicall *a, enum op_verb verb, const struct bean_job *job, const struct op_item *how, const char *done)
 {
-	struct settle *const s = apicall_state(a, sizeof *s);
+	struct job_settle *const s = apicall_state(a, sizeof *s);
 
 	if (!s)
 		return;
@@ -106,7 +106,7 @@ settle(struct apicall *a, enum op_verb verb, const struct bean_job *job, const s
 static void
 deleted(struct apicall *a)
 {
-	struct settle *const s = a->state;
+	struct job_settle *const s = a->state;
 	const int rc = a->op.rc ? a->op.rc : s->item.rc;
 
 	if (rc == SLU_ENOTFOUND && ++s->lane < broker_lanes(a->api->broker))
@@ -121,7 +121,7 @@ deleted(struct apicall *a)
 static void
 delete_any(struct apicall *a)
 {
-	struct settle *const s = a->state;
+	struct job_settle *const s = a->state;
 
 	apicall_op(a, &a->op, OP_DELETE, bean_space(a->x), (struct slice){ 0 });
 	s->item = (struct op_item){ .id = s->item.id };
@@ -135,7 +135,7 @@ void
 bean_delete(struct apicall *a)
 {
 	const struct bean_job *const job = job_of(a);
-	struct settle *s;
+	struct job_settle *s;
 
 	if (job) {
 		atomic_fetch_add(&job->tube->deletes, 1);

@@ -1,6 +1,6 @@
 #include "bench/backlog.h"
 
-struct backlog {
+struct backlog_bench {
 	struct bench *bench;
 	struct served *full;
 	const struct served *few;
@@ -15,7 +15,7 @@ static const char few_queue[] = "few";
 /* Memory per message. Payloads are in files; the page cache of the kernel does not count as memory of the
  * server. */
 static int
-fill(struct backlog *k, double *bytes_each, struct slu_err *err)
+fill(struct backlog_bench *k, double *bytes_each, struct slu_err *err)
 {
 	const int64_t empty = served_memory(k->full);
 	int rc;
@@ -27,7 +27,7 @@ fill(struct backlog *k, double *bytes_each, struct slu_err *err)
 }
 
 static int
-take(struct backlog *k, const struct served *s, const char *queue, double *rate,
+take(struct backlog_bench *k, const struct served *s, const char *queue, double *rate,
      struct slu_err *err)
 {
 	const int rc = scenario_take(s, k->conf, queue, BACKLOG_FEW, &k->figures, err);
@@ -37,7 +37,7 @@ take(struct backlog *k, const struct served *s, const char *queue, double *rate,
 }
 
 static int
-measure_round(struct backlog *k, unsigned round, struct slu_err *err)
+measure_round(struct backlog_bench *k, unsigned round, struct slu_err *err)
 {
 	int rc;
 
@@ -52,7 +52,7 @@ measure_round(struct backlog *k, unsigned round, struct slu_err *err)
 
 /* Measures from the start of the process to the first delivered message. */
 static int
-measure_start(struct backlog *k, double *seconds, struct slu_err *err)
+measure_start(struct backlog_bench *k, double *seconds, struct slu_err *err)
 {
 	struct scenario_conf one = *k->conf;
 	slu_time began;
@@ -70,7 +70,7 @@ measure_start(struct backlog *k, double *seconds, struct slu_err *err)
 }
 
 static void
-add_rows(struct backlog *k, double bytes_each, double start)
+add_rows(struct backlog_bench *k, double bytes_each, double start)
 {
 	const double full = bench_median(k->full_rate, k->bench->rounds);
 	const double few = bench_median(k->few_rate, k->bench->rounds);
@@ -90,7 +90,7 @@ int
 bench_backlog(struct bench *b, struct served *full, const struct served *few,
 	      const struct scenario_conf *conf, struct slu_err *err)
 {
-	struct backlog k = { .bench = b, .full = full, .few = few, .conf = conf };
+	struct backlog_bench k = { .bench = b, .full = full, .few = few, .conf = conf };
 	double bytes_each = 0, start = 0;
 	int rc;
 

@@ -114,7 +114,7 @@ set_path(struct mutation_parser *p, struct slice path, struct slu_err *err)
 }
 
 /* A number as people write it: 007, .5, +1. */
-struct number {
+struct mutation_number {
 	bool minus;
 	struct slice whole, part, power; /* power: with its e */
 };
@@ -136,12 +136,12 @@ is_sign(const char *p, const char *end)
 }
 
 static bool
-read_number(struct slice s, struct number *n)
+read_number(struct slice s, struct mutation_number *n)
 {
 	const char *p = s.p;
 	const char *const end = s.p + s.n;
 
-	*n = (struct number){ 0 };
+	*n = (struct mutation_number){ 0 };
 	if (is_sign(p, end))
 		n->minus = *p++ == '-';
 	n->whole = take_digits(&p, end);
@@ -163,7 +163,7 @@ read_number(struct slice s, struct number *n)
 
 /* Writes the number as JSON does. */
 static void
-put_number(struct buf *out, struct number n)
+put_number(struct buf *out, struct mutation_number n)
 {
 	while (n.whole.n > 0 && n.whole.p[0] == '0') {
 		n.whole.p++;
@@ -196,7 +196,7 @@ static bool
 try_number(struct buf *out, struct slice text)
 {
 	const size_t start = out->n;
-	struct number n;
+	struct mutation_number n;
 
 	if (!read_number(text, &n))
 		return false;
@@ -335,7 +335,7 @@ take_raw(struct mutation_parser *p, struct slice *raw, struct slu_err *err)
 static bool
 is_delta(struct slice s)
 {
-	struct number n;
+	struct mutation_number n;
 
 	return s.n > 1 && is_sign(s.p, s.p + s.n) && read_number(s, &n);
 }
@@ -373,7 +373,7 @@ take_set(struct mutation_parser *p, struct slice path, bool is_time, struct muta
 {
 	const bool minus = !is_time && take_end(p, &path, SLICE("-"));
 	const bool add = minus || (!is_time && take_end(p, &path, SLICE("+")));
-	struct number number;
+	struct mutation_number number;
 	struct slice delta;
 	int rc;
 

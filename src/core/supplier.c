@@ -17,7 +17,7 @@ enum {
 	RING_POINTS = 160 /* points of a shard on the circle: shares differ by less than a fifth */
 };
 
-struct row {
+struct supplier_row {
 	const char *name; /* of the rule */
 	const char *shard;
 	const char *rule;
@@ -30,7 +30,7 @@ struct table {
 	const char *standard; /* or NULL */
 	bool by_tenant;
 	unsigned n;
-	struct row rows[];
+	struct supplier_row rows[];
 };
 
 static const struct table *
@@ -52,14 +52,14 @@ compare_names(struct slice a, const char *b)
 }
 
 /* The last row that is not after (by, name), or NULL. */
-static const struct row *
+static const struct supplier_row *
 last_up_to(const struct table *t, enum supplier_by by, struct slice name)
 {
 	unsigned low = 0, high = t->n;
 
 	while (low < high) {
 		const unsigned mid = (low + high) / 2;
-		const struct row *r = &t->rows[mid];
+		const struct supplier_row *r = &t->rows[mid];
 		const int c = by != r->by ? (int)by - r->by : compare_names(name, r->name);
 
 		if (c < 0)
@@ -70,10 +70,10 @@ last_up_to(const struct table *t, enum supplier_by by, struct slice name)
 	return low > 0 && t->rows[low - 1].by == by ? &t->rows[low - 1] : NULL;
 }
 
-static const struct row *
+static const struct supplier_row *
 exactly(const struct table *t, enum supplier_by by, struct slice name)
 {
-	const struct row *r = last_up_to(t, by, name);
+	const struct supplier_row *r = last_up_to(t, by, name);
 
 	return r && compare_names(name, r->name) == 0 ? r : NULL;
 }
@@ -99,7 +99,7 @@ spread(uint32_t h)
 	return h ^ h >> 16;
 }
 
-static const struct row *
+static const struct supplier_row *
 first_behind(const struct table *t, uint32_t point)
 {
 	unsigned low = 0, high = t->n;
@@ -115,34 +115,34 @@ first_behind(const struct table *t, uint32_t point)
 	return &t->rows[low < t->n ? low : 0];
 }
 
-static const struct row *
+static const struct supplier_row *
 by_nothing(const struct table *t, struct slice space, struct slice queue)
 {
 	(void)t, (void)space, (void)queue;
 	return NULL;
 }
 
-static const struct row *
+static const struct supplier_row *
 by_rule(const struct table *t, struct slice space, struct slice queue)
 {
-	const struct row *r = exactly(t, SUPPLIER_TENANT, space);
+	const struct supplier_row *r = exactly(t, SUPPLIER_TENANT, space);
 
 	return r ? r : exactly(t, SUPPLIER_COMMAND, queue);
 }
 
-static const struct row *
+static const struct supplier_row *
 by_hash(const struct table *t, struct slice space, struct slice queue)
 {
 	return &t->rows[supplier_hash(space, queue) % t->n];
 }
 
-static const struct row *
+static const struct supplier_row *
 by_ring(const struct table *t, struct slice space, struct slice queue)
 {
 	return first_behind(t, spread(supplier_hash(space, queue)));
 }
 
-static const struct row *
+static const struct supplier_row *
 by_range(const struct table *t, struct slice space, struct slice queue)
 {
 	return last_up_to(t, SUPPLIER_FROM, t->by_tenant ? space : queue);
@@ -151,7 +151,7 @@ by_range(const struct table *t, struct slice space, struct slice queue)
 /* ---- The kinds ---- */
 
 static struct supplied
-answer(const struct table *t, const struct row *r)
+answer(const struct table *t, const struct supplier_row *r)
 {
 	return r ? (struct supplied){ r->shard, r->rule } : (struct supplied){ t->standard, "default" };
 }
@@ -259,10 +259,10 @@ fill_rules(struct table *t, const struct supplier_conf *conf, char *text)
 	for (; t->n < conf->n_rules; t->n++) {
 		const struct supplier_rule *rule = &conf->rules[t->n];
 
-		t->rows[t->n] = (struct row){ .name = copy(&text, rule->name),
-					      .shard = copy(&text, rule->shard),
-					      .rule = words[rule->by],
-					      .by = (uint8_t)rule->by };
+		t->rows[t->n] = (struct supplier_row){ .name = copy(&text, rule->name),
+						       .shard = copy(&text, rule->shard),
+						       .rule = words[rule->by],
+						       .by = (uint8_t)rule->by };
 	}
 }
 
@@ -275,7 +275,7 @@ fill_points(struct table *t, const struct supplier_conf *conf, const struct kind
 		const uint32_t h = fnv1a32(shard, strlen(shard));
 
 		for (unsigned j = 0; j < k->points; j++)
-			t->rows[t->n++] = (struct row){
+			t->rows[t->n++] = (struct supplier_row){
 				.name = shard,
 				.shard = shard,
 				.rule = k->ops->name,
@@ -287,7 +287,7 @@ fill_points(struct table *t, const struct supplier_conf *conf, const struct kind
 static int
 compare_rows(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct supplier_row *x = a, *y = b;
 	int c = (x->point > y->point) - (x->point < y->point);
 
 	c = c ? c : x->by - y->by;

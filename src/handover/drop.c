@@ -196,7 +196,7 @@ add_item(struct handover_items *out, const char *space, const char *queue, const
 
 /* ---- New items ---- */
 
-struct found {
+struct drop_found {
 	char name[WATCH_NAME];
 	struct timespec time;
 };
@@ -204,7 +204,7 @@ struct found {
 static int
 compare(const void *a, const void *b)
 {
-	const struct found *const x = a, *const y = b;
+	const struct drop_found *const x = a, *const y = b;
 
 	if (x->time.tv_sec != y->time.tv_sec)
 		return x->time.tv_sec < y->time.tv_sec ? -1 : 1;
@@ -225,7 +225,7 @@ file_now(const struct handover_place *p)
 }
 
 struct drop_look {
-	struct found *found;
+	struct drop_found *found;
 	uint32_t n, max;
 	slu_time unsettled; /* until the next file has settled */
 };

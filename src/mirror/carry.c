@@ -108,7 +108,7 @@ find_seq(struct carrier *c, uint32_t offset, struct slu_err *err)
 
 /* ---- Groups ---- */
 
-struct walk {
+struct carry_walk {
 	struct carry_place at, to;
 	uint64_t max, bytes;
 	struct body *body;
@@ -119,7 +119,7 @@ struct walk {
 };
 
 static void
-take_record(struct carrier *c, struct walk *w, const struct record *rec)
+take_record(struct carrier *c, struct carry_walk *w, const struct record *rec)
 {
 	c->seq = rec->seq;
 	w->at.offset += rec->size;
@@ -135,7 +135,7 @@ take_record(struct carrier *c, struct walk *w, const struct record *rec)
 
 /* Whether the place is behind the last record of its segment, or of the walk. */
 static bool
-is_at_end(const struct carrier *c, const struct walk *w)
+is_at_end(const struct carrier *c, const struct carry_walk *w)
 {
 	if (w->at.segment == w->to.segment)
 		return w->at.offset >= w->to.offset;
@@ -143,7 +143,7 @@ is_at_end(const struct carrier *c, const struct walk *w)
 }
 
 static int
-read_records(struct carrier *c, struct walk *w, struct slu_err *err)
+read_records(struct carrier *c, struct carry_walk *w, struct slu_err *err)
 {
 	struct record rec;
 	int rc = 0;
@@ -183,7 +183,7 @@ add_piece(const struct carrier *c, uint32_t from, uint32_t to, struct body *body
 
 /* Reads the rest of one segment, or as much of it as is wanted. */
 static int
-walk_segment(struct carrier *c, struct walk *w, struct slu_err *err)
+walk_segment(struct carrier *c, struct carry_walk *w, struct slu_err *err)
 {
 	const uint32_t from = w->at.offset;
 	int rc = enter(c, w->at.segment, w->at.segment == w->to.segment, err);
@@ -206,7 +206,7 @@ int
 carrier_next(struct carrier *c, struct carry_place from, struct carry_place to, uint64_t max,
 	     struct body *body, struct carried *done, struct slu_err *err)
 {
-	struct walk w = { .at = from, .to = to, .max = max, .body = body, .done = done };
+	struct carry_walk w = { .at = from, .to = to, .max = max, .body = body, .done = done };
 	int rc = 0;
 
 	*done = (struct carried){ .place = from };

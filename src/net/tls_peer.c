@@ -7,7 +7,7 @@
 #include <openssl/x509v3.h>
 
 /* Names gather here, each with its terminator; the first two are subject and serial. */
-struct gathered {
+struct tls_gathered {
 	struct buf text;
 	unsigned n_uris, n_dns;
 	size_t uris[TLS_URIS_MAX], dns[TLS_DNS_MAX];
@@ -22,7 +22,7 @@ no_memory(struct slu_err *err)
 }
 
 static int
-put_name(struct gathered *g, struct slice name, struct slu_err *err)
+put_name(struct tls_gathered *g, struct slice name, struct slu_err *err)
 {
 	buf_put(&g->text, name.p, name.n);
 	buf_putc(&g->text, '\0');
@@ -47,7 +47,7 @@ is_plain(struct slice s)
 
 /* The format escapes whatever is not printable. */
 static int
-put_subject(struct gathered *g, const X509 *cert, struct slu_err *err)
+put_subject(struct tls_gathered *g, const X509 *cert, struct slu_err *err)
 {
 	BIO *const b = BIO_new(BIO_s_mem());
 	char *p = NULL;
@@ -69,7 +69,7 @@ put_subject(struct gathered *g, const X509 *cert, struct slu_err *err)
 }
 
 static int
-put_serial(struct gathered *g, const X509 *cert, struct slu_err *err)
+put_serial(struct tls_gathered *g, const X509 *cert, struct slu_err *err)
 {
 	const ASN1_INTEGER *const serial = X509_get0_serialNumber(cert);
 	struct buf hex;
@@ -88,7 +88,7 @@ put_serial(struct gathered *g, const X509 *cert, struct slu_err *err)
 /* --- other names ---------------------------------------------------------------- */
 
 static int
-put_alternative(struct gathered *g, const GENERAL_NAME *name, struct slu_err *err)
+put_alternative(struct tls_gathered *g, const GENERAL_NAME *name, struct slu_err *err)
 {
 	int kind;
 	const ASN1_STRING *const s = GENERAL_NAME_get0_value(name, &kind);
@@ -114,7 +114,7 @@ put_alternative(struct gathered *g, const GENERAL_NAME *name, struct slu_err *er
 }
 
 static int
-put_alternatives(struct gathered *g, const X509 *cert, struct slu_err *err)
+put_alternatives(struct tls_gathered *g, const X509 *cert, struct slu_err *err)
 {
 	int found = 0, rc = 0;
 	GENERAL_NAMES *const names = X509_get_ext_d2i(cert, NID_subject_alt_name, &found, NULL);
@@ -132,7 +132,7 @@ put_alternatives(struct gathered *g, const X509 *cert, struct slu_err *err)
 /* --- both ------------------------------------------------------------------------ */
 
 static struct tls_peer *
-peer_of(const struct gathered *g)
+peer_of(const struct tls_gathered *g)
 {
 	struct tls_peer *const p = mem_zalloc(sizeof *p + g->text.n);
 
@@ -153,7 +153,7 @@ peer_of(const struct gathered *g)
 int
 tls_peer_new(struct tls_peer **out, const X509 *cert, struct slu_err *err)
 {
-	struct gathered g = { .n_uris = 0 };
+	struct tls_gathered g = { .n_uris = 0 };
 	int rc;
 
 	*out = NULL;

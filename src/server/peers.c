@@ -14,7 +14,7 @@ enum {
 };
 
 /* Another node. */
-struct known {
+struct known_peer {
 	uint64_t self, beat, hash, version;
 	unsigned missed;
 	bool seen, lives, told;
@@ -29,7 +29,7 @@ struct meeting {
 	bool twin, told_twin;
 	struct op op;
 	struct op_presence presence;
-	struct known known[PRESENCE_NODES]; /* by number */
+	struct known_peer known[PRESENCE_NODES]; /* by number */
 };
 
 struct peers {
@@ -94,7 +94,7 @@ hear_twin(struct node *n, struct meeting *m, const struct presence_node *p)
 
 /* PRESENCE-2 */
 static void
-compare_maps(struct node *n, struct known *k, const struct presence_node *p, const struct presence_node *me)
+compare_maps(struct node *n, struct known_peer *k, const struct presence_node *p, const struct presence_node *me)
 {
 	const bool differs = k->lives && (p->hash != me->hash || p->version != me->version);
 	const bool news = differs && (!k->told || k->hash != p->hash || k->version != p->version);
@@ -115,7 +115,7 @@ compare_maps(struct node *n, struct known *k, const struct presence_node *p, con
 
 /* PRESENCE-1 */
 static void
-hear_peer(struct node *n, struct known *k, const struct presence_node *p, const struct presence_node *me)
+hear_peer(struct node *n, struct known_peer *k, const struct presence_node *p, const struct presence_node *me)
 {
 	const bool beats = p->self != k->self || p->beat != k->beat;
 

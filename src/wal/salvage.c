@@ -10,7 +10,7 @@ enum {
 	FAR = 1 << 24 /* a seq this far ahead is not valid */
 };
 
-struct search {
+struct salvage_search {
 	salvage_fn *fn;
 	void *arg;
 	struct salvage *out;
@@ -26,7 +26,7 @@ struct search {
 };
 
 static void
-drop_group(struct search *s)
+drop_group(struct salvage_search *s)
 {
 	s->out->broken += s->n_held;
 	s->n_held = 0;
@@ -35,7 +35,7 @@ drop_group(struct search *s)
 }
 
 static int
-hold(struct search *s, const struct record *r, struct slu_err *err)
+hold(struct salvage_search *s, const struct record *r, struct slu_err *err)
 {
 	const struct wal_record rec = {
 		.type = r->type,
@@ -52,7 +52,7 @@ hold(struct search *s, const struct record *r, struct slu_err *err)
 }
 
 static int
-hand_out(struct search *s, struct slu_err *err)
+hand_out(struct salvage_search *s, struct slu_err *err)
 {
 	int rc = 0;
 
@@ -75,7 +75,7 @@ hand_out(struct search *s, struct slu_err *err)
 
 /* WALSALVAGE-2 */
 static bool
-has_ended(const struct search *s, uint32_t life)
+has_ended(const struct salvage_search *s, uint32_t life)
 {
 	const uint32_t n = s->n_ended < LIVES ? s->n_ended : LIVES;
 
@@ -86,7 +86,7 @@ has_ended(const struct search *s, uint32_t life)
 }
 
 static void
-begin_life(struct search *s, uint32_t life)
+begin_life(struct salvage_search *s, uint32_t life)
 {
 	if (s->seq && s->life != life)
 		s->ended[s->n_ended++ % LIVES] = s->life;
@@ -97,7 +97,7 @@ begin_life(struct search *s, uint32_t life)
  * segment every record has a time: r begins a group if it follows the end of one, or if it
  * is the first record found. */
 static bool
-begins(const struct search *s, const struct record *r, bool follows)
+begins(const struct salvage_search *s, const struct record *r, bool follows)
 {
 	if (!(r->flags & RECORD_HAS_TIME))
 		return false;
@@ -105,7 +105,7 @@ begins(const struct search *s, const struct record *r, bool follows)
 }
 
 static int
-take(struct search *s, const struct record *r, struct slu_err *err)
+take(struct salvage_search *s, const struct record *r, struct slu_err *err)
 {
 	const bool follows = s->seq && r->seq == s->seq + 1;
 	int rc = 0;
@@ -134,7 +134,7 @@ take(struct search *s, const struct record *r, struct slu_err *err)
 
 /* Finds the next record that counts (WALSALVAGE-2) from the reader's place on; size is 0 at the end. */
 static int
-find(struct search *s, struct record *rec, struct slu_err *err)
+find(struct salvage_search *s, struct record *rec, struct slu_err *err)
 {
 	for (;; reader_skip(&s->reader, RECORD_ALIGN)) {
 		const char *p;
@@ -153,7 +153,7 @@ find(struct search *s, struct record *rec, struct slu_err *err)
 }
 
 static int
-search_segment(struct search *s, struct segment *segment, struct slu_err *err)
+search_segment(struct salvage_search *s, struct segment *segment, struct slu_err *err)
 {
 	struct record rec;
 	int rc;
@@ -171,7 +171,7 @@ search_segment(struct search *s, struct segment *segment, struct slu_err *err)
 }
 
 static int
-search_number(struct search *s, struct disk *disk, int folder, uint32_t number,
+search_number(struct salvage_search *s, struct disk *disk, int folder, uint32_t number,
 	      struct slu_err *err)
 {
 	struct segment *segment;
@@ -191,7 +191,7 @@ search_number(struct search *s, struct disk *disk, int folder, uint32_t number,
 }
 
 static int
-search_all(struct search *s, struct disk *disk, int folder, struct slu_err *err)
+search_all(struct salvage_search *s, struct disk *disk, int folder, struct slu_err *err)
 {
 	struct folder f = { 0 };
 	int rc;
@@ -226,7 +226,7 @@ int
 salvage_read(struct disk *disk, const char *folder, salvage_fn *fn, void *arg,
 	     struct salvage *out, struct slu_err *err)
 {
-	struct search s = { .fn = fn, .arg = arg, .out = out };
+	struct salvage_search s = { .fn = fn, .arg = arg, .out = out };
 	int fd, lock = -1, rc;
 
 	disk = disk ? disk : &disk_posix;

@@ -16,7 +16,7 @@ enum {
 
 #define MOVE_TIME SLU_SEC
 
-struct row {
+struct move_row {
 	char space[MESSAGE_NAME_MAX + 1];
 	struct move_report told;
 };
@@ -38,7 +38,7 @@ struct state {
 	/* For the job. */
 	char names[2][SHARDMAP_NAME];
 	slu_time until;
-	struct row *rows;
+	struct move_row *rows;
 	uint32_t n;
 	struct skip *skipped;
 	uint32_t n_skipped;
@@ -111,7 +111,7 @@ move_one(void *arg, struct slice space)
 
 	add_up(&s->sum, &told);
 	if (s->n < MOVE_QUEUES) {
-		struct row *const r = &s->rows[s->n++];
+		struct move_row *const r = &s->rows[s->n++];
 
 		(void)snprintf(r->space, sizeof r->space, "%.*s", (int)space.n, space.p);
 		r->told = told;

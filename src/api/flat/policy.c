@@ -13,30 +13,30 @@
 
 /* --- decode ------------------------------------------------------------------- */
 
-struct word {
+struct policy_word {
 	const char *name;
 	int value;
 };
 
-static const struct word kinds[] = {
+static const struct policy_word kinds[] = {
 	{ "exponential", SLU_BACKOFF_EXPONENTIAL },
 	{ "linear", SLU_BACKOFF_LINEAR },
 	{ "fixed", SLU_BACKOFF_FIXED },
 	{ "none", SLU_BACKOFF_NONE },
 };
 
-static const struct word jitters[] = {
+static const struct policy_word jitters[] = {
 	{ "none", SLU_JITTER_NONE },
 	{ "full", SLU_JITTER_FULL },
 };
 
-static const struct word idempotencies[] = {
+static const struct policy_word idempotencies[] = {
 	{ "first", false },
 	{ "strict", true },
 };
 
 static const char *
-expected(const struct word *words)
+expected(const struct policy_word *words)
 {
 	if (words == kinds)
 		return "exponential, linear, fixed or none";
@@ -44,7 +44,7 @@ expected(const struct word *words)
 }
 
 static int
-read_word(struct json *r, const struct word *words, size_t n, int otherwise)
+read_word(struct json *r, const struct policy_word *words, size_t n, int otherwise)
 {
 	struct json_str s;
 

@@ -19,7 +19,7 @@
 
 /* --- decode ------------------------------------------------------------------- */
 
-struct item {
+struct settle_item {
 	struct op_item op;
 	struct slice enqueue; /* n 0: none */
 	struct given_id id;
@@ -27,7 +27,7 @@ struct item {
 	uint64_t lease_id;
 };
 
-#define FIELD(text, how, member, ...) JSON_ROW(text, json_read_##how, struct item, member, __VA_ARGS__)
+#define FIELD(text, how, member, ...) JSON_ROW(text, json_read_##how, struct settle_item, member, __VA_ARGS__)
 
 /* The message and its lease: the first rows of every table. A receipt replaces them all. */
 /* clang-format off */
@@ -64,7 +64,7 @@ read_result(struct json *r, const struct json_field *f, void *place)
 
 static const struct json_field ack_fields[] = {
 	WHICH,
-	JSON_ROW("result", read_result, struct item, op.text),
+	JSON_ROW("result", read_result, struct settle_item, op.text),
 	FIELD("enqueue", raw, enqueue),
 };
 
@@ -97,13 +97,13 @@ read_scope(struct json *r, const struct json_field *f, void *place)
 
 static const struct json_field nack_fields[] = {
 	WHICH,
-	JSON_ROW("error", read_error, struct item, op.text),
+	JSON_ROW("error", read_error, struct settle_item, op.text),
 	FIELD("delay", span, op.time, .max = API_DELAY_MAX),
 	FIELD("defer", bool, op.defer),
 	FIELD("dead", bool, op.dead),
 	FIELD("enqueue", raw, enqueue),
 	FIELD("retry_after", span, op.hold, .max = API_DELAY_MAX),
-	JSON_ROW("scope", read_scope, struct item, op.scope),
+	JSON_ROW("scope", read_scope, struct settle_item, op.scope),
 };
 
 static const struct json_field extend_fields[] = {
@@ -123,7 +123,7 @@ static const struct table {
 
 /* The token that lease_id and fencing_token name; VALUE_NO_LEASE if they differ. */
 static uint64_t
-token_of(const struct item *item, bool has_token)
+token_of(const struct settle_item *item, bool has_token)
 {
 	if (has_token && item->op.token == 0)
 		return VALUE_NO_LEASE; /* no lease has token 0 */
@@ -147,7 +147,7 @@ check_given(struct json *r, const char *object, uint64_t given)
 }
 
 static void
-take_which(struct item *item, uint64_t given)
+take_which(struct settle_item *item, uint64_t given)
 {
 	if (given & HAS_RECEIPT) {
 		item->op.space = item->receipt.space;
@@ -183,7 +183,7 @@ static void
 decode_item(struct flat_settle *s, struct json *r, struct json_again *again)
 {
 	const struct table *const t = &tables[s->verb];
-	struct item item = { .op.time = t->time };
+	struct settle_item item = { .op.time = t->time };
 	const char *object;
 	uint64_t given;
 
@@ -249,7 +249,7 @@ flat_settle_decode(struct flat_settle *s, struct arena *a, struct slice body,
 /* --- decode a batch ------------------------------------------------------------- */
 
 static int
-read_members(const struct table *t, struct arena *a, struct slice members, struct item *item, struct slu_err *err)
+read_members(const struct table *t, struct arena *a, struct slice members, struct settle_item *item, struct slu_err *err)
 {
 	char *const room = arena_alloc(a, members.n);
 	struct json r;
@@ -269,7 +269,7 @@ static int
 decode_packed_item(struct flat_settle *s, struct arena *a, struct packed *b, struct slu_err *err)
 {
 	const struct table *const t = &tables[s->verb];
-	struct item item = { .op.time = t->time };
+	struct settle_item item = { .op.time = t->time };
 	struct packed_item in;
 	int rc;
 

@@ -16,7 +16,7 @@ enum kind {
 	SHOWN    /* read-only */
 };
 
-struct row {
+struct attribute_row {
 	const char *name;
 	enum kind kind;
 	int64_t min, max, standard;
@@ -25,7 +25,7 @@ struct row {
 };
 
 /* clang-format off */
-static const struct row rows[] = {
+static const struct attribute_row rows[] = {
 	{ "DelaySeconds",                  NUMBER, 0, API_DELAY_MAX / SLU_SEC, 0, NULL, NULL, false },
 	{ "MaximumMessageSize",            NUMBER, 1024, SQS_MESSAGE_MAX, SQS_MESSAGE_MAX, NULL, NULL, false },
 	{ "MessageRetentionPeriod",        NUMBER, 60, 1209600, SQS_RETENTION, NULL, NULL, false },
@@ -50,7 +50,7 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-static const struct row *
+static const struct attribute_row *
 find(struct slice name)
 {
 	for (size_t i = 0; i < COUNT(rows); i++)
@@ -126,7 +126,7 @@ read_redrive(struct slice text, struct redrive *out)
 }
 
 static bool
-is_valid(const struct row *r, struct slice v)
+is_valid(const struct attribute_row *r, struct slice v)
 {
 	struct redrive redrive;
 	uint64_t n;
@@ -166,7 +166,7 @@ check_redrive(const char *queue, const char *account, struct slice text, struct 
 static enum sqs_code
 check(const struct sqs_call *s, const struct sqs_pair *pair, bool creating, struct slu_err *err)
 {
-	const struct row *const r = find(pair->name);
+	const struct attribute_row *const r = find(pair->name);
 	const char *const queue = s->queue;
 	char shown[SHOWN_TEXT];
 
@@ -283,7 +283,7 @@ value_redrive(struct apicall *a, const struct policy *p, char out[static SQS_URL
 struct slice
 sqs_attributes_value(struct apicall *a, const struct sqs_shown *v, const char *name, char out[static SQS_URL])
 {
-	const struct row *const r = find(slice_of(name));
+	const struct attribute_row *const r = find(slice_of(name));
 	const struct slice stored = sqs_pairs_find(&v->document->attributes, name);
 
 	if (!r || (r->fifo && !sqs_is_fifo(sqs_of(a)->queue)))

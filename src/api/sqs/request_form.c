@@ -15,7 +15,7 @@
 #include "base/parse.h"
 #include "http/query.h"
 
-struct reading {
+struct form_reading {
 	struct sqs_request *q;
 	struct arena *arena;
 	struct slice name; /* of the parameter */
@@ -23,7 +23,7 @@ struct reading {
 };
 
 static int
-fail(const struct reading *r, const char *expected)
+fail(const struct form_reading *r, const char *expected)
 {
 	char shown[SHOWN_TEXT];
 
@@ -45,7 +45,7 @@ take_index(struct slice *rest, uint32_t most, uint32_t *index)
 }
 
 static int
-take_name(struct reading *r, struct sqs_names *l, struct slice value)
+take_name(struct form_reading *r, struct sqs_names *l, struct slice value)
 {
 	struct slice *const name = sqs_names_add(l, r->arena);
 
@@ -57,7 +57,7 @@ take_name(struct reading *r, struct sqs_names *l, struct slice value)
 }
 
 static int
-take_pair(struct reading *r, const struct sqs_parameter *p, struct sqs_pairs *l, struct slice rest, struct slice value)
+take_pair(struct form_reading *r, const struct sqs_parameter *p, struct sqs_pairs *l, struct slice rest, struct slice value)
 {
 	uint32_t i;
 
@@ -75,7 +75,7 @@ take_pair(struct reading *r, const struct sqs_parameter *p, struct sqs_pairs *l,
 }
 
 static int
-take_bytes(struct reading *r, struct sqs_attribute *at, struct slice value)
+take_bytes(struct form_reading *r, struct sqs_attribute *at, struct slice value)
 {
 	char *const room = arena_alloc(r->arena, value.n + 1);
 	size_t n = 0;
@@ -90,7 +90,7 @@ take_bytes(struct reading *r, struct sqs_attribute *at, struct slice value)
 }
 
 static int
-take_attribute(struct reading *r, struct sqs_attributes *l, struct slice rest, struct slice value)
+take_attribute(struct form_reading *r, struct sqs_attributes *l, struct slice rest, struct slice value)
 {
 	struct sqs_attribute *at;
 	uint32_t i;
@@ -115,7 +115,7 @@ take_attribute(struct reading *r, struct sqs_attributes *l, struct slice rest, s
 }
 
 static int
-take_value(struct reading *r, const struct sqs_parameter *p, struct sqs_entry *e, struct slice rest, struct slice value)
+take_value(struct form_reading *r, const struct sqs_parameter *p, struct sqs_entry *e, struct slice rest, struct slice value)
 {
 	char *const base = p->of_entry ? (char *)e : (char *)r->q;
 	void *const place = base + p->offset;
@@ -157,7 +157,7 @@ is_entry(struct slice name)
 }
 
 static int
-take(struct reading *r, struct slice value)
+take(struct form_reading *r, struct slice value)
 {
 	struct sqs_entry *e = &r->q->entries[0];
 	struct slice rest = r->name, first;
@@ -183,7 +183,7 @@ take(struct reading *r, struct slice value)
 int
 sqs_request_form(struct sqs_request *q, struct arena *a, struct slice body, struct slu_err *err)
 {
-	struct reading r = { .q = q, .arena = a, .err = err };
+	struct form_reading r = { .q = q, .arena = a, .err = err };
 	char *const room = arena_alloc(a, body.n + 1);
 	struct query_param param;
 	struct query form;

@@ -7,14 +7,14 @@
 #include "base/json/json.h"
 #include "base/parse.h"
 
-struct reading {
+struct json_reading {
 	struct json json;
 	struct sqs_request *q;
 	struct arena *arena;
 };
 
 static void
-fail_room(struct reading *r)
+fail_room(struct json_reading *r)
 {
 	json_fail(&r->json, SLU_EINVAL, NULL, "expected fewer elements");
 }
@@ -33,7 +33,7 @@ read_number(struct json *j)
 }
 
 static void
-read_names(struct reading *r, struct sqs_names *l)
+read_names(struct json_reading *r, struct sqs_names *l)
 {
 	l->given = true;
 	json_array(&r->json);
@@ -49,7 +49,7 @@ read_names(struct reading *r, struct sqs_names *l)
 
 /* The text of a name; names of maps may have escapes. */
 static struct slice
-name_of(struct reading *r, const struct json_str *name)
+name_of(struct json_reading *r, const struct json_str *name)
 {
 	char *const room = arena_alloc(r->arena, name->n + 1);
 
@@ -60,7 +60,7 @@ name_of(struct reading *r, const struct json_str *name)
 }
 
 static void
-read_map(struct reading *r, struct sqs_pairs *l)
+read_map(struct json_reading *r, struct sqs_pairs *l)
 {
 	struct json_str name;
 
@@ -79,7 +79,7 @@ read_map(struct reading *r, struct sqs_pairs *l)
 }
 
 static void
-read_bytes(struct reading *r, struct sqs_attribute *at)
+read_bytes(struct json_reading *r, struct sqs_attribute *at)
 {
 	const struct slice text = json_text(&r->json);
 	char *const room = arena_alloc(r->arena, text.n + 1);
@@ -92,7 +92,7 @@ read_bytes(struct reading *r, struct sqs_attribute *at)
 }
 
 static void
-read_attribute(struct reading *r, struct sqs_attribute *at)
+read_attribute(struct json_reading *r, struct sqs_attribute *at)
 {
 	struct json_str name;
 
@@ -112,7 +112,7 @@ read_attribute(struct reading *r, struct sqs_attribute *at)
 }
 
 static void
-read_attributes(struct reading *r, struct sqs_attributes *l)
+read_attributes(struct json_reading *r, struct sqs_attributes *l)
 {
 	struct json_str name;
 
@@ -130,10 +130,10 @@ read_attributes(struct reading *r, struct sqs_attributes *l)
 	}
 }
 
-static void read_members(struct reading *r, struct sqs_entry *e, bool in_entry);
+static void read_members(struct json_reading *r, struct sqs_entry *e, bool in_entry);
 
 static void
-read_entries(struct reading *r)
+read_entries(struct json_reading *r)
 {
 	r->q->batch = true;
 	json_array(&r->json);
@@ -148,7 +148,7 @@ read_entries(struct reading *r)
 }
 
 static void
-read_value(struct reading *r, const struct sqs_parameter *p, struct sqs_entry *e)
+read_value(struct json_reading *r, const struct sqs_parameter *p, struct sqs_entry *e)
 {
 	char *const base = p->of_entry ? (char *)e : (char *)r->q;
 	void *const place = base + p->offset;
@@ -186,7 +186,7 @@ find(const struct json_str *name, bool in_entry)
 }
 
 static void
-read_members(struct reading *r, struct sqs_entry *e, bool in_entry)
+read_members(struct json_reading *r, struct sqs_entry *e, bool in_entry)
 {
 	struct json_str name;
 
@@ -202,7 +202,7 @@ read_members(struct reading *r, struct sqs_entry *e, bool in_entry)
 int
 sqs_request_json(struct sqs_request *q, struct arena *a, struct slice body, struct slu_err *err)
 {
-	struct reading r = { .q = q, .arena = a };
+	struct json_reading r = { .q = q, .arena = a };
 	char *const room = arena_alloc(a, body.n + 1);
 
 	if (!room || sqs_request_init(q, a))

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-struct sending {
+struct sqs_sending {
 	struct op_put puts[SQS_BATCH];
 	uint32_t entry[SQS_BATCH]; /* of each put */
 	uint32_t n;
@@ -48,7 +48,7 @@ static void
 answer(struct apicall *a)
 {
 	struct sqs_call *const s = sqs_of(a);
-	const struct sending *const g = s->own;
+	const struct sqs_sending *const g = s->own;
 	struct sqs_out o;
 
 	if (g->n > 0 && sqs_failed(a))
@@ -73,7 +73,7 @@ answer(struct apicall *a)
 
 /* Fills the puts. Returns false if it refused the call. */
 static bool
-take_entries(struct apicall *a, struct sending *g)
+take_entries(struct apicall *a, struct sqs_sending *g)
 {
 	struct sqs_call *const s = sqs_of(a);
 	uint64_t sum = 0;
@@ -100,7 +100,7 @@ static void
 send_entries(struct apicall *a)
 {
 	struct sqs_call *const s = sqs_of(a);
-	struct sending *const g = arena_alloc(&a->memory, sizeof *g);
+	struct sqs_sending *const g = arena_alloc(&a->memory, sizeof *g);
 
 	if (!g) {
 		apicall_refuse(a, SLU_ENOMEM, NULL);

@@ -11,7 +11,7 @@ enum {
 	JOBS = 64 /* that wait; others come with the next look */
 };
 
-struct job {
+struct repair_job {
 	char space[MESSAGE_NAME_MAX + 1];
 	char queue[MESSAGE_NAME_MAX + 1];
 	uint32_t lane;
@@ -28,7 +28,7 @@ struct moverepair {
 	bool started;
 	bool stopping;
 	unsigned n;
-	struct job jobs[JOBS];
+	struct repair_job jobs[JOBS];
 };
 
 int
@@ -47,7 +47,7 @@ moverepair_new(struct moverepair **out, struct broker *b, struct slu_log *log, s
 }
 
 static bool
-next_job(struct moverepair *m, struct job *out)
+next_job(struct moverepair *m, struct repair_job *out)
 {
 	bool has;
 
@@ -75,7 +75,7 @@ static void *
 work(void *arg)
 {
 	struct moverepair *const m = arg;
-	struct job job;
+	struct repair_job job;
 
 	while (next_job(m, &job)) {
 		struct slu_err err = { 0 };
@@ -110,9 +110,9 @@ moverepair_post(struct moverepair *m, struct slice space, struct slice queue, ui
 	if (!m->started && !m->stopping)
 		m->started = pthread_create(&m->thread, NULL, work, m) == 0;
 	if (m->started && m->n < JOBS && !is_in_line(m, space, queue, lane)) {
-		struct job *const job = &m->jobs[m->n++];
+		struct repair_job *const job = &m->jobs[m->n++];
 
-		*job = (struct job){ .lane = lane };
+		*job = (struct repair_job){ .lane = lane };
 		memcpy(job->space, space.p, space.n);
 		memcpy(job->queue, queue.p, queue.n);
 		pthread_cond_signal(&m->news);

@@ -132,21 +132,21 @@ manifest_write(const struct manifest *m, struct buf *out)
 
 /* --- read ----------------------------------------------------------------------- */
 
-struct head {
+struct manifest_head {
 	uint64_t sluice_backup;
 	struct slice shards, left_out, files;
 	struct manifest m;
 };
 
 static const struct json_field head_fields[] = {
-	JSON_FIELD(u64, struct head, sluice_backup, .required = true),
-	JSON_FIELD(raw, struct head, shards, .required = true),
-	JSON_FIELD(raw, struct head, left_out),
-	JSON_FIELD(raw, struct head, files, .required = true),
-	JSON_ROW("version", json_read_chars, struct head, m.version),
-	JSON_ROW("engine", json_read_chars, struct head, m.engine),
-	JSON_ROW("backup", json_read_chars, struct head, m.backup),
-	JSON_ROW("began_at", json_read_time, struct head, m.began_at),
+	JSON_FIELD(u64, struct manifest_head, sluice_backup, .required = true),
+	JSON_FIELD(raw, struct manifest_head, shards, .required = true),
+	JSON_FIELD(raw, struct manifest_head, left_out),
+	JSON_FIELD(raw, struct manifest_head, files, .required = true),
+	JSON_ROW("version", json_read_chars, struct manifest_head, m.version),
+	JSON_ROW("engine", json_read_chars, struct manifest_head, m.engine),
+	JSON_ROW("backup", json_read_chars, struct manifest_head, m.backup),
+	JSON_ROW("began_at", json_read_time, struct manifest_head, m.began_at),
 };
 
 /* Is the text a safe path: parts of letters, digits and . _ - that do not begin with a dot? */
@@ -262,7 +262,7 @@ manifest_read_left_out(struct manifest *m, struct slice list, struct slu_err *er
 int
 manifest_read(struct manifest *m, struct slice document, struct slu_err *err)
 {
-	struct head h = { 0 };
+	struct manifest_head h = { 0 };
 	struct json r;
 	int rc;
 

@@ -141,7 +141,7 @@ write_knobs(struct json_out *w, int n, char **words, struct slu_err *err)
 	return 0;
 }
 
-struct set {
+struct queue_set {
 	struct session s;
 	bool reset;
 };
@@ -164,7 +164,7 @@ suggest_knob(struct slu_err *err, int n, char **names)
 static int
 set(struct session *s, struct slu_err *err)
 {
-	const bool reset = ((struct set *)s)->reset;
+	const bool reset = ((struct queue_set *)s)->reset;
 	struct slice answer;
 	struct json_out w;
 	struct buf body;
@@ -205,8 +205,8 @@ const struct command cli_queue_set = {
 		    "  sluice queue set mail --reset dlq_retention=7d\n",
 	.words = { 1, 1 + 32 },
 	.options = CLI_QUEUE,
-	CLI_ARGS({ "--reset", ARG_FLAG, AT(set, reset), "set the other knobs to their defaults" }),
-	.size = sizeof(struct set),
+	CLI_ARGS({ "--reset", ARG_FLAG, AT(queue_set, reset), "set the other knobs to their defaults" }),
+	.size = sizeof(struct queue_set),
 	.run = set,
 };
 

@@ -11,7 +11,7 @@
 
 /* --- set ------------------------------------------------------------------------ */
 
-struct set {
+struct schedule_set {
 	struct session s;
 	const char *zone, *missed, *overlap, *message;
 	slu_time jitter;
@@ -39,7 +39,7 @@ more_members(const char *text, struct slice *out, struct slu_err *err)
 
 /* {"queue":"reports","text":"all","priority":0} */
 static int
-write_message(const struct set *c, struct json_out *w, struct slu_err *err)
+write_message(const struct schedule_set *c, struct json_out *w, struct slu_err *err)
 {
 	struct slice more;
 	struct json_out m;
@@ -64,7 +64,7 @@ write_message(const struct set *c, struct json_out *w, struct slu_err *err)
 }
 
 static void
-write_rules(const struct set *c, struct json_out *w)
+write_rules(const struct schedule_set *c, struct json_out *w)
 {
 	const struct {
 		const char *name, *value;
@@ -83,7 +83,7 @@ write_rules(const struct set *c, struct json_out *w)
 static int
 set(struct session *s, struct slu_err *err)
 {
-	const struct set *const c = (void *)s;
+	const struct schedule_set *const c = (void *)s;
 	struct slice answer;
 	struct json_out w;
 	struct buf body;
@@ -121,14 +121,14 @@ const struct command cli_schedule_set = {
 		    "  sluice schedule set bill '@monthly' bills --missed all:3 --message '{\"priority\":0}'\n",
 	.words = { 3, 4 },
 	.options = CLI_QUEUE,
-	CLI_ARGS({ "-z, --zone ZONE", ARG_TEXT, AT(set, zone), "time zone of WHEN, like Europe/Berlin (UTC)" },
-		 { "--missed POLICY", ARG_TEXT, AT(set, missed), "ticks that could not fire in time: skip, one or all:N (one)" },
-		 { "--overlap allow|skip", ARG_TEXT, AT(set, overlap), "a tick while the message before is not finished (allow)" },
-		 { "-j, --jitter", ARG_TIME, AT(set, jitter), "fire up to this much later, spread by name and tick" },
-		 { "-m, --message JSON", ARG_TEXT, AT(set, message), "more members of the message, as of /enqueue" },
-		 { "--paused", ARG_FLAG, AT(set, paused), "pause it" },
-		 { "--resumed", ARG_FLAG, AT(set, resumed), "resume it" }),
-	.size = sizeof(struct set),
+	CLI_ARGS({ "-z, --zone ZONE", ARG_TEXT, AT(schedule_set, zone), "time zone of WHEN, like Europe/Berlin (UTC)" },
+		 { "--missed POLICY", ARG_TEXT, AT(schedule_set, missed), "ticks that could not fire in time: skip, one or all:N (one)" },
+		 { "--overlap allow|skip", ARG_TEXT, AT(schedule_set, overlap), "a tick while the message before is not finished (allow)" },
+		 { "-j, --jitter", ARG_TIME, AT(schedule_set, jitter), "fire up to this much later, spread by name and tick" },
+		 { "-m, --message JSON", ARG_TEXT, AT(schedule_set, message), "more members of the message, as of /enqueue" },
+		 { "--paused", ARG_FLAG, AT(schedule_set, paused), "pause it" },
+		 { "--resumed", ARG_FLAG, AT(schedule_set, resumed), "resume it" }),
+	.size = sizeof(struct schedule_set),
 	.run = set,
 };
 

@@ -41,7 +41,7 @@ static const struct {
 };
 
 /* A field that was read. */
-struct field {
+struct cron_field {
 	uint64_t bits;
 	bool star; /* begins with * */
 	bool step;
@@ -96,7 +96,7 @@ take_char(struct slice *s, char c)
 
 /* One item of the list that a field is: * 5 1-5, each with or without a step. */
 static bool
-parse_item(struct slice s, const struct field_kind *kind, struct field *f)
+parse_item(struct slice s, const struct field_kind *kind, struct cron_field *f)
 {
 	int from = kind->min, to = kind->max, step = 1;
 	bool single = false;
@@ -125,12 +125,12 @@ parse_item(struct slice s, const struct field_kind *kind, struct field *f)
 }
 
 static bool
-parse_field(struct slice s, const struct field_kind *kind, struct field *f)
+parse_field(struct slice s, const struct field_kind *kind, struct cron_field *f)
 {
 	struct slice item;
 	bool more = true;
 
-	*f = (struct field){ 0 };
+	*f = (struct cron_field){ 0 };
 	while (more) {
 		more = slice_cut(&s, ',', &item);
 		if (kind == &kinds[DAY] && slice_is_word(item, "l"))
@@ -169,7 +169,7 @@ split(struct slice text, struct slice parts[static FIELDS])
 }
 
 static void
-set_fields(struct cron *c, const struct field f[static FIELDS])
+set_fields(struct cron *c, const struct cron_field f[static FIELDS])
 {
 	c->minutes = f[MINUTE].bits;
 	c->hours = (uint32_t)f[HOUR].bits;
@@ -185,7 +185,7 @@ static int
 parse_fields(struct cron *out, struct slice text, struct slu_err *err)
 {
 	struct slice parts[FIELDS];
-	struct field fields[FIELDS];
+	struct cron_field fields[FIELDS];
 
 	if (split(text, parts) != FIELDS)
 		return bad(text, "wrong number of fields", err);

@@ -31,7 +31,7 @@ struct zone {
 };
 
 /* The counts of a header. */
-struct head {
+struct zone_head {
 	char version;
 	uint32_t isut, isstd, leap, times, types, chars;
 };
@@ -53,7 +53,7 @@ be64(const char *p)
 
 /* Takes a header off the beginning. */
 static bool
-take_head(struct slice *s, struct head *h)
+take_head(struct slice *s, struct zone_head *h)
 {
 	if (s->n < HEAD || memcmp(s->p, "TZif", 4) != 0)
 		return false;
@@ -70,7 +70,7 @@ take_head(struct slice *s, struct head *h)
 
 /* The bytes of the data behind a header; moments have `width` bytes. */
 static uint64_t
-data_size(const struct head *h, uint64_t width)
+data_size(const struct zone_head *h, uint64_t width)
 {
 	return h->times * (width + 1) + (uint64_t)h->types * TYPE + h->chars + h->leap * (width + 4) + h->isstd +
 	       (uint64_t)h->isut;
@@ -78,7 +78,7 @@ data_size(const struct head *h, uint64_t width)
 
 /* Takes the data for 32 bits and the second header off the beginning. */
 static bool
-take_old_data(struct slice *s, struct head *h)
+take_old_data(struct slice *s, struct zone_head *h)
 {
 	if (!take_head(s, h) || h->version < '2' || data_size(h, 4) > s->n)
 		return false;
@@ -94,7 +94,7 @@ read_offset(const char *types, uint32_t type, int32_t *out)
 }
 
 static bool
-read_transitions(struct zone *z, const struct head *h, const char *data)
+read_transitions(struct zone *z, const struct zone_head *h, const char *data)
 {
 	const char *index = data + (size_t)h->times * 8;
 	const char *types = index + h->times;
@@ -133,7 +133,7 @@ int
 zone_new(struct zone **out, struct slice file, struct slu_err *err)
 {
 	struct slice s = file;
-	struct head h;
+	struct zone_head h;
 	struct zone *z;
 
 	if (file.n > ZONE_FILE || !take_old_data(&s, &h))

@@ -20,7 +20,7 @@ _Static_assert((int)SIZE_MAX_SMALL == (int)PLACE_SMALL, "as the header says");
 
 _Static_assert(LOGENGINE_SEGMENT_SIZE_MAX / RECORD_ALIGN == 1 << OFFSET_BITS, "an offset fits");
 
-struct row {
+struct place_row {
 	uint64_t where;
 	uint32_t size;
 	uint32_t length;
@@ -30,7 +30,7 @@ struct row {
 static uint64_t
 row_hash(const void *rows, uint32_t h)
 {
-	const struct row *r = slab_at(rows, h);
+	const struct place_row *r = slab_at(rows, h);
 
 	return hash_number(r->where);
 }
@@ -38,7 +38,7 @@ row_hash(const void *rows, uint32_t h)
 static bool
 row_is(const void *rows, uint32_t h, const void *key)
 {
-	const struct row *r = slab_at(rows, h);
+	const struct place_row *r = slab_at(rows, h);
 
 	return r->where == *(const uint64_t *)key;
 }
@@ -47,7 +47,7 @@ void
 places_init(struct places *p)
 {
 	*p = (struct places){ 0 };
-	slab_init(&p->rows, sizeof(struct row));
+	slab_init(&p->rows, sizeof(struct place_row));
 	map_init(&p->map, &p->rows, row_hash, row_is);
 }
 
@@ -91,13 +91,13 @@ pack(struct wal_where at, bool has_time, uint32_t size)
 }
 
 static void
-add_row(struct places *p, const struct row *row)
+add_row(struct places *p, const struct place_row *row)
 {
 	const uint32_t h = slab_new(&p->rows);
 	int rc;
 
 	assert(h != SLAB_NONE); /* reserved, as is the next */
-	*(struct row *)slab_at(&p->rows, h) = *row;
+	*(struct place_row *)slab_at(&p->rows, h) = *row;
 	rc = map_insert(&p->map, hash_number(row->where), h);
 	assert(rc == 0);
 	(void)rc;
@@ -114,7 +114,7 @@ places_add(struct places *p, const struct place *place, uint64_t body)
 	assert(place->size > 0 && place->size <= body);
 	places_see(p, place->at.segment);
 	if (!is_small)
-		add_row(p, &(struct row){ where, place->size, place->at.length, place->file });
+		add_row(p, &(struct place_row){ where, place->size, place->at.length, place->file });
 	return where;
 }
 
@@ -166,7 +166,7 @@ places_get(const struct places *p, uint64_t where, struct place *out)
 		return;
 	}
 
-	const struct row *r = slab_at(&p->rows, find_row(p, where));
+	const struct place_row *r = slab_at(&p->rows, find_row(p, where));
 
 	out->size = r->size;
 	out->at.length = r->length;

@@ -117,14 +117,14 @@ enum {
 	TAGS = sizeof tags / sizeof tags[0]
 };
 
-struct row {
+struct record_row {
 	const char *name;
 	enum change_kind kind;
 	const struct field *fields; /* NULL = the body is the record of a message */
 };
 
 /* clang-format off */
-static const struct row types[LOGENGINE_TYPES] = {
+static const struct record_row types[LOGENGINE_TYPES] = {
 	[LOGENGINE_ACCEPT] = { "accept", CHANGE_ACCEPT, NULL },
 	[LOGENGINE_CLAIM] = { "claim", CHANGE_CLAIM, FIELDS(
 		ID, NUMBER("token", change.token), NUMBER("until", change.until)) },
@@ -355,7 +355,7 @@ put_field(char *p, const struct field *f, const struct logengine_entry *entry)
 void
 logengine_encode(const struct logengine_entry *entry, struct logengine_bytes *out)
 {
-	const struct row *row = &types[entry->type];
+	const struct record_row *row = &types[entry->type];
 	char *p = out->fixed;
 
 	assert(row->fields);
@@ -480,7 +480,7 @@ bad(uint8_t type, struct slu_err *err)
 int
 logengine_decode(uint8_t type, struct slice body, struct logengine_entry *out, struct slu_err *err)
 {
-	const struct row *row = &types[type < LOGENGINE_TYPES ? type : 0];
+	const struct record_row *row = &types[type < LOGENGINE_TYPES ? type : 0];
 
 	if (!row->name)
 		return slu_fail(err, SLU_EINVAL,
@@ -567,7 +567,7 @@ show_tags(const struct logengine_entry *entry, logengine_show_fn *show, void *ar
 void
 logengine_show(const struct logengine_entry *entry, logengine_show_fn *show, void *arg)
 {
-	const struct row *row = &types[entry->type];
+	const struct record_row *row = &types[entry->type];
 
 	if (!row->fields) {
 		show_message(&entry->message, show, arg);

@@ -26,13 +26,13 @@ struct memory {
 	struct ledgerengine ledgerengine;
 	struct slab slots; /* of struct chunk *: the chunks that the ledger names */
 	struct list named; /* the same chunks */
-	struct list keys;  /* of struct known: idempotency keys of messages that are gone */
+	struct list keys;  /* of struct memory_known: idempotency keys of messages that are gone */
 	uint32_t n_keys;
 	uint64_t bytes; /* of the named chunks and the keys */
 };
 
 /* The ledger remembers a key by its hash; a move to another shard needs the text. */
-struct known {
+struct memory_known {
 	struct list node;
 	uint64_t id;
 	uint32_t queue;
@@ -108,7 +108,7 @@ chunk_of(struct memory *m, struct slice text, uint64_t *where, struct slu_err *e
 static void
 know_key(struct memory *m, uint32_t queue, uint64_t id, struct slice key)
 {
-	struct known *known = key.n ? mem_alloc(sizeof *known + key.n) : NULL;
+	struct memory_known *known = key.n ? mem_alloc(sizeof *known + key.n) : NULL;
 
 	if (!known)
 		return;
@@ -122,7 +122,7 @@ know_key(struct memory *m, uint32_t queue, uint64_t id, struct slice key)
 }
 
 static void
-forget_key(struct memory *m, struct known *known)
+forget_key(struct memory *m, struct memory_known *known)
 {
 	list_remove(&known->node);
 	m->bytes -= sizeof *known + known->n;
@@ -241,7 +241,7 @@ memory_recall(struct ledgerengine *k, uint32_t queue, struct ledgerengine_recall
 
 	(void)err; /* cannot fail */
 	LIST_EACH_SAFE(n, &m->keys) {
-		const struct known *known = CONTAINER(n, struct known, node);
+		const struct memory_known *known = CONTAINER(n, struct memory_known, node);
 
 		if (known->queue == queue &&
 		    !to->tell(to, known->id, (struct slice){ known->text, known->n }))
@@ -261,7 +261,7 @@ forget_keys(struct memory *m)
 	if (m->n_keys <= 2 * size.remembered + KEYS_SLACK)
 		return;
 	LIST_EACH_SAFE(n, &m->keys) {
-		struct known *known = CONTAINER(n, struct known, node);
+		struct memory_known *known = CONTAINER(n, struct memory_known, node);
 		const struct slice text = { known->text, known->n };
 		struct change c;
 
@@ -318,7 +318,7 @@ memory_close(struct engine *e)
 	LIST_EACH_SAFE(n, &m->named)
 		chunk_unref(CONTAINER(n, struct chunk, node));
 	LIST_EACH_SAFE(n, &m->keys)
-		forget_key(m, CONTAINER(n, struct known, node));
+		forget_key(m, CONTAINER(n, struct memory_known, node));
 	ledgerengine_release(&m->ledgerengine);
 	slab_release(&m->slots);
 	mem_free(m);

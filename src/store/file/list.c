@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* The smallest names so far: the page, and one that shows that there are more. */
-struct pick {
+struct list_pick {
 	char (*names)[STORE_NAME_MAX];
 	uint32_t n;
 	uint32_t keep; /* names that are wanted */
@@ -25,13 +25,13 @@ struct pick {
 };
 
 /* A walk down the folders. The depth is bounded by STORE_SEGMENTS. */
-struct walk {
+struct list_walk {
 	const char *prefix, *after;
 	DIR *open[STORE_SEGMENTS];      /* the folders from the top to here */
 	size_t lengths[STORE_SEGMENTS]; /* of the path of each */
 	unsigned depth;                 /* how many */
 	char path[STORE_NAME_MAX + 1];  /* of the present entry, below the root */
-	struct pick pick;
+	struct list_pick pick;
 };
 
 /* ---- The smallest names ---- */
@@ -44,7 +44,7 @@ compare(const void *a, const void *b)
 
 /* Sorts, removes doubles and forgets what is behind the names wanted. */
 static void
-pick_cut(struct pick *p)
+pick_cut(struct list_pick *p)
 {
 	uint32_t n = 0;
 
@@ -59,13 +59,13 @@ pick_cut(struct pick *p)
 }
 
 static bool
-pick_wants(const struct pick *p, const char *name)
+pick_wants(const struct list_pick *p, const char *name)
 {
 	return !p->full || strcmp(name, p->limit) < 0;
 }
 
 static void
-pick_add(struct pick *p, const char *name)
+pick_add(struct list_pick *p, const char *name)
 {
 	memcpy(p->names[p->n++], name, strlen(name) + 1);
 	if (p->n == p->room)
@@ -73,7 +73,7 @@ pick_add(struct pick *p, const char *name)
 }
 
 static void
-pick_give(struct pick *p, uint32_t max, struct store_names *out)
+pick_give(struct list_pick *p, uint32_t max, struct store_names *out)
 {
 	pick_cut(p);
 	out->more = p->n > max;
@@ -85,7 +85,7 @@ pick_give(struct pick *p, uint32_t max, struct store_names *out)
 
 /* Opens a folder below the folder fd. Returns 0 also if it is gone, or -1 with errno. */
 static int
-enter(struct walk *w, int fd, const char *name, size_t length)
+enter(struct list_walk *w, int fd, const char *name, size_t length)
 {
 	const int folder = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
@@ -115,7 +115,7 @@ is_folder(int fd, const struct dirent *e)
 
 /* Whether names below the folder can be on this page. The path ends with a slash. */
 static bool
-folder_counts(const struct walk *w, size_t length)
+folder_counts(const struct list_walk *w, size_t length)
 {
 	size_t prefix = strlen(w->prefix);
 
@@ -124,7 +124,7 @@ folder_counts(const struct walk *w, size_t length)
 }
 
 static bool
-file_counts(const struct walk *w)
+file_counts(const struct list_walk *w)
 {
 	return strncmp(w->path, w->prefix, strlen(w->prefix)) == 0 &&
 	       strcmp(w->path, w->after) > 0 && store_name_is_valid(w->path) &&
@@ -133,7 +133,7 @@ file_counts(const struct walk *w)
 
 /* One entry of the folder in which the walk is. Returns 0, or -1 with errno. */
 static int
-visit(struct walk *w, const struct dirent *e)
+visit(struct list_walk *w, const struct dirent *e)
 {
 	const int fd = dirfd(w->open[w->depth - 1]);
 	const size_t above = w->lengths[w->depth - 1], n = strlen(e->d_name);
@@ -154,7 +154,7 @@ visit(struct walk *w, const struct dirent *e)
 
 /* Reads all folders. Returns 0, or -1 with errno. */
 static int
-walk(struct walk *w)
+walk(struct list_walk *w)
 {
 	while (w->depth) {
 		errno = 0;
@@ -170,7 +170,7 @@ walk(struct walk *w)
 
 /* Begins in the folder of the prefix. */
 static int
-begin(struct walk *w, int root)
+begin(struct list_walk *w, int root)
 {
 	const char *slash = strrchr(w->prefix, '/');
 	size_t n = slash ? (size_t)(slash - w->prefix) + 1 : 0;
@@ -185,7 +185,7 @@ file_list(struct store *s, const char *prefix, const char *after, uint32_t max,
 	  struct store_names *out, struct slu_err *err)
 {
 	const struct file_store *f = (const struct file_store *)(const void *)s;
-	struct walk w = { .prefix = prefix, .after = after };
+	struct list_walk w = { .prefix = prefix, .after = after };
 	enum store_result r = file_check(f, err);
 
 	if (r != STORE_OK)

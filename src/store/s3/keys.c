@@ -81,7 +81,7 @@ read_environment(struct s3_chain *c, struct s3_keys *out, struct slu_err *err)
 
 /* ---- 2. a file ---- */
 
-struct found {
+struct keys_found {
 	bool profile; /* the file has it */
 	bool inside;  /* the current line is in it */
 	char id[S3_KEY_MAX], secret[S3_KEY_MAX], token[S3_TOKEN_MAX];
@@ -91,13 +91,13 @@ static const struct {
 	const char *name;
 	size_t offset, size;
 } file_rows[] = {
-	{ "aws_access_key_id", offsetof(struct found, id), S3_KEY_MAX },
-	{ "aws_secret_access_key", offsetof(struct found, secret), S3_KEY_MAX },
-	{ "aws_session_token", offsetof(struct found, token), S3_TOKEN_MAX },
+	{ "aws_access_key_id", offsetof(struct keys_found, id), S3_KEY_MAX },
+	{ "aws_secret_access_key", offsetof(struct keys_found, secret), S3_KEY_MAX },
+	{ "aws_session_token", offsetof(struct keys_found, token), S3_TOKEN_MAX },
 };
 
 static int
-read_line(struct found *f, struct slice line, const char *profile, struct slu_err *err)
+read_line(struct keys_found *f, struct slice line, const char *profile, struct slu_err *err)
 {
 	struct slice name;
 	int rc = 0;
@@ -122,7 +122,7 @@ read_line(struct found *f, struct slice line, const char *profile, struct slu_er
 }
 
 static int
-read_lines(FILE *file, struct found *f, const char *profile, struct slu_err *err)
+read_lines(FILE *file, struct keys_found *f, const char *profile, struct slu_err *err)
 {
 	char *line = NULL;
 	size_t size = 0;
@@ -138,7 +138,7 @@ read_lines(FILE *file, struct found *f, const char *profile, struct slu_err *err
 static int
 read_file(struct s3_chain *c, struct s3_keys *out, struct slu_err *err)
 {
-	struct found f = { 0 };
+	struct keys_found f = { 0 };
 	FILE *const file = c->file ? fopen(c->file, "re") : NULL;
 	int rc;
 

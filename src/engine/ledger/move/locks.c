@@ -32,7 +32,7 @@ put_name(struct buf *names, struct slice key)
 
 /* ---- Taking ---- */
 
-struct pick {
+struct lock_pick {
 	struct buf names;
 	uint32_t n, rows;
 	uint32_t ended; /* leases */
@@ -40,14 +40,14 @@ struct pick {
 };
 
 static bool
-is_full(const struct pick *p, const struct op *op, const struct lock *next)
+is_full(const struct lock_pick *p, const struct op *op, const struct lock *next)
 {
 	return p->n > 0 && (p->rows + next->n > op->max_rows ||
 			    (op->move.max_bytes && p->bytes >= op->move.max_bytes));
 }
 
 static void
-pick_key(struct ledgerengine *k, struct pick *p, const struct lock *lock)
+pick_key(struct ledgerengine *k, struct lock_pick *p, const struct lock *lock)
 {
 	put_name(&p->names, lock->key);
 	p->n++;
@@ -80,7 +80,7 @@ end_lease(struct ledgerengine *k, const struct lock **lock, struct slu_err *err)
 }
 
 static int
-pick_keys(struct ledgerengine *k, const struct op *op, struct pick *p, struct slu_err *err)
+pick_keys(struct ledgerengine *k, const struct op *op, struct lock_pick *p, struct slu_err *err)
 {
 	const struct lock *lock = locks_after(k->locks, op->space, (struct slice){ 0 });
 	int rc = 0;
@@ -100,7 +100,7 @@ int
 ledgerengine_take_locks(struct ledgerengine *k, const struct op *op, uint32_t queue, struct slu_err *err)
 {
 	struct change_move say = { .what = BATCH_LOCKS, .space = op->space };
-	struct pick p = { 0 };
+	struct lock_pick p = { 0 };
 	struct change c;
 	int rc;
 
