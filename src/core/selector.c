@@ -52,7 +52,7 @@ struct selector_node {
 };
 
 /* A value to compare a field with. */
-struct value {
+struct selector_value {
 	struct slice text;    /* in small letters, if the node ignores case */
 	const uint32_t *back; /* for a node that searches: back_of */
 	bool is_number, is_null, is_moment;
@@ -66,7 +66,7 @@ struct selector {
 	unsigned n_nodes, n_values;
 	unsigned cost;
 	struct selector_node nodes[SELECTOR_NODES];
-	struct value values[SELECTOR_VALUES];
+	struct selector_value values[SELECTOR_VALUES];
 };
 
 /* A value of a document. */
@@ -102,7 +102,7 @@ is_scalar(const struct found *v)
 }
 
 static bool
-is_value(const struct value *want, const struct found *v)
+is_value(const struct selector_value *want, const struct found *v)
 {
 	struct moment moment;
 	double number;
@@ -129,7 +129,7 @@ test_eq(const struct selector *s, const struct selector_node *n, const struct fo
 }
 
 static bool
-begins_with(struct slice text, const struct value *part, bool ignore_case)
+begins_with(struct slice text, const struct selector_value *part, bool ignore_case)
 {
 	const struct slice want = part->text;
 
@@ -160,7 +160,7 @@ back_of(struct slice text, uint32_t *back)
 }
 
 static bool
-contains(struct slice text, const struct value *part, bool ignore_case)
+contains(struct slice text, const struct selector_value *part, bool ignore_case)
 {
 	const struct slice want = part->text;
 	size_t matched = 0;
@@ -175,7 +175,7 @@ contains(struct slice text, const struct value *part, bool ignore_case)
 	return matched == want.n;
 }
 
-typedef bool text_test(struct slice text, const struct value *part, bool ignore_case);
+typedef bool text_test(struct slice text, const struct selector_value *part, bool ignore_case);
 
 /* Without a value, the field must only exist. */
 static bool
@@ -295,7 +295,7 @@ struct kind {
 };
 
 /* Adds a value, or fails and returns NULL if there are too many. */
-static struct value *
+static struct selector_value *
 add_value(struct selector_reader *rd, struct selector_node *n)
 {
 	if (rd->s->n_values == SELECTOR_VALUES) {
@@ -309,7 +309,7 @@ add_value(struct selector_reader *rd, struct selector_node *n)
 }
 
 static void
-set_text(struct value *v, struct slice text)
+set_text(struct selector_value *v, struct slice text)
 {
 	if (!v)
 		return;
@@ -321,7 +321,7 @@ static void
 read_value(struct selector_reader *rd, struct selector_node *n)
 {
 	const enum json_type type = json_peek(&rd->r);
-	struct value *const v = add_value(rd, n);
+	struct selector_value *const v = add_value(rd, n);
 
 	if (!v)
 		return;
@@ -624,7 +624,7 @@ prepare(struct selector *s)
 
 		s->cost += n->kind->read ? cost_of(n) : 0;
 		for (unsigned k = 0; k < n->n_values; k++) {
-			struct value *const v = &s->values[n->values + k];
+			struct selector_value *const v = &s->values[n->values + k];
 
 			if (n->ignore_case && n->kind->test != test_eq)
 				make_small(s, v->text);

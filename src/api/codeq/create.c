@@ -114,7 +114,7 @@ codeq_batch_parse(struct slice text, const char *name, bool *bare, void (*each)(
 
 /* --- the tasks ---------------------------------------------------------------- */
 
-struct item {
+struct create_item {
 	struct codeq_new task;
 	struct op_put put;
 	struct op *op; /* NULL: refused before */
@@ -125,7 +125,7 @@ struct item {
 
 struct state {
 	struct codeq_facts_of facts;
-	struct item *items;
+	struct create_item *items;
 	unsigned n, at;
 	bool batch, bare;
 	struct slice trace; /* of the request */
@@ -157,7 +157,7 @@ static void
 add_item(void *arg, struct slice text)
 {
 	struct state *const s = arg;
-	struct item *const item = &s->items[s->n++];
+	struct create_item *const item = &s->items[s->n++];
 	const int rc = codeq_new_parse(&item->task, &s->apicall->memory, text, &item->err);
 
 	if (rc)
@@ -174,7 +174,7 @@ clamp(int64_t n, int64_t max)
 /* --- answer ------------------------------------------------------------------- */
 
 static void
-write_new(struct apicall *a, struct json_out *w, const char *name, const struct item *item)
+write_new(struct apicall *a, struct json_out *w, const char *name, const struct create_item *item)
 {
 	const bool delayed = item->put.m.due > item->put.m.accepted;
 	const struct op_row row = {
@@ -190,7 +190,7 @@ write_new(struct apicall *a, struct json_out *w, const char *name, const struct 
 
 /* The first task of an idempotency key; it may have been forgotten. */
 static void
-write_first(struct apicall *a, struct json_out *w, const char *name, const struct item *item)
+write_first(struct apicall *a, struct json_out *w, const char *name, const struct create_item *item)
 {
 	const struct codeq_task *const t = item->first;
 	const struct codeq_view view = { .row = &t->row, .m = &t->m, .payload = t->payload, .owner = t->owner, .error = t->error };
@@ -213,7 +213,7 @@ write_first(struct apicall *a, struct json_out *w, const char *name, const struc
 }
 
 static void
-write_item(struct apicall *a, struct json_out *w, const char *name, const struct item *item)
+write_item(struct apicall *a, struct json_out *w, const char *name, const struct create_item *item)
 {
 	if (item->first)
 		write_first(a, w, name, item);
@@ -225,7 +225,7 @@ static void
 answer_one(struct apicall *a)
 {
 	const struct state *const s = codeq_of(a)->own;
-	const struct item *const item = s->items;
+	const struct create_item *const item = s->items;
 	struct json_out w;
 
 	if (item->err.code) {
@@ -309,7 +309,7 @@ enqueued(struct apicall *a)
 }
 
 static int
-fill_put(struct apicall *a, struct item *item, struct slice trace, struct slu_err *err)
+fill_put(struct apicall *a, struct create_item *item, struct slice trace, struct slu_err *err)
 {
 	const struct codeq_new *const n = &item->task;
 	const int64_t priority = clamp(n->priority, CODEQ_PRIORITIES - 1);
@@ -357,7 +357,7 @@ enqueue(struct apicall *a)
 		return;
 	}
 	for (unsigned i = 0; i < s->n; i++) {
-		struct item *const item = &s->items[i];
+		struct create_item *const item = &s->items[i];
 
 		if (item->err.code || fill_put(a, item, s->trace, &item->err))
 			continue;

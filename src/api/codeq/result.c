@@ -81,7 +81,7 @@ codeq_outcome_parse(struct codeq_outcome *o, struct arena *a, struct slice text,
 
 /* --- the tasks ---------------------------------------------------------------- */
 
-struct item {
+struct result_item {
 	struct codeq_outcome outcome;
 	struct codeq_task task;
 	struct op *op; /* NULL: refused before */
@@ -92,14 +92,14 @@ struct item {
 };
 
 struct state {
-	struct item **items;
+	struct result_item **items;
 	unsigned n, at;
 	bool batch, bare;
 	struct apicall *apicall;
 };
 
 static void
-fail(struct item *item, unsigned status, const char *text)
+fail(struct result_item *item, unsigned status, const char *text)
 {
 	item->status = status;
 	(void)slu_fail(&item->err, SLU_EINVAL, "%s", text);
@@ -109,7 +109,7 @@ static void
 add_item(void *arg, struct slice text)
 {
 	struct state *const s = arg;
-	struct item *const item = arena_alloc(&s->apicall->memory, sizeof *item);
+	struct result_item *const item = arena_alloc(&s->apicall->memory, sizeof *item);
 	struct slu_err err = { 0 };
 	int rc;
 
@@ -149,7 +149,7 @@ write_url(struct json_out *w, struct arena *memory, const struct codeq_artifact 
 }
 
 static void
-write_record(struct json_out *w, const char *name, struct arena *memory, const struct item *item)
+write_record(struct json_out *w, const char *name, struct arena *memory, const struct result_item *item)
 {
 	const struct codeq_outcome *const o = &item->outcome;
 	char uuid[ID_UUID_TEXT];
@@ -177,7 +177,7 @@ write_record(struct json_out *w, const char *name, struct arena *memory, const s
 
 /* n 0: larger than a result may be. */
 static struct slice
-document(struct apicall *a, const struct item *item, bool with_payload)
+document(struct apicall *a, const struct result_item *item, bool with_payload)
 {
 	const struct codeq_task *const t = &item->task;
 	const struct codeq_view view = {
@@ -216,7 +216,7 @@ answer_batch(struct apicall *a, const struct state *s)
 		json_out_object(&w, NULL);
 	json_out_array(&w, s->bare ? NULL : "results");
 	for (unsigned i = 0; i < s->n; i++) {
-		const struct item *const item = s->items[i];
+		const struct result_item *const item = s->items[i];
 
 		json_out_object(&w, NULL);
 		json_out_str(&w, "taskId", item->outcome.task);
@@ -257,7 +257,7 @@ acked(struct apicall *a)
 	struct state *const s = codeq_of(a)->own;
 
 	for (unsigned i = 0; i < s->n; i++) {
-		struct item *const item = s->items[i];
+		struct result_item *const item = s->items[i];
 		const int rc = !item->op ? 0 : item->op->rc ? item->op->rc
 							    : item->ack.rc;
 
@@ -272,7 +272,7 @@ acked(struct apicall *a)
 /* --- run ---------------------------------------------------------------------- */
 
 static void
-begin_ack(struct apicall *a, struct item *item, struct op *op)
+begin_ack(struct apicall *a, struct result_item *item, struct op *op)
 {
 	struct slice text;
 
@@ -322,7 +322,7 @@ static void
 found(struct apicall *a)
 {
 	struct state *const s = codeq_of(a)->own;
-	struct item *const item = s->items[s->at++];
+	struct result_item *const item = s->items[s->at++];
 	const char *why;
 	const unsigned status = codeq_may_settle(a, &item->task, &why);
 

@@ -7,20 +7,20 @@
 /* ---- All shards ---- */
 
 /* What a top-level folder holds. */
-struct counts {
+struct store_counts {
 	uint64_t groups, spans, others;
 	uint64_t last; /* the highest number of a group; 0 = none */
 };
 
 static int
-count(struct store *s, const char *folder, struct counts *n, struct slu_err *err)
+count(struct store *s, const char *folder, struct store_counts *n, struct slu_err *err)
 {
 	char prefix[STORE_NAME_MAX + 1];
 	struct store_cursor names = { .store = s, .prefix = prefix };
 	const char *name;
 	int rc;
 
-	*n = (struct counts){ 0 };
+	*n = (struct store_counts){ 0 };
 	(void)snprintf(prefix, sizeof prefix, "%s/", folder);
 	while (!(rc = store_cursor_next(&names, &name, err)) && name) {
 		uint64_t number = 0;
@@ -41,7 +41,7 @@ count(struct store *s, const char *folder, struct counts *n, struct slu_err *err
 
 static void
 print_counts(const struct session *s, struct text_table *t, const char *folder,
-	     const struct counts *n)
+	     const struct store_counts *n)
 {
 	struct json_line line;
 
@@ -67,7 +67,7 @@ static int
 ls_shards(struct store_command *c, struct text_table *t, struct slu_err *err)
 {
 	char folder[STORE_NAME_MAX] = "";
-	struct counts n;
+	struct store_counts n;
 	int rc;
 
 	while (!(rc = store_next_folder(c->store, folder, err)) && *folder) {
