@@ -35,6 +35,19 @@ def section(text, title):
     return found[1]
 
 
+def test_every_rule_of_a_store_has_breaks():
+    """The table of docs/reliability.md names every rule and breaks that exist."""
+    text = (ROOT / "docs/reliability.md").read_text()
+    rows = re.findall(r"^\| ((?:LINE|PEER)-\d+) \|[^|]*\|(.*)\|$", text, re.M)
+    assert [rule for rule, _ in rows] == [f"LINE-{n}" for n in range(1, 18)] + [f"PEER-{n}" for n in range(1, 6)]
+    known = set()
+    for path in (ROOT / "tests/breaks").glob("*.breaks"):
+        known |= set(re.findall(r"^name: (\S+)", path.read_text(), re.M))
+    for rule, breaks in rows:
+        named = re.findall(r"`([^`]+)`", breaks)
+        assert named and set(named) <= known, (rule, set(named) - known)
+
+
 def without_blocks(text):
     return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
 

@@ -583,6 +583,53 @@ TEST(LOGENGINE_16_what_was_granted_while_connections_were_lost_is_not_given_back
 	CHECK(acquire_and_undo(true));
 }
 
+/* ---- LINE-13 ---- */
+
+/* Runs a batch of one op while the store does not answer: the batch must be open until it does. */
+static void
+run_held(struct op *op)
+{
+	struct engine *const e = my.k->e;
+	struct slu_err err = { 0 };
+
+	hold_next_group();
+	op->route.arrived = my.k->now;
+	CHECK_EQ(ENGINE_LATER, e->ops->run(e, op, my.k->now, my.k->now, &err), op_verb_name(op->verb));
+	CHECK_EQ(ENGINE_LATER, e->ops->commit(e, &err), op_verb_name(op->verb));
+	memstore_release(my.store);
+	while (e->ops->commit(e, &err) == ENGINE_LATER)
+		sched_yield();
+	CHECK_EQ(0, op->rc);
+}
+
+/* Without a store these need no sync. */
+TEST(LINE_13_a_claim_an_extend_and_a_return_are_answered_when_the_store_has_them)
+{
+	const struct message m = { .space = SLICE("s"), .queue = SLICE("q"), .payload = SLICE("x") };
+	struct op_row row = { 0 };
+	struct op_item item = { 0 };
+	struct op op = { .verb = OP_CLAIM, .space = m.space, .queue = m.queue, .rows = &row, .max_rows = 1 };
+
+	begin(1);
+	CHECK_EQ(0, open_kit());
+	CHECK_EQ(0, enqueue(&m));
+	op.claim.lease = SLU_MIN;
+	run_held(&op);
+	CHECK_EQ(1, op.n_rows);
+	op_unpin(&op);
+	item = (struct op_item){ .id = row.id, .token = row.token, .time = SLU_HOUR };
+	op.verb = OP_EXTEND;
+	op.items = &item;
+	op.n_items = 1;
+	run_held(&op);
+	CHECK(item.until >= my.k->now + SLU_HOUR);
+	op.verb = OP_RETURN;
+	op.n_items = 0;
+	run_held(&op);
+	CHECK_EQ(MSG_READY, row.state);
+	end();
+}
+
 /* The owner of another node's payload. */
 static struct message
 brought(uint64_t counter)
