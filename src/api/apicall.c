@@ -262,13 +262,34 @@ apicall_run_own(struct apicall *a, void (*answer)(struct apicall *a))
 	apicall_run(a, answer);
 }
 
+/* A page of a large shard may be empty, with a cursor (core/ledger/browse.c). The client gets the first
+ * page that is not. */
+static void
+rows_found(struct apicall *a)
+{
+	const struct op was = a->op;
+
+	if (was.verb != OP_LIST || was.rc || was.n_rows > 0 || was.cursor == 0 || a->gone) {
+		a->rows_answer(a);
+		return;
+	}
+	a->x->gone = apicall_gone;
+	apicall_op(a, &a->op, OP_LIST, was.space, was.queue);
+	a->op.state = was.state;
+	a->op.cursor = was.cursor;
+	a->op.rows = was.rows;
+	a->op.max_rows = was.max_rows;
+	apicall_run(a, rows_found);
+}
+
 void
 apicall_run_rows(struct apicall *a, uint32_t max_rows, void (*answer)(struct apicall *a))
 {
+	a->rows_answer = answer;
 	a->op.max_rows = max_rows;
 	a->op.rows = arena_array(&a->memory, max_rows, sizeof *a->op.rows);
 	if (a->op.rows)
-		apicall_run(a, answer);
+		apicall_run(a, rows_found);
 	else
 		apicall_refuse(a, SLU_ENOMEM, NULL);
 }
@@ -296,6 +317,7 @@ run_job(struct apicall *a, struct filejobs *limit, int (*run)(struct apicall *a)
 	a->job_run = run;
 	a->job_done = then;
 	a->job.loop = exchange_loop(a->x);
+	a->job.space = a->op.space;
 	a->job.run = run_on_file_thread;
 	a->job.then = back_on_loop;
 	filejobs_run(limit, &a->job);

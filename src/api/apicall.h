@@ -101,6 +101,7 @@ struct apicall {
 	const struct routes *routes; /* apicall_routes */
 	bool passed;                 /* apicall_pass */
 	void (*answer)(struct apicall *a);
+	void (*rows_answer)(struct apicall *a); /* apicall_run_rows */
 	struct loop_work work;
 	struct file_job job; /* apicall_job, apicall_long_job */
 	int (*job_run)(struct apicall *a);
@@ -155,7 +156,8 @@ void apicall_run(struct apicall *a, void (*answer)(struct apicall *a));
  * can name, beside ops that have passed. */
 void apicall_run_own(struct apicall *a, void (*answer)(struct apicall *a));
 
-/* apicall_run for an op with rows: makes room for max_rows first, or refuses the call. */
+/* apicall_run for an op with rows: makes room for max_rows first, or refuses the call. An OP_LIST whose page is
+ * empty and has a cursor runs again with that cursor, while the client is there. */
 void apicall_run_rows(struct apicall *a, uint32_t max_rows, void (*answer)(struct apicall *a));
 
 /* Calls run on a file thread, where it may block, and then `then` on the loop with the

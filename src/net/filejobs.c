@@ -8,7 +8,51 @@ filejobs_init(struct filejobs *l, unsigned max)
 	list_init(&l->waiting);
 }
 
-/* The place of a job that is done goes to the job that waits longest, on its own loop. */
+static struct file_job *
+first_of(struct list *jobs)
+{
+	return CONTAINER(jobs->next, struct file_job, node);
+}
+
+static void
+add_waiting(struct filejobs *l, struct file_job *j)
+{
+	list_init(&j->mates);
+	LIST_EACH(n, &l->waiting) {
+		struct file_job *const first = CONTAINER(n, struct file_job, node);
+
+		if (slice_eq(first->space, j->space)) {
+			list_append(&first->mates, &j->node);
+			return;
+		}
+	}
+	list_append(&l->waiting, &j->node);
+}
+
+/* FILEJOBS-2: its namespace goes to the end. */
+static struct file_job *
+take_waiting(struct filejobs *l)
+{
+	struct file_job *const j = first_of(&l->waiting);
+	struct file_job *next;
+
+	list_remove(&j->node);
+	if (list_is_empty(&j->mates))
+		return j;
+	next = first_of(&j->mates);
+	list_remove(&next->node);
+	list_init(&next->mates);
+	while (!list_is_empty(&j->mates)) {
+		struct file_job *const mate = first_of(&j->mates);
+
+		list_remove(&mate->node);
+		list_append(&next->mates, &mate->node);
+	}
+	list_append(&l->waiting, &next->node);
+	return j;
+}
+
+/* The place of a job that is done goes to a job that waits, on its own loop. */
 static void
 free_place(struct filejobs *l)
 {
@@ -20,9 +64,7 @@ free_place(struct filejobs *l)
 	if (list_is_empty(&l->waiting))
 		l->running--;
 	else
-		next = CONTAINER(l->waiting.next, struct file_job, node);
-	if (next)
-		list_remove(&next->node);
+		next = take_waiting(l);
 	pthread_mutex_unlock(&l->lock);
 	if (next)
 		loop_post(next->loop, &next->start);
@@ -73,7 +115,7 @@ filejobs_run(struct filejobs *l, struct file_job *j)
 	if (is_free)
 		l->running++;
 	else
-		list_append(&l->waiting, &j->node);
+		add_waiting(l, j);
 	pthread_mutex_unlock(&l->lock);
 	if (is_free)
 		start(&j->start);

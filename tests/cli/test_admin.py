@@ -846,6 +846,9 @@ def test_bash_completes_commands_options_and_queues(cli):
     assert complete(cli, "queue", "p") == ["pause", "purge"]
     assert complete(cli, "dlq", "redrive", "--d") == ["--dry-run"]
     assert "--key" in complete(cli, "push", "--")
+    assert complete(cli, "inbox", "") == ["init"]  # the only word of its kind
+    assert complete(cli, "schedule", "p") == ["pause"] and complete(cli, "admin", "node", "d") == ["drain"]
+    assert complete(cli, "queue", "limits", "--json", "--na") == ["--namespace"]
     assert cli.queue in complete(cli, "pull", cli.queue)
     listed = re.findall(r"^  (\S+) ", cli("--help"), re.M)
     assert complete(cli, "") == listed

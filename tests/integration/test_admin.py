@@ -225,6 +225,18 @@ def test_a_small_queue_is_found_behind_a_large_one_in_few_pages(server):
     assert [m["id"] for m in found] == [id_] and n <= 2
 
 
+def test_a_large_queue_is_found_behind_a_large_one_in_one_call(server):
+    """Although the shard looks at a bounded number of messages at a time."""
+    for topic in "large", server.topic:
+        for _ in range(9):
+            server.enqueue(*({"text": "x", "topic": topic} for _ in range(1000)))
+    for path in "/v1/admin/messages", "/peek":
+        page = server.get(path, **server.here(state="ready", limit=5)).body
+        assert len(page["messages"]) == 5 and "cursor" in page, path
+    found, n = pages(server, "messages", "messages", **server.here(limit=1000))
+    assert len({m["id"] for m in found}) == 9000 and n <= 12
+
+
 def test_a_search_goes_on_where_its_page_ended(server):
     ids = server.enqueue(*[{"text": f"needle {i}" if i % 3 == 0 else "hay"} for i in range(3000)])
     found, n = pages(server, "messages", "messages", **server.here(text="needle", limit=7))

@@ -293,9 +293,10 @@ args_print_completion(const char *word, const char *begun, const char *descripti
 void
 args_print_form(const char *form, const char *begun)
 {
+	const bool is_word = !form[strspn(form, "abcdefghijklmnopqrstuvwxyz-")];
 	char word[WORD_MAX];
 
-	if (!strchr(form, '|'))
+	if (!strchr(form, '|') && !is_word)
 		return;
 	for (const char *p = form; *p; p += *p == '|') {
 		const size_t n = strcspn(p, "|");

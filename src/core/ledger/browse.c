@@ -4,23 +4,20 @@
  * A page is in the order of handles, so that changes between two pages do not affect its
  * cursor. There are two ways to make it:
  *
- *      scan   the slab of messages from the cursor on     costs entries / share of matches
- *      pass   over the heaps, lists and sequences of the      costs the number of matches
- *             state in the queue, keeping the lowest
- *             handles from the cursor on
+ *      pass   over the heaps, lists and sequences of the      for a queue with few messages in the
+ *             state in the queue, keeping the lowest          state: one page finds them, however many
+ *             handles from the cursor on                      messages the shard has
+ *      scan   the slab of messages from the cursor on         for all others
  *
- * ledger_browse takes the cheaper one: a pass finds one message beside a million, a scan a million
- * beside one, and the worst case is the square root of (rows of the page * messages of the shard).
- * If a scan finds nothing in SCAN_MAX entries, a pass follows: the messages of a large queue lie
- * together, further on. That page is the most expensive: its steps are the messages of the queue
- * in the state. The pages after it are scans again.
+ * Both look at most at SCAN_MAX entries, so that no page holds up the shard. A page of a scan may be
+ * empty, with a cursor: the messages lie further on.
  */
 #include "core/ledger/ledger_private.h"
 
 #include <stdlib.h>
 
 enum {
-	SCAN_MAX = 8000, /* entries of a scan; a pass over fewer is always taken */
+	SCAN_MAX = 8000, /* entries of a page, in the time of some 30 us */
 	LINK_COST = 8    /* of following a link; 1 is reading the next entry of an array */
 };
 
@@ -178,19 +175,6 @@ offer_queue(struct page *p, const struct ledger_queue *q)
 	offer_batch(p, q);
 }
 
-/* The next queue to browse. SLAB_NONE: as argument the start, as result the end. */
-static uint32_t
-next_queue(const struct ledger *l, const struct ledger_browse *what, uint32_t queue)
-{
-	if (what->queue != SLAB_NONE)
-		return queue == SLAB_NONE ? what->queue : SLAB_NONE;
-	do
-		queue = ledger_queue_next(l, queue);
-	while (queue != SLAB_NONE && what->space != SLAB_NONE &&
-	       ledger_queue(l, queue)->space != what->space);
-	return queue;
-}
-
 static int
 by_handle(const void *a, const void *b)
 {
@@ -200,11 +184,9 @@ by_handle(const void *a, const void *b)
 }
 
 static uint32_t
-pass(struct page *p, uint32_t *cursor)
+pass(struct page *p, const struct ledger_queue *q, uint32_t *cursor)
 {
-	for (uint32_t q = next_queue(p->l, p->what, SLAB_NONE); q != SLAB_NONE;
-	     q = next_queue(p->l, p->what, q))
-		offer_queue(p, ledger_queue(p->l, q));
+	offer_queue(p, q);
 	qsort(p->msgs, p->n, sizeof *p->msgs, by_handle);
 	*cursor = p->more ? p->msgs[p->n - 1] + 1 : LEDGER_SCAN_END;
 	return p->n;
@@ -234,25 +216,16 @@ scan(struct page *p, uint32_t *cursor)
 	return p->n;
 }
 
-/* The number of matches, and the cost of a pass over them. */
+/* The cost of a pass; 0: nothing matches. */
 static uint64_t
-count(const struct ledger *l, const struct ledger_browse *what, uint64_t *cost)
+cost_of(const struct ledger_queue *q, const struct ledger_browse *what)
 {
-	uint64_t n = 0;
+	uint64_t cost = 0;
 
-	*cost = 0;
-	for (uint32_t h = next_queue(l, what, SLAB_NONE); h != SLAB_NONE;
-	     h = next_queue(l, what, h)) {
-		const struct ledger_queue *q = ledger_queue(l, h);
-
-		for (enum msg_state s = MSG_READY; s < MSG_STATES; s++) {
-			const uint64_t have = wants(what, s) ? q->count[s] : 0;
-
-			n += have;
-			*cost += have * (s <= MSG_DELAYED ? 1 : LINK_COST);
-		}
-	}
-	return n;
+	for (enum msg_state s = MSG_READY; s < MSG_STATES; s++)
+		if (wants(what, s))
+			cost += (uint64_t)q->count[s] * (s <= MSG_DELAYED ? 1 : LINK_COST);
+	return cost;
 }
 
 uint32_t
@@ -260,18 +233,13 @@ ledger_browse(const struct ledger *l, const struct ledger_browse *what, uint32_t
 	      uint32_t *msgs, uint32_t max)
 {
 	struct page p = { .l = l, .what = what, .max = max, .from = *cursor };
-	uint64_t cost;
-	const uint64_t n = count(l, what, &cost);
+	const struct ledger_queue *const q = what->queue == SLAB_NONE ? NULL : ledger_queue(l, what->queue);
+	const uint64_t cost = q ? cost_of(q, what) : SCAN_MAX + 1;
 
 	p.msgs = msgs;
-	if (n == 0 || *cursor >= l->msgs.fresh) {
+	if (cost == 0 || *cursor >= l->msgs.fresh) {
 		*cursor = LEDGER_SCAN_END;
 		return 0;
 	}
-	if (cost <= SCAN_MAX || cost * n <= (uint64_t)max * l->msgs.fresh)
-		return pass(&p, cursor);
-	if (scan(&p, cursor) || *cursor == LEDGER_SCAN_END)
-		return p.n;
-	p.from = *cursor; /* they lie together, further on */
-	return pass(&p, cursor);
+	return cost <= SCAN_MAX ? pass(&p, q, cursor) : scan(&p, cursor);
 }

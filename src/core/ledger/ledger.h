@@ -493,8 +493,8 @@ struct ledger_browse {
  * Fills msgs with a page of up to max messages from *cursor on (0 at first) and returns their
  * number. *cursor is then the start of the next page, LEDGER_SCAN_END after the last; the page
  * behind a message has the cursor (its handle + 1). A message that is in the state during the whole
- * walk appears once. A page before the last may be short, but is not empty. The cost is at most the
- * number of messages of the queue in that state, and at most a scan of the shard.
+ * walk appears once. A page before the last may be short, or empty: the function looks at a bounded
+ * number of entries. The first page of a queue with up to a thousand messages in that state is never empty.
  */
 uint32_t ledger_browse(const struct ledger *l, const struct ledger_browse *what,
 		       uint32_t *cursor, uint32_t *msgs, uint32_t max);

@@ -141,3 +141,40 @@ TEST(a_few_jobs_run_at_once_and_others_pass_them_by)
 	loop_close(loops[1]);
 	CHECK_EQ(0, filejobs.running);
 }
+
+/* Lets an upload pass, so that what was posted to the loop before has begun; then lets all jobs go. */
+static void
+pass_and_open(struct loop *loop, unsigned n)
+{
+	upload = (struct job){ .post.run = enter_beside };
+	upload.job = (struct file_job){ .loop = loop, .run = pass_by, .then = has_passed };
+	loop_post(loop, &upload.post);
+	pthread_mutex_lock(&hall.lock);
+	while (!atomic_load(&passed))
+		pthread_cond_wait(&hall.changed, &hall.lock);
+	hall.open = true;
+	pthread_cond_broadcast(&hall.changed);
+	while (hall.done < n)
+		pthread_cond_wait(&hall.changed, &hall.lock);
+	pthread_mutex_unlock(&hall.lock);
+}
+
+/* FILEJOBS-2 */
+TEST(namespaces_take_turns)
+{
+	static const char *const spaces[] = { "a", "a", "a", "a", "b", "c", "b" };
+	static const unsigned want[] = { 0, 1, 4, 5, 2, 6, 3 };
+	struct loop *const loop = open_loop();
+
+	filejobs_init(&filejobs, 1);
+	EACH(i, spaces) {
+		jobs[i] = (struct job){ .number = (unsigned)i, .post.run = enter };
+		jobs[i].job = (struct file_job){ .loop = loop, .space = slice_of(spaces[i]), .run = stay, .then = count };
+		loop_post(loop, &jobs[i].post);
+	}
+	pass_and_open(loop, COUNT(spaces));
+	EACH(i, want)
+		CHECK_EQ(want[i], hall.order[i]);
+	loop_close(loop);
+	CHECK_EQ(0, filejobs.running);
+}
