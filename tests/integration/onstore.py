@@ -16,7 +16,9 @@ SHARDS = 2
 
 
 def stored(folder, url, *options, lease="2s"):
-    return Server(folder, "--store", url, "--store-lease", lease, "--shards", str(SHARDS), *options, engine="log")
+    """A request waits for a store on a busy machine, unless the test is about the patience of the server."""
+    patience = [] if "--store-patience" in options else ["--store-patience", "10s"]
+    return Server(folder, "--store", url, "--store-lease", lease, "--shards", str(SHARDS), *patience, *options, engine="log")
 
 
 def all_texts(server, n):

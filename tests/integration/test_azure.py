@@ -112,7 +112,7 @@ def test_a_signature_that_ends_is_replaced_by_its_file(tmp_path, azurite, azure,
     monkeypatch.delenv("AZURE_STORAGE_KEY")
     renewer = Renewer(azurite, tmp_path / "credentials")
     try:
-        with stored(tmp_path / "one", f"{azure}&credentials={renewer.file}") as server:
+        with stored(tmp_path / "one", f"{azure}&credentials={renewer.file}", "--store-patience", "1s") as server:
             renewer.stop()
             accepted = 0
             while (status := server.post("/enqueue", [server.here(text="a")]).status) == 200:

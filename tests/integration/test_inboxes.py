@@ -35,7 +35,11 @@ def settings(*drops, more=""):
 
 
 def count(server, what, url):
-    return server.metric(f'sluice_inbox_{what}{{inbox="{url}"}}')
+    """0 before the server has started the inbox."""
+    try:
+        return server.metric(f'sluice_inbox_{what}{{inbox="{url}"}}')
+    except KeyError:
+        return 0
 
 
 def own_port(server):

@@ -229,7 +229,7 @@ def test_a_group_is_not_put_behind_a_hole(tmp_path, database):
 def test_a_database_that_refuses_for_a_while_is_used_again(tmp_path, database):
     """As one whose disk is full: statements fail, and the connection stays."""
     schema = next(schemas)
-    with stored(tmp_path / "one", database.url(schema)) as server:
+    with stored(tmp_path / "one", database.url(schema), "--store-patience", "1s") as server:
         server.enqueue({"text": "before"})
         database.sql(f"CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no room'; END$$;"
                      f"CREATE TRIGGER refuse BEFORE INSERT ON {schema}.object EXECUTE FUNCTION {schema}.refuse()")

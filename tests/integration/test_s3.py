@@ -159,7 +159,7 @@ def test_keys_that_have_ended_are_waited_for(tmp_path, gateway, s3, monkeypatch)
     monkeypatch.setenv("HOME", str(tmp_path))
     with Metadata(gateway, 2) as service:
         monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.endpoint)
-        with stored(tmp_path / "one", s3) as server:
+        with stored(tmp_path / "one", s3, "--store-patience", "1s") as server:
             service.down = True
             accepted = 0  # until the keys end
             while (status := server.post("/enqueue", [server.here(text="a")]).status) == 200:

@@ -249,12 +249,10 @@ maybe(const char *s)
 	return s ? slice_of(s) : (struct slice){ 0 };
 }
 
-uint64_t
-rig_put(struct rig *r, const char *queue, const struct rig_msg *msg)
+static struct op_put
+make_put(struct rig *r, const struct rig_msg *g)
 {
-	static const struct rig_msg plain;
-	const struct rig_msg *g = msg ? msg : &plain;
-	struct op_put put = {
+	return (struct op_put){
 		.m = {
 			.id = r->next_id++,
 			.key = maybe(g->key),
@@ -269,11 +267,40 @@ rig_put(struct rig *r, const char *queue, const struct rig_msg *msg)
 		.delay = g->delay,
 		.ttl = g->ttl,
 	};
+}
+
+uint64_t
+rig_put(struct rig *r, const char *queue, const struct rig_msg *msg)
+{
+	static const struct rig_msg plain;
+	const struct rig_msg *g = msg ? msg : &plain;
+	struct op_put put = make_put(r, g);
 
 	rig_op(&r->op, OP_ENQUEUE, g->space ? g->space : RIG_SPACE, queue);
 	r->op.puts = &put;
 	r->op.n_puts = 1;
 	return rig_do(r, &r->op) ? 0 : put.m.id;
+}
+
+void
+rig_fill(struct rig *r, const char *queue, const struct rig_msg *msg, uint32_t n)
+{
+	static struct op_put puts[1000];
+
+	while (n > 0) {
+		const uint32_t some = n < COUNT(puts) ? n : COUNT(puts);
+
+		for (uint32_t i = 0; i < some; i++)
+			puts[i] = make_put(r, msg);
+		CHECK_EQ(0, rig_puts(r, queue, puts, some));
+		n -= some;
+	}
+}
+
+uint32_t
+rig_turns(const struct rig *r, uint32_t n)
+{
+	return r->row == &rig_rows[RIG_STORED] && store_rig_kit_row()->shared ? n / 10 : n;
 }
 
 void

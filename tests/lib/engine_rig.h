@@ -141,6 +141,13 @@ struct rig_msg {
  * 0 if the message was refused; r->op.rc has the reason. msg may be NULL. */
 uint64_t rig_put(struct rig *r, const char *queue, const struct rig_msg *msg);
 
+/* Enqueues n such messages, a thousand a call. */
+void rig_fill(struct rig *r, const char *queue, const struct rig_msg *msg, uint32_t n);
+
+/* How often to do what takes three groups or more: n, or a tenth of it if the log is on a real server (KIT_STORE), where
+ * a group takes 5 ms and more. */
+uint32_t rig_turns(const struct rig *r, uint32_t n);
+
 /* Enqueues these; r->op has the answer. */
 int rig_puts(struct rig *r, const char *queue, struct op_put *puts, uint32_t n);
 

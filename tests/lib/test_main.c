@@ -75,12 +75,22 @@ remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 	return remove(path);
 }
 
+/* TEST_PATIENCE=n: n times the time limit of each test, for a store behind a slow server. */
+static unsigned
+limit(const struct test *t)
+{
+	const char *const patience = getenv("TEST_PATIENCE");
+	const int times = patience ? atoi(patience) : 1;
+
+	return (unsigned)(t->seconds * (times > 1 ? times : 1));
+}
+
 /* In the child: exit() and not _exit(), so that the leak checker runs. */
 static void
 run_child(const struct test *t, const char *folder)
 {
 	setpgid(0, 0);
-	alarm((unsigned)t->seconds);
+	alarm(limit(t));
 	if (chdir(folder))
 		test_fail(__FILE__, __LINE__, "chdir %s: %m", folder);
 	run_body(t);
@@ -121,7 +131,7 @@ report(const struct test *t, int number, int status)
 		return 0;
 	}
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		printf("# still running after %d s\n", t->seconds);
+		printf("# still running after %u s\n", limit(t));
 	else if (WIFSIGNALED(status))
 		printf("# killed by signal %d\n", WTERMSIG(status));
 	printf("not ok %d %s\n", number, t->name);

@@ -208,26 +208,6 @@ CASE(a_list_goes_on_behind_any_of_its_rows)
 	}
 }
 
-/* Many messages, a thousand a call. */
-static void
-fill(struct rig *r, const char *queue, uint32_t n)
-{
-	static struct op_put puts[1000];
-
-	while (n > 0) {
-		struct op op;
-		const uint32_t some = n < COUNT(puts) ? n : COUNT(puts);
-
-		for (uint32_t i = 0; i < some; i++)
-			puts[i] = (struct op_put){ .m = { .id = r->next_id++, .prio = 9 } };
-		rig_op(&op, OP_ENQUEUE, RIG_SPACE, queue);
-		op.puts = puts;
-		op.n_puts = some;
-		CHECK_EQ(0, rig_do(r, &op));
-		n -= some;
-	}
-}
-
 static uint32_t
 first_page(struct rig *r, const char *queue, enum msg_state state)
 {
@@ -256,9 +236,9 @@ put_each_state(struct rig *r, const char *queue)
 
 CASE(the_first_page_of_a_small_queue_takes_one_call)
 {
-	fill(r, "big", 50000);
+	rig_fill(r, "big", &(struct rig_msg){ .prio = 9 }, 50000);
 	put_each_state(r, "small");
-	fill(r, "big", 50000);
+	rig_fill(r, "big", &(struct rig_msg){ .prio = 9 }, 50000);
 	for (enum msg_state state = MSG_READY; state < MSG_STATES; state++) {
 		CHECK_EQ(1, first_page(r, "small", state));
 		CHECK_EQ(state, r->rows[0].state);
@@ -270,9 +250,9 @@ CASE(the_first_page_of_a_small_queue_takes_one_call)
 
 CASE(few_messages_of_a_state_are_found_among_many_of_another)
 {
-	fill(r, "q", 50000);
+	rig_fill(r, "q", &(struct rig_msg){ .prio = 9 }, 50000);
 	put_each_state(r, "q");
-	fill(r, "q", 50000);
+	rig_fill(r, "q", &(struct rig_msg){ .prio = 9 }, 50000);
 	for (enum msg_state state = MSG_DELAYED; state < MSG_STATES; state++) {
 		CHECK_EQ(1, first_page(r, "q", state));
 		CHECK_EQ(state, r->rows[0].state);
@@ -290,7 +270,7 @@ CASE(a_walk_sees_what_stays_once_while_others_come_and_go)
 	uint32_t pages = 0;
 
 	r->next_id = 1;
-	fill(r, "q", STAY); /* of the lowest priority: others are claimed before them */
+	rig_fill(r, "q", &(struct rig_msg){ .prio = 9 }, STAY); /* of the lowest priority: others are claimed before them */
 	for (uint64_t cursor = 0; pages == 0 || cursor; pages++) {
 		r->cursor = cursor;
 		rig_list(r, "q", MSG_READY, 300);
@@ -394,7 +374,7 @@ churn(struct rig *r)
 {
 	static const char text[] = "some text that fills segments of 64 KiB, again and again";
 
-	for (int i = 0; i < 3000; i++) {
+	for (uint32_t i = 0; i < rig_turns(r, 3000); i++) {
 		rig_put(r, "churn", &(struct rig_msg){ .payload = text });
 		CHECK_EQ(1, rig_claim(r, "churn", 1));
 		CHECK_EQ(0, rig_settle_one(r, OP_ACK, r->rows[0].id, 0));
@@ -459,8 +439,7 @@ CASE(a_backup_has_what_was_there_when_it_began)
 		CHECK_EQ(SLU_EINVAL, backup(r, &op, BACKUP_BEGIN, 7, 0));
 		return;
 	}
-	for (int i = 0; i < 2000; i++)
-		rig_put(r, "q", &(struct rig_msg){ .payload = "kept" });
+	rig_fill(r, "q", &(struct rig_msg){ .payload = "kept" }, 2000);
 	rig_claim(r, "q", 100);
 	for (int i = 0; i < 100; i++)
 		CHECK_EQ(0, rig_settle_one(r, OP_ACK, r->rows[i].id, 0));
