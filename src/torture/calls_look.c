@@ -11,17 +11,35 @@ enum {
 	PAGE = 1000
 };
 
-/* Sends a request and requires status 200. A shard may still change its owner: then the request is
+static const struct json_field partial_fields[] = {
+	{ .name = { "partial", 7 }, .read = json_read_bool, .size = sizeof(bool) },
+};
+
+/* Whether the answer lacks a shard that did not answer in time: what it says about the queue may be wrong. */
+static bool
+is_partial(struct caller *c)
+{
+	bool partial = false;
+
+	return !caller_object(c, partial_fields, N_FIELDS(partial_fields), &partial, &(struct slu_err){ 0 }) && partial;
+}
+
+/* Sends a request and requires status 200, of all shards. A shard may still change its owner: then the request is
  * repeated for a while. All requests here may happen twice. */
 static int
 want(struct caller *c, const char *method, struct slu_err *err)
 {
 	const slu_time end = time_now() + c->patience;
 	struct event e = { 0 };
+	bool whole;
 
-	while (caller_ask(c, method, &e) != OUTCOME_OK && c->http.answer.status == 503 && time_now() < end)
+	for (;;) {
+		whole = caller_ask(c, method, &e) == OUTCOME_OK && !is_partial(c);
+		if (whole || (e.outcome != OUTCOME_OK && c->http.answer.status != 503) || time_now() >= end)
+			break;
 		sleep_ms(LOOK_PAUSE_MS);
-	if (e.outcome == OUTCOME_OK)
+	}
+	if (whole)
 		return 0;
 	return slu_fail(err, SLU_EDOWN, "%s: unexpected answer to %s %.40s: %.120s", c->http.address.text,
 			method, buf_str(&c->path), buf_str(&c->http.answer.body));
