@@ -1,13 +1,15 @@
 /*
  * postgres.c - rows of the table sluice.inbox, which sluice.push() adds in the transactions of an application.
  *
- *      sluice.inbox        the items; marked ones have shard and batch
+ *      sluice.inbox        the items
+ *      sluice.inbox_batch  marked items: a row for each batch on its way, with shard, number and the ids of its items
  *      sluice.inbox_state  one row: uuid of the place, last number, the inbox at work and when it was last seen
  *      sluice.inbox_sleep  one row: whether push has to notify. A row of its own: push reads it
  *      sluice.refused      refused items and why
  *
  * Every statement is a transaction. mark checks the holder in inbox_state, and a new holder updates the same row:
- * an inbox that was replaced marks nothing. An inbox that has not been seen for HELD is replaced.
+ * an inbox that was replaced marks nothing. An inbox that has not been seen for three seconds is replaced. The items of a batch
+ * stay as they are until they are removed: to mark a thousand of them is to write one row.
  */
 #include "handover/handover.h"
 #include "handover/postgres_schema.h"
@@ -118,9 +120,8 @@ hold(struct handover_place *p, char source[static HANDOVER_UUID], struct slu_err
 {
 	struct link_query q = {
 		.sql = "UPDATE sluice.inbox_state SET holder = $1::uuid, seen = clock_timestamp()"
-		       " WHERE holder IS NULL OR holder = $1::uuid OR seen < clock_timestamp() - interval '3 seconds'"
-		       " RETURNING source::text",
-		.commits = true,
+		       " WHERE (holder IS NULL OR holder = $1::uuid OR seen < clock_timestamp() - interval '3 seconds')"
+		       " AND " LINK_ON_DISK " RETURNING source::text",
 	};
 	PGresult *r;
 	int rc;
@@ -138,17 +139,30 @@ hold(struct handover_place *p, char source[static HANDOVER_UUID], struct slu_err
 	return rc;
 }
 
+/* An inbox was killed after it had refused all items of a batch. */
+static int
+forget_empty_batches(struct handover_place *p, struct slu_err *err)
+{
+	struct link_query q = {
+		.sql = "DELETE FROM sluice.inbox_batch AS b WHERE NOT EXISTS (SELECT 1 FROM sluice.inbox AS i WHERE i.id = ANY (b.ids))",
+	};
+
+	return run_only(p, &q, err);
+}
+
 static int
 begin(struct handover_place *p, char source[static HANDOVER_UUID], struct handover_items *marked, struct slu_err *err)
 {
 	struct link_query q = {
-		.sql = "SELECT id, namespace, queue, payload, options::text, shard, batch FROM sluice.inbox"
-		       " WHERE batch IS NOT NULL ORDER BY batch, id",
+		.sql = "SELECT i.id, i.namespace, i.queue, i.payload, i.options::text, b.shard, b.batch"
+		       " FROM sluice.inbox_batch AS b, unnest(b.ids) AS marked, sluice.inbox AS i WHERE i.id = marked ORDER BY b.batch, i.id",
 	};
 	PGresult *r = NULL;
 	int rc = hold(p, source, err);
 
 	p->asleep = SLEEP_UNKNOWN;
+	if (!rc)
+		rc = forget_empty_batches(p, err);
 	if (!rc)
 		rc = run(p, &q, &r, err);
 	if (!rc)
@@ -284,8 +298,9 @@ look(struct handover_place *p, const char *skip, struct handover_items *out, str
 	struct link_query q = {
 		.sql = "SELECT id, namespace, queue, payload, options::text FROM ("
 		       " SELECT *, sum(octet_length(payload)) OVER (ORDER BY id) - octet_length(payload) AS before FROM ("
-		       "  SELECT id, namespace, queue, payload, options FROM sluice.inbox"
-		       "  WHERE batch IS NULL AND (namespace || '/' || queue) <> ALL ($1::text[]) ORDER BY id LIMIT 1000"
+		       "  SELECT id, namespace, queue, payload, options FROM sluice.inbox AS i"
+		       "  WHERE NOT EXISTS (SELECT 1 FROM sluice.inbox_batch AS b WHERE i.id = ANY (b.ids))"
+		       "  AND (namespace || '/' || queue) <> ALL ($1::text[]) ORDER BY id LIMIT 1000"
 		       " ) AS next) AS sized WHERE before < 4194304 ORDER BY id",
 	};
 	PGresult *r;
@@ -315,26 +330,25 @@ find(struct handover_place *p, const char *const *skip, uint32_t n, struct hando
 	return rc;
 }
 
-static struct handover_item *
-item_of(struct handover_items *items, uint64_t id)
+/* The ids of the items, as an array. */
+static int
+put_ids(struct buf *out, const struct handover_items *items, struct slu_err *err)
 {
+	buf_init(out, 1 << 20);
+	buf_putc(out, '{');
 	for (uint32_t i = 0; i < items->n; i++)
-		if (items->p[i].id == id)
-			return &items->p[i];
-	return NULL;
+		buf_printf(out, "%s%" PRIu64, i ? "," : "", items->p[i].id);
+	buf_putc(out, '}');
+	return out->failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : 0;
 }
 
 static int
-mark_ids(struct handover_place *p, const char *shard, const char *ids, struct handover_items *items, struct slu_err *err)
+mark_ids(struct handover_place *p, const char *shard, const char *ids, uint64_t *batch, struct slu_err *err)
 {
 	struct link_query q = {
-		.sql = "WITH rows AS (SELECT id FROM sluice.inbox WHERE id = ANY ($2::bigint[]) AND batch IS NULL"
-		       "  ORDER BY id FOR UPDATE SKIP LOCKED),"
-		       " next AS (UPDATE sluice.inbox_state SET batch = batch + 1, seen = clock_timestamp()"
-		       "  WHERE holder = $3::uuid RETURNING batch)"
-		       " UPDATE sluice.inbox AS i SET shard = $1, batch = next.batch FROM rows, next WHERE i.id = rows.id"
-		       " RETURNING i.id, i.batch",
-		.commits = true,
+		.sql = "WITH next AS (UPDATE sluice.inbox_state SET batch = batch + 1, seen = clock_timestamp()"
+		       "  WHERE holder = $3::uuid AND " LINK_ON_DISK " RETURNING batch)"
+		       " INSERT INTO sluice.inbox_batch (batch, shard, ids) SELECT batch, $1, $2::bigint[] FROM next RETURNING batch",
 	};
 	PGresult *r;
 	int rc;
@@ -347,12 +361,8 @@ mark_ids(struct handover_place *p, const char *shard, const char *ids, struct ha
 		return rc;
 	if (PQntuples(r) == 0)
 		rc = slu_fail(err, SLU_ELEASE, "another inbox has taken the messages");
-	for (int i = 0; i < PQntuples(r); i++) {
-		struct handover_item *const item = item_of(items, link_number(r, i, 0));
-
-		if (item)
-			item->batch = link_number(r, i, 1);
-	}
+	else
+		*batch = link_number(r, 0, 0);
 	PQclear(r);
 	return rc;
 }
@@ -361,51 +371,55 @@ static int
 mark(struct handover_place *p, const char *shard, struct handover_items *items, struct slu_err *err)
 {
 	struct buf ids;
-	int rc;
+	uint64_t batch = 0;
+	int rc = put_ids(&ids, items, err);
 
-	buf_init(&ids, 1 << 20);
-	buf_putc(&ids, '{');
+	if (!rc)
+		rc = mark_ids(p, shard, buf_str(&ids), &batch, err);
 	for (uint32_t i = 0; i < items->n; i++)
-		buf_printf(&ids, "%s%" PRIu64, i ? "," : "", items->p[i].id);
-	buf_putc(&ids, '}');
-	rc = ids.failed ? slu_fail(err, SLU_ENOMEM, "out of memory") : mark_ids(p, shard, buf_str(&ids), items, err);
+		items->p[i].batch = batch;
 	buf_release(&ids);
 	return rc;
-}
-
-static int
-run_on_batch(struct handover_place *p, const char *sql, const struct handover_batch *b, bool commits, struct slu_err *err)
-{
-	struct link_query q = { .sql = sql, .commits = commits };
-	char text[LINK_NUMBER];
-
-	link_add_number(&q, b->number, text);
-	link_add(&q, b->shard);
-	return run_only(p, &q, err);
 }
 
 /* If the database forgets the removal in a crash, the batch is sent again, and the server knows it. */
 static int
 end(struct handover_place *p, const struct handover_batch *b, struct slu_err *err)
 {
-	return run_on_batch(p, "DELETE FROM sluice.inbox WHERE batch = $1::bigint AND shard = $2", b, false, err);
+	struct link_query q = {
+		.sql = "WITH gone AS (DELETE FROM sluice.inbox_batch WHERE batch = $1::bigint AND " LINK_LATER ")"
+		       " DELETE FROM sluice.inbox WHERE id = ANY ($2::bigint[])",
+	};
+	char text[LINK_NUMBER];
+	struct buf ids;
+	int rc = put_ids(&ids, &b->items, err);
+
+	link_add_number(&q, b->number, text);
+	if (!rc) {
+		link_add(&q, buf_str(&ids));
+		rc = run_only(p, &q, err);
+	}
+	buf_release(&ids);
+	return rc;
 }
 
 static int
 release(struct handover_place *p, const struct handover_batch *b, struct slu_err *err)
 {
-	return run_on_batch(p, "UPDATE sluice.inbox SET batch = NULL, shard = NULL WHERE batch = $1::bigint AND shard = $2", b, true,
-			    err);
+	struct link_query q = { .sql = "DELETE FROM sluice.inbox_batch WHERE batch = $1::bigint AND " LINK_ON_DISK };
+	char text[LINK_NUMBER];
+
+	link_add_number(&q, b->number, text);
+	return run_only(p, &q, err);
 }
 
 static int
 refuse(struct handover_place *p, const struct handover_item *item, const char *why, struct slu_err *err)
 {
 	struct link_query q = {
-		.sql = "WITH gone AS (DELETE FROM sluice.inbox WHERE id = $1::bigint RETURNING *)"
+		.sql = "WITH gone AS (DELETE FROM sluice.inbox WHERE id = $1::bigint AND " LINK_ON_DISK " RETURNING *)"
 		       " INSERT INTO sluice.refused (id, namespace, queue, payload, options, why)"
 		       " SELECT id, namespace, queue, payload, options, $2 FROM gone",
-		.commits = true,
 	};
 	char text[LINK_NUMBER];
 
@@ -417,7 +431,7 @@ refuse(struct handover_place *p, const struct handover_item *item, const char *w
 static int
 raise_number(struct handover_place *p, uint64_t above, struct slu_err *err)
 {
-	struct link_query q = { .sql = "UPDATE sluice.inbox_state SET batch = greatest(batch, $1::bigint)", .commits = true };
+	struct link_query q = { .sql = "UPDATE sluice.inbox_state SET batch = greatest(batch, $1::bigint) WHERE " LINK_ON_DISK };
 	char text[LINK_NUMBER];
 
 	link_add_number(&q, above, text);

@@ -1,6 +1,7 @@
 #include "handover/postgres_schema.h"
 
-/* The characters of a name of core/names.h. A regular expression would take as long as the rest of push. */
+/* A name of core/names.h has these characters. A regular expression would take as long as the rest of push, and a CHECK of the
+ * table longer: the server reads its text again for each statement. */
 #define LETTERS "'abcdefghijklmnopqrstuvwxyz0123456789_-.ABCDEFGHIJKLMNOPQRSTUVWXYZ'"
 
 /* The parameters of push beside namespace, queue and payload. */
@@ -8,6 +9,16 @@
 	" key text DEFAULT NULL, priority integer DEFAULT NULL, delay interval DEFAULT NULL, ttl interval DEFAULT NULL,\n" \
 	"  idempotency_key text DEFAULT NULL, attributes jsonb DEFAULT NULL, content_type text DEFAULT NULL,\n"            \
 	"  correlation_id text DEFAULT NULL, max_attempts integer DEFAULT NULL"
+
+#define INVALID(name)                                                                                                        \
+	"pg_catalog.translate(" name ", " LETTERS ", '') OPERATOR(pg_catalog.<>) '' OR " name " OPERATOR(pg_catalog.=) ''\n" \
+	"      OR pg_catalog.left(" name ", 1) OPERATOR(pg_catalog.=) '.' OR pg_catalog.octet_length(" name ") OPERATOR(pg_catalog.>) 128"
+
+#define REFUSE(what, name)                                                                                                                     \
+	"  IF " INVALID(name) " THEN\n"                                                                                                        \
+			      "    RAISE EXCEPTION 'invalid " what ": %; expected 1 to 128 of A-Z a-z 0-9 _ - . and no dot first', " name "\n" \
+			      "      USING ERRCODE = 'check_violation';\n"                                                                     \
+			      "  END IF;\n"
 
 #define PASS "key, priority, delay, ttl, idempotency_key, attributes, "
 
@@ -20,17 +31,24 @@ const char handover_postgres_schema[] =
 	"  namespace text NOT NULL,\n"
 	"  queue text NOT NULL,\n"
 	"  payload bytea NOT NULL,\n"
-	"  options jsonb,\n"
-	"  shard text,\n"
-	"  batch bigint\n"
+	"  options jsonb\n"
 	") WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);\n"
-	"ALTER TABLE sluice.inbox DROP CONSTRAINT IF EXISTS inbox_namespace_check, DROP CONSTRAINT IF EXISTS inbox_queue_check,\n"
-	"  ADD CONSTRAINT inbox_namespace_check CHECK (namespace <> '' AND octet_length(namespace) <= 128\n"
-	"    AND left(namespace, 1) <> '.' AND translate(namespace, " LETTERS ", '') = ''),\n"
-	"  ADD CONSTRAINT inbox_queue_check CHECK (queue <> '' AND octet_length(queue) <= 128\n"
-	"    AND left(queue, 1) <> '.' AND translate(queue, " LETTERS ", '') = '');\n"
-	"DROP INDEX IF EXISTS sluice.inbox_new;\n"
-	"CREATE INDEX IF NOT EXISTS inbox_marked ON sluice.inbox (batch) WHERE batch IS NOT NULL;\n"
+	"\n"
+	"CREATE TABLE IF NOT EXISTS sluice.inbox_batch (\n"
+	"  batch bigint PRIMARY KEY,\n"
+	"  shard text NOT NULL,\n"
+	"  ids bigint[] NOT NULL\n"
+	") WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);\n"
+	"\n"
+	"-- Earlier versions marked the rows themselves.\n"
+	"DO $update$ BEGIN\n"
+	"  IF EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = 'sluice.inbox'::regclass AND attname = 'batch' AND NOT attisdropped) THEN\n"
+	"    INSERT INTO sluice.inbox_batch SELECT batch, min(shard), array_agg(id ORDER BY id) FROM sluice.inbox\n"
+	"      WHERE batch IS NOT NULL GROUP BY batch;\n"
+	"    ALTER TABLE sluice.inbox DROP COLUMN batch, DROP COLUMN shard, DROP CONSTRAINT IF EXISTS inbox_namespace_check,\n"
+	"      DROP CONSTRAINT IF EXISTS inbox_queue_check;\n"
+	"  END IF;\n"
+	"END $update$;\n"
 	"\n"
 	"CREATE TABLE IF NOT EXISTS sluice.inbox_state (\n"
 	"  one boolean PRIMARY KEY DEFAULT true CHECK (one),\n"
@@ -70,29 +88,29 @@ const char handover_postgres_schema[] =
 	" " OPTIONS ")\n"
 	"RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $push$\n"
 	"DECLARE new_id bigint;\n"
-	"BEGIN\n"
-	"  INSERT INTO sluice.inbox (namespace, queue, payload, options) VALUES (push.namespace, push.queue, push.payload,\n"
-	"    CASE WHEN pg_catalog.num_nonnulls(push.key, push.priority, push.delay, push.ttl, push.idempotency_key, push.attributes,\n"
-	"        push.correlation_id, push.max_attempts) OPERATOR(pg_catalog.>) 0\n"
-	"      THEN sluice.inbox_options(push.key, push.priority, push.delay, push.ttl, push.idempotency_key, push.attributes,\n"
-	"        push.content_type, push.correlation_id, push.max_attempts)\n"
-	"      WHEN push.content_type IS NOT NULL THEN pg_catalog.jsonb_build_object('content_type', push.content_type)\n"
-	"    END) RETURNING id INTO new_id;\n"
-	"  IF (SELECT asleep FROM sluice.inbox_sleep) THEN\n"
-	"    PERFORM pg_catalog.pg_notify('sluice_inbox', '');\n"
-	"  END IF;\n"
-	"  RETURN new_id;\n"
-	"END $push$;\n"
-	"\n"
-	"CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload text,\n"
-	" " OPTIONS ")\n"
-	"RETURNS bigint LANGUAGE sql AS $push$\n"
-	"  SELECT sluice.push(namespace, queue, convert_to(payload, 'UTF8'), " PASS "\n"
-	"    coalesce(content_type, 'text/plain; charset=utf-8'), correlation_id, max_attempts) $push$;\n"
-	"\n"
-	"CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload jsonb,\n"
-	" " OPTIONS ")\n"
-	"RETURNS bigint LANGUAGE sql AS $push$\n"
-	"  SELECT sluice.push(namespace, queue, convert_to(payload::text, 'UTF8'), " PASS "\n"
-	"    coalesce(content_type, 'application/json'), correlation_id, max_attempts) $push$;\n"
-	"COMMIT;\n";
+	"BEGIN\n" REFUSE("namespace", "push.namespace")
+		REFUSE("queue", "push.queue") "  INSERT INTO sluice.inbox (namespace, queue, payload, options) VALUES (push.namespace, push.queue, push.payload,\n"
+					      "    CASE WHEN pg_catalog.num_nonnulls(push.key, push.priority, push.delay, push.ttl, push.idempotency_key, push.attributes,\n"
+					      "        push.correlation_id, push.max_attempts) OPERATOR(pg_catalog.>) 0\n"
+					      "      THEN sluice.inbox_options(push.key, push.priority, push.delay, push.ttl, push.idempotency_key, push.attributes,\n"
+					      "        push.content_type, push.correlation_id, push.max_attempts)\n"
+					      "      WHEN push.content_type IS NOT NULL THEN pg_catalog.jsonb_build_object('content_type', push.content_type)\n"
+					      "    END) RETURNING id INTO new_id;\n"
+					      "  IF (SELECT asleep FROM sluice.inbox_sleep) THEN\n"
+					      "    PERFORM pg_catalog.pg_notify('sluice_inbox', '');\n"
+					      "  END IF;\n"
+					      "  RETURN new_id;\n"
+					      "END $push$;\n"
+					      "\n"
+					      "CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload text,\n"
+					      " " OPTIONS ")\n"
+					      "RETURNS bigint LANGUAGE sql AS $push$\n"
+					      "  SELECT sluice.push(namespace, queue, convert_to(payload, 'UTF8'), " PASS "\n"
+					      "    coalesce(content_type, 'text/plain; charset=utf-8'), correlation_id, max_attempts) $push$;\n"
+					      "\n"
+					      "CREATE OR REPLACE FUNCTION sluice.push(namespace text, queue text, payload jsonb,\n"
+					      " " OPTIONS ")\n"
+					      "RETURNS bigint LANGUAGE sql AS $push$\n"
+					      "  SELECT sluice.push(namespace, queue, convert_to(payload::text, 'UTF8'), " PASS "\n"
+					      "    coalesce(content_type, 'application/json'), correlation_id, max_attempts) $push$;\n"
+					      "COMMIT;\n";

@@ -10,7 +10,7 @@
 /* ---- Statements ---- */
 
 static const char claim_sql[] =
-	"INSERT INTO sluice.projection AS p (shard, epoch, position) VALUES ($1::text, greatest($2::bigint, 1), 0)"
+	"INSERT INTO sluice.projection AS p (shard, epoch, position) SELECT $1::text, greatest($2::bigint, 1), 0 WHERE " LINK_ON_DISK
 	" ON CONFLICT (shard) DO UPDATE SET updated_at = now(),"
 	"  epoch = CASE WHEN $2::bigint = 0 THEN p.epoch + 1 ELSE $2::bigint END,"
 	"  position = CASE WHEN p.epoch = $2::bigint THEN p.position ELSE 0 END"
@@ -40,7 +40,7 @@ static const char look_sql[] =
 
 static const char write_sql[] =
 	"WITH fence AS (UPDATE sluice.projection SET position = $3::bigint, updated_at = now()"
-	"  WHERE shard = $1::text AND epoch = $2::bigint AND position < $3::bigint RETURNING wanted),"
+	"  WHERE shard = $1::text AND epoch = $2::bigint AND position < $3::bigint AND " LINK_ON_DISK " RETURNING wanted),"
 	" new AS (SELECT u.* FROM fence, unnest($6::bigint[], $7::text[], $8::text[], $9::text[], $10::integer[],"
 	"  $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[],"
 	"  $17::timestamptz[]) AS u(" NINE ", reason, error, died_at)),"
@@ -107,7 +107,7 @@ run_as_writer(struct items *t, const struct link_query *q, const char *shard, PG
 int
 items_claim(struct items *t, const char *shard, uint64_t epoch, struct items_fence *out, struct slu_err *err)
 {
-	struct link_query q = { .sql = claim_sql, .commits = true };
+	struct link_query q = { .sql = claim_sql };
 	char text[LINK_NUMBER];
 	PGresult *r;
 	int rc;
@@ -341,7 +341,7 @@ add_arrays(struct link_query *q, struct items_batch *b)
 int
 items_write(struct items *t, struct items_fence *f, struct items_batch *b, struct slu_err *err)
 {
-	struct link_query q = { .sql = write_sql, .commits = true };
+	struct link_query q = { .sql = write_sql };
 	char texts[2][LINK_NUMBER];
 	PGresult *r;
 	int rc;

@@ -1,6 +1,7 @@
 """sluice inbox --from postgres://...: messages of committed transactions, each once."""
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def test_a_message_has_what_push_says(db, server):
 
 def test_bytes_and_names_are_kept_and_invalid_names_fail_the_transaction(db, server):
     db.sql("SELECT sluice.push('test', 'Mail', '\\x00ff10'::bytea)")
-    with pytest.raises(RuntimeError, match="inbox_queue_check"):
+    with pytest.raises(RuntimeError, match="invalid queue: a b; expected 1 to 128"):
         db.sql("SELECT sluice.push('test', 'a b', 'x')")
     once(server, url(db))
     assert [m["payload"] for m in take_all(server)] == ["AP8Q"]
@@ -78,12 +79,12 @@ NAMES = ["a", "A.b_c-9", "-", "_x", "n" * 128]
 NO_NAMES = ["", ".a", "a b", "a/b", "\u00e4", "n" * 129]
 
 
-def test_the_table_knows_which_names_are_valid(db, server):
+def test_push_knows_which_names_are_valid(db, server):
     for name in NAMES:
         db.sql(f"SELECT sluice.push('{name}', '{name}', 'x')")
     for name in NO_NAMES:
         for words in f"'{name}', 'mail'", f"'test', '{name}'":
-            with pytest.raises(RuntimeError, match="_check"):
+            with pytest.raises(RuntimeError, match=f"invalid (namespace|queue): {re.escape(name)}; expected"):
                 db.sql(f"SELECT sluice.push({words}, 'x')")
     once(server, url(db))
     assert db.sql("SELECT count(*) FROM sluice.inbox") == "0" and db.sql("SELECT count(*) FROM sluice.refused") == "0"
@@ -93,10 +94,58 @@ def test_what_an_inbox_has_marked_is_sent_by_the_next(db, server):
     """HANDOVER-3: the first inbox was killed before its batch was accepted."""
     db.sql("SELECT sluice.push('test', 'mail', 'marked')")
     db.sql("WITH next AS (UPDATE sluice.inbox_state SET batch = batch + 1 RETURNING batch)"
-           " UPDATE sluice.inbox SET batch = next.batch, shard = 'default' FROM next")
+           " INSERT INTO sluice.inbox_batch SELECT next.batch, 'default', array(SELECT id FROM sluice.inbox) FROM next")
     once(server, url(db))
     assert payloads(take_all(server)) == ["marked"]
     assert db.sql("SELECT count(*) FROM sluice.inbox") == "0"
+
+
+def test_rows_on_their_way_to_one_shard_are_not_found_for_another(db, server):
+    """HANDOVER-4: nobody knows yet whether the shard where the queue was has accepted the batch."""
+    db.sql("SELECT sluice.push('test', 'mail', 'a')")
+    db.sql("WITH next AS (UPDATE sluice.inbox_state SET batch = batch + 1 RETURNING batch)"
+           " INSERT INTO sluice.inbox_batch SELECT next.batch, 'elsewhere', array(SELECT id FROM sluice.inbox) FROM next")
+    db.sql("SELECT sluice.push('test', 'mail', 'b')")
+    with Inbox(server, url(db)) as inbox:
+        until(lambda: "batch put off" in inbox.said() and ready(server) >= 1)
+    assert payloads(take_all(server)) == ["b"]
+    db.sql("UPDATE sluice.inbox_batch SET shard = 'default'")
+    once(server, url(db))
+    assert payloads(take_all(server)) == ["a"]
+    assert db.sql("SELECT count(*) FROM sluice.inbox") == "0" and db.sql("SELECT count(*) FROM sluice.inbox_batch") == "0"
+
+
+def test_a_batch_without_rows_is_forgotten(db, server):
+    """The inbox was killed after it had refused the only row of a batch."""
+    db.sql("INSERT INTO sluice.inbox_batch SELECT batch + 1, 'elsewhere', '{-1}' FROM sluice.inbox_state")
+    db.sql("SELECT sluice.push('test', 'mail', 'a')")
+    once(server, url(db))
+    assert payloads(take_all(server)) == ["a"]
+    assert db.sql("SELECT count(*) FROM sluice.inbox_batch") == "0"
+
+
+def test_the_tables_of_an_earlier_version_are_updated(db, server):
+    """Rows were marked themselves, and the table checked names."""
+    db.sql("CREATE DATABASE earlier")
+    there = url(db).rsplit("/", 1)[0] + "/earlier"
+
+    def sql(text):
+        return db.run("psql", "-AtXq", there, "-c", text).strip()
+
+    sql("CREATE SCHEMA sluice; CREATE TABLE sluice.inbox (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, namespace text NOT NULL,"
+        " queue text NOT NULL, payload bytea NOT NULL, options jsonb, shard text, batch bigint);"
+        "ALTER TABLE sluice.inbox ADD CONSTRAINT inbox_queue_check CHECK (queue <> '');"
+        "CREATE INDEX inbox_marked ON sluice.inbox (batch) WHERE batch IS NOT NULL;"
+        "CREATE TABLE sluice.inbox_state (one boolean PRIMARY KEY DEFAULT true, source uuid NOT NULL DEFAULT gen_random_uuid(),"
+        " batch bigint NOT NULL DEFAULT 0, holder uuid, seen timestamptz);"
+        "INSERT INTO sluice.inbox_state (batch) VALUES (7);"
+        "INSERT INTO sluice.inbox (namespace, queue, payload, shard, batch) VALUES ('test', 'mail', 'a', 'default', 7),"
+        " ('test', 'mail', 'b', 'default', 7), ('test', 'mail', 'c', NULL, NULL)")
+    subprocess.run([SLUICE, "inbox", "init", "--from", there], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    assert sql("SELECT batch, shard, ids FROM sluice.inbox_batch") == "7|default|{1,2}"
+    once(server, there)
+    assert payloads(take_all(server)) == ["a", "b", "c"]
+    assert sql("SELECT count(*) FROM sluice.inbox") == "0" and sql("SELECT count(*) FROM sluice.inbox_batch") == "0"
 
 
 def test_a_row_that_the_server_refuses_goes_to_the_refused(db, server):

@@ -312,8 +312,7 @@ static int
 rebuild(struct projection_command *c, struct slu_err *err)
 {
 	const struct link_query q = {
-		.sql = "UPDATE sluice.projection SET wanted = wanted + 1 RETURNING shard",
-		.commits = true,
+		.sql = "UPDATE sluice.projection SET wanted = wanted + 1 WHERE " LINK_ON_DISK " RETURNING shard",
 	};
 	PGresult *r;
 	const int rc = run_sql(c, &q, &r, err);

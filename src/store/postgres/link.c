@@ -277,12 +277,6 @@ give_back(struct links *l, PGconn *c, bool usable)
 /* ---- Statements ---- */
 
 static bool
-send_plain(PGconn *c, const char *sql)
-{
-	return PQsendQueryParams(c, sql, 0, NULL, NULL, NULL, NULL, 1);
-}
-
-static bool
 send_query(PGconn *c, const struct link_query *q)
 {
 	const char *values[LINK_PARAMS];
@@ -296,25 +290,16 @@ send_query(PGconn *c, const struct link_query *q)
 	return PQsendQueryParams(c, q->sql, (int)q->n, NULL, values, sizes, formats, 1);
 }
 
-static bool
-send_all(PGconn *c, const struct link_query *q)
-{
-	if (!q->commits)
-		return send_query(c, q) && PQpipelineSync(c);
-	return send_plain(c, "BEGIN") && send_plain(c, "SET LOCAL synchronous_commit TO on") && send_query(c, q) &&
-	       send_plain(c, "COMMIT") && PQpipelineSync(c);
-}
-
 struct outcome {
 	PGresult *result; /* of the query */
 	PGresult *failed; /* the first one with an error */
-	bool synced;      /* all results came */
-	bool committed;
+	bool synced;      /* all results came, and the transaction is over */
 	bool late;
 };
 
+/* An error may also come behind the result: the commit failed. */
 static void
-sort_result(struct outcome *o, PGresult *r, unsigned statement, unsigned query)
+sort_result(struct outcome *o, PGresult *r)
 {
 	const ExecStatusType status = PQresultStatus(r);
 
@@ -323,35 +308,30 @@ sort_result(struct outcome *o, PGresult *r, unsigned statement, unsigned query)
 	} else if (status == PGRES_FATAL_ERROR && !o->failed) {
 		o->failed = r;
 		return;
-	} else if ((status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) && statement == query) {
+	} else if ((status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) && !o->result) {
 		o->result = r;
 		return;
-	} else if (status == PGRES_COMMAND_OK && statement > query) {
-		o->committed = strcmp(PQcmdStatus(r), "COMMIT") == 0;
 	}
 	PQclear(r);
 }
 
 /* A NULL ends the results of a statement; the sync ends all of them. */
 static void
-collect(PGconn *c, const struct link_query *q, slu_time until, struct outcome *o)
+collect(PGconn *c, slu_time until, struct outcome *o)
 {
-	const unsigned query = q->commits ? 2 : 0;
-	unsigned statement = 0, nulls = 0;
+	unsigned nulls = 0;
 
 	while (!o->synced && !o->late && nulls < 2 && PQstatus(c) == CONNECTION_OK) {
 		PGresult *const r = next_result(c, until, &o->late);
 
 		nulls = r ? 0 : nulls + 1;
 		if (r)
-			sort_result(o, r, statement, query);
-		else
-			statement++;
+			sort_result(o, r);
 	}
 }
 
 static enum store_result
-judge(PGconn *c, const struct link_query *q, struct outcome *o, bool *usable, struct slu_err *err)
+judge(PGconn *c, struct outcome *o, bool *usable, struct slu_err *err)
 {
 	bool closes = false;
 	enum store_result r = STORE_OK;
@@ -362,9 +342,7 @@ judge(PGconn *c, const struct link_query *q, struct outcome *o, bool *usable, st
 		r = fail_text("the server does not answer", SLU_ETIMEOUT, err);
 	else if (!o->synced || !o->result)
 		r = fail_text(PQerrorMessage(c), SLU_EDOWN, err);
-	else if (q->commits && !o->committed)
-		r = fail_text("the transaction was not committed", SLU_EDOWN, err);
-	*usable = o->synced && !closes && PQtransactionStatus(c) == PQTRANS_IDLE; /* a failed statement leaves its transaction open */
+	*usable = o->synced && !closes;
 	return r;
 }
 
@@ -380,9 +358,9 @@ links_run(struct links *l, const struct link_query *q, PGresult **out, struct sl
 	*out = NULL;
 	if (!c)
 		return STORE_FAILED;
-	if (send_all(c, q) && flush(c, until))
-		collect(c, q, until, &o);
-	r = judge(c, q, &o, &usable, err);
+	if (send_query(c, q) && PQpipelineSync(c) && flush(c, until))
+		collect(c, until, &o);
+	r = judge(c, &o, &usable, err);
 	PQclear(o.failed);
 	if (r == STORE_OK)
 		*out = o.result;

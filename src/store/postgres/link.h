@@ -3,6 +3,10 @@
  *
  * Each call takes an idle connection, or makes one, and ends within a time. A connection that
  * failed, was late or met a standby is closed; the next call makes a new one.
+ *
+ * A statement is one round trip and a transaction of its own, without BEGIN and COMMIT: the server commits before it
+ * reports that it is ready. LINK_ON_DISK and LINK_LATER say when the commit is on disk, whatever the settings of the
+ * role. Each is a condition that is true, for the WHERE of the rows that the statement writes.
  */
 #ifndef STORE_POSTGRES_LINK_H
 #define STORE_POSTGRES_LINK_H
@@ -10,6 +14,9 @@
 #include "store/store.h"
 
 #include <libpq-fe.h>
+
+#define LINK_ON_DISK "set_config('synchronous_commit', 'on', true) IS NOT NULL"  /* before the answer */
+#define LINK_LATER   "set_config('synchronous_commit', 'off', true) IS NOT NULL" /* soon; a crash of the server may undo it */
 
 enum {
 	LINK_PARAMS = 17,
@@ -25,7 +32,6 @@ struct link_query {
 		struct slice value;
 		bool bytes; /* in binary: bytea, arrays; otherwise text, with a NUL */
 	} params[LINK_PARAMS];
-	bool commits; /* on disk before it is answered */
 };
 
 /* Add a parameter. The text of a number stays in `text`. */

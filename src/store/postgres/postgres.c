@@ -30,11 +30,13 @@ enum sql {
 	SQL_COUNT
 };
 
-/* Autovacuum cleans removed rows up soon and without pauses, also if this role may not (vacuum.h). */
+/* An object of less than a page is one row, larger ones are rows of 2 kB beside it. Autovacuum cleans removed rows up soon
+ * and without pauses, also if this role may not (vacuum.h). */
 #define TABLES                                                                                                                \
 	"CREATE SCHEMA IF NOT EXISTS %1$s;\n"                                                                                 \
 	"CREATE TABLE IF NOT EXISTS %1$s.object (name text COLLATE \"C\" PRIMARY KEY, bytes bytea NOT NULL)\n"                \
-	"  WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0,\n" \
+	"  WITH (toast_tuple_target = 8160,\n"                                                                                \
+	"        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0,\n" \
 	"        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0,\n"                       \
 	"        toast.autovacuum_vacuum_cost_delay = 0);\n"                                                                  \
 	"ALTER TABLE %1$s.object ALTER bytes SET STORAGE EXTERNAL;\n"                                                         \
@@ -53,11 +55,11 @@ enum sql {
  * statement that takes a name out of `object` before a replace is for the contract of a store. */
 static const char *const texts[SQL_COUNT] = {
 	[SQL_PUT] = "INSERT INTO %1$s.object (name, bytes) SELECT $1, $2"
-		    " WHERE NOT EXISTS (SELECT 1 FROM %1$s.beat WHERE name = $1)"
+		    " WHERE NOT EXISTS (SELECT 1 FROM %1$s.beat WHERE name = $1) AND " LINK_ON_DISK
 		    " ON CONFLICT DO NOTHING",
 	/* POSTGRES-1 */
 	[SQL_PUT_GROUP] = "INSERT INTO %1$s.object (name, bytes) SELECT $1, $2 FROM %1$s.object AS before"
-			  " WHERE before.name = $3 AND " MARK("before.bytes", "0") " = $4"
+			  " WHERE before.name = $3 AND " MARK("before.bytes", "0") " = $4 AND " LINK_ON_DISK
 										   " ON CONFLICT DO NOTHING",
 	/* The same, if the group before is the last one of the newest span, and no object of its own. */
 	[SQL_PUT_BEHIND] = "INSERT INTO %1$s.object (name, bytes) SELECT $1, $2 FROM %1$s.object AS span,"
@@ -68,19 +70,21 @@ static const char *const texts[SQL_COUNT] = {
 															    " WHERE span.name = (SELECT max(name) FROM %1$s.object WHERE name > $3 AND name <= $4)"
 															    " AND right(span.name, 20)::bigint + b.n - 1 = $5::bigint"
 															    " AND " MARK("span.bytes", "last.at") " = $6"
+																				  " AND " LINK_ON_DISK
 																				  " ON CONFLICT DO NOTHING",
 	[SQL_LOOK] = "SELECT count(*) FILTER (WHERE name = $1), count(*) FILTER (WHERE name = $2)"
 		     " FROM %1$s.object WHERE name IN ($1, $2)",
 	[SQL_REPLACE] = "WITH gone AS (DELETE FROM %1$s.object WHERE name = $1)"
-			" INSERT INTO %1$s.beat (name, bytes) VALUES ($1, $2)"
+			" INSERT INTO %1$s.beat (name, bytes) SELECT $1, $2 WHERE " LINK_ON_DISK
 			" ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes",
 	[SQL_GET] = "SELECT octet_length(bytes)::bigint, substring(bytes FROM $2::int FOR $3::int) FROM %1$s.object WHERE name = $1"
 		    " UNION ALL"
 		    " SELECT octet_length(bytes)::bigint, substring(bytes FROM $2::int FOR $3::int) FROM %1$s.beat WHERE name = $1",
 	[SQL_LIST] = "SELECT name FROM (SELECT name FROM %1$s.object UNION ALL SELECT name FROM %1$s.beat) AS names"
 		     " WHERE name > $1 AND name >= $2 AND name < $3 ORDER BY name LIMIT $4::int",
-	[SQL_REMOVE] = "WITH gone AS (DELETE FROM %1$s.beat WHERE name = $1)"
-		       " DELETE FROM %1$s.object WHERE name = $1",
+	/* STORE-3: a power cut may undo it. A sync of its own would delay the puts. */
+	[SQL_REMOVE] = "WITH gone AS (DELETE FROM %1$s.beat WHERE name = $1 AND " LINK_LATER ")"
+		       " DELETE FROM %1$s.object WHERE name = $1 AND " LINK_LATER,
 	[SQL_CLOCK] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 	[SQL_SAFE] = "SELECT current_setting('fsync'), current_setting('full_page_writes')",
 	[SQL_MAKE] = "DO $make$ BEGIN"
@@ -124,7 +128,6 @@ put_query(const struct postgres_store *s, enum sql sql, const char *name, struct
 {
 	struct link_query q = query(s, sql);
 
-	q.commits = true;
 	link_add(&q, name);
 	add_bytes(&q, object);
 	return q;
@@ -387,12 +390,10 @@ check_safety(struct postgres_store *s, struct slu_err *err)
 static enum store_result
 make_tables(struct postgres_store *s, struct slu_err *err)
 {
-	struct link_query q = query(s, SQL_MAKE);
+	const struct link_query q = query(s, SQL_MAKE);
 	PGresult *result;
-	enum store_result r;
+	const enum store_result r = links_run(s->links, &q, &result, err);
 
-	q.commits = true;
-	r = links_run(s->links, &q, &result, err);
 	PQclear(result);
 	return r;
 }

@@ -9,9 +9,9 @@
  * The URL is libpq's, with one more parameter, `schema` (default: sluice). Several hosts are tried
  * in turn; a standby is passed over. The password comes from PGPASSWORD, ~/.pgpass or the URL.
  *
- * A put is one round trip: BEGIN, SET LOCAL synchronous_commit, INSERT ... ON CONFLICT DO NOTHING,
- * COMMIT. Whatever the settings of the role, the commit is on disk before the answer. No statement
- * needs a session, so pgbouncer may pool transactions.
+ * A put is one statement and one round trip, INSERT ... ON CONFLICT DO NOTHING. Whatever the settings of the
+ * role, its commit is on disk before the answer (link.h). A remove is not synced. No statement needs a session,
+ * so pgbouncer may pool transactions.
  *
  *  POSTGRES-1  The put of a group (line/object.h) checks the chain in the same statement (LINE-5): the group
  *              before must be there with the mark that the new group names, as an object or as the last group of

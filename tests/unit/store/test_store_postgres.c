@@ -1,10 +1,14 @@
 /*
- * POSTGRES-1 and LINE-5: the put of a group checks the chain. Part of the program that runs the cases of every store
- * on a real PostgreSQL server.
+ * POSTGRES-1 and LINE-5: the put of a group checks the chain; what is on disk when a call returns. Part of the program
+ * that runs the cases of every store on a real PostgreSQL server.
  */
 #include "store_rig.h"
 
 #include "line/object.h"
+#include "store/postgres/link.h"
+
+#include <poll.h>
+#include <stdio.h>
 
 enum {
 	GROUPS = 4
@@ -131,4 +135,109 @@ STORE_CASE(LINE_5_a_group_may_continue_the_last_group_of_a_span)
 	CHECK_EQ(STORE_FAILED, put_number(r, 3)); /* it is in the span, and group 2 is not the last one there */
 	CHECK_EQ(STORE_OK, put_number(r, 4));
 	buf_release(&other);
+}
+
+/* ---- Commits ---- */
+
+/* Connections beside those of the store. */
+static struct links *
+open_links(const struct store_rig *r)
+{
+	char url[STORE_URL_MAX];
+
+	snprintf(url, sizeof url, "%.*s", (int)strcspn(r->url, "?"), r->url);
+	return links_new(url, 0);
+}
+
+static const char *
+schema_of(const struct store_rig *r)
+{
+	return strstr(r->url, "schema=") + strlen("schema=");
+}
+
+STORE_CASE(a_put_whose_commit_fails_is_no_success)
+{
+	struct links *const l = open_links(r);
+	const char *const schema = schema_of(r);
+	char sql[1024];
+
+	snprintf(sql, sizeof sql,
+		 "CREATE FUNCTION %1$s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not at commit'; END $$;"
+		 "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON %1$s.object DEFERRABLE INITIALLY DEFERRED"
+		 " FOR EACH ROW EXECUTE FUNCTION %1$s.refuse()",
+		 schema);
+	CHECK_EQ(STORE_OK, links_script(l, sql, &r->err));
+	CHECK_EQ(STORE_FAILED, store_put(r->s, "a", SLICE("x"), STORE_IF_ABSENT, &r->err));
+	CHECK_CONTAINS("not at commit", r->err.text);
+	CHECK_STR("", store_rig_list(r, "", "", 10));
+	snprintf(sql, sizeof sql, "DROP TRIGGER late ON %s.object", schema);
+	CHECK_EQ(STORE_OK, links_script(l, sql, &r->err));
+	CHECK_EQ(STORE_OK, store_put(r->s, "a", SLICE("x"), STORE_IF_ABSENT, &r->err));
+	links_free(l);
+}
+
+static uint64_t
+ask(struct links *l, const char *sql)
+{
+	const struct link_query q = { .sql = sql };
+	struct slu_err err;
+	PGresult *result;
+	uint64_t n;
+
+	CHECK_EQ(STORE_OK, links_run(l, &q, &result, &err), err.text);
+	n = link_number(result, 0, 0);
+	PQclear(result);
+	return n;
+}
+
+static uint64_t
+count_syncs(struct links *l)
+{
+	return ask(l, "SELECT wal_sync FROM pg_stat_wal");
+}
+
+static uint64_t
+count_sessions(struct links *l)
+{
+	return ask(l, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sluice'");
+}
+
+/* Does it to 100 objects over connections of their own. Returns how often the server has synced its log: a session adds
+ * its counts when it ends. */
+static uint64_t
+count_syncs_of(struct store_rig *r, struct links *l, enum store_result (*act)(struct store *s, const char *name))
+{
+	const uint64_t before = count_syncs(l), sessions = count_sessions(l);
+	struct store *const s = store_rig_open(r);
+	char name[16];
+
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "%u", i);
+		CHECK_EQ(STORE_OK, act(s, name));
+	}
+	store_close(s);
+	while (count_sessions(l) > sessions)
+		poll(NULL, 0, 20);
+	return count_syncs(l) - before;
+}
+
+static enum store_result
+put_one(struct store *s, const char *name)
+{
+	return store_rig_put(s, name, "x");
+}
+
+static enum store_result
+remove_one(struct store *s, const char *name)
+{
+	return store_remove(s, name, &(struct slu_err){ 0 });
+}
+
+STORE_CASE(every_put_is_synced_and_a_remove_is_not)
+{
+	struct links *const l = open_links(r);
+
+	CHECK(count_syncs_of(r, l, put_one) >= 100);
+	CHECK(count_syncs_of(r, l, remove_one) < 50);
+	links_free(l);
 }
