@@ -1,6 +1,6 @@
 /*
- * client_subscribe.c - a stream of deliveries, without asking for each; and a watcher, who
- * is told when there is something, and takes nothing.
+ * client_subscribe.c - a stream of deliveries, without asking for each; and a watch, which
+ * returns when a message is there, and takes nothing.
  */
 #include <sluice/client.h>
 

@@ -1,4 +1,4 @@
-// locks.js - lock keys that are held: by whom, until when, and how many wait.
+// locks.js - lock keys that are held: their holder, the end of the lease, and how many wait.
 import { h } from './dom.js';
 import { get, namespaces, post, queues } from './api.js';
 import { duration, number, when } from './format.js';

@@ -39,7 +39,7 @@ struct nodes_row {
 };
 
 struct nodes_shard {
-	bool stored;    /* the lane is in a store; otherwise the rest says nothing */
+	bool stored;    /* the lane is in a store; otherwise the other members are not set */
 	uint64_t epoch; /* in which its owner took it; 0 = no living node owns it */
 	uint32_t owner; /* index of the row; NODES_NONE = no living node owns it */
 	uint32_t next;  /* index of the row that ranks first; NODES_NONE = no node may take it */

@@ -131,7 +131,7 @@ struct broker_conf {
 	unsigned node;                      /* number of this node in the ids */
 	struct broker_progress *progress;   /* NULL: not reported */
 	const struct broker_remote *remote; /* NULL: ops for lanes of other nodes are refused */
-	const struct broker_notice *notice; /* NULL: nobody follows the schedules */
+	const struct broker_notice *notice; /* NULL: no scheduler */
 	bool by_hand;                       /* for tests: no threads; call broker_round */
 	const struct broker_hand *hand;     /* by_hand: how queues move; NULL: no queue moves */
 };

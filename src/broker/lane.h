@@ -132,7 +132,7 @@ struct lane {
 	struct follows *follows;            /* NULL: no queue ever moves */
 	const struct broker_remote *remote; /* NULL: other nodes get no ops */
 	struct outbox *outbox;              /* NULL: none */
-	const struct broker_notice *notice; /* NULL: nobody follows the schedules */
+	const struct broker_notice *notice; /* NULL: no scheduler */
 	struct engine *engine;
 	uint64_t highest_id; /* that the engine knew at open */
 	pthread_t thread;

@@ -15,11 +15,11 @@
  *         if (!wait)
  *                 full = bucket_take(&rule, full, n, now);
  *
- *  BUCKET-1  In any time t, at most burst + rate * t tokens are taken, except for calls of more
- *            than burst.
- *  BUCKET-2  A call for more than burst waits for a full bucket, then takes all of its tokens;
- *            later calls wait until the bucket has recovered. So no call is too large for ever.
- *  BUCKET-3  After the time of bucket_wait the tokens are there, unless others took some.
+ *  TOKENBUCKET-1  In any time t, at most burst + rate * t tokens are taken, except for calls of more
+ *                 than burst.
+ *  TOKENBUCKET-2  A call for more than burst waits for a full bucket, then takes all of its tokens;
+ *                 later calls wait until the bucket has recovered. So no call is too large for ever.
+ *  TOKENBUCKET-3  After the time of bucket_wait the tokens are there, unless others took some.
  */
 #ifndef CORE_BUCKET_H
 #define CORE_BUCKET_H

@@ -491,7 +491,7 @@ move_item(const char *from, const char *to, const struct handover_item *item, st
 		path_in(to, item, endings[i], new);
 		if (rename(old, new) == 0 || (errno == ENOENT && *endings[i]))
 			continue;
-		rc = errno == ENOENT ? slu_fail(err, SLU_ENOTFOUND, "%.150s: not there", old) : drop_fail(err, old);
+		rc = errno == ENOENT ? slu_fail(err, SLU_ENOTFOUND, "no such file: %.150s", old) : drop_fail(err, old);
 	}
 	return rc;
 }

@@ -50,7 +50,7 @@ drop_read(const char *path, size_t most, char **out, size_t *n, struct slu_err *
 
 	*out = NULL;
 	if (fd < 0)
-		return errno == ENOENT ? slu_fail(err, SLU_ENOTFOUND, "%.150s: not there", path) : drop_fail(err, path);
+		return errno == ENOENT ? slu_fail(err, SLU_ENOTFOUND, "no such file: %.150s", path) : drop_fail(err, path);
 	if (fstat(fd, &st))
 		rc = drop_fail(err, path);
 	else if ((uint64_t)st.st_size > most)

@@ -68,7 +68,7 @@ handover_send(struct handover *in, const struct handover_batch *b, bool with_ite
 	json_init(&r, answer, JSON_DEPTH);
 	json_fields(&r, answer_fields, COUNT(answer_fields), JSON_LENIENT, out);
 	if (json_end(&r, NULL) && !rc)
-		return slu_fail(err, SLU_EUNKNOWN, "malformed answer of the server");
+		return slu_fail(err, SLU_EUNKNOWN, "malformed answer from the server");
 	return rc;
 }
 
@@ -149,7 +149,7 @@ read_shards(struct handover *in, struct slice answer, const uint32_t *asked, uin
 		}
 	}
 	if (json_end(&r, NULL) || i != n)
-		return slu_fail(err, SLU_EDOWN, "malformed answer of the server");
+		return slu_fail(err, SLU_EDOWN, "malformed answer from the server");
 	return 0;
 }
 

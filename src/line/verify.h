@@ -37,7 +37,7 @@ struct line_verify {
 
 void line_verify_init(struct line_verify *v, uint64_t begin, line_problem_fn *problem, void *arg);
 
-/* The next group. `number` is the one that its place says: the name of the object, or the place in
+/* The next group. `number` comes from its place: the name of the object, or the place in
  * a span. Ignores a number that is not behind the last one. */
 void line_verify_group(struct line_verify *v, uint64_t number, struct slice object);
 

@@ -62,7 +62,7 @@ struct beat {
 	struct slice shards; /* BEAT_SHARD bytes each: beat_shard_put, beat_shard */
 };
 
-/* A shard in a beat. It is a hint: what the line of the shard says, counts. */
+/* A shard in a beat. It is a hint: the line of the shard decides. */
 struct beat_shard {
 	uint32_t number;
 	bool given;     /* the node has closed the shard: any node may take it */

@@ -48,7 +48,7 @@ drop(const struct conn *c, struct exchange *x)
 		x->gone(x);
 }
 
-/* FRONT-1 first: callbacks may answer, and must not find the connection. */
+/* NETFRONT-1 first: callbacks may answer, and must not find the connection. */
 void
 conn_close(struct conn *c)
 {

@@ -54,7 +54,7 @@ struct conn {
 	struct front_protocol *protocol;
 	struct tls *tls; /* NULL: plain */
 	uint32_t slot;
-	uint32_t generation; /* FRONT-1; 0: closed */
+	uint32_t generation; /* NETFRONT-1; 0: closed */
 	unsigned listener;
 	struct list node;  /* in the front's conns */
 	struct list dirty; /* in the front's dirty, or in no list */
@@ -98,7 +98,7 @@ void conn_close(struct conn *c);
 /* Parse and write what is possible, then rest. The connection may be closed after it. */
 void conn_turn(struct conn *c);
 
-/* An exchange was answered: format and queue. The turn comes later (FRONT-2). */
+/* An exchange was answered: format and queue. The turn comes later (NETFRONT-2). */
 void conn_answer(struct conn *c, struct exchange *x);
 
 /* The next piece of an answer is there, or the answer is broken. */

@@ -39,7 +39,7 @@ front_forget(struct front *f, struct conn *c)
 	front_check_end(f);
 }
 
-/* --- deadlines (FRONT-3) ----------------------------------------------------------- */
+/* --- deadlines (NETFRONT-3) ----------------------------------------------------------- */
 
 void
 front_watch(struct front *f, slu_time deadline)
@@ -84,7 +84,7 @@ tick_of(const struct server_conf *conf)
 	return least < 5 * SLU_MS ? 5 * SLU_MS : least;
 }
 
-/* --- before the loop sleeps (FRONT-2, FRONT-4) ------------------------------------------ */
+/* --- before the loop sleeps (NETFRONT-2, NETFRONT-4) ------------------------------------------ */
 
 static void
 publish(struct front *f)

@@ -4,14 +4,14 @@
  * Only the loop's thread uses a front, except for `shared`. For the files of net/ and for
  * protocols; others use net/server.h.
  *
- *  FRONT-1  Slot and generation name a connection. The generation is 0 from the moment
- *           the connection closes, so a late answer does not find it.
- *  FRONT-2  An answer by a handler or a callback neither writes nor closes a connection:
- *           the connection becomes `dirty` and has its turn after they have returned, at
- *           the latest before the loop sleeps. So in a turn no other connection closes.
- *  FRONT-3  Deadlines are fields, not timers: one timer per front looks at all
- *           connections, at most once per `tick`, and only if one has a deadline.
- *  FRONT-4  Counters gather in `counts` and are published once per turn of the loop.
+ *  NETFRONT-1  Slot and generation name a connection. The generation is 0 from the moment
+ *              the connection closes, so a late answer does not find it.
+ *  NETFRONT-2  An answer by a handler or a callback neither writes nor closes a connection:
+ *              the connection becomes `dirty` and has its turn after they have returned, at
+ *              the latest before the loop sleeps. So in a turn no other connection closes.
+ *  NETFRONT-3  Deadlines are fields, not timers: one timer per front looks at all
+ *              connections, at most once per `tick`, and only if one has a deadline.
+ *  NETFRONT-4  Counters gather in `counts` and are published once per turn of the loop.
  */
 #ifndef NET_FRONT_H
 #define NET_FRONT_H
@@ -69,7 +69,7 @@ struct front {
 	struct front_protocol protocols[SERVER_PROTOCOLS];
 	struct loop *loop;
 	unsigned number;      /* of the server's fronts, from 0 */
-	uv_prepare_t prepare; /* FRONT-2, FRONT-4 */
+	uv_prepare_t prepare; /* NETFRONT-2, NETFRONT-4 */
 	struct loop_timer deadlines;
 	struct loop_timer drain_end;
 	struct loop_work drain_work;
@@ -118,7 +118,7 @@ void front_hand_over(struct front *f);
 /* End as server_stop says. Any thread; once. */
 void front_drain(struct front *f, slu_time grace);
 
-/* FRONT-1: or NULL. */
+/* NETFRONT-1: or NULL. */
 struct conn *front_conn(const struct front *f, uint32_t slot, uint32_t generation);
 
 /* For conn.c: its last act, and that a deadline of c may be earlier than all. */
@@ -151,7 +151,7 @@ struct exchange *exchange_new(struct conn *c);
 void exchange_end(struct exchange *x, bool sent);
 void exchange_free_spares(struct front_protocol *p);
 
-/* FRONT-1: the connection of an exchange, or NULL. */
+/* NETFRONT-1: the connection of an exchange, or NULL. */
 static inline struct conn *
 exchange_conn(const struct exchange *x)
 {

@@ -182,7 +182,7 @@ op_decode_answer(struct op *op, struct peer_bytes *message, struct engine *lane,
 	op->n_queues = op->n_keys = op->n_uses = op->n_steps = 0;
 	op->engine = &peer_engine;
 	if (!rc && verb != op->verb)
-		rc = slu_fail(err, SLU_EINVAL, "the answer of another node to %s is of %s", op_verb_name(op->verb),
+		rc = slu_fail(err, SLU_EINVAL, "malformed answer from another node: expected %s, not %s", op_verb_name(op->verb),
 			      op_verb_name(verb));
 	c.w.rest = rest;
 	if (!rc)

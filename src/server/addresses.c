@@ -117,7 +117,7 @@ check_twice(const struct addresses *list, unsigned i, struct slu_err *err)
 
 	for (unsigned k = 0; k < i; k++)
 		if (strcmp(listen_target(list->items[k], &tls), target) == 0 && !is_any_port(target))
-			return slu_fail(err, SLU_EINVAL, "--listen %s: this address is there twice", list->items[i]);
+			return slu_fail(err, SLU_EINVAL, "--listen %s: the address is given twice", list->items[i]);
 	return 0;
 }
 

@@ -26,7 +26,7 @@ unsigned addresses(const struct conf *conf, struct addresses *out);
  * the sockets outlive this process. */
 bool addresses_are_passed(const struct addresses *list);
 
-/* SLU_EINVAL if an address is invalid (net/listen.h), is there twice, needs a certificate that is not set, or lets
+/* SLU_EINVAL if an address is invalid (net/listen.h), is given twice, needs a certificate that is not set, or lets
  * other machines in without authentication. */
 int addresses_check(const struct conf *conf, struct slu_err *err);
 

@@ -247,7 +247,7 @@ unlink_gone(struct inboxes *all)
 	return gone;
 }
 
-/* All are told to stop before the first is waited for. */
+/* Asks all to stop before it waits for the first one. */
 static void
 end_gone(struct inboxes *all)
 {

@@ -383,7 +383,7 @@ probe(struct slu_err *err)
 		_exit(listen_here() < 0 ? 1 : 0);
 	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
 		return 0;
-	return slu_fail(err, SLU_EDOWN, "the kernel does not allow to supervise system calls (seccomp)");
+	return slu_fail(err, SLU_EDOWN, "the kernel does not allow seccomp to supervise system calls");
 }
 
 int

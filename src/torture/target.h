@@ -101,7 +101,7 @@ int target_post(struct target *v, const char *path, struct slu_err *err);
 /* Waits until the server serves all shards by the current map. Returns SLU_EDOWN if it does not. */
 int target_wait(struct target *v, struct slu_err *err);
 
-/* Does it own the shard, as it says within a second? */
+/* Returns whether the node reports within a second that it owns the shard. */
 bool target_owns(struct target *v, uint32_t shard);
 
 /* Fill its disk, or free it. */

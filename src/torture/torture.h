@@ -114,7 +114,7 @@ const char *torture_missing(const struct torture *t, const struct torture_fault 
 /* Do the nodes take shards over from each other? */
 bool torture_takes_over(const struct torture *t);
 
-/* The node that owns the queue; NULL = no node says so now. */
+/* The node that owns the queue; NULL = no node reports it now. */
 struct target *torture_owner(struct torture *t);
 
 /* Returns SLU_EDOWN if there is no server. */

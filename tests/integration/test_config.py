@@ -155,7 +155,7 @@ UNUSABLE = {
     "listen: https://127.0.0.1:0": "missing certificate",
     "listen: fd:2": "3 or more",
     "listen: fd:33": "expected the number of a listening stream socket",
-    "listen: [127.0.0.1:7999, beanstalk://127.0.0.1:7999]": "beanstalk://127.0.0.1:7999: this address is there twice",
+    "listen: [127.0.0.1:7999, beanstalk://127.0.0.1:7999]": "beanstalk://127.0.0.1:7999: the address is given twice",
     "listen: [127.0.0.1:0, peer://127.0.0.1:0]": "links between nodes need --store",
     "store: cloud://x": "invalid URL of a store: cloud://x",
     "store: file://x": "store file://x: invalid URL; expected file:///absolute/path",

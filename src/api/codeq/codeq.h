@@ -14,7 +14,7 @@
  *
  *  CODEQ-1  The token chooses the tenant (auth/codeq_token.h); a token of Sluice, or none, the namespace of
  *           identity_home. An id of another tenant is 404.
- *  CODEQ-2  Who claimed a task settles it: by the name of the subject. Two workers of one subject are not told apart.
+ *  CODEQ-2  The subject that claimed a task settles it. Two workers with one subject are the same worker.
  *           After a restart the server does not know the owner of a lease, and any worker of the tenant may settle it.
  *  CODEQ-3  The settle carries the token of the lease that was looked at, so that a lease that ended meanwhile is 409.
  *  CODEQ-4  The base path is a setting (dialect.base); a handler looks at what follows the path of its route.

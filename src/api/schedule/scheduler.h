@@ -9,7 +9,7 @@
  *               OP_SCHEDULE: the schedule with its new `last`, and its message; one group of the log
  *
  *  SCHEDULER-1  A tick fires once, whatever the number of nodes, restarts and takeovers: the op that stores the tick as
- *               past, and accepts its message, succeeds only if nobody changed the schedule meanwhile.
+ *               past, and accepts its message, succeeds only if the schedule has not changed meanwhile.
  *  SCHEDULER-2  If the queue of the message lives on another shard, the message is enqueued there first, with an
  *               idempotency key of name and tick, and the tick is stored as past then. If the node ends in between, the
  *               next owner repeats both, and the queue knows the key.

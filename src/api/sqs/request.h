@@ -8,9 +8,9 @@
  * contradict each other. Parameters of a message are in an entry: entries[0] for an action
  * without a batch. Unknown parameters are ignored, as SDKs send new ones.
  *
- *  REQUEST-1  Texts point into the body or into the arena: the form is decoded into it.
- *  REQUEST-2  The readers check the form of what they read and how much of it there is. An action
- *             checks the values.
+ *  SQSREQUEST-1  Texts point into the body or into the arena: the form is decoded into it.
+ *  SQSREQUEST-2  The readers check the form of what they read and how much of it there is. An action
+ *                checks the values.
  */
 #ifndef API_SQS_REQUEST_H
 #define API_SQS_REQUEST_H

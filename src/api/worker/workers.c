@@ -102,8 +102,8 @@ worker_field_read(struct slice field, struct worker_beat *out, struct slu_err *e
 				rc = read_part(&parts[i], value, out, err);
 	}
 	if (!rc && !out->name.n)
-		return slu_fail(err, SLU_EINVAL, "invalid Sluice-Worker; expected name=NAME; host=HOST; version=VERSION; "
-						 "instance=TEXT; slots=N; used=N; lost=N, of which name is required");
+		return slu_fail(err, SLU_EINVAL, "invalid Sluice-Worker: no name; expected name=NAME, and optionally "
+						 "host=HOST; version=VERSION; instance=TEXT; slots=N; used=N; lost=N");
 	return rc;
 }
 

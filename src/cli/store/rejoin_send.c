@@ -106,7 +106,7 @@ ask_place(struct rejoin_sender *r, const char *space, const char *queue, char sh
 	if (!rc)
 		rc = query_read(answer, fields, COUNT(fields), &got, err);
 	if (!rc && !read_shard(got.shards, shard))
-		rc = slu_fail(err, SLU_EUNKNOWN, "malformed answer of the server: %.*s", (int)got.shards.n, got.shards.p);
+		rc = slu_fail(err, SLU_EUNKNOWN, "malformed answer from the server: %.*s", (int)got.shards.n, got.shards.p);
 	return rc;
 }
 

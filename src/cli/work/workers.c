@@ -106,14 +106,14 @@ const struct command cli_worker_list = {
 };
 
 #define ASKED                                                                                     \
-	"The worker learns it with its next beat, within 5 s. Only a worker that heeds it does\n" \
-	"what it is asked: `sluice work` and the workers of all client libraries.\n"
+	"The worker receives the request with its next beat, within 5 s. `sluice work` and the\n" \
+	"workers of all client libraries follow it; another program may ignore it.\n"
 
 const struct command cli_worker_quiet = {
 	.name = "worker quiet",
 	.summary = "ask workers to take no more messages",
 	.usage = "WORKER... [options]",
-	.text = "Asks workers to take no more messages. They go on with the messages that they have. " ASKED,
+	.text = "Asks workers to take no more messages. They go on with the messages that they have.\n" ASKED,
 	.examples = "  sluice worker quiet web-7:1234\n",
 	.options = CLI_QUEUE,
 	.each = quiet,
@@ -123,7 +123,7 @@ const struct command cli_worker_resume = {
 	.name = "worker resume",
 	.summary = "let quiet workers take messages again",
 	.usage = "WORKER... [options]",
-	.text = "Lets quiet workers take messages again. " ASKED,
+	.text = "Lets quiet workers take messages again.\n" ASKED,
 	.examples = "  sluice worker resume web-7:1234\n",
 	.options = CLI_QUEUE,
 	.each = resume,
@@ -134,7 +134,7 @@ const struct command cli_worker_stop = {
 	.summary = "ask workers to end",
 	.usage = "WORKER... [options]",
 	.text = "Asks workers to end when the messages that they have are done. Whatever started a worker may\n"
-		"start it again. " ASKED,
+		"start it again.\n" ASKED,
 	.examples = "  sluice worker stop web-7:1234\n",
 	.options = CLI_QUEUE,
 	.each = stop,

@@ -164,7 +164,7 @@ sign(struct web_objects *o, struct objects_call *c, const char *path, slu_time w
 	};
 
 	if (secret.until <= wall)
-		return slu_fail(err, SLU_EDOWN, "the shared access signature has ended");
+		return slu_fail(err, SLU_EDOWN, "the shared access signature has expired");
 	web_field(&c->web, "x-ms-version: " AZURE_VERSION);
 	if (strcmp(c->method, "PUT") == 0)
 		web_field(&c->web, "x-ms-blob-type: BlockBlob");

@@ -8,7 +8,7 @@
  * table stays at the objects that it has, and about twice VACUUM_BYTES. VACUUM blocks no put.
  *
  *  VACUUM-1  Only the owner of a table may vacuum it. If the role of the store is another one, autovacuum alone does
- *            the work, and the log says so once.
+ *            the work, and the store logs that once.
  *  VACUUM-2  Rows that an old transaction, a replication slot or a prepared transaction might still see stay. The log says
  *            so while that lasts, at most every ten minutes: the table grows meanwhile.
  *  VACUUM-3  A table above eight VACUUM_BYTES gives empty room at its end back to the disk. A smaller one keeps its room:

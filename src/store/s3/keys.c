@@ -353,5 +353,5 @@ s3_chain_keys(struct s3_chain *c, slu_time wall, bool renew, struct s3_keys *out
 	}
 	*out = c->keys;
 	pthread_mutex_unlock(&c->mtx);
-	return ended ? slu_fail(err, SLU_EDOWN, "the keys have ended: %.200s", why.text) : 0;
+	return ended ? slu_fail(err, SLU_EDOWN, "the keys have expired: %.200s", why.text) : 0;
 }

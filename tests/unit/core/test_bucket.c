@@ -66,7 +66,7 @@ TEST(nothing_is_refused_only_while_something_is_owed)
 	CHECK_EQ(0, bucket_wait(&r, full, 0, SLU_SEC));
 }
 
-/* BUCKET-1, X-13 */
+/* TOKENBUCKET-1, X-13 */
 TEST(over_any_time_no_more_than_burst_and_rate_come_through)
 {
 	const struct bucket_rule r = { .rate = 1000, .burst = 50 };
