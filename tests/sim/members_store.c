@@ -86,13 +86,43 @@ note_read(struct flight *f)
 	f->silence = world.now - world.lives[life_number(life)].last_rise;
 }
 
+static bool
+is_listed(const struct flight *f, const char *name)
+{
+	for (unsigned i = 0; i < f->answer.n_names; i++)
+		if (strcmp(f->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* A page without the object of a life shows that it has sent no beat since its object was removed. */
+static void
+note_page(const struct flight *f)
+{
+	const char *const end = f->answer.more ? f->names[f->answer.n_names - 1] : NULL;
+
+	for (uint64_t n = 1; n <= world.n_lives; n++) {
+		const struct life *const l = &world.lives[n];
+		char name[LINE_NAME_MAX];
+
+		beat_name(name, (const uint8_t *)(uint64_t[2]){ n, 0 });
+		if (strcmp(name, f->request.after) <= 0 || (end && strcmp(name, end) > 0) || is_listed(f, name) ||
+		    l->last_rise > f->read)
+			continue;
+		world.lives[f->life].read[n] = f->read;
+		world.lives[f->life].silence[n] = f->read - l->last_rise;
+	}
+}
+
 /* The reader knows now. */
 void
 note_reply(const struct flight *f)
 {
 	uint8_t life[LINE_LIFE];
 
-	if (f->request.verb != LINE_GET || f->answer.result != LINE_OK || !beat_life(life, f->request.name))
+	if (f->request.verb == LINE_LIST && f->answer.result == LINE_OK)
+		note_page(f);
+	if (f->request.verb != LINE_GET || f->answer.result == LINE_FAILED || !beat_life(life, f->request.name))
 		return;
 	world.lives[f->life].read[life_number(life)] = f->read;
 	world.lives[f->life].silence[life_number(life)] = f->silence;
@@ -146,6 +176,7 @@ execute(struct flight *f)
 			f->answer.result = LINE_ABSENT;
 		break;
 	case LINE_LIST:
+		f->read = world.now;
 		list_names(f);
 		break;
 	case LINE_REMOVE:
