@@ -358,6 +358,8 @@ SCHEMAS = {
     "Worker": record(["namespace", "worker", "state", "queues", "slots", "used", "lost_leases", "since", "last_beat"], {
         "namespace": ref("Name"), "state": WORKER_STATE, **each(TEXT, "worker host version"), "queues": array(ref("Name")),
         **each(COUNT, "slots used lost_leases"), "since": MOMENT, "last_beat": MOMENT}),
+    "LockPage": record(["locks", "looked"], {"looked": COUNT, "cursor": TEXT, "locks": array(whole({
+        "namespace": ref("Name"), **each(TEXT, "key holder"), **each(COUNT, "token waiters version"), "expires_at": MOMENT}))}),
     "WorkerPage": page({"workers": "Worker"}),
     "SchedulePage": page({"schedules": "ScheduleInList"}),
     "Paused": whole({**PLACE, "paused": FLAG}),
@@ -601,6 +603,15 @@ ROWS = [
         {**ok(whole({**SCHEDULE_NAME, **ID}), "The message."), **NO_SUCH}, body="ScheduleName")),
     ("get", "/v1/admin/messages", admin(
         "Messages", "Browse and search messages", ok("Found", "A page."), [*PLACED, *A_PAGE, STATE, *FILTER])),
+    ("get", "/v1/admin/locks", admin(
+        "Locks", "List the lock keys of a namespace that are held", ok("LockPage", "A page."),
+        [query("namespace", ref("Name"), required=True), query("prefix", TEXT), query("cursor", TEXT),
+         query("limit", integer(minimum=1, maximum=200))])),
+    ("post", "/v1/admin/lock/release", admin(
+        "ReleaseLock", "Take a lock key from the holder with this token",
+        {**ok(whole({"namespace": ref("Name"), "key": TEXT, "holder": TEXT, "released": FLAG}), "It is released."), **NO_SUCH,
+         "409": error("Another lease has begun since. Nothing has changed.")},
+        body=whole({"namespace": ref("Name"), "key": TEXT, "token": COUNT}))),
     ("get", "/v1/admin/workers", admin(
         "Workers", "List the workers that say who they are", ok("WorkerPage", "A page."),
         [query("namespace", ref("Name")), query("queue", ref("Name")), *A_PAGE])),

@@ -226,6 +226,14 @@ dispatch_waiting_for(const struct dispatch *d, struct slice space, struct slice 
 	return waitlist ? waitlist->n : 0;
 }
 
+uint32_t
+dispatch_waiting_for_key(const struct dispatch *d, struct slice space, struct slice key)
+{
+	const struct waitlist *waitlist = find_waitlist(d, &(struct want){ OP_WAIT_KEY, space, key, 0 });
+
+	return waitlist ? waitlist->n : 0;
+}
+
 /* ---- In and out ---- */
 
 static bool

@@ -68,6 +68,9 @@ uint32_t dispatch_waiting(const struct dispatch *d, const struct op *op);
 /* How many claims wait for messages of the queue. */
 uint32_t dispatch_waiting_for(const struct dispatch *d, struct slice space, struct slice queue);
 
+/* How many acquires wait for the key. */
+uint32_t dispatch_waiting_for_key(const struct dispatch *d, struct slice space, struct slice key);
+
 /* Puts op at the end of its waitlist until op->route.arrived + op->wait; an op that waits already stays
  * where it is. run: marks the waitlist if it is new. Returns SLU_ENOMEM. */
 int dispatch_park(struct dispatch *d, struct op *op, bool run);

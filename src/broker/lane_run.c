@@ -279,6 +279,12 @@ after_why(struct lane *s, struct op *op)
 		why_add(&op->why, &(struct why_fact){ .why = WHY_NO_CONSUMER });
 }
 
+static void
+after_describe(struct lane *s, struct op *op)
+{
+	op->count = dispatch_waiting_for_key(&s->dispatch, op->space, op->lock.key);
+}
+
 /* What the broker does after some verbs. */
 static after_fn *const after[OP_VERBS] = {
 	[OP_ENQUEUE] = after_enqueue,
@@ -292,6 +298,7 @@ static after_fn *const after[OP_VERBS] = {
 	[OP_DELETE] = after_delete,
 	[OP_STATS] = after_stats,
 	[OP_WHY] = after_why,
+	[OP_DESCRIBE] = after_describe,
 };
 
 static void

@@ -115,6 +115,7 @@ extern const struct command cli_demo;
 extern const struct command cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purge;
 extern const struct command cli_help, cli_version;
 extern const struct command cli_inbox;
+extern const struct command cli_lock_list, cli_lock_force_release;
 extern const struct command cli_lock_acquire, cli_lock_keepalive, cli_lock_release, cli_lock_run;
 extern const struct command cli_message_run, cli_message_delay, cli_message_priority, cli_message_move, cli_message_edit;
 extern const struct command cli_message_search;

@@ -35,8 +35,9 @@ const struct command *const cli_commands[] = {
 	HEAD("Queues", "worker", "list, quiet, resume or stop workers",
 	     &cli_worker_list, &cli_worker_quiet, &cli_worker_resume, &cli_worker_stop),
 
-	HEAD("Locks", "lock", "acquire, extend or release the lease of a key, or run a command under it",
-	     &cli_lock_acquire, &cli_lock_keepalive, &cli_lock_release, &cli_lock_run),
+	HEAD("Locks", "lock", "acquire, extend or release the lease of a key, or run a command under it; list the keys that are held, force-release one",
+	     &cli_lock_acquire, &cli_lock_keepalive, &cli_lock_release, &cli_lock_run, &cli_lock_list,
+	     &cli_lock_force_release),
 	HEAD("Locks", "state", "get, put, edit or remove the document of a key",
 	     &cli_state_get, &cli_state_put, &cli_state_edit, &cli_state_rm),
 

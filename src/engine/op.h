@@ -269,7 +269,8 @@ struct op_lock {
 	bool rollback;         /* RELEASE: drops what is staged */
 	bool undo;             /* RELEASE: the client never received the lease, or it needs no trace: a
 				* key that the ACQUIRE made is forgotten at once */
-	bool all;              /* STATE_REMOVE: all attachments */
+	bool all;              /* STATE_REMOVE: all attachments. KEYS: the keys that are leased, with the token
+				* instead of the etag, and no records; not with Redis */
 	bool hidden;           /* STATE_META: KEYS does not show the key; answer of DESCRIBE */
 
 	/* Answer; also token, txn and hidden above. */
@@ -507,7 +508,8 @@ struct op {
 	uint32_t n_steps;        /* steps that are filled in */
 	uint32_t failed;         /* ENQUEUE, INTAKE: which of the puts was refused */
 	uint64_t count;          /* PURGE, FORGET: messages that went. STATS, WHY: claims that wait, also
-				  * for a queue without messages. STATE_REMOVE: documents that went */
+				  * for a queue without messages. STATE_REMOVE: documents that went. DESCRIBE: acquires that
+				  * wait for the key */
 	struct op_ref result;    /* RESULT; no pin with rc 0: the ack had no result. Rc
 				  * SLU_ETIMEOUT: not acked yet */
 	slu_time until;          /* RESULT: when the result is forgotten */

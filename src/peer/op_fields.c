@@ -256,7 +256,7 @@ const struct op_field op_fields[] = {
 	{ "length",        25,  FIELD_U32,   AT(err.length), 0, NO, ALL, NULL },
 	{ "capacity",      26,  FIELD_U32,   AT(err.capacity), 0, NO, ALL, NULL },
 	{ "failed",        27,  FIELD_U32,   AT(failed), 0, NO, ENQUEUES, NULL },
-	{ "count",         28,  FIELD_U64,   AT(count), 0, NO, V(PURGE) | V(FORGET) | V(STATS) | V(WHY) | V(STATE_REMOVE), NULL },
+	{ "count",         28,  FIELD_U64,   AT(count), 0, NO, V(PURGE) | V(FORGET) | V(STATS) | V(WHY) | V(STATE_REMOVE) | V(DESCRIBE), NULL },
 	{ "result",        29,  FIELD_REF,   AT(result), 0, NO, V(RESULT), NULL },
 	{ "until",         30,  FIELD_TIME,  AT(until), 0, NO, V(RESULT), NULL },
 
@@ -281,7 +281,7 @@ const struct op_field op_fields[] = {
 	{ "if_absent",     69,  FIELD_BOOL,  AT(lock.if_absent), 0, V(ACQUIRE) | STAGES, NO, NULL },
 	{ "rollback",      70,  FIELD_BOOL,  AT(lock.rollback), 0, V(RELEASE), NO, NULL },
 	{ "undo",          71,  FIELD_BOOL,  AT(lock.undo), 0, V(RELEASE), NO, NULL },
-	{ "all",           72,  FIELD_BOOL,  AT(lock.all), 0, V(STATE_REMOVE), NO, NULL },
+	{ "all",           72,  FIELD_BOOL,  AT(lock.all), 0, V(STATE_REMOVE) | V(KEYS), NO, NULL },
 	{ "hidden",        73,  FIELD_BOOL,  AT(lock.hidden), 0, V(STATE_META), LOCKS, NULL },
 	{ "why",           74,  FIELD_U32,   AT(lock.why), LOCK_WHYS - 1, NO, LOCKS, NULL },
 	{ "more",          75,  FIELD_BOOL,  AT(lock.more), 0, NO, KEY_ROWS, NULL },

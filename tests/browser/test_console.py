@@ -16,7 +16,7 @@ KEY = Secret(SECRET)
 EVIL = "<img src=x onerror=\"window.__xss=1\"><script>window.__xss=1</script>"
 BIG = 12345678901234567890123  # no double holds it
 PAGES = ["overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=keys", "queue/ops/jobs?tab=due", "queue/ops/jobs?tab=settings", "queue/ops/jobs?tab=limits",
-         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "schedules", "workers", "queue/ops/jobs?tab=consumers", "limits", "shards", "audit", "settings"]
+         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "schedules", "workers", "locks", "queue/ops/jobs?tab=consumers", "limits", "shards", "audit", "settings"]
 
 @pytest.fixture(scope="module")
 def chromium():
@@ -49,6 +49,8 @@ def fill(server):
     server.nack(server.take(owner=EVIL), error=EVIL, dead=True)
     server.topic = "jobs"
     assert server.post("/policy", {"concurrency": 100, "share_weights": "gold=4"}, **server.here()).status == 200
+    for n, owner in enumerate(("reporter-1", EVIL)):
+        assert acquire(server, f"report/nightly-{n}", owner)["fencing_token"]
     assert server.call("PUT", "/v1/admin/schedule", {
         "namespace": "ops", "name": "nightly", "when": "0 2 * * *", "zone": "Europe/Berlin",
         "message": {"queue": "reports", "json": {"day": "last"}}}).status == 200
@@ -368,6 +370,20 @@ def test_a_worker_is_made_quiet_resumed_and_stopped(console, server):
     until(lambda: state() == "stop")
     console.go("#/queue/ops/jobs?tab=consumers")
     console.see("worker-7", "stop")
+
+def acquire(server, key, owner):
+    return server.post("/v1/acquire", {"namespace": "ops", "key": key, "owner": owner, "ttl_seconds": 600, "block_seconds": -1}).body
+
+def test_a_lock_is_released_if_its_holder_is_still_the_same(console, server):
+    acquire(server, "report/weekly", "reporter-2")
+    console.go("#/locks?prefix=report%2Fw")
+    console.see("report/weekly", "reporter-2")
+    console.press("report/weekly", "Release")
+    console.see("reporter-2 loses the lock")
+    console.fill("typed", "report/weekly")
+    console.click("Release")
+    until(lambda: server.get("/v1/admin/locks", namespace="ops", prefix="report/w").body["locks"] == [])
+    console.see("No lock is held")
 
 def test_the_log_level_is_set(console, server):
     console.go("#/settings")

@@ -24,7 +24,7 @@ COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,
             "queue list,queue show,queue set,queue pause,queue resume,queue purge,queue limits,queue shares,queue holds,queue hold,queue release,"
             "queue delete,queue apply,queue export,dlq list,"
             "dlq show,dlq redrive,dlq delete,dlq purge,schedule set,schedule list,schedule show,schedule next,schedule delete,schedule pause,schedule resume,"
-            "schedule run,message run,message delay,message priority,message move,message edit,message search,worker list,worker quiet,worker resume,worker stop,admin backup,admin restore,"
+            "schedule run,message run,message delay,message priority,message move,message edit,message search,lock list,lock force-release,worker list,worker quiet,worker resume,worker stop,admin backup,admin restore,"
             "admin log-level,admin reload,admin config,admin audit,admin migrate-shard,admin node,admin projection,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
             "state rm,subscribe,watch,inbox,torture,help,version,result,why,history,context add,context use,context list,context show,context rename,context remove").split(",")

@@ -122,6 +122,8 @@ ROUTES = {
     ("GET", "/v1/admin/queue/limits"): ("view", Q, None),
     ("POST", "/v1/admin/queue/hold"): ("admin", {}, {**Q, "scope": "queue"}),
     ("GET", "/v1/admin/queue/policy"): ("view", Q, None),
+    ("GET", "/v1/admin/locks"): ("view", {}, None),
+    ("POST", "/v1/admin/lock/release"): ("admin", {}, {"key": "k", "token": 1}),
     ("GET", "/v1/admin/workers"): ("view", {}, None),
     ("POST", "/v1/admin/worker/quiet"): ("admin", {}, {"worker": "w"}),
     ("POST", "/v1/admin/worker/resume"): ("admin", {}, {"worker": "w"}),

@@ -234,6 +234,18 @@ def walk_workers(walk):
         walk.post(400, admin + "worker/" + verb, {})
 
 
+def walk_held(walk):
+    admin = "/v1/admin/"
+    held = walk.post(200, "/v1/acquire", {"namespace": "shop", "key": "held/1", "owner": "me", "ttl_seconds": 60, "block_seconds": -1})
+    lock = {"namespace": "shop", "key": "held/1"}
+    walk.get(200, admin + "locks", namespace="shop", prefix="held/", limit=10)
+    walk.get(400, admin + "locks", namespace="shop", limit=0)
+    walk.post(409, admin + "lock/release", {**lock, "token": held["fencing_token"] + 1})
+    walk.post(200, admin + "lock/release", {**lock, "token": held["fencing_token"]})
+    walk.post(404, admin + "lock/release", {**lock, "token": held["fencing_token"]})
+    walk.post(400, admin + "lock/release", {})
+
+
 def walk_acts(walk, leased):
     acts = {"run": {}, "delay": {"delay": "1h"}, "priority": {"priority": 1}, "move": {"to": "elsewhere"}, "edit": {"text": "x"}}
     for verb, more in acts.items():
@@ -274,6 +286,7 @@ def walk_admin(walk):
         walk.post(404, admin + path, NOWHERE)
         walk.post(400, admin + path, {})
     walk_workers(walk)
+    walk_held(walk)
     walk_schedules(walk)
     walk.get(200, admin + "messages", **HERE, state="all", limit=3)
     walk.get(400, admin + "messages", **HERE, older_than="long")

@@ -55,6 +55,8 @@ static const struct route routes[] = {
 	{ "GET",  "/v1/admin/me",             console_me,                     .needs = NEEDS_SOME, .vital = true },
 	{ "POST", "/v1/admin/reload",         .handler = &admin_reload,       .needs = NEEDS_SERVER, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/audit",          .handler = &admin_audit,        .query = QUERY_READ, .needs = NEEDS_SERVER, .vital = true },
+	{ "GET",  "/v1/admin/locks",          .handler = &admin_locks,        .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
+	{ "POST", "/v1/admin/lock/release",   .handler = &admin_lock_release, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/workers",        .handler = &admin_workers,      .query = QUERY_READ, .needs = NEEDS_VIEW, .vital = true },
 	{ "POST", "/v1/admin/worker/quiet",   .handler = &admin_worker_quiet, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/worker/resume",  .handler = &admin_worker_resume, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },

@@ -13,6 +13,7 @@
  *      schedules list, show, set, delete, pause, resume, run schedules
  *      nodes     the nodes of a store: list, drain, resume
  *      server    log level, settings in force
+ *      locks     lock keys that are held: list, release by force
  *      workers   consumers that say who they are: list, quiet, resume, stop
  *      history   the recent past of a queue, or of the server
  *      audit_tail  the last lines of the audit file
@@ -33,6 +34,7 @@ extern const struct dialect admin_dialect; /* its errors have the form of flat_e
 extern const struct handler admin_queues, admin_queue, admin_pause, admin_resume, admin_purge, admin_forget;
 extern const struct handler admin_limits, admin_hold;
 extern const struct handler admin_search;
+extern const struct handler admin_locks, admin_lock_release;
 extern const struct handler admin_messages, admin_dlq, admin_message, admin_delete;
 extern const struct handler admin_backup_begin, admin_backup_read, admin_backup_end;
 extern const struct handler admin_level_get, admin_level_put, admin_config, admin_reload;

@@ -129,6 +129,21 @@ add_document(struct ledgerengine *k, struct op *op, const struct lock *lock, str
 		op->n_keys++;
 }
 
+static bool
+holds_lease(const struct lock *lock, slu_time now)
+{
+	return lock->token && !lock->over && lock->until > now;
+}
+
+static void
+add_leased(struct op *op, const struct lock *lock)
+{
+	struct op_key *const row = &op->keys[op->n_keys++];
+
+	begin_key(row, lock->key, lock);
+	row->etag = lock->token;
+}
+
 void
 ledgerengine_keys(struct ledgerengine *k, struct op *op)
 {
@@ -144,7 +159,9 @@ ledgerengine_keys(struct ledgerengine *k, struct op *op)
 			op->lock.more = true;
 			break;
 		}
-		if (doc && doc->etag && !lock->hidden)
+		if (op->lock.all && holds_lease(lock, k->now))
+			add_leased(op, lock);
+		else if (!op->lock.all && doc && doc->etag && !lock->hidden)
 			add_document(k, op, lock, lock->key, doc, false);
 		else if (left == 0)
 			begin_key(&op->keys[op->n_keys++], lock->key, lock);
