@@ -304,6 +304,31 @@ fanout_has(const struct fanout_part *p)
 	return atomic_load(&p->state) == ANSWERED && (!p->op.rc || p->op.rc == SLU_ENOTFOUND);
 }
 
+struct fanout_part *
+fanout_first(const struct fanout *g)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		if (fanout_has(&g->parts[i]) && !g->parts[i].op.rc)
+			return &g->parts[i];
+	return NULL;
+}
+
+void
+fanout_find(struct apicall *a, enum op_verb verb, struct slice space, uint64_t id,
+	    void (*answer)(struct fanout *g))
+{
+	const uint32_t n = broker_lanes(a->api->broker);
+	struct fanout *const g = fanout_new(a, n);
+
+	for (uint32_t i = 0; g && i < n; i++) {
+		if (!fanout_op(g, i, verb, space, (struct slice){ 0 }, i, verb == OP_WHY))
+			return;
+		g->parts[i].op.id = id;
+	}
+	if (g)
+		fanout_run(g, answer);
+}
+
 bool
 fanout_any(const struct fanout *g)
 {

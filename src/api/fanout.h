@@ -86,8 +86,15 @@ struct fanout *fanout_shards(struct apicall *a);
 /* Posts the ops. FANOUT-1 to FANOUT-5. */
 void fanout_run(struct fanout *g, void (*answer)(struct fanout *g));
 
+/* Asks every shard about a message, with OP_GET or OP_WHY. */
+void fanout_find(struct apicall *a, enum op_verb verb, struct slice space, uint64_t id,
+		 void (*answer)(struct fanout *g));
+
 /* Returns true if the part has an answer, also SLU_ENOTFOUND. */
 bool fanout_has(const struct fanout_part *p);
+
+/* The first part that succeeded, or NULL. */
+struct fanout_part *fanout_first(const struct fanout *g);
 
 /* Why a part has no answer. */
 void fanout_why(const struct fanout *g, const struct fanout_part *p, struct slu_err *err);

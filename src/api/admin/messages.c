@@ -223,12 +223,10 @@ refuse_all(struct apicall *a, const struct fanout *g)
 static void
 found(struct fanout *g)
 {
-	unsigned i = 0;
+	const struct fanout_part *const p = fanout_first(g);
 
-	while (i < g->n && (!fanout_has(&g->parts[i]) || g->parts[i].op.rc))
-		i++;
-	if (i < g->n)
-		run_at(g->apicall, g->parts[i].lane);
+	if (p)
+		run_at(g->apicall, p->lane);
 	else
 		refuse_all(g->apicall, g);
 }
@@ -238,16 +236,8 @@ static void
 look_for(struct apicall *a)
 {
 	const struct one *const o = a->state;
-	const uint32_t n = broker_lanes(a->api->broker);
-	struct fanout *const g = fanout_new(a, n);
 
-	for (uint32_t i = 0; g && i < n; i++) {
-		if (!fanout_op(g, i, OP_GET, o->namespace, (struct slice){ 0 }, i, 0))
-			return;
-		g->parts[i].op.id = o->id.id;
-	}
-	if (g)
-		fanout_run(g, found);
+	fanout_find(a, OP_GET, o->namespace, o->id.id, found);
 }
 
 static void

@@ -166,30 +166,12 @@ refuse_all(struct apicall *a, const struct fanout *g)
 static void
 found(struct fanout *g)
 {
-	unsigned i = 0;
+	const struct fanout_part *const p = fanout_first(g);
 
-	while (i < g->n && (!fanout_has(&g->parts[i]) || g->parts[i].op.rc))
-		i++;
-	if (i < g->n)
-		reply(g->apicall, &g->parts[i].op);
+	if (p)
+		reply(g->apicall, &p->op);
 	else
 		refuse_all(g->apicall, g);
-}
-
-static void
-ask_all(struct apicall *a)
-{
-	const struct state *const s = a->state;
-	const uint32_t n = broker_lanes(a->api->broker);
-	struct fanout *const g = fanout_new(a, n);
-
-	for (uint32_t i = 0; g && i < n; i++) {
-		if (!fanout_op(g, i, OP_WHY, s->namespace, (struct slice){ 0 }, i, 1))
-			return;
-		g->parts[i].op.id = s->id.id;
-	}
-	if (g)
-		fanout_run(g, found);
 }
 
 static void
@@ -204,7 +186,7 @@ why(struct apicall *a)
 	}
 	(void)call_add(call_of(a->x), "Cache-Control", SLICE("no-store")); /* the answer is fine without */
 	if (s->topic.n == 0) {
-		ask_all(a);
+		fanout_find(a, OP_WHY, s->namespace, s->id.id, found);
 		return;
 	}
 	apicall_op(a, &a->op, OP_WHY, s->namespace, s->topic);
