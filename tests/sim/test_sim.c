@@ -76,20 +76,20 @@ TEST(what_once_failed_does_not_fail_again)
 		uint64_t seed;
 		const char *why;
 	} kept[] = {
-		{ 10018, "what a failed sync had lost was taken for kept at the next open" },
+		{ 10018, "bytes that a failed sync had lost were taken for kept at the next open" },
 		{ 20041, "the same, and a power cut long after" },
-		{ 6000455, "nobody was told of a failure after an answer; who waited, waited on" },
+		{ 6000455, "a failure after an answer was not reported; ops that waited went on waiting" },
 		{ 1391, "a planted break: settling needed room for new work" },
 		{ 6387, "the model: a document's number was read beyond its end" },
 		{ 187763, "the model: a disk that dies may seem to be full" },
-		{ 271436, "the model: who is one dead letter too many was known after an open alone" },
-		{ 392044, "the same, of a call of which nobody knew" },
+		{ 271436, "the model: the dead letter beyond dlq.max was known only after an open" },
+		{ 392044, "the same, after a call without an answer" },
 		{ 469400, "the same, after a kill" },
-		{ 518038, "the model: what was over was not, by a policy that came in the same run" },
-		{ 609329, "the model: a result that was over is there again when a clock went back" },
-		{ 818012, "the model: by which policy a dead letter went, of two that came in one run" },
-		{ 346277, "the model: a claim found one that was over, and no room to say so" },
-		{ 991243, "the model: in a run without an answer a key's message went, and its window" },
+		{ 518038, "the model: a policy of the same run made an expired message live on" },
+		{ 609329, "the model: an expired result came back when a clock went back" },
+		{ 818012, "the model: which of two policies of one run removed a dead letter" },
+		{ 346277, "the model: a claim found an expired message, and the disk had no room for its end" },
+		{ 991243, "the model: a run without an answer removed the message of a key, and its window" },
 	};
 
 	EACH(i, kept)
