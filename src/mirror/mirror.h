@@ -77,7 +77,7 @@ struct mirror_conf {
 	struct clock *clock;        /* NULL = clock_system */
 	struct slu_log *log;        /* receives log lines */
 	slu_time patience;          /* how long a store may fail at open; 0 = 30 s */
-	struct slu_backoff retry;   /* after a failed request; zeros = 10 ms to 1 s */
+	struct slu_backoff retry;   /* after a failed request; zeros = 10 ms to 1 s, with jitter: a store that is too busy fails many at once */
 	uint8_t life[LINE_LIFE];    /* of the node; zeros = a new one */
 	bool only_own;              /* take the shard only if this life put its newest group */
 	bool front;                 /* MIRROR-8 */

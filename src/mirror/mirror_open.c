@@ -156,7 +156,7 @@ fill_conf(struct mirror *m, const struct mirror_conf *conf)
 	c->span_age = c->span_age ? c->span_age : SPAN_AGE;
 	c->carry_bytes = c->carry_bytes ? c->carry_bytes : CARRY_BYTES;
 	if (!c->retry.max)
-		c->retry = (struct slu_backoff){ .kind = SLU_BACKOFF_EXPONENTIAL, .base = 10 * SLU_MS, .max = SLU_SEC };
+		c->retry = (struct slu_backoff){ .kind = SLU_BACKOFF_EXPONENTIAL, .jitter = SLU_JITTER_FULL, .base = 10 * SLU_MS, .max = SLU_SEC };
 	if (c->front)
 		snprintf(m->boot, sizeof m->boot, "front"); /* a front folder is synced: a restart changes nothing */
 	else if (c->boot)

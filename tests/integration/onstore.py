@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import threading
+import urllib.parse
 
 import pytest
 
@@ -199,3 +200,47 @@ def check_lost_connection(tmp_path, url, proxy):
         assert proxy.fault is None
         assert [after > epoch for after, epoch in zip(epochs(url), before)] == [True] * SHARDS
         assert all(texts(server.dequeue(topic=f"q{n}", limit=3)) == ["before", "after"] for n in range(8))
+
+
+def forward_proxy():
+    """An HTTP proxy as in a company's network: requests name the whole URL. `seen` has the paths."""
+    seen = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+        def forward(self):
+            seen.append(self.path)
+            place = urllib.parse.urlsplit(self.path)
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = {name: value for name, value in self.headers.items() if not name.lower().startswith("proxy-")}
+            there = http.client.HTTPConnection(place.hostname, place.port, timeout=60)
+            there.request(self.command, urllib.parse.urlunsplit(("", "", place.path, place.query, "")), body, headers)
+            answer = there.getresponse()
+            data = answer.read()
+            self.send_response_only(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+            there.close()
+
+        do_GET = do_PUT = do_DELETE = do_HEAD = do_POST = forward
+
+    return Web(Handler), seen
+
+
+def check_proxy(tmp_path, url):
+    """All requests go through the proxy of the URL."""
+    proxy, seen = forward_proxy()
+    with proxy, stored(tmp_path / "one", f"{url}&proxy={urllib.parse.quote(proxy.endpoint, safe='')}") as server:
+        server.enqueue({"text": "a"})
+        before = len(seen)
+        server.enqueue({"text": "b"})
+        assert any("/group/" in path for path in seen[before:])
+        assert all_texts(server, 2) == ["a", "b"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from onstore import (SLUICE, Proxy, Web, all_texts, check_another_machine, check_faulty_puts, check_ignored_conditions,
-                     check_large_group, check_lost_connection, check_takeover, check_wrong_clock, stored)
+                     check_large_group, check_lost_connection, check_proxy, check_takeover, check_wrong_clock, stored)
 from served import Refused, until
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
@@ -73,6 +73,19 @@ def test_a_bucket_of_another_region_is_named(gateway, s3):
         done = subprocess.run([SLUICE, "admin", "store", "ls", gateway.url(gateway.prefix, proxy.endpoint)], capture_output=True, text=True, timeout=120)
         assert done.returncode == 1
         assert "the bucket is in region eu-west-3; set region=eu-west-3" in done.stderr
+
+
+def test_requests_go_through_the_proxy_of_the_url(tmp_path, s3):
+    check_proxy(tmp_path, s3)
+
+
+def test_the_bucket_may_be_part_of_the_host(tmp_path, gateway, s3):
+    """style=virtual: BUCKET.HOST. What one style has put, the other one finds."""
+    virtual = gateway.url(gateway.prefix, endpoint=f"http://localhost:{gateway.port}") + "&style=virtual"
+    with stored(tmp_path / "one", virtual) as server:
+        server.enqueue({"text": "a"})
+    with stored(tmp_path / "two", s3) as server:
+        assert all_texts(server, 1) == ["a"]
 
 
 def test_a_store_that_ignores_conditions_is_refused(tmp_path, gateway, s3):

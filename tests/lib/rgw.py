@@ -47,6 +47,7 @@ memstore device bytes = 2147483648
 [client.rgw]
 rgw frontends = beast endpoint=127.0.0.1:{port}
 rgw data = {folder}/rgw
+rgw dns name = localhost
 """
 KEYS = {
     "mon.": ["--cap", "mon", "allow *"],

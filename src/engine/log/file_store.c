@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/hash.h"
 #include "core/backoff.h"
 #include "store/store.h"
 
@@ -20,13 +21,14 @@
 
 enum {
 	PART = 8 << 20, /* bytes of a file in one object */
-	TRIES = 8       /* of a request that fails: some seconds */
+	TRIES = 10      /* of a request that fails: some seconds */
 };
 
 #define FETCH "payloads/fetch" /* a file while it is fetched */
 
 static const struct slu_backoff retry = {
 	.kind = SLU_BACKOFF_EXPONENTIAL,
+	.jitter = SLU_JITTER_FULL,
 	.base = 20 * SLU_MS,
 	.max = SLU_SEC,
 };
@@ -69,11 +71,13 @@ part_size(const struct logengine_file *f, uint32_t part)
 static bool
 try_again(unsigned *tries)
 {
+	uint64_t random = 0;
 	slu_time wait;
 
 	if (++*tries == TRIES)
 		return false;
-	wait = backoff_delay(&retry, *tries, 0);
+	(void)hash_random(&random, sizeof random, NULL); /* without it the next try comes at once */
+	wait = backoff_delay(&retry, *tries, random);
 	nanosleep(&(struct timespec){ wait / SLU_SEC, wait % SLU_SEC }, NULL);
 	return true;
 }

@@ -3,6 +3,7 @@
  */
 #include "mirror_fixture.h"
 
+#include "core/backoff.h"
 #include "mirror/mirror_private.h"
 
 FIXTURE(before_mirror, after_mirror);
@@ -491,4 +492,16 @@ TEST(MIRROR_4_a_node_takes_back_what_its_own_open_left)
 	close_log();
 	CHECK_EQ(0, open_mirror(&err));
 	CHECK_EQ(5, k.seen);
+}
+
+/* A store that is too busy (SlowDown) fails requests of many shards at once: they must not come again at once. */
+TEST(requests_that_failed_are_repeated_at_different_times)
+{
+	const struct slu_backoff *b;
+
+	my.conf.retry = (struct slu_backoff){ 0 };
+	open_log();
+	b = &my.mirror->conf.retry;
+	CHECK(backoff_delay(b, 5, 1) != backoff_delay(b, 5, 1000000));
+	CHECK_EQ(SLU_SEC, backoff_delay(b, 100, SLU_SEC), "at most a second");
 }
