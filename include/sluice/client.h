@@ -122,6 +122,16 @@ struct slu_client_put {
 	slu_time max_runtime;            /* after which its lease ends, however often it is extended; 0 = the queue's */
 	slu_time deadline;               /* instead of ttl: when it becomes a dead letter, wall clock; 0 = none */
 	const struct slu_backoff *retry; /* NULL = the queue's */
+
+	/* Question: the queue has one message with this key, until it is first delivered ("started"), until it is acked,
+	 * deleted or dead ("done"), or for a time. Instead of idempotency_key. */
+	const char *unique_key;   /* NULL = not unique */
+	const char *unique_until; /* "started" or "done"; NULL = unique_for */
+	slu_time unique_for;      /* 0 = unique_until */
+	bool replace;             /* a message that waits gets this payload; false = it stays as it is */
+
+	/* Answer. */
+	bool replaced; /* with duplicate: that message has this payload now */
 };
 
 /* Enqueues up to 10,000 messages: all or, on one shard, none. When it returns 0 they are on disk. */
@@ -215,6 +225,7 @@ struct slu_settle {
 	 * message alone. It is not a failure. 0 = no hold. */
 	slu_time retry_after;
 	const char *scope;
+	const char *priority; /* nack: another priority of the message; NULL = the same */
 };
 
 /* Settles up to 1,000 messages. queue: NULL = any queue, or the queues of the receipts. Returns the first code

@@ -71,6 +71,14 @@ SLU_API void slu_close(struct slu_broker *b);
  * returns. */
 typedef int64_t slu_read_fn(void *arg, void *p, size_t size);
 
+/* Until when a message is unique. */
+enum slu_unique {
+	SLU_UNIQUE_NOT,
+	SLU_UNIQUE_STARTED,
+	SLU_UNIQUE_DONE,
+	SLU_UNIQUE_TIME
+};
+
 /* A message to enqueue. Zeros are the defaults. Strings and payload are copied. A payload may have up
  * to 1 GiB; more than 1 MiB goes to a file, directly from payload (a file that you have mapped) or
  * from read, so that memory does not grow with it. */
@@ -103,6 +111,15 @@ struct slu_put {
 	slu_time max_runtime;            /* after which its lease ends, however often it is extended; 0: none */
 	slu_time deadline;               /* instead of ttl: when it becomes a dead letter, wall clock; 0: none */
 	const struct slu_backoff *retry; /* delays after failures; NULL: the queue's */
+
+	/* Question: the queue has one message with the key `idempotency` until it is first delivered, until it is gone or
+	 * dead, or for a time; not for the window of the queue. */
+	enum slu_unique unique;
+	slu_time unique_for; /* SLU_UNIQUE_TIME: for how long */
+	bool replace;        /* a message that waits gets this payload; false: it stays as it is */
+
+	/* Result. */
+	bool replaced; /* with existed: the message has this payload now */
 };
 
 /*
@@ -178,6 +195,9 @@ struct slu_nack_options {
 	 * 0 = no hold. */
 	slu_time retry_after;
 	const char *scope;
+
+	bool has_priority; /* use `priority` from now on */
+	int32_t priority;
 };
 
 /* options may be NULL. */

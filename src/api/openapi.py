@@ -52,6 +52,7 @@ GIVEN = {
     "max_attempts": ATTEMPTS,
 }
 GIVEN_IF_ANY = {
+    "unique": record(["key", "until"], {"key": TEXT, "until": TEXT}),
     **each(TEXT, "key share rule correlation_id content_type"),
     "attributes": {"type": "object"},
     "traceparent": string(pattern="^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"),
@@ -250,7 +251,8 @@ SCHEMAS = {
                          description="degraded: some shards do not serve."),
         **READY,
     }),
-    "Accepted": record([*ID, "duplicate"], {**ID, **each(FLAG, "duplicate pending")}),
+    "Accepted": record([*ID, "duplicate"], {**ID, **each(FLAG, "duplicate pending"),
+                                            "unique": string(enum=["new", "kept", "replaced"])}),
     "NewMessage": named({
         **SHOWN,
         "content_type": string(minLength=1, maxLength=128),
@@ -261,6 +263,11 @@ SCHEMAS = {
         "retry": RETRY,
         **each(string(minLength=1, maxLength=256), "key idempotency_key"),
         "share": string(minLength=1, maxLength=128),
+        "unique": record(["key", "until"], {
+            "key": string(minLength=1, maxLength=256),
+            "until": string(description="started, done, or a time of a second or more."),
+            "mode": string(enum=["keep", "replace"], default="keep"),
+        }, description="The queue has one message with the key until then. Not with idempotency_key or copy_to."),
         "copy_to": {**array(ref("Name")), "maxItems": 16, "description": "Queues that get a copy of the message."},
         "correlation_id": string(minLength=1, maxLength=128),
         "attributes": {"type": "object"},
@@ -295,7 +302,7 @@ SCHEMAS = {
         "messages": array(ref("Message")), "looked": UINT32, "of": COUNT, "cursor": ref("Cursor")}),
     "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}, **WITH}),
     "Nack": settling({"error": TEXT, "delay": TIME, **each(FLAG, "defer dead"), "retry_after": TIME,
-                      "scope": SCOPE, **WITH}),
+                      "scope": SCOPE, "priority": {"oneOf": [INT32, string(enum=["high", "normal", "low"])]}, **WITH}),
     "Extend": settling({"lease": TIME}),
     "Outcome": record([*ID, "status"], {
         **ID,

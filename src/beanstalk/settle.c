@@ -18,6 +18,13 @@ inserted(struct apicall *a)
 	exchange_answer(a->x);
 }
 
+/* beanstalkd has priorities of 32 bits without a sign. */
+static int32_t
+priority(uint64_t n)
+{
+	return n > INT32_MAX ? INT32_MAX : (int32_t)n;
+}
+
 void
 bean_put(struct apicall *a)
 {
@@ -31,7 +38,7 @@ bean_put(struct apicall *a)
 	apicall_op(a, &a->op, OP_ENQUEUE, bean_space(a->x), arena_copy(&a->memory, bean_queue(tube)));
 	a->op.as.queue = arena_copy(&a->memory, slice_of(tube->shown));
 	put->m.payload = (struct slice){ call->in.p, call->in.n - 2 };
-	put->m.prio = n[0] > INT32_MAX ? INT32_MAX : (int32_t)n[0];
+	put->m.prio = priority(n[0]);
 	put->m.attributes = bean_attributes(&a->memory, (uint32_t)n[0], n[2] ? (uint32_t)n[2] : 1);
 	put->m.max_attempts = bean_shared(a->x)->conf.max_attempts;
 	put->delay = (slu_time)n[1] * SLU_SEC;
@@ -152,6 +159,15 @@ bean_delete(struct apicall *a)
 		bean_answer(a->x, "NOT_FOUND\r\n");
 }
 
+/* Engine redis keeps the priority of the put. */
+static bool
+has_priorities(struct apicall *a, const struct bean_job *job)
+{
+	const struct slice queue = job ? bean_queue(job->tube) : (struct slice){ 0 };
+
+	return job && !broker_engine_of(a->api->broker, apicall_routes(a), bean_space(a->x), queue)->ops->shared;
+}
+
 static void
 settle_own(struct apicall *a, enum op_verb verb, const struct op_item *how, const char *done)
 {
@@ -168,13 +184,19 @@ bean_release(struct apicall *a)
 {
 	const uint64_t *const n = bean_call(a->x)->line.numbers; /* id, priority, delay */
 
-	settle_own(a, OP_NACK, &(struct op_item){ .defer = true, .time = (slu_time)n[2] * SLU_SEC }, "RELEASED\r\n");
+	const struct op_item how = { .defer = true, .time = (slu_time)n[2] * SLU_SEC, .has_prio = has_priorities(a, job_of(a)), .prio = priority(n[1]) };
+
+	settle_own(a, OP_NACK, &how, "RELEASED\r\n");
 }
 
 void
 bean_bury(struct apicall *a)
 {
-	settle_own(a, OP_NACK, &(struct op_item){ .dead = true, .text = SLICE("buried") }, "BURIED\r\n");
+	const uint64_t *const n = bean_call(a->x)->line.numbers; /* id, priority */
+
+	const struct op_item how = { .dead = true, .text = SLICE("buried"), .has_prio = has_priorities(a, job_of(a)), .prio = priority(n[1]) };
+
+	settle_own(a, OP_NACK, &how, "BURIED\r\n");
 }
 
 void

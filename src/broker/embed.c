@@ -264,6 +264,8 @@ slu_nack(struct slu_broker *b, const struct slu_message *m,
 		return SLU_EINVAL;
 	item.time = o->has_delay ? o->delay : LEDGER_BY_POLICY;
 	item.defer = o->defer;
+	item.has_prio = o->has_priority;
+	item.prio = o->priority;
 	item.dead = o->dead;
 	if (o->has_delay && need_time(o->delay, "delay", err))
 		return SLU_EINVAL;

@@ -52,6 +52,9 @@ check_put(const struct slu_put *in, struct slu_err *err)
 	rc = rc ? rc : need_time(in->lease, "lease", err);
 	rc = rc ? rc : need_time(in->max_runtime, "max_runtime", err);
 	rc = rc ? rc : need_time(in->deadline, "deadline", err);
+	rc = rc ? rc : need_time(in->unique_for, "unique_for", err);
+	if (!rc && in->unique && !in->idempotency)
+		rc = slu_fail(err, SLU_EINVAL, "a unique message needs an idempotency key");
 	rc = rc ? rc : need_bytes(in->payload, in->size, "payload", err);
 	if (rc)
 		return rc;
@@ -83,11 +86,12 @@ fill_put(const struct embed_call *c, const struct slu_put *in, struct op_put *ou
 			.due = in->due,
 			.keep = in->keep_result,
 			.max_attempts = (uint16_t)in->max_attempts,
-			.terms = { .lease = in->lease, .run = in->max_runtime },
+			.terms = { .lease = in->lease, .run = in->max_runtime, .unique = (uint64_t)in->unique, .unique_for = in->unique_for },
 		},
 		.delay = in->delay,
 		.ttl = in->ttl,
 		.deadline = in->deadline,
+		.replace = in->replace,
 	};
 	if (in->retry)
 		terms_set_retry(&out->m.terms, in->retry);
@@ -181,6 +185,7 @@ enqueue(struct slu_broker *b, struct embed_call *c, struct slu_put *puts,
 	for (uint32_t i = 0; !rc && i < c->op.n_puts; i++) {
 		puts[i].id = c->op.puts[i].m.id;
 		puts[i].existed = c->op.puts[i].existed;
+		puts[i].replaced = c->op.puts[i].replaced;
 	}
 	return rc;
 }

@@ -71,7 +71,7 @@ out_key(struct json_out *w, const struct slu_client *c, const struct slu_client_
 	unsigned char bytes[16];
 	char text[KEY_TEXT];
 
-	if (p->idempotency_key || !c->idempotent) {
+	if (p->idempotency_key || !c->idempotent || p->unique_key) {
 		out_text(w, "idempotency_key", p->idempotency_key);
 		return 0;
 	}
@@ -89,6 +89,22 @@ static const char *const kinds[] = {
 	[SLU_BACKOFF_FIXED] = "fixed",
 	[SLU_BACKOFF_NONE] = "none",
 };
+
+static void
+out_unique(struct json_out *w, const struct slu_client_put *p)
+{
+	if (!p->unique_key)
+		return;
+	json_out_object(w, "unique");
+	out_text(w, "key", p->unique_key);
+	if (p->unique_for)
+		out_time(w, "until", p->unique_for);
+	else
+		out_text(w, "until", p->unique_until);
+	if (p->replace)
+		out_text(w, "mode", "replace");
+	json_out_close(w);
+}
 
 /* Terms of the message itself. */
 static void
@@ -115,6 +131,7 @@ out_members(struct json_out *w, const struct slu_client *c, const struct slu_cli
 	out_text(w, "priority", p->priority);
 	out_text(w, "key", p->key);
 	out_text(w, "share", p->share);
+	out_unique(w, p);
 	out_text(w, "correlation_id", p->correlation_id);
 	out_text(w, "content_type", p->content_type);
 	if (p->attributes)
@@ -207,6 +224,7 @@ check_put(const struct slu_client_put *p, struct slu_err *err)
 	rc = rc ? rc : need_time(p->keep_result, "keep_result", err);
 	rc = rc ? rc : need_time(p->lease, "lease", err);
 	rc = rc ? rc : need_time(p->max_runtime, "max_runtime", err);
+	rc = rc ? rc : need_time(p->unique_for, "unique_for", err);
 	if (!rc && p->retry && (unsigned)p->retry->kind > SLU_BACKOFF_NONE)
 		rc = slu_fail(err, SLU_EINVAL, "invalid retry; expected exponential, linear, fixed or none");
 	rc = rc ? rc : need_bytes(p->payload, p->size, "payload", err);
@@ -221,13 +239,14 @@ check_put(const struct slu_client_put *p, struct slu_err *err)
 struct accepted {
 	uint64_t id;
 	bool duplicate;
-	struct slice uid;
+	struct slice uid, unique;
 };
 
 static const struct json_field accepted_fields[] = {
 	JSON_FIELD(u64, struct accepted, id, .min = 1, .max = INT64_MAX),
 	JSON_FIELD(bool, struct accepted, duplicate),
 	JSON_FIELD(raw, struct accepted, uid),
+	JSON_FIELD(raw, struct accepted, unique),
 };
 
 /* Reads an id, or with `detail` an object. */
@@ -257,6 +276,7 @@ read_ids(const struct client_request *a, struct slu_client_put *puts, size_t n, 
 		if (i < n) {
 			puts[i].id = one.id;
 			puts[i].duplicate = one.duplicate;
+			puts[i].replaced = slice_eq(one.unique, SLICE("\"replaced\""));
 		}
 		i++;
 	}
@@ -306,12 +326,12 @@ enqueue(struct slu_client *c, const char *queue, struct slu_client_put *puts, si
 	int rc;
 
 	for (size_t i = 0; i < n; i++)
-		keyed |= puts[i].idempotency_key != NULL;
+		keyed |= puts[i].idempotency_key || puts[i].unique_key;
 	client_request_init(&a, c, call, "POST", keyed ? "/enqueue?detail=1" : "/enqueue");
 	a.begins = true;
 	a.repeatable = true;
 	for (size_t i = 0; i < n; i++)
-		a.repeatable &= puts[i].idempotency_key != NULL || c->idempotent;
+		a.repeatable &= puts[i].idempotency_key || (c->idempotent && !puts[i].unique_key);
 	rc = c->packed ? out_packed(&a, queue, puts, n, err) : out_json(&a, queue, puts, n, err);
 	if (!rc)
 		rc = client_request_run(&a, err);
@@ -357,6 +377,7 @@ out_nack(struct json_out *w, const struct slu_settle *s)
 		json_out_bool(w, "dead", true);
 	out_time(w, "retry_after", s->retry_after);
 	out_text(w, "scope", s->scope);
+	out_text(w, "priority", s->priority);
 }
 
 static void

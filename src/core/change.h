@@ -24,6 +24,9 @@
  *               where                     keeps a result, or 0; where: the result
  *   REDRIVE     id number                 a dead letter starts again, at the end of its sequence; or a
  *                                         delayed message without a key is due now
+ *   REPLACE     id prio due where         a waiting message has another record. Without a key it also gets another
+ *                                         priority and due time
+ *   PRIORITY    id prio                   another priority
  *   PURGE       queue number remember     removes all messages but leased and dead ones
  *   POLICY      queue policy
  *   COUNTER     number                    raises the counter to at least this
@@ -94,6 +97,8 @@ enum change_kind {
 	CHANGE_FORGET,
 	CHANGE_INTAKE,
 	CHANGE_HOLD,
+	CHANGE_REPLACE,
+	CHANGE_PRIORITY,
 	CHANGE_KINDS
 };
 

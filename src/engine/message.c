@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/le.h"
+#include "base/time.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -63,6 +64,8 @@ static const struct {
 	{ "retry", offsetof(struct message, terms.retry), 0, 32 },
 	{ "retry base", offsetof(struct message, terms.retry_base), 0, 33 },
 	{ "retry max", offsetof(struct message, terms.retry_max), 0, 34 },
+	{ "unique", offsetof(struct message, terms.unique), 0, 35 },
+	{ "unique for", offsetof(struct message, terms.unique_for), 0, 36 },
 };
 
 enum {
@@ -196,7 +199,7 @@ message_check(const struct message *m, struct slu_err *err)
 			return slu_fail(err, SLU_ETOOBIG, "invalid %s: %zu bytes; expected at most %zu",
 					fields[i].what, field_size(m, i), fields[i].max);
 	if (!terms_valid(&m->terms))
-		return slu_fail(err, SLU_EINVAL, "invalid lease, retry or max_runtime of a message");
+		return slu_fail(err, SLU_EINVAL, "invalid lease, retry, max_runtime or unique of a message");
 	if (m->trace.n && m->trace.n < MESSAGE_TRACE_PARENT)
 		return slu_fail(err, SLU_EINVAL, "invalid trace; expected a traceparent");
 	if (m->file && m->payload.n)
@@ -448,6 +451,15 @@ fail_short(struct slice head, size_t n, struct message *out, struct slu_err *err
 	return slu_fail(err, SLU_ETOOBIG, "%zu of %zu bytes of a message record", head.n, n);
 }
 
+/* The moment until which a message is unique; before it is accepted, there is none. */
+static void
+set_unique_end(struct message *m)
+{
+	struct terms *const t = &m->terms;
+
+	t->unique_end = t->unique == UNIQUE_TIME ? time_add(m->accepted, t->unique_for) : 0;
+}
+
 /* *n: how long the head is, 0 after a failure that is not SLU_ETOOBIG. */
 static int
 decode_head(struct slice head, struct message *out, size_t *n, struct slu_err *err)
@@ -465,6 +477,7 @@ decode_head(struct slice head, struct message *out, size_t *n, struct slu_err *e
 		rc = decode_texts(head, out, n, err);
 	if (rc)
 		return rc;
+	set_unique_end(out);
 	return *n > head.n ? fail_short(head, *n, out, err) : 0;
 }
 

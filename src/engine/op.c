@@ -67,7 +67,7 @@ op_begin_put(struct op_put *put)
 	put->m.rule = put->m.value = (struct slice){ 0 };
 	put->own_id = 0;
 	put->undated = put->m.due == 0;
-	put->existed = false;
+	put->existed = put->replaced = false;
 	put->m.number = 0;
 }
 

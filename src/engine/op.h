@@ -63,6 +63,7 @@ struct op_put {
 	slu_time deadline;     /* the end of the ttl as a moment, instead of ttl; 0: none */
 	struct spelling as;    /* how to spell a new queue; n 0: op->as */
 	struct op_stood stood; /* OP_MOVE: the state of m on the other shard; m.due and m.expires count */
+	bool replace;          /* ENQUEUE of a unique message: replaces the first one, if that waits. One put of an op */
 	bool taken;            /* MOVE-2, MOVE-4 of engine/move.h */
 	bool undated;          /* engine only: this try has set m.due, the maker has not */
 	bool ruled;            /* engine only: this try has applied an admission rule; own_prio and own_due: before that */
@@ -75,6 +76,7 @@ struct op_put {
 
 	/* Answer. */
 	bool existed;          /* the idempotency key is known; m.id is the id of the first message */
+	bool replaced;         /* ... and has the record of this one now */
 	bool pending;          /* FINISH: the message is on its way to another shard, which accepts it later */
 	uint16_t max_attempts; /* in force: of the message, or of its queue */
 };
@@ -90,14 +92,16 @@ struct op_item {
 			     * LEDGER_BY_POLICY */
 	bool defer;         /* nack: no failure, the message is only postponed */
 	bool dead;          /* nack: to the dead letters */
-	bool nack;          /* finish: a nack; otherwise an ack */
-	bool remove;        /* finish: deletes the message, which must not be leased; schedule: nothing takes its place */
-	uint64_t number;    /* schedule: of the message; 0: it must not exist */
-	bool delayed;       /* redrive: also a delayed message without a key, which is due now */
-	uint8_t scope;      /* nack with a hold: 0: the message alone; otherwise 1 + enum gate_kind */
-	slu_time hold;      /* nack: nothing of the scope of the message is delivered for so long; 0: no hold */
-	bool taken;         /* MOVE-4 of engine/move.h */
-	bool rounded;       /* API only: the form in which the id was sent; see struct given_id */
+	bool has_prio;      /* nack: the message gets the priority `prio` */
+	int32_t prio;
+	bool nack;       /* finish: a nack; otherwise an ack */
+	bool remove;     /* finish: deletes the message, which must not be leased; schedule: nothing takes its place */
+	uint64_t number; /* schedule: of the message; 0: it must not exist */
+	bool delayed;    /* redrive: also a delayed message without a key, which is due now */
+	uint8_t scope;   /* nack with a hold: 0: the message alone; otherwise 1 + enum gate_kind */
+	slu_time hold;   /* nack: nothing of the scope of the message is delivered for so long; 0: no hold */
+	bool taken;      /* MOVE-4 of engine/move.h */
+	bool rounded;    /* API only: the form in which the id was sent; see struct given_id */
 
 	/* Answer. */
 	int rc;         /* of this item */

@@ -114,6 +114,10 @@ static const struct op_field put_fields[] = {
 	{ "retry_max",    78, FIELD_TIME,  AT(m.terms.retry_max), 0, PUTS, NO, NULL },
 	{ "deadline",     79, FIELD_TIME,  AT(deadline), 0, PUTS, NO, NULL },
 	{ "value",        80, FIELD_SLICE, AT(m.value), MESSAGE_VALUE_MAX, PUTS, NO, NULL },
+	{ "unique",       81, FIELD_U64,   AT(m.terms.unique), 0, PUTS, NO, NULL },
+	{ "unique_for",   82, FIELD_TIME,  AT(m.terms.unique_for), 0, PUTS, NO, NULL },
+	{ "replace",      83, FIELD_BOOL,  AT(replace), 0, V(ENQUEUE), NO, NULL },
+	{ "replaced",     84, FIELD_BOOL,  AT(replaced), 0, NO, V(ENQUEUE), NULL },
 };
 #undef AT
 
@@ -133,6 +137,8 @@ static const struct op_field item_fields[] = {
 	{ "nack",      50, FIELD_BOOL,  AT(nack), 0, V(FINISH), NO, NULL },
 	{ "scope",     52, FIELD_U8,    AT(scope), GATE_KINDS, V(NACK) | V(FINISH), NO, NULL },
 	{ "hold",      53, FIELD_TIME,  AT(hold), 0, V(NACK) | V(FINISH), NO, NULL },
+	{ "has_prio",  54, FIELD_BOOL,  AT(has_prio), 0, V(NACK) | V(FINISH), NO, NULL },
+	{ "priority",  55, FIELD_I32,   AT(prio), 0, V(NACK) | V(FINISH), NO, NULL },
 	{ "remove",    60, FIELD_BOOL,  AT(remove), 0, V(FINISH) | V(SCHEDULE), NO, NULL },
 	{ "number",    61, FIELD_U64,   AT(number), 0, V(SCHEDULE), NO, NULL },
 	{ "delayed",   62, FIELD_BOOL,  AT(delayed), 0, V(REDRIVE), NO, NULL },

@@ -252,6 +252,18 @@ def test_touch_keeps_a_reservation(server, client, tube):
     assert client.ask(f"delete {number}") == "DELETED"
 
 
+@NOT_REDIS
+def test_release_and_bury_give_another_priority(client):
+    released, buried, other = client.put(pri=1), client.put(pri=2), client.put(pri=500)
+    assert [client.reserve(0)[0] for _ in range(2)] == [released, buried]
+    assert client.ask(f"release {released} 1000 0") == "RELEASED"
+    assert client.ask(f"bury {buried} 100") == "BURIED"
+    assert client.yaml(f"stats-job {released}")["pri"] == "1000"
+    assert client.yaml(f"stats-job {buried}")["pri"] == "100"
+    assert client.ask("kick 1") == "KICKED 1"
+    assert [client.reserve(0)[0] for _ in range(3)] == [buried, other, released]
+
+
 def test_release_with_and_without_a_delay(client):
     number = client.put()
     client.reserve(0)

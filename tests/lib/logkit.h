@@ -115,6 +115,7 @@ struct logkit {
 
 	const char *folder;
 	bool lossy;       /* the next verify takes what is there for what must be */
+	bool unverified;  /* the test has messages that the kit does not know: an open checks none */
 	bool unspelled;   /* it did so once: the spelling of queues is unknown */
 	struct engine *e; /* NULL: not open */
 	struct engine_found found;

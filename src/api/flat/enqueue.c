@@ -3,6 +3,7 @@
 #include "api/flat/packed.h"
 #include "api/flat/flat.h"
 #include "api/flat/policy.h"
+#include "api/flat/unique.h"
 #include "api/groups.h"
 #include "api/handler.h"
 #include "api/flat/error.h"
@@ -26,6 +27,7 @@ struct item {
 	uint64_t max_attempts;
 	struct slice parent, state; /* traceparent and tracestate */
 	struct slice copies;        /* "copy_to": an array of names */
+	struct flat_unique unique;
 };
 
 #define FIELD(text, how, member, ...) JSON_ROW(text, json_read_##how, struct item, member, __VA_ARGS__)
@@ -37,7 +39,9 @@ enum {
 	HAS_DELIVER_AFTER = 1 << 6,
 	HAS_DELAY = 1 << 7,
 	HAS_TTL = 1 << 8,
+	HAS_IDEM = 1 << 10,
 	HAS_DEADLINE = 1 << 23,
+	HAS_UNIQUE = 1 << 24,
 	N_FIXED = 5 /* rows that an item of a batch has in other forms: queue and payload */
 };
 
@@ -78,6 +82,7 @@ static const struct json_field fields[] = {
 	FIELD("max_runtime", span, put.m.terms.run, .min = SLU_MS, .max = API_DELAY_MAX),
 	JSON_ROW("retry", read_retry, struct item, put.m.terms),
 	FIELD("deadline", time, put.deadline),
+	JSON_ROW("unique", flat_unique_read, struct item, unique),
 };
 
 /* Takes the payload from the member that has it. */
@@ -101,6 +106,24 @@ take_payload(struct json *r, struct item *item, uint64_t given)
 	m->payload_size = m->payload.n;
 }
 
+/* A unique message has its key as an idempotency key. */
+static void
+take_unique(struct json *r, uint64_t given, struct item *item)
+{
+	const struct flat_unique *const u = &item->unique;
+
+	if (!(given & HAS_UNIQUE))
+		return;
+	if (given & HAS_IDEM)
+		json_fail(r, SLU_EINVAL, NULL, "expected unique or idempotency_key, not both");
+	if (item->copies.n)
+		json_fail(r, SLU_EINVAL, NULL, "expected unique or copy_to, not both");
+	item->put.m.idem = u->key;
+	item->put.m.terms.unique = u->until;
+	item->put.m.terms.unique_for = u->time;
+	item->put.replace = u->replace;
+}
+
 /* Checks the members together, and completes item->put. */
 static void
 finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
@@ -113,6 +136,7 @@ finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
 		item->put.deadline = 1; /* a time before 1970 is past, too */
 	if (item->put.m.due < 0)
 		item->put.m.due = 0; /* a time before 1970 means now */
+	take_unique(r, given, item);
 	if (r->state != JSON_FAILED &&
 	    value_trace(a, item->parent, item->state, &item->put.m.trace))
 		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
@@ -339,6 +363,9 @@ write_detail(const struct op_put *put, struct json_out *w)
 	json_out_bool(w, "duplicate", put->existed);
 	if (put->pending)
 		json_out_bool(w, "pending", true);
+	if (put->m.terms.unique && !put->pending)
+		json_out_str(w, "unique", put->replaced ? SLICE("replaced") : put->existed ? SLICE("kept")
+											   : SLICE("new"));
 	json_out_close(w);
 }
 

@@ -14,7 +14,8 @@ enum {
 	AT_ITEMS = 8,
 
 	DUPLICATE = 1, /* flags of PACKED_IDS */
-	PENDING = 2
+	PENDING = 2,
+	REPLACED = 4
 };
 
 static const char magic[4] = { 'S', 'L', 'B', '1' };
@@ -236,6 +237,6 @@ packed_write_id(struct buf *out, const struct op_put *put)
 
 	if (!p)
 		return;
-	le32_put(p, (put->existed ? DUPLICATE : 0) | (put->pending ? PENDING : 0));
+	le32_put(p, (put->existed ? DUPLICATE : 0) | (put->pending ? PENDING : 0) | (put->replaced ? REPLACED : 0));
 	le64_put(p + 4, put->m.id);
 }

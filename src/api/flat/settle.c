@@ -47,7 +47,8 @@ enum {
 	HAS_TOKEN = 1 << 4,
 	HAS_RECEIPT = 1 << 5,
 	HAS_OTHERS = HAS_RECEIPT - 1, /* any row before it */
-	N_WHICH = 6                   /* rows of WHICH */
+	N_WHICH = 6,                  /* rows of WHICH */
+	HAS_PRIORITY = 1 << 13        /* of a nack */
 };
 
 enum {
@@ -104,6 +105,7 @@ static const struct json_field nack_fields[] = {
 	FIELD("enqueue", raw, enqueue),
 	FIELD("retry_after", span, op.hold, .max = API_DELAY_MAX),
 	JSON_ROW("scope", read_scope, struct settle_item, op.scope),
+	FIELD("priority", priority, op.prio),
 };
 
 static const struct json_field extend_fields[] = {
@@ -193,6 +195,7 @@ decode_item(struct flat_settle *s, struct json *r, struct json_again *again)
 	check_given(r, object, given);
 	check_times(r, &item.op);
 	take_which(&item, given);
+	item.op.has_prio = s->verb == OP_NACK && (given & HAS_PRIORITY);
 	s->items[s->n] = item.op;
 	s->enqueues[s->n] = item.enqueue;
 	s->n_with += item.enqueue.n > 0;
@@ -252,13 +255,15 @@ static int
 read_members(const struct table *t, struct arena *a, struct slice members, struct settle_item *item, struct slu_err *err)
 {
 	char *const room = arena_alloc(a, members.n);
+	uint64_t given;
 	struct json r;
 
 	if (!room)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
 	json_init(&r, members, JSON_DEPTH);
 	json_room(&r, room, members.n);
-	(void)json_fields(&r, t->fields + N_WHICH, t->n - N_WHICH, JSON_STRICT, item); /* none is required */
+	given = json_fields(&r, t->fields + N_WHICH, t->n - N_WHICH, JSON_STRICT, item); /* none is required */
+	item->op.has_prio = t->fields == nack_fields && (given << N_WHICH & HAS_PRIORITY);
 	check_times(&r, &item->op);
 	if (item->enqueue.n > 0)
 		json_fail(&r, SLU_EINVAL, NULL, "expected no member \"enqueue\" in a batch");

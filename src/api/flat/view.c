@@ -78,11 +78,29 @@ write_source(struct json_out *w, const struct message *m)
 }
 
 static void
+write_unique(struct json_out *w, const struct message *m)
+{
+	static const char *const until[UNIQUES] = { [UNIQUE_STARTED] = "started", [UNIQUE_DONE] = "done" };
+	const uint64_t unique = m->terms.unique;
+
+	if (!unique)
+		return;
+	json_out_object(w, "unique");
+	json_out_str(w, "key", m->idem);
+	if (until[unique])
+		json_out_str(w, "until", slice_of(until[unique]));
+	else
+		json_out_time(w, "until", m->terms.unique_end);
+	json_out_close(w);
+}
+
+static void
 write_extras(struct json_out *w, const struct message *m)
 {
 	text_if_any(w, "key", m->key);
 	text_if_any(w, "share", m->share);
 	text_if_any(w, "rule", m->rule);
+	write_unique(w, m);
 	text_if_any(w, "correlation_id", m->correlation);
 	if (m->attributes.n > 0)
 		json_out_stored(w, "attributes", m->attributes);

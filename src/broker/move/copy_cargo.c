@@ -127,8 +127,10 @@ set_stood(const struct op_row *row, struct op_put *put)
 	put->stood.failures = row->failures;
 	put->stood.version = row->state_version;
 	put->m.due = row->due;
-	if (row->kind == MOVE_MESSAGE)
+	if (row->kind == MOVE_MESSAGE) {
 		put->m.expires = row->expires == SLU_NEVER ? 0 : row->expires;
+		put->m.prio = row->prio;
+	}
 	if (!row->record.pin)
 		put->m.id = row->id;
 }

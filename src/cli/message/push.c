@@ -8,6 +8,7 @@
 
 #include "base/id.h"
 #include "base/json/json.h"
+#include "base/parse.h"
 #include "base/rfc3339.h"
 
 #include <fcntl.h>
@@ -30,6 +31,9 @@ struct push {
 	const char *template; /* template.h */
 	uint64_t count;       /* copies of each payload */
 	const char *at, *deadline;
+	const char *retry; /* --retry */
+	const char *until; /* --until */
+	struct slu_backoff backoff;
 	bool lines, json_lines, quiet;
 
 	struct slu_client_put puts[BATCH_LINES];
@@ -42,14 +46,24 @@ struct push {
 
 /* --- batches ---------------------------------------------------------------- */
 
+static const char *
+unique_text(const struct slu_client_put *put)
+{
+	if (!put->unique_key)
+		return "";
+	if (put->replaced)
+		return ",\"unique\":\"replaced\"";
+	return put->duplicate ? ",\"unique\":\"kept\"" : ",\"unique\":\"new\"";
+}
+
 static void
 print_id(const struct push *p, const struct slu_client_put *put)
 {
 	char uid[ID_UUID_TEXT];
 
 	if (p->s.json)
-		printf("{\"id\":%" PRIu64 ",\"uid\":\"%s\",\"duplicate\":%s}\n", put->id,
-		       id_to_uuid(put->id, uid), put->duplicate ? "true" : "false");
+		printf("{\"id\":%" PRIu64 ",\"uid\":\"%s\",\"duplicate\":%s%s}\n", put->id,
+		       id_to_uuid(put->id, uid), put->duplicate ? "true" : "false", unique_text(put));
 	else if (!p->quiet)
 		printf("%" PRIu64 "\n", put->id);
 }
@@ -299,6 +313,12 @@ misuse(const struct push *p, int words)
 		return "--at and --delay exclude each other";
 	if (p->put.idempotency_key && (words > 1 || p->count > 1 || p->lines || p->json_lines))
 		return "--idempotency-key needs a single message";
+	if (p->put.unique_key && (words > 1 || p->count > 1 || p->lines || p->json_lines))
+		return "--unique needs a single message";
+	if ((p->until || p->put.replace) && !p->put.unique_key)
+		return "--until and --replace need --unique";
+	if (p->put.unique_key && p->put.idempotency_key)
+		return "--unique and --idempotency-key exclude each other";
 	return NULL;
 }
 
@@ -313,6 +333,48 @@ read_moment(const char *name, const char *text, slu_time *out, struct slu_err *e
 			why.text);
 }
 
+/* KIND[:BASE[:MAX]] */
+static int
+read_retry(struct push *p, struct slu_err *err)
+{
+	static const char *const kinds[] = { "exponential", "linear", "fixed", "none" };
+	struct slice rest = slice_of(p->retry ? p->retry : ""), word = { 0 };
+	slu_time *const times[] = { &p->backoff.base, &p->backoff.max };
+	unsigned kind = 0;
+	bool good = true;
+
+	if (!p->retry)
+		return 0;
+	(void)slice_cut(&rest, ':', &word);
+	while (kind < SLU_BACKOFF_NONE && !slice_eq(word, slice_of(kinds[kind])))
+		kind++;
+	good = slice_eq(word, slice_of(kinds[kind]));
+	p->backoff = (struct slu_backoff){ .kind = (enum slu_backoff_kind)kind, .jitter = SLU_JITTER_FULL };
+	for (unsigned i = 0; good && i < 2 && rest.n; i++) {
+		(void)slice_cut(&rest, ':', &word);
+		good = !parse_duration(word, times[i], NULL);
+	}
+	if (!good || rest.n)
+		return slu_fail(err, SLU_EINVAL, "invalid --retry: %s; expected exponential, linear, fixed or none, as in fixed:10s or exponential:1s:15m",
+				p->retry);
+	p->put.retry = &p->backoff;
+	return 0;
+}
+
+/* started, done, or a time */
+static int
+read_until(struct push *p, struct slu_err *err)
+{
+	if (!p->put.unique_key)
+		return 0;
+	p->put.unique_until = p->until ? p->until : "done";
+	if (strcmp(p->put.unique_until, "done") == 0 || strcmp(p->put.unique_until, "started") == 0)
+		return 0;
+	if (!parse_duration(slice_of(p->until), &p->put.unique_for, NULL) && p->put.unique_for >= SLU_SEC)
+		return 0;
+	return slu_fail(err, SLU_EINVAL, "invalid --until: %s; expected started, done or a time of a second or more, as 10m", p->until);
+}
+
 static int
 push(struct push *p, int words, char **argv, struct slu_err *err)
 {
@@ -321,6 +383,10 @@ push(struct push *p, int words, char **argv, struct slu_err *err)
 
 	if (!rc)
 		rc = read_moment("--deadline", p->deadline, &p->put.deadline, err);
+	if (!rc)
+		rc = read_retry(p, err);
+	if (!rc)
+		rc = read_until(p, err);
 	if (rc)
 		return rc;
 	p->put.is_json = p->json_lines;
@@ -403,10 +469,14 @@ const struct command cli_push = {
 		 { "--ttl", ARG_TIME, AT(push, put.ttl), "becomes a dead letter if not taken within this time" },
 		 { "--idempotency-key KEY", ARG_TEXT, AT(push, put.idempotency_key),
 		   "the queue accepts a message with this key once" },
+		 { "--unique KEY", ARG_TEXT, AT(push, put.unique_key), "the queue has one message with this key, see --until" },
+		 { "--until started|done|TIME", ARG_TEXT, AT(push, until), "how long it is unique: until it is delivered, or done, or for a time (done)" },
+		 { "--replace", ARG_FLAG, AT(push, put.replace), "a waiting message with the key of --unique gets this payload" },
 		 { "--correlation-id ID", ARG_TEXT, AT(push, put.correlation_id), "id for the consumer" },
 		 { "--attributes JSON", ARG_TEXT, AT(push, put.attributes), "JSON object for the consumer" },
 		 { "--content-type TYPE", ARG_TEXT, AT(push, put.content_type), "content type of the payload" },
 		 { "--traceparent TEXT", ARG_TEXT, AT(push, put.traceparent), "trace context (W3C)" },
+		 { "--retry KIND[:BASE[:MAX]]", ARG_TEXT, AT(push, retry), "delays after failures, as fixed:10s (the queue's)" },
 		 { "--max-attempts", ARG_COUNT, AT(push, max_attempts),
 		   "failures after which it is a dead letter" },
 		 { "--keep-result", ARG_TIME, AT(push, put.keep_result), "keep the result of the ack this long" },

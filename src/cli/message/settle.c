@@ -148,6 +148,7 @@ const struct command cli_nack = {
 		 { "--defer", ARG_FLAG, AT(settle, item.defer), "deliver later without counting a failure" },
 		 { "--dead", ARG_FLAG, AT(settle, item.dead), "make the message a dead letter" },
 		 { "--retry-after", ARG_TIME, AT(settle, item.retry_after), "deliver later, and with --scope hold others back, too" },
+		 { "-p, --priority high|normal|low|N", ARG_TEXT, AT(settle, item.priority), "another priority of the message" },
 		 { "--scope key|share|attribute|queue", ARG_TEXT, AT(settle, item.scope), "what to hold back for --retry-after (the message)" }),
 	CLI_STATE(struct settle, .verb = SLU_NACK, .item.time = -1),
 	.run = nack,

@@ -26,6 +26,8 @@ apply_claim(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct c
 	pace_add(&q->pace, c->at);
 	m->flags = (uint8_t)((m->flags | MSG_HOLDS) & ~MSG_EXTENDED);
 	m->q.own16 += m->q.own16 < UINT16_MAX;
+	if (m->more != SLAB_NONE && ledger_terms(l, m)->unique == UNIQUE_STARTED)
+		ledger_free_key(l, m);
 	if (q->gates && !l->replaying)
 		ledger_gates_charge(l, q, m, c->at);
 }
@@ -82,6 +84,16 @@ apply_retry(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct c
 	ledger_settle(l, q, h, c->at);
 }
 
+/* LEDGER-16: a message that is dead or damaged is not unique any more, unless it is so for a time. */
+static void
+lose_key(struct ledger *l, struct msg *m)
+{
+	const struct terms *const t = ledger_terms(l, m);
+
+	if (t->unique && t->unique != UNIQUE_TIME)
+		ledger_free_key(l, m);
+}
+
 static void
 apply_die(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct change *c)
 {
@@ -93,7 +105,8 @@ apply_die(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct cha
 	ledger_pass(l, q, h);
 	m->q.due = c->at;
 	m->reason = c->reason;
-	m->flags &= (uint8_t)~MSG_FLAGS;
+	m->flags &= (uint8_t) ~(MSG_FLAGS & ~MSG_FREED);
+	lose_key(l, m);
 	ledger_enter(l, q, h, MSG_DEAD);
 }
 
@@ -108,7 +121,8 @@ apply_quarantine(struct ledger *l, struct ledger_queue *q, uint32_t h, const str
 	ledger_pass(l, q, h);
 	m->q.own16 -= m->q.own16 > 0;
 	m->q.due = c->at;
-	m->flags &= (uint8_t)~MSG_FLAGS;
+	m->flags &= (uint8_t) ~(MSG_FLAGS & ~MSG_FREED);
+	lose_key(l, m);
 	ledger_enter(l, q, h, MSG_DAMAGED);
 }
 
@@ -161,6 +175,44 @@ apply_redrive(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct
 	ledger_settle(l, q, h, c->at);
 }
 
+/* The bytes of a namespace are those of its records. */
+static void
+take_record(struct ledger *l, struct ledger_queue *q, struct msg *m, uint64_t where)
+{
+	ledger_space_add(l, q->space, 0, ledger_record_size(l, where) - ledger_record_size(l, m->where), 0);
+	ledger_drop(l, m->where);
+	m->where = where;
+}
+
+/* A message with a key keeps its place in the sequence, and one that stays what it is keeps its place in the queue. */
+static void
+apply_replace(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct change *c)
+{
+	struct msg *m = ledger_msg(l, h);
+
+	take_record(l, q, m, c->where);
+	if ((m->flags & MSG_KEYED) || (m->q.prio == c->prio && m->q.due == c->due))
+		return;
+	ledger_leave(l, q, h);
+	m->q.prio = c->prio;
+	m->q.due = c->due;
+	ledger_settle(l, q, h, c->at);
+}
+
+/* Only the order of ready messages knows priorities. */
+static void
+apply_priority(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct change *c)
+{
+	struct msg *m = ledger_msg(l, h);
+	const bool ready = msg_state(m) == MSG_READY;
+
+	if (ready)
+		ledger_unqueue(l, q, h);
+	m->q.prio = c->prio;
+	if (ready)
+		ledger_make_ready(l, q, h);
+}
+
 typedef void apply_fn(struct ledger *l, struct ledger_queue *q, uint32_t h,
 		      const struct change *c);
 
@@ -180,6 +232,8 @@ static const struct {
 	[CHANGE_REDRIVE] = { apply_redrive, IN(DEAD) | IN(DELAYED) },
 	[CHANGE_QUARANTINE] = { apply_quarantine, IN(LEASED) },
 	[CHANGE_SPARE] = { apply_spare, IN(LEASED) },
+	[CHANGE_REPLACE] = { apply_replace, IN(READY) | IN(DELAYED) | IN(HELD) },
+	[CHANGE_PRIORITY] = { apply_priority, ~IN(NONE) },
 };
 
 static void

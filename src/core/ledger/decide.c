@@ -37,8 +37,12 @@ ledger_begin_for(const struct ledger *l, enum change_kind kind, uint32_t h,
 slu_time
 ledger_remember(const struct ledger *l, const struct msg *m, slu_time at)
 {
+	const struct terms *const t = ledger_terms(l, m);
+
 	if (m->more == SLAB_NONE || ledger_more(l, m)->idem == SLAB_NONE)
 		return 0;
+	if (t->unique)
+		return t->unique_end > at ? t->unique_end : 0;
 	return time_add(at, ledger_queue_of(l, m)->policy.window);
 }
 
@@ -80,7 +84,7 @@ check_limits(struct ledger *l, const struct ledger_queue *q, const struct change
 	uint32_t known;
 
 	if (idem_is_set(c->idem)) {
-		known = idem_find(&l->idem, c->idem, c->at);
+		known = ledger_key_known(l, c->idem, c->at);
 		if (known != SLAB_NONE) {
 			*out = ledger_begin(l, CHANGE_NONE, c->at);
 			out->id = idem_id(&l->idem, known);
@@ -119,6 +123,8 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 	c.max_attempts = offer->max_attempts;
 	c.keep = offer->keep_result;
 	c.terms = offer->terms;
+	if (c.terms.unique == UNIQUE_TIME)
+		c.terms.unique_end = time_add(c.at, c.terms.unique_for);
 	c.where = offer->where;
 	c.share = offer->share;
 	c.value = offer->value;
@@ -126,10 +132,46 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 		c.key = ledger_key_hash(l, queue, offer->key);
 	if (offer->idem.n) {
 		c.idem = ledger_idem_mark(l, queue, offer->idem);
-		c.digest = q->policy.strict ? offer->digest : 0;
+		c.digest = q->policy.strict && !c.terms.unique ? offer->digest : 0;
 	}
 	rc = check_limits(l, q, &c, offer->owed, out);
 	return rc ? rc : ledger_promise(l, &c, out);
+}
+
+/* Whether an offer with this key and share can take the place of the message. */
+static bool
+is_replaceable(const struct ledger *l, const struct msg *m, uint64_t key, struct slice share)
+{
+	const enum msg_state state = msg_state(m);
+	const uint64_t own = m->flags & MSG_KEYED ? ledger_key_of(l, m)->hash : 0;
+
+	return (state == MSG_READY || state == MSG_DELAYED || state == MSG_HELD) && !(m->flags & MSG_TAKEN) && own == key &&
+	       slice_eq(ledger_share_name(l, m), share);
+}
+
+int
+ledger_replace(struct ledger *l, uint32_t msg, const struct ledger_offer *offer, slu_time now, struct change *out)
+{
+	const struct msg *const m = ledger_msg(l, msg);
+	const uint32_t queue = ledger_home(l, m);
+	const uint64_t key = offer->key.n ? ledger_key_hash(l, queue, offer->key) : 0;
+
+	*out = ledger_begin(l, CHANGE_NONE, now);
+	if (!is_replaceable(l, m, key, offer->share))
+		return 0;
+	*out = ledger_begin_for(l, CHANGE_REPLACE, msg, now);
+	out->queue = queue;
+	out->number = m->q.seq;
+	out->prio = m->q.prio;
+	out->due = m->q.due;
+	if (key)
+		return 0;
+	out->prio = offer->prio;
+	if (offer->due > out->at)
+		out->due = offer->due;
+	else if (msg_state(m) == MSG_DELAYED)
+		out->due = out->at;
+	return 0;
 }
 
 /* Consumers */
@@ -378,6 +420,19 @@ ledger_quarantine(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	if (!rc)
 		*out = ledger_begin_for(l, CHANGE_QUARANTINE, h, now);
 	return rc;
+}
+
+int
+ledger_set_priority(struct ledger *l, const struct ledger_ref *ref, int32_t prio, slu_time now, struct change *out)
+{
+	uint32_t h;
+	const int rc = find_held(l, ref, now, &h);
+
+	if (rc)
+		return rc;
+	*out = ledger_begin_for(l, CHANGE_PRIORITY, h, now);
+	out->prio = prio;
+	return 0;
 }
 
 static slu_time

@@ -74,6 +74,9 @@
  *  LEDGER-15  A lease ends at the latest max_runtime after its claim, of the message or of the policy, however often
  *             it is extended. Its end is a failure, as that of every lease.
  *
+ *  LEDGER-16  A unique message loses its idempotency key as TERMS-1 of core/queue/terms.h says: at its first delivery, at
+ *             its death, or at its moment. It never gets the key back, also not by a redrive.
+ *
  * Handles name namespaces, queues and messages while these exist, and differ after a
  * restart. `where` is a number of the engine, of 48 bits: the place of a message's
  * record. Times are shard time in nanoseconds, 0 or more.
@@ -123,11 +126,12 @@ enum msg_state {
 enum msg_flags {
 	MSG_HOLDS = 1,    /* was delivered: stays the head of its key */
 	MSG_EXTENDED = 2, /* its lease was extended: shown as `processing` */
-	MSG_SPARED = 16   /* was spared (ledger_spare): not again before it is settled */
+	MSG_SPARED = 16,  /* was spared (ledger_spare): not again before it is settled */
+	MSG_FREED = 128   /* was unique, and has lost its key: TERMS-1 */
 };
 
 /* The flags in records, views and moves; other flags are internal to the ledger. */
-#define MSG_FLAGS (MSG_HOLDS | MSG_EXTENDED | MSG_SPARED)
+#define MSG_FLAGS (MSG_HOLDS | MSG_EXTENDED | MSG_SPARED | MSG_FREED)
 
 struct ledger;
 
@@ -292,6 +296,11 @@ struct ledger_offer {
 int ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer,
 		  slu_time now, struct change *out);
 
+/* Replaces the waiting message `msg` by an offer: REPLACE. The offer has the same queue and idempotency key, and its id does
+ * not count. CHANGE_NONE if the message is leased, dead, damaged or set aside, or has another key or share: it stays as it
+ * is. */
+int ledger_replace(struct ledger *l, uint32_t msg, const struct ledger_offer *offer, slu_time now, struct change *out);
+
 /* Undoes an ACCEPT (or a GIVE) that was applied and will not be written down, the latest first: for
  * calls that are accepted as a whole or not at all. */
 void ledger_undo(struct ledger *l, const struct change *accepted);
@@ -359,6 +368,9 @@ struct ledger_nack {
 	slu_time delay;  /* until the retry; LEDGER_BY_POLICY: of the policy, of a defer 0 */
 	uint64_t random; /* for jitter */
 };
+
+/* Another priority. */
+int ledger_set_priority(struct ledger *l, const struct ledger_ref *ref, int32_t prio, slu_time now, struct change *out);
 
 /* Put the place of an error text into out->where, or leave it 0. */
 int ledger_nack(struct ledger *l, const struct ledger_ref *ref,

@@ -305,6 +305,12 @@ ledger_terms(const struct ledger *l, const struct msg *m)
 	return at & MORE_TERMS ? &((const struct own_terms *)slab_at(&l->terms, at & ~MORE_TERMS))->terms : &none;
 }
 
+/* LEDGER-16: the message, which may be unique, has no key any more. */
+void ledger_free_key(struct ledger *l, struct msg *m);
+
+/* The entry of an idempotency key at the moment now, or SLAB_NONE. */
+uint32_t ledger_key_known(const struct ledger *l, struct idem_mark mark, slu_time now);
+
 /* How long the result of a message is kept, in seconds; 0: not. */
 static inline uint32_t
 ledger_keep(const struct ledger *l, const struct msg *m)

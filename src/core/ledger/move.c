@@ -543,7 +543,7 @@ ledger_give(struct ledger *l, uint32_t queue, const struct ledger_gift *gift, sl
 		c.idem = ledger_idem_mark(l, queue, offer->idem);
 		c.digest = ledger_is_strict(l, queue) ? offer->digest : 0;
 	}
-	c.flags = gift->flags & (may_lead(l, &c) ? MSG_HOLDS | MSG_SPARED : MSG_SPARED);
+	c.flags = gift->flags & (may_lead(l, &c) ? MSG_HOLDS | MSG_SPARED | MSG_FREED : MSG_SPARED | MSG_FREED);
 	return ledger_promise(l, &c, out);
 }
 
@@ -648,7 +648,7 @@ uint64_t
 ledger_idem_id(const struct ledger *l, uint32_t queue, struct slice key, slu_time now)
 {
 	const slu_time at = now > l->now ? now : l->now;
-	const uint32_t known = key.n ? idem_find(&l->idem, ledger_idem_mark(l, queue, key), at)
+	const uint32_t known = key.n ? ledger_key_known(l, ledger_idem_mark(l, queue, key), at)
 				     : SLAB_NONE;
 
 	return known == SLAB_NONE ? 0 : idem_id(&l->idem, known);

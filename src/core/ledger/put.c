@@ -166,6 +166,24 @@ fill_terms(struct ledger *l, struct msg *m, const struct change *c)
 	more->keep = at | MORE_TERMS;
 }
 
+/* Whether the new message has its key: a unique one may have lost it (LEDGER-16). Another message that has lost the key by
+ * the time gives it up. */
+static bool
+takes_key(struct ledger *l, const struct change *c)
+{
+	uint32_t known;
+
+	if (!idem_is_set(c->idem) || (c->kind == CHANGE_RESTORE && (c->flags & MSG_FREED)) ||
+	    terms_unique_over(&c->terms, c->at))
+		return false;
+	known = idem_find(&l->idem, c->idem, c->at);
+	if (known != SLAB_NONE && ledger_key_known(l, c->idem, c->at) == SLAB_NONE) {
+		ledger_free_key(l, ledger_msg(l, ledger_find_raw(l, idem_id(&l->idem, known))));
+		known = SLAB_NONE;
+	}
+	return known == SLAB_NONE;
+}
+
 static void
 fill_more(struct ledger *l, struct msg *m, const struct change *c)
 {
@@ -175,7 +193,7 @@ fill_more(struct ledger *l, struct msg *m, const struct change *c)
 		fill_terms(l, m, c);
 	if (c->kind == CHANGE_RESTORE && c->error)
 		need_more(l, m)->error = c->error;
-	if (idem_is_set(c->idem) && idem_find(&l->idem, c->idem, c->at) == SLAB_NONE) {
+	if (takes_key(l, c)) {
 		const uint32_t known = idem_add(&l->idem, c->idem, c->queue, c->id, c->at);
 
 		need_more(l, m)->idem = known;

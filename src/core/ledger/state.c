@@ -362,6 +362,46 @@ ledger_promote(struct ledger *l, struct ledger_queue *q, slu_time now, uint32_t 
 	return n;
 }
 
+void
+ledger_free_key(struct ledger *l, struct msg *m)
+{
+	struct more *const more = ledger_more(l, m);
+
+	if (more->idem != SLAB_NONE)
+		idem_drop(&l->idem, more->idem);
+	more->idem = SLAB_NONE;
+	m->flags |= MSG_FREED;
+}
+
+uint32_t
+ledger_key_known(const struct ledger *l, struct idem_mark mark, slu_time now)
+{
+	const uint32_t known = idem_find(&l->idem, mark, now);
+	const struct terms *t;
+	uint32_t h;
+
+	if (known == SLAB_NONE || idem_until(&l->idem, known))
+		return known;
+	h = ledger_find_raw(l, idem_id(&l->idem, known));
+	if (h == SLAB_NONE)
+		return known;
+	t = ledger_terms(l, ledger_msg(l, h));
+	if (t->unique && t->unique != UNIQUE_TIME) /* of a purged message that is not freed yet */
+		return ledger_is_purged(l, ledger_queue_of(l, ledger_msg(l, h)), ledger_msg(l, h), h) ? SLAB_NONE : known;
+	return terms_unique_over(t, now) ? SLAB_NONE : known;
+}
+
+/* Until when the key is remembered. A purge says the same of all messages. */
+static slu_time
+remember_until(const struct ledger *l, const struct msg *m, slu_time remember)
+{
+	const struct terms *const t = ledger_terms(l, m);
+
+	if (!remember || !t->unique)
+		return remember;
+	return t->unique_end > l->now ? t->unique_end : 0;
+}
+
 static void
 forget_more(struct ledger *l, const struct msg *m, slu_time remember)
 {
@@ -389,7 +429,7 @@ ledger_forget(struct ledger *l, uint32_t h, slu_time remember)
 	ledger_space_add(l, q->space, -1ull, -ledger_record_size(l, m->where), 0);
 	ledger_drop(l, m->where);
 	if (m->more != SLAB_NONE)
-		forget_more(l, m, remember);
+		forget_more(l, m, remember_until(l, m, remember));
 	if (m->flags & MSG_KEYED)
 		ledger_key_detach(l, q, ledger_key_handle(l, m));
 	if (m->flags & MSG_LANED)

@@ -192,6 +192,7 @@ ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct chang
 	out->max_attempts = m->max_attempts;
 	out->share = ledger_share_name(l, m);
 	out->value = ledger_value_of(l, msg);
+	out->terms = *ledger_terms(l, m);
 	if (m->more != SLAB_NONE && ledger_more(l, m)->idem != SLAB_NONE)
 		fill_key(l, ledger_more(l, m)->idem, out);
 }
@@ -211,7 +212,9 @@ known_until(const struct ledger *l, uint32_t known)
 	if (h == SLAB_NONE)
 		return 0;
 	q = ledger_queue_of(l, ledger_msg(l, h));
-	return ledger_is_purged(l, q, ledger_msg(l, h), h) ? q->purge_remember : 0;
+	if (!ledger_is_purged(l, q, ledger_msg(l, h), h))
+		return 0;
+	return ledger_terms(l, ledger_msg(l, h))->unique ? ledger_terms(l, ledger_msg(l, h))->unique_end : q->purge_remember;
 }
 
 bool

@@ -130,6 +130,67 @@ take_value(struct ledgerengine *k, uint32_t queue, struct op_put *put, struct le
 }
 
 static int
+keep_and_apply(struct ledgerengine *k, const struct message *m, struct change *c, struct slu_err *err)
+{
+	int rc = k->ops->keep_message(k, m, c, err);
+
+	if (rc)
+		return rc;
+	rc = ledger_apply(k->ledger, c);
+	assert(rc == 0); /* LEDGER-9 */
+	if (k->ops->applied)
+		k->ops->applied(k, c);
+	if (k->observe)
+		k->observe(k->observe_arg, c);
+	return 0;
+}
+
+/* SLU_EEXISTS: the message with the id c->id stays as it is. 0: c replaces it. */
+static int
+find_replaced(struct ledgerengine *k, const struct ledger_offer *offer, struct change *c)
+{
+	const uint64_t id = c->id;
+	const uint32_t msg = ledger_find_any(k->ledger, id);
+	int rc = 0;
+
+	c->kind = CHANGE_NONE;
+	if (msg != SLAB_NONE)
+		rc = ledger_replace(k->ledger, msg, offer, k->now, c);
+	c->id = id;
+	return !rc && c->kind == CHANGE_NONE ? SLU_EEXISTS : rc;
+}
+
+/* The record that replaces another one has the terms of the first message. */
+static int
+put_replace(struct ledgerengine *k, struct op_put *put, struct change *c, struct slu_err *err)
+{
+	struct message m = put->m;
+	struct change first;
+	int rc;
+
+	ledger_describe(k->ledger, c->msg, k->now, &first);
+	m.id = c->id;
+	m.number = c->number;
+	m.accepted = c->at;
+	m.prio = c->prio;
+	m.due = c->due;
+	m.expires = first.expires;
+	m.max_attempts = first.max_attempts;
+	m.keep = first.keep;
+	m.value = first.value;
+	m.terms = first.terms;
+	if (m.terms.unique == UNIQUE_TIME)
+		m.terms.unique_for = m.terms.unique_end - m.accepted;
+	rc = keep_and_apply(k, &m, c, err);
+	if (rc)
+		return rc;
+	put->own_id = put->m.id;
+	put->m.id = c->id;
+	put->existed = put->replaced = true;
+	return 0;
+}
+
+static int
 put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, struct last_queue *q,
 	   struct change *c, struct slu_err *err)
 {
@@ -153,6 +214,7 @@ put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, stru
 	int rc;
 
 	c->id = 0;
+	c->kind = CHANGE_NONE;
 	rc = open_queue(k, put, q, err);
 	if (rc)
 		return rc;
@@ -164,6 +226,8 @@ put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, stru
 	if (rc)
 		return rc;
 	rc = ledger_accept(k->ledger, q->handle, &offer, k->now, c);
+	if (rc == SLU_EEXISTS && put->replace)
+		return find_replaced(k, &offer, c);
 	if (rc == SLU_EIDEM)
 		return op_fail_key(m, err);
 	if (!rc && m->file && m->keeper && m->keeper != k->engine) /* MOVE-2 */
@@ -174,23 +238,12 @@ put_decide(struct ledgerengine *k, const struct op *op, struct op_put *put, stru
 int
 ledgerengine_put_carry_out(struct ledgerengine *k, struct op_put *put, struct change *c, struct slu_err *err)
 {
-	int rc;
-
 	put->m.number = c->number;
 	put->m.accepted = c->at;
 	if (put->m.due == 0)
 		put->m.due = c->due;
 	put->m.expires = c->expires;
-	rc = k->ops->keep_message(k, &put->m, c, err);
-	if (rc)
-		return rc;
-	rc = ledger_apply(k->ledger, c);
-	assert(rc == 0); /* LEDGER-9 */
-	if (k->ops->applied)
-		k->ops->applied(k, c);
-	if (k->observe)
-		k->observe(k->observe_arg, c);
-	return 0;
+	return keep_and_apply(k, &put->m, c, err);
 }
 
 /* Sets m.number if the message is accepted. SLU_EMOVED: another shard accepts it. */
@@ -214,6 +267,8 @@ put_one(struct ledgerengine *k, const struct op *op, struct op_put *put, struct 
 		put->existed = true;
 		return 0;
 	}
+	if (!rc && c.kind == CHANGE_REPLACE)
+		return put_replace(k, put, &c, err);
 	return rc ? rc : ledgerengine_put_carry_out(k, put, &c, err);
 }
 
@@ -309,21 +364,48 @@ ledgerengine_put_undo(struct ledgerengine *k, struct op *op, uint32_t n)
 	}
 }
 
+/* Finds the put that replaces a message; n_puts: none does. It comes last, because it cannot be undone. */
+static int
+find_last(struct op *op, uint32_t *last, struct slu_err *err)
+{
+	*last = op->n_puts;
+	for (uint32_t i = 0; i < op->n_puts; i++) {
+		if (!op->puts[i].replace)
+			continue;
+		op->failed = i;
+		if (*last < op->n_puts)
+			return slu_fail(err, SLU_EINVAL, "invalid messages: several replace another one; expected one at most");
+		if (op->verb != OP_ENQUEUE)
+			return slu_fail(err, SLU_EINVAL, "invalid message: it replaces another one; expected that of an enqueue alone");
+		op_begin_put(&op->puts[i]);
+		*last = i;
+	}
+	return 0;
+}
+
 int
 ledgerengine_put_all(struct ledgerengine *k, struct op *op, bool moved, struct slu_err *err)
 {
 	struct last_queue q = no_queue;
+	uint32_t last;
 	int rc;
 
 	op_name_puts(op);
-	rc = keep_rates(k, op, err);
-	for (uint32_t i = 0; i < op->n_puts && !rc; i++) {
+	rc = find_last(op, &last, err);
+	if (!rc)
+		rc = keep_rates(k, op, err);
+	for (uint32_t n = 0; n <= op->n_puts && !rc; n++) {
+		const uint32_t i = n < op->n_puts ? n : last;
+
+		if (n == last)
+			continue;
 		rc = op->puts[i].taken ? 0 : put_one(k, op, &op->puts[i], &q, err);
 		if (rc == SLU_EMOVED)
 			rc = moved ? refuse_put(rc, LIMIT_MOVE, &op->puts[i], err) : 0;
 		if (!rc)
 			continue;
-		ledgerengine_put_undo(k, op, i);
+		op->puts[i].m.number = 0;
+		ledgerengine_put_undo(k, op, n);
 		op->failed = i;
 	}
 	return rc;

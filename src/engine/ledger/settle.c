@@ -180,6 +180,16 @@ hold_first(struct ledgerengine *k, const struct op *op, struct op_item *it, cons
 	return rc ? rc : put_hold(k, op, it, c.msg);
 }
 
+/* The priority is in the group of the nack, before it. */
+static int
+prioritize_first(struct ledgerengine *k, const struct op *op, const struct op_item *it, const struct ledger_ref *ref)
+{
+	struct change c;
+	const int rc = ledger_set_priority(k->ledger, ref, it->prio, op->route.arrived, &c);
+
+	return rc ? rc : ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL);
+}
+
 static int
 run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct last_names *last)
 {
@@ -190,6 +200,8 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 	rc = item_ref(k, op, it, last);
 	if (!rc && it->hold && it->scope)
 		rc = hold_first(k, op, it, &last->ref);
+	if (!rc && it->has_prio)
+		rc = prioritize_first(k, op, it, &last->ref);
 	if (!rc)
 		rc = decide(k, op, it, &last->ref, &c);
 	if (!rc)

@@ -40,7 +40,8 @@
 
 enum {
 	SLICE = 256 * 1024,
-	RESTORE = 96 /* bytes of a RESTORE on disk, without an error text */
+	RESTORE = 96, /* bytes of a RESTORE on disk, without an error text */
+	PRIORITY_BODY = 12
 };
 
 static void
@@ -86,8 +87,22 @@ logengine_name_file_again(struct logengine *l, uint64_t where)
 	return place.file;
 }
 
+/* The record of a message has the priority that it was accepted with. */
+static void
+put_priority(struct logengine *l, const struct ledger_view *v)
+{
+	const struct logengine_entry entry = {
+		.type = LOGENGINE_PRIORITY,
+		.change = { .id = v->id, .prio = v->prio },
+	};
+	struct logengine_bytes bytes;
+
+	logengine_encode(&entry, &bytes);
+	(void)logengine_append(l, LOGENGINE_PRIORITY, bytes.parts, bytes.n);
+}
+
 static int
-move_message(struct logengine *l, const struct wal_record *rec, bool is_keyed, uint32_t msg,
+move_message(struct logengine *l, const struct wal_record *rec, const struct message *m, uint32_t msg,
 	     const struct ledger_view *v, struct slu_err *err)
 {
 	const uint64_t error = v->error;
@@ -108,17 +123,21 @@ move_message(struct logengine *l, const struct wal_record *rec, bool is_keyed, u
 	if (entry.holder.n)
 		entry.type = LOGENGINE_RESTORE_OWNED;
 	logengine_encode(&entry, &bytes);
+	l->owed += wal_size(PRIORITY_BODY);
 	rc = logengine_reserve_restore(l, WAL_FREE, rec->body.n, bytes.size, entry.change.digest, err);
+	l->owed -= wal_size(PRIORITY_BODY);
 	if (rc)
 		return rc;
 	file = logengine_name_file_again(l, v->where);
 	at = logengine_append(l, LOGENGINE_MESSAGE, &rec->body, 1);
-	logengine_note_need(l, LOGENGINE_MESSAGE, is_keyed, at.segment);
+	logengine_note_need(l, LOGENGINE_MESSAGE, m->idem.n > 0, at.segment);
 	ledger_relocate(l->ledger, msg, logengine_name(l, at, rec->body.n, rec->body.n, file));
 	if (v->taken)
 		l->queues[v->queue].retake = true;
 	at = logengine_append(l, entry.type, bytes.parts, bytes.n);
 	(void)logengine_put_digest(l, &entry.change);
+	if (v->prio != m->prio)
+		put_priority(l, v);
 	if (error)
 		ledger_relocate_error(l->ledger, msg,
 				      logengine_name(l, at, bytes.size, entry.text.n, SLAB_NONE));
@@ -182,7 +201,7 @@ clean_message(struct logengine *l, const struct wal_record *rec, struct logengin
 	if (msg != SLAB_NONE)
 		ledger_get(l->ledger, msg, &v);
 	if (msg != SLAB_NONE && places_is(&l->places, v.where, rec->where))
-		return move_message(l, rec, m->idem.n > 0, msg, &v, err);
+		return move_message(l, rec, m, msg, &v, err);
 	if (msg != SLAB_NONE || m->idem.n == 0)
 		return 0;
 	entry->space = m->space;
@@ -267,6 +286,7 @@ typedef int clean_fn(struct logengine *l, const struct wal_record *rec,
 static clean_fn *const steps[LOGENGINE_TYPES] = {
 	[LOGENGINE_ACCEPT] = clean_message,
 	[LOGENGINE_MESSAGE] = clean_message,
+	[LOGENGINE_REPLACE] = clean_message,
 	[LOGENGINE_KEEP] = clean_result,
 	[LOGENGINE_RESULT] = clean_result,
 	[LOGENGINE_REMEMBER] = clean_remember,

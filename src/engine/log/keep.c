@@ -377,7 +377,8 @@ logengine_keep_message(struct ledgerengine *k, const struct message *m, struct c
 		rc = logengine_reserve_with_digest(l, WAL_NEW, logengine_message_size(l, m), c->digest, err);
 	}
 	if (!rc)
-		rc = logengine_put_message(l, LOGENGINE_ACCEPT, m, c->number, &c->where, err);
+		rc = logengine_put_message(l, c->kind == CHANGE_REPLACE ? LOGENGINE_REPLACE : LOGENGINE_ACCEPT, m, c->number,
+					   &c->where, err);
 	if (rc)
 		return rc;
 	logengine_put_digest(l, c);
@@ -476,6 +477,7 @@ static const struct {
 	[CHANGE_FORGET] = { LOGENGINE_FORGET, true, false },
 	[CHANGE_INTAKE] = { LOGENGINE_INTAKE, false, false },
 	[CHANGE_HOLD] = { LOGENGINE_HOLD, true, false },
+	[CHANGE_PRIORITY] = { LOGENGINE_PRIORITY, false, false },
 };
 
 static uint32_t

@@ -213,6 +213,8 @@ static const struct record_row types[LOGENGINE_TYPES] = {
 	[LOGENGINE_HOLD] = { "hold", CHANGE_HOLD, FIELDS(
 		QUEUE, NUMBER("scope", change.scope), NUMBER("until", change.until),
 		MAYBE("name", change.share, MESSAGE_KEY_MAX)) },
+	[LOGENGINE_REPLACE] = { "replace", CHANGE_REPLACE, NULL },
+	[LOGENGINE_PRIORITY] = { "priority", CHANGE_PRIORITY, FIELDS(ID, NUMBER("priority", change.prio)) },
 };
 /* clang-format on */
 

@@ -60,6 +60,8 @@ enum logengine_type {
 	LOGENGINE_DIGEST,             /* of the payload of the accept, restore or remember before */
 	LOGENGINE_INTAKE,             /* the last batch that came from a source outside */
 	LOGENGINE_HOLD,               /* a queue, share or key is on hold until a moment; 0: no longer */
+	LOGENGINE_REPLACE,            /* the record of a message that waits: instead of the one before */
+	LOGENGINE_PRIORITY,           /* another priority of a message */
 	LOGENGINE_TYPES
 };
 
@@ -71,7 +73,7 @@ enum {
 struct logengine_entry {
 	enum logengine_type type;
 	struct change change;   /* logengine_decode sets its kind, if the type has one */
-	struct message message; /* ACCEPT, MESSAGE, DOCUMENT */
+	struct message message; /* ACCEPT, REPLACE, MESSAGE, DOCUMENT */
 	struct lock_draft lock; /* LOCK, without places */
 	uint8_t lock_flags;     /* LOCK: its flags as bits */
 	struct slice holder;    /* RESTORE_OWNED: of the lease */

@@ -141,6 +141,17 @@ step_accept(struct logengine *l, const struct wal_record *rec, struct logengine_
 	return rc ? rc : logengine_replay_apply(l, &entry->change, err);
 }
 
+/* The due time is that of the message now, which may be before the record was written. */
+static int
+step_replace(struct logengine *l, const struct wal_record *rec, struct logengine_entry *entry,
+	     struct slu_err *err)
+{
+	const int rc = read_message(l, rec, &entry->message, &entry->change, err);
+
+	entry->change.due = entry->message.due;
+	return rc ? rc : logengine_replay_apply(l, &entry->change, err);
+}
+
 static int
 step_message(struct logengine *l, const struct wal_record *rec, struct logengine_entry *entry,
 	     struct slu_err *err)
@@ -405,6 +416,8 @@ static step_fn *const steps[LOGENGINE_TYPES] = {
 	[LOGENGINE_DIGEST] = step_digest,
 	[LOGENGINE_INTAKE] = step_intake,
 	[LOGENGINE_HOLD] = step_queue,
+	[LOGENGINE_REPLACE] = step_replace,
+	[LOGENGINE_PRIORITY] = step_plain,
 };
 
 /* Adds the record to the error text. */

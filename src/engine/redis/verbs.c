@@ -76,6 +76,8 @@ redis_key_hash(const struct message *m, char out[static REDIS_HASH_TEXT])
 int
 redis_check_share(const struct message *m, struct slu_err *err)
 {
+	if (m->terms.unique)
+		return slu_fail(err, SLU_EINVAL, "engine redis has no unique messages; use engine log");
 	if (terms_any(&m->terms))
 		return slu_fail(err, SLU_EINVAL, "engine redis has no lease, retry and max_runtime of a message; use engine log");
 	return m->share.n ? slu_fail(err, SLU_EINVAL, "engine redis has no shares; use engine log") : 0;

@@ -26,6 +26,7 @@ example(enum logengine_type type)
 			.failures = 0x0201,
 			.state = 5,
 			.flags = 3,
+			.prio = -3,
 			.digest = 0x14,
 			.scope = GATE_KEY,
 			.share = SLICE("cust"),
@@ -117,6 +118,7 @@ static const struct {
 	{ LOGENGINE_DIGEST, "digest", BYTES(ID N("\x14")), false },
 	{ LOGENGINE_INTAKE, "intake", BYTES("0123456789abcdef" N("\x15") N("\x16") "\x17\x00\x00\x00"), false },
 	{ LOGENGINE_HOLD, "hold", BYTES(QUEUE "\x02" N("\x0b") "\x04\x00" "cust"), false },
+	{ LOGENGINE_PRIORITY, "priority", BYTES(ID "\xfd\xff\xff\xff"), false },
 };
 /* clang-format on */
 
@@ -175,9 +177,11 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(37, LOGENGINE_DIGEST);
 	CHECK_EQ(38, LOGENGINE_INTAKE);
 	CHECK_EQ(39, LOGENGINE_HOLD);
+	CHECK_EQ(40, LOGENGINE_REPLACE);
+	CHECK_EQ(41, LOGENGINE_PRIORITY);
 	for (uint8_t type = 0; type < LOGENGINE_TYPES; type++)
 		named += logengine_type_name(type) != NULL;
-	CHECK_EQ(COUNT(golden) + 5, named, "those with a message, a lock and tagged fields beside");
+	CHECK_EQ(COUNT(golden) + 6, named, "those with a message, a lock and tagged fields beside");
 }
 
 /* ---- Tagged fields ---- */

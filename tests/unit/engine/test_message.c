@@ -237,6 +237,27 @@ TEST(a_message_with_terms_of_its_own_has_these_bytes)
 	CHECK_EQ(SLU_ECORRUPT, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL), "no kind of retry");
 }
 
+TEST(a_unique_message_has_these_bytes)
+{
+	static const char want[] = "\0\0\x14\0"
+				   "nsmailkoncec-1text/plain{\"a\":1}"
+				   "\x23\x08\x03\0\0\0\0\0\0\0\x24\x08\x07\0\0\0\0\0\0\0\0x\xff";
+	struct message m = full, got;
+	char bytes[GOLDEN + 4 + 20];
+
+	m.terms = (struct terms){ .unique = UNIQUE_TIME, .unique_for = 7, .unique_end = m.accepted + 7 };
+	CHECK_EQ(0, message_check(&m, NULL));
+	CHECK_EQ(sizeof bytes, message_size(&m));
+	message_encode(&m, bytes);
+	CHECK(memcmp(want, bytes + MESSAGE_FIXED, sizeof want - 1) == 0);
+	CHECK_EQ(0, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
+	check_same(&m, &got);
+	m.terms.unique = UNIQUE_DONE;
+	CHECK_EQ(SLU_EINVAL, message_check(&m, NULL), "done, and for a time");
+	message_encode(&m, bytes);
+	CHECK_EQ(SLU_ECORRUPT, message_decode((struct slice){ bytes, sizeof bytes }, &got, NULL));
+}
+
 TEST(a_dead_letter_of_another_queue_has_these_bytes)
 {
 	static const char want[] = "\0\0\x1c\0"
