@@ -164,6 +164,7 @@ ledger_replace(struct ledger *l, uint32_t msg, const struct ledger_offer *offer,
 	out->number = m->q.seq;
 	out->prio = m->q.prio;
 	out->due = m->q.due;
+	out->idem = ledger_idem_mark(l, queue, offer->idem);
 	if (key)
 		return 0;
 	out->prio = offer->prio;

@@ -173,8 +173,7 @@ takes_key(struct ledger *l, const struct change *c)
 {
 	uint32_t known;
 
-	if (!idem_is_set(c->idem) || (c->kind == CHANGE_RESTORE && (c->flags & MSG_FREED)) ||
-	    terms_unique_over(&c->terms, c->at))
+	if (!idem_is_set(c->idem) || (c->kind == CHANGE_RESTORE && (c->flags & MSG_FREED)))
 		return false;
 	known = idem_find(&l->idem, c->idem, c->at);
 	if (known != SLAB_NONE && ledger_key_known(l, c->idem, c->at) == SLAB_NONE) {

@@ -45,6 +45,8 @@ struct ledger_model_msg {
 	unsigned attempts, failures, max_attempts;
 	bool holds, extended, spared;
 	enum dead_reason reason;
+	uint64_t unique; /* enum unique */
+	slu_time unique_end;
 };
 
 struct ledger_model_idem {
@@ -406,9 +408,29 @@ model_over(const struct ledger_model *m, const struct ledger_model_msg *x, slu_t
 	return x->failures >= model_max(m, x) ? DEAD_MAX_ATTEMPTS : DEAD_NOT;
 }
 
+/* LEDGER-16 */
 static inline void
-model_die(struct ledger_model_msg *x, enum dead_reason reason, slu_time now)
+model_lose_key(struct ledger_model *m, struct ledger_model_msg *x)
 {
+	if (x->idem >= 0)
+		m->idems[x->queue][x->idem] = (struct ledger_model_idem){ 0 };
+	x->idem = -1;
+}
+
+/* Returns whether the key of a message that is there is not taken any more. */
+static inline bool
+model_key_is_over(struct ledger_model *m, const struct ledger_model_idem *i, slu_time now)
+{
+	const struct ledger_model_msg *x = i->live ? model_find(m, i->id) : NULL;
+
+	return x && x->unique == UNIQUE_TIME && x->unique_end <= now;
+}
+
+static inline void
+model_die(struct ledger_model *m, struct ledger_model_msg *x, enum dead_reason reason, slu_time now)
+{
+	if (x->unique && x->unique != UNIQUE_TIME)
+		model_lose_key(m, x);
 	x->state = M_DEAD;
 	x->reason = reason;
 	x->died = now;
@@ -443,7 +465,9 @@ model_end(struct ledger_model *m, struct ledger_model_msg *x, slu_time now)
 		struct ledger_model_idem *i = &m->idems[x->queue][x->idem];
 
 		i->live = false;
-		i->until = model_until(now, window);
+		i->until = model_until(now, x->unique ? x->unique_end - now : window);
+		if (x->unique && x->unique_end <= now)
+			*i = (struct ledger_model_idem){ 0 };
 	}
 	x->state = M_FREE;
 }

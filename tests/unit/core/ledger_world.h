@@ -239,12 +239,12 @@ check_tick(struct ledger_world *w, const struct change *c)
 		x->due = x->until;
 		CHECK_EQ(x->failures >= model_max(&w->m, x), c->kind == CHANGE_DIE);
 		if (c->kind == CHANGE_DIE)
-			model_die(x, DEAD_MAX_ATTEMPTS, w->now);
+			model_die(&w->m, x, DEAD_MAX_ATTEMPTS, w->now);
 	} else {
 		CHECK_EQ(CHANGE_DIE, c->kind);
 		CHECK_EQ(DEAD_EXPIRED, c->reason);
 		CHECK(x->state == M_WAIT && x->expires <= w->now);
-		model_die(x, DEAD_EXPIRED, w->now);
+		model_die(&w->m, x, DEAD_EXPIRED, w->now);
 	}
 }
 
@@ -292,6 +292,7 @@ check_message(struct ledger_world *w, struct ledger_model_msg *x)
 	CHECK_EQ(w->queues[x->queue], v.queue);
 	CHECK_EQ(x->state == M_DEAD ? x->died : x->due, v.due);
 	CHECK_EQ(x->number, v.number);
+	CHECK_EQ(x->prio, v.prio);
 	CHECK_EQ(x->attempts, v.attempts);
 	CHECK_EQ(x->failures, v.failures);
 	CHECK_EQ(model_max(&w->m, x), v.max_attempts);

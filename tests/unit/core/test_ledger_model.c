@@ -4,7 +4,7 @@
  * the ledger is thrown away and read back from its changes, or its oldest changes
  * are dropped and what still lives of them is written anew.
  */
-#include "ledger_world.h"
+#include "ledger_unique.h"
 
 #include "core/ledger/use.h"
 
@@ -23,7 +23,7 @@ expect_accept(struct ledger_world *w, unsigned q, int idem, uint64_t *known)
 	struct ledger_size size;
 
 	ledger_size(w->l, &size);
-	if (i && i->id && (i->live || i->until > w->now)) {
+	if (i && i->id && (i->live || i->until > w->now) && !model_key_is_over(&w->m, i, w->now)) {
 		*known = i->id;
 		return SLU_EEXISTS;
 	}
@@ -83,7 +83,11 @@ model_accept(struct ledger_world *w, unsigned q, int key, int idem,
 		.expires = ttl ? w->now + ttl : SLU_NEVER,
 		.keep = o->keep_result,
 		.max_attempts = o->max_attempts,
+		.unique = o->terms.unique,
+		.unique_end = o->terms.unique_for ? w->now + o->terms.unique_for : 0,
 	};
+	if (idem >= 0 && w->m.idems[q][idem].live)
+		model_find(&w->m, w->m.idems[q][idem].id)->idem = -1;
 	if (idem >= 0)
 		w->m.idems[q][idem] = (struct ledger_model_idem){ .id = o->id, .live = true };
 	sync_shares(w, 0);
@@ -101,16 +105,6 @@ random_offer(struct ledger_world *w, struct ledger_offer *o)
 		.keep_result = one_in(w, 8) ? (slu_time)(1 + dice(w, 60)) * SLU_SEC : 0,
 		.where = ++w->last_where,
 	};
-}
-
-/* What a purge has taken is freed in steps, and a key counts until it is. */
-static bool
-is_purging(struct ledger_world *w, unsigned q)
-{
-	struct ledger_queue_view v;
-
-	ledger_queue_get(w->l, w->queues[q], &v);
-	return v.purging;
 }
 
 static void
@@ -131,6 +125,8 @@ do_accept(struct ledger_world *w)
 		o.key = slice_of(key_names[key]);
 	if (idem >= 0)
 		o.idem = slice_of(idem_names[idem]);
+	if (idem >= 0)
+		random_unique(w, &o.terms);
 	if (q >= 2 && !one_in(w, 3)) /* two queues have no shares */
 		o.share = slice_of(share_names[dice(w, MODEL_SHARES)]);
 	if (q % 2 && !one_in(w, 3)) /* two queues have no values: one with shares, one without */
@@ -141,7 +137,7 @@ do_accept(struct ledger_world *w)
 		CHECK_EQ(known, c.id, "MQ-41: the first one's id");
 	if (want)
 		return;
-	if (one_in(w, 10)) { /* a call that was accepted in part is taken back */
+	if (one_in(w, 10) && (idem < 0 || !w->m.idems[q][idem].live)) { /* a call that was accepted in part is taken back */
 		name_place(w->places, c.where);
 		CHECK_EQ(0, ledger_apply(w->l, &c));
 		ledger_undo(w->l, &c);
@@ -192,7 +188,7 @@ do_claim(struct ledger_world *w)
 	if (model_over(&w->m, x, w->now)) {
 		CHECK_EQ(CHANGE_DIE, c.kind, "LQ-33, LQ-34");
 		CHECK_EQ(model_over(&w->m, x, w->now), c.reason);
-		model_die(x, c.reason, w->now);
+		model_die(&w->m, x, c.reason, w->now);
 		w->ticked = false;
 		return;
 	}
@@ -206,28 +202,8 @@ do_claim(struct ledger_world *w)
 	x->holds = true;
 	x->extended = false;
 	x->claimed = w->now;
-}
-
-/* Somebody's message, rightly or wrongly named. */
-static void
-random_ref(struct ledger_world *w, struct ledger_ref *ref, unsigned *space, int *queue)
-{
-	const struct ledger_model_msg *x = &w->m.msgs[dice(w, MODEL_MSGS)];
-
-	for (int i = 0; i < 6 && x->state != M_LEASED; i++)
-		x = &w->m.msgs[dice(w, MODEL_MSGS)];
-	*space = one_in(w, 10) ? (unsigned)dice(w, 2) : x->queue / 2;
-	*queue = one_in(w, 2) ? -1 : (int)x->queue;
-	if (one_in(w, 20))
-		*queue = (int)dice(w, MODEL_QUEUES);
-	*ref = (struct ledger_ref){
-		.space = space_of(w, *space),
-		.queue = *queue < 0 ? SLAB_NONE : w->queues[*queue],
-		.id = one_in(w, 15) ? dice(w, w->last_id + 2) : x->id,
-		.token = one_in(w, 4) ? 0 : x->token,
-	};
-	if (one_in(w, 8))
-		ref->token += dice(w, 3) - 1;
+	if (x->unique == UNIQUE_STARTED)
+		model_lose_key(&w->m, x);
 }
 
 static void
@@ -330,7 +306,7 @@ model_nack(struct ledger_world *w, struct ledger_model_msg *x, const struct ledg
 	if (n->dead || (failed && x->failures >= model_max(&w->m, x))) {
 		CHECK_EQ(CHANGE_DIE, c->kind);
 		CHECK_EQ(n->dead ? DEAD_REJECTED : DEAD_MAX_ATTEMPTS, c->reason);
-		model_die(x, c->reason, w->now);
+		model_die(&w->m, x, c->reason, w->now);
 		return;
 	}
 	CHECK_EQ(CHANGE_RETRY, c->kind);
@@ -614,7 +590,7 @@ move_change(struct ledger_world *w, const struct change *old)
 	struct ledger_queue_view v;
 	struct change c;
 
-	if (old->kind == CHANGE_ACCEPT || old->kind == CHANGE_RESTORE) {
+	if (old->kind == CHANGE_ACCEPT || old->kind == CHANGE_RESTORE || old->kind == CHANGE_REPLACE) {
 		move_message(w, old);
 	} else if (old->kind == CHANGE_REMEMBER) {
 		if (ledger_describe_idem(w->l, old->idem, w->now, &c) && c.id == old->id)
@@ -686,9 +662,11 @@ one_step(struct ledger_world *w)
 		{ do_redrive, 3 },
 		{ do_delete, 2 },
 		{ do_hold, 3 },
+		{ do_replace, 4 },
+		{ do_priority, 2 },
 		{ do_time, 12 },
 	};
-	uint64_t roll = dice(w, 109);
+	uint64_t roll = dice(w, 115);
 	size_t i = 0;
 
 	while (roll >= ops[i].weight)

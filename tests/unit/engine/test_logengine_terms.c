@@ -1,0 +1,231 @@
+/*
+ * Terms of messages and unique messages survive cleaning and restarts.
+ */
+#include "logkit.h"
+
+enum {
+	SEGMENT = 64 << 10,
+	ROWS = 64
+};
+
+static const struct slice space = { "ns", 2 }, queue = { "q", 1 };
+
+static void
+run_any(struct logkit *k, struct op *op)
+{
+	if (logkit_run(k, op))
+		test_fail(__FILE__, __LINE__, "run: %s", k->err.text);
+}
+
+static void
+run(struct logkit *k, struct op *op)
+{
+	run_any(k, op);
+	CHECK_EQ(0, op->rc);
+}
+
+static void
+put(struct logkit *k, uint64_t id, struct slice payload, const char *idem)
+{
+	struct op_put p = { .m = { .id = id, .payload = payload } };
+	struct op op;
+
+	p.m.idem = idem ? slice_of(idem) : (struct slice){ 0 };
+	op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
+	op.puts = &p;
+	op.n_puts = 1;
+	run(k, &op);
+	CHECK_EQ(idem && p.existed, p.existed);
+}
+
+/* Claim some and settle those that want it; the others go on being leased. */
+static uint32_t
+claim_and_ack(struct logkit *k, bool (*wants)(uint64_t id), struct slice result)
+{
+	static struct op_row rows[ROWS];
+	static struct op_item items[ROWS];
+	struct op claim, ack;
+
+	op_init(&claim, OP_CLAIM, space, queue, NULL, NULL);
+	claim.rows = rows;
+	claim.max_rows = ROWS;
+	claim.claim.lease = 10 * SLU_HOUR;
+	run(k, &claim);
+	op_init(&ack, OP_ACK, space, queue, NULL, NULL);
+	ack.items = items;
+	for (uint32_t i = 0; i < claim.n_rows; i++)
+		if (wants(rows[i].id))
+			items[ack.n_items++] = (struct op_item){
+				.id = rows[i].id, .token = rows[i].token, .text = result
+			};
+	run(k, &ack);
+	op_unpin(&claim);
+	return claim.n_rows;
+}
+
+static bool
+every(uint64_t id)
+{
+	(void)id;
+	return true;
+}
+
+static bool
+not_first(uint64_t id)
+{
+	return id != 1;
+}
+
+static void
+put_as(struct logkit *k, struct op_put *p)
+{
+	struct op op;
+
+	op_init(&op, OP_ENQUEUE, space, queue, NULL, NULL);
+	op.puts = p;
+	op.n_puts = 1;
+	run(k, &op);
+}
+
+/* Fills and empties segments until what was there before has been relocated. */
+static void
+clean_all(struct logkit *k, uint64_t *id)
+{
+	static char payload[300];
+
+	for (int round = 0; round < 10; round++) {
+		for (int i = 0; i < 300; i++)
+			put(k, ++*id, (struct slice){ payload, sizeof payload }, NULL);
+		while (claim_and_ack(k, every, (struct slice){ 0 }))
+			;
+		CHECK_EQ(0, logkit_settle(k));
+	}
+}
+
+/* LEDGER-16, TERMS-1: kept out, or accepted. */
+static bool
+is_unique(struct logkit *k, uint64_t id, const char *key)
+{
+	struct op_put p = { .m = { .id = id, .idem = slice_of(key), .terms.unique = UNIQUE_DONE }, .delay = SLU_HOUR };
+
+	put_as(k, &p);
+	return !p.existed;
+}
+
+TEST_LIMIT(unique_messages_and_their_ends_survive_cleaning, 120)
+{
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	struct op_put started = { .m = { .id = 1, .idem = SLICE("started"), .terms.unique = UNIQUE_STARTED } };
+	struct op_put waits = { .m = { .id = 2, .idem = SLICE("waits"), .terms.unique = UNIQUE_DONE }, .delay = 5 * SLU_HOUR };
+	struct op_put timed = { .m = { .id = 3, .idem = SLICE("timed"), .terms = { .unique = UNIQUE_TIME, .unique_for = SLU_HOUR } },
+				.delay = 5 * SLU_HOUR };
+	struct op_put gone = { .m = { .id = 4, .idem = SLICE("gone"), .terms = { .unique = UNIQUE_TIME, .unique_for = SLU_HOUR } } };
+	uint64_t id = 100;
+
+	k->unverified = true;
+	CHECK_EQ(0, logkit_open(k));
+	put_as(k, &started);
+	put_as(k, &waits);
+	put_as(k, &timed);
+	put_as(k, &gone);
+	CHECK_EQ(2, claim_and_ack(k, not_first, (struct slice){ 0 }));
+	waits.m.id = 6;
+	waits.replace = true;
+	waits.m.payload = SLICE("another");
+	put_as(k, &waits);
+	CHECK(waits.replaced && waits.m.id == 2);
+	for (int life = 0; life < 3; life++) {
+		clean_all(k, &id);
+		CHECK(!is_unique(k, ++id, "waits"));
+		CHECK(!is_unique(k, ++id, "timed"));
+		CHECK(!is_unique(k, ++id, "gone"));
+		logkit_close(k);
+		k->next_id = id + 1;
+		CHECK_EQ(0, logkit_open(k));
+	}
+	CHECK(is_unique(k, ++id, "started")); /* the first one is leased, and has lost its key */
+	CHECK(!is_unique(k, ++id, "started"));
+	k->now += 2 * SLU_HOUR;
+	CHECK(is_unique(k, ++id, "timed"));
+	CHECK(is_unique(k, ++id, "gone"));
+	logkit_free(k);
+}
+
+TEST(a_replaced_message_is_unique_as_long_as_the_first)
+{
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	struct op_put p = { .m = { .id = 1, .idem = SLICE("k"), .terms = { .unique = UNIQUE_TIME, .unique_for = SLU_HOUR } },
+			    .delay = 5 * SLU_HOUR };
+
+	k->unverified = true;
+	CHECK_EQ(0, logkit_open(k));
+	put_as(k, &p);
+	k->now += SLU_HOUR / 2;
+	p.m.id = 2;
+	p.replace = true;
+	put_as(k, &p);
+	CHECK(p.replaced);
+	logkit_close(k);
+	k->next_id = 3;
+	CHECK_EQ(0, logkit_open(k));
+	k->now += SLU_HOUR / 2 - SLU_MIN;
+	CHECK(!is_unique(k, 3, "k"));
+	k->now += 2 * SLU_MIN;
+	CHECK(is_unique(k, 4, "k"));
+	logkit_free(k);
+}
+
+/* Lease, retries, longest run and another priority. */
+TEST_LIMIT(terms_of_a_message_survive_cleaning, 120)
+{
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	struct op_put p = { .m = { .id = 1, .prio = 7, .terms = { .lease = 3 * SLU_HOUR, .run = 4 * SLU_HOUR } } };
+	const struct slu_backoff retry = { .kind = SLU_BACKOFF_FIXED, .base = 100 * SLU_HOUR, .max = 100 * SLU_HOUR };
+	struct op_item item = { .id = 1, .defer = true, .time = SLU_HOUR, .has_prio = true, .prio = 3 };
+	struct op_row row;
+	uint64_t id = 100;
+	struct op op;
+
+	terms_set_retry(&p.m.terms, &retry);
+	k->unverified = true;
+	CHECK_EQ(0, logkit_open(k));
+	put_as(k, &p);
+	op_init(&op, OP_CLAIM, space, queue, NULL, NULL);
+	op.rows = &row;
+	op.max_rows = 1;
+	run(k, &op);
+	CHECK_EQ(3 * SLU_HOUR, row.until - row.claimed);
+	op_unpin(&op);
+	op_init(&op, OP_NACK, space, queue, NULL, NULL);
+	op.items = &item;
+	op.n_items = 1;
+	run(k, &op);
+	for (int life = 0; life < 3; life++) {
+		clean_all(k, &id);
+		logkit_close(k);
+		k->next_id = id + 1;
+		CHECK_EQ(0, logkit_open(k));
+	}
+	k->now += SLU_HOUR;
+	op_init(&op, OP_CLAIM, space, queue, NULL, NULL);
+	op.rows = &row;
+	op.max_rows = 1;
+	run(k, &op);
+	CHECK_EQ(1, op.n_rows);
+	CHECK_EQ(3, row.prio);
+	CHECK_EQ(3 * SLU_HOUR, row.until - row.claimed);
+	op_unpin(&op);
+	op_init(&op, OP_EXTEND, space, queue, NULL, NULL);
+	item = (struct op_item){ .id = 1, .time = 10 * SLU_HOUR };
+	op.items = &item;
+	op.n_items = 1;
+	run(k, &op);
+	CHECK_EQ(4 * SLU_HOUR, item.until - row.claimed);
+	op_init(&op, OP_NACK, space, queue, NULL, NULL);
+	item = (struct op_item){ .id = 1, .time = LEDGER_BY_POLICY };
+	op.items = &item;
+	op.n_items = 1;
+	run(k, &op);
+	CHECK(item.until - row.claimed >= 100 * SLU_HOUR);
+	logkit_free(k);
+}
