@@ -27,7 +27,7 @@ export function view({ list, more }, route) {
   return h('div', null, head('Locks and state'),
     h('form', { class: 'bar', role: 'search', 'aria-label': 'This page', onsubmit: (e) => { e.preventDefault(); app.go(href(['locks'], { prefix: e.target.elements.prefix.value })); } }, h('input', { type: 'search', name: 'prefix', class: 'grow', value: route.params.prefix || '', 'aria-label': 'Keys that begin with', placeholder: 'Keys that begin with' })),
     list.length ? table({ columns, rows: list, keyOf: (l) => `${l.namespace}/${l.key}`, caption: 'Held locks' }) : empty('No lock is held', 'A lock key is held by one owner at a time, with a fencing token and a document beside it.', command('sluice lock run report/nightly -- ./report')),
-    more && h('p', { class: 'muted' }, 'Only the first of each namespace are shown. `sluice lock list` has all.'));
+    more && h('p', { class: 'muted' }, ['Only the first of each namespace are shown; ', h('code', null, 'sluice lock list'), ' has all.']));
 }
 
 export const title = 'Locks and state';

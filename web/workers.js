@@ -31,8 +31,8 @@ export function workerTable(list) {
     { label: 'Actions', cell: actions },
   ];
   return list.length ? table({ columns, rows: list, keyOf: (w) => `${w.namespace}/${w.worker}`, caption: 'Workers' })
-    : empty('No worker has told its name', '`sluice work` and the workers of the client libraries show up here by themselves. Any other consumer does if it sends the field Sluice-Worker. A worker is forgotten 60 s after its last beat.', command('sluice work mail -- ./send-mail'));
+    : empty('No worker has told its name', 'The command sluice work and the workers of the client libraries show up here by themselves. Any other consumer does if it sends the field Sluice-Worker. A worker is forgotten 60 s after its last beat.', command('sluice work mail -- ./send-mail'));
 }
 
-export const view = ({ list, more }) => h('div', null, head('Workers'), workerTable(list), more && h('p', { class: 'muted' }, 'Only the first 1,000 are shown. `sluice worker list` has all.'));
+export const view = ({ list, more }) => h('div', null, head('Workers'), workerTable(list), more && h('p', { class: 'muted' }, ['Only the first 1,000 are shown; ', h('code', null, 'sluice worker list'), ' has all.']));
 export const title = 'Workers';

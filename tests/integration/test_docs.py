@@ -15,7 +15,7 @@ from served import ENGINE, Server
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/api.md").read_text()
 BLOCK = re.compile(r"^```(sh|json)\n(.*?)^```", re.M | re.S)
-OWN = {"id", "uid", "receipt", "lease_id", "fencing_token"}
+OWN = {"version", "id", "uid", "receipt", "lease_id", "fencing_token"}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 
 
