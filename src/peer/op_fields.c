@@ -365,8 +365,8 @@ const struct op_field op_fields[] = {
 	{ "hold",          183, FIELD_TIME,  AT(limits.hold), 0, V(HOLD), NO, NULL },
 	{ "shares",        184, FIELD_U32,   AT(limits.shares), 0, NO, V(LIMITS), NULL },
 	{ "holds",         185, FIELD_U32,   AT(limits.holds), 0, NO, V(LIMITS), NULL },
-	{ "values",        187, FIELD_U32,   AT(limits.values), 0, NO, V(LIMITS), NULL },
 	{ "hold_until",    186, FIELD_TIME,  AT(limits.until), 0, NO, V(HOLD), NULL },
+	{ "values",        187, FIELD_U32,   AT(limits.values), 0, NO, V(LIMITS), NULL },
 
 	{ "scale",         190, FIELD_U8,    AT(trend.scale), TREND_SCALES - 1, V(TREND), NO, NULL },
 	{ "steps_end",     191, FIELD_TIME,  AT(trend.end), 0, NO, V(TREND), NULL },
