@@ -118,7 +118,7 @@ edit(struct apicall *a, struct slu_err *err)
 	json_out_open(&w, &text);
 	codeq_topic_write(&w, &s->next);
 	json_out_close(&w);
-	s->kept.next = text.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&text));
+	s->kept.next = !text.failed ? arena_copy(&a->memory, buf_slice(&text)) : (struct slice){ 0 };
 	buf_release(&text);
 	return s->kept.next.n ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");
 }

@@ -83,7 +83,7 @@ firing_schedule(const struct schedule *s, struct slice space, struct arena *a, s
 
 	buf_init(&text, SCHEDULE_DOC_MAX);
 	schedule_encode(s, &text);
-	doc = text.failed ? (struct slice){ 0 } : arena_copy(a, buf_slice(&text));
+	doc = !text.failed ? arena_copy(a, buf_slice(&text)) : (struct slice){ 0 };
 	buf_release(&text);
 	if (!doc.n)
 		return no_memory(err);

@@ -148,7 +148,7 @@ write_attributes(struct apicall *a, const struct sqs_entry *e, struct slice dedu
 	if (deduplication.n > 0)
 		json_out_str(&w, SQS_DEDUPLICATED, deduplication);
 	json_out_close(&w);
-	m->attributes = b.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&b));
+	m->attributes = !b.failed ? arena_copy(&a->memory, buf_slice(&b)) : (struct slice){ 0 };
 	buf_release(&b);
 	if (m->attributes.n > 0)
 		return SQS_OK;

@@ -64,12 +64,13 @@ write_receipt(struct sqs_out *o, const struct op_row *row, const struct message 
 	sqs_out_plain(o, "ReceiptHandle", (struct slice){ text, base64url_text(n) });
 }
 
+/* width: digits, with zeros in front; 1 = as many as it has. */
 static void
-pair_number(struct sqs_out *o, const char *name, int64_t n, const char *format)
+pair_number(struct sqs_out *o, const char *name, int64_t n, int width)
 {
 	char text[32];
 
-	(void)snprintf(text, sizeof text, format, n); /* fits */
+	(void)snprintf(text, sizeof text, "%0*" PRId64, width, n); /* fits */
 	sqs_out_pair(o, name, slice_of(text));
 }
 
@@ -110,13 +111,13 @@ write_system(struct sqs_out *o, const struct sqs_names *l, const struct op_row *
 	sqs_out_map(o, "Attributes", "Attribute", "Name");
 	pair_text(o, l, "SenderId", slice_of(sqs_of(o->a)->account));
 	if (wants(l, "SentTimestamp"))
-		pair_number(o, "SentTimestamp", (m->sent ? m->sent : m->accepted) / SLU_MS, "%" PRId64);
+		pair_number(o, "SentTimestamp", (m->sent ? m->sent : m->accepted) / SLU_MS, 1);
 	if (wants(l, "ApproximateReceiveCount"))
-		pair_number(o, "ApproximateReceiveCount", row->attempts, "%" PRId64);
+		pair_number(o, "ApproximateReceiveCount", row->attempts, 1);
 	if (wants(l, "ApproximateFirstReceiveTimestamp"))
-		pair_number(o, "ApproximateFirstReceiveTimestamp", (row->attempts > 1 ? m->due : row->claimed) / SLU_MS, "%" PRId64);
+		pair_number(o, "ApproximateFirstReceiveTimestamp", (row->attempts > 1 ? m->due : row->claimed) / SLU_MS, 1);
 	if (fifo && wants(l, "SequenceNumber"))
-		pair_number(o, "SequenceNumber", (int64_t)m->number, "%020" PRId64);
+		pair_number(o, "SequenceNumber", (int64_t)m->number, 20);
 	pair_text(o, l, "MessageGroupId", fifo ? m->key : m->share);
 	if (fifo)
 		pair_text(o, l, "MessageDeduplicationId", id ? id->text : m->idem);

@@ -127,7 +127,7 @@ format(struct apicall *a, struct sqs_storing *t, struct slu_err *err)
 	write_pairs(&w, "attributes", &t->document.attributes);
 	write_pairs(&w, "tags", &t->document.tags);
 	json_out_close(&w);
-	t->kept.next = text.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&text));
+	t->kept.next = !text.failed ? arena_copy(&a->memory, buf_slice(&text)) : (struct slice){ 0 };
 	buf_release(&text);
 	return t->kept.next.n ? 0 : slu_fail(err, SLU_ETOOBIG, "the attributes and tags have more than %d bytes", OWNSTATE_MAX);
 }
