@@ -46,7 +46,7 @@ struct bean_conn {
 	unsigned n_watched;
 	struct bean_job *jobs;
 	unsigned n_jobs, max_jobs;
-	slu_time ttr; /* of the last job: the next claim asks for the same lease */
+	slu_time ttr; /* of the last job: the next claim asks for the same lease, if messages have none of their own */
 	bool puts, reserves;
 
 	/* What is being read: a line, or the body of c.reading. */
@@ -157,8 +157,11 @@ struct bean_record {
 	int rc;
 };
 
-/* Writes the attributes of a put. */
+/* Writes the attributes of a put, ttr 0: that is the lease of the message. p NULL: no memory. */
 struct slice bean_attributes(struct arena *a, uint32_t pri, uint32_t ttr);
+
+/* Returns whether a message of the tube can have a lease of its own; engine redis has none. */
+bool bean_has_leases(struct apicall *a, struct slice queue);
 
 /* Reads the record of row, unpins op, and calls then on the loop. The record is in the memory of the apicall, at
  * its state's beginning: every state that is used with it begins with a struct bean_reading. */

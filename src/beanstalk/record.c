@@ -1,5 +1,7 @@
 /*
- * record.c - a job in the record of a message: its ttr and its priority are attributes.
+ * record.c - a job in the record of a message: its ttr is the lease of the message. Attributes have what the message has
+ * no place for: a priority above 2^31 - 1, a ttr above the longest lease, and every ttr if the engine has no leases of
+ * messages.
  */
 #include "beanstalk/beanstalk_private.h"
 
@@ -17,9 +19,15 @@ struct slice
 bean_attributes(struct arena *a, uint32_t pri, uint32_t ttr)
 {
 	char text[64];
-	const int n = pri > INT32_MAX ? snprintf(text, sizeof text, "{\"ttr\":%u,\"pri\":%u}", ttr, pri)
-				      : snprintf(text, sizeof text, "{\"ttr\":%u}", ttr);
+	int n = 0;
 
+	if (pri <= INT32_MAX && ttr == 0)
+		return (struct slice){ "", 0 };
+	if (ttr)
+		n = snprintf(text, sizeof text, "{\"ttr\":%u", ttr);
+	if (pri > INT32_MAX)
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s\"pri\":%u", ttr ? "," : "{", pri);
+	text[n++] = '}';
 	return arena_copy(a, (struct slice){ text, (size_t)n });
 }
 
@@ -82,6 +90,7 @@ read_record(struct apicall *a, bool may_block)
 		rc = message_decode((struct slice){ bytes, ref->size }, &s->record.m, &err);
 	if (!rc)
 		rc = read_payload(a, s, may_block, &err);
+	s->record.ttr = rc ? 0 : s->record.m.terms.lease;
 	if (!rc)
 		read_attributes(s->record.m.attributes, &s->record);
 	if (rc == SLU_ECORRUPT)

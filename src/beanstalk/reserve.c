@@ -3,13 +3,14 @@
  *
  *      claim any of the watched tubes (api/anyclaim.h); of several granted jobs the best by (priority, due, number) stays
  *          │ one
- *      read the record ── RESERVED
+ *      read the record ── the claim has another lease than its ttr: extend ── RESERVED
  */
 #include "beanstalk/beanstalk_private.h"
 
 #include "api/anyclaim.h"
 #include "api/holder.h"
 #include "base/time.h"
+#include "core/queue/policy.h"
 
 struct reserve {
 	struct bean_find find; /* reserve-job; begins with struct bean_reading */
@@ -109,19 +110,31 @@ extended(struct apicall *a)
 												 : SLU_SEC);
 }
 
-/* The ttr is known when the record is read: until then the lease is that of the claim. */
+/* Returns whether the claim has the lease that the ttr asks for. */
+static bool
+has_lease(const struct reserve *s, slu_time ttr)
+{
+	const struct op_row *const row = &s->any.won->row;
+	const slu_time longest = ttr < POLICY_LEASE_MAX ? ttr : POLICY_LEASE_MAX;
+
+	return s->any.won->op->claim.lease == 0 ? !ttr || row->until - row->claimed == longest : ttr == s->lease;
+}
+
+/* The lease is that of the message. If it has none, its ttr is known when the record is read: until then the lease is that of
+ * the claim. */
 static void
 have_record(struct apicall *a)
 {
 	struct reserve *const s = a->state;
 	const struct bean_record *const record = &s->find.reading.record;
+	const struct op_row *const row = &s->any.won->row;
 
 	if (record->rc) {
 		apicall_refuse(a, record->rc, NULL);
 		return;
 	}
-	if (record->ttr == s->lease) {
-		give(a, record->ttr);
+	if (has_lease(s, record->ttr)) {
+		give(a, record->ttr ? record->ttr : row->until - row->claimed);
 		return;
 	}
 	a->ops = &a->op;
@@ -160,7 +173,7 @@ begin_claim(struct apicall *a, struct anyclaim_one *one)
 
 	apicall_op(a, one->op, OP_CLAIM, bean_space(a->x), bean_queue(one->tag));
 	one->op->claim.id = s->find.id;
-	one->op->claim.lease = s->lease;
+	one->op->claim.lease = bean_has_leases(a, bean_queue(one->tag)) ? 0 : s->lease;
 	one->op->claim.holder = holder_of(a, (struct slice){ 0 });
 }
 

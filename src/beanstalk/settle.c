@@ -4,6 +4,8 @@
 #include "beanstalk/beanstalk_private.h"
 
 #include "base/time.h"
+#include "core/queue/policy.h"
+#include "engine/engine.h"
 
 /* ---- put ---- */
 
@@ -25,6 +27,24 @@ priority(uint64_t n)
 	return n > INT32_MAX ? INT32_MAX : (int32_t)n;
 }
 
+bool
+bean_has_leases(struct apicall *a, struct slice queue)
+{
+	return !broker_engine_of(a->api->broker, apicall_routes(a), bean_space(a->x), queue)->ops->shared;
+}
+
+/* The ttr is the lease of the message. Returns what the attributes must have of it, or 0. */
+static uint32_t
+take_ttr(struct apicall *a, struct op_put *put, uint32_t ttr)
+{
+	const slu_time lease = ttr * SLU_SEC;
+
+	if (!bean_has_leases(a, a->op.queue))
+		return ttr;
+	put->m.terms.lease = lease < POLICY_LEASE_MAX ? lease : POLICY_LEASE_MAX;
+	return lease > POLICY_LEASE_MAX ? ttr : 0;
+}
+
 void
 bean_put(struct apicall *a)
 {
@@ -39,12 +59,12 @@ bean_put(struct apicall *a)
 	a->op.as.queue = arena_copy(&a->memory, slice_of(tube->shown));
 	put->m.payload = (struct slice){ call->in.p, call->in.n - 2 };
 	put->m.prio = priority(n[0]);
-	put->m.attributes = bean_attributes(&a->memory, (uint32_t)n[0], n[2] ? (uint32_t)n[2] : 1);
+	put->m.attributes = bean_attributes(&a->memory, (uint32_t)n[0], take_ttr(a, put, n[2] ? (uint32_t)n[2] : 1));
 	put->m.max_attempts = bean_shared(a->x)->conf.max_attempts;
 	put->delay = (slu_time)n[1] * SLU_SEC;
 	a->op.puts = put;
 	a->op.n_puts = 1;
-	if (a->op.queue.n && put->m.attributes.n)
+	if (a->op.queue.n && put->m.attributes.p)
 		apicall_run(a, inserted);
 	else
 		apicall_refuse(a, SLU_ENOMEM, NULL);
