@@ -87,7 +87,11 @@ struct api {
 	struct fanouts *fanouts;        /* api/fanout.h */
 	struct known *known;            /* api/queue/known.h */
 	struct workers *workers;        /* api/worker/workers.h */
-	struct lines *audit;            /* api/audit.h; NULL: off */
+	struct {
+		void (*kick)(void *arg); /* server/webhooks.h: there is one to send; NULL: no sender */
+		void *arg;
+	} webhooks;
+	struct lines *audit; /* api/audit.h; NULL: off */
 };
 
 /* The caller has set the pointers. Returns SLU_ENOMEM. */

@@ -106,6 +106,8 @@ struct conf {
 	char *advertise;
 	char *codeq_path;
 	bool codeq_tokens;
+	char *codeq_webhook_secret;
+	struct conf_list codeq_webhook_allow;
 	char *beanstalk_namespace;
 	uint64_t beanstalk_max_job;
 	uint32_t beanstalk_max_attempts;

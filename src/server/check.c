@@ -12,6 +12,7 @@
 #include "server/projected.h"
 #include "server/tlsfiles.h"
 #include "server/shards.h"
+#include "server/webhooks.h"
 
 #include <sys/resource.h>
 
@@ -64,6 +65,7 @@ static const struct {
 	{ inboxes_check, false },
 	{ check_audit, false },
 	{ check_codeq, false },
+	{ webhooks_check, false },
 	{ projected_check, false },
 	{ shards_check_stored, true },
 	{ login_check, true },

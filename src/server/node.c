@@ -16,6 +16,7 @@
 #include "server/projected.h"
 #include "server/protocols.h"
 #include "server/shards.h"
+#include "server/webhooks.h"
 
 /* --- open --------------------------------------------------------------------- */
 
@@ -123,6 +124,15 @@ more_metrics(void *arg, struct buf *out)
 	scheduler_metrics(n->scheduler, out);
 }
 
+/* What sends by itself, when the broker is open. */
+static int
+open_senders(struct node *n, struct slu_err *err)
+{
+	const int rc = n->hand ? 0 : webhooks_start(n, err);
+
+	return !rc && n->links ? links_number_streams(n, err) : rc;
+}
+
 int
 node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	  struct slu_log *log, const struct node_hand *hand, struct slu_err *err)
@@ -177,8 +187,7 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (rc)
 		return rc;
 	n->api.broker = n->broker;
-	if (n->links)
-		rc = links_number_streams(n, err);
+	rc = open_senders(n, err);
 	if (rc)
 		return rc;
 	n->nodes = storenodes_ops(n);
@@ -207,6 +216,7 @@ node_close(struct node *n)
 	inboxes_close(n);
 	projection_stop(n->projection);
 	scheduler_stop(n->scheduler);
+	webhooks_free(n);
 	if (n->broker)
 		ownership_leave(n);
 	(void)broker_close(n->broker); /* node_run has closed it, or it never ran */

@@ -41,6 +41,7 @@ struct node {
 	unsigned own_listener;                 /* of the inboxes: its number, if there are any */
 	struct projection *projection;         /* server/projected.c; NULL: none */
 	struct scheduler *scheduler;           /* NULL: by hand */
+	struct webhooks *webhooks;             /* server/webhooks.c; NULL: none yet, or by hand */
 	struct broker *broker;
 	struct server *server;
 	struct login login;

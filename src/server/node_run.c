@@ -9,6 +9,7 @@
 #include "server/systemd.h"
 #include "projection/projection.h"
 #include "server/peers.h"
+#include "server/webhooks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -329,6 +330,7 @@ node_run(struct node *n)
 	log_info(n->log, "stopping", F_STR("signal", strsignal(sig)));
 	inboxes_stop(n);
 	scheduler_stop(n->scheduler);
+	webhooks_stop(n);
 	drain(n);
 	arm_second_signal();
 	grace = atomic_load(&n->grace);

@@ -54,6 +54,8 @@ EFFECTS = {
     "node.id": "integration/test_effects.py::test_the_number_of_the_node_is_in_every_id",
     "codeq.path": "integration/test_codeq.py::test_another_base_path",
     "codeq.tokens": "integration/test_codeq_tokens.py::test_without_the_setting_the_claims_mean_nothing",
+    "codeq.webhook_secret": "integration/test_codeq_webhooks.py::test_a_webhook_is_signed_and_repeated",
+    "codeq.webhook_allow": "integration/test_codeq_webhooks.py::test_addresses_inside_are_refused",
     "beanstalk.namespace": "integration/test_beanstalk.py::test_the_namespace_of_the_tubes",
     "beanstalk.max_job_size": "integration/test_beanstalk.py::test_a_job_that_is_too_big",
     "beanstalk.max_attempts": "integration/test_beanstalk.py::test_a_job_that_kills_its_workers_is_buried",

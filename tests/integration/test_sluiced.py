@@ -85,6 +85,7 @@ OPTIONS = [
     ("node.id", "0", "1023"),
     ("codeq.path", "/v1/codeq", "/v2"),
     ("codeq.tokens", "false", "true"),
+    ("codeq.webhook_allow", "", "127.0.0.0/8"),
     ("beanstalk.namespace", "default", "beans"),
     ("beanstalk.max_job_size", "65535", "1000"),
     ("beanstalk.max_attempts", "65535", "10"),
@@ -157,7 +158,7 @@ OPTIONS = [
 ]
 
 # Those that are never shown.
-SECRETS = ["auth.secret", "projection.url", "redis.password"]
+SECRETS = ["auth.secret", "codeq.webhook_secret", "projection.url", "redis.password"]
 
 
 @pytest.mark.parametrize("key, default, other", OPTIONS)
@@ -192,7 +193,7 @@ def test_every_option_is_tested():
 def test_a_secret_comes_from_a_variable_or_a_file_and_is_never_shown(key, tmp_path):
     """X-04"""
     name = "SLUICE_" + key.replace(".", "_").upper()
-    flag = "--" + key.replace(".", "-")
+    flag = flag_of(key)
     secret = tmp_path / "secret"
     secret.write_text("correct-horse-battery-staple\n")
     file = tmp_path / "sluice.yaml"

@@ -8,6 +8,7 @@
 #include "api/codeq/result.h"
 
 #include "api/codeq/create.h"
+#include "api/codeq/webhook.h"
 #include "api/limits.h"
 #include "base/base64.h"
 #include "base/id.h"
@@ -86,6 +87,8 @@ struct result_item {
 	struct codeq_task task;
 	struct op *op; /* NULL: refused before */
 	struct op_item ack;
+	struct op_put webhook;
+	bool calls; /* webhook */
 	slu_time at;
 	unsigned status;    /* of the refusal; 0: none */
 	struct slu_err err; /* its text */
@@ -148,15 +151,12 @@ write_url(struct json_out *w, struct arena *memory, const struct codeq_artifact 
 	json_out_str(w, "url", (struct slice){ p, n });
 }
 
+/* Members of the record of a result, and of the body of its webhook. */
 static void
-write_record(struct json_out *w, const char *name, struct arena *memory, const struct result_item *item)
+write_outcome(struct json_out *w, struct arena *memory, const struct result_item *item)
 {
 	const struct codeq_outcome *const o = &item->outcome;
-	char uuid[ID_UUID_TEXT];
 
-	json_out_object(w, name);
-	json_out_plain(w, "taskId", slice_of(id_to_uuid(item->task.id, uuid)));
-	json_out_str(w, "status", o->status);
 	if (o->result.n)
 		json_out_raw(w, "result", o->result);
 	if (o->error.n)
@@ -172,7 +172,36 @@ write_record(struct json_out *w, const char *name, struct arena *memory, const s
 		json_out_close(w);
 	}
 	json_out_time(w, "completedAt", item->at);
+}
+
+static void
+write_record(struct json_out *w, const char *name, struct arena *memory, const struct result_item *item)
+{
+	char uuid[ID_UUID_TEXT];
+
+	json_out_object(w, name);
+	json_out_plain(w, "taskId", slice_of(id_to_uuid(item->task.id, uuid)));
+	json_out_str(w, "status", item->outcome.status);
+	write_outcome(w, memory, item);
 	json_out_close(w);
+}
+
+/* The webhook of a task that ends. */
+static void
+make_webhook(struct apicall *a, struct result_item *item)
+{
+	const bool completed = slice_eq(item->outcome.status, SLICE("COMPLETED"));
+	struct slice body;
+	struct json_out w;
+	struct buf b;
+
+	buf_init(&b, API_RESULT_MAX);
+	codeq_webhook_open(a, &w, &b, &item->task, completed ? "COMPLETED" : "FAILED");
+	write_outcome(&w, &a->memory, item);
+	json_out_close(&w);
+	body = b.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&b));
+	buf_release(&b);
+	item->calls = codeq_webhook_put(a, &item->task, body, &item->webhook);
 }
 
 /* n 0: larger than a result may be. */
@@ -261,6 +290,8 @@ acked(struct apicall *a)
 		const int rc = !item->op ? 0 : item->op->rc ? item->op->rc
 							    : item->ack.rc;
 
+		if (item->calls && !rc)
+			codeq_webhook_kick(a);
 		if (rc == SLU_ELEASE || rc == SLU_ENOTFOUND) /* CODEQ-3 */
 			fail(item, 409, "not-in-progress");
 		else if (rc)
@@ -291,6 +322,24 @@ begin_ack(struct apicall *a, struct result_item *item, struct op *op)
 	op->n_items = 1;
 }
 
+/* A webhook is one step with the end of its task. */
+static void
+add_webhooks(struct apicall *a, const struct state *s)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		struct result_item *const item = s->items[i];
+
+		if (!item->op)
+			continue;
+		make_webhook(a, item);
+		if (!item->calls)
+			continue;
+		item->op->verb = OP_FINISH;
+		item->op->puts = &item->webhook;
+		item->op->n_puts = 1;
+	}
+}
+
 static void
 ack(struct apicall *a)
 {
@@ -313,7 +362,10 @@ ack(struct apicall *a)
 	}
 	a->ops = ops;
 	a->n_ops = n;
-	apicall_run(a, acked);
+	if (apicall_pass(a)) { /* before the puts: no caller has rights in their namespace */
+		add_webhooks(a, s);
+		apicall_run(a, acked);
+	}
 }
 
 static void find_next(struct apicall *a);

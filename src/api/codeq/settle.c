@@ -6,6 +6,7 @@
  *      nack        a failing nack: by the delay of the request, or the policy of the queue
  */
 #include "api/codeq/task.h"
+#include "api/codeq/webhook.h"
 
 #include "api/limits.h"
 #include "base/utf8.h"
@@ -13,6 +14,8 @@
 struct state {
 	struct codeq_task task;
 	struct op_item item;
+	struct op_put webhook;
+	bool calls; /* webhook: the task dies now */
 	enum op_verb verb;
 	int64_t seconds; /* extendSeconds, delaySeconds */
 	struct slice reason;
@@ -65,17 +68,50 @@ settled(struct apicall *a)
 {
 	const struct state *const s = state_of(a);
 
-	if (apicall_failed(a))
-		return;
-	if (s->item.rc == SLU_ELEASE) /* CODEQ-3 */
+	const int rc = a->op.rc ? a->op.rc : s->item.rc;
+
+	if (!rc && s->calls)
+		codeq_webhook_kick(a);
+	if (rc == SLU_ELEASE) /* CODEQ-3 */
 		codeq_refuse(a, 409, "not-in-progress");
-	else if (s->item.rc)
-		codeq_refuse_rc(a, s->item.rc, s->item.rc == SLU_ENOTFOUND ? "not-found" : NULL);
+	else if (rc == SLU_ENOTFOUND)
+		codeq_refuse(a, 404, "not-found");
+	else if (a->op.rc)
+		apicall_refuse_op(a, &a->op);
+	else if (rc)
+		codeq_refuse_rc(a, rc, NULL);
 	else
 		s->answer(a);
 }
 
 /* --- the op ------------------------------------------------------------------- */
+
+/* The webhook of a task that dies by this nack, in one step with it. */
+static void
+add_webhook(struct apicall *a, struct state *s)
+{
+	const struct op_row *const row = &s->task.row;
+	struct slice body;
+	struct json_out w;
+	struct buf b;
+
+	if (s->verb != OP_NACK || s->item.defer || row->failures + 1u < row->max_attempts)
+		return;
+	buf_init(&b, API_RESULT_MAX);
+	codeq_webhook_open(a, &w, &b, &s->task, "FAILED");
+	json_out_str(&w, "error", s->reason);
+	json_out_time(&w, "completedAt", clock_wall(a->api->clock));
+	json_out_close(&w);
+	body = b.failed ? (struct slice){ 0 } : arena_copy(&a->memory, buf_slice(&b));
+	buf_release(&b);
+	s->calls = codeq_webhook_put(a, &s->task, body, &s->webhook);
+	if (!s->calls)
+		return;
+	s->item.nack = true;
+	a->op.verb = OP_FINISH;
+	a->op.puts = &s->webhook;
+	a->op.n_puts = 1;
+}
 
 static void
 settle(struct apicall *a)
@@ -94,7 +130,10 @@ settle(struct apicall *a)
 	apicall_op(a, &a->op, s->verb, codeq_space(a), s->task.m.queue);
 	a->op.items = &s->item;
 	a->op.n_items = 1;
-	apicall_run(a, settled);
+	if (apicall_pass(a)) { /* before the put: no caller has rights in its namespace */
+		add_webhook(a, s);
+		apicall_run(a, settled);
+	}
 }
 
 static const struct json_field fields[] = {
