@@ -225,7 +225,7 @@ def test_a_ttr_is_the_lease_of_the_message(server, client, tube):
     at = datetime.datetime.fromisoformat(message["lease_expires_at"][:19] + "+00:00").timestamp()
     assert 900 < at - time.time() < 1100
     number = client.put(ttr=100000)
-    client.ask("reserve-with-timeout 1")
+    client.reserve(1)
     found = client.yaml(f"stats-job {number}")
     assert found["ttr"] == "100000" and 42000 < int(found["time-left"]) <= 43200
 
