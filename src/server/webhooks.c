@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SEND_TIME  (15 * SLU_SEC)
-#define LEASE_TIME (60 * SLU_SEC)
+#define LEASE_TIME (20 * SLU_SEC)
 #define FIRST_WAIT (2 * SLU_SEC)
 #define LONG_WAIT  (60 * SLU_SEC)
 #define IDLE_LOOK  (30 * SLU_SEC) /* of the first thread: webhooks of another server that is gone */
