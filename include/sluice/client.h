@@ -226,6 +226,8 @@ struct slu_settle {
 	slu_time retry_after;
 	const char *scope;
 	const char *priority; /* nack: another priority of the message; NULL = the same */
+
+	const char *reason; /* nack: the name of a breaker of the queue that this failure feeds; NULL = none */
 };
 
 /* Settles up to 1,000 messages. queue: NULL = any queue, or the queues of the receipts. Returns the first code

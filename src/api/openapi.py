@@ -117,6 +117,7 @@ KNOBS = {
     **each(FLAG, "require_lease paused"),
     "share_weights": string(maxLength=127),
     "rules": string(maxLength=255),
+    "breakers": string(maxLength=255),
     **each(UINT32, "concurrency share_concurrency rate rate_burst share_rate share_rate_burst key_rate key_rate_burst "
            "attribute_concurrency attribute_rate attribute_rate_burst"),
     "limit_attribute": string(maxLength=63),
@@ -302,7 +303,7 @@ SCHEMAS = {
         "messages": array(ref("Message")), "looked": UINT32, "of": COUNT, "cursor": ref("Cursor")}),
     "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}, **WITH}),
     "Nack": settling({"error": TEXT, "delay": TIME, **each(FLAG, "defer dead"), "retry_after": TIME,
-                      "scope": SCOPE, "priority": {"oneOf": [INT32, string(enum=["high", "normal", "low"])]}, **WITH}),
+                      "scope": SCOPE, "reason": string(maxLength=63), "priority": {"oneOf": [INT32, string(enum=["high", "normal", "low"])]}, **WITH}),
     "Extend": settling({"lease": TIME}),
     "Outcome": record([*ID, "status"], {
         **ID,
@@ -346,12 +347,16 @@ SCHEMAS = {
         **each(array({"oneOf": [{"type": "number", "minimum": 0}, {"type": "null"}]}), HISTORY)}),
     "Knobs": record([], KNOBS),
     "Policy": whole({**PLACE, **KNOBS}),
-    "Limits": record(["namespace", "topic", "shares", "values", "on_hold", "limits", "holds"], {
-        **PLACE, **each(COUNT, "shares values on_hold"), "cursor": ref("Cursor"),
+    "Limits": record(["namespace", "topic", "shares", "values", "on_hold", "broken", "limits", "holds", "breakers"], {
+        **PLACE, **each(COUNT, "shares values on_hold broken"), "cursor": ref("Cursor"),
         "limits": array(record(["scope", "leased"], {
             "scope": SCOPE, "name": TEXT, **each(COUNT, "messages ready leased delivered"),
             **each(UINT32, "concurrency rate burst tokens weight"), **each(MOMENT, "next_delivery hold_until")})),
-        "holds": array(record(["scope", "until"], {"scope": SCOPE, "name": TEXT, "until": MOMENT}))}),
+        "holds": array(record(["scope", "until"], {"scope": SCOPE, "name": TEXT, "until": MOMENT})),
+        "breakers": array(record(["breaker", "scope", "state", "probing", "until"], {
+            "breaker": TEXT, "scope": SCOPE, "name": TEXT, "state": string(enum=["open", "half-open"]), "probing": FLAG,
+            "until": MOMENT}))}),
+    "Breaker": named({"breaker": TEXT, "state": string(enum=["open", "closed"]), "scope": SCOPE, "name": TEXT, "for": TIME}),
     "Hold": named({"scope": SCOPE, "name": TEXT, "for": TIME}),
     "QueueName": named({}),
     "ScheduleName": whole(SCHEDULE_NAME),
@@ -581,6 +586,12 @@ ROWS = [
         {**ok(record(["namespace", "topic", "scope", "on_hold"], {
             **PLACE, "scope": SCOPE, "name": TEXT, "on_hold": FLAG, "until": MOMENT}), "The hold."), **NO_SUCH},
         body="Hold")),
+    ("post", "/v1/admin/queue/breaker", admin(
+        "Breaker", "Open or close a breaker of a queue",
+        {**ok(record(["namespace", "topic", "breaker", "scope", "state"], {
+            **PLACE, "breaker": TEXT, "scope": SCOPE, "name": TEXT, "state": string(enum=["open", "closed"]),
+            "until": MOMENT}), "The breaker."), **NO_SUCH},
+        body="Breaker")),
     ("post", "/v1/admin/queue/resume", admin(
         "Resume", "Resume a queue", {**ok("Paused", "The queue is not paused."), **NO_SUCH}, body="QueueName")),
     ("post", "/v1/admin/queue/purge", admin(

@@ -378,6 +378,7 @@ out_nack(struct json_out *w, const struct slu_settle *s)
 	out_time(w, "retry_after", s->retry_after);
 	out_text(w, "scope", s->scope);
 	out_text(w, "priority", s->priority);
+	out_text(w, "reason", s->reason);
 }
 
 static void

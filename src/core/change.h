@@ -53,6 +53,8 @@
  *   HOLD        queue scope share until   nothing of the scope is delivered until then; 0: the hold
  *                                         has ended. share: the name of the share, key or
  *                                         value
+ *   BREAKER     queue scope share value   a circuit of the breaker `value` is open until then; 0: it is
+ *               until                     closed. share: as in HOLD
  *
  * Replay is idempotent. It ignores a change of a message that does not exist (but keeps its
  * result), an ACCEPT of one that exists, and a REMEMBER of a known key. A RESTORE or RESULT
@@ -99,6 +101,7 @@ enum change_kind {
 	CHANGE_HOLD,
 	CHANGE_REPLACE,
 	CHANGE_PRIORITY,
+	CHANGE_BREAKER,
 	CHANGE_KINDS
 };
 
@@ -182,7 +185,7 @@ struct change {
 	uint64_t where;     /* place of the record */
 	uint64_t key;       /* hash of the ordering key (ledger_key_hash), or 0 */
 	struct slice share; /* ACCEPT, RESTORE, HOLD: borrowed until the change is applied; n 0: none */
-	struct slice value; /* ACCEPT, RESTORE: of the attribute that the queue limits; as share */
+	struct slice value; /* ACCEPT, RESTORE: of the attribute that the queue limits; BREAKER: its name; as share */
 	struct idem_mark idem;
 	uint64_t digest;       /* of the payload, if the queue is strict; 0: unknown */
 	uint16_t max_attempts; /* 0: of the policy */
@@ -190,7 +193,7 @@ struct change {
 	bool failed;           /* RETRY, DIE: counts as a failure */
 	bool expired;          /* RETRY, DIE: a lease ran out */
 	uint8_t reason;        /* DIE: enum dead_reason */
-	uint8_t scope;         /* HOLD: enum gate_kind */
+	uint8_t scope;         /* HOLD, BREAKER: enum gate_kind */
 	uint32_t stream_no;    /* CLAIM: number of the stream, or 0 */
 	uint32_t holder;       /* CLAIM, RESTORE: of the lease; a handle of core/queue/holders.h */
 

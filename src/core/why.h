@@ -33,6 +33,7 @@ enum why {
 			  * gate_kind */
 	WHY_RATE,        /* a rate of deliveries. n: the rate; state: enum gate_kind; until: the next token */
 	WHY_HOLD,        /* a hold. state: enum gate_kind; until: its end */
+	WHY_BREAKER,     /* a breaker is open. state: enum gate_kind; until: the end of its open time, 0: its probe is under way */
 	WHYS
 };
 
@@ -46,7 +47,7 @@ struct why_fact {
 	uint64_t why; /* enum why */
 	uint64_t id;
 	uint64_t n;
-	uint64_t state; /* enum msg_state; LIMIT, RATE, HOLD: enum gate_kind */
+	uint64_t state; /* enum msg_state; LIMIT, RATE, HOLD, BREAKER: enum gate_kind */
 	slu_time until;
 };
 

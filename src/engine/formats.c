@@ -20,7 +20,7 @@ static bool
 has_hold(const struct op *op)
 {
 	for (uint32_t i = 0; i < op->n_items; i++)
-		if (op->items[i].hold)
+		if (op->items[i].hold || op->items[i].reason.n)
 			return true;
 	return false;
 }
@@ -38,7 +38,7 @@ static bool
 has_new_setting(const struct op *op)
 {
 	return op->policy.share_weights[0] || op->policy.dead_letter_queue[0] || op->policy.rules[0] || op->policy.max_runtime ||
-	       policy_has_limits(&op->policy);
+	       op->policy.breakers[0] || policy_has_limits(&op->policy);
 }
 
 static bool
@@ -60,9 +60,9 @@ static const struct {
 	{ 3, NO_RECORD, OP_SCHEDULE, NULL },
 	{ 3, LOGENGINE_INTAKE, OP_INTAKE, NULL },
 	{ 3, LOGENGINE_HOLD, OP_NACK, has_hold },
-	{ 3, NO_RECORD, OP_HOLD, NULL },
 	{ 3, LOGENGINE_REPLACE, NO_VERB, NULL },
 	{ 3, LOGENGINE_PRIORITY, OP_NACK, has_priority },
+	{ 3, LOGENGINE_BREAKER, OP_HOLD, NULL },
 	{ 3, NO_RECORD, OP_ENQUEUE, has_new_field },
 	{ 3, NO_RECORD, OP_POLICY_SET, has_new_setting },
 	{ FORMATS_KEY_DIGESTS, NO_RECORD, OP_MOVE, has_key_digest },

@@ -94,14 +94,15 @@ struct op_item {
 	bool dead;          /* nack: to the dead letters */
 	bool has_prio;      /* nack: the message gets the priority `prio` */
 	int32_t prio;
-	bool nack;       /* finish: a nack; otherwise an ack */
-	bool remove;     /* finish: deletes the message, which must not be leased; schedule: nothing takes its place */
-	uint64_t number; /* schedule: of the message; 0: it must not exist */
-	bool delayed;    /* redrive: also a delayed message without a key, which is due now */
-	uint8_t scope;   /* nack with a hold: 0: the message alone; otherwise 1 + enum gate_kind */
-	slu_time hold;   /* nack: nothing of the scope of the message is delivered for so long; 0: no hold */
-	bool taken;      /* MOVE-4 of engine/move.h */
-	bool rounded;    /* API only: the form in which the id was sent; see struct given_id */
+	bool nack;           /* finish: a nack; otherwise an ack */
+	bool remove;         /* finish: deletes the message, which must not be leased; schedule: nothing takes its place */
+	uint64_t number;     /* schedule: of the message; 0: it must not exist */
+	bool delayed;        /* redrive: also a delayed message without a key, which is due now */
+	uint8_t scope;       /* nack with a hold: 0: the message alone; otherwise 1 + enum gate_kind */
+	slu_time hold;       /* nack: nothing of the scope of the message is delivered for so long; 0: no hold */
+	bool taken;          /* MOVE-4 of engine/move.h */
+	bool rounded;        /* API only: the form in which the id was sent; see struct given_id */
+	struct slice reason; /* nack: the name of a breaker (core/queue/breakers.h); n 0: none */
 
 	/* Answer. */
 	int rc;         /* of this item */
@@ -330,6 +331,9 @@ struct op_intake {
 struct op_use {
 	uint8_t kind;                   /* enum gate_kind */
 	bool is_hold;                   /* a row of the list of holds */
+	uint8_t circuit;                /* a row of the list of circuits: enum circuit_state; otherwise 0 */
+	bool probed;                    /* a circuit: its probe is under way */
+	char breaker[BREAKER_NAME];     /* a circuit: the name of its breaker */
 	char name[MESSAGE_KEY_MAX + 1]; /* of the share, key or value; "": the queue, or messages without a share */
 	uint32_t messages, ready, leased, concurrency;
 	uint32_t rate, burst, tokens;
@@ -339,25 +343,28 @@ struct op_use {
 };
 
 enum {
-	OP_USES_SHARES = 20, /* shares that LIMITS lists */
-	OP_USES_VALUES = 20, /* the same of values */
-	OP_USES_HOLDS = 100  /* holds of a page */
+	OP_USES_SHARES = 20,    /* shares that LIMITS lists */
+	OP_USES_VALUES = 20,    /* the same of values */
+	OP_USES_CIRCUITS = 100, /* the same of circuits that are not closed */
+	OP_USES_HOLDS = 100     /* holds of a page */
 };
 
 /* LIMITS, HOLD. The rows of LIMITS, in op->uses: the queue, up to OP_USES_SHARES shares and
  * OP_USES_VALUES values, then holds. op->cursor: 0, then
  * what the last answer has here for the next holds; 0: no more. A page behind the first has holds alone. */
 struct op_limits {
-	bool by_messages;  /* LIMITS: the shares with the most messages; otherwise those nearest to a limit */
-	uint8_t scope;     /* HOLD: enum gate_kind */
-	struct slice name; /* HOLD: the share, key or value; n 0: the queue, or messages without a share */
-	slu_time hold;     /* HOLD: for how long; 0: the hold ends */
+	bool by_messages;     /* LIMITS: the shares with the most messages; otherwise those nearest to a limit */
+	uint8_t scope;        /* HOLD: enum gate_kind */
+	struct slice name;    /* HOLD: the share, key or value; n 0: the queue, or messages without a share */
+	slu_time hold;        /* HOLD: for how long; 0: the hold ends */
+	struct slice breaker; /* HOLD: opens or closes a circuit of this breaker instead; n 0: a hold */
 
 	/* Answer. */
-	uint32_t shares; /* LIMITS: all shares with messages */
-	uint32_t holds;  /* LIMITS: all holds */
-	uint32_t values; /* LIMITS: all values with messages */
-	slu_time until;  /* HOLD: the end of the hold, or 0 */
+	uint32_t shares;   /* LIMITS: all shares with messages */
+	uint32_t holds;    /* LIMITS: all holds */
+	uint32_t values;   /* LIMITS: all values with messages */
+	uint32_t circuits; /* LIMITS: all circuits that are not closed */
+	slu_time until;    /* HOLD: the end of the hold, or 0 */
 };
 
 enum {
@@ -529,8 +536,9 @@ struct op {
 		struct op_presence *presence; /* engine/presence.h */
 		struct op_intake intake;
 		struct {
-			struct why_facts why;  /* answer of WHY */
-			char rule[RULES_TEXT]; /* WHY: the admission rule that applied to the message, or "" */
+			struct why_facts why;       /* answer of WHY */
+			char rule[RULES_TEXT];      /* WHY: the admission rule that applied to the message, or "" */
+			char breaker[BREAKER_NAME]; /* WHY: the breaker that keeps it back, or "" */
 		};
 		struct op_limits limits;
 		struct op_trend trend;

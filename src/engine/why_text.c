@@ -135,6 +135,18 @@ text_hold(const struct why_fact *f, struct slice holder, char *out)
 	(void)snprintf(out, WHY_TEXT, "its %s is on hold until %s", why_scope(f->state), moment(f, at));
 }
 
+static void
+text_breaker(const struct why_fact *f, struct slice holder, char *out)
+{
+	char at[RFC3339_TEXT];
+
+	(void)holder;
+	if (f->until)
+		(void)snprintf(out, WHY_TEXT, "a breaker of its %s is open until %s", why_scope(f->state), moment(f, at));
+	else
+		(void)snprintf(out, WHY_TEXT, "a breaker of its %s is half-open: one message is being tried", why_scope(f->state));
+}
+
 /* One row for each reason: its name, and its text or the function that writes it. */
 static const struct {
 	const char *name;
@@ -156,6 +168,7 @@ static const struct {
 	[WHY_LIMIT] = { "limit", NULL, text_limit },
 	[WHY_HOLD] = { "hold", NULL, text_hold },
 	[WHY_RATE] = { "rate", NULL, text_rate },
+	[WHY_BREAKER] = { "breaker", NULL, text_breaker },
 };
 
 const char *

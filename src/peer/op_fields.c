@@ -139,6 +139,7 @@ static const struct op_field item_fields[] = {
 	{ "hold",      53, FIELD_TIME,  AT(hold), 0, V(NACK) | V(FINISH), NO, NULL },
 	{ "has_prio",  54, FIELD_BOOL,  AT(has_prio), 0, V(NACK) | V(FINISH), NO, NULL },
 	{ "priority",  55, FIELD_I32,   AT(prio), 0, V(NACK) | V(FINISH), NO, NULL },
+	{ "reason",    56, FIELD_SLICE, AT(reason), BREAKER_NAME - 1, V(NACK) | V(FINISH), NO, NULL },
 	{ "remove",    60, FIELD_BOOL,  AT(remove), 0, V(FINISH) | V(SCHEDULE), NO, NULL },
 	{ "number",    61, FIELD_U64,   AT(number), 0, V(SCHEDULE), NO, NULL },
 	{ "delayed",   62, FIELD_BOOL,  AT(delayed), 0, V(REDRIVE), NO, NULL },
@@ -214,6 +215,9 @@ static const struct op_field use_fields[] = {
 	{ "delivered",   12, FIELD_U64,  AT(delivered), 0, NO, V(LIMITS), NULL },
 	{ "until",       13, FIELD_TIME, AT(until), 0, NO, V(LIMITS), NULL },
 	{ "hold",        14, FIELD_TIME, AT(hold), 0, NO, V(LIMITS), NULL },
+	{ "circuit",     15, FIELD_U8,   AT(circuit), CIRCUIT_HALF, NO, V(LIMITS), NULL },
+	{ "probed",      16, FIELD_BOOL, AT(probed), 0, NO, V(LIMITS), NULL },
+	{ "breaker",     17, FIELD_TEXT, AT(breaker), 0, NO, V(LIMITS), NULL },
 };
 #undef AT
 
@@ -351,6 +355,7 @@ const struct op_field op_fields[] = {
 	{ "why",           160, FIELD_U64S,  AT(why), 0, NO, V(WHY), NULL },
 
 	{ "rule",          161, FIELD_TEXT,  AT(rule), 0, NO, V(WHY), NULL },
+	{ "breaker",       162, FIELD_TEXT,  AT(breaker), 0, NO, V(WHY), NULL },
 	{ "dead_letter_queue", 170, FIELD_TEXT, AT(policy.dead_letter_queue), 0, POLICIES, POLICIES, NULL },
 	{ "rules",         171, FIELD_TEXT,  AT(policy.rules), 0, POLICIES, POLICIES, NULL },
 	{ "max_runtime",   172, FIELD_TIME,  AT(policy.max_runtime), 0, POLICIES, POLICIES, NULL },
@@ -358,6 +363,7 @@ const struct op_field op_fields[] = {
 	{ "attribute_concurrency", 174, FIELD_U32, AT(policy.attribute_concurrency), 0, POLICIES, POLICIES, NULL },
 	{ "attribute_rate", 175, FIELD_U32,  AT(policy.attribute_rate), 0, POLICIES, POLICIES, NULL },
 	{ "attribute_rate_burst", 176, FIELD_U32, AT(policy.attribute_rate_burst), 0, POLICIES, POLICIES, NULL },
+	{ "breakers",      177, FIELD_TEXT,  AT(policy.breakers), 0, POLICIES, POLICIES, NULL },
 
 	{ "by_messages",   180, FIELD_BOOL,  AT(limits.by_messages), 0, V(LIMITS), NO, NULL },
 	{ "scope",         181, FIELD_U8,    AT(limits.scope), GATE_KINDS - 1, V(HOLD), NO, NULL },
@@ -367,6 +373,8 @@ const struct op_field op_fields[] = {
 	{ "holds",         185, FIELD_U32,   AT(limits.holds), 0, NO, V(LIMITS), NULL },
 	{ "hold_until",    186, FIELD_TIME,  AT(limits.until), 0, NO, V(HOLD), NULL },
 	{ "values",        187, FIELD_U32,   AT(limits.values), 0, NO, V(LIMITS), NULL },
+	{ "circuits",      188, FIELD_U32,   AT(limits.circuits), 0, NO, V(LIMITS), NULL },
+	{ "breaker_name",  189, FIELD_SLICE, AT(limits.breaker), BREAKER_NAME - 1, V(HOLD), NO, NULL },
 
 	{ "scale",         190, FIELD_U8,    AT(trend.scale), TREND_SCALES - 1, V(TREND), NO, NULL },
 	{ "steps_end",     191, FIELD_TIME,  AT(trend.end), 0, NO, V(TREND), NULL },

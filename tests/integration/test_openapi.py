@@ -281,6 +281,12 @@ def walk_admin(walk):
     walk.post(200, admin + "queue/hold", {**HERE, "scope": "share", "name": "s"})
     walk.post(404, admin + "queue/hold", {**NOWHERE, "scope": "queue"})
     walk.post(400, admin + "queue/hold", {**HERE, "scope": "x"})
+    walk.post(200, admin + "queue/policy", {"breakers": "b: 1 in 1m, open 1m"}, **HERE)
+    walk.post(200, admin + "queue/breaker", {**HERE, "breaker": "b", "state": "open", "for": "1m"})
+    walk.get(200, admin + "queue/limits", **HERE)
+    walk.post(200, admin + "queue/breaker", {**HERE, "breaker": "b", "state": "closed"})
+    walk.post(404, admin + "queue/breaker", {**HERE, "breaker": "none", "state": "closed"})
+    walk.post(400, admin + "queue/breaker", {**HERE, "breaker": "b", "state": "x"})
     for path in ("queue/pause", "queue/resume"):
         walk.post(200, admin + path, HERE)
         walk.post(404, admin + path, NOWHERE)

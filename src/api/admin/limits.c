@@ -23,6 +23,8 @@ struct state {
 	struct slice scope; /* only for hold */
 	struct slice name;
 	slu_time hold;
+	struct slice breaker; /* only for breaker */
+	struct slice state;
 };
 
 static const struct param limits_params[] = {
@@ -98,6 +100,20 @@ write_hold(struct json_out *w, const struct op_use *u)
 }
 
 static void
+write_circuit(struct json_out *w, const struct op_use *u)
+{
+	json_out_object(w, NULL);
+	json_out_str(w, "breaker", slice_of(u->breaker));
+	json_out_str(w, "scope", slice_of(why_scope(u->kind)));
+	if (u->name[0])
+		json_out_str(w, "name", slice_of(u->name));
+	json_out_str(w, "state", u->circuit == CIRCUIT_OPEN ? SLICE("open") : SLICE("half-open"));
+	json_out_bool(w, "probing", u->probed);
+	json_out_time(w, "until", u->until);
+	json_out_close(w);
+}
+
+static void
 answer_limits(struct apicall *a)
 {
 	const struct state *const s = a->state;
@@ -111,15 +127,21 @@ answer_limits(struct apicall *a)
 	json_out_u64(&w, "shares", op->limits.shares);
 	json_out_u64(&w, "values", op->limits.values);
 	json_out_u64(&w, "on_hold", op->limits.holds);
+	json_out_u64(&w, "broken", op->limits.circuits);
 	json_out_array(&w, "limits");
 	for (uint32_t i = 0; i < op->n_uses; i++)
-		if (!op->uses[i].is_hold && (op->uses[i].kind != GATE_QUEUE || !op->limits.by_messages))
+		if (!op->uses[i].is_hold && !op->uses[i].circuit && (op->uses[i].kind != GATE_QUEUE || !op->limits.by_messages))
 			write_use(&w, &op->uses[i]);
 	json_out_close(&w);
 	json_out_array(&w, "holds");
 	for (uint32_t i = 0; i < op->n_uses; i++)
 		if (op->uses[i].is_hold)
 			write_hold(&w, &op->uses[i]);
+	json_out_close(&w);
+	json_out_array(&w, "breakers");
+	for (uint32_t i = 0; i < op->n_uses; i++)
+		if (op->uses[i].circuit)
+			write_circuit(&w, &op->uses[i]);
 	json_out_close(&w);
 	flat_view_cursor(&w, op->cursor);
 	apicall_reply_object(a, &w, 200);
@@ -138,7 +160,7 @@ limits(struct apicall *a)
 	apicall_op(a, &a->op, OP_LIMITS, s->namespace, s->topic);
 	a->op.limits.by_messages = by_messages;
 	a->op.cursor = s->cursor;
-	a->op.max_uses = 1 + OP_USES_SHARES + OP_USES_VALUES + OP_USES_HOLDS;
+	a->op.max_uses = 1 + OP_USES_SHARES + OP_USES_VALUES + OP_USES_CIRCUITS + OP_USES_HOLDS;
 	a->op.uses = arena_array(&a->memory, a->op.max_uses, sizeof *a->op.uses);
 	if (a->op.uses)
 		apicall_run(a, answer_limits);
@@ -203,5 +225,66 @@ hold(struct apicall *a)
 		apicall_run(a, answer_hold);
 }
 
+/* ---- Breakers ---- */
+
+static void
+answer_breaker(struct apicall *a)
+{
+	const struct state *const s = a->state;
+	struct json_out w;
+
+	if (a->op.rc == SLU_ENOTFOUND) {
+		apicall_refuse(a, SLU_ENOTFOUND, "no such queue, or the queue has no breaker of this name and scope");
+		return;
+	}
+	if (is_refused(a))
+		return;
+	apicall_object(a, &w);
+	flat_view_place(&w, s->namespace, s->topic);
+	json_out_str(&w, "breaker", s->breaker);
+	json_out_str(&w, "scope", s->scope.n ? s->scope : SLICE("queue"));
+	if (s->name.n)
+		json_out_str(&w, "name", s->name);
+	json_out_str(&w, "state", a->op.limits.until ? SLICE("open") : SLICE("closed"));
+	if (a->op.limits.until)
+		json_out_time(&w, "until", a->op.limits.until);
+	apicall_reply_object(a, &w, 200);
+}
+
+static void
+breaker(struct apicall *a)
+{
+	struct state *const s = a->state;
+	const bool open = slice_eq(s->state, SLICE("open"));
+	const char *wrong = NULL;
+
+	apicall_op(a, &a->op, OP_HOLD, s->namespace, s->topic);
+	if (s->scope.n)
+		wrong = read_scope(s, &a->op.limits);
+	if (!wrong && (!s->breaker.n || s->breaker.n >= BREAKER_NAME))
+		wrong = "invalid breaker; expected its name";
+	if (!wrong && !open && !slice_eq(s->state, SLICE("closed")))
+		wrong = "invalid state; expected open or closed";
+	if (!wrong && open != (s->hold > 0))
+		wrong = "invalid for; expected how long with state open, none with closed";
+	if (wrong) {
+		apicall_refuse(a, SLU_EINVAL, wrong);
+		return;
+	}
+	a->op.limits.breaker = s->breaker;
+	a->op.limits.hold = s->hold;
+	apicall_run(a, answer_breaker);
+}
+
+static const struct param breaker_params[] = {
+	PARAM_QUEUE(struct state),
+	PARAM(word, struct state, breaker, .required = true),
+	PARAM(word, struct state, state, .required = true),
+	PARAM(word, struct state, scope),
+	PARAM(word, struct state, name),
+	PARAM_ROW("for", span, struct state, hold, .max = API_DELAY_MAX),
+};
+
+const struct handler admin_breaker = { breaker, sizeof(struct state), BODY_ROWS(breaker_params) };
 const struct handler admin_limits = { limits, sizeof(struct state), QUERY_ROWS(limits_params) };
 const struct handler admin_hold = { hold, sizeof(struct state), BODY_ROWS(hold_params) };

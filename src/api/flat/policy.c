@@ -181,6 +181,7 @@ static const struct json_field fields[] = {
 	JSON_FIELDS(bool, struct policy, require_lease, paused),
 	JSON_ROW("share_weights", read_weights, struct policy, share_weights),
 	JSON_ROW("rules", read_rules, struct policy, rules),
+	JSON_ROW("breakers", read_rules, struct policy, breakers),
 	JSON_ROW("concurrency", read_u32, struct policy, concurrency, .max = UINT32_MAX),
 	JSON_ROW("share_concurrency", read_u32, struct policy, share_concurrency, .max = UINT32_MAX),
 	JSON_ROW("rate", read_u32, struct policy, rate, .max = UINT32_MAX),
@@ -243,6 +244,7 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 	json_out_bool(w, "paused", p->paused);
 	json_out_str(w, "share_weights", slice_of(p->share_weights));
 	json_out_str(w, "rules", slice_of(p->rules));
+	json_out_str(w, "breakers", slice_of(p->breakers));
 	json_out_u64(w, "concurrency", p->concurrency);
 	json_out_u64(w, "share_concurrency", p->share_concurrency);
 	json_out_u64(w, "rate", p->rate);

@@ -80,6 +80,14 @@ read_error(struct json *r, const struct json_field *f, void *place)
 }
 
 static void
+read_reason(struct json *r, const struct json_field *f, void *place)
+{
+	json_read_text(r, f, place);
+	if (((struct slice *)place)->n >= BREAKER_NAME)
+		json_fail(r, SLU_EINVAL, NULL, "expected the name of a breaker, at most %d bytes", BREAKER_NAME - 1);
+}
+
+static void
 read_scope(struct json *r, const struct json_field *f, void *place)
 {
 	static const char *const scopes[] = { "queue", "share", "key", "attribute" };
@@ -106,6 +114,7 @@ static const struct json_field nack_fields[] = {
 	FIELD("retry_after", span, op.hold, .max = API_DELAY_MAX),
 	JSON_ROW("scope", read_scope, struct settle_item, op.scope),
 	FIELD("priority", priority, op.prio),
+	JSON_ROW("reason", read_reason, struct settle_item, op.reason),
 };
 
 static const struct json_field extend_fields[] = {

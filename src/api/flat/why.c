@@ -99,6 +99,8 @@ reply(struct apicall *a, const struct op *op)
 	write_facts(&w, op);
 	if (op->rule[0])
 		json_out_str(&w, "rule", slice_of(op->rule));
+	if (op->breaker[0])
+		json_out_str(&w, "breaker", slice_of(op->breaker));
 	json_out_u64(&w, "consumers_waiting", op->count);
 	json_out_u64(&w, "leased", op->queues->count[MSG_LEASED]);
 	if (op->why.estimate)

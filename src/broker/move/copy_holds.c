@@ -16,7 +16,9 @@ has_none(int rc)
 static int
 put_hold(const struct movecopy *mv, const struct op_use *u, struct slu_err *err)
 {
-	const slu_time left = u->hold - clock_wall(mv->b->clock);
+	/* A circuit that is half-open opens for a moment, and is half-open again. */
+	const slu_time end = u->circuit ? u->until : u->hold, now = clock_wall(mv->b->clock);
+	const slu_time left = u->circuit && end <= now ? 1 : end - now;
 	struct movewait w;
 	int rc = 0;
 
@@ -24,6 +26,7 @@ put_hold(const struct movecopy *mv, const struct op_use *u, struct slu_err *err)
 	w.op.limits.scope = u->kind;
 	w.op.limits.name = slice_of(u->name);
 	w.op.limits.hold = left;
+	w.op.limits.breaker = slice_of(u->breaker);
 	if (left > 0)
 		rc = movewait_at(&w, mv->b, mv->to_lane, err);
 	movewait_release(&w);
@@ -43,7 +46,7 @@ copy_page(const struct movecopy *mv, struct op_use *room, uint64_t *cursor, stru
 	rc = movewait_at(&w, mv->b, mv->from_lane, err);
 	*cursor = rc ? 0 : w.op.cursor;
 	for (uint32_t i = 0; !rc && i < w.op.n_uses; i++)
-		if (room[i].is_hold)
+		if (room[i].is_hold || room[i].circuit)
 			rc = put_hold(mv, &room[i], err);
 	movewait_release(&w);
 	return has_none(rc) ? 0 : rc;

@@ -65,7 +65,7 @@ int movecopy_lift(const struct movecopy *mv, uint64_t former, struct slu_err *er
 /* ---- copy_holds.c ---- */
 
 enum {
-	MOVECOPY_HOLDS = 1 + OP_USES_SHARES + OP_USES_HOLDS /* rows of a page */
+	MOVECOPY_HOLDS = 1 + OP_USES_SHARES + OP_USES_VALUES + OP_USES_CIRCUITS + OP_USES_HOLDS /* rows of a page */
 };
 
 /* COPY-6 */

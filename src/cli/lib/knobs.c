@@ -76,7 +76,7 @@ const char *const knob_names[] = {
 	"warn_depth", "max_rate", "burst", "idempotency_window", "idempotency", "dlq_retention", "dlq_max",
 	"require_lease", "paused", "share_weights", "concurrency", "share_concurrency", "rate", "rate_burst",
 	"share_rate", "share_rate_burst", "key_rate", "key_rate_burst", "limit_attribute", "attribute_concurrency", "attribute_rate",
-	"attribute_rate_burst", "dead_letter_queue", "rules", "max_runtime",
+	"attribute_rate_burst", "dead_letter_queue", "breakers", "rules", "max_runtime",
 	NULL
 };
 

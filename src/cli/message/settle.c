@@ -149,7 +149,8 @@ const struct command cli_nack = {
 		 { "--dead", ARG_FLAG, AT(settle, item.dead), "make the message a dead letter" },
 		 { "--retry-after", ARG_TIME, AT(settle, item.retry_after), "deliver later, and with --scope hold others back, too" },
 		 { "-p, --priority high|normal|low|N", ARG_TEXT, AT(settle, item.priority), "another priority of the message" },
-		 { "--scope key|share|attribute|queue", ARG_TEXT, AT(settle, item.scope), "what to hold back for --retry-after (the message)" }),
+		 { "--scope key|share|attribute|queue", ARG_TEXT, AT(settle, item.scope), "what to hold back for --retry-after (the message)" },
+		 { "--reason BREAKER", ARG_TEXT, AT(settle, item.reason), "count the failure for this breaker of the queue" }),
 	CLI_STATE(struct settle, .verb = SLU_NACK, .item.time = -1),
 	.run = nack,
 };

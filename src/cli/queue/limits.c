@@ -38,6 +38,14 @@ static const struct column hold_columns[] = {
 	{ "until", "UNTIL", COLUMN_TIME },
 };
 
+static const struct column breaker_columns[] = {
+	{ "breaker", "BREAKER", COLUMN_TEXT },
+	{ "scope", "SCOPE", COLUMN_TEXT },
+	{ "name", "NAME", COLUMN_MAYBE },
+	{ "state", "STATE", COLUMN_TEXT },
+	{ "until", "UNTIL", COLUMN_TIME },
+};
+
 /* Prints a page of an array of the answer, and what follows it. */
 static int
 print(struct session *s, const struct column *columns, unsigned n, const char *member, const char *order, bool all,
@@ -83,6 +91,23 @@ holds(struct session *s, struct slu_err *err)
 {
 	return print(s, hold_columns, COUNT(hold_columns), "holds", NULL, true, err);
 }
+
+static int
+breakers(struct session *s, struct slu_err *err)
+{
+	return print(s, breaker_columns, COUNT(breaker_columns), "breakers", NULL, false, err);
+}
+
+const struct command cli_queue_breakers = {
+	.name = "queue breakers",
+	.summary = "list the breakers that are not closed",
+	.usage = "QUEUE [options]",
+	.text = "Lists the breakers of a queue that are open or half-open, at most 100. An open breaker\n"
+		"stops the deliveries of its scope until a moment; a half-open one lets one message through.\n",
+	.examples = "  sluice queue breakers jobs\n",
+	.options = CLI_QUEUE,
+	.run = breakers,
+};
 
 const struct command cli_queue_limits = {
 	.name = "queue limits",
@@ -139,8 +164,9 @@ scope_of(const struct scoped *c)
 	return c->value ? "attribute" : "queue";
 }
 
+/* breaker: its name; NULL: a hold. */
 static int
-send(struct scoped *c, slu_time time, struct slu_err *err)
+send(struct scoped *c, const char *breaker, slu_time time, struct slu_err *err)
 {
 	struct session *const s = &c->s;
 	const char *const name = c->share ? c->share : c->key ? c->key
@@ -160,9 +186,13 @@ send(struct scoped *c, slu_time time, struct slu_err *err)
 	json_out_str(&w, "scope", slice_of(scope_of(c)));
 	if (name)
 		json_out_str(&w, "name", slice_of(name));
+	if (breaker) {
+		json_out_str(&w, "breaker", slice_of(breaker));
+		json_out_str(&w, "state", slice_of(time ? "open" : "closed"));
+	}
 	json_out_str(&w, "for", slice_of(format_duration(time, text, sizeof text)));
 	json_out_finish(&w);
-	query_path(&s->query, "/v1/admin/queue/hold");
+	query_path(&s->query, breaker ? "/v1/admin/queue/breaker" : "/v1/admin/queue/hold");
 	rc = query_post(&s->query, buf_slice(&body), &answer, err);
 	if (!rc && s->json)
 		query_print(answer);
@@ -177,13 +207,13 @@ hold(struct session *s, struct slu_err *err)
 
 	if (c->time <= 0)
 		return session_usage(s, "missing --for TIME");
-	return send(c, c->time, err);
+	return send(c, NULL, c->time, err);
 }
 
 static int
 release(struct session *s, struct slu_err *err)
 {
-	return send((struct scoped *)s, 0, err);
+	return send((struct scoped *)s, NULL, 0, err);
 }
 
 #define SCOPES                                                                                             \
@@ -220,4 +250,50 @@ const struct command cli_queue_release = {
 	CLI_ARGS(SCOPES),
 	.size = sizeof(struct scoped),
 	.run = release,
+};
+
+/* --- break, mend ---------------------------------------------------------------- */
+
+static int
+break_it(struct session *s, struct slu_err *err)
+{
+	struct scoped *const c = (void *)s;
+
+	if (c->time <= 0)
+		return session_usage(s, "missing --for TIME");
+	return send(c, s->words[1], c->time, err);
+}
+
+static int
+mend(struct session *s, struct slu_err *err)
+{
+	return send((struct scoped *)s, s->words[1], 0, err);
+}
+
+const struct command cli_queue_break = {
+	.name = "queue break",
+	.summary = "open a breaker",
+	.usage = "QUEUE BREAKER --for TIME [options]",
+	.text = "Opens a breaker of the queue for so long: nothing of its scope is delivered. Then one\n"
+		"message is tried. --share, --key or --attribute name the scope of a breaker that has one.\n",
+	.examples = "  sluice queue break jobs smtp --for 10m\n",
+	.options = CLI_QUEUE,
+	.words = { 2, 2 },
+	CLI_ARGS({ "--for", ARG_TIME, AT(scoped, time), "how long" }, SCOPES),
+	.size = sizeof(struct scoped),
+	.run = break_it,
+};
+
+const struct command cli_queue_mend = {
+	.name = "queue mend",
+	.summary = "close a breaker",
+	.usage = "QUEUE BREAKER [options]",
+	.text = "Closes a breaker of the queue, without a try. `sluice queue breakers` lists those that\n"
+		"are not closed.\n",
+	.examples = "  sluice queue mend jobs smtp\n",
+	.options = CLI_QUEUE,
+	.words = { 2, 2 },
+	CLI_ARGS(SCOPES),
+	.size = sizeof(struct scoped),
+	.run = mend,
 };

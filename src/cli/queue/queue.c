@@ -198,7 +198,7 @@ const struct command cli_queue_set = {
 		"dlq_max, require_lease, paused, share_weights, concurrency, share_concurrency,\n"
 		"rate, rate_burst, share_rate, share_rate_burst, key_rate, key_rate_burst,\n"
 		"limit_attribute, attribute_concurrency, attribute_rate, attribute_rate_burst,\n"
-		"dead_letter_queue, rules, max_runtime.\n"
+		"dead_letter_queue, breakers, rules, max_runtime.\n"
 		"docs/api.md describes them.\n",
 	.examples = "  sluice queue set mail max_attempts=10 lease=1m\n"
 		    "  sluice queue set mail retry.kind=linear retry.base=5s\n"

@@ -30,6 +30,8 @@ apply_claim(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct c
 		ledger_free_key(l, m);
 	if (q->gates && !l->replaying)
 		ledger_gates_charge(l, q, m, c->at);
+	if (q->breakers && !l->replaying)
+		ledger_breaker_claim(l, q, h, c);
 }
 
 static void
@@ -257,6 +259,8 @@ apply_step(struct ledger *l, uint32_t h, const struct change *c)
 	ledger_queue_use(l, ledger_home(l, m), c->at);
 	ledger_trend_look(l, ledger_queue_of(l, m), c->at);
 	ledger_trend_note(l, ledger_queue_of(l, m), m, c);
+	if (ledger_queue_of(l, m)->breakers && msg_state(m) == MSG_LEASED && c->kind != CHANGE_EXTEND && !l->replaying)
+		ledger_breaker_end(l, ledger_queue_of(l, m), h, c);
 	steps[c->kind].apply(l, ledger_queue_of(l, m), h, c);
 	return 0;
 }
@@ -283,6 +287,8 @@ apply_policy(struct ledger *l, const struct change *c)
 		ledger_value_set(l, q);
 	if (q->gates)
 		ledger_gates_set(l, q, c->at);
+	if (q->breakers)
+		ledger_breakers_set(l, q, c->at);
 	ledger_weigh(l, q);
 	ledger_mark_leaving(l, q);
 	ledger_mark_woken(l, q);
@@ -302,6 +308,8 @@ apply_opened(struct ledger *l, const struct change *c)
 		ledger_queue_use(l, h, c->at);
 		if (ledger_queue(l, h)->gates)
 			ledger_gates_open(l, ledger_queue(l, h), c->at);
+		if (ledger_queue(l, h)->breakers)
+			ledger_breakers_open(l, ledger_queue(l, h), c);
 	}
 	l->forgotten = (struct ledger_totals){ 0 };
 }
@@ -357,6 +365,7 @@ static rest_fn *const rest[CHANGE_KINDS] = {
 	[CHANGE_FORGET] = ledger_put_forgotten,
 	[CHANGE_INTAKE] = ledger_put_intake,
 	[CHANGE_HOLD] = ledger_put_hold,
+	[CHANGE_BREAKER] = ledger_put_breaker,
 };
 
 /* The message does not exist: cleaning the log has left it out. Its result may be needed. */
@@ -471,6 +480,8 @@ is_sound(const struct ledger *l, const struct change *c)
 		return is_queue(l, c->queue) && ledger_moving_is_sound(l, c);
 	case CHANGE_HOLD:
 		return is_queue(l, c->queue) && c->scope < GATE_KINDS && c->until >= 0;
+	case CHANGE_BREAKER:
+		return is_queue(l, c->queue) && c->scope < GATE_KINDS && c->until >= 0 && c->value.n && c->value.n < BREAKER_NAME;
 	case CHANGE_INTAKE:
 		return c->intake && c->intake->batch;
 	case CHANGE_FORGET:

@@ -160,7 +160,10 @@ static void
 set_gate(struct ledger *l, struct ledger_queue *q, uint32_t h, slu_time now)
 {
 	const struct queue_gate was = *gate_at(q->gates, h);
-	const bool closed = gates_rank(q->gates, h, now);
+	bool closed;
+
+	ledger_breaker_turn(q, gate_at(q->gates, h), now);
+	closed = gates_rank(q->gates, h, now);
 
 	if (was.kind == GATE_SHARE)
 		set_share(l, q, was.name, closed);
@@ -183,6 +186,13 @@ rest(struct ledger *l, struct ledger_queue *q)
 		q->gates = NULL;
 	}
 	ledger_count_heaps(l, q);
+}
+
+void
+ledger_gate_set(struct ledger *l, struct ledger_queue *q, uint32_t gate, slu_time now)
+{
+	set_gate(l, q, gate, now);
+	rest(l, q);
 }
 
 uint32_t
@@ -366,32 +376,39 @@ ledger_gates_open(struct ledger *l, struct ledger_queue *q, slu_time now)
 
 /* ---- Looks ---- */
 
-/* The end of the time for which a gate is closed: by a hold, or by its bucket. */
+uint64_t
+ledger_gate_name(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_kind kind)
+{
+	if (kind == GATE_SHARE)
+		return share_hash(l, q, m);
+	if (kind == GATE_KEY)
+		return m->flags & MSG_KEYED ? ledger_key_of(l, m)->hash : 0;
+	return kind == GATE_VALUE ? ledger_value_hash(l, q, m) : 0;
+}
+
+/* The end of the time for which a gate is closed, by one cause. */
 static slu_time
-end_of(const struct ledger_queue *q, enum gate_kind kind, uint64_t name, bool hold)
+end_of(const struct ledger_queue *q, enum gate_kind kind, uint64_t name, enum gate_cause cause)
 {
 	const uint32_t h = q->gates ? gates_find(q->gates, kind, name) : SLAB_NONE;
 	const struct queue_gate *x = h == SLAB_NONE ? NULL : gate_at(q->gates, h);
 
 	if (!x)
 		return 0;
-	return hold ? x->hold : x->until > x->hold ? x->until
-						   : 0;
+	if (cause == GATE_BY_RATE)
+		return x->until > x->hold && x->until > x->broken ? x->until : 0;
+	return cause == GATE_BY_HOLD ? x->hold : x->broken;
 }
 
 slu_time
-ledger_gate_wait(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, bool hold, enum gate_kind *kind)
+ledger_gate_wait(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_cause cause, enum gate_kind *kind)
 {
-	const uint64_t names[GATE_KINDS] = {
-		[GATE_SHARE] = share_hash(l, q, m),
-		[GATE_KEY] = m->flags & MSG_KEYED ? ledger_key_of(l, m)->hash : 0,
-		[GATE_VALUE] = ledger_value_hash(l, q, m),
-	};
 	slu_time latest = 0;
 
 	for (int k = 0; k < GATE_KINDS; k++) {
-		const bool has = names[k] || k == GATE_QUEUE || k == GATE_SHARE;
-		const slu_time until = has ? end_of(q, (enum gate_kind)k, names[k], hold) : 0;
+		const uint64_t name = ledger_gate_name(l, q, m, (enum gate_kind)k);
+		const bool has = name || k == GATE_QUEUE || k == GATE_SHARE;
+		const slu_time until = has ? end_of(q, (enum gate_kind)k, name, cause) : 0;
 
 		if (until > latest) {
 			latest = until;

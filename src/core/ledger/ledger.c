@@ -109,7 +109,7 @@ init_parts(struct ledger *l)
 	map_init(&l->queue_names, &l->queues, queue_hash, queue_is);
 	heap_init(&l->agenda, &l->queues, offsetof(struct ledger_queue, pos));
 	l->trend_first = l->trend_last = SLAB_NONE;
-	l->found = l->woken = l->leaving = l->weighed = l->changed = SLAB_NONE;
+	l->found = l->woken = l->leaving = l->weighed = l->changed = l->broken = SLAB_NONE;
 	slab_init(&l->keys, sizeof(struct order_key));
 	map_init(&l->key_hashes, &l->keys, key_hash, key_is);
 	ledger_lanes_init(l);
@@ -147,6 +147,8 @@ ledger_queue_release(struct ledger *l, struct ledger_queue *q)
 	shares_free(q->shares);
 	gates_free(q->gates);
 	values_free(q->values);
+	breakers_free(q->breakers);
+	l->broken = l->broken == q->handle ? SLAB_NONE : l->broken;
 	l->n_shares -= q->n_shares;
 	ledger_moving_release(q);
 	mem_free(q->name);

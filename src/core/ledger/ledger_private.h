@@ -106,10 +106,11 @@ struct ledger_queue {
 	bool leaving;             /* in the list of ledger_leaving */
 	uint32_t next_leaving;    /* in that list, or SLAB_NONE */
 
-	struct shares *shares; /* NULL: no message has a share (LEDGERSHARE-1) */
-	uint32_t n_shares;     /* at the last count */
-	struct gates *gates;   /* NULL: the policy has no rate (LEDGERGATE-1) */
-	struct values *values; /* NULL: no message has a value (LEDGERVALUE-2) */
+	struct shares *shares;     /* NULL: no message has a share (LEDGERSHARE-1) */
+	uint32_t n_shares;         /* at the last count */
+	struct gates *gates;       /* NULL: the policy has no rate (LEDGERGATE-1) */
+	struct values *values;     /* NULL: no message has a value (LEDGERVALUE-2) */
+	struct breakers *breakers; /* NULL: none has failed (LEDGERBREAKER-1) */
 
 	slu_time full; /* state of its bucket (core/bucket.h) */
 	slu_time used; /* its last use; 0: unknown */
@@ -226,6 +227,7 @@ struct ledger {
 	struct slab lanes;
 	struct map lane_of;
 	uint32_t n_shares; /* of all queues */
+	uint32_t broken;   /* the queue with dirty circuits, or SLAB_NONE */
 	bool replaying;    /* LEDGERSHARE-2, LEDGERTREND-4 */
 
 	struct trend *sum;          /* of all queues; NULL: none yet */
@@ -618,12 +620,41 @@ void ledger_gates_set(struct ledger *l, struct ledger_queue *q, slu_time now);
 /* The shard was opened: the buckets are empty. */
 void ledger_gates_open(struct ledger *l, struct ledger_queue *q, slu_time now);
 
-/* Of any queue: until when a gate that is closed by a hold, or by its rate, keeps a message back, and the kind of the gate that opens last. 0: none is closed. */
-slu_time ledger_gate_wait(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, bool hold, enum gate_kind *kind);
+/* Of any queue: until when a gate that is closed for this cause keeps a message back, and the kind of the gate that opens last. 0: none is closed. */
+enum gate_cause {
+	GATE_BY_RATE,
+	GATE_BY_HOLD,
+	GATE_BY_BREAKER
+};
+
+slu_time ledger_gate_wait(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_cause cause,
+			  enum gate_kind *kind);
+
+/* Sets what a gate keeps back, by its bucket, hold and breakers. May free the gates of the queue. */
+void ledger_gate_set(struct ledger *l, struct ledger_queue *q, uint32_t gate, slu_time now);
+
+/* The name of the gate of a message: the hash of its share, key or value; 0: the queue, or it has none. */
+uint64_t ledger_gate_name(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_kind kind);
 
 /* HOLD */
 int ledger_hold_reserve(struct ledger *l, const struct change *c);
 void ledger_put_hold(struct ledger *l, const struct change *c);
+
+/* ---- breaker.c: of a queue that has breakers ---- */
+
+int ledger_breaker_reserve(struct ledger *l, const struct change *c); /* BREAKER, of any queue */
+void ledger_put_breaker(struct ledger *l, const struct change *c);
+
+/* Of any queue: the moment of the gate has come. */
+void ledger_breaker_turn(const struct ledger_queue *q, struct queue_gate *x, slu_time now);
+
+/* A message was claimed; its lease ends by the change c. */
+void ledger_breaker_claim(struct ledger *l, struct ledger_queue *q, uint32_t msg, const struct change *c);
+void ledger_breaker_end(struct ledger *l, struct ledger_queue *q, uint32_t msg, const struct change *c);
+
+/* The policy was set; the shard was opened. */
+void ledger_breakers_set(struct ledger *l, struct ledger_queue *q, slu_time now);
+void ledger_breakers_open(struct ledger *l, struct ledger_queue *q, const struct change *c);
 
 /* ---- apply.c ---- */
 

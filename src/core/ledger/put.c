@@ -114,6 +114,8 @@ ledger_reserve(struct ledger *l, const struct change *c)
 		return ledger_gates_make(l, ledger_queue(l, c->queue), c->policy);
 	case CHANGE_HOLD:
 		return ledger_hold_reserve(l, c);
+	case CHANGE_BREAKER:
+		return ledger_breaker_reserve(l, c);
 	case CHANGE_OPENED:
 		return reserve_opened(l);
 	case CHANGE_PURGE:

@@ -218,6 +218,8 @@ ledger_tick(struct ledger *l, slu_time now, uint32_t *budget, struct change *out
 	slu_time at;
 
 	*out = ledger_begin(l, CHANGE_NONE, now);
+	if (ledger_breaker_next(l, now, out))
+		return true; /* of a lease that has just ended */
 	while (*budget > 0) {
 		const enum source source = next_source(l, &at);
 

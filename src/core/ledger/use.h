@@ -25,6 +25,43 @@ int ledger_hold(struct ledger *l, uint32_t queue, const struct ledger_scope *sco
 /* The end of the hold of a scope, or 0. */
 slu_time ledger_hold_end(const struct ledger *l, uint32_t queue, enum gate_kind scope, struct slice name);
 
+/* ---- Breakers: core/queue/breakers.h ---- */
+
+/* The scope of the breaker of a name; false: the queue has no such breaker. */
+bool ledger_breaker_scope(const struct ledger *l, uint32_t queue, struct slice name, enum gate_kind *out);
+
+/* A failure with the name of a breaker. BREAKER if its circuit opens now; otherwise CHANGE_NONE. */
+int ledger_breaker_fail(struct ledger *l, uint32_t queue, const struct ledger_scope *scope, struct slice name, slu_time now,
+			struct change *out);
+
+/* BREAKER: an operator opens a circuit until then, or (0) closes it. SLU_ENOTFOUND: the queue has no breaker of that name
+ * and scope. */
+int ledger_breaker_order(struct ledger *l, uint32_t queue, const struct ledger_scope *scope, struct slice name, slu_time until,
+			 slu_time now, struct change *out);
+
+/* After an ack or nack was applied: the next BREAKER to write down and apply; false: no more. ledger_tick calls it, too. */
+bool ledger_breaker_next(struct ledger *l, slu_time now, struct change *out);
+
+/* The end of the open time of a circuit; 0: it is closed. */
+slu_time ledger_breaker_until(const struct ledger *l, uint32_t queue, const struct ledger_scope *scope, struct slice name);
+
+/* The breaker that keeps a message back; n 0: none. */
+struct slice ledger_breaker_of(const struct ledger *l, uint32_t msg);
+
+struct ledger_circuit {
+	struct slice name; /* of the breaker; valid while the circuit exists */
+	struct ledger_scope scope;
+	uint8_t state;  /* enum circuit_state; not CLOSED */
+	bool probed;    /* its probe is under way */
+	slu_time until; /* the end of the open time */
+};
+
+/* The next circuit that is not closed, as ledger_use_hold. */
+bool ledger_use_breaker(const struct ledger *l, uint32_t queue, uint64_t *cursor, struct ledger_circuit *out);
+
+/* Circuits that are not closed. */
+uint32_t ledger_breakers(const struct ledger *l, uint32_t queue);
+
 /* ---- Looking ---- */
 
 /* What a queue, a share, a key or a value uses of its limits now. Fields that the scope does not have are 0. */

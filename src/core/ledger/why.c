@@ -186,7 +186,7 @@ is_rated(const struct why_look *k, struct why_fact *f)
 
 	if (msg_state(k->m) != MSG_READY || !is_waiting(k))
 		return false;
-	f->until = ledger_gate_wait(k->l, k->q, k->m, false, &kind);
+	f->until = ledger_gate_wait(k->l, k->q, k->m, GATE_BY_RATE, &kind);
 	f->n = rates[kind];
 	f->state = kind;
 	return f->until > k->now;
@@ -197,9 +197,20 @@ is_held(const struct why_look *k, struct why_fact *f)
 {
 	enum gate_kind kind = GATE_QUEUE;
 
-	f->until = is_waiting(k) ? ledger_gate_wait(k->l, k->q, k->m, true, &kind) : 0;
+	f->until = is_waiting(k) ? ledger_gate_wait(k->l, k->q, k->m, GATE_BY_HOLD, &kind) : 0;
 	f->state = kind;
 	return f->until > k->now;
+}
+
+static bool
+is_broken(const struct why_look *k, struct why_fact *f)
+{
+	enum gate_kind kind = GATE_QUEUE;
+	const slu_time until = is_waiting(k) ? ledger_gate_wait(k->l, k->q, k->m, GATE_BY_BREAKER, &kind) : 0;
+
+	f->until = until == SLU_NEVER ? 0 : until;
+	f->state = kind;
+	return until > k->now;
 }
 
 static const struct {
@@ -212,6 +223,7 @@ static const struct {
 	{ WHY_MOVING, is_moving },
 	{ WHY_PAUSED, is_paused },
 	{ WHY_HOLD, is_held },
+	{ WHY_BREAKER, is_broken },
 	{ WHY_LIMIT, is_limited },
 	{ WHY_RATE, is_rated },
 	{ WHY_DELAYED, is_delayed },
@@ -226,7 +238,7 @@ estimate(const struct why_look *k, const struct why_fact *f)
 {
 	slu_time wait;
 
-	if (f->why == WHY_DELAYED || f->why == WHY_RETRY || f->why == WHY_RATE || f->why == WHY_HOLD)
+	if (f->why == WHY_DELAYED || f->why == WHY_RETRY || f->why == WHY_RATE || f->why == WHY_HOLD || f->why == WHY_BREAKER)
 		return f->until;
 	if (msg_state(k->m) != MSG_READY || (f->why != WHY_NEXT && f->why != WHY_AHEAD) || f->n > WHY_COUNT)
 		return 0;

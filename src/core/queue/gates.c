@@ -206,6 +206,7 @@ closed_until(const struct gates *g, const struct queue_gate *x, slu_time now)
 
 	until = first > until ? first : until;
 	until = x->hold > until ? x->hold : until;
+	until = x->broken > until ? x->broken : until;
 	return until > now ? until : 0;
 }
 
@@ -238,7 +239,7 @@ gates_rank(struct gates *g, uint32_t gate, slu_time now)
 		heap_push(&g->timed, (struct rank){ .b = rank_time(moment), .c = x->name }, gate);
 		return x->until != 0;
 	}
-	if (x->parked == SLAB_NONE)
+	if (x->parked == SLAB_NONE && !x->half)
 		drop(g, gate);
 	return false;
 }

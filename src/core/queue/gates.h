@@ -10,7 +10,7 @@
  * delivery takes a token of it. A gate without a token is closed until the next one. A hold closes a gate until its
  * end, whatever the tokens.
  *
- *  GATES-1  A gate exists while its bucket is not full, a hold lasts, or a message is parked at it. A gate that does not exist
+ *  GATES-1  A gate exists while its bucket is not full, a hold or a breaker (core/queue/breakers.h) needs it, or a message is parked at it. A gate that does not exist
  *           is open, with a full bucket; in the time after `start`, with a bucket that was empty then.
  *  GATES-2  A gate is closed while `until` is not 0. It opens in gates_turn: the caller calls that before it
  *           looks at gates.
@@ -42,10 +42,12 @@ struct queue_gate {
 	slu_time hold;   /* end of its hold; 0: none */
 	char *text;      /* the share, key or value of its hold, with a NUL; NULL: no hold */
 	slu_time until;  /* GATES-2; 0: open */
+	slu_time broken; /* a breaker closes it until then; SLU_NEVER: until its probe ends; 0: none does */
 	uint32_t parked; /* the head of the key, which waits for this gate; or SLAB_NONE */
 	uint32_t epoch;  /* of struct gates, when the head was parked */
 	uint32_t pos;    /* in timed, or HEAP_OUT */
 	uint8_t kind;    /* enum gate_kind */
+	bool half;       /* a breaker lets one lease through */
 	bool alive;      /* not in the first 8 bytes, which a free item of a slab does not keep */
 };
 

@@ -147,7 +147,7 @@ policy_check(const struct policy *p, struct slu_err *err)
 		return slu_fail(err, SLU_EINVAL, "invalid max_runtime; expected 0 or more");
 	if (p->dead_letter_queue[0] && !name_is_folded(slice_of(p->dead_letter_queue)))
 		return slu_fail(err, SLU_EINVAL, "invalid dead_letter_queue: %s; expected the name of a queue", p->dead_letter_queue);
-	if (rules_check(slice_of(p->rules), err))
+	if (rules_check(slice_of(p->rules), err) || breakers_check(slice_of(p->breakers), err))
 		return SLU_EINVAL;
 	return check_retry(&p->retry, err);
 }
@@ -174,7 +174,7 @@ policy_is_same(const struct policy *a, const struct policy *b)
 	       a->attribute_concurrency == b->attribute_concurrency && a->attribute_rate == b->attribute_rate &&
 	       a->attribute_rate_burst == b->attribute_rate_burst && strcmp(a->limit_attribute, b->limit_attribute) == 0 && a->strict == b->strict && a->require_lease == b->require_lease && a->paused == b->paused &&
 	       strcmp(a->share_weights, b->share_weights) == 0 && strcmp(a->dead_letter_queue, b->dead_letter_queue) == 0 &&
-	       strcmp(a->rules, b->rules) == 0 && a->max_runtime == b->max_runtime;
+	       strcmp(a->rules, b->rules) == 0 && strcmp(a->breakers, b->breakers) == 0 && a->max_runtime == b->max_runtime;
 }
 
 bool

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "core/names.h"
+#include "core/queue/breakers.h"
 #include "core/queue/rules.h"
 
 #include <sluice/err.h>
@@ -64,7 +65,8 @@ struct policy {
 
 	/* The queue of the namespace that gets the dead letters, folded; empty: they stay in their queue. */
 	char dead_letter_queue[NAME_TEXT];
-	char rules[RULES_TEXT]; /* of admission: core/queue/rules.h */
+	char rules[RULES_TEXT];       /* of admission: core/queue/rules.h */
+	char breakers[BREAKERS_TEXT]; /* core/queue/breakers.h */
 };
 
 /* Lease 30 s, 5 attempts, exponential retry from 1 s to 15 min with full jitter,

@@ -269,6 +269,17 @@ ledgerengine_text(struct ledgerengine *k, uint32_t msg, size_t member, char *out
 	return rc;
 }
 
+/* The breaker that keeps the message back. */
+static void
+find_breaker(const struct ledgerengine *k, uint32_t msg, char out[static BREAKER_NAME])
+{
+	const struct slice name = ledger_breaker_of(k->ledger, msg);
+
+	if (name.n)
+		memcpy(out, name.p, name.n);
+	out[name.n] = '\0';
+}
+
 /* The admission rule that applied to the message, if its queue has rules. A record that cannot be read says nothing. */
 static void
 find_rule(struct ledgerengine *k, uint32_t msg, uint32_t queue, char out[static RULES_TEXT])
@@ -306,6 +317,7 @@ ledgerengine_why(struct ledgerengine *k, struct op *op)
 	ledger_get(k->ledger, msg, &v);
 	ledger_why(k->ledger, msg, k->now, &op->why);
 	find_rule(k, msg, v.queue, op->rule);
+	find_breaker(k, msg, op->breaker);
 	add_queue(k, op, v.queue);
 	ledgerengine_bare_row(k, msg, &op->rows[op->n_rows++]);
 	head = find_head(k, &op->why);

@@ -101,31 +101,79 @@ decide_nack(struct ledgerengine *k, const struct op *op, const struct op_item *i
 	return ledger_nack(k->ledger, ref, &nack, op->route.arrived, c);
 }
 
+/* The scope of a message; n 0 in a scope that the message does not have. key: room for the text of its key. */
+static int
+find_scope(struct ledgerengine *k, uint32_t msg, enum gate_kind kind, char key[static MESSAGE_KEY_MAX], struct ledger_scope *out)
+{
+	struct ledger_view v;
+
+	*out = (struct ledger_scope){ .kind = kind };
+	ledger_get(k->ledger, msg, &v);
+	if (kind == GATE_SHARE)
+		out->name = ledger_share_of(k->ledger, msg);
+	else if (kind == GATE_VALUE)
+		out->name = ledger_value_of(k->ledger, msg);
+	return kind == GATE_KEY && v.key ? ledgerengine_text(k, msg, offsetof(struct message, key), key, MESSAGE_KEY_MAX, &out->name) : 0;
+}
+
+static bool
+has_scope(const struct ledger_scope *s)
+{
+	return s->name.n || s->kind == GATE_QUEUE || s->kind == GATE_SHARE;
+}
+
 /* A nack that holds the queue, share, key or value of its message back. A message without a key or value is held back
  * alone. */
 static int
 put_hold(struct ledgerengine *k, const struct op *op, struct op_item *it, uint32_t msg)
 {
-	struct ledger_scope scope = { .kind = (enum gate_kind)(it->scope - 1) };
+	struct ledger_scope scope;
 	char key[MESSAGE_KEY_MAX];
 	struct ledger_view v;
 	struct change c;
-	int rc = 0;
+	int rc = find_scope(k, msg, (enum gate_kind)(it->scope - 1), key, &scope);
 
-	ledger_get(k->ledger, msg, &v);
-	if (scope.kind == GATE_VALUE)
-		scope.name = ledger_value_of(k->ledger, msg);
-	if ((scope.kind == GATE_KEY && !v.key) || (scope.kind == GATE_VALUE && !scope.name.n)) {
+	if (!rc && !has_scope(&scope)) {
 		it->scope = 0;
 		return 0;
 	}
-	if (scope.kind == GATE_KEY)
-		rc = ledgerengine_text(k, msg, offsetof(struct message, key), key, sizeof key, &scope.name);
-	else if (scope.kind == GATE_SHARE)
-		scope.name = ledger_share_of(k->ledger, msg);
+	ledger_get(k->ledger, msg, &v);
 	if (!rc)
 		rc = ledger_hold(k->ledger, v.queue, &scope, time_add(op->route.arrived, it->hold), op->route.arrived, &c);
 	return rc || !c.kind ? rc : ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL);
+}
+
+/* BREAKERS-1: a nack with a reason. A message that does not have the scope of the breaker feeds nothing. */
+static int
+put_failure(struct ledgerengine *k, const struct op *op, const struct op_item *it, uint32_t msg)
+{
+	struct ledger_scope scope;
+	char key[MESSAGE_KEY_MAX];
+	enum gate_kind kind;
+	struct ledger_view v;
+	struct change c;
+	int rc;
+
+	ledger_get(k->ledger, msg, &v);
+	if (!ledger_breaker_scope(k->ledger, v.queue, it->reason, &kind))
+		return 0;
+	rc = find_scope(k, msg, kind, key, &scope);
+	if (rc || !has_scope(&scope))
+		return rc;
+	rc = ledger_breaker_fail(k->ledger, v.queue, &scope, it->reason, op->route.arrived, &c);
+	return rc || !c.kind ? rc : ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL);
+}
+
+/* LEDGERBREAKER-2: in the group of the ack or nack. */
+static int
+keep_breakers(struct ledgerengine *k)
+{
+	struct change c;
+	int rc = 0;
+
+	while (!rc && ledger_breaker_next(k->ledger, k->now, &c))
+		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL);
+	return rc;
 }
 
 /* What happens to the item. */
@@ -170,14 +218,17 @@ text_of(enum op_verb verb, const struct op_item *it, const struct change *c)
 	return verb == OP_NACK ? op_error_text(it->text) : (struct slice){ 0 };
 }
 
-/* The hold is in the group of the nack, before it, so that the message does not become ready in between. */
+/* The hold, or the breaker that opens, is in the group of the nack, before it, so that the message does not become ready in
+ * between. */
 static int
 hold_first(struct ledgerengine *k, const struct op *op, struct op_item *it, const struct ledger_ref *ref)
 {
 	struct change c;
-	const int rc = decide(k, op, it, ref, &c);
+	int rc = decide(k, op, it, ref, &c);
 
-	return rc ? rc : put_hold(k, op, it, c.msg);
+	if (!rc && it->reason.n)
+		rc = put_failure(k, op, it, c.msg);
+	return rc || !it->hold || !it->scope ? rc : put_hold(k, op, it, c.msg);
 }
 
 /* The priority is in the group of the nack, before it. */
@@ -198,7 +249,7 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 	int rc;
 
 	rc = item_ref(k, op, it, last);
-	if (!rc && it->hold && it->scope)
+	if (!rc && verb == OP_NACK && ((it->hold && it->scope) || it->reason.n))
 		rc = hold_first(k, op, it, &last->ref);
 	if (!rc && it->has_prio)
 		rc = prioritize_first(k, op, it, &last->ref);
@@ -206,6 +257,8 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 		rc = decide(k, op, it, &last->ref, &c);
 	if (!rc)
 		rc = ledgerengine_carry_out(k, &c, text_of(verb, it, &c), NULL);
+	if (!rc)
+		rc = keep_breakers(k);
 	if (rc)
 		return rc;
 	if (verb == OP_ACK || verb == OP_NACK)

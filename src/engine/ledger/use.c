@@ -59,6 +59,23 @@ add_values(struct ledgerengine *k, struct op *op, uint32_t queue)
 		add_use(op, &values[i], false);
 }
 
+static void
+add_circuits(struct ledgerengine *k, struct op *op, uint32_t queue)
+{
+	struct ledger_circuit c;
+	uint64_t cursor = 0;
+	uint32_t n = 0;
+
+	while (op->n_uses < op->max_uses && n++ < OP_USES_CIRCUITS && ledger_use_breaker(k->ledger, queue, &cursor, &c)) {
+		const struct ledger_use u = { .kind = c.scope.kind, .name = c.scope.name, .until = c.until };
+
+		add_use(op, &u, false);
+		op->uses[op->n_uses - 1].circuit = c.state;
+		op->uses[op->n_uses - 1].probed = c.probed;
+		memcpy(op->uses[op->n_uses - 1].breaker, c.name.p, c.name.n);
+	}
+}
+
 void
 ledgerengine_limits(struct ledgerengine *k, struct op *op)
 {
@@ -74,11 +91,13 @@ ledgerengine_limits(struct ledgerengine *k, struct op *op)
 	op->limits.shares = ledger_shares(k->ledger, queue);
 	op->limits.holds = ledger_holds(k->ledger, queue);
 	op->limits.values = ledger_values(k->ledger, queue);
+	op->limits.circuits = ledger_breakers(k->ledger, queue);
 	if (!op->cursor) {
 		ledger_use_queue(k->ledger, queue, k->now, &u);
 		add_use(op, &u, false);
 		add_shares(k, op, queue);
 		add_values(k, op, queue);
+		add_circuits(k, op, queue);
 	}
 	while (ledger_use_hold(k->ledger, queue, &op->cursor, k->now, &u)) {
 		if (op->n_uses == op->max_uses) {
@@ -98,16 +117,21 @@ ledgerengine_hold(struct ledgerengine *k, struct op *op)
 	const struct op_limits *const ask = &op->limits;
 	const struct ledger_scope scope = { (enum gate_kind)ask->scope, ask->name };
 	const uint32_t queue = ledgerengine_queue(k, op);
+	const slu_time until = ask->hold ? time_add(k->now, ask->hold) : 0;
 	struct slu_err err = { 0 };
 	struct change c;
 	int rc = queue == SLAB_NONE ? SLU_ENOTFOUND : 0;
 
-	if (!rc)
-		rc = ledger_hold(k->ledger, queue, &scope, ask->hold ? time_add(k->now, ask->hold) : 0, k->now, &c);
+	if (!rc && ask->breaker.n)
+		rc = ledger_breaker_order(k->ledger, queue, &scope, ask->breaker, until, k->now, &c);
+	else if (!rc)
+		rc = ledger_hold(k->ledger, queue, &scope, until, k->now, &c);
 	if (!rc && c.kind)
 		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, &err);
 	if (rc)
 		op_fail(op, rc, &err);
+	else if (ask->breaker.n)
+		op->limits.until = ledger_breaker_until(k->ledger, queue, &scope, ask->breaker);
 	else
 		op->limits.until = ledger_hold_end(k->ledger, queue, scope.kind, scope.name);
 }

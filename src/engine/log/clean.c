@@ -279,6 +279,22 @@ clean_hold(struct logengine *l, const struct wal_record *rec, struct logengine_e
 	return append_one(l, entry, &at, NULL, err);
 }
 
+/* The same for a circuit that is not closed. */
+static int
+clean_breaker(struct logengine *l, const struct wal_record *rec, struct logengine_entry *entry,
+	      struct slu_err *err)
+{
+	const uint32_t queue = ledger_queue_find(l->ledger, entry->space, entry->queue);
+	const struct change *c = &entry->change;
+	const struct ledger_scope scope = { (enum gate_kind)c->scope, c->share };
+	struct wal_where at;
+
+	(void)rec;
+	if (queue == SLAB_NONE || !c->until || ledger_breaker_until(l->ledger, queue, &scope, c->value) != c->until)
+		return 0;
+	return append_one(l, entry, &at, NULL, err);
+}
+
 typedef int clean_fn(struct logengine *l, const struct wal_record *rec,
 		     struct logengine_entry *entry, struct slu_err *err);
 
@@ -299,6 +315,7 @@ static clean_fn *const steps[LOGENGINE_TYPES] = {
 	[LOGENGINE_REFUSED] = logengine_clean_move,
 	[LOGENGINE_INTAKE] = clean_intake,
 	[LOGENGINE_HOLD] = clean_hold,
+	[LOGENGINE_BREAKER] = clean_breaker,
 };
 
 /* CLEAN-9: wal_live counts messages, but not their idempotency keys. */

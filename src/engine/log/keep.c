@@ -441,7 +441,7 @@ reserve_for(struct logengine *l, const struct change *c, uint64_t size,
 {
 	int rc = 0;
 
-	if (c->kind == CHANGE_POLICY || c->kind == CHANGE_HOLD || c->move || c->kind == CHANGE_RESULT ||
+	if (c->kind == CHANGE_POLICY || c->kind == CHANGE_HOLD || c->kind == CHANGE_BREAKER || c->move || c->kind == CHANGE_RESULT ||
 	    c->kind == CHANGE_REMEMBER)
 		rc = reserve_policy(l, c->queue, err);
 	else if (c->kind == CHANGE_PURGE)
@@ -478,6 +478,7 @@ static const struct {
 	[CHANGE_INTAKE] = { LOGENGINE_INTAKE, false, false },
 	[CHANGE_HOLD] = { LOGENGINE_HOLD, true, false },
 	[CHANGE_PRIORITY] = { LOGENGINE_PRIORITY, false, false },
+	[CHANGE_BREAKER] = { LOGENGINE_BREAKER, true, false },
 };
 
 static uint32_t

@@ -111,6 +111,7 @@ static const struct field tags[] = {
 	[43] = MORE("attribute_concurrency", policy.attribute_concurrency),
 	[44] = MORE("attribute_rate", policy.attribute_rate),
 	[45] = MORE("attribute_rate_burst", policy.attribute_rate_burst),
+	[46] = CHARS("breakers", policy.breakers),
 };
 
 enum {
@@ -215,6 +216,9 @@ static const struct record_row types[LOGENGINE_TYPES] = {
 		MAYBE("name", change.share, MESSAGE_KEY_MAX)) },
 	[LOGENGINE_REPLACE] = { "replace", CHANGE_REPLACE, NULL },
 	[LOGENGINE_PRIORITY] = { "priority", CHANGE_PRIORITY, FIELDS(ID, NUMBER("priority", change.prio)) },
+	[LOGENGINE_BREAKER] = { "breaker", CHANGE_BREAKER, FIELDS(
+		QUEUE, NUMBER("scope", change.scope), NUMBER("until", change.until),
+		NAME("breaker", change.value), MAYBE("name", change.share, MESSAGE_KEY_MAX)) },
 };
 /* clang-format on */
 
@@ -227,7 +231,7 @@ logengine_type_name(uint8_t type)
 enum logengine_type
 logengine_policy_type(const struct policy *p)
 {
-	if (p->strict || p->share_weights[0] || p->dead_letter_queue[0] || p->rules[0] || p->max_runtime || policy_has_limits(p))
+	if (p->strict || p->share_weights[0] || p->dead_letter_queue[0] || p->rules[0] || p->max_runtime || p->breakers[0] || policy_has_limits(p))
 		return LOGENGINE_POLICY_FIELDS;
 	return p->max_rate ? LOGENGINE_POLICY_RATED : LOGENGINE_POLICY;
 }

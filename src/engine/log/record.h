@@ -62,6 +62,7 @@ enum logengine_type {
 	LOGENGINE_HOLD,               /* a queue, share or key is on hold until a moment; 0: no longer */
 	LOGENGINE_REPLACE,            /* the record of a message that waits: instead of the one before */
 	LOGENGINE_PRIORITY,           /* another priority of a message */
+	LOGENGINE_BREAKER,            /* a circuit of a breaker is open until a moment; 0: it is closed */
 	LOGENGINE_TYPES
 };
 

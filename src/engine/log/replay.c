@@ -418,6 +418,7 @@ static step_fn *const steps[LOGENGINE_TYPES] = {
 	[LOGENGINE_HOLD] = step_queue,
 	[LOGENGINE_REPLACE] = step_replace,
 	[LOGENGINE_PRIORITY] = step_plain,
+	[LOGENGINE_BREAKER] = step_queue,
 };
 
 /* Adds the record to the error text. */

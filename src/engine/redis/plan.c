@@ -418,6 +418,8 @@ plan_policy_set(struct redis *r, struct op *op, struct slu_err *err)
 {
 	int rc = policy_check(&op->policy, &r->why);
 
+	if (!rc && op->policy.breakers[0])
+		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no breakers; use engine log");
 	if (!rc && policy_has_limits(&op->policy))
 		rc = slu_fail(&r->why, SLU_EINVAL, "engine redis has no limits of concurrency or rate; use engine log");
 	if (!rc && op->policy.max_runtime)

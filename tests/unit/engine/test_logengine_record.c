@@ -30,6 +30,7 @@ example(enum logengine_type type)
 			.digest = 0x14,
 			.scope = GATE_KEY,
 			.share = SLICE("cust"),
+			.value = SLICE("smtp"),
 		},
 		.space = SLICE("ns"),
 		.queue = SLICE("mail"),
@@ -119,6 +120,7 @@ static const struct {
 	{ LOGENGINE_INTAKE, "intake", BYTES("0123456789abcdef" N("\x15") N("\x16") "\x17\x00\x00\x00"), false },
 	{ LOGENGINE_HOLD, "hold", BYTES(QUEUE "\x02" N("\x0b") "\x04\x00" "cust"), false },
 	{ LOGENGINE_PRIORITY, "priority", BYTES(ID "\xfd\xff\xff\xff"), false },
+	{ LOGENGINE_BREAKER, "breaker", BYTES(QUEUE "\x02" N("\x0b") "\x04" "smtp" "\x04\x00" "cust"), false },
 };
 /* clang-format on */
 
@@ -179,6 +181,7 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(39, LOGENGINE_HOLD);
 	CHECK_EQ(40, LOGENGINE_REPLACE);
 	CHECK_EQ(41, LOGENGINE_PRIORITY);
+	CHECK_EQ(42, LOGENGINE_BREAKER);
 	for (uint8_t type = 0; type < LOGENGINE_TYPES; type++)
 		named += logengine_type_name(type) != NULL;
 	CHECK_EQ(COUNT(golden) + 6, named, "those with a message, a lock and tagged fields beside");
