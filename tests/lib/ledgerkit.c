@@ -82,7 +82,7 @@ digest_policies(const struct ledger *l)
 	for (uint32_t h = ledger_queue_next(l, SLAB_NONE); h != SLAB_NONE;
 	     h = ledger_queue_next(l, h)) {
 		const struct ledger_queue *q = ledger_queue(l, h);
-		const struct policy *p = &q->policy;
+		const struct policy *p = q->policy;
 		const int64_t d[] = {
 			(int64_t)q->hash, p->lease, p->max_attempts, p->retry.kind,
 			p->retry.jitter, p->retry.base, p->retry.max, p->ttl,

@@ -278,8 +278,8 @@ apply_policy(struct ledger *l, const struct change *c)
 {
 	struct ledger_queue *q = ledger_queue(l, c->queue);
 
-	l->rated += (c->policy->max_rate > 0) - (uint32_t)(q->policy.max_rate > 0);
-	q->policy = *c->policy;
+	l->rated += (c->policy->max_rate > 0) - (uint32_t)(q->policy->max_rate > 0);
+	*q->own_policy = *c->policy;
 	q->has_policy = true;
 	if (q->shares)
 		ledger_share_set(l, q);

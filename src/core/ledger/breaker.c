@@ -17,7 +17,7 @@
 static struct slice
 rules_of(const struct ledger_queue *q)
 {
-	return slice_of(q->policy.breakers);
+	return slice_of(q->policy->breakers);
 }
 
 /* The name of the gate of a scope; false: the message has no such scope. */

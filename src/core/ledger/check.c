@@ -331,6 +331,7 @@ check_memory(const struct ledger *l)
 		bytes += q->shares ? shares_bytes(q->shares) : 0;
 		bytes += q->gates ? gates_bytes(q->gates) : 0;
 		bytes += q->values ? values_bytes(q->values) : 0;
+		bytes += q->own_policy ? sizeof *q->own_policy : 0;
 		bytes += q->breakers ? breakers_bytes(q->breakers) : 0;
 	}
 	return bytes == l->heaps_bytes ? NULL : "heaps of queues are not counted as they are";

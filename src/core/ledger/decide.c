@@ -43,7 +43,7 @@ ledger_remember(const struct ledger *l, const struct msg *m, slu_time at)
 		return 0;
 	if (t->unique)
 		return t->unique_end > at ? t->unique_end : 0;
-	return time_add(at, ledger_queue_of(l, m)->policy.window);
+	return time_add(at, ledger_queue_of(l, m)->policy->window);
 }
 
 int
@@ -80,7 +80,7 @@ static int
 check_limits(struct ledger *l, const struct ledger_queue *q, const struct change *c, bool owed,
 	     struct change *out)
 {
-	const uint32_t most = q->policy.max_depth ? q->policy.max_depth : l->limits.max_depth;
+	const uint32_t most = q->policy->max_depth ? q->policy->max_depth : l->limits.max_depth;
 	uint32_t known;
 
 	if (idem_is_set(c->idem)) {
@@ -105,7 +105,7 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 	      slu_time now, struct change *out)
 {
 	const struct ledger_queue *q = ledger_queue(l, queue);
-	const slu_time ttl = offer->ttl ? offer->ttl : q->policy.ttl;
+	const slu_time ttl = offer->ttl ? offer->ttl : q->policy->ttl;
 	struct change c = ledger_begin(l, CHANGE_ACCEPT, now);
 	int rc;
 
@@ -132,7 +132,7 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 		c.key = ledger_key_hash(l, queue, offer->key);
 	if (offer->idem.n) {
 		c.idem = ledger_idem_mark(l, queue, offer->idem);
-		c.digest = q->policy.strict && !c.terms.unique ? offer->digest : 0;
+		c.digest = q->policy->strict && !c.terms.unique ? offer->digest : 0;
 	}
 	rc = check_limits(l, q, &c, offer->owed, out);
 	return rc ? rc : ledger_promise(l, &c, out);
@@ -237,8 +237,8 @@ lease_end(const struct ledger *l, const struct ledger_queue *q, const struct msg
 	  slu_time at)
 {
 	const struct terms *const t = ledger_terms(l, m);
-	const slu_time own = t->lease ? t->lease : q->policy.lease;
-	const slu_time run = t->run ? t->run : q->policy.max_runtime;
+	const slu_time own = t->lease ? t->lease : q->policy->lease;
+	const slu_time run = t->run ? t->run : q->policy->max_runtime;
 	const slu_time end = time_add(at, lease ? lease : own), last = run ? time_add(claimed, run) : SLU_NEVER;
 
 	return end < last ? end : last;
@@ -336,7 +336,7 @@ find_held(const struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	if (msg_state(m) != MSG_LEASED || node_time(&l->deadlines, m->q.pos) <= now)
 		return SLU_ELEASE;
 	if (ref->token == 0)
-		return ledger_queue_of(l, m)->policy.require_lease ? SLU_ELEASE : 0;
+		return ledger_queue_of(l, m)->policy->require_lease ? SLU_ELEASE : 0;
 	return ledger_lease(l, m)->token == ref->token ? 0 : SLU_ELEASE;
 }
 
@@ -439,7 +439,7 @@ ledger_set_priority(struct ledger *l, const struct ledger_ref *ref, int32_t prio
 static slu_time
 retry_delay(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, const struct ledger_nack *nack)
 {
-	const struct slu_backoff b = terms_retry(ledger_terms(l, m), &q->policy.retry);
+	const struct slu_backoff b = terms_retry(ledger_terms(l, m), &q->policy->retry);
 
 	if (nack->delay >= 0)
 		return nack->delay;
@@ -549,7 +549,7 @@ ledger_purge(struct ledger *l, uint32_t queue, slu_time now, struct change *out)
 		return SLU_ECONFLICT;
 	c.queue = queue;
 	c.number = l->counter;
-	c.remember = time_add(c.at, q->policy.window);
+	c.remember = time_add(c.at, q->policy->window);
 	return ledger_promise(l, &c, out);
 }
 

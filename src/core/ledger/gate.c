@@ -351,7 +351,7 @@ ledger_gates_make(struct ledger *l, struct ledger_queue *q, const struct policy 
 void
 ledger_gates_set(struct ledger *l, struct ledger_queue *q, slu_time now)
 {
-	read_rules(&q->policy, q->gates->rules);
+	read_rules(q->policy, q->gates->rules);
 	if (gates_are_rated(q->gates))
 		(void)gates_make(q->gates, GATE_QUEUE, 0); /* closed if a bucket has no token since the start */
 	else

@@ -151,6 +151,7 @@ ledger_queue_release(struct ledger *l, struct ledger_queue *q)
 	l->broken = l->broken == q->handle ? SLAB_NONE : l->broken;
 	l->n_shares -= q->n_shares;
 	ledger_moving_release(q);
+	mem_free(q->own_policy);
 	mem_free(q->name);
 	mem_free(q->shown);
 	q->name = NULL; /* ledger_queue_next skips it */
@@ -307,7 +308,7 @@ init_queue(struct ledger *l, uint32_t h, uint32_t space, uint64_t hash)
 	struct ledger_queue *q = ledger_queue(l, h);
 
 	*q = (struct ledger_queue){
-		.policy = policy_default,
+		.policy = &policy_default,
 		.hash = hash,
 		.secret = { l->conf.secret.k0 ^ hash, l->conf.secret.k1 + hash },
 		.handle = h,
@@ -425,7 +426,7 @@ ledger_queue_get(const struct ledger *l, uint32_t queue, struct ledger_queue_vie
 		.name = q->name,
 		.space_shown = s->shown ? s->shown : s->name,
 		.shown = q->shown ? q->shown : q->name,
-		.policy = &q->policy,
+		.policy = q->policy,
 		.depth = ledger_depth(q),
 		.totals = q->totals,
 		.purging = q->purging,

@@ -87,7 +87,8 @@ struct key_name {
 
 struct ledger_queue {
 	struct queue heaps;
-	struct policy policy;
+	const struct policy *policy; /* own_policy, or the default */
+	struct policy *own_policy;   /* NULL: never set */
 	uint64_t hash;
 	struct hash_key secret; /* of the hashes of its keys */
 	uint32_t handle;        /* in queues */
@@ -399,7 +400,7 @@ ledger_drop(const struct ledger *l, uint64_t where)
 static inline uint32_t
 ledger_max_attempts(const struct ledger_queue *q, const struct msg *m)
 {
-	return m->max_attempts ? m->max_attempts : q->policy.max_attempts;
+	return m->max_attempts ? m->max_attempts : q->policy->max_attempts;
 }
 
 /* ---- ledger.c ---- */

@@ -22,7 +22,7 @@ ledger_has_rates(const struct ledger *l)
 struct bucket_rule
 ledger_rate(const struct ledger *l, uint32_t queue)
 {
-	const struct policy *const p = &ledger_queue(l, queue)->policy;
+	const struct policy *const p = ledger_queue(l, queue)->policy;
 
 	if (ledger_is_elsewhere(l, queue, 0))
 		return (struct bucket_rule){ 0 };
@@ -54,7 +54,7 @@ ledger_rate_take(struct ledger *l, uint32_t queue, uint32_t n, slu_time now)
 void
 ledger_weigh(struct ledger *l, struct ledger_queue *q)
 {
-	if (q->weighed || (!q->policy.warn_depth && !q->deep))
+	if (q->weighed || (!q->policy->warn_depth && !q->deep))
 		return;
 	q->weighed = true;
 	q->next_weighed = l->weighed;
@@ -64,7 +64,7 @@ ledger_weigh(struct ledger *l, struct ledger_queue *q)
 static bool
 is_deep(const struct ledger_queue *q)
 {
-	const uint64_t depth = ledger_depth(q), warn = q->policy.warn_depth;
+	const uint64_t depth = ledger_depth(q), warn = q->policy->warn_depth;
 
 	if (warn == 0)
 		return false;

@@ -3,6 +3,8 @@
  */
 #include "core/ledger/ledger_private.h"
 
+#include "base/mem.h"
+
 #include <assert.h>
 
 /* ---- Memory (LEDGER-9). Kinds that are rare reserve again when they are applied. ---- */
@@ -83,6 +85,21 @@ reserve_opened(struct ledger *l)
 	return rc;
 }
 
+/* Most queues keep the default policy and have none of their own. */
+static int
+reserve_policy(struct ledger *l, struct ledger_queue *q, const struct policy *p)
+{
+	if (!q->own_policy) {
+		q->own_policy = mem_alloc(sizeof *q->own_policy);
+		if (!q->own_policy)
+			return SLU_ENOMEM;
+		*q->own_policy = *q->policy;
+		q->policy = q->own_policy;
+		ledger_count_heaps(l, q);
+	}
+	return ledger_gates_make(l, q, p);
+}
+
 int
 ledger_reserve(struct ledger *l, const struct change *c)
 {
@@ -111,7 +128,7 @@ ledger_reserve(struct ledger *l, const struct change *c)
 	case CHANGE_INTAKE:
 		return ledger_intake_reserve(l);
 	case CHANGE_POLICY:
-		return ledger_gates_make(l, ledger_queue(l, c->queue), c->policy);
+		return reserve_policy(l, ledger_queue(l, c->queue), c->policy);
 	case CHANGE_HOLD:
 		return ledger_hold_reserve(l, c);
 	case CHANGE_BREAKER:

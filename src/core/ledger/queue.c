@@ -127,7 +127,7 @@ leave_lists(struct ledger *l, struct ledger_queue *q)
 		heap_remove(&l->agenda, q->pos);
 	if (l->found == q->handle)
 		l->found = SLAB_NONE;
-	l->rated -= q->policy.max_rate > 0;
+	l->rated -= q->policy->max_rate > 0;
 }
 
 /* LEDGERQUEUE-2 */

@@ -38,7 +38,7 @@ open_shares(struct ledger *l, struct ledger_queue *q)
 	const int rc = q->shares ? 0 : shares_new(&q->shares, &l->msgs, &q->secret);
 
 	if (!rc)
-		shares_limit(q->shares, q->policy.share_concurrency);
+		shares_limit(q->shares, q->policy->share_concurrency);
 	return rc;
 }
 
@@ -50,7 +50,7 @@ ledger_share_reserve(struct ledger *l, struct ledger_queue *q, const struct chan
 
 	if (!rc && first)
 		count_plain(l, q);
-	return rc ? rc : shares_reserve(q->shares, c->share, policy_weight(&q->policy, c->share), c->prio, flow);
+	return rc ? rc : shares_reserve(q->shares, c->share, policy_weight(q->policy, c->share), c->prio, flow);
 }
 
 bool
@@ -64,7 +64,7 @@ uint32_t
 ledger_share_attach(struct ledger *l, struct ledger_queue *q, const struct change *c)
 {
 	uint32_t flow;
-	const int rc = shares_reserve(q->shares, c->share, policy_weight(&q->policy, c->share), c->prio, &flow);
+	const int rc = shares_reserve(q->shares, c->share, policy_weight(q->policy, c->share), c->prio, &flow);
 
 	assert(rc == 0); /* reserved */
 	(void)rc;
@@ -161,12 +161,12 @@ ledger_share_set(struct ledger *l, struct ledger_queue *q)
 {
 	struct share_view v;
 
-	shares_limit(q->shares, q->policy.share_concurrency);
+	shares_limit(q->shares, q->policy->share_concurrency);
 	ledger_share_count(l, q);
 
 	for (uint32_t h = shares_next(q->shares, SLAB_NONE); h != SLAB_NONE; h = shares_next(q->shares, h)) {
 		shares_get(q->shares, h, &v);
-		shares_weigh(q->shares, h, policy_weight(&q->policy, v.name));
+		shares_weigh(q->shares, h, policy_weight(q->policy, v.name));
 	}
 }
 
@@ -195,7 +195,7 @@ plain_is_limited(const struct ledger_queue *q)
 
 	if (ledger_gate_is_closed(q, GATE_SHARE, 0))
 		return true;
-	return q->policy.share_concurrency && q->count[MSG_LEASED] - shared >= q->policy.share_concurrency;
+	return q->policy->share_concurrency && q->count[MSG_LEASED] - shared >= q->policy->share_concurrency;
 }
 
 static bool
@@ -203,7 +203,7 @@ queue_is_limited(const struct ledger_queue *q)
 {
 	if (ledger_gate_is_closed(q, GATE_QUEUE, 0))
 		return true;
-	return q->policy.concurrency && q->count[MSG_LEASED] >= q->policy.concurrency;
+	return q->policy->concurrency && q->count[MSG_LEASED] >= q->policy->concurrency;
 }
 
 uint32_t
@@ -211,7 +211,7 @@ ledger_best(const struct ledger_queue *q)
 {
 	const bool limited = plain_is_limited(q);
 
-	if (q->policy.paused || queue_is_limited(q))
+	if (q->policy->paused || queue_is_limited(q))
 		return SLAB_NONE;
 	if (!q->shares)
 		return limited ? SLAB_NONE : queue_best(&q->heaps);
@@ -234,7 +234,7 @@ leased_of_share(const struct ledger *l, const struct ledger_queue *q, const stru
 uint32_t
 ledger_limit_of(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, enum gate_kind *kind)
 {
-	const struct policy *p = &q->policy;
+	const struct policy *p = q->policy;
 
 	*kind = GATE_QUEUE;
 	if (p->concurrency && q->count[MSG_LEASED] >= p->concurrency)

@@ -84,7 +84,7 @@ end_lease(struct ledger *l, struct ledger_queue *q, uint32_t h)
 	unlist_lease(l, q, h);
 	if (m->flags & MSG_LANED)
 		ledger_lane_lease(l, q, m, false);
-	if (q->policy.concurrency || q->policy.share_concurrency)
+	if (q->policy->concurrency || q->policy->share_concurrency)
 		ledger_mark_woken(l, q);
 	heap_remove(&l->deadlines, m->q.pos);
 	slab_free(&l->leases, m->link);
@@ -198,7 +198,7 @@ ledger_mark_woken(struct ledger *l, struct ledger_queue *q)
 void
 ledger_mark_leaving(struct ledger *l, struct ledger_queue *q)
 {
-	if (q->leaving || !q->policy.dead_letter_queue[0] || q->dead.first == SLAB_NONE)
+	if (q->leaving || !q->policy->dead_letter_queue[0] || q->dead.first == SLAB_NONE)
 		return;
 	q->leaving = true;
 	q->next_leaving = l->leaving;
@@ -213,7 +213,7 @@ ledger_leaving(struct ledger *l, uint32_t queue)
 	while (*at != SLAB_NONE) {
 		struct ledger_queue *q = ledger_queue(l, *at);
 
-		if (q->policy.dead_letter_queue[0] && ledger_leaving_first(l, q->handle) != SLAB_NONE)
+		if (q->policy->dead_letter_queue[0] && ledger_leaving_first(l, q->handle) != SLAB_NONE)
 			return *at;
 		q->leaving = false;
 		*at = q->next_leaving;

@@ -38,11 +38,11 @@ next_retired(const struct ledger *l, const struct ledger_queue *q)
 {
 	if (q->dead.first == SLAB_NONE) /* counted dead letters may be set aside */
 		return SLU_NEVER;
-	if (q->policy.dlq_max && q->count[MSG_DEAD] > q->policy.dlq_max)
+	if (q->policy->dlq_max && q->count[MSG_DEAD] > q->policy->dlq_max)
 		return 0;
-	if (!q->policy.dlq_retention)
+	if (!q->policy->dlq_retention)
 		return SLU_NEVER;
-	return time_add(ledger_msg(l, q->dead.first)->q.due, q->policy.dlq_retention);
+	return time_add(ledger_msg(l, q->dead.first)->q.due, q->policy->dlq_retention);
 }
 
 static slu_time

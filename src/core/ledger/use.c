@@ -33,7 +33,7 @@ ledger_use_queue(const struct ledger *l, uint32_t queue, slu_time now, struct le
 		.kind = GATE_QUEUE,
 		.ready = q->count[MSG_READY],
 		.leased = q->count[MSG_LEASED],
-		.concurrency = q->policy.concurrency,
+		.concurrency = q->policy->concurrency,
 	};
 	for (int s = MSG_READY; s < MSG_STATES; s++)
 		out->messages += q->count[s];
@@ -64,7 +64,7 @@ use_plain(const struct ledger *l, const struct ledger_queue *q, slu_time now, st
 	}
 	out->rate = out->burst = out->tokens = 0;
 	out->until = out->hold = 0;
-	out->concurrency = q->policy.share_concurrency;
+	out->concurrency = q->policy->share_concurrency;
 	fill_rate(q, 0, now, out);
 }
 
@@ -80,7 +80,7 @@ use_share(const struct ledger *l, const struct ledger_queue *q, uint32_t share, 
 		.messages = v.messages,
 		.ready = v.ready,
 		.leased = v.leased,
-		.concurrency = q->policy.share_concurrency,
+		.concurrency = q->policy->share_concurrency,
 		.weight = v.weight,
 		.delivered = v.delivered,
 	};
@@ -159,7 +159,7 @@ ledger_use_values(const struct ledger *l, uint32_t queue, slu_time now, struct l
 
 	assert(max > 0);
 	for (uint32_t h = SLAB_NONE; q->values && (h = values_next(q->values, h)) != SLAB_NONE;) {
-		struct ledger_use u = { .kind = GATE_VALUE, .concurrency = q->policy.attribute_concurrency };
+		struct ledger_use u = { .kind = GATE_VALUE, .concurrency = q->policy->attribute_concurrency };
 		struct value_view v;
 
 		values_get(q->values, h, &v);

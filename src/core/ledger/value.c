@@ -18,7 +18,7 @@ ledger_value_reserve(struct ledger *l, struct ledger_queue *q, struct slice valu
 
 	if (rc)
 		return rc;
-	values_set_limit(q->values, q->policy.attribute_concurrency);
+	values_set_limit(q->values, q->policy->attribute_concurrency);
 	return values_reserve(q->values, value, flow, &strand);
 }
 
@@ -165,7 +165,7 @@ void
 ledger_value_set(struct ledger *l, struct ledger_queue *q)
 {
 	for (uint32_t h = SLAB_NONE; (h = values_next(q->values, h)) != SLAB_NONE;)
-		if (values_limit(q->values, h, q->policy.attribute_concurrency))
+		if (values_limit(q->values, h, q->policy->attribute_concurrency))
 			turn(l, q, h);
 }
 
@@ -180,5 +180,5 @@ ledger_value_is_trash(const struct ledger *l, const struct ledger_queue *q, uint
 struct slice
 ledger_attribute(const struct ledger *l, uint32_t queue)
 {
-	return slice_of(ledger_queue(l, queue)->policy.limit_attribute);
+	return slice_of(ledger_queue(l, queue)->policy->limit_attribute);
 }

@@ -66,7 +66,7 @@ ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max
 struct slice
 ledger_rules(const struct ledger *l, uint32_t queue)
 {
-	return slice_of(ledger_queue(l, queue)->policy.rules);
+	return slice_of(ledger_queue(l, queue)->policy->rules);
 }
 
 int
@@ -79,13 +79,13 @@ ledger_peek_delayed(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint
 bool
 ledger_is_strict(const struct ledger *l, uint32_t queue)
 {
-	return ledger_queue(l, queue)->policy.strict;
+	return ledger_queue(l, queue)->policy->strict;
 }
 
 uint16_t
 ledger_attempts(const struct ledger *l, uint32_t queue)
 {
-	return (uint16_t)ledger_queue(l, queue)->policy.max_attempts;
+	return (uint16_t)ledger_queue(l, queue)->policy->max_attempts;
 }
 
 slu_time

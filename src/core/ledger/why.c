@@ -118,7 +118,7 @@ static bool
 is_paused(const struct why_look *k, struct why_fact *f)
 {
 	(void)f;
-	return k->q->policy.paused && is_waiting(k);
+	return k->q->policy->paused && is_waiting(k);
 }
 
 static bool
@@ -180,7 +180,7 @@ is_limited(const struct why_look *k, struct why_fact *f)
 static bool
 is_rated(const struct why_look *k, struct why_fact *f)
 {
-	const struct policy *p = &k->q->policy;
+	const struct policy *p = k->q->policy;
 	const uint32_t rates[GATE_KINDS] = { p->rate, p->share_rate, p->key_rate, p->attribute_rate };
 	enum gate_kind kind = GATE_QUEUE;
 

@@ -181,13 +181,13 @@ leave_a_child(void)
 
 /* Runs a function in a process of its own, which ends by _exit. Returns its code. */
 static int
-code_of(void (*run)(void))
+code_of(void (*body)(void))
 {
 	const pid_t child = fork();
 	int status;
 
 	if (child == 0)
-		run();
+		body();
 	CHECK(child > 0);
 	CHECK_EQ(child, waitpid(child, &status, 0));
 	return WEXITSTATUS(status);
