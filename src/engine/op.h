@@ -275,7 +275,7 @@ struct op_lock {
 	bool undo;             /* RELEASE: the client never received the lease, or it needs no trace: a
 				* key that the ACQUIRE made is forgotten at once */
 	bool all;              /* STATE_REMOVE: all attachments. KEYS: the keys that are leased, with the token
-				* instead of the etag, and no records; not with Redis */
+				* instead of the etag, and no records */
 	bool hidden;           /* STATE_META: KEYS does not show the key; answer of DESCRIBE */
 
 	/* Answer; also token, txn and hidden above. */

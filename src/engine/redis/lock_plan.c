@@ -75,8 +75,6 @@ check(struct op *op, struct slu_err *err)
 {
 	int rc = op->verb == OP_KEYS ? 0 : op_check_lock(op, err);
 
-	if (op->verb == OP_KEYS && op->lock.all)
-		return slu_fail(err, SLU_EINVAL, "engine redis has no list of leased keys; use engine log");
 	if (!rc && op->verb == OP_STATE_PUT)
 		rc = fill_document(op, err);
 	return rc;

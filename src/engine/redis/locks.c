@@ -12,7 +12,7 @@
 
 enum {
 	ASK_ARGS = 16,
-	KEYS_ARGS = 3,
+	KEYS_ARGS = 4,
 	TOO_MANY = -1, /* answers of locks.lua beyond enum lock_why */
 	AWAY = -2,
 	MOVED = -3,
@@ -132,6 +132,7 @@ keys_encode(struct redis *r, const struct rcall *c)
 	rwire_arg(r->wire, c->op->lock.key);
 	rwire_number(r->wire, c->op->max_keys);
 	rwire_number(r->wire, ENGINE_SCAN_MAX);
+	rwire_number(r->wire, c->op->lock.all);
 }
 
 /* ---- In ---- */
@@ -248,19 +249,21 @@ damaged(struct redis *r, struct op *op)
 static bool
 take_keys(struct redis *r, struct op *op, const redisReply *docs)
 {
+	const bool leased = op->verb == OP_KEYS && op->lock.all; /* rows without documents */
+
 	for (size_t i = 0; i < docs->elements; i++)
 		if (!redis_is_document(docs->element[i]))
 			return false;
 	for (size_t i = 0; i < docs->elements; i++) {
 		const redisReply *const *f = (const redisReply *const *)docs->element[i]->element;
 		struct op_key *row = &op->keys[op->n_keys];
-		struct op_ref record;
+		struct op_ref record = { 0 };
 
 		if (op->n_keys == op->max_keys) {
 			op->lock.more = true;
 			return true;
 		}
-		if (!redis_take_document(docs->element[i], &record)) {
+		if (!leased && !redis_take_document(docs->element[i], &record)) {
 			damaged(r, op);
 			return true;
 		}

@@ -499,9 +499,10 @@ function verbs.describe(queues)
 		{ t = lease.t, u = lease.u, x = ask.id == '' and lease.x, w = ask.id == '' and lease.w } or {})
 end
 
--- Keys with names after `after`. A page that ends early returns the last name visited.
+-- Keys with names after `after`: those with a document, or with `leased` = 1 those that are held,
+-- with the token instead of the etag. A page that ends early returns the last name visited.
 function verbs.keys(queues)
-	local q, after, max, scan = queues[1], arg(), num(), num()
+	local q, after, max, scan, leased = queues[1], arg(), num(), num(), num() == 1
 	local names = call('ZRANGEBYLEX', q.all, after == '' and '-' or '(' .. after, '+', 'LIMIT', 0,
 		scan + 1)
 	local docs, bytes = {}, 0
@@ -513,7 +514,9 @@ function verbs.keys(queues)
 		local lock = read_lock(q, 'l:' .. name)
 		local doc = doc_of(lock, '')
 
-		if doc and doc.e and not lock.h then
+		if leased and is_held(lock) then
+			docs[#docs + 1] = { name, lock.v, lock.t, lock.a, 0, '', '' }
+		elseif not leased and doc and doc.e and not lock.h then
 			docs[#docs + 1] = document(q, lock, name, false, doc.e, doc.at)
 			bytes = bytes + #docs[#docs][7]
 		elseif i == scan then

@@ -96,7 +96,18 @@ fill(struct side *s, const struct wish *w, struct op *op)
 	op->n_puts = w->verb == OP_STATE_PUT;
 }
 
-/* Names and documents, one after the other. */
+/* Whether a list of leased keys has the token of the last lease that one of the holders got. */
+static bool
+is_token(const struct side *s, const struct op *op, uint64_t token)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; op->verb == OP_KEYS && op->lock.all && i < KEYS * HOLDERS; i++)
+		found |= s->held[i / HOLDERS][i % HOLDERS].token == token;
+	return found;
+}
+
+/* Names and documents, one after the other; of leased keys, also whether the token is that of a holder. */
 static void
 tell_keys(struct side *s, const struct op *op, struct told *out)
 {
@@ -104,8 +115,8 @@ tell_keys(struct side *s, const struct op *op, struct told *out)
 		const size_t n = strlen(out->text);
 
 		read_document(&s->r, &op->keys[i].record, &s->h);
-		snprintf(out->text + n, sizeof out->text - n, "%.60s=%.15s v%d ", op->keys[i].name,
-			 s->h.text, (int)op->keys[i].version);
+		snprintf(out->text + n, sizeof out->text - n, "%.60s=%.15s v%d%s ", op->keys[i].name,
+			 s->h.text, (int)op->keys[i].version, is_token(s, op, op->keys[i].etag) ? " held" : "");
 	}
 }
 
