@@ -196,7 +196,7 @@ apply_replace(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct
 	if ((m->flags & MSG_KEYED) || (m->q.prio == c->prio && m->q.due == c->due))
 		return;
 	ledger_leave(l, q, h);
-	m->q.prio = c->prio;
+	ledger_priority_set(l, q, h, c->prio);
 	m->q.due = c->due;
 	ledger_settle(l, q, h, c->at);
 }
@@ -210,7 +210,7 @@ apply_priority(struct ledger *l, struct ledger_queue *q, uint32_t h, const struc
 
 	if (ready)
 		ledger_unqueue(l, q, h);
-	m->q.prio = c->prio;
+	ledger_priority_set(l, q, h, c->prio);
 	if (ready)
 		ledger_make_ready(l, q, h);
 }

@@ -172,7 +172,7 @@ ledger_replace(struct ledger *l, uint32_t msg, const struct ledger_offer *offer,
 		out->due = offer->due;
 	else if (msg_state(m) == MSG_DELAYED)
 		out->due = out->at;
-	return 0;
+	return ledger_reserve(l, out);
 }
 
 /* Consumers */
@@ -426,14 +426,15 @@ ledger_quarantine(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 int
 ledger_set_priority(struct ledger *l, const struct ledger_ref *ref, int32_t prio, slu_time now, struct change *out)
 {
+	struct change c;
 	uint32_t h;
 	const int rc = find_held(l, ref, now, &h);
 
 	if (rc)
 		return rc;
-	*out = ledger_begin_for(l, CHANGE_PRIORITY, h, now);
-	out->prio = prio;
-	return 0;
+	c = ledger_begin_for(l, CHANGE_PRIORITY, h, now);
+	c.prio = prio;
+	return ledger_promise(l, &c, out);
 }
 
 static slu_time

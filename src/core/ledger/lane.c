@@ -112,6 +112,51 @@ ledger_lane_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m
 	ledger_share_count(l, q);
 }
 
+/* What names the lane of the message at another priority. The texts belong to the share and to the value, which stay. */
+static struct change
+lane_at(const struct ledger *l, uint32_t h, int32_t prio)
+{
+	return (struct change){
+		.queue = ledger_home(l, ledger_msg(l, h)),
+		.share = ledger_share_of(l, h),
+		.value = ledger_value_of(l, h),
+		.prio = prio,
+	};
+}
+
+/* A flow is of one priority. */
+static bool
+is_of_priority(const struct ledger *l, const struct msg *m, int32_t prio)
+{
+	return m->q.prio == prio || ledger_flow_of(l, m) == SHARES_PLAIN;
+}
+
+int
+ledger_priority_reserve(struct ledger *l, uint32_t h, int32_t prio)
+{
+	const struct change c = lane_at(l, h, prio);
+
+	return is_of_priority(l, ledger_msg(l, h), prio) ? 0 : ledger_lane_reserve(l, &c);
+}
+
+/* Share and value, which count leases, stay the same. */
+void
+ledger_priority_set(struct ledger *l, struct ledger_queue *q, uint32_t h, int32_t prio)
+{
+	const struct change c = lane_at(l, h, prio);
+	struct msg *m = ledger_msg(l, h);
+	const bool stays = is_of_priority(l, m, prio);
+	const struct msg before = *m;
+
+	m->q.prio = prio;
+	if (stays)
+		return;
+	m->home = ledger_lane(l, m->home)->key;
+	m->flags &= (uint8_t)~MSG_LANED;
+	ledger_lane_attach(l, q, m, &c);
+	ledger_lane_detach(l, q, &before);
+}
+
 void
 ledger_lane_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins)
 {

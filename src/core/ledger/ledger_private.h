@@ -510,6 +510,10 @@ int ledger_lane_reserve(struct ledger *l, const struct change *c);
 void ledger_lane_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, const struct change *c);
 void ledger_lane_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m);
 
+/* Give a message that is in no heap another priority, and with it the lane of that priority; and the memory for it. */
+int ledger_priority_reserve(struct ledger *l, uint32_t h, int32_t prio);
+void ledger_priority_set(struct ledger *l, struct ledger_queue *q, uint32_t h, int32_t prio);
+
 /* A message with a lane is leased, or its lease has ended. */
 void ledger_lane_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins);
 

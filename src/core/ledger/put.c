@@ -100,6 +100,14 @@ reserve_policy(struct ledger *l, struct ledger_queue *q, const struct policy *p)
 	return ledger_gates_make(l, q, p);
 }
 
+static int
+reserve_priority(struct ledger *l, const struct change *c)
+{
+	const uint32_t h = ledger_find_any(l, c->id);
+
+	return h == SLAB_NONE ? 0 : ledger_priority_reserve(l, h, c->prio);
+}
+
 int
 ledger_reserve(struct ledger *l, const struct change *c)
 {
@@ -110,6 +118,9 @@ ledger_reserve(struct ledger *l, const struct change *c)
 		return reserve_restore(l, c);
 	case CHANGE_CLAIM:
 		return reserve_lease(l);
+	case CHANGE_REPLACE:
+	case CHANGE_PRIORITY:
+		return reserve_priority(l, c);
 	case CHANGE_RETRY:
 	case CHANGE_DIE:
 		return c->where ? slab_reserve(&l->more, 1) : 0;

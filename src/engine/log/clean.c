@@ -33,9 +33,13 @@
  *      the DROP names its messages itself. The same holds for lock keys.
  *  CLEAN-9  A segment is recycled unread if nothing of it can be needed: it has no live bytes and
  *      only records whose need wal_live counts. A queue that is worked off in order costs no reading.
+ *  CLEAN-10  A message that was replaced needs its first record until it is relocated: replay
+ *      ignores a REPLACE of a message that does not exist. So cleaning relocates it, from its
+ *      new record, when it meets the first one.
  */
 #include "engine/log/logengine_private.h"
 
+#include "base/mem.h"
 #include "core/ledger/use.h"
 
 enum {
@@ -190,6 +194,29 @@ move_idem(struct logengine *l, struct logengine_entry *entry, uint64_t id, struc
 	return 0;
 }
 
+/* CLEAN-10. The record of the message is read into memory of its own: move_message uses the scratch buffer. */
+static int
+move_replaced(struct logengine *l, uint32_t msg, const struct ledger_view *v, struct slu_err *err)
+{
+	struct logengine_entry entry;
+	struct wal_record rec;
+	struct place place;
+	char *bytes;
+	int rc;
+
+	places_get(&l->places, v->where, &place);
+	bytes = mem_alloc(place.at.length);
+	if (!bytes)
+		return slu_fail(err, SLU_ENOMEM, "no memory for a message");
+	rc = wal_read(l->wal, place.at, bytes, place.at.length, &rec, err);
+	if (!rc && rec.type == LOGENGINE_REPLACE)
+		rc = logengine_decode(rec.type, rec.body, &entry, err);
+	if (!rc && rec.type == LOGENGINE_REPLACE)
+		rc = move_message(l, &rec, &entry.message, msg, v, err);
+	mem_free(bytes);
+	return rc;
+}
+
 static int
 clean_message(struct logengine *l, const struct wal_record *rec, struct logengine_entry *entry,
 	      struct slu_err *err)
@@ -202,7 +229,9 @@ clean_message(struct logengine *l, const struct wal_record *rec, struct logengin
 		ledger_get(l->ledger, msg, &v);
 	if (msg != SLAB_NONE && places_is(&l->places, v.where, rec->where))
 		return move_message(l, rec, m, msg, &v, err);
-	if (msg != SLAB_NONE || m->idem.n == 0)
+	if (msg != SLAB_NONE)
+		return move_replaced(l, msg, &v, err);
+	if (m->idem.n == 0)
 		return 0;
 	entry->space = m->space;
 	entry->queue = m->queue;

@@ -151,6 +151,35 @@ TEST_LIMIT(unique_messages_and_their_ends_survive_cleaning, 120)
 	logkit_free(k);
 }
 
+/* CLEAN-10: the first record of the message goes long before its second one. */
+TEST_LIMIT(a_replaced_message_survives_when_only_its_first_record_is_cleaned, 120)
+{
+	static char payload[300];
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	struct op_put p = { .m = { .id = 1, .idem = SLICE("k"), .terms.unique = UNIQUE_DONE }, .delay = 5 * SLU_HOUR };
+	uint64_t id = 100;
+	size_t size;
+
+	k->unverified = true;
+	CHECK_EQ(0, logkit_open(k));
+	put_as(k, &p);
+	p.replace = true;
+	while (simdisk_content(k->disk, "log/00000001.log", &size)) {
+		put(k, ++id, (struct slice){ payload, sizeof payload }, NULL);
+		claim_and_ack(k, every, (struct slice){ 0 });
+		if (p.replaced || !simdisk_content(k->disk, "log/00000002.log", &size))
+			continue;
+		p.m.id = ++id;
+		put_as(k, &p);
+	}
+	CHECK(p.replaced);
+	logkit_kill(k);
+	k->next_id = id + 1;
+	CHECK_EQ(0, logkit_open(k));
+	CHECK(!is_unique(k, ++id, "k"));
+	logkit_free(k);
+}
+
 TEST(a_replaced_message_is_unique_as_long_as_the_first)
 {
 	struct logkit *k = logkit_new(SEGMENT, 1, false);
