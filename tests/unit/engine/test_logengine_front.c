@@ -23,7 +23,6 @@ static const struct store_ops *const rows[] = { &store_memory, NULL };
 static struct {
 	struct logkit *k;
 	struct store *store;
-	char boot[16];
 } my;
 
 static void
@@ -37,8 +36,8 @@ begin(uint64_t seed)
 	my.k->more.store = my.store;
 	my.k->more.front = FLUSH;
 	my.k->more.most = UINT64_MAX; /* all in the log: a payload file needs the store */
-	snprintf(my.boot, sizeof my.boot, "boot-1");
-	my.k->more.boot = my.boot;
+	snprintf(my.k->boot, sizeof my.k->boot, "boot-0");
+	my.k->more.boot = my.k->boot; /* of the spare folder: another one after each crash */
 }
 
 static void
