@@ -9,7 +9,8 @@
  * folder; groups of the line carry it (LINE-17).
  *
  *  FRONT-1  The file is on disk with FRONT_FILLING before the store has a group with its uuid. Until
- *      FRONT_WHOLE the folder is a cache: the store has all of the log.
+ *      FRONT_WHOLE the folder is a cache: the store has all of the log. An open that finds FRONT_FILLING fills
+ *      it anew: nothing in it was synced.
  *  FRONT-2  With FRONT_WHOLE every segment is synced, and the folder is the log: no program cuts, fills or
  *      empties it, whatever the store has.
  *  FRONT-3  FRONT_LEFT is written after the line has all that the folder has, and an opening behind it

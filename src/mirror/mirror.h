@@ -155,7 +155,8 @@ struct mirror_home {
 
 struct mirror_home mirror_home(struct mirror *m);
 
-/* Counts the groups of the log from the line's place to another one. Returns the codes of carrier_next. */
+/* Counts the groups of the log from the line's place to another one. Returns the codes of carrier_next,
+ * SLU_ECORRUPT also if that one is before the line's. */
 int mirror_count(struct mirror *m, struct carry_place to, uint64_t *groups, struct slu_err *err);
 
 /* MIRROR-9: takes the shard for the front folder and carries the log up to the record `durable`, which is

@@ -47,7 +47,8 @@ int
 mirror_front_begin(struct mirror *m, int folder, struct slu_err *err)
 {
 	const bool was_left = m->front.state == FRONT_LEFT;
-	int rc = was_left ? cache_distrust(&m->cache, err) : 0;
+	const bool was_filling = m->front.state == FRONT_FILLING;
+	int rc = was_left || was_filling ? cache_distrust(&m->cache, err) : 0;
 
 	if (rc)
 		return rc;
@@ -149,6 +150,12 @@ mirror_carried(struct mirror *m)
 		atomic_store(&m->goal_reached, true);
 }
 
+static int
+refuse_short(const struct mirror *m, struct slu_err *err)
+{
+	return slu_fail(err, SLU_ECORRUPT, "%s: the log ends before the place that the store has", m->conf.folder);
+}
+
 void
 mirror_carry(struct mirror *m, struct carry_place to)
 {
@@ -157,7 +164,7 @@ mirror_carry(struct mirror *m, struct carry_place to)
 
 	pthread_mutex_lock(&m->mtx);
 	if (carry_is_before(to, home) && !m->over) {
-		(void)slu_fail(&err, SLU_ECORRUPT, "%s: the log ends before the place that the store has", m->conf.folder);
+		(void)refuse_short(m, &err);
 		mirror_give_up(m, &err);
 	}
 	if (!m->over) {
@@ -204,6 +211,9 @@ mirror_count(struct mirror *m, struct carry_place to, uint64_t *groups, struct s
 	struct carried done = { 0 };
 	int rc;
 
+	*groups = 0;
+	if (carry_is_before(to, home))
+		return refuse_short(m, err);
 	carrier_init(&c, m->conf.disk, m->cache.conf.folder);
 	rc = carrier_next(&c, home, to, UINT64_MAX, NULL, &done, err);
 	carrier_release(&c);

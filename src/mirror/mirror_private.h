@@ -113,8 +113,8 @@ void mirror_carried(struct mirror *m);
  * set. */
 int mirror_front_open(struct mirror *m, int folder, struct slu_err *err);
 
-/* mirror_front.c: the cache is open. Makes the folder a front, if it is to become one. FRONT-3: nothing in
- * a folder that was left is trusted. */
+/* mirror_front.c: the cache is open. Makes the folder a front, if it is to become one. FRONT-1, FRONT-3:
+ * nothing in a folder that was not whole, or was left, is trusted. */
 int mirror_front_begin(struct mirror *m, int folder, struct slu_err *err);
 
 /* Under mtx, mirror_front.c: line_conf.may_take of a whole front. */

@@ -330,6 +330,28 @@ TEST(LOGENGINE_13_a_torn_tail_is_cut_and_was_not_carried)
 	end();
 }
 
+/* FRONT-2: the folder lost its last record, which the store has, and the file `durable`, which tells of it. */
+TEST(FRONT_2_a_log_that_ends_before_the_store_is_refused)
+{
+	size_t size;
+	char *bytes;
+
+	begin(1);
+	CHECK_EQ(0, open_kit());
+	CHECK_EQ(0, work(10));
+	drain();
+	logkit_kill(my.k);
+	bytes = simdisk_content(my.k->disk, "log/00000001.log", &size);
+	while (size > 0 && bytes[size - 1] == 0)
+		size--;
+	memset(bytes + size - 8, 0, 8);
+	bytes = simdisk_content(my.k->disk, "log/durable", &size);
+	memset(bytes, 0, size);
+	CHECK_EQ(SLU_ECORRUPT, open_kit());
+	CHECK_STR("log: the log ends before the place that the store has", my.k->err.text);
+	end();
+}
+
 /* LINE-17 */
 TEST(LINE_17_no_other_folder_takes_a_pinned_shard)
 {
@@ -407,6 +429,49 @@ TEST(FRONT_1_a_cache_becomes_a_front_folder)
 	logkit_close(my.k);
 	check_home();
 	end();
+}
+
+/* The power goes at the n-th change while a cache becomes a front folder. Of a folder that is not whole it takes
+ * what was written to the log, and leaves the file `mirror`. Returns whether the folder opened. */
+static bool
+fill_and_crash(unsigned long n)
+{
+	size_t size;
+	char *bytes;
+	int rc;
+
+	simdisk_power_off(my.k->disk, n);
+	rc = open_kit();
+	logkit_crash(my.k, 1); /* all that was written stays */
+	bytes = simdisk_content(my.k->disk, "log/front", &size);
+	if (bytes && bytes[32] == 1) { /* FRONT_FILLING */
+		bytes = simdisk_content(my.k->disk, "log/00000001.log", &size);
+		if (bytes)
+			memset(bytes, 0, size);
+	}
+	return rc == 0;
+}
+
+/* FRONT-1: until the folder is whole, the store has all and nothing in the folder is trusted. */
+TEST(FRONT_1_a_crash_while_the_folder_is_filled)
+{
+	bool opened = false;
+
+	for (unsigned long n = 1; !opened; n++) {
+		begin(n);
+		my.k->more.front = 0;
+		CHECK_EQ(0, open_kit());
+		CHECK_EQ(0, work(5));
+		logkit_close(my.k);
+		my.k->more.front = FLUSH;
+		opened = fill_and_crash(n);
+		CHECK_EQ(0, open_kit(), my.k->err.text);
+		CHECK_EQ(0, work(3));
+		drain();
+		logkit_close(my.k);
+		check_home();
+		end();
+	}
 }
 
 /* ---- front.down: slow ---- */
