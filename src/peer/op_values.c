@@ -491,6 +491,8 @@ get_list(struct codec *c, const struct op_field *f, void *p)
 	if (!c->answer)
 		rc = make_list(c, f, p, n);
 	elements = *(char **)p;
+	if (!rc && !elements) /* the question has no array of this list */
+		return malformed(c, f);
 	for (uint32_t i = 0; !rc && i < n; i++) {
 		if (c->answer && !list->same) {
 			memset(elements + i * list->size, 0, list->size);
