@@ -105,7 +105,7 @@ describe(struct apicall *a, struct op *op, struct slice key, unsigned i)
 static bool
 is_wanted(const struct state *s, const struct op_key *key)
 {
-	return key->etag && strlen(key->name) >= s->prefix.n && memcmp(key->name, s->prefix.p, s->prefix.n) == 0;
+	return key->etag && strncmp(key->name, s->prefix.n ? s->prefix.p : "", s->prefix.n) == 0;
 }
 
 static void
