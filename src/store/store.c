@@ -7,6 +7,7 @@
 
 /* Bytes of the store and of the name in the text of an error, so that the cause always fits. */
 #define LABEL_SHOWN 70
+#define CHECK_SHOWN 120 /* the same for store_check_url, whose text has no more than the cause behind it */
 #define NAME_SHOWN  80
 
 static const char *const result_names[] = {
@@ -206,8 +207,9 @@ store_check_url(const struct store_ops *const *rows, const struct store_conf *co
 	if (!ops->check || !ops->check(rest, conf, &cause))
 		return 0;
 	shown = shown_part(rest);
-	return slu_fail(err, SLU_EINVAL, "store %s://%.*s: %s", ops->name,
-			(int)(shown.n < LABEL_SHOWN ? shown.n : LABEL_SHOWN), shown.p, cause.text);
+	return slu_fail(err, SLU_EINVAL, "store %s://%.*s%s: %s", ops->name,
+			(int)(shown.n < CHECK_SHOWN ? shown.n : CHECK_SHOWN), shown.p,
+			shown.n > CHECK_SHOWN ? "..." : "", cause.text);
 }
 
 int
