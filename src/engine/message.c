@@ -451,7 +451,7 @@ fail_short(struct slice head, size_t n, struct message *out, struct slu_err *err
 	return slu_fail(err, SLU_ETOOBIG, "%zu of %zu bytes of a message record", head.n, n);
 }
 
-/* The moment until which a message is unique; before it is accepted, there is none. */
+/* A message that is unique for a time is so from its acceptance on. Others have no end in time: 0. */
 static void
 set_unique_end(struct message *m)
 {

@@ -92,7 +92,7 @@ enum {
 };
 
 static const struct {
-	uint64_t takes; /* what the body may have besides the message and its version, of which it has one */
+	uint64_t takes; /* members that the body may have besides the message and its version: exactly one of these bits */
 	const char *wants;
 } acts[ACTS] = {
 	[ACT_RUN] = { 0, "expected nothing but namespace, queue, id and version" },

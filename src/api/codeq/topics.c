@@ -16,7 +16,7 @@ struct state {
 	char queue[NAME_TEXT], shown[NAME_TEXT];
 	struct codeq_topic next;
 	bool made;                      /* the document is new */
-	bool missing;                   /* DELETE: there is none */
+	bool missing;                   /* DELETE: the topic does not exist */
 	void (*set)(struct apicall *a); /* after the policy was set */
 };
 

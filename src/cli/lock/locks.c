@@ -1,5 +1,5 @@
 /*
- * locks.c - `sluice lock list` and `force-release`: lock keys that are held, whoever holds them.
+ * locks.c - `sluice lock list` and `force-release`: the held lock keys of all clients.
  */
 #include "cli/lib/rows.h"
 
@@ -68,7 +68,7 @@ const struct command cli_lock_list = {
 	.name = "lock list",
 	.summary = "list the lock keys that are held",
 	.usage = "[PREFIX] [options]",
-	.text = "Lists the lock keys of a namespace that are held: by whom, until when, and how many wait.\n",
+	.text = "Lists the held lock keys of a namespace: holder, end of the lease, number of waiting clients.\n",
 	.examples = "  sluice lock list\n  sluice lock list orders/ --json\n",
 	.options = CLI_QUEUE,
 	.run = list,
@@ -78,7 +78,7 @@ const struct command cli_lock_force_release = {
 	.name = "lock force-release",
 	.summary = "take a lock key from its holder",
 	.usage = "KEY --token N [options]",
-	.text = "Ends the lease with this token, whoever holds it, and drops what the holder has staged. The\n"
+	.text = "Ends the lease with this token and drops what its holder has staged. The\n"
 		"next one that waits gets the key. Refused if another lease has begun since. The holder\n"
 		"learns it with its next call: only systems that compare fencing tokens are safe until then.\n",
 	.examples = "  sluice lock force-release orders/42 --token 1234\n",
