@@ -115,6 +115,45 @@ read_acks(struct slice body, struct slu_err *err)
 	return 0;
 }
 
+static uint64_t
+hex_number(struct slice s)
+{
+	uint64_t n = 0;
+
+	for (int digit; s.n > 0 && (digit = ascii_hex(*s.p)) >= 0; slice_skip(&s, 1))
+		n = n << 4 | (unsigned)digit;
+	return n;
+}
+
+/* The body of a chunked answer, with its pieces moved together in c->in. Long answers are chunked. */
+static int
+join_chunks(struct peer_conn *c, struct slice *in, struct slice rest, struct slice *body, struct slu_err *err)
+{
+	struct slice chunks = rest, line;
+	char *const start = c->in.p + (rest.p - c->in.p);
+	size_t joined = 0;
+	uint64_t n;
+
+	do { /* is it complete? */
+		if (!peer_line(&chunks, &line))
+			return 0;
+		n = hex_number(line);
+		if (chunks.n < n + 2) {
+			c->need = (size_t)(chunks.p - in->p) + (size_t)n + 2;
+			return 0;
+		}
+		slice_skip(&chunks, (size_t)n + 2);
+	} while (n > 0);
+	*in = chunks;
+	for (chunks = rest; peer_line(&chunks, &line) && (n = hex_number(line)) > 0; joined += (size_t)n) {
+		memmove(start + joined, chunks.p, (size_t)n);
+		slice_skip(&chunks, (size_t)n + 2);
+	}
+	*body = (struct slice){ start, joined };
+	c->awaited--;
+	return joined > 0 ? 0 : peer_refused("an answer without a body", rest, err);
+}
+
 int
 sluice_body(struct peer_conn *c, struct slice *in, struct slice *body, struct slu_err *err)
 {
@@ -128,7 +167,7 @@ sluice_body(struct peer_conn *c, struct slice *in, struct slice *body, struct sl
 	if (head.n < 12 || memcmp(head.p + 9, "200", 3) != 0)
 		return peer_refused("sluiced", *in, err);
 	if (!slice_skip_past(&head, "Content-Length: "))
-		return peer_refused("an answer without a length", *in, err);
+		return join_chunks(c, in, rest, body, err);
 	n = peer_number(head);
 	if (rest.n < n) {
 		c->need = (size_t)(rest.p - in->p) + n;

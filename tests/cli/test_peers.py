@@ -40,6 +40,14 @@ def test_every_cell_of_every_peer_is_measured(results):
                for r in rows if "rate" in r)
 
 
+def test_answers_in_pieces_are_read(tmp_path):
+    """A long answer to a dequeue is chunked."""
+    done = run(PEERS / "run", "--build", os.path.relpath(os.environ["BUILD"]), "--peers", "sluice,sluice-packed",
+               "--durability", "sync", "--sizes", 5000, "--clients", 8, "--rounds", 1, "--seconds", 0.02,
+               "--depth", 0, "--out", tmp_path / "results.jsonl", "--dir", MEMORY if os.path.isdir(MEMORY) else "/var/tmp")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_tables_and_the_chart_are_refreshed_in_place(results, tmp_path):
     (tmp_path / "docs").mkdir()
     pages = [tmp_path / "README.md", tmp_path / "docs" / "performance.md"]
