@@ -42,11 +42,14 @@ run: build ## build and start the server on ./data: SLUICE_LISTEN= and the like
 demo: build ## build and watch the executor keep order
 	$(BUILD)/sluice demo
 
+# The tests without sanitizers wait for servers and timers much of the time; the build for ASan runs meanwhile.
 .PHONY: test
 test: setup-test ## all tests but the long ones, also under the sanitizers
-	@$(MAKE) --no-print-directory build-tests
+	@$(MAKE) --no-print-directory build $(ASAN)/build.ninja $(TSAN)/build.ninja
 	@rm -f $(BUILD)/$(LOG) $(ASAN)/$(LOG) $(TSAN)/$(LOG)
-	@for kind in plain:$(BUILD) asan:$(ASAN) tsan:$(TSAN); do \
+	@nice -n 19 $(NINJA) $(ASAN) & building=$$!; \
+	for kind in plain:$(BUILD) asan:$(ASAN) tsan:$(TSAN); do \
+		[ $${kind%:*} = plain ] || wait $$building || true; \
 		$(MAKE) --no-print-directory test-$${kind%:*} || tools/test-again $${kind#*:} || \
 			tools/test-summary $${kind#*:} || true; \
 	done
@@ -218,10 +221,7 @@ help: ## this list
 setup-build setup-test setup-lint setup-check setup-fuzz setup-bench setup-peers:
 	@tools/setup $(@:setup-%=%)
 
-.PHONY: build-tests test-plain test-asan test-tsan
-build-tests: build $(ASAN)/build.ninja $(TSAN)/build.ninja
-	@$(NINJA) $(ASAN)
-
+.PHONY: test-plain test-asan test-tsan
 test-plain: build
 	@$(MESON_TEST) -C $(BUILD) --no-suite long
 
