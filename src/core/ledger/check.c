@@ -367,6 +367,12 @@ ledger_is_gated(const struct ledger *l, uint32_t msg)
 }
 
 bool
+ledger_is_parked(const struct ledger *l, uint32_t msg)
+{
+	return ledger_msg(l, msg)->flags & MSG_PARKED;
+}
+
+bool
 ledger_has_turns(const struct ledger *l, uint32_t queue)
 {
 	return ledger_queue(l, queue)->shares != NULL;

@@ -14,6 +14,9 @@ const char *ledger_scan_check(const struct ledger *l);
  * a share has no gate of a share here. */
 bool ledger_is_gated(const struct ledger *l, uint32_t msg);
 
+/* Returns whether the gate of its key keeps the message back. */
+bool ledger_is_parked(const struct ledger *l, uint32_t msg);
+
 /* Returns whether the shares of the queue take turns now: LEDGERSHARE-1. */
 bool ledger_has_turns(const struct ledger *l, uint32_t queue);
 

@@ -525,6 +525,9 @@ uint32_t ledger_value_attach(struct ledger *l, struct ledger_queue *q, struct sl
 /* Of any queue: LEDGERVALUE-2. */
 void ledger_value_rest(struct ledger_queue *q);
 
+/* The queue has shares now: counts the messages without a share that wait behind their values. */
+void ledger_value_count_plain(struct ledger *l, struct ledger_queue *q);
+
 /* A message of the strand becomes ready, or is not ready any more. */
 void ledger_value_enter(struct ledger *l, struct ledger_queue *q, uint32_t strand, uint32_t h);
 void ledger_value_leave(struct ledger *l, struct ledger_queue *q, uint32_t strand, uint32_t h);

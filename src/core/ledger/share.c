@@ -30,6 +30,8 @@ count_plain(struct ledger *l, struct ledger_queue *q)
 {
 	for (uint32_t i = 0; i < q->heaps.ready.n; i++)
 		shares_enter_plain(q->shares, ledger_msg(l, q->heaps.ready.nodes[i].handle)->q.prio);
+	if (q->values)
+		ledger_value_count_plain(l, q);
 }
 
 static int

@@ -81,6 +81,41 @@ ledger_value_leased(const struct ledger *l, const struct ledger_queue *q, const 
 	return v.leased;
 }
 
+/* ---- What waits, and the shares: a message without a share keeps the tags of its priority while it waits behind its value. ---- */
+
+static bool
+is_plain(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
+{
+	return q->shares && ledger_flow_of(l, ledger_msg(l, h)) == SHARES_PLAIN;
+}
+
+/* The message is to wait: before it leaves the front, so that its level is not empty in between. */
+static void
+wait_behind(struct ledger *l, struct ledger_queue *q, uint32_t h)
+{
+	if (is_plain(l, q, h))
+		shares_wait_plain(q->shares, ledger_msg(l, h)->q.prio);
+}
+
+/* The message does not wait any more: after it has come to the front. */
+static void
+unwait(struct ledger *l, struct ledger_queue *q, uint32_t h)
+{
+	if (is_plain(l, q, h))
+		shares_unwait_plain(q->shares, ledger_msg(l, h)->q.prio);
+}
+
+void
+ledger_value_count_plain(struct ledger *l, struct ledger_queue *q)
+{
+	for (uint32_t s = SLAB_NONE; (s = values_strand_next(q->values, s)) != SLAB_NONE;) {
+		const struct heap *waiting = values_heap(q->values, s);
+
+		for (uint32_t i = 0; i < waiting->n; i++)
+			wait_behind(l, q, waiting->nodes[i].handle);
+	}
+}
+
 /* ---- Ready messages: VALUES-1. What comes to the front comes before what leaves it, so that a level of shares is not
  * without candidates in between. ---- */
 
@@ -90,6 +125,7 @@ ledger_value_enter(struct ledger *l, struct ledger_queue *q, uint32_t strand, ui
 	const uint32_t was = values_front(q->values, strand);
 
 	if (!values_leads(q->values, strand, h)) {
+		wait_behind(l, q, h);
 		values_push(q->values, strand, h);
 		return;
 	}
@@ -97,6 +133,7 @@ ledger_value_enter(struct ledger *l, struct ledger_queue *q, uint32_t strand, ui
 	ledger_front_enter(l, q, h);
 	if (was == SLAB_NONE)
 		return;
+	wait_behind(l, q, was);
 	ledger_front_leave(l, q, was);
 	values_push(q->values, strand, was);
 }
@@ -111,6 +148,7 @@ follow(struct ledger *l, struct ledger_queue *q, uint32_t strand)
 	if (next == SLAB_NONE)
 		return;
 	ledger_front_enter(l, q, next);
+	unwait(l, q, next);
 	ledger_mark_woken(l, q);
 }
 
@@ -119,6 +157,8 @@ ledger_value_leave(struct ledger *l, struct ledger_queue *q, uint32_t strand, ui
 {
 	if (values_front(q->values, strand) != h) {
 		values_pull(q->values, strand, h);
+		unwait(l, q, h);
+		ledger_share_count(l, q);
 		return;
 	}
 	follow(l, q, strand);
@@ -137,6 +177,7 @@ turn(struct ledger *l, struct ledger_queue *q, uint32_t value)
 			continue;
 		}
 		values_lead(q->values, s, SLAB_NONE);
+		wait_behind(l, q, front);
 		ledger_front_leave(l, q, front);
 		values_push(q->values, s, front);
 	}

@@ -33,9 +33,7 @@ shares_forget_tags(struct shares *s, uint32_t level)
 static void
 rest(struct shares *s, uint32_t level)
 {
-	const struct level *l = level_at(s, level);
-
-	if (l->active.n == 0 && l->plain == 0)
+	if (!level_is_used(level_at(s, level)))
 		shares_forget_tags(s, level);
 }
 
@@ -56,7 +54,7 @@ bury(struct shares *s, uint32_t h)
 	struct flow *f = flow_at(s, h);
 	struct level *l = level_at(s, f->level);
 
-	if (f->epoch == l->epoch && f->tag > l->v && (l->active.n || l->plain))
+	if (f->epoch == l->epoch && f->tag > l->v && level_is_used(l))
 		heap_push(&l->ghosts, (struct rank){ .b = f->tag, .c = h }, h);
 	else
 		shares_drop_flow(s, h);
@@ -220,6 +218,26 @@ shares_leave_plain(struct shares *s, int32_t prio)
 	if (level == SLAB_NONE || level_at(s, level)->plain == 0)
 		return;
 	if (--level_at(s, level)->plain == 0)
+		rest(s, level);
+}
+
+void
+shares_wait_plain(struct shares *s, int32_t prio)
+{
+	uint32_t level;
+
+	if (!shares_open_level(s, prio, &level)) /* as shares_enter_plain */
+		level_at(s, level)->behind++;
+}
+
+void
+shares_unwait_plain(struct shares *s, int32_t prio)
+{
+	const uint32_t level = shares_level(s, prio);
+
+	if (level == SLAB_NONE || level_at(s, level)->behind == 0)
+		return;
+	if (--level_at(s, level)->behind == 0)
 		rest(s, level);
 }
 

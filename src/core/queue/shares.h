@@ -15,7 +15,7 @@
  *            of its first message), and of that flow the message with the lowest (due, number).
  *  SHARES-2  A flow that gets its first candidate takes S = max(V, its last finish tag). A delivery
  *            sets V = S, and then S and the finish tag to S + 1 / weight.
- *  SHARES-3  A level without candidates forgets V and all tags.
+ *  SHARES-3  A level without candidates, and without plain messages that wait behind a value, forgets V and all tags.
  *  SHARES-4  A candidate is a message that shares_enter added and shares_leave did not remove, and
  *            whose share is not blocked. A share that has no candidates lends its part to the others
  *            and saves nothing up.
@@ -66,6 +66,11 @@ void shares_leave(struct shares *s, uint32_t flow, uint32_t item);
 /* The same for a plain message, which is in, or was in, the heap of its queue. */
 void shares_enter_plain(struct shares *s, int32_t prio);
 void shares_leave_plain(struct shares *s, int32_t prio);
+
+/* A plain message waits behind its value (core/queue/values.h), and is in no heap of the queue; or does so no longer. Until
+ * then its level keeps its tags. */
+void shares_wait_plain(struct shares *s, int32_t prio);
+void shares_unwait_plain(struct shares *s, int32_t prio);
 
 /* The next message, or SLAB_NONE. plain: the heap of plain messages that are ready. */
 uint32_t shares_best(const struct shares *s, const struct heap *plain);

@@ -240,7 +240,7 @@ shares_drop_level(struct shares *s, uint32_t level)
 {
 	struct level *l = level_at(s, level);
 
-	if (l->flows || l->plain)
+	if (l->flows || l->plain || l->behind)
 		return;
 	map_remove(&s->level_of, hash_number((uint32_t)l->prio), level);
 	shares_shrink(s, &l->active);

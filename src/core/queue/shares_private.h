@@ -4,8 +4,8 @@
  *  SHARES-5  A flow with candidates is in the heap `active` of its level. A flow without messages whose
  *            finish tag is later than V is in its heap `ghosts`, until V has passed the tag. Every other
  *            flow is in no heap.
- *  SHARES-6  A level is in the heap `levels` while it has an active flow. It exists while it has a flow or
- *            plain candidates.
+ *  SHARES-6  A level is in the heap `levels` while it has an active flow. It exists while it has a flow, plain
+ *            candidates, or plain messages that wait.
  *  SHARES-7  A tag is S while the flow is active and its last finish tag otherwise. V is never higher than
  *            S of an active flow, so both are one number.
  */
@@ -52,7 +52,8 @@ struct level {
 	struct heap active;
 	struct heap ghosts;
 	int32_t prio;
-	uint32_t plain; /* plain candidates */
+	uint32_t plain;  /* plain candidates */
+	uint32_t behind; /* plain messages that wait behind a value */
 	uint32_t flows;
 	uint32_t pos; /* in levels, or HEAP_OUT */
 	bool alive;
@@ -121,7 +122,7 @@ int shares_make_flow(struct shares *s, struct slice name, uint32_t weight, int32
 /* Frees a flow without messages that is in no heap, and its share and level if nothing else uses them. */
 void shares_drop_flow(struct shares *s, uint32_t flow);
 
-/* Frees the level if it has neither flows nor plain candidates. */
+/* Frees the level if it has neither flows nor plain messages. */
 void shares_drop_level(struct shares *s, uint32_t level);
 
 /* heap_reserve and heap_release of a heap of a flow or level, with its bytes counted. */
@@ -135,6 +136,13 @@ void shares_deactivate(struct shares *s, uint32_t flow);
 
 /* SHARES-3, of a level without candidates. Frees its ghosts, and the level if nothing uses it. */
 void shares_forget_tags(struct shares *s, uint32_t level);
+
+/* Returns whether the level keeps its tags. */
+static inline bool
+level_is_used(const struct level *l)
+{
+	return l->active.n || l->plain || l->behind;
+}
 
 /* S of the plain messages of a level that has plain candidates. */
 static inline uint64_t

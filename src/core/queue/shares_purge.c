@@ -46,7 +46,7 @@ shares_purge(struct shares *s)
 	for (uint32_t h = 0; h < s->levels.fresh; h++) {
 		if (!slab_has(&s->levels, h) || !level_at(s, h)->alive)
 			continue;
-		level_at(s, h)->plain = 0;
+		level_at(s, h)->plain = level_at(s, h)->behind = 0;
 		shares_forget_tags(s, h);
 	}
 }
@@ -117,9 +117,9 @@ check_level(const struct level *l)
 {
 	if ((l->pos == HEAP_OUT) != (l->active.n == 0))
 		return "a level is in the order without an active flow, or is not";
-	if (l->active.n == 0 && l->plain == 0 && (l->v || l->ghosts.n))
+	if (!level_is_used(l) && (l->v || l->ghosts.n))
 		return "a level without candidates has tags";
-	return l->flows || l->plain ? NULL : "a level of nothing";
+	return l->flows || l->plain || l->behind ? NULL : "a level of nothing";
 }
 
 const char *

@@ -368,11 +368,11 @@ model_charge(struct ledger_model *m, const struct ledger_model_msg *x, uint32_t 
 	l->tag[x->share] = own + SHARES_UNIT / weight;
 }
 
-/* SHARES-2, SHARES-3: the shares that have candidates now. */
+/* SHARES-2, SHARES-3: the shares that have candidates now. waits: messages without a share wait behind a value. */
 static inline void
-model_set_active(struct ledger_model_level *l, const bool active[MODEL_SHARES])
+model_set_active(struct ledger_model_level *l, const bool active[MODEL_SHARES], bool waits)
 {
-	bool any = false;
+	bool any = waits;
 
 	for (unsigned s = 0; s < MODEL_SHARES; s++) {
 		if (active[s] && !l->active[s] && l->tag[s] < l->v)

@@ -111,6 +111,28 @@ our_queue(const struct ledger_world *w, uint32_t handle)
 	test_fail(__FILE__, __LINE__, "unknown queue %u", handle);
 }
 
+/* The best message of each value without a share that is ready, by queue. */
+struct world_fronts {
+	struct ledger_view of[MODEL_QUEUES][MODEL_VALUES];
+};
+
+static inline bool
+goes_before(const struct ledger_view *a, const struct ledger_view *b)
+{
+	if (a->prio != b->prio)
+		return a->prio < b->prio;
+	return a->due != b->due ? a->due < b->due : a->number < b->number;
+}
+
+static inline void
+note_front(struct world_fronts *f, const struct ledger_model_msg *x, const struct ledger_view *v)
+{
+	struct ledger_view *const best = &f->of[x->queue][x->value];
+
+	if (x->value && !x->share && (!best->id || goes_before(v, best)))
+		*best = *v;
+}
+
 /* The tags of the model follow the messages that are ready in the ledger, but for `gone`: time makes them
  * ready in steps. */
 static inline void
@@ -119,6 +141,8 @@ sync_shares(struct ledger_world *w, uint64_t gone)
 	bool active[MODEL_QUEUES][MODEL_PRIOS][MODEL_SHARES] = { 0 };
 	uint32_t leased[MODEL_QUEUES][MODEL_SHARES] = { 0 };
 	uint32_t of_value[MODEL_QUEUES][MODEL_VALUES] = { 0 };
+	bool waits[MODEL_QUEUES][MODEL_PRIOS] = { 0 };
+	struct world_fronts fronts = { 0 };
 
 	EACH(i, w->m.msgs) {
 		const struct ledger_model_msg *x = &w->m.msgs[i];
@@ -129,6 +153,8 @@ sync_shares(struct ledger_world *w, uint64_t gone)
 			continue;
 		ledger_get(w->l, h, &v);
 		of_value[x->queue][x->value] += v.state == MSG_LEASED;
+		if (v.state == MSG_READY && !ledger_is_parked(w->l, h))
+			note_front(&fronts, x, &v);
 	}
 
 	EACH(i, w->m.msgs) {
@@ -136,6 +162,7 @@ sync_shares(struct ledger_world *w, uint64_t gone)
 		const uint32_t h = x->state == M_FREE || x->id == gone || x->queue < 2 ? SLAB_NONE : ledger_find_any(w->l, x->id);
 		struct ledger_queue_view q;
 		struct ledger_view v;
+		bool open, leads;
 		uint32_t max;
 
 		if (h == SLAB_NONE)
@@ -143,8 +170,10 @@ sync_shares(struct ledger_world *w, uint64_t gone)
 		ledger_get(w->l, h, &v);
 		ledger_queue_get(w->l, w->queues[x->queue], &q);
 		max = x->value ? q.policy->attribute_concurrency : 0;
-		active[x->queue][x->prio + 1][x->share] |= v.state == MSG_READY && !ledger_is_gated(w->l, h) &&
-							   (!max || of_value[x->queue][x->value] < max);
+		open = v.state == MSG_READY && !ledger_is_gated(w->l, h) && (!max || of_value[x->queue][x->value] < max);
+		leads = x->share || !x->value || fronts.of[x->queue][x->value].id == x->id;
+		active[x->queue][x->prio + 1][x->share] |= open && leads;
+		waits[x->queue][x->prio + 1] |= v.state == MSG_READY && !ledger_is_parked(w->l, h) && !x->share && x->value;
 		leased[x->queue][x->share] += v.state == MSG_LEASED;
 	}
 	for (unsigned q = 0; q < MODEL_QUEUES; q++) {
@@ -154,7 +183,7 @@ sync_shares(struct ledger_world *w, uint64_t gone)
 		for (unsigned p = 0; p < MODEL_PRIOS; p++) {
 			for (unsigned s = 1; s < MODEL_SHARES; s++)
 				active[q][p][s] &= !v.policy->share_concurrency || leased[q][s] < v.policy->share_concurrency;
-			model_set_active(&w->m.levels[q][p], active[q][p]);
+			model_set_active(&w->m.levels[q][p], active[q][p], waits[q][p]);
 			if (!ledger_has_turns(w->l, w->queues[q]))
 				w->m.levels[q][p] = (struct ledger_model_level){ 0 };
 		}

@@ -163,12 +163,8 @@ check_choice(struct ledger_world *w, unsigned q, struct ledger_model_msg *x)
 	if (!w->ticked)
 		return;
 	best = model_best(&w->m, q, w->now);
-	/* The model does not know which turns of shares a limited value takes: of queue 3, which has both, it knows the
-	 * priority. */
-	if (q == 3)
-		CHECK_EQ(best->prio, x->prio, "MQ-19");
-	else
-		CHECK_EQ(best->id, x->id, "MQ-19");
+	CHECK(best);
+	CHECK_EQ(best->id, x->id, "MQ-19, SHARES-1");
 }
 
 static void
