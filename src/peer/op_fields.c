@@ -116,7 +116,7 @@ static const struct op_field put_fields[] = {
 	{ "value",        80, FIELD_SLICE, AT(m.value), MESSAGE_VALUE_MAX, PUTS, NO, NULL },
 	{ "unique",       81, FIELD_U64,   AT(m.terms.unique), 0, PUTS, NO, NULL },
 	{ "unique_for",   82, FIELD_TIME,  AT(m.terms.unique_for), 0, PUTS, NO, NULL },
-	{ "replace",      83, FIELD_BOOL,  AT(replace), 0, V(ENQUEUE), NO, NULL },
+	{ "replace",      83, FIELD_BOOL,  AT(replace), 0, ENQUEUES, NO, NULL },
 	{ "replaced",     84, FIELD_BOOL,  AT(replaced), 0, NO, V(ENQUEUE), NULL },
 };
 #undef AT
