@@ -27,7 +27,9 @@ from pathlib import Path
 SLUICED = os.environ["SLUICED"]
 START = 60  # seconds; the sanitizers are slow
 ENGINE = os.environ.get("SLUICE_TEST_ENGINE", "log")
-OF_SHARDS = ("sluice_messages", "sluice_queue_", "sluice_queues", "sluice_schedule")  # metrics of shards: docs/cluster.md
+# metrics of shards: docs/cluster.md
+OF_SHARDS = ("sluice_messages", "sluice_queue_", "sluice_queues", "sluice_schedule", "sluice_index_memory_bytes")
+OF_ENTRY = ("--inboxes",)  # options that the owner does not get: it would take the messages itself
 
 
 class Refused(Exception):
@@ -49,6 +51,11 @@ class Answer:
         return f"{self.status} {self.text}"
 
 
+def without(options, names):
+    """Options, without those of these names and their values."""
+    return [word for before, word in zip((None, *options), options) if word not in names and before not in names]
+
+
 class Server:
     def __init__(self, folder, *options, engine=ENGINE, namespace="test", topic="mail"):
         self.folder = folder
@@ -61,8 +68,13 @@ class Server:
         self.waited = None  # the process whose end was seen
         self.owner = None   # `forwarded`: the server that owns the shards
         if engine == "forwarded":
-            self.owner = Server(f"{folder}.owner", *self.stored(), *options, engine="log")
-        self.start()
+            self.owner = Server(f"{folder}.owner", *self.stored(), *without(options, OF_ENTRY), engine="log")
+        try:
+            self.start()
+        except Refused:
+            if self.owner:
+                self.owner.stop()
+            raise
 
     def __enter__(self):
         return self
@@ -109,6 +121,11 @@ class Server:
         """A store of one shard, which stays with the first server that takes it."""
         return "--shards", "1", "--store", f"file://{self.folder}.store", "--store-settle", "1h", \
             "--listen", "peer://127.0.0.1:0"
+
+    @property
+    def keeper(self):
+        """The server that has the shards."""
+        return self.owner or self
 
     def read_errors(self):
         for line in self.process.stderr:
@@ -242,15 +259,28 @@ class Server:
             return sorted(Path(f"{self.folder}.store").glob("*/payload/*/*.0"))
         return sorted(p for p in Path(self.folder).glob("**/payloads/*") if p.is_file())
 
+    def metrics(self):
+        """The text of /metrics. `forwarded`: the metrics of shards are those of the owner."""
+        text = self.get("/metrics").text
+        if not self.owner:
+            return text
+        return "".join([line for line in text.splitlines(True) if not is_of_shards(line)] +
+                       [line for line in self.owner.metrics().splitlines(True) if is_of_shards(line)])
+
     def metric(self, line):
         """The value of a sample, named as /metrics writes it."""
-        if self.owner and ("shard=" in line or line.startswith(OF_SHARDS)):  # the owner has these
+        if self.owner and is_of_shards(line):
             return self.owner.metric(line)
         for found in self.get("/metrics").text.splitlines():
             name, _, value = found.rpartition(" ")
             if name == line:
                 return float(value)
         raise KeyError(line)
+
+
+def is_of_shards(line):
+    """Of a line of /metrics, or the name of a sample: docs/cluster.md."""
+    return "shard=" in line or line.startswith(OF_SHARDS)
 
 
 class Node(Server):

@@ -1,6 +1,7 @@
 """inboxes: messages of folders and databases that the server itself takes."""
 import http.client
 import os
+import re
 import subprocess
 import sys
 import time
@@ -43,11 +44,12 @@ def count(server, what, url):
 
 
 def own_port(server):
-    """The port of the listener that is not announced."""
+    """The port of the HTTP listener that is not announced."""
     sockets = {os.readlink(fd) for fd in Path(f"/proc/{server.process.pid}/fd").iterdir() if fd.is_symlink()}
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     ports = {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
-    return (ports - {server.address[1]}).pop()
+    links = {int(port) for port in re.findall(r'"links to other nodes" port=(\d+)', server.said())}
+    return (ports - links - {server.address[1]}).pop()
 
 
 def test_a_file_is_a_message_of_the_server(tmp_path):

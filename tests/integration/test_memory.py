@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 from locked import acquire
-from served import START, Node, Refused, Server, texts, until
+from served import ENGINE, START, Node, Refused, Server, texts, until
 
 BATCH = 1000
+ENGINES = [ENGINE] if ENGINE == "forwarded" else ["log", "memory"]
 PAGE = os.sysconf("SC_PAGESIZE")
 measured = pytest.mark.skipif(any(s in os.environ["SLUICED"] for s in ("asan", "tsan")),
                               reason="a sanitizer keeps what is freed, and needs more")
+
+
+one_server = pytest.mark.skipif(ENGINE == "forwarded", reason="the folder, or the memory, of one server")
 
 
 def resident(server):
@@ -71,14 +75,14 @@ def purge(server):
 
 
 def warnings(server):
-    answer = server.get("/readyz")
+    answer = server.keeper.get("/readyz")
     assert answer.status == 200, answer
     return [w["warning"] for w in answer.body.get("warnings", [])]
 
 
 # --- limits.index_memory ----------------------------------------------------------
 
-@pytest.mark.parametrize("engine", ["log", "memory"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_full_index_refuses_new_work_and_goes_on_with_the_rest(folder, engine):
     with Server(folder, "--limits-index-memory", "4M", engine=engine) as server:
         server.enqueue({"text": "first", "idempotency_key": "known", "max_attempts": 1})
@@ -118,12 +122,12 @@ def test_a_warning_begins_at_80_percent_and_ends_when_there_is_room(folder):
         taken, _ = fill(server)
         assert server.metric("sluice_index_memory_bytes") > 0.8 * (4 << 20)
         assert "index_memory" in warnings(server)
-        assert server.said().count("the index has little memory left") == 1
-        assert re.search(r"little memory left.*bytes=\d+ limit=4194304", server.said())
+        assert server.keeper.said().count("the index has little memory left") == 1
+        assert re.search(r"little memory left.*bytes=\d+ limit=4194304", server.keeper.said())
         assert drain(server) == taken
         until(lambda: warnings(server) == [])
-        assert server.said().count("the index has little memory left") == 1
-        assert server.said().count("the index has enough memory again") == 1
+        assert server.keeper.said().count("the index has little memory left") == 1
+        assert server.keeper.said().count("the index has enough memory again") == 1
         assert server.metric("sluice_index_memory_bytes") < 0.75 * (4 << 20)
 
 
@@ -137,11 +141,12 @@ def test_the_first_refusal_has_its_warning_and_its_figures_also_with_a_small_lim
         has, of, needs = (int(n) for n in re.findall(r"\d+", message))
         assert of == 2 << 20 and has + needs > of, message
         assert "index_memory" in warnings(server)
-        assert server.said().count("the index has little memory left") == 1
+        assert server.keeper.said().count("the index has little memory left") == 1
         assert drain(server) > 0
         until(lambda: warnings(server) == [])
 
 
+@one_server
 def test_a_folder_is_opened_whatever_the_limit(folder):
     """Nothing is lost, and new work is taken again when there is room."""
     with Server(folder, "--limits-index-memory", "4M", "--shards", "2") as server:
@@ -224,6 +229,7 @@ def server_within(limit, folder, monkeypatch):
             yield server
 
 
+@one_server
 @measured
 def test_in_a_small_cgroup_the_server_is_not_killed_and_loses_nothing(folder, monkeypatch):
     limit = 64 << 20
@@ -236,6 +242,7 @@ def test_in_a_small_cgroup_the_server_is_not_killed_and_loses_nothing(folder, mo
         assert len(server.dequeue(limit=10)) == 10
 
 
+@one_server
 @measured
 def test_a_queue_larger_than_its_memory_works_from_the_disk(folder, monkeypatch):
     """SQ-F6: also after a kill every message comes whole."""
@@ -312,7 +319,7 @@ def bytes_of(server, **common):
     return int(re.search(r"has messages of (\d+) bytes", message)[1])
 
 
-@pytest.mark.parametrize("engine", ["log", "memory"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_quota_of_bytes_is_exact_after_all_that_happens(folder, engine):
     """Whatever messages go through, what is counted is what is there: also after a restart."""
     with Server(folder, "--limits-namespace-bytes", "1M", engine=engine) as server:

@@ -12,12 +12,13 @@ from urllib.parse import urlencode
 import pytest
 
 from locked import acquire, commit
-from served import Server, until
+from served import ENGINE, Server, until
 from test_hangup import request, reset
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/metrics.md").read_text()
 NAMES = re.findall(r"^\| `(\w+)` \|", PAGE, re.M)
+QUICK = ENGINE if ENGINE == "forwarded" else "memory"
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 
 
@@ -47,7 +48,7 @@ class Scrape:
 
 
 def scrape(server):
-    return Scrape(server.get("/metrics").text)
+    return Scrape(server.metrics())
 
 
 # --- what happens -----------------------------------------------------------------
@@ -284,7 +285,7 @@ CHECKS = {
     "sluice_lock_keys": is_at_the_end("sluice_lock_keys", 2),
     "sluice_lock_leases": is_at_the_end("sluice_lock_leases", 1),
     "sluice_message_states": is_at_the_end("sluice_message_states", 1),
-    "sluice_log_segments": between("sluice_log_segments", 2, 64),
+    "sluice_log_segments": between("sluice_log_segments", 1 if ENGINE == "forwarded" else 2, 64),  # those of a store are larger
     "sluice_log_spare_segments": between("sluice_log_spare_segments", 1, 8),
     "sluice_log_bytes": between("sluice_log_bytes", 8 << 20, 1 << 30),
     "sluice_log_live_bytes": between("sluice_log_live_bytes", 4 << 20, 8 << 20),
@@ -374,6 +375,7 @@ def test_a_metric_moves_when_what_it_counts_happens(name, moved):
     CHECKS[name](*moved)
 
 
+@pytest.mark.skipif(ENGINE == "forwarded", reason="the page has what every server has, and no nodes of a store")
 def test_the_page_of_metrics_is_current(moved):
     assert PAGE == tool().page(moved[2].text), \
         "run: curl -s localhost:7171/metrics | tools/metrics-doc >docs/metrics.md"
@@ -396,7 +398,7 @@ def test_units_are_in_the_names_and_the_prefix_is_ours():
 
 def test_beyond_so_many_queues_the_rest_is_one(folder):
     """Label cardinality is bounded, and nothing is lost."""
-    with Server(folder, "--engine", "memory", "--metrics-queues", "3") as server:
+    with Server(folder, "--metrics-queues", "3", engine=QUICK) as server:
         for i in range(10):
             server.enqueue(*({} for _ in range(i + 1)), topic=f"t{i}")
         found = scrape(server)
@@ -410,7 +412,7 @@ def test_beyond_so_many_queues_the_rest_is_one(folder):
 
 
 def test_shards_have_series_of_their_own(folder):
-    with Server(folder, "--engine", "memory", "--shards", "3", "--threads", "2") as server:
+    with Server(folder, "--shards", "3", "--threads", "2", engine=QUICK) as server:
         for i in range(20):
             server.enqueue({}, topic=f"t{i}")
         found = scrape(server)
