@@ -130,11 +130,24 @@ run_broker(const struct links_node *n)
 		continue;
 }
 
+/* PEER-2: nobody gives these grants back; their leases end. */
+static void
+count_orphans(unsigned i)
+{
+	for (unsigned c = 0; c < CLIENTS; c++) {
+		const struct client *const client = &world.clients[c];
+
+		if (client->node == i && is_on_its_way(client) && client->op.verb == OP_CLAIM && world.ops[client->serial].ran)
+			world.orphaned++;
+	}
+}
+
 void
 kill_node(unsigned i)
 {
 	struct links_node *const n = &world.nodes[i];
 
+	count_orphans(i);
 	n->alive = false;
 	for (uint32_t s = 0; s < SHARDS; s++)
 		if (world.owner[s] == i) {
@@ -211,6 +224,19 @@ tell_owner(unsigned i, uint32_t shard)
 		broker_order(n->broker, shard, BROKER_GIVE);
 }
 
+static void
+count_deposed(uint32_t shard)
+{
+	const unsigned former = world.owner[shard];
+
+	for (unsigned c = 0; c < CLIENTS && former != UINT_MAX; c++) {
+		const struct client *const client = &world.clients[c];
+
+		if (client->node != former && is_on_its_way(client) && client->op.route.lane == shard)
+			world.deposed++;
+	}
+}
+
 void
 change_owner(uint32_t shard)
 {
@@ -218,6 +244,7 @@ change_owner(uint32_t shard)
 
 	if (!world.nodes[i].alive || world.nodes[i].stopping || world.owner[shard] == i)
 		return;
+	count_deposed(shard);
 	world.owner[shard] = i;
 	world.epochs[shard]++;
 	world.views[shard] = NULL;

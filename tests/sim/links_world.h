@@ -86,6 +86,8 @@ struct links_world {
 	uint32_t serial;
 	unsigned births;
 	unsigned long answered, unknown, refused, granted, given_back, sent;
+	unsigned long orphaned; /* claims that were granted over a link to a node that died with the answer on its way */
+	unsigned long deposed;  /* ops that were at an owner, or on their way to it, when it lost the shard */
 };
 
 extern struct links_world world;
@@ -98,6 +100,9 @@ extern struct links_world world;
 	} while (0)
 
 uint64_t dice(uint64_t n); /* 0 to n - 1 */
+
+/* Returns whether the op of the client has left its node, which lives, and has no answer yet. */
+bool is_on_its_way(const struct client *c);
 
 /* ---- links_shards.c ---- */
 

@@ -50,6 +50,14 @@ is_current(const struct client *c)
 	return world.nodes[c->node].alive && world.nodes[c->node].birth == c->birth;
 }
 
+bool
+is_on_its_way(const struct client *c)
+{
+	const struct links_truth *const t = &world.ops[c->serial];
+
+	return c->busy && !c->returns && is_current(c) && t->left && t->answers == 0;
+}
+
 static void
 check_answer(const struct client *c)
 {
@@ -330,5 +338,7 @@ TEST_LIMIT(an_op_runs_at_most_once_whatever_breaks, 600)
 	slu_log_free(world.log);
 	printf("# %lu answered, %lu refused, %lu unknown, %lu granted, %lu claims given back, %lu questions over links\n",
 	       world.answered, world.refused, world.unknown, world.granted, world.given_back, world.sent);
+	printf("# %lu grants whose entry node died, %lu ops whose owner was deposed\n", world.orphaned, world.deposed);
 	CHECK(world.answered > 0 && world.refused > 0 && world.unknown > 0 && world.given_back > 0 && world.sent > 0);
+	CHECK(world.orphaned > 0 && world.deposed > 0);
 }
