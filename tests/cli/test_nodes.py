@@ -1,9 +1,13 @@
 """Several servers on one store, as the commands show them."""
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+from test_admin import Terminal
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "integration"))
 from clustered import shards, url  # noqa: E402
@@ -43,10 +47,13 @@ def test_status_names_the_owner_and_the_epoch_of_each_shard(tmp_path):
             assert owner["here"] == (owner["owner"] == url(one)) == ("unconfirmed_ms" in owner)
 
 
-def test_top_has_a_line_about_the_store(tmp_path):
+def test_top_shows_the_store_and_the_owners(tmp_path):
     with node(tmp_path, "one") as one:
         text = sluice(one, "top", "--once", "--interval", "10ms").stdout
-        assert f"store: shards {SHARDS} here, 0 elsewhere; nodes 1 living; beat " in text
+        assert f"store: shards {SHARDS} here, 0 elsewhere; nodes 1 living; beat " in text and "unconfirmed " in text
+        assert f"\nowner       {url(one)} (this node): 0@1 1@1 2@1 " in text
+        with Terminal(SimpleNamespace(folder=tmp_path, env=os.environ), "top", "--interval", "30ms", "--server", url(one)) as top:
+            top.expect(rf"\nowner       {re.escape(url(one))} \(this node\): 0@1 1@1 ")
 
 
 LINKS = ("--listen", "peer://127.0.0.1:0")

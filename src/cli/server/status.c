@@ -15,7 +15,7 @@
 #include "cli/lib/metric.h"
 #include "cli/lib/nodehealth.h"
 #include "cli/lib/session.h"
-#include "cli/server/status_owners.h"
+#include "cli/lib/shardowners.h"
 
 #include "base/clock.h"
 #include "base/json/json.h"
@@ -34,7 +34,7 @@ struct status {
 	struct buf readyz; /* the answer of /readyz; the slices below point into it */
 	struct slice state, reasons, warnings;
 	struct nodehealth nodes; /* living 0 = the server does not share a store */
-	struct status_owners owners;
+	struct shardowners owners;
 
 	char why_no_details[256]; /* "" = the metrics were read */
 	char version[64], engine[64], durability[64];
@@ -180,7 +180,7 @@ take_line(struct status *s, struct slice line)
 		s->start = metric_value(line);
 	if (metric_is(line, "sluice_messages"))
 		take_messages(s, line);
-	status_owners_take(&s->owners, line);
+	shardowners_take(&s->owners, line);
 }
 
 static void
@@ -315,7 +315,7 @@ json_store(struct json_out *w, const struct status *s)
 	json_out_i64(w, "unconfirmed_ms", h->unconfirmed_ms);
 	json_out_u64(w, "shards_here", h->here);
 	json_out_u64(w, "shards_elsewhere", h->elsewhere);
-	status_owners_put(&s->owners, w);
+	shardowners_put(&s->owners, w);
 	json_out_close(w);
 }
 
@@ -401,6 +401,17 @@ print_count(const char *name, int64_t n)
 }
 
 static void
+print_owners(const struct shardowners *o)
+{
+	struct buf text;
+
+	buf_init(&text, SIZE_MAX);
+	shardowners_text(o, &text);
+	fputs(buf_str(&text), stdout);
+	buf_release(&text);
+}
+
+static void
 print_text(const struct session *t, const struct status *s)
 {
 	char text[DURATION_TEXT], store[NODEHEALTH_TEXT];
@@ -416,7 +427,7 @@ print_text(const struct session *t, const struct status *s)
 		printf("shard map   version %s, hash %s\n", s->map_version, s->map_hash);
 	if (s->nodes.living) {
 		print_line("store", nodehealth_text(&s->nodes, store));
-		status_owners_print(&s->owners);
+		print_owners(&s->owners);
 	}
 	print_count("queues", s->queues);
 	if (s->messages[0].n != UNKNOWN) {
@@ -457,7 +468,7 @@ run(struct session *t, struct slu_err *err)
 		t->exit = s.ready ? CLI_OK : CLI_FAILED;
 	}
 	buf_release(&s.readyz);
-	status_owners_release(&s.owners);
+	shardowners_release(&s.owners);
 	return rc;
 }
 

@@ -142,6 +142,22 @@ compare(struct top *t, struct sample *s, slu_time now)
 	t->has_rates = t->taken != 0;
 }
 
+/* Without the right to read metrics no owners are shown. */
+static void
+ask_owners(struct top *t, slu_time now)
+{
+	struct slu_err why;
+	struct slice body;
+
+	if (t->owners_taken && now - t->owners_taken < SLU_SEC)
+		return;
+	t->owners_taken = now;
+	shardowners_release(&t->owners);
+	query_path(&t->s.query, "/metrics");
+	if (query_get(&t->s.query, &body, &why) == 0)
+		shardowners_read(&t->owners, body);
+}
+
 /* The server may not be ready: the answer has the members in any case. */
 static void
 ask_nodes(struct top *t)
@@ -173,6 +189,8 @@ top_sample(struct top *t)
 	t->missing = t->s.query.missing;
 	compare(t, &s, now);
 	ask_nodes(t);
+	if (t->nodes.living)
+		ask_owners(t, now);
 	mem_free(t->queues);
 	t->queues = s.queues;
 	t->n = s.n;
@@ -183,6 +201,7 @@ void
 top_release(struct top *t)
 {
 	mem_free(t->queues);
+	shardowners_release(&t->owners);
 	t->queues = NULL;
 	t->n = 0;
 }

@@ -13,7 +13,8 @@ enum {
 	SPARK = 16, /* width of a trend in the table */
 	CELL = 32,
 	COLUMN_QUEUE = 1, /* columns; see heads below */
-	COLUMN_DEAD = 6
+	COLUMN_DEAD = 6,
+	OWNERS_MAX = 1 << 20 /* bytes of their lines */
 };
 
 /* --- sparklines ----------------------------------------------------------------- */
@@ -86,17 +87,28 @@ make_table(const struct top *t, struct text_table *table, size_t from, size_t to
 		add_row(t, table, &t->queues[i]);
 }
 
+static void
+print_store(const struct top *t)
+{
+	char store[NODEHEALTH_TEXT];
+	struct buf owners;
+
+	buf_init(&owners, OWNERS_MAX);
+	shardowners_text(&t->owners, &owners);
+	printf("store: %s\n%s", nodehealth_text(&t->nodes, store), buf_str(&owners));
+	buf_release(&owners);
+}
+
 void
 top_print(const struct top *t)
 {
-	char store[NODEHEALTH_TEXT];
 	struct text_table table;
 
 	make_table(t, &table, 0, t->n);
 	(void)table_print(&table, stdout, session_colours(stdout)); /* without memory there is no table */
 	table_release(&table);
 	if (t->nodes.living)
-		printf("store: %s\n", nodehealth_text(&t->nodes, store));
+		print_store(t);
 }
 
 static void
@@ -198,12 +210,32 @@ put_text(const struct top *t, struct buf *out, unsigned columns, const char *fmt
 	buf_release(&shown);
 }
 
-static void
-put_head(const struct top *t, unsigned columns, struct buf *out)
+/* Owners take a third of the screen at most. Returns how many lines were drawn. */
+static unsigned
+put_store(const struct top *t, unsigned rows, unsigned columns, struct buf *out)
+{
+	char store[NODEHEALTH_TEXT];
+	struct slice rest, line;
+	struct buf owners;
+	unsigned n = 1;
+
+	put_text(t, out, columns, "store       %s", nodehealth_text(&t->nodes, store));
+	buf_init(&owners, OWNERS_MAX);
+	shardowners_text(&t->owners, &owners);
+	for (rest = buf_slice(&owners); rest.n > 0 && n <= rows / 3; n++) {
+		(void)slice_cut(&rest, '\n', &line);
+		put_line(t, out, columns, line, NULL, 0);
+	}
+	buf_release(&owners);
+	return n;
+}
+
+/* Returns how many lines were drawn. */
+static unsigned
+put_head(const struct top *t, unsigned rows, unsigned columns, struct buf *out)
 {
 	uint64_t live = 0, dead = 0;
 	double rates[TOP_RATES] = { 0 };
-	char store[NODEHEALTH_TEXT];
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct top_queue *q = &t->queues[i];
@@ -222,8 +254,7 @@ put_head(const struct top *t, unsigned columns, struct buf *out)
 			 " dead  in %.0f/s  out %.0f/s  done %.0f/s  failed %.0f/s",
 			 t->s.shown, *t->missing.text ? "  incomplete: no answer from shard " : "", t->missing.text, t->n, live, dead, rates[RATE_IN],
 			 rates[RATE_OUT], rates[RATE_DONE], rates[RATE_FAILED]);
-	if (t->nodes.living)
-		put_text(t, out, columns, "store       %s", nodehealth_text(&t->nodes, store));
+	return 1 + (t->nodes.living ? put_store(t, rows, columns, out) : 0);
 }
 
 /* The first queue to draw, so that the selected one is visible. */
@@ -365,12 +396,13 @@ put_help(const struct top *t, unsigned columns, struct buf *out)
 void
 top_draw(const struct top *t, unsigned rows, unsigned columns, struct buf *out)
 {
-	const unsigned heads = t->nodes.living ? 5 : 4; /* title, store, keys, column heads, last line */
-	const size_t fit = rows > heads ? rows - heads : 1;
+	unsigned heads = 3; /* keys, column heads, last line */
+	size_t fit;
 
 	buf_clear(out);
 	buf_puts(out, "\033[H");
-	put_head(t, columns, out);
+	heads += put_head(t, rows, columns, out);
+	fit = rows > heads ? rows - heads : 1;
 	put_keys(t, columns, out);
 	if (t->input == TOP_HELP)
 		put_help(t, columns, out);

@@ -10,6 +10,7 @@
 
 #include "cli/lib/nodehealth.h"
 #include "cli/lib/session.h"
+#include "cli/lib/shardowners.h"
 
 enum {
 	TOP_HISTORY = 32,
@@ -106,8 +107,10 @@ struct top {
 	bool has_rates;
 	bool is_alone;           /* the server does not share its store: nodes is not asked for again */
 	struct nodehealth nodes; /* living 0 = not known */
-	struct missing missing;  /* shards that the last sample lacks */
-	struct slu_err err;      /* why the last sample failed; code 0 = no error */
+	struct shardowners owners;
+	slu_time owners_taken;  /* they are asked for at most once a second: /metrics is long */
+	struct missing missing; /* shards that the last sample lacks */
+	struct slu_err err;     /* why the last sample failed; code 0 = no error */
 
 	/* What is shown. */
 	unsigned order;

@@ -1,4 +1,4 @@
-#include "cli/server/status_owners.h"
+#include "cli/lib/shardowners.h"
 
 #include "base/mem.h"
 #include "cli/lib/escape.h"
@@ -9,44 +9,44 @@
 /* ---- Reading ---- */
 
 static void
-take_owner(struct status_owner *o, struct slice line)
+take_owner(struct shardowner *o, struct slice line)
 {
 	(void)metric_label(line, "address", o->address, sizeof o->address);
 }
 
 static void
-take_here(struct status_owner *o, struct slice line)
+take_here(struct shardowner *o, struct slice line)
 {
 	o->here = metric_value(line) > 0;
 }
 
 static void
-take_epoch(struct status_owner *o, struct slice line)
+take_epoch(struct shardowner *o, struct slice line)
 {
 	o->epoch = (uint64_t)metric_value(line);
 }
 
 static void
-take_groups(struct status_owner *o, struct slice line)
+take_groups(struct shardowner *o, struct slice line)
 {
 	o->groups = (int64_t)metric_value(line);
 }
 
 static void
-take_bytes(struct status_owner *o, struct slice line)
+take_bytes(struct shardowner *o, struct slice line)
 {
 	o->bytes = (int64_t)metric_value(line);
 }
 
 static void
-take_seconds(struct status_owner *o, struct slice line)
+take_seconds(struct shardowner *o, struct slice line)
 {
 	o->unconfirmed = metric_value(line);
 }
 
 static const struct {
 	const char *metric;
-	void (*take)(struct status_owner *o, struct slice line);
+	void (*take)(struct shardowner *o, struct slice line);
 } metrics[] = {
 	{ "sluice_shard_owner_info", take_owner },
 	{ "sluice_shard_owned", take_here },
@@ -69,11 +69,11 @@ name_shard(struct slice line, char *out, size_t size)
 }
 
 /* The row of the shard in this line, added if it is new. NULL if there is no memory. */
-static struct status_owner *
-find(struct status_owners *o, struct slice line)
+static struct shardowner *
+find(struct shardowners *o, struct slice line)
 {
-	struct status_owner found = { .groups = -1 };
-	struct status_owner *rows;
+	struct shardowner found = { .groups = -1 };
+	struct shardowner *rows;
 
 	name_shard(line, found.shard, sizeof found.shard);
 	for (size_t i = 0; i < o->n; i++)
@@ -88,10 +88,10 @@ find(struct status_owners *o, struct slice line)
 }
 
 void
-status_owners_take(struct status_owners *o, struct slice line)
+shardowners_take(struct shardowners *o, struct slice line)
 {
 	for (size_t i = 0; i < COUNT(metrics); i++) {
-		struct status_owner *const row = metric_is(line, metrics[i].metric) ? find(o, line) : NULL;
+		struct shardowner *const row = metric_is(line, metrics[i].metric) ? find(o, line) : NULL;
 
 		if (row)
 			metrics[i].take(row, line);
@@ -99,16 +99,27 @@ status_owners_take(struct status_owners *o, struct slice line)
 }
 
 void
-status_owners_release(struct status_owners *o)
+shardowners_read(struct shardowners *o, struct slice text)
+{
+	while (text.n > 0) {
+		struct slice line;
+
+		(void)slice_cut(&text, '\n', &line);
+		shardowners_take(o, line);
+	}
+}
+
+void
+shardowners_release(struct shardowners *o)
 {
 	mem_free(o->rows);
-	*o = (struct status_owners){ 0 };
+	*o = (struct shardowners){ 0 };
 }
 
 /* ---- Writing ---- */
 
 static void
-put(const struct status_owner *o, struct json_out *w)
+put(const struct shardowner *o, struct json_out *w)
 {
 	json_out_object(w, NULL);
 	json_out_str(w, "shard", slice_of(o->shard));
@@ -127,7 +138,7 @@ put(const struct status_owner *o, struct json_out *w)
 }
 
 void
-status_owners_put(const struct status_owners *o, struct json_out *w)
+shardowners_put(const struct shardowners *o, struct json_out *w)
 {
 	if (o->n == 0) {
 		json_out_null(w, "owners");
@@ -141,7 +152,7 @@ status_owners_put(const struct status_owners *o, struct json_out *w)
 
 /* Whether an earlier row has the same owner. */
 static bool
-is_printed(const struct status_owners *o, size_t row)
+is_named(const struct shardowners *o, size_t row)
 {
 	for (size_t i = 0; i < row; i++)
 		if (strcmp(o->rows[i].address, o->rows[row].address) == 0)
@@ -149,20 +160,31 @@ is_printed(const struct status_owners *o, size_t row)
 	return false;
 }
 
+static void
+put_shards(const struct shardowners *o, const char *address, struct buf *out)
+{
+	char text[200];
+
+	for (size_t i = 0; i < o->n; i++) {
+		if (strcmp(o->rows[i].address, address) != 0)
+			continue;
+		(void)snprintf(text, sizeof text, " %s@%" PRIu64, o->rows[i].shard, o->rows[i].epoch);
+		escape_put(out, slice_of(text), false);
+	}
+}
+
 void
-status_owners_print(const struct status_owners *o)
+shardowners_text(const struct shardowners *o, struct buf *out)
 {
 	for (size_t i = 0; i < o->n; i++) {
-		const struct status_owner *const first = &o->rows[i];
+		const struct shardowner *const first = &o->rows[i];
 
-		if (is_printed(o, i))
+		if (is_named(o, i))
 			continue;
-		printf("%-12s", "owner");
-		escape_print(stdout, *first->address ? slice_of(first->address) : SLICE("none"));
-		printf("%s:", first->here ? " (this node)" : "");
-		for (size_t k = i; k < o->n; k++)
-			if (strcmp(o->rows[k].address, first->address) == 0)
-				printf(" %s@%" PRIu64, o->rows[k].shard, o->rows[k].epoch);
-		putchar('\n');
+		buf_puts(out, "owner       ");
+		escape_put(out, *first->address ? slice_of(first->address) : SLICE("none"), false);
+		buf_puts(out, first->here ? " (this node):" : ":");
+		put_shards(o, first->address, out);
+		buf_putc(out, '\n');
 	}
 }

@@ -1,17 +1,17 @@
 /*
- * status_owners.h - the owners of shards in a store, out of /metrics: a part of `sluice status`.
+ * shardowners.h - the owners of shards in a store, out of /metrics: a part of `sluice status` and `sluice top`.
  *
  *      sluice_shard_owner_info{shard="0",node="vm-1",address="http://10.0.0.1:7171"} 1
  *      sluice_shard_owned{shard="0"} 1
  *      sluice_shard_epoch{shard="0"} 4
  *      sluice_shard_unconfirmed_bytes{shard="0"} 0
  */
-#ifndef CLI_SERVER_STATUS_OWNERS_H
-#define CLI_SERVER_STATUS_OWNERS_H
+#ifndef CLI_LIB_SHARDOWNERS_H
+#define CLI_LIB_SHARDOWNERS_H
 
 #include "base/json/json_out.h"
 
-struct status_owner {
+struct shardowner {
 	char shard[140];    /* "0", or with a lane "heavy/0" */
 	char address[260];  /* of the owner; "" = no living node owns the shard */
 	bool here;          /* the server owns it */
@@ -22,19 +22,20 @@ struct status_owner {
 };
 
 /* Zeroed = empty. */
-struct status_owners {
-	struct status_owner *rows;
+struct shardowners {
+	struct shardowner *rows;
 	size_t n;
 };
 
 /* Reads a line of /metrics; other lines and a lack of memory change nothing. */
-void status_owners_take(struct status_owners *o, struct slice line);
-void status_owners_release(struct status_owners *o);
+void shardowners_take(struct shardowners *o, struct slice line);
+void shardowners_read(struct shardowners *o, struct slice text); /* all lines */
+void shardowners_release(struct shardowners *o);
 
 /* Writes the array "owners", or null if the server has no store. */
-void status_owners_put(const struct status_owners *o, struct json_out *w);
+void shardowners_put(const struct shardowners *o, struct json_out *w);
 
-/* Prints a line for each owner: its shards and their epochs, "0@4 3@1". */
-void status_owners_print(const struct status_owners *o);
+/* Appends a line for each owner: its shards and their epochs, "owner       http://10.0.0.1:7171: 0@4 3@1". */
+void shardowners_text(const struct shardowners *o, struct buf *out);
 
 #endif
