@@ -292,6 +292,8 @@ take_news(struct lane *s, slu_time until)
 	list_init(&mail);
 	now = mailbox_take(&s->mailbox, until, lane_enough(s), &mail, &s->closed) + s->offset;
 	s->brisk = !list_is_empty(&mail);
+	if (s->brisk && s->failed) /* LANE-9: there are no batches */
+		s->crowded = mail.next != mail.prev;
 	s->now = now > s->now ? now : s->now;
 	take_mail(s, &mail);
 	run_later(s);

@@ -32,7 +32,8 @@
  *  LANE-8    A claim whose stream has no credit waits until it has; then it runs as if it came just
  *            now.
  *  LANE-9    A lane whose last batch had one op, which came within LANE_LINGER, polls its mailbox that
- *            long before it sleeps: waking a thread takes longer than an op.
+ *            long before it sleeps: waking a thread takes longer than an op. If another node owns the shard,
+ *            the last mail counts instead of the last batch.
  *  LANE-10   A claim that found only messages which its stream has just failed (LEDGER-13 of
  *            core/ledger/ledger.h) leaves them to the claims behind it, and runs again when it may have
  *            one.
@@ -169,7 +170,7 @@ struct lane {
 	slu_time offset;    /* shard time - clock_boot */
 	slu_time now;       /* shard time of this round */
 	slu_time took;      /* by the last run */
-	bool crowded;       /* the last batch had several ops */
+	bool crowded;       /* the last batch, or mail (LANE-9), had several ops */
 	bool brisk;         /* the last mail came within LANE_LINGER */
 	uint64_t held;      /* ops that have not been answered */
 	uint32_t told;      /* ops that wait, as counted in quota->waits */
