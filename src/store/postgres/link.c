@@ -1,24 +1,34 @@
 #include "store/postgres/link.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum {
 	IDLE_MAX = 32, /* connections that are kept */
-	TEXT_SHOWN = 150
+	TEXT_SHOWN = 150,
+	STATEMENT_NAME = 40
 };
 
 #define TIMEOUT (10 * SLU_SEC)
 
+struct link_session {
+	PGconn *conn;
+	uint16_t uses[LINK_OFTEN + 1]; /* of each prepared statement; 0: it is not prepared */
+};
+
 struct links {
 	char *url;
 	slu_time timeout;
+	uint64_t name;      /* random, of the prepared statements: no other program prepares one of this name */
+	atomic_bool pooled; /* LINK-1 */
 	pthread_mutex_t mtx;
-	PGconn *idle[IDLE_MAX];
+	struct link_session idle[IDLE_MAX];
 	unsigned n_idle;
 };
 
@@ -167,6 +177,7 @@ links_new(const char *url, slu_time timeout)
 	if (!l)
 		return NULL;
 	pthread_mutex_init(&l->mtx, NULL);
+	l->pooled = hash_random(&l->name, sizeof l->name, NULL) != 0;
 	l->timeout = timeout ? timeout : TIMEOUT;
 	l->url = mem_strdup(url);
 	if (l->url)
@@ -181,7 +192,7 @@ links_free(struct links *l)
 	if (!l)
 		return;
 	for (unsigned i = 0; i < l->n_idle; i++)
-		PQfinish(l->idle[i]);
+		PQfinish(l->idle[i].conn);
 	pthread_mutex_destroy(&l->mtx);
 	mem_free(l->url);
 	mem_free(l);
@@ -232,23 +243,25 @@ connect_to(const struct links *l, slu_time until, struct slu_err *err)
 	return NULL;
 }
 
-static PGconn *
+static struct link_session
 take(struct links *l, slu_time until, struct slu_err *err)
 {
-	PGconn *c = NULL;
+	struct link_session c = { 0 };
 
 	pthread_mutex_lock(&l->mtx);
 	if (l->n_idle > 0)
 		c = l->idle[--l->n_idle];
 	pthread_mutex_unlock(&l->mtx);
-	return c ? c : connect_to(l, until, err);
+	if (!c.conn)
+		c.conn = connect_to(l, until, err);
+	return c;
 }
 
 /* If a connection failed, the idle ones to the same server did, too. */
 static void
 close_idle(struct links *l)
 {
-	PGconn *old[IDLE_MAX];
+	struct link_session old[IDLE_MAX];
 	unsigned n;
 
 	pthread_mutex_lock(&l->mtx);
@@ -257,40 +270,70 @@ close_idle(struct links *l)
 	l->n_idle = 0;
 	pthread_mutex_unlock(&l->mtx);
 	for (unsigned i = 0; i < n; i++)
-		PQfinish(old[i]);
+		PQfinish(old[i].conn);
 }
 
 static void
-give_back(struct links *l, PGconn *c, bool usable)
+give_back(struct links *l, struct link_session c, bool usable)
 {
 	pthread_mutex_lock(&l->mtx);
 	if (usable && l->n_idle < IDLE_MAX) {
 		l->idle[l->n_idle++] = c;
-		c = NULL;
+		c.conn = NULL;
 	}
 	pthread_mutex_unlock(&l->mtx);
-	PQfinish(c); /* NULL is fine */
+	PQfinish(c.conn); /* NULL is fine */
 	if (!usable)
 		close_idle(l);
 }
 
 /* ---- Statements ---- */
 
-static bool
-send_query(PGconn *c, const struct link_query *q)
-{
-	const char *values[LINK_PARAMS];
+struct values {
+	const char *p[LINK_PARAMS];
 	int sizes[LINK_PARAMS], formats[LINK_PARAMS];
+};
 
+static void
+set_values(const struct link_query *q, struct values *v)
+{
 	for (unsigned i = 0; i < q->n; i++) {
-		values[i] = q->params[i].value.n ? q->params[i].value.p : "";
-		sizes[i] = (int)q->params[i].value.n;
-		formats[i] = q->params[i].bytes;
+		v->p[i] = q->params[i].value.n ? q->params[i].value.p : "";
+		v->sizes[i] = (int)q->params[i].value.n;
+		v->formats[i] = q->params[i].bytes;
 	}
-	return PQsendQueryParams(c, q->sql, (int)q->n, NULL, values, sizes, formats, 1);
+}
+
+static bool
+send_whole(struct link_session *c, const struct link_query *q)
+{
+	struct values v;
+
+	set_values(q, &v);
+	return PQsendQueryParams(c->conn, q->sql, (int)q->n, NULL, v.p, v.sizes, v.formats, 1);
+}
+
+/* LINK-1. *before: how many statements prepare this one. */
+static bool
+send_prepared(const struct links *l, struct link_session *c, const struct link_query *q, unsigned *before)
+{
+	const unsigned uses = c->uses[q->often];
+	char name[STATEMENT_NAME], drop[STATEMENT_NAME + 16];
+	struct values v;
+
+	snprintf(name, sizeof name, "sluice_%016" PRIx64 "_%u", l->name, q->often);
+	snprintf(drop, sizeof drop, "DEALLOCATE %s", name);
+	if (uses == LINK_ANEW && (++*before, !PQsendQueryParams(c->conn, drop, 0, NULL, NULL, NULL, NULL, 0)))
+		return false;
+	if ((uses == LINK_ANEW || uses == 0) && (++*before, !PQsendPrepare(c->conn, name, q->sql, (int)q->n, NULL)))
+		return false;
+	set_values(q, &v);
+	return PQsendQueryPrepared(c->conn, name, (int)q->n, v.p, v.sizes, v.formats, 1);
 }
 
 struct outcome {
+	bool prepared;    /* the query was sent by its name */
+	unsigned before;  /* statements before the query whose results have not come */
 	PGresult *result; /* of the query */
 	PGresult *failed; /* the first one with an error */
 	bool synced;      /* all results came, and the transaction is over */
@@ -308,6 +351,8 @@ sort_result(struct outcome *o, PGresult *r)
 	} else if (status == PGRES_FATAL_ERROR && !o->failed) {
 		o->failed = r;
 		return;
+	} else if (status == PGRES_COMMAND_OK && o->before > 0) {
+		o->before--;
 	} else if ((status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) && !o->result) {
 		o->result = r;
 		return;
@@ -346,26 +391,60 @@ judge(PGconn *c, struct outcome *o, bool *usable, struct slu_err *err)
 	return r;
 }
 
+static struct outcome
+run_once(const struct links *l, struct link_session *c, const struct link_query *q, slu_time until)
+{
+	struct outcome o = { .prepared = q->often && !atomic_load(&l->pooled) };
+	const bool sent = o.prepared ? send_prepared(l, c, q, &o.before) : send_whole(c, q);
+
+	if (sent && PQpipelineSync(c->conn) && flush(c->conn, until))
+		collect(c->conn, until, &o);
+	if (o.prepared)
+		c->uses[q->often] = o.before > 0 ? 0 : c->uses[q->often] % LINK_ANEW + 1;
+	return o;
+}
+
+/* LINK-1: the session has no prepared statement of this name, or has one already. */
+static bool
+met_other_session(const struct outcome *o)
+{
+	const char *const state = o->prepared && o->failed && o->synced ? PQresultErrorField(o->failed, PG_DIAG_SQLSTATE) : NULL;
+
+	return state && (strcmp(state, "26000") == 0 || strcmp(state, "42P05") == 0);
+}
+
+static void
+clear(struct outcome *o)
+{
+	PQclear(o->failed);
+	PQclear(o->result);
+	*o = (struct outcome){ 0 };
+}
+
 enum store_result
 links_run(struct links *l, const struct link_query *q, PGresult **out, struct slu_err *err)
 {
 	const slu_time until = time_add(clock_mono(&clock_system), l->timeout);
-	PGconn *const c = take(l, until, err);
-	struct outcome o = { 0 };
+	struct link_session c = take(l, until, err);
+	struct outcome o;
 	bool usable = false;
 	enum store_result r;
 
 	*out = NULL;
-	if (!c)
+	if (!c.conn)
 		return STORE_FAILED;
-	if (send_query(c, q) && PQpipelineSync(c) && flush(c, until))
-		collect(c, until, &o);
-	r = judge(c, &o, &usable, err);
-	PQclear(o.failed);
-	if (r == STORE_OK)
+	o = run_once(l, &c, q, until);
+	if (met_other_session(&o)) {
+		atomic_store(&l->pooled, true);
+		clear(&o);
+		o = run_once(l, &c, q, until);
+	}
+	r = judge(c.conn, &o, &usable, err);
+	if (r == STORE_OK) {
 		*out = o.result;
-	else
-		PQclear(o.result);
+		o.result = NULL;
+	}
+	clear(&o);
 	give_back(l, c, usable);
 	return r;
 }

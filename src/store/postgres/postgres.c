@@ -18,17 +18,19 @@ enum {
 enum sql {
 	SQL_PUT,
 	SQL_PUT_GROUP,
+	SQL_REPLACE,
+	SQL_REMOVE, /* the last one that is prepared */
 	SQL_PUT_BEHIND,
 	SQL_LOOK,
-	SQL_REPLACE,
 	SQL_GET,
 	SQL_LIST,
-	SQL_REMOVE,
 	SQL_CLOCK,
 	SQL_SAFE,
 	SQL_MAKE,
 	SQL_COUNT
 };
+
+_Static_assert((int)SQL_REMOVE < (int)LINK_OFTEN, "LINK_OFTEN");
 
 /* An object of less than a page is one row, larger ones are rows of 2 kB beside it. Autovacuum cleans removed rows up soon
  * and without pauses, also if this role may not (vacuum.h). */
@@ -110,7 +112,7 @@ of(struct store *s)
 static struct link_query
 query(const struct postgres_store *s, enum sql sql)
 {
-	return (struct link_query){ .sql = s->sql[sql] };
+	return (struct link_query){ .sql = s->sql[sql], .often = sql <= SQL_REMOVE ? (unsigned)sql + 1 : 0 };
 }
 
 static void

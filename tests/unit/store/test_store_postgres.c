@@ -191,6 +191,72 @@ ask(struct links *l, const char *sql)
 }
 
 static uint64_t
+ask_often(struct links *l, const char *sql)
+{
+	const struct link_query q = { .sql = sql, .often = 1 };
+	struct slu_err err;
+	PGresult *result;
+	uint64_t n;
+
+	CHECK_EQ(STORE_OK, links_run(l, &q, &result, &err), err.text);
+	n = link_number(result, 0, 0);
+	PQclear(result);
+	return n;
+}
+
+STORE_CASE(LINK_1_a_frequent_statement_is_prepared_and_prepared_anew)
+{
+	static const char sql[] = "SELECT (extract(epoch FROM max(prepare_time)) * 1000000)::bigint FROM pg_prepared_statements";
+	struct links *const l = open_links(r);
+	const uint64_t first = ask_often(l, sql);
+
+	for (unsigned i = 1; i < LINK_ANEW; i++)
+		CHECK_EQ(first, ask_often(l, sql));
+	for (unsigned i = 0; i < LINK_ANEW; i++)
+		CHECK(ask_often(l, sql) > first);
+	CHECK_EQ(1, ask(l, "SELECT count(*) FROM pg_prepared_statements"));
+	links_free(l);
+}
+
+/* As behind pgbouncer, where another session may run the transaction. */
+STORE_CASE(LINK_1_a_session_without_the_statement_gets_it_whole_from_then_on)
+{
+	static const char sql[] = "SELECT count(*) FROM pg_prepared_statements";
+	static const char drop[] = "DEALLOCATE ALL";
+	struct links *const l = open_links(r);
+	const struct link_query q = { .sql = drop };
+	PGresult *result;
+
+	CHECK_EQ(1, ask_often(l, sql));
+	CHECK_EQ(STORE_OK, links_run(l, &q, &result, &r->err), r->err.text);
+	PQclear(result);
+	CHECK_EQ(0, ask_often(l, sql));
+	CHECK_EQ(0, ask_often(l, sql));
+	links_free(l);
+}
+
+/* A statement of the same name is there: a session that another program has used. */
+STORE_CASE(LINK_1_a_session_with_a_statement_of_the_name_is_not_believed)
+{
+	static const char sql[] = "SELECT 17::bigint";
+	struct links *const l = open_links(r);
+	const struct link_query q = {
+		.sql = "DO $$ DECLARE one text := (SELECT max(name) FROM pg_prepared_statements); BEGIN"
+		       " DEALLOCATE ALL; EXECUTE format('PREPARE %I AS SELECT 18::bigint', regexp_replace(one, '1$', '2')); END $$",
+	};
+	const struct link_query other = { .sql = sql, .often = 2 };
+	PGresult *result;
+
+	CHECK_EQ(17, ask_often(l, sql));
+	CHECK_EQ(STORE_OK, links_run(l, &q, &result, &r->err), r->err.text);
+	PQclear(result);
+	CHECK_EQ(STORE_OK, links_run(l, &other, &result, &r->err), r->err.text);
+	CHECK_EQ(17, link_number(result, 0, 0));
+	PQclear(result);
+	links_free(l);
+}
+
+static uint64_t
 count_syncs(struct links *l)
 {
 	return ask(l, "SELECT wal_sync FROM pg_stat_wal");
