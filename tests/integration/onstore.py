@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import threading
 import urllib.parse
@@ -202,8 +203,19 @@ def check_lost_connection(tmp_path, url, proxy):
         assert all(texts(server.dequeue(topic=f"q{n}", limit=3)) == ["before", "after"] for n in range(8))
 
 
+def pump(source, to):
+    """Passes bytes on until one side ends."""
+    try:
+        while data := source.recv(65536):
+            to.sendall(data)
+        to.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
 def forward_proxy():
-    """An HTTP proxy as in a company's network: requests name the whole URL. `seen` has the paths."""
+    """An HTTP proxy as in a company's network: requests name the whole URL, or ask for a tunnel to a server with TLS.
+    `seen` has the URLs and the servers."""
     seen = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -232,13 +244,39 @@ def forward_proxy():
 
         do_GET = do_PUT = do_DELETE = do_HEAD = do_POST = forward
 
+        def do_CONNECT(self):
+            seen.append(self.path)
+            assert not any(name.lower() in ("authorization", "x-ms-date", "x-amz-date") for name in self.headers)
+            host, port = self.path.rsplit(":", 1)
+            with socket.create_connection((host, int(port)), timeout=60) as there:
+                self.send_response_only(200)
+                self.end_headers()
+                back = threading.Thread(target=pump, args=(there, self.connection))
+                back.start()
+                pump(self.connection, there)
+                back.join()
+            self.close_connection = True
+
     return Web(Handler), seen
+
+
+def behind_proxy(url, proxy):
+    return f"{url}&proxy={urllib.parse.quote(proxy.endpoint, safe='')}"
+
+
+def check_tunnel(tmp_path, url, address):
+    """Requests to a store with TLS go through a tunnel, and no proof of them is in the request for it."""
+    proxy, seen = forward_proxy()
+    with proxy, stored(tmp_path / "tunnel", behind_proxy(url, proxy)) as server:
+        server.enqueue({"text": "a"})
+        assert set(seen) == {address}
+        assert all_texts(server, 1) == ["a"]
 
 
 def check_proxy(tmp_path, url):
     """All requests go through the proxy of the URL."""
     proxy, seen = forward_proxy()
-    with proxy, stored(tmp_path / "one", f"{url}&proxy={urllib.parse.quote(proxy.endpoint, safe='')}") as server:
+    with proxy, stored(tmp_path / "one", behind_proxy(url, proxy)) as server:
         server.enqueue({"text": "a"})
         before = len(seen)
         server.enqueue({"text": "b"})

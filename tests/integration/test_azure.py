@@ -10,7 +10,7 @@ import pytest
 
 from certs import Certs
 from onstore import (SLUICE, Proxy, all_texts, check_another_machine, check_faulty_puts, check_ignored_conditions,
-                     check_large_group, check_takeover, check_wrong_clock, stored)
+                     check_large_group, check_proxy, check_takeover, check_tunnel, check_wrong_clock, stored)
 from served import Refused, until
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
@@ -54,6 +54,10 @@ def test_a_second_server_takes_over(tmp_path, azure):
 def test_a_put_that_got_no_good_answer_happens_once(tmp_path, azurite, azure, fault):
     with Proxy(azurite.port, REFUSALS) as proxy:
         check_faulty_puts(tmp_path, azurite.url(azurite.prefix, proxy.endpoint), proxy, fault)
+
+
+def test_requests_go_through_the_proxy_of_the_url(tmp_path, azure):
+    check_proxy(tmp_path, azure)
 
 
 def test_a_store_that_ignores_conditions_is_refused(tmp_path, azurite, azure, monkeypatch):
@@ -162,6 +166,7 @@ def test_the_ca_of_the_url_is_trusted_and_no_other(tmp_path, monkeypatch):
     with Azurite(tmp_path / "azurite", "--cert", cert, "--key", key) as azurite:
         with stored(tmp_path / "one", f"{azurite.url()}&ca={certs['ca.pem']}") as server:
             server.enqueue({"text": "a"})
+        check_tunnel(tmp_path, f"{azurite.url('tunnel')}&ca={certs['ca.pem']}", f"127.0.0.1:{azurite.port}")
         done = subprocess.run([SLUICE, "admin", "store", "ls", f"{azurite.url()}&ca={certs['other.pem']}"],
                               capture_output=True, text=True, timeout=120)
         assert done.returncode == 1
