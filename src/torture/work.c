@@ -369,9 +369,9 @@ work_flood(struct caller *c, struct torture *t, uint32_t size, unsigned n)
 	}
 }
 
-/* Takes and acks messages. Returns how many. */
+/* Takes and acks messages. Returns how many. *answered: whether a server that has the queue said so. */
 static unsigned
-drain_some(struct caller *c)
+drain_some(struct caller *c, bool *answered)
 {
 	static const struct claim_how how = {
 		.limit = CALLS_CLAIM_MAX,
@@ -381,7 +381,8 @@ drain_some(struct caller *c)
 	struct held_message held[CALLS_CLAIM_MAX];
 	unsigned n;
 
-	if (caller_claim(c, &how, held, &n) == OUTCOME_OK && n > 0)
+	*answered = caller_claim(c, &how, held, &n) == OUTCOME_OK;
+	if (*answered && n > 0)
 		(void)caller_ack_all(c, held, n); /* the outcome is in the history */
 	return n;
 }
@@ -392,14 +393,19 @@ work_drain(struct caller *c, struct slu_err *err)
 	const slu_time end = time_now() + DRAIN_TIME;
 	slu_time last = time_now();
 	struct look look;
+	bool answered;
 
 	while (time_now() < end && time_now() < last + DRAIN_IDLE) {
-		if (drain_some(c) > 0) {
+		const unsigned n = drain_some(c, &answered);
+
+		if (n > 0) {
 			last = time_now();
 			continue;
 		}
 		if (caller_count(c, &look, err))
 			return false;
+		if (!answered)
+			last = time_now(); /* no node served the queue: it was not idle */
 		if (look.counts[STATE_TOTAL] == look.counts[STATE_DEAD] + look.counts[STATE_DAMAGED])
 			return true;
 	}
