@@ -198,6 +198,9 @@ slu_time wal_due(const struct wal *w);
 int wal_read(struct wal *w, struct wal_where where, void *p, size_t size,
 	     struct wal_record *rec, struct slu_err *err);
 
+/* Returns whether the record is committed: it can be read. */
+bool wal_is_written(const struct wal *w, struct wal_where where);
+
 /* A pin keeps a record readable, even if its segment is recycled. A record can be pinned
  * when it is appended and read when it is committed. */
 struct wal_pin {

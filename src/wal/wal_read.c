@@ -75,6 +75,14 @@ end_of(const struct wal *w, const struct segment *s)
 	return end;
 }
 
+bool
+wal_is_written(const struct wal *w, struct wal_where where)
+{
+	const struct segment *const s = wal_segment(w, where.segment);
+
+	return s && where.offset < s->end && where.length <= s->end - where.offset;
+}
+
 int
 wal_pin(struct wal *w, struct wal_where where, struct wal_pin *pin)
 {

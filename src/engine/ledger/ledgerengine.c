@@ -215,6 +215,17 @@ ledgerengine_row(struct ledgerengine *k, uint32_t msg, bool with_error, struct o
 	return rc;
 }
 
+bool
+ledgerengine_is_readable(const struct ledgerengine *k, uint32_t msg)
+{
+	struct ledger_view v;
+
+	if (!k->ops->is_written)
+		return true;
+	ledger_get(k->ledger, msg, &v);
+	return k->ops->is_written(k, v.where) && (!v.error || k->ops->is_written(k, v.error));
+}
+
 /* ---- A run ---- */
 
 static ledgerengine_fn *const verbs[OP_VERBS] = {

@@ -93,6 +93,9 @@ struct ledgerengine_ops {
 	int (*pin)(struct ledgerengine *k, uint64_t where, struct op_ref *out,
 		   struct op_ref *payload, struct slu_err *err);
 
+	/* Optional. Returns whether the record at `where` can be read now: it is not of this run. */
+	bool (*is_written)(const struct ledgerengine *k, uint64_t where);
+
 	/* Optional. Runs an OP_BACKUP. NULL: the engine has no files. */
 	void (*backup)(struct ledgerengine *k, struct op *op);
 

@@ -36,6 +36,9 @@ void ledgerengine_bare_row(struct ledgerengine *k, uint32_t msg, struct op_row *
 int ledgerengine_row(struct ledgerengine *k, uint32_t msg, bool with_error, struct op_row *row,
 		     struct slu_err *err);
 
+/* Returns whether the records of the message can be read now: cleaning has not written them again in this run. */
+bool ledgerengine_is_readable(const struct ledgerengine *k, uint32_t msg);
+
 /* ---- enqueue.c, claim.c, settle.c, look.c: the verbs of messages and queues ---- */
 
 ledgerengine_fn ledgerengine_enqueue, ledgerengine_intake, ledgerengine_schedule;

@@ -107,6 +107,8 @@ send_one(struct ledgerengine *k, uint32_t queue, uint32_t msg)
 	struct slu_err err = { 0 };
 	int rc;
 
+	if (!ledgerengine_is_readable(k, msg))
+		return SLU_EBUSY;
 	ledger_queue_get(k->ledger, queue, &from);
 	rc = read_letter(k, msg, &t, &err);
 	if (!rc)

@@ -205,6 +205,8 @@ move_replaced(struct logengine *l, uint32_t msg, const struct ledger_view *v, st
 	int rc;
 
 	places_get(&l->places, v->where, &place);
+	if (!wal_is_written(l->wal, place.at)) /* this slice has relocated it: CLEAN-3 */
+		return 0;
 	bytes = mem_alloc(place.at.length);
 	if (!bytes)
 		return slu_fail(err, SLU_ENOMEM, "no memory for a message");

@@ -206,6 +206,31 @@ TEST(a_replaced_message_is_unique_as_long_as_the_first)
 	logkit_free(k);
 }
 
+/* CLEAN-10: one slice of cleaning meets all its records. */
+TEST_LIMIT(a_message_that_was_replaced_twice_is_cleaned, 120)
+{
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	struct op_put p = { .m = { .id = 1, .idem = SLICE("k"), .terms.unique = UNIQUE_DONE }, .delay = 5 * SLU_HOUR };
+	uint64_t id = 100;
+	size_t size;
+
+	k->unverified = true;
+	CHECK_EQ(0, logkit_open(k));
+	put_as(k, &p);
+	p.replace = true;
+	for (int i = 0; i < 3; i++) {
+		p.m.id = ++id;
+		put_as(k, &p);
+	}
+	clean_all(k, &id);
+	CHECK(!simdisk_content(k->disk, "log/00000001.log", &size)); /* cleaning went on */
+	logkit_kill(k);
+	k->next_id = id + 1;
+	CHECK_EQ(0, logkit_open(k));
+	CHECK(!is_unique(k, ++id, "k"));
+	logkit_free(k);
+}
+
 /* Lease, retries, longest run and another priority. */
 TEST_LIMIT(terms_of_a_message_survive_cleaning, 120)
 {
