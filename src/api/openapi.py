@@ -165,6 +165,15 @@ CONDITIONS = {
     "reason": REASON,
     **each(TIME, "older_than newer_than"),
 }
+TASK_NAME = {"namespace": ref("Name"), "task": string(pattern="^[0-9]+$")}
+TASK_ACTION = string(enum=["redrive", "move", "delete", "priority"])
+TASK_ORDERS = {
+    "to": ref("Name"),
+    **each(FLAG, "to_source dry_run"),
+    "priority": {"oneOf": [INT32, TEXT]},
+    "rate": integer(minimum=0, maximum=1000000),
+}
+TASK_COUNTS = ["total", "looked", "matched", "done", "refused"]
 BACKUP = string(pattern="^[0-9]+$")
 OR_NULL = {"oneOf": [TEXT, {"type": "null"}]}
 SOME_DEAD = {**SOME, **CONDITIONS, "cursor": ref("Cursor"), "dry_run": FLAG}
@@ -374,6 +383,17 @@ SCHEMAS = {
         "namespace": ref("Name"), **each(TEXT, "key holder"), **each(COUNT, "token waiters version"), "expires_at": MOMENT}))}),
     "WorkerPage": page({"workers": "Worker"}),
     "SchedulePage": page({"schedules": "ScheduleInList"}),
+    "TaskName": whole(TASK_NAME),
+    "TaskToBegin": record(["namespace", "action"], {
+        **PLACE, **CONDITIONS, **TASK_ORDERS, "action": TASK_ACTION, "state": string(enum=["ready", "delayed", "held", "dead", "all"]),
+        "stop_if_failing": UINT32}, anyOf=[{"required": ["topic"]}, {"required": ["queue"]}]),
+    "Task": record([
+        "task", "namespace", "queue", "action", "state", "filter", "dry_run", *TASK_COUNTS, "created_at"], {
+        **TASK_NAME, "queue": ref("Name"), "action": TASK_ACTION, **TASK_ORDERS,
+        "state": string(enum=["running", "canceling", "done", "canceled", "stopped", "failed"]),
+        "filter": record([], {**CONDITIONS, "state": string(enum=STATES)}), **each(COUNT, [*TASK_COUNTS, "failures"]),
+        "stop_if_failing": COUNT, **each(TEXT, "error by"), **each(MOMENT, "created_at ended_at")}),
+    "Tasks": whole({"tasks": array(ref("Task"))}),
     "Paused": whole({**PLACE, "paused": FLAG}),
     "MessageName": record(["namespace", "id"], {**PLACE, "id": ref("Id")}),
     "Some": named(SOME),
@@ -619,6 +639,17 @@ ROWS = [
     ("post", "/v1/admin/schedule/run", admin(
         "RunSchedule", "Begin a message of a schedule now",
         {**ok(whole({**SCHEDULE_NAME, **ID}), "The message."), **NO_SUCH}, body="ScheduleName")),
+    ("get", "/v1/admin/tasks", admin(
+        "Tasks", "List the tasks of a namespace, newest first", ok("Tasks", "All of them."),
+        [NAMESPACE_OF_SCHEDULE, query("queue", ref("Name")), query("topic", ref("Name"))])),
+    ("get", "/v1/admin/task", admin(
+        "Task", "Show a task and its progress", {**ok("Task", "The task."), **NO_SUCH},
+        [NAMESPACE_OF_SCHEDULE, query("task", TASK_NAME["task"], required=True)])),
+    ("post", "/v1/admin/task", admin(
+        "BeginTask", "Begin a task: redrive, move, delete or re-prioritise the messages of a queue that match",
+        {**ok("Task", "The task."), **NO_SUCH}, body="TaskToBegin")),
+    ("post", "/v1/admin/task/cancel", admin(
+        "CancelTask", "End a task soon; what it has done stays done", {**ok("Task", "The task."), **NO_SUCH}, body="TaskName")),
     ("get", "/v1/admin/messages", admin(
         "Messages", "Browse and search messages", ok("Found", "A page."), [*PLACED, *A_PAGE, STATE, *FILTER])),
     ("get", "/v1/admin/locks", admin(

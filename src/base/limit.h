@@ -33,7 +33,8 @@
 	X(NAMESPACE_BYTES, "namespace_bytes") \
 	X(UPLOADS,       "uploads") \
 	X(SHARES,        "shares") \
-	X(OUTBOX,        "outbox")
+	X(OUTBOX,        "outbox") \
+	X(TASKS,         "tasks")
 /* clang-format on */
 
 enum limit {

@@ -115,11 +115,11 @@ struct broker_remote {
 	void (*stop)(void *arg);
 };
 
-/* Follows the schedules: called after an OP_SCHEDULE succeeded on a lane of this node, and after such a lane was opened.
- * Must not block. The thread of the lane. */
+/* Follows the documents of core/reserved.h: called after an OP_SCHEDULE on that queue succeeded on a lane of this node, and
+ * after such a lane was opened (queue n 0). Must not block. The thread of the lane. */
 struct broker_notice {
 	void *arg;
-	void (*scheduled)(void *arg);
+	void (*scheduled)(void *arg, struct slice queue);
 };
 
 struct broker_conf {

@@ -134,10 +134,10 @@ take_found(struct lane *s, const struct engine_found *found, slu_time offset)
 }
 
 void
-lane_notice(const struct lane *s)
+lane_notice(const struct lane *s, struct slice queue)
 {
 	if (s->notice)
-		s->notice->scheduled(s->notice->arg);
+		s->notice->scheduled(s->notice->arg, queue);
 }
 
 static void
@@ -148,7 +148,7 @@ tell_opened(const struct lane *s, const struct engine_found *found)
 	if (o)
 		o->opened(o->arg, s->index, found->epoch);
 	outbox_opened(s->outbox);
-	lane_notice(s);
+	lane_notice(s, (struct slice){ 0 });
 }
 
 int

@@ -22,7 +22,7 @@ void lane_answer(struct lane *s, struct op *op);
 void lane_make_room(struct lane *s, uint64_t stream);
 
 /* Tells broker_conf.notice. */
-void lane_notice(const struct lane *s);
+void lane_notice(const struct lane *s, struct slice queue);
 
 /* Runs the op, which is in no waitlist, at `until`. */
 void lane_put_off(struct lane *s, struct op *op, slu_time until);

@@ -252,7 +252,7 @@ after_schedule(struct lane *s, struct op *op)
 	after_enqueue(s, op);
 	lane_count(s, LANE_DELETED, op->rc == 0 && op->items->number != 0);
 	if (op->rc == 0)
-		lane_notice(s);
+		lane_notice(s, op->queue);
 }
 
 static void

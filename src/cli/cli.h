@@ -137,6 +137,7 @@ extern const struct command cli_schedule_pause, cli_schedule_resume, cli_schedul
 extern const struct command cli_state_get, cli_state_put, cli_state_edit, cli_state_rm;
 extern const struct command cli_status;
 extern const struct command cli_subscribe, cli_watch;
+extern const struct command cli_task_start, cli_task_list, cli_task_show, cli_task_wait, cli_task_cancel;
 extern const struct command cli_token;
 extern const struct command cli_top;
 extern const struct command cli_torture;

@@ -5,9 +5,8 @@
 
 #include "base/mem.h"
 #include "conf/options.h"
-#include "core/locks/lock.h"
 #include "core/names.h"
-#include "core/schedule/schedule.h"
+#include "core/reserved.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +112,7 @@ check_name(struct map_check *k, struct sharding_rule *r, const char *where)
 	char folded[NAME_TEXT];
 	struct slu_err why;
 
-	if (r->by == SUPPLIER_FROM || strcmp(r->name, LOCK_QUEUE) == 0 || strcmp(r->name, SCHEDULE_QUEUE) == 0)
+	if (r->by == SUPPLIER_FROM || reserved_is(slice_of(r->name)))
 		lower(r->name);
 	else if (name_fold(slice_of(r->name), r->by == SUPPLIER_TENANT ? "tenant" : "command",
 			   folded, &why))

@@ -26,7 +26,7 @@ enum op_verb {
 	OP_FINISH,     /* items: one, acked, nacked or removed, or none; and puts: all of it happens, or nothing. The
 			* op names the queue of the item, or of a put. Puts of other shards go by the outbox
 			* (engine/outbox.h). Its outcome is rc. SLU_ETOGETHER: a put cannot go by the outbox */
-	OP_SCHEDULE,   /* items: one message of SCHEDULE_QUEUE is made, replaced or removed, if its number is still the one
+	OP_SCHEDULE,   /* items: one document (core/reserved.h) is made, replaced or removed, if its number is still the one
 			* that the maker has read; puts: what takes its place, then the messages that begin with it. All
 			* of it happens, or nothing: SLU_ECONFLICT: another number; SLU_ENOTFOUND: no such message;
 			* SLU_ETOGETHER: a put lives on another shard */
@@ -35,7 +35,7 @@ enum op_verb {
 	OP_DELETE,     /* items: removes messages in any state but leased */
 	OP_QUARANTINE, /* items: quarantines messages that a claim granted and that cannot be read;
 			* with tokens */
-	OP_GET,        /* one message by its id; of SCHEDULE_QUEUE: by either id of a schedule */
+	OP_GET,        /* one message by its id; of a queue of documents: by either id of one */
 	OP_WHY,        /* why: the reasons for which one message is not running. rows: the message, then the head
 			* of its key if the message is behind it, both without records. queues: its queue */
 	OP_PEEK,       /* ready messages in the order a claim would take them; may wait */
@@ -44,7 +44,7 @@ enum op_verb {
 	OP_RESULT,     /* the result of a message that was acked; may wait */
 	OP_STATS,      /* counts of one queue */
 	OP_QUEUES,     /* counts of all queues, page by page; of the queues of one name, if the op has
-			* one. LOCK_QUEUE and SCHEDULE_QUEUE are listed only if the op names them. The outbox
+			* one. Queues of core/reserved.h are listed only if the op names them. The outbox
 			* (engine/outbox.h) is listed */
 	OP_PURGE,      /* removes all messages of a queue that are neither leased nor dead */
 	OP_PAUSE,      /* sets or clears policy.paused alone, of a queue that exists */

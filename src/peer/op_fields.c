@@ -184,6 +184,7 @@ static const struct op_field queue_fields[] = {
 	{ "warn_depth", 8, FIELD_U32,  AT(warn_depth), 0, NO, QUEUE_ROWS, NULL },
 	{ "paused",     9, FIELD_BOOL, AT(paused), 0, NO, QUEUE_ROWS, NULL },
 	{ "held",      10, FIELD_TIME, AT(held), 0, NO, QUEUE_ROWS, NULL },
+	{ "now",       11, FIELD_TIME, AT(now), 0, NO, QUEUE_ROWS, NULL },
 	{ "letters",    20, FIELD_TEXT, AT(letters), 0, NO, QUEUE_ROWS, NULL },
 };
 #undef AT

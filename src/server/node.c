@@ -122,6 +122,7 @@ more_metrics(void *arg, struct buf *out)
 	inboxes_metrics(n, out);
 	projection_metrics(n->projection, out);
 	scheduler_metrics(n->scheduler, out);
+	tasker_metrics(n->tasker, out);
 }
 
 /* What sends by itself, when the broker is open. */
@@ -131,6 +132,34 @@ open_senders(struct node *n, struct slu_err *err)
 	const int rc = n->hand ? 0 : webhooks_start(n, err);
 
 	return !rc && n->links ? links_number_streams(n, err) : rc;
+}
+
+/* Any lane. */
+static void
+on_documents(void *arg, struct slice queue)
+{
+	const struct node *const n = arg;
+
+	scheduler_notify(n->scheduler, queue);
+	tasker_notify(n->tasker, queue);
+}
+
+/* What follows the documents of the shards, before the broker is open. */
+static int
+open_followers(struct node *n, struct slu_err *err)
+{
+	const int rc = scheduler_new(&n->scheduler, &n->api.zones, n->log, err);
+
+	n->notice = (struct broker_notice){ n, on_documents };
+	return rc ? rc : tasker_new(&n->tasker, n->log, err);
+}
+
+static int
+start_followers(struct node *n, struct slu_err *err)
+{
+	const int rc = scheduler_start(n->scheduler, n->broker, err);
+
+	return rc ? rc : tasker_start(n->tasker, n->broker, err);
 }
 
 int
@@ -175,13 +204,13 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (!rc)
 		rc = projected_open(n, err);
 	if (!rc && !hand)
-		rc = scheduler_new(&n->scheduler, &n->api.zones, log, err);
+		rc = open_followers(n, err);
 	if (!rc)
 		rc = shards_open(n, err);
 	if (!rc && n->projection)
 		rc = projection_start(n->projection, n->broker, err);
-	if (!rc && n->scheduler)
-		rc = scheduler_start(n->scheduler, n->broker, err);
+	if (!rc && !hand)
+		rc = start_followers(n, err);
 	if (!rc)
 		rc = limits_prepare(n, conf, conf, err);
 	if (rc)
@@ -216,12 +245,14 @@ node_close(struct node *n)
 	inboxes_close(n);
 	projection_stop(n->projection);
 	scheduler_stop(n->scheduler);
+	tasker_stop(n->tasker);
 	webhooks_free(n);
 	if (n->broker)
 		ownership_leave(n);
 	(void)broker_close(n->broker); /* node_run has closed it, or it never ran */
 	projection_free(n->projection);
 	scheduler_free(n->scheduler);
+	tasker_free(n->tasker);
 	ownership_close(n);
 	peernet_close(n->links);
 	shards_close(n);

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "api/nodes.h"
 #include "api/schedule/scheduler.h"
+#include "api/task/tasker.h"
 #include "beanstalk/beanstalk.h"
 #include "broker/broker.h"
 #include "core/names.h"
@@ -41,6 +42,8 @@ struct node {
 	unsigned own_listener;                 /* of the inboxes: its number, if there are any */
 	struct projection *projection;         /* server/projected.c; NULL: none */
 	struct scheduler *scheduler;           /* NULL: by hand */
+	struct tasker *tasker;                 /* the same */
+	struct broker_notice notice;           /* for both */
 	struct webhooks *webhooks;             /* server/webhooks.c; NULL: none yet, or by hand */
 	struct broker *broker;
 	struct server *server;

@@ -330,6 +330,7 @@ node_run(struct node *n)
 	log_info(n->log, "stopping", F_STR("signal", strsignal(sig)));
 	inboxes_stop(n);
 	scheduler_stop(n->scheduler);
+	tasker_stop(n->tasker);
 	webhooks_stop(n);
 	drain(n);
 	arm_second_signal();

@@ -521,7 +521,7 @@ shards_open(struct node *n, struct slu_err *err)
 	if (!rc)
 		rc = links_open(n, err);
 	conf.remote = n->links ? peernet_remote(n->links) : NULL;
-	conf.notice = scheduler_notice(n->scheduler);
+	conf.notice = n->hand ? NULL : &n->notice;
 	if (!rc && sharding_is_used(n->conf))
 		rc = sharding_map(n->conf, n->conf->sharding_version, &conf.map, err);
 	if (!rc)

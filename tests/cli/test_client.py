@@ -24,7 +24,7 @@ COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,
             "queue list,queue show,queue set,queue pause,queue resume,queue purge,queue limits,queue shares,queue holds,queue hold,queue release,queue breakers,queue break,queue mend,"
             "queue delete,queue apply,queue export,dlq list,"
             "dlq show,dlq redrive,dlq delete,dlq purge,schedule set,schedule list,schedule show,schedule next,schedule delete,schedule pause,schedule resume,"
-            "schedule run,message run,message delay,message priority,message move,message edit,message search,lock list,lock force-release,worker list,worker quiet,worker resume,worker stop,admin backup,admin restore,"
+            "schedule run,task start,task list,task show,task wait,task cancel,message run,message delay,message priority,message move,message edit,message search,lock list,lock force-release,worker list,worker quiet,worker resume,worker stop,admin backup,admin restore,"
             "admin log-level,admin reload,admin config,admin audit,admin migrate-shard,admin node,admin projection,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
             "state rm,subscribe,watch,inbox,torture,help,version,result,why,history,context add,context use,context list,context show,context rename,context remove").split(",")
@@ -96,6 +96,29 @@ def own(tmp_path):
     """A server of the test's own, on a unix socket that it keeps when it comes again."""
     with Server(tmp_path / "data", "--listen", f"unix:{tmp_path}/s") as server:
         yield Cli(server, f"unix:{tmp_path}/s", tmp_path)
+
+
+# --- tasks ----------------------------------------------------------------------
+
+def test_tasks(cli):
+    """task start, list, show, wait, cancel"""
+    cli("push", cli.queue, *("a", "b", "c"), "--quiet")
+    dry = cli("task", "start", "move", cli.queue, "--to", "other", "--dry-run", "--wait")
+    assert dry.endswith(" done: 3 messages match, 0 of them would be refused\n")
+    task = cli("task", "start", "move", cli.queue, "--to", "other", "--rate", "1000").strip()
+    assert cli("task", "wait", task) == f"task {task} done: 3 messages done, 0 refused\n"
+    assert json.loads(cli("task", "show", task, "--json"))["done"] == 3
+    listed = cli("task", "list").splitlines()
+    assert listed[0].split()[:4] == ["TASK", "ACTION", "QUEUE", "STATE"] and listed[1].split()[:4] == [task, "move", cli.queue, "done"]
+    assert json.loads(cli("task", "cancel", task, "--json"))["state"] == "done"
+    refused = cli.try_("task", "start", "delete", "other")
+    assert refused.returncode == 2 and b"--yes" in refused.stderr
+    slow = cli("task", "start", "delete", "other", "--rate", "1", "--yes").strip()
+    cli("task", "cancel", slow)
+    canceled = cli.try_("task", "wait", slow)
+    assert canceled.returncode == 1 and b"canceled" in canceled.stdout
+    gone = cli.try_("task", "show", "17")
+    assert gone.returncode == 3 and b"namespace default has no task 17" in gone.stderr
 
 
 # --- schedules ------------------------------------------------------------------

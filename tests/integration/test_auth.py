@@ -143,6 +143,10 @@ ROUTES = {
     ("GET", "/v1/admin/dlq"): ("view", Q, None),
     ("POST", "/v1/admin/dlq/redrive"): ("admin", {}, Q),
     ("POST", "/v1/admin/dlq/delete"): ("admin", {}, Q),
+    ("GET", "/v1/admin/tasks"): ("view", {}, None),
+    ("GET", "/v1/admin/task"): ("view", {"task": "17"}, None),
+    ("POST", "/v1/admin/task"): ("admin", {}, {"queue": "q", "action": "delete"}),
+    ("POST", "/v1/admin/task/cancel"): ("admin", {}, {"task": "17"}),
     ("GET", "/v1/admin/schedules"): ("view", {}, None),
     ("GET", "/v1/admin/schedule"): ("view", {"name": "s"}, None),
     ("PUT", "/v1/admin/schedule"): ("admin", {}, {

@@ -296,6 +296,7 @@ VIEWS = "tests/integration/test_views.py"
 AUDIT = "tests/integration/test_audit.py"
 NODES = "tests/integration/test_nodes.py"
 INBOXES = "tests/integration/test_inboxes.py"
+TASKS = "tests/integration/test_tasks.py"
 SCHEDULES = "tests/integration/test_schedules.py"
 PROJECTION = "tests/integration/test_projection.py"
 STORE = "tests/fault/test_store.py"
@@ -337,6 +338,11 @@ ELSEWHERE = {
     "sluice_node_beat_age_seconds": (NODES, 'metric("sluice_node_beat_age_seconds") < 60'),
     "sluice_store_requests_total": (STORED, "sluice_store_requests_total{verb=\"put\"}') - puts >= made"),
     "sluice_store_rest_seconds": (STORED, 'metric("sluice_store_rest_seconds") > 0'),
+    "sluice_tasks_running": (TASKS, '"sluice_tasks_running") == 0'),
+    "sluice_tasks_ended_total": (TASKS, '"sluice_tasks_ended_total") == 2'),
+    "sluice_task_messages_total": (TASKS, '"sluice_task_messages_total") == 3'),
+    "sluice_task_refusals_total": (TASKS, '"sluice_task_refusals_total") == 1'),
+    "sluice_task_failures_total": (TASKS, '"sluice_task_failures_total") == 0'),
     "sluice_schedules": (SCHEDULES, '"sluice_schedules") == 1'),
     "sluice_schedule_firings_total": (SCHEDULES, '"sluice_schedule_firings_total") == 1'),
     "sluice_schedule_missed_total": (SCHEDULES, '"sluice_schedule_missed_total") >= 1'),

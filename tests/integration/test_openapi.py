@@ -219,6 +219,24 @@ def walk_schedules(walk):
     walk.get(404, admin + "schedule", **name)
 
 
+def walk_tasks(walk):
+    admin, place = "/v1/admin/", {"namespace": "shop", "queue": "tasked"}
+    put(walk, {"namespace": "shop", "topic": "tasked", "text": "x"})
+    task = walk.post(200, admin + "task", {**place, "action": "move", "to": "other", "rate": 10, "stop_if_failing": 3,
+                                           "older_than": "1h", "dry_run": True})["task"]
+    walk.post(200, admin + "task", {**place, "action": "priority", "priority": "high", "key": "k"})
+    walk.post(400, admin + "task", {**place, "action": "move"})
+    walk.post(404, admin + "task", {**place, "queue": "nowhere", "action": "delete"})
+    walk.get(200, admin + "tasks", namespace="shop", queue="tasked")
+    walk.get(400, admin + "tasks")
+    walk.get(200, admin + "task", namespace="shop", task=task)
+    walk.get(404, admin + "task", namespace="shop", task=17)
+    walk.get(400, admin + "task", namespace="shop")
+    walk.post(200, admin + "task/cancel", {"namespace": "shop", "task": task})
+    walk.post(404, admin + "task/cancel", {"namespace": "shop", "task": "17"})
+    walk.post(400, admin + "task/cancel", {})
+
+
 def walk_workers(walk):
     admin = "/v1/admin/"
     beat = {"Sluice-Worker": "name=w; slots=2; host=h; version=1"}
@@ -294,6 +312,7 @@ def walk_admin(walk):
     walk_workers(walk)
     walk_held(walk)
     walk_schedules(walk)
+    walk_tasks(walk)
     walk.get(200, admin + "messages", **HERE, state="all", limit=3)
     walk.get(400, admin + "messages", **HERE, older_than="long")
     walk.get(200, admin + "message", namespace="shop", id=dying["id"])

@@ -13,6 +13,7 @@
  *      schedules list, show, set, delete, pause, resume, run schedules
  *      nodes     the nodes of a store: list, drain, resume
  *      server    log level, settings in force
+ *      tasks     acts on many messages that the server does by itself: begin, list, show, cancel
  *      locks     lock keys that are held: list, release by force
  *      workers   consumers that say who they are: list, quiet, resume, stop
  *      history   the recent past of a queue, or of the server
@@ -45,6 +46,7 @@ extern const struct handler admin_workers, admin_worker_quiet, admin_worker_resu
 extern const struct handler admin_intake, admin_intake_places;
 extern const struct handler admin_schedules, admin_schedule, admin_schedule_set, admin_schedule_delete, admin_schedule_pause,
 	admin_schedule_resume, admin_schedule_run;
+extern const struct handler admin_tasks, admin_task, admin_task_begin, admin_task_cancel;
 extern const struct handler admin_nodes, admin_node_drain, admin_node_resume, admin_front_flush;
 
 /* Writes the version of a message: ACT-1 of act.c. */

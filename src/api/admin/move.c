@@ -6,7 +6,7 @@
 
 #include "api/handler.h"
 #include "broker/move/copy.h"
-#include "core/schedule/schedule.h"
+#include "core/reserved.h"
 
 #include <stdio.h>
 
@@ -46,14 +46,14 @@ struct state {
 	struct slu_err err;
 };
 
-/* A queue, or the lock keys or the schedules, which live in queues with reserved names. */
+/* A queue, or the lock keys, schedules or tasks, which live in queues with reserved names. */
 static int
 param_read_command(const struct param *p, struct param_text text, void *place,
 		   struct slu_err *err)
 {
 	const struct slice name = { text.p, text.n };
 
-	if (!slice_eq(name, SLICE(LOCK_QUEUE)) && !slice_eq(name, SLICE(SCHEDULE_QUEUE)))
+	if (!reserved_is(name))
 		return param_read_name(p, text, place, err);
 	*(struct slice *)place = name;
 	return 0;

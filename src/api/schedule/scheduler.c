@@ -11,11 +11,11 @@
 
 /* ---- Other threads ---- */
 
-static void
-on_scheduled(void *arg)
+void
+scheduler_notify(struct scheduler *s, struct slice queue)
 {
-	struct scheduler *const s = arg;
-
+	if (!s || (queue.n && !slice_eq(queue, SLICE(SCHEDULE_QUEUE))))
+		return;
 	pthread_mutex_lock(&s->mtx);
 	s->changes++;
 	pthread_cond_broadcast(&s->wake);
@@ -144,16 +144,9 @@ scheduler_new(struct scheduler **out, struct zones *zones, struct slu_log *log, 
 	s->zones = zones;
 	s->log = log;
 	s->stale = true;
-	s->notice = (struct broker_notice){ s, on_scheduled };
 	pthread_mutex_init(&s->mtx, NULL); /* these cannot fail without attributes */
 	pthread_cond_init(&s->wake, NULL);
 	return 0;
-}
-
-const struct broker_notice *
-scheduler_notice(const struct scheduler *s)
-{
-	return s ? &s->notice : NULL;
 }
 
 int

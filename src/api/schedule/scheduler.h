@@ -1,7 +1,7 @@
 /*
  * scheduler.h - fires the schedules of the shards that this node owns.
  *
- *      lane: OP_SCHEDULE done, lane opened ──> scheduler_notice ──┐
+ *      lane: OP_SCHEDULE done, lane opened ──> scheduler_notify ──┐
  *                                                                v
  *      thread:  list the queues .schedules of this node  <──  changed?
  *                       │
@@ -31,8 +31,8 @@ struct zones;
 /* Before the broker is opened. */
 int scheduler_new(struct scheduler **out, struct zones *zones, struct slu_log *log, struct slu_err *err);
 
-/* For broker_conf.notice. NULL: none. */
-const struct broker_notice *scheduler_notice(const struct scheduler *s);
+/* Documents of the queue have changed; queue n 0: a lane was opened. Any thread. NULL is fine. */
+void scheduler_notify(struct scheduler *s, struct slice queue);
 
 /* After the broker is opened; before it drains. NULL is fine for stop. */
 int scheduler_start(struct scheduler *s, struct broker *b, struct slu_err *err);

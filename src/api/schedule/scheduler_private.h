@@ -23,7 +23,6 @@ struct scheduler {
 	struct zones *zones;
 	struct slu_log *log;
 	struct broker *broker;
-	struct broker_notice notice;
 
 	/* Of the thread. */
 	struct scheduled *rows;

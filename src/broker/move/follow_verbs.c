@@ -329,6 +329,8 @@ add_stats(struct follow *r)
 	add_totals(&sum.totals, &r->sum.totals);
 	if (r->sum.oldest > sum.oldest && r->some)
 		sum.oldest = r->sum.oldest;
+	if (r->sum.now > sum.now)
+		sum.now = r->sum.now;
 	r->sum = sum;
 	r->some = true;
 }

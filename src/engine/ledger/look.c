@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "core/ledger/named.h"
 #include "core/ledger/use.h"
-#include "core/schedule/schedule.h"
+#include "core/reserved.h"
 
 static void
 add_row(struct ledgerengine *k, struct op *op, uint32_t msg, uint64_t after)
@@ -20,13 +20,13 @@ add_row(struct ledgerengine *k, struct op *op, uint32_t msg, uint64_t after)
 		op->rows[op->n_rows++].after = after;
 }
 
-/* The message in a namespace, or SLAB_NONE. A schedule has either of two ids (schedule.c). */
+/* The message in a namespace, or SLAB_NONE. A document has either of two ids (schedule.c). */
 static uint32_t
 find_in(struct ledgerengine *k, const struct op *op, uint32_t space)
 {
 	const uint32_t msg = ledger_find(k->ledger, space, op->id);
 
-	if (msg == SLAB_NONE && slice_eq(op->queue, SLICE(SCHEDULE_QUEUE)))
+	if (msg == SLAB_NONE && reserved_has_documents(op->queue))
 		return ledger_find(k->ledger, space, op->id ^ 1);
 	return msg;
 }
@@ -236,6 +236,7 @@ add_queue(struct ledgerengine *k, struct op *op, uint32_t queue)
 		.warn_depth = v.policy->warn_depth,
 		.paused = v.policy->paused,
 		.held = ledger_hold_end(k->ledger, queue, GATE_QUEUE, (struct slice){ 0 }),
+		.now = k->now,
 	};
 	memcpy(out->count, v.count, sizeof out->count);
 	memcpy(out->letters, v.policy->dead_letter_queue, sizeof out->letters);
@@ -352,17 +353,11 @@ ledgerengine_trend(struct ledgerengine *k, struct op *op)
 }
 
 static bool
-is_reserved(const char *name)
-{
-	return slice_eq(slice_of(name), SLICE(LOCK_QUEUE)) || slice_eq(slice_of(name), SLICE(SCHEDULE_QUEUE));
-}
-
-static bool
 is_asked_for(const struct ledger_queue_view *v, const struct op *op, uint32_t space)
 {
 	if (op->space.n && v->space != space)
 		return false;
-	return op->queue.n ? slice_eq(slice_of(v->name), op->queue) : !is_reserved(v->name);
+	return op->queue.n ? slice_eq(slice_of(v->name), op->queue) : !reserved_is(slice_of(v->name));
 }
 
 void

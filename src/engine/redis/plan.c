@@ -4,6 +4,7 @@
 #include "engine/redis/redis_private.h"
 
 #include "base/mem.h"
+#include "core/reserved.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -537,8 +538,12 @@ plan_finish(struct redis *r, struct op *op, struct slu_err *err)
 static int
 plan_schedule(struct redis *r, struct op *op, struct slu_err *err)
 {
+	char text[200];
+
 	(void)err;
-	redis_refuse(r, op, SLU_EINVAL, "engine redis has no schedules; place the queue .schedules of the namespace on a shard with engine log");
+	(void)snprintf(text, sizeof text, "engine redis has no schedules and no tasks; place the queue %.32s of the namespace on a shard with engine log",
+		       slice_eq(op->queue, SLICE(TASK_QUEUE)) ? TASK_QUEUE : SCHEDULE_QUEUE);
+	redis_refuse(r, op, SLU_EINVAL, text);
 	return 0;
 }
 

@@ -560,7 +560,7 @@ stats_decode(struct redis *r, struct rcall *c, const redisReply *answer)
 	struct op_queue *out = c->stats;
 	slu_time oldest;
 
-	*out = (struct op_queue){ .totals = q->totals };
+	*out = (struct op_queue){ .totals = q->totals, .now = r->now };
 	op_name_queue(out, q->space, q->name, q->space_shown, q->shown);
 	for (int i = 0; i < 6; i++)
 		out->count[states[i]] = (uint32_t)reply_int(answer->element[i]);

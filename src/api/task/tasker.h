@@ -1,0 +1,44 @@
+/*
+ * tasker.h - does the tasks of the shards that this node owns.
+ *
+ *      lane: a task was stored, lane opened ──> tasker_notify ──┐
+ *                                                              v
+ *      thread:  list the queues .tasks of this node   <──   changed?
+ *                       │
+ *                       v  for each task in turn: one step
+ *               OP_LIST, a page ──> match ──> OP_REDRIVE, OP_DELETE: one op; OP_FINISH: one for each message
+ *                       │
+ *                       v  each second, and at the end
+ *               OP_SCHEDULE: the task with its progress
+ *
+ *  TASKER-1  A step looks at STEP_ROWS messages and changes STEP_ACTS, in ops that a lane runs between others. The tasks of a
+ *            node share one thread, a step each in turn.
+ *  TASKER-2  A message changes by one op: it is at its old place or at its new one, also after a crash (OP_FINISH, and the
+ *            outbox between shards).
+ *  TASKER-3  What cannot be done now (a full disk, a full queue, a shard that does not answer) is tried again each second.
+ *  TASKER-4  The node that owns the shard of a queue .tasks does its tasks, and the next owner goes on with them.
+ */
+#ifndef API_TASK_TASKER_H
+#define API_TASK_TASKER_H
+
+#include "base/bytes.h"
+#include "broker/broker.h"
+
+struct tasker;
+struct slu_log;
+
+/* Before the broker is opened. */
+int tasker_new(struct tasker **out, struct slu_log *log, struct slu_err *err);
+
+/* Documents of the queue have changed; queue n 0: a lane was opened. Any thread. NULL is fine. */
+void tasker_notify(struct tasker *s, struct slice queue);
+
+/* After the broker is opened; before it drains. NULL is fine for stop. */
+int tasker_start(struct tasker *s, struct broker *b, struct slu_err *err);
+void tasker_stop(struct tasker *s);
+void tasker_free(struct tasker *s);
+
+/* Appends the metrics; s NULL: their descriptions alone. */
+void tasker_metrics(const struct tasker *s, struct buf *out);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * reserved.h - the queues whose names clients cannot use. A namespace has at most one of each.
+ */
+#ifndef CORE_RESERVED_H
+#define CORE_RESERVED_H
+
+#include "core/locks/lock.h"
+#include "core/schedule/schedule.h"
+
+#define TASK_QUEUE ".tasks" /* api/task/task.h */
+
+/* Whether the messages of the queue are documents of the server, which OP_SCHEDULE replaces. */
+static inline bool
+reserved_has_documents(struct slice queue)
+{
+	return slice_eq(queue, SLICE(SCHEDULE_QUEUE)) || slice_eq(queue, SLICE(TASK_QUEUE));
+}
+
+static inline bool
+reserved_is(struct slice queue)
+{
+	return slice_eq(queue, SLICE(LOCK_QUEUE)) || reserved_has_documents(queue);
+}
+
+#endif
