@@ -253,17 +253,10 @@ note_gap(struct torture *t, slu_time gap)
 	pthread_mutex_unlock(&t->mtx);
 }
 
-/* Kills the owner of the queue, and starts it again when another node has handed out messages. */
+/* Until another node has handed out messages. */
 static int
-kill_owner(struct torture *t, struct target *v, struct dice *d, struct slu_err *err)
+wait_for_heir(struct torture *t, struct target *v, slu_time begun, struct slu_err *err)
 {
-	slu_time begun;
-	int status;
-
-	(void)d;
-	if (target_end(v, SIGKILL, &status))
-		note_exit(t, v, status);
-	begun = time_now();
 	while (atomic_load(&t->handed) <= begun && !atomic_load(&t->history.full)) {
 		if (time_now() > begun + TAKE_TIME) {
 			(void)slu_fail(err, SLU_EDOWN, "no other node hands out messages");
@@ -273,7 +266,24 @@ kill_owner(struct torture *t, struct target *v, struct dice *d, struct slu_err *
 	}
 	if (atomic_load(&t->handed) > begun)
 		note_gap(t, time_now() - begun);
-	return start(t, v, err);
+	return 0;
+}
+
+/* Kills the owner of the queue, and starts it again when another node has handed out messages. One at a time: if all
+ * nodes were killed so, each would wait for the others. */
+static int
+kill_owner(struct torture *t, struct target *v, struct dice *d, struct slu_err *err)
+{
+	int status, rc;
+
+	(void)d;
+	while (atomic_exchange(&t->vacant, true))
+		sleep_ms(1);
+	if (target_end(v, SIGKILL, &status))
+		note_exit(t, v, status);
+	rc = wait_for_heir(t, v, time_now(), err);
+	atomic_store(&t->vacant, false);
+	return rc ? rc : start(t, v, err);
 }
 
 /* --- its stores -------------------------------------------------------------------- */

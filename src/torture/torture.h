@@ -102,6 +102,7 @@ struct torture {
 	atomic_bool cuts;    /* connections are being cut */
 	atomic_bool stalls;  /* workers are paused */
 	atomic_llong handed; /* when the newest claim that got messages began */
+	atomic_bool vacant;  /* an injector has killed the owner, and waits for the next one */
 	atomic_uint next_call;
 	atomic_ullong next_name;
 	atomic_ulong taken; /* messages that consumers received */
