@@ -80,6 +80,8 @@ async function dryRun(q, filter, say) {
 
 const clean = (o) => Object.fromEntries(Object.entries(o).filter(([, v]) => v !== undefined && v !== '' && v !== null));
 
+const whole = (text) => (text ? Number(text) : undefined);
+
 function dialog(q, filter, { verb, word }) {
   const place = { namespace: q.namespace, queue: q.queue };
   const redrive = verb === 'Redrive', tasks = has('POST', '/v1/admin/task');
@@ -89,11 +91,12 @@ function dialog(q, filter, { verb, word }) {
   ask({
     title: `${verb} dead letters of ${nameOf(q)}`, confirm: verb, danger: !redrive, extra: said, typed: redrive ? undefined : q.queue,
     text: [redrive ? 'They are ready again, and their failures are reset.' : 'They are deleted for good.', filter.group || filter.error || filter.reason ? ` Only those of this group: ${filter.error || filter.reason || filter.group}` : ' All of the queue.'].join(''),
-    fields: redrive ? [{ name: 'to', label: 'To another queue', help: 'Empty: back to this queue.' }, tasks && { name: 'rate', label: 'A second, at most', value: '100' }].filter(Boolean) : [],
+    fields: redrive ? [{ name: 'to', label: 'To another queue', help: 'Empty: back to this queue.' }, tasks && { name: 'rate', label: 'A second, at most', value: '100', help: 'Empty: as quickly as it goes.' },
+      tasks && { name: 'failing', label: 'Stop when so many deliveries fail', help: 'Empty: never.' }].filter(Boolean) : [],
     run: async (v, say) => {
-      if (tasks && redrive) {
-        const task = await post('/v1/admin/task', clean({ action: v.to ? 'move' : 'redrive', state: 'dead', ...base, to: v.to, rate: Number(v.rate) || 100 }));
-        toast(`Task ${task.task} runs in the server.`);
+      if (tasks) {
+        await post('/v1/admin/task', clean({ ...base, action: verb.toLowerCase(), state: 'dead', to: v.to, rate: whole(v.rate), stop_if_failing: whole(v.failing) }));
+        toast('The server does it, also if you close this page.');
         app.go('#/tasks');
         return;
       }

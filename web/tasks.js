@@ -1,22 +1,57 @@
 // tasks.js - work that the server does in the background: redrive, move, delete, priority.
 import { h } from './dom.js';
-import { get, post } from './api.js';
+import { get, namespaces, post, queues } from './api.js';
 import { gauge } from './charts.js';
-import { number, when } from './format.js';
+import { number, plural, when } from './format.js';
 import { table } from './table.js';
-import { act, app, command, empty, head, pill, toast } from './ui.js';
+import { act, app, command, empty, head, href, pill, toast } from './ui.js';
 
-export const load = (route, signal) => get('/v1/admin/tasks', {}, signal);
+export async function load(route, signal) {
+  let names = namespaces();
+  if (names[0] === undefined) names = [...new Set(['default', ...(await queues(signal)).rows.map((q) => q.namespace)])];
+  const pages = await Promise.all(names.slice(0, 50).map((namespace) => get('/v1/admin/tasks', { namespace }, signal)));
+  return { tasks: pages.flatMap((p) => p.tasks).sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at)) };
+}
+
+// "redrive to jobs-slow", "priority 0".
+function order(t) {
+  if (t.to) return `${t.action} to ${t.to}`;
+  if (t.to_source) return `${t.action} back`;
+  return t.action === 'priority' ? `priority ${t.priority}` : t.action;
+}
+
+const conditions = (filter) => Object.entries(filter).map(([name, value]) => `${name}: ${value}`).join(', ');
+
+function progress(t) {
+  const said = t.dry_run ? `${number(t.matched)} match` : `${number(t.done)} done`;
+  return h('span', { class: 'meter' }, gauge(t.state === 'done' ? 1 : t.looked, t.state === 'done' ? 1 : t.total, `${number(t.looked)} of ${number(t.total)} examined`),
+    ` ${said}${t.refused ? `, ${number(t.refused)} refused` : ''}`);
+}
+
+async function cancel(t) {
+  await post('/v1/admin/task/cancel', { namespace: t.namespace, task: t.task });
+  toast('The task ends after its step. What it has done stays done.');
+  app.refresh();
+}
+
+const KINDS = { canceling: 'canceled', failed: 'bad' };
 
 export function view({ tasks }) {
-  const of = (t) => t.filter || t;
   const columns = [
-    { label: 'Task', cell: (t) => h('span', { class: 'mono' }, t.task) }, { label: 'Action', cell: (t) => t.action }, { label: 'Queue', cell: (t) => [of(t).namespace || t.namespace, of(t).queue].filter(Boolean).join('/') }, { label: 'State', cell: (t) => pill(t.state) },
-    { label: 'Progress', cell: (t) => h('span', { class: 'meter' }, gauge(t.looked ?? t.done, t.total || t.matched || 1, 'progress'), ` ${number(t.done)} done${t.failed ? `, ${number(t.failed)} failed` : ''}`) },
-    { label: 'By', cell: (t) => t.by ?? '' }, { label: 'Started', cell: (t) => when(t.started_at) }, { label: 'Error', class: 'wrap', cell: (t) => t.error ?? '' },
-    { label: 'Actions', cell: (t) => t.state === 'running' && act(h('span', null, 'Cancel', h('span', { class: 'hidden' }, ` ${t.task}`)), async () => { await post('/v1/admin/task/cancel', { task: t.task }); toast('Canceled.'); app.refresh(); }, { namespace: of(t).namespace || t.namespace, kind: 'small' }) },
+    { label: 'Queue', cell: (t) => h('a', { class: 'row-link', href: href(['queue', t.namespace, t.queue]) }, h('span', { class: 'ns' }, `${t.namespace}/`), t.queue) },
+    { label: 'Act', cell: (t) => [order(t), t.dry_run && h('span', { class: 'muted' }, ' (only counts)')] },
+    { label: 'Messages', class: 'wrap', cell: (t) => conditions(t.filter) || 'that wait' },
+    { label: 'State', cell: (t) => pill(KINDS[t.state] || t.state, t.state) },
+    { label: 'Progress', cell: progress },
+    { label: 'Note', class: 'wrap', cell: (t) => t.error ?? (t.rate ? `at most ${number(t.rate)} a second` : '') },
+    { label: 'By', cell: (t) => t.by ?? '' }, { label: 'Began', cell: (t) => when(t.created_at) },
+    { label: 'Actions', cell: (t) => t.state === 'running' && act(h('span', null, 'Cancel', h('span', { class: 'hidden' }, ` ${t.task}`)), () => cancel(t), { namespace: t.namespace, kind: 'small' }) },
+    { label: 'Task', cell: (t) => h('span', { class: 'mono' }, t.task) },
   ];
-  return h('div', null, head('Tasks'), tasks.length ? table({ columns, rows: tasks, keyOf: (t) => t.task, caption: 'Tasks' }) : empty('No task', 'A redrive, a move or a delete of many messages runs here, also when this page is closed.', command('sluice task list')));
+  const running = tasks.filter((t) => t.state === 'running' || t.state === 'canceling').length;
+  return h('div', null, head('Tasks', running > 0 && h('span', { class: 'muted' }, `${plural(running, 'task')} at work`)),
+    tasks.length ? table({ columns, rows: tasks, keyOf: (t) => `${t.namespace} ${t.task}`, caption: 'Tasks' })
+      : empty('No task', 'A redrive, a move or a delete of many messages runs here, also when this page is closed.', command('sluice task start redrive QUEUE')));
 }
 
 export const title = 'Tasks';

@@ -16,7 +16,7 @@ KEY = Secret(SECRET)
 EVIL = "<img src=x onerror=\"window.__xss=1\"><script>window.__xss=1</script>"
 BIG = 12345678901234567890123  # no double holds it
 PAGES = ["overview", "queues", "queue/ops/jobs", "queue/ops/jobs?tab=keys", "queue/ops/jobs?tab=due", "queue/ops/jobs?tab=settings", "queue/ops/jobs?tab=limits",
-         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "schedules", "workers", "locks", "queue/ops/jobs?tab=consumers", "limits", "shards", "audit", "settings"]
+         "messages", "messages?q=queue%3Aops%2Fjobs", "dead", "dead/ops/jobs", "tasks", "schedules", "workers", "locks", "queue/ops/jobs?tab=consumers", "limits", "shards", "audit", "settings"]
 
 @pytest.fixture(scope="module")
 def chromium():
@@ -54,6 +54,8 @@ def fill(server):
     assert server.call("PUT", "/v1/admin/schedule", {
         "namespace": "ops", "name": "nightly", "when": "0 2 * * *", "zone": "Europe/Berlin",
         "message": {"queue": "reports", "json": {"day": "last"}}}).status == 200
+    for more in ({"action": "redrive", "dry_run": True, "error": EVIL}, {"action": "move", "to": "away", "key": "customer-1"}):
+        assert server.post("/v1/admin/task", {"namespace": "ops", "queue": "jobs", **more}).status == 200
 
 def beat(server):
     assert server.call("POST", "/worker", {"namespace": "ops", "queue": "jobs"}, {
@@ -152,7 +154,7 @@ def test_a_message_shows_why_it_waits_and_its_numbers_as_they_are(console, serve
 def test_what_others_wrote_is_text(console, server):
     """A body, a key, an error, a share, an owner and attributes with markup."""
     uid = server.dlq(topic="evil")[0]["uid"]
-    for page in ("overview", "workers", "dead/ops/evil", "messages?q=queue%3Aops%2Fevil", f"message/ops/{uid}", f"message/ops/{uid}?body=raw", "queue/ops/evil"):
+    for page in ("overview", "workers", "tasks", "dead/ops/evil", "messages?q=queue%3Aops%2Fevil", f"message/ops/{uid}", f"message/ops/{uid}?body=raw", "queue/ops/evil"):
         console.go(f"#/{page}")
         assert console.run("return document.querySelectorAll('main img, main script').length") == 0
     console.go(f"#/message/ops/{uid}?body=raw")
@@ -321,6 +323,30 @@ def test_dead_letters_are_redriven_by_group_and_deleted(console, server):
     console.fill("typed", "mail")
     console.click("Delete")
     until(lambda: server.stats(topic="mail")["dead"] == 0)
+
+def test_a_task_shows_its_progress_and_is_canceled(console, server):
+    """Begun on the page of dead letters; it goes on when that page is closed."""
+    server.enqueue(*({"text": f"t{n}", "max_attempts": 1} for n in range(30)), topic="slow")
+    server.topic = "slow"
+    for message in server.dequeue(limit=30):
+        server.nack(message, error=f"slow {message['id']}")
+    server.topic = "jobs"
+    console.go("#/dead/ops/slow")
+    console.click("Redrive all")
+    console.see("30 dead letters match")
+    console.fill("rate", "2")
+    console.fill("failing", "7")
+    console.click("Redrive")
+    console.until("return location.hash === '#/tasks'")
+    console.see("ops/slow", "redrive", "state: dead", "running", "at most 2 a second", "1 task at work")
+    console.see("has the key customer-1, and the order of that key would change", "(only counts)")
+    task, = (t for t in server.get("/v1/admin/tasks", namespace="ops", queue="slow").body["tasks"])
+    assert task["stop_if_failing"] == 7 and task["by"]
+    until(lambda: server.stats(topic="slow")["ready"] > 0)
+    console.press("ops/slow", "Cancel")
+    until(lambda: server.get("/v1/admin/task", namespace="ops", task=task["task"]).body["state"] == "canceled")
+    console.see("canceled")
+    assert server.stats(topic="slow")["dead"] > 0
 
 def test_a_setting_is_changed_and_undone(console, server):
     console.go("#/queue/ops/jobs?tab=settings")
