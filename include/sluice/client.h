@@ -132,6 +132,8 @@ struct slu_client_put {
 
 	/* Answer. */
 	bool replaced; /* with duplicate: that message has this payload now */
+
+	const char *kind; /* question: consumers may take some kinds alone; NULL = none. Not with share */
 };
 
 /* Enqueues up to 10,000 messages: all or, on one shard, none. When it returns 0 they are on disk. */
@@ -147,6 +149,8 @@ struct slu_client_claim {
 
 	/* Owner of the leases; at most 128 bytes. NULL = host and process. */
 	const char *owner;
+
+	const char *kinds; /* messages of these kinds alone, "resize,crop"; NULL = every message */
 };
 
 /* Strings are zero-terminated; "" = no value. */
@@ -171,7 +175,8 @@ struct slu_client_message {
 	const char *receipt; /* a text that settles the message: for slu_settle, slu_receipt_parse, or
 			      * another program */
 	const char *share;
-	uint64_t reserved[3]; /* 0 */
+	const char *kind;
+	uint64_t reserved[2]; /* 0 */
 };
 
 struct slu_client_messages {
@@ -267,6 +272,7 @@ struct slu_send {
 	slu_time lease;
 	slu_time max_runtime;
 	slu_time deadline; /* instead of ttl: when it becomes a dead letter, wall clock */
+	const char *kind;
 };
 
 struct slu_sent {
@@ -320,6 +326,7 @@ struct slu_delivery_info {
 	const char *content_type; /* "" = none, like the members below */
 	const char *correlation_id;
 	const char *attributes; /* JSON */
+	const char *kind;
 };
 
 struct slu_receive {
@@ -330,6 +337,7 @@ struct slu_receive {
 	slu_time on_close;   /* the delay of the nack of slu_delivery_close */
 	bool stateful;       /* with the state of the message: slu_delivery_state */
 	unsigned prefetch;   /* subscribe: unsettled messages at a time; 0 = 1; at most 64 */
+	const char *kinds;   /* messages of these kinds alone, "resize,crop"; NULL = every message */
 };
 
 struct slu_delivery;

@@ -82,11 +82,18 @@ struct slu_restart {
 	unsigned max_failures; /* failures in a row that end the worker; 0 = never */
 };
 
+/* A row of the table of a consumer: what handles the messages of a kind. */
+struct slu_kind {
+	const char *kind;
+	slu_consume_fn *handle;
+	void *arg; /* of the handler; NULL = that of the consumer */
+};
+
 struct slu_consumer {
 	size_t struct_size;     /* SLU_OPTIONS_INIT */
 	const char *name;       /* NULL = the queue's name */
 	const char *queue;      /* required */
-	slu_consume_fn *handle; /* required */
+	slu_consume_fn *handle; /* required, unless there is a table of kinds */
 	void *arg;              /* argument of the handler and the hooks */
 	const char *space;      /* NULL = the client's */
 	const char *owner;      /* NULL = a unique name */
@@ -106,6 +113,11 @@ struct slu_consumer {
 	slu_consumer_hook *on_stop;    /* the threads have ended */
 	slu_consumer_hook *on_error;   /* an error of a delivery or of the connection */
 	slu_consumer_hook *on_restart; /* the worker tries again */
+
+	/* Instead of handle: the consumer takes messages of these kinds alone, and each kind has a handler of its own. Other
+	 * messages stay in the queue. At most 64. */
+	const struct slu_kind *kinds;
+	size_t n_kinds;
 };
 
 /* Copies the consumers; the client is borrowed. Returns SLU_EINVAL, with the consumer and the reason, if one is invalid. */

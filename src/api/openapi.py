@@ -53,7 +53,7 @@ GIVEN = {
 }
 GIVEN_IF_ANY = {
     "unique": record(["key", "until"], {"key": TEXT, "until": TEXT}),
-    **each(TEXT, "key share rule correlation_id content_type"),
+    **each(TEXT, "key share kind rule correlation_id content_type"),
     "attributes": {"type": "object"},
     "traceparent": string(pattern="^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"),
     "tracestate": string(maxLength=512),
@@ -89,6 +89,8 @@ QUEUE_SHOWN = {
     **QUEUE,
     "since_start": whole(each(COUNT, "accepted delivered finished failed died")),
 }
+KIND = string(pattern="^[A-Za-z0-9._:/-]{1,100}$")
+KINDS = string(minLength=1, description="At most 64 kinds with commas: messages of these kinds alone.")
 SCOPE = string(enum=["queue", "share", "key", "attribute"])
 WORKER_STATE = string(enum=["running", "quiet", "stop"])
 SHARDS = {  # with several shards: the shard of the queue, or its counts on each
@@ -272,7 +274,8 @@ SCHEMAS = {
         "deadline": MOMENT,
         "retry": RETRY,
         **each(string(minLength=1, maxLength=256), "key idempotency_key"),
-        "share": string(minLength=1, maxLength=128),
+        "share": string(minLength=1, maxLength=128, description="Not with kind."),
+        "kind": KIND,
         "unique": record(["key", "until"], {
             "key": string(minLength=1, maxLength=256),
             "until": string(description="started, done, or a time of a second or more."),
@@ -285,7 +288,8 @@ SCHEMAS = {
         "tracestate": TEXT,
         "max_attempts": ATTEMPTS,
     }, description="At most one of payload, text and json; at most one of deliver_after and delay, and of ttl and deadline."),
-    "Claim": named({"limit": LIMIT_OF_PAGE, **each(TIME, "wait lease"), "owner": OWNER, "as": AS}),
+    "Claim": named({"limit": LIMIT_OF_PAGE, **each(TIME, "wait lease"), "owner": OWNER, "as": AS,
+                    "kinds": KINDS}),
     "Delivery": record([*ID, "receipt", *LEASE, *GIVEN, *WRITTEN],
                        {**ID, "receipt": RECEIPT, **SHOWN, **LEASE, **GIVEN, **WRITTEN, **GIVEN_IF_ANY},
                        oneOf=[{"required": [name]} for name in SHOWN]),
@@ -331,7 +335,7 @@ SCHEMAS = {
     "Why": record([*ID, "reason", "text", "reasons"], {
         **ID,
         **PLACE,
-        **each(TEXT, "status reason text"),
+        **each(TEXT, "status reason text kind"),
         "reasons": array(record(["reason", "text"], {
             **each(TEXT, "reason text owner status"),
             "until": MOMENT,
@@ -357,6 +361,9 @@ SCHEMAS = {
     "Knobs": record([], KNOBS),
     "Policy": whole({**PLACE, **KNOBS}),
     "Limits": record(["namespace", "topic", "shares", "values", "on_hold", "broken", "limits", "holds", "breakers"], {
+        "kinds": array(record(["kind", "messages", "ready", "leased", "consumers_waiting"], {
+            "kind": TEXT, **each(COUNT, "messages ready leased consumers_waiting")}),
+            description="With order=kind, instead of limits, holds and breakers."),
         **PLACE, **each(COUNT, "shares values on_hold broken"), "cursor": ref("Cursor"),
         "limits": array(record(["scope", "leased"], {
             "scope": SCOPE, "name": TEXT, **each(COUNT, "messages ready leased delivered"),
@@ -521,7 +528,8 @@ ROWS = [
          query("wait", TIME, text="How long to wait for the first message, at most 1 h."),
          query("lease", TIME, text="1 ms to 12 h."),
          SHOWN_AS,
-         query("owner", OWNER, text="The name of the consumer. Default: the name of the caller.")])),
+         query("owner", OWNER, text="The name of the consumer. Default: the name of the caller."),
+         query("kinds", KINDS, text="Messages of these kinds alone.")])),
     ("post", "/dequeue", messages(
         "dequeueByBody", "Lease the best messages of a queue, with a body", DELIVERIES, body="Claim")),
     ("post", "/ack", messages("ack", "Finish a message: it is deleted", SETTLED, body=one_or_many("Ack"))),
@@ -599,8 +607,8 @@ ROWS = [
     ("get", "/v1/admin/queue/limits", admin(
         "Limits", "Show what a queue uses of its limits, its first shares, and its holds",
         {**ok("Limits", "The limits."), **NO_SUCH}, [
-            *PLACED, query("order", string(enum=["limit", "messages"]),
-                           text="Shares nearest to a limit first, or shares with the most messages."), CURSOR])),
+            *PLACED, query("order", string(enum=["limit", "messages", "kind"]),
+                           text="Shares nearest to a limit first, or shares with the most messages, or kinds."), CURSOR])),
     ("post", "/v1/admin/queue/hold", admin(
         "Hold", "Deliver nothing of a queue, share, key or attribute value for a while, or end that",
         {**ok(record(["namespace", "topic", "scope", "on_hold"], {

@@ -4,6 +4,7 @@
 #include "base/id.h"
 #include "base/parse.h"
 #include "core/names.h"
+#include "core/queue/kind.h"
 #include "core/trace.h"
 
 #include <assert.h>
@@ -319,6 +320,51 @@ void
 json_read_share(struct json *r, const struct json_field *f, void *place)
 {
 	read_checked(r, f, place, share_check);
+}
+
+void
+json_read_kind(struct json *r, const struct json_field *f, void *place)
+{
+	read_checked(r, f, place, kind_check);
+}
+
+int
+value_kind(struct arena *a, struct slice kind, struct slice *out, struct slu_err *err)
+{
+	char *const text = arena_alloc(a, 1 + kind.n);
+
+	if (!text)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	text[0] = KIND_MARK;
+	memcpy(text + 1, kind.p, kind.n);
+	*out = (struct slice){ text, 1 + kind.n };
+	return 0;
+}
+
+int
+value_kinds(struct arena *a, struct slice list, struct slice *out, struct slu_err *err)
+{
+	char *const text = arena_alloc(a, 1 + list.n);
+	unsigned n = 0;
+
+	*out = (struct slice){ text, 0 };
+	if (!text)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	do {
+		const char *const comma = list.n == 0 ? NULL : memchr(list.p, ',', list.n);
+		const struct slice kind = { list.p, comma ? (size_t)(comma - list.p) : list.n };
+
+		if (kind_check(kind, "kind", err))
+			return SLU_EINVAL;
+		if (n++ == KINDS_OF_CLAIM)
+			return slu_fail(err, SLU_EINVAL, "invalid kinds; expected at most %d", KINDS_OF_CLAIM);
+		text[out->n] = KIND_MARK;
+		memcpy(text + out->n + 1, kind.p, kind.n);
+		out->n += 1 + kind.n;
+		list.p += kind.n + (comma != NULL);
+		list.n -= kind.n + (comma != NULL);
+	} while (list.n);
+	return 0;
 }
 
 void

@@ -65,6 +65,11 @@ int value_span(struct slice s, slu_time min, slu_time max, slu_time *out,
 
 /* Writes the trace as messages store it, in the memory of a; an invalid trace becomes empty. Returns
  * SLU_ENOMEM. */
+/* The kind of a message with its mark, and a list with commas as the kinds of a claim: core/queue/kind.h. Return SLU_EINVAL or
+ * SLU_ENOMEM. */
+int value_kind(struct arena *a, struct slice kind, struct slice *out, struct slu_err *err);
+int value_kinds(struct arena *a, struct slice list, struct slice *out, struct slu_err *err);
+
 int value_trace(struct arena *a, struct slice parent, struct slice state, struct slice *out);
 
 /* Returns a pointer into out. */
@@ -83,11 +88,12 @@ const char *value_lease_text(uint64_t token, char out[static VALUE_LEASE_TEXT]);
  *      json_read_lease     uint64_t       string
  *      json_read_key       struct slice   string
  *      json_read_share     struct slice   string
+ *      json_read_kind      struct slice   string
  *      json_read_line      struct slice   string
  *      json_read_object    struct slice   object, as written; max: bytes
  */
 json_read json_read_name, json_read_spelled, json_read_id, json_read_receipt, json_read_span;
-json_read json_read_priority, json_read_lease, json_read_key, json_read_share, json_read_line, json_read_object;
+json_read json_read_kind, json_read_priority, json_read_lease, json_read_key, json_read_share, json_read_line, json_read_object;
 
 /* Fills err after r failed: the element of its array (index, or -1), the expected value, the
  * value found, and where. Returns the code. */

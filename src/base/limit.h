@@ -34,7 +34,8 @@
 	X(UPLOADS,       "uploads") \
 	X(SHARES,        "shares") \
 	X(OUTBOX,        "outbox") \
-	X(TASKS,         "tasks")
+	X(TASKS,         "tasks") \
+	X(KINDS,         "kinds")
 /* clang-format on */
 
 enum limit {

@@ -15,8 +15,10 @@ struct waitlist {
 	struct list waiters; /* not empty once the waitlist is in the map */
 	struct list marked;  /* in no list: not marked */
 	uint64_t hash;
-	uint32_t ready; /* how many waiters may be served; UINT32_MAX: not known */
+	uint32_t ready; /* how many waiters may be served; UINT32_MAX: not known. Not with `late` */
 	uint32_t n;     /* waiters */
+	uint32_t picky; /* waiters that take some kinds alone */
+	uint32_t late;  /* DISPATCH-5: so many of the last waiters run; 0: `ready` counts */
 	uint32_t handle;
 };
 
@@ -187,7 +189,20 @@ mark(struct dispatch *d, struct waitlist *waitlist, uint32_t n)
 {
 	if (list_is_empty(&waitlist->marked))
 		list_append(&d->marked, &waitlist->marked);
+	if (waitlist->picky || waitlist->late)
+		waitlist->late = waitlist->n;
 	waitlist->ready = n;
+}
+
+/* DISPATCH-5: an op has come to the end of a waitlist with claims of kinds. */
+static void
+mark_last(struct dispatch *d, struct waitlist *waitlist)
+{
+	const bool is_marked = !list_is_empty(&waitlist->marked);
+	const uint32_t late = is_marked && !waitlist->late ? waitlist->n : waitlist->late + 1;
+
+	mark(d, waitlist, UINT32_MAX);
+	waitlist->late = late < waitlist->n ? late : waitlist->n;
 }
 
 bool
@@ -227,6 +242,19 @@ dispatch_waiting_for(const struct dispatch *d, struct slice space, struct slice 
 }
 
 uint32_t
+dispatch_takers(const struct dispatch *d, struct slice space, struct slice queue, struct slice line)
+{
+	const struct waitlist *waitlist = find_waitlist(d, &(struct want){ OP_WAIT_MESSAGE, space, queue, 0 });
+	uint32_t n = 0;
+
+	if (!waitlist || !waitlist->picky)
+		return waitlist ? waitlist->n : 0;
+	LIST_EACH(node, &waitlist->waiters)
+		n += kinds_take(CONTAINER(node, struct waiter, node)->op->claim.kinds, line);
+	return n;
+}
+
+uint32_t
 dispatch_waiting_for_key(const struct dispatch *d, struct slice space, struct slice key)
 {
 	const struct waitlist *waitlist = find_waitlist(d, &(struct want){ OP_WAIT_KEY, space, key, 0 });
@@ -242,6 +270,12 @@ is_stream(const struct op *op)
 	return op->verb == OP_CLAIM && op->claim.stream != 0;
 }
 
+static bool
+is_picky(const struct op *op)
+{
+	return op->verb == OP_CLAIM && op->claim.kinds.n != 0;
+}
+
 static void
 join_waitlist(struct dispatch *d, struct waitlist *waitlist, uint32_t h, struct op *op)
 {
@@ -255,6 +289,7 @@ join_waitlist(struct dispatch *d, struct waitlist *waitlist, uint32_t h, struct 
 	*w = (struct waiter){ .op = op, .waitlist = waitlist->handle, .pos = HEAP_OUT };
 	list_append(&waitlist->waiters, &w->node);
 	waitlist->n++;
+	waitlist->picky += is_picky(op);
 	d->watches += watches(op);
 	list_append(op_verbs[op->verb].waits == OP_WAIT_RESULT ? &d->results : &d->claims, &w->any);
 	if (end != SLU_NEVER)
@@ -276,6 +311,7 @@ dispatch_park(struct dispatch *d, struct op *op, bool run)
 {
 	const struct want want = want_of(op);
 	struct waitlist *waitlist;
+	bool is_new;
 	uint32_t h;
 
 	if (op->route.waiter != SLAB_NONE)
@@ -286,7 +322,7 @@ dispatch_park(struct dispatch *d, struct op *op, bool run)
 	if (h == SLAB_NONE)
 		return SLU_ENOMEM;
 	waitlist = find_waitlist(d, &want);
-	run = run && !waitlist;
+	is_new = !waitlist;
 	if (!waitlist)
 		waitlist = add_waitlist(d, &want);
 	if (!waitlist) {
@@ -294,7 +330,9 @@ dispatch_park(struct dispatch *d, struct op *op, bool run)
 		return SLU_ENOMEM;
 	}
 	join_waitlist(d, waitlist, h, op);
-	if (run)
+	if (run && waitlist->picky)
+		mark_last(d, waitlist);
+	else if (run && is_new)
 		mark(d, waitlist, UINT32_MAX);
 	return 0;
 }
@@ -317,6 +355,7 @@ dispatch_leave(struct dispatch *d, struct op *op)
 	if (is_stream(op))
 		map_remove(&d->streams, stream_hash(d, op->route.waiter), op->route.waiter);
 	waitlist->n--;
+	waitlist->picky -= is_picky(op);
 	d->watches -= watches(op);
 	if (w->pos != HEAP_OUT)
 		heap_remove(&d->ends, w->pos);
@@ -467,6 +506,27 @@ join_first(const struct waitlist *waitlist, uint32_t max, struct op ***tail, boo
 	return joined;
 }
 
+/* DISPATCH-5: the same for the last ops of a waitlist. Ops that have left may have been any of them: then others run again. */
+static uint32_t
+join_late(struct waitlist *waitlist, uint32_t max, struct op ***tail)
+{
+	const uint32_t late = waitlist->late < waitlist->n ? waitlist->late : waitlist->n;
+	const uint32_t joins = late < max ? late : max;
+	struct list *n = waitlist->waiters.next;
+
+	for (uint32_t i = late; i < waitlist->n; i++)
+		n = n->next;
+	for (uint32_t i = 0; i < joins; i++, n = n->next) {
+		struct op *op = CONTAINER(n, struct waiter, node)->op;
+
+		op->route.next = NULL;
+		**tail = op;
+		*tail = &op->route.next;
+	}
+	waitlist->late = late - joins;
+	return joins;
+}
+
 struct op *
 dispatch_join(struct dispatch *d, uint32_t max, struct op **last)
 {
@@ -477,9 +537,14 @@ dispatch_join(struct dispatch *d, uint32_t max, struct op **last)
 	LIST_EACH_SAFE(n, &d->marked) {
 		struct waitlist *waitlist = CONTAINER(n, struct waitlist, marked);
 		const uint32_t want = waitlist->ready < max ? waitlist->ready : max;
-		const uint32_t joined = join_first(waitlist, want, &tail, &all);
+		const bool is_late = waitlist->late > 0;
+		const uint32_t joined = is_late ? join_late(waitlist, max, &tail) : join_first(waitlist, want, &tail, &all);
 
 		max -= joined;
+		if (is_late) {
+			all = waitlist->late == 0;
+			waitlist->ready = UINT32_MAX;
+		}
 		if (waitlist->ready != UINT32_MAX)
 			waitlist->ready -= joined;
 		if (all || waitlist->ready == 0)

@@ -22,6 +22,8 @@
  *  DISPATCH-3  No wake-up is lost: a marked waitlist stays marked until as many of its ops have run as
  *              there were messages.
  *  DISPATCH-4  An op whose time is over ends, but not before its waitlist, if marked, has run.
+ *  DISPATCH-5  While claims of some kinds (core/queue/kind.h) wait for a queue, nobody knows which op a message is for: then
+ *              all ops of the waitlist run, in their order. An op that comes runs once, without those before it.
  *
  * Owned by the lane's thread. Times are shard time.
  */
@@ -67,6 +69,9 @@ uint32_t dispatch_waiting(const struct dispatch *d, const struct op *op);
 
 /* How many claims wait for messages of the queue. */
 uint32_t dispatch_waiting_for(const struct dispatch *d, struct slice space, struct slice queue);
+
+/* How many of them may take a message of this share or kind. */
+uint32_t dispatch_takers(const struct dispatch *d, struct slice space, struct slice queue, struct slice line);
 
 /* How many acquires wait for the key. */
 uint32_t dispatch_waiting_for_key(const struct dispatch *d, struct slice space, struct slice key);

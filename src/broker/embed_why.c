@@ -25,7 +25,7 @@ take_answer(const struct op *op, struct slu_why_answer *out)
 		.estimate = op->why.estimate,
 	};
 	(void)snprintf(out->reason, sizeof out->reason, "%s", why_name(f->why));                        /* fits */
-	(void)snprintf(out->text, sizeof out->text, "%s", why_text(f, holder, text));                   /* fits */
+	(void)snprintf(out->text, sizeof out->text, "%s", why_text_of(op, f, text));                    /* fits */
 	(void)snprintf(out->owner, sizeof out->owner, "%.*s", (int)holder.n, holder.p ? holder.p : ""); /* HOLDER_MAX */
 }
 

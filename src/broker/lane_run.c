@@ -268,13 +268,32 @@ after_stats(struct lane *s, struct op *op)
 	op->count = dispatch_waiting(&s->dispatch, op);
 }
 
+/* The claims that wait and take a message of this kind. */
+static uint64_t
+waiting_for_kind(const struct lane *s, struct slice space, struct slice queue, struct slice kind)
+{
+	char line[1 + KIND_MAX] = { KIND_MARK };
+
+	if (!kind.n || kind.n > KIND_MAX)
+		return dispatch_takers(&s->dispatch, space, queue, (struct slice){ 0 });
+	memcpy(line + 1, kind.p, kind.n);
+	return dispatch_takers(&s->dispatch, space, queue, (struct slice){ line, 1 + kind.n });
+}
+
+static void
+after_limits(struct lane *s, struct op *op)
+{
+	for (uint32_t i = 0; !op->rc && op->limits.by_kind && i < op->n_uses; i++)
+		op->uses[i].waiting = dispatch_takers(&s->dispatch, op->space, op->queue, slice_of(op->uses[i].name));
+}
+
 /* The op may have asked without the name of the queue. */
 static void
 after_why(struct lane *s, struct op *op)
 {
 	if (op->rc || !op->n_queues)
 		return;
-	op->count = dispatch_waiting_for(&s->dispatch, op->space, slice_of(op->queues->name));
+	op->count = waiting_for_kind(s, op->space, slice_of(op->queues->name), slice_of(op->kind));
 	if (op->count == 0 && op->rows->state == MSG_READY)
 		why_add(&op->why, &(struct why_fact){ .why = WHY_NO_CONSUMER });
 }
@@ -298,6 +317,7 @@ static after_fn *const after[OP_VERBS] = {
 	[OP_DELETE] = after_delete,
 	[OP_STATS] = after_stats,
 	[OP_WHY] = after_why,
+	[OP_LIMITS] = after_limits,
 	[OP_DESCRIBE] = after_describe,
 };
 

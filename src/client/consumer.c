@@ -158,6 +158,7 @@ consume(struct worker *w)
 		.visibility = w->conf.visibility,
 		.wait = SLU_NEVER,
 		.stateful = w->conf.stateful,
+		.kinds = w->conf.n_kinds ? w->names.p : NULL,
 	};
 	struct slu_delivery *got[RECEIVE_PAGE_MAX];
 	struct receiving r;

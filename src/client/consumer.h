@@ -17,12 +17,17 @@
 
 #include <sluice/consumer.h>
 
+enum {
+	WORKER_NAMES = 16 << 10 /* bytes of the names of its kinds */
+};
+
 struct worker {
 	/* Set before the threads start. */
 	struct slu_service *service;
 	struct slu_client *client;
 	struct slu_consumer conf; /* a copy: the worker owns its strings; zeros are replaced by defaults */
 	char owner[CLIENT_OWNER_TEXT];
+	struct buf names; /* of the kinds in conf, with commas */
 	pthread_t *threads;
 	unsigned started; /* how many workers */
 	int stop_fd;

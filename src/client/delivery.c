@@ -23,7 +23,7 @@ struct meta {
 	uint64_t attempts, failures, max_attempts, size;
 	int64_t visibility;
 	slu_time until;
-	struct slice content_type, correlation_id, attributes;
+	struct slice content_type, correlation_id, attributes, kind;
 };
 
 static const struct json_field meta_fields[] = {
@@ -36,6 +36,7 @@ static const struct json_field meta_fields[] = {
 	JSON_ROW("lease_expires_at_unix", decode_seconds, struct meta, until),
 	JSON_ROW("payload_content_type", json_read_text, struct meta, content_type),
 	JSON_FIELD(text, struct meta, correlation_id),
+	JSON_FIELD(text, struct meta, kind),
 	JSON_FIELD(raw, struct meta, attributes),
 };
 
@@ -77,7 +78,7 @@ keep_text(char **at, struct slice s)
 static int
 take_meta(struct slu_delivery *d, const struct meta *m, const char *owner)
 {
-	const size_t n = m->content_type.n + m->correlation_id.n + m->attributes.n + 3;
+	const size_t n = m->content_type.n + m->correlation_id.n + m->attributes.n + m->kind.n + 4;
 	char *at = d->texts = mem_alloc(n);
 
 	if (!at)
@@ -94,6 +95,7 @@ take_meta(struct slu_delivery *d, const struct meta *m, const char *owner)
 	d->info.content_type = keep_text(&at, m->content_type);
 	d->info.correlation_id = keep_text(&at, m->correlation_id);
 	d->info.attributes = keep_text(&at, m->attributes);
+	d->info.kind = keep_text(&at, m->kind);
 	receipt_name_state(&d->info.receipt, owner);
 	return 0;
 }

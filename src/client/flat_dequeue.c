@@ -20,7 +20,7 @@ enum {
 struct message_row {
 	uint64_t id, fencing_token, attempts, failure_attempts, max_attempts;
 	int64_t priority;
-	struct slice uid, lease_id, lease_expires_at, content_type, key, share, correlation_id, receipt;
+	struct slice uid, lease_id, lease_expires_at, content_type, key, share, kind, correlation_id, receipt;
 	struct slice attributes;
 	struct slice payload;
 	struct slice raw; /* empty = the whole object */
@@ -28,7 +28,8 @@ struct message_row {
 
 static const struct json_field row_fields[] = {
 	JSON_FIELD(u64, struct message_row, id, .required = true, .min = 1, .max = INT64_MAX),
-	JSON_FIELDS(text, struct message_row, uid, receipt, content_type, key, share, correlation_id, lease_id, lease_expires_at),
+	JSON_FIELDS(text, struct message_row, uid, receipt, content_type, key, share, kind, correlation_id),
+	JSON_FIELDS(text, struct message_row, lease_id, lease_expires_at),
 	JSON_FIELDS(u64, struct message_row, fencing_token, attempts, failure_attempts, max_attempts),
 	JSON_FIELD(i64, struct message_row, priority),
 	JSON_FIELD(raw, struct message_row, attributes),
@@ -70,6 +71,7 @@ take_row(struct message_batch *b, const struct message_row *w, struct slu_client
 		.content_type = keep_text(b, w->content_type),
 		.key = keep_text(b, w->key),
 		.share = keep_text(b, w->share),
+		.kind = keep_text(b, w->kind),
 		.correlation_id = keep_text(b, w->correlation_id),
 		.attributes = keep_text(b, w->attributes),
 		.receipt = keep_text(b, w->receipt),
@@ -95,7 +97,7 @@ count_elements(struct slice document, size_t *n, struct slu_err *err)
 static int
 reserve(struct message_batch *b, struct slu_client_messages *out, size_t n)
 {
-	const size_t texts = b->document.n + 9 * n + 1; /* 9 ends a message */
+	const size_t texts = b->document.n + 10 * n + 1; /* 10 ends a message */
 
 	b->room = mem_alloc(b->document.n + 1);
 	out->items = mem_array(n + 1, sizeof out->items[0]);
@@ -190,6 +192,8 @@ write_claim(struct client_request *a, slu_time left)
 	client_request_param_time(a, "lease", q->claim->lease);
 	client_request_param_time(a, "wait", left < WAIT_MAX ? left : WAIT_MAX);
 	http_param(&a->path, "owner", q->owner);
+	if (q->claim->kinds)
+		http_param(&a->path, "kinds", q->claim->kinds);
 }
 
 /* Makes one request of the wait. */

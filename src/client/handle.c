@@ -19,13 +19,38 @@ struct handling {
 	struct slu_err err;
 };
 
+/* The row of the table for the kind of the delivery; NULL: the server has sent another kind than it was asked for. */
+static const struct slu_kind *
+find_kind(const struct slu_consumer *c, const char *kind)
+{
+	for (size_t i = 0; i < c->n_kinds; i++)
+		if (strcmp(c->kinds[i].kind, kind) == 0)
+			return &c->kinds[i];
+	return NULL;
+}
+
+static enum slu_verdict
+dispatch(struct handling *h)
+{
+	const struct slu_consumer *const c = &h->worker->conf;
+	const struct slu_kind *k;
+
+	if (!c->n_kinds)
+		return c->handle(h->delivery, c->arg, &h->err);
+	k = find_kind(c, h->delivery->info.kind);
+	if (!k) {
+		slu_fail(&h->err, SLU_EINVAL, "no handler for a message of kind \"%s\"; does the server know kinds?", h->delivery->info.kind);
+		return SLU_DEFER;
+	}
+	return k->handle(h->delivery, k->arg ? k->arg : c->arg, &h->err);
+}
+
 static int
 run(void *arg)
 {
 	struct handling *const h = arg;
 
-	CONTAIN("the handler",
-		h->verdict = h->worker->conf.handle(h->delivery, h->worker->conf.arg, &h->err));
+	CONTAIN("the handler", h->verdict = dispatch(h));
 	return 0;
 }
 

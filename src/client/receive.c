@@ -34,6 +34,8 @@ write_request(struct client_request *a, slu_time left)
 	json_out_i64(&w, "visibility_timeout_seconds", seconds_up(r->how.visibility));
 	json_out_i64(&w, "wait_seconds", seconds_to_wait(left));
 	json_out_u64(&w, "page_size", r->page);
+	if (r->how.kinds)
+		json_out_str(&w, "kinds", slice_of(r->how.kinds));
 	json_out_finish(&w);
 }
 

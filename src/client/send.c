@@ -76,6 +76,7 @@ write_terms(struct json_out *w, const struct slu_send *what)
 	out_text(w, "priority", what->priority);
 	out_text(w, "key", what->key);
 	out_text(w, "share", what->share);
+	out_text(w, "kind", what->kind);
 	out_text(w, "idempotency_key", what->idempotency_key);
 	out_text(w, "traceparent", what->traceparent);
 	out_time(w, "keep_result", what->keep_result);

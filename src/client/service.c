@@ -12,10 +12,26 @@
 
 enum {
 	CONSUMERS_MAX = 1024,
-	CONCURRENCY_MAX = 256
+	CONCURRENCY_MAX = 256,
+	KINDS_MAX = 64
 };
 
 /* --- configs -------------------------------------------------------------------------------- */
+
+static bool
+kinds_are_valid(const struct slu_consumer *c)
+{
+	for (size_t i = 0; i < c->n_kinds; i++) {
+		const struct slu_kind *const k = &c->kinds[i];
+
+		if (!k->kind || !k->kind[0] || strchr(k->kind, ',') || !k->handle)
+			return false;
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(c->kinds[j].kind, k->kind) == 0)
+				return false;
+	}
+	return true;
+}
 
 static int
 check(const struct slu_consumer *c, size_t i, struct slu_err *err)
@@ -24,8 +40,10 @@ check(const struct slu_consumer *c, size_t i, struct slu_err *err)
 
 	if (!c->queue || !c->queue[0])
 		wrong = "invalid queue; expected a name";
-	else if (!c->handle)
-		wrong = "invalid handle; expected a function";
+	else if (!c->handle == !c->n_kinds)
+		wrong = "invalid handle; expected a function, or a table of kinds instead";
+	else if (c->n_kinds > KINDS_MAX || !kinds_are_valid(c))
+		wrong = "invalid kinds; expected at most 64 rows with a kind and a function, each kind once";
 	else if (c->concurrency > CONCURRENCY_MAX)
 		wrong = "invalid concurrency; expected at most 256";
 	else if (c->prefetch > RECEIVE_PAGE_MAX)
@@ -66,6 +84,26 @@ copy(const char *text, bool *failed)
 	return out;
 }
 
+/* Copies the table of kinds, and makes the list of its names. */
+static void
+copy_kinds(struct worker *w, bool *failed)
+{
+	const struct slu_kind *const given = w->conf.kinds;
+	const size_t n = w->conf.n_kinds;
+	struct slu_kind *const kinds = n ? mem_array(n, sizeof *kinds) : NULL;
+
+	w->conf.kinds = kinds;
+	*failed |= n && !kinds;
+	for (size_t i = 0; kinds && i < n; i++) {
+		kinds[i] = given[i];
+		kinds[i].kind = copy(given[i].kind, failed);
+		if (i)
+			buf_putc(&w->names, ',');
+		buf_puts(&w->names, given[i].kind);
+	}
+	*failed |= n && !buf_str(&w->names);
+}
+
 /* Makes a unique owner: "mail-host-1234-...". */
 static void
 make_owner(struct worker *w)
@@ -86,10 +124,12 @@ worker_init(struct worker *w, struct slu_service *s, const struct slu_consumer *
 	bool failed = false;
 
 	*w = (struct worker){ .service = s, .client = s->client, .conf = *conf, .stop_fd = -1, .pause_fd = -1 };
+	buf_init(&w->names, WORKER_NAMES);
 	w->conf.name = copy(conf->name ? conf->name : conf->queue, &failed);
 	w->conf.queue = copy(conf->queue, &failed);
 	w->conf.space = copy(conf->space, &failed);
 	w->conf.owner = copy(conf->owner, &failed);
+	copy_kinds(w, &failed);
 	fill_defaults(&w->conf);
 	w->threads = mem_array(w->conf.concurrency, sizeof w->threads[0]);
 	if (failed || !w->threads)
@@ -107,6 +147,10 @@ worker_release(struct worker *w)
 	mem_free((void *)w->conf.queue);
 	mem_free((void *)w->conf.space);
 	mem_free((void *)w->conf.owner);
+	for (size_t i = 0; w->conf.kinds && i < w->conf.n_kinds; i++)
+		mem_free((void *)w->conf.kinds[i].kind);
+	mem_free((void *)w->conf.kinds);
+	buf_release(&w->names);
 	mem_free(w->threads);
 	if (w->service && w->stop_fd >= 0)
 		close(w->stop_fd);

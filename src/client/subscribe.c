@@ -59,6 +59,7 @@ slu_subscription_close(struct slu_subscription *s)
 		return;
 	keep_current(s);
 	hang_up(s);
+	mem_free((void *)s->receiving.how.kinds);
 	mem_free(s->queue);
 	mem_free(s);
 }
@@ -81,6 +82,10 @@ slu_client_subscribe(struct slu_client *c, const char *queue, const struct slu_r
 	}
 	s->client = c;
 	rc = receiving_init(&s->receiving, c, s->queue, how, err);
+	if (!rc && s->receiving.how.kinds) {
+		s->receiving.how.kinds = mem_strdup(s->receiving.how.kinds);
+		rc = s->receiving.how.kinds ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory for a subscription");
+	}
 	if (rc) {
 		mem_free(s->queue);
 		mem_free(s);

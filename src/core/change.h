@@ -184,7 +184,8 @@ struct change {
 	slu_time keep;      /* of the result. DONE, RESULT: until when; ACCEPT, RESTORE: how long */
 	uint64_t where;     /* place of the record */
 	uint64_t key;       /* hash of the ordering key (ledger_key_hash), or 0 */
-	struct slice share; /* ACCEPT, RESTORE, HOLD: borrowed until the change is applied; n 0: none */
+	struct slice share; /* ACCEPT, RESTORE, HOLD: borrowed until the change is applied; n 0: none. ACCEPT, RESTORE: or the kind,
+			     * as KIND-1 of core/queue/kind.h says */
 	struct slice value; /* ACCEPT, RESTORE: of the attribute that the queue limits; BREAKER: its name; as share */
 	struct idem_mark idem;
 	uint64_t digest;       /* of the payload, if the queue is strict; 0: unknown */

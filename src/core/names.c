@@ -2,6 +2,7 @@
 
 #include "base/parse.h"
 #include "base/utf8.h"
+#include "core/queue/kind.h"
 
 static int
 check_length(struct slice s, const char *what, size_t longest, struct slu_err *err)
@@ -141,6 +142,18 @@ share_check(struct slice share, const char *what, struct slu_err *err)
 	const int rc = check_length(share, what, SHARE_LONGEST, err);
 
 	return rc ? rc : check_characters(share, what, err);
+}
+
+int
+kind_check(struct slice kind, const char *what, struct slu_err *err)
+{
+	const int rc = check_length(kind, what, KIND_MAX, err);
+	char shown[SHOWN_TEXT];
+
+	for (size_t i = 0; !rc && i < kind.n; i++)
+		if (!fold(kind.p[i]) && kind.p[i] != ':' && kind.p[i] != '/')
+			return slu_fail(err, SLU_EINVAL, "invalid %s: %s; expected A-Z a-z 0-9 . _ - : /", what, parse_shown(kind, shown));
+	return rc;
 }
 
 int

@@ -47,6 +47,7 @@ struct spelling {
 
 int key_check(struct slice key, const char *what, struct slu_err *err);
 int share_check(struct slice share, const char *what, struct slu_err *err); /* as a key, but shorter */
+int kind_check(struct slice kind, const char *what, struct slu_err *err);   /* 1 to KIND_MAX bytes: letters, digits and . _ - : / */
 int correlation_check(struct slice id, const char *what, struct slu_err *err);
 
 #endif

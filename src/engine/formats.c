@@ -50,6 +50,12 @@ has_key_digest(const struct op *op)
 	return false;
 }
 
+static bool
+has_kinds(const struct op *op)
+{
+	return op->claim.kinds.n != 0;
+}
+
 static const struct {
 	uint8_t format;
 	uint8_t record;                       /* enum logengine_type, or NO_RECORD */
@@ -64,6 +70,7 @@ static const struct {
 	{ 3, LOGENGINE_PRIORITY, OP_NACK, has_priority },
 	{ 3, LOGENGINE_BREAKER, OP_HOLD, NULL },
 	{ 3, NO_RECORD, OP_ENQUEUE, has_new_field },
+	{ 3, NO_RECORD, OP_CLAIM, has_kinds },
 	{ 3, NO_RECORD, OP_POLICY_SET, has_new_setting },
 	{ FORMATS_KEY_DIGESTS, NO_RECORD, OP_MOVE, has_key_digest },
 };

@@ -32,7 +32,7 @@
  *
  * A field is a tag (1), a length of 1 or more (1) and its bytes; tags rise:
  *
- *      1  share
+ *      1  share, or kind: core/queue/kind.h
  *      2  value      of the attribute that the queue limits (limit_attribute), when it was accepted
  *     10  rule       the admission rule that applied (core/queue/rules.h)
  *     20  source     of a dead letter that came from another queue: that queue
@@ -58,6 +58,7 @@
 #define ENGINE_MESSAGE_H
 
 #include "base/bytes.h"
+#include "core/queue/kind.h"
 #include "core/queue/terms.h"
 
 #include <sluice/err.h>
@@ -112,7 +113,7 @@ struct message {
 	struct slice type;       /* of the payload: text/plain */
 	struct slice attributes; /* a JSON object, as received */
 	struct slice trace;      /* traceparent, tracestate: core/trace.h */
-	struct slice share;      /* whose turn it takes */
+	struct slice share;      /* whose turn it takes; or its kind, as KIND-1 of core/queue/kind.h says */
 	struct slice value;      /* of the attribute that the queue limits; set by the engine */
 	struct terms terms;      /* of its own: lease, retries, longest run */
 	struct slice source;     /* a dead letter of another queue: that queue; with the next three */

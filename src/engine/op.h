@@ -335,19 +335,22 @@ struct op_use {
 	uint8_t circuit;                /* a row of the list of circuits: enum circuit_state; otherwise 0 */
 	bool probed;                    /* a circuit: its probe is under way */
 	char breaker[BREAKER_NAME];     /* a circuit: the name of its breaker */
-	char name[MESSAGE_KEY_MAX + 1]; /* of the share, key or value; "": the queue, or messages without a share */
+	char name[MESSAGE_KEY_MAX + 1]; /* of the share, key or value; "": the queue, or messages without a share. With
+					 * KIND_MARK and GATE_SHARE: of a kind */
 	uint32_t messages, ready, leased, concurrency;
 	uint32_t rate, burst, tokens;
 	uint32_t weight;
 	uint64_t delivered;
 	slu_time until, hold;
+	uint32_t waiting; /* a kind: claims that wait and may take it */
 };
 
 enum {
 	OP_USES_SHARES = 20,    /* shares that LIMITS lists */
 	OP_USES_VALUES = 20,    /* the same of values */
 	OP_USES_CIRCUITS = 100, /* the same of circuits that are not closed */
-	OP_USES_HOLDS = 100     /* holds of a page */
+	OP_USES_HOLDS = 100,    /* holds of a page */
+	OP_USES_KINDS = 256     /* kinds */
 };
 
 /* LIMITS, HOLD. The rows of LIMITS, in op->uses: the queue, up to OP_USES_SHARES shares and
@@ -355,6 +358,7 @@ enum {
  * what the last answer has here for the next holds; 0: no more. A page behind the first has holds alone. */
 struct op_limits {
 	bool by_messages;     /* LIMITS: the shares with the most messages; otherwise those nearest to a limit */
+	bool by_kind;         /* LIMITS: the kinds instead, those with the most messages first */
 	uint8_t scope;        /* HOLD: enum gate_kind */
 	struct slice name;    /* HOLD: the share, key or value; n 0: the queue, or messages without a share */
 	slu_time hold;        /* HOLD: for how long; 0: the hold ends */
@@ -365,6 +369,7 @@ struct op_limits {
 	uint32_t holds;    /* LIMITS: all holds */
 	uint32_t values;   /* LIMITS: all values with messages */
 	uint32_t circuits; /* LIMITS: all circuits that are not closed */
+	uint32_t kinds;    /* LIMITS: all kinds with messages */
 	slu_time until;    /* HOLD: the end of the hold, or 0 */
 };
 
@@ -393,6 +398,7 @@ struct op_claim {
 	uint64_t id;         /* CLAIM: only this message, ready, delayed or dead; SLU_ENOTFOUND otherwise.
 			      * 0: the best messages */
 	bool stateful;       /* the rows carry the state of their messages */
+	struct slice kinds;  /* CLAIM: these kinds alone, each with its mark (core/queue/kind.h); n 0: every message */
 	uint32_t spare;      /* RETURN: so many of the first rows may have been read by their client;
 			      * they go back by the rule of ledger_spare */
 
@@ -540,6 +546,7 @@ struct op {
 			struct why_facts why;       /* answer of WHY */
 			char rule[RULES_TEXT];      /* WHY: the admission rule that applied to the message, or "" */
 			char breaker[BREAKER_NAME]; /* WHY: the breaker that keeps it back, or "" */
+			char kind[KIND_MAX + 1];    /* WHY: its kind, or "" */
 		};
 		struct op_limits limits;
 		struct op_trend trend;

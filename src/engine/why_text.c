@@ -187,6 +187,15 @@ why_text(const struct why_fact *f, struct slice holder, char out[static WHY_TEXT
 	return out;
 }
 
+const char *
+why_text_of(const struct op *op, const struct why_fact *f, char out[static WHY_TEXT])
+{
+	if (f->why != WHY_NO_CONSUMER || !op->kind[0])
+		return why_text(f, why_holder(op, f), out);
+	(void)snprintf(out, WHY_TEXT, "no consumer of kind %s is waiting", op->kind);
+	return out;
+}
+
 struct slice
 why_holder(const struct op *op, const struct why_fact *f)
 {

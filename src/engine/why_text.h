@@ -20,6 +20,9 @@ const char *why_scope(uint64_t kind);
  * n 0: not known. Returns out. */
 const char *why_text(const struct why_fact *f, struct slice holder, char out[static WHY_TEXT]);
 
+/* The same of an answered OP_WHY. */
+const char *why_text_of(const struct op *op, const struct why_fact *f, char out[static WHY_TEXT]);
+
 /* The holder that the reason of an answered OP_WHY is about; n 0: not known. Valid while op->rows are. */
 struct slice why_holder(const struct op *op, const struct why_fact *f);
 

@@ -219,6 +219,7 @@ static const struct op_field use_fields[] = {
 	{ "circuit",     15, FIELD_U8,   AT(circuit), CIRCUIT_HALF, NO, V(LIMITS), NULL },
 	{ "probed",      16, FIELD_BOOL, AT(probed), 0, NO, V(LIMITS), NULL },
 	{ "breaker",     17, FIELD_TEXT, AT(breaker), 0, NO, V(LIMITS), NULL },
+	{ "waiting",     18, FIELD_U32,  AT(waiting), 0, NO, V(LIMITS), NULL },
 };
 #undef AT
 
@@ -279,6 +280,7 @@ const struct op_field op_fields[] = {
 	{ "stateful",      45,  FIELD_BOOL,  AT(claim.stateful), 0, V(CLAIM), NO, NULL },
 	{ "spare",         46,  FIELD_BOOL,  AT(claim.spare), 0, V(RETURN), NO, NULL },
 	{ "only",          47,  FIELD_U64,   AT(claim.id), 0, V(CLAIM), NO, NULL },
+	{ "kinds",         48,  FIELD_SLICE, AT(claim.kinds), KINDS_TEXT, V(CLAIM), NO, NULL },
 
 	{ "key",           60,  FIELD_SLICE, AT(lock.key), LOCK_KEY_MAX, LOCKS, NO, NULL },
 	{ "name",          61,  FIELD_SLICE, AT(lock.name), LOCK_NAME_MAX, LOCKS, NO, NULL },
@@ -357,6 +359,7 @@ const struct op_field op_fields[] = {
 
 	{ "rule",          161, FIELD_TEXT,  AT(rule), 0, NO, V(WHY), NULL },
 	{ "breaker",       162, FIELD_TEXT,  AT(breaker), 0, NO, V(WHY), NULL },
+	{ "kind",          163, FIELD_TEXT,  AT(kind), 0, NO, V(WHY), NULL },
 	{ "dead_letter_queue", 170, FIELD_TEXT, AT(policy.dead_letter_queue), 0, POLICIES, POLICIES, NULL },
 	{ "rules",         171, FIELD_TEXT,  AT(policy.rules), 0, POLICIES, POLICIES, NULL },
 	{ "max_runtime",   172, FIELD_TIME,  AT(policy.max_runtime), 0, POLICIES, POLICIES, NULL },
@@ -366,6 +369,8 @@ const struct op_field op_fields[] = {
 	{ "attribute_rate_burst", 176, FIELD_U32, AT(policy.attribute_rate_burst), 0, POLICIES, POLICIES, NULL },
 	{ "breakers",      177, FIELD_TEXT,  AT(policy.breakers), 0, POLICIES, POLICIES, NULL },
 
+	{ "by_kind",       178, FIELD_BOOL,  AT(limits.by_kind), 0, V(LIMITS), NO, NULL },
+	{ "kinds",         179, FIELD_U32,   AT(limits.kinds), 0, NO, V(LIMITS), NULL },
 	{ "by_messages",   180, FIELD_BOOL,  AT(limits.by_messages), 0, V(LIMITS), NO, NULL },
 	{ "scope",         181, FIELD_U8,    AT(limits.scope), GATE_KINDS - 1, V(HOLD), NO, NULL },
 	{ "scope_name",    182, FIELD_SLICE, AT(limits.name), MESSAGE_KEY_MAX, V(HOLD), NO, NULL },

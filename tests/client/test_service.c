@@ -142,6 +142,51 @@ end(struct slu_service *s)
 	slu_service_free(s);
 }
 
+static enum slu_verdict
+handle_kind(struct slu_delivery *d, void *arg, struct slu_err *err)
+{
+	struct seen *s = arg;
+
+	(void)err;
+	(void)snprintf(s->text, sizeof s->text, "%s", slu_delivery_info(d)->kind);
+	atomic_fetch_add(&s->handled, 1);
+	return SLU_DONE;
+}
+
+static void
+send_kind(struct slu_client *c, const char *kind)
+{
+	FINE(slu_client_send(c, "jobs", &(struct slu_send){ SLU_OPTIONS_INIT(struct slu_send), .payload = "hello", .size = 5, .kind = kind }, NULL, NULL, &err));
+}
+
+/* PW-F17: a table of kinds; a kind that it does not have stays in the queue. */
+TEST(a_consumer_dispatches_by_the_kind_of_the_message)
+{
+	static struct seen resized, cropped;
+	struct slu_client *c = start("memory");
+	const struct slu_kind table[] = { { "resize", handle_kind, &resized }, { "crop", handle_kind, NULL } };
+	struct slu_consumer one = consumer("jobs", &cropped);
+	struct slu_service *s;
+
+	one.kinds = table;
+	one.n_kinds = 2;
+	CHECK_EQ(SLU_EINVAL, slu_service_new(&s, c, &one, 1, NULL)); /* a handler, and a table */
+	one.handle = NULL;
+	send_kind(c, "mail");
+	send_kind(c, "crop");
+	send_kind(c, "resize");
+	send_kind(c, "resize");
+	s = begin(c, &one, 1);
+	WAIT_UNTIL(left_in(c, "jobs") == 1);
+	CHECK_EQ(2, atomic_load(&resized.handled));
+	CHECK_EQ(1, atomic_load(&cropped.handled));
+	end(s);
+	CHECK_STR("resize", resized.text);
+	CHECK_STR("crop", cropped.text);
+	CHECK_EQ(1, left_in(c, "jobs"));
+	slu_client_free(c);
+}
+
 /* LQ-70: each config is a worker of its own; LQ-71: with an owner of its own. */
 TEST(two_consumers_run_side_by_side)
 {

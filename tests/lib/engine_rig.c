@@ -399,6 +399,14 @@ rig_claim_for(struct rig *r, const char *queue, slu_time lease)
 }
 
 uint64_t
+rig_claim_kinds(struct rig *r, const char *queue, const char *kinds, uint32_t max)
+{
+	begin_rows(r, OP_CLAIM, queue);
+	r->op.claim.kinds = slice_of(kinds);
+	return fill_rows(r, max) ? r->rows[0].id : 0;
+}
+
+uint64_t
 rig_claim_one(struct rig *r, const char *queue)
 {
 	return rig_claim(r, queue, 1) ? r->rows[0].id : 0;

@@ -159,6 +159,9 @@ void rig_check_whole(struct rig *r, slu_time at);
 uint32_t rig_claim(struct rig *r, const char *queue, uint32_t max);
 uint32_t rig_claim_for(struct rig *r, const char *queue, slu_time lease);
 
+/* Claims messages of these kinds, each with its mark; the id of the first, or 0. */
+uint64_t rig_claim_kinds(struct rig *r, const char *queue, const char *kinds, uint32_t max);
+
 /* The id of the granted message, or 0. */
 uint64_t rig_claim_one(struct rig *r, const char *queue);
 

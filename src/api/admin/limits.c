@@ -92,6 +92,28 @@ write_use(struct json_out *w, const struct op_use *u)
 }
 
 static void
+write_kind(struct json_out *w, const struct op_use *u)
+{
+	json_out_object(w, NULL);
+	json_out_str(w, "kind", kind_of_line(slice_of(u->name)));
+	json_out_u64(w, "messages", u->messages);
+	json_out_u64(w, "ready", u->ready);
+	json_out_u64(w, "leased", u->leased);
+	json_out_u64(w, "consumers_waiting", u->waiting);
+	json_out_close(w);
+}
+
+static void
+write_kinds(struct json_out *w, const struct op *op)
+{
+	json_out_array(w, "kinds");
+	for (uint32_t i = 0; i < op->n_uses; i++)
+		if (kind_is(slice_of(op->uses[i].name)))
+			write_kind(w, &op->uses[i]);
+	json_out_close(w);
+}
+
+static void
 write_hold(struct json_out *w, const struct op_use *u)
 {
 	open_scope(w, u);
@@ -128,9 +150,11 @@ answer_limits(struct apicall *a)
 	json_out_u64(&w, "values", op->limits.values);
 	json_out_u64(&w, "on_hold", op->limits.holds);
 	json_out_u64(&w, "broken", op->limits.circuits);
+	if (op->limits.by_kind)
+		write_kinds(&w, op);
 	json_out_array(&w, "limits");
 	for (uint32_t i = 0; i < op->n_uses; i++)
-		if (!op->uses[i].is_hold && !op->uses[i].circuit && (op->uses[i].kind != GATE_QUEUE || !op->limits.by_messages))
+		if (!op->uses[i].is_hold && !op->uses[i].circuit && !op->limits.by_kind && (op->uses[i].kind != GATE_QUEUE || !op->limits.by_messages))
 			write_use(&w, &op->uses[i]);
 	json_out_close(&w);
 	json_out_array(&w, "holds");
@@ -151,16 +175,17 @@ static void
 limits(struct apicall *a)
 {
 	const struct state *const s = a->state;
-	const bool by_messages = slice_eq(s->order, SLICE("messages"));
+	const bool by_messages = slice_eq(s->order, SLICE("messages")), by_kind = slice_eq(s->order, SLICE("kind"));
 
-	if (s->order.n && !by_messages && !slice_eq(s->order, SLICE("limit"))) {
-		apicall_refuse(a, SLU_EINVAL, "invalid order; expected limit or messages");
+	if (s->order.n && !by_messages && !by_kind && !slice_eq(s->order, SLICE("limit"))) {
+		apicall_refuse(a, SLU_EINVAL, "invalid order; expected limit, messages or kind");
 		return;
 	}
 	apicall_op(a, &a->op, OP_LIMITS, s->namespace, s->topic);
 	a->op.limits.by_messages = by_messages;
+	a->op.limits.by_kind = by_kind;
 	a->op.cursor = s->cursor;
-	a->op.max_uses = 1 + OP_USES_SHARES + OP_USES_VALUES + OP_USES_CIRCUITS + OP_USES_HOLDS;
+	a->op.max_uses = by_kind ? OP_USES_KINDS : 1 + OP_USES_SHARES + OP_USES_VALUES + OP_USES_CIRCUITS + OP_USES_HOLDS;
 	a->op.uses = arena_array(&a->memory, a->op.max_uses, sizeof *a->op.uses);
 	if (a->op.uses)
 		apicall_run(a, answer_limits);

@@ -8,6 +8,7 @@
 #include "api/params.h"
 #include "api/stream.h"
 #include "api/holder.h"
+#include "api/values.h"
 
 static const struct param params[] = {
 	PARAM_QUEUE(struct flat_claim),
@@ -16,6 +17,7 @@ static const struct param params[] = {
 	PARAM(span, struct flat_claim, lease, .min = SLU_MS, .max = API_LEASE_MAX),
 	PARAM(owner, struct flat_claim, owner),
 	PARAM(word, struct flat_claim, as),
+	PARAM(word, struct flat_claim, kinds),
 };
 
 enum {
@@ -183,6 +185,9 @@ decode(struct apicall *a, struct state *s, struct slu_err *err)
 	a->op.claim.lease = s->q.lease;
 	a->op.claim.holder = holder_of(a, s->q.owner);
 	a->op.claim.max_bytes = API_PAYLOAD_BYTES;
+	rc = s->q.kinds.p ? value_kinds(&a->memory, s->q.kinds, &a->op.claim.kinds, err) : 0;
+	if (rc)
+		return rc;
 	a->op.max_rows = s->q.limit;
 	a->op.rows = arena_array(&a->memory, s->q.limit, sizeof *a->op.rows);
 	return a->op.rows ? 0 : slu_fail(err, SLU_ENOMEM, "out of memory");

@@ -25,7 +25,8 @@ struct flat_claim {
 	slu_time lease;     /* 0: the lease of the queue */
 	struct slice owner; /* n 0: the caller's name */
 	struct slice as;
-	enum flat_as form; /* the form that `as` names */
+	struct slice kinds; /* a list with commas; no pointer: every message */
+	enum flat_as form;  /* the form that `as` names */
 };
 
 /* Reads the query, or the JSON body if the query is empty. room has query.n + 2 * body.n

@@ -28,6 +28,7 @@ struct item {
 	struct slice parent, state; /* traceparent and tracestate */
 	struct slice copies;        /* "copy_to": an array of names */
 	struct flat_unique unique;
+	struct slice kind;
 };
 
 #define FIELD(text, how, member, ...) JSON_ROW(text, json_read_##how, struct item, member, __VA_ARGS__)
@@ -83,6 +84,7 @@ static const struct json_field fields[] = {
 	JSON_ROW("retry", read_retry, struct item, put.m.terms),
 	FIELD("deadline", time, put.deadline),
 	JSON_ROW("unique", flat_unique_read, struct item, unique),
+	FIELD("kind", kind, kind),
 };
 
 /* Takes the payload from the member that has it. */
@@ -124,6 +126,18 @@ take_unique(struct json *r, uint64_t given, struct item *item)
 	item->put.replace = u->replace;
 }
 
+/* KIND-1 */
+static void
+take_kind(struct json *r, struct arena *a, struct item *item)
+{
+	if (item->kind.n == 0 || r->state == JSON_FAILED)
+		return;
+	if (item->put.m.share.n)
+		json_fail(r, SLU_EINVAL, NULL, "expected share or kind, not both");
+	else if (value_kind(a, item->kind, &item->put.m.share, NULL))
+		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
+}
+
 /* Checks the members together, and completes item->put. */
 static void
 finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
@@ -137,6 +151,7 @@ finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
 	if (item->put.m.due < 0)
 		item->put.m.due = 0; /* a time before 1970 means now */
 	take_unique(r, given, item);
+	take_kind(r, a, item);
 	if (r->state != JSON_FAILED &&
 	    value_trace(a, item->parent, item->state, &item->put.m.trace))
 		json_fail(r, SLU_ENOMEM, r->p, "out of memory");

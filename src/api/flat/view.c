@@ -98,7 +98,8 @@ static void
 write_extras(struct json_out *w, const struct message *m)
 {
 	text_if_any(w, "key", m->key);
-	text_if_any(w, "share", m->share);
+	text_if_any(w, "share", share_of_line(m->share));
+	text_if_any(w, "kind", kind_of_line(m->share));
 	text_if_any(w, "rule", m->rule);
 	write_unique(w, m);
 	text_if_any(w, "correlation_id", m->correlation);

@@ -58,14 +58,14 @@ write_parts(struct json_out *w, const struct why_fact *f, struct slice owner)
 }
 
 static void
-write_fact(struct json_out *w, const struct why_fact *f, struct slice owner)
+write_fact(struct json_out *w, const struct op *op, const struct why_fact *f)
 {
 	char text[WHY_TEXT];
 
 	json_out_object(w, NULL);
 	json_out_str(w, "reason", slice_of(why_name(f->why)));
-	json_out_str(w, "text", slice_of(why_text(f, owner, text)));
-	write_parts(w, f, owner);
+	json_out_str(w, "text", slice_of(why_text_of(op, f, text)));
+	write_parts(w, f, why_holder(op, f));
 	json_out_close(w);
 }
 
@@ -78,10 +78,10 @@ write_facts(struct json_out *w, const struct op *op)
 	char text[WHY_TEXT];
 
 	json_out_str(w, "reason", slice_of(why_name(y->facts[0].why)));
-	json_out_str(w, "text", slice_of(why_text(&y->facts[0], why_holder(op, &y->facts[0]), text)));
+	json_out_str(w, "text", slice_of(why_text_of(op, &y->facts[0], text)));
 	json_out_array(w, "reasons");
 	for (uint64_t i = 0; i < n; i++)
-		write_fact(w, &y->facts[i], why_holder(op, &y->facts[i]));
+		write_fact(w, op, &y->facts[i]);
 	json_out_close(w);
 }
 
@@ -97,6 +97,8 @@ reply(struct apicall *a, const struct op *op)
 	json_out_str(&w, "status", slice_of(flat_view_status(op->rows)));
 	json_out_u64(&w, "attempts", op->rows->attempts);
 	write_facts(&w, op);
+	if (op->kind[0])
+		json_out_str(&w, "kind", slice_of(op->kind));
 	if (op->rule[0])
 		json_out_str(&w, "rule", slice_of(op->rule));
 	if (op->breaker[0])

@@ -37,7 +37,7 @@ enum {
 
 struct state {
 	/* As sent. */
-	struct slice namespace, queue, owner, txn_id;
+	struct slice namespace, queue, owner, txn_id, kinds;
 	int64_t visibility_timeout_seconds, wait_seconds, page_size;
 
 	bool subscribes;
@@ -54,7 +54,7 @@ struct state {
 };
 
 static const struct json_field fields[] = {
-	JSON_FIELDS(text, struct state, namespace, queue, owner, txn_id),
+	JSON_FIELDS(text, struct state, namespace, queue, owner, txn_id, kinds),
 	JSON_FIELDS(i64, struct state, visibility_timeout_seconds, wait_seconds, page_size),
 };
 
@@ -288,6 +288,9 @@ decode(struct apicall *a, struct state *s)
 	if (!lockd_space(a, &s->namespace) || !lockd_queue(a, &s->queue, LOCKD_MISSING_QUEUE) ||
 	    !lockd_txn(a, s->txn_id, &s->txn) || !lockd_txn_check(a, &s->txn))
 		return false;
+	a->op.claim.kinds = (struct slice){ 0 };
+	if (s->kinds.n && value_kinds(&a->memory, s->kinds, &a->op.claim.kinds, &err))
+		return lockd_reject(a, LOCKD_INVALID_BODY, err.text);
 	if (s->subscribes && s->txn_id.n > 0)
 		return lockd_reject(a, LOCKD_TXN_CONFLICT, "a stream has many leases, and a transaction one: leave txn_id out");
 	s->owner = lockd_trim(s->owner);

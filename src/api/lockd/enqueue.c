@@ -38,7 +38,7 @@ enum part {
 
 struct state {
 	/* As sent in the meta part. */
-	struct slice namespace, queue, attributes, payload_content_type;
+	struct slice kind, namespace, queue, attributes, payload_content_type;
 	int64_t delay_seconds, visibility_timeout_seconds, ttl_seconds, max_attempts;
 	struct slice traceparent, tracestate;
 
@@ -73,6 +73,7 @@ static const struct json_field fields[] = {
 	JSON_ROW("priority", json_read_priority, struct state, put.m.prio),
 	JSON_ROW("key", json_read_key, struct state, put.m.key),
 	JSON_ROW("share", json_read_share, struct state, put.m.share),
+	JSON_ROW("kind", json_read_kind, struct state, kind),
 	JSON_ROW("idempotency_key", json_read_key, struct state, put.m.idem),
 	JSON_ROW("keep_result", json_read_span, struct state, put.m.keep, .min = SLU_SEC, .max = API_KEEP_MAX),
 	JSON_ROW("lease", json_read_span, struct state, put.m.terms.lease, .min = SLU_MS, .max = API_LEASE_MAX),
@@ -124,6 +125,10 @@ take_type(struct apicall *a, struct state *s)
 static bool
 take_terms(struct apicall *a, struct state *s)
 {
+	if (s->put.m.share.n && s->kind.n)
+		return lockd_reject(a, LOCKD_INVALID_BODY, "expected share or kind, not both");
+	if (s->kind.n && value_kind(&a->memory, s->kind, &s->put.m.share, NULL))
+		return !apicall_refused(a, SLU_ENOMEM, NULL);
 	if (s->put.deadline && s->ttl_seconds > 0)
 		return lockd_reject(a, LOCKD_INVALID_BODY, "expected ttl_seconds or deadline, not both");
 	if (s->put.deadline < 0)

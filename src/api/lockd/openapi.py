@@ -11,6 +11,7 @@ OUR_OWN = {
     "priority": {"oneOf": [integer(), string(enum=["high", "normal", "low"])], "default": 5},
     **each(string(minLength=1, maxLength=256), "key idempotency_key"),
     "share": string(minLength=1, maxLength=128),
+    "kind": string(pattern="^[A-Za-z0-9._:/-]{1,100}$"),
     **each(TIME, "keep_result lease max_runtime"),
     "deadline": MOMENT,
     **each(TEXT, "traceparent tracestate"),
@@ -80,6 +81,7 @@ SCHEMAS = {
         "visibility_timeout_seconds": SECONDS,
         "wait_seconds": integer(description="-1: not at all, 0: for ever"),
         "page_size": integer(description="1 to 64"),
+        "kinds": string(description="messages of these kinds alone, with commas"),
     }),
     "LockdQueue": asked([], PLACE),
     "LockdStats": record(

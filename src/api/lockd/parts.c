@@ -88,6 +88,8 @@ write_given(struct json_out *w, const struct op_row *row, const struct message *
 	json_out_i64(w, "visibility_timeout_seconds", seconds_of(row));
 	if (m->attributes.n)
 		json_out_stored(w, "attributes", m->attributes);
+	if (kind_is(m->share))
+		json_out_str(w, "kind", kind_of_line(m->share));
 	json_out_str(w, "payload_content_type", m->type.n ? m->type : SLICE(default_type));
 	json_out_u64(w, "payload_bytes", m->payload_size);
 }

@@ -118,7 +118,7 @@ write_system(struct sqs_out *o, const struct sqs_names *l, const struct op_row *
 		pair_number(o, "ApproximateFirstReceiveTimestamp", (row->attempts > 1 ? m->due : row->claimed) / SLU_MS, 1);
 	if (fifo && wants(l, "SequenceNumber"))
 		pair_number(o, "SequenceNumber", (int64_t)m->number, 20);
-	pair_text(o, l, "MessageGroupId", fifo ? m->key : m->share);
+	pair_text(o, l, "MessageGroupId", fifo ? m->key : share_of_line(m->share));
 	if (fifo)
 		pair_text(o, l, "MessageDeduplicationId", id ? id->text : m->idem);
 	if (trace)

@@ -60,6 +60,7 @@ print_meta(const struct pull *p, const struct slu_client_message *m)
 	fprintf(stderr, "  attempt %u", m->attempts);
 	say(stderr, "key", m->key);
 	say(stderr, "share", m->share);
+	say(stderr, "kind", m->kind);
 	say(stderr, "correlation", m->correlation_id);
 	fprintf(stderr, "%s\n", colours ? "\033[0m" : "");
 }
@@ -160,6 +161,7 @@ const struct command cli_pull = {
 		 { "-w, --wait", ARG_TIME, AT(pull, claim.wait), "wait this long for the first message (0)" },
 		 { "--lease", ARG_TIME, AT(pull, claim.lease), "length of the lease (the queue's)" },
 		 { "--owner NAME", ARG_TEXT, AT(pull, claim.owner), "owner of the lease, as browse shows it (host:process)" },
+		 { "--kind NAME,...", ARG_TEXT, AT(pull, claim.kinds), "take messages of these kinds alone (all messages)" },
 		 { "--ack", ARG_FLAG, AT(pull, ack), "ack the messages after they are printed, 100 at a time" },
 		 { "--raw", ARG_FLAG, AT(pull, raw), "do not escape payloads on a terminal" }),
 	CLI_STATE(struct pull, .limit = 1),

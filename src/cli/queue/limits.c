@@ -32,6 +32,14 @@ static const struct column share_columns[] = {
 	{ "hold_until", "HOLD", COLUMN_TIME },
 };
 
+static const struct column kind_columns[] = {
+	{ "kind", "KIND", COLUMN_TEXT },
+	{ "messages", "MESSAGES", COLUMN_NUMBER },
+	{ "ready", "READY", COLUMN_NUMBER },
+	{ "leased", "LEASED", COLUMN_NUMBER },
+	{ "consumers_waiting", "WAITING", COLUMN_NUMBER },
+};
+
 static const struct column hold_columns[] = {
 	{ "scope", "SCOPE", COLUMN_TEXT },
 	{ "name", "NAME", COLUMN_MAYBE },
@@ -87,6 +95,12 @@ shares(struct session *s, struct slu_err *err)
 }
 
 static int
+kinds(struct session *s, struct slu_err *err)
+{
+	return print(s, kind_columns, COUNT(kind_columns), "kinds", "kind", false, err);
+}
+
+static int
 holds(struct session *s, struct slu_err *err)
 {
 	return print(s, hold_columns, COUNT(hold_columns), "holds", NULL, true, err);
@@ -132,6 +146,18 @@ const struct command cli_queue_shares = {
 	.examples = "  sluice queue shares jobs\n",
 	.options = CLI_QUEUE,
 	.run = shares,
+};
+
+const struct command cli_queue_kinds = {
+	.name = "queue kinds",
+	.summary = "show the kinds of messages of a queue",
+	.usage = "QUEUE [options]",
+	.text = "Shows the kinds of messages that a queue has, those with the most messages first, and how\n"
+		"many consumers wait for each. A kind with ready messages that no consumer takes waits.\n",
+	.examples = "  sluice queue kinds jobs\n"
+		    "  sluice queue kinds jobs --json | jq 'select(.ready > 0 and .consumers_waiting == 0)'\n",
+	.options = CLI_QUEUE,
+	.run = kinds,
 };
 
 const struct command cli_queue_holds = {

@@ -34,7 +34,7 @@ enum {
 
 /* All variables that describe a message. The values of an outer worker are removed from the environment. */
 static const char *const variables[] = {
-	"ID", "UID", "QUEUE", "NAMESPACE", "ATTEMPTS", "FAILURE_ATTEMPTS", "PRIORITY", "KEY",
+	"ID", "UID", "QUEUE", "NAMESPACE", "ATTEMPTS", "FAILURE_ATTEMPTS", "PRIORITY", "KEY", "KIND",
 	"CORRELATION_ID", "CONTENT_TYPE", "ATTRIBUTES", "RECEIPT", "LEASE_ID", "LEASE_EXPIRES_AT",
 	"FENCING_TOKEN", "SERVER", "TOKEN", "TOKEN_FILE", "CA_FILE", "CERT", "CERT_KEY"
 };
@@ -81,6 +81,7 @@ put_message(struct buf *b, const struct slu_client_message *m)
 	put_number(b, "FAILURE_ATTEMPTS", (int64_t)m->failures);
 	put_number(b, "PRIORITY", m->priority);
 	put_text(b, "KEY", m->key);
+	put_text(b, "KIND", m->kind);
 	put_text(b, "CORRELATION_ID", m->correlation_id);
 	put_text(b, "CONTENT_TYPE", m->content_type);
 	put_text(b, "ATTRIBUTES", m->attributes);
@@ -295,6 +296,7 @@ write_line(struct work_slot *s)
 	json_out_u64(&w, "failure_attempts", m->failures);
 	out_text(&w, "key", m->key);
 	out_text(&w, "share", m->share);
+	out_text(&w, "kind", m->kind);
 	out_text(&w, "correlation_id", m->correlation_id);
 	out_text(&w, "content_type", m->content_type);
 	json_out_u64(&w, "fencing_token", m->fencing_token);

@@ -332,6 +332,7 @@ claim(struct work_slot *s, slu_time wait, struct slu_err *err)
 		.lease = s->work->lease,
 		.wait = wait,
 		.owner = s->work->owner,
+		.kinds = s->work->kinds,
 	};
 	const struct slu_call call = {
 		SLU_OPTIONS_INIT(struct slu_call),

@@ -268,7 +268,7 @@ const struct command cli_work = {
 	.usage = "QUEUE [options] -- COMMAND [ARGUMENTS...]",
 	.text = "Runs COMMAND for every message: the payload on stdin, the rest in SLUICE_ID,\n"
 		"SLUICE_UID, SLUICE_QUEUE, SLUICE_NAMESPACE, SLUICE_ATTEMPTS, SLUICE_KEY,\n"
-		"SLUICE_FENCING_TOKEN, SLUICE_CORRELATION_ID and others. The exit code decides: 0 ack,\n"
+		"SLUICE_KIND, SLUICE_FENCING_TOKEN, SLUICE_CORRELATION_ID and others. The exit code decides: 0 ack,\n"
 		"75 defer, 100 dead letter, anything else is a failure that is retried later. The lease\n"
 		"is extended while COMMAND runs. Ctrl-C lets running commands finish; a second Ctrl-C\n"
 		"kills them and returns their messages. Background processes of COMMAND end with it, and\n"
@@ -284,12 +284,14 @@ const struct command cli_work = {
 		    "  sluice work mail --timeout 30s -- ./send-mail\n"
 		    "  sluice work numbers --lines -- python3 worker.py\n"
 		    "  sluice work numbers --idle 5s -- cat\n"
+		    "  sluice work media --kind resize,crop -- ./images\n"
 		    "  sluice work sums --result stdout -- jq add\n"
 		    "  sluice work orders -- sh -c 'echo \"{\\\"queue\\\":\\\"mail\\\",\\\"text\\\":\\\"$SLUICE_ID\\\"}\" >&3'\n",
 	.options = CLI_NAMESPACE | CLI_CONNECTION | CLI_JSON,
 	CLI_ARGS({ "-c, --concurrency", ARG_COUNT, AT(work, concurrency), "how many messages at a time (1)" },
 		 { "--lease", ARG_TIME, AT(work, lease), "length of the lease, extended at half of it (30s)" },
 		 { "--owner NAME", ARG_TEXT, AT(work, owner), "owner of the leases, as browse shows it (host:process)" },
+		 { "--kind NAME,...", ARG_TEXT, AT(work, kinds), "take messages of these kinds alone (all messages)" },
 		 { "--lines", ARG_FLAG, AT(work, lines), "run the command once; it reads and writes lines" },
 		 { "--result none|stdout", ARG_TEXT, AT(work, result),
 		   "stdout: the output of the command is the result of the message (none)" },

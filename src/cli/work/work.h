@@ -57,6 +57,7 @@ struct work {
 	const char *result; /* "stdout" = the output of the command is the result; NULL or "none" = no result */
 	slu_time lease;
 	const char *owner; /* NULL = host and process */
+	const char *kinds; /* "resize,crop" = messages of these kinds alone; NULL = every message */
 	slu_time idle;     /* exit after this time without a message; 0 = never */
 	slu_time timeout;  /* limit of a command (WORK-5); 0 = no limit */
 	bool pass_token;   /* the command receives the token of the session */

@@ -167,6 +167,7 @@ offer_queue(struct page *p, const struct ledger_queue *q)
 	offer_heap(p, MSG_DELAYED, &q->heaps.timed);
 	offer_shares(p, q->shares);
 	offer_values(p, q->values);
+	offer_values(p, q->kinds);
 	offer_parked(p, q);
 	offer_leased(p, q);
 	offer_held(p, q);

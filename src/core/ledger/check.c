@@ -18,26 +18,31 @@ ready_heap(const struct ledger *l, const struct ledger_queue *q, const struct ms
 	return ledger_flow_of(l, m) != SHARES_PLAIN ? shares_flow_heap(q->shares, ledger_flow_of(l, m)) : &q->heaps.ready;
 }
 
-/* LEDGERVALUE-3: the messages that wait behind their values. */
+/* LEDGERVALUE-3, LEDGERKIND-2: the messages that wait behind their values, or behind their kinds. */
 static uint32_t
-in_strands(const struct ledger_queue *q)
+in_strands(const struct values *v)
 {
 	uint32_t n = 0;
 
-	for (uint32_t h = q->values ? values_strand_next(q->values, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE;
-	     h = values_strand_next(q->values, h))
-		n += values_heap(q->values, h)->n;
+	for (uint32_t h = v ? values_strand_next(v, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE; h = values_strand_next(v, h))
+		n += values_heap(v, h)->n;
 	return n;
+}
+
+static bool
+is_behind(const struct ledger *l, const struct values *v, uint32_t strand, uint32_t h)
+{
+	const struct msg *m = ledger_msg(l, h);
+
+	return strand != SLAB_NONE && values_front(v, strand) != h && m->q.place == QUEUE_OUT &&
+	       is_at(values_heap(v, strand), m->q.pos, h);
 }
 
 static bool
 waits_behind(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
 {
-	const struct msg *m = ledger_msg(l, h);
-	const uint32_t strand = ledger_strand_of(l, m);
-
-	return strand != SLAB_NONE && values_front(q->values, strand) != h && m->q.place == QUEUE_OUT &&
-	       is_at(values_heap(q->values, strand), m->q.pos, h);
+	return is_behind(l, q->values, ledger_strand_of(l, ledger_msg(l, h)), h) ||
+	       is_behind(l, q->kinds, ledger_kind_of(l, ledger_msg(l, h)), h);
 }
 
 /* The ready messages with a share. */
@@ -261,6 +266,8 @@ check_queue(const struct ledger *l, const struct ledger_queue *q,
 		return shares_check(q->shares);
 	if (q->values && values_check(q->values))
 		return values_check(q->values);
+	if (q->kinds && values_check(q->kinds))
+		return values_check(q->kinds);
 	if (remembered_in(l, q) != q->remembered)
 		return "remembered keys are counted wrong";
 	if (ledger_results_of(l, q->handle, NULL, UINT32_MAX) != q->results)
@@ -269,7 +276,7 @@ check_queue(const struct ledger *l, const struct ledger_queue *q,
 		return "dead letters that are not listed";
 	if (damaged != q->count[MSG_DAMAGED])
 		return "damaged messages that are not listed";
-	if (in_heaps != q->heaps.ready.n + q->heaps.timed.n + in_flows(q) + in_strands(q) + count_parked(l, q))
+	if (in_heaps != q->heaps.ready.n + q->heaps.timed.n + in_flows(q) + in_strands(q->values) + in_strands(q->kinds) + count_parked(l, q))
 		return "heaps hold what is not there";
 	if (q->heaps.held != waiting + count[MSG_LEASED] + count[MSG_HELD] +
 				     count[MSG_DEAD] + count[MSG_DAMAGED])
@@ -331,6 +338,7 @@ check_memory(const struct ledger *l)
 		bytes += q->shares ? shares_bytes(q->shares) : 0;
 		bytes += q->gates ? gates_bytes(q->gates) : 0;
 		bytes += q->values ? values_bytes(q->values) : 0;
+		bytes += q->kinds ? values_bytes(q->kinds) : 0;
 		bytes += q->own_policy ? sizeof *q->own_policy : 0;
 		bytes += q->breakers ? breakers_bytes(q->breakers) : 0;
 	}

@@ -1,6 +1,7 @@
 /*
  * decide.c - checks the operations of producers, consumers and operators.
  */
+#include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
 #include "core/ledger/named.h"
 
@@ -146,7 +147,7 @@ is_replaceable(const struct ledger *l, const struct msg *m, uint64_t key, struct
 	const uint64_t own = m->flags & MSG_KEYED ? ledger_key_of(l, m)->hash : 0;
 
 	return (state == MSG_READY || state == MSG_DELAYED || state == MSG_HELD) && !(m->flags & MSG_TAKEN) && own == key &&
-	       slice_eq(ledger_share_name(l, m), share);
+	       slice_eq(ledger_line_of(l, m), share);
 }
 
 int
@@ -191,11 +192,13 @@ is_over(const struct ledger *l, const struct ledger_queue *q, const struct msg *
 
 /* LEDGER-13: the first ready message that the stream has not just failed, or SLAB_NONE. */
 static int
-pick_other(const struct ledger *l, const struct ledger_queue *q, uint32_t stream_no, slu_time now,
+pick_other(const struct ledger *l, const struct ledger_queue *q, const struct ledger_taker *taker, slu_time now,
 	   uint32_t *best, struct ledger_passed *passed)
 {
+	const uint32_t stream_no = taker->stream_no, most = shun_count(&l->shun, stream_no, now) + 1;
 	uint32_t msgs[SHUN_MAX + 1], n;
-	const int rc = ledger_peek_ready(q, msgs, shun_count(&l->shun, stream_no, now) + 1, &n);
+	const int rc = taker->kinds.n ? ledger_kind_peek(l, q, taker->kinds, msgs, most, &n)
+				      : ledger_peek_ready(l, q, msgs, most, &n);
 
 	*best = SLAB_NONE;
 	*passed = (struct ledger_passed){ .until = SLU_NEVER };
@@ -213,14 +216,18 @@ pick_other(const struct ledger *l, const struct ledger_queue *q, uint32_t stream
 }
 
 static int
-pick_best(const struct ledger *l, const struct ledger_queue *q, uint32_t stream_no, slu_time now,
+pick_best(const struct ledger *l, const struct ledger_queue *q, const struct ledger_taker *taker, slu_time now,
 	  uint32_t *best, struct ledger_passed *passed)
 {
+	const uint32_t stream_no = taker->stream_no;
+
 	*passed = (struct ledger_passed){ 0 };
 	*best = ledger_best(q);
+	if (taker->kinds.n && *best != SLAB_NONE)
+		*best = ledger_kind_best(l, q, taker->kinds);
 	if (!stream_no || *best == SLAB_NONE || !shun_until(&l->shun, ledger_msg(l, *best)->id, stream_no, now))
 		return 0;
-	return pick_other(l, q, stream_no, now, best, passed);
+	return pick_other(l, q, taker, now, best, passed);
 }
 
 /* Opens gates for a claim: the first GATES_LOOK of them, the others at the next one. */
@@ -274,7 +281,7 @@ ledger_claim_for(struct ledger *l, uint32_t queue, const struct ledger_taker *ta
 	*out = ledger_begin(l, CHANGE_NONE, now);
 	rc = q->gates ? look_at_gates(l, q, out->at) : 0;
 	if (!rc)
-		rc = pick_best(l, q, taker->stream_no, out->at, &h, passed);
+		rc = pick_best(l, q, taker, out->at, &h, passed);
 	if (rc || h == SLAB_NONE)
 		return rc;
 	return decide_claim(l, q, h, taker, now, out);

@@ -1,10 +1,11 @@
 /*
- * lane.c - lanes: the place of messages with a share, or with a value that their queue limits.
+ * lane.c - lanes: the place of messages with a share or a kind, or with a value that their queue limits.
  *
  *      message ── home ──> lane ──> key, or none
- *                               ├─> flow: share and priority; SHARES_PLAIN: no share
+ *                               ├─> flow: share and priority; kind; SHARES_PLAIN: neither
  *                               └─> strand: value and flow; or none
  */
+#include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
 
 #include <assert.h>
@@ -62,8 +63,12 @@ ledger_lane_reserve(struct ledger *l, const struct change *c)
 {
 	struct ledger_queue *q = ledger_queue(l, c->queue);
 	uint32_t flow = SHARES_PLAIN;
-	int rc = c->share.n ? ledger_share_reserve(l, q, c, &flow) : 0;
+	int rc = 0;
 
+	if (kind_is(c->share))
+		rc = ledger_kind_reserve(l, q, c->share, &flow);
+	else if (c->share.n)
+		rc = ledger_share_reserve(l, q, c, &flow);
 	if (!rc && c->value.n)
 		rc = ledger_value_reserve(l, q, c->value, flow);
 	if (!rc)
@@ -85,7 +90,9 @@ ledger_lane_attach(struct ledger *l, struct ledger_queue *q, struct msg *m, cons
 	};
 	uint32_t h;
 
-	if (c->share.n)
+	if (kind_is(c->share))
+		name.flow = ledger_kind_attach(q, c->share);
+	else if (c->share.n)
 		name.flow = ledger_share_attach(l, q, c);
 	if (c->value.n)
 		name.strand = ledger_value_attach(l, q, c->value, name.flow);
@@ -102,7 +109,9 @@ ledger_lane_detach(struct ledger *l, struct ledger_queue *q, const struct msg *m
 
 	if (lane->strand != SLAB_NONE)
 		values_drop(q->values, lane->strand);
-	if (lane->flow != SHARES_PLAIN)
+	if (lane->flow != SHARES_PLAIN && lane->flow & LANE_KIND)
+		ledger_kind_detach(q, lane->flow);
+	else if (lane->flow != SHARES_PLAIN)
 		shares_drop(q->shares, lane->flow);
 	if (--lane->refs == 0) {
 		map_remove(&l->lane_of, hash_lane(lane), m->home);
@@ -118,7 +127,7 @@ lane_at(const struct ledger *l, uint32_t h, int32_t prio)
 {
 	return (struct change){
 		.queue = ledger_home(l, ledger_msg(l, h)),
-		.share = ledger_share_of(l, h),
+		.share = ledger_line_of(l, ledger_msg(l, h)),
 		.value = ledger_value_of(l, h),
 		.prio = prio,
 	};
@@ -161,9 +170,12 @@ void
 ledger_lane_lease(struct ledger *l, struct ledger_queue *q, const struct msg *m, bool begins)
 {
 	const struct msg_lane *lane = ledger_lane(l, m->home);
+	const uint32_t flow = ledger_flow_of(l, m), kind = ledger_kind_of(l, m);
 
-	if (lane->flow != SHARES_PLAIN)
-		shares_lease(q->shares, lane->flow, begins);
+	if (flow != SHARES_PLAIN)
+		shares_lease(q->shares, flow, begins);
+	if (kind != SLAB_NONE)
+		(void)values_lease(q->kinds, values_of(q->kinds, kind), begins); /* a kind has no limit */
 	if (lane->strand != SLAB_NONE)
 		ledger_value_lease(l, q, lane->strand, begins);
 	ledger_share_count(l, q);

@@ -147,6 +147,7 @@ ledger_queue_release(struct ledger *l, struct ledger_queue *q)
 	shares_free(q->shares);
 	gates_free(q->gates);
 	values_free(q->values);
+	values_free(q->kinds);
 	breakers_free(q->breakers);
 	l->broken = l->broken == q->handle ? SLAB_NONE : l->broken;
 	l->n_shares -= q->n_shares;

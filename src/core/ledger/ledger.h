@@ -265,7 +265,7 @@ struct idem_mark ledger_idem_mark(const struct ledger *l, uint32_t queue, struct
 struct ledger_offer {
 	uint64_t id;           /* new, from the id generator */
 	struct slice key;      /* ordering key; n 0: none */
-	struct slice share;    /* n 0: none */
+	struct slice share;    /* or the kind, as KIND-1 of core/queue/kind.h says; n 0: neither */
 	struct slice value;    /* of the attribute that the queue limits (ledger_attribute); n 0: none */
 	struct slice idem;     /* idempotency key; n 0: none */
 	uint64_t digest;       /* of the payload; needed with idem if ledger_is_strict */
@@ -289,7 +289,8 @@ struct ledger_offer {
  *   SLU_EEXISTS    if the idempotency key is known: out->id is the id of the first message
  *   SLU_EIDEM      if it is known, the queue is strict, and the digests differ
  *   SLU_EQFULL     if the queue is at its max_depth
- *   SLU_EQUOTA     if the share is new, and the ledger has ledger_limits.shares of them
+ *   SLU_EQUOTA     if the share is new, and the ledger has ledger_limits.shares of them; or if the kind is new, and the
+ *                  queue has KINDS_OF_QUEUE of them
  *   SLU_EBUSY      if there are too many idempotency keys
  *   SLU_ECONFLICT  if the ordering key is part of a move (MOVE-7 of engine/move.h)
  */
@@ -309,6 +310,7 @@ void ledger_undo(struct ledger *l, const struct change *accepted);
 struct ledger_taker {
 	slu_time lease;     /* 0: of the message, or of the policy */
 	uint32_t stream_no; /* number of the stream, or 0 */
+	struct slice kinds; /* the kinds that it takes (core/queue/kind.h); n 0: every message */
 };
 
 /* Messages that a claim left to other consumers: LEDGER-13. */
@@ -679,6 +681,9 @@ void ledger_relocate_given(struct ledger *l, uint32_t queue, struct slice peer, 
 
 /* The share of a message; n 0: none. Valid while the message exists. */
 struct slice ledger_share_of(const struct ledger *l, uint32_t msg);
+
+/* The kind of a message, without its mark; n 0: none. */
+struct slice ledger_kind_name(const struct ledger *l, uint32_t msg);
 
 /* The value of the attribute that its queue limits; n 0: none. Valid while the message exists. */
 struct slice ledger_value_of(const struct ledger *l, uint32_t msg);

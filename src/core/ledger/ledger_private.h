@@ -29,6 +29,7 @@
 #include "core/queue/gates.h"
 #include "core/queue/trend.h"
 #include "core/queue/idem.h"
+#include "core/queue/kind.h"
 #include "core/queue/holders.h"
 #include "core/queue/pace.h"
 #include "core/queue/results.h"
@@ -70,12 +71,18 @@ enum key_list {
 	KEY_LISTS
 };
 
-/* The place of messages with a share or a value: their key, flow and strand. */
+enum {
+	LANE_KIND = 1u << 31 /* in msg_lane.flow: the other bits are a strand of the kinds of the queue */
+};
+
+_Static_assert((unsigned)LANE_KIND &(unsigned)SHARES_PLAIN, "both are no flow");
+
+/* The place of messages with a share, a kind or a value: their key, flow and strand. */
 struct msg_lane {
 	uint32_t refs; /* messages, in any state */
 	uint32_t queue;
 	uint32_t key;    /* SLAB_NONE: no key */
-	uint32_t flow;   /* of the shares of the queue, or SHARES_PLAIN */
+	uint32_t flow;   /* of the shares of the queue, or SHARES_PLAIN; or LANE_KIND and a strand of its kinds */
 	uint32_t strand; /* of the values of the queue, or SLAB_NONE */
 };
 
@@ -111,6 +118,7 @@ struct ledger_queue {
 	uint32_t n_shares;         /* at the last count */
 	struct gates *gates;       /* NULL: the policy has no rate (LEDGERGATE-1) */
 	struct values *values;     /* NULL: no message has a value (LEDGERVALUE-2) */
+	struct values *kinds;      /* NULL: no message has a kind (LEDGERKIND-1) */
 	struct breakers *breakers; /* NULL: none has failed (LEDGERBREAKER-1) */
 
 	slu_time full; /* state of its bucket (core/bucket.h) */
@@ -333,7 +341,18 @@ ledger_lane(const struct ledger *l, uint32_t h)
 static inline uint32_t
 ledger_flow_of(const struct ledger *l, const struct msg *m)
 {
-	return m->flags & MSG_LANED ? ledger_lane(l, m->home)->flow : SHARES_PLAIN;
+	const uint32_t flow = m->flags & MSG_LANED ? ledger_lane(l, m->home)->flow : SHARES_PLAIN;
+
+	return flow & LANE_KIND ? SHARES_PLAIN : flow;
+}
+
+/* The strand of its kind, or SLAB_NONE. */
+static inline uint32_t
+ledger_kind_of(const struct ledger *l, const struct msg *m)
+{
+	const uint32_t flow = m->flags & MSG_LANED ? ledger_lane(l, m->home)->flow : SHARES_PLAIN;
+
+	return flow != SHARES_PLAIN && flow & LANE_KIND ? flow & ~(uint32_t)LANE_KIND : SLAB_NONE;
 }
 
 static inline uint32_t
@@ -433,6 +452,10 @@ void ledger_make_ready(struct ledger *l, struct ledger_queue *q, uint32_t h);
 void ledger_front_enter(struct ledger *l, struct ledger_queue *q, uint32_t h);
 void ledger_front_leave(struct ledger *l, struct ledger_queue *q, uint32_t h);
 
+/* The same below the kinds: in the heap of the queue, or in the flow of its share. */
+void ledger_heap_enter(struct ledger *l, struct ledger_queue *q, uint32_t h);
+void ledger_heap_leave(struct ledger *l, struct ledger_queue *q, uint32_t h);
+
 /* Removes a ready or delayed message from its heap. */
 void ledger_unqueue(struct ledger *l, struct ledger_queue *q, uint32_t h);
 void ledger_enter_lease(struct ledger *l, struct ledger_queue *q, uint32_t h,
@@ -525,8 +548,13 @@ uint32_t ledger_value_attach(struct ledger *l, struct ledger_queue *q, struct sl
 /* Of any queue: LEDGERVALUE-2. */
 void ledger_value_rest(struct ledger_queue *q);
 
-/* The queue has shares now: counts the messages without a share that wait behind their values. */
-void ledger_value_count_plain(struct ledger *l, struct ledger_queue *q);
+/* The queue has shares now: counts the messages without a share that wait behind their values, or their kinds. */
+void ledger_value_count_plain(struct ledger *l, struct ledger_queue *q, const struct values *v);
+
+/* The message is to wait behind its value or kind: before it leaves the front, so that its level of shares is not empty in
+ * between. It does not wait any more: after it has come to the front. */
+void ledger_wait_behind(struct ledger *l, struct ledger_queue *q, uint32_t h);
+void ledger_unwait(struct ledger *l, struct ledger_queue *q, uint32_t h);
 
 /* A message of the strand becomes ready, or is not ready any more. */
 void ledger_value_enter(struct ledger *l, struct ledger_queue *q, uint32_t strand, uint32_t h);
@@ -565,6 +593,9 @@ void ledger_share_rest(struct ledger *l, struct ledger_queue *q);
 /* The share of a message; n 0: none. */
 struct slice ledger_share_name(const struct ledger *l, const struct msg *m);
 
+/* Its share or kind, as KIND-1 says. */
+struct slice ledger_line_of(const struct ledger *l, const struct msg *m);
+
 /* For every ready message of a queue that has shares, also for messages without one: it becomes ready, it
  * is not ready any more, it is delivered. */
 void ledger_share_enter(struct ledger *l, struct ledger_queue *q, uint32_t h);
@@ -580,6 +611,9 @@ void ledger_share_set(struct ledger *l, struct ledger_queue *q);
 /* The memory or the number of the shares may have changed. */
 void ledger_share_count(struct ledger *l, struct ledger_queue *q);
 
+/* Returns whether a limit or a closed gate holds all messages without a share back. */
+bool ledger_plain_is_limited(const struct ledger_queue *q);
+
 /* The message that a claim gets, or SLAB_NONE. */
 uint32_t ledger_best(const struct ledger_queue *q);
 
@@ -590,7 +624,7 @@ uint32_t ledger_limit_of(const struct ledger *l, const struct ledger_queue *q, c
 uint32_t ledger_share_ahead(const struct ledger_queue *q, uint32_t h, uint32_t most);
 
 /* Fills msgs with the first ready messages in the order of delivery. Returns SLU_ENOMEM. */
-int ledger_peek_ready(const struct ledger_queue *q, uint32_t *msgs, uint32_t max, uint32_t *n);
+int ledger_peek_ready(const struct ledger *l, const struct ledger_queue *q, uint32_t *msgs, uint32_t max, uint32_t *n);
 
 /* ---- gate.c: of a queue that has gates ---- */
 

@@ -15,7 +15,8 @@ ledger_count_heaps(struct ledger *l, struct ledger_queue *q)
 {
 	const size_t bytes = queue_bytes(&q->heaps) + queue_bytes(&q->trash) + queue_bytes(&q->spare) +
 			     (q->shares ? shares_bytes(q->shares) : 0) + (q->gates ? gates_bytes(q->gates) : 0) +
-			     (q->values ? values_bytes(q->values) : 0) + (q->breakers ? breakers_bytes(q->breakers) : 0) +
+			     (q->values ? values_bytes(q->values) : 0) + (q->kinds ? values_bytes(q->kinds) : 0) +
+			     (q->breakers ? breakers_bytes(q->breakers) : 0) +
 			     (q->own_policy ? sizeof *q->own_policy : 0);
 
 	l->heaps_bytes += bytes - q->bytes; /* modulo 2^64: it may be less */

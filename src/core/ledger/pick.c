@@ -88,7 +88,7 @@ pick_first(struct pick *p, bool ready)
 	if (is_full(p))
 		return;
 	if (ready)
-		p->no_memory |= ledger_peek_ready(p->q, msgs, max, &n) != 0;
+		p->no_memory |= ledger_peek_ready(p->l, p->q, msgs, max, &n) != 0;
 	else
 		p->no_memory |= heap_peek(&p->q->heaps.timed, msgs, max, &n) != 0;
 	for (uint32_t i = 0; i < n && !is_full(p); i++)
@@ -103,12 +103,10 @@ pick_any(struct pick *p, const struct heap *heap)
 		add_message(p, heap->nodes[i].handle);
 }
 
-/* Ready messages that wait behind their value. */
+/* Ready messages that wait behind their value or kind. */
 static void
-pick_behind(struct pick *p)
+pick_behind(struct pick *p, const struct values *v)
 {
-	const struct values *v = p->q->values;
-
 	for (uint32_t h = v ? values_strand_next(v, SLAB_NONE) : SLAB_NONE; h != SLAB_NONE && !is_full(p);
 	     h = values_strand_next(v, h))
 		pick_any(p, values_heap(v, h));
@@ -224,7 +222,8 @@ ledger_pick(struct ledger *l, uint32_t queue, const struct ledger_bound *bound,
 	if (p.q->purging)
 		return SLU_EBUSY;
 	pick_first(&p, true);
-	pick_behind(&p);
+	pick_behind(&p, p.q->values);
+	pick_behind(&p, p.q->kinds);
 	if (p.n == 0)
 		pick_limited(&p);
 	pick_first(&p, false);

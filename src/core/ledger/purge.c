@@ -5,6 +5,7 @@
  * First the sequences: held messages are freed key by key, so that only new messages are behind
  * a head. Then the old heaps: freeing a head lets the next message of its key follow.
  */
+#include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
 
 #include <assert.h>
@@ -23,6 +24,8 @@ ledger_is_purged(const struct ledger *l, const struct ledger_queue *q, const str
 	if (m->flags & MSG_PARKED)
 		return ledger_gate_is_trash(l, q, m);
 	if (msg_state(m) == MSG_READY && q->values && ledger_value_is_trash(l, q, h))
+		return true;
+	if (msg_state(m) == MSG_READY && q->kinds && ledger_kind_is_trash(l, q, h))
 		return true;
 	if (msg_state(m) == MSG_READY && ledger_flow_of(l, m) != SHARES_PLAIN)
 		return ledger_share_is_trash(l, q, h);
@@ -54,6 +57,8 @@ ledger_purge_reserve(struct ledger *l, struct ledger_queue *q)
 		rc = shares_purge_reserve(q->shares);
 	if (!rc && q->values)
 		rc = values_purge_reserve(q->values);
+	if (!rc && q->kinds)
+		rc = values_purge_reserve(q->kinds);
 	ledger_count_heaps(l, q);
 	return rc;
 }
@@ -74,6 +79,8 @@ ledger_purge_start(struct ledger *l, uint32_t queue, const struct change *c)
 		shares_purge(q->shares);
 	if (q->values)
 		values_purge(q->values);
+	if (q->kinds)
+		values_purge(q->kinds);
 	if (q->gates)
 		ledger_gate_purge(q);
 	ledger_count_heaps(l, q);
@@ -123,7 +130,7 @@ free_last(struct ledger *l, struct ledger_queue *q, struct heap *heap)
 	free_message(l, q, h);
 }
 
-/* Frees a ready message that is parked, waits behind a value, or has a share. Returns false if no such message is left. */
+/* Frees a ready message that is parked, waits behind a value or kind, or has a share. Returns false if no such message is left. */
 static bool
 free_shared(struct ledger *l, struct ledger_queue *q)
 {
@@ -131,9 +138,11 @@ free_shared(struct ledger *l, struct ledger_queue *q)
 
 	if (h == SLAB_NONE && q->values)
 		h = values_trash_pop(q->values);
+	if (h == SLAB_NONE && q->kinds)
+		h = values_trash_pop(q->kinds);
 	if (h == SLAB_NONE && q->shares)
 		h = shares_trash_pop(q->shares);
-	if (q->shares || q->values)
+	if (q->shares || q->values || q->kinds)
 		ledger_count_heaps(l, q);
 	if (h != SLAB_NONE)
 		free_message(l, q, h);

@@ -6,6 +6,7 @@
  *  LEDGERSHARE-2  Tags change when a claim is applied, never in a replay. So a ledger that was opened, or
  *                 taken over, begins with equal tags.
  */
+#include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
 
 #include "base/mem.h"
@@ -31,7 +32,9 @@ count_plain(struct ledger *l, struct ledger_queue *q)
 	for (uint32_t i = 0; i < q->heaps.ready.n; i++)
 		shares_enter_plain(q->shares, ledger_msg(l, q->heaps.ready.nodes[i].handle)->q.prio);
 	if (q->values)
-		ledger_value_count_plain(l, q);
+		ledger_value_count_plain(l, q, q->values);
+	if (q->kinds)
+		ledger_value_count_plain(l, q, q->kinds);
 }
 
 static int
@@ -58,6 +61,8 @@ ledger_share_reserve(struct ledger *l, struct ledger_queue *q, const struct chan
 bool
 ledger_share_fits(const struct ledger *l, const struct ledger_queue *q, struct slice share)
 {
+	if (kind_is(share))
+		return ledger_kind_fits(q, share);
 	return !l->limits.shares || l->n_shares < l->limits.shares ||
 	       (q->shares && shares_find(q->shares, share) != SLAB_NONE);
 }
@@ -95,6 +100,19 @@ ledger_share_name(const struct ledger *l, const struct msg *m)
 	if (ledger_flow_of(l, m) == SHARES_PLAIN)
 		return (struct slice){ 0 };
 	shares_get(q->shares, shares_of(q->shares, ledger_flow_of(l, m)), &v);
+	return v.name;
+}
+
+struct slice
+ledger_line_of(const struct ledger *l, const struct msg *m)
+{
+	const struct ledger_queue *q = ledger_queue_of(l, m);
+	const uint32_t kind = ledger_kind_of(l, m);
+	struct value_view v;
+
+	if (kind == SLAB_NONE)
+		return ledger_share_name(l, m);
+	values_get(q->kinds, values_of(q->kinds, kind), &v);
 	return v.name;
 }
 
@@ -152,8 +170,10 @@ ledger_share_is_trash(const struct ledger *l, const struct ledger_queue *q, uint
 }
 
 int
-ledger_peek_ready(const struct ledger_queue *q, uint32_t *msgs, uint32_t max, uint32_t *n)
+ledger_peek_ready(const struct ledger *l, const struct ledger_queue *q, uint32_t *msgs, uint32_t max, uint32_t *n)
 {
+	if (q->kinds && !q->shares)
+		return ledger_kind_peek(l, q, (struct slice){ 0 }, msgs, max, n);
 	return q->shares ? shares_peek(q->shares, &q->heaps.ready, msgs, max, n)
 			 : heap_peek(&q->heaps.ready, msgs, max, n);
 }
@@ -190,8 +210,8 @@ ledger_share_ahead(const struct ledger_queue *q, uint32_t h, uint32_t most)
 
 /* ---- Limits ---- */
 
-static bool
-plain_is_limited(const struct ledger_queue *q)
+bool
+ledger_plain_is_limited(const struct ledger_queue *q)
 {
 	const uint32_t shared = q->shares ? shares_leased(q->shares) : 0;
 
@@ -211,7 +231,7 @@ queue_is_limited(const struct ledger_queue *q)
 uint32_t
 ledger_best(const struct ledger_queue *q)
 {
-	const bool limited = plain_is_limited(q);
+	const bool limited = ledger_plain_is_limited(q);
 
 	if (q->policy->paused || queue_is_limited(q))
 		return SLAB_NONE;

@@ -1,6 +1,7 @@
 /*
  * state.c - changes the state of messages, and frees them.
  */
+#include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
 
 #include "core/ledger/letters.h"
@@ -118,7 +119,7 @@ count_idle(const struct ledger *l, const struct msg *m, enum msg_state state, ui
 }
 
 void
-ledger_front_enter(struct ledger *l, struct ledger_queue *q, uint32_t h)
+ledger_heap_enter(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
 	const slu_time due = ledger_msg(l, h)->q.due;
 
@@ -129,12 +130,34 @@ ledger_front_enter(struct ledger *l, struct ledger_queue *q, uint32_t h)
 }
 
 void
-ledger_front_leave(struct ledger *l, struct ledger_queue *q, uint32_t h)
+ledger_heap_leave(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
 	if (q->shares)
 		ledger_share_leave(l, q, h);
 	else
 		queue_take(&q->heaps, h);
+}
+
+void
+ledger_front_enter(struct ledger *l, struct ledger_queue *q, uint32_t h)
+{
+	const uint32_t kind = q->kinds ? ledger_kind_of(l, ledger_msg(l, h)) : SLAB_NONE;
+
+	if (kind != SLAB_NONE)
+		ledger_kind_enter(l, q, kind, h);
+	else
+		ledger_heap_enter(l, q, h);
+}
+
+void
+ledger_front_leave(struct ledger *l, struct ledger_queue *q, uint32_t h)
+{
+	const uint32_t kind = q->kinds ? ledger_kind_of(l, ledger_msg(l, h)) : SLAB_NONE;
+
+	if (kind != SLAB_NONE)
+		ledger_kind_leave(l, q, kind, h);
+	else
+		ledger_heap_leave(l, q, h);
 }
 
 void

@@ -181,6 +181,40 @@ ledger_values(const struct ledger *l, uint32_t queue)
 	return v ? values_count(v) : 0;
 }
 
+/* ---- Kinds ---- */
+
+uint32_t
+ledger_use_kinds(const struct ledger *l, uint32_t queue, struct ledger_use *out, uint32_t max)
+{
+	const struct values *v = ledger_queue(l, queue)->kinds;
+	uint32_t n = 0;
+
+	assert(max > 0);
+	for (uint32_t h = SLAB_NONE; v && (h = values_next(v, h)) != SLAB_NONE;) {
+		struct value_view k;
+
+		values_get(v, h, &k);
+		n = insert(out, n, max,
+			   &(struct ledger_use){
+				   .kind = GATE_SHARE,
+				   .name = k.name,
+				   .messages = k.messages,
+				   .ready = k.ready,
+				   .leased = k.leased,
+			   },
+			   true);
+	}
+	return n;
+}
+
+uint32_t
+ledger_kinds(const struct ledger *l, uint32_t queue)
+{
+	const struct values *v = ledger_queue(l, queue)->kinds;
+
+	return v ? values_count(v) : 0;
+}
+
 /* ---- Holds ---- */
 
 bool

@@ -90,12 +90,19 @@ uint32_t ledger_use_shares(const struct ledger *l, uint32_t queue, bool by_messa
 /* The same for values of the attribute that the queue limits: those nearest to a limit first. */
 uint32_t ledger_use_values(const struct ledger *l, uint32_t queue, slu_time now, struct ledger_use *out, uint32_t max);
 
+/* The kinds with messages, those with the most first. The name begins with KIND_MARK (core/queue/kind.h), and `kind` is
+ * GATE_SHARE. */
+uint32_t ledger_use_kinds(const struct ledger *l, uint32_t queue, struct ledger_use *out, uint32_t max);
+
 /* The next hold of the queue in no order, from *cursor on (0 at first); false: no more. */
 bool ledger_use_hold(const struct ledger *l, uint32_t queue, uint64_t *cursor, slu_time now, struct ledger_use *out);
 
 /* The number of shares, with that of messages without a share, and of holds. */
 uint32_t ledger_shares(const struct ledger *l, uint32_t queue);
 uint32_t ledger_holds(const struct ledger *l, uint32_t queue);
+
+/* The number of kinds with messages. */
+uint32_t ledger_kinds(const struct ledger *l, uint32_t queue);
 
 /* The number of values with messages. */
 uint32_t ledger_values(const struct ledger *l, uint32_t queue);

@@ -90,29 +90,29 @@ is_plain(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
 }
 
 /* The message is to wait: before it leaves the front, so that its level is not empty in between. */
-static void
-wait_behind(struct ledger *l, struct ledger_queue *q, uint32_t h)
+void
+ledger_wait_behind(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
 	if (is_plain(l, q, h))
 		shares_wait_plain(q->shares, ledger_msg(l, h)->q.prio);
 }
 
 /* The message does not wait any more: after it has come to the front. */
-static void
-unwait(struct ledger *l, struct ledger_queue *q, uint32_t h)
+void
+ledger_unwait(struct ledger *l, struct ledger_queue *q, uint32_t h)
 {
 	if (is_plain(l, q, h))
 		shares_unwait_plain(q->shares, ledger_msg(l, h)->q.prio);
 }
 
 void
-ledger_value_count_plain(struct ledger *l, struct ledger_queue *q)
+ledger_value_count_plain(struct ledger *l, struct ledger_queue *q, const struct values *v)
 {
-	for (uint32_t s = SLAB_NONE; (s = values_strand_next(q->values, s)) != SLAB_NONE;) {
-		const struct heap *waiting = values_heap(q->values, s);
+	for (uint32_t s = SLAB_NONE; (s = values_strand_next(v, s)) != SLAB_NONE;) {
+		const struct heap *waiting = values_heap(v, s);
 
 		for (uint32_t i = 0; i < waiting->n; i++)
-			wait_behind(l, q, waiting->nodes[i].handle);
+			ledger_wait_behind(l, q, waiting->nodes[i].handle);
 	}
 }
 
@@ -125,7 +125,7 @@ ledger_value_enter(struct ledger *l, struct ledger_queue *q, uint32_t strand, ui
 	const uint32_t was = values_front(q->values, strand);
 
 	if (!values_leads(q->values, strand, h)) {
-		wait_behind(l, q, h);
+		ledger_wait_behind(l, q, h);
 		values_push(q->values, strand, h);
 		return;
 	}
@@ -133,7 +133,7 @@ ledger_value_enter(struct ledger *l, struct ledger_queue *q, uint32_t strand, ui
 	ledger_front_enter(l, q, h);
 	if (was == SLAB_NONE)
 		return;
-	wait_behind(l, q, was);
+	ledger_wait_behind(l, q, was);
 	ledger_front_leave(l, q, was);
 	values_push(q->values, strand, was);
 }
@@ -148,7 +148,7 @@ follow(struct ledger *l, struct ledger_queue *q, uint32_t strand)
 	if (next == SLAB_NONE)
 		return;
 	ledger_front_enter(l, q, next);
-	unwait(l, q, next);
+	ledger_unwait(l, q, next);
 	ledger_mark_woken(l, q);
 }
 
@@ -157,7 +157,7 @@ ledger_value_leave(struct ledger *l, struct ledger_queue *q, uint32_t strand, ui
 {
 	if (values_front(q->values, strand) != h) {
 		values_pull(q->values, strand, h);
-		unwait(l, q, h);
+		ledger_unwait(l, q, h);
 		ledger_share_count(l, q);
 		return;
 	}
@@ -177,7 +177,7 @@ turn(struct ledger *l, struct ledger_queue *q, uint32_t value)
 			continue;
 		}
 		values_lead(q->values, s, SLAB_NONE);
-		wait_behind(l, q, front);
+		ledger_wait_behind(l, q, front);
 		ledger_front_leave(l, q, front);
 		values_push(q->values, s, front);
 	}

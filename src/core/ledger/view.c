@@ -60,7 +60,7 @@ ledger_peek(const struct ledger *l, uint32_t queue, uint32_t *msgs, uint32_t max
 	    uint32_t *n)
 {
 	assert(max <= LEDGER_PEEK_MAX);
-	return ledger_peek_ready(ledger_queue(l, queue), msgs, max, n);
+	return ledger_peek_ready(l, ledger_queue(l, queue), msgs, max, n);
 }
 
 struct slice
@@ -190,7 +190,7 @@ ledger_describe(const struct ledger *l, uint32_t msg, slu_time now, struct chang
 	*out = ledger_begin_for(l, CHANGE_RESTORE, msg, now);
 	fill_restore(&v, out);
 	out->max_attempts = m->max_attempts;
-	out->share = ledger_share_name(l, m);
+	out->share = ledger_line_of(l, m);
 	out->value = ledger_value_of(l, msg);
 	out->terms = *ledger_terms(l, m);
 	if (m->more != SLAB_NONE && ledger_more(l, m)->idem != SLAB_NONE)

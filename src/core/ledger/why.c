@@ -73,12 +73,17 @@ count_of_key(const struct ledger *l, const struct msg *m)
 	return n;
 }
 
-/* The messages of its value and share before a message that waits behind them: at least so many go before it. */
+/* The messages of its value and share, or of its kind, before a message that waits behind them: at least so many go before it. */
 static uint32_t
-count_behind(const struct why_look *k, uint32_t strand)
+count_behind(const struct why_look *k, const struct values *v, uint32_t strand)
 {
-	return count_before(values_heap(k->q->values, strand), k->m->q.pos) +
-	       (values_front(k->q->values, strand) != SLAB_NONE);
+	return count_before(values_heap(v, strand), k->m->q.pos) + (values_front(v, strand) != SLAB_NONE);
+}
+
+static bool
+is_second(const struct why_look *k, const struct values *v, uint32_t strand)
+{
+	return strand != SLAB_NONE && values_front(v, strand) != k->msg;
 }
 
 /* ---- Reasons: each returns whether it holds, and fills in the fields of its own ---- */
@@ -154,12 +159,14 @@ is_behind(const struct why_look *k, struct why_fact *f)
 static bool
 has_ahead(const struct why_look *k, struct why_fact *f)
 {
-	const uint32_t strand = ledger_strand_of(k->l, k->m);
+	const uint32_t strand = ledger_strand_of(k->l, k->m), kind = ledger_kind_of(k->l, k->m);
 
 	if (msg_state(k->m) != MSG_READY || !is_waiting(k) || (k->m->flags & MSG_PARKED))
 		return false;
-	if (strand != SLAB_NONE && values_front(k->q->values, strand) != k->msg)
-		f->n = count_behind(k, strand);
+	if (is_second(k, k->q->values, strand))
+		f->n = count_behind(k, k->q->values, strand);
+	else if (is_second(k, k->q->kinds, kind))
+		f->n = count_behind(k, k->q->kinds, kind);
 	else if (k->q->shares)
 		f->n = ledger_share_ahead(k->q, k->msg, WHY_COUNT);
 	else

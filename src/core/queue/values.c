@@ -287,6 +287,14 @@ find_strand(const struct values *v, struct slice name, uint32_t flow, uint32_t *
 	return map_find(&v->strand_of, hash_strand(*value, flow), &(const struct strand_key){ *value, flow });
 }
 
+uint32_t
+values_strand(const struct values *v, struct slice name, uint32_t flow)
+{
+	uint32_t value;
+
+	return find_strand(v, name, flow, &value);
+}
+
 static int
 make(struct values *v, struct slice name, uint32_t flow, uint32_t value, uint32_t *strand)
 {
@@ -349,8 +357,8 @@ values_front(const struct values *v, uint32_t strand)
 	return strand_at(v, strand)->front;
 }
 
-static bool
-is_before(const struct queue_item *a, const struct queue_item *b)
+bool
+values_before(const struct queue_item *a, const struct queue_item *b)
 {
 	if (a->prio != b->prio)
 		return a->prio < b->prio;
@@ -364,7 +372,7 @@ values_leads(const struct values *v, uint32_t strand, uint32_t item)
 
 	if (value_at(v, s->value)->blocked)
 		return false;
-	return s->front == SLAB_NONE || is_before(item_at(v, item), item_at(v, s->front));
+	return s->front == SLAB_NONE || values_before(item_at(v, item), item_at(v, s->front));
 }
 
 void
@@ -587,7 +595,7 @@ check_strand(const struct values *v, uint32_t h)
 		return s->front == SLAB_NONE ? NULL : "a blocked value has a message in front";
 	if (s->front == SLAB_NONE)
 		return s->waiting.n == 0 ? NULL : "an open strand has nothing in front";
-	return s->waiting.n && is_before(item_at(v, s->waiting.nodes[0].handle), item_at(v, s->front))
+	return s->waiting.n && values_before(item_at(v, s->waiting.nodes[0].handle), item_at(v, s->front))
 		       ? "a better message waits behind the one in front"
 		       : NULL;
 }

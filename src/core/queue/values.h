@@ -39,6 +39,9 @@ void values_free(struct values *v); /* NULL is fine */
  * If the next call is not values_hold, a new strand is gone again. */
 int values_reserve(struct values *v, struct slice name, uint32_t flow, uint32_t *strand);
 
+/* The strand of a value and a flow, or SLAB_NONE. */
+uint32_t values_strand(const struct values *v, struct slice name, uint32_t flow);
+
 /* Add a message to a strand, in any state, or remove it. */
 void values_hold(struct values *v, uint32_t strand);
 void values_drop(struct values *v, uint32_t strand);
@@ -47,6 +50,9 @@ void values_drop(struct values *v, uint32_t strand);
 
 /* The message of the strand that is in front, or SLAB_NONE. */
 uint32_t values_front(const struct values *v, uint32_t strand);
+
+/* Returns whether one of two messages goes before the other. */
+bool values_before(const struct queue_item *a, const struct queue_item *b);
 
 /* Returns whether a ready message belongs in front, before the one that is there. */
 bool values_leads(const struct values *v, uint32_t strand, uint32_t item);

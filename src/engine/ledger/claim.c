@@ -70,6 +70,7 @@ claim_one(struct ledgerengine *k, struct op *op, uint32_t queue, bool *more, str
 	const struct ledger_taker taker = {
 		.lease = op->claim.lease < POLICY_LEASE_MAX ? op->claim.lease : POLICY_LEASE_MAX,
 		.stream_no = (uint32_t)op->claim.stream,
+		.kinds = op->claim.kinds,
 	};
 	struct ledger_passed passed;
 	struct change c;

@@ -80,7 +80,7 @@ refuse_accept(int rc, const struct op_put *put, struct slu_err *err)
 	if (rc == SLU_ECONFLICT) /* MOVE-7 */
 		return refuse_put(SLU_EBUSY, LIMIT_MOVE, put, err);
 	if (rc == SLU_EQUOTA)
-		return refuse_put(SLU_EBUSY, LIMIT_SHARES, put, err);
+		return refuse_put(SLU_EBUSY, kind_is(put->m.share) ? LIMIT_KINDS : LIMIT_SHARES, put, err);
 	return refuse_put(rc, rc == SLU_EQFULL ? LIMIT_DEPTH : LIMIT_IDEMPOTENCY, put, err);
 }
 

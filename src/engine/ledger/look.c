@@ -293,6 +293,17 @@ find_rule(struct ledgerengine *k, uint32_t msg, uint32_t queue, char out[static 
 		out[0] = '\0';
 }
 
+static void
+find_kind(const struct ledgerengine *k, uint32_t msg, char out[static KIND_MAX + 1])
+{
+	const struct slice kind = ledger_kind_name(k->ledger, msg);
+	const size_t n = kind.n < KIND_MAX ? kind.n : KIND_MAX;
+
+	if (n)
+		memcpy(out, kind.p, n);
+	out[n] = '\0';
+}
+
 /* The head of the key that the message is behind, or SLAB_NONE. */
 static uint32_t
 find_head(const struct ledgerengine *k, const struct why_facts *w)
@@ -319,6 +330,7 @@ ledgerengine_why(struct ledgerengine *k, struct op *op)
 	ledger_why(k->ledger, msg, k->now, &op->why);
 	find_rule(k, msg, v.queue, op->rule);
 	find_breaker(k, msg, op->breaker);
+	find_kind(k, msg, op->kind);
 	add_queue(k, op, v.queue);
 	ledgerengine_bare_row(k, msg, &op->rows[op->n_rows++]);
 	head = find_head(k, &op->why);

@@ -60,6 +60,19 @@ add_values(struct ledgerengine *k, struct op *op, uint32_t queue)
 }
 
 static void
+add_kinds(struct ledgerengine *k, struct op *op, uint32_t queue)
+{
+	const uint32_t room = op->max_uses - op->n_uses;
+	struct ledger_use kinds[OP_USES_KINDS];
+	uint32_t n = 0;
+
+	if (room)
+		n = ledger_use_kinds(k->ledger, queue, kinds, room < OP_USES_KINDS ? room : OP_USES_KINDS);
+	for (uint32_t i = 0; i < n; i++)
+		add_use(op, &kinds[i], false);
+}
+
+static void
 add_circuits(struct ledgerengine *k, struct op *op, uint32_t queue)
 {
 	struct ledger_circuit c;
@@ -92,6 +105,11 @@ ledgerengine_limits(struct ledgerengine *k, struct op *op)
 	op->limits.holds = ledger_holds(k->ledger, queue);
 	op->limits.values = ledger_values(k->ledger, queue);
 	op->limits.circuits = ledger_breakers(k->ledger, queue);
+	op->limits.kinds = ledger_kinds(k->ledger, queue);
+	if (op->limits.by_kind) {
+		add_kinds(k, op, queue);
+		return;
+	}
 	if (!op->cursor) {
 		ledger_use_queue(k->ledger, queue, k->now, &u);
 		add_use(op, &u, false);

@@ -383,7 +383,7 @@ plan_id(struct redis *r, struct op *op, struct slu_err *err)
 static bool
 is_beyond_script(const struct op *op)
 {
-	return (op->verb == OP_CLAIM && op->claim.id) || (op->verb == OP_PEEK && op->state == MSG_DELAYED);
+	return (op->verb == OP_CLAIM && (op->claim.id || op->claim.kinds.n)) || (op->verb == OP_PEEK && op->state == MSG_DELAYED);
 }
 
 static int
@@ -393,7 +393,7 @@ plan_queue(struct redis *r, struct op *op, struct slu_err *err)
 	const int rc = redis_find_queue(r, op, op->space, op->queue, &h, err);
 
 	if (is_beyond_script(op)) {
-		redis_refuse(r, op, SLU_EINVAL, "engine redis has no claims by id and no order of delayed messages; use engine log");
+		redis_refuse(r, op, SLU_EINVAL, "engine redis has no claims by id or kind and no order of delayed messages; use engine log");
 		return 0;
 	}
 	op->n_rows = op->n_queues = 0;

@@ -80,6 +80,8 @@ redis_check_share(const struct message *m, struct slu_err *err)
 		return slu_fail(err, SLU_EINVAL, "engine redis has no unique messages; use engine log");
 	if (terms_any(&m->terms))
 		return slu_fail(err, SLU_EINVAL, "engine redis has no lease, retry and max_runtime of a message; use engine log");
+	if (kind_is(m->share))
+		return slu_fail(err, SLU_EINVAL, "engine redis has no kinds; use engine log");
 	return m->share.n ? slu_fail(err, SLU_EINVAL, "engine redis has no shares; use engine log") : 0;
 }
 

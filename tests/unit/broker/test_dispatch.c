@@ -92,6 +92,72 @@ TEST(as_many_are_served_as_there_are_messages)
 	CHECK_STR("", join(10));
 }
 
+static void
+kinds_wait(int i, const char *kinds, bool run)
+{
+	op_init(&ops[i], OP_CLAIM, SLICE("ns"), SLICE("q"), NULL, NULL);
+	ops[i].route.arrived = 100;
+	ops[i].wait = SLU_SEC;
+	ops[i].claim.kinds = slice_of(kinds);
+	CHECK_EQ(0, dispatch_park(&d, &ops[i], run));
+}
+
+/* DISPATCH-5 */
+TEST(with_claims_of_kinds_all_ops_of_the_waitlist_run)
+{
+	claim_waits(0, "q", SLU_SEC);
+	kinds_wait(1, "\1a", false);
+	kinds_wait(2, "\1b", false);
+	ready("q", 1);
+	CHECK_STR("012", join(10));
+	CHECK_STR("", join(10));
+	dispatch_leave(&d, &ops[1]);
+	dispatch_leave(&d, &ops[2]);
+	claim_waits(3, "q", SLU_SEC);
+	ready("q", 1);
+	CHECK_STR("0", join(10)); /* without them, one for each message */
+}
+
+TEST(an_op_that_comes_behind_claims_of_kinds_runs_once_without_those_before_it)
+{
+	kinds_wait(0, "\1a", true);
+	CHECK_STR("0", join(10));
+	kinds_wait(1, "\1b", true);
+	kinds_wait(2, "", true);
+	CHECK_STR("12", join(10));
+	CHECK_STR("", join(10));
+	ready("q", 1);
+	kinds_wait(3, "\1c", true);
+	CHECK_STR("0123", join(10));
+}
+
+TEST(a_batch_that_is_full_goes_on_behind_the_ops_that_have_run)
+{
+	for (int i = 0; i < 5; i++)
+		kinds_wait(i, "\1a", false);
+	ready("q", 1);
+	CHECK_STR("01", join(2));
+	CHECK_EQ(0, dispatch_next(&d), "it goes on at once");
+	dispatch_leave(&d, &ops[0]);
+	CHECK_STR("23", join(2));
+	CHECK_STR("4", join(2));
+	CHECK(dispatch_next(&d) > 0);
+	ready("q", 1);
+	CHECK_STR("1234", join(10));
+}
+
+TEST(the_claims_that_take_a_kind_are_counted)
+{
+	kinds_wait(0, "\1a\1b", false);
+	kinds_wait(1, "\1b", false);
+	claim_waits(2, "q", SLU_SEC);
+	CHECK_EQ(2, dispatch_takers(&d, SLICE("ns"), SLICE("q"), SLICE("\1a")));
+	CHECK_EQ(3, dispatch_takers(&d, SLICE("ns"), SLICE("q"), SLICE("\1b")));
+	CHECK_EQ(1, dispatch_takers(&d, SLICE("ns"), SLICE("q"), SLICE("\1bb")));
+	CHECK_EQ(1, dispatch_takers(&d, SLICE("ns"), SLICE("q"), (struct slice){ 0 }), "a message without a kind");
+	CHECK_EQ(0, dispatch_takers(&d, SLICE("ns"), SLICE("other"), SLICE("\1a")));
+}
+
 /* DISPATCH-2 */
 TEST(an_op_that_was_not_served_keeps_its_place)
 {

@@ -14,11 +14,14 @@
 #include "core/queue/gates.h"
 #include "core/queue/shares.h"
 
+#include <limits.h>
+
 enum {
 	MODEL_MSGS = 300,
 	MODEL_QUEUES = 4, /* two of each of two namespaces */
 	MODEL_KEYS = 3,
 	MODEL_SHARES = 4, /* the first has the messages without a share */
+	MODEL_KINDS = 3,  /* the first stands for messages without a kind */
 	MODEL_VALUES = 4, /* the first stands for messages without a value */
 	MODEL_PRIOS = 3,  /* -1, 0 and 1 */
 	MODEL_IDEMS = 6,
@@ -36,9 +39,10 @@ struct ledger_model_msg {
 	enum model_state state;
 	uint64_t id, number, token, where, error;
 	unsigned queue;
-	int key;  /* or -1 */
-	int idem; /* or -1 */
-	unsigned share;
+	int key;        /* or -1 */
+	int idem;       /* or -1 */
+	unsigned share; /* 0 with a kind: LEDGERKIND-3 */
+	unsigned kind;
 	unsigned value;
 	int32_t prio;
 	slu_time due, first_due, expires, claimed, until, died, keep;
@@ -300,16 +304,16 @@ model_value_is_blocked(const struct ledger_model *m, unsigned queue, unsigned va
 	return p->attribute_concurrency && model_leased_of(m, queue, value) >= p->attribute_concurrency;
 }
 
-/* The first message of a share, or NULL. */
+/* The first message of a share, or NULL; kinds: a bit for each kind that counts. */
 static inline struct ledger_model_msg *
-model_first(struct ledger_model *m, unsigned queue, unsigned share, slu_time now)
+model_first(struct ledger_model *m, unsigned queue, unsigned share, unsigned kinds, slu_time now)
 {
 	struct ledger_model_msg *best = NULL;
 
 	EACH(i, m->msgs) {
 		struct ledger_model_msg *x = &m->msgs[i];
 
-		if (x->state != M_WAIT || x->queue != queue || x->share != share ||
+		if (x->state != M_WAIT || x->queue != queue || x->share != share || !(kinds >> x->kind & 1) ||
 		    model_state(m, x, now) != MSG_READY || model_value_is_blocked(m, queue, x->value, now) ||
 		    (x->key >= 0 && (m->key_hold[queue][x->key] > now ||
 				     model_is_empty(m, queue, GATE_KEY, m->key_full[queue][x->key], now))))
@@ -329,9 +333,9 @@ model_tag(const struct ledger_model_level *l, unsigned share)
 	return l->tag[share] > l->v ? l->tag[share] : l->v;
 }
 
-/* LEDGER-2, SHARES-1: what is handed out next, or NULL. */
+/* LEDGER-2, SHARES-1, KIND-2: what is handed out next to a claim of these kinds, or NULL. */
 static inline struct ledger_model_msg *
-model_best(struct ledger_model *m, unsigned queue, slu_time now)
+model_best_of(struct ledger_model *m, unsigned queue, unsigned kinds, slu_time now)
 {
 	struct ledger_model_msg *best = NULL;
 
@@ -340,7 +344,7 @@ model_best(struct ledger_model *m, unsigned queue, slu_time now)
 	if (m->policies[queue].concurrency && model_leased(m, queue, -1) >= m->policies[queue].concurrency)
 		return NULL;
 	for (unsigned s = 0; s < MODEL_SHARES; s++) {
-		struct ledger_model_msg *x = model_is_limited(m, queue, s, now) ? NULL : model_first(m, queue, s, now);
+		struct ledger_model_msg *x = model_is_limited(m, queue, s, now) ? NULL : model_first(m, queue, s, kinds, now);
 		const uint64_t tag = x ? model_tag(model_level(m, x), s) : 0;
 		const uint64_t lowest = best ? model_tag(model_level(m, best), best->share) : 0;
 
@@ -350,6 +354,12 @@ model_best(struct ledger_model *m, unsigned queue, slu_time now)
 			best = x;
 	}
 	return best;
+}
+
+static inline struct ledger_model_msg *
+model_best(struct ledger_model *m, unsigned queue, slu_time now)
+{
+	return model_best_of(m, queue, UINT_MAX, now);
 }
 
 /* SHARES-2: m is delivered. */

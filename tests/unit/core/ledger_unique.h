@@ -51,7 +51,7 @@ expect_replace(struct ledger_world *w, struct ledger_model_msg *x, int key, unsi
 	       slu_time *due)
 {
 	*due = x->due;
-	if (x->state != M_WAIT || key != x->key || share != x->share)
+	if (x->state != M_WAIT || key != x->key || share != (x->kind ? MODEL_SHARES - 1 + x->kind : x->share))
 		return false;
 	if (key < 0 && o->due > w->now)
 		*due = o->due;
@@ -79,7 +79,8 @@ do_replace(struct ledger_world *w)
 	if (x->state == M_FREE || x->idem != (int)idem)
 		return;
 	key = one_in(w, 8) ? -1 : x->key;
-	share = one_in(w, 8) ? 0 : x->share;
+	share = one_in(w, 8) ? 0 : x->kind ? MODEL_SHARES - 1 + x->kind
+					   : x->share;
 	o.due = one_in(w, 3) ? w->now + (slu_time)dice(w, 20) * SLU_SEC : 0;
 	if (key >= 0)
 		o.key = slice_of(key_names[key]);

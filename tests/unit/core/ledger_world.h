@@ -40,7 +40,7 @@ struct ledger_world {
 static const char *const queue_names[] = { "a", "b", "a", "b" };
 static const char *const space_names[] = { "one", "two" };
 static const char *const key_names[] = { "k0", "k1", "k2" };
-static const char *const share_names[] = { "", "s0", "s1", "t0" };
+static const char *const share_names[] = { "", "s0", "s1", "t0", "\1k", "\1kk" }; /* then kinds: KIND-1 */
 static const char *const value_names[] = { "", "v0", "v1", "v2" };
 static const char *const idem_names[] = { "i0", "i1", "i2", "i3", "i4", "i5" };
 

@@ -62,7 +62,7 @@ model_accept(struct ledger_world *w, unsigned q, int key, int idem,
 	     const struct ledger_offer *o, const struct change *c)
 {
 	struct ledger_model_msg *x = model_free_slot(&w->m);
-	const char *share = our_share(o->share).p;
+	const unsigned line = index_of(our_share(o->share).p);
 	const slu_time ttl = o->ttl ? o->ttl : w->m.policies[q].ttl;
 
 	CHECK(c->number > w->last_number); /* LEDGER-5 */
@@ -75,7 +75,8 @@ model_accept(struct ledger_world *w, unsigned q, int key, int idem,
 		.queue = q,
 		.key = key,
 		.idem = idem,
-		.share = index_of(share),
+		.share = line < MODEL_SHARES ? line : 0,
+		.kind = line < MODEL_SHARES ? 0 : line - MODEL_SHARES + 1,
 		.value = value_index(our_value(o->value).p),
 		.prio = o->prio,
 		.due = o->due > w->now ? o->due : w->now,
@@ -129,6 +130,8 @@ do_accept(struct ledger_world *w)
 		random_unique(w, &o.terms);
 	if (q >= 2 && !one_in(w, 3)) /* two queues have no shares */
 		o.share = slice_of(share_names[dice(w, MODEL_SHARES)]);
+	if (q < 2 && one_in(w, 3)) /* the queues with shares have no kinds: the model does not know what waits behind its kind */
+		o.share = slice_of(share_names[MODEL_SHARES + dice(w, MODEL_KINDS - 1)]);
 	if (q % 2 && !one_in(w, 3)) /* two queues have no values: one with shares, one without */
 		o.value = slice_of(value_names[dice(w, MODEL_VALUES)]);
 	want = expect_accept(w, q, idem, &known);
@@ -153,7 +156,7 @@ do_accept(struct ledger_world *w)
 /* Consumers */
 
 static void
-check_choice(struct ledger_world *w, unsigned q, struct ledger_model_msg *x)
+check_choice(struct ledger_world *w, unsigned q, unsigned kinds, struct ledger_model_msg *x)
 {
 	const struct ledger_model_msg *best;
 
@@ -162,9 +165,23 @@ check_choice(struct ledger_world *w, unsigned q, struct ledger_model_msg *x)
 	CHECK_EQ(MSG_READY, model_state(&w->m, x, w->now)); /* MQ-18, I6 */
 	if (!w->ticked)
 		return;
-	best = model_best(&w->m, q, w->now);
-	CHECK(best);
+	best = model_best_of(&w->m, q, kinds, w->now);
+	CHECK(best && kinds >> x->kind & 1); /* KIND-2 */
 	CHECK_EQ(best->id, x->id, "MQ-19, SHARES-1");
+}
+
+/* The kinds of a claim, and their bits. Some of them may have no message. */
+static struct slice
+random_kinds(struct ledger_world *w, unsigned *bits)
+{
+	static const struct {
+		const char *text;
+		unsigned bits;
+	} rows[] = { { "\1k", 2 }, { "\1kk", 4 }, { "\1kk\1other\1k", 6 }, { "\1other", 0 } };
+	const unsigned i = (unsigned)dice(w, sizeof rows / sizeof rows[0]);
+
+	*bits = one_in(w, 2) ? UINT_MAX : rows[i].bits;
+	return *bits == UINT_MAX ? (struct slice){ 0 } : slice_of(rows[i].text);
 }
 
 static void
@@ -172,19 +189,22 @@ do_claim(struct ledger_world *w)
 {
 	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
 	const slu_time lease = one_in(w, 2) ? (slu_time)(1 + dice(w, 20)) * SLU_SEC : 0;
+	unsigned kinds;
+	const struct ledger_taker taker = { .lease = lease, .kinds = random_kinds(w, &kinds) };
 	struct ledger_model_msg *x;
+	struct ledger_passed passed;
 	struct change c;
 
-	CHECK_EQ(0, ledger_claim(w->l, w->queues[q], lease, w->now, &c));
+	CHECK_EQ(0, ledger_claim_for(w->l, w->queues[q], &taker, w->now, &c, &passed));
 	if (c.kind == CHANGE_NONE) {
 		if (w->ticked && !w->m.policies[q].paused)
-			CHECK(!model_best(&w->m, q, w->now));
+			CHECK(!model_best_of(&w->m, q, kinds, w->now));
 		return;
 	}
 	CHECK(!w->m.policies[q].paused);
 	x = model_find(&w->m, c.id);
 	sync_shares(w, 0); /* the claim has looked at the gates */
-	check_choice(w, q, x);
+	check_choice(w, q, kinds, x);
 	if (c.kind == CHANGE_CLAIM) {
 		model_charge(&w->m, x, x->share ? policy_weight(&w->m.policies[q], slice_of(share_names[x->share])) : 1, w->now);
 		model_take_tokens(&w->m, x, w->now);

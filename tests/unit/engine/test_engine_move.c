@@ -62,6 +62,25 @@ MOVE_CASE(shares_take_turns_where_they_go)
 	CHECK_EQ(other, rig_claim_one(b, "reopened"));
 }
 
+/* PW-F17 */
+MOVE_CASE(kinds_go_with_their_messages)
+{
+	const uint64_t crop = rig_put(a, "q", &(struct rig_msg){ .share = "\1crop", .prio = 9 });
+	uint64_t ids[4];
+
+	if (!crop) {
+		CHECK_EQ(SLU_EINVAL, a->op.rc); /* an engine without kinds */
+		return;
+	}
+	for (int i = 0; i < 4; i++)
+		ids[i] = rig_put(a, "q", &(struct rig_msg){ .share = "\1resize", .key = i % 2 ? "k" : NULL });
+	CHECK(move_all(a, b, "q", 2) > 1);
+	rig_reopen(b);
+	CHECK_EQ(crop, rig_claim_kinds(b, "q", "\1crop", 10));
+	CHECK_EQ(0, rig_claim_kinds(b, "q", "\1crop", 10));
+	CHECK_EQ(ids[0], rig_claim_kinds(b, "q", "\1resize", 1));
+}
+
 /* The limit goes by policy, the values with their messages, also those that wait behind a value at its limit. */
 MOVE_CASE(values_of_a_limited_attribute_go_with_their_messages)
 {

@@ -703,3 +703,36 @@ CASE(it_says_when_something_can_be_claimed)
 	rig_pass(r, SLU_SEC);
 	CHECK_STR("b", rig_woken(r));
 }
+
+/* PW-F17, on every engine that has kinds; the others refuse them. */
+CASE(claims_take_kinds_after_a_restart_a_retry_and_a_redrive)
+{
+	struct op_item nack = { .time = 0 };
+	const uint64_t a = rig_put(r, "q", &(struct rig_msg){ .share = "\1a", .max_attempts = 2 });
+	const uint64_t b = a ? rig_put(r, "q", &(struct rig_msg){ .share = "\1b" }) : 0;
+	uint64_t token;
+
+	if (!a) {
+		CHECK_EQ(SLU_EINVAL, r->op.rc);
+		CHECK_EQ(0, rig_claim_kinds(r, "q", "\1a", 1));
+		CHECK_EQ(SLU_EINVAL, r->op.rc);
+		return;
+	}
+	rig_reopen(r);
+	CHECK_EQ(b, rig_claim_kinds(r, "q", "\1b", 10));
+	CHECK(slice_eq(rig_read(r, 0)->share, SLICE("\1b")));
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(a, rig_claim_kinds(r, "q", "\1a", 10));
+		token = r->rows[0].token;
+		nack.id = a;
+		nack.token = token;
+		CHECK_EQ(0, rig_item(r, OP_NACK, &nack));
+	}
+	CHECK_EQ(1, rig_count(r, "q", MSG_DEAD));
+	rig_reopen(r);
+	CHECK_EQ(0, rig_claim_kinds(r, "q", "\1a", 10));
+	CHECK_EQ(0, rig_settle_one(r, OP_REDRIVE, a, 0));
+	rig_reopen(r);
+	CHECK_EQ(0, rig_claim_kinds(r, "q", "\1b", 10), "it is leased");
+	CHECK_EQ(a, rig_claim_kinds(r, "q", "\1a", 10));
+}
