@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
 import threading
 import urllib.parse
@@ -75,10 +76,15 @@ def check_takeover(tmp_path, url, lease="2s"):
 
 
 class Web:
-    """Serves HTTP on a free port."""
+    """Serves HTTP on a free port; with TLS if `pair` names a certificate and its key."""
 
-    def __init__(self, handler):
+    def __init__(self, handler, pair=None):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.scheme = "https" if pair else "http"
+        if pair:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(*pair)
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def __enter__(self):
@@ -90,7 +96,7 @@ class Web:
 
     @property
     def endpoint(self):
-        return f"http://127.0.0.1:{self.server.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self.server.server_port}"
 
 
 class Proxy(Web):
@@ -98,7 +104,7 @@ class Proxy(Web):
     which are answered once without doing it; "lose": the answer is lost; "drop": once, the request and its connection. With every request: "strip": the condition is
     lost; a key of `always`; what `check` returns for the fields of the request, if it is not None."""
 
-    def __init__(self, port, refusals, always=(), check=lambda fields: None):
+    def __init__(self, port, refusals, always=(), check=lambda fields: None, pair=None):
         self.fault, self.seen = None, 0
         proxy = self
 
@@ -147,7 +153,7 @@ class Proxy(Web):
 
             do_GET = do_PUT = do_DELETE = do_HEAD = pass_on
 
-        super().__init__(Handler)
+        super().__init__(Handler, pair)
 
 
 def check_ignored_conditions(tmp_path, url, proxy):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from certs import Certs
 from onstore import (SLUICE, Proxy, Web, all_texts, check_another_machine, check_faulty_puts, check_ignored_conditions,
                      check_large_group, check_lost_connection, check_proxy, check_takeover, check_wrong_clock, stored)
 from served import Refused, until
@@ -77,6 +78,17 @@ def test_a_bucket_of_another_region_is_named(gateway, s3):
 
 def test_requests_go_through_the_proxy_of_the_url(tmp_path, s3):
     check_proxy(tmp_path, s3)
+
+
+def test_the_ca_of_the_url_is_trusted_and_no_other(tmp_path, gateway, s3):
+    certs = Certs(tmp_path)
+    certs.authority("other")
+    with Proxy(gateway.port, REFUSALS, pair=certs.make("s3", "IP:127.0.0.1")) as proxy:
+        url = gateway.url(gateway.prefix, proxy.endpoint)
+        done = [subprocess.run([SLUICE, "admin", "store", "ls", f"{url}&ca={certs[ca]}"], capture_output=True, text=True, timeout=120)
+                for ca in ("ca.pem", "other.pem")]
+    assert [run.returncode for run in done] == [0, 1], done
+    assert "certificate" in done[1].stderr
 
 
 def test_the_bucket_may_be_part_of_the_host(tmp_path, gateway, s3):
