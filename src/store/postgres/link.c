@@ -26,7 +26,7 @@ struct links {
 	char *url;
 	slu_time timeout;
 	uint64_t name;      /* random, of the prepared statements: no other program prepares one of this name */
-	atomic_bool pooled; /* LINK-1 */
+	atomic_bool pooled; /* POSTGRES-2 */
 	pthread_mutex_t mtx;
 	struct link_session idle[IDLE_MAX];
 	unsigned n_idle;
@@ -313,7 +313,7 @@ send_whole(struct link_session *c, const struct link_query *q)
 	return PQsendQueryParams(c->conn, q->sql, (int)q->n, NULL, v.p, v.sizes, v.formats, 1);
 }
 
-/* LINK-1. *before: how many statements prepare this one. */
+/* POSTGRES-2. *before: how many statements prepare this one. */
 static bool
 send_prepared(const struct links *l, struct link_session *c, const struct link_query *q, unsigned *before)
 {
@@ -404,7 +404,7 @@ run_once(const struct links *l, struct link_session *c, const struct link_query 
 	return o;
 }
 
-/* LINK-1: the session has no prepared statement of this name, or has one already. */
+/* POSTGRES-2: the session has no prepared statement of this name, or has one already. */
 static bool
 met_other_session(const struct outcome *o)
 {

@@ -8,9 +8,9 @@
  * reports that it is ready. LINK_ON_DISK and LINK_LATER say when the commit is on disk, whatever the settings of the
  * role. Each is a condition that is true, for the WHERE of the rows that the statement writes.
  *
- *  LINK-1  A statement that is run often is prepared once for each connection, and anew after LINK_ANEW uses: a plan is for
- *          tables of the size that they had. pgbouncer may give each transaction another session, which lacks it. Then the
- *          statement has done nothing. It is sent whole, and so are all later ones.
+ *  POSTGRES-2  A statement that is run often is prepared once for each connection, and anew after LINK_ANEW uses: a plan
+ *              is for tables of the size that they had. pgbouncer may give each transaction another session, which lacks
+ *              it. Then the statement has done nothing. It is sent whole, and so are all later ones.
  */
 #ifndef STORE_POSTGRES_LINK_H
 #define STORE_POSTGRES_LINK_H
@@ -25,7 +25,7 @@
 enum {
 	LINK_PARAMS = 17,
 	LINK_OFTEN = 4,  /* statements that are prepared */
-	LINK_ANEW = 256, /* LINK-1 */
+	LINK_ANEW = 256, /* POSTGRES-2 */
 	LINK_NUMBER = 24 /* bytes of a number as text */
 };
 
@@ -33,7 +33,7 @@ struct links;
 
 struct link_query {
 	const char *sql;
-	unsigned often; /* LINK-1: 1 to LINK_OFTEN, a number for each statement of these links; 0: it is not prepared */
+	unsigned often; /* POSTGRES-2: 1 to LINK_OFTEN, a number for each statement of these links; 0: it is not prepared */
 	unsigned n;
 	struct {
 		struct slice value;

@@ -11,7 +11,7 @@
  *
  * A put is one statement and one round trip, INSERT ... ON CONFLICT DO NOTHING. Whatever the settings of the
  * role, its commit is on disk before the answer (link.h). A remove is not synced. No statement needs a session:
- * pgbouncer may pool transactions, and then nothing is prepared (LINK-1).
+ * pgbouncer may pool transactions, and then nothing is prepared (POSTGRES-2).
  *
  *  POSTGRES-1  The put of a group (line/object.h) checks the chain in the same statement (LINE-5): the group
  *              before must be there with the mark that the new group names, as an object or as the last group of

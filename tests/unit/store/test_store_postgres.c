@@ -204,7 +204,7 @@ ask_often(struct links *l, const char *sql)
 	return n;
 }
 
-STORE_CASE(LINK_1_a_frequent_statement_is_prepared_and_prepared_anew)
+STORE_CASE(POSTGRES_2_a_frequent_statement_is_prepared_and_prepared_anew)
 {
 	static const char sql[] = "SELECT (extract(epoch FROM max(prepare_time)) * 1000000)::bigint FROM pg_prepared_statements";
 	struct links *const l = open_links(r);
@@ -219,7 +219,7 @@ STORE_CASE(LINK_1_a_frequent_statement_is_prepared_and_prepared_anew)
 }
 
 /* As behind pgbouncer, where another session may run the transaction. */
-STORE_CASE(LINK_1_a_session_without_the_statement_gets_it_whole_from_then_on)
+STORE_CASE(POSTGRES_2_a_session_without_the_statement_gets_it_whole_from_then_on)
 {
 	static const char sql[] = "SELECT count(*) FROM pg_prepared_statements";
 	static const char drop[] = "DEALLOCATE ALL";
@@ -236,7 +236,7 @@ STORE_CASE(LINK_1_a_session_without_the_statement_gets_it_whole_from_then_on)
 }
 
 /* A statement of the same name is there: a session that another program has used. */
-STORE_CASE(LINK_1_a_session_with_a_statement_of_the_name_is_not_believed)
+STORE_CASE(POSTGRES_2_a_session_with_a_statement_of_the_name_is_not_believed)
 {
 	static const char sql[] = "SELECT 17::bigint";
 	struct links *const l = open_links(r);
