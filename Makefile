@@ -160,6 +160,10 @@ bench-cluster: setup-bench build ## measure servers that share a store: through 
 bench-sqs: setup-bench build ## measure what SQS costs beside the flat API: SQS=64000 messages
 	bench/sqs/run $(BUILD)/sluiced $(SQS)
 
+.PHONY: bench-stream
+bench-stream: setup-bench build ## measure a stream of frames beside requests: STREAM=2 seconds a row
+	bench/stream/run $(BUILD)/sluiced $(STREAM)
+
 .PHONY: peers
 peers: setup-peers build ## measure beside other queues, refresh the tables: PEERS='--seconds 2'
 	@status=0; \

@@ -13,7 +13,7 @@ import sys
 from lockd import openapi as lockd
 from lockd import openapi_locks as lockd_locks
 from openapi_words import (COUNT, FLAG, MOMENT, TEXT, TIME, answer, array, call, content, each, in_header, in_path,
-                           integer, ok, parameter, query, record, ref, string, whole)
+                           integer, no_stream, ok, parameter, query, record, ref, string, whole)
 from codeq import openapi as codeq
 from sqs import openapi as sqs
 
@@ -541,6 +541,7 @@ ROWS = [
         [in_header("Sluice-Worker", TEXT,
                    text="`name=mailer-1; host=web-7; version=1.4; instance=5c1f; slots=8; used=3; lost=0`")],
         body=record(["namespace"], {"namespace": ref("Name"), "queue": ref("Name"), "topic": ref("Name")}))),
+    ("get", "/stream", messages("stream", "Many requests at once, as frames", no_stream("Error"))),
     ("post", "/extend", messages("extend", "Extend the lease of a message", SETTLED, body=one_or_many("Extend"))),
     ("get", "/result", messages(
         "result", "Show the result of an ack",

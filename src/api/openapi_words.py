@@ -57,6 +57,14 @@ def ok(schema, text):
     return {"200": answer(ref(schema) if isinstance(schema, str) else schema, text)}
 
 
+# Answers of a stream: docs/stream.md.
+STREAM = {"101": {"description": "The connection has frames from now on: docs/stream.md."}}
+
+
+def no_stream(error):
+    return {**STREAM, "426": answer(ref(error), "Without the fields Connection: Upgrade and Upgrade: sluice-stream.")}
+
+
 def query(name, schema, required=False, text=None):
     row = {"name": name, "in": "query", "schema": schema}
     if required:
@@ -77,7 +85,7 @@ def in_path(name, schema):
 def call(name, tag, summary, answers, parameters=(), body=None, free=False,
          other="Error"):
     """An operation; answers: of codes. Any other code is an error."""
-    if not any(code in answers for code in ("200", "202", "204", "302")):
+    if not any(code in answers for code in ("101", "200", "202", "204", "302")):
         raise ValueError(f"{name} never goes well")
     row = {"operationId": name, "tags": [tag], "summary": summary}
     if parameters:

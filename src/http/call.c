@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "http/chars.h"
-#include "http/http_private.h"
+#include "http/frames.h"
 
 #include <assert.h>
 
@@ -229,6 +229,10 @@ call_format_piece(struct exchange *x)
 	struct call *const c = call_of(x);
 	struct response *const w = &c->response;
 
+	if (c->upgraded) {
+		frames_format(c);
+		return;
+	}
 	if (x->out.n > 0) {
 		x->has_body = response_body_begin(w, x->out.n);
 		w->out = &x->out;
@@ -262,6 +266,13 @@ format_whole(struct call *c)
 	}
 }
 
+static void
+format_upgrade(struct call *c)
+{
+	buf_puts(&c->x.head, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: sluice-stream\r\n\r\n");
+	frames_format(c);
+}
+
 /* A body that only the end of the connection ends is known after response_chunked. */
 void
 call_format(struct conn *conn, struct exchange *x, bool ends)
@@ -269,6 +280,10 @@ call_format(struct conn *conn, struct exchange *x, bool ends)
 	struct call *const c = call_of(x);
 	struct response *const w = &c->response;
 
+	if (x->streams && c->upgraded) {
+		format_upgrade(c);
+		return;
+	}
 	if (x->out.failed)
 		explain_lack(c);
 	w->keep_alive &= !ends;

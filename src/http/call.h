@@ -59,6 +59,8 @@ struct call {
 	const char *type;
 	size_t headed; /* bytes of fields that went into the head */
 	unsigned status;
+	bool upgraded;   /* call_frames */
+	uint64_t number; /* of a frame */
 
 	/* From here on memory is kept for later calls. */
 	struct buf in;     /* the body as it arrives */
@@ -112,5 +114,9 @@ void call_next(struct call *c);
  * until the connection closes. c->x.more is set. c->x.out is the first piece, and may be
  * empty. exchange_piece gives the next ones. */
 void call_begin(struct call *c, unsigned status, const char *type);
+
+/* In the handler: answers 101, and the connection has frames from now on (http/frames.h). c->x.user is its own.
+ * Returns SLU_ENOMEM; then the call is not answered. */
+int call_frames(struct call *c);
 
 #endif

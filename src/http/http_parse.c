@@ -1,7 +1,7 @@
 /*
  * http_parse.c - from bytes to calls.
  */
-#include "http/http_private.h"
+#include "http/frames.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -18,6 +18,8 @@ static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 bool
 http_may_parse(const struct conn *c)
 {
+	if (CONTAINER(c, const struct http_conn, c)->frames)
+		return frames_may_parse(c);
 	return conn_may_begin(c) && !(c->reading && http_is_paused(c));
 }
 
@@ -91,7 +93,10 @@ http_refuse(struct conn *c, enum conn_refusal why)
 		[CONN_PLAIN] = { 400, "this port speaks TLS: use https://" },
 	};
 
-	refuse(c, rows[why].status, rows[why].reason);
+	if (http_conn(c)->frames)
+		conn_close(c); /* an answer has no place between frames */
+	else
+		refuse(c, rows[why].status, rows[why].reason);
 }
 
 void
@@ -358,6 +363,10 @@ void
 http_parse(struct conn *c)
 {
 	while (c->generation != 0) {
+		if (http_conn(c)->frames) {
+			frames_parse(c);
+			return;
+		}
 		/* Also of the last request: the bytes that have arrived are handed on. */
 		if (conn_is_held(c) || (c->reading && !http_hand_on(c)) || c->last || (!c->reading && !http_may_parse(c)))
 			return;

@@ -19,6 +19,7 @@ struct http_conn {
 	struct conn c; /* first */
 	struct request request;
 	const struct route *route; /* of the last head; NULL: it has none */
+	struct frames *frames;     /* http/frames.h; NULL: the connection has requests */
 };
 
 /* Of all threads. */

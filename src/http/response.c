@@ -44,6 +44,7 @@ static const struct {
 	{ 417, "Expectation Failed" },
 	{ 422, "Unprocessable Content" },
 	{ 429, "Too Many Requests" },
+	{ 426, "Upgrade Required" },
 	{ 431, "Request Header Fields Too Large" },
 	{ 499, "Client Closed Request" },
 	{ 500, "Internal Server Error" },

@@ -60,6 +60,7 @@ struct route {
 	bool vital;                              /* connections of the reserve may use it: SERVER-5 */
 	bool early;                              /* does not wait while the server starts: SERVER-10 */
 	bool settles;                            /* never refused for memory: SERVER-8 */
+	bool framed;                             /* a frame may ask for it: http/frames.h */
 	bool worker;                             /* for the API: reads the field Sluice-Worker (api/handler.h) */
 };
 

@@ -152,6 +152,26 @@ exchange_end(struct exchange *x, bool sent)
 	front_check_end(f);
 }
 
+struct exchange *
+exchange_part(const struct exchange *x, void (*answered)(struct exchange *part), void *arg)
+{
+	struct conn *const c = exchange_conn(x);
+	struct exchange *const part = c ? exchange_new(c) : NULL;
+
+	if (!part)
+		return NULL;
+	part->part = answered;
+	part->part_of = arg;
+	return part;
+}
+
+void
+exchange_part_end(struct exchange *part, bool sent)
+{
+	assert(part->part && !part->asks);
+	exchange_end(part, sent);
+}
+
 /* --- what a handler asks ------------------------------------------------------- */
 
 /* In a handler the connection is there. */
@@ -238,7 +258,7 @@ exchange_hold(struct exchange *x)
 	struct conn *const c = exchange_conn(x);
 
 	assert(loop_is_here(x->front->loop) && !x->answered);
-	if (!c || x->holds)
+	if (!c || x->holds || x->part)
 		return;
 	x->holds = true;
 	c->n_held++;
@@ -261,13 +281,23 @@ to_conn(struct exchange *x, void (*take)(struct conn *c, struct exchange *x))
 static void
 deliver(struct loop_work *w)
 {
-	to_conn(CONTAINER(w, struct exchange, work), conn_answer);
+	struct exchange *const x = CONTAINER(w, struct exchange, work);
+
+	if (x->part)
+		x->part(x);
+	else
+		to_conn(x, conn_answer);
 }
 
 static void
 deliver_piece(struct loop_work *w)
 {
-	to_conn(CONTAINER(w, struct exchange, work), conn_piece);
+	struct exchange *const x = CONTAINER(w, struct exchange, work);
+
+	if (x->part)
+		x->part(x);
+	else
+		to_conn(x, conn_piece);
 }
 
 void
@@ -327,7 +357,10 @@ want_more(struct loop_work *w)
 	struct exchange *const x = CONTAINER(w, struct exchange, work);
 
 	x->asks = false;
-	to_conn(x, ask_more);
+	if (x->part && !exchange_conn(x))
+		x->part(x);
+	else
+		to_conn(x, ask_more);
 }
 
 /* Not at once: other connections have their turn first. */

@@ -33,6 +33,11 @@
  *              run at any time after the begin; `more` does not run after it.
  *
  *      handler ──> begin ──> more(x) ──> exchange_piece ──> more(x) ──> last piece ──> ended
+ *
+ *  EXCHANGE-8  An exchange in pieces may have parts (exchange_part): exchanges of its connection that are not in the
+ *              order of its answers. When a part is answered, or gives a piece, `part` runs with it on the loop; what
+ *              it does with the bytes is its own matter. It ends the part (exchange_part_end), or asks for the next
+ *              piece (exchange_want_more).
  */
 #ifndef NET_EXCHANGE_H
 #define NET_EXCHANGE_H
@@ -82,23 +87,25 @@ struct exchange {
 	uint32_t generation;
 	struct list node; /* in the connection's exchanges, in order of arrival */
 	struct exchange *next_spare;
-	struct slice ahead; /* bytes to send before the answer is ready; unsent part */
-	size_t charged;     /* bytes of its request in the front's `bodies` */
-	size_t held;        /* bytes of its answer there; of a spare: bytes of its buffers */
-	size_t written;     /* bytes of head and out that the kernel has */
-	slu_time began;     /* on the clock of the loop */
-	uint8_t state;      /* enum exchange_state */
-	bool arrived;       /* its request is whole */
-	bool answered;      /* EXCHANGE-2 */
-	bool has_body;      /* out is sent behind head */
-	bool holds;         /* exchange_hold */
-	bool awaits_start;  /* SERVER-10 */
-	bool exempt;        /* never refused for memory: SERVER-8 */
-	bool taking;        /* the handler has a piece of the request; not whole yet */
-	bool streams;       /* EXCHANGE-7 */
-	bool whole;         /* the last piece was given */
-	bool asks;          /* the kernel has all pieces; `more` runs next */
-	bool broke;         /* exchange_break */
+	struct slice ahead;               /* bytes to send before the answer is ready; unsent part */
+	size_t charged;                   /* bytes of its request in the front's `bodies` */
+	size_t held;                      /* bytes of its answer there; of a spare: bytes of its buffers */
+	size_t written;                   /* bytes of head and out that the kernel has */
+	slu_time began;                   /* on the clock of the loop */
+	uint8_t state;                    /* enum exchange_state */
+	bool arrived;                     /* its request is whole */
+	bool answered;                    /* EXCHANGE-2 */
+	bool has_body;                    /* out is sent behind head */
+	bool holds;                       /* exchange_hold */
+	bool awaits_start;                /* SERVER-10 */
+	bool exempt;                      /* never refused for memory: SERVER-8 */
+	bool taking;                      /* the handler has a piece of the request; not whole yet */
+	bool streams;                     /* EXCHANGE-7 */
+	bool whole;                       /* the last piece was given */
+	bool asks;                        /* the kernel has all pieces; `more` runs next */
+	bool broke;                       /* exchange_break */
+	void (*part)(struct exchange *x); /* EXCHANGE-8; NULL: not a part */
+	void *part_of;                    /* for part */
 
 	/* The answer. From here on memory is kept for later exchanges. */
 	struct buf out;

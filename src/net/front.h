@@ -165,6 +165,10 @@ void exchange_on_loop(struct exchange *x, void (*run)(struct loop_work *w));
  * SERVER-8. */
 void exchange_charge(struct exchange *x);
 
+/* EXCHANGE-8. Returns NULL without memory, or if the connection has ended. part_of is arg. */
+struct exchange *exchange_part(const struct exchange *x, void (*answered)(struct exchange *part), void *arg);
+void exchange_part_end(struct exchange *part, bool sent);
+
 /* EXCHANGE-7: the next piece is wanted. */
 void exchange_want_more(struct exchange *x);
 

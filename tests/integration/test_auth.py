@@ -10,6 +10,7 @@ import time
 import pytest
 
 import lockd
+from frames import Frames
 from served import ENGINE, SLUICED, Refused, Server, new_txn, until
 from tokens import Pair, Secret, encode
 
@@ -58,6 +59,7 @@ CODEQ = [  # test_codeq_tokens.py has who may use each
     ("POST", "/tasks/{id}/nack"), ("POST", "/tasks/{id}/result"), ("GET", "/tasks/{id}/result"), ("GET", "/tasks/{id}"),
     ("GET", "/raft/status"), ("GET", "/admin/queues"), ("GET", "/admin/queues/{id}"), ("POST", "/admin/tasks/cleanup"),
     ("PUT", "/admin/topics/{id}"), ("GET", "/admin/topics/{id}"), ("DELETE", "/admin/topics/{id}"),
+    ("GET", "/stream"),
 ]
 SQS_PATH = "/sqs/{account}/{queue}"  # the actions have a table of their own below
 ROUTES = {
@@ -68,6 +70,7 @@ ROUTES = {
     ("POST", "/nack"): ("write", {}, {**Q, "id": 1}),
     ("POST", "/extend"): ("write", {}, {**Q, "id": 1}),
     ("POST", "/worker"): ("consume", {}, Q),
+    ("GET", "/stream"): ("stream", {}, None),  # test_every_frame_is_authorized
     ("GET", "/result"): ("read", {**Q, "id": 1}, None),
     ("GET", "/why"): ("read", {**Q, "id": 1}, None),
     ("GET", "/stats"): ("read", Q, None),
@@ -231,7 +234,7 @@ def in_namespace(method, path, namespace):
     need, query, body = ROUTES[method, path]
     if path == QUEUE_PATH:
         return need, {"namespace": namespace}, body
-    if need in ("server", "nothing", "metrics", "sqs", "codeq", "token"):
+    if need in ("server", "nothing", "metrics", "sqs", "codeq", "token", "stream"):
         return need, query, body
     if method == "GET" or query or (method == "PUT" and not body):
         return need, {**query, "namespace": namespace}, body
@@ -252,7 +255,7 @@ def test_every_route_and_role_and_namespace(guarded, role, namespace):
     scope, may = ROLES[role]
     for method, path in ROUTES:
         need, query, body = in_namespace(method, path, namespace)
-        if need in ("sqs", "codeq"):
+        if need in ("sqs", "codeq", "stream"):
             continue
         answer = call(guarded, method, path, scope, body, NOBODY, **query)
         if need == "nothing":
@@ -274,6 +277,27 @@ def test_every_route_and_role_and_namespace(guarded, role, namespace):
             said = answer.headers["WWW-Authenticate"]
             assert re.search('scope="%s"$' % missing(namespace, need), said), (path, said)
             assert re.search("needs the scope " + missing(namespace, need), answer.text), (path, answer)
+
+
+FRAMED = ("/enqueue", "/dequeue", "/ack", "/nack", "/extend", "/worker")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("namespace", [A, B])
+def test_every_frame_is_authorized(guarded, role, namespace):
+    """X-03: as a request to its route, by the fields of the upgrade."""
+    scope, may = ROLES[role]
+    if scope is None:
+        with Frames(guarded, status=401):
+            return
+    with Frames(guarded, headers=KEY.bearer(scope=scope)) as frames:
+        for path in FRAMED:
+            need, _, body = in_namespace("POST", path, namespace)
+            status, answer = frames.call(path, body)
+            if is_allowed(may, namespace, need):
+                assert status not in (401, 403), (path, answer)
+            else:
+                assert (status, answer["error"]) == (403, "forbidden"), (path, answer)
 
 
 # What each action of SQS needs, and a call of it; the queue exists.

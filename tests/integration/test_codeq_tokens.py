@@ -49,6 +49,7 @@ ACTIONS = {
     ("PUT", "/admin/topics/mail"): ("admin", {}),
     ("GET", "/admin/topics/mail"): ("admin", None),
     ("DELETE", "/admin/topics/mail"): ("admin", None),
+    ("GET", "/stream"): ("any", None),
 }
 ROLES = {
     "none": (None, set()),

@@ -243,6 +243,7 @@ def walk_workers(walk):
     walk(200, "POST", "/worker", HERE, beat)
     walk(400, "POST", "/worker", HERE)
     walk(400, "POST", "/worker", {}, beat)
+    walk_stream(walk, "/stream")
     walk.get(200, admin + "workers", namespace="shop", queue="orders", limit=1)
     walk.get(400, admin + "workers", limit=0)
     worker = {"namespace": "shop", "worker": "w"}
@@ -555,6 +556,14 @@ def walk_sqs(walk):
         walk.post(400, path, [], fields=fields, **named)
 
 
+def walk_stream(walk, path):
+    """The answer is not HTTP any more."""
+    walk(101, "GET", path, fields={"Connection": "Upgrade", "Upgrade": "sluice-stream"})
+    walk.server.close()
+    walk(426, "GET", path)
+    walk.get(400, path, unknown=1)
+
+
 def walk_codeq(walk):
     base, named = "/v1/codeq", "/v1/codeq/tasks/{id}"
     task = walk.post(202, base + "/tasks", {"command": "MAIL", "payload": {"n": 1}, "priority": 3})
@@ -582,6 +591,7 @@ def walk_codeq(walk):
     walk.get(200, named + "/result", id=task["id"], waitSeconds=1)
     walk.post(200, base + "/tasks/batch/results", {"results": [{"taskId": task["id"], **done}]})
     walk.post(400, base + "/tasks/batch/results", {})
+    walk_stream(walk, base + "/stream")
     for path, bad in (("/raft/status", "/raft/status"), ("/admin/queues", "/admin/queues")):
         walk.get(200, base + path)
         walk.get(400, base + bad, unknown=1)

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "api/authorize.h"
 #include "api/refusals.h"
+#include "api/upgrade/upgrade.h"
 #include "auth/guard.h"
 
 #include <inttypes.h>
@@ -262,17 +263,18 @@ begin(struct call *c, const struct api *api)
 
 /* clang-format off */
 static const struct route routes[] = {
-	{ "POST", BASE "/tasks",               .handler = HANDLER(CREATE),       .needs = RIGHT_WRITE, .max_body = CODEQ_BODY },
-	{ "POST", BASE "/tasks/batch",         .handler = HANDLER(CREATE_BATCH), .needs = RIGHT_WRITE, .max_body = CODEQ_BATCH_BODY },
-	{ "POST", BASE "/tasks/claim",         .handler = HANDLER(CLAIM),        .needs = RIGHT_CONSUME, .max_body = 64 << 10, .alone = true },
-	{ "POST", BASE "/tasks/claim/batch",   .handler = HANDLER(CLAIM_BATCH),  .needs = RIGHT_CONSUME, .max_body = 64 << 10 },
-	{ "POST", BASE "/tasks/batch/results", .handler = HANDLER(RESULT_BATCH), .needs = RIGHT_CONSUME, .max_body = CODEQ_BATCH_BODY, .settles = true },
-	{ "POST", BASE "/tasks/", .tail = "/heartbeat", .handler = HANDLER(HEARTBEAT), .needs = RIGHT_CONSUME, .max_body = 64 << 10, .settles = true },
-	{ "POST", BASE "/tasks/", .tail = "/abandon",   .handler = HANDLER(ABANDON),   .needs = RIGHT_CONSUME, .max_body = 64 << 10, .settles = true },
-	{ "POST", BASE "/tasks/", .tail = "/nack",      .handler = HANDLER(NACK),      .needs = RIGHT_CONSUME, .max_body = 128 << 10, .settles = true },
-	{ "POST", BASE "/tasks/", .tail = "/result",    .handler = HANDLER(RESULT),    .needs = RIGHT_CONSUME, .max_body = CODEQ_BODY, .settles = true },
+	{ "POST", BASE "/tasks",               .handler = HANDLER(CREATE),       .needs = RIGHT_WRITE, .max_body = CODEQ_BODY, .framed = true },
+	{ "POST", BASE "/tasks/batch",         .handler = HANDLER(CREATE_BATCH), .needs = RIGHT_WRITE, .max_body = CODEQ_BATCH_BODY, .framed = true },
+	{ "POST", BASE "/tasks/claim",         .handler = HANDLER(CLAIM),        .needs = RIGHT_CONSUME, .max_body = 64 << 10, .alone = true, .framed = true },
+	{ "POST", BASE "/tasks/claim/batch",   .handler = HANDLER(CLAIM_BATCH),  .needs = RIGHT_CONSUME, .max_body = 64 << 10, .framed = true },
+	{ "POST", BASE "/tasks/batch/results", .handler = HANDLER(RESULT_BATCH), .needs = RIGHT_CONSUME, .max_body = CODEQ_BATCH_BODY, .settles = true, .framed = true },
+	{ "POST", BASE "/tasks/", .tail = "/heartbeat", .handler = HANDLER(HEARTBEAT), .needs = RIGHT_CONSUME, .max_body = 64 << 10, .settles = true, .framed = true },
+	{ "POST", BASE "/tasks/", .tail = "/abandon",   .handler = HANDLER(ABANDON),   .needs = RIGHT_CONSUME, .max_body = 64 << 10, .settles = true, .framed = true },
+	{ "POST", BASE "/tasks/", .tail = "/nack",      .handler = HANDLER(NACK),      .needs = RIGHT_CONSUME, .max_body = 128 << 10, .settles = true, .framed = true },
+	{ "POST", BASE "/tasks/", .tail = "/result",    .handler = HANDLER(RESULT),    .needs = RIGHT_CONSUME, .max_body = CODEQ_BODY, .settles = true, .framed = true },
 	{ "GET",  BASE "/tasks/", .tail = "/result",    .handler = HANDLER(RESULT_GET, QUERY_ROWS(wait_params)), .needs = NEEDS_ANY, .query = QUERY_READ, .alone = true },
 	{ "GET",  BASE "/tasks/", .tail = "",           .handler = HANDLER(TASK_GET),  .needs = NEEDS_ANY },
+	{ "GET",  BASE "/stream",              upgrade_enter, .needs = NEEDS_ANY },
 	{ "GET",  BASE "/raft/status",         .handler = HANDLER(RAFT),     .needs = NEEDS_ANY },
 	{ "GET",  BASE "/admin/queues",        .handler = HANDLER(QUEUES),   .needs = RIGHT_ADMIN },
 	{ "GET",  BASE "/admin/queues/", .tail = "", .handler = HANDLER(QUEUE), .needs = RIGHT_ADMIN },

@@ -1,5 +1,5 @@
 """The part of the codeQ dialect in the OpenAPI document. docs/codeq.md has the differences from codeQ."""
-from openapi_words import (COUNT, FLAG, MOMENT, TEXT, answer, array, call, each, in_path, integer, ok, query, record, ref,
+from openapi_words import (COUNT, FLAG, MOMENT, TEXT, answer, array, call, each, in_path, integer, no_stream, ok, query, record, ref,
                            string, whole)
 
 TAG = "codeQ"
@@ -112,6 +112,7 @@ PATHS = {
                       [*ID, query("waitSeconds", integer(minimum=0))]),
     },
     "/v1/codeq/tasks/{id}": {"get": action("codeqTask", "A task", ok("CodeqTask", "The task."), ID)},
+    "/v1/codeq/stream": {"get": action("codeqStream", "Many requests at once, as frames", no_stream("CodeqError"))},
     "/v1/codeq/raft/status": {"get": action("codeqRaft", "No groups: a shard has an owner",
                                             ok("CodeqRaft", "Always the same."))},
     "/v1/codeq/admin/queues": {"get": action("codeqQueues", "Counts of all commands", ok("CodeqQueues", "By COMMAND:state."))},

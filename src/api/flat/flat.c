@@ -7,17 +7,19 @@
 #include "api/home.h"
 #include "api/limits.h"
 #include "api/scrape.h"
+#include "api/upgrade/upgrade.h"
 #include "auth/guard.h"
 
 /* clang-format off */
 static const struct route routes[] = {
-	{ "POST", "/enqueue",     .handler = &flat_enqueue,     .query = QUERY_READ, .needs = RIGHT_WRITE, .max_body = API_BODY_MAX },
+	{ "POST", "/enqueue",     .handler = &flat_enqueue,     .query = QUERY_READ, .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .framed = true },
 	{ "GET",  "/dequeue",     .handler = &flat_claim,       .query = QUERY_READ, .needs = RIGHT_WRITE, .no_head = true, .alone = true, .worker = true },
-	{ "POST", "/dequeue",     .handler = &flat_claim,       .query = QUERY_READ, .needs = RIGHT_WRITE, .max_body = API_SMALL_BODY, .alone = true, .worker = true },
-	{ "POST", "/ack",         .handler = &flat_ack,         .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true },
-	{ "POST", "/nack",        .handler = &flat_nack,        .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true },
-	{ "POST", "/extend",      .handler = &flat_extend,      .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true, .worker = true },
-	{ "POST", "/worker",      .handler = &flat_worker,      .needs = RIGHT_CONSUME, .max_body = API_SMALL_BODY, .worker = true },
+	{ "POST", "/dequeue",     .handler = &flat_claim,       .query = QUERY_READ, .needs = RIGHT_WRITE, .max_body = API_SMALL_BODY, .alone = true, .worker = true, .framed = true },
+	{ "POST", "/ack",         .handler = &flat_ack,         .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true, .framed = true },
+	{ "POST", "/nack",        .handler = &flat_nack,        .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true, .framed = true },
+	{ "POST", "/extend",      .handler = &flat_extend,      .needs = RIGHT_WRITE, .max_body = API_BODY_MAX, .settles = true, .worker = true, .framed = true },
+	{ "POST", "/worker",      .handler = &flat_worker,      .needs = RIGHT_CONSUME, .max_body = API_SMALL_BODY, .worker = true, .framed = true },
+	{ "GET",  "/stream",      upgrade_enter,    .query = QUERY_NONE, .needs = NEEDS_ANY },
 	{ "GET",  "/result",      .handler = &flat_result,      .query = QUERY_READ, .needs = RIGHT_READ, .alone = true },
 	{ "GET",  "/why",         .handler = &flat_why,         .query = QUERY_READ, .needs = RIGHT_READ, .alone = true },
 	{ "GET",  "/stats",       .handler = &flat_stats,       .query = QUERY_READ, .needs = RIGHT_READ },
