@@ -5,6 +5,7 @@
 #include "api/queue/known.h"
 #include "api/limits.h"
 #include "api/refusals.h"
+#include "api/codeq/subscribers.h"
 #include "api/worker/workers.h"
 #include "base/limit.h"
 #include "base/lines.h"
@@ -85,6 +86,8 @@ api_init(struct api *api)
 		rc = known_new(&api->known, api->threads);
 	if (!rc)
 		rc = workers_new(&api->workers, NULL);
+	if (!rc)
+		rc = subscribers_new(&api->subscribers);
 	for (unsigned i = 0; i < api->threads && !rc; i++)
 		rc = init_ops(&api->ops[i]);
 	if (rc)
@@ -108,6 +111,8 @@ api_release(struct api *api)
 	api->known = NULL;
 	workers_free(api->workers);
 	api->workers = NULL;
+	subscribers_free(api->subscribers);
+	api->subscribers = NULL;
 	zones_release(&api->zones);
 }
 

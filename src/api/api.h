@@ -32,6 +32,7 @@ struct nodes_ops;
 struct op;
 struct reload;
 struct server;
+struct subscribers;
 struct workers;
 
 /* Finished apicalls of one thread, for later requests: api/apicall.h. */
@@ -83,10 +84,11 @@ struct api {
 
 	_Atomic bool console; /* serve the web console: api/console/console.h */
 
-	_Atomic slu_time stats_timeout; /* how long a fan-out waits; 0: no limit */
-	struct fanouts *fanouts;        /* api/fanout.h */
-	struct known *known;            /* api/queue/known.h */
-	struct workers *workers;        /* api/worker/workers.h */
+	_Atomic slu_time stats_timeout;  /* how long a fan-out waits; 0: no limit */
+	struct fanouts *fanouts;         /* api/fanout.h */
+	struct known *known;             /* api/queue/known.h */
+	struct workers *workers;         /* api/worker/workers.h */
+	struct subscribers *subscribers; /* api/codeq/subscribers.h */
 	struct {
 		void (*kick)(void *arg); /* server/webhooks.h: there is one to send; NULL: no sender */
 		void *arg;

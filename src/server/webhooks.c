@@ -359,7 +359,7 @@ send_one(struct one *one, const struct message *m)
 		settle(one, OP_NACK, 0);
 		return;
 	}
-	final |= one->row.failures + 1u >= WEBHOOK_TRIES;
+	final |= one->row.failures + 1u >= one->row.max_attempts;
 	if (final)
 		log_warn(w->node->log, "webhook given up", F_STR("url", url), F_STR("why", why));
 	else

@@ -59,7 +59,7 @@ CODEQ = [  # test_codeq_tokens.py has who may use each
     ("POST", "/tasks/{id}/nack"), ("POST", "/tasks/{id}/result"), ("GET", "/tasks/{id}/result"), ("GET", "/tasks/{id}"),
     ("GET", "/raft/status"), ("GET", "/admin/queues"), ("GET", "/admin/queues/{id}"), ("POST", "/admin/tasks/cleanup"),
     ("PUT", "/admin/topics/{id}"), ("GET", "/admin/topics/{id}"), ("DELETE", "/admin/topics/{id}"),
-    ("GET", "/stream"),
+    ("POST", "/workers/subscriptions"), ("POST", "/workers/subscriptions/{id}/heartbeat"), ("GET", "/stream"),
 ]
 SQS_PATH = "/sqs/{account}/{queue}"  # the actions have a table of their own below
 ROUTES = {

@@ -49,6 +49,8 @@ ACTIONS = {
     ("PUT", "/admin/topics/mail"): ("admin", {}),
     ("GET", "/admin/topics/mail"): ("admin", None),
     ("DELETE", "/admin/topics/mail"): ("admin", None),
+    ("POST", "/workers/subscriptions"): ("codeq:subscribe", {"callbackUrl": "http://192.0.2.1/", "ttlSeconds": 1}),
+    ("POST", f"/workers/subscriptions/{ID}/heartbeat"): ("codeq:subscribe", {}),
     ("GET", "/stream"): ("any", None),
 }
 ROLES = {

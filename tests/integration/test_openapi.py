@@ -591,6 +591,10 @@ def walk_codeq(walk):
     walk.get(200, named + "/result", id=task["id"], waitSeconds=1)
     walk.post(200, base + "/tasks/batch/results", {"results": [{"taskId": task["id"], **done}]})
     walk.post(400, base + "/tasks/batch/results", {})
+    ready = walk.post(200, base + "/workers/subscriptions", {"callbackUrl": "http://192.0.2.1/", "eventTypes": ["none"]})
+    walk.post(400, base + "/workers/subscriptions", {})
+    walk.post(200, base + "/workers/subscriptions/{id}/heartbeat", {"ttlSeconds": 60}, id=ready["subscriptionId"])
+    walk.post(404, base + "/workers/subscriptions/{id}/heartbeat", {}, id="x")
     walk_stream(walk, base + "/stream")
     for path, bad in (("/raft/status", "/raft/status"), ("/admin/queues", "/admin/queues")):
         walk.get(200, base + path)

@@ -182,6 +182,8 @@ static const struct codeq_action *const actions[] = {
 	&codeq_topic_put,
 	&codeq_topic_get,
 	&codeq_topic_delete,
+	&codeq_subscribe,
+	&codeq_subscription_beat,
 };
 
 enum {
@@ -203,6 +205,8 @@ enum {
 	TOPIC_PUT,
 	TOPIC_GET,
 	TOPIC_DELETE,
+	SUBSCRIBE,
+	SUBSCRIPTION_BEAT,
 	N_ACTIONS
 };
 
@@ -275,6 +279,8 @@ static const struct route routes[] = {
 	{ "GET",  BASE "/tasks/", .tail = "/result",    .handler = HANDLER(RESULT_GET, QUERY_ROWS(wait_params)), .needs = NEEDS_ANY, .query = QUERY_READ, .alone = true },
 	{ "GET",  BASE "/tasks/", .tail = "",           .handler = HANDLER(TASK_GET),  .needs = NEEDS_ANY },
 	{ "GET",  BASE "/stream",              upgrade_enter, .needs = NEEDS_ANY },
+	{ "POST", BASE "/workers/subscriptions", .handler = HANDLER(SUBSCRIBE), .needs = RIGHT_CONSUME, .max_body = 64 << 10 },
+	{ "POST", BASE "/workers/subscriptions/", .tail = "/heartbeat", .handler = HANDLER(SUBSCRIPTION_BEAT), .needs = RIGHT_CONSUME, .max_body = 4 << 10 },
 	{ "GET",  BASE "/raft/status",         .handler = HANDLER(RAFT),     .needs = NEEDS_ANY },
 	{ "GET",  BASE "/admin/queues",        .handler = HANDLER(QUEUES),   .needs = RIGHT_ADMIN },
 	{ "GET",  BASE "/admin/queues/", .tail = "", .handler = HANDLER(QUEUE), .needs = RIGHT_ADMIN },

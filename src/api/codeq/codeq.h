@@ -105,5 +105,6 @@ extern const struct codeq_action codeq_result, codeq_result_batch;
 extern const struct codeq_action codeq_task_get, codeq_result_get;
 extern const struct codeq_action codeq_queues, codeq_queue, codeq_cleanup, codeq_raft;
 extern const struct codeq_action codeq_topic_put, codeq_topic_get, codeq_topic_delete;
+extern const struct codeq_action codeq_subscribe, codeq_subscription_beat;
 
 #endif

@@ -7,6 +7,8 @@
  */
 #include "api/codeq/create.h"
 
+#include "api/codeq/subscribe.h"
+#include "api/codeq/subscribers.h"
 #include "api/codeq/topic.h"
 #include "api/limits.h"
 #include "base/id.h"
@@ -34,17 +36,17 @@ is_address(struct slice s)
 	return slice_skip_past(&s, "://") && s.n > 0;
 }
 
-static int
-check_webhook(struct slice s, struct slu_err *err)
+int
+codeq_check_address(struct slice s, const char *what, struct slu_err *err)
 {
 	const bool http = s.n > 7 && memcmp(s.p, "http://", 7) == 0, https = s.n > 8 && memcmp(s.p, "https://", 8) == 0;
 
 	for (size_t i = 0; i < s.n; i++)
 		if (s.p[i] <= ' ' || s.p[i] > '~')
-			return slu_fail(err, SLU_EINVAL, "invalid webhook; expected a URL without spaces");
+			return slu_fail(err, SLU_EINVAL, "invalid %s; expected a URL without spaces", what);
 	if (s.n == 0 || ((http || https) && is_address(s)))
 		return 0;
-	return slu_fail(err, SLU_EINVAL, "invalid webhook; expected http://HOST/PATH or https://HOST/PATH");
+	return slu_fail(err, SLU_EINVAL, "invalid %s; expected http://HOST/PATH or https://HOST/PATH", what);
 }
 
 int
@@ -65,7 +67,7 @@ codeq_new_parse(struct codeq_new *n, struct arena *a, struct slice text, struct 
 		rc = name_fold(n->command, "command", n->queue, err);
 	if (!rc && n->idem.n > 0)
 		rc = key_check(n->idem, "idempotencyKey", err);
-	return rc ? rc : check_webhook(n->webhook, err);
+	return rc ? rc : codeq_check_address(n->webhook, "webhook", err);
 }
 
 static void
@@ -125,6 +127,7 @@ struct create_item {
 
 struct state {
 	struct codeq_facts_of facts;
+	struct codeq_ready ready;
 	struct create_item *items;
 	unsigned n, at;
 	bool batch, bare;
@@ -296,6 +299,30 @@ find_firsts(struct apicall *a)
 		answer(a);
 }
 
+/* Is a new task of item i ready now, the first one of its command? */
+static bool
+makes_ready(const struct state *s, unsigned i)
+{
+	const struct create_item *const item = &s->items[i];
+
+	for (unsigned k = 0; k < i; k++)
+		if (!s->items[k].err.code && strcmp(s->items[k].task.queue, item->task.queue) == 0)
+			return false;
+	return !item->err.code && !item->put.existed && item->put.m.due <= item->put.m.accepted;
+}
+
+static void
+tell(struct apicall *a)
+{
+	struct state *const s = codeq_of(a)->own;
+
+	s->ready = (struct codeq_ready){ .apicall = a, .trace = s->trace };
+	for (unsigned i = 0; i < s->n; i++)
+		if (makes_ready(s, i))
+			codeq_ready_note(&s->ready, slice_of(s->items[i].task.queue), s->items[i].task.command, s->items[i].put.m.id);
+	codeq_ready_send(&s->ready, find_firsts);
+}
+
 static void
 enqueued(struct apicall *a)
 {
@@ -305,7 +332,10 @@ enqueued(struct apicall *a)
 		if (s->items[i].op && s->items[i].op->rc)
 			s->items[i].err = apicall_err_of(s->items[i].op);
 	s->at = 0;
-	find_firsts(a);
+	if (subscribers_any(a->api->subscribers))
+		tell(a);
+	else
+		find_firsts(a);
 }
 
 static int

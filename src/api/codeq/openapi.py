@@ -70,6 +70,11 @@ SCHEMAS = {
     "CodeqCleanup": {"type": "object", "properties": {"limit": integer(minimum=1, maximum=1000), "before": MOMENT}},
     "CodeqCleaned": whole({"deleted": COUNT, "before": MOMENT, "limit": COUNT}),
     "CodeqRaft": whole({"enabled": FLAG, "numGroups": COUNT, "groups": array({"type": "object"})}),
+    "CodeqSubscribe": {"type": "object", "required": ["callbackUrl"], "properties": {
+        "callbackUrl": string(format="uri", maxLength=2048), "eventTypes": array(ref("Name"), maxItems=64),
+        "deliveryMode": string(enum=["fanout", "group", "hash"]), "groupId": string(maxLength=128),
+        **each(integer(), "ttlSeconds minIntervalSeconds")}},
+    "CodeqSubscription": whole({"subscriptionId": TEXT, "expiresAt": MOMENT}),
     "CodeqTopicIn": record([], TOPIC),
     "CodeqTopic": record(["name", "tenantId", "physicalId", "version"], {
         **each(TEXT, "name tenantId physicalId"), **TOPIC, "version": integer(minimum=1)}),
@@ -112,6 +117,12 @@ PATHS = {
                       [*ID, query("waitSeconds", integer(minimum=0))]),
     },
     "/v1/codeq/tasks/{id}": {"get": action("codeqTask", "A task", ok("CodeqTask", "The task."), ID)},
+    "/v1/codeq/workers/subscriptions": {"post": action(
+        "codeqSubscribe", "Be called when a command has tasks", ok("CodeqSubscription", "Until then, or the next heartbeat."),
+        body="CodeqSubscribe")},
+    "/v1/codeq/workers/subscriptions/{id}/heartbeat": {"post": action(
+        "codeqSubscriptionBeat", "Keep a subscription", ok("CodeqSubscription", "Until then."), [in_path("id", TEXT)],
+        {"type": "object", "properties": {"ttlSeconds": integer()}})},
     "/v1/codeq/stream": {"get": action("codeqStream", "Many requests at once, as frames", no_stream("CodeqError"))},
     "/v1/codeq/raft/status": {"get": action("codeqRaft", "No groups: a shard has an owner",
                                             ok("CodeqRaft", "Always the same."))},

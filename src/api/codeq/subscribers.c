@@ -1,0 +1,258 @@
+#include "api/codeq/subscribers.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+struct row {
+	enum subscriber_mode mode;
+	slu_time end;      /* of its ttl */
+	slu_time interval; /* SUBSCRIBERS-2 */
+	slu_time next;     /* it may be called from then on */
+	slu_time pending;  /* a call waits until then; in the past: none does */
+	unsigned n_types;  /* 0: all */
+	char id[SUBSCRIBER_ID];
+	struct slice space, url, group; /* in text */
+	char *types;                    /* the same: names, each ended by a zero */
+	char text[];
+};
+
+struct subscribers {
+	pthread_mutex_t mtx;
+	_Atomic unsigned n;
+	struct row *rows[SUBSCRIBERS_MAX];
+};
+
+int
+subscribers_new(struct subscribers **out)
+{
+	struct subscribers *const s = mem_zalloc(sizeof *s);
+
+	*out = s;
+	if (!s)
+		return SLU_ENOMEM;
+	pthread_mutex_init(&s->mtx, NULL); /* cannot fail without attributes */
+	return 0;
+}
+
+void
+subscribers_free(struct subscribers *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < s->n; i++)
+		mem_free(s->rows[i]);
+	pthread_mutex_destroy(&s->mtx);
+	mem_free(s);
+}
+
+bool
+subscribers_any(const struct subscribers *s)
+{
+	return atomic_load_explicit(&s->n, memory_order_relaxed) > 0;
+}
+
+/* Forgets those whose ttl is over. */
+static void
+forget(struct subscribers *s, slu_time now)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		if (s->rows[i]->end > now)
+			s->rows[kept++] = s->rows[i];
+		else
+			mem_free(s->rows[i]);
+	}
+	s->n = kept;
+}
+
+/* --- add, beat ------------------------------------------------------------------ */
+
+static struct slice
+put(char **at, struct slice text)
+{
+	const struct slice copy = { *at, text.n };
+
+	if (text.n)
+		memcpy(*at, text.p, text.n);
+	(*at)[text.n] = '\0';
+	*at += text.n + 1;
+	return copy;
+}
+
+static struct row *
+make(const struct subscriber *new, slu_time now)
+{
+	size_t n = new->space.n + new->url.n + new->group.n + 3;
+	struct row *r;
+	char *at;
+
+	for (unsigned i = 0; i < new->n_types; i++)
+		n += new->types[i].n + 1;
+	r = mem_zalloc(sizeof *r + n);
+	if (!r)
+		return NULL;
+	at = r->text;
+	r->mode = new->mode;
+	r->end = now + new->ttl;
+	r->interval = new->interval;
+	r->next = now;
+	r->space = put(&at, new->space);
+	r->url = put(&at, new->url);
+	r->group = put(&at, new->group);
+	r->types = at;
+	r->n_types = new->n_types;
+	for (unsigned i = 0; i < new->n_types; i++)
+		(void)put(&at, new->types[i]);
+	return r;
+}
+
+/* An id that others cannot guess. */
+static int
+make_id(char id[static SUBSCRIBER_ID])
+{
+	unsigned char r[16];
+	char *at = id;
+
+	if (getrandom(r, sizeof r, 0) != sizeof r)
+		return SLU_EDOWN;
+	for (unsigned i = 0; i < sizeof r; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*at++ = '-';
+		at += snprintf(at, 3, "%02x", r[i]);
+	}
+	return 0;
+}
+
+int
+subscribers_add(struct subscribers *s, const struct subscriber *new, slu_time now, char id[static SUBSCRIBER_ID],
+		struct slu_err *err)
+{
+	struct row *const r = make(new, now);
+	int rc = r ? make_id(r->id) : SLU_ENOMEM;
+
+	if (rc) {
+		mem_free(r);
+		return slu_fail(err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
+	}
+	memcpy(id, r->id, SUBSCRIBER_ID);
+	pthread_mutex_lock(&s->mtx);
+	forget(s, now);
+	if (s->n < SUBSCRIBERS_MAX)
+		s->rows[s->n++] = r;
+	else
+		rc = SLU_EBUSY;
+	pthread_mutex_unlock(&s->mtx);
+	if (!rc)
+		return 0;
+	mem_free(r);
+	return slu_fail(err, SLU_EBUSY, "too many subscriptions: %d; expected fewer, or a shorter ttlSeconds", SUBSCRIBERS_MAX);
+}
+
+int
+subscribers_beat(struct subscribers *s, struct slice space, struct slice id, slu_time ttl, slu_time now)
+{
+	int rc = SLU_ENOTFOUND;
+
+	pthread_mutex_lock(&s->mtx);
+	forget(s, now);
+	for (unsigned i = 0; i < s->n && rc; i++) {
+		struct row *const r = s->rows[i];
+
+		if (!slice_eq(slice_of(r->id), id) || !slice_eq(r->space, space))
+			continue;
+		r->end = now + ttl;
+		rc = 0;
+	}
+	pthread_mutex_unlock(&s->mtx);
+	return rc;
+}
+
+/* --- ready ---------------------------------------------------------------------- */
+
+static bool
+wants(const struct row *r, struct slice space, struct slice queue)
+{
+	const char *type = r->types;
+
+	if (!slice_eq(r->space, space))
+		return false;
+	for (unsigned i = 0; i < r->n_types; i++, type += strlen(type) + 1)
+		if (slice_eq(slice_of(type), queue))
+			return true;
+	return r->n_types == 0;
+}
+
+static uint32_t
+weight(const struct row *r, struct slice queue)
+{
+	return fnv1a32_more(fnv1a32(r->id, SUBSCRIBER_ID), queue.p, queue.n);
+}
+
+/* Whether a is chosen before b, which has the same mode and group. */
+static bool
+is_before(const struct row *a, const struct row *b, struct slice queue)
+{
+	return a->mode == SUBSCRIBER_HASHED ? weight(a, queue) > weight(b, queue) : a->next < b->next;
+}
+
+static bool
+is_rival(const struct row *a, const struct row *b)
+{
+	return a->mode == b->mode && (a->mode == SUBSCRIBER_HASHED || slice_eq(a->group, b->group));
+}
+
+/* Is row i the one of its group, or of all hashed ones, that is called? */
+static bool
+is_chosen(const struct subscribers *s, unsigned i, struct slice space, struct slice queue)
+{
+	const struct row *const r = s->rows[i];
+
+	for (unsigned k = 0; r->mode != SUBSCRIBER_FANOUT && k < s->n; k++) {
+		const struct row *const other = s->rows[k];
+
+		if (k == i || !is_rival(r, other) || !wants(other, space, queue))
+			continue;
+		if (is_before(other, r, queue) || (k < i && !is_before(r, other, queue)))
+			return false;
+	}
+	return true;
+}
+
+/* SUBSCRIBERS-2 */
+static void
+call(struct row *r, slu_time now, subscriber_tell *tell, void *arg)
+{
+	if (r->pending > now)
+		return;
+	if (r->next <= now) {
+		r->next = now + r->interval;
+		tell(arg, r->url, 0);
+		return;
+	}
+	r->pending = r->next;
+	r->next += r->interval;
+	tell(arg, r->url, r->pending - now);
+}
+
+void
+subscribers_ready(struct subscribers *s, struct slice space, struct slice queue, slu_time now, subscriber_tell *tell,
+		  void *arg)
+{
+	struct row *chosen[SUBSCRIBERS_MAX];
+	unsigned n = 0;
+
+	pthread_mutex_lock(&s->mtx);
+	forget(s, now);
+	for (unsigned i = 0; i < s->n; i++)
+		if (wants(s->rows[i], space, queue) && is_chosen(s, i, space, queue))
+			chosen[n++] = s->rows[i];
+	for (unsigned i = 0; i < n; i++)
+		call(chosen[i], now, tell, arg);
+	pthread_mutex_unlock(&s->mtx);
+}

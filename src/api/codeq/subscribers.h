@@ -1,0 +1,67 @@
+/*
+ * subscribers.h - the register of queue-ready subscriptions: who is told that a command has tasks.
+ *
+ *      subscribers_add ──> id ── subscribers_beat ──> lives on ── ttl without a beat ──> forgotten
+ *
+ *      a task is created ── subscribers_ready ──> fanout: every one of the command
+ *                                                 group: of each group the one that was told longest ago
+ *                                                 hash: of all together one, always the same for a command
+ *
+ *  SUBSCRIBERS-1  At most SUBSCRIBERS_MAX are known; then others are refused. One whose ttl is over is told nothing.
+ *  SUBSCRIBERS-2  Calls of one subscriber begin at least its interval apart. What comes in between is told at the end
+ *                 of the interval, once: no task is without a call after it.
+ *  SUBSCRIBERS-3  Nothing is stored: after a start, or on another node, the register is empty, and a beat is refused.
+ *
+ * Any thread; one mutex, held for a moment.
+ */
+#ifndef API_CODEQ_SUBSCRIBERS_H
+#define API_CODEQ_SUBSCRIBERS_H
+
+#include "base/bytes.h"
+
+#include <sluice/err.h>
+
+enum {
+	SUBSCRIBERS_MAX = 1000,
+	SUBSCRIBER_ID = 37,     /* with the NUL */
+	SUBSCRIBER_GROUP = 128, /* bytes of the name of a group, at most */
+	SUBSCRIBER_TYPES = 64   /* commands, at most */
+};
+
+enum subscriber_mode {
+	SUBSCRIBER_FANOUT,
+	SUBSCRIBER_GROUPED,
+	SUBSCRIBER_HASHED,
+	SUBSCRIBER_MODES
+};
+
+struct subscriber {
+	struct slice space, url, group;
+	const struct slice *types; /* commands, folded */
+	unsigned n_types;          /* 0: all */
+	enum subscriber_mode mode;
+	slu_time ttl, interval;
+};
+
+struct subscribers;
+
+/* Returns SLU_ENOMEM. */
+int subscribers_new(struct subscribers **out);
+void subscribers_free(struct subscribers *s); /* NULL is fine */
+
+/* Writes the id of the new one. Returns SLU_EBUSY by SUBSCRIBERS-1, or SLU_ENOMEM. */
+int subscribers_add(struct subscribers *s, const struct subscriber *new, slu_time now, char id[static SUBSCRIBER_ID],
+		    struct slu_err *err);
+
+/* It lives for ttl from now. Returns SLU_ENOTFOUND; also for an id of another namespace. */
+int subscribers_beat(struct subscribers *s, struct slice space, struct slice id, slu_time ttl, slu_time now);
+
+/* False: nobody is told anything, of any command. */
+bool subscribers_any(const struct subscribers *s);
+
+/* Calls tell for each subscriber that is to be called, after the wait. Its texts are valid during the call. */
+typedef void subscriber_tell(void *arg, struct slice url, slu_time wait);
+void subscribers_ready(struct subscribers *s, struct slice space, struct slice queue, slu_time now, subscriber_tell *tell,
+		       void *arg);
+
+#endif
