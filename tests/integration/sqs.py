@@ -85,7 +85,7 @@ def members(node):
     """The members of an element of XML, as JSON has them."""
     many = {"QueueUrl": "QueueUrls", "Message": "Messages", "SendMessageBatchResultEntry": "Successful",
             "DeleteMessageBatchResultEntry": "Successful", "ChangeMessageVisibilityBatchResultEntry": "Successful",
-            "BatchResultErrorEntry": "Failed"}
+            "BatchResultErrorEntry": "Failed", "ListMessageMoveTasksResultEntry": "Results"}
     maps = {"Attribute": "Attributes", "Tag": "Tags", "MessageAttribute": "MessageAttributes"}
     out = {}
     for child in node:

@@ -636,6 +636,81 @@ def test_the_sources_of_a_dead_letter_queue(sqs):
 
 
 @NO_LETTERS
+def arn_of(sqs, url):
+    return sqs.GetQueueAttributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+
+
+def dead_letters(sqs, n):
+    """The URL and the ARN of a dead-letter queue with n messages, and the URL of their queue."""
+    dead = make(sqs)
+    target = arn_of(sqs, dead)
+    url = make(sqs, VisibilityTimeout="0", RedrivePolicy=json.dumps({"deadLetterTargetArn": target, "maxReceiveCount": 1}))
+    for i in range(n):
+        send(sqs, url, f"bad {i}")
+        until(lambda: sqs.ReceiveMessage(QueueUrl=url).get("Messages"))
+    until(lambda: counts(sqs, dead)[0] == n)
+    return dead, target, url
+
+
+def moves(sqs, source, **more):
+    return sqs.ListMessageMoveTasks(SourceArn=source, **more).get("Results") or []
+
+
+def moved(sqs, source):
+    return until(lambda: (found := moves(sqs, source)) and found[0]["Status"] not in ("RUNNING", "CANCELLING") and found[0])
+
+
+@NO_LETTERS
+def test_a_move_task_sends_dead_letters_back(sqs):
+    """Each to the queue that it died in, and its receives count anew."""
+    dead, source, url = dead_letters(sqs, 3)
+    assert sqs.StartMessageMoveTask(SourceArn=source)["TaskHandle"]
+    task = moved(sqs, source)
+    assert task["Status"] == "COMPLETED" and task["SourceArn"] == source and "TaskHandle" not in task, task
+    assert int(task["ApproximateNumberOfMessagesMoved"]) == int(task["ApproximateNumberOfMessagesToMove"]) == 3
+    assert abs(int(task["StartedTimestamp"]) / 1000 - time.time()) < 600
+    assert "DestinationArn" not in task and "MaxNumberOfMessagesPerSecond" not in task and "FailureReason" not in task
+    assert counts(sqs, dead)[0] == 0
+    got, = until(lambda: sqs.ReceiveMessage(QueueUrl=url, AttributeNames=["All"]).get("Messages"))
+    assert got["Body"].startswith("bad ") and got["Attributes"]["ApproximateReceiveCount"] == "1"
+
+
+@NO_LETTERS
+def test_a_move_task_with_a_destination_and_a_rate_is_canceled(sqs):
+    """One runs for a queue; its handle cancels it, once."""
+    _, source, _ = dead_letters(sqs, 4)
+    other = make(sqs)
+    target = arn_of(sqs, other)
+    handle = sqs.StartMessageMoveTask(SourceArn=source, DestinationArn=target, MaxNumberOfMessagesPerSecond=1)["TaskHandle"]
+    until(lambda: counts(sqs, other)[0] >= 1)
+    refused("AWS.SimpleQueueService.UnsupportedOperation", sqs.StartMessageMoveTask, SourceArn=source)
+    task, = moves(sqs, source, MaxResults=10)
+    assert (task["Status"], task["DestinationArn"], int(task["MaxNumberOfMessagesPerSecond"])) == ("RUNNING", target, 1)
+    assert task["TaskHandle"] == handle
+    assert 0 <= int(sqs.CancelMessageMoveTask(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"]) <= 4
+    assert moved(sqs, source)["Status"] == "CANCELLED"
+    refused("ResourceNotFoundException", sqs.CancelMessageMoveTask, TaskHandle=handle)
+
+
+@NO_LETTERS
+def test_a_move_task_that_is_malformed_is_refused(sqs):
+    source = arn_of(sqs, make(sqs))
+    none = source.rsplit(":", 1)[0] + ":none"
+    for params in ({"SourceArn": none}, {"SourceArn": source, "DestinationArn": none}):
+        assert refused("ResourceNotFoundException", sqs.StartMessageMoveTask, **params).status == 404
+    assert refused("ResourceNotFoundException", sqs.ListMessageMoveTasks, SourceArn=none).status == 404
+    assert moves(sqs, source) == []
+    for params in ({"SourceArn": "x"}, {"SourceArn": source, "DestinationArn": "x"}, {"SourceArn": source, "DestinationArn": source},
+                   {"SourceArn": source, "MaxNumberOfMessagesPerSecond": 501},
+                   {"SourceArn": source, "DestinationArn": "arn:aws:sqs:us-east-1:other:q"}):
+        refused("InvalidParameterValue", sqs.StartMessageMoveTask, **params)
+    refused("MissingParameter", sqs.StartMessageMoveTask)
+    refused("MissingParameter", sqs.CancelMessageMoveTask)
+    refused("InvalidParameterValue", sqs.ListMessageMoveTasks, SourceArn=source, MaxResults=11)
+    for handle in ("x", "e30=", "eyJ0YXNrSWQiOiJ4Iiwic291cmNlQXJuIjoieCJ9"):
+        refused("InvalidParameterValue", sqs.CancelMessageMoveTask, TaskHandle=handle)
+
+
 def test_an_invalid_redrive_policy_is_refused(sqs):
     url, fifo = make(sqs), make(sqs, fifo=True)
     own, other = (sqs.GetQueueAttributes(QueueUrl=u, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"] for u in (url, fifo))

@@ -151,11 +151,12 @@ def worker(env, tmp_path):
              "--without-gossip", "--without-mingle"], env=env, cwd=HERE, stderr=out, stdout=out) as process:
         try:
             yield
-        except AssertionError as error:
-            raise AssertionError(log.read_text()) from error
-        finally:
             process.terminate()
             process.wait(START)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            raise AssertionError(f"{error}; the worker said:\n{log.read_text()}") from error
+        finally:
+            process.kill()  # the end of Popen waits without a bound
 
 
 def noted(notes):

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 
 const require = createRequire(process.env.NODE_MODULES + "/");
 const { SQSClient, CreateQueueCommand, SendMessageBatchCommand, GetQueueAttributesCommand, SendMessageCommand,
-    ReceiveMessageCommand, QueueDoesNotExist } = require("@aws-sdk/client-sqs");
+    ReceiveMessageCommand, QueueDoesNotExist, StartMessageMoveTaskCommand, ListMessageMoveTasksCommand } = require("@aws-sdk/client-sqs");
 const { Consumer } = require("sqs-consumer");
 
 const sqs = new SQSClient({
@@ -49,5 +49,15 @@ await new Promise((resolve, reject) => {
 });
 const { Attributes } = await sqs.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] }));
 const none = await sqs.send(new ReceiveMessageCommand({ QueueUrl }));
-console.log(JSON.stringify({ seen: seen.size, known, left: Attributes.ApproximateNumberOfMessages,
+
+const dead = (await sqs.send(new CreateQueueCommand({ QueueName: "node-dead" }))).QueueUrl;
+await sqs.send(new SendMessageCommand({ QueueUrl: dead, MessageBody: "again" }));
+const SourceArn = "arn:aws:sqs:us-east-1:000000000000:node-dead", DestinationArn = "arn:aws:sqs:us-east-1:000000000000:node";
+await sqs.send(new StartMessageMoveTaskCommand({ SourceArn, DestinationArn }));
+let moved = {};
+for (let i = 0; i < 600 && moved.Status !== "COMPLETED"; i++) {
+    [moved] = (await sqs.send(new ListMessageMoveTasksCommand({ SourceArn }))).Results;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+}
+console.log(JSON.stringify({ moved: `${moved.Status} ${moved.ApproximateNumberOfMessagesMoved}`, seen: seen.size, known, left: Attributes.ApproximateNumberOfMessages,
     hidden: Attributes.ApproximateNumberOfMessagesNotVisible, none: none.Messages?.length ?? 0 }));
