@@ -122,13 +122,13 @@ def test_the_aws_command(env):
 
 
 def node_modules():
-    return subprocess.run(["npm", "root", "--global"], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(["npm", "root", "--global"], capture_output=True, text=True, check=True, timeout=START).stdout.strip()
 
 
 def test_the_sdk_of_javascript_and_sqs_consumer(env):
     modules = node_modules()
     seen = json.loads(run("node", str(HERE / "consume.mjs"), env={**env, "NODE_MODULES": modules}))
-    assert seen == {"seen": 10, "known": "true QueueDoesNotExist", "left": "0", "hidden": "0", "none": 0}
+    assert seen == {"moved": "COMPLETED 1", "seen": 10, "known": "true QueueDoesNotExist", "left": "0", "hidden": "0", "none": 0}
     for name in ("@aws-sdk/client-sqs", "sqs-consumer"):
         version = json.loads(Path(modules, name, "package.json").read_text())["version"]
         RAN.append((name, version, "a batch of ten is sent, consumed with heartbeats and deleted", "passed"))
