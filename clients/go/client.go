@@ -249,6 +249,7 @@ type Take struct {
 	Limit     int           // default: 1
 	Wait      time.Duration // how long to wait for the first
 	Lease     time.Duration // default: of the queue
+	Kinds     []string      // messages of these kinds alone; default: every message
 	Namespace string
 }
 
@@ -262,7 +263,7 @@ func (c *Client) Take(ctx context.Context, queue string, t Take) ([]*Message, er
 		lease = duration(t.Lease)
 	}
 	q := c.get("/dequeue", "namespace", c.space(t.Namespace), "queue", queue, "limit", strconv.Itoa(limit),
-		"wait", duration(t.Wait), "lease", lease, "owner", c.owner)
+		"wait", duration(t.Wait), "lease", lease, "owner", c.owner, "kinds", strings.Join(t.Kinds, ","))
 	q.wait = t.Wait
 	var messages []*Message
 	err := c.do(ctx, q, &messages)

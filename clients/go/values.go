@@ -14,7 +14,8 @@ import (
 type Options struct {
 	Namespace      string
 	Key            string
-	Priority       any // a number, or "high", "normal", "low"
+	Kind           string // consumers may take some kinds alone
+	Priority       any    // a number, or "high", "normal", "low"
 	Delay          time.Duration
 	At             time.Time
 	TTL            time.Duration
@@ -73,6 +74,7 @@ func (i *Item) encode(namespace string) (map[string]any, error) {
 	}
 	put(m, "namespace", o.Namespace, o.Namespace != "")
 	put(m, "key", o.Key, o.Key != "")
+	put(m, "kind", o.Kind, o.Kind != "")
 	put(m, "priority", o.Priority, o.Priority != nil)
 	put(m, "delay", duration(o.Delay), o.Delay != 0)
 	put(m, "deliver_after", o.At, !o.At.IsZero())
@@ -100,6 +102,7 @@ type Message struct {
 	Receipt        string          `json:"receipt"` // settles the message
 	LeaseID        string          `json:"lease_id"`
 	Key            string          `json:"key"`
+	Kind           string          `json:"kind"`
 	ContentType    string          `json:"content_type"`
 	CorrelationID  string          `json:"correlation_id"`
 	Attributes     json.RawMessage `json:"attributes"`

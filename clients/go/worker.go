@@ -31,6 +31,10 @@ type Worker struct {
 	Beat        time.Duration // how often to tell the server that the worker lives; default: 5 s; negative: never
 	Log         func(text string)
 
+	// Instead of Handler: the worker takes messages of these kinds alone.
+	Kinds map[string]Handler
+
+	kinds   []string
 	mu      sync.Mutex
 	running map[*Message]context.CancelFunc
 	lost    int
@@ -39,8 +43,12 @@ type Worker struct {
 }
 
 func (w *Worker) defaults() error {
-	if w.Client == nil || w.Queue == "" || w.Handler == nil {
-		return errors.New("sluice: invalid worker; expected Client, Queue and Handler")
+	if w.Client == nil || w.Queue == "" || (w.Handler == nil) == (len(w.Kinds) == 0) {
+		return errors.New("sluice: invalid worker; expected Client, Queue, and Handler or Kinds")
+	}
+	w.kinds = nil
+	for kind := range w.Kinds {
+		w.kinds = append(w.kinds, kind)
 	}
 	if w.Concurrency == 0 {
 		w.Concurrency = 1
@@ -126,7 +134,7 @@ func (w *Worker) takeSome(ctx context.Context, free chan struct{}, handlers *syn
 		}
 		return
 	}
-	messages, err := w.Client.Take(asking, w.Queue, Take{Limit: places, Wait: w.Wait, Lease: w.Lease})
+	messages, err := w.Client.Take(asking, w.Queue, Take{Limit: places, Wait: w.Wait, Lease: w.Lease, Kinds: w.kinds})
 	for i := len(messages); i < places; i++ {
 		<-free
 	}
@@ -234,6 +242,9 @@ func (w *Worker) run(ctx context.Context, m *Message) (result any, err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
+	if handler := w.Kinds[m.Kind]; handler != nil {
+		return handler(ctx, m)
+	}
 	return w.Handler(ctx, m)
 }
 

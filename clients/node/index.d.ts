@@ -5,6 +5,8 @@ export interface MessageOptions {
   namespace?: string;
   /** Messages of one key are delivered one at a time, in order. */
   key?: string;
+  /** Consumers may take some kinds alone. */
+  kind?: string;
   /** The lowest goes first; 5 if it is not given. */
   priority?: number | "high" | "normal" | "low";
   /** From now. */
@@ -46,6 +48,7 @@ export interface Message {
   /** Rises with every lease: let the systems that you write to refuse lower ones. */
   readonly fencingToken: bigint;
   readonly key?: string;
+  readonly kind?: string;
   readonly contentType?: string;
   readonly correlationId?: string;
   readonly attributes?: unknown;
@@ -119,6 +122,8 @@ export class Client {
   /** Leases messages; waits for the first one. */
   take(queue: string, options?: {
     limit?: number; wait?: Duration; lease?: Duration; namespace?: string; signal?: AbortSignal;
+    /** Messages of these kinds alone. */
+    kinds?: string[];
   }): Promise<Message[]>;
   /** The work is done. The result is kept if the message has keepResult. */
   ack(message: Message, result?: unknown): Promise<void>;
@@ -173,8 +178,11 @@ export interface WorkerOptions {
  * Works on the messages of one queue. A handler that returns acks its message, with what it returns as the result. A
  * handler that throws nacks it: as the policy of the queue says, or as Retry, Defer and Reject say.
  */
+/** A function, or a table of kinds and functions: then the worker takes messages of these kinds alone. */
+export type Handler = (message: Message) => unknown;
+
 export class Worker {
-  constructor(queue: string, handler: (message: Message) => unknown, options?: WorkerOptions);
+  constructor(queue: string, handler: Handler | Record<string, Handler>, options?: WorkerOptions);
   /** Works until stop is called, or until SIGTERM or SIGINT. */
   run(): Promise<void>;
   stop(): void;

@@ -1,7 +1,7 @@
 // What the package for Node does on a real server. node node_cases.mjs NAME runs one case; SLUICE_SERVER is the server,
 // OTHER a server that reads a request and hangs up, AWAY an address where nothing listens.
 import assert from "node:assert/strict";
-import { Client, Conflict, Invalid, LeaseLost, NotFound, OutcomeUnknown, Throttled, Unreachable } from "sluice-queue";
+import { Client, Conflict, Invalid, LeaseLost, NotFound, OutcomeUnknown, Throttled, Unreachable, Worker } from "sluice-queue";
 
 const { SLUICE_SERVER: server, OTHER: other, AWAY: away } = process.env;
 const name = process.argv[2];
@@ -50,6 +50,20 @@ const cases = {
     assert.equal((await client.stats("q")).total, 0);
   },
 
+  async a_worker_has_a_table_of_kinds() {
+    for (const kind of ["mail", "crop", "resize"]) await client.push("q", kind, { kind });
+    const seen = [];
+    const handle = (message) => {
+      seen.push(message.kind);
+      if (seen.length === 2) worker.stop();
+    };
+    const worker = new Worker("q", { crop: handle, resize: handle }, { client, namespace: name, signals: false });
+    await worker.run();
+    assert.deepEqual(seen.sort(), ["crop", "resize"]);
+    assert.equal((await client.take("q", { kinds: ["crop"] })).length, 0);
+    assert.equal((await client.take("q", { kinds: ["crop", "mail"] }))[0].kind, "mail");
+  },
+
   async options_of_a_message_arrive() {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     await client.push("q", "later", { at: new Date(Date.now() + 3600e3) });
@@ -74,7 +88,7 @@ const cases = {
   },
 
   async a_wrong_option_is_refused() {
-    await assert.rejects(client.push("q", "x", { priorty: 1 }), /invalid option: priorty; expected namespace, key, priority/);
+    await assert.rejects(client.push("q", "x", { priorty: 1 }), /invalid option: priorty; expected namespace, key, kind, priority/);
     await assert.rejects(client.push("q", () => 1), /invalid payload: function/);
     assert.throws(() => client.pushMany("q", ["x"], { idempotencyKey: "one" }), /idempotencyKey/);
     assert.throws(() => new Client({ servers: "localhost:7171" }), /invalid server: localhost:7171; expected http:\/\/HOST:PORT/);

@@ -173,6 +173,40 @@ def test_options_of_a_message_arrive(client):
     assert {m.body for m in client.peek("q", "delayed")} == {"later", "at"}
 
 
+@pytest.mark.parametrize("form", ["threads", "asyncio"])
+def test_a_worker_has_a_table_of_kinds(shared, sluice, form):
+    """PW-F17"""
+    client = sluice.Client(url(shared), namespace=f"kinds-{form}")
+    for kind in ("mail", "crop", "resize", "crop"):
+        client.push("q", kind, kind=kind)
+    seen = []
+
+    def handle(message):
+        seen.append((message.kind, message.text()))
+        if len(seen) == 3:
+            worker.stop()
+
+    async def handle_soon(message):
+        handle(message)
+
+    async def run():
+        nonlocal worker
+        async with sluice.aio.AsyncClient(url(shared), namespace=client.namespace) as other:
+            worker = sluice.aio.AsyncWorker("q", {"crop": handle_soon, "resize": handle_soon}, client=other, concurrency=1)
+            await worker.run()
+
+    worker = None
+    if form == "asyncio":
+        asyncio.run(run())
+    else:
+        worker = sluice.Worker("q", {"crop": handle, "resize": handle}, client=client)
+        worker.run()
+    assert sorted(seen) == [("crop", "crop"), ("crop", "crop"), ("resize", "resize")]
+    assert client.take("q", kinds=["crop"]) == []
+    assert [m.kind for m in client.take("q", kinds=["crop", "mail"])] == ["mail"]
+    client.close()
+
+
 def test_many_messages_in_one_request(client):
     pushed = client.push_many("q", range(1000), priority=3)
     assert len({one.id for one in pushed}) == 1000
@@ -183,7 +217,7 @@ def test_many_messages_in_one_request(client):
 
 
 @pytest.mark.parametrize("options,text", [
-    ({"priorty": 1}, "invalid option: priorty; expected namespace, key, priority"),
+    ({"priorty": 1}, "invalid option: priorty; expected namespace, key, kind, priority"),
     ({"at": datetime.datetime(2030, 1, 1)}, "expected a datetime with a time zone"),
 ])
 def test_a_wrong_option_is_refused_before_anything_is_sent(client, options, text):

@@ -75,9 +75,9 @@ class Client {
     return answer.map(({ uid, duplicate }) => ({ id: uid, duplicate }));
   }
 
-  async take(queue, { limit = 1, wait = 0, lease, namespace = this.namespace, signal } = {}) {
+  async take(queue, { limit = 1, wait = 0, lease, namespace = this.namespace, kinds, signal } = {}) {
     // A server whose answer does not arrive takes its messages back.
-    const query = { namespace, queue, limit, wait, lease, owner: this.owner };
+    const query = { namespace, queue, limit, wait, lease, owner: this.owner, kinds: kinds?.join(",") };
     return (await this.call(get("/dequeue", query, { wait: seconds(wait) }), signal)).map((raw) => new Message(raw));
   }
 

@@ -2,7 +2,7 @@
 // Values of the API: payloads, options, messages, durations.
 
 const OPTIONS = {
-  namespace: "namespace", key: "key", priority: "priority", delay: "delay", at: "deliver_after", ttl: "ttl",
+  namespace: "namespace", key: "key", kind: "kind", priority: "priority", delay: "delay", at: "deliver_after", ttl: "ttl",
   idempotencyKey: "idempotency_key", correlationId: "correlation_id", attributes: "attributes",
   contentType: "content_type", maxAttempts: "max_attempts", keepResult: "keep_result", traceparent: "traceparent",
   tracestate: "tracestate",
@@ -60,6 +60,7 @@ class Message {
     this.receipt = raw.receipt ?? "";
     this.fencingToken = raw.lease_id ? BigInt(raw.lease_id.slice(2)) : 0n;
     this.key = raw.key;
+    this.kind = raw.kind;
     this.contentType = raw.content_type;
     this.correlationId = raw.correlation_id;
     this.attributes = raw.attributes;

@@ -22,6 +22,10 @@ class Worker {
     const { client = new Client(), concurrency = 1, lease = 30, wait = 20, grace = 30, beat = 5, signals = true } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1000)
       throw new TypeError(`invalid concurrency: ${concurrency}; expected 1 to 1000`);
+    const table = typeof handler === "function" ? undefined : { ...handler };
+    this.kinds = table && Object.keys(table);
+    if (this.kinds?.length === 0) throw new TypeError("invalid handler: no kinds; expected at least one");
+    if (table) handler = (message) => table[message.kind](message);
     Object.assign(this, { queue, handler, client, concurrency, lease, wait, grace, beat, signals });
     this.namespace = options.namespace ?? client.namespace;
     this.log = options.log ?? ((text) => console.error(`sluice: ${text}`));
@@ -102,8 +106,8 @@ class Worker {
     }
     try {
       const limit = this.concurrency - this.running.size;
-      const { lease, wait, namespace } = this;
-      for (const message of await this.client.take(this.queue, { limit, wait, lease, namespace, signal }))
+      const { lease, wait, namespace, kinds } = this;
+      for (const message of await this.client.take(this.queue, { limit, wait, lease, namespace, kinds, signal }))
         this.running.set(message, this.settle(message).finally(() => this.running.delete(message)));
     } catch (failure) {
       if (signal.aborted) return;

@@ -14,14 +14,14 @@ import ssl
 import time
 import uuid
 from collections import defaultdict
-from typing import (Any, AsyncIterator, Awaitable, Callable, DefaultDict, Dict, Iterable, List, Mapping, Optional, Sequence,
-                    Set, Tuple, TypeVar)
+from typing import (Any, AsyncIterator, Awaitable, Callable, DefaultDict, Dict, Iterable, List, Mapping, Optional,
+                    Sequence, Set, Tuple, TypeVar, Union)
 
 from . import calls, errors, values
 from .attempts import Address, Broken, NotSent
 from .base import ClientBase
 from .client import mark_lost
-from .worker import describe, is_unknown, verdict
+from .worker import by_kind, describe, is_unknown, verdict
 
 log = logging.getLogger("sluice")
 
@@ -166,8 +166,9 @@ class AsyncClient(ClientBase):
         return await self.call(self._push([values.own_item(self.namespace, one) for one in items]))
 
     async def take(self, queue: str, limit: int = 1, *, wait: values.Duration = 0,
-                   lease: Optional[values.Duration] = None, namespace: Optional[str] = None) -> List[values.Message]:
-        return await self.call(calls.take(namespace or self.namespace, queue, limit, wait, lease, self.owner))
+                   lease: Optional[values.Duration] = None, namespace: Optional[str] = None,
+                   kinds: Optional[Sequence[str]] = None) -> List[values.Message]:
+        return await self.call(calls.take(namespace or self.namespace, queue, limit, wait, lease, self.owner, kinds))
 
     async def ack(self, message: values.Message, result: Any = None) -> None:
         await self.call(calls.ack(message.receipt, result))
@@ -274,16 +275,20 @@ class AsyncLock:
 
 # ---- The worker ----
 
+AsyncHandler = Callable[[values.Message], Awaitable[Any]]
+
+
 class AsyncWorker:
     """As `sluice.Worker`, with a handler that is a coroutine function. Handlers that outlast the grace are cancelled."""
 
-    def __init__(self, queue: str, handler: Callable[[values.Message], Awaitable[Any]], *,
+    def __init__(self, queue: str, handler: Union[AsyncHandler, Mapping[str, AsyncHandler]], *,
                  client: Optional[AsyncClient] = None, namespace: Optional[str] = None, concurrency: int = 10,
                  lease: float = 30.0, wait: float = 20.0, grace: float = 30.0, beat: float = 5.0):
         if concurrency < 1 or concurrency > 1000:
             raise ValueError(f"invalid concurrency: {concurrency}; expected 1 to 1000")
         self.client = client or AsyncClient()
-        self.queue, self.handler = queue, handler
+        self.queue = queue
+        self.handler, self.kinds = by_kind(handler)
         self.namespace = namespace or self.client.namespace
         self.concurrency, self.lease, self.wait, self.grace = concurrency, lease, wait, grace
         self.beat = beat
@@ -349,7 +354,8 @@ class AsyncWorker:
             await self._until_stop(self._running)
             return
         taking = asyncio.ensure_future(self.client.take(
-            self.queue, self.concurrency - len(self._running), wait=self.wait, lease=self.lease, namespace=self.namespace))
+            self.queue, self.concurrency - len(self._running), wait=self.wait, lease=self.lease, namespace=self.namespace,
+            kinds=self.kinds))
         quiet = asyncio.ensure_future(self._quiet.wait())
         done = await self._until_stop([taking, quiet])
         quiet.cancel()

@@ -98,10 +98,10 @@ def push_packed(items: Sequence[Mapping[str, Any]]) -> Call[List[values.Pushed]]
 
 
 def take(namespace: str, queue: str, limit: int, wait: values.Duration, lease: Optional[values.Duration],
-         owner: Optional[str]) -> Call[List[values.Message]]:
+         owner: Optional[str], kinds: Optional[Sequence[str]] = None) -> Call[List[values.Message]]:
     # A server whose answer does not arrive takes its messages back.
     query = {"namespace": namespace, "queue": queue, "limit": limit, "wait": values.duration(wait), "owner": owner,
-             "lease": None if lease is None else values.duration(lease)}
+             "lease": None if lease is None else values.duration(lease), "kinds": None if kinds is None else ",".join(kinds)}
     return get("/dequeue", query, lambda answer: [values.message(raw) for raw in answer.json()], wait=seconds(wait))
 
 

@@ -54,7 +54,7 @@ class Client(ClientBase):
     def push(self, queue: str, payload: Any = b"", **options: Any) -> values.Pushed:
         """Sends a message: bytes as they are, a str as text, everything else as JSON.
 
-        Options: key, priority, delay, at, ttl, idempotency_key, correlation_id, attributes, content_type,
+        Options: key, kind, priority, delay, at, ttl, idempotency_key, correlation_id, attributes, content_type,
         max_attempts, keep_result, traceparent, tracestate, namespace. The message is on disk when this returns.
         """
         return self.call(self._push([values.item(self.namespace, queue, payload, options)]))[0]
@@ -68,9 +68,10 @@ class Client(ClientBase):
         return self.call(self._push([values.own_item(self.namespace, one) for one in items]))
 
     def take(self, queue: str, limit: int = 1, *, wait: values.Duration = 0, lease: Optional[values.Duration] = None,
-             namespace: Optional[str] = None, interrupt: Optional[Interrupt] = None) -> List[values.Message]:
-        """Leases up to `limit` messages; waits for the first one."""
-        call = calls.take(namespace or self.namespace, queue, limit, wait, lease, self.owner)
+             namespace: Optional[str] = None, kinds: Optional[Sequence[str]] = None,
+             interrupt: Optional[Interrupt] = None) -> List[values.Message]:
+        """Leases up to `limit` messages, with `kinds` of these kinds alone; waits for the first one."""
+        call = calls.take(namespace or self.namespace, queue, limit, wait, lease, self.owner, kinds)
         return self.call(call, interrupt)
 
     def ack(self, message: values.Message, result: Any = None) -> None:

@@ -47,7 +47,7 @@ def payload(value: Any) -> Dict[str, Any]:
 
 # Options of a message, and how each is written. None leaves an option out.
 OPTIONS = {
-    "namespace": str, "key": str, "priority": None, "delay": duration, "at": moment, "ttl": duration, "idempotency_key": str,
+    "namespace": str, "key": str, "kind": str, "priority": None, "delay": duration, "at": moment, "ttl": duration, "idempotency_key": str,
     "correlation_id": str, "attributes": dict, "content_type": str, "max_attempts": int, "keep_result": duration,
     "traceparent": str, "tracestate": str,
 }
@@ -104,6 +104,7 @@ class Message:
     receipt: str = ""
     fencing_token: int = 0
     key: Optional[str] = None
+    kind: Optional[str] = None
     content_type: Optional[str] = None
     correlation_id: Optional[str] = None
     attributes: Any = None
@@ -130,7 +131,8 @@ class Message:
         return self.text() if kind.startswith("text/") else self.payload
 
 
-TAKEN = ("priority", "attempts", "key", "content_type", "correlation_id", "attributes", "traceparent", "tracestate", "error")
+TAKEN = ("priority", "attempts", "key", "kind", "content_type", "correlation_id", "attributes", "traceparent", "tracestate",
+         "error")
 
 
 def message(raw: Dict[str, Any]) -> Message:

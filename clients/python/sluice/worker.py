@@ -26,7 +26,7 @@ import socket
 import threading
 import time
 import uuid
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import calls, errors, values, version
 from .client import Client
@@ -35,6 +35,16 @@ from .transport import Interrupt
 log = logging.getLogger("sluice")
 
 Handler = Callable[[values.Message], Any]
+
+
+def by_kind(handler: Any) -> Tuple[Callable[[values.Message], Any], Optional[List[str]]]:
+    """The handler of a message, and the kinds that a worker takes: None takes every message."""
+    if not isinstance(handler, Mapping):
+        return handler, None
+    if not handler:
+        raise ValueError("invalid handler: no kinds; expected at least one")
+    table = dict(handler)
+    return (lambda message: table[message.kind](message)), list(table)
 
 
 def verdict(failure: Exception) -> Tuple[str, Dict[str, Any]]:
@@ -62,16 +72,18 @@ def is_unknown(failure: errors.SluiceError) -> bool:
 class Worker:
     """Works on the messages of one queue.
 
+    handler: a function, or a table of kinds and functions; then the worker takes messages of these kinds alone.
     concurrency: handlers at once. lease: seconds; extended each third of it. wait: seconds of a long poll. beat: seconds
     between beats; 0: none.
     """
 
-    def __init__(self, queue: str, handler: Handler, *, client: Optional[Client] = None, namespace: Optional[str] = None,
-                 concurrency: int = 1, lease: float = 30.0, wait: float = 20.0, grace: float = 30.0, beat: float = 5.0):
+    def __init__(self, queue: str, handler: Union[Handler, Mapping[str, Handler]], *, client: Optional[Client] = None,
+                 namespace: Optional[str] = None, concurrency: int = 1, lease: float = 30.0, wait: float = 20.0, grace: float = 30.0, beat: float = 5.0):
         if concurrency < 1 or concurrency > 1000:
             raise ValueError(f"invalid concurrency: {concurrency}; expected 1 to 1000")
         self.client = client or Client()
-        self.queue, self.handler = queue, handler
+        self.queue = queue
+        self.handler, self.kinds = by_kind(handler)
         self.namespace = namespace or self.client.namespace
         self.concurrency, self.lease, self.wait, self.grace = concurrency, lease, wait, grace
         self.beat = beat
@@ -124,7 +136,7 @@ class Worker:
             return
         try:
             found = self.client.take(self.queue, free, wait=self.wait, lease=self.lease, namespace=self.namespace,
-                                     interrupt=interrupt)
+                                     kinds=self.kinds, interrupt=interrupt)
         except errors.SluiceError as failure:
             if not self._stopping and not interrupt.fired:
                 log.warning("cannot take messages: %s", failure)
