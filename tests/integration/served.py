@@ -27,6 +27,9 @@ from pathlib import Path
 SLUICED = os.environ["SLUICED"]
 START = 60  # seconds; the sanitizers are slow
 ENGINE = os.environ.get("SLUICE_TEST_ENGINE", "log")
+# The engine of a server that need not keep its messages, and of one that must: through a server that owns nothing, if that is
+# what is tested.
+QUICK, LOG = (ENGINE, ENGINE) if ENGINE == "forwarded" else ("memory", "log")
 # metrics of shards: docs/cluster.md
 OF_SHARDS = ("sluice_messages", "sluice_queue_", "sluice_queues", "sluice_schedule", "sluice_index_memory_bytes")
 OF_ENTRY = ("--inboxes",)  # options that the owner does not get: it would take the messages itself

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from served import Server, until
+from served import QUICK, Server, until
 
 
 def act(server, verb, id, status=200, **more):
@@ -127,7 +127,7 @@ def test_an_idempotency_key_is_remembered_for_the_first_message(server):
 
 
 def test_an_action_is_in_the_audit(tmp_path):
-    with Server(tmp_path / "data", "--audit-file", str(tmp_path / "audit"), engine="memory") as server:
+    with Server(tmp_path / "data", "--audit-file", str(tmp_path / "audit"), engine=QUICK) as server:
         id = send(server)
         act(server, "priority", id, priority=1)
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from served import Refused, Server, until
+from served import QUICK, Refused, Server, until
 from tokens import Secret
 
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -145,7 +145,7 @@ def test_refused_callers_have_a_line_and_then_a_count(tmp_path):
     (tmp_path / "key").write_bytes(KEY)
     audit = tmp_path / "audit.jsonl"
     with Server(tmp_path / "data", "--auth-keys", f"HS256:{tmp_path}/key", "--auth-metrics", "open",
-                "--audit-file", str(audit), engine="memory") as server:
+                "--audit-file", str(audit), engine=QUICK) as server:
         good = Secret(KEY).bearer(scope="mine:read")
         old = Secret(KEY).bearer(scope="mine:read", exp=1000)
         for _ in range(20):

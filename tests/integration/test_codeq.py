@@ -7,14 +7,14 @@ import uuid
 import pytest
 
 from codeq import Codeq
-from served import Server, until
+from served import LOG, QUICK, Server, until
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with Server(tmp_path_factory.mktemp("codeq") / "data", namespace="default", engine="memory") as server:
+    with Server(tmp_path_factory.mktemp("codeq") / "data", namespace="default", engine=QUICK) as server:
         yield server
 
 
@@ -29,7 +29,7 @@ def command():
 
 def waiting(server):
     """Operations that wait for a message or a result."""
-    lines = server.get("/metrics").text.splitlines()
+    lines = server.metrics().splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("sluice_waiting{"))
 
 
@@ -358,7 +358,7 @@ def test_the_retention_of_a_topic(codeq):
 
 
 def test_another_base_path(tmp_path):
-    with Server(tmp_path / "data", "--codeq-path", "/queue/v2", engine="memory") as server:
+    with Server(tmp_path / "data", "--codeq-path", "/queue/v2", engine=QUICK) as server:
         codeq = Codeq(server, "/queue/v2")
         codeq.create(command="mail", payload=1)
         codeq.complete(codeq.claim("mail"))
@@ -366,7 +366,7 @@ def test_another_base_path(tmp_path):
 
 
 def test_several_shards_and_a_restart(tmp_path):
-    with Server(tmp_path / "data", "--shards", "3", engine="log") as server:
+    with Server(tmp_path / "data", "--shards", "3", engine=LOG) as server:
         codeq = Codeq(server)
         names = [f"c{i}" for i in range(8)]
         made = {name: codeq.create(command=name, payload=name) for name in names}

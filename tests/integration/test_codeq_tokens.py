@@ -2,7 +2,7 @@
 import pytest
 
 from codeq import Codeq
-from served import Server
+from served import QUICK, Server
 from tokens import Secret
 
 KEY = Secret("correct-horse-battery-staple-0123456789")
@@ -18,7 +18,7 @@ def key_in(folder):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("codeq")
-    with Server(folder / "data", *key_in(folder), "--codeq-tokens", engine="memory") as server:
+    with Server(folder / "data", *key_in(folder), "--codeq-tokens", engine=QUICK) as server:
         yield server
 
 
@@ -162,7 +162,7 @@ def test_a_token_of_sluice_has_its_namespace(server):
 
 
 def test_without_the_setting_the_claims_mean_nothing(tmp_path):
-    with Server(tmp_path / "data", *key_in(tmp_path), engine="memory") as server:
+    with Server(tmp_path / "data", *key_in(tmp_path), engine=QUICK) as server:
         codeq = client(server)
         assert codeq.call("producer", "POST", "/tasks", {"command": "a", "payload": 1}).status == 403
         assert codeq.call("worker", "POST", "/tasks/claim", {"commands": ["a"]}).status == 403

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from codeq import Codeq
-from served import Refused, Server, until
+from served import LOG, QUICK, Refused, Server, until
 
 SECRET = "correct-horse-battery-staple"
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -47,7 +47,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("codeq")
     (folder / "secret").write_text(SECRET + "\n")
     with Server(folder / "data", "--codeq-webhook-secret-file", str(folder / "secret"), "--codeq-webhook-allow", "127.0.0.0/8",
-                engine="log") as server:
+                engine=LOG) as server:
         yield server
 
 
@@ -110,7 +110,7 @@ def test_no_request_waits_for_a_webhook(server):
 def test_a_webhook_outlives_a_kill(tmp_path):
     """X-10: it is as durable as the result."""
     receiver = Receiver(500, 500)
-    with Server(tmp_path / "data", "--codeq-webhook-allow", "127.0.0.1", engine="log") as server:
+    with Server(tmp_path / "data", "--codeq-webhook-allow", "127.0.0.1", engine=LOG) as server:
         codeq = Codeq(server)
         codeq.create(command="a", webhook=receiver.url())
         codeq.complete(codeq.claim("a"))
@@ -136,7 +136,7 @@ INSIDE = ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "169.254.169.254", "10.1
 def test_addresses_inside_are_refused(tmp_path):
     """X-10: the address is checked after the name was resolved."""
     receiver = Receiver()
-    with Server(tmp_path / "data", engine="memory") as server:
+    with Server(tmp_path / "data", engine=QUICK) as server:
         codeq = Codeq(server)
         for host in INSIDE:
             codeq.create(command="a", webhook=f"http://{host}:{receiver.server.server_address[1]}/x")
@@ -148,5 +148,5 @@ def test_addresses_inside_are_refused(tmp_path):
 def test_a_network_that_is_malformed(tmp_path):
     for network in ("here", "127.0.0.1/33", "127.0.0.0/x", "::1/129"):
         with pytest.raises(Refused) as refused:
-            Server(tmp_path / "data", "--codeq-webhook-allow", network, engine="memory")
+            Server(tmp_path / "data", "--codeq-webhook-allow", network, engine=QUICK)
         assert "codeq.webhook_allow" in str(refused.value)

@@ -1,7 +1,7 @@
 """/ack and /nack with `enqueue`: the message ends and others begin in one step."""
 import pytest
 
-from served import Node, Server, texts
+from served import QUICK, Node, Server, texts
 
 
 def child(server, text, topic="next", **more):
@@ -95,7 +95,7 @@ def test_an_invalid_child_is_refused_before_anything_happens(server, enqueue, sa
 
 
 def test_children_count_for_the_rate_limit(tmp_path):
-    with Server(tmp_path / "data", "--limits-rate", "1", "--limits-burst", "3", engine="memory") as server:
+    with Server(tmp_path / "data", "--limits-rate", "1", "--limits-burst", "3", engine=QUICK) as server:
         server.enqueue({"text": "parent"}, {"text": "other"})
         parent, other = server.dequeue(limit=2)
         many = [child(server, "a"), child(server, "b"), child(server, "c"), child(server, "d")]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from served import Server, until
+from served import QUICK, Server, until
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -24,7 +24,7 @@ PAYLOADS = [
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("injection"), "--log-level", "debug",
-                engine="memory") as server:
+                engine=QUICK) as server:
         yield server
 
 

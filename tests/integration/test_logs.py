@@ -6,12 +6,12 @@ import subprocess
 
 import pytest
 
-from served import SLUICED, Server, until
+from served import QUICK, SLUICED, Server, until
 
 
 @pytest.fixture
 def server(folder):
-    with Server(folder, "--log-level", "debug", engine="memory") as server:
+    with Server(folder, "--log-level", "debug", engine=QUICK) as server:
         yield server
 
 

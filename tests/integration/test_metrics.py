@@ -12,13 +12,12 @@ from urllib.parse import urlencode
 import pytest
 
 from locked import acquire, commit
-from served import ENGINE, Server, until
+from served import ENGINE, QUICK, Server, until
 from test_hangup import request, reset
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/metrics.md").read_text()
 NAMES = re.findall(r"^\| `(\w+)` \|", PAGE, re.M)
-QUICK = ENGINE if ENGINE == "forwarded" else "memory"
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 
 

@@ -1,7 +1,7 @@
 """A delivered message has a receipt: one text that settles it, and needs nothing beside it."""
 import pytest
 
-from served import Node, Server
+from served import QUICK, Node, Server
 from tokens import Secret
 
 KEY = Secret("correct-horse-battery-staple-0123456789")
@@ -98,7 +98,7 @@ def test_rights_are_checked_for_the_namespace_of_the_receipt(tmp_path):
     secret = tmp_path / "secret"
     secret.write_bytes(KEY.secret + b"\n")
     mine, other, reader = (KEY.bearer(scope=s) for s in ("a:write", "b:write", "a:read"))
-    with Server(tmp_path / "data", "--auth-keys", f"HS256:{secret}", engine="memory") as server:
+    with Server(tmp_path / "data", "--auth-keys", f"HS256:{secret}", engine=QUICK) as server:
         server.call("POST", "/enqueue", [{"namespace": "a", "topic": "t"}], headers=mine)
         message, = server.call("GET", "/dequeue?namespace=a&topic=t", headers=mine).body
         body = {"receipt": message["receipt"]}

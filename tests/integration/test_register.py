@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from served import Server, until
+from served import QUICK, Server, until
 
 SLUICE = os.environ.get("SLUICE", "")
 
@@ -81,7 +81,7 @@ def test_pages_have_every_worker_once(server):
 
 
 def test_what_is_asked_is_in_the_audit(tmp_path):
-    with Server(tmp_path / "data", "--audit-file", str(tmp_path / "audit"), engine="memory") as server:
+    with Server(tmp_path / "data", "--audit-file", str(tmp_path / "audit"), engine=QUICK) as server:
         beat(server)
         ask(server, "stop")
         line = until(lambda: [json.loads(text) for text in (tmp_path / "audit").read_text().splitlines()

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from served import Refused, Server, until
+from served import QUICK, Refused, Server, until
 from sqs import Failed, Json, Query, signer
 from tokens import Secret
 
@@ -23,7 +23,7 @@ def server(tmp_path_factory):
     (folder / "aws").write_text(FILE)
     (folder / "secret").write_bytes(KEY.secret + b"\n")
     with Server(folder / "data", "--auth-aws-keys", str(folder / "aws"), "--auth-keys", f"HS256:{folder}/secret",
-                engine="memory") as server:
+                engine=QUICK) as server:
         server.aws = folder / "aws"
         Json(server, "/sqs/jobs", sign=signer(*OPS)).CreateQueue(QueueName="q")
         yield server
@@ -131,12 +131,12 @@ def test_keys_are_reloaded(server):
 def test_a_file_of_keys_that_is_wrong_is_refused(tmp_path, text):
     (tmp_path / "aws").write_text(text)
     with pytest.raises(Refused) as caught:
-        Server(tmp_path / "data", "--auth-aws-keys", str(tmp_path / "aws"), engine="memory")
+        Server(tmp_path / "data", "--auth-aws-keys", str(tmp_path / "aws"), engine=QUICK)
     assert "auth.aws_keys" in str(caught.value) and "SECRET *" not in str(caught.value)
 
 
 def test_keys_alone_close_the_other_apis(tmp_path):
     (tmp_path / "aws").write_text(FILE)
-    with Server(tmp_path / "data", "--auth-aws-keys", str(tmp_path / "aws"), engine="memory") as server:
+    with Server(tmp_path / "data", "--auth-aws-keys", str(tmp_path / "aws"), engine=QUICK) as server:
         assert server.get("/topics", namespace="jobs").status == 401
         assert Json(server, sign=signer(*JOBS)).ListQueues() == {}
