@@ -28,7 +28,7 @@ struct options {
 	const char *peer, *phases, *queue;
 	uint64_t port, pid, clients, batch, size;
 	slu_time duration;
-	bool durable, help;
+	bool durable, keep, help;
 };
 
 static const struct peer_protocol *
@@ -137,7 +137,7 @@ run(const struct options *o, struct slu_err *err)
 		rc = load_open(l, err);
 	for (char *word = strtok_r(phases, ",", &state); word && !rc; word = strtok_r(NULL, ",", &state))
 		rc = run_phase(l, o, word, err);
-	if (!rc)
+	if (!rc && !o->keep)
 		rc = clean_up(l, err);
 	load_close(l);
 	mem_free(l);
@@ -163,6 +163,7 @@ main(int argc, char **argv)
 		{ "--port N", ARG_COUNT, AT(options, port), "port of the peer on 127.0.0.1" },
 		{ "--pid N", ARG_COUNT, AT(options, pid), "process of the peer, to measure CPU time and memory" },
 		{ "--queue NAME", ARG_TEXT, AT(options, queue), "an unused name; removed afterwards" },
+		{ "--keep", ARG_FLAG, AT(options, keep), "leave the queue and its messages" },
 		{ "--durable", ARG_FLAG, AT(options, durable), "a queue that survives the server" },
 		{ "--clients N", ARG_COUNT, AT(options, clients), "connections" },
 		{ "--batch N", ARG_COUNT, AT(options, batch), "messages in an operation" },
