@@ -15,6 +15,7 @@ import celery
 import kombu
 import pytest
 
+from clients_table import check
 from served import START, Server, until
 
 HERE = Path(__file__).parent / "sqs_clients"
@@ -28,8 +29,6 @@ def server(tmp_path_factory):
     (folder / "aws").write_text(f"{KEY} {SECRET} *:*\n")
     with Server(folder / "data", "--auth-aws-keys", str(folder / "aws")) as server:
         yield server
-    for row in RAN:
-        print("#", *row, sep=" | ")
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def run(*command, env, timeout=120, **more):
 
 @pytest.fixture
 def sqs(server):
-    RAN.append(("boto3", boto3.__version__, "queues, batches, FIFO, attributes, errors", "passed"))
+    RAN.append(("boto3", boto3.__version__, "queues, batches, FIFO, attributes, errors", "passes"))
     return boto3.client("sqs", endpoint_url="http://%s:%d" % server.address, region_name="us-east-1",
                         aws_access_key_id=KEY, aws_secret_access_key=SECRET)
 
@@ -110,7 +109,7 @@ def test_the_resources_of_boto3(sqs, server):
 
 def test_the_aws_command(env):
     aws = ["/usr/bin/aws", "--endpoint-url", env["ENDPOINT"], "--output", "json", "sqs"]
-    RAN.append(("aws", run("/usr/bin/aws", "--version", env=env).split()[0], "create, send, receive, delete", "passed"))
+    RAN.append(("aws", run("/usr/bin/aws", "--version", env=env).split()[0].split("/")[1], "create, send, receive, delete", "passes"))
     url = json.loads(run(*aws, "create-queue", "--queue-name", "cli", env=env))["QueueUrl"]
     run(*aws, "send-message", "--queue-url", url, "--message-body", "hello", "--delay-seconds", "0", env=env)
     message, = json.loads(run(*aws, "receive-message", "--queue-url", url, "--wait-time-seconds", "5", env=env))["Messages"]
@@ -131,7 +130,7 @@ def test_the_sdk_of_javascript_and_sqs_consumer(env):
     assert seen == {"moved": "COMPLETED 1", "seen": 10, "known": "true QueueDoesNotExist", "left": "0", "hidden": "0", "none": 0}
     for name in ("@aws-sdk/client-sqs", "sqs-consumer"):
         version = json.loads(Path(modules, name, "package.json").read_text())["version"]
-        RAN.append((name, version, "a batch of ten is sent, consumed with heartbeats and deleted", "passed"))
+        RAN.append((name, version, "a batch of ten is sent, consumed with heartbeats and deleted", "passes"))
 
 
 # --- celery -------------------------------------------------------------------------------------
@@ -176,7 +175,7 @@ def test_celery_runs_and_retries_tasks(env, tmp_path, notes):
     with worker(env, tmp_path):
         until(lambda: noted(notes) == wanted, 3 * START)
     assert noted(notes) == wanted
-    RAN.append(("celery", celery.__version__, "tasks run once, one is retried by Celery", "passed"))
+    RAN.append(("celery", celery.__version__, "tasks run once, one is retried by Celery", "passes"))
 
 
 def test_celery_changes_the_visibility_of_a_failed_task(env, tmp_path, notes, sqs):
@@ -186,7 +185,7 @@ def test_celery_changes_the_visibility_of_a_failed_task(env, tmp_path, notes, sq
     ask(env, "stubborn.delay()")
     with worker(env, tmp_path):
         until(lambda: noted(notes) == ["stubborn"] * 3, 3 * START)
-    RAN.append(("kombu", kombu.__version__, "the back-off of a task changes its visibility", "passed"))
+    RAN.append(("kombu", kombu.__version__, "the back-off of a task changes its visibility", "passes"))
 
 
 # --- php, go --------------------------------------------------------------------------------------
@@ -195,7 +194,7 @@ def test_celery_changes_the_visibility_of_a_failed_task(env, tmp_path, notes, sq
 def test_async_aws_of_php(env):
     out = run("php", "-d", "include_path=/usr/share/php", str(HERE / "send.php"), env=env)
     assert out == "same hello from php\n"
-    RAN.append(("async-aws/sqs", "1.7.0", "create, send, receive, extend, delete", "passed"))
+    RAN.append(("async-aws/sqs", "1.7.0", "create, send, receive, extend, delete", "passes"))
 
 
 @pytest.mark.skipif("LONG" not in os.environ or not shutil.which("go"), reason="long, and needs `tools/setup go`")
@@ -204,4 +203,10 @@ def test_the_sdk_of_go(env, tmp_path):
            "HOME": str(tmp_path)}
     out = run("go", "run", str(HERE / "main.go"), env=env, timeout=280)
     assert out == "10 10 9 true\n"
-    RAN.append(("aws-sdk-go", "1.44.133", "a batch of ten is sent, received and deleted; codes of errors", "passed"))
+    RAN.append(("aws-sdk-go", "1.44.133", "a batch of ten is sent, received and deleted; codes of errors", "passes"))
+
+
+def test_the_table_of_the_page_says_what_ran(capsys):
+    """Last: docs/clients.md, and what the tests before have run."""
+    missing = check("Clients of Amazon SQS", RAN, capsys)
+    assert missing <= {"aws-sdk-go"}, missing
