@@ -1,13 +1,13 @@
 // dead.js - dead letters: by queue, then by group of like errors, then redrive or delete.
 import { h } from './dom.js';
-import { get, has, may, post, queues } from './api.js';
+import { get, may, post, queues } from './api.js';
 import { age, duration, number, plural } from './format.js';
 import { nameOf, noteQueues, rateOf } from './samples.js';
 import { selected, table } from './table.js';
 import { act, app, ask, card, command, empty, head, href, pill, queueLink, toast } from './ui.js';
 import { messageTable } from './messages.js';
 
-const SAMPLE = 200;
+const SAMPLE = 200, MOST = 5000, GROUPS = 1000; // messages shown, and looked at for groups
 
 export async function load(route, signal) {
   const [, namespace, queue] = route.path;
@@ -19,27 +19,26 @@ export async function load(route, signal) {
   const place = { namespace, queue };
   const filter = { group: route.params.group, error: route.params.error, reason: route.params.reason };
   const [q, page, groups] = await Promise.all([get('/v1/admin/queue', place, signal), get('/v1/admin/dlq', { ...place, ...filter, limit: SAMPLE, cursor: route.params.cursor }, signal),
-    has('GET', '/v1/admin/dlq/groups') ? get('/v1/admin/dlq/groups', place, signal).catch(() => null) : null]);
-  return { q, page, groups: groups ? groups.groups : groupsOf(page.messages), own: !groups, filter };
+    Object.values(filter).some(Boolean) ? {} : groupsOf(place, signal)]);
+  return { q, page, filter, ...groups };
 }
 
-// Errors that differ only in numbers and ids are alike.
-const like = (text) => (text || '').replace(/[0-9a-f]{8,}|\d+/gi, '#').slice(0, 120);
-
-function groupsOf(messages) {
+// The server groups a page of dead letters at a time; a group on several pages is one.
+async function groupsOf(place, signal) {
   const found = new Map();
-  for (const m of messages) {
-    const name = `${m.reason} ${like(m.error)}`;
-    const g = found.get(name) || { count: 0, reason: m.reason, error: like(m.error), first_at: m.dead_since, sample_uid: m.uid, word: longestPlain(m.error) };
-    g.count++;
-    g.last_at = m.dead_since;
-    found.set(name, g);
-  }
-  return [...found.values()].sort((a, b) => b.count - a.count);
+  let looked = 0, cursor;
+  do {
+    const page = await get('/v1/admin/dlq/groups', { ...place, cursor }, signal);
+    for (const g of page.groups) {
+      const name = found.has(g.group) || found.size < GROUPS ? g.group : 'other', old = found.get(name);
+      if (!old) found.set(name, { ...g, group: name });
+      else Object.assign(old, { count: old.count + g.count, last_at: Date.parse(g.last_at) > Date.parse(old.last_at) ? g.last_at : old.last_at });
+    }
+    looked += page.looked;
+    cursor = page.cursor;
+  } while (cursor !== undefined && looked < MOST);
+  return { groups: [...found.values()].sort((a, b) => b.count - a.count), looked, all: cursor === undefined };
 }
-
-// The longest part of an error without numbers: the server searches for it.
-const longestPlain = (text) => (text || '').split(/[0-9a-f]{8,}|\d+|[\n\r]/i).sort((a, b) => b.length - a.length)[0].trim();
 
 function listView({ list, more }) {
   const columns = [
@@ -84,21 +83,23 @@ const whole = (text) => (text ? Number(text) : undefined);
 
 function dialog(q, filter, { verb, word }) {
   const place = { namespace: q.namespace, queue: q.queue };
-  const redrive = verb === 'Redrive', tasks = has('POST', '/v1/admin/task');
+  const redrive = verb === 'Redrive';
   const said = h('p', { class: 'muted', role: 'status' }, 'Counting …');
   const base = clean({ ...place, ...filter });
   dryRun(q, base, (text) => { said.textContent = text; }).catch((error) => { said.textContent = error.message; });
   ask({
     title: `${verb} dead letters of ${nameOf(q)}`, confirm: verb, danger: !redrive, extra: said, typed: redrive ? undefined : q.queue,
-    text: [redrive ? 'They are ready again, and their failures are reset.' : 'They are deleted for good.', filter.group || filter.error || filter.reason ? ` Only those of this group: ${filter.error || filter.reason || filter.group}` : ' All of the queue.'].join(''),
-    fields: redrive ? [{ name: 'to', label: 'To another queue', help: 'Empty: back to this queue.' }, tasks && { name: 'rate', label: 'A second, at most', value: '100', help: 'Empty: as quickly as it goes.' },
-      tasks && { name: 'failing', label: 'Stop when so many deliveries fail', help: 'Empty: never.' }].filter(Boolean) : [],
+    text: [redrive ? 'They are ready again, and their failures are reset.' : 'They are deleted for good.', filter.group || filter.error || filter.reason ? ' Only those of this group.' : ' All of the queue.'].join(''),
+    fields: redrive ? [{ name: 'to', label: 'To another queue', help: 'Empty: back to this queue.' }, { name: 'rate', label: 'A second, at most', value: '100', help: 'Empty: as quickly as it goes.' },
+      { name: 'failing', label: 'Stop when so many deliveries fail', help: 'Empty: never.' }] : [],
     run: async (v, say) => {
-      if (tasks) {
+      try {
         await post('/v1/admin/task', clean({ ...base, action: verb.toLowerCase(), state: 'dead', to: v.to, rate: whole(v.rate), stop_if_failing: whole(v.failing) }));
         toast('The server does it, also if you close this page.');
         app.go('#/tasks');
         return;
+      } catch (error) {
+        if (error.status !== 400 || !/no tasks/.test(error.message)) throw error; // a shard on Redis
       }
       const done = await throughAll(`/v1/admin/dlq/${verb.toLowerCase()}`, clean({ ...base, to: v.to }), word, say);
       toast(`${plural(done, 'dead letter')} ${word}.`);
@@ -121,27 +122,28 @@ function chosen(q, messages) {
   return [act(`Redrive ${ids.length}`, () => run('redrive', 'redriven'), { namespace: q.namespace, key: 'r' }), act(`Delete ${ids.length}`, () => ask({ title: `Delete ${plural(ids.length, 'dead letter')}`, danger: true, confirm: 'Delete', text: 'They are deleted for good.', run: () => run('delete', 'deleted') }), { namespace: q.namespace, kind: 'danger' })];
 }
 
-function groupTable(q, groups, own) {
-  const of = (g) => (own ? { error: g.word, reason: g.reason } : { group: g.group });
+function groupTable(q, groups, looked, all) {
+  const of = (g) => ({ group: g.group });
   const columns = [
-    { label: 'Error', class: 'wrap', cell: (g) => h('a', { class: 'row-link', href: href(['dead', q.namespace, q.queue], of(g)) }, g.error || (g.group === 'other' ? 'all other errors' : 'no error text')) },
+    { label: 'Error', class: 'wrap', cell: (g) => (g.group === 'other' ? 'all other errors' : h('a', { class: 'row-link', href: href(['dead', q.namespace, q.queue], of(g)), title: g.sample }, g.error || 'no error text')) },
     { label: 'Reason', cell: (g) => g.reason && pill('dead', String(g.reason).replace('_', ' ')) },
     { label: 'Count', num: true, cell: (g) => number(g.count) },
     { label: 'First', cell: (g) => (g.first_at ? `${duration(age(g.first_at))} ago` : '') }, { label: 'Last', cell: (g) => (g.last_at ? `${duration(age(g.last_at))} ago` : '') },
     { label: 'Sample', cell: (g) => g.sample_uid && h('a', { href: href(['message', q.namespace, g.sample_uid]) }, 'open') },
-    may('admin', q.namespace) && { label: 'Actions', cell: (g) => act(h('span', null, 'Redrive', h('span', { class: 'hidden' }, ` ${g.error || g.group}`)), () => redrive(q, of(g)), { namespace: q.namespace, kind: 'small' }) },
+    may('admin', q.namespace) && { label: 'Actions', cell: (g) => g.group !== 'other' && act(h('span', null, 'Redrive', h('span', { class: 'hidden' }, ` ${g.error || g.group}`)), () => redrive(q, of(g)), { namespace: q.namespace, kind: 'small' }) },
   ].filter(Boolean);
-  return card(['Groups ', h('small', null, own ? `of the ${number(SAMPLE)} oldest` : 'by fingerprint of the error')], table({ columns, rows: groups, keyOf: (g) => g.group || `${g.reason} ${g.error}`, caption: 'Groups of dead letters' }));
+  return card(['Groups ', h('small', null, all ? 'errors without their numbers and ids' : `of the ${number(looked)} oldest of ${number(q.dead)}`)], table({ columns, rows: groups, keyOf: (g) => g.group, caption: 'Groups of dead letters' }));
 }
 
 export function view(data, route) {
   if (data.list) return listView(data);
-  const { q, page, groups, own, filter } = data, filtered = Object.values(filter).some(Boolean);
+  const { q, page, groups, looked, all, filter } = data, filtered = Object.values(filter).some(Boolean);
+  const only = filter.error || page.messages[0]?.error || filter.group || filter.reason;
   return h('div', null,
     head([queueLink(q), ' dead letters'], q.dead > 0 && [act(filtered ? 'Redrive these' : 'Redrive all', () => redrive(q, filter), { namespace: q.namespace, kind: 'primary' }), act(filtered ? 'Delete these' : 'Delete all', () => drop(q, filter), { namespace: q.namespace, kind: 'danger' })]),
     !q.dead && !page.messages.length ? empty('No dead letters', 'Every message of this queue was finished, or still has tries left.') : [
-      !filtered && groupTable(q, groups, own),
-      filtered && h('p', null, 'Only one group: ', h('code', null, filter.error || filter.group || filter.reason), ' ', h('a', { href: href(['dead', q.namespace, q.queue]) }, 'show all')),
+      !filtered && groupTable(q, groups, looked, all),
+      filtered && h('p', null, 'Only one group: ', h('code', null, only), ' ', h('a', { href: href(['dead', q.namespace, q.queue]) }, 'show all')),
       h('div', { class: 'bar' }, h('h2', { class: 'grow' }, `Messages, oldest first`), chosen(q, page.messages)),
       messageTable(page.messages, { short: true, select: may('admin', q.namespace) && app.redraw, caption: 'Dead letters' }),
       page.cursor !== undefined && h('p', null, h('a', { class: 'btn', href: href(['dead', q.namespace, q.queue], { ...route.params, cursor: page.cursor }) }, 'Next page')),

@@ -165,6 +165,7 @@ CONDITIONS = {
     "text": string(description="A text in the payload."),
     "error": string(description="A text in the last error."),
     "reason": REASON,
+    "group": string(pattern="^[0-9a-f]{16}$", description="A group of dead letters."),
     **each(TIME, "older_than newer_than"),
 }
 TASK_NAME = {"namespace": ref("Name"), "task": string(pattern="^[0-9]+$")}
@@ -391,6 +392,10 @@ SCHEMAS = {
     "WorkerPage": page({"workers": "Worker"}),
     "SchedulePage": page({"schedules": "ScheduleInList"}),
     "TaskName": whole(TASK_NAME),
+    "Groups": record(["groups", "looked"], {"looked": COUNT, "cursor": ref("Cursor"), "groups": array(record(
+        ["group", "error", "reason", "count", "first_at", "last_at", "sample_uid"], {
+            "group": CONDITIONS["group"], **each(TEXT, "error sample"), "reason": REASON, "count": COUNT,
+            **each(MOMENT, "first_at last_at"), "sample_uid": string(format="uuid")}), maxItems=1000)}),
     "TaskToBegin": record(["namespace", "action"], {
         **PLACE, **CONDITIONS, **TASK_ORDERS, "action": TASK_ACTION, "state": string(enum=["ready", "delayed", "held", "dead", "all"]),
         "stop_if_failing": UINT32}, anyOf=[{"required": ["topic"]}, {"required": ["queue"]}]),
@@ -648,6 +653,9 @@ ROWS = [
     ("post", "/v1/admin/schedule/run", admin(
         "RunSchedule", "Begin a message of a schedule now",
         {**ok(whole({**SCHEDULE_NAME, **ID}), "The message."), **NO_SUCH}, body="ScheduleName")),
+    ("get", "/v1/admin/dlq/groups", admin(
+        "DeadGroups", "Group dead letters by their errors without numbers and ids", ok("Groups", "Those of a page, most first."),
+        [*PLACED, *A_PAGE, *FILTER])),
     ("get", "/v1/admin/tasks", admin(
         "Tasks", "List the tasks of a namespace, newest first", ok("Tasks", "All of them."),
         [NAMESPACE_OF_SCHEDULE, query("queue", ref("Name")), query("topic", ref("Name"))])),

@@ -112,7 +112,7 @@ extern const struct command cli_completion;
 extern const struct command cli_context_add, cli_context_use, cli_context_list, cli_context_show;
 extern const struct command cli_context_rename, cli_context_remove;
 extern const struct command cli_demo;
-extern const struct command cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purge;
+extern const struct command cli_dlq_list, cli_dlq_show, cli_dlq_redrive, cli_dlq_delete, cli_dlq_purge, cli_dlq_groups;
 extern const struct command cli_help, cli_version;
 extern const struct command cli_inbox;
 extern const struct command cli_lock_list, cli_lock_force_release;

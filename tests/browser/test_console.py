@@ -306,13 +306,16 @@ def test_a_search_without_a_queue_looks_at_all(console, server):
 
 def test_dead_letters_are_redriven_by_group_and_deleted(console, server):
     console.go("#/dead/ops/mail")
-    console.see("gateway timeout after # ms", "no such account")
+    console.see("gateway timeout after # ms", "no such account", "errors without their numbers and ids")
+    assert [g["count"] for g in server.get("/v1/admin/dlq/groups", namespace="ops", queue="mail").body["groups"]] == [4, 2]
     console.until("return [...document.querySelectorAll('main tbody tr')].some((r) => r.innerText.includes('after #'))")
     console.run("[...document.querySelectorAll('main tbody tr')].find((r) => r.innerText.includes('after #')).querySelector('button').click()")
     console.see("4 dead letters match")
     console.click("Redrive")
     until(lambda: server.stats(topic="mail")["dead"] == 2)
     assert server.stats(topic="mail")["ready"] == 4
+    task = server.get("/v1/admin/tasks", namespace="ops", queue="mail").body["tasks"][0]
+    assert task["action"] == "redrive" and len(task["filter"]["group"]) == 16 and task["done"] == 4
     console.go("#/dead/ops/mail")
     console.until("return document.querySelectorAll('main tbody input[type=checkbox]').length === 2")
     console.run("document.querySelector('main tbody input[type=checkbox]').click()")

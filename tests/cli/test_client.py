@@ -23,7 +23,7 @@ LIMIT = 60  # seconds for what should take a moment
 COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,top,status,"
             "queue list,queue show,queue set,queue pause,queue resume,queue purge,queue limits,queue shares,queue kinds,queue holds,queue hold,queue release,queue breakers,queue break,queue mend,"
             "queue delete,queue apply,queue export,dlq list,"
-            "dlq show,dlq redrive,dlq delete,dlq purge,schedule set,schedule list,schedule show,schedule next,schedule delete,schedule pause,schedule resume,"
+            "dlq groups,dlq show,dlq redrive,dlq delete,dlq purge,schedule set,schedule list,schedule show,schedule next,schedule delete,schedule pause,schedule resume,"
             "schedule run,task start,task list,task show,task wait,task cancel,message run,message delay,message priority,message move,message edit,message search,lock list,lock force-release,worker list,worker quiet,worker resume,worker stop,admin backup,admin restore,"
             "admin log-level,admin reload,admin config,admin audit,admin migrate-shard,admin node,admin projection,completion,queue dequeue,queue ack,queue nack,queue extend,"
             "lock acquire,lock keepalive,lock release,lock run,state get,state put,state edit,"
@@ -440,6 +440,11 @@ def test_dead_letters_are_listed_redriven_and_deleted(cli):
     cli("nack", *ids, "--dead", "--error", "no")
     assert [m["id"] for m in cli.lines("dlq", "list", cli.queue)] == ids
     assert "rejected" in cli("dlq", "list", cli.queue)
+    group, = cli.lines("dlq", "groups", cli.queue)
+    assert (group["count"], group["error"], group["reason"]) == (4, "no", "rejected")
+    assert cli("dlq", "groups", cli.queue).splitlines()[0].split()[:3] == ["COUNT", "GROUP", "REASON"]
+    assert cli("dlq", "redrive", cli.queue, "--group", group["group"], "--dry-run") == "4 would be redriven\n"
+    assert cli.try_("dlq", "groups", "nosuch").returncode == 3
     assert cli("dlq", "redrive", cli.queue, ids[0]) == "1 redriven\n"
     assert cli("dlq", "delete", cli.queue, ids[1], "--yes", "--json") == '{"deleted":1}\n'
     missing = cli.try_("dlq", "delete", cli.queue, ids[1], ids[2], "--yes")

@@ -146,6 +146,7 @@ ROUTES = {
     ("GET", "/v1/admin/dlq"): ("view", Q, None),
     ("POST", "/v1/admin/dlq/redrive"): ("admin", {}, Q),
     ("POST", "/v1/admin/dlq/delete"): ("admin", {}, Q),
+    ("GET", "/v1/admin/dlq/groups"): ("view", Q, None),
     ("GET", "/v1/admin/tasks"): ("view", {}, None),
     ("GET", "/v1/admin/task"): ("view", {"task": "17"}, None),
     ("POST", "/v1/admin/task"): ("admin", {}, {"queue": "q", "action": "delete"}),

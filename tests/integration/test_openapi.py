@@ -237,6 +237,13 @@ def walk_tasks(walk):
     walk.post(400, admin + "task/cancel", {})
 
 
+def walk_groups(walk):
+    admin, place = "/v1/admin/dlq/groups", {"namespace": "shop", "queue": "grouped"}
+    put(walk, {"namespace": "shop", "topic": "grouped", "text": "x", "ttl": "1ms"})
+    until(lambda: walk.get(200, admin, **place, limit=10)["groups"])
+    walk.get(400, admin, namespace="shop", queue="grouped", group="x")
+
+
 def walk_workers(walk):
     admin = "/v1/admin/"
     beat = {"Sluice-Worker": "name=w; slots=2; host=h; version=1"}
@@ -314,6 +321,7 @@ def walk_admin(walk):
     walk_held(walk)
     walk_schedules(walk)
     walk_tasks(walk)
+    walk_groups(walk)
     walk.get(200, admin + "messages", **HERE, state="all", limit=3)
     walk.get(400, admin + "messages", **HERE, older_than="long")
     walk.get(200, admin + "message", namespace="shop", id=dying["id"])

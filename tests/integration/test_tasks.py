@@ -84,6 +84,42 @@ def test_a_filter_selects(server):
     assert server.stats()["dead"] == 2
 
 
+def groups(server, **more):
+    """Of all pages: how many of each error."""
+    found, cursor = {}, {}
+    while True:
+        page = server.get("/v1/admin/dlq/groups", **server.here(**cursor, **more))
+        assert page.status == 200, page
+        for g in page.body["groups"]:
+            was = found.setdefault(g["group"], {**g, "count": 0})
+            was["count"] += g["count"]
+        if "cursor" not in page.body:
+            return sorted(found.values(), key=lambda g: -g["count"])
+        cursor = {"cursor": page.body["cursor"]}
+
+
+def test_dead_letters_are_grouped_by_their_errors_without_numbers(server):
+    """Also over pages; a group selects in lists, redrives and tasks."""
+    for n in range(4):
+        kill(server, 1, f"timeout after {n * 7} ms on 10.0.0.{n}")
+    kill(server, 2, "no route")
+    kill(server, 1, "")
+    for limit in (1, 3, 1000):
+        assert [(g["error"], g["count"]) for g in groups(server, limit=limit)] == \
+            [("timeout after # ms on #", 4), ("no route", 2), ("", 1)]
+    timeouts, routes, _ = groups(server)
+    assert timeouts["reason"] == "rejected" and timeouts["sample"] == "timeout after 0 ms on 10.0.0.0"
+    assert timeouts["first_at"] < timeouts["last_at"] < routes["first_at"]
+    listed = server.get("/v1/admin/dlq", **server.here(group=timeouts["group"])).body["messages"]
+    assert [m["error"] for m in listed] == [f"timeout after {n * 7} ms on 10.0.0.{n}" for n in range(4)]
+    assert listed[0]["uid"] == timeouts["sample_uid"]
+    assert server.post("/v1/admin/dlq/redrive", server.here(group=timeouts["group"], dry_run=True)).body["matched"] == 4
+    assert done(server, group=routes["group"])["done"] == 2
+    assert [g["count"] for g in groups(server)] == [4, 1]
+    wrong = server.get("/v1/admin/dlq/groups", **server.here(group="other"))
+    assert wrong.status == 400 and "expected 16 hex digits" in wrong.body["message"], wrong
+
+
 def test_a_dry_run_changes_nothing(server):
     kill(server, 5)
     task = done(server, dry_run=True)

@@ -31,6 +31,7 @@ static const struct route routes[] = {
 	{ "POST", "/v1/admin/message/move",   .handler = &admin_message_move, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/message/edit",   .handler = &admin_message_edit, .needs = RIGHT_ADMIN, .max_body = 2 << 20, .vital = true },
 	{ "GET",  "/v1/admin/dlq",            .handler = &admin_dlq,          .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
+	{ "GET",  "/v1/admin/dlq/groups",     .handler = &admin_dlq_groups,   .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
 	{ "POST", "/v1/admin/dlq/redrive",    admin_dead_redrive, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/dlq/delete",     admin_dead_delete,  .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/backup",         .handler = &admin_backup_begin, .needs = NEEDS_SERVER, .max_body = API_SMALL_BODY, .vital = true },

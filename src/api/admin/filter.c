@@ -2,7 +2,20 @@
 
 #include "api/flat/view.h"
 #include "base/mem.h"
+#include "core/fingerprint.h"
 #include "engine/engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static bool
+is_group(struct slice text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if (!strchr("0123456789abcdef", text.p[i]))
+			return false;
+	return text.n == ADMIN_GROUP_TEXT - 1;
+}
 
 int
 admin_filter_check(const struct admin_filter *f, struct slu_err *err)
@@ -10,6 +23,9 @@ admin_filter_check(const struct admin_filter *f, struct slu_err *err)
 	if (f->attribute.n && (f->attribute.p[0] == '=' || !memchr(f->attribute.p, '=', f->attribute.n)))
 		return slu_fail(err, SLU_EINVAL, "invalid attribute: %.*s; expected NAME=VALUE",
 				(int)(f->attribute.n < 64 ? f->attribute.n : 64), f->attribute.p);
+	if (f->group.n && !is_group(f->group))
+		return slu_fail(err, SLU_EINVAL, "invalid group: %.*s; expected 16 hex digits, as of /v1/admin/dlq/groups",
+				(int)(f->group.n < 64 ? f->group.n : 64), f->group.p);
 	if (f->reason.n == 0)
 		return 0;
 	for (unsigned i = DEAD_MAX_ATTEMPTS; i <= DEAD_REJECTED; i++)
@@ -23,8 +39,14 @@ admin_filter_check(const struct admin_filter *f, struct slu_err *err)
 static bool
 asks_for_id_at_most(const struct admin_filter *f)
 {
-	return f->key.n + f->correlation_id.n + f->attribute.n + f->text.n + f->error.n + f->reason.n == 0 &&
+	return f->key.n + f->correlation_id.n + f->attribute.n + f->text.n + f->error.n + f->reason.n + f->group.n == 0 &&
 	       f->older_than == 0 && f->newer_than == 0;
+}
+
+bool
+admin_filter_needs_error(const struct admin_filter *f)
+{
+	return f->error.n || f->group.n;
 }
 
 bool
@@ -127,6 +149,21 @@ has_text(const struct admin_filter *f, struct engine *e, const struct op_row *ro
 	return contains(m->payload, f->text);
 }
 
+static bool
+is_of_group(const struct admin_filter *f, const struct op_row *row, struct slice error)
+{
+	char name[ADMIN_GROUP_TEXT];
+	struct fingerprint print;
+
+	if (!f->group.n)
+		return true;
+	if (row->state != MSG_DEAD)
+		return false;
+	fingerprint_of(row->reason, error, &print);
+	(void)snprintf(name, sizeof name, "%016" PRIx64, print.hash); /* fits */
+	return slice_eq(f->group, slice_of(name));
+}
+
 bool
 admin_filter_matches(const struct admin_filter *f, slu_time now, struct engine *e,
 		     const struct op_row *row, const struct message *m, struct slice error,
@@ -137,6 +174,6 @@ admin_filter_matches(const struct admin_filter *f, slu_time now, struct engine *
 	return (!f->id.id || f->id.id == row->id) && equals_if_asked(f->key, m->key) &&
 	       equals_if_asked(f->correlation_id, m->correlation) &&
 	       equals_if_asked(f->reason, slice_of(flat_view_reasons[row->reason])) &&
-	       is_of_age(f, now - since) && contains(error, f->error) && has_attribute(m->attributes, f->attribute) &&
+	       is_of_age(f, now - since) && contains(error, f->error) && is_of_group(f, row, error) && has_attribute(m->attributes, f->attribute) &&
 	       has_text(f, e, row, m, bytes);
 }

@@ -8,6 +8,7 @@
  *      attribute        NAME=VALUE: with this attribute, a string, number or literal as written
  *      text             with these bytes somewhere in its payload
  *      error            with this text somewhere in its last error
+ *      group            that is a dead letter of this group, 16 hex digits (core/fingerprint.h)
  *      reason           that is a dead letter for this: max_attempts, expired, rejected
  *      older_than       accepted longer ago than this; dead letters: dead for longer
  *      newer_than       accepted, or dead, more recently than this
@@ -21,10 +22,15 @@
 #include "base/json/json_table.h"
 #include "engine/op.h"
 
+enum {
+	ADMIN_GROUP_TEXT = 17 /* the name of a group, with the NUL */
+};
+
 struct admin_filter {
 	struct given_id id;                                    /* 0: not asked for */
 	struct slice key, correlation_id, text, error, reason; /* n 0: not asked for */
 	struct slice attribute;                                /* the same */
+	struct slice group;                                    /* the same */
 	slu_time older_than, newer_than;                       /* 0: not asked for */
 };
 
@@ -38,12 +44,16 @@ struct admin_filter {
 	PARAM_ROW("text", word, type, filter.text), \
 	PARAM_ROW("error", word, type, filter.error), \
 	PARAM_ROW("reason", word, type, filter.reason), \
+	PARAM_ROW("group", word, type, filter.group), \
 	PARAM_ROW("older_than", span, type, filter.older_than, .max = API_DELAY_MAX), \
 	PARAM_ROW("newer_than", span, type, filter.newer_than, .max = API_DELAY_MAX)
 /* clang-format on */
 
-/* Returns SLU_EINVAL if `reason` is unknown, or `attribute` has no name. */
+/* Returns SLU_EINVAL if `reason` is unknown, `group` is malformed, or `attribute` has no name. */
 int admin_filter_check(const struct admin_filter *f, struct slu_err *err);
+
+/* Whether it asks for the error of a message. */
+bool admin_filter_needs_error(const struct admin_filter *f);
 
 bool admin_filter_is_empty(const struct admin_filter *f);
 

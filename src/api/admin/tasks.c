@@ -39,6 +39,7 @@ static const struct json_field fields[] = {
 	FIELD("text", text, call.t.filter.text, .max = TEXT_MAX),
 	FIELD("error", text, call.t.filter.error, .max = TEXT_MAX),
 	FIELD("reason", text, call.t.filter.reason, .max = TEXT_MAX),
+	FIELD("group", text, call.t.filter.group, .max = TEXT_MAX),
 	FIELD("older_than", span, call.t.filter.older_than, .max = API_DELAY_MAX),
 	FIELD("newer_than", span, call.t.filter.newer_than, .max = API_DELAY_MAX),
 	FIELD("to", name, call.t.to),
@@ -50,7 +51,7 @@ static const struct json_field fields[] = {
 };
 
 enum {
-	HAS_PRIORITY = 1 << 15 /* the row of `fields` */
+	HAS_PRIORITY = 1 << 16 /* the row of `fields` */
 };
 
 static int

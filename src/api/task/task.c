@@ -147,6 +147,7 @@ encode_filter(const struct admin_filter *f, struct json_out *w)
 	encode_text(w, "text", f->text);
 	encode_text(w, "text_error", f->error);
 	encode_text(w, "reason", f->reason);
+	encode_text(w, "group", f->group);
 	json_out_i64(w, "older_than", f->older_than);
 	json_out_i64(w, "newer_than", f->newer_than);
 }
@@ -242,6 +243,7 @@ static const struct json_field fields[] = {
 	OPTION("text", text, t.filter.text),
 	OPTION("text_error", text, t.filter.error),
 	OPTION("reason", text, t.filter.reason),
+	OPTION("group", text, t.filter.group),
 	OPTION("older_than", i64, t.filter.older_than, .max = INT64_MAX),
 	OPTION("newer_than", i64, t.filter.newer_than, .max = INT64_MAX),
 	OPTION("to", text, t.to),
@@ -333,6 +335,7 @@ show_filter(struct json_out *w, const struct task *t)
 	encode_text(w, "text", f->text);
 	encode_text(w, "error", f->error);
 	encode_text(w, "reason", f->reason);
+	encode_text(w, "group", f->group);
 	show_span(w, "older_than", f->older_than);
 	show_span(w, "newer_than", f->newer_than);
 	json_out_close(w);

@@ -138,7 +138,7 @@ static int
 read_row(struct task_step *p, const struct op_row *row, struct message *m, struct slice *error)
 {
 	const size_t n = row->record.size;
-	const size_t n_error = row->error.pin && p->row->t.filter.error.n ? row->error.size : 0;
+	const size_t n_error = row->error.pin && admin_filter_needs_error(&p->row->t.filter) ? row->error.size : 0;
 	char *const room = arena_alloc(&p->memory, n + n_error);
 	struct slu_err err;
 	int rc;

@@ -18,6 +18,7 @@ static const struct {
 	{ "text", offsetof(struct find, text) },
 	{ "error", offsetof(struct find, error) },
 	{ "reason", offsetof(struct find, reason) },
+	{ "group", offsetof(struct find, group) },
 };
 
 static const char *
@@ -32,7 +33,7 @@ text_of(const struct find *f, size_t i)
 bool
 find_is_any(const struct find *f)
 {
-	return f->key || f->correlation || f->attribute || f->text || f->error || f->reason || f->older ||
+	return f->key || f->correlation || f->attribute || f->text || f->error || f->reason || f->group || f->older ||
 	       f->newer;
 }
 

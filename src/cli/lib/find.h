@@ -10,7 +10,7 @@ struct json_out;
 
 struct find {
 	const char *state;
-	const char *id, *key, *correlation, *text, *error, *reason, *attribute;
+	const char *id, *key, *correlation, *text, *error, *reason, *attribute, *group;
 	slu_time older, newer;
 	uint64_t limit;
 };
@@ -26,6 +26,7 @@ struct find {
 	{ "--error TEXT", ARG_TEXT, AT(type, find.error), "with this text in the last error" }, \
 	{ "--reason max_attempts|expired|rejected", ARG_TEXT, AT(type, find.reason), \
 	  "only letters that died for this reason" }, \
+	{ "--group GROUP", ARG_TEXT, AT(type, find.group), "only letters of this group, as `dlq groups` names it" }, \
 	{ "--older-than", ARG_TIME, AT(type, find.older), "accepted (or dead) longer ago than that" }, \
 	{ "--newer-than", ARG_TIME, AT(type, find.newer), "accepted (or dead) later than that" }
 /* clang-format on */
