@@ -134,9 +134,32 @@ next_answer(struct answer *a, struct slice *got, const struct request *r, bool a
 	return true;
 }
 
+/* The frames of an upgraded connection: a line and a body each. */
+static void
+check_frames(struct slice got)
+{
+	(void)slice_skip_past(&got, "\r\n\r\n");
+	while (got.n > 0) {
+		unsigned long long number, size;
+		unsigned status;
+		struct slice line;
+		char text[64];
+
+		if (!slice_cut(&got, '\n', &line) || line.n >= sizeof text)
+			complain("V1: no line of a frame", line);
+		(void)snprintf(text, sizeof text, "%.*s", (int)line.n, line.p);
+		if (sscanf(text, "%llu %u %llu", &number, &status, &size) != 3 || size > got.n)
+			complain("V1: no frame", line);
+		if (status == 500)
+			complain("V1: 500", got);
+		slice_skip(&got, size);
+	}
+}
+
 static void
 check_answers(const struct client *c) /* FUZZSERVER-1 */
 {
+	static const struct slice upgraded = SLICE("HTTP/1.1 101 ");
 	struct slice sent = buf_slice(&c->sent), got = buf_slice(&c->caller.got);
 	bool asked = true;
 	struct request r;
@@ -147,6 +170,10 @@ check_answers(const struct client *c) /* FUZZSERVER-1 */
 	while (got.n > 0) {
 		if (!asked)
 			complain("V1: nobody asked for this", got);
+		if (got.n > upgraded.n && memcmp(got.p, upgraded.p, upgraded.n) == 0) {
+			check_frames(got);
+			break;
+		}
 		asked = next_request(&r, &sent);
 		if (!next_answer(&a, &got, &r, asked))
 			break;
