@@ -72,8 +72,10 @@ enum {
 	N_FIELDS = sizeof(fields) / sizeof(fields[0])
 };
 
-/* Unrolls a loop over the texts or the fields. Every message runs these loops; unrolled, they read no table. */
-#define UNROLL_TEXTS _Pragma("GCC unroll 8")
+/* Unrolls a loop over the texts or the fields. Every message runs these loops; unrolled whole, they read no table. */
+#define UNROLL _Pragma("GCC unroll 16")
+
+_Static_assert((int)TEXTS <= 16 && (int)N_FIELDS <= 16, "the loops are unrolled whole");
 
 static inline struct slice
 text_get(const struct message *m, unsigned i)
@@ -121,6 +123,31 @@ field_set(struct message *m, unsigned i, struct slice value)
 	return v != 0 && v <= INT64_MAX;
 }
 
+/* Not 0 if the message has the field: its length, or the number. */
+static inline uint64_t
+field_mark(const struct message *m, unsigned i)
+{
+	const char *const p = (const char *)m + fields[i].offset;
+	uint64_t v;
+
+	if (fields[i].max)
+		return ((const struct slice *)(const void *)p)->n;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+/* Most messages have none. */
+static inline bool
+has_fields(const struct message *m)
+{
+	uint64_t any = 0;
+
+	UNROLL
+	for (unsigned i = 0; i < N_FIELDS; i++)
+		any |= field_mark(m, i);
+	return any;
+}
+
 static inline size_t
 field_size(const struct message *m, unsigned i)
 {
@@ -135,7 +162,8 @@ fields_size(const struct message *m)
 {
 	size_t n = 0;
 
-	UNROLL_TEXTS
+	if (!has_fields(m))
+		return 0;
 	for (unsigned i = 0; i < N_FIELDS; i++)
 		n += field_size(m, i) ? FIELD_HEAD + field_size(m, i) : 0;
 	return n;
@@ -152,6 +180,18 @@ check_text(const struct message *m, unsigned i, struct slu_err *err)
 	if (n > t->max)
 		return slu_fail(err, SLU_ETOOBIG, "invalid %s: %zu bytes; expected at most %zu", t->what,
 				n, t->max);
+	return 0;
+}
+
+static int
+check_fields(const struct message *m, struct slu_err *err)
+{
+	for (unsigned i = 0; i < N_FIELDS; i++)
+		if (fields[i].max && field_size(m, i) > fields[i].max)
+			return slu_fail(err, SLU_ETOOBIG, "invalid %s: %zu bytes; expected at most %zu",
+					fields[i].what, field_size(m, i), fields[i].max);
+	if (!terms_valid(&m->terms))
+		return slu_fail(err, SLU_EINVAL, "invalid lease, retry, max_runtime or unique of a message");
 	return 0;
 }
 
@@ -184,7 +224,7 @@ message_check(const struct message *m, struct slu_err *err)
 {
 	int rc;
 
-	UNROLL_TEXTS
+	UNROLL
 	for (unsigned i = 0; i < TEXTS; i++) {
 		rc = check_text(m, i, err);
 		if (rc)
@@ -193,13 +233,9 @@ message_check(const struct message *m, struct slu_err *err)
 	if (m->payload.n > MESSAGE_PAYLOAD_MAX)
 		return slu_fail(err, SLU_ETOOBIG, "payload too large: %zu bytes; expected at most %d",
 				m->payload.n, MESSAGE_PAYLOAD_MAX);
-	UNROLL_TEXTS
-	for (unsigned i = 0; i < N_FIELDS; i++)
-		if (fields[i].max && field_size(m, i) > fields[i].max)
-			return slu_fail(err, SLU_ETOOBIG, "invalid %s: %zu bytes; expected at most %zu",
-					fields[i].what, field_size(m, i), fields[i].max);
-	if (!terms_valid(&m->terms))
-		return slu_fail(err, SLU_EINVAL, "invalid lease, retry, max_runtime or unique of a message");
+	rc = has_fields(m) ? check_fields(m, err) : 0;
+	if (rc)
+		return rc;
 	if (m->trace.n && m->trace.n < MESSAGE_TRACE_PARENT)
 		return slu_fail(err, SLU_EINVAL, "invalid trace; expected a traceparent");
 	if (m->file && m->payload.n)
@@ -237,7 +273,7 @@ message_head(const struct message *m)
 	const size_t tagged = fields_size(m);
 	size_t n = fixed_size(version_of(m, tagged)) + tagged;
 
-	UNROLL_TEXTS
+	UNROLL
 	for (unsigned i = 0; i < TEXTS; i++)
 		n += text_get(m, i).n;
 	return n;
@@ -320,7 +356,7 @@ encode_head(const struct message *m, char *out)
 	encode_fixed(m, version, out);
 	if (tagged)
 		le16_put(out + FIELDS, (uint16_t)tagged);
-	UNROLL_TEXTS
+	UNROLL
 	for (unsigned i = 0; i < n_texts(version); i++) {
 		const struct slice s = text_get(m, i);
 
@@ -425,7 +461,7 @@ decode_texts(struct slice record, struct message *out, size_t *n, struct slu_err
 	const unsigned version = (unsigned char)record.p[0];
 	size_t at = fixed_size(version);
 
-	UNROLL_TEXTS
+	UNROLL
 	for (unsigned i = 0; i < n_texts(version); i++) {
 		const struct text *t = &texts[i];
 		const size_t length = get_length(record.p, t);
