@@ -1,5 +1,6 @@
 #include "wal/group.h"
 
+#include "base/le.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -109,13 +110,13 @@ group_put(struct group *g, const struct record *r, const struct slice *parts, un
 
 	assert(g->size - g->n >= r->size && piece->segment->size - piece->end >= r->size);
 	seal_last(g, false);
+	le64_put(p + r->size - RECORD_ALIGN, 0); /* the padding, and bytes before it */
 	record_put_head(p, r);
 	for (unsigned i = 0; i < n; i++) {
 		if (parts[i].n)
 			memcpy(to, parts[i].p, parts[i].n);
 		to += parts[i].n;
 	}
-	memset(to, 0, (size_t)(p + r->size - to));
 	g->last = p;
 	g->last_salt = segment_salt(piece->segment, piece->end);
 	g->n += r->size;

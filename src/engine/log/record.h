@@ -92,7 +92,7 @@ struct logengine_entry {
 
 /* The bytes of a record: head, then text or payload. */
 struct logengine_bytes {
-	char fixed[LOGENGINE_FIXED_MAX];
+	char fixed[LOGENGINE_FIXED_MAX + 8]; /* a number of any width is written as 8 bytes */
 	struct slice parts[2];
 	unsigned n;
 	size_t size;
