@@ -493,7 +493,8 @@ logengine_decode(uint8_t type, struct slice body, struct logengine_entry *out, s
 	out->change = (struct change){ .kind = row->kind };
 	out->text = out->receiver = out->holder = (struct slice){ 0 };
 	out->move = (struct change_move){ 0 };
-	out->policy = policy_default;
+	if (row->kind == CHANGE_POLICY)
+		out->policy = policy_default; /* a KB */
 	if (!row->fields)
 		return message_decode(body, &out->message, err);
 	for (const struct field *f = row->fields; f->kind; f++)
