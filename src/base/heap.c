@@ -1,6 +1,6 @@
 /*
  * heap.c - sifting shifts a hole: each node on the way is written once, and the new node is
- * written at the end.
+ * written at the end. Nodes in order are not sifted (HEAP-1).
  *
  * With millions of nodes the cost is cache misses. So a comparison reads only the array, and
  * while one level is compared, the level below is prefetched (a third off a pop from ten
@@ -23,20 +23,64 @@ enum {
 	LARGE = 4096,    /* nodes: a larger array grows by a quarter, a smaller one doubles */
 	DEEP = 1 << 15,  /* nodes: a smaller array is in the cache, and is not prefetched */
 	TRIM_LEAST = 32, /* nodes: heap_trim leaves a smaller array */
-	TRIM_PART = 8    /* heap_trim frees if less than 1/8 is needed */
+	TRIM_PART = 8,   /* heap_trim frees if less than 1/8 is needed */
+	NEAR = 8,        /* HEAP-1: steps of a node in order */
+	SLIDE_PART = 16, /* nodes in order slide only if as many as 1/16 of them are skipped */
+	SLIDE_LEAST = 64
 };
 
 void
 heap_init(struct heap *h, const struct slab *slab, size_t pos_offset)
 {
-	*h = (struct heap){ .slab = slab, .pos_offset = pos_offset };
+	*h = (struct heap){ .slab = slab, .pos_offset = (uint32_t)pos_offset };
+}
+
+static struct heap_node *
+array_of(const struct heap *h)
+{
+	return h->skipped ? h->nodes - h->skipped : h->nodes;
 }
 
 void
 heap_release(struct heap *h)
 {
-	mem_free(h->nodes);
+	mem_free(array_of(h));
 	heap_init(h, h->slab, h->pos_offset);
+}
+
+static inline void
+set_pos(const struct heap *h, uint32_t handle, uint32_t pos)
+{
+	if (h->slab)
+		memcpy((char *)slab_at(h->slab, handle) + h->pos_offset, &pos, sizeof pos);
+}
+
+static inline void
+place(struct heap *h, uint32_t i, const struct heap_node *node)
+{
+	h->nodes[i] = *node;
+	set_pos(h, node->handle, h->first + i);
+}
+
+/* HEAP-2: positions begin at 0 again. */
+static void
+renumber(struct heap *h)
+{
+	h->first = 0;
+	for (uint32_t i = 0; i < h->n; i++)
+		set_pos(h, h->nodes[i].handle, i);
+}
+
+/* Moves the nodes to the beginning of the array. */
+static void
+slide(struct heap *h)
+{
+	struct heap_node *const array = array_of(h);
+
+	if (h->skipped)
+		memmove(array, h->nodes, h->n * sizeof *array);
+	h->nodes = array;
+	h->skipped = 0;
 }
 
 /* The size of the array after n nodes are reserved. */
@@ -54,12 +98,16 @@ room_for(const struct heap *h, uint32_t n)
 static int
 resize(struct heap *h, uint32_t max)
 {
-	struct heap_node *nodes = mem_realloc(h->nodes, max * sizeof *nodes);
+	struct heap_node *nodes;
 
+	slide(h);
+	nodes = mem_realloc(h->nodes, max * sizeof *nodes);
 	if (!nodes)
 		return SLU_ENOMEM;
 	h->nodes = nodes;
 	h->max = max;
+	if (h->first > HEAP_OUT - max)
+		renumber(h);
 	return 0;
 }
 
@@ -102,20 +150,6 @@ before(const struct heap_node *x, const struct heap_node *y)
 	const unsigned __int128 low_y = (unsigned __int128)y->b << 64 | y->c;
 
 	return x->a < (uint64_t)y->a + (low_x < low_y);
-}
-
-static inline void
-set_pos(const struct heap *h, uint32_t handle, uint32_t pos)
-{
-	if (h->slab)
-		memcpy((char *)slab_at(h->slab, handle) + h->pos_offset, &pos, sizeof pos);
-}
-
-static inline void
-place(struct heap *h, uint32_t pos, const struct heap_node *node)
-{
-	h->nodes[pos] = *node;
-	set_pos(h, node->handle, pos);
 }
 
 static void
@@ -189,6 +223,79 @@ sift_down(struct heap *h, uint32_t hole, const struct heap_node *node)
 	sift_up(h, hole, node);
 }
 
+/* ---- Nodes in order (HEAP-1) ---- */
+
+/* Returns whether there is no room behind the last node, or few nodes have wandered far into a large array. */
+static inline bool
+should_slide(const struct heap *h)
+{
+	return h->skipped + h->n == h->max || h->skipped > 2 * (uint64_t)h->n + SLIDE_LEAST;
+}
+
+/* If few nodes are skipped, the others would soon slide again: mixed nodes skip none. */
+static void
+slide_in_order(struct heap *h)
+{
+	h->mixed |= h->skipped < h->n / SLIDE_PART;
+	slide(h);
+}
+
+/* Puts a node behind those that are lower. Sets `mixed` if it does not belong near the end. */
+static void
+put_in_order(struct heap *h, const struct heap_node *node)
+{
+	uint32_t hole = h->n++;
+
+	for (unsigned steps = 0; hole > 0 && before(node, &h->nodes[hole - 1]); steps++) {
+		if (steps == NEAR) {
+			h->mixed = true;
+			sift_up(h, hole, node);
+			return;
+		}
+		place(h, hole, &h->nodes[hole - 1]);
+		hole--;
+	}
+	place(h, hole, node);
+}
+
+/* The first node leaves: the nodes before index i, which is near, move up. */
+static void
+remove_near_first(struct heap *h, uint32_t i)
+{
+	for (; i > 0; i--)
+		place(h, i, &h->nodes[i - 1]);
+	h->nodes++;
+	h->skipped++;
+	h->first++;
+	h->n--;
+	if (h->first > HEAP_OUT - h->max)
+		renumber(h);
+}
+
+static void
+remove_near_last(struct heap *h, uint32_t i)
+{
+	h->n--;
+	for (; i < h->n; i++)
+		place(h, i, &h->nodes[i + 1]);
+}
+
+static void
+remove_mixed(struct heap *h, uint32_t i)
+{
+	const struct heap_node last = h->nodes[--h->n];
+
+	if (i == h->n)
+		return;
+	h->mixed = true;
+	if (i > 0 && before(&last, &h->nodes[(i - 1) / ARITY]))
+		sift_up(h, i, &last);
+	else
+		sift_down(h, i, &last);
+}
+
+/* ---- Push and remove ---- */
+
 void
 heap_push(struct heap *h, struct rank rank, uint32_t handle)
 {
@@ -200,7 +307,43 @@ heap_push(struct heap *h, struct rank rank, uint32_t handle)
 	};
 
 	assert(h->n < h->max);
-	sift_up(h, h->n++, &node);
+	if (should_slide(h))
+		slide_in_order(h);
+	if (h->mixed)
+		sift_up(h, h->n++, &node);
+	else
+		put_in_order(h, &node);
+}
+
+/* One node is in order, and none begins at the array. */
+static inline void
+note_removal(struct heap *h)
+{
+	if (h->n > 1)
+		return;
+	h->mixed = false;
+	if (h->n == 0)
+		slide(h);
+}
+
+static void
+remove_at(struct heap *h, uint32_t i)
+{
+	assert(i < h->n);
+	set_pos(h, h->nodes[i].handle, HEAP_OUT);
+	if (!h->mixed && i < NEAR)
+		remove_near_first(h, i);
+	else if (!h->mixed && h->n - i <= NEAR)
+		remove_near_last(h, i);
+	else
+		remove_mixed(h, i);
+	note_removal(h);
+}
+
+void
+heap_remove(struct heap *h, uint32_t pos)
+{
+	remove_at(h, heap_index(h, pos));
 }
 
 uint32_t
@@ -210,24 +353,21 @@ heap_pop(struct heap *h)
 
 	assert(h->n > 0);
 	handle = h->nodes[0].handle;
-	heap_remove(h, 0);
+	remove_at(h, 0);
 	return handle;
 }
 
-void
-heap_remove(struct heap *h, uint32_t pos)
+uint32_t
+heap_drop_last(struct heap *h)
 {
-	struct heap_node last;
+	uint32_t handle;
 
-	assert(pos < h->n);
-	set_pos(h, h->nodes[pos].handle, HEAP_OUT);
-	last = h->nodes[--h->n];
-	if (pos == h->n)
-		return;
-	if (pos > 0 && before(&last, &h->nodes[(pos - 1) / ARITY]))
-		sift_up(h, pos, &last);
-	else
-		sift_down(h, pos, &last);
+	assert(h->n > 0);
+	handle = h->nodes[h->n - 1].handle;
+	set_pos(h, handle, HEAP_OUT);
+	h->n--;
+	note_removal(h);
+	return handle;
 }
 
 /* Takes the first nodes in order from a heap of candidates: at first the root, then the children of each

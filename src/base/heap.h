@@ -1,9 +1,12 @@
 /*
- * heap.h - a 4-ary min-heap of handles, with removal.
+ * heap.h - a 4-ary min-heap of handles, with removal, and as fast as a list while nodes come in order.
  *
  *      nodes:  [0]                       node i has children 4i+1 .. 4i+4;
  *              [1] [2] [3] [4]           four of them are 96 bytes, so going
  *              [5] [6] ...               down a level costs about one miss
+ *
+ *      array:  | skipped |0 1 2 ... n-1|     |        nodes in order: the first leaves by a step of `nodes`,
+ *                         ^ nodes                      the next one comes behind the last
  *
  * A node carries the rank it is ordered by, so that a comparison reads only the
  * array: (a, b, c) as one 160-bit number, lowest first. The caller packs its order
@@ -11,10 +14,16 @@
  * convert signed values. The order of equal ranks is undefined.
  *
  * For heap_remove, each item stores the position of its node: the item with handle h
- * in `slab` has a uint32_t at `pos_offset`, and the heap writes the node's index
+ * in `slab` has a uint32_t at `pos_offset`, and the heap writes the position
  * there, or HEAP_OUT after a pop or a remove. The caller writes HEAP_OUT into an item
  * that it has never pushed. With slab NULL, handles may be any numbers, the heap
  * writes no positions, and heap_remove is not available. One thread at a time.
+ *
+ *  HEAP-1  Nodes in order are a heap. While all are (`mixed` is false), pushing the highest rank and taking the
+ *          first node cost one step; so does nearly the highest, and nearly the first. Anything else mixes the
+ *          nodes until one or none is left.
+ *  HEAP-2  The position of a node is its index + `first`. A node keeps it when the first one leaves, and when the
+ *          nodes move within the array. first + max <= HEAP_OUT.
  */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
@@ -38,11 +47,14 @@ struct heap_node {
 };
 
 struct heap {
-	struct heap_node *nodes;
+	struct heap_node *nodes; /* the first one; behind `skipped` nodes of the array */
 	uint32_t n;              /* nodes in the heap */
-	uint32_t max;            /* nodes that fit */
+	uint32_t max;            /* nodes that fit into the array */
 	const struct slab *slab; /* borrowed; NULL: write no positions */
-	size_t pos_offset;       /* of the position in an item of slab */
+	uint32_t pos_offset;     /* of the position in an item of slab */
+	uint32_t skipped;
+	uint32_t first; /* HEAP-2 */
+	bool mixed;     /* HEAP-1 */
 };
 
 void heap_init(struct heap *h, const struct slab *slab, size_t pos_offset);
@@ -90,8 +102,31 @@ heap_first(const struct heap *h)
 /* Removes the lowest node and returns its handle. The heap must not be empty. */
 uint32_t heap_pop(struct heap *h);
 
-/* Removes the node at index pos: the position that its item stores. */
+/* Removes the node at the position that its item stores. */
 void heap_remove(struct heap *h, uint32_t pos);
+
+/* Removes the last node of the array, some high one, and returns its handle: no other node moves. */
+uint32_t heap_drop_last(struct heap *h);
+
+/* The index of the node at the position that its item stores. */
+static inline uint32_t
+heap_index(const struct heap *h, uint32_t pos)
+{
+	return pos - h->first;
+}
+
+static inline const struct heap_node *
+heap_at(const struct heap *h, uint32_t pos)
+{
+	return &h->nodes[heap_index(h, pos)];
+}
+
+/* Whether the item with this handle, which stores pos, has a node here. */
+static inline bool
+heap_has(const struct heap *h, uint32_t pos, uint32_t handle)
+{
+	return heap_index(h, pos) < h->n && heap_at(h, pos)->handle == handle;
+}
 
 /* Fills handles with the first nodes in order, up to max, and *n with their number. Returns SLU_ENOMEM
  * if memory is out. */

@@ -393,7 +393,7 @@ place_in_line(const struct exec_shard *l, uint32_t handle, uint64_t seq)
 static uint32_t
 count_earlier(const struct heap *h, uint32_t pos)
 {
-	const struct heap_node *own = &h->nodes[pos];
+	const struct heap_node *own = heap_at(h, pos);
 	uint32_t earlier = 0;
 
 	for (uint32_t i = 0; i < h->n; i++)

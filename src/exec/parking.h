@@ -60,7 +60,7 @@ slu_time parking_next_due(const struct parking *p); /* or SLU_NEVER */
 static inline uint32_t
 parking_handle(const struct parking *p, const struct task_slot *s)
 {
-	return p->by_due.nodes[s->pos].handle;
+	return heap_at(&p->by_due, s->pos)->handle;
 }
 
 /* Takes a leader out of by_due, to run it or to report it. */

@@ -6,12 +6,6 @@ enum {
 	COUNTED_KEYS = 1000
 };
 
-static bool
-is_at(const struct heap *heap, uint32_t pos, uint32_t h)
-{
-	return pos < heap->n && heap->nodes[pos].handle == h;
-}
-
 static const struct heap *
 ready_heap(const struct ledger *l, const struct ledger_queue *q, const struct msg *m)
 {
@@ -35,7 +29,7 @@ is_behind(const struct ledger *l, const struct values *v, uint32_t strand, uint3
 	const struct msg *m = ledger_msg(l, h);
 
 	return strand != SLAB_NONE && values_front(v, strand) != h && m->q.place == QUEUE_OUT &&
-	       is_at(values_heap(v, strand), m->q.pos, h);
+	       heap_has(values_heap(v, strand), m->q.pos, h);
 }
 
 static bool
@@ -94,15 +88,15 @@ check_place(const struct ledger *l, const struct ledger_queue *q, uint32_t h)
 	case MSG_READY:
 		if (m->flags & MSG_PARKED)
 			return check_parked(l, q, h);
-		return waits_behind(l, q, h) || (m->q.place == QUEUE_READY && is_at(ready_heap(l, q, m), m->q.pos, h))
+		return waits_behind(l, q, h) || (m->q.place == QUEUE_READY && heap_has(ready_heap(l, q, m), m->q.pos, h))
 			       ? NULL
 			       : "a ready message is not in the ready heap";
 	case MSG_DELAYED:
-		return m->q.place == QUEUE_TIMED && is_at(&q->heaps.timed, m->q.pos, h)
+		return m->q.place == QUEUE_TIMED && heap_has(&q->heaps.timed, m->q.pos, h)
 			       ? NULL
 			       : "a delayed message is not in the timed heap";
 	case MSG_LEASED:
-		return out && is_at(&l->deadlines, m->q.pos, h)
+		return out && heap_has(&l->deadlines, m->q.pos, h)
 			       ? NULL
 			       : "a leased message has no deadline";
 	default:
@@ -119,7 +113,7 @@ check_ttl(const struct ledger *l, uint32_t h)
 		return NULL;
 	if (msg_state(m) == MSG_LEASED || msg_state(m) >= MSG_DEAD || (m->flags & MSG_TAKEN))
 		return "a ttl counts for a message that is leased, dead, damaged or set aside";
-	return is_at(&l->ttls, m->q.own32, h) ? NULL : "a ttl is not in its heap";
+	return heap_has(&l->ttls, m->q.own32, h) ? NULL : "a ttl is not in its heap";
 }
 
 static const char *

@@ -340,7 +340,7 @@ find_held(const struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	if (rc)
 		return rc;
 	m = ledger_msg(l, *out);
-	if (msg_state(m) != MSG_LEASED || node_time(&l->deadlines, m->q.pos) <= now)
+	if (msg_state(m) != MSG_LEASED || node_time(heap_at(&l->deadlines, m->q.pos)) <= now)
 		return SLU_ELEASE;
 	if (ref->token == 0)
 		return ledger_queue_of(l, m)->policy->require_lease ? SLU_ELEASE : 0;

@@ -389,15 +389,15 @@ ledger_queue_of(const struct ledger *l, const struct msg *m)
 }
 
 static inline slu_time
-node_time(const struct heap *h, uint32_t pos)
+node_time(const struct heap_node *node)
 {
-	return (slu_time)rank_time((int64_t)h->nodes[pos].b);
+	return (slu_time)rank_time((int64_t)node->b);
 }
 
 static inline slu_time
 first_time(const struct heap *h)
 {
-	return h->n ? node_time(h, 0) : SLU_NEVER;
+	return h->n ? node_time(h->nodes) : SLU_NEVER;
 }
 
 /* The messages that count against max_depth and warn_depth. */

@@ -10,12 +10,6 @@
 
 #include <assert.h>
 
-static bool
-is_in(const struct heap *heap, uint32_t pos, uint32_t h)
-{
-	return pos < heap->n && heap->nodes[pos].handle == h;
-}
-
 bool
 ledger_is_purged(const struct ledger *l, const struct ledger_queue *q, const struct msg *m, uint32_t h)
 {
@@ -30,9 +24,9 @@ ledger_is_purged(const struct ledger *l, const struct ledger_queue *q, const str
 	if (msg_state(m) == MSG_READY && ledger_flow_of(l, m) != SHARES_PLAIN)
 		return ledger_share_is_trash(l, q, h);
 	if (msg_state(m) == MSG_READY)
-		return is_in(&q->trash.ready, m->q.pos, h);
+		return heap_has(&q->trash.ready, m->q.pos, h);
 	if (msg_state(m) == MSG_DELAYED)
-		return is_in(&q->trash.timed, m->q.pos, h);
+		return heap_has(&q->trash.timed, m->q.pos, h);
 	/* A message that was leased at the purge was a head, and is never held later. */
 	return msg_state(m) == MSG_HELD && m->q.seq <= q->purged;
 }
@@ -124,10 +118,7 @@ free_message(struct ledger *l, struct ledger_queue *q, uint32_t h)
 static void
 free_last(struct ledger *l, struct ledger_queue *q, struct heap *heap)
 {
-	const uint32_t h = heap->nodes[heap->n - 1].handle;
-
-	heap_remove(heap, heap->n - 1);
-	free_message(l, q, h);
+	free_message(l, q, heap_drop_last(heap));
 }
 
 /* Frees a ready message that is parked, waits behind a value or kind, or has a share. Returns false if no such message is left. */

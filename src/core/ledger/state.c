@@ -17,7 +17,7 @@ ledger_expires(const struct ledger *l, const struct msg *m)
 		return ledger_lease(l, m)->expires;
 	if (m->flags & MSG_TAKEN)
 		return ledger_batch_of(ledger_queue_of(l, m))->items[m->q.pos].expires;
-	return m->q.own32 == HEAP_OUT ? SLU_NEVER : node_time(&l->ttls, m->q.own32);
+	return m->q.own32 == HEAP_OUT ? SLU_NEVER : node_time(heap_at(&l->ttls, m->q.own32));
 }
 
 static void

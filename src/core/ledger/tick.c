@@ -121,7 +121,7 @@ end_first_lease(struct ledger *l, slu_time now, struct change *out)
 
 	*out = ledger_begin_for(l, CHANGE_RETRY, h, now);
 	out->failed = out->expired = true;
-	out->due = node_time(&l->deadlines, 0);
+	out->due = first_time(&l->deadlines);
 	if (m->failures + 1u >= max) {
 		out->kind = CHANGE_DIE;
 		out->reason = DEAD_MAX_ATTEMPTS;

@@ -14,7 +14,7 @@ get_lease(const struct ledger *l, const struct msg *m, struct ledger_view *out)
 	out->token = lease->token;
 	out->claimed = lease->claimed;
 	out->holder = lease->holder;
-	out->until = node_time(&l->deadlines, m->q.pos);
+	out->until = node_time(heap_at(&l->deadlines, m->q.pos));
 }
 
 static void
@@ -96,7 +96,7 @@ ledger_oldest(const struct ledger *l, uint32_t queue)
 	slu_time oldest = q->shares ? shares_oldest(q->shares, LEDGER_OLDEST_LOOK) : SLU_NEVER;
 
 	for (uint32_t i = 0; i < ready->n && i < LEDGER_OLDEST_LOOK; i++) {
-		const slu_time due = node_time(ready, i);
+		const slu_time due = node_time(&ready->nodes[i]);
 
 		oldest = due < oldest ? due : oldest;
 	}

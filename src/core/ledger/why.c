@@ -48,7 +48,7 @@ next_beside(uint64_t i)
 static uint32_t
 count_before(const struct heap *h, uint32_t pos)
 {
-	const struct heap_node *const own = &h->nodes[pos];
+	const struct heap_node *const own = heap_at(h, pos);
 	uint32_t n = 0;
 	uint64_t i = 0;
 
@@ -100,7 +100,7 @@ is_leased(const struct why_look *k, struct why_fact *f)
 {
 	if (msg_state(k->m) != MSG_LEASED)
 		return false;
-	f->until = node_time(&k->l->deadlines, k->m->q.pos);
+	f->until = node_time(heap_at(&k->l->deadlines, k->m->q.pos));
 	return true;
 }
 
@@ -151,7 +151,7 @@ is_behind(const struct why_look *k, struct why_fact *f)
 	head = ledger_msg(k->l, ledger_key_of(k->l, k->m)->head);
 	f->id = head->id;
 	f->state = msg_state(head);
-	f->until = f->state == MSG_LEASED ? node_time(&k->l->deadlines, head->q.pos) : head->q.due;
+	f->until = f->state == MSG_LEASED ? node_time(heap_at(&k->l->deadlines, head->q.pos)) : head->q.due;
 	f->n = count_of_key(k->l, k->m);
 	return true;
 }

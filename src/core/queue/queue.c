@@ -204,9 +204,8 @@ static void
 clear_heap(struct queue *q, struct heap *h, queue_each_fn *dropped, void *arg)
 {
 	while (h->n > 0) {
-		const uint32_t item = h->nodes[h->n - 1].handle;
+		const uint32_t item = heap_drop_last(h);
 
-		heap_remove(h, h->n - 1);
 		item_at(q, item)->place = QUEUE_OUT;
 		q->held--;
 		dropped(arg, item);

@@ -103,7 +103,7 @@ results_find(const struct results *r, uint64_t id, struct ledger_result *out)
 	*out = (struct ledger_result){
 		.queue = it->queue,
 		.where = it->where,
-		.until = (slu_time)rank_time((int64_t)r->by_until.nodes[it->pos].b),
+		.until = (slu_time)rank_time((int64_t)heap_at(&r->by_until, it->pos)->b),
 	};
 	return true;
 }

@@ -92,7 +92,7 @@ rank_again(struct shares *s, uint32_t h)
 {
 	const struct flow *f = flow_at(s, h);
 	struct level *l = level_at(s, f->level);
-	const struct heap_node *now = &l->active.nodes[f->pos];
+	const struct heap_node *now = heap_at(&l->active, f->pos);
 
 	if (now->b == f->tag && now->c == f->ready.nodes[0].c)
 		return;

@@ -54,10 +54,7 @@ shares_purge(struct shares *s)
 bool
 shares_is_trash(const struct shares *s, uint32_t flow, uint32_t item)
 {
-	const struct heap *trash = &flow_at(s, flow)->trash;
-	const uint32_t pos = shares_item(s, item)->pos;
-
-	return pos < trash->n && trash->nodes[pos].handle == item;
+	return heap_has(&flow_at(s, flow)->trash, shares_item(s, item)->pos, item);
 }
 
 uint32_t
@@ -65,15 +62,11 @@ shares_trash_pop(struct shares *s)
 {
 	for (; s->trash < s->flows.fresh; s->trash++) {
 		struct flow *f = flow_at(s, s->trash);
-		uint32_t item;
 
 		if (!slab_has(&s->flows, s->trash) || !f->alive)
 			continue;
-		if (f->trash.n > 0) {
-			item = f->trash.nodes[f->trash.n - 1].handle;
-			heap_remove(&f->trash, f->trash.n - 1);
-			return item;
-		}
+		if (f->trash.n > 0)
+			return heap_drop_last(&f->trash);
 		shares_shrink(s, &f->trash);
 	}
 	return SLAB_NONE;
@@ -103,11 +96,11 @@ check_flow(const struct shares *s, uint32_t h)
 		return "a flow has no room for its messages";
 	if (f->pos == HEAP_OUT)
 		return active || (f->messages == 0 && h != s->loose) ? "a flow is in no heap" : NULL;
-	if (f->pos >= in->n || in->nodes[f->pos].handle != h)
+	if (!heap_has(in, f->pos, h))
 		return "a flow is not where it says";
-	if (in->nodes[f->pos].b != f->tag || f->epoch != l->epoch || f->tag < l->v)
+	if (heap_at(in, f->pos)->b != f->tag || f->epoch != l->epoch || f->tag < l->v)
 		return "a flow has a wrong tag";
-	if (active && in->nodes[f->pos].c != f->ready.nodes[0].c)
+	if (active && heap_at(in, f->pos)->c != f->ready.nodes[0].c)
 		return "a flow has a wrong first message";
 	return active || f->messages == 0 ? NULL : "a flow with messages is a ghost";
 }

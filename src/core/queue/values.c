@@ -547,10 +547,7 @@ values_purge(struct values *v)
 bool
 values_is_trash(const struct values *v, uint32_t strand, uint32_t item)
 {
-	const struct heap *trash = &strand_at(v, strand)->trash;
-	const uint32_t pos = item_at(v, item)->pos;
-
-	return pos < trash->n && trash->nodes[pos].handle == item;
+	return heap_has(&strand_at(v, strand)->trash, item_at(v, item)->pos, item);
 }
 
 uint32_t
@@ -558,15 +555,11 @@ values_trash_pop(struct values *v)
 {
 	for (; v->trash < v->strands.fresh; v->trash++) {
 		struct strand *s = strand_at(v, v->trash);
-		uint32_t item;
 
 		if (!slab_has(&v->strands, v->trash) || !s->alive)
 			continue;
-		if (s->trash.n > 0) {
-			item = s->trash.nodes[s->trash.n - 1].handle;
-			heap_remove(&s->trash, s->trash.n - 1);
-			return item;
-		}
+		if (s->trash.n > 0)
+			return heap_drop_last(&s->trash);
 		shrink(v, &s->trash);
 	}
 	return SLAB_NONE;

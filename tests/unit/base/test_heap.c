@@ -70,17 +70,18 @@ rank_of(const struct heap_node *n)
 	return (struct rank){ .a = n->a, .b = n->b, .c = n->c };
 }
 
-/* Every node is not below its parent, and every item knows its node. */
+/* Every node is not below its parent, and every item knows its node. Nodes that are not mixed are in order. */
 static void
 check_whole(void)
 {
 	const struct heap *h = &f.heap;
 
+	CHECK(h->skipped + h->n <= h->max && h->first <= HEAP_OUT - h->max); /* HEAP-2 */
 	for (uint32_t i = 0; i < h->n; i++) {
-		const struct rank parent = rank_of(&h->nodes[i ? (i - 1) / 4 : 0]);
+		const uint32_t parent = h->mixed ? (i - 1) / 4 : i - 1;
 
-		CHECK(compare(parent, rank_of(&h->nodes[i])) <= 0);
-		CHECK_EQ(i, at(h->nodes[i].handle)->pos);
+		CHECK(compare(rank_of(&h->nodes[i ? parent : 0]), rank_of(&h->nodes[i])) <= 0);
+		CHECK(heap_has(h, at(h->nodes[i].handle)->pos, h->nodes[i].handle));
 	}
 }
 
@@ -159,6 +160,7 @@ TEST(removal_moves_the_last_node_up_where_it_must)
 	uint32_t deep = 0;
 
 	push((struct rank){ .b = 0 });
+	f.heap.mixed = true;
 	push((struct rank){ .b = 100 });
 	for (uint64_t b = 1; b <= 3; b++)
 		push((struct rank){ .b = b });
@@ -310,6 +312,121 @@ TEST(random_pushes_pops_and_removals_agree_with_a_model)
 		random_step(in, COUNT(in), &seed);
 		check_whole();
 	}
+}
+
+/* HEAP-1: a queue that is worked off in order, by several consumers at once. */
+TEST(nodes_that_come_in_order_stay_in_order)
+{
+	enum {
+		N = 20000,
+		MOST = 500
+	};
+	uint64_t seed = test_seed();
+	uint32_t handles[MOST], n = 0;
+
+	CHECK_EQ(0, heap_reserve(&f.heap, 2 * MOST));
+	for (uint32_t i = 0; i < N; i++) {
+		handles[n++] = push((struct rank){ .b = 10 * (uint64_t)i + test_random(&seed) % 40 });
+		if (n == MOST || test_random(&seed) % 3 == 0) {
+			const uint32_t k = (uint32_t)(test_random(&seed) % (n < 4 ? n : 4));
+
+			heap_remove(&f.heap, at(handles[k])->pos);
+			slab_free(&f.slab, handles[k]);
+			memmove(&handles[k], &handles[k + 1], (--n - k) * sizeof handles[0]);
+		}
+		CHECK(!f.heap.mixed);
+		if (i % 100 == 0)
+			check_whole();
+	}
+}
+
+TEST(mixed_nodes_are_in_order_again_when_one_is_left)
+{
+	for (uint64_t i = 0; i < 100; i++)
+		(void)push((struct rank){ .b = i * 37 % 101 });
+	CHECK(f.heap.mixed);
+	check_whole();
+	while (f.heap.n > 1)
+		(void)heap_pop(&f.heap);
+	CHECK(!f.heap.mixed);
+}
+
+TEST(a_full_heap_in_order_moves_few_nodes_or_is_mixed)
+{
+	CHECK_EQ(0, heap_reserve_just(&f.heap, 1000));
+	for (uint64_t i = 0; i < 1000; i++)
+		(void)push((struct rank){ .b = i });
+	CHECK(!f.heap.mixed);
+	for (uint64_t i = 0; i < 3000; i++) {
+		CHECK_EQ(i, heap_first(&f.heap)->b);
+		slab_free(&f.slab, heap_pop(&f.heap));
+		(void)push((struct rank){ .b = 1000 + i });
+		check_whole();
+	}
+	CHECK(f.heap.mixed); /* it would slide at every push */
+	CHECK_EQ(1000, f.heap.max);
+}
+
+TEST(positions_begin_anew_before_they_end)
+{
+	CHECK_EQ(0, heap_reserve(&f.heap, 100));
+	f.heap.first = HEAP_OUT - f.heap.max - 10;
+	for (uint64_t i = 0; i < 1000; i++) {
+		(void)push((struct rank){ .b = i });
+		if (i >= 50) {
+			CHECK_EQ(i - 50, heap_first(&f.heap)->b);
+			slab_free(&f.slab, heap_pop(&f.heap));
+		}
+		check_whole();
+	}
+	CHECK(f.heap.first < 1000);
+	f.heap.first = HEAP_OUT - f.heap.max;
+	for (uint64_t i = 0; i < f.heap.n; i++)
+		at(f.heap.nodes[i].handle)->pos = f.heap.first + (uint32_t)i;
+	CHECK_EQ(0, heap_reserve(&f.heap, f.heap.max + 1));
+	check_whole();
+}
+
+/* Ranks that rise, with some disorder; the heap becomes empty at times. */
+static void
+rising_step(bool *in, uint32_t n, uint64_t *seed, uint64_t *clock)
+{
+	const uint32_t h = (uint32_t)(test_random(seed) % n);
+	const uint64_t late = test_random(seed) % 50 ? test_random(seed) % 4 : test_random(seed) % 100;
+
+	if (!in[h] && (*clock)++ % 256 < 128) {
+		at(h)->rank = (struct rank){ .b = *clock + 100 - late };
+		heap_push(&f.heap, at(h)->rank, h);
+		in[h] = true;
+	} else if (in[h] && test_random(seed) % 8 == 0) {
+		heap_remove(&f.heap, at(h)->pos);
+		in[h] = false;
+	} else if (f.heap.n > 0) {
+		const struct rank want = naive_lowest(in, n);
+		const uint32_t got = heap_pop(&f.heap);
+
+		CHECK(in[got]);
+		CHECK_EQ(0, compare(want, at(got)->rank));
+		CHECK_EQ(HEAP_OUT, at(got)->pos);
+		in[got] = false;
+	}
+}
+
+TEST(rising_pushes_pops_and_removals_agree_with_a_model)
+{
+	static bool in[60];
+	uint64_t seed = test_seed(), clock = 0;
+	unsigned mixed = 0;
+
+	CHECK_EQ(0, heap_reserve(&f.heap, COUNT(in)));
+	EACH(i, in)
+		slab_new(&f.slab);
+	for (int step = 0; step < 60000; step++) {
+		rising_step(in, COUNT(in), &seed, &clock);
+		check_whole();
+		mixed += f.heap.mixed;
+	}
+	CHECK(mixed > 600 && mixed < 59400); /* both happen */
 }
 
 TEST(a_million_items_lose_every_third_from_the_middle)
