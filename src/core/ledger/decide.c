@@ -57,6 +57,28 @@ ledger_promise(struct ledger *l, const struct change *c, struct change *out)
 	return rc;
 }
 
+/* The two for a change that stays in its place: it is long, and each message has some. h SLAB_NONE: no message yet. */
+static inline void
+begin_here(const struct ledger *l, enum change_kind kind, uint32_t h, slu_time now, struct change *out)
+{
+	*out = (struct change){
+		.kind = kind,
+		.msg = h,
+		.at = now > l->now ? now : l->now,
+		.id = h == SLAB_NONE ? 0 : ledger_msg(l, h)->id,
+	};
+}
+
+static int
+promise_here(struct ledger *l, struct change *c)
+{
+	const int rc = ledger_reserve(l, c);
+
+	if (rc)
+		c->kind = CHANGE_NONE;
+	return rc;
+}
+
 /* Producers */
 
 /* MOVE-7 of engine/move.h */
@@ -77,9 +99,9 @@ is_other(const struct ledger *l, uint32_t known, uint64_t digest)
 	return first && first != digest;
 }
 
+/* SLU_EEXISTS, SLU_EIDEM: sets c->id to that of the first message. */
 static int
-check_limits(struct ledger *l, const struct ledger_queue *q, const struct change *c, bool owed,
-	     struct change *out)
+check_limits(struct ledger *l, const struct ledger_queue *q, struct change *c, bool owed)
 {
 	const uint32_t most = q->policy->max_depth ? q->policy->max_depth : l->limits.max_depth;
 	uint32_t known;
@@ -87,8 +109,7 @@ check_limits(struct ledger *l, const struct ledger_queue *q, const struct change
 	if (idem_is_set(c->idem)) {
 		known = ledger_key_known(l, c->idem, c->at);
 		if (known != SLAB_NONE) {
-			*out = ledger_begin(l, CHANGE_NONE, c->at);
-			out->id = idem_id(&l->idem, known);
+			c->id = idem_id(&l->idem, known);
 			return is_other(l, known, c->digest) ? SLU_EIDEM : SLU_EEXISTS;
 		}
 		if (!owed && l->conf.max_idem && idem_count(&l->idem) >= l->conf.max_idem)
@@ -107,36 +128,39 @@ ledger_accept(struct ledger *l, uint32_t queue, const struct ledger_offer *offer
 {
 	const struct ledger_queue *q = ledger_queue(l, queue);
 	const slu_time ttl = offer->ttl ? offer->ttl : q->policy->ttl;
-	struct change c = ledger_begin(l, CHANGE_ACCEPT, now);
+	struct change *const c = out; /* NONE if nothing is accepted */
 	int rc;
 
 	assert(offer->id && offer->where <= LEDGER_WHERE_MAX && ttl >= 0);
 	ledger_expect(l, offer->id);
 	if (ledger_offer_is_elsewhere(l, queue, offer, now))
 		return SLU_EMOVED;
-	c.queue = queue;
-	c.id = offer->id;
-	c.number = l->counter + 1;
-	c.prio = offer->prio;
-	c.due = offer->due > c.at ? offer->due : c.at;
-	c.expires = offer->deadline ? offer->deadline : ttl ? time_add(c.at, ttl)
-							    : 0;
-	c.max_attempts = offer->max_attempts;
-	c.keep = offer->keep_result;
-	c.terms = offer->terms;
-	if (c.terms.unique == UNIQUE_TIME)
-		c.terms.unique_end = time_add(c.at, c.terms.unique_for);
-	c.where = offer->where;
-	c.share = offer->share;
-	c.value = offer->value;
+	begin_here(l, CHANGE_ACCEPT, SLAB_NONE, now, c);
+	c->queue = queue;
+	c->id = offer->id;
+	c->number = l->counter + 1;
+	c->prio = offer->prio;
+	c->due = offer->due > c->at ? offer->due : c->at;
+	c->expires = offer->deadline ? offer->deadline : ttl ? time_add(c->at, ttl)
+							     : 0;
+	c->max_attempts = offer->max_attempts;
+	c->keep = offer->keep_result;
+	c->terms = offer->terms;
+	if (c->terms.unique == UNIQUE_TIME)
+		c->terms.unique_end = time_add(c->at, c->terms.unique_for);
+	c->where = offer->where;
+	c->share = offer->share;
+	c->value = offer->value;
 	if (offer->key.n)
-		c.key = ledger_key_hash(l, queue, offer->key);
+		c->key = ledger_key_hash(l, queue, offer->key);
 	if (offer->idem.n) {
-		c.idem = ledger_idem_mark(l, queue, offer->idem);
-		c.digest = q->policy->strict && !c.terms.unique ? offer->digest : 0;
+		c->idem = ledger_idem_mark(l, queue, offer->idem);
+		c->digest = q->policy->strict && !c->terms.unique ? offer->digest : 0;
 	}
-	rc = check_limits(l, q, &c, offer->owed, out);
-	return rc ? rc : ledger_promise(l, &c, out);
+	rc = check_limits(l, q, c, offer->owed);
+	if (rc)
+		c->kind = CHANGE_NONE;
+	return rc ? rc : promise_here(l, c);
 }
 
 /* Whether an offer with this key and share can take the place of the message. */
@@ -256,17 +280,16 @@ static int
 decide_claim(struct ledger *l, const struct ledger_queue *q, uint32_t h, const struct ledger_taker *taker, slu_time now,
 	     struct change *out)
 {
-	struct change c = ledger_begin_for(l, CHANGE_CLAIM, h, now);
-
-	c.reason = (uint8_t)is_over(l, q, ledger_msg(l, h), c.at);
-	if (c.reason) {
-		c.kind = CHANGE_DIE;
+	begin_here(l, CHANGE_CLAIM, h, now, out);
+	out->reason = (uint8_t)is_over(l, q, ledger_msg(l, h), out->at);
+	if (out->reason) {
+		out->kind = CHANGE_DIE;
 	} else {
-		c.token = l->counter + 1;
-		c.until = lease_end(l, q, ledger_msg(l, h), taker->lease, c.at, c.at);
-		c.stream_no = taker->stream_no;
+		out->token = l->counter + 1;
+		out->until = lease_end(l, q, ledger_msg(l, h), taker->lease, out->at, out->at);
+		out->stream_no = taker->stream_no;
 	}
-	return ledger_promise(l, &c, out);
+	return promise_here(l, out);
 }
 
 int
@@ -352,7 +375,6 @@ ledger_ack(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	   struct change *out)
 {
 	const struct msg *m;
-	struct change c;
 	uint32_t h;
 	int rc;
 
@@ -360,13 +382,13 @@ ledger_ack(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	if (rc)
 		return rc;
 	m = ledger_msg(l, h);
-	c = ledger_begin_for(l, CHANGE_DONE, h, now);
-	c.queue = ledger_home(l, m);
-	c.claimed = ledger_lease(l, m)->claimed;
+	begin_here(l, CHANGE_DONE, h, now, out);
+	out->queue = ledger_home(l, m);
+	out->claimed = ledger_lease(l, m)->claimed;
 	if (ledger_keep(l, m))
-		c.keep = time_add(c.at, ledger_keep(l, m) * SLU_SEC);
-	c.remember = ledger_remember(l, m, c.at);
-	return ledger_promise(l, &c, out);
+		out->keep = time_add(out->at, ledger_keep(l, m) * SLU_SEC);
+	out->remember = ledger_remember(l, m, out->at);
+	return promise_here(l, out);
 }
 
 int
