@@ -82,14 +82,14 @@ crc32c_portable(uint32_t seed, const void *data, size_t n)
 #if defined(__x86_64__)
 #define STEP_TARGET    __attribute__((target("sse4.2")))
 #define STEP_HERE      __builtin_cpu_supports("sse4.2")
-#define STEP_8(sum, w) ((uint32_t)__builtin_ia32_crc32di(sum, w))
-#define STEP_1(sum, b) __builtin_ia32_crc32qi(sum, b)
+#define STEP_8(sum, w) __builtin_ia32_crc32di(sum, w) /* the upper half of the sum stays 0 */
+#define STEP_1(sum, b) __builtin_ia32_crc32qi((uint32_t)(sum), b)
 #elif defined(__ARM_FEATURE_CRC32)
 #include <arm_acle.h>
 #define STEP_TARGET
 #define STEP_HERE      1
-#define STEP_8(sum, w) __crc32cd(sum, w)
-#define STEP_1(sum, b) __crc32cb(sum, b)
+#define STEP_8(sum, w) __crc32cd((uint32_t)(sum), w)
+#define STEP_1(sum, b) __crc32cb((uint32_t)(sum), b)
 #endif
 
 #ifdef STEP_HERE
@@ -97,7 +97,7 @@ crc32c_portable(uint32_t seed, const void *data, size_t n)
 STEP_TARGET static uint32_t
 by_instruction(uint32_t seed, const unsigned char *p, size_t n)
 {
-	uint32_t sum = ~seed;
+	uint64_t sum = (uint32_t)~seed; /* as wide as a step: no step converts it */
 
 	for (; n >= 32; n -= 32, p += 32) {
 		sum = STEP_8(sum, load_le64(p));
@@ -109,7 +109,7 @@ by_instruction(uint32_t seed, const unsigned char *p, size_t n)
 		sum = STEP_8(sum, load_le64(p));
 	for (; n > 0; n--, p++)
 		sum = STEP_1(sum, *p);
-	return ~sum;
+	return ~(uint32_t)sum;
 }
 #endif
 
