@@ -2,6 +2,7 @@
 
 #include "api/arena.h"
 #include "base/id.h"
+#include "base/json/json_whole.h"
 #include "base/parse.h"
 #include "core/names.h"
 #include "core/queue/kind.h"
@@ -237,9 +238,12 @@ json_read_id(struct json *r, const struct json_field *f, void *place)
 {
 	char room[WORD_MAX];
 	struct slu_err err;
+	uint64_t id;
 
 	assert(f->size == sizeof(struct given_id));
-	if (value_id(read_word(r, room), place, &err))
+	if (json_whole(r, 1, ID_MAX, &id))
+		*(struct given_id *)place = (struct given_id){ id, id_is_rounded(id) };
+	else if (value_id(read_word(r, room), place, &err))
 		json_fail(r, err.code, NULL, "%s", err.text);
 }
 

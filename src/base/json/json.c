@@ -14,7 +14,7 @@
  *
  * The nesting is a number and one bit a level, so depth costs no stack.
  */
-#include "base/json/json.h"
+#include "base/json/json_whole.h"
 
 #include "base/parse.h"
 
@@ -330,6 +330,49 @@ static struct slice
 span(const struct json *r)
 {
 	return (struct slice){ r->value, (size_t)(r->p - r->value) };
+}
+
+enum {
+	SURE_DIGITS = 19 /* every number with so many digits fits into 64 bits */
+};
+
+/* The value of up to SURE_DIGITS digits. Returns their end. */
+static inline const char *
+take_digits(const char *p, const char *end, uint64_t *out)
+{
+	const char *const sure = end - p < SURE_DIGITS ? end : p + SURE_DIGITS;
+	uint64_t v = 0;
+
+	for (; sure - p >= 8 && parse_is_8_digits(p); p += 8)
+		v = 100000000 * v + parse_8_digits(p);
+	for (; p < sure && *p >= '0' && *p <= '9'; p++)
+		v = 10 * v + (uint64_t)(*p - '0');
+	*out = v;
+	return p;
+}
+
+/* Whether c, behind digits, belongs to their number. */
+static inline bool
+goes_on(char c)
+{
+	return (c >= '0' && c <= '9') || c == '.' || c == 'e' || c == 'E';
+}
+
+bool
+json_whole(struct json *r, uint64_t min, uint64_t max, uint64_t *out)
+{
+	const char *p;
+	uint64_t v;
+
+	if (begin(r) != JSON_NUMBER)
+		return false;
+	p = take_digits(r->p, r->end, &v);
+	if (p == r->p || (*r->p == '0' && p > r->p + 1) || (p < r->end && goes_on(*p)) || v < min || v > max)
+		return false;
+	*out = v;
+	r->p = p;
+	r->state = JSON_BEHIND;
+	return true;
 }
 
 struct slice

@@ -1,7 +1,7 @@
 /*
  * json_value.c - values as C types, and whole documents, on top of json.c.
  */
-#include "base/json/json.h"
+#include "base/json/json_whole.h"
 
 #include "base/parse.h"
 
@@ -90,9 +90,12 @@ json_i64(struct json *r, int64_t min, int64_t max)
 uint64_t
 json_u64(struct json *r, uint64_t min, uint64_t max)
 {
-	const struct slice raw = without_minus_zero(json_number(r));
+	struct slice raw;
 	uint64_t v = 0;
 
+	if (json_whole(r, min, max, &v))
+		return v; /* nearly all */
+	raw = without_minus_zero(json_number(r));
 	if (raw.n > 0 && parse_u64(raw, min, max, &v, NULL))
 		json_fail(r, SLU_EINVAL, NULL,
 			  "expected a whole number from %" PRIu64 " to %" PRIu64, min, max);

@@ -1,6 +1,7 @@
 #include "test.h"
 
-#include "base/json/json.h"
+#include "base/json/json_whole.h"
+#include "base/parse.h"
 
 #include <float.h>
 #include <locale.h>
@@ -140,6 +141,37 @@ TEST(whole_numbers_are_exact_to_64_bits)
 		CHECK(cases[i].u == json_u64(&r, 0, UINT64_MAX));
 		CHECK_EQ(cases[i].is_u ? 0 : SLU_EINVAL, json_end(&r, NULL), cases[i].text);
 	}
+}
+
+/* What json_whole reads is what the other way reads, and what it does not read stays. */
+TEST(digits_that_are_read_once_have_the_same_value)
+{
+	static const char letters[] = "0123456789.e-";
+	uint64_t seed = test_seed();
+	unsigned whole = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		char text[24];
+		const size_t n = 1 + test_random(&seed) % (sizeof text - 1);
+		uint64_t got = 0, want = 0;
+		struct slice number;
+		struct json r, again;
+
+		for (size_t k = 0; k < n; k++)
+			text[k] = letters[test_random(&seed) % (k > 0 && test_random(&seed) % 8 == 0 ? 13 : 10)];
+		json_init(&r, (struct slice){ text, n }, JSON_DEPTH);
+		json_init(&again, (struct slice){ text, n }, JSON_DEPTH);
+		number = json_number(&again);
+		if (!json_whole(&r, 1000, UINT64_MAX / 2, &got)) {
+			CHECK(r.state == JSON_AT_VALUE && r.p == text);
+			CHECK(number.n == 0 || parse_u64(number, 1000, UINT64_MAX / 2, &want, NULL) != 0 || n > 19);
+			continue;
+		}
+		whole++;
+		CHECK_EQ(0, parse_u64(number, 1000, UINT64_MAX / 2, &want, NULL));
+		CHECK(got == want && r.p == again.p);
+	}
+	CHECK(whole > 1000);
 }
 
 TEST(whole_numbers_keep_to_their_range)
