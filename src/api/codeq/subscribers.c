@@ -201,27 +201,43 @@ is_before(const struct row *a, const struct row *b, struct slice queue)
 	return a->mode == SUBSCRIBER_HASHED ? weight(a, queue) > weight(b, queue) : a->next < b->next;
 }
 
+/* Of two rivals one is called. */
 static bool
 is_rival(const struct row *a, const struct row *b)
 {
 	return a->mode == b->mode && (a->mode == SUBSCRIBER_HASHED || slice_eq(a->group, b->group));
 }
 
-/* Is row i the one of its group, or of all hashed ones, that is called? */
-static bool
-is_chosen(const struct subscribers *s, unsigned i, struct slice space, struct slice queue)
+/* The rival of r among the n chosen ones, or n. */
+static unsigned
+rival_of(struct row *const *chosen, unsigned n, const struct row *r)
 {
-	const struct row *const r = s->rows[i];
+	unsigned k = r->mode == SUBSCRIBER_FANOUT ? n : 0;
 
-	for (unsigned k = 0; r->mode != SUBSCRIBER_FANOUT && k < s->n; k++) {
-		const struct row *const other = s->rows[k];
+	while (k < n && !is_rival(chosen[k], r))
+		k++;
+	return k;
+}
 
-		if (k == i || !is_rival(r, other) || !wants(other, space, queue))
+/* Fills chosen with those that are called; returns how many. */
+static unsigned
+choose(const struct subscribers *s, struct slice space, struct slice queue, struct row *chosen[static SUBSCRIBERS_MAX])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		struct row *const r = s->rows[i];
+		unsigned k;
+
+		if (!wants(r, space, queue))
 			continue;
-		if (is_before(other, r, queue) || (k < i && !is_before(r, other, queue)))
-			return false;
+		k = rival_of(chosen, n, r);
+		if (k == n)
+			chosen[n++] = r;
+		else if (is_before(r, chosen[k], queue))
+			chosen[k] = r;
 	}
-	return true;
+	return n;
 }
 
 /* SUBSCRIBERS-2 */
@@ -245,13 +261,11 @@ subscribers_ready(struct subscribers *s, struct slice space, struct slice queue,
 		  void *arg)
 {
 	struct row *chosen[SUBSCRIBERS_MAX];
-	unsigned n = 0;
+	unsigned n;
 
 	pthread_mutex_lock(&s->mtx);
 	forget(s, now);
-	for (unsigned i = 0; i < s->n; i++)
-		if (wants(s->rows[i], space, queue) && is_chosen(s, i, space, queue))
-			chosen[n++] = s->rows[i];
+	n = choose(s, space, queue, chosen);
 	for (unsigned i = 0; i < n; i++)
 		call(chosen[i], now, tell, arg);
 	pthread_mutex_unlock(&s->mtx);
