@@ -301,12 +301,22 @@ SCHEMAS = {
         "attempt": integer(minimum=1),
         "reason": REASON,
     }),
+    "Attempt": record(["attempt", "at", "took_ms", "outcome", "fencing_token"], {
+        "attempt": integer(minimum=1),
+        "at": MOMENT,
+        "took_ms": COUNT,
+        "outcome": string(enum=["failed", "expired", "rejected", "deferred"]),
+        "owner": TEXT,
+        "fencing_token": COUNT,
+        "error": TEXT,
+    }),
     "MessageWithHistory": record([*MESSAGE, "history"], {
         **MESSAGE,
         **MESSAGE_IF_ANY,
         "idempotency_key": TEXT,
         "keep_result_s": {"type": "number"},
         "history": array(ref("Event")),
+        "attempts_log": array(ref("Attempt"), maxItems=10),
         "version": TEXT,
     }),
     "Acted": record([*ID, "before"], {**ID, "version": TEXT, "before": whole({

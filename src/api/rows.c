@@ -2,6 +2,7 @@
 
 #include "api/quarantine.h"
 #include "base/mem.h"
+#include "engine/attempts.h"
 #include "engine/engine.h"
 
 int
@@ -61,7 +62,8 @@ read_rest(struct rows *r, struct slice record, bool may_block, struct message *m
 	if (!rc && n_error)
 		rc = engine_read(e, &row->error, 0, n_error, r->room + n, may_block, err);
 	r->record = record.p ? record : (struct slice){ r->room, n };
-	*error = (struct slice){ r->room + n, n_error };
+	r->tried = (struct slice){ r->room + n, n_error };
+	*error = attempts_error(r->tried);
 	return rc ? rc : message_decode(r->record, m, err);
 }
 

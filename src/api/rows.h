@@ -37,6 +37,7 @@ struct rows {
 	bool shows_damaged; /* write damaged rows with an empty message; otherwise leave them out */
 
 	struct slice record; /* for write: the record of the row */
+	struct slice tried;  /* for write: its attempts and last error (engine/attempts.h) */
 
 	/* Private. */
 	char *room; /* for a record and an error text */

@@ -1,5 +1,6 @@
 #include "engine/formats.h"
 
+#include "engine/attempts.h"
 #include "engine/move_keys.h"
 
 enum {
@@ -56,6 +57,15 @@ has_kinds(const struct op *op)
 	return op->claim.kinds.n != 0;
 }
 
+static bool
+has_attempts(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_puts; i++)
+		if (attempts_marked((struct slice){ op->puts[i].stood.error, op->puts[i].stood.error_size }))
+			return true;
+	return false;
+}
+
 static const struct {
 	uint8_t format;
 	uint8_t record;                       /* enum logengine_type, or NO_RECORD */
@@ -69,6 +79,9 @@ static const struct {
 	{ 3, LOGENGINE_REPLACE, NO_VERB, NULL },
 	{ 3, LOGENGINE_PRIORITY, OP_NACK, has_priority },
 	{ 3, LOGENGINE_BREAKER, OP_HOLD, NULL },
+	{ 3, LOGENGINE_RETRY_ATTEMPTS, NO_VERB, NULL },
+	{ 3, LOGENGINE_DIE_ATTEMPTS, NO_VERB, NULL },
+	{ 3, LOGENGINE_RESTORE_ATTEMPTS, OP_MOVE, has_attempts },
 	{ 3, NO_RECORD, OP_ENQUEUE, has_new_field },
 	{ 3, NO_RECORD, OP_CLAIM, has_kinds },
 	{ 3, NO_RECORD, OP_POLICY_SET, has_new_setting },

@@ -1,13 +1,13 @@
 #include "engine/op.h"
 
+#include "engine/attempts.h"
 #include "engine/engine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 enum {
-	SHOWN_KEY = 100, /* bytes: a longer idempotency key is not part of an error's text */
-	ERROR_MAX = 4096 /* bytes that are kept of the error of a nack */
+	SHOWN_KEY = 100 /* bytes: a longer idempotency key is not part of an error's text */
 };
 
 void
@@ -249,7 +249,9 @@ op_lock_ttl(const struct op_lock *q)
 struct slice
 op_error_text(struct slice text)
 {
-	return (struct slice){ text.p, text.n < ERROR_MAX ? text.n : ERROR_MAX };
+	while (text.n && text.p[0] == '\0') /* ATTEMPTS-1 of engine/attempts.h */
+		slice_skip(&text, 1);
+	return (struct slice){ text.p, text.n < ATTEMPTS_ERROR ? text.n : ATTEMPTS_ERROR };
 }
 
 void

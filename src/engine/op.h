@@ -130,7 +130,7 @@ struct op_row {
 	uint64_t after;             /* LIST of a queue: the cursor of the page behind this row */
 	struct op_ref record;       /* the message */
 	struct op_ref payload;      /* the payload, if it has a file of its own and is not in the record */
-	struct op_ref error;        /* the last error; not with claims */
+	struct op_ref error;        /* of its failures: engine/attempts.h; not with claims */
 	struct shared_text *holder; /* LEASED: the name of the holder; NULL: not known. Not with claims */
 
 	/* A claim that is `stateful`. */
@@ -647,7 +647,7 @@ void op_unpin_row(struct engine *e, struct op_row *row);
 /* The answer failed: unpins its rows, keys and documents, and removes them. */
 void op_drop_rows(struct op *op);
 
-/* The part of the error of a nack that is kept. */
+/* The part of the error of a nack that is kept: without NULs at the beginning, at most ATTEMPTS_ERROR bytes. */
 struct slice op_error_text(struct slice text);
 
 /* Answers a WATCH; head: the first ready message, or 0. */

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "broker/broker.h"
+#include "engine/attempts.h"
 
 enum {
 	HEAD = 128 << 10 /* bytes: more than all texts of a record before its payload */
@@ -17,7 +18,7 @@ lanelook_init(struct lanelook *l, struct broker *b, struct slu_err *err)
 	l->ops = mem_array(LANELOOK_MAX, sizeof *l->ops);
 	l->rows = mem_array(LANELOOK_MAX, sizeof *l->rows);
 	buf_init(&l->record, LANELOOK_PAYLOAD + HEAD);
-	buf_init(&l->error, LANELOOK_ERROR);
+	buf_init(&l->error, ATTEMPTS_MAX);
 	pthread_mutex_init(&l->mtx, NULL); /* these cannot fail without attributes */
 	pthread_cond_init(&l->ended, NULL);
 	return l->ops && l->rows ? 0 : slu_fail(err, SLU_ENOMEM, "no memory for the projection");
@@ -183,6 +184,16 @@ make_text(struct buf *b)
 	}
 }
 
+/* Leaves the beginning of the last error. */
+static void
+cut_error(struct buf *b)
+{
+	const struct slice error = attempts_error(buf_slice(b));
+
+	memmove(b->p, error.p, error.n);
+	b->n = error.n < LANELOOK_ERROR ? error.n : LANELOOK_ERROR;
+}
+
 static int
 describe_death(struct lanelook *l, const struct op *op, struct items_row *out, struct slu_err *err)
 {
@@ -193,12 +204,12 @@ describe_death(struct lanelook *l, const struct op *op, struct items_row *out, s
 		[DEAD_REJECTED] = "rejected",
 	};
 	const struct op_row *const row = &op->rows[0];
-	const size_t n = row->error.size < LANELOOK_ERROR ? row->error.size : LANELOOK_ERROR;
-	const int rc = row->error.pin ? read_ref(op->engine, &row->error, n, &l->error, err) : 0;
+	const int rc = row->error.pin ? read_ref(op->engine, &row->error, row->error.size, &l->error, err) : 0;
 
 	out->reason = reasons[row->reason];
 	out->died = row->due;
 	if (row->error.pin && !rc) {
+		cut_error(&l->error);
 		make_text(&l->error);
 		out->error = buf_slice(&l->error);
 	}

@@ -135,3 +135,37 @@ def test_an_action_is_in_the_audit(tmp_path):
             return [json.loads(text) for text in (tmp_path / "audit").read_text().splitlines()]
 
         until(lambda: any(line["verb"] == "finish" and str(id) in line["ids"] for line in lines()))
+
+
+# --- attempts -------------------------------------------------------------------------------------
+
+def test_the_last_attempts_of_a_message_are_shown(server):
+    server.policy(max_attempts=2)
+    id = send(server)
+    assert "attempts_log" not in show(server, id)
+    server.nack(server.take(), error="boom", delay=0)
+    server.nack(server.take(), error="no such user")
+    message = show(server, id)
+    assert message["status"] == "dead" and message["error"] == "no such user"
+    first, last = message["attempts_log"]
+    assert (first["attempt"], first["outcome"], first["error"]) == (1, "failed", "boom")
+    assert (last["attempt"], last["outcome"], last["error"]) == (2, "failed", "no such user")
+    assert 0 <= first["took_ms"] < 60_000 and first["at"] <= last["at"] and first["fencing_token"] < last["fencing_token"]
+    dead = server.get("/dlq", **server.here()).body["messages"]
+    assert dead[0]["error"] == "no such user"
+    found = server.get("/v1/admin/dlq", **server.here(error="such user")).body["messages"]
+    assert [m["id"] for m in found] == [id]
+    assert server.get("/v1/admin/dlq", **server.here(error="boom")).body["messages"] == [], "in the last error"
+
+
+def test_an_attempt_ends_with_its_lease(server):
+    id = send(server)
+    server.take(lease="50ms")
+    server.ack(server.take(wait=10))
+    assert show(server, id) is None
+    id = send(server)
+    server.take(lease="50ms")
+    message = server.take(wait=10)
+    one, = show(server, id)["attempts_log"]
+    assert one["outcome"] == "expired" and "error" not in one and one["took_ms"] == 50
+    server.ack(message)

@@ -541,7 +541,21 @@ rig_read(struct rig *r, uint32_t row)
 const char *
 rig_error(struct rig *r, uint32_t row)
 {
-	return r->rows[row].error.pin ? read_ref(r, &r->rows[row].error) : "";
+	const struct op_ref *const ref = &r->rows[row].error;
+	const char *const kept = ref->pin ? read_ref(r, ref) : "";
+
+	return ref->pin ? attempts_error((struct slice){ kept, ref->size }).p : "";
+}
+
+unsigned
+rig_attempts(struct rig *r, uint32_t row, struct attempts *out)
+{
+	const struct op_ref *const ref = &r->rows[row].error;
+
+	*out = (struct attempts){ 0 };
+	if (ref->pin)
+		CHECK(attempts_read((struct slice){ read_ref(r, ref), ref->size }, out));
+	return out->n;
 }
 
 /* ---- Counters equal a scan (I9 of the faults) ---- */

@@ -20,6 +20,7 @@
 
 #include "test.h"
 
+#include "engine/attempts.h"
 #include "engine/engine.h"
 
 #define RIG_START (1800000000 * SLU_SEC) /* the wall clock when a case begins */
@@ -183,6 +184,9 @@ void rig_policy(struct rig *r, const char *queue, const struct policy *policy);
 /* Read a row's record into r->m; and the text of its error. */
 const struct message *rig_read(struct rig *r, uint32_t row);
 const char *rig_error(struct rig *r, uint32_t row);
+
+/* Reads the attempts of a row, valid until the next read, and returns their number. */
+unsigned rig_attempts(struct rig *r, uint32_t row, struct attempts *out);
 
 /* Unpins all rows. Views and claims do it first. */
 void rig_unpin(struct rig *r);

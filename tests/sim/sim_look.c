@@ -256,6 +256,7 @@ see_row(struct sim_world *w, const struct op_row *row, struct engine *engine)
 {
 	struct sim_msg *x = model_find(&w->model, row->id);
 	const unsigned doubts = DOUBT_IN | DOUBT_OUT | DOUBT_STATE | (w->lost ? DOUBT_POWER | DOUBT_FRESH : 0);
+	bool has_error;
 
 	if (!x)
 		world_fail(w, "I3: %" PRIu64 " is there, and %s", row->id,
@@ -265,13 +266,12 @@ see_row(struct sim_world *w, const struct op_row *row, struct engine *engine)
 	if (!is_same(row, x))
 		world_check_row(w, row, x);
 	world_check_record(w, engine, row, x);
-	if (row->error.pin)
-		world_check_text(w, engine, &row->error, 'e', row->id);
-	if (x->error && !row->error.pin)
+	has_error = row->error.pin && world_check_text(w, engine, &row->error, 'e', row->id);
+	if (x->error && !has_error)
 		world_fail(w, "the error of %" PRIu64 " is lost", row->id);
 	if (!(x->doubt & doubts) && !is_where_it_was(w, row, x))
 		world_check_row(w, row, x);
-	x->error = row->error.pin != NULL;
+	x->error = has_error;
 }
 
 /* As many dead letters as there may be are there, and died after it: of some of them, or of

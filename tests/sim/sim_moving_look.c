@@ -54,13 +54,13 @@ fits(struct sim_world *w, const struct op_row *row, const struct sim_msg *x, boo
 }
 
 static void
-check_row(struct sim_world *w, const struct op_row *row, const struct sim_msg *x, bool adopt)
+check_row(struct sim_world *w, const struct op_row *row, const struct sim_msg *x, bool has_error, bool adopt)
 {
 	const unsigned doubts = adopt && w->lost ? DOUBT_POWER | DOUBT_FRESH : 0;
 
 	if (row->prio != x->prio)
 		world_fail(w, "I1: %" PRIu64 " has another priority", x->id);
-	if (x->error && !row->error.pin && world_is_sure(w, x))
+	if (x->error && !has_error && world_is_sure(w, x))
 		world_fail(w, "the error of %" PRIu64 " is lost", row->id);
 	if (!world_is_sure(w, x) || (x->doubt & doubts) || !x->to || fits(w, row, x, adopt))
 		return;
@@ -89,7 +89,6 @@ take_over(struct sim_world *w, const struct op_row *row, struct sim_msg *x, unsi
 	const bool ended = x->state == M_LEASED && row->state != MSG_LEASED;
 
 	x->seen = true;
-	x->error = row->error.pin != NULL;
 	if (is_going(w, x) && !adopt)
 		return;
 	x->state = row->state == MSG_LEASED ? M_LEASED : row->state == MSG_DEAD ? M_DEAD
@@ -175,6 +174,7 @@ see_row(struct sim_world *w, size_t i, bool adopt)
 	const unsigned lane = lane_of(w, engine);
 	struct sim_msg *x = model_find(&w->model, row->id);
 	const bool taken = world_is_taken(w, lane, row->id);
+	bool has_error;
 
 	if (taken && (x ? x->seen || is_shadow(w, row, x) : model_is_gone(&w->model, row->id)))
 		return;
@@ -184,9 +184,9 @@ see_row(struct sim_world *w, size_t i, bool adopt)
 	if (x->seen)
 		world_fail(w, "I8: %" PRIu64 " is there twice", row->id);
 	world_check_record(w, engine, row, x);
-	if (row->error.pin)
-		world_check_text(w, engine, &row->error, 'e', row->id);
-	check_row(w, row, x, adopt);
+	has_error = row->error.pin && world_check_text(w, engine, &row->error, 'e', row->id);
+	check_row(w, row, x, has_error, adopt);
+	x->error = has_error;
 	take_over(w, row, x, lane, taken, adopt);
 }
 

@@ -325,7 +325,8 @@ const char *world_payload(uint64_t id);
 void world_text(char out[static WORLD_TEXT], char what, uint64_t id);
 void world_check_record(struct sim_world *w, struct engine *e, const struct op_row *row,
 			const struct sim_msg *x);
-void world_check_text(struct sim_world *w, struct engine *e, const struct op_ref *ref,
+/* Returns false if it is an error that is empty: of a message whose leases ran out. */
+bool world_check_text(struct sim_world *w, struct engine *e, const struct op_ref *ref,
 		      char what, uint64_t id);
 
 /* sim_answer.c: I4 */

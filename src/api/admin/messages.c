@@ -13,6 +13,7 @@
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "api/rows.h"
+#include "engine/attempts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -290,6 +291,33 @@ write_history(struct json_out *w, const struct op_row *row, const struct message
 	json_out_close(w);
 }
 
+/* The attempts that failed, oldest first: engine/attempts.h. */
+static void
+write_attempts(struct json_out *w, struct slice tried)
+{
+	struct attempts all;
+
+	if (!attempts_read(tried, &all) || all.n == 0)
+		return;
+	json_out_array(w, "attempts_log");
+	for (unsigned i = 0; i < all.n; i++) {
+		const struct attempt_row *const one = &all.list[i];
+
+		json_out_object(w, NULL);
+		json_out_u64(w, "attempt", one->number);
+		json_out_time(w, "at", one->began);
+		json_out_u64(w, "took_ms", (uint64_t)(one->took / SLU_MS));
+		json_out_str(w, "outcome", slice_of(attempt_outcomes[one->outcome]));
+		if (one->holder.n)
+			json_out_str(w, "owner", one->holder);
+		json_out_u64(w, "fencing_token", one->token);
+		if (one->error.n)
+			json_out_str(w, "error", one->error);
+		json_out_close(w);
+	}
+	json_out_close(w);
+}
+
 static void
 write_one(struct json_out *w, const struct op_row *row, const struct message *m,
 	  struct slice error)
@@ -301,6 +329,7 @@ write_one(struct json_out *w, const struct op_row *row, const struct message *m,
 		json_out_str(w, "idempotency_key", m->idem);
 	admin_write_version(w, row);
 	write_history(w, row, m);
+	write_attempts(w, CONTAINER(w, struct rows, w)->tried);
 }
 
 static void

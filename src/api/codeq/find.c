@@ -3,6 +3,7 @@
  */
 #include "api/codeq/task.h"
 
+#include "engine/attempts.h"
 #include "engine/engine.h"
 
 enum {
@@ -45,6 +46,7 @@ read_task(struct apicall *a, bool may_block)
 		rc = message_decode(record, &t->m, NULL);
 	if (!rc)
 		rc = read_ref(a, &t->row.error, may_block, &t->error);
+	t->error = attempts_error(t->error);
 	if (!rc && t->row.payload.size <= LARGE_MAX)
 		rc = read_ref(a, &t->row.payload, may_block, &t->payload);
 	if (!rc && !t->row.payload.pin)

@@ -10,6 +10,7 @@
  */
 #include "api/task/tasker_private.h"
 
+#include "engine/attempts.h"
 #include "engine/engine.h"
 
 #include <inttypes.h>
@@ -152,7 +153,7 @@ read_row(struct task_step *p, const struct op_row *row, struct message *m, struc
 		rc = engine_read(p->list.engine, &row->error, 0, n_error, room + n, true, &err);
 	if (rc)
 		return rc;
-	*error = (struct slice){ room + n, n_error };
+	*error = attempts_error((struct slice){ room + n, n_error });
 	return message_decode((struct slice){ room, n }, m, &err);
 }
 

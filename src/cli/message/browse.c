@@ -62,10 +62,11 @@ const struct command cli_get = {
 	.group = "Messages",
 	.summary = "print messages with their history",
 	.usage = "ID... [options]",
-	.text = "Prints messages of any queue of the namespace, with their history. Exits 3 if a\n"
-		"message does not exist.\n",
+	.text = "Prints messages of any queue of the namespace, with their history and the last 10\n"
+		"attempts that failed. Exits 3 if a message does not exist.\n",
 	.examples = "  sluice get 318497266802130945\n"
-		    "  sluice get 01a1de06-b1c9-7000-8000-000000000000 --json | jq .history\n",
+		    "  sluice get 01a1de06-b1c9-7000-8000-000000000000 --json | jq .history\n"
+		    "  sluice get 318497266802130945 --json | jq .attempts_log\n",
 	.options = CLI_QUEUE,
 	.each = message_show,
 };

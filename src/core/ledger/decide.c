@@ -3,6 +3,7 @@
  */
 #include "core/ledger/ledger_kind.h"
 #include "core/ledger/ledger_private.h"
+#include "core/ledger/letters.h"
 #include "core/ledger/named.h"
 
 #include "core/backoff.h"
@@ -479,6 +480,12 @@ retry_delay(const struct ledger *l, const struct ledger_queue *q, const struct m
 }
 
 int
+ledger_reserve_error(struct ledger *l)
+{
+	return slab_reserve(&l->more, 1);
+}
+
+int
 ledger_nack(struct ledger *l, const struct ledger_ref *ref,
 	    const struct ledger_nack *nack, slu_time now, struct change *out)
 {
@@ -488,7 +495,7 @@ ledger_nack(struct ledger *l, const struct ledger_ref *ref,
 
 	rc = find_held(l, ref, now, &h);
 	if (!rc)
-		rc = slab_reserve(&l->more, 1); /* for an error text */
+		rc = ledger_reserve_error(l);
 	if (rc)
 		return rc;
 

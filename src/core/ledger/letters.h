@@ -7,6 +7,10 @@
 
 #include "core/ledger/ledger.h"
 
+/* Reserves memory for the place of what is kept of a failure. ledger_nack has done so; the tick, which ends leases, has
+ * not. Returns SLU_ENOMEM. */
+int ledger_reserve_error(struct ledger *l);
+
 /* The next queue with dead letters that leave it. SLAB_NONE: as argument the start, as result the end. */
 uint32_t ledger_leaving(struct ledger *l, uint32_t queue);
 

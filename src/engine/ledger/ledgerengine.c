@@ -282,7 +282,7 @@ catch_up(struct ledgerengine *k, slu_time until, struct slu_err *err)
 
 	while (!rc && ledger_tick(k->ledger, until, &k->budget, &c))
 		if (c.kind != CHANGE_FORGET || ledgerengine_may_forget(k, c.queue))
-			rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, err);
+			rc = ledgerengine_carry_out_failure(k, &c, (struct slice){ 0 }, err);
 	if (!rc)
 		rc = ledgerengine_tick_locks(k, until, err);
 	if (rc != SLU_ENOMEM && rc != SLU_EFULL)

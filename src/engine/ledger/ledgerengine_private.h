@@ -4,6 +4,7 @@
 #ifndef ENGINE_LEDGER_LEDGERENGINE_PRIVATE_H
 #define ENGINE_LEDGER_LEDGERENGINE_PRIVATE_H
 
+#include "engine/attempts.h"
 #include "engine/ledger/ledgerengine.h"
 
 #define LEDGERENGINE_LATER (100 * SLU_MS) /* after which a change that was not kept is tried again */
@@ -21,6 +22,11 @@ ledgerengine_is_copied(const struct ledgerengine *k, uint64_t token)
 /* Keeps the change, then applies it. */
 int ledgerengine_carry_out(struct ledgerengine *k, struct change *c, struct slice text,
 			   struct slu_err *err);
+
+/* attempts.c: the same, and keeps the attempt with the change, if it is a RETRY or DIE that ends a lease: ATTEMPTS-3 of
+ * engine/attempts.h. */
+int ledgerengine_carry_out_failure(struct ledgerengine *k, struct change *c, struct slice error,
+				   struct slu_err *err);
 
 /* The queue of an op, or SLAB_NONE if the queue does not exist. */
 /* Reads a text of a message from its record. member: the offset of the slice in struct message. A text that is longer than

@@ -51,7 +51,7 @@ address(struct letter *t, const struct ledger_queue_view *from)
 	m->source = slice_of(from->name);
 	m->queue = slice_of(from->policy->dead_letter_queue);
 	m->reason = t->row.reason;
-	m->error = cut((struct slice){ t->bytes + t->row.record.size, t->row.error.size });
+	m->error = cut(attempts_error((struct slice){ t->bytes + t->row.record.size, t->row.error.size }));
 	m->prio = t->row.prio;
 	m->idem = (struct slice){ 0 };
 	m->max_attempts = 0;

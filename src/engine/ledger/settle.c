@@ -209,13 +209,11 @@ decide(struct ledgerengine *k, const struct op *op, const struct op_item *it,
 	}
 }
 
-/* The text to keep with the change. */
+/* The result to keep with the change. */
 static struct slice
-text_of(enum op_verb verb, const struct op_item *it, const struct change *c)
+result_of(enum op_verb verb, const struct op_item *it, const struct change *c)
 {
-	if (verb == OP_ACK)
-		return c->keep ? it->text : (struct slice){ 0 };
-	return verb == OP_NACK ? op_error_text(it->text) : (struct slice){ 0 };
+	return verb == OP_ACK && c->keep ? it->text : (struct slice){ 0 };
 }
 
 /* The hold, or the breaker that opens, is in the group of the nack, before it, so that the message does not become ready in
@@ -256,7 +254,8 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 	if (!rc)
 		rc = decide(k, op, it, &last->ref, &c);
 	if (!rc)
-		rc = ledgerengine_carry_out(k, &c, text_of(verb, it, &c), NULL);
+		rc = verb == OP_NACK ? ledgerengine_carry_out_failure(k, &c, op_error_text(it->text), NULL)
+				     : ledgerengine_carry_out(k, &c, result_of(verb, it, &c), NULL);
 	if (!rc)
 		rc = keep_breakers(k);
 	if (rc)

@@ -126,6 +126,7 @@ move_message(struct logengine *l, const struct wal_record *rec, const struct mes
 	entry.holder = ledger_holder_text(l->ledger, entry.change.holder);
 	if (entry.holder.n)
 		entry.type = LOGENGINE_RESTORE_OWNED;
+	logengine_type_failure(&entry);
 	logengine_encode(&entry, &bytes);
 	l->owed += wal_size(PRIORITY_BODY);
 	rc = logengine_reserve_restore(l, WAL_FREE, rec->body.n, bytes.size, entry.change.digest, err);
@@ -139,6 +140,7 @@ move_message(struct logengine *l, const struct wal_record *rec, const struct mes
 	if (v->taken)
 		l->queues[v->queue].retake = true;
 	at = logengine_append(l, entry.type, bytes.parts, bytes.n);
+	l->clean.texts = (15 * l->clean.texts + entry.text.n + 15) / 16;
 	(void)logengine_put_digest(l, &entry.change);
 	if (v->prio != m->prio)
 		put_priority(l, v);
@@ -446,7 +448,7 @@ is_purging(struct logengine *l)
 	return false;
 }
 
-/* CLEAN-7. Assumes that messages of the segment have the mean size. */
+/* CLEAN-7. Assumes that messages of the segment have the mean size, and their errors that of the last ones relocated. */
 static bool
 is_worth_it(struct logengine *l, uint32_t oldest, uint32_t messages)
 {
@@ -460,7 +462,7 @@ is_worth_it(struct logengine *l, uint32_t oldest, uint32_t messages)
 	wal_stats(l->wal, &stats);
 	if (l->clean.tried >= stats.segments && stats.live >= l->clean.least)
 		return false;
-	copies += copies * messages / (stats.live + 1) * RESTORE;
+	copies += copies * messages / (stats.live + 1) * (RESTORE + l->clean.texts);
 	rest = wal_size_of(l->wal, oldest + stats.segments - 1) - stats.end;
 	return copies <= size / 4 * 3 && copies <= stats.spare_bytes + rest;
 }

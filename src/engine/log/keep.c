@@ -3,6 +3,7 @@
  */
 #include "engine/log/logengine_private.h"
 
+#include "engine/attempts.h"
 #include "engine/formats.h"
 #include "engine/move_keys.h"
 #include "engine/tenure.h"
@@ -48,6 +49,31 @@ may_write(const struct logengine *l, const struct logengine_entry *entry, struct
 	const uint32_t format = has_key_digests(entry) ? FORMATS_KEY_DIGESTS : formats_record(entry->type);
 
 	return format > FORMATS_FIRST && t && t->need_format ? t->need_format(t->arg, format, err) : 0;
+}
+
+/* What is kept of a failure without its attempts: its error. Without one, all that was kept before stays, unless the message
+ * is new here. */
+static struct slice
+plain_error(struct slice text, bool is_new)
+{
+	struct attempts all;
+
+	if (is_new || (attempts_read(text, &all) && all.list[all.n - 1].error.n))
+		return attempts_error(text);
+	return (struct slice){ 0 };
+}
+
+void
+logengine_type_attempts(const struct logengine *l, struct logengine_entry *entry, struct slice *text)
+{
+	const enum logengine_type plain = entry->type;
+	struct slu_err err;
+
+	logengine_type_failure(entry);
+	if (entry->type == plain || (!wal_is_short(l->wal) && !may_write(l, entry, &err)))
+		return;
+	entry->type = plain;
+	entry->text = *text = plain_error(*text, entry->change.kind == CHANGE_RESTORE);
 }
 
 int
@@ -550,6 +576,7 @@ logengine_keep(struct ledgerengine *k, struct change *c, struct slice text, stru
 	if (rc)
 		return rc;
 	fill_entry(l, c, text, &entry);
+	logengine_type_attempts(l, &entry, &text);
 	rc = may_write(l, &entry, err);
 	if (rc)
 		return rc;

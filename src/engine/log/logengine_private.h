@@ -42,6 +42,7 @@ struct logengine_clean {
 	uint32_t tried;   /* CLEAN-7: segments cleaned on a full disk */
 	uint64_t least;   /* CLEAN-7: live bytes when the first of them began */
 	uint64_t kept;    /* mean size of the record of a remembered key */
+	uint64_t texts;   /* mean size of the errors of relocated messages, 0 = without one */
 	uint64_t slice;   /* bytes copied by this run's slice */
 	uint64_t copied;  /* bytes copied since open */
 
@@ -326,6 +327,10 @@ int logengine_keep_given(struct ledgerengine *k, const struct message *m, struct
 			 struct slice error, struct slu_err *err);
 int logengine_recall(struct ledgerengine *k, uint32_t queue, struct ledgerengine_recall *to, bool *end,
 		     struct slu_err *err);
+
+/* The type of a RETRY, DIE or RESTORE whose text has attempts (engine/attempts.h). If a node of the store cannot read that
+ * type, or the disk is full, only the error is kept: sets the text of the entry, and *text, to it. */
+void logengine_type_attempts(const struct logengine *l, struct logengine_entry *entry, struct slice *text);
 
 /* Sets *text to the text of a change of a move, which may be in scratch. Leaves *text alone
  * for other changes. */

@@ -29,7 +29,9 @@ logengine_keep_given(struct ledgerengine *k, const struct message *m, struct cha
 	c->at = l->now;
 	entry.type = LOGENGINE_RESTORE;
 	entry.change = *c;
+	entry.holder = (struct slice){ 0 };
 	entry.text = error;
+	logengine_type_attempts(l, &entry, &error);
 	logengine_encode(&entry, &bytes);
 	rc = logengine_keep_spelling(l, c->queue, WAL_NEW, err);
 	if (!rc)
@@ -42,7 +44,7 @@ logengine_keep_given(struct ledgerengine *k, const struct message *m, struct cha
 		rc = logengine_put_message(l, LOGENGINE_MESSAGE, m, c->number, &c->where, err);
 	if (rc)
 		return rc;
-	at = logengine_append(l, LOGENGINE_RESTORE, bytes.parts, bytes.n);
+	at = logengine_append(l, entry.type, bytes.parts, bytes.n);
 	(void)logengine_put_digest(l, c);
 	if (error.n)
 		c->error = logengine_name(l, at, bytes.size, error.n, SLAB_NONE);

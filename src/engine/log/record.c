@@ -2,6 +2,7 @@
 
 #include "base/le.h"
 #include "core/ledger/ledger.h"
+#include "engine/attempts.h"
 
 #include <assert.h>
 
@@ -19,7 +20,8 @@ enum kind {
 	FIELD_TAGS,   /* the rest of the record: the fields of a policy, see tags */
 	FIELD_REST,   /* the rest of the record: text, may be empty */
 	FIELD_DOCS,   /* the rest of the record: the documents of a key */
-	FIELD_BATCH   /* the rest of the record: the content of a batch */
+	FIELD_BATCH,  /* the rest of the record: the content of a batch */
+	FIELD_TRIED   /* the rest of the record: attempts and the last error */
 };
 
 struct field {
@@ -45,6 +47,7 @@ struct field {
 #define BYTES(name, member)     { name, FIELD_BYTES, SIZE_OF(member), AT(member), 0 }
 #define REST(name)              { name, FIELD_REST, 0, AT(text), 0 }
 #define BATCH(name)             { name, FIELD_BATCH, 0, AT(text), 0 }
+#define ATTEMPTS                { "attempts", FIELD_TRIED, 0, AT(text), 0 }
 #define ID                      NUMBER("id", change.id)
 #define QUEUE                   NAME("namespace", space), NAME("queue", queue)
 #define POLICY \
@@ -219,6 +222,14 @@ static const struct record_row types[LOGENGINE_TYPES] = {
 	[LOGENGINE_BREAKER] = { "breaker", CHANGE_BREAKER, FIELDS(
 		QUEUE, NUMBER("scope", change.scope), NUMBER("until", change.until),
 		NAME("breaker", change.value), MAYBE("name", change.share, MESSAGE_KEY_MAX)) },
+	[LOGENGINE_RETRY_ATTEMPTS] = { "retry_attempts", CHANGE_RETRY, FIELDS(
+		ID, NUMBER("due", change.due), BOOL("failed", change.failed),
+		BOOL("expired", change.expired), ATTEMPTS) },
+	[LOGENGINE_DIE_ATTEMPTS] = { "die_attempts", CHANGE_DIE, FIELDS(
+		ID, NUMBER("reason", change.reason), BOOL("failed", change.failed),
+		BOOL("expired", change.expired), ATTEMPTS) },
+	[LOGENGINE_RESTORE_ATTEMPTS] = { "restore_attempts", CHANGE_RESTORE, FIELDS(
+		RESTORE, MAYBE("owner", holder, HOLDER_MAX), ATTEMPTS) },
 };
 /* clang-format on */
 
@@ -234,6 +245,19 @@ logengine_policy_type(const struct policy *p)
 	if (p->strict || p->share_weights[0] || p->dead_letter_queue[0] || p->rules[0] || p->max_runtime || p->breakers[0] || policy_has_limits(p))
 		return LOGENGINE_POLICY_FIELDS;
 	return p->max_rate ? LOGENGINE_POLICY_RATED : LOGENGINE_POLICY;
+}
+
+void
+logengine_type_failure(struct logengine_entry *entry)
+{
+	static const uint8_t with[CHANGE_KINDS] = {
+		[CHANGE_RETRY] = LOGENGINE_RETRY_ATTEMPTS,
+		[CHANGE_DIE] = LOGENGINE_DIE_ATTEMPTS,
+		[CHANGE_RESTORE] = LOGENGINE_RESTORE_ATTEMPTS,
+	};
+
+	if (with[entry->change.kind] && attempts_marked(entry->text))
+		entry->type = (enum logengine_type)with[entry->change.kind];
 }
 
 /* ---- Numbers ---- */
@@ -454,11 +478,22 @@ take_tags(struct slice *body, struct logengine_entry *out)
 	return true;
 }
 
+/* Attempts, and nothing else: a plain error has an older type. */
+static bool
+is_tried(struct slice text)
+{
+	struct attempts all;
+
+	return attempts_marked(text) && attempts_read(text, &all);
+}
+
 static bool
 take_field(struct slice *body, const struct field *f, struct logengine_entry *out)
 {
 	uint64_t v;
 
+	if (f->kind == FIELD_TRIED && !is_tried(*body))
+		return false;
 	if (f->kind >= FIELD_REST)
 		return take_slice(body, body->n, slice_at(f, out));
 	if (f->kind == FIELD_TAGS)
@@ -569,6 +604,18 @@ show_tags(const struct logengine_entry *entry, logengine_show_fn *show, void *ar
 			show(arg, tags[tag].name, (int64_t)load(&tags[tag], entry), (struct slice){ 0 });
 }
 
+/* Shows the number of attempts and the last error. */
+static void
+show_attempts(const struct logengine_entry *entry, logengine_show_fn *show, void *arg)
+{
+	struct attempts all;
+
+	(void)attempts_read(entry->text, &all);
+	show(arg, "attempts_kept", all.n, (struct slice){ 0 });
+	if (all.error.n)
+		show(arg, "error", 0, all.error);
+}
+
 void
 logengine_show(const struct logengine_entry *entry, logengine_show_fn *show, void *arg)
 {
@@ -585,6 +632,8 @@ logengine_show(const struct logengine_entry *entry, logengine_show_fn *show, voi
 			show(arg, f->name, (int64_t)load(f, entry), (struct slice){ 0 });
 		else if (f->kind == FIELD_DOCS)
 			show_documents(&entry->lock.lock, show, arg);
+		else if (f->kind == FIELD_TRIED)
+			show_attempts(entry, show, arg);
 		else if (f->kind == FIELD_BATCH)
 			show(arg, f->name, (int64_t)entry->text.n, (struct slice){ 0 });
 		else if (f->kind != FIELD_BYTES && slice_at(f, entry)->n)

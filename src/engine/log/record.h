@@ -63,6 +63,9 @@ enum logengine_type {
 	LOGENGINE_REPLACE,            /* the record of a message that waits: instead of the one before */
 	LOGENGINE_PRIORITY,           /* another priority of a message */
 	LOGENGINE_BREAKER,            /* a circuit of a breaker is open until a moment; 0: it is closed */
+	LOGENGINE_RETRY_ATTEMPTS,     /* a retry with the last attempts (engine/attempts.h) */
+	LOGENGINE_DIE_ATTEMPTS,       /* a die with them */
+	LOGENGINE_RESTORE_ATTEMPTS,   /* a restore with them; the holder of the lease may be empty */
 	LOGENGINE_TYPES
 };
 
@@ -77,7 +80,7 @@ struct logengine_entry {
 	struct message message; /* ACCEPT, REPLACE, MESSAGE, DOCUMENT */
 	struct lock_draft lock; /* LOCK, without places */
 	uint8_t lock_flags;     /* LOCK: its flags as bits */
-	struct slice holder;    /* RESTORE_OWNED: of the lease */
+	struct slice holder;    /* RESTORE_OWNED, RESTORE_ATTEMPTS: of the lease */
 	struct slice space;     /* namespace of the queue that changes */
 	struct slice queue;     /* name of the queue that changes */
 	struct slice idem;      /* REMEMBER: the idempotency key */
@@ -105,6 +108,9 @@ void logengine_encode(const struct logengine_entry *entry, struct logengine_byte
 /* The oldest type that can hold the policy, so that older versions can read it. */
 enum logengine_type logengine_policy_type(const struct policy *p);
 
+/* Sets the type of a RETRY, DIE or RESTORE: that with attempts, if its text has them. */
+void logengine_type_failure(struct logengine_entry *entry);
+
 /* Decodes a record; the slices of out point into body. Returns SLU_ECORRUPT, and SLU_EINVAL
  * if a newer version wrote the record. */
 int logengine_decode(uint8_t type, struct slice body, struct logengine_entry *out,
@@ -127,7 +133,7 @@ const char *logengine_type_name(uint8_t type);
 static inline bool
 logengine_is_restore(uint8_t type)
 {
-	return type == LOGENGINE_RESTORE || type == LOGENGINE_RESTORE_OWNED;
+	return type == LOGENGINE_RESTORE || type == LOGENGINE_RESTORE_OWNED || type == LOGENGINE_RESTORE_ATTEMPTS;
 }
 
 /* logengine_show calls it for every field: `text` is its value, or, if text.p is NULL, `number`. */

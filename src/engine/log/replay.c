@@ -419,6 +419,9 @@ static step_fn *const steps[LOGENGINE_TYPES] = {
 	[LOGENGINE_REPLACE] = step_replace,
 	[LOGENGINE_PRIORITY] = step_plain,
 	[LOGENGINE_BREAKER] = step_queue,
+	[LOGENGINE_RETRY_ATTEMPTS] = step_failure,
+	[LOGENGINE_DIE_ATTEMPTS] = step_failure,
+	[LOGENGINE_RESTORE_ATTEMPTS] = step_restore,
 };
 
 /* Adds the record to the error text. */

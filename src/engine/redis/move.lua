@@ -374,7 +374,9 @@ accepts['0'] = function(q, id, words)
 	m.k, m.n, m.ad = words(), next_number(q), m.d
 	m.r, m.e = m.r > 0 and m.r or nil, s ~= DEAD and m.e or 0
 	write('HSET', q.msg, id .. ':r', record)
-	note_error(q, id, text)
+	if text and text ~= '' then
+		call('HSET', q.msg, id .. ':e', text)
+	end
 	write('ZADD', q.all, m.n, id)
 	count_prio(q, m.p, 1)
 	if m.i and not known(q, m.i) then

@@ -442,10 +442,49 @@ local function fail(q, m)
 	q.failed = q.failed + 1
 end
 
-local function note_error(q, id, text)
-	if text and text ~= '' then
-		call('HSET', q.msg, id .. ':e', text)
+-- What is kept of the failures of a message: engine/attempts.h has the bytes.
+local MARK, KEPT, TEXT, FIXED = '\0attempt', 10, 256, 30
+local FAILED, LAPSED, REFUSED, DEFERRED = 1, 2, 3, 4
+
+-- Cuts the text at the end of a character.
+local function cut(text)
+	local n = TEXT
+
+	if #text <= n then
+		return text
 	end
+	while n > 0 and string.byte(text, n + 1) >= 0x80 and string.byte(text, n + 1) < 0xc0 do
+		n = n - 1
+	end
+	return string.sub(text, 1, n)
+end
+
+-- The attempts that were kept, as bytes, and the last error.
+local function read_attempts(text)
+	local list, at = {}, 10
+
+	if string.sub(text, 1, 8) ~= MARK then
+		return list, text
+	end
+	for i = 1, string.byte(text, 9) do
+		local size = FIXED + string.byte(text, at + 27) + struct.unpack('<I2', string.sub(text, at + 28, at + 29))
+
+		list[i] = string.sub(text, at, at + size - 1)
+		at = at + size
+	end
+	return list, string.sub(text, at)
+end
+
+-- Keeps the attempt that ends at t, before the message leaves its lease.
+local function note_attempt(q, id, m, outcome, text, t)
+	local list, last = read_attempts(call('HGET', q.msg, id .. ':e') or '')
+	local owner, short = string.sub(m.o or '', 1, 128), cut(text)
+
+	if #list >= KEPT then
+		table.remove(list, 1)
+	end
+	list[#list + 1] = struct.pack('<I8I8I8I2BBI2', m.c, math.max(t - m.c, 0), m.t, m.a, outcome, #owner, #short) .. owner .. short
+	call('HSET', q.msg, id .. ':e', MARK .. string.char(#list) .. table.concat(list) .. (text ~= '' and text or last))
 end
 
 local function die(q, id, m, reason, t)
@@ -485,6 +524,7 @@ local function end_leases(q, t)
 		q.ended[#q.ended + 1] = id
 		q.lapses = id
 		fates.message(q, id, m, 'forget')
+		note_attempt(q, id, m, LAPSED, '', ended)
 		fail(q, m)
 		if m.x >= most(q, m) then
 			die(q, id, m, MAX_ATTEMPTS, now)
@@ -987,9 +1027,11 @@ settles.nack = on_lease(function(q, it, m)
 	local claimed, delay, stream = m.c, it.time, m.f
 
 	fates.message(q, it.id, m, 'commit')
-	note_error(q, it.id, it.text)
 	if it.dead == 1 or it.defer == 0 then
+		note_attempt(q, it.id, m, it.dead == 1 and REFUSED or FAILED, it.text or '', now)
 		fail(q, m)
+	elseif it.text and it.text ~= '' then
+		note_attempt(q, it.id, m, DEFERRED, it.text, now)
 	end
 	if it.dead == 1 or (it.defer == 0 and m.x >= most(q, m)) then
 		die(q, it.id, m, it.dead == 1 and REJECTED or MAX_ATTEMPTS, now)

@@ -4,6 +4,16 @@
 #include "engine/log/record.h"
 #include "engine/move_keys.h"
 
+#define ID    "\x88\x77\x66\x55\x44\x33\x22\x11"
+#define N(v)  v "\0\0\0\0\0\0\0"
+#define QUEUE "\x02ns\x04mail"
+
+/* An attempt of 7 us that began 5 us after 1970 with token 10, the second delivery of `me`, which failed with `why`; then
+ * the last error. */
+#define TRIED "\0attempt\x01" N("\x05") N("\x07") N("\x0a") "\x02\x00\x01\x02\x03\x00" \
+							    "mewhy"                    \
+							    "why"
+
 /* One of each field, so that a swap shows. */
 static struct logengine_entry
 example(enum logengine_type type)
@@ -44,6 +54,8 @@ example(enum logengine_type type)
 		.intake = { .source = "0123456789abcdef", .batch = 0x15, .last = 0x16, .count = 0x17 },
 	};
 
+	if (type >= LOGENGINE_RETRY_ATTEMPTS && type <= LOGENGINE_RESTORE_ATTEMPTS)
+		e.text = SLICE(TRIED);
 	e.policy.retry.kind = SLU_BACKOFF_FIXED;
 	e.policy.retry.jitter = SLU_JITTER_NONE;
 	e.policy.paused = true;
@@ -56,10 +68,6 @@ example(enum logengine_type type)
 	}
 	return e;
 }
-
-#define ID    "\x88\x77\x66\x55\x44\x33\x22\x11"
-#define N(v)  v "\0\0\0\0\0\0\0"
-#define QUEUE "\x02ns\x04mail"
 
 /* clang-format off */
 #define BYTES(s) { s, sizeof(s) - 1 }
@@ -121,6 +129,10 @@ static const struct {
 	{ LOGENGINE_HOLD, "hold", BYTES(QUEUE "\x02" N("\x0b") "\x04\x00" "cust"), false },
 	{ LOGENGINE_PRIORITY, "priority", BYTES(ID "\xfd\xff\xff\xff"), false },
 	{ LOGENGINE_BREAKER, "breaker", BYTES(QUEUE "\x02" N("\x0b") "\x04" "smtp" "\x04\x00" "cust"), false },
+	{ LOGENGINE_RETRY_ATTEMPTS, "retry_attempts", BYTES(ID N("\x0c") "\x01\x00" TRIED), true },
+	{ LOGENGINE_DIE_ATTEMPTS, "die_attempts", BYTES(ID "\x03\x01\x00" TRIED), true },
+	{ LOGENGINE_RESTORE_ATTEMPTS, "restore_attempts", BYTES(ID N("\x0f") N("\x0c") N("\x10") N("\x0a") N("\x0b")
+		N("\x11") "\x02\x03\x01\x02\x05\x03\x03" "\x02\x00" "me" TRIED), true },
 };
 /* clang-format on */
 
@@ -182,6 +194,9 @@ TEST(types_have_their_numbers)
 	CHECK_EQ(40, LOGENGINE_REPLACE);
 	CHECK_EQ(41, LOGENGINE_PRIORITY);
 	CHECK_EQ(42, LOGENGINE_BREAKER);
+	CHECK_EQ(43, LOGENGINE_RETRY_ATTEMPTS);
+	CHECK_EQ(44, LOGENGINE_DIE_ATTEMPTS);
+	CHECK_EQ(45, LOGENGINE_RESTORE_ATTEMPTS);
 	for (uint8_t type = 0; type < LOGENGINE_TYPES; type++)
 		named += logengine_type_name(type) != NULL;
 	CHECK_EQ(COUNT(golden) + 6, named, "those with a message, a lock and tagged fields beside");
