@@ -337,13 +337,19 @@ func (c *Client) Extend(ctx context.Context, messages []*Message, lease time.Dur
 	}
 	q := post("/extend", list)
 	q.repeatable = true
-	var answer []struct{ Status int }
+	var answer []struct {
+		Status int
+		Error  string
+	}
 	if err := c.do(ctx, q, &answer); err != nil {
 		return nil, err
 	}
 	var lost []*Message
 	for i, one := range answer {
 		if i < len(messages) && (one.Status == 404 || one.Status == 409) {
+			if byName[one.Error] == ErrCanceled {
+				atomic.StoreInt32(&messages[i].canceled, 1)
+			}
 			lost = append(lost, messages[i])
 		}
 	}

@@ -13,6 +13,8 @@ var (
 	ErrUnreachable = errors.New("sluice: unreachable")
 	// ErrOutcomeUnknown: the request may have happened. Messages with an idempotency key are sent again instead.
 	ErrOutcomeUnknown = errors.New("sluice: outcome unknown")
+	// ErrCanceled: an operator has canceled the message. Stop its work and settle it; the lease cannot be extended.
+	ErrCanceled = errors.New("sluice: message canceled")
 
 	ErrInvalid      = errors.New("sluice: invalid")
 	ErrUnauthorized = errors.New("sluice: unauthorized")
@@ -25,7 +27,7 @@ var (
 	ErrUnavailable  = errors.New("sluice: unavailable")
 )
 
-var byName = map[string]error{"lease_lost": ErrLeaseLost, "lease_required": ErrLeaseLost}
+var byName = map[string]error{"lease_lost": ErrLeaseLost, "lease_required": ErrLeaseLost, "message_canceled": ErrCanceled}
 
 var byStatus = map[int]error{
 	400: ErrInvalid, 401: ErrUnauthorized, 403: ErrForbidden, 404: ErrNotFound, 405: ErrInvalid, 409: ErrConflict,

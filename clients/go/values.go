@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -111,7 +112,12 @@ type Message struct {
 	Error          string          `json:"error"` // of the last failure
 	EnqueuedAt     time.Time       `json:"enqueued_at"`
 	LeaseExpiresAt time.Time       `json:"lease_expires_at"`
+
+	canceled int32 // by Extend
 }
+
+// Canceled says whether an operator has canceled the message, as Extend has learned: stop; what the handler returns ends it.
+func (m *Message) Canceled() bool { return atomic.LoadInt32(&m.canceled) != 0 }
 
 // Text returns the payload as a string.
 func (m *Message) Text() string { return string(m.Payload) }

@@ -16,7 +16,8 @@ import (
 const version = "0.2.0" // of this package
 
 // Handler works on a message. What it returns is the result. An error is a failure, and the message comes again by the
-// policy of the queue; *Retry, *Defer and *Reject decide otherwise. ctx ends when the lease is lost.
+// policy of the queue; *Retry, *Defer and *Reject decide otherwise. ctx ends when the lease is lost, or the message
+// was canceled.
 type Handler func(ctx context.Context, m *Message) (result any, err error)
 
 // Worker works on the messages of one queue.
@@ -235,6 +236,17 @@ func (w *Worker) forget(m *Message) bool {
 	return held
 }
 
+// cancel ends the context of the handler of a message that was canceled. What the handler returns settles the message.
+func (w *Worker) cancel(m *Message) {
+	w.mu.Lock()
+	cancel := w.running[m]
+	w.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		w.Log(fmt.Sprintf("message %s: canceled", m.ID))
+	}
+}
+
 // run calls the handler; a panic is a failure.
 func (w *Worker) run(ctx context.Context, m *Message) (result any, err error) {
 	defer func() {
@@ -295,7 +307,9 @@ func (w *Worker) held() []*Message {
 	defer w.mu.Unlock()
 	list := make([]*Message, 0, len(w.running))
 	for m := range w.running {
-		list = append(list, m)
+		if !m.Canceled() {
+			list = append(list, m)
+		}
 	}
 	return list
 }
@@ -312,7 +326,9 @@ func (w *Worker) keepLeases(ctx context.Context) {
 			w.Log(fmt.Sprintf("cannot extend leases: %v", err))
 		}
 		for _, m := range lost {
-			if w.forget(m) {
+			if m.Canceled() {
+				w.cancel(m)
+			} else if w.forget(m) {
 				w.mu.Lock()
 				w.lost++
 				w.mu.Unlock()

@@ -59,6 +59,8 @@ export interface Message {
   readonly leaseExpiresAt?: Date;
   /** True when a worker has learned that the lease has ended: stop, another worker may have the message. */
   readonly lost: boolean;
+  /** True, with `lost`, if an operator has canceled the message: stop; what the handler returns ends it. */
+  readonly canceled: boolean;
   text(): string;
   json(): any;
   /** What was pushed: JSON as its value, text as a string, everything else as bytes. */
@@ -205,6 +207,8 @@ export class Unauthorized extends Refusal {}
 export class Forbidden extends Refusal {}
 export class NotFound extends Refusal {}
 export class LeaseLost extends Refusal {}
+/** An operator has canceled the message: stop its work and settle it. */
+export class Canceled extends Refusal {}
 export class Conflict extends Refusal {}
 export class TooLarge extends Refusal {}
 export class Throttled extends Refusal {}

@@ -1,6 +1,6 @@
 import sluice from "./lib/index.js";
 
 export const {
-  Client, Conflict, Defer, Forbidden, Invalid, LeaseLost, NotFound, OutcomeUnknown, Refusal, Reject, Retry, SluiceError,
-  Throttled, TooLarge, Unauthorized, Unavailable, Unreachable, Worker,
+  Canceled, Client, Conflict, Defer, Forbidden, Invalid, LeaseLost, NotFound, OutcomeUnknown, Refusal, Reject, Retry,
+  SluiceError, Throttled, TooLarge, Unauthorized, Unavailable, Unreachable, Worker,
 } = sluice;

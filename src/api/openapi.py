@@ -70,6 +70,7 @@ MESSAGE_IF_ANY = {
     **GIVEN_IF_ANY,
     **SHOWN,
     **each(TEXT, "owner error"),
+    "canceled": FLAG,
     "payload_size": COUNT,
     **each(MOMENT, "next_delivery expires_at claimed_at dead_since damaged_since"),
     "reason": REASON,
@@ -718,6 +719,10 @@ ROWS = [
         "DeleteMessage", "Delete a message that is not leased",
         {**ok(whole({**ID, "deleted": FLAG}), "The message is deleted."), **NO_SUCH,
          "409": error("The message is leased.")}, body="MessageName")),
+    ("post", "/v1/admin/message/cancel", admin(
+        "CancelMessage", "Delete a message, or cancel one that is leased",
+        {**ok(record([*ID, "running"], {**ID, "running": FLAG, "lease_expires_at": MOMENT}), "The message is deleted; or canceled, if it is running."),
+         **NO_SUCH}, body="MessageName")),
     ("get", "/v1/admin/dlq", admin(
         "Dead", "List and search dead letters, oldest first", ok("Found", "A page."), [*PLACED, *A_PAGE, *FILTER])),
     ("post", "/v1/admin/dlq/redrive", admin(

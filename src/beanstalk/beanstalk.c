@@ -41,6 +41,7 @@ static const struct {
 } refusals[] = {
 	{ SLU_ENOTFOUND, "NOT_FOUND\r\n" },
 	{ SLU_ELEASE, "NOT_FOUND\r\n" },
+	{ SLU_ESTOP, "NOT_FOUND\r\n" },
 	{ SLU_ECONFLICT, "NOT_FOUND\r\n" },
 	{ SLU_EINVAL, "BAD_FORMAT\r\n" },
 	{ SLU_ETOOBIG, "JOB_TOO_BIG\r\n" },

@@ -117,7 +117,7 @@ extern const struct command cli_help, cli_version;
 extern const struct command cli_inbox;
 extern const struct command cli_lock_list, cli_lock_force_release;
 extern const struct command cli_lock_acquire, cli_lock_keepalive, cli_lock_release, cli_lock_run;
-extern const struct command cli_message_run, cli_message_delay, cli_message_priority, cli_message_move, cli_message_edit;
+extern const struct command cli_message_run, cli_message_delay, cli_message_priority, cli_message_move, cli_message_edit, cli_message_cancel;
 extern const struct command cli_message_search;
 extern const struct command cli_peek, cli_stats, cli_topics;
 extern const struct command cli_pull;

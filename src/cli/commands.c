@@ -18,8 +18,8 @@ enum {
 const struct command *const cli_commands[] = {
 	&cli_push, &cli_pull, &cli_work, &cli_subscribe, &cli_ack, &cli_nack, &cli_extend, &cli_result,
 	&cli_why, &cli_get, &cli_delete,
-	HEAD("Messages", "message", "run, delay, re-prioritise, move or edit messages that wait; search over all queues",
-	     &cli_message_run, &cli_message_delay, &cli_message_priority, &cli_message_move, &cli_message_edit, &cli_message_search),
+	HEAD("Messages", "message", "run, delay, re-prioritise, move or edit messages that wait; cancel; search over all queues",
+	     &cli_message_run, &cli_message_delay, &cli_message_priority, &cli_message_move, &cli_message_edit, &cli_message_cancel, &cli_message_search),
 
 	&cli_stats, &cli_topics, &cli_peek, &cli_browse, &cli_top, &cli_watch, &cli_history,
 	HEAD("Queues", "queue", "manage queues: list, show, set, pause, resume, purge, limits, shares, kinds, holds, hold, release, breakers, break, mend, delete, apply, export; dequeue, ack, nack, extend",

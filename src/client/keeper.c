@@ -31,6 +31,8 @@ keep(struct keeper *k, struct kept *item)
 	if (!rc) {
 		item->until = time_add(began, item->lease);
 		item->due = time_add(began, item->lease / 2);
+	} else if (rc == SLU_ESTOP) { /* not extended any more */
+		item->due = SLU_NEVER;
 	} else if (rc == SLU_ELEASE || rc == SLU_ENOTFOUND ||
 		   clock_mono(&clock_system) >= item->until) {
 		item->lost = true;

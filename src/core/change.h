@@ -55,6 +55,7 @@
  *                                         value
  *   BREAKER     queue scope share value   a circuit of the breaker `value` is open until then; 0: it is
  *               until                     closed. share: as in HOLD
+ *   CANCEL      id                        a leased message is gone when its lease ends in any way
  *
  * Replay is idempotent. It ignores a change of a message that does not exist (but keeps its
  * result), an ACCEPT of one that exists, and a REMEMBER of a known key. A RESTORE or RESULT
@@ -102,6 +103,7 @@ enum change_kind {
 	CHANGE_REPLACE,
 	CHANGE_PRIORITY,
 	CHANGE_BREAKER,
+	CHANGE_CANCEL,
 	CHANGE_KINDS
 };
 

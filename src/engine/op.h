@@ -98,6 +98,7 @@ struct op_item {
 	bool remove;         /* finish: deletes the message, which must not be leased; schedule: nothing takes its place */
 	uint64_t number;     /* schedule: of the message; 0: it must not exist */
 	bool delayed;        /* redrive: also a delayed message without a key, which is due now */
+	bool cancel;         /* delete: also a leased message, which is canceled (LEDGER-17 of core/ledger/ledger.h) */
 	uint8_t scope;       /* nack with a hold: 0: the message alone; otherwise 1 + enum gate_kind */
 	slu_time hold;       /* nack: nothing of the scope of the message is delivered for so long; 0: no hold */
 	bool taken;          /* MOVE-4 of engine/move.h */
@@ -108,6 +109,7 @@ struct op_item {
 	int rc;         /* of this item */
 	slu_time until; /* extend: the end of the lease; nack: when the message is due, or died */
 	bool died;      /* nack: the message is a dead letter now */
+	bool runs;      /* delete with cancel: the message is canceled, and leased until `until` */
 };
 
 /* A message: answer of claim, get, peek and list. The record has its key, payload and the rest. */

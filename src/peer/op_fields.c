@@ -143,6 +143,8 @@ static const struct op_field item_fields[] = {
 	{ "remove",    60, FIELD_BOOL,  AT(remove), 0, V(FINISH) | V(SCHEDULE), NO, NULL },
 	{ "number",    61, FIELD_U64,   AT(number), 0, V(SCHEDULE), NO, NULL },
 	{ "delayed",   62, FIELD_BOOL,  AT(delayed), 0, V(REDRIVE), NO, NULL },
+	{ "cancel",    63, FIELD_BOOL,  AT(cancel), 0, V(DELETE), NO, NULL },
+	{ "runs",      64, FIELD_BOOL,  AT(runs), 0, NO, V(DELETE), NULL },
 };
 #undef AT
 

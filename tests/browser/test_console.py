@@ -282,6 +282,24 @@ def test_a_waiting_message_is_acted_on_and_undone(console, server):
     console.click("Move")
     until(lambda: server.get("/peek", namespace="ops", queue="acts-2").body.get("messages"))  # 404 until it is there
 
+def test_a_message_that_runs_is_canceled_and_its_attempts_are_shown(console, server):
+    id = server.enqueue({"text": "x"}, topic="runs")[0]
+    server.topic = "runs"
+    server.nack(server.take(owner="worker-7"), error="the supplier is away", delay=0)
+    message = server.take()
+    server.topic = "jobs"
+    console.go(f"#/message/ops/{message['uid']}")
+    console.see("Attempts", "worker-7", "the supplier is away")
+    console.click("Cancel")
+    console.click("Cancel it")
+    console.see("it is gone when its worker answers")
+    assert not console.has_button("Cancel")
+    assert server.get("/v1/admin/message", namespace="ops", id=id).body["canceled"] is True
+    server.topic = "runs"
+    assert server.settle("/extend", message).body["error"] == "message_canceled"
+    server.ack(message)
+    server.topic = "jobs"
+
 def test_an_undo_of_what_changed_since_is_refused(console, server):
     server.enqueue({"text": "x"}, topic="since")
     uid = server.get("/v1/admin/messages", namespace="ops", queue="since").body["messages"][0]["uid"]

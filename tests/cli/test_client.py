@@ -762,6 +762,18 @@ def test_a_lost_lease_kills_the_child_and_all_it_started(cli):
     assert cli.file("late") == ""
 
 
+def test_a_canceled_message_ends_its_child_and_is_gone(cli):
+    """WORK-9"""
+    id_, = cli.push("x")
+    done = work(cli, "sh", "-c", "trap 'echo ended > ended; exit 1' TERM; touch begun; while :; do sleep 0.05; done",
+                options=["--max", "1", "--lease", "2s"])
+    until(lambda: (cli.folder / "begun").exists())
+    assert json.loads(cli("message", "cancel", id_, "--yes", "--json"))["running"] is True
+    assert cli.counts(done) == {"canceled": 1}
+    assert cli.file("ended") == "ended\n"
+    assert cli.stats()["total"] == 0
+
+
 def test_concurrency_runs_so_many_at_a_time(cli):
     cli.push("--lines", stdin="".join(f"{i}\n" for i in range(8)))
     done = work(cli, "sh", "-c", "touch in.$SLUICE_ID; while [ ! -e go ]; do sleep 0.02; done",

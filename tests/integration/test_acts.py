@@ -169,3 +169,34 @@ def test_an_attempt_ends_with_its_lease(server):
     one, = show(server, id)["attempts_log"]
     assert one["outcome"] == "expired" and "error" not in one and one["took_ms"] == 50
     server.ack(message)
+
+
+# --- cancel ---------------------------------------------------------------------------------------
+
+def cancel(server, id, status=200):
+    answer = server.post("/v1/admin/message/cancel", {"namespace": server.namespace, "id": id})
+    assert answer.status == status, answer
+    return answer.body
+
+
+def test_a_worker_learns_at_the_next_extend_that_its_message_is_canceled(server):
+    first, second = server.enqueue({"text": "x", "key": "k"}, {"text": "y", "key": "k"})
+    message = server.take()
+    done = cancel(server, first)
+    assert done["running"] and done["lease_expires_at"] == message["lease_expires_at"]
+    assert show(server, first)["canceled"] is True
+    answer = server.settle("/extend", message)
+    assert (answer.status, answer.body["error"]) == (409, "message_canceled")
+    assert server.dequeue() == [], "its key is held"
+    outcome, = server.post("/extend", [{"receipt": message["receipt"]}]).body
+    assert (outcome["status"], outcome["error"]) == (409, "message_canceled")
+    assert server.nack(message, error="stopped", delay=0)["dead"] is False
+    assert show(server, first) is None
+    assert server.take()["id"] == second
+
+
+def test_a_message_that_waits_is_canceled_at_once(server):
+    id = send(server, delay="1h")
+    assert cancel(server, id)["running"] is False
+    assert show(server, id) is None
+    assert "no message" in cancel(server, id, 404)["message"]

@@ -530,3 +530,15 @@ def test_unknown_paths_and_bodies_that_are_too_large(server):
         answer = server.call("POST", "/v1/queue/" + path, body, fields)
         assert answer.status == 413 and answer.text.endswith("}\n"), answer
         assert answer.body["error"] == "payload_too_large" and answer.body["detail"]
+
+
+def test_the_holder_of_a_canceled_message_learns_it_when_it_extends(client, server):
+    client.enqueue({}, b"x")
+    got = client.take()
+    done = server.post("/v1/admin/message/cancel", {"namespace": server.namespace, "id": got["message_id"]})
+    if ENGINE == "redis":
+        assert done.status == 409, done
+        return
+    assert done.status == 200 and done.body["running"] is True, done
+    assert code(client.extend, got) == (409, "message_canceled")
+    client.ack(got)

@@ -121,6 +121,17 @@ const cases = {
     await assert.rejects(client.push("q", "y"), (e) => e instanceof Throttled && e.retryAfter > 0);
   },
 
+  async a_canceled_message_is_known_at_the_next_extend() {
+    await client.push("canceled", "x");
+    const [message] = await client.take("canceled");
+    const body = JSON.stringify({ namespace: name, id: message.id });
+    const answer = await fetch(`${server}/v1/admin/message/cancel`, { method: "POST", body });
+    assert.equal(answer.status, 200);
+    assert.deepEqual(await client.extend([message]), [message]);
+    assert.ok(message.canceled);
+    await client.ack(message);
+  },
+
   async a_lock_protects_a_document() {
     const token = await client.lock("k", async (lock) => {
       assert.equal(await lock.read(), undefined);

@@ -3,6 +3,7 @@ import asyncio
 import datetime
 import inspect
 import itertools
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import sys
 import tarfile
 import textwrap
 import threading
+import urllib.request
 import zipfile
 
 import pytest
@@ -260,6 +262,17 @@ def test_errors_have_types(client, sluice):
     with pytest.raises(sluice.Throttled) as full:
         client.push("q", "y")
     assert full.value.error == "queue_full" and full.value.retry_after > 0
+
+
+def test_a_canceled_message_is_known_at_the_next_extend(client, shared):
+    client.push("q", "x")
+    message, = client.take("q")
+    body = json.dumps({"namespace": client.client.namespace, "id": message.id}).encode()
+    with urllib.request.urlopen(f"{url(shared)}/v1/admin/message/cancel", body) as answer:
+        assert json.load(answer)["running"] is True
+    assert client.extend([message]) == [message] and message.canceled
+    client.nack(message, "stopped", delay=0)
+    assert client.stats("q")["total"] == 0
 
 
 # ---- Locks ----

@@ -95,6 +95,7 @@ class Client {
     const body = messages.map(({ receipt }) => ({ receipt, lease }));
     const answer = await this.call(post("/extend", body, { repeatable: true }));
     const lost = messages.filter((_, n) => [404, 409].includes(answer[n].status));
+    messages.forEach((message, n) => { message.canceled = answer[n].error === "message_canceled"; });
     for (const message of lost) message.lost = true;
     return lost;
   }

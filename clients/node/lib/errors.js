@@ -30,12 +30,14 @@ class Unauthorized extends Refusal {}
 class Forbidden extends Refusal {}
 class NotFound extends Refusal {}
 class LeaseLost extends Refusal {}
+/** An operator has canceled the message: stop its work and settle it. The lease cannot be extended. */
+class Canceled extends Refusal {}
 class Conflict extends Refusal {}
 class TooLarge extends Refusal {}
 class Throttled extends Refusal {}
 class Unavailable extends Refusal {}
 
-const BY_ERROR = { lease_lost: LeaseLost, lease_required: LeaseLost };
+const BY_ERROR = { lease_lost: LeaseLost, lease_required: LeaseLost, message_canceled: Canceled };
 const BY_STATUS = {
   400: Invalid, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: Invalid, 409: Conflict, 413: TooLarge,
   429: Throttled, 503: Unavailable,
@@ -66,6 +68,6 @@ class Defer extends SluiceError {
 class Reject extends SluiceError {}
 
 module.exports = {
-  Conflict, Defer, Forbidden, Invalid, LeaseLost, NotFound, OutcomeUnknown, Refusal, Reject, Retry, SluiceError, Throttled,
+  Canceled, Conflict, Defer, Forbidden, Invalid, LeaseLost, NotFound, OutcomeUnknown, Refusal, Reject, Retry, SluiceError, Throttled,
   TooLarge, Unauthorized, Unavailable, Unreachable, refusal,
 };

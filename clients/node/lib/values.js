@@ -70,6 +70,7 @@ class Message {
     this.enqueuedAt = new Date(raw.enqueued_at);
     this.leaseExpiresAt = raw.lease_expires_at ? new Date(raw.lease_expires_at) : undefined;
     this.lost = false;
+    this.canceled = false;
   }
 
   text() {

@@ -139,8 +139,8 @@ class Worker {
     try {
       const held = [...this.running.keys()].filter((message) => !message.lost);
       for (const message of await this.client.extend(held, this.lease)) {
-        this.lost++;
-        this.log(`message ${message.id}: the lease is lost`);
+        this.lost += message.canceled ? 0 : 1;
+        this.log(`message ${message.id}: ${message.canceled ? "canceled" : "the lease is lost"}`);
       }
     } catch (failure) {
       this.log(`cannot extend leases: ${failure.message}`);

@@ -10,12 +10,12 @@
 `sluice.aio` has the same for asyncio.
 """
 from .client import Client, Lock
-from .errors import (Conflict, Defer, Forbidden, Invalid, LeaseLost, NotFound, OutcomeUnknown, Refusal, Reject, Retry,
-                     SluiceError, Throttled, TooLarge, Unauthorized, Unavailable, Unreachable)
+from .errors import (Canceled, Conflict, Defer, Forbidden, Invalid, LeaseLost, NotFound, OutcomeUnknown, Refusal, Reject,
+                     Retry, SluiceError, Throttled, TooLarge, Unauthorized, Unavailable, Unreachable)
 from .values import Message, Pushed
 from .version import VERSION as __version__
 from .worker import Worker
 
-__all__ = ["Client", "Conflict", "Defer", "Forbidden", "Invalid", "LeaseLost", "Lock", "Message", "NotFound",
+__all__ = ["Canceled", "Client", "Conflict", "Defer", "Forbidden", "Invalid", "LeaseLost", "Lock", "Message", "NotFound",
            "OutcomeUnknown", "Pushed", "Refusal", "Reject", "Retry", "SluiceError", "Throttled", "TooLarge",
            "Unauthorized", "Unavailable", "Unreachable", "Worker", "__version__"]

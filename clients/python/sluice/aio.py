@@ -385,7 +385,8 @@ class AsyncWorker:
                 result = await self.handler(message)
             except asyncio.CancelledError:
                 await self.client.nack(message, defer=True, delay=0)
-                log.warning("message %s: given back, its handler did not end within %s s", message.uid, self.grace)
+                if not message.canceled:
+                    log.warning("message %s: given back, its handler did not end within %s s", message.uid, self.grace)
             except Exception as failure:  # whatever it is, it belongs to the message
                 text, more = verdict(failure)
                 log.info("message %s: %s", message.uid, text or "deferred")
@@ -398,14 +399,20 @@ class AsyncWorker:
         except errors.SluiceError as failure:
             log.error("message %s: cannot settle, it comes again: %s", message.uid, failure)
 
+    def _cancel(self, message: values.Message) -> None:
+        for task, running in list(self._running.items()):
+            if running is message and message.canceled:
+                task.cancel()
+
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(self.lease / 3)
             try:
                 held = [message for message in self._running.values() if not message.lost]
                 for message in await self.client.extend(held, self.lease):
-                    self._lost += 1
-                    log.warning("message %s: the lease is lost", message.uid)
+                    self._lost += not message.canceled
+                    log.warning("message %s: %s", message.uid, "canceled" if message.canceled else "the lease is lost")
+                    self._cancel(message)
             except errors.SluiceError as failure:
                 log.warning("cannot extend leases: %s", failure)
 

@@ -119,11 +119,11 @@ def nack(receipt: str, error: Optional[str], delay: Optional[values.Duration], d
     return post("/nack", body, lambda _: None, repeatable=True, gone_is_done=True)
 
 
-def extend(receipts: Sequence[str], lease: Optional[values.Duration]) -> Call[List[int]]:
-    """Answers the status of each receipt."""
+def extend(receipts: Sequence[str], lease: Optional[values.Duration]) -> Call[List[Tuple[int, str]]]:
+    """Answers the status of each receipt, and the name of its refusal."""
     more = {} if lease is None else {"lease": values.duration(lease)}
     return post("/extend", [{"receipt": receipt, **more} for receipt in receipts],
-                lambda answer: [one["status"] for one in answer.json()], repeatable=True)
+                lambda answer: [(one["status"], str(one.get("error", ""))) for one in answer.json()], repeatable=True)
 
 
 def beat(namespace: str, queue: str, worker: Mapping[str, Any]) -> Call[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from . import calls, errors, values
 from .attempts import Broken, NotSent
@@ -84,7 +84,7 @@ class Client(ClientBase):
         self.call(calls.nack(message.receipt, error, delay, defer, dead))
 
     def extend(self, messages: Sequence[values.Message], lease: Optional[values.Duration] = None) -> List[values.Message]:
-        """Extends leases; answers the messages whose lease is lost, and marks them."""
+        """Extends leases; answers the messages whose lease is lost or that were canceled, and marks them."""
         if not messages:
             return []
         found = self.call(calls.extend([message.receipt for message in messages], lease))
@@ -150,10 +150,12 @@ class Client(ClientBase):
         return self.call(calls.document(namespace or self.namespace, key, None))
 
 
-def mark_lost(messages: Sequence[values.Message], statuses: Sequence[int]) -> List[values.Message]:
-    lost = [message for message, status in zip(messages, statuses) if status in (404, 409)]
-    for message in lost:
-        message.lost = True
+def mark_lost(messages: Sequence[values.Message], outcomes: Sequence[Tuple[int, str]]) -> List[values.Message]:
+    lost = []
+    for message, (status, error) in zip(messages, outcomes):
+        if status in (404, 409):
+            message.lost, message.canceled = True, error == "message_canceled"
+            lost.append(message)
     return lost
 
 

@@ -57,6 +57,10 @@ class LeaseLost(Refusal):
     """The lease has ended, or another consumer has it."""
 
 
+class Canceled(Refusal):
+    """An operator has canceled the message: stop its work and settle it. The lease cannot be extended."""
+
+
 class Conflict(Refusal):
     """The state is not what the request expects: a version, a key that is held, another payload under a known key."""
 
@@ -73,7 +77,7 @@ class Unavailable(Refusal):
     """The server cannot serve now, and no other server of the list could in time."""
 
 
-BY_ERROR: Mapping[str, Type[Refusal]] = {"lease_lost": LeaseLost, "lease_required": LeaseLost}
+BY_ERROR: Mapping[str, Type[Refusal]] = {"lease_lost": LeaseLost, "lease_required": LeaseLost, "message_canceled": Canceled}
 BY_STATUS: Mapping[int, Type[Refusal]] = {400: Invalid, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: Invalid, 409: Conflict,
              413: TooLarge, 429: Throttled, 503: Unavailable}
 

@@ -91,7 +91,8 @@ class Message:
     """A message as it was delivered or looked at.
 
     `id` is a text, because many programs round large numbers. `receipt` settles the message. `lost` becomes True when
-    a worker learns that the lease has ended: stop, another worker may have the message.
+    a worker learns that the lease has ended: stop, another worker may have the message. With it, `canceled` becomes
+    True if an operator has canceled the message: stop; what the handler returns ends it.
     """
     id: str
     uid: str
@@ -114,6 +115,7 @@ class Message:
     enqueued_at: Optional[datetime.datetime] = None
     lease_expires_at: Optional[datetime.datetime] = None
     lost: bool = False
+    canceled: bool = False
     raw: Dict[str, Any] = field(default_factory=dict, repr=False)
 
     def text(self) -> str:

@@ -216,8 +216,8 @@ class Worker:
         while not ended.wait(self.lease / 3):
             try:
                 for message in self.client.extend(self._in_hand(), self.lease):
-                    self._lost += 1
-                    log.warning("message %s: the lease is lost", message.uid)
+                    self._lost += not message.canceled
+                    log.warning("message %s: %s", message.uid, "canceled" if message.canceled else "the lease is lost")
             except errors.SluiceError as failure:
                 log.warning("cannot extend leases: %s", failure)
 
@@ -225,7 +225,7 @@ class Worker:
         until = time.monotonic() + self.grace
         with self._changed:
             self._changed.wait_for(lambda: not self._running, timeout=max(0.0, until - time.monotonic()))
-            left = [message for message in self._running.values() if not message.lost]
+            left = [message for message in self._running.values() if not message.lost or message.canceled]
         for message in left:
             log.warning("message %s: given back, its handler did not end within %s s", message.uid, self.grace)
             try:

@@ -25,6 +25,7 @@ static const struct route routes[] = {
 	{ "GET",  "/v1/admin/search",         .handler = &admin_search,       .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
 	{ "GET",  "/v1/admin/message",        .handler = &admin_message,      .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
 	{ "POST", "/v1/admin/message/delete", .handler = &admin_delete,       .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
+	{ "POST", "/v1/admin/message/cancel", .handler = &admin_cancel,       .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/message/run",    .handler = &admin_message_run,  .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/message/delay",  .handler = &admin_message_delay, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/message/priority", .handler = &admin_message_priority, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },

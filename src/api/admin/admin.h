@@ -37,7 +37,7 @@ extern const struct handler admin_queues, admin_queue, admin_pause, admin_resume
 extern const struct handler admin_limits, admin_hold, admin_breaker;
 extern const struct handler admin_search;
 extern const struct handler admin_locks, admin_lock_release;
-extern const struct handler admin_messages, admin_dlq, admin_dlq_groups, admin_message, admin_delete;
+extern const struct handler admin_messages, admin_dlq, admin_dlq_groups, admin_message, admin_delete, admin_cancel;
 extern const struct handler admin_backup_begin, admin_backup_read, admin_backup_end;
 extern const struct handler admin_level_get, admin_level_put, admin_config, admin_reload;
 extern const struct handler admin_move;

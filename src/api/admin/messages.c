@@ -153,8 +153,9 @@ struct one {
 	struct slice namespace;
 	struct slice topic; /* n 0: any queue */
 	struct given_id id;
+	bool cancel;
 	struct op_row row;
-	struct op_item item; /* delete */
+	struct op_item item; /* delete, cancel */
 	void (*answer)(struct apicall *a);
 	struct rows rows;
 };
@@ -177,7 +178,7 @@ run_at(struct apicall *a, uint32_t lane)
 	op->id = o->id.id;
 	op->rows = &o->row;
 	op->max_rows = 1;
-	o->item = (struct op_item){ .id = o->id.id };
+	o->item = (struct op_item){ .id = o->id.id, .cancel = o->cancel };
 	op->items = &o->item;
 	op->n_items = op->verb == OP_DELETE;
 	apicall_run(a, o->answer);
@@ -395,3 +396,40 @@ static void delete (struct apicall *a)
 }
 
 const struct handler admin_delete = { delete, sizeof(struct one), BODY_ROWS(one_params), .arg = OP_DELETE };
+
+/* --- cancel ------------------------------------------------------------------- */
+
+static void
+answer_cancel(struct apicall *a)
+{
+	const struct one *const o = a->state;
+	struct op *const op = &a->op;
+	struct json_out w;
+
+	op->rc = op->rc ? op->rc : o->item.rc;
+	if (op->rc == SLU_ELEASE) {
+		apicall_refuse(a, SLU_ELEASE, "the engine redis cannot cancel a message that is leased");
+		return;
+	}
+	if (op->rc) {
+		refuse_one(a, op, o);
+		return;
+	}
+	apicall_object(a, &w);
+	flat_view_id(&w, o->id.id);
+	json_out_bool(&w, "running", o->item.runs);
+	if (o->item.runs)
+		json_out_time(&w, "lease_expires_at", o->item.until);
+	apicall_reply_object(a, &w, 200);
+}
+
+static void
+cancel(struct apicall *a)
+{
+	struct one *const o = a->state;
+
+	o->cancel = true;
+	run_one(a, answer_cancel);
+}
+
+const struct handler admin_cancel = { cancel, sizeof(struct one), BODY_ROWS(one_params), .arg = OP_DELETE };

@@ -261,6 +261,8 @@ write_holder(struct json_out *w, const struct op_row *row)
 		json_out_time(w, "claimed_at", row->claimed);
 	if (row->holder)
 		json_out_str(w, "owner", slice_of(row->holder->p));
+	if (row->flags & MSG_CANCELED)
+		json_out_bool(w, "canceled", true);
 }
 
 void

@@ -36,7 +36,7 @@ is_deletion(const struct sqs_call *s)
 static bool
 is_lost(int rc)
 {
-	return rc == SLU_ELEASE || rc == SLU_ENOTFOUND;
+	return rc == SLU_ELEASE || rc == SLU_ENOTFOUND || rc == SLU_ESTOP;
 }
 
 /* The code of an item that failed with rc, and its text. */

@@ -1,5 +1,5 @@
 /*
- * act.c - `sluice message run`, `delay`, `priority`, `move`, `edit` and `search`: messages that wait.
+ * act.c - `sluice message run`, `delay`, `priority`, `move`, `edit`, `cancel` and `search`.
  */
 #include "cli/lib/find.h"
 
@@ -152,6 +152,41 @@ const struct command cli_message_edit = {
 	CLI_ARGS({ "--text TEXT", ARG_TEXT, AT(act, text), "the new body" }, VERSION),
 	.size = sizeof(struct act),
 	.run = edit,
+};
+
+/* --- cancel --------------------------------------------------------------------- */
+
+static int
+cancel_one(struct session *s, const char *id, struct slu_err *err)
+{
+	const char *const body[] = { "namespace", s->space, "id", id, NULL };
+	struct slice answer;
+	int rc;
+
+	query_path(&s->query, "/v1/admin/message/cancel");
+	rc = query_post_texts(&s->query, body, &answer, err);
+	return rc ? rc : session_print(s, answer, err);
+}
+
+static int
+cancel(struct session *s, struct slu_err *err)
+{
+	if (!session_confirm(s, "cancel %d %s of namespace %s", s->n_words, s->n_words == 1 ? "message" : "messages",
+			     s->space))
+		return 0;
+	return session_each(s, cancel_one, err);
+}
+
+const struct command cli_message_cancel = {
+	.name = "message cancel",
+	.summary = "cancel messages, also those that run",
+	.usage = "ID... [options]",
+	.text = "Deletes messages. A message that runs is canceled: its worker learns it when it extends\n"
+		"the lease, and the message is gone when the worker settles it or the lease ends. Until\n"
+		"then its key is held.\n",
+	.examples = "  sluice message cancel 318497266802130945 --yes\n",
+	.options = CLI_QUEUE | CLI_YES,
+	.run = cancel,
 };
 
 /* --- search --------------------------------------------------------------------- */

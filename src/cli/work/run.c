@@ -443,7 +443,7 @@ slot_run(struct work_slot *s, struct slu_err *err)
 	buf_clear(&s->verdict.result);
 	buf_clear(&s->verdict.enqueue);
 	s->verdict.delay = -1;
-	s->timed_out = false;
+	s->timed_out = s->canceled = false;
 	s->end_at = s->work->timeout ? time_add(clock_mono(&clock_system), s->work->timeout) : SLU_NEVER;
 	return s->work->lines ? run_line(s, err) : run_once(s, err);
 }

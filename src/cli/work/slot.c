@@ -99,6 +99,16 @@ lease_begins(struct work_slot *s, slu_time at)
 	s->keep_at = time_add(at, s->work->lease / 2);
 }
 
+/* WORK-9 */
+static void
+obey_cancel(struct work_slot *s)
+{
+	s->canceled = true;
+	s->keep_at = s->lease_end;
+	s->end_at = SLU_NEVER;
+	child_end(&s->child);
+}
+
 /* Extends the lease. Returns false if the lease is lost (WORK-3). */
 static bool
 keep_lease(struct work_slot *s)
@@ -118,6 +128,10 @@ keep_lease(struct work_slot *s)
 	if (!rc) {
 		say_back(s);
 		lease_begins(s, at);
+		return true;
+	}
+	if (rc == SLU_ESTOP && !s->canceled) {
+		obey_cancel(s);
 		return true;
 	}
 	if (is_final(rc) && rc != SLU_ECANCELED)
@@ -150,6 +164,13 @@ judge_timeout(struct work_slot *s)
 	slot_put_tail(s);
 }
 
+static void
+judge_cancel(struct work_slot *s)
+{
+	s->verdict.outcome = WORK_CANCELED;
+	buf_puts(&s->verdict.error, "an operator canceled it");
+}
+
 enum child_event
 slot_wait(struct work_slot *s)
 {
@@ -159,13 +180,15 @@ slot_wait(struct work_slot *s)
 
 		if (e == CHILD_TIME && go_on(s))
 			continue;
-		if (!s->timed_out && (e == CHILD_ENDED || e == CHILD_LINE))
+		if (!s->timed_out && !s->canceled && (e == CHILD_ENDED || e == CHILD_LINE))
 			return e;
 		if (e == CHILD_LINE) {
 			(void)child_line(&s->child); /* too late */
 			continue;
 		}
-		if (e == CHILD_ENDED)
+		if (s->canceled && e != CHILD_STOP)
+			judge_cancel(s);
+		else if (e == CHILD_ENDED)
 			judge_timeout(s);
 		else
 			s->verdict.outcome = e == CHILD_STOP ? WORK_RETURNED : WORK_LOST;

@@ -19,6 +19,8 @@
  *      step; a message that is not acked brings none.
  *  WORK-8  The worker beats (client/beat.h). An operator can ask it to be quiet: slots claim nothing until it is resumed;
  *      or to stop: as the first signal.
+ *  WORK-9  If an operator has canceled the message, the slot learns it when it extends the lease. It ends the child, kills it
+ *      at the end of the lease at the latest, and settles the message, which is gone then.
  */
 #ifndef CLI_WORK_WORK_H
 #define CLI_WORK_WORK_H
@@ -36,7 +38,8 @@
 	X(DEFERRED, "deferred") \
 	X(DEAD,     "dead") \
 	X(LOST,     "lost") \
-	X(RETURNED, "returned")
+	X(RETURNED, "returned") \
+	X(CANCELED, "canceled")
 /* clang-format on */
 
 enum work_outcome {
@@ -97,6 +100,7 @@ struct work_slot {
 	slu_time keep_at;   /* when to extend the lease */
 	slu_time end_at;    /* when to end the child (WORK-5); SLU_NEVER = no limit, or the child is being ended */
 	bool timed_out;     /* the child is being ended by WORK-5 */
+	bool canceled;      /* the child is being ended by WORK-9 */
 	slu_time lease_end; /* until when the lease certainly holds */
 	struct work_verdict verdict;
 	struct buf line; /* --lines: the line for the child */

@@ -16,7 +16,7 @@ apply_claim(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct c
 		.claimed = c->at,
 		.expires = ledger_expires(l, m),
 		.holder = c->holder,
-		.stream_no = c->stream_no,
+		.stream_no = c->stream_no & INT32_MAX,
 	};
 
 	if (q->shares && !l->replaying)
@@ -42,6 +42,14 @@ apply_extend(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct 
 	(void)q;
 	ledger_set_deadline(l, h, c->until);
 	m->flags = (uint8_t)((m->flags | MSG_EXTENDED) & ~MSG_SPARED);
+}
+
+static void
+apply_cancel(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct change *c)
+{
+	(void)q;
+	(void)c;
+	ledger_lease(l, ledger_msg(l, h))->canceled = true;
 }
 
 static void
@@ -236,6 +244,7 @@ static const struct {
 	[CHANGE_SPARE] = { apply_spare, IN(LEASED) },
 	[CHANGE_REPLACE] = { apply_replace, IN(READY) | IN(DELAYED) | IN(HELD) },
 	[CHANGE_PRIORITY] = { apply_priority, ~IN(NONE) },
+	[CHANGE_CANCEL] = { apply_cancel, IN(LEASED) },
 };
 
 static void

@@ -371,6 +371,25 @@ find_held(const struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	return ledger_lease(l, m)->token == ref->token ? 0 : SLU_ELEASE;
 }
 
+static bool
+is_canceled(const struct ledger *l, uint32_t h)
+{
+	return ledger_lease(l, ledger_msg(l, h))->canceled;
+}
+
+/* LEDGER-17: the lease ends, and the message with it. */
+static struct change
+end_canceled(const struct ledger *l, uint32_t h, slu_time now)
+{
+	const struct msg *m = ledger_msg(l, h);
+	struct change c = ledger_begin_for(l, CHANGE_DONE, h, now);
+
+	c.queue = ledger_home(l, m);
+	c.claimed = ledger_lease(l, m)->claimed;
+	c.remember = ledger_remember(l, m, c.at);
+	return c;
+}
+
 int
 ledger_ack(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	   struct change *out)
@@ -405,6 +424,8 @@ ledger_extend(struct ledger *l, const struct ledger_ref *ref, slu_time lease,
 	rc = find_held(l, ref, now, &h);
 	if (rc)
 		return rc;
+	if (is_canceled(l, h))
+		return SLU_ESTOP;
 	q = ledger_queue_of(l, ledger_msg(l, h));
 	c = ledger_begin_for(l, CHANGE_EXTEND, h, now);
 	c.until = lease_end(l, q, ledger_msg(l, h), lease, ledger_lease(l, ledger_msg(l, h))->claimed, c.at);
@@ -419,7 +440,7 @@ ledger_return(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 	const int rc = find_held(l, ref, now, &h);
 
 	if (!rc)
-		*out = ledger_begin_for(l, CHANGE_RETURN, h, now);
+		*out = is_canceled(l, h) ? end_canceled(l, h, now) : ledger_begin_for(l, CHANGE_RETURN, h, now);
 	return rc;
 }
 
@@ -435,8 +456,10 @@ ledger_spare(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 		return rc;
 	m = ledger_msg(l, h);
 	*out = ledger_begin(l, CHANGE_NONE, now);
-	if (!(m->flags & (MSG_EXTENDED | MSG_SPARED)) &&
-	    now - ledger_lease(l, m)->claimed <= LEDGER_SPARE_TIME)
+	if (is_canceled(l, h))
+		*out = end_canceled(l, h, now);
+	else if (!(m->flags & (MSG_EXTENDED | MSG_SPARED)) &&
+		 now - ledger_lease(l, m)->claimed <= LEDGER_SPARE_TIME)
 		*out = ledger_begin_for(l, CHANGE_SPARE, h, now);
 	return 0;
 }
@@ -498,6 +521,11 @@ ledger_nack(struct ledger *l, const struct ledger_ref *ref,
 		rc = ledger_reserve_error(l);
 	if (rc)
 		return rc;
+
+	if (is_canceled(l, h)) {
+		c = end_canceled(l, h, now);
+		return ledger_promise(l, &c, out);
+	}
 
 	const struct msg *m = ledger_msg(l, h);
 	const struct ledger_queue *q = ledger_queue_of(l, m);
@@ -571,6 +599,19 @@ ledger_delete(struct ledger *l, const struct ledger_ref *ref, slu_time now,
 		return SLU_ELEASE;
 	*out = ledger_begin_for(l, CHANGE_DONE, h, now);
 	out->remember = ledger_remember(l, ledger_msg(l, h), out->at);
+	return 0;
+}
+
+int
+ledger_cancel(struct ledger *l, const struct ledger_ref *ref, slu_time now,
+	      struct change *out)
+{
+	uint32_t h;
+	const int rc = find_ref(l, ref, &h);
+
+	if (rc || msg_state(ledger_msg(l, h)) != MSG_LEASED)
+		return rc ? rc : ledger_delete(l, ref, now, out);
+	*out = ledger_begin_for(l, is_canceled(l, h) ? CHANGE_NONE : CHANGE_CANCEL, h, now);
 	return 0;
 }
 

@@ -73,9 +73,10 @@
  *
  *  LEDGER-15  A lease ends at the latest max_runtime after its claim, of the message or of the policy, however often
  *             it is extended. Its end is a failure, as that of every lease.
- *
  *  LEDGER-16  A unique message loses its idempotency key as TERMS-1 of core/queue/terms.h says: at its first delivery, at
  *             its death, or at its moment. It never gets the key back, also not by a redrive.
+ *  LEDGER-17  A leased message that is canceled keeps its lease, and holds its key, until the holder settles it or the
+ *             lease ends; then it is gone, whatever the holder says. The lease cannot be extended: SLU_ESTOP.
  *
  * Handles name namespaces, queues and messages while these exist, and differ after a
  * restart. `where` is a number of the engine, of 48 bits: the place of a message's
@@ -127,6 +128,7 @@ enum msg_flags {
 	MSG_HOLDS = 1,    /* was delivered: stays the head of its key */
 	MSG_EXTENDED = 2, /* its lease was extended: shown as `processing` */
 	MSG_SPARED = 16,  /* was spared (ledger_spare): not again before it is settled */
+	MSG_CANCELED = 4, /* LEASED: canceled (LEDGER-17). In views and records; the bit means something else inside */
 	MSG_FREED = 128   /* was unique, and has lost its key: TERMS-1 */
 };
 

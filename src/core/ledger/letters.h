@@ -11,6 +11,9 @@
  * not. Returns SLU_ENOMEM. */
 int ledger_reserve_error(struct ledger *l);
 
+/* Deletes a message, or cancels one that is leased (LEDGER-17). CHANGE_NONE if it is canceled already. */
+int ledger_cancel(struct ledger *l, const struct ledger_ref *ref, slu_time now, struct change *out);
+
 /* The next queue with dead letters that leave it. SLAB_NONE: as argument the start, as result the end. */
 uint32_t ledger_leaving(struct ledger *l, uint32_t queue);
 

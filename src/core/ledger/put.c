@@ -299,6 +299,7 @@ restore_lease(struct ledger *l, struct ledger_queue *q, uint32_t h, const struct
 		.claimed = c->claimed,
 		.expires = c->expires ? c->expires : SLU_NEVER,
 		.holder = c->holder,
+		.canceled = (c->flags & MSG_CANCELED) != 0,
 	};
 
 	ledger_enter_lease(l, q, h, &lease, c->until);

@@ -120,6 +120,11 @@ end_first_lease(struct ledger *l, slu_time now, struct change *out)
 	const uint32_t max = ledger_max_attempts(ledger_queue_of(l, m), m);
 
 	*out = ledger_begin_for(l, CHANGE_RETRY, h, now);
+	if (ledger_lease(l, m)->canceled) { /* LEDGER-17 */
+		out->kind = CHANGE_DONE;
+		out->remember = ledger_remember(l, m, out->at);
+		return true;
+	}
 	out->failed = out->expired = true;
 	out->due = first_time(&l->deadlines);
 	if (m->failures + 1u >= max) {

@@ -15,6 +15,7 @@ get_lease(const struct ledger *l, const struct msg *m, struct ledger_view *out)
 	out->claimed = lease->claimed;
 	out->holder = lease->holder;
 	out->until = node_time(heap_at(&l->deadlines, m->q.pos));
+	out->flags |= lease->canceled ? MSG_CANCELED : 0;
 }
 
 static void

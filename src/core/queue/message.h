@@ -69,12 +69,13 @@ struct own_terms {
 /* Fields of a leased message. The deadline is in the heap. */
 struct lease {
 	uint64_t token;
-	slu_time claimed;   /* start of the lease */
-	slu_time expires;   /* end of the ttl, which has no effect during the lease; or SLU_NEVER */
-	uint32_t prev;      /* leased message of the queue, or SLAB_NONE */
-	uint32_t next;      /* the same */
-	uint32_t holder;    /* core/queue/holders.h */
-	uint32_t stream_no; /* of the stream that has it, or 0; lost at a restart */
+	slu_time claimed;        /* start of the lease */
+	slu_time expires;        /* end of the ttl, which has no effect during the lease; or SLU_NEVER */
+	uint32_t prev;           /* leased message of the queue, or SLAB_NONE */
+	uint32_t next;           /* the same */
+	uint32_t holder;         /* core/queue/holders.h */
+	uint32_t stream_no : 31; /* of the stream that has it, or 0; lost at a restart */
+	uint32_t canceled : 1;   /* LEDGER-17 */
 };
 
 static inline struct msg *

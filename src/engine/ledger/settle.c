@@ -7,6 +7,7 @@
 #include "base/limit.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "core/ledger/letters.h"
 #include "core/ledger/use.h"
 
 /* A lease that has ended meanwhile is passed over. */
@@ -29,7 +30,7 @@ ledgerengine_return(struct ledgerengine *k, struct op *op)
 			continue;
 		rc = i < op->claim.spare ? ledger_spare(k->ledger, &ref, op->route.arrived, &c)
 					 : ledger_return(k->ledger, &ref, op->route.arrived, &c);
-		if (!rc && c.kind && !ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL))
+		if (!rc && c.kind && !ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL) && c.kind != CHANGE_DONE)
 			op->rows[i].state = MSG_READY;
 	}
 }
@@ -204,6 +205,10 @@ decide(struct ledgerengine *k, const struct op *op, const struct op_item *it,
 		return ledger_quarantine(k->ledger, ref, op->route.arrived, c);
 	case OP_REDRIVE:
 		return ledger_redrive(k->ledger, ref, k->now, c);
+	case OP_DELETE:
+		if (it->cancel)
+			return ledger_cancel(k->ledger, ref, k->now, c);
+		/* fall through */
 	default:
 		return ledger_delete(k->ledger, ref, k->now, c);
 	}
@@ -239,6 +244,17 @@ prioritize_first(struct ledgerengine *k, const struct op *op, const struct op_it
 	return rc ? rc : ledgerengine_carry_out(k, &c, (struct slice){ 0 }, NULL);
 }
 
+/* LEDGER-17 */
+static void
+note_cancel(struct ledgerengine *k, const struct change *c, struct op_item *it)
+{
+	struct ledger_view v;
+
+	ledger_get(k->ledger, c->msg, &v);
+	it->runs = v.state == MSG_LEASED;
+	it->until = v.until;
+}
+
 static int
 run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct last_names *last)
 {
@@ -253,7 +269,9 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 		rc = prioritize_first(k, op, it, &last->ref);
 	if (!rc)
 		rc = decide(k, op, it, &last->ref, &c);
-	if (!rc)
+	if (!rc && verb == OP_DELETE && it->cancel)
+		note_cancel(k, &c, it);
+	if (!rc && c.kind)
 		rc = verb == OP_NACK ? ledgerengine_carry_out_failure(k, &c, op_error_text(it->text), NULL)
 				     : ledgerengine_carry_out(k, &c, result_of(verb, it, &c), NULL);
 	if (!rc)
@@ -265,8 +283,8 @@ run_item(struct ledgerengine *k, const struct op *op, struct op_item *it, struct
 	it->died = c.kind == CHANGE_DIE;
 	if (verb == OP_EXTEND)
 		it->until = c.until;
-	else
-		it->until = it->died || verb != OP_NACK ? c.at : c.due;
+	else if (!it->runs)
+		it->until = c.kind == CHANGE_RETRY ? c.due : c.at;
 	return 0;
 }
 

@@ -505,6 +505,7 @@ static const struct {
 	[CHANGE_HOLD] = { LOGENGINE_HOLD, true, false },
 	[CHANGE_PRIORITY] = { LOGENGINE_PRIORITY, false, false },
 	[CHANGE_BREAKER] = { LOGENGINE_BREAKER, true, false },
+	[CHANGE_CANCEL] = { LOGENGINE_CANCEL, false, false },
 };
 
 static uint32_t

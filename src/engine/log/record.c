@@ -230,6 +230,7 @@ static const struct record_row types[LOGENGINE_TYPES] = {
 		BOOL("expired", change.expired), ATTEMPTS) },
 	[LOGENGINE_RESTORE_ATTEMPTS] = { "restore_attempts", CHANGE_RESTORE, FIELDS(
 		RESTORE, MAYBE("owner", holder, HOLDER_MAX), ATTEMPTS) },
+	[LOGENGINE_CANCEL] = { "cancel", CHANGE_CANCEL, FIELDS(ID) },
 };
 /* clang-format on */
 

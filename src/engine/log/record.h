@@ -66,6 +66,7 @@ enum logengine_type {
 	LOGENGINE_RETRY_ATTEMPTS,     /* a retry with the last attempts (engine/attempts.h) */
 	LOGENGINE_DIE_ATTEMPTS,       /* a die with them */
 	LOGENGINE_RESTORE_ATTEMPTS,   /* a restore with them; the holder of the lease may be empty */
+	LOGENGINE_CANCEL,             /* a leased message is canceled */
 	LOGENGINE_TYPES
 };
 
