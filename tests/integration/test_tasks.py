@@ -305,6 +305,22 @@ def test_a_namespace_has_a_bounded_number_of_tasks(server):
         assert ended(server, task)["matched"] == 0
 
 
+@pytest.mark.skipif(ENGINE != "memory", reason="the same on every engine, and 200 tasks take a while")
+def test_too_many_tasks_are_refused(server):
+    """TASKS-1: they wait for room in a queue; when there is room, all come to their end."""
+    kill(server, 1)
+    assert server.call("PUT", "/policy", {"max_depth": 1}, **server.here(topic="small")).status == 200
+    server.enqueue({"text": "x", "topic": "small"})
+    tasks = [begun(server, to="small") for _ in range(200)]
+    answer = post(server, to="small")
+    assert answer.status == 429 and answer.body["limit"] == "tasks" and "more than 200 tasks" in answer.body["message"], answer
+    server.settle("/ack", server.take(topic="small"), topic="small")
+    until(lambda: ready(server, "small") == ["m0"])
+    until(lambda: all(t["state"] == "done" for t in listed(server)))
+    until(lambda: post(server, to="small").status == 200)
+    assert len(tasks) == 200 >= len(listed(server))
+
+
 @pytest.mark.skipif(ENGINE == "memory", reason="forgets")
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_a_restart_goes_on(folder, how):

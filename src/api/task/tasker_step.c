@@ -38,6 +38,7 @@ end(struct tasker *s, struct tasked *row, enum task_phase phase, const char *why
 		return rc == SLU_ENOTFOUND || rc == SLU_EMOVED ? rc : 0;
 	}
 	atomic_fetch_add(&s->ended, 1);
+	s->stale = true; /* tasks that ended before it may be forgotten: TASKS-1 */
 	return 0;
 }
 
