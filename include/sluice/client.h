@@ -134,6 +134,10 @@ struct slu_client_put {
 	bool replaced; /* with duplicate: that message has this payload now */
 
 	const char *kind; /* question: consumers may take some kinds alone; NULL = none. Not with share */
+
+	/* Question: the id of a batch of the namespace, as a number or UUID, that the message is a member of. All messages of a
+	 * call have the same. */
+	const char *batch; /* NULL = none */
 };
 
 /* Enqueues up to 10,000 messages: all or, on one shard, none. When it returns 0 they are on disk. */

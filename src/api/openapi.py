@@ -278,6 +278,7 @@ SCHEMAS = {
         **each(string(minLength=1, maxLength=256), "key idempotency_key"),
         "share": string(minLength=1, maxLength=128, description="Not with kind."),
         "kind": KIND,
+        "batch": ref("Id"),
         "unique": record(["key", "until"], {
             "key": string(minLength=1, maxLength=256),
             "until": string(description="started, done, or a time of a second or more."),
@@ -344,6 +345,22 @@ SCHEMAS = {
         "result": True,
         "expires_at": MOMENT,
     }),
+    "BatchMade": record(["namespace"], {
+        "namespace": ref("Name"),
+        "callback": {"type": "object", "description": "The message that begins when all members have ended: as of /enqueue, "
+                                                      "without namespace, copy_to and batch."},
+        "deadline": MOMENT,
+        "timeout": TIME,
+    }),
+    "BatchNamed": record(["namespace", "id"], {"namespace": ref("Name"), "id": ref("Id")}),
+    "Batch": record([*ID, "namespace", "status", "members", "done", "failed", "pending", "created_at"], {
+        **ID, "namespace": ref("Name"),
+        "status": string(enum=["open", "closed", "done", "failed", "deadline"]),
+        **each(UINT32, "members done failed pending"),
+        **each(MOMENT, "created_at deadline ended_at"),
+        "callback": record(["queue"], {**ID, **each(ref("Name"), "namespace topic queue")}),
+    }),
+    "Batches": page({"batches": "Batch"}),
     "Why": record([*ID, "reason", "text", "reasons"], {
         **ID,
         **PLACE,
@@ -532,8 +549,9 @@ ROWS = [
         "enqueue", "Accept messages; the answer comes when they are on disk",
         {**ok(array({"oneOf": [integer(minimum=1), string(format="uuid"), ref("Accepted")]}),
               "The ids, in the order of the items."), **FULL,
+         "404": error("No such batch in this namespace. Nothing was accepted."),
          "409": error("The queue is strict, and another payload was sent under an idempotency "
-                      "key. Nothing was accepted.")},
+                      "key; or the batch is closed. Nothing was accepted.")},
         [query("ids", string(enum=["uid"]), text="Answer UUIDs."),
          query("detail", string(enum=["0", "1"]), text="1: answer objects that say which items are duplicates."),
          query("atomic", FLAG, text="true: all items are accepted, or none, also over several shards.")],
@@ -575,6 +593,14 @@ ROWS = [
         "peek", "Look at messages without taking them",
         {**ok({"oneOf": [ref("Messages"), ref("Message")]}, "A page, or the message with the given id."), **NO_SUCH},
         [*PLACED, *A_PAGE, SHOWN_AS, STATE, query("id", ref("Id"))])),
+    ("post", "/batches", messages(
+        "createBatch", "Make a batch of messages", ok("Batch", "The batch."), body="BatchMade")),
+    ("get", "/batches", messages(
+        "batches", "List the batches of a namespace", ok("Batches", "A page."), [NAMESPACE, *A_PAGE])),
+    ("post", "/batches/close", messages(
+        "closeBatch", "Let no more messages join a batch", {**ok("Batch", "The batch."), **NO_SUCH}, body="BatchNamed")),
+    ("get", "/batch", messages(
+        "batch", "Show a batch", {**ok("Batch", "The batch."), **NO_SUCH}, [NAMESPACE, query("id", ref("Id"))])),
     ("get", "/stats", topics(
         "stats", "Count the messages of a queue", {**ok("Queue", "The topic."), **NO_SUCH}, PLACED)),
     ("get", "/topics", topics(

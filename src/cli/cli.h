@@ -132,6 +132,7 @@ extern const struct command cli_result;
 extern const struct command cli_why;
 extern const struct command cli_history;
 extern const struct command cli_admin_audit;
+extern const struct command cli_batch_create, cli_batch_close, cli_batch_show, cli_batch_list;
 extern const struct command cli_schedule_set, cli_schedule_list, cli_schedule_show, cli_schedule_next, cli_schedule_delete;
 extern const struct command cli_schedule_pause, cli_schedule_resume, cli_schedule_run;
 extern const struct command cli_state_get, cli_state_put, cli_state_edit, cli_state_rm;

@@ -30,6 +30,8 @@ const struct command *const cli_commands[] = {
 	     &cli_queue_extend),
 	HEAD("Queues", "dlq", "list, group, show, redrive, delete or purge dead letters",
 	     &cli_dlq_list, &cli_dlq_groups, &cli_dlq_show, &cli_dlq_redrive, &cli_dlq_delete, &cli_dlq_purge),
+	HEAD("Queues", "batch", "create, close, show or list batches of messages",
+	     &cli_batch_create, &cli_batch_close, &cli_batch_show, &cli_batch_list),
 	HEAD("Queues", "schedule", "set, list, show, delete, pause, resume or run schedules, and print their next ticks",
 	     &cli_schedule_set, &cli_schedule_list, &cli_schedule_show, &cli_schedule_next, &cli_schedule_delete,
 	     &cli_schedule_pause, &cli_schedule_resume, &cli_schedule_run),

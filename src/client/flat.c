@@ -132,6 +132,7 @@ out_members(struct json_out *w, const struct slu_client *c, const struct slu_cli
 	out_text(w, "key", p->key);
 	out_text(w, "share", p->share);
 	out_text(w, "kind", p->kind);
+	out_text(w, "batch", p->batch);
 	out_unique(w, p);
 	out_text(w, "correlation_id", p->correlation_id);
 	out_text(w, "content_type", p->content_type);

@@ -196,6 +196,7 @@ struct change {
 	bool failed;           /* RETRY, DIE: counts as a failure */
 	bool expired;          /* RETRY, DIE: a lease ran out */
 	uint8_t reason;        /* DIE: enum dead_reason */
+	bool settles;          /* ACCEPT, REPLACE: may use the room for settling of the log; not in records */
 	uint8_t scope;         /* HOLD, BREAKER: enum gate_kind */
 	uint32_t stream_no;    /* CLAIM: number of the stream, or 0 */
 	uint32_t holder;       /* CLAIM, RESTORE: of the lease; a handle of core/queue/holders.h */

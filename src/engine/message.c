@@ -66,6 +66,7 @@ static const struct {
 	{ "retry max", offsetof(struct message, terms.retry_max), 0, 34 },
 	{ "unique", offsetof(struct message, terms.unique), 0, 35 },
 	{ "unique for", offsetof(struct message, terms.unique_for), 0, 36 },
+	{ "batch", offsetof(struct message, terms.batch), 0, 50 },
 };
 
 enum {

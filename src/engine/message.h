@@ -46,6 +46,7 @@
  *     34  retry max
  *     35  unique     until when it is unique: TERMS-1 of core/queue/terms.h
  *     36  unique for
+ *     50  batch      that it is a member of: engine/msgbatch.h
  *
  *  MESSAGE-1  A record has one meaning, and a message has one record: the lengths add up to
  *      the length of the record, and unused fields are zero.
@@ -75,7 +76,7 @@ enum {
 	MESSAGE_SHARE_MAX = 128,
 	MESSAGE_RULE_MAX = 255,
 	MESSAGE_VALUE_MAX = 128,
-	MESSAGE_FIELDS_MAX = 2 + MESSAGE_SHARE_MAX + 2 + MESSAGE_VALUE_MAX + 2 + MESSAGE_RULE_MAX + 2 + MESSAGE_NAME_MAX + 9 * (2 + 8) +
+	MESSAGE_FIELDS_MAX = 2 + MESSAGE_SHARE_MAX + 2 + MESSAGE_VALUE_MAX + 2 + MESSAGE_RULE_MAX + 2 + MESSAGE_NAME_MAX + 10 * (2 + 8) +
 			     2 + 255, /* bytes of all fields */
 	MESSAGE_CORRELATION_MAX = 128,
 	MESSAGE_TYPE_MAX = 128,

@@ -22,6 +22,8 @@
  *  OUTBOX-7  A dead letter of a queue with a dead_letter_queue leaves as an entry, in one group with its end in
  *            its queue, also if A itself has the other queue: one id is not in two queues of a shard. If the line
  *            is full, the dead letter waits in its queue.
+ *  OUTBOX-8  An event of a batch (engine/msgbatch.h) is an entry of the group that ends the member. The bound of the line does
+ *            not count for it: there are as many as members.
  */
 #ifndef ENGINE_OUTBOX_H
 #define ENGINE_OUTBOX_H

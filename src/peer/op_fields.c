@@ -118,6 +118,7 @@ static const struct op_field put_fields[] = {
 	{ "unique_for",   82, FIELD_TIME,  AT(m.terms.unique_for), 0, PUTS, NO, NULL },
 	{ "replace",      83, FIELD_BOOL,  AT(replace), 0, ENQUEUES, NO, NULL },
 	{ "replaced",     84, FIELD_BOOL,  AT(replaced), 0, NO, V(ENQUEUE), NULL },
+	{ "batch",        100, FIELD_U64,  AT(m.terms.batch), 0, PUTS, NO, NULL },
 };
 #undef AT
 

@@ -73,6 +73,10 @@ ROUTES = {
     ("GET", "/stream"): ("stream", {}, None),  # test_every_frame_is_authorized
     ("GET", "/result"): ("read", {**Q, "id": 1}, None),
     ("GET", "/why"): ("read", {**Q, "id": 1}, None),
+    ("POST", "/batches"): ("write", {}, {}),
+    ("GET", "/batches"): ("read", {}, None),
+    ("POST", "/batches/close"): ("write", {}, {"id": 1}),
+    ("GET", "/batch"): ("read", {"id": 1}, None),
     ("GET", "/stats"): ("read", Q, None),
     ("GET", "/peek"): ("read", Q, None),
     ("GET", "/topics"): ("read", {}, None),

@@ -111,6 +111,22 @@ def settle(message, **more):
     return {**HERE, "id": message["id"], "lease_id": message["lease_id"], **more}
 
 
+def walk_batches(walk):
+    batch = walk.post(200, "/batches", {"namespace": "shop", "callback": {"queue": "over", "text": "all"}, "timeout": "1h"})
+    walk.post(400, "/batches", {"namespace": "shop", "callback": {"queue": "over", "batch": 1}})
+    put(walk, {"topic": "parts", "text": "part", "batch": batch["id"]})
+    walk.post(404, "/enqueue", [{**HERE, "text": "x", "batch": 12345}])
+    walk.get(200, "/batch", namespace="shop", id=batch["id"])
+    walk.get(404, "/batch", namespace="shop", id=12345)
+    walk.get(400, "/batch", namespace="shop")
+    walk.get(200, "/batches", namespace="shop")
+    walk.get(400, "/batches")
+    walk.post(200, "/batches/close", {"namespace": "shop", "id": batch["uid"]})
+    walk.post(409, "/enqueue", [{**HERE, "text": "late", "batch": batch["id"]}])
+    walk.post(404, "/batches/close", {"namespace": "shop", "id": 12345})
+    walk.post(400, "/batches/close", {"namespace": "shop"})
+
+
 def walk_messages(walk):
     put(walk, {"text": "a", "key": "k", "correlation_id": "c", "attributes": {"x": [1]}},
         {"payload": "aGVsbG8=", "priority": "high", "ttl": "1h", "idempotency_key": "i"},
@@ -127,6 +143,7 @@ def walk_messages(walk):
     walk.get(200, "/why", **HERE, id=waiting)
     walk.get(404, "/why", **HERE, id=1)
     walk.get(400, "/why", **HERE)
+    walk_batches(walk)
     for form in ("text", "json", "base64"):
         walk.get(200, "/peek", **HERE, **{"as": form})
         walk.get(200, "/dlq", **HERE, **{"as": form})

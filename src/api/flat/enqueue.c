@@ -12,6 +12,7 @@
 #include "api/values.h"
 
 #include "base/json/json_out.h"
+#include "engine/msgbatch.h"
 #include "engine/payload.h"
 
 #include <assert.h>
@@ -29,6 +30,7 @@ struct item {
 	struct slice copies;        /* "copy_to": an array of names */
 	struct flat_unique unique;
 	struct slice kind;
+	struct given_id batch;
 };
 
 #define FIELD(text, how, member, ...) JSON_ROW(text, json_read_##how, struct item, member, __VA_ARGS__)
@@ -85,6 +87,7 @@ static const struct json_field fields[] = {
 	FIELD("deadline", time, put.deadline),
 	JSON_ROW("unique", flat_unique_read, struct item, unique),
 	FIELD("kind", kind, kind),
+	FIELD("batch", id, batch),
 };
 
 /* Takes the payload from the member that has it. */
@@ -155,6 +158,7 @@ finish_item(struct json *r, struct arena *a, uint64_t given, struct item *item)
 	if (r->state != JSON_FAILED &&
 	    value_trace(a, item->parent, item->state, &item->put.m.trace))
 		json_fail(r, SLU_ENOMEM, r->p, "out of memory");
+	item->put.m.terms.batch = item->batch.id;
 	item->put.m.space = item->space.name;
 	item->put.m.queue = item->queue.name;
 	item->put.as = (struct spelling){ item->space.as, item->queue.as };
@@ -226,6 +230,7 @@ add_item(struct flat_enqueue *e, struct arena *a, struct json *r, uint32_t *size
 	char *room;
 
 	add(e, a, r, size, &item->put);
+	e->batch |= item->batch.id != 0;
 	if (item->copies.n == 0 || r->state == JSON_FAILED)
 		return;
 	json_init(&names, item->copies, JSON_DEPTH);
@@ -274,7 +279,7 @@ flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
 
 	*index = -1;
 	e->n = e->items = 0;
-	e->copies = false;
+	e->copies = e->batch = false;
 	e->puts = arena_array(a, size, sizeof *e->puts);
 	if (!room || !e->puts)
 		return slu_fail(err, SLU_ENOMEM, "out of memory");
@@ -292,6 +297,39 @@ flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
 	if (many && r.depth > 0)
 		*index = e->items;
 	return json_explain(&r, *index, err);
+}
+
+/* The object as an item of /enqueue: with the namespace. */
+static int
+with_namespace(struct slice object, struct slice space, struct arena *a, struct slice *out)
+{
+	struct slice rest = object;
+	struct buf text;
+
+	buf_init(&text, object.n + 2 * NAME_TEXT);
+	buf_puts(&text, "{\"namespace\":\"");
+	buf_put(&text, space.p, space.n);
+	slice_skip(&rest, 1);
+	buf_puts(&text, slice_trim(rest, " \t\r\n").n > 1 ? "\"," : "\"");
+	buf_put(&text, rest.p, rest.n);
+	*out = arena_copy(a, buf_slice(&text));
+	buf_release(&text);
+	return out->n ? 0 : SLU_ENOMEM;
+}
+
+int
+flat_enqueue_object(struct flat_enqueue *e, struct arena *a, struct slice object, struct slice space, const char *what,
+		    struct slu_err *err)
+{
+	struct slu_err why = { 0 };
+	struct slice text;
+	int64_t index;
+	int rc = with_namespace(object, space, a, &text);
+
+	if (rc)
+		return slu_fail(err, SLU_ENOMEM, "out of memory");
+	rc = flat_enqueue_decode(e, a, text, &index, &why);
+	return rc ? slu_fail(err, (enum slu_code)rc, "%s: %.200s", what, why.text) : 0;
 }
 
 /* --- decode a batch ------------------------------------------------------------- */
@@ -346,7 +384,7 @@ flat_enqueue_decode_packed(struct flat_enqueue *e, struct arena *a, struct slice
 
 	*index = -1;
 	e->n = e->items = 0;
-	e->copies = false;
+	e->copies = e->batch = false;
 	rc = packed_open(&b, a, body, PACKED_PUT, API_ENQUEUE_MAX, err);
 	if (rc)
 		return rc;
@@ -416,6 +454,7 @@ flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, enum flat_
 struct state {
 	struct flat_enqueue e; /* first: flat_large_store */
 	struct split split;    /* with several shards */
+	struct op_item item;   /* members of a batch: the batch */
 	struct slice ids;      /* "uid" */
 	struct slice detail;   /* "1" */
 	enum flat_ids form;    /* the form that ids and detail choose */
@@ -470,6 +509,29 @@ check_atomic(struct apicall *a, const struct state *s, const uint32_t *group, bo
 			(int)s->e.puts[bound].m.queue.n, s->e.puts[bound].m.queue.p);
 }
 
+/* Members join on the shard of their batch: one OP_FINISH. */
+static int
+plan_batch(struct apicall *a, struct state *s, int64_t *index, struct slu_err *err)
+{
+	const struct message *const first = &s->e.puts[0].m;
+
+	for (uint32_t i = 0; i < s->e.n; i++) {
+		const struct message *const m = &s->e.puts[i].m;
+
+		*index = i;
+		if (m->terms.batch != first->terms.batch || !slice_eq(m->space, first->space))
+			return slu_fail(err, SLU_EINVAL, "batch: expected the same batch and namespace in all messages of a call");
+		if (s->e.puts[i].replace)
+			return slu_fail(err, SLU_EINVAL, "batch: a member cannot replace another message");
+		if (is_bound(a, m))
+			return slu_fail(err, SLU_ESPANS, "batch: a message of queue %.*s is too large for a batch, or its shard takes none; nothing was enqueued",
+					(int)m->queue.n, m->queue.p);
+	}
+	s->item = (struct op_item){ .id = first->terms.batch };
+	s->step = true;
+	return 0;
+}
+
 static int
 plan(struct apicall *a, struct state *s, int64_t *index, struct slu_err *err)
 {
@@ -480,7 +542,9 @@ plan(struct apicall *a, struct state *s, int64_t *index, struct slu_err *err)
 	if (!group)
 		return SLU_ENOMEM;
 	rc = groups_make(a->api->broker, apicall_routes(a), &a->memory, s->e.puts, s->e.n, group, &n_groups);
-	if (!rc && s->atomic)
+	if (!rc && s->e.batch)
+		rc = plan_batch(a, s, index, err);
+	else if (!rc && s->atomic)
 		rc = check_atomic(a, s, group, &s->step, index, err);
 	if (rc)
 		return rc;
@@ -500,7 +564,10 @@ make_ops(struct apicall *a, struct state *s)
 		const struct split_part *const part = &s->split.parts[i];
 		struct op_put *const puts = s->e.puts + part->begin;
 
-		apicall_op(a, &a->ops[i], s->step ? OP_FINISH : OP_ENQUEUE, puts->m.space, puts->m.queue);
+		apicall_op(a, &a->ops[i], s->step ? OP_FINISH : OP_ENQUEUE, puts->m.space,
+			   s->item.id ? SLICE(MSGBATCH_QUEUE) : puts->m.queue);
+		a->ops[i].items = &s->item;
+		a->ops[i].n_items = s->item.id != 0;
 		a->ops[i].puts = puts;
 		a->ops[i].n_puts = part->end - part->begin;
 	}
@@ -714,7 +781,7 @@ decode(struct apicall *a, struct state *s, int64_t *index, struct slu_err *err)
 	if (rc)
 		return rc;
 	s->atomic |= s->e.copies;
-	if (broker_lanes(a->api->broker) > 1 || groups_any(a->api->broker))
+	if (s->e.batch || broker_lanes(a->api->broker) > 1 || groups_any(a->api->broker))
 		return plan(a, s, index, err);
 	split_none(&s->split, s->e.n);
 	return 0;

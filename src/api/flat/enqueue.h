@@ -25,6 +25,7 @@ struct flat_enqueue {
 	struct op_put *puts; /* a message, then its copies */
 	uint32_t n;
 	uint32_t items;          /* messages without copies, if the body is an array */
+	bool batch;              /* a message is a member of a batch */
 	bool copies;             /* a message has copies: all of them are accepted, or none */
 	struct payload **stored; /* one per put; NULL: no payload is large */
 
@@ -36,6 +37,10 @@ struct flat_enqueue {
 /* Returns SLU_EINVAL and *index of the invalid item, or -1; or SLU_ENOMEM. */
 int flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
 			int64_t *index, struct slu_err *err);
+
+/* The same for an object without the namespace, which is a member `what` of something else. */
+int flat_enqueue_object(struct flat_enqueue *e, struct arena *a, struct slice object, struct slice space, const char *what,
+			struct slu_err *err);
 
 /* The same for a body of application/x-sluice-batch: api/flat/packed.h. */
 int flat_enqueue_decode_packed(struct flat_enqueue *e, struct arena *a, struct slice body, int64_t *index,

@@ -26,6 +26,8 @@ check_sizes(struct apicall *a, const struct flat_enqueue *e, struct slu_err *err
 	for (uint32_t i = 0; i < e->n; i++) {
 		const struct message *const m = &e->puts[i].m;
 
+		if (m->terms.batch)
+			return slu_fail(err, SLU_EINVAL, "item %u: batch: members of a batch are enqueued by /enqueue, not with an ack", i);
 		if (payload_is_large(broker_engine_of(a->api->broker, apicall_routes(a), m->space, m->queue), m->payload.n))
 			return slu_fail(err, SLU_ETOOBIG, "item %u: a payload of %zu bytes; expected at most 1 MiB with an ack",
 					i, m->payload.n);

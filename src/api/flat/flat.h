@@ -8,7 +8,7 @@
  *      policy    the knobs of a queue      error     the form of errors
  *      why       why a message waits       finish    ack and nack with `enqueue`
  *      packed    the binary form of enqueue, claim and settle
- *      worker    a beat of a worker
+ *      worker    a beat of a worker             batch     batches of messages
  */
 #ifndef API_FLAT_FLAT_H
 #define API_FLAT_FLAT_H
@@ -37,6 +37,7 @@ int flat_take_receipt(const struct receipt *r, struct given_id *id, struct slice
 /* Handlers. */
 extern const struct handler flat_enqueue, flat_claim, flat_ack, flat_nack, flat_extend, flat_result,
 	flat_why, flat_worker;
+extern const struct handler flat_batch, flat_batches, flat_batch_create, flat_batch_close;
 extern const struct handler flat_stats, flat_topics, flat_peek, flat_dlq, flat_redrive, flat_delete;
 extern const struct handler flat_policy_get, flat_policy_put, flat_policy_post;
 

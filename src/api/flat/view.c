@@ -102,6 +102,8 @@ write_extras(struct json_out *w, const struct message *m)
 	text_if_any(w, "kind", kind_of_line(m->share));
 	text_if_any(w, "rule", m->rule);
 	write_unique(w, m);
+	if (m->terms.batch)
+		json_out_u64(w, "batch", m->terms.batch);
 	text_if_any(w, "correlation_id", m->correlation);
 	if (m->attributes.n > 0)
 		json_out_stored(w, "attributes", m->attributes);

@@ -12,24 +12,6 @@ no_memory(struct slu_err *err)
 	return slu_fail(err, SLU_ENOMEM, "out of memory");
 }
 
-/* The message of the schedule as an item of /enqueue: with the namespace. */
-static int
-with_namespace(const struct schedule *s, struct slice space, struct arena *a, struct slice *out, struct slu_err *err)
-{
-	struct slice rest = s->message;
-	struct buf text;
-
-	buf_init(&text, FIRING_MESSAGE_MAX + 2 * NAME_TEXT);
-	buf_puts(&text, "{\"namespace\":\"");
-	buf_put(&text, space.p, space.n);
-	slice_skip(&rest, 1);
-	buf_puts(&text, slice_trim(rest, " \t\r\n").n > 1 ? "\"," : "\"");
-	buf_put(&text, rest.p, rest.n);
-	*out = arena_copy(a, buf_slice(&text));
-	buf_release(&text);
-	return out->n ? 0 : no_memory(err);
-}
-
 static int
 check_message(const struct flat_enqueue *e, struct slu_err *err)
 {
@@ -37,6 +19,8 @@ check_message(const struct flat_enqueue *e, struct slu_err *err)
 
 	if (m->idem.n)
 		return slu_fail(err, SLU_EINVAL, "message: a schedule gives each message its idempotency_key; expected none");
+	if (m->terms.batch)
+		return slu_fail(err, SLU_EINVAL, "message: batch: a schedule has no batch; expected none");
 	if (m->due)
 		return slu_fail(err, SLU_EINVAL, "message: deliver_after is one moment; expected delay");
 	return 0;
@@ -56,16 +40,10 @@ firing_puts(const struct schedule *s, struct slice space, const slu_time *ticks,
 	    struct op_put *out, struct slu_err *err)
 {
 	struct flat_enqueue e = { 0 };
-	struct slu_err why = { 0 };
-	struct slice text;
-	int64_t index;
-	int rc = with_namespace(s, space, a, &text, err);
+	int rc = flat_enqueue_object(&e, a, s->message, space, "message", err);
 
 	if (rc)
 		return rc;
-	rc = flat_enqueue_decode(&e, a, text, &index, &why);
-	if (rc)
-		return slu_fail(err, (enum slu_code)rc, "message: %.200s", why.text);
 	rc = check_message(&e, err);
 	for (uint32_t i = 0; i < n && !rc; i++) {
 		out[i] = e.puts[0];

@@ -464,6 +464,7 @@ const struct command cli_push = {
 		 { "-k, --key KEY", ARG_TEXT, AT(push, put.key), "ordering key: messages of a key are delivered in order" },
 		 { "--share NAME", ARG_TEXT, AT(push, put.share), "share of the queue: shares take turns" },
 		 { "--kind NAME", ARG_TEXT, AT(push, put.kind), "kind of work: consumers may take some kinds alone" },
+		 { "--batch BATCH", ARG_TEXT, AT(push, put.batch), "batch that it is a member of" },
 		 { "--lease", ARG_TIME, AT(push, put.lease), "lease of a claim that names none (the queue's)" },
 		 { "--max-runtime", ARG_TIME, AT(push, put.max_runtime), "its lease ends after this time, however often it is extended" },
 		 { "--deadline MOMENT", ARG_TEXT, AT(push, deadline), "becomes a dead letter if not taken before, like 2026-11-16T08:00:00Z" },

@@ -1,6 +1,6 @@
 /*
  * terms.h - the terms of a message of its own: a lease, a retry policy and a longest run, instead of those of its queue;
- * and until when it is unique.
+ * until when it is unique; and its batch.
  *
  *  TERMS-1  A unique message is the only one of its queue with its idempotency key until it is delivered (STARTED),
  *           until it is gone or dead (DONE), or until a moment (TIME). After that the key is unknown, whatever the
@@ -34,12 +34,13 @@ struct terms {
 	uint64_t unique;     /* enum unique: TERMS-1 */
 	slu_time unique_for; /* UNIQUE_TIME: how long after it was accepted */
 	slu_time unique_end; /* UNIQUE_TIME: that moment; not in records */
+	uint64_t batch;      /* the batch that it is a member of: engine/msgbatch.h */
 };
 
 static inline bool
 terms_any(const struct terms *t)
 {
-	return t->lease || t->run || t->retry || t->unique;
+	return t->lease || t->run || t->retry || t->unique || t->batch;
 }
 
 /* Returns whether the message has lost its key at the moment now, although it may be there. */

@@ -129,8 +129,8 @@ take_value(struct ledgerengine *k, uint32_t queue, struct op_put *put, struct le
 	offer->value = put->m.value;
 }
 
-static int
-keep_and_apply(struct ledgerengine *k, const struct message *m, struct change *c, struct slu_err *err)
+int
+ledgerengine_keep_message(struct ledgerengine *k, const struct message *m, struct change *c, struct slu_err *err)
 {
 	int rc = k->ops->keep_message(k, m, c, err);
 
@@ -181,7 +181,7 @@ put_replace(struct ledgerengine *k, struct op_put *put, struct change *c, struct
 	m.terms = first.terms;
 	if (m.terms.unique == UNIQUE_TIME)
 		m.terms.unique_for = m.terms.unique_end - m.accepted;
-	rc = keep_and_apply(k, &m, c, err);
+	rc = ledgerengine_keep_message(k, &m, c, err);
 	if (rc)
 		return rc;
 	put->own_id = put->m.id;
@@ -243,7 +243,7 @@ ledgerengine_put_carry_out(struct ledgerengine *k, struct op_put *put, struct ch
 	if (put->m.due == 0)
 		put->m.due = c->due;
 	put->m.expires = c->expires;
-	return keep_and_apply(k, &put->m, c, err);
+	return ledgerengine_keep_message(k, &put->m, c, err);
 }
 
 /* Sets m.number if the message is accepted. SLU_EMOVED: another shard accepts it. */
@@ -435,7 +435,11 @@ put_batch(struct ledgerengine *k, struct op *op, const struct change_intake *say
 		rc = ledgerengine_put_all(k, op, true, err);
 	if (rc)
 		return rc;
-	rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, err);
+	rc = ledgerengine_batch_known(k, op, err);
+	if (!rc)
+		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, err);
+	if (rc)
+		ledgerengine_batch_unknown(k, op);
 	if (rc)
 		ledgerengine_put_undo(k, op, op->n_puts);
 	return rc;

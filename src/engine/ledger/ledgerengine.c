@@ -41,6 +41,7 @@ ledgerengine_init(struct ledgerengine *k, const struct ledgerengine_ops *ops, st
 void
 ledgerengine_release(struct ledgerengine *k)
 {
+	ledgerengine_batches_release(k);
 	ledgerengine_limit_release(k);
 	ledger_free(k->ledger);
 	locks_free(k->locks);
@@ -124,9 +125,10 @@ slu_time
 ledgerengine_next_due(struct ledgerengine *k)
 {
 	const slu_time messages = ledger_next_due(k->ledger), locks = locks_next_due(k->locks);
-	const slu_time letters = ledgerengine_letters_due(k);
+	const slu_time letters = ledgerengine_letters_due(k), batches = ledgerengine_batches_due(k);
 	const slu_time own = messages < locks ? messages : locks;
-	const slu_time due = own < letters ? own : letters;
+	const slu_time sent = letters < batches ? letters : batches;
+	const slu_time due = own < sent ? own : sent;
 	const slu_time again = time_add(k->now, LEDGERENGINE_LATER);
 
 	if (k->trims)
@@ -134,14 +136,26 @@ ledgerengine_next_due(struct ledgerengine *k)
 	return k->late && due < again ? again : due;
 }
 
+/* Changes that may end a member of a batch, or begin it anew. */
+static inline bool
+tells_batch(const struct change *c)
+{
+	return c->kind == CHANGE_DONE || c->kind == CHANGE_DIE || c->kind == CHANGE_REDRIVE;
+}
+
 int
 ledgerengine_carry_out(struct ledgerengine *k, struct change *c, struct slice text, struct slu_err *err)
 {
-	int rc;
+	uint64_t told = 0;
+	int rc = tells_batch(c) ? ledgerengine_batch_change(k, c, &told, err) : 0;
 
-	rc = k->ops->keep(k, c, text, err);
 	if (rc)
 		return rc;
+	rc = k->ops->keep(k, c, text, err);
+	if (rc) {
+		ledgerengine_batch_untell(k, told);
+		return rc;
+	}
 	rc = ledger_apply(k->ledger, c);
 	assert(rc == 0); /* LEDGER-9 */
 	if (c->kind == CHANGE_FORGET && k->cut_short == c->queue)
@@ -298,6 +312,7 @@ report_ready(struct ledgerengine *k, uint32_t queue)
 	struct ledger_queue_view v;
 
 	ledger_queue_get(k->ledger, queue, &v);
+	ledgerengine_batches_note(k, queue, v.name);
 	if (v.count[MSG_READY] && !v.policy->paused && k->ready)
 		k->ready(k->ready_arg, slice_of(v.space_name), slice_of(v.name),
 			 v.count[MSG_READY]);
@@ -376,6 +391,7 @@ ledgerengine_run(struct ledgerengine *k, struct op *batch, slu_time due, slu_tim
 	take_quota(k);
 	ledgerengine_limit_begin(k);
 	ledgerengine_send_letters(k);
+	ledgerengine_batches_fold(k);
 	EACH_OP(op, batch)
 	{
 		op->rc = 0;
@@ -389,6 +405,7 @@ ledgerengine_run(struct ledgerengine *k, struct op *batch, slu_time due, slu_tim
 		rc = catch_up(k, due, err);
 	report_all_ready(k);
 	report_depths(k);
+	ledgerengine_batches_end(k);
 	ledgerengine_limit_end(k);
 	return rc;
 }

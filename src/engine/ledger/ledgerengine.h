@@ -115,6 +115,22 @@ struct ledgerengine_ops {
 	void (*applied)(struct ledgerengine *k, const struct change *c);
 };
 
+/* A batch (engine/msgbatch.h) as this run has written it. */
+struct ledgerengine_fresh {
+	uint64_t id;
+	char *p;
+	size_t n;
+};
+
+struct ledgerengine_batches {
+	bool opened;      /* the queues of batches were looked for since the engine was opened */
+	bool wait;        /* something could not be done now: it is tried again later */
+	uint32_t *queues; /* queues of batches with ready messages */
+	uint32_t n_queues, queues_room;
+	struct ledgerengine_fresh *fresh;
+	uint32_t n_fresh, room;
+};
+
 struct ledgerengine {
 	const struct ledgerengine_ops *ops;
 	struct engine *engine;
@@ -156,6 +172,8 @@ struct ledgerengine {
 	bool late;          /* a change that fell due was not kept: no room, or no memory */
 	bool letters_wait;  /* a dead letter could not leave its queue (OUTBOX-7): it is tried again later */
 
+	struct ledgerengine_batches batches; /* msgbatch.c */
+
 	/* What the sums of `quota` hold of this shard: limit.c. */
 	struct footprint told;
 	uint32_t told_queues;
@@ -186,6 +204,9 @@ void ledgerengine_update_state(struct locks *l, const struct change *c);
 /* Adds what this shard holds to the sums of conf->quota, and gives back memory that is not needed.
  * The run does so at its end; an engine does so once after its replay. */
 void ledgerengine_limit_end(struct ledgerengine *k);
+
+/* The engine writes a message again, which cannot be read before the end of the next run. */
+void ledgerengine_batch_relocated(struct ledgerengine *k, const struct message *m);
 
 /* When the next change falls due, or is tried again. */
 slu_time ledgerengine_next_due(struct ledgerengine *k);

@@ -74,6 +74,9 @@ int ledgerengine_find_homes(struct ledgerengine *k, struct op *op, struct slu_er
 /* Makes the entry of a put that is `pending`, and sets `entry`, `line` and m.number. */
 int ledgerengine_promise(struct ledgerengine *k, struct op_put *put, struct slu_err *err);
 
+/* The same for an event of a batch: OUTBOX-8. */
+int ledgerengine_promise_event(struct ledgerengine *k, struct op_put *put, struct slu_err *err);
+
 /* The same for a dead letter: OUTBOX-7. */
 int ledgerengine_promise_letter(struct ledgerengine *k, struct op_put *put, struct slu_err *err);
 
@@ -86,7 +89,52 @@ void ledgerengine_send_letters(struct ledgerengine *k);
 /* When there are dead letters to send, or SLU_NEVER. */
 slu_time ledgerengine_letters_due(struct ledgerengine *k);
 
+/* ---- msgbatch.c: engine/msgbatch.h ---- */
+
+struct msgbatch_event;
+
+/* OP_FINISH in the queue of the batches: joins, or closes, the batch that its item names. */
+bool ledgerengine_is_of_batch(const struct op *op);
+ledgerengine_fn ledgerengine_batch;
+
+/* Accepts or promises an event; *told: for ledgerengine_batch_untell, which undoes it. */
+int ledgerengine_batch_tell(struct ledgerengine *k, struct slice space, uint64_t batch, const struct msgbatch_event *e,
+			    uint64_t *told, struct slu_err *err);
+void ledgerengine_batch_untell(struct ledgerengine *k, uint64_t told); /* 0: nothing was told */
+
+/* MSGBATCH-2: before a change that ends or redrives a message. *told: 0 if the message is no member. */
+int ledgerengine_batch_change(struct ledgerengine *k, struct change *c, uint64_t *told, struct slu_err *err);
+
+/* MSGBATCH-5: of the puts of an INTAKE that are duplicates; and undoes it. */
+int ledgerengine_batch_known(struct ledgerengine *k, struct op *op, struct slu_err *err);
+void ledgerengine_batch_unknown(struct ledgerengine *k, struct op *op);
+
+/* Before a purge: events for the members that it removes. Then ledgerengine_batch_told, which undoes them unless the purge
+ * was kept. */
+struct ledgerengine_told {
+	uint64_t *ids;
+	uint32_t n;
+};
+
+int ledgerengine_batch_purge(struct ledgerengine *k, uint32_t queue, struct ledgerengine_told *told, struct slu_err *err);
+void ledgerengine_batch_told(struct ledgerengine *k, struct ledgerengine_told *told, bool kept);
+
+/* At the start of a run: counts events, and begins callbacks. And its end. */
+void ledgerengine_batches_fold(struct ledgerengine *k);
+void ledgerengine_batches_end(struct ledgerengine *k);
+
+/* A message of the queue became ready. */
+void ledgerengine_batches_note(struct ledgerengine *k, uint32_t queue, const char *name);
+
+/* When there is something to count, or SLU_NEVER. */
+slu_time ledgerengine_batches_due(const struct ledgerengine *k);
+
+void ledgerengine_batches_release(struct ledgerengine *k);
+
 /* ---- enqueue.c ---- */
+
+/* Keeps the record of a message, then applies the change. */
+int ledgerengine_keep_message(struct ledgerengine *k, const struct message *m, struct change *c, struct slu_err *err);
 
 /* OP-4: undoes the puts before n, the latest first. */
 void ledgerengine_put_undo(struct ledgerengine *k, struct op *op, uint32_t n);

@@ -89,8 +89,9 @@ check_bound(const struct ledgerengine *k, uint32_t queue, const char *line, stru
 			  v.depth, line, most);
 }
 
+/* settles: the entry may use the room for settling, and the bound does not count for it (OUTBOX-8). */
 static int
-accept(struct ledgerengine *k, struct op_put *entry, const char *line, struct slu_err *err)
+accept(struct ledgerengine *k, struct op_put *entry, const char *line, bool settles, struct slu_err *err)
 {
 	const struct ledger_offer offer = { .id = entry->m.id, .prio = entry->m.prio, .owed = true };
 	struct change c;
@@ -103,16 +104,17 @@ accept(struct ledgerengine *k, struct op_put *entry, const char *line, struct sl
 	if (rc)
 		return slu_fail(err, (enum slu_code)rc, "outbox to shard %s: %s", line, slu_err_row(rc)->text);
 	ledger_queue_use(k->ledger, queue, k->now);
-	rc = check_bound(k, queue, line, err);
-	if (!rc)
+	rc = settles ? 0 : check_bound(k, queue, line, err);
+	if (!rc && !settles)
 		rc = ledgerengine_limit_put(k, queue, &offer, &entry->m, err);
 	if (!rc)
 		rc = ledger_accept(k->ledger, queue, &offer, k->now, &c);
+	c.settles = settles;
 	return rc ? rc : ledgerengine_put_carry_out(k, entry, &c, err);
 }
 
 static int
-promise_at(struct ledgerengine *k, struct op_put *put, const struct engine_home *home, struct slice record,
+promise_at(struct ledgerengine *k, struct op_put *put, const struct engine_home *home, struct slice record, bool settles,
 	   struct slu_err *err)
 {
 	char source[OUTBOX_SOURCE_TEXT];
@@ -129,7 +131,7 @@ promise_at(struct ledgerengine *k, struct op_put *put, const struct engine_home 
 	int rc;
 
 	outbox_source_text(k->source, source);
-	rc = accept(k, &entry, home->line, err);
+	rc = accept(k, &entry, home->line, settles, err);
 	if (rc)
 		return rc;
 	put->m.number = entry.m.number;
@@ -139,7 +141,7 @@ promise_at(struct ledgerengine *k, struct op_put *put, const struct engine_home 
 }
 
 static int
-promise(struct ledgerengine *k, struct op_put *put, const struct engine_home *home, struct slu_err *err)
+promise(struct ledgerengine *k, struct op_put *put, const struct engine_home *home, bool settles, struct slu_err *err)
 {
 	struct slice record;
 	char *bytes;
@@ -149,7 +151,7 @@ promise(struct ledgerengine *k, struct op_put *put, const struct engine_home *ho
 	if (!bytes)
 		return slu_fail(err, SLU_ENOMEM, "no memory for an entry of the outbox");
 	record.p = bytes;
-	rc = promise_at(k, put, home, record, err);
+	rc = promise_at(k, put, home, record, settles, err);
 	mem_free(bytes);
 	return rc;
 }
@@ -162,7 +164,16 @@ ledgerengine_promise(struct ledgerengine *k, struct op_put *put, struct slu_err 
 
 	if (!rc && home.here) /* its queue has moved here since ledgerengine_find_homes */
 		rc = slu_fail(err, SLU_EBUSY, "queue %.*s is being moved; nothing was done", (int)put->m.queue.n, put->m.queue.p);
-	return rc ? rc : promise(k, put, &home, err);
+	return rc ? rc : promise(k, put, &home, false, err);
+}
+
+int
+ledgerengine_promise_event(struct ledgerengine *k, struct op_put *put, struct slu_err *err)
+{
+	struct engine_home home;
+	const int rc = home_of(k, &put->m, true, &home, err);
+
+	return rc ? rc : promise(k, put, &home, true, err);
 }
 
 int
@@ -173,5 +184,5 @@ ledgerengine_promise_letter(struct ledgerengine *k, struct op_put *put, struct s
 
 	if (!rc)
 		rc = message_check(&put->m, err);
-	return rc ? rc : promise(k, put, &home, err);
+	return rc ? rc : promise(k, put, &home, false, err);
 }

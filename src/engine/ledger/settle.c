@@ -322,8 +322,13 @@ ledgerengine_finish(struct ledgerengine *k, struct op *op)
 {
 	struct last_names last = { .rc = SLU_ENOTFOUND };
 	struct slu_err err = { 0 };
-	int rc = check_held(k, op, &last);
+	int rc;
 
+	if (ledgerengine_is_of_batch(op)) {
+		ledgerengine_batch(k, op);
+		return;
+	}
+	rc = check_held(k, op, &last);
 	if (!rc)
 		rc = ledgerengine_find_homes(k, op, &err);
 	if (!rc)
@@ -348,6 +353,7 @@ void
 ledgerengine_purge(struct ledgerengine *k, struct op *op)
 {
 	const uint32_t queue = ledgerengine_queue(k, op);
+	struct ledgerengine_told told = { 0 };
 	struct ledger_queue_view v;
 	struct slu_err err = { 0 };
 	struct change c;
@@ -358,11 +364,16 @@ ledgerengine_purge(struct ledgerengine *k, struct op *op)
 		return;
 	ledger_queue_get(k->ledger, queue, &v);
 	rc = ledger_purge(k->ledger, queue, k->now, &c);
+	if (!rc)
+		rc = ledgerengine_batch_purge(k, queue, &told, &err);
+	if (!rc) /* the events have numbers */
+		rc = ledger_purge(k->ledger, queue, k->now, &c);
 	if (rc == SLU_ECONFLICT)
 		rc = limit_fail(&err, SLU_EBUSY, LIMIT_MOVE, 0, "queue %.*s is being moved",
 				(int)op->queue.n, op->queue.p);
 	if (!rc)
 		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, &err);
+	ledgerengine_batch_told(k, &told, !rc);
 	if (rc)
 		op_fail(op, rc, &err);
 	else

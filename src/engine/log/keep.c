@@ -392,15 +392,16 @@ logengine_keep_message(struct ledgerengine *k, const struct message *m, struct c
 		       struct slu_err *err)
 {
 	struct logengine *l = logengine_of(k);
+	const enum wal_use use = c->settles ? WAL_SETTLE : WAL_NEW;
 	int rc;
 
 	assert(c->at == l->now);
-	rc = logengine_keep_spelling(l, c->queue, WAL_NEW, err);
+	rc = logengine_keep_spelling(l, c->queue, use, err);
 	if (!rc)
 		rc = logengine_encode_head(l, m, err);
 	if (!rc) {
 		logengine_owe_undo(l);
-		rc = logengine_reserve_with_digest(l, WAL_NEW, logengine_message_size(l, m), c->digest, err);
+		rc = logengine_reserve_with_digest(l, use, logengine_message_size(l, m), c->digest, err);
 	}
 	if (!rc)
 		rc = logengine_put_message(l, c->kind == CHANGE_REPLACE ? LOGENGINE_REPLACE : LOGENGINE_ACCEPT, m, c->number,

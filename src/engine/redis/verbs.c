@@ -78,6 +78,8 @@ redis_check_share(const struct message *m, struct slu_err *err)
 {
 	if (m->terms.unique)
 		return slu_fail(err, SLU_EINVAL, "engine redis has no unique messages; use engine log");
+	if (m->terms.batch)
+		return slu_fail(err, SLU_EINVAL, "engine redis has no batches; use engine log");
 	if (terms_any(&m->terms))
 		return slu_fail(err, SLU_EINVAL, "engine redis has no lease, retry and max_runtime of a message; use engine log");
 	if (kind_is(m->share))

@@ -1,0 +1,134 @@
+"""Batches: members, their ends, and the message that begins when all have ended."""
+import pytest
+
+from served import Node, texts, until
+
+
+ROUTES = """sharding: {enabled: true, commandMappings: {near: red, far: blue, over: blue}}
+shards: {red: {engine: log}, blue: {engine: log}}
+"""
+
+
+def make(server, **more):
+    answer = server.post("/batches", {"namespace": server.namespace, "callback": {"queue": "over", "text": "all"}, **more})
+    assert answer.status == 200, answer
+    return answer.body["id"]
+
+
+def show(server, batch):
+    answer = server.get("/batch", namespace=server.namespace, id=batch)
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def join(server, batch, *names, topic="part", **more):
+    answer = server.post("/enqueue", [{"namespace": server.namespace, "topic": topic, "text": name, "batch": batch, **more}
+                                      for name in names])
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def close(server, batch):
+    answer = server.post("/batches/close", {"namespace": server.namespace, "id": batch})
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def counts(server, batch):
+    found = show(server, batch)
+    return found["status"], found["members"], found["done"], found["failed"]
+
+
+def comes_to(server, batch, *want):
+    until(lambda: counts(server, batch) == want)
+
+
+def finish(server, message, verb="/ack", **more):
+    answer = server.post(verb, {"receipt": message["receipt"], **more})
+    assert answer.status == 200, answer
+
+
+def over(server):
+    return texts(server.peek(topic="over", limit=10)) if server.get("/stats", **server.here(topic="over")).status == 200 else []
+
+
+def test_a_batch_calls_back_when_all_have_ended(server):
+    batch = make(server)
+    join(server, batch, "a", "b")
+    assert counts(server, batch) == ("open", 2, 0, 0) and close(server, batch)["status"] == "closed"
+    finish(server, server.take(topic="part"))
+    comes_to(server, batch, "closed", 2, 1, 0)
+    assert over(server) == []
+    finish(server, server.take(topic="part"), "/nack", dead=True)
+    comes_to(server, batch, "failed", 2, 1, 1)
+    message = server.take(topic="over")
+    assert message["attributes"] == {"batch": str(batch), "outcome": "failed", "members": 2, "done": 1, "failed": 1}
+    assert show(server, batch)["callback"]["id"] == message["id"] and show(server, batch)["pending"] == 0
+    assert server.post("/dlq/redrive", server.here(topic="part", limit=1)).status == 200
+    finish(server, server.take(topic="part"))
+    comes_to(server, batch, "failed", 2, 2, 0)
+    assert over(server) == [], "it calls back once"
+    assert [b["id"] for b in server.get("/batches", namespace=server.namespace).body["batches"]] == [batch]
+
+
+def test_what_may_not_join(server):
+    batch, other = make(server), make(server)
+    part = {"namespace": server.namespace, "topic": "part", "text": "x"}
+    for items, says in [([{**part, "batch": batch}, {**part, "batch": other}], "the same batch"),
+                        ([{**part, "batch": batch}, part], "the same batch"),
+                        ([{**part, "batch": batch, "unique": {"key": "k", "until": "done", "mode": "replace"}}], "replace")]:
+        answer = server.post("/enqueue", items)
+        assert answer.status == 400 and says in answer.body["message"], answer
+    server.enqueue({"text": "parent"})
+    answer = server.settle("/ack", server.take(), enqueue={**part, "batch": batch})
+    assert answer.status == 400 and "by /enqueue" in answer.body["message"], answer
+    assert server.post("/enqueue", [{**part, "batch": 12345}]).status == 404
+    assert close(server, batch)["status"] == "done", "an empty batch calls back when it is closed"
+    answer = server.post("/enqueue", [{**part, "batch": batch}])
+    assert answer.status == 409 and "is closed" in answer.body["message"], answer
+    assert server.get("/stats", **server.here(topic="part")).status == 404, "nothing was accepted"
+    assert over(server) == ["all"]
+
+
+def test_a_deadline_calls_back(server):
+    batch = make(server, timeout="1s")
+    join(server, batch, "a")
+    comes_to(server, batch, "deadline", 1, 0, 0)
+    assert over(server) == ["all"]
+
+
+@pytest.mark.parametrize("body, says", [
+    ({"callback": {"text": "no queue"}}, "callback: "),
+    ({"callback": {"queue": "a", "batch": 12345}}, "expected none"),
+    ({"callback": {"queue": "a", "copy_to": ["b"]}}, "expected none"),
+    ({"deadline": "2100-01-01T00:00:00Z", "timeout": "1h"}, "not both"),
+    ({"timeout": 0}, "timeout"),
+])
+def test_an_invalid_batch_is_refused(server, body, says):
+    answer = server.post("/batches", {"namespace": server.namespace, **body})
+    assert answer.status == 400 and says in answer.body["message"], answer
+
+
+def test_members_on_other_shards_count_once_over_kills(tmp_path):
+    """Members, their ends and the callback go by the outbox."""
+    with Node(tmp_path, ROUTES, engine="log") as server:
+        batch = make(server)
+        join(server, batch, "a", "b", topic="near")
+        join(server, batch, "c", "d", topic="far")
+        join(server, batch, "e", topic="far", idempotency_key="i")
+        join(server, batch, "again", topic="far", idempotency_key="i")
+        comes_to(server, batch, "open", 5, 0, 0)
+        for topic in ("near", "far"):
+            finish(server, server.take(topic=topic))
+            server.kill()
+            server.start()
+        close(server, batch)
+        finish(server, server.take(topic="far"), "/nack", dead=True)
+        comes_to(server, batch, "closed", 5, 2, 1)
+        for topic in ("near", "far"):
+            finish(server, server.take(topic=topic))
+        comes_to(server, batch, "failed", 5, 4, 1)
+        until(lambda: over(server) == ["all"])
+        server.kill()
+        server.start()
+        assert counts(server, batch) == ("failed", 5, 4, 1) and over(server) == ["all"]
