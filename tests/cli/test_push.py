@@ -68,10 +68,11 @@ def test_a_large_payload_has_what_others_may_have(cli):
     assert shown["idempotency_key"] == "i" and shown["keep_result_s"] == 3600 and cli.stats()["total"] == 1
 
 
-def test_a_large_payload_is_one_message(cli):
+@pytest.mark.parametrize("option, value", [("--count", 2), ("--batch", "b"), ("--unique", "u"), ("--retry", "fixed:1s")])
+def test_a_large_payload_refuses_what_it_cannot_carry(cli, option, value):
     (cli.folder / "large").write_bytes(b"x" * 13 * MIB)
-    done = cli.try_("push", cli.queue, "--file", "large", "--count", 2)
-    assert done.returncode == 1 and b"--count" in done.stderr and b"12 MiB" in done.stderr
+    done = cli.try_("push", cli.queue, "--file", "large", option, value)
+    assert done.returncode == 1 and option.encode() in done.stderr and b"12 MiB" in done.stderr
     assert cli.try_("stats", cli.queue).returncode == 3 or cli.stats()["total"] == 0
 
 

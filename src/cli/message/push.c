@@ -124,16 +124,28 @@ add_copies(struct push *p, struct slice payload, struct slu_err *err)
 
 /* --- where payloads come from ------------------------------------------------- */
 
+/* The option that a streamed payload cannot have; NULL if there is no such option. */
+static const char *
+unsupported(const struct push *p)
+{
+	return p->count > 1        ? "--count"
+	       : p->put.batch      ? "--batch"
+	       : p->put.unique_key ? "--unique"
+	       : p->put.retry      ? "--retry"
+				   : NULL;
+}
+
 static int
 add_large(struct push *p, struct slice head, int fd, const char *name, struct slu_err *err)
 {
 	struct slu_client_put put = p->put;
+	const char *const option = unsupported(p);
 	int rc = flush_batch(p, err);
 
 	if (rc)
 		return rc;
-	if (p->count > 1)
-		return slu_fail(err, SLU_EINVAL, "--count does not support payloads of more than 12 MiB");
+	if (option)
+		return slu_fail(err, SLU_EINVAL, "%s does not support payloads of more than 12 MiB", option);
 	p->n = 1; /* push_failed reports it */
 	rc = push_large(&p->s, p->queue, &put, &(struct large){ head, fd, name }, err);
 	if (rc)
