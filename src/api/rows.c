@@ -61,10 +61,12 @@ read_rest(struct rows *r, struct slice record, bool may_block, struct message *m
 		rc = engine_read(e, &row->record, 0, n, r->room, may_block, err);
 	if (!rc && n_error)
 		rc = engine_read(e, &row->error, 0, n_error, r->room + n, may_block, err);
+	if (rc)
+		return rc;
 	r->record = record.p ? record : (struct slice){ r->room, n };
 	r->tried = (struct slice){ r->room + n, n_error };
 	*error = attempts_error(r->tried);
-	return rc ? rc : message_decode(r->record, m, err);
+	return message_decode(r->record, m, err);
 }
 
 int
