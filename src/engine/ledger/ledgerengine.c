@@ -299,7 +299,7 @@ catch_up(struct ledgerengine *k, slu_time until, struct slu_err *err)
 			rc = ledgerengine_carry_out_failure(k, &c, (struct slice){ 0 }, err);
 	if (!rc)
 		rc = ledgerengine_tick_locks(k, until, err);
-	if (rc != SLU_ENOMEM && rc != SLU_EFULL)
+	if (rc != SLU_ENOMEM && rc != SLU_EFULL && rc != SLU_EBUSY)
 		return rc;
 	k->late = true;
 	return 0;

@@ -371,11 +371,12 @@ ledgerengine_batch_tell(struct ledgerengine *k, struct slice space, uint64_t bat
 	put.m.terms.batch = batch;
 	put.m.payload = (struct slice){ text, sizeof text };
 	put.m.payload_size = sizeof text;
+	*told = 0;
 	rc = new_id(k, space, put.m.queue, &put.m.id, &home, err);
-	if (rc)
-		return rc;
-	rc = home.here ? accept_event(k, &put, err) : ledgerengine_promise_event(k, &put, err);
-	*told = home.here ? put.m.id : put.entry;
+	if (!rc)
+		rc = home.here ? accept_event(k, &put, err) : ledgerengine_promise_event(k, &put, err);
+	if (!rc)
+		*told = home.here ? put.m.id : put.entry;
 	return rc;
 }
 
@@ -391,12 +392,13 @@ ledgerengine_batch_untell(struct ledgerengine *k, uint64_t told)
 
 /* What the change says to the batch of its message; false: nothing. */
 static bool
-ends_member(const struct change *c, enum msg_state state, enum msgbatch_what *what)
+ends_member(const struct change *c, const struct ledger_view *v, enum msgbatch_what *what)
 {
-	*what = c->kind == CHANGE_REDRIVE                       ? MSGBATCH_REDRIVEN
-		: c->kind == CHANGE_DONE && state == MSG_LEASED ? MSGBATCH_ACKED
-								: MSGBATCH_LOST;
-	return (state == MSG_DEAD) == (c->kind == CHANGE_REDRIVE);
+	const bool acked = c->kind == CHANGE_DONE && v->state == MSG_LEASED && !(v->flags & MSG_CANCELED);
+
+	*what = c->kind == CHANGE_REDRIVE ? MSGBATCH_REDRIVEN : acked ? MSGBATCH_ACKED
+								      : MSGBATCH_LOST;
+	return (v->state == MSG_DEAD) == (c->kind == CHANGE_REDRIVE);
 }
 
 int
@@ -413,9 +415,15 @@ ledgerengine_batch_change(struct ledgerengine *k, struct change *c, uint64_t *to
 		return 0;
 	ledger_get(k->ledger, c->msg, &v);
 	ledger_queue_get(k->ledger, v.queue, &q);
-	if (strcmp(q.name, MSGBATCH_QUEUE) == 0 || !ends_member(c, v.state, &e.what))
+	if (strcmp(q.name, MSGBATCH_QUEUE) == 0 || !ends_member(c, &v, &e.what))
 		return 0;
 	rc = ledgerengine_batch_tell(k, slice_of(q.space_name), batch, &e, told, err);
+	if (never(rc)) {
+		log_warn(k->log, "end of a member is not told to its batch", F_U64("batch", batch), F_STR("error", err ? err->text : ""));
+		return 0;
+	}
+	if (rc && rc != SLU_ENOMEM && rc != SLU_EFULL)
+		return SLU_EBUSY; /* later */
 	if (!rc && ledger_decide_again(k->ledger, c)) {
 		ledgerengine_batch_untell(k, *told);
 		return SLU_ENOMEM;

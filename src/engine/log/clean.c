@@ -136,7 +136,7 @@ move_message(struct logengine *l, const struct wal_record *rec, const struct mes
 	file = logengine_name_file_again(l, v->where);
 	ledgerengine_batch_relocated(&l->ledgerengine, m);
 	at = logengine_append(l, LOGENGINE_MESSAGE, &rec->body, 1);
-	logengine_note_need(l, LOGENGINE_MESSAGE, m->idem.n > 0, at.segment);
+	logengine_note_need(l, LOGENGINE_MESSAGE, logengine_is_replaced(m), at.segment);
 	ledger_relocate(l->ledger, msg, logengine_name(l, at, rec->body.n, rec->body.n, file));
 	if (v->taken)
 		l->queues[v->queue].retake = true;

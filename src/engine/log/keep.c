@@ -367,7 +367,7 @@ logengine_put_message(struct logengine *l, uint8_t type, const struct message *m
 		return rc;
 	logengine_raise_ceiling(l, number);
 	at = logengine_append(l, type, parts, 2);
-	if (m->idem.n)
+	if (logengine_is_replaced(m))
 		logengine_note_need(l, type, true, at.segment);
 	*where = logengine_name(l, at, size, size, file);
 	return 0;
@@ -392,7 +392,8 @@ logengine_keep_message(struct ledgerengine *k, const struct message *m, struct c
 		       struct slu_err *err)
 {
 	struct logengine *l = logengine_of(k);
-	const enum wal_use use = c->settles ? WAL_SETTLE : WAL_NEW;
+	const enum wal_use use = !c->settles ? WAL_NEW : c->kind == CHANGE_ACCEPT ? WAL_FREE /* an ack may need it */
+										  : WAL_SETTLE;
 	int rc;
 
 	assert(c->at == l->now);

@@ -10,6 +10,7 @@
 #include "engine/log/place.h"
 #include "engine/log/record.h"
 #include "engine/log/transit.h"
+#include "engine/msgbatch.h"
 
 #include "base/mem.h"
 #include "mirror/mirror.h"
@@ -267,7 +268,14 @@ struct wal_where logengine_append(struct logengine *l, uint8_t type, const struc
 				  unsigned n);
 void logengine_put_ceiling(struct logengine *l, uint64_t counter);
 
-/* CLEAN-9 of clean.c: the segment has a record of this type. keyed: of a message with an idempotency key. */
+/* A REPLACE of this message may follow; it needs the first record (CLEAN-10). */
+static inline bool
+logengine_is_replaced(const struct message *m)
+{
+	return m->idem.n > 0 || m->terms.batch == MSGBATCH_SELF;
+}
+
+/* CLEAN-9 of clean.c: the segment has a record of this type. keyed: of a message with an idempotency key, or of a batch. */
 void logengine_note_need(struct logengine *l, uint8_t type, bool keyed, uint32_t segment);
 
 /* The same, if the ceiling is too low for the number. */

@@ -474,7 +474,7 @@ logengine_replay(struct wal *w, const struct wal_record *rec, void *arg, struct 
 		return tell(rec, rc, err);
 	places_see(&l->places, rec->where.segment);
 	if (!l->dry)
-		logengine_note_need(l, rec->type, is_message(rec->type) && entry.message.idem.n > 0,
+		logengine_note_need(l, rec->type, is_message(rec->type) && logengine_is_replaced(&entry.message),
 				    rec->where.segment);
 	note_id(l, entry.change.id);
 	note_id(l, entry.highest);

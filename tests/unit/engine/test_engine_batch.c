@@ -208,6 +208,25 @@ CASE(the_deadline_of_a_batch_calls_back)
 	CHECK_EQ(1, callbacks(r, NULL), "only the counters change");
 }
 
+/* MSGBATCH-2: only an ack is done. */
+CASE(a_member_that_is_canceled_has_failed)
+{
+	const uint64_t id = is_redis(r) ? 0 : make(r, 0);
+	struct op_item item = { .cancel = true }, nack = { .text = SLICE("stopped") };
+
+	if (!id)
+		return;
+	join(r, id, 2);
+	CHECK_EQ(1, rig_claim(r, "a", 1));
+	item.id = nack.id = r->rows[0].id;
+	nack.token = r->rows[0].token;
+	CHECK_EQ(0, rig_item(r, OP_DELETE, &item));
+	check(r, id, 2, 0, 0);
+	CHECK_EQ(0, rig_item(r, OP_NACK, &nack));
+	end_one(r, false);
+	check(r, id, 2, 1, 1);
+}
+
 /* Deaths, deletes and purges count as failures, and a redrive takes one back. */
 CASE(members_fail_and_begin_anew)
 {

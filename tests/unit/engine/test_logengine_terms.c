@@ -3,6 +3,8 @@
  */
 #include "logkit.h"
 
+#include "engine/msgbatch.h"
+
 enum {
 	SEGMENT = 64 << 10,
 	ROWS = 64
@@ -177,6 +179,79 @@ TEST_LIMIT(a_replaced_message_survives_when_only_its_first_record_is_cleaned, 12
 	k->next_id = id + 1;
 	CHECK_EQ(0, logkit_open(k));
 	CHECK(!is_unique(k, ++id, "k"));
+	logkit_free(k);
+}
+
+static void
+make_batch(struct logkit *k, uint64_t id)
+{
+	const struct msgbatch b = { .created = k->now };
+	struct op_put p = { 0 };
+	struct buf doc;
+	struct op op;
+
+	buf_init(&doc, 1024);
+	msgbatch_encode(&b, &doc);
+	msgbatch_name(&p.m, space);
+	p.m.id = id;
+	p.m.due = msgbatch_due(&b);
+	p.m.payload = buf_slice(&doc);
+	p.m.payload_size = doc.n;
+	op_init(&op, OP_ENQUEUE, space, SLICE(MSGBATCH_QUEUE), NULL, NULL);
+	op.puts = &p;
+	op.n_puts = 1;
+	run(k, &op);
+	buf_release(&doc);
+}
+
+/* A member that waits. The batch is stored again. */
+static void
+join_batch(struct logkit *k, uint64_t batch, uint64_t id)
+{
+	struct op_item item = { .id = batch };
+	struct op_put p = { .m = { .id = id, .queue = queue, .terms.batch = batch }, .delay = 5 * SLU_HOUR };
+	struct op op;
+
+	op_init(&op, OP_FINISH, space, SLICE(MSGBATCH_QUEUE), NULL, NULL);
+	op.items = &item;
+	op.n_items = 1;
+	op.puts = &p;
+	op.n_puts = 1;
+	run(k, &op);
+	CHECK_EQ(0, item.rc);
+}
+
+static char payload[300];
+
+static void
+work(struct logkit *k, uint64_t id)
+{
+	put(k, id, (struct slice){ payload, sizeof payload }, NULL);
+	claim_and_ack(k, every, (struct slice){ 0 });
+}
+
+/* CLEAN-10: a batch has no idempotency key. */
+TEST_LIMIT(a_batch_survives_when_only_its_first_record_is_cleaned, 120)
+{
+	static char large[4000];
+	struct logkit *k = logkit_new(SEGMENT, 1, false);
+	uint64_t id = 100;
+	size_t size;
+
+	k->unverified = true;
+	CHECK_EQ(0, logkit_open(k));
+	while (!simdisk_content(k->disk, "log/00000002.log", &size)) /* the first segment has more than messages */
+		work(k, ++id);
+	make_batch(k, 50);
+	while (!simdisk_content(k->disk, "log/00000003.log", &size)) /* they go at once, after the batch was stored again */
+		put(k, ++id, (struct slice){ large, sizeof large }, NULL);
+	join_batch(k, 50, ++id);
+	while (simdisk_content(k->disk, "log/00000002.log", &size))
+		work(k, ++id);
+	logkit_kill(k);
+	k->next_id = id + 1;
+	CHECK_EQ(0, logkit_open(k));
+	join_batch(k, 50, ++id);
 	logkit_free(k);
 }
 
