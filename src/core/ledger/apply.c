@@ -256,6 +256,13 @@ count_step(struct ledger_totals *n, const struct change *c)
 	n->died += c->kind == CHANGE_DIE;
 }
 
+/* BREAKERS-4. A cancel or another priority leaves the lease as it is. */
+static bool
+may_end_lease(enum change_kind kind)
+{
+	return kind != CHANGE_EXTEND && kind != CHANGE_CANCEL && kind != CHANGE_PRIORITY;
+}
+
 static int
 apply_step(struct ledger *l, uint32_t h, const struct change *c)
 {
@@ -268,7 +275,7 @@ apply_step(struct ledger *l, uint32_t h, const struct change *c)
 	ledger_queue_use(l, ledger_home(l, m), c->at);
 	ledger_trend_look(l, ledger_queue_of(l, m), c->at);
 	ledger_trend_note(l, ledger_queue_of(l, m), m, c);
-	if (ledger_queue_of(l, m)->breakers && msg_state(m) == MSG_LEASED && c->kind != CHANGE_EXTEND && !l->replaying)
+	if (ledger_queue_of(l, m)->breakers && msg_state(m) == MSG_LEASED && may_end_lease(c->kind) && !l->replaying)
 		ledger_breaker_end(l, ledger_queue_of(l, m), h, c);
 	steps[c->kind].apply(l, ledger_queue_of(l, m), h, c);
 	return 0;

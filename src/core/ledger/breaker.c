@@ -242,13 +242,14 @@ ledger_breaker_claim(struct ledger *l, struct ledger_queue *q, uint32_t msg, con
 	each_circuit(l, q, msg, c, take_probe);
 }
 
-/* BREAKERS-4. The end of a lease by a delete of the whole queue counts as a return. */
+/* BREAKERS-4. The end of a lease by a delete of the whole queue counts as a return, as does the end of a message that was
+ * canceled. */
 static void
 end_probe(struct ledger *l, struct ledger_queue *q, uint32_t circuit, uint32_t msg, const struct breaker_rule *rule,
 	  const struct change *c)
 {
 	struct circuit *const x = circuit_at(q->breakers, circuit);
-	const bool acked = c->kind == CHANGE_DONE && c->claimed;
+	const bool acked = c->kind == CHANGE_DONE && c->claimed && !ledger_lease(l, ledger_msg(l, msg))->canceled;
 	const bool failed = c->kind == CHANGE_RETRY || c->kind == CHANGE_DIE;
 
 	if (x->probe != msg)
