@@ -3,7 +3,8 @@
  *
  * The attempts before are read from the record of the last failure. If they cannot be read (no memory, a damaged record, or
  * a record that this run has appended and not yet written), the attempt is kept without them, or, if it has no error, not at
- * all: what was kept stays. A nack never fails for that.
+ * all: what was kept stays. A nack never fails for that. The end of a lease does not wait for the disk: thousands may end in
+ * one run.
  */
 #include "engine/ledger/ledgerengine_private.h"
 
@@ -12,7 +13,7 @@
 
 /* Reads what was kept of the last failure. before: room for ATTEMPTS_MAX bytes. Returns false if it cannot be read. */
 static bool
-read_before(struct ledgerengine *k, uint64_t where, char *before, struct attempts *out)
+read_before(struct ledgerengine *k, uint64_t where, bool may_block, char *before, struct attempts *out)
 {
 	struct op_ref ref = { 0 };
 	int rc;
@@ -22,7 +23,7 @@ read_before(struct ledgerengine *k, uint64_t where, char *before, struct attempt
 		return true;
 	if (k->ops->pin(k, where, &ref, NULL, NULL))
 		return false;
-	rc = ref.size <= ATTEMPTS_MAX ? engine_read(k->engine, &ref, 0, ref.size, before, true, NULL) : SLU_ETOOBIG;
+	rc = ref.size <= ATTEMPTS_MAX ? engine_read(k->engine, &ref, 0, ref.size, before, may_block, NULL) : SLU_ETOOBIG;
 	engine_unpin(k->engine, &ref);
 	if (!rc)
 		(void)attempts_read((struct slice){ before, ref.size }, out);
@@ -47,7 +48,7 @@ write_attempt(struct ledgerengine *k, const struct change *c, const struct ledge
 	const slu_time ended = c->expired && v->until < c->at ? v->until : c->at;
 	struct attempts all;
 
-	if (!read_before(k, v->error, before, &all) && !error.n)
+	if (!read_before(k, v->error, !c->expired, before, &all) && !error.n)
 		return 0;
 	attempts_add(&all, &(struct attempt_row){
 				   .began = v->claimed,
