@@ -106,6 +106,19 @@ def test_a_message_whose_result_is_waited_for_is_refused(server):
     assert "keep_result" in act(server, "priority", send(server, keep_result=60), 409, priority=1)["message"]
 
 
+def test_what_would_lose_its_unique_key_is_refused(server):
+    first = send(server, unique={"key": "u", "until": "done"})
+    for verb, more in (("priority", {"priority": 1}), ("delay", {"delay": "1h"}), ("edit", {"text": "new"}), ("move", {"to": "other"})):
+        assert "is unique, and would lose its key" in act(server, verb, first, 409, **more)["message"]
+    assert send(server, unique={"key": "u", "until": "done"}) == first
+
+
+def test_a_member_of_a_batch_is_refused(server):
+    batch = server.post("/batches", {"namespace": server.namespace, "callback": {"queue": "over", "text": "all"}}).body["id"]
+    member = send(server, batch=batch)
+    assert "is a member of a batch" in act(server, "priority", member, 409, priority=1)["message"]
+
+
 def test_a_leased_message_is_refused(server):
     id = send(server)
     server.take()

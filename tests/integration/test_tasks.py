@@ -195,6 +195,15 @@ def test_what_would_change_the_order_of_a_key_is_refused(server):
     assert sorted(texts(server.dequeue(limit=10)))[0] == "1"
 
 
+def test_a_unique_message_keeps_its_key(server):
+    """TERMS-1: a task leaves it."""
+    unique = {"text": "u", "unique": {"key": "k", "until": "done"}}
+    first = server.enqueue(unique)
+    task = done(server, "priority", priority=-3)
+    assert (task["refused"], task["done"]) == (1, 0) and "is unique, and would lose its key" in task["error"], task
+    assert server.enqueue(unique) == first
+
+
 def test_what_arrives_later_is_not_of_the_task(server):
     """TASK-1: a letter that dies again is not redriven again."""
     kill(server, 30)

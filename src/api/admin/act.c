@@ -11,7 +11,8 @@
  *         another one: the inverse of an action undoes nothing that somebody else has done since.
  *  ACT-2  What would change the order of a key is refused: any action on a message with a key that has been due, unless
  *         the message is dead.
- *  ACT-3  A message that another one would take the place of is refused if its result can be waited for by its id.
+ *  ACT-3  A message that another one would take the place of is refused if its result can be waited for by its id, if it is
+ *         unique until it is delivered or done, or if it is a member of a batch.
  */
 #include "api/admin/admin.h"
 
@@ -210,6 +211,7 @@ replace(struct apicall *a, struct state *s)
 	s->put.m.due = s->row.state == MSG_DEAD ? 0 : s->row.due;
 	s->put.deadline = s->m.expires > 0 && s->m.expires != SLU_NEVER && s->row.state != MSG_DEAD ? s->m.expires : 0;
 	s->put.m.expires = 0;
+	s->put.m.terms.batch = 0; /* the member has failed */
 	if (a->arg == ACT_DELAY) {
 		s->put.m.due = s->until;
 		s->put.delay = s->delay;
@@ -302,6 +304,10 @@ check(struct apicall *a, const struct state *s, char text[static 400])
 			       (int)s->m.key.n, s->m.key.p);
 	else if (a->arg != ACT_RUN && s->m.keep) /* ACT-3 */
 		(void)snprintf(text, 400, "message %" PRIu64 " has keep_result: its result is waited for by its id", s->id.id);
+	else if (a->arg != ACT_RUN && s->m.terms.batch && s->row.state != MSG_DEAD)
+		(void)snprintf(text, 400, "message %" PRIu64 " is a member of a batch, which would count it as failed", s->id.id);
+	else if (a->arg != ACT_RUN && terms_are_unique(&s->m.terms) && s->row.state != MSG_DEAD)
+		(void)snprintf(text, 400, "message %" PRIu64 " is unique, and would lose its key", s->id.id);
 	else
 		return NULL;
 	return text;

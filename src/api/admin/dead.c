@@ -207,6 +207,7 @@ make_put(struct rows *r, const struct op_row *row, struct op_put *put, struct pa
 	n = snprintf(key, COPY_KEY, "sluice-redrive-%" PRIu64, row->id);
 	put->m.id = 0;
 	put->m.due = 0;
+	put->m.terms.batch = 0; /* the member has failed */
 	put->m.queue = s->to;
 	put->m.idem = (struct slice){ key, (size_t)n };
 	if (!row->payload.pin)

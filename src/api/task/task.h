@@ -15,8 +15,8 @@
  *
  *  TASK-1  A task changes a message at most once, and only messages that were there when it began: accepted before, or dead
  *          before.
- *  TASK-2  An act that would change the order of a key is refused for that message, as are messages that are leased. The task
- *          counts them as `refused`, and keeps the first reason.
+ *  TASK-2  An act that would change the order of a key, or make a message lose its unique key or its batch, is refused for
+ *          that message, as are messages that are leased. The task counts them as `refused`, and keeps the first reason.
  *  TASK-3  After a restart or a takeover the task looks at all messages again: those that are done do not match any more.
  *          The document is written each second, so `done` may miss what the last second did.
  */

@@ -28,6 +28,10 @@ is_refused(const struct task *t, const struct op_row *row, const struct message 
 		(void)snprintf(text, size, "message %" PRIu64 " has keep_result: its result is waited for by its id", row->id);
 	else if (m->file)
 		(void)snprintf(text, size, "message %" PRIu64 " has more than 1 MiB", row->id);
+	else if (m->terms.batch && row->state != MSG_DEAD)
+		(void)snprintf(text, size, "message %" PRIu64 " is a member of a batch, which would count it as failed", row->id);
+	else if (terms_are_unique(&m->terms) && row->state != MSG_DEAD)
+		(void)snprintf(text, size, "message %" PRIu64 " is unique, and would lose its key", row->id);
 	else if (t->to_source && !m->source.n)
 		(void)snprintf(text, size, "message %" PRIu64 " did not die in another queue", row->id);
 	else
@@ -47,6 +51,7 @@ fill_put(const struct task *t, const struct op_row *row, const struct message *m
 	put->m.due = dead ? 0 : row->due;
 	put->deadline = !dead && m->expires > 0 && m->expires != SLU_NEVER ? m->expires : 0;
 	put->m.expires = 0;
+	put->m.terms.batch = 0; /* the member has failed */
 	if (t->action == TASK_PRIORITY)
 		return;
 	put->m.queue = t->to_source ? m->source : t->to;

@@ -43,6 +43,13 @@ terms_any(const struct terms *t)
 	return t->lease || t->run || t->retry || t->unique || t->batch;
 }
 
+/* Returns whether another message of the queue may have the key once this one is gone. */
+static inline bool
+terms_are_unique(const struct terms *t)
+{
+	return t->unique == UNIQUE_STARTED || t->unique == UNIQUE_DONE;
+}
+
 /* Returns whether the message has lost its key at the moment now, although it may be there. */
 static inline bool
 terms_unique_over(const struct terms *t, slu_time now)
