@@ -341,6 +341,8 @@ tasker_step(struct tasker *s, struct tasked *row, struct slu_err *err)
 	if (row->t.cancel)
 		return end(s, row, TASK_CANCELED, row->refusal);
 	rc = row->t.before ? 0 : begin(s, row, err);
+	if (!rc && !row->stored) /* TASK-1: the next owner has the same moment */
+		rc = tasker_store(s, row, err);
 	if (rc)
 		return rc;
 	if (is_failing(s, row))
