@@ -102,4 +102,4 @@ def test_the_log_and_the_metrics_are_as_they_should_be(server):
         assert "\x1b" not in line
     for line in server.get("/metrics").text.splitlines():
         assert re.fullmatch(r'# (HELP|TYPE) (sluice|process)_.*|(sluice|process)_\w+(\{[^{}]*\})? [-+.\w]+', line), line
-        assert "forged" not in line and "script" not in line
+        assert "forged" not in line and "<script" not in line and "alert" not in line

