@@ -62,6 +62,9 @@ void flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, enum 
  * that name them. */
 bool flat_has_large(struct apicall *a);
 
+/* The engine of the shard that the message goes to. */
+struct engine *flat_engine_of(struct apicall *a, const struct message *m);
+
 /* Stores them on a file thread, then calls `then` on the loop; or refuses the call. */
 void flat_large_store(struct apicall *a, void (*then)(struct apicall *a));
 void flat_large_close(const struct flat_enqueue *e); /* when the ops are answered */
