@@ -43,8 +43,9 @@ def test_dump_shows_every_record(log):
     types = [row["type"] for row in rows]
     assert types.count("accept") == 3 and types.count("claim") == 2
     assert types[-1] == "closed"
-    dead = next(row for row in rows if row["type"] == "die")
+    dead = next(row for row in rows if row["type"] == "die_attempts")
     assert dead["fields"]["id"] == 2 and dead["fields"]["error"] == "no such address"
+    assert dead["fields"]["attempts_kept"] == 1
     assert [row["seq"] for row in rows] == sorted(row["seq"] for row in rows)
     plain = run("journal", "dump", str(log)).stdout
     assert len(plain.splitlines()) == len(rows)
