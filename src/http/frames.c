@@ -7,7 +7,8 @@
 enum {
 	BODY_AHEAD = 64 * 1024,  /* set aside at once for a body */
 	KEPT_ANSWER = 16 * 1024, /* a larger buffer of an answer is freed when its bytes are copied */
-	PIECE = 256 * 1024       /* no answer is added to a piece of so many bytes */
+	PIECE = 256 * 1024,      /* no answer is added to a piece of so many bytes */
+	KEPT_PIECE = 2 * PIECE   /* a larger buffer of pieces is freed when it is empty */
 };
 
 struct frames {
@@ -16,7 +17,7 @@ struct frames {
 	struct list done;    /* answered: their bytes are in no piece yet */
 	struct list sending; /* their answers are in the piece under way */
 	unsigned n_running;
-	size_t waiting; /* bytes of done */
+	size_t waiting; /* the cost of done: FRAMES-3 */
 	struct buf out; /* the next piece */
 	char line[FRAME_LINE];
 	size_t n_line;
@@ -96,6 +97,13 @@ cut(const struct frames *f)
 		c->broken = true;
 }
 
+/* What an answer holds until it is in a piece: also one without a body. */
+static size_t
+cost(const struct exchange *x)
+{
+	return x->out.n + x->charged + CONN_OUTPUT_LOW / FRAMES_MAX;
+}
+
 /* EXCHANGE-8: an answer, or a piece of one, is there. */
 static void
 answered(struct exchange *x)
@@ -112,10 +120,18 @@ answered(struct exchange *x)
 	}
 	if (!x->streams || x->whole)
 		(void)http_count(call_of(x));
-	f->waiting += x->out.n;
+	f->waiting += cost(x);
 	exchange_charge(x);
 	list_append(&f->done, &x->node);
 	poke(f);
+}
+
+/* An empty buffer of pieces. */
+static void
+trim(struct buf *b)
+{
+	if (b->size > KEPT_PIECE)
+		buf_release(b);
 }
 
 /* exchange.more of the upgrade: the kernel has the piece. */
@@ -125,6 +141,8 @@ more(struct exchange *upgrade)
 	struct frames *const f = upgrade->user;
 
 	f->idle = true;
+	trim(&upgrade->out);
+	exchange_charge(upgrade);
 	LIST_EACH_SAFE(n, &f->sending) {
 		struct exchange *const x = CONTAINER(n, struct exchange, node);
 
@@ -147,7 +165,7 @@ gather(struct frames *f, struct exchange *x)
 
 	list_remove(&x->node);
 	list_append(&f->sending, &x->node);
-	f->waiting -= x->out.n;
+	f->waiting -= cost(x);
 	frame_write(&f->out, call->number, call->status, x->out.n, x->streams && !x->whole);
 	buf_put(&f->out, x->out.p, x->out.n);
 	if (x->out.size > KEPT_ANSWER)
@@ -184,6 +202,7 @@ give(struct frames *f)
 	x->out = f->out;
 	f->out = out;
 	buf_clear(&f->out);
+	trim(&f->out);
 	exchange_piece(x, last);
 }
 

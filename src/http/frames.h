@@ -14,8 +14,8 @@
  *
  *  FRAMES-1  Every frame is authorized by the fields of the upgrade, as a request with these fields is.
  *  FRAMES-2  Only POST routes with `framed` are served. Other paths are 404, and the connection stays.
- *  FRAMES-3  At most FRAMES_MAX parts run, and nothing is parsed while more than CONN_OUTPUT_LOW bytes of answers
- *            wait for the client: the client waits, and the server holds no more.
+ *  FRAMES-3  At most FRAMES_MAX parts run, and nothing is parsed while the answers that wait for the client hold more
+ *            than CONN_OUTPUT_LOW bytes, with the bodies of their frames; or while FRAMES_MAX wait, however small.
  *  FRAMES-4  An answer is `sent` when the kernel has the piece that it is in. If the connection ends before, every
  *            other part ends unsent, and what it was granted goes back.
  *  FRAMES-5  A malformed line is answered with number 0 and status 400, and ends the connection. A server that stops

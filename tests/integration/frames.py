@@ -10,9 +10,9 @@ HEAD = "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: Upgrade\r\nUpg
 
 
 class Frames:
-    def __init__(self, server, path="/stream", headers=(), status=101):
+    def __init__(self, server, path="/stream", headers=(), status=101, sock=None):
         self.path = path
-        self.sock = server.raw()
+        self.sock = sock or server.raw()
         self.file = self.sock.makefile("rb")
         self.number = 0
         self.answers = {}  # of frames that were not asked for yet

@@ -103,6 +103,28 @@ def test_a_slow_reader_holds_up_itself_alone(server):
         assert sum(len(messages) for status, messages in got if status == 200) == 60
 
 
+@pytest.fixture
+def narrow(tmp_path):
+    """A server, and a connection to it with small buffers: a unix socket."""
+    path = tmp_path / "sluice.sock"
+    with Server(tmp_path / "data", "--listen", f"unix:{path}", namespace="default") as server, \
+            socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(path))
+        yield server, sock
+
+
+def test_a_client_that_reads_no_answer_is_not_read(narrow):
+    """X-17: bounded, also if the answers have no body."""
+    server, sock = narrow
+    with Frames(server, "/v1/codeq/stream", sock=sock) as frames:
+        frames.good("/v1/codeq/tasks/claim", {"commands": ["none"]}, status=204)
+        sock.settimeout(2)
+        with pytest.raises(TimeoutError):
+            for _ in range(400):
+                frames.send(b'1 /v1/codeq/tasks/claim 21\n{"commands":["none"]}' * 500)
+        assert server.metric("sluice_http_requests_running") < 1000
+
+
 def test_a_large_answer_comes_in_pieces(server):
     """The line of a piece ends with a plus; memory is bounded by the piece."""
     payload = "y" * (3 << 20)
