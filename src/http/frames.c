@@ -21,7 +21,7 @@ struct frames {
 	struct buf out; /* the next piece */
 	char line[FRAME_LINE];
 	size_t n_line;
-	uint32_t left;  /* bytes of the body of conn.reading that have not come */
+	uint32_t left;  /* bytes of a body that have not come; without conn.reading they are thrown away */
 	bool idle;      /* the next piece may be given */
 	bool last;      /* the next piece is the last one */
 	bool lacks;     /* no memory for the body that is being read */
@@ -275,22 +275,16 @@ refuse(struct call *c, unsigned status, const char *reason)
 
 /* The frame is whole. */
 static void
-run(struct frames *f, struct exchange *x, bool lacks)
+run(struct exchange *x, bool lacks)
 {
 	struct call *const c = call_of(x);
-	const struct http_shared *const s = http_shared(x->protocol);
 
-	(void)f;
 	x->arrived = true;
 	x->state = EXCHANGE_RUNNING;
 	c->body = buf_slice(&c->in);
-	if (!c->route)
-		refuse(c, 404, "no_such_path");
-	else if (c->body.n > c->route->max_body)
-		refuse(c, 413, "body_too_large");
-	else if (lacks)
+	if (lacks)
 		refuse(c, 503, "request_memory");
-	else if (!s->conf.authorize || s->conf.authorize(c, s->arg))
+	else
 		c->route->handle(c, exchange_arg(x));
 }
 
@@ -302,6 +296,27 @@ find(const struct conn *c, struct slice path)
 	const struct route *const r = route_find(&http_shared(c->protocol)->routes, SLICE("POST"), path, &status);
 
 	return r && r->framed ? r : NULL;
+}
+
+/* FRAMES-1: before its body, of `size` bytes, is read. Returns false if it was answered. */
+static bool
+admit(struct exchange *x, uint32_t size)
+{
+	struct call *const c = call_of(x);
+	const struct http_shared *const s = http_shared(x->protocol);
+
+	x->state = EXCHANGE_RUNNING;
+	if (c->piece.failed)
+		refuse(c, 503, "request_memory");
+	else if (!c->route)
+		refuse(c, 404, "no_such_path");
+	else if (s->conf.authorize && !s->conf.authorize(c, s->arg))
+		return false;
+	else if (size > c->route->max_body)
+		refuse(c, 413, "body_too_large");
+	else
+		x->state = EXCHANGE_READING;
+	return x->state == EXCHANGE_READING;
 }
 
 static void
@@ -323,9 +338,11 @@ begin(struct conn *c, struct frames *f, const struct frame_line *frame)
 	call->in.max = FRAME_BODY + 1;
 	x->exempt = call->route && call->route->settles;
 	f->left = frame->size;
-	f->lacks = call->piece.failed;
+	f->lacks = false;
+	if (!admit(x, frame->size))
+		return; /* its body is thrown away */
 	if (frame->size == 0) {
-		run(f, x, f->lacks);
+		run(x, f->lacks);
 		return;
 	}
 	(void)buf_reserve(&call->in, frame->size < BODY_AHEAD ? frame->size : BODY_AHEAD); /* otherwise buf_put fails */
@@ -356,15 +373,16 @@ take_body(struct conn *c, struct frames *f)
 	struct exchange *const x = c->reading;
 	const size_t n = c->rest.n < f->left ? c->rest.n : f->left;
 
-	keep(c, f, x, (struct slice){ c->rest.p, n });
+	if (x)
+		keep(c, f, x, (struct slice){ c->rest.p, n });
 	c->moved += n;
 	slice_skip(&c->rest, n);
 	f->left -= (uint32_t)n;
-	if (f->left > 0)
+	if (f->left > 0 || !x)
 		return;
 	c->reading = NULL;
 	c->wait = WAIT_HANDLER; /* the next frame has its full time */
-	run(f, x, f->lacks);
+	run(x, f->lacks);
 }
 
 /* FRAMES-5 */
@@ -414,7 +432,7 @@ frames_may_parse(const struct conn *c)
 
 	if (c->generation == 0 || c->last || c->broken || !f || f->last)
 		return false;
-	if (c->reading)
+	if (f->left > 0)
 		return true;
 	return f->n_running < FRAMES_MAX && f->waiting + c->output <= CONN_OUTPUT_LOW && !stops(c);
 }
@@ -425,7 +443,7 @@ frames_parse(struct conn *c)
 	struct frames *const f = frames_of(c);
 
 	while (c->rest.n > 0 && frames_may_parse(c)) {
-		if (c->reading)
+		if (f->left > 0)
 			take_body(c, f);
 		else
 			take_line(c, f);

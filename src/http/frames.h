@@ -12,7 +12,8 @@
  * waits is a credit: the server may push so many messages, whenever they are there. The upgrade is an answer in
  * pieces (EXCHANGE-7) that ends with the connection.
  *
- *  FRAMES-1  Every frame is authorized by the fields of the upgrade, as a request with these fields is.
+ *  FRAMES-1  Every frame is authorized by the fields of the upgrade, as a request with these fields is, before its body
+ *            is read. The body of a refused one is thrown away.
  *  FRAMES-2  Only POST routes with `framed` are served. Other paths are 404, and the connection stays.
  *  FRAMES-3  At most FRAMES_MAX parts run, and nothing is parsed while the answers that wait for the client hold more
  *            than CONN_OUTPUT_LOW bytes, with the bodies of their frames; or while FRAMES_MAX wait, however small.

@@ -125,6 +125,14 @@ def test_a_client_that_reads_no_answer_is_not_read(narrow):
         assert server.metric("sluice_http_requests_running") < 1000
 
 
+def test_the_body_of_a_refused_frame_is_thrown_away(server):
+    """Also if it is larger than what the path takes, and the stream goes on."""
+    with Frames(server) as frames:
+        numbers = [frames.ask(path, b"1 /ack 0\n" * 100_000) for path in ("/nothing", "/dequeue", "/nothing")]
+        assert [frames.answer(number)[0] for number in numbers] == [404, 413, 404]
+        assert frames.good("/enqueue", queue("after", text="x"))
+
+
 def test_a_large_answer_comes_in_pieces(server):
     """The line of a piece ends with a plus; memory is bounded by the piece."""
     payload = "y" * (3 << 20)
