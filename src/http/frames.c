@@ -402,6 +402,7 @@ take_line(struct conn *c, struct frames *f)
 	const char *const end = memchr(c->rest.p, '\n', c->rest.n);
 	const size_t n = end ? (size_t)(end - c->rest.p) + 1 : c->rest.n;
 	struct frame_line frame;
+	struct slice line;
 
 	if (f->n_line + n > sizeof f->line) {
 		refuse_line(c, f);
@@ -412,11 +413,12 @@ take_line(struct conn *c, struct frames *f)
 	slice_skip(&c->rest, n);
 	if (!end)
 		return;
-	if (frame_read((struct slice){ f->line, f->n_line - 1 }, &frame))
+	line = (struct slice){ f->line, f->n_line - 1 };
+	f->n_line = 0;
+	if (frame_read(line, &frame))
 		refuse_line(c, f);
 	else
-		begin(c, f, &frame);
-	f->n_line = 0;
+		begin(c, f, &frame); /* f may be gone */
 }
 
 static bool
