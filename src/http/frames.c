@@ -62,6 +62,13 @@ release(struct frames *f)
 
 /* --- answers ------------------------------------------------------------------- */
 
+/* Whether the piece that is there is the last one. */
+static bool
+is_whole(const struct exchange *x)
+{
+	return !x->streams || x->whole;
+}
+
 static void
 end_parts(struct list *parts, bool sent)
 {
@@ -69,7 +76,7 @@ end_parts(struct list *parts, bool sent)
 		struct exchange *const x = CONTAINER(parts->next, struct exchange, node);
 
 		list_remove(&x->node);
-		exchange_part_end(x, sent);
+		exchange_part_end(x, sent && is_whole(x));
 	}
 }
 
@@ -118,7 +125,7 @@ answered(struct exchange *x)
 		release(f);
 		return;
 	}
-	if (!x->streams || x->whole)
+	if (is_whole(x))
 		(void)http_count(call_of(x));
 	f->waiting += cost(x);
 	exchange_charge(x);
@@ -147,7 +154,7 @@ more(struct exchange *upgrade)
 		struct exchange *const x = CONTAINER(n, struct exchange, node);
 
 		list_remove(&x->node);
-		if (x->streams && !x->whole) {
+		if (!is_whole(x)) {
 			start_part(f, x);
 			exchange_want_more(x);
 		} else {
@@ -166,7 +173,7 @@ gather(struct frames *f, struct exchange *x)
 	list_remove(&x->node);
 	list_append(&f->sending, &x->node);
 	f->waiting -= cost(x);
-	frame_write(&f->out, call->number, call->status, x->out.n, x->streams && !x->whole);
+	frame_write(&f->out, call->number, call->status, x->out.n, !is_whole(x));
 	buf_put(&f->out, x->out.p, x->out.n);
 	if (x->out.size > KEPT_ANSWER)
 		buf_release(&x->out);
@@ -242,8 +249,8 @@ ended(struct exchange *x, bool sent)
 	if (c)
 		http_conn(c)->frames = NULL;
 	f->x = NULL;
-	f->n_running++; /* it stays while its parts are told */
-	close_parts(f, sent);
+	f->n_running++;                     /* it stays while its parts are told */
+	close_parts(f, sent || x->drained); /* the client may have closed when it had the whole piece */
 	f->n_running--;
 	release(f);
 }
@@ -427,6 +434,13 @@ stops(const struct conn *c)
 	return c->front->draining || c->front->hands_over;
 }
 
+/* Everything is answered, and the kernel has it: an answer in pieces is in one of these lists until its end. */
+static bool
+is_quiet(const struct frames *f)
+{
+	return f->n_running == 0 && list_is_empty(&f->done) && list_is_empty(&f->sending);
+}
+
 bool
 frames_may_parse(const struct conn *c)
 {
@@ -452,7 +466,7 @@ frames_parse(struct conn *c)
 	}
 	if (c->generation == 0 || !f->x)
 		return;
-	f->last |= stops(c) && f->n_running == 0 && !c->reading;
+	f->last |= stops(c) && is_quiet(f);
 	give(f);
 }
 

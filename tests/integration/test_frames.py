@@ -1,4 +1,5 @@
 """X-17: the stream of frames, for producers and workers. docs/stream.md."""
+import base64
 import json
 import socket
 import threading
@@ -123,6 +124,30 @@ def test_a_client_that_reads_no_answer_is_not_read(narrow):
             for _ in range(400):
                 frames.send(b'1 /v1/codeq/tasks/claim 21\n{"commands":["none"]}' * 500)
         assert server.metric("sluice_http_requests_running") < 1000
+
+
+def refuses(address):
+    with socket.socket() as sock:
+        return sock.connect_ex(address) != 0
+
+
+def test_a_server_that_stops_sends_a_large_answer_whole(narrow):
+    """X-17: what it read is answered."""
+    server, sock = narrow
+    payload = "z" * (6 << 20)
+    with Frames(server, sock=sock) as frames:
+        frames.good("/enqueue", queue("stops", text=payload))
+        frames.ask("/dequeue", queue("stops", **{"as": "text"}))
+        number, status, found, whole = frames.read()
+        stop = threading.Thread(target=server.stop)
+        stop.start()
+        until(lambda: refuses(server.address))
+        while not whole:
+            _, _, text, whole = frames.read()
+            found += text
+        assert status == 200 and base64.b64decode(json.loads(found)[0]["payload"]) == payload.encode()
+        assert frames.next() is None
+        stop.join()
 
 
 def test_the_body_of_a_refused_frame_is_thrown_away(server):
