@@ -1,4 +1,5 @@
 """The SQS dialect on the wire, in both protocols. test_sqs_clients.py has real clients. docs/sqs.md."""
+import base64
 import hashlib
 import json
 import threading
@@ -687,6 +688,9 @@ def test_a_move_task_with_a_destination_and_a_rate_is_canceled(sqs):
     task, = moves(sqs, source, MaxResults=10)
     assert (task["Status"], task["DestinationArn"], int(task["MaxNumberOfMessagesPerSecond"])) == ("RUNNING", target, 1)
     assert task["TaskHandle"] == handle
+    made_up = base64.b64encode(base64.b64decode(handle).replace(source.encode(), target.encode())).decode()
+    refused("ResourceNotFoundException", sqs.CancelMessageMoveTask, TaskHandle=made_up)
+    assert moves(sqs, source)[0]["Status"] == "RUNNING"
     assert 0 <= int(sqs.CancelMessageMoveTask(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"]) <= 4
     assert moved(sqs, source)["Status"] == "CANCELLED"
     refused("ResourceNotFoundException", sqs.CancelMessageMoveTask, TaskHandle=handle)

@@ -363,6 +363,21 @@ canceled(struct apicall *a, int rc, const struct slu_err *err)
 	}
 }
 
+/* The task of a handle must be a move of the queue that the handle names. */
+static void
+found(struct apicall *a, int rc, const struct slu_err *err)
+{
+	struct state *const t = state_of(a);
+	const bool is_move = !rc && t->call.t.action == TASK_MOVE && slice_eq(t->call.t.queue, slice_of(sqs_of(a)->queue));
+
+	if (rc)
+		refuse(a, rc, err);
+	else if (!is_move)
+		refuse(a, SLU_ENOTFOUND, NULL);
+	else
+		tasks_cancel(a, &t->call, canceled);
+}
+
 void
 sqs_cancel_move(struct apicall *a)
 {
@@ -376,7 +391,7 @@ sqs_cancel_move(struct apicall *a)
 		sqs_refuse(a, SQS_BAD_VALUE, "Value for parameter TaskHandle is invalid.");
 	else if (take_arn(a, t->arn)) {
 		t->call.space = slice_of(sqs_of(a)->space);
-		tasks_cancel(a, &t->call, canceled);
+		tasks_get(a, &t->call, found);
 	}
 }
 
