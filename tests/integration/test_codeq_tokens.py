@@ -28,6 +28,12 @@ def client(server, tenant="acme", types=("*",), scope=SCOPES, worker="w1", **cla
                  admin=KEY.token(sub="ops", tid=tenant, scope="codeq:admin"))
 
 
+def test_a_worker_without_commands_has_no_subscription(server):
+    """An empty list is not all commands."""
+    answer = client(server, types=()).call("worker", "POST", "/workers/subscriptions", {"callbackUrl": "http://192.0.2.1/"})
+    assert (answer.status, answer.body["error"]) == (403, "the token has no eventTypes")
+
+
 # Every action: who may use it, and a call of it.
 ID = "0190163d-0000-7000-8000-000000000000"
 ACTIONS = {

@@ -98,6 +98,8 @@ check_types(struct apicall *a, struct slu_err *err)
 	s->new.types = s->types;
 	if (s->new.n_types > 0 || !t || t->any_type)
 		return 0;
+	if (t->n_types == 0)
+		return slu_fail(err, SLU_EFORBIDDEN, "the token has no eventTypes");
 	s->new.types = t->types;
 	s->new.n_types = t->n_types;
 	return 0;
