@@ -17,6 +17,7 @@
 #define LEASE_TIME (20 * SLU_SEC)
 #define FIRST_WAIT (2 * SLU_SEC)
 #define LONG_WAIT  (60 * SLU_SEC)
+#define CALL_TIME  (60 * SLU_SEC) /* a call of a subscriber is of no use after that */
 #define IDLE_LOOK  (30 * SLU_SEC) /* of the first thread: webhooks of another server that is gone */
 #define BUSY_LOOK  (200 * SLU_MS) /* while webhooks may come back */
 #define BUSY_TIME  (70 * SLU_SEC) /* since the last one: longer than the longest wait */
@@ -337,6 +338,15 @@ delay_after(unsigned failures)
 	return delay < LONG_WAIT ? delay : LONG_WAIT;
 }
 
+/* WEBHOOKS-5 */
+static bool
+is_stale(const struct op_row *row, const struct message *m)
+{
+	const slu_time ready = m->due > m->accepted ? m->due : m->accepted;
+
+	return m->prio == WEBHOOK_CALL_PRIO && row->claimed - ready > CALL_TIME;
+}
+
 static void
 send_one(struct one *one, const struct message *m)
 {
@@ -347,6 +357,10 @@ send_one(struct one *one, const struct message *m)
 	bool final = false;
 	int rc;
 
+	if (is_stale(&one->row, m)) {
+		settle(one, OP_ACK, 0);
+		return;
+	}
 	codeq_extras_read(&memory, m->attributes, &x);
 	(void)snprintf(url, sizeof url, "%.*s", (int)x.webhook.n, x.webhook.n ? x.webhook.p : ""); /* create checks it */
 	arena_release(&memory);

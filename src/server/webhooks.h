@@ -12,6 +12,8 @@
  *  WEBHOOKS-3  With codeq.webhook_secret a body is signed: X-CodeQ-Timestamp has the unix time, X-CodeQ-Signature the
  *              HMAC-SHA256 of "<time>.<body>" in hex.
  *  WEBHOOKS-4  A webhook may be sent more than once: if its answer is lost, or the server is killed before the ack.
+ *  WEBHOOKS-5  Results are sent before calls of subscribers (api/codeq/subscribe.h). A call that has waited for a minute is
+ *              not sent.
  */
 #ifndef SERVER_WEBHOOKS_H
 #define SERVER_WEBHOOKS_H

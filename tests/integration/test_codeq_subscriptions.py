@@ -3,6 +3,7 @@ import collections
 import hashlib
 import hmac
 import json
+import threading
 import time
 
 import pytest
@@ -138,16 +139,41 @@ def test_what_is_malformed_is_refused(server, body):
 
 
 def test_there_is_a_most(tmp_path):
-    """Bounded: the thousand-and-first is refused, and one that is forgotten makes room."""
+    """Bounded: the hundred-and-first of a namespace is refused, and one that is forgotten makes room."""
     with Server(tmp_path / "data", engine="memory") as server:
         codeq = Codeq(server)
-        body = {"callbackUrl": "http://192.0.2.1/", "ttlSeconds": 60}
-        for _ in range(999):
-            codeq.good("worker", "POST", "/workers/subscriptions", body)
-        codeq.good("worker", "POST", "/workers/subscriptions", {**body, "ttlSeconds": 1})
-        answer = codeq.call("worker", "POST", "/workers/subscriptions", body)
+
+        def ask(i, **more):
+            return codeq.call("worker", "POST", "/workers/subscriptions", {"callbackUrl": f"http://192.0.2.1/{i}", **more})
+
+        assert [ask(i).status for i in range(99)] == [200] * 99
+        assert ask(99, ttlSeconds=1).status == 200
+        answer = ask(100)
         assert answer.status == 429 and "too many subscriptions" in answer.text
-        until(lambda: codeq.call("worker", "POST", "/workers/subscriptions", body).status == 200)
+        until(lambda: ask(100).status == 200)
+
+
+def test_an_equal_subscription_is_the_same(server):
+    """So a worker that subscribes again and again is called once; other commands are another one."""
+    receiver, codeq = Receiver(), Codeq(server)
+    ids = {subscribe(codeq, receiver, eventTypes=types)["subscriptionId"] for types in (["Same", "b"], ["same", "B"], ["same"])}
+    assert len(ids) == 2
+    codeq.create(command="b")
+    assert sum(settled(receiver, 1).values()) == 1
+
+
+def test_results_are_sent_before_calls(server):
+    """However many calls wait for an address that hangs."""
+    receiver, codeq, held = Receiver(), Codeq(server), threading.Event()
+    answer = receiver.server.RequestHandlerClass.do_POST
+    receiver.server.RequestHandlerClass.do_POST = lambda self: (held.wait(10), answer(self))
+    for i in range(40):
+        subscribe(codeq, receiver, f"/{i}", eventTypes=["ahead"])
+    codeq.create(command="ahead", webhook=receiver.url("/result"))
+    codeq.complete(codeq.claim("ahead"))
+    held.set()
+    until(lambda: len(receiver.got) == 41)
+    assert [path for path, _, _ in receiver.got].index("/result") < 20
 
 
 def test_addresses_inside_are_refused(tmp_path):

@@ -16,6 +16,7 @@
 #define TTL_MAX          86400
 #define INTERVAL_DEFAULT 5
 #define INTERVAL_MAX     3600
+#define CALLS_MAX        (2 * SUBSCRIBERS_SPACE) /* of a create: to a subscriber one now, and one later */
 
 struct state {
 	struct subscriber new;
@@ -255,14 +256,15 @@ tell(void *arg, struct slice url, slu_time wait)
 	const struct codeq_extras x = { .webhook = codeq_copy(a, url) };
 
 	if (!r->puts)
-		r->puts = arena_array(&a->memory, SUBSCRIBERS_MAX, sizeof *r->puts);
-	if (!r->puts || !x.webhook.n || r->n == SUBSCRIBERS_MAX)
+		r->puts = arena_array(&a->memory, CALLS_MAX, sizeof *r->puts);
+	if (!r->puts || !x.webhook.n || r->n == CALLS_MAX)
 		return;
 	if (!r->body.n)
 		r->body = body_of(r);
 	r->puts[r->n] = (struct op_put){
 		.m = {
-			.max_attempts = 1,
+			.max_attempts = WEBHOOK_CALL_TRIES,
+			.prio = WEBHOOK_CALL_PRIO,
 			.type = SLICE("application/json"),
 			.attributes = codeq_extras_write(a, &x),
 			.trace = r->trace,

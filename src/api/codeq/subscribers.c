@@ -129,29 +129,73 @@ make_id(char id[static SUBSCRIBER_ID])
 	return 0;
 }
 
+static bool
+has_same_types(const struct row *a, const struct row *b)
+{
+	const char *x = a->types, *y = b->types;
+	unsigned i = 0;
+
+	if (a->n_types != b->n_types)
+		return false;
+	for (; i < a->n_types && strcmp(x, y) == 0; i++) {
+		x += strlen(x) + 1;
+		y += strlen(y) + 1;
+	}
+	return i == a->n_types;
+}
+
+static bool
+is_same(const struct row *a, const struct row *b)
+{
+	return a->mode == b->mode && slice_eq(a->space, b->space) && slice_eq(a->url, b->url) && slice_eq(a->group, b->group) &&
+	       has_same_types(a, b);
+}
+
+/* SUBSCRIBERS-1. NULL: no room. Otherwise r, or the equal one. */
+static struct row *
+place(struct subscribers *s, struct row *r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		struct row *const old = s->rows[i];
+
+		n += slice_eq(old->space, r->space);
+		if (!is_same(old, r))
+			continue;
+		old->end = r->end;
+		old->interval = r->interval;
+		return old;
+	}
+	if (n >= SUBSCRIBERS_SPACE || s->n == SUBSCRIBERS_MAX)
+		return NULL;
+	s->rows[s->n++] = r;
+	return r;
+}
+
 int
 subscribers_add(struct subscribers *s, const struct subscriber *new, slu_time now, char id[static SUBSCRIBER_ID],
 		struct slu_err *err)
 {
-	struct row *const r = make(new, now);
+	struct row *const r = make(new, now), *placed;
 	int rc = r ? make_id(r->id) : SLU_ENOMEM;
 
 	if (rc) {
 		mem_free(r);
 		return slu_fail(err, (enum slu_code)rc, "%s", slu_err_row(rc)->text);
 	}
-	memcpy(id, r->id, SUBSCRIBER_ID);
 	pthread_mutex_lock(&s->mtx);
 	forget(s, now);
-	if (s->n < SUBSCRIBERS_MAX)
-		s->rows[s->n++] = r;
-	else
-		rc = SLU_EBUSY;
+	placed = place(s, r);
+	if (placed)
+		memcpy(id, placed->id, SUBSCRIBER_ID);
 	pthread_mutex_unlock(&s->mtx);
-	if (!rc)
+	if (placed != r)
+		mem_free(r);
+	if (placed)
 		return 0;
-	mem_free(r);
-	return slu_fail(err, SLU_EBUSY, "too many subscriptions: %d; expected fewer, or a shorter ttlSeconds", SUBSCRIBERS_MAX);
+	return slu_fail(err, SLU_EBUSY, "too many subscriptions: expected at most %d of a namespace, and %d in all",
+			SUBSCRIBERS_SPACE, SUBSCRIBERS_MAX);
 }
 
 int

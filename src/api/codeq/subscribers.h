@@ -7,9 +7,10 @@
  *                                                 group: of each group the one that was told longest ago
  *                                                 hash: of all together one, always the same for a command
  *
- *  SUBSCRIBERS-1  At most SUBSCRIBERS_MAX are known; then others are refused. One whose ttl is over is told nothing.
+ *  SUBSCRIBERS-1  At most SUBSCRIBERS_MAX are known, SUBSCRIBERS_SPACE of a namespace; then others are refused. One whose
+ *                 ttl is over is told nothing. One that is equal to another, but for its times, is that one.
  *  SUBSCRIBERS-2  Calls of one subscriber begin at least its interval apart. What comes in between is told at the end
- *                 of the interval, once: no task is without a call after it.
+ *                 of the interval, once for all its commands: no task is without a call after it.
  *  SUBSCRIBERS-3  Nothing is stored: after a start, or on another node, the register is empty, and a beat is refused.
  *
  * Any thread; one mutex, held for a moment.
@@ -23,6 +24,7 @@
 
 enum {
 	SUBSCRIBERS_MAX = 1000,
+	SUBSCRIBERS_SPACE = 100,
 	SUBSCRIBER_ID = 37,     /* with the NUL */
 	SUBSCRIBER_GROUP = 128, /* bytes of the name of a group, at most */
 	SUBSCRIBER_TYPES = 64   /* commands, at most */
@@ -49,7 +51,7 @@ struct subscribers;
 int subscribers_new(struct subscribers **out);
 void subscribers_free(struct subscribers *s); /* NULL is fine */
 
-/* Writes the id of the new one. Returns SLU_EBUSY by SUBSCRIBERS-1, or SLU_ENOMEM. */
+/* Writes the id of the new one, or of the equal one, which lives on. Returns SLU_EBUSY by SUBSCRIBERS-1, or SLU_ENOMEM. */
 int subscribers_add(struct subscribers *s, const struct subscriber *new, slu_time now, char id[static SUBSCRIBER_ID],
 		    struct slu_err *err);
 

@@ -14,7 +14,9 @@
 #define WEBHOOK_QUEUE ".webhooks"
 
 enum {
-	WEBHOOK_TRIES = 5
+	WEBHOOK_TRIES = 5,
+	WEBHOOK_CALL_TRIES = 1, /* of a call of a subscriber */
+	WEBHOOK_CALL_PRIO = 1   /* results go first */
 };
 
 /* Fills a put with the body and the address. body: a JSON object; it and the task live as long as the put. Returns false
