@@ -330,6 +330,7 @@ def test_dead_letters_are_redriven_by_group_and_deleted(console, server):
     console.run("[...document.querySelectorAll('main tbody tr')].find((r) => r.innerText.includes('after #')).querySelector('button').click()")
     console.see("4 dead letters match")
     console.click("Redrive")
+    console.until("return location.hash === '#/tasks'")
     until(lambda: server.stats(topic="mail")["dead"] == 2)
     assert server.stats(topic="mail")["ready"] == 4
     task = server.get("/v1/admin/tasks", namespace="ops", queue="mail").body["tasks"][0]
