@@ -249,7 +249,7 @@ ended(struct exchange *x, bool sent)
 	if (c)
 		http_conn(c)->frames = NULL;
 	f->x = NULL;
-	f->n_running++;                     /* it stays while its parts are told */
+	f->n_running++;                     /* keeps f while its parts end */
 	close_parts(f, sent || x->drained); /* the client may have closed when it had the whole piece */
 	f->n_running--;
 	release(f);

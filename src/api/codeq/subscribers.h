@@ -1,16 +1,17 @@
 /*
- * subscribers.h - the register of queue-ready subscriptions: who is told that a command has tasks.
+ * subscribers.h - the register of queue-ready subscriptions: the server calls a subscriber when a command has tasks.
  *
  *      subscribers_add ──> id ── subscribers_beat ──> lives on ── ttl without a beat ──> forgotten
  *
- *      a task is created ── subscribers_ready ──> fanout: every one of the command
- *                                                 group: of each group the one that was told longest ago
- *                                                 hash: of all together one, always the same for a command
+ *      a task is created ── subscribers_ready ──> fanout: calls every subscriber of the command
+ *                                                 group: calls one of each group, the least recently called
+ *                                                 hash: calls one of all, always the same for a command
  *
- *  SUBSCRIBERS-1  At most SUBSCRIBERS_MAX are known, SUBSCRIBERS_SPACE of a namespace; then others are refused. One whose
- *                 ttl is over is told nothing. One that is equal to another, but for its times, is that one.
- *  SUBSCRIBERS-2  Calls of one subscriber begin at least its interval apart. What comes in between is told at the end
- *                 of the interval, once for all its commands: no task is without a call after it.
+ *  SUBSCRIBERS-1  The register has at most SUBSCRIBERS_MAX subscribers, SUBSCRIBERS_SPACE of a namespace, and refuses more. A
+ *                 subscriber whose ttl is over is not called. A subscription that differs from another only in its times
+ *                 renews it.
+ *  SUBSCRIBERS-2  Calls of one subscriber begin at least its interval apart. Tasks that come in between share one call at the
+ *                 end of the interval, whatever their commands are. So a call follows every task.
  *  SUBSCRIBERS-3  Nothing is stored: after a start, or on another node, the register is empty, and a beat is refused.
  *
  * Any thread; one mutex, held for a moment.
@@ -58,7 +59,7 @@ int subscribers_add(struct subscribers *s, const struct subscriber *new, slu_tim
 /* It lives for ttl from now. Returns SLU_ENOTFOUND; also for an id of another namespace. */
 int subscribers_beat(struct subscribers *s, struct slice space, struct slice id, slu_time ttl, slu_time now);
 
-/* False: nobody is told anything, of any command. */
+/* Returns false if the register is empty. */
 bool subscribers_any(const struct subscribers *s);
 
 /* Calls tell for each subscriber that is to be called, after the wait. Its texts are valid during the call. */

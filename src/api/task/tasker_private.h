@@ -102,8 +102,7 @@ int tasker_step(struct tasker *s, struct tasked *row, struct slu_err *err);
 
 /* ---- tasker_act.c ---- */
 
-/* Adds the act for row i, of which m is the record (in step->memory). Returns false, with the reason in text, if it is
- * refused. */
+/* Adds the act for row i. m: its record, in step->memory. Returns false, with the reason in text, if the act is refused. */
 bool tasker_act_add(struct task_step *p, uint32_t i, const struct message *m, char *text, size_t size);
 
 /* Does the acts, and counts their outcomes. Returns a code if the task cannot go on at all. */

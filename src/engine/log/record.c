@@ -320,7 +320,7 @@ slice_at(const struct field *f, const struct logengine_entry *entry)
 
 /* ---- Writing ---- */
 
-/* Writes 8 bytes, of which the next field overwrites those behind `width`: no copy of a variable length. */
+/* Writes 8 bytes, which avoids a copy of variable length. The next field overwrites the bytes behind `width`. */
 static inline char *
 put_number(char *p, uint64_t v, unsigned width)
 {
