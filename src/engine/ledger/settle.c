@@ -206,9 +206,7 @@ decide(struct ledgerengine *k, const struct op *op, const struct op_item *it,
 	case OP_REDRIVE:
 		return ledger_redrive(k->ledger, ref, k->now, c);
 	case OP_DELETE:
-		if (it->cancel)
-			return ledger_cancel(k->ledger, ref, k->now, c);
-		/* fall through */
+		return it->cancel ? ledger_cancel(k->ledger, ref, k->now, c) : ledger_delete(k->ledger, ref, k->now, c);
 	default:
 		return ledger_delete(k->ledger, ref, k->now, c);
 	}
