@@ -2,6 +2,8 @@
 
 #include "api/authorize.h"
 #include "api/dialect.h"
+#include "api/schedule/scheduler.h"
+#include "api/task/tasker.h"
 #include "base/lines.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -121,8 +123,8 @@ more_metrics(void *arg, struct buf *out)
 
 	inboxes_metrics(n, out);
 	projection_metrics(n->projection, out);
-	scheduler_metrics(n->scheduler, out);
-	tasker_metrics(n->tasker, out);
+	for (unsigned i = 0; i < NODE_DUTIES; i++)
+		duty_metrics(n->duties[i], out);
 }
 
 /* What sends by itself, when the broker is open. */
@@ -140,26 +142,35 @@ on_documents(void *arg, struct slice queue)
 {
 	const struct node *const n = arg;
 
-	scheduler_notify(n->scheduler, queue);
-	tasker_notify(n->tasker, queue);
+	for (unsigned i = 0; i < NODE_DUTIES; i++)
+		duty_notify(n->duties[i], queue);
 }
 
-/* What follows the documents of the shards, before the broker is open. */
+/* Before the broker is open. */
 static int
-open_followers(struct node *n, struct slu_err *err)
+open_duties(struct node *n, struct slu_err *err)
 {
-	const int rc = scheduler_new(&n->scheduler, &n->api.zones, n->log, err);
+	const int rc = scheduler_new(&n->duties[0], &n->api.zones, n->log, err);
 
 	n->notice = (struct broker_notice){ n, on_documents };
-	return rc ? rc : tasker_new(&n->tasker, n->log, err);
+	return rc ? rc : tasker_new(&n->duties[1], n->log, err);
 }
 
 static int
-start_followers(struct node *n, struct slu_err *err)
+start_duties(struct node *n, struct slu_err *err)
 {
-	const int rc = scheduler_start(n->scheduler, n->broker, err);
+	int rc = 0;
 
-	return rc ? rc : tasker_start(n->tasker, n->broker, err);
+	for (unsigned i = 0; i < NODE_DUTIES && !rc; i++)
+		rc = duty_start(n->duties[i], n->broker, err);
+	return rc;
+}
+
+void
+node_stop_duties(struct node *n)
+{
+	for (unsigned i = 0; i < NODE_DUTIES; i++)
+		duty_stop(n->duties[i]);
 }
 
 int
@@ -204,13 +215,13 @@ node_open(struct node **out, const struct conf *conf, struct reload *reload,
 	if (!rc)
 		rc = projected_open(n, err);
 	if (!rc && !hand)
-		rc = open_followers(n, err);
+		rc = open_duties(n, err);
 	if (!rc)
 		rc = shards_open(n, err);
 	if (!rc && n->projection)
 		rc = projection_start(n->projection, n->broker, err);
 	if (!rc && !hand)
-		rc = start_followers(n, err);
+		rc = start_duties(n, err);
 	if (!rc)
 		rc = limits_prepare(n, conf, conf, err);
 	if (rc)
@@ -244,15 +255,14 @@ node_close(struct node *n)
 	server_close(n->server);
 	inboxes_close(n);
 	projection_stop(n->projection);
-	scheduler_stop(n->scheduler);
-	tasker_stop(n->tasker);
+	node_stop_duties(n);
 	webhooks_free(n);
 	if (n->broker)
 		ownership_leave(n);
 	(void)broker_close(n->broker); /* node_run has closed it, or it never ran */
 	projection_free(n->projection);
-	scheduler_free(n->scheduler);
-	tasker_free(n->tasker);
+	for (unsigned i = 0; i < NODE_DUTIES; i++)
+		duty_free(n->duties[i]);
 	ownership_close(n);
 	peernet_close(n->links);
 	shards_close(n);

@@ -5,9 +5,8 @@
 #define SERVER_NODE_PRIVATE_H
 
 #include "api/api.h"
+#include "api/background/duty.h"
 #include "api/nodes.h"
-#include "api/schedule/scheduler.h"
-#include "api/task/tasker.h"
 #include "beanstalk/beanstalk.h"
 #include "broker/broker.h"
 #include "core/names.h"
@@ -22,7 +21,8 @@
 #include <sys/stat.h>
 
 enum {
-	NODE_SYNC_TEXT = 64
+	NODE_SYNC_TEXT = 64,
+	NODE_DUTIES = 2
 };
 
 struct node {
@@ -41,9 +41,8 @@ struct node {
 	struct inboxes *inboxes;               /* server/inboxes.c; NULL: none in the settings of the start */
 	unsigned own_listener;                 /* of the inboxes: its number, if there are any */
 	struct projection *projection;         /* server/projected.c; NULL: none */
-	struct scheduler *scheduler;           /* NULL: by hand */
-	struct tasker *tasker;                 /* the same */
-	struct broker_notice notice;           /* for both */
+	struct duty *duties[NODE_DUTIES];      /* schedules, tasks; NULL: by hand */
+	struct broker_notice notice;           /* for the duties */
 	struct webhooks *webhooks;             /* server/webhooks.c; NULL: none yet, or by hand */
 	struct broker *broker;
 	struct server *server;
@@ -74,5 +73,7 @@ struct node {
 
 /* node_run.c: true if a signal to stop is pending. */
 bool node_stop_pending(void);
+
+void node_stop_duties(struct node *n);
 
 #endif

@@ -329,8 +329,7 @@ node_run(struct node *n)
 	systemd_notify("STOPPING=1\nSTATUS=stopping");
 	log_info(n->log, "stopping", F_STR("signal", strsignal(sig)));
 	inboxes_stop(n);
-	scheduler_stop(n->scheduler);
-	tasker_stop(n->tasker);
+	node_stop_duties(n);
 	webhooks_stop(n);
 	drain(n);
 	arm_second_signal();

@@ -1,10 +1,9 @@
 #include "api/schedule/firing.h"
 
+#include "api/background/reserved.h"
 #include "api/flat/enqueue.h"
 #include "base/json/json_out.h"
 #include "core/schedule/schedule_doc.h"
-
-#define NEVER_DUE (7258118400 * SLU_SEC) /* 2200-01-01: nobody claims a schedule */
 
 static int
 no_memory(struct slu_err *err)
@@ -56,24 +55,9 @@ firing_puts(const struct schedule *s, struct slice space, const slu_time *ticks,
 int
 firing_schedule(const struct schedule *s, struct slice space, struct arena *a, struct op_put *out, struct slu_err *err)
 {
-	struct slice doc;
 	struct buf text;
 
 	buf_init(&text, SCHEDULE_DOC_MAX);
 	schedule_encode(s, &text);
-	doc = !text.failed ? arena_copy(a, buf_slice(&text)) : (struct slice){ 0 };
-	buf_release(&text);
-	if (!doc.n)
-		return no_memory(err);
-	*out = (struct op_put){
-		.m = {
-			.space = space,
-			.queue = SLICE(SCHEDULE_QUEUE),
-			.type = SLICE("application/json"),
-			.due = NEVER_DUE,
-			.payload = doc,
-			.payload_size = doc.n,
-		},
-	};
-	return 0;
+	return reserved_put(space, SLICE(SCHEDULE_QUEUE), &text, a, out) ? no_memory(err) : 0;
 }

@@ -1,9 +1,9 @@
 /*
- * scheduler.h - fires the schedules of the shards that this node owns.
+ * scheduler.h - fires the schedules of the shards that this node owns: a duty (api/background/duty.h).
  *
- *      lane: OP_SCHEDULE done, lane opened ──> scheduler_notify ──┐
- *                                                                v
- *      thread:  list the queues .schedules of this node  <──  changed?
+ *      lane: OP_SCHEDULE done, lane opened ──> duty_notify ──┐
+ *                                                           v
+ *      thread:  list the queues .schedules of this node <─ changed?
  *                       │
  *                       v  the next tick is due
  *               OP_SCHEDULE: the schedule with its new `last`, and its message; one group of the log
@@ -21,25 +21,11 @@
 #ifndef API_SCHEDULE_SCHEDULER_H
 #define API_SCHEDULE_SCHEDULER_H
 
-#include "base/bytes.h"
-#include "broker/broker.h"
+#include "api/background/duty.h"
 
-struct scheduler;
-struct slu_log;
 struct zones;
 
 /* Before the broker is opened. */
-int scheduler_new(struct scheduler **out, struct zones *zones, struct slu_log *log, struct slu_err *err);
-
-/* Documents of the queue have changed; queue n 0: a lane was opened. Any thread. NULL is fine. */
-void scheduler_notify(struct scheduler *s, struct slice queue);
-
-/* After the broker is opened; before it drains. NULL is fine for stop. */
-int scheduler_start(struct scheduler *s, struct broker *b, struct slu_err *err);
-void scheduler_stop(struct scheduler *s);
-void scheduler_free(struct scheduler *s);
-
-/* Appends the metrics; s NULL: their descriptions alone. */
-void scheduler_metrics(const struct scheduler *s, struct buf *out);
+int scheduler_new(struct duty **out, struct zones *zones, struct slu_log *log, struct slu_err *err);
 
 #endif

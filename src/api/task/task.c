@@ -1,14 +1,12 @@
 #include "api/task/task.h"
 
-#include "api/arena.h"
+#include "api/background/reserved.h"
 #include "api/flat/view.h"
 #include "base/json/json_table.h"
 #include "base/parse.h"
 #include "core/schedule/schedule.h"
 
 #include <inttypes.h>
-
-#define NEVER_DUE (7258118400 * SLU_SEC) /* 2200-01-01: nobody claims a task */
 
 static const char *const actions[TASK_ACTIONS] = {
 	[TASK_REDRIVE] = "redrive",
@@ -196,26 +194,11 @@ task_encode(const struct task *t, struct buf *out)
 int
 task_put(const struct task *t, struct slice space, struct arena *memory, struct op_put *out)
 {
-	struct slice doc;
 	struct buf text;
 
 	buf_init(&text, SCHEDULE_DOC_MAX);
 	task_encode(t, &text);
-	doc = !text.failed ? arena_copy(memory, buf_slice(&text)) : (struct slice){ 0 };
-	buf_release(&text);
-	if (!doc.n)
-		return SLU_ENOMEM;
-	*out = (struct op_put){
-		.m = {
-			.space = space,
-			.queue = SLICE(TASK_QUEUE),
-			.type = SLICE("application/json"),
-			.due = NEVER_DUE,
-			.payload = doc,
-			.payload_size = doc.n,
-		},
-	};
-	return 0;
+	return reserved_put(space, SLICE(TASK_QUEUE), &text, memory, out);
 }
 
 /* ---- Decode ---- */

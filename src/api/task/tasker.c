@@ -1,229 +1,207 @@
 #include "api/task/tasker_private.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
+#include <assert.h>
+#include <stdlib.h>
 
-#define RETRY SLU_SEC
-#define AGAIN (30 * SLU_SEC) /* the tasks are read again, also if nothing was reported */
+enum {
+	TRIES = 20 /* changes of a task at the same time */
+};
 
-slu_time
-tasker_mono(void)
+static struct tasked *
+task_at(const struct tasker *s, uint32_t i)
 {
-	return clock_mono(&clock_system);
+	return CONTAINER(duty_row(&s->duty, i), struct tasked, row);
 }
 
-void
-tasker_notify(struct tasker *s, struct slice queue)
+/* ---- Store ---- */
+
+static int
+store_once(struct tasker *s, struct tasked *one, struct slu_err *err)
 {
-	if (!s || (queue.n && !slice_eq(queue, SLICE(TASK_QUEUE))))
-		return;
-	pthread_mutex_lock(&s->mtx);
-	s->changes++;
-	pthread_cond_broadcast(&s->wake);
-	pthread_mutex_unlock(&s->mtx);
+	struct arena memory = { 0 };
+	struct op_put put;
+	int rc = task_put(&one->t, slice_of(one->row.space), &memory, &put);
+
+	rc = rc ? slu_fail(err, SLU_ENOMEM, "out of memory") : duty_store(&s->duty, &one->row, &put, 1, err);
+	if (!rc)
+		one->stored = duty_mono();
+	arena_release(&memory);
+	return rc;
 }
 
-/* ---- The thread ---- */
-
-/* The first failure of several in a row is logged. */
-static void
-note_failure(struct tasker *s, const struct tasked *row, const struct slu_err *err)
+/* Another caller has changed the task: it can only have canceled it. */
+static int
+look_again(struct tasker *s, struct tasked *one, struct slu_err *err)
 {
-	char id[TASK_ID_TEXT];
+	struct tasked now;
+	const int rc = duty_look(&s->duty, &one->row, &now.row, err);
 
-	atomic_fetch_add(&s->failed, 1);
-	if (!s->failing)
-		log_warn(s->log, "task waits", F_STR("namespace", row ? row->space : ""),
-			 F_STR("task", row ? task_id_text(row->t.id, id) : ""), F_STR("why", err->text));
-	s->failing = true;
-}
-
-static void
-load_if_stale(struct tasker *s)
-{
-	struct slu_err err = { 0 };
-	uint64_t changes;
-
-	pthread_mutex_lock(&s->mtx);
-	changes = s->changes;
-	pthread_mutex_unlock(&s->mtx);
-	if (!s->stale && changes == s->expected && tasker_mono() - s->loaded < AGAIN)
-		return;
-	s->expected = changes;
-	s->loaded = tasker_mono();
-	s->stale = tasker_load(s, &err) != 0;
-	if (s->stale)
-		note_failure(s, NULL, &err);
-}
-
-static bool
-is_stopping(struct tasker *s)
-{
-	bool stops;
-
-	pthread_mutex_lock(&s->mtx);
-	stops = s->stops;
-	pthread_mutex_unlock(&s->mtx);
-	return stops;
-}
-
-/* One step of each task that is due: TASKER-1. */
-static void
-turn(struct tasker *s)
-{
-	bool failed = s->stale;
-	uint64_t running = 0;
-
-	for (uint32_t i = 0; i < s->n && !is_stopping(s); i++) {
-		struct tasked *const row = &s->rows[i];
-		struct slu_err err = { 0 };
-		int rc;
-
-		if (row->t.phase != TASK_RUNNING)
-			continue;
-		if (row->resume > tasker_mono() && !row->t.cancel) {
-			running++;
-			continue;
-		}
-		rc = tasker_step(s, row, &err);
-		running += row->t.phase == TASK_RUNNING;
-		if (rc == SLU_ENOTFOUND || rc == SLU_EMOVED) {
-			s->stale = true;
-		} else if (rc) {
-			failed = true;
-			row->resume = tasker_mono() + RETRY;
-			note_failure(s, row, &err);
-		}
+	if (!rc) {
+		one->row.number = now.row.number;
+		one->t.cancel |= now.t.cancel;
 	}
-	s->failing = failed;
-	atomic_store(&s->running, running);
+	mem_free(now.row.memory);
+	return rc;
 }
 
-/* When the thread has to look again, by the monotonic clock. */
-static slu_time
-next_look(const struct tasker *s)
+int
+tasker_store(struct tasker *s, struct tasked *one, struct slu_err *err)
 {
-	const slu_time now = tasker_mono();
-	slu_time first = now + (s->stale ? RETRY : AGAIN);
+	int rc = store_once(s, one, err);
 
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->rows[i].t.phase == TASK_RUNNING && s->rows[i].resume < first)
-			first = s->rows[i].resume;
-	return first;
-}
-
-/* Returns false if the thread has to end. */
-static bool
-rest(struct tasker *s)
-{
-	const slu_time until = next_look(s);
-	bool stops;
-
-	pthread_mutex_lock(&s->mtx);
-	while (!s->stops && s->changes == s->expected && tasker_mono() < until)
-		clock_wait(&clock_system, &s->wake, &s->mtx, until);
-	stops = s->stops;
-	pthread_mutex_unlock(&s->mtx);
-	return !stops;
+	for (int i = 0; rc == SLU_ECONFLICT && i < TRIES; i++) {
+		rc = look_again(s, one, err);
+		if (!rc)
+			rc = store_once(s, one, err);
+	}
+	return rc;
 }
 
 /* What was done since the progress was last stored. */
 static void
-store_all(struct tasker *s)
+end(struct duty *d)
 {
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->rows[i].t.phase == TASK_RUNNING && s->rows[i].t.before)
-			(void)tasker_store(s, &s->rows[i], NULL); /* TASK-3: otherwise the next owner counts less */
+	struct tasker *const s = CONTAINER(d, struct tasker, duty);
+
+	for (uint32_t i = 0; i < d->n; i++)
+		if (task_at(s, i)->t.phase == TASK_RUNNING && task_at(s, i)->t.before)
+			(void)tasker_store(s, task_at(s, i), NULL); /* TASK-3: otherwise the next owner counts less */
 }
 
-static void *
-run(void *arg)
-{
-	struct tasker *const s = arg;
+/* ---- Rows ---- */
 
-	do {
-		load_if_stale(s);
-		turn(s);
-	} while (rest(s));
-	store_all(s);
-	return NULL;
+/* TASK-3: a pass begins. */
+static int
+decode(struct duty *d, struct slice doc, char *room, struct duty_row *row, struct slu_err *err)
+{
+	struct task *const t = &CONTAINER(row, struct tasked, row)->t;
+	const int rc = task_decode(doc, room, t, err);
+
+	(void)d;
+	if (rc || t->phase != TASK_RUNNING)
+		return rc;
+	t->looked = t->refused = 0;
+	t->matched = t->dry_run ? 0 : t->done;
+	t->error[0] = '\0';
+	return 0;
+}
+
+static const char *
+name_of(const struct duty_row *row, char *room, size_t size)
+{
+	assert(size >= TASK_ID_TEXT);
+	return task_id_text(CONTAINER(row, const struct tasked, row)->t.id, room);
+}
+
+/* A task that runs here keeps its progress. */
+static bool
+renew(struct duty_row *row, const struct duty_row *now)
+{
+	struct tasked *const old = CONTAINER(row, struct tasked, row);
+	const struct tasked *const one = CONTAINER(now, const struct tasked, row);
+
+	if (old->t.phase != TASK_RUNNING || one->t.phase != TASK_RUNNING)
+		return true;
+	old->t.cancel |= one->t.cancel;
+	if (one->t.cancel)
+		row->resume = 0;
+	return false;
+}
+
+static int
+by_space_newest_first(const void *a, const void *b)
+{
+	const struct tasked *const x = a, *const y = b;
+	const int c = strcmp(x->row.space, y->row.space);
+
+	return c ? c : (x->t.id < y->t.id) - (x->t.id > y->t.id);
+}
+
+void
+tasker_count(struct tasker *s)
+{
+	int64_t n = 0;
+
+	for (uint32_t i = 0; i < s->duty.n; i++)
+		n += task_at(s, i)->t.phase == TASK_RUNNING;
+	metrics_set(&s->duty.metrics, TASKER_RUNNING, 0, n);
+}
+
+/* Forgets tasks that ended long ago: TASKS-1 of api/task/tasks.h. */
+static void
+forget_old(struct duty *d)
+{
+	struct tasker *const s = CONTAINER(d, struct tasker, duty);
+	const slu_time now = clock_wall(&clock_system);
+	uint32_t ended = 0;
+
+	if (d->n > 1)
+		qsort(d->rows, d->n, sizeof(struct tasked), by_space_newest_first);
+	for (uint32_t i = 0; i < d->n; i++) {
+		struct tasked *const one = task_at(s, i);
+
+		if (i == 0 || strcmp(one->row.space, task_at(s, i - 1)->row.space) != 0)
+			ended = 0;
+		ended += one->t.phase != TASK_RUNNING;
+		if (!one->row.seen || one->t.phase == TASK_RUNNING || (ended <= TASKS_ENDED_MAX && now - one->t.ended <= TASK_KEPT))
+			continue;
+		(void)duty_store(d, &one->row, NULL, 0, NULL); /* otherwise at the next load */
+		one->row.seen = false;
+	}
+	tasker_count(s);
+}
+
+static slu_time
+pause_of(const struct duty_row *row)
+{
+	return CONTAINER(row, const struct tasked, row)->t.phase == TASK_RUNNING ? 0 : SLU_NEVER;
 }
 
 /* ---- Open and close ---- */
 
-int
-tasker_new(struct tasker **out, struct slu_log *log, struct slu_err *err)
+static void
+release(struct duty *d)
 {
-	struct tasker *const s = mem_zalloc(sizeof *s);
+	mem_free(CONTAINER(d, struct tasker, duty)->step);
+}
 
-	*out = s;
-	if (!s)
-		return slu_fail(err, SLU_ENOMEM, "no memory for the tasks");
-	s->log = log;
-	s->stale = true;
-	pthread_mutex_init(&s->mtx, NULL); /* these cannot fail without attributes */
-	pthread_cond_init(&s->wake, NULL);
-	opwait_init(&s->wait);
+static const struct metric metrics[TASKER_METRICS] = {
+	[DUTY_FAILURES] = { "task_failures_total", METRIC_COUNTER, "steps of tasks that failed and are repeated" },
+	[TASKER_ENDED] = { "tasks_ended_total", METRIC_COUNTER, "tasks that this server has ended" },
+	[TASKER_MESSAGES] = { "task_messages_total", METRIC_COUNTER, "messages that tasks have changed" },
+	[TASKER_REFUSED] = { "task_refusals_total", METRIC_COUNTER, "messages that tasks could not change" },
+	[TASKER_RUNNING] = { "tasks_running", METRIC_GAUGE, "tasks that this server does" },
+};
+
+static const struct duty_kind kind = {
+	.noun = "task",
+	.waits = "task waits",
+	.queue = TASK_QUEUE,
+	.size = sizeof(struct tasker),
+	.row_size = sizeof(struct tasked),
+	.metrics = metrics,
+	.n_metrics = TASKER_METRICS,
+	.decode = decode,
+	.name = name_of,
+	.renew = renew,
+	.loaded = forget_old,
+	.pause = pause_of,
+	.act = tasker_step,
+	.end = end,
+	.release = release,
+};
+
+int
+tasker_new(struct duty **out, struct slu_log *log, struct slu_err *err)
+{
+	const int rc = duty_new(out, &kind, log, err);
+	struct tasker *s;
+
+	if (rc)
+		return rc;
+	s = CONTAINER(*out, struct tasker, duty);
 	s->step = mem_zalloc(sizeof *s->step);
 	return s->step ? 0 : slu_fail(err, SLU_ENOMEM, "no memory for the tasks");
-}
-
-int
-tasker_start(struct tasker *s, struct broker *b, struct slu_err *err)
-{
-	s->broker = b;
-	if (pthread_create(&s->thread, NULL, run, s))
-		return slu_fail(err, SLU_EDOWN, "no thread for the tasks");
-	s->runs = true;
-	return 0;
-}
-
-void
-tasker_stop(struct tasker *s)
-{
-	if (!s || !s->runs)
-		return;
-	pthread_mutex_lock(&s->mtx);
-	s->stops = true;
-	pthread_cond_broadcast(&s->wake);
-	pthread_mutex_unlock(&s->mtx);
-	pthread_join(s->thread, NULL);
-	s->runs = false;
-}
-
-void
-tasker_free(struct tasker *s)
-{
-	if (!s)
-		return;
-	tasker_stop(s);
-	tasker_unload(s);
-	mem_free(s->rows);
-	mem_free(s->step);
-	opwait_release(&s->wait);
-	pthread_cond_destroy(&s->wake);
-	pthread_mutex_destroy(&s->mtx);
-	mem_free(s);
-}
-
-/* ---- Metrics ---- */
-
-static void
-put_metric(struct buf *out, const char *name, const char *type, const char *help, const _Atomic uint64_t *value)
-{
-	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-	if (value)
-		buf_printf(out, "%s %" PRIu64 "\n", name, atomic_load(value));
-}
-
-void
-tasker_metrics(const struct tasker *s, struct buf *out)
-{
-	put_metric(out, "sluice_tasks_running", "gauge", "tasks that this server does", s ? &s->running : NULL);
-	put_metric(out, "sluice_tasks_ended_total", "counter", "tasks that this server has ended", s ? &s->ended : NULL);
-	put_metric(out, "sluice_task_messages_total", "counter", "messages that tasks have changed", s ? &s->messages : NULL);
-	put_metric(out, "sluice_task_refusals_total", "counter", "messages that tasks could not change", s ? &s->refused : NULL);
-	put_metric(out, "sluice_task_failures_total", "counter", "steps of tasks that failed and are repeated", s ? &s->failed : NULL);
 }

@@ -1,8 +1,8 @@
 /*
- * tasker.h - does the tasks of the shards that this node owns.
+ * tasker.h - does the tasks of the shards that this node owns: a duty (api/background/duty.h).
  *
- *      lane: a task was stored, lane opened ──> tasker_notify ──┐
- *                                                              v
+ *      lane: a task was stored, lane opened ──> duty_notify ──┐
+ *                                                            v
  *      thread:  list the queues .tasks of this node   <──   changed?
  *                       │
  *                       v  for each task in turn: one step
@@ -21,24 +21,9 @@
 #ifndef API_TASK_TASKER_H
 #define API_TASK_TASKER_H
 
-#include "base/bytes.h"
-#include "broker/broker.h"
+#include "api/background/duty.h"
 
-struct tasker;
-struct slu_log;
-
-/* Before the broker is opened. */
-int tasker_new(struct tasker **out, struct slu_log *log, struct slu_err *err);
-
-/* Documents of the queue have changed; queue n 0: a lane was opened. Any thread. NULL is fine. */
-void tasker_notify(struct tasker *s, struct slice queue);
-
-/* After the broker is opened; before it drains. NULL is fine for stop. */
-int tasker_start(struct tasker *s, struct broker *b, struct slu_err *err);
-void tasker_stop(struct tasker *s);
-void tasker_free(struct tasker *s);
-
-/* Appends the metrics; s NULL: their descriptions alone. */
-void tasker_metrics(const struct tasker *s, struct buf *out);
+/* Before the broker is opened. The caller frees *out also if this fails; NULL is fine. */
+int tasker_new(struct duty **out, struct slu_log *log, struct slu_err *err);
 
 #endif

@@ -91,7 +91,7 @@ tasker_act_add(struct task_step *p, uint32_t i, const struct message *m, char *t
 static void
 begin_op(struct tasker *s, struct task_step *p, struct op *op, enum op_verb verb)
 {
-	opwait_op(&s->wait, op, verb, slice_of(p->row->space), p->row->t.queue);
+	opwait_op(&s->duty.wait, op, verb, slice_of(p->row->row.space), p->row->t.queue);
 	op->wait = TASKER_OP_MAX;
 }
 
@@ -104,7 +104,7 @@ run_together(struct tasker *s, struct task_step *p)
 	begin_op(s, p, op, p->row->t.action == TASK_DELETE ? OP_DELETE : OP_REDRIVE);
 	op->items = p->items;
 	op->n_items = p->n_acts;
-	(void)opwait_run(&s->wait, s->broker, op, 1);
+	(void)opwait_run(&s->duty.wait, s->duty.broker, op, 1);
 	for (uint32_t i = 0; op->rc && i < p->n_acts; i++)
 		p->items[i].rc = op->rc;
 	p->err = op->err;
@@ -122,7 +122,7 @@ run_each(struct tasker *s, struct task_step *p)
 		op->puts = &p->puts[i];
 		op->n_puts = 1;
 	}
-	(void)opwait_run(&s->wait, s->broker, p->ops, p->n_acts);
+	(void)opwait_run(&s->duty.wait, s->duty.broker, p->ops, p->n_acts);
 	for (uint32_t i = 0; i < p->n_acts; i++) {
 		p->items[i].rc = p->ops[i].rc ? p->ops[i].rc : p->items[i].rc;
 		if (p->ops[i].rc)

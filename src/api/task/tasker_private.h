@@ -5,7 +5,6 @@
 #define API_TASK_TASKER_PRIVATE_H
 
 #include "api/arena.h"
-#include "api/background/opwait.h"
 #include "api/task/task.h"
 #include "api/task/tasker.h"
 
@@ -20,16 +19,11 @@ enum {
 
 /* A task in memory. */
 struct tasked {
-	char space[NAME_TEXT];
-	uint64_t number;   /* of its message */
-	slu_time accepted; /* of its message */
-	struct task t;     /* its texts are in doc */
-	char *doc;
-	bool seen; /* by the load that runs */
+	struct duty_row row;
+	struct task t; /* its texts are in row.memory */
 
 	/* Of the pass. */
 	uint64_t cursor;
-	slu_time resume;          /* not before, by the monotonic clock */
 	slu_time stored;          /* when its progress was last stored */
 	slu_time counted;         /* when failures were last looked at */
 	uint64_t failed;          /* the counter of the target then */
@@ -59,46 +53,30 @@ struct task_step {
 };
 
 struct tasker {
-	struct slu_log *log;
-	struct broker *broker;
-	struct opwait wait;
+	struct duty duty;
 	struct task_step *step;
-
-	/* Of the thread. */
-	struct tasked *rows;
-	uint32_t n, room;
-	uint64_t expected; /* changes that it knows of */
-	slu_time loaded;
-	bool stale;
-	bool failing;
-
-	/* Shared. */
-	pthread_mutex_t mtx;
-	pthread_cond_t wake;
-	uint64_t changes; /* under mtx */
-	bool stops;       /* under mtx */
-	pthread_t thread;
-	bool runs;
-
-	/* Metrics. */
-	_Atomic uint64_t running, ended, messages, refused, failed;
 };
 
-slu_time tasker_mono(void);
+enum {
+	TASKER_ENDED = DUTY_METRICS,
+	TASKER_MESSAGES,
+	TASKER_REFUSED,
+	TASKER_RUNNING,
+	TASKER_METRICS
+};
 
-/* ---- tasker_book.c ---- */
-
-/* Reads the tasks of all shards of this node. Tasks that it knows keep their progress. Forgets old ones. */
-int tasker_load(struct tasker *s, struct slu_err *err);
-void tasker_unload(struct tasker *s);
+/* ---- tasker.c ---- */
 
 /* Stores the progress. A cancel that came meanwhile is taken over. SLU_ENOTFOUND, SLU_EMOVED: not here any more. */
-int tasker_store(struct tasker *s, struct tasked *row, struct slu_err *err);
+int tasker_store(struct tasker *s, struct tasked *one, struct slu_err *err);
+
+/* Counts the tasks that run. */
+void tasker_count(struct tasker *s);
 
 /* ---- tasker_step.c ---- */
 
-/* Does a step of a running task. Returns SLU_ENOTFOUND or SLU_EMOVED if the task is not here any more. */
-int tasker_step(struct tasker *s, struct tasked *row, struct slu_err *err);
+/* Does a step of a running task: kind->act. */
+int tasker_step(struct duty *d, struct duty_row *row, struct slu_err *err);
 
 /* ---- tasker_act.c ---- */
 

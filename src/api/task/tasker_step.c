@@ -34,11 +34,12 @@ end(struct tasker *s, struct tasked *row, enum task_phase phase, const char *why
 	if (rc) { /* again at the next step */
 		t->phase = TASK_RUNNING;
 		t->ended = 0;
-		row->resume = tasker_mono() + SLU_SEC;
+		row->row.resume = duty_mono() + SLU_SEC;
 		return rc == SLU_ENOTFOUND || rc == SLU_EMOVED ? rc : 0;
 	}
-	atomic_fetch_add(&s->ended, 1);
-	s->stale = true; /* tasks that ended before it may be forgotten: TASKS-1 */
+	tasker_count(s);
+	duty_count(&s->duty, TASKER_ENDED, 1);
+	s->duty.stale = true; /* tasks that ended before it may be forgotten: TASKS-1 */
 	return 0;
 }
 
@@ -52,15 +53,15 @@ begin(struct tasker *s, struct tasked *row, struct slu_err *err)
 	struct op op;
 	int rc;
 
-	opwait_op(&s->wait, &op, OP_STATS, slice_of(row->space), row->t.queue);
+	opwait_op(&s->duty.wait, &op, OP_STATS, slice_of(row->row.space), row->t.queue);
 	op.wait = TASKER_OP_MAX;
 	op.queues = &queue;
 	op.max_queues = 1;
-	rc = opwait_run(&s->wait, s->broker, &op, 1);
+	rc = opwait_run(&s->duty.wait, s->duty.broker, &op, 1);
 	if (!rc && queue.now)
 		row->t.before = queue.now;
 	else if (!rc || rc == SLU_ENOTFOUND)
-		row->t.before = row->accepted;
+		row->t.before = row->row.accepted;
 	else
 		*err = op.err;
 	return rc == SLU_ENOTFOUND ? 0 : rc == SLU_EMOVED ? SLU_EDOWN
@@ -79,12 +80,12 @@ count_failures(struct tasker *s, struct tasked *row)
 	struct op op;
 	int rc;
 
-	opwait_op(&s->wait, &op, OP_STATS, slice_of(row->space), t->to.n ? t->to : t->queue);
+	opwait_op(&s->duty.wait, &op, OP_STATS, slice_of(row->row.space), t->to.n ? t->to : t->queue);
 	op.wait = TASKER_OP_MAX;
 	op.queues = &queue;
 	op.max_queues = 1;
-	row->counted = tasker_mono();
-	rc = opwait_run(&s->wait, s->broker, &op, 1);
+	row->counted = duty_mono();
+	rc = opwait_run(&s->duty.wait, s->duty.broker, &op, 1);
 	if (rc && rc != SLU_ENOTFOUND)
 		return;
 	failed = rc ? 0 : queue.totals.failed;
@@ -101,7 +102,7 @@ is_failing(struct tasker *s, struct tasked *row)
 
 	if (!t->stop_if_failing || t->dry_run)
 		return false;
-	if (!row->has_failed || tasker_mono() - row->counted >= COUNT_EACH)
+	if (!row->has_failed || duty_mono() - row->counted >= COUNT_EACH)
 		count_failures(s, row);
 	return t->failures >= t->stop_if_failing;
 }
@@ -220,13 +221,13 @@ look(struct tasker *s, struct task_step *p)
 	struct tasked *const row = p->row;
 	int rc;
 
-	opwait_op(&s->wait, &p->list, OP_LIST, slice_of(row->space), row->t.queue);
+	opwait_op(&s->duty.wait, &p->list, OP_LIST, slice_of(row->row.space), row->t.queue);
 	p->list.wait = TASKER_OP_MAX;
 	p->list.state = row->t.state;
 	p->list.cursor = row->cursor;
 	p->list.rows = p->rows;
 	p->list.max_rows = STEP_ROWS;
-	rc = opwait_run(&s->wait, s->broker, &p->list, 1);
+	rc = opwait_run(&s->duty.wait, s->duty.broker, &p->list, 1);
 	p->err = p->list.err;
 	if (rc == SLU_ENOTFOUND)
 		p->list.cursor = p->list.n_rows = 0;
@@ -269,8 +270,8 @@ add_up(struct tasker *s, struct task_step *p)
 	t->refused += p->refused;
 	t->matched += p->matched;
 	t->looked += p->looked;
-	atomic_fetch_add(&s->messages, p->done);
-	atomic_fetch_add(&s->refused, p->refused);
+	duty_count(&s->duty, TASKER_MESSAGES, p->done);
+	duty_count(&s->duty, TASKER_REFUSED, p->refused);
 }
 
 /* TASKER-3: the page comes again. What is done of it does not match then. */
@@ -283,7 +284,7 @@ wait(struct tasker *s, struct task_step *p)
 	p->matched = p->done;
 	add_up(s, p);
 	task_set_error(&row->t, p->err.text[0] ? p->err.text : slu_err_row(SLU_EDOWN)->text);
-	row->resume = tasker_mono() + SLU_SEC;
+	row->row.resume = duty_mono() + SLU_SEC;
 	if (!row->waits)
 		(void)tasker_store(s, row, NULL); /* for those who look; the next step stores it again */
 	row->waits = true;
@@ -310,16 +311,16 @@ finish(struct tasker *s, struct task_step *p, slu_time began)
 	if (at_end)
 		return end(s, row, TASK_DONE, row->refusal);
 	task_set_error(&row->t, row->refusal);
-	row->resume = began + pause_of(&row->t, p->done);
+	row->row.resume = began + pause_of(&row->t, p->done);
 	if (!p->done && row->cursor == was)
-		row->resume = tasker_mono() + SLU_SEC; /* nothing moved: others are at work here */
-	return tasker_mono() - row->stored < STORE_EACH ? 0 : tasker_store(s, row, NULL);
+		row->row.resume = duty_mono() + SLU_SEC; /* nothing moved: others are at work here */
+	return duty_mono() - row->stored < STORE_EACH ? 0 : tasker_store(s, row, NULL);
 }
 
 static int
 run(struct tasker *s, struct task_step *p)
 {
-	const slu_time began = tasker_mono();
+	const slu_time began = duty_mono();
 	int rc = look(s, p);
 
 	if (!rc)
@@ -333,8 +334,10 @@ run(struct tasker *s, struct task_step *p)
 }
 
 int
-tasker_step(struct tasker *s, struct tasked *row, struct slu_err *err)
+tasker_step(struct duty *d, struct duty_row *one, struct slu_err *err)
 {
+	struct tasker *const s = CONTAINER(d, struct tasker, duty);
+	struct tasked *const row = CONTAINER(one, struct tasked, row);
 	struct task_step *const p = s->step;
 	int rc;
 
