@@ -7,7 +7,7 @@
 #define API_API_H
 
 #include "api/ratelimit.h"
-#include "api/schedule/zones.h"
+#include "duty/zones.h"
 #include "api/uploads.h"
 #include "base/clock.h"
 #include "base/episode.h"
@@ -68,7 +68,7 @@ struct api {
 	struct ratelimit ratelimit;
 	struct filejobs filejobs; /* of apicall_long_job */
 	struct uploads uploads;
-	struct zones zones; /* api/schedule/zones.h */
+	struct zones zones; /* duty/zones.h */
 
 	/* Consumers, in all dialects. */
 	_Atomic uint32_t consumers;     /* calls that wait for messages, or stream them, now */

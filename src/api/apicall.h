@@ -31,9 +31,9 @@
 #define API_APICALL_H
 
 #include "api/api.h"
-#include "api/arena.h"
+#include "form/arena.h"
 #include "api/split.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "broker/broker.h"
 #include "net/exchange.h"
 

@@ -10,7 +10,7 @@
 #ifndef API_GROUPS_H
 #define API_GROUPS_H
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "broker/broker.h"
 
 /* Returns true if a shard keeps its queues in several places. */

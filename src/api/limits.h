@@ -4,16 +4,14 @@
 #ifndef API_LIMITS_H
 #define API_LIMITS_H
 
-#include "core/queue/policy.h"
+#include "form/limits.h"
 
 enum {
 	API_BODY_MAX = 16 << 20,   /* bytes of a request */
 	API_SMALL_BODY = 64 << 10, /* bytes of a request without messages */
 
-	API_ENQUEUE_MAX = 10000, /* messages of a request */
-	API_COPIES_MAX = 16,     /* queues of `copy_to` */
-	API_SETTLE_MAX = 1000,   /* items of a request */
-	API_CLAIM_MAX = 1000,    /* messages of a claim */
+	API_SETTLE_MAX = 1000, /* items of a request */
+	API_CLAIM_MAX = 1000,  /* messages of a claim */
 	API_CLAIM_DEFAULT = 10,
 	API_PAYLOAD_BYTES = 4 << 20, /* of the records in an answer, which has at least one */
 	API_PAGE_MAX = 1000,         /* entries of a list */
@@ -21,7 +19,6 @@ enum {
 
 	API_ERROR_MAX = 64 << 10,   /* text of a nack */
 	API_RESULT_MAX = 1 << 20,   /* JSON of an ack */
-	API_ATTEMPTS_MAX = 65535,   /* max_attempts */
 	API_LOOK_BYTES = 16 << 20,  /* of records that a page of a search reads */
 	API_COPY_MAX = 100,         /* dead letters that a request puts into another queue */
 	API_PLACES_MAX = 1000,      /* queues of a request for their shards */
@@ -31,9 +28,6 @@ enum {
 	API_RETRY_AFTER_SECONDS = 1 /* Retry-After of 429 and 503 */
 };
 
-#define API_WAIT_MAX  SLU_HOUR
-#define API_LEASE_MAX POLICY_LEASE_MAX
-#define API_DELAY_MAX (10 * 366 * 24 * SLU_HOUR) /* of a delay and of a ttl */
-#define API_KEEP_MAX  (366 * 24 * SLU_HOUR)      /* of results */
+#define API_WAIT_MAX SLU_HOUR
 
 #endif

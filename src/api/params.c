@@ -1,7 +1,7 @@
 #include "api/params.h"
 
 #include "api/holder.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "base/json/json.h"
 #include "base/mem.h"
 #include "base/nearest.h"

@@ -66,9 +66,9 @@ struct param {
 		PARAM(count, type, limit, .min = 1, .max = API_PAGE_MAX, .otherwise = (n))
 
 /*      reader             C member       text
- *      param_read_name    struct slice   a name of api/values.h
- *      param_read_id      struct given_id   an id of api/values.h
- *      param_read_receipt struct receipt    a receipt of api/values.h
+ *      param_read_name    struct slice   a name of form/values.h
+ *      param_read_id      struct given_id   an id of form/values.h
+ *      param_read_receipt struct receipt    a receipt of form/values.h
  *      param_read_span    slu_time       min, max in ns
  *      param_read_count   uint32_t       min, max
  *      param_read_number  uint64_t       any

@@ -10,7 +10,7 @@
 #ifndef API_SPLIT_H
 #define API_SPLIT_H
 
-#include "api/arena.h"
+#include "form/arena.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 
 #include "api/authorize.h"
 #include "api/dialect.h"
-#include "api/schedule/scheduler.h"
+#include "duty/scheduler.h"
 #include "api/task/tasker.h"
 #include "base/lines.h"
 #include "base/log.h"

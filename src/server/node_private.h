@@ -5,7 +5,7 @@
 #define SERVER_NODE_PRIVATE_H
 
 #include "api/api.h"
-#include "api/background/duty.h"
+#include "duty/duty.h"
 #include "api/nodes.h"
 #include "beanstalk/beanstalk.h"
 #include "broker/broker.h"

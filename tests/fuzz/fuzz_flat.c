@@ -20,7 +20,7 @@ check_name(struct slice name)
 		FUZZ_CHECK(name.p[i] < 'A' || name.p[i] > 'Z');
 }
 
-typedef int decode_enqueue(struct flat_enqueue *e, struct arena *a, struct slice body, int64_t *index,
+typedef int decode_enqueue(struct form_puts *e, struct arena *a, struct slice body, int64_t *index,
 			   struct slu_err *err);
 typedef int decode_settle(struct flat_settle *s, struct arena *a, struct slice body, int64_t *index,
 			  struct slu_err *err);
@@ -28,7 +28,7 @@ typedef int decode_settle(struct flat_settle *s, struct arena *a, struct slice b
 static void
 enqueue(decode_enqueue *decode, struct slice body)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct arena a = { 0 };
 	int64_t index;
 
@@ -106,7 +106,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	switch (size ? data[0] : 0) {
 	case 'e':
-		enqueue(flat_enqueue_decode, rest);
+		enqueue(form_puts_decode, rest);
 		break;
 	case 'a':
 		settle(flat_settle_decode, OP_ACK, rest);

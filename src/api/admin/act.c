@@ -20,7 +20,7 @@
 #include "api/handler.h"
 #include "api/limits.h"
 #include "api/rows.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "base/json/json_out.h"
 #include "engine/payload.h"
 

@@ -18,7 +18,7 @@
 
 #include "api/handler.h"
 #include "api/limits.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/mem.h"

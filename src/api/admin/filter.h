@@ -18,7 +18,7 @@
 
 #include "api/limits.h"
 #include "api/params.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "base/json/json_table.h"
 #include "engine/op.h"
 

@@ -11,7 +11,7 @@
 #include "api/flat/enqueue.h"
 #include "api/handler.h"
 #include "api/limits.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "base/json/json_out.h"
 #include "engine/payload.h"
 
@@ -89,7 +89,7 @@ find_lane(const struct apicall *a, struct slice shard, uint32_t *out, struct slu
 static int
 choose_lane(struct apicall *a, struct state *s, struct slice shard, struct slu_err *err)
 {
-	const struct message *const m = s->e.n ? &s->e.puts[0].m : NULL;
+	const struct message *const m = s->e.in.n ? &s->e.in.puts[0].m : NULL;
 
 	if (shard.n)
 		return find_lane(a, shard, &s->lane, err);
@@ -127,7 +127,7 @@ decode(struct apicall *a, struct state *s, int64_t *index, struct slu_err *err)
 	s->batch = q.batch;
 	rc = read_source(q.source, s->source, err);
 	if (!rc && has_messages(q.messages))
-		rc = flat_enqueue_decode(&s->e, &a->memory, q.messages, index, err);
+		rc = form_puts_decode(&s->e.in, &a->memory, q.messages, index, err);
 	return rc ? rc : choose_lane(a, s, q.shard, err);
 }
 
@@ -156,7 +156,7 @@ answer(struct apicall *a)
 	json_out_str(&w, "shard", slice_of(broker_batch_name(a->api->broker, s->lane, name)));
 	if (!q->known) {
 		json_out_array(&w, "ids");
-		flat_enqueue_ids(&s->e, NULL, FLAT_NUMBERS, NULL, &w);
+		flat_enqueue_ids(&s->e.in, NULL, FLAT_NUMBERS, NULL, &w);
 		json_out_close(&w);
 	}
 	apicall_reply_object(a, &w, 200);
@@ -167,10 +167,10 @@ take_in(struct apicall *a)
 {
 	struct state *const s = a->state;
 
-	apicall_op(a, &a->op, OP_INTAKE, s->e.n ? s->e.puts[0].m.space : (struct slice){ 0 }, (struct slice){ 0 });
+	apicall_op(a, &a->op, OP_INTAKE, s->e.in.n ? s->e.in.puts[0].m.space : (struct slice){ 0 }, (struct slice){ 0 });
 	a->op.cursor = (uint64_t)s->lane << BROKER_CURSOR_BITS;
-	a->op.puts = s->e.puts;
-	a->op.n_puts = s->e.n;
+	a->op.puts = s->e.in.puts;
+	a->op.n_puts = s->e.in.n;
 	a->op.intake.batch = s->batch;
 	memcpy(a->op.intake.source, s->source, INTAKE_SOURCE);
 	apicall_run(a, answer);

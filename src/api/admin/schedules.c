@@ -9,7 +9,7 @@
 
 #include "api/flat/view.h"
 #include "api/handler.h"
-#include "api/schedule/firing.h"
+#include "duty/firing.h"
 #include "api/schedule/show.h"
 #include "core/schedule/schedule_doc.h"
 

@@ -194,7 +194,7 @@ static const struct json_field create_fields[] = {
 };
 
 static int
-check_callback(const struct flat_enqueue *e, struct slu_err *err)
+check_callback(const struct form_puts *e, struct slu_err *err)
 {
 	const struct op_put *const put = e->puts;
 
@@ -211,10 +211,10 @@ check_callback(const struct flat_enqueue *e, struct slu_err *err)
 static int
 take_callback(struct apicall *a, struct state *s, struct slu_err *err)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct message m;
 	char *record;
-	int rc = flat_enqueue_object(&e, &a->memory, s->callback, s->namespace, "callback", err);
+	int rc = form_puts_object(&e, &a->memory, s->callback, s->namespace, "callback", err);
 
 	if (!rc)
 		rc = message_check(&e.puts->m, err);

@@ -8,7 +8,7 @@
 #include "api/params.h"
 #include "api/stream.h"
 #include "api/holder.h"
-#include "api/values.h"
+#include "form/values.h"
 
 static const struct param params[] = {
 	PARAM_QUEUE(struct flat_claim),

@@ -15,7 +15,7 @@
 #include "api/handler.h"
 #include "api/flat/settle.h"
 #include "api/limits.h"
-#include "api/values.h"
+#include "form/values.h"
 
 struct state {
 	struct slice namespace;

@@ -5,28 +5,20 @@
  *        "payload":"aGVsbG8=","deliver_after":"2023-10-27T10:00:00Z"}, ...]
  *      [318497266802130945, ...]
  *
- * A single message may be an object instead of an array. The answer is an array of one.
- *
- * A payload is base64 in `payload`, a string in `text`, or any value in `json`, which is
- * stored as written. docs/api.md lists all members.
+ * form/put.h reads the messages. The answer to a single message is an array of one.
  */
 #ifndef API_FLAT_ENQUEUE_H
 #define API_FLAT_ENQUEUE_H
 
-#include "api/arena.h"
-#include "engine/op.h"
+#include "form/put.h"
 
 struct apicall;
 struct json_out;
 struct payload;
 
-/* The messages of a body. Texts point into the body or into the arena. */
+/* The messages of a call. */
 struct flat_enqueue {
-	struct op_put *puts; /* a message, then its copies */
-	uint32_t n;
-	uint32_t items;          /* messages without copies, if the body is an array */
-	bool batch;              /* a message is a member of a batch */
-	bool copies;             /* a message has copies: all of them are accepted, or none */
+	struct form_puts in;
 	struct payload **stored; /* one per put; NULL: no payload is large */
 
 	/* Private to flat_large_store. */
@@ -34,16 +26,8 @@ struct flat_enqueue {
 	struct slu_err err;
 };
 
-/* Returns SLU_EINVAL and *index of the invalid item, or -1; or SLU_ENOMEM. */
-int flat_enqueue_decode(struct flat_enqueue *e, struct arena *a, struct slice body,
-			int64_t *index, struct slu_err *err);
-
-/* The same for an object without the namespace, which is a member `what` of something else. */
-int flat_enqueue_object(struct flat_enqueue *e, struct arena *a, struct slice object, struct slice space, const char *what,
-			struct slu_err *err);
-
-/* The same for a body of application/x-sluice-batch: api/flat/packed.h. */
-int flat_enqueue_decode_packed(struct flat_enqueue *e, struct arena *a, struct slice body, int64_t *index,
+/* form_puts_decode for a body of application/x-sluice-batch: api/flat/packed.h. */
+int flat_enqueue_decode_packed(struct form_puts *e, struct arena *a, struct slice body, int64_t *index,
 			       struct slu_err *err);
 
 /* The form of ids in an answer. */
@@ -55,7 +39,7 @@ enum flat_ids {
 
 /* Writes the ids in the order of place (NULL: of the puts). ok[i] false: writes null; ok
  * NULL: all are fine. */
-void flat_enqueue_ids(const struct flat_enqueue *e, const uint32_t *place, enum flat_ids form,
+void flat_enqueue_ids(const struct form_puts *e, const uint32_t *place, enum flat_ids form,
 		      const bool *ok, struct json_out *w);
 
 /* Large payloads of a call whose state begins with its struct flat_enqueue. They are stored before the ops

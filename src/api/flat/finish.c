@@ -21,7 +21,7 @@
 
 /* The file of a large payload would have to be stored before: such a message is enqueued by /enqueue. */
 static int
-check_sizes(struct apicall *a, const struct flat_enqueue *e, struct slu_err *err)
+check_sizes(struct apicall *a, const struct form_puts *e, struct slu_err *err)
 {
 	for (uint32_t i = 0; i < e->n; i++) {
 		const struct message *const m = &e->puts[i].m;
@@ -38,10 +38,10 @@ check_sizes(struct apicall *a, const struct flat_enqueue *e, struct slu_err *err
 static int
 decode_children(struct apicall *a, struct slice text, struct op *op, struct slu_err *err)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct slu_err why = { 0 };
 	int64_t index;
-	int rc = flat_enqueue_decode(&e, &a->memory, text, &index, &why);
+	int rc = form_puts_decode(&e, &a->memory, text, &index, &why);
 
 	if (!rc)
 		rc = check_sizes(a, &e, &why);
@@ -73,7 +73,7 @@ make_op(struct apicall *a, struct flat_settle *s, uint32_t i, struct slu_err *er
 static void
 write_ids(const struct op *op, struct json_out *w)
 {
-	const struct flat_enqueue e = { .puts = op->puts, .n = op->n_puts };
+	const struct form_puts e = { .puts = op->puts, .n = op->n_puts };
 
 	json_out_array(w, "enqueued");
 	flat_enqueue_ids(&e, NULL, FLAT_DETAIL, NULL, w);

@@ -15,7 +15,7 @@ flat_engine_of(struct apicall *a, const struct message *m)
 void
 flat_large_close(const struct flat_enqueue *e)
 {
-	for (uint32_t i = 0; e->stored && i < e->n; i++)
+	for (uint32_t i = 0; e->stored && i < e->in.n; i++)
 		payload_close(e->stored[i]);
 }
 
@@ -24,8 +24,8 @@ flat_has_large(struct apicall *a)
 {
 	const struct flat_enqueue *const e = a->state;
 
-	for (uint32_t i = 0; i < e->n; i++)
-		if (payload_is_large(flat_engine_of(a, &e->puts[i].m), e->puts[i].m.payload.n))
+	for (uint32_t i = 0; i < e->in.n; i++)
+		if (payload_is_large(flat_engine_of(a, &e->in.puts[i].m), e->in.puts[i].m.payload.n))
 			return true;
 	return false;
 }
@@ -37,8 +37,8 @@ store_all(struct apicall *a)
 	struct flat_enqueue *const e = a->state;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < e->n && !rc; i++) {
-		struct message *const m = &e->puts[i].m;
+	for (uint32_t i = 0; i < e->in.n && !rc; i++) {
+		struct message *const m = &e->in.puts[i].m;
 
 		if (payload_is_large(flat_engine_of(a, m), m->payload.n))
 			rc = payload_store(flat_engine_of(a, m), m, &e->stored[i], &e->err);
@@ -65,11 +65,11 @@ flat_large_store(struct apicall *a, void (*then)(struct apicall *a))
 	struct flat_enqueue *const e = a->state;
 
 	e->then = then;
-	e->stored = arena_array(&a->memory, e->n, sizeof(struct payload *));
+	e->stored = arena_array(&a->memory, e->in.n, sizeof(struct payload *));
 	if (!e->stored) {
 		apicall_refuse(a, SLU_ENOMEM, NULL);
 		return;
 	}
-	memset(e->stored, 0, e->n * sizeof(struct payload *));
+	memset(e->stored, 0, e->in.n * sizeof(struct payload *));
 	apicall_job(a, store_all, stored);
 }

@@ -15,8 +15,8 @@
 #ifndef API_FLAT_PACKED_H
 #define API_FLAT_PACKED_H
 
-#include "api/arena.h"
-#include "api/values.h"
+#include "form/arena.h"
+#include "form/values.h"
 
 #include <sluice/err.h>
 

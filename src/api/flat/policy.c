@@ -5,75 +5,17 @@
 #include "api/flat/view.h"
 #include "api/queue/letters.h"
 #include "api/limits.h"
-#include "api/values.h"
-#include "base/parse.h"
+#include "form/retry.h"
 #include "core/bucket.h"
 
 #include <assert.h>
 
 /* --- decode ------------------------------------------------------------------- */
 
-struct policy_word {
-	const char *name;
-	int value;
-};
-
-static const struct policy_word kinds[] = {
-	{ "exponential", SLU_BACKOFF_EXPONENTIAL },
-	{ "linear", SLU_BACKOFF_LINEAR },
-	{ "fixed", SLU_BACKOFF_FIXED },
-	{ "none", SLU_BACKOFF_NONE },
-};
-
-static const struct policy_word jitters[] = {
-	{ "none", SLU_JITTER_NONE },
-	{ "full", SLU_JITTER_FULL },
-};
-
-static const struct policy_word idempotencies[] = {
+static const struct form_word idempotencies[] = {
 	{ "first", false },
 	{ "strict", true },
 };
-
-static const char *
-expected(const struct policy_word *words)
-{
-	if (words == kinds)
-		return "exponential, linear, fixed or none";
-	return words == jitters ? "none or full" : "first or strict";
-}
-
-static int
-read_word(struct json *r, const struct policy_word *words, size_t n, int otherwise)
-{
-	struct json_str s;
-
-	if (!json_string(r, &s))
-		return otherwise;
-	for (size_t i = 0; i < n; i++)
-		if (json_str_is(&s, slice_of(words[i].name)))
-			return words[i].value;
-	json_fail(r, SLU_EINVAL, NULL, "expected %s", expected(words));
-	return otherwise;
-}
-
-static void
-read_kind(struct json *r, const struct json_field *f, void *place)
-{
-	enum slu_backoff_kind *const kind = place;
-
-	assert(f->size == sizeof *kind);
-	*kind = read_word(r, kinds, COUNT(kinds), *kind);
-}
-
-static void
-read_jitter(struct json *r, const struct json_field *f, void *place)
-{
-	enum slu_jitter *const jitter = place;
-
-	assert(f->size == sizeof *jitter);
-	*jitter = read_word(r, jitters, COUNT(jitters), *jitter);
-}
 
 static void
 read_idempotency(struct json *r, const struct json_field *f, void *place)
@@ -81,28 +23,14 @@ read_idempotency(struct json *r, const struct json_field *f, void *place)
 	bool *const strict = place;
 
 	assert(f->size == sizeof *strict);
-	*strict = read_word(r, idempotencies, COUNT(idempotencies),
-			    *strict);
-}
-
-static const struct json_field retry_fields[] = {
-	JSON_ROW("kind", read_kind, struct slu_backoff, kind),
-	JSON_ROW("jitter", read_jitter, struct slu_backoff, jitter),
-	JSON_FIELD(span, struct slu_backoff, base, .max = API_DELAY_MAX),
-	JSON_FIELD(span, struct slu_backoff, max, .max = API_DELAY_MAX),
-};
-
-void
-flat_retry_read(struct json *r, struct slu_backoff *out)
-{
-	(void)json_fields(r, retry_fields, COUNT(retry_fields), JSON_STRICT, out); /* the caller looks at r */
+	*strict = form_word_read(r, idempotencies, COUNT(idempotencies), "first or strict", *strict);
 }
 
 static void
 read_retry(struct json *r, const struct json_field *f, void *place)
 {
 	assert(f->size == sizeof(struct slu_backoff));
-	flat_retry_read(r, place);
+	form_retry_read(r, place);
 }
 
 static void
@@ -212,33 +140,20 @@ flat_policy_decode(struct policy *p, struct slice body, struct slu_err *err)
 
 /* --- encode ------------------------------------------------------------------- */
 
-static void
-write_span(struct json_out *w, const char *name, slu_time span)
-{
-	char text[DURATION_TEXT];
-
-	json_out_str(w, name, slice_of(format_duration(span, text, sizeof text)));
-}
-
 void
 flat_policy_encode(const struct policy *p, struct json_out *w)
 {
-	write_span(w, "lease", p->lease);
+	form_span_write(w, "lease", p->lease);
 	json_out_u64(w, "max_attempts", p->max_attempts);
-	json_out_object(w, "retry");
-	json_out_str(w, "kind", slice_of(kinds[p->retry.kind].name));
-	json_out_str(w, "jitter", slice_of(jitters[p->retry.jitter].name));
-	write_span(w, "base", p->retry.base);
-	write_span(w, "max", p->retry.max);
-	json_out_close(w);
-	write_span(w, "ttl", p->ttl);
+	form_retry_write(w, "retry", &p->retry);
+	form_span_write(w, "ttl", p->ttl);
 	json_out_u64(w, "max_depth", p->max_depth);
 	json_out_u64(w, "max_rate", p->max_rate);
 	json_out_u64(w, "burst", p->burst);
 	json_out_u64(w, "warn_depth", p->warn_depth);
-	write_span(w, "idempotency_window", p->window);
+	form_span_write(w, "idempotency_window", p->window);
 	json_out_str(w, "idempotency", slice_of(idempotencies[p->strict].name));
-	write_span(w, "dlq_retention", p->dlq_retention);
+	form_span_write(w, "dlq_retention", p->dlq_retention);
 	json_out_u64(w, "dlq_max", p->dlq_max);
 	json_out_bool(w, "require_lease", p->require_lease);
 	json_out_bool(w, "paused", p->paused);
@@ -257,7 +172,7 @@ flat_policy_encode(const struct policy *p, struct json_out *w)
 	json_out_u64(w, "attribute_concurrency", p->attribute_concurrency);
 	json_out_u64(w, "attribute_rate", p->attribute_rate);
 	json_out_u64(w, "attribute_rate_burst", p->attribute_rate_burst);
-	write_span(w, "max_runtime", p->max_runtime);
+	form_span_write(w, "max_runtime", p->max_runtime);
 	json_out_str(w, "dead_letter_queue", slice_of(p->dead_letter_queue));
 }
 

@@ -19,9 +19,6 @@
 /* Sets the knobs that body names. After SLU_EINVAL *p is invalid. */
 int flat_policy_decode(struct policy *p, struct slice body, struct slu_err *err);
 
-/* Reads the members of a retry policy; one that is missing keeps its value in *out. */
-void flat_retry_read(struct json *r, struct slu_backoff *out);
-
 /* Writes members of an object that the caller has opened. */
 void flat_policy_encode(const struct policy *p, struct json_out *w);
 

@@ -7,7 +7,7 @@
 #include "api/flat/view.h"
 #include "api/limits.h"
 #include "api/split.h"
-#include "api/values.h"
+#include "form/values.h"
 
 #include "base/json/json_out.h"
 #include "base/le.h"

@@ -21,7 +21,7 @@
 #ifndef API_FLAT_SETTLE_H
 #define API_FLAT_SETTLE_H
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "engine/op.h"
 
 struct apicall;

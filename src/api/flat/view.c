@@ -1,7 +1,7 @@
 #include "api/flat/view.h"
 
 #include "api/flat/packed.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "base/id.h"
 #include "base/le.h"
 #include "base/parse.h"

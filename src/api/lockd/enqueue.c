@@ -16,7 +16,7 @@
 #include "api/lockd/lockd.h"
 
 #include "api/limits.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "base/hash.h"
 #include "base/id.h"
 #include "base/limit.h"

@@ -2,7 +2,7 @@
 
 #include "api/limits.h"
 #include "api/lockd/state.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "auth/guard.h"
 #include "base/limit.h"
 #include "http/query.h"

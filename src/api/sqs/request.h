@@ -15,7 +15,7 @@
 #ifndef API_SQS_REQUEST_H
 #define API_SQS_REQUEST_H
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "base/bytes.h"
 
 #include <sluice/err.h>

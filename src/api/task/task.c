@@ -1,6 +1,6 @@
 #include "api/task/task.h"
 
-#include "api/background/reserved.h"
+#include "duty/reserved.h"
 #include "api/flat/view.h"
 #include "base/json/json_table.h"
 #include "base/parse.h"

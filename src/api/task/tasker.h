@@ -1,5 +1,5 @@
 /*
- * tasker.h - does the tasks of the shards that this node owns: a duty (api/background/duty.h).
+ * tasker.h - does the tasks of the shards that this node owns: a duty (duty/duty.h).
  *
  *      lane: a task was stored, lane opened ──> duty_notify ──┐
  *                                                            v
@@ -21,7 +21,7 @@
 #ifndef API_TASK_TASKER_H
 #define API_TASK_TASKER_H
 
-#include "api/background/duty.h"
+#include "duty/duty.h"
 
 /* Before the broker is opened. The caller frees *out also if this fails; NULL is fine. */
 int tasker_new(struct duty **out, struct slu_log *log, struct slu_err *err);

@@ -4,7 +4,7 @@
 #ifndef API_TASK_TASKER_PRIVATE_H
 #define API_TASK_TASKER_PRIVATE_H
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "api/task/task.h"
 #include "api/task/tasker.h"
 

@@ -1,6 +1,6 @@
 #include "test.h"
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "api/flat/claim.h"
 #include "api/flat/enqueue.h"
 #include "api/flat/policy.h"
@@ -8,7 +8,7 @@
 #include "api/flat/view.h"
 #include "api/limits.h"
 #include "api/split.h"
-#include "api/values.h"
+#include "form/values.h"
 #include "base/json/json_out.h"
 
 static struct arena memory;
@@ -27,14 +27,14 @@ static struct arena memory;
 static struct op_put
 put_of(const char *item)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct slu_err err;
 	int64_t index;
 	struct buf body;
 
 	buf_init(&body, 1 << 20);
 	buf_printf(&body, "[{\"namespace\":\"a\",\"topic\":\"b\"%s%s}]", *item ? "," : "", item);
-	if (flat_enqueue_decode(&e, &memory, buf_slice(&body), &index, &err))
+	if (form_puts_decode(&e, &memory, buf_slice(&body), &index, &err))
 		test_fail(__FILE__, __LINE__, "%s: %s", item, err.text);
 	CHECK_EQ(1, e.n, item);
 	return e.puts[0]; /* the body stays until the end of the test */
@@ -137,11 +137,11 @@ TEST(a_payload_has_three_spellings)
 static void
 check_refused(const char *label, const char *body, int64_t index, const char *says)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct slu_err err = { 0 };
 	int64_t at;
 
-	CHECK_EQ(SLU_EINVAL, flat_enqueue_decode(&e, &memory, slice_of(body), &at, &err), label);
+	CHECK_EQ(SLU_EINVAL, form_puts_decode(&e, &memory, slice_of(body), &at, &err), label);
 	CHECK_EQ(index, at, label);
 	CHECK_CONTAINS(says, err.text);
 }
@@ -187,7 +187,7 @@ TEST(a_refusal_names_item_field_and_value)
 
 TEST(the_limit_of_items_is_kept)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct slu_err err = { 0 };
 	struct buf body;
 	int64_t index;
@@ -196,22 +196,22 @@ TEST(the_limit_of_items_is_kept)
 	for (int i = 0; i < API_ENQUEUE_MAX; i++)
 		buf_printf(&body, "%s" ITEM(""), i ? "," : "[");
 	buf_putc(&body, ']');
-	CHECK_EQ(0, flat_enqueue_decode(&e, &memory, buf_slice(&body), &index, &err), err.text);
+	CHECK_EQ(0, form_puts_decode(&e, &memory, buf_slice(&body), &index, &err), err.text);
 	CHECK_EQ(API_ENQUEUE_MAX, e.n);
 	body.n--;
 	buf_puts(&body, "," ITEM("") "]");
-	CHECK_EQ(SLU_EINVAL, flat_enqueue_decode(&e, &memory, buf_slice(&body), &index, &err));
+	CHECK_EQ(SLU_EINVAL, form_puts_decode(&e, &memory, buf_slice(&body), &index, &err));
 	CHECK_CONTAINS("10000", err.text);
 	buf_release(&body);
 }
 
 TORTURE(decoding_survives_any_lack_of_memory)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct arena own = { 0 };
 	struct slu_err err;
 	int64_t index;
-	const int rc = flat_enqueue_decode(
+	const int rc = form_puts_decode(
 		&e, &own, SLICE("[" ITEM("") "," ITEM("") "," ITEM(",\"text\":\"x\"") "]"), &index,
 		&err);
 
@@ -246,7 +246,7 @@ TEST(attributes_that_are_no_json_do_not_forge_members)
 TEST(ids_are_numbers_or_uuids_in_input_order)
 {
 	struct op_put puts[3] = { { .m.id = 4194305 }, { .m.id = 2 }, { .m.id = 3 } };
-	const struct flat_enqueue e = { .puts = puts, .n = 3 };
+	const struct form_puts e = { .puts = puts, .n = 3 };
 	const uint32_t place[] = { 2, 0, 1 };
 	const bool ok[] = { true, true, false };
 	struct json_out w;

@@ -1,6 +1,6 @@
 #include "test.h"
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "api/flat/enqueue.h"
 #include "api/flat/packed.h"
 #include "api/flat/settle.h"
@@ -20,7 +20,7 @@ static struct arena memory;
 
 TEST(the_bytes_of_a_message_are_those_of_the_page)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct slu_err err = { 0 };
 	const struct message *m;
 	int64_t index;
@@ -37,13 +37,13 @@ TEST(the_bytes_of_a_message_are_those_of_the_page)
 
 TEST(a_message_without_members_has_the_defaults_of_json)
 {
-	struct flat_enqueue packed = { 0 }, json = { 0 };
+	struct form_puts packed = { 0 }, json = { 0 };
 	struct slu_err err = { 0 };
 	int64_t index;
 
 	CHECK_EQ(0, flat_enqueue_decode_packed(&packed, &memory, BYTES("SLB1\x01\0\x01\0\x01\0\0\0\x04Shop\x04mail\0\0\0\0\x02\0\0\0\0\0\0\0hi"), &index, &err),
 		 err.text);
-	CHECK_EQ(0, flat_enqueue_decode(&json, &memory, SLICE("{\"namespace\":\"Shop\",\"queue\":\"mail\",\"payload\":\"aGk=\"}"), &index, &err),
+	CHECK_EQ(0, form_puts_decode(&json, &memory, SLICE("{\"namespace\":\"Shop\",\"queue\":\"mail\",\"payload\":\"aGk=\"}"), &index, &err),
 		 err.text);
 	CHECK(slice_eq(json.puts->m.space, packed.puts->m.space));
 	CHECK(slice_eq(json.puts->as.space, packed.puts->as.space));
@@ -58,7 +58,7 @@ TEST(a_message_without_members_has_the_defaults_of_json)
 /* PACKED-1: of every prefix, and of every byte that is changed in the fixed part. */
 TEST(a_batch_that_is_cut_or_too_long_is_refused)
 {
-	struct flat_enqueue e = { 0 };
+	struct form_puts e = { 0 };
 	struct flat_settle s = { .verb = OP_ACK };
 	struct slu_err err = { 0 };
 	int64_t index;
@@ -98,7 +98,7 @@ TEST(an_invalid_batch_says_what_was_expected)
 	};
 
 	EACH(i, cases) {
-		struct flat_enqueue e = { 0 };
+		struct form_puts e = { 0 };
 		struct slu_err err = { 0 };
 		int64_t index;
 

@@ -3,7 +3,7 @@
  */
 #include "test.h"
 
-#include "broker/embed.h"
+#include "embed/embed.h"
 
 #include <sluice/sluice.h>
 

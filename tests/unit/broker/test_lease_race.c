@@ -5,7 +5,7 @@
 #include "test.h"
 
 #include "base/mem.h"
-#include "broker/embed.h"
+#include "embed/embed.h"
 
 #include <pthread.h>
 #include <stdlib.h>

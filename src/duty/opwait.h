@@ -6,8 +6,8 @@
  *
  * One thread uses an opwait at a time.
  */
-#ifndef API_BACKGROUND_OPWAIT_H
-#define API_BACKGROUND_OPWAIT_H
+#ifndef DUTY_OPWAIT_H
+#define DUTY_OPWAIT_H
 
 #include "broker/broker.h"
 #include "engine/op.h"

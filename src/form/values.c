@@ -1,6 +1,6 @@
-#include "api/values.h"
+#include "form/values.h"
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "base/id.h"
 #include "base/json/json_whole.h"
 #include "base/parse.h"

@@ -1,8 +1,8 @@
 /*
  * embed.h - the broker behind include/sluice/sluice.h; for embed*.c alone.
  */
-#ifndef BROKER_EMBED_H
-#define BROKER_EMBED_H
+#ifndef EMBED_EMBED_H
+#define EMBED_EMBED_H
 
 #include "broker/broker.h"
 #include "core/names.h"

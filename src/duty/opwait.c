@@ -1,4 +1,4 @@
-#include "api/background/opwait.h"
+#include "duty/opwait.h"
 
 void
 opwait_init(struct opwait *w)

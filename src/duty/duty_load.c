@@ -1,7 +1,7 @@
 /*
  * duty_load.c - reads the documents of this node.
  */
-#include "api/background/duty.h"
+#include "duty/duty.h"
 
 #include "base/log.h"
 #include "base/mem.h"

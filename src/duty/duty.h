@@ -14,10 +14,10 @@
  *  DUTY-2  What cannot be done now is tried again each second. The first failure of several in a row is logged.
  *  DUTY-3  A document that cannot be read does not stop the others.
  */
-#ifndef API_BACKGROUND_DUTY_H
-#define API_BACKGROUND_DUTY_H
+#ifndef DUTY_DUTY_H
+#define DUTY_DUTY_H
 
-#include "api/background/opwait.h"
+#include "duty/opwait.h"
 #include "base/metrics.h"
 
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
-#include "api/schedule/firing.h"
+#include "duty/firing.h"
 
-#include "api/background/reserved.h"
-#include "api/flat/enqueue.h"
+#include "duty/reserved.h"
 #include "base/json/json_out.h"
 #include "core/schedule/schedule_doc.h"
+#include "form/put.h"
 
 static int
 no_memory(struct slu_err *err)
@@ -12,7 +12,7 @@ no_memory(struct slu_err *err)
 }
 
 static int
-check_message(const struct flat_enqueue *e, struct slu_err *err)
+check_message(const struct form_puts *e, struct slu_err *err)
 {
 	const struct message *const m = &e->puts->m;
 
@@ -38,8 +38,8 @@ int
 firing_puts(const struct schedule *s, struct slice space, const slu_time *ticks, uint32_t n, struct arena *a,
 	    struct op_put *out, struct slu_err *err)
 {
-	struct flat_enqueue e = { 0 };
-	int rc = flat_enqueue_object(&e, a, s->message, space, "message", err);
+	struct form_puts e = { 0 };
+	int rc = form_puts_object(&e, a, s->message, space, "message", err);
 
 	if (rc)
 		return rc;

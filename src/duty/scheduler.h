@@ -1,5 +1,5 @@
 /*
- * scheduler.h - fires the schedules of the shards that this node owns: a duty (api/background/duty.h).
+ * scheduler.h - fires the schedules of the shards that this node owns: a duty (duty/duty.h).
  *
  *      lane: OP_SCHEDULE done, lane opened ──> duty_notify ──┐
  *                                                           v
@@ -18,10 +18,10 @@
  *  SCHEDULER-4  Ticks follow the wall clock of the owner. The thread looks at it at least each second while a schedule
  *               waits.
  */
-#ifndef API_SCHEDULE_SCHEDULER_H
-#define API_SCHEDULE_SCHEDULER_H
+#ifndef DUTY_SCHEDULER_H
+#define DUTY_SCHEDULER_H
 
-#include "api/background/duty.h"
+#include "duty/duty.h"
 
 struct zones;
 

@@ -22,8 +22,8 @@
  *
  * Readers return SLU_EINVAL, or SLU_EROUNDED for an id like 3.18e+17; then *out is unchanged.
  */
-#ifndef API_VALUES_H
-#define API_VALUES_H
+#ifndef FORM_VALUES_H
+#define FORM_VALUES_H
 
 #include "base/bytes.h"
 #include "base/json/json_table.h"

@@ -1,7 +1,7 @@
-#include "api/flat/unique.h"
+#include "form/unique.h"
 
-#include "api/limits.h"
-#include "api/values.h"
+#include "form/limits.h"
+#include "form/values.h"
 #include "core/queue/terms.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@ static void
 read_until(struct json *r, const struct json_field *f, void *place)
 {
 	static const struct json_field text = { .size = sizeof(struct slice) };
-	struct flat_unique *const u = place;
+	struct form_unique *const u = place;
 	struct slice word = { 0 };
 	struct slu_err err;
 
@@ -41,14 +41,14 @@ read_mode(struct json *r, const struct json_field *f, void *place)
 }
 
 static const struct json_field unique_fields[] = {
-	JSON_ROW("key", json_read_key, struct flat_unique, key, .required = true),
-	{ .name = { "until", 5 }, .read = read_until, .size = sizeof(struct flat_unique), .required = true },
-	JSON_ROW("mode", read_mode, struct flat_unique, replace),
+	JSON_ROW("key", json_read_key, struct form_unique, key, .required = true),
+	{ .name = { "until", 5 }, .read = read_until, .size = sizeof(struct form_unique), .required = true },
+	JSON_ROW("mode", read_mode, struct form_unique, replace),
 };
 
 void
-flat_unique_read(struct json *r, const struct json_field *f, void *place)
+form_unique_read(struct json *r, const struct json_field *f, void *place)
 {
-	assert(f->size == sizeof(struct flat_unique));
+	assert(f->size == sizeof(struct form_unique));
 	(void)json_fields(r, unique_fields, COUNT(unique_fields), JSON_STRICT, place);
 }

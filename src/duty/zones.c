@@ -1,4 +1,4 @@
-#include "api/schedule/zones.h"
+#include "duty/zones.h"
 
 #include "base/mem.h"
 

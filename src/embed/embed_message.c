@@ -1,7 +1,7 @@
 /*
  * embed_message.c - messages into and out of a user's program.
  */
-#include "broker/embed.h"
+#include "embed/embed.h"
 
 #include "base/json/json.h"
 #include "base/mem.h"

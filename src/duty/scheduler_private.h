@@ -1,11 +1,11 @@
 /*
  * scheduler_private.h - the schedules that this node fires; for scheduler*.c alone.
  */
-#ifndef API_SCHEDULE_SCHEDULER_PRIVATE_H
-#define API_SCHEDULE_SCHEDULER_PRIVATE_H
+#ifndef DUTY_SCHEDULER_PRIVATE_H
+#define DUTY_SCHEDULER_PRIVATE_H
 
-#include "api/schedule/scheduler.h"
-#include "api/schedule/zones.h"
+#include "duty/scheduler.h"
+#include "duty/zones.h"
 
 /* A schedule in memory. */
 struct scheduled {

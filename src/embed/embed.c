@@ -1,7 +1,7 @@
 /*
  * embed.c - the broker in a user's program: each call posts an op and waits for its answer.
  */
-#include "broker/embed.h"
+#include "embed/embed.h"
 
 #include "base/forked.h"
 #include "base/log.h"

@@ -1,4 +1,4 @@
-#include "api/background/reserved.h"
+#include "duty/reserved.h"
 
 #define NEVER_DUE (7258118400 * SLU_SEC) /* 2200-01-01: nobody claims a document */
 

@@ -1,10 +1,10 @@
 /*
  * reserved.h - the message of a document in a queue of core/reserved.h.
  */
-#ifndef API_BACKGROUND_RESERVED_H
-#define API_BACKGROUND_RESERVED_H
+#ifndef DUTY_RESERVED_H
+#define DUTY_RESERVED_H
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "core/reserved.h"
 #include "engine/op.h"
 

@@ -1,7 +1,7 @@
 /*
  * embed_why.c - why a message of a user's program is not running now.
  */
-#include "broker/embed.h"
+#include "embed/embed.h"
 
 #include "base/need.h"
 #include "engine/why_text.h"

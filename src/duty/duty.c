@@ -1,4 +1,4 @@
-#include "api/background/duty.h"
+#include "duty/duty.h"
 
 #include "base/log.h"
 #include "base/mem.h"

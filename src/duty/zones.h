@@ -4,8 +4,8 @@
  * The files are those of the folder $TZDIR, or of /usr/share/zoneinfo. A newer file is seen after a restart.
  * Any thread.
  */
-#ifndef API_SCHEDULE_ZONES_H
-#define API_SCHEDULE_ZONES_H
+#ifndef DUTY_ZONES_H
+#define DUTY_ZONES_H
 
 #include "core/schedule/schedule.h"
 

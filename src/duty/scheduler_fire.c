@@ -1,9 +1,9 @@
 /*
  * scheduler_fire.c - fires what is due of one schedule.
  */
-#include "api/schedule/scheduler_private.h"
+#include "duty/scheduler_private.h"
 
-#include "api/schedule/firing.h"
+#include "duty/firing.h"
 
 /* What a firing stores. */
 struct firing {

@@ -4,8 +4,8 @@
  * Holds what one request needs until it is answered: arrays of messages, unescaped text.
  * Blocks grow, so that many small pieces cost few allocations. A zeroed arena is empty.
  */
-#ifndef API_ARENA_H
-#define API_ARENA_H
+#ifndef FORM_ARENA_H
+#define FORM_ARENA_H
 
 #include "base/bytes.h"
 

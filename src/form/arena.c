@@ -1,4 +1,4 @@
-#include "api/arena.h"
+#include "form/arena.h"
 
 #include "base/mem.h"
 

@@ -1,10 +1,10 @@
 /*
  * firing.h - the messages of an OP_SCHEDULE: the schedule itself, and those that begin with it.
  */
-#ifndef API_SCHEDULE_FIRING_H
-#define API_SCHEDULE_FIRING_H
+#ifndef DUTY_FIRING_H
+#define DUTY_FIRING_H
 
-#include "api/arena.h"
+#include "form/arena.h"
 #include "core/schedule/schedule.h"
 #include "engine/op.h"
 

@@ -1,4 +1,4 @@
-#include "api/schedule/scheduler_private.h"
+#include "duty/scheduler_private.h"
 
 #include "core/schedule/schedule_doc.h"
 
