@@ -11,9 +11,9 @@
 #include "api/admin/admin.h"
 
 #include "api/admin/filter.h"
+#include "api/flat/page.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
-#include "api/rows.h"
 #include "base/id.h"
 #include "core/fingerprint.h"
 
@@ -135,7 +135,6 @@ static void
 taken(struct apicall *a, int rc)
 {
 	struct state *const s = a->state;
-	const struct op *const op = &a->op;
 	struct json_out w;
 
 	if (apicall_refused(a, !rc && s->failed ? SLU_ENOMEM : rc, NULL))
@@ -147,7 +146,7 @@ taken(struct apicall *a, int rc)
 		write_group(&w, &s->groups[i]);
 	json_out_close(&w);
 	json_out_u64(&w, "looked", s->rows.at);
-	flat_view_cursor(&w, s->rows.at < op->n_rows ? op->rows[s->rows.at - 1].after : op->cursor);
+	flat_view_cursor(&w, page_cursor(&s->rows));
 	apicall_reply_object(a, &w, 200);
 }
 

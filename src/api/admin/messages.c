@@ -10,9 +10,9 @@
 
 #include "api/admin/filter.h"
 #include "api/fanout.h"
+#include "api/flat/page.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
-#include "api/rows.h"
 #include "engine/attempts.h"
 
 #include <inttypes.h>
@@ -61,32 +61,22 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 	r->enough = ++s->shown == s->limit;
 }
 
-/* The cursor behind the rows that were read; 0 at the end. */
-static uint64_t
-cursor_after(const struct op *op, uint32_t looked)
-{
-	return looked < op->n_rows ? op->rows[looked - 1].after : op->cursor;
-}
-
 static void
 written(struct apicall *a, int rc)
 {
 	struct state *const s = a->state;
-	struct json_out *const w = &s->rows.w;
 	struct slu_err err;
 
 	if (apicall_refused(a, rc, NULL))
 		return;
-	if (s->shown == 0 && s->cursor == 0 && cursor_after(&a->op, s->rows.at) == 0 &&
+	if (s->shown == 0 && s->cursor == 0 && page_cursor(&s->rows) == 0 &&
 	    admin_filter_is_rounded(&s->filter, &err)) {
 		apicall_refuse(a, err.code, err.text);
 		return;
 	}
-	json_out_close(w);
-	json_out_u64(w, "looked", s->rows.at);
-	flat_view_cursor(w, cursor_after(&a->op, s->rows.at));
-	json_out_close(w);
-	apicall_reply(a, 200);
+	page_end(&s->rows);
+	json_out_u64(&s->rows.w, "looked", s->rows.at);
+	page_reply(&s->rows);
 }
 
 static void
@@ -104,9 +94,7 @@ answer_page(struct apicall *a)
 		.patient = !admin_filter_is_empty(&s->filter),
 		.max_bytes = API_LOOK_BYTES,
 	};
-	json_out_open(&s->rows.w, &a->x->out);
-	json_out_array(&s->rows.w, "messages");
-	rows_start(&s->rows);
+	page_start(&s->rows, "messages");
 }
 
 static void

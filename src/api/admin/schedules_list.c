@@ -3,10 +3,9 @@
  */
 #include "api/admin/admin.h"
 
-#include "api/flat/view.h"
+#include "api/flat/page.h"
 #include "api/handler.h"
 #include "api/limits.h"
-#include "api/rows.h"
 #include "api/schedule/show.h"
 #include "core/schedule/schedule_doc.h"
 
@@ -42,36 +41,14 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 }
 
 static void
-written(struct apicall *a, int rc)
-{
-	struct state *const s = a->state;
-	struct json_out *const w = &s->rows.w;
-
-	if (apicall_refused(a, rc, NULL))
-		return;
-	json_out_close(w);
-	flat_view_cursor(w, a->op.cursor);
-	json_out_close(w);
-	apicall_reply(a, 200);
-}
-
-static void
 answer(struct apicall *a)
 {
 	struct state *const s = a->state;
 
 	if (apicall_failed(a))
 		return;
-	s->rows = (struct rows){
-		.apicall = a,
-		.op = &a->op,
-		.write = write_row,
-		.done = written,
-		.patient = true,
-	};
-	json_out_open(&s->rows.w, &a->x->out);
-	json_out_array(&s->rows.w, "schedules");
-	rows_start(&s->rows);
+	s->rows = (struct rows){ .apicall = a, .op = &a->op, .write = write_row, .done = page_done, .patient = true };
+	page_start(&s->rows, "schedules");
 }
 
 static void

@@ -13,9 +13,9 @@
 #include "api/admin/admin.h"
 
 #include "api/admin/filter.h"
+#include "api/flat/page.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
-#include "api/rows.h"
 
 enum {
 	AT_ONCE = 2,
@@ -74,19 +74,14 @@ written(struct apicall *a, int rc)
 {
 	struct state *const s = a->state;
 	struct json_out *const w = &s->rows.w;
-	const uint32_t looked = s->rows.at;
-	uint64_t cursor;
 
 	if (apicall_refused(a, rc, NULL))
 		return;
-	json_out_close(w);
-	json_out_u64(w, "looked", looked - s->own);
+	page_end(&s->rows);
+	json_out_u64(w, "looked", s->rows.at - s->own);
 	if (s->counted)
 		json_out_u64(w, "of", s->of);
-	cursor = looked < a->op.n_rows ? a->op.rows[looked - 1].after : a->op.cursor;
-	flat_view_cursor(w, cursor);
-	json_out_close(w);
-	apicall_reply(a, 200);
+	page_reply(&s->rows);
 }
 
 static void
@@ -104,9 +99,7 @@ listed(struct apicall *a)
 		.patient = true,
 		.max_bytes = LOOK_BYTES,
 	};
-	json_out_open(&s->rows.w, &a->x->out);
-	json_out_array(&s->rows.w, "messages");
-	rows_start(&s->rows);
+	page_start(&s->rows, "messages");
 }
 
 /* --- the search --------------------------------------------------------------- */

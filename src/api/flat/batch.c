@@ -9,10 +9,10 @@
 #include "api/flat/flat.h"
 
 #include "api/flat/enqueue.h"
+#include "api/flat/page.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
 #include "api/limits.h"
-#include "api/rows.h"
 #include "base/id.h"
 #include "engine/engine.h"
 #include "engine/msgbatch.h"
@@ -331,30 +331,14 @@ write_row(struct json_out *w, const struct op_row *row, const struct message *m,
 }
 
 static void
-listed(struct apicall *a, int rc)
-{
-	struct state *const s = a->state;
-	struct json_out *const w = &s->rows.w;
-
-	if (apicall_refused(a, rc, NULL))
-		return;
-	json_out_close(w);
-	flat_view_cursor(w, a->op.cursor);
-	json_out_close(w);
-	apicall_reply(a, 200);
-}
-
-static void
 answer_list(struct apicall *a)
 {
 	struct state *const s = a->state;
 
 	if (apicall_failed(a))
 		return;
-	s->rows = (struct rows){ .apicall = a, .op = &a->op, .write = write_row, .done = listed };
-	json_out_open(&s->rows.w, &a->x->out);
-	json_out_array(&s->rows.w, "batches");
-	rows_start(&s->rows);
+	s->rows = (struct rows){ .apicall = a, .op = &a->op, .write = write_row, .done = page_done };
+	page_start(&s->rows, "batches");
 }
 
 static void
