@@ -324,7 +324,7 @@ apply_opened(struct ledger *l, const struct change *c)
 		ledger_queue_use(l, h, c->at);
 		if (ledger_queue(l, h)->gates)
 			ledger_gates_open(l, ledger_queue(l, h), c->at);
-		if (ledger_queue(l, h)->breakers)
+		if (ledger_queue(l, h)->breakers && !l->replaying)
 			ledger_breakers_open(l, ledger_queue(l, h), c);
 	}
 	l->forgotten = (struct ledger_totals){ 0 };

@@ -9,6 +9,9 @@
  *  LEDGERBREAKER-3  A gate is `broken` while a circuit of its scope is open, or a probe is under way, and `half` while a circuit
  *                   waits for a probe.
  *  LEDGERBREAKER-4  After an open, a lease of the scope that began after the end of the open time is the probe.
+ *  LEDGERBREAKER-5  A circuit whose rule a new policy does not have closes, and ledger_breaker_next has the change: otherwise a
+ *                   later policy with that rule would find it open after a restart. A replay closes none, because cleaning
+ *                   may have written the policy behind the circuits.
  */
 #include "core/ledger/ledger_private.h"
 
@@ -160,6 +163,16 @@ ledger_breaker_order(struct ledger *l, uint32_t queue, const struct ledger_scope
 
 /* ---- Changes ---- */
 
+static void
+free_empty(struct ledger *l, struct ledger_queue *q)
+{
+	if (q->breakers->slab.used == 0) {
+		breakers_free(q->breakers);
+		q->breakers = NULL;
+	}
+	ledger_count_heaps(l, q);
+}
+
 void
 ledger_put_breaker(struct ledger *l, const struct change *c)
 {
@@ -176,7 +189,7 @@ ledger_put_breaker(struct ledger *l, const struct change *c)
 	}
 	if (circuit_at(q->breakers, h)->state == CIRCUIT_CLOSED)
 		breakers_drop(q->breakers, h);
-	ledger_count_heaps(l, q);
+	free_empty(l, q);
 }
 
 /* Finds the next dirty circuit. There are few: one for each rule of the message that has just ended. */
@@ -271,18 +284,31 @@ ledger_breaker_end(struct ledger *l, struct ledger_queue *q, uint32_t msg, const
 
 /* ---- Settings, opening ---- */
 
-/* Circuits whose rule is gone, or has another scope. */
+static bool
+has_rule(const struct ledger_queue *q, const struct circuit *c)
+{
+	struct breaker_rule rule;
+
+	return breakers_rule(rules_of(q), circuit_name(c), &rule) && rule.scope == (enum gate_kind)c->kind;
+}
+
+/* LEDGERBREAKER-5: circuits whose rule is gone, or has another scope. */
 static void
-drop_old(struct ledger *l, struct ledger_queue *q, slu_time now)
+close_old(struct ledger *l, struct ledger_queue *q, slu_time now)
 {
 	for (uint32_t h = SLAB_NONE; (h = breakers_each(q->breakers, h)) != SLAB_NONE;) {
 		const struct circuit c = *circuit_at(q->breakers, h);
-		struct breaker_rule rule;
 
-		if (breakers_rule(rules_of(q), circuit_name(&c), &rule) && rule.scope == (enum gate_kind)c.kind)
+		if (has_rule(q, &c))
 			continue;
-		breakers_drop(q->breakers, h);
-		if (c.state != CIRCUIT_CLOSED && q->gates && gates_find(q->gates, (enum gate_kind)c.kind, c.scope) != SLAB_NONE)
+		if (c.state == CIRCUIT_CLOSED && !c.dirty) {
+			breakers_drop(q->breakers, h);
+			continue;
+		}
+		breakers_set(q->breakers, h, CIRCUIT_CLOSED, 0);
+		breakers_mark(q->breakers, h, true);
+		l->broken = q->handle;
+		if (q->gates && gates_find(q->gates, (enum gate_kind)c.kind, c.scope) != SLAB_NONE)
 			set_gate_of(l, q, (enum gate_kind)c.kind, c.scope, now);
 	}
 }
@@ -292,12 +318,8 @@ ledger_breakers_set(struct ledger *l, struct ledger_queue *q, slu_time now)
 {
 	if (l->replaying)
 		return; /* cleaning may have written the policy behind the circuits */
-	drop_old(l, q, now);
-	if (q->breakers->slab.used == 0) {
-		breakers_free(q->breakers);
-		q->breakers = NULL;
-	}
-	ledger_count_heaps(l, q);
+	close_old(l, q, now);
+	free_empty(l, q);
 }
 
 /* LEDGERBREAKER-4 */
@@ -326,12 +348,13 @@ find_probes(struct ledger *l, struct ledger_queue *q, const struct change *c)
 void
 ledger_breakers_open(struct ledger *l, struct ledger_queue *q, const struct change *c)
 {
-	drop_old(l, q, c->at);
 	for (uint32_t h = SLAB_NONE; (h = breakers_each(q->breakers, h)) != SLAB_NONE;)
-		if (circuit_at(q->breakers, h)->state == CIRCUIT_OPEN)
+		if (!has_rule(q, circuit_at(q->breakers, h))) /* of a log in which LEDGERBREAKER-5 did not hold yet */
+			breakers_drop(q->breakers, h);
+		else if (circuit_at(q->breakers, h)->state == CIRCUIT_OPEN)
 			set_gate_of(l, q, (enum gate_kind)circuit_at(q->breakers, h)->kind, circuit_at(q->breakers, h)->scope, c->at);
 	find_probes(l, q, c);
-	ledger_breakers_set(l, q, c->at);
+	free_empty(l, q);
 }
 
 /* ---- Looks ---- */

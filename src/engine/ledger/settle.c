@@ -387,7 +387,9 @@ set_policy(struct ledgerengine *k, uint32_t queue, const struct policy *policy,
 	int rc;
 
 	rc = ledger_set_policy(k->ledger, queue, policy, k->now, &c);
-	return rc ? rc : ledgerengine_carry_out(k, &c, (struct slice){ 0 }, err);
+	if (!rc)
+		rc = ledgerengine_carry_out(k, &c, (struct slice){ 0 }, err);
+	return rc ? rc : keep_breakers(k); /* LEDGERBREAKER-5 */
 }
 
 /* Changes one knob in one step: a change of another knob meanwhile is not lost. */

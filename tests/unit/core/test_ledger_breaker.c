@@ -206,10 +206,16 @@ TEST(an_operator_opens_and_closes_a_breaker)
 
 TEST(a_breaker_that_is_taken_away_holds_nothing_back)
 {
+	struct change c;
+
 	break_by("b: 1 in 10s, open 1m; c: 1 in 10s, open 1m");
 	put(5);
 	trip();
 	break_by("c: 1 in 10s, open 1m");
+	CHECK(ledger_breaker_next(f.l, f.now, &c)); /* LEDGERBREAKER-5 */
+	CHECK(c.kind == CHANGE_BREAKER && c.until == 0 && slice_eq(c.value, SLICE("b")));
+	apply(&c);
+	CHECK(!ledger_breaker_next(f.l, f.now, &c));
 	CHECK(claim());
 	CHECK(!ledger_queue(f.l, f.queue)->breakers); /* LEDGERBREAKER-1 */
 	CHECK(!ledger_queue(f.l, f.queue)->gates);
