@@ -66,6 +66,8 @@ activate(struct shares *s, uint32_t h)
 	struct flow *f = flow_at(s, h);
 	struct level *l = level_at(s, f->level);
 
+	if (f->epoch != l->epoch || f->tag <= l->v)
+		f->rest = 0;
 	f->tag = tag_of(f, l);
 	f->epoch = l->epoch;
 	heap_push(&l->active, (struct rank){ .b = f->tag, .c = f->ready.nodes[0].c }, h);
@@ -310,7 +312,7 @@ shares_charge(struct shares *s, uint32_t flow, int32_t prio)
 	sh = share_at(s, f->share);
 	assert(f->ready.n > 0 && !sh->blocked);
 	set_v(s, level_at(s, f->level));
-	f->tag += share_cost(sh);
+	f->tag += share_cost(sh->weight, &f->rest);
 	sh->delivered++;
 	rank_again(s, flow);
 	lay_ghosts(s, f->level);

@@ -14,7 +14,8 @@
 struct cursor {
 	const struct heap *heap; /* NULL: plain messages */
 	uint64_t tag;
-	uint64_t cost;
+	uint32_t weight;
+	uint16_t rest;
 	uint32_t *msgs; /* the first `n` messages of the heap */
 	uint32_t n, at;
 };
@@ -70,7 +71,7 @@ static void
 take_turn(struct peek *p, struct cursor *c)
 {
 	p->out[p->n++] = c->heap ? c->msgs[c->at++] : p->plain[p->at_plain++];
-	c->tag += c->cost;
+	c->tag += share_cost(c->weight, &c->rest);
 }
 
 static int
@@ -102,10 +103,10 @@ walk_level(struct peek *p, const struct level *l)
 	for (uint32_t i = 0; !rc && i < n; i++) {
 		const struct flow *f = flow_at(p->s, flows[i]);
 
-		all[i] = (struct cursor){ .heap = &f->ready, .tag = f->tag, .cost = share_cost(share_at(p->s, f->share)) };
+		all[i] = (struct cursor){ .heap = &f->ready, .tag = f->tag, .weight = share_at(p->s, f->share)->weight, .rest = f->rest };
 	}
 	if (!rc) {
-		all[n] = (struct cursor){ .tag = plain_tag(l), .cost = SHARES_UNIT };
+		all[n] = (struct cursor){ .tag = plain_tag(l), .weight = 1 };
 		rc = walk_cursors(p, all, n + 1, l->prio);
 	}
 	for (uint32_t i = 0; all && i < n; i++)

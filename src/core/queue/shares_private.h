@@ -8,6 +8,8 @@
  *            candidates, or plain messages that wait.
  *  SHARES-7  A tag is S while the flow is active and its last finish tag otherwise. V is never higher than
  *            S of an active flow, so both are one number.
+ *  SHARES-8  What 1 / weight leaves over of a unit is kept for the next delivery: otherwise a share of weight 1,000 would
+ *            run ahead by one delivery in 2,000. A flow that takes V as its tag has nothing left over.
  */
 #ifndef CORE_QUEUE_SHARES_PRIVATE_H
 #define CORE_QUEUE_SHARES_PRIVATE_H
@@ -41,6 +43,7 @@ struct flow {
 	uint32_t messages;   /* in any state; `ready` has room for all */
 	uint32_t prev, next; /* flows of the share, or SLAB_NONE */
 	uint32_t pos;        /* in active or ghosts, or HEAP_OUT */
+	uint16_t rest;       /* SHARES-8 */
 	bool alive;
 };
 
@@ -102,10 +105,14 @@ shares_item(const struct shares *s, uint32_t item)
 	return slab_at(s->items, item);
 }
 
+/* SHARES-8: what a delivery adds to the tag. */
 static inline uint64_t
-share_cost(const struct share *sh)
+share_cost(uint32_t weight, uint16_t *rest)
 {
-	return SHARES_UNIT / sh->weight;
+	const uint32_t units = SHARES_UNIT + *rest;
+
+	*rest = (uint16_t)(units % weight);
+	return units / weight;
 }
 
 /* ---- shares_make.c ---- */

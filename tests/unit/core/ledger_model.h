@@ -8,6 +8,7 @@
 #ifndef TESTS_LEDGER_MODEL_H
 #define TESTS_LEDGER_MODEL_H
 
+#include "ledger_circuits.h"
 #include "test.h"
 
 #include "core/ledger/ledger.h"
@@ -25,6 +26,7 @@ enum {
 	MODEL_VALUES = 4, /* the first stands for messages without a value */
 	MODEL_PRIOS = 3,  /* -1, 0 and 1 */
 	MODEL_IDEMS = 6,
+	MODEL_BATCHES = 5, /* the first stands for messages that are no members */
 	MODEL_RESULTS = 4000
 };
 
@@ -51,6 +53,7 @@ struct ledger_model_msg {
 	enum dead_reason reason;
 	uint64_t unique; /* enum unique */
 	slu_time unique_end;
+	unsigned batch;
 };
 
 struct ledger_model_idem {
@@ -69,7 +72,8 @@ struct ledger_model_result {
 struct ledger_model_level {
 	uint64_t v;
 	uint64_t tag[MODEL_SHARES];
-	bool active[MODEL_SHARES]; /* of messages without a share: also while they are limited */
+	uint32_t rest[MODEL_SHARES]; /* SHARES-8 */
+	bool active[MODEL_SHARES];   /* of messages without a share: also while they are limited */
 };
 
 struct ledger_model {
@@ -92,6 +96,8 @@ struct ledger_model {
 	slu_time share_hold[MODEL_QUEUES][MODEL_SHARES];
 	slu_time key_hold[MODEL_QUEUES][MODEL_KEYS];
 	slu_time value_hold[MODEL_QUEUES][MODEL_VALUES];
+
+	struct ledger_model_circuits circuits[MODEL_QUEUES];
 };
 
 static inline void
@@ -216,6 +222,8 @@ model_is_closed(const struct ledger_model *m, unsigned queue, slu_time now)
 		if (rate && m->start[queue] && m->start[queue] + SLU_SEC / rate > now)
 			return true;
 	}
+	if (circuits_shut(&m->circuits[queue], GATE_QUEUE, 0, now))
+		return true;
 	return m->queue_hold[queue] > now || model_is_empty(m, queue, GATE_QUEUE, m->queue_full[queue], now);
 }
 
@@ -276,6 +284,8 @@ model_is_limited(const struct ledger_model *m, unsigned queue, unsigned share, s
 {
 	const struct policy *p = &m->policies[queue];
 
+	if (circuits_shut(&m->circuits[queue], GATE_SHARE, share, now))
+		return true;
 	if (m->share_hold[queue][share] > now || model_is_empty(m, queue, GATE_SHARE, m->share_full[queue][share], now))
 		return true;
 	return p->share_concurrency && model_leased(m, queue, (int)share) >= p->share_concurrency;
@@ -299,9 +309,28 @@ model_value_is_blocked(const struct ledger_model *m, unsigned queue, unsigned va
 
 	if (!value)
 		return false;
+	if (circuits_shut(&m->circuits[queue], GATE_VALUE, value, now))
+		return true;
 	if (m->value_hold[queue][value] > now || model_is_empty(m, queue, GATE_VALUE, m->value_full[queue][value], now))
 		return true;
 	return p->attribute_concurrency && model_leased_of(m, queue, value) >= p->attribute_concurrency;
+}
+
+static inline bool
+model_key_is_blocked(const struct ledger_model *m, unsigned queue, int key, slu_time now)
+{
+	return key >= 0 && (m->key_hold[queue][key] > now || circuits_shut(&m->circuits[queue], GATE_KEY, (unsigned)key, now) ||
+			    model_is_empty(m, queue, GATE_KEY, m->key_full[queue][key], now));
+}
+
+/* The scopes of a message, or -1. */
+static inline void
+model_scopes(const struct ledger_model_msg *x, int out[GATE_KINDS])
+{
+	out[GATE_QUEUE] = 0;
+	out[GATE_SHARE] = (int)x->share;
+	out[GATE_KEY] = x->key;
+	out[GATE_VALUE] = x->value ? (int)x->value : -1;
 }
 
 /* The first message of a share, or NULL; kinds: a bit for each kind that counts. */
@@ -315,8 +344,7 @@ model_first(struct ledger_model *m, unsigned queue, unsigned share, unsigned kin
 
 		if (x->state != M_WAIT || x->queue != queue || x->share != share || !(kinds >> x->kind & 1) ||
 		    model_state(m, x, now) != MSG_READY || model_value_is_blocked(m, queue, x->value, now) ||
-		    (x->key >= 0 && (m->key_hold[queue][x->key] > now ||
-				     model_is_empty(m, queue, GATE_KEY, m->key_full[queue][x->key], now))))
+		    model_key_is_blocked(m, queue, x->key, now))
 			continue;
 		if (!best || x->prio < best->prio ||
 		    (x->prio == best->prio &&
@@ -375,7 +403,9 @@ model_charge(struct ledger_model *m, const struct ledger_model_msg *x, uint32_t 
 		if (l->active[s] && (s || !model_is_limited(m, x->queue, 0, now)) && model_tag(l, s) < lowest)
 			lowest = model_tag(l, s);
 	l->v = lowest;
-	l->tag[x->share] = own + SHARES_UNIT / weight;
+	l->rest[x->share] += SHARES_UNIT;
+	l->tag[x->share] = own + l->rest[x->share] / weight;
+	l->rest[x->share] %= weight;
 }
 
 /* SHARES-2, SHARES-3: the shares that have candidates now. waits: messages without a share wait behind a value. */
@@ -385,8 +415,10 @@ model_set_active(struct ledger_model_level *l, const bool active[MODEL_SHARES], 
 	bool any = waits;
 
 	for (unsigned s = 0; s < MODEL_SHARES; s++) {
-		if (active[s] && !l->active[s] && l->tag[s] < l->v)
+		if (active[s] && !l->active[s] && l->tag[s] <= l->v) {
 			l->tag[s] = l->v;
+			l->rest[s] = 0;
+		}
 		l->active[s] = active[s];
 		any |= active[s];
 	}

@@ -9,7 +9,9 @@
 #include "ledgerkit.h"
 
 #include "base/mem.h"
+#include "core/ledger/batches.h"
 #include "core/ledger/check.h"
+#include "core/ledger/use.h"
 
 enum {
 	WORLD_POLICIES = 256,
@@ -209,9 +211,41 @@ our_value(struct slice value)
 	test_fail(__FILE__, __LINE__, "unknown value");
 }
 
-/* Written down, then applied. */
+/* A name of a scope of a breaker or hold. */
+static inline const char *
+scope_name(enum gate_kind kind, unsigned i)
+{
+	switch (kind) {
+	case GATE_SHARE:
+		return share_names[i];
+	case GATE_KEY:
+		return key_names[i];
+	case GATE_VALUE:
+		return value_names[i];
+	default:
+		return "";
+	}
+}
+
+/* The texts of the change of a circuit as those of the world. */
 static inline void
-emit(struct ledger_world *w, const struct change *c)
+keep_breaker(struct change *c)
+{
+	struct slice scope = { 0 }, name = { 0 };
+
+	for (unsigned i = 0; i < MODEL_SCOPES && c->share.n; i++)
+		if ((c->scope != GATE_KEY || i < MODEL_KEYS) && slice_eq(c->share, slice_of(scope_name((enum gate_kind)c->scope, i))))
+			scope = slice_of(scope_name((enum gate_kind)c->scope, i));
+	EACH(b, model_breakers)
+		if (slice_eq(c->value, slice_of(model_breakers[b].name)))
+			name = slice_of(model_breakers[b].name);
+	CHECK(name.n && scope.n == c->share.n);
+	c->share = scope;
+	c->value = name;
+}
+
+static inline void
+write_down(struct ledger_world *w, const struct change *c)
 {
 	CHECK(c->at >= (w->n ? w->log[w->n - 1].at : 0));
 	if (w->n == w->max) {
@@ -221,20 +255,36 @@ emit(struct ledger_world *w, const struct change *c)
 	}
 	w->log[w->n] = *c;
 	w->log[w->n].msg = 12345; /* must not be looked at */
-	if (c->kind != CHANGE_HOLD)
+	if (c->kind == CHANGE_BREAKER)
+		keep_breaker(&w->log[w->n]);
+	else if (c->kind != CHANGE_HOLD)
 		w->log[w->n].share = our_share(c->share);
-	w->log[w->n].value = our_value(c->value);
+	if (c->kind != CHANGE_BREAKER)
+		w->log[w->n].value = our_value(c->value);
 	if (c->kind == CHANGE_ACCEPT || c->kind == CHANGE_RESTORE ||
-	    c->kind == CHANGE_PURGE || c->kind == CHANGE_POLICY || c->kind == CHANGE_HOLD ||
+	    c->kind == CHANGE_PURGE || c->kind == CHANGE_POLICY || c->kind == CHANGE_HOLD || c->kind == CHANGE_BREAKER ||
 	    c->kind == CHANGE_RESULT || (c->kind == CHANGE_DONE && c->keep))
 		w->log[w->n].queue = our_queue(w, c->queue);
 	w->n++;
+}
+
+/* Written down, then applied. */
+static inline void
+emit(struct ledger_world *w, const struct change *c)
+{
+	struct change next;
+
+	write_down(w, c);
 	name_place(w->places, c->where);
 	name_place(w->places, c->error);
 	if (c->kind == CHANGE_DIE || c->kind == CHANGE_DONE)
 		sync_shares(w, c->id); /* before the next of its key */
 	CHECK_EQ(0, ledger_apply(w->l, c));
+	for (unsigned q = 0; q < MODEL_QUEUES && ends_a_lease(c->kind); q++)
+		circuits_end(&w->m.circuits[q], c);
 	sync_shares(w, 0);
+	if (ledger_breaker_next(w->l, w->now, &next)) /* LEDGERBREAKER-2 */
+		emit(w, &next);
 }
 
 /* Time */
@@ -332,6 +382,7 @@ check_message(struct ledger_world *w, struct ledger_model_msg *x)
 	CHECK_EQ(x->reason, v.reason);
 	CHECK_EQ(x->state == M_LEASED ? x->token : 0, v.token);
 	CHECK_EQ(x->state == M_LEASED ? x->until : 0, v.until);
+	CHECK_EQ(x->batch, ledger_member_of(w->l, h));
 	CHECK_EQ(x->extended, (v.flags & MSG_EXTENDED) != 0);
 	CHECK_EQ(x->spared, (v.flags & MSG_SPARED) != 0);
 }

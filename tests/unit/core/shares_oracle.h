@@ -30,6 +30,7 @@ struct oracle {
 	struct oracle_msg msgs[ORACLE_MSGS];
 	uint64_t v[ORACLE_PRIOS];
 	uint64_t tag[ORACLE_PRIOS][ORACLE_SHARES];
+	uint32_t rest[ORACLE_PRIOS][ORACLE_SHARES]; /* SHARES-8 */
 	bool active[ORACLE_PRIOS][ORACLE_SHARES];
 	uint32_t weight[ORACLE_SHARES];
 	bool blocked[ORACLE_SHARES];
@@ -69,8 +70,10 @@ oracle_sync(struct oracle *o)
 		for (uint32_t s = 0; s < ORACLE_SHARES; s++) {
 			const bool active = oracle_first(o, p, s);
 
-			if (active && !o->active[p][s] && o->tag[p][s] < o->v[p])
+			if (active && !o->active[p][s] && o->tag[p][s] <= o->v[p]) {
 				o->tag[p][s] = o->v[p];
+				o->rest[p][s] = 0;
+			}
 			o->active[p][s] = active;
 			any |= active;
 		}
@@ -78,6 +81,7 @@ oracle_sync(struct oracle *o)
 			continue;
 		o->v[p] = 0;
 		memset(o->tag[p], 0, sizeof o->tag[p]);
+		memset(o->rest[p], 0, sizeof o->rest[p]);
 	}
 }
 
@@ -106,13 +110,16 @@ static inline void
 oracle_deliver(struct oracle *o, struct oracle_msg *m)
 {
 	uint64_t *const tag = &o->tag[m->prio][m->share];
+	uint32_t *const rest = &o->rest[m->prio][m->share];
 	uint64_t lowest = *tag;
 
 	for (uint32_t s = 0; s < ORACLE_SHARES; s++)
 		if (o->active[m->prio][s] && o->tag[m->prio][s] < lowest)
 			lowest = o->tag[m->prio][s];
 	o->v[m->prio] = lowest;
-	*tag += SHARES_UNIT / o->weight[m->share];
+	*rest += SHARES_UNIT;
+	*tag += *rest / o->weight[m->share];
+	*rest %= o->weight[m->share];
 	m->candidate = false;
 	oracle_sync(o);
 }

@@ -4,9 +4,12 @@
  * the ledger is thrown away and read back from its changes, or its oldest changes
  * are dropped and what still lives of them is written anew.
  */
+#include "ledger_breakers.h"
 #include "ledger_unique.h"
 
 #include "core/ledger/use.h"
+
+#include <stdlib.h>
 
 enum {
 	STEPS = 30000
@@ -85,6 +88,7 @@ model_accept(struct ledger_world *w, unsigned q, int key, int idem,
 		.keep = o->keep_result,
 		.max_attempts = o->max_attempts,
 		.unique = o->terms.unique,
+		.batch = (unsigned)o->terms.batch,
 		.unique_end = o->terms.unique_for ? w->now + o->terms.unique_for : 0,
 	};
 	if (idem >= 0 && w->m.idems[q][idem].live)
@@ -105,6 +109,7 @@ random_offer(struct ledger_world *w, struct ledger_offer *o)
 		.max_attempts = one_in(w, 5) ? (uint16_t)(1 + dice(w, 3)) : 0,
 		.keep_result = one_in(w, 8) ? (slu_time)(1 + dice(w, 60)) * SLU_SEC : 0,
 		.where = ++w->last_where,
+		.terms.batch = one_in(w, 4) ? dice(w, MODEL_BATCHES) : 0,
 	};
 }
 
@@ -193,6 +198,7 @@ do_claim(struct ledger_world *w)
 	const struct ledger_taker taker = { .lease = lease, .kinds = random_kinds(w, &kinds) };
 	struct ledger_model_msg *x;
 	struct ledger_passed passed;
+	int scopes[GATE_KINDS];
 	struct change c;
 
 	CHECK_EQ(0, ledger_claim_for(w->l, w->queues[q], &taker, w->now, &c, &passed));
@@ -227,6 +233,8 @@ do_claim(struct ledger_world *w)
 	x->holds = true;
 	x->extended = false;
 	x->claimed = w->now;
+	model_scopes(x, scopes);
+	circuits_probe(&w->m.circuits[q], x->id, scopes, w->now);
 	if (x->unique == UNIQUE_STARTED)
 		model_lose_key(&w->m, x);
 }
@@ -361,6 +369,8 @@ do_nack(struct ledger_world *w)
 
 	random_ref(w, &ref, &space, &queue);
 	want = model_right(&w->m, &ref, space, queue, w->now, &x);
+	if (!want && one_in(w, 2))
+		do_fail(w, x);
 	CHECK_EQ(want, ledger_nack(w->l, &ref, &n, w->now, &c));
 	if (want)
 		return;
@@ -423,6 +433,8 @@ do_purge(struct ledger_world *w)
 	struct change c;
 
 	ledger_queue_get(w->l, w->queues[q], &v);
+	if (!v.purging)
+		check_purged_members(w, q);
 	CHECK_EQ(v.purging ? SLU_EBUSY : 0, ledger_purge(w->l, w->queues[q], w->now, &c));
 	if (v.purging)
 		return;
@@ -447,6 +459,7 @@ do_policy(struct ledger_world *w)
 {
 	const unsigned q = (unsigned)dice(w, MODEL_QUEUES);
 	struct policy *p = &w->policies[w->n_policies % WORLD_POLICIES];
+	unsigned breakers;
 	struct change c;
 
 	if (w->n_policies == WORLD_POLICIES)
@@ -474,9 +487,11 @@ do_policy(struct ledger_world *w)
 	p->key_rate = one_in(w, 3) ? (uint32_t)(1 + dice(w, 5)) : 0;
 	p->key_rate_burst = p->key_rate && one_in(w, 2) ? (uint32_t)(1 + dice(w, 4)) : 0;
 	random_attribute(w, p);
+	breakers = random_breakers(w, p);
 	CHECK_EQ(0, ledger_set_policy(w->l, w->queues[q], p, w->now, &c));
 	emit(w, &c);
 	w->m.policies[q] = *p;
+	circuits_set(&w->m.circuits[q], breakers);
 	model_set_rates(&w->m, q);
 	w->ticked = false;
 }
@@ -564,6 +579,8 @@ do_restart(struct ledger_world *w)
 	ledger_opened(l, w->now, &c);
 	emit(w, &c);
 	model_start(&w->m, w->now);
+	for (unsigned q = 0; q < MODEL_QUEUES; q++)
+		circuits_restart(&w->m.circuits[q]);
 	EACH(i, w->m.msgs)
 		if (w->m.msgs[i].state == M_LEASED && w->m.msgs[i].until < w->now + 5 * SLU_SEC)
 			w->m.msgs[i].until = w->now + 5 * SLU_SEC;
@@ -639,6 +656,8 @@ move_change(struct ledger_world *w, const struct change *old)
 			c.queue = w->queues[old->queue];
 			emit(w, &c);
 		}
+	} else if (old->kind == CHANGE_BREAKER) {
+		move_breaker(w, old);
 	} else if (old->kind == CHANGE_POLICY) {
 		ledger_queue_get(w->l, w->queues[old->queue], &v);
 		c = *old;
@@ -697,11 +716,12 @@ one_step(struct ledger_world *w)
 		{ do_redrive, 3 },
 		{ do_delete, 2 },
 		{ do_hold, 3 },
+		{ do_break, 2 },
 		{ do_replace, 4 },
 		{ do_priority, 2 },
 		{ do_time, 12 },
 	};
-	uint64_t roll = dice(w, 115);
+	uint64_t roll = dice(w, 117);
 	size_t i = 0;
 
 	while (roll >= ops[i].weight)
@@ -715,21 +735,25 @@ one_step(struct ledger_world *w)
 		do_purge(w);
 	if (one_in(w, 150))
 		do_policy(w);
-	if (one_in(w, 20))
+	if (one_in(w, 20)) {
 		check_all(w);
+		check_circuits(w);
+	}
 	if (one_in(w, 150))
 		do_restart(w);
 	if (one_in(w, 400))
 		do_clean(w);
 }
 
-/* I1 to I9 of the checker, over restarts. */
-TEST_LIMIT(a_ledger_does_what_a_plain_model_does, 300)
+/* I1 to I9 of the checker, over restarts. MODEL_STEPS: how many, in rounds of STEPS. */
+TEST_LIMIT(a_ledger_does_what_a_plain_model_does, 1200)
 {
 	static struct ledger_world w;
 	const uint64_t seed = test_seed();
+	const char *steps = getenv("MODEL_STEPS");
+	const long rounds = steps ? (atol(steps) + STEPS - 1) / STEPS : 4;
 
-	for (int round = 0; round < 4; round++) {
+	for (long round = 0; round < rounds; round++) {
 		w = (struct ledger_world){ .random = seed + (uint64_t)round, .now = 1000 * SLU_HOUR };
 		model_init(&w.m);
 		w.l = open_ledger(w.queues, 0, &w.places);
