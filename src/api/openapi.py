@@ -327,6 +327,12 @@ SCHEMAS = {
     "Found": page({"messages": "Message"}, looked=UINT32),
     "SearchPage": record(["messages", "looked"], {
         "messages": array(ref("Message")), "looked": UINT32, "of": COUNT, "cursor": ref("Cursor")}),
+    "KeyPage": record(["keys", "without_key", "looked"], {
+        "without_key": UINT32, "looked": UINT32, "of": COUNT, "cursor": ref("Cursor"), "keys": array(record(
+            ["namespace", "queue", "key", "messages", "ready", "delayed", "leased", "held", "dead"], {
+                **each(ref("Name"), "namespace queue"), "key": TEXT, **each(COUNT, "messages ready delayed leased held dead"),
+                "oldest_at": MOMENT, "front": string(format="uuid"), "front_state": string(enum=["ready", "delayed", "leased"]),
+                "owner": TEXT, "until": MOMENT}), maxItems=1000)}),
     "Ack": settling({"result": {"description": "Any JSON of at most 1 MiB."}, **WITH}),
     "Nack": settling({"error": TEXT, "delay": TIME, **each(FLAG, "defer dead"), "retry_after": TIME,
                       "scope": SCOPE, "reason": string(maxLength=63), "priority": {"oneOf": [INT32, string(enum=["high", "normal", "low"])]}, **WITH}),
@@ -728,6 +734,10 @@ ROWS = [
         "Search", "Search the messages of all queues of a namespace, or of all",
         ok("SearchPage", "A page: `looked` of the messages were examined, `of` all."),
         [query("namespace", ref("Name")), *A_PAGE, STATE, *FILTER])),
+    ("get", "/v1/admin/keys", admin(
+        "Keys", "List the ordering keys of a queue, of a namespace or of all: how deep they are, and what holds them",
+        ok("KeyPage", "Those of a page of messages, deepest first."),
+        [query("namespace", ref("Name")), query("queue", ref("Name")), query("topic", ref("Name")), query("key", TEXT), *A_PAGE])),
     *(("post", f"/v1/admin/message/{verb}", admin(
         f"{verb.capitalize()}Message", text, {**ok("Acted", "What the message was before."), **NO_SUCH, "409": error(
             "The message is leased, has another version, or its key or its result stands in the way.")},

@@ -21,7 +21,7 @@ from served import Server, until  # noqa: E402
 SLUICE = os.environ["SLUICE"]
 LIMIT = 60  # seconds for what should take a moment
 COMMANDS = ("push,pull,work,ack,nack,extend,stats,topics,peek,browse,get,delete,top,status,"
-            "queue list,queue show,queue set,queue pause,queue resume,queue purge,queue limits,queue shares,queue kinds,queue holds,queue hold,queue release,queue breakers,queue break,queue mend,"
+            "queue list,queue show,queue set,queue pause,queue resume,queue purge,queue limits,queue shares,queue kinds,queue keys,queue holds,queue hold,queue release,queue breakers,queue break,queue mend,"
             "queue delete,queue apply,queue export,dlq list,"
             "dlq groups,dlq show,dlq redrive,dlq delete,dlq purge,schedule set,schedule list,schedule show,schedule next,schedule delete,schedule pause,schedule resume,"
             "schedule run,task start,task list,task show,task wait,task cancel,message run,message delay,message priority,message move,message edit,message search,lock list,lock force-release,worker list,worker quiet,worker resume,worker stop,admin backup,admin restore,"
@@ -432,6 +432,17 @@ def test_peek_takes_nothing(cli):
     assert [m["id"] for m in cli.lines("peek", cli.queue, "--limit", 1)] == [a]
     assert [m["id"] for m in cli.lines("peek", cli.queue, "--id", b)] == [b]
     assert cli.stats()["ready"] == 2
+
+
+def test_keys_are_listed_deepest_first(cli):
+    for key, n in (("a", 1), ("b", 3)):
+        for _ in range(n):
+            cli("push", cli.queue, "x", "--key", key)
+    deep, flat = cli.lines("queue", "keys", cli.queue)
+    assert (deep["key"], deep["messages"], deep["held"], deep["front_state"]) == ("b", 3, 2, "ready")
+    assert (flat["key"], flat["messages"], flat["held"]) == ("a", 1, 0)
+    assert cli("queue", "keys", cli.queue, "--limit", 1).splitlines()[0].split()[:3] == ["MESSAGES", "HELD", "KEY"]
+    assert cli.try_("queue", "keys", "nosuch").returncode == 3
 
 
 def test_dead_letters_are_listed_redriven_and_deleted(cli):

@@ -139,6 +139,7 @@ ROUTES = {
     ("PUT", "/v1/admin/queue/policy"): ("admin", Q, {}),
     ("POST", "/v1/admin/queue/policy"): ("admin", Q, {}),
     ("GET", "/v1/admin/messages"): ("view", Q, None),
+    ("GET", "/v1/admin/keys"): ("view", {}, None),
     ("GET", "/v1/admin/search"): ("view", {"key": "k"}, None),
     ("POST", "/v1/admin/message/run"): ("admin", {}, {**Q, "id": 1}),
     ("POST", "/v1/admin/message/delay"): ("admin", {}, {**Q, "id": 1, "delay": "1m"}),

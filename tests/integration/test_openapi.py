@@ -261,6 +261,14 @@ def walk_groups(walk):
     walk.get(400, admin, namespace="shop", queue="grouped", group="x")
 
 
+def walk_keys(walk):
+    admin = "/v1/admin/keys"
+    put(walk, {"namespace": "shop", "topic": "keyed", "text": "x", "key": "a"})
+    walk.get(200, admin, namespace="shop", queue="keyed", limit=10)
+    walk.get(200, admin)
+    walk.get(400, admin, queue="keyed")
+
+
 def walk_workers(walk):
     admin = "/v1/admin/"
     beat = {"Sluice-Worker": "name=w; slots=2; host=h; version=1"}
@@ -339,6 +347,7 @@ def walk_admin(walk):
     walk_schedules(walk)
     walk_tasks(walk)
     walk_groups(walk)
+    walk_keys(walk)
     walk.get(200, admin + "messages", **HERE, state="all", limit=3)
     walk.get(400, admin + "messages", **HERE, older_than="long")
     walk.get(200, admin + "message", namespace="shop", id=dying["id"])

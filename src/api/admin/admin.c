@@ -23,6 +23,7 @@ static const struct route routes[] = {
 	{ "POST", "/v1/admin/queue/policy",   .handler = &flat_policy_post,   .query = QUERY_READ, .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "GET",  "/v1/admin/messages",       .handler = &admin_messages,     .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
 	{ "GET",  "/v1/admin/search",         .handler = &admin_search,       .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
+	{ "GET",  "/v1/admin/keys",           .handler = &admin_keys,         .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
 	{ "GET",  "/v1/admin/message",        .handler = &admin_message,      .query = QUERY_READ, .needs = NEEDS_VIEW, .alone = true, .vital = true },
 	{ "POST", "/v1/admin/message/delete", .handler = &admin_delete,       .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },
 	{ "POST", "/v1/admin/message/cancel", .handler = &admin_cancel,       .needs = RIGHT_ADMIN, .max_body = API_SMALL_BODY, .vital = true },

@@ -7,6 +7,7 @@
  *      messages  browse and search, one message and its history, delete
  *      act       run now, delay, re-prioritise, move or edit a message that waits
  *      groups    dead letters by group of like errors
+ *      keys      ordering keys: how deep, and what holds them
  *      dead      dead letters: redrive, also to another queue, and delete
  *      backup    the files of a running server
  *      move      a queue from shard to shard
@@ -21,6 +22,7 @@
  *      audit_tail  the last lines of the audit file
  *      search    the same over all queues
  *      filter    selects messages
+ *      total     how many messages there are
  *
  *  ADMIN-1  Every request does bounded work: it looks at 1,000 entries and reads 16 MiB of
  *           records. Then it answers with its progress and a cursor for the next request.
@@ -35,7 +37,7 @@ extern const struct dialect admin_dialect; /* its errors have the form of flat_e
 
 extern const struct handler admin_queues, admin_queue, admin_pause, admin_resume, admin_purge, admin_forget;
 extern const struct handler admin_limits, admin_hold, admin_breaker;
-extern const struct handler admin_search;
+extern const struct handler admin_search, admin_keys;
 extern const struct handler admin_locks, admin_lock_release;
 extern const struct handler admin_messages, admin_dlq, admin_dlq_groups, admin_message, admin_delete, admin_cancel;
 extern const struct handler admin_backup_begin, admin_backup_read, admin_backup_end;

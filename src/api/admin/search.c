@@ -13,15 +13,14 @@
 #include "api/admin/admin.h"
 
 #include "api/admin/filter.h"
+#include "api/admin/total.h"
 #include "api/flat/page.h"
 #include "api/flat/view.h"
 #include "api/handler.h"
 
 enum {
 	AT_ONCE = 2,
-	LOOK_BYTES = 8 << 20,
-	COUNT_QUEUES = 200,
-	COUNT_PAGES = 20
+	LOOK_BYTES = 8 << 20
 };
 
 struct state {
@@ -33,10 +32,7 @@ struct state {
 
 	enum msg_state only;
 	slu_time now;
-	uint64_t of;
-	bool counted;
-	struct op_queue *queues;
-	unsigned pages;
+	struct admin_total total;
 	uint32_t shown;
 	uint32_t own; /* messages of reserved queues, which do not count */
 	struct rows rows;
@@ -79,8 +75,8 @@ written(struct apicall *a, int rc)
 		return;
 	page_end(&s->rows);
 	json_out_u64(w, "looked", s->rows.at - s->own);
-	if (s->counted)
-		json_out_u64(w, "of", s->of);
+	if (s->total.known)
+		json_out_u64(w, "of", s->total.of);
 	page_reply(&s->rows);
 }
 
@@ -113,43 +109,6 @@ look(struct apicall *a)
 	a->op.state = s->only;
 	a->op.cursor = s->cursor;
 	apicall_run_rows(a, API_PAGE_MAX, listed);
-}
-
-static void count(struct apicall *a, uint64_t cursor);
-
-/* SEARCH-2. A page ends with its shard. */
-static void
-counted(struct apicall *a)
-{
-	struct state *const s = a->state;
-
-	for (uint32_t i = 0; !a->op.rc && i < a->op.n_queues; i++)
-		for (unsigned state = 0; state < MSG_STATES; state++)
-			if ((!s->only || s->only == (enum msg_state)state) && a->op.queues[i].name[0] != '.')
-				s->of += a->op.queues[i].count[state];
-	s->counted = !a->op.rc && a->op.cursor == 0;
-	if (!a->op.rc && a->op.cursor && ++s->pages < COUNT_PAGES)
-		count(a, a->op.cursor);
-	else
-		look(a);
-}
-
-static void
-count(struct apicall *a, uint64_t cursor)
-{
-	struct state *const s = a->state;
-
-	if (!s->queues)
-		s->queues = arena_array(&a->memory, COUNT_QUEUES, sizeof *s->queues);
-	if (!s->queues) {
-		apicall_refuse(a, SLU_ENOMEM, NULL);
-		return;
-	}
-	apicall_op(a, &a->op, OP_QUEUES, s->namespace, (struct slice){ 0 });
-	a->op.cursor = cursor;
-	a->op.max_queues = COUNT_QUEUES;
-	a->op.queues = s->queues;
-	apicall_run(a, counted);
 }
 
 static void
@@ -186,7 +145,7 @@ search(struct apicall *a)
 	if (s->cursor)
 		look(a);
 	else
-		count(a, 0);
+		admin_total_count(a, &s->total, &(struct admin_total){ .namespace = s->namespace, .only = s->only, .then = look });
 }
 
 const struct handler admin_search = { search, sizeof(struct state), QUERY_ROWS(params) };
